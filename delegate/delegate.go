@@ -1,0 +1,150 @@
+// Package delegate defines a backend: something that takes a part of a program,
+// handed over by the exporter as an opaque payload, and runs it.
+//
+// A backend follows the same two steps as the runtime: a payload is compiled into
+// an immutable [Image], once per program and shared, and each method instance makes
+// its own [Unit] of it.
+package delegate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// Backend compiles payloads. It is safe for concurrent use.
+type Backend interface {
+	// ID is the name by which programs ask for it (program.fbs BackendDelegate.id).
+	ID() string
+	// Probe says whether the backend can run here, without running anything.
+	Probe() Status
+	// Compile checks every byte of a payload and makes an image of it. The payload's
+	// bytes stay valid and unchanged until the image is closed. Errors are *Error.
+	Compile(ctx context.Context, p *Payload) (Image, error)
+}
+
+// Status is the outcome of a probe.
+type Status struct {
+	Loaded bool   // the backend runs programs on this machine
+	Detail string // what was found, or why not
+	Engine string // which of its engines it would use, if it has several
+}
+
+// Payload is one entry of a method's delegate list.
+type Payload struct {
+	Method  string // the method it belongs to
+	Index   int    // its place in the method's delegate list
+	Data    []byte // processed bytes
+	Specs   []CompileSpec
+	Named   NamedData      // the program's and the external files' named data
+	Args    []*ArgSpec     // the arguments of its calls: inputs, then outputs
+	Options map[string]any // the caller's options for this backend
+}
+
+// CompileSpec is one compile-time option that the exporter stored.
+type CompileSpec struct {
+	Key   string
+	Value []byte
+}
+
+// NamedData finds bytes by key; they stay valid as long as the program.
+type NamedData interface {
+	Named(key string) (data []byte, ok bool)
+}
+
+// ArgSpec describes one argument of a delegate call as the program declares it.
+// A nil *ArgSpec stands for a value that is not a tensor.
+type ArgSpec struct {
+	Value    int // index in the method's value table
+	DType    tensor.DType
+	Sizes    []int // upper bounds if dynamic
+	DimOrder []uint8
+	Dynamism tensor.Dynamism
+	Const    []byte // the bytes if the argument is a constant, else nil
+}
+
+// Image is a compiled payload: immutable, safe for concurrent use.
+type Image interface {
+	// Unit makes an instance for one method instance.
+	Unit(in Instance) (Unit, error)
+	// Info describes the image for people (etrun inspect).
+	Info() Info
+	// Close frees what the units shared; all of them have been closed before.
+	Close() error
+}
+
+// Instance is what a unit gets from its method instance.
+type Instance struct {
+	Pool *cpu.Pool // thread budget, nil for one thread
+}
+
+// Unit runs a payload for one method instance, one call at a time.
+type Unit interface {
+	// Execute reads the input arguments, resizes and writes the outputs. args are
+	// in the order of the call. It allocates nothing in the steady state. ctx ends
+	// waits on devices; work on the CPU is not interrupted.
+	Execute(ctx context.Context, args []*tensor.Value) error
+	// Close frees the instance. It is called once.
+	Close() error
+}
+
+// Info is a readable description of an image.
+type Info struct {
+	Engine      string      // "native", "reference", an NPU's name, …
+	Inputs      int         // number of leading arguments that are inputs
+	Nodes       []Node      // operations in order, if the payload has such
+	WeightBytes int64       // constants that the payload holds or names
+	Scratch     int64       // working memory that a unit needs beside its arguments, if known
+	Facts       [][2]string // further name–value pairs, printed in order
+}
+
+// Node is one operation inside a payload.
+type Node struct {
+	Name   string
+	Detail string
+}
+
+// Reasons of refusal; match with errors.Is.
+var (
+	ErrPayload     = errors.New("malformed payload")   // the bytes break the payload's format
+	ErrUnsupported = errors.New("unsupported payload") // well formed, but beyond this backend
+	ErrMissing     = errors.New("backend missing")     // what the backend needs is not on this machine
+	ErrArgument    = errors.New("bad argument")        // a call's argument does not fit the payload
+	ErrDevice      = errors.New("device failure")      // the engine or device failed while running
+)
+
+// Error places a fault inside a payload. It is its Reason, one of the above, and
+// whatever Err is.
+type Error struct {
+	Backend string
+	Reason  error
+	Place   string // "node 3 (Conv2d)", "cmd_data, word 17", "output 0"; may be empty
+	Err     error  // the details
+}
+
+func (e *Error) Error() string {
+	s := e.Backend + ": " + e.Reason.Error()
+	if e.Place != "" {
+		s += ": " + e.Place
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// Unwrap gives the reason and the details to errors.Is and errors.As.
+func (e *Error) Unwrap() []error {
+	if e.Err == nil {
+		return []error{e.Reason}
+	}
+	return []error{e.Reason, e.Err}
+}
+
+// Errorf makes an *Error with formatted details.
+func Errorf(backend string, reason error, place, format string, args ...any) *Error {
+	return &Error{Backend: backend, Reason: reason, Place: place, Err: fmt.Errorf(format, args...)}
+}

@@ -1,0 +1,3 @@
+module github.com/etrun-go/etrun
+
+go 1.26

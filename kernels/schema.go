@@ -1,0 +1,169 @@
+package kernels
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// Signature is a parsed schema.
+type Signature struct {
+	Name   string
+	Args   []Arg
+	Result *Arg // the returned value of an operator without outs (prim ops), else nil
+}
+
+// Arg is one argument of a signature.
+type Arg struct {
+	Name     string
+	Type     string // as written, without default and annotation: "Tensor?", "int[]"
+	Kinds    KindSet
+	Items    KindSet // what a list's items may be
+	Out      bool    // written whole
+	Mutated  bool    // read and written in place
+	Alias    bool    // on a Result: shares the bytes of the argument marked (a)
+	Optional bool
+}
+
+// KindSet is a set of value kinds.
+type KindSet uint16
+
+func kinds(ks ...tensor.Kind) (s KindSet) {
+	for _, k := range ks {
+		s |= 1 << k
+	}
+	return s
+}
+
+// Has reports whether a value of kind k fits.
+func (s KindSet) Has(k tensor.Kind) bool { return s&(1<<k) != 0 }
+
+// argTypes gives the kinds of value that each schema type takes. A float takes an
+// Int since the exporter writes whole numbers so.
+var argTypes = map[string]struct{ kinds, items KindSet }{
+	"Tensor":       {kinds: kinds(tensor.KindTensor)},
+	"Tensor[]":     {kinds(tensor.KindTensorList), kinds(tensor.KindTensor)},
+	"Tensor?[]":    {kinds(tensor.KindOptionalTensorList, tensor.KindTensorList), kinds(tensor.KindTensor, tensor.None)},
+	"int":          {kinds: kinds(tensor.KindInt)},
+	"SymInt":       {kinds: kinds(tensor.KindInt)},
+	"float":        {kinds: kinds(tensor.KindDouble, tensor.KindInt)},
+	"bool":         {kinds: kinds(tensor.KindBool)},
+	"str":          {kinds: kinds(tensor.KindString)},
+	"Scalar":       {kinds: kinds(tensor.KindInt, tensor.KindDouble, tensor.KindBool)},
+	"ScalarType":   {kinds: kinds(tensor.KindInt)},
+	"MemoryFormat": {kinds: kinds(tensor.KindInt)},
+	"int[]":        {kinds(tensor.KindIntList), kinds(tensor.KindInt)},
+	"SymInt[]":     {kinds(tensor.KindIntList), kinds(tensor.KindInt)},
+	"float[]":      {kinds: kinds(tensor.KindDoubleList)},
+	"bool[]":       {kinds: kinds(tensor.KindBoolList)},
+}
+
+// ParseSchema reads a schema in the form that [Op.Schema] describes.
+func ParseSchema(schema string) (*Signature, error) {
+	open, end := strings.IndexByte(schema, '('), strings.LastIndex(schema, ") -> ")
+	if end < 0 {
+		end = len(schema) - 1
+	}
+	if open < 0 || end < open || schema[end] != ')' {
+		return nil, fmt.Errorf("schema %q: no argument list", schema)
+	}
+	s := &Signature{Name: schema[:open]}
+	keywordOnly := false
+	for field := range strings.SplitSeq(schema[open+1:end], ", ") {
+		if field == "*" {
+			keywordOnly = true
+			continue
+		}
+		if field == "" {
+			continue
+		}
+		a, err := parseArg(field)
+		if err != nil {
+			return nil, fmt.Errorf("schema %q: %w", schema, err)
+		}
+		a.Out = a.Mutated && keywordOnly
+		a.Mutated = a.Mutated && !keywordOnly
+		s.Args = append(s.Args, a)
+	}
+	if end+1 < len(schema) {
+		r, err := parseArg(schema[end+len(") -> "):] + " result")
+		if err != nil {
+			return nil, fmt.Errorf("schema %q: %w", schema, err)
+		}
+		s.Result = &r
+	}
+	return s, nil
+}
+
+// parseArg reads "Tensor(a!) out" or "int[1]? dim=None".
+func parseArg(field string) (Arg, error) {
+	typ, name, ok := strings.Cut(field, " ")
+	if !ok {
+		return Arg{}, fmt.Errorf("argument %q has no name", field)
+	}
+	name, _, _ = strings.Cut(name, "=")
+	a := Arg{Name: name}
+	if i := strings.IndexByte(typ, '('); i >= 0 {
+		j := strings.IndexByte(typ, ')')
+		if j < i {
+			return Arg{}, fmt.Errorf("argument %q: open annotation", field)
+		}
+		a.Mutated = strings.Contains(typ[i:j], "!")
+		a.Alias = !a.Mutated
+		typ = typ[:i] + typ[j+1:]
+	}
+	if i := strings.IndexByte(typ, '['); i >= 0 { // int[2] is int[]
+		j := strings.IndexByte(typ, ']')
+		if j < i {
+			return Arg{}, fmt.Errorf("argument %q: open bracket", field)
+		}
+		typ = typ[:i+1] + typ[j:]
+	}
+	a.Type = typ
+	base := typ
+	if strings.HasSuffix(base, "?") {
+		base, a.Optional = base[:len(base)-1], true
+	}
+	t, ok := argTypes[base]
+	if !ok {
+		return Arg{}, fmt.Errorf("argument %q: unknown type", field)
+	}
+	a.Kinds, a.Items = t.kinds, t.items
+	if a.Optional {
+		a.Kinds |= kinds(tensor.None)
+	}
+	return a, nil
+}
+
+// Check compares the slots of a call with the signature: their number (one more
+// than the arguments, for the result) and the kind of each. It returns an
+// *ArgumentError for the first that does not fit.
+func (s *Signature) Check(a Args) error {
+	if len(a) != len(s.Args)+1 {
+		return &ArgumentError{Op: s.Name, Arg: -1,
+			Got: fmt.Sprintf("%d arguments", len(a)), Want: fmt.Sprintf("%d and the result", len(s.Args))}
+	}
+	for i := range s.Args {
+		if err := s.checkArg(i, a[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Signature) checkArg(i int, v *tensor.Value) error {
+	arg := &s.Args[i]
+	if !arg.Kinds.Has(v.Kind) {
+		return &ArgumentError{Op: s.Name, Arg: i, Name: arg.Name, Got: v.Kind.String(), Want: arg.Type}
+	}
+	if arg.Items == 0 || v.Kind == tensor.None {
+		return nil
+	}
+	for _, item := range v.Items {
+		if !arg.Items.Has(item.Kind) {
+			return &ArgumentError{Op: s.Name, Arg: i, Name: arg.Name, Got: "a list with a " + item.Kind.String(), Want: arg.Type}
+		}
+	}
+	return nil
+}

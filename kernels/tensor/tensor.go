@@ -1,0 +1,243 @@
+package tensor
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// MaxRank is the largest number of dimensions (ExecuTorch's kTensorDimensionLimit).
+const MaxRank = 16
+
+// Dynamism says how a tensor's sizes may change (program.fbs, TensorShapeDynamism).
+type Dynamism uint8
+
+// The three kinds of shape.
+const (
+	Static         Dynamism = 0 // sizes never change
+	DynamicBound   Dynamism = 1 // any sizes whose element count stays within the capacity
+	DynamicUnbound Dynamism = 2 // any sizes; the bytes are allocated at each growth
+)
+
+func (d Dynamism) String() string {
+	return [...]string{"static", "dynamic (bounded)", "dynamic (unbounded)", "invalid"}[min(d, 3)]
+}
+
+// Tensor is a dense array of one element type. It is not safe for concurrent use
+// while it is resized or written.
+type Tensor struct {
+	DType    DType
+	Dynamism Dynamism
+	Const    bool    // the bytes never change while the tensor lives: derived forms may be kept
+	Sizes    []int   // logical sizes, outermost first; read only, use Resize
+	Strides  []int   // in elements, per logical dimension; derived from Sizes and DimOrder
+	DimOrder []uint8 // permutation: logical dimensions from the outermost in memory to the innermost
+	Data     []byte  // exactly NBytes long, aligned to the element size; nil while unbound or empty
+
+	store    []byte // the bytes that Data is cut from
+	capacity int    // largest element count of a bound tensor
+}
+
+// New returns a static, contiguous, zeroed tensor that owns its bytes.
+func New(d DType, sizes ...int) *Tensor {
+	t := Make(d, sizes, nil, Static)
+	t.Bind(AlignedBytes(t.NBytes()))
+	return t
+}
+
+// Make returns a tensor without bytes. A nil dimOrder means contiguous. sizes are
+// its initial sizes and, where it is DynamicBound, its capacity. sizes and dimOrder
+// are copied; the caller has checked them ([CheckShape]).
+func Make(d DType, sizes []int, dimOrder []uint8, dyn Dynamism) *Tensor {
+	t := &Tensor{DType: d, Dynamism: dyn, Sizes: slices.Clone(sizes), Strides: make([]int, len(sizes))}
+	t.DimOrder = slices.Clone(dimOrder)
+	if dimOrder == nil {
+		t.DimOrder = ContiguousOrder(len(sizes))
+	}
+	t.capacity = t.Numel()
+	t.setStrides()
+	return t
+}
+
+// Of wraps data, which is not copied, as a static contiguous tensor. It panics
+// where the sizes' product is not len(data): a mistake in the caller's program.
+func Of[T Element](data []T, sizes ...int) *Tensor {
+	t := Make(TypeOf[T](), sizes, nil, Static)
+	if t.Numel() != len(data) {
+		panic(fmt.Sprintf("tensor.Of: %d elements for sizes %v", len(data), sizes))
+	}
+	t.Bind(BytesOf(data))
+	return t
+}
+
+// ContiguousOrder is the dim order 0, 1, …, rank-1.
+func ContiguousOrder(rank int) []uint8 {
+	o := make([]uint8, rank)
+	for i := range o {
+		o[i] = uint8(i)
+	}
+	return o
+}
+
+// Rank is the number of dimensions; 0 for a scalar tensor.
+func (t *Tensor) Rank() int { return len(t.Sizes) }
+
+// Numel is the current number of elements; 1 for rank 0.
+func (t *Tensor) Numel() int {
+	n := 1
+	for _, s := range t.Sizes {
+		n *= s
+	}
+	return n
+}
+
+// NBytes is the current number of bytes.
+func (t *Tensor) NBytes() int { return t.Numel() * t.DType.Size() }
+
+// Capacity is the largest number of elements that Resize accepts for a bound tensor.
+func (t *Tensor) Capacity() int { return t.capacity }
+
+// Bind gives the tensor its bytes: at least the current size, and for a bound
+// tensor at least the capacity if it is ever to grow. b is kept, not copied, and
+// must be aligned to the element size. Bind(nil) takes the bytes away.
+func (t *Tensor) Bind(b []byte) {
+	t.store = b
+	t.cut()
+}
+
+// Storage is the whole slice given to Bind.
+func (t *Tensor) Storage() []byte { return t.store }
+
+func (t *Tensor) cut() {
+	n := t.NBytes()
+	if n > len(t.store) {
+		t.Data = nil
+		return
+	}
+	t.Data = t.store[:n:n]
+}
+
+// Resize changes the logical sizes by the rules of the tensor's dynamism
+// (ExecuTorch resize_tensor): the rank stays, a static tensor stays as it is, a
+// bound one may take any sizes whose element count fits the capacity. Bytes keep
+// their place; their contents are then unspecified. It allocates only for an
+// unbounded tensor that grows.
+func (t *Tensor) Resize(sizes []int) error {
+	if slices.Equal(t.Sizes, sizes) {
+		return nil
+	}
+	n, ok := Product(sizes)
+	if len(sizes) != len(t.Sizes) || t.Dynamism == Static || !ok ||
+		t.Dynamism == DynamicBound && n > t.capacity {
+		return &ResizeError{From: slices.Clone(t.Sizes), To: slices.Clone(sizes), Dynamism: t.Dynamism, Capacity: t.capacity}
+	}
+	if t.Dynamism == DynamicUnbound && n*t.DType.Size() > len(t.store) {
+		t.store = AlignedBytes(n * t.DType.Size())
+	}
+	copy(t.Sizes, sizes)
+	t.setStrides()
+	t.cut()
+	return nil
+}
+
+// setStrides derives Strides from Sizes and DimOrder; a size of 0 counts as 1.
+func (t *Tensor) setStrides() {
+	stride := 1
+	for i := len(t.DimOrder) - 1; i >= 0; i-- {
+		d := t.DimOrder[i]
+		t.Strides[d] = stride
+		stride *= max(t.Sizes[d], 1)
+	}
+}
+
+// IsContiguous reports whether logical and memory order agree. Dimensions of size
+// 1 do not count, so a [1,1,H,W] tensor is contiguous in either usual order.
+func (t *Tensor) IsContiguous() bool { return t.inOrder(false) }
+
+// IsChannelsLast reports the memory order N, spatial…, C for rank 3 to 5.
+func (t *Tensor) IsChannelsLast() bool { return t.Rank() >= 3 && t.Rank() <= 5 && t.inOrder(true) }
+
+func (t *Tensor) inOrder(channelsLast bool) bool {
+	want := 1
+	r := t.Rank()
+	for i := r - 1; i >= 0; i-- {
+		d := i
+		if channelsLast && i > 0 {
+			d = i%(r-1) + 1 // memory order 0, 2, …, r-1, 1
+			if i == r-1 {
+				d = 1
+			}
+		}
+		if t.Sizes[d] != 1 && t.Strides[d] != want {
+			return false
+		}
+		want *= max(t.Sizes[d], 1)
+	}
+	return true
+}
+
+func (t *Tensor) String() string { return fmt.Sprintf("%v%v", t.DType, t.Sizes) }
+
+// ResizeError reports sizes that a tensor cannot take.
+type ResizeError struct {
+	From, To []int
+	Dynamism Dynamism
+	Capacity int
+}
+
+func (e *ResizeError) Error() string {
+	if e.Dynamism == DynamicBound && len(e.From) == len(e.To) {
+		return fmt.Sprintf("resize to %v: the tensor is %v of at most %d elements", e.To, e.Dynamism, e.Capacity)
+	}
+	return fmt.Sprintf("resize to %v: the tensor is %v %v", e.To, e.Dynamism, e.From)
+}
+
+// Product multiplies sizes; ok is false where one is negative or the product of the
+// non-zero ones leaves int64/16, which leaves room for the widest element.
+func Product(sizes []int) (n int, ok bool) {
+	p, zero := uint64(1), false
+	for _, s := range sizes {
+		if s < 0 {
+			return 0, false
+		}
+		if s == 0 {
+			zero = true
+			continue
+		}
+		hi, lo := bits.Mul64(p, uint64(s))
+		if hi != 0 || lo > math.MaxInt64/16 {
+			return 0, false
+		}
+		p = lo
+	}
+	if zero {
+		return 0, true
+	}
+	return int(p), true
+}
+
+// CheckShape reports why sizes and dimOrder cannot be a tensor's: a rank above
+// MaxRank, a negative size, a product too large, or an order that is no permutation.
+func CheckShape(sizes []int, dimOrder []uint8) error {
+	if len(sizes) > MaxRank {
+		return fmt.Errorf("rank %d, at most %d", len(sizes), MaxRank)
+	}
+	if _, ok := Product(sizes); !ok {
+		return fmt.Errorf("sizes %v: negative or too large", sizes)
+	}
+	if dimOrder == nil {
+		return nil
+	}
+	if len(dimOrder) != len(sizes) {
+		return fmt.Errorf("dim order %v for rank %d", dimOrder, len(sizes))
+	}
+	var seen [MaxRank]bool
+	for _, d := range dimOrder {
+		if int(d) >= len(sizes) || seen[d] {
+			return fmt.Errorf("dim order %v is not a permutation", dimOrder)
+		}
+		seen[d] = true
+	}
+	return nil
+}

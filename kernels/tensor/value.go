@@ -1,0 +1,88 @@
+package tensor
+
+import "fmt"
+
+// Kind is what a [Value] holds. The numbers are the ExecuTorch runtime's tags
+// (runtime/core/tag.h), not the file's KernelTypes.
+type Kind uint8
+
+// Kinds of values.
+const (
+	None Kind = iota
+	KindTensor
+	KindString
+	KindDouble
+	KindInt
+	KindBool
+	KindBoolList
+	KindDoubleList
+	KindIntList
+	KindTensorList
+	_ // ListScalar, never in a file
+	KindOptionalTensorList
+)
+
+func (k Kind) String() string {
+	names := [...]string{"none", "tensor", "string", "double", "int", "bool", "bool list", "double list",
+		"int list", "tensor list", "scalar list", "optional tensor list"}
+	if int(k) < len(names) {
+		return names[k]
+	}
+	return fmt.Sprintf("kind(%d)", uint8(k))
+}
+
+// Value is one slot of a method's value table (ExecuTorch EValue): a tagged union.
+// Only the field that Kind names is meaningful.
+type Value struct {
+	Kind    Kind
+	Bool    bool
+	Int     int64
+	Double  float64
+	Tensor  *Tensor
+	Str     string
+	Bools   []bool
+	Doubles []float64
+	Items   []*Value // IntList: Int slots; TensorList and OptionalTensorList: Tensor or None slots
+
+	ints    []int64   // unwrapped Items of an IntList
+	tensors []*Tensor // unwrapped Items of a list of tensors
+}
+
+// NewList makes a list value over other slots; the slots stay live, so a symbolic
+// int in an IntList is read at each use.
+func NewList(k Kind, items []*Value) Value {
+	v := Value{Kind: k, Items: items}
+	if k == KindIntList {
+		v.ints = make([]int64, len(items))
+	} else {
+		v.tensors = make([]*Tensor, len(items))
+	}
+	return v
+}
+
+// IntList reads the current integers of an IntList. Valid until the next call on v.
+func (v *Value) IntList() []int64 {
+	for i, item := range v.Items {
+		v.ints[i] = item.Int
+	}
+	return v.ints
+}
+
+// TensorList reads the current tensors of a TensorList or OptionalTensorList, nil
+// for None. Valid until the next call on v.
+func (v *Value) TensorList() []*Tensor {
+	for i, item := range v.Items {
+		v.tensors[i] = nil
+		if item.Kind == KindTensor {
+			v.tensors[i] = item.Tensor
+		}
+	}
+	return v.tensors
+}
+
+// Scalar constructors.
+func IntValue(i int64) Value      { return Value{Kind: KindInt, Int: i} }
+func DoubleValue(d float64) Value { return Value{Kind: KindDouble, Double: d} }
+func BoolValue(b bool) Value      { return Value{Kind: KindBool, Bool: b} }
+func StringValue(s string) Value  { return Value{Kind: KindString, Str: s} }
+func TensorValue(t *Tensor) Value { return Value{Kind: KindTensor, Tensor: t} }

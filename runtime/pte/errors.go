@@ -1,0 +1,38 @@
+package pte
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Reasons; match with errors.Is.
+var (
+	// ErrFormat: the bytes are not a valid file of their format.
+	ErrFormat = errors.New("malformed file")
+	// ErrUnsupported: valid, but of a kind that this version does not read.
+	ErrUnsupported = errors.New("unsupported file")
+	// ErrLimit: valid so far, but beyond a limit that the caller set.
+	ErrLimit = errors.New("limit exceeded")
+)
+
+// FormatError is a fault in a file's bytes, with its place.
+type FormatError struct {
+	Reason error  // ErrFormat, ErrUnsupported or ErrLimit
+	Offset int64  // from the file's start, -1 where no single byte is to blame
+	Path   string // "execution_plan[0].values[17].dim_order", may be empty
+	Msg    string // noun phrase of what is wrong
+}
+
+func (e *FormatError) Error() string {
+	s := e.Reason.Error()
+	if e.Offset >= 0 {
+		s += fmt.Sprintf(" at byte %d", e.Offset)
+	}
+	if e.Path != "" {
+		s += ", " + e.Path
+	}
+	return s + ": " + e.Msg
+}
+
+// Unwrap gives the reason to errors.Is.
+func (e *FormatError) Unwrap() error { return e.Reason }
