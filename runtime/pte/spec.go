@@ -64,7 +64,7 @@ type Value struct {
 // Storage says where a tensor's bytes come from.
 type Storage uint8
 
-// The six kinds of storage (spec/PTE 2.2), by data_buffer_idx, allocation and location.
+// The six kinds of storage, by data_buffer_idx, allocation and location.
 const (
 	Unplanned       Storage = iota // given by the caller, or grown at run time
 	Planned                        // in an arena
