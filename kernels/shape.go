@@ -1,0 +1,69 @@
+package kernels
+
+import (
+	"fmt"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// WrapDim resolves a dimension argument against a rank: -rank … rank-1, where rank
+// 0 counts as 1, as in ATen. i is the argument's index, for the error.
+func WrapDim(i int, dim int64, rank int) (int, error) {
+	n := int64(max(rank, 1))
+	if dim < -n || dim >= n {
+		return 0, Badf(i, fmt.Sprintf("a dimension in [%d, %d]", -n, n-1), "%d", dim)
+	}
+	if dim < 0 {
+		dim += n
+	}
+	return int(dim), nil
+}
+
+// ResizeOut gives out argument i the sizes that the operator computed.
+func ResizeOut(a Args, i int, sizes []int) error {
+	if err := a[i].Tensor.Resize(sizes); err != nil {
+		return &OutError{Arg: i, Err: err}
+	}
+	return nil
+}
+
+// OutError reports an out argument that cannot take the result's shape. It is
+// ErrArgument and the *tensor.ResizeError it holds.
+type OutError struct {
+	Arg int
+	Err error
+}
+
+func (e *OutError) Error() string { return fmt.Sprintf("out argument %d: %v", e.Arg, e.Err) }
+
+// Unwrap gives the reason and the details.
+func (e *OutError) Unwrap() []error { return []error{ErrArgument, e.Err} }
+
+// WantDType reports argument i unless it has one of the types.
+func WantDType(i int, t *tensor.Tensor, types ...tensor.DType) error {
+	for _, d := range types {
+		if t.DType == d {
+			return nil
+		}
+	}
+	return Bad(i, t.DType.String(), fmt.Sprint(types))
+}
+
+// Sizes copies an int[] argument into dst, which has room for MaxRank, and reports
+// negative or too many entries. i is the argument's index.
+func Sizes(dst []int, i int, list []int64) ([]int, error) {
+	if len(list) > tensor.MaxRank {
+		return nil, Badf(i, fmt.Sprintf("at most %d sizes", tensor.MaxRank), "%d", len(list))
+	}
+	dst = dst[:0]
+	for _, v := range list {
+		if v < 0 || v > 1<<56 {
+			return nil, Badf(i, "sizes of at least 0", "%v", list)
+		}
+		dst = append(dst, int(v))
+	}
+	if _, ok := tensor.Product(dst); !ok {
+		return nil, Badf(i, "sizes whose product fits", "%v", list)
+	}
+	return dst, nil
+}
