@@ -7,6 +7,10 @@ import (
 	"slices"
 )
 
+// MaxUnbound is the number of bytes that an unbounded tensor grows to unless
+// [Tensor.Limit] says otherwise: its sizes come from data that nobody has checked.
+const MaxUnbound = 1 << 30
+
 // MaxRank is the largest number of dimensions (ExecuTorch's kTensorDimensionLimit).
 const MaxRank = 16
 
@@ -36,7 +40,7 @@ type Tensor struct {
 	Data     []byte  // exactly NBytes long, aligned to the element size; nil while unbound or empty
 
 	store    []byte // the bytes that Data is cut from
-	capacity int    // largest element count of a bound tensor
+	capacity int    // largest element count that Resize accepts
 }
 
 // New returns a static, contiguous, zeroed tensor that owns its bytes.
@@ -56,6 +60,9 @@ func Make(d DType, sizes []int, dimOrder []uint8, dyn Dynamism) *Tensor {
 		t.DimOrder = ContiguousOrder(len(sizes))
 	}
 	t.capacity = t.Numel()
+	if dyn == DynamicUnbound {
+		t.capacity = max(t.capacity, MaxUnbound/max(d.Size(), 1))
+	}
 	t.setStrides()
 	return t
 }
@@ -95,8 +102,12 @@ func (t *Tensor) Numel() int {
 // NBytes is the current number of bytes.
 func (t *Tensor) NBytes() int { return t.Numel() * t.DType.Size() }
 
-// Capacity is the largest number of elements that Resize accepts for a bound tensor.
+// Capacity is the largest number of elements that Resize accepts.
 func (t *Tensor) Capacity() int { return t.capacity }
+
+// Limit sets the capacity of a tensor that is not static to n elements, which must
+// not be fewer than it has.
+func (t *Tensor) Limit(n int) { t.capacity = max(n, t.Numel()) }
 
 // Bind gives the tensor its bytes: at least the current size, and for a bound
 // tensor at least the capacity if it is ever to grow. b is kept, not copied, and
@@ -120,7 +131,7 @@ func (t *Tensor) cut() {
 
 // Resize changes the logical sizes by the rules of the tensor's dynamism
 // (ExecuTorch resize_tensor): the rank stays, a static tensor stays as it is, a
-// bound one may take any sizes whose element count fits the capacity. Bytes keep
+// dynamic one may take any sizes whose element count fits the capacity. Bytes keep
 // their place; their contents are then unspecified. It allocates only for an
 // unbounded tensor that grows.
 func (t *Tensor) Resize(sizes []int) error {
@@ -128,8 +139,7 @@ func (t *Tensor) Resize(sizes []int) error {
 		return nil
 	}
 	n, ok := Product(sizes)
-	if len(sizes) != len(t.Sizes) || t.Dynamism == Static || !ok ||
-		t.Dynamism == DynamicBound && n > t.capacity {
+	if len(sizes) != len(t.Sizes) || t.Dynamism == Static || !ok || n > t.capacity {
 		return &ResizeError{From: slices.Clone(t.Sizes), To: slices.Clone(sizes), Dynamism: t.Dynamism, Capacity: t.capacity}
 	}
 	if t.Dynamism == DynamicUnbound && n*t.DType.Size() > len(t.store) {
@@ -187,7 +197,7 @@ type ResizeError struct {
 }
 
 func (e *ResizeError) Error() string {
-	if e.Dynamism == DynamicBound && len(e.From) == len(e.To) {
+	if e.Dynamism != Static && len(e.From) == len(e.To) {
 		return fmt.Sprintf("resize to %v: the tensor is %v of at most %d elements", e.To, e.Dynamism, e.Capacity)
 	}
 	return fmt.Sprintf("resize to %v: the tensor is %v %v", e.To, e.Dynamism, e.From)
