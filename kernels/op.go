@@ -4,7 +4,6 @@
 package kernels
 
 import (
-	"fmt"
 	"strings"
 	"sync"
 
@@ -188,32 +187,4 @@ func (a Args) Scalar(i int) Scalar {
 	default:
 		return Scalar{Type: tensor.Float64, F: v.Double}
 	}
-}
-
-// Scalar is a number argument (at::Scalar): an int64, a bool or a double.
-type Scalar struct {
-	Type tensor.DType // Int64, Bool (in I) or Float64 (in F)
-	I    int64
-	F    float64
-}
-
-// Float is the number as a double.
-func (s Scalar) Float() float64 {
-	if s.Type == tensor.Float64 {
-		return s.F
-	}
-	return float64(s.I)
-}
-
-// IsFloat reports a double.
-func (s Scalar) IsFloat() bool { return s.Type == tensor.Float64 }
-
-func (s Scalar) String() string {
-	switch s.Type {
-	case tensor.Float64:
-		return fmt.Sprint(s.F)
-	case tensor.Bool:
-		return fmt.Sprint(s.I != 0)
-	}
-	return fmt.Sprint(s.I)
 }

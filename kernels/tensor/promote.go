@@ -1,9 +1,14 @@
 package tensor
 
+// NoDType is the result of promoting types that no operator accepts together. It
+// is not valid and has no conversions.
+const NoDType DType = -1
+
 // Promote is PyTorch's type promotion of two tensors' element types
-// (c10::promoteTypes). It is symmetric. Types that never meet in an operator
-// promote to the first of the two if equal and to Float32's absence of meaning
-// otherwise: callers check their operands' types first.
+// (c10::promoteTypes). It is symmetric, and Promote(a, a) is a for every type.
+// Different types have no common one, NoDType, where either is quantised, bits or
+// an 8-bit float, or where one is uint16, uint32 or uint64 and the other is not a
+// real float.
 func Promote(a, b DType) DType {
 	if a == b {
 		return a
@@ -13,6 +18,8 @@ func Promote(a, b DType) DType {
 		a, b, ca, cb = b, a, cb, ca
 	}
 	switch {
+	case cb == categoryNone || cb == categoryWide && ca != categoryFloat:
+		return NoDType
 	case ca == categoryComplex:
 		return promoteComplex(a, b)
 	case ca != cb: // a float against integers or bool, or an integer against bool
@@ -24,8 +31,24 @@ func Promote(a, b DType) DType {
 	}
 }
 
+// PromoteNumber is the type promotion of a tensor's element type with a number's
+// (Int64, Float64 or Bool), which raises the category but not the width
+// (at::result_type): an integer makes a bool tensor int64, a float makes an integer
+// or bool tensor float32.
+func PromoteNumber(d, number DType) DType {
+	switch {
+	case number == Float64 && (d.IsInt() || d == Bool):
+		return Float32
+	case number == Int64 && d == Bool:
+		return Int64
+	}
+	return d
+}
+
 const (
-	categoryBool = iota
+	categoryNone = iota
+	categoryWide // the unsigned integers that came late
+	categoryBool
 	categoryInt
 	categoryFloat
 	categoryComplex
@@ -39,8 +62,12 @@ func category(d DType) int {
 		return categoryFloat
 	case d == Bool:
 		return categoryBool
+	case d >= Uint16 && d <= Uint64:
+		return categoryWide
+	case d.IsInt():
+		return categoryInt
 	}
-	return categoryInt
+	return categoryNone
 }
 
 func promoteFloat(a, b DType) DType {
@@ -51,25 +78,20 @@ func promoteFloat(a, b DType) DType {
 }
 
 func promoteInt(a, b DType) DType {
-	if a == Uint8 || b == Uint8 {
-		if a == Int8 || b == Int8 {
-			return Int16
-		}
-	}
-	if a.Size() == b.Size() { // an unsigned wider type against its signed twin
-		return Int64
-	}
-	if a.Size() > b.Size() {
+	switch {
+	case a.Size() > b.Size():
 		return a
+	case a.Size() < b.Size():
+		return b
 	}
-	return b
+	return Int16 // uint8 with int8, the only two of one size
 }
 
 func promoteComplex(a, b DType) DType {
-	if a == Complex128 || b == Complex128 || b == Float64 {
+	switch {
+	case a == Complex128 || b == Complex128 || b == Float64:
 		return Complex128
-	}
-	if a == Complex32 && (b == Float16 || category(b) < categoryFloat) {
+	case a == Complex32 && (b == Float16 || category(b) < categoryFloat):
 		return Complex32
 	}
 	return Complex64

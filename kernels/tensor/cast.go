@@ -1,0 +1,112 @@
+package tensor
+
+import "sync"
+
+// CanCast reports whether values of type from may be stored as to in the result of
+// an operator (c10::canCast): not complex as real, not float as integer, and
+// nothing but bool as bool.
+func CanCast(from, to DType) bool {
+	switch {
+	case from.IsComplex() && !to.IsComplex():
+		return false
+	case from.IsFloat() && (to.IsInt() || to == Bool):
+		return false
+	}
+	return from == Bool || to != Bool
+}
+
+// Cast converts every element of src to dst's type, position by position in memory:
+// the two have the same number of elements and the same order. Rounding and
+// wrapping are those of [StoreFunc]; integers become floats with one rounding. A
+// complex tensor converts to another complex type only. ok is false, and nothing is
+// written, where the sizes differ or the types do not convert.
+func Cast(dst, src *Tensor) (ok bool) {
+	n := src.Numel()
+	if dst.Numel() != n || len(dst.Data) != dst.NBytes() || len(src.Data) != src.NBytes() {
+		return false
+	}
+	return CastBytes(dst.Data, dst.DType, src.Data, src.DType, n)
+}
+
+// CastBytes is [Cast] of the first n elements of src to the first n of dst. Both
+// are aligned to their elements, and do not overlap unless they are the same.
+func CastBytes(dst []byte, to DType, src []byte, from DType, n int) (ok bool) {
+	if from == to {
+		copy(dst[:n*to.Size()], src)
+		return true
+	}
+	if from.IsComplex() && to.IsComplex() {
+		from, to, n = from.component(), to.component(), 2*n
+	}
+	switch castType(from, to) {
+	case Float32:
+		return castThrough[float32](dst, to, src, from, n)
+	case Float64:
+		return castThrough[float64](dst, to, src, from, n)
+	}
+	return castThrough[int64](dst, to, src, from, n)
+}
+
+// component is the type of a complex type's two parts.
+func (d DType) component() DType {
+	return [...]DType{Float16, Float32, Float64}[d-Complex32]
+}
+
+// castType is the compute type through which a conversion rounds once.
+func castType(from, to DType) DType {
+	d := from
+	if !from.IsFloat() {
+		d = to
+	}
+	c, _ := ComputeType(d)
+	return c
+}
+
+// blocks keeps the in-cache buffers of casts, 512 elements long.
+var blocks = sync.Pool{New: func() any { return new([512]int64) }}
+
+func castThrough[C Compute](dst []byte, to DType, src []byte, from DType, n int) bool {
+	load, store := Loader[C](from), Storer[C](to)
+	if load == nil || store == nil {
+		return false
+	}
+	block := blocks.Get().(*[512]int64)
+	defer blocks.Put(block)
+	buf := View[C](BytesOf(block[:]))[:len(block)]
+	for i := 0; i < n; i += len(buf) {
+		b := buf[:min(len(buf), n-i)]
+		load(b, src[i*from.Size():])
+		store(dst[i*to.Size():], b)
+	}
+	return true
+}
+
+// Put stores v as the element of type d at the start of dst. ok is false where
+// operators do not compute on d.
+func Put[C Compute](dst []byte, d DType, v C) (ok bool) {
+	store := Storer[C](d)
+	if store == nil {
+		return false
+	}
+	block := blocks.Get().(*[512]int64)
+	buf := View[C](BytesOf(block[:1]))[:1]
+	buf[0] = v
+	store(dst, buf)
+	blocks.Put(block)
+	return true
+}
+
+// Get loads the element of type d at the start of src, which is aligned to it. ok
+// is false where operators do not compute on d.
+func Get[C Compute](src []byte, d DType) (v C, ok bool) {
+	load := Loader[C](d)
+	if load == nil {
+		return 0, false
+	}
+	block := blocks.Get().(*[512]int64)
+	buf := View[C](BytesOf(block[:1]))[:1]
+	load(buf, src)
+	v = buf[0]
+	blocks.Put(block)
+	return v, true
+}

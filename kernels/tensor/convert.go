@@ -1,0 +1,158 @@
+package tensor
+
+// Compute is a type that operators calculate in. Every storage type converts to
+// one of the three on loading and back on storing: narrow integers and bool compute
+// exactly as int64 and wrap when stored, half floats compute as float32.
+type Compute interface{ float32 | float64 | int64 }
+
+// A LoadFunc converts the first len(dst) elements of src, which holds elements of
+// the DType that the function was looked up for and is aligned to them.
+type LoadFunc[C Compute] func(dst []C, src []byte)
+
+// A StoreFunc converts src to the first len(src) elements of dst. Floats are
+// rounded to nearest even, integers wrap, floats become integers by the rule of
+// [FloatToInt], and everything but zero becomes true.
+type StoreFunc[C Compute] func(dst []byte, src []C)
+
+// Loader is the conversion from d to C, nil where operators do not compute on d.
+// Loading an integer above MaxInt64 as int64 wraps; loading a float as int64 follows
+// [FloatToInt].
+func Loader[C Compute](d DType) LoadFunc[C] {
+	if !d.Valid() {
+		return nil
+	}
+	return conversion[C]().load[d]
+}
+
+// Storer is the conversion from C to d, nil where operators do not compute on d.
+func Storer[C Compute](d DType) StoreFunc[C] {
+	if !d.Valid() {
+		return nil
+	}
+	return conversion[C]().store[d]
+}
+
+// ComputeType is the type that a tensor of dtype d is calculated in where the
+// operator does not say otherwise: Float32, Float64 or Int64. ok is false where
+// operators do not compute on d.
+func ComputeType(d DType) (c DType, ok bool) {
+	switch {
+	case d == Float64:
+		return Float64, true
+	case d.IsFloat():
+		return Float32, true
+	case d.IsInt() || d == Bool:
+		return Int64, true
+	}
+	return d, false
+}
+
+// conversions are the tables of one compute type.
+type conversions[C Compute] struct {
+	load  [NumDTypes]LoadFunc[C]
+	store [NumDTypes]StoreFunc[C]
+}
+
+var (
+	toFloat32 = conversions[float32]{
+		load: [NumDTypes]LoadFunc[float32]{
+			Uint8: load[float32, uint8], Int8: load[float32, int8], Int16: load[float32, int16],
+			Int32: load[float32, int32], Int64: load[float32, int64], Uint16: load[float32, uint16],
+			Uint32: load[float32, uint32], Uint64: load[float32, uint64], Bool: loadBool[float32],
+			Float16: loadHalf[float32], BFloat16: loadBFloat[float32], Float32: loadSame[float32], Float64: load[float32, float64],
+		},
+		store: [NumDTypes]StoreFunc[float32]{
+			Uint8: storeTrunc64[uint8, float32], Int8: storeTrunc32[int8, float32], Int16: storeTrunc32[int16, float32],
+			Int32: storeTrunc32[int32, float32], Int64: storeTrunc64[int64, float32], Uint16: storeTrunc32[uint16, float32],
+			Uint32: storeTrunc64[uint32, float32], Uint64: storeUint64[float32], Bool: storeBool[float32],
+			Float16: storeHalf[float32], BFloat16: storeBFloat[float32], Float32: storeSame[float32], Float64: store[float64, float32],
+		},
+	}
+	toFloat64 = conversions[float64]{
+		load: [NumDTypes]LoadFunc[float64]{
+			Uint8: load[float64, uint8], Int8: load[float64, int8], Int16: load[float64, int16],
+			Int32: load[float64, int32], Int64: load[float64, int64], Uint16: load[float64, uint16],
+			Uint32: load[float64, uint32], Uint64: load[float64, uint64], Bool: loadBool[float64],
+			Float16: loadHalf[float64], BFloat16: loadBFloat[float64], Float32: load[float64, float32], Float64: loadSame[float64],
+		},
+		store: [NumDTypes]StoreFunc[float64]{
+			Uint8: storeTrunc64[uint8, float64], Int8: storeTrunc32[int8, float64], Int16: storeTrunc32[int16, float64],
+			Int32: storeTrunc32[int32, float64], Int64: storeTrunc64[int64, float64], Uint16: storeTrunc32[uint16, float64],
+			Uint32: storeTrunc64[uint32, float64], Uint64: storeUint64[float64], Bool: storeBool[float64],
+			Float16: storeHalf[float64], BFloat16: storeBFloat[float64], Float32: store[float32, float64], Float64: storeSame[float64],
+		},
+	}
+	toInt64 = conversions[int64]{
+		load: [NumDTypes]LoadFunc[int64]{
+			Uint8: load[int64, uint8], Int8: load[int64, int8], Int16: load[int64, int16],
+			Int32: load[int64, int32], Int64: loadSame[int64], Uint16: load[int64, uint16],
+			Uint32: load[int64, uint32], Uint64: load[int64, uint64], Bool: loadBool[int64],
+			Float16: loadHalfInt, BFloat16: loadBFloatInt, Float32: loadTrunc[float32], Float64: loadTrunc[float64],
+		},
+		store: [NumDTypes]StoreFunc[int64]{
+			Uint8: store[uint8, int64], Int8: store[int8, int64], Int16: store[int16, int64],
+			Int32: store[int32, int64], Int64: storeSame[int64], Uint16: store[uint16, int64],
+			Uint32: store[uint32, int64], Uint64: store[uint64, int64], Bool: storeBool[int64],
+			Float16: storeHalf[int64], BFloat16: storeBFloat[int64], Float32: store[float32, int64], Float64: store[float64, int64],
+		},
+	}
+)
+
+func conversion[C Compute]() *conversions[C] {
+	var t any
+	switch any(C(0)).(type) {
+	case float32:
+		t = &toFloat32
+	case float64:
+		t = &toFloat64
+	default:
+		t = &toInt64
+	}
+	return t.(*conversions[C])
+}
+
+// real is a storage type whose conversion Go defines for every value, or whose
+// out-of-range values do not reach it.
+type real interface {
+	uint8 | int8 | int16 | int32 | int64 | uint16 | uint32 | uint64 | float32 | float64
+}
+
+func load[C Compute, S real](dst []C, src []byte) {
+	s := View[S](src)[:len(dst)]
+	for i := range dst {
+		dst[i] = C(s[i])
+	}
+}
+
+func store[D real, C Compute](dst []byte, src []C) {
+	d := View[D](dst)[:len(src)]
+	for i := range d {
+		d[i] = D(src[i])
+	}
+}
+
+func loadSame[C Compute](dst []C, src []byte)  { copy(dst, View[C](src)[:len(dst)]) }
+func storeSame[C Compute](dst []byte, src []C) { copy(View[C](dst)[:len(src)], src) }
+
+// loadBool reads any byte but zero as 1: a hostile file may hold others.
+func loadBool[C Compute](dst []C, src []byte) {
+	s := src[:len(dst)]
+	for i := range dst {
+		var v C
+		if s[i] != 0 {
+			v = 1
+		}
+		dst[i] = v
+	}
+}
+
+func storeBool[C Compute](dst []byte, src []C) {
+	d := dst[:len(src)]
+	for i := range d {
+		var v byte
+		if src[i] != 0 {
+			v = 1
+		}
+		d[i] = v
+	}
+}

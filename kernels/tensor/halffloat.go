@@ -1,0 +1,78 @@
+package tensor
+
+import (
+	"math"
+
+	"github.com/x448/float16"
+)
+
+// HalfToFloat widens the bits of a Float16, exactly: the product moves the exponent
+// and normalises the subnormal ones.
+func HalfToFloat(h uint16) float32 {
+	sign, rest := uint32(h&0x8000)<<16, uint32(h&0x7fff)<<13
+	if rest >= 0x7c00<<13 { // infinite or NaN
+		return math.Float32frombits(sign | 0x7f800000 | rest)
+	}
+	return math.Float32frombits(sign | math.Float32bits(math.Float32frombits(rest)*0x1p112))
+}
+
+// FloatToHalf rounds to the nearest Float16, ties to even; beyond ±65504 by half a
+// step or more it is infinite, and a NaN stays one.
+func FloatToHalf(f float32) uint16 { return float16.Fromfloat32(f).Bits() }
+
+// BFloatToFloat widens the bits of a BFloat16, exactly.
+func BFloatToFloat(b uint16) float32 { return math.Float32frombits(uint32(b) << 16) }
+
+// FloatToBFloat rounds to the nearest BFloat16, ties to even; a NaN becomes the
+// quiet one (c10::detail::round_to_nearest_even).
+func FloatToBFloat(f float32) uint16 {
+	if f != f {
+		return 0x7fc0
+	}
+	u := math.Float32bits(f)
+	return uint16((u + 0x7fff + u>>16&1) >> 16)
+}
+
+func loadHalf[C Compute](dst []C, src []byte) {
+	s := View[uint16](src)[:len(dst)]
+	for i := range dst {
+		dst[i] = C(HalfToFloat(s[i]))
+	}
+}
+
+// storeHalf goes through float32, as PyTorch does from every type.
+func storeHalf[C Compute](dst []byte, src []C) {
+	d := View[uint16](dst)[:len(src)]
+	for i := range d {
+		d[i] = FloatToHalf(float32(src[i]))
+	}
+}
+
+func loadHalfInt(dst []int64, src []byte) {
+	s := View[uint16](src)[:len(dst)]
+	for i := range dst {
+		dst[i] = FloatToInt(HalfToFloat(s[i]))
+	}
+}
+
+func loadBFloat[C Compute](dst []C, src []byte) {
+	s := View[uint16](src)[:len(dst)]
+	for i := range dst {
+		dst[i] = C(BFloatToFloat(s[i]))
+	}
+}
+
+// storeBFloat goes through float32, as PyTorch does from every type.
+func storeBFloat[C Compute](dst []byte, src []C) {
+	d := View[uint16](dst)[:len(src)]
+	for i := range d {
+		d[i] = FloatToBFloat(float32(src[i]))
+	}
+}
+
+func loadBFloatInt(dst []int64, src []byte) {
+	s := View[uint16](src)[:len(dst)]
+	for i := range dst {
+		dst[i] = FloatToInt(BFloatToFloat(s[i]))
+	}
+}
