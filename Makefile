@@ -1,0 +1,5 @@
+.PHONY: deps
+
+# Debian's libXNNPACK in lib/; without it etrun runs on its reference engine.
+deps:
+	scripts/deps.sh
