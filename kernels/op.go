@@ -44,7 +44,7 @@ func (o *Op) Name() string {
 }
 
 // Family is the numeric contract of an operator: how far its float results may be
-// from the exact ones (docs/operators.md has the figures).
+// from the exact ones (see [Family.Tolerance]).
 type Family uint8
 
 // Families, from the strictest.

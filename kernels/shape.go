@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -46,7 +47,11 @@ func WantDType(i int, t *tensor.Tensor, types ...tensor.DType) error {
 			return nil
 		}
 	}
-	return Bad(i, t.DType.String(), fmt.Sprint(types))
+	names := make([]string, len(types)) // not the slice itself, which would then escape at every call
+	for j, d := range types {
+		names[j] = d.String()
+	}
+	return Bad(i, t.DType.String(), strings.Join(names, " or "))
 }
 
 // Sizes copies an int[] argument into dst, which has room for MaxRank, and reports

@@ -49,3 +49,13 @@ func TestLimitEndsGrowth(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestResizeGivesAFreedTensorItsBytes(t *testing.T) {
+	x := Make(Float32, []int{2, 3}, nil, DynamicUnbound)
+	if err := x.Resize([]int{2, 3}); err != nil {
+		t.Fatal(err)
+	}
+	if len(x.Data) != 24 {
+		t.Errorf("%d bytes of data, want 24", len(x.Data))
+	}
+}

@@ -135,7 +135,8 @@ func (t *Tensor) cut() {
 // their place; their contents are then unspecified. It allocates only for an
 // unbounded tensor that grows.
 func (t *Tensor) Resize(sizes []int) error {
-	if slices.Equal(t.Sizes, sizes) {
+	missing := t.Dynamism == DynamicUnbound && len(t.Data) < t.NBytes() // freed, or never bound
+	if slices.Equal(t.Sizes, sizes) && !missing {
 		return nil
 	}
 	n, ok := Product(sizes)

@@ -1,0 +1,48 @@
+package kerneltest
+
+import (
+	"testing"
+
+	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/kernels"
+)
+
+// NoAllocs checks that the operator of each case allocates nothing from its second
+// call on, on one thread and on two.
+func NoAllocs(t *testing.T, set *kernels.Set, cases ...Case) {
+	t.Helper()
+	pool := cpu.NewPool(2)
+	t.Cleanup(pool.Close)
+	for _, c := range cases {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Helper()
+			for _, p := range []*cpu.Pool{nil, pool} {
+				ctx := kernels.NewCtx(p)
+				n, err := allocations(&c, set, ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if n != 0 {
+					t.Errorf("%d threads: %v allocations a call, want 0", ctx.Threads(), n)
+				}
+			}
+		})
+	}
+}
+
+func allocations(c *Case, set *kernels.Set, ctx *kernels.Ctx) (float64, error) {
+	k, err := c.call(set)
+	if err != nil {
+		return 0, err
+	}
+	ctx.State = &k.state
+	var failure error
+	call := func() {
+		if err := k.op.Func(ctx, k.args); err != nil {
+			failure = err
+		}
+		ctx.Release()
+	}
+	call() // the first call makes what later ones keep
+	return testing.AllocsPerRun(50, call), failure
+}

@@ -1,0 +1,91 @@
+package kerneltest
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// band is the number of guard bytes before and after a tensor's bytes: more than a
+// vector kernel can overrun in one store.
+const band = 128
+
+// guarded is a tensor argument in memory of its own, between guard bands.
+type guarded struct {
+	t      *tensor.Tensor
+	memory []byte // band, bytes up to the capacity, band
+	size   int    // bytes up to the capacity
+	poison byte
+	before []byte // the bytes as given
+	proto  *tensor.Tensor
+}
+
+// guard copies proto, with its bytes, into guarded memory. poison fills the bands
+// and, for an out, which has no bytes of its own yet, the place of its elements.
+func guard(proto *tensor.Tensor, poison byte, out bool) *guarded {
+	size := proto.NBytes()
+	if proto.Dynamism == tensor.DynamicBound {
+		size = proto.Capacity() * proto.DType.Size()
+	}
+	g := &guarded{proto: proto, size: size, poison: poison}
+	g.memory = tensor.AlignedBytes(size + 2*band)
+	for i := range g.memory {
+		g.memory[i] = poison
+	}
+	g.t = tensor.Make(proto.DType, proto.Sizes, proto.DimOrder, proto.Dynamism)
+	g.t.Const = proto.Const
+	if proto.Dynamism != tensor.Static {
+		g.t.Limit(proto.Capacity())
+	}
+	if !out {
+		copy(g.bytes(), proto.Data)
+		g.before = bytes.Clone(proto.Data)
+	}
+	g.t.Bind(g.bytes())
+	return g
+}
+
+// bytes is the memory between the bands, whatever became of the tensor.
+func (g *guarded) bytes() []byte { return g.memory[band : band+g.size : band+g.size] }
+
+// intact reports a byte of the bands that was written.
+func (g *guarded) intact() error {
+	for i, b := range g.memory {
+		if b == g.poison || i >= band && i < band+g.size {
+			continue
+		}
+		if i < band {
+			return fmt.Errorf("byte %d before the data written", band-i)
+		}
+		return fmt.Errorf("byte %d after the data written", i-band-g.size)
+	}
+	return nil
+}
+
+// unwritten reports a change of an argument that the operator only reads.
+func (g *guarded) unwritten() error {
+	if g.t.String() != g.proto.String() || !bytes.Equal(g.t.DimOrder, g.proto.DimOrder) {
+		return fmt.Errorf("input resized from %v to %v", g.proto, g.t)
+	}
+	for i, b := range g.before {
+		if g.bytes()[i] != b {
+			return fmt.Errorf("byte %d of an input written", i)
+		}
+	}
+	return nil
+}
+
+// sound reports an out that outgrew what was declared.
+func (g *guarded) sound() error {
+	t := g.t
+	switch n := t.Numel(); {
+	case t.DType != g.proto.DType || !bytes.Equal(t.DimOrder, g.proto.DimOrder) || t.Rank() != g.proto.Rank():
+		return fmt.Errorf("out turned from %v into %v", g.proto, t)
+	case t.Dynamism == tensor.Static && t.String() != g.proto.String(), n > g.proto.Capacity():
+		return fmt.Errorf("out declared as %v resized to %v", g.proto, t)
+	case len(t.Data) != t.NBytes():
+		return fmt.Errorf("out %v with %d bytes", t, len(t.Data))
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package kerneltest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// patience is how long a call may take whose arguments have a few thousand elements.
+const patience = 5 * time.Second
+
+// Random calls every operator of the set n times with arguments made at random from
+// its schema, most of them illegal, and checks the contract of [kernels.Func]. It
+// gives the same calls each time.
+func Random(t *testing.T, set *kernels.Set, n int) {
+	t.Helper()
+	names := set.Names()
+	slices.Sort(names)
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			t.Helper()
+			random := rand.New(rand.NewPCG(uint64(len(name)), 1))
+			accepted := 0
+			for i := range n {
+				ok, err := attempt(set, name, seed(random))
+				if err != nil {
+					t.Fatalf("call %d: %v", i, err)
+				}
+				if ok {
+					accepted++
+				}
+			}
+			t.Logf("%d of %d calls accepted", accepted, n)
+		})
+	}
+}
+
+// Fuzz does what [Random] does with arguments made from the fuzzer's bytes.
+func Fuzz(f *testing.F, set *kernels.Set) {
+	f.Helper()
+	names := set.Names()
+	slices.Sort(names)
+	random := rand.New(rand.NewPCG(3, 4))
+	for i := range names {
+		f.Add(uint16(i), seed(random))
+	}
+	f.Fuzz(func(t *testing.T, op uint16, data []byte) {
+		if _, err := attempt(set, names[int(op)%len(names)], data); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// seed is enough bytes for the arguments of any operator.
+func seed(random *rand.Rand) []byte {
+	b := make([]byte, 96)
+	for i := range b {
+		b[i] = byte(random.Uint32())
+	}
+	return b
+}
+
+// attempt makes one call from data. Where the operator asks for other sizes of an
+// out, it gets them and is called again, so that it comes to compute.
+func attempt(set *kernels.Set, name string, data []byte) (accepted bool, broken error) {
+	_, sig, _, err := set.Lookup(name)
+	if err != nil {
+		return false, err
+	}
+	g := newGenerator(data)
+	args, result := g.call(sig)
+	for range len(args) + 1 {
+		k, err := newCall(set, name, args, result)
+		if err != nil {
+			return false, err
+		}
+		start := time.Now()
+		ctx := kernels.NewCtx(nil)
+		refused, broken := k.run(ctx)
+		if broken == nil {
+			broken = k.twice(ctx, refused)
+		}
+		if broken != nil {
+			return false, broken
+		}
+		if d := time.Since(start); d > patience {
+			return false, &Violation{Call: k.text, What: fmt.Sprintf("took %v", d)}
+		}
+		if refused == nil {
+			return true, nil
+		}
+		if !refit(args, sig, refused) {
+			break
+		}
+	}
+	return false, nil
+}
+
+// refit gives the out that an error complains of the sizes that it names.
+func refit(args []any, sig *kernels.Signature, refused error) bool {
+	var out *kernels.OutError
+	var size *tensor.ResizeError
+	if !errors.As(refused, &out) || !errors.As(refused, &size) || out.Arg >= len(args) || !sig.Args[out.Arg].Out {
+		return false
+	}
+	t, ok := args[out.Arg].(*tensor.Tensor)
+	n, fits := tensor.Product(size.To)
+	if !ok || !fits || n > mostElements || len(size.To) > tensor.MaxRank {
+		return false
+	}
+	args[out.Arg] = tensor.Make(t.DType, size.To, nil, tensor.Static)
+	return true
+}
+
+// Table checks the rows of a set: schemas that parse and name something to write
+// or return, and the facts that the documentation prints.
+func Table(t *testing.T, set *kernels.Set) {
+	t.Helper()
+	for _, name := range set.Names() {
+		if err := checkRow(set, name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func checkRow(set *kernels.Set, name string) error {
+	op, sig, _, err := set.Lookup(name)
+	if err != nil {
+		return err
+	}
+	writes := false
+	for _, a := range sig.Args {
+		writes = writes || a.Out || a.Mutated
+	}
+	switch {
+	case op.Func == nil:
+		return errors.New("no function")
+	case op.DTypes == "":
+		return errors.New("no element types named")
+	case !writes && sig.Result == nil:
+		return errors.New("schema with neither an out, nor a mutated argument, nor a result")
+	case writes && sig.Result != nil:
+		return errors.New("schema with both an out and a result: the slot after an out is the out again")
+	}
+	return nil
+}
