@@ -3,6 +3,9 @@ package pte
 import (
 	"errors"
 	"fmt"
+	"strconv"
+
+	"github.com/etrun-go/etrun/internal/flatbuf"
 )
 
 // Reasons; match with errors.Is.
@@ -36,3 +39,33 @@ func (e *FormatError) Error() string {
 
 // Unwrap gives the reason to errors.Is.
 func (e *FormatError) Unwrap() error { return e.Reason }
+
+// faultf makes a FormatError.
+func faultf(reason error, offset int64, path, format string, args ...any) *FormatError {
+	return &FormatError{Reason: reason, Offset: offset, Path: path, Msg: fmt.Sprintf(format, args...)}
+}
+
+// formatError puts a fault of the FlatBuffers reader into this package's terms.
+func formatError(err error) error {
+	fault, ok := errors.AsType[*flatbuf.Error](err)
+	if !ok {
+		return err
+	}
+	reason := fault.Reason
+	switch reason {
+	case flatbuf.ErrMalformed:
+		reason = ErrFormat
+	case flatbuf.ErrLimit:
+		reason = ErrLimit
+	}
+	return &FormatError{Reason: reason, Offset: fault.Offset, Path: fault.Path, Msg: fault.Msg}
+}
+
+// quote quotes a string from a file, cut to a length that can be read.
+func quote(s string) string {
+	const most = 60
+	if len(s) <= most {
+		return strconv.Quote(s)
+	}
+	return fmt.Sprintf("%.60q… (%d bytes)", s, len(s))
+}

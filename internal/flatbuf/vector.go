@@ -1,0 +1,104 @@
+package flatbuf
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// Vector is a vector that lies inside the buffer. The zero Vector is empty. As
+// with a slice, an index outside 0 ≤ i < Len is a mistake of the caller's.
+type Vector struct {
+	r     *Reader
+	name  string
+	pos   int    // of element 0
+	data  []byte // the elements
+	n     int
+	width int
+	depth uint8
+}
+
+// Len is the number of elements.
+func (v Vector) Len() int { return v.n }
+
+// Uint8 is element i of a vector of u8.
+func (v Vector) Uint8(i int) uint8 { return v.data[i] }
+
+// Uint16 is element i of a vector of u16.
+func (v Vector) Uint16(i int) uint16 { return binary.LittleEndian.Uint16(v.data[i*2:]) }
+
+// Uint32 is element i of a vector of u32.
+func (v Vector) Uint32(i int) uint32 { return binary.LittleEndian.Uint32(v.data[i*4:]) }
+
+// Int32 is element i of a vector of i32.
+func (v Vector) Int32(i int) int32 { return int32(v.Uint32(i)) }
+
+// Float32 is element i of a vector of f32.
+func (v Vector) Float32(i int) float32 { return math.Float32frombits(v.Uint32(i)) }
+
+// Uint64 is element i of a vector of u64.
+func (v Vector) Uint64(i int) uint64 { return binary.LittleEndian.Uint64(v.data[i*8:]) }
+
+// Int64 is element i of a vector of i64.
+func (v Vector) Int64(i int) int64 { return int64(v.Uint64(i)) }
+
+// Float64 is element i of a vector of f64.
+func (v Vector) Float64(i int) float64 { return math.Float64frombits(v.Uint64(i)) }
+
+// Failf records a fault of element i, for the given reason, unless there is one
+// already. A negative i blames the vector as a whole.
+func (v Vector) Failf(reason error, i int, format string, args ...any) {
+	if v.r != nil && v.r.fault == nil {
+		v.r.fail(reason, v.pos+max(i, 0)*v.width, element(v.name, i), format, args...)
+	}
+}
+
+// Charge takes the vector's bytes off the budget, before something is made of each
+// element. It reports false, and faults, where they exceed it.
+func (v Vector) Charge() bool { return v.n == 0 || v.r.charge(v.pos, len(v.data), v.name) }
+
+// Slice copies a vector into a slice: get is the method expression for its type of
+// element, [Vector.Int32] for a vector of i32. It is nil for an empty vector.
+func Slice[T any](v Vector, get func(Vector, int) T) []T {
+	if v.n == 0 || !v.Charge() {
+		return nil
+	}
+	out := make([]T, v.n)
+	for i := range out {
+		out[i] = get(v, i)
+	}
+	return out
+}
+
+// One reads the table of a field; it is the zero T where the field is not stored.
+func One[T any](t Table, id int, name string, read func(Table) T) T {
+	var out T
+	if sub := t.Table(id, name); sub.Exists() {
+		out = read(sub)
+		t.r.Within(name, -1)
+	}
+	return out
+}
+
+// List reads a vector of tables, in order; it is nil where the field is not stored
+// or empty, and after a fault.
+func List[T any](t Table, id int, name string, read func(Table) T) []T {
+	v := t.Vector(id, name, 4)
+	if v.n == 0 {
+		return nil
+	}
+	if v.n > v.r.tables {
+		v.Failf(ErrLimit, -1, "%d tables, %d more are allowed or fit the file", v.n, v.r.tables)
+		return nil
+	}
+	out := make([]T, 0, v.n)
+	for i := range v.n {
+		if sub := v.r.table(v.pos+4*i, v.depth, ""); sub.Exists() {
+			out = append(out, read(sub))
+		}
+		if v.r.fault != nil {
+			v.r.Within(name, i)
+			return nil
+		}
+	}
+	return out
+}

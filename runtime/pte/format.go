@@ -1,0 +1,73 @@
+package pte
+
+// Format is one of ExecuTorch's file formats.
+type Format uint8
+
+// The formats that this package reads.
+const (
+	FormatUnknown Format = iota
+	FormatPTE            // program, read by Parse
+	FormatPTD            // named data, read by ParseData
+	FormatBPTE           // program with test cases, read by ParseBundle
+)
+
+// identifierSize is the length of a FlatBuffers file identifier, at byte 4.
+const identifierSize = 4
+
+var formats = [...]struct{ identifier, name string }{
+	FormatUnknown: {"", "unknown file"},
+	FormatPTE:     {"ET12", ".pte program"},
+	FormatPTD:     {"FT01", ".ptd data file"},
+	FormatBPTE:    {"BP08", ".bpte bundled program"},
+}
+
+func (f Format) String() string {
+	if int(f) >= len(formats) {
+		f = FormatUnknown
+	}
+	return formats[f].name
+}
+
+// Sniff tells the format by the file identifier, of whatever version. Eight bytes
+// are enough.
+func Sniff(data []byte) Format {
+	id := identifier(data)
+	for f := FormatPTE; int(f) < len(formats); f++ {
+		if sameFamily(id, formats[f].identifier) {
+			return f
+		}
+	}
+	return FormatUnknown
+}
+
+func identifier(data []byte) string {
+	if len(data) < 4+identifierSize {
+		return ""
+	}
+	return string(data[4 : 4+identifierSize])
+}
+
+// sameFamily reports that two identifiers differ at most in the two digits of
+// their version.
+func sameFamily(id, of string) bool {
+	return len(id) == identifierSize && id[:2] == of[:2] && isDigit(id[2]) && isDigit(id[3])
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// checkIdentifier refuses whatever is not the wanted format in the wanted version.
+func checkIdentifier(data []byte, want Format) error {
+	id, w := identifier(data), formats[want]
+	switch got := Sniff(data); {
+	case id == "":
+		return faultf(ErrFormat, 0, "", "%d bytes, too short for the file identifier of a %s", len(data), w.name)
+	case id == w.identifier:
+		return nil
+	case got == want:
+		return faultf(ErrUnsupported, 4, "", "file identifier %q, want %q: another version of the format", id, w.identifier)
+	case got != FormatUnknown:
+		return faultf(ErrFormat, 4, "", "file identifier %q of a %v, want %q of a %s", id, got, w.identifier, w.name)
+	default:
+		return faultf(ErrFormat, 4, "", "file identifier %q, want %q", id, w.identifier)
+	}
+}

@@ -1,0 +1,159 @@
+package pte
+
+import (
+	"github.com/etrun-go/etrun/internal/flatbuf"
+)
+
+// methodReader reads one ExecutionPlan.
+type methodReader struct {
+	*programReader
+	out          Method
+	values       int // number of values
+	next         int // the value being read
+	lists        []listItems
+	instructions int // of the chains so far
+	length       int // number of instructions of the chain being read
+}
+
+// required are the fields of an ExecutionPlan that no exporter leaves out.
+var required = [...]struct {
+	id   int
+	name string
+}{{0, "name"}, {2, "values"}, {3, "inputs"}, {4, "outputs"}, {5, "chains"}, {8, "non_const_buffer_sizes"}}
+
+func (p *programReader) method(t flatbuf.Table) Method {
+	for _, f := range required {
+		t.Need(f.id, f.name)
+	}
+	m := &methodReader{programReader: p, values: t.Vector(2, "values", 4).Len()}
+	if m.values > p.limits.Values {
+		t.Failf(ErrLimit, 2, "values", "%d values, at most %d are allowed", m.values, p.limits.Values)
+	}
+	m.out.Name = m.name(t)
+	m.out.Arenas = m.arenas(t)
+	m.out.Values = flatbuf.List(t, 2, "values", m.value)
+	m.checkLists(t)
+	m.out.Inputs = m.indexes(t, 3, "inputs")
+	m.out.Outputs = m.indexes(t, 4, "outputs")
+	m.out.Operators = flatbuf.List(t, 6, "operators", operator)
+	m.out.Delegates = flatbuf.List(t, 7, "delegates", p.delegate)
+	m.out.Chains = flatbuf.List(t, 5, "chains", m.chain)
+	specs := flatbuf.One(t, 1, "container_meta_type", containerSpecs)
+	m.out.InSpec, m.out.OutSpec = specs[0], specs[1]
+	return m.out
+}
+
+func (m *methodReader) name(t flatbuf.Table) string {
+	name := t.String(0, "name")
+	if name == "" {
+		t.Failf(ErrFormat, 0, "name", "empty method name")
+	}
+	if m.names[name] {
+		t.Failf(ErrFormat, 0, "name", "method %s a second time", quote(name))
+	}
+	m.names[name] = true
+	return name
+}
+
+// containerSpecs reads ContainerMetadata.
+func containerSpecs(t flatbuf.Table) [2]string {
+	return [2]string{t.String(0, "encoded_inp_str"), t.String(1, "encoded_out_str")}
+}
+
+func operator(t flatbuf.Table) Operator {
+	return Operator{Name: t.String(0, "name"), Overload: t.String(1, "overload")}
+}
+
+// arenas reads the planned buffers; slot 0 of the list is reserved.
+func (m *methodReader) arenas(t flatbuf.Table) []Arena {
+	sizes := t.Vector(8, "non_const_buffer_sizes", 8)
+	if sizes.Len() < 2 || !sizes.Charge() {
+		return nil
+	}
+	arenas := make([]Arena, sizes.Len()-1)
+	left := m.limits.ArenaBytes
+	for i := range arenas {
+		size := sizes.Int64(i + 1)
+		arenas[i].Size = size
+		if size < 0 {
+			sizes.Failf(ErrFormat, i+1, "size %d", size)
+		} else if size > left {
+			sizes.Failf(ErrLimit, i+1, "size %d, planned buffers of a method may take %d bytes", size, m.limits.ArenaBytes)
+		}
+		left -= size
+	}
+	flatbuf.List(t, 9, "non_const_buffer_device", func(t flatbuf.Table) struct{} {
+		if i := ref(t, 0, "buffer_idx", "planned buffer", len(arenas)+1); i > 0 {
+			arenas[i-1].Device = t.Int8(1, "device_type", 0)
+			arenas[i-1].DeviceIndex = t.Int8(2, "device_index", 0)
+		}
+		return struct{}{}
+	})
+	return arenas
+}
+
+func (p *programReader) delegate(t flatbuf.Table) Delegate {
+	t.Need(1, "processed")
+	id := t.String(0, "id")
+	if id == "" {
+		t.Failf(ErrFormat, 0, "id", "empty backend id")
+	}
+	return Delegate{
+		ID:    id,
+		Data:  flatbuf.One(t, 1, "processed", p.processed),
+		Specs: flatbuf.List(t, 2, "compile_specs", compileSpec),
+	}
+}
+
+func compileSpec(t flatbuf.Table) CompileSpec {
+	return CompileSpec{Key: t.String(0, "key"), Value: t.Bytes(1, "value")}
+}
+
+// processed reads a BackendDelegateDataReference.
+func (p *programReader) processed(t flatbuf.Table) []byte {
+	switch location := t.Int8(0, "location", 0); location {
+	case 0:
+		i := t.Uint32(1, "index", 0)
+		if uint64(i) < uint64(len(p.blobs)) {
+			return p.blobs[i]
+		}
+		t.Failf(ErrFormat, 1, "index", "inline data %d, the file has %d", i, len(p.blobs))
+	case 1:
+		return p.at(t, 1, "index")
+	default:
+		t.Failf(ErrUnsupported, 0, "location", "data location %d, known are 0 (inline) and 1 (segment)", location)
+	}
+	return nil
+}
+
+// ref reads a field of type i32 that names one of n things.
+func ref(t flatbuf.Table, id int, name, what string, n int) int {
+	i := t.Int32(id, name, 0)
+	if i < 0 || int64(i) >= int64(n) {
+		t.Failf(ErrFormat, id, name, "%s %d, there are %d", what, i, n)
+		return 0
+	}
+	return int(i)
+}
+
+// indexes reads a vector of i32 that name values.
+func (m *methodReader) indexes(t flatbuf.Table, id int, name string) []int {
+	v := t.Vector(id, name, 4)
+	if v.Len() == 0 || !v.Charge() {
+		return nil
+	}
+	out := m.ints(v.Len())
+	for i := range out {
+		out[i] = m.index(v, i, int64(v.Int32(i)))
+	}
+	return out
+}
+
+// index checks element i of v, which names a value.
+func (m *methodReader) index(v flatbuf.Vector, i int, value int64) int {
+	if value < 0 || value >= int64(m.values) {
+		v.Failf(ErrFormat, i, "value %d, the method has %d", value, m.values)
+		return 0
+	}
+	return int(value)
+}

@@ -1,0 +1,83 @@
+package pte
+
+import "github.com/etrun-go/etrun/internal/flatbuf"
+
+// Parse reads and verifies a .pte program. The Program shares data's memory, which
+// must not change while it is in use. Errors are *[FormatError].
+func Parse(data []byte, limits Limits) (*Program, error) {
+	if err := checkIdentifier(data, FormatPTE); err != nil {
+		return nil, err
+	}
+	header, err := readHeader(data)
+	if err != nil {
+		return nil, err
+	}
+	body, base := data, uint64(0)
+	if header != nil {
+		body, base = data[:header.ProgramSize], header.SegmentBase
+	}
+	limits = limits.withDefaults()
+	r := flatbuf.New(body, 0, limits.Tables)
+	p := &programReader{segments: segments{file: data, base: base}, limits: limits, names: map[string]bool{}}
+	out := p.program(r.Root())
+	if err := r.Err(); err != nil {
+		return nil, formatError(err)
+	}
+	out.Header, out.Size = header, int64(len(data))
+	return out, nil
+}
+
+// programReader reads table Program and holds what its methods refer to.
+type programReader struct {
+	segments
+	limits    Limits
+	inline    [][]byte // constant_buffer
+	constants subsegments
+	initial   []subsegments // mutable_data_segments
+	blobs     [][]byte      // backend_delegate_data
+	names     map[string]bool
+	slab      []int
+}
+
+func (p *programReader) program(t flatbuf.Table) *Program {
+	t.Need(1, "execution_plan")
+	out := &Program{Version: t.Uint32(0, "version", 0)}
+	p.list = flatbuf.List(t, 4, "segments", p.segment)
+	p.inline = flatbuf.List(t, 2, "constant_buffer", storage)
+	p.constants = flatbuf.One(t, 5, "constant_segment", p.subsegments)
+	if len(p.inline) > 0 && p.constants.Len() > 0 {
+		t.Failf(ErrFormat, 2, "constant_buffer", "%d inline buffers beside a constant_segment of %d", len(p.inline), p.constants.Len())
+	}
+	p.initial = flatbuf.List(t, 6, "mutable_data_segments", p.subsegments)
+	p.blobs = flatbuf.List(t, 3, "backend_delegate_data", storage)
+	out.Named = p.named(t)
+	out.Methods = flatbuf.List(t, 1, "execution_plan", p.method)
+	return out
+}
+
+// storage reads a table whose only field is bytes: Buffer, BackendDelegateInlineData.
+func storage(t flatbuf.Table) []byte { return t.Bytes(0, "storage") }
+
+// named reads named_data.
+func (p *programReader) named(t flatbuf.Table) map[string][]byte {
+	entries := map[string][]byte{}
+	flatbuf.List(t, 7, "named_data", func(t flatbuf.Table) struct{} {
+		key := t.String(0, "key")
+		if _, twice := entries[key]; twice {
+			t.Failf(ErrFormat, 0, "key", "key %s a second time", quote(key))
+		}
+		entries[key] = p.at(t, 1, "segment_index")
+		return struct{}{}
+	})
+	return entries
+}
+
+// ints is a slice of n ints, cut from larger ones: most lists of a program are short.
+func (p *programReader) ints(n int) []int {
+	if n > len(p.slab) {
+		p.slab = make([]int, max(n, 512))
+	}
+	out := p.slab[:n:n]
+	p.slab = p.slab[n:]
+	return out
+}

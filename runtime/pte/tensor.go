@@ -1,0 +1,149 @@
+package pte
+
+import (
+	"github.com/etrun-go/etrun/internal/flatbuf"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// bufferIdx is the field id of Tensor.data_buffer_idx.
+const bufferIdx = 5
+
+// tensor reads a Tensor.
+func (m *methodReader) tensor(t flatbuf.Table) *Tensor {
+	out := &Tensor{DType: dtype(t), Dynamism: dynamism(t)}
+	out.Sizes, out.DimOrder = shape(t, 2, 3, m.ints)
+	if off := t.Int32(1, "storage_offset", 0); off != 0 {
+		t.Failf(ErrUnsupported, 1, "storage_offset", "storage offset %d, want 0", off)
+	}
+	if layout := t.Int8(7, "layout", 0); layout != 0 {
+		t.Failf(ErrUnsupported, 7, "layout", "layout %d, want 0 (strided)", layout)
+	}
+	extra := flatbuf.One(t, 9, "extra_tensor_info", readExtra)
+	out.Name, out.Device = extra.name, extra.device
+	if t.OK() {
+		m.bind(t, out, extra)
+	}
+	return out
+}
+
+// dtype reads field 0, scalar_type, of any table of a tensor.
+func dtype(t flatbuf.Table) tensor.DType {
+	d := tensor.DType(t.Int8(0, "scalar_type", 0))
+	if !d.Valid() {
+		t.Failf(ErrFormat, 0, "scalar_type", "dtype %d, unknown", int8(d))
+	}
+	return d
+}
+
+func dynamism(t flatbuf.Table) tensor.Dynamism {
+	d := t.Int8(8, "shape_dynamism", 0)
+	if d < 0 || d > int8(tensor.DynamicUnbound) {
+		t.Failf(ErrFormat, 8, "shape_dynamism", "shape dynamism %d, want 0 to %d", d, tensor.DynamicUnbound)
+	}
+	return tensor.Dynamism(d)
+}
+
+// extra is ExtraTensorInfo.
+type extra struct {
+	segment  uint64
+	name     string
+	external bool
+	device   int8
+}
+
+func readExtra(t flatbuf.Table) extra {
+	location := t.Int8(2, "location", 0)
+	if location != 0 && location != 1 {
+		t.Failf(ErrUnsupported, 2, "location", "tensor data location %d, known are 0 (segment) and 1 (external)", location)
+	}
+	return extra{
+		segment:  t.Uint64(0, "mutable_data_segments_idx", 0),
+		name:     t.String(1, "fully_qualified_name"),
+		external: location == 1,
+		device:   t.Int8(3, "device_type", 0),
+	}
+}
+
+// storageOf tells where a tensor's bytes come from.
+func storageOf(external, planned, stored bool) Storage {
+	switch {
+	case external && planned:
+		return ExternalPlanned
+	case external:
+		return External
+	case stored && planned:
+		return PlannedInit
+	case stored:
+		return Constant
+	case planned:
+		return Planned
+	}
+	return Unplanned
+}
+
+// bind finds the tensor's bytes or its place in an arena.
+func (m *methodReader) bind(t flatbuf.Table, out *Tensor, info extra) {
+	idx := t.Uint32(bufferIdx, "data_buffer_idx", 0)
+	planned := t.Has(6)
+	out.Storage = storageOf(info.external, planned, idx > 0)
+	if info.external && info.name == "" {
+		t.Failf(ErrFormat, 9, "extra_tensor_info.fully_qualified_name", "external tensor without a name")
+	}
+	if planned {
+		at := flatbuf.One(t, 6, "allocation_info", func(t flatbuf.Table) place { return m.place(t, out.NBytes()) })
+		out.Arena, out.Offset = at.arena, at.offset
+	}
+	switch out.Storage {
+	case Constant:
+		out.Data = m.constant(t, idx, out.NBytes())
+	case PlannedInit:
+		out.Data = m.initialState(t, idx, info.segment, out.NBytes())
+	}
+}
+
+// place is where in an arena a tensor lies.
+type place struct {
+	arena  int
+	offset int64
+}
+
+// place reads AllocationDetails of n bytes and compares them with the arena.
+func (m *methodReader) place(t flatbuf.Table, n int64) place {
+	id := t.Uint32(0, "memory_id", 0)
+	if id == 0 || uint64(id) > uint64(len(m.out.Arenas)) {
+		t.Failf(ErrFormat, 0, "memory_id", "memory id %d, want 1 to %d", id, len(m.out.Arenas))
+		return place{}
+	}
+	low, high := t.Uint32(1, "memory_offset_low", 0), t.Uint32(2, "memory_offset_high", 0)
+	off, size := uint64(high)<<32|uint64(low), uint64(m.out.Arenas[id-1].Size)
+	if off > size || uint64(n) > size-off {
+		t.Failf(ErrFormat, 1, "memory_offset_low", "%d bytes at memory offset %d, planned buffer %d has %d", n, off, id, size)
+	}
+	return place{int(id - 1), int64(off)}
+}
+
+// constant finds the bytes of a constant, in the constant segment or inline.
+func (m *methodReader) constant(t flatbuf.Table, idx uint32, n int64) []byte {
+	if m.constants.Len() > 0 {
+		return m.constants.cut(t, idx, n)
+	}
+	if uint64(idx) >= uint64(len(m.inline)) {
+		t.Failf(ErrFormat, bufferIdx, "data_buffer_idx", "constant %d, the file has %d", idx, len(m.inline))
+		return nil
+	}
+	data := m.inline[idx]
+	if n > int64(len(data)) {
+		t.Failf(ErrFormat, bufferIdx, "data_buffer_idx", "constant %d of %d bytes, the tensor has %d", idx, len(data), n)
+		return nil
+	}
+	return data[:n:n]
+}
+
+// initialState finds the bytes that a mutable buffer starts with.
+func (m *methodReader) initialState(t flatbuf.Table, idx uint32, segment uint64, n int64) []byte {
+	if segment >= uint64(len(m.initial)) {
+		t.Failf(ErrFormat, bufferIdx, "data_buffer_idx", "initial state in mutable data segment %d, the file has %d", segment, len(m.initial))
+		return nil
+	}
+	return m.initial[segment].cut(t, idx, n)
+}
