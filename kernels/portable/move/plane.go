@@ -1,0 +1,221 @@
+package move
+
+import "github.com/etrun-go/etrun/kernels/tensor"
+
+// plane is how the two innermost dimensions of a copy are walked.
+type plane struct {
+	form form
+	p, q dim  // p the outer of the two, q the inner
+	outQ bool // work is cut along q instead of p
+}
+
+type form uint8
+
+const (
+	rows  form = iota // q is dense in both places
+	tiles             // q is dense in the destination, p in the source
+	lines             // anything else
+)
+
+// minTile is the size from which both dimensions of a transpose are worth tiles.
+const minTile = 8
+
+// choosePlane picks the two innermost dimensions and the way to walk them, and
+// leaves the others in s.dims.
+func (s *Strided) choosePlane() {
+	one := dim{1, 1, 1}
+	p, q := one, one
+	if s.rank > 0 {
+		s.rank--
+		q = s.dims[s.rank]
+	}
+	if s.rank > 0 {
+		p = s.takeDim(s.nearest(q.src))
+	}
+	s.plane = plane{p: p, q: q}
+	switch {
+	case q.dst == 1 && q.src == 1 && (q.n*s.elem >= widestRow || p.n == 1):
+		s.plane.form = rows
+	case q.dst == 1 && p.src == 1 && q.src > 0 && min(p.n, q.n) >= minTile:
+		s.plane.form = tiles
+	default:
+		s.plane.form = lines
+	}
+	s.plane.outQ = q.n > p.n && (s.plane.form != rows || p.n < minTile)
+}
+
+// nearest is the dimension to walk together with an inner one whose source stride
+// is stride: the one with the smallest source stride where that is smaller, so that
+// cache lines are used whole, else the one next to it.
+func (s *Strided) nearest(stride int) int {
+	best, least := s.rank-1, abs(stride)
+	for i, d := range s.dims[:s.rank] {
+		if a := abs(d.src); a != 0 && a < least {
+			best, least = i, a
+		}
+	}
+	return best
+}
+
+func (s *Strided) takeDim(i int) dim {
+	d := s.dims[i]
+	copy(s.dims[i:s.rank-1], s.dims[i+1:s.rank])
+	s.rank--
+	return d
+}
+
+func abs(n int) int { return max(n, -n) }
+
+// cut is the number of units of one plane.
+func (p *plane) cut() int {
+	if p.outQ {
+		return p.q.n
+	}
+	return p.p.n
+}
+
+// units is how many ranges the work could be cut into at most.
+func (s *Strided) units() int {
+	n := s.plane.cut()
+	for _, d := range s.dims[:s.rank] {
+		n *= d.n
+	}
+	return n
+}
+
+// grain is the number of units that take about 20 µs.
+func (s *Strided) grain() int {
+	unit := s.plane.p.n * s.plane.q.n / s.plane.cut() * s.elem
+	if s.plane.form == rows {
+		return 128 << 10 / unit
+	}
+	return (64<<10/unit + tile) &^ (tile - 1)
+}
+
+// Range copies units lo to hi; it is for Ctx.Parallel.
+func (s *Strided) Range(_, lo, hi int) {
+	switch s.elem {
+	case 1:
+		copyUnits[uint8](s, lo, hi)
+	case 2:
+		copyUnits[uint16](s, lo, hi)
+	case 4:
+		copyUnits[uint32](s, lo, hi)
+	case 8:
+		copyUnits[uint64](s, lo, hi)
+	case 16:
+		copyUnits[complex128](s, lo, hi)
+	}
+}
+
+func copyUnits[T tensor.Element](s *Strided, lo, hi int) {
+	d, t := tensor.View[T](s.dst.Data), tensor.View[T](s.src.Data)
+	pl, at := s.plane, cursor{dst: s.dst.Offset, src: s.src.Offset}
+	n := pl.cut()
+	at.seek(s.dims[:s.rank], lo/n)
+	for i := lo % n; lo < hi; i = 0 {
+		k := min(n-i, hi-lo)
+		p, q, from := pl.p, pl.q, pl.p
+		if pl.outQ {
+			q.n, from = k, q
+		} else {
+			p.n = k
+		}
+		copyPlane(pl.form, d[at.dst+i*from.dst:], t, at.src+i*from.src, p, q)
+		lo += k
+		at.next(s.dims[:s.rank])
+	}
+}
+
+// cursor walks the dimensions outside the plane.
+type cursor struct {
+	dst, src int // offsets
+	index    [maxDims]int
+}
+
+// seek goes to the i-th plane.
+func (c *cursor) seek(dims []dim, i int) {
+	for j := len(dims) - 1; j >= 0 && i > 0; j-- {
+		d := dims[j]
+		c.index[j] = i % d.n
+		i /= d.n
+		c.dst += c.index[j] * d.dst
+		c.src += c.index[j] * d.src
+	}
+}
+
+func (c *cursor) next(dims []dim) {
+	for j := len(dims) - 1; j >= 0; j-- {
+		d := dims[j]
+		c.index[j]++
+		c.dst += d.dst
+		c.src += d.src
+		if c.index[j] < d.n {
+			return
+		}
+		c.index[j] = 0
+		c.dst -= d.n * d.dst
+		c.src -= d.n * d.src
+	}
+}
+
+// copyPlane copies one plane, or a part of it: to the start of dst, from src[at]
+// on. Negative strides reach before at.
+func copyPlane[T tensor.Element](f form, dst, src []T, at int, p, q dim) {
+	switch f {
+	case rows:
+		for i := range p.n {
+			o := at + i*p.src
+			copy(dst[i*p.dst:i*p.dst+q.n], src[o:o+q.n])
+		}
+	case tiles:
+		transpose(dst, src[at:], p, q)
+	default:
+		if p.n > q.n {
+			p, q = q, p
+		}
+		copyLines(dst, src, at, p, q)
+	}
+}
+
+// block is the part of a long dimension that is copied for every index of a short
+// one before the next part: the lines of both stay in the first cache.
+const block = 512
+
+func copyLines[T tensor.Element](dst, src []T, at int, p, q dim) {
+	for j := 0; j < q.n; j += block {
+		n := min(block, q.n-j)
+		for i := range p.n {
+			copyLine(dst[i*p.dst+j*q.dst:], src, at+i*p.src+j*q.src, dim{n, q.dst, q.src})
+		}
+	}
+}
+
+func copyLine[T tensor.Element](dst, src []T, at int, q dim) {
+	switch {
+	case q.dst != 1:
+		for i := range q.n {
+			dst[i*q.dst] = src[at]
+			at += q.src
+		}
+	case q.src == 0:
+		fill(dst[:q.n], src[at])
+	default:
+		row := dst[:q.n]
+		for i := range row {
+			row[i] = src[at]
+			at += q.src
+		}
+	}
+}
+
+// fill sets every element of row.
+func fill[T tensor.Element](row []T, v T) {
+	n := min(len(row), 32)
+	for i := range row[:n] {
+		row[i] = v
+	}
+	for ; n < len(row); n *= 2 {
+		copy(row[n:], row[:n])
+	}
+}
