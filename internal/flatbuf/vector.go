@@ -82,23 +82,33 @@ func One[T any](t Table, id int, name string, read func(Table) T) T {
 // List reads a vector of tables, in order; it is nil where the field is not stored
 // or empty, and after a fault.
 func List[T any](t Table, id int, name string, read func(Table) T) []T {
+	var out []T
+	Each(t, id, name, func(sub Table) {
+		if out == nil {
+			out = make([]T, 0, t.Vector(id, name, 4).n)
+		}
+		out = append(out, read(sub))
+	})
+	if !t.OK() {
+		return nil
+	}
+	return out
+}
+
+// Each calls read with the tables of a vector, in order, until there is a fault.
+func Each(t Table, id int, name string, read func(Table)) {
 	v := t.Vector(id, name, 4)
-	if v.n == 0 {
-		return nil
-	}
-	if v.n > v.r.tables {
+	if v.n > 0 && v.n > v.r.tables {
 		v.Failf(ErrLimit, -1, "%d tables, %d more are allowed or fit the file", v.n, v.r.tables)
-		return nil
+		return
 	}
-	out := make([]T, 0, v.n)
 	for i := range v.n {
 		if sub := v.r.table(v.pos+4*i, v.depth, ""); sub.Exists() {
-			out = append(out, read(sub))
+			read(sub)
 		}
 		if v.r.fault != nil {
 			v.r.Within(name, i)
-			return nil
+			return
 		}
 	}
-	return out
 }

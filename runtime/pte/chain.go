@@ -48,15 +48,10 @@ func (m *methodReader) chain(t flatbuf.Table) Chain {
 
 func (m *methodReader) instruction(t flatbuf.Table) Instruction {
 	tag, payload := t.Union(0, "instr_args")
-	switch {
-	case tag == 0:
-		t.Failf(ErrFormat, 0, "instr_args_type", "instruction type 0 (NONE)")
-	case int(tag) >= len(instructions):
-		t.Failf(ErrUnsupported, 0, "instr_args_type", "instruction type %d, known are 1 to %d", tag, len(instructions)-1)
-	default:
-		return instructions[tag](m, payload)
+	if !checkTag(t, "instr_args_type", "instruction type", tag, len(instructions)) {
+		return Instruction{}
 	}
-	return Instruction{}
+	return instructions[tag](m, payload)
 }
 
 // stacks reads the stack traces, one for each of n instructions or none at all: a

@@ -2,8 +2,7 @@ package pte
 
 import "encoding/binary"
 
-// The extended header lies behind the root offset and the file identifier. Its
-// first fields are the same in both formats that have one.
+// The extended header of a .pte lies behind the root offset and the file identifier.
 const (
 	headerAt     = 8
 	headerMagic  = "eh00"
@@ -43,15 +42,25 @@ func readHeader(file []byte) (*Header, error) {
 
 // check compares the declared extents with the size of the file.
 func (h *Header) check(size uint64) error {
-	switch {
-	case h.ProgramSize > size:
+	if h.ProgramSize > size {
 		return faultf(ErrFormat, atProgSize, "header.program_size", "program size %d, the file has %d bytes: truncated", h.ProgramSize, size)
-	case h.SegmentBase > size:
-		return faultf(ErrFormat, atSegBase, "header.segment_base_offset", "segment base %d, the file has %d bytes: truncated", h.SegmentBase, size)
-	case h.SegmentBase != 0 && h.SegmentBase < h.ProgramSize:
-		return faultf(ErrFormat, atSegBase, "header.segment_base_offset", "segment base %d, inside the program's %d bytes", h.SegmentBase, h.ProgramSize)
-	case h.SegmentDataSize > size-h.SegmentBase:
-		return faultf(ErrFormat, atSegDataLen, "header.segment_data_size", "segment data size %d at %d, the file has %d bytes: truncated", h.SegmentDataSize, h.SegmentBase, size)
+	}
+	return checkSegments(size, h.ProgramSize, h.SegmentBase, atSegBase, h.SegmentDataSize, atSegDataLen)
+}
+
+// checkSegments compares a header's segment_base_offset and segment_data_size, which
+// lie at the given bytes, with the size of the file and the end of its FlatBuffer.
+func checkSegments(size, end, base uint64, atBase int64, data uint64, atData int64) error {
+	const basePath, dataPath = "header.segment_base_offset", "header.segment_data_size"
+	switch {
+	case base > size:
+		return faultf(ErrFormat, atBase, basePath, "segment base %d, the file has %d bytes: truncated", base, size)
+	case base != 0 && base < end:
+		return faultf(ErrFormat, atBase, basePath, "segment base %d, inside the FlatBuffer's %d bytes", base, end)
+	case base == 0 && data != 0:
+		return faultf(ErrFormat, atData, dataPath, "segment data size %d without a segment base", data)
+	case data > size-base:
+		return faultf(ErrFormat, atData, dataPath, "segment data size %d at %d, the file has %d bytes: truncated", data, base, size)
 	}
 	return nil
 }

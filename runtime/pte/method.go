@@ -82,12 +82,11 @@ func (m *methodReader) arenas(t flatbuf.Table) []Arena {
 		}
 		left -= size
 	}
-	flatbuf.List(t, 9, "non_const_buffer_device", func(t flatbuf.Table) struct{} {
+	flatbuf.Each(t, 9, "non_const_buffer_device", func(t flatbuf.Table) {
 		if i := ref(t, 0, "buffer_idx", "planned buffer", len(arenas)+1); i > 0 {
 			arenas[i-1].Device = t.Int8(1, "device_type", 0)
 			arenas[i-1].DeviceIndex = t.Int8(2, "device_index", 0)
 		}
-		return struct{}{}
 	})
 	return arenas
 }

@@ -41,8 +41,8 @@ type programReader struct {
 
 func (p *programReader) program(t flatbuf.Table) *Program {
 	t.Need(1, "execution_plan")
+	p.segments.read(t, 4)
 	out := &Program{Version: t.Uint32(0, "version", 0)}
-	p.list = flatbuf.List(t, 4, "segments", p.segment)
 	p.inline = flatbuf.List(t, 2, "constant_buffer", storage)
 	p.constants = flatbuf.One(t, 5, "constant_segment", p.subsegments)
 	if len(p.inline) > 0 && p.constants.Len() > 0 {
@@ -61,15 +61,19 @@ func storage(t flatbuf.Table) []byte { return t.Bytes(0, "storage") }
 // named reads named_data.
 func (p *programReader) named(t flatbuf.Table) map[string][]byte {
 	entries := map[string][]byte{}
-	flatbuf.List(t, 7, "named_data", func(t flatbuf.Table) struct{} {
-		key := t.String(0, "key")
-		if _, twice := entries[key]; twice {
-			t.Failf(ErrFormat, 0, "key", "key %s a second time", quote(key))
-		}
-		entries[key] = p.at(t, 1, "segment_index")
-		return struct{}{}
+	flatbuf.Each(t, 7, "named_data", func(t flatbuf.Table) {
+		entries[newKey(t, entries)] = p.at(t, 1, "segment_index")
 	})
 	return entries
+}
+
+// newKey reads the key of a NamedData, which no other entry has.
+func newKey[T any](t flatbuf.Table, entries map[string]T) string {
+	key := t.String(0, "key")
+	if _, twice := entries[key]; twice {
+		t.Failf(ErrFormat, 0, "key", "key %s a second time", quote(key))
+	}
+	return key
 }
 
 // ints is a slice of n ints, cut from larger ones: most lists of a program are short.

@@ -9,6 +9,11 @@ type segments struct {
 	list [][]byte
 }
 
+// read reads the list of segments, field id of the root.
+func (s *segments) read(root flatbuf.Table, id int) {
+	s.list = flatbuf.List(root, id, "segments", s.segment)
+}
+
 // segment reads a DataSegment and cuts its bytes from the file.
 func (s *segments) segment(t flatbuf.Table) []byte {
 	off, size := t.Uint64(0, "offset", 0), t.Uint64(1, "size", 0)

@@ -93,10 +93,7 @@ type Tensor struct {
 }
 
 // NBytes is the number of bytes at the declared (upper bound) sizes.
-func (t *Tensor) NBytes() int64 {
-	n, _ := tensor.Product(t.Sizes)
-	return int64(n) * int64(t.DType.Size())
-}
+func (t *Tensor) NBytes() int64 { return tensorBytes(t.DType, t.Sizes) }
 
 // Operator names a kernel (table Operator).
 type Operator struct {

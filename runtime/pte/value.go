@@ -32,17 +32,26 @@ var values = [...]struct {
 // value reads an EValue.
 func (m *methodReader) value(t flatbuf.Table) (v Value) {
 	tag, payload := t.Union(0, "val")
-	switch {
-	case tag == 0:
-		t.Failf(ErrFormat, 0, "val_type", "value type 0 (NONE)")
-	case int(tag) >= len(values):
-		t.Failf(ErrUnsupported, 0, "val_type", "value type %d, known are 1 to %d", tag, len(values)-1)
-	default:
+	if checkTag(t, "val_type", "value type", tag, len(values)) {
 		v.Kind = values[tag].kind
 		values[tag].read(m, payload, &v)
 	}
 	m.next++
 	return v
+}
+
+// checkTag reports that the tag of the union whose type is field 0 is known: from 1
+// to n-1.
+func checkTag(t flatbuf.Table, name, what string, tag uint8, n int) bool {
+	switch {
+	case tag == 0:
+		t.Failf(ErrFormat, 0, name, "%s 0 (NONE)", what)
+	case int(tag) >= n:
+		t.Failf(ErrUnsupported, 0, name, "%s %d, known are 1 to %d", what, tag, n-1)
+	default:
+		return t.OK()
+	}
+	return false
 }
 
 // listItems is a list whose items are yet to be checked: they may name later values.
