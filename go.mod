@@ -1,5 +1,7 @@
 module github.com/etrun-go/etrun
 
-go 1.26
+go 1.26.0
 
 require github.com/x448/float16 v0.8.4
+
+require golang.org/x/sys v0.49.0 // indirect

@@ -117,6 +117,17 @@ func (t *Tensor) Bind(b []byte) {
 	t.cut()
 }
 
+// Free gives up the bytes of an unbounded tensor; its sizes become 0, so that
+// nobody reads what is gone. A scalar tensor keeps its element.
+func (t *Tensor) Free() {
+	if t.Dynamism != DynamicUnbound || t.Rank() == 0 {
+		return
+	}
+	clear(t.Sizes)
+	t.setStrides()
+	t.Bind(nil)
+}
+
 // Storage is the whole slice given to Bind.
 func (t *Tensor) Storage() []byte { return t.store }
 

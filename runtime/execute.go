@@ -1,0 +1,272 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// step is an instruction with everything resolved.
+type step struct {
+	kind    pte.InstructionKind
+	recheck bool // an argument's kind can change: the call is checked each time
+	target  int  // JumpFalseCall
+
+	call  kernels.Func // KernelCall
+	sig   *kernels.Signature
+	args  kernels.Args
+	state any
+
+	unit  delegate.Unit // DelegateCall
+	value *tensor.Value // MoveCall: from; JumpFalseCall: condition; FreeCall
+	to    *tensor.Value // MoveCall
+
+	origin *ir.Step
+	name   string
+}
+
+// makeSteps resolves the instructions and finds the slots to restore.
+func (m *Method) makeSteps(l *loader) error {
+	m.steps = make([]step, len(l.flow.Steps))
+	changing := m.changingSlots(l)
+	for i := range l.flow.Steps {
+		o := &l.flow.Steps[i]
+		s := &m.steps[i]
+		*s = step{kind: o.Instruction.Kind, target: o.Target, origin: o, name: l.stepName(o)}
+		if err := m.resolve(l, s, changing); err != nil {
+			return &InstructionError{Class: ErrFormat, Method: m.spec.Name, Chain: o.Chain, Index: o.Index, Op: s.name, Err: err}
+		}
+	}
+	for v := range m.values {
+		if changing[v] {
+			m.restore = append(m.restore, saved{&m.values[v], m.values[v]})
+		}
+	}
+	return nil
+}
+
+// changingSlots marks the values whose slot, not only whose bytes, an instruction or
+// the caller writes: results of operators without out arguments, targets of moves
+// that are no tensor copies, and inputs that the program leaves open.
+func (m *Method) changingSlots(l *loader) []bool {
+	changing := make([]bool, len(m.values))
+	for i := range l.flow.Steps {
+		in := l.flow.Steps[i].Instruction
+		switch in.Kind {
+		case pte.KernelCall:
+			if r := l.sigs[in.Index].Result; r != nil && !r.Alias {
+				changing[in.Args[len(in.Args)-1]] = true
+			}
+		case pte.MoveCall:
+			if !m.isTensorMove(in) {
+				changing[in.Target] = true
+			}
+		}
+	}
+	for _, v := range m.spec.Inputs {
+		if m.spec.Values[v].Kind == tensor.None {
+			changing[v] = true
+		}
+	}
+	return changing
+}
+
+func (m *Method) isTensorMove(in *pte.Instruction) bool {
+	return m.spec.Values[in.Index].Kind == tensor.KindTensor && m.spec.Values[in.Target].Kind == tensor.KindTensor
+}
+
+func (m *Method) resolve(l *loader, s *step, changing []bool) error {
+	in := s.origin.Instruction
+	switch in.Kind {
+	case pte.KernelCall:
+		s.call, s.sig, s.args = l.ops[in.Index].Func, l.sigs[in.Index], m.slots(in.Args)
+		if s.recheck = m.anyChanging(in.Args, changing); s.recheck {
+			return nil
+		}
+		return s.sig.Check(s.args)
+	case pte.DelegateCall:
+		s.unit, s.args = m.units[in.Index], m.slots(in.Args)
+		return nil
+	case pte.MoveCall:
+		s.value, s.to = &m.values[in.Index], &m.values[in.Target]
+		return m.checkMove(in)
+	default:
+		s.value = &m.values[in.Index]
+		return nil
+	}
+}
+
+func (m *Method) checkMove(in *pte.Instruction) error {
+	if !m.isTensorMove(in) {
+		return nil
+	}
+	from, to := m.spec.Values[in.Index].Tensor, m.spec.Values[in.Target].Tensor
+	if from.DType != to.DType || len(from.Sizes) != len(to.Sizes) {
+		return fmt.Errorf("a move of %v%v to %v%v", from.DType, from.Sizes, to.DType, to.Sizes)
+	}
+	return nil
+}
+
+// anyChanging reports whether an argument, or an item of a list, is a changing slot.
+func (m *Method) anyChanging(args []int, changing []bool) bool {
+	for _, v := range args {
+		if v >= 0 && (changing[v] || m.anyChanging(m.spec.Values[v].Items, changing)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Execute runs the method on the inputs that were set. It allocates nothing after
+// the first execute, but for what operators with unbounded results need. A cancelled
+// ctx ends it between instructions, and inside devices; outputs are then undefined.
+// Errors are *InstructionError and *InputError.
+func (m *Method) Execute(ctx context.Context) error {
+	if err := m.begin(); err != nil {
+		return err
+	}
+	defer m.end()
+	if m.shares != nil {
+		if err := m.shares.begin(); err != nil {
+			return err
+		}
+		defer m.shares.end()
+	}
+	if m.poison != nil {
+		return m.poison
+	}
+	if err := m.prepare(); err != nil {
+		return err
+	}
+	err := m.run(ctx)
+	for i := range m.inputs {
+		if m.inputs[i].clobber {
+			m.inputs[i].set = false
+		}
+	}
+	return err
+}
+
+// prepare gives every slot the value that it starts an execute with.
+func (m *Method) prepare() error {
+	for i := range m.restore {
+		*m.restore[i].slot = m.restore[i].was
+	}
+	for i := range m.inputs {
+		in := &m.inputs[i]
+		if !in.set {
+			return m.badInput(i, "nothing", fmt.Sprintf("%v%v to be set before each execute", in.bound.DType, in.bound.Sizes))
+		}
+		*in.value = in.given
+	}
+	return nil
+}
+
+// run is the instruction loop.
+func (m *Method) run(ctx context.Context) (err error) {
+	pc := 0
+	defer func() {
+		if fault := recover(); fault != nil {
+			m.poison = m.failed(pc, fmt.Errorf("%w: %v\n%s", ErrPanic, fault, debug.Stack()))
+			err = m.poison
+		}
+	}()
+	cancelled := ctx.Done()
+	for left := m.limit; pc < len(m.steps); left-- {
+		if cancelled != nil && ctx.Err() != nil {
+			return m.failed(pc, context.Cause(ctx))
+		}
+		if left == 0 {
+			return m.failed(pc, fmt.Errorf("%d instructions executed, the limit: %w", m.limit, ErrExecute))
+		}
+		next, err := m.do(ctx, pc)
+		if err != nil {
+			return m.failed(pc, err)
+		}
+		pc = next
+	}
+	return nil
+}
+
+// do executes one instruction and returns the next.
+func (m *Method) do(ctx context.Context, pc int) (next int, err error) {
+	s := &m.steps[pc]
+	switch s.kind {
+	case pte.KernelCall:
+		if s.recheck {
+			if err := s.sig.Check(s.args); err != nil {
+				return pc, err
+			}
+		}
+		m.ctx.State = &s.state
+		err = s.call(m.ctx, s.args)
+		m.ctx.Release()
+	case pte.DelegateCall:
+		err = s.unit.Execute(ctx, s.args)
+	case pte.MoveCall:
+		err = move(s.to, s.value)
+	case pte.JumpFalseCall:
+		var truth bool
+		if truth, err = isTrue(s.value); !truth {
+			return s.target, err
+		}
+	case pte.FreeCall:
+		free(s.value)
+	}
+	return pc + 1, err
+}
+
+// move copies a value. A tensor's bytes are copied into the target's own place: the
+// two stay apart, so a later write to one never shows in the other, and a caller's
+// output buffer is really filled.
+func move(to, from *tensor.Value) error {
+	if to.Kind != tensor.KindTensor || from.Kind != tensor.KindTensor {
+		*to = *from
+		return nil
+	}
+	if err := to.Tensor.Resize(from.Tensor.Sizes); err != nil {
+		return err
+	}
+	tensor.CopyLayout(to.Tensor, from.Tensor)
+	return nil
+}
+
+var errCondition = errors.New("the condition is neither a bool nor a bool tensor")
+
+// isTrue is the truth of a condition: a bool, or a bool tensor without a false element.
+func isTrue(v *tensor.Value) (bool, error) {
+	switch {
+	case v.Kind == tensor.KindBool:
+		return v.Bool, nil
+	case v.Kind == tensor.KindTensor && v.Tensor.DType == tensor.Bool:
+		for _, b := range v.Tensor.Data {
+			if b == 0 {
+				return false, nil
+			}
+		}
+		return true, nil
+	}
+	return false, errCondition
+}
+
+// free gives up the bytes of an unbounded tensor; others keep their place.
+func free(v *tensor.Value) {
+	if v.Kind == tensor.KindTensor && v.Tensor.Dynamism == tensor.DynamicUnbound {
+		v.Tensor.Free()
+	}
+}
+
+// failed places an error at a step.
+func (m *Method) failed(pc int, err error) error {
+	s := &m.steps[pc]
+	nameArgument(err, s.sig)
+	return &InstructionError{Class: classOf(err, ErrExecute), Method: m.spec.Name,
+		Chain: s.origin.Chain, Index: s.origin.Index, Op: s.name, Err: err}
+}

@@ -1,0 +1,10 @@
+package runtime
+
+import (
+	"sync"
+
+	"github.com/etrun-go/etrun/kernels"
+)
+
+// DefaultOperators is every operator that this module implements.
+var DefaultOperators = sync.OnceValue(func() *kernels.Set { return kernels.NewSet() })

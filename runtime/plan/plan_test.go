@@ -1,0 +1,103 @@
+package plan
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+func TestPackIsSafeAndTight(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for round := range 200 {
+		items := randomItems(r, 1+r.IntN(60), 40)
+		l := Pack(items)
+		if a, b, ok := overlap(items, l.Offsets); !ok {
+			t.Fatalf("round %d: items %d %+v at %d and %d %+v at %d overlap", round, a, items[a], l.Offsets[a], b, items[b], l.Offsets[b])
+		}
+		for i, it := range items {
+			if l.Offsets[i]%Alignment != 0 || l.Offsets[i] < 0 || l.Offsets[i]+it.Bytes > l.Size {
+				t.Fatalf("round %d: item %d at %d of an arena of %d", round, i, l.Offsets[i], l.Size)
+			}
+		}
+		bound := LowerBound(items)
+		if naive := Naive(items).Size; l.Size < bound || l.Size > naive {
+			t.Fatalf("round %d: size %d, want %d to %d", round, l.Size, bound, naive)
+		}
+	}
+}
+
+func TestPackChains(t *testing.T) {
+	// A chain of equal layers needs two buffers, whatever its length.
+	var items []Item
+	for i := range 100 {
+		items = append(items, Item{Bytes: 1024, First: i, Last: i + 1})
+	}
+	if l := Pack(items); l.Size != 2048 {
+		t.Errorf("size %d, want 2048", l.Size)
+	}
+	if got := LowerBound(items); got != 2048 {
+		t.Errorf("lower bound %d, want 2048", got)
+	}
+}
+
+func TestPackManyItemsIsNotQuadratic(t *testing.T) {
+	items := randomItems(rand.New(rand.NewPCG(3, 4)), 300_000, 1000)
+	if l := Pack(items); l.Size < LowerBound(items) {
+		t.Errorf("size %d below the lower bound", l.Size)
+	}
+}
+
+func TestVerifyAgreesWithBruteForce(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for round := range 300 {
+		items := randomItems(r, 2+r.IntN(8), 10)
+		places := make([]Place, len(items))
+		offsets := make([]int64, len(items))
+		for i := range places {
+			offsets[i] = int64(r.IntN(200))
+			places[i] = Place{Offset: offsets[i]}
+		}
+		_, _, ok := overlap(items, offsets)
+		if got := Verify(items, places); (len(got) == 0) != ok {
+			t.Fatalf("round %d: %v, want safe=%v; items %+v at %v", round, got, ok, items, offsets)
+		}
+	}
+}
+
+func TestVerifyNamesTheConflict(t *testing.T) {
+	items := []Item{{64, 0, 5}, {64, 3, 9}, {64, 6, 9}}
+	places := []Place{{0, 0}, {0, 32}, {0, 128}}
+	got := fmt.Sprint(Verify(items, places))
+	if want := "[storages 0 and 1 share bytes 32–64 of arena 0 at step 3]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func randomItems(r *rand.Rand, n, steps int) []Item {
+	items := make([]Item, n)
+	for i := range items {
+		first := r.IntN(steps) - 1
+		items[i] = Item{Bytes: int64(r.IntN(100)), First: first, Last: first + r.IntN(8)}
+	}
+	return items
+}
+
+// overlap looks at every pair: the slow and obvious check.
+func overlap(items []Item, offsets []int64) (a, b int, ok bool) {
+	for a := range items {
+		for b := range a {
+			if items[a].Bytes > 0 && items[b].Bytes > 0 && items[a].overlaps(items[b]) &&
+				offsets[a] < offsets[b]+items[b].Bytes && offsets[b] < offsets[a]+items[a].Bytes {
+				return a, b, false
+			}
+		}
+	}
+	return 0, 0, true
+}
+
+func BenchmarkPack(b *testing.B) {
+	items := randomItems(rand.New(rand.NewPCG(7, 8)), 1000, 1000)
+	for b.Loop() {
+		Pack(items)
+	}
+}

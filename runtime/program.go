@@ -1,0 +1,202 @@
+// Package runtime opens ExecuTorch programs and runs their methods.
+//
+//	prog, err := runtime.Open("mobilenet_v2.pte", runtime.WithDelegates(all.Backends()...))
+//	defer prog.Close()
+//	m, err := prog.Load(ctx, "forward")
+//	defer m.Close()
+//	err = m.SetInput(0, tensor.Of(pixels, 1, 3, 224, 224))
+//	err = m.Execute(ctx)
+//	scores := tensor.Data[float32](m.Output(0).Tensor) // valid until the next Execute
+//
+// A [Program] is immutable and safe for concurrent use. A [Method] is an instance of
+// one of its methods with memory of its own, used by one goroutine at a time; a
+// [Pool] holds several.
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// Program is an open file: its verified description, its constants and what its
+// methods share.
+type Program struct {
+	spec   *pte.Program
+	bundle *pte.Bundle
+	config config
+	pool   *cpu.Pool
+	data   *dataMap
+	files  []*file
+
+	mu     sync.Mutex
+	images map[imageKey]delegate.Image
+	open   int // methods not yet closed
+	closed bool
+	freed  bool
+}
+
+type imageKey struct{ method, delegate int }
+
+// Open reads a .pte file, or the program inside a .bpte file, and verifies it whole.
+func Open(path string, options ...Option) (*Program, error) {
+	c := newConfig(options)
+	f, err := openFile(path, c.limits.FileBytes, c.mmap)
+	if err != nil {
+		return nil, err
+	}
+	return newProgram(f, c)
+}
+
+// Read is Open on bytes in memory, which are copied.
+func Read(data []byte, options ...Option) (*Program, error) {
+	b := tensor.AlignedBytes(len(data))
+	copy(b, data)
+	return newProgram(&file{data: b}, newConfig(options))
+}
+
+func newConfig(options []Option) config {
+	c := config{backends: make(map[string]delegate.Backend), options: make(map[string]map[string]any)}
+	for _, o := range options {
+		o(&c)
+	}
+	c.limits = c.limits.withDefaults()
+	if c.operators == nil {
+		c.operators = DefaultOperators()
+	}
+	if c.threads <= 0 {
+		c.threads = cpu.DefaultThreads()
+	}
+	return c
+}
+
+// newProgram takes over f, also where it fails.
+func newProgram(f *file, c config) (*Program, error) {
+	p := &Program{config: c, images: make(map[imageKey]delegate.Image), files: []*file{f}}
+	if err := p.parse(f.data); err != nil {
+		p.closeFiles()
+		return nil, loadError("", err, ErrFormat)
+	}
+	p.pool = cpu.NewPool(c.threads)
+	return p, nil
+}
+
+func (p *Program) parse(data []byte) (err error) {
+	if pte.Sniff(data) == pte.FormatBPTE {
+		if p.bundle, err = pte.ParseBundle(data, p.config.limits.Format); err != nil {
+			return err
+		}
+		data = tensor.AlignedBytes(len(p.bundle.Program)) // its own place: tensors in it want aligned bytes
+		copy(data, p.bundle.Program)
+	}
+	if p.spec, err = pte.Parse(data, p.config.limits.Format); err != nil {
+		return err
+	}
+	p.data, err = p.openData()
+	return err
+}
+
+// Spec is the program's description. It must not be changed.
+func (p *Program) Spec() *pte.Program { return p.spec }
+
+// Bundle is the test cases that came with a .bpte file, nil for a .pte file.
+func (p *Program) Bundle() *pte.Bundle { return p.bundle }
+
+// MethodNames lists the methods in the order of the file.
+func (p *Program) MethodNames() []string {
+	names := make([]string, len(p.spec.Methods))
+	for i := range p.spec.Methods {
+		names[i] = p.spec.Methods[i].Name
+	}
+	return names
+}
+
+// Threads is the size of the thread budget.
+func (p *Program) Threads() int { return p.pool.Size() }
+
+// methodIndex finds a method; the empty name means "forward", or the only method.
+func (p *Program) methodIndex(name string) (int, error) {
+	names := p.MethodNames()
+	if name == "" && len(names) == 1 {
+		return 0, nil
+	}
+	want := name
+	if want == "" {
+		want = "forward"
+	}
+	if i := slices.Index(names, want); i >= 0 {
+		return i, nil
+	}
+	return 0, &LoadError{Class: ErrInput, Err: fmt.Errorf("no method %q; the program has %.200q", want, names)}
+}
+
+// Close ends the program: no method loads from now on, and what the methods shared
+// is freed when the last of them is closed. Closing twice is fine.
+func (p *Program) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	return p.freeLocked()
+}
+
+// acquire counts a new method; release gives it back.
+func (p *Program) acquire() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return &LoadError{Class: ErrClosed, Err: fmt.Errorf("program: %w", ErrClosed)}
+	}
+	p.open++
+	return nil
+}
+
+func (p *Program) release() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.open--
+	return p.freeLocked()
+}
+
+func (p *Program) freeLocked() error {
+	if !p.closed || p.open > 0 || p.freed {
+		return nil
+	}
+	p.freed = true
+	var first error
+	for _, img := range p.images {
+		if err := img.Close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	p.images = nil
+	p.pool.Close()
+	p.closeFiles()
+	return first
+}
+
+func (p *Program) closeFiles() {
+	for _, f := range p.files {
+		f.close()
+	}
+}
+
+// image compiles a delegate of a method, once per program.
+func (p *Program) image(ctx context.Context, key imageKey, b delegate.Backend, payload *delegate.Payload) (delegate.Image, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if img, ok := p.images[key]; ok {
+		return img, nil
+	}
+	img, err := b.Compile(ctx, payload)
+	if err != nil {
+		return nil, err
+	}
+	p.images[key] = img
+	return img, nil
+}
