@@ -1,0 +1,19 @@
+//go:build nodl || !linux || !(amd64 || arm64)
+
+package xnn
+
+import "errors"
+
+const dynamicLoading = false
+
+func dlopen(string, bool) (uintptr, error) {
+	return 0, errors.New("this program is built without dynamic loading")
+}
+
+func dlsym(uintptr, string) uintptr { return 0 }
+
+func bind(*Functions, map[string]uintptr) {}
+
+func newProvider(uintptr) WeightsCache { return 0 }
+
+func freeProvider(WeightsCache) {}

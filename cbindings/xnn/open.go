@@ -1,0 +1,292 @@
+package xnn
+
+import (
+	"bytes"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
+	"sync"
+	"unsafe"
+)
+
+// Library is an open libXNNPACK, initialised and ready. It is safe for concurrent
+// use and never closed: its threads may run code in it at any time.
+type Library struct {
+	Path   string // the file, or the soname where the system's linker found it
+	Soname *Soname
+	// PoolStalls says that the thread pool loaded with the library is one of the
+	// builds that stall for milliseconds where a core is busy: use one thread.
+	PoolStalls bool
+	Functions
+}
+
+// Reasons why no library is open; match with errors.Is.
+var (
+	ErrAbsent  = errors.New("libXNNPACK is not installed") // nothing was found
+	ErrRefused = errors.New("libXNNPACK is unusable")      // something was found, but not usable
+)
+
+// OpenError says what was tried. It is ErrAbsent or ErrRefused.
+type OpenError struct {
+	Reason error
+	Tried  []Attempt
+}
+
+// Attempt is one place where the library was looked for.
+type Attempt struct {
+	Path   string
+	Absent bool // nothing is there
+	Err    error
+}
+
+func (e *OpenError) Error() string {
+	var b strings.Builder
+	b.WriteString(e.Reason.Error())
+	sep := ": "
+	for _, a := range e.Tried {
+		if a.Absent && e.Reason == ErrRefused {
+			continue
+		}
+		fmt.Fprintf(&b, "%s%s: %v", sep, a.Path, a.Err)
+		sep = "; "
+	}
+	return b.String()
+}
+
+// Unwrap is the reason.
+func (e *OpenError) Unwrap() error { return e.Reason }
+
+// EnvPath names the environment variable that holds the library's file or folder.
+const EnvPath = "ETRUN_XNNPACK"
+
+// opened holds one library, or its failure, per place asked for.
+var opened struct {
+	sync.Mutex
+	at map[string]outcome
+}
+
+type outcome struct {
+	lib *Library
+	err error
+}
+
+// Open finds and opens the library. path is its file or the folder that holds it;
+// with an empty path the search goes through the environment variable EnvPath, the
+// folder lib beside the executable and beside its folder, and the system's linker.
+// A given path or variable is the only place looked at. The same path gives the same
+// library, and the same *OpenError.
+func Open(path string) (*Library, error) {
+	if path == "" {
+		path = os.Getenv(EnvPath)
+	}
+	opened.Lock()
+	defer opened.Unlock()
+	if o, ok := opened.at[path]; ok {
+		return o.lib, o.err
+	}
+	if opened.at == nil {
+		opened.at = make(map[string]outcome)
+	}
+	var o outcome
+	o.lib, o.err = search(places(path))
+	opened.at[path] = o
+	return o.lib, o.err
+}
+
+// places lists folders and files to look at, in order; the empty one is the system.
+func places(path string) []string {
+	if path != "" {
+		return []string{path}
+	}
+	var list []string
+	if exe, err := os.Executable(); err == nil {
+		if real, err := filepath.EvalSymlinks(exe); err == nil {
+			exe = real
+		}
+		dir := filepath.Dir(exe)
+		list = append(list, filepath.Join(dir, "lib"), filepath.Join(filepath.Dir(dir), "lib"))
+	}
+	return append(list, "")
+}
+
+func search(places []string) (*Library, error) {
+	failure := &OpenError{Reason: ErrAbsent}
+	for _, place := range places {
+		var lib *Library
+		var attempt Attempt
+		if place == "" {
+			lib, attempt = openSystem()
+		} else {
+			lib, attempt = openPlace(place)
+		}
+		if lib != nil {
+			return lib, nil
+		}
+		if !attempt.Absent {
+			failure.Reason = ErrRefused
+		}
+		failure.Tried = append(failure.Tried, attempt)
+	}
+	return nil, failure
+}
+
+// openPlace opens a file, or the first known library of a folder.
+func openPlace(place string) (*Library, Attempt) {
+	info, err := os.Stat(place)
+	if err != nil {
+		return nil, Attempt{Path: place, Absent: true, Err: errors.New("not there")}
+	}
+	if !info.IsDir() {
+		return openFile(place)
+	}
+	for _, s := range sonames {
+		if file := filepath.Join(place, s.Name); exists(file) {
+			return openFile(file)
+		}
+	}
+	return nil, otherVersions(filepath.Join(place, "libXNNPACK.so*"))
+}
+
+// openSystem asks the dynamic linker for the known names.
+func openSystem() (*Library, Attempt) {
+	for _, s := range sonames {
+		handle, err := dlopen(s.Name, false)
+		if err != nil {
+			continue
+		}
+		lib, err := load(handle, s, s.Name)
+		return lib, Attempt{Path: s.Name, Err: err}
+	}
+	if !dynamicLoading {
+		return nil, Attempt{Path: "system", Absent: true, Err: errors.New("this program is built without dynamic loading")}
+	}
+	a := otherVersions("/usr/lib/*/libXNNPACK.so.*")
+	if a.Absent {
+		a.Path = "system"
+	}
+	return nil, a
+}
+
+// otherVersions reports a library of another version by its name.
+func otherVersions(pattern string) Attempt {
+	found, _ := filepath.Glob(pattern)
+	if len(found) == 0 {
+		return Attempt{Path: filepath.Dir(pattern), Absent: true, Err: errors.New("no libXNNPACK")}
+	}
+	return Attempt{Path: found[0], Err: unknownVersion(filepath.Base(found[0]))}
+}
+
+func unknownVersion(name string) error {
+	var known []string
+	for _, s := range sonames {
+		known = append(known, s.Name)
+	}
+	return fmt.Errorf("version %q is not known, want %s", name, strings.Join(known, " or "))
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// openFile opens one file after reading its soname, with the companions beside it
+// loaded first, so that its own needs resolve to them and not to the system's.
+func openFile(path string) (*Library, Attempt) {
+	refuse := func(err error) (*Library, Attempt) { return nil, Attempt{Path: path, Err: err} }
+	if !dynamicLoading {
+		return refuse(errors.New("this program is built without dynamic loading"))
+	}
+	name, err := sonameOf(path)
+	if err != nil {
+		return refuse(err)
+	}
+	soname := knownSoname(name)
+	if soname == nil {
+		return refuse(unknownVersion(name))
+	}
+	for _, companion := range []string{"libcpuinfo.so.0", "libpthreadpool.so.0"} {
+		if file := filepath.Join(filepath.Dir(path), companion); exists(file) {
+			if _, err := dlopen(file, true); err != nil {
+				return refuse(err)
+			}
+		}
+	}
+	handle, err := dlopen(path, false)
+	if err != nil {
+		return refuse(err)
+	}
+	lib, err := load(handle, soname, path)
+	return lib, Attempt{Path: path, Err: err}
+}
+
+// sonameOf reads DT_SONAME of a shared library.
+func sonameOf(path string) (string, error) {
+	f, err := elf.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	names, err := f.DynString(elf.DT_SONAME)
+	if err != nil {
+		return "", err
+	}
+	if len(names) != 1 {
+		return "", errors.New("no soname")
+	}
+	return names[0], nil
+}
+
+// load resolves every function and initialises the library.
+func load(handle uintptr, soname *Soname, path string) (*Library, error) {
+	if runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
+		return nil, fmt.Errorf("%s is not supported", runtime.GOARCH)
+	}
+	addresses, err := resolve(handle)
+	if err != nil {
+		return nil, err
+	}
+	lib := &Library{Path: path, Soname: soname}
+	bind(&lib.Functions, addresses)
+	lib.PoolStalls = dlsym(handle, poolWithoutStall) == 0
+	if err := lib.Initialize(0).Error("xnn_initialize"); err != nil {
+		return nil, err
+	}
+	return lib, nil
+}
+
+// poolWithoutStall is a function that pthreadpool has since the version whose
+// waiting threads yield to others.
+const poolWithoutStall = "pthreadpool_create_v2"
+
+// resolve finds the address of every function of the table by its C name.
+func resolve(handle uintptr) (map[string]uintptr, error) {
+	table := reflect.TypeFor[Functions]()
+	found := make(map[string]uintptr, table.NumField())
+	var absent []string
+	for i := range table.NumField() {
+		name := table.Field(i).Tag.Get("c")
+		if found[name] = dlsym(handle, name); found[name] == 0 {
+			absent = append(absent, name)
+		}
+	}
+	if absent != nil {
+		return nil, fmt.Errorf("functions missing: %s", strings.Join(absent, ", "))
+	}
+	return found, nil
+}
+
+// BuildIdentifier is a digest of the sources that the library was built from. Packed
+// weights are only valid for the library that packed them.
+func (l *Library) BuildIdentifier() []byte {
+	n := l.BuildIdentifierSize()
+	p := l.BuildIdentifierData()
+	if p == nil || n == 0 || n > 1024 {
+		return nil
+	}
+	return bytes.Clone(unsafe.Slice((*byte)(p), n))
+}

@@ -1,0 +1,85 @@
+package xnn_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
+)
+
+func TestOpen(t *testing.T) {
+	lib := xnntest.Library(t)
+	if lib.Soname.Name != "libXNNPACK.so.0.20241108" {
+		t.Errorf("soname %q", lib.Soname.Name)
+	}
+	if len(lib.BuildIdentifier()) == 0 {
+		t.Error("no build identifier")
+	}
+	again, err := xnn.Open(xnntest.Path())
+	if again != lib || err != nil {
+		t.Errorf("second open: another library, %v", err)
+	}
+}
+
+// TestOpenRefused wants a reason with the place's name for everything unusable.
+func TestOpenRefused(t *testing.T) {
+	dir := t.TempDir()
+	folder := func(name string, files ...string) string {
+		path := filepath.Join(dir, name)
+		if err := os.Mkdir(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if err := os.WriteFile(filepath.Join(path, f), []byte("a text, longer than the header of a library, which is 64 bytes long"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return path
+	}
+	tests := []struct {
+		name, path string
+		reason     error
+		text       string
+	}{
+		{"no such place", filepath.Join(dir, "nowhere"), xnn.ErrAbsent, "nowhere: not there"},
+		{"empty folder", folder("empty"), xnn.ErrAbsent, "no libXNNPACK"},
+		{"other version", folder("older", "libXNNPACK.so.0.20220216"), xnn.ErrRefused, `"libXNNPACK.so.0.20220216" is not known`},
+		{"not a library", folder("text", "libXNNPACK.so.0.20241108"), xnn.ErrRefused, "bad magic number"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := xnn.Open(test.path)
+			if test.reason == xnn.ErrRefused && strings.Contains(err.Error(), "without dynamic loading") {
+				t.Skip("needs dynamic loading (tag nodl)")
+			}
+			if !errors.Is(err, test.reason) {
+				t.Errorf("got %v, want %v", err, test.reason)
+			}
+			if err == nil || !strings.Contains(err.Error(), test.text) {
+				t.Errorf("got %v, want text %q", err, test.text)
+			}
+		})
+	}
+}
+
+// TestOpenOtherSoname gives the system's libm the library's file name: the name in
+// the file counts.
+func TestOpenOtherSoname(t *testing.T) {
+	xnntest.Library(t)
+	for _, pattern := range []string{"/lib/*/libm.so.6", "/usr/lib/*/libm.so.6"} {
+		found, _ := filepath.Glob(pattern)
+		if len(found) == 0 {
+			continue
+		}
+		_, err := xnn.Open(found[0])
+		if !errors.Is(err, xnn.ErrRefused) || !strings.Contains(err.Error(), `"libm.so.6" is not known`) {
+			t.Errorf("got %v, want a refusal of libm.so.6 by name", err)
+		}
+		return
+	}
+	t.Skip("needs libm.so.6 in a folder of the system's libraries")
+}
