@@ -28,8 +28,9 @@ type Op struct {
 	//
 	// Arguments marked ! after the star are outs: written whole. Those marked !
 	// before it are read and written in place. A result after an arrow is the slot
-	// of a value without an out argument ("-> SymInt"), and "-> Tensor(a)" says
-	// that the result shares the bytes of the argument marked (a).
+	// of a value without an out argument ("-> SymInt"), "-> Tensor(a)" says that the
+	// result shares the bytes of the argument marked (a), and "-> ()" that a call has
+	// no slot for a result.
 	Schema string
 	Func   Func
 	DTypes string // element types accepted, in the words of docs/operators.md

@@ -12,6 +12,16 @@ type Signature struct {
 	Name   string
 	Args   []Arg
 	Result *Arg // the returned value of an operator without outs (prim ops), else nil
+	void   bool // nothing is returned: a call has no slot after its arguments
+}
+
+// Slots is the number of argument slots of a call: one for each argument, and one
+// for the returned value.
+func (s *Signature) Slots() int {
+	if s.void {
+		return len(s.Args)
+	}
+	return len(s.Args) + 1
 }
 
 // Arg is one argument of a signature.
@@ -87,7 +97,11 @@ func ParseSchema(schema string) (*Signature, error) {
 		s.Args = append(s.Args, a)
 	}
 	if end+1 < len(schema) {
-		r, err := parseArg(schema[end+len(") -> "):] + " result")
+		result := schema[end+len(") -> "):]
+		if s.void = result == "()"; s.void {
+			return s, nil
+		}
+		r, err := parseArg(result + " result")
 		if err != nil {
 			return nil, fmt.Errorf("schema %q: %w", schema, err)
 		}
@@ -140,9 +154,8 @@ func parseArg(field string) (Arg, error) {
 // than the arguments, for the result) and the kind of each. It returns an
 // *ArgumentError for the first that does not fit.
 func (s *Signature) Check(a Args) error {
-	if len(a) != len(s.Args)+1 {
-		return &ArgumentError{Op: s.Name, Arg: -1,
-			Got: fmt.Sprintf("%d arguments", len(a)), Want: fmt.Sprintf("%d and the result", len(s.Args))}
+	if err := s.CheckCount(len(a)); err != nil {
+		return err
 	}
 	for i := range s.Args {
 		if err := s.checkArg(i, a[i]); err != nil {
@@ -150,6 +163,15 @@ func (s *Signature) Check(a Args) error {
 		}
 	}
 	return nil
+}
+
+// CheckCount compares the number of slots of a call with the signature.
+func (s *Signature) CheckCount(n int) error {
+	if n == s.Slots() {
+		return nil
+	}
+	return &ArgumentError{Op: s.Name, Arg: -1, Got: fmt.Sprintf("%d arguments", n),
+		Want: fmt.Sprintf("%d, the result included", s.Slots())}
 }
 
 func (s *Signature) checkArg(i int, v *tensor.Value) error {

@@ -120,9 +120,8 @@ func (s *Step) addEffects(m *pte.Method, calls Calls) error {
 
 func (s *Step) addKernelEffects(m *pte.Method, sig *kernels.Signature) error {
 	args := s.Instruction.Args
-	if len(args) != len(sig.Args)+1 {
-		return &kernels.ArgumentError{Op: sig.Name, Arg: -1,
-			Got: fmt.Sprintf("%d arguments", len(args)), Want: fmt.Sprintf("%d and the result", len(sig.Args))}
+	if err := sig.CheckCount(len(args)); err != nil {
+		return err
 	}
 	for i := range sig.Args {
 		switch a := &sig.Args[i]; {
