@@ -49,27 +49,57 @@ var orders = []order{
 	{"start", func(a, b Item) int { return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(b.Bytes, a.Bytes)) }},
 }
 
-// maxQuadratic is the number of items above which only an order that can be placed
-// in near linear time is tried: no exporter writes so many.
+// maxQuadratic is the number of items above which packing, which is quadratic, is
+// not tried: no exporter writes so many.
 const maxQuadratic = 8192
 
+// maxWork bounds the comparisons of all attempts to pack together.
+const maxWork = 1 << 26
+
+// maxRepairs bounds the attempts to mend one order.
+const maxRepairs = 16
+
 // Pack places items by each of several orders, each at the lowest gap that is free
-// throughout its life, and returns the smallest result.
+// throughout its life, and returns the smallest result. An order is mended by
+// placing the item that ends highest earlier, as long as work allows.
 func Pack(items []Item) Layout {
 	if len(items) > maxQuadratic {
 		return Naive(items)
 	}
 	best := Layout{Size: -1}
 	bound := LowerBound(items)
+	work := 0
 	for _, o := range orders {
-		if l := packBy(items, o); best.Size < 0 || l.Size < best.Size {
-			best = l
-		}
-		if best.Size == bound {
-			break
+		seq := o.sorted(items)
+		for range maxRepairs {
+			l, top := place(items, seq)
+			if best.Size < 0 || l.Size < best.Size {
+				best = l
+				best.Order = o.name
+			}
+			if work += len(items) * len(items); best.Size == bound || work > maxWork {
+				return best
+			}
+			promote(seq, top)
 		}
 	}
 	return best
+}
+
+func (o order) sorted(items []Item) []int {
+	seq := make([]int, len(items))
+	for i := range seq {
+		seq[i] = i
+	}
+	slices.SortStableFunc(seq, func(a, b int) int { return o.before(items[a], items[b]) })
+	return seq
+}
+
+// promote moves the entry at index i half way to the front.
+func promote(seq []int, i int) {
+	v := seq[i]
+	copy(seq[i/2+1:i+1], seq[i/2:i])
+	seq[i/2] = v
 }
 
 // Naive places every item after the one before it.
@@ -84,22 +114,21 @@ func Naive(items []Item) Layout {
 
 func align(n int64) int64 { return (n + Alignment - 1) &^ (Alignment - 1) }
 
-func packBy(items []Item, o order) Layout {
-	l := Layout{Offsets: make([]int64, len(items)), Order: o.name}
-	seq := make([]int, len(items))
-	for i := range seq {
-		seq[i] = i
-	}
-	slices.SortStableFunc(seq, func(a, b int) int { return o.before(items[a], items[b]) })
+// place puts the items down in the order of seq; top is the index in seq of the one
+// that ends highest.
+func place(items []Item, seq []int) (l Layout, top int) {
+	l.Offsets = make([]int64, len(items))
 	placed := make([]int, 0, len(items)) // by offset
-	for _, i := range seq {
+	for n, i := range seq {
 		at := lowestGap(items, l.Offsets, placed, items[i])
 		l.Offsets[i] = at
-		l.Size = max(l.Size, at+align(items[i].Bytes))
+		if end := at + align(items[i].Bytes); end > l.Size {
+			l.Size, top = end, n
+		}
 		pos, _ := slices.BinarySearchFunc(placed, at, func(p int, at int64) int { return cmp.Compare(l.Offsets[p], at) })
 		placed = slices.Insert(placed, pos, i)
 	}
-	return l
+	return l, top
 }
 
 // lowestGap finds the lowest offset at which it fits between the placed items that
