@@ -81,7 +81,7 @@ func (e *LoadError) Error() string {
 	if e.Method != "" {
 		s += fmt.Sprintf("method %q: ", e.Method)
 	}
-	return withCode(s+e.Err.Error(), e.Class)
+	return withCode(s+e.Err.Error(), e.Class, e.Err)
 }
 
 // Unwrap gives class and cause to errors.Is and errors.As.
@@ -102,7 +102,7 @@ func (e *InstructionError) Error() string {
 	if e.Chain > 0 {
 		chain = fmt.Sprintf("chain %d, ", e.Chain)
 	}
-	return withCode(fmt.Sprintf("method %q: %sinstruction %d (%s): %v", e.Method, chain, e.Index, e.Op, e.Err), e.Class)
+	return withCode(fmt.Sprintf("method %q: %sinstruction %d (%s): %v", e.Method, chain, e.Index, e.Op, e.Err), e.Class, e.Err)
 }
 
 // Unwrap gives class and cause to errors.Is and errors.As.
@@ -117,7 +117,7 @@ type InputError struct {
 }
 
 func (e *InputError) Error() string {
-	return withCode(fmt.Sprintf("method %q: input %d: got %s, want %s", e.Method, e.Index, e.Got, e.Want), ErrInput)
+	return withCode(fmt.Sprintf("method %q: input %d: got %s, want %s", e.Method, e.Index, e.Got, e.Want), ErrInput, nil)
 }
 
 // Unwrap makes errors.Is(err, ErrInput) true.
@@ -182,11 +182,16 @@ func (e *MemoryError) Error() string {
 // Unwrap makes errors.Is(err, ErrMemory) true.
 func (e *MemoryError) Unwrap() error { return ErrMemory }
 
-func withCode(s string, class error) string {
-	if c, ok := codes[class]; ok {
-		return s + " [" + c + "]"
+// withCode appends ExecuTorch's code of a failure to its text.
+func withCode(s string, class, err error) string {
+	code, ok := codes[class]
+	if m, isMissing := errors.AsType[*MissingError](err); isMissing && len(m.Operators) > 0 {
+		code = "OperatorMissing 0x14"
 	}
-	return s
+	if !ok {
+		return s
+	}
+	return s + " [" + code + "]"
 }
 
 func causes(class, err error) []error {

@@ -1,0 +1,278 @@
+package runtime
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/plan"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// The operators of random programs, on int64 vectors of one length.
+var flowOps = []kernels.Op{
+	{Schema: "test::add.out(Tensor a, Tensor b, *, Tensor(a!) out)", Func: func(_ *kernels.Ctx, a kernels.Args) error {
+		x, y, out := words(a, 0), words(a, 1), words(a, 2)
+		for i := range out {
+			out[i] = 3*x[i] + y[i] + 1
+		}
+		return nil
+	}},
+	{Schema: "test::update_(Tensor(a!) self, Tensor src)", Func: func(_ *kernels.Ctx, a kernels.Args) error {
+		self, src := words(a, 0), words(a, 1)
+		for i := range self {
+			self[i] = 5*self[i] + src[i]
+		}
+		return nil
+	}},
+	{Schema: "test::view(Tensor(a) self) -> Tensor(a)", Func: func(_ *kernels.Ctx, a kernels.Args) error {
+		a.Tensor(1).Bind(a.Tensor(0).Data)
+		return nil
+	}},
+}
+
+func words(a kernels.Args, i int) []int64 { return tensor.Data[int64](a.Tensor(i)) }
+
+const (
+	flowAdd = iota
+	flowUpdate
+	flowView
+	flowLen = 4 // elements of every tensor
+)
+
+// flowProgram makes random methods: straight code, conditions whose arms move their
+// results to one place, loops that carry a value, views, updates and state.
+type flowProgram struct {
+	r       *rand.Rand
+	m       pte.Method
+	defined []int // values that may be read here
+	conds   []int // bool inputs
+}
+
+func newFlowProgram(r *rand.Rand) *pte.Method {
+	p := &flowProgram{r: r}
+	for range 2 {
+		v := p.value()
+		p.m.Inputs, p.defined = append(p.m.Inputs, v), append(p.defined, v)
+	}
+	for range 2 {
+		p.m.Values = append(p.m.Values, pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Bool, Sizes: []int{1}, DimOrder: []uint8{0}}})
+		p.conds = append(p.conds, len(p.m.Values)-1)
+	}
+	p.m.Inputs = append(p.m.Inputs, p.conds...)
+	p.m.Chains = make([]pte.Chain, 1)
+	p.m.Operators = []pte.Operator{{Name: "test::add", Overload: "out"}, {Name: "test::update_"}, {Name: "test::view"}}
+	state := p.value()
+	p.call(flowUpdate, state, p.m.Inputs[0], state)
+	p.defined = append(p.defined, state)
+	for range 3 + r.IntN(12) {
+		p.statement(2)
+	}
+	for range 1 + r.IntN(3) {
+		p.m.Outputs = append(p.m.Outputs, p.pick())
+	}
+	return &p.m
+}
+
+func (p *flowProgram) value() int {
+	p.m.Values = append(p.m.Values, pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Int64, Sizes: []int{flowLen}, DimOrder: []uint8{0}}})
+	return len(p.m.Values) - 1
+}
+
+func (p *flowProgram) pick() int { return p.defined[p.r.IntN(len(p.defined))] }
+
+func (p *flowProgram) add(in pte.Instruction) int {
+	c := &p.m.Chains[0]
+	c.Instructions = append(c.Instructions, in)
+	return len(c.Instructions) - 1
+}
+
+func (p *flowProgram) call(op int, args ...int) {
+	p.add(pte.Instruction{Kind: pte.KernelCall, Index: op, Args: args})
+}
+
+func (p *flowProgram) next() int { return len(p.m.Chains[0].Instructions) }
+
+func (p *flowProgram) statement(depth int) {
+	switch k := p.r.IntN(10); {
+	case k < 5 || depth == 0:
+		out := p.value()
+		p.call(flowAdd, p.pick(), p.pick(), out, out)
+		p.defined = append(p.defined, out)
+	case k < 6:
+		out := p.value()
+		p.call(flowView, p.pick(), out)
+		p.defined = append(p.defined, out)
+	case k < 7:
+		self := p.pick()
+		p.call(flowUpdate, self, p.pick(), self)
+	case k < 9:
+		p.condition(depth - 1)
+	default:
+		p.loop(depth - 1)
+	}
+}
+
+// body writes statements whose values are forgotten afterwards, and returns the last.
+func (p *flowProgram) body(depth int) int {
+	outer := len(p.defined)
+	for range 1 + p.r.IntN(3) {
+		p.statement(depth)
+	}
+	last := p.value()
+	p.call(flowAdd, p.pick(), p.pick(), last, last)
+	p.defined = p.defined[:outer]
+	return last
+}
+
+func (p *flowProgram) condition(depth int) {
+	to := p.value()
+	cond := p.conds[p.r.IntN(len(p.conds))]
+	skip := p.add(pte.Instruction{Kind: pte.JumpFalseCall, Index: cond})
+	p.add(pte.Instruction{Kind: pte.MoveCall, Index: p.body(depth), Target: to})
+	never := len(p.m.Values)
+	p.m.Values = append(p.m.Values, pte.Value{Kind: tensor.KindBool})
+	end := p.add(pte.Instruction{Kind: pte.JumpFalseCall, Index: never})
+	p.m.Chains[0].Instructions[skip].Target = p.next()
+	p.add(pte.Instruction{Kind: pte.MoveCall, Index: p.body(depth), Target: to})
+	p.m.Chains[0].Instructions[end].Target = p.next()
+	p.defined = append(p.defined, to)
+}
+
+// loop runs its body twice: a counter of type Bool, moved to true in the body.
+func (p *flowProgram) loop(depth int) {
+	carried := p.value()
+	p.call(flowAdd, p.pick(), p.pick(), carried, carried)
+	done := len(p.m.Values)
+	p.m.Values = append(p.m.Values, pte.Value{Kind: tensor.KindBool}, pte.Value{Kind: tensor.KindBool}, pte.Value{Kind: tensor.KindBool, Bool: true})
+	again, yes := done+1, done+2
+	p.defined = append(p.defined, carried)
+	head := p.next()
+	result := p.body(depth)
+	p.add(pte.Instruction{Kind: pte.MoveCall, Index: result, Target: carried})
+	p.add(pte.Instruction{Kind: pte.MoveCall, Index: again, Target: done}) // false, then true
+	p.add(pte.Instruction{Kind: pte.MoveCall, Index: yes, Target: again})
+	p.add(pte.Instruction{Kind: pte.JumpFalseCall, Index: done, Target: head})
+}
+
+// TestPlannedExecutionEqualsNaive runs random programs with one place per storage
+// and with shared places whose dead bytes are overwritten after every instruction.
+func TestPlannedExecutionEqualsNaive(t *testing.T) {
+	saved := 0
+	for seed := range uint64(400) {
+		spec := newFlowProgram(rand.New(rand.NewPCG(seed, 0)))
+		naive := loadFlow(t, spec, PlanNaive)
+		packed := loadFlow(t, spec, PlanOwn)
+		poisonDead(packed)
+		for run := range 4 {
+			for _, m := range []*Method{naive, packed} {
+				setFlowInputs(t, m, run)
+				if err := m.Execute(context.Background()); err != nil {
+					t.Fatalf("seed %d, run %d: %v", seed, run, err)
+				}
+			}
+			for i := range spec.Outputs {
+				got, want := tensor.Data[int64](packed.Output(i).Tensor), tensor.Data[int64](naive.Output(i).Tensor)
+				for k := range want {
+					if got[k] != want[k] {
+						t.Fatalf("seed %d, run %d, output %d (value %d), index %d: got %d, want %d\n%s",
+							seed, run, i, spec.Outputs[i], k, got[k], want[k], listing(packed))
+					}
+				}
+			}
+		}
+		if packed.Plan().OwnBytes < plan.Naive(packed.Plan().Items).Size {
+			saved++
+		}
+	}
+	if saved < 200 {
+		t.Errorf("only %d of 400 programs were packed at all: the test shows nothing", saved)
+	}
+}
+
+func loadFlow(t *testing.T, spec *pte.Method, mode PlanMode) *Method {
+	t.Helper()
+	c := newConfig([]Option{WithOperators(kernels.NewSet(flowOps)), WithPlan(mode), WithThreads(1)})
+	p := &Program{config: c, spec: &pte.Program{Methods: []pte.Method{*spec}}}
+	p.spec.Methods[0].Name = "forward"
+	m, err := p.Load(context.Background(), "forward")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func setFlowInputs(t *testing.T, m *Method, run int) {
+	t.Helper()
+	for i := range m.NumInputs() {
+		x := tensor.New(m.Input(i).Tensor.DType, m.Input(i).Tensor.Sizes...)
+		if x.DType == tensor.Bool {
+			x.Data[0] = byte(run >> i & 1)
+		} else {
+			for k := range x.Numel() {
+				binary.LittleEndian.PutUint64(x.Data[8*k:], uint64(run+10*i+100*k))
+			}
+		}
+		if err := m.SetInput(i, x); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// poisonDead wraps every kernel so that, before it runs, all storages that are not
+// alive at its step are overwritten.
+func poisonDead(m *Method) {
+	for i := range m.steps {
+		s := &m.steps[i]
+		if s.kind != pte.KernelCall {
+			continue
+		}
+		call := s.call
+		s.call = func(c *kernels.Ctx, a kernels.Args) error {
+			for k := range m.plan.Flow.Storages {
+				st := &m.plan.Flow.Storages[k]
+				if st.Kind == ir.Activation && (i < st.First || i > st.Last) {
+					poisonUnlessShared(m, k, i)
+				}
+			}
+			return call(c, a)
+		}
+	}
+}
+
+// poisonUnlessShared overwrites the bytes of a dead storage but for those that a
+// live one has taken over.
+func poisonUnlessShared(m *Method, dead, step int) {
+	bytes := m.memory.bytes(m.plan, dead)
+	at := m.plan.Places[dead].Offset
+	for k, b := range bytes {
+		_ = b
+		alive := false
+		for o, it := range m.plan.Items {
+			off := m.plan.Places[o].Offset
+			if it.Bytes > 0 && it.First <= step && step <= it.Last && off <= at+int64(k) && at+int64(k) < off+it.Bytes {
+				alive = true
+				break
+			}
+		}
+		if !alive {
+			bytes[k] = 0xAA
+		}
+	}
+}
+
+func listing(m *Method) (s string) {
+	for i, st := range m.steps {
+		in := st.origin.Instruction
+		s += fmt.Sprintf("%d %v %d %v -> %d\n", i, in.Kind, in.Index, in.Args, in.Target)
+	}
+	for i, st := range m.plan.Flow.Storages {
+		s += fmt.Sprintf("storage %d: %v %v [%d,%d] at %d\n", i, st.Values, st.Kind, st.First, st.Last, m.plan.Places[i].Offset)
+	}
+	return s
+}
