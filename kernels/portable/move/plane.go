@@ -171,7 +171,7 @@ func copyPlane[T tensor.Element](f form, dst, src []T, at int, p, q dim) {
 	case tiles:
 		transpose(dst, src[at:], p, q)
 	default:
-		if p.n > q.n {
+		if q.n < minTile && p.n > q.n {
 			p, q = q, p
 		}
 		copyLines(dst, src, at, p, q)
