@@ -1,0 +1,155 @@
+package move
+
+import (
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// maxPad bounds a padding argument so that sums of sizes cannot overflow.
+const maxPad = 1 << 56
+
+// padding is how many indices dimension d gains before and after; pads are listed in
+// pairs from the last dimension on.
+func padding(pads []int64, rank, d int) (before, after int) {
+	i := 2 * (rank - 1 - d)
+	if i+1 >= len(pads) {
+		return 0, 0
+	}
+	return int(pads[i]), int(pads[i+1])
+}
+
+// padSizes are the sizes that the tensor has after padding; all must be at least
+// least where the dimension is padded.
+func padSizes(dst []int, t *tensor.Tensor, pads []int64) ([]int, error) {
+	for _, p := range pads {
+		if p < -maxPad || p > maxPad {
+			return nil, kernels.Badf(1, "padding within 2^56", "%v", pads)
+		}
+	}
+	for d, n := range t.Sizes {
+		before, after := padding(pads, t.Rank(), d)
+		if n += before + after; n < 0 {
+			return nil, kernels.Badf(1, "padding that leaves a size of at least 0 for "+t.String(), "%v", pads)
+		}
+		dst = append(dst, n)
+	}
+	return dst, nil
+}
+
+// constantPad is aten::constant_pad_nd: a border of value; negative padding crops.
+func constantPad(c *kernels.Ctx, a kernels.Args) error {
+	m := kernels.Keep[mover](c)
+	self, pads := a.Tensor(0), a.Ints(1)
+	if len(pads)%2 != 0 || len(pads) > 2*self.Rank() {
+		return kernels.Badf(1, "at most "+itoa(self.Rank())+" pairs", "%v", pads)
+	}
+	if err := m.setValue(2, a.Scalar(2), self.DType); err != nil {
+		return err
+	}
+	return m.pad(c, a, 3, (*cut).constant)
+}
+
+// pad resizes out argument o to the padded sizes and assembles it from the cuts
+// that make gives: n indices of the source, total of the result.
+func (m *mover) pad(c *kernels.Ctx, a kernels.Args, o int, make func(k *cut, n, before, total int)) error {
+	self, pads := a.Tensor(0), a.Ints(1)
+	var buf [tensor.MaxRank]int
+	sizes, err := padSizes(buf[:0], self, pads)
+	if err != nil {
+		return err
+	}
+	if err := m.resize(a, o, sizes); err != nil {
+		return err
+	}
+	if a.Tensor(o).Numel() == 0 {
+		return nil
+	}
+	m.from.of(self)
+	m.clearCuts()
+	for d, n := range self.Sizes {
+		if before, after := padding(pads, self.Rank(), d); before != 0 || after != 0 {
+			make(&m.cuts[d], n, before, sizes[d])
+		}
+	}
+	m.assemble(c, 0)
+	return nil
+}
+
+// middle is the part of the source's indices that the result shows: index i of the
+// result is i - before of the source for start <= i < end.
+func middle(n, before, total int) (start, end int) {
+	start = min(max(before, 0), total)
+	return start, min(max(n+before, start), total)
+}
+
+func (k *cut) constant(n, before, total int) {
+	start, end := middle(n, before, total)
+	k.add(piece{to: 0, n: start, fill: true})
+	k.add(piece{to: start, n: end - start, from: start - before, step: 1})
+	k.add(piece{to: end, n: total - end, fill: true})
+}
+
+func (k *cut) reflect(n, before, total int) {
+	start, end := middle(n, before, total)
+	k.add(piece{to: 0, n: start, from: before, step: -1})
+	k.add(piece{to: start, n: end - start, from: start - before, step: 1})
+	k.add(piece{to: end, n: total - end, from: 2*(n-1) + before - end, step: -1})
+}
+
+func (k *cut) replicate(n, before, total int) {
+	start, end := middle(n, before, total)
+	k.add(piece{to: 0, n: start, from: 0, step: 0})
+	k.add(piece{to: start, n: end - start, from: start - before, step: 1})
+	k.add(piece{to: end, n: total - end, from: n - 1, step: 0})
+}
+
+// reflectionPad is aten::reflection_pad1d, 2d and 3d: the border mirrors the inside
+// without its edge.
+func reflectionPad(dims int) kernels.Func {
+	return func(c *kernels.Ctx, a kernels.Args) error {
+		if err := checkPad(a, dims); err != nil {
+			return err
+		}
+		self, pads := a.Tensor(0), a.Ints(1)
+		for i, p := range pads {
+			if n := self.Sizes[self.Rank()-1-i/2]; p >= int64(n) {
+				return kernels.Badf(1, "padding below the size it mirrors in "+self.String(), "%v", pads)
+			}
+		}
+		return kernels.Keep[mover](c).pad(c, a, 2, (*cut).reflect)
+	}
+}
+
+// replicationPad is aten::replication_pad1d, 2d and 3d: the border repeats the edge.
+func replicationPad(dims int) kernels.Func {
+	return func(c *kernels.Ctx, a kernels.Args) error {
+		if err := checkPad(a, dims); err != nil {
+			return err
+		}
+		return kernels.Keep[mover](c).pad(c, a, 2, (*cut).replicate)
+	}
+}
+
+// checkPad reports arguments that reflection and replication padding of the last
+// dims dimensions do not take: they need something to copy from and to.
+func checkPad(a kernels.Args, dims int) error {
+	self, pads := a.Tensor(0), a.Ints(1)
+	if len(pads) != 2*dims {
+		return kernels.Badf(1, itoa(2*dims)+" numbers", "%v", pads)
+	}
+	rank := self.Rank()
+	if rank != dims+1 && rank != dims+2 {
+		return kernels.Badf(0, itoa(dims+1)+" or "+itoa(dims+2)+" dimensions", "%d", rank)
+	}
+	var buf [tensor.MaxRank]int
+	sizes, err := padSizes(buf[:0], self, pads)
+	if err != nil {
+		return err
+	}
+	for d := rank - dims; d < rank; d++ {
+		if self.Sizes[d] < 1 || sizes[d] < 1 {
+			return kernels.Badf(1, "sizes of at least 1 before and after padding "+self.String(), "%v", pads)
+		}
+	}
+	return nil
+}

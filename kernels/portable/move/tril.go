@@ -1,0 +1,79 @@
+package move
+
+import (
+	"math"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// tril is aten::tril: matrices with zeros to the right of a diagonal.
+func tril(c *kernels.Ctx, a kernels.Args) error {
+	m := kernels.Keep[mover](c)
+	self := a.Tensor(0)
+	rank := self.Rank()
+	if rank < 2 {
+		return kernels.Badf(0, "at least 2 dimensions", "%d", rank)
+	}
+	m.from.of(self)
+	if err := m.store(c, a, 2); err != nil {
+		return err
+	}
+	clear(m.value[:])
+	rows, cols := self.Sizes[rank-2], self.Sizes[rank-1]
+	diagonal := int(min(max(a.Int(1), -int64(rows)), int64(cols)))
+	for i := range rows {
+		keep := min(max(i+diagonal+1, 0), cols)
+		if keep == cols {
+			break
+		}
+		m.to.of(a.Tensor(2))
+		m.to.narrow(rank-2, i, 1, 1)
+		m.to.narrow(rank-1, keep, cols-keep, 1)
+		m.fill(c)
+	}
+	return nil
+}
+
+// repeatInterleave is aten::repeat_interleave.Tensor: index i repeats[i] times.
+func repeatInterleave(c *kernels.Ctx, a kernels.Args) error {
+	repeats, out := a.Tensor(0), a.Tensor(2)
+	if err := kernels.WantDType(0, repeats, tensor.Int32, tensor.Int64); err != nil {
+		return err
+	}
+	if err := kernels.WantDType(2, out, repeats.DType); err != nil {
+		return err
+	}
+	if repeats.Rank() != 1 {
+		return kernels.Badf(0, "1 dimension", "%d", repeats.Rank())
+	}
+	if repeats.DType == tensor.Int32 {
+		return interleave[int32](a)
+	}
+	return interleave[int64](a)
+}
+
+func interleave[T int32 | int64](a kernels.Args) error {
+	repeats := tensor.Data[T](a.Tensor(0))
+	n := 0
+	for _, r := range repeats {
+		if r < 0 || int64(r) > int64(math.MaxInt-n) {
+			return kernels.Badf(0, "repeats of at least 0", "%d", r)
+		}
+		n += int(r)
+	}
+	if want := a.OptInt(1, int64(n)); want != int64(n) {
+		return kernels.Badf(1, "the sum of the repeats, "+itoa(n), "%d", want)
+	}
+	if err := kernels.ResizeOut(a, 2, []int{n}); err != nil {
+		return err
+	}
+	dst := tensor.Data[T](a.Tensor(2))
+	for i, r := range repeats {
+		for j := range dst[:r] {
+			dst[j] = T(i)
+		}
+		dst = dst[r:]
+	}
+	return nil
+}
