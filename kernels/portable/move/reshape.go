@@ -214,7 +214,7 @@ func repeat(c *kernels.Ctx, a kernels.Args) error {
 	}
 	lead := len(repeats) - self.Rank()
 	if lead < 0 {
-		return kernels.Badf(1, "at least "+itoa(self.Rank())+" repeats", "%v", repeats)
+		return kernels.Badf(1, "at least "+itoa(self.Rank())+" repeats", "%v", a.Ints(1))
 	}
 	for d, n := range repeats {
 		sizes[d] = n

@@ -24,7 +24,7 @@ func asStrided(c *kernels.Ctx, a kernels.Args) error {
 	}
 	n, _ := tensor.Product(sizes)
 	if n > 0 && !reaches(sizes, strides, at, int64(self.Numel())) {
-		return kernels.Badf(2, "strides that stay within "+itoa(self.Numel())+" elements", "%v for sizes %v from %d", strides, sizes, at)
+		return kernels.Badf(2, "strides that stay within "+itoa(self.Numel())+" elements", "%v for sizes %v from %d", strides, a.Ints(1), at)
 	}
 	m.from.of(self)
 	m.from.dense(self.Data, self.DType.Size(), sizes)

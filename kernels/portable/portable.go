@@ -1,0 +1,17 @@
+// Package portable is the list of ATen operators that are computed in plain Go, on
+// every machine.
+package portable
+
+import (
+	"slices"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/move"
+)
+
+// Ops lists the operators of all families.
+func Ops() []kernels.Op {
+	return slices.Concat(
+		move.Ops(),
+	)
+}
