@@ -6,4 +6,8 @@ require github.com/x448/float16 v0.8.4
 
 require golang.org/x/sys v0.49.0
 
-require github.com/ebitengine/purego v0.11.3
+require (
+	github.com/ebitengine/purego v0.11.3
+	github.com/google/flatbuffers v25.12.19+incompatible
+	github.com/google/go-cmp v0.7.0
+)

@@ -1,0 +1,92 @@
+package ptetest
+
+import (
+	flatbuffers "github.com/google/flatbuffers/go"
+)
+
+// encoder writes a tree of nodes as a FlatBuffer.
+type encoder struct {
+	*flatbuffers.Builder
+	done map[*Node]flatbuffers.UOffsetT
+}
+
+func encode(root *Node, identifier string) []byte {
+	e := &encoder{flatbuffers.NewBuilder(1024), map[*Node]flatbuffers.UOffsetT{}}
+	e.FinishWithFileIdentifier(e.table(root), []byte(identifier))
+	return e.FinishedBytes()
+}
+
+// table writes a node, whatever it refers to first.
+func (e *encoder) table(n *Node) flatbuffers.UOffsetT {
+	if at, ok := e.done[n]; ok {
+		return at
+	}
+	columns := tables[n.Type]
+	refs := make([]flatbuffers.UOffsetT, len(columns))
+	for i, c := range columns {
+		refs[i] = e.reference(c, n.Fields[c.name])
+	}
+	e.StartObject(len(columns))
+	for i, c := range columns {
+		switch v := n.Fields[c.name].(type) {
+		case nil:
+			continue
+		case Scalar:
+			e.scalar(width[c.typ], v)
+		default:
+			e.PrependUOffsetT(refs[i])
+		}
+		e.Slot(i)
+	}
+	e.done[n] = e.EndObject()
+	return e.done[n]
+}
+
+// reference writes what a field refers to; 0 for scalars and absent fields.
+func (e *encoder) reference(c column, v any) flatbuffers.UOffsetT {
+	switch v := v.(type) {
+	case string:
+		return e.CreateString(v)
+	case []byte:
+		return e.bytes(v, byteAlign[c.typ])
+	case []Scalar:
+		elem, _ := element(c.typ)
+		return e.vector(v, width[elem])
+	case *Node:
+		return e.table(v)
+	case []*Node:
+		refs := make([]flatbuffers.UOffsetT, len(v))
+		for i, n := range v {
+			refs[i] = e.table(n)
+		}
+		return e.CreateVectorOfTables(refs)
+	}
+	return 0
+}
+
+func (e *encoder) bytes(b []byte, align int) flatbuffers.UOffsetT {
+	e.StartVector(1, len(b), align)
+	for i := len(b) - 1; i >= 0; i-- {
+		e.PlaceByte(b[i])
+	}
+	return e.EndVector(len(b))
+}
+
+func (e *encoder) vector(v []Scalar, width int) flatbuffers.UOffsetT {
+	e.StartVector(width, len(v), width)
+	for i := len(v) - 1; i >= 0; i-- {
+		e.scalar(width, v[i])
+	}
+	return e.EndVector(len(v))
+}
+
+func (e *encoder) scalar(width int, v Scalar) {
+	switch width {
+	case 1:
+		e.PrependUint8(uint8(v))
+	case 4:
+		e.PrependUint32(uint32(v))
+	case 8:
+		e.PrependUint64(uint64(v))
+	}
+}

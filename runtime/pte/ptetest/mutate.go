@@ -1,0 +1,168 @@
+package ptetest
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// Mutate changes n fields of a file at random, and gives the changed file and what
+// was done. The same seed makes the same changes. A file that is not well formed
+// comes back with single bytes changed.
+func Mutate(data []byte, seed uint64, n int) ([]byte, []string) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	f, err := Decode(data)
+	if err != nil || r.IntN(8) == 0 {
+		return mutateBytes(r, data, n)
+	}
+	log := make([]string, n)
+	for i := range log {
+		log[i] = f.Mutate(r)
+	}
+	return f.Bytes(), log
+}
+
+// mutateBytes changes single bytes, half of them in the first 64.
+func mutateBytes(r *rand.Rand, data []byte, n int) ([]byte, []string) {
+	out, log := bytes.Clone(data), []string(nil)
+	for range n {
+		if len(out) == 0 {
+			break
+		}
+		i := r.IntN(len(out))
+		if r.IntN(2) == 0 {
+			i = r.IntN(min(len(out), 64))
+		}
+		b := byte(r.UintN(256))
+		log = append(log, fmt.Sprintf("byte %d: %#x to %#x", i, out[i], b))
+		out[i] = b
+	}
+	return out, log
+}
+
+// site is a field of some node, stored or not.
+type site struct {
+	n *Node
+	column
+}
+
+// sites lists the fields of the tree below n, and its nodes by type.
+func sites(n *Node, list []site, nodes map[string][]*Node) []site {
+	nodes[n.Type] = append(nodes[n.Type], n)
+	for _, c := range tables[n.Type] {
+		list = append(list, site{n, c})
+		switch v := n.Fields[c.name].(type) {
+		case *Node:
+			list = sites(v, list, nodes)
+		case []*Node:
+			for _, x := range v {
+				list = sites(x, list, nodes)
+			}
+		}
+	}
+	return list
+}
+
+// Mutate changes one field of the tree at random, and says what it did.
+func (f *File) Mutate(r *rand.Rand) string {
+	nodes := map[string][]*Node{}
+	all := sites(f.Root, nil, nodes)
+	s := all[r.IntN(len(all))]
+	old := s.n.Fields[s.name]
+	if old != nil && r.IntN(8) == 0 {
+		delete(s.n.Fields, s.name)
+		return fmt.Sprintf("%s.%s: dropped", s.n.Type, s.name)
+	}
+	s.n.Fields[s.name] = mutateField(r, s, old, nodes)
+	return fmt.Sprintf("%s.%s: %s to %s", s.n.Type, s.name, show(old), show(s.n.Fields[s.name]))
+}
+
+func show(v any) string {
+	switch v := v.(type) {
+	case *Node:
+		return v.Type
+	case []*Node:
+		return fmt.Sprintf("%d tables", len(v))
+	}
+	return fmt.Sprintf("%.80v", v)
+}
+
+// mutateField gives a field another content; old is nil where it was not stored.
+func mutateField(r *rand.Rand, s site, old any, nodes map[string][]*Node) any {
+	elem, isList := element(s.typ)
+	switch {
+	case width[s.typ] > 0:
+		v, _ := old.(Scalar)
+		return mutateScalar(r, v)
+	case s.typ == "string":
+		v, _ := old.(string)
+		return pick(r, "", "\xff\xfe", v+"\x00"+v, strings.Repeat("long ", 100), v[:len(v)/2])
+	case byteAlign[s.typ] > 0:
+		v, _ := old.([]byte)
+		return mutateList(r, v, func(b byte) byte { return byte(mutateScalar(r, Scalar(b))) })
+	case isList && width[elem] > 0:
+		v, _ := old.([]Scalar)
+		return mutateList(r, v, func(x Scalar) Scalar { return mutateScalar(r, x) })
+	case isList:
+		v, _ := old.([]*Node)
+		return mutateList(r, v, func(*Node) *Node { return someNode(r, elem, nodes) })
+	case unions[s.typ] != nil:
+		return someNode(r, pick(r, unions[s.typ][1:]...), nodes)
+	}
+	return someNode(r, s.typ, nodes)
+}
+
+func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
+
+// mutateScalar is a value near the old one, or at an edge of some type.
+func mutateScalar(r *rand.Rand, old Scalar) Scalar {
+	const minInt32, minInt64 = 1 << 31, 1 << 63
+	return pick(r, 0, 1, 2, old+1, old-1, old*2, old^1<<r.IntN(64), math.MaxUint64, 127, 128, 255, 256,
+		math.MaxInt32, minInt32, math.MaxUint32, math.MaxUint32+1, math.MaxInt64, minInt64, math.MaxUint64-7)
+}
+
+// mutateList is a copy of the list with an element changed, dropped, doubled, added,
+// exchanged, or all of them gone.
+func mutateList[T any](r *rand.Rand, old []T, change func(T) T) []T {
+	var zero T
+	out := slices.Clone(old)
+	if len(out) == 0 {
+		return []T{change(zero)}
+	}
+	i, j := r.IntN(len(out)), r.IntN(len(out))
+	switch r.IntN(6) {
+	case 0:
+		return slices.Delete(out, i, i+1)
+	case 1:
+		return slices.Insert(out, j, out[i])
+	case 2:
+		out[i], out[j] = out[j], out[i]
+	case 3:
+		return []T{}
+	default:
+		out[i] = change(out[i])
+	}
+	return out
+}
+
+// someNode is a node of the type: one of the tree, which is then shared, a changed
+// copy of one, or an empty one.
+func someNode(r *rand.Rand, typ string, nodes map[string][]*Node) *Node {
+	have := nodes[typ]
+	if len(have) == 0 || r.IntN(4) == 0 {
+		return node(typ)
+	}
+	n := have[r.IntN(len(have))]
+	if r.IntN(2) == 0 {
+		return n
+	}
+	copied := &Node{Type: typ, Fields: maps.Clone(n.Fields)}
+	if columns := tables[typ]; len(columns) > 0 {
+		delete(copied.Fields, columns[r.IntN(len(columns))].name)
+	}
+	return copied
+}

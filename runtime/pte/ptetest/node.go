@@ -1,0 +1,111 @@
+// Package ptetest writes ExecuTorch's file formats, for tests: whole programs from
+// their descriptions, and files with single fields changed, dropped or shared.
+//
+// Three levels build on each other. [Write], [WriteData] and [WriteBundle] turn the
+// descriptions of package pte into files. [Decode] turns a file into a [File], a tree
+// of [Node] that mirrors its tables, in which a test changes what no description can
+// express; [File.Bytes] writes it back. [File.Mutate] makes such changes at random,
+// for fuzzing.
+package ptetest
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Node is a table: its fields by name, absent ones left out. A node that hangs at
+// several places is written once and shared.
+type Node struct {
+	Type   string
+	Fields map[string]any // Scalar, string, []byte, []Scalar, *Node or []*Node
+}
+
+// Scalar is a scalar of any type, as its bits.
+type Scalar uint64
+
+func node(typ string) *Node { return &Node{Type: typ, Fields: map[string]any{}} }
+
+// with sets a field and returns n.
+func (n *Node) with(field string, v any) *Node {
+	n.Fields[field] = v
+	return n
+}
+
+// column is the column of a field, for a name that the schema has.
+func (n *Node) column(field string) column {
+	for _, c := range tables[n.Type] {
+		if c.name == field {
+			return c
+		}
+	}
+	panic(fmt.Sprintf("ptetest: table %s has no field %q", n.Type, field))
+}
+
+// Find is the node at a path like "execution_plan[0].values[3].val". It panics where
+// there is none: a mistake in the test.
+func (n *Node) Find(path string) *Node {
+	for part := range strings.SplitSeq(path, ".") {
+		name, index, list := cutIndex(part)
+		n.column(name)
+		switch v := n.Fields[name].(type) {
+		case *Node:
+			n = v
+		case []*Node:
+			if !list || index >= len(v) {
+				panic(fmt.Sprintf("ptetest: %q in path %q, the list has %d", part, path, len(v)))
+			}
+			n = v[index]
+		default:
+			panic(fmt.Sprintf("ptetest: %q in path %q is no table", part, path))
+		}
+	}
+	return n
+}
+
+// Set sets the field at a path, or an element of a vector of scalars: v is a Scalar,
+// an int for one, or any other type of field. Set with a nil v removes the field.
+func (n *Node) Set(path string, v any) {
+	if i := strings.LastIndexByte(path, '.'); i >= 0 {
+		n, path = n.Find(path[:i]), path[i+1:]
+	}
+	if i, ok := v.(int); ok {
+		v = Scalar(int64(i))
+	}
+	name, index, element := cutIndex(path)
+	n.column(name)
+	switch {
+	case v == nil:
+		delete(n.Fields, name)
+	case element:
+		if list, ok := n.Fields[name].([]*Node); ok {
+			list[index] = v.(*Node)
+			return
+		}
+		n.Fields[name].([]Scalar)[index] = v.(Scalar)
+	default:
+		n.Fields[name] = v
+	}
+}
+
+// cutIndex splits "values[3]".
+func cutIndex(part string) (name string, index int, ok bool) {
+	name, rest, ok := strings.Cut(part, "[")
+	if !ok {
+		return name, 0, false
+	}
+	index, err := strconv.Atoi(strings.TrimSuffix(rest, "]"))
+	if err != nil {
+		panic(fmt.Sprintf("ptetest: index in path element %q", part))
+	}
+	return name, index, true
+}
+
+// scalars widens the elements of a vector.
+func scalars[T ~int | ~int32 | ~int64 | ~uint8 | ~uint64](v []T) []Scalar {
+	out := make([]Scalar, len(v))
+	for i, x := range v {
+		out[i] = Scalar(x)
+	}
+	return out
+}

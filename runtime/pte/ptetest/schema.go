@@ -1,0 +1,98 @@
+package ptetest
+
+import "strings"
+
+// column is a field of a table: its place in the table's list is its id.
+type column struct {
+	name string
+	typ  string // scalar, "string", table, union, or one of those in brackets for a vector
+}
+
+// tables are the schemas of the three formats. The tables of .ptd and .bpte files
+// that share a name with one of program.fbs have a prefix.
+var tables = map[string][]column{
+	"Program": {
+		{"version", "u32"}, {"execution_plan", "[ExecutionPlan]"}, {"constant_buffer", "[Buffer]"}, {"backend_delegate_data", "[Buffer]"},
+		{"segments", "[DataSegment]"}, {"constant_segment", "SubsegmentOffsets"}, {"mutable_data_segments", "[SubsegmentOffsets]"}, {"named_data", "[NamedData]"},
+	},
+	"ExecutionPlan": {
+		{"name", "string"}, {"container_meta_type", "ContainerMetadata"}, {"values", "[EValue]"}, {"inputs", "[i32]"}, {"outputs", "[i32]"},
+		{"chains", "[Chain]"}, {"operators", "[Operator]"}, {"delegates", "[BackendDelegate]"}, {"non_const_buffer_sizes", "[i64]"},
+		{"non_const_buffer_device", "[NonConstBufferDevice]"},
+	},
+	"NonConstBufferDevice": {{"buffer_idx", "i32"}, {"device_type", "i8"}, {"device_index", "i8"}},
+	"ContainerMetadata":    {{"encoded_inp_str", "string"}, {"encoded_out_str", "string"}},
+	"EValue":               {{"val_type", "u8"}, {"val", "KernelTypes"}},
+	"Null":                 {},
+	"Int":                  {{"int_val", "i64"}},
+	"Bool":                 {{"bool_val", "bool"}},
+	"Double":               {{"double_val", "f64"}},
+	"String":               {{"string_val", "string"}},
+	"IntList":              {{"items", "[i64]"}},
+	"DoubleList":           {{"items", "[f64]"}},
+	"BoolList":             {{"items", "[bool]"}},
+	"TensorList":           {{"items", "[i32]"}},
+	"OptionalTensorList":   {{"items", "[i32]"}},
+	"Tensor": {
+		{"scalar_type", "i8"}, {"storage_offset", "i32"}, {"sizes", "[i32]"}, {"dim_order", "[u8]"}, {"requires_grad", "bool"}, {"data_buffer_idx", "u32"},
+		{"allocation_info", "AllocationDetails"}, {"layout", "i8"}, {"shape_dynamism", "i8"}, {"extra_tensor_info", "ExtraTensorInfo"},
+	},
+	"AllocationDetails": {{"memory_id", "u32"}, {"memory_offset_low", "u32"}, {"memory_offset_high", "u32"}},
+	"ExtraTensorInfo": {
+		{"mutable_data_segments_idx", "u64"}, {"fully_qualified_name", "string"}, {"location", "i8"}, {"device_type", "i8"}, {"device_index", "i8"},
+	},
+	"Buffer":                       {{"storage", "bytes16"}},
+	"Chain":                        {{"inputs", "[i32]"}, {"outputs", "[i32]"}, {"instructions", "[Instruction]"}, {"stacktrace", "[FrameList]"}},
+	"Instruction":                  {{"instr_args_type", "u8"}, {"instr_args", "InstructionArguments"}},
+	"KernelCall":                   {{"op_index", "i32"}, {"args", "[i32]"}},
+	"DelegateCall":                 {{"delegate_index", "i32"}, {"args", "[i32]"}},
+	"MoveCall":                     {{"move_from", "i32"}, {"move_to", "i32"}},
+	"JumpFalseCall":                {{"cond_value_index", "i32"}, {"destination_instruction", "i32"}},
+	"FreeCall":                     {{"value_index", "i32"}},
+	"Operator":                     {{"name", "string"}, {"overload", "string"}},
+	"FrameList":                    {{"items", "[Frame]"}},
+	"Frame":                        {{"filename", "string"}, {"lineno", "i32"}, {"name", "string"}, {"context", "string"}},
+	"BackendDelegate":              {{"id", "string"}, {"processed", "BackendDelegateDataReference"}, {"compile_specs", "[CompileSpec]"}},
+	"BackendDelegateDataReference": {{"location", "i8"}, {"index", "u32"}},
+	"CompileSpec":                  {{"key", "string"}, {"value", "[u8]"}},
+	"DataSegment":                  {{"offset", "u64"}, {"size", "u64"}},
+	"SubsegmentOffsets":            {{"segment_index", "u32"}, {"offsets", "[u64]"}},
+	"NamedData":                    {{"key", "string"}, {"segment_index", "u32"}},
+
+	"FlatTensor":     {{"version", "u32"}, {"segments", "[DataSegment]"}, {"named_data", "[data.NamedData]"}},
+	"data.NamedData": {{"key", "string"}, {"segment_index", "u32"}, {"tensor_layout", "TensorLayout"}},
+	"TensorLayout":   {{"scalar_type", "i8"}, {"sizes", "[i32]"}, {"dim_order", "[u8]"}},
+
+	"BundledProgram":         {{"version", "u32"}, {"method_test_suites", "[BundledMethodTestSuite]"}, {"program", "bytes32"}},
+	"BundledMethodTestSuite": {{"method_name", "string"}, {"test_cases", "[BundledMethodTestCase]"}},
+	"BundledMethodTestCase":  {{"inputs", "[bundle.Value]"}, {"expected_outputs", "[bundle.Value]"}},
+	"bundle.Value":           {{"val_type", "u8"}, {"val", "bundle.ValueUnion"}},
+	"bundle.Tensor":          {{"scalar_type", "i8"}, {"sizes", "[i32]"}, {"data", "bytes16"}, {"dim_order", "[u8]"}},
+}
+
+// unions list the tables of each union by tag.
+var unions = map[string][]string{
+	"KernelTypes":          {"", "Null", "Int", "Bool", "Double", "Tensor", "String", "IntList", "DoubleList", "BoolList", "TensorList", "OptionalTensorList"},
+	"InstructionArguments": {"", "KernelCall", "DelegateCall", "MoveCall", "JumpFalseCall", "FreeCall"},
+	"bundle.ValueUnion":    {"", "bundle.Tensor", "Int", "Bool", "Double"},
+}
+
+// width is the size of a scalar type in bytes, 0 for other types.
+var width = map[string]int{"bool": 1, "i8": 1, "u8": 1, "i32": 4, "u32": 4, "i64": 8, "u64": 8, "f64": 8}
+
+// byteAlign are the types of byte vectors with an alignment of their own.
+var byteAlign = map[string]int{"[u8]": 1, "bytes16": 16, "bytes32": 32}
+
+// element is the type of a vector's elements.
+func element(typ string) (string, bool) {
+	return strings.CutSuffix(strings.TrimPrefix(typ, "["), "]")
+}
+
+// unionMember is the table for a union's tag. A tag beyond the schema gets a table
+// without fields.
+func unionMember(union string, tag uint64) string {
+	if members := unions[union]; tag > 0 && tag < uint64(len(members)) {
+		return members[tag]
+	}
+	return "Null"
+}
