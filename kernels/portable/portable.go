@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/elementwise"
 	"github.com/etrun-go/etrun/kernels/portable/move"
 )
 
@@ -13,5 +14,6 @@ import (
 func Ops() []kernels.Op {
 	return slices.Concat(
 		move.Ops(),
+		elementwise.Ops(),
 	)
 }

@@ -1,0 +1,234 @@
+package elementwise
+
+import (
+	"math"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// ordered is a compute type that is ordered.
+type ordered interface{ float32 | float64 | int64 }
+
+type float interface{ float32 | float64 }
+
+var (
+	addition = scaled{
+		rule:   numeric,
+		plain:  table{f32: add[float32], f64: add[float64], i64: add[int64], c: add[complex128]},
+		scaled: table{f32: addScaled[float32], f64: addScaled[float64], i64: addScaled[int64], c: addScaled[complex128]},
+	}
+	subtraction = scaled{
+		rule:   arithmetic,
+		plain:  table{f32: sub[float32], f64: sub[float64], i64: sub[int64], c: sub[complex128]},
+		scaled: table{f32: subScaled[float32], f64: subScaled[float64], i64: subScaled[int64], c: subScaled[complex128]},
+	}
+	product   = binary{rule: numeric, table: table{f32: mul[float32], f64: mul[float64], i64: mul[int64], c: mul[complex128]}}
+	quotient  = binary{rule: floating, table: table{f32: div[float32], f64: div[float64], c: div[complex128]}}
+	truncated = binary{rule: arithmetic, table: table{f32: divTrunc[float32], f64: divTrunc[float64], i64: divTruncInt}}
+	floored   = binary{rule: arithmetic, table: table{f32: divFloor[float32], f64: divFloor[float64], i64: divFloorInt, cost: 8}}
+	cremains  = binary{rule: arithmetic, table: table{f32: fmod[float32], f64: fmod[float64], i64: fmodInt, cost: 8}}
+	remains   = binary{rule: arithmetic, table: table{f32: remainder[float32], f64: remainder[float64], i64: remainderInt, cost: 8}}
+	largest   = binary{rule: numeric, table: table{f32: maximum[float32], f64: maximum[float64], i64: maximum[int64]}}
+	smallest  = binary{rule: numeric, table: table{f32: minimum[float32], f64: minimum[float64], i64: minimum[int64]}}
+	angle     = binary{rule: floating, table: table{f32: atan2[float32], f64: atan2[float64], cost: 16}}
+)
+
+var arithOps = []kernels.Op{
+	{Schema: "aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out)", Func: addition.tensors, DTypes: allComplex, Family: kernels.Sum},
+	{Schema: "aten::add.Scalar_out(Tensor self, Scalar other, Scalar alpha=1, *, Tensor(a!) out)", Func: addition.scalar, DTypes: allComplex, Family: kernels.Sum},
+	{Schema: "aten::sub.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out)", Func: subtraction.tensors, DTypes: numbersComplex, Family: kernels.Sum},
+	{Schema: "aten::sub.Scalar_out(Tensor self, Scalar other, Scalar alpha=1, *, Tensor(a!) out)", Func: subtraction.scalar, DTypes: numbersComplex, Family: kernels.Sum},
+	{Schema: "aten::rsub.Scalar_out(Tensor self, Scalar other, Scalar alpha=1, *, Tensor(a!) out)", Func: subtraction.reversed, DTypes: numbersComplex, Family: kernels.Sum},
+	{Schema: "aten::mul.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: product.tensors, DTypes: allComplex, Family: kernels.Arith},
+	{Schema: "aten::mul.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: product.scalar, DTypes: allComplex, Family: kernels.Arith},
+	{Schema: "aten::div.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: quotient.tensors, DTypes: allComplex, Family: kernels.Arith},
+	{Schema: "aten::div.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: quotient.scalar, DTypes: allComplex, Family: kernels.Arith},
+	{Schema: "aten::div.out_mode(Tensor self, Tensor other, *, str? rounding_mode, Tensor(a!) out)", Func: divTensors, DTypes: numbers, Family: kernels.Arith},
+	{Schema: "aten::div.Scalar_mode_out(Tensor self, Scalar other, *, str? rounding_mode, Tensor(a!) out)", Func: divScalar, DTypes: numbers, Family: kernels.Arith},
+	{Schema: "aten::floor_divide.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: floored.tensors, DTypes: numbers, Family: kernels.Arith},
+	{Schema: "aten::fmod.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: cremains.tensors, DTypes: numbers, Family: kernels.Exact},
+	{Schema: "aten::fmod.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: cremains.scalar, DTypes: numbers, Family: kernels.Exact},
+	{Schema: "aten::remainder.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: remains.tensors, DTypes: numbers, Family: kernels.Arith,
+		Note: "takes the divisor's sign for integers too, as PyTorch does"},
+	{Schema: "aten::remainder.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: remains.scalar, DTypes: numbers, Family: kernels.Arith,
+		Note: "takes the divisor's sign for integers too, as PyTorch does"},
+	{Schema: "aten::maximum.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: largest.tensors, DTypes: all, Family: kernels.Exact},
+	{Schema: "aten::minimum.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: smallest.tensors, DTypes: all, Family: kernels.Exact},
+	{Schema: "aten::atan2.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: angle.tensors, DTypes: all, Family: kernels.Pointwise},
+}
+
+// scaled is a sum of an operand and alpha times the other.
+type scaled struct {
+	rule          rule
+	plain, scaled table // for an alpha of 1, and for others
+}
+
+// tensors runs (Tensor self, Tensor other, *, Scalar alpha, out).
+func (s *scaled) tensors(c *kernels.Ctx, a kernels.Args) error {
+	return s.call(c, a, call{in: [maxIn + 1]arg{tensorArg(a, 0), tensorArg(a, 1)}})
+}
+
+// scalar runs (Tensor self, Scalar other, Scalar alpha, *, out).
+func (s *scaled) scalar(c *kernels.Ctx, a kernels.Args) error {
+	cl := call{in: [maxIn + 1]arg{tensorArg(a, 0), {i: 1, number: true}}}
+	cl.num[operandNum] = a.Scalar(1)
+	return s.call(c, a, cl)
+}
+
+// reversed is scalar with the operands exchanged.
+func (s *scaled) reversed(c *kernels.Ctx, a kernels.Args) error {
+	cl := call{in: [maxIn + 1]arg{{i: 1, number: true}, tensorArg(a, 0)}}
+	cl.num[operandNum] = a.Scalar(1)
+	return s.call(c, a, cl)
+}
+
+func (s *scaled) call(c *kernels.Ctx, a kernels.Args, cl call) error {
+	cl.out = outArg(a)
+	if err := cl.resolve(s.rule, false); err != nil {
+		return err
+	}
+	alpha := a.Scalar(2)
+	if alpha.IsFloat() && cl.compute == tensor.Int64 {
+		return kernels.Bad(2, alpha.String(), "an integer alpha for integer operands")
+	}
+	if alpha.Float() == 1 {
+		return s.plain.run(c, a, &cl)
+	}
+	cl.num[0] = alpha
+	return s.scaled.run(c, a, &cl)
+}
+
+// divTensors and divScalar choose the division by the argument rounding_mode.
+func divTensors(c *kernels.Ctx, a kernels.Args) error {
+	b, err := divMode(a)
+	if err != nil {
+		return err
+	}
+	return b.tensors(c, a)
+}
+
+func divScalar(c *kernels.Ctx, a kernels.Args) error {
+	b, err := divMode(a)
+	if err != nil {
+		return err
+	}
+	return b.scalar(c, a)
+}
+
+func divMode(a kernels.Args) (*binary, error) {
+	switch mode := a.Str(2); {
+	case a.IsNone(2):
+		return &quotient, nil
+	case mode == "trunc":
+		return &truncated, nil
+	case mode == "floor":
+		return &floored, nil
+	default:
+		return nil, kernels.Badf(2, `None, "trunc" or "floor"`, "%q", mode)
+	}
+}
+
+func add[C compute](k *block[C]) { map2(k, func(x, y C) C { return x + y }) }
+func sub[C compute](k *block[C]) { map2(k, func(x, y C) C { return x - y }) }
+func mul[C compute](k *block[C]) { map2(k, func(x, y C) C { return x * y }) }
+func div[C float32 | float64 | complex128](k *block[C]) {
+	map2(k, func(x, y C) C { return x / y })
+}
+
+func addScaled[C compute](k *block[C]) {
+	alpha := k.num[0]
+	map2(k, func(x, y C) C { return x + C(alpha*y) })
+}
+
+func subScaled[C compute](k *block[C]) {
+	alpha := k.num[0]
+	map2(k, func(x, y C) C { return x - C(alpha*y) })
+}
+
+func maximum[C ordered](k *block[C]) { map2(k, func(x, y C) C { return max(x, y) }) }
+func minimum[C ordered](k *block[C]) { map2(k, func(x, y C) C { return min(x, y) }) }
+
+func atan2[C float](k *block[C]) {
+	map2(k, func(x, y C) C { return C(math.Atan2(float64(x), float64(y))) })
+}
+
+func divTrunc[C float](k *block[C]) {
+	map2(k, func(x, y C) C { return C(math.Trunc(float64(x / y))) })
+}
+
+// modulo is C's fmod; it is exact, so one width serves both.
+func modulo[C float](x, y C) C { return C(math.Mod(float64(x), float64(y))) }
+
+func fmod[C float](k *block[C]) { map2(k, func(x, y C) C { return modulo(x, y) }) }
+
+func remainder[C float](k *block[C]) {
+	map2(k, func(x, y C) C {
+		r := modulo(x, y)
+		if r != 0 && (y < 0) != (r < 0) {
+			r += y
+		}
+		return r
+	})
+}
+
+func divFloor[C float](k *block[C]) {
+	map2(k, func(x, y C) C { return floorQuotient(x, y) })
+}
+
+// floorQuotient rounds the quotient down without the error of rounding it twice
+// (c10::div_floor_floating).
+func floorQuotient[C float](x, y C) C {
+	if y == 0 {
+		return x / y
+	}
+	r := modulo(x, y)
+	q := (x - r) / y
+	if r != 0 && (y < 0) != (r < 0) {
+		q--
+	}
+	if q == 0 {
+		return C(math.Copysign(0, float64(x/y)))
+	}
+	f := C(math.Floor(float64(q)))
+	if q-f > 0.5 {
+		f++
+	}
+	return f
+}
+
+// divided runs an integer division over the block, and reports the first divisor
+// of 0 instead.
+func divided(k *block[int64], f func(x, y int64) int64) {
+	out, a, b := k.out, k.a[:len(k.out)], k.b[:len(k.out)]
+	for i := range out {
+		if b[i] == 0 {
+			k.fault = true
+			return
+		}
+		out[i] = f(a[i], b[i])
+	}
+}
+
+func divTruncInt(k *block[int64]) { divided(k, func(x, y int64) int64 { return x / y }) }
+func fmodInt(k *block[int64])     { divided(k, func(x, y int64) int64 { return x % y }) }
+
+func divFloorInt(k *block[int64]) {
+	divided(k, func(x, y int64) int64 {
+		q := x / y
+		if x%y != 0 && (x < 0) != (y < 0) {
+			q--
+		}
+		return q
+	})
+}
+
+func remainderInt(k *block[int64]) {
+	divided(k, func(x, y int64) int64 {
+		r := x % y
+		if r != 0 && (r < 0) != (y < 0) {
+			r += y
+		}
+		return r
+	})
+}

@@ -1,0 +1,233 @@
+package elementwise
+
+import (
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// table holds an operator's kernel for each compute type; the operator does not
+// take types whose kernel is nil.
+type table struct {
+	f32 kernel[float32]
+	f64 kernel[float64]
+	i64 kernel[int64]
+	c   kernel[complex128]
+
+	test bool // the kernels answer a question: they write block.test
+	cost int  // of an element, in additions; 0 counts as 1
+}
+
+// call is one execution: the tensors in the roles that kernels read them in.
+type call struct {
+	in      [maxIn + 1]arg // operands, the last one a mask; an arg without a tensor is left out
+	out     arg
+	compute tensor.DType // Float32, Float64, Int64 or Complex128
+	num     [3]kernels.Scalar
+	divisor int // the argument to blame where a kernel reports a fault
+}
+
+// operandNum is the number that an operand without a tensor stands for.
+const operandNum = 2
+
+// arg is a tensor and the index of its argument.
+type arg struct {
+	*tensor.Tensor
+	i      int
+	number bool // instead of a tensor the operand is num[operandNum]
+}
+
+func tensorArg(a kernels.Args, i int) arg { return arg{Tensor: a.OptTensor(i), i: i} }
+
+// outArg is the out argument of an operator with one: the last before the result.
+func outArg(a kernels.Args) arg { return tensorArg(a, len(a)-2) }
+
+// commonType is the type that the operands promote to.
+func (cl *call) commonType() tensor.DType {
+	types := newResultType()
+	for _, x := range cl.in[:maxIn] {
+		switch {
+		case x.number:
+			types.number(cl.num[operandNum])
+		case x.Tensor != nil:
+			types.tensor(x.Tensor)
+		}
+	}
+	return types.result()
+}
+
+// resolve finds the compute type of the operands, and checks that a result of their
+// common type may be stored.
+func (cl *call) resolve(r rule, test bool) error { return cl.resolveAs(cl.commonType(), r, test) }
+
+func (cl *call) resolveAs(common tensor.DType, r rule, test bool) (err error) {
+	compute, ok := r(common)
+	if !ok {
+		return cl.badTypes()
+	}
+	cl.compute = compute
+	cl.num[operandNum] = wrap(cl.num[operandNum], common)
+	result := common
+	if compute.IsFloat() && !common.IsFloat() {
+		result = compute
+	}
+	if !test && !tensor.CanCast(result, cl.out.DType) {
+		return kernels.Badf(cl.out.i, "a type that "+result.String()+" results are stored as", "%v", cl.out.DType)
+	}
+	return nil
+}
+
+// badTypes names the operands' types.
+func (cl *call) badTypes() error {
+	first, got := -1, ""
+	for _, x := range cl.in[:maxIn] {
+		if x.Tensor == nil {
+			continue
+		}
+		if first < 0 {
+			first, got = x.i, x.DType.String()
+		} else {
+			got += " and " + x.DType.String()
+		}
+	}
+	return kernels.Bad(first, got, "types that the operator computes on")
+}
+
+// run resizes the out argument to the operands' broadcast shape and computes it.
+func (t *table) run(c *kernels.Ctx, a kernels.Args, cl *call) error {
+	switch cl.compute {
+	case tensor.Float32:
+		return run(c, a, cl, t, t.f32)
+	case tensor.Float64:
+		return run(c, a, cl, t, t.f64)
+	case tensor.Int64:
+		return run(c, a, cl, t, t.i64)
+	}
+	return run(c, a, cl, t, t.c)
+}
+
+func run[C compute](c *kernels.Ctx, a kernels.Args, cl *call, t *table, k kernel[C]) error {
+	if k == nil {
+		return badType(cl.in[0])
+	}
+	l := kernels.Keep[loop[C]](c)
+	sizes, err := broadcast(l.sizes[:0], cl)
+	if err != nil {
+		return err
+	}
+	if err := kernels.ResizeOut(a, cl.out.i, sizes); err != nil {
+		return err
+	}
+	n := cl.out.Numel()
+	if n == 0 {
+		return nil
+	}
+	if err := l.set(cl, t, k); err != nil {
+		return err
+	}
+	least := grain / max(t.cost, 1)
+	l.start(c, cl, n > least)
+	c.Parallel(n, least, l)
+	if l.fault.Load() {
+		return kernels.Bad(cl.divisor, "an integer 0", "divisors other than 0")
+	}
+	return nil
+}
+
+func badType(x arg) error {
+	return kernels.Bad(x.i, x.DType.String(), "a type that the operator computes on")
+}
+
+// set describes the operands, the result and their conversions.
+func (l *loop[C]) set(cl *call, t *table, k kernel[C]) error {
+	l.kernel, l.test = k, t.test
+	l.direct, l.out = true, cl.out.Data
+	l.outType, l.outSize = cl.out.DType, cl.out.DType.Size()
+	conv := conversion[C]()
+	for i, in := range cl.in {
+		l.in[i].layout = absent
+		if in.number {
+			l.in[i] = operand{layout: single}
+			l.direct = false
+		}
+		if in.Tensor == nil {
+			continue
+		}
+		l.in[i].set(in.Tensor, cl.out.Tensor)
+		l.direct = l.direct && l.in[i].layout == dense
+		if i == maskIn {
+			break
+		}
+		if !conv.loader(in.DType, &l.load[i]) {
+			return badType(in)
+		}
+		l.direct = l.direct && l.load[i] == nil
+	}
+	if t.test {
+		if _, ok := tensor.ComputeType(l.outType); !ok {
+			return badType(cl.out)
+		}
+		l.direct = l.direct && l.outType == tensor.Bool
+		return nil
+	}
+	if !conv.storer(l.outType, &l.store) {
+		return badType(cl.out)
+	}
+	l.direct = l.direct && l.store == nil
+	return nil
+}
+
+// start gives every worker its numbers and the loop its scratch memory.
+func (l *loop[C]) start(c *kernels.Ctx, cl *call, parallel bool) {
+	if l.workers == nil {
+		l.workers = make([]worker[C], c.Threads())
+	}
+	used := 1
+	if parallel {
+		used = len(l.workers)
+	}
+	for i := range l.workers[:used] {
+		w := &l.workers[i]
+		w.fault = false
+		for j, s := range cl.num {
+			w.num[j] = number[C](s)
+		}
+	}
+	l.fault.Store(false)
+	l.step, l.scratch = len(l.out), nil
+	if !l.direct {
+		l.step, l.scratch = blockLen, kernels.Scratch[uint8](c, used*workerBytes[C]())
+	}
+}
+
+// broadcast computes the shape of the result (NumPy's rules) into dst.
+func broadcast(dst []int, cl *call) ([]int, error) {
+	for _, x := range cl.in {
+		if x.Tensor == nil {
+			continue
+		}
+		var ok bool
+		if dst, ok = widen(dst, x.Sizes); !ok {
+			return nil, kernels.Badf(x.i, "sizes that broadcast with the other operands'", "sizes %v", x.Sizes)
+		}
+	}
+	return dst, nil
+}
+
+// widen broadcasts sizes into dst, aligned at the last dimension.
+func widen(dst, sizes []int) (wide []int, ok bool) {
+	if missing := len(sizes) - len(dst); missing > 0 {
+		dst = dst[:len(sizes)]
+		copy(dst[missing:], dst)
+		copy(dst, sizes[:missing])
+	}
+	skip := len(dst) - len(sizes)
+	for i, n := range sizes {
+		switch d := &dst[skip+i]; {
+		case *d == 1:
+			*d = n
+		case n != 1 && n != *d:
+			return nil, false
+		}
+	}
+	return dst, true
+}

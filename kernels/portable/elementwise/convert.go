@@ -1,0 +1,124 @@
+package elementwise
+
+import (
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// converter is the conversion table of a compute type.
+type converter[C compute] struct {
+	self  tensor.DType
+	load  [tensor.NumDTypes]func(dst []C, src []byte)
+	store [tensor.NumDTypes]func(dst []byte, src []C)
+}
+
+var (
+	convFloat32 = realTypes[float32](tensor.Float32)
+	convFloat64 = realTypes[float64](tensor.Float64)
+	convInt64   = realTypes[int64](tensor.Int64)
+	convComplex = complexes()
+)
+
+func conversion[C compute]() *converter[C] {
+	var c C
+	var t any
+	switch any(c).(type) {
+	case float32:
+		t = convFloat32
+	case float64:
+		t = convFloat64
+	case int64:
+		t = convInt64
+	default:
+		t = convComplex
+	}
+	return t.(*converter[C])
+}
+
+func realTypes[C tensor.Compute](self tensor.DType) *converter[C] {
+	t := &converter[C]{self: self}
+	for d := range tensor.DType(tensor.NumDTypes) {
+		t.load[d], t.store[d] = tensor.Loader[C](d), tensor.Storer[C](d)
+	}
+	return t
+}
+
+// loader sets f to the conversion from d, nil where elements are stored as C. ok is
+// false where there is none.
+func (t *converter[C]) loader(d tensor.DType, f *func([]C, []byte)) (ok bool) {
+	*f = nil
+	if d == t.self {
+		return true
+	}
+	*f = t.load[d]
+	return *f != nil
+}
+
+func (t *converter[C]) storer(d tensor.DType, f *func([]byte, []C)) (ok bool) {
+	*f = nil
+	if d == t.self {
+		return true
+	}
+	*f = t.store[d]
+	return *f != nil
+}
+
+// complexes computes on complex tensors: their own types, and real ones as the
+// other operand.
+func complexes() *converter[complex128] {
+	t := &converter[complex128]{self: tensor.Complex128}
+	for d := range tensor.DType(tensor.NumDTypes) {
+		if load, store := convFloat64.load[d], convFloat64.store[d]; load != nil {
+			t.load[d] = func(dst []complex128, src []byte) { loadReal(dst, src, load) }
+			t.store[d] = func(dst []byte, src []complex128) { storeReal(dst, src, store) }
+		}
+	}
+	t.load[tensor.Complex64] = func(dst []complex128, src []byte) { loadComplex(dst, src, tensor.Complex64) }
+	t.load[tensor.Complex32] = func(dst []complex128, src []byte) { loadComplex(dst, src, tensor.Complex32) }
+	t.store[tensor.Complex64] = func(dst []byte, src []complex128) { storeComplex(dst, src, tensor.Complex64) }
+	t.store[tensor.Complex32] = func(dst []byte, src []complex128) { storeComplex(dst, src, tensor.Complex32) }
+	return t
+}
+
+func loadComplex(dst []complex128, src []byte, d tensor.DType) {
+	tensor.CastBytes(tensor.BytesOf(dst), tensor.Complex128, src, d, len(dst))
+}
+
+func storeComplex(dst []byte, src []complex128, d tensor.DType) {
+	tensor.CastBytes(dst, d, tensor.BytesOf(src), tensor.Complex128, len(src))
+}
+
+// loadReal spreads the parts from the end, since they are loaded in dst itself.
+func loadReal(dst []complex128, src []byte, load func([]float64, []byte)) {
+	parts := tensor.View[float64](tensor.BytesOf(dst))
+	load(parts[:len(dst)], src)
+	for i := len(dst) - 1; i >= 0; i-- {
+		dst[i] = complex(parts[i], 0)
+	}
+}
+
+// storeReal stores the real parts, the result of a complex modulus. It packs them in
+// src, a buffer.
+func storeReal(dst []byte, src []complex128, store func([]byte, []float64)) {
+	parts := tensor.View[float64](tensor.BytesOf(src))
+	for i, v := range src {
+		parts[i] = real(v)
+	}
+	store(dst, parts[:len(src)])
+}
+
+// number is a call's number in a compute type.
+func number[C compute](s kernels.Scalar) C {
+	var c C
+	switch p := any(&c).(type) {
+	case *float32:
+		*p = kernels.ScalarAs[float32](s)
+	case *float64:
+		*p = kernels.ScalarAs[float64](s)
+	case *int64:
+		*p = kernels.ScalarAs[int64](s)
+	case *complex128:
+		*p = complex(s.Float(), 0)
+	}
+	return c
+}

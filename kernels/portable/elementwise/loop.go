@@ -1,0 +1,205 @@
+package elementwise
+
+import (
+	"sync/atomic"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// blockLen is the number of elements converted and computed at a time: the buffers
+// of one worker stay in the first-level cache.
+const blockLen = 512
+
+// grain is the least number of elements for a thread of its own: about 20 µs of the
+// cheapest kernel. Kernels of costly functions count as several elements.
+const grain = 1 << 15
+
+// compute is a type that kernels calculate in; complex tensors use complex128.
+type compute interface {
+	float32 | float64 | int64 | complex128
+}
+
+// block is what a kernel works on: slices of one length, and the call's numbers.
+type block[C compute] struct {
+	out     []C     // result, written whole
+	test    []uint8 // result of a kernel that answers a question: 0 or 1
+	a, b, c []C     // operands in the schema's order
+	mask    []uint8 // operand that selects: 0 or not
+	num     [3]C    // numbers: alpha, bounds, a width
+	fault   bool    // set where an element cannot be computed: an integer divided by 0
+}
+
+// kernel computes one block.
+type kernel[C compute] func(k *block[C])
+
+// Operands of a loop: up to three that are converted to the compute type, and one
+// mask of single bytes that is not.
+const (
+	maxIn  = 3
+	maskIn = maxIn
+)
+
+// loop is one execution of a kernel over whole tensors: the state kept by the
+// instruction, and the body of its parallel loop.
+type loop[C compute] struct {
+	in      [maxIn + 1]operand
+	load    [maxIn]func(dst []C, src []byte) // nil where the operand is stored as C
+	out     []byte
+	outType tensor.DType
+	outSize int
+	store   func(dst []byte, src []C) // nil where the result is stored as C
+	test    bool                      // the kernel writes block.test
+	direct  bool                      // the kernel works on the tensors' own bytes
+	kernel  kernel[C]
+	step    int    // elements at a time
+	scratch []byte // of all workers, nil for a direct loop
+	workers []worker[C]
+	sizes   [tensor.MaxRank]int
+	fault   atomic.Bool
+}
+
+// worker is what each thread of a loop has of its own.
+type worker[C compute] struct {
+	block[C]
+	cursors [maxIn + 1]cursor
+	buf     [maxIn + 1][]C // converted operands, and the result before its conversion
+	raw     []byte         // gathered elements before their conversion
+	bits    [2][]uint8     // a gathered mask, and a test's result before its conversion
+	filled  [maxIn + 1]int // elements of buf that already hold a single operand
+}
+
+// workerBytes is the scratch memory of one worker.
+func workerBytes[C compute]() int { return blockLen * ((maxIn+1)*sizeOf[C]() + 16 + 2) }
+
+func sizeOf[C compute]() int {
+	var c [1]C
+	return len(tensor.BytesOf(c[:]))
+}
+
+// prepare cuts the worker's buffers from the scratch memory and goes to element lo.
+func (w *worker[C]) prepare(l *loop[C], mem []byte, lo int) {
+	for i := range w.buf {
+		size := blockLen * sizeOf[C]()
+		w.buf[i], mem = tensor.View[C](mem[:size]), mem[size:]
+		w.filled[i] = 0
+	}
+	w.raw, mem = mem[:16*blockLen], mem[16*blockLen:]
+	w.bits[0], w.bits[1] = mem[:blockLen], mem[blockLen:2*blockLen]
+	for i := range l.in {
+		if l.in[i].layout == strided {
+			w.cursors[i].seek(&l.in[i], lo)
+		}
+	}
+}
+
+// Range computes the elements lo to hi of the result's memory.
+func (l *loop[C]) Range(id, lo, hi int) {
+	w := &l.workers[id]
+	if l.scratch != nil {
+		size := workerBytes[C]()
+		w.prepare(l, l.scratch[id*size:(id+1)*size], lo)
+	}
+	for i := lo; i < hi; i += l.step {
+		n := min(l.step, hi-i)
+		w.a = w.fetch(l, 0, i, n)
+		w.b = w.fetch(l, 1, i, n)
+		w.c = w.fetch(l, 2, i, n)
+		w.mask = w.fetchMask(l, i, n)
+		w.compute(l, i, n)
+	}
+	if w.fault {
+		l.fault.Store(true)
+	}
+}
+
+// compute runs the kernel and stores its result as the elements i to i+n.
+func (w *worker[C]) compute(l *loop[C], i, n int) {
+	dst := l.out[i*l.outSize : (i+n)*l.outSize]
+	switch {
+	case l.test && l.outType == tensor.Bool:
+		w.test = dst
+		l.kernel(&w.block)
+	case l.test:
+		w.test = w.bits[1][:n]
+		l.kernel(&w.block)
+		tensor.CastBytes(dst, l.outType, w.test, tensor.Bool, n)
+	case l.store == nil:
+		w.out = tensor.View[C](dst)
+		l.kernel(&w.block)
+	default:
+		w.out = w.buf[maxIn][:n]
+		l.kernel(&w.block)
+		l.store(dst, w.out)
+	}
+}
+
+// fetch is the elements i to i+n of an operand in the compute type: where they lie
+// if they are stored as such, in a buffer otherwise.
+func (w *worker[C]) fetch(l *loop[C], at, i, n int) []C {
+	o, load := &l.in[at], l.load[at]
+	switch o.layout {
+	case dense:
+		src := o.data[i*o.size : (i+n)*o.size]
+		if load == nil {
+			return tensor.View[C](src)
+		}
+		load(w.buf[at][:n], src)
+	case single:
+		w.fill(o, load, at, n)
+	case strided:
+		src, whole := w.cursors[at].run(o, n)
+		switch {
+		case whole && load == nil:
+			return tensor.View[C](src)
+		case whole:
+			load(w.buf[at][:n], src)
+		case load == nil:
+			w.cursors[at].gather(o, tensor.BytesOf(w.buf[at]), n)
+		default:
+			w.cursors[at].gather(o, w.raw, n)
+			load(w.buf[at][:n], w.raw)
+		}
+	default:
+		return nil
+	}
+	return w.buf[at][:n]
+}
+
+// fill has the first n elements of a buffer hold an operand of one element.
+func (w *worker[C]) fill(o *operand, load func([]C, []byte), at, n int) {
+	if w.filled[at] >= n {
+		return
+	}
+	buf := w.buf[at][:n]
+	switch {
+	case o.data == nil:
+		buf[0] = w.num[operandNum]
+	case load == nil:
+		buf[0] = tensor.View[C](o.data)[0]
+	default:
+		load(buf[:1], o.data)
+	}
+	splat(buf[1:], buf[0])
+	w.filled[at] = n
+}
+
+func (w *worker[C]) fetchMask(l *loop[C], i, n int) []uint8 {
+	o, buf := &l.in[maskIn], w.bits[0]
+	switch o.layout {
+	case dense:
+		return o.data[i : i+n]
+	case single:
+		if w.filled[maskIn] < n {
+			splat(buf[:n], o.data[0])
+			w.filled[maskIn] = n
+		}
+	case strided:
+		if src, whole := w.cursors[maskIn].run(o, n); whole {
+			return src
+		}
+		w.cursors[maskIn].gather(o, buf, n)
+	default:
+		return nil
+	}
+	return buf[:n]
+}

@@ -1,0 +1,155 @@
+package elementwise
+
+import (
+	"slices"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// layout says how an operand's elements follow the result's memory order.
+type layout uint8
+
+const (
+	absent  layout = iota
+	dense          // element i of the operand belongs to element i of the result
+	single         // one element for all
+	strided        // a walk over dims
+)
+
+// operand is one input as the walker sees it.
+type operand struct {
+	data   []byte
+	size   int // bytes of an element
+	layout layout
+
+	// A strided operand's dimensions in the result's memory order, innermost first,
+	// merged where the walk allows it; strides are in elements, 0 where the operand
+	// is broadcast.
+	rank    int
+	sizes   [tensor.MaxRank]int
+	strides [tensor.MaxRank]int
+}
+
+// set describes t against out, whose sizes t broadcasts to. Of t it reads sizes,
+// strides and bytes, so t may also be a part of a tensor.
+func (o *operand) set(t, out *tensor.Tensor) {
+	o.data, o.size = t.Data, t.DType.Size()
+	if slices.Equal(t.Sizes, out.Sizes) && slices.Equal(t.Strides, out.Strides) {
+		o.layout = dense
+		return
+	}
+	o.rank = 0
+	missing := len(out.Sizes) - len(t.Sizes)
+	for i := len(out.DimOrder) - 1; i >= 0; i-- {
+		d := int(out.DimOrder[i])
+		n, stride := out.Sizes[d], 0
+		if n == 1 {
+			continue
+		}
+		if d >= missing && t.Sizes[d-missing] != 1 {
+			stride = t.Strides[d-missing]
+		}
+		o.push(n, stride)
+	}
+	switch {
+	case o.rank == 0 || o.rank == 1 && o.strides[0] == 0:
+		o.layout = single
+	case o.rank == 1 && o.strides[0] == 1:
+		o.layout = dense
+	default:
+		o.layout = strided
+	}
+}
+
+// push adds the next outer dimension, or widens the last one where the two walk on
+// evenly.
+func (o *operand) push(n, stride int) {
+	if r := o.rank; r > 0 && stride == o.strides[r-1]*o.sizes[r-1] {
+		o.sizes[r-1] *= n
+		return
+	}
+	o.sizes[o.rank], o.strides[o.rank] = n, stride
+	o.rank++
+}
+
+// cursor is a place in the walk over a strided operand.
+type cursor struct {
+	at    int // offset of the next element
+	index [tensor.MaxRank]int
+}
+
+// seek goes to the place of the result's element i.
+func (c *cursor) seek(o *operand, i int) {
+	c.at = 0
+	for d := range o.rank {
+		c.index[d] = i % o.sizes[d]
+		i /= o.sizes[d]
+		c.at += c.index[d] * o.strides[d]
+	}
+}
+
+// advance goes n elements on, at most to the end of the innermost dimension.
+func (c *cursor) advance(o *operand, n int) {
+	c.index[0] += n
+	c.at += n * o.strides[0]
+	for d := 0; c.index[d] == o.sizes[d]; d++ {
+		c.at -= o.sizes[d] * o.strides[d]
+		c.index[d] = 0
+		if d+1 == o.rank {
+			return
+		}
+		c.index[d+1]++
+		c.at += o.strides[d+1]
+	}
+}
+
+// run is the next n elements as they lie in memory, where they do so without a gap.
+func (c *cursor) run(o *operand, n int) ([]byte, bool) {
+	if o.strides[0] != 1 || n > o.sizes[0]-c.index[0] {
+		return nil, false
+	}
+	b := o.data[c.at*o.size : (c.at+n)*o.size]
+	c.advance(o, n)
+	return b, true
+}
+
+// gather copies the next n elements to dst, one after the other.
+func (c *cursor) gather(o *operand, dst []byte, n int) {
+	dst = dst[:n*o.size]
+	switch o.size {
+	case 1:
+		gather(c, o, dst, o.data)
+	case 2:
+		gather(c, o, tensor.View[uint16](dst), tensor.View[uint16](o.data))
+	case 4:
+		gather(c, o, tensor.View[uint32](dst), tensor.View[uint32](o.data))
+	case 8:
+		gather(c, o, tensor.View[uint64](dst), tensor.View[uint64](o.data))
+	case 16:
+		gather(c, o, tensor.View[complex128](dst), tensor.View[complex128](o.data))
+	}
+}
+
+func gather[T tensor.Element](c *cursor, o *operand, dst, src []T) {
+	for len(dst) > 0 {
+		n := min(o.sizes[0]-c.index[0], len(dst))
+		switch stride := o.strides[0]; stride {
+		case 0:
+			splat(dst[:n], src[c.at])
+		case 1:
+			copy(dst[:n], src[c.at:])
+		default:
+			for i, at := 0, c.at; i < n; i, at = i+1, at+stride {
+				dst[i] = src[at]
+			}
+		}
+		dst = dst[n:]
+		c.advance(o, n)
+	}
+}
+
+func splat[T any](dst []T, v T) {
+	for i := range dst {
+		dst[i] = v
+	}
+}

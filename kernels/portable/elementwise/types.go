@@ -1,0 +1,111 @@
+package elementwise
+
+import (
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// resultType collects operands for PyTorch's type promotion (at::result_type):
+// tensors with dimensions come before tensors without, and those before numbers;
+// the lesser ones count only where they are of a higher category.
+type resultType struct{ dims, zeros, numbers tensor.DType }
+
+func newResultType() resultType {
+	return resultType{tensor.NoDType, tensor.NoDType, tensor.NoDType}
+}
+
+func (r *resultType) tensor(t *tensor.Tensor) {
+	if t.Rank() > 0 {
+		r.dims = promote(r.dims, t.DType)
+	} else {
+		r.zeros = promote(r.zeros, t.DType)
+	}
+}
+
+func (r *resultType) number(s kernels.Scalar) {
+	d := s.Type
+	if s.IsFloat() {
+		d = tensor.Float32 // PyTorch's default type
+	}
+	r.numbers = promote(r.numbers, d)
+}
+
+// result is the common type, NoDType where there is none.
+func (r *resultType) result() tensor.DType {
+	return combine(r.dims, combine(r.zeros, r.numbers))
+}
+
+// promote is tensor.Promote where NoDType stands for no operand yet.
+func promote(a, b tensor.DType) tensor.DType {
+	switch {
+	case a == tensor.NoDType:
+		return b
+	case b == tensor.NoDType:
+		return a
+	}
+	return tensor.Promote(a, b)
+}
+
+func combine(higher, lower tensor.DType) tensor.DType {
+	raises := lower.IsComplex() && !higher.IsComplex() ||
+		lower.IsFloat() && !higher.IsFloat() && !higher.IsComplex() || higher == tensor.Bool
+	if higher == tensor.NoDType || raises {
+		return promote(higher, lower)
+	}
+	return higher
+}
+
+// A rule gives the compute type for a common type. ok is false where the operator
+// does not take it.
+type rule func(common tensor.DType) (compute tensor.DType, ok bool)
+
+// numeric computes every type as itself.
+func numeric(common tensor.DType) (tensor.DType, bool) {
+	if common.IsComplex() {
+		return tensor.Complex128, true
+	}
+	c, ok := tensor.ComputeType(common)
+	return c, ok && common != tensor.Uint64 // int64 would take its upper half for negative
+}
+
+// arithmetic is numeric without bool.
+func arithmetic(common tensor.DType) (tensor.DType, bool) {
+	c, ok := numeric(common)
+	return c, ok && common != tensor.Bool
+}
+
+// floating computes integers and bool as float32.
+func floating(common tensor.DType) (tensor.DType, bool) {
+	c, ok := numeric(common)
+	if c == tensor.Int64 {
+		c = tensor.Float32
+	}
+	return c, ok
+}
+
+// integral takes integers and bool only.
+func integral(common tensor.DType) (tensor.DType, bool) {
+	c, ok := numeric(common)
+	return c, ok && c == tensor.Int64
+}
+
+// shiftable takes integers only.
+func shiftable(common tensor.DType) (tensor.DType, bool) {
+	c, ok := integral(common)
+	return c, ok && common != tensor.Bool
+}
+
+// wrap is a number as the common type holds it, when that is an integer type: an
+// operand of -1 is 255 among uint8 tensors.
+func wrap(s kernels.Scalar, common tensor.DType) kernels.Scalar {
+	if !common.IsInt() || s.IsFloat() {
+		return s
+	}
+	shift := 64 - 8*common.Size()
+	if common == tensor.Uint8 || common >= tensor.Uint16 {
+		s.I = int64(uint64(s.I) << shift >> shift)
+	} else {
+		s.I = s.I << shift >> shift
+	}
+	return s
+}

@@ -1,0 +1,149 @@
+package elementwise
+
+import (
+	"math"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// unary is an operator (Tensor self, …, out) of one operand.
+type unary struct {
+	table
+	rule rule
+}
+
+// same runs an operator whose result has the operand's type.
+func (u *unary) same(c *kernels.Ctx, a kernels.Args) error {
+	if self, out := a.Tensor(0), outArg(a); out.DType != self.DType {
+		return kernels.Bad(out.i, out.DType.String(), self.DType.String()+" as self")
+	}
+	return u.call(c, a)
+}
+
+// call runs an operator whose result may have any type that results are stored as.
+func (u *unary) call(c *kernels.Ctx, a kernels.Args) error {
+	return u.numbers(c, a, [3]kernels.Scalar{})
+}
+
+// numbers is call with numbers for the kernel.
+func (u *unary) numbers(c *kernels.Ctx, a kernels.Args, num [3]kernels.Scalar) error {
+	cl := call{in: [maxIn + 1]arg{tensorArg(a, 0)}, out: outArg(a), num: num}
+	if err := cl.resolve(u.rule, u.test); err != nil {
+		return err
+	}
+	return u.run(c, a, &cl)
+}
+
+// modulus is abs, whose result is real where the operand is complex.
+func modulus(c *kernels.Ctx, a kernels.Args) error {
+	self := a.Tensor(0)
+	if !self.DType.IsComplex() {
+		return absolute.same(c, a)
+	}
+	cl := call{in: [maxIn + 1]arg{tensorArg(a, 0)}, out: outArg(a), compute: tensor.Complex128}
+	if !cl.out.DType.IsFloat() {
+		return kernels.Bad(cl.out.i, cl.out.DType.String(), "a real float type")
+	}
+	return absolute.run(c, a, &cl)
+}
+
+// complexOnly takes complex tensors.
+func complexOnly(common tensor.DType) (tensor.DType, bool) {
+	return tensor.Complex128, common.IsComplex()
+}
+
+var (
+	absolute  = unary{rule: numeric, table: table{f32: absFloat[float32], f64: absFloat[float64], i64: absInt, c: absComplex}}
+	negation  = unary{rule: arithmetic, table: table{f32: neg[float32], f64: neg[float64], i64: neg[int64], c: neg[complex128]}}
+	signum    = unary{rule: numeric, table: table{f32: sign[float32], f64: sign[float64], i64: sign[int64]}}
+	rectified = unary{rule: arithmetic, table: table{f32: reluFloat32, f64: relu[float64], i64: relu[int64]}}
+	upward    = unary{rule: numeric, table: table{f32: ceil[float32], f64: ceil[float64], i64: identity[int64]}}
+	downward  = unary{rule: numeric, table: table{f32: floor[float32], f64: floor[float64], i64: identity[int64]}}
+	inward    = unary{rule: numeric, table: table{f32: trunc[float32], f64: trunc[float64], i64: identity[int64]}}
+	nearest   = unary{rule: numeric, table: table{f32: round[float32], f64: round[float64], i64: identity[int64]}}
+	conjugate = unary{rule: complexOnly, table: table{c: conj}}
+	inverse   = unary{rule: floating, table: table{f32: reciprocal[float32], f64: reciprocal[float64]}}
+	root      = unary{rule: floating, table: table{f32: sqrt[float32], f64: sqrt[float64], cost: 2}}
+	rootBelow = unary{rule: floating, table: table{f32: rsqrt[float32], f64: rsqrt[float64], cost: 4}}
+)
+
+var unaryOps = []kernels.Op{
+	{Schema: "aten::abs.out(Tensor self, *, Tensor(a!) out)", Func: modulus, DTypes: allComplex, Family: kernels.Arith},
+	{Schema: "aten::neg.out(Tensor self, *, Tensor(a!) out)", Func: negation.same, DTypes: numbersComplex},
+	{Schema: "aten::sign.out(Tensor self, *, Tensor(a!) out)", Func: signum.same, DTypes: all, Note: "the sign of NaN is 0, as in PyTorch"},
+	{Schema: "aten::relu.out(Tensor self, *, Tensor(a!) out)", Func: rectified.same, DTypes: numbers},
+	{Schema: "aten::ceil.out(Tensor self, *, Tensor(a!) out)", Func: upward.same, DTypes: all},
+	{Schema: "aten::floor.out(Tensor self, *, Tensor(a!) out)", Func: downward.same, DTypes: all},
+	{Schema: "aten::trunc.out(Tensor self, *, Tensor(a!) out)", Func: inward.same, DTypes: all},
+	{Schema: "aten::round.out(Tensor self, *, Tensor(a!) out)", Func: nearest.same, DTypes: all},
+	{Schema: "aten::_conj_physical.out(Tensor self, *, Tensor(a!) out)", Func: conjugate.same, DTypes: "complex"},
+	{Schema: "aten::reciprocal.out(Tensor self, *, Tensor(a!) out)", Func: inverse.call, DTypes: all, Family: kernels.Arith},
+	{Schema: "aten::sqrt.out(Tensor self, *, Tensor(a!) out)", Func: root.call, DTypes: all, Family: kernels.Arith},
+	{Schema: "aten::rsqrt.out(Tensor self, *, Tensor(a!) out)", Func: rootBelow.call, DTypes: all, Family: kernels.Arith},
+}
+
+func identity[C compute](k *block[C]) { copy(k.out, k.a) }
+func neg[C compute](k *block[C])      { map1(k, func(x C) C { return -x }) }
+
+func absFloat[C float](k *block[C]) {
+	map1(k, func(x C) C { return C(math.Abs(float64(x))) })
+}
+
+func absInt(k *block[int64]) {
+	map1(k, func(x int64) int64 { return max(x, -x) })
+}
+
+func absComplex(k *block[complex128]) {
+	map1(k, func(x complex128) complex128 { return complex(math.Hypot(real(x), imag(x)), 0) })
+}
+
+func conj(k *block[complex128]) {
+	map1(k, func(x complex128) complex128 { return complex(real(x), -imag(x)) })
+}
+
+func sign[C ordered](k *block[C]) {
+	map1(k, func(x C) C { return C(answer(x > 0)) - C(answer(x < 0)) })
+}
+
+func relu[C ordered](k *block[C]) {
+	map1(k, func(x C) C { return max(x, 0) })
+}
+
+// reluFloat32 looks at the bits, which the compiler turns into a conditional move:
+// everything from -0 to -Inf becomes 0, a NaN stays.
+func reluFloat32(k *block[float32]) {
+	map1(k, func(x float32) float32 {
+		u := math.Float32bits(x)
+		if u-1<<31 <= 0x7f800000 {
+			u = 0
+		}
+		return math.Float32frombits(u)
+	})
+}
+
+func ceil[C float](k *block[C]) {
+	map1(k, func(x C) C { return C(math.Ceil(float64(x))) })
+}
+
+func floor[C float](k *block[C]) {
+	map1(k, func(x C) C { return C(math.Floor(float64(x))) })
+}
+
+func trunc[C float](k *block[C]) {
+	map1(k, func(x C) C { return C(math.Trunc(float64(x))) })
+}
+
+func round[C float](k *block[C]) {
+	map1(k, func(x C) C { return C(math.RoundToEven(float64(x))) })
+}
+
+func reciprocal[C float](k *block[C]) { map1(k, func(x C) C { return 1 / x }) }
+
+func sqrt[C float](k *block[C]) {
+	map1(k, func(x C) C { return C(math.Sqrt(float64(x))) })
+}
+
+func rsqrt[C float](k *block[C]) {
+	map1(k, func(x C) C { return 1 / C(math.Sqrt(float64(x))) })
+}
