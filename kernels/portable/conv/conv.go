@@ -1,0 +1,72 @@
+// Package conv holds the ATen convolutions: forward, transposed and backward, over
+// one to three spatial dimensions.
+package conv
+
+import (
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/operand"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// Ops are the operators of the package.
+func Ops() []kernels.Op {
+	return []kernels.Op{
+		{Schema: "aten::convolution.out(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, " +
+			"SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, *, Tensor(a!) out)",
+			Func: convolution, DTypes: "integers, float16, bfloat16, float32, float64", Family: kernels.Sum,
+			Note: "1 to 3 spatial dimensions; integers wrap"},
+		{Schema: "aten::convolution_backward.out(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, " +
+			"SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, " +
+			"bool[3] output_mask, *, Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) out2)",
+			Func: backward, DTypes: "float16, bfloat16, float32, float64", Family: kernels.Sum},
+	}
+}
+
+// Arguments of convolution.out.
+const (
+	argInput, argWeight, argBias = 0, 1, 2
+	argStride, argOut            = 3, 9
+)
+
+func convolution(c *kernels.Ctx, a kernels.Args) error {
+	x, w, out := a.Tensor(argInput), a.Tensor(argWeight), a.Tensor(argOut)
+	f := operand.ByType(x.DType, convolutionOf[float32], convolutionOf[float64], convolutionOf[int64])
+	switch {
+	case f == nil:
+		return kernels.Bad(argInput, x.DType.String(), "an integer or floating type")
+	case w.DType != x.DType:
+		return kernels.Bad(argWeight, w.DType.String(), "the input's "+x.DType.String())
+	case out.DType != x.DType:
+		return kernels.Bad(argOut, out.DType.String(), "the input's "+x.DType.String())
+	}
+	return f(c, a)
+}
+
+func convolutionOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
+	x, w, bias, out := a.Tensor(argInput), a.Tensor(argWeight), a.OptTensor(argBias), a.Tensor(argOut)
+	p := kernels.Keep[pass[T]](c)
+	s := &p.shape
+	if err := s.parse(a, x, w, argInput, argStride); err != nil {
+		return err
+	}
+	if bias != nil && (bias.Rank() != 1 || bias.Sizes[0] != s.outChannels || tensor.Loader[T](bias.DType) == nil) {
+		return kernels.Badf(argBias, "one element for each output channel", "%v for %d channels", bias, s.outChannels)
+	}
+	var sizes [5]int
+	if err := kernels.ResizeOut(a, argOut, s.outSizes(&sizes, x.Rank())); err != nil {
+		return err
+	}
+	if out.Numel() == 0 {
+		return nil
+	}
+	p.x, p.w = operand.In[T](c, x), operand.KeptIn(c, &p.keptWeights, w)
+	p.bias = nil
+	if bias != nil {
+		p.bias = operand.KeptIn(c, &p.keptBias, bias)
+	}
+	y := operand.Out[T](c, out)
+	p.y = y
+	p.run(c)
+	operand.Store(c, out, y)
+	return nil
+}

@@ -1,0 +1,78 @@
+package matmul
+
+import (
+	"fmt"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/operand"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// linear is input·weightᵀ + bias over the last dimension of input; weight is
+// [out, in], bias [out].
+func linear(c *kernels.Ctx, a kernels.Args) error {
+	x, w, bias, out := a.Tensor(0), a.Tensor(1), a.OptTensor(2), a.Tensor(3)
+	if err := sameType(a, 0, 1, 3); err != nil {
+		return err
+	}
+	if !x.DType.IsFloat() {
+		return kernels.Bad(0, x.DType.String(), floatTypes)
+	}
+	if x.Rank() == 0 {
+		return kernels.Bad(0, x.String(), "a tensor of rank 1 or more")
+	}
+	in := x.Sizes[x.Rank()-1]
+	if w.Rank() != 2 || w.Sizes[1] != in {
+		return kernels.Bad(1, w.String(), fmt.Sprintf("a matrix of %d columns", in))
+	}
+	n := w.Sizes[0]
+	if bias != nil && (bias.DType != x.DType || bias.Rank() != 1 || bias.Sizes[0] != n) {
+		return kernels.Bad(2, bias.String(), fmt.Sprintf("%v[%d]", x.DType, n))
+	}
+	var sizes [tensor.MaxRank]int
+	copy(sizes[:], x.Sizes)
+	sizes[x.Rank()-1] = n
+	if err := kernels.ResizeOut(a, 3, sizes[:x.Rank()]); err != nil {
+		return err
+	}
+	if out.Numel() == 0 {
+		return nil
+	}
+	if x.DType == tensor.Float64 {
+		return linearOf[float64](c, a)
+	}
+	return linearOf[float32](c, a)
+}
+
+// linearState keeps the transposed weights where they are constant.
+type linearState[T tensor.Compute] struct {
+	product[T]
+	weights operand.Kept[T]
+}
+
+func linearOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
+	x, w, bias, out := a.Tensor(0), a.Tensor(1), a.OptTensor(2), a.Tensor(3)
+	s := kernels.Keep[linearState[T]](c)
+	g := &s.product
+	g.n, g.k, g.batch = w.Sizes[0], w.Sizes[1], 1
+	g.m = out.Numel() / g.n
+	g.aRow, g.aCol, g.bRow = g.k, 1, g.n
+	g.alpha, g.beta, g.addRow, g.addCol = 1, 1, 0, 1
+	g.add = operand.OptIn[T](c, bias)
+	g.a, g.b, g.c = operand.In[T](c, x), s.transposed(c, w), operand.Out[T](c, out)
+	dst := g.c
+	g.run(c)
+	operand.Store(c, out, dst)
+	return nil
+}
+
+// transposed is the weights as [in, out].
+func (s *linearState[T]) transposed(c *kernels.Ctx, w *tensor.Tensor) []T {
+	if d := s.weights.Get(w); d != nil {
+		return d
+	}
+	n, k := w.Sizes[0], w.Sizes[1]
+	src, dst := operand.In[T](c, w), s.weights.Room(c, w, n*k)
+	operand.Transpose(dst, src, n, k)
+	return dst
+}

@@ -1,0 +1,194 @@
+// Package matmul holds the ATen operators that multiply matrices (mm, bmm, addmm,
+// linear) and those that take all pairs of rows (cdist, pdist).
+package matmul
+
+import (
+	"fmt"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/operand"
+	"github.com/etrun-go/etrun/kernels/simd"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+const (
+	realTypes  = "integers, float16, bfloat16, float32, float64"
+	floatTypes = "float16, bfloat16, float32, float64"
+)
+
+// Ops are the operators of the package.
+func Ops() []kernels.Op {
+	return []kernels.Op{
+		{Schema: "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out)", Func: mm,
+			DTypes: realTypes + ", complex", Family: kernels.Sum, Note: "integers wrap"},
+		{Schema: "aten::bmm.out(Tensor self, Tensor mat2, *, Tensor(a!) out)", Func: mm,
+			DTypes: realTypes + ", complex", Family: kernels.Sum, Note: "integers wrap"},
+		{Schema: "aten::addmm.out(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out)", Func: addmm,
+			DTypes: realTypes, Family: kernels.Sum, Note: "integers wrap"},
+		{Schema: "aten::linear.out(Tensor input, Tensor weight, Tensor? bias=None, *, Tensor(a!) out)", Func: linear,
+			DTypes: floatTypes, Family: kernels.Sum},
+		{Schema: "aten::_cdist_forward.out(Tensor x1, Tensor x2, float p, int? compute_mode, *, Tensor(a!) out)", Func: cdist,
+			DTypes: floatTypes, Family: kernels.Loose, Note: "compute_mode is ignored"},
+		{Schema: "aten::_pdist_forward.out(Tensor self, float p=2., *, Tensor(a!) out)", Func: pdist,
+			DTypes: floatTypes, Family: kernels.Loose},
+	}
+}
+
+// mm is mm.out for matrices and bmm.out for batches of them.
+func mm(c *kernels.Ctx, a kernels.Args) error {
+	x, y, out := a.Tensor(0), a.Tensor(1), a.Tensor(2)
+	rank := x.Rank()
+	if rank != 2 && rank != 3 {
+		return kernels.Bad(0, x.String(), "a matrix, or a batch of them for bmm")
+	}
+	if err := sameType(a, 0, 1, 2); err != nil {
+		return err
+	}
+	if y.Rank() != rank || y.Sizes[rank-2] != x.Sizes[rank-1] || rank == 3 && y.Sizes[0] != x.Sizes[0] {
+		return kernels.Bad(1, y.String(), "rows as many as the columns of "+x.String())
+	}
+	sizes := [3]int{x.Sizes[0], x.Sizes[rank-2], y.Sizes[rank-1]}
+	if err := kernels.ResizeOut(a, 2, sizes[3-rank:]); err != nil {
+		return err
+	}
+	switch out.DType {
+	case tensor.Complex64:
+		return rawProduct[complex64](c, x, y, out)
+	case tensor.Complex128:
+		return rawProduct[complex128](c, x, y, out)
+	}
+	f := operand.ByType(x.DType, mmOf[float32], mmOf[float64], mmOf[int64])
+	if f == nil {
+		return kernels.Bad(0, x.DType.String(), realTypes)
+	}
+	return f(c, a)
+}
+
+func mmOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
+	x, y, out := a.Tensor(0), a.Tensor(1), a.Tensor(2)
+	g := shaped[T](c, x, y)
+	g.a, g.b, g.c = operand.In[T](c, x), operand.In[T](c, y), operand.Out[T](c, out)
+	dst := g.c
+	g.run(c)
+	operand.Store(c, out, dst)
+	return nil
+}
+
+func rawProduct[T complex64 | complex128](c *kernels.Ctx, x, y, out *tensor.Tensor) error {
+	g := shaped[T](c, x, y)
+	if g.m == 0 || g.n == 0 || g.batch == 0 {
+		return nil
+	}
+	dst := operand.RawOut[T](c, out)
+	if g.k > 0 {
+		g.a, g.b = operand.Raw[T](c, x), operand.Raw[T](c, y)
+	}
+	g.c = dst
+	g.run(c)
+	operand.RawStore(c, out, dst)
+	return nil
+}
+
+// shaped is the instruction's product, set up for dense x·y of rank 2 or 3.
+func shaped[T simd.Number](c *kernels.Ctx, x, y *tensor.Tensor) *product[T] {
+	g := kernels.Keep[product[T]](c)
+	r := x.Rank()
+	g.m, g.k, g.n, g.batch = x.Sizes[r-2], x.Sizes[r-1], y.Sizes[r-1], 1
+	if r == 3 {
+		g.batch = x.Sizes[0]
+	}
+	g.aRow, g.aCol, g.bRow = g.k, 1, g.n
+	g.aBatch, g.bBatch = g.m*g.k, g.k*g.n
+	g.alpha, g.beta, g.add = 1, 1, nil
+	return g
+}
+
+// addmm is beta·self + alpha·(mat1·mat2); a beta of 0 leaves self unread.
+func addmm(c *kernels.Ctx, a kernels.Args) error {
+	self, x, y := a.Tensor(0), a.Tensor(1), a.Tensor(2)
+	if err := sameType(a, 0, 1, 2, 5); err != nil {
+		return err
+	}
+	if x.Rank() != 2 {
+		return kernels.Bad(1, x.String(), "a matrix")
+	}
+	if y.Rank() != 2 || y.Sizes[0] != x.Sizes[1] {
+		return kernels.Bad(2, y.String(), "a matrix with rows as many as the columns of "+x.String())
+	}
+	sizes := [2]int{x.Sizes[0], y.Sizes[1]}
+	if !expandsTo(self.Sizes, sizes) {
+		return kernels.Bad(0, self.String(), fmt.Sprintf("a shape that expands to %v", sizes[:]))
+	}
+	for i := 3; i <= 4; i++ {
+		if x.DType.IsInt() && a.Scalar(i).IsFloat() {
+			return kernels.Bad(i, a.Scalar(i).String(), "a whole number for "+x.DType.String())
+		}
+	}
+	if err := kernels.ResizeOut(a, 5, sizes[:]); err != nil {
+		return err
+	}
+	f := operand.ByType(x.DType, addmmOf[float32], addmmOf[float64], addmmOf[int64])
+	if f == nil {
+		return kernels.Bad(1, x.DType.String(), realTypes)
+	}
+	return f(c, a)
+}
+
+func addmmOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
+	self, x, y, out := a.Tensor(0), a.Tensor(1), a.Tensor(2), a.Tensor(5)
+	g := shaped[T](c, x, y)
+	g.beta, g.alpha = number[T](a.Scalar(3)), number[T](a.Scalar(4))
+	if g.beta != 0 {
+		g.add = operand.In[T](c, self)
+		g.addRow, g.addCol = broadcastStrides(self.Sizes)
+	}
+	g.a, g.b, g.c = operand.In[T](c, x), operand.In[T](c, y), operand.Out[T](c, out)
+	dst := g.c
+	g.run(c)
+	operand.Store(c, out, dst)
+	return nil
+}
+
+// expandsTo reports whether a tensor of the given sizes broadcasts to a matrix.
+func expandsTo(from []int, to [2]int) bool {
+	if len(from) > 2 {
+		return false
+	}
+	for i := range from {
+		if s := from[len(from)-1-i]; s != 1 && s != to[1-i] {
+			return false
+		}
+	}
+	return true
+}
+
+// broadcastStrides are the row and column strides of a dense tensor of rank up to 2
+// seen as a matrix, 0 along dimensions that repeat.
+func broadcastStrides(sizes []int) (row, col int) {
+	r := len(sizes)
+	if r >= 1 && sizes[r-1] != 1 {
+		col = 1
+	}
+	if r == 2 && sizes[0] != 1 {
+		row = sizes[1]
+	}
+	return row, col
+}
+
+func number[T tensor.Compute](s kernels.Scalar) T {
+	if s.IsFloat() {
+		return T(s.F)
+	}
+	return T(s.I)
+}
+
+// sameType reports an argument whose element type is not that of argument first.
+func sameType(a kernels.Args, first int, others ...int) error {
+	want := a.Tensor(first).DType
+	for _, i := range others {
+		if got := a.Tensor(i).DType; got != want {
+			return kernels.Bad(i, got.String(), "argument "+fmt.Sprint(first)+"'s "+want.String())
+		}
+	}
+	return nil
+}

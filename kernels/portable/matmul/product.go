@@ -1,0 +1,155 @@
+package matmul
+
+import (
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/simd"
+)
+
+// product is a batch of matrix products, with an addend:
+//
+//	c[i,j] = alpha · Σ_p a[i,p]·b[p,j] + beta·add[i,j]
+//
+// a is read with any strides, so it is never packed. b's rows are dense; blocks of
+// it are copied where many rows of a pass over them.
+type product[T simd.Number] struct {
+	m, n, k, batch         int
+	a, b, c                []T
+	aRow, aCol, bRow       int // strides; c's rows are n apart
+	aBatch, bBatch         int // strides from one product of the batch to the next
+	add                    []T // nil for none
+	addRow, addCol         int // strides, 0 where broadcast
+	alpha, beta            T
+	mul                    simd.MulAddFunc[T]
+	mBlock, nBlock, kBlock int
+	mBlocks, nBlocks       int
+	pack                   []T // one block of b for each worker, nil where b is read in place
+	packRow                int
+}
+
+// Block sizes. A packed block of 112 columns and 256 rows stays in the second-level
+// cache, and its rows are an odd number of lines apart, so that a strip of it
+// spreads over all sets of the first. Few rows of a read each row of b once, so
+// there b is streamed in place, 16 rows by 512 columns at a time.
+const (
+	packedCols, packedRows     = 112, 256
+	streamedCols, streamedRows = 512, 16
+	packFromRows               = 16   // rows of a from which packing pays
+	packFromSize               = 4096 // elements of b below which it stays in cache as it is
+)
+
+// macsPerRange is the work of about 20 µs, the least to give to a thread.
+const macsPerRange = 300_000
+
+// run computes the product on c's threads. Fields up to beta are set.
+func (g *product[T]) run(c *kernels.Ctx) {
+	if g.m == 0 || g.n == 0 || g.batch == 0 {
+		return
+	}
+	g.mul = simd.MulAddOf[T]()
+	g.pack = nil
+	g.mBlock, g.nBlock, g.kBlock = g.m, streamedCols, streamedRows
+	switch {
+	case g.k*g.n <= packFromSize:
+		g.nBlock, g.kBlock = packedCols, g.k
+	case g.m >= packFromRows:
+		g.nBlock, g.kBlock, g.packRow = packedCols, packedRows, packedCols
+		g.pack = kernels.Scratch[T](c, c.Threads()*packedCols*packedRows)
+	}
+	g.nBlocks = (g.n + g.nBlock - 1) / g.nBlock
+	g.splitRows(c.Threads())
+	tiles := g.batch * g.mBlocks * g.nBlocks
+	macs := g.mBlock * min(g.nBlock, g.n) * max(g.k, 1)
+	c.Parallel(tiles, 1+macsPerRange/macs, g)
+	g.a, g.b, g.c, g.add, g.pack = nil, nil, nil, nil, nil
+}
+
+// splitRows cuts the rows of c into blocks where its columns alone would leave
+// threads idle.
+func (g *product[T]) splitRows(threads int) {
+	const least = 24 // rows of a block that still make good use of a packed block
+	for threads > 1 && g.batch*g.nBlocks*((g.m+g.mBlock-1)/g.mBlock) < 2*threads && g.mBlock >= 2*least {
+		g.mBlock = (g.mBlock/2 + 5) / 6 * 6
+	}
+	g.mBlocks = (g.m + g.mBlock - 1) / g.mBlock
+}
+
+// Range computes tiles of c; consecutive tiles share a block of b.
+func (g *product[T]) Range(worker, lo, hi int) {
+	for t := lo; t < hi; t++ {
+		m, n, batch := t%g.mBlocks, t/g.mBlocks%g.nBlocks, t/g.mBlocks/g.nBlocks
+		g.tile(worker, batch, m*g.mBlock, n*g.nBlock)
+	}
+}
+
+func (g *product[T]) tile(worker, batch, m0, n0 int) {
+	m, n := min(g.mBlock, g.m-m0), min(g.nBlock, g.n-n0)
+	a := g.a[batch*g.aBatch+m0*g.aRow:]
+	b := g.b[min(batch*g.bBatch+n0, len(g.b)):]
+	c := g.c[batch*g.m*g.n+m0*g.n+n0:]
+	fused := g.alpha == 1
+	g.start(c, m, n, m0, n0, fused)
+	for k0 := 0; k0 < g.k; k0 += g.kBlock {
+		k := min(g.kBlock, g.k-k0)
+		block, row := b[k0*g.bRow:], g.bRow
+		if g.pack != nil {
+			block, row = g.pack[worker*packedCols*packedRows:], g.packRow
+			copyRows(block, b[k0*g.bRow:], k, n, row, g.bRow)
+		}
+		g.mul(m, n, k, a[k0*g.aCol:], g.aRow, g.aCol, block, row, c, g.n)
+	}
+	if !fused {
+		g.finish(c, m, n, m0, n0)
+	}
+}
+
+// start gives a tile of c the values that products are added to.
+func (g *product[T]) start(c []T, m, n, m0, n0 int, fused bool) {
+	for i := range m {
+		row := c[i*g.n:][:n]
+		if g.add == nil || !fused {
+			clear(row)
+			continue
+		}
+		add := g.add[(m0+i)*g.addRow+n0*g.addCol:]
+		switch {
+		case g.addCol == 0:
+			fill(row, g.beta*add[0])
+		case g.beta == 1:
+			copy(row, add)
+		default:
+			for j := range row {
+				row[j] = g.beta * add[j]
+			}
+		}
+	}
+}
+
+// finish scales a tile of sums and adds the addend.
+func (g *product[T]) finish(c []T, m, n, m0, n0 int) {
+	for i := range m {
+		row := c[i*g.n:][:n]
+		if g.add == nil {
+			for j := range row {
+				row[j] *= g.alpha
+			}
+			continue
+		}
+		add := g.add[(m0+i)*g.addRow+n0*g.addCol:]
+		for j := range row {
+			row[j] = g.alpha*row[j] + g.beta*add[j*g.addCol]
+		}
+	}
+}
+
+func fill[T any](s []T, v T) {
+	for i := range s {
+		s[i] = v
+	}
+}
+
+// copyRows copies a block of rows × cols elements; ds and ss are row strides.
+func copyRows[T any](dst, src []T, rows, cols, ds, ss int) {
+	for i := range rows {
+		copy(dst[i*ds:][:cols], src[i*ss:])
+	}
+}

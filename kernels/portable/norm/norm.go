@@ -1,0 +1,164 @@
+// Package norm holds the ATen normalisations: softmax, layer, group and batch norm.
+package norm
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/operand"
+	"github.com/etrun-go/etrun/kernels/simd"
+)
+
+const floatTypes = "float16, bfloat16, float32, float64"
+
+// Ops are the operators of the package.
+func Ops() []kernels.Op {
+	row := func(schema string, f kernels.Func) kernels.Op {
+		return kernels.Op{Schema: schema, Func: f, DTypes: floatTypes, Family: kernels.Loose}
+	}
+	return []kernels.Op{
+		row("aten::_softmax.out(Tensor self, int dim, bool half_to_float, *, Tensor(a!) out)", softmax),
+		row("aten::_log_softmax.out(Tensor self, int dim, bool half_to_float, *, Tensor(a!) out)", logSoftmax),
+		row("aten::native_layer_norm.out(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps, *, "+
+			"Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) out2)", layerNorm),
+		row("aten::native_group_norm.out(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps, *, "+
+			"Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) out2)", groupNorm),
+		row("aten::_native_batch_norm_legit_no_training.out(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, "+
+			"float momentum, float eps, *, Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) out2)", batchNormNoTraining),
+		row("aten::_native_batch_norm_legit.out(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, bool training, "+
+			"float momentum, float eps, *, Tensor(a!) out, Tensor(b!) save_mean, Tensor(c!) save_invstd)", batchNorm),
+		row("aten::_native_batch_norm_legit.no_stats_out(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps, *, "+
+			"Tensor(a!) out, Tensor(b!) save_mean, Tensor(c!) save_invstd)", batchNormNoStats),
+	}
+}
+
+// elementsPerRange is the number of elements of about 20 µs of work.
+const elementsPerRange = 30_000
+
+// real is the compute type of a normalisation.
+type real interface{ float32 | float64 }
+
+// rowOps are the loops that rows are normalised with.
+type rowOps[T real] struct {
+	sum        func(x []T) T
+	squares    func(x []T, mean T) T
+	scaleShift func(dst, src []T, scale, shift T)
+	center     func(dst, src []T, mean, scale T, weight, bias []T)
+	max        func(x []T) T
+	exp        func(dst, src []T)
+	expSum     func(dst, src []T, shift T) T
+}
+
+var (
+	rows32 = rowOps[float32]{simd.Sum, simd.SumSquares, simd.ScaleShift, simd.Center, simd.Max, simd.Exp, simd.ExpSum}
+	rows64 = rowOps[float64]{sum64, squares64, scaleShift64, center64, max64, exp64, expSum64}
+)
+
+func rowsOf[T real]() *rowOps[T] {
+	if r, ok := any(&rows32).(*rowOps[T]); ok {
+		return r
+	}
+	return any(&rows64).(*rowOps[T])
+}
+
+func sum64(x []float64) (s float64) {
+	for _, v := range x {
+		s += v
+	}
+	return s
+}
+
+func squares64(x []float64, mean float64) (s float64) {
+	for _, v := range x {
+		s += (v - mean) * (v - mean)
+	}
+	return s
+}
+
+func scaleShift64(dst, src []float64, scale, shift float64) {
+	for i := range dst {
+		dst[i] = src[i]*scale + shift
+	}
+}
+
+func center64(dst, src []float64, mean, scale float64, weight, bias []float64) {
+	for i := range dst {
+		v := (src[i] - mean) * scale
+		if weight != nil {
+			v *= weight[i]
+		}
+		if bias != nil {
+			v += bias[i]
+		}
+		dst[i] = v
+	}
+}
+
+func max64(x []float64) float64 {
+	m := math.Inf(-1)
+	for _, v := range x {
+		m = math.Max(m, v)
+	}
+	return m
+}
+
+func exp64(dst, src []float64) {
+	for i := range dst {
+		dst[i] = math.Exp(src[i])
+	}
+}
+
+func expSum64(dst, src []float64, shift float64) (s float64) {
+	for i := range dst {
+		dst[i] = math.Exp(src[i] - shift)
+		s += dst[i]
+	}
+	return s
+}
+
+// floating checks that argument i is of a floating type and those in same like it.
+func floating(a kernels.Args, i int, same ...int) error {
+	d := a.Tensor(i).DType
+	if !d.IsFloat() {
+		return kernels.Bad(i, d.String(), floatTypes)
+	}
+	for _, j := range same {
+		if t := a.OptTensor(j); t != nil && t.DType != d {
+			return kernels.Bad(j, t.DType.String(), fmt.Sprintf("argument %d's %v", i, d))
+		}
+	}
+	return nil
+}
+
+// byType is the function for the type of argument 0, which is floating.
+func byType(a kernels.Args, f32, f64 kernels.Func) kernels.Func {
+	return operand.ByType(a.Tensor(0).DType, f32, f64, nil)
+}
+
+// affine checks an optional weight or bias of n elements at argument i.
+func affine(a kernels.Args, i, n int) error {
+	t := a.OptTensor(i)
+	if t != nil && (!t.DType.IsFloat() || t.Numel() != n) {
+		return kernels.Badf(i, fmt.Sprintf("%d elements of a floating type", n), "%v", t)
+	}
+	return nil
+}
+
+// moments are mean and 1/sqrt(var+eps) of a row.
+func moments[T real](ops *rowOps[T], x []T, eps float64) (mean, rstd T) {
+	n := T(len(x))
+	mean = ops.sum(x) / n
+	variance := float64(ops.squares(x, mean) / n)
+	return mean, T(1 / math.Sqrt(variance+eps))
+}
+
+// stored checks the outs for mean and 1/std, at arguments i and i+1, and resizes them.
+func stored(a kernels.Args, i int, sizes []int) error {
+	for j := i; j <= i+1; j++ {
+		if err := kernels.ResizeOut(a, j, sizes); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package norm
+
+import (
+	"math"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/operand"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+func softmax(c *kernels.Ctx, a kernels.Args) error    { return softmaxLike(c, a, false) }
+func logSoftmax(c *kernels.Ctx, a kernels.Args) error { return softmaxLike(c, a, true) }
+
+// softmaxLike is exp(x-m)/Σexp(x-m) along dim, or its logarithm, m being the largest
+// element. half_to_float makes a float32 of a Float16.
+func softmaxLike(c *kernels.Ctx, a kernels.Args, log bool) error {
+	x, out := a.Tensor(0), a.Tensor(3)
+	if err := floating(a, 0); err != nil {
+		return err
+	}
+	want := x.DType
+	if a.Bool(2) {
+		if x.DType != tensor.Float16 {
+			return kernels.Bad(2, "true for "+x.DType.String(), "half_to_float with float16 only")
+		}
+		want = tensor.Float32
+	}
+	if out.DType != want {
+		return kernels.Bad(3, out.DType.String(), want.String())
+	}
+	dim, err := kernels.WrapDim(1, a.Int(1), x.Rank())
+	if err != nil {
+		return err
+	}
+	if err := kernels.ResizeOut(a, 3, x.Sizes); err != nil {
+		return err
+	}
+	if out.Numel() == 0 {
+		return nil
+	}
+	if x.DType == tensor.Float64 {
+		runSoftmax[float64](c, x, out, dim, log)
+	} else {
+		runSoftmax[float32](c, x, out, dim, log)
+	}
+	return nil
+}
+
+// softmaxPass is one execute: outer · size · inner elements, normalised over size.
+// Inner elements are taken a block at a time, so that a block's rows stay in cache.
+type softmaxPass[T real] struct {
+	ops         *rowOps[T]
+	x, y        []T
+	size, inner int
+	block       int
+	blocks      int // per outer index
+	log         bool
+	scratch     []T // two rows of a block for each worker
+}
+
+func runSoftmax[T real](c *kernels.Ctx, x, out *tensor.Tensor, dim int, log bool) {
+	p := kernels.Keep[softmaxPass[T]](c)
+	p.ops, p.log, p.size, p.inner = rowsOf[T](), log, 1, 1
+	outer := 1
+	for i, n := range x.Sizes {
+		switch {
+		case i < dim:
+			outer *= n
+		case i == dim:
+			p.size = n
+		default:
+			p.inner *= n
+		}
+	}
+	const block = 64
+	p.block = min(p.inner, block)
+	p.blocks = (p.inner + p.block - 1) / p.block
+	p.scratch = kernels.Scratch[T](c, c.Threads()*2*block)
+	y := operand.Out[T](c, out)
+	p.x, p.y = operand.In[T](c, x), y
+	c.Parallel(outer*p.blocks, 1+elementsPerRange/(p.size*p.block), p)
+	p.x, p.y, p.scratch = nil, nil, nil
+	operand.Store(c, out, y)
+}
+
+// Range normalises blocks [lo, hi).
+func (p *softmaxPass[T]) Range(worker, lo, hi int) {
+	if p.inner == 1 {
+		for i := lo; i < hi; i++ {
+			p.row(p.y[i*p.size:][:p.size], p.x[i*p.size:][:p.size])
+		}
+		return
+	}
+	s := p.scratch[worker*2*p.block:]
+	for t := lo; t < hi; t++ {
+		from := t % p.blocks * p.block
+		n := min(p.block, p.inner-from)
+		from += t / p.blocks * p.size * p.inner
+		p.columns(p.y[from:], p.x[from:], s[:n], s[p.block:][:n])
+	}
+}
+
+// row normalises one dense row.
+func (p *softmaxPass[T]) row(y, x []T) {
+	m := p.ops.max(x)
+	s := p.ops.expSum(y, x, m)
+	if !p.log {
+		p.ops.scaleShift(y, y, 1/s, 0)
+		return
+	}
+	p.ops.scaleShift(y, x, 1, -m)
+	p.ops.scaleShift(y, y, 1, -T(math.Log(float64(s))))
+}
+
+// columns normalises len(m) adjacent columns of p.size rows, p.inner apart.
+func (p *softmaxPass[T]) columns(y, x, m, s []T) {
+	copy(m, x)
+	for r := 1; r < p.size; r++ {
+		for j, v := range x[r*p.inner:][:len(m)] {
+			if v > m[j] || v != v {
+				m[j] = v
+			}
+		}
+	}
+	clear(s)
+	for r := range p.size {
+		d := y[r*p.inner:][:len(m)]
+		for j, v := range x[r*p.inner:][:len(m)] {
+			d[j] = v - m[j]
+		}
+		p.ops.exp(d, d)
+		for j, v := range d {
+			s[j] += v
+		}
+	}
+	for j, v := range s {
+		if p.log {
+			s[j] = T(math.Log(float64(v)))
+		} else {
+			s[j] = 1 / v
+		}
+	}
+	p.scale(y, x, m, s)
+}
+
+// scale completes columns: y·s, or x-m-s for the logarithm.
+func (p *softmaxPass[T]) scale(y, x, m, s []T) {
+	for r := range p.size {
+		d := y[r*p.inner:][:len(m)]
+		if !p.log {
+			for j := range d {
+				d[j] *= s[j]
+			}
+			continue
+		}
+		for j, v := range x[r*p.inner:][:len(m)] {
+			d[j] = v - m[j] - s[j]
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package resample
+
+import (
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/operand"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// nearest repeats or drops elements: out[y,x] = in[⌊y·sy⌋, ⌊x·sx⌋].
+func nearest(c *kernels.Ctx, a kernels.Args) error {
+	x := a.Tensor(0)
+	f := operand.ByType(x.DType, nearestOf[float32], nearestOf[float64], nearestOf[int64])
+	if f == nil {
+		return kernels.Bad(0, x.DType.String(), "an integer or floating type")
+	}
+	return f(c, a)
+}
+
+func nearestOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
+	x, out := a.Tensor(0), a.Tensor(3)
+	p := kernels.Keep[nearestPass[T]](c)
+	if err := p.input(0, x); err != nil {
+		return err
+	}
+	if err := p.target(a, 1, 2); err != nil {
+		return err
+	}
+	if err := p.resize(a, 3, x); err != nil {
+		return err
+	}
+	if out.Numel() == 0 {
+		return nil
+	}
+	p.rows, p.cols = p.sources(c, 0), p.sources(c, 1)
+	y := operand.Out[T](c, out)
+	p.x, p.y = operand.In[T](c, x), y
+	c.Parallel(p.planes, 1+elementsPerRange/(p.out[0]*p.out[1]), p)
+	p.x, p.y, p.rows, p.cols = nil, nil, nil, nil
+	operand.Store(c, out, y)
+	return nil
+}
+
+type nearestPass[T tensor.Compute] struct {
+	image
+	rows, cols []int64 // the input index of each output index
+	x, y       []T
+}
+
+// sources is the input index of each output index along dimension d. Equal and
+// doubled sizes do not go through the scale, as in PyTorch.
+func (m *image) sources(c *kernels.Ctx, d int) []int64 {
+	s := kernels.Scratch[int64](c, m.out[d])
+	step := scale[float32](m, d, false)
+	for i := range s {
+		switch m.out[d] {
+		case m.in[d]:
+			s[i] = int64(i)
+		case 2 * m.in[d]:
+			s[i] = int64(i / 2)
+		default:
+			s[i] = int64(min(floor(float32(i)*step), float32(m.in[d]-1)))
+		}
+	}
+	return s
+}
+
+// Range resizes planes [lo, hi).
+func (p *nearestPass[T]) Range(_, lo, hi int) {
+	for i := lo; i < hi; i++ {
+		x := p.x[i*p.in[0]*p.in[1]:]
+		y := p.y[i*p.out[0]*p.out[1]:]
+		for r, from := range p.rows {
+			src, dst := x[int(from)*p.in[1]:][:p.in[1]], y[r*p.out[1]:][:p.out[1]]
+			for j, at := range p.cols {
+				dst[j] = src[at]
+			}
+		}
+	}
+}

@@ -1,0 +1,117 @@
+// Package resample holds the ATen operators that read images between their points:
+// upsampling and the grid sampler.
+package resample
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// Ops are the operators of the package.
+func Ops() []kernels.Op {
+	const float = "float16, bfloat16, float32, float64"
+	return []kernels.Op{
+		{Schema: "aten::upsample_nearest2d.vec_out(Tensor input, SymInt[]? output_size, float[]? scale_factors, *, Tensor(a!) out)",
+			Func: nearest, DTypes: "integers, " + float, Family: kernels.Exact},
+		{Schema: "aten::upsample_bilinear2d.vec_out(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors, *, Tensor(a!) out)",
+			Func: bilinear, DTypes: float, Family: kernels.Sum},
+		{Schema: "aten::_upsample_bilinear2d_aa.out(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None, " +
+			"*, Tensor(a!) out)", Func: antialiased, DTypes: float, Family: kernels.Sum},
+		{Schema: "aten::grid_sampler_2d.out(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners, *, Tensor(a!) out)",
+			Func: gridSampler, DTypes: float, Family: kernels.Loose},
+	}
+}
+
+// elementsPerRange is the number of output elements of about 20 µs of work.
+const elementsPerRange = 10_000
+
+type real interface{ float32 | float64 }
+
+// image is the geometry of a resize: planes of in points become planes of out
+// points; index 0 is height, 1 width. factor is the scale that a caller asked for, 0
+// where only sizes are given.
+type image struct {
+	planes  int
+	in, out [2]int
+	factor  [2]float64
+}
+
+// input checks argument i, [batch, channels, height, width].
+func (m *image) input(i int, t *tensor.Tensor) error {
+	if t.Rank() != 4 {
+		return kernels.Bad(i, t.String(), "rank 4")
+	}
+	for _, n := range t.Sizes[1:] {
+		if n == 0 {
+			return kernels.Bad(i, t.String(), "sizes of at least 1 behind the batch")
+		}
+	}
+	m.planes = t.Sizes[0] * t.Sizes[1]
+	m.in = [2]int(t.Sizes[2:])
+	return nil
+}
+
+// target reads output_size at argument size or scale_factors at argument scale:
+// exactly one of the two.
+func (m *image) target(a kernels.Args, size, scale int) error {
+	m.factor = [2]float64{}
+	sizes, scales := a.Ints(size), a.Floats(scale)
+	if (len(sizes) == 0) == (len(scales) == 0) {
+		return kernels.Badf(size, "either output_size or scale_factors", "%v and %v", sizes, scales)
+	}
+	if len(sizes) > 0 {
+		return m.sizes(size, sizes)
+	}
+	if len(scales) != 2 {
+		return kernels.Badf(scale, "2 factors", "%v", scales)
+	}
+	for i, f := range scales {
+		n := math.Floor(float64(m.in[i]) * f)
+		if !(f > 0 && n >= 1 && n <= 1<<31) {
+			return kernels.Badf(scale, "factors that give sizes of 1 to 2^31", "%v", scales)
+		}
+		m.factor[i], m.out[i] = f, int(n)
+	}
+	return nil
+}
+
+func (m *image) sizes(arg int, sizes []int64) error {
+	if len(sizes) != 2 {
+		return kernels.Badf(arg, "2 sizes", "%v", sizes)
+	}
+	for i, n := range sizes {
+		if n < 1 || n > 1<<31 {
+			return kernels.Badf(arg, "sizes of 1 to 2^31", "%v", sizes)
+		}
+		m.out[i] = int(n)
+	}
+	return nil
+}
+
+// resize gives argument i, which has x's type, the output's sizes.
+func (m *image) resize(a kernels.Args, i int, x *tensor.Tensor) error {
+	if t := a.Tensor(i); t.DType != x.DType {
+		return kernels.Bad(i, t.DType.String(), fmt.Sprint("the input's ", x.DType))
+	}
+	sizes := [4]int{x.Sizes[0], x.Sizes[1], m.out[0], m.out[1]}
+	return kernels.ResizeOut(a, i, sizes[:])
+}
+
+// scale is how far apart output points lie in the input along dimension d
+// (area_pixel_compute_scale).
+func scale[T real](m *image, d int, alignCorners bool) T {
+	switch {
+	case alignCorners && m.out[d] == 1:
+		return 0
+	case alignCorners:
+		return T(m.in[d]-1) / T(m.out[d]-1)
+	case m.factor[d] > 0:
+		return T(1 / m.factor[d])
+	}
+	return T(m.in[d]) / T(m.out[d])
+}
+
+func floor[T real](x T) T { return T(math.Floor(float64(x))) }

@@ -1,0 +1,207 @@
+package simd
+
+import "math"
+
+// Number is an element type that products are summed in.
+type Number interface {
+	float32 | float64 | int64 | complex64 | complex128
+}
+
+func mulAddGo[T Number](m, n, k int, a []T, ars, acs int, b []T, ldb int, c []T, ldc int) {
+	for i := range m {
+		row := c[i*ldc:][:n]
+		a := a[i*ars:]
+		p := 0
+		for ; p+4 <= k; p += 4 {
+			a0, a1, a2, a3 := a[p*acs], a[(p+1)*acs], a[(p+2)*acs], a[(p+3)*acs]
+			b0, b1 := b[p*ldb:][:len(row)], b[(p+1)*ldb:][:len(row)]
+			b2, b3 := b[(p+2)*ldb:][:len(row)], b[(p+3)*ldb:][:len(row)]
+			for j := range row {
+				row[j] += a0*b0[j] + a1*b1[j] + a2*b2[j] + a3*b3[j]
+			}
+		}
+		for ; p < k; p++ {
+			axpyGo(row, b[p*ldb:], a[p*acs])
+		}
+	}
+}
+
+func axpyGo[T Number](y, x []T, a T) {
+	x = x[:len(y)]
+	for i := range y {
+		y[i] += a * x[i]
+	}
+}
+
+func tapsGo[T Number](y, x []T, off []int, w []T) {
+	t := 0
+	for ; t+3 <= len(off); t += 3 {
+		x0, x1, x2 := x[off[t]:][:len(y)], x[off[t+1]:][:len(y)], x[off[t+2]:][:len(y)]
+		w0, w1, w2 := w[t], w[t+1], w[t+2]
+		for i := range y {
+			y[i] += w0*x0[i] + w1*x1[i] + w2*x2[i]
+		}
+	}
+	for ; t < len(off); t++ {
+		axpyGo(y, x[off[t]:], w[t])
+	}
+}
+
+func dotGo[T Number](x, y []T) T {
+	y = y[:len(x)]
+	var s0, s1, s2, s3 T
+	i := 0
+	for ; i+4 <= len(x); i += 4 {
+		a, b := x[i:i+4:i+4], y[i:i+4:i+4]
+		s0 += a[0] * b[0]
+		s1 += a[1] * b[1]
+		s2 += a[2] * b[2]
+		s3 += a[3] * b[3]
+	}
+	for ; i < len(x); i++ {
+		s0 += x[i] * y[i]
+	}
+	return (s0 + s1) + (s2 + s3)
+}
+
+func sumGo[T Number](x []T) T {
+	var s0, s1, s2, s3 T
+	i := 0
+	for ; i+4 <= len(x); i += 4 {
+		a := x[i : i+4 : i+4]
+		s0 += a[0]
+		s1 += a[1]
+		s2 += a[2]
+		s3 += a[3]
+	}
+	for ; i < len(x); i++ {
+		s0 += x[i]
+	}
+	return (s0 + s1) + (s2 + s3)
+}
+
+func sumSquaresGo(x []float32, mean float32) float32 {
+	var s0, s1, s2, s3 float32
+	i := 0
+	for ; i+4 <= len(x); i += 4 {
+		a := x[i : i+4 : i+4]
+		d0, d1, d2, d3 := a[0]-mean, a[1]-mean, a[2]-mean, a[3]-mean
+		s0 += d0 * d0
+		s1 += d1 * d1
+		s2 += d2 * d2
+		s3 += d3 * d3
+	}
+	for ; i < len(x); i++ {
+		d := x[i] - mean
+		s0 += d * d
+	}
+	return (s0 + s1) + (s2 + s3)
+}
+
+func scaleShiftGo(dst, src []float32, scale, shift float32) {
+	src = src[:len(dst)]
+	for i := range dst {
+		dst[i] = src[i]*scale + shift
+	}
+}
+
+func centerGo(dst, src []float32, mean, scale float32, weight, bias []float32) {
+	src = src[:len(dst)]
+	switch {
+	case weight == nil && bias == nil:
+		for i := range dst {
+			dst[i] = (src[i] - mean) * scale
+		}
+	case bias == nil:
+		weight = weight[:len(dst)]
+		for i := range dst {
+			dst[i] = (src[i] - mean) * scale * weight[i]
+		}
+	case weight == nil:
+		bias = bias[:len(dst)]
+		for i := range dst {
+			dst[i] = (src[i]-mean)*scale + bias[i]
+		}
+	default:
+		weight, bias = weight[:len(dst)], bias[:len(dst)]
+		for i := range dst {
+			dst[i] = (src[i]-mean)*scale*weight[i] + bias[i]
+		}
+	}
+}
+
+func maxGo(x []float32) float32 {
+	m := float32(math.Inf(-1))
+	for _, v := range x {
+		if v > m || v != v {
+			m = v
+		}
+	}
+	return m
+}
+
+// The exponential: x = n·ln 2 + r with |r| ≤ ln 2 / 2 (Cody and Waite's two-part
+// ln 2 keeps r exact), then e^r by a polynomial of degree 6 (Cephes expf) and the
+// scaling by 2^n in two steps, so that results in the subnormal range are right.
+// Error below 1 ulp over the whole range.
+const (
+	expMax = 88.72284    // above: +Inf
+	expMin = -103.972084 // below: 0
+	log2e  = 1.44269504
+	ln2Hi  = 0.693359375
+	ln2Lo  = -2.12194440e-4
+	round  = 1.5 * (1 << 23) // adding it rounds to an integer, to nearest even
+	expP0  = 1.9875691500e-4
+	expP1  = 1.3981999507e-3
+	expP2  = 8.3334519073e-3
+	expP3  = 4.1665795894e-2
+	expP4  = 1.6666665459e-1
+	expP5  = 5.0000001201e-1
+)
+
+// Exp32 is e^x, rounded to within 1 ulp; NaN stays NaN.
+func Exp32(x float32) float32 {
+	if !(x <= expMax) { // NaN comes here too
+		return x * float32(math.Inf(1))
+	}
+	if x < expMin {
+		return 0
+	}
+	n := float32(x*log2e) + round - round
+	r := x - float32(n*ln2Hi) - float32(n*ln2Lo)
+	p := float32(expP0)
+	p = p*r + expP1
+	p = p*r + expP2
+	p = p*r + expP3
+	p = p*r + expP4
+	p = p*r + expP5
+	p = p*r*r + r + 1
+	h := int32(n) >> 1
+	l := int32(n) - h
+	return p * math.Float32frombits(uint32(h+127)<<23) * math.Float32frombits(uint32(l+127)<<23)
+}
+
+func expGo(dst, src []float32) {
+	src = src[:len(dst)]
+	for i := range dst {
+		dst[i] = Exp32(src[i])
+	}
+}
+
+func expSumGo(dst, src []float32, shift float32) float32 {
+	src = src[:len(dst)]
+	var s0, s1 float32
+	i := 0
+	for ; i+2 <= len(dst); i += 2 {
+		e0, e1 := Exp32(src[i]-shift), Exp32(src[i+1]-shift)
+		dst[i], dst[i+1] = e0, e1
+		s0 += e0
+		s1 += e1
+	}
+	for ; i < len(dst); i++ {
+		e := Exp32(src[i] - shift)
+		dst[i] = e
+		s0 += e
+	}
+	return s0 + s1
+}

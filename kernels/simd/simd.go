@@ -1,0 +1,95 @@
+package simd
+
+// Level names the instruction set in use: "avx2", "neon" or "go".
+func Level() string { return level }
+
+// MulAdd adds a product of matrices to c:
+//
+//	c[i*ldc+j] += Σ_p a[i*ars+p*acs] · b[p*ldb+j]    i < m, j < n, p < k
+//
+// a may have any strides, so either of its orders serves without packing; rows of b
+// and c are dense. Callers keep k·n within the second-level cache.
+func MulAdd(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, c []float32, ldc int) {
+	if m <= 0 || n <= 0 || k <= 0 {
+		return
+	}
+	_ = a[(m-1)*ars+(k-1)*acs]
+	_ = b[(k-1)*ldb+n-1]
+	_ = c[(m-1)*ldc+n-1]
+	mulAdd(m, n, k, a, ars, acs, b, ldb, c, ldc)
+}
+
+// MulAddFunc is the form of [MulAdd] for elements of T.
+type MulAddFunc[T Number] func(m, n, k int, a []T, ars, acs int, b []T, ldb int, c []T, ldc int)
+
+// MulAddOf is MulAdd for elements of T; only float32 has vector twins.
+func MulAddOf[T Number]() MulAddFunc[T] {
+	if f, ok := any(MulAddFunc[float32](MulAdd)).(MulAddFunc[T]); ok {
+		return f
+	}
+	return mulAddGo[T]
+}
+
+// Taps adds a weighted sum of shifted slices of x, such as the taps of a filter:
+//
+//	y[i] += Σ_t w[t] · x[off[t]+i]    t < len(off), len(w) ≥ len(off)
+func Taps(y, x []float32, off []int, w []float32) {
+	if len(y) == 0 || len(off) == 0 {
+		return
+	}
+	_ = w[len(off)-1]
+	for _, o := range off {
+		_ = x[o:][len(y)-1]
+	}
+	taps(y, x, off, w)
+}
+
+// TapsOf is Taps for elements of T; only float32 has vector twins.
+func TapsOf[T Number]() func(y, x []T, off []int, w []T) {
+	if f, ok := any(Taps).(func(y, x []T, off []int, w []T)); ok {
+		return f
+	}
+	return tapsGo[T]
+}
+
+// Axpy is y[i] += a·x[i].
+func Axpy(y, x []float32, a float32) { taps1(y, x[:len(y)], a) }
+
+// Dot is Σ x[i]·y[i], len(y) ≥ len(x).
+func Dot(x, y []float32) float32 { return dot(x, y[:len(x)]) }
+
+// DotOf is Dot for elements of T; only float32 has vector twins.
+func DotOf[T Number]() func(x, y []T) T {
+	if f, ok := any(Dot).(func(x, y []T) T); ok {
+		return f
+	}
+	return dotGo[T]
+}
+
+// Sum is Σ x[i].
+func Sum(x []float32) float32 { return sum(x) }
+
+// SumSquares is Σ (x[i]-mean)².
+func SumSquares(x []float32, mean float32) float32 { return sumSquares(x, mean) }
+
+// Max is the largest element, NaN if there is one, -Inf for none.
+func Max(x []float32) float32 { return maxOf(x) }
+
+// ScaleShift is dst[i] = src[i]·scale + shift; dst may be src.
+func ScaleShift(dst, src []float32, scale, shift float32) {
+	scaleShift(dst, src[:len(dst)], scale, shift)
+}
+
+// Center is dst[i] = (src[i]-mean)·scale·weight[i] + bias[i]; a nil weight counts as
+// ones, a nil bias as zeros. dst may be src.
+func Center(dst, src []float32, mean, scale float32, weight, bias []float32) {
+	centerGo(dst, src, mean, scale, weight, bias)
+}
+
+// Exp is dst[i] = [Exp32](src[i]); dst may be src.
+func Exp(dst, src []float32) { exp(dst, src[:len(dst)]) }
+
+// ExpSum is dst[i] = Exp32(src[i]-shift) and returns the sum of dst; dst may be src.
+func ExpSum(dst, src []float32, shift float32) float32 {
+	return expSum(dst, src[:len(dst)], shift)
+}

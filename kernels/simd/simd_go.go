@@ -1,0 +1,19 @@
+//go:build !simdasm
+
+package simd
+
+const level = "go"
+
+func mulAdd(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, c []float32, ldc int) {
+	mulAddGo(m, n, k, a, ars, acs, b, ldb, c, ldc)
+}
+
+func taps(y, x []float32, off []int, w []float32)         { tapsGo(y, x, off, w) }
+func taps1(y, x []float32, a float32)                     { axpyGo(y, x, a) }
+func dot(x, y []float32) float32                          { return dotGo(x, y) }
+func sum(x []float32) float32                             { return sumGo(x) }
+func sumSquares(x []float32, mean float32) float32        { return sumSquaresGo(x, mean) }
+func maxOf(x []float32) float32                           { return maxGo(x) }
+func scaleShift(dst, src []float32, scale, shift float32) { scaleShiftGo(dst, src, scale, shift) }
+func exp(dst, src []float32)                              { expGo(dst, src) }
+func expSum(dst, src []float32, shift float32) float32    { return expSumGo(dst, src, shift) }
