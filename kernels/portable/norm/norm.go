@@ -145,10 +145,10 @@ func affine(a kernels.Args, i, n int) error {
 	return nil
 }
 
-// moments are mean and 1/sqrt(var+eps) of a row.
+// moments are mean and 1/sqrt(var+eps) of a row; of no elements, 0 and NaN.
 func moments[T real](ops *rowOps[T], x []T, eps float64) (mean, rstd T) {
 	n := T(len(x))
-	mean = ops.sum(x) / n
+	mean = ops.sum(x) / max(n, 1)
 	variance := float64(ops.squares(x, mean) / n)
 	return mean, T(1 / math.Sqrt(variance+eps))
 }

@@ -59,6 +59,10 @@ func (s *axis[T]) plan(c *kernels.Ctx, m *image, d int, alignCorners bool) {
 	s.first, s.second, s.weight = kernels.Scratch[int32](c, n), kernels.Scratch[int32](c, n), kernels.Scratch[T](c, n)
 	step := scale[T](m, d, alignCorners)
 	for i := range n {
+		if n == in { // whatever the factor, as in PyTorch
+			s.first[i], s.second[i], s.weight[i] = int32(i), int32(i), 0
+			continue
+		}
 		at := step * T(i)
 		if !alignCorners {
 			at = max(step*(T(i)+0.5)-0.5, 0)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
+	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // Interpolation and padding modes of grid_sampler_2d.
@@ -53,6 +54,7 @@ func gridSamplerOf[T real](c *kernels.Ctx, a kernels.Args) error {
 	p := kernels.Keep[sampler[T]](c)
 	p.channels, p.in, p.rows, p.cols = x.Sizes[1], [2]int(x.Sizes[2:]), grid.Sizes[1], grid.Sizes[2]
 	p.mode, p.padding, p.align = a.Int(2), a.Int(3), a.Bool(4)
+	p.round = rounding[T](x.DType, p.mode)
 	y := operand.Out[T](c, out)
 	p.x, p.grid, p.y = operand.In[T](c, x), operand.In[T](c, grid), y
 	c.Parallel(x.Sizes[0]*p.rows, 1+elementsPerRange/(p.cols*p.channels*4), p)
@@ -67,6 +69,7 @@ type sampler[T real] struct {
 	mode, padding        int64
 	align                bool
 	x, grid, y           []T
+	round                func(T) T
 }
 
 // stencil is what one output point reads: elements of a plane and their weights.
@@ -104,11 +107,24 @@ func (p *sampler[T]) Range(_, lo, hi int) {
 
 // unnormalize turns a coordinate of -1 to 1 into one of dimension d.
 func (p *sampler[T]) unnormalize(v T, d int) T {
-	size := T(p.in[d])
+	size, r := T(p.in[d]), p.round
 	if p.align {
-		return (v + 1) / 2 * (size - 1)
+		return r(r(r(v+1)/2) * (size - 1))
 	}
-	return ((v+1)*size - 1) / 2
+	return r(r(r(r(v+1)*size)-1) / 2)
+}
+
+// rounding is how PyTorch rounds each step on the way to the points to read, in the
+// modes where it computes coordinates in the element type: at a half's few bits that
+// decides what is read.
+func rounding[T real](d tensor.DType, mode int64) func(T) T {
+	switch {
+	case d == tensor.Float16 && mode != modeBilinear:
+		return func(v T) T { return T(tensor.HalfToFloat(tensor.FloatToHalf(float32(v)))) }
+	case d == tensor.BFloat16 && mode != modeBilinear:
+		return func(v T) T { return T(tensor.BFloatToFloat(tensor.FloatToBFloat(float32(v)))) }
+	}
+	return func(v T) T { return v }
 }
 
 func (p *sampler[T]) stencil(s *stencil[T], x, y T) {
@@ -126,7 +142,7 @@ func (p *sampler[T]) stencil(s *stencil[T], x, y T) {
 		p.tap(s, x0+1, y0+1, wx*wy)
 	default:
 		x0, y0 := floor(x), floor(y)
-		wx, wy := cubic(x-x0), cubic(y-y0)
+		wx, wy := cubic(x-x0, p.round), cubic(y-y0, p.round)
 		for i := range 4 {
 			for j := range 4 {
 				p.tap(s, p.pad(x0+T(j-1), 1), p.pad(y0+T(i-1), 0), wx[j]*wy[i])
@@ -180,10 +196,11 @@ func reflect[T real](v, low, high T) T {
 	return span - extra + start
 }
 
-// cubic is the weights of the four points around t in [0, 1), A being -0.75.
-func cubic[T real](t T) [4]T {
+// cubic is the weights of the four points around t in [0, 1), A being -0.75; r rounds
+// each step.
+func cubic[T real](t T, r func(T) T) [4]T {
 	const a = -0.75
-	near := func(x T) T { return ((a+2)*x-(a+3))*x*x + 1 }
-	far := func(x T) T { return ((a*x-5*a)*x+8*a)*x - 4*a }
-	return [4]T{far(t + 1), near(t), near(1 - t), far(2 - t)}
+	near := func(x T) T { return r(r(r(r(r((a+2)*x)-(a+3))*x)*x) + 1) }
+	far := func(x T) T { return r(r(r(r(r(r(a*x)-5*a)*x)+8*a)*x) - 4*a) }
+	return [4]T{far(r(t + 1)), near(t), near(r(1 - t)), far(r(2 - t))}
 }
