@@ -6,8 +6,13 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/conv"
 	"github.com/etrun-go/etrun/kernels/portable/elementwise"
+	"github.com/etrun-go/etrun/kernels/portable/matmul"
 	"github.com/etrun-go/etrun/kernels/portable/move"
+	"github.com/etrun-go/etrun/kernels/portable/norm"
+	"github.com/etrun-go/etrun/kernels/portable/pool"
+	"github.com/etrun-go/etrun/kernels/portable/resample"
 )
 
 // Ops lists the operators of all families.
@@ -15,5 +20,10 @@ func Ops() []kernels.Op {
 	return slices.Concat(
 		move.Ops(),
 		elementwise.Ops(),
+		matmul.Ops(),
+		conv.Ops(),
+		pool.Ops(),
+		norm.Ops(),
+		resample.Ops(),
 	)
 }

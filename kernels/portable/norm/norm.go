@@ -153,9 +153,13 @@ func moments[T real](ops *rowOps[T], x []T, eps float64) (mean, rstd T) {
 	return mean, T(1 / math.Sqrt(variance+eps))
 }
 
-// stored checks the outs for mean and 1/std, at arguments i and i+1, and resizes them.
+// stored checks the outs for mean and 1/std, at arguments i and i+1, and resizes
+// them.
 func stored(a kernels.Args, i int, sizes []int) error {
 	for j := i; j <= i+1; j++ {
+		if t := a.Tensor(j); !t.DType.IsFloat() {
+			return kernels.Bad(j, t.DType.String(), floatTypes)
+		}
 		if err := kernels.ResizeOut(a, j, sizes); err != nil {
 			return err
 		}
