@@ -9,13 +9,15 @@ import (
 // (repeat, pixel_shuffle) has up to two for each of the tensor's.
 const maxDims = 2 * tensor.MaxRank
 
-// Side is one end of a strided copy: element (i0, i1, …) of the box is element
-// Offset + i0·Strides[0] + i1·Strides[1] + … of Data. Data is aligned to the
-// element size.
-type Side struct {
-	Data    []byte
-	Offset  int
-	Strides []int
+// Box is the shape of a strided copy: sizes, and per dimension the distance in
+// elements from one index to the next in the destination and in the source.
+type Box struct{ Sizes, Dst, Src []int }
+
+// Place is one end of a copy: element (0, 0, …) of the box is element Offset of
+// Data, which is aligned to the element size.
+type Place struct {
+	Data   []byte
+	Offset int
 }
 
 // Strided copies boxes of elements between two strided places, whatever their type,
@@ -27,46 +29,46 @@ type Strided struct {
 	dims     [maxDims]dim // outermost in the destination first
 	rank     int
 	elem     int // bytes of an element
-	dst, src Side
+	dst, src Place
 	plane    plane
 }
 
 // dim is one dimension of the box: its size and both strides, in elements.
 type dim struct{ n, dst, src int }
 
-// Copy moves the elements of a box of the given sizes from src to dst. elem is the
-// element size: 1, 2, 4, 8 or 16 bytes. Strides of src may be 0 (the element is
-// repeated) or negative; those of dst are positive and let no two elements meet.
-// The two places do not overlap. The caller vouches that every element lies within
-// Data. Large boxes are copied on several threads.
-func (s *Strided) Copy(c *kernels.Ctx, elem int, sizes []int, dst, src Side) {
-	s.elem, s.dst, s.src = elem, dst, src
-	if !s.setDims(sizes) {
+// Copy moves the elements of a box from src to dst. elem is the element size: 1, 2,
+// 4, 8 or 16 bytes. Strides of src may be 0 (the element is repeated) or negative;
+// those of dst are positive and let no two elements meet. The two places do not
+// overlap. The caller vouches that every element lies within Data. Large boxes are
+// copied on several threads.
+func (s *Strided) Copy(c *kernels.Ctx, elem int, box Box, dst, src Place) {
+	if !s.setDims(box) {
 		return
 	}
+	s.elem, s.dst, s.src = elem, dst, src
 	s.merge()
 	s.widen()
 	s.choosePlane()
 	c.Parallel(s.units(), s.grain(), s)
-	s.dst, s.src = Side{}, Side{}
+	s.dst, s.src = Place{}, Place{}
 }
 
 // Tensor copies src into dst, a tensor of the same sizes and element size whose dim
 // order may be another one.
 func (s *Strided) Tensor(c *kernels.Ctx, dst, src *tensor.Tensor) {
-	s.Copy(c, src.DType.Size(), src.Sizes, Side{Data: dst.Data, Strides: dst.Strides}, Side{Data: src.Data, Strides: src.Strides})
+	s.Copy(c, src.DType.Size(), Box{src.Sizes, dst.Strides, src.Strides}, Place{Data: dst.Data}, Place{Data: src.Data})
 }
 
 // setDims takes the dimensions over without those of size 1, sorted by the
 // destination's strides. It reports whether there is anything to copy.
-func (s *Strided) setDims(sizes []int) bool {
+func (s *Strided) setDims(box Box) bool {
 	s.rank = 0
-	for i, n := range sizes {
+	for i, n := range box.Sizes {
 		if n == 0 {
 			return false
 		}
 		if n > 1 {
-			s.insert(dim{n, s.dst.Strides[i], s.src.Strides[i]})
+			s.insert(dim{n, box.Dst[i], box.Src[i]})
 		}
 	}
 	return true

@@ -98,7 +98,7 @@ func (b box) check(t *testing.T, c *kernels.Ctx, s *Strided, shift int) {
 		all[i] = 0xA5
 	}
 	got := all[shift*b.elem:]
-	s.Copy(c, b.elem, b.sizes, Side{Data: got, Strides: strides}, Side{Data: src, Strides: b.src, Offset: b.at})
+	s.Copy(c, b.elem, Box{b.sizes, strides, b.src}, Place{Data: got}, Place{Data: src, Offset: b.at})
 	for i := range want {
 		if got[i] != want[i] {
 			t.Fatalf("%v shift %d: byte %d of %d: got %#x, want %#x", b, shift, i, len(want), got[i], want[i])
@@ -142,7 +142,7 @@ func TestStridedShapes(t *testing.T) {
 
 func TestStridedEmpty(t *testing.T) {
 	var s Strided
-	s.Copy(kernels.NewCtx(nil), 4, []int{3, 0}, Side{Strides: []int{1, 1}}, Side{Strides: []int{1, 1}})
+	s.Copy(kernels.NewCtx(nil), 4, Box{[]int{3, 0}, []int{1, 1}, []int{1, 1}}, Place{}, Place{})
 }
 
 func BenchmarkStrided(b *testing.B) {
@@ -179,7 +179,7 @@ func BenchmarkStrided(b *testing.B) {
 				c, s := kernels.NewCtx(pool), new(Strided)
 				b.SetBytes(int64(n * bb.elem))
 				for b.Loop() {
-					s.Copy(c, bb.elem, bb.sizes, Side{Data: dst, Strides: strides}, Side{Data: src, Strides: bb.src, Offset: bb.at})
+					s.Copy(c, bb.elem, Box{bb.sizes, strides, bb.src}, Place{Data: dst}, Place{Data: src, Offset: bb.at})
 				}
 				start := time.Now()
 				for range b.N {
@@ -188,5 +188,27 @@ func BenchmarkStrided(b *testing.B) {
 				b.ReportMetric(float64(b.Elapsed())/float64(time.Since(start)), "x-memcpy")
 			})
 		}
+	}
+}
+
+func TestRows(t *testing.T) {
+	c := kernels.NewCtx(nil)
+	var s Strided
+	x := tensor.Make(tensor.Int8, []int{2, 3}, []uint8{1, 0}, tensor.Static)
+	x.Bind([]byte{0, 3, 1, 4, 2, 5})
+	if got, want := s.Rows(c, x), []byte{0, 1, 2, 3, 4, 5}; !slices.Equal(got, want) {
+		t.Errorf("rows: got %v, want %v", got, want)
+	}
+	row := tensor.Of([]int8{7, 8, 9}, 3)
+	if got, want := s.Expand(c, row, []int{2, 3}), []byte{7, 8, 9, 7, 8, 9}; !slices.Equal(got, want) {
+		t.Errorf("expanded row: got %v, want %v", got, want)
+	}
+	y := tensor.Make(tensor.Int8, []int{2, 3}, []uint8{1, 0}, tensor.Static)
+	y.Bind(make([]byte, 6))
+	to := s.Target(c, y)
+	copy(to, []byte{0, 1, 2, 3, 4, 5})
+	s.Settle(c, y, to)
+	if !slices.Equal(y.Data, x.Data) {
+		t.Errorf("settled: got %v, want %v", y.Data, x.Data)
 	}
 }

@@ -81,7 +81,7 @@ func (v *view) shift(d, e int) {
 	v.insert(e, size, stride)
 }
 
-func (v *view) side() Side { return Side{Data: v.data, Offset: v.at, Strides: v.strides[:v.rank]} }
+func (v *view) place() Place { return Place{Data: v.data, Offset: v.at} }
 
 // mover is what an instruction of this package keeps: where its elements come from,
 // where they go, and the engine between.
@@ -94,7 +94,8 @@ type mover struct {
 
 // copy moves from to to; the two have the same sizes.
 func (m *mover) copy(c *kernels.Ctx) {
-	m.run.Copy(c, m.from.elem, m.to.sizes[:m.to.rank], m.to.side(), m.from.side())
+	box := Box{m.to.sizes[:m.to.rank], m.to.strides[:m.to.rank], m.from.strides[:m.to.rank]}
+	m.run.Copy(c, m.from.elem, box, m.to.place(), m.from.place())
 }
 
 // store gives out argument i the sizes of m.from and copies it there. argument 0 is

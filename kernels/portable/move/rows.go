@@ -1,0 +1,65 @@
+package move
+
+import (
+	"slices"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// Rows gives t's elements row by row: its own bytes where it is contiguous, else a
+// copy in scratch memory.
+func (s *Strided) Rows(c *kernels.Ctx, t *tensor.Tensor) []byte {
+	if t.IsContiguous() {
+		return t.Data
+	}
+	return s.expand(c, t, t.Sizes)
+}
+
+// Expand is Rows of t broadcast to sizes, which t's sizes fit (equal or 1, aligned at
+// the last dimension).
+func (s *Strided) Expand(c *kernels.Ctx, t *tensor.Tensor, sizes []int) []byte {
+	if slices.Equal(t.Sizes, sizes) {
+		return s.Rows(c, t)
+	}
+	return s.expand(c, t, sizes)
+}
+
+func (s *Strided) expand(c *kernels.Ctx, t *tensor.Tensor, sizes []int) []byte {
+	var to, from [tensor.MaxRank]int
+	n := 1
+	lead := len(sizes) - t.Rank()
+	for d := len(sizes) - 1; d >= 0; d-- {
+		to[d] = n
+		n *= sizes[d]
+		if d >= lead && t.Sizes[d-lead] != 1 {
+			from[d] = t.Strides[d-lead]
+		}
+	}
+	rows := scratch(c, n*t.DType.Size())
+	s.Copy(c, t.DType.Size(), Box{sizes, to[:], from[:]}, Place{Data: rows}, Place{Data: t.Data})
+	return rows
+}
+
+// Target gives memory for t's elements row by row: its own bytes where it is
+// contiguous, else scratch memory that Settle then brings into t.
+func (s *Strided) Target(c *kernels.Ctx, t *tensor.Tensor) []byte {
+	if t.IsContiguous() {
+		return t.Data
+	}
+	return scratch(c, t.NBytes())
+}
+
+// Settle copies rows, which Target gave, into t.
+func (s *Strided) Settle(c *kernels.Ctx, t *tensor.Tensor, rows []byte) {
+	if t.IsContiguous() {
+		return
+	}
+	var from [tensor.MaxRank]int
+	n := 1
+	for d := t.Rank() - 1; d >= 0; d-- {
+		from[d] = n
+		n *= t.Sizes[d]
+	}
+	s.Copy(c, t.DType.Size(), Box{t.Sizes, t.Strides, from[:]}, Place{Data: t.Data}, Place{Data: rows})
+}
