@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -89,6 +90,20 @@ type Unit interface {
 	Execute(ctx context.Context, args []*tensor.Value) error
 	// Close frees the instance. It is called once.
 	Close() error
+}
+
+// Profiler is implemented by units that can measure the operations inside them.
+type Profiler interface {
+	// SetProfiling turns measuring on or off, from the next Execute on.
+	SetProfiling(on bool) error
+	// Profile appends the times of the last Execute's operations, in order.
+	Profile(dst []NodeTime) []NodeTime
+}
+
+// NodeTime is the duration of one operation inside a delegate.
+type NodeTime struct {
+	Name     string
+	Duration time.Duration
 }
 
 // Info is a readable description of an image.

@@ -145,7 +145,7 @@ func (m *Method) Execute(ctx context.Context) error {
 	if err := m.prepare(); err != nil {
 		return err
 	}
-	err := m.run(ctx)
+	err := m.runTraced(ctx)
 	for i := range m.inputs {
 		if m.inputs[i].clobber {
 			m.inputs[i].set = false
@@ -187,6 +187,9 @@ func (m *Method) run(ctx context.Context) (err error) {
 			return m.failed(pc, fmt.Errorf("%d instructions executed, the limit: %w", m.limit, ErrExecute))
 		}
 		next, err := m.do(ctx, pc)
+		if m.recorder != nil {
+			m.record(pc)
+		}
 		if err != nil {
 			return m.failed(pc, err)
 		}

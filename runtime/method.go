@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
+	"time"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/trace"
 )
 
 // Method is a live instance of a program's method: its memory, its state and its
@@ -31,6 +33,9 @@ type Method struct {
 	initial []initialState
 	limit   int64
 	poison  error // why the method can no longer execute
+
+	recorder *trace.Recorder
+	mark     time.Duration // when the instruction being recorded began
 
 	life atomic.Int32
 }

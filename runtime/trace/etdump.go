@@ -1,0 +1,80 @@
+package trace
+
+import (
+	"io"
+
+	flatbuffers "github.com/google/flatbuffers/go"
+)
+
+// The names by which ExecuTorch's Inspector knows events that are no operators.
+var etNames = map[Kind]string{
+	Execute: "Method::execute", Delegate: "DELEGATE_CALL", Move: "MOVE_CALL", Jump: "JF_CALL", Free: "FREE_CALL",
+}
+
+// WriteETDump writes the events as an ETDump (etdump_schema_flatcc.fbs, identifier
+// ED00, size-prefixed), one RunData "Execute" per execute, times in nanoseconds.
+func (r *Recorder) WriteETDump(w io.Writer) error {
+	b := flatbuffers.NewBuilder(1024)
+	var runs []flatbuffers.UOffsetT
+	for first := 0; first < len(r.Events); {
+		end := first
+		for end < len(r.Events) && r.Events[end].Run == r.Events[first].Run {
+			end++
+		}
+		runs = append(runs, runData(b, r.Events[first:end]))
+		first = end
+	}
+	list := vector(b, runs)
+	b.StartObject(2) // ETDump
+	b.PrependUint32Slot(0, 0, 1)
+	b.PrependUOffsetTSlot(1, list, 0)
+	b.FinishSizePrefixedWithFileIdentifier(b.EndObject(), []byte("ED00"))
+	_, err := w.Write(b.FinishedBytes())
+	return err
+}
+
+func runData(b *flatbuffers.Builder, events []Event) flatbuffers.UOffsetT {
+	var list []flatbuffers.UOffsetT
+	for _, e := range events {
+		if e.Kind == Operator { // Inspector wants the kernel's own time, then the call around it
+			list = append(list, profileEvent(b, e, "native_call_"+e.Name), profileEvent(b, e, "OPERATOR_CALL"))
+			continue
+		}
+		name, ok := etNames[e.Kind]
+		if !ok {
+			name = e.Name
+		}
+		list = append(list, profileEvent(b, e, name))
+	}
+	name := b.CreateString("Execute")
+	vec := vector(b, list)
+	b.StartObject(4) // RunData
+	b.PrependUOffsetTSlot(0, name, 0)
+	b.PrependInt32Slot(1, -1, -1)
+	b.PrependUOffsetTSlot(3, vec, 0)
+	return b.EndObject()
+}
+
+// profileEvent writes an Event table that holds a ProfileEvent.
+func profileEvent(b *flatbuffers.Builder, e Event, name string) flatbuffers.UOffsetT {
+	text := b.CreateSharedString(name)
+	b.StartObject(8) // ProfileEvent
+	b.PrependUOffsetTSlot(0, text, 0)
+	b.PrependInt32Slot(1, int32(e.Chain), 0)
+	b.PrependInt32Slot(2, int32(e.Instruction), -1)
+	b.PrependInt32Slot(3, int32(e.Index), -1) // delegate_debug_id_int
+	b.PrependUint64Slot(6, uint64(e.Start), 0)
+	b.PrependUint64Slot(7, uint64(e.End), 0)
+	profile := b.EndObject()
+	b.StartObject(3) // Event
+	b.PrependUOffsetTSlot(0, profile, 0)
+	return b.EndObject()
+}
+
+func vector(b *flatbuffers.Builder, items []flatbuffers.UOffsetT) flatbuffers.UOffsetT {
+	b.StartVector(flatbuffers.SizeUOffsetT, len(items), flatbuffers.SizeUOffsetT)
+	for i := len(items) - 1; i >= 0; i-- {
+		b.PrependUOffsetT(items[i])
+	}
+	return b.EndVector(len(items))
+}
