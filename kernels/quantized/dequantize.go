@@ -1,0 +1,176 @@
+package quantized
+
+import (
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// dequantizePerTensor is quantized_decomposed::dequantize_per_tensor.out:
+//
+//	out = (input - zero_point) · scale
+//
+// in float32, or in float64 for a float64 out.
+func dequantizePerTensor(c *kernels.Ctx, a kernels.Args) error {
+	return dequantizeWhole(c, a, a.Float(1), a.Int(2))
+}
+
+func dequantizePerTensorOfTensors(c *kernels.Ctx, a kernels.Args) error {
+	scale, zero, err := single(a, 1, 2)
+	if err != nil {
+		return err
+	}
+	return dequantizeWhole(c, a, scale, zero)
+}
+
+func dequantizeWhole(c *kernels.Ctx, a kernels.Args, scale float64, zero int64) error {
+	n := a.Tensor(0).Numel()
+	if a.Tensor(7).DType == tensor.Float64 {
+		return dequantize(c, a, 5, one[float64](c, scale, zero, n))
+	}
+	return dequantize(c, a, 5, one[float32](c, scale, zero, n))
+}
+
+// dequantizePerChannel is quantized_decomposed::dequantize_per_channel.out: the rule
+// of dequantizePerTensor with the parameters of each index along axis, computed in
+// the type of the scales. No zero points stand for zeros.
+func dequantizePerChannel(c *kernels.Ctx, a kernels.Args) error {
+	if a.Tensor(1).DType == tensor.Float64 {
+		return dequantizeChannels[float64](c, a)
+	}
+	return dequantizeChannels[float32](c, a)
+}
+
+func dequantizeChannels[F float](c *kernels.Ctx, a kernels.Args) error {
+	if err := kernels.WantDType(1, a.Tensor(1), tensor.Float32, tensor.Float64); err != nil {
+		return err
+	}
+	p, err := channels[F](c, a, 1, 2, 3)
+	if err != nil {
+		return err
+	}
+	return dequantize(c, a, 6, p)
+}
+
+// dequantizePerToken is quantized_decomposed::dequantize_per_token.out, with the
+// parameters of each row of the last dimension.
+func dequantizePerToken(c *kernels.Ctx, a kernels.Args) error {
+	if a.Tensor(1).DType == tensor.Float64 {
+		return dequantizeTokens[float64](c, a)
+	}
+	return dequantizeTokens[float32](c, a)
+}
+
+func dequantizeTokens[F float](c *kernels.Ctx, a kernels.Args) error {
+	if err := kernels.WantDType(1, a.Tensor(1), tensor.Float32, tensor.Float64); err != nil {
+		return err
+	}
+	p, err := tokens[F](c, a, 1, 2)
+	if err != nil {
+		return err
+	}
+	return dequantize(c, a, 5, p)
+}
+
+// dequantize turns the codes of argument 0 into floats. Argument dtype is the type of
+// the codes, the next one that of the out (or None), and then comes the out.
+func dequantize[F float](c *kernels.Ctx, a kernels.Args, dtype int, p params[F]) error {
+	in, to := a.Tensor(0), a.Tensor(dtype+2)
+	if err := checkCodes(a, 0, dtype); err != nil {
+		return err
+	}
+	if err := wantFloats(a, dtype+1, dtype+2); err != nil {
+		return err
+	}
+	if err := resizeLike(a, 0, dtype+2); err != nil {
+		return err
+	}
+	q := kernels.Keep[dequantizer[F]](c)
+	*q = dequantizer[F]{params: p, src: in.Data, dst: to.Data}
+	q.load, q.srcSize = tensor.Loader[F](stored(in.DType)), in.DType.Size()
+	q.store, q.dstSize = tensor.Storer[F](to.DType), to.DType.Size()
+	q.widen = widening[F](in.DType, to.DType)
+	q.floats = kernels.Scratch[F](c, 3*blockSize*c.Threads())
+	c.Parallel(in.Numel(), grain, q)
+	return nil
+}
+
+// wantFloats checks an out of floats and the dtype argument that names its type.
+func wantFloats(a kernels.Args, dtype, out int) error {
+	t := a.Tensor(out)
+	if err := kernels.WantDType(out, t, tensor.Float32, tensor.Float16, tensor.BFloat16, tensor.Float64); err != nil {
+		return err
+	}
+	return wantType(a, dtype, t)
+}
+
+// wantType checks that argument dtype, if it is given, names the type of the out.
+func wantType(a kernels.Args, dtype int, out *tensor.Tensor) error {
+	if d := a.OptInt(dtype, int64(out.DType)); d != int64(out.DType) {
+		return kernels.Badf(dtype, "the out's type, "+out.DType.String(), "%d", d)
+	}
+	return nil
+}
+
+// dequantizer is the loop over a tensor's elements in memory order.
+type dequantizer[F float] struct {
+	params[F]
+	src, dst         []byte
+	srcSize, dstSize int
+	load             tensor.LoadFunc[F]
+	store            tensor.StoreFunc[F]
+	widen            func(dst, src []byte, scale, zero float32) // 8 bits to float32, else nil
+	floats           []F                                        // per thread: a block of values, of scales and of zero points
+}
+
+// Range dequantises elements [lo, hi).
+func (q *dequantizer[F]) Range(worker, lo, hi int) {
+	floats := q.floats[3*blockSize*worker:][:3*blockSize]
+	for at := lo; at < hi; at += blockSize {
+		n := min(blockSize, hi-at)
+		src, dst := q.src[at*q.srcSize:(at+n)*q.srcSize], q.dst[at*q.dstSize:(at+n)*q.dstSize]
+		if q.widenBlock(dst, src, at, n) {
+			continue
+		}
+		x, scale, zero := floats[:n], floats[blockSize:][:n], floats[2*blockSize:][:n]
+		q.load(x, src)
+		q.expand(scale, zero, at)
+		for i := range x {
+			x[i] = (x[i] - zero[i]) * scale[i]
+		}
+		q.store(dst, x)
+	}
+}
+
+// widenBlock dequantises a block that shares its parameters; done is false where it
+// has to go the long way.
+func (q *dequantizer[F]) widenBlock(dst, src []byte, at, n int) (done bool) {
+	if q.widen == nil {
+		return false
+	}
+	i, same := q.uniform(at, n)
+	if same {
+		q.widen(dst, src, float32(q.scale[i]), float32(q.zero[i]))
+	}
+	return same
+}
+
+func widening[F float](from, to tensor.DType) func(dst, src []byte, scale, zero float32) {
+	_, single := any(F(0)).(float32)
+	switch {
+	case !single:
+		return nil
+	case from == tensor.Uint8 && to == tensor.Float32:
+		return widen[uint8]
+	case from == tensor.Int8 && to == tensor.Float32:
+		return widen[int8]
+	}
+	return nil
+}
+
+func widen[T int8 | uint8](dst, src []byte, scale, zero float32) {
+	d := tensor.View[float32](dst)
+	x := tensor.View[T](src)[:len(d)]
+	for i, v := range x {
+		d[i] = (float32(v) - zero) * scale
+	}
+}

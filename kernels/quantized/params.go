@@ -1,0 +1,219 @@
+package quantized
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// float is the type that codes are computed through: that of the scales.
+type float interface{ float32 | float64 }
+
+// blockSize elements are converted at a time, so that they stay in the first-level cache.
+const blockSize = 512
+
+// grain is the number of elements worth a thread.
+const grain = 1 << 14
+
+// params are scales and zero points and the elements that they belong to: element i
+// of memory has those of index (i / run) mod len(scale).
+type params[F float] struct {
+	scale, zero []F
+	run         int
+}
+
+// uniform reports the one index that elements [at, at+n) share.
+func (p *params[F]) uniform(at, n int) (index int, ok bool) {
+	first, last := at/p.run, (at+n-1)/p.run
+	return first % len(p.scale), first == last || len(p.scale) == 1
+}
+
+// expand writes the parameters of elements at, at+1, … into scale and zero, which
+// have the same length.
+func (p *params[F]) expand(scale, zero []F, at int) {
+	index, left := at/p.run%len(p.scale), p.run-at%p.run
+	for i := 0; i < len(scale); {
+		n := min(left, len(scale)-i)
+		s, z := p.scale[index], p.zero[index]
+		for j := range n {
+			scale[i+j], zero[i+j] = s, z
+		}
+		i += n
+		if index++; index == len(p.scale) {
+			index = 0
+		}
+		left = p.run
+	}
+}
+
+// codeRange are the least and largest codes of a quantised type; ok is false for
+// a type that holds no codes.
+func codeRange(d tensor.DType) (lo, hi int64, ok bool) {
+	switch d {
+	case tensor.Uint8:
+		return 0, math.MaxUint8, true
+	case tensor.Int8:
+		return math.MinInt8, math.MaxInt8, true
+	case tensor.Int16:
+		return math.MinInt16, math.MaxInt16, true
+	case tensor.Int32:
+		return math.MinInt32, math.MaxInt32, true
+	case tensor.Uint16, tensor.Bits16:
+		return 0, math.MaxUint16, true
+	}
+	return 0, 0, false
+}
+
+// stored is the type by which codes are loaded and stored.
+func stored(d tensor.DType) tensor.DType {
+	if d == tensor.Bits16 {
+		return tensor.Uint16
+	}
+	return d
+}
+
+// checkCodes checks that tensor argument i holds codes of the type that argument
+// dtype says, and that the bounds in the two arguments before dtype fit it.
+func checkCodes(a kernels.Args, i, dtype int) error {
+	t := a.Tensor(i)
+	lo, hi, ok := codeRange(t.DType)
+	if !ok {
+		return kernels.Bad(i, t.DType.String(), codeTypes)
+	}
+	if a.Int(dtype) != int64(t.DType) {
+		return kernels.Badf(dtype, "the tensor's type, "+t.DType.String(), "%d", a.Int(dtype))
+	}
+	if v := a.Int(dtype - 2); v < lo {
+		return kernels.Badf(dtype-2, fmt.Sprintf("at least %d", lo), "%d", v)
+	}
+	if v := a.Int(dtype - 1); v > hi {
+		return kernels.Badf(dtype-1, fmt.Sprintf("at most %d", hi), "%d", v)
+	}
+	return nil
+}
+
+// resizeLike gives out the sizes of input and checks that both have one order in memory.
+func resizeLike(a kernels.Args, input, out int) error {
+	if err := kernels.ResizeOut(a, out, a.Tensor(input).Sizes); err != nil {
+		return err
+	}
+	return sameOrder(a, input, out)
+}
+
+// sameOrder checks that tensors i and j of the same sizes are laid out alike.
+func sameOrder(a kernels.Args, i, j int) error {
+	x, y := a.Tensor(i), a.Tensor(j)
+	for d, size := range x.Sizes {
+		if size > 1 && x.Strides[d] != y.Strides[d] {
+			return kernels.Badf(j, fmt.Sprintf("the dim order of argument %d, %v", i, x.DimOrder), "%v", y.DimOrder)
+		}
+	}
+	return nil
+}
+
+// wantContiguous reports argument i unless its memory order is its logical order.
+func wantContiguous(a kernels.Args, i int) error {
+	if t := a.Tensor(i); !t.IsContiguous() {
+		return kernels.Badf(i, "a contiguous tensor", "dim order %v", t.DimOrder)
+	}
+	return nil
+}
+
+// vector loads tensor argument i, which must have n elements of a number type.
+func vector[F float](c *kernels.Ctx, a kernels.Args, i, n int) ([]F, error) {
+	t := a.Tensor(i)
+	load := tensor.Loader[F](t.DType)
+	if load == nil {
+		return nil, kernels.Bad(i, t.DType.String(), "numbers")
+	}
+	if t.Numel() != n {
+		return nil, kernels.Badf(i, fmt.Sprintf("%d elements", n), "%v", t)
+	}
+	v := kernels.Scratch[F](c, n)
+	load(v, t.Data)
+	return v, nil
+}
+
+// load reads scales and zero points, n each; argument zero may be None.
+func load[F float](c *kernels.Ctx, a kernels.Args, scale, zero, n, run int) (p params[F], err error) {
+	if p.scale, err = vector[F](c, a, scale, n); err != nil {
+		return p, err
+	}
+	p.run = max(run, 1)
+	if !a.IsNone(zero) {
+		p.zero, err = vector[F](c, a, zero, n)
+		return p, err
+	}
+	p.zero = kernels.Scratch[F](c, n)
+	clear(p.zero)
+	return p, nil
+}
+
+// one are the parameters of a whole tensor.
+func one[F float](c *kernels.Ctx, scale float64, zero int64, n int) params[F] {
+	v := kernels.Scratch[F](c, 2)
+	v[0], v[1] = F(scale), F(zero)
+	return params[F]{scale: v[:1], zero: v[1:], run: max(n, 1)}
+}
+
+// reciprocal turns scales into factors.
+func (p *params[F]) reciprocal() {
+	for i, s := range p.scale {
+		p.scale[i] = 1 / s
+	}
+}
+
+// channels reads the parameters of each index along an axis.
+func channels[F float](c *kernels.Ctx, a kernels.Args, scale, zero, axis int) (params[F], error) {
+	t := a.Tensor(0)
+	d, err := kernels.WrapDim(axis, a.Int(axis), t.Rank())
+	if err != nil {
+		return params[F]{}, err
+	}
+	if t.Rank() == 0 {
+		return load[F](c, a, scale, zero, 1, 1)
+	}
+	return load[F](c, a, scale, zero, t.Sizes[d], t.Strides[d])
+}
+
+// tokens reads the parameters of each row of the last dimension.
+func tokens[F float](c *kernels.Ctx, a kernels.Args, scale, zero int) (p params[F], err error) {
+	if err := wantContiguous(a, 0); err != nil {
+		return p, err
+	}
+	rows, n := rowsOf(a.Tensor(0))
+	return load[F](c, a, scale, zero, rows, n)
+}
+
+// rowsOf sees a tensor as rows of its last dimension.
+func rowsOf(t *tensor.Tensor) (rows, n int) {
+	rows, n = 1, 1
+	for d, s := range t.Sizes {
+		if d == t.Rank()-1 {
+			n = s
+		} else {
+			rows *= s
+		}
+	}
+	return rows, n
+}
+
+// single reads a scale and a zero point from tensors of one element.
+func single(a kernels.Args, scale, zero int) (s float64, z int64, err error) {
+	for _, i := range [...]int{scale, zero} {
+		if t := a.Tensor(i); t.Numel() != 1 {
+			return 0, 0, kernels.Badf(i, "one element", "%v", t)
+		}
+	}
+	s, ok := tensor.Get[float64](a.Tensor(scale).Data, a.Tensor(scale).DType)
+	if !ok {
+		return 0, 0, kernels.Bad(scale, a.Tensor(scale).DType.String(), "a number")
+	}
+	z, ok = tensor.Get[int64](a.Tensor(zero).Data, a.Tensor(zero).DType)
+	if !ok {
+		return 0, 0, kernels.Bad(zero, a.Tensor(zero).DType.String(), "a number")
+	}
+	return s, z, nil
+}

@@ -1,0 +1,202 @@
+package quantized
+
+import (
+	"math"
+	"slices"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// chooseQParams is quantized_decomposed::choose_qparams.Tensor_out: the scale and
+// zero point that spread [min(input, 0), max(input, 0)] over [quant_min, quant_max].
+//
+//	scale      = max((max - min) / (quant_max - quant_min), eps)
+//	zero_point = clamp(quant_min - round(min / scale), quant_min, quant_max)
+//
+// in float32, as torch.ao.quantization's determine_qparams. The C++ kernel has
+// another rule for scales below 6.1e-5 and ignores eps.
+func chooseQParams(c *kernels.Ctx, a kernels.Args) error {
+	in, lo, hi := a.Tensor(0), a.Int(1), a.Int(2)
+	if err := checkQParams(a, lo, hi); err != nil {
+		return err
+	}
+	for _, i := range [...]int{5, 6} {
+		if t := a.Tensor(i); t.Numel() != 1 {
+			return kernels.Badf(i, "one element", "%v", t)
+		}
+	}
+	least, most, err := extent(c, in)
+	if err != nil {
+		return err
+	}
+	scale, zero := float32(1), int64(0)
+	if !(math.IsInf(float64(least), 1) && math.IsInf(float64(most), -1)) {
+		scale, zero = spread(min(least, 0), max(most, 0), lo, hi, float32(a.Float(3)))
+	}
+	tensor.Data[float64](a.Tensor(5))[0] = float64(scale)
+	tensor.Data[int64](a.Tensor(6))[0] = zero
+	return nil
+}
+
+func checkQParams(a kernels.Args, lo, hi int64) error {
+	if err := kernels.WantDType(0, a.Tensor(0), tensor.Float32, tensor.Float16, tensor.BFloat16); err != nil {
+		return err
+	}
+	if !(math.MinInt32 <= lo && lo < hi && hi <= math.MaxInt32) {
+		return kernels.Badf(2, "quant_min < quant_max, both of 32 bits", "%d and %d", lo, hi)
+	}
+	if err := kernels.WantDType(5, a.Tensor(5), tensor.Float64); err != nil {
+		return err
+	}
+	return kernels.WantDType(6, a.Tensor(6), tensor.Int64)
+}
+
+// spread computes a scale and a zero point from a range that holds 0. Bounds that
+// are not numbers go the way of PyTorch's conversion to int32.
+func spread(least, most float32, lo, hi int64, eps float32) (scale float32, zero int64) {
+	scale = max((most-least)/float32(float64(hi)-float64(lo)), eps)
+	steps := tensor.FloatToInt(float32(math.RoundToEven(float64(least / scale))))
+	if steps != int64(int32(steps)) {
+		steps = math.MinInt32
+	}
+	zero = int64(int32(lo - steps))
+	return scale, min(max(zero, lo), hi)
+}
+
+// extent is the least and the largest element; an empty tensor has none, and with a
+// NaN there is no order.
+func extent(c *kernels.Ctx, t *tensor.Tensor) (least, most float32, err error) {
+	n := t.Numel()
+	if n == 0 {
+		return 0, 0, kernels.Badf(0, "at least one element", "%v", t)
+	}
+	e := kernels.Keep[extents](c)
+	e.src, e.size, e.load = t.Data, t.DType.Size(), tensor.Loader[float32](t.DType)
+	e.block = kernels.Scratch[float32](c, blockSize*c.Threads())
+	e.least, e.most = kernels.Scratch[float32](c, c.Threads()), kernels.Scratch[float32](c, c.Threads())
+	for i := range e.least {
+		e.least[i], e.most[i] = float32(math.Inf(1)), float32(math.Inf(-1))
+	}
+	c.Parallel(n, grain, e)
+	least, most = slices.Min(e.least), slices.Max(e.most)
+	if least != least {
+		return 0, 0, kernels.Bad(0, "a NaN", "numbers")
+	}
+	return least, most, nil
+}
+
+// extents finds the range of each thread's elements.
+type extents struct {
+	src         []byte
+	size        int
+	load        tensor.LoadFunc[float32]
+	block       []float32
+	least, most []float32
+}
+
+// Range looks at elements [lo, hi).
+func (e *extents) Range(worker, lo, hi int) {
+	block := e.block[blockSize*worker:][:blockSize]
+	least, most := e.least[worker], e.most[worker]
+	for at := lo; at < hi; at += blockSize {
+		b := block[:min(blockSize, hi-at)]
+		e.load(b, e.src[at*e.size:(at+len(b))*e.size])
+		l, m := rangeOf(b)
+		least, most = min(least, l), max(most, m)
+	}
+	e.least[worker], e.most[worker] = least, most
+}
+
+// rangeOf is the least and the largest of v, which is not empty; both are NaN if one is.
+func rangeOf(v []float32) (least, most float32) {
+	least, most = v[0], v[0]
+	for _, x := range v {
+		if !(x >= least) {
+			least = x
+		}
+		if !(x <= most) {
+			most = x
+		}
+		if x != x {
+			return x, x
+		}
+	}
+	return least, most
+}
+
+// chooseQParamsPerToken is
+// quantized_decomposed::choose_qparams_per_token_asymmetric.out: parameters for 8
+// signed bits from each row of the last dimension. All of it is float32 arithmetic,
+// and so is PyTorch's; the scale is at least the float32 epsilon.
+func chooseQParamsPerToken(c *kernels.Ctx, a kernels.Args) error {
+	in, scale, zero := a.Tensor(0), a.Tensor(2), a.Tensor(3)
+	if err := checkPerToken(a); err != nil {
+		return err
+	}
+	t := kernels.Keep[tokenRanges](c)
+	rows, n := rowsOf(in)
+	t.sizes = append(append(t.sizes[:0], in.Sizes[:in.Rank()-1]...), 1)
+	for _, i := range [...]int{2, 3} {
+		if err := kernels.ResizeOut(a, i, t.sizes); err != nil {
+			return err
+		}
+		if err := wantContiguous(a, i); err != nil {
+			return err
+		}
+	}
+	t.n, t.x = n, tensor.Data[float32](in)
+	t.scale, t.zero = tensor.Data[float64](scale), tensor.Data[int64](zero)
+	c.Parallel(rows, 1+grain/n, t)
+	return nil
+}
+
+func checkPerToken(a kernels.Args) error {
+	in := a.Tensor(0)
+	if err := kernels.WantDType(0, in, tensor.Float32); err != nil {
+		return err
+	}
+	if err := wantContiguous(a, 0); err != nil {
+		return err
+	}
+	if in.Rank() == 0 || in.Sizes[in.Rank()-1] == 0 {
+		return kernels.Badf(0, "rows of at least one element", "%v", in)
+	}
+	if err := kernels.WantDType(2, a.Tensor(2), tensor.Float64); err != nil {
+		return err
+	}
+	return kernels.WantDType(3, a.Tensor(3), tensor.Int64)
+}
+
+// tokenRanges is the loop over rows of n elements.
+type tokenRanges struct {
+	sizes []int
+	n     int
+	x     []float32
+	scale []float64
+	zero  []int64
+}
+
+// Range chooses the parameters of rows [lo, hi).
+func (t *tokenRanges) Range(_, lo, hi int) {
+	for i := lo; i < hi; i++ {
+		least, most := rangeOf(t.x[i*t.n : (i+1)*t.n])
+		scale, zero := spreadToken(min(least, 0), max(most, 0))
+		t.scale[i], t.zero[i] = float64(scale), zero
+	}
+}
+
+// spreadToken computes the parameters of one row from a range that holds 0. Of the
+// two zero points, from the lower and from the upper end, it takes the one computed
+// from the smaller terms.
+func spreadToken(least, most float32) (scale float32, zero int64) {
+	const lo, hi = -128, 127
+	scale = max((most-least)/(hi-lo), 0x1p-23)
+	down, up := least/scale, most/scale
+	z := hi - up
+	if (lo+down)+(hi+up) > 0 {
+		z = lo - down
+	}
+	z = min(max(z, lo), hi)
+	return scale, tensor.FloatToInt(math.RoundToEven(float64(z)))
+}

@@ -1,0 +1,230 @@
+package quantized
+
+import (
+	"math"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// quantizePerTensor is quantized_decomposed::quantize_per_tensor.out:
+//
+//	out = clamp(round(input · (1/scale)) + zero_point, quant_min, quant_max)
+//
+// in float32. PyTorch takes the reciprocal of the double scale and rounds it once;
+// that is the float32 reciprocal wherever the scale is a float32 number.
+func quantizePerTensor(c *kernels.Ctx, a kernels.Args) error {
+	return quantizeWhole(c, a, a.Float(1), a.Int(2))
+}
+
+func quantizePerTensorOfTensors(c *kernels.Ctx, a kernels.Args) error {
+	scale, zero, err := single(a, 1, 2)
+	if err != nil {
+		return err
+	}
+	return quantizeWhole(c, a, scale, zero)
+}
+
+func quantizeWhole(c *kernels.Ctx, a kernels.Args, scale float64, zero int64) error {
+	return quantize(c, a, 6, false, one[float32](c, 1/scale, zero, a.Tensor(0).Numel()))
+}
+
+// quantizePerChannel is quantized_decomposed::quantize_per_channel.out: the rule of
+// quantizePerTensor with the parameters of each index along axis, computed in the
+// type of the scales.
+func quantizePerChannel(c *kernels.Ctx, a kernels.Args) error {
+	if a.Tensor(1).DType == tensor.Float64 {
+		return quantizeChannels[float64](c, a)
+	}
+	return quantizeChannels[float32](c, a)
+}
+
+func quantizeChannels[F float](c *kernels.Ctx, a kernels.Args) error {
+	if err := kernels.WantDType(1, a.Tensor(1), tensor.Float32, tensor.Float64); err != nil {
+		return err
+	}
+	p, err := channels[F](c, a, 1, 2, 3)
+	if err != nil {
+		return err
+	}
+	p.reciprocal()
+	return quantize(c, a, 7, false, p)
+}
+
+// quantizePerToken is quantized_decomposed::quantize_per_token.out, with the
+// parameters of each row of the last dimension. Unlike its siblings it adds the zero
+// point before it rounds:
+//
+//	out = clamp(round(input · (1/scale) + zero_point), quant_min, quant_max)
+func quantizePerToken(c *kernels.Ctx, a kernels.Args) error {
+	if a.Tensor(1).DType == tensor.Float64 {
+		return quantizeTokens[float64](c, a)
+	}
+	return quantizeTokens[float32](c, a)
+}
+
+func quantizeTokens[F float](c *kernels.Ctx, a kernels.Args) error {
+	if err := kernels.WantDType(1, a.Tensor(1), tensor.Float32, tensor.Float64); err != nil {
+		return err
+	}
+	p, err := tokens[F](c, a, 1, 2)
+	if err != nil {
+		return err
+	}
+	p.reciprocal()
+	return quantize(c, a, 6, true, p)
+}
+
+// quantize quantises argument 0 to argument out, which follows quant_min, quant_max
+// and dtype. The scales of p are reciprocals.
+func quantize[F float](c *kernels.Ctx, a kernels.Args, out int, addFirst bool, p params[F]) error {
+	in, to := a.Tensor(0), a.Tensor(out)
+	if err := kernels.WantDType(0, in, tensor.Float32, tensor.Float16, tensor.BFloat16, tensor.Float64); err != nil {
+		return err
+	}
+	if err := checkCodes(a, out, out-1); err != nil {
+		return err
+	}
+	if err := resizeLike(a, 0, out); err != nil {
+		return err
+	}
+	q := kernels.Keep[quantizer[F]](c)
+	*q = quantizer[F]{params: p, src: in.Data, dst: to.Data, lo: a.Int(out - 3), hi: a.Int(out - 2), addFirst: addFirst}
+	q.load, q.srcSize = tensor.Loader[F](in.DType), in.DType.Size()
+	q.store, q.dstSize = tensor.Storer[int64](stored(to.DType)), to.DType.Size()
+	q.narrow = narrowing[F](in.DType, to.DType)
+	q.floats = kernels.Scratch[F](c, 3*blockSize*c.Threads())
+	q.codes = kernels.Scratch[int64](c, blockSize*c.Threads())
+	c.Parallel(in.Numel(), grain, q)
+	return nil
+}
+
+// quantizer is the loop over a tensor's elements in memory order.
+type quantizer[F float] struct {
+	params[F]
+	src, dst         []byte
+	srcSize, dstSize int
+	load             tensor.LoadFunc[F]
+	store            tensor.StoreFunc[int64]
+	narrow           func(dst, src []byte, s step) // float32 to 8 bits, else nil
+	lo, hi           int64
+	addFirst         bool
+	floats           []F     // per thread: a block of values, of scales and of zero points
+	codes            []int64 // per thread: a block of codes
+}
+
+// Range quantises elements [lo, hi).
+func (q *quantizer[F]) Range(worker, lo, hi int) {
+	floats := q.floats[3*blockSize*worker:][:3*blockSize]
+	codes := q.codes[blockSize*worker:][:blockSize]
+	for at := lo; at < hi; at += blockSize {
+		n := min(blockSize, hi-at)
+		src, dst := q.src[at*q.srcSize:(at+n)*q.srcSize], q.dst[at*q.dstSize:(at+n)*q.dstSize]
+		if q.narrowBlock(dst, src, at, n) {
+			continue
+		}
+		x, scale, zero := floats[:n], floats[blockSize:][:n], floats[2*blockSize:][:n]
+		q.load(x, src)
+		q.expand(scale, zero, at)
+		q.encode(codes[:n], x, scale, zero)
+		q.store(dst, codes[:n])
+	}
+}
+
+// encode quantises a block by the parameters of each of its elements.
+func (q *quantizer[F]) encode(codes []int64, x, scale, zero []F) {
+	for i := range codes {
+		v := F(x[i] * scale[i])
+		if q.addFirst {
+			v = F(math.RoundToEven(float64(F(v + zero[i]))))
+		} else {
+			v = F(math.RoundToEven(float64(v))) + zero[i]
+		}
+		codes[i] = clamped(v, q.lo, q.hi)
+	}
+}
+
+// clamped converts a whole number, a NaN to 0 as PyTorch on x86-64 does.
+func clamped[F float](v F, lo, hi int64) int64 {
+	if v != v {
+		return 0
+	}
+	code := lo
+	if v >= F(lo) {
+		code = max(lo, tensor.FloatToInt(v)) // MinInt64 where v is too large, which ends as hi
+	}
+	if v > F(hi) || code > hi {
+		return hi
+	}
+	return code
+}
+
+// A step quantises float32 numbers to 8 bits: round(clamp(x·factor + add)) + base.
+type step struct {
+	factor, add, lo, hi float32
+	base                int32
+}
+
+// exact bounds what float32 holds with room for rounding: below it a clamp by whole
+// numbers and a rounding may change places.
+const exact = 1 << 20
+
+// narrowBlock quantises a block that shares its parameters; done is false where it
+// has to go the long way.
+func (q *quantizer[F]) narrowBlock(dst, src []byte, at, n int) (done bool) {
+	if q.narrow == nil {
+		return false
+	}
+	i, same := q.uniform(at, n)
+	zero := float64(q.zero[i])
+	if !same || !(zero > -exact && zero < exact) {
+		return false
+	}
+	s := step{factor: float32(q.scale[i])}
+	if q.addFirst {
+		s.add, s.lo, s.hi = float32(zero), float32(q.lo), float32(q.hi)
+	} else {
+		s.base, s.lo, s.hi = int32(zero), float32(float64(q.lo)-zero), float32(float64(q.hi)-zero)
+	}
+	q.narrow(dst, src, s)
+	return true
+}
+
+func narrowing[F float](from, to tensor.DType) func(dst, src []byte, s step) {
+	_, single := any(F(0)).(float32)
+	switch {
+	case !single:
+		return nil
+	case from == tensor.Float32 && to == tensor.Uint8:
+		return narrow[uint8]
+	case from == tensor.Float32 && to == tensor.Int8:
+		return narrow[int8]
+	}
+	return nil
+}
+
+// magic moves a whole number of up to 22 bits into the low bits of a float32, and
+// rounds half to even on the way.
+const (
+	magic     = float32(3 << 22)
+	magicBits = 0x4b400000
+)
+
+func narrow[T int8 | uint8](dst, src []byte, s step) {
+	d := tensor.View[T](dst)
+	x := tensor.View[float32](src)[:len(d)]
+	for i, v := range x {
+		v = float32(float32(v*s.factor) + s.add)
+		if !(v >= s.lo) {
+			if v != v {
+				d[i] = 0
+				continue
+			}
+			v = s.lo
+		}
+		if v > s.hi {
+			v = s.hi
+		}
+		d[i] = T(int32(math.Float32bits(v+magic)) - magicBits + s.base)
+	}
+}

@@ -1,0 +1,96 @@
+// Package quantized holds the operators of the quantized_decomposed namespace:
+// what turns floats into small integers and back in a program whose regions have
+// not been handed to a backend.
+//
+// A quantised value q stands for (q - zero point) · scale. Where PyTorch and the
+// C++ kernels of ExecuTorch differ in the last step, PyTorch is followed; the
+// functions say so.
+package quantized
+
+import "github.com/etrun-go/etrun/kernels"
+
+// Ops is the table of this package's operators.
+func Ops() []kernels.Op { return ops }
+
+const (
+	floatTypes = "float32, float16, bfloat16"
+	codeTypes  = "uint8, int8, int16, int32, uint16, bits16"
+)
+
+var ops = []kernels.Op{
+	{
+		Schema: "quantized_decomposed::quantize_per_tensor.out(Tensor input, float scale, int zero_point, int quant_min, int quant_max, ScalarType dtype, *, Tensor(a!) out)",
+		Func:   quantizePerTensor, DTypes: floatTypes + ", float64 → " + codeTypes, Family: kernels.Exact,
+		Note: "multiplies by the reciprocal of the scale, rounds half to even, adds the zero point; a NaN becomes 0",
+	},
+	{
+		Schema: "quantized_decomposed::quantize_per_tensor.Tensor_out(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max, ScalarType dtype, *, Tensor(a!) out)",
+		Func:   quantizePerTensorOfTensors, DTypes: floatTypes + ", float64 → " + codeTypes, Family: kernels.Exact,
+	},
+	{
+		Schema: "quantized_decomposed::quantize_per_channel.out(Tensor input, Tensor scales, Tensor zero_points, int axis, int quant_min, int quant_max, ScalarType dtype, *, Tensor(a!) out)",
+		Func:   quantizePerChannel, DTypes: floatTypes + ", float64 → " + codeTypes, Family: kernels.Exact,
+		Note: "computes in the type of the scales, float32 or float64",
+	},
+	{
+		Schema: "quantized_decomposed::quantize_per_token.out(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, ScalarType dtype, *, Tensor(a!) out)",
+		Func:   quantizePerToken, DTypes: floatTypes + ", float64 → " + codeTypes, Family: kernels.Exact,
+		Note: "adds the zero point before it rounds; computes in the type of the scales",
+	},
+	{
+		Schema: "quantized_decomposed::dequantize_per_tensor.out(Tensor input, float scale, int zero_point, int quant_min, int quant_max, ScalarType dtype, *, ScalarType? out_dtype=None, Tensor(a!) out)",
+		Func:   dequantizePerTensor, DTypes: codeTypes + " → " + floatTypes + ", float64", Family: kernels.Arith,
+	},
+	{
+		Schema: "quantized_decomposed::dequantize_per_tensor.Tensor_out(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max, ScalarType dtype, *, ScalarType? out_dtype=None, Tensor(a!) out)",
+		Func:   dequantizePerTensorOfTensors, DTypes: codeTypes + " → " + floatTypes + ", float64", Family: kernels.Arith,
+	},
+	{
+		Schema: "quantized_decomposed::dequantize_per_channel.out(Tensor input, Tensor scales, Tensor? zero_points, int axis, int quant_min, int quant_max, ScalarType dtype, *, ScalarType? out_dtype=None, Tensor(a!) out)",
+		Func:   dequantizePerChannel, DTypes: codeTypes + " → " + floatTypes + ", float64", Family: kernels.Arith,
+	},
+	{
+		Schema: "quantized_decomposed::dequantize_per_token.out(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, ScalarType dtype, ScalarType output_dtype, *, Tensor(a!) out)",
+		Func:   dequantizePerToken, DTypes: codeTypes + " → " + floatTypes + ", float64", Family: kernels.Arith,
+	},
+	{
+		Schema: "quantized_decomposed::choose_qparams.Tensor_out(Tensor input, int quant_min, int quant_max, float eps, ScalarType dtype, *, Tensor(a!) scale_out, Tensor(b!) zero_point_out)",
+		Func:   chooseQParams, DTypes: floatTypes + " → float64, int64", Family: kernels.Loose,
+		Note: "the scale is at least eps, as in PyTorch",
+	},
+	{
+		Schema: "quantized_decomposed::choose_qparams_per_token_asymmetric.out(Tensor input, ScalarType dtype, *, Tensor(a!) scale_out, Tensor(b!) zero_point_out)",
+		Func:   chooseQParamsPerToken, DTypes: "float32 → float64, int64", Family: kernels.Loose,
+	},
+	embedding("embedding_byte.out", "", embeddingByte),
+	embedding("embedding_byte.dtype_out", ", *, ScalarType? dtype=None", embeddingByteOfType),
+	embedding("embedding_4bit.out", "", embedding4Bit),
+	embedding("embedding_4bit.dtype_out", ", ScalarType? dtype=None", embedding4BitOfType),
+	embedding("embedding_2bit.out", "", embedding2Bit),
+	embedding("embedding_2bit.dtype_out", ", ScalarType? dtype=None", embedding2BitOfType),
+	{
+		Schema: "quantized_decomposed::mixed_mm.out(Tensor input, Tensor weight, Tensor weight_scales, Tensor? weight_zero_points, *, Tensor(a!) out)",
+		Func:   mixedMM, DTypes: "float32, float16; weight int8", Family: kernels.Sum, Note: "no zero points",
+	},
+	{
+		Schema: "quantized_decomposed::mixed_linear.out(Tensor input, Tensor weight, Tensor weight_scales, Tensor? weight_zero_points, ScalarType? dtype=None, *, Tensor(a!) out)",
+		Func:   mixedLinear, DTypes: "float32, float16; weight int8", Family: kernels.Sum, Note: "no zero points",
+	},
+	{
+		Schema: "quantized_decomposed::add.out(Tensor a, float a_scale, int a_zero_point, int a_quant_min, int a_quant_max, Tensor b, float b_scale, int b_zero_point, int b_quant_min, int b_quant_max, float out_scale, int out_zero_point, int out_quant_min, int out_quant_max, *, Tensor(a!) out)",
+		Func:   add, DTypes: "uint8, int8, int16, int32", Family: kernels.Exact, Note: "operands of the same sizes",
+	},
+}
+
+// embedding is the row of one of the embeddings, which share all but the width of a
+// weight and the dtype argument.
+func embedding(name, dtype string, f kernels.Func) kernels.Op {
+	if dtype == "" || dtype[2] != '*' {
+		dtype += ", *"
+	}
+	return kernels.Op{
+		Schema: "quantized_decomposed::" + name + "(Tensor weight, Tensor weight_scales, Tensor? weight_zero_points, int weight_quant_min, int weight_quant_max, Tensor indices" + dtype + ", Tensor(a!) out)",
+		Func:   f, DTypes: "weight uint8, or int8 of embedding_byte; scales " + floatTypes + " → " + floatTypes,
+		Family: kernels.Arith, Note: "computes in the type of the scales; an index outside the weight is an error",
+	}
+}
