@@ -46,3 +46,21 @@ func allocations(c *Case, set *kernels.Set, ctx *kernels.Ctx) (float64, error) {
 	call() // the first call makes what later ones keep
 	return testing.AllocsPerRun(50, call), failure
 }
+
+// Benchmark measures the calls of a case's operator on one thread.
+func Benchmark(b *testing.B, set *kernels.Set, c Case) {
+	b.Helper()
+	k, err := c.call(set)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx := kernels.NewCtx(nil)
+	ctx.State = &k.state
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := k.op.Func(ctx, k.args); err != nil {
+			b.Fatal(err)
+		}
+		ctx.Release()
+	}
+}

@@ -2,7 +2,6 @@ package quantized
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/etrun-go/etrun/kernels"
@@ -12,7 +11,7 @@ import (
 // add is quantized_decomposed::add.out: both operands, of the same type and sizes,
 // are dequantised, added and quantised again, all in float32.
 func add(c *kernels.Ctx, a kernels.Args) error {
-	x, y, out := a.Tensor(0), a.Tensor(5), a.Tensor(14)
+	x, out := a.Tensor(0), a.Tensor(14)
 	if err := checkAdd(a); err != nil {
 		return err
 	}
@@ -20,12 +19,11 @@ func add(c *kernels.Ctx, a kernels.Args) error {
 		return err
 	}
 	s := kernels.Keep[adder](c)
-	*s = adder{x: operandOf(a, 0), y: operandOf(a, 5), out: out.Data, size: out.DType.Size(),
-		load: tensor.Loader[float32](x.DType), store: tensor.Storer[int64](out.DType),
-		factor: float32(1 / a.Float(10)), zero: float32(a.Int(11)), lo: a.Int(12), hi: a.Int(13)}
-	s.x.bytes, s.y.bytes = x.Data, y.Data
-	s.floats = kernels.Scratch[float32](c, 2*blockSize*c.Threads())
-	s.codes = kernels.Scratch[int64](c, blockSize*c.Threads())
+	s.x, s.y = operandOf(a, 0), operandOf(a, 5)
+	s.load, s.sums = tensor.Loader[float32](x.DType), kernels.Scratch[float32](c, 2*blockSize*c.Threads())
+	s.sum.params = one[float32](c, 1/a.Float(10), a.Int(11), x.Numel())
+	s.sum.lo, s.sum.hi, s.sum.dst = a.Int(12), a.Int(13), out.Data
+	s.sum.prepare(c, tensor.Float32, out.DType)
 	c.Parallel(x.Numel(), grain, s)
 	return nil
 }
@@ -53,40 +51,35 @@ func checkAdd(a kernels.Args) error {
 // operand is a quantised operand.
 type operand struct {
 	bytes       []byte
+	size        int
 	scale, zero float32
 }
 
-// operandOf reads the scale and the zero point after tensor argument i.
+// operandOf reads tensor argument i and the scale and the zero point behind it.
 func operandOf(a kernels.Args, i int) operand {
-	return operand{scale: float32(a.Float(i + 1)), zero: float32(a.Int(i + 2))}
+	t := a.Tensor(i)
+	return operand{bytes: t.Data, size: t.DType.Size(), scale: float32(a.Float(i + 1)), zero: float32(a.Int(i + 2))}
 }
 
 // adder is the loop over elements.
 type adder struct {
-	x, y         operand
-	out          []byte
-	size         int
-	load         tensor.LoadFunc[float32]
-	store        tensor.StoreFunc[int64]
-	factor, zero float32
-	lo, hi       int64
-	floats       []float32 // per thread: a block of each operand
-	codes        []int64   // per thread: a block of sums
+	x, y operand
+	load tensor.LoadFunc[float32]
+	sums []float32 // per thread: a block of each operand
+	sum  quantizer[float32]
 }
 
 // Range adds elements [lo, hi).
 func (s *adder) Range(worker, lo, hi int) {
-	floats, codes := s.floats[2*blockSize*worker:][:2*blockSize], s.codes[blockSize*worker:][:blockSize]
+	sums := s.sums[2*blockSize*worker:][:2*blockSize]
 	for at := lo; at < hi; at += blockSize {
 		n := min(blockSize, hi-at)
-		x, y := floats[:n], floats[blockSize:][:n]
-		s.load(x, s.x.bytes[at*s.size:])
-		s.load(y, s.y.bytes[at*s.size:])
-		for i := range n {
-			sum := float32((x[i]-s.x.zero)*s.x.scale) + float32((y[i]-s.y.zero)*s.y.scale)
-			v := float32(math.RoundToEven(float64(float32(sum * s.factor))))
-			codes[i] = clamped(v+s.zero, s.lo, s.hi)
+		x, y := sums[:n], sums[blockSize:][:n]
+		s.load(x, s.x.bytes[at*s.x.size:])
+		s.load(y, s.y.bytes[at*s.y.size:])
+		for i, v := range y {
+			x[i] = float32((x[i]-s.x.zero)*s.x.scale) + float32((v-s.y.zero)*s.y.scale)
 		}
-		s.store(s.out[at*s.size:(at+n)*s.size], codes[:n])
+		s.sum.block(worker, tensor.BytesOf(x), at, n)
 	}
 }

@@ -33,6 +33,11 @@ func (p *params[F]) uniform(at, n int) (index int, ok bool) {
 // expand writes the parameters of elements at, at+1, … into scale and zero, which
 // have the same length.
 func (p *params[F]) expand(scale, zero []F, at int) {
+	if p.run == 1 {
+		repeat(scale, p.scale, at%len(p.scale))
+		repeat(zero, p.zero, at%len(p.scale))
+		return
+	}
 	index, left := at/p.run%len(p.scale), p.run-at%p.run
 	for i := 0; i < len(scale); {
 		n := min(left, len(scale)-i)
@@ -45,6 +50,13 @@ func (p *params[F]) expand(scale, zero []F, at int) {
 			index = 0
 		}
 		left = p.run
+	}
+}
+
+// repeat fills dst with src over and over, from src[at] on.
+func repeat[F float](dst, src []F, at int) {
+	for n := 0; n < len(dst); at = 0 {
+		n += copy(dst[n:], src[at:])
 	}
 }
 

@@ -90,11 +90,7 @@ func quantize[F float](c *kernels.Ctx, a kernels.Args, out int, addFirst bool, p
 	}
 	q := kernels.Keep[quantizer[F]](c)
 	*q = quantizer[F]{params: p, src: in.Data, dst: to.Data, lo: a.Int(out - 3), hi: a.Int(out - 2), addFirst: addFirst}
-	q.load, q.srcSize = tensor.Loader[F](in.DType), in.DType.Size()
-	q.store, q.dstSize = tensor.Storer[int64](stored(to.DType)), to.DType.Size()
-	q.narrow = narrowing[F](in.DType, to.DType)
-	q.floats = kernels.Scratch[F](c, 3*blockSize*c.Threads())
-	q.codes = kernels.Scratch[int64](c, blockSize*c.Threads())
+	q.prepare(c, in.DType, to.DType)
 	c.Parallel(in.Numel(), grain, q)
 	return nil
 }
@@ -113,22 +109,35 @@ type quantizer[F float] struct {
 	codes            []int64 // per thread: a block of codes
 }
 
+// prepare chooses the conversions and takes working memory.
+func (q *quantizer[F]) prepare(c *kernels.Ctx, from, to tensor.DType) {
+	q.load, q.srcSize = tensor.Loader[F](from), from.Size()
+	q.store, q.dstSize = tensor.Storer[int64](stored(to)), to.Size()
+	q.narrow = narrowing[F](from, to)
+	q.floats = kernels.Scratch[F](c, 3*blockSize*c.Threads())
+	q.codes = kernels.Scratch[int64](c, blockSize*c.Threads())
+}
+
 // Range quantises elements [lo, hi).
 func (q *quantizer[F]) Range(worker, lo, hi int) {
-	floats := q.floats[3*blockSize*worker:][:3*blockSize]
-	codes := q.codes[blockSize*worker:][:blockSize]
 	for at := lo; at < hi; at += blockSize {
 		n := min(blockSize, hi-at)
-		src, dst := q.src[at*q.srcSize:(at+n)*q.srcSize], q.dst[at*q.dstSize:(at+n)*q.dstSize]
-		if q.narrowBlock(dst, src, at, n) {
-			continue
-		}
-		x, scale, zero := floats[:n], floats[blockSize:][:n], floats[2*blockSize:][:n]
-		q.load(x, src)
-		q.expand(scale, zero, at)
-		q.encode(codes[:n], x, scale, zero)
-		q.store(dst, codes[:n])
+		q.block(worker, q.src[at*q.srcSize:(at+n)*q.srcSize], at, n)
 	}
+}
+
+// block quantises the n elements of src to elements at, at+1, … of the out.
+func (q *quantizer[F]) block(worker int, src []byte, at, n int) {
+	dst := q.dst[at*q.dstSize : (at+n)*q.dstSize]
+	if q.narrowBlock(dst, src, at, n) {
+		return
+	}
+	floats, codes := q.floats[3*blockSize*worker:], q.codes[blockSize*worker:][:n]
+	x, scale, zero := floats[:n], floats[blockSize:][:n], floats[2*blockSize:][:n]
+	q.load(x, src)
+	q.expand(scale, zero, at)
+	q.encode(codes, x, scale, zero)
+	q.store(dst, codes)
 }
 
 // encode quantises a block by the parameters of each of its elements.
