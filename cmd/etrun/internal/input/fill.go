@@ -1,0 +1,53 @@
+package input
+
+import (
+	"math/rand/v2"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// fill makes a tensor of zeros, ones or random elements. Random floats are uniform
+// in [0, 1); bytes take every value; wider integers and booleans are 0 or 1, which
+// serve as indices too. The same seed and index give the same elements anywhere.
+func (r *Resolver) fill(index int, how string, slot Slot, sizes []int) (*tensor.Tensor, error) {
+	t, err := r.make(slot, sizes)
+	if err != nil || how == "zeros" {
+		return t, err
+	}
+	next := func() float64 { return 1 }
+	if how == "rand" {
+		next = generator(slot.DType, rand.New(rand.NewPCG(r.Seed, uint64(index))))
+	}
+	part, parts := slot.DType, 1
+	if real, ok := realParts[slot.DType]; ok {
+		part, parts = real, 2
+	}
+	put := tensor.Storer[float64](part)
+	if put == nil {
+		return nil, mismatch("%s for elements of %v; zeros or a file will do", how, slot.DType)
+	}
+	one := make([]float64, 1)
+	for rest := t.Data; len(rest) > 0; rest = rest[part.Size()*parts:] {
+		one[0] = next()
+		put(rest, one)
+	}
+	return t, nil
+}
+
+// realParts are the element types of complex numbers' two halves. The imaginary
+// ones stay zero.
+var realParts = map[tensor.DType]tensor.DType{
+	tensor.Complex32: tensor.Float16, tensor.Complex64: tensor.Float32, tensor.Complex128: tensor.Float64,
+}
+
+func generator(d tensor.DType, rng *rand.Rand) func() float64 {
+	switch {
+	case d == tensor.Uint8:
+		return func() float64 { return float64(rng.IntN(256)) }
+	case d == tensor.Int8:
+		return func() float64 { return float64(rng.IntN(256) - 128) }
+	case d.IsInt() || d == tensor.Bool:
+		return func() float64 { return float64(rng.IntN(2)) }
+	}
+	return rng.Float64
+}

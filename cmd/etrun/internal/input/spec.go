@@ -1,0 +1,204 @@
+// Package input turns the command line's --input arguments into a method's inputs.
+package input
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/picture"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// Source is where a value comes from.
+type Source uint8
+
+// The sources.
+const (
+	Raw     Source = iota // a file of elements in memory order
+	Array                 // a .npy file
+	Archive               // a .npz file, one array per input
+	Picture               // a .png or .jpg file
+	Scalar                // a value in the argument itself
+	Fill                  // zeros, ones or random elements
+)
+
+// Spec is one parsed argument.
+type Spec struct {
+	Text   string
+	Input  string // index or name of the input it is for; empty: the next in order
+	Source Source
+	Path   string         // files
+	Value  tensor.Value   // Scalar
+	Fill   string         // "zeros", "ones" or "rand"
+	Shape  *Shape         // the stated element type and sizes, nil where the model's apply
+	Recipe picture.Recipe // Picture
+}
+
+// Shape is a stated element type with sizes.
+type Shape struct {
+	DType tensor.DType
+	Sizes []int
+}
+
+// ErrSpec is the class of faults in an argument's text.
+var ErrSpec = errors.New("input argument")
+
+var (
+	namePrefix = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_.]*|[0-9]+)=`)
+	statedTail = regexp.MustCompile(`:([A-Za-z][A-Za-z0-9_]*):(scalar|[0-9]+(?:x[0-9]+)*)$`)
+	pictureExt = regexp.MustCompile(`(?i)\.(png|jpe?g)(:|$)`)
+)
+
+// Parse reads [NAME=]SOURCE, where SOURCE is a file (.npy, .npz, .png, .jpg, else
+// raw elements), int:5, float:0.5, bool:true, str:text, none, zeros, ones or rand.
+// Raw files, arrays and fills may state :dtype:shape, pictures :key=value,…; a path
+// may hold colons and, written as ./a=b, equals signs.
+func Parse(text string) (Spec, error) {
+	s := Spec{Text: text}
+	rest := text
+	if m := namePrefix.FindString(text); m != "" {
+		s.Input, rest = m[:len(m)-1], text[len(m):]
+	}
+	if err := s.parseSource(rest); err != nil {
+		return Spec{}, fmt.Errorf("%w %q: %w", ErrSpec, text, err)
+	}
+	return s, nil
+}
+
+func (s *Spec) parseSource(text string) error {
+	head, tail, more := strings.Cut(text, ":")
+	if read, ok := scalars[head]; ok && more {
+		s.Source = Scalar
+		return read(&s.Value, tail)
+	}
+	switch {
+	case text == "none":
+		s.Source = Scalar
+		return nil
+	case head == "zeros" || head == "ones" || head == "rand":
+		s.Source, s.Fill = Fill, head
+		return s.parseFill(text)
+	case pictureExt.MatchString(text):
+		return s.parsePicture(text)
+	}
+	return s.parseFile(text)
+}
+
+// scalars reads the text behind the colon.
+var scalars = map[string]func(*tensor.Value, string) error{
+	"int": func(v *tensor.Value, text string) error {
+		i, err := strconv.ParseInt(text, 10, 64)
+		*v = tensor.IntValue(i)
+		return plain(err)
+	},
+	"float": func(v *tensor.Value, text string) error {
+		d, err := strconv.ParseFloat(text, 64)
+		*v = tensor.DoubleValue(d)
+		return plain(err)
+	},
+	"bool": func(v *tensor.Value, text string) error {
+		b, err := strconv.ParseBool(text)
+		*v = tensor.BoolValue(b)
+		return plain(err)
+	},
+	"str": func(v *tensor.Value, text string) error {
+		*v = tensor.StringValue(text)
+		return nil
+	},
+}
+
+// plain leaves the function's name out of strconv's errors.
+func plain(err error) error {
+	if e, ok := errors.AsType[*strconv.NumError](err); ok {
+		return fmt.Errorf("%q: %w", e.Num, e.Err)
+	}
+	return err
+}
+
+func (s *Spec) parseFill(text string) error {
+	rest, shape, err := cutShape(text)
+	if err == nil && rest != s.Fill {
+		err = fmt.Errorf("%s:dtype:shape is due, such as %s:float32:1x3", s.Fill, s.Fill)
+	}
+	s.Shape = shape
+	return err
+}
+
+func (s *Spec) parsePicture(text string) (err error) {
+	s.Source = Picture
+	at := pictureExt.FindAllStringIndex(text, -1)
+	end := at[len(at)-1][1]
+	s.Path = strings.TrimSuffix(text[:end], ":")
+	if end > len(s.Path) {
+		s.Recipe, err = picture.ParseRecipe(text[end:])
+	}
+	return err
+}
+
+func (s *Spec) parseFile(text string) (err error) {
+	if s.Path, s.Shape, err = cutShape(text); err != nil {
+		return err
+	}
+	if s.Path == "" {
+		return errors.New("a file or a value is due")
+	}
+	switch strings.ToLower(filepath.Ext(s.Path)) {
+	case ".npy":
+		s.Source = Array
+	case ".npz":
+		s.Source = Archive
+		if s.Shape != nil {
+			return errors.New("an archive of arrays states their types itself")
+		}
+	}
+	return nil
+}
+
+// cutShape takes :dtype:shape off the end. Whatever else holds colons is a path.
+func cutShape(text string) (rest string, shape *Shape, err error) {
+	m := statedTail.FindStringSubmatchIndex(text)
+	if m == nil {
+		return text, nil, nil
+	}
+	d, err := tensor.ParseDType(text[m[2]:m[3]])
+	if err != nil {
+		return "", nil, err
+	}
+	sizes, err := ParseSizes(text[m[4]:m[5]])
+	if err != nil {
+		return "", nil, err
+	}
+	return text[:m[0]], &Shape{d, sizes}, nil
+}
+
+// ParseSizes reads "1x3x224x224", or "scalar" for rank 0.
+func ParseSizes(text string) ([]int, error) {
+	if text == "scalar" {
+		return []int{}, nil
+	}
+	var sizes []int
+	for part := range strings.SplitSeq(text, "x") {
+		n, err := strconv.ParseUint(part, 10, 63)
+		if err != nil {
+			return nil, fmt.Errorf("size %q in %q", part, text)
+		}
+		sizes = append(sizes, int(n))
+	}
+	return sizes, tensor.CheckShape(sizes, nil)
+}
+
+// FormatSizes is the inverse of ParseSizes.
+func FormatSizes(sizes []int) string {
+	if len(sizes) == 0 {
+		return "scalar"
+	}
+	parts := make([]string, len(sizes))
+	for i, s := range sizes {
+		parts[i] = strconv.Itoa(s)
+	}
+	return strings.Join(parts, "x")
+}

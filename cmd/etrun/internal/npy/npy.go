@@ -1,0 +1,184 @@
+// Package npy reads and writes NumPy's array files: .npy, one array, and .npz, a
+// ZIP of them. Arrays come out in logical (C) order and little-endian whatever the
+// file holds, so a caller sees one form only. Nothing is allocated that the file's
+// own bytes do not back, and never more than the caller's limit.
+package npy
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// Array is one array of a file.
+type Array struct {
+	Name  string // in a .npz: the member's name without ".npy"
+	DType tensor.DType
+	Elem  int  // bytes of one element
+	Void  bool // raw bytes of no stated type (descr "|V2", as bfloat16 is saved); DType is meaningless
+	Sizes []int
+	Data  []byte // Elem times the product of Sizes bytes, logical order, little-endian
+}
+
+// Holds reports whether the array's elements are, or as raw bytes can be, of type d.
+func (a *Array) Holds(d tensor.DType) bool {
+	if a.Void {
+		return a.Elem == d.Size()
+	}
+	return a.DType == d
+}
+
+// TypeName is the element type for people.
+func (a *Array) TypeName() string {
+	if a.Void {
+		return fmt.Sprintf("raw %d-byte elements", a.Elem)
+	}
+	return a.DType.String()
+}
+
+// Errors of reading; match with errors.Is.
+var (
+	ErrFormat      = errors.New("malformed npy")   // the bytes break the format
+	ErrUnsupported = errors.New("unsupported npy") // well formed, but not an array of plain numbers
+	ErrLimit       = errors.New("array too large") // more bytes than the caller allows
+)
+
+const magic = "\x93NUMPY"
+
+// maxHeader bounds the textual header; NumPy itself refuses more than 10000 bytes
+// unless told to trust the file.
+const maxHeader = 1 << 16
+
+// Read reads one .npy file of at most limit bytes of elements. Bytes after the
+// array are left unread.
+func Read(r io.Reader, limit int64) (*Array, error) {
+	text, err := readHeader(r)
+	if err != nil {
+		return nil, err
+	}
+	h, err := parseHeader(text)
+	if err != nil {
+		return nil, err
+	}
+	a, swap, err := h.array()
+	if err != nil {
+		return nil, err
+	}
+	n, ok := tensor.Product(a.Sizes)
+	if !ok || int64(n) > limit/int64(a.Elem) {
+		return nil, fmt.Errorf("%w: sizes %v of %s, at most %d bytes", ErrLimit, a.Sizes, a.TypeName(), limit)
+	}
+	if a.Data, err = readN(r, n*a.Elem); err != nil {
+		return nil, fmt.Errorf("%w: elements of %s%v: %w", ErrFormat, a.TypeName(), a.Sizes, err)
+	}
+	reverseBytes(a.Data, swap)
+	if h.fortran {
+		a.Data = fromFortran(a.Data, a.Sizes, a.Elem)
+	}
+	return a, nil
+}
+
+func readHeader(r io.Reader) (string, error) {
+	var head [12]byte
+	if _, err := io.ReadFull(r, head[:8]); err != nil {
+		return "", fmt.Errorf("%w: the first 8 bytes: %w", ErrFormat, err)
+	}
+	if string(head[:6]) != magic {
+		return "", fmt.Errorf("%w: first bytes %q, want %q", ErrFormat, head[:6], magic)
+	}
+	width := 4
+	switch head[6] {
+	case 1:
+		width = 2
+	case 2, 3:
+	default:
+		return "", fmt.Errorf("%w: version %d.%d", ErrUnsupported, head[6], head[7])
+	}
+	if _, err := io.ReadFull(r, head[8:8+width]); err != nil {
+		return "", fmt.Errorf("%w: header length: %w", ErrFormat, err)
+	}
+	n := binary.LittleEndian.Uint32(head[8:])
+	if n > maxHeader {
+		return "", fmt.Errorf("%w: header of %d bytes, at most %d", ErrFormat, n, maxHeader)
+	}
+	text, err := readN(r, int(n))
+	if err != nil {
+		return "", fmt.Errorf("%w: header of %d bytes: %w", ErrFormat, n, err)
+	}
+	return string(text), nil
+}
+
+// readN reads exactly n bytes. It allocates as the bytes arrive, so a length that
+// the file does not back costs nothing. The result is aligned for any element.
+func readN(r io.Reader, n int) ([]byte, error) {
+	const chunk = 1 << 20
+	buf := tensor.AlignedBytes(min(n, chunk))
+	for have := 0; ; {
+		got, err := io.ReadFull(r, buf[have:])
+		have += got
+		if have == n {
+			return buf, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%d of %d bytes: %w", have, n, io.ErrUnexpectedEOF)
+		}
+		grown := tensor.AlignedBytes(min(n, 2*len(buf)))
+		copy(grown, buf)
+		buf = grown
+	}
+}
+
+// reverseBytes reverses each unit of width bytes in place; 0 and 1 leave b as it is.
+func reverseBytes(b []byte, width int) {
+	if width < 2 {
+		return
+	}
+	for ; len(b) >= width; b = b[width:] {
+		slices.Reverse(b[:width])
+	}
+}
+
+// fromFortran turns first-dimension-fastest order into C order.
+func fromFortran(src []byte, sizes []int, elem int) []byte {
+	order := make([]uint8, len(sizes))
+	for i := range order {
+		order[i] = uint8(len(sizes) - 1 - i)
+	}
+	t := tensor.Make(tensor.Uint8, sizes, order, tensor.Static)
+	dst := tensor.AlignedBytes(len(src))
+	at := 0
+	Walk(t.Sizes, t.Strides, func(offset int) {
+		copy(dst[at:at+elem], src[offset*elem:])
+		at += elem
+	})
+	return dst
+}
+
+// Walk calls visit with the memory offset, in elements, of each element of a
+// tensor of the given sizes and strides, in logical order.
+func Walk(sizes, strides []int, visit func(offset int)) {
+	if n, _ := tensor.Product(sizes); n == 0 {
+		return
+	}
+	index := make([]int, len(sizes))
+	for offset := 0; ; {
+		visit(offset)
+		d := len(sizes) - 1
+		for ; d >= 0; d-- {
+			index[d]++
+			offset += strides[d]
+			if index[d] < sizes[d] {
+				break
+			}
+			offset -= index[d] * strides[d]
+			index[d] = 0
+		}
+		if d < 0 {
+			return
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package picture
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+func read(t testing.TB, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func decode(t *testing.T, name string, channels int) Pixels {
+	t.Helper()
+	p, err := Decode(read(t, name), channels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// compare checks bytes against Pillow's, each at most slack away.
+func compare(t *testing.T, got []byte, file string, slack int) {
+	t.Helper()
+	want := read(t, file)
+	if len(got) != len(want) {
+		t.Fatalf("%s: %d bytes, want %d", file, len(got), len(want))
+	}
+	for i := range want {
+		if d := int(got[i]) - int(want[i]); d > slack || -d > slack {
+			t.Fatalf("%s: byte %d: got %d, want %d (within %d)", file, i, got[i], want[i], slack)
+		}
+	}
+}
+
+func TestDecodeEqualsPillow(t *testing.T) {
+	compare(t, decode(t, "noise.png", 1).Data, "noise.gray.bin", 0)
+	compare(t, decode(t, "gray.png", 1).Data, "noise.gray.bin", 0)
+	compare(t, decode(t, "palette.png", 3).Data, "palette.rgb.bin", 0)
+	compare(t, decode(t, "alpha.png", 3).Data, "alpha.rgb.bin", 0)
+	compare(t, decode(t, "smooth.jpg", 3).Data, "smooth.rgb.bin", 2) // decoders may round the cosine transform apart
+}
+
+func TestResizeEqualsPillow(t *testing.T) {
+	p := decode(t, "noise.png", 3)
+	for _, c := range []struct{ w, h int }{{8, 8}, {16, 37}, {53, 11}, {80, 60}, {13, 50}} {
+		compare(t, p.Resize(c.h, c.w).Data, fmt.Sprintf("noise.%dx%d.bin", c.w, c.h), 0)
+	}
+}
+
+func TestTensorEqualsTorchvision(t *testing.T) {
+	r, err := ParseRecipe("size=20,mean=imagenet,std=imagenet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pixels := read(t, "noise.short20.crop15.bin")
+	for _, order := range [][]uint8{{0, 1, 2, 3}, {0, 2, 3, 1}} {
+		got, applied, err := Tensor(read(t, "noise.png"), r, Want{DType: tensor.Float32, Sizes: []int{1, 3, 15, 15}, DimOrder: order})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := "53×37 pixels, resized to 28×20, centre cropped to 15×15, scaled to 0…1, mean [0.485 0.456 0.406], std [0.229 0.224 0.225], layout nchw"; applied != want {
+			t.Errorf("applied %q, want %q", applied, want)
+		}
+		data := tensor.Data[float32](got)
+		for i, v := range pixels {
+			c, x, y := i%3, i/3%15, i/45
+			want := (float32(v)/255 - r.Mean[c]) / r.Std[c]
+			if g := data[c*got.Strides[1]+y*got.Strides[2]+x*got.Strides[3]]; g != want {
+				t.Fatalf("order %v, channel %d row %d column %d: got %v, want %v", order, c, y, x, g, want)
+			}
+		}
+	}
+}
+
+func TestTensorLayouts(t *testing.T) {
+	cases := []struct {
+		name    string
+		recipe  Recipe
+		want    Want
+		sizes   []int
+		applied string // a part
+	}{
+		{"channels first", Recipe{}, Want{DType: tensor.Float32, Sizes: []int{1, 3, 8, 8}}, []int{1, 3, 8, 8}, "resized to 11×8, centre cropped to 8×8"},
+		{"channels behind", Recipe{}, Want{DType: tensor.Uint8, Sizes: []int{1, 8, 8, 3}}, []int{1, 8, 8, 3}, "0…255, layout nhwc"},
+		{"no batch", Recipe{}, Want{DType: tensor.Int8, Sizes: []int{3, 8, 8}}, []int{3, 8, 8}, "shifted by -128, layout nchw"},
+		{"a matrix", Recipe{}, Want{DType: tensor.Float64, Sizes: []int{8, 8}}, []int{8, 8}, "layout hw"},
+		{"gray", Recipe{}, Want{DType: tensor.Float16, Sizes: []int{1, 1, 8, 8}}, []int{1, 1, 8, 8}, "mean [0], std [1]"},
+		{"both ends could be channels", Recipe{}, Want{DType: tensor.Float32, Sizes: []int{1, 1, 8, 1}}, []int{1, 1, 8, 1}, "nchw"},
+		{"told to take the last", Recipe{Layout: NHWC}, Want{DType: tensor.Float32, Sizes: []int{1, 3, 8, 3}}, []int{1, 3, 8, 3}, "nhwc"},
+		{"dynamic sides", Recipe{Height: 6, Width: 7}, Want{DType: tensor.Float32, Sizes: []int{4, 3, 16, 16}, Dynamic: true}, []int{1, 3, 6, 7}, "resized to 7×6"},
+		{"dynamic sides, wider than the bound", Recipe{Short: 16}, Want{DType: tensor.Float32, Sizes: []int{1, 3, 16, 16}, Dynamic: true}, []int{1, 3, 16, 16}, "cropped to 16×16"},
+	}
+	for _, c := range cases {
+		got, applied, err := Tensor(read(t, "noise.png"), c.recipe, c.want)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if !slices.Equal(got.Sizes, c.sizes) || got.DType != c.want.DType || !strings.Contains(applied, c.applied) {
+			t.Errorf("%s: got %v by %q, want %v%v by %q", c.name, got, applied, c.want.DType, c.sizes, c.applied)
+		}
+	}
+}
+
+func TestTensorRefuses(t *testing.T) {
+	picture := read(t, "noise.png")
+	f32 := func(sizes ...int) Want { return Want{DType: tensor.Float32, Sizes: sizes} }
+	cases := []struct {
+		name   string
+		file   []byte
+		recipe Recipe
+		want   Want
+		text   string
+	}{
+		{"no channels", picture, Recipe{}, f32(1, 2, 8, 8), "is no picture of 1 or 3 channels"},
+		{"rank 5", picture, Recipe{}, f32(1, 1, 3, 8, 8), "is no picture"},
+		{"a batch", picture, Recipe{}, f32(4, 3, 8, 8), "a batch of 4"},
+		{"smaller than the input", picture, Recipe{Short: 4}, f32(1, 3, 8, 8), "resized to 5×4, the input is 8×8"},
+		{"means for three channels, one is there", picture, Recipe{Mean: []float32{1, 2, 3}}, f32(1, 1, 8, 8), "3 values of mean or std for 1 channels"},
+		{"integers", picture, Recipe{}, Want{DType: tensor.Int64, Sizes: []int{1, 3, 8, 8}}, "floats, uint8 or int8"},
+		{"normalised integers", picture, Recipe{Mean: []float32{1}}, Want{DType: tensor.Uint8, Sizes: []int{1, 3, 8, 8}}, "mean and std for an input of uint8"},
+		{"no picture", []byte("hello"), Recipe{}, f32(1, 3, 8, 8), "unknown format"},
+		{"a picture cut off", picture[:200], Recipe{}, f32(1, 3, 8, 8), "png"},
+		{"an input without pixels", picture, Recipe{}, f32(1, 3, 0, 0), "resized to"},
+		{"an input too large", picture, Recipe{}, f32(1, 3, math.MaxInt32, math.MaxInt32), "resized to"},
+	}
+	for _, c := range cases {
+		got, _, err := Tensor(c.file, c.recipe, c.want)
+		if got != nil || err == nil || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: got %v and %v, want an error with %q", c.name, got, err, c.text)
+		}
+	}
+}
+
+func TestParseRecipe(t *testing.T) {
+	r, err := ParseRecipe("size=224x320,mean=0.5,std=0.1,0.2,0.3,layout=nhwc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Height != 224 || r.Width != 320 || !slices.Equal(r.Mean, []float32{0.5}) || !slices.Equal(r.Std, []float32{0.1, 0.2, 0.3}) || r.Layout != NHWC {
+		t.Errorf("got %+v", r)
+	}
+	for _, text := range []string{"", "size", "size=0", "size=3x", "size=3x4x5", "size=99999", "size=1,2", "mean=a", "std=0", "layout=chw", "color=red", "224"} {
+		if _, err := ParseRecipe(text); !errors.Is(err, ErrRecipe) {
+			t.Errorf("%q: got %v, want %v", text, err, ErrRecipe)
+		}
+	}
+}
+
+func FuzzTensor(f *testing.F) {
+	for _, name := range []string{"noise.png", "palette.png", "smooth.jpg"} {
+		f.Add(read(f, name), "size=9,layout=auto")
+	}
+	f.Fuzz(func(t *testing.T, file []byte, text string) {
+		r, err := ParseRecipe(text)
+		if err != nil {
+			return
+		}
+		r.Short, r.Height, r.Width = min(r.Short, 64), min(r.Height, 64), min(r.Width, 64)
+		got, _, err := Tensor(bytes.Clone(file), r, Want{DType: tensor.Float32, Sizes: []int{1, 3, 8, 8}})
+		if (got == nil) == (err == nil) {
+			t.Fatalf("tensor %v and error %v", got, err)
+		}
+	})
+}

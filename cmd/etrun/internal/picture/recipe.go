@@ -1,0 +1,133 @@
+// Package picture turns PNG and JPEG files into image-shaped inputs the way that
+// torchvision's usual pipeline does: resize, crop the middle, scale to 0…1,
+// normalise, lay out.
+package picture
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Layout is where a tensor's channels are, in logical order.
+type Layout string
+
+// Layouts. The memory order is the tensor's dim order and another matter.
+const (
+	Auto Layout = "auto" // by the shape
+	NCHW Layout = "nchw"
+	NHWC Layout = "nhwc"
+)
+
+// Recipe says how a picture becomes an input. The zero recipe covers the input's
+// height and width, cuts the middle out and scales to 0…1.
+type Recipe struct {
+	Short     int       // scale the shorter side to this, keeping the aspect; 0: as Height, Width say
+	Height    int       // scale to exactly Height by Width; 0: to cover the input
+	Width     int       //
+	Mean, Std []float32 // per channel, or one for all; of samples in 0…1
+	Layout    Layout    // empty is Auto
+}
+
+// ErrRecipe is the class of faults in a recipe's text.
+var ErrRecipe = errors.New("picture recipe")
+
+var presets = map[string]map[string][]float32{
+	"imagenet": {"mean": {0.485, 0.456, 0.406}, "std": {0.229, 0.224, 0.225}},
+}
+
+// ParseRecipe reads "size=224,mean=0.485,0.456,0.406,std=imagenet,layout=auto".
+// size is the shorter side, or HxW; a value without a key continues the list before it.
+func ParseRecipe(text string) (Recipe, error) {
+	var r Recipe
+	for _, option := range options(text) {
+		key, values := option[0], option[1:]
+		if err := r.set(key, values); err != nil {
+			return Recipe{}, fmt.Errorf("%w: %s=%s: %w", ErrRecipe, key, strings.Join(values, ","), err)
+		}
+	}
+	return r, nil
+}
+
+// options splits the text into keys with their values.
+func options(text string) (all [][]string) {
+	for field := range strings.SplitSeq(text, ",") {
+		key, value, found := strings.Cut(field, "=")
+		switch {
+		case found:
+			all = append(all, []string{key, value})
+		case len(all) > 0:
+			all[len(all)-1] = append(all[len(all)-1], field)
+		default:
+			all = append(all, []string{field})
+		}
+	}
+	return all
+}
+
+func (r *Recipe) set(key string, values []string) (err error) {
+	if len(values) != 1 && key != "mean" && key != "std" {
+		return errors.New("one value is due")
+	}
+	switch key {
+	case "size":
+		return r.setSize(values[0])
+	case "layout":
+		r.Layout = Layout(values[0])
+		if r.Layout != Auto && r.Layout != NCHW && r.Layout != NHWC {
+			return errors.New("auto, nchw or nhwc")
+		}
+	case "mean":
+		r.Mean, err = channelValues(key, values)
+	case "std":
+		if r.Std, err = channelValues(key, values); err == nil {
+			err = notZero(r.Std)
+		}
+	default:
+		return errors.New("the keys are size, mean, std and layout")
+	}
+	return err
+}
+
+func (r *Recipe) setSize(text string) error {
+	const most = 1 << 15
+	h, w, both := strings.Cut(text, "x")
+	height, err := strconv.Atoi(h)
+	if err != nil || height < 1 || height > most {
+		return fmt.Errorf("the shorter side or HxW, each 1 to %d", most)
+	}
+	if !both {
+		r.Short = height
+		return nil
+	}
+	r.Height = height
+	if r.Width, err = strconv.Atoi(w); err != nil || r.Width < 1 || r.Width > most {
+		return fmt.Errorf("the shorter side or HxW, each 1 to %d", most)
+	}
+	return nil
+}
+
+func channelValues(key string, values []string) ([]float32, error) {
+	if preset, ok := presets[strings.Join(values, ",")]; ok {
+		return preset[key], nil
+	}
+	list := make([]float32, len(values))
+	for i, v := range values {
+		f, err := strconv.ParseFloat(v, 32)
+		if err != nil {
+			return nil, errors.New("numbers, one for all channels or one each, or imagenet")
+		}
+		list[i] = float32(f)
+	}
+	return list, nil
+}
+
+func notZero(list []float32) error {
+	for _, v := range list {
+		if v == 0 {
+			return errors.New("a standard deviation of 0")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+package picture
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// Want is the input that a picture is made for.
+type Want struct {
+	DType    tensor.DType
+	Sizes    []int // upper bounds where Dynamic
+	DimOrder []uint8
+	Dynamic  bool
+}
+
+// ErrShape is the class of faults of a picture that does not fit its input.
+var ErrShape = errors.New("picture does not fit")
+
+// Tensor decodes a PNG or JPEG file and makes the wanted input of it by the recipe.
+// applied says in words what was done.
+func Tensor(file []byte, r Recipe, want Want) (t *tensor.Tensor, applied string, err error) {
+	f, err := frameOf(want, r.Layout)
+	if err != nil {
+		return nil, "", err
+	}
+	if err := checkChannels(r, f.channels); err != nil {
+		return nil, "", err
+	}
+	p, err := Decode(file, f.channels)
+	if err != nil {
+		return nil, "", err
+	}
+	applied = fmt.Sprintf("%d×%d pixels", p.W, p.H)
+	p, steps, err := r.fit(p, f, want)
+	if err != nil {
+		return nil, "", err
+	}
+	t = tensor.Make(want.DType, f.sizes(p, want), want.DimOrder, tensor.Static)
+	t.Bind(tensor.AlignedBytes(t.NBytes()))
+	scaled, err := r.store(t, p, f)
+	if err != nil {
+		return nil, "", err
+	}
+	return t, applied + steps + scaled + ", layout " + string(f.layout), nil
+}
+
+// frame is the meaning of an input's dimensions; -1 for one that it has not.
+type frame struct {
+	n, c, h, w    int
+	channels      int
+	layout        Layout
+	height, width int // of the input; upper bounds where dynamic
+}
+
+// frameOf finds the channels: 1 or 3 of them stand before or behind the picture's
+// sides; where both places would do, before, as PyTorch has it.
+func frameOf(want Want, layout Layout) (frame, error) {
+	s := want.Sizes
+	refuse := func() (frame, error) {
+		return frame{}, fmt.Errorf("%w: input of sizes %v with layout %q is no picture of 1 or 3 channels", ErrShape, s, layout)
+	}
+	if layout == "" {
+		layout = Auto
+	}
+	if len(s) == 2 && layout == Auto {
+		return frame{n: -1, c: -1, h: 0, w: 1, channels: 1, layout: "hw", height: s[0], width: s[1]}, nil
+	}
+	if len(s) != 3 && len(s) != 4 {
+		return refuse()
+	}
+	b := len(s) - 3 // 1 where there is a batch
+	isChannels := func(d int) bool { return s[d] == 1 || s[d] == 3 }
+	f := frame{n: b - 1}
+	switch {
+	case layout != NHWC && isChannels(b):
+		f.c, f.h, f.w, f.layout = b, b+1, b+2, NCHW
+	case layout != NCHW && isChannels(b+2):
+		f.c, f.h, f.w, f.layout = b+2, b, b+1, NHWC
+	default:
+		return refuse()
+	}
+	if f.n >= 0 && s[f.n] != 1 && !want.Dynamic {
+		return frame{}, fmt.Errorf("%w: a batch of %d, the picture fills one", ErrShape, s[f.n])
+	}
+	f.channels, f.height, f.width = s[f.c], s[f.h], s[f.w]
+	return f, nil
+}
+
+func (f frame) sizes(p Pixels, want Want) []int {
+	s := make([]int, len(want.Sizes))
+	for d, v := range map[int]int{f.n: 1, f.c: p.C, f.h: p.H, f.w: p.W} {
+		if d >= 0 {
+			s[d] = v
+		}
+	}
+	return s
+}
+
+func checkChannels(r Recipe, channels int) error {
+	for _, list := range [][]float32{r.Mean, r.Std} {
+		if len(list) > 1 && len(list) != channels {
+			return fmt.Errorf("%w: %d values of mean or std for %d channels", ErrShape, len(list), channels)
+		}
+	}
+	return nil
+}
+
+// fit resizes and crops p to the input's height and width.
+func (r Recipe) fit(p Pixels, f frame, want Want) (Pixels, string, error) {
+	h, w := r.scaled(p, f)
+	if h < 1 || w < 1 || h > maxPixels/w {
+		return p, "", fmt.Errorf("%w: resized to %d×%d", ErrShape, w, h)
+	}
+	if !want.Dynamic && (h < f.height || w < f.width) {
+		return p, "", fmt.Errorf("%w: resized to %d×%d, the input is %d×%d", ErrShape, w, h, f.width, f.height)
+	}
+	steps := ""
+	if h != p.H || w != p.W {
+		p = p.Resize(h, w)
+		steps += fmt.Sprintf(", resized to %d×%d", w, h)
+	}
+	if ch, cw := min(h, f.height), min(w, f.width); ch != h || cw != w {
+		p = p.Crop(ch, cw)
+		steps += fmt.Sprintf(", centre cropped to %d×%d", cw, ch)
+	}
+	return p, steps, nil
+}
+
+// scaled is the size before the crop. The longer side is cut to a whole number as
+// torchvision's Resize does.
+func (r Recipe) scaled(p Pixels, f frame) (h, w int) {
+	switch {
+	case r.Height > 0:
+		return r.Height, r.Width
+	case r.Short > 0 && p.H <= p.W:
+		return r.Short, r.Short * p.W / p.H
+	case r.Short > 0:
+		return r.Short * p.H / p.W, r.Short
+	case f.height*p.W >= f.width*p.H: // the height is what must be covered
+		return f.height, max(f.height*p.W/p.H, f.width)
+	}
+	return max(f.width*p.H/p.W, f.height), f.width
+}
+
+// store writes the pixels as the input's type: floats scaled to 0…1 and normalised,
+// uint8 as they are, int8 shifted by -128 (the usual zero point of quantised pictures).
+func (r Recipe) store(t *tensor.Tensor, p Pixels, f frame) (string, error) {
+	var level func(v byte, c int) float32
+	said := ""
+	switch {
+	case t.DType.IsFloat():
+		level = func(v byte, c int) float32 { return (float32(v)/255 - at(r.Mean, c, 0)) / at(r.Std, c, 1) }
+		said = fmt.Sprintf(", scaled to 0…1, mean %v, std %v", orElse(r.Mean, 0), orElse(r.Std, 1))
+	case r.Mean != nil || r.Std != nil:
+		return "", fmt.Errorf("%w: mean and std for an input of %v", ErrShape, t.DType)
+	case t.DType == tensor.Int8:
+		level, said = func(v byte, _ int) float32 { return float32(v) - 128 }, ", shifted by -128"
+	case t.DType == tensor.Uint8:
+		level, said = func(v byte, _ int) float32 { return float32(v) }, ", 0…255"
+	default:
+		return "", fmt.Errorf("%w: input of %v; pictures become floats, uint8 or int8", ErrShape, t.DType)
+	}
+	r.scatter(t, p, f, level)
+	return said, nil
+}
+
+// scatter writes each pixel to its place in memory.
+func (r Recipe) scatter(t *tensor.Tensor, p Pixels, f frame, level func(byte, int) float32) {
+	put, elem := tensor.Storer[float32](t.DType), t.DType.Size()
+	var one [1]float32
+	for i, v := range p.Data {
+		c, x, y := i%p.C, i/p.C%p.W, i/p.C/p.W
+		offset := y*t.Strides[f.h] + x*t.Strides[f.w]
+		if f.c >= 0 {
+			offset += c * t.Strides[f.c]
+		}
+		one[0] = level(v, c)
+		put(t.Data[offset*elem:], one[:])
+	}
+}
+
+func at(list []float32, c int, otherwise float32) float32 {
+	switch len(list) {
+	case 0:
+		return otherwise
+	case 1:
+		return list[0]
+	}
+	return list[c]
+}
+
+func orElse(list []float32, otherwise float32) []float32 {
+	if list == nil {
+		return []float32{otherwise}
+	}
+	return list
+}
