@@ -22,14 +22,11 @@ func (r *Resolver) fill(index int, how string, slot Slot, sizes []int) (*tensor.
 	if real, ok := realParts[slot.DType]; ok {
 		part, parts = real, 2
 	}
-	put := tensor.Storer[float64](part)
-	if put == nil {
+	if tensor.Storer[float64](part) == nil {
 		return nil, mismatch("%s for elements of %v; zeros or a file will do", how, slot.DType)
 	}
-	one := make([]float64, 1)
 	for rest := t.Data; len(rest) > 0; rest = rest[part.Size()*parts:] {
-		one[0] = next()
-		put(rest, one)
+		tensor.Put(rest, part, next())
 	}
 	return t, nil
 }

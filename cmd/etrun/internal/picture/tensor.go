@@ -168,16 +168,14 @@ func (r Recipe) store(t *tensor.Tensor, p Pixels, f frame) (string, error) {
 
 // scatter writes each pixel to its place in memory.
 func (r Recipe) scatter(t *tensor.Tensor, p Pixels, f frame, level func(byte, int) float32) {
-	put, elem := tensor.Storer[float32](t.DType), t.DType.Size()
-	var one [1]float32
+	elem := t.DType.Size()
 	for i, v := range p.Data {
 		c, x, y := i%p.C, i/p.C%p.W, i/p.C/p.W
 		offset := y*t.Strides[f.h] + x*t.Strides[f.w]
 		if f.c >= 0 {
 			offset += c * t.Strides[f.c]
 		}
-		one[0] = level(v, c)
-		put(t.Data[offset*elem:], one[:])
+		tensor.Put(t.Data[offset*elem:], t.DType, level(v, c))
 	}
 }
 

@@ -1,0 +1,85 @@
+// Package output writes a method's outputs: to files that appear all at once or not
+// at all, and in words.
+package output
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// Entry describes one output in outputs.json and in --json.
+type Entry struct {
+	Index    int      `json:"index"`
+	Kind     string   `json:"kind"` // tensor, int, double, bool, string, none, or a list kind such as tensor_list
+	DType    string   `json:"dtype,omitempty"`
+	Shape    []int    `json:"shape,omitzero"`
+	DimOrder []int    `json:"dim_order,omitzero"`
+	File     string   `json:"file,omitempty"`  // raw little-endian elements in memory order
+	Value    any      `json:"value,omitempty"` // of a scalar; NaN and infinities as text
+	Items    []Entry  `json:"items,omitzero"`  // of a list
+	Summary  *Summary `json:"summary,omitempty"`
+}
+
+// Describe makes the entry of a value without its files. name is the stem of the
+// files: a tensor's is name.bin, those of a list's tensors name.0.bin, name.1.bin, ….
+// file hears of each tensor and its file's name.
+func Describe(index int, v *tensor.Value, name string, file func(name string, t *tensor.Tensor) error) (Entry, error) {
+	e := Entry{Index: index, Kind: strings.ReplaceAll(v.Kind.String(), " ", "_")}
+	switch v.Kind {
+	case tensor.KindTensor:
+		e.DType, e.Shape, e.DimOrder = v.Tensor.DType.String(), append([]int{}, v.Tensor.Sizes...), []int{}
+		for _, d := range v.Tensor.DimOrder {
+			e.DimOrder = append(e.DimOrder, int(d))
+		}
+		e.File = name + ".bin"
+		return e, file(e.File, v.Tensor)
+	case tensor.KindInt:
+		e.Value = v.Int
+	case tensor.KindDouble:
+		e.Value = number(v.Double)
+	case tensor.KindBool:
+		e.Value = v.Bool
+	case tensor.KindString:
+		e.Value = v.Str
+	case tensor.None:
+	default:
+		e.Items = []Entry{}
+		for i, item := range listItems(v) {
+			sub, err := Describe(i, item, fmt.Sprintf("%s.%d", name, i), file)
+			if err != nil {
+				return e, err
+			}
+			e.Items = append(e.Items, sub)
+		}
+	}
+	return e, nil
+}
+
+// number is d, or its name where JSON has no number for it.
+func number(d float64) any {
+	switch {
+	case math.IsNaN(d):
+		return "NaN"
+	case math.IsInf(d, 1):
+		return "Infinity"
+	case math.IsInf(d, -1):
+		return "-Infinity"
+	}
+	return d
+}
+
+func listItems(v *tensor.Value) []*tensor.Value {
+	items := v.Items
+	for _, b := range v.Bools {
+		item := tensor.BoolValue(b)
+		items = append(items, &item)
+	}
+	for _, d := range v.Doubles {
+		item := tensor.DoubleValue(d)
+		items = append(items, &item)
+	}
+	return items
+}

@@ -1,0 +1,140 @@
+package output
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// Folder collects the files of a run out of sight, in a hidden folder beside their
+// places, and puts them in place together. outputs.json, which goes last, says that
+// its folder is complete. Close without Commit leaves everything as it was found.
+type Folder struct {
+	dir, stage string
+	created    []string // folders that did not exist, outermost first
+	calls      []string // staged folders, relative
+}
+
+// Error is a fault while outputs are written.
+type Error struct{ Err error }
+
+func (e *Error) Error() string { return "output: " + e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Open makes dir, if need be, and the hidden folder in it.
+func Open(dir string) (*Folder, error) {
+	f := &Folder{dir: dir}
+	if err := f.makeAll(dir); err != nil {
+		f.Close()
+		return nil, err
+	}
+	stage, err := os.MkdirTemp(dir, ".etrun-")
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	f.stage = stage
+	return f, nil
+}
+
+// makeAll makes path and its parents, and remembers which were not there.
+func (f *Folder) makeAll(path string) error {
+	var missing []string
+	for p := filepath.Clean(path); ; p = filepath.Dir(p) {
+		if _, err := os.Stat(p); err == nil || p == filepath.Dir(p) {
+			break
+		}
+		missing = append([]string{p}, missing...)
+	}
+	if err := os.MkdirAll(path, 0o777); err != nil {
+		return err
+	}
+	f.created = append(f.created, missing...)
+	return nil
+}
+
+// Add stages the outputs of call k and returns their entries. Call 0 belongs in the
+// folder itself, call k in call<k>.
+func (f *Folder) Add(k int, outputs []*tensor.Value) ([]Entry, error) {
+	sub := "."
+	if k > 0 {
+		sub = fmt.Sprintf("call%d", k)
+	}
+	dir := filepath.Join(f.stage, sub)
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, &Error{err}
+	}
+	f.calls = append(f.calls, sub)
+	entries := []Entry{}
+	for i, v := range outputs {
+		e, err := Describe(i, v, fmt.Sprintf("out%d", i), func(name string, t *tensor.Tensor) error {
+			return os.WriteFile(filepath.Join(dir, name), t.Data, 0o666)
+		})
+		if err != nil {
+			return nil, &Error{err}
+		}
+		entries = append(entries, e)
+	}
+	text, err := json.MarshalIndent(entries, "", "  ")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, index), append(text, '\n'), 0o666)
+	}
+	if err != nil {
+		return nil, &Error{err}
+	}
+	return entries, nil
+}
+
+const index = "outputs.json"
+
+// Commit puts the staged files in their places, replacing what an earlier run left.
+func (f *Folder) Commit() error {
+	for _, sub := range f.calls {
+		if err := os.Remove(filepath.Join(f.dir, sub, index)); err != nil && !os.IsNotExist(err) {
+			return &Error{err}
+		}
+	}
+	for _, sub := range f.calls {
+		if err := f.place(sub); err != nil {
+			return &Error{err}
+		}
+	}
+	f.created = nil
+	return nil
+}
+
+func (f *Folder) place(sub string) error {
+	from, to := filepath.Join(f.stage, sub), filepath.Join(f.dir, sub)
+	if err := f.makeAll(to); err != nil {
+		return err
+	}
+	files, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		if file.IsDir() || file.Name() == index {
+			continue
+		}
+		if err := os.Rename(filepath.Join(from, file.Name()), filepath.Join(to, file.Name())); err != nil {
+			return err
+		}
+	}
+	return os.Rename(filepath.Join(from, index), filepath.Join(to, index))
+}
+
+// Close removes the hidden folder and, without Commit, the folders that Open made.
+func (f *Folder) Close() {
+	if f.stage != "" {
+		_ = os.RemoveAll(f.stage)
+	}
+	for i := len(f.created) - 1; i >= 0; i-- {
+		_ = os.Remove(f.created[i]) // stays where somebody put something into it
+	}
+	f.created = nil
+}

@@ -1,0 +1,161 @@
+package output
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// Summary is what a person wants to know of a tensor's elements. Min, Max and Mean
+// leave NaNs out; they are NaN where nothing is left.
+type Summary struct {
+	Min   Number   `json:"min"`
+	Max   Number   `json:"max"`
+	Mean  Number   `json:"mean"`
+	NaNs  int      `json:"nans,omitempty"`
+	First []Number `json:"first"` // in logical order where memory order is logical
+	Top   []Score  `json:"top,omitempty"`
+}
+
+// Score is one of the largest elements of what looks like logits.
+type Score struct {
+	Class int    `json:"class"`
+	Score Number `json:"score"`
+}
+
+// Number is a float64 that JSON can hold whatever its value.
+type Number float64
+
+// MarshalJSON writes NaN and infinities as text.
+func (n Number) MarshalJSON() ([]byte, error) {
+	v := number(float64(n))
+	if text, ok := v.(string); ok {
+		return []byte(strconv.Quote(text)), nil
+	}
+	return strconv.AppendFloat(nil, float64(n), 'g', -1, 64), nil
+}
+
+// Parts of a summary.
+const (
+	firsts = 6
+	tops   = 5
+)
+
+// Summarize reads a tensor; nil where its elements are no real numbers or there are none.
+func Summarize(t *tensor.Tensor) *Summary {
+	load := tensor.Loader[float64](t.DType)
+	if load == nil || t.Numel() == 0 {
+		return nil
+	}
+	s := &Summary{Min: Number(math.Inf(1)), Max: Number(math.Inf(-1))}
+	sum, n := 0.0, 0
+	block := make([]float64, 1024)
+	for left := t.Data; len(left) > 0; {
+		have := min(len(left)/t.DType.Size(), len(block))
+		load(block[:have], left)
+		left = left[have*t.DType.Size():]
+		for _, v := range block[:have] {
+			if len(s.First) < firsts {
+				s.First = append(s.First, Number(v))
+			}
+			if math.IsNaN(v) {
+				s.NaNs++
+				continue
+			}
+			s.Min, s.Max = min(s.Min, Number(v)), max(s.Max, Number(v))
+			sum, n = sum+v, n+1
+		}
+	}
+	if s.Mean = Number(sum / float64(n)); n == 0 {
+		s.Min, s.Max = s.Mean, s.Mean
+	}
+	s.Top = top(t)
+	return s
+}
+
+// top finds the largest elements of a float tensor with one row of at least tops classes.
+func top(t *tensor.Tensor) []Score {
+	n := t.Numel()
+	if !t.DType.IsFloat() || t.Rank() == 0 || t.Rank() > 2 || n < tops || t.Sizes[t.Rank()-1] != n {
+		return nil
+	}
+	values, scores := make([]float64, n), make([]Score, n)
+	tensor.Loader[float64](t.DType)(values, t.Data)
+	for i, v := range values {
+		scores[i] = Score{i, Number(v)}
+	}
+	slices.SortStableFunc(scores, func(a, b Score) int { return cmp.Compare(b.Score, a.Score) })
+	return scores[:tops]
+}
+
+// Print writes the summary of one output in a line or two.
+func Print(w io.Writer, i int, v *tensor.Value) {
+	fmt.Fprintf(w, "  output %d: ", i)
+	printValue(w, v)
+}
+
+func printValue(w io.Writer, v *tensor.Value) {
+	switch v.Kind {
+	case tensor.KindTensor:
+		printTensor(w, v.Tensor)
+	case tensor.KindInt:
+		fmt.Fprintf(w, "int %d\n", v.Int)
+	case tensor.KindDouble:
+		fmt.Fprintf(w, "double %v\n", v.Double)
+	case tensor.KindBool:
+		fmt.Fprintf(w, "bool %v\n", v.Bool)
+	case tensor.KindString:
+		fmt.Fprintf(w, "string %q\n", v.Str)
+	case tensor.None:
+		fmt.Fprintln(w, "none")
+	default:
+		fmt.Fprintf(w, "%v of %d\n", v.Kind, len(listItems(v)))
+		for i, item := range listItems(v) {
+			fmt.Fprintf(w, "    %d: ", i)
+			printValue(w, item)
+		}
+	}
+}
+
+func printTensor(w io.Writer, t *tensor.Tensor) {
+	fmt.Fprintf(w, "%v %v", t.DType, t.Sizes)
+	s := Summarize(t)
+	if s == nil {
+		fmt.Fprintf(w, ", %d bytes\n", t.NBytes())
+		return
+	}
+	fmt.Fprintf(w, "  min %s  max %s  mean %s", s.Min, s.Max, s.Mean)
+	if s.NaNs > 0 {
+		fmt.Fprintf(w, "  NaNs %d", s.NaNs)
+	}
+	first := make([]string, len(s.First))
+	for i, v := range s.First {
+		first[i] = v.String()
+	}
+	fmt.Fprintf(w, "\n    first %s", strings.Join(first, " "))
+	if t.Numel() > firsts {
+		fmt.Fprint(w, " …")
+	}
+	fmt.Fprintln(w)
+	if s.Top != nil {
+		fmt.Fprint(w, "    top")
+		for _, c := range s.Top {
+			fmt.Fprintf(w, "  %d (%s)", c.Class, c.Score)
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+// String is n with 5 digits, whole numbers in full.
+func (n Number) String() string {
+	if f := float64(n); f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+		return strconv.FormatFloat(f, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(float64(n), 'g', 5, 64)
+}
