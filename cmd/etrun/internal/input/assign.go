@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
+	"github.com/etrun-go/etrun/runtime"
 )
 
 // source is what one input is made of.
@@ -17,14 +18,14 @@ type source struct {
 
 // assignment collects the slots' sources.
 type assignment struct {
-	slots   []Slot
+	slots   []runtime.ValueMeta
 	sources []source // a nil spec: not yet given
 	next    int      // no free slot before this
 }
 
 // assign gives each slot its source: named arguments first, then the others in
 // order, each archive spreading over as many slots as it has arrays.
-func (r *Resolver) assign(specs []Spec, slots []Slot) ([]source, error) {
+func (r *Resolver) assign(specs []Spec, slots []runtime.ValueMeta) ([]source, error) {
 	a := &assignment{slots: slots, sources: make([]source, len(slots))}
 	for _, named := range []bool{true, false} {
 		for i := range specs {
@@ -37,7 +38,7 @@ func (r *Resolver) assign(specs []Spec, slots []Slot) ([]source, error) {
 	}
 	for i, src := range a.sources {
 		if src.spec == nil {
-			return nil, &Error{Index: i, Name: slots[i].Name, Reason: ErrMismatch, Err: fmt.Errorf("missing, want %v", slots[i])}
+			return nil, &Error{Index: i, Name: slots[i].Name, Reason: ErrMismatch, Err: fmt.Errorf("missing, want %s", want(slots[i]))}
 		}
 	}
 	return a.sources, nil
@@ -84,7 +85,7 @@ func (a *assignment) find(name string) int {
 	if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(a.slots) {
 		return i
 	}
-	return slices.IndexFunc(a.slots, func(s Slot) bool { return s.Name == name && name != "" })
+	return slices.IndexFunc(a.slots, func(s runtime.ValueMeta) bool { return s.Name == name && name != "" })
 }
 
 // put gives the slot called name, or the next free one, its source.

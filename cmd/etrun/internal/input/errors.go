@@ -10,6 +10,7 @@ import (
 var (
 	ErrMismatch = errors.New("input mismatch")   // the input does not fit the method
 	ErrMemory   = errors.New("inputs too large") // more bytes than the limit
+	ErrFile     = errors.New("unreadable input") // the file is not what its name says, or cannot be read
 )
 
 // Error is a fault of one input.
@@ -17,7 +18,7 @@ type Error struct {
 	Index  int
 	Name   string // as the program declares it, may be empty
 	Spec   string // the argument, empty where none was given
-	Reason error  // ErrMismatch, ErrMemory, or nil for a file that cannot be read
+	Reason error  // ErrMismatch, ErrMemory or ErrFile
 	Err    error  // the details
 }
 
@@ -33,12 +34,7 @@ func (e *Error) Error() string {
 }
 
 // Unwrap gives the reason and the details to errors.Is and errors.As.
-func (e *Error) Unwrap() []error {
-	if e.Reason == nil {
-		return []error{e.Err}
-	}
-	return []error{e.Reason, e.Err}
-}
+func (e *Error) Unwrap() []error { return []error{e.Reason, e.Err} }
 
 // mismatch is an input's error without its place, which Resolve adds.
 func mismatch(format string, args ...any) error {

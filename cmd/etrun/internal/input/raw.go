@@ -7,11 +7,12 @@ import (
 	"os"
 
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime"
 )
 
 // raw reads a file of elements in the slot's memory order. The size is checked
 // before anything is allocated where the file has one.
-func (r *Resolver) raw(s *Spec, slot Slot) (*tensor.Tensor, error) {
+func (r *Resolver) raw(s *Spec, slot runtime.ValueMeta) (*tensor.Tensor, error) {
 	f, err := os.Open(s.Path)
 	if err != nil {
 		return nil, err
@@ -25,33 +26,33 @@ func (r *Resolver) raw(s *Spec, slot Slot) (*tensor.Tensor, error) {
 	if !ok {
 		return nil, mismatch("sizes %v", slot.Sizes)
 	}
-	want := int64(n) * int64(slot.DType.Size())
-	if info.Mode().IsRegular() && info.Size() != want {
-		return nil, wrongSize(info.Size(), want, s, slot)
+	due := int64(n) * int64(slot.DType.Size())
+	if info.Mode().IsRegular() && info.Size() != due {
+		return nil, wrongSize(info.Size(), due, s, slot)
 	}
-	t, err := r.make(slot, slot.Sizes)
+	t, err := r.allocate(slot)
 	if err != nil {
 		return nil, err
 	}
 	got, err := io.ReadFull(f, t.Data)
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		return nil, wrongSize(int64(got), want, s, slot)
+		return nil, wrongSize(int64(got), due, s, slot)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if extra, _ := io.ReadFull(f, make([]byte, 1)); extra > 0 {
-		return nil, mismatch("more than %d bytes, want %v", want, slot)
+		return nil, mismatch("more than %d bytes, want %s", due, want(slot))
 	}
 	return t, nil
 }
 
-func wrongSize(got, want int64, s *Spec, slot Slot) error {
+func wrongSize(got, due int64, s *Spec, slot runtime.ValueMeta) error {
 	hint := ""
 	if slot.Dynamism != tensor.Static && s.Shape == nil {
 		hint = fmt.Sprintf("; other sizes are stated as %s:%v:%s", s.Path, slot.DType, FormatSizes(slot.Sizes))
 	}
-	return mismatch("%d bytes, want %d (%v)%s", got, want, slot, hint)
+	return mismatch("%d bytes, want %d (%s)%s", got, due, want(slot), hint)
 }
 
 // readFile reads a whole file of at most limit bytes.

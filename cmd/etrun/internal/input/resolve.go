@@ -4,29 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/picture"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime"
 )
 
-// Slot is one declared input of a method.
-type Slot struct {
-	Name     string      // may be empty
-	Kind     tensor.Kind // None also stands for an integer that varies, and for text
-	DType    tensor.DType
-	Sizes    []int // upper bounds unless Dynamism is Static
-	DimOrder []uint8
-	Dynamism tensor.Dynamism
-	Value    tensor.Value // of a scalar: the value at export
-}
-
-func (s Slot) String() string {
-	if s.Kind != tensor.KindTensor {
-		return s.Kind.String()
+// want names a declared input in messages.
+func want(slot runtime.ValueMeta) string {
+	if slot.Kind != tensor.KindTensor {
+		return slot.Kind.String()
 	}
-	text := s.DType.String() + " " + FormatSizes(s.Sizes)
-	if s.Dynamism == tensor.DynamicBound {
+	text := slot.DType.String() + " " + FormatSizes(slot.Sizes)
+	if slot.Dynamism == tensor.DynamicBound {
 		text = "at most " + text
 	}
 	return text
@@ -39,8 +31,9 @@ type Resolver struct {
 	Say   func(format string, args ...any) // hears what was chosen or done, one line a call
 }
 
-// Resolve makes the values of a method's inputs. Faults in a value are *Error.
-func (r *Resolver) Resolve(specs []Spec, slots []Slot) ([]tensor.Value, error) {
+// Resolve makes the values of a method's inputs, which the method itself holds
+// against their declarations when it is given them. Faults in a value are *Error.
+func (r *Resolver) Resolve(specs []Spec, slots []runtime.ValueMeta) ([]tensor.Value, error) {
 	sources, err := r.assign(specs, slots)
 	if err != nil {
 		return nil, err
@@ -58,33 +51,28 @@ func (r *Resolver) Resolve(specs []Spec, slots []Slot) ([]tensor.Value, error) {
 func placed(err error, index int, name, spec string) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || e.Index >= 0 {
-		e = &Error{Err: err}
+		e = &Error{Reason: ErrFile, Err: err}
 	}
 	e.Index, e.Name, e.Spec = index, name, spec
 	return e
 }
 
-// Random makes inputs for a method of which nothing is known: random tensors, and
-// scalars as they were at export.
-func (r *Resolver) Random(slots []Slot) ([]tensor.Value, error) {
-	values := make([]tensor.Value, len(slots))
+// Random are the arguments for a method of which nothing is known: random tensors,
+// and scalars as they were at export.
+func Random(slots []runtime.ValueMeta) []Spec {
+	specs := make([]Spec, len(slots))
 	for i, slot := range slots {
+		specs[i] = Spec{Text: "rand", Source: Fill, Fill: "rand"}
 		if slot.Kind != tensor.KindTensor {
-			values[i] = slot.Value
-			continue
+			specs[i] = Spec{Text: "value at export", Source: Scalar, Value: slot.Scalar}
 		}
-		t, err := r.fill(i, "rand", slot, slot.Sizes)
-		if err != nil {
-			return nil, placed(err, i, slot.Name, "")
-		}
-		values[i] = tensor.TensorValue(t)
 	}
-	return values, nil
+	return specs
 }
 
-func (r *Resolver) value(index int, src source, slot Slot) (tensor.Value, error) {
+func (r *Resolver) value(index int, src source, slot runtime.ValueMeta) (tensor.Value, error) {
 	if src.spec.Source == Scalar {
-		return scalar(src.spec.Value, slot)
+		return src.spec.Value, nil
 	}
 	if slot.Kind != tensor.KindTensor {
 		return fillScalar(src.spec, slot)
@@ -96,17 +84,8 @@ func (r *Resolver) value(index int, src source, slot Slot) (tensor.Value, error)
 	return tensor.TensorValue(t), nil
 }
 
-// scalar lets every scalar through to a None, which is how programs declare
-// integers that vary and text; whether the program can use it is its own matter.
-func scalar(v tensor.Value, slot Slot) (tensor.Value, error) {
-	if slot.Kind != v.Kind && slot.Kind != tensor.None {
-		return v, mismatch("%v, want %v", v.Kind, slot)
-	}
-	return v, nil
-}
-
 // fillScalar is zeros or ones for a declared scalar.
-func fillScalar(s *Spec, slot Slot) (tensor.Value, error) {
+func fillScalar(s *Spec, slot runtime.ValueMeta) (tensor.Value, error) {
 	one := int64(0)
 	if s.Fill == "ones" {
 		one = 1
@@ -125,20 +104,20 @@ func fillScalar(s *Spec, slot Slot) (tensor.Value, error) {
 			return tensor.StringValue(""), nil
 		}
 	}
-	return tensor.Value{}, mismatch("elements of a tensor, want %v", slot)
+	return tensor.Value{}, mismatch("elements of a tensor, want %s", want(slot))
 }
 
-func (r *Resolver) tensor(index int, src source, slot Slot) (*tensor.Tensor, error) {
+func (r *Resolver) tensor(index int, src source, slot runtime.ValueMeta) (*tensor.Tensor, error) {
 	s := src.spec
 	if s.Shape != nil {
-		if err := slot.accepts(s.Shape.DType, s.Shape.Sizes); err != nil {
-			return nil, err
+		slot.DType, slot.Sizes = s.Shape.DType, s.Shape.Sizes
+		if len(slot.DimOrder) != len(slot.Sizes) {
+			slot.DimOrder = nil // of the wrong rank: the method will say so
 		}
-		slot.Sizes = s.Shape.Sizes
 	}
 	switch s.Source {
 	case Fill:
-		return r.fill(index, s.Fill, slot, slot.Sizes)
+		return r.fill(index, s.Fill, slot)
 	case Picture:
 		return r.picture(index, s, slot)
 	case Array:
@@ -146,36 +125,19 @@ func (r *Resolver) tensor(index int, src source, slot Slot) (*tensor.Tensor, err
 		if err != nil {
 			return nil, err
 		}
-		return r.layOut(a, slot)
+		if s.Shape != nil && !slices.Equal(a.Sizes, s.Shape.Sizes) {
+			return nil, mismatch("array of %s", FormatSizes(a.Sizes))
+		}
+		return wrap(a, slot)
 	case Archive:
-		return r.layOut(src.array, slot)
+		return wrap(src.array, slot)
 	}
 	return r.raw(s, slot)
 }
 
-// accepts checks an element type and sizes against the declaration, by the rules
-// that a method's own inputs follow: the rank stays, a bounded input may take any
-// sizes whose elements fit.
-func (s Slot) accepts(d tensor.DType, sizes []int) error {
-	given := d.String() + " " + FormatSizes(sizes)
-	have, ok := tensor.Product(sizes)
-	most, _ := tensor.Product(s.Sizes)
-	fits := ok && d == s.DType && len(sizes) == len(s.Sizes)
-	switch {
-	case s.Dynamism == tensor.Static:
-		fits = fits && FormatSizes(sizes) == FormatSizes(s.Sizes)
-	case s.Dynamism == tensor.DynamicBound:
-		fits = fits && have <= most
-	}
-	if !fits {
-		return mismatch("%s, want %v", given, s)
-	}
-	return nil
-}
-
-// make allocates a tensor in the slot's memory order, within the limit.
-func (r *Resolver) make(slot Slot, sizes []int) (*tensor.Tensor, error) {
-	t := tensor.Make(slot.DType, sizes, slot.DimOrder, tensor.Static)
+// allocate makes a tensor in the slot's memory order, within the limit.
+func (r *Resolver) allocate(slot runtime.ValueMeta) (*tensor.Tensor, error) {
+	t := tensor.Make(slot.DType, slot.Sizes, slot.DimOrder, tensor.Static)
 	if err := r.take(int64(t.NBytes())); err != nil {
 		return nil, err
 	}
@@ -213,43 +175,32 @@ func (r *Resolver) archive(s *Spec) ([]*npy.Array, error) {
 	}
 	arrays, err := npy.ReadZip(f, info.Size(), r.Limit)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.Path, err)
+		return nil, fmt.Errorf("%w: %s: %w", ErrFile, s.Path, err)
 	}
 	return arrays, nil
 }
 
-// layOut copies an array, which is in logical order, into the slot's memory order.
-func (r *Resolver) layOut(a *npy.Array, slot Slot) (*tensor.Tensor, error) {
+// wrap makes a tensor of an array, in the logical order that arrays come in.
+func wrap(a *npy.Array, slot runtime.ValueMeta) (*tensor.Tensor, error) {
 	if !a.Holds(slot.DType) {
-		return nil, mismatch("%s %s, want %v", a.TypeName(), FormatSizes(a.Sizes), slot)
+		return nil, mismatch("%s %s, want %s", a.TypeName(), FormatSizes(a.Sizes), want(slot))
 	}
-	if err := slot.accepts(slot.DType, a.Sizes); err != nil {
-		return nil, err
-	}
-	t, err := r.make(slot, a.Sizes)
-	if err != nil {
-		return nil, err
-	}
-	at := 0
-	npy.Walk(t.Sizes, t.Strides, func(offset int) {
-		copy(t.Data[offset*a.Elem:], a.Data[at:at+a.Elem])
-		at += a.Elem
-	})
+	t := tensor.Make(slot.DType, a.Sizes, nil, tensor.Static)
+	t.Bind(a.Data)
 	return t, nil
 }
 
 // maxPicture bounds a picture's file.
 const maxPicture = 256 << 20
 
-func (r *Resolver) picture(index int, s *Spec, slot Slot) (*tensor.Tensor, error) {
+func (r *Resolver) picture(index int, s *Spec, slot runtime.ValueMeta) (*tensor.Tensor, error) {
 	file, err := readFile(s.Path, maxPicture)
 	if err != nil {
 		return nil, err
 	}
-	want := picture.Want{DType: slot.DType, Sizes: slot.Sizes, DimOrder: slot.DimOrder, Dynamic: slot.Dynamism != tensor.Static}
-	t, applied, err := picture.Tensor(file, s.Recipe, want)
+	t, applied, err := picture.Tensor(file, s.Recipe, picture.Want{DType: slot.DType, Sizes: slot.Sizes, Dynamic: slot.Dynamism != tensor.Static})
 	if errors.Is(err, picture.ErrShape) {
-		return nil, mismatch("%w, want %v", err, slot)
+		return nil, mismatch("%w, want %s", err, want(slot))
 	}
 	if err != nil {
 		return nil, err

@@ -25,6 +25,9 @@ var letters = map[string]tensor.DType{
 	"c8": tensor.Complex64, "c16": tensor.Complex128,
 }
 
+// raw are the elements of no stated type, as a type of that width.
+var raw = map[string]tensor.DType{"V1": tensor.Uint8, "V2": tensor.Bits16, "V4": tensor.Uint32, "V8": tensor.Uint64}
+
 // array is the empty array that h describes, and the width of the units whose
 // bytes must be reversed, 0 for none.
 func (h header) array() (a *Array, swap int, err error) {
@@ -36,21 +39,16 @@ func (h header) array() (a *Array, swap int, err error) {
 	if !strings.ContainsRune("<>|=", rune(order)) {
 		order, name = '=', h.descr
 	}
-	if width, ok := strings.CutPrefix(name, "V"); ok {
-		a.Elem, err = strconv.Atoi(width)
-		if a.Void = true; err != nil || a.Elem < 1 || a.Elem > 16 {
-			return nil, 0, fmt.Errorf("%w: descr %q", ErrUnsupported, h.descr)
+	var known bool
+	if a.DType, known = letters[name]; !known {
+		if a.DType, a.Void = raw[name]; !a.Void {
+			return nil, 0, fmt.Errorf("%w: descr %q is no plain number", ErrUnsupported, h.descr)
 		}
 		return a, 0, nil
 	}
-	d, ok := letters[name]
-	if !ok {
-		return nil, 0, fmt.Errorf("%w: descr %q is no plain number", ErrUnsupported, h.descr)
-	}
-	a.DType, a.Elem = d, d.Size()
 	if order == '>' {
-		swap = a.Elem
-		if d.IsComplex() {
+		swap = a.DType.Size()
+		if a.DType.IsComplex() {
 			swap /= 2
 		}
 	}

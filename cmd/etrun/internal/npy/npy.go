@@ -18,16 +18,15 @@ import (
 type Array struct {
 	Name  string // in a .npz: the member's name without ".npy"
 	DType tensor.DType
-	Elem  int  // bytes of one element
-	Void  bool // raw bytes of no stated type (descr "|V2", as bfloat16 is saved); DType is meaningless
+	Void  bool // raw elements of no stated type (descr "|V2", as bfloat16 is saved), as wide as DType
 	Sizes []int
-	Data  []byte // Elem times the product of Sizes bytes, logical order, little-endian
+	Data  []byte // logical order, little-endian
 }
 
 // Holds reports whether the array's elements are, or as raw bytes can be, of type d.
 func (a *Array) Holds(d tensor.DType) bool {
 	if a.Void {
-		return a.Elem == d.Size()
+		return a.DType.Size() == d.Size()
 	}
 	return a.DType == d
 }
@@ -35,7 +34,7 @@ func (a *Array) Holds(d tensor.DType) bool {
 // TypeName is the element type for people.
 func (a *Array) TypeName() string {
 	if a.Void {
-		return fmt.Sprintf("raw %d-byte elements", a.Elem)
+		return fmt.Sprintf("raw %d-byte elements", a.DType.Size())
 	}
 	return a.DType.String()
 }
@@ -69,15 +68,16 @@ func Read(r io.Reader, limit int64) (*Array, error) {
 		return nil, err
 	}
 	n, ok := tensor.Product(a.Sizes)
-	if !ok || int64(n) > limit/int64(a.Elem) {
+	elem := a.DType.Size()
+	if !ok || int64(n) > limit/int64(elem) {
 		return nil, fmt.Errorf("%w: sizes %v of %s, at most %d bytes", ErrLimit, a.Sizes, a.TypeName(), limit)
 	}
-	if a.Data, err = readN(r, n*a.Elem); err != nil {
+	if a.Data, err = readN(r, n*elem); err != nil {
 		return nil, fmt.Errorf("%w: elements of %s%v: %w", ErrFormat, a.TypeName(), a.Sizes, err)
 	}
 	reverseBytes(a.Data, swap)
 	if h.fortran {
-		a.Data = fromFortran(a.Data, a.Sizes, a.Elem)
+		a.Data = fromFortran(a.Data, a.Sizes, a.DType)
 	}
 	return a, nil
 }
@@ -143,42 +143,22 @@ func reverseBytes(b []byte, width int) {
 }
 
 // fromFortran turns first-dimension-fastest order into C order.
-func fromFortran(src []byte, sizes []int, elem int) []byte {
+func fromFortran(src []byte, sizes []int, d tensor.DType) []byte {
 	order := make([]uint8, len(sizes))
 	for i := range order {
 		order[i] = uint8(len(sizes) - 1 - i)
 	}
-	t := tensor.Make(tensor.Uint8, sizes, order, tensor.Static)
-	dst := tensor.AlignedBytes(len(src))
-	at := 0
-	Walk(t.Sizes, t.Strides, func(offset int) {
-		copy(dst[at:at+elem], src[offset*elem:])
-		at += elem
-	})
-	return dst
+	t := tensor.Make(d, sizes, order, tensor.Static)
+	t.Bind(src)
+	return Logical(t)
 }
 
-// Walk calls visit with the memory offset, in elements, of each element of a
-// tensor of the given sizes and strides, in logical order.
-func Walk(sizes, strides []int, visit func(offset int)) {
-	if n, _ := tensor.Product(sizes); n == 0 {
-		return
+// Logical is t's bytes in logical order: t's own bytes if they are so already.
+func Logical(t *tensor.Tensor) []byte {
+	if t.IsContiguous() {
+		return t.Data
 	}
-	index := make([]int, len(sizes))
-	for offset := 0; ; {
-		visit(offset)
-		d := len(sizes) - 1
-		for ; d >= 0; d-- {
-			index[d]++
-			offset += strides[d]
-			if index[d] < sizes[d] {
-				break
-			}
-			offset -= index[d] * strides[d]
-			index[d] = 0
-		}
-		if d < 0 {
-			return
-		}
-	}
+	c := tensor.New(t.DType, t.Sizes...)
+	tensor.CopyLayout(c, t)
+	return c.Data
 }

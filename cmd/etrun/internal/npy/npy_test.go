@@ -67,6 +67,7 @@ func TestReadRefuses(t *testing.T) {
 		{"product overflows", file("{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, 4294967296, 4294967296), }"), ErrFormat, "too large"},
 		{"Python objects", file("{'descr': '|O'" + rest), ErrUnsupported, "|O"},
 		{"text", file("{'descr': '<U4'" + rest), ErrUnsupported, "<U4"},
+		{"raw elements of no type's width", file("{'descr': '|V3'" + rest), ErrUnsupported, "|V3"},
 		{"structured", file("{'descr': [('x', '<f4')]" + rest), ErrUnsupported, "structured"},
 		{"negative size", file("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }"), ErrFormat, "size"},
 		{"key twice", file("{'descr': '<f4', 'descr': '<f4'" + rest), ErrFormat, "twice"},

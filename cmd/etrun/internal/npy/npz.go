@@ -87,19 +87,6 @@ func descr(d tensor.DType) string {
 	return fmt.Sprintf("|V%d", d.Size())
 }
 
-// Logical is t's bytes in logical order: t's own bytes if they are so already.
-func Logical(t *tensor.Tensor) []byte {
-	if t.IsContiguous() {
-		return t.Data
-	}
-	elem := t.DType.Size()
-	out := make([]byte, 0, t.NBytes())
-	Walk(t.Sizes, t.Strides, func(offset int) {
-		out = append(out, t.Data[offset*elem:(offset+1)*elem]...)
-	})
-	return out
-}
-
 // WriteZip writes tensors as a .npz file whose members are stored uncompressed.
 func WriteZip(w io.Writer, names []string, tensors []*tensor.Tensor) error {
 	archive := zip.NewWriter(w)

@@ -23,19 +23,20 @@ type Entry struct {
 	Summary  *Summary `json:"summary,omitempty"`
 }
 
-// Describe makes the entry of a value without its files. name is the stem of the
-// files: a tensor's is name.bin, those of a list's tensors name.0.bin, name.1.bin, ….
-// file hears of each tensor and its file's name.
-func Describe(index int, v *tensor.Value, name string, file func(name string, t *tensor.Tensor) error) (Entry, error) {
+// Describer makes entries.
+type Describer struct {
+	Save      func(name string, t *tensor.Tensor) error // writes a tensor's file; nil for no files
+	Summaries bool                                      // describe tensors' elements too
+}
+
+// Describe makes the entry of a value. stem names its file: a tensor's is stem.bin,
+// those of a list's tensors stem.0.bin, stem.1.bin, ….
+func (d Describer) Describe(index int, v *tensor.Value, stem string) (Entry, error) {
 	e := Entry{Index: index, Kind: strings.ReplaceAll(v.Kind.String(), " ", "_")}
 	switch v.Kind {
 	case tensor.KindTensor:
-		e.DType, e.Shape, e.DimOrder = v.Tensor.DType.String(), append([]int{}, v.Tensor.Sizes...), []int{}
-		for _, d := range v.Tensor.DimOrder {
-			e.DimOrder = append(e.DimOrder, int(d))
-		}
-		e.File = name + ".bin"
-		return e, file(e.File, v.Tensor)
+		err := d.tensor(&e, v.Tensor, stem)
+		return e, err
 	case tensor.KindInt:
 		e.Value = v.Int
 	case tensor.KindDouble:
@@ -48,7 +49,7 @@ func Describe(index int, v *tensor.Value, name string, file func(name string, t 
 	default:
 		e.Items = []Entry{}
 		for i, item := range listItems(v) {
-			sub, err := Describe(i, item, fmt.Sprintf("%s.%d", name, i), file)
+			sub, err := d.Describe(i, item, fmt.Sprintf("%s.%d", stem, i))
 			if err != nil {
 				return e, err
 			}
@@ -56,6 +57,21 @@ func Describe(index int, v *tensor.Value, name string, file func(name string, t 
 		}
 	}
 	return e, nil
+}
+
+func (d Describer) tensor(e *Entry, t *tensor.Tensor, stem string) error {
+	e.DType, e.Shape, e.DimOrder = t.DType.String(), append([]int{}, t.Sizes...), []int{}
+	for _, dim := range t.DimOrder {
+		e.DimOrder = append(e.DimOrder, int(dim))
+	}
+	if d.Summaries {
+		e.Summary = Summarize(t)
+	}
+	if d.Save == nil {
+		return nil
+	}
+	e.File = stem + ".bin"
+	return d.Save(e.File, t)
 }
 
 // number is d, or its name where JSON has no number for it.

@@ -70,11 +70,12 @@ func (f *Folder) Add(k int, outputs []*tensor.Value) ([]Entry, error) {
 		return nil, &Error{err}
 	}
 	f.calls = append(f.calls, sub)
+	describer := Describer{Save: func(name string, t *tensor.Tensor) error {
+		return os.WriteFile(filepath.Join(dir, name), t.Data, 0o666)
+	}}
 	entries := []Entry{}
 	for i, v := range outputs {
-		e, err := Describe(i, v, fmt.Sprintf("out%d", i), func(name string, t *tensor.Tensor) error {
-			return os.WriteFile(filepath.Join(dir, name), t.Data, 0o666)
-		})
+		e, err := describer.Describe(i, v, fmt.Sprintf("out%d", i))
 		if err != nil {
 			return nil, &Error{err}
 		}

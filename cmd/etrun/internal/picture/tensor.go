@@ -9,16 +9,15 @@ import (
 
 // Want is the input that a picture is made for.
 type Want struct {
-	DType    tensor.DType
-	Sizes    []int // upper bounds where Dynamic
-	DimOrder []uint8
-	Dynamic  bool
+	DType   tensor.DType
+	Sizes   []int // upper bounds where Dynamic
+	Dynamic bool
 }
 
 // ErrShape is the class of faults of a picture that does not fit its input.
 var ErrShape = errors.New("picture does not fit")
 
-// Tensor decodes a PNG or JPEG file and makes the wanted input of it by the recipe.
+// Tensor decodes a PNG or JPEG file and makes the wanted input of it, contiguous, by the recipe.
 // applied says in words what was done.
 func Tensor(file []byte, r Recipe, want Want) (t *tensor.Tensor, applied string, err error) {
 	f, err := frameOf(want, r.Layout)
@@ -37,7 +36,7 @@ func Tensor(file []byte, r Recipe, want Want) (t *tensor.Tensor, applied string,
 	if err != nil {
 		return nil, "", err
 	}
-	t = tensor.Make(want.DType, f.sizes(p, want), want.DimOrder, tensor.Static)
+	t = tensor.Make(want.DType, f.sizes(p, want), nil, tensor.Static)
 	t.Bind(tensor.AlignedBytes(t.NBytes()))
 	scaled, err := r.store(t, p, f)
 	if err != nil {

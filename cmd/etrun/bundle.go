@@ -1,0 +1,37 @@
+package main
+
+import (
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// bundledInputs are the inputs of the first test case of a method, nil without one.
+func bundledInputs(b *pte.Bundle, method string) []tensor.Value {
+	if b == nil {
+		return nil
+	}
+	for _, s := range b.Suites {
+		if s.Method == method && len(s.Cases) > 0 {
+			return bundledValues(s.Cases[0].Inputs)
+		}
+	}
+	return nil
+}
+
+func bundledValues(list []pte.BundleValue) []tensor.Value {
+	values := make([]tensor.Value, len(list))
+	for i := range list {
+		values[i] = bundledValue(&list[i])
+	}
+	return values
+}
+
+func bundledValue(v *pte.BundleValue) tensor.Value {
+	if v.Kind != tensor.KindTensor {
+		return tensor.Value{Kind: v.Kind, Bool: v.Bool, Int: v.Int, Double: v.Double}
+	}
+	t := tensor.Make(v.DType, v.Sizes, v.DimOrder, tensor.Static)
+	t.Bind(tensor.AlignedBytes(t.NBytes())) // bytes in a file may lie anywhere
+	copy(t.Data, v.Data)
+	return tensor.TensorValue(t)
+}

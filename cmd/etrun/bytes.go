@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// byteSize is a flag for a number of bytes: 4096, 64MiB, 1.5G, 100MB.
+type byteSize int64
+
+// units are what may follow a number, longest first. A bare letter is binary.
+var units = []struct {
+	suffix string
+	bytes  float64
+}{
+	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
+	{"KB", 1e3}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12},
+	{"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}, {"T", 1 << 40}, {"B", 1},
+}
+
+// Set implements pflag.Value.
+func (b *byteSize) Set(text string) error {
+	number, unit := text, 1.0
+	for _, u := range units {
+		if n, ok := strings.CutSuffix(text, u.suffix); ok {
+			number, unit = n, u.bytes
+			break
+		}
+	}
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if err != nil || !(v >= 0) || v*unit >= math.MaxInt64 {
+		return fmt.Errorf("%q is no size such as 64MiB", text)
+	}
+	*b = byteSize(v * unit)
+	return nil
+}
+
+// String implements pflag.Value.
+func (b *byteSize) String() string {
+	if *b == 0 {
+		return ""
+	}
+	return formatBytes(int64(*b))
+}
+
+// Type implements pflag.Value.
+func (b *byteSize) Type() string { return "SIZE" }
+
+// formatBytes writes a number of bytes with three or four digits: 976 B, 47.7 KiB.
+func formatBytes(n int64) string {
+	if n < 1<<10 {
+		return fmt.Sprintf("%d B", n)
+	}
+	v := float64(n)
+	for _, unit := range []string{"KiB", "MiB", "GiB"} {
+		if v /= 1 << 10; v < 1<<10 {
+			return fmt.Sprintf("%.1f %s", v, unit)
+		}
+	}
+	return fmt.Sprintf("%.1f TiB", v/(1<<10))
+}

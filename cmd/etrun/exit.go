@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
+	"github.com/etrun-go/etrun/runtime"
+)
+
+// Reasons of the command line itself.
+var (
+	errUsage  = errors.New("usage")
+	errDiffer = errors.New("results differ")
+)
+
+// exit is one exit code and what it stands for.
+type exit struct {
+	code   int
+	name   string // for --json
+	help   string
+	causes []error // matched with errors.Is
+}
+
+// exits is the list of exit codes. An error's code is that of the first row, in
+// this order, that one of its causes stands in; the last row takes all others.
+var exits = []exit{
+	{0, "ok", "done", nil},
+	{8, "cancelled", "time limit reached, or interrupted", []error{context.Canceled, context.DeadlineExceeded}},
+	{2, "usage", "wrong usage, or a file cannot be read", []error{errUsage, input.ErrSpec, input.ErrFile, errFile}},
+	{9, "memory", "memory limit", []error{runtime.ErrMemory, input.ErrMemory}},
+	{4, "missing", "operator, backend or external data missing", []error{runtime.ErrMissing, runtime.ErrUnsupported}},
+	{3, "model", "invalid or unsafe model", []error{runtime.ErrFormat}},
+	{5, "input", "inputs do not fit the model", []error{runtime.ErrInput, input.ErrMismatch}},
+	{6, "differ", "results differ (verify)", []error{errDiffer}},
+	{7, "device", "device failure", []error{runtime.ErrDevice}},
+	{1, "failure", "any other failure at run time", nil},
+}
+
+// errFile stands for every file that cannot be opened.
+var errFile = errors.New("file")
+
+func exitOf(err error) exit {
+	if isFileError(err) {
+		err = errors.Join(err, errFile)
+	}
+	for _, e := range exits {
+		for _, cause := range e.causes {
+			if errors.Is(err, cause) {
+				return e
+			}
+		}
+	}
+	return exits[len(exits)-1]
+}
+
+// isFileError reports a fault of a file that was named; outputs that could not be
+// written after a run are a failure of the run.
+func isFileError(err error) bool {
+	if _, writing := errors.AsType[*output.Error](err); writing {
+		return false
+	}
+	_, ok := errors.AsType[*fs.PathError](err)
+	return ok
+}

@@ -1,0 +1,88 @@
+// Command etrun runs ExecuTorch programs and shows what is in them.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+
+// app is what every command gets: where its results go, and where people's text goes.
+type app struct {
+	in          io.Reader
+	out, notes  io.Writer
+	json        bool // results as one JSON object on out
+	jsonWritten bool
+}
+
+// run executes one command line and returns the exit code.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{in: stdin, out: stdout, notes: stderr}
+	ctx, stop := interruptible()
+	defer stop()
+	root := newRoot(a)
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	e := exitOf(err)
+	fmt.Fprintf(stderr, "etrun: %v\n", err)
+	if a.json && !a.jsonWritten {
+		_ = a.writeJSON(failure{Schema: "etrun.error/1", Class: e.name, Exit: e.code, Message: err.Error()})
+	}
+	return e.code
+}
+
+// failure is the JSON object of a command that did not get to its own.
+type failure struct {
+	Schema  string `json:"schema"`
+	Class   string `json:"class"`
+	Exit    int    `json:"exit"`
+	Message string `json:"message"`
+}
+
+// writeJSON writes the one object of --json.
+func (a *app) writeJSON(v any) error {
+	a.jsonWritten = true
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = a.out.Write(append(text, '\n'))
+	return err
+}
+
+// note says something to people.
+func (a *app) note(format string, args ...any) {
+	fmt.Fprintf(a.notes, "etrun: "+format+"\n", args...)
+}
+
+// interruptible is a context that the first interrupt cancels, with a cause that is
+// context.Canceled. The second interrupt ends the process as usual.
+func interruptible() (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case s := <-signals:
+			cancel(fmt.Errorf("%v: %w", s, context.Canceled))
+			signal.Stop(signals)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel(nil)
+	}
+}

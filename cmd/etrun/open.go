@@ -1,0 +1,81 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/runtime"
+)
+
+// openFlags are the flags of every command that opens a program.
+type openFlags struct {
+	data      []string
+	threads   int
+	maxMemory byteSize
+	seed      uint64
+	xnnpack   string
+	lower     string
+}
+
+func (f *openFlags) add(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&f.data, "data", nil, "`FILE`.ptd with external weights; may be repeated")
+	flags.IntVar(&f.threads, "threads", 0, "thread budget `N` (default: the processors that the process may use)")
+	flags.Var(&f.maxMemory, "max-memory", "refuse, before allocating, what needs more than this, such as 64MiB")
+	flags.Uint64Var(&f.seed, "seed", 0, "seed `N` of random inputs and of operators that draw random numbers")
+	flags.StringVar(&f.xnnpack, "xnnpack", "auto", "XNNPACK engine: auto, native or reference")
+	flags.StringVar(&f.lower, "lower", "off", "lowering of portable graphs at load: off")
+}
+
+// choices are the flags that take one of a few words.
+func (f *openFlags) choices() []choice {
+	return []choice{
+		{"xnnpack", f.xnnpack, []string{"auto", "native", "reference"}},
+		{"lower", f.lower, []string{"off"}},
+	}
+}
+
+type choice struct {
+	flag, value string
+	words       []string
+}
+
+func (f *openFlags) check() error {
+	for _, c := range f.choices() {
+		if !slices.Contains(c.words, c.value) {
+			return usage("--%s %q, want one of %s", c.flag, c.value, strings.Join(c.words, ", "))
+		}
+	}
+	if f.threads < 0 {
+		return usage("--threads %d", f.threads)
+	}
+	return nil
+}
+
+// open opens a program with every backend of this build.
+func (f *openFlags) open(path string) (*runtime.Program, error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	return runtime.Open(path,
+		runtime.WithDelegates(backends()...),
+		runtime.WithDataFiles(f.data...),
+		runtime.WithThreads(f.threads),
+		runtime.WithMaxMemory(int64(f.maxMemory)),
+		runtime.WithSeed(f.seed),
+		runtime.WithDelegateOptions("XnnpackBackend", map[string]any{"engine": f.xnnpack}),
+	)
+}
+
+// inputLimit bounds the bytes of inputs that nothing backs, such as zeros.
+func (f *openFlags) inputLimit() int64 {
+	if f.maxMemory > 0 {
+		return int64(f.maxMemory)
+	}
+	return 1 << 30
+}
+
+// backends lists the backends of this build.
+func backends() []delegate.Backend { return nil }

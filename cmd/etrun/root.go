@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// commands is the table of commands; a new one is a file and a row.
+var commands = []func(*app) *cobra.Command{
+}
+
+func newRoot(a *app) *cobra.Command {
+	root := newRun(a)
+	for _, c := range commands {
+		root.AddCommand(c(a))
+	}
+	root.Version = version()
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.PersistentFlags().BoolVar(&a.json, "json", false, "one JSON object on stdout, people's text on stderr")
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage("%v; see %s --help", err, c.CommandPath()) })
+	return root
+}
+
+// usage is a fault of the command line.
+func usage(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", errUsage, fmt.Errorf(format, args...))
+}
+
+// oneModel accepts exactly one argument, a program.
+func oneModel(c *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usage("%d arguments, want one MODEL.pte or .bpte; see %s --help", len(args), c.CommandPath())
+	}
+	return nil
+}
+
+func noArguments(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage("argument %q, want none; see %s --help", args[0], c.CommandPath())
+	}
+	return nil
+}
+
+// completeModel offers program files.
+func completeModel(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return []string{"pte", "bpte"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+// exitHelp is the table of exit codes for --help.
+func exitHelp() string {
+	rows := slices.Clone(exits)
+	slices.SortFunc(rows, func(a, b exit) int { return a.code - b.code })
+	var b strings.Builder
+	for _, e := range rows {
+		fmt.Fprintf(&b, "  %d  %s\n", e.code, e.help)
+	}
+	return b.String()
+}
