@@ -59,7 +59,7 @@ func (p *Program) load(ctx context.Context, index int, options []MethodOption) (
 	if err := l.analyse(); err != nil {
 		return nil, err
 	}
-	m := &Method{program: p, spec: l.spec, limit: p.config.limits.Instructions}
+	m := &Method{program: p, index: index, spec: l.spec, limit: p.config.limits.Instructions}
 	for _, o := range options {
 		o(m)
 	}

@@ -19,6 +19,7 @@ import (
 // ErrBusy and changes nothing.
 type Method struct {
 	program *Program
+	index   int // of the method in the program
 	spec    *pte.Method
 	plan    *MemoryPlan
 	memory  *memory
