@@ -1,0 +1,357 @@
+//go:build !purego
+
+#include "textflag.h"
+
+// Row kernels for AVX2 and FMA, eight elements at a time.
+
+// func taps64(n int, y, x *float32, off *int, w *float32, t int)
+TEXT ·taps64(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), CX
+	MOVQ y+8(FP), DI
+	MOVQ x+16(FP), SI
+	MOVQ off+24(FP), R8
+	MOVQ w+32(FP), R9
+	MOVQ t+40(FP), R10
+
+block:
+	VMOVUPS (DI), Y0
+	VMOVUPS 32(DI), Y1
+	VMOVUPS 64(DI), Y2
+	VMOVUPS 96(DI), Y3
+	VMOVUPS 128(DI), Y4
+	VMOVUPS 160(DI), Y5
+	VMOVUPS 192(DI), Y6
+	VMOVUPS 224(DI), Y7
+	XORQ    BX, BX
+
+tap:
+	MOVQ         (R8)(BX*8), AX
+	VBROADCASTSS (R9)(BX*4), Y8
+	LEAQ         (SI)(AX*4), AX
+	VFMADD231PS  (AX), Y8, Y0
+	VFMADD231PS  32(AX), Y8, Y1
+	VFMADD231PS  64(AX), Y8, Y2
+	VFMADD231PS  96(AX), Y8, Y3
+	VFMADD231PS  128(AX), Y8, Y4
+	VFMADD231PS  160(AX), Y8, Y5
+	VFMADD231PS  192(AX), Y8, Y6
+	VFMADD231PS  224(AX), Y8, Y7
+	INCQ         BX
+	CMPQ         BX, R10
+	JLT          tap
+
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, 32(DI)
+	VMOVUPS Y2, 64(DI)
+	VMOVUPS Y3, 96(DI)
+	VMOVUPS Y4, 128(DI)
+	VMOVUPS Y5, 160(DI)
+	VMOVUPS Y6, 192(DI)
+	VMOVUPS Y7, 224(DI)
+	ADDQ    $256, DI
+	ADDQ    $256, SI
+	DECQ    CX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func taps8(n int, y, x *float32, off *int, w *float32, t int)
+TEXT ·taps8(SB), NOSPLIT, $0-48
+	MOVQ n+0(FP), CX
+	MOVQ y+8(FP), DI
+	MOVQ x+16(FP), SI
+	MOVQ off+24(FP), R8
+	MOVQ w+32(FP), R9
+	MOVQ t+40(FP), R10
+
+block:
+	VMOVUPS (DI), Y0
+	XORQ    BX, BX
+
+tap:
+	MOVQ         (R8)(BX*8), AX
+	VBROADCASTSS (R9)(BX*4), Y8
+	VFMADD231PS  (SI)(AX*4), Y8, Y0
+	INCQ         BX
+	CMPQ         BX, R10
+	JLT          tap
+
+	VMOVUPS Y0, (DI)
+	ADDQ    $32, DI
+	ADDQ    $32, SI
+	DECQ    CX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+#define FOLD \
+	VADDPS       Y1, Y0, Y0     \
+	VADDPS       Y3, Y2, Y2     \
+	VADDPS       Y2, Y0, Y0     \
+	VEXTRACTF128 $1, Y0, X1     \
+	VADDPS       X1, X0, X0     \
+	VMOVHLPS     X0, X0, X1     \
+	VADDPS       X1, X0, X0     \
+	VMOVSHDUP    X0, X1         \
+	VADDSS       X1, X0, X0
+
+// func dot32(n int, x, y *float32) float32
+TEXT ·dot32(SB), NOSPLIT, $0-28
+	MOVQ   n+0(FP), CX
+	MOVQ   x+8(FP), SI
+	MOVQ   y+16(FP), DI
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+loop:
+	VMOVUPS     (SI), Y4
+	VMOVUPS     32(SI), Y5
+	VMOVUPS     64(SI), Y6
+	VMOVUPS     96(SI), Y7
+	VFMADD231PS (DI), Y4, Y0
+	VFMADD231PS 32(DI), Y5, Y1
+	VFMADD231PS 64(DI), Y6, Y2
+	VFMADD231PS 96(DI), Y7, Y3
+	ADDQ        $128, SI
+	ADDQ        $128, DI
+	DECQ        CX
+	JNZ         loop
+	FOLD
+	VMOVSS      X0, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func sum32(n int, x *float32) float32
+TEXT ·sum32(SB), NOSPLIT, $0-20
+	MOVQ   n+0(FP), CX
+	MOVQ   x+8(FP), SI
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+loop:
+	VADDPS (SI), Y0, Y0
+	VADDPS 32(SI), Y1, Y1
+	VADDPS 64(SI), Y2, Y2
+	VADDPS 96(SI), Y3, Y3
+	ADDQ   $128, SI
+	DECQ   CX
+	JNZ    loop
+	FOLD
+	VMOVSS X0, ret+16(FP)
+	VZEROUPPER
+	RET
+
+#define SQUARE(at, acc) \
+	VMOVUPS     at, Y4       \
+	VSUBPS      Y8, Y4, Y4   \
+	VFMADD231PS Y4, Y4, acc
+
+// func squares32(n int, x *float32, mean float32) float32
+TEXT ·squares32(SB), NOSPLIT, $0-28
+	MOVQ         n+0(FP), CX
+	MOVQ         x+8(FP), SI
+	VBROADCASTSS mean+16(FP), Y8
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+
+loop:
+	SQUARE((SI), Y0)
+	SQUARE(32(SI), Y1)
+	SQUARE(64(SI), Y2)
+	SQUARE(96(SI), Y3)
+	ADDQ   $128, SI
+	DECQ   CX
+	JNZ    loop
+	FOLD
+	VMOVSS X0, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func scaleShift8(n int, dst, src *float32, scale, shift float32)
+TEXT ·scaleShift8(SB), NOSPLIT, $0-32
+	MOVQ         n+0(FP), CX
+	MOVQ         dst+8(FP), DI
+	MOVQ         src+16(FP), SI
+	VBROADCASTSS scale+24(FP), Y8
+	VBROADCASTSS shift+28(FP), Y9
+
+four:
+	CMPQ        CX, $4
+	JLT         one
+	VMOVUPS     (SI), Y0
+	VMOVUPS     32(SI), Y1
+	VMOVUPS     64(SI), Y2
+	VMOVUPS     96(SI), Y3
+	VFMADD213PS Y9, Y8, Y0
+	VFMADD213PS Y9, Y8, Y1
+	VFMADD213PS Y9, Y8, Y2
+	VFMADD213PS Y9, Y8, Y3
+	VMOVUPS     Y0, (DI)
+	VMOVUPS     Y1, 32(DI)
+	VMOVUPS     Y2, 64(DI)
+	VMOVUPS     Y3, 96(DI)
+	ADDQ        $128, SI
+	ADDQ        $128, DI
+	SUBQ        $4, CX
+	JMP         four
+
+one:
+	TESTQ       CX, CX
+	JZ          done
+	VMOVUPS     (SI), Y0
+	VFMADD213PS Y9, Y8, Y0
+	VMOVUPS     Y0, (DI)
+	ADDQ        $32, SI
+	ADDQ        $32, DI
+	DECQ        CX
+	JMP         one
+
+done:
+	VZEROUPPER
+	RET
+
+// func max8(n int, x *float32) float32
+//
+// Y1 gathers the lanes that met a NaN, which VMAXPS may drop.
+TEXT ·max8(SB), NOSPLIT, $0-20
+	MOVQ    n+0(FP), CX
+	MOVQ    x+8(FP), SI
+	VMOVUPS (SI), Y0
+	VXORPS  Y1, Y1, Y1
+
+loop:
+	VMOVUPS (SI), Y2
+	VMAXPS  Y2, Y0, Y0
+	VCMPPS  $3, Y2, Y2, Y3
+	VORPS   Y3, Y1, Y1
+	ADDQ    $32, SI
+	DECQ    CX
+	JNZ     loop
+
+	VMOVMSKPS    Y1, AX
+	VEXTRACTF128 $1, Y0, X1
+	VMAXPS       X1, X0, X0
+	VMOVHLPS     X0, X0, X1
+	VMAXPS       X1, X0, X0
+	VMOVSHDUP    X0, X1
+	VMAXSS       X1, X0, X0
+	TESTL        AX, AX
+	JZ           finite
+	MOVL         $0x7fc00000, AX
+	VMOVD        AX, X0
+
+finite:
+	VMOVSS X0, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// Constants of the exponential, each in eight lanes.
+#define LANES(name, bits) \
+	DATA name<>+0(SB)/4, $bits  \
+	DATA name<>+4(SB)/4, $bits  \
+	DATA name<>+8(SB)/4, $bits  \
+	DATA name<>+12(SB)/4, $bits \
+	DATA name<>+16(SB)/4, $bits \
+	DATA name<>+20(SB)/4, $bits \
+	DATA name<>+24(SB)/4, $bits \
+	DATA name<>+28(SB)/4, $bits \
+	GLOBL name<>(SB), RODATA|NOPTR, $32
+
+LANES(expMax, 0x42b17218)
+LANES(expMin, 0xc2cff1b5)
+LANES(log2e, 0x3fb8aa3b)
+LANES(ln2Hi, 0x3f318000)
+LANES(ln2Lo, 0xb95e8083)
+LANES(expP0, 0x39506967)
+LANES(expP1, 0x3ab743ce)
+LANES(expP2, 0x3c088908)
+LANES(expP3, 0x3d2aa9c1)
+LANES(expP4, 0x3e2aaaaa)
+LANES(expP5, 0x3f000000)
+LANES(one, 0x3f800000)
+LANES(bias, 0x0000007f)
+LANES(infinity, 0x7f800000)
+
+// EXP makes Y0 = e^Y0. It clobbers Y1 to Y6.
+#define EXP \
+	VMOVAPS     Y0, Y6                  \
+	VMULPS      log2e<>(SB), Y0, Y1     \
+	VROUNDPS    $0, Y1, Y1              \
+	VMOVAPS     Y1, Y2                  \
+	VFNMADD231PS ln2Hi<>(SB), Y1, Y0    \
+	VFNMADD231PS ln2Lo<>(SB), Y1, Y0    \
+	VMOVUPS     expP0<>(SB), Y3         \
+	VFMADD213PS expP1<>(SB), Y0, Y3     \
+	VFMADD213PS expP2<>(SB), Y0, Y3     \
+	VFMADD213PS expP3<>(SB), Y0, Y3     \
+	VFMADD213PS expP4<>(SB), Y0, Y3     \
+	VFMADD213PS expP5<>(SB), Y0, Y3     \
+	VMULPS      Y0, Y0, Y4              \
+	VADDPS      one<>(SB), Y0, Y0       \
+	VFMADD231PS Y4, Y3, Y0              \
+	VCVTPS2DQ   Y2, Y2                  \
+	VPSRAD      $1, Y2, Y3              \
+	VPSUBD      Y3, Y2, Y2              \
+	VPADDD      bias<>(SB), Y2, Y2      \
+	VPADDD      bias<>(SB), Y3, Y3      \
+	VPSLLD      $23, Y2, Y2             \
+	VPSLLD      $23, Y3, Y3             \
+	VMULPS      Y3, Y0, Y0              \
+	VMULPS      Y2, Y0, Y0              \
+	VCMPPS      $1, expMin<>(SB), Y6, Y2 \
+	VANDNPS     Y0, Y2, Y0              \
+	VCMPPS      $6, expMax<>(SB), Y6, Y2 \
+	VMULPS      infinity<>(SB), Y6, Y3  \
+	VBLENDVPS   Y2, Y3, Y0, Y0
+
+// func exp8(n int, dst, src *float32)
+TEXT ·exp8(SB), NOSPLIT, $0-24
+	MOVQ n+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ src+16(FP), SI
+
+loop:
+	VMOVUPS (SI), Y0
+	EXP
+	VMOVUPS Y0, (DI)
+	ADDQ    $32, SI
+	ADDQ    $32, DI
+	DECQ    CX
+	JNZ     loop
+	VZEROUPPER
+	RET
+
+// func expSum8(n int, dst, src *float32, shift float32) float32
+TEXT ·expSum8(SB), NOSPLIT, $0-36
+	MOVQ         n+0(FP), CX
+	MOVQ         dst+8(FP), DI
+	MOVQ         src+16(FP), SI
+	VBROADCASTSS shift+24(FP), Y8
+	VXORPS       Y9, Y9, Y9
+
+loop:
+	VMOVUPS (SI), Y0
+	VSUBPS  Y8, Y0, Y0
+	EXP
+	VMOVUPS Y0, (DI)
+	VADDPS  Y0, Y9, Y9
+	ADDQ    $32, SI
+	ADDQ    $32, DI
+	DECQ    CX
+	JNZ     loop
+
+	VEXTRACTF128 $1, Y9, X1
+	VADDPS       X1, X9, X0
+	VMOVHLPS     X0, X0, X1
+	VADDPS       X1, X0, X0
+	VMOVSHDUP    X0, X1
+	VADDSS       X1, X0, X0
+	VMOVSS       X0, ret+32(FP)
+	VZEROUPPER
+	RET

@@ -1,0 +1,206 @@
+package simd
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// The twins are held against the Go loops at every length around their block sizes.
+// Slices lie in the middle of larger ones, whose other elements must not change.
+
+const guard = 40
+
+// guarded is n random elements between two guards.
+type guarded struct{ all, data []float32 }
+
+func newGuarded(r *rand.Rand, n int) guarded {
+	all := make([]float32, n+2*guard)
+	for i := range all {
+		all[i] = float32(math.NaN())
+	}
+	g := guarded{all, all[guard : guard+n : guard+n]}
+	for i := range g.data {
+		g.data[i] = r.Float32()*2 - 1
+	}
+	return g
+}
+
+func (g guarded) check(t *testing.T, name string) {
+	t.Helper()
+	for i, v := range g.all {
+		if (i < guard || i >= len(g.all)-guard) && v == v {
+			t.Fatalf("%s: wrote %v at %d, outside 0 to %d", name, v, i-guard, len(g.data))
+		}
+	}
+}
+
+// near compares results with a bound that grows with the terms of a sum.
+func near(t *testing.T, name string, got, want []float32, terms int) {
+	t.Helper()
+	for i := range want {
+		bound := 1e-6 * (1 + math.Sqrt(float64(terms))) * (1 + math.Abs(float64(want[i])))
+		if d := math.Abs(float64(got[i] - want[i])); !(d <= bound) {
+			t.Fatalf("%s: element %d: got %v, want %v, off by %g", name, i, got[i], want[i], d)
+		}
+	}
+}
+
+func TestMulAdd(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for m := 1; m <= 13; m++ {
+		for _, n := range []int{1, 3, 4, 7, 8, 9, 15, 16, 17, 24, 31, 49, 64, 65, 130} {
+			for _, k := range []int{1, 2, 5, 33} {
+				for _, packed := range []bool{false, true} {
+					checkMulAdd(t, r, m, n, k, packed)
+				}
+			}
+		}
+	}
+}
+
+func checkMulAdd(t *testing.T, r *rand.Rand, m, n, k int, columnMajor bool) {
+	t.Helper()
+	name := fmt.Sprintf("m=%d n=%d k=%d column major %v", m, n, k, columnMajor)
+	ars, acs := k+r.IntN(3), 1
+	if columnMajor {
+		ars, acs = 1, m+r.IntN(3)
+	}
+	ldb, ldc := n+r.IntN(5), n+r.IntN(5)
+	a, b := newGuarded(r, (m-1)*ars+(k-1)*acs+1), newGuarded(r, (k-1)*ldb+n)
+	c := newGuarded(r, (m-1)*ldc+n)
+	want := append([]float32(nil), c.data...)
+	mulAddGo(m, n, k, a.data, ars, acs, b.data, ldb, want, ldc)
+	MulAdd(m, n, k, a.data, ars, acs, b.data, ldb, c.data, ldc)
+	near(t, name, c.data, want, k)
+	c.check(t, name)
+}
+
+func TestTaps(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for n := range 200 {
+		for _, taps := range []int{1, 3, 9, 25} {
+			off, w := make([]int, taps), make([]float32, taps)
+			for i := range off {
+				off[i], w[i] = r.IntN(100), r.Float32()
+			}
+			x, y := newGuarded(r, n+100), newGuarded(r, n)
+			want := append([]float32(nil), y.data...)
+			tapsGo(want, x.data, off, w)
+			Taps(y.data, x.data, off, w)
+			name := fmt.Sprintf("n=%d taps=%d", n, taps)
+			near(t, name, y.data, want, taps)
+			y.check(t, name)
+		}
+	}
+}
+
+func TestRows(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for n := range 150 {
+		x, y := newGuarded(r, n), newGuarded(r, n)
+		w, b := newGuarded(r, n), newGuarded(r, n)
+		for _, f := range []struct {
+			name         string
+			vector, want func(dst []float32)
+		}{
+			{"axpy", func(d []float32) { Axpy(d, x.data, 1.5) }, func(d []float32) { axpyGo(d, x.data, 1.5) }},
+			{"scale", func(d []float32) { ScaleShift(d, x.data, 1.5, .25) }, func(d []float32) { scaleShiftGo(d, x.data, 1.5, .25) }},
+			{"exp", func(d []float32) { Exp(d, x.data) }, func(d []float32) { expGo(d, x.data) }},
+			{"exp sum", func(d []float32) { d[:1][0] = ExpSum(d, x.data, .5) }, func(d []float32) { d[:1][0] = expSumGo(d, x.data, .5) }},
+			{"center", func(d []float32) { Center(d, x.data, .5, 2, w.data, b.data) }, func(d []float32) { centerGo(d, x.data, .5, 2, w.data, b.data) }},
+			{"dot", func(d []float32) { d[0] = Dot(x.data, y.data) }, func(d []float32) { d[0] = dotGo(x.data, y.data) }},
+			{"sum", func(d []float32) { d[0] = Sum(x.data) }, func(d []float32) { d[0] = sumGo(x.data) }},
+			{"squares", func(d []float32) { d[0] = SumSquares(x.data, .1) }, func(d []float32) { d[0] = sumSquaresGo(x.data, .1) }},
+			{"max", func(d []float32) { d[0] = Max(x.data) }, func(d []float32) { d[0] = maxGo(x.data) }},
+		} {
+			if n == 0 && f.name != "axpy" && f.name != "scale" {
+				continue
+			}
+			out := newGuarded(r, n)
+			want := append([]float32(nil), out.data...)
+			f.vector(out.data)
+			f.want(want)
+			name := fmt.Sprintf("%s n=%d", f.name, n)
+			near(t, name, out.data, want, n)
+			out.check(t, name)
+		}
+	}
+}
+
+func TestMaxFindsNaN(t *testing.T) {
+	for n := 1; n < 40; n++ {
+		for i := range n {
+			x := make([]float32, n)
+			x[i] = float32(math.NaN())
+			if m := Max(x); m == m {
+				t.Fatalf("NaN at %d of %d: got %v", i, n, m)
+			}
+			x[i] = float32(math.Inf(-1))
+			if m := Max(x[i : i+1]); m != x[i] {
+				t.Fatalf("got %v, want %v", m, x[i])
+			}
+		}
+	}
+}
+
+// TestExp holds both twins against float64, in units of the last place.
+func TestExp(t *testing.T) {
+	xs := []float32{0, 1, -1, 88.7, 88.72284, 88.8, 1e30, -87.3, -88, -100, -103.9, -104, -1e30,
+		float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN())}
+	for x := float32(-104); x < 89; x += 0.0137 {
+		xs = append(xs, x)
+	}
+	got := make([]float32, len(xs))
+	for name, f := range map[string]func(dst, src []float32){"exported": Exp, "go": expGo} {
+		f(got, xs)
+		for i, x := range xs {
+			want := float32(math.Exp(float64(x)))
+			if got[i] == want || want != want && got[i] != got[i] {
+				continue
+			}
+			ulp := math.Nextafter32(want, float32(math.Inf(1))) - want
+			if d := math.Abs(float64(got[i]-want)) / float64(ulp); !(d <= 1) {
+				t.Fatalf("%s: exp(%v): got %v, want %v, off by %v ulp", name, x, got[i], want, d)
+			}
+		}
+	}
+}
+
+func BenchmarkMulAdd(b *testing.B) {
+	const m, n, k = 96, 112, 256
+	x, y, z := make([]float32, m*k), make([]float32, k*n), make([]float32, m*n)
+	for name, f := range map[string]MulAddFunc[float32]{"twin": MulAdd, "go": mulAddGo[float32]} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				f(m, n, k, x, k, 1, y, n, z, n)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(m*n*k), "ns/MAC")
+		})
+	}
+}
+
+func BenchmarkRows(b *testing.B) {
+	const n = 4096
+	x, y := make([]float32, n+64), make([]float32, n)
+	off, w := []int{0, 1, 2, 20, 21, 22, 40, 41, 42}, make([]float32, 9)
+	for _, f := range []struct {
+		name string
+		run  func()
+	}{
+		{"taps9", func() { Taps(y, x, off, w) }}, {"taps9 go", func() { tapsGo(y, x, off, w) }},
+		{"exp", func() { Exp(y, x[:n]) }}, {"exp go", func() { expGo(y, x[:n]) }},
+		{"dot", func() { Dot(y, x[:n]) }}, {"dot go", func() { dotGo(y, x[:n]) }},
+		{"max", func() { Max(x) }}, {"max go", func() { maxGo(x) }},
+		{"scale", func() { ScaleShift(y, x[:n], 1, 2) }}, {"scale go", func() { scaleShiftGo(y, x[:n], 1, 2) }},
+		{"center", func() { Center(y, x[:n], 1, 2, y, y) }},
+	} {
+		b.Run(f.name, func(b *testing.B) {
+			for b.Loop() {
+				f.run()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/element")
+		})
+	}
+}
