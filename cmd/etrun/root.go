@@ -9,7 +9,12 @@ import (
 )
 
 // commands is the table of commands; a new one is a file and a row.
-var commands = []func(*app) *cobra.Command{}
+var commands = []func(*app) *cobra.Command{
+	newInspect,
+	newVerify,
+	newOps,
+	newDoctor,
+}
 
 func newRoot(a *app) *cobra.Command {
 	root := newRun(a)

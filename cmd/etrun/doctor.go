@@ -1,0 +1,124 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	goruntime "runtime"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/runtime"
+)
+
+// machineReport is what this machine offers to programs.
+type machineReport struct {
+	Schema     string          `json:"schema"`
+	Version    string          `json:"version"`
+	CPU        string          `json:"cpu,omitempty"`
+	Processors int             `json:"processors"` // of the machine
+	Quota      string          `json:"cgroup_quota,omitempty"`
+	Threads    int             `json:"threads"` // the default budget
+	Features   []string        `json:"features"`
+	Absent     []string        `json:"absent_features"`
+	Operators  int             `json:"operators"`
+	Backends   []backendReport `json:"backends"`
+}
+
+type backendReport struct {
+	ID     string `json:"id"`
+	Loaded bool   `json:"loaded"`
+	Engine string `json:"engine,omitempty"`
+	Detail string `json:"detail,omitempty"`
+}
+
+func newDoctor(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "doctor",
+		Short:   "Show what this machine offers, and why not more",
+		Example: "  etrun doctor\n  etrun doctor --json",
+		Args:    noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			r := examine()
+			if a.json {
+				return a.writeJSON(r)
+			}
+			return r.print(a)
+		},
+	}
+}
+
+func examine() *machineReport {
+	r := &machineReport{Schema: "etrun.doctor/1", Version: version(), CPU: processorName(), Processors: goruntime.NumCPU(),
+		Quota: quota(), Threads: cpu.DefaultThreads(), Features: []string{}, Absent: []string{},
+		Operators: len(runtime.DefaultOperators().Names()), Backends: []backendReport{}}
+	for _, f := range cpu.Features() {
+		if f.Has {
+			r.Features = append(r.Features, f.Name)
+		} else {
+			r.Absent = append(r.Absent, f.Name)
+		}
+	}
+	for _, b := range backends() {
+		s := b.Probe()
+		r.Backends = append(r.Backends, backendReport{b.ID(), s.Loaded, s.Engine, s.Detail})
+	}
+	return r
+}
+
+func (r *machineReport) print(a *app) error {
+	t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "version\t%s\n", r.Version)
+	fmt.Fprintf(t, "processor\t%s\n", orDash(r.CPU))
+	fmt.Fprintf(t, "threads\t%d by default (%d processors allowed, cgroup quota %s)\n", r.Threads, r.Processors, orDash(r.Quota))
+	fmt.Fprintf(t, "features\t%s\n", orDash(strings.Join(r.Features, " ")))
+	fmt.Fprintf(t, "without\t%s\n", orDash(strings.Join(r.Absent, " ")))
+	fmt.Fprintf(t, "operators\t%d\n", r.Operators)
+	for _, b := range r.Backends {
+		state := "not loaded"
+		if b.Loaded {
+			state = "loaded, " + b.Engine + " engine"
+		}
+		fmt.Fprintf(t, "%s\t%s: %s\n", b.ID, state, b.Detail)
+	}
+	if len(r.Backends) == 0 {
+		fmt.Fprintf(t, "backends\tnone in this build\n")
+	}
+	return t.Flush()
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "–"
+	}
+	return text
+}
+
+// processorName is the first "model name" of /proc/cpuinfo, empty where there is none.
+func processorName() string {
+	text, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(text)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// quota is this process's limit of processor time by cgroup v2, in processors.
+func quota() string {
+	text, err := os.ReadFile("/sys/fs/cgroup/cpu.max")
+	if err != nil {
+		return ""
+	}
+	var limit, period float64
+	if n, _ := fmt.Sscan(string(text), &limit, &period); n != 2 || period <= 0 {
+		return "" // "max": none
+	}
+	return fmt.Sprintf("%.3g processors", limit/period)
+}

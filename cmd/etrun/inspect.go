@@ -1,0 +1,255 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// programReport is the JSON object of inspect, and what its text is printed from.
+type programReport struct {
+	Schema  string         `json:"schema"`
+	Model   string         `json:"model"`
+	Bytes   int64          `json:"bytes"`
+	Version uint32         `json:"program_version"`
+	Header  bool           `json:"extended_header"`
+	Bundled int            `json:"bundled_cases"`
+	Named   map[string]int `json:"named_data,omitempty"` // bytes by key
+	Methods []methodReport `json:"methods"`
+}
+
+type methodReport struct {
+	Name         string           `json:"name"`
+	Instructions int              `json:"instructions"`
+	Inputs       []valueReport    `json:"inputs"`
+	Outputs      []valueReport    `json:"outputs"`
+	Operators    []operatorReport `json:"operators"`
+	Delegates    []delegateReport `json:"delegates"`
+	Memory       memoryReport     `json:"memory"`
+	LoadError    string           `json:"load_error,omitempty"` // why the method does not load here
+}
+
+type valueReport struct {
+	Kind     string `json:"kind"`
+	Name     string `json:"name,omitempty"`
+	DType    string `json:"dtype,omitempty"`
+	Shape    []int  `json:"shape,omitzero"` // upper bounds where dynamic
+	DimOrder []int  `json:"dim_order,omitzero"`
+	Order    string `json:"order,omitempty"` // the dim order in words
+	Dynamism string `json:"dynamism,omitempty"`
+	Storage  string `json:"storage,omitempty"`
+	Value    any    `json:"value,omitempty"`
+}
+
+type operatorReport struct {
+	Name      string `json:"name"`
+	Calls     int    `json:"calls"`
+	Available bool   `json:"available"`
+}
+
+type delegateReport struct {
+	ID           string            `json:"id"`
+	PayloadBytes int               `json:"payload_bytes"`
+	Calls        int               `json:"calls"`
+	Available    bool              `json:"available"`
+	Engine       string            `json:"engine,omitempty"`
+	Nodes        []nodeReport      `json:"nodes,omitempty"`
+	WeightBytes  int64             `json:"weight_bytes,omitempty"`
+	ScratchBytes int64             `json:"scratch_bytes,omitempty"`
+	Facts        map[string]string `json:"facts,omitempty"`
+
+	info delegate.Info
+}
+
+type nodeReport struct {
+	Name   string `json:"name"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// memoryReport is in bytes. What the runtime plans is known only of a method that loads.
+type memoryReport struct {
+	Constants  int64   `json:"constants"`
+	FileArenas []int64 `json:"file_arenas"`
+	Planned    int64   `json:"planned,omitempty"` // arenas, state and unbounded tensors at the start
+	Source     string  `json:"plan,omitempty"`    // whose plan: the file's or our own
+	State      int64   `json:"state,omitempty"`
+	LowerBound int64   `json:"lower_bound,omitempty"`
+	Conflicts  int     `json:"conflicts,omitempty"` // live storages that the file's plan lets overlap
+}
+
+func newInspect(a *app) *cobra.Command {
+	var flags openFlags
+	c := &cobra.Command{
+		Use:   "inspect MODEL.pte",
+		Short: "Show what is in a program and whether it runs here",
+		Long: "Show the methods of a program: inputs, outputs, operators and whether this build has them, delegates and memory.\n" +
+			"The exit code is 0 for every readable program, runnable or not.",
+		Example: "  etrun inspect model.pte\n  etrun inspect model.pte --data weights.ptd\n" +
+			"  etrun inspect model.pte --json | jq '.methods[].operators[] | select(.available | not)'",
+		Args:              oneModel,
+		ValidArgsFunction: completeModel,
+		RunE: func(c *cobra.Command, args []string) error {
+			report, err := inspect(c.Context(), &flags, args[0])
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.writeJSON(report)
+			}
+			return report.print(a.out)
+		},
+	}
+	flags.add(c.Flags())
+	return c
+}
+
+func inspect(ctx context.Context, flags *openFlags, path string) (*programReport, error) {
+	prog, err := flags.open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer prog.Close()
+	spec := prog.Spec()
+	report := &programReport{Schema: "etrun.inspect/1", Model: path, Bytes: spec.Size, Version: spec.Version,
+		Header: spec.Header != nil, Bundled: bundledCases(prog.Bundle()), Named: make(map[string]int)}
+	for key, data := range spec.Named {
+		report.Named[key] = len(data)
+	}
+	for _, name := range prog.MethodNames() {
+		m, err := inspectMethod(ctx, prog, name)
+		if err != nil {
+			return nil, err
+		}
+		report.Methods = append(report.Methods, m)
+	}
+	return report, nil
+}
+
+func inspectMethod(ctx context.Context, prog *runtime.Program, name string) (methodReport, error) {
+	meta, err := prog.Meta(name)
+	if err != nil {
+		return methodReport{}, err
+	}
+	r := methodReport{Name: name, Instructions: meta.Instructions, Inputs: []valueReport{}, Outputs: []valueReport{},
+		Operators: []operatorReport{}, Delegates: []delegateReport{},
+		Memory: memoryReport{Constants: meta.ConstBytes, FileArenas: append([]int64{}, meta.ArenaBytes...)}}
+	for _, v := range meta.Inputs {
+		r.Inputs = append(r.Inputs, reportValue(v))
+	}
+	for _, v := range meta.Outputs {
+		r.Outputs = append(r.Outputs, reportValue(v))
+	}
+	for _, o := range meta.Operators {
+		r.Operators = append(r.Operators, operatorReport(o))
+	}
+	for _, d := range meta.Delegates {
+		r.Delegates = append(r.Delegates, delegateReport{ID: d.ID, PayloadBytes: d.Bytes, Calls: d.Calls, Available: d.Available})
+	}
+	return r, r.addLoaded(ctx, prog)
+}
+
+// addLoaded adds what is known of a loaded method only. That it does not load is
+// part of the report; that the user gave up is not.
+func (r *methodReport) addLoaded(ctx context.Context, prog *runtime.Program) error {
+	m, err := prog.Load(ctx, r.Name)
+	if err != nil {
+		r.LoadError = err.Error()
+		return context.Cause(ctx)
+	}
+	defer m.Close()
+	for i, info := range m.Delegates() {
+		r.Delegates[i].describe(info)
+	}
+	p := m.Plan()
+	r.Memory.Planned, r.Memory.Source, r.Memory.State = p.Bytes(), p.Source, p.StateBytes
+	r.Memory.LowerBound, r.Memory.Conflicts = p.LowerBound, len(p.Conflicts)
+	return nil
+}
+
+func (d *delegateReport) describe(info delegate.Info) {
+	d.info = info
+	d.Engine, d.WeightBytes, d.ScratchBytes = info.Engine, info.WeightBytes, info.Scratch
+	for _, n := range info.Nodes {
+		d.Nodes = append(d.Nodes, nodeReport(n))
+	}
+	for _, f := range info.Facts {
+		if d.Facts == nil {
+			d.Facts = make(map[string]string)
+		}
+		d.Facts[f[0]] = f[1]
+	}
+}
+
+func bundledCases(b *pte.Bundle) (n int) {
+	if b == nil {
+		return 0
+	}
+	for _, s := range b.Suites {
+		n += len(s.Cases)
+	}
+	return n
+}
+
+func reportValue(v runtime.ValueMeta) valueReport {
+	r := valueReport{Kind: strings.ReplaceAll(v.Kind.String(), " ", "_"), Name: v.Name}
+	switch v.Kind {
+	case tensor.KindTensor:
+		r.DType, r.Shape, r.DimOrder, r.Order = v.DType.String(), append([]int{}, v.Sizes...), []int{}, orderName(v.DimOrder)
+		for _, d := range v.DimOrder {
+			r.DimOrder = append(r.DimOrder, int(d))
+		}
+		r.Dynamism, r.Storage = v.Dynamism.String(), v.Storage.String()
+	case tensor.KindInt:
+		r.Value = v.Scalar.Int
+	case tensor.KindDouble:
+		r.Value = v.Scalar.Double
+	case tensor.KindBool:
+		r.Value = v.Scalar.Bool
+	case tensor.KindString:
+		r.Value = v.Scalar.Str
+	}
+	return r
+}
+
+// orderName is a dim order in words.
+func orderName(order []uint8) string {
+	text := fmt.Sprint(order)
+	for _, known := range []struct {
+		order []uint8
+		name  string
+	}{
+		{[]uint8{0, 1, 2, 3}, "contiguous (NCHW)"}, {[]uint8{0, 2, 3, 1}, "channels last (NHWC)"},
+		{[]uint8{0, 1, 2, 3, 4}, "contiguous (NCDHW)"}, {[]uint8{0, 2, 3, 4, 1}, "channels last (NDHWC)"},
+	} {
+		if text == fmt.Sprint(known.order) {
+			return known.name
+		}
+	}
+	if text == fmt.Sprint(tensor.ContiguousOrder(len(order))) {
+		return "contiguous"
+	}
+	return "dim order " + strings.ReplaceAll(strings.Trim(text, "[]"), " ", ",")
+}
+
+// shapeText is a value's type and sizes.
+func (v valueReport) shapeText() string {
+	if v.Kind != "tensor" {
+		if v.Value != nil {
+			return fmt.Sprintf("%s %v at export", v.Kind, v.Value)
+		}
+		return v.Kind
+	}
+	text := v.DType + " " + input.FormatSizes(v.Shape)
+	if v.Dynamism != tensor.Static.String() {
+		text += " at most"
+	}
+	return text
+}

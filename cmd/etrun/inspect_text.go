@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// print writes the report for people, one screen for a usual program.
+func (r *programReport) print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	header := "no extended header"
+	if r.Header {
+		header = "extended header"
+	}
+	fmt.Fprintf(t, "%s: %s, program version %d, %s", r.Model, formatBytes(r.Bytes), r.Version, header)
+	if r.Bundled > 0 {
+		fmt.Fprintf(t, ", %d bundled test cases", r.Bundled)
+	}
+	fmt.Fprintln(t)
+	for _, m := range r.Methods {
+		m.print(t)
+	}
+	if len(r.Named) > 0 {
+		fmt.Fprintf(t, "\nnamed data\n")
+		for _, key := range slices.Sorted(maps.Keys(r.Named)) {
+			fmt.Fprintf(t, "  %.80s\t%s\n", key, formatBytes(int64(r.Named[key])))
+		}
+	}
+	return t.Flush()
+}
+
+func (m *methodReport) print(t *tabwriter.Writer) {
+	fmt.Fprintf(t, "\nmethod %s: %d instructions\n", m.Name, m.Instructions)
+	printValues(t, "inputs", m.Inputs)
+	printValues(t, "outputs", m.Outputs)
+	m.printOperators(t)
+	if len(m.Delegates) > 0 {
+		fmt.Fprintf(t, "  delegates\n")
+	}
+	for i, d := range m.Delegates {
+		d.print(t, i)
+	}
+	m.Memory.print(t)
+	if m.LoadError != "" {
+		fmt.Fprintf(t, "  does not run here: %s\n", m.LoadError)
+	}
+}
+
+func printValues(t *tabwriter.Writer, what string, values []valueReport) {
+	if len(values) == 0 {
+		fmt.Fprintf(t, "  no %s\n", what)
+		return
+	}
+	fmt.Fprintf(t, "  %s\n", what)
+	for i, v := range values {
+		words := []string{}
+		for _, word := range []string{v.Name, v.Order, v.Dynamism, v.Storage} {
+			if word != "" && word != "static" {
+				words = append(words, word)
+			}
+		}
+		fmt.Fprintf(t, "    %d  %s\t%s\n", i, v.shapeText(), strings.Join(words, ", "))
+	}
+}
+
+func (m *methodReport) printOperators(t *tabwriter.Writer) {
+	if len(m.Operators) == 0 {
+		return
+	}
+	fmt.Fprintf(t, "  operators\tcalls\n")
+	for _, o := range m.Operators {
+		note := ""
+		if !o.Available {
+			note = "\tmissing"
+		}
+		fmt.Fprintf(t, "    %s\t%d%s\n", o.Name, o.Calls, note)
+	}
+}
+
+func (d *delegateReport) print(t *tabwriter.Writer, i int) {
+	fmt.Fprintf(t, "    %d  %s: payload %s, %d calls", i, d.ID, formatBytes(int64(d.PayloadBytes)), d.Calls)
+	if !d.Available {
+		fmt.Fprint(t, ", missing")
+	}
+	if d.Engine != "" {
+		fmt.Fprintf(t, ", %s engine, weights %s, scratch %s", d.Engine, formatBytes(d.WeightBytes), formatBytes(d.ScratchBytes))
+	}
+	fmt.Fprintln(t)
+	for _, f := range d.info.Facts {
+		fmt.Fprintf(t, "       %s: %s\n", f[0], f[1])
+	}
+	printNodes(t, d.Nodes)
+}
+
+// printNodes counts a delegate's nodes by name, the most frequent first.
+func printNodes(t *tabwriter.Writer, nodes []nodeReport) {
+	if len(nodes) == 0 {
+		return
+	}
+	counts := make(map[string]int)
+	for _, n := range nodes {
+		counts[n.Name]++
+	}
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		if counts[a] != counts[b] {
+			return counts[b] - counts[a]
+		}
+		return strings.Compare(a, b)
+	})
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%s ×%d", name, counts[name])
+	}
+	fmt.Fprintf(t, "       %d nodes: %s\n", len(nodes), strings.Join(names, ", "))
+}
+
+func (m *memoryReport) print(t *tabwriter.Writer) {
+	file := int64(0)
+	for _, a := range m.FileArenas {
+		file += a
+	}
+	fmt.Fprintf(t, "  memory: constants %s, planned by the file %s in %d arenas", formatBytes(m.Constants), formatBytes(file), len(m.FileArenas))
+	if m.Source != "" {
+		fmt.Fprintf(t, "; in use: %s (plan: %s, state %s, lower bound %s)", formatBytes(m.Planned), m.Source, formatBytes(m.State), formatBytes(m.LowerBound))
+	}
+	fmt.Fprintln(t)
+	if m.Conflicts > 0 {
+		fmt.Fprintf(t, "  the file's plan lets %d pairs of live storages overlap; it is not used\n", m.Conflicts)
+	}
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/kerneltest"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// verifyCommand runs the test cases of a bundled program.
+type verifyCommand struct {
+	*app
+	openFlags
+	tolerance kernels.Tolerance
+}
+
+// verifyReport is the JSON object of verify.
+type verifyReport struct {
+	Schema string       `json:"schema"`
+	Model  string       `json:"model"`
+	Cases  int          `json:"cases"`
+	Failed int          `json:"failed"`
+	Rows   []caseReport `json:"results"`
+}
+
+// caseReport is the outcome of one test case.
+type caseReport struct {
+	Method      string   `json:"method"`
+	Case        int      `json:"case"`
+	Outputs     int      `json:"outputs"` // compared
+	Differences []string `json:"differences,omitempty"`
+}
+
+func newVerify(a *app) *cobra.Command {
+	v := &verifyCommand{app: a}
+	c := &cobra.Command{
+		Use:   "verify MODEL.bpte",
+		Short: "Run the test cases that came with a program",
+		Long: "Run every test case of a bundled program (.bpte), each on fresh state, and compare the outputs with the expected ones.\n" +
+			"Floats pass where |got-want| <= atol + rtol*|want|, everything else where it is equal. The exit code is 6 where a case fails.",
+		Example:           "  etrun verify model.bpte\n  etrun verify model.bpte --rtol 1e-4 --json",
+		Args:              oneModel,
+		ValidArgsFunction: completeModel,
+		RunE:              func(c *cobra.Command, args []string) error { return v.run(c.Context(), args[0]) },
+	}
+	v.openFlags.add(c.Flags())
+	c.Flags().Float64Var(&v.tolerance.Abs, "atol", 1e-5, "absolute tolerance of floats")
+	c.Flags().Float64Var(&v.tolerance.Rel, "rtol", 1e-3, "relative tolerance of floats")
+	return c
+}
+
+func (v *verifyCommand) run(ctx context.Context, path string) error {
+	if !(v.tolerance.Abs >= 0 && v.tolerance.Rel >= 0) {
+		return usage("--atol %v --rtol %v, want none below 0", v.tolerance.Abs, v.tolerance.Rel)
+	}
+	prog, err := v.open(path)
+	if err != nil {
+		return err
+	}
+	defer prog.Close()
+	if bundledCases(prog.Bundle()) == 0 {
+		return usage("%s: no test cases; verify wants a bundled program (.bpte)", path)
+	}
+	report := &verifyReport{Schema: "etrun.verify/1", Model: path}
+	for _, s := range prog.Bundle().Suites {
+		if err := v.suite(ctx, prog, s, report); err != nil {
+			return err
+		}
+	}
+	if v.json {
+		if err := v.writeJSON(report); err != nil {
+			return err
+		}
+	}
+	if report.Failed > 0 {
+		return fmt.Errorf("%w: %d of %d test cases", errDiffer, report.Failed, report.Cases)
+	}
+	return nil
+}
+
+func (v *verifyCommand) suite(ctx context.Context, prog *runtime.Program, s pte.Suite, report *verifyReport) error {
+	if len(s.Cases) == 0 {
+		return nil
+	}
+	m, err := prog.Load(ctx, s.Method)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	for i := range s.Cases {
+		if err := m.Reset(); err != nil {
+			return err
+		}
+		row := caseReport{Method: s.Method, Case: i, Outputs: len(s.Cases[i].Outputs)}
+		if row.Differences, err = v.testCase(ctx, m, &s.Cases[i]); err != nil {
+			return fmt.Errorf("%s, case %d: %w", s.Method, i, err)
+		}
+		report.add(row)
+		if !v.json {
+			row.print(v.app)
+		}
+	}
+	return nil
+}
+
+func (r *verifyReport) add(row caseReport) {
+	r.Rows = append(r.Rows, row)
+	r.Cases++
+	if len(row.Differences) > 0 {
+		r.Failed++
+	}
+}
+
+func (r *caseReport) print(a *app) {
+	verdict := "ok"
+	if len(r.Differences) > 0 {
+		verdict = "differs"
+	} else if r.Outputs == 0 {
+		verdict = "ran, nothing to compare with"
+	}
+	fmt.Fprintf(a.out, "%s, case %d: %s\n", r.Method, r.Case, verdict)
+	for _, d := range r.Differences {
+		fmt.Fprintf(a.out, "  %s\n", d)
+	}
+}
+
+// testCase runs one case and says what differs.
+func (v *verifyCommand) testCase(ctx context.Context, m *runtime.Method, c *pte.Case) (differences []string, err error) {
+	for i, value := range bundledValues(c.Inputs) {
+		if err := m.SetValue(i, value); err != nil {
+			return nil, err
+		}
+	}
+	if err := m.Execute(ctx); err != nil {
+		return nil, err
+	}
+	if n := len(c.Outputs); n > 0 && n != m.NumOutputs() {
+		return []string{fmt.Sprintf("%d outputs, want %d", m.NumOutputs(), n)}, nil
+	}
+	for i, want := range bundledValues(c.Outputs) {
+		if err := compare(m.Output(i), &want, v.tolerance); err != nil {
+			differences = append(differences, fmt.Sprintf("output %d: %v", i, err))
+		}
+	}
+	return differences, nil
+}
+
+// compare reports how got differs from want.
+func compare(got, want *tensor.Value, tol kernels.Tolerance) error {
+	if got.Kind != want.Kind {
+		return fmt.Errorf("%v, want %v", got.Kind, want.Kind)
+	}
+	same := true
+	switch want.Kind {
+	case tensor.KindTensor:
+		return kerneltest.Compare(got.Tensor, want.Tensor, tol)
+	case tensor.KindInt:
+		same = got.Int == want.Int
+	case tensor.KindBool:
+		same = got.Bool == want.Bool
+	case tensor.KindDouble:
+		same = tol.Allows(got.Double, want.Double) || math.IsNaN(got.Double) && math.IsNaN(want.Double)
+	}
+	if !same {
+		return errors.New("another value than expected")
+	}
+	return nil
+}
