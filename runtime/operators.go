@@ -5,7 +5,10 @@ import (
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable"
+	"github.com/etrun-go/etrun/kernels/quantized"
 )
 
 // DefaultOperators is every operator that this module implements.
-var DefaultOperators = sync.OnceValue(func() *kernels.Set { return kernels.NewSet(portable.Ops()) })
+var DefaultOperators = sync.OnceValue(func() *kernels.Set {
+	return kernels.NewSet(portable.Ops(), quantized.Ops())
+})
