@@ -17,7 +17,7 @@ import (
 
 // Ops lists the package's operators.
 func Ops() []kernels.Op {
-	return slices.Concat(arithOps, unaryOps, functionOps, compareOps, bitOps)
+	return slices.Concat(arithOps, unaryOps, functionOps, activationOps, compareOps, bitOps, powerOps, selectOps, dropoutOps)
 }
 
 // Element types in the words of the operator tables.

@@ -4,56 +4,59 @@ import (
 	"math"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/math32"
 )
 
-// function is an operator that applies a function of one real number. float32 is
-// computed in double and rounded once.
-func function(f func(float64) float64) *unary {
-	return &unary{rule: floating, table: table{cost: 16,
-		f32: func(k *block[float32]) {
-			a := k.a[:len(k.out)]
-			for i := range k.out {
-				k.out[i] = float32(f(float64(a[i])))
-			}
-		},
-		f64: func(k *block[float64]) {
-			a := k.a[:len(k.out)]
-			for i := range k.out {
-				k.out[i] = f(a[i])
-			}
-		},
-	}}
+// slices32 makes a kernel of a function of float32 slices.
+func slices32(f func(dst, src []float32)) kernel[float32] {
+	return func(k *block[float32]) { f(k.out, k.a) }
 }
 
-// functionOp is the row of a function.
-func functionOp(name string, f func(float64) float64) kernels.Op {
+// each makes a kernel of a function of one number. The call costs less than such a
+// function.
+func each[C float](f func(float64) float64) kernel[C] {
+	return func(k *block[C]) {
+		a := k.a[:len(k.out)]
+		for i := range k.out {
+			k.out[i] = C(f(float64(a[i])))
+		}
+	}
+}
+
+// function is the row of an operator that applies a function of one number. f32 is
+// nil where float32 is computed in double and rounded once.
+func function(name string, f func(float64) float64, f32 func(dst, src []float32)) kernels.Op {
+	u := &unary{rule: floating, table: table{f32: each[float32](f), f64: each[float64](f), cost: 16}}
+	if f32 != nil {
+		u.f32, u.cost = slices32(f32), 6
+	}
 	return kernels.Op{
 		Schema: "aten::" + name + ".out(Tensor self, *, Tensor(a!) out)",
-		Func:   function(f).call, DTypes: all, Family: kernels.Pointwise,
+		Func:   u.call, DTypes: all, Family: kernels.Pointwise,
 	}
 }
 
 var functionOps = []kernels.Op{
-	functionOp("acos", math.Acos),
-	functionOp("acosh", math.Acosh),
-	functionOp("asin", math.Asin),
-	functionOp("asinh", math.Asinh),
-	functionOp("atan", math.Atan),
-	functionOp("atanh", math.Atanh),
-	functionOp("cos", math.Cos),
-	functionOp("cosh", math.Cosh),
-	functionOp("erf", math.Erf),
-	functionOp("exp", math.Exp),
-	functionOp("expm1", math.Expm1),
-	functionOp("log", math.Log),
-	functionOp("log10", math.Log10),
-	functionOp("log1p", math.Log1p),
-	functionOp("log2", math.Log2),
-	functionOp("sigmoid", sigmoid),
-	functionOp("sin", math.Sin),
-	functionOp("sinh", math.Sinh),
-	functionOp("tan", math.Tan),
-	functionOp("tanh", math.Tanh),
+	function("acos", math.Acos, nil),
+	function("acosh", math.Acosh, nil),
+	function("asin", math.Asin, nil),
+	function("asinh", math.Asinh, nil),
+	function("atan", math.Atan, nil),
+	function("atanh", math.Atanh, nil),
+	function("cos", math.Cos, math32.Cos),
+	function("cosh", math.Cosh, math32.Cosh),
+	function("erf", math.Erf, math32.Erf),
+	function("exp", math.Exp, math32.Exp),
+	function("expm1", math.Expm1, math32.Expm1),
+	function("log", math.Log, math32.Log),
+	function("log10", math.Log10, math32.Log10),
+	function("log1p", math.Log1p, math32.Log1p),
+	function("log2", math.Log2, math32.Log2),
+	function("sigmoid", sigmoid, math32.Sigmoid),
+	function("sin", math.Sin, math32.Sin),
+	function("sinh", math.Sinh, math32.Sinh),
+	function("tan", math.Tan, nil),
+	function("tanh", math.Tanh, math32.Tanh),
 }
 
 func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }

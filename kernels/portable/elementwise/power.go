@@ -1,0 +1,89 @@
+package elementwise
+
+import (
+	"math"
+
+	"github.com/etrun-go/etrun/kernels"
+)
+
+var powers = binary{rule: arithmetic, table: table{f32: pow[float32], f64: pow[float64], i64: powInt, cost: 32}}
+
+var powerOps = []kernels.Op{
+	{Schema: "aten::pow.Tensor_Tensor_out(Tensor self, Tensor exponent, *, Tensor(a!) out)", Func: powers.tensors, DTypes: numbers, Family: kernels.Loose, Note: powerNote},
+	{Schema: "aten::pow.Tensor_Scalar_out(Tensor self, Scalar exponent, *, Tensor(a!) out)", Func: powNumber, DTypes: numbers, Family: kernels.Loose, Note: powerNote},
+	{Schema: "aten::pow.Scalar_out(Scalar self, Tensor exponent, *, Tensor(a!) out)", Func: powers.scalarFirst, DTypes: numbers, Family: kernels.Loose, Note: powerNote},
+}
+
+const powerNote = "integers to integer powers are exact, wrapping"
+
+// fixedPowers are the float exponents that PyTorch computes otherwise than by pow.
+var fixedPowers = []struct {
+	exponent float64
+	unary
+}{
+	{0.5, root},
+	{-0.5, rootBelow},
+	{-1, inverse},
+	{1, unary{rule: floating, table: table{f32: identity[float32], f64: identity[float64]}}},
+	{2, unary{rule: floating, table: table{f32: square[float32], f64: square[float64]}}},
+	{3, unary{rule: floating, table: table{f32: cube[float32], f64: cube[float64]}}},
+	{-2, unary{rule: floating, table: table{f32: inverseSquare[float32], f64: inverseSquare[float64]}}},
+}
+
+func powNumber(c *kernels.Ctx, a kernels.Args) error {
+	types := newResultType()
+	types.tensor(a.Tensor(0))
+	types.number(a.Scalar(1))
+	common, exponent := types.result(), a.Scalar(1)
+	if common.IsInt() && exponent.I < 0 {
+		return kernels.Bad(1, exponent.String(), "a non-negative power of integers")
+	}
+	if !common.IsFloat() {
+		return powers.scalar(c, a)
+	}
+	for i := range fixedPowers {
+		p := &fixedPowers[i]
+		if p.exponent != exponent.Float() {
+			continue
+		}
+		cl := call{in: [maxIn + 1]arg{tensorArg(a, 0)}, out: outArg(a)}
+		if err := cl.resolveAs(common, p.rule, false); err != nil {
+			return err
+		}
+		return p.run(c, a, &cl)
+	}
+	return powers.scalar(c, a)
+}
+
+func square[C float](k *block[C]) { map1(k, func(x C) C { return x * x }) }
+func cube[C float](k *block[C])   { map1(k, func(x C) C { return x * x * x }) }
+
+func inverseSquare[C float](k *block[C]) { map1(k, func(x C) C { return 1 / (x * x) }) }
+
+func pow[C float](k *block[C]) {
+	map2(k, func(x, y C) C { return C(math.Pow(float64(x), float64(y))) })
+}
+
+func powInt(k *block[int64]) { map2(k, func(x, y int64) int64 { return powerOf(x, y) }) }
+
+// powerOf is x to the power y by squaring, wrapping; a negative power is rounded
+// toward zero, that of 0 is 0 (at::native::powi).
+func powerOf(x, y int64) int64 {
+	if y < 0 {
+		switch {
+		case x == 1, x == -1 && y&1 == 0:
+			return 1
+		case x == -1:
+			return -1
+		}
+		return 0
+	}
+	r := int64(1)
+	for ; y > 0; y >>= 1 {
+		if y&1 != 0 {
+			r *= x
+		}
+		x *= x
+	}
+	return r
+}

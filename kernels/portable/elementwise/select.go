@@ -1,0 +1,192 @@
+package elementwise
+
+import (
+	"math"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+var (
+	choice     = table{f32: selectFloat32, f64: selectFloat64, i64: selectAny[int64], c: selectAny[complex128]}
+	between    = table{f32: clamp[float32], f64: clamp[float64], i64: clamp[int64]}
+	notBelow   = table{f32: clampMin[float32], f64: clampMin[float64], i64: clampMin[int64]}
+	notAbove   = table{f32: clampMax[float32], f64: clampMax[float64], i64: clampMax[int64]}
+	betweenAll = table{f32: clampTensors[float32], f64: clampTensors[float64], i64: clampTensors[int64]}
+)
+
+var selectOps = []kernels.Op{
+	{Schema: "aten::where.self_out(Tensor condition, Tensor self, Tensor other, *, Tensor(a!) out)", Func: where, DTypes: allComplex},
+	{Schema: "aten::masked_fill.Scalar_out(Tensor self, Tensor mask, Scalar value, *, Tensor(a!) out)", Func: maskedFill, DTypes: allComplex},
+	{Schema: "aten::clamp.out(Tensor self, Scalar? min=None, Scalar? max=None, *, Tensor(a!) out)", Func: clampNumbers, DTypes: all},
+	{Schema: "aten::clamp.Tensor_out(Tensor self, Tensor? min=None, Tensor? max=None, *, Tensor(a!) out)", Func: clampBounds, DTypes: all},
+	{Schema: "aten::hardtanh.out(Tensor self, Scalar min_val=-1, Scalar max_val=1, *, Tensor(a!) out)", Func: hardtanh, DTypes: numbers},
+}
+
+// maskArg is an operand that selects: bool, or uint8 as in PyTorch's early days.
+func maskArg(a kernels.Args, i int) (arg, error) {
+	return tensorArg(a, i), kernels.WantDType(i, a.Tensor(i), tensor.Bool, tensor.Uint8)
+}
+
+func where(c *kernels.Ctx, a kernels.Args) (err error) {
+	cl := call{in: [maxIn + 1]arg{tensorArg(a, 1), tensorArg(a, 2)}, out: outArg(a)}
+	if cl.in[maskIn], err = maskArg(a, 0); err != nil {
+		return err
+	}
+	if err := cl.resolve(anyType, false); err != nil {
+		return err
+	}
+	return choice.run(c, a, &cl)
+}
+
+// maskedFill selects between the number and self, whose type both have.
+func maskedFill(c *kernels.Ctx, a kernels.Args) (err error) {
+	cl := call{in: [maxIn + 1]arg{{i: 2, number: true}, tensorArg(a, 0)}, out: outArg(a)}
+	if cl.in[maskIn], err = maskArg(a, 1); err != nil {
+		return err
+	}
+	cl.num[operandNum] = a.Scalar(2)
+	if err := cl.resolveAs(a.Tensor(0).DType, anyType, false); err != nil {
+		return err
+	}
+	if err := kernels.CheckFits(2, a.Scalar(2), a.Tensor(0).DType); err != nil {
+		return err
+	}
+	return choice.run(c, a, &cl)
+}
+
+// anyType is numeric for kernels that only move elements.
+func anyType(common tensor.DType) (tensor.DType, bool) {
+	if common == tensor.Uint64 {
+		return tensor.Int64, true
+	}
+	return numeric(common)
+}
+
+// clampNumbers leaves out a bound that is None.
+func clampNumbers(c *kernels.Ctx, a kernels.Args) error {
+	t := &between
+	switch low, high := !a.IsNone(1), !a.IsNone(2); {
+	case !low && !high:
+		return kernels.Bad(1, "None", "a bound here or in the next argument")
+	case !low:
+		t = &notAbove
+	case !high:
+		t = &notBelow
+	}
+	types := newResultType()
+	types.tensor(a.Tensor(0))
+	for i := 1; i <= 2; i++ {
+		if !a.IsNone(i) {
+			types.number(a.Scalar(i))
+		}
+	}
+	return clampTo(c, a, t, types.result())
+}
+
+// clampTo clamps self between the numbers 1 and 2 where they are given, computed
+// and bounded in the type common.
+func clampTo(c *kernels.Ctx, a kernels.Args, t *table, common tensor.DType) error {
+	cl := call{in: [maxIn + 1]arg{tensorArg(a, 0)}, out: outArg(a)}
+	if err := cl.resolveAs(common, numeric, false); err != nil {
+		return err
+	}
+	for i := 1; i <= 2; i++ {
+		if a.IsNone(i) {
+			continue
+		}
+		if err := kernels.CheckFits(i, a.Scalar(i), common); err != nil {
+			return err
+		}
+		cl.num[i-1] = wrap(a.Scalar(i), common)
+	}
+	return t.run(c, a, &cl)
+}
+
+// hardtanh keeps self's type: the bounds are converted to it.
+func hardtanh(c *kernels.Ctx, a kernels.Args) error {
+	self, out := a.Tensor(0), outArg(a)
+	if self.DType == tensor.Bool {
+		return badType(tensorArg(a, 0))
+	}
+	if out.DType != self.DType {
+		return kernels.Bad(out.i, out.DType.String(), self.DType.String()+" as self")
+	}
+	return clampTo(c, a, &between, self.DType)
+}
+
+func clampBounds(c *kernels.Ctx, a kernels.Args) error {
+	cl := call{in: [maxIn + 1]arg{tensorArg(a, 0), tensorArg(a, 1), tensorArg(a, 2)}, out: outArg(a)}
+	t := &betweenAll
+	switch low, high := cl.in[1].Tensor != nil, cl.in[2].Tensor != nil; {
+	case !low && !high:
+		return kernels.Bad(1, "None", "a bound here or in the next argument")
+	case !low:
+		t, cl.in[1], cl.in[2] = &smallest.table, cl.in[2], arg{}
+	case !high:
+		t = &largest.table
+	}
+	if err := cl.resolve(numeric, false); err != nil {
+		return err
+	}
+	return t.run(c, a, &cl)
+}
+
+// A NaN among the operands of min and max is their result.
+
+func clamp[C ordered](k *block[C]) {
+	low, high := k.num[0], k.num[1]
+	map1(k, func(x C) C { return min(max(x, low), high) })
+}
+
+func clampMin[C ordered](k *block[C]) {
+	low := k.num[0]
+	map1(k, func(x C) C { return max(x, low) })
+}
+
+func clampMax[C ordered](k *block[C]) {
+	high := k.num[1]
+	map1(k, func(x C) C { return min(x, high) })
+}
+
+func clampTensors[C ordered](k *block[C]) {
+	map3(k, func(x, low, high C) C { return min(max(x, low), high) })
+}
+
+func selectAny[C compute](k *block[C]) {
+	out := k.out
+	a, b, mask := k.a[:len(out)], k.b[:len(out)], k.mask[:len(out)]
+	for i := range out {
+		v := b[i]
+		if mask[i] != 0 {
+			v = a[i]
+		}
+		out[i] = v
+	}
+}
+
+// The float kernels choose among bits, without a branch for the processor to guess.
+
+func selectFloat32(k *block[float32]) {
+	out := k.out
+	a, b, mask := k.a[:len(out)], k.b[:len(out)], k.mask[:len(out)]
+	for i := range out {
+		v, w := math.Float32bits(b[i]), math.Float32bits(a[i])
+		if mask[i] != 0 {
+			v = w
+		}
+		out[i] = math.Float32frombits(v)
+	}
+}
+
+func selectFloat64(k *block[float64]) {
+	out := k.out
+	a, b, mask := k.a[:len(out)], k.b[:len(out)], k.mask[:len(out)]
+	for i := range out {
+		v, w := math.Float64bits(b[i]), math.Float64bits(a[i])
+		if mask[i] != 0 {
+			v = w
+		}
+		out[i] = math.Float64frombits(v)
+	}
+}
