@@ -28,7 +28,7 @@ const (
 	// minTable is the least a table and the reference to it take.
 	minTable = 8
 	// shareFactor is how often, on average, a byte of strings and vectors may be visited.
-	shareFactor = 8
+	shareFactor = 4
 	// slack is the budget that even the smallest file has.
 	slack = 4096
 )

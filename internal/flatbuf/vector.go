@@ -23,6 +23,9 @@ func (v Vector) Len() int { return v.n }
 // Uint8 is element i of a vector of u8.
 func (v Vector) Uint8(i int) uint8 { return v.data[i] }
 
+// Bool is element i of a vector of bool.
+func (v Vector) Bool(i int) bool { return v.data[i] != 0 }
+
 // Uint16 is element i of a vector of u16.
 func (v Vector) Uint16(i int) uint16 { return binary.LittleEndian.Uint16(v.data[i*2:]) }
 

@@ -10,31 +10,37 @@ import (
 // values are the kinds of values, by tag of union KernelTypes.
 var values = [...]struct {
 	kind tensor.Kind
-	read func(*methodReader, flatbuf.Table, *Value)
+	read func(*methodReader, flatbuf.Table) Value
 }{
-	1: {tensor.None, func(*methodReader, flatbuf.Table, *Value) {}},
-	2: {tensor.KindInt, func(_ *methodReader, t flatbuf.Table, v *Value) { v.Int = t.Int64(0, "int_val", 0) }},
-	3: {tensor.KindBool, func(_ *methodReader, t flatbuf.Table, v *Value) { v.Bool = t.Bool(0, "bool_val", false) }},
-	4: {tensor.KindDouble, func(_ *methodReader, t flatbuf.Table, v *Value) { v.Double = t.Float64(0, "double_val", 0) }},
-	5: {tensor.KindTensor, func(m *methodReader, t flatbuf.Table, v *Value) { v.Tensor = m.tensor(t) }},
-	6: {tensor.KindString, func(_ *methodReader, t flatbuf.Table, v *Value) { v.Str = t.String(0, "string_val") }},
-	7: {tensor.KindIntList, (*methodReader).intList},
-	8: {tensor.KindDoubleList, func(_ *methodReader, t flatbuf.Table, v *Value) {
-		v.Doubles = flatbuf.Slice(t.Vector(0, "items", 8), flatbuf.Vector.Float64)
+	1: {tensor.None, func(*methodReader, flatbuf.Table) Value { return Value{} }},
+	2: {tensor.KindInt, func(_ *methodReader, t flatbuf.Table) Value { return Value{Int: t.Int64(0, "int_val", 0)} }},
+	3: {tensor.KindBool, func(_ *methodReader, t flatbuf.Table) Value { return Value{Bool: t.Bool(0, "bool_val", false)} }},
+	4: {tensor.KindDouble, func(_ *methodReader, t flatbuf.Table) Value { return Value{Double: t.Float64(0, "double_val", 0)} }},
+	5: {tensor.KindTensor, func(m *methodReader, t flatbuf.Table) Value { return Value{Tensor: m.tensor(t)} }},
+	6: {tensor.KindString, func(_ *methodReader, t flatbuf.Table) Value { return Value{Str: t.String(0, "string_val")} }},
+	7: {tensor.KindIntList, func(m *methodReader, t flatbuf.Table) Value {
+		return Value{Items: m.items(t.Vector(0, "items", 8), flatbuf.Vector.Int64, false)}
 	}},
-	9: {tensor.KindBoolList, func(_ *methodReader, t flatbuf.Table, v *Value) {
-		v.Bools = flatbuf.Slice(t.Vector(0, "items", 1), func(v flatbuf.Vector, i int) bool { return v.Uint8(i) != 0 })
+	8: {tensor.KindDoubleList, func(_ *methodReader, t flatbuf.Table) Value {
+		return Value{Doubles: flatbuf.Slice(t.Vector(0, "items", 8), flatbuf.Vector.Float64)}
 	}},
-	10: {tensor.KindTensorList, (*methodReader).tensorList},
-	11: {tensor.KindOptionalTensorList, (*methodReader).tensorList},
+	9: {tensor.KindBoolList, func(_ *methodReader, t flatbuf.Table) Value {
+		return Value{Bools: flatbuf.Slice(t.Vector(0, "items", 1), flatbuf.Vector.Bool)}
+	}},
+	10: {tensor.KindTensorList, func(m *methodReader, t flatbuf.Table) Value {
+		return Value{Items: m.items(t.Vector(0, "items", 4), int32Item, false)}
+	}},
+	11: {tensor.KindOptionalTensorList, func(m *methodReader, t flatbuf.Table) Value {
+		return Value{Items: m.items(t.Vector(0, "items", 4), int32Item, true)}
+	}},
 }
 
 // value reads an EValue.
 func (m *methodReader) value(t flatbuf.Table) (v Value) {
 	tag, payload := t.Union(0, "val")
 	if checkTag(t, "val_type", "value type", tag, len(values)) {
+		v = values[tag].read(m, payload)
 		v.Kind = values[tag].kind
-		values[tag].read(m, payload, &v)
 	}
 	m.next++
 	return v
@@ -60,33 +66,24 @@ type listItems struct {
 	items flatbuf.Vector
 }
 
-// intList reads the value indexes of an IntList.
-func (m *methodReader) intList(t flatbuf.Table, v *Value) {
-	items := t.Vector(0, "items", 8)
-	m.items(v, items, func(i int) int { return m.index(items, i, items.Int64(i)) })
-}
+func int32Item(v flatbuf.Vector, i int) int64 { return int64(v.Int32(i)) }
 
-// tensorList reads the value indexes of a TensorList or OptionalTensorList.
-func (m *methodReader) tensorList(t flatbuf.Table, v *Value) {
-	items := t.Vector(0, "items", 4)
-	optional := v.Kind == tensor.KindOptionalTensorList
-	m.items(v, items, func(i int) int {
-		if items.Int32(i) == -1 && optional {
-			return -1
-		}
-		return m.index(items, i, int64(items.Int32(i)))
-	})
-}
-
-func (m *methodReader) items(v *Value, items flatbuf.Vector, read func(i int) int) {
+// items reads the value indexes of a list; an item of an optional list may be -1.
+func (m *methodReader) items(items flatbuf.Vector, get func(flatbuf.Vector, int) int64, optional bool) []int {
 	if items.Len() == 0 || !items.Charge() {
-		return
-	}
-	v.Items = m.ints(items.Len())
-	for i := range v.Items {
-		v.Items[i] = read(i)
+		return nil
 	}
 	m.lists = append(m.lists, listItems{m.next, items})
+	out := m.ints(items.Len())
+	for i := range out {
+		item := get(items, i)
+		if item == -1 && optional {
+			out[i] = -1
+			continue
+		}
+		out[i] = m.index(items, i, item)
+	}
+	return out
 }
 
 // allowed are the kinds of values that a list may name. A slot that an instruction

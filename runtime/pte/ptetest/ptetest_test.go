@@ -44,8 +44,11 @@ func parse(t *testing.T, data []byte) *pte.Program {
 
 // TestRoundTrip writes what was read, in each layout, and reads it again.
 func TestRoundTrip(t *testing.T) {
+	programs := map[string]*pte.Program{"sample": ptetest.Sample()}
 	for name, data := range files(t, "*.pte") {
-		p := parse(t, data)
+		programs[name] = parse(t, data)
+	}
+	for name, p := range programs {
 		for _, layout := range []ptetest.Layout{{}, {Inline: true}, {OldHeader: true}} {
 			if diff := cmp.Diff(p, parse(t, ptetest.Write(p, layout)), same); diff != "" {
 				t.Errorf("%s, layout %+v, read to written:\n%s", name, layout, diff)
