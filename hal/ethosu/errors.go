@@ -1,0 +1,39 @@
+package ethosu
+
+import "errors"
+
+// Reasons of failure; match with errors.Is.
+var (
+	ErrMissing     = errors.New("no such device")        // nothing to run on
+	ErrUnsupported = errors.New("not for this device")   // another configuration, or beyond the carrier
+	ErrProgram     = errors.New("bad program")           // the program breaks the format's rules
+	ErrFault       = errors.New("device fault")          // the device stopped or refused the work
+	ErrTimeout     = errors.New("device timeout")        // no end within JobOptions.Timeout
+	ErrInterrupted = errors.New("wait for device ended") // the caller's context ended
+	ErrClosed      = errors.New("device closed")
+)
+
+// DeviceError is a failure of a device, with what was being done.
+type DeviceError struct {
+	Device string // driver and path: "drm /dev/accel/accel0", "npu"
+	Op     string // "open", "load", "allocate", "submit", "wait"
+	Reason error  // one of the above
+	Status uint32 // the device's own status or errno, 0 if there is none
+	Err    error  // the details, may be nil
+}
+
+func (e *DeviceError) Error() string {
+	s := e.Device + ": " + e.Op + ": " + e.Reason.Error()
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// Unwrap gives the reason and the details to errors.Is and errors.As.
+func (e *DeviceError) Unwrap() []error {
+	if e.Err == nil {
+		return []error{e.Reason}
+	}
+	return []error{e.Reason, e.Err}
+}

@@ -1,0 +1,92 @@
+package isa
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Family is a generation of the NPU; the numbers are the product field of the
+// configuration word.
+type Family uint8
+
+// Families.
+const (
+	U55 Family = 0
+	U65 Family = 1
+	U85 Family = 2
+)
+
+func (f Family) String() string {
+	if int(f) < len(families) {
+		return families[f].name
+	}
+	return fmt.Sprintf("product %d", uint8(f))
+}
+
+// families gives each family's name and its range of MACs per cycle, in powers of two.
+var families = [...]struct {
+	name             string
+	minMACs, maxMACs uint32
+}{
+	U55: {"Ethos-U55", 5, 8},
+	U65: {"Ethos-U65", 8, 9},
+	U85: {"Ethos-U85", 7, 11},
+}
+
+// Config is the configuration of an NPU, or what a command stream was compiled for
+// (register CONFIG, and the driver payload's optimizer configuration).
+type Config struct {
+	Family  Family
+	MACs    int    // per cycle: 32 to 2048
+	Version int    // of the command stream
+	SHRAM   int    // KiB of internal memory, U55 and U65 only
+	Word    uint32 // the configuration word itself
+	Arch    uint32 // the architecture id (register ID), 0 if not known
+}
+
+// ParseConfig reads a configuration word and an architecture id.
+func ParseConfig(word, arch uint32) (Config, error) {
+	c := Config{Family: Family(word >> 28), Version: int(word >> 4 & 15), Word: word, Arch: arch}
+	if int(c.Family) >= len(families) {
+		return c, fmt.Errorf("%w: configuration word %#x: %v", ErrUnsupported, word, c.Family)
+	}
+	f, log2 := families[c.Family], word&15
+	if log2 < f.minMACs || log2 > f.maxMACs {
+		return c, fmt.Errorf("%w: configuration word %#x: %v with 2^%d MACs, it has 2^%d to 2^%d",
+			ErrUnsupported, word, c.Family, log2, f.minMACs, f.maxMACs)
+	}
+	c.MACs = 1 << log2
+	if c.Family != U85 {
+		c.SHRAM = int(word >> 8 & 255)
+	}
+	return c, nil
+}
+
+// Runs reports why a stream compiled for want does not run on an NPU of
+// configuration c: the driver asks for the same product, number of MACs and
+// command stream version.
+func (c Config) Runs(want Config) error {
+	switch {
+	case c.Family != want.Family || c.MACs != want.MACs:
+		return fmt.Errorf("%w: the program is for %v, the device is %v", ErrUnsupported, want, c)
+	case c.Version != want.Version:
+		return fmt.Errorf("%w: command stream version %d, the device takes %d", ErrUnsupported, want.Version, c.Version)
+	}
+	return nil
+}
+
+// String is the name that compilers use: "ethos-u55-128".
+func (c Config) String() string {
+	return fmt.Sprintf("%s-%d", strings.ToLower(c.Family.String()), c.MACs)
+}
+
+// Cores is the number of weight streams and MAC engines that share an operation.
+func (c Config) Cores() int {
+	switch {
+	case c.Family == U65 && c.MACs == 512, c.Family == U85 && c.MACs == 512:
+		return 2
+	case c.Family == U85 && c.MACs > 512:
+		return 4
+	}
+	return 1
+}

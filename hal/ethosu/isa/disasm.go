@@ -1,0 +1,46 @@
+package isa
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+)
+
+// Format appends a command's text to b: its name and its fields by name, with the
+// names of enumerated values, as in "NPU_OP_POOL pooling_mode=AVERAGE".
+func (s *Step) Format(b []byte) []byte {
+	b = append(b, s.Name...)
+	if s.IsAddress() {
+		return strconv.AppendUint(append(b, " 0x"...), s.Address(), 16)
+	}
+	for i := range s.Fields {
+		f := &s.Fields[i]
+		b = append(append(append(b, ' '), f.Name...), '=')
+		v := s.Field(f)
+		if v < uint64(len(f.Enum)) && f.Enum[v] != "" {
+			b = append(b, f.Enum[v]...)
+			continue
+		}
+		b = strconv.AppendUint(b, v, 10)
+	}
+	return b
+}
+
+// Disassemble writes one line a command: the index of its first word, and its text.
+// It ends at the first word that is no command, with an *Error.
+func Disassemble(w io.Writer, f Family, stream []byte) error {
+	out := bufio.NewWriter(w)
+	defer out.Flush()
+	r, s, line := NewReader(f, stream), Step{}, []byte(nil)
+	for {
+		ok, err := r.Next(&s)
+		if !ok {
+			return err
+		}
+		line = s.Format(fmt.Appendf(line[:0], "%5d ", s.Word))
+		if _, err := out.Write(append(line, '\n')); err != nil {
+			return err
+		}
+	}
+}

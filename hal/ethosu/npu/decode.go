@@ -1,0 +1,319 @@
+package npu
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/etrun-go/etrun/hal/ethosu/isa"
+)
+
+// Program is a command stream with all operations read. It is immutable and knows
+// nothing of the memory that it will work on.
+type Program struct {
+	Config isa.Config
+	ops    []operation
+	needs  needs // of a thread
+	chains [isa.NumRegions]int
+	kept   int
+	staged int
+	scales int // channels
+	matmul int // weights of the largest dynamic weights
+}
+
+// decoder reads a stream into a program.
+type decoder struct {
+	config isa.Config
+	u85    bool
+	regs   registers
+	p      *Program
+	work   int64
+
+	chained [isa.NumRegions]fmap // what the chain buffers hold
+	left    *kernelOp            // the operation that left its accumulators
+	stopped bool
+}
+
+// Limits of a program. They are far beyond the networks that the hardware can hold,
+// and keep the time and memory of a hostile stream within bounds.
+const (
+	maxWork    = 1 << 37   // multiplications, or bytes moved
+	maxWorking = 512 << 20 // bytes of working memory, without the regions
+	stepWork   = 1 << 6    // what an operation costs besides its work
+)
+
+// decoders are the commands that start work.
+var decoders = map[isa.Code]func(d *decoder, s *isa.Step) (operation, error){
+	isa.OpConv:        (*decoder).conv,
+	isa.OpDepthwise:   (*decoder).depthwise,
+	isa.OpPool:        (*decoder).pool,
+	isa.OpElementwise: (*decoder).elementwise,
+	isa.OpResize:      (*decoder).resize,
+	isa.OpDMAStart:    (*decoder).dma,
+}
+
+// Decode reads a stream up to its STOP. Errors are *isa.Error.
+func Decode(c isa.Config, stream []byte) (*Program, error) {
+	d := &decoder{config: c, u85: c.Family == isa.U85, p: &Program{Config: c}}
+	var s isa.Step
+	for r := isa.NewReader(c.Family, stream); !d.stopped; {
+		ok, err := r.Next(&s)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return nil, isa.StreamError(len(stream)/4, "", isa.ErrMalformed, "stream ends without NPU_OP_STOP")
+		}
+		if err := d.step(&s); err != nil {
+			return nil, err
+		}
+	}
+	return d.p, nil
+}
+
+// step reads one command.
+func (d *decoder) step(s *isa.Step) error {
+	if !s.IsOp() {
+		d.regs.set(s)
+		return nil
+	}
+	decode := decoders[s.Code]
+	switch {
+	case decode != nil:
+	case s.Code == isa.OpStop:
+		d.stopped = true
+		return nil
+	case s.Code == isa.OpBranch:
+		return isa.StreamError(s.Word, s.Name, isa.ErrUnsupported, "branches")
+	default: // waits, interrupts and counters
+		return nil
+	}
+	op, err := decode(d, s)
+	if err == nil {
+		err = d.add(op, s)
+	}
+	if err != nil {
+		return placed(s, err)
+	}
+	return nil
+}
+
+// placed gives an error the place of the command.
+func placed(s *isa.Step, err error) error {
+	reason := isa.ErrMalformed
+	if errors.Is(err, isa.ErrUnsupported) {
+		reason = isa.ErrUnsupported
+	}
+	detail := err.Error()
+	if prefix := reason.Error() + ": "; len(detail) > len(prefix) && detail[:len(prefix)] == prefix {
+		detail = detail[len(prefix):]
+	}
+	return isa.StreamError(s.Word, s.Name, reason, "%s", detail)
+}
+
+// add appends an operation to the program and accounts for what it takes.
+func (d *decoder) add(op operation, s *isa.Step) error {
+	h := op.head()
+	h.word, h.name = s.Word, s.Name
+	h.detail = string(s.Format(nil)[len(s.Name):])
+	d.work += h.work + stepWork
+	if d.work > maxWork {
+		return fmt.Errorf("%w: more than %d multiplications", isa.ErrUnsupported, int64(maxWork))
+	}
+	if o, ok := op.(*kernelOp); ok {
+		if err := d.account(o); err != nil {
+			return err
+		}
+	}
+	d.p.ops = append(d.p.ops, op)
+	return nil
+}
+
+// account completes a kernel operation: its output, and the working memory it takes.
+func (d *decoder) account(o *kernelOp) error {
+	if o.out.ofm.storage == inMemory && !o.out.disabled {
+		o.writes("OFM", o.out.ofm.span())
+	}
+	if err := d.carry(o); err != nil {
+		return err
+	}
+	o.staged = o.overlaps()
+	p, n := d.p, int(o.out.elements())
+	n1 := o.unit.needs()
+	p.needs.widen(n1)
+	p.scales = max(p.scales, o.out.d)
+	switch {
+	case o.out.disabled:
+		p.kept = max(p.kept, n)
+	case o.out.ofm.storage == inChain:
+		p.chains[o.out.ofm.region] = max(p.chains[o.out.ofm.region], n)
+	case o.staged:
+		p.staged = max(p.staged, n)
+	}
+	if o.dynamic {
+		p.matmul = max(p.matmul, pairRows(o.out.d)*o.window.d)
+	}
+	if b := p.workingBytes(1); b > maxWorking {
+		return fmt.Errorf("%w: working memory of %d bytes, at most %d", isa.ErrUnsupported, b, maxWorking)
+	}
+	return nil
+}
+
+// workingBytes is the memory of a run on some threads.
+func (p *Program) workingBytes(threads int) int64 {
+	n := int64(threads)*p.needs.bytes() + 8*int64(p.kept) + 8*int64(p.staged) + 40*int64(p.scales) + 32*int64(p.matmul)
+	for _, c := range p.chains {
+		n += 4 * int64(c)
+	}
+	return n
+}
+
+// carry follows what operations leave for others: chain buffers and accumulators.
+func (d *decoder) carry(o *kernelOp) error {
+	if o.acc == accKeep {
+		l := d.left
+		if l == nil || l.out.h != o.out.h || l.out.w != o.out.w || l.out.d != o.out.d {
+			return fmt.Errorf("%w: accumulators of %dx%dx%d that no operation left", isa.ErrMalformed, o.out.h, o.out.w, o.out.d)
+		}
+	}
+	d.left = nil
+	if o.out.disabled {
+		d.left = o
+	}
+	f := &o.out.ofm
+	if f.storage == inChain {
+		if f.size > 4 || o.out.reverse != 0 || o.out.axes != transposes[0] {
+			return fmt.Errorf("%w: chained OFM of %d bytes an element, or moved", isa.ErrUnsupported, f.size)
+		}
+		d.chained[f.region] = *f
+	}
+	return nil
+}
+
+// overlaps reports an OFM that shares memory with an input in another way than
+// element by element: then nothing may be stored before all is computed.
+func (o *kernelOp) overlaps() bool {
+	if o.out.disabled || o.out.ofm.storage != inMemory {
+		return false
+	}
+	written := o.out.ofm.span()
+	_, byElement := o.unit.(*elementwise)
+	plain := byElement && o.out.axes == transposes[0] && o.out.reverse == 0
+	for _, a := range o.accesses {
+		if a.write || !a.overlaps(written) {
+			continue
+		}
+		if plain && (a.what == "IFM" && o.ifm.sameElements(&o.out.ofm) || a.what == "IFM2" && o.ifm2.sameElements(&o.out.ofm)) {
+			continue
+		}
+		return true
+	}
+	return false
+}
+
+// kernelOutput reads what all kernel operations have: the output stage and where
+// accumulators come from and go to.
+func (d *decoder) kernelOutput() (*kernelOp, error) {
+	out, err := d.output()
+	if err != nil {
+		return nil, err
+	}
+	o := &kernelOp{out: out}
+	if !d.u85 {
+		return o, nil
+	}
+	o.acc = accInput(d.regs.bits(isa.AccFormat, 4, 2))
+	if o.acc > accIFM2 {
+		return nil, fmt.Errorf("%w: accumulator input %d", isa.ErrMalformed, o.acc)
+	}
+	o.out.disabled = d.regs.bits(isa.AccFormat, 6, 1) == 1
+	return o, nil
+}
+
+// kernelOp reads an operation with a kernel that goes over an IFM of some channels.
+func (d *decoder) kernelOp(depth int) (*kernelOp, error) {
+	o, err := d.kernelOutput()
+	if err != nil {
+		return nil, err
+	}
+	if o.window, err = d.window(o.out.h, o.out.w, depth); err != nil {
+		return nil, err
+	}
+	h, w := o.window.mapSize()
+	if err := d.inputMap(&o.ifm, &ifmRegisters, h, w, depth); err != nil {
+		return nil, err
+	}
+	if o.ifm.storage != inMemory {
+		return nil, fmt.Errorf("%w: IFM that is not in memory", isa.ErrUnsupported)
+	}
+	o.reads("IFM", o.ifm.span())
+	return o, nil
+}
+
+// inputMap reads an input's registers. Chained ones must have what is in the buffer.
+func (d *decoder) inputMap(f *fmap, m *mapRegisters, h, w, depth int) error {
+	var err error
+	if *f, err = d.regs.featureMap(m, d.u85, h, w, depth); err != nil {
+		return err
+	}
+	if f.size > 4 && f.storage != isScalar {
+		return fmt.Errorf("%w: input of %d bytes an element", isa.ErrUnsupported, f.size)
+	}
+	if f.storage != inChain {
+		return nil
+	}
+	if c := &d.chained[f.region]; c.h != h || c.w != w || c.d != depth {
+		return fmt.Errorf("%w: chained input of %dx%dx%d, buffer %d has %dx%dx%d",
+			isa.ErrMalformed, h, w, depth, f.region, c.h, c.w, c.d)
+	}
+	return nil
+}
+
+// ifm2Accumulates reports that accumulators start from IFM2.
+func (d *decoder) ifm2Accumulates() bool {
+	return d.u85 && accInput(d.regs.bits(isa.AccFormat, 4, 2)) == accIFM2
+}
+
+// accumulatorMap reads IFM2 as the accumulators' start.
+func (d *decoder) accumulatorMap(o *kernelOp) error {
+	f, err := d.regs.featureMap(&ifm2Registers, d.u85, o.out.h, o.out.w, o.out.d)
+	if err != nil {
+		return err
+	}
+	if f.storage != inMemory || f.size < 4 {
+		return fmt.Errorf("%w: accumulators of %d bytes, or not in memory", isa.ErrUnsupported, f.size)
+	}
+	o.ifm2 = f
+	o.reads("IFM2", f.span())
+	return nil
+}
+
+// scaleEntries reads where the scales of the channels are, if they have their own.
+func (d *decoder) scaleEntries(o *kernelOp) error {
+	if d.globalScale() {
+		return nil
+	}
+	c := d.scales()
+	for i := range c.cores {
+		o.reads("scales", span{c.region, c.base[i], c.base[i] + c.length[i]})
+	}
+	o.out.perChannel = c
+	return c.check(o.out.d)
+}
+
+// product64 multiplies numbers without overflow: products beyond 2^60 become 2^60.
+func product64(a, b int64) int64 {
+	const limit = 1 << 60
+	if a == 0 || b == 0 {
+		return 0
+	}
+	p := a * b
+	if abs64(a) > limit/abs64(b) {
+		p = limit
+		if (a < 0) != (b < 0) {
+			p = -limit
+		}
+	}
+	return p
+}
+
+func abs64(a int64) int64 { return max(a, -a) }

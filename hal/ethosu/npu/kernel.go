@@ -1,0 +1,146 @@
+package npu
+
+import (
+	"github.com/etrun-go/etrun/hal/ethosu/isa"
+)
+
+// functional is what an operation does to get its accumulators.
+type functional interface {
+	// accumulate fills acc with the accumulators of the pixels x0 to x1 of row y of
+	// the OFM, channels innermost.
+	accumulate(w *worker, y, x0, x1 int, acc []int64)
+	// needs says how much working memory it takes for tiles of the operation.
+	needs() needs
+}
+
+// needs is working memory of a thread, in elements.
+type needs struct{ rows, slots, row, patch, aux, acc int }
+
+func (n *needs) widen(m needs) {
+	n.rows, n.slots, n.row = max(n.rows, m.rows), max(n.slots, m.slots), max(n.row, m.row)
+	n.patch, n.aux, n.acc = max(n.patch, m.patch), max(n.aux, m.aux), max(n.acc, m.acc)
+}
+
+// bytes is the memory in bytes; sizes that overflow are too much anyway.
+func (n *needs) bytes() int64 {
+	return 4*(int64(n.rows)+int64(n.row)+int64(n.patch)) + 8*(int64(n.aux)+int64(n.acc)) + 16*int64(n.slots)
+}
+
+// accInput is where accumulators start from.
+type accInput uint8
+
+const (
+	accReset accInput = iota
+	accKeep           // what the operation before left
+	accIFM2           // a feature map
+)
+
+// kernelOp is an operation of the MAC array or the elementwise unit: a functional
+// unit that makes accumulators, and the output stage.
+type kernelOp struct {
+	header
+	ifm, ifm2 fmap
+	window    window
+	acc       accInput
+	out       output
+	unit      functional
+	stored    *storedWeights // nil if it has none
+	dynamic   bool           // weights are IFM2
+	tile      int            // pixels that are computed at once
+	staged    bool           // inputs and OFM overlap
+	serial    bool
+}
+
+func (o *kernelOp) tilesPerRow() int { return (o.out.w + o.tile - 1) / o.tile }
+
+// run executes the operation, number i of the program.
+func (o *kernelOp) run(r *Run, i int) error {
+	if c := o.out.perChannel; c != nil {
+		c.load(&r.scales, r.mem[c.region], o.out.d, o.out.scale.rounding)
+	}
+	if o.out.table.kind != noTable {
+		o.out.table.load(&r.lutValues, &r.lut)
+	}
+	switch {
+	case o.dynamic:
+		o.weightsFromMap(r)
+	case o.stored != nil:
+		w, err := r.net.weights(r.mem, o, i)
+		if err != nil {
+			return err
+		}
+		r.weights = w
+	}
+	r.walk(o)
+	if o.staged {
+		for y := range o.out.h {
+			o.out.store(r.mem[o.out.ofm.region], r.staged[y*o.out.w*o.out.d:], y, 0, o.out.w)
+		}
+	}
+	return nil
+}
+
+// compute runs the pixels x0 to x1 of row y through the unit and the output stage.
+func (o *kernelOp) compute(w *worker, y, x0, x1 int) {
+	r, out := w.run, &o.out
+	acc := w.acc[:(x1-x0)*out.d]
+	at := (y*out.w + x0) * out.d
+	o.unit.accumulate(w, y, x0, x1, acc)
+	switch o.acc {
+	case accKeep:
+		for i, v := range r.kept[at : at+len(acc)] {
+			acc[i] += v
+		}
+	case accIFM2:
+		o.ifm2.addWide(acc, r.mem[o.ifm2.region], y, x0, x1)
+	}
+	if out.disabled {
+		copy(r.kept[at:], acc)
+		return
+	}
+	out.finish(r, acc)
+	switch {
+	case out.ofm.storage == inChain:
+		chain := r.chains[out.ofm.region][at:]
+		for i, v := range acc {
+			chain[i] = int32(v)
+		}
+	case out.ofm.storage == nowhere:
+	case o.staged:
+		copy(r.staged[at:], acc)
+	default:
+		out.store(r.mem[out.ofm.region], acc, y, x0, x1)
+	}
+}
+
+// header is what all operations have.
+type header struct {
+	word     int
+	name     string
+	detail   string
+	accesses []access
+	work     int64 // multiplications or elements moved
+}
+
+func (h *header) head() *header { return h }
+
+// access is a range of memory that an operation reads or writes.
+type access struct {
+	span
+	what  string
+	write bool
+}
+
+func (h *header) reads(what string, s span)  { h.accesses = append(h.accesses, access{s, what, false}) }
+func (h *header) writes(what string, s span) { h.accesses = append(h.accesses, access{s, what, true}) }
+
+// errorf places an error at the operation.
+func (h *header) errorf(reason error, format string, args ...any) error {
+	return isa.StreamError(h.word, h.name, reason, format, args...)
+}
+
+// operation is one step of a program.
+type operation interface {
+	head() *header
+	run(r *Run, index int) error
+}

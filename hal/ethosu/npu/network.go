@@ -1,0 +1,220 @@
+package npu
+
+import (
+	"bytes"
+	"sync"
+	"sync/atomic"
+
+	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/hal/ethosu/isa"
+)
+
+// Network is a program bound to its memory. It is safe for concurrent use.
+type Network struct {
+	program *Program
+	ready   []atomic.Pointer[weights] // per operation
+	mu      sync.Mutex                // decodes weights
+}
+
+// Footprint is the end of what the program touches in each region.
+func (p *Program) Footprint() (size [isa.NumRegions]int64) {
+	for _, op := range p.ops {
+		for _, a := range op.head().accesses {
+			size[a.region] = max(size[a.region], a.hi)
+		}
+	}
+	return size
+}
+
+// Bind checks all that the program can touch against the regions it will have, and
+// decodes the weights that are constant. The regions' data must not change while the
+// network lives. Errors are *isa.Error.
+func (p *Program) Bind(regions *isa.Regions) (*Network, error) {
+	for i := range regions {
+		if r := &regions[i]; r.Kind == isa.Constants && int64(len(r.Data)) != r.Size {
+			return nil, isa.StreamError(0, "", isa.ErrMalformed, "region %d has %d bytes of constants, want %d", i, len(r.Data), r.Size)
+		}
+	}
+	n := &Network{program: p, ready: make([]atomic.Pointer[weights], len(p.ops))}
+	budget := maxWeights
+	for i, op := range p.ops {
+		if err := op.head().check(regions); err != nil {
+			return nil, err
+		}
+		o, ok := op.(*kernelOp)
+		if !ok || o.stored == nil {
+			continue
+		}
+		encoded, certain := p.constantWeights(regions, o.stored, i)
+		if encoded == nil {
+			continue
+		}
+		w, err := o.stored.decode(encoded, &budget)
+		switch {
+		case err == nil:
+			n.ready[i].Store(w)
+		case certain:
+			return nil, o.placed(err)
+		}
+	}
+	return n, nil
+}
+
+// check compares what an operation touches with the regions.
+func (h *header) check(regions *isa.Regions) error {
+	for _, a := range h.accesses {
+		r := &regions[a.region]
+		verb := "read"
+		if a.write {
+			verb = "written"
+		}
+		switch {
+		case a.lo == a.hi:
+		case r.Kind == isa.Unused:
+			return h.errorf(isa.ErrMalformed, "%s %s in region %d, which has no memory", a.what, verb, a.region)
+		case a.lo < 0 || a.hi > r.Size:
+			return h.errorf(isa.ErrMalformed, "%s %s from %#x to %#x of region %d (%v), which has %#x bytes",
+				a.what, verb, a.lo, a.hi, a.region, r.Kind, r.Size)
+		case a.write && !r.Kind.Writable():
+			return h.errorf(isa.ErrMalformed, "%s written to region %d, which has constants", a.what, a.region)
+		}
+	}
+	return nil
+}
+
+func (h *header) placed(err error) error {
+	return placed(&isa.Step{Command: &isa.Command{Name: h.name}, Word: h.word}, err)
+}
+
+// constantWeights finds the encoded weights of operation i: in a region of constants,
+// or where a DMA brings them from. In the second case another operation may change
+// them on the way, so they are not certain.
+func (p *Program) constantWeights(regions *isa.Regions, w *storedWeights, i int) (encoded []byte, certain bool) {
+	if r := &regions[w.region]; r.Kind == isa.Constants {
+		return w.gather(r.Data), true
+	}
+	var parts []byte
+	for _, s := range w.streams {
+		b := p.broughtBy(regions, s, i)
+		if b == nil {
+			return nil, false
+		}
+		parts = append(parts, b...)
+	}
+	return parts, false
+}
+
+// broughtBy finds the constants that the last plain DMA before operation i copies to s.
+func (p *Program) broughtBy(regions *isa.Regions, s span, i int) []byte {
+	for i--; i >= 0; i-- {
+		o, ok := p.ops[i].(*dma)
+		if !ok || o.dst.internal || o.src.internal || o.dst.region != s.region || o.rows*o.planes != 1 {
+			continue
+		}
+		if to := o.dst.base; to <= s.lo && s.hi <= to+int64(o.length) && !o.src.indexed && !o.dst.indexed {
+			if r := &regions[o.src.region]; r.Kind == isa.Constants {
+				return r.Data[o.src.base+s.lo-to : o.src.base+s.hi-to]
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+// gather copies the streams one after the other.
+func (w *storedWeights) gather(mem []byte) []byte {
+	var out []byte
+	for _, s := range w.streams {
+		out = append(out, mem[s.lo:s.hi]...)
+	}
+	return out
+}
+
+// same reports that memory holds the streams that were decoded.
+func (w *storedWeights) same(encoded, mem []byte) bool {
+	for _, s := range w.streams {
+		n := s.hi - s.lo
+		if !bytes.Equal(encoded[:n], mem[s.lo:s.hi]) {
+			return false
+		}
+		encoded = encoded[n:]
+	}
+	return true
+}
+
+// weights are the decoded weights of operation i. Those in memory that can change are
+// decoded again when they have changed.
+func (n *Network) weights(mem *Memory, o *kernelOp, i int) (*weights, error) {
+	ready := n.ready[i].Load()
+	bytes := mem[o.stored.region]
+	if ready != nil && o.stored.same(ready.encoded, bytes) {
+		return ready, nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	budget := maxWeights
+	w, err := o.stored.decode(o.stored.gather(bytes), &budget)
+	if err != nil {
+		return nil, o.placed(err)
+	}
+	n.ready[i].Store(w)
+	return w, nil
+}
+
+// NewRun allocates the working memory for runs on a thread budget, nil for one thread.
+func (n *Network) NewRun(pool *cpu.Pool) (*Run, error) {
+	p, threads := n.program, 1
+	if pool != nil {
+		threads = pool.Size()
+	}
+	for threads > 1 && p.workingBytes(threads) > maxWorking {
+		pool, threads = nil, 1
+	}
+	r := &Run{net: n, pool: pool, workers: make([]worker, threads)}
+	need := &p.needs
+	for i := range r.workers {
+		r.workers[i] = worker{run: r, patch: make([]int32, need.patch), aux: make([]int64, need.aux), acc: make([]int64, need.acc),
+			cache: rowCache{rows: make([]int32, need.rows), tags: make([]rowTag, need.slots), zero: make([]int32, need.row)}}
+	}
+	for i, size := range p.chains {
+		r.chains[i] = make([]int32, size)
+	}
+	r.kept, r.staged = make([]int64, p.kept), make([]int64, p.staged)
+	r.scales = scaleTable{make([]int64, p.scales), make([]scaling, p.scales)}
+	return r, nil
+}
+
+// Operation describes one operation of a program.
+type Operation struct {
+	Word   int    // of its command in the stream
+	Name   string // "NPU_OP_CONV"
+	Detail string
+	Work   int64 // multiplications, or bytes moved
+	Reads  []Range
+	Writes []Range
+}
+
+// Range is a range of bytes of a region, [Lo, Hi).
+type Range struct {
+	What   string // "IFM", "weights", …
+	Region int
+	Lo, Hi int64
+}
+
+// Operations lists the operations in the order they run.
+func (p *Program) Operations() []Operation {
+	out := make([]Operation, len(p.ops))
+	for i, op := range p.ops {
+		h := op.head()
+		out[i] = Operation{Word: h.word, Name: h.name, Detail: h.detail, Work: h.work}
+		for _, a := range h.accesses {
+			r := Range{a.what, a.region, a.lo, a.hi}
+			if a.write {
+				out[i].Writes = append(out[i].Writes, r)
+			} else {
+				out[i].Reads = append(out[i].Reads, r)
+			}
+		}
+	}
+	return out
+}

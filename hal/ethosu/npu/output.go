@@ -1,0 +1,189 @@
+package npu
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/etrun-go/etrun/hal/ethosu/isa"
+)
+
+// output is what happens to accumulators: bias, scale, zero point, clamp, table, and
+// the store, in this order.
+type output struct {
+	ofm        fmap // sizes in the map's own axes, after transposition
+	h, w, d    int  // sizes before transposition
+	axes       [3]int
+	reverse    int // 1, 2, 3 for H, W, C; 0 for none
+	perChannel *channelScales
+	scaled     bool
+	scale      scaling
+	clamp      bool
+	min, max   int64
+	table      lookup
+	low, high  int64 // range of the OFM's type
+	disabled   bool  // accumulators are kept, nothing is stored
+}
+
+// channelScales is where the bias and scale of each output channel are: entries of
+// 10 bytes, one stream for each of cores that take channels in turn.
+type channelScales struct {
+	region int
+	base   [2]int64
+	length [2]int64
+	cores  int
+	u85    bool
+	acc48  bool // entries of the U85's wide accumulators
+}
+
+const scaleEntry = 10
+
+// transposes gives for each code of activation_transpose the axes of the result: the
+// axis before (0 H, 1 W, 2 C) that becomes H, W and C.
+var transposes = [8][3]int{0: {0, 1, 2}, 1: {1, 0, 2}, 2: {0, 2, 1}, 3: {1, 2, 0}, 6: {2, 0, 1}, 7: {2, 1, 0}}
+
+// output reads the registers of the output stage.
+func (d *decoder) output() (output, error) {
+	r := &d.regs
+	o := output{h: r.m1(isa.OFMHeightM1), w: r.m1(isa.OFMWidthM1), d: r.m1(isa.OFMDepthM1), axes: transposes[0]}
+	if d.u85 {
+		code := r.bits(isa.OFMPrecision, 11, 3)
+		if code == 4 || code == 5 {
+			return o, fmt.Errorf("%w: activation transpose %d", isa.ErrMalformed, code)
+		}
+		o.axes, o.reverse = transposes[code], r.bits(isa.OFMPrecision, 9, 2)
+	}
+	dims := [3]int{o.h, o.w, o.d}
+	var err error
+	o.ofm, err = r.featureMap(&ofmRegisters, d.u85, dims[o.axes[0]], dims[o.axes[1]], dims[o.axes[2]])
+	if err != nil {
+		return o, err
+	}
+	if o.ofm.storage == isScalar {
+		o.ofm.storage = nowhere
+	}
+	o.low, o.high = typeRange(o.ofm.size, o.ofm.signed)
+	if err := d.activation(&o); err != nil {
+		return o, err
+	}
+	d.outputScale(&o)
+	return o, nil
+}
+
+func typeRange(size int, signed bool) (low, high int64) {
+	switch {
+	case size == 8:
+		return math.MinInt64, math.MaxInt64
+	case signed:
+		return -1 << (8*size - 1), 1<<(8*size-1) - 1
+	}
+	return 0, 1<<(8*size) - 1
+}
+
+// outputScale reads the scale of all channels (OFM_SCALE).
+func (d *decoder) outputScale(o *output) {
+	r := &d.regs
+	o.scaled = true
+	o.scale = scaling{mult: int64(r.word(isa.OFMScale)), shift: uint(r.high(isa.OFMScale, 0, 6))}
+	if d.u85 {
+		o.scale.mult &= 1<<31 - 1
+		o.scale.rounding = roundingsU85[r.high(isa.OFMScale, 13, 3)]
+		return
+	}
+	o.scale.rounding = roundingsU65[r.bits(isa.OFMPrecision, 14, 2)]
+}
+
+// globalScale reports OFM_SCALE for all channels; else each has an entry of its own.
+func (d *decoder) globalScale() bool { return d.regs.bits(isa.OFMPrecision, 8, 1) == 1 }
+
+// scales reads where the scales of the channels are.
+func (d *decoder) scales() *channelScales {
+	r := &d.regs
+	c := &channelScales{region: r.bits(isa.ScaleRegion, 0, 3), cores: 1, u85: d.u85}
+	c.base[0], c.length[0] = r.address(isa.ScaleBase), int64(r.word(isa.ScaleLength)&(1<<20-1))
+	if d.u85 {
+		c.acc48 = r.bits(isa.AccFormat, 0, 2) == 1
+	} else if d.cores() == 2 {
+		c.cores = 2
+		c.base[1], c.length[1] = r.address(isa.Scale1Base), int64(r.word(isa.Scale1Length)&(1<<20-1))
+	}
+	return c
+}
+
+// check reports entries that do not reach for n channels.
+func (c *channelScales) check(n int) error {
+	for i := range c.cores {
+		need := int64((n+c.cores-1-i)/c.cores) * scaleEntry
+		if c.length[i] < need {
+			return fmt.Errorf("%w: scales of %d bytes for %d channels, want %d", isa.ErrMalformed, c.length[i], n, need)
+		}
+	}
+	return nil
+}
+
+// scaleTable is the bias and scale of each channel of an operation.
+type scaleTable struct {
+	bias  []int64
+	scale []scaling
+}
+
+// load reads the entries of n channels.
+func (c *channelScales) load(t *scaleTable, mem []byte, n int, r rounding) {
+	t.bias, t.scale = t.bias[:n], t.scale[:n]
+	for i := range n {
+		at := c.base[i%c.cores] + int64(i/c.cores)*scaleEntry
+		e := mem[at : at+scaleEntry]
+		low := int64(binary.LittleEndian.Uint64(e))
+		s := scaling{shift: uint(e[8] & 63), rounding: r}
+		switch {
+		case c.acc48:
+			t.bias[i], s.mult = low<<16>>16, int64(binary.LittleEndian.Uint16(e[6:])&0x7fff)
+		case c.u85:
+			t.bias[i], s.mult = int64(int32(low)), int64(binary.LittleEndian.Uint32(e[4:])&0x7fffffff)
+		default:
+			t.bias[i] = low << 24 >> 24
+			s.mult, s.shift = int64(binary.LittleEndian.Uint32(e[5:])), uint(e[9]&63)
+		}
+		t.scale[i] = s
+	}
+}
+
+// finish turns the accumulators of whole pixels into values of the OFM.
+func (o *output) finish(r *Run, acc []int64) {
+	switch {
+	case o.perChannel != nil:
+		r.scales.apply(acc)
+	case o.scaled:
+		o.scale.applyAll(acc)
+	}
+	zero, low, high := int64(o.ofm.zero), o.low, o.high
+	if o.clamp {
+		low, high = o.min, o.max
+	}
+	for i, v := range acc {
+		acc[i] = min(max(v+zero, low), high)
+	}
+	if o.table.kind != noTable {
+		o.table.apply(&r.lutValues, acc)
+	}
+	if o.clamp || o.table.kind != noTable {
+		saturate(acc, o.low, o.high)
+	}
+}
+
+func saturate(acc []int64, low, high int64) {
+	for i, v := range acc {
+		acc[i] = min(max(v, low), high)
+	}
+}
+
+// apply scales pixels of len(t.bias) channels.
+func (t *scaleTable) apply(acc []int64) {
+	n := len(t.bias)
+	for len(acc) >= n {
+		for c, s := range t.scale {
+			acc[c] = s.apply(acc[c] + t.bias[c])
+		}
+		acc = acc[n:]
+	}
+}

@@ -1,0 +1,103 @@
+package npu
+
+import (
+	"context"
+
+	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/hal/ethosu/isa"
+)
+
+// Memory is the bytes of each region, nil for unused ones.
+type Memory [isa.NumRegions][]byte
+
+// Run is a network with working memory of its own. It is used by one goroutine at a
+// time.
+type Run struct {
+	net  *Network
+	pool *cpu.Pool
+	loop cpu.Run
+
+	ctx        context.Context
+	mem        *Memory
+	lut        [lutBytes]byte
+	chains     [isa.NumRegions][]int32
+	kept       []int64 // accumulators that an operation left for the next
+	staged     []int64 // results that must not be stored before all are computed
+	operations uint64  // operations started, over all executes
+
+	op        *kernelOp // the operation that runs
+	weights   *weights
+	scales    scaleTable
+	lutValues lutValues
+	dynamic   weights // weights that are a feature map
+	matrix    []int32 // its elements
+	workers   []worker
+}
+
+// worker is the working memory of one thread.
+type worker struct {
+	run   *Run
+	cache rowCache
+	patch []int32
+	aux   []int64
+	acc   []int64
+}
+
+// Trace is called after each operation of an Execute, with the operation's index in
+// the list of [Program.Operations].
+type Trace func(index int, mem *Memory) error
+
+// Execute runs the stream once over mem, whose regions have the sizes that the
+// network was bound to; the constants' region is not written. It allocates nothing
+// after the first time, unless weights change between runs. It ends early with
+// context.Cause(ctx). Errors about the stream are *isa.Error.
+func (r *Run) Execute(ctx context.Context, mem *Memory, trace Trace) error {
+	r.ctx, r.mem = ctx, mem
+	defer func() { r.ctx, r.mem = nil, nil }()
+	for i, op := range r.net.program.ops {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		r.operations++
+		if err := op.run(r, i); err != nil {
+			return err
+		}
+		if trace != nil {
+			if err := trace(i, mem); err != nil {
+				return err
+			}
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// unitWork is the work in [limits.Work] units that a thread takes at once: some 20 µs.
+const unitWork = 1 << 15
+
+// walk runs a kernel operation: all tiles of all rows of its OFM, on the threads.
+func (r *Run) walk(o *kernelOp) {
+	r.op = o
+	tiles := o.tilesPerRow()
+	n := o.out.h * tiles
+	grain := max(1, int(unitWork*int64(n)/max(o.work, 1)))
+	if o.serial {
+		grain = n
+	}
+	r.pool.Do(&r.loop, n, grain, r)
+}
+
+// Range computes tiles lo to hi of the running operation ([cpu.Body]).
+func (r *Run) Range(thread, lo, hi int) {
+	o, w := r.op, &r.workers[thread]
+	tiles := o.tilesPerRow()
+	for i := lo; i < hi; i++ {
+		if r.ctx.Err() != nil {
+			return
+		}
+		x0 := i % tiles * o.tile
+		o.compute(w, i/tiles, x0, min(x0+o.tile, o.out.w))
+	}
+}

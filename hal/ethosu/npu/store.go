@@ -1,0 +1,101 @@
+package npu
+
+import "encoding/binary"
+
+// store writes the finished pixels x0 to x1 of row y to the OFM.
+func (o *output) store(mem []byte, acc []int64, y, x0, x1 int) {
+	f := &o.ofm
+	if o.axes != transposes[0] || o.reverse != 0 {
+		o.storeMoved(mem, acc, y, x0, x1)
+		return
+	}
+	left, right := f.row(y)
+	if x0 < f.width0 {
+		n := min(x1, f.width0) - x0
+		f.storeTile(mem, acc[:n*f.d], left+int64(x0)*f.strideX, n)
+		acc, x0 = acc[n*f.d:], x0+n
+	}
+	if x0 < x1 {
+		f.storeTile(mem, acc, right+int64(x0-f.width0)*f.strideX, x1-x0)
+	}
+}
+
+// storeTile writes n pixels of one tile, the first one at address at.
+func (f *fmap) storeTile(mem []byte, acc []int64, at int64, n int) {
+	if f.bricks {
+		for c := 0; c < f.d; c += brick {
+			depth, to := min(brick, f.d-c), at+int64(c/brick)*f.strideC
+			for x := range n {
+				a := acc[x*f.d+c:]
+				f.narrow(mem[to:], a[:depth])
+				to += f.strideX
+			}
+		}
+		return
+	}
+	if f.strideX == int64(f.d*f.size) {
+		f.narrow(mem[at:], acc[:n*f.d])
+		return
+	}
+	for x := range n {
+		f.narrow(mem[at+int64(x)*f.strideX:], acc[x*f.d:(x+1)*f.d])
+	}
+}
+
+// narrow writes values side by side.
+func (f *fmap) narrow(dst []byte, values []int64) {
+	switch f.size {
+	case 1:
+		dst = dst[:len(values)]
+		for i, v := range values {
+			dst[i] = byte(v)
+		}
+	case 2:
+		for i, v := range values {
+			binary.LittleEndian.PutUint16(dst[2*i:], uint16(v))
+		}
+	case 4:
+		for i, v := range values {
+			binary.LittleEndian.PutUint32(dst[4*i:], uint32(v))
+		}
+	default:
+		for i, v := range values {
+			binary.LittleEndian.PutUint64(dst[8*i:], uint64(v))
+		}
+	}
+}
+
+// storeMoved writes pixels whose axes change places or direction.
+func (o *output) storeMoved(mem []byte, acc []int64, y, x0, x1 int) {
+	f := &o.ofm
+	size := [3]int{o.h, o.w, o.d}
+	at := [3]int{y, 0, 0}
+	if o.reverse == 1 {
+		at[0] = size[0] - 1 - y
+	}
+	i := 0
+	for x := x0; x < x1; x++ {
+		at[1] = x
+		if o.reverse == 2 {
+			at[1] = size[1] - 1 - x
+		}
+		for c := range o.d {
+			at[2] = c
+			if o.reverse == 3 {
+				at[2] = size[2] - 1 - c
+			}
+			f.narrow(mem[f.address(at[o.axes[0]], at[o.axes[1]], at[o.axes[2]]):], acc[i:i+1])
+			i++
+		}
+	}
+}
+
+// address is the address of one element.
+func (f *fmap) address(y, x, c int) int64 {
+	left, right := f.row(y)
+	if isRight, offset := f.column(x); isRight {
+		return right + offset + f.channel(c)
+	} else {
+		return left + offset + f.channel(c)
+	}
+}

@@ -1,0 +1,133 @@
+package npu
+
+import (
+	"fmt"
+
+	"github.com/etrun-go/etrun/hal/ethosu/isa"
+)
+
+// upscale is what is done to the rows and columns of an IFM before anything else.
+type upscale uint8
+
+const (
+	upscaleNone    upscale = iota
+	upscaleNearest         // each one twice
+	upscaleZeros           // a zero after each one
+)
+
+// window is how a kernel goes over the IFM.
+type window struct {
+	kh, kw           int // kernel size
+	dilY, dilX       int
+	strideY, strideX int
+	top, left        int // padding
+	bottom, right    int
+	h, w             int // of the IFM that the kernel goes over, upscaled
+	d                int // channels that are read
+	upscale          upscale
+}
+
+// window reads the kernel's registers for an OFM of h rows and w columns. The size of
+// the IFM follows from them: there is no register for it.
+func (d *decoder) window(h, w, depth int) (window, error) {
+	r := &d.regs
+	k := isa.KernelStride
+	v := window{
+		dilX: 1 + r.bits(k, 3, 1), dilY: 1 + r.bits(k, 4, 1),
+		strideX: 1 + r.bits(k, 0, 1) + 2*r.bits(k, 6, 1), strideY: 1 + r.bits(k, 1, 1) + 2*r.bits(k, 9, 1),
+		top: r.bits(isa.IFMPadTop, 0, 7), left: r.bits(isa.IFMPadLeft, 0, 7),
+		bottom: r.bits(isa.IFMPadBottom, 0, 8), right: r.bits(isa.IFMPadRight, 0, 8),
+		d: depth, upscale: upscale(r.bits(isa.IFMUpscale, 0, 2)),
+	}
+	if v.upscale > upscaleZeros {
+		return v, fmt.Errorf("%w: upscale mode %d", isa.ErrMalformed, v.upscale)
+	}
+	v.kh, v.kw = r.get(isa.KernelHeightM1)/v.dilY+1, r.get(isa.KernelWidthM1)/v.dilX+1
+	v.h = (h-1)*v.strideY + (v.kh-1)*v.dilY + 1 - v.top - v.bottom
+	v.w = (w-1)*v.strideX + (v.kw-1)*v.dilX + 1 - v.left - v.right
+	if v.h <= 0 || v.w <= 0 {
+		return v, fmt.Errorf("%w: IFM of %d rows and %d columns", isa.ErrMalformed, v.h, v.w)
+	}
+	return v, nil
+}
+
+// mapSize is the number of rows and columns that the IFM has in memory.
+func (v *window) mapSize() (h, w int) {
+	if v.upscale == upscaleNone {
+		return v.h, v.w
+	}
+	return (v.h + 1) / 2, (v.w + 1) / 2
+}
+
+// taps is the number of elements of the kernel.
+func (v *window) taps() int { return v.kh * v.kw }
+
+// padded is the width of a row with its padding.
+func (v *window) padded() int { return v.left + v.w + v.right }
+
+// slots is the number of rows that one row of the OFM needs at once.
+func (v *window) slots() int { return (v.kh-1)*v.dilY + 1 }
+
+// rowCache keeps the rows of the IFM that a worker has read: converted, upscaled, and
+// padded with zeros left and right. Rows above and below the IFM are zeros.
+type rowCache struct {
+	rows []int32
+	tags []rowTag
+	zero []int32
+}
+
+// rowTag says which row a slot holds: of which operation of the run, and where.
+type rowTag struct {
+	operation uint64
+	y         int
+}
+
+// row is row y of the IFM, counted from its first row without padding.
+func (c *rowCache) row(o *kernelOp, r *Run, y int) []int32 {
+	v := &o.window
+	n := v.padded() * v.d
+	if y < 0 || y >= v.h || v.upscale == upscaleZeros && y%2 == 1 {
+		return c.zero[:n]
+	}
+	slot := y % v.slots()
+	row, tag := c.rows[slot*n:][:n], rowTag{r.operations, y}
+	if c.tags[slot] == tag {
+		return row
+	}
+	c.tags[slot] = tag
+	clear(row[:v.left*v.d])
+	clear(row[(v.left+v.w)*v.d:])
+	inner := row[v.left*v.d : (v.left+v.w)*v.d]
+	if v.upscale == upscaleNone {
+		o.ifm.read(inner, r.mem[o.ifm.region], y, 0, v.w)
+		return row
+	}
+	_, w := v.mapSize()
+	o.ifm.read(inner[:w*v.d], r.mem[o.ifm.region], y/2, 0, w)
+	v.spread(inner)
+	return row
+}
+
+// spread upscales a row in place: its columns lie side by side at its beginning.
+func (v *window) spread(row []int32) {
+	for x := v.w - 1; x >= 0; x-- {
+		to := row[x*v.d : (x+1)*v.d]
+		if v.upscale == upscaleZeros && x%2 == 1 {
+			clear(to)
+			continue
+		}
+		copy(to, row[x/2*v.d:])
+	}
+}
+
+// valid is the number of rows or columns of a kernel at position p that lie on the
+// IFM, not on its padding.
+func valid(p, k, dilation, size int) int {
+	n := 0
+	for i := range k {
+		if q := p + i*dilation; q >= 0 && q < size {
+			n++
+		}
+	}
+	return n
+}
