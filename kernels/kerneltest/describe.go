@@ -3,24 +3,23 @@ package kerneltest
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// describe writes a call as text: its name and each argument by name.
+// mostShown is the number of elements up to which a tensor's text has them.
+const mostShown = 32
+
+// describe writes a call in the form that [ParseCall] reads.
 func describe(sig *kernels.Signature, args []any) string {
-	var b strings.Builder
-	b.WriteString(sig.Name + "(")
+	texts := make([]string, len(args))
 	for i, a := range args {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(sig.Args[i].Name + "=" + argText(a))
+		texts[i] = sig.Args[i].Name + "=" + argText(a)
 	}
-	b.WriteString(")")
-	return b.String()
+	return sig.Name + "(" + strings.Join(texts, ", ") + ")"
 }
 
 func argText(a any) string {
@@ -28,36 +27,58 @@ func argText(a any) string {
 	case nil:
 		return "None"
 	case string:
-		return fmt.Sprintf("%q", a)
+		return strconv.Quote(a)
+	case float64:
+		return floatText(a)
+	case tensor.DType:
+		return fmt.Sprint(int(a))
 	case *tensor.Tensor:
 		return tensorText(a)
 	case []*tensor.Tensor:
-		items := make([]string, len(a))
-		for i, t := range a {
-			items[i] = tensorText(t)
-		}
-		return "[" + strings.Join(items, ", ") + "]"
+		return listText(a, tensorText)
+	case []float64:
+		return listText(a, floatText)
 	}
 	return fmt.Sprint(a)
 }
 
-// tensorText shows a tensor's form, and a small one's elements.
+// floatText writes a float so that it does not read as an integer.
+func floatText(f float64) string {
+	s := strconv.FormatFloat(f, 'g', -1, 64)
+	if strings.ContainsAny(s, ".eIN") {
+		return s
+	}
+	return s + ".0"
+}
+
+func listText[T any](list []T, text func(T) string) string {
+	items := make([]string, len(list))
+	for i, v := range list {
+		items[i] = text(v)
+	}
+	return "[" + strings.Join(items, " ") + "]"
+}
+
+// tensorText writes a tensor's type and sizes, its dim order and capacity where they
+// are not the usual ones, and the elements of a small one.
 func tensorText(t *tensor.Tensor) string {
 	if t == nil {
 		return "None"
 	}
 	s := t.String()
 	if !slices.Equal(t.DimOrder, tensor.ContiguousOrder(t.Rank())) {
-		s += fmt.Sprintf(" order %v", t.DimOrder)
+		s += fmt.Sprintf("order%v", t.DimOrder)
 	}
 	if t.Dynamism != tensor.Static {
-		s += fmt.Sprintf(" up to %d", t.Capacity())
+		s += fmt.Sprintf("max%d", t.Capacity())
 	}
-	if n := t.Numel(); n > 0 && n <= 4 && len(t.Data) == t.NBytes() {
+	if n := t.Numel(); n > 0 && n <= mostShown && len(t.Data) == t.NBytes() && !t.DType.IsComplex() {
 		size := t.DType.Size()
-		for i := range n {
-			s += " " + show(t.DType, t.Data[i*size:(i+1)*size])
+		items := make([]string, n)
+		for i := range items {
+			items[i] = show(t.DType, t.Data[i*size:(i+1)*size])
 		}
+		s += "{" + strings.Join(items, " ") + "}"
 	}
 	return s
 }

@@ -4,6 +4,7 @@
 //
 //   - [Table] checks that the rows of a set are well formed.
 //   - [Run] calls operators by name and compares what they give with what they must.
+//   - [Calls] makes the calls that real programs make.
 //   - [Random] and [Fuzz] call every operator with arguments that nobody would write.
 //   - [NoAllocs] checks that an operator allocates nothing once it is warm.
 //

@@ -16,8 +16,8 @@ import (
 const patience = 5 * time.Second
 
 // Random calls every operator of the set n times with arguments made at random from
-// its schema, most of them illegal, and checks the contract of [kernels.Func]. It
-// gives the same calls each time.
+// its schema and from calls of real programs, most of them illegal, and checks the
+// contract of [kernels.Func]. It makes the same calls each time.
 func Random(t *testing.T, set *kernels.Set, n int) {
 	t.Helper()
 	names := set.Names()
@@ -59,7 +59,7 @@ func Fuzz(f *testing.F, set *kernels.Set) {
 
 // seed is enough bytes for the arguments of any operator.
 func seed(random *rand.Rand) []byte {
-	b := make([]byte, 96)
+	b := make([]byte, 128)
 	for i := range b {
 		b[i] = byte(random.Uint32())
 	}
@@ -75,6 +75,9 @@ func attempt(set *kernels.Set, name string, data []byte) (accepted bool, broken 
 	}
 	g := newGenerator(data)
 	args, result := g.call(sig)
+	if real := calls()[name]; len(real) > 0 && !g.chance(4) {
+		args, result = g.mutate(sig, pick(g, real), g.below(4))
+	}
 	for range len(args) + 1 {
 		k, err := newCall(set, name, args, result)
 		if err != nil {

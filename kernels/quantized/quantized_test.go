@@ -246,6 +246,8 @@ func TestNoAllocs(t *testing.T) {
 	}...)
 }
 
+func TestCalls(t *testing.T) { kerneltest.Calls(t, set) }
+
 func TestRandomCalls(t *testing.T) { kerneltest.Random(t, set, 500) }
 
 func FuzzOps(f *testing.F) { kerneltest.Fuzz(f, set) }

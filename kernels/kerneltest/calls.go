@@ -1,0 +1,214 @@
+package kerneltest
+
+import (
+	_ "embed"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+//go:embed testdata/calls.txt
+var callsText string
+
+// calls are calls that real programs make, by operator.
+var calls = sync.OnceValue(func() map[string][][]any {
+	m := make(map[string][][]any)
+	for line := range strings.Lines(callsText) {
+		op, args, err := ParseCall(strings.TrimSpace(line))
+		if err != nil {
+			panic(err) // a mistake in the embedded list
+		}
+		m[op] = append(m[op], args)
+	}
+	return m
+})
+
+// Calls runs the calls that real programs make, of every operator of the set that
+// the list has, and checks that they are accepted.
+func Calls(t *testing.T, set *kernels.Set) {
+	t.Helper()
+	names := set.Names()
+	slices.Sort(names)
+	for _, name := range names {
+		for _, args := range calls()[name] {
+			g := newGenerator(nil)
+			_, sig, _, err := set.Lookup(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			args, result := g.mutate(sig, args, 0)
+			k, err := newCall(set, name, args, result)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			refused, broken := k.run(kernels.NewCtx(nil))
+			if broken != nil {
+				t.Error(broken)
+			} else if refused != nil {
+				t.Errorf("%s: %v", k.text, refused)
+			}
+		}
+	}
+}
+
+// mutate copies the arguments of a real call, gives its tensors elements and changes
+// n things about it. Where the list's call does not fit the signature, it makes one.
+func (g *generator) mutate(sig *kernels.Signature, from []any, n int) (args []any, result *tensor.Tensor) {
+	if len(from) == len(sig.Args)+1 {
+		result, _ = from[len(sig.Args)].(*tensor.Tensor)
+		from = from[:len(sig.Args)]
+	}
+	if len(from) != len(sig.Args) {
+		return g.call(sig)
+	}
+	args = make([]any, len(from))
+	for i, a := range from {
+		args[i] = g.copy(a)
+	}
+	for range n {
+		g.change(sig, args)
+	}
+	return args, result
+}
+
+// copy makes tensors of its own; floating ones, of which the list has no elements,
+// are filled.
+func (g *generator) copy(a any) any {
+	switch a := a.(type) {
+	case *tensor.Tensor:
+		return g.copyTensor(a)
+	case []*tensor.Tensor:
+		list := make([]*tensor.Tensor, len(a))
+		for i, t := range a {
+			if t != nil {
+				list[i] = g.copyTensor(t)
+			}
+		}
+		return list
+	case []int64:
+		return slices.Clone(a)
+	}
+	return a
+}
+
+func (g *generator) copyTensor(t *tensor.Tensor) *tensor.Tensor {
+	c := g.remade(t, t.DType, t.Sizes, t.DimOrder)
+	if kernels.Epsilon(t.DType) == 0 {
+		copy(c.Data, t.Data)
+	}
+	return c
+}
+
+// remade is a filled tensor like t of another type and sizes.
+func (g *generator) remade(t *tensor.Tensor, d tensor.DType, sizes []int, order []uint8) *tensor.Tensor {
+	c := tensor.Make(d, sizes, order, t.Dynamism)
+	if t.Dynamism != tensor.Static {
+		c.Limit(t.Capacity())
+	}
+	c.Bind(tensor.AlignedBytes(c.NBytes()))
+	g.fill(c)
+	return c
+}
+
+// change changes one thing: the type of all tensors that share one, a size wherever it
+// occurs, or an argument.
+func (g *generator) change(sig *kernels.Signature, args []any) {
+	switch g.below(4) {
+	case 0:
+		from, to := g.anyTensor(args).DType, pick(g, usualTypes)
+		g.everyTensor(args, func(t *tensor.Tensor) *tensor.Tensor {
+			if t.DType != from {
+				return t
+			}
+			return g.remade(t, to, t.Sizes, t.DimOrder)
+		})
+	case 1:
+		t := g.anyTensor(args)
+		if t.Rank() == 0 {
+			return
+		}
+		from := pick(g, t.Sizes)
+		to := pick(g, []int{0, 1, 2, from + 1, 2 * from, from - 1, 3, 7})
+		g.everyTensor(args, func(t *tensor.Tensor) *tensor.Tensor { return g.resized(t, from, to) })
+	default:
+		i := g.below(max(len(args), 1))
+		if i < len(args) {
+			args[i] = g.changed(&sig.Args[i], args[i])
+		}
+	}
+}
+
+// resized replaces a size of a tensor wherever it occurs.
+func (g *generator) resized(t *tensor.Tensor, from, to int) *tensor.Tensor {
+	sizes := slices.Clone(t.Sizes)
+	for d, s := range sizes {
+		if s == from {
+			sizes[d] = max(to, 0)
+		}
+	}
+	if n, ok := tensor.Product(sizes); !ok || n > mostElements || slices.Equal(sizes, t.Sizes) {
+		return t
+	}
+	return g.remade(t, t.DType, sizes, t.DimOrder)
+}
+
+// changed is another value for one argument.
+func (g *generator) changed(arg *kernels.Arg, a any) any {
+	t, ok := a.(*tensor.Tensor)
+	if !ok || g.chance(4) {
+		return g.argument(arg)
+	}
+	switch g.below(5) {
+	case 0:
+		return g.remade(t, pick(g, usualTypes), t.Sizes, t.DimOrder)
+	case 1:
+		return g.remade(t, t.DType, t.Sizes, g.order(t.Rank()))
+	case 2: // other elements
+		return g.remade(t, t.DType, t.Sizes, t.DimOrder)
+	case 3: // one dimension more or less
+		if g.chance(2) && t.Rank() > 0 {
+			return g.remade(t, t.DType, t.Sizes[1:], nil)
+		}
+		return g.remade(t, t.DType, append([]int{1}, t.Sizes...), nil)
+	}
+	if t.Rank() == 0 {
+		return t
+	}
+	sizes := slices.Clone(t.Sizes)
+	sizes[g.below(len(sizes))] = g.below(6)
+	return g.remade(t, t.DType, capped(sizes), t.DimOrder)
+}
+
+// anyTensor picks one of the tensors among the arguments.
+func (g *generator) anyTensor(args []any) *tensor.Tensor {
+	all := []*tensor.Tensor{}
+	g.everyTensor(args, func(t *tensor.Tensor) *tensor.Tensor {
+		all = append(all, t)
+		return t
+	})
+	if len(all) == 0 {
+		return tensor.New(g.dtype)
+	}
+	return pick(g, all)
+}
+
+// everyTensor replaces each tensor among the arguments.
+func (g *generator) everyTensor(args []any, f func(*tensor.Tensor) *tensor.Tensor) {
+	for i, a := range args {
+		switch a := a.(type) {
+		case *tensor.Tensor:
+			args[i] = f(a)
+		case []*tensor.Tensor:
+			for j, t := range a {
+				if t != nil {
+					a[j] = f(t)
+				}
+			}
+		}
+	}
+}
