@@ -19,7 +19,7 @@ const (
 )
 
 // backward computes the gradients that output_mask asks for, of input, weight and
-// bias; the other outs are left alone.
+// bias; the other outs keep their sizes and become zeros.
 func backward(c *kernels.Ctx, a kernels.Args) error {
 	x := a.Tensor(backwardInput)
 	if !x.DType.IsFloat() {
@@ -59,6 +59,7 @@ func backwardOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 		run   func(*kernels.Ctx, []T)
 	}{{x.Sizes, b.input}, {w.Sizes, b.weights}, {bias[:], b.bias}} {
 		if !mask[i] {
+			clear(a.Tensor(argGradInput + i).Data)
 			continue
 		}
 		if err := kernels.ResizeOut(a, argGradInput+i, g.sizes); err != nil {

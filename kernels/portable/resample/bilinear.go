@@ -1,6 +1,8 @@
 package resample
 
 import (
+	"math"
+
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 )
@@ -119,8 +121,8 @@ func antialiasedOf[T real](c *kernels.Ctx, a kernels.Args) error {
 	p.factor = [2]float64{}
 	for d := range 2 {
 		if f := 3 + d; !a.IsNone(f) {
-			if p.factor[d] = a.Float(f); !(p.factor[d] > 0) {
-				return kernels.Badf(f, "a scale above 0", "%v", p.factor[d])
+			if p.factor[d] = a.Float(f); !(p.factor[d] > 0) || math.IsInf(float64(T(1/p.factor[d])), 0) {
+				return kernels.Badf(f, "a scale above 0 with a finite reciprocal", "%v", p.factor[d])
 			}
 		}
 	}
