@@ -98,8 +98,15 @@ func (g *generator) copy(a any) any {
 
 func (g *generator) copyTensor(t *tensor.Tensor) *tensor.Tensor {
 	c := g.remade(t, t.DType, t.Sizes, t.DimOrder)
-	if kernels.Epsilon(t.DType) == 0 {
-		copy(c.Data, t.Data)
+	if kernels.Epsilon(t.DType) > 0 {
+		return c
+	}
+	copy(c.Data, t.Data)
+	if t.DType.IsInt() && t.Numel() > mostShown { // ones: no divisor is 0, and most indices may be 1
+		size := t.DType.Size()
+		for i := range t.Numel() {
+			tensor.Put[int64](c.Data[i*size:], t.DType, 1)
+		}
 	}
 	return c
 }
