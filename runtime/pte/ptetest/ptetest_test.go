@@ -101,7 +101,7 @@ func TestDecode(t *testing.T) {
 func TestMutate(t *testing.T) {
 	for name, data := range files(t, "*.pte") {
 		p := parse(t, data)
-		const n = 200
+		const n = 100
 		refused, changed := 0, 0
 		for seed := range uint64(n) {
 			mutated, log := ptetest.Mutate(data, seed, 1)

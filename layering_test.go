@@ -1,0 +1,170 @@
+package etrun_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/etrun-go/etrun/"
+
+// floors are the top folders from the ground up: a package imports only what lies on
+// its own floor or a lower one.
+var floors = [][]string{
+	{"internal", "cbindings", "hal"},
+	{"kernels"},
+	{"delegate"},
+	{"runtime"},
+	{"cmd"},
+}
+
+// rooms are finer than floors: what each package of runtime may import of runtime.
+var rooms = map[string][]string{
+	"runtime":             {"runtime/pte", "runtime/ir", "runtime/lower", "runtime/plan", "runtime/trace"},
+	"runtime/lower":       {"runtime/ir", "runtime/pte"},
+	"runtime/plan":        {"runtime/ir", "runtime/pte"},
+	"runtime/ir":          {"runtime/pte"},
+	"runtime/trace":       nil,
+	"runtime/pte":         nil,
+	"runtime/pte/ptetest": {"runtime/pte"},
+}
+
+// confined are the imports that only some folders may have.
+var confined = map[string][]string{
+	"C":      {"cbindings"},
+	"unsafe": {"cbindings", "kernels/tensor", "hal"},
+}
+
+// light are the modules that library packages may import; others are for cmd and
+// for tests.
+var light = []string{
+	"golang.org/x/sys", "github.com/google/flatbuffers", "github.com/ebitengine/purego", "github.com/x448/float16",
+}
+
+// under reports that pkg is one of the folders or lies below it.
+func under(pkg string, folders ...string) bool {
+	return slices.ContainsFunc(folders, func(f string) bool { return pkg == f || strings.HasPrefix(pkg, f+"/") })
+}
+
+func floorOf(pkg string) int {
+	return slices.IndexFunc(floors, func(folders []string) bool { return under(pkg, folders...) })
+}
+
+// verdict is what is wrong with an import by a package, "" for nothing. A test may
+// import from any floor.
+func verdict(pkg, imported string, test bool) string {
+	if folders, ok := confined[imported]; ok {
+		if !under(pkg, folders...) {
+			return "only in " + strings.Join(folders, ", ")
+		}
+		return ""
+	}
+	if test {
+		return ""
+	}
+	own, ours := strings.CutPrefix(imported, module)
+	if !ours {
+		return outside(pkg, imported)
+	}
+	from, to := floorOf(pkg), floorOf(own)
+	switch {
+	case from < 0:
+		return "a package on no floor"
+	case to < 0 || to > from:
+		return "an import from a higher floor"
+	case to == from && under(pkg, "runtime") && !slices.Contains(rooms[pkg], own):
+		return "not among the imports of " + pkg
+	}
+	return ""
+}
+
+// outside judges an import of another module, or of the standard library.
+func outside(pkg, imported string) string {
+	host, _, _ := strings.Cut(imported, "/")
+	if !strings.Contains(host, ".") || under(pkg, "cmd") || under(imported, light...) {
+		return ""
+	}
+	return "a module for cmd and tests only"
+}
+
+func TestLayering(t *testing.T) {
+	files := 0
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && path != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata") {
+			return fs.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		files++
+		checkFile(t, path)
+		return nil
+	})
+	if err != nil || files < 10 {
+		t.Fatalf("%d files, %v", files, err)
+	}
+}
+
+func checkFile(t *testing.T, path string) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	pkg := filepath.ToSlash(filepath.Dir(path))
+	for _, spec := range file.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			t.Error(err)
+		}
+		if why := verdict(pkg, imported, strings.HasSuffix(path, "_test.go")); why != "" {
+			t.Errorf("%s imports %q: %s", path, imported, why)
+		}
+	}
+}
+
+// TestVerdict plants imports that are wrong, beside ones that are right.
+func TestVerdict(t *testing.T) {
+	for _, c := range []struct {
+		pkg, imported string
+		test, wrong   bool
+	}{
+		{"kernels", "C", false, true},
+		{"cbindings/xnn", "C", false, false},
+		{"runtime", "unsafe", false, true},
+		{"runtime", "unsafe", true, true},
+		{"kernels/tensor", "unsafe", false, false},
+		{"kernels/tensorlike", "unsafe", false, true},
+		{"hal/cpu", "unsafe", false, false},
+		{"kernels", module + "delegate", false, true},
+		{"kernels", module + "delegate", true, false},
+		{"kernels/portable", module + "kernels/tensor", false, false},
+		{"hal/cpu", module + "kernels", false, true},
+		{"delegate/xnnpack", module + "cbindings/xnn", false, false},
+		{"delegate/xnnpack", module + "runtime/pte", false, true},
+		{"runtime/pte", module + "runtime/ir", false, true},
+		{"runtime/ir", module + "runtime/pte", false, false},
+		{"runtime/plan", module + "runtime/lower", false, true},
+		{"runtime/trace", module + "runtime", false, true},
+		{"runtime/new", module + "runtime/pte", false, true},
+		{"cmd/etrun", module + "runtime/pte", false, false},
+		{"cmd/etrun", "github.com/spf13/cobra", false, false},
+		{"runtime", "github.com/spf13/cobra", false, true},
+		{"runtime", "github.com/google/flatbuffers/go", false, false},
+		{"runtime", "encoding/binary", false, false},
+		{"elsewhere", module + "kernels", false, true},
+	} {
+		if why := verdict(c.pkg, c.imported, c.test); (why != "") != c.wrong {
+			t.Errorf("%s imports %q, in a test %v: verdict %q, want a fault %v", c.pkg, c.imported, c.test, why, c.wrong)
+		}
+	}
+}
