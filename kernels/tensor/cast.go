@@ -35,25 +35,31 @@ func CastBytes(dst []byte, to DType, src []byte, from DType, n int) (ok bool) {
 		copy(dst[:n*to.Size()], src)
 		return true
 	}
-	if from.IsComplex() && to.IsComplex() {
-		from, to, n = from.component(), to.component(), 2*n
+	if from.IsComplex() && to.IsComplex() { // part by part
+		from, to, n = from.Component(), to.Component(), 2*n
 	}
-	switch castType(from, to) {
+	switch CastType(from, to) {
 	case Float32:
 		return castThrough[float32](dst, to, src, from, n)
 	case Float64:
 		return castThrough[float64](dst, to, src, from, n)
+	case Complex128:
+		return false
 	}
 	return castThrough[int64](dst, to, src, from, n)
 }
 
-// component is the type of a complex type's two parts.
-func (d DType) component() DType {
+// Component is the type of a complex type's two parts.
+func (d DType) Component() DType {
 	return [...]DType{Float16, Float32, Float64}[d-Complex32]
 }
 
-// castType is the compute type through which a conversion rounds once.
-func castType(from, to DType) DType {
+// CastType is the compute type through which a conversion between real types rounds
+// once, and Complex128 where one of the two is complex.
+func CastType(from, to DType) DType {
+	if from.IsComplex() || to.IsComplex() {
+		return Complex128
+	}
 	d := from
 	if !from.IsFloat() {
 		d = to

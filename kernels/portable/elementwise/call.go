@@ -117,6 +117,11 @@ func run[C compute](c *kernels.Ctx, a kernels.Args, cl *call, t *table, k kernel
 	if err := kernels.ResizeOut(a, cl.out.i, sizes); err != nil {
 		return err
 	}
+	return l.run(c, cl, t, k)
+}
+
+// run computes the out argument, which the operands broadcast to.
+func (l *loop[C]) run(c *kernels.Ctx, cl *call, t *table, k kernel[C]) error {
 	n := cl.out.Numel()
 	if n == 0 {
 		return nil

@@ -50,9 +50,9 @@ type loop[C compute] struct {
 	store   func(dst []byte, src []C) // nil where the result is stored as C
 	test    bool                      // the kernel writes block.test
 	direct  bool                      // the kernel works on the tensors' own bytes
-	kernel  kernel[C]
-	step    int    // elements at a time
-	scratch []byte // of all workers, nil for a direct loop
+	kernel  kernel[C]                 // nil to convert only
+	step    int                       // elements at a time
+	scratch []byte                    // of all workers, nil for a direct loop
 	workers []worker[C]
 	sizes   [tensor.MaxRank]int
 	fault   atomic.Bool
@@ -123,6 +123,10 @@ func (w *worker[C]) compute(l *loop[C], i, n int) {
 		w.test = w.bits[1][:n]
 		l.kernel(&w.block)
 		tensor.CastBytes(dst, l.outType, w.test, tensor.Bool, n)
+	case l.kernel == nil && l.store == nil:
+		copy(tensor.View[C](dst), w.a)
+	case l.kernel == nil:
+		l.store(dst, w.a)
 	case l.store == nil:
 		w.out = tensor.View[C](dst)
 		l.kernel(&w.block)

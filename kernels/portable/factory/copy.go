@@ -1,0 +1,129 @@
+package factory
+
+import (
+	"slices"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/elementwise"
+	"github.com/etrun-go/etrun/kernels/portable/move"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+var copyOps = []kernels.Op{
+	{Schema: "aten::copy.out(Tensor self, Tensor src, bool non_blocking=False, *, Tensor(a!) out)", Func: copyOut, DTypes: anyType},
+	{Schema: "aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False)", Func: copyInPlace, DTypes: anyType},
+	{Schema: "aten::clone.out(Tensor self, *, MemoryFormat? memory_format=None, Tensor(a!) out)", Func: same, DTypes: anyType},
+	{Schema: "aten::alias_copy.out(Tensor self, *, Tensor(a!) out)", Func: same, DTypes: anyType},
+	{Schema: "aten::detach_copy.out(Tensor self, *, Tensor(a!) out)", Func: same, DTypes: anyType},
+	{Schema: "aten::lift_fresh_copy.out(Tensor self, *, Tensor(a!) out)", Func: same, DTypes: anyType},
+	{Schema: "aten::_to_copy.out(Tensor self, *, bool non_blocking=False, MemoryFormat? memory_format=None, Tensor(a!) out)", Func: cast, DTypes: anyType},
+	{Schema: "dim_order_ops::_to_dim_order_copy.out(Tensor self, *, bool non_blocking=False, int[]? dim_order=None, Tensor(a!) out)", Func: cast, DTypes: anyType},
+	{Schema: "dim_order_ops::_clone_dim_order.out(Tensor self, *, bool non_blocking=False, int[]? dim_order=None, Tensor(a!) out)", Func: same, DTypes: anyType},
+	{Schema: "et_copy::_h2d_copy.out(Tensor self, *, Tensor(a!) out)", Func: same, DTypes: anyType, Note: deviceNote},
+	{Schema: "et_copy::_d2h_copy.out(Tensor self, *, Tensor(a!) out)", Func: same, DTypes: anyType, Note: deviceNote},
+	{Schema: "aten::view_as_real_copy.out(Tensor self, *, Tensor(a!) out)", Func: viewAsReal, DTypes: "complex"},
+}
+
+const deviceNote = "all memory is the host's: a plain copy"
+
+// copier is the state of a copy: one of two engines, and room for a shape.
+type copier struct {
+	strided move.Strided
+	convert any // place of elementwise.Convert
+	sizes   [tensor.MaxRank + 1]int
+	strides [tensor.MaxRank + 1]int
+}
+
+// copyOut gives out the sizes of self and the values of src.
+func copyOut(c *kernels.Ctx, a kernels.Args) error {
+	if err := kernels.ResizeOut(a, 3, a.Tensor(0).Sizes); err != nil {
+		return err
+	}
+	return store(c, a, 3, 1)
+}
+
+// copyInPlace also takes src for self: nothing is to be done then.
+func copyInPlace(c *kernels.Ctx, a kernels.Args) error {
+	if a.Tensor(0) == a.Tensor(1) {
+		return nil
+	}
+	return store(c, a, 0, 1)
+}
+
+// same copies self to an out of its type. The dim order is that of out, which the
+// exporter took from the argument that names it.
+func same(c *kernels.Ctx, a kernels.Args) error {
+	o := len(a) - 2
+	if self, out := a.Tensor(0), a.Tensor(o); out.DType != self.DType {
+		return kernels.Bad(o, out.DType.String(), self.DType.String()+" as self")
+	}
+	return cast(c, a)
+}
+
+// cast copies self to the type and dim order of out.
+func cast(c *kernels.Ctx, a kernels.Args) error {
+	o := len(a) - 2
+	if err := kernels.ResizeOut(a, o, a.Tensor(0).Sizes); err != nil {
+		return err
+	}
+	return store(c, a, o, 0)
+}
+
+// store writes argument s, broadcast, to all of argument o.
+func store(c *kernels.Ctx, a kernels.Args, o, s int) error {
+	dst, src := a.Tensor(o), a.Tensor(s)
+	k := kernels.Keep[copier](c)
+	if dst.DType != src.DType {
+		own := c.State
+		c.State = &k.convert
+		err := elementwise.Convert(c, dst, o, src, s)
+		c.State = own
+		return err
+	}
+	if !elementwise.BroadcastsTo(src.Sizes, dst.Sizes) {
+		return kernels.Badf(s, "sizes that broadcast to the result's", "sizes %v", src.Sizes)
+	}
+	if slices.Equal(dst.Sizes, src.Sizes) {
+		k.strided.Tensor(c, dst, src)
+		return nil
+	}
+	box := move.Box{Sizes: dst.Sizes, Dst: dst.Strides, Src: k.expand(src, dst.Rank())}
+	k.strided.Copy(c, src.DType.Size(), box, move.Place{Data: dst.Data}, move.Place{Data: src.Data})
+	return nil
+}
+
+// expand is src's strides for a broadcast to rank dimensions.
+func (k *copier) expand(src *tensor.Tensor, rank int) []int {
+	strides := k.strides[:rank]
+	clear(strides)
+	for i, n := range src.Sizes {
+		if n != 1 {
+			strides[rank-src.Rank()+i] = src.Strides[i]
+		}
+	}
+	return strides
+}
+
+// viewAsReal gives the two parts of each element a last dimension of their own.
+func viewAsReal(c *kernels.Ctx, a kernels.Args) error {
+	self, out := a.Tensor(0), a.Tensor(1)
+	r := self.Rank()
+	if !self.DType.IsComplex() || r == tensor.MaxRank {
+		return kernels.Badf(0, "a complex tensor of less than the highest rank", "%v", self)
+	}
+	if want := self.DType.Component(); out.DType != want {
+		return kernels.Bad(1, out.DType.String(), want.String())
+	}
+	k := kernels.Keep[copier](c)
+	copy(k.sizes[:], self.Sizes)
+	for i, n := range self.Strides {
+		k.strides[i] = 2 * n
+	}
+	k.sizes[r], k.strides[r] = 2, 1
+	if err := kernels.ResizeOut(a, 1, k.sizes[:r+1]); err != nil {
+		return err
+	}
+	box := move.Box{Sizes: out.Sizes, Dst: out.Strides, Src: k.strides[:r+1]}
+	k.strided.Copy(c, out.DType.Size(), box, move.Place{Data: out.Data}, move.Place{Data: self.Data})
+	return nil
+}

@@ -1,0 +1,123 @@
+package factory
+
+import (
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+var fillOps = []kernels.Op{
+	{Schema: "aten::full.out(SymInt[] size, Scalar fill_value, *, Tensor(a!) out)", Func: full, DTypes: all},
+	{Schema: "aten::full_like.out(Tensor self, Scalar fill_value, *, MemoryFormat? memory_format=None, Tensor(a!) out)", Func: fullLike, DTypes: all},
+	{Schema: "aten::fill.Scalar_out(Tensor self, Scalar value, *, Tensor(a!) out)", Func: fillNumber, DTypes: all},
+	{Schema: "aten::fill.Tensor_out(Tensor self, Tensor value, *, Tensor(a!) out)", Func: fillTensor, DTypes: all},
+	{Schema: "aten::scalar_tensor.out(Scalar s, *, Tensor(a!) out)", Func: scalarTensor, DTypes: all},
+	{Schema: "aten::ones.out(SymInt[] size, *, Tensor(a!) out)", Func: ones, DTypes: all},
+	{Schema: "aten::zeros.out(SymInt[] size, *, Tensor(a!) out)", Func: zeros, DTypes: anyType},
+	{Schema: "aten::empty.out(SymInt[] size, *, MemoryFormat? memory_format=None, Tensor(a!) out)", Func: zeros, DTypes: anyType, Note: emptyNote},
+	{Schema: "dim_order_ops::_empty_dim_order.out(int[] size, *, int[]? dim_order=None, Tensor(a!) out)", Func: zeros, DTypes: anyType, Note: emptyNote},
+}
+
+const emptyNote = "the elements are 0"
+
+// place is the state of an operator that needs room for sizes.
+type place struct{ sizes [tensor.MaxRank]int }
+
+// resize gives out argument o the sizes of list argument i.
+func resize(c *kernels.Ctx, a kernels.Args, o, i int) error {
+	p := kernels.Keep[place](c)
+	sizes, err := kernels.Sizes(p.sizes[:], i, a.Ints(i))
+	if err != nil {
+		return err
+	}
+	return kernels.ResizeOut(a, o, sizes)
+}
+
+func full(c *kernels.Ctx, a kernels.Args) error {
+	if err := resize(c, a, 2, 0); err != nil {
+		return err
+	}
+	return setAll(a, 2, 1, a.Scalar(1))
+}
+
+func ones(c *kernels.Ctx, a kernels.Args) error {
+	if err := resize(c, a, 1, 0); err != nil {
+		return err
+	}
+	return setAll(a, 1, 1, kernels.Scalar{Type: tensor.Int64, I: 1})
+}
+
+func zeros(c *kernels.Ctx, a kernels.Args) error {
+	out := len(a) - 2
+	if err := resize(c, a, out, 0); err != nil {
+		return err
+	}
+	clear(a.Tensor(out).Data)
+	return nil
+}
+
+func fullLike(_ *kernels.Ctx, a kernels.Args) error {
+	if err := kernels.ResizeOut(a, 3, a.Tensor(0).Sizes); err != nil {
+		return err
+	}
+	return setAll(a, 3, 1, a.Scalar(1))
+}
+
+func fillNumber(_ *kernels.Ctx, a kernels.Args) error {
+	if err := kernels.ResizeOut(a, 2, a.Tensor(0).Sizes); err != nil {
+		return err
+	}
+	return setAll(a, 2, 1, a.Scalar(1))
+}
+
+func fillTensor(_ *kernels.Ctx, a kernels.Args) error {
+	value, out := a.Tensor(1), a.Tensor(2)
+	if value.Numel() != 1 {
+		return kernels.Badf(1, "one element", "%v", value)
+	}
+	if err := kernels.ResizeOut(a, 2, a.Tensor(0).Sizes); err != nil || len(out.Data) == 0 {
+		return err
+	}
+	size := out.DType.Size()
+	if !tensor.CastBytes(out.Data[:size], out.DType, value.Data, value.DType, 1) {
+		return kernels.Badf(1, "a type that converts to "+out.DType.String(), "%v", value.DType)
+	}
+	spread(out.Data, size)
+	return nil
+}
+
+func scalarTensor(_ *kernels.Ctx, a kernels.Args) error {
+	if err := kernels.ResizeOut(a, 1, nil); err != nil {
+		return err
+	}
+	return setAll(a, 1, 0, a.Scalar(0))
+}
+
+// setAll fills out argument o with the number s, argument i.
+func setAll(a kernels.Args, o, i int, s kernels.Scalar) error {
+	out := a.Tensor(o)
+	if err := kernels.CheckFits(i, s, out.DType); err != nil {
+		return err
+	}
+	size := out.DType.Size()
+	if len(out.Data) == 0 {
+		return nil
+	}
+	if !s.Put(out.Data[:size], out.DType) {
+		return kernels.Bad(o, out.DType.String(), "a type that numbers convert to")
+	}
+	spread(out.Data, size)
+	return nil
+}
+
+// spread repeats the first size bytes of b: first to a block that stays in the cache,
+// then that block to the rest.
+func spread(b []byte, size int) {
+	const block = 8 << 10
+	n := size
+	for n < min(len(b), block) {
+		n += copy(b[n:], b[:n])
+	}
+	for i := n; i < len(b); {
+		i += copy(b[i:], b[:n])
+	}
+}

@@ -1,0 +1,51 @@
+package factory
+
+import (
+	"math/rand/v2"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+var randomOps = []kernels.Op{
+	{Schema: "aten::rand.out(SymInt[] size, *, Tensor(a!) out)", Func: uniform, DTypes: floats, Note: randomNote},
+	{Schema: "aten::randn.out(SymInt[] size, *, Tensor(a!) out)", Func: normal, DTypes: floats, Note: randomNote},
+}
+
+const randomNote = "draws from the method's random source, not PyTorch's"
+
+// digits are the bits of a uniform number in [0, 1): as many as a type can tell apart
+// below 1, so that none is rounded up to 1.
+var digits = [tensor.NumDTypes]int{tensor.Float16: 11, tensor.BFloat16: 8, tensor.Float32: 24, tensor.Float64: 53}
+
+func uniform(c *kernels.Ctx, a kernels.Args) error {
+	bits := digits[a.Tensor(1).DType]
+	unit := 1 / float64(uint64(1)<<bits)
+	return draw(c, a, func(r *rand.Rand) float64 { return float64(r.Uint64()>>(64-bits)) * unit })
+}
+
+func normal(c *kernels.Ctx, a kernels.Args) error {
+	return draw(c, a, (*rand.Rand).NormFloat64)
+}
+
+// draw fills the out argument with numbers from next.
+func draw(c *kernels.Ctx, a kernels.Args, next func(r *rand.Rand) float64) error {
+	if err := resize(c, a, 1, 0); err != nil {
+		return err
+	}
+	out := a.Tensor(1)
+	if !out.DType.IsFloat() {
+		return kernels.Bad(1, out.DType.String(), "a float type")
+	}
+	store, size := tensor.Storer[float64](out.DType), out.DType.Size()
+	buf := kernels.Scratch[float64](c, 512)
+	n := len(out.Data) / size
+	for i := 0; i < n; i += len(buf) {
+		b := buf[:min(len(buf), n-i)]
+		for j := range b {
+			b[j] = next(c.Rand)
+		}
+		store(out.Data[i*size:], b)
+	}
+	return nil
+}
