@@ -1,5 +1,7 @@
 package pte
 
+import "github.com/etrun-go/etrun/internal/flatbuf"
+
 // Format is one of ExecuTorch's file formats.
 type Format uint8
 
@@ -10,9 +12,6 @@ const (
 	FormatPTD            // named data, read by ParseData
 	FormatBPTE           // program with test cases, read by ParseBundle
 )
-
-// identifierSize is the length of a FlatBuffers file identifier, at byte 4.
-const identifierSize = 4
 
 var formats = [...]struct{ identifier, name string }{
 	FormatUnknown: {"", "unknown file"},
@@ -31,7 +30,7 @@ func (f Format) String() string {
 // Sniff tells the format by the file identifier, of whatever version. Eight bytes
 // are enough.
 func Sniff(data []byte) Format {
-	id := identifier(data)
+	id := flatbuf.Identifier(data)
 	for f := FormatPTE; int(f) < len(formats); f++ {
 		if sameFamily(id, formats[f].identifier) {
 			return f
@@ -40,24 +39,17 @@ func Sniff(data []byte) Format {
 	return FormatUnknown
 }
 
-func identifier(data []byte) string {
-	if len(data) < 4+identifierSize {
-		return ""
-	}
-	return string(data[4 : 4+identifierSize])
-}
-
 // sameFamily reports that two identifiers differ at most in the two digits of
 // their version.
 func sameFamily(id, of string) bool {
-	return len(id) == identifierSize && id[:2] == of[:2] && isDigit(id[2]) && isDigit(id[3])
+	return len(id) == len(of) && id[:2] == of[:2] && isDigit(id[2]) && isDigit(id[3])
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 // checkIdentifier refuses whatever is not the wanted format in the wanted version.
 func checkIdentifier(data []byte, want Format) error {
-	id, w := identifier(data), formats[want]
+	id, w := flatbuf.Identifier(data), formats[want]
 	switch got := Sniff(data); {
 	case id == "":
 		return faultf(ErrFormat, 0, "", "%d bytes, too short for the file identifier of a %s", len(data), w.name)
