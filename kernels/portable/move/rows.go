@@ -26,6 +26,18 @@ func (s *Strided) Expand(c *kernels.Ctx, t *tensor.Tensor, sizes []int) []byte {
 }
 
 func (s *Strided) expand(c *kernels.Ctx, t *tensor.Tensor, sizes []int) []byte {
+	n := t.DType.Size()
+	for _, size := range sizes {
+		n *= size
+	}
+	rows := scratch(c, n)
+	s.Spread(c, rows, t, sizes)
+	return rows
+}
+
+// Spread writes t, broadcast to sizes, into rows, element by element of the last
+// dimension first.
+func (s *Strided) Spread(c *kernels.Ctx, rows []byte, t *tensor.Tensor, sizes []int) {
 	var to, from [tensor.MaxRank]int
 	n := 1
 	lead := len(sizes) - t.Rank()
@@ -36,9 +48,7 @@ func (s *Strided) expand(c *kernels.Ctx, t *tensor.Tensor, sizes []int) []byte {
 			from[d] = t.Strides[d-lead]
 		}
 	}
-	rows := scratch(c, n*t.DType.Size())
 	s.Copy(c, t.DType.Size(), Box{sizes, to[:], from[:]}, Place{Data: rows}, Place{Data: t.Data})
-	return rows
 }
 
 // Target gives memory for t's elements row by row: its own bytes where it is

@@ -1,0 +1,313 @@
+package index
+
+import (
+	"slices"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// advanced is what the index lists of index and index_put come to.
+type advanced struct {
+	n       int // indexed dimensions
+	dims    [tensor.MaxRank]int
+	indices [tensor.MaxRank][]int64
+	shapes  [tensor.MaxRank][]int
+	counts  [tensor.MaxRank][1]int  // shapes of what masks select
+	common  [tensor.MaxRank]int     // sizes that the indices broadcast to
+	rank    int                     // of common
+	sizes   [2 * tensor.MaxRank]int // of the indexed result
+	total   int                     // dimensions of sizes
+}
+
+// resolve reads indices, the list that is argument 1, for the tensor that is
+// argument 0: masks become the indices of their true elements, indices broadcast,
+// negative ones count from the end. It leaves the picker ready for a contiguous
+// tensor.
+func (k *keep) resolve(c *kernels.Ctx, a kernels.Args) error {
+	v := &k.adv
+	v.n, v.rank = 0, 0
+	self, d := a.Tensor(0), 0
+	for _, t := range a.Tensors(1) {
+		var err error
+		switch {
+		case t == nil:
+			d++
+		case t.DType == tensor.Bool || t.DType == tensor.Uint8:
+			d, err = k.addMask(c, self, t, d)
+		default:
+			d, err = k.addIndex(c, self, t, d)
+		}
+		if err != nil {
+			return err
+		}
+		if d > self.Rank() {
+			return kernels.Badf(1, "indices for at most "+itoa(self.Rank())+" dimensions", "%d", d)
+		}
+	}
+	if v.n == 0 {
+		return kernels.Bad(1, "no index", "an index for at least one dimension")
+	}
+	if err := v.broadcast(); err != nil {
+		return err
+	}
+	k.layOut(c, self)
+	return k.addPicks(c, self)
+}
+
+// addIndex takes an integer tensor as the indices of dimension d.
+func (k *keep) addIndex(c *kernels.Ctx, self, t *tensor.Tensor, d int) (next int, err error) {
+	if t.DType != tensor.Int64 && t.DType != tensor.Int32 {
+		return 0, kernels.Bad(1, t.DType.String(), "int64, int32, bool or uint8 indices")
+	}
+	if d < self.Rank() {
+		k.adv.add(d, k.integers(c, t), t.Sizes)
+	}
+	return d + 1, nil
+}
+
+// addMask takes the indices of a mask's true elements for as many dimensions as the
+// mask has, from d on.
+func (k *keep) addMask(c *kernels.Ctx, self, mask *tensor.Tensor, d int) (next int, err error) {
+	rank := mask.Rank()
+	if rank == 0 || d+rank > self.Rank() || !slices.Equal(mask.Sizes, self.Sizes[d:d+rank]) {
+		return 0, kernels.Badf(1, "a mask of the sizes of "+self.String(), "%v at dimension %d", mask, d)
+	}
+	truth := k.run.Rows(c, mask)
+	n := countTrue(truth)
+	found := kernels.Scratch[int64](c, n*rank)
+	writeIndices(found, truth, mask.Sizes)
+	for i := range rank {
+		column := kernels.Scratch[int64](c, n)
+		for j := range column {
+			column[j] = found[j*rank+i]
+		}
+		count := &k.adv.counts[d+i]
+		count[0] = n
+		k.adv.add(d+i, column, count[:])
+	}
+	return d + rank, nil
+}
+
+func (v *advanced) add(d int, indices []int64, shape []int) {
+	v.dims[v.n], v.indices[v.n], v.shapes[v.n] = d, indices, shape
+	v.n++
+}
+
+// broadcast finds the sizes that all indices have in common.
+func (v *advanced) broadcast() error {
+	for _, shape := range v.shapes[:v.n] {
+		var buf [tensor.MaxRank]int
+		sizes, err := broadcast(buf[:], v.common[:v.rank], shape, 1)
+		if err != nil {
+			return err
+		}
+		v.rank = copy(v.common[:], sizes)
+	}
+	return nil
+}
+
+// layOut finds the result's sizes and the runs to copy. Indexed dimensions that stand
+// together are replaced by the indices' sizes where they stand, others in front.
+func (k *keep) layOut(c *kernels.Ctx, self *tensor.Tensor) {
+	v := &k.adv
+	first, last := v.dims[0], v.dims[v.n-1]
+	sizes := v.sizes[:0]
+	p := picker{outer: 1, rests: noRests, run: product(self.Sizes[last+1:])}
+	if last-first+1 == v.n {
+		sizes = append(sizes, self.Sizes[:first]...)
+		p.outer, p.stride = product(self.Sizes[:first]), product(self.Sizes[first:])
+		sizes = append(sizes, v.common[:v.rank]...)
+	} else {
+		sizes = append(sizes, v.common[:v.rank]...)
+		sizes = v.restSizes(sizes, self.Sizes[:last])
+		p.rests = v.restPlaces(c, self, sizes[v.rank:])
+	}
+	v.total = len(append(sizes, self.Sizes[last+1:]...))
+	k.pick = p
+}
+
+// restSizes appends the sizes of the dimensions that are not indexed.
+func (v *advanced) restSizes(dst, sizes []int) []int {
+	for d, n := range sizes {
+		if !slices.Contains(v.dims[:v.n], d) {
+			dst = append(dst, n)
+		}
+	}
+	return dst
+}
+
+// restPlaces lists where the elements of the dimensions that are not indexed, but for
+// those after the last index, start.
+func (v *advanced) restPlaces(c *kernels.Ctx, self *tensor.Tensor, rest []int) []int64 {
+	places := kernels.Scratch[int64](c, product(rest))
+	if len(places) == 0 {
+		return places
+	}
+	places[0] = 0
+	filled, i := 1, len(rest)-1
+	stride := product(self.Sizes[v.dims[v.n-1]:])
+	for d := v.dims[v.n-1] - 1; d >= 0; d-- {
+		if !slices.Contains(v.dims[:v.n], d) {
+			filled = repeatPlaces(places, filled, rest[i], int64(stride))
+			i--
+		}
+		stride *= self.Sizes[d]
+	}
+	return places
+}
+
+// repeatPlaces repeats the first filled places n times, each time stride further on.
+func repeatPlaces(places []int64, filled, n int, stride int64) int {
+	for j := filled; j < filled*n; j++ {
+		places[j] = places[j-filled] + stride
+	}
+	return filled * n
+}
+
+// addPicks sums up where each index of the common sizes leads.
+func (k *keep) addPicks(c *kernels.Ctx, self *tensor.Tensor) error {
+	v := &k.adv
+	common := v.common[:v.rank]
+	picks := kernels.Scratch[int64](c, product(common))
+	clear(picks)
+	for i, indices := range v.indices[:v.n] {
+		d := v.dims[i]
+		n, stride := int64(self.Sizes[d]), int64(product(self.Sizes[d+1:]))
+		for _, x := range indices {
+			if x < -n || x >= n {
+				return kernels.Badf(1, "indices in [-"+itoa(int(n))+", "+itoa(int(n))+") for dimension "+itoa(d), "%d", x)
+			}
+		}
+		addStrided(picks, common, indices, v.shapes[i], n, stride)
+		v.indices[i] = nil
+	}
+	k.pick.picks = picks
+	return nil
+}
+
+// addStrided adds index·stride, negative indices counted from n, to each place of
+// common that the index broadcasts to.
+func addStrided(picks []int64, common []int, indices []int64, shape []int, n, stride int64) {
+	var at, step [tensor.MaxRank]int
+	lead, s := len(common)-len(shape), 1
+	for d := len(shape) - 1; d >= 0; d-- {
+		if shape[d] != 1 {
+			step[lead+d] = s
+		}
+		s *= shape[d]
+	}
+	from := 0
+	for i := range picks {
+		x := indices[from]
+		if x < 0 {
+			x += n
+		}
+		picks[i] += x * stride
+		for d := len(common) - 1; d >= 0; d-- {
+			at[d]++
+			from += step[d]
+			if at[d] < common[d] {
+				break
+			}
+			from -= at[d] * step[d]
+			at[d] = 0
+		}
+	}
+}
+
+// indexTensor is aten::index.Tensor.
+func indexTensor(c *kernels.Ctx, a kernels.Args) error {
+	k := kernels.Keep[keep](c)
+	if err := k.resolve(c, a); err != nil {
+		return err
+	}
+	if err := sameType(a, 0, 2); err != nil {
+		return err
+	}
+	if err := kernels.ResizeOut(a, 2, k.adv.sizes[:k.adv.total]); err != nil {
+		return err
+	}
+	k.takeInto(c, a.Tensor(2), a.Tensor(0))
+	return nil
+}
+
+// indexPut is aten::index_put: self with values at the indexed places.
+func indexPut(c *kernels.Ctx, a kernels.Args) error {
+	k := kernels.Keep[keep](c)
+	self, out := a.Tensor(0), a.Tensor(4)
+	values, err := k.values(c, a)
+	if err != nil {
+		return err
+	}
+	if err := sameType(a, 0, 4); err != nil {
+		return err
+	}
+	if err := kernels.ResizeOut(a, 4, self.Sizes); err != nil {
+		return err
+	}
+	rows := k.run.Target(c, out)
+	k.run.Spread(c, rows, self, self.Sizes)
+	k.write(c, a, rows, values)
+	k.run.Settle(c, out, rows)
+	return nil
+}
+
+// indexPutInPlace is aten::index_put_.
+func indexPutInPlace(c *kernels.Ctx, a kernels.Args) error {
+	k := kernels.Keep[keep](c)
+	values, err := k.values(c, a)
+	if err != nil {
+		return err
+	}
+	rows := k.run.Rows(c, a.Tensor(0))
+	k.write(c, a, rows, values)
+	k.run.Settle(c, a.Tensor(0), rows)
+	return nil
+}
+
+// values resolves the indices and gives values, argument 2, row by row in the sizes
+// of the indexed result.
+func (k *keep) values(c *kernels.Ctx, a kernels.Args) ([]byte, error) {
+	self, values := a.Tensor(0), a.Tensor(2)
+	if err := sameType(a, 0, 2); err != nil {
+		return nil, err
+	}
+	if _, ok := tensor.ComputeType(self.DType); a.Bool(3) && !ok {
+		return nil, kernels.Bad(0, self.DType.String(), "a real type that operators compute on")
+	}
+	if err := k.resolve(c, a); err != nil {
+		return nil, err
+	}
+	sizes := k.adv.sizes[:k.adv.total]
+	if len(sizes) > tensor.MaxRank || !expands(values.Sizes, sizes) {
+		return nil, kernels.Badf(2, "sizes that broadcast to the indexed part's", "%v", values)
+	}
+	return k.run.Expand(c, values, sizes), nil
+}
+
+// expands reports sizes that broadcast to others without changing those.
+func expands(sizes, to []int) bool {
+	lead := len(to) - len(sizes)
+	if lead < 0 {
+		return false
+	}
+	for d, n := range sizes {
+		if n != 1 && n != to[lead+d] {
+			return false
+		}
+	}
+	return true
+}
+
+// write puts or, if argument 3 says so, adds values into the rows of the table.
+func (k *keep) write(c *kernels.Ctx, a kernels.Args, rows, values []byte) {
+	if a.Bool(3) {
+		k.accumulate(c, a.Tensor(0).DType, rows, values, addPicked[float32], addPicked[float64], addPicked[int64])
+	} else {
+		k.pick.put(a.Tensor(0).DType.Size(), rows, values)
+	}
+	k.pick.picks, k.pick.rests = nil, nil
+}
+
+func addPicked[C tensor.Compute](k *keep, table, dense []C) { add(&k.pick, table, dense) }

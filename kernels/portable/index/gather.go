@@ -1,0 +1,266 @@
+package index
+
+import (
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// rowWalk goes through an array of indices along dimension d of a contiguous tensor,
+// the table. A row of indices runs along the last dimension: element (…, i) of it
+// names element base + index·step + i·next of the table.
+type rowWalk struct {
+	rank       int
+	sizes      [tensor.MaxRank]int // of the indices
+	strides    [tensor.MaxRank]int // of the table, 0 for d
+	step, next int
+	n          int // length of a row
+
+	elem         int
+	indices      []int64
+	table, dense []byte
+}
+
+// set prepares for indices of the given sizes along dimension d of a table.
+func (w *rowWalk) set(sizes, table []int, d int) {
+	w.rank, w.n, w.next, w.step = len(sizes)-1, 1, 0, 1
+	stride := 1
+	for i := len(sizes) - 1; i >= 0; i-- {
+		w.sizes[i], w.strides[i] = sizes[i], stride
+		if i == d {
+			w.strides[i], w.step = 0, stride
+		}
+		stride *= table[i]
+	}
+	if len(sizes) > 0 {
+		w.n, w.next = sizes[w.rank], w.strides[w.rank]
+	}
+}
+
+// base is where row r starts in the table.
+func (w *rowWalk) base(r int) int {
+	at := 0
+	for i := w.rank - 1; i >= 0; i-- {
+		at += r % w.sizes[i] * w.strides[i]
+		r /= w.sizes[i]
+	}
+	return at
+}
+
+func (w *rowWalk) rows() int {
+	if w.n == 0 {
+		return 0
+	}
+	return len(w.indices) / w.n
+}
+
+// Range gathers rows lo to hi into dense.
+func (w *rowWalk) Range(_, lo, hi int) {
+	switch w.elem {
+	case 1:
+		gatherRows[uint8](w, lo, hi)
+	case 2:
+		gatherRows[uint16](w, lo, hi)
+	case 4:
+		gatherRows[uint32](w, lo, hi)
+	case 8:
+		gatherRows[uint64](w, lo, hi)
+	case 16:
+		gatherRows[complex128](w, lo, hi)
+	}
+}
+
+func gatherRows[T tensor.Element](w *rowWalk, lo, hi int) {
+	dense, table := tensor.View[T](w.dense), tensor.View[T](w.table)
+	for r := lo; r < hi; r++ {
+		at, indices := w.base(r), w.indices[r*w.n:][:w.n]
+		row := dense[r*w.n:][:w.n]
+		for i, v := range indices {
+			row[i] = table[at+int(v)*w.step+i*w.next]
+		}
+	}
+}
+
+// eachPlace calls f with the place in the table of each index and that of the
+// element that goes with it in an array of the given strides.
+func (w *rowWalk) eachPlace(strides []int, f func(place, with int)) {
+	var at [tensor.MaxRank]int
+	for r := range w.rows() {
+		base, with := w.base(r), 0
+		for i, v := range at[:w.rank] {
+			with += v * strides[i]
+		}
+		for i, v := range w.indices[r*w.n:][:w.n] {
+			f(base+int(v)*w.step+i*w.next, with+i)
+		}
+		for i := w.rank - 1; i >= 0; i-- {
+			if at[i]++; at[i] < w.sizes[i] {
+				break
+			}
+			at[i] = 0
+		}
+	}
+}
+
+// gather is aten::gather: out[i][j] = self[index[i][j]][j] for dim 0.
+func gather(c *kernels.Ctx, a kernels.Args) error {
+	k := kernels.Keep[keep](c)
+	self, index, out := a.Tensor(0), a.Tensor(2), a.Tensor(4)
+	if err := k.along(c, a); err != nil {
+		return err
+	}
+	if err := sameType(a, 0, 4); err != nil {
+		return err
+	}
+	if err := kernels.ResizeOut(a, 4, index.Sizes); err != nil {
+		return err
+	}
+	rows := k.run.Target(c, out)
+	k.row.elem, k.row.dense, k.row.table = self.DType.Size(), rows, k.run.Rows(c, self)
+	c.Parallel(k.row.rows(), 16<<10/max(k.row.n, 1), &k.row)
+	k.row.indices, k.row.dense, k.row.table = nil, nil, nil
+	k.run.Settle(c, out, rows)
+	return nil
+}
+
+// along resolves dim, argument 1, and index, argument 2, for a table with the sizes
+// of argument 0: index is no larger than that but along dim.
+func (k *keep) along(c *kernels.Ctx, a kernels.Args) error {
+	self, index := a.Tensor(0), a.Tensor(2)
+	d, err := kernels.WrapDim(1, a.Int(1), self.Rank())
+	if err != nil {
+		return err
+	}
+	indices, err := k.indices(c, a, 2)
+	if err != nil {
+		return err
+	}
+	if max(index.Rank(), 1) != max(self.Rank(), 1) {
+		return kernels.Badf(2, "as many dimensions as self, "+itoa(self.Rank()), "%d", index.Rank())
+	}
+	n := 1
+	if self.Rank() > 0 {
+		n = self.Sizes[d]
+	}
+	for i := range min(self.Rank(), index.Rank()) {
+		if i != d && index.Sizes[i] > self.Sizes[i] && len(indices) > 0 {
+			return kernels.Badf(2, "sizes within "+self.String(), "%v", index)
+		}
+	}
+	k.row.indices = indices
+	if index.Rank() == 0 || self.Rank() == 0 {
+		k.row.set([]int{len(indices)}, []int{n}, 0)
+	} else {
+		k.row.set(index.Sizes, self.Sizes, d)
+	}
+	return checkIndices(2, indices, n)
+}
+
+// scatter copies argument 0 to out argument o and prepares to write it by index.
+// rows are the out's elements row by row, to settle afterwards.
+func (k *keep) scatter(c *kernels.Ctx, a kernels.Args, o int) (rows []byte, err error) {
+	if err := k.along(c, a); err != nil {
+		return nil, err
+	}
+	if err := sameType(a, 0, o); err != nil {
+		return nil, err
+	}
+	if err := kernels.ResizeOut(a, o, a.Tensor(0).Sizes); err != nil {
+		return nil, err
+	}
+	rows = k.run.Target(c, a.Tensor(o))
+	k.run.Spread(c, rows, a.Tensor(0), a.Tensor(0).Sizes)
+	return rows, nil
+}
+
+// source checks src, argument 3 of a scatter: of self's type, at least as large as
+// index.
+func (k *keep) source(c *kernels.Ctx, a kernels.Args) (rows []byte, strides [tensor.MaxRank]int, err error) {
+	index, src := a.Tensor(2), a.Tensor(3)
+	if err := sameType(a, 0, 3); err != nil {
+		return nil, strides, err
+	}
+	if max(index.Rank(), 1) != max(src.Rank(), 1) {
+		return nil, strides, kernels.Badf(3, "as many dimensions as index, "+itoa(index.Rank()), "%d", src.Rank())
+	}
+	if n := index.Numel(); n > src.Numel() {
+		return nil, strides, kernels.Badf(3, "at least the sizes of index, "+index.String(), "%v", src)
+	}
+	stride := 1
+	for d := src.Rank() - 1; d >= 0; d-- {
+		if index.Numel() > 0 && d < index.Rank() && index.Sizes[d] > src.Sizes[d] {
+			return nil, strides, kernels.Badf(3, "at least the sizes of index, "+index.String(), "%v", src)
+		}
+		strides[d] = stride
+		stride *= src.Sizes[d]
+	}
+	return k.run.Rows(c, src), strides, nil
+}
+
+// scatterSrc is aten::scatter.src: out[index[i][j]][j] = src[i][j] for dim 0, self
+// elsewhere; where indices meet, the last one stays.
+func scatterSrc(c *kernels.Ctx, a kernels.Args) error {
+	k := kernels.Keep[keep](c)
+	src, strides, err := k.source(c, a)
+	if err != nil {
+		return err
+	}
+	rows, err := k.scatter(c, a, 4)
+	if err != nil {
+		return err
+	}
+	elem := a.Tensor(0).DType.Size()
+	k.row.eachPlace(strides[:], func(place, with int) {
+		copy(rows[place*elem:(place+1)*elem], src[with*elem:])
+	})
+	k.run.Settle(c, a.Tensor(4), rows)
+	return nil
+}
+
+// scatterValue is aten::scatter.value: scatter.src of one number.
+func scatterValue(c *kernels.Ctx, a kernels.Args) error {
+	k := kernels.Keep[keep](c)
+	self, value := a.Tensor(0), a.Scalar(3)
+	if err := kernels.CheckFits(3, value, self.DType); err != nil {
+		return err
+	}
+	elem := self.DType.Size()
+	one := kernels.Scratch[uint8](c, elem)
+	if !value.Put(one, self.DType) {
+		return kernels.Bad(0, self.DType.String(), "a type that operators compute on")
+	}
+	rows, err := k.scatter(c, a, 4)
+	if err != nil {
+		return err
+	}
+	var strides [tensor.MaxRank]int
+	k.row.eachPlace(strides[:], func(place, _ int) {
+		copy(rows[place*elem:(place+1)*elem], one)
+	})
+	k.run.Settle(c, a.Tensor(4), rows)
+	return nil
+}
+
+// scatterAdd is aten::scatter_add: out[index[i][j]][j] += src[i][j] for dim 0.
+func scatterAdd(c *kernels.Ctx, a kernels.Args) error {
+	k := kernels.Keep[keep](c)
+	self := a.Tensor(0)
+	if _, ok := tensor.ComputeType(self.DType); !ok {
+		return kernels.Bad(0, self.DType.String(), "a real type that operators compute on")
+	}
+	src, strides, err := k.source(c, a)
+	if err != nil {
+		return err
+	}
+	rows, err := k.scatter(c, a, 4)
+	if err != nil {
+		return err
+	}
+	k.strides = strides
+	k.accumulate(c, self.DType, rows, src, addAlong[float32], addAlong[float64], addAlong[int64])
+	k.run.Settle(c, a.Tensor(4), rows)
+	return nil
+}
+
+func addAlong[C tensor.Compute](k *keep, table, dense []C) {
+	k.row.eachPlace(k.strides[:], func(place, with int) { table[place] += dense[with] })
+}

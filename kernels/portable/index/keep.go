@@ -1,0 +1,90 @@
+package index
+
+import (
+	"strconv"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/move"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// keep is what an instruction of this package keeps.
+type keep struct {
+	run  move.Strided
+	pick picker
+	row  rowWalk
+	adv  advanced
+	sort sorter
+
+	sizes, strides, dense [tensor.MaxRank]int
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// indices gives the elements of argument i, an integer tensor, row by row.
+func (k *keep) indices(c *kernels.Ctx, a kernels.Args, i int) ([]int64, error) {
+	t := a.Tensor(i)
+	if !t.DType.IsInt() {
+		return nil, kernels.Bad(i, t.DType.String(), "an integer type")
+	}
+	return k.integers(c, t), nil
+}
+
+// integers gives the elements of an integer tensor row by row.
+func (k *keep) integers(c *kernels.Ctx, t *tensor.Tensor) []int64 {
+	rows := k.run.Rows(c, t)
+	if t.DType == tensor.Int64 {
+		return tensor.View[int64](rows)
+	}
+	wide := kernels.Scratch[int64](c, t.Numel())
+	tensor.Loader[int64](t.DType)(wide, rows)
+	return wide
+}
+
+// checkIndices reports an index of argument i outside [0, n).
+func checkIndices(i int, indices []int64, n int) error {
+	for _, v := range indices {
+		if uint64(v) >= uint64(n) {
+			return kernels.Badf(i, "indices in [0, "+itoa(n)+")", "%d", v)
+		}
+	}
+	return nil
+}
+
+// sameType reports argument j unless its element type is that of argument i.
+func sameType(a kernels.Args, i, j int) error {
+	return kernels.WantDType(j, a.Tensor(j), a.Tensor(i).DType)
+}
+
+// broadcast combines the sizes of two arguments; j is the second one's index.
+func broadcast(dst []int, x, y []int, j int) ([]int, error) {
+	rank := max(len(x), len(y))
+	dst = dst[:rank]
+	for d := range dst {
+		n, m := sizeAt(x, d-rank+len(x)), sizeAt(y, d-rank+len(y))
+		if n == 1 {
+			n = m
+		}
+		if m != 1 && m != n {
+			return nil, kernels.Badf(j, "sizes that broadcast", "incompatible size %d of dimension %d", m, d)
+		}
+		dst[d] = n
+	}
+	return dst, nil
+}
+
+func sizeAt(sizes []int, d int) int {
+	if d < 0 {
+		return 1
+	}
+	return sizes[d]
+}
+
+// product is the number of elements of sizes that are a tensor's.
+func product(sizes []int) int {
+	n := 1
+	for _, s := range sizes {
+		n *= s
+	}
+	return n
+}

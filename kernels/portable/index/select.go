@@ -1,0 +1,249 @@
+package index
+
+import (
+	"slices"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// indexSelect is aten::index_select: the slices of a dimension that a list of
+// indices names.
+func indexSelect(c *kernels.Ctx, a kernels.Args) error {
+	k := kernels.Keep[keep](c)
+	self := a.Tensor(0)
+	d, err := kernels.WrapDim(1, a.Int(1), self.Rank())
+	if err != nil {
+		return err
+	}
+	if a.Tensor(2).Rank() > 1 {
+		return kernels.Badf(2, "at most 1 dimension", "%d", a.Tensor(2).Rank())
+	}
+	indices, err := k.indices(c, a, 2)
+	if err != nil {
+		return err
+	}
+	var buf [tensor.MaxRank]int
+	sizes, n, inner := append(buf[:0], self.Sizes...), 1, 1
+	if self.Rank() > 0 {
+		n, inner = self.Sizes[d], product(self.Sizes[d+1:])
+		sizes[d] = len(indices)
+	} else if len(indices) != 1 {
+		return kernels.Badf(2, "one index into a tensor of rank 0", "%d", len(indices))
+	}
+	outer := product(sizes[:min(d, len(sizes))])
+	return k.takeRows(c, a, 3, sizes, picker{outer: outer, stride: n * inner, run: inner}, indices, n, 2)
+}
+
+// embedding is aten::embedding: the row of a table for each index. padding_idx and
+// the arguments after it matter in training only.
+func embedding(c *kernels.Ctx, a kernels.Args) error {
+	k := kernels.Keep[keep](c)
+	weight := a.Tensor(0)
+	if weight.Rank() != 2 {
+		return kernels.Badf(0, "2 dimensions", "%d", weight.Rank())
+	}
+	indices, err := k.indices(c, a, 1)
+	if err != nil {
+		return err
+	}
+	var buf [tensor.MaxRank + 1]int
+	sizes := append(append(buf[:0], a.Tensor(1).Sizes...), weight.Sizes[1])
+	return k.takeRows(c, a, 5, sizes, picker{outer: 1, run: weight.Sizes[1]}, indices, weight.Sizes[0], 1)
+}
+
+// takeRows gives out argument o its sizes and fills it with the runs of argument 0
+// that indices, argument i, name among n.
+func (k *keep) takeRows(c *kernels.Ctx, a kernels.Args, o int, sizes []int, p picker, indices []int64, n, i int) error {
+	if err := sameType(a, 0, o); err != nil {
+		return err
+	}
+	if err := checkIndices(i, indices, n); err != nil {
+		return err
+	}
+	if err := kernels.ResizeOut(a, o, sizes); err != nil {
+		return err
+	}
+	p.picks, p.rests = indices, noRests
+	if p.run != 1 {
+		p.picks = kernels.Scratch[int64](c, len(indices))
+		for j, v := range indices {
+			p.picks[j] = v * int64(p.run)
+		}
+	}
+	k.pick = p
+	k.takeInto(c, a.Tensor(o), a.Tensor(0))
+	return nil
+}
+
+// takeInto fills out with what the picker takes from self.
+func (k *keep) takeInto(c *kernels.Ctx, out, self *tensor.Tensor) {
+	rows := k.run.Target(c, out)
+	k.pick.take(c, self.DType.Size(), rows, k.run.Rows(c, self))
+	k.run.Settle(c, out, rows)
+	k.pick.picks, k.pick.rests = nil, nil
+}
+
+// maskedSelect is aten::masked_select: the elements where the mask is true, in one
+// row. The two broadcast.
+func maskedSelect(c *kernels.Ctx, a kernels.Args) error {
+	k := kernels.Keep[keep](c)
+	self, mask, out := a.Tensor(0), a.Tensor(1), a.Tensor(2)
+	var buf [tensor.MaxRank]int
+	sizes, err := k.maskSizes(buf[:], a)
+	if err != nil {
+		return err
+	}
+	if err := sameType(a, 0, 2); err != nil {
+		return err
+	}
+	m := k.run.Expand(c, mask, sizes)
+	if err := kernels.ResizeOut(a, 2, []int{countTrue(m)}); err != nil {
+		return err
+	}
+	rows, elem := k.run.Expand(c, self, sizes), self.DType.Size()
+	eachRun(m, func(from, n, at int) { copy(out.Data[at*elem:], rows[from*elem:(from+n)*elem]) })
+	return nil
+}
+
+// maskedScatter is aten::masked_scatter: elements of source, in order, where the
+// mask is true, those of self elsewhere. self and mask broadcast.
+func maskedScatter(c *kernels.Ctx, a kernels.Args) error {
+	k := kernels.Keep[keep](c)
+	self, mask, source, out := a.Tensor(0), a.Tensor(1), a.Tensor(2), a.Tensor(3)
+	var buf [tensor.MaxRank]int
+	sizes, err := k.maskSizes(buf[:], a)
+	if err != nil {
+		return err
+	}
+	for _, i := range [...]int{2, 3} {
+		if err := sameType(a, 0, i); err != nil {
+			return err
+		}
+	}
+	m := k.run.Expand(c, mask, sizes)
+	if n := countTrue(m); n > source.Numel() {
+		return kernels.Badf(2, "at least "+itoa(n)+" elements", "%d", source.Numel())
+	}
+	if err := kernels.ResizeOut(a, 3, sizes); err != nil {
+		return err
+	}
+	rows, elem := k.run.Target(c, out), self.DType.Size()
+	k.run.Spread(c, rows, self, sizes)
+	from := k.run.Rows(c, source)
+	eachRun(m, func(to, n, at int) { copy(rows[to*elem:], from[at*elem:(at+n)*elem]) })
+	k.run.Settle(c, out, rows)
+	return nil
+}
+
+// maskSizes are the common sizes of argument 0 and of the mask, argument 1.
+func (k *keep) maskSizes(dst []int, a kernels.Args) ([]int, error) {
+	if err := kernels.WantDType(1, a.Tensor(1), tensor.Bool); err != nil {
+		return nil, err
+	}
+	return broadcast(dst, a.Tensor(0).Sizes, a.Tensor(1).Sizes, 1)
+}
+
+func countTrue(mask []byte) int {
+	n := 0
+	for _, b := range mask {
+		if b != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// eachRun calls f for each run of true elements: where it starts, how long it is and
+// how many true elements came before it.
+func eachRun(mask []byte, f func(start, n, before int)) {
+	before := 0
+	for i := 0; i < len(mask); {
+		if mask[i] == 0 {
+			i++
+			continue
+		}
+		n := slices.Index(mask[i:], 0)
+		if n < 0 {
+			n = len(mask) - i
+		}
+		f(i, n, before)
+		before += n
+		i += n
+	}
+}
+
+// nonzero is aten::nonzero: the indices of the elements that are not zero, one row
+// each, in row-major order.
+func nonzero(c *kernels.Ctx, a kernels.Args) error {
+	k := kernels.Keep[keep](c)
+	self, out := a.Tensor(0), a.Tensor(1)
+	if err := kernels.WantDType(1, out, tensor.Int64); err != nil {
+		return err
+	}
+	if tensor.TruthMask(self.DType) == 0 {
+		return kernels.Bad(0, self.DType.String(), "a type that operators compute on")
+	}
+	truth := k.truth(c, self)
+	if err := kernels.ResizeOut(a, 1, []int{countTrue(truth), self.Rank()}); err != nil {
+		return err
+	}
+	if out.Numel() == 0 {
+		return nil
+	}
+	rows := k.run.Target(c, out)
+	writeIndices(tensor.View[int64](rows), truth, self.Sizes)
+	k.run.Settle(c, out, rows)
+	return nil
+}
+
+// writeIndices writes the indices of the true elements of an array of the given
+// sizes.
+func writeIndices(dst []int64, truth []byte, sizes []int) {
+	var at [tensor.MaxRank]int64
+	last := len(sizes) - 1
+	n := sizes[last]
+	for ; len(truth) > 0; truth = truth[n:] {
+		for i, b := range truth[:n] {
+			if b != 0 {
+				at[last] = int64(i)
+				dst = dst[copy(dst, at[:last+1]):]
+			}
+		}
+		for d := last - 1; d >= 0; d-- {
+			if at[d]++; at[d] < int64(sizes[d]) {
+				break
+			}
+			at[d] = 0
+		}
+	}
+}
+
+// truth gives, row by row, a byte for each element: not 0 where the element is not
+// zero. Its type is one with a [tensor.TruthMask].
+func (k *keep) truth(c *kernels.Ctx, t *tensor.Tensor) []byte {
+	rows := k.run.Rows(c, t)
+	if t.DType.Size() == 1 {
+		return rows
+	}
+	truth, mask := kernels.Scratch[uint8](c, t.Numel()), tensor.TruthMask(t.DType)
+	switch t.DType.Size() {
+	case 2:
+		findTrue[uint16](truth, rows, mask)
+	case 4:
+		findTrue[uint32](truth, rows, mask)
+	case 8:
+		findTrue[uint64](truth, rows, mask)
+	}
+	return truth
+}
+
+func findTrue[T uint16 | uint32 | uint64](truth, rows []byte, mask uint64) {
+	m := T(mask)
+	for i, v := range tensor.View[T](rows) {
+		truth[i] = 0
+		if v&m != 0 {
+			truth[i] = 1
+		}
+	}
+}

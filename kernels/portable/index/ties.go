@@ -1,0 +1,180 @@
+package index
+
+import "math/bits"
+
+// PyTorch's topk leaves the order of equal elements to the C++ library's nth_element,
+// sort and partial_sort, which it was built with: libstdc++. Programs are exported
+// and checked with it, so topk here selects with the same algorithms (introselect,
+// introsort, heap select: O(n log n) at worst) and the same choices within them. They
+// compare keys only.
+
+func (p pair) before(q pair) bool { return p.key < q.key }
+
+// selectFirst brings the k least pairs to the front, k at least 1, in order if
+// sorted, and returns them.
+func selectFirst(s []pair, k int, sorted bool) []pair {
+	switch {
+	case k*64 <= len(s):
+		partialSort(s, k)
+	default:
+		nthElement(s, k-1)
+		if sorted {
+			introsort(s[:k-1])
+		}
+	}
+	return s[:k]
+}
+
+// depthLimit is how many partitions may fail to shrink a range much.
+func depthLimit(n int) int { return 2 * (bits.Len(uint(n)) - 1) }
+
+// nthElement places the pair of rank n, those before it before.
+func nthElement(s []pair, n int) {
+	for limit := depthLimit(len(s)); len(s) > 3; limit-- {
+		if limit == 0 {
+			heapSelect(s, n+1)
+			s[0], s[n] = s[n], s[0]
+			return
+		}
+		if cut := partition(s); cut <= n {
+			s, n = s[cut:], n-cut
+		} else {
+			s = s[:cut]
+		}
+	}
+	insertionSort(s)
+}
+
+// smallSort is the length up to which a range is left to insertion.
+const smallSort = 16
+
+func introsort(s []pair) {
+	if len(s) == 0 {
+		return
+	}
+	introsortLoop(s, depthLimit(len(s)))
+	insertionSort(s[:min(len(s), smallSort)])
+	for i := smallSort; i < len(s); i++ {
+		insertLast(s[:i+1])
+	}
+}
+
+func introsortLoop(s []pair, limit int) {
+	for ; len(s) > smallSort; limit-- {
+		if limit == 0 {
+			partialSort(s, len(s))
+			return
+		}
+		cut := partition(s)
+		introsortLoop(s[cut:], limit-1)
+		s = s[:cut]
+	}
+}
+
+// partition splits s, of at least 4 pairs, by the median of three of them, which it
+// moves to the front.
+func partition(s []pair) int {
+	medianFirst(s, 1, len(s)/2, len(s)-1)
+	lo, hi, pivot := 1, len(s), s[0]
+	for {
+		for s[lo].before(pivot) {
+			lo++
+		}
+		hi--
+		for pivot.before(s[hi]) {
+			hi--
+		}
+		if lo >= hi {
+			return lo
+		}
+		s[lo], s[hi] = s[hi], s[lo]
+		lo++
+	}
+}
+
+// medianFirst swaps the median of pairs a, b and c with the first.
+func medianFirst(s []pair, a, b, c int) {
+	if !s[a].before(s[b]) {
+		a, b = b, a
+	}
+	if !s[b].before(s[c]) {
+		if b = a; s[a].before(s[c]) {
+			b = c
+		}
+	}
+	s[0], s[b] = s[b], s[0]
+}
+
+func insertionSort(s []pair) {
+	for i := 1; i < len(s); i++ {
+		if s[i].before(s[0]) {
+			p := s[i]
+			copy(s[1:], s[:i])
+			s[0] = p
+			continue
+		}
+		insertLast(s[:i+1])
+	}
+}
+
+// insertLast moves the last pair to its place among the others, which are in order
+// and not all after it.
+func insertLast(s []pair) {
+	i := len(s) - 1
+	p := s[i]
+	for ; p.before(s[i-1]); i-- {
+		s[i] = s[i-1]
+	}
+	s[i] = p
+}
+
+// partialSort puts the k least pairs in order at the front.
+func partialSort(s []pair, k int) {
+	heapSelect(s, k)
+	for i := k - 1; i > 0; i-- {
+		p := s[i]
+		s[i] = s[0]
+		siftDown(s[:i], 0, p)
+	}
+}
+
+// heapSelect makes the k least pairs a heap with the greatest on top.
+func heapSelect(s []pair, k int) {
+	for i := k/2 - 1; i >= 0; i-- {
+		siftDown(s[:k], i, s[i])
+	}
+	for i := k; i < len(s); i++ {
+		if s[i].before(s[0]) {
+			p := s[i]
+			s[i] = s[0]
+			siftDown(s[:k], 0, p)
+		}
+	}
+}
+
+// siftDown puts p into the heap whose place hole is free: the hole sinks to the
+// bottom and p rises from there.
+func siftDown(heap []pair, hole int, p pair) {
+	top := hole
+	for 2*hole+2 < len(heap) {
+		child := 2*hole + 2
+		if heap[child].before(heap[child-1]) {
+			child--
+		}
+		heap[hole] = heap[child]
+		hole = child
+	}
+	if child := 2*hole + 1; child < len(heap) {
+		heap[hole] = heap[child]
+		hole = child
+	}
+	for hole > top {
+		parent := (hole - 1) / 2
+		if !heap[parent].before(p) {
+			break
+		}
+		heap[hole] = heap[parent]
+		hole = parent
+	}
+	heap[hole] = p
+}
