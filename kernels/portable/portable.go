@@ -9,6 +9,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/portable/conv"
 	"github.com/etrun-go/etrun/kernels/portable/elementwise"
 	"github.com/etrun-go/etrun/kernels/portable/factory"
+	"github.com/etrun-go/etrun/kernels/portable/index"
 	"github.com/etrun-go/etrun/kernels/portable/matmul"
 	"github.com/etrun-go/etrun/kernels/portable/move"
 	"github.com/etrun-go/etrun/kernels/portable/norm"
@@ -20,6 +21,7 @@ import (
 func Ops() []kernels.Op {
 	return slices.Concat(
 		move.Ops(),
+		index.Ops(),
 		elementwise.Ops(),
 		factory.Ops(),
 		matmul.Ops(),
