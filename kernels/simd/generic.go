@@ -49,6 +49,12 @@ func tapsGo[T Number](y, x []T, off []int, w []T) {
 	}
 }
 
+func copyRowsGo[T any](dst, src []T, rows, n, ds, ss int) {
+	for i := range rows {
+		copy(dst[i*ds:][:n], src[i*ss:])
+	}
+}
+
 func dotGo[T Number](x, y []T) T {
 	y = y[:len(x)]
 	var s0, s1, s2, s3 T

@@ -63,6 +63,22 @@ func TapsOf[T Number]() func(y, x []T, off []int, w []T) {
 	return tapsGo[T]
 }
 
+// CopyRows copies rows of n elements from rows that are ss apart to rows that are ds
+// apart:
+//
+//	dst[i*ds+j] = src[i*ss+j]    i < rows, j < n
+func CopyRows[T any](dst, src []T, rows, n, ds, ss int) {
+	if rows <= 0 || n <= 0 {
+		return
+	}
+	_, _ = dst[(rows-1)*ds+n-1], src[(rows-1)*ss+n-1]
+	if d, ok := any(dst).([]float32); ok {
+		copyRows(d, any(src).([]float32), rows, n, ds, ss)
+		return
+	}
+	copyRowsGo(dst, src, rows, n, ds, ss)
+}
+
 // Axpy is y[i] += a·x[i].
 func Axpy(y, x []float32, a float32) { taps1(y, x[:len(y)], a) }
 
