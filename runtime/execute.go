@@ -166,7 +166,7 @@ func (m *Method) prepare() error {
 		}
 		*in.value = in.given
 	}
-	return m.unbound()
+	return nil
 }
 
 // run is the instruction loop.

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/runtime"
 )
 
@@ -78,4 +79,4 @@ func (f *openFlags) inputLimit() int64 {
 }
 
 // backends lists the backends of this build.
-func backends() []delegate.Backend { return nil }
+func backends() []delegate.Backend { return all.Backends() }

@@ -2,7 +2,6 @@ package conv
 
 import (
 	"github.com/etrun-go/etrun/kernels"
-	"github.com/etrun-go/etrun/kernels/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -55,7 +54,9 @@ func (p forward[T]) columns(block, x []T, rows, k0, k1, p0, p1 int) ([]T, int) {
 	if rows < copyFrom {
 		return x, points
 	}
-	simd.CopyRows(block, x, k1-k0, p1-p0, blockPoints, points)
+	for k := range k1 - k0 {
+		copy(block[k*blockPoints:][:p1-p0], x[k*points:])
+	}
 	return block, blockPoints
 }
 

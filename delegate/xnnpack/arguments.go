@@ -1,0 +1,193 @@
+package xnnpack
+
+import (
+	"fmt"
+
+	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// argument is one argument of the calls, as the last one gave it.
+type argument struct {
+	value *Value
+	dtype tensor.DType
+	at    xnn.Address // of the tensor's bytes
+	sizes []int
+	order []uint8
+
+	data   []byte // what the engine reads or writes: the tensor's bytes, or others
+	tensor []byte // the tensor's bytes
+	// after brings an output from data to the tensor, if anything is to do.
+	after func(*argument)
+}
+
+func newArguments(g *Graph) []*argument {
+	args := make([]*argument, len(g.Args))
+	for i, v := range g.Args {
+		args[i] = &argument{value: &g.Values[v]}
+	}
+	return args
+}
+
+func argumentPlace(g *Graph, i int) string {
+	if i < g.Inputs {
+		return fmt.Sprintf("input %d", i)
+	}
+	return fmt.Sprintf("output %d", i-g.Inputs)
+}
+
+func badArgument(g *Graph, i int, format string, args ...any) error {
+	return delegate.Errorf(ID, delegate.ErrArgument, argumentPlace(g, i), format, args...)
+}
+
+// bindArguments checks a call's arguments, computes the shapes of all values and
+// resizes the outputs. reshaped reports shapes other than before; anew computes them
+// in any case.
+func bindArguments(g *Graph, bound []*argument, args []*tensor.Value, s []shape, anew bool) (reshaped bool, err error) {
+	if len(args) != len(bound) {
+		return false, delegate.Errorf(ID, delegate.ErrArgument, "", "%d arguments, want %d", len(args), len(bound))
+	}
+	for i, a := range args {
+		if a.Kind != tensor.KindTensor || a.Tensor == nil {
+			return false, badArgument(g, i, "got %v, want tensor", a.Kind)
+		}
+		if err := bound[i].checkDType(g, i, a.Tensor.DType); err != nil {
+			return false, err
+		}
+	}
+	for i, v := range g.Args[:g.Inputs] {
+		p, err := physical(g, i, args[i].Tensor)
+		if err != nil {
+			return false, err
+		}
+		if s[v] != p {
+			s[v], reshaped = p, true
+		}
+	}
+	if reshaped || anew {
+		if err := g.infer(s); err != nil {
+			return true, &delegate.Error{Backend: ID, Reason: delegate.ErrArgument, Err: err}
+		}
+	}
+	for i, v := range g.Args {
+		if !g.Values[v].Input {
+			if err := resizeOutput(g, i, args[i].Tensor, s[v]); err != nil {
+				return reshaped, err
+			}
+		}
+		if err := bound[i].take(g, i, args[i].Tensor); err != nil {
+			return reshaped, err
+		}
+	}
+	for i := g.Inputs; i < len(bound); i++ {
+		bound[i].separate(bound, i)
+	}
+	return reshaped, nil
+}
+
+// checkDType wants the tensor's type to be the value's. The indices of an argmax pool
+// may be declared as int64.
+func (a *argument) checkDType(g *Graph, i int, d tensor.DType) error {
+	want := a.value.Datatype.info().tensor
+	if d == want || d == tensor.Int64 && a.value.Datatype == Int32 && !a.value.Input {
+		return nil
+	}
+	return badArgument(g, i, "got %v, want %v (%v)", d, want, a.value.Datatype)
+}
+
+// physical is the shape of an input in memory order. Where dimensions of size 1 make
+// no difference in memory, the declared shape counts: the recorded order of such a
+// tensor says nothing.
+func physical(g *Graph, i int, t *tensor.Tensor) (shape, error) {
+	if t.Rank() > xnn.MaxDims {
+		return shape{}, badArgument(g, i, "%d dimensions, at most %d", t.Rank(), xnn.MaxDims)
+	}
+	p := memoryShape(t)
+	if p.rank == 0 {
+		p = shapeOf(1)
+	}
+	if declared := g.Values[g.Args[i]].Shape; p != declared && p.squeezed() == declared.squeezed() {
+		p = declared
+	}
+	if err := p.check(); err != nil {
+		return p, badArgument(g, i, "%w", err)
+	}
+	return p, nil
+}
+
+func memoryShape(t *tensor.Tensor) shape {
+	p := shape{rank: t.Rank()}
+	for j, d := range t.DimOrder {
+		p.dim[j] = t.Sizes[d]
+	}
+	return p
+}
+
+// resizeOutput gives an output the computed shape, which is in memory order.
+func resizeOutput(g *Graph, i int, t *tensor.Tensor, want shape) error {
+	if t.Rank() <= xnn.MaxDims && memoryShape(t).squeezed() == want.squeezed() {
+		return nil
+	}
+	if t.Rank() != want.rank {
+		return badArgument(g, i, "sizes %v for a result of %v", t.Sizes, want)
+	}
+	var logical [xnn.MaxDims]int
+	for j, d := range t.DimOrder {
+		logical[d] = want.dim[j]
+	}
+	if err := t.Resize(logical[:t.Rank()]); err != nil {
+		return badArgument(g, i, "%w", err)
+	}
+	return nil
+}
+
+// take remembers a tensor.
+func (a *argument) take(g *Graph, i int, t *tensor.Tensor) error {
+	if len(t.Data) == 0 || len(t.Data) != t.NBytes() {
+		return badArgument(g, i, "%v has %d bytes, want %d", t, len(t.Data), t.NBytes())
+	}
+	a.dtype, a.at = t.DType, xnn.AddressOf(t.Data)
+	a.sizes, a.order = append(a.sizes[:0], t.Sizes...), append(a.order[:0], t.DimOrder...)
+	a.data, a.tensor, a.after = t.Data, t.Data, nil
+	if t.DType == tensor.Int64 {
+		a.after = widen
+	}
+	return nil
+}
+
+// separate gives an output memory of its own where its tensor's overlaps another
+// argument's.
+func (a *argument) separate(all []*argument, i int) {
+	for j, other := range all {
+		if j != i && (j < i || other.value.Input) && overlap(a.tensor, other.tensor) {
+			a.data = tensor.AlignedBytes(len(a.tensor))
+			a.after = copyOut
+			if a.dtype == tensor.Int64 {
+				a.after = widenAndCopyOut
+			}
+			return
+		}
+	}
+}
+
+func overlap(a, b []byte) bool {
+	x, y := xnn.AddressOf(a), xnn.AddressOf(b)
+	return x < y+xnn.Address(len(b)) && y < x+xnn.Address(len(a))
+}
+
+// widen turns the 32-bit indices that the engine wrote into 64-bit ones, in place,
+// from the last one down.
+func widen(a *argument) {
+	wide, narrow := tensor.View[int64](a.data), tensor.View[int32](a.data)
+	for i := len(wide) - 1; i >= 0; i-- {
+		wide[i] = int64(narrow[i])
+	}
+}
+
+func copyOut(a *argument) { copy(a.tensor, a.data) }
+
+func widenAndCopyOut(a *argument) {
+	widen(a)
+	copyOut(a)
+}

@@ -1,0 +1,113 @@
+package xnnpack
+
+import (
+	"github.com/etrun-go/etrun/internal/flatbuf"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// constantTable is where the payload keeps constants: in the current form a list of
+// places (constant_data), in the older one of buffers (constant_buffer). Number 0 of
+// either stands for none.
+type constantTable struct {
+	places  []constantPlace
+	buffers [][]byte
+	aligned map[uint32][]byte // those in use: each is copied at most once
+}
+
+type constantPlace struct {
+	offset, size uint64
+	key          string // a name among the program's named data; offset then means nothing
+}
+
+func (c *constantTable) read(root flatbuf.Table) {
+	c.aligned = make(map[uint32][]byte)
+	c.places = flatbuf.List(root, 8, "constant_data", func(t flatbuf.Table) constantPlace {
+		return constantPlace{t.Uint64(0, "offset", 0), t.Uint64(1, "size", 0), t.String(2, "named_key")}
+	})
+	c.buffers = flatbuf.List(root, 6, "constant_buffer", func(t flatbuf.Table) []byte {
+		return t.Bytes(0, "storage")
+	})
+}
+
+// readConstant finds the bytes of a value that is a constant.
+func (r *reader) readConstant(v *Value, t flatbuf.Table, place string) error {
+	buffer := t.Uint32(3, "constant_buffer_idx", 0)
+	if buffer == 0 || !t.OK() {
+		return nil
+	}
+	if v.Arg != none {
+		return payloadError(place, "constant that is an argument of the call too")
+	}
+	if v.Datatype == QDInt8 {
+		return payloadError(place, "constant of dynamically quantized elements")
+	}
+	data, err := r.constant(buffer, v.Datatype.bytes(v.Shape), place)
+	v.Data = data
+	return err
+}
+
+// constant is the first size bytes of constant number i, from a multiple of 4 on.
+func (r *reader) constant(i uint32, size int, place string) ([]byte, error) {
+	data, ok := r.table.aligned[i]
+	if !ok {
+		found, err := r.constantBytes(i, place)
+		if err != nil {
+			return nil, err
+		}
+		data = aligned(found, 4)
+		r.table.aligned[i] = data
+	}
+	if len(data) < size {
+		return nil, payloadError(place, "constant %d of %d bytes, want %d", i, len(data), size)
+	}
+	return data[:size:len(data)], nil
+}
+
+func (r *reader) constantBytes(i uint32, place string) ([]byte, error) {
+	if len(r.table.places) == 0 {
+		if int64(i) >= int64(len(r.table.buffers)) {
+			return nil, payloadError(place, "constant %d of %d", i, len(r.table.buffers))
+		}
+		return r.table.buffers[i], nil
+	}
+	if int64(i) >= int64(len(r.table.places)) {
+		return nil, payloadError(place, "constant %d of %d", i, len(r.table.places))
+	}
+	at := r.table.places[i]
+	if at.key != "" {
+		if r.named != nil {
+			if data, ok := r.named.Named(at.key); ok {
+				return data, nil
+			}
+		}
+		return nil, payloadError(place, "named data %.80q is not in the program or its data files", at.key)
+	}
+	if n := uint64(len(r.constants)); at.offset > n || at.size > n-at.offset {
+		return nil, payloadError(place, "constant %d of %d bytes at %d, the payload has %d", i, at.size, at.offset, n)
+	}
+	return r.constants[at.offset : at.offset+at.size : at.offset+at.size], nil
+}
+
+// floatConstant is a constant of n float32.
+func (r *reader) floatConstant(i uint32, n int, place string) ([]float32, error) {
+	data, err := r.constant(i, n*4, place)
+	if err != nil {
+		return nil, err
+	}
+	return tensor.View[float32](data), nil
+}
+
+// aligned is data itself or, where it does not start at a multiple of n, a copy.
+func aligned(data []byte, n int) []byte {
+	if tensor.Aligned(data, n) {
+		return data
+	}
+	return padded(data)
+}
+
+// padded is a copy of data that starts at a cache line and has readable bytes behind.
+func padded(data []byte) []byte {
+	b := tensor.AlignedBytes(len(data))
+	copy(b, data)
+	return b
+}

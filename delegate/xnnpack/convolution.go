@@ -1,0 +1,333 @@
+package xnnpack
+
+import (
+	"github.com/etrun-go/etrun/internal/flatbuf"
+)
+
+const (
+	tagConv2d          = 7
+	tagDepthwiseConv2d = 13
+	tagConvTranspose2d = 39
+)
+
+// flagSamePadding pads so that the output has the input's size divided by the stride
+// (XNN_FLAG_TENSORFLOW_SAME_PADDING).
+const flagSamePadding = 4
+
+// convolutionNodes work on values of sizes [N, H, W, C]. Filters are [output channels,
+// kernel H, kernel W, input channels of a group]; a depthwise one is
+// [1, kernel H, kernel W, output channels].
+var convolutionNodes = []nodeType{
+	{tag: tagConv2d, name: "Conv2d", read: readConvolution, check: checkConv2d, shape: convolutionShape,
+		native: nativeConvolution, cost: convolutionCost,
+		define: func(b *builder, n *Node) call { return b.convolution(n) },
+		run:    (*reference).convolution},
+	{tag: tagDepthwiseConv2d, name: "DepthwiseConv2d", read: readConvolution, check: checkDepthwise, shape: convolutionShape,
+		native: nativeConvolution, cost: convolutionCost,
+		define: func(b *builder, n *Node) call { return b.depthwise(n) },
+		run:    (*reference).depthwise},
+	{tag: tagConvTranspose2d, name: "ConvTranspose2d", read: readConvolution, check: checkConv2d, shape: transposedShape,
+		native: nativeConvolution, cost: transposedCost,
+		define: func(b *builder, n *Node) call { return b.deconvolution(n) },
+		run:    (*reference).transposed},
+}
+
+func readConvolution(r *reader, t flatbuf.Table, n *Node) {
+	w := &n.Window
+	for i, f := range []struct {
+		to   *int
+		name string
+	}{
+		{&w.top, "padding_top"}, {&w.right, "padding_right"}, {&w.bottom, "padding_bottom"}, {&w.left, "padding_left"},
+		{&w.kernelH, "kernel_height"}, {&w.kernelW, "kernel_width"},
+		{&w.strideH, "subsampling_height"}, {&w.strideW, "subsampling_width"},
+		{&w.dilationH, "dilation_height"}, {&w.dilationW, "dilation_width"},
+		{&w.groupIn, "group_input_channels"}, {&w.groupOut, "group_output_channels"}, {&w.groups, "groups"},
+		{&w.adjustH, "adjustment_height"}, {&w.adjustW, "adjustment_width"},
+	} {
+		*f.to = int(t.Uint32(i, f.name, 0))
+	}
+	n.In = []int{id(t, 15, "input1_id"), id(t, 16, "filter_id"), id(t, 17, "bias_id")}
+	n.Out = []int{id(t, 18, "output_id")}
+	n.Flags = t.Uint32(19, "flags", 0)
+}
+
+// maxExtent bounds paddings, kernels, strides and dilations: far above any model's,
+// and no sum or product of them overflows.
+const maxExtent = 1 << 15
+
+// checkWindow refuses a geometry without a meaning.
+func checkWindow(n *Node, values ...int) error {
+	w := &n.Window
+	for _, v := range append(values, w.kernelH, w.kernelW, w.strideH, w.strideW, w.dilationH, w.dilationW) {
+		if v < 1 || v > maxExtent {
+			return payloadError(n.place(), "kernel %dx%d, stride %dx%d, dilation %dx%d; want 1 to %d each",
+				w.kernelH, w.kernelW, w.strideH, w.strideW, w.dilationH, w.dilationW, maxExtent)
+		}
+	}
+	for _, v := range []int{w.top, w.right, w.bottom, w.left, w.adjustH, w.adjustW} {
+		if v > maxExtent {
+			return payloadError(n.place(), "padding %d+%d x %d+%d, at most %d each", w.top, w.bottom, w.left, w.right, maxExtent)
+		}
+	}
+	if same := n.Flags&flagSamePadding != 0; same && w.top+w.right+w.bottom+w.left != 0 {
+		return payloadError(n.place(), "same padding and explicit padding %d+%d x %d+%d", w.top, w.bottom, w.left, w.right)
+	}
+	return nil
+}
+
+// checkConv2d checks a convolution or transposed convolution.
+func checkConv2d(g *Graph, n *Node) error {
+	w := &n.Window
+	flags := uint32(flagSamePadding)
+	if n.Type.tag == tagConvTranspose2d {
+		flags = 0
+	}
+	if err := checkConvolution(g, n, flags); err != nil {
+		return err
+	}
+	filter := g.Values[n.In[1]].Shape
+	if want := shapeOf(w.groups*w.groupOut, w.kernelH, w.kernelW, w.groupIn); filter != want {
+		return payloadError(n.place(), "filter %s, want sizes %v", g.describe(n.In[1]), want)
+	}
+	return checkFilterChannels(g, n, 0)
+}
+
+// checkDepthwise checks a convolution with one input channel a group.
+func checkDepthwise(g *Graph, n *Node) error {
+	w := &n.Window
+	if err := checkConvolution(g, n, flagSamePadding); err != nil {
+		return err
+	}
+	if w.groupIn != 1 {
+		return payloadError(n.place(), "%d input channels a group, want 1", w.groupIn)
+	}
+	filter := g.Values[n.In[1]].Shape
+	if want := shapeOf(1, w.kernelH, w.kernelW, w.groups*w.groupOut); filter != want {
+		return payloadError(n.place(), "filter %s, want sizes %v", g.describe(n.In[1]), want)
+	}
+	return checkFilterChannels(g, n, 3)
+}
+
+// checkConvolution checks what all convolutions share.
+func checkConvolution(g *Graph, n *Node, flags uint32) error {
+	w := &n.Window
+	if err := wantFlags(n, flags); err != nil {
+		return err
+	}
+	if err := checkWindow(n); err != nil {
+		return err
+	}
+	for _, c := range []int{w.groups, w.groupIn, w.groupOut} {
+		if c < 1 || c > maxElements {
+			return payloadError(n.place(), "%d groups of %d input and %d output channels", w.groups, w.groupIn, w.groupOut)
+		}
+	}
+	if !g.Values[n.In[1]].isConst() {
+		return payloadError(n.place(), "filter %s is not a constant", g.describe(n.In[1]))
+	}
+	return checkWeighted(g, n, convolutionTypes)
+}
+
+// checkFilterChannels wants the filter's scales along its output channels.
+func checkFilterChannels(g *Graph, n *Node, dim int) error {
+	f := &g.Values[n.In[1]]
+	if f.Datatype.info().quant == perChannel && f.Quant.ChannelDim != dim {
+		return payloadError(n.place(), "filter %s with scales along dimension %d, want %d", g.describe(n.In[1]), f.Quant.ChannelDim, dim)
+	}
+	return nil
+}
+
+// weighted is a combination of datatypes that a node with weights takes. Without a
+// bias its datatype does not count.
+type weighted struct{ in, filter, bias, out Datatype }
+
+// convolutionTypes are the combinations of convolutions.
+var convolutionTypes = []weighted{
+	{FP32, FP32, FP32, FP32},
+	{FP16, FP32, FP32, FP16},
+	{FP16, FP16, FP16, FP16},
+	{BF16, BF16, BF16, BF16},
+	{QInt8, QInt8, QInt32, QInt8},
+	{QInt8, QCInt8, QCInt32, QInt8},
+	{QUint8, QUint8, QInt32, QUint8},
+	{QDInt8, QCInt8, FP32, FP32},
+	{QDInt8, QCInt8, FP32, FP16},
+}
+
+// checkWeighted checks the datatypes of input, filter, bias and output, and the bias.
+func checkWeighted(g *Graph, n *Node, allowed []weighted) error {
+	got := weighted{in: g.Values[n.In[0]].Datatype, filter: g.Values[n.In[1]].Datatype, out: g.Values[n.Out[0]].Datatype}
+	bias := n.In[2]
+	if bias != none {
+		got.bias = g.Values[bias].Datatype
+	}
+	for _, w := range allowed {
+		if bias == none {
+			w.bias = 0
+		}
+		if got == w {
+			if err := checkTokens(g, n); err != nil {
+				return err
+			}
+			return checkBias(g, n)
+		}
+	}
+	text := "no bias"
+	if bias != none {
+		text = "bias " + got.bias.String()
+	}
+	return unsupported(n.place(), "input %v, filter %v, %s, output %v", got.in, got.filter, text, got.out)
+}
+
+// checkTokens wants a dynamically quantized input's scales as the node reads them: one
+// an image for convolutions, one a row for products of matrices.
+func checkTokens(g *Graph, n *Node) error {
+	want := 1
+	if n.Type.isConvolution() {
+		want = 3
+	}
+	if x := &g.Values[n.In[0]]; x.Datatype == QDInt8 && x.Quant.Nonbatch != want {
+		return payloadError(n.place(), "input %s where %d dimensions share a scale, want %d", g.describe(n.In[0]), x.Quant.Nonbatch, want)
+	}
+	return nil
+}
+
+// checkBias wants a constant with one element an output channel. Its scale is that
+// of the sums, so only its count matters.
+func checkBias(g *Graph, n *Node) error {
+	if f := &g.Values[n.In[1]]; f.Datatype == QInt8 && f.Quant.ZeroPoint != 0 {
+		return payloadError(n.place(), "filter %s with zero point %d, want 0", g.describe(n.In[1]), f.Quant.ZeroPoint)
+	}
+	if n.In[2] == none {
+		return nil
+	}
+	b := &g.Values[n.In[2]]
+	want := n.outputChannels(g)
+	if b.Shape.numel() != want || b.Shape.last() != want {
+		return payloadError(n.place(), "bias %s, want %d elements", g.describe(n.In[2]), want)
+	}
+	if !b.isConst() && b.Datatype != FP32 {
+		return payloadError(n.place(), "bias %s is not a constant", g.describe(n.In[2]))
+	}
+	return nil
+}
+
+// outputChannels is the innermost size of the output of a node with weights.
+func (n *Node) outputChannels(g *Graph) int {
+	if n.Type.isConvolution() {
+		return n.Window.groups * n.Window.groupOut
+	}
+	f := g.Values[n.In[1]].Shape
+	if n.Flags&flagTransposeWeights != 0 {
+		return f.dim[1]
+	}
+	return f.dim[0]
+}
+
+// convolutionShape is [N, H', W', output channels].
+func convolutionShape(g *Graph, n *Node, s []shape) error {
+	in := s[n.In[0]]
+	if err := wantImage(g, n, s); err != nil {
+		return err
+	}
+	out, err := windowShape(n, in)
+	if err != nil {
+		return err
+	}
+	out.dim[3] = n.Window.groups * n.Window.groupOut
+	s[n.Out[0]] = out
+	return nil
+}
+
+// wantImage wants an input of [N, H, W, C] with the node's channels.
+func wantImage(g *Graph, n *Node, s []shape) error {
+	in := s[n.In[0]]
+	if err := wantRank(g, n, n.In[0], s, 4); err != nil {
+		return err
+	}
+	if want := n.Window.groups * n.Window.groupIn; in.dim[3] != want {
+		return payloadError(n.place(), "input of sizes %v, want %d channels", in, want)
+	}
+	return nil
+}
+
+// windowShape is where a window of the node's geometry moves to over [N, H, W, C].
+func windowShape(n *Node, in shape) (shape, error) {
+	w := &n.Window
+	out := in
+	if n.Flags&flagSamePadding != 0 {
+		out.dim[1], out.dim[2] = ceilDiv(in.dim[1], w.strideH), ceilDiv(in.dim[2], w.strideW)
+	} else {
+		h := in.dim[1] + w.top + w.bottom - (w.dilationH*(w.kernelH-1) + 1)
+		v := in.dim[2] + w.left + w.right - (w.dilationW*(w.kernelW-1) + 1)
+		if h < 0 || v < 0 {
+			return out, payloadError(n.place(), "input of sizes %v is smaller than the %dx%d kernel", in, w.kernelH, w.kernelW)
+		}
+		out.dim[1], out.dim[2] = h/w.strideH+1, v/w.strideW+1
+	}
+	if taps := w.kernelH * w.kernelW; taps > maxWindow/(out.dim[1]*out.dim[2]) {
+		return out, unsupported(n.place(), "a window of %d at %dx%d places", taps, out.dim[1], out.dim[2])
+	}
+	return out, nil
+}
+
+func ceilDiv(a, b int) int { return (a + b - 1) / b }
+
+// padding is the node's padding over an input of height h and width w.
+func (n *Node) padding(h, w int) (top, left int) {
+	g := &n.Window
+	if n.Flags&flagSamePadding == 0 {
+		return g.top, g.left
+	}
+	total := func(in, kernel, stride, dilation int) int {
+		return max((ceilDiv(in, stride)-1)*stride+dilation*(kernel-1)+1-in, 0)
+	}
+	return total(h, g.kernelH, g.strideH, g.dilationH) / 2, total(w, g.kernelW, g.strideW, g.dilationW) / 2
+}
+
+// transposedShape is the shape whose convolution has the input's.
+func transposedShape(g *Graph, n *Node, s []shape) error {
+	w := &n.Window
+	if err := wantImage(g, n, s); err != nil {
+		return err
+	}
+	in := s[n.In[0]]
+	h := w.strideH*(in.dim[1]-1) + w.adjustH + w.dilationH*(w.kernelH-1) + 1 - w.top - w.bottom
+	v := w.strideW*(in.dim[2]-1) + w.adjustW + w.dilationW*(w.kernelW-1) + 1 - w.left - w.right
+	if h < 1 || v < 1 {
+		return payloadError(n.place(), "padding %d+%d x %d+%d leaves nothing of the output", w.top, w.bottom, w.left, w.right)
+	}
+	if w.adjustH >= w.strideH || w.adjustW >= w.strideW {
+		return payloadError(n.place(), "adjustment %dx%d for stride %dx%d", w.adjustH, w.adjustW, w.strideH, w.strideW)
+	}
+	if taps := w.kernelH * w.kernelW; h > maxWindow/v || taps > maxWindow/(h*v) {
+		return unsupported(n.place(), "a window of %d at %dx%d places", taps, h, v)
+	}
+	s[n.Out[0]] = shapeOf(in.dim[0], h, v, w.groups*w.groupOut)
+	return nil
+}
+
+func convolutionCost(_ *Graph, n *Node, s []shape) int {
+	w := &n.Window
+	return s[n.Out[0]].numel() * w.kernelH * w.kernelW * w.groupIn
+}
+
+func transposedCost(_ *Graph, n *Node, s []shape) int {
+	w := &n.Window
+	return s[n.In[0]].numel() * w.kernelH * w.kernelW * w.groupOut
+}
+
+// nativeConvolution knows the combinations that the library lacks.
+func nativeConvolution(g *Graph, n *Node) string {
+	in, filter := g.Values[n.In[0]].Datatype, g.Values[n.In[1]].Datatype
+	switch {
+	case in == QDInt8 && n.Type.tag == tagDepthwiseConv2d:
+		return "dynamically quantized depthwise convolution"
+	case in == QDInt8 && n.Type.tag == tagConvTranspose2d && g.Values[n.Out[0]].Datatype == FP16:
+		return "dynamically quantized transposed convolution to fp16"
+	case filter == FP16:
+		return "fp16 filter of a convolution"
+	}
+	return ""
+}

@@ -1,0 +1,239 @@
+package xnnpack
+
+import (
+	"fmt"
+
+	"github.com/etrun-go/etrun/cbindings/xnn"
+)
+
+// builder defines a graph as a subgraph of the library.
+type builder struct {
+	lib    *xnn.Library
+	sub    xnn.Subgraph
+	graph  *Graph
+	shapes []shape  // of the values
+	ids    []uint32 // the library's ids of the values
+}
+
+// call is the outcome of a C function.
+type call struct {
+	name   string
+	status xnn.Status
+}
+
+func (c call) err() error { return c.status.Error(c.name) }
+
+// define makes the subgraph. The caller deletes it, also after an error.
+func (b *builder) define() error {
+	externals := uint32(len(b.graph.Args))
+	if err := b.lib.CreateSubgraph(externals, 0, &b.sub).Error("xnn_create_subgraph"); err != nil {
+		return err
+	}
+	b.ids = make([]uint32, len(b.graph.Values))
+	used := b.graph.used()
+	for v := range b.graph.Values {
+		if !used[v] {
+			continue
+		}
+		if err := b.value(v).err(); err != nil {
+			return fmt.Errorf("%s: %w", b.graph.describe(v), err)
+		}
+	}
+	for i := range b.graph.Nodes {
+		n := &b.graph.Nodes[i]
+		if err := n.Type.define(b, n).err(); err != nil {
+			return fmt.Errorf("%s: %w", n.place(), err)
+		}
+	}
+	return nil
+}
+
+// used marks the values that nodes or arguments refer to.
+func (g *Graph) used() []bool {
+	used := make([]bool, len(g.Values))
+	for _, v := range g.Args {
+		used[v] = true
+	}
+	for i := range g.Nodes {
+		for _, list := range [2][]int{g.Nodes[i].In, g.Nodes[i].Out} {
+			for _, v := range list {
+				if v != none {
+					used[v] = true
+				}
+			}
+		}
+	}
+	return used
+}
+
+// value defines a value with the sizes that it has at the declared sizes of the inputs:
+// what the payload says of values between nodes may be out of date.
+func (b *builder) value(v int) call {
+	x := &b.graph.Values[v]
+	datatype := b.lib.Soname.Datatypes[x.Datatype.info().native]
+	s := b.shapes[v]
+	dims := sizes(s.dims())
+	external, flags := uint32(xnn.NoValue), uint32(0)
+	if x.Arg != none {
+		external = uint32(x.Arg)
+		if x.Input {
+			flags |= xnn.ValueExternalInput
+		}
+		if x.Output {
+			flags |= xnn.ValueExternalOutput
+		}
+	}
+	rank, data, out := uint(len(dims)), xnn.AddressOf(x.Data), &b.ids[v]
+	q := &x.Quant
+	switch x.Datatype.info().quant {
+	case perTensor:
+		return call{"xnn_define_quantized_tensor_value", b.lib.DefineQuantizedTensorValue(b.sub, datatype, q.ZeroPoint, q.Scale,
+			rank, &dims[0], data, external, flags, out)}
+	case perChannel:
+		return call{"xnn_define_channelwise_quantized_tensor_value_v2", b.lib.DefineChannelwiseQuantizedTensorValue(b.sub, datatype,
+			q.ZeroPoint, xnn.AddressOf(q.Scales), rank, uint(q.ChannelDim), &dims[0], data, external, flags, out)}
+	case perGroup:
+		return call{"xnn_define_blockwise_quantized_tensor_value", b.lib.DefineBlockwiseQuantizedTensorValue(b.sub, datatype,
+			q.ZeroPoint, xnn.AddressOf(q.Blocks), rank, uint(q.ChannelDim), uint(q.GroupSize), &dims[0], data, external, flags, out)}
+	case perToken:
+		return call{"xnn_define_dynamically_quantized_tensor_value", b.lib.DefineDynamicallyQuantizedTensorValue(b.sub, datatype,
+			rank, uint(q.Nonbatch), &dims[0], external, flags, out)}
+	}
+	return call{"xnn_define_tensor_value", b.lib.DefineTensorValue(b.sub, datatype, rank, &dims[0], data, external, flags, out)}
+}
+
+func sizes(dims []int) []uint {
+	out := make([]uint, len(dims), len(dims)+1)
+	for i, d := range dims {
+		out[i] = uint(d)
+	}
+	return out
+}
+
+// in and out are the library's ids of a node's values.
+func (b *builder) in(n *Node, i int) uint32 {
+	if n.In[i] == none {
+		return xnn.NoValue
+	}
+	return b.ids[n.In[i]]
+}
+
+func (b *builder) out(n *Node, i int) uint32 { return b.ids[n.Out[i]] }
+
+func (b *builder) unary(op xnn.UnaryOperator, params *xnn.UnaryParams, n *Node) call {
+	return call{"xnn_define_unary", b.lib.DefineUnary(b.sub, b.lib.Soname.Unary[op], params, b.in(n, 0), b.out(n, 0), 0)}
+}
+
+func (b *builder) binary(op xnn.BinaryOperator, params *xnn.BinaryParams, n *Node) call {
+	return call{"xnn_define_binary", b.lib.DefineBinary(b.sub, b.lib.Soname.Binary[op], params, b.in(n, 0), b.in(n, 1), b.out(n, 0), 0)}
+}
+
+func (b *builder) convolution(n *Node) call {
+	w := &n.Window
+	return call{"xnn_define_convolution_2d", b.lib.DefineConvolution2D(b.sub, uint32(w.top), uint32(w.right), uint32(w.bottom), uint32(w.left),
+		uint32(w.kernelH), uint32(w.kernelW), uint32(w.strideH), uint32(w.strideW), uint32(w.dilationH), uint32(w.dilationW),
+		uint32(w.groups), uint(w.groupIn), uint(w.groupOut), n.Min, n.Max,
+		b.in(n, 0), b.in(n, 1), b.in(n, 2), b.out(n, 0), n.Flags)}
+}
+
+func (b *builder) depthwise(n *Node) call {
+	w := &n.Window
+	return call{"xnn_define_depthwise_convolution_2d", b.lib.DefineDepthwiseConvolution2D(b.sub, uint32(w.top), uint32(w.right), uint32(w.bottom), uint32(w.left),
+		uint32(w.kernelH), uint32(w.kernelW), uint32(w.strideH), uint32(w.strideW), uint32(w.dilationH), uint32(w.dilationW),
+		uint32(w.groupOut), uint(w.groups), n.Min, n.Max,
+		b.in(n, 0), b.in(n, 1), b.in(n, 2), b.out(n, 0), n.Flags)}
+}
+
+func (b *builder) deconvolution(n *Node) call {
+	w := &n.Window
+	return call{"xnn_define_deconvolution_2d", b.lib.DefineDeconvolution2D(b.sub, uint32(w.top), uint32(w.right), uint32(w.bottom), uint32(w.left),
+		uint32(w.adjustH), uint32(w.adjustW), uint32(w.kernelH), uint32(w.kernelW), uint32(w.strideH), uint32(w.strideW),
+		uint32(w.dilationH), uint32(w.dilationW), uint32(w.groups), uint(w.groupIn), uint(w.groupOut), n.Min, n.Max,
+		b.in(n, 0), b.in(n, 1), b.in(n, 2), b.out(n, 0), n.Flags)}
+}
+
+func (b *builder) fullyConnected(n *Node) call {
+	return call{"xnn_define_fully_connected", b.lib.DefineFullyConnected(b.sub, n.Min, n.Max,
+		b.in(n, 0), b.in(n, 1), b.in(n, 2), b.out(n, 0), n.Flags)}
+}
+
+func (b *builder) batchMatrix(n *Node) call {
+	return call{"xnn_define_batch_matrix_multiply", b.lib.DefineBatchMatrixMultiply(b.sub, b.in(n, 0), b.in(n, 1), b.out(n, 0), n.Flags)}
+}
+
+func (b *builder) averagePool(n *Node) call {
+	w := &n.Window
+	return call{"xnn_define_average_pooling_2d", b.lib.DefineAveragePooling2D(b.sub, uint32(w.top), uint32(w.right), uint32(w.bottom), uint32(w.left),
+		uint32(w.kernelH), uint32(w.kernelW), uint32(w.strideH), uint32(w.strideW), n.Min, n.Max, b.in(n, 0), b.out(n, 0), n.Flags&flagSamePadding)}
+}
+
+func (b *builder) maxPool(n *Node) call {
+	w := &n.Window
+	return call{"xnn_define_max_pooling_2d", b.lib.DefineMaxPooling2D(b.sub, uint32(w.top), uint32(w.right), uint32(w.bottom), uint32(w.left),
+		uint32(w.kernelH), uint32(w.kernelW), uint32(w.strideH), uint32(w.strideW), uint32(w.dilationH), uint32(w.dilationW),
+		n.Min, n.Max, b.in(n, 0), b.out(n, 0), n.Flags&flagSamePadding)}
+}
+
+func (b *builder) argmaxPool(n *Node) call {
+	w := &n.Window
+	return call{"xnn_define_argmax_pooling_2d", b.lib.DefineArgmaxPooling2D(b.sub, uint32(w.top), uint32(w.right), uint32(w.bottom), uint32(w.left),
+		uint32(w.kernelH), uint32(w.kernelW), b.in(n, 0), b.out(n, 0), b.out(n, 1), n.Flags&flagSamePadding)}
+}
+
+func (b *builder) globalPool(n *Node) call {
+	axes := [2]uint{1, 2}
+	return call{"xnn_define_static_reduce", b.lib.DefineStaticReduce(b.sub, b.lib.Soname.Reduce[xnn.Mean], 2, &axes[0],
+		b.in(n, 0), b.out(n, 0), xnn.FlagKeepDims)}
+}
+
+func (b *builder) softmax(n *Node) call {
+	return call{"xnn_define_softmax", b.lib.DefineSoftmax(b.sub, b.in(n, 0), b.out(n, 0), 0)}
+}
+
+func (b *builder) copy(n *Node) call {
+	return call{"xnn_define_copy", b.lib.DefineCopy(b.sub, b.in(n, 0), b.out(n, 0), 0)}
+}
+
+// reshape leaves a size of 0 to the library to infer. A reshape to rank 0 is one to [1].
+func (b *builder) reshape(n *Node) call {
+	dims := sizes(n.Dims)
+	if len(dims) == 0 {
+		dims = append(dims, 1)
+	}
+	return call{"xnn_define_static_reshape", b.lib.DefineStaticReshape(b.sub, uint(len(dims)), &dims[0], b.in(n, 0), b.out(n, 0), 0)}
+}
+
+func (b *builder) transpose(n *Node) call {
+	perm := sizes(n.Dims)
+	return call{"xnn_define_static_transpose", b.lib.DefineStaticTranspose(b.sub, uint(len(perm)), &perm[0], b.in(n, 0), b.out(n, 0), 0)}
+}
+
+func (b *builder) slice(n *Node) call {
+	offsets, lengths := sizes(n.Dims), sizes(n.Dims2)
+	return call{"xnn_define_static_slice", b.lib.DefineStaticSlice(b.sub, uint(len(offsets)), &offsets[0], &lengths[0], b.in(n, 0), b.out(n, 0), 0)}
+}
+
+func (b *builder) pad(n *Node) call {
+	before, after := sizes(n.Dims), sizes(n.Dims2)
+	return call{"xnn_define_static_constant_pad", b.lib.DefineStaticConstantPad(b.sub, &before[0], &after[0], n.Param, b.in(n, 0), b.out(n, 0), 0)}
+}
+
+func (b *builder) resize(n *Node) call {
+	return call{"xnn_define_static_resize_bilinear_2d", b.lib.DefineStaticResizeBilinear2D(b.sub, uint(n.Dims[0]), uint(n.Dims[1]),
+		b.in(n, 0), b.out(n, 0), n.Flags)}
+}
+
+func (b *builder) concatenate(n *Node) call {
+	axis, _ := n.axis(b.shapes[n.Out[0]].rank)
+	a, out := int32(axis), b.out(n, 0)
+	in := func(i int) uint32 { return b.in(n, i) }
+	switch len(n.In) {
+	case 2:
+		return call{"xnn_define_concatenate2", b.lib.DefineConcatenate2(b.sub, a, in(0), in(1), out, 0)}
+	case 3:
+		return call{"xnn_define_concatenate3", b.lib.DefineConcatenate3(b.sub, a, in(0), in(1), in(2), out, 0)}
+	case 4:
+		return call{"xnn_define_concatenate4", b.lib.DefineConcatenate4(b.sub, a, in(0), in(1), in(2), in(3), out, 0)}
+	}
+	return call{"xnn_define_concatenate5", b.lib.DefineConcatenate5(b.sub, a, in(0), in(1), in(2), in(3), in(4), out, 0)}
+}

@@ -1,0 +1,211 @@
+package xnnpack
+
+import (
+	"math"
+
+	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/kernels/math32"
+)
+
+var inf = float32(math.Inf(1))
+
+// Tags that are asked for elsewhere.
+const (
+	tagMultiply = 15
+	tagConvert  = 18
+	tagCopy     = 46
+)
+
+// unaryNodes are functions of one operand, element by element.
+var unaryNodes = []nodeType{
+	unaryNode(4, "Sigmoid", xnn.Sigmoid, math32.Sigmoid),
+	clampNode(6, "Clamp"),
+	unaryNode(17, "Floor", xnn.Floor, each(func(x float32) float32 { return float32(math.Floor(float64(x))) })),
+	convertNode(tagConvert, "Convert"),
+	unaryNode(22, "SquareRoot", xnn.SquareRoot, each(func(x float32) float32 { return float32(math.Sqrt(float64(x))) })),
+	unaryNode(23, "Ceiling", xnn.Ceiling, each(func(x float32) float32 { return float32(math.Ceil(float64(x))) })),
+	unaryNode(24, "Hardswish", xnn.Hardswish, each(func(x float32) float32 { return x * max(0, min(6, x+3)) / 6 })),
+	unaryParamNode(25, "LeakyReLU", "negative_slope", xnn.LeakyReLU, leakyReLU),
+	unaryNode(27, "Negate", xnn.Negate, each(func(x float32) float32 { return -x })),
+	unaryNode(28, "Square", xnn.Square, each(func(x float32) float32 { return x * x })),
+	unaryParamNode(29, "ELU", "alpha", xnn.ELU, elu),
+	unaryNode(30, "Abs", xnn.Abs, each(func(x float32) float32 { return math.Float32frombits(math.Float32bits(x) &^ (1 << 31)) })),
+	unaryNode(40, "ReciprocalSquareRoot", xnn.ReciprocalSquareRoot, each(func(x float32) float32 { return float32(1 / math.Sqrt(float64(x))) })),
+	unaryNode(41, "Log", xnn.Log, math32.Log),
+	unaryNode(42, "Gelu", xnn.Gelu, math32.GELU),
+	unaryNode(43, "Tanh", xnn.Tanh, math32.Tanh),
+	unaryNode(44, "Exp", xnn.Exp, math32.Exp),
+	unaryNode(45, "Sin", xnn.Sine, math32.Sin),
+	unaryNode(47, "Cos", xnn.Cosine, math32.Cos),
+}
+
+// each applies a function element by element.
+func each(f func(float32) float32) func(dst, src []float32) {
+	return func(dst, src []float32) {
+		for i, x := range src {
+			dst[i] = f(x)
+		}
+	}
+}
+
+func leakyReLU(dst, src []float32, slope float32) {
+	for i, x := range src {
+		if x < 0 {
+			x *= slope
+		}
+		dst[i] = x
+	}
+}
+
+func elu(dst, src []float32, alpha float32) {
+	math32.Expm1(dst, src)
+	for i, x := range src {
+		if x < 0 {
+			dst[i] *= alpha
+		} else {
+			dst[i] = x
+		}
+	}
+}
+
+// unaryNode makes the row of a function without parameters.
+func unaryNode(tag uint8, name string, op xnn.UnaryOperator, f func(dst, src []float32)) nodeType {
+	return nodeType{tag: tag, name: name, read: readUnary, check: checkUnary, shape: sameShape, cost: transcendental,
+		define: func(b *builder, n *Node) call { return b.unary(op, nil, n) },
+		run: func(e *reference, n *Node) {
+			f(e.result(n.Out[0]), e.load(0, n.In[0]))
+			e.store(n.Out[0])
+		}}
+}
+
+// unaryParamNode makes the row of a function with one parameter.
+func unaryParamNode(tag uint8, name, param string, op xnn.UnaryOperator, f func(dst, src []float32, p float32)) nodeType {
+	return nodeType{tag: tag, name: name, read: readUnaryParam(param), check: checkUnary, shape: sameShape,
+		define: func(b *builder, n *Node) call { return b.unary(op, &xnn.UnaryParams{n.Param}, n) },
+		run: func(e *reference, n *Node) {
+			f(e.result(n.Out[0]), e.load(0, n.In[0]), n.Param)
+			e.store(n.Out[0])
+		}}
+}
+
+func clampNode(tag uint8, name string) nodeType {
+	return nodeType{tag: tag, name: name, read: readUnary, check: checkUnary, shape: sameShape,
+		define: func(b *builder, n *Node) call { return b.unary(xnn.Clamp, &xnn.UnaryParams{n.Min, n.Max}, n) },
+		run: func(e *reference, n *Node) {
+			x := e.load(0, n.In[0])
+			y := e.result(n.Out[0])
+			for i, f := range x {
+				y[i] = clamp(f, n.Min, n.Max)
+			}
+			e.store(n.Out[0])
+		}}
+}
+
+// clamp keeps NaN.
+func clamp(x, lo, hi float32) float32 {
+	if x < lo {
+		return lo
+	}
+	if x > hi {
+		return hi
+	}
+	return x
+}
+
+// convertNode changes the datatype; into dynamically quantized elements it finds
+// scale and zero point of each group of inner dimensions first.
+func convertNode(tag uint8, name string) nodeType {
+	return nodeType{tag: tag, name: name, read: readUnary, shape: sameShape,
+		check: func(g *Graph, n *Node) error {
+			in, out := n.In[0], n.Out[0]
+			if err := wantDatatype(g, n, in, elementwiseTypes...); err != nil {
+				return err
+			}
+			if g.Values[out].Datatype == QDInt8 {
+				return wantDatatype(g, n, in, FP32, FP16)
+			}
+			return wantDatatype(g, n, out, elementwiseTypes...)
+		},
+		define: func(b *builder, n *Node) call { return b.unary(xnn.Convert, nil, n) },
+		run: func(e *reference, n *Node) {
+			x := e.load(0, n.In[0])
+			if e.graph.Values[n.Out[0]].Datatype == QDInt8 {
+				e.quantizeDynamic(n.Out[0], x)
+				return
+			}
+			copy(e.result(n.Out[0]), x)
+			e.store(n.Out[0])
+		}}
+}
+
+// checkUnary wants the same datatype on both sides; quantizations may differ.
+func checkUnary(g *Graph, n *Node) error {
+	if err := wantDatatype(g, n, n.In[0], elementwiseTypes...); err != nil {
+		return err
+	}
+	return wantDatatype(g, n, n.Out[0], g.Values[n.In[0]].Datatype)
+}
+
+func sameShape(_ *Graph, n *Node, s []shape) error {
+	s[n.Out[0]] = s[n.In[0]]
+	return nil
+}
+
+// transcendental functions take about as long as eight multiplications.
+func transcendental(_ *Graph, n *Node, s []shape) int { return 8 * s[n.Out[0]].numel() }
+
+// binaryNodes are functions of two broadcast operands.
+var binaryNodes = []nodeType{
+	binaryNode(1, "Add", xnn.Add, true, func(a, b float32) float32 { return a + b }),
+	binaryNode(8, "Div", xnn.Divide, true, func(a, b float32) float32 { return a / b }),
+	binaryNode(12, "Minimum", xnn.Minimum, false, func(a, b float32) float32 { return min(a, b) }),
+	binaryNode(tagMultiply, "Multiply", xnn.Multiply, true, func(a, b float32) float32 { return a * b }),
+	binaryNode(16, "Subtract", xnn.Subtract, true, func(a, b float32) float32 { return a - b }),
+	binaryNode(26, "Maximum", xnn.Maximum, false, func(a, b float32) float32 { return max(a, b) }),
+	binaryNode(31, "PReLU", xnn.PReLU, false, func(x, slope float32) float32 {
+		if x < 0 {
+			return x * slope
+		}
+		return x
+	}),
+}
+
+// binaryNode makes the row of a function; bounded ones keep their output within bounds.
+func binaryNode(tag uint8, name string, op xnn.BinaryOperator, bounded bool, f func(a, b float32) float32) nodeType {
+	return nodeType{tag: tag, name: name, read: readBinary, shape: broadcastShape,
+		check: func(g *Graph, n *Node) error {
+			if err := wantDatatype(g, n, n.In[0], elementwiseTypes...); err != nil {
+				return err
+			}
+			if err := wantDatatype(g, n, n.In[1], g.Values[n.In[0]].Datatype); err != nil {
+				return err
+			}
+			return wantDatatype(g, n, n.Out[0], g.Values[n.In[0]].Datatype)
+		},
+		define: func(b *builder, n *Node) call {
+			var params *xnn.BinaryParams
+			if bounded {
+				params = &xnn.BinaryParams{OutputMin: float64(n.Min), OutputMax: float64(n.Max)}
+			}
+			return b.binary(op, params, n)
+		},
+		run: func(e *reference, n *Node) { e.mapBinary(n, bounded, f) }}
+}
+
+func broadcastShape(g *Graph, n *Node, s []shape) error {
+	out, ok := broadcast(s[n.In[0]], s[n.In[1]])
+	if !ok {
+		return &broadcastError{payloadError(n.place(), "operands of sizes %v and %v do not broadcast", s[n.In[0]], s[n.In[1]]), n}
+	}
+	s[n.Out[0]] = out
+	return nil
+}
+
+// broadcastError is two operands whose shapes do not go together. One of them may
+// have been left in another memory order by its exporter.
+type broadcastError struct {
+	error
+	node *Node
+}
+
+func (e *broadcastError) Unwrap() error { return e.error }

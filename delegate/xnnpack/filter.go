@@ -1,0 +1,183 @@
+package xnnpack
+
+import (
+	"math"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// prepared is the node's filter, made of its constants at the first call. at says where
+// the element of group g, row k, column n of the products is in the filter's value.
+func (e *reference) prepared(n *Node, groups, k, cols int, at func(g, k, n int) int) *filter {
+	if f := e.filters[n.at]; f != nil && e.graph.Values[n.In[1]].isConst() {
+		e.prepareBias(f, n)
+		return f
+	}
+	v := n.In[1]
+	x := &e.graph.Values[v]
+	f := &filter{groups: groups, k: k, n: cols, values: make([]float32, groups*k*cols)}
+	in := e.graph.Values[n.In[0]].Datatype
+	f.exact = in == QInt8 || in == QUint8 || in == QDInt8
+	element := e.elements(v)
+	for g := range groups {
+		for i := range k {
+			row := f.values[(g*k+i)*cols:][:cols]
+			for j := range row {
+				row[j] = element(at(g, i, j))
+			}
+		}
+	}
+	f.prepareScales(x)
+	e.prepareBias(f, n)
+	e.filters[n.at] = f
+	return f
+}
+
+// elements reads a filter: numbers of floats, whole numbers of quantized elements.
+func (e *reference) elements(v int) func(i int) float32 {
+	x, b := &e.graph.Values[v], e.bytes[v]
+	switch x.Datatype {
+	case QInt8, QCInt8:
+		q := tensor.View[int8](b)
+		return func(i int) float32 { return float32(q[i]) }
+	case QUint8:
+		return func(i int) float32 { return float32(int32(b[i]) - x.Quant.ZeroPoint) }
+	case QCInt4, QBInt4:
+		cols := x.Shape.last()
+		row := (cols + 1) / 2
+		return func(i int) float32 {
+			r, c := i/cols, i%cols
+			return float32(int32(b[r*row+c/2]>>(4*(c&1))&15) - x.Quant.ZeroPoint)
+		}
+	}
+	numbers := e.load(2, v)
+	return func(i int) float32 { return numbers[i] }
+}
+
+// prepareScales spreads the filter's scales over the columns.
+func (f *filter) prepareScales(x *Value) {
+	switch x.Datatype.info().quant {
+	case perTensor:
+		f.scales = make([]float32, f.groups*f.n)
+		for i := range f.scales {
+			f.scales[i] = x.Quant.Scale
+		}
+	case perChannel:
+		f.scales = x.Quant.Scales
+	case perGroup:
+		f.block = x.Quant.GroupSize
+		blocks := f.k / f.block
+		f.blockScales = make([]float32, blocks*f.n)
+		for j := range f.n {
+			for b := range blocks {
+				f.blockScales[b*f.n+j] = math.Float32frombits(uint32(x.Quant.Blocks[j*blocks+b]) << 16)
+			}
+		}
+	}
+}
+
+// prepareBias reads the bias, which may be computed at run time.
+func (e *reference) prepareBias(f *filter, n *Node) {
+	if len(n.In) < 3 || n.In[2] == none {
+		return
+	}
+	switch e.graph.Values[n.In[2]].Datatype {
+	case QInt32, QCInt32:
+		f.wholeBias = tensor.View[int32](e.bytes[n.In[2]])
+	case FP32:
+		f.bias = tensor.View[float32](e.bytes[n.In[2]])
+	default:
+		f.bias = e.constant(n.In[2])
+	}
+}
+
+// fullyConnected multiplies rows of the input by the filter.
+func (e *reference) fullyConnected(n *Node) {
+	k, cols := n.inputChannels(e.graph), n.outputChannels(e.graph)
+	transposed := n.Flags&flagTransposeWeights != 0
+	f := e.prepared(n, 1, k, cols, func(_, i, j int) int {
+		if transposed {
+			return i*cols + j
+		}
+		return j*k + i
+	})
+	e.rows = denseRows{e.whole(0, n.In[0]), k}
+	e.product = product{e: e, node: n, filter: f, source: &e.rows, rows: e.shapes[n.Out[0]].numel() / cols,
+		out: n.Out[0], result: e.requantizer(n), work: e.product.work}
+	e.product.multiply()
+}
+
+// denseRows are the rows of a matrix.
+type denseRows struct {
+	x []float32
+	k int
+}
+
+func (r *denseRows) row(dst []float32, _, p int) { copy(dst, r.x[p*r.k:(p+1)*r.k]) }
+
+// batchMatrix multiplies matrix by matrix; outer dimensions of size 1 are repeated.
+func (e *reference) batchMatrix(n *Node) {
+	a, b, out := e.shapes[n.In[0]], e.shapes[n.In[1]], e.shapes[n.Out[0]]
+	m, cols, k := out.fromEnd(1), out.fromEnd(0), a.fromEnd(0)
+	transposed := n.Flags&flagTransposeWeights != 0
+	x := e.whole(0, n.In[0])
+	w := e.whole(1, n.In[1])
+	if e.graph.Values[n.In[1]].Datatype == QCInt8 {
+		w = e.wholeConstant(n.In[1])
+	}
+	f := e.matrix(n, k, cols)
+	for batch := range out.leading(out.rank - 2) {
+		from := w[batchOffset(batch, out, b)*k*cols:][:k*cols]
+		for i := range k {
+			for j := range cols {
+				if transposed {
+					f.values[i*cols+j] = from[j*k+i]
+				} else {
+					f.values[i*cols+j] = from[i*cols+j]
+				}
+			}
+		}
+		e.rows = denseRows{x[batchOffset(batch, out, a)*m*k:][:m*k], k}
+		if f.exact {
+			f.scales = e.graph.Values[n.In[1]].Quant.Scales
+		}
+		e.product = product{e: e, node: n, filter: f, source: &e.rows, rows: m, out: n.Out[0], first: batch * m * cols,
+			work: e.product.work}
+		e.product.multiply()
+	}
+}
+
+// matrix is the place for one matrix of a batch.
+func (e *reference) matrix(n *Node, k, cols int) *filter {
+	f := e.filters[n.at]
+	if f == nil {
+		f = &filter{groups: 1, exact: e.graph.Values[n.In[0]].Datatype == QDInt8}
+		e.filters[n.at] = f
+	}
+	f.k, f.n, f.values = k, cols, grow(f.values, k*cols)
+	return f
+}
+
+// wholeConstant gives the elements of an int8 constant as floats.
+func (e *reference) wholeConstant(v int) []float32 {
+	if e.floats[v] == nil {
+		for _, q := range tensor.View[int8](e.bytes[v]) {
+			e.floats[v] = append(e.floats[v], float32(q))
+		}
+	}
+	return e.floats[v]
+}
+
+// batchOffset is the matrix of an operand that goes into matrix i of the output.
+func batchOffset(i int, out, operand shape) int {
+	at, stride := 0, 1
+	for d := 2; d < out.rank; d++ {
+		index := i % out.fromEnd(d)
+		i /= out.fromEnd(d)
+		if size := operand.fromEnd(d); size > 1 {
+			at += index * stride
+			stride *= size
+		}
+	}
+	return at
+}

@@ -1,0 +1,85 @@
+package xnnpack
+
+import (
+	"fmt"
+)
+
+// Graph is what a payload describes: values, and nodes in the order of execution.
+// It has been checked: every index is in range, constants have all their bytes, and
+// each value is computed before it is read.
+type Graph struct {
+	Version string // "XN00" or "XN01"
+	Values  []Value
+	Nodes   []Node
+	Args    []int // values of the delegate call's arguments, by external id
+	Inputs  int   // how many of Args, from the first, are inputs
+}
+
+// Value is one tensor of a graph (XValue). Sizes are in the order of memory.
+type Value struct {
+	ID       uint32 // the payload's name for it
+	Datatype Datatype
+	Shape    shape
+	Arg      int // its place in Args, or -1
+	Input    bool
+	Output   bool
+	Data     []byte // the bytes of a constant, else nil
+	Quant    Quant
+}
+
+// Quant says how a quantized value's elements stand for numbers: scale × (element −
+// zero point).
+type Quant struct {
+	Scale      float32
+	ZeroPoint  int32
+	Scales     []float32 // per channel
+	Blocks     []uint16  // bfloat16, per channel and group of input channels
+	ChannelDim int
+	GroupSize  int
+	Nonbatch   int // dynamic: how many inner dimensions share a scale
+}
+
+// Node is one operation of a graph (XNode). Which parameters it has depends on its
+// type.
+type Node struct {
+	Type        *nodeType
+	In, Out     []int // values; none for an absent bias
+	Flags       uint32
+	Min, Max    float32 // bounds of the output
+	DebugHandle uint32
+	Window      window  // convolutions and pools
+	Dims        []int   // transpose: permutation; reshape: sizes; slice: offsets; pad: before; resize: height, width
+	Dims2       []int   // slice: sizes; pad: after
+	Axis        int     // concatenate
+	Param       float32 // pad: value; LeakyReLU: slope; ELU: alpha
+	index       int     // in the payload
+	at          int     // in the graph
+}
+
+// none stands for a value that a node does without.
+const none = -1
+
+// window is the geometry of a convolution or pool. For a pool kernel is its size,
+// for a transposed convolution stride is the upsampling.
+type window struct {
+	top, right, bottom, left  int
+	kernelH, kernelW          int
+	strideH, strideW          int
+	dilationH, dilationW      int
+	adjustH, adjustW          int
+	groups, groupIn, groupOut int
+}
+
+// isConst reports a value that the payload gives.
+func (v *Value) isConst() bool { return v.Data != nil }
+
+func (g *Graph) describe(v int) string {
+	if v == none {
+		return "none"
+	}
+	x := &g.Values[v]
+	return fmt.Sprintf("value %d (%v %v)", x.ID, x.Datatype, x.Shape)
+}
+
+// place names a node for messages.
+func (n *Node) place() string { return fmt.Sprintf("node %d (%s)", n.index, n.Type.name) }

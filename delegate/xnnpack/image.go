@@ -1,0 +1,166 @@
+package xnnpack
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/delegate"
+)
+
+// image is a compiled payload.
+type image struct {
+	graph        *Graph
+	shapes       []shape // at the declared sizes
+	cost         float64
+	lib          *xnn.Library // nil: the reference engine runs it
+	whyReference string       // why not the native one, "" if nobody asked for it
+
+	mu      sync.Mutex // held while a runtime is created: they share the weights
+	weights *weights
+	pin     runtime.Pinner // constants, which the library keeps addresses of
+}
+
+// openNative makes the image one of the native engine, with the weights packed.
+func (m *image) openNative(o options) error {
+	lib, err := xnn.Open(o.library)
+	if err != nil {
+		return &delegate.Error{Backend: ID, Reason: delegate.ErrMissing, Err: err}
+	}
+	if lack := m.graph.lacks(); lack != "" {
+		return unsupported("", "%s: %s has no such node", lack, lib.Soname.Name)
+	}
+	m.pinConstants()
+	m.weights = newWeights()
+	rt, err := m.newRuntime(lib, 0, 0)
+	if err != nil {
+		return err
+	}
+	lib.DeleteRuntime(rt)
+	m.lib = lib
+	return nil
+}
+
+// pinConstants keeps constants in their places, and makes sure that what the library
+// may read behind them is readable.
+func (m *image) pinConstants() {
+	copied := make(map[xnn.Address][]byte)
+	for v := range m.graph.Values {
+		x := &m.graph.Values[v]
+		if !x.isConst() {
+			continue
+		}
+		if !readableBehind(x.Data) {
+			at := xnn.AddressOf(x.Data)
+			if old, ok := copied[at]; !ok || len(old) < len(x.Data) {
+				copied[at] = padded(x.Data)
+			}
+			x.Data = copied[at][:len(x.Data)]
+		}
+		m.pin.Pin(&x.Data[0])
+		if len(x.Quant.Scales) > 0 {
+			m.pin.Pin(&x.Quant.Scales[0])
+		}
+		if len(x.Quant.Blocks) > 0 {
+			m.pin.Pin(&x.Quant.Blocks[0])
+		}
+	}
+}
+
+// readableBehind reports that a vector's width of bytes behind b can be read: they
+// are b's own capacity, or lie on the page that b ends on.
+func readableBehind(b []byte) bool {
+	const vector, page = 64, 4096
+	last := uintptr(xnn.AddressOf(b)) + uintptr(len(b)) - 1
+	return cap(b)-len(b) >= vector || last/page == (last+vector)/page
+}
+
+// newRuntime makes a runtime of the graph. The weights are packed by the first one
+// and shared by the others.
+func (m *image) newRuntime(lib *xnn.Library, pool xnn.Threadpool, flags uint32) (xnn.Runtime, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b := &builder{lib: lib, graph: m.graph, shapes: m.shapes}
+	defer func() {
+		if b.sub != 0 {
+			lib.DeleteSubgraph(b.sub)
+		}
+	}()
+	if err := b.define(); err != nil {
+		return 0, unsupported("", "%w", err)
+	}
+	var workspace xnn.Workspace
+	if err := lib.CreateWorkspace(&workspace).Error("xnn_create_workspace"); err != nil {
+		return 0, &delegate.Error{Backend: ID, Reason: delegate.ErrDevice, Err: err}
+	}
+	defer lib.ReleaseWorkspace(workspace)
+	m.weights.begin()
+	var rt xnn.Runtime
+	if err := lib.CreateRuntime(b.sub, m.weights.cache.WeightsCache, workspace, pool, flags, &rt).Error("xnn_create_runtime_v4"); err != nil {
+		return 0, unsupported("", "%w", err)
+	}
+	return rt, nil
+}
+
+// Unit makes an instance.
+func (m *image) Unit(in delegate.Instance) (delegate.Unit, error) {
+	if m.lib == nil {
+		return newReference(m, in)
+	}
+	return newNative(m, in)
+}
+
+// Close frees the packed weights.
+func (m *image) Close() error {
+	if m.weights != nil {
+		m.weights.close()
+	}
+	m.pin.Unpin()
+	return nil
+}
+
+// Info lists the nodes with the shapes of their outputs at the declared sizes.
+func (m *image) Info() delegate.Info {
+	info := delegate.Info{Engine: EngineNative, Inputs: m.graph.Inputs}
+	if m.lib == nil {
+		info.Engine = EngineReference
+	}
+	info.Facts = append(info.Facts, [2]string{"schema", m.graph.Version}, [2]string{"multiplications", fmt.Sprintf("%.0f", m.cost)})
+	if m.whyReference != "" {
+		info.Facts = append(info.Facts, [2]string{"not native", m.whyReference})
+	}
+	if m.lib != nil {
+		info.Facts = append(info.Facts, [2]string{"library", describeLibrary(m.lib)},
+			[2]string{"packed weights", fmt.Sprintf("%d bytes", m.weights.bytes())})
+	}
+	used := m.graph.used()
+	for v := range m.graph.Values {
+		if x := &m.graph.Values[v]; used[v] && x.isConst() {
+			info.WeightBytes += int64(len(x.Data) + 4*len(x.Quant.Scales) + 2*len(x.Quant.Blocks))
+		}
+	}
+	for i := range m.graph.Nodes {
+		info.Nodes = append(info.Nodes, m.describeNode(&m.graph.Nodes[i]))
+	}
+	return info
+}
+
+func (m *image) describeNode(n *Node) delegate.Node {
+	detail := ""
+	for i, list := range [2][]int{n.In, n.Out} {
+		if i == 1 {
+			detail += " →"
+		}
+		for j, v := range list {
+			if v == none {
+				continue
+			}
+			if i+j > 0 {
+				detail += " "
+			}
+			detail += m.graph.Values[v].Datatype.String() + m.shapes[v].String()
+		}
+	}
+	return delegate.Node{Name: n.Type.name, Detail: detail}
+}

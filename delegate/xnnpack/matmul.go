@@ -1,0 +1,199 @@
+package xnnpack
+
+import (
+	"github.com/etrun-go/etrun/internal/flatbuf"
+)
+
+// flagTransposeWeights: a filter is [input, output channels]; the second operand of a
+// batch product is [N, K] (XNN_FLAG_TRANSPOSE_WEIGHTS, XNN_FLAG_TRANSPOSE_B).
+const flagTransposeWeights = 1
+
+// flagReshape2D: the output is two-dimensional (XNN_FLAG_TENSORFLOW_RESHAPE_2D).
+const flagReshape2D = 4
+
+const tagFullyConnected = 2
+
+// matmulNodes are products of matrices.
+var matmulNodes = []nodeType{
+	// filter [output channels, input channels], bias [output channels]
+	{tag: tagFullyConnected, name: "FullyConnected", read: readFullyConnected, check: checkFullyConnected,
+		shape: fullyConnectedShape, native: nativeFullyConnected,
+		cost: func(g *Graph, n *Node, s []shape) int {
+			return s[n.In[0]].numel() * n.outputChannels(g)
+		},
+		define: func(b *builder, n *Node) call { return b.fullyConnected(n) },
+		run:    (*reference).fullyConnected},
+	// [..., M, K] x [..., K, N]
+	{tag: 37, name: "BatchMatrixMultiply", read: readBinary, check: checkBatchMatrix, shape: batchMatrixShape,
+		cost: func(g *Graph, n *Node, s []shape) int {
+			return s[n.Out[0]].numel() * s[n.In[0]].last()
+		},
+		define: func(b *builder, n *Node) call { return b.batchMatrix(n) },
+		run:    (*reference).batchMatrix},
+}
+
+func readFullyConnected(r *reader, t flatbuf.Table, n *Node) {
+	n.In = []int{id(t, 0, "input1_id"), id(t, 1, "filter_id"), id(t, 2, "bias_id")}
+	n.Out = []int{id(t, 3, "output_id")}
+	n.Flags = t.Uint32(4, "flags", 0)
+}
+
+// fullyConnectedTypes are the combinations of datatypes. 4-bit filters are read as
+// unsigned around 8.
+var fullyConnectedTypes = []weighted{
+	{FP32, FP32, FP32, FP32},
+	{FP16, FP32, FP32, FP16},
+	{FP16, FP16, FP16, FP16},
+	{BF16, BF16, BF16, BF16},
+	{FP32, BF16, FP32, FP32},
+	{FP32, QCInt8, FP32, FP32},
+	{FP32, QCInt4, FP32, FP32},
+	{QInt8, QInt8, QInt32, QInt8},
+	{QInt8, QCInt8, QCInt32, QInt8},
+	{QUint8, QUint8, QInt32, QUint8},
+	{QDInt8, QCInt8, FP32, FP32},
+	{QDInt8, QCInt8, FP32, FP16},
+	{QDInt8, QCInt4, FP32, FP32},
+	{QDInt8, QCInt4, FP32, FP16},
+	{QDInt8, QBInt4, FP32, FP32},
+	{QDInt8, QBInt4, FP32, FP16},
+}
+
+func checkFullyConnected(g *Graph, n *Node) error {
+	if err := wantFlags(n, flagTransposeWeights|flagReshape2D); err != nil {
+		return err
+	}
+	f := &g.Values[n.In[1]]
+	if f.Shape.rank != 2 {
+		return payloadError(n.place(), "filter %s, want two dimensions", g.describe(n.In[1]))
+	}
+	if !f.isConst() && f.Datatype != FP32 {
+		return payloadError(n.place(), "filter %s is not a constant", g.describe(n.In[1]))
+	}
+	transposed := n.Flags&flagTransposeWeights != 0
+	if transposed && f.Datatype.info().bits == 4 {
+		return unsupported(n.place(), "transposed filter %s", g.describe(n.In[1]))
+	}
+	dim := 0
+	if transposed {
+		dim = 1
+	}
+	if err := checkFilterChannels(g, n, dim); err != nil {
+		return err
+	}
+	return checkWeighted(g, n, fullyConnectedTypes)
+}
+
+func (n *Node) inputChannels(g *Graph) int {
+	f := g.Values[n.In[1]].Shape
+	if n.Flags&flagTransposeWeights != 0 {
+		return f.dim[0]
+	}
+	return f.dim[1]
+}
+
+// fullyConnectedShape replaces the innermost size, input channels, by the output's.
+func fullyConnectedShape(g *Graph, n *Node, s []shape) error {
+	in := s[n.In[0]]
+	if want := g.Values[n.In[1]].Shape; s[n.In[1]] != want {
+		return payloadError(n.place(), "filter of sizes %v, want %v", s[n.In[1]], want)
+	}
+	channels := n.inputChannels(g)
+	if n.Flags&flagReshape2D != 0 {
+		if in.numel()%channels != 0 {
+			return payloadError(n.place(), "input of sizes %v in rows of %d channels", in, channels)
+		}
+		s[n.Out[0]] = shapeOf(in.numel()/channels, n.outputChannels(g))
+		return nil
+	}
+	if in.last() != channels {
+		return payloadError(n.place(), "input of sizes %v, want %d channels", in, channels)
+	}
+	in.dim[in.rank-1] = n.outputChannels(g)
+	s[n.Out[0]] = in
+	return nil
+}
+
+// nativeFullyConnected knows the combinations that the library lacks.
+func nativeFullyConnected(g *Graph, n *Node) string {
+	f := &g.Values[n.In[1]]
+	switch {
+	case f.Datatype == BF16:
+		return "bf16 filter"
+	case f.Datatype.info().bits == 4 && f.Shape.dim[1]%2 != 0:
+		return "4-bit filter with an odd number of input channels"
+	case f.Datatype == QBInt4 && f.Quant.GroupSize%32 != 0:
+		return "4-bit groups that are no multiple of 32"
+	case n.In[2] != none && !g.Values[n.In[2]].isConst() && f.isConst():
+		return "bias computed at run time"
+	}
+	return ""
+}
+
+// batchMatrixTypes are the combinations of datatypes: operands and output.
+var batchMatrixTypes = [][3]Datatype{
+	{FP32, FP32, FP32}, {FP16, FP16, FP16}, {BF16, BF16, BF16}, {QDInt8, QCInt8, FP32},
+}
+
+func checkBatchMatrix(g *Graph, n *Node) error {
+	if err := wantFlags(n, flagTransposeWeights); err != nil {
+		return err
+	}
+	a, b := &g.Values[n.In[0]], &g.Values[n.In[1]]
+	got := [3]Datatype{a.Datatype, b.Datatype, g.Values[n.Out[0]].Datatype}
+	for _, want := range batchMatrixTypes {
+		if got != want {
+			continue
+		}
+		if b.Datatype != QCInt8 {
+			return nil
+		}
+		if err := checkTokens(g, n); err != nil {
+			return err
+		}
+		return checkBatchScales(g, n)
+	}
+	return unsupported(n.place(), "operands %v and %v, output %v", got[0], got[1], got[2])
+}
+
+// checkBatchScales wants a constant second operand with scales along its columns.
+func checkBatchScales(g *Graph, n *Node) error {
+	b := &g.Values[n.In[1]]
+	dim := b.Shape.rank - 1
+	if n.Flags&flagTransposeWeights != 0 {
+		dim = b.Shape.rank - 2
+	}
+	if !b.isConst() {
+		return payloadError(n.place(), "operand %s is not a constant", g.describe(n.In[1]))
+	}
+	if b.Quant.ChannelDim != dim {
+		return payloadError(n.place(), "operand %s with scales along dimension %d, want %d", g.describe(n.In[1]), b.Quant.ChannelDim, dim)
+	}
+	return nil
+}
+
+// batchMatrixShape broadcasts the outer dimensions and multiplies the inner two.
+func batchMatrixShape(g *Graph, n *Node, s []shape) error {
+	a, b := s[n.In[0]], s[n.In[1]]
+	if a.rank < 2 || b.rank < 2 {
+		return payloadError(n.place(), "operands of sizes %v and %v, want two dimensions at least", a, b)
+	}
+	m, k := a.fromEnd(1), a.fromEnd(0)
+	kb, cols := b.fromEnd(1), b.fromEnd(0)
+	if n.Flags&flagTransposeWeights != 0 {
+		kb, cols = cols, kb
+	}
+	if k != kb {
+		return payloadError(n.place(), "operands of sizes %v and %v, want the same inner size", a, b)
+	}
+	outerA, outerB := a, b
+	outerA.rank, outerB.rank = a.rank-2, b.rank-2
+	out, ok := broadcast(outerA, outerB)
+	if !ok {
+		return payloadError(n.place(), "operands of sizes %v and %v do not broadcast", a, b)
+	}
+	out.rank += 2
+	out.dim[out.rank-2], out.dim[out.rank-1] = m, cols
+	s[n.Out[0]] = out
+	return nil
+}

@@ -1,0 +1,275 @@
+package xnnpack
+
+import (
+	"github.com/etrun-go/etrun/internal/flatbuf"
+)
+
+// Flags of StaticResizeBilinear2D.
+const (
+	flagLegacyResize = 4 // XNN_FLAG_TENSORFLOW_LEGACY_MODE
+	flagAlignCorners = 8 // XNN_FLAG_ALIGN_CORNERS
+)
+
+// moveTypes are what nodes that move elements take.
+var moveTypes = []Datatype{FP32, FP16, QInt8, QUint8, BF16, Int32}
+
+const tagStaticTranspose = 5
+
+// moveNodes put elements elsewhere.
+var moveNodes = []nodeType{
+	{tag: tagStaticTranspose, name: "StaticTranspose", read: readTranspose, check: checkTranspose, native: nativeMove,
+		shape: func(g *Graph, n *Node, s []shape) error {
+			if err := wantRank(g, n, n.In[0], s, len(n.Dims)); err != nil {
+				return err
+			}
+			s[n.Out[0]] = s[n.In[0]].permuted(n.Dims)
+			return nil
+		},
+		define: func(b *builder, n *Node) call { return b.transpose(n) },
+		run:    (*reference).transpose},
+	{tag: 20, name: "StaticReshape", read: readReshape, shape: reshapeShape, native: nativeMove,
+		check:  func(g *Graph, n *Node) error { return checkMove(g, n, moveTypes) },
+		define: func(b *builder, n *Node) call { return b.reshape(n) },
+		run:    (*reference).copy},
+	{tag: tagCopy, name: "Copy", read: readUnary, shape: sameShape, native: nativeMove,
+		check:  func(g *Graph, n *Node) error { return checkMove(g, n, moveTypes) },
+		define: func(b *builder, n *Node) call { return b.copy(n) },
+		run:    (*reference).copy},
+	{tag: 35, name: "StaticSlice", read: readSlice, check: checkSlice, shape: sliceShape, native: nativeMove,
+		define: func(b *builder, n *Node) call { return b.slice(n) },
+		run:    (*reference).slice},
+	{tag: 10, name: "StaticConstantPad", read: readPad, check: checkPad, shape: padShape, native: nativeMove,
+		define: func(b *builder, n *Node) call { return b.pad(n) },
+		run:    (*reference).pad},
+	concatenate(32, "Concatenate2", 2),
+	concatenate(33, "Concatenate3", 3),
+	concatenate(34, "Concatenate4", 4),
+	concatenate(38, "Concatenate5", 5),
+	// [N, H, W, C] to [N, new height, new width, C]
+	{tag: 9, name: "StaticResizeBilinear2D", read: readResize, check: checkResize, native: nativeMove,
+		shape: func(g *Graph, n *Node, s []shape) error {
+			if err := wantRank(g, n, n.In[0], s, 4); err != nil {
+				return err
+			}
+			in := s[n.In[0]]
+			s[n.Out[0]] = shapeOf(in.dim[0], n.Dims[0], n.Dims[1], in.dim[3])
+			return nil
+		},
+		cost:   func(g *Graph, n *Node, s []shape) int { return 4 * s[n.Out[0]].numel() },
+		define: func(b *builder, n *Node) call { return b.resize(n) },
+		run:    (*reference).resize},
+}
+
+func readTranspose(r *reader, t flatbuf.Table, n *Node) {
+	n.Dims = readDims(t, 1, "perm")
+	n.In = []int{id(t, 2, "input_id")}
+	n.Out = []int{id(t, 3, "output_id")}
+	n.Flags = t.Uint32(4, "flags", 0)
+}
+
+func readReshape(r *reader, t flatbuf.Table, n *Node) {
+	n.Dims = readDims(t, 1, "new_shape")
+	n.In = []int{id(t, 2, "input_id")}
+	n.Out = []int{id(t, 3, "output_id")}
+	n.Flags = t.Uint32(4, "flags", 0)
+}
+
+func readSlice(r *reader, t flatbuf.Table, n *Node) {
+	n.Dims, n.Dims2 = readDims(t, 1, "offsets"), readDims(t, 2, "sizes")
+	n.In = []int{id(t, 3, "input_id")}
+	n.Out = []int{id(t, 4, "output_id")}
+	n.Flags = t.Uint32(5, "flags", 0)
+}
+
+func readPad(r *reader, t flatbuf.Table, n *Node) {
+	n.Dims, n.Dims2 = readDims(t, 0, "pre_paddings"), readDims(t, 1, "post_paddings")
+	n.Param = t.Float32(2, "padding_value", 0)
+	n.In = []int{id(t, 3, "input_id")}
+	n.Out = []int{id(t, 4, "output_id")}
+	n.Flags = t.Uint32(5, "flags", 0)
+}
+
+func readResize(r *reader, t flatbuf.Table, n *Node) {
+	n.Dims = []int{int(t.Uint32(0, "new_height", 0)), int(t.Uint32(1, "new_width", 0))}
+	n.In = []int{id(t, 2, "input_id")}
+	n.Out = []int{id(t, 3, "output_id")}
+	n.Flags = t.Uint32(4, "flags", 0)
+}
+
+// checkMove wants the same elements on both sides.
+func checkMove(g *Graph, n *Node, types []Datatype) error {
+	if err := wantDatatype(g, n, n.Out[0], types...); err != nil {
+		return err
+	}
+	for _, v := range n.In {
+		if err := wantSame(g, n, v, n.Out[0]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nativeMove: the library moves float and quantized elements only.
+func nativeMove(g *Graph, n *Node) string {
+	if d := g.Values[n.Out[0]].Datatype; d == Int32 {
+		return n.Type.name + " of " + d.String()
+	}
+	return ""
+}
+
+func checkTranspose(g *Graph, n *Node) error {
+	var seen [16]bool
+	for _, p := range n.Dims {
+		if p >= len(n.Dims) || p >= len(seen) || seen[p] {
+			return payloadError(n.place(), "permutation %v", n.Dims)
+		}
+		seen[p] = true
+	}
+	if len(n.Dims) == 0 {
+		return payloadError(n.place(), "empty permutation")
+	}
+	return checkMove(g, n, moveTypes)
+}
+
+// reshapeShape takes the sizes of the node; one of them may be 0: what is left.
+func reshapeShape(g *Graph, n *Node, s []shape) error {
+	in := s[n.In[0]]
+	if len(n.Dims) > len(in.dim) {
+		return unsupported(n.place(), "%d dimensions, at most %d", len(n.Dims), len(in.dim))
+	}
+	out := shapeOf(n.Dims...)
+	if out.rank == 0 {
+		out = shapeOf(1)
+	}
+	rest, known := none, 1
+	for i, d := range out.dims() {
+		if d == 0 {
+			if rest != none {
+				return payloadError(n.place(), "sizes %v, at most one to infer", out)
+			}
+			rest = i
+			continue
+		}
+		if d > maxElements/known {
+			return payloadError(n.place(), "sizes %v, at most %d elements", out, maxElements)
+		}
+		known *= d
+	}
+	if rest != none {
+		out.dim[rest] = in.numel() / known
+	}
+	if out.numel() != in.numel() {
+		return payloadError(n.place(), "sizes %v for an input of sizes %v", out, in)
+	}
+	s[n.Out[0]] = out
+	return nil
+}
+
+func checkSlice(g *Graph, n *Node) error {
+	if len(n.Dims) != len(n.Dims2) || len(n.Dims) == 0 {
+		return payloadError(n.place(), "%d offsets and %d sizes", len(n.Dims), len(n.Dims2))
+	}
+	return checkMove(g, n, moveTypes)
+}
+
+// sliceShape takes the node's sizes; 0 stands for all of a dimension.
+func sliceShape(g *Graph, n *Node, s []shape) error {
+	if err := wantRank(g, n, n.In[0], s, len(n.Dims)); err != nil {
+		return err
+	}
+	out := s[n.In[0]]
+	for i, size := range out.dims() {
+		offset, length := n.Dims[i], n.Dims2[i]
+		if length == 0 && offset == 0 {
+			continue
+		}
+		if length < 1 || offset+length > size {
+			return payloadError(n.place(), "dimension %d: %d elements at %d of %d", i, length, offset, size)
+		}
+		out.dim[i] = length
+	}
+	s[n.Out[0]] = out
+	return nil
+}
+
+func checkPad(g *Graph, n *Node) error {
+	if len(n.Dims) != len(n.Dims2) || len(n.Dims) == 0 {
+		return payloadError(n.place(), "%d paddings before and %d behind", len(n.Dims), len(n.Dims2))
+	}
+	return checkMove(g, n, moveTypes)
+}
+
+func padShape(g *Graph, n *Node, s []shape) error {
+	if err := wantRank(g, n, n.In[0], s, len(n.Dims)); err != nil {
+		return err
+	}
+	out := s[n.In[0]]
+	for i := range out.dims() {
+		out.dim[i] += n.Dims[i] + n.Dims2[i]
+	}
+	s[n.Out[0]] = out
+	return nil
+}
+
+// concatenate makes the row of a concatenation of k values.
+func concatenate(tag uint8, name string, k int) nodeType {
+	return nodeType{tag: tag, name: name, shape: concatenateShape, native: nativeMove,
+		read: func(r *reader, t flatbuf.Table, n *Node) {
+			n.Axis = int(int32(t.Uint32(0, "axis", 0)))
+			for i := range min(k, 4) {
+				n.In = append(n.In, id(t, 1+i, "input_id"))
+			}
+			n.Out = []int{id(t, 5, "output_id")}
+			n.Flags = t.Uint32(6, "flags", 0)
+			if k == 5 {
+				n.In = append(n.In, id(t, 7, "input5_id"))
+			}
+		},
+		check:  func(g *Graph, n *Node) error { return checkMove(g, n, moveTypes) },
+		define: func(b *builder, n *Node) call { return b.concatenate(n) },
+		run:    (*reference).concatenate}
+}
+
+// axis is the dimension that a concatenation of values of rank r runs along; ok is
+// false where they have no such dimension.
+func (n *Node) axis(r int) (int, bool) {
+	a := n.Axis
+	if a < 0 {
+		a += r
+	}
+	return a, a >= 0 && a < r
+}
+
+func concatenateShape(g *Graph, n *Node, s []shape) error {
+	out := s[n.In[0]]
+	axis, ok := n.axis(out.rank)
+	if !ok {
+		return payloadError(n.place(), "axis %d of %d dimensions", n.Axis, out.rank)
+	}
+	for _, v := range n.In[1:] {
+		next := s[v]
+		size := next.dim[axis]
+		next.dim[axis] = s[n.In[0]].dim[axis]
+		if next != s[n.In[0]] {
+			return payloadError(n.place(), "sizes %v and %v along axis %d", s[n.In[0]], s[v], axis)
+		}
+		out.dim[axis] += size
+	}
+	s[n.Out[0]] = out
+	return nil
+}
+
+func checkResize(g *Graph, n *Node) error {
+	if err := wantFlags(n, flagLegacyResize|flagAlignCorners); err != nil {
+		return err
+	}
+	if n.Flags == flagLegacyResize|flagAlignCorners {
+		return payloadError(n.place(), "flags %#x exclude each other", n.Flags)
+	}
+	for _, d := range n.Dims {
+		if d < 1 || d >= 1<<24 {
+			return payloadError(n.place(), "new sizes %v, want 1 to %d each", n.Dims, 1<<24-1)
+		}
+	}
+	return checkMove(g, n, elementwiseTypes)
+}

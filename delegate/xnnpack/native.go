@@ -1,0 +1,199 @@
+package xnnpack
+
+import (
+	"context"
+	"runtime"
+	"slices"
+
+	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// native is a unit that runs in libXNNPACK: a runtime with its own workspace, bound to
+// the addresses of the last call's arguments. A call with the same arguments and
+// sizes is one C call.
+type native struct {
+	image   *image
+	lib     *xnn.Library
+	threads *threads
+	runtime xnn.Runtime
+	flags   uint32
+
+	args   []*argument
+	values []xnn.ExternalValue
+	shapes []shape // of the values, at the sizes of the last call
+	batch  int     // most scales of a dynamically quantized value so far
+	bound  bool
+	pin    runtime.Pinner // memory of arguments that the runtime has addresses of
+	dims   [xnn.MaxDims]uint
+	names  []string // of the runtime's operators, if it is profiled
+	times  []uint64
+}
+
+func newNative(m *image, in delegate.Instance) (*native, error) {
+	u := &native{image: m, lib: m.lib, shapes: slices.Clone(m.shapes)}
+	u.args = newArguments(m.graph)
+	u.values = make([]xnn.ExternalValue, len(u.args))
+	if m.cost >= parallelCost && !m.lib.PoolStalls && in.Pool != nil && in.Pool.Size() > 1 {
+		u.threads = acquireThreads(m.lib, in.Pool.Size())
+	}
+	u.batch = u.dynamicScales()
+	if err := u.create(); err != nil {
+		u.Close()
+		return nil, err
+	}
+	return u, nil
+}
+
+// create makes the runtime, in place of the one there is.
+func (u *native) create() error {
+	if len(u.image.graph.Nodes) == 0 { // arguments that pass through
+		return nil
+	}
+	rt, err := u.image.newRuntime(u.lib, u.threads.pool(), u.flags)
+	if err != nil {
+		return err
+	}
+	u.lib.DeleteRuntime(u.runtime)
+	u.runtime = rt
+	return nil
+}
+
+// Execute runs the graph on the arguments, which the runtime keeps the addresses of
+// until a call with others.
+func (u *native) Execute(_ context.Context, args []*tensor.Value) error {
+	if !u.bound || !u.same(args) {
+		if err := u.bind(args); err != nil {
+			u.bound = false
+			return err
+		}
+	}
+	if u.runtime != 0 {
+		if status := u.lib.InvokeRuntime(u.runtime); status != xnn.Success {
+			return deviceError(status.Error("xnn_invoke_runtime"))
+		}
+	}
+	for _, a := range u.args {
+		if a.after != nil {
+			a.after(a)
+		}
+	}
+	return nil
+}
+
+func deviceError(err error) error {
+	return &delegate.Error{Backend: ID, Reason: delegate.ErrDevice, Err: err}
+}
+
+// same reports arguments that the runtime is bound to.
+func (u *native) same(args []*tensor.Value) bool {
+	if len(args) != len(u.args) {
+		return false
+	}
+	for i, a := range u.args {
+		t := args[i].Tensor
+		if args[i].Kind != tensor.KindTensor || t == nil || t.DType != a.dtype ||
+			xnn.AddressOf(t.Data) != a.at || !slices.Equal(t.Sizes, a.sizes) || !slices.Equal(t.DimOrder, a.order) {
+			return false
+		}
+	}
+	return true
+}
+
+// bind checks the arguments, brings the runtime to their sizes and gives it their
+// addresses.
+func (u *native) bind(args []*tensor.Value) error {
+	reshaped, err := bindArguments(u.image.graph, u.args, args, u.shapes, !u.bound)
+	if err != nil {
+		return err
+	}
+	if u.runtime == 0 {
+		u.bound = true
+		return nil
+	}
+	if n := u.dynamicScales(); n > u.batch {
+		u.batch, reshaped = n, true
+		if err := u.create(); err != nil {
+			return err
+		}
+	}
+	if reshaped || !u.bound {
+		if err := u.reshape(); err != nil {
+			return err
+		}
+	}
+	u.pin.Unpin()
+	for i, a := range u.args {
+		u.pin.Pin(&a.data[0])
+		u.values[i] = xnn.ExternalValue{ID: uint32(i), Data: xnn.AddressOf(a.data)}
+	}
+	if err := u.lib.SetupRuntime(u.runtime, uint(len(u.values)), &u.values[0]).Error("xnn_setup_runtime_v2"); err != nil {
+		return deviceError(err)
+	}
+	u.bound = true
+	return nil
+}
+
+// dynamicScales is the largest number of scales that a dynamically quantized value has.
+// The library of 2024 makes room for them at the declared sizes, and later by a
+// value's bytes alone.
+func (u *native) dynamicScales() int {
+	most := 0
+	for v := range u.image.graph.Values {
+		if x := &u.image.graph.Values[v]; x.Datatype == QDInt8 {
+			most = max(most, u.shapes[v].leading(u.shapes[v].rank-x.Quant.Nonbatch))
+		}
+	}
+	return most
+}
+
+// reshape brings the runtime to the arguments' sizes, and wants it to come to the
+// same sizes of outputs as our own rules.
+func (u *native) reshape() error {
+	g := u.image.graph
+	for i, v := range g.Args[:g.Inputs] {
+		rank := u.setDims(u.shapes[v])
+		if err := u.lib.ReshapeExternalValue(u.runtime, uint32(i), rank, &u.dims[0]).Error("xnn_reshape_external_value"); err != nil {
+			return deviceError(err)
+		}
+	}
+	if err := u.lib.ReshapeRuntime(u.runtime).Error("xnn_reshape_runtime"); err != nil {
+		return deviceError(err)
+	}
+	for i, v := range g.Args {
+		var rank uint
+		if err := u.lib.GetExternalValueShape(u.runtime, uint32(i), &rank, &u.dims[0]).Error("xnn_get_external_value_shape"); err != nil {
+			return deviceError(err)
+		}
+		if got := u.getDims(rank); got != u.shapes[v] {
+			return delegate.Errorf(ID, delegate.ErrDevice, argumentPlace(g, i), "the library makes it %v, want %v", got, u.shapes[v])
+		}
+	}
+	return nil
+}
+
+func (u *native) setDims(s shape) (rank uint) {
+	for i, d := range s.dims() {
+		u.dims[i] = uint(d)
+	}
+	return uint(s.rank)
+}
+
+func (u *native) getDims(rank uint) shape {
+	s := shape{rank: int(min(rank, xnn.MaxDims))}
+	for i := range s.rank {
+		s.dim[i] = int(u.dims[i])
+	}
+	return s
+}
+
+// Close deletes the runtime.
+func (u *native) Close() error {
+	u.lib.DeleteRuntime(u.runtime)
+	u.runtime = 0
+	u.threads.release()
+	u.threads = nil
+	u.pin.Unpin()
+	return nil
+}

@@ -1,0 +1,203 @@
+package xnnpack
+
+import (
+	"github.com/etrun-go/etrun/internal/flatbuf"
+)
+
+// nodeType is one kind of operation: a row of the table. To add one, add its row.
+type nodeType struct {
+	tag  uint8 // in the payload's union XNodeUnion
+	name string
+	// read reads the node's own fields into n.
+	read func(r *reader, t flatbuf.Table, n *Node)
+	// check refuses parameters and datatypes; shapes are shape's affair.
+	check func(g *Graph, n *Node) error
+	// shape computes the outputs' shapes from the inputs'.
+	shape func(g *Graph, n *Node, s []shape) error
+	// native reports why the library cannot run the node, "" if it can; nil: always can.
+	native func(g *Graph, n *Node) string
+	// define adds the node to the library's subgraph.
+	define func(b *builder, n *Node) call
+	// cost is about how many multiplications the node takes; nil: one an output element.
+	cost func(g *Graph, n *Node, s []shape) int
+	// run is the reference: it computes the outputs.
+	run func(e *reference, n *Node)
+}
+
+// nodeTypes is the table, by tag.
+var nodeTypes = func() [256]*nodeType {
+	var all [256]*nodeType
+	for _, rows := range [][]nodeType{unaryNodes, binaryNodes, convolutionNodes, matmulNodes, poolNodes, moveNodes} {
+		for i := range rows {
+			all[rows[i].tag] = &rows[i]
+		}
+	}
+	return all
+}()
+
+// readNode reads an XNode.
+func (r *reader) readNode(i int, t flatbuf.Table) error {
+	tag, body := t.Union(0, "xnode_union")
+	if !t.OK() {
+		return nil
+	}
+	n := Node{Type: nodeTypes[tag], DebugHandle: t.Uint32(2, "debug_handle", 0), index: i}
+	if n.Type == nil {
+		return unsupported("node "+itoa(uint32(i)), "node type %d", tag)
+	}
+	readBounds(t, &n)
+	n.Type.read(r, body, &n)
+	if !t.OK() {
+		return nil
+	}
+	if n.Min != n.Min || n.Max != n.Max || n.Min > n.Max {
+		return payloadError(n.place(), "output bounds %v to %v", n.Min, n.Max)
+	}
+	if err := r.resolve(&n); err != nil {
+		return err
+	}
+	if err := n.Type.check(r.graph, &n); err != nil {
+		return err
+	}
+	r.graph.Nodes = append(r.graph.Nodes, n)
+	return nil
+}
+
+// readBounds reads OutputMinMax, which may be absent.
+func readBounds(t flatbuf.Table, n *Node) {
+	n.Min, n.Max = -inf, inf
+	if b := t.Table(3, "output_min_max"); b.Exists() {
+		n.Min, n.Max = b.Float32(0, "output_min", 0), b.Float32(1, "output_max", 0)
+	}
+}
+
+// noValue is the id of a value that is not there (XNN_INVALID_VALUE_ID).
+const noValue = 0xFFFFFFFF
+
+// id reads a value's id; resolve makes an index of it.
+func id(t flatbuf.Table, field int, name string) int { return int(t.Uint32(field, name, 0)) }
+
+// resolve turns the ids that read left in In and Out into indices. Readers of a value
+// with a quantized view get the view, computed in front of the first of them.
+func (r *reader) resolve(n *Node) error {
+	for i, v := range n.Out {
+		index, ok := r.byID[uint32(v)]
+		if !ok {
+			return payloadError(n.place(), "output %d: no value has id %d", i, v)
+		}
+		n.Out[i] = index
+	}
+	for i, v := range n.In {
+		if v == noValue && n.Type.takesNone(i) {
+			n.In[i] = none
+			continue
+		}
+		index, ok := r.byID[uint32(v)]
+		if !ok {
+			return payloadError(n.place(), "input %d: no value has id %d", i, v)
+		}
+		if view, ok := r.views[index]; ok {
+			if err := r.quantizeView(index, view, n.index); err != nil {
+				return err
+			}
+			index = view
+		}
+		n.In[i] = index
+	}
+	return nil
+}
+
+// takesNone reports an input that a node may do without: the bias.
+func (t *nodeType) takesNone(i int) bool {
+	return i == 2 && (t.name == "FullyConnected" || t.isConvolution())
+}
+
+func (t *nodeType) isConvolution() bool {
+	return t.tag == tagConv2d || t.tag == tagDepthwiseConv2d || t.tag == tagConvTranspose2d
+}
+
+// quantizeView adds the node that computes a quantized view, unless it is there.
+func (r *reader) quantizeView(value, view, at int) error {
+	if r.viewed[view] {
+		return nil
+	}
+	r.viewed[view] = true
+	n := Node{Type: nodeTypes[tagConvert], In: []int{value}, Out: []int{view}, Min: -inf, Max: inf, index: at}
+	if err := n.Type.check(r.graph, &n); err != nil {
+		return err
+	}
+	r.graph.Nodes = append(r.graph.Nodes, n)
+	return nil
+}
+
+// Readers of the fields that several types share.
+
+func readUnary(r *reader, t flatbuf.Table, n *Node) {
+	n.In = []int{id(t, 0, "input_id")}
+	n.Out = []int{id(t, 1, "output_id")}
+	n.Flags = t.Uint32(2, "flags", 0)
+}
+
+// readUnaryParam is for nodes with one float before the ids.
+func readUnaryParam(name string) func(*reader, flatbuf.Table, *Node) {
+	return func(r *reader, t flatbuf.Table, n *Node) {
+		n.Param = t.Float32(0, name, 0)
+		n.In = []int{id(t, 1, "input_id")}
+		n.Out = []int{id(t, 2, "output_id")}
+		n.Flags = t.Uint32(3, "flags", 0)
+	}
+}
+
+func readBinary(r *reader, t flatbuf.Table, n *Node) {
+	n.In = []int{id(t, 0, "input1_id"), id(t, 1, "input2_id")}
+	n.Out = []int{id(t, 2, "output_id")}
+	n.Flags = t.Uint32(3, "flags", 0)
+}
+
+// readDims reads a vector of sizes; each is at most 2³²−1.
+func readDims(t flatbuf.Table, field int, name string) []int {
+	return flatbuf.Slice(t.Vector(field, name, 4), func(v flatbuf.Vector, i int) int { return int(v.Uint32(i)) })
+}
+
+// Checks that several types share.
+
+// wantFlags refuses flags beside the allowed ones.
+func wantFlags(n *Node, allowed uint32) error {
+	if bad := n.Flags &^ allowed; bad != 0 {
+		return payloadError(n.place(), "flags %#x, of which %#x are unknown here", n.Flags, bad)
+	}
+	return nil
+}
+
+// wantDatatype refuses a value of none of the types.
+func wantDatatype(g *Graph, n *Node, v int, types ...Datatype) error {
+	for _, d := range types {
+		if g.Values[v].Datatype == d {
+			return nil
+		}
+	}
+	return payloadError(n.place(), "%s, want one of %v", g.describe(v), types)
+}
+
+// wantSame refuses values of different datatypes or quantizations.
+func wantSame(g *Graph, n *Node, a, b int) error {
+	x, y := &g.Values[a], &g.Values[b]
+	if x.Datatype != y.Datatype {
+		return payloadError(n.place(), "%s and %s, want one datatype", g.describe(a), g.describe(b))
+	}
+	if x.Datatype.info().quant == perTensor && (x.Quant.Scale != y.Quant.Scale || x.Quant.ZeroPoint != y.Quant.ZeroPoint) {
+		return payloadError(n.place(), "%s has scale %v and zero point %d, %s has %v and %d; want the same", g.describe(a),
+			x.Quant.Scale, x.Quant.ZeroPoint, g.describe(b), y.Quant.Scale, y.Quant.ZeroPoint)
+	}
+	return nil
+}
+
+// elementwise are the types that elementwise nodes compute on.
+var elementwiseTypes = []Datatype{FP32, FP16, QInt8, QUint8, BF16}
+
+func wantRank(g *Graph, n *Node, v int, s []shape, rank int) error {
+	if s[v].rank != rank {
+		return payloadError(n.place(), "%s has %d dimensions, want %d", g.describe(v), s[v].rank, rank)
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package xnnpack
+
+import (
+	"math"
+
+	"github.com/x448/float16"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// decode writes the numbers that a value's elements stand for.
+func (e *reference) decode(dst []float32, v int) {
+	x, b := &e.graph.Values[v], e.bytes[v]
+	switch x.Datatype {
+	case FP16:
+		for i, h := range tensor.View[uint16](b)[:len(dst)] {
+			dst[i] = float16.Frombits(h).Float32()
+		}
+	case BF16:
+		for i, h := range tensor.View[uint16](b)[:len(dst)] {
+			dst[i] = math.Float32frombits(uint32(h) << 16)
+		}
+	case QInt8:
+		for i, q := range tensor.View[int8](b)[:len(dst)] {
+			dst[i] = float32(int32(q)-x.Quant.ZeroPoint) * x.Quant.Scale
+		}
+	case QUint8:
+		for i, q := range b[:len(dst)] {
+			dst[i] = float32(int32(q)-x.Quant.ZeroPoint) * x.Quant.Scale
+		}
+	case Int32, QInt32:
+		for i, q := range tensor.View[int32](b)[:len(dst)] {
+			dst[i] = float32(q)
+		}
+	case QCInt8:
+		e.decodeChannels(dst, v)
+	case FP32:
+		copy(dst, tensor.View[float32](b))
+	}
+}
+
+// decodeChannels is decode for int8 with a scale a channel.
+func (e *reference) decodeChannels(dst []float32, v int) {
+	x := &e.graph.Values[v]
+	inner, channels := e.shapes[v].trailing(x.Quant.ChannelDim+1), e.shapes[v].dim[x.Quant.ChannelDim]
+	for i, q := range tensor.View[int8](e.bytes[v])[:len(dst)] {
+		dst[i] = float32(q) * x.Quant.Scales[i/inner%channels]
+	}
+}
+
+// encode rounds numbers to the elements of a value: halves to nearest even, quantized
+// ones to the nearest element, within the type's range.
+func (e *reference) encode(v int, src []float32) {
+	x, b := &e.graph.Values[v], e.bytes[v]
+	switch x.Datatype {
+	case FP16:
+		encodeFP16(tensor.View[uint16](b), src)
+	case BF16:
+		encodeBF16(tensor.View[uint16](b), src)
+	case QInt8:
+		for i, f := range src {
+			tensor.View[int8](b)[i] = int8(quantize(f/x.Quant.Scale, x.Quant.ZeroPoint, -128, 127))
+		}
+	case QUint8:
+		for i, f := range src {
+			b[i] = uint8(quantize(f/x.Quant.Scale, x.Quant.ZeroPoint, 0, 255))
+		}
+	}
+}
+
+func encodeFP16(dst []uint16, src []float32) {
+	for i, f := range src {
+		dst[i] = float16.Fromfloat32(f).Bits()
+	}
+}
+
+func encodeBF16(dst []uint16, src []float32) {
+	for i, f := range src {
+		dst[i] = toBF16(f)
+	}
+}
+
+func toBF16(f float32) uint16 {
+	u := math.Float32bits(f)
+	if f != f {
+		return uint16(u>>16) | 0x40
+	}
+	return uint16((u + 0x7fff + u>>16&1) >> 16)
+}
+
+// quantize rounds x half to even, adds the zero point and keeps it within bounds. A
+// NaN becomes the lower bound.
+func quantize(x float32, zero, lo, hi int32) int32 {
+	r := math.RoundToEven(float64(x)) + float64(zero)
+	switch {
+	case r >= float64(hi):
+		return hi
+	case r > float64(lo):
+		return int32(r)
+	}
+	return lo
+}
+
+// quantizeDynamic finds scale and zero point of each group of inner dimensions, from
+// its least and greatest number and 0, and quantizes it.
+func (e *reference) quantizeDynamic(v int, x []float32) {
+	s := e.shapes[v]
+	groups := s.leading(s.rank - e.graph.Values[v].Quant.Nonbatch)
+	e.tokens[v] = grow(e.tokens[v], groups)
+	out := tensor.View[int8](e.bytes[v])
+	n := len(x) / groups
+	for g := range groups {
+		t := dynamicToken(x[g*n : (g+1)*n])
+		e.tokens[v][g] = t
+		inverse := 1 / t.scale
+		for i, f := range x[g*n : (g+1)*n] {
+			out[g*n+i] = int8(quantize(f*inverse, t.zero, -128, 127))
+		}
+	}
+}
+
+// dynamicToken spreads int8 over the range of x, which is made to hold 0; 0 is an
+// element exactly (xnn_f32_qd8_asymmetric_quantization_params).
+func dynamicToken(x []float32) token {
+	var lo, hi float32
+	for _, f := range x {
+		lo, hi = min(lo, f), max(hi, f)
+	}
+	const qmin, qmax = -128, 127
+	scale := float32(1)
+	if lo != hi {
+		scale = (qmax - qmin) / (hi - lo)
+	}
+	fromMin, fromMax := float32(lo*scale), float32(hi*scale)
+	zero := float32(qmin - fromMin)
+	if float32(qmin+fromMin)+float32(qmax+fromMax) <= 0 {
+		zero = qmax - fromMax
+	}
+	zero = max(zero, qmin)
+	zero = min(zero, qmax)
+	return token{scale: 1 / scale, zero: int32(math.RoundToEven(float64(zero)))}
+}

@@ -1,0 +1,207 @@
+package xnnpack
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/internal/flatbuf"
+)
+
+// ID is the name by which programs ask for the backend.
+const ID = "XnnpackBackend"
+
+// Header of a payload: zero, "XH00", u16 length, u32 flatbuffer offset and size, u32
+// constant data offset, u64 constant data size.
+const (
+	headerSize  = 30
+	headerMagic = "XH00"
+	maxArgs     = 4096
+)
+
+// identifiers of the FlatBuffer: the older schema lacks nothing that we read.
+var identifiers = []string{"XN01", "XN00"}
+
+// reader turns a payload into a Graph.
+type reader struct {
+	graph     *Graph
+	flat      *flatbuf.Reader
+	named     delegate.NamedData
+	constants []byte // constant data inside the payload
+	byID      map[uint32]int
+	table     constantTable
+	views     map[int]int  // plain values whose readers see them quantized at run time
+	viewed    map[int]bool // of those, which are computed by now
+}
+
+func payloadError(place, format string, args ...any) error {
+	return delegate.Errorf(ID, delegate.ErrPayload, place, format, args...)
+}
+
+func unsupported(place, format string, args ...any) error {
+	return delegate.Errorf(ID, delegate.ErrUnsupported, place, format, args...)
+}
+
+// readGraph parses and checks a payload. named finds the constants that it names.
+// The graph shares the bytes of both.
+func readGraph(data []byte, named delegate.NamedData) (*Graph, error) {
+	flat, base, constants, err := splitHeader(data)
+	if err != nil {
+		return nil, err
+	}
+	version := flatbuf.Identifier(flat)
+	if !slices.Contains(identifiers, version) {
+		return nil, payloadError("identifier", "got %q, want one of %q", version, identifiers)
+	}
+	r := &reader{graph: &Graph{Version: version}, flat: flatbuf.New(flat, base, 0), named: named,
+		constants: constants, byID: make(map[uint32]int), views: make(map[int]int), viewed: make(map[int]bool)}
+	root := r.flat.Root()
+	if err := r.read(root); err != nil {
+		return nil, err
+	}
+	return r.graph, nil
+}
+
+// splitHeader finds the FlatBuffer, its place and the constant data. A payload
+// without a header is a FlatBuffer as a whole.
+func splitHeader(data []byte) (flat []byte, base int64, constants []byte, err error) {
+	if len(data) < headerSize || string(data[4:8]) != headerMagic {
+		return data, 0, nil, nil
+	}
+	le := binary.LittleEndian
+	if n := le.Uint16(data[8:]); n < headerSize {
+		return nil, 0, nil, payloadError("header", "length %d, want at least %d", n, headerSize)
+	}
+	flat, err = cut(data, "flatbuffer", uint64(le.Uint32(data[10:])), uint64(le.Uint32(data[14:])))
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	if n := le.Uint64(data[22:]); n > 0 {
+		constants, err = cut(data, "constant data", uint64(le.Uint32(data[18:])), n)
+	}
+	return flat, int64(le.Uint32(data[10:])), constants, err
+}
+
+// cut is a part of the payload behind its header.
+func cut(data []byte, what string, offset, size uint64) ([]byte, error) {
+	n := uint64(len(data))
+	if offset < headerSize || offset > n || size > n-offset {
+		return nil, payloadError("header", "%s of %d bytes at %d, the payload has %d", what, size, offset, n)
+	}
+	return data[offset : offset+size : offset+size], nil
+}
+
+// flatError is the fault of the FlatBuffer reader, if there is one.
+func (r *reader) flatError() error {
+	if err := r.flat.Err(); err != nil {
+		return &delegate.Error{Backend: ID, Reason: delegate.ErrPayload, Err: err}
+	}
+	return nil
+}
+
+// read reads the root, table XNNGraph.
+func (r *reader) read(root flatbuf.Table) error {
+	collect := func(t flatbuf.Table) flatbuf.Table { return t }
+	nodes := flatbuf.List(root, 1, "xnodes", collect)
+	values := flatbuf.List(root, 2, "xvalues", collect)
+	externs := root.Uint32(3, "num_externs", 0)
+	r.table.read(root)
+	if err := r.flatError(); err != nil {
+		return err
+	}
+	if externs > maxArgs {
+		return payloadError("num_externs", "got %d, at most %d", externs, maxArgs)
+	}
+	for i, t := range values {
+		err := r.readValue(i, t)
+		if !r.flat.OK() {
+			r.flat.Within("xvalues", i)
+			return r.flatError()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := r.collectArgs(int(externs)); err != nil {
+		return err
+	}
+	for i, t := range nodes {
+		err := r.readNode(i, t)
+		if !r.flat.OK() {
+			r.flat.Within("xnodes", i)
+			return r.flatError()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return r.checkOrder()
+}
+
+// collectArgs orders the external values by external id, which numbers the call's
+// arguments: inputs first. The lists of ids that the payload has besides are of value
+// ids, and not needed.
+func (r *reader) collectArgs(externs int) error {
+	g := r.graph
+	args := make([]int, externs)
+	for i := range args {
+		args[i] = none
+	}
+	for v := range g.Values {
+		x := &g.Values[v]
+		if x.Arg == none {
+			continue
+		}
+		place := "value " + itoa(x.ID)
+		if x.Arg >= externs {
+			return payloadError(place, "external id %d of %d", x.Arg, externs)
+		}
+		if args[x.Arg] != none {
+			return payloadError(place, "external id %d is value %d's too", x.Arg, g.Values[args[x.Arg]].ID)
+		}
+		args[x.Arg] = v
+	}
+	for i, v := range args {
+		if v == none {
+			return payloadError("num_externs", "no value has external id %d of %d", i, externs)
+		}
+		if g.Values[v].Input {
+			if g.Inputs != i {
+				return payloadError("value "+itoa(g.Values[v].ID), "input with external id %d behind outputs", i)
+			}
+			g.Inputs++
+		}
+	}
+	g.Args = args
+	return nil
+}
+
+// checkOrder makes sure that every value is there before it is read, is computed at
+// most once, and that every output is computed.
+func (r *reader) checkOrder() error {
+	g := r.graph
+	known := make([]bool, len(g.Values))
+	for v := range g.Values {
+		known[v] = g.Values[v].isConst() || g.Values[v].Input
+	}
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		for _, v := range n.In {
+			if v != none && !known[v] {
+				return payloadError(n.place(), "%s is read before it is computed", g.describe(v))
+			}
+		}
+		for _, v := range n.Out {
+			if known[v] {
+				return payloadError(n.place(), "%s is computed although it is a constant, an input or another node's", g.describe(v))
+			}
+			known[v] = true
+		}
+	}
+	for _, v := range g.Args {
+		if !known[v] {
+			return payloadError("value "+itoa(g.Values[v].ID), "output that no node computes")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,181 @@
+package xnnpack
+
+import (
+	"math"
+
+	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/internal/flatbuf"
+)
+
+const tagAvgPooling2d = 11
+
+// poolNodes reduce windows, or rows, of a value.
+var poolNodes = []nodeType{
+	// over [N, H, W, C]; padding does not count in the mean
+	{tag: tagAvgPooling2d, name: "AvgPooling2d", read: readPool, check: checkPool(elementwiseTypes), shape: poolShape, cost: poolCost,
+		native: func(g *Graph, n *Node) string {
+			if d := g.Values[n.In[0]].Datatype; d != FP32 && d != FP16 {
+				return d.String() + " average pool"
+			}
+			return ""
+		},
+		define: func(b *builder, n *Node) call { return b.averagePool(n) },
+		run:    (*reference).averagePool},
+	{tag: 14, name: "MaxPooling2d", read: readPool, check: checkPool(elementwiseTypes), shape: poolShape, cost: poolCost,
+		native: func(g *Graph, n *Node) string {
+			w := &n.Window
+			if w.kernelH*w.kernelW == 1 || w.strideH > w.kernelH || w.strideW > w.kernelW {
+				return "max pool of one element, or of a stride above its size"
+			}
+			return ""
+		},
+		define: func(b *builder, n *Node) call { return b.maxPool(n) },
+		run:    (*reference).maxPool},
+	// two outputs: the maxima, and where in the window they are
+	{tag: 21, name: "ArgMaxPooling2d", read: readArgmaxPool, check: checkArgmaxPool, shape: argmaxShape, cost: poolCost,
+		native: func(g *Graph, n *Node) string {
+			if n.Window.kernelH*n.Window.kernelW == 1 {
+				return "argmax pool of one element"
+			}
+			return ""
+		},
+		define: func(b *builder, n *Node) call { return b.argmaxPool(n) },
+		run:    (*reference).argmaxPool},
+	// mean over H and W of [N, H, W, C], which stay as sizes of 1
+	{tag: 19, name: "GlobalAvgPooling2d", read: readUnary, check: checkGlobalPool,
+		shape: func(g *Graph, n *Node, s []shape) error {
+			if err := wantRank(g, n, n.In[0], s, 4); err != nil {
+				return err
+			}
+			in := s[n.In[0]]
+			s[n.Out[0]] = shapeOf(in.dim[0], 1, 1, in.dim[3])
+			return nil
+		},
+		cost:   func(g *Graph, n *Node, s []shape) int { return s[n.In[0]].numel() },
+		define: func(b *builder, n *Node) call { return b.globalPool(n) },
+		run:    (*reference).globalPool},
+	// over the innermost dimension
+	{tag: 3, name: "Softmax", read: readUnary, shape: sameShape, cost: transcendental,
+		check: func(g *Graph, n *Node) error {
+			if err := wantDatatype(g, n, n.In[0], FP32, FP16, BF16); err != nil {
+				return err
+			}
+			return wantSame(g, n, n.In[0], n.Out[0])
+		},
+		define: func(b *builder, n *Node) call { return b.softmax(n) },
+		run:    (*reference).softmax},
+}
+
+func readPool(r *reader, t flatbuf.Table, n *Node) {
+	readPoolWindow(t, n, true)
+	n.In = []int{id(t, 10, "input_id")}
+	n.Out = []int{id(t, 11, "output_id")}
+	n.Flags = t.Uint32(12, "flags", 0)
+}
+
+// readPoolWindow reads paddings and size and, where a pool has them, strides and
+// dilations; otherwise windows do not overlap.
+func readPoolWindow(t flatbuf.Table, n *Node, strides bool) {
+	w := &n.Window
+	w.top, w.right = int(t.Uint32(0, "padding_top", 0)), int(t.Uint32(1, "padding_right", 0))
+	w.bottom, w.left = int(t.Uint32(2, "padding_bottom", 0)), int(t.Uint32(3, "padding_left", 0))
+	w.kernelH, w.kernelW = int(t.Uint32(4, "pooling_height", 0)), int(t.Uint32(5, "pooling_width", 0))
+	w.strideH, w.strideW, w.dilationH, w.dilationW = w.kernelH, w.kernelW, 1, 1
+	if strides {
+		w.strideH, w.strideW = int(t.Uint32(6, "stride_height", 0)), int(t.Uint32(7, "stride_width", 0))
+		w.dilationH, w.dilationW = int(t.Uint32(8, "dilation_height", 0)), int(t.Uint32(9, "dilation_width", 0))
+	}
+}
+
+func readArgmaxPool(r *reader, t flatbuf.Table, n *Node) {
+	readPoolWindow(t, n, false)
+	n.In = []int{id(t, 6, "input_id")}
+	n.Out = []int{id(t, 7, "output_value_id"), id(t, 8, "output_index_id")}
+	n.Flags = t.Uint32(9, "flags", 0)
+}
+
+func checkPool(types []Datatype) func(*Graph, *Node) error {
+	return func(g *Graph, n *Node) error {
+		w := &n.Window
+		if n.Type.tag == tagAvgPooling2d { // it has none; files leave the fields at 0
+			w.dilationH, w.dilationW = 1, 1
+		}
+		if err := wantFlags(n, flagSamePadding|xnn.FlagKeepDims); err != nil {
+			return err
+		}
+		if err := checkWindow(n); err != nil {
+			return err
+		}
+		if err := checkPoolPadding(n); err != nil {
+			return err
+		}
+		if err := wantDatatype(g, n, n.In[0], types...); err != nil {
+			return err
+		}
+		return wantSame(g, n, n.In[0], n.Out[0])
+	}
+}
+
+// checkPoolPadding wants every window to hold an element of the input.
+func checkPoolPadding(n *Node) error {
+	w := &n.Window
+	h, v := w.dilationH*(w.kernelH-1)+1, w.dilationW*(w.kernelW-1)+1
+	if w.top >= h || w.bottom >= h || w.left >= v || w.right >= v {
+		return payloadError(n.place(), "padding %d+%d x %d+%d for windows of %dx%d", w.top, w.bottom, w.left, w.right, h, v)
+	}
+	return nil
+}
+
+func checkArgmaxPool(g *Graph, n *Node) error {
+	if err := wantFlags(n, flagSamePadding|xnn.FlagKeepDims); err != nil {
+		return err
+	}
+	if err := checkWindow(n); err != nil {
+		return err
+	}
+	if err := checkPoolPadding(n); err != nil {
+		return err
+	}
+	if n.Out[0] == n.Out[1] {
+		return payloadError(n.place(), "both outputs are %s", g.describe(n.Out[0]))
+	}
+	if err := wantDatatype(g, n, n.In[0], FP32); err != nil {
+		return err
+	}
+	if err := wantDatatype(g, n, n.Out[0], FP32); err != nil {
+		return err
+	}
+	return wantDatatype(g, n, n.Out[1], Int32)
+}
+
+func checkGlobalPool(g *Graph, n *Node) error {
+	if err := wantFlags(n, xnn.FlagKeepDims); err != nil {
+		return err
+	}
+	if err := wantDatatype(g, n, n.In[0], elementwiseTypes...); err != nil {
+		return err
+	}
+	return wantDatatype(g, n, n.Out[0], g.Values[n.In[0]].Datatype)
+}
+
+func poolShape(g *Graph, n *Node, s []shape) error {
+	if err := wantRank(g, n, n.In[0], s, 4); err != nil {
+		return err
+	}
+	out, err := windowShape(n, s[n.In[0]])
+	s[n.Out[0]] = out
+	return err
+}
+
+func argmaxShape(g *Graph, n *Node, s []shape) error {
+	err := poolShape(g, n, s)
+	s[n.Out[1]] = s[n.Out[0]]
+	return err
+}
+
+func poolCost(_ *Graph, n *Node, s []shape) int {
+	return s[n.Out[0]].numel() * n.Window.kernelH * n.Window.kernelW
+}
+
+// lowest is the start of a search for a maximum.
+var lowest = float32(math.Inf(-1))

@@ -1,0 +1,100 @@
+package xnnpack
+
+// convolution gathers the window of each output pixel into a row of a product.
+func (e *reference) convolution(n *Node) {
+	w := &n.Window
+	k := w.kernelH * w.kernelW * w.groupIn
+	f := e.prepared(n, w.groups, k, w.groupOut, func(g, i, j int) int { return (g*w.groupOut+j)*k + i })
+	e.multiplyWindows(n, f, &e.patch)
+}
+
+// transposed gathers, for each output pixel, the input pixels that reach it.
+func (e *reference) transposed(n *Node) {
+	w := &n.Window
+	k := w.kernelH * w.kernelW * w.groupIn
+	f := e.prepared(n, w.groups, k, w.groupOut, func(g, i, j int) int { return (g*w.groupOut+j)*k + i })
+	e.multiplyWindows(n, f, (*transposedPatch)(&e.patch))
+}
+
+// depthwise is a convolution whose groups have one input channel. Its filter is
+// [1, kernel H, kernel W, groups*groupOut].
+func (e *reference) depthwise(n *Node) {
+	w := &n.Window
+	f := e.prepared(n, w.groups, w.kernelH*w.kernelW, w.groupOut, func(g, i, j int) int {
+		return (i*w.groups+g)*w.groupOut + j
+	})
+	e.multiplyWindows(n, f, &e.patch)
+}
+
+// multiplyWindows runs the product of a convolution over all output pixels.
+func (e *reference) multiplyWindows(n *Node, f *filter, source rowSource) {
+	in, out := e.shapes[n.In[0]], e.shapes[n.Out[0]]
+	top, left := n.padding(in.dim[1], in.dim[2])
+	e.patch = patch{x: e.whole(0, n.In[0]), w: &n.Window, in: in, out: out, top: top, left: left}
+	e.product = product{e: e, node: n, filter: f, source: source, rows: out.leading(3), out: n.Out[0],
+		result: e.requantizer(n), work: e.product.work}
+	e.product.multiply()
+}
+
+// patch is the input of a convolution, [N, H, W, groups*groupIn], seen window by
+// window. Numbers outside of it are 0.
+type patch struct {
+	x         []float32
+	w         *window
+	in, out   shape
+	top, left int
+}
+
+// pixel splits an output row into image, line and column.
+func (p *patch) pixel(at int) (image, y, x int) {
+	x = at % p.out.dim[2]
+	y = at / p.out.dim[2] % p.out.dim[1]
+	return at / p.out.dim[2] / p.out.dim[1], y, x
+}
+
+func (p *patch) row(dst []float32, group, at int) {
+	image, oy, ox := p.pixel(at)
+	w := p.w
+	for ky := range w.kernelH {
+		y := oy*w.strideH - p.top + ky*w.dilationH
+		for kx := range w.kernelW {
+			x := ox*w.strideW - p.left + kx*w.dilationW
+			p.gather(dst[(ky*w.kernelW+kx)*w.groupIn:][:w.groupIn], group, image, y, x)
+		}
+	}
+}
+
+// gather copies a group's channels of one input pixel.
+func (p *patch) gather(dst []float32, group, image, y, x int) {
+	h, v := p.in.dim[1], p.in.dim[2]
+	if uint(y) >= uint(h) || uint(x) >= uint(v) {
+		clear(dst)
+		return
+	}
+	copy(dst, p.x[((image*h+y)*v+x)*p.in.dim[3]+group*len(dst):])
+}
+
+// transposedPatch is a patch of a transposed convolution: input pixels are strides
+// apart in the output.
+type transposedPatch patch
+
+func (t *transposedPatch) row(dst []float32, group, at int) {
+	p := (*patch)(t)
+	image, oy, ox := p.pixel(at)
+	w := p.w
+	for ky := range w.kernelH {
+		y := upsampled(oy+p.top-ky*w.dilationH, w.strideH)
+		for kx := range w.kernelW {
+			x := upsampled(ox+p.left-kx*w.dilationW, w.strideW)
+			p.gather(dst[(ky*w.kernelW+kx)*w.groupIn:][:w.groupIn], group, image, y, x)
+		}
+	}
+}
+
+// upsampled is the input position that lies at a place between strides, -1 if none.
+func upsampled(at, stride int) int {
+	if at < 0 || at%stride != 0 {
+		return -1
+	}
+	return at / stride
+}

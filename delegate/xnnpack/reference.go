@@ -1,0 +1,176 @@
+package xnnpack
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// reference is a unit that computes in Go. Floats are computed in float32 and rounded
+// to the value's datatype; sums of quantized products are exact integers, scaled in
+// float32 and rounded half to even, as the library does. Elementwise functions of
+// quantized values are computed on the numbers that they stand for, which the library
+// approximates: results may be one step apart there.
+type reference struct {
+	graph  *Graph
+	args   []*argument
+	shapes []shape
+	bound  bool
+
+	bytes   [][]byte  // elements of every value, constants and arguments included
+	own     [][]byte  // of those, memory of the unit
+	tokens  [][]token // scales of dynamically quantized values
+	floats  [][]float32
+	floated []bool // floats holds a constant's numbers already
+	slots   [3][]float32
+	out     []float32
+
+	pool    *cpu.Pool
+	run     cpu.Run
+	filters []*filter // prepared, by node
+	product product
+	rows    denseRows
+	patch   patch
+	pixels  []int // of a pool's window
+	taps    []int
+	times   []time.Duration // of the nodes, if they are timed
+}
+
+// token is how one group of dynamically quantized elements stands for numbers.
+type token struct {
+	scale float32
+	zero  int32
+}
+
+func newReference(m *image, in delegate.Instance) (*reference, error) {
+	n := len(m.graph.Values)
+	e := &reference{graph: m.graph, args: newArguments(m.graph), shapes: slices.Clone(m.shapes), pool: in.Pool,
+		bytes: make([][]byte, n), own: make([][]byte, n), tokens: make([][]token, n),
+		floats: make([][]float32, n), floated: make([]bool, n), filters: make([]*filter, len(m.graph.Nodes))}
+	for v := range m.graph.Values {
+		e.bytes[v] = m.graph.Values[v].Data
+	}
+	return e, nil
+}
+
+// Execute runs the graph.
+func (e *reference) Execute(_ context.Context, args []*tensor.Value) error {
+	reshaped, err := bindArguments(e.graph, e.args, args, e.shapes, !e.bound)
+	if err != nil {
+		e.bound = false
+		return err
+	}
+	if reshaped || !e.bound {
+		e.allocate()
+	}
+	e.bound = true
+	for i, v := range e.graph.Args {
+		e.bytes[v] = e.args[i].data
+	}
+	for i := range e.graph.Nodes {
+		n := &e.graph.Nodes[i]
+		if e.times == nil {
+			n.Type.run(e, n)
+			continue
+		}
+		start := time.Now()
+		n.Type.run(e, n)
+		e.times[i] = time.Since(start)
+	}
+	for _, a := range e.args {
+		if a.after != nil {
+			a.after(a)
+		}
+	}
+	return nil
+}
+
+// allocate gives values between nodes their memory, which grows only.
+func (e *reference) allocate() {
+	for i := range e.graph.Nodes {
+		for _, v := range e.graph.Nodes[i].Out {
+			x := &e.graph.Values[v]
+			if x.Arg != none {
+				continue
+			}
+			n := x.Datatype.bytes(e.shapes[v])
+			if n > len(e.own[v]) {
+				e.own[v] = tensor.AlignedBytes(n)
+			}
+			e.bytes[v] = e.own[v][:n]
+		}
+	}
+}
+
+// SetProfiling implements delegate.Profiler.
+func (e *reference) SetProfiling(on bool) error {
+	e.times = nil
+	if on {
+		e.times = make([]time.Duration, len(e.graph.Nodes))
+	}
+	return nil
+}
+
+// Profile implements delegate.Profiler.
+func (e *reference) Profile(dst []delegate.NodeTime) []delegate.NodeTime {
+	for i, t := range e.times {
+		dst = append(dst, delegate.NodeTime{Name: e.graph.Nodes[i].Type.name, Duration: t})
+	}
+	return dst
+}
+
+// Close does nothing: the unit's memory is Go's.
+func (e *reference) Close() error { return nil }
+
+// load gives the numbers of a value, decoded into the i-th buffer unless they are
+// float32 already.
+func (e *reference) load(i, v int) []float32 {
+	n := e.shapes[v].numel()
+	if e.graph.Values[v].Datatype == FP32 {
+		return tensor.View[float32](e.bytes[v])[:n]
+	}
+	e.slots[i] = grow(e.slots[i], n)
+	e.decode(e.slots[i], v)
+	return e.slots[i]
+}
+
+// constant gives the numbers of a constant, decoded once.
+func (e *reference) constant(v int) []float32 {
+	if e.graph.Values[v].Datatype == FP32 {
+		return tensor.View[float32](e.bytes[v])[:e.shapes[v].numel()]
+	}
+	if !e.floated[v] {
+		e.floats[v] = make([]float32, e.shapes[v].numel())
+		e.decode(e.floats[v], v)
+		e.floated[v] = true
+	}
+	return e.floats[v]
+}
+
+// result gives the place for the numbers of an output; store brings them there.
+func (e *reference) result(v int) []float32 {
+	n := e.shapes[v].numel()
+	if e.graph.Values[v].Datatype == FP32 {
+		return tensor.View[float32](e.bytes[v])[:n]
+	}
+	e.out = grow(e.out, n)
+	return e.out
+}
+
+// store rounds the numbers of result to the value's datatype.
+func (e *reference) store(v int) {
+	if e.graph.Values[v].Datatype != FP32 {
+		e.encode(v, e.out)
+	}
+}
+
+func grow[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}

@@ -1,0 +1,123 @@
+package xnnpack
+
+import (
+	"errors"
+	"slices"
+)
+
+// Memory orders that exporters mix up: [N, C, H, W] from [N, H, W, C] and back.
+var (
+	toChannelsFirst = []int{0, 3, 1, 2}
+	toChannelsLast  = []int{0, 2, 3, 1}
+)
+
+// repair mends what exporters are known to get wrong, so that both engines see a
+// sound graph, and returns the shapes at the declared sizes.
+func (g *Graph) repair() ([]shape, error) {
+	g.prune()
+	g.splitDynamic()
+	for {
+		shapes, err := g.declared()
+		var mixed *broadcastError
+		if err == nil || !errors.As(err, &mixed) {
+			for i := range g.Nodes {
+				g.Nodes[i].at = i
+			}
+			return shapes, err
+		}
+		if !g.repairLayout(mixed.node, shapes) {
+			return nil, err
+		}
+	}
+}
+
+// prune removes nodes whose outputs nothing needs.
+func (g *Graph) prune() {
+	needed := make([]bool, len(g.Values))
+	for _, v := range g.Args {
+		needed[v] = g.Values[v].Output
+	}
+	keep := make([]bool, len(g.Nodes))
+	for i := len(g.Nodes) - 1; i >= 0; i-- {
+		n := &g.Nodes[i]
+		keep[i] = slices.ContainsFunc(n.Out, func(v int) bool { return needed[v] })
+		for _, v := range n.In {
+			if v != none && keep[i] {
+				needed[v] = true
+			}
+		}
+	}
+	i := -1
+	g.Nodes = slices.DeleteFunc(g.Nodes, func(Node) bool { i++; return !keep[i] })
+}
+
+// splitDynamic gives convolutions of one element and larger ones a dynamically
+// quantized value each: the library lays it out for either, not for both.
+func (g *Graph) splitDynamic() {
+	const small, large = 1, 2
+	readers := make([]uint8, len(g.Values))
+	for i := range g.Nodes {
+		if n := &g.Nodes[i]; n.Type.isConvolution() && n.Window.kernelH*n.Window.kernelW == 1 {
+			readers[n.In[0]] |= small
+		} else if n.Type.isConvolution() {
+			readers[n.In[0]] |= large
+		}
+	}
+	twins := make(map[int]int) // value to its copy for the larger convolutions
+	var nodes []Node
+	for _, n := range g.Nodes {
+		if twin, ok := twins[n.In[0]]; ok && n.Type.isConvolution() && n.Window.kernelH*n.Window.kernelW > 1 {
+			n.In = append([]int{twin}, n.In[1:]...)
+		}
+		nodes = append(nodes, n)
+		if v := n.Out[0]; g.Values[v].Datatype == QDInt8 && readers[v] == small|large {
+			twins[v] = len(g.Values)
+			g.Values = append(g.Values, g.Values[v])
+			n.Out = []int{twins[v]}
+			nodes = append(nodes, n)
+		}
+	}
+	g.Nodes = nodes
+}
+
+// repairLayout puts a transpose in front of a node whose operands lie in different
+// memory orders. The declared output says which order is meant: of the four ways to
+// turn one operand, exactly one must lead to it.
+func (g *Graph) repairLayout(n *Node, s []shape) bool {
+	want := g.Values[n.Out[0]].Shape
+	type way struct {
+		operand int
+		perm    []int
+	}
+	var ways []way
+	for operand := range n.In {
+		for _, perm := range [][]int{toChannelsFirst, toChannelsLast} {
+			in := [2]shape{s[n.In[0]], s[n.In[1]]}
+			if in[operand].rank != 4 {
+				continue
+			}
+			in[operand] = in[operand].permuted(perm)
+			if out, ok := broadcast(in[0], in[1]); ok && out == want {
+				ways = append(ways, way{operand, perm})
+			}
+		}
+	}
+	if len(ways) != 1 {
+		return false
+	}
+	g.insertTranspose(n, ways[0].operand, ways[0].perm)
+	return true
+}
+
+// insertTranspose turns one operand of a node.
+func (g *Graph) insertTranspose(n *Node, operand int, perm []int) {
+	at := slices.IndexFunc(g.Nodes, func(m Node) bool { return m.Out[0] == n.Out[0] })
+	v := n.In[operand]
+	turned := g.Values[v]
+	turned.Shape, turned.Arg, turned.Input, turned.Output, turned.Data = turned.Shape.permuted(perm), none, false, false, nil
+	g.Values = append(g.Values, turned)
+	n.In[operand] = len(g.Values) - 1
+	transpose := Node{Type: nodeTypes[tagStaticTranspose], In: []int{v}, Out: []int{n.In[operand]}, Min: -inf, Max: inf,
+		Dims: perm, index: n.index, DebugHandle: n.DebugHandle}
+	g.Nodes = slices.Insert(g.Nodes, at, transpose)
+}

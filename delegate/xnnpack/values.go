@@ -1,0 +1,254 @@
+package xnnpack
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/internal/flatbuf"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+func itoa(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
+
+// Tags of the unions.
+const (
+	tensorValue    = 1 // XNNTensorValue
+	quantizedValue = 2 // XNNQuantizedTensorValue
+
+	perChannelQuant = 1
+	perTensorQuant  = 2
+	perTokenQuant   = 3
+	perGroupQuant   = 4
+)
+
+// readValue reads an XValue.
+func (r *reader) readValue(i int, t flatbuf.Table) error {
+	tag, body := t.Union(0, "xvalue_union")
+	fields, quant, quantTag := body, flatbuf.Table{}, uint8(0)
+	if tag == quantizedValue {
+		fields = body.Table(0, "tensor_value")
+		quantTag, quant = body.Union(1, "quant_params")
+	}
+	if !t.OK() {
+		return nil
+	}
+	if tag != tensorValue && tag != quantizedValue {
+		return payloadError(fmt.Sprintf("xvalues[%d]", i), "union type %d", tag)
+	}
+	v := Value{ID: fields.Uint32(6, "id_out", 0), Arg: none}
+	place := "value " + itoa(v.ID)
+	if old, ok := r.byID[v.ID]; ok {
+		return payloadError(place, "two values of this id, the %dth and the %dth", old, i)
+	}
+	if err := r.readTensor(&v, fields, place); err != nil {
+		return err
+	}
+	if err := r.readQuant(&v, quantTag, quant, place); err != nil {
+		return err
+	}
+	if err := r.readConstant(&v, fields, place); err != nil || !t.OK() {
+		return err
+	}
+	r.byID[v.ID] = len(r.graph.Values)
+	r.graph.Values = append(r.graph.Values, v)
+	if d := fields.Int16(7, "dq_datatype", 0); d == int16(QDInt8) {
+		r.addDynamicView(v)
+	}
+	return nil
+}
+
+// readTensor reads the fields of an XNNTensorValue, constants aside.
+func (r *reader) readTensor(v *Value, t flatbuf.Table, place string) error {
+	datatype := t.Int16(0, "datatype", 0)
+	rank := t.Uint32(1, "num_dims", 0)
+	dims := t.Vector(2, "dims", 4)
+	external := t.Uint32(4, "external_id", 0)
+	flags := t.Uint32(5, "flags", 0)
+	if !t.OK() {
+		return nil
+	}
+	v.Datatype = Datatype(datatype)
+	if datatype < 0 || datatype > 255 || !v.Datatype.Valid() {
+		return unsupported(place, "datatype %d", datatype)
+	}
+	if int64(rank) != int64(dims.Len()) {
+		return payloadError(place, "%d sizes, num_dims says %d", dims.Len(), rank)
+	}
+	if dims.Len() > xnn.MaxDims {
+		return unsupported(place, "%d dimensions, at most %d", dims.Len(), xnn.MaxDims)
+	}
+	v.Shape.rank = dims.Len()
+	for i := range v.Shape.rank {
+		v.Shape.dim[i] = int(dims.Uint32(i))
+	}
+	if v.Shape.rank == 0 {
+		v.Shape = shapeOf(1)
+	}
+	if err := v.Shape.check(); err != nil {
+		return payloadError(place, "%w", err)
+	}
+	if flags&^(xnn.ValueExternalInput|xnn.ValueExternalOutput) != 0 {
+		return payloadError(place, "flags %#x, only input (1) and output (2) are allowed", flags)
+	}
+	v.Input, v.Output = flags&xnn.ValueExternalInput != 0, flags&xnn.ValueExternalOutput != 0
+	if flags != 0 {
+		if external >= maxArgs {
+			return payloadError(place, "external id %d, at most %d", external, maxArgs-1)
+		}
+		v.Arg = int(external)
+	}
+	return nil
+}
+
+// readQuant reads the quantization and compares it with the datatype.
+func (r *reader) readQuant(v *Value, tag uint8, t flatbuf.Table, place string) error {
+	if !r.flat.OK() {
+		return nil
+	}
+	kind := map[uint8]quantKind{0: plain, perChannelQuant: perChannel, perTensorQuant: perTensor,
+		perTokenQuant: perToken, perGroupQuant: perGroup}
+	got, ok := kind[tag]
+	if !ok {
+		return payloadError(place, "quantization of type %d", tag)
+	}
+	if want := v.Datatype.info().quant; got != want {
+		return payloadError(place, "%v elements with %v quantization, want %v", v.Datatype, got, want)
+	}
+	switch got {
+	case perTensor:
+		return r.readPerTensor(v, t, place)
+	case perChannel:
+		return r.readPerChannel(v, t, place)
+	case perToken:
+		return r.readPerToken(v, t, place)
+	case perGroup:
+		return r.readPerGroup(v, t, place)
+	}
+	return nil
+}
+
+func (r *reader) readPerTensor(v *Value, t flatbuf.Table, place string) error {
+	v.Quant.Scale, v.Quant.ZeroPoint = t.Float32(0, "scale", 0), t.Int32(1, "zero_point", 0)
+	if !t.OK() {
+		return nil
+	}
+	d := v.Datatype.info()
+	if v.Quant.ZeroPoint < d.minZero || v.Quant.ZeroPoint > d.maxZero {
+		return payloadError(place, "zero point %d of %v, want %d to %d", v.Quant.ZeroPoint, v.Datatype, d.minZero, d.maxZero)
+	}
+	return checkScale(v.Quant.Scale, place, 0)
+}
+
+func (r *reader) readPerToken(v *Value, t flatbuf.Table, place string) error {
+	v.Quant.Nonbatch = int(t.Int32(0, "num_nonbatch_dims", 0))
+	if !t.OK() {
+		return nil
+	}
+	if v.Quant.Nonbatch < 1 || v.Quant.Nonbatch > v.Shape.rank {
+		return payloadError(place, "%d dimensions share a scale, want 1 to %d", v.Quant.Nonbatch, v.Shape.rank)
+	}
+	if v.Arg != none {
+		return unsupported(place, "dynamically quantized argument of the call")
+	}
+	return nil
+}
+
+func (r *reader) readPerChannel(v *Value, t flatbuf.Table, place string) error {
+	v.Quant.ChannelDim = int(t.Int32(1, "channel_dim", 0))
+	if !t.OK() {
+		return nil
+	}
+	if v.Quant.ChannelDim < 0 || v.Quant.ChannelDim >= v.Shape.rank {
+		return payloadError(place, "channel dimension %d of %d", v.Quant.ChannelDim, v.Shape.rank)
+	}
+	if v.Datatype == QCInt4 {
+		v.Quant.ZeroPoint = 8
+	}
+	channels := v.Shape.dim[v.Quant.ChannelDim]
+	var err error
+	if buffer := t.Uint32(2, "scale_buffer_idx", 0); buffer != 0 {
+		v.Quant.Scales, err = r.floatConstant(buffer, channels, place)
+	} else {
+		v.Quant.Scales = flatbuf.Slice(t.Vector(0, "scale", 4), flatbuf.Vector.Float32)
+	}
+	if err != nil || !t.OK() {
+		return err
+	}
+	if n := t.Uint32(3, "num_scales", uint32(len(v.Quant.Scales))); int64(n) != int64(channels) && n != 0 || len(v.Quant.Scales) != channels {
+		return payloadError(place, "%d scales, num_scales says %d, for %d channels", len(v.Quant.Scales), n, channels)
+	}
+	for c, s := range v.Quant.Scales {
+		if err := checkScale(s, place, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkScale wants a normal positive float.
+func checkScale(s float32, place string, channel int) error {
+	if !(s >= 0x1p-126 && s <= math.MaxFloat32) {
+		return payloadError(place, "scale %v of channel %d, want a positive normal number", s, channel)
+	}
+	return nil
+}
+
+// inlineGroupScale is what the exporter multiplied inline group scales by, against
+// the truncation to bfloat16.
+const inlineGroupScale = 1.00389105
+
+func (r *reader) readPerGroup(v *Value, t flatbuf.Table, place string) error {
+	q := &v.Quant
+	q.ChannelDim, q.GroupSize, q.ZeroPoint = int(t.Int32(1, "channel_dim", 0)), int(t.Int32(2, "group_size", 0)), 8
+	if !t.OK() {
+		return nil
+	}
+	if v.Shape.rank != 2 || q.ChannelDim != 0 {
+		return unsupported(place, "%d dimensions, channel dimension %d; want 2 and 0", v.Shape.rank, q.ChannelDim)
+	}
+	rows, cols := v.Shape.dim[0], v.Shape.dim[1]
+	if q.GroupSize < 1 || cols%q.GroupSize != 0 {
+		return payloadError(place, "groups of %d of %d input channels", q.GroupSize, cols)
+	}
+	want := rows * (cols / q.GroupSize)
+	if err := r.readBlocks(q, t, want, place); err != nil || !t.OK() {
+		return err
+	}
+	if n := t.Uint32(5, "num_scales", uint32(want)); len(q.Blocks) != want || n != 0 && int64(n) != int64(want) {
+		return payloadError(place, "%d scales, num_scales says %d, for %d groups", len(q.Blocks), n, want)
+	}
+	for i, s := range q.Blocks {
+		if err := checkScale(math.Float32frombits(uint32(s)<<16), place, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readBlocks reads group scales in whichever of the three forms they are stored.
+func (r *reader) readBlocks(q *Quant, t flatbuf.Table, want int, place string) error {
+	if buffer := t.Uint32(4, "scale_buffer_idx", 0); buffer != 0 {
+		data, err := r.constant(buffer, want*2, place)
+		if err == nil {
+			q.Blocks = tensor.View[uint16](data)
+		}
+		return err
+	}
+	if q.Blocks = flatbuf.Slice(t.Vector(3, "scale_bf16", 2), flatbuf.Vector.Uint16); q.Blocks != nil {
+		return nil
+	}
+	for _, f := range flatbuf.Slice(t.Vector(0, "scale", 4), flatbuf.Vector.Float32) {
+		q.Blocks = append(q.Blocks, uint16(math.Float32bits(f*inlineGroupScale)>>16))
+	}
+	return nil
+}
+
+// addDynamicView adds the quantized view of a value just read, which its readers
+// see instead (dq_datatype, an older form). Its inner dimension shares a scale.
+func (r *reader) addDynamicView(v Value) {
+	g := r.graph
+	r.views[len(g.Values)-1] = len(g.Values)
+	g.Values = append(g.Values, Value{ID: v.ID, Datatype: QDInt8, Shape: v.Shape, Arg: none, Quant: Quant{Nonbatch: 1}})
+}

@@ -1,0 +1,156 @@
+package xnnpack
+
+import (
+	"bytes"
+	"hash/maphash"
+	"runtime"
+	"sync"
+
+	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// weights are the packed weights of an image's runtimes. XNNPACK packs node by node,
+// always in the same order, so the entries of the first runtime are those of all: the
+// n-th request of a later one gets the n-th entry, if its key is the same. (Keys by
+// themselves do not tell filters of equal bytes and different scales apart.)
+type weights struct {
+	cache   *xnn.StoreCache
+	entries []entry
+	next    int    // entry of the next request
+	spare   []byte // reserved and not used
+	pin     runtime.Pinner
+	blocks  []*block
+}
+
+type entry struct {
+	key xnn.WeightsKey
+	at  xnn.Address
+}
+
+func newWeights() *weights {
+	w := new(weights)
+	w.cache = xnn.NewWeightsCache(w)
+	return w
+}
+
+// begin starts the requests of another runtime. The caller holds the image's lock.
+func (w *weights) begin() { w.next = 0 }
+
+// LookUp implements xnn.WeightsStore. XNNPACK does not come back for what it finds,
+// except to Insert nothing.
+func (w *weights) LookUp(key xnn.WeightsKey) xnn.Address {
+	if w.next < len(w.entries) && w.entries[w.next].key == key {
+		w.next++
+		return w.entries[w.next-1].at
+	}
+	return 0
+}
+
+// Reserve implements xnn.WeightsStore.
+func (w *weights) Reserve(size uint) xnn.Address {
+	if size == 0 || size > maxBytes {
+		return 0
+	}
+	if n := uint(len(w.spare)); n < size || n > 2*size+4096 {
+		w.pin.Unpin()
+		w.spare = tensor.AlignedBytes(int(size))
+		w.pin.Pin(&w.spare[0])
+	}
+	return xnn.AddressOf(w.spare)
+}
+
+// Insert implements xnn.WeightsStore.
+func (w *weights) Insert(key xnn.WeightsKey, at xnn.Address, size uint) xnn.Address {
+	if at == 0 && w.next > 0 {
+		return w.entries[w.next-1].at
+	}
+	if w.next < len(w.entries) && w.entries[w.next].key == key {
+		w.next++
+		return w.entries[w.next-1].at
+	}
+	b := packed.share(w.spare[:size])
+	if b.at == at {
+		w.spare = nil
+	}
+	w.blocks = append(w.blocks, b)
+	w.entries = append(w.entries, entry{key, b.at})
+	w.next = len(w.entries)
+	return b.at
+}
+
+// bytes is the size of all packed weights.
+func (w *weights) bytes() int {
+	n := 0
+	for _, b := range w.blocks {
+		n += len(b.data)
+	}
+	return n
+}
+
+func (w *weights) close() {
+	w.cache.Delete()
+	for _, b := range w.blocks {
+		packed.release(b)
+	}
+	w.blocks = nil
+	w.pin.Unpin()
+}
+
+// block is packed weights of one node, or of several with equal ones.
+type block struct {
+	data []byte
+	at   xnn.Address
+	hash uint64
+	uses int
+	pin  runtime.Pinner
+}
+
+// sharedBlocks holds every block of the process once, however many images, methods
+// and nodes use it.
+type sharedBlocks struct {
+	mu   sync.Mutex
+	seed maphash.Seed
+	by   map[uint64][]*block
+}
+
+var packed = sharedBlocks{seed: maphash.MakeSeed(), by: make(map[uint64][]*block)}
+
+// share returns the block with these bytes: one that is there, or a new one that
+// takes them over.
+func (s *sharedBlocks) share(data []byte) *block {
+	hash := maphash.Bytes(s.seed, data)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.by[hash] {
+		if bytes.Equal(b.data, data) {
+			b.uses++
+			return b
+		}
+	}
+	b := &block{data: data, at: xnn.AddressOf(data), hash: hash, uses: 1}
+	b.pin.Pin(&data[0])
+	s.by[hash] = append(s.by[hash], b)
+	return b
+}
+
+func (s *sharedBlocks) release(b *block) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b.uses--; b.uses > 0 {
+		return
+	}
+	b.pin.Unpin()
+	list := s.by[b.hash]
+	for i := range list {
+		if list[i] == b {
+			list = append(list[:i], list[i+1:]...)
+			break
+		}
+	}
+	if len(list) == 0 {
+		delete(s.by, b.hash)
+	} else {
+		s.by[b.hash] = list
+	}
+}
