@@ -27,7 +27,7 @@ type loader struct {
 
 // Load makes a method ready to execute: it finds every operator and backend,
 // compiles the delegates (once per program), plans the memory and allocates it. The
-// empty name means "forward", or the only method. Errors are *LoadError; everything
+// empty name means "forward". Errors are *LoadError; everything
 // that is missing is reported at once.
 func (p *Program) Load(ctx context.Context, name string, options ...MethodOption) (*Method, error) {
 	i, err := p.methodIndex(name)

@@ -46,7 +46,7 @@ type DelegateMeta struct {
 	Available bool // a backend of this ID was given to Open
 }
 
-// Meta describes a method; the empty name means "forward", or the only method.
+// Meta describes a method; the empty name means "forward".
 func (p *Program) Meta(name string) (*MethodMeta, error) {
 	i, err := p.methodIndex(name)
 	if err != nil {

@@ -120,12 +120,9 @@ func (p *Program) MethodNames() []string {
 // Threads is the size of the thread budget.
 func (p *Program) Threads() int { return p.pool.Size() }
 
-// methodIndex finds a method; the empty name means "forward", or the only method.
+// methodIndex finds a method; the empty name means "forward".
 func (p *Program) methodIndex(name string) (int, error) {
 	names := p.MethodNames()
-	if name == "" && len(names) == 1 {
-		return 0, nil
-	}
 	want := name
 	if want == "" {
 		want = "forward"
