@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -71,4 +72,33 @@ func Sizes(dst []int, i int, list []int64) ([]int, error) {
 		return nil, Badf(i, "sizes whose product fits", "%v", list)
 	}
 	return dst, nil
+}
+
+// InferSizes copies an int[] argument into dst, which has room for MaxRank: the
+// sizes of n elements, one of which may be -1 for what is left of n. i is the
+// argument's index.
+func InferSizes(dst []int, i int, list []int64, n int) ([]int, error) {
+	if len(list) > tensor.MaxRank {
+		return nil, Badf(i, fmt.Sprintf("at most %d sizes", tensor.MaxRank), "%d", len(list))
+	}
+	dst = dst[:len(list)]
+	infer := -1
+	for d, v := range list {
+		if v == -1 && infer < 0 {
+			infer, v = d, 1
+		}
+		if v < 0 || v > math.MaxInt {
+			return nil, Badf(i, "sizes of at least 0, one -1", "%v", list)
+		}
+		dst[d] = int(v)
+	}
+	known, ok := tensor.Product(dst)
+	switch {
+	case ok && infer < 0 && known == n:
+		return dst, nil
+	case ok && infer >= 0 && known > 0 && n%known == 0:
+		dst[infer] = n / known
+		return dst, nil
+	}
+	return nil, Badf(i, fmt.Sprintf("sizes of %d elements", n), "%v", list)
 }

@@ -197,12 +197,12 @@ func TestPlannedExecutionEqualsNaive(t *testing.T) {
 	}
 }
 
-func loadFlow(t *testing.T, spec *pte.Method, mode PlanMode) *Method {
+func loadFlow(t *testing.T, spec *pte.Method, mode PlanMode, options ...MethodOption) *Method {
 	t.Helper()
 	c := newConfig([]Option{WithOperators(kernels.NewSet(flowOps)), WithPlan(mode), WithThreads(1)})
 	p := &Program{config: c, spec: &pte.Program{Methods: []pte.Method{*spec}}}
 	p.spec.Methods[0].Name = "forward"
-	m, err := p.Load(context.Background(), "forward")
+	m, err := p.Load(context.Background(), "forward", options...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -166,7 +166,7 @@ func (m *Method) prepare() error {
 		}
 		*in.value = in.given
 	}
-	return nil
+	return m.unbound()
 }
 
 // run is the instruction loop.

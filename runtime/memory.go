@@ -22,6 +22,7 @@ type MemoryPlan struct {
 	StateBytes int64           // state, outside the arenas
 	HeapBytes  int64           // initial bytes of unbounded tensors
 	Conflicts  []plan.Conflict // live storages that the file's plan lets overlap
+	Callers    []bool          // per storage: the caller brings its bytes
 }
 
 // Bytes is the memory that the plan needs in all.
@@ -33,12 +34,26 @@ func (p *MemoryPlan) Bytes() int64 {
 	return n
 }
 
+// planning says how to plan a method's memory.
+type planning struct {
+	mode         PlanMode
+	strict       bool // refuse a file plan with conflicts
+	preserve     bool // inputs live to the end
+	boundInputs  bool // the caller brings the inputs' bytes
+	boundOutputs bool
+}
+
 // planMemory chooses a plan for the method's storages.
-func planMemory(flow *ir.Flow, mode PlanMode, strict, preserve bool) (*MemoryPlan, error) {
-	p := &MemoryPlan{Flow: flow, Items: make([]plan.Item, len(flow.Storages)), Places: make([]plan.Place, len(flow.Storages))}
+func planMemory(flow *ir.Flow, how planning) (*MemoryPlan, error) {
+	n := len(flow.Storages)
+	p := &MemoryPlan{Flow: flow, Items: make([]plan.Item, n), Places: make([]plan.Place, n), Callers: make([]bool, n)}
 	var inArena []int
 	for i := range flow.Storages {
 		s := &flow.Storages[i]
+		if how.boundInputs && s.Kind == ir.Input || how.boundOutputs && s.Kind == ir.Activation && s.Output {
+			p.Callers[i] = true
+			continue
+		}
 		switch s.Kind {
 		case ir.State:
 			p.StateBytes += s.Bytes
@@ -49,21 +64,21 @@ func planMemory(flow *ir.Flow, mode PlanMode, strict, preserve bool) (*MemoryPla
 				s.First, s.Last = len(flow.Steps), len(flow.Steps) // never used: any place outside the others' lives
 			}
 			it := plan.Item{Bytes: s.Bytes, First: s.First, Last: s.Last}
-			if preserve && s.Kind == ir.Input {
+			if how.preserve && s.Kind == ir.Input {
 				it.Last = len(flow.Steps)
 			}
 			p.Items[i] = it
 			inArena = append(inArena, i)
 		}
 	}
-	own := p.planOwn(inArena, mode)
+	own := p.planOwn(inArena, how.mode)
 	filePlaces, fileArenas, fileOK := p.checkFile(inArena)
-	if len(p.Conflicts) > 0 && strict {
+	if len(p.Conflicts) > 0 && how.strict {
 		c := p.Conflicts[0]
 		return nil, fmt.Errorf("memory plan of the file: values %v and %v share bytes %d–%d of arena %d while both are alive at step %d: %w",
 			flow.Storages[c.A].Values, flow.Storages[c.B].Values, c.Lo, c.Hi, c.Arena, c.Step, ErrFormat)
 	}
-	if fileOK && (mode == PlanFile || mode == PlanAuto && p.FileBytes <= own.Size) {
+	if fileOK && (how.mode == PlanFile || how.mode == PlanAuto && p.FileBytes <= own.Size) {
 		p.Places, p.Arenas, p.Source = filePlaces, fileArenas, "file"
 		return p, nil
 	}
@@ -144,9 +159,13 @@ func (p *MemoryPlan) allocate(shared func(storage int) []byte) *memory {
 	return mem
 }
 
-// bytes is the place of a storage, nil for constants and unbounded tensors.
+// bytes is the place of a storage, nil for constants, unbounded tensors and what the
+// caller brings.
 func (mem *memory) bytes(p *MemoryPlan, storage int) []byte {
 	s := &p.Flow.Storages[storage]
+	if p.Callers[storage] {
+		return nil
+	}
 	switch s.Kind {
 	case ir.State:
 		return mem.state[storage]

@@ -25,6 +25,8 @@ type Method struct {
 	memory  *memory
 	shares  *Method // whose state this method uses, nil for its own
 
+	planning planning
+
 	values  []tensor.Value
 	steps   []step
 	ctx     *kernels.Ctx
@@ -82,8 +84,9 @@ func WithStateOf(other *Method) MethodOption { return func(m *Method) { m.shares
 // build makes the instance from what the loader found.
 func (m *Method) build(l *loader) error {
 	c := &m.program.config
+	m.planning.mode, m.planning.strict, m.planning.preserve = c.plan, c.strict, c.preserve
 	var err error
-	if m.plan, err = planMemory(l.flow, c.plan, c.strict, c.preserve); err != nil {
+	if m.plan, err = planMemory(l.flow, m.planning); err != nil {
 		return err
 	}
 	if err := m.checkMemory(l); err != nil {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
+	"github.com/etrun-go/etrun/hal/ethosu/npu"
 )
 
 // Device is one NPU. It is safe for concurrent use; a device that runs one job at a
@@ -60,10 +61,17 @@ type Job interface {
 	Close() error
 }
 
+// Observable is implemented by jobs whose device stops after each operation.
+type Observable interface {
+	// Observe has f called after each operation of later Submits, with the regions'
+	// bytes as they are then; nil ends it. An error of f ends the run with it.
+	Observe(f npu.Trace)
+}
+
 // JobOptions are a job's settings; the zero value is ready.
 type JobOptions struct {
 	Pool    *cpu.Pool     // threads of carriers that compute on the CPU, nil for one
-	Timeout time.Duration // of one Submit on the device, without the time in its queue; 0 is the carrier's own
+	Timeout time.Duration // of one Submit on a device, without the time in its queue; 0 is the carrier's own; not for work on the CPU
 	Cycles  bool          // count cycles where the device can
 	Events  []uint32      // PMU events to count, by the numbers of the device's family
 }
@@ -84,14 +92,15 @@ type Info struct {
 	Hardware bool       // real hardware, neither a model nor software
 }
 
-// Program is a compiled network with all that some carrier needs of it. Carriers
-// check it against their device; the stream itself is checked by who made it
-// ([npu.Inspect]) and by the software NPU and the Linux driver again.
+// Program is a compiled network with all that some carrier needs of it. Who makes one
+// has checked the stream against the regions ([npu.Program.Check]), so a carrier need
+// only check that it fits the device.
 type Program struct {
-	Config    isa.Config // what it was compiled for
-	Commands  []byte     // the command stream, after the driver payload's header
-	Payload   []byte     // the driver payload (COP1, COP2) that holds Commands
-	Container []byte     // the whole vela_bin_stream, for carriers that run programs
+	Config    isa.Config   // what it was compiled for
+	Commands  []byte       // the command stream, after the driver payload's header
+	Stream    *npu.Program // the same, read
+	Payload   []byte       // the driver payload (COP1, COP2) that holds Commands
+	Container []byte       // the whole vela_bin_stream, for carriers that run programs
 	Regions   isa.Regions
 	Inputs    []Binding
 	Outputs   []Binding

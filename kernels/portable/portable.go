@@ -14,6 +14,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/portable/move"
 	"github.com/etrun-go/etrun/kernels/portable/norm"
 	"github.com/etrun-go/etrun/kernels/portable/pool"
+	"github.com/etrun-go/etrun/kernels/portable/prim"
 	"github.com/etrun-go/etrun/kernels/portable/resample"
 )
 
@@ -23,6 +24,7 @@ func Ops() []kernels.Op {
 		move.Ops(),
 		index.Ops(),
 		elementwise.Ops(),
+		prim.Ops(),
 		factory.Ops(),
 		matmul.Ops(),
 		conv.Ops(),

@@ -7,6 +7,8 @@ type Number interface {
 	float32 | float64 | int64 | complex64 | complex128
 }
 
+// mulAddGo rounds every product, also where the compiler could fuse it with the
+// addition: then a product that overflows is infinite in whatever order terms come.
 func mulAddGo[T Number](m, n, k int, a []T, ars, acs int, b []T, ldb int, c []T, ldc int) {
 	for i := range m {
 		row := c[i*ldc:][:n]
@@ -17,7 +19,7 @@ func mulAddGo[T Number](m, n, k int, a []T, ars, acs int, b []T, ldb int, c []T,
 			b0, b1 := b[p*ldb:][:len(row)], b[(p+1)*ldb:][:len(row)]
 			b2, b3 := b[(p+2)*ldb:][:len(row)], b[(p+3)*ldb:][:len(row)]
 			for j := range row {
-				row[j] += a0*b0[j] + a1*b1[j] + a2*b2[j] + a3*b3[j]
+				row[j] += T(a0*b0[j]) + T(a1*b1[j]) + T(a2*b2[j]) + T(a3*b3[j])
 			}
 		}
 		for ; p < k; p++ {
@@ -29,7 +31,7 @@ func mulAddGo[T Number](m, n, k int, a []T, ars, acs int, b []T, ldb int, c []T,
 func axpyGo[T Number](y, x []T, a T) {
 	x = x[:len(y)]
 	for i := range y {
-		y[i] += a * x[i]
+		y[i] += T(a * x[i])
 	}
 }
 
@@ -39,11 +41,17 @@ func tapsGo[T Number](y, x []T, off []int, w []T) {
 		x0, x1, x2 := x[off[t]:][:len(y)], x[off[t+1]:][:len(y)], x[off[t+2]:][:len(y)]
 		w0, w1, w2 := w[t], w[t+1], w[t+2]
 		for i := range y {
-			y[i] += w0*x0[i] + w1*x1[i] + w2*x2[i]
+			y[i] += T(w0*x0[i]) + T(w1*x1[i]) + T(w2*x2[i])
 		}
 	}
 	for ; t < len(off); t++ {
 		axpyGo(y, x[off[t]:], w[t])
+	}
+}
+
+func copyRowsGo[T any](dst, src []T, rows, n, ds, ss int) {
+	for i := range rows {
+		copy(dst[i*ds:][:n], src[i*ss:])
 	}
 }
 

@@ -3,6 +3,9 @@ package simd
 // Level names the instruction set in use: "avx2", "neon" or "go".
 func Level() string { return level }
 
+// few products are not worth a vector.
+const few = 128
+
 // MulAdd adds a product of matrices to c:
 //
 //	c[i*ldc+j] += Σ_p a[i*ars+p*acs] · b[p*ldb+j]    i < m, j < n, p < k
@@ -16,6 +19,10 @@ func MulAdd(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, c []fl
 	_ = a[(m-1)*ars+(k-1)*acs]
 	_ = b[(k-1)*ldb+n-1]
 	_ = c[(m-1)*ldc+n-1]
+	if m*n*k < few {
+		mulAddGo(m, n, k, a, ars, acs, b, ldb, c, ldc)
+		return
+	}
 	mulAdd(m, n, k, a, ars, acs, b, ldb, c, ldc)
 }
 
@@ -41,6 +48,10 @@ func Taps(y, x []float32, off []int, w []float32) {
 	for _, o := range off {
 		_ = x[o:][len(y)-1]
 	}
+	if len(y)*len(off) < few {
+		tapsGo(y, x, off, w)
+		return
+	}
 	taps(y, x, off, w)
 }
 
@@ -50,6 +61,22 @@ func TapsOf[T Number]() func(y, x []T, off []int, w []T) {
 		return f
 	}
 	return tapsGo[T]
+}
+
+// CopyRows copies rows of n elements from rows that are ss apart to rows that are ds
+// apart:
+//
+//	dst[i*ds+j] = src[i*ss+j]    i < rows, j < n
+func CopyRows[T any](dst, src []T, rows, n, ds, ss int) {
+	if rows <= 0 || n <= 0 {
+		return
+	}
+	_, _ = dst[(rows-1)*ds+n-1], src[(rows-1)*ss+n-1]
+	if d, ok := any(dst).([]float32); ok {
+		copyRows(d, any(src).([]float32), rows, n, ds, ss)
+		return
+	}
+	copyRowsGo(dst, src, rows, n, ds, ss)
 }
 
 // Axpy is y[i] += a·x[i].

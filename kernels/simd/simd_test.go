@@ -96,6 +96,24 @@ func TestTaps(t *testing.T) {
 	}
 }
 
+func TestCopyRows(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	for n := 1; n < 80; n++ {
+		rows, ds, ss := 1+r.IntN(4), n+r.IntN(9), n+r.IntN(9)
+		dst, src := newGuarded(r, (rows-1)*ds+n), newGuarded(r, (rows-1)*ss+n)
+		want := append([]float32(nil), dst.data...)
+		copyRowsGo(want, src.data, rows, n, ds, ss)
+		CopyRows(dst.data, src.data, rows, n, ds, ss)
+		name := fmt.Sprintf("%d rows of %d", rows, n)
+		for i := range want {
+			if dst.data[i] != want[i] {
+				t.Fatalf("%s: element %d: got %v, want %v", name, i, dst.data[i], want[i])
+			}
+		}
+		dst.check(t, name)
+	}
+}
+
 func TestRows(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for n := range 150 {

@@ -26,21 +26,31 @@ func (p *Program) Footprint() (size [isa.NumRegions]int64) {
 	return size
 }
 
-// Bind checks all that the program can touch against the regions it will have, and
-// decodes the weights that are constant. The regions' data must not change while the
-// network lives. Errors are *isa.Error.
-func (p *Program) Bind(regions *isa.Regions) (*Network, error) {
+// Check compares all that the program can touch with the regions it will have. Errors
+// are *isa.Error.
+func (p *Program) Check(regions *isa.Regions) error {
 	for i := range regions {
 		if r := &regions[i]; r.Kind == isa.Constants && int64(len(r.Data)) != r.Size {
-			return nil, isa.StreamError(0, "", isa.ErrMalformed, "region %d has %d bytes of constants, want %d", i, len(r.Data), r.Size)
+			return isa.StreamError(0, "", isa.ErrMalformed, "region %d has %d bytes of constants, want %d", i, len(r.Data), r.Size)
 		}
+	}
+	for _, op := range p.ops {
+		if err := op.head().check(regions); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Bind checks a program and decodes the weights that are constant. The regions' data
+// must not change while the network lives. Errors are *isa.Error.
+func (p *Program) Bind(regions *isa.Regions) (*Network, error) {
+	if err := p.Check(regions); err != nil {
+		return nil, err
 	}
 	n := &Network{program: p, ready: make([]atomic.Pointer[weights], len(p.ops))}
 	budget := maxWeights
 	for i, op := range p.ops {
-		if err := op.head().check(regions); err != nil {
-			return nil, err
-		}
 		o, ok := op.(*kernelOp)
 		if !ok || o.stored == nil {
 			continue
@@ -162,12 +172,12 @@ func (n *Network) weights(mem *Memory, o *kernelOp, i int) (*weights, error) {
 }
 
 // NewRun allocates the working memory for runs on a thread budget, nil for one thread.
-func (n *Network) NewRun(pool *cpu.Pool) (*Run, error) {
+func (n *Network) NewRun(pool *cpu.Pool) *Run {
 	p, threads := n.program, 1
 	if pool != nil {
 		threads = pool.Size()
 	}
-	for threads > 1 && p.workingBytes(threads) > maxWorking {
+	if p.workingBytes(threads) > maxWorking {
 		pool, threads = nil, 1
 	}
 	r := &Run{net: n, pool: pool, workers: make([]worker, threads)}
@@ -181,7 +191,7 @@ func (n *Network) NewRun(pool *cpu.Pool) (*Run, error) {
 	}
 	r.kept, r.staged = make([]int64, p.kept), make([]int64, p.staged)
 	r.scales = scaleTable{make([]int64, p.scales), make([]scaling, p.scales)}
-	return r, nil
+	return r
 }
 
 // Operation describes one operation of a program.
@@ -218,3 +228,6 @@ func (p *Program) Operations() []Operation {
 	}
 	return out
 }
+
+// Len is the number of operations.
+func (p *Program) Len() int { return len(p.ops) }

@@ -26,13 +26,15 @@ func columnRow[T any](s *shape, dst, plane []T, t [3]int, p int) {
 	w, h := p%s.out[2], p/s.out[2]
 	d := h / s.out[1]
 	h %= s.out[1]
+	lo, hi := inside(s.out[2], s.in[2], t[2], s.stride[2])
 	for len(dst) > 0 {
 		n := min(s.out[2]-w, len(dst))
 		z, y := d*s.stride[0]+t[0], h*s.stride[1]+t[1]
 		if z < 0 || z >= s.in[0] || y < 0 || y >= s.in[1] {
 			clear(dst[:n])
 		} else {
-			segment(dst[:n], plane[(z*s.in[1]+y)*s.in[2]:][:s.in[2]], w*s.stride[2]+t[2], s.stride[2])
+			row := plane[(z*s.in[1]+y)*s.in[2]:][:s.in[2]]
+			segment(dst[:n], row, w*s.stride[2]+t[2], s.stride[2], min(max(lo-w, 0), n), min(max(hi-w, 0), n))
 		}
 		dst, w = dst[n:], 0
 		if h++; h == s.out[1] {
@@ -41,22 +43,32 @@ func columnRow[T any](s *shape, dst, plane []T, t [3]int, p int) {
 	}
 }
 
-// segment is dst[i] = row[x+i·step], 0 outside row.
-func segment[T any](dst, row []T, x, step int) {
-	lo, hi := inside(len(dst), len(row), x, step)
-	clear(dst[:lo])
-	clear(dst[hi:])
-	if lo == hi {
+// segment is dst[i] = row[x+i·step] for i in [lo, hi), and 0 for other i.
+func segment[T any](dst, row []T, x, step, lo, hi int) {
+	var zero T
+	for i := range dst[:lo] {
+		dst[i] = zero
+	}
+	for i := hi; i < len(dst); i++ {
+		dst[i] = zero
+	}
+	if lo >= hi {
 		return
 	}
 	src := row[x+lo*step:]
 	dst = dst[lo:hi]
-	if step == 1 {
+	switch step {
+	case 1:
 		copy(dst, src)
-		return
-	}
-	for i := range dst {
-		dst[i] = src[i*step]
+	case 2:
+		src = src[:2*len(dst)-1]
+		for i := range dst {
+			dst[i] = src[2*i]
+		}
+	default:
+		for i := range dst {
+			dst[i] = src[i*step]
+		}
 	}
 }
 

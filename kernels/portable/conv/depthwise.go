@@ -85,19 +85,32 @@ func (p depthwise[T]) Range(worker, lo, hi int) {
 // load fills the phase planes for output rows from r on.
 func (p depthwise[T]) load(planes, x []T, r int) {
 	b := &p.depthwise
+	size := b.height * b.width
+	clear(planes[:b.phases[0]*b.phases[1]*size])
 	for ph := range b.phases[0] {
+		y := r*p.stride[1] + ph - p.pad[1]
+		top, bottom := inside(b.height, p.in[1], y, p.stride[1])
 		for pw := range b.phases[1] {
-			plane := planes[(ph*b.phases[1]+pw)*b.height*b.width:]
-			for i := range b.height {
-				row := plane[i*b.width:][:b.width]
-				y := (r+i)*p.stride[1] + ph - p.pad[1]
-				if y < 0 || y >= p.in[1] {
-					clear(row)
-					continue
-				}
-				segment(row, x[y*p.in[2]:][:p.in[2]], pw-p.pad[2], p.stride[2])
+			at := pw - p.pad[2]
+			lo, hi := inside(b.width, p.in[2], at, p.stride[2])
+			if top < bottom && lo < hi {
+				plane := planes[(ph*b.phases[1]+pw)*size:][:size]
+				from := x[(y+top*p.stride[1])*p.in[2]+at+lo*p.stride[2]:]
+				p.rows(plane[top*b.width+lo:], from, bottom-top, hi-lo)
 			}
 		}
+	}
+}
+
+// rows copies rows of n elements, each stride apart both ways, to a phase plane.
+func (p depthwise[T]) rows(dst, src []T, rows, n int) {
+	width, step, pitch := p.depthwise.width, p.stride[2], p.in[2]*p.stride[1]
+	if step == 1 {
+		simd.CopyRows(dst, src, rows, n, width, pitch)
+		return
+	}
+	for i := range rows {
+		segment(dst[i*width:][:n], src[i*pitch:], 0, step, 0, n)
 	}
 }
 
@@ -111,9 +124,6 @@ func (p depthwise[T]) band(planes, sums []T, t, r, rows int) {
 		channel := m % p.outChannels
 		startRows(sums, 0, len(sums), p.biasFrom(channel), 1)
 		b.taps(sums, planes, b.offsets, p.w[channel*taps:][:taps])
-		y := p.y[m*volume(p.out)+r*p.out[2]:]
-		for i := range rows {
-			copy(y[i*p.out[2]:][:p.out[2]], sums[i*b.width:])
-		}
+		simd.CopyRows(p.y[m*volume(p.out)+r*p.out[2]:], sums, rows, p.out[2], p.out[2], b.width)
 	}
 }

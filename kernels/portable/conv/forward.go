@@ -2,6 +2,7 @@ package conv
 
 import (
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -54,9 +55,7 @@ func (p forward[T]) columns(block, x []T, rows, k0, k1, p0, p1 int) ([]T, int) {
 	if rows < copyFrom {
 		return x, points
 	}
-	for k := range k1 - k0 {
-		copy(block[k*blockPoints:][:p1-p0], x[k*points:])
-	}
+	simd.CopyRows(block, x, k1-k0, p1-p0, blockPoints, points)
 	return block, blockPoints
 }
 

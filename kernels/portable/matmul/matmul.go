@@ -117,7 +117,7 @@ func addmm(c *kernels.Ctx, a kernels.Args) error {
 	}
 	sizes := [2]int{x.Sizes[0], y.Sizes[1]}
 	if !expandsTo(self.Sizes, sizes) {
-		return kernels.Bad(0, self.String(), fmt.Sprintf("a shape that expands to %v", sizes[:]))
+		return kernels.Bad(0, self.String(), fmt.Sprintf("a shape that expands to [%d %d]", sizes[0], sizes[1]))
 	}
 	for i := 3; i <= 4; i++ {
 		if x.DType.IsInt() && a.Scalar(i).IsFloat() {

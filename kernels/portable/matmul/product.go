@@ -93,7 +93,7 @@ func (g *product[T]) tile(worker, batch, m0, n0 int) {
 		block, row := b[k0*g.bRow:], g.bRow
 		if g.pack != nil {
 			block, row = g.pack[worker*packedCols*packedRows:], g.packRow
-			copyRows(block, b[k0*g.bRow:], k, n, row, g.bRow)
+			simd.CopyRows(block, b[k0*g.bRow:], k, n, row, g.bRow)
 		}
 		g.mul(m, n, k, a[k0*g.aCol:], g.aRow, g.aCol, block, row, c, g.n)
 	}
@@ -144,12 +144,5 @@ func (g *product[T]) finish(c []T, m, n, m0, n0 int) {
 func fill[T any](s []T, v T) {
 	for i := range s {
 		s[i] = v
-	}
-}
-
-// copyRows copies a block of rows × cols elements; ds and ss are row strides.
-func copyRows[T any](dst, src []T, rows, cols, ds, ss int) {
-	for i := range rows {
-		copy(dst[i*ds:][:cols], src[i*ss:])
 	}
 }

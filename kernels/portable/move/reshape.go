@@ -12,7 +12,7 @@ func viewCopy(c *kernels.Ctx, a kernels.Args) error {
 	m := kernels.Keep[mover](c)
 	self := a.Tensor(0)
 	var buf [tensor.MaxRank]int
-	sizes, err := inferSizes(buf[:], a.Ints(1), self.Numel())
+	sizes, err := kernels.InferSizes(buf[:], 1, a.Ints(1), self.Numel())
 	if err != nil {
 		return err
 	}
@@ -21,33 +21,6 @@ func viewCopy(c *kernels.Ctx, a kernels.Args) error {
 	}
 	m.reshape(c, a.Tensor(2), self)
 	return nil
-}
-
-// inferSizes reads sizes of which one may be -1: what is left of n elements.
-func inferSizes(dst []int, list []int64, n int) ([]int, error) {
-	if len(list) > len(dst) {
-		return nil, kernels.Badf(1, "at most 16 sizes", "%d", len(list))
-	}
-	dst = dst[:len(list)]
-	infer := -1
-	for i, v := range list {
-		if v == -1 && infer < 0 {
-			infer, v = i, 1
-		}
-		if v < 0 || v > math.MaxInt {
-			return nil, kernels.Badf(1, "sizes of at least 0, one -1", "%v", list)
-		}
-		dst[i] = int(v)
-	}
-	known, ok := tensor.Product(dst)
-	switch {
-	case ok && infer < 0 && known == n:
-		return dst, nil
-	case ok && infer >= 0 && known > 0 && n%known == 0:
-		dst[infer] = n / known
-		return dst, nil
-	}
-	return nil, kernels.Badf(1, "sizes of "+itoa(n)+" elements", "%v", list)
 }
 
 // reshape copies self into out, both read row by row. Where neither is contiguous

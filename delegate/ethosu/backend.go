@@ -1,0 +1,199 @@
+package ethosu
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/hal/ethosu"
+	"github.com/etrun-go/etrun/hal/ethosu/isa"
+	"github.com/etrun-go/etrun/hal/ethosu/npu"
+)
+
+// Options of a payload ([delegate.Payload.Options]).
+const (
+	// OptionDevice is a string: "auto", "npu", the name of another driver, or the path
+	// of a device ([ethosu.Open]).
+	OptionDevice = "device"
+	// OptionQuantization is a []Quantization: how outputs are quantised whose declared
+	// type is not what the NPU writes.
+	OptionQuantization = "qparams"
+)
+
+// Quantization is the scale and zero point of an output of a delegate:
+// real = (stored - ZeroPoint) · Scale.
+type Quantization struct {
+	Method    string // "" is any
+	Delegate  int    // its place in the method's delegate list
+	Output    int    // of the delegate
+	Scale     float64
+	ZeroPoint int64
+}
+
+// New returns the delegate.
+func New() delegate.Backend { return backend{} }
+
+type backend struct{}
+
+func (backend) ID() string { return ID }
+
+// Probe reports the first device of the automatic choice; the software NPU is always
+// there.
+func (backend) Probe() delegate.Status {
+	var found []string
+	engine := ""
+	for _, d := range ethosu.Drivers() {
+		out := d.Probe()
+		found = append(found, fmt.Sprintf("%s %v: %s", d.Name, out.State, out.Reason))
+		if d.Auto && out.State == ethosu.Loaded && engine == "" {
+			engine = d.Name
+		}
+	}
+	return delegate.Status{Loaded: engine != "", Detail: strings.Join(found, "; "), Engine: engine}
+}
+
+// Compile reads a payload, checks it against the call's arguments and every address of
+// its command stream against its memory, and loads it onto a device.
+func (backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Image, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	c, err := parse(p.Data, p.Named)
+	if err != nil {
+		return nil, err
+	}
+	im := &image{container: c, options: jobOptions(p.Specs)}
+	if im.program, err = c.program(p.Data); err != nil {
+		return nil, err
+	}
+	if err := im.plan(p); err != nil {
+		return nil, err
+	}
+	name, _ := p.Options[OptionDevice].(string)
+	if im.device, err = ethosu.Open(name, im.program.Config); err != nil {
+		return nil, deviceError(err)
+	}
+	if im.network, err = im.device.Load(im.program); err != nil {
+		im.device.Close()
+		return nil, deviceError(err)
+	}
+	return im, nil
+}
+
+// program reads the driver payload and its command stream.
+func (c *container) program(whole []byte) (*ethosu.Program, error) {
+	payload, err := isa.ParsePayload(c.commands)
+	if err != nil {
+		return nil, streamError(err)
+	}
+	p := &ethosu.Program{Config: payload.Config, Commands: payload.Stream, Payload: c.commands, Container: whole,
+		Inputs: bindings(c.inputs), Outputs: bindings(c.outputs)}
+	if p.Stream, err = npu.Decode(payload.Config, payload.Stream); err != nil {
+		return nil, streamError(err)
+	}
+	c.regions(p)
+	if err := checkArena(&p.Regions); err != nil {
+		return nil, err
+	}
+	if err := p.Stream.Check(&p.Regions); err != nil {
+		return nil, streamError(err)
+	}
+	return p, nil
+}
+
+// Regions by the compiler's convention.
+const (
+	regionConstants = iota
+	regionScratch
+	regionFast
+	regionInputs
+	regionOutputs
+)
+
+// regions gives each region its memory. The payload does not say how much fast
+// scratch there must be: it is what the stream touches.
+func (c *container) regions(p *ethosu.Program) {
+	r := &p.Regions
+	r[regionConstants] = isa.Region{Kind: isa.Constants, Size: int64(len(c.weights)), Data: c.weights}
+	r[regionScratch] = isa.Region{Kind: isa.Scratch, Size: c.scratch}
+	if n := p.Stream.Footprint()[regionFast]; n > 0 {
+		r[regionFast] = isa.Region{Kind: isa.Fast, Size: n}
+	}
+	kinds := [...]isa.RegionKind{regionInputs: isa.Inputs, regionOutputs: isa.Outputs}
+	for _, rec := range append(c.inputs[:len(c.inputs):len(c.inputs)], c.outputs...) {
+		if rec.region < regionInputs {
+			continue
+		}
+		end := int64(rec.offset+rec.bytes()+blockAlign-1) &^ (blockAlign - 1)
+		r[rec.region] = isa.Region{Kind: kinds[rec.region], Size: max(r[rec.region].Size, end)}
+	}
+}
+
+func checkArena(r *isa.Regions) error {
+	total := int64(0)
+	for i := range r {
+		if r[i].Kind.Writable() {
+			if total += min(r[i].Size, maxArena+1); total > maxArena {
+				return delegate.Errorf(ID, delegate.ErrUnsupported, "", "regions of more than %d bytes", maxArena)
+			}
+		}
+	}
+	return nil
+}
+
+func bindings(records []record) []ethosu.Binding {
+	out := make([]ethosu.Binding, len(records))
+	for i, r := range records {
+		out[i] = ethosu.Binding{Region: r.region, Offset: r.offset, Shape: r.shape, ElemSize: r.elemSize}
+	}
+	return out
+}
+
+// jobOptions reads the compile specs that are about running. Others are the
+// compiler's business.
+func jobOptions(specs []delegate.CompileSpec) ethosu.JobOptions {
+	var o ethosu.JobOptions
+	for _, s := range specs {
+		name, ok := strings.CutPrefix(s.Key, "ethosu.")
+		switch {
+		case !ok:
+		case name == "timeout_ns" && len(s.Value) == 8:
+			o.Timeout = time.Duration(binary.LittleEndian.Uint64(s.Value))
+		case name == "enable_cycle_counter" && len(s.Value) == 1:
+			o.Cycles = s.Value[0] != 0
+		case strings.HasPrefix(name, "pmu_event") && len(s.Value) == 4:
+			o.Events = append(o.Events, binary.LittleEndian.Uint32(s.Value))
+		}
+	}
+	o.Timeout = max(o.Timeout, 0)
+	return o
+}
+
+// streamError makes an error about a command stream or driver payload the delegate's.
+func streamError(err error) error {
+	reason := delegate.ErrPayload
+	if errors.Is(err, isa.ErrUnsupported) {
+		reason = delegate.ErrUnsupported
+	}
+	return &delegate.Error{Backend: ID, Reason: reason, Place: "cmd_data", Err: err}
+}
+
+// deviceReasons maps a device's reasons to the delegate's.
+var deviceReasons = []struct{ device, reason error }{
+	{ethosu.ErrMissing, delegate.ErrMissing},
+	{ethosu.ErrUnsupported, delegate.ErrUnsupported},
+	{ethosu.ErrProgram, delegate.ErrPayload},
+}
+
+func deviceError(err error) error {
+	for _, r := range deviceReasons {
+		if errors.Is(err, r.device) {
+			return &delegate.Error{Backend: ID, Reason: r.reason, Err: err}
+		}
+	}
+	return &delegate.Error{Backend: ID, Reason: delegate.ErrDevice, Err: err}
+}

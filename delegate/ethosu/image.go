@@ -1,0 +1,142 @@
+package ethosu
+
+import (
+	"fmt"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/hal/ethosu"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// image is a payload loaded onto a device.
+type image struct {
+	container *container
+	program   *ethosu.Program
+	options   ethosu.JobOptions
+	device    ethosu.Device
+	network   ethosu.Network
+	inputs    []transfer
+	outputs   []transfer
+}
+
+// plan checks the arguments of the delegate's calls against the payload's records and
+// says how each gets in or out.
+func (im *image) plan(p *delegate.Payload) error {
+	c := im.container
+	nin, nout := len(c.inputs), len(c.outputs)
+	if len(p.Args) != nin+nout {
+		return malformed("", "the payload has %d inputs and %d outputs, the program's call %d arguments", nin, nout, len(p.Args))
+	}
+	for i := range c.inputs {
+		t, err := planInput(&c.inputs[i], p.Args[i], c.permuted)
+		if err != nil {
+			return placed(fmt.Sprintf("input %d", i), err)
+		}
+		im.inputs = append(im.inputs, t)
+	}
+	for i := range c.outputs {
+		t, err := planOutput(&c.outputs[i], p.Args[nin+i], c.permuted, quantization(p, i))
+		if err != nil {
+			return placed(fmt.Sprintf("delegate %d, output %d", p.Index, i), err)
+		}
+		im.outputs = append(im.outputs, t)
+	}
+	return nil
+}
+
+// quantization is what is known of an output's scale and zero point, nil if nothing.
+func quantization(p *delegate.Payload, output int) *Quantization {
+	list, _ := p.Options[OptionQuantization].([]Quantization)
+	for i := range list {
+		q := &list[i]
+		if (q.Method == "" || q.Method == p.Method) && q.Delegate == p.Index && q.Output == output {
+			return q
+		}
+	}
+	return nil
+}
+
+// placed gives an error of a transfer its place.
+func placed(place string, err error) error {
+	return &delegate.Error{Backend: ID, Reason: delegate.ErrUnsupported, Place: place, Err: err}
+}
+
+// Unit makes an instance with memory of its own.
+func (im *image) Unit(in delegate.Instance) (delegate.Unit, error) {
+	o := im.options
+	o.Pool = in.Pool
+	job, err := im.network.NewJob(o)
+	if err != nil {
+		return nil, deviceError(err)
+	}
+	u := &unit{image: im, job: job}
+	for i := range u.regions {
+		u.regions[i] = job.Region(i)
+	}
+	return u, nil
+}
+
+// Close takes the program off its device.
+func (im *image) Close() error {
+	err := im.network.Close()
+	if e := im.device.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return deviceError(err)
+	}
+	return nil
+}
+
+// transfer is how one argument gets to the NPU or from it.
+type transfer struct {
+	rec      *record
+	bytes    int // of the argument
+	elements int
+	copy     func(t *transfer, dst, src []byte)
+	chunk    int // bytes of the argument that lie side by side at the NPU
+	stride   int // bytes at the NPU from one chunk to the next
+	scale    float32
+	zero     int32
+}
+
+// copyBytes moves the argument as it is.
+func copyBytes(_ *transfer, dst, src []byte) { copy(dst, src) }
+
+// inputTypes are the element types that an input may have, by what the NPU reads.
+var inputTypes = [tensor.NumDTypes]int{tensor.Int32: 4, tensor.Int8: 1, tensor.Uint8: 1, tensor.Int16: 2, tensor.Bool: 1}
+
+func planInput(r *record, a *delegate.ArgSpec, permuted bool) (transfer, error) {
+	t, err := newTransfer(r, a)
+	if err != nil {
+		return t, err
+	}
+	if inputTypes[a.DType] != r.elemSize {
+		return t, fmt.Errorf("elements of %v, the payload wants %d bytes each", a.DType, r.elemSize)
+	}
+	if t.elements != r.elements() {
+		return t, fmt.Errorf("%v with %d elements, the payload wants %v with %d", a.Sizes, t.elements, r.shape, r.elements())
+	}
+	t.copy = copyBytes
+	if permuted && channelsMove(a, r) {
+		t.copy = channelsLast
+	}
+	return t, nil
+}
+
+// newTransfer checks what holds for every argument.
+func newTransfer(r *record, a *delegate.ArgSpec) (transfer, error) {
+	t := transfer{rec: r}
+	if a == nil {
+		return t, fmt.Errorf("not a tensor")
+	}
+	n, ok := tensor.Product(a.Sizes)
+	if !ok || !a.DType.Valid() {
+		return t, fmt.Errorf("%v%v", a.DType, a.Sizes)
+	}
+	t.elements, t.bytes = n, n*a.DType.Size()
+	return t, nil
+}
+
+// bytes is the size of the tensor at the NPU.
+func (r *record) bytes() int { return r.elements() * r.elemSize }

@@ -1,0 +1,73 @@
+package ethosu
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/hal/ethosu"
+)
+
+// Info describes the network and the device that it is on.
+func (im *image) Info() delegate.Info {
+	p, c := im.program, im.container
+	info := delegate.Info{Engine: deviceName(im.device.Info()), Inputs: len(c.inputs), WeightBytes: int64(len(c.weights))}
+	for i := range p.Regions {
+		if r := &p.Regions[i]; r.Kind.Writable() {
+			info.Scratch += r.Size
+		}
+	}
+	count := map[string]int{}
+	for _, op := range p.Stream.Operations() {
+		name := strings.TrimPrefix(op.Name, "NPU_OP_")
+		info.Nodes = append(info.Nodes, delegate.Node{Name: name, Detail: strings.TrimSpace(op.Detail)})
+		count[strings.TrimSpace(name+" "+firstField(op.Detail))]++
+	}
+	info.Facts = [][2]string{
+		{"compiled for", p.Config.String()},
+		{"command stream", fmt.Sprintf("%d words (%s)", len(p.Commands)/4, p.Payload[:4])},
+		{"operations", histogram(count)},
+	}
+	for i := range p.Regions {
+		if r := &p.Regions[i]; r.Size > 0 {
+			info.Facts = append(info.Facts, [2]string{fmt.Sprintf("region %d", i), fmt.Sprintf("%v, %d bytes", r.Kind, r.Size)})
+		}
+	}
+	return info
+}
+
+func deviceName(i ethosu.Info) string {
+	switch {
+	case i.Any:
+		return "software NPU"
+	case i.Path != "":
+		return i.Driver + " " + i.Path
+	}
+	return i.Driver
+}
+
+// firstField is the value of an operation's first field: its mode.
+func firstField(detail string) string {
+	_, value, _ := strings.Cut(strings.TrimSpace(detail), "=")
+	value, _, _ = strings.Cut(value, " ")
+	return value
+}
+
+// histogram lists counts, the largest first.
+func histogram(count map[string]int) string {
+	names := make([]string, 0, len(count))
+	for n := range count {
+		names = append(names, n)
+	}
+	sort.Slice(names, func(i, j int) bool {
+		if count[names[i]] != count[names[j]] {
+			return count[names[i]] > count[names[j]]
+		}
+		return names[i] < names[j]
+	})
+	for i, n := range names {
+		names[i] = fmt.Sprintf("%d %s", count[n], n)
+	}
+	return strings.Join(names, ", ")
+}

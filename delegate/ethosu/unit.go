@@ -1,0 +1,128 @@
+package ethosu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/hal/ethosu"
+	"github.com/etrun-go/etrun/hal/ethosu/isa"
+	"github.com/etrun-go/etrun/hal/ethosu/npu"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// unit is a network with memory of its own.
+type unit struct {
+	image   *image
+	job     ethosu.Job
+	regions [isa.NumRegions][]byte
+
+	times []time.Duration // of the operations, while profiling
+	last  time.Time
+}
+
+// Execute copies all inputs to the NPU's memory, runs the network, and copies the
+// outputs out; inputs and outputs may share the memory.
+func (u *unit) Execute(ctx context.Context, args []*tensor.Value) error {
+	im := u.image
+	if len(args) != len(im.inputs)+len(im.outputs) {
+		return delegate.Errorf(ID, delegate.ErrArgument, "", "%d arguments, want %d", len(args), len(im.inputs)+len(im.outputs))
+	}
+	for i := range im.inputs {
+		t := &im.inputs[i]
+		b, err := t.argument("input", i, args[i])
+		if err != nil {
+			return err
+		}
+		t.copy(t, u.at(t.rec), b)
+	}
+	u.times, u.last = u.times[:0], u.start()
+	if _, err := u.job.Submit(ctx); err != nil {
+		return u.failed(ctx, err)
+	}
+	for i := range im.outputs {
+		t := &im.outputs[i]
+		b, err := t.argument("output", i, args[len(im.inputs)+i])
+		if err != nil {
+			return err
+		}
+		t.copy(t, b, u.at(t.rec))
+	}
+	return nil
+}
+
+// at is the memory of a record.
+func (u *unit) at(r *record) []byte {
+	return u.regions[r.region][r.offset:][:r.bytes()]
+}
+
+// argument is the bytes of a call's argument, which must be as the program declared.
+func (t *transfer) argument(what string, i int, v *tensor.Value) ([]byte, error) {
+	if v.Kind != tensor.KindTensor || v.Tensor == nil {
+		return nil, delegate.Errorf(ID, delegate.ErrArgument, fmt.Sprintf("%s %d", what, i), "%v, want a tensor", v.Kind)
+	}
+	if b := v.Tensor.Data; len(b) == t.bytes && v.Tensor.NBytes() == t.bytes {
+		return b, nil
+	}
+	return nil, delegate.Errorf(ID, delegate.ErrArgument, fmt.Sprintf("%s %d", what, i), "%v with %d bytes, want %d",
+		v.Tensor, v.Tensor.NBytes(), t.bytes)
+}
+
+// failed reports the end of the caller's context as such.
+func (u *unit) failed(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+		return context.Cause(ctx)
+	}
+	return deviceError(err)
+}
+
+// Close frees the memory.
+func (u *unit) Close() error {
+	if err := u.job.Close(); err != nil {
+		return deviceError(err)
+	}
+	return nil
+}
+
+// SetProfiling measures operations where the device stops after each.
+func (u *unit) SetProfiling(on bool) error {
+	o, ok := u.job.(ethosu.Observable)
+	if !ok {
+		if on {
+			return delegate.Errorf(ID, delegate.ErrUnsupported, "", "the device does not measure single operations")
+		}
+		return nil
+	}
+	o.Observe(nil)
+	u.times = nil
+	if on {
+		u.times = make([]time.Duration, 0, u.image.program.Stream.Len())
+		o.Observe(u.tick)
+	}
+	return nil
+}
+
+func (u *unit) start() (now time.Time) {
+	if cap(u.times) > 0 {
+		now = time.Now()
+	}
+	return now
+}
+
+func (u *unit) tick(int, *npu.Memory) error {
+	now := time.Now()
+	u.times = append(u.times, now.Sub(u.last))
+	u.last = now
+	return nil
+}
+
+// Profile appends the times of the last Execute's operations.
+func (u *unit) Profile(dst []delegate.NodeTime) []delegate.NodeTime {
+	ops := u.image.program.Stream.Operations()
+	for i, d := range u.times {
+		dst = append(dst, delegate.NodeTime{Name: ops[i].Name, Duration: d})
+	}
+	return dst
+}

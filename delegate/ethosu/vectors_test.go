@@ -1,0 +1,201 @@
+package ethosu
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"path"
+	"path/filepath"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// vector is one delegate call of the test archives: its files by name.
+type vector struct {
+	name  string // "u55-128/conv3x3/d0"
+	files map[string][]byte
+}
+
+func (v *vector) payload() []byte { return v.files["payload.vela"] }
+
+// vectors reads the test archives.
+func vectors(t testing.TB) []*vector {
+	t.Helper()
+	archives, err := filepath.Glob("../../testdata/ethosu/*.zip")
+	if err != nil || len(archives) == 0 {
+		t.Fatalf("test archives: %d found, %v", len(archives), err)
+	}
+	byName := map[string]*vector{}
+	var out []*vector
+	for _, archive := range archives {
+		z, err := zip.OpenReader(archive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range z.File {
+			name := strings.TrimSuffix(filepath.Base(archive), ".zip") + "/" + path.Dir(f.Name)
+			if byName[name] == nil {
+				byName[name] = &vector{name, map[string][]byte{}}
+				out = append(out, byName[name])
+			}
+			r, err := f.Open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if byName[name].files[path.Base(f.Name)], err = io.ReadAll(r); err != nil {
+				t.Fatalf("%s %s: %v", archive, f.Name, err)
+			}
+		}
+		z.Close()
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].name < out[j].name })
+	return out
+}
+
+// find is the vector of a name.
+func find(t testing.TB, name string) *vector {
+	t.Helper()
+	for _, v := range vectors(t) {
+		if v.name == name {
+			return v
+		}
+	}
+	t.Fatalf("no vector %q in the test archives", name)
+	return nil
+}
+
+// args describes a payload's arguments as a program would: integers of the size that
+// the payload's records have.
+func args(t testing.TB, b []byte) (specs []*delegate.ArgSpec, inputs int) {
+	t.Helper()
+	c, err := parse(b, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range append(c.inputs[:len(c.inputs):len(c.inputs)], c.outputs...) {
+		specs = append(specs, &delegate.ArgSpec{DType: written(r.elemSize), Sizes: r.shape[:]})
+	}
+	return specs, len(c.inputs)
+}
+
+// call is a compiled payload with tensors to call it with.
+type call struct {
+	unit   delegate.Unit
+	values []*tensor.Value
+	inputs int
+}
+
+func newCall(t testing.TB, p *delegate.Payload, pool *cpu.Pool) (*call, error) {
+	t.Helper()
+	im, err := New().Compile(context.Background(), p)
+	if err != nil {
+		return nil, err
+	}
+	u, err := im.Unit(delegate.Instance{Pool: pool})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeAll(t, u.Close, im.Close) })
+	c := &call{unit: u, inputs: im.Info().Inputs}
+	for _, a := range p.Args {
+		v := tensor.TensorValue(tensor.New(a.DType, a.Sizes...))
+		c.values = append(c.values, &v)
+	}
+	return c, nil
+}
+
+func closeAll(t testing.TB, closers ...func() error) {
+	for _, f := range closers {
+		if err := f(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// run executes the call with a vector's inputs.
+func (c *call) run(t testing.TB, v *vector) {
+	t.Helper()
+	for i := range c.inputs {
+		if n := copy(c.values[i].Tensor.Data, v.files[fmt.Sprintf("in%d.bin", i)]); n != c.values[i].Tensor.NBytes() {
+			t.Fatalf("input %d: %d bytes of %d", i, n, c.values[i].Tensor.NBytes())
+		}
+	}
+	if err := c.unit.Execute(context.Background(), c.values); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// check compares the outputs with a vector's, byte by byte.
+func (c *call) check(t testing.TB, v *vector) {
+	t.Helper()
+	for i, out := range c.values[c.inputs:] {
+		want, got := v.files[fmt.Sprintf("out%d.bin", i)], out.Tensor.Data
+		if len(want) != len(got) {
+			t.Errorf("output %d: %d bytes, want %d", i, len(got), len(want))
+			continue
+		}
+		if bytes.Equal(want, got) {
+			continue
+		}
+		first, bad := -1, 0
+		for j := range want {
+			if want[j] != got[j] {
+				if bad++; first < 0 {
+					first = j
+				}
+			}
+		}
+		t.Errorf("output %d: %d of %d bytes differ, the first at %d: %d, want %d", i, bad, len(want), first, int8(got[first]), int8(want[first]))
+	}
+}
+
+// TestVectors runs every payload of the test archives: results are exact, the first
+// time and again.
+func TestVectors(t *testing.T) {
+	pool := cpu.NewPool(2)
+	defer pool.Close()
+	for _, v := range vectors(t) {
+		t.Run(v.name, func(t *testing.T) {
+			specs, _ := args(t, v.payload())
+			c, err := newCall(t, &delegate.Payload{Data: v.payload(), Args: specs}, pool)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				c.run(t, v)
+				c.check(t, v)
+				for _, out := range c.values[c.inputs:] {
+					clear(out.Tensor.Data)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkExecute(b *testing.B) {
+	for _, name := range []string{"u55-128/mbv2_96/d0", "u85-256/mbv2_96/d0", "u55-128/conv3x3/d0", "u55-128/attn_b4/d0"} {
+		for _, threads := range []int{1, 2} {
+			b.Run(fmt.Sprintf("%s/%d", name, threads), func(b *testing.B) {
+				v, pool := find(b, name), cpu.NewPool(threads)
+				defer pool.Close()
+				specs, _ := args(b, v.payload())
+				c, err := newCall(b, &delegate.Payload{Data: v.payload(), Args: specs}, pool)
+				if err != nil {
+					b.Fatal(err)
+				}
+				c.run(b, v)
+				b.ReportAllocs()
+				for b.Loop() {
+					c.run(b, v)
+				}
+			})
+		}
+	}
+}
