@@ -36,6 +36,7 @@ type Op struct {
 	DTypes string // element types accepted, in the words of docs/operators.md
 	Family Family // numeric contract
 	Note   string // what a user should know: deviations, limits
+	Rows   bool   // outs lie in rows: the exporter recorded the strides of a transposed view
 }
 
 // Name is the full name, overload included: "aten::add.out".

@@ -22,6 +22,7 @@ type loader struct {
 	sigs   []*kernels.Signature
 	images []delegate.Image
 	bytes  map[int][]byte // values with bytes from outside: constants, external data
+	rows   map[int]bool   // values that lie in rows whatever dim order the file declares
 	flow   *ir.Flow
 }
 
@@ -213,8 +214,14 @@ func (l *loader) analyse() (err error) {
 	if l.flow, err = ir.Build(l.spec, ir.Calls{Signatures: l.sigs, DelegateInputs: inputs}); err != nil {
 		return err
 	}
+	l.rows = make(map[int]bool)
 	for i := range l.flow.Steps {
 		s := &l.flow.Steps[i]
+		if in := s.Instruction; in.Kind == pte.KernelCall && l.ops[in.Index].Rows {
+			for _, v := range s.Writes {
+				l.rows[v] = true
+			}
+		}
 		if err := l.checkStep(s); err != nil {
 			return &InstructionError{Class: ErrFormat, Method: l.spec.Name, Chain: s.Chain, Index: s.Index, Op: l.stepName(s), Err: err}
 		}

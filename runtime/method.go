@@ -174,7 +174,11 @@ func (m *Method) slots(items []int) []*tensor.Value {
 
 func (m *Method) makeTensor(l *loader, v int) *tensor.Tensor {
 	s := m.spec.Values[v].Tensor
-	t := tensor.Make(s.DType, s.Sizes, s.DimOrder, s.Dynamism)
+	order := s.DimOrder
+	if l.rows[v] {
+		order = nil
+	}
+	t := tensor.Make(s.DType, s.Sizes, order, s.Dynamism)
 	storage := l.flow.Of[v]
 	switch kind := l.flow.Storages[storage].Kind; {
 	case s.Storage == pte.Constant || s.Storage == pte.External:

@@ -173,16 +173,6 @@ func (t *Tensor) setStrides() {
 	}
 }
 
-// SetContiguous makes the memory order the logical one. The bytes keep their place,
-// so their contents are then unspecified: it is for an operator that is about to
-// write them, and whose result lies in rows whatever order the file declares.
-func (t *Tensor) SetContiguous() {
-	for i := range t.DimOrder {
-		t.DimOrder[i] = uint8(i)
-	}
-	t.setStrides()
-}
-
 // IsContiguous reports whether logical and memory order agree. Dimensions of size
 // 1 do not count, so a [1,1,H,W] tensor is contiguous in either usual order.
 func (t *Tensor) IsContiguous() bool { return t.inOrder(false) }

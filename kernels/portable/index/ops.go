@@ -24,7 +24,7 @@ var ops = []kernels.Op{
 	{Schema: "aten::scatter_add.out(Tensor self, int dim, Tensor index, Tensor src, *, Tensor(a!) out)", Func: scatterAdd, DTypes: realType, Family: kernels.Sum},
 	{Schema: "aten::masked_select.out(Tensor self, Tensor mask, *, Tensor(a!) out)", Func: maskedSelect, DTypes: maskType},
 	{Schema: "aten::masked_scatter.out(Tensor self, Tensor mask, Tensor source, *, Tensor(a!) out)", Func: maskedScatter, DTypes: maskType},
-	{Schema: "aten::nonzero.out(Tensor self, *, Tensor(a!) out)", Func: nonzero, DTypes: "any but complex128"},
+	{Schema: "aten::nonzero.out(Tensor self, *, Tensor(a!) out)", Func: nonzero, DTypes: "any but complex128", Rows: true},
 	{Schema: "aten::topk.values(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True, *, Tensor(a!) values, Tensor(b!) indices)", Func: topk, DTypes: "integer, float, float16, bfloat16, bool"},
 	{Schema: "aten::sort.values(Tensor self, int dim=-1, bool descending=False, *, Tensor(a!) values, Tensor(b!) indices)", Func: sortValues, DTypes: "integer, float, float16, bfloat16, bool"},
 	{Schema: "aten::sort.values_stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False, Tensor(a!) values, Tensor(b!) indices)", Func: sortStable, DTypes: "integer, float, float16, bfloat16, bool"},

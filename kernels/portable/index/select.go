@@ -174,8 +174,7 @@ func eachRun(mask []byte, f func(start, n, before int)) {
 }
 
 // nonzero is aten::nonzero: the indices of the elements that are not zero, one row
-// each, in row-major order. The exporter records the strides of eager's result, which
-// is a transposed view; the result proper lies in rows.
+// each, in row-major order.
 func nonzero(c *kernels.Ctx, a kernels.Args) error {
 	k := kernels.Keep[keep](c)
 	self, out := a.Tensor(0), a.Tensor(1)
@@ -186,13 +185,15 @@ func nonzero(c *kernels.Ctx, a kernels.Args) error {
 		return kernels.Bad(0, self.DType.String(), "a type that operators compute on")
 	}
 	truth := k.truth(c, self)
-	out.SetContiguous()
 	if err := kernels.ResizeOut(a, 1, []int{countTrue(truth), self.Rank()}); err != nil {
 		return err
 	}
-	if out.Numel() > 0 {
-		writeIndices(tensor.View[int64](out.Data), truth, self.Sizes)
+	if out.Numel() == 0 {
+		return nil
 	}
+	rows := k.run.Target(c, out)
+	writeIndices(tensor.View[int64](rows), truth, self.Sizes)
+	k.run.Settle(c, out, rows)
 	return nil
 }
 
