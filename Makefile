@@ -1,5 +1,65 @@
-.PHONY: deps
+# A newcomer needs `make demo` and `make test`; `make help` lists the rest.
 
-# Debian's libXNNPACK in lib/; without it etrun runs on its reference engine.
-deps:
+GO       ?= go
+CORPUS   ?=
+BENCH    ?= .
+BENCHTIME ?= 1s
+FUZZTIME ?= 10m
+RACETEST ?= ./cmd/... ./delegate/... ./hal/... ./runtime/...
+VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
+LDFLAGS  := -X main.release=$(VERSION)
+
+.PHONY: help deps demo build test check format vet staticcheck arm64 race conformance bench fuzz clean
+.DEFAULT_GOAL := help
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+deps: ## fetch libXNNPACK into lib/; install gcc and qemu-user where they are missing
 	scripts/deps.sh
+	scripts/tools.sh
+
+# The demo and the tests do without libXNNPACK, on the engine in Go, where it cannot be fetched.
+lib/.complete:
+	scripts/deps.sh || echo "deps: no libXNNPACK; XNNPACK payloads run on the reference engine"
+
+demo: lib/.complete build ## build, and classify handwritten digits on every engine
+	$(GO) run ./examples/digits
+
+build: ## build bin/etrun
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/etrun ./cmd/etrun
+
+test: lib/.complete ## run the tests
+	$(GO) test ./...
+
+check: format vet staticcheck arm64 ## format, vet, staticcheck, floors of the house, arm64 build run under qemu
+
+format:
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
+	if [ -n "$$unformatted" ]; then echo "not formatted by gofmt:"; echo "$$unformatted"; exit 1; fi
+
+vet:
+	$(GO) vet ./...
+	CGO_ENABLED=0 $(GO) vet ./...
+	CGO_ENABLED=0 GOARCH=arm64 $(GO) vet ./...
+
+staticcheck:
+	$(GO) tool -modfile=tools/go.mod staticcheck ./...
+
+arm64:
+	scripts/arm64.sh
+
+race: lib/.complete ## run the tests of what is concurrent under the race detector
+	$(GO) test -race -short $(RACETEST)
+
+conformance: build ## run a corpus of programs with expected outputs: CORPUS=folder
+	$(GO) run ./tools/conformance -corpus '$(CORPUS)'
+
+bench: lib/.complete ## run the benchmarks: BENCH=regexp BENCHTIME=1s
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem ./...
+
+fuzz: ## fuzz every target in turn: FUZZTIME=10m each
+	scripts/fuzz.sh $(FUZZTIME)
+
+clean: ## remove what was built and fetched
+	rm -rf bin lib .deps

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/runtime"
 )
@@ -61,7 +62,7 @@ func examine() *machineReport {
 			r.Absent = append(r.Absent, f.Name)
 		}
 	}
-	for _, b := range backends() {
+	for _, b := range all.Backends() {
 		s := b.Probe()
 		r.Backends = append(r.Backends, backendReport{b.ID(), s.Loaded, s.Engine, s.Detail})
 	}

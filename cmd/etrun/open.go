@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/runtime"
 )
@@ -61,7 +60,7 @@ func (f *openFlags) open(path string) (*runtime.Program, error) {
 		return nil, err
 	}
 	return runtime.Open(path,
-		runtime.WithDelegates(backends()...),
+		runtime.WithDelegates(all.Backends()...),
 		runtime.WithDataFiles(f.data...),
 		runtime.WithThreads(f.threads),
 		runtime.WithMaxMemory(int64(f.maxMemory)),
@@ -77,6 +76,3 @@ func (f *openFlags) inputLimit() int64 {
 	}
 	return 1 << 30
 }
-
-// backends lists the backends of this build.
-func backends() []delegate.Backend { return all.Backends() }

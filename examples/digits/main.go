@@ -1,0 +1,150 @@
+// Command digits classifies handwritten digits with a net trained in PyTorch, on
+// every engine there is, and holds the answers against PyTorch's own.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/etrun-go/etrun/delegate/all"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime"
+)
+
+// engines are the ways to run the net: the program, and what runs it.
+var engines = []struct {
+	name, program string
+	options       []runtime.Option
+}{
+	{"portable operators", "portable.pte", nil},
+	{"XNNPACK, native", "xnnpack.pte", []runtime.Option{xnnpack("native")}},
+	{"XNNPACK, reference", "xnnpack.pte", []runtime.Option{xnnpack("reference")}},
+}
+
+func xnnpack(engine string) runtime.Option {
+	return runtime.WithDelegateOptions("XnnpackBackend", map[string]any{"engine": engine})
+}
+
+const (
+	pixels  = 8 * 8
+	classes = 10
+)
+
+func main() {
+	folder := flag.String("data", "testdata/digits", "folder of the programs and images")
+	flag.Parse()
+	if err := run(*folder, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "digits:", err)
+		os.Exit(1)
+	}
+}
+
+// data is the test set with PyTorch's answers.
+type data struct {
+	images []float32 // [n,1,8,8]
+	labels []byte
+	logits []float32 // [n,10]
+}
+
+func load(folder string) (*data, error) {
+	var files [3][]byte
+	for i, name := range []string{"images.f32.bin", "labels.u8.bin", "logits.f32.bin"} {
+		b, err := os.ReadFile(filepath.Join(folder, name))
+		if err != nil {
+			return nil, err
+		}
+		files[i] = tensor.AlignedBytes(len(b))
+		copy(files[i], b)
+	}
+	d := &data{tensor.View[float32](files[0]), files[1], tensor.View[float32](files[2])}
+	if n := len(d.labels); len(d.images) != n*pixels || len(d.logits) != n*classes {
+		return nil, fmt.Errorf("%s: %d labels, %d pixels and %d logits do not belong together", folder, n, len(d.images), len(d.logits))
+	}
+	return d, nil
+}
+
+func run(folder string, w io.Writer) error {
+	d, err := load(folder)
+	if err != nil {
+		return err
+	}
+	n := len(d.labels)
+	pytorch := d.accuracy(d.logits)
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	fmt.Fprintf(t, "%d handwritten digits\taccuracy\tworst logit against PyTorch\tmedian latency\n", n)
+	fmt.Fprintf(t, "PyTorch\t%d of %d\t\t\n", pytorch, n)
+	ran := 0
+	for _, e := range engines {
+		logits, median, err := classify(d, filepath.Join(folder, e.program), e.options)
+		if errors.Is(err, runtime.ErrMissing) && ran > 0 {
+			fmt.Fprintf(t, "%s\tnot here: %v\t\t\n", e.name, err)
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", e.name, err)
+		}
+		ran++
+		right := d.accuracy(logits)
+		fmt.Fprintf(t, "%s\t%d of %d\t%.1e\t%v\n", e.name, right, n, distance(logits, d.logits), median)
+		if right != pytorch {
+			return fmt.Errorf("%s: %d of %d right, PyTorch has %d", e.name, right, n, pytorch)
+		}
+	}
+	return t.Flush()
+}
+
+// classify runs the net on each image. Every call after the first is timed.
+func classify(d *data, path string, options []runtime.Option) (logits []float32, median time.Duration, err error) {
+	prog, err := runtime.Open(path, append(options, runtime.WithDelegates(all.Backends()...))...)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer prog.Close()
+	ctx := context.Background()
+	m, err := prog.Load(ctx, "forward")
+	if err != nil {
+		return nil, 0, err
+	}
+	defer m.Close()
+	var took []time.Duration
+	for i := range d.labels {
+		begun := time.Now()
+		if err := m.SetInput(0, tensor.Of(d.images[i*pixels:(i+1)*pixels], 1, 1, 8, 8)); err != nil {
+			return nil, 0, err
+		}
+		if err := m.Execute(ctx); err != nil {
+			return nil, 0, err
+		}
+		took = append(took, time.Since(begun))
+		logits = append(logits, tensor.Data[float32](m.Output(0).Tensor)...)
+	}
+	slices.Sort(took)
+	return logits, took[len(took)/2].Round(100 * time.Nanosecond), nil
+}
+
+// accuracy counts the images whose largest logit is that of their label.
+func (d *data) accuracy(logits []float32) (right int) {
+	for i, label := range d.labels {
+		row := logits[i*classes : (i+1)*classes]
+		if slices.Index(row, slices.Max(row)) == int(label) {
+			right++
+		}
+	}
+	return right
+}
+
+func distance(a, b []float32) (worst float64) {
+	for i := range a {
+		worst = max(worst, math.Abs(float64(a[i]-b[i])))
+	}
+	return worst
+}

@@ -1,0 +1,26 @@
+#!/bin/sh
+# Installs what building and checking need beside Go, where it is missing: a C
+# compiler for cgo, and qemu-user to run arm64 programs. As root, or with sudo.
+set -eu
+
+missing=""
+command -v gcc >/dev/null || missing="$missing gcc libc6-dev"
+command -v qemu-aarch64 >/dev/null || command -v qemu-aarch64-static >/dev/null || missing="$missing qemu-user"
+[ -n "$missing" ] || {
+	echo "tools: all there"
+	exit 0
+}
+
+as_root=""
+if [ "$(id -u)" != 0 ]; then
+	command -v sudo >/dev/null || {
+		echo "tools: missing:$missing; install them as root" >&2
+		exit 1
+	}
+	as_root=sudo
+fi
+echo "tools: installing$missing"
+export DEBIAN_FRONTEND=noninteractive
+$as_root apt-get -qq update
+# shellcheck disable=SC2086 # a list of packages
+$as_root apt-get -qq install --yes --no-install-recommends $missing
