@@ -125,6 +125,9 @@ func (m *Method) SetValue(i int, v tensor.Value) error {
 	if err != nil {
 		return err
 	}
+	if in.bound != nil {
+		return m.badInput(i, describe(v), fmt.Sprintf("%v%v", in.bound.DType, in.bound.Sizes))
+	}
 	declared := &m.spec.Values[m.spec.Inputs[i]]
 	want := tensor.Value{Kind: declared.Kind, Bool: declared.Bool, Int: declared.Int, Double: declared.Double, Str: declared.Str}
 	if want.Kind == tensor.None {

@@ -243,7 +243,7 @@ func orderName(order []uint8) string {
 func (v valueReport) shapeText() string {
 	if v.Kind != "tensor" {
 		if v.Value != nil {
-			return fmt.Sprintf("%s %v at export", v.Kind, v.Value)
+			return fmt.Sprintf("%s, %v in the file", v.Kind, v.Value)
 		}
 		return v.Kind
 	}

@@ -9,6 +9,14 @@ import (
 	"text/tabwriter"
 )
 
+// count is n with its noun.
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
 // print writes the report for people, one screen for a usual program.
 func (r *programReport) print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -18,23 +26,24 @@ func (r *programReport) print(w io.Writer) error {
 	}
 	fmt.Fprintf(t, "%s: %s, program version %d, %s", r.Model, formatBytes(r.Bytes), r.Version, header)
 	if r.Bundled > 0 {
-		fmt.Fprintf(t, ", %d bundled test cases", r.Bundled)
+		fmt.Fprintf(t, ", %s", count(r.Bundled, "bundled test case", "bundled test cases"))
 	}
 	fmt.Fprintln(t)
 	for _, m := range r.Methods {
 		m.print(t)
 	}
-	if len(r.Named) > 0 {
-		fmt.Fprintf(t, "\nnamed data\n")
-		for _, key := range slices.Sorted(maps.Keys(r.Named)) {
-			fmt.Fprintf(t, "  %.80s\t%s\n", key, formatBytes(int64(r.Named[key])))
+	if n := len(r.Named); n > 0 {
+		total := 0
+		for _, bytes := range r.Named {
+			total += bytes
 		}
+		fmt.Fprintf(t, "\nnamed data: %s, %s\n", count(n, "entry", "entries"), formatBytes(int64(total)))
 	}
 	return t.Flush()
 }
 
 func (m *methodReport) print(t *tabwriter.Writer) {
-	fmt.Fprintf(t, "\nmethod %s: %d instructions\n", m.Name, m.Instructions)
+	fmt.Fprintf(t, "\nmethod %s: %s\n", m.Name, count(m.Instructions, "instruction", "instructions"))
 	printValues(t, "inputs", m.Inputs)
 	printValues(t, "outputs", m.Outputs)
 	m.printOperators(t)
@@ -82,7 +91,7 @@ func (m *methodReport) printOperators(t *tabwriter.Writer) {
 }
 
 func (d *delegateReport) print(t *tabwriter.Writer, i int) {
-	fmt.Fprintf(t, "    %d  %s: payload %s, %d calls", i, d.ID, formatBytes(int64(d.PayloadBytes)), d.Calls)
+	fmt.Fprintf(t, "    %d  %s: payload %s, %s", i, d.ID, formatBytes(int64(d.PayloadBytes)), count(d.Calls, "call", "calls"))
 	if !d.Available {
 		fmt.Fprint(t, ", missing")
 	}
@@ -114,7 +123,7 @@ func printNodes(t *tabwriter.Writer, nodes []nodeReport) {
 	for i, name := range names {
 		names[i] = fmt.Sprintf("%s ×%d", name, counts[name])
 	}
-	fmt.Fprintf(t, "       %d nodes: %s\n", len(nodes), strings.Join(names, ", "))
+	fmt.Fprintf(t, "       %s: %s\n", count(len(nodes), "node", "nodes"), strings.Join(names, ", "))
 }
 
 func (m *memoryReport) print(t *tabwriter.Writer) {
@@ -122,7 +131,7 @@ func (m *memoryReport) print(t *tabwriter.Writer) {
 	for _, a := range m.FileArenas {
 		file += a
 	}
-	fmt.Fprintf(t, "  memory: constants %s, planned by the file %s in %d arenas", formatBytes(m.Constants), formatBytes(file), len(m.FileArenas))
+	fmt.Fprintf(t, "  memory: constants %s, planned by the file %s in %s", formatBytes(m.Constants), formatBytes(file), count(len(m.FileArenas), "arena", "arenas"))
 	if m.Source != "" {
 		fmt.Fprintf(t, "; in use: %s (plan: %s, state %s, lower bound %s)", formatBytes(m.Planned), m.Source, formatBytes(m.State), formatBytes(m.LowerBound))
 	}

@@ -46,7 +46,7 @@ func newOps(a *app) *cobra.Command {
 			if err := t.Flush(); err != nil {
 				return err
 			}
-			fmt.Fprintf(a.out, "%d operators\n", len(rows))
+			fmt.Fprintln(a.out, count(len(rows), "operator", "operators"))
 			return nil
 		},
 	}

@@ -106,6 +106,7 @@ func (f *Folder) Commit() error {
 		}
 	}
 	f.created = nil
+	f.Close()
 	return nil
 }
 

@@ -1,0 +1,340 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// A script is a command line with what must come of it. In args and files, PTE is
+// the folder of the module's test programs, HERE this package's; every other name is
+// relative to the script's own folder, which holds the files of inScriptFolder.
+type script struct {
+	name   string
+	args   string
+	code   int
+	stdout []string // parts that must be there, in this order
+	stderr []string
+	files  map[string]string // what float32, int64 or text files must hold after it
+	absent []string          // files that must not be there after it
+}
+
+// run plays the script and returns what it printed.
+func (s script) run(t *testing.T) (stdout, stderr string) {
+	t.Helper()
+	inScriptFolder(t)
+	var out, notes bytes.Buffer
+	code := run(strings.Fields(s.args), strings.NewReader(""), &out, &notes)
+	if code != s.code {
+		t.Errorf("exit code %d, want %d; stderr:\n%s", code, s.code, notes.String())
+	}
+	checkParts(t, "stdout", out.String(), s.stdout)
+	checkParts(t, "stderr", notes.String(), s.stderr)
+	for name, want := range s.files {
+		if got := fileText(t, name); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+	for _, name := range s.absent {
+		if _, err := os.Stat(name); err == nil {
+			t.Errorf("%s is there", name)
+		}
+	}
+	return out.String(), notes.String()
+}
+
+func play(t *testing.T, scripts []script) {
+	here, err := filepath.Abs("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pte, err := filepath.Abs("../../testdata/pte")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := strings.NewReplacer("HERE", here, "PTE", pte)
+	for _, s := range scripts {
+		s.args = names.Replace(s.args)
+		t.Run(s.name, func(t *testing.T) { s.run(t) })
+	}
+}
+
+func checkParts(t *testing.T, what, text string, parts []string) {
+	t.Helper()
+	rest := text
+	for _, part := range parts {
+		_, after, found := strings.Cut(rest, part)
+		if !found {
+			t.Errorf("%s: %q is not there, or not in its place, in\n%s", what, part, text)
+			return
+		}
+		rest = after
+	}
+}
+
+// inScriptFolder makes a folder with input files the working one.
+func inScriptFolder(t *testing.T) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	four := tensor.Of([]float32{1, 2, 3, 4}, 4)
+	grid := tensor.Of(slices.Repeat([]float32{0.5, 1, -2}, 6), 3, 6)
+	write(t, "four.bin", four.Data)
+	write(t, "grid.bin", grid.Data)
+	write(t, "empty.pte", nil)
+	write(t, "noise.pte", bytes.Repeat([]byte("noise "), 100))
+	var b bytes.Buffer
+	if err := npy.WriteZip(&b, []string{"arr_1", "arr_0"}, []*tensor.Tensor{grid, tensor.New(tensor.Float32, 3, 6)}); err != nil {
+		t.Fatal(err)
+	}
+	write(t, "grids.npz", b.Bytes())
+	b.Reset()
+	if err := npy.Write(&b, four); err != nil {
+		t.Fatal(err)
+	}
+	write(t, "four.npy", b.Bytes())
+}
+
+func write(t *testing.T, name string, b []byte) {
+	t.Helper()
+	if err := os.WriteFile(name, b, 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fileText prints a file of float32 elements as numbers, any other as compact JSON.
+func fileText(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if filepath.Ext(name) != ".json" {
+		var floats []string
+		for i := 0; i+4 <= len(b); i += 4 {
+			bits := uint32(b[i]) | uint32(b[i+1])<<8 | uint32(b[i+2])<<16 | uint32(b[i+3])<<24
+			text, _ := json.Marshal(math.Float32frombits(bits))
+			floats = append(floats, string(text))
+		}
+		return strings.Join(floats, " ")
+	}
+	var c bytes.Buffer
+	if err := json.Compact(&c, b); err != nil {
+		t.Fatal(err)
+	}
+	return c.String()
+}
+
+func TestRunInputs(t *testing.T) {
+	const added = "0.5 1 -2 0.5 1 -2 0.5 1 -2 0.5 1 -2 0.5 1 -2 0.5 1 -2"
+	play(t, []script{
+		{name: "raw elements", args: "HERE/add.pte --input grid.bin --input zeros --output-dir o", files: map[string]string{"o/out0.bin": added}},
+		{name: "stated type and sizes", args: "HERE/add.pte --input grid.bin:float32:3x6 --input zeros:float32:3x6 --output-dir o", files: map[string]string{"o/out0.bin": added}},
+		{name: "named inputs", args: "HERE/add.pte --input 1=grid.bin --input 0=zeros --output-dir o", files: map[string]string{"o/out0.bin": added}},
+		{name: "archive", args: "HERE/add.pte --input grids.npz --output-dir o", files: map[string]string{"o/out0.bin": added}},
+		{name: "array", args: "HERE/state.pte --input four.npy --output-dir o", files: map[string]string{"o/out0.bin": "2 4 6 8"}},
+		{name: "flags before the model", args: "--input ones --input ones HERE/add.pte", stdout: []string{"min 2  max 2  mean 2"}},
+		{name: "integer that varies", args: "HERE/symint.pte --input grid.bin --input int:2 --output-dir o",
+			files: map[string]string{"o/out0.bin": "0.5 1 0.5 1 0.5 1", "o/outputs.json": `[{"index":0,"kind":"tensor","dtype":"float32","shape":[3,2],"dim_order":[0,1],"file":"out0.bin"},{"index":1,"kind":"int","value":4}]`}},
+		{name: "text", args: "HERE/string.pte --input zeros --input str:inc", stdout: []string{"min 1  max 1"}},
+		{name: "none", args: "HERE/string.pte --input zeros --input none", stdout: []string{"min 1  max 1"}},
+		{name: "scalars as exported", args: "PTE/scalar_inputs.pte --input zeros --input int:3 --input float:0.5 --input bool:true"},
+		{name: "no input at all", args: "HERE/add.pte --seed 3", stderr: []string{"no --input: random elements, seed 3"}},
+		{name: "no input wanted", args: "HERE/methods.pte --method get_dim", stdout: []string{"get_dim", "int 10"}},
+		{name: "sizes within bounds", args: "PTE/dynamic_view.pte --input ones:float32:2x8", stdout: []string{"float32 [4 4]"}},
+		{name: "bundled inputs", args: "PTE/bundle.bpte", stderr: []string{"inputs of the first bundled test case"}},
+		{name: "bundle with inputs of one's own", args: "PTE/bundle.bpte --input zeros", stdout: []string{"float32 [2 3]"}},
+		{name: "picture", args: "HERE/channels_last.pte --input HERE/../internal/picture/testdata/noise.png", code: 5, stderr: []string{"no picture of 1 or 3 channels"}},
+		{name: "external weights", args: "PTE/external_weights.pte --data PTE/external_weights.ptd --input ones", stdout: []string{"float32 [2 3]"}},
+	})
+}
+
+func TestRunInputsRefused(t *testing.T) {
+	play(t, []script{
+		{name: "missing", args: "HERE/add.pte --input ones", code: 5, stderr: []string{"input 1: missing, want float32 3x6"}},
+		{name: "missing scalar", args: "PTE/scalar_inputs.pte --input ones", code: 5, stderr: []string{"input 1: missing, want int"}},
+		{name: "one too many", args: "HERE/state.pte --input ones --input ones", code: 5, stderr: []string{"one input too many, the method has 1"}},
+		{name: "short file", args: "HERE/add.pte --input four.bin --input ones", code: 5, stderr: []string{"input 0 (four.bin): 16 bytes, want 72 (float32 3x6)"}},
+		{name: "stated type", args: "HERE/add.pte --input ones:int32:3x6 --input ones", code: 5, stderr: []string{"input 0: got int32[3 6], want float32[3 6]"}},
+		{name: "stated sizes", args: "HERE/add.pte --input ones:float32:6x3 --input ones", code: 5, stderr: []string{"input 0: got float32[6 3], want float32[3 6]"}},
+		{name: "stated rank", args: "HERE/add.pte --input ones:float32:18 --input ones", code: 5, stderr: []string{"input 0: got float32[18], want float32[3 6]"}},
+		{name: "beyond bounds", args: "PTE/dynamic_view.pte --input ones:float32:9x8", code: 5, stderr: []string{"input 0: got float32[9 8], want float32[8 8] at most"}},
+		{name: "other scalar than exported", args: "PTE/scalar_inputs.pte --input zeros --input int:4 --input float:0.5 --input bool:true", code: 5, stderr: []string{"input 1: got int 4, want int 3 as fixed by the export"}},
+		{name: "scalar for a tensor", args: "HERE/state.pte --input int:4", code: 5, stderr: []string{"input 0", "int 4"}},
+		{name: "no such file", args: "HERE/state.pte --input gone.bin", code: 2, stderr: []string{"input 0 (gone.bin)", "no such file"}},
+		{name: "no such data file", args: "HERE/state.pte --data gone.ptd --input ones", code: 2, stderr: []string{"gone.ptd", "no such file"}},
+		{name: "broken array", args: "HERE/state.pte --input noise.npy", code: 2, stderr: []string{"noise.npy"}},
+		{name: "bad text", args: "HERE/state.pte --input int:x", code: 2, stderr: []string{`input argument "int:x"`}},
+		{name: "zeros beyond the limit", args: "HERE/state.pte --input zeros:float32:4000000000", code: 9, stderr: []string{"16000000000 bytes"}},
+		{name: "in a further call", args: "HERE/state.pte --input ones --next --input four.npy:float32:5", code: 5, stderr: []string{"call 1: input 0"}},
+	})
+}
+
+func TestRunCalls(t *testing.T) {
+	play(t, []script{
+		{name: "state persists", args: "HERE/state.pte --input four.bin --next --input ones --next --input zeros --output-dir o",
+			files: map[string]string{"o/out0.bin": "2 4 6 8", "o/call1/out0.bin": "4 6 8 10", "o/call2/out0.bin": "4 6 8 10",
+				"o/call2/outputs.json": `[{"index":0,"kind":"tensor","dtype":"float32","shape":[4],"dim_order":[0],"file":"out0.bin"},{"index":1,"kind":"tensor","dtype":"int64","shape":[1],"dim_order":[0],"file":"out1.bin"}]`},
+			absent: []string{"o/call0"}},
+		{name: "another method", args: "HERE/methods.pte --method get_dim --next --method get_name --next --method get_scale --next --method get_flag --output-dir o",
+			files: map[string]string{"o/outputs.json": `[{"index":0,"kind":"int","value":10}]`, "o/call1/outputs.json": `[{"index":0,"kind":"string","value":"codec"}]`,
+				"o/call2/outputs.json": `[{"index":0,"kind":"double","value":0.5}]`, "o/call3/outputs.json": `[{"index":0,"kind":"bool","value":true}]`}},
+		{name: "the method stays", args: "HERE/methods.pte --method get_dim --next", stdout: []string{"call 0: get_dim", "call 1: get_dim"}},
+		{name: "methods share state", args: "PTE/two_methods.pte --method push --input ones --next --method read --input ones", stdout: []string{"call 1: read"}},
+		{name: "repeats begin with fresh state", args: "HERE/state.pte --input four.bin --repeat 5 --output-dir o", files: map[string]string{"o/out0.bin": "2 4 6 8"}, stdout: []string{"5 runs on", "min ", "p50 ", "p90 ", "max "}},
+		{name: "two methods in one call", args: "HERE/methods.pte --method get_dim --method get_name", code: 2, stderr: []string{"--next begins another"}},
+		{name: "no such method", args: "HERE/methods.pte --method gone", code: 5, stderr: []string{`no method "gone"`, "get_name"}},
+	})
+}
+
+func TestRunOutputs(t *testing.T) {
+	play(t, []script{
+		{name: "in words", args: "HERE/add.pte --input grid.bin --input zeros", stdout: []string{"forward", "output 0: float32 [3 6]  min -2  max 1  mean -0.16667", "first 0.5 1 -2 0.5 1 -2 …"}},
+		{name: "memory order", args: "HERE/channels_last.pte --output-dir o", files: map[string]string{
+			"o/outputs.json": `[{"index":0,"kind":"tensor","dtype":"float32","shape":[1,3,6,6],"dim_order":[0,2,3,1],"file":"out0.bin"},{"index":1,"kind":"tensor","dtype":"float32","shape":[1,2,8,8],"dim_order":[0,2,3,1],"file":"out1.bin"}]`}},
+		{name: "an input that is an output", args: "PTE/split_passthrough.pte --input ones --output-dir o", files: map[string]string{"o/out0.bin": "1 1 1 1 1 1 1 1"}},
+		{name: "folder cannot be made", args: "HERE/add.pte --input ones --input ones --output-dir four.bin/o", code: 2, stderr: []string{"four.bin"}},
+		{name: "nothing after a failure", args: "HERE/state.pte --input ones --next --input four.npy --next --input ones:float32:5 --output-dir o/p", code: 5, absent: []string{"o"}},
+	})
+}
+
+func TestUsage(t *testing.T) {
+	play(t, []script{
+		{name: "nothing", args: "", code: 2, stderr: []string{"0 arguments, want one MODEL.pte"}},
+		{name: "two models", args: "a.pte b.pte", code: 2, stderr: []string{"2 arguments"}},
+		{name: "unknown flag", args: "HERE/add.pte --gpu", code: 2, stderr: []string{"unknown flag: --gpu", "--help"}},
+		{name: "flag of a subcommand", args: "inspect --repeat 3 x.pte", code: 2, stderr: []string{"unknown flag: --repeat; see etrun inspect --help"}},
+		{name: "bad number", args: "HERE/add.pte --threads many", code: 2, stderr: []string{"many"}},
+		{name: "negative threads", args: "HERE/add.pte --threads -1", code: 2, stderr: []string{"--threads -1"}},
+		{name: "no repeats", args: "HERE/add.pte --repeat 0", code: 2, stderr: []string{"--repeat 0"}},
+		{name: "bad size", args: "HERE/add.pte --max-memory lots", code: 2, stderr: []string{"lots"}},
+		{name: "bad engine", args: "HERE/add.pte --xnnpack gpu", code: 2, stderr: []string{"auto, native, reference"}},
+		{name: "value for next", args: "HERE/add.pte --next=false", code: 2, stderr: []string{"--next"}},
+		{name: "help", args: "--help", stdout: []string{"Inputs are given", "Exit codes:", "6  results differ", "Examples:", "--output-dir"}},
+		{name: "help of a command", args: "inspect --help", stdout: []string{"Examples:", "etrun inspect model.pte"}},
+		{name: "version", args: "--version", stdout: []string{"etrun ", " go1."}},
+		{name: "completion", args: "completion bash", stdout: []string{"bash completion"}},
+		{name: "methods to complete", args: "__complete HERE/methods.pte --method get", stdout: []string{"get_dim", "get_flag"}},
+		{name: "arguments for doctor", args: "doctor x", code: 2, stderr: []string{`argument "x", want none`}},
+	})
+}
+
+func TestBadModels(t *testing.T) {
+	play(t, []script{
+		{name: "absent", args: "gone.pte", code: 2, stderr: []string{"gone.pte", "no such file"}},
+		{name: "a folder", args: ".", code: 2, stderr: []string{"is a directory"}},
+		{name: "empty", args: "empty.pte", code: 3},
+		{name: "no program", args: "noise.pte", code: 3},
+		{name: "external weights absent", args: "PTE/external_weights.pte --input ones", code: 4, stderr: []string{"l.weight", "l.bias"}},
+		{name: "data that is none", args: "PTE/external_weights.pte --data noise.pte --input ones", code: 3, stderr: []string{"noise.pte"}},
+		{name: "too large", args: "PTE/stack_traces.pte --max-memory 6KiB", code: 9, stderr: []string{"bytes needed", "the limit is 6144"}},
+		{name: "time is up", args: "HERE/add.pte --timeout 1ns", code: 8, stderr: []string{"time-out of 1ns"}},
+	})
+}
+
+func TestInspect(t *testing.T) {
+	play(t, []script{
+		{name: "operators and memory", args: "inspect HERE/channels_last.pte",
+			stdout: []string{"extended header", "method forward: 5 instructions", "0  float32 1x2x8x8  contiguous (NCHW)", "0  float32 1x3x6x6", "channels last (NHWC)", "dim_order_ops::_to_dim_order_copy.out  3", "memory: constants"}},
+		{name: "scalars", args: "inspect PTE/scalar_inputs.pte", stdout: []string{"1  int, 3 in the file", "2  double, 0.5 in the file", "3  bool, true in the file"}},
+		{name: "bounds", args: "inspect PTE/dynamic_view.pte", stdout: []string{"0  float32 8x8 at most", "dynamic (bounded)"}},
+		{name: "delegates", args: "inspect PTE/named_data.pte", stdout: []string{"delegates", "XnnpackBackend: payload 752 B, 1 call", "named data: 2 entries, 60 B"}},
+		{name: "a program that does not load", args: "inspect PTE/external_weights.pte", stdout: []string{"does not run here", "l.weight"}},
+		{name: "bundle", args: "inspect PTE/bundle.bpte", stdout: []string{"1 bundled test case"}},
+		{name: "several methods", args: "inspect HERE/methods.pte", stdout: []string{"method decode", "method get_dim: 0 instructions", "no inputs"}},
+		{name: "no program", args: "inspect noise.pte", code: 3},
+	})
+}
+
+func TestVerify(t *testing.T) {
+	play(t, []script{
+		{name: "passes", args: "verify PTE/bundle.bpte", stdout: []string{"forward, case 0: ok"}},
+		{name: "without cases", args: "verify HERE/add.pte", code: 2, stderr: []string{"no test cases"}},
+		{name: "tolerance below 0", args: "verify PTE/bundle.bpte --atol -1", code: 2, stderr: []string{"--atol -1"}},
+	})
+}
+
+// A bundle with one expected element changed must not pass.
+func TestVerifyFindsADifference(t *testing.T) {
+	file, err := os.ReadFile("../../testdata/pte/bundle.bpte")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle, err := pte.ParseBundle(file, pte.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle.Suites[0].Cases[0].Outputs[0].Data[7] ^= 0x40 // shares the file's bytes: the exponent of element 1
+	path := filepath.Join(t.TempDir(), "changed.bpte")
+	write(t, path, file)
+	script{args: "verify " + path, code: 6, stdout: []string{"forward, case 0: differs", "output 0: 1 of 6 elements differ, first at [0 1]"},
+		stderr: []string{"results differ: 1 of 1 test case"}}.run(t)
+	script{args: "verify " + path + " --json", code: 6, stdout: []string{`"failed": 1`}}.run(t)
+}
+
+func TestOpsAndDoctor(t *testing.T) {
+	play(t, []script{
+		{name: "some", args: "ops aten::relu", stdout: []string{"aten::relu.out(Tensor self, *, Tensor(a!) out)", "exact", "operator"}},
+		{name: "none", args: "ops no_such_operator", stdout: []string{"0 operators"}},
+		{name: "doctor", args: "doctor", stdout: []string{"version", "threads", "operators"}},
+	})
+}
+
+// Every command's --json is one object with a schema, alone on stdout, also when it fails.
+func TestJSON(t *testing.T) {
+	cases := []struct {
+		args, schema string
+		code         int
+	}{
+		{"HERE/add.pte --json", "etrun.run/1", 0},
+		{"HERE/add.pte --json --output-dir o --repeat 3", "etrun.run/1", 0},
+		{"HERE/add.pte --json --input ones", "etrun.error/1", 5},
+		{"gone.pte --json", "etrun.error/1", 2},
+		{"--json --bad", "etrun.error/1", 2},
+		{"inspect HERE/add.pte --json", "etrun.inspect/1", 0},
+		{"verify PTE/bundle.bpte --json", "etrun.verify/1", 0},
+		{"ops --json", "etrun.ops/1", 0},
+		{"doctor --json", "etrun.doctor/1", 0},
+	}
+	for _, c := range cases {
+		t.Run(c.args, func(t *testing.T) {
+			here, _ := filepath.Abs("testdata")
+			pte, _ := filepath.Abs("../../testdata/pte")
+			args := strings.NewReplacer("HERE", here, "PTE", pte).Replace(c.args)
+			out, _ := script{args: args, code: c.code}.run(t)
+			var object struct {
+				Schema string
+				Exit   int
+			}
+			if err := json.Unmarshal([]byte(out), &object); err != nil || object.Schema != c.schema || object.Exit != c.code {
+				t.Errorf("got schema %q, exit %d, %v, want %q and %d", object.Schema, object.Exit, err, c.schema, c.code)
+			}
+		})
+	}
+}
+
+// What a run leaves behind is its outputs and nothing else, whatever became of it.
+func TestNothingLeftBehind(t *testing.T) {
+	add, err := filepath.Abs("testdata/add.pte")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script{args: add + " --output-dir o"}.run(t)
+	var files []string
+	err = filepath.WalkDir("o", func(path string, d fs.DirEntry, err error) error {
+		files = append(files, path)
+		return err
+	})
+	if want := []string{"o", "o/out0.bin", "o/outputs.json"}; err != nil || !slices.Equal(files, want) {
+		t.Errorf("files %v, %v, want %v", files, err, want)
+	}
+}
