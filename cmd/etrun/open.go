@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/etrun-go/etrun/delegate/all"
+	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/runtime"
 )
 
@@ -25,14 +26,14 @@ func (f *openFlags) add(flags *pflag.FlagSet) {
 	flags.IntVar(&f.threads, "threads", 0, "thread budget `N` (default: the processors that the process may use)")
 	flags.Var(&f.maxMemory, "max-memory", "refuse, before allocating, what needs more than this, such as 64MiB")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed `N` of random inputs and of operators that draw random numbers")
-	flags.StringVar(&f.xnnpack, "xnnpack", "auto", "XNNPACK engine: auto, native or reference")
+	flags.StringVar(&f.xnnpack, "xnnpack", xnnpack.EngineAuto, "XNNPACK engine: auto, native or reference")
 	flags.StringVar(&f.lower, "lower", "off", "lowering of portable graphs at load: off")
 }
 
 // choices are the flags that take one of a few words.
 func (f *openFlags) choices() []choice {
 	return []choice{
-		{"xnnpack", f.xnnpack, []string{"auto", "native", "reference"}},
+		{"xnnpack", f.xnnpack, []string{xnnpack.EngineAuto, xnnpack.EngineNative, xnnpack.EngineReference}},
 		{"lower", f.lower, []string{"off"}},
 	}
 }
@@ -65,7 +66,7 @@ func (f *openFlags) open(path string) (*runtime.Program, error) {
 		runtime.WithThreads(f.threads),
 		runtime.WithMaxMemory(int64(f.maxMemory)),
 		runtime.WithSeed(f.seed),
-		runtime.WithDelegateOptions("XnnpackBackend", map[string]any{"engine": f.xnnpack}),
+		runtime.WithDelegateOptions(xnnpack.ID, map[string]any{xnnpack.OptionEngine: f.xnnpack}),
 	)
 }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/etrun-go/etrun/delegate/all"
+	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime"
 )
@@ -26,12 +27,12 @@ var engines = []struct {
 	options       []runtime.Option
 }{
 	{"portable operators", "portable.pte", nil},
-	{"XNNPACK, native", "xnnpack.pte", []runtime.Option{xnnpack("native")}},
-	{"XNNPACK, reference", "xnnpack.pte", []runtime.Option{xnnpack("reference")}},
+	{"XNNPACK, native", "xnnpack.pte", []runtime.Option{engine(xnnpack.EngineNative)}},
+	{"XNNPACK, reference", "xnnpack.pte", []runtime.Option{engine(xnnpack.EngineReference)}},
 }
 
-func xnnpack(engine string) runtime.Option {
-	return runtime.WithDelegateOptions("XnnpackBackend", map[string]any{"engine": engine})
+func engine(name string) runtime.Option {
+	return runtime.WithDelegateOptions(xnnpack.ID, map[string]any{xnnpack.OptionEngine: name})
 }
 
 const (
