@@ -1,7 +1,15 @@
 package cpu
 
-import "runtime"
+import "sync"
 
-// DefaultThreads is the number of processors that the process may use: those its
-// affinity allows, within its cgroup's quota. Go's scheduler asks the kernel both.
-func DefaultThreads() int { return runtime.GOMAXPROCS(0) }
+// DefaultThreads is the number of threads that keep every processor busy that the
+// process may use, and none more than that: the allowed processors, within the
+// cgroup's quota rounded down. More threads than the quota would be stopped for
+// part of each period, and with them the loop that waits for all of them.
+var DefaultThreads = sync.OnceValue(func() int {
+	n := Allowed()
+	if quota, limited := Quota(); limited {
+		n = min(n, int(quota))
+	}
+	return max(n, 1)
+})

@@ -12,67 +12,70 @@ import (
 // distinct for goroutines that run at the same time.
 type Body interface{ Range(worker, lo, hi int) }
 
-// Pool is a thread budget of a fixed size: the caller of Run and Size-1 helpers.
-// Several goroutines may call Run at once: they share the helpers, and each always
-// does its own work too, so none ever waits for a helper that has not started.
+// Pool is a thread budget of a fixed size: the caller of Do and Size-1 helpers.
+// Several goroutines may call Do at once, also from inside a body with a Run of its
+// own: they share the helpers, and each always does its own work too, so none ever
+// waits for a helper that has not started.
 type Pool struct {
-	size  int
-	once  sync.Once
-	close sync.Once
-	work  chan *Run
+	helpers []helper
+	once    sync.Once // starts the helpers
+	closed  atomic.Bool
 }
+
+// helper is one goroutine of a pool. A caller that finds run nil offers its Run
+// there; the helper takes it by putting taken in its place, unless the caller has
+// withdrawn the offer first.
+type helper struct {
+	run  atomic.Pointer[Run]
+	wake chan struct{} // holds one signal to look at run and at closed
+}
+
+// taken marks a helper that works, or has ended.
+var taken = new(Run)
 
 // NewPool returns a budget of n threads, at least 1. Helpers start at first use.
-func NewPool(n int) *Pool {
-	return &Pool{size: max(n, 1), work: make(chan *Run)}
-}
+func NewPool(n int) *Pool { return &Pool{helpers: make([]helper, max(n, 1)-1)} }
 
 // Size is the number of threads, the caller's included.
-func (p *Pool) Size() int { return p.size }
+func (p *Pool) Size() int { return len(p.helpers) + 1 }
 
-// Close ends the helpers. Runs after Close are done by their callers alone.
+// Close ends the helpers once they have done what they took on. Loops go on after
+// Close, in their callers alone.
 func (p *Pool) Close() {
-	p.close.Do(func() {
-		p.once.Do(func() {}) // none start from now on
-		close(p.work)
-	})
+	p.closed.Store(true)
+	p.once.Do(func() {}) // none start from now on
+	for i := range p.helpers {
+		p.helpers[i].signal()
+	}
 }
 
 // Run is the reusable state of one parallel loop. The zero value is ready; it must
 // not be used by two goroutines at once.
 type Run struct {
-	body    Body
-	n       int
-	chunk   int
-	next    atomic.Int64
-	ids     atomic.Int64
-	done    chan any
-	started int
+	body  Body
+	n     int
+	chunk int
+	next  atomic.Int64
+	done  chan any // of each helper: nil, or the panic that stopped it
 }
 
 // Do calls body.Range over [0, n) in chunks of at least grain, on the pool's
-// threads, and returns when all of it is done. It allocates nothing after the
-// first use of r. A panic in body is raised again here.
+// threads, and returns when all of it is done. A nil pool is one thread. Do allocates
+// nothing after the first use of r. A panic in body is raised again here.
 func (p *Pool) Do(r *Run, n, grain int, body Body) {
 	if n <= 0 {
 		return
 	}
 	grain = max(grain, 1)
-	if p == nil || p.size == 1 || n <= grain {
+	if p == nil || len(p.helpers) == 0 || n <= grain || p.closed.Load() {
 		body.Range(0, 0, n)
 		return
 	}
 	p.once.Do(p.start)
-	r.prepare(p.size, n, grain, body)
-	r.started = 0
-	for range min(p.size-1, (n+grain-1)/grain-1) {
-		if !p.offer(r) {
-			break
-		}
-		r.started++
-	}
+	r.prepare(p.Size(), n, grain, body)
+	offered := p.offer(r, (n-1)/r.chunk)
 	fault := r.share(0)
-	for range r.started {
+	for range offered - p.withdraw(r) {
 		if f := <-r.done; f != nil {
 			fault = f
 		}
@@ -83,28 +86,55 @@ func (p *Pool) Do(r *Run, n, grain int, body Body) {
 	}
 }
 
-// offer hands r to a helper that is waiting now.
-func (p *Pool) offer(r *Run) (taken bool) {
-	defer func() {
-		if recover() != nil { // the pool was closed
-			taken = false
+// offer gives r to at most want helpers that have nothing to do, and tells how many.
+func (p *Pool) offer(r *Run, want int) (offered int) {
+	for i := range p.helpers {
+		h := &p.helpers[i]
+		if offered == want {
+			break
 		}
-	}()
-	select {
-	case p.work <- r:
-		return true
-	default:
-		return false
+		if h.run.CompareAndSwap(nil, r) {
+			h.signal()
+			offered++
+		}
 	}
+	return offered
+}
+
+// withdraw takes r back from the helpers that have not started, and tells how many.
+func (p *Pool) withdraw(r *Run) (withdrawn int) {
+	for i := range p.helpers {
+		if p.helpers[i].run.CompareAndSwap(r, nil) {
+			withdrawn++
+		}
+	}
+	return withdrawn
 }
 
 func (p *Pool) start() {
-	for range p.size - 1 {
-		go func() {
-			for r := range p.work {
-				r.done <- r.share(int(r.ids.Add(1)))
-			}
-		}()
+	for i := range p.helpers {
+		h := &p.helpers[i]
+		h.wake = make(chan struct{}, 1)
+		go h.work(p, i+1)
+	}
+}
+
+// signal wakes the helper, or has it look again before it sleeps.
+func (h *helper) signal() {
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (h *helper) work(p *Pool, worker int) {
+	for !p.closed.Load() {
+		<-h.wake
+		if r := h.run.Load(); r != nil && h.run.CompareAndSwap(r, taken) {
+			fault := r.share(worker)
+			h.run.Store(nil)
+			r.done <- fault
+		}
 	}
 }
 
@@ -115,7 +145,6 @@ func (r *Run) prepare(threads, n, grain int, body Body) {
 	r.body, r.n = body, n
 	r.chunk = max(grain, n/(4*threads)) // a few chunks a thread: a slow core costs one of them
 	r.next.Store(0)
-	r.ids.Store(0)
 }
 
 // share takes chunks until none are left; it returns the panic that stopped it.

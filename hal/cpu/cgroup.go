@@ -1,0 +1,136 @@
+package cpu
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// Quota is the processor time that the process's control group grants, in
+// processors: the least of the group's and its ancestors' limits, cgroup v2
+// (cpu.max) or v1 (cpu.cfs_quota_us). limited is false where there is none.
+func Quota() (processors float64, limited bool) { return quota(os.DirFS("/")) }
+
+// group is a directory of a cgroup hierarchy that the process is in, and how its
+// limit is read.
+type group struct {
+	mount, dir string
+	limit      func(root fs.FS, dir string) (float64, bool)
+}
+
+func quota(root fs.FS) (least float64, limited bool) {
+	for _, g := range groups(root) {
+		for dir := g.dir; ; dir = path.Dir(dir) {
+			if q, ok := g.limit(root, path.Join(g.mount, dir)); ok && (!limited || q < least) {
+				least, limited = q, true
+			}
+			if dir == "/" || dir == "." {
+				break
+			}
+		}
+	}
+	return least, limited
+}
+
+// groups finds the process's groups in /proc/self/cgroup, and where their
+// hierarchies are mounted.
+func groups(root fs.FS) (found []group) {
+	v2, v1 := mounts(root)
+	for line := range lines(root, "proc/self/cgroup") {
+		fields := strings.SplitN(line, ":", 3) // hierarchy:controllers:path
+		if len(fields) != 3 {
+			continue
+		}
+		switch {
+		case fields[0] == "0" && v2.point != "":
+			found = append(found, group{v2.point, v2.inside(fields[2]), limitV2})
+		case hasWord(fields[1], "cpu") && v1.point != "":
+			found = append(found, group{v1.point, v1.inside(fields[2]), limitV1})
+		}
+	}
+	return found
+}
+
+// mount is where a directory of a hierarchy appears in the file system.
+type mount struct{ root, point string }
+
+// inside is a group's directory below the mount point. A group outside of what is
+// mounted, as seen from within a container, has the mount point itself.
+func (m mount) inside(dir string) string {
+	if rest, ok := strings.CutPrefix(path.Clean(dir), strings.TrimSuffix(m.root, "/")); ok && !strings.HasPrefix(dir, "/..") {
+		return path.Join("/", rest)
+	}
+	return "/"
+}
+
+// mounts finds the cgroup v2 hierarchy and the v1 hierarchy of the cpu controller in
+// /proc/self/mountinfo.
+func mounts(root fs.FS) (v2, v1 mount) {
+	for line := range lines(root, "proc/self/mountinfo") {
+		fields, kind, ok := strings.Cut(line, " - ") // …: root is the 4th, mount point the 5th; type source options
+		where, what := strings.Fields(fields), strings.Fields(kind)
+		if !ok || len(where) < 5 || len(what) < 3 {
+			continue
+		}
+		m := mount{root: where[3], point: strings.TrimPrefix(where[4], "/")}
+		switch {
+		case what[0] == "cgroup2":
+			v2 = m
+		case what[0] == "cgroup" && hasWord(what[2], "cpu"):
+			v1 = m
+		}
+	}
+	return v2, v1
+}
+
+func limitV2(root fs.FS, dir string) (float64, bool) {
+	for line := range lines(root, path.Join(dir, "cpu.max")) {
+		limit, period, _ := strings.Cut(line, " ") // "max 100000" is no limit
+		return ratio(limit, period)
+	}
+	return 0, false
+}
+
+func limitV1(root fs.FS, dir string) (float64, bool) {
+	for limit := range lines(root, path.Join(dir, "cpu.cfs_quota_us")) {
+		for period := range lines(root, path.Join(dir, "cpu.cfs_period_us")) {
+			return ratio(limit, period) // -1 is no limit
+		}
+	}
+	return 0, false
+}
+
+func ratio(limit, period string) (float64, bool) {
+	l, errL := strconv.ParseUint(limit, 10, 63)
+	p, errP := strconv.ParseUint(period, 10, 63)
+	if errL != nil || errP != nil || p == 0 {
+		return 0, false
+	}
+	return float64(l) / float64(p), true
+}
+
+func hasWord(list, word string) bool {
+	for w := range strings.SplitSeq(list, ",") {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}
+
+// lines yields the lines of a file, without their ends; none where it is not readable.
+func lines(root fs.FS, name string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		text, err := fs.ReadFile(root, name)
+		if err != nil {
+			return
+		}
+		for line := range strings.Lines(string(text)) {
+			if !yield(strings.TrimRight(line, "\n")) {
+				return
+			}
+		}
+	}
+}
