@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	goruntime "runtime"
 	"strings"
 	"text/tabwriter"
 
@@ -52,7 +51,7 @@ func newDoctor(a *app) *cobra.Command {
 }
 
 func examine() *machineReport {
-	r := &machineReport{Schema: "etrun.doctor/1", Version: version(), CPU: processorName(), Processors: goruntime.NumCPU(),
+	r := &machineReport{Schema: "etrun.doctor/1", Version: version(), CPU: processorName(), Processors: cpu.Allowed(),
 		Quota: quota(), Threads: cpu.DefaultThreads(), Features: []string{}, Absent: []string{},
 		Operators: len(runtime.DefaultOperators().Names()), Backends: []backendReport{}}
 	for _, f := range cpu.Features() {
@@ -111,15 +110,10 @@ func processorName() string {
 	return ""
 }
 
-// quota is this process's limit of processor time by cgroup v2, in processors.
+// quota is this process's limit of processor time, empty where there is none.
 func quota() string {
-	text, err := os.ReadFile("/sys/fs/cgroup/cpu.max")
-	if err != nil {
-		return ""
+	if q, limited := cpu.Quota(); limited {
+		return fmt.Sprintf("%.3g processors", q)
 	}
-	var limit, period float64
-	if n, _ := fmt.Sscan(string(text), &limit, &period); n != 2 || period <= 0 {
-		return "" // "max": none
-	}
-	return fmt.Sprintf("%.3g processors", limit/period)
+	return ""
 }
