@@ -1,0 +1,84 @@
+package llm
+
+import (
+	"fmt"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// updateCache is llama::update_cache.out: value [B, S, H, D] goes into
+// cache [B, Smax, H, D] at sequence positions start_pos, start_pos+1, …
+func updateCache(_ *kernels.Ctx, a kernels.Args) error {
+	if err := checkUpdate(a, 0, 1, 2); err != nil {
+		return err
+	}
+	put(a.Tensor(0), a.Tensor(1), int(a.Int(2)))
+	clear(a.Tensor(3).Data)
+	return nil
+}
+
+// updateCacheAt is llama::update_cache_with_indices.out: token s of batch b goes to
+// sequence position indices[b, s].
+func updateCacheAt(_ *kernels.Ctx, a kernels.Args) error {
+	value, cache, indices := a.Tensor(0), a.Tensor(1), a.Tensor(3)
+	if err := checkCache(a, 0, 1); err != nil {
+		return err
+	}
+	if indices.DType != tensor.Int64 || indices.Rank() != 2 || !indices.IsContiguous() ||
+		indices.Sizes[0] != value.Sizes[0] || indices.Sizes[1] != value.Sizes[1] {
+		return kernels.Badf(3, fmt.Sprintf("int64 indices %v", value.Sizes[:2]), "%v", indices)
+	}
+	at := tensor.Data[int64](indices)
+	for _, i := range at {
+		if i < 0 || i >= int64(cache.Sizes[1]) {
+			return kernels.Badf(3, fmt.Sprintf("indices in [0, %d)", cache.Sizes[1]), "%d", i)
+		}
+	}
+	n := value.Sizes[2] * value.Sizes[3] * value.DType.Size()
+	for i, pos := range at {
+		row := i/value.Sizes[1]*cache.Sizes[1] + int(pos)
+		copy(cache.Data[row*n:(row+1)*n], value.Data[i*n:(i+1)*n])
+	}
+	clear(a.Tensor(4).Data)
+	return nil
+}
+
+// checkCache checks that value argument v fits cache argument c but for its length.
+func checkCache(a kernels.Args, v, c int) error {
+	value, cache := a.Tensor(v), a.Tensor(c)
+	for _, i := range [...]int{v, c} {
+		if t := a.Tensor(i); t.Rank() != 4 || !t.IsContiguous() {
+			return kernels.Badf(i, "a contiguous tensor of rank 4", "%v with dim order %v", t, t.DimOrder)
+		}
+	}
+	for _, d := range [...]int{0, 2, 3} {
+		if value.DType != cache.DType || value.Sizes[d] != cache.Sizes[d] {
+			return kernels.Badf(v, fmt.Sprintf("but for dimension 1 as the cache, %v", cache), "%v", value)
+		}
+	}
+	return nil
+}
+
+// checkUpdate checks that value argument v fits into cache argument c at the
+// position in argument pos.
+func checkUpdate(a kernels.Args, v, c, pos int) error {
+	if err := checkCache(a, v, c); err != nil {
+		return err
+	}
+	room := a.Tensor(c).Sizes[1] - a.Tensor(v).Sizes[1]
+	if p := a.Int(pos); p < 0 || p > int64(room) {
+		return kernels.Badf(pos, fmt.Sprintf("a position in [0, %d]: %d tokens into %d places", room, a.Tensor(v).Sizes[1], a.Tensor(c).Sizes[1]), "%d", p)
+	}
+	return nil
+}
+
+// put copies value into cache at a position.
+func put(value, cache *tensor.Tensor, pos int) {
+	token := value.Sizes[2] * value.Sizes[3] * value.DType.Size()
+	n := value.Sizes[1] * token
+	for b := range value.Sizes[0] {
+		to := (b*cache.Sizes[1] + pos) * token
+		copy(cache.Data[to:to+n], value.Data[b*n:(b+1)*n])
+	}
+}

@@ -1,0 +1,130 @@
+package llm
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// hadamard is llama::fast_hadamard_transform.out: each row of the last dimension, of
+// n = 2^k elements, is multiplied by the Hadamard matrix of that size in Sylvester's
+// order, divided by √n. A row of 28·2^k elements is 28 such rows, transformed one by
+// one and then multiplied, element by element across them, by a 28×28 Hadamard matrix
+// that is not scaled.
+func hadamard(c *kernels.Ctx, a kernels.Args) error {
+	x, out := a.Tensor(0), a.Tensor(1)
+	if x.DType != tensor.Float32 && x.DType != tensor.Float64 && x.DType != tensor.Float16 || out.DType != x.DType {
+		return kernels.Badf(0, "float32, float64 or float16, and the out's type", "%v for %v", x.DType, out.DType)
+	}
+	if err := kernels.ResizeOut(a, 1, x.Sizes); err != nil {
+		return err
+	}
+	if !x.IsContiguous() || !out.IsContiguous() {
+		return kernels.Badf(0, "contiguous tensors", "dim orders %v and %v", x.DimOrder, out.DimOrder)
+	}
+	if x.Rank() == 0 || x.Numel() == 0 {
+		copy(out.Data, x.Data)
+		return nil
+	}
+	if x.DType == tensor.Float64 {
+		return transform[float64](c, x, out)
+	}
+	return transform[float32](c, x, out)
+}
+
+func transform[F float32 | float64](c *kernels.Ctx, x, out *tensor.Tensor) error {
+	h := kernels.Keep[hadamardRows[F]](c)
+	h.n = x.Sizes[x.Rank()-1]
+	h.parts = 1
+	if h.n%len(williamson) == 0 {
+		h.parts = len(williamson)
+	}
+	if size := h.n / h.parts; size&(size-1) != 0 {
+		return kernels.Badf(0, "a power of two, or 28 times one, elements in the last dimension", "%d", h.n)
+	}
+	h.src, h.dst, h.size = x.Data, out.Data, x.DType.Size()
+	h.load, h.store = tensor.Loader[F](x.DType), tensor.Storer[F](x.DType)
+	h.scratch = kernels.Scratch[F](c, 2*h.n*c.Threads())
+	c.Parallel(x.Numel()/h.n, 1+perThread/(h.n*bits.Len(uint(h.n))), h)
+	return nil
+}
+
+// hadamardRows is the loop over rows.
+type hadamardRows[F float32 | float64] struct {
+	n, parts int // elements of a row, and powers of two in it
+	src, dst []byte
+	size     int
+	load     tensor.LoadFunc[F]
+	store    tensor.StoreFunc[F]
+	scratch  []F // per thread: a row, and what it becomes
+}
+
+// Range transforms rows [lo, hi).
+func (h *hadamardRows[F]) Range(worker, lo, hi int) {
+	scratch := h.scratch[2*h.n*worker:][:2*h.n]
+	row, mixed := scratch[:h.n], scratch[h.n:]
+	size := h.n / h.parts
+	for i := lo; i < hi; i++ {
+		at, end := i*h.n*h.size, (i+1)*h.n*h.size
+		h.load(row, h.src[at:end])
+		for p := range h.parts {
+			butterflies(row[p*size : (p+1)*size])
+		}
+		if h.parts == 1 {
+			h.store(h.dst[at:end], row)
+			continue
+		}
+		mix(mixed, row, size)
+		h.store(h.dst[at:end], mixed)
+	}
+}
+
+// butterflies is the transform of a power of two, scaled.
+func butterflies[F float32 | float64](v []F) {
+	for step := 1; step < len(v); step *= 2 {
+		for i := 0; i < len(v); i += 2 * step {
+			x, y := v[i:i+step], v[i+step:i+2*step]
+			for j := range x {
+				x[j], y[j] = x[j]+y[j], x[j]-y[j]
+			}
+		}
+	}
+	scale := F(1 / math.Sqrt(float64(len(v))))
+	for i := range v {
+		v[i] *= scale
+	}
+}
+
+// mix multiplies the rows of v, each of size elements, by the 28×28 matrix.
+func mix[F float32 | float64](dst, v []F, size int) {
+	for i, signs := range williamson {
+		sum := dst[i*size : (i+1)*size]
+		clear(sum)
+		for j := range signs {
+			x := v[j*size : (j+1)*size]
+			if signs[j] == '+' {
+				for k := range sum {
+					sum[k] += x[k]
+				}
+			} else {
+				for k := range sum {
+					sum[k] -= x[k]
+				}
+			}
+		}
+	}
+}
+
+// williamson is the Hadamard matrix had.28.will of N. J. A. Sloane's library, which
+// the exporter's rotations are built with.
+var williamson = [28]string{
+	"+------++----++-+--+-+--++--", "-+-----+++-----+-+--+-+--++-", "--+-----+++---+-+-+----+--++", "---+-----+++---+-+-+-+--+--+",
+	"----+-----+++---+-+-+++--+--", "-----+-----++++--+-+--++--+-", "------++----++-+--+-+--++--+", "--++++-+-------++--+++-+--+-",
+	"---++++-+-----+-++--+-+-+--+", "+---+++--+----++-++--+-+-+--", "++---++---+----++-++--+-+-+-", "+++---+----+----++-++--+-+-+",
+	"++++--------+-+--++-++--+-+-", "-++++--------+++--++--+--+-+", "-+-++-++--++--+--------++++-", "+-+-++--+--++--+--------++++",
+	"-+-+-++--+--++--+----+---+++", "+-+-+-++--+--+---+---++---++", "++-+-+-++--+------+--+++---+", "-++-+-+-++--+------+-++++---",
+	"+-++-+---++--+------+-++++--", "-++--++-+-++-+++----++------", "+-++--++-+-++-+++-----+-----", "++-++---+-+-++-+++-----+----",
+	"-++-++-+-+-+-+--+++-----+---", "--++-++++-+-+----+++-----+--", "+--++-+-++-+-+----+++-----+-", "++--++-+-++-+-+----++------+",
+}

@@ -1,0 +1,55 @@
+// Package llm holds the custom operators that ExecuTorch's exporter puts into
+// language models: attention over a key/value cache, updates of that cache, linear
+// attention, Hadamard transforms, mixtures of experts, and cutting of pictures into
+// tiles.
+package llm
+
+import "github.com/etrun-go/etrun/kernels"
+
+// Ops is the table of this package's operators.
+func Ops() []kernels.Op { return ops }
+
+const floatTypes = "float32, float16, bfloat16"
+
+var ops = []kernels.Op{
+	{
+		Schema: "llama::update_cache.out(Tensor value, Tensor(a!) cache, SymInt start_pos, *, Tensor(b!) out)",
+		Func:   updateCache, DTypes: "any", Family: kernels.Exact, Note: "out is a placeholder and becomes zeros",
+	},
+	{
+		Schema: "llama::update_cache_with_indices.out(Tensor value, Tensor(a!) cache, SymInt start_pos, Tensor indices, *, Tensor(b!) out)",
+		Func:   updateCacheAt, DTypes: "any; indices int64", Family: kernels.Exact, Note: "start_pos is not looked at; out is a placeholder and becomes zeros",
+	},
+	{
+		Schema: "llama::custom_sdpa.out(Tensor query, Tensor key, Tensor value, SymInt start_pos, Tensor? attn_mask=None, float drpout_p=0.0, bool is_causal=False, float? scale=None, *, Tensor(a!) out)",
+		Func:   customSDPA, DTypes: floatTypes, Family: kernels.Loose, Note: "computes in float32; dropout is not looked at",
+	},
+	{
+		Schema: "llama::sdpa_with_kv_cache.out(Tensor query, Tensor key, Tensor value, Tensor(a!) key_cache, Tensor(b!) value_cache, SymInt start_pos, SymInt seq_len, Tensor? attn_mask=None, float drpout_p=0.0, bool is_causal=False, float? scale=None, *, Tensor(c!) out)",
+		Func:   sdpaWithCache, DTypes: floatTypes, Family: kernels.Loose, Note: "computes in float32; dropout is not looked at",
+	},
+	{
+		Schema: "llama::custom_quantized_sdpa.out(Tensor query, Tensor key, Tensor value, SymInt start_pos, Tensor? attn_mask=None, float drpout_p=0.0, bool is_causal=False, float? scale=None, Tensor? q_zero_points=None, Tensor? q_scales=None, Tensor? k_zero_points=None, Tensor? k_scales=None, Tensor? v_zero_points=None, Tensor? v_scales=None, bool is_seq_at_dim_2=False, *, Tensor(a!) out)",
+		Func:   quantizedSDPA, DTypes: "int8 → " + floatTypes + "; " + floatTypes, Family: kernels.Loose, Note: "computes in float32; dropout is not looked at",
+	},
+	{
+		Schema: "llama::gated_delta_rule.out(Tensor query, Tensor key, Tensor value, Tensor decay, Tensor beta, Tensor initial_state, *, Tensor(a!) out, Tensor(b!) final_state_out)",
+		Func:   gatedDeltaRule, DTypes: "float32", Family: kernels.Loose,
+	},
+	{
+		Schema: "llama::channelwise_gated_delta_rule.out(Tensor query, Tensor key, Tensor value, Tensor decay, Tensor beta, Tensor initial_state, *, Tensor(a!) out, Tensor(b!) final_state_out)",
+		Func:   gatedDeltaRule, DTypes: "float32", Family: kernels.Loose, Note: "the earlier name of gated_delta_rule",
+	},
+	{
+		Schema: "llama::fast_hadamard_transform.out(Tensor mat, *, Tensor(a!) out)",
+		Func:   hadamard, DTypes: "float32, float64, float16", Family: kernels.Sum, Note: "the last dimension is a power of two, or 28 times one",
+	},
+	{
+		Schema: "llama::fallback.out(Tensor input, *, Tensor(a!) output)",
+		Func:   fallback, DTypes: "any", Family: kernels.Exact,
+	},
+	{
+		Schema: "preprocess::tile_crop.out(Tensor input, int tile_size, *, Tensor(a!) out)",
+		Func:   tileCrop, DTypes: "any", Family: kernels.Exact,
+	},
+}
