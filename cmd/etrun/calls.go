@@ -8,7 +8,7 @@ import (
 
 // call is one execution: a method and its inputs.
 type call struct {
-	method string // empty: that of the call before, or the program's default
+	method string // empty: that of the call before, or forward
 	inputs []input.Spec
 }
 
@@ -21,7 +21,7 @@ func (l *callList) last() *call { return &(*l)[len(*l)-1] }
 
 func (l *callList) addFlags(flags *pflag.FlagSet) {
 	*l = callList{{}}
-	flags.Var(onSet{"NAME", l.setMethod}, "method", `method to run (default "forward", or the only one)`)
+	flags.Var(onSet{"NAME", l.setMethod}, "method", `method to run (default "forward", for further calls that of the call before)`)
 	flags.Var(onSet{"SPEC", l.addInput}, "input", "one input, in order; repeat for each (default: random elements)")
 	flags.Var(onSet{"bool", l.next}, "next", "begin the inputs of a further call on the loaded program")
 	flags.Lookup("next").NoOptDefVal = "true"

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var root = filepath.Join("..", "..")
+
+func readText(t *testing.T, path ...string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(append([]string{root}, path...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// fences are the code blocks of a language in a Markdown text.
+func fences(text, language string) (blocks []string) {
+	block := regexp.MustCompile("(?ms)^```" + language + "\n(.*?)^```$")
+	for _, m := range block.FindAllStringSubmatch(text, -1) {
+		blocks = append(blocks, m[1])
+	}
+	return blocks
+}
+
+// Every command line that the README shows must run and succeed.
+func TestReadmeCommands(t *testing.T) {
+	var lines []string
+	for _, block := range fences(readText(t, "README.md"), "console") {
+		for line := range strings.Lines(block) {
+			args, ok := strings.CutPrefix(strings.TrimSpace(line), "$ bin/etrun ")
+			if !ok {
+				t.Errorf("%q: not a command of bin/etrun", line)
+			}
+			lines = append(lines, args)
+		}
+	}
+	if len(lines) < 5 {
+		t.Fatalf("%d commands found", len(lines))
+	}
+	testdata, err := filepath.Abs(filepath.Join(root, "testdata"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	if err := os.Symlink(testdata, "testdata"); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range lines {
+		var out, notes bytes.Buffer
+		if code := run(strings.Fields(args), strings.NewReader(""), &out, &notes); code != 0 || out.Len() == 0 {
+			t.Errorf("etrun %s: exit code %d, %d bytes on stdout, stderr:\n%s", args, code, out.Len(), notes.String())
+		}
+	}
+}
+
+// The README's two set-up commands are what CI runs.
+func TestReadmeSetUp(t *testing.T) {
+	blocks := fences(readText(t, "README.md"), "sh")
+	if want := []string{"make demo\nmake test\n"}; !slices.Equal(blocks, want) {
+		t.Fatalf("set-up blocks %q, want %q", blocks, want)
+	}
+	ci := readText(t, ".ci", "run")
+	for line := range strings.Lines(blocks[0]) {
+		if !strings.Contains(ci, "step "+line) {
+			t.Errorf(".ci/run does not run %q", line)
+		}
+	}
+}
+
+// The README's program is examples/first, which is compiled with everything else.
+func TestReadmeProgram(t *testing.T) {
+	blocks := fences(readText(t, "README.md"), "go")
+	_, program, found := strings.Cut(readText(t, "examples", "first", "main.go"), "\n")
+	if !found || len(blocks) != 1 || blocks[0] != program {
+		t.Error("the program of the README is not examples/first/main.go below its comment")
+	}
+}
+
+func TestReadmeExitCodes(t *testing.T) {
+	text := readText(t, "README.md")
+	for _, e := range exits {
+		if row := fmt.Sprintf("| %d | %s |\n", e.code, e.help); !strings.Contains(text, row) {
+			t.Errorf("row %q is not there", row)
+		}
+	}
+}
+
+// Links of the documents to files of the repository must lead somewhere.
+func TestDocumentLinks(t *testing.T) {
+	documents, err := filepath.Glob(filepath.Join(root, "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, _ := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	link := regexp.MustCompile(`\]\(([^)(#:]+)\)`)
+	for _, path := range append(documents, more...) {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(string(b), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(path), m[1])); err != nil {
+				t.Errorf("%s: link to %s: %v", path, m[1], err)
+			}
+		}
+	}
+}
