@@ -28,36 +28,32 @@ type Layout struct {
 	Order   string  // the order of placement that gave it
 }
 
-// order is one order in which to place items; before compares two of them.
+// order is one order in which to place items: by descending keys. peak is the most
+// bytes alive at any time of the item's life.
 type order struct {
-	name   string
-	before func(a, b Item) int
+	name string
+	keys func(it Item, peak int64) [2]float64
 }
-
-func length(a Item) int { return a.Last - a.First }
 
 var orders = []order{
-	{"size", func(a, b Item) int {
-		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(length(b), length(a)))
-	}},
-	{"lifetime", func(a, b Item) int {
-		return cmp.Or(cmp.Compare(length(b), length(a)), cmp.Compare(b.Bytes, a.Bytes))
-	}},
-	{"area", func(a, b Item) int {
-		return cmp.Compare(float64(b.Bytes)*float64(length(b)+1), float64(a.Bytes)*float64(length(a)+1))
-	}},
-	{"start", func(a, b Item) int { return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(b.Bytes, a.Bytes)) }},
+	{"peak", func(it Item, peak int64) [2]float64 { return [2]float64{float64(peak), it.length()} }},
+	{"size", func(it Item, _ int64) [2]float64 { return [2]float64{float64(it.Bytes), it.length()} }},
+	{"start", func(it Item, _ int64) [2]float64 { return [2]float64{-float64(it.First), float64(it.Bytes)} }},
+	{"lifetime", func(it Item, _ int64) [2]float64 { return [2]float64{it.length(), float64(it.Bytes)} }},
+	{"area", func(it Item, _ int64) [2]float64 { return [2]float64{float64(it.Bytes) * it.length(), 0} }},
 }
+
+func (a Item) length() float64 { return float64(a.Last - a.First + 1) }
 
 // maxQuadratic is the number of items above which packing, which is quadratic, is
 // not tried: no exporter writes so many.
 const maxQuadratic = 8192
 
-// maxWork bounds the comparisons of all attempts to pack together.
-const maxWork = 1 << 26
+// maxWork bounds the comparisons of all attempts to pack together: some 20 ms.
+const maxWork = 1 << 24
 
 // maxRepairs bounds the attempts to mend one order.
-const maxRepairs = 16
+const maxRepairs = 48
 
 // Pack places items by each of several orders, each at the lowest gap that is free
 // throughout its life, and returns the smallest result. An order is mended by
@@ -67,17 +63,19 @@ func Pack(items []Item) Layout {
 		return Naive(items)
 	}
 	best := Layout{Size: -1}
-	bound := LowerBound(items)
+	peaks := peaks(items)
+	goal := slices.Max(append(peaks, 0))
+	goal += goal / 128 // nobody misses less than a percent
 	work := 0
 	for _, o := range orders {
-		seq := o.sorted(items)
+		seq := o.sequence(items, peaks)
 		for range maxRepairs {
 			l, top := place(items, seq)
 			if best.Size < 0 || l.Size < best.Size {
 				best = l
 				best.Order = o.name
 			}
-			if work += len(items) * len(items); best.Size == bound || work > maxWork {
+			if work += len(items) * len(items); best.Size <= goal || work > maxWork {
 				return best
 			}
 			promote(seq, top)
@@ -86,12 +84,15 @@ func Pack(items []Item) Layout {
 	return best
 }
 
-func (o order) sorted(items []Item) []int {
+func (o order) sequence(items []Item, peaks []int64) []int {
 	seq := make([]int, len(items))
-	for i := range seq {
-		seq[i] = i
+	keys := make([][2]float64, len(items))
+	for i, it := range items {
+		seq[i], keys[i] = i, o.keys(it, peaks[i])
 	}
-	slices.SortStableFunc(seq, func(a, b int) int { return o.before(items[a], items[b]) })
+	slices.SortStableFunc(seq, func(a, b int) int {
+		return cmp.Or(cmp.Compare(keys[b][0], keys[a][0]), cmp.Compare(keys[b][1], keys[a][1]))
+	})
 	return seq
 }
 
@@ -152,21 +153,43 @@ func lowestGap(items []Item, offsets []int64, placed []int, it Item) int64 {
 
 // LowerBound is the most bytes alive at one step: no plan is smaller.
 func LowerBound(items []Item) int64 {
+	_, live := profile(items)
+	return slices.Max(append(live, 0))
+}
+
+// profile gives the steps at which what is alive changes, in order, and the bytes
+// alive from there on.
+func profile(items []Item) (steps []int, live []int64) {
 	type event struct {
 		step  int
 		bytes int64
 	}
-	events := make([]event, 0, 2*len(items))
+	var events []event
 	for _, it := range items {
 		if it.Last >= it.First {
 			events = append(events, event{it.First, align(it.Bytes)}, event{it.Last + 1, -align(it.Bytes)})
 		}
 	}
-	slices.SortFunc(events, func(a, b event) int { return cmp.Or(cmp.Compare(a.step, b.step), cmp.Compare(a.bytes, b.bytes)) })
-	var now, peak int64
-	for _, e := range events {
+	slices.SortFunc(events, func(a, b event) int { return cmp.Compare(a.step, b.step) })
+	var now int64
+	for i, e := range events {
 		now += e.bytes
-		peak = max(peak, now)
+		if i+1 == len(events) || events[i+1].step != e.step {
+			steps, live = append(steps, e.step), append(live, now)
+		}
 	}
-	return peak
+	return steps, live
+}
+
+// peaks gives for each item the most bytes alive at any step of its life.
+func peaks(items []Item) []int64 {
+	steps, live := profile(items)
+	p := make([]int64, len(items))
+	for i, it := range items {
+		first, _ := slices.BinarySearch(steps, it.First)
+		for n := first; n < len(steps) && steps[n] <= it.Last; n++ {
+			p[i] = max(p[i], live[n])
+		}
+	}
+	return p
 }
