@@ -62,21 +62,28 @@ func BenchmarkConvolution(b *testing.B) {
 
 // naive is the loop of a straightforward kernel.
 func (l layer) naive(x, w, y []float32, size int) {
-	perGroup, outGroup, pad := l.in/l.group, l.out/l.group, l.kernel/2
-	for i := range y {
-		oc, oy, ox := i/(size*size), i/size%size, i%size
-		var sum float32
-		for ic := range perGroup {
-			plane := x[(oc/outGroup*perGroup+ic)*l.size*l.size:]
-			for ky := range l.kernel {
-				for kx := range l.kernel {
-					iy, ix := oy*l.stride+ky-pad, ox*l.stride+kx-pad
-					if iy >= 0 && iy < l.size && ix >= 0 && ix < l.size {
-						sum += plane[iy*l.size+ix] * w[((oc*perGroup+ic)*l.kernel+ky)*l.kernel+kx]
-					}
+	outGroup := l.out / l.group
+	for oc := range l.out {
+		for oy := range size {
+			for ox := range size {
+				y[(oc*size+oy)*size+ox] = l.point(x, w, oc/outGroup, oc, oy*l.stride-l.kernel/2, ox*l.stride-l.kernel/2)
+			}
+		}
+	}
+}
+
+// point is one output element, whose window starts at (y, x).
+func (l layer) point(in, w []float32, group, oc, y, x int) (sum float32) {
+	perGroup := l.in / l.group
+	for ic := range perGroup {
+		for ky := range l.kernel {
+			for kx := range l.kernel {
+				iy, ix := y+ky, x+kx
+				if iy >= 0 && iy < l.size && ix >= 0 && ix < l.size {
+					sum += in[((group*perGroup+ic)*l.size+iy)*l.size+ix] * w[((oc*perGroup+ic)*l.kernel+ky)*l.kernel+kx]
 				}
 			}
 		}
-		y[i] = sum
 	}
+	return sum
 }

@@ -1,0 +1,227 @@
+package pool
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/etrun-go/etrun/kernels/kerneltest"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+var types = []tensor.DType{tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16, tensor.Int64, tensor.Int8, tensor.Uint8}
+
+// problem is a pooling of [2, 3, h, w] with everything chosen at random.
+type problem struct {
+	size, kernel, stride, pad, dil, out [2]int
+	ceil                                bool
+}
+
+// random draws a legal problem; dilation is 1 unless dilated.
+func random(r *rand.Rand, dilated bool) *problem {
+	for {
+		p := &problem{ceil: r.IntN(2) == 0}
+		ok := true
+		for i := range 2 {
+			p.size[i], p.kernel[i], p.stride[i], p.dil[i] = 1+r.IntN(9), 1+r.IntN(4), 1+r.IntN(3), 1
+			if dilated {
+				p.dil[i] = 1 + r.IntN(2)
+			}
+			extent := p.dil[i]*(p.kernel[i]-1) + 1
+			p.pad[i] = r.IntN(extent/2 + 1)
+			room := p.size[i] + 2*p.pad[i] - extent
+			ok = ok && room >= 0
+			p.out[i] = room/p.stride[i] + 1
+			if p.ceil && room%p.stride[i] > 0 && p.out[i]*p.stride[i] < p.size[i]+p.pad[i] {
+				p.out[i]++
+			}
+		}
+		if ok {
+			return p
+		}
+	}
+}
+
+func (p *problem) String() string {
+	return fmt.Sprintf("size %v kernel %v stride %v pad %v dilation %v ceil %v", p.size, p.kernel, p.stride, p.pad, p.dil, p.ceil)
+}
+
+// window calls f for the input points of output point (y, x) that lie inside.
+func (p *problem) window(y, x int, f func(at int)) {
+	for i := range p.kernel[0] {
+		for j := range p.kernel[1] {
+			h, w := y*p.stride[0]-p.pad[0]+i*p.dil[0], x*p.stride[1]-p.pad[1]+j*p.dil[1]
+			if h >= 0 && h < p.size[0] && w >= 0 && w < p.size[1] {
+				f(h*p.size[1] + w)
+			}
+		}
+	}
+}
+
+// each calls f for every output element: its flat index, its plane of x, its place.
+func (p *problem) each(x []float64, f func(i int, plane []float64, y, x int)) {
+	points, outs := p.size[0]*p.size[1], p.out[0]*p.out[1]
+	for i := range len(x) / points * outs {
+		f(i, x[i/outs*points:][:points], i%outs/p.out[1], i%p.out[1])
+	}
+}
+
+func TestMaxPool(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	var cases []kerneltest.Case
+	for i := range 120 {
+		p, d := random(r, true), types[i%len(types)]
+		x := kerneltest.Noise(r, d, []int{2, 3, p.size[0], p.size[1]}, kerneltest.AnyOrder(r, 4))
+		sizes := []int{2, 3, p.out[0], p.out[1]}
+		n, _ := tensor.Product(sizes)
+		want, index := make([]float64, n), make([]float64, n)
+		missed := false
+		p.each(kerneltest.Dense(x), func(i int, plane []float64, y, x int) {
+			best := -1
+			p.window(y, x, func(at int) {
+				if best < 0 || plane[at] > plane[best] {
+					best = at
+				}
+			})
+			if best < 0 {
+				missed = true
+				return
+			}
+			want[i], index[i] = plane[best], float64(best)
+		})
+		if missed { // what a window without elements gives is nowhere defined
+			continue
+		}
+		cases = append(cases, kerneltest.Case{Name: fmt.Sprint(d, " ", p), Op: "aten::max_pool2d_with_indices.out",
+			Args: []any{x, p.kernel[:], p.stride[:], p.pad[:], p.dil[:], p.ceil},
+			Want: []any{kerneltest.FromDense(d, sizes, kerneltest.AnyOrder(r, 4), want), kerneltest.FromDense(tensor.Int64, sizes, nil, index)}})
+	}
+	kerneltest.Run(t, set, cases...)
+}
+
+func TestMaxPoolBackward(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 2))
+	var cases []kerneltest.Case
+	for i := range 30 {
+		p, d := random(r, false), types[i%4]
+		x := kerneltest.Noise(r, d, []int{2, 3, p.size[0], p.size[1]}, nil)
+		sizes := []int{2, 3, p.out[0], p.out[1]}
+		g := kerneltest.Noise(r, d, sizes, kerneltest.AnyOrder(r, 4))
+		gs, index := kerneltest.Dense(g), make([]float64, g.Numel())
+		want := make([]float64, x.Numel())
+		p.each(kerneltest.Dense(x), func(i int, _ []float64, _, _ int) {
+			index[i] = float64(r.IntN(p.size[0] * p.size[1]))
+			want[i/(p.out[0]*p.out[1])*p.size[0]*p.size[1]+int(index[i])] += gs[i]
+		})
+		cases = append(cases, kerneltest.Case{Name: fmt.Sprint(d, " ", p), Op: "aten::max_pool2d_with_indices_backward.grad_input", Scale: 40,
+			Args: []any{g, x, p.kernel[:], p.stride[:], p.pad[:], []int{1}, p.ceil, kerneltest.FromDense(tensor.Int64, sizes, nil, index)},
+			Want: []any{kerneltest.FromDense(d, x.Sizes, nil, want)}})
+	}
+	kerneltest.Run(t, set, cases...)
+}
+
+func TestAvgPool(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	var cases []kerneltest.Case
+	for i := range 120 {
+		p, d := random(r, false), types[i%5]
+		for p.pad[0] > p.kernel[0]/2 || p.pad[1] > p.kernel[1]/2 {
+			p = random(r, false)
+		}
+		x := kerneltest.Noise(r, d, []int{2, 3, p.size[0], p.size[1]}, kerneltest.AnyOrder(r, 4))
+		sizes := []int{2, 3, p.out[0], p.out[1]}
+		n, _ := tensor.Product(sizes)
+		want := make([]float64, n)
+		include, divisor := i%2 == 0, any(nil)
+		if i%3 == 0 {
+			divisor = 1 + r.IntN(5)
+		}
+		p.each(kerneltest.Dense(x), func(i int, plane []float64, y, x int) {
+			count := 0
+			p.window(y, x, func(at int) { want[i] += plane[at]; count++ })
+			switch {
+			case divisor != nil:
+				count = divisor.(int)
+			case include:
+				count = 1
+				for d, at := range [2]int{y, x} {
+					start := at*p.stride[d] - p.pad[d]
+					count *= min(start+p.kernel[d], p.size[d]+p.pad[d]) - start
+				}
+			}
+			want[i] /= float64(max(count, 1))
+			if d == tensor.Int64 {
+				want[i] = math.Trunc(want[i])
+			}
+		})
+		cases = append(cases, kerneltest.Case{Name: fmt.Sprint(d, " ", p, include, divisor), Op: "aten::avg_pool2d.out", Scale: 16,
+			Args: []any{x, p.kernel[:], p.stride[:], p.pad[:], p.ceil, include, divisor},
+			Want: []any{kerneltest.FromDense(d, sizes, kerneltest.AnyOrder(r, 4), want)}})
+	}
+	kerneltest.Run(t, set, cases...)
+}
+
+func TestAdaptiveAvgPool(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 4))
+	var cases []kerneltest.Case
+	for i := range 40 {
+		d, in, out := types[i%4], [2]int{1 + r.IntN(9), 1 + r.IntN(9)}, [2]int{1 + r.IntN(9), 1 + r.IntN(9)}
+		x := kerneltest.Noise(r, d, []int{3, in[0], in[1]}, kerneltest.AnyOrder(r, 3))
+		dense, want := kerneltest.Dense(x), make([]float64, 3*out[0]*out[1])
+		for i := range want {
+			y, x := i/out[1]%out[0], i%out[1]
+			h0, h1 := y*in[0]/out[0], ((y+1)*in[0]+out[0]-1)/out[0]
+			w0, w1 := x*in[1]/out[1], ((x+1)*in[1]+out[1]-1)/out[1]
+			for h := h0; h < h1; h++ {
+				for w := w0; w < w1; w++ {
+					want[i] += dense[(i/(out[0]*out[1])*in[0]+h)*in[1]+w] / float64((h1-h0)*(w1-w0))
+				}
+			}
+		}
+		cases = append(cases, kerneltest.Case{Name: fmt.Sprint(d, in, "→", out), Op: "aten::_adaptive_avg_pool2d.out", Scale: 4,
+			Args: []any{x, out[:]}, Want: []any{kerneltest.FromDense(d, []int{3, out[0], out[1]}, nil, want)}})
+	}
+	kerneltest.Run(t, set, cases...)
+}
+
+func TestEdges(t *testing.T) {
+	f := func(v ...float32) *tensor.Tensor { return tensor.Of(v, 1, 1, len(v)) }
+	nan, inf := float32(math.NaN()), float32(math.Inf(-1))
+	index := func(v ...int64) *tensor.Tensor { return tensor.Of(v, 1, 1, len(v)) }
+	pool := func(name string, x *tensor.Tensor, kernel int, want ...any) kerneltest.Case {
+		return kerneltest.Case{Name: name, Op: "aten::max_pool2d_with_indices.out", Want: want, Args: []any{x, []int{1, kernel}, []int{}, []int{0}, []int{1}, false}}
+	}
+	refused := func(name, want string, kernel, stride, pad, dilation []int) kerneltest.Case {
+		return kerneltest.Case{Name: name, Op: "aten::max_pool2d_with_indices.out", Outs: []any{f(1), index(0)}, Refused: want,
+			Args: []any{f(1, 2, 3), kernel, stride, pad, dilation, false}}
+	}
+	one := []int{1, 1}
+	kerneltest.Run(t, set,
+		pool("the first of equals", f(1, 2, 2), 3, f(2), index(1)),
+		pool("NaN wins, the last of them", f(nan, 5, nan, 7), 4, f(nan), index(2)),
+		pool("nothing but -Inf", f(inf, inf), 2, f(inf), index(0)),
+		refused("kernel of 0", "entries in [1", []int{0, 1}, one, []int{0, 0}, one),
+		refused("stride of 0", "entries in [1", one, []int{0, 1}, []int{0, 0}, one),
+		refused("padding above half the kernel", "half", one, one, one, one),
+		refused("kernel larger than the input", "fits", []int{1, 9}, one, []int{0, 0}, one),
+		refused("three strides", "1 or 2", one, []int{1, 1, 1}, []int{0, 0}, one),
+		kerneltest.Case{Name: "index outside", Op: "aten::max_pool2d_with_indices_backward.grad_input", Outs: []any{f(1, 2)}, Refused: "indices into",
+			Args: []any{f(1, 1), f(1, 2), one, one, []int{0, 0}, one, false, index(0, 2)}},
+		kerneltest.Case{Name: "divisor of 0", Op: "aten::avg_pool2d.out", Outs: []any{f(1, 2)}, Refused: "anything but 0",
+			Args: []any{f(1, 2), one, one, []int{0, 0}, false, true, 0}},
+		kerneltest.Case{Name: "no output", Op: "aten::_adaptive_avg_pool2d.out", Args: []any{f(1, 2), []int{0, 2}}, Want: []any{tensor.New(tensor.Float32, 1, 0, 2)}},
+	)
+}
+
+func TestNoAllocs(t *testing.T) {
+	x, y := tensor.New(tensor.Float32, 8, 40, 40), tensor.New(tensor.Float32, 8, 20, 20)
+	i := tensor.New(tensor.Int64, 8, 20, 20)
+	two := []int{2, 2}
+	kerneltest.NoAllocs(t, set,
+		kerneltest.Case{Name: "max", Op: "aten::max_pool2d_with_indices.out", Args: []any{x, two, two, []int{0}, []int{1}, false}, Want: []any{y, i}},
+		kerneltest.Case{Name: "max backward", Op: "aten::max_pool2d_with_indices_backward.grad_input", Args: []any{y, x, two, two, []int{0}, []int{1}, false, i}, Want: []any{x}},
+		kerneltest.Case{Name: "avg", Op: "aten::avg_pool2d.out", Args: []any{x, two, two, []int{0}, false, true, nil}, Want: []any{y}},
+		kerneltest.Case{Name: "adaptive", Op: "aten::_adaptive_avg_pool2d.out", Args: []any{x, []int{20, 20}}, Want: []any{y}},
+	)
+}
