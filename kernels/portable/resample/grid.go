@@ -54,7 +54,10 @@ func gridSamplerOf[T real](c *kernels.Ctx, a kernels.Args) error {
 	p := kernels.Keep[sampler[T]](c)
 	p.channels, p.in, p.rows, p.cols = x.Sizes[1], [2]int(x.Sizes[2:]), grid.Sizes[1], grid.Sizes[2]
 	p.mode, p.padding, p.align = a.Int(2), a.Int(3), a.Bool(4)
-	p.round = rounding[T](x.DType, p.mode)
+	p.steps = x.DType
+	if p.mode == modeBilinear {
+		p.steps = tensor.TypeOf[T]()
+	}
 	y := operand.Out[T](c, out)
 	p.x, p.grid, p.y = operand.In[T](c, x), operand.In[T](c, grid), y
 	c.Parallel(x.Sizes[0]*p.rows, 1+elementsPerRange/(p.cols*p.channels*4), p)
@@ -69,7 +72,7 @@ type sampler[T real] struct {
 	mode, padding        int64
 	align                bool
 	x, grid, y           []T
-	round                func(T) T
+	steps                tensor.DType // what each step on the way to the points to read is rounded to
 }
 
 // stencil is what one output point reads: elements of a plane and their weights.
@@ -114,17 +117,17 @@ func (p *sampler[T]) unnormalize(v T, d int) T {
 	return r(r(r(r(v+1)*size)-1) / 2)
 }
 
-// rounding is how PyTorch rounds each step on the way to the points to read, in the
-// modes where it computes coordinates in the element type: at a half's few bits that
-// decides what is read.
-func rounding[T real](d tensor.DType, mode int64) func(T) T {
-	switch {
-	case d == tensor.Float16 && mode != modeBilinear:
-		return func(v T) T { return T(tensor.HalfToFloat(tensor.FloatToHalf(float32(v)))) }
-	case d == tensor.BFloat16 && mode != modeBilinear:
-		return func(v T) T { return T(tensor.BFloatToFloat(tensor.FloatToBFloat(float32(v)))) }
+// round rounds a step towards coordinates or cubic weights as PyTorch does, which
+// computes them in the element type except in bilinear mode: at a half's few bits
+// that decides what is read.
+func (p *sampler[T]) round(v T) T {
+	switch p.steps {
+	case tensor.Float16:
+		return T(tensor.HalfToFloat(tensor.FloatToHalf(float32(v))))
+	case tensor.BFloat16:
+		return T(tensor.BFloatToFloat(tensor.FloatToBFloat(float32(v))))
 	}
-	return func(v T) T { return v }
+	return v
 }
 
 func (p *sampler[T]) stencil(s *stencil[T], x, y T) {
@@ -142,7 +145,7 @@ func (p *sampler[T]) stencil(s *stencil[T], x, y T) {
 		p.tap(s, x0+1, y0+1, wx*wy)
 	default:
 		x0, y0 := floor(x), floor(y)
-		wx, wy := cubic(x-x0, p.round), cubic(y-y0, p.round)
+		wx, wy := p.cubic(x-x0), p.cubic(y-y0)
 		for i := range 4 {
 			for j := range 4 {
 				p.tap(s, p.pad(x0+T(j-1), 1), p.pad(y0+T(i-1), 0), wx[j]*wy[i])
@@ -196,11 +199,23 @@ func reflect[T real](v, low, high T) T {
 	return span - extra + start
 }
 
-// cubic is the weights of the four points around t in [0, 1), A being -0.75; r rounds
-// each step.
-func cubic[T real](t T, r func(T) T) [4]T {
-	const a = -0.75
-	near := func(x T) T { return r(r(r(r(r((a+2)*x)-(a+3))*x)*x) + 1) }
-	far := func(x T) T { return r(r(r(r(r(r(a*x)-5*a)*x)+8*a)*x) - 4*a) }
-	return [4]T{far(r(t + 1)), near(t), near(r(1 - t)), far(r(2 - t))}
+// cubic is the weights of the four points around t in [0, 1).
+func (p *sampler[T]) cubic(t T) [4]T {
+	return [4]T{p.far(p.round(t + 1)), p.near(t), p.near(p.round(1 - t)), p.far(p.round(2 - t))}
+}
+
+// cubicA is the parameter of the cubic convolution (Keys).
+const cubicA = -0.75
+
+// near is the cubic convolution kernel up to 1.
+func (p *sampler[T]) near(x T) T {
+	v := p.round(p.round((cubicA+2)*x) - (cubicA + 3))
+	return p.round(p.round(p.round(v*x)*x) + 1)
+}
+
+// far is the cubic convolution kernel from 1 to 2.
+func (p *sampler[T]) far(x T) T {
+	v := p.round(p.round(cubicA*x) - 5*cubicA)
+	v = p.round(p.round(v*x) + 8*cubicA)
+	return p.round(p.round(v*x) - 4*cubicA)
 }
