@@ -35,13 +35,14 @@ const (
 
 // call is one call of an operator, its arguments in guarded memory.
 type call struct {
-	op      *kernels.Op
-	sig     *kernels.Signature
-	args    kernels.Args
-	inputs  []*guarded // only read
-	written []*guarded // mutated arguments and outs, in schema order, then a tensor result
-	state   any
-	text    string
+	op       *kernels.Op
+	sig      *kernels.Signature
+	args     kernels.Args
+	inputs   []*guarded    // only read
+	written  []*guarded    // mutated arguments and outs, in schema order, then a tensor result
+	returned *tensor.Value // the slot after the arguments, nil where there is none
+	state    any
+	text     string
 }
 
 // newCall makes the slots of a call. args are the arguments in schema order, outs
@@ -65,7 +66,10 @@ func newCall(set *kernels.Set, op string, args []any, result *tensor.Tensor) (*c
 		}
 		k.args = append(k.args, v)
 	}
-	k.args = append(k.args, k.result(result))
+	if sig.Slots() > len(sig.Args) {
+		k.returned = k.result(result)
+		k.args = append(k.args, k.returned)
+	}
 	return k, nil
 }
 
@@ -215,12 +219,7 @@ func (k *call) breach(refused error, stack string) string {
 // before the first and its outs filled with poison.
 func (k *call) reset(poison byte) error {
 	for _, g := range k.written {
-		for i := range g.memory {
-			g.memory[i] = poison
-		}
-		g.poison = poison
-		copy(g.bytes(), g.before)
-		g.t.Bind(g.bytes())
+		g.reset(poison)
 		if g.t.Dynamism != tensor.Static {
 			if err := g.t.Resize(g.proto.Sizes); err != nil {
 				return err
@@ -242,7 +241,7 @@ func (k *call) snapshot() (s snapshot) {
 		s.shapes = append(s.shapes, g.t.String())
 		s.bytes = append(s.bytes, bytes.Clone(g.t.Data))
 	}
-	if r := k.args[len(k.args)-1]; r.Kind != tensor.KindTensor && r.Kind != tensor.KindTensorList {
+	if r := k.returned; r != nil && r.Kind != tensor.KindTensor && r.Kind != tensor.KindTensorList {
 		s.result = *r
 	}
 	return s

@@ -113,6 +113,7 @@ func (g *generator) copyTensor(t *tensor.Tensor) *tensor.Tensor {
 
 // remade is a filled tensor like t of another type and sizes.
 func (g *generator) remade(t *tensor.Tensor, d tensor.DType, sizes []int, order []uint8) *tensor.Tensor {
+	sizes = capped(slices.Clone(sizes))
 	c := tensor.Make(d, sizes, order, t.Dynamism)
 	if t.Dynamism != tensor.Static {
 		c.Limit(t.Capacity())
@@ -188,7 +189,7 @@ func (g *generator) changed(arg *kernels.Arg, a any) any {
 	}
 	sizes := slices.Clone(t.Sizes)
 	sizes[g.below(len(sizes))] = g.below(6)
-	return g.remade(t, t.DType, capped(sizes), t.DimOrder)
+	return g.remade(t, t.DType, sizes, t.DimOrder)
 }
 
 // anyTensor picks one of the tensors among the arguments.

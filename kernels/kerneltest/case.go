@@ -130,9 +130,9 @@ func (c *Case) verdict(k *call, refused error) error {
 			n++
 		default:
 			want, err := scalarValue(w)
-			if got := k.args[len(k.args)-1]; err != nil || got.Kind != want.Kind || got.Int != want.Int || got.Bool != want.Bool ||
+			if got := k.returned; err != nil || got == nil || got.Kind != want.Kind || got.Int != want.Int || got.Bool != want.Bool ||
 				!(kernels.Tolerance{}).Allows(got.Double, want.Double) {
-				return fmt.Errorf("result %v, want %v", *got, w)
+				return fmt.Errorf("result %v, want %v", got, w)
 			}
 		}
 	}

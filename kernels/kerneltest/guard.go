@@ -17,7 +17,7 @@ type guarded struct {
 	memory []byte // band, bytes up to the capacity, band
 	size   int    // bytes up to the capacity
 	poison byte
-	before []byte // the bytes as given
+	before []byte // the bytes as given, up to the size; nil for an out
 	proto  *tensor.Tensor
 }
 
@@ -28,22 +28,29 @@ func guard(proto *tensor.Tensor, poison byte, out bool) *guarded {
 	if proto.Dynamism == tensor.DynamicBound {
 		size = proto.Capacity() * proto.DType.Size()
 	}
-	g := &guarded{proto: proto, size: size, poison: poison}
+	g := &guarded{proto: proto, size: size}
 	g.memory = tensor.AlignedBytes(size + 2*band)
-	for i := range g.memory {
-		g.memory[i] = poison
+	if !out {
+		g.before = make([]byte, size)
+		copy(g.before, proto.Data)
 	}
 	g.t = tensor.Make(proto.DType, proto.Sizes, proto.DimOrder, proto.Dynamism)
 	g.t.Const = proto.Const
 	if proto.Dynamism != tensor.Static {
 		g.t.Limit(proto.Capacity())
 	}
-	if !out {
-		copy(g.bytes(), proto.Data)
-		g.before = bytes.Clone(proto.Data)
-	}
-	g.t.Bind(g.bytes())
+	g.reset(poison)
 	return g
+}
+
+// reset fills the memory with poison and gives the tensor its bytes as they were.
+func (g *guarded) reset(poison byte) {
+	for i := range g.memory {
+		g.memory[i] = poison
+	}
+	g.poison = poison
+	copy(g.bytes(), g.before)
+	g.t.Bind(g.bytes())
 }
 
 // bytes is the memory between the bands, whatever became of the tensor.
