@@ -107,6 +107,32 @@ func TestHalfBits(t *testing.T) {
 	}
 }
 
+// TestFloatToHalf goes over float32 at a stride that meets every exponent, and over
+// the neighbours of what lies halfway between two half floats.
+func TestFloatToHalf(t *testing.T) {
+	check := func(bits uint32) {
+		f := math.Float32frombits(bits)
+		got, want := FloatToHalf(f), float16.Fromfloat32(f).Bits()
+		if f != f {
+			if h := HalfToFloat(got); h == h {
+				t.Fatalf("NaN %#08x: got %#04x", bits, got)
+			}
+		} else if got != want {
+			t.Fatalf("%v (%#08x): got %#04x, want %#04x", f, bits, got, want)
+		}
+	}
+	for bits := uint64(0); bits < 1<<32; bits += 4093 {
+		check(uint32(bits))
+	}
+	for h := range uint16(0x7bff) {
+		middle := math.Float32bits((HalfToFloat(h) + HalfToFloat(h+1)) / 2)
+		for _, bits := range []uint32{middle - 1, middle, middle + 1} {
+			check(bits)
+			check(bits | 1<<31)
+		}
+	}
+}
+
 // TestLoadStoreRoundTrip proves that every pair of tables has a conversion for
 // every type that operators compute on, and none for the others.
 func TestLoadStoreRoundTrip(t *testing.T) {

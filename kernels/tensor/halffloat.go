@@ -1,10 +1,6 @@
 package tensor
 
-import (
-	"math"
-
-	"github.com/x448/float16"
-)
+import "math"
 
 // HalfToFloat widens the bits of a Float16, exactly: the product moves the exponent
 // and normalises the subnormal ones.
@@ -18,7 +14,19 @@ func HalfToFloat(h uint16) float32 {
 
 // FloatToHalf rounds to the nearest Float16, ties to even; beyond ±65504 by half a
 // step or more it is infinite, and a NaN stays one.
-func FloatToHalf(f float32) uint16 { return float16.Fromfloat32(f).Bits() }
+func FloatToHalf(f float32) uint16 {
+	b := math.Float32bits(f)
+	sign, b := uint16(b>>16)&0x8000, b&0x7fffffff
+	switch {
+	case b > 0x7f800000:
+		return sign | 0x7e00
+	case b >= 0x47800000: // 65536
+		return sign | 0x7c00
+	case b < 0x38800000: // 2^-14: the addition cuts off at 2^-24, the step of subnormals
+		return sign | uint16(math.Float32bits(math.Float32frombits(b)+0.5)-0x3f000000)
+	}
+	return sign | uint16((b-0x38000000+0xfff+b>>13&1)>>13) // may carry into the exponent, up to infinity
+}
 
 // BFloatToFloat widens the bits of a BFloat16, exactly.
 func BFloatToFloat(b uint16) float32 { return math.Float32frombits(uint32(b) << 16) }

@@ -66,24 +66,24 @@ type scaled struct {
 
 // tensors runs (Tensor self, Tensor other, *, Scalar alpha, out).
 func (s *scaled) tensors(c *kernels.Ctx, a kernels.Args) error {
-	return s.call(c, a, call{in: [maxIn + 1]arg{tensorArg(a, 0), tensorArg(a, 1)}})
+	return s.call(c, a, &call{in: [maxIn + 1]arg{tensorArg(a, 0), tensorArg(a, 1)}})
 }
 
 // scalar runs (Tensor self, Scalar other, Scalar alpha, *, out).
 func (s *scaled) scalar(c *kernels.Ctx, a kernels.Args) error {
 	cl := call{in: [maxIn + 1]arg{tensorArg(a, 0), {i: 1, number: true}}}
 	cl.num[operandNum] = a.Scalar(1)
-	return s.call(c, a, cl)
+	return s.call(c, a, &cl)
 }
 
 // reversed is scalar with the operands exchanged.
 func (s *scaled) reversed(c *kernels.Ctx, a kernels.Args) error {
 	cl := call{in: [maxIn + 1]arg{{i: 1, number: true}, tensorArg(a, 0)}}
 	cl.num[operandNum] = a.Scalar(1)
-	return s.call(c, a, cl)
+	return s.call(c, a, &cl)
 }
 
-func (s *scaled) call(c *kernels.Ctx, a kernels.Args, cl call) error {
+func (s *scaled) call(c *kernels.Ctx, a kernels.Args, cl *call) error {
 	cl.out = outArg(a)
 	if err := cl.resolve(s.rule, false); err != nil {
 		return err
@@ -93,10 +93,10 @@ func (s *scaled) call(c *kernels.Ctx, a kernels.Args, cl call) error {
 		return kernels.Bad(2, alpha.String(), "an integer alpha for integer operands")
 	}
 	if alpha.Float() == 1 {
-		return s.plain.run(c, a, &cl)
+		return s.plain.run(c, a, cl)
 	}
 	cl.num[0] = alpha
-	return s.scaled.run(c, a, &cl)
+	return s.scaled.run(c, a, cl)
 }
 
 // divTensors and divScalar choose the division by the argument rounding_mode.

@@ -47,16 +47,16 @@ func complement(c *kernels.Ctx, a kernels.Args) error {
 type shift struct{ table }
 
 func (s *shift) tensors(c *kernels.Ctx, a kernels.Args) error {
-	return s.call(c, a, call{in: [maxIn + 1]arg{tensorArg(a, 0), tensorArg(a, 1)}})
+	return s.call(c, a, &call{in: [maxIn + 1]arg{tensorArg(a, 0), tensorArg(a, 1)}})
 }
 
 func (s *shift) scalar(c *kernels.Ctx, a kernels.Args) error {
 	cl := call{in: [maxIn + 1]arg{tensorArg(a, 0), {i: 1, number: true}}}
 	cl.num[operandNum] = a.Scalar(1)
-	return s.call(c, a, cl)
+	return s.call(c, a, &cl)
 }
 
-func (s *shift) call(c *kernels.Ctx, a kernels.Args, cl call) error {
+func (s *shift) call(c *kernels.Ctx, a kernels.Args, cl *call) error {
 	cl.out = outArg(a)
 	common := cl.commonType()
 	if err := cl.resolveAs(common, shiftable, false); err != nil {
@@ -68,7 +68,7 @@ func (s *shift) call(c *kernels.Ctx, a kernels.Args, cl call) error {
 		most = width
 	}
 	cl.num[0], cl.num[1] = kernels.Scalar{Type: tensor.Int64, I: width}, kernels.Scalar{Type: tensor.Int64, I: most}
-	return s.run(c, a, &cl)
+	return s.run(c, a, cl)
 }
 
 func bitwiseAnd(k *block[int64]) { map2(k, func(x, y int64) int64 { return x & y }) }

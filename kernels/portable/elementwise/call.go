@@ -107,7 +107,7 @@ func (t *table) run(c *kernels.Ctx, a kernels.Args, cl *call) error {
 
 func run[C compute](c *kernels.Ctx, a kernels.Args, cl *call, t *table, k kernel[C]) error {
 	if k == nil {
-		return badType(cl.in[0])
+		return cl.badTypes()
 	}
 	l := kernels.Keep[loop[C]](c)
 	sizes, err := broadcast(l.sizes[:0], cl)
@@ -132,7 +132,7 @@ func (l *loop[C]) run(c *kernels.Ctx, cl *call, t *table, k kernel[C]) error {
 	least := grain / max(t.cost, 1)
 	l.start(c, cl, n > least)
 	c.Parallel(n, least, l)
-	if l.fault.Load() {
+	if l.faulty() {
 		return kernels.Bad(cl.divisor, "an integer 0", "divisors other than 0")
 	}
 	return nil
@@ -190,18 +190,30 @@ func (l *loop[C]) start(c *kernels.Ctx, cl *call, parallel bool) {
 	if parallel {
 		used = len(l.workers)
 	}
-	for i := range l.workers[:used] {
-		w := &l.workers[i]
+	l.used = l.workers[:used]
+	for i := range l.used {
+		w := &l.used[i]
 		w.fault = false
-		for j, s := range cl.num {
-			w.num[j] = number[C](s)
+		for j := range cl.num {
+			if s := &cl.num[j]; s.Type != 0 { // a Scalar that is set is an int64, double or bool
+				w.num[j] = number[C](*s)
+			}
 		}
 	}
-	l.fault.Store(false)
 	l.step, l.scratch = len(l.out), nil
 	if !l.direct {
 		l.step, l.scratch = blockLen, kernels.Scratch[uint8](c, used*workerBytes[C]())
 	}
+}
+
+// faulty reports whether a worker met an element that cannot be computed.
+func (l *loop[C]) faulty() bool {
+	for i := range l.used {
+		if l.used[i].fault {
+			return true
+		}
+	}
+	return false
 }
 
 // broadcast computes the shape of the result (NumPy's rules) into dst.

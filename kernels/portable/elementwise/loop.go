@@ -1,8 +1,6 @@
 package elementwise
 
 import (
-	"sync/atomic"
-
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -54,8 +52,8 @@ type loop[C compute] struct {
 	step    int                       // elements at a time
 	scratch []byte                    // of all workers, nil for a direct loop
 	workers []worker[C]
+	used    []worker[C] // those that this execution may use
 	sizes   [tensor.MaxRank]int
-	fault   atomic.Bool
 }
 
 // worker is what each thread of a loop has of its own.
@@ -106,9 +104,6 @@ func (l *loop[C]) Range(id, lo, hi int) {
 		w.c = w.fetch(l, 2, i, n)
 		w.mask = w.fetchMask(l, i, n)
 		w.compute(l, i, n)
-	}
-	if w.fault {
-		l.fault.Store(true)
 	}
 }
 
