@@ -1,75 +1,16 @@
 package ethosu
 
 import (
-	"archive/zip"
 	"bytes"
 	"context"
 	"fmt"
-	"io"
-	"path"
-	"path/filepath"
-	"sort"
-	"strings"
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/hal/ethosu/ethosutest"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
-
-// vector is one delegate call of the test archives: its files by name.
-type vector struct {
-	name  string // "u55-128/conv3x3/d0"
-	files map[string][]byte
-}
-
-func (v *vector) payload() []byte { return v.files["payload.vela"] }
-
-// vectors reads the test archives.
-func vectors(t testing.TB) []*vector {
-	t.Helper()
-	archives, err := filepath.Glob("../../testdata/ethosu/*.zip")
-	if err != nil || len(archives) == 0 {
-		t.Fatalf("test archives: %d found, %v", len(archives), err)
-	}
-	byName := map[string]*vector{}
-	var out []*vector
-	for _, archive := range archives {
-		z, err := zip.OpenReader(archive)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range z.File {
-			name := strings.TrimSuffix(filepath.Base(archive), ".zip") + "/" + path.Dir(f.Name)
-			if byName[name] == nil {
-				byName[name] = &vector{name, map[string][]byte{}}
-				out = append(out, byName[name])
-			}
-			r, err := f.Open()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if byName[name].files[path.Base(f.Name)], err = io.ReadAll(r); err != nil {
-				t.Fatalf("%s %s: %v", archive, f.Name, err)
-			}
-		}
-		z.Close()
-	}
-	sort.Slice(out, func(i, j int) bool { return out[i].name < out[j].name })
-	return out
-}
-
-// find is the vector of a name.
-func find(t testing.TB, name string) *vector {
-	t.Helper()
-	for _, v := range vectors(t) {
-		if v.name == name {
-			return v
-		}
-	}
-	t.Fatalf("no vector %q in the test archives", name)
-	return nil
-}
 
 // args describes a payload's arguments as a program would: integers of the size that
 // the payload's records have.
@@ -120,10 +61,10 @@ func closeAll(t testing.TB, closers ...func() error) {
 }
 
 // run executes the call with a vector's inputs.
-func (c *call) run(t testing.TB, v *vector) {
+func (c *call) run(t testing.TB, v *ethosutest.Vector) {
 	t.Helper()
 	for i := range c.inputs {
-		if n := copy(c.values[i].Tensor.Data, v.files[fmt.Sprintf("in%d.bin", i)]); n != c.values[i].Tensor.NBytes() {
+		if n := copy(c.values[i].Tensor.Data, v.Files[fmt.Sprintf("in%d.bin", i)]); n != c.values[i].Tensor.NBytes() {
 			t.Fatalf("input %d: %d bytes of %d", i, n, c.values[i].Tensor.NBytes())
 		}
 	}
@@ -133,10 +74,10 @@ func (c *call) run(t testing.TB, v *vector) {
 }
 
 // check compares the outputs with a vector's, byte by byte.
-func (c *call) check(t testing.TB, v *vector) {
+func (c *call) check(t testing.TB, v *ethosutest.Vector) {
 	t.Helper()
 	for i, out := range c.values[c.inputs:] {
-		want, got := v.files[fmt.Sprintf("out%d.bin", i)], out.Tensor.Data
+		want, got := v.Files[fmt.Sprintf("out%d.bin", i)], out.Tensor.Data
 		if len(want) != len(got) {
 			t.Errorf("output %d: %d bytes, want %d", i, len(got), len(want))
 			continue
@@ -161,10 +102,10 @@ func (c *call) check(t testing.TB, v *vector) {
 func TestVectors(t *testing.T) {
 	pool := cpu.NewPool(2)
 	defer pool.Close()
-	for _, v := range vectors(t) {
-		t.Run(v.name, func(t *testing.T) {
-			specs, _ := args(t, v.payload())
-			c, err := newCall(t, &delegate.Payload{Data: v.payload(), Args: specs}, pool)
+	for _, v := range ethosutest.Vectors(t, "*") {
+		t.Run(v.Name, func(t *testing.T) {
+			specs, _ := args(t, v.Payload())
+			c, err := newCall(t, &delegate.Payload{Data: v.Payload(), Args: specs}, pool)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -183,10 +124,10 @@ func BenchmarkExecute(b *testing.B) {
 	for _, name := range []string{"u55-128/mbv2_96/d0", "u85-256/mbv2_96/d0", "u55-128/conv3x3/d0", "u55-128/attn_b4/d0"} {
 		for _, threads := range []int{1, 2} {
 			b.Run(fmt.Sprintf("%s/%d", name, threads), func(b *testing.B) {
-				v, pool := find(b, name), cpu.NewPool(threads)
+				v, pool := ethosutest.Find(b, name), cpu.NewPool(threads)
 				defer pool.Close()
-				specs, _ := args(b, v.payload())
-				c, err := newCall(b, &delegate.Payload{Data: v.payload(), Args: specs}, pool)
+				specs, _ := args(b, v.Payload())
+				c, err := newCall(b, &delegate.Payload{Data: v.Payload(), Args: specs}, pool)
 				if err != nil {
 					b.Fatal(err)
 				}

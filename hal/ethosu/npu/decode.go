@@ -36,9 +36,9 @@ type decoder struct {
 // Limits of a program. They are far beyond the networks that the hardware can hold,
 // and keep the time and memory of a hostile stream within bounds.
 const (
-	maxWork    = 1 << 37   // multiplications, or bytes moved
-	maxWorking = 512 << 20 // bytes of working memory, without the regions
-	stepWork   = 1 << 6    // what an operation costs besides its work
+	maxOperations = 1 << 17
+	maxWork       = 1 << 37   // multiplications, or what takes the time of one
+	maxWorking    = 256 << 20 // bytes of working memory, without the regions
 )
 
 // decoders are the commands that start work.
@@ -113,15 +113,23 @@ func placed(s *isa.Step, err error) error {
 // add appends an operation to the program and accounts for what it takes.
 func (d *decoder) add(op operation, s *isa.Step) error {
 	h := op.head()
-	h.word, h.name = s.Word, s.Name
-	h.detail = string(s.Format(nil)[len(s.Name):])
-	d.work += h.work + stepWork
-	if d.work > maxWork {
-		return fmt.Errorf("%w: more than %d multiplications", isa.ErrUnsupported, int64(maxWork))
+	h.word, h.code, h.name, h.param = s.Word, s.Code, s.Name, s.Param
+	o, ok := op.(*kernelOp)
+	if ok {
+		h.work += elementWork * o.out.elements()
 	}
-	if o, ok := op.(*kernelOp); ok {
+	if d.work += h.work; d.work > maxWork {
+		return fmt.Errorf("%w: work of more than %d multiplications", isa.ErrUnsupported, int64(maxWork))
+	}
+	if len(d.p.ops) == maxOperations {
+		return fmt.Errorf("%w: more than %d operations", isa.ErrUnsupported, maxOperations)
+	}
+	if ok {
 		if err := d.account(o); err != nil {
 			return err
+		}
+		if m := o.asMove(); m != nil {
+			op = m
 		}
 	}
 	d.p.ops = append(d.p.ops, op)

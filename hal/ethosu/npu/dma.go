@@ -70,7 +70,7 @@ func (d *decoder) dma(*isa.Step) (operation, error) {
 	if o.src.indexed && o.dst.indexed {
 		return nil, fmt.Errorf("%w: rows of both sides from a list", isa.ErrMalformed)
 	}
-	o.work = product64(int64(o.length)+1, int64(o.rows)*int64(o.planes))
+	o.work = product64(int64(o.length)/4+elementWork, int64(o.rows)*int64(o.planes))
 	if o.length == 0 || o.work == 0 {
 		return nil, fmt.Errorf("%w: DMA of no bytes", isa.ErrMalformed)
 	}

@@ -18,7 +18,7 @@ func decodeFWD(data []byte, budget int) ([]int16, error) {
 	raw, narrow := data[0]&1 == 1, data[0]&2 != 0
 	adjust, body := int16(int8(data[13])), data[fwdHeader:]
 	if 4*len(body) > budget {
-		return nil, fmt.Errorf("%w: fast weight stream of %d bytes", isa.ErrUnsupported, len(data))
+		return nil, fmt.Errorf("%w: more weights than the constants can hold", isa.ErrMalformed)
 	}
 	if raw {
 		out := make([]int16, len(body))

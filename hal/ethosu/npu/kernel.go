@@ -48,7 +48,6 @@ type kernelOp struct {
 	dynamic   bool           // weights are IFM2
 	tile      int            // pixels that are computed at once
 	staged    bool           // inputs and OFM overlap
-	serial    bool
 }
 
 func (o *kernelOp) tilesPerRow() int { return (o.out.w + o.tile - 1) / o.tile }
@@ -116,13 +115,17 @@ func (o *kernelOp) compute(w *worker, y, x0, x1 int) {
 // header is what all operations have.
 type header struct {
 	word     int
+	code     isa.Code
 	name     string
-	detail   string
+	param    uint16
 	accesses []access
-	work     int64 // multiplications or elements moved
+	work     int64 // in multiplications
 }
 
 func (h *header) head() *header { return h }
+
+// elementWork is what the output of one element costs, in multiplications.
+const elementWork = 16
 
 // access is a range of memory that an operation reads or writes.
 type access struct {
@@ -143,4 +146,5 @@ func (h *header) errorf(reason error, format string, args ...any) error {
 type operation interface {
 	head() *header
 	run(r *Run, index int) error
+	describe() []string // lines for people: what it works on
 }

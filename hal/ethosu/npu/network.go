@@ -2,6 +2,7 @@ package npu
 
 import (
 	"bytes"
+	"hash/crc32"
 	"sync"
 	"sync/atomic"
 
@@ -12,6 +13,7 @@ import (
 // Network is a program bound to its memory. It is safe for concurrent use.
 type Network struct {
 	program *Program
+	budget  int                       // weights that may be decoded
 	ready   []atomic.Pointer[weights] // per operation
 	mu      sync.Mutex                // decodes weights
 }
@@ -42,6 +44,13 @@ func (p *Program) Check(regions *isa.Regions) error {
 	return nil
 }
 
+// The number of weights of a program is bounded by the size of its constants: no code
+// for a zero takes less than an eighth of a bit. Small programs may have what they want.
+const (
+	zerosPerByte = 64
+	fewWeights   = 1 << 24
+)
+
 // Bind checks a program and decodes the weights that are constant. The regions' data
 // must not change while the network lives. Errors are *isa.Error.
 func (p *Program) Bind(regions *isa.Regions) (*Network, error) {
@@ -49,7 +58,11 @@ func (p *Program) Bind(regions *isa.Regions) (*Network, error) {
 		return nil, err
 	}
 	n := &Network{program: p, ready: make([]atomic.Pointer[weights], len(p.ops))}
-	budget := maxWeights
+	for i := range regions {
+		n.budget += zerosPerByte * len(regions[i].Data)
+	}
+	n.budget = max(n.budget, fewWeights)
+	budget := n.budget
 	for i, op := range p.ops {
 		o, ok := op.(*kernelOp)
 		if !ok || o.stored == nil {
@@ -162,7 +175,7 @@ func (n *Network) weights(mem *Memory, o *kernelOp, i int) (*weights, error) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	budget := maxWeights
+	budget := n.budget
 	w, err := o.stored.decode(o.stored.gather(bytes), &budget)
 	if err != nil {
 		return nil, o.placed(err)
@@ -190,18 +203,35 @@ func (n *Network) NewRun(pool *cpu.Pool) *Run {
 		r.chains[i] = make([]int32, size)
 	}
 	r.kept, r.staged = make([]int64, p.kept), make([]int64, p.staged)
-	r.scales = scaleTable{make([]int64, p.scales), make([]scaling, p.scales)}
+	r.scales.channels = make([]channelScale, p.scales)
 	return r
 }
 
 // Operation describes one operation of a program.
 type Operation struct {
-	Word   int    // of its command in the stream
-	Name   string // "NPU_OP_CONV"
-	Detail string
-	Work   int64 // multiplications, or bytes moved
+	Word   int      // of its command in the stream
+	Name   string   // "NPU_OP_CONV"
+	Detail string   // its fields: " pooling_mode=AVERAGE"
+	Work   int64    // what it takes, in multiplications
+	Maps   []string // what it works on, for people
 	Reads  []Range
 	Writes []Range
+}
+
+// Checksum is the CRC-32 (IEEE) of all bytes in the ranges that the operation writes,
+// those between its rows included. mem is what a [Trace] got.
+func (o *Operation) Checksum(mem *Memory) uint32 {
+	sum := uint32(0)
+	for _, w := range o.Writes {
+		sum = crc32.Update(sum, crc32.IEEETable, mem[w.Region][w.Lo:w.Hi])
+	}
+	return sum
+}
+
+// detail is the text of the command's fields.
+func (h *header) detail(f isa.Family) string {
+	s := isa.Step{Command: isa.Lookup(f, h.code), Word: h.word, Param: h.param}
+	return string(s.Format(nil)[len(h.name):])
 }
 
 // Range is a range of bytes of a region, [Lo, Hi).
@@ -216,7 +246,7 @@ func (p *Program) Operations() []Operation {
 	out := make([]Operation, len(p.ops))
 	for i, op := range p.ops {
 		h := op.head()
-		out[i] = Operation{Word: h.word, Name: h.name, Detail: h.detail, Work: h.work}
+		out[i] = Operation{Word: h.word, Name: h.name, Detail: h.detail(p.Config.Family), Work: h.work, Maps: op.describe()}
 		for _, a := range h.accesses {
 			r := Range{a.what, a.region, a.lo, a.hi}
 			if a.write {

@@ -32,7 +32,7 @@ func (s *weightStream) refill() bool {
 	}
 	s.given += len(s.values)
 	if *s.budget -= len(s.values); *s.budget < 0 {
-		s.err = fmt.Errorf("%w: more weights than the limit", isa.ErrUnsupported)
+		s.err = fmt.Errorf("%w: more weights than the constants can hold", isa.ErrMalformed)
 		return false
 	}
 	if s.values == nil {

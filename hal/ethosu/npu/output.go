@@ -22,7 +22,9 @@ type output struct {
 	min, max   int64
 	table      lookup
 	low, high  int64 // range of the OFM's type
-	disabled   bool  // accumulators are kept, nothing is stored
+	first      int64 // range before the table: the clamp, and the type's if there is no table
+	last       int64
+	disabled   bool // accumulators are kept, nothing is stored
 }
 
 // channelScales is where the bias and scale of each output channel are: entries of
@@ -66,8 +68,20 @@ func (d *decoder) output() (output, error) {
 	if err := d.activation(&o); err != nil {
 		return o, err
 	}
+	o.limit()
 	d.outputScale(&o)
 	return o, nil
+}
+
+// limit joins the clamp and the range of the type.
+func (o *output) limit() {
+	o.first, o.last = o.low, o.high
+	if o.clamp {
+		o.first, o.last = o.min, o.max
+	}
+	if o.table.kind == noTable {
+		o.first, o.last = min(max(o.first, o.low), o.high), min(max(o.last, o.low), o.high)
+	}
 }
 
 func typeRange(size int, signed bool) (low, high int64) {
@@ -123,28 +137,52 @@ func (c *channelScales) check(n int) error {
 
 // scaleTable is the bias and scale of each channel of an operation.
 type scaleTable struct {
-	bias  []int64
-	scale []scaling
+	channels []channelScale
+	plain    bool // all have natural rounding and shifts of 1 to 62
+}
+
+type channelScale struct {
+	bias, half int64
+	scale      scaling
 }
 
 // load reads the entries of n channels.
 func (c *channelScales) load(t *scaleTable, mem []byte, n int, r rounding) {
-	t.bias, t.scale = t.bias[:n], t.scale[:n]
-	for i := range n {
+	t.channels, t.plain = t.channels[:n], r == natural
+	for i := range t.channels {
 		at := c.base[i%c.cores] + int64(i/c.cores)*scaleEntry
-		e := mem[at : at+scaleEntry]
+		e, s := mem[at:at+scaleEntry], &t.channels[i]
 		low := int64(binary.LittleEndian.Uint64(e))
-		s := scaling{shift: uint(e[8] & 63), rounding: r}
+		s.scale = scaling{shift: uint(e[8] & 63), rounding: r}
 		switch {
 		case c.acc48:
-			t.bias[i], s.mult = low<<16>>16, int64(binary.LittleEndian.Uint16(e[6:])&0x7fff)
+			s.bias, s.scale.mult = low<<16>>16, int64(binary.LittleEndian.Uint16(e[6:])&0x7fff)
 		case c.u85:
-			t.bias[i], s.mult = int64(int32(low)), int64(binary.LittleEndian.Uint32(e[4:])&0x7fffffff)
+			s.bias, s.scale.mult = int64(int32(low)), int64(binary.LittleEndian.Uint32(e[4:])&0x7fffffff)
 		default:
-			t.bias[i] = low << 24 >> 24
-			s.mult, s.shift = int64(binary.LittleEndian.Uint32(e[5:])), uint(e[9]&63)
+			s.bias = low << 24 >> 24
+			s.scale.mult, s.scale.shift = int64(binary.LittleEndian.Uint32(e[5:])), uint(e[9]&63)
 		}
-		t.scale[i] = s
+		s.half = 1 << s.scale.shift >> 1
+		t.plain = t.plain && s.scale.shift-1 < 62
+	}
+}
+
+// apply scales pixels of all channels.
+func (t *scaleTable) apply(acc []int64) {
+	n := len(t.channels)
+	for len(acc) >= n {
+		pixel := acc[:n]
+		for c := range t.channels {
+			s := &t.channels[c]
+			x := pixel[c] + s.bias
+			if t.plain && fits(x) {
+				pixel[c] = (x*s.scale.mult + s.half) >> (s.scale.shift & 63)
+			} else {
+				pixel[c] = s.scale.wide(x)
+			}
+		}
+		acc = acc[n:]
 	}
 }
 
@@ -156,34 +194,15 @@ func (o *output) finish(r *Run, acc []int64) {
 	case o.scaled:
 		o.scale.applyAll(acc)
 	}
-	zero, low, high := int64(o.ofm.zero), o.low, o.high
-	if o.clamp {
-		low, high = o.min, o.max
-	}
+	zero, low, high := int64(o.ofm.zero), o.first, o.last
 	for i, v := range acc {
 		acc[i] = min(max(v+zero, low), high)
 	}
-	if o.table.kind != noTable {
-		o.table.apply(&r.lutValues, acc)
+	if o.table.kind == noTable {
+		return
 	}
-	if o.clamp || o.table.kind != noTable {
-		saturate(acc, o.low, o.high)
-	}
-}
-
-func saturate(acc []int64, low, high int64) {
+	o.table.apply(&r.lutValues, acc)
 	for i, v := range acc {
-		acc[i] = min(max(v, low), high)
-	}
-}
-
-// apply scales pixels of len(t.bias) channels.
-func (t *scaleTable) apply(acc []int64) {
-	n := len(t.bias)
-	for len(acc) >= n {
-		for c, s := range t.scale {
-			acc[c] = s.apply(acc[c] + t.bias[c])
-		}
-		acc = acc[n:]
+		acc[i] = min(max(v, o.low), o.high)
 	}
 }

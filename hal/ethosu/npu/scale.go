@@ -47,15 +47,20 @@ func (s *scaling) apply(x int64) int64 {
 
 // applyAll scales values in place.
 func (s *scaling) applyAll(v []int64) {
-	if s.isUnit() {
-		return
+	switch {
+	case s.isUnit():
+	case s.shift-1 >= 62:
+		s.wideAll(v)
+	case s.rounding == natural:
+		s.naturalAll(v)
+	case s.rounding == doubleSymmetric:
+		s.doubleAll(v)
+	default:
+		s.wideAll(v)
 	}
-	if s.rounding != natural || s.shift-1 >= 62 {
-		for i, x := range v {
-			v[i] = s.wide(x)
-		}
-		return
-	}
+}
+
+func (s *scaling) naturalAll(v []int64) {
 	mult, shift, half := s.mult, s.shift, int64(1)<<(s.shift-1)
 	for i, x := range v {
 		if fits(x) {
@@ -63,6 +68,30 @@ func (s *scaling) applyAll(v []int64) {
 		} else {
 			v[i] = s.wide(x)
 		}
+	}
+}
+
+// doubleAll rounds half away from zero: half less one below zero, then towards lower.
+func (s *scaling) doubleAll(v []int64) {
+	mult, first, second := s.mult, min(s.shift, 31), s.shift-min(s.shift, 31)
+	half1, half2 := int64(1)<<(first-1), int64(1)<<second>>1
+	for i, x := range v {
+		if !fits(x) {
+			v[i] = s.wide(x)
+			continue
+		}
+		p := x * mult
+		p = (p + half1 + p>>63) >> (first & 63)
+		if second > 0 {
+			p = (p + half2 + p>>63) >> (second & 63)
+		}
+		v[i] = p
+	}
+}
+
+func (s *scaling) wideAll(v []int64) {
+	for i, x := range v {
+		v[i] = s.wide(x)
 	}
 }
 

@@ -67,35 +67,32 @@ func (f *fmap) narrow(dst []byte, values []int64) {
 
 // storeMoved writes pixels whose axes change places or direction.
 func (o *output) storeMoved(mem []byte, acc []int64, y, x0, x1 int) {
-	f := &o.ofm
-	size := [3]int{o.h, o.w, o.d}
-	at := [3]int{y, 0, 0}
-	if o.reverse == 1 {
-		at[0] = size[0] - 1 - y
-	}
 	i := 0
 	for x := x0; x < x1; x++ {
-		at[1] = x
-		if o.reverse == 2 {
-			at[1] = size[1] - 1 - x
-		}
 		for c := range o.d {
-			at[2] = c
-			if o.reverse == 3 {
-				at[2] = size[2] - 1 - c
-			}
-			f.narrow(mem[f.address(at[o.axes[0]], at[o.axes[1]], at[o.axes[2]]):], acc[i:i+1])
+			o.ofm.narrow(mem[o.address(y, x, c):], acc[i:i+1])
 			i++
 		}
 	}
 }
 
-// address is the address of one element.
-func (f *fmap) address(y, x, c int) int64 {
+// address is where the element that was at (y, x, c) before transposition or reversal
+// goes.
+func (o *output) address(y, x, c int) int64 {
+	at := [3]int{y, x, c}
+	if o.reverse != 0 {
+		i := o.reverse - 1
+		at[i] = [3]int{o.h, o.w, o.d}[i] - 1 - at[i]
+	}
+	return o.ofm.pixel(at[o.axes[0]], at[o.axes[1]]) + o.ofm.channel(at[o.axes[2]])
+}
+
+// pixel is the address of channel 0 of a pixel.
+func (f *fmap) pixel(y, x int) int64 {
 	left, right := f.row(y)
 	if isRight, offset := f.column(x); isRight {
-		return right + offset + f.channel(c)
+		return right + offset
 	} else {
-		return left + offset + f.channel(c)
+		return left + offset
 	}
 }

@@ -69,8 +69,7 @@ func (d *decoder) storedWeights(o *kernelOp, isDepthwise bool) (*storedWeights, 
 	return w, checkGrid(w.shape)
 }
 
-// maxWeights is the largest number of weights, padding included, that one program may
-// have.
+// maxWeights is the largest number of weights of one operation.
 const maxWeights = 1 << 28
 
 func checkGrid(shape [4]int) error {
@@ -180,7 +179,7 @@ func (w *storedWeights) decode(encoded []byte, budget *int) (*weights, error) {
 	g := &grid{o: w.shape[0], kh: w.shape[1], kw: w.shape[2], i: w.shape[3]}
 	n := g.o * g.kh * g.kw * g.i
 	if *budget -= n; *budget < 0 {
-		return nil, fmt.Errorf("%w: more weights than %d", isa.ErrUnsupported, maxWeights)
+		return nil, fmt.Errorf("%w: more weights than the constants can hold", isa.ErrMalformed)
 	}
 	g.v = make([]int16, n)
 	streams, err := w.split(encoded, budget)
