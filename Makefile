@@ -52,7 +52,7 @@ arm64:
 race: lib/.complete ## run the tests of what is concurrent under the race detector
 	$(GO) test -race -short $(RACETEST)
 
-conformance: build ## run a corpus of programs with expected outputs: CORPUS=folder
+conformance: lib/.complete ## run a corpus of programs with expected outputs: CORPUS=folder
 	$(GO) run ./tools/conformance -corpus '$(CORPUS)'
 
 bench: lib/.complete ## run the benchmarks: BENCH=regexp BENCHTIME=1s

@@ -2,15 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math"
 
 	"github.com/spf13/cobra"
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/kerneltest"
-	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
@@ -146,31 +143,9 @@ func (v *verifyCommand) testCase(ctx context.Context, m *runtime.Method, c *pte.
 		return []string{fmt.Sprintf("%d outputs, want %d", m.NumOutputs(), n)}, nil
 	}
 	for i, want := range bundledValues(c.Outputs) {
-		if err := compare(m.Output(i), &want, v.tolerance); err != nil {
+		if err := kerneltest.CompareValues(m.Output(i), &want, v.tolerance); err != nil {
 			differences = append(differences, fmt.Sprintf("output %d: %v", i, err))
 		}
 	}
 	return differences, nil
-}
-
-// compare reports how got differs from want.
-func compare(got, want *tensor.Value, tol kernels.Tolerance) error {
-	if got.Kind != want.Kind {
-		return fmt.Errorf("%v, want %v", got.Kind, want.Kind)
-	}
-	same := true
-	switch want.Kind {
-	case tensor.KindTensor:
-		return kerneltest.Compare(got.Tensor, want.Tensor, tol)
-	case tensor.KindInt:
-		same = got.Int == want.Int
-	case tensor.KindBool:
-		same = got.Bool == want.Bool
-	case tensor.KindDouble:
-		same = tol.Allows(got.Double, want.Double) || math.IsNaN(got.Double) && math.IsNaN(want.Double)
-	}
-	if !same {
-		return errors.New("another value than expected")
-	}
-	return nil
 }

@@ -27,6 +27,47 @@ func (m *Mismatch) Error() string {
 	return s
 }
 
+// CompareValues checks that got is of want's kind and holds the same: a tensor by
+// [Compare], a double within tol, any other scalar exactly. Lists are compared item
+// by item.
+func CompareValues(got, want *tensor.Value, tol kernels.Tolerance) error {
+	if got.Kind != want.Kind {
+		return fmt.Errorf("got %v, want %v", got.Kind, want.Kind)
+	}
+	switch want.Kind {
+	case tensor.KindTensor:
+		return Compare(got.Tensor, want.Tensor, tol)
+	case tensor.KindDouble:
+		return unequal(got.Double, want.Double, tol.Allows(got.Double, want.Double))
+	case tensor.KindInt:
+		return unequal(got.Int, want.Int, got.Int == want.Int)
+	case tensor.KindBool:
+		return unequal(got.Bool, want.Bool, got.Bool == want.Bool)
+	case tensor.KindString:
+		return unequal(got.Str, want.Str, got.Str == want.Str)
+	case tensor.KindBoolList:
+		return unequal(got.Bools, want.Bools, slices.Equal(got.Bools, want.Bools))
+	case tensor.KindDoubleList:
+		return unequal(got.Doubles, want.Doubles, slices.EqualFunc(got.Doubles, want.Doubles, tol.Allows))
+	}
+	if len(got.Items) != len(want.Items) {
+		return fmt.Errorf("got %d items, want %d", len(got.Items), len(want.Items))
+	}
+	for i, item := range got.Items {
+		if err := CompareValues(item, want.Items[i], tol); err != nil {
+			return fmt.Errorf("item %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func unequal(got, want any, same bool) error {
+	if same {
+		return nil
+	}
+	return fmt.Errorf("got %v, want %v", got, want)
+}
+
 // Compare checks that got has the type, the sizes and, within tol, the elements of
 // want. Elements are compared by their logical place: dim orders may differ.
 func Compare(got, want *tensor.Tensor, tol kernels.Tolerance) error {

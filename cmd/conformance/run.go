@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/etrun-go/etrun/delegate/all"
+	"github.com/etrun-go/etrun/delegate/xnnpack"
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/kerneltest"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime"
+)
+
+// isRefusal reports an error of the runtime's own, as opposed to a wrong output.
+func isRefusal(err error) bool {
+	_, load := errors.AsType[*runtime.LoadError](err)
+	_, run := errors.AsType[*runtime.InstructionError](err)
+	_, input := errors.AsType[*runtime.InputError](err)
+	return load || run || input
+}
+
+// run makes the calls of a case, in order, on one loaded program.
+func (r runner) run(ctx context.Context, c *testCase) error {
+	program, err := fs.ReadFile(c.files, c.program)
+	if err != nil {
+		return err
+	}
+	prog, err := runtime.Read(program, runtime.WithDelegates(all.Backends()...), runtime.WithDataFiles(c.data...),
+		runtime.WithDelegateOptions(xnnpack.ID, map[string]any{xnnpack.OptionEngine: r.engine}))
+	if err != nil {
+		return err
+	}
+	defer prog.Close()
+	methods := make(map[string]*runtime.Method)
+	var first *runtime.Method
+	for i := range c.calls {
+		k := &c.calls[i]
+		m := methods[k.Method]
+		if m == nil {
+			var options []runtime.MethodOption
+			if first != nil {
+				options = append(options, runtime.WithStateOf(first))
+			}
+			if m, err = prog.Load(ctx, k.Method, options...); err != nil {
+				return err
+			}
+			defer m.Close()
+			methods[k.Method] = m
+			if first == nil {
+				first = m
+			}
+		}
+		if err := c.call(ctx, m, k); err != nil {
+			return fmt.Errorf("call %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (c *testCase) call(ctx context.Context, m *runtime.Method, k *call) error {
+	for i := range k.Inputs {
+		v, err := c.value(&k.Inputs[i], k.Inputs[i].file())
+		if err != nil {
+			return fmt.Errorf("input %d: %w", i, err)
+		}
+		if err := m.SetValue(i, v); err != nil {
+			return err
+		}
+	}
+	if err := m.Execute(ctx); err != nil {
+		return err
+	}
+	if k.Outputs != nil && len(k.Outputs) != m.NumOutputs() {
+		return fmt.Errorf("%d outputs, want %d", m.NumOutputs(), len(k.Outputs))
+	}
+	for i := range k.Outputs {
+		if err := c.compare(m.Output(i), &k.Outputs[i]); err != nil {
+			return fmt.Errorf("output %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (v *value) file() string {
+	if v.File != "" {
+		return v.File
+	}
+	return v.Data
+}
+
+// value reads an input or an expected output; a tensor's elements come from file.
+func (c *testCase) value(v *value, file string) (tensor.Value, error) {
+	switch x := v.Value.(type) {
+	case float64:
+		if v.Kind == "int" {
+			return tensor.IntValue(int64(x)), nil
+		}
+		return tensor.DoubleValue(x), nil
+	case bool:
+		return tensor.BoolValue(x), nil
+	case string:
+		return tensor.StringValue(x), nil
+	}
+	if v.Kind != "" && v.Kind != "tensor" {
+		return tensor.Value{}, nil
+	}
+	d, err := tensor.ParseDType(v.DType)
+	if err != nil {
+		return tensor.Value{}, err
+	}
+	if err := tensor.CheckShape(v.Shape, v.DimOrder); err != nil {
+		return tensor.Value{}, err
+	}
+	b, err := fs.ReadFile(c.files, file)
+	if err != nil {
+		return tensor.Value{}, err
+	}
+	t := tensor.Make(d, v.Shape, v.DimOrder, tensor.Static)
+	if len(b) != t.NBytes() {
+		return tensor.Value{}, fmt.Errorf("%s: %d bytes, want %d for %v", file, len(b), t.NBytes(), t)
+	}
+	t.Bind(tensor.AlignedBytes(len(b)))
+	copy(t.Data, b)
+	return tensor.TensorValue(t), nil
+}
+
+// compare holds an output against the expected one, or against another that passes.
+func (c *testCase) compare(got *tensor.Value, v *value) error {
+	if v.Compare == "shape" {
+		if got.Kind != tensor.KindTensor || got.Tensor.DType.String() != v.DType || !slices.Equal(got.Tensor.Sizes, v.Shape) {
+			return fmt.Errorf("got %v, want %s%v", got.Tensor, v.DType, v.Shape)
+		}
+		return nil
+	}
+	tol := kernels.Tolerance{Rel: 1e-6} // scalars
+	if v.ATol != nil && v.RTol != nil {
+		tol = kernels.Tolerance{Abs: *v.ATol, Rel: *v.RTol}
+	}
+	want, err := c.value(v, v.file())
+	if err != nil {
+		return err
+	}
+	err = kerneltest.CompareValues(got, &want, tol)
+	if err != nil && v.Reference != "" {
+		if other, rerr := c.value(v, v.Reference); rerr == nil && kerneltest.CompareValues(got, &other, tol) == nil {
+			return nil
+		}
+	}
+	return err
+}
