@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/etrun-go/etrun/delegate/all"
+	"github.com/etrun-go/etrun/delegate/ethosu"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/runtime"
 )
@@ -18,6 +19,8 @@ type openFlags struct {
 	maxMemory byteSize
 	seed      uint64
 	xnnpack   string
+	device    string
+	qparams   quantizations
 	lower     string
 }
 
@@ -27,6 +30,8 @@ func (f *openFlags) add(flags *pflag.FlagSet) {
 	flags.Var(&f.maxMemory, "max-memory", "refuse, before allocating, what needs more than this, such as 64MiB")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed `N` of random inputs and of operators that draw random numbers")
 	flags.StringVar(&f.xnnpack, "xnnpack", xnnpack.EngineAuto, "XNNPACK engine: auto, native or reference")
+	flags.StringVar(&f.device, "device", "auto", "Ethos-U `DEVICE`: auto, npu (the software NPU), another driver's name, or a device's path")
+	flags.Var(&f.qparams, "qparams", "quantisation `[METHOD/]DELEGATE:OUTPUT=SCALE,ZERO` of a delegate's output that the program declares with a stale type; may be repeated")
 	flags.StringVar(&f.lower, "lower", "off", "lowering of portable graphs at load: off")
 }
 
@@ -67,6 +72,8 @@ func (f *openFlags) open(path string) (*runtime.Program, error) {
 		runtime.WithMaxMemory(int64(f.maxMemory)),
 		runtime.WithSeed(f.seed),
 		runtime.WithDelegateOptions(xnnpack.ID, map[string]any{xnnpack.OptionEngine: f.xnnpack}),
+		runtime.WithDelegateOptions(ethosu.ID, map[string]any{
+			ethosu.OptionDevice: f.device, ethosu.OptionQuantization: []ethosu.Quantization(f.qparams)}),
 	)
 }
 

@@ -3,6 +3,7 @@ package all
 
 import (
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/ethosu"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 )
 
@@ -10,5 +11,6 @@ import (
 func Backends() []delegate.Backend {
 	return []delegate.Backend{
 		xnnpack.Backend{},
+		ethosu.Backend{},
 	}
 }

@@ -34,16 +34,15 @@ type Quantization struct {
 	ZeroPoint int64
 }
 
-// New returns the delegate.
-func New() delegate.Backend { return backend{} }
+// Backend is the delegate. It holds nothing.
+type Backend struct{}
 
-type backend struct{}
-
-func (backend) ID() string { return ID }
+// ID is the name by which programs ask for the delegate.
+func (Backend) ID() string { return ID }
 
 // Probe reports the first device of the automatic choice; the software NPU is always
 // there.
-func (backend) Probe() delegate.Status {
+func (Backend) Probe() delegate.Status {
 	var found []string
 	engine := ""
 	for _, d := range ethosu.Drivers() {
@@ -58,7 +57,7 @@ func (backend) Probe() delegate.Status {
 
 // Compile reads a payload, checks it against the call's arguments and every address of
 // its command stream against its memory, and loads it onto a device.
-func (backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Image, error) {
+func (Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Image, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}

@@ -149,7 +149,7 @@ func looseArgs(b []byte) ([]*delegate.ArgSpec, error) {
 }
 
 func compileAndRun(b []byte, specs []*delegate.ArgSpec) error {
-	im, err := New().Compile(context.Background(), &delegate.Payload{Data: b, Args: specs})
+	im, err := Backend{}.Compile(context.Background(), &delegate.Payload{Data: b, Args: specs})
 	if err != nil {
 		return err
 	}

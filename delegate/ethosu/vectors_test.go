@@ -35,7 +35,7 @@ type call struct {
 
 func newCall(t testing.TB, p *delegate.Payload, pool *cpu.Pool) (*call, error) {
 	t.Helper()
-	im, err := New().Compile(context.Background(), p)
+	im, err := Backend{}.Compile(context.Background(), p)
 	if err != nil {
 		return nil, err
 	}
