@@ -4,8 +4,8 @@
 
 // Row kernels for AVX2 and FMA, eight elements at a time.
 
-// func taps64(n int, y, x *float32, off *int, w *float32, t int)
-TEXT ·taps64(SB), NOSPLIT, $0-48
+// func tapsWide(n int, y, x *float32, off *int, w *float32, t int)
+TEXT ·tapsWide(SB), NOSPLIT, $0-48
 	MOVQ n+0(FP), CX
 	MOVQ y+8(FP), DI
 	MOVQ x+16(FP), SI
@@ -55,8 +55,8 @@ tap:
 	VZEROUPPER
 	RET
 
-// func taps8(n int, y, x *float32, off *int, w *float32, t int)
-TEXT ·taps8(SB), NOSPLIT, $0-48
+// func tapsLanes(n int, y, x *float32, off *int, w *float32, t int)
+TEXT ·tapsLanes(SB), NOSPLIT, $0-48
 	MOVQ n+0(FP), CX
 	MOVQ y+8(FP), DI
 	MOVQ x+16(FP), SI
@@ -95,8 +95,8 @@ tap:
 	VMOVSHDUP    X0, X1         \
 	VADDSS       X1, X0, X0
 
-// func dot32(n int, x, y *float32) float32
-TEXT ·dot32(SB), NOSPLIT, $0-28
+// func dotBlocks(n int, x, y *float32) float32
+TEXT ·dotBlocks(SB), NOSPLIT, $0-28
 	MOVQ   n+0(FP), CX
 	MOVQ   x+8(FP), SI
 	MOVQ   y+16(FP), DI
@@ -123,8 +123,8 @@ loop:
 	VZEROUPPER
 	RET
 
-// func sum32(n int, x *float32) float32
-TEXT ·sum32(SB), NOSPLIT, $0-20
+// func sumBlocks(n int, x *float32) float32
+TEXT ·sumBlocks(SB), NOSPLIT, $0-20
 	MOVQ   n+0(FP), CX
 	MOVQ   x+8(FP), SI
 	VXORPS Y0, Y0, Y0
@@ -150,8 +150,8 @@ loop:
 	VSUBPS      Y8, Y4, Y4   \
 	VFMADD231PS Y4, Y4, acc
 
-// func squares32(n int, x *float32, mean float32) float32
-TEXT ·squares32(SB), NOSPLIT, $0-28
+// func squaresBlocks(n int, x *float32, mean float32) float32
+TEXT ·squaresBlocks(SB), NOSPLIT, $0-28
 	MOVQ         n+0(FP), CX
 	MOVQ         x+8(FP), SI
 	VBROADCASTSS mean+16(FP), Y8
@@ -173,8 +173,8 @@ loop:
 	VZEROUPPER
 	RET
 
-// func scaleShift8(n int, dst, src *float32, scale, shift float32)
-TEXT ·scaleShift8(SB), NOSPLIT, $0-32
+// func scaleShiftLanes(n int, dst, src *float32, scale, shift float32)
+TEXT ·scaleShiftLanes(SB), NOSPLIT, $0-32
 	MOVQ         n+0(FP), CX
 	MOVQ         dst+8(FP), DI
 	MOVQ         src+16(FP), SI
@@ -216,10 +216,10 @@ done:
 	VZEROUPPER
 	RET
 
-// func max8(n int, x *float32) float32
+// func maxLanes(n int, x *float32) float32
 //
 // Y1 gathers the lanes that met a NaN, which VMAXPS may drop.
-TEXT ·max8(SB), NOSPLIT, $0-20
+TEXT ·maxLanes(SB), NOSPLIT, $0-20
 	MOVQ    n+0(FP), CX
 	MOVQ    x+8(FP), SI
 	VMOVUPS (SI), Y0
@@ -310,8 +310,8 @@ LANES(infinity, 0x7f800000)
 	VMULPS      infinity<>(SB), Y6, Y3  \
 	VBLENDVPS   Y2, Y3, Y0, Y0
 
-// func exp8(n int, dst, src *float32)
-TEXT ·exp8(SB), NOSPLIT, $0-24
+// func expLanes(n int, dst, src *float32)
+TEXT ·expLanes(SB), NOSPLIT, $0-24
 	MOVQ n+0(FP), CX
 	MOVQ dst+8(FP), DI
 	MOVQ src+16(FP), SI
@@ -327,8 +327,8 @@ loop:
 	VZEROUPPER
 	RET
 
-// func expSum8(n int, dst, src *float32, shift float32) float32
-TEXT ·expSum8(SB), NOSPLIT, $0-36
+// func expSumLanes(n int, dst, src *float32, shift float32) float32
+TEXT ·expSumLanes(SB), NOSPLIT, $0-36
 	MOVQ         n+0(FP), CX
 	MOVQ         dst+8(FP), DI
 	MOVQ         src+16(FP), SI

@@ -80,7 +80,7 @@ func CopyRows[T any](dst, src []T, rows, n, ds, ss int) {
 }
 
 // Axpy is y[i] += a·x[i].
-func Axpy(y, x []float32, a float32) { taps1(y, x[:len(y)], a) }
+func Axpy(y, x []float32, a float32) { axpy(y, x[:len(y)], a) }
 
 // Dot is Σ x[i]·y[i], len(y) ≥ len(x).
 func Dot(x, y []float32) float32 { return dot(x, y[:len(x)]) }

@@ -9,7 +9,7 @@ func mulAdd(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, c []fl
 }
 
 func taps(y, x []float32, off []int, w []float32)         { tapsGo(y, x, off, w) }
-func taps1(y, x []float32, a float32)                     { axpyGo(y, x, a) }
+func axpy(y, x []float32, a float32)                      { axpyGo(y, x, a) }
 func dot(x, y []float32) float32                          { return dotGo(x, y) }
 func sum(x []float32) float32                             { return sumGo(x) }
 func sumSquares(x []float32, mean float32) float32        { return sumSquaresGo(x, mean) }
