@@ -130,7 +130,7 @@ func convertNode(tag uint8, name string) nodeType {
 		run: func(e *reference, n *Node) {
 			x := e.load(0, n.In[0])
 			if e.graph.Values[n.Out[0]].Datatype == QDInt8 {
-				e.quantizeDynamic(n.Out[0], x)
+				e.quantizeDynamic(n.Out[0], x, e.graph.Values[n.In[0]].Datatype == FP16)
 				return
 			}
 			copy(e.result(n.Out[0]), x)

@@ -25,6 +25,13 @@ var matmulNodes = []nodeType{
 		run:    (*reference).fullyConnected},
 	// [..., M, K] x [..., K, N]
 	{tag: 37, name: "BatchMatrixMultiply", read: readBinary, check: checkBatchMatrix, shape: batchMatrixShape,
+		native: func(g *Graph, n *Node) string {
+			// it would read as many scales as matrices have columns, for each of them
+			if b := &g.Values[n.In[1]]; b.Datatype == QCInt8 && b.Shape.leading(b.Shape.rank-2) > 1 {
+				return "product with several quantized matrices"
+			}
+			return ""
+		},
 		cost: func(g *Graph, n *Node, s []shape) int {
 			return s[n.Out[0]].numel() * s[n.In[0]].last()
 		},
@@ -120,6 +127,8 @@ func nativeFullyConnected(g *Graph, n *Node) string {
 	switch {
 	case f.Datatype == BF16:
 		return "bf16 filter"
+	case f.Datatype.info().quant != plain && g.Values[n.In[0]].Datatype == FP32:
+		return "quantized filter of fp32 input" // its bias would be scaled as well
 	case f.Datatype.info().bits == 4 && f.Shape.dim[1]%2 != 0:
 		return "4-bit filter with an odd number of input channels"
 	case f.Datatype == QBInt4 && f.Quant.GroupSize%32 != 0:

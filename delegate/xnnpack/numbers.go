@@ -12,14 +12,8 @@ import (
 func (e *reference) decode(dst []float32, v int) {
 	x, b := &e.graph.Values[v], e.bytes[v]
 	switch x.Datatype {
-	case FP16:
-		for i, h := range tensor.View[uint16](b)[:len(dst)] {
-			dst[i] = float16.Frombits(h).Float32()
-		}
-	case BF16:
-		for i, h := range tensor.View[uint16](b)[:len(dst)] {
-			dst[i] = math.Float32frombits(uint32(h) << 16)
-		}
+	case FP16, BF16, FP32:
+		decodeFloats(dst, x.Datatype, b)
 	case QInt8:
 		for i, q := range tensor.View[int8](b)[:len(dst)] {
 			dst[i] = float32(int32(q)-x.Quant.ZeroPoint) * x.Quant.Scale
@@ -34,6 +28,19 @@ func (e *reference) decode(dst []float32, v int) {
 		}
 	case QCInt8:
 		e.decodeChannels(dst, v)
+	}
+}
+
+func decodeFloats(dst []float32, d Datatype, b []byte) {
+	switch d {
+	case FP16:
+		for i, h := range tensor.View[uint16](b)[:len(dst)] {
+			dst[i] = float16.Frombits(h).Float32()
+		}
+	case BF16:
+		for i, h := range tensor.View[uint16](b)[:len(dst)] {
+			dst[i] = math.Float32frombits(uint32(h) << 16)
+		}
 	case FP32:
 		copy(dst, tensor.View[float32](b))
 	}
@@ -102,8 +109,9 @@ func quantize(x float32, zero, lo, hi int32) int32 {
 }
 
 // quantizeDynamic finds scale and zero point of each group of inner dimensions, from
-// its least and greatest number and 0, and quantizes it.
-func (e *reference) quantizeDynamic(v int, x []float32) {
+// its least and greatest number and 0, and quantizes it. Halves are multiplied by a
+// scale that is a half too.
+func (e *reference) quantizeDynamic(v int, x []float32, half bool) {
 	s := e.shapes[v]
 	groups := s.leading(s.rank - e.graph.Values[v].Quant.Nonbatch)
 	e.tokens[v] = grow(e.tokens[v], groups)
@@ -113,6 +121,9 @@ func (e *reference) quantizeDynamic(v int, x []float32) {
 		t := dynamicToken(x[g*n : (g+1)*n])
 		e.tokens[v][g] = t
 		inverse := 1 / t.scale
+		if half {
+			inverse = float16.Fromfloat32(inverse).Float32()
+		}
 		for i, f := range x[g*n : (g+1)*n] {
 			out[g*n+i] = int8(quantize(f*inverse, t.zero, -128, 127))
 		}

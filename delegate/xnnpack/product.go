@@ -54,7 +54,10 @@ const tileRows = 16
 
 // multiply runs the product over all rows.
 func (p *product) multiply() {
-	threads := p.e.pool.Size()
+	threads := 1
+	if p.e.pool != nil {
+		threads = p.e.pool.Size()
+	}
 	for len(p.work) < threads {
 		p.work = append(p.work, workspace{})
 	}

@@ -8,7 +8,8 @@ import (
 )
 
 // forWindows calls visit for every output pixel with the input pixels of its window:
-// their positions in the input, and which of the window's elements they are.
+// their positions in the input, and which of the window's elements they are, counted
+// down its columns as the library does.
 func (e *reference) forWindows(n *Node, visit func(out int, in, taps []int)) {
 	w, in, out := &n.Window, e.shapes[n.In[0]], e.shapes[n.Out[0]]
 	top, left := n.padding(in.dim[1], in.dim[2])
@@ -21,7 +22,7 @@ func (e *reference) forWindows(n *Node, visit func(out int, in, taps []int)) {
 				x := ox*w.strideW - left + kx*w.dilationW
 				if uint(y) < uint(in.dim[1]) && uint(x) < uint(in.dim[2]) {
 					e.pixels = append(e.pixels, (image*in.dim[1]+y)*in.dim[2]+x)
-					e.taps = append(e.taps, ky*w.kernelW+kx)
+					e.taps = append(e.taps, kx*w.kernelH+ky)
 				}
 			}
 		}

@@ -3,6 +3,8 @@ package xnnpack
 import (
 	"errors"
 	"slices"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // Memory orders that exporters mix up: [N, C, H, W] from [N, H, W, C] and back.
@@ -16,6 +18,7 @@ var (
 func (g *Graph) repair() ([]shape, error) {
 	g.prune()
 	g.splitDynamic()
+	g.widenFilters()
 	for {
 		shapes, err := g.declared()
 		var mixed *broadcastError
@@ -78,6 +81,35 @@ func (g *Graph) splitDynamic() {
 		}
 	}
 	g.Nodes = nodes
+}
+
+// widenFilters turns constants of 16-bit floats into float32, exactly, where a node's
+// other operands allow for that: the library takes more nodes so.
+func (g *Graph) widenFilters() {
+	wide := make(map[int]int) // constant to its copy
+	widen := func(v int) int {
+		if v == none || !g.Values[v].isConst() || !g.Values[v].Datatype.isFloat() || g.Values[v].Datatype == FP32 {
+			return v
+		}
+		if w, ok := wide[v]; ok {
+			return w
+		}
+		x := g.Values[v]
+		data := tensor.AlignedBytes(4 * x.Shape.numel())
+		decodeFloats(tensor.View[float32](data), x.Datatype, x.Data)
+		x.Datatype, x.Data = FP32, data
+		wide[v] = len(g.Values)
+		g.Values = append(g.Values, x)
+		return wide[v]
+	}
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		in := g.Values[n.In[0]].Datatype
+		half := n.Type.isConvolution() && in == FP16
+		if brain := n.Type.tag == tagFullyConnected && in == FP32; half || brain {
+			n.In = []int{n.In[0], widen(n.In[1]), widen(n.In[2])}
+		}
+	}
 }
 
 // repairLayout puts a transpose in front of a node whose operands lie in different

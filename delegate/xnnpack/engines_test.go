@@ -1,0 +1,157 @@
+package xnnpack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/x448/float16"
+
+	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// compile makes an image of a payload for an engine.
+func compile(t testing.TB, data []byte, engine string) (delegate.Image, error) {
+	t.Helper()
+	return Backend{}.Compile(context.Background(), &delegate.Payload{Data: data,
+		Options: map[string]any{OptionEngine: engine, OptionLibrary: xnntest.Path()}})
+}
+
+// arguments makes tensors for a graph's arguments, inputs with random elements.
+func (m *maker) arguments(g *Graph) []*tensor.Value {
+	var args []*tensor.Value
+	for _, v := range g.Args {
+		x := &g.Values[v]
+		t := tensor.New(x.Datatype.info().tensor, x.Shape.dims()...)
+		if x.Input {
+			copy(t.Data, m.bytes(x.Datatype, x.Shape))
+		}
+		value := tensor.TensorValue(t)
+		args = append(args, &value)
+	}
+	return args
+}
+
+// numbersOf are the numbers that an argument's elements stand for; quantized ones
+// stay elements.
+func numbersOf(t *tensor.Tensor) []float64 {
+	out := make([]float64, t.Numel())
+	for i := range out {
+		switch t.DType {
+		case tensor.Float32:
+			out[i] = float64(tensor.View[float32](t.Data)[i])
+		case tensor.Float16:
+			out[i] = float64(float16.Frombits(tensor.View[uint16](t.Data)[i]).Float32())
+		case tensor.BFloat16:
+			out[i] = float64(math.Float32frombits(uint32(tensor.View[uint16](t.Data)[i]) << 16))
+		case tensor.Int8:
+			out[i] = float64(tensor.View[int8](t.Data)[i])
+		case tensor.Uint8:
+			out[i] = float64(t.Data[i])
+		case tensor.Int32:
+			out[i] = float64(tensor.View[int32](t.Data)[i])
+		case tensor.Int64:
+			out[i] = float64(tensor.View[int64](t.Data)[i])
+		}
+	}
+	return out
+}
+
+// differ reports the first output element in which two runs are further apart than
+// the sample allows.
+func (s *sample) differ(got, want []*tensor.Value, g *Graph) error {
+	for i := g.Inputs; i < len(g.Args); i++ {
+		a, b := got[i].Tensor, want[i].Tensor
+		if !shapeOf(a.Sizes...).equal(b.Sizes) {
+			return fmt.Errorf("output %d: sizes %v and %v", i-g.Inputs, a.Sizes, b.Sizes)
+		}
+		x, y := numbersOf(a), numbersOf(b)
+		allowed := float64(s.steps)
+		if d := g.Values[g.Args[i]].Datatype; d.isFloat() {
+			allowed = s.tolerance(d) * max(largest(y), 1e-3)
+		}
+		for j := range y {
+			if !(math.Abs(x[j]-y[j]) <= allowed) && !(math.IsNaN(x[j]) && math.IsNaN(y[j])) {
+				return fmt.Errorf("output %d, element %d: native %v, reference %v, difference %g, allowed %g",
+					i-g.Inputs, j, x[j], y[j], math.Abs(x[j]-y[j]), allowed)
+			}
+		}
+	}
+	return nil
+}
+
+func (s shape) equal(sizes []int) bool { return s == shapeOf(sizes...) }
+
+func largest(x []float64) float64 {
+	most := 0.0
+	for _, v := range x {
+		if a := math.Abs(v); a > most && !math.IsInf(v, 0) {
+			most = a
+		}
+	}
+	return most
+}
+
+// execute runs a payload once on random arguments, numbers from lo on unless it is 0.
+func execute(t testing.TB, data []byte, engine string, lo float32, pool *cpu.Pool) ([]*tensor.Value, *Graph, error) {
+	t.Helper()
+	img, err := compile(t, data, engine)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer img.Close()
+	u, err := img.Unit(delegate.Instance{Pool: pool})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer u.Close()
+	g := img.(*image).graph
+	m := newMaker(7)
+	if lo > 0 {
+		m.lo = lo
+	}
+	args := m.arguments(g)
+	return args, g, u.Execute(context.Background(), args)
+}
+
+// TestNodes runs every type of node with every combination of datatypes on both
+// engines. The library may lack one; then the reference must still run it.
+func TestNodes(t *testing.T) {
+	covered := make(map[string]bool)
+	var lacking []string
+	for _, s := range samples(1) {
+		for i := range s.graph.Nodes {
+			covered[s.graph.Nodes[i].Type.name] = true
+		}
+		t.Run(s.name, func(t *testing.T) {
+			data := encode(s.graph)
+			want, g, err := execute(t, data, EngineReference, s.lo, nil)
+			if err != nil {
+				t.Fatalf("reference: %v", err)
+			}
+			xnntest.Library(t)
+			got, _, err := execute(t, data, EngineNative, s.lo, nil)
+			if errors.Is(err, delegate.ErrUnsupported) {
+				lacking = append(lacking, s.name)
+				return
+			}
+			if err != nil {
+				t.Fatalf("native: %v", err)
+			}
+			if err := s.differ(got, want, g); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for _, n := range nodeTypes {
+		if n != nil && !covered[n.name] {
+			t.Errorf("no sample of %s", n.name)
+		}
+	}
+	t.Logf("the library lacks %q", lacking)
+}

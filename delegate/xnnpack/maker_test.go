@@ -1,0 +1,469 @@
+package xnnpack
+
+import (
+	"math/rand/v2"
+
+	"github.com/x448/float16"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// maker builds graphs for tests, with random constants.
+type maker struct {
+	g *Graph
+	r *rand.Rand
+	// input numbers lie between these
+	lo, hi float32
+}
+
+func newMaker(seed uint64) *maker {
+	return &maker{g: &Graph{Version: "XN01"}, r: rand.New(rand.NewPCG(seed, 1)), lo: -2, hi: 2}
+}
+
+// value adds a value of a datatype, with plausible quantization.
+func (m *maker) value(d Datatype, dims ...int) int {
+	v := Value{ID: encodedID(len(m.g.Values)), Datatype: d, Shape: shapeOf(dims...), Arg: none}
+	switch d.info().quant {
+	case perTensor:
+		v.Quant.Scale = 0.02 + 0.01*m.r.Float32()
+		if d == QUint8 {
+			v.Quant.ZeroPoint = 128 + m.r.Int32N(11) - 5
+		} else if d == QInt8 {
+			v.Quant.ZeroPoint = m.r.Int32N(11) - 5
+		}
+	case perToken:
+		v.Quant.Nonbatch = 1
+	}
+	m.g.Values = append(m.g.Values, v)
+	return len(m.g.Values) - 1
+}
+
+// input adds an input of the call.
+func (m *maker) input(d Datatype, dims ...int) int {
+	v := m.value(d, dims...)
+	m.g.Values[v].Input = true
+	return v
+}
+
+// constant adds a constant with random elements. Per-channel scales run along channel.
+func (m *maker) constant(d Datatype, channel int, dims ...int) int {
+	v := m.value(d, dims...)
+	x := &m.g.Values[v]
+	x.Data = m.bytes(d, x.Shape)
+	switch d.info().quant {
+	case perTensor:
+		if d != QUint8 {
+			x.Quant.ZeroPoint = 0
+		}
+	case perChannel:
+		x.Quant.ChannelDim = channel
+		for range dims[channel] {
+			x.Quant.Scales = append(x.Quant.Scales, 0.004+0.002*m.r.Float32())
+		}
+		if d == QCInt4 {
+			x.Quant.ZeroPoint = 8
+		}
+	case perGroup:
+		x.Quant.GroupSize, x.Quant.ZeroPoint = 32, 8
+		for range dims[0] * dims[1] / 32 {
+			x.Quant.Blocks = append(x.Quant.Blocks, toBF16(0.05+0.02*m.r.Float32()))
+		}
+	}
+	return v
+}
+
+// bytes are random elements.
+func (m *maker) bytes(d Datatype, s shape) []byte {
+	b := tensor.AlignedBytes(d.bytes(s))
+	switch d {
+	case FP32:
+		for i := range tensor.View[float32](b) {
+			tensor.View[float32](b)[i] = m.number()
+		}
+	case FP16:
+		for i := range tensor.View[uint16](b) {
+			tensor.View[uint16](b)[i] = float16.Fromfloat32(m.number()).Bits()
+		}
+	case BF16:
+		for i := range tensor.View[uint16](b) {
+			tensor.View[uint16](b)[i] = toBF16(m.number())
+		}
+	case QInt32, QCInt32, Int32:
+		for i := range tensor.View[int32](b) {
+			tensor.View[int32](b)[i] = m.r.Int32N(2001) - 1000
+		}
+	default:
+		for i := range b {
+			b[i] = uint8(m.r.Uint32())
+		}
+	}
+	return b
+}
+
+func (m *maker) number() float32 { return m.lo + (m.hi-m.lo)*m.r.Float32() }
+
+// node adds a node of a type by name.
+func (m *maker) node(name string, in, out []int, set ...func(*Node)) *Node {
+	n := Node{Min: -inf, Max: inf, In: in, Out: out, index: len(m.g.Nodes)}
+	for _, t := range nodeTypes {
+		if t != nil && t.name == name {
+			n.Type = t
+		}
+	}
+	for _, f := range set {
+		f(&n)
+	}
+	m.g.Nodes = append(m.g.Nodes, n)
+	return &m.g.Nodes[len(m.g.Nodes)-1]
+}
+
+// quantized gives v as a dynamically quantized value, of which nonbatch inner
+// dimensions share a scale.
+func (m *maker) quantized(v, nonbatch int) int {
+	q := m.value(QDInt8, m.g.Values[v].Shape.dims()...)
+	m.g.Values[q].Quant.Nonbatch = nonbatch
+	m.node("Convert", []int{v}, []int{q})
+	return q
+}
+
+// done makes values outputs of the call, and numbers the arguments.
+func (m *maker) done(outputs ...int) *Graph {
+	for _, v := range outputs {
+		m.g.Values[v].Output = true
+	}
+	for _, inputs := range [2]bool{true, false} {
+		for v := range m.g.Values {
+			x := &m.g.Values[v]
+			if x.Input && inputs || x.Output && !x.Input && !inputs {
+				x.Arg = len(m.g.Args)
+				m.g.Args = append(m.g.Args, v)
+				if inputs {
+					m.g.Inputs++
+				}
+			}
+		}
+	}
+	return m.g
+}
+
+// window sets a convolution's or pool's geometry.
+func withWindow(w window) func(*Node) { return func(n *Node) { n.Window = w } }
+
+func withBounds(lo, hi float32) func(*Node) { return func(n *Node) { n.Min, n.Max = lo, hi } }
+
+// sample is one graph of the suite.
+type sample struct {
+	name  string
+	graph *Graph
+	// steps is how many steps of a quantized output the engines may differ by.
+	steps int
+	// loose is how far floats may differ, of the largest one.
+	loose float64
+	lo    float32 // least number of the inputs, -2 if 0
+}
+
+func (s *sample) tolerance(d Datatype) float64 {
+	switch {
+	case d == FP16:
+		return max(s.loose, 4e-3)
+	case d == BF16:
+		return max(s.loose, 8e-3)
+	}
+	return max(s.loose, 2e-6)
+}
+
+// samples are graphs of one node, of every type and every combination of datatypes
+// that it takes.
+func samples(seed uint64) []sample {
+	var list []sample
+	add := func(name string, steps int, loose float64, build func(m *maker) *Graph) {
+		m := newMaker(seed + uint64(len(list)))
+		list = append(list, sample{name: name, graph: build(m), steps: steps, loose: loose, lo: max(m.lo, 0)})
+	}
+	for i := range unaryNodes {
+		t := &unaryNodes[i]
+		if t.tag == tagConvert {
+			continue
+		}
+		for _, d := range elementwiseTypes {
+			add(t.name+" "+d.String(), 1, 0, func(m *maker) *Graph { return m.unarySample(t.name, d) })
+		}
+	}
+	for _, pair := range [][2]Datatype{{FP32, FP16}, {FP16, FP32}, {FP32, QInt8}, {FP32, QUint8}, {QInt8, FP32}, {QUint8, FP32},
+		{FP16, QInt8}, {QInt8, FP16}, {QInt8, QInt8}, {FP32, BF16}, {BF16, FP32}} {
+		add("Convert "+pair[0].String()+" to "+pair[1].String(), 1, 1e-6, func(m *maker) *Graph {
+			x, y := m.input(pair[0], 2, 3, 7), m.value(pair[1], 2, 3, 7)
+			m.node("Convert", []int{x}, []int{y})
+			return m.done(y)
+		})
+	}
+	for i := range binaryNodes {
+		t := &binaryNodes[i]
+		for _, d := range elementwiseTypes {
+			add(t.name+" "+d.String(), 1, 0, func(m *maker) *Graph { return m.binarySample(t.name, d) })
+		}
+	}
+	list = append(list, weightedSamples(seed)...)
+	list = append(list, poolSamples(seed)...)
+	return append(list, moveSamples(seed)...)
+}
+
+func (m *maker) unarySample(name string, d Datatype) *Graph {
+	switch name {
+	case "SquareRoot", "ReciprocalSquareRoot", "Log":
+		m.lo = 0.1
+	}
+	x, y := m.input(d, 2, 3, 37), m.value(d, 2, 3, 37)
+	if m.lo > 0 && d.info().quant == perTensor { // elements that stand for positive numbers only
+		m.g.Values[x].Quant.ZeroPoint = map[Datatype]int32{QInt8: -128, QUint8: 0}[d]
+	}
+	if name == "Clamp" { // the library clamps within one quantization
+		m.g.Values[y].Quant = m.g.Values[x].Quant
+	}
+	m.node(name, []int{x}, []int{y}, func(n *Node) {
+		n.Param = 0.3
+		if name == "Clamp" {
+			n.Min, n.Max = -0.5, 1.25
+		}
+	})
+	return m.done(y)
+}
+
+func (m *maker) binarySample(name string, d Datatype) *Graph {
+	if name == "Div" {
+		m.lo = 0.5
+	}
+	a, b, y := m.input(d, 2, 3, 1, 9), m.input(d, 3, 5, 1), m.value(d, 2, 3, 5, 9)
+	if name == "PReLU" {
+		b = m.constant(d, 0, 9)
+		y = m.value(d, 2, 3, 1, 9)
+	}
+	m.node(name, []int{a, b}, []int{y})
+	if n := &m.g.Nodes[0]; name == "Add" || name == "Subtract" || name == "Multiply" {
+		n.Min, n.Max = -1, 1.5
+	}
+	return m.done(y)
+}
+
+// geometry of the convolutions of the suite.
+var windows = []struct {
+	name string
+	w    window
+	same bool
+}{
+	{"1x1", window{kernelH: 1, kernelW: 1, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1}, false},
+	{"3x3 padded", window{top: 1, right: 1, bottom: 1, left: 1, kernelH: 3, kernelW: 3, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1}, false},
+	{"3x2 stride 2 dilation 2", window{top: 2, left: 1, kernelH: 3, kernelW: 2, strideH: 2, strideW: 2, dilationH: 2, dilationW: 1}, false},
+	{"5x5 same stride 2", window{kernelH: 5, kernelW: 5, strideH: 2, strideW: 2, dilationH: 1, dilationW: 1}, true},
+}
+
+func weightedSamples(seed uint64) []sample {
+	var list []sample
+	for _, geometry := range windows {
+		for ti, types := range convolutionTypes {
+			for bias := range 2 {
+				for _, kind := range []string{"Conv2d", "DepthwiseConv2d", "ConvTranspose2d"} {
+					if kind == "ConvTranspose2d" && geometry.same || kind == "DepthwiseConv2d" && types.in == QDInt8 && geometry.same {
+						continue
+					}
+					m := newMaker(seed + uint64(ti))
+					g := m.convolutionSample(kind, geometry.w, geometry.same, types, bias == 1)
+					list = append(list, sample{name: kind + " " + geometry.name + " " + types.String(), graph: g, loose: looseFor(types)})
+				}
+			}
+		}
+	}
+	for ti, types := range fullyConnectedTypes {
+		for flags := range uint32(2) {
+			if flags == 1 && types.filter.info().bits == 4 {
+				continue
+			}
+			m := newMaker(seed + uint64(ti))
+			list = append(list, sample{name: "FullyConnected " + types.String(), graph: m.fullyConnectedSample(types, flags), loose: looseFor(types)})
+		}
+	}
+	for _, types := range batchMatrixTypes {
+		for _, batch := range []int{1, 3} {
+			for flags := range uint32(2) {
+				name := "BatchMatrixMultiply " + types[0].String() + " " + types[1].String()
+				list = append(list, sample{name: name, graph: newMaker(seed).batchMatrixSample(types, batch, flags), loose: 1e-2})
+			}
+		}
+	}
+	return list
+}
+
+func (w weighted) String() string {
+	return w.in.String() + "," + w.filter.String() + "," + w.out.String()
+}
+
+// looseFor: halves are summed as halves by some processors.
+func looseFor(t weighted) float64 {
+	switch {
+	case t.out == FP16:
+		return 1e-2
+	case t.in == FP32 || t.in == QDInt8:
+		return 1e-5
+	}
+	return 0
+}
+
+func (m *maker) convolutionSample(kind string, w window, same bool, types weighted, bias bool) *Graph {
+	w.groups, w.groupIn, w.groupOut = 2, 3, 5
+	if kind == "DepthwiseConv2d" {
+		w.groups, w.groupIn, w.groupOut = 7, 1, 1
+	}
+	m.lo, m.hi = -1, 1
+	in, out := types.in, w.groups*w.groupOut
+	dims := []int{2, 9, 8, w.groups * w.groupIn}
+	var x int
+	if in == QDInt8 {
+		f := types.out
+		x = m.quantized(m.input(f, dims...), 3)
+	} else {
+		x = m.input(in, dims...)
+	}
+	var filter int
+	if kind == "DepthwiseConv2d" {
+		filter = m.constant(types.filter, 3, 1, w.kernelH, w.kernelW, out)
+	} else {
+		filter = m.constant(types.filter, 0, out, w.kernelH, w.kernelW, w.groupIn)
+	}
+	b := none
+	if bias {
+		b = m.constant(types.bias, 0, out)
+	}
+	y := m.value(types.out, 2, 1, 1, out)
+	m.node(kind, []int{x, filter, b}, []int{y}, withWindow(w), func(n *Node) {
+		if same {
+			n.Flags = flagSamePadding
+		}
+		if bias {
+			n.Min, n.Max = -1.5, 2
+		}
+	})
+	return m.fix(y)
+}
+
+// fix gives outputs the shapes that the nodes make, and finishes the graph.
+func (m *maker) fix(outputs ...int) *Graph {
+	g := m.done(outputs...)
+	s, err := g.declared()
+	if err != nil {
+		panic(err)
+	}
+	for _, v := range outputs {
+		g.Values[v].Shape = s[v]
+	}
+	return g
+}
+
+func (m *maker) fullyConnectedSample(types weighted, flags uint32) *Graph {
+	m.lo, m.hi = -1, 1
+	const rows, k, cols = 5, 64, 7
+	var x int
+	if types.in == QDInt8 {
+		x = m.quantized(m.input(types.out, 2, rows, k), 1)
+	} else {
+		x = m.input(types.in, 2, rows, k)
+	}
+	dims, channel := []int{cols, k}, 0
+	if flags != 0 {
+		dims, channel = []int{k, cols}, 1
+	}
+	filter := m.constant(types.filter, channel, dims...)
+	bias := m.constant(types.bias, 0, cols)
+	y := m.value(types.out, 2, rows, cols)
+	m.node("FullyConnected", []int{x, filter, bias}, []int{y}, func(n *Node) { n.Flags = flags })
+	return m.done(y)
+}
+
+func (m *maker) batchMatrixSample(types [3]Datatype, batch int, flags uint32) *Graph {
+	m.lo, m.hi = -1, 1
+	dims := []int{batch, 16, 5}
+	if flags != 0 {
+		dims = []int{batch, 5, 16}
+	}
+	var a, b int
+	if types[0] == QDInt8 {
+		a = m.quantized(m.input(FP32, 2, 3, 4, 16), 1)
+		channel := 2
+		if flags != 0 {
+			channel = 1
+		}
+		b = m.constant(types[1], channel, dims...)
+	} else {
+		a, b = m.input(types[0], 2, 3, 4, 16), m.input(types[1], dims...)
+	}
+	y := m.value(types[2], 2, 3, 4, 5)
+	m.node("BatchMatrixMultiply", []int{a, b}, []int{y}, func(n *Node) { n.Flags = flags })
+	return m.done(y)
+}
+
+func poolSamples(seed uint64) []sample {
+	var list []sample
+	pool := window{top: 1, left: 1, kernelH: 3, kernelW: 2, strideH: 2, strideW: 1, dilationH: 1, dilationW: 1}
+	open := pool
+	open.top, open.left = 0, 0
+	dilated := pool
+	dilated.dilationH, dilated.top = 2, 2
+	for di, d := range elementwiseTypes {
+		same := func(name string, steps int, w window) {
+			m := newMaker(seed + uint64(di))
+			x, y := m.input(d, 2, 9, 8, 19), m.value(d, 2, 1, 1, 19)
+			m.g.Values[y].Quant = m.g.Values[x].Quant
+			m.node(name, []int{x}, []int{y}, withWindow(w))
+			list = append(list, sample{name: name + " " + d.String(), graph: m.fix(y), steps: steps})
+		}
+		same("AvgPooling2d", 1, pool)
+		same("AvgPooling2d", 1, open)
+		same("MaxPooling2d", 0, pool)
+		same("MaxPooling2d", 0, dilated)
+		same("GlobalAvgPooling2d", 1, window{})
+	}
+	for di, d := range []Datatype{FP32, FP16, BF16} {
+		m := newMaker(seed + uint64(di))
+		x, y := m.input(d, 3, 4, 33), m.value(d, 3, 4, 33)
+		m.node("Softmax", []int{x}, []int{y})
+		list = append(list, sample{name: "Softmax " + d.String(), graph: m.done(y)})
+	}
+	m := newMaker(seed)
+	x, y, at := m.input(FP32, 2, 8, 6, 5), m.value(FP32, 2, 4, 2, 5), m.value(Int32, 2, 4, 2, 5)
+	m.node("ArgMaxPooling2d", []int{x}, []int{y, at}, withWindow(window{kernelH: 2, kernelW: 3, strideH: 2, strideW: 3, dilationH: 1, dilationW: 1}))
+	return append(list, sample{name: "ArgMaxPooling2d", graph: m.done(y, at)})
+}
+
+func moveSamples(seed uint64) []sample {
+	var list []sample
+	for di, d := range elementwiseTypes {
+		add := func(name string, steps int, in []int, set func(*Node)) {
+			m := newMaker(seed + uint64(di))
+			x := m.input(d, in...)
+			y := m.value(d, in...)
+			m.g.Values[y].Quant = m.g.Values[x].Quant
+			m.node(name, []int{x}, []int{y}, set)
+			list = append(list, sample{name: name + " " + d.String(), graph: m.fix(y), steps: steps})
+		}
+		add("Copy", 0, []int{2, 3, 5}, func(*Node) {})
+		add("StaticTranspose", 0, []int{2, 3, 4, 5}, func(n *Node) { n.Dims = []int{2, 0, 3, 1} })
+		add("StaticReshape", 0, []int{2, 3, 4}, func(n *Node) { n.Dims = []int{6, 0} })
+		add("StaticSlice", 0, []int{4, 5, 6}, func(n *Node) { n.Dims, n.Dims2 = []int{1, 0, 2}, []int{2, 5, 3} })
+		add("StaticConstantPad", 0, []int{2, 3, 4}, func(n *Node) { n.Dims, n.Dims2, n.Param = []int{1, 0, 2}, []int{0, 3, 1}, 0.7 })
+		add("StaticResizeBilinear2D", 1, []int{2, 5, 6, 3}, func(n *Node) { n.Dims, n.Flags = []int{9, 4}, flagAlignCorners })
+		add("StaticResizeBilinear2D", 1, []int{2, 5, 6, 3}, func(n *Node) { n.Dims = []int{8, 13} })
+		for k := 2; k <= 5; k++ {
+			m := newMaker(seed + uint64(di))
+			var in []int
+			for i := range k {
+				in = append(in, m.input(d, 2, 1+i, 3))
+				m.g.Values[in[i]].Quant = m.g.Values[in[0]].Quant
+			}
+			y := m.value(d, 2, k*(k+1)/2, 3)
+			m.g.Values[y].Quant = m.g.Values[in[0]].Quant
+			name := []string{"Concatenate2", "Concatenate3", "Concatenate4", "Concatenate5"}[k-2]
+			m.node(name, in, []int{y}, func(n *Node) { n.Axis = 1 - 3*(k%2) })
+			list = append(list, sample{name: name + " " + d.String(), graph: m.done(y)})
+		}
+	}
+	return list
+}
