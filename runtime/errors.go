@@ -182,6 +182,18 @@ func (e *MemoryError) Error() string {
 // Unwrap makes errors.Is(err, ErrMemory) true.
 func (e *MemoryError) Unwrap() error { return ErrMemory }
 
+// PanicError is a panic of an operator or backend: a fault of theirs, not of the
+// program. The method that it happened in cannot execute again.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("%v: %v", ErrPanic, e.Value) }
+
+// Unwrap makes errors.Is(err, ErrPanic) true.
+func (e *PanicError) Unwrap() error { return ErrPanic }
+
 // withCode appends ExecuTorch's code of a failure to its text.
 func withCode(s string, class, err error) string {
 	code, ok := codes[class]

@@ -174,7 +174,7 @@ func (m *Method) run(ctx context.Context) (err error) {
 	pc := 0
 	defer func() {
 		if fault := recover(); fault != nil {
-			m.poison = m.failed(pc, fmt.Errorf("%w: %v\n%s", ErrPanic, fault, debug.Stack()))
+			m.poison = m.failed(pc, &PanicError{Value: fault, Stack: debug.Stack()})
 			err = m.poison
 		}
 	}()

@@ -214,6 +214,11 @@ func (l *loader) analyse() (err error) {
 	if l.flow, err = ir.Build(l.spec, ir.Calls{Signatures: l.sigs, DelegateInputs: inputs}); err != nil {
 		return err
 	}
+	for i, v := range l.spec.Inputs {
+		if s := l.flow.Of[v]; s >= 0 && l.flow.Storages[s].Kind == ir.Constant {
+			return fmt.Errorf("input %d (value %d) is a constant: %w", i, v, ErrFormat)
+		}
+	}
 	l.rows = make(map[int]bool)
 	for i := range l.flow.Steps {
 		s := &l.flow.Steps[i]

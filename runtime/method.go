@@ -215,7 +215,8 @@ func (m *Method) Plan() *MemoryPlan { return m.plan }
 func (m *Method) Program() *Program { return m.program }
 
 // Close frees the method. While it executes in another goroutine, it is freed when
-// that execute ends. Closing twice is fine. Tensors of outputs stay readable.
+// that execute ends. Closing twice is fine. Tensors of outputs stay readable, but for
+// constants of a mapped file.
 func (m *Method) Close() error {
 	for {
 		switch now := m.life.Load(); now {
