@@ -3,13 +3,18 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -93,7 +98,8 @@ func inScriptFolder(t *testing.T) {
 	write(t, "empty.pte", nil)
 	write(t, "noise.pte", bytes.Repeat([]byte("noise "), 100))
 	var b bytes.Buffer
-	if err := npy.WriteZip(&b, []string{"arr_1", "arr_0"}, []*tensor.Tensor{grid, tensor.New(tensor.Float32, 3, 6)}); err != nil {
+	z := npy.NewZipWriter(&b)
+	if err := errors.Join(z.Add("arr_1", grid), z.Add("arr_0", tensor.New(tensor.Float32, 3, 6)), z.Close()); err != nil {
 		t.Fatal(err)
 	}
 	write(t, "grids.npz", b.Bytes())
@@ -199,6 +205,7 @@ func TestRunOutputs(t *testing.T) {
 		{name: "memory order", args: "HERE/channels_last.pte --output-dir o", files: map[string]string{
 			"o/outputs.json": `[{"index":0,"kind":"tensor","dtype":"float32","shape":[1,3,6,6],"dim_order":[0,2,3,1],"file":"out0.bin"},{"index":1,"kind":"tensor","dtype":"float32","shape":[1,2,8,8],"dim_order":[0,2,3,1],"file":"out1.bin"}]`}},
 		{name: "an input that is an output", args: "PTE/split_passthrough.pte --input ones --output-dir o", files: map[string]string{"o/out0.bin": "1 1 1 1 1 1 1 1"}},
+		{name: "as an archive that is an input again", args: "HERE/state.pte --input four.bin --next --input zeros --output-npz o.npz", stdout: []string{"call 1"}},
 		{name: "folder cannot be made", args: "HERE/add.pte --input ones --input ones --output-dir four.bin/o", code: 2, stderr: []string{"four.bin"}},
 		{name: "nothing after a failure", args: "HERE/state.pte --input ones --next --input four.npy --next --input ones:float32:5 --output-dir o/p", code: 5, absent: []string{"o"}},
 	})
@@ -316,6 +323,80 @@ func TestJSON(t *testing.T) {
 				t.Errorf("got schema %q, exit %d, %v, want %q and %d", object.Schema, object.Exit, err, c.schema, c.code)
 			}
 		})
+	}
+}
+
+// An archive of outputs must read back as the inputs that it was made for.
+func TestOutputArchive(t *testing.T) {
+	here, err := filepath.Abs("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inScriptFolder(t)
+	for _, args := range []string{
+		here + "/state.pte --input four.bin --next --input zeros --output-npz o.npz",
+		here + "/methods.pte --method get_scale --next --method get_name --output-npz scalars.npz",
+	} {
+		if code := run(strings.Fields(args), strings.NewReader(""), io.Discard, io.Discard); code != 0 {
+			t.Fatalf("%s: exit code %d", args, code)
+		}
+	}
+	if got, want := archiveText(t, "o.npz"), "out0 float32[4]; out1 int64[1]; call1_out0 float32[4]; call1_out1 int64[1]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got, want := archiveText(t, "scalars.npz"), "out0 float64[]"; got != want { // text has no array
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if left, _ := filepath.Glob(".etrun-*"); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+func archiveText(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	arrays, err := npy.ReadZip(bytes.NewReader(b), int64(len(b)), 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parts []string
+	for _, a := range arrays {
+		parts = append(parts, fmt.Sprintf("%s %s%v", a.Name, a.TypeName(), a.Sizes))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// An interrupt must end a run with its own exit code and leave no outputs.
+func TestInterrupt(t *testing.T) {
+	state, err := filepath.Abs("testdata/state.pte")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inScriptFolder(t)
+	done := make(chan int)
+	var notes bytes.Buffer
+	go func() {
+		done <- run(strings.Fields(state+" --input ones --repeat 2000000000 --output-dir o/p --output-npz o.npz"), strings.NewReader(""), io.Discard, &notes)
+	}()
+	for _, err := os.Stat("o/p"); err != nil; _, err = os.Stat("o/p") { // until it runs
+		time.Sleep(time.Millisecond)
+	}
+	if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if code := <-done; code != 8 || !strings.Contains(notes.String(), "interrupt") {
+		t.Errorf("exit code %d, stderr %q, want 8 and the reason", code, notes.String())
+	}
+	for _, name := range []string{"o", "o.npz"} {
+		if _, err := os.Stat(name); err == nil {
+			t.Errorf("%s is there", name)
+		}
+	}
+	if left, _ := filepath.Glob(".etrun-*"); len(left) > 0 {
+		t.Errorf("left: %v", left)
 	}
 }
 

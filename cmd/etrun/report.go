@@ -9,12 +9,55 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
+// openOutputs makes the hidden places for the files that are wanted, before anything
+// runs: a place that cannot be written shows at once.
+func (s *session) openOutputs() (err error) {
+	if s.outputDir != "" {
+		if s.folder, err = output.Open(s.outputDir); err != nil {
+			return err
+		}
+	}
+	if s.outputNPZ != "" {
+		if s.archive, err = output.Create(s.outputNPZ); err != nil {
+			s.closeOutputs()
+		}
+	}
+	return err
+}
+
+func (s *session) commitOutputs() error {
+	if s.archive != nil {
+		if err := s.archive.Commit(); err != nil {
+			return err
+		}
+	}
+	if s.folder != nil {
+		return s.folder.Commit()
+	}
+	return nil
+}
+
+// closeOutputs removes what was not committed.
+func (s *session) closeOutputs() {
+	if s.folder != nil {
+		s.folder.Close()
+	}
+	if s.archive != nil {
+		s.archive.Close()
+	}
+}
+
 // keep takes the outputs of call k while they are valid: to files, to entries for
 // --json, or in words at once.
 func (s *session) keep(k int, st *step) (err error) {
 	outputs := make([]*tensor.Value, st.method.NumOutputs())
 	for i := range outputs {
 		outputs[i] = st.method.Output(i)
+	}
+	if s.archive != nil {
+		if err := s.archive.Add(k, outputs); err != nil {
+			return err
+		}
 	}
 	switch {
 	case s.folder != nil:

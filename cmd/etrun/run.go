@@ -19,6 +19,7 @@ type runCommand struct {
 	openFlags
 	calls     callList
 	outputDir string
+	outputNPZ string
 	repeat    int
 	timeout   time.Duration
 }
@@ -58,6 +59,7 @@ func newRun(a *app) *cobra.Command {
 	r.calls.addFlags(flags)
 	r.openFlags.add(flags)
 	flags.StringVar(&r.outputDir, "output-dir", "", "write out0.bin, out1.bin, … and outputs.json into `DIR`, further calls' into DIR/call1, …")
+	flags.StringVar(&r.outputNPZ, "output-npz", "", "write the outputs as NumPy arrays in logical order into `FILE`.npz")
 	flags.IntVar(&r.repeat, "repeat", 1, "run the calls `N` times, each from fresh state, and report latency")
 	flags.DurationVar(&r.timeout, "timeout", 0, "give up after this `TIME`, such as 30s")
 	_ = c.RegisterFlagCompletionFunc("method", completeMethod)
@@ -115,6 +117,7 @@ type session struct {
 	order   []*runtime.Method // as loaded
 	steps   []step
 	folder  *output.Folder
+	archive *output.Archive
 	loaded  time.Duration
 }
 
@@ -189,14 +192,10 @@ func (s *session) close() {
 }
 
 func (s *session) run(ctx context.Context, path string) error {
-	if s.outputDir != "" {
-		folder, err := output.Open(s.outputDir)
-		if err != nil {
-			return err
-		}
-		defer folder.Close()
-		s.folder = folder
+	if err := s.openOutputs(); err != nil {
+		return err
 	}
+	defer s.closeOutputs()
 	for round := range s.repeat {
 		if round > 0 {
 			if err := s.reset(); err != nil {
@@ -209,10 +208,8 @@ func (s *session) run(ctx context.Context, path string) error {
 			}
 		}
 	}
-	if s.folder != nil {
-		if err := s.folder.Commit(); err != nil {
-			return err
-		}
+	if err := s.commitOutputs(); err != nil {
+		return err
 	}
 	return s.report(path)
 }

@@ -36,9 +36,23 @@ func inFolder(t *testing.T) {
 	write(t, "six.bin", six.Data)
 	write(t, "six.npy", encode(t, func(b *bytes.Buffer) error { return npy.Write(b, six) }))
 	two := []*tensor.Tensor{tensor.Of([]float32{7}, 1), tensor.Of([]float32{8}, 1)}
-	write(t, "order.npz", encode(t, func(b *bytes.Buffer) error { return npy.WriteZip(b, []string{"p", "q"}, two) }))
-	write(t, "number.npz", encode(t, func(b *bytes.Buffer) error { return npy.WriteZip(b, []string{"arr_1", "arr_0"}, two) }))
-	write(t, "name.npz", encode(t, func(b *bytes.Buffer) error { return npy.WriteZip(b, []string{"b", "a"}, two) }))
+	write(t, "order.npz", zipped(t, two, "p", "q"))
+	write(t, "number.npz", zipped(t, two, "arr_1", "arr_0"))
+	write(t, "name.npz", zipped(t, two, "b", "a"))
+}
+
+// zipped is an archive of tensors.
+func zipped(t *testing.T, tensors []*tensor.Tensor, names ...string) []byte {
+	t.Helper()
+	return encode(t, func(b *bytes.Buffer) error {
+		z := npy.NewZipWriter(b)
+		for i, x := range tensors {
+			if err := z.Add(names[i], x); err != nil {
+				return err
+			}
+		}
+		return z.Close()
+	})
 }
 
 func write(t *testing.T, name string, b []byte) {

@@ -92,7 +92,13 @@ func TestWriteReadsBack(t *testing.T) {
 	half.Bind(tensor.AlignedBytes(6))
 	tensors := []*tensor.Tensor{tensor.Of([]float32{1, 2, 3, 4}, 2, 2), channelsLast, half, tensor.Of([]bool{true})}
 	var buf bytes.Buffer
-	if err := WriteZip(&buf, []string{"a", "b", "c", "d"}, tensors); err != nil {
+	zip := NewZipWriter(&buf)
+	for i, x := range tensors {
+		if err := zip.Add(string(rune('a'+i)), x); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := zip.Close(); err != nil {
 		t.Fatal(err)
 	}
 	arrays, err := ReadZip(bytes.NewReader(buf.Bytes()), int64(buf.Len()), 1<<10)
@@ -164,7 +170,8 @@ func readsBack(t *testing.T, a *Array) {
 
 func FuzzReadZip(f *testing.F) {
 	var buf bytes.Buffer
-	if err := WriteZip(&buf, []string{"x"}, []*tensor.Tensor{tensor.New(tensor.Int8, 3)}); err != nil {
+	zip := NewZipWriter(&buf)
+	if err := errors.Join(zip.Add("x", tensor.New(tensor.Int8, 3)), zip.Close()); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(buf.Bytes())

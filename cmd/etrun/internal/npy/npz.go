@@ -87,17 +87,20 @@ func descr(d tensor.DType) string {
 	return fmt.Sprintf("|V%d", d.Size())
 }
 
-// WriteZip writes tensors as a .npz file whose members are stored uncompressed.
-func WriteZip(w io.Writer, names []string, tensors []*tensor.Tensor) error {
-	archive := zip.NewWriter(w)
-	for i, t := range tensors {
-		member, err := archive.CreateHeader(&zip.FileHeader{Name: names[i] + ".npy", Method: zip.Store})
-		if err != nil {
-			return err
-		}
-		if err := Write(member, t); err != nil {
-			return err
-		}
+// A ZipWriter writes a .npz file, its members stored uncompressed.
+type ZipWriter struct{ archive *zip.Writer }
+
+// NewZipWriter begins a file.
+func NewZipWriter(w io.Writer) *ZipWriter { return &ZipWriter{zip.NewWriter(w)} }
+
+// Add writes t as the array called name.
+func (z *ZipWriter) Add(name string, t *tensor.Tensor) error {
+	member, err := z.archive.CreateHeader(&zip.FileHeader{Name: name + ".npy", Method: zip.Store})
+	if err != nil {
+		return err
 	}
-	return archive.Close()
+	return Write(member, t)
 }
+
+// Close ends the file; it does not close the writer below.
+func (z *ZipWriter) Close() error { return z.archive.Close() }
