@@ -31,20 +31,6 @@ func Promote(a, b DType) DType {
 	}
 }
 
-// PromoteNumber is the type promotion of a tensor's element type with a number's
-// (Int64, Float64 or Bool), which raises the category but not the width
-// (at::result_type): an integer makes a bool tensor int64, a float makes an integer
-// or bool tensor float32.
-func PromoteNumber(d, number DType) DType {
-	switch {
-	case number == Float64 && (d.IsInt() || d == Bool):
-		return Float32
-	case number == Int64 && d == Bool:
-		return Int64
-	}
-	return d
-}
-
 const (
 	categoryNone = iota
 	categoryWide // the unsigned integers that came late

@@ -64,16 +64,3 @@ func TestPromoteRefuses(t *testing.T) {
 		}
 	}
 }
-
-func TestPromoteNumber(t *testing.T) {
-	for _, c := range []struct{ d, number, want DType }{
-		{Uint8, Int64, Uint8}, {Uint8, Bool, Uint8}, {Uint8, Float64, Float32},
-		{Int64, Float64, Float32}, {Bool, Int64, Int64}, {Bool, Bool, Bool}, {Bool, Float64, Float32},
-		{Float16, Float64, Float16}, {BFloat16, Int64, BFloat16}, {Float64, Float64, Float64},
-		{Complex64, Float64, Complex64},
-	} {
-		if got := PromoteNumber(c.d, c.number); got != c.want {
-			t.Errorf("PromoteNumber(%v, %v): got %v, want %v", c.d, c.number, got, c.want)
-		}
-	}
-}
