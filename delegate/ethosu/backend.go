@@ -22,7 +22,19 @@ const (
 	// OptionQuantization is a []Quantization: how outputs are quantised whose declared
 	// type is not what the NPU writes.
 	OptionQuantization = "qparams"
+	// OptionTrace is a func(*TraceEvent) that is called after each operation of every
+	// run, by several units at once if they run so; the device must be the software NPU.
+	OptionTrace = "trace"
 )
+
+// TraceEvent is one operation that has run. It is valid during the call.
+type TraceEvent struct {
+	Method    string
+	Delegate  int
+	Index     int // of the operation in the delegate's stream
+	Operation *npu.Operation
+	Memory    *npu.Memory // all regions, as the operation left them
+}
 
 // Quantization is the scale and zero point of an output of a delegate:
 // real = (stored - ZeroPoint) · Scale.
@@ -72,6 +84,8 @@ func (Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Image
 	if err := im.plan(p); err != nil {
 		return nil, err
 	}
+	im.method, im.index = p.Method, p.Index
+	im.trace, _ = p.Options[OptionTrace].(func(*TraceEvent))
 	name, _ := p.Options[OptionDevice].(string)
 	if im.device, err = ethosu.Open(name, im.program.Config); err != nil {
 		return nil, deviceError(err)

@@ -233,8 +233,6 @@ func (r *record) read(b []byte) error {
 		return fmt.Errorf("elements of %d bytes", r.elemSize)
 	case r.offset < 0:
 		return fmt.Errorf("offset %d", r.offset)
-	case r.region < 1 || r.region > 4:
-		return fmt.Errorf("region %d, want 1 to 4", r.region)
 	}
 	return nil
 }
@@ -250,12 +248,16 @@ func (c *container) check() error {
 	for _, list := range []struct {
 		name    string
 		records []record
-	}{{"input", c.inputs}, {"output", c.outputs}} {
+		own     int // region of direct drive
+	}{{"input", c.inputs, regionInputs}, {"output", c.outputs, regionOutputs}} {
 		for i := range list.records {
 			r := &list.records[i]
+			if r.region != regionScratch && r.region != list.own {
+				return malformed(fmt.Sprintf("%s %d", list.name, i), "region %d, want %d or %d", r.region, regionScratch, list.own)
+			}
 			end := int64(r.offset) + int64(r.elements())*int64(r.elemSize)
 			limit := int64(maxArena)
-			if r.region == 1 {
+			if r.region == regionScratch {
 				limit = c.scratch
 			}
 			if end > limit {

@@ -13,6 +13,9 @@ type image struct {
 	container *container
 	program   *ethosu.Program
 	options   ethosu.JobOptions
+	method    string
+	index     int
+	trace     func(*TraceEvent)
 	device    ethosu.Device
 	network   ethosu.Network
 	inputs    []transfer
@@ -76,7 +79,11 @@ func (im *image) Unit(in delegate.Instance) (delegate.Unit, error) {
 	for i := range u.regions {
 		u.regions[i] = job.Region(i)
 	}
-	return u, nil
+	if im.trace == nil {
+		return u, nil
+	}
+	u.operations = im.program.Stream.Operations()
+	return u, u.observe()
 }
 
 // Close takes the program off its device.

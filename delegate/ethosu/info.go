@@ -3,6 +3,7 @@ package ethosu
 import (
 	"fmt"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/etrun-go/etrun/delegate"
@@ -22,7 +23,7 @@ func (im *image) Info() delegate.Info {
 	for _, op := range p.Stream.Operations() {
 		name := strings.TrimPrefix(op.Name, "NPU_OP_")
 		info.Nodes = append(info.Nodes, delegate.Node{Name: name, Detail: strings.TrimSpace(op.Detail)})
-		count[strings.TrimSpace(name+" "+firstField(op.Detail))]++
+		count[strings.TrimSpace(name+" "+mode(op.Detail))]++
 	}
 	info.Facts = [][2]string{
 		{"compiled for", p.Config.String()},
@@ -47,10 +48,13 @@ func deviceName(i ethosu.Info) string {
 	return i.Driver
 }
 
-// firstField is the value of an operation's first field: its mode.
-func firstField(detail string) string {
+// mode is the value of an operation's first field where it has a name.
+func mode(detail string) string {
 	_, value, _ := strings.Cut(strings.TrimSpace(detail), "=")
 	value, _, _ = strings.Cut(value, " ")
+	if _, err := strconv.Atoi(value); err == nil {
+		return ""
+	}
 	return value
 }
 

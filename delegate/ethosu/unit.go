@@ -19,8 +19,10 @@ type unit struct {
 	job     ethosu.Job
 	regions [isa.NumRegions][]byte
 
-	times []time.Duration // of the operations, while profiling
-	last  time.Time
+	profiling  bool
+	operations []npu.Operation // while tracing or profiling
+	times      []time.Duration // of the operations, while profiling
+	last       time.Time
 }
 
 // Execute copies all inputs to the NPU's memory, runs the network, and copies the
@@ -88,41 +90,52 @@ func (u *unit) Close() error {
 
 // SetProfiling measures operations where the device stops after each.
 func (u *unit) SetProfiling(on bool) error {
-	o, ok := u.job.(ethosu.Observable)
-	if !ok {
-		if on {
-			return delegate.Errorf(ID, delegate.ErrUnsupported, "", "the device does not measure single operations")
-		}
-		return nil
+	u.profiling, u.times = on, nil
+	if on && u.operations == nil {
+		u.operations = u.image.program.Stream.Operations()
 	}
-	o.Observe(nil)
-	u.times = nil
-	if on {
-		u.times = make([]time.Duration, 0, u.image.program.Stream.Len())
-		o.Observe(u.tick)
+	return u.observe()
+}
+
+// observe asks the device to report operations if someone wants to know.
+func (u *unit) observe() error {
+	o, ok := u.job.(ethosu.Observable)
+	switch {
+	case !u.profiling && u.image.trace == nil:
+		if ok {
+			o.Observe(nil)
+		}
+	case !ok:
+		return delegate.Errorf(ID, delegate.ErrUnsupported, "", "the device does not report single operations")
+	default:
+		o.Observe(u.observed)
 	}
 	return nil
 }
 
 func (u *unit) start() (now time.Time) {
-	if cap(u.times) > 0 {
+	if u.profiling {
 		now = time.Now()
 	}
 	return now
 }
 
-func (u *unit) tick(int, *npu.Memory) error {
-	now := time.Now()
-	u.times = append(u.times, now.Sub(u.last))
-	u.last = now
+// observed is called after each operation.
+func (u *unit) observed(i int, mem *npu.Memory) error {
+	if u.profiling {
+		u.times = append(u.times, time.Since(u.last))
+	}
+	if im := u.image; im.trace != nil {
+		im.trace(&TraceEvent{Method: im.method, Delegate: im.index, Index: i, Operation: &u.operations[i], Memory: mem})
+	}
+	u.last = u.start()
 	return nil
 }
 
 // Profile appends the times of the last Execute's operations.
 func (u *unit) Profile(dst []delegate.NodeTime) []delegate.NodeTime {
-	ops := u.image.program.Stream.Operations()
 	for i, d := range u.times {
-		dst = append(dst, delegate.NodeTime{Name: ops[i].Name, Duration: d})
+		dst = append(dst, delegate.NodeTime{Name: u.operations[i].Name, Duration: d})
 	}
 	return dst
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/hal/cpu"
@@ -20,10 +21,14 @@ func args(t testing.TB, b []byte) (specs []*delegate.ArgSpec, inputs int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return argsOf(c), len(c.inputs)
+}
+
+func argsOf(c *container) (specs []*delegate.ArgSpec) {
 	for _, r := range append(c.inputs[:len(c.inputs):len(c.inputs)], c.outputs...) {
 		specs = append(specs, &delegate.ArgSpec{DType: written(r.elemSize), Sizes: r.shape[:]})
 	}
-	return specs, len(c.inputs)
+	return specs
 }
 
 // call is a compiled payload with tensors to call it with.
@@ -95,6 +100,33 @@ func (c *call) check(t testing.TB, v *ethosutest.Vector) {
 		}
 		t.Errorf("output %d: %d of %d bytes differ, the first at %d: %d, want %d", i, bad, len(want), first, int8(got[first]), int8(want[first]))
 	}
+}
+
+// compileAndRun runs a payload of any contents with arguments of its own records.
+func compileAndRun(b []byte) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	c, err := parse(b, nil)
+	if err != nil {
+		return err
+	}
+	specs := argsOf(c)
+	im, err := Backend{}.Compile(ctx, &delegate.Payload{Data: b, Args: specs})
+	if err != nil {
+		return err
+	}
+	defer im.Close()
+	u, err := im.Unit(delegate.Instance{})
+	if err != nil {
+		return err
+	}
+	defer u.Close()
+	var values []*tensor.Value
+	for _, a := range specs {
+		v := tensor.TensorValue(tensor.New(a.DType, a.Sizes...))
+		values = append(values, &v)
+	}
+	return u.Execute(ctx, values)
 }
 
 // TestVectors runs every payload of the test archives: results are exact, the first
