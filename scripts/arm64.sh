@@ -1,5 +1,7 @@
 #!/bin/sh
-# Builds etrun for arm64 without cgo and runs programs on it under qemu-user.
+# Builds for arm64 without cgo and runs the result under qemu-user: programs on a
+# static binary and on one that opens libraries, and the tests of what is written in
+# assembly or depends on how arm64 rounds.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -7,8 +9,20 @@ qemu=$(command -v qemu-aarch64 || command -v qemu-aarch64-static) || {
 	echo "arm64: qemu-aarch64: missing; make deps installs it" >&2
 	exit 1
 }
+libc=/usr/aarch64-linux-gnu
+[ -e $libc/lib/ld-linux-aarch64.so.1 ] || {
+	echo "arm64: $libc: missing (package libc6-arm64-cross); make deps installs it" >&2
+	exit 1
+}
+export CGO_ENABLED=0 GOOS=linux GOARCH=arm64
+
 bin=bin/etrun-arm64
-CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go build -o $bin ./cmd/etrun
-$qemu $bin --version
-$qemu $bin verify testdata/pte/bundle.bpte
-$qemu $bin testdata/pte/stack_traces.pte
+for tags in nodl ""; do
+	go build -tags "$tags" -o $bin ./cmd/etrun
+	for args in doctor "verify testdata/pte/bundle.bpte" "testdata/pte/stack_traces.pte" "testdata/digits/xnnpack.pte"; do
+		echo "arm64: etrun $args"
+		# shellcheck disable=SC2086 # a list of arguments
+		$qemu -L $libc $bin $args
+	done
+done
+go test -tags nodl -short -exec "$qemu" ./kernels/simd/... ./kernels/tensor/... ./cmd/etrun/...

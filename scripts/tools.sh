@@ -1,11 +1,12 @@
 #!/bin/sh
 # Installs what building and checking need beside Go, where it is missing: a C
-# compiler for cgo, and qemu-user to run arm64 programs. As root, or with sudo.
+# compiler for cgo, and qemu-user with a C library to run arm64 programs. As root, or with sudo.
 set -eu
 
 missing=""
 command -v gcc >/dev/null || missing="$missing gcc libc6-dev"
 command -v qemu-aarch64 >/dev/null || command -v qemu-aarch64-static >/dev/null || missing="$missing qemu-user"
+[ -e /usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1 ] || missing="$missing libc6-arm64-cross"
 [ -n "$missing" ] || {
 	echo "tools: all there"
 	exit 0
