@@ -287,7 +287,7 @@ func TestVerifyFindsADifference(t *testing.T) {
 
 func TestOpsAndDoctor(t *testing.T) {
 	play(t, []script{
-		{name: "some", args: "ops aten::relu", stdout: []string{"aten::relu.out(Tensor self, *, Tensor(a!) out)", "exact", "operator"}},
+		{name: "some", args: "ops aten::relu", stdout: []string{"aten::relu.out  exact; ", "    (Tensor self, *, Tensor(a!) out)", "operator"}},
 		{name: "none", args: "ops no_such_operator", stdout: []string{"0 operators"}},
 		{name: "doctor", args: "doctor", stdout: []string{"version", "threads", "operators"}},
 	})

@@ -2,9 +2,9 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -39,16 +39,22 @@ func newOps(a *app) *cobra.Command {
 					Operators []opReport `json:"operators"`
 				}{"etrun.ops/1", rows})
 			}
-			t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 			for _, r := range rows {
-				fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.Schema, r.DTypes, r.Family, r.Note)
-			}
-			if err := t.Flush(); err != nil {
-				return err
+				r.print(a.out)
 			}
 			fmt.Fprintln(a.out, count(len(rows), "operator", "operators"))
 			return nil
 		},
+	}
+}
+
+// print writes the operator's name with its contract, and below it the arguments as
+// ATen writes them.
+func (r *opReport) print(w io.Writer) {
+	fmt.Fprintf(w, "%s  %s; %s\n", r.Name, r.Family, r.DTypes)
+	fmt.Fprintf(w, "    %s\n", strings.TrimPrefix(r.Schema, r.Name))
+	if r.Note != "" {
+		fmt.Fprintf(w, "    note: %s\n", r.Note)
 	}
 }
 
