@@ -15,6 +15,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/portable/norm"
 	"github.com/etrun-go/etrun/kernels/portable/pool"
 	"github.com/etrun-go/etrun/kernels/portable/prim"
+	"github.com/etrun-go/etrun/kernels/portable/reduce"
 	"github.com/etrun-go/etrun/kernels/portable/resample"
 )
 
@@ -30,6 +31,7 @@ func Ops() []kernels.Op {
 		conv.Ops(),
 		pool.Ops(),
 		norm.Ops(),
+		reduce.Ops(),
 		resample.Ops(),
 	)
 }

@@ -49,8 +49,11 @@ func CastBytes(dst []byte, to DType, src []byte, from DType, n int) (ok bool) {
 	return castThrough[int64](dst, to, src, from, n)
 }
 
-// Component is the type of a complex type's two parts.
+// Component is the type of a complex type's two parts, d itself otherwise.
 func (d DType) Component() DType {
+	if !d.IsComplex() {
+		return d
+	}
 	return [...]DType{Float16, Float32, Float64}[d-Complex32]
 }
 

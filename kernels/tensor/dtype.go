@@ -93,24 +93,3 @@ func (d DType) IsInt() bool { return d >= Uint8 && d <= Int64 || d >= Uint16 && 
 
 // IsComplex reports a complex type.
 func (d DType) IsComplex() bool { return d >= Complex32 && d <= Complex128 }
-
-// TruthMask has the bits of an element of type d that make it count as true: all of
-// them, but for the signs of floats. It is 0 where operators do not compute on d.
-func TruthMask(d DType) uint64 {
-	switch d {
-	case Float16, BFloat16:
-		return 0x7fff
-	case Float32:
-		return 0x7fff_ffff
-	case Float64:
-		return 0x7fff_ffff_ffff_ffff
-	case Complex32:
-		return 0x7fff_7fff
-	case Complex64:
-		return 0x7fff_ffff_7fff_ffff
-	}
-	if d == Bool || d.IsInt() {
-		return 1<<(8*d.Size()) - 1
-	}
-	return 0
-}

@@ -181,10 +181,15 @@ func nonzero(c *kernels.Ctx, a kernels.Args) error {
 	if err := kernels.WantDType(1, out, tensor.Int64); err != nil {
 		return err
 	}
-	if tensor.TruthMask(self.DType) == 0 {
+	find := tensor.Truth(self.DType)
+	if find == nil {
 		return kernels.Bad(0, self.DType.String(), "a type that operators compute on")
 	}
-	truth := k.truth(c, self)
+	truth := k.run.Rows(c, self)
+	if self.DType.Size() > 1 {
+		truth = kernels.Scratch[uint8](c, self.Numel())
+		find(truth, k.run.Rows(c, self))
+	}
 	if err := kernels.ResizeOut(a, 1, []int{countTrue(truth), self.Rank()}); err != nil {
 		return err
 	}
@@ -215,35 +220,6 @@ func writeIndices(dst []int64, truth []byte, sizes []int) {
 				break
 			}
 			at[d] = 0
-		}
-	}
-}
-
-// truth gives, row by row, a byte for each element: not 0 where the element is not
-// zero. Its type is one with a [tensor.TruthMask].
-func (k *keep) truth(c *kernels.Ctx, t *tensor.Tensor) []byte {
-	rows := k.run.Rows(c, t)
-	if t.DType.Size() == 1 {
-		return rows
-	}
-	truth, mask := kernels.Scratch[uint8](c, t.Numel()), tensor.TruthMask(t.DType)
-	switch t.DType.Size() {
-	case 2:
-		findTrue[uint16](truth, rows, mask)
-	case 4:
-		findTrue[uint32](truth, rows, mask)
-	case 8:
-		findTrue[uint64](truth, rows, mask)
-	}
-	return truth
-}
-
-func findTrue[T uint16 | uint32 | uint64](truth, rows []byte, mask uint64) {
-	m := T(mask)
-	for i, v := range tensor.View[T](rows) {
-		truth[i] = 0
-		if v&m != 0 {
-			truth[i] = 1
 		}
 	}
 }

@@ -67,9 +67,12 @@ func (s *sorter) keys(pairs []pair, wide []int64, row []byte) {
 		}
 		return
 	}
+	if s.dtype != tensor.Uint64 {
+		flip ^= 1 << 63
+	}
 	tensor.Loader[int64](s.dtype)(wide, row)
 	for i, v := range wide {
-		pairs[i] = pair{uint64(v) ^ 1<<63 ^ flip, int64(i)}
+		pairs[i] = pair{uint64(v) ^ flip, int64(i)}
 	}
 }
 

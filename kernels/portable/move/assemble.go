@@ -66,15 +66,7 @@ func (m *mover) fill(c *kernels.Ctx) {
 // setValue makes s, argument i, the fill value for elements of type d.
 func (m *mover) setValue(i int, s kernels.Scalar, d tensor.DType) error {
 	clear(m.value[:])
-	part := d
-	switch d {
-	case tensor.Complex32:
-		part = tensor.Float16
-	case tensor.Complex64:
-		part = tensor.Float32
-	case tensor.Complex128:
-		part = tensor.Float64
-	}
+	part := d.Component()
 	if err := kernels.CheckFits(i, s, part); err != nil {
 		return err
 	}

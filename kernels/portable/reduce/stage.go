@@ -1,0 +1,135 @@
+package reduce
+
+import (
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// cell is a type that folds work in.
+type cell interface {
+	float32 | float64 | int64 | uint8
+}
+
+// fold is a way to take many cells to one.
+type fold[C cell] struct {
+	init C                             // of nothing
+	row  func(acc C, x []C, shift C) C // folds a row into acc; shift is that of the result
+	cols func(acc, x []C)              // folds x into acc, cell by cell
+	join *fold[C]                      // for the results of chunks, nil for the fold itself
+}
+
+// Sizes of a stage's work.
+const (
+	rowChunk = 4096 // cells that are folded to one result at most
+	colChunk = 256  // rows that are folded to one at most
+	block    = 1024 // cells of a row that are folded at a time, and of a worker's buffer
+)
+
+// stage folds chunks of a layout to one row each: outer × chunks × inner remain.
+type stage[C cell] struct {
+	layout
+	source[C]
+	fold   *fold[C]
+	chunk  int // rows
+	chunks int
+	blocks int // of a row
+	shift  []C // per outer index, or nil
+	dst    []C
+}
+
+// results folds the elements of a layout to its results, in scratch memory.
+func (s *stage[C]) results(c *kernels.Ctx, f *fold[C], l layout, from source[C]) []C {
+	s.fold, s.source, s.layout = f, from, l
+	for {
+		s.cut()
+		s.dst = kernels.Scratch[C](c, s.outer*s.chunks*s.inner)
+		c.Parallel(s.outer*s.chunks*s.blocks, 1<<15/max(s.chunk*min(s.inner, block), 1), s)
+		if s.chunks == 1 {
+			break
+		}
+		if s.fold.join != nil {
+			s.fold = s.fold.join
+		}
+		s.source, s.n = source[C]{data: tensor.BytesOf(s.dst)}, s.chunks
+	}
+	d := s.dst
+	s.source, s.dst, s.shift = source[C]{}, nil, nil
+	return d
+}
+
+// cut divides the rows into chunks.
+func (s *stage[C]) cut() {
+	limit := colChunk
+	if s.inner == 1 {
+		limit = rowChunk
+	}
+	s.chunk = min(s.n, limit)
+	s.chunks = max(1, (s.n+limit-1)/limit)
+	s.blocks = (s.inner + block - 1) / block
+}
+
+// Range folds chunks lo to hi, counted through outer indices, chunks and blocks.
+func (s *stage[C]) Range(worker, lo, hi int) {
+	for i := lo; i < hi; i++ {
+		if s.inner == 1 {
+			s.foldRow(worker, i/s.chunks, i%s.chunks)
+		} else {
+			j := i / s.blocks
+			s.foldCols(worker, j/s.chunks, j%s.chunks, i%s.blocks*block)
+		}
+	}
+}
+
+func (s *stage[C]) foldRow(worker, o, chunk int) {
+	from := chunk * s.chunk
+	end := o*s.n + min(from+s.chunk, s.n)
+	var shift C
+	if s.shift != nil {
+		shift = s.shift[o]
+	}
+	acc := s.fold.init
+	for i := o*s.n + from; i < end; {
+		x := s.cells(worker, i, end-i)
+		acc = s.fold.row(acc, x, shift)
+		i += len(x)
+	}
+	s.dst[o*s.chunks+chunk] = acc
+}
+
+func (s *stage[C]) foldCols(worker, o, chunk, at int) {
+	n := min(block, s.inner-at)
+	acc := s.dst[(o*s.chunks+chunk)*s.inner+at:][:n]
+	for i := range acc {
+		acc[i] = s.fold.init
+	}
+	for r := chunk * s.chunk; r < min((chunk+1)*s.chunk, s.n); r++ {
+		s.fold.cols(acc, s.cells(worker, (o*s.n+r)*s.inner+at, n))
+	}
+}
+
+// source is where cells come from.
+type source[C cell] struct {
+	data []byte
+	elem int                       // bytes of an element
+	load func(dst []C, src []byte) // nil where data holds cells
+	buf  []C                       // block cells for each worker
+}
+
+// newSource is a source of elements of elem bytes that load, if not nil, converts.
+func newSource[C cell](c *kernels.Ctx, data []byte, elem int, load func(dst []C, src []byte)) source[C] {
+	s := source[C]{data: data, elem: elem, load: load}
+	if load != nil {
+		s.buf = kernels.Scratch[C](c, block*c.Threads())
+	}
+	return s
+}
+
+// cells are elements from i on, n of them or as many as fit the worker's buffer.
+func (s *source[C]) cells(worker, i, n int) []C {
+	if s.load == nil {
+		return tensor.View[C](s.data)[i : i+n]
+	}
+	buf := s.buf[worker*block:][:min(n, block)]
+	s.load(buf, s.data[i*s.elem:])
+	return buf
+}
