@@ -55,6 +55,16 @@ func copyRowsGo[T any](dst, src []T, rows, n, ds, ss int) {
 	}
 }
 
+func stride2Go[T any](dst, src []T) {
+	if len(dst) == 0 {
+		return
+	}
+	src = src[:2*len(dst)-1]
+	for i := range dst {
+		dst[i] = src[2*i]
+	}
+}
+
 func dotGo[T Number](x, y []T) T {
 	y = y[:len(x)]
 	var s0, s1, s2, s3 T

@@ -95,8 +95,8 @@ tap:
 	VMOVSHDUP    X0, X1         \
 	VADDSS       X1, X0, X0
 
-// func dotBlocks(n int, x, y *float32) float32
-TEXT ·dotBlocks(SB), NOSPLIT, $0-28
+// func dotLanes(n int, x, y *float32) float32
+TEXT ·dotLanes(SB), NOSPLIT, $0-28
 	MOVQ   n+0(FP), CX
 	MOVQ   x+8(FP), SI
 	MOVQ   y+16(FP), DI
@@ -105,7 +105,9 @@ TEXT ·dotBlocks(SB), NOSPLIT, $0-28
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-loop:
+four:
+	SUBQ        $4, CX
+	JLT         rest
 	VMOVUPS     (SI), Y4
 	VMOVUPS     32(SI), Y5
 	VMOVUPS     64(SI), Y6
@@ -116,15 +118,28 @@ loop:
 	VFMADD231PS 96(DI), Y7, Y3
 	ADDQ        $128, SI
 	ADDQ        $128, DI
+	JMP         four
+
+rest:
+	ADDQ $4, CX
+	JZ   done
+
+one:
+	VMOVUPS     (SI), Y4
+	VFMADD231PS (DI), Y4, Y0
+	ADDQ        $32, SI
+	ADDQ        $32, DI
 	DECQ        CX
-	JNZ         loop
+	JNZ         one
+
+done:
 	FOLD
-	VMOVSS      X0, ret+24(FP)
+	VMOVSS X0, ret+24(FP)
 	VZEROUPPER
 	RET
 
-// func sumBlocks(n int, x *float32) float32
-TEXT ·sumBlocks(SB), NOSPLIT, $0-20
+// func sumLanes(n int, x *float32) float32
+TEXT ·sumLanes(SB), NOSPLIT, $0-20
 	MOVQ   n+0(FP), CX
 	MOVQ   x+8(FP), SI
 	VXORPS Y0, Y0, Y0
@@ -132,14 +147,27 @@ TEXT ·sumBlocks(SB), NOSPLIT, $0-20
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-loop:
+four:
+	SUBQ   $4, CX
+	JLT    rest
 	VADDPS (SI), Y0, Y0
 	VADDPS 32(SI), Y1, Y1
 	VADDPS 64(SI), Y2, Y2
 	VADDPS 96(SI), Y3, Y3
 	ADDQ   $128, SI
+	JMP    four
+
+rest:
+	ADDQ $4, CX
+	JZ   done
+
+one:
+	VADDPS (SI), Y0, Y0
+	ADDQ   $32, SI
 	DECQ   CX
-	JNZ    loop
+	JNZ    one
+
+done:
 	FOLD
 	VMOVSS X0, ret+16(FP)
 	VZEROUPPER
@@ -150,8 +178,8 @@ loop:
 	VSUBPS      Y8, Y4, Y4   \
 	VFMADD231PS Y4, Y4, acc
 
-// func squaresBlocks(n int, x *float32, mean float32) float32
-TEXT ·squaresBlocks(SB), NOSPLIT, $0-28
+// func squaresLanes(n int, x *float32, mean float32) float32
+TEXT ·squaresLanes(SB), NOSPLIT, $0-28
 	MOVQ         n+0(FP), CX
 	MOVQ         x+8(FP), SI
 	VBROADCASTSS mean+16(FP), Y8
@@ -160,16 +188,71 @@ TEXT ·squaresBlocks(SB), NOSPLIT, $0-28
 	VXORPS       Y2, Y2, Y2
 	VXORPS       Y3, Y3, Y3
 
-loop:
+four:
+	SUBQ $4, CX
+	JLT  rest
 	SQUARE((SI), Y0)
 	SQUARE(32(SI), Y1)
 	SQUARE(64(SI), Y2)
 	SQUARE(96(SI), Y3)
-	ADDQ   $128, SI
-	DECQ   CX
-	JNZ    loop
+	ADDQ $128, SI
+	JMP  four
+
+rest:
+	ADDQ $4, CX
+	JZ   done
+
+one:
+	SQUARE((SI), Y0)
+	ADDQ $32, SI
+	DECQ CX
+	JNZ  one
+
+done:
 	FOLD
 	VMOVSS X0, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func centerLanes(n int, dst, src *float32, mean, scale float32, weight, bias *float32)
+TEXT ·centerLanes(SB), NOSPLIT, $0-48
+	MOVQ         n+0(FP), CX
+	MOVQ         dst+8(FP), DI
+	MOVQ         src+16(FP), SI
+	VBROADCASTSS mean+24(FP), Y8
+	VBROADCASTSS scale+28(FP), Y9
+	MOVQ         weight+32(FP), R8
+	MOVQ         bias+40(FP), R9
+	XORQ         BX, BX
+
+loop:
+	VMOVUPS     (SI)(BX*1), Y0
+	VSUBPS      Y8, Y0, Y0
+	VMULPS      Y9, Y0, Y0
+	VMOVUPS     (R9)(BX*1), Y1
+	VFMADD132PS (R8)(BX*1), Y1, Y0
+	VMOVUPS     Y0, (DI)(BX*1)
+	ADDQ        $32, BX
+	DECQ        CX
+	JNZ         loop
+	VZEROUPPER
+	RET
+
+// func everySecond(n int, dst, src *float32)
+TEXT ·everySecond(SB), NOSPLIT, $0-24
+	MOVQ n+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ src+16(FP), SI
+
+loop:
+	VMOVUPS (SI), Y0
+	VSHUFPS $0x88, 32(SI), Y0, Y0
+	VPERMPD $0xd8, Y0, Y0
+	VMOVUPS Y0, (DI)
+	ADDQ    $64, SI
+	ADDQ    $32, DI
+	DECQ    CX
+	JNZ     loop
 	VZEROUPPER
 	RET
 

@@ -97,53 +97,82 @@ tap:
 	VEOR V2.B16, V2.B16, V2.B16 \
 	VEOR V3.B16, V3.B16, V3.B16
 
-// func dotBlocks(n int, x, y *float32) float32
-TEXT ·dotBlocks(SB), NOSPLIT, $0-28
+// func dotLanes(n int, x, y *float32) float32
+TEXT ·dotLanes(SB), NOSPLIT, $0-28
 	MOVD n+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD y+16(FP), R2
 	ZERO
 
-loop:
+four:
+	SUBS   $4, R0
+	BLT    rest
 	VLD1.P 64(R1), [V16.S4, V17.S4, V18.S4, V19.S4]
 	VLD1.P 64(R2), [V20.S4, V21.S4, V22.S4, V23.S4]
 	VFMLA  V16.S4, V20.S4, V0.S4
 	VFMLA  V17.S4, V21.S4, V1.S4
 	VFMLA  V18.S4, V22.S4, V2.S4
 	VFMLA  V19.S4, V23.S4, V3.S4
+	B      four
+
+rest:
+	ADDS $4, R0
+	BEQ  done
+
+one:
+	VLD1.P 16(R1), [V16.S4]
+	VLD1.P 16(R2), [V20.S4]
+	VFMLA  V16.S4, V20.S4, V0.S4
 	SUBS   $1, R0
-	BNE    loop
+	BNE    one
+
+done:
 	FOLD
-	FMOVS  F0, ret+24(FP)
+	FMOVS F0, ret+24(FP)
 	RET
 
-// func sumBlocks(n int, x *float32) float32
-TEXT ·sumBlocks(SB), NOSPLIT, $0-20
+// func sumLanes(n int, x *float32) float32
+TEXT ·sumLanes(SB), NOSPLIT, $0-20
 	MOVD n+0(FP), R0
 	MOVD x+8(FP), R1
 	ZERO
 
-loop:
+four:
+	SUBS   $4, R0
+	BLT    rest
 	VLD1.P 64(R1), [V16.S4, V17.S4, V18.S4, V19.S4]
 	FADD(0, 0, 16)
 	FADD(1, 1, 17)
 	FADD(2, 2, 18)
 	FADD(3, 3, 19)
+	B      four
+
+rest:
+	ADDS $4, R0
+	BEQ  done
+
+one:
+	VLD1.P 16(R1), [V16.S4]
+	FADD(0, 0, 16)
 	SUBS   $1, R0
-	BNE    loop
+	BNE    one
+
+done:
 	FOLD
-	FMOVS  F0, ret+16(FP)
+	FMOVS F0, ret+16(FP)
 	RET
 
-// func squaresBlocks(n int, x *float32, mean float32) float32
-TEXT ·squaresBlocks(SB), NOSPLIT, $0-28
+// func squaresLanes(n int, x *float32, mean float32) float32
+TEXT ·squaresLanes(SB), NOSPLIT, $0-28
 	MOVD  n+0(FP), R0
 	MOVD  x+8(FP), R1
 	FMOVS mean+16(FP), F8
 	VDUP  V8.S[0], V8.S4
 	ZERO
 
-loop:
+four:
+	SUBS   $4, R0
+	BLT    rest
 	VLD1.P 64(R1), [V16.S4, V17.S4, V18.S4, V19.S4]
 	FSUB(16, 16, 8)
 	FSUB(17, 17, 8)
@@ -153,10 +182,59 @@ loop:
 	VFMLA  V17.S4, V17.S4, V1.S4
 	VFMLA  V18.S4, V18.S4, V2.S4
 	VFMLA  V19.S4, V19.S4, V3.S4
+	B      four
+
+rest:
+	ADDS $4, R0
+	BEQ  done
+
+one:
+	VLD1.P 16(R1), [V16.S4]
+	FSUB(16, 16, 8)
+	VFMLA  V16.S4, V16.S4, V0.S4
+	SUBS   $1, R0
+	BNE    one
+
+done:
+	FOLD
+	FMOVS F0, ret+24(FP)
+	RET
+
+// func centerLanes(n int, dst, src *float32, mean, scale float32, weight, bias *float32)
+TEXT ·centerLanes(SB), NOSPLIT, $0-48
+	MOVD  n+0(FP), R0
+	MOVD  dst+8(FP), R1
+	MOVD  src+16(FP), R2
+	FMOVS mean+24(FP), F8
+	VDUP  V8.S[0], V8.S4
+	FMOVS scale+28(FP), F9
+	VDUP  V9.S[0], V9.S4
+	MOVD  weight+32(FP), R3
+	MOVD  bias+40(FP), R4
+
+loop:
+	VLD1.P 16(R2), [V0.S4]
+	VLD1.P 16(R3), [V1.S4]
+	VLD1.P 16(R4), [V2.S4]
+	FSUB(0, 0, 8)
+	FMUL(0, 0, 9)
+	VFMLA  V0.S4, V1.S4, V2.S4
+	VST1.P [V2.S4], 16(R1)
 	SUBS   $1, R0
 	BNE    loop
-	FOLD
-	FMOVS  F0, ret+24(FP)
+	RET
+
+// func everySecond(n int, dst, src *float32)
+TEXT ·everySecond(SB), NOSPLIT, $0-24
+	MOVD n+0(FP), R0
+	MOVD dst+8(FP), R1
+	MOVD src+16(FP), R2
+
+loop:
+	VLD2.P 32(R2), [V0.S4, V1.S4]
+	VST1.P [V0.S4], 16(R1)
+	SUBS   $1, R0
+	BNE    loop
 	RET
 
 // func scaleShiftLanes(n int, dst, src *float32, scale, shift float32)

@@ -4,8 +4,7 @@ package simd
 
 import "math"
 
-// The functions below take n blocks of tapsBlock, of lanes or, the sums, of 4 · lanes
-// elements; n > 0.
+// The functions below take n blocks of tapsBlock or of lanes elements; n > 0.
 
 //go:noescape
 func tapsWide(n int, y, x *float32, off *int, w *float32, t int)
@@ -14,13 +13,13 @@ func tapsWide(n int, y, x *float32, off *int, w *float32, t int)
 func tapsLanes(n int, y, x *float32, off *int, w *float32, t int)
 
 //go:noescape
-func dotBlocks(n int, x, y *float32) float32
+func dotLanes(n int, x, y *float32) float32
 
 //go:noescape
-func sumBlocks(n int, x *float32) float32
+func sumLanes(n int, x *float32) float32
 
 //go:noescape
-func squaresBlocks(n int, x *float32, mean float32) float32
+func squaresLanes(n int, x *float32, mean float32) float32
 
 //go:noescape
 func scaleShiftLanes(n int, dst, src *float32, scale, shift float32)
@@ -34,7 +33,13 @@ func expLanes(n int, dst, src *float32)
 //go:noescape
 func expSumLanes(n int, dst, src *float32, shift float32) float32
 
-const block = 4 * lanes
+//go:noescape
+func centerLanes(n int, dst, src *float32, mean, scale float32, weight, bias *float32)
+
+// everySecond reads 2 · lanes elements for each block.
+//
+//go:noescape
+func everySecond(n int, dst, src *float32)
 
 func taps(y, x []float32, off []int, w []float32) {
 	i := 0
@@ -59,27 +64,27 @@ func axpy(y, x []float32, a float32) {
 }
 
 func dot(x, y []float32) float32 {
-	n := len(x) / block
+	n := len(x) / lanes
 	if n == 0 || !vector {
 		return dotGo(x, y)
 	}
-	return dotBlocks(n, &x[0], &y[0]) + dotGo(x[n*block:], y[n*block:])
+	return dotLanes(n, &x[0], &y[0]) + dotGo(x[n*lanes:], y[n*lanes:])
 }
 
 func sum(x []float32) float32 {
-	n := len(x) / block
+	n := len(x) / lanes
 	if n == 0 || !vector {
 		return sumGo(x)
 	}
-	return sumBlocks(n, &x[0]) + sumGo(x[n*block:])
+	return sumLanes(n, &x[0]) + sumGo(x[n*lanes:])
 }
 
 func sumSquares(x []float32, mean float32) float32 {
-	n := len(x) / block
+	n := len(x) / lanes
 	if n == 0 || !vector {
 		return sumSquaresGo(x, mean)
 	}
-	return squaresBlocks(n, &x[0], mean) + sumSquaresGo(x[n*block:], mean)
+	return squaresLanes(n, &x[0], mean) + sumSquaresGo(x[n*lanes:], mean)
 }
 
 func maxOf(x []float32) float32 {
@@ -103,6 +108,30 @@ func scaleShift(dst, src []float32, scale, shift float32) {
 		dst, src = dst[n*lanes:], src[n*lanes:]
 	}
 	scaleShiftGo(dst, src, scale, shift)
+}
+
+func center(dst, src []float32, mean, scale float32, weight, bias []float32) {
+	n := len(dst) / lanes
+	if n == 0 || weight == nil || bias == nil || !vector {
+		centerGo(dst, src, mean, scale, weight, bias)
+		return
+	}
+	centerLanes(n, &dst[0], &src[0], mean, scale, &weight[0], &bias[0])
+	if n *= lanes; n < len(dst) {
+		centerGo(dst[n:], src[n:], mean, scale, weight[n:], bias[n:])
+	}
+}
+
+func stride2(dst, src []float32) {
+	i := 0
+	if n := len(src) / (2 * lanes); n > 0 && vector {
+		n = min(n, len(dst)/lanes)
+		if n > 0 {
+			everySecond(n, &dst[0], &src[0])
+			i = n * lanes
+		}
+	}
+	stride2Go(dst[i:], src[min(2*i, len(src)):])
 }
 
 // exp computes a last incomplete block in all lanes too, so that an element's result

@@ -79,6 +79,15 @@ func CopyRows[T any](dst, src []T, rows, n, ds, ss int) {
 	copyRowsGo(dst, src, rows, n, ds, ss)
 }
 
+// Stride2 is dst[i] = src[2·i].
+func Stride2[T any](dst, src []T) {
+	if d, ok := any(dst).([]float32); ok && len(d) >= 8 {
+		stride2(d, any(src).([]float32))
+		return
+	}
+	stride2Go(dst, src)
+}
+
 // Axpy is y[i] += a·x[i].
 func Axpy(y, x []float32, a float32) { axpy(y, x[:len(y)], a) }
 
@@ -110,7 +119,14 @@ func ScaleShift(dst, src []float32, scale, shift float32) {
 // Center is dst[i] = (src[i]-mean)·scale·weight[i] + bias[i]; a nil weight counts as
 // ones, a nil bias as zeros. dst may be src.
 func Center(dst, src []float32, mean, scale float32, weight, bias []float32) {
-	centerGo(dst, src, mean, scale, weight, bias)
+	src = src[:len(dst)]
+	if weight != nil {
+		weight = weight[:len(dst)]
+	}
+	if bias != nil {
+		bias = bias[:len(dst)]
+	}
+	center(dst, src, mean, scale, weight, bias)
 }
 
 // Exp is dst[i] = [Exp32](src[i]); dst may be src.

@@ -19,3 +19,9 @@ func exp(dst, src []float32)                              { expGo(dst, src) }
 func expSum(dst, src []float32, shift float32) float32    { return expSumGo(dst, src, shift) }
 
 func copyRows(dst, src []float32, rows, n, ds, ss int) { copyRowsGo(dst, src, rows, n, ds, ss) }
+
+func center(dst, src []float32, mean, scale float32, weight, bias []float32) {
+	centerGo(dst, src, mean, scale, weight, bias)
+}
+
+func stride2(dst, src []float32) { stride2Go(dst, src) }

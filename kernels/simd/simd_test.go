@@ -128,6 +128,8 @@ func TestRows(t *testing.T) {
 			{"exp", func(d []float32) { Exp(d, x.data) }, func(d []float32) { expGo(d, x.data) }},
 			{"exp sum", func(d []float32) { d[:1][0] = ExpSum(d, x.data, .5) }, func(d []float32) { d[:1][0] = expSumGo(d, x.data, .5) }},
 			{"center", func(d []float32) { Center(d, x.data, .5, 2, w.data, b.data) }, func(d []float32) { centerGo(d, x.data, .5, 2, w.data, b.data) }},
+			{"center only", func(d []float32) { Center(d, x.data, .5, 2, nil, nil) }, func(d []float32) { centerGo(d, x.data, .5, 2, nil, nil) }},
+			{"stride 2", func(d []float32) { Stride2(d[:(n+1)/2], x.data) }, func(d []float32) { stride2Go(d[:(n+1)/2], x.data) }},
 			{"dot", func(d []float32) { d[0] = Dot(x.data, y.data) }, func(d []float32) { d[0] = dotGo(x.data, y.data) }},
 			{"sum", func(d []float32) { d[0] = Sum(x.data) }, func(d []float32) { d[0] = sumGo(x.data) }},
 			{"squares", func(d []float32) { d[0] = SumSquares(x.data, .1) }, func(d []float32) { d[0] = sumSquaresGo(x.data, .1) }},

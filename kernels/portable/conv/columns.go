@@ -1,5 +1,7 @@
 package conv
 
+import "github.com/etrun-go/etrun/kernels/simd"
+
 // columns writes a block of the matrix that turns a convolution into a product:
 // rows [k0, k1) are taps of input channels (channel-major, then depth, height and
 // width of the kernel), columns [p0, p1) are output points. Rows of dst are ld
@@ -61,10 +63,7 @@ func segment[T any](dst, row []T, x, step, lo, hi int) {
 	case 1:
 		copy(dst, src)
 	case 2:
-		src = src[:2*len(dst)-1]
-		for i := range dst {
-			dst[i] = src[2*i]
-		}
+		simd.Stride2(dst, src)
 	default:
 		for i := range dst {
 			dst[i] = src[i*step]

@@ -104,22 +104,26 @@ func (g *product[T]) tile(worker, batch, m0, n0 int) {
 
 // start gives a tile of c the values that products are added to.
 func (g *product[T]) start(c []T, m, n, m0, n0 int, fused bool) {
-	for i := range m {
-		row := c[i*g.n:][:n]
-		if g.add == nil || !fused {
-			clear(row)
-			continue
+	switch {
+	case g.add != nil && fused && g.beta == 1 && g.addCol == 1:
+		simd.CopyRows(c, g.add[m0*g.addRow+n0:], m, n, g.n, g.addRow)
+	case g.add != nil && fused:
+		g.scaleAddend(c, m, n, m0, n0)
+	case n == g.n:
+		clear(c[:m*n])
+	default:
+		for i := range m {
+			clear(c[i*g.n:][:n])
 		}
-		add := g.add[(m0+i)*g.addRow+n0*g.addCol:]
-		switch {
-		case g.addCol == 0:
-			fill(row, g.beta*add[0])
-		case g.beta == 1:
-			copy(row, add)
-		default:
-			for j := range row {
-				row[j] = g.beta * add[j]
-			}
+	}
+}
+
+// scaleAddend gives a tile of c its addend times beta.
+func (g *product[T]) scaleAddend(c []T, m, n, m0, n0 int) {
+	for i := range m {
+		row, add := c[i*g.n:][:n], g.add[(m0+i)*g.addRow+n0*g.addCol:]
+		for j := range row {
+			row[j] = g.beta * add[j*g.addCol]
 		}
 	}
 }
@@ -138,11 +142,5 @@ func (g *product[T]) finish(c []T, m, n, m0, n0 int) {
 		for j := range row {
 			row[j] = g.alpha*row[j] + g.beta*add[j*g.addCol]
 		}
-	}
-}
-
-func fill[T any](s []T, v T) {
-	for i := range s {
-		s[i] = v
 	}
 }
