@@ -88,16 +88,3 @@ func kind(typ string) string {
 	}
 	return typ
 }
-
-func TestEveryOperatorIsUpstreams(t *testing.T) {
-	known := map[string]bool{}
-	for _, u := range upstream(t) {
-		name, _, _ := strings.Cut(u[1], "(")
-		known[name] = true
-	}
-	for _, name := range runtime.DefaultOperators().Names() {
-		if !known[name] {
-			t.Errorf("%s: not in testdata/operators.txt", name)
-		}
-	}
-}

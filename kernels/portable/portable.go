@@ -7,6 +7,7 @@ import (
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/conv"
+	"github.com/etrun-go/etrun/kernels/portable/custom"
 	"github.com/etrun-go/etrun/kernels/portable/elementwise"
 	"github.com/etrun-go/etrun/kernels/portable/factory"
 	"github.com/etrun-go/etrun/kernels/portable/index"
@@ -29,6 +30,7 @@ func Ops() []kernels.Op {
 		factory.Ops(),
 		matmul.Ops(),
 		conv.Ops(),
+		custom.Ops(),
 		pool.Ops(),
 		norm.Ops(),
 		reduce.Ops(),
