@@ -102,7 +102,8 @@ func (g *generator) copyTensor(t *tensor.Tensor) *tensor.Tensor {
 		return c
 	}
 	copy(c.Data, t.Data)
-	if t.DType.IsInt() && t.Numel() > mostShown { // ones: no divisor is 0, and most indices may be 1
+	if t.DType.IsInt() && !slices.ContainsFunc(c.Data, func(b byte) bool { return b != 0 }) && t.Numel() > mostShown {
+		// not in the list, so ones: no divisor is 0, and most indices may be 1
 		size := t.DType.Size()
 		for i := range t.Numel() {
 			tensor.Put[int64](c.Data[i*size:], t.DType, 1)

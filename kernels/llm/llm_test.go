@@ -77,7 +77,10 @@ func attendNaive(q, k, v, mask *tensor.Tensor, start int, causal bool, scale flo
 	batches, rows, heads, dim := q.Sizes[0], q.Sizes[1], q.Sizes[2], q.Sizes[3]
 	keys, kvHeads := k.Sizes[1], k.Sizes[2]
 	out := tensor.New(f32, q.Sizes...)
-	o, qv, kv, vv := tensor.Data[float32](out), values(q), values(k), values(v)
+	o, qv, kv, vv, mv := tensor.Data[float32](out), values(q), values(k), values(v), []float64(nil)
+	if mask != nil {
+		mv = values(mask)
+	}
 	for b := range batches {
 		for h := range heads {
 			for s := range rows {
@@ -96,7 +99,7 @@ func attendNaive(q, k, v, mask *tensor.Tensor, start int, causal bool, scale flo
 					}
 					w[j] *= scale
 					if mask != nil {
-						w[j] += values(mask)[s*keys+j]
+						w[j] += mv[s*keys+j]
 					}
 				}
 				for j, most := 0, slices.Max(w); j < last; j++ {

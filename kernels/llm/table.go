@@ -45,6 +45,10 @@ var ops = []kernels.Op{
 		Func:   hadamard, DTypes: "float32, float64, float16", Family: kernels.Sum, Note: "the last dimension is a power of two, or 28 times one",
 	},
 	{
+		Schema: "llama::quantized_moe_ffn.out(Tensor x, Tensor gate_weight, Tensor expert_bias, Tensor packed_w13, Tensor packed_w2, int num_activated_experts, int num_experts, int hidden_dim, int dim, int group_size, int weight_nbit, str score_func, float route_scale, *, Tensor(a!) out)",
+		Func:   moeFFN, DTypes: "float32; packed weights uint8", Family: kernels.Loose, Note: "weights of 4 or 8 bits in torchao's universal packing; activations stay float32",
+	},
+	{
 		Schema: "llama::fallback.out(Tensor input, *, Tensor(a!) output)",
 		Func:   fallback, DTypes: "any", Family: kernels.Exact,
 	},
