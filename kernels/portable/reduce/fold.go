@@ -7,11 +7,20 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
+// fold is a way to take many cells to one. A shift is a number for each result, which
+// only squares look at.
+type fold[C cell] struct {
+	init C                             // of nothing
+	row  func(acc C, x []C, shift C) C // folds a row into acc
+	cols func(acc, x, shift []C)       // folds x into acc, cell by cell; shift may be nil
+	join *fold[C]                      // for the results of chunks, nil for the fold itself
+}
+
 // The folds of each compute type.
 var (
 	sum32 = fold[float32]{
 		row:  func(acc float32, x []float32, _ float32) float32 { return acc + simd.Sum(x) },
-		cols: func(acc, x []float32) { simd.Axpy(acc, x, 1) },
+		cols: func(acc, x, _ []float32) { simd.Axpy(acc, x, 1) },
 	}
 	sum64  = fold[float64]{row: sumRow[float64], cols: addCols[float64]}
 	sumInt = fold[int64]{row: sumRow[int64], cols: addCols[int64]}
@@ -20,7 +29,11 @@ var (
 	prod64  = fold[float64]{init: 1, row: prodRow[float64], cols: mulCols[float64]}
 	prodInt = fold[int64]{init: 1, row: prodRow[int64], cols: mulCols[int64]}
 
-	max32  = fold[float32]{init: float32(math.Inf(-1)), row: maxRow[float32], cols: maxCols[float32]}
+	max32 = fold[float32]{
+		init: float32(math.Inf(-1)),
+		row:  func(acc float32, x []float32, _ float32) float32 { return max(acc, simd.Max(x)) },
+		cols: maxCols[float32],
+	}
 	max64  = fold[float64]{init: math.Inf(-1), row: maxRow[float64], cols: maxCols[float64]}
 	maxInt = fold[int64]{init: math.MinInt64, row: maxRow[int64], cols: maxCols[int64]}
 
@@ -29,74 +42,104 @@ var (
 	minInt = fold[int64]{init: math.MaxInt64, row: minRow[int64], cols: minCols[int64]}
 
 	// squares sums squared distances from the shift; its chunks are summed.
-	squares = fold[float64]{row: squareRow, join: &sum64}
+	squares = fold[float64]{row: squareRow, cols: squareCols, join: &sum64}
 
 	// or is not 0 where any cell is not 0.
 	or = fold[uint8]{row: orRow, cols: orCols}
 )
 
-// foldRow folds a row in four strands, which the processor overlaps.
-func foldRow[C cell](init C, x []C, f func(a, b C) C) C {
-	a, b, c, d := init, init, init, init
-	i := 0
-	for ; i+4 <= len(x); i += 4 {
-		y := x[i : i+4 : i+4]
-		a, b, c, d = f(a, y[0]), f(b, y[1]), f(c, y[2]), f(d, y[3])
+// sumRow adds in four strands, which the processor overlaps.
+func sumRow[C tensor.Compute](acc C, x []C, _ C) C {
+	var a, b, c, d C
+	for ; len(x) >= 4; x = x[4:] {
+		a, b, c, d = a+x[0], b+x[1], c+x[2], d+x[3]
 	}
-	for ; i < len(x); i++ {
-		a = f(a, x[i])
+	for _, v := range x {
+		a += v
 	}
-	return f(f(a, b), f(c, d))
+	return acc + ((a + b) + (c + d))
 }
 
-func foldCols[C cell](acc, x []C, f func(a, b C) C) {
+func addCols[C tensor.Compute](acc, x, _ []C) {
 	x = x[:len(acc)]
 	for i := range acc {
-		acc[i] = f(acc[i], x[i])
+		acc[i] += x[i]
 	}
 }
 
-func sumRow[C tensor.Compute](acc C, x []C, _ C) C {
-	return acc + foldRow(0, x, func(a, b C) C { return a + b })
-}
-
-func addCols[C tensor.Compute](acc, x []C) { foldCols(acc, x, func(a, b C) C { return a + b }) }
-
 func prodRow[C tensor.Compute](acc C, x []C, _ C) C {
-	return acc * foldRow(1, x, func(a, b C) C { return a * b })
+	var a, b, c, d C = 1, 1, 1, 1
+	for ; len(x) >= 4; x = x[4:] {
+		a, b, c, d = a*x[0], b*x[1], c*x[2], d*x[3]
+	}
+	for _, v := range x {
+		a *= v
+	}
+	return acc * ((a * b) * (c * d))
 }
 
-func mulCols[C tensor.Compute](acc, x []C) { foldCols(acc, x, func(a, b C) C { return a * b }) }
+func mulCols[C tensor.Compute](acc, x, _ []C) {
+	x = x[:len(acc)]
+	for i := range acc {
+		acc[i] *= x[i]
+	}
+}
 
-// The extremes pass NaN on, as max and min do.
+// choose keeps in acc what beats it in x.
+func choose[C tensor.Compute](acc C, x []C, beats func(a, b C) bool) C {
+	for _, v := range x {
+		if beats(v, acc) {
+			acc = v
+		}
+	}
+	return acc
+}
+
+func chooseCols[C tensor.Compute](acc, x []C, beats func(a, b C) bool) {
+	x = x[:len(acc)]
+	for i, v := range x {
+		if beats(v, acc[i]) {
+			acc[i] = v
+		}
+	}
+}
+
+// A NaN beats anything, and nothing beats a NaN.
 
 func maxRow[C tensor.Compute](acc C, x []C, _ C) C {
-	return foldRow(acc, x, func(a, b C) C { return max(a, b) })
+	return choose(acc, x, func(a, b C) bool { return a > b || a != a })
 }
 
-func maxCols[C tensor.Compute](acc, x []C) { foldCols(acc, x, func(a, b C) C { return max(a, b) }) }
+func maxCols[C tensor.Compute](acc, x, _ []C) {
+	chooseCols(acc, x, func(a, b C) bool { return a > b || a != a })
+}
 
 func minRow[C tensor.Compute](acc C, x []C, _ C) C {
-	return foldRow(acc, x, func(a, b C) C { return min(a, b) })
+	return choose(acc, x, func(a, b C) bool { return a < b || a != a })
 }
 
-func minCols[C tensor.Compute](acc, x []C) { foldCols(acc, x, func(a, b C) C { return min(a, b) }) }
+func minCols[C tensor.Compute](acc, x, _ []C) {
+	chooseCols(acc, x, func(a, b C) bool { return a < b || a != a })
+}
 
 func squareRow(acc float64, x []float64, shift float64) float64 {
 	var a, b, c, d float64
-	i := 0
-	for ; i+4 <= len(x); i += 4 {
-		y := x[i : i+4 : i+4]
-		y0, y1, y2, y3 := y[0]-shift, y[1]-shift, y[2]-shift, y[3]-shift
-		a += y0 * y0
-		b += y1 * y1
-		c += y2 * y2
-		d += y3 * y3
+	for ; len(x) >= 4; x = x[4:] {
+		x0, x1, x2, x3 := x[0]-shift, x[1]-shift, x[2]-shift, x[3]-shift
+		a, b, c, d = a+x0*x0, b+x1*x1, c+x2*x2, d+x3*x3
 	}
-	for ; i < len(x); i++ {
-		a += (x[i] - shift) * (x[i] - shift)
+	for _, v := range x {
+		a += (v - shift) * (v - shift)
 	}
-	return acc + (a + b) + (c + d)
+	return acc + ((a + b) + (c + d))
+}
+
+func squareCols(acc, x, shift []float64) {
+	x, shift = x[:len(acc)], shift[:len(acc)]
+	for i := range acc {
+		v := x[i] - shift[i]
+		acc[i] += v * v
+	}
 }
 
 func orRow(acc uint8, x []uint8, _ uint8) uint8 {
@@ -106,7 +149,7 @@ func orRow(acc uint8, x []uint8, _ uint8) uint8 {
 	return acc
 }
 
-func orCols(acc, x []uint8) {
+func orCols(acc, x, _ []uint8) {
 	x = x[:len(acc)]
 	for i := range acc {
 		acc[i] |= x[i]

@@ -34,14 +34,6 @@ func (p *plan) set(c *kernels.Ctx, t *tensor.Tensor, dims uint32) []byte {
 	if p.see(t, dims) && (p.inner == 1 || p.inner >= minInner) {
 		return t.Data
 	}
-	return p.setRows(c, t, dims)
-}
-
-// setRows is set with an inner size of 1.
-func (p *plan) setRows(c *kernels.Ctx, t *tensor.Tensor, dims uint32) []byte {
-	if p.see(t, dims) && p.inner == 1 {
-		return t.Data
-	}
 	p.layout = layout{1, 1, 1}
 	p.count = 0
 	rank := 0

@@ -36,7 +36,7 @@ func (v *variance) run(c *kernels.Ctx) error {
 		}
 	}
 	s := kernels.Keep[state[float64]](c)
-	data := s.plan.setRows(c, self, dims)
+	data := s.plan.set(c, self, dims)
 	n, from := float64(s.plan.n), newSource(c, data, self.DType.Size(), loader[float64](self.DType))
 	means := s.stage.results(c, &sum64, s.plan.layout, from)
 	for i := range means {
@@ -178,7 +178,7 @@ func (s *scanner[C]) scanCols(worker, o, from int) {
 	clear(sums)
 	for r := range s.n {
 		at := (o*s.n+r)*s.inner + from
-		addCols(sums, s.cells(worker, at, n))
+		addCols(sums, s.cells(worker, at, n), nil)
 		s.store(s.dst[at*s.elem:], sums)
 	}
 }

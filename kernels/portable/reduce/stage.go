@@ -10,14 +10,6 @@ type cell interface {
 	float32 | float64 | int64 | uint8
 }
 
-// fold is a way to take many cells to one.
-type fold[C cell] struct {
-	init C                             // of nothing
-	row  func(acc C, x []C, shift C) C // folds a row into acc; shift is that of the result
-	cols func(acc, x []C)              // folds x into acc, cell by cell
-	join *fold[C]                      // for the results of chunks, nil for the fold itself
-}
-
 // Sizes of a stage's work.
 const (
 	rowChunk = 4096 // cells that are folded to one result at most
@@ -33,7 +25,7 @@ type stage[C cell] struct {
 	chunk  int // rows
 	chunks int
 	blocks int // of a row
-	shift  []C // per outer index, or nil
+	shift  []C // per result, or nil
 	dst    []C
 }
 
@@ -70,12 +62,21 @@ func (s *stage[C]) cut() {
 
 // Range folds chunks lo to hi, counted through outer indices, chunks and blocks.
 func (s *stage[C]) Range(worker, lo, hi int) {
-	for i := lo; i < hi; i++ {
+	at := lo % s.blocks
+	row := lo / s.blocks
+	o, chunk := row/s.chunks, row%s.chunks
+	for range hi - lo {
 		if s.inner == 1 {
-			s.foldRow(worker, i/s.chunks, i%s.chunks)
+			s.foldRow(worker, o, chunk)
 		} else {
-			j := i / s.blocks
-			s.foldCols(worker, j/s.chunks, j%s.chunks, i%s.blocks*block)
+			s.foldCols(worker, o, chunk, at*block)
+		}
+		if at++; at == s.blocks {
+			at = 0
+			if chunk++; chunk == s.chunks {
+				chunk = 0
+				o++
+			}
 		}
 	}
 }
@@ -98,12 +99,16 @@ func (s *stage[C]) foldRow(worker, o, chunk int) {
 
 func (s *stage[C]) foldCols(worker, o, chunk, at int) {
 	n := min(block, s.inner-at)
+	var shift []C
+	if s.shift != nil {
+		shift = s.shift[o*s.inner+at:][:n]
+	}
 	acc := s.dst[(o*s.chunks+chunk)*s.inner+at:][:n]
 	for i := range acc {
 		acc[i] = s.fold.init
 	}
 	for r := chunk * s.chunk; r < min((chunk+1)*s.chunk, s.n); r++ {
-		s.fold.cols(acc, s.cells(worker, (o*s.n+r)*s.inner+at, n))
+		s.fold.cols(acc, s.cells(worker, (o*s.n+r)*s.inner+at, n), shift)
 	}
 }
 
