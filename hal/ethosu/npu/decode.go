@@ -177,6 +177,9 @@ func (p *Program) workingBytes(threads int) int64 {
 
 // carry follows what operations leave for others: chain buffers and accumulators.
 func (d *decoder) carry(o *kernelOp) error {
+	if d.ifm2Accumulates() && o.acc != accIFM2 {
+		return fmt.Errorf("%w: accumulators from IFM2 in an operation that has none", isa.ErrMalformed)
+	}
 	if o.acc == accKeep {
 		l := d.left
 		if l == nil || l.out.h != o.out.h || l.out.w != o.out.w || l.out.d != o.out.d {
@@ -229,9 +232,11 @@ func (d *decoder) kernelOutput() (*kernelOp, error) {
 	if !d.u85 {
 		return o, nil
 	}
-	o.acc = accInput(d.regs.bits(isa.AccFormat, 4, 2))
-	if o.acc > accIFM2 {
-		return nil, fmt.Errorf("%w: accumulator input %d", isa.ErrMalformed, o.acc)
+	switch in := accInput(d.regs.bits(isa.AccFormat, 4, 2)); {
+	case in > accIFM2:
+		return nil, fmt.Errorf("%w: accumulator input %d", isa.ErrMalformed, in)
+	case in == accKeep:
+		o.acc = in
 	}
 	o.out.disabled = d.regs.bits(isa.AccFormat, 6, 1) == 1
 	return o, nil
@@ -290,7 +295,7 @@ func (d *decoder) accumulatorMap(o *kernelOp) error {
 	if f.storage != inMemory || f.size < 4 {
 		return fmt.Errorf("%w: accumulators of %d bytes, or not in memory", isa.ErrUnsupported, f.size)
 	}
-	o.ifm2 = f
+	o.ifm2, o.acc = f, accIFM2
 	o.reads("IFM2", f.span())
 	return nil
 }

@@ -74,6 +74,7 @@ const (
 
 // slice reads the next slice; ok is false at the end of the stream.
 func (m *mlw) slice() (ok bool, err error) {
+	m.count, m.next = 0, 0
 	zdiv := m.in.get(3)
 	for zdiv == zdivEnd {
 		m.in.align()
@@ -83,7 +84,7 @@ func (m *mlw) slice() (ok bool, err error) {
 		}
 		zdiv = m.in.get(3)
 	}
-	m.count = m.in.get(15) + 1
+	count := m.in.get(15) + 1
 	wdiv, truncated, newPalette := m.in.get(3), m.in.get(1) == 1, m.in.get(1) == 1
 	switch {
 	case m.in.left() < 0:
@@ -97,16 +98,14 @@ func (m *mlw) slice() (ok bool, err error) {
 	if newPalette {
 		m.readPalette()
 	}
-	c := chunks{mlw: m, truncated: truncated, wdiv: uint(wdiv), zdiv: uint(zdiv), runs: zdiv != zdivNone}
+	c := chunks{mlw: m, count: count, truncated: truncated, wdiv: uint(wdiv), zdiv: uint(zdiv), runs: zdiv != zdivNone}
 	if wdiv == wdivUncompressed {
 		c.uncompressed, c.wdiv = true, m.indexBits()
 	}
-	m.hasRuns, m.leading, m.next = c.runs, newPalette, 0
 	if err := c.read(newPalette); err != nil {
-		m.count = 0
 		return false, err
 	}
-	m.zeros = 0
+	m.count, m.hasRuns, m.leading, m.zeros = count, c.runs, newPalette, 0
 	if c.runs && newPalette {
 		m.zeros = m.runs[0]
 	}
@@ -163,6 +162,7 @@ type symbols struct {
 // the remainders of the chunk before.
 type chunks struct {
 	*mlw
+	count        int  // weights of the slice
 	truncated    bool // symbols end after the code 2
 	uncompressed bool // remainders only
 	runs         bool

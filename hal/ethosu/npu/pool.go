@@ -76,7 +76,7 @@ func (d *decoder) nullPool() (operation, error) {
 		return nil, err
 	}
 	o.unit, o.tile, o.work = nullPool{o}, o.smallTile(), o.out.elements()
-	if o.acc != accIFM2 {
+	if !d.ifm2Accumulates() {
 		return nil, fmt.Errorf("%w: pooling mode NONE without IFM2 as accumulator", isa.ErrMalformed)
 	}
 	if err := d.accumulatorMap(o); err != nil {

@@ -169,8 +169,11 @@ func (d *decoder) weightStreams(w *storedWeights) {
 	}
 	bases := [4]isa.Code{isa.WeightBase, isa.Weight1Base, isa.Weight2Base, isa.Weight3Base}
 	for _, base := range bases[:n] {
-		at := d.regs.address(base)
-		w.streams = append(w.streams, span{w.region, at, at + int64(d.regs.word(base+1))})
+		at, length := d.regs.address(base), int64(d.regs.word(base+1))
+		if length == 0 {
+			at = 0 // the address of an unused stream means nothing
+		}
+		w.streams = append(w.streams, span{w.region, at, at + length})
 	}
 }
 
