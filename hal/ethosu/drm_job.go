@@ -1,0 +1,260 @@
+package ethosu
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"github.com/etrun-go/etrun/hal/ethosu/isa"
+)
+
+// drmJob is memory for a network, and the requests that run it. All that the kernel
+// is given pointers to is part of it, so submitting allocates nothing.
+type drmJob struct {
+	network *drmNetwork
+	buffers [isa.NumRegions]drmBuffer
+	timeout time.Duration
+	runs    uint64
+	broken  error // why it cannot be used any more
+
+	task    drmTask
+	submit  drmSubmit
+	wait    drmWait
+	monitor drmMonitor
+	read    drmValues
+	values  [drmMaxValues]uint64 // sums over all runs
+	before  [drmMaxValues]uint64
+	events  []uint64
+}
+
+func (n *drmNetwork) NewJob(o JobOptions) (Job, error) {
+	j := &drmJob{network: n, timeout: o.Timeout}
+	if j.timeout <= 0 {
+		j.timeout = defaultTimeout
+	}
+	err := j.allocate()
+	if err == nil {
+		err = j.count(&o)
+	}
+	if err != nil {
+		j.Close()
+		return nil, err
+	}
+	j.task = drmTask{stream: n.stream, sram: uint32(n.sram)}
+	j.address()
+	j.submit = drmSubmit{jobs: unsafe.Pointer(&j.task), count: 1, monitor: j.monitor.id}
+	return j, nil
+}
+
+// size is the bytes of a region that the CPU sees.
+func (n *drmNetwork) size(region int) int64 {
+	if region == witnessRegion {
+		return n.witness + witnessSpace
+	}
+	return n.program.Regions[region].Size
+}
+
+// owned are the regions that each job has a buffer for.
+func (n *drmNetwork) owned(region int) bool {
+	return n.used[region] && n.program.Regions[region].Kind != isa.Constants
+}
+
+func (j *drmJob) allocate() error {
+	n := j.network
+	for i := range j.buffers {
+		kind := n.program.Regions[i].Kind
+		// Inputs that no command reads have a place all the same.
+		if !n.owned(i) && kind != isa.Inputs && kind != isa.Outputs {
+			continue
+		}
+		b, err := n.device.allocate(n.size(i), n.size(i)*n.room)
+		if err != nil {
+			return err
+		}
+		j.buffers[i] = b
+	}
+	return nil
+}
+
+// address names the buffers to the kernel: one for each region that the stream uses.
+func (j *drmJob) address() {
+	n := j.network
+	for i := range j.buffers {
+		j.task.regions[i] = 0
+		if n.owned(i) {
+			j.task.regions[i] = j.buffers[i].handle
+		}
+	}
+	if n.constants.handle != 0 {
+		j.task.regions[n.region] = n.constants.handle
+	}
+}
+
+// count creates the counters that are asked for. Kernels without them count nothing.
+func (j *drmJob) count(o *JobOptions) error {
+	d := j.network.device
+	if !o.Cycles && len(o.Events) == 0 || d.counters == 0 && len(o.Events) == 0 {
+		return nil
+	}
+	if len(o.Events) > d.counters {
+		return &DeviceError{Device: d.name, Op: "allocate", Reason: ErrUnsupported,
+			Err: fmt.Errorf("%d PMU events, the device counts %d", len(o.Events), d.counters)}
+	}
+	for i, e := range o.Events {
+		if e > 0xffff {
+			return &DeviceError{Device: d.name, Op: "allocate", Reason: ErrUnsupported, Err: fmt.Errorf("PMU event %d", e)}
+		}
+		j.monitor.events[i] = uint16(e)
+	}
+	j.monitor.count = uint32(len(o.Events))
+	if err := d.call(drmMonitorCall, unsafe.Pointer(&j.monitor)); err != nil {
+		return d.error("allocate", "PERFMON_CREATE", err)
+	}
+	if want := uint32(len(o.Events)) + 1; j.monitor.count != want {
+		return &DeviceError{Device: d.name, Op: "allocate", Reason: ErrFault,
+			Err: fmt.Errorf("PERFMON_CREATE: %d counters, want %d", j.monitor.count, want)}
+	}
+	j.events = make([]uint64, len(o.Events))
+	j.read = drmValues{id: j.monitor.id, values: unsafe.Pointer(&j.values)}
+	return nil
+}
+
+func (j *drmJob) Region(i int) []byte {
+	if i < 0 || i >= len(j.buffers) {
+		return nil
+	}
+	switch r := &j.network.program.Regions[i]; r.Kind {
+	case isa.Scratch, isa.Inputs, isa.Outputs:
+		if b := j.buffers[i].mem; int64(len(b)) >= r.Size {
+			return b[:r.Size:r.Size]
+		}
+	}
+	return nil
+}
+
+func (j *drmJob) Submit(ctx context.Context) (Result, error) {
+	d := j.network.device
+	if j.broken != nil {
+		return Result{}, j.broken
+	}
+	if err := d.queue.Enter(ctx); err != nil {
+		return Result{}, interrupted(ctx, d.name, "submit")
+	}
+	defer d.queue.Leave()
+	j.runs++
+	witness := j.buffers[witnessRegion].mem[j.network.witness:]
+	armWitness(witness, j.runs)
+	deadline := time.Now().Add(j.timeout)
+	if err := j.start(ctx, deadline); err != nil {
+		return Result{}, err
+	}
+	if err := j.await(ctx, deadline); err != nil {
+		return Result{}, j.abandon(err)
+	}
+	if !testifies(witness) {
+		return Result{}, &DeviceError{Device: d.name, Op: "wait", Reason: ErrFault,
+			Err: fmt.Errorf("the run ended before its end: the kernel found it hanging or faulty and reset the NPU")}
+	}
+	return j.measured()
+}
+
+// over reports the end of the caller's context or of the job's time.
+func (j *drmJob) over(ctx context.Context, deadline time.Time, op string) error {
+	if ctx.Err() != nil {
+		return interrupted(ctx, j.network.device.name, op)
+	}
+	if time.Now().After(deadline) {
+		return &DeviceError{Device: j.network.device.name, Op: op, Reason: ErrTimeout, Err: fmt.Errorf("not done after %v", j.timeout)}
+	}
+	return nil
+}
+
+// start hands the job to the kernel.
+func (j *drmJob) start(ctx context.Context, deadline time.Time) error {
+	d := j.network.device
+	for {
+		_, err := d.k.ioctl(d.fd, drmSubmitCall, unsafe.Pointer(&j.submit))
+		switch err {
+		case nil:
+			return nil
+		case syscall.EINTR:
+		case syscall.EAGAIN:
+			time.Sleep(100 * time.Microsecond)
+		default:
+			return d.error("submit", "SUBMIT", err)
+		}
+		if err := j.over(ctx, deadline, "submit"); err != nil {
+			return err
+		}
+	}
+}
+
+// await waits for the end of all work on the job's memory.
+func (j *drmJob) await(ctx context.Context, deadline time.Time) error {
+	d := j.network.device
+	j.wait.handle = j.buffers[witnessRegion].handle
+	for {
+		j.wait.timeout = d.k.monotonic() + int64(max(0, min(slice, time.Until(deadline))))
+		_, err := d.k.ioctl(d.fd, drmWaitCall, unsafe.Pointer(&j.wait))
+		switch err {
+		case nil:
+			return nil
+		case syscall.ETIME, syscall.ETIMEDOUT, syscall.EBUSY, syscall.EINTR, syscall.EAGAIN:
+		default:
+			return d.error("wait", "BO_WAIT", err)
+		}
+		if err := j.over(ctx, deadline, "wait"); err != nil {
+			return err
+		}
+	}
+}
+
+// abandon leaves a run alone that may still go on, with the memory that it writes, and
+// gives the job other memory. There is no request that stops a run; the kernel itself
+// ends those that make no progress.
+func (j *drmJob) abandon(why error) error {
+	n := j.network
+	for i := range j.buffers {
+		if !n.owned(i) {
+			continue
+		}
+		if err := n.device.renew(&j.buffers[i], n.size(i)*n.room); err != nil {
+			j.broken = &DeviceError{Device: n.device.name, Op: "submit", Reason: ErrFault,
+				Err: fmt.Errorf("no memory beside that of a run that was given up: %w", err)}
+			break
+		}
+	}
+	j.address()
+	return why
+}
+
+// measured reads the counters: they add up over all runs of the job.
+func (j *drmJob) measured() (Result, error) {
+	if j.monitor.id == 0 {
+		return Result{}, nil
+	}
+	d := j.network.device
+	j.before = j.values
+	if err := d.call(drmValuesCall, unsafe.Pointer(&j.read)); err != nil {
+		return Result{}, d.error("wait", "PERFMON_GET_VALUES", err)
+	}
+	for i := range j.events {
+		j.events[i] = j.values[i] - j.before[i]
+	}
+	last := len(j.events)
+	return Result{Cycles: j.values[last] - j.before[last], Events: j.events}, nil
+}
+
+func (j *drmJob) Close() error {
+	d := j.network.device
+	if j.monitor.id != 0 {
+		_ = d.call(drmUnmonitorCall, unsafe.Pointer(&drmUnmonitor{id: j.monitor.id})) // its number is the kernel's
+		j.monitor.id = 0
+	}
+	for i := range j.buffers {
+		d.free(&j.buffers[i])
+	}
+	return nil
+}
