@@ -73,6 +73,6 @@ func (s *linearState[T]) transposed(c *kernels.Ctx, w *tensor.Tensor) []T {
 	}
 	n, k := w.Sizes[0], w.Sizes[1]
 	src, dst := operand.In[T](c, w), s.weights.Room(c, w, n*k)
-	operand.Transpose(dst, src, n, k)
+	operand.Transpose(c, dst, src, n, k)
 	return dst
 }

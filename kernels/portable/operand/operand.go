@@ -36,19 +36,6 @@ func Raw[T tensor.Element](c *kernels.Ctx, t *tensor.Tensor) []T {
 	return logical(c, t, tensor.View[T](t.Data))
 }
 
-// logical puts d, which holds t's elements in memory order, into logical order.
-func logical[T tensor.Element](c *kernels.Ctx, t *tensor.Tensor, d []T) []T {
-	if t.IsContiguous() {
-		return d
-	}
-	g := strided{n: len(t.Sizes)}
-	copy(g.size[:], t.Sizes)
-	copy(g.stride[:], t.Strides)
-	l := kernels.Scratch[T](c, len(d))
-	gather(l, d, &g)
-	return l
-}
-
 // Out is where a kernel writes t's elements in logical order: t's own memory or
 // scratch memory, not zeroed. [Store] completes it. t has its final sizes.
 func Out[T tensor.Compute](c *kernels.Ctx, t *tensor.Tensor) []T {
@@ -86,24 +73,6 @@ func RawStore[T tensor.Element](c *kernels.Ctx, t *tensor.Tensor, d []T) {
 	if t.Numel() > 0 && !t.IsContiguous() {
 		physical(c, t, d, tensor.View[T](t.Data))
 	}
-}
-
-// physical puts d, in logical order, into t's memory order: into dst, or scratch
-// memory where dst is nil.
-func physical[T tensor.Element](c *kernels.Ctx, t *tensor.Tensor, d, dst []T) []T {
-	g := strided{n: len(t.Sizes)}
-	for i, dim := range t.DimOrder {
-		g.size[i] = t.Sizes[dim]
-		g.stride[i] = 1
-		for _, inner := range t.Sizes[int(dim)+1:] {
-			g.stride[i] *= inner
-		}
-	}
-	if dst == nil {
-		dst = kernels.Scratch[T](c, len(d))
-	}
-	gather(dst, d, &g)
-	return dst
 }
 
 // own is t's memory where it holds elements of T.
