@@ -9,7 +9,7 @@ RACETEST ?= ./cmd/... ./delegate/... ./hal/... ./runtime/...
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS  := -X main.release=$(VERSION)
 
-.PHONY: help deps demo build test check format vet staticcheck arm64 race conformance bench fuzz clean
+.PHONY: help deps demo build test check format vet staticcheck arm64 race conformance docs bench fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -53,7 +53,10 @@ race: lib/.complete ## run the tests of what is concurrent under the race detect
 	$(GO) test -race -short $(RACETEST)
 
 conformance: lib/.complete ## run a corpus of programs with expected outputs: CORPUS=folder
-	$(GO) run ./tools/conformance -corpus '$(CORPUS)'
+	$(GO) run ./cmd/conformance -table -corpus '$(CORPUS)'
+
+docs: ## write docs/operators.md from the operators' tables
+	$(GO) run ./cmd/opsdoc
 
 bench: lib/.complete ## run the benchmarks: BENCH=regexp BENCHTIME=1s
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem ./...

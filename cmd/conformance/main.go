@@ -22,6 +22,7 @@ func main() {
 	engine := flag.String("xnnpack", "auto", "XNNPACK engine: auto, native or reference")
 	limit := flag.Duration("timeout", time.Minute, "time for each case")
 	jobs := flag.Int("j", runtime.GOMAXPROCS(0), "cases at once")
+	table := flag.Bool("table", false, "print a line for each operator or program")
 	flag.Parse()
 	cases, err := load(*corpus)
 	if err != nil {
@@ -34,7 +35,13 @@ func main() {
 		os.Exit(2)
 	}
 	r := runner{engine: *engine, limit: *limit}
-	if failed := r.all(cases, wanted, *jobs); failed > 0 {
+	all := r.all(cases, wanted, *jobs)
+	if *table {
+		all.print(os.Stdout)
+	}
+	total := all.total()
+	fmt.Printf("%d passed, %d failed\n", total.passed, total.failed)
+	if total.failed > 0 {
 		os.Exit(1)
 	}
 }
@@ -45,20 +52,20 @@ type runner struct {
 }
 
 // all runs the wanted cases and says which fail.
-func (r runner) all(cases []*testCase, wanted *regexp.Regexp, jobs int) (failed int) {
+func (r runner) all(cases []*testCase, wanted *regexp.Regexp, jobs int) tally {
 	var (
-		mu   sync.Mutex
-		wait sync.WaitGroup
-		ran  int
-		work = make(chan *testCase)
+		mu     sync.Mutex
+		wait   sync.WaitGroup
+		counts = tally{}
+		work   = make(chan *testCase)
 	)
 	for range jobs {
 		wait.Go(func() {
 			for c := range work {
-				err := r.one(c)
+				refused, err := r.one(c)
 				mu.Lock()
-				if ran++; err != nil {
-					failed++
+				counts.add(c.name, refused, err)
+				if err != nil {
 					fmt.Printf("FAIL %s: %v\n", c.name, err)
 				}
 				mu.Unlock()
@@ -72,19 +79,19 @@ func (r runner) all(cases []*testCase, wanted *regexp.Regexp, jobs int) (failed 
 	}
 	close(work)
 	wait.Wait()
-	fmt.Printf("%d passed, %d failed\n", ran-failed, failed)
-	return failed
+	return counts
 }
 
-func (r runner) one(c *testCase) error {
+// one runs a case; refused says that it passed with the error that was due or allowed.
+func (r runner) one(c *testCase) (refused bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), r.limit)
 	defer cancel()
-	err := r.run(ctx, c)
+	err = r.run(ctx, c)
 	switch {
 	case c.refuse && err == nil:
-		return fmt.Errorf("accepted, an error was due")
+		return false, fmt.Errorf("accepted, an error was due")
 	case c.refuse || c.mayRefuse && isRefusal(err):
-		return nil
+		return true, nil
 	}
-	return err
+	return false, err
 }
