@@ -5,12 +5,13 @@ import (
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/math32"
+	"github.com/etrun-go/etrun/kernels/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 var (
-	geluErf      = unary{rule: floatOnly, table: table{f32: slices32(math32.GELU), f64: each[float64](gelu64), cost: 8}}
-	geluTanh     = unary{rule: floatOnly, table: table{f32: slices32(math32.GELUTanh), f64: each[float64](geluTanh64), cost: 16}}
+	geluErf      = unary{rule: floatOnly, table: table{f32: slices32(simd.GELU), f64: each[float64](gelu64), cost: 8}}
+	geluTanh     = unary{rule: floatOnly, table: table{f32: slices32(simd.GELUTanh), f64: each[float64](geluTanh64), cost: 16}}
 	expLinear    = unary{rule: floatOnly, table: table{f32: elu32, f64: elu64, cost: 16}}
 	leaky        = unary{rule: floatOnly, table: table{f32: leakyRelu32, f64: leakyRelu}}
 	logits       = unary{rule: floating, table: table{f32: logit32, f64: logit64, cost: 16}}
@@ -109,17 +110,7 @@ func leakyRelu(k *block[float64]) {
 	})
 }
 
-// leakyRelu32 chooses among bits, without a branch for the processor to guess.
-func leakyRelu32(k *block[float32]) {
-	slope := k.num[0]
-	map1(k, func(x float32) float32 {
-		bits, positive := math.Float32bits(x*slope), math.Float32bits(x)
-		if x > 0 {
-			bits = positive
-		}
-		return math.Float32frombits(bits)
-	})
-}
+func leakyRelu32(k *block[float32]) { simd.LeakyReLU(k.out, k.a, k.num[0]) }
 
 // logitNumber rounds every step to self's type, as PyTorch does for 16 bits too.
 func logitNumber(c *kernels.Ctx, a kernels.Args) error {

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -15,22 +16,22 @@ type float interface{ float32 | float64 }
 var (
 	addition = scaled{
 		rule:   numeric,
-		plain:  table{f32: add[float32], f64: add[float64], i64: add[int64], c: add[complex128]},
-		scaled: table{f32: addScaled[float32], f64: addScaled[float64], i64: addScaled[int64], c: addScaled[complex128]},
+		plain:  table{f32: pair32(simd.Add), f64: add[float64], i64: add[int64], c: add[complex128]},
+		scaled: table{f32: addScaled32, f64: addScaled[float64], i64: addScaled[int64], c: addScaled[complex128]},
 	}
 	subtraction = scaled{
 		rule:   arithmetic,
-		plain:  table{f32: sub[float32], f64: sub[float64], i64: sub[int64], c: sub[complex128]},
-		scaled: table{f32: subScaled[float32], f64: subScaled[float64], i64: subScaled[int64], c: subScaled[complex128]},
+		plain:  table{f32: pair32(simd.Sub), f64: sub[float64], i64: sub[int64], c: sub[complex128]},
+		scaled: table{f32: subScaled32, f64: subScaled[float64], i64: subScaled[int64], c: subScaled[complex128]},
 	}
-	product   = binary{rule: numeric, table: table{f32: mul[float32], f64: mul[float64], i64: mul[int64], c: mul[complex128]}}
-	quotient  = binary{rule: floating, table: table{f32: div[float32], f64: div[float64], c: div[complex128]}}
+	product   = binary{rule: numeric, table: table{f32: pair32(simd.Mul), f64: mul[float64], i64: mul[int64], c: mul[complex128]}}
+	quotient  = binary{rule: floating, table: table{f32: pair32(simd.Div), f64: div[float64], c: div[complex128]}}
 	truncated = binary{rule: arithmetic, table: table{f32: divTrunc[float32], f64: divTrunc[float64], i64: divTruncInt}}
 	floored   = binary{rule: arithmetic, table: table{f32: divFloor[float32], f64: divFloor[float64], i64: divFloorInt, cost: 8}}
 	cremains  = binary{rule: arithmetic, table: table{f32: fmod[float32], f64: fmod[float64], i64: fmodInt, cost: 8}}
 	remains   = binary{rule: arithmetic, table: table{f32: remainder[float32], f64: remainder[float64], i64: remainderInt, cost: 8}}
-	largest   = binary{rule: numeric, table: table{f32: maximum[float32], f64: maximum[float64], i64: maximum[int64]}}
-	smallest  = binary{rule: numeric, table: table{f32: minimum[float32], f64: minimum[float64], i64: minimum[int64]}}
+	largest   = binary{rule: numeric, table: table{f32: pair32(simd.Maximum), f64: maximum[float64], i64: maximum[int64]}}
+	smallest  = binary{rule: numeric, table: table{f32: pair32(simd.Minimum), f64: minimum[float64], i64: minimum[int64]}}
 	angle     = binary{rule: floating, table: table{f32: atan2[float32], f64: atan2[float64], cost: 16}}
 )
 
@@ -140,6 +141,9 @@ func addScaled[C compute](k *block[C]) {
 	alpha := k.num[0]
 	map2(k, func(x, y C) C { return x + C(alpha*y) })
 }
+
+func addScaled32(k *block[float32]) { simd.AddScaled(k.out, k.a, k.b, k.num[0]) }
+func subScaled32(k *block[float32]) { simd.AddScaled(k.out, k.a, k.b, -k.num[0]) }
 
 func subScaled[C compute](k *block[C]) {
 	alpha := k.num[0]

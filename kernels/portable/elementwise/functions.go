@@ -5,11 +5,17 @@ import (
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/math32"
+	"github.com/etrun-go/etrun/kernels/simd"
 )
 
 // slices32 makes a kernel of a function of float32 slices.
 func slices32(f func(dst, src []float32)) kernel[float32] {
 	return func(k *block[float32]) { f(k.out, k.a) }
+}
+
+// pair32 makes a kernel of a function of two float32 slices.
+func pair32(f func(dst, a, b []float32)) kernel[float32] {
+	return func(k *block[float32]) { f(k.out, k.a, k.b) }
 }
 
 // each makes a kernel of a function of one number. The call costs less than such a
@@ -46,17 +52,17 @@ var functionOps = []kernels.Op{
 	function("cos", math.Cos, math32.Cos),
 	function("cosh", math.Cosh, math32.Cosh),
 	function("erf", math.Erf, math32.Erf),
-	function("exp", math.Exp, math32.Exp),
+	function("exp", math.Exp, simd.Exp),
 	function("expm1", math.Expm1, math32.Expm1),
 	function("log", math.Log, math32.Log),
 	function("log10", math.Log10, math32.Log10),
 	function("log1p", math.Log1p, math32.Log1p),
 	function("log2", math.Log2, math32.Log2),
-	function("sigmoid", sigmoid, math32.Sigmoid),
+	function("sigmoid", sigmoid, simd.Sigmoid),
 	function("sin", math.Sin, math32.Sin),
 	function("sinh", math.Sinh, math32.Sinh),
 	function("tan", math.Tan, nil),
-	function("tanh", math.Tanh, math32.Tanh),
+	function("tanh", math.Tanh, simd.Tanh),
 }
 
 func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }

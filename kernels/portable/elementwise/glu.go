@@ -2,7 +2,7 @@ package elementwise
 
 import (
 	"github.com/etrun-go/etrun/kernels"
-	"github.com/etrun-go/etrun/kernels/math32"
+	"github.com/etrun-go/etrun/kernels/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -48,11 +48,8 @@ func (h *halves) split(self *tensor.Tensor, dim int) {
 }
 
 func glu32(k *block[float32]) {
-	math32.Sigmoid(k.out, k.b)
-	a := k.a[:len(k.out)]
-	for i := range k.out {
-		k.out[i] *= a[i]
-	}
+	simd.Sigmoid(k.out, k.b)
+	simd.Mul(k.out, k.out, k.a)
 }
 
 func glu64(k *block[float64]) {

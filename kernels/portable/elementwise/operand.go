@@ -88,18 +88,19 @@ func (c *cursor) seek(o *operand, i int) {
 	}
 }
 
-// advance goes n elements on, at most to the end of the innermost dimension.
-func (c *cursor) advance(o *operand, n int) {
-	c.index[0] += n
-	c.at += n * o.strides[0]
-	for d := 0; c.index[d] == o.sizes[d]; d++ {
+// advance goes n steps on in dimension d, at most to its end; the dimensions inside
+// of it are at their start.
+func (c *cursor) advance(o *operand, d, n int) {
+	c.index[d] += n
+	c.at += n * o.strides[d]
+	for c.index[d] == o.sizes[d] {
 		c.at -= o.sizes[d] * o.strides[d]
 		c.index[d] = 0
-		if d+1 == o.rank {
+		if d++; d == o.rank {
 			return
 		}
-		c.index[d+1]++
-		c.at += o.strides[d+1]
+		c.index[d]++
+		c.at += o.strides[d]
 	}
 }
 
@@ -109,7 +110,7 @@ func (c *cursor) run(o *operand, n int) ([]byte, bool) {
 		return nil, false
 	}
 	b := o.data[c.at*o.size : (c.at+n)*o.size]
-	c.advance(o, n)
+	c.advance(o, 0, n)
 	return b, true
 }
 
@@ -143,13 +144,38 @@ func gather[T tensor.Element](c *cursor, o *operand, dst, src []T) {
 				dst[i] = src[at]
 			}
 		}
+		if times := c.repeats(o, len(dst)); times > 1 {
+			repeat(dst[:times*n], n)
+			dst = dst[times*n:]
+			c.advance(o, 1, times)
+			continue
+		}
 		dst = dst[n:]
-		c.advance(o, n)
+		c.advance(o, 0, n)
 	}
 }
 
+// repeats is how often the innermost dimension comes again within the next n
+// elements, when it starts here and the one around it is broadcast.
+func (c *cursor) repeats(o *operand, n int) int {
+	if o.rank < 2 || o.strides[1] != 0 || c.index[0] != 0 {
+		return 0
+	}
+	return min(o.sizes[1]-c.index[1], n/o.sizes[0])
+}
+
+// repeat copies the first n elements of dst all over it.
+func repeat[T any](dst []T, n int) {
+	for n < len(dst) {
+		n += copy(dst[n:], dst[:n])
+	}
+}
+
+// splat fills dst with v.
 func splat[T any](dst []T, v T) {
-	for i := range dst {
+	n := min(len(dst), 16)
+	for i := range dst[:n] {
 		dst[i] = v
 	}
+	repeat(dst, n)
 }

@@ -4,14 +4,15 @@ import (
 	"math"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 var (
 	choice     = table{f32: selectFloat32, f64: selectFloat64, i64: selectAny[int64], c: selectAny[complex128]}
-	between    = table{f32: clamp[float32], f64: clamp[float64], i64: clamp[int64]}
-	notBelow   = table{f32: clampMin[float32], f64: clampMin[float64], i64: clampMin[int64]}
-	notAbove   = table{f32: clampMax[float32], f64: clampMax[float64], i64: clampMax[int64]}
+	between    = table{f32: clamp32, f64: clamp[float64], i64: clamp[int64]}
+	notBelow   = table{f32: clampMin32, f64: clampMin[float64], i64: clampMin[int64]}
+	notAbove   = table{f32: clampMax32, f64: clampMax[float64], i64: clampMax[int64]}
 	betweenAll = table{f32: clampTensors[float32], f64: clampTensors[float64], i64: clampTensors[int64]}
 )
 
@@ -137,6 +138,33 @@ func clampBounds(c *kernels.Ctx, a kernels.Args) error {
 func clamp[C ordered](k *block[C]) {
 	low, high := k.num[0], k.num[1]
 	map1(k, func(x C) C { return min(max(x, low), high) })
+}
+
+// The float32 kernels leave a NaN bound to the loops above: a vector's minimum would
+// take the operand.
+
+func clamp32(k *block[float32]) {
+	if low, high := k.num[0], k.num[1]; low == low && high == high {
+		simd.Clamp(k.out, k.a, low, high)
+		return
+	}
+	clamp(k)
+}
+
+func clampMin32(k *block[float32]) {
+	if low := k.num[0]; low == low {
+		simd.Clamp(k.out, k.a, low, float32(math.Inf(1)))
+		return
+	}
+	clampMin(k)
+}
+
+func clampMax32(k *block[float32]) {
+	if high := k.num[1]; high == high {
+		simd.Clamp(k.out, k.a, float32(math.Inf(-1)), high)
+		return
+	}
+	clampMax(k)
 }
 
 func clampMin[C ordered](k *block[C]) {

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -54,18 +55,18 @@ func complexOnly(common tensor.DType) (tensor.DType, bool) {
 }
 
 var (
-	absolute  = unary{rule: numeric, table: table{f32: absFloat[float32], f64: absFloat[float64], i64: absInt, c: absComplex}}
+	absolute  = unary{rule: numeric, table: table{f32: abs32, f64: abs64, i64: absInt, c: absComplex}}
 	negation  = unary{rule: arithmetic, table: table{f32: neg[float32], f64: neg[float64], i64: neg[int64], c: neg[complex128]}}
 	signum    = unary{rule: numeric, table: table{f32: sign[float32], f64: sign[float64], i64: sign[int64]}}
-	rectified = unary{rule: arithmetic, table: table{f32: reluFloat32, f64: relu[float64], i64: relu[int64]}}
+	rectified = unary{rule: arithmetic, table: table{f32: relu32, f64: relu[float64], i64: relu[int64]}}
 	upward    = unary{rule: numeric, table: table{f32: ceil[float32], f64: ceil[float64], i64: identity[int64]}}
 	downward  = unary{rule: numeric, table: table{f32: floor[float32], f64: floor[float64], i64: identity[int64]}}
 	inward    = unary{rule: numeric, table: table{f32: trunc[float32], f64: trunc[float64], i64: identity[int64]}}
 	nearest   = unary{rule: numeric, table: table{f32: round[float32], f64: round[float64], i64: identity[int64]}}
 	conjugate = unary{rule: complexOnly, table: table{c: conj}}
 	inverse   = unary{rule: floating, table: table{f32: reciprocal[float32], f64: reciprocal[float64]}}
-	root      = unary{rule: floating, table: table{f32: sqrt[float32], f64: sqrt[float64], cost: 2}}
-	rootBelow = unary{rule: floating, table: table{f32: rsqrt[float32], f64: rsqrt[float64], cost: 4}}
+	root      = unary{rule: floating, table: table{f32: slices32(simd.Sqrt), f64: sqrt[float64], cost: 2}}
+	rootBelow = unary{rule: floating, table: table{f32: rsqrt32, f64: rsqrt[float64], cost: 4}}
 )
 
 var unaryOps = []kernels.Op{
@@ -86,9 +87,11 @@ var unaryOps = []kernels.Op{
 func identity[C compute](k *block[C]) { copy(k.out, k.a) }
 func neg[C compute](k *block[C])      { map1(k, func(x C) C { return -x }) }
 
-func absFloat[C float](k *block[C]) {
-	map1(k, func(x C) C { return C(math.Abs(float64(x))) })
+func abs32(k *block[float32]) {
+	map1(k, func(x float32) float32 { return math.Float32frombits(math.Float32bits(x) &^ (1 << 31)) })
 }
+
+func abs64(k *block[float64]) { map1(k, func(x float64) float64 { return math.Abs(x) }) }
 
 func absInt(k *block[int64]) {
 	map1(k, func(x int64) int64 { return max(x, -x) })
@@ -110,17 +113,7 @@ func relu[C ordered](k *block[C]) {
 	map1(k, func(x C) C { return max(x, 0) })
 }
 
-// reluFloat32 looks at the bits, which the compiler turns into a conditional move:
-// everything from -0 to -Inf becomes 0, a NaN stays.
-func reluFloat32(k *block[float32]) {
-	map1(k, func(x float32) float32 {
-		u := math.Float32bits(x)
-		if u-1<<31 <= 0x7f800000 {
-			u = 0
-		}
-		return math.Float32frombits(u)
-	})
-}
+func relu32(k *block[float32]) { simd.Clamp(k.out, k.a, 0, float32(math.Inf(1))) }
 
 func ceil[C float](k *block[C]) {
 	map1(k, func(x C) C { return C(math.Ceil(float64(x))) })
@@ -142,6 +135,13 @@ func reciprocal[C float](k *block[C]) { map1(k, func(x C) C { return 1 / x }) }
 
 func sqrt[C float](k *block[C]) {
 	map1(k, func(x C) C { return C(math.Sqrt(float64(x))) })
+}
+
+func rsqrt32(k *block[float32]) {
+	simd.Sqrt(k.out, k.a)
+	for i, x := range k.out {
+		k.out[i] = 1 / x
+	}
 }
 
 func rsqrt[C float](k *block[C]) {
