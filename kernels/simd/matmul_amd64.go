@@ -26,6 +26,15 @@ func tile2x8(k int, a *float32, ars, acs int, b *float32, ldb int, c *float32, l
 //go:noescape
 func tile1x8(k int, a *float32, ars, acs int, b *float32, ldb int, c *float32, ldc int, mask *int32)
 
+//go:noescape
+func tile8x32(k int, a *float32, ars, acs int, b *float32, ldb int, c *float32, ldc int, cols uint32)
+
+//go:noescape
+func tile4x32(k int, a *float32, ars, acs int, b *float32, ldb int, c *float32, ldc int, cols uint32)
+
+//go:noescape
+func tile1x32(k int, a *float32, ars, acs int, b *float32, ldb int, c *float32, ldc int, cols uint32)
+
 // masks[8-n:] starts with n lanes that are on.
 var masks = [16]int32{-1, -1, -1, -1, -1, -1, -1, -1}
 
@@ -34,6 +43,10 @@ var masks = [16]int32{-1, -1, -1, -1, -1, -1, -1, -1}
 func mulAdd(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, c []float32, ldc int) {
 	if !vector {
 		mulAddGo(m, n, k, a, ars, acs, b, ldb, c, ldc)
+		return
+	}
+	if wide && m >= 4 && n > 8 {
+		mulAdd512(m, n, k, a, ars, acs, b, ldb, c, ldc)
 		return
 	}
 	j := 0
@@ -78,5 +91,23 @@ func strip8(m, k int, a []float32, ars, acs int, b *float32, ldb int, c []float3
 	}
 	if m > i {
 		tile1x8(k, &a[i*ars], 4*ars, 4*acs, b, ldb, &c[i*ldc], 4*ldc, mask)
+	}
+}
+
+// mulAdd512 is mulAdd by strips of 32 columns.
+func mulAdd512(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, c []float32, ldc int) {
+	for j := 0; j < n; j += 32 {
+		cols := uint32(1<<min(n-j, 32) - 1)
+		i := 0
+		for ; i+8 <= m; i += 8 {
+			tile8x32(k, &a[i*ars], 4*ars, 4*acs, &b[j], 4*ldb, &c[i*ldc+j], 4*ldc, cols)
+		}
+		if m-i >= 4 {
+			tile4x32(k, &a[i*ars], 4*ars, 4*acs, &b[j], 4*ldb, &c[i*ldc+j], 4*ldc, cols)
+			i += 4
+		}
+		for ; i < m; i++ {
+			tile1x32(k, &a[i*ars], 4*ars, 4*acs, &b[j], 4*ldb, &c[i*ldc+j], 4*ldc, cols)
+		}
 	}
 }

@@ -1,6 +1,6 @@
 package simd
 
-// Level names the instruction set in use: "avx2", "neon" or "go".
+// Level names the instruction set in use: "avx512", "avx2", "neon" or "go".
 func Level() string { return level }
 
 // few products are not worth a vector.

@@ -13,7 +13,21 @@ const (
 // early ones.
 var vector = cpu.X86.HasAVX2 && cpu.X86.HasFMA
 
-var level = map[bool]string{true: "avx2", false: "go"}[vector]
+// wide reports the part of AVX-512 that every server with any of it has. Matrix
+// products use it: the rest is bound by memory.
+var wide = vector && cpu.X86.HasAVX512F && cpu.X86.HasAVX512VL && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512BW
+
+var level = chosenLevel()
+
+func chosenLevel() string {
+	switch {
+	case wide:
+		return "avx512"
+	case vector:
+		return "avx2"
+	}
+	return "go"
+}
 
 //go:noescape
 func copyRows8(rows int, dst, src *float32, n, ds, ss int, mask *int32)

@@ -1,0 +1,22 @@
+//go:build !purego
+
+package simd
+
+import "testing"
+
+// TestLowerLevels runs the tests on every instruction set below the machine's.
+func TestLowerLevels(t *testing.T) {
+	v, w := vector, wide
+	defer func() { vector, wide = v, w }()
+	for _, l := range []struct {
+		name         string
+		vector, wide bool
+	}{{"avx2", v, false}, {"go", false, false}} {
+		vector, wide = l.vector, l.wide
+		for name, test := range map[string]func(*testing.T){
+			"MulAdd": TestMulAdd, "Taps": TestTaps, "Rows": TestRows, "CopyRows": TestCopyRows, "Max": TestMaxFindsNaN, "Exp": TestExp,
+		} {
+			t.Run(l.name+" "+name, test)
+		}
+	}
+}
