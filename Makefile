@@ -24,7 +24,8 @@ lib/.complete:
 	scripts/deps.sh || echo "deps: no libXNNPACK; XNNPACK payloads run on the reference engine"
 
 demo: lib/.complete build ## build, and classify handwritten digits on every engine
-	$(GO) run ./examples/digits
+	$(GO) build -o bin/digits ./examples/digits
+	bin/digits
 
 build: ## build bin/etrun
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/etrun ./cmd/etrun

@@ -154,11 +154,14 @@ func TestRunInputs(t *testing.T) {
 		{name: "sizes within bounds", args: "PTE/dynamic_view.pte --input ones:float32:2x8", stdout: []string{"float32 [4 4]"}},
 		{name: "text", args: "HERE/string.pte --input zeros --input str:inc", stdout: []string{"min 1  max 1"}},
 		{name: "none", args: "HERE/string.pte --input zeros --input none", stdout: []string{"min 1  max 1"}},
+		{name: "scalars as exported", args: "PTE/scalar_inputs.pte --input zeros --input int:3 --input float:0.5 --input bool:true", stdout: []string{"output 1: float32 []"}},
 		{name: "no input at all", args: "HERE/add.pte --seed 3", stderr: []string{"no --input: random elements, seed 3"}},
 		{name: "no input wanted", args: "HERE/methods.pte --method get_dim", stdout: []string{"get_dim", "int 10"}},
 		{name: "bundled inputs", args: "PTE/bundle.bpte", stderr: []string{"inputs of the first bundled test case"}},
 		{name: "bundle with inputs of one's own", args: "PTE/bundle.bpte --input zeros", stdout: []string{"float32 [2 3]"}},
-		{name: "picture", args: "HERE/channels_last.pte --input HERE/../internal/picture/testdata/noise.png", code: 5, stderr: []string{"no picture of 1 or 3 channels"}},
+		{name: "picture", args: "PTE/../digits/portable.pte --input HERE/../internal/picture/testdata/gray.png:size=8x8", stdout: []string{"float32 [1 10]", "top"},
+			stderr: []string{"input 0", "53×37 pixels, resized to 8×8, scaled to 0…1, mean [0], std [1], layout nchw"}},
+		{name: "picture for other channels", args: "HERE/channels_last.pte --input HERE/../internal/picture/testdata/noise.png", code: 5, stderr: []string{"no picture of 1 or 3 channels"}},
 		{name: "external weights", args: "PTE/external_weights.pte --data PTE/external_weights.ptd --input ones", stdout: []string{"float32 [2 3]"}},
 	})
 }
@@ -166,12 +169,14 @@ func TestRunInputs(t *testing.T) {
 func TestRunInputsRefused(t *testing.T) {
 	play(t, []script{
 		{name: "missing", args: "HERE/add.pte --input ones", code: 5, stderr: []string{"input 1: missing, want float32 3x6"}},
+		{name: "missing scalar", args: "PTE/scalar_inputs.pte --input ones", code: 5, stderr: []string{"input 1: missing, want int"}},
 		{name: "one too many", args: "HERE/state.pte --input ones --input ones", code: 5, stderr: []string{"one input too many, the method has 1"}},
 		{name: "short file", args: "HERE/add.pte --input four.bin --input ones", code: 5, stderr: []string{"input 0 (four.bin): 16 bytes, want 72 (float32 3x6)"}},
 		{name: "stated type", args: "HERE/add.pte --input ones:int32:3x6 --input ones", code: 5, stderr: []string{"input 0: got int32[3 6], want float32[3 6]"}},
 		{name: "stated sizes", args: "HERE/add.pte --input ones:float32:6x3 --input ones", code: 5, stderr: []string{"input 0: got float32[6 3], want float32[3 6]"}},
 		{name: "stated rank", args: "HERE/add.pte --input ones:float32:18 --input ones", code: 5, stderr: []string{"input 0: got float32[18], want float32[3 6]"}},
 		{name: "beyond bounds", args: "PTE/dynamic_view.pte --input ones:float32:9x8", code: 5, stderr: []string{"input 0: got float32[9 8], want float32[8 8] at most"}},
+		{name: "other scalar than exported", args: "PTE/scalar_inputs.pte --input zeros --input int:4 --input float:0.5 --input bool:true", code: 5, stderr: []string{"input 1: got int 4, want int 3 as fixed by the export"}},
 		{name: "scalar for a tensor", args: "HERE/state.pte --input int:4", code: 5, stderr: []string{"input 0", "int 4"}},
 		{name: "no such file", args: "HERE/state.pte --input gone.bin", code: 2, stderr: []string{"input 0 (gone.bin)", "no such file"}},
 		{name: "no such data file", args: "HERE/state.pte --data gone.ptd --input ones", code: 2, stderr: []string{"gone.ptd", "no such file"}},

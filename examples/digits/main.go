@@ -81,13 +81,15 @@ func run(folder string, w io.Writer) error {
 	n := len(d.labels)
 	pytorch := d.accuracy(d.logits)
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	fmt.Fprintf(t, "%d handwritten digits\taccuracy\tworst logit against PyTorch\tmedian latency\n", n)
+	fmt.Fprintf(t, "%d handwritten digits\taccuracy\tworst logit error\tmedian latency\n", n)
 	fmt.Fprintf(t, "PyTorch\t%d of %d\t\t\n", pytorch, n)
 	ran := 0
+	var absent []string
 	for _, e := range engines {
 		logits, median, err := classify(d, filepath.Join(folder, e.program), e.options)
 		if errors.Is(err, runtime.ErrMissing) && ran > 0 {
-			fmt.Fprintf(t, "%s\tnot here: %v\t\t\n", e.name, err)
+			fmt.Fprintf(t, "%s\tnot here\t\t\n", e.name)
+			absent = append(absent, fmt.Sprintf("%s: %v", e.name, err))
 			continue
 		}
 		if err != nil {
@@ -100,7 +102,13 @@ func run(folder string, w io.Writer) error {
 			return fmt.Errorf("%s: %d of %d right, PyTorch has %d", e.name, right, n, pytorch)
 		}
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, why := range absent {
+		fmt.Fprintln(w, why)
+	}
+	return nil
 }
 
 // classify runs the net on each image. Every call after the first is timed.
