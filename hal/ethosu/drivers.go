@@ -4,5 +4,6 @@ package ethosu
 // carrier is one file and one row here.
 var drivers = []*Driver{
 	drmDriver(linux{}),
+	armDriver(linux{}),
 	softwareDriver,
 }

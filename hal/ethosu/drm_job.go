@@ -160,15 +160,8 @@ func (j *drmJob) Submit(ctx context.Context) (Result, error) {
 	return j.measured()
 }
 
-// over reports the end of the caller's context or of the job's time.
 func (j *drmJob) over(ctx context.Context, deadline time.Time, op string) error {
-	if ctx.Err() != nil {
-		return interrupted(ctx, j.network.device.name, op)
-	}
-	if time.Now().After(deadline) {
-		return &DeviceError{Device: j.network.device.name, Op: op, Reason: ErrTimeout, Err: fmt.Errorf("not done after %v", j.timeout)}
-	}
-	return nil
+	return over(ctx, deadline, j.timeout, j.network.device.name, op)
 }
 
 // start hands the job to the kernel.

@@ -457,14 +457,7 @@ func TestDRMSubmitAllocatesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := d.Load(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	j, err := n.NewJob(JobOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := newJob(t, d, p)
 	ctx := context.Background()
 	if got := testing.AllocsPerRun(100, func() {
 		if _, err := j.Submit(ctx); err != nil {

@@ -3,6 +3,7 @@ package ethosu
 import (
 	"context"
 	"errors"
+	"fmt"
 	"syscall"
 	"time"
 	"unsafe"
@@ -105,4 +106,15 @@ func (e *callError) Unwrap() error { return e.err }
 // interrupted is the error of a caller whose context ended.
 func interrupted(ctx context.Context, device, op string) error {
 	return &DeviceError{Device: device, Op: op, Reason: ErrInterrupted, Err: context.Cause(ctx)}
+}
+
+// over reports the end of the caller's context, or of a job's time.
+func over(ctx context.Context, deadline time.Time, timeout time.Duration, device, op string) error {
+	if ctx.Err() != nil {
+		return interrupted(ctx, device, op)
+	}
+	if time.Now().After(deadline) {
+		return &DeviceError{Device: device, Op: op, Reason: ErrTimeout, Err: fmt.Errorf("not done after %v", timeout)}
+	}
+	return nil
 }

@@ -80,3 +80,18 @@ func runVector(t testing.TB, d Device, v *ethosutest.Vector) {
 		check(t, v, p, j)
 	}
 }
+
+// newJob makes a job that ends with the test.
+func newJob(t testing.TB, d Device, p *Program) Job {
+	t.Helper()
+	n, err := d.Load(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := n.NewJob(JobOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { j.Close(); n.Close() })
+	return j
+}
