@@ -133,6 +133,39 @@ func TestFloatToHalf(t *testing.T) {
 	}
 }
 
+// TestHalfBlocks converts slices, for which there are vectors, and compares them with
+// the conversion of each number.
+func TestHalfBlocks(t *testing.T) {
+	const n = 1<<16 + 5 // every bit pattern, and an incomplete vector
+	bits, floats := make([]uint16, n), make([]float32, n)
+	for i := range bits {
+		bits[i] = uint16(i)
+	}
+	for _, c := range []struct {
+		d     DType
+		widen func(uint16) float32
+		round func(float32) uint16
+	}{{Float16, HalfToFloat, FloatToHalf}, {BFloat16, BFloatToFloat, FloatToBFloat}} {
+		Loader[float32](c.d)(floats, BytesOf(bits))
+		for i, got := range floats {
+			if want := c.widen(bits[i]); got != want && (got == got || want == want) {
+				t.Fatalf("%v %#04x: got %v, want %v", c.d, bits[i], got, want)
+			}
+		}
+		for i := range floats {
+			floats[i] = math.Float32frombits(uint32(i)*65521 + uint32(i)*uint32(i))
+		}
+		rounded := make([]uint16, n)
+		Storer[float32](c.d)(BytesOf(rounded), floats)
+		for i, got := range rounded {
+			want := c.round(floats[i])
+			if got != want && (floats[i] == floats[i] || c.widen(got) == c.widen(got)) {
+				t.Fatalf("%v as %v: got %#04x, want %#04x", floats[i], c.d, got, want)
+			}
+		}
+	}
+}
+
 // TestLoadStoreRoundTrip proves that every pair of tables has a conversion for
 // every type that operators compute on, and none for the others.
 func TestLoadStoreRoundTrip(t *testing.T) {

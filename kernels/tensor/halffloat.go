@@ -1,6 +1,10 @@
 package tensor
 
-import "math"
+import (
+	"math"
+
+	"github.com/etrun-go/etrun/kernels/simd"
+)
 
 // HalfToFloat widens the bits of a Float16, exactly: the product moves the exponent
 // and normalises the subnormal ones.
@@ -43,7 +47,11 @@ func FloatToBFloat(f float32) uint16 {
 
 func loadHalf[C Compute](dst []C, src []byte) {
 	s := View[uint16](src)[:len(dst)]
-	for i := range dst {
+	n := 0
+	if f, ok := any(dst).([]float32); ok {
+		n = simd.HalfToFloat(f, s)
+	}
+	for i := n; i < len(dst); i++ {
 		dst[i] = C(HalfToFloat(s[i]))
 	}
 }
@@ -51,7 +59,11 @@ func loadHalf[C Compute](dst []C, src []byte) {
 // storeHalf goes through float32, as PyTorch does from every type.
 func storeHalf[C Compute](dst []byte, src []C) {
 	d := View[uint16](dst)[:len(src)]
-	for i := range d {
+	n := 0
+	if f, ok := any(src).([]float32); ok {
+		n = simd.FloatToHalf(d, f)
+	}
+	for i := n; i < len(d); i++ {
 		d[i] = FloatToHalf(float32(src[i]))
 	}
 }
@@ -65,7 +77,11 @@ func loadHalfInt(dst []int64, src []byte) {
 
 func loadBFloat[C Compute](dst []C, src []byte) {
 	s := View[uint16](src)[:len(dst)]
-	for i := range dst {
+	n := 0
+	if f, ok := any(dst).([]float32); ok {
+		n = simd.BFloatToFloat(f, s)
+	}
+	for i := n; i < len(dst); i++ {
 		dst[i] = C(BFloatToFloat(s[i]))
 	}
 }
@@ -73,7 +89,11 @@ func loadBFloat[C Compute](dst []C, src []byte) {
 // storeBFloat goes through float32, as PyTorch does from every type.
 func storeBFloat[C Compute](dst []byte, src []C) {
 	d := View[uint16](dst)[:len(src)]
-	for i := range d {
+	n := 0
+	if f, ok := any(src).([]float32); ok {
+		n = simd.FloatToBFloat(d, f)
+	}
+	for i := n; i < len(d); i++ {
 		d[i] = FloatToBFloat(float32(src[i]))
 	}
 }
