@@ -172,3 +172,19 @@ func BenchmarkExecute(b *testing.B) {
 		}
 	}
 }
+
+func BenchmarkCompile(b *testing.B) {
+	for _, name := range []string{"u55-128/mbv2_96/d0", "u85-256/mbv2_96/d0"} {
+		b.Run(name, func(b *testing.B) {
+			v := ethosutest.Find(b, name)
+			specs, _ := args(b, v.Payload())
+			for b.Loop() {
+				im, err := Backend{}.Compile(context.Background(), &delegate.Payload{Data: v.Payload(), Args: specs})
+				if err != nil {
+					b.Fatal(err)
+				}
+				closeAll(b, im.Close)
+			}
+		})
+	}
+}

@@ -11,14 +11,14 @@ const fwdHeader = 32
 
 // decodeFWD decodes the U85's fast weight stream: a header, and weights of one byte
 // (raw), 4 bits or 2 bits, the narrow ones indexes of a table in the header.
-func decodeFWD(data []byte, budget int) ([]int16, error) {
+func decodeFWD(data []byte, budget *int) ([]int16, error) {
 	if len(data) < fwdHeader {
 		return nil, fmt.Errorf("%w: fast weight stream of %d bytes, its header has %d", isa.ErrMalformed, len(data), fwdHeader)
 	}
 	raw, narrow := data[0]&1 == 1, data[0]&2 != 0
 	adjust, body := int16(int8(data[13])), data[fwdHeader:]
-	if 4*len(body) > budget {
-		return nil, fmt.Errorf("%w: more weights than the constants can hold", isa.ErrMalformed)
+	if *budget -= 4 * len(body); *budget < 0 {
+		return nil, errBudget
 	}
 	if raw {
 		out := make([]int16, len(body))

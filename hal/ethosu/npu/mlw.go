@@ -29,7 +29,10 @@ type mlw struct {
 	zeros     int // zeros to give before it
 }
 
-func newMLW(data []byte) *mlw { return &mlw{in: bitReader{data: data}} }
+// reset starts a stream.
+func (m *mlw) reset(data []byte) {
+	m.in, m.paletted, m.count, m.next, m.zeros = bitReader{data: data}, false, 0, 0, 0
+}
 
 // fill appends up to cap(dst)-len(dst) decoded weights; it returns dst as it was at
 // the end of the stream.

@@ -62,7 +62,7 @@ func (p *Program) Bind(regions *isa.Regions) (*Network, error) {
 		n.budget += zerosPerByte * len(regions[i].Data)
 	}
 	n.budget = max(n.budget, fewWeights)
-	budget := n.budget
+	reader := &weightReader{budget: n.budget}
 	for i, op := range p.ops {
 		o, ok := op.(*kernelOp)
 		if !ok || o.stored == nil {
@@ -72,7 +72,7 @@ func (p *Program) Bind(regions *isa.Regions) (*Network, error) {
 		if encoded == nil {
 			continue
 		}
-		w, err := o.stored.decode(encoded, &budget)
+		w, err := o.stored.decode(encoded, reader)
 		switch {
 		case err == nil:
 			n.ready[i].Store(w)
@@ -175,8 +175,7 @@ func (n *Network) weights(mem *Memory, o *kernelOp, i int) (*weights, error) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	budget := n.budget
-	w, err := o.stored.decode(o.stored.gather(bytes), &budget)
+	w, err := o.stored.decode(o.stored.gather(bytes), &weightReader{budget: n.budget})
 	if err != nil {
 		return nil, o.placed(err)
 	}

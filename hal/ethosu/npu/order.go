@@ -6,14 +6,23 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
+// errBudget is the refusal of streams that blow up.
+var errBudget = fmt.Errorf("%w: more weights than the constants can hold", isa.ErrMalformed)
+
 // weightStream gives the weights of one core in the order of the stream.
 type weightStream struct {
-	values []int16
-	at     int
-	given  int // weights before values
-	mlw    *mlw
-	budget *int // weights that may still be decoded, shared by all of a program
+	reader *weightReader
+	values []int16 // decoded weights
+	at     int     // of the next one
+	given  int     // weights before values
+	more   bool    // the stream goes on after values
 	err    error
+}
+
+// open starts a standard weight stream.
+func (s *weightStream) open(data []byte) {
+	s.reader.mlw.reset(data)
+	s.more = true
 }
 
 // next is the next weight; ok is false at the end of the stream or at an error.
@@ -26,20 +35,23 @@ func (s *weightStream) next() (v int16, ok bool) {
 	return v, true
 }
 
+// refillWeights is the number of weights that are decoded at once.
+const refillWeights = 1 << 14
+
 func (s *weightStream) refill() bool {
-	if s.mlw == nil || s.err != nil {
+	if !s.more || s.err != nil {
 		return false
 	}
-	s.given += len(s.values)
-	if *s.budget -= len(s.values); *s.budget < 0 {
-		s.err = fmt.Errorf("%w: more weights than the constants can hold", isa.ErrMalformed)
-		return false
+	r := s.reader
+	if r.values == nil {
+		r.values = make([]int16, 0, refillWeights)
 	}
-	if s.values == nil {
-		s.values = make([]int16, 0, 1<<14)
+	s.given, s.at = s.given+len(s.values), 0
+	s.values, s.err = r.mlw.fill(r.values)
+	s.more = len(s.values) == refillWeights
+	if r.budget -= len(s.values); r.budget < 0 {
+		s.err = errBudget
 	}
-	s.values, s.err = s.mlw.fill(s.values[:0])
-	s.at = 0
 	return s.err == nil && len(s.values) > 0
 }
 

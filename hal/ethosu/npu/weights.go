@@ -177,27 +177,23 @@ func (d *decoder) weightStreams(w *storedWeights) {
 	}
 }
 
+// weightReader decodes streams; it keeps its memory from one to the next.
+type weightReader struct {
+	mlw    mlw
+	values []int16
+	budget int // weights that may still be decoded
+}
+
 // decode decodes the streams of an operation, given one after the other.
-func (w *storedWeights) decode(encoded []byte, budget *int) (*weights, error) {
+func (w *storedWeights) decode(encoded []byte, r *weightReader) (*weights, error) {
 	g := &grid{o: w.shape[0], kh: w.shape[1], kw: w.shape[2], i: w.shape[3]}
 	n := g.o * g.kh * g.kw * g.i
-	if *budget -= n; *budget < 0 {
-		return nil, fmt.Errorf("%w: more weights than the constants can hold", isa.ErrMalformed)
+	if r.budget -= n; r.budget < 0 {
+		return nil, errBudget
 	}
 	g.v = make([]int16, n)
-	streams, err := w.split(encoded, budget)
-	if err != nil {
+	if err := w.read(g, encoded, r); err != nil {
 		return nil, err
-	}
-	for core := range streams {
-		if w.order.u85 {
-			err = w.order.readU85(g, &streams[core], core)
-		} else {
-			err = w.order.readU65(g, &streams[core], core)
-		}
-		if err != nil {
-			return nil, err
-		}
 	}
 	out := &weights{encoded: bytes.Clone(encoded)}
 	if w.order.depthwise {
@@ -208,33 +204,47 @@ func (w *storedWeights) decode(encoded []byte, budget *int) (*weights, error) {
 	return out, nil
 }
 
-// split gives each core its stream.
-func (w *storedWeights) split(encoded []byte, budget *int) ([]weightStream, error) {
+// read fills the grid from the streams of all cores.
+func (w *storedWeights) read(g *grid, encoded []byte, r *weightReader) error {
+	var parts [][]int16
 	if w.fast {
-		return w.splitFast(encoded, budget)
+		var err error
+		if parts, err = w.splitFast(encoded, r); err != nil {
+			return err
+		}
 	}
-	out := make([]weightStream, len(w.streams))
-	for i, s := range w.streams {
-		n := s.hi - s.lo
-		out[i] = weightStream{mlw: newMLW(encoded[:n]), budget: budget}
-		encoded = encoded[n:]
+	for core := range w.order.cores {
+		s := &weightStream{reader: r}
+		if w.fast {
+			s.values = parts[core]
+		} else {
+			n := w.streams[core].hi - w.streams[core].lo
+			s.open(encoded[:n])
+			encoded = encoded[n:]
+		}
+		read := w.order.readU65
+		if w.order.u85 {
+			read = w.order.readU85
+		}
+		if err := read(g, s, core); err != nil {
+			return err
+		}
 	}
-	return out, nil
+	return nil
 }
 
 // splitFast takes the one stream of a fast weight decoder apart: blocks come from
 // each core in turn.
-func (w *storedWeights) splitFast(encoded []byte, budget *int) ([]weightStream, error) {
-	values, err := decodeFWD(encoded, *budget)
+func (w *storedWeights) splitFast(encoded []byte, r *weightReader) ([][]int16, error) {
+	values, err := decodeFWD(encoded, &r.budget)
 	if err != nil {
 		return nil, err
 	}
-	*budget -= len(values)
 	t := &w.order
-	out, block := make([]weightStream, t.cores), t.ublock*t.ifmUBlock*t.round/t.cores
+	out, block := make([][]int16, t.cores), t.ublock*t.ifmUBlock*t.round/t.cores
 	for i := 0; len(values) > 0; i++ {
-		n, s := min(block, len(values)), &out[i%t.cores]
-		s.values = append(s.values, values[:n]...)
+		n := min(block, len(values))
+		out[i%t.cores] = append(out[i%t.cores], values[:n]...)
 		values = values[n:]
 	}
 	return out, nil
