@@ -48,7 +48,7 @@ func (d *decoder) dynamicWeights(o *kernelOp) error {
 	if err := d.inputMap(&o.ifm2, &ifm2Registers, 1, o.out.d, o.window.d); err != nil {
 		return err
 	}
-	o.reads("IFM2", o.ifm2.span())
+	o.readsMap("IFM2", &o.ifm2)
 	o.work = product64(o.out.elements(), int64(o.window.d))
 	return d.scaleEntries(o)
 }

@@ -255,10 +255,7 @@ func (d *decoder) kernelOp(depth int) (*kernelOp, error) {
 	if err := d.inputMap(&o.ifm, &ifmRegisters, h, w, depth); err != nil {
 		return nil, err
 	}
-	if o.ifm.storage != inMemory {
-		return nil, fmt.Errorf("%w: IFM that is not in memory", isa.ErrUnsupported)
-	}
-	o.reads("IFM", o.ifm.span())
+	o.readsMap("IFM", &o.ifm)
 	return o, nil
 }
 

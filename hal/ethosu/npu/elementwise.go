@@ -95,13 +95,11 @@ func (e *elementwise) input(d *decoder, f *fmap, m *mapRegisters, broadcast int)
 	if err := d.inputMap(f, m, size[0], size[1], size[2]); err != nil {
 		return p, err
 	}
-	if f.storage == inMemory {
-		what := "IFM"
-		if m == &ifm2Registers {
-			what = "IFM2"
-		}
-		e.reads(what, f.span())
+	what := "IFM"
+	if m == &ifm2Registers {
+		what = "IFM2"
 	}
+	e.readsMap(what, f)
 	return p, nil
 }
 
@@ -248,14 +246,7 @@ func (p *operand) elements(w *worker, y, x0, x1 int) []int32 {
 		x0, x1 = 0, 1
 	}
 	out := w.patch[:(x1-x0)*p.d]
-	if p.storage == inChain {
-		chain := w.run.chains[p.region][(y*p.w+x0)*p.d:]
-		for i, v := range chain[:len(out)] {
-			out[i] = v - p.zero
-		}
-		return out
-	}
-	p.read(out, w.run.mem[p.region], y, x0, x1)
+	w.run.read(p.fmap, out, y, x0, x1)
 	return out
 }
 

@@ -137,6 +137,13 @@ type access struct {
 func (h *header) reads(what string, s span)  { h.accesses = append(h.accesses, access{s, what, false}) }
 func (h *header) writes(what string, s span) { h.accesses = append(h.accesses, access{s, what, true}) }
 
+// readsMap notes an input that is in memory.
+func (h *header) readsMap(what string, f *fmap) {
+	if f.storage == inMemory {
+		h.reads(what, f.span())
+	}
+}
+
 // errorf places an error at the operation.
 func (h *header) errorf(reason error, format string, args ...any) error {
 	return isa.StreamError(h.word, h.name, reason, format, args...)

@@ -16,7 +16,7 @@ func (o *kernelOp) asMove() *move {
 	switch {
 	case !ok || !sums || v.taps() != 1 || v.strideY*v.strideX != 1 || v.upscale != upscaleNone,
 		v.top+v.left+v.bottom+v.right != 0, o.acc != accReset || out.disabled || o.staged,
-		out.ofm.storage != inMemory || out.perChannel != nil || out.table.kind != noTable,
+		o.ifm.storage != inMemory || out.ofm.storage != inMemory || out.perChannel != nil || out.table.kind != noTable,
 		o.ifm.size != out.ofm.size || o.ifm.signed != out.ofm.signed || o.ifm.zero != out.ofm.zero,
 		out.first > out.low || out.last < out.high || out.scaled && !out.scale.keeps(o.inputLimit()):
 		return nil

@@ -43,8 +43,7 @@ func (d *decoder) pool(s *isa.Step) (operation, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := pool{kernelOp: o, mode: mode}
-	o.unit, o.tile, o.work = p, o.smallTile(), product64(o.out.elements(), int64(o.window.taps()))
+	o.tile, o.work = o.smallTile(), product64(o.out.elements(), int64(o.window.taps()))
 	if mode == poolReduceSum {
 		if o.out.d != 1 {
 			return nil, fmt.Errorf("%w: sum over channels with %d channels of output", isa.ErrMalformed, o.out.d)
@@ -56,16 +55,15 @@ func (d *decoder) pool(s *isa.Step) (operation, error) {
 			return nil, err
 		}
 	}
+	v := &o.window
 	if d.u85 {
-		p.divide = mode == poolAverage && o.window.taps() > 1
-		o.unit = p
+		o.unit = pool{o, mode, mode == poolAverage && v.taps() > 1}
 		return o, d.scaleEntries(o)
 	}
-	v := &o.window
-	p.divide = mode == poolAverage && v.top+v.bottom+v.left+v.right > 0
-	o.unit = p
+	divide := mode == poolAverage && v.top+v.bottom+v.left+v.right > 0
+	o.unit = pool{o, mode, divide}
 	// The maximum and the average over padded windows have no scale.
-	o.out.scaled = !p.divide && mode != poolMax
+	o.out.scaled = !divide && mode != poolMax
 	return o, nil
 }
 

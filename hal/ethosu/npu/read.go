@@ -2,8 +2,24 @@ package npu
 
 import "encoding/binary"
 
-// read fills dst with the pixels x0 to x1 of row y, channels innermost, less the zero
-// point. mem is the map's region; span says what is read of it.
+// read fills dst with the pixels x0 to x1 of row y of a map, channels innermost, less
+// the zero point.
+func (r *Run) read(f *fmap, dst []int32, y, x0, x1 int) {
+	switch f.storage {
+	case inMemory:
+		f.read(dst, r.mem[f.region], y, x0, x1)
+	case inChain:
+		for i, v := range r.chains[f.region][(y*f.w+x0)*f.d:][:len(dst)] {
+			dst[i] = v - f.zero
+		}
+	default:
+		for i := range dst {
+			dst[i] = f.scalar - f.zero
+		}
+	}
+}
+
+// read reads a map in memory. mem is the map's region; span says what is read of it.
 func (f *fmap) read(dst []int32, mem []byte, y, x0, x1 int) {
 	left, right := f.row(y)
 	if x0 < f.width0 {

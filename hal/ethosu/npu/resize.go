@@ -61,10 +61,7 @@ func (d *decoder) resize(s *isa.Step) (operation, error) {
 	if err := d.inputMap(&o.ifm, &ifmRegisters, u.y.size, u.x.size, o.out.d); err != nil {
 		return nil, err
 	}
-	if o.ifm.storage != inMemory {
-		return nil, fmt.Errorf("%w: resize of an IFM that is not in memory", isa.ErrUnsupported)
-	}
-	o.reads("IFM", o.ifm.span())
+	o.readsMap("IFM", &o.ifm)
 	return o, d.scaleEntries(o)
 }
 
@@ -89,10 +86,9 @@ func (u *resize) accumulate(w *worker, y, x0, x1 int, acc []int64) {
 		}
 		second = first
 	}
-	mem := w.run.mem[u.ifm.region]
 	above, below := w.patch[:n], w.patch[n:2*n]
-	u.ifm.read(above, mem, first, 0, u.x.size)
-	u.ifm.read(below, mem, second, 0, u.x.size)
+	w.run.read(&u.ifm, above, first, 0, u.x.size)
+	w.run.read(&u.ifm, below, second, 0, u.x.size)
 	for x := x0; x < x1; x++ {
 		left, right, fx := u.x.at(x)
 		a := acc[(x-x0)*d:][:d]

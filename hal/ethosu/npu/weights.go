@@ -265,7 +265,7 @@ func (w *weights) transpose(g *grid) {
 func (o *kernelOp) weightsFromMap(r *Run) {
 	n := o.out.d * o.window.d
 	r.matrix = grow(r.matrix, n)
-	o.ifm2.read(r.matrix, r.mem[o.ifm2.region], 0, 0, o.out.d)
+	r.read(&o.ifm2, r.matrix, 0, 0, o.out.d)
 	pack(&r.dynamic, r.matrix, o.out.d, o.window.d, o.inputLimit())
 	r.weights = &r.dynamic
 }

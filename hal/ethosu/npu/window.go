@@ -99,11 +99,11 @@ func (c *rowCache) row(o *kernelOp, r *Run, y int) []int32 {
 	clear(row[(v.left+v.w)*v.d:])
 	inner := row[v.left*v.d : (v.left+v.w)*v.d]
 	if v.upscale == upscaleNone {
-		o.ifm.read(inner, r.mem[o.ifm.region], y, 0, v.w)
+		r.read(&o.ifm, inner, y, 0, v.w)
 		return row
 	}
 	_, w := v.mapSize()
-	o.ifm.read(inner[:w*v.d], r.mem[o.ifm.region], y/2, 0, w)
+	r.read(&o.ifm, inner[:w*v.d], y/2, 0, w)
 	v.spread(inner)
 	return row
 }
