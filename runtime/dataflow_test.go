@@ -188,7 +188,7 @@ func TestPlannedExecutionEqualsNaive(t *testing.T) {
 				}
 			}
 		}
-		if packed.Plan().OwnBytes < plan.Naive(packed.Plan().Items).Size {
+		if packed.Plan().Own.Size() < plan.Naive(packed.Plan().Items).Size {
 			saved++
 		}
 	}

@@ -45,9 +45,9 @@ var orders = []order{
 
 func (a Item) length() float64 { return float64(a.Last - a.First + 1) }
 
-// maxQuadratic is the number of items above which packing, which is quadratic, is
-// not tried: no exporter writes so many.
-const maxQuadratic = 8192
+// MaxItems is the number of items above which packing and verifying, which are
+// quadratic, are not tried: no exporter writes so many.
+const MaxItems = 8192
 
 // maxWork bounds the comparisons of all attempts to pack together: some 20 ms.
 const maxWork = 1 << 24
@@ -59,7 +59,7 @@ const maxRepairs = 48
 // throughout its life, and returns the smallest result. An order is mended by
 // placing the item that ends highest earlier, as long as work allows.
 func Pack(items []Item) Layout {
-	if len(items) > maxQuadratic {
+	if len(items) > MaxItems {
 		return Naive(items)
 	}
 	best := Layout{Size: -1}

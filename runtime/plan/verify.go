@@ -30,7 +30,7 @@ func (c Conflict) String() string {
 const maxConflicts = 16
 
 // Verify finds items of a plan that overlap in place and in time, at most
-// maxConflicts of them.
+// maxConflicts of them. Callers keep to MaxItems.
 func Verify(items []Item, places []Place) []Conflict {
 	seq := make([]int, 0, len(items))
 	for i, it := range items {
