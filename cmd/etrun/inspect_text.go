@@ -43,7 +43,7 @@ func (r *programReport) print(w io.Writer) error {
 }
 
 func (m *methodReport) print(t *tabwriter.Writer) {
-	fmt.Fprintf(t, "\nmethod %s: %s\n", m.Name, count(m.Instructions, "instruction", "instructions"))
+	fmt.Fprintf(t, "\nmethod %s: %s\n", printable(m.Name), count(m.Instructions, "instruction", "instructions"))
 	printValues(t, "inputs", m.Inputs)
 	printValues(t, "outputs", m.Outputs)
 	m.printOperators(t)
@@ -67,7 +67,7 @@ func printValues(t *tabwriter.Writer, what string, values []valueReport) {
 	fmt.Fprintf(t, "  %s\n", what)
 	for i, v := range values {
 		words := []string{}
-		for _, word := range []string{v.Name, v.Order, v.Dynamism, v.Storage} {
+		for _, word := range []string{printable(v.Name), v.Order, v.Dynamism, v.Storage} {
 			if word != "" && word != "static" {
 				words = append(words, word)
 			}
@@ -86,12 +86,12 @@ func (m *methodReport) printOperators(t *tabwriter.Writer) {
 		if !o.Available {
 			note = "\tmissing"
 		}
-		fmt.Fprintf(t, "    %s\t%d%s\n", o.Name, o.Calls, note)
+		fmt.Fprintf(t, "    %s\t%d%s\n", printable(o.Name), o.Calls, note)
 	}
 }
 
 func (d *delegateReport) print(t *tabwriter.Writer, i int) {
-	fmt.Fprintf(t, "    %d  %s: payload %s, %s", i, d.ID, formatBytes(int64(d.PayloadBytes)), count(d.Calls, "call", "calls"))
+	fmt.Fprintf(t, "    %d  %s: payload %s, %s", i, printable(d.ID), formatBytes(int64(d.PayloadBytes)), count(d.Calls, "call", "calls"))
 	if !d.Available {
 		fmt.Fprint(t, ", missing")
 	}

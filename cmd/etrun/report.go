@@ -65,7 +65,7 @@ func (s *session) keep(k int, st *step) (err error) {
 	case s.json:
 		st.entries, err = describe(outputs)
 	default:
-		fmt.Fprintf(s.out, "%s%s  %v\n", s.callName(k), st.method.Name(), round(st.took[0]))
+		fmt.Fprintf(s.out, "%s%s  %v\n", s.callName(k), printable(st.method.Name()), round(st.took[0]))
 		for i, v := range outputs {
 			output.Print(s.out, i, v)
 		}
@@ -133,7 +133,7 @@ func (s *session) report(path string) error {
 		for k := range s.steps {
 			l := spread(s.steps[k].took)
 			fmt.Fprintf(s.out, "%s%s  min %.4g ms  p50 %.4g ms  p90 %.4g ms  max %.4g ms\n",
-				s.callName(k), s.steps[k].method.Name(), l.Min, l.P50, l.P90, l.Max)
+				s.callName(k), printable(s.steps[k].method.Name()), l.Min, l.P50, l.P90, l.Max)
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 // commands is the table of commands; a new one is a file and a row.
 var commands = []func(*app) *cobra.Command{
 	newInspect,
+	newPlan,
 	newVerify,
 	newOps,
 	newDoctor,

@@ -167,8 +167,12 @@ func (p *panel) box(b *strings.Builder, box Box) {
 	}
 	fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" class="%s"><title>%s</title></rect>`+"\n",
 		x, y, max(w, 1), max(h, .8), class, html.EscapeString(box.Detail))
-	if label := fit(box.Label, w-4); label != "" && h >= labelRoom {
-		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" class="label">%s</text>`+"\n", x+3, y+h/2+3.5, html.EscapeString(label))
+	across, up := fit(box.Label, w-4), fit(box.Label, h-4)
+	switch {
+	case across != "" && h >= labelRoom:
+		fmt.Fprintf(b, `<text x="%.1f" y="%.1f" class="label">%s</text>`+"\n", x+3, y+h/2+3.5, html.EscapeString(across))
+	case up != "" && w >= labelRoom-3:
+		fmt.Fprintf(b, `<text transform="translate(%.1f %.1f) rotate(-90)" class="label">%s</text>`+"\n", x+w/2+3, y+h-3, html.EscapeString(up))
 	}
 }
 

@@ -1,0 +1,246 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/chart"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime"
+	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/plan"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// planCommand shows the memory plan of a method.
+type planCommand struct {
+	*app
+	openFlags
+	method, svg, html string
+}
+
+// planReport is the JSON object of plan. Sizes and offsets are in bytes, lives in
+// instructions: -1 is before the first, when inputs are set.
+type planReport struct {
+	Schema     string           `json:"schema"`
+	Model      string           `json:"model"`
+	Method     string           `json:"method"`
+	InUse      string           `json:"in_use"` // source of the plan that a run uses
+	FileBytes  int64            `json:"file_bytes"`
+	FileWhole  bool             `json:"file_plan_usable"`
+	OwnBytes   int64            `json:"own_bytes"`
+	LowerBound int64            `json:"lower_bound"`
+	StateBytes int64            `json:"state_bytes"`
+	Steps      int              `json:"instructions"`
+	Storages   []storageReport  `json:"storages"`
+	Conflicts  []conflictReport `json:"conflicts"`
+}
+
+// storageReport is one row; an offset is absent where the plan has no place for it.
+type storageReport struct {
+	Values     []int  `json:"values"`
+	Name       string `json:"name,omitempty"`
+	Kind       string `json:"kind"`
+	Type       string `json:"type"` // of the first value
+	Output     bool   `json:"output,omitempty"`
+	Bytes      int64  `json:"bytes"`
+	First      int    `json:"first"`
+	Last       int    `json:"last"`
+	FileArena  *int   `json:"file_arena,omitempty"`
+	FileOffset *int64 `json:"file_offset,omitempty"`
+	OwnOffset  *int64 `json:"own_offset,omitempty"`
+
+	conflict bool
+}
+
+type conflictReport struct {
+	A     []int `json:"a"` // values
+	B     []int `json:"b"`
+	Arena int   `json:"arena"`
+	Lo    int64 `json:"lo"`
+	Hi    int64 `json:"hi"`
+	Step  int   `json:"step"`
+}
+
+func newPlan(a *app) *cobra.Command {
+	p := &planCommand{app: a}
+	c := &cobra.Command{
+		Use:   "plan MODEL.pte",
+		Short: "Show how a method's memory is planned",
+		Long: "Show the storages of a method, when each is alive and where the file's plan and our own put it; as a table, as JSON,\n" +
+			"or as a picture: time from left to right, addresses upwards.",
+		Example:           "  etrun plan model.pte\n  etrun plan model.pte --svg plan.svg\n  etrun plan model.pte --html plan.html\n  etrun plan model.pte --json",
+		Args:              oneModel,
+		ValidArgsFunction: completeModel,
+		RunE:              func(c *cobra.Command, args []string) error { return p.run(c.Context(), args[0]) },
+	}
+	p.openFlags.add(c.Flags())
+	c.Flags().StringVar(&p.method, "method", "", "method `NAME` (default \"forward\")")
+	c.Flags().StringVar(&p.svg, "svg", "", "draw the plans into `FILE`.svg")
+	c.Flags().StringVar(&p.html, "html", "", "draw the plans into `FILE`.html, a page that needs nothing else")
+	return c
+}
+
+func (p *planCommand) run(ctx context.Context, path string) error {
+	prog, err := p.open(path)
+	if err != nil {
+		return err
+	}
+	defer prog.Close()
+	m, err := prog.Load(ctx, p.method)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	r := reportPlan(path, m)
+	drawing := r.chart(m.Plan())
+	if p.svg != "" {
+		if err := output.WriteFile(p.svg, drawing.WriteSVG); err != nil {
+			return err
+		}
+	}
+	if p.html != "" {
+		if err := output.WriteFile(p.html, drawing.WriteHTML); err != nil {
+			return err
+		}
+	}
+	if p.json {
+		return p.writeJSON(r)
+	}
+	if p.svg != "" || p.html != "" {
+		return nil
+	}
+	return r.print(p.app)
+}
+
+func reportPlan(path string, m *runtime.Method) *planReport {
+	mp := m.Plan()
+	r := &planReport{Schema: "etrun.plan/1", Model: path, Method: m.Name(), InUse: mp.Source, FileBytes: mp.File.Size(),
+		FileWhole: mp.File.Whole, OwnBytes: mp.Own.Size(), LowerBound: mp.LowerBound, StateBytes: mp.StateBytes,
+		Steps: len(mp.Flow.Steps), Storages: []storageReport{}, Conflicts: []conflictReport{}}
+	for i := range mp.Flow.Storages {
+		r.Storages = append(r.Storages, reportStorage(mp, i))
+	}
+	for _, c := range mp.Conflicts {
+		r.Conflicts = append(r.Conflicts, conflictReport{mp.Flow.Storages[c.A].Values, mp.Flow.Storages[c.B].Values, c.Arena, c.Lo, c.Hi, c.Step})
+		r.Storages[c.A].conflict, r.Storages[c.B].conflict = true, true
+	}
+	return r
+}
+
+func reportStorage(mp *runtime.MemoryPlan, i int) storageReport {
+	s := &mp.Flow.Storages[i]
+	first := mp.Flow.Method.Values[s.Values[0]].Tensor
+	r := storageReport{Values: s.Values, Name: storageName(mp.Flow.Method, s), Kind: s.Kind.String(),
+		Type: fmt.Sprintf("%v%v", first.DType, first.Sizes), Output: s.Output, Bytes: s.Bytes, First: s.First, Last: s.Last}
+	if mp.File.Placed[i] {
+		at := mp.File.Places[i]
+		r.FileArena, r.FileOffset = &at.Arena, &at.Offset
+	}
+	if mp.Own.Placed[i] {
+		offset := mp.Own.Places[i].Offset
+		r.OwnOffset = &offset
+	}
+	return r
+}
+
+// storageName is the first name that a value of the storage has.
+func storageName(m *pte.Method, s *ir.Storage) string {
+	for _, v := range s.Values {
+		if m.Values[v].Kind == tensor.KindTensor && m.Values[v].Tensor.Name != "" {
+			return m.Values[v].Tensor.Name
+		}
+	}
+	return ""
+}
+
+func (r *planReport) print(a *app) error {
+	t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "method %q: %d instructions\n", r.Method, r.Steps)
+	fmt.Fprintln(t, "values\tkind\ttype\tbytes\talive\tfile\town\tname")
+	for i := range r.Storages {
+		s := &r.Storages[i]
+		if s.Kind == ir.Constant.String() {
+			continue
+		}
+		kind := s.Kind
+		if s.Output {
+			kind += ", output"
+		}
+		fmt.Fprintf(t, "%v\t%s\t%s\t%d\t%d–%d\t%s\t%s\t%s\n", s.Values, kind, s.Type, s.Bytes, s.First, s.Last,
+			filePlace(s), place(s.OwnOffset), printable(s.Name))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, c := range r.Conflicts {
+		fmt.Fprintf(a.out, "conflict: values %v and %v share bytes %d–%d of arena %d at instruction %d of the file's plan\n", c.A, c.B, c.Lo, c.Hi, c.Arena, c.Step)
+	}
+	_, err := fmt.Fprintf(a.out, "file %s%s, own %s, lower bound %s, state %s; in use: %s\n", formatBytes(r.FileBytes), unusable(r.FileWhole),
+		formatBytes(r.OwnBytes), formatBytes(r.LowerBound), formatBytes(r.StateBytes), r.InUse)
+	return err
+}
+
+func unusable(whole bool) string {
+	if whole {
+		return ""
+	}
+	return " (not whole, or unsafe)"
+}
+
+func place(offset *int64) string {
+	if offset == nil {
+		return "–"
+	}
+	return fmt.Sprint(*offset)
+}
+
+func filePlace(s *storageReport) string {
+	if s.FileArena != nil && *s.FileArena > 0 {
+		return fmt.Sprintf("%d:%d", *s.FileArena, *s.FileOffset)
+	}
+	return place(s.FileOffset)
+}
+
+// planClasses are the kinds of boxes and their colours.
+var planClasses = []chart.Class{{Name: "input", Fill: "#9ec9f0"}, {Name: "activation", Fill: "#cfd8c0"}, {Name: "output", Fill: "#f3c98b"}}
+
+// chart draws the file's plan, its arenas one above the other, and our own.
+func (r *planReport) chart(mp *runtime.MemoryPlan) *chart.Chart {
+	c := &chart.Chart{Title: fmt.Sprintf("%s, method %s", filepath.Base(r.Model), printable(r.Method)), Steps: r.Steps, Bound: r.LowerBound, Legend: planClasses}
+	bases := make([]int64, len(mp.File.Arenas)+1)
+	for i, size := range mp.File.Arenas {
+		bases[i+1] = bases[i] + size
+	}
+	file := chart.Plan{Name: "plan of the file" + unusable(r.FileWhole), Size: r.FileBytes}
+	own := chart.Plan{Name: "own plan", Size: r.OwnBytes}
+	for i := range r.Storages {
+		s := &r.Storages[i]
+		if s.FileOffset != nil {
+			file.Boxes = append(file.Boxes, s.box(mp.Items[i], bases[*s.FileArena]+*s.FileOffset, s.conflict))
+		}
+		if s.OwnOffset != nil {
+			own.Boxes = append(own.Boxes, s.box(mp.Items[i], *s.OwnOffset, false))
+		}
+	}
+	c.Plans = []chart.Plan{file, own}
+	return c
+}
+
+func (s *storageReport) box(it plan.Item, offset int64, conflict bool) chart.Box {
+	label := fmt.Sprintf("%d", s.Values[0])
+	if s.Name != "" {
+		label = printable(s.Name)
+	}
+	class := s.Kind
+	if s.Output {
+		class = "output"
+	}
+	return chart.Box{First: it.First, Last: it.Last, Offset: offset, Bytes: it.Bytes, Label: label + " " + s.Type, Class: class, Conflict: conflict,
+		Detail: fmt.Sprintf("values %v %s\n%s, %s, alive %d–%d, at %d", s.Values, printable(s.Name), s.Type, formatBytes(it.Bytes), it.First, it.Last, offset)}
+}
