@@ -145,7 +145,11 @@ func (b *gradients[T]) Range(worker, lo, hi int) {
 		}
 		for n := range f.batch {
 			plane := b.large[(n*f.inChannels+channel)*inPoints:][:inPoints]
-			columnRow(f, row, plane, tap(f, t), 0)
+			for d := range f.out[0] {
+				whole := rect{d: d, rows: f.out[1], cols: f.out[2]}
+				reads := f.reads(tap(f, t), &whole)
+				fill(f, row[f.from(&whole):][:whole.rows*whole.cols], whole.cols, plane, &reads)
+			}
 			for m := first; m < first+outGroup; m++ {
 				b.out[(m*inGroup+channel%inGroup)*taps+t] += b.dot(row, b.small[(n*f.outChannels+m)*points:])
 			}

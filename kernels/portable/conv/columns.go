@@ -2,16 +2,19 @@ package conv
 
 import "github.com/etrun-go/etrun/kernels/simd"
 
-// columns writes a block of the matrix that turns a convolution into a product:
-// rows [k0, k1) are taps of input channels (channel-major, then depth, height and
-// width of the kernel), columns [p0, p1) are output points. Rows of dst are ld
-// apart. x holds the channels that row 0 starts from.
-func columns[T any](s *shape, dst []T, ld int, x []T, k0, k1, p0, p1 int) {
-	taps, points := volume(s.kernel), volume(s.in)
-	for k := k0; k < k1; k++ {
-		t := tap(s, k%taps)
-		columnRow(s, dst[(k-k0)*ld:][:p1-p0], x[k/taps*points:][:points], t, p0)
-	}
+// rect is a block of output points: rows of cols points at depth d from (h, w) on.
+// It has one row, or whole rows, so that its points are adjacent in the output.
+type rect struct{ d, h, w, rows, cols int }
+
+// from is the first point of r, counted through the output.
+func (s *shape) from(r *rect) int { return (r.d*s.out[1]+r.h)*s.out[2] + r.w }
+
+// read is what one tap of the kernel reads for a rect of output points: rows × cols
+// elements from an input plane. Those of the rect that are not read lie in the padding.
+type read struct {
+	from, to   int // first element in the plane and in the rect
+	rows, cols int // none read if 0
+	padded     bool
 }
 
 // tap is where a tap of the kernel reads, relative to stride times the output point.
@@ -23,50 +26,48 @@ func tap(s *shape, t int) (at [3]int) {
 	return at
 }
 
-// columnRow is what one tap at offset t reads for the output points from p on.
-func columnRow[T any](s *shape, dst, plane []T, t [3]int, p int) {
-	w, h := p%s.out[2], p/s.out[2]
-	d := h / s.out[1]
-	h %= s.out[1]
-	lo, hi := inside(s.out[2], s.in[2], t[2], s.stride[2])
-	for len(dst) > 0 {
-		n := min(s.out[2]-w, len(dst))
-		z, y := d*s.stride[0]+t[0], h*s.stride[1]+t[1]
-		if z < 0 || z >= s.in[0] || y < 0 || y >= s.in[1] {
-			clear(dst[:n])
-		} else {
-			row := plane[(z*s.in[1]+y)*s.in[2]:][:s.in[2]]
-			segment(dst[:n], row, w*s.stride[2]+t[2], s.stride[2], min(max(lo-w, 0), n), min(max(hi-w, 0), n))
-		}
-		dst, w = dst[n:], 0
-		if h++; h == s.out[1] {
-			h, d = 0, d+1
-		}
+// reads is what a tap at offset t reads for r.
+func (s *shape) reads(t [3]int, r *rect) read {
+	z, y, x := r.d*s.stride[0]+t[0], r.h*s.stride[1]+t[1], r.w*s.stride[2]+t[2]
+	top, bottom := inside(r.rows, s.in[1], y, s.stride[1])
+	lo, hi := inside(r.cols, s.in[2], x, s.stride[2])
+	if z < 0 || z >= s.in[0] || top == bottom || lo == hi {
+		return read{padded: true}
+	}
+	return read{
+		from: (z*s.in[1]+y+top*s.stride[1])*s.in[2] + x + lo*s.stride[2],
+		to:   top*r.cols + lo,
+		rows: bottom - top, cols: hi - lo,
+		padded: bottom-top < r.rows || hi-lo < r.cols,
 	}
 }
 
-// segment is dst[i] = row[x+i·step] for i in [lo, hi), and 0 for other i.
-func segment[T any](dst, row []T, x, step, lo, hi int) {
-	var zero T
-	for i := range dst[:lo] {
-		dst[i] = zero
+// fill writes what a tap reads from plane to dst, the elements of a rect whose rows
+// are pitch apart.
+func fill[T any](s *shape, dst []T, pitch int, plane []T, d *read) {
+	if d.padded {
+		clear(dst)
 	}
-	for i := hi; i < len(dst); i++ {
-		dst[i] = zero
+	if d.rows > 0 {
+		copyGrid(dst[d.to:], pitch, plane[d.from:], s.in[2]*s.stride[1], s.stride[2], d.rows, d.cols)
 	}
-	if lo >= hi {
+}
+
+// copyGrid copies rows of cols elements. Rows are ds and ss apart; elements lie side
+// by side in dst and step apart in src.
+func copyGrid[T any](dst []T, ds int, src []T, ss, step, rows, cols int) {
+	if step == 1 {
+		simd.CopyRows(dst, src, rows, cols, ds, ss)
 		return
 	}
-	src := row[x+lo*step:]
-	dst = dst[lo:hi]
-	switch step {
-	case 1:
-		copy(dst, src)
-	case 2:
-		simd.Stride2(dst, src)
-	default:
-		for i := range dst {
-			dst[i] = src[i*step]
+	for i := range rows {
+		d, s := dst[i*ds:][:cols], src[i*ss:]
+		if step == 2 {
+			simd.Stride2(d, s)
+			continue
+		}
+		for j := range d {
+			d[j] = s[j*step]
 		}
 	}
 }

@@ -50,7 +50,7 @@ func (p *pass[T]) runDepthwise(c *kernels.Ctx) {
 	b := &p.depthwise
 	b.taps = simd.TapsOf[T]()
 	p.offsets(b)
-	p.cut(c, b.height*b.width*b.phases[0]*b.phases[1]+b.rows*b.width)
+	p.reserve(c, b.height*b.width*b.phases[0]*b.phases[1]+b.rows*b.width)
 	perChannel := p.outChannels / p.groups * volume(p.out) * volume(p.kernel)
 	c.Parallel(p.batch*p.inChannels, 1+macsPerRange/perChannel, depthwise[T]{p})
 }
@@ -96,21 +96,9 @@ func (p depthwise[T]) load(planes, x []T, r int) {
 			if top < bottom && lo < hi {
 				plane := planes[(ph*b.phases[1]+pw)*size:][:size]
 				from := x[(y+top*p.stride[1])*p.in[2]+at+lo*p.stride[2]:]
-				p.rows(plane[top*b.width+lo:], from, bottom-top, hi-lo)
+				copyGrid(plane[top*b.width+lo:], b.width, from, p.in[2]*p.stride[1], p.stride[2], bottom-top, hi-lo)
 			}
 		}
-	}
-}
-
-// rows copies rows of n elements, each stride apart both ways, to a phase plane.
-func (p depthwise[T]) rows(dst, src []T, rows, n int) {
-	width, step, pitch := p.depthwise.width, p.stride[2], p.in[2]*p.stride[1]
-	if step == 1 {
-		simd.CopyRows(dst, src, rows, n, width, pitch)
-		return
-	}
-	for i := range rows {
-		segment(dst[i*width:][:n], src[i*pitch:], 0, step, 0, n)
 	}
 }
 

@@ -14,20 +14,29 @@ type pass[T tensor.Compute] struct {
 	x, w, bias, y []T // bias may be nil
 	mul           simd.MulAddFunc[T]
 	mBlock        int // output channels of a tile
-	pBlock        int // points of a tile
 	mBlocks       int // tiles of a group
-	pBlocks       int
+	points        grid
 	scratch       []T // perWorker elements for each worker
 	perWorker     int
 
 	keptWeights, keptBias operand.Kept[T]
 	depthwise             bands[T]
+	taps                  []read // for each worker, what its first table taps read
+	table                 int
+	pBlock                int // input points at a time, of a transposed convolution
 }
 
-// blockPoints and blockRows are the size of a block of columns: it stays in the
-// second-level cache, and its rows are an odd number of cache lines apart, so that
-// a strip of it spreads over all sets of the first.
-const blockPoints, blockRows = 112, 256
+// grid is how output points are cut into rects.
+type grid struct {
+	rows, cols           int // of a rect
+	rowBlocks, colBlocks int // rects along the height and the width
+	count                int // all of them, over the depth too
+}
+
+// A block of columns has up to blockRows taps and blockPoints points and stays in the
+// second-level cache. Its rows are an odd number of cache lines apart, so that a
+// strip of it spreads over all sets of the first.
+const blockRows, blockPoints, blockPitch = 256, 128, 144
 
 // macsPerRange is the work of about 20 µs, the least to give to a thread.
 const macsPerRange = 300_000
@@ -49,20 +58,37 @@ func (p *pass[T]) run(c *kernels.Ctx) {
 // worker is the scratch memory of a worker.
 func (p *pass[T]) worker(i int) []T { return p.scratch[i*p.perWorker:][:p.perWorker] }
 
-// cut splits the output into tiles and reserves perWorker elements for each worker.
-// Output channels are split only where points alone would leave threads idle.
-func (p *pass[T]) cut(c *kernels.Ctx, perWorker int) {
-	perGroup, points := p.outChannels/p.groups, volume(p.out)
+// reserve gives each worker n elements of scratch memory.
+func (p *pass[T]) reserve(c *kernels.Ctx, n int) {
+	p.perWorker = n
+	p.scratch = kernels.Scratch[T](c, c.Threads()*n)
+}
+
+// cut splits the output into tiles, points first. Output channels are split only
+// where points alone would leave threads idle.
+func (p *pass[T]) cut(threads int) {
+	g, width := &p.points, p.out[2]
+	g.rows, g.colBlocks = 1, (width+blockPoints-1)/blockPoints
+	if g.colBlocks == 1 {
+		g.rows = min(blockPoints/width, p.out[1])
+	}
+	g.cols = min(((width+g.colBlocks-1)/g.colBlocks+15)&^15, width)
+	g.rowBlocks = (p.out[1] + g.rows - 1) / g.rows
+	g.count = p.out[0] * g.rowBlocks * g.colBlocks
+	perGroup := p.outChannels / p.groups
 	const least = 24 // channels that still make good use of a block of columns
-	p.pBlock, p.mBlock = min(blockPoints, points), perGroup
-	p.pBlocks = (points + p.pBlock - 1) / p.pBlock
-	threads := c.Threads()
-	for threads > 1 && p.batch*p.groups*p.pBlocks*(perGroup/p.mBlock) < 2*threads && p.mBlock >= 2*least {
-		p.mBlock = (p.mBlock/2 + 5) / 6 * 6
+	p.mBlock = perGroup
+	for threads > 1 && p.batch*p.groups*g.count*(perGroup/p.mBlock) < 2*threads && p.mBlock >= 2*least {
+		p.mBlock = (p.mBlock/2 + 7) &^ 7
 	}
 	p.mBlocks = (perGroup + p.mBlock - 1) / p.mBlock
-	p.perWorker = perWorker
-	p.scratch = kernels.Scratch[T](c, threads*perWorker)
+}
+
+// rect is the i-th block of output points.
+func (p *pass[T]) rect(i int) rect {
+	g := &p.points
+	w, h := i%g.colBlocks*g.cols, i/g.colBlocks%g.rowBlocks*g.rows
+	return rect{d: i / g.colBlocks / g.rowBlocks, h: h, w: w, rows: min(g.rows, p.out[1]-h), cols: min(g.cols, p.out[2]-w)}
 }
 
 // startRows gives rows of y, ld apart, their bias.

@@ -19,8 +19,7 @@ func (p *pass[T]) runTransposed(c *kernels.Ctx) {
 		p.mBlock = min(p.mBlock, (perGroup+threads-1)/threads)
 	}
 	p.mBlocks = (perGroup + p.mBlock - 1) / p.mBlock
-	p.perWorker = p.mBlock * taps * p.pBlock
-	p.scratch = kernels.Scratch[T](c, c.Threads()*p.perWorker)
+	p.reserve(c, p.mBlock*taps*p.pBlock)
 	macs := p.mBlock * taps * max(points*(p.inChannels/p.groups), 1)
 	c.Parallel(p.batch*p.groups*p.mBlocks, 1+macsPerRange/macs, transposed[T]{p})
 }

@@ -26,12 +26,13 @@ type product[T simd.Number] struct {
 	packRow                int
 }
 
-// Block sizes. A packed block of 112 columns and 256 rows stays in the second-level
+// Block sizes. A packed block of 128 columns and 256 rows stays in the second-level
 // cache, and its rows are an odd number of lines apart, so that a strip of it
 // spreads over all sets of the first. Few rows of a read each row of b once, so
 // there b is streamed in place, 16 rows by 512 columns at a time.
 const (
-	packedCols, packedRows     = 112, 256
+	packedCols, packedRows     = 128, 256
+	packedPitch                = 144
 	streamedCols, streamedRows = 512, 16
 	packFromRows               = 16   // rows of a from which packing pays
 	packFromSize               = 4096 // elements of b below which it stays in cache as it is
@@ -52,8 +53,8 @@ func (g *product[T]) run(c *kernels.Ctx) {
 	case g.k*g.n <= packFromSize:
 		g.nBlock, g.kBlock = packedCols, g.k
 	case g.m >= packFromRows:
-		g.nBlock, g.kBlock, g.packRow = packedCols, packedRows, packedCols
-		g.pack = kernels.Scratch[T](c, c.Threads()*packedCols*packedRows)
+		g.nBlock, g.kBlock, g.packRow = packedCols, packedRows, packedPitch
+		g.pack = kernels.Scratch[T](c, c.Threads()*packedPitch*packedRows)
 	}
 	g.nBlocks = (g.n + g.nBlock - 1) / g.nBlock
 	g.splitRows(c.Threads())
@@ -68,7 +69,7 @@ func (g *product[T]) run(c *kernels.Ctx) {
 func (g *product[T]) splitRows(threads int) {
 	const least = 24 // rows of a block that still make good use of a packed block
 	for threads > 1 && g.batch*g.nBlocks*((g.m+g.mBlock-1)/g.mBlock) < 2*threads && g.mBlock >= 2*least {
-		g.mBlock = (g.mBlock/2 + 5) / 6 * 6
+		g.mBlock = (g.mBlock/2 + 7) &^ 7
 	}
 	g.mBlocks = (g.m + g.mBlock - 1) / g.mBlock
 }
@@ -92,7 +93,7 @@ func (g *product[T]) tile(worker, batch, m0, n0 int) {
 		k := min(g.kBlock, g.k-k0)
 		block, row := b[k0*g.bRow:], g.bRow
 		if g.pack != nil {
-			block, row = g.pack[worker*packedCols*packedRows:], g.packRow
+			block, row = g.pack[worker*packedPitch*packedRows:], g.packRow
 			simd.CopyRows(block, b[k0*g.bRow:], k, n, row, g.bRow)
 		}
 		g.mul(m, n, k, a[k0*g.aCol:], g.aRow, g.aCol, block, row, c, g.n)
