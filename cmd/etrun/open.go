@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,6 +23,9 @@ type openFlags struct {
 	device    string
 	qparams   quantizations
 	lower     string
+	plan      string
+	strict    bool
+	mmap      bool
 }
 
 func (f *openFlags) add(flags *pflag.FlagSet) {
@@ -32,6 +36,9 @@ func (f *openFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.xnnpack, "xnnpack", xnnpack.EngineAuto, "XNNPACK engine: auto, native or reference")
 	flags.StringVar(&f.device, "device", "auto", "Ethos-U `DEVICE`: auto, npu (the software NPU), another driver's name, or a device's path")
 	flags.Var(&f.qparams, "qparams", "quantisation `[METHOD/]DELEGATE:OUTPUT=SCALE,ZERO` of a delegate's output that the program declares with a stale type; may be repeated")
+	flags.StringVar(&f.plan, "plan", "auto", "memory plan: auto (the smaller safe one), file, own or naive")
+	flags.BoolVar(&f.strict, "strict-plan", false, "refuse a program whose own memory plan lets live values overlap, instead of planning anew")
+	flags.BoolVar(&f.mmap, "mmap", false, "map files instead of reading them; they must not change meanwhile")
 	flags.StringVar(&f.lower, "lower", "off", "lowering of portable graphs at load: off")
 }
 
@@ -40,7 +47,13 @@ func (f *openFlags) choices() []choice {
 	return []choice{
 		{"xnnpack", f.xnnpack, []string{xnnpack.EngineAuto, xnnpack.EngineNative, xnnpack.EngineReference}},
 		{"lower", f.lower, []string{"off"}},
+		{"plan", f.plan, slices.Sorted(maps.Keys(planModes))},
 	}
+}
+
+// planModes are the words of --plan.
+var planModes = map[string]runtime.PlanMode{
+	"auto": runtime.PlanAuto, "file": runtime.PlanFile, "own": runtime.PlanOwn, "naive": runtime.PlanNaive,
 }
 
 type choice struct {
@@ -65,7 +78,14 @@ func (f *openFlags) open(path string) (*runtime.Program, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	return runtime.Open(path,
+	options := []runtime.Option{runtime.WithPlan(planModes[f.plan])}
+	if f.strict {
+		options = append(options, runtime.WithStrictPlan())
+	}
+	if f.mmap {
+		options = append(options, runtime.WithMmap())
+	}
+	return runtime.Open(path, append(options,
 		runtime.WithDelegates(all.Backends()...),
 		runtime.WithDataFiles(f.data...),
 		runtime.WithThreads(f.threads),
@@ -74,7 +94,7 @@ func (f *openFlags) open(path string) (*runtime.Program, error) {
 		runtime.WithDelegateOptions(xnnpack.ID, map[string]any{xnnpack.OptionEngine: f.xnnpack}),
 		runtime.WithDelegateOptions(ethosu.ID, map[string]any{
 			ethosu.OptionDevice: f.device, ethosu.OptionQuantization: []ethosu.Quantization(f.qparams)}),
-	)
+	)...)
 }
 
 // inputLimit bounds the bytes of inputs that nothing backs, such as zeros.

@@ -17,6 +17,7 @@ import (
 type runCommand struct {
 	*app
 	openFlags
+	profileFlags
 	calls     callList
 	outputDir string
 	outputNPZ string
@@ -30,7 +31,8 @@ const runExamples = `  etrun model.pte                                    random
   etrun model.pte --input x.bin:float32:1x3x64x64    sizes of an input that varies
   etrun model.pte --input cat.png:size=256,mean=imagenet,std=imagenet
   etrun kv.pte --input a.bin --next --input b.bin    two calls; state persists
-  etrun model.pte --repeat 100 --threads 2           latency`
+  etrun model.pte --repeat 100 --threads 2           latency
+  etrun model.pte --profile --trace trace.json       where the time goes`
 
 const runHelp = `Run an ExecuTorch program: a .pte file, or the program in a .bpte file.
 
@@ -62,6 +64,7 @@ func newRun(a *app) *cobra.Command {
 	flags.StringVar(&r.outputNPZ, "output-npz", "", "write the outputs as NumPy arrays in logical order into `FILE`.npz")
 	flags.IntVar(&r.repeat, "repeat", 1, "run the calls `N` times, each from fresh state, and report latency")
 	flags.DurationVar(&r.timeout, "timeout", 0, "give up after this `TIME`, such as 30s")
+	r.profileFlags.add(flags)
 	_ = c.RegisterFlagCompletionFunc("method", completeMethod)
 	return c
 }
@@ -167,7 +170,7 @@ func (s *session) load(ctx context.Context, name string) (*runtime.Method, error
 	}
 	s.methods[name] = m
 	s.order = append(s.order, m)
-	return m, nil
+	return m, s.watch(m)
 }
 
 // values makes a call's inputs: what the command line says; where it says nothing at
@@ -209,6 +212,9 @@ func (s *session) run(ctx context.Context, path string) error {
 		}
 	}
 	if err := s.commitOutputs(); err != nil {
+		return err
+	}
+	if err := s.profileFlags.write(s.app); err != nil {
 		return err
 	}
 	return s.report(path)

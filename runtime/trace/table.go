@@ -57,9 +57,9 @@ func (r *Recorder) Summary() []Row {
 // WriteTable writes the summary for people.
 func (r *Recorder) WriteTable(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "time/run\tshare\tcalls\t kind\t name\t")
+	fmt.Fprintln(t, "time/run\tshare\tcalls\tkind\t  name")
 	for _, row := range r.Summary() {
-		fmt.Fprintf(t, "%v\t%.1f %%\t%d\t %v\t %s\t\n", row.Total.Round(10*time.Nanosecond), 100*row.Share, row.Calls, row.Kind, row.Name)
+		fmt.Fprintf(t, "%v\t%.1f %%\t%d\t%v\t  %s\n", row.Total.Round(10*time.Nanosecond), 100*row.Share, row.Calls, row.Kind, row.Name)
 	}
 	return t.Flush()
 }

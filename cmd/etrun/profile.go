@@ -1,0 +1,55 @@
+package main
+
+import (
+	"github.com/spf13/pflag"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
+	"github.com/etrun-go/etrun/runtime"
+	"github.com/etrun-go/etrun/runtime/trace"
+)
+
+// maxEvents bounds what a long run keeps of its events.
+const maxEvents = 1 << 20
+
+// profileFlags say where the times of a run's instructions go.
+type profileFlags struct {
+	table          bool
+	chrome, etdump string
+	recorder       trace.Recorder
+}
+
+func (f *profileFlags) add(flags *pflag.FlagSet) {
+	flags.BoolVar(&f.table, "profile", false, "print the time of each operator and of each node inside delegates to stderr")
+	flags.StringVar(&f.chrome, "trace", "", "write a Chrome trace, for Perfetto, to `FILE`.json")
+	flags.StringVar(&f.etdump, "etdump", "", "write an ETDump, for ExecuTorch's Inspector, to `FILE`.etdp")
+}
+
+// watch records what m does, if anybody asked.
+func (f *profileFlags) watch(m *runtime.Method) error {
+	if !f.table && f.chrome == "" && f.etdump == "" {
+		return nil
+	}
+	f.recorder.Max = maxEvents
+	return m.Record(&f.recorder)
+}
+
+// write hands out what was recorded.
+func (f *profileFlags) write(a *app) error {
+	if f.recorder.Dropped > 0 {
+		a.note("the first %d events are kept, %d are not", len(f.recorder.Events), f.recorder.Dropped)
+	}
+	if f.table {
+		if err := f.recorder.WriteTable(a.notes); err != nil {
+			return err
+		}
+	}
+	if f.chrome != "" {
+		if err := output.WriteFile(f.chrome, f.recorder.WriteChrome); err != nil {
+			return err
+		}
+	}
+	if f.etdump != "" {
+		return output.WriteFile(f.etdump, f.recorder.WriteETDump)
+	}
+	return nil
+}
