@@ -223,3 +223,21 @@ func expSumGo(dst, src []float32, shift float32) float32 {
 	}
 	return s0 + s1
 }
+
+// transposeGo moves eight rows of src at a time.
+func transposeGo[T any](dst, src []T, rows, cols, ds, ss int) {
+	for i := 0; i < rows; i += 8 {
+		r0, r1 := src[:cols], src[ss:][:cols]
+		r2, r3 := src[2*ss:][:cols], src[3*ss:][:cols]
+		r4, r5 := src[4*ss:][:cols], src[5*ss:][:cols]
+		r6, r7 := src[6*ss:][:cols], src[7*ss:][:cols]
+		for j := range cols {
+			d := (*[8]T)(dst[j*ds+i:])
+			d[0], d[1], d[2], d[3] = r0[j], r1[j], r2[j], r3[j]
+			d[4], d[5], d[6], d[7] = r4[j], r5[j], r6[j], r7[j]
+		}
+		if i+8 < rows {
+			src = src[8*ss:]
+		}
+	}
+}

@@ -136,3 +136,20 @@ func Exp(dst, src []float32) { exp(dst, src[:len(dst)]) }
 func ExpSum(dst, src []float32, shift float32) float32 {
 	return expSum(dst, src[:len(dst)], shift)
 }
+
+// Transpose copies rows of src as columns of dst:
+//
+//	dst[j*ds+i] = src[i*ss+j]    i < rows, j < cols
+//
+// rows and cols are multiples of 8. Only elements of type uint32 have vector twins.
+func Transpose[T any](dst, src []T, rows, cols, ds, ss int) {
+	if rows <= 0 || cols <= 0 {
+		return
+	}
+	_, _ = dst[(cols-1)*ds+rows-1], src[(rows-1)*ss+cols-1]
+	if d, ok := any(dst).([]uint32); ok {
+		transpose(d, any(src).([]uint32), rows, cols, ds, ss)
+		return
+	}
+	transposeGo(dst, src, rows, cols, ds, ss)
+}

@@ -25,3 +25,7 @@ func center(dst, src []float32, mean, scale float32, weight, bias []float32) {
 }
 
 func stride2(dst, src []float32) { stride2Go(dst, src) }
+
+func transpose(dst, src []uint32, rows, cols, ds, ss int) {
+	transposeGo(dst, src, rows, cols, ds, ss)
+}

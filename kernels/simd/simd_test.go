@@ -114,6 +114,35 @@ func TestCopyRows(t *testing.T) {
 	}
 }
 
+func TestTranspose(t *testing.T) {
+	for _, c := range [][4]int{{8, 8, 8, 8}, {16, 16, 16, 16}, {16, 8, 17, 31}, {8, 24, 40, 24}, {32, 16, 32, 19}} {
+		checkTranspose[uint32](t, c[0], c[1], c[2], c[3])
+		checkTranspose[uint16](t, c[0], c[1], c[2], c[3])
+	}
+}
+
+func checkTranspose[T uint16 | uint32](t *testing.T, rows, cols, ds, ss int) {
+	t.Helper()
+	const outside = 9999
+	dst, src := make([]T, cols*ds), make([]T, (rows-1)*ss+cols)
+	for i := range dst {
+		dst[i] = outside
+	}
+	for i := range src {
+		src[i] = T(i)
+	}
+	Transpose(dst, src, rows, cols, ds, ss)
+	for k, got := range dst {
+		want := T(outside)
+		if i, j := k%ds, k/ds; i < rows {
+			want = src[i*ss+j]
+		}
+		if got != want {
+			t.Fatalf("%d×%d, strides %d and %d: element %d: got %d, want %d", rows, cols, ds, ss, k, got, want)
+		}
+	}
+}
+
 func TestRows(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for n := range 150 {

@@ -1,6 +1,9 @@
 package move
 
-import "github.com/etrun-go/etrun/kernels/tensor"
+import (
+	"github.com/etrun-go/etrun/kernels/simd"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
 
 // plane is how the two innermost dimensions of a copy are walked.
 type plane struct {
@@ -29,12 +32,17 @@ func (s *Strided) choosePlane() {
 		s.rank--
 		q = s.dims[s.rank]
 	}
+	dense := q.dst == 1 && q.src == 1
 	if s.rank > 0 {
-		p = s.takeDim(s.nearest(q.src))
+		near := s.nearest(q.src)
+		if dense && s.dims[near].n < minTile {
+			near = s.longest()
+		}
+		p = s.takeDim(near)
 	}
 	s.plane = plane{p: p, q: q}
 	switch {
-	case q.dst == 1 && q.src == 1 && (q.n*s.elem >= widestRow || p.n == 1):
+	case dense && (q.n*s.elem > widestRow || p.n == 1):
 		s.plane.form = rows
 	case q.dst == 1 && p.src == 1 && q.src > 0 && min(p.n, q.n) >= minTile:
 		s.plane.form = tiles
@@ -52,6 +60,17 @@ func (s *Strided) nearest(stride int) int {
 	for i, d := range s.dims[:s.rank] {
 		if a := abs(d.src); a != 0 && a < least {
 			best, least = i, a
+		}
+	}
+	return best
+}
+
+// longest is the dimension with most indices, the inner one of equals.
+func (s *Strided) longest() int {
+	best := s.rank - 1
+	for i := best; i >= 0; i-- {
+		if s.dims[i].n > s.dims[best].n {
+			best = i
 		}
 	}
 	return best
@@ -164,10 +183,7 @@ func (c *cursor) next(dims []dim) {
 func copyPlane[T tensor.Element](f form, dst, src []T, at int, p, q dim) {
 	switch f {
 	case rows:
-		for i := range p.n {
-			o := at + i*p.src
-			copy(dst[i*p.dst:i*p.dst+q.n], src[o:o+q.n])
-		}
+		copyRows(dst, src, at, p, q)
 	case tiles:
 		transpose(dst, src[at:], p, q)
 	default:
@@ -177,6 +193,24 @@ func copyPlane[T tensor.Element](f form, dst, src []T, at int, p, q dim) {
 		copyLines(dst, src, at, p, q)
 	}
 }
+
+// copyRows copies p.n dense rows. Short ones of four-byte words go through vector
+// registers without a call each.
+func copyRows[T tensor.Element](dst, src []T, at int, p, q dim) {
+	var z [1]T
+	if words := len(tensor.BytesOf(z[:])) / 4; words > 0 && q.n*words < longRow && p.n > 1 && p.src >= 0 {
+		d, s := tensor.View[float32](tensor.BytesOf(dst)), tensor.View[float32](tensor.BytesOf(src[at:]))
+		simd.CopyRows(d, s, p.n, q.n*words, p.dst*words, p.src*words)
+		return
+	}
+	for i := range p.n {
+		o := at + i*p.src
+		copy(dst[i*p.dst:i*p.dst+q.n], src[o:o+q.n])
+	}
+}
+
+// longRow is the length in words from which a row is worth a call.
+const longRow = 64
 
 // block is the part of a long dimension that is copied for every index of a short
 // one before the next part: the lines of both stay in the first cache.

@@ -98,9 +98,8 @@ func (s *Strided) merge() {
 	s.rank = min(s.rank, last+1)
 }
 
-// widestRow is the longest dense row, in bytes, that is cheaper to move as wide
-// elements than through copy.
-const widestRow = 32
+// widestRow is the longest dense row, in bytes, that is moved as one wide element.
+const widestRow = 16
 
 // widen moves short dense rows as fewer, wider elements: pairs of float32 as one
 // uint64.
