@@ -108,6 +108,10 @@ func (p *Program) Spec() *pte.Program { return p.spec }
 // Bundle is the test cases that came with a .bpte file, nil for a .pte file.
 func (p *Program) Bundle() *pte.Bundle { return p.bundle }
 
+// Named finds named data of the program and of its data files. It implements
+// delegate.NamedData; the bytes stay valid until Close.
+func (p *Program) Named(key string) ([]byte, bool) { return p.data.Named(key) }
+
 // MethodNames lists the methods in the order of the file.
 func (p *Program) MethodNames() []string {
 	names := make([]string, len(p.spec.Methods))

@@ -22,6 +22,7 @@ type openFlags struct {
 	xnnpack   string
 	device    string
 	qparams   quantizations
+	npuTrace  func(*ethosu.TraceEvent) // nil for none; no flag
 	lower     string
 	plan      string
 	strict    bool
@@ -92,8 +93,8 @@ func (f *openFlags) open(path string) (*runtime.Program, error) {
 		runtime.WithMaxMemory(int64(f.maxMemory)),
 		runtime.WithSeed(f.seed),
 		runtime.WithDelegateOptions(xnnpack.ID, map[string]any{xnnpack.OptionEngine: f.xnnpack}),
-		runtime.WithDelegateOptions(ethosu.ID, map[string]any{
-			ethosu.OptionDevice: f.device, ethosu.OptionQuantization: []ethosu.Quantization(f.qparams)}),
+		runtime.WithDelegateOptions(ethosu.ID, map[string]any{ethosu.OptionDevice: f.device,
+			ethosu.OptionQuantization: []ethosu.Quantization(f.qparams), ethosu.OptionTrace: f.npuTrace}),
 	)...)
 }
 

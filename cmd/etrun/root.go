@@ -15,6 +15,7 @@ var commands = []func(*app) *cobra.Command{
 	newVerify,
 	newOps,
 	newDoctor,
+	newNPU,
 }
 
 func newRoot(a *app) *cobra.Command {
