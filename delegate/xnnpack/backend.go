@@ -105,7 +105,7 @@ func (Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Image
 		if o.engine == EngineNative {
 			return nil, err
 		}
-		img.whyReference = err.Error()
+		img.lib, img.whyReference = nil, err.Error()
 	}
 	return img, nil
 }

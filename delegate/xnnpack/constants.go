@@ -12,7 +12,16 @@ type constantTable struct {
 	places  []constantPlace
 	buffers [][]byte
 	aligned map[uint32][]byte // those in use: each is copied at most once
+	stored  int               // their bytes
+	asked   int               // bytes of all values made of them
 }
+
+// A constant may serve many values. What is made of them stays within so many times
+// the bytes that are there, and some.
+const (
+	constantReuse = 16
+	constantSlack = 64 << 20
+)
 
 type constantPlace struct {
 	offset, size uint64
@@ -56,6 +65,10 @@ func (r *reader) constant(i uint32, size int, place string) ([]byte, error) {
 		}
 		data = aligned(found, 4)
 		r.table.aligned[i] = data
+		r.table.stored += len(data)
+	}
+	if r.table.asked += size; r.table.asked > constantReuse*r.table.stored+constantSlack {
+		return nil, payloadError(place, "%d bytes of values made of %d bytes of constants", r.table.asked, r.table.stored)
 	}
 	if len(data) < size {
 		return nil, payloadError(place, "constant %d of %d bytes, want %d", i, len(data), size)

@@ -90,7 +90,7 @@ func checkConv2d(g *Graph, n *Node) error {
 	if want := shapeOf(w.groups*w.groupOut, w.kernelH, w.kernelW, w.groupIn); filter != want {
 		return payloadError(n.place(), "filter %s, want sizes %v", g.describe(n.In[1]), want)
 	}
-	return checkFilterChannels(g, n, 0)
+	return checkFilter(g, n, 0, convolutionTypes)
 }
 
 // checkDepthwise checks a convolution with one input channel a group.
@@ -106,7 +106,7 @@ func checkDepthwise(g *Graph, n *Node) error {
 	if want := shapeOf(1, w.kernelH, w.kernelW, w.groups*w.groupOut); filter != want {
 		return payloadError(n.place(), "filter %s, want sizes %v", g.describe(n.In[1]), want)
 	}
-	return checkFilterChannels(g, n, 3)
+	return checkFilter(g, n, 3, convolutionTypes)
 }
 
 // checkConvolution checks what all convolutions share.
@@ -126,16 +126,17 @@ func checkConvolution(g *Graph, n *Node, flags uint32) error {
 	if !g.Values[n.In[1]].isConst() {
 		return payloadError(n.place(), "filter %s is not a constant", g.describe(n.In[1]))
 	}
-	return checkWeighted(g, n, convolutionTypes)
+	return nil
 }
 
-// checkFilterChannels wants the filter's scales along its output channels.
-func checkFilterChannels(g *Graph, n *Node, dim int) error {
+// checkFilter checks the datatypes of a node with weights, and wants the filter's
+// scales along its output channels.
+func checkFilter(g *Graph, n *Node, dim int, allowed []weighted) error {
 	f := &g.Values[n.In[1]]
 	if f.Datatype.info().quant == perChannel && f.Quant.ChannelDim != dim {
 		return payloadError(n.place(), "filter %s with scales along dimension %d, want %d", g.describe(n.In[1]), f.Quant.ChannelDim, dim)
 	}
-	return nil
+	return checkWeighted(g, n, allowed)
 }
 
 // weighted is a combination of datatypes that a node with weights takes. Without a
@@ -329,5 +330,5 @@ func nativeConvolution(g *Graph, n *Node) string {
 	case filter == FP16:
 		return "fp16 filter of a convolution"
 	}
-	return ""
+	return weightLimits(g, n)
 }

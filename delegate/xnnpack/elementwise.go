@@ -25,7 +25,7 @@ var unaryNodes = []nodeType{
 	unaryNode(22, "SquareRoot", xnn.SquareRoot, each(func(x float32) float32 { return float32(math.Sqrt(float64(x))) })),
 	unaryNode(23, "Ceiling", xnn.Ceiling, each(func(x float32) float32 { return float32(math.Ceil(float64(x))) })),
 	unaryNode(24, "Hardswish", xnn.Hardswish, each(func(x float32) float32 { return x * max(0, min(6, x+3)) / 6 })),
-	unaryParamNode(25, "LeakyReLU", "negative_slope", xnn.LeakyReLU, leakyReLU),
+	limited(unaryParamNode(25, "LeakyReLU", "negative_slope", xnn.LeakyReLU, leakyReLU), leakyLimits),
 	unaryNode(27, "Negate", xnn.Negate, each(func(x float32) float32 { return -x })),
 	unaryNode(28, "Square", xnn.Square, each(func(x float32) float32 { return x * x })),
 	unaryParamNode(29, "ELU", "alpha", xnn.ELU, elu),
@@ -115,7 +115,7 @@ func clamp(x, lo, hi float32) float32 {
 // convertNode changes the datatype; into dynamically quantized elements it finds
 // scale and zero point of each group of inner dimensions first.
 func convertNode(tag uint8, name string) nodeType {
-	return nodeType{tag: tag, name: name, read: readUnary, shape: sameShape,
+	return nodeType{tag: tag, name: name, read: readUnary, shape: sameShape, native: convertLimits,
 		check: func(g *Graph, n *Node) error {
 			in, out := n.In[0], n.Out[0]
 			if err := wantDatatype(g, n, in, elementwiseTypes...); err != nil {
@@ -156,11 +156,11 @@ func transcendental(_ *Graph, n *Node, s []shape) int { return 8 * s[n.Out[0]].n
 
 // binaryNodes are functions of two broadcast operands.
 var binaryNodes = []nodeType{
-	binaryNode(1, "Add", xnn.Add, true, func(a, b float32) float32 { return a + b }),
+	limited(binaryNode(1, "Add", xnn.Add, true, func(a, b float32) float32 { return a + b }), sumLimits),
 	binaryNode(8, "Div", xnn.Divide, true, func(a, b float32) float32 { return a / b }),
 	binaryNode(12, "Minimum", xnn.Minimum, false, func(a, b float32) float32 { return min(a, b) }),
-	binaryNode(tagMultiply, "Multiply", xnn.Multiply, true, func(a, b float32) float32 { return a * b }),
-	binaryNode(16, "Subtract", xnn.Subtract, true, func(a, b float32) float32 { return a - b }),
+	limited(binaryNode(tagMultiply, "Multiply", xnn.Multiply, true, func(a, b float32) float32 { return a * b }), productLimits),
+	limited(binaryNode(16, "Subtract", xnn.Subtract, true, func(a, b float32) float32 { return a - b }), sumLimits),
 	binaryNode(26, "Maximum", xnn.Maximum, false, func(a, b float32) float32 { return max(a, b) }),
 	binaryNode(31, "PReLU", xnn.PReLU, false, func(x, slope float32) float32 {
 		if x < 0 {
@@ -168,6 +168,12 @@ var binaryNodes = []nodeType{
 		}
 		return x
 	}),
+}
+
+// limited is a row with bounds on what the library takes.
+func limited(t nodeType, native func(*Graph, *Node) string) nodeType {
+	t.native = native
+	return t
 }
 
 // binaryNode makes the row of a function; bounded ones keep their output within bounds.

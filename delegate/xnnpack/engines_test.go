@@ -155,3 +155,26 @@ func TestNodes(t *testing.T) {
 	}
 	t.Logf("the library lacks %q", lacking)
 }
+
+// runZeros runs a graph on the reference engine with inputs of zeros.
+func runZeros(t *testing.T, g *Graph, shapes []shape) {
+	bytes := 0
+	for v := range shapes {
+		bytes += g.Values[v].Datatype.bytes(shapes[v])
+	}
+	if bytes > 1<<22 {
+		return
+	}
+	u, err := newReference(&image{graph: g, shapes: shapes}, delegate.Instance{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var args []*tensor.Value
+	for _, v := range g.Args {
+		value := tensor.TensorValue(tensor.New(g.Values[v].Datatype.info().tensor, shapes[v].dims()...))
+		args = append(args, &value)
+	}
+	if err := u.Execute(context.Background(), args); err != nil && !errors.Is(err, delegate.ErrArgument) {
+		t.Fatal(err)
+	}
+}

@@ -19,6 +19,7 @@ type image struct {
 
 	mu      sync.Mutex // held while a runtime is created: they share the weights
 	weights *weights
+	spare   xnn.Runtime    // made by Compile, for the first unit
 	pin     runtime.Pinner // constants, which the library keeps addresses of
 }
 
@@ -33,13 +34,27 @@ func (m *image) openNative(o options) error {
 	}
 	m.pinConstants()
 	m.weights = newWeights()
-	rt, err := m.newRuntime(lib, 0, 0)
-	if err != nil {
+	m.lib = lib
+	if m.spare, err = m.newRuntime(0, 0); err != nil || m.spare == 0 {
 		return err
 	}
-	lib.DeleteRuntime(rt)
-	m.lib = lib
+	if err := lib.ReshapeRuntime(m.spare).Error("xnn_reshape_runtime"); err != nil {
+		return unsupported("", "%w", err)
+	}
 	return nil
+}
+
+// runtimeFor is a runtime for a unit: the spare one, if it is of the right kind.
+func (m *image) runtimeFor(pool xnn.Threadpool, flags uint32) (xnn.Runtime, error) {
+	m.mu.Lock()
+	spare := m.spare
+	m.spare = 0
+	m.mu.Unlock()
+	if pool == 0 && flags == 0 && spare != 0 {
+		return spare, nil
+	}
+	m.lib.DeleteRuntime(spare)
+	return m.newRuntime(pool, flags)
 }
 
 // pinConstants keeps constants in their places, and makes sure that what the library
@@ -78,9 +93,13 @@ func readableBehind(b []byte) bool {
 
 // newRuntime makes a runtime of the graph. The weights are packed by the first one
 // and shared by the others.
-func (m *image) newRuntime(lib *xnn.Library, pool xnn.Threadpool, flags uint32) (xnn.Runtime, error) {
+func (m *image) newRuntime(pool xnn.Threadpool, flags uint32) (xnn.Runtime, error) {
+	if len(m.graph.Nodes) == 0 { // arguments that pass through
+		return 0, nil
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	lib := m.lib
 	b := &builder{lib: lib, graph: m.graph, shapes: m.shapes}
 	defer func() {
 		if b.sub != 0 {
@@ -113,9 +132,14 @@ func (m *image) Unit(in delegate.Instance) (delegate.Unit, error) {
 
 // Close frees the packed weights.
 func (m *image) Close() error {
+	if m.lib != nil {
+		m.lib.DeleteRuntime(m.spare)
+		m.spare = 0
+	}
 	if m.weights != nil {
 		m.weights.close()
 	}
+	m.weights = nil
 	m.pin.Unpin()
 	return nil
 }

@@ -2,7 +2,7 @@ package xnnpack
 
 import "fmt"
 
-// maxBytes bounds all values between nodes together.
+// maxBytes bounds all values between nodes, and the weights of all nodes, together.
 const maxBytes = 4 << 30
 
 // infer computes the shape of every value from those of the inputs, which s holds
@@ -17,6 +17,11 @@ func (g *Graph) infer(s []shape) error {
 	total := 0
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
+		for _, v := range n.In { // weights are packed once a node
+			if v != none && g.Values[v].isConst() {
+				total += len(g.Values[v].Data)
+			}
+		}
 		if err := n.Type.shape(g, n, s); err != nil {
 			return err
 		}

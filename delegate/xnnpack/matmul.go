@@ -85,10 +85,7 @@ func checkFullyConnected(g *Graph, n *Node) error {
 	if transposed {
 		dim = 1
 	}
-	if err := checkFilterChannels(g, n, dim); err != nil {
-		return err
-	}
-	return checkWeighted(g, n, fullyConnectedTypes)
+	return checkFilter(g, n, dim, fullyConnectedTypes)
 }
 
 func (n *Node) inputChannels(g *Graph) int {
@@ -136,7 +133,7 @@ func nativeFullyConnected(g *Graph, n *Node) string {
 	case n.In[2] != none && !g.Values[n.In[2]].isConst() && f.isConst():
 		return "bias computed at run time"
 	}
-	return ""
+	return weightLimits(g, n)
 }
 
 // batchMatrixTypes are the combinations of datatypes: operands and output.

@@ -48,10 +48,7 @@ func newNative(m *image, in delegate.Instance) (*native, error) {
 
 // create makes the runtime, in place of the one there is.
 func (u *native) create() error {
-	if len(u.image.graph.Nodes) == 0 { // arguments that pass through
-		return nil
-	}
-	rt, err := u.image.newRuntime(u.lib, u.threads.pool(), u.flags)
+	rt, err := u.image.runtimeFor(u.threads.pool(), u.flags)
 	if err != nil {
 		return err
 	}

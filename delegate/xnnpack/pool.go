@@ -27,7 +27,7 @@ var poolNodes = []nodeType{
 			if w.kernelH*w.kernelW == 1 || w.strideH > w.kernelH || w.strideW > w.kernelW {
 				return "max pool of one element, or of a stride above its size"
 			}
-			return ""
+			return boundLimits(g, n)
 		},
 		define: func(b *builder, n *Node) call { return b.maxPool(n) },
 		run:    (*reference).maxPool},

@@ -1,0 +1,310 @@
+package xnnpack
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/hal/cpu"
+)
+
+// chain grows a random graph over values of known shapes.
+type chain struct {
+	*maker
+	ready []int // values that nodes may read
+}
+
+// randomGraph makes a graph of up to size nodes.
+func randomGraph(seed uint64, size int) *Graph {
+	c := &chain{maker: newMaker(seed)}
+	c.lo, c.hi = -1, 1
+	d := []Datatype{FP32, FP32, FP16, QInt8, QUint8}[c.r.IntN(5)]
+	for range 1 + c.r.IntN(2) {
+		dims := []int{1 + c.r.IntN(2), 2 + c.r.IntN(7), 2 + c.r.IntN(7), 1 + c.r.IntN(20)}
+		c.ready = append(c.ready, c.input(d, dims...))
+	}
+	for range 1 + c.r.IntN(size) {
+		c.grow()
+	}
+	read := make(map[int]bool)
+	for i := range c.g.Nodes {
+		for _, v := range c.g.Nodes[i].In {
+			read[v] = true
+		}
+	}
+	var outputs []int
+	for _, v := range c.ready {
+		if !c.g.Values[v].Input && (!read[v] || c.r.IntN(4) == 0) {
+			outputs = append(outputs, v)
+		}
+	}
+	return c.fix(outputs...)
+}
+
+// grow adds a node that suits a random value.
+func (c *chain) grow() {
+	x := c.ready[c.r.IntN(len(c.ready))]
+	v := c.g.Values[x]
+	steps := []func(int, Value) bool{c.unary, c.binary, c.move, c.convolve, c.pool, c.connect, c.join, c.transposed}
+	for range 20 {
+		if steps[c.r.IntN(len(steps))](x, v) {
+			return
+		}
+	}
+}
+
+// add puts a node behind x whose output has the given shape.
+func (c *chain) add(name string, in []int, d Datatype, s shape, set ...func(*Node)) int {
+	y := c.value(d, s.dims()...)
+	c.node(name, in, []int{y}, set...)
+	c.ready = append(c.ready, y)
+	return y
+}
+
+// keep gives y the quantization of x, which movers want.
+func (c *chain) keep(y, x int) bool {
+	c.g.Values[y].Quant = c.g.Values[x].Quant
+	return true
+}
+
+func (c *chain) unary(x int, v Value) bool {
+	names := []string{"Sigmoid", "Clamp", "Hardswish", "LeakyReLU", "Negate", "Square", "ELU", "Abs", "Tanh", "Gelu", "Floor"}
+	name := names[c.r.IntN(len(names))]
+	if name == "Floor" && v.Datatype != FP32 { // a step of an operand may be a step of 1
+		return false
+	}
+	y := c.add(name, []int{x}, v.Datatype, v.Shape, func(n *Node) { n.Param = 0.25 })
+	if name == "Clamp" {
+		n := &c.g.Nodes[len(c.g.Nodes)-1]
+		n.Min, n.Max = -0.5, 0.75
+		return c.keep(y, x)
+	}
+	return true
+}
+
+func (c *chain) binary(x int, v Value) bool {
+	names := []string{"Add", "Subtract", "Multiply", "Minimum", "Maximum"}
+	other := c.ready[c.r.IntN(len(c.ready))]
+	if c.r.IntN(2) == 0 {
+		other = c.constant(v.Datatype, 0, v.Shape.last())
+	}
+	out, ok := broadcast(v.Shape, c.g.Values[other].Shape)
+	if !ok || c.g.Values[other].Datatype != v.Datatype {
+		return false
+	}
+	c.add(names[c.r.IntN(len(names))], []int{x, other}, v.Datatype, out)
+	return true
+}
+
+func (c *chain) move(x int, v Value) bool {
+	s := v.Shape
+	switch c.r.IntN(4) {
+	case 0:
+		perm := c.r.Perm(s.rank)
+		return c.keep(c.add("StaticTranspose", []int{x}, v.Datatype, s.permuted(perm), func(n *Node) { n.Dims = perm }), x)
+	case 1:
+		flat := shapeOf(s.dim[0], s.trailing(1))
+		return c.keep(c.add("StaticReshape", []int{x}, v.Datatype, flat, func(n *Node) { n.Dims = []int{flat.dim[0], flat.dim[1]} }), x)
+	case 2:
+		dims, before, after := s, make([]int, s.rank), make([]int, s.rank)
+		for i := range before {
+			before[i], after[i] = c.r.IntN(2), c.r.IntN(2)
+			dims.dim[i] += before[i] + after[i]
+		}
+		return c.keep(c.add("StaticConstantPad", []int{x}, v.Datatype, dims, func(n *Node) { n.Dims, n.Dims2 = before, after }), x)
+	}
+	offsets, sizes := make([]int, s.rank), make([]int, s.rank)
+	for i, d := range s.dims() {
+		offsets[i] = c.r.IntN(d)
+		sizes[i] = 1 + c.r.IntN(d-offsets[i])
+	}
+	return c.keep(c.add("StaticSlice", []int{x}, v.Datatype, shapeOf(sizes...), func(n *Node) { n.Dims, n.Dims2 = offsets, sizes }), x)
+}
+
+// types are the filter, bias and output of weighted nodes over an input.
+func (c *chain) types(d Datatype) (w weighted, ok bool) {
+	switch d {
+	case FP32:
+		w = weighted{FP32, FP32, FP32, FP32}
+	case FP16:
+		w = weighted{FP16, FP32, FP32, FP16}
+	case QInt8:
+		w = weighted{QInt8, QCInt8, QCInt32, QInt8}
+	case QUint8:
+		w = weighted{QUint8, QUint8, QInt32, QUint8}
+	}
+	return w, w.in != 0
+}
+
+func (c *chain) convolve(x int, v Value) bool {
+	t, ok := c.types(v.Datatype)
+	if !ok || v.Shape.rank != 4 {
+		return false
+	}
+	w := window{kernelH: 1 + c.r.IntN(3), kernelW: 1 + c.r.IntN(3), strideH: 1 + c.r.IntN(2), strideW: 1 + c.r.IntN(2), dilationH: 1, dilationW: 1,
+		top: c.r.IntN(2), left: c.r.IntN(2), bottom: c.r.IntN(2), right: c.r.IntN(2), groups: 1, groupIn: v.Shape.last(), groupOut: 1 + c.r.IntN(9)}
+	name := "Conv2d"
+	if c.r.IntN(3) == 0 {
+		name, w.groups, w.groupIn, w.groupOut = "DepthwiseConv2d", v.Shape.last(), 1, 1
+	}
+	n := Node{Type: nodeTypes[tagConv2d], Window: w}
+	out, err := windowShape(&n, v.Shape)
+	if err != nil {
+		return false
+	}
+	out.dim[3] = w.groups * w.groupOut
+	if v.Datatype == FP32 && name == "Conv2d" && c.r.IntN(2) == 0 {
+		t = weighted{QDInt8, QCInt8, FP32, FP32}
+		x = c.quantized(x, 3)
+	}
+	var filter int
+	if name == "Conv2d" {
+		filter = c.constant(t.filter, 0, out.dim[3], w.kernelH, w.kernelW, w.groupIn)
+	} else {
+		filter = c.constant(t.filter, 3, 1, w.kernelH, w.kernelW, out.dim[3])
+	}
+	c.add(name, []int{x, filter, c.constant(t.bias, 0, out.dim[3])}, t.out, out, withWindow(w))
+	return true
+}
+
+func (c *chain) transposed(x int, v Value) bool {
+	t, ok := c.types(v.Datatype)
+	if !ok || v.Shape.rank != 4 || v.Shape.dim[1]*v.Shape.dim[2] > 200 {
+		return false
+	}
+	w := window{kernelH: 2 + c.r.IntN(2), kernelW: 2 + c.r.IntN(2), strideH: 1 + c.r.IntN(2), strideW: 1 + c.r.IntN(2), dilationH: 1, dilationW: 1,
+		groups: 1, groupIn: v.Shape.last(), groupOut: 1 + c.r.IntN(5)}
+	s := []shape{v.Shape, {}}
+	n := Node{Type: nodeTypes[tagConvTranspose2d], Window: w, In: []int{0}, Out: []int{1}}
+	if transposedShape(&Graph{Values: make([]Value, 2)}, &n, s) != nil {
+		return false
+	}
+	filter := c.constant(t.filter, 0, w.groupOut, w.kernelH, w.kernelW, w.groupIn)
+	c.add("ConvTranspose2d", []int{x, filter, c.constant(t.bias, 0, w.groupOut)}, t.out, s[1], withWindow(w))
+	return true
+}
+
+func (c *chain) pool(x int, v Value) bool {
+	w := window{kernelH: 2, kernelW: 1 + c.r.IntN(2), strideH: 1 + c.r.IntN(2), strideW: 1, dilationH: 1, dilationW: 1, top: c.r.IntN(2)}
+	n := Node{Type: nodeTypes[14], Window: w}
+	if v.Shape.rank != 4 {
+		return false
+	}
+	out, err := windowShape(&n, v.Shape)
+	if err != nil {
+		return false
+	}
+	if v.Datatype.isFloat() && c.r.IntN(2) == 0 {
+		c.add("AvgPooling2d", []int{x}, v.Datatype, out, withWindow(w))
+		return true
+	}
+	return c.keep(c.add("MaxPooling2d", []int{x}, v.Datatype, out, withWindow(w)), x)
+}
+
+func (c *chain) connect(x int, v Value) bool {
+	t, ok := c.types(v.Datatype)
+	if !ok {
+		return false
+	}
+	out := v.Shape
+	out.dim[out.rank-1] = 1 + c.r.IntN(9)
+	if v.Datatype == FP32 && c.r.IntN(2) == 0 {
+		t = weighted{QDInt8, QCInt8, FP32, FP32}
+		x = c.quantized(x, 1)
+	}
+	filter := c.constant(t.filter, 0, out.last(), v.Shape.last())
+	c.add("FullyConnected", []int{x, filter, c.constant(t.bias, 0, out.last())}, t.out, out)
+	return true
+}
+
+func (c *chain) join(x int, v Value) bool {
+	out := v.Shape
+	axis := c.r.IntN(out.rank)
+	out.dim[axis] *= 2
+	return c.keep(c.add("Concatenate2", []int{x, x}, v.Datatype, out, func(n *Node) { n.Axis = axis }), x)
+}
+
+// TestChains runs random graphs on both engines. Differences of one element grow from
+// node to node, so quantized outputs get room by the length of the graph, and floats
+// behind quantized values are compared coarsely.
+func TestChains(t *testing.T) {
+	xnntest.Library(t)
+	pool := cpu.NewPool(2)
+	defer pool.Close()
+	rounds := 400
+	if n, err := strconv.Atoi(os.Getenv("ETRUN_CHAINS")); err == nil {
+		rounds = n
+	}
+	ran := 0
+	for seed := range uint64(rounds) {
+		g := randomGraph(seed, 7)
+		if len(g.Args) == g.Inputs {
+			continue
+		}
+		data := encode(g)
+		want, repaired, err := execute(t, data, EngineReference, 0, pool)
+		if err != nil {
+			t.Fatalf("seed %d: reference: %v", seed, err)
+		}
+		got, _, err := execute(t, data, EngineNative, 0, nil)
+		if errors.Is(err, delegate.ErrUnsupported) {
+			continue
+		}
+		if err != nil {
+			t.Fatalf("seed %d: native: %v", seed, err)
+		}
+		s := sample{steps: stepsOf(g), loose: looseOf(g)}
+		if err := s.differ(got, want, repaired); err != nil {
+			t.Errorf("seed %d: %v: %v", seed, nodeNames(g), err)
+		}
+		ran++
+	}
+	if ran < rounds/2 {
+		t.Errorf("%d of %d graphs ran on both engines", ran, rounds)
+	}
+}
+
+// exactNodes have the same quantized results on both engines.
+var exactNodes = map[string]bool{"Clamp": true, "StaticTranspose": true, "StaticReshape": true, "StaticSlice": true,
+	"StaticConstantPad": true, "MaxPooling2d": true, "Concatenate2": true, "Conv2d": true, "DepthwiseConv2d": true,
+	"ConvTranspose2d": true, "FullyConnected": true, "Minimum": true, "Maximum": true}
+
+// stepsOf is how far quantized outputs may be apart: a step a node, and where products
+// sum up elements that may be a step apart, many.
+func stepsOf(g *Graph) int {
+	inexact := false
+	for i := range g.Nodes {
+		t := g.Nodes[i].Type
+		if inexact && (t.isConvolution() || t.tag == tagFullyConnected) {
+			return 32
+		}
+		inexact = inexact || !exactNodes[t.name]
+	}
+	return 1 + len(g.Nodes)
+}
+
+func looseOf(g *Graph) float64 {
+	loose := 1e-4
+	for v := range g.Values {
+		switch g.Values[v].Datatype {
+		case FP16:
+			loose = max(loose, 0.02)
+		case QDInt8:
+			loose = max(loose, 0.03)
+		}
+	}
+	return loose
+}
+
+func nodeNames(g *Graph) []string {
+	var names []string
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		names = append(names, fmt.Sprintf("%s %v→%v", n.Type.name, n.In, n.Out))
+	}
+	return names
+}

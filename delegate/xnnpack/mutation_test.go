@@ -1,0 +1,77 @@
+package xnnpack
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
+	"github.com/etrun-go/etrun/delegate"
+)
+
+// TestMutations changes bytes of sound payloads at random. What is still accepted
+// runs in the library too, and makes the shapes that our rules say.
+func TestMutations(t *testing.T) {
+	xnntest.Library(t)
+	rounds := 3000
+	if n, err := strconv.Atoi(os.Getenv("ETRUN_MUTATIONS")); err == nil {
+		rounds = n
+	}
+	list := samples(1)
+	r := rand.New(rand.NewPCG(uint64(rounds), 2))
+	accepted := 0
+	for range rounds {
+		g := list[r.IntN(len(list))].graph
+		if r.IntN(2) == 0 {
+			g = randomGraph(r.Uint64N(1000), 4)
+		}
+		data := encode(g)
+		end := 32 + int(uint32(data[14])|uint32(data[15])<<8) // of the FlatBuffer
+		for range 1 + r.IntN(3) {
+			at := 32 + r.IntN(end-32)
+			if r.IntN(3) == 0 {
+				data[at] = uint8(r.IntN(16))
+			} else {
+				data[at] ^= 1 << r.IntN(8)
+			}
+		}
+		if runMutation(t, data) {
+			accepted++
+		}
+	}
+	t.Logf("%d of %d payloads were accepted", accepted, rounds)
+}
+
+// runMutation runs a payload in the library if it is accepted and not too large.
+func runMutation(t *testing.T, data []byte) bool {
+	g, err := readGraph(data, nil)
+	if err != nil {
+		return false
+	}
+	shapes, err := g.repair()
+	if err != nil || g.cost(shapes) > 1e6 || g.lacks() != "" {
+		return false
+	}
+	img, err := compile(t, data, EngineNative)
+	if err != nil {
+		if !errors.Is(err, delegate.ErrUnsupported) {
+			t.Errorf("compile: %v", err)
+		}
+		return false
+	}
+	defer img.Close()
+	u, err := img.Unit(delegate.Instance{})
+	if err != nil {
+		t.Errorf("unit: %v", err)
+		return false
+	}
+	defer u.Close()
+	args := newMaker(9).arguments(img.(*image).graph)
+	if err := u.Execute(context.Background(), args); err != nil && !errors.Is(err, delegate.ErrArgument) {
+		t.Errorf("execute: %v", err)
+	}
+	return true
+}
