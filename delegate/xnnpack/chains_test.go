@@ -235,7 +235,7 @@ func TestChains(t *testing.T) {
 	xnntest.Library(t)
 	pool := cpu.NewPool(2)
 	defer pool.Close()
-	rounds := 400
+	rounds := 200
 	if n, err := strconv.Atoi(os.Getenv("ETRUN_CHAINS")); err == nil {
 		rounds = n
 	}

@@ -16,7 +16,7 @@ import (
 // runs in the library too, and makes the shapes that our rules say.
 func TestMutations(t *testing.T) {
 	xnntest.Library(t)
-	rounds := 3000
+	rounds := 500
 	if n, err := strconv.Atoi(os.Getenv("ETRUN_MUTATIONS")); err == nil {
 		rounds = n
 	}
