@@ -11,13 +11,13 @@ import (
 
 var (
 	geluErf      = unary{rule: floatOnly, table: table{f32: slices32(simd.GELU), f64: each[float64](gelu64), cost: 8}}
-	geluTanh     = unary{rule: floatOnly, table: table{f32: slices32(simd.GELUTanh), f64: each[float64](geluTanh64), cost: 16}}
-	expLinear    = unary{rule: floatOnly, table: table{f32: elu32, f64: elu64, cost: 16}}
+	geluTanh     = unary{rule: floatOnly, table: table{f32: slices32(simd.GELUTanh), f64: each[float64](geluTanh64), cost: 6}}
+	expLinear    = unary{rule: floatOnly, table: table{f32: elu32, f64: elu64, cost: 40}}
 	leaky        = unary{rule: floatOnly, table: table{f32: leakyRelu32, f64: leakyRelu}}
-	logits       = unary{rule: floating, table: table{f32: logit32, f64: logit64, cost: 16}}
-	logitsHalf   = unary{rule: floating, table: table{f32: logitHalf, cost: 16}}
-	logitsBFloat = unary{rule: floating, table: table{f32: logitBFloat, cost: 16}}
-	gated        = table{f32: glu32, f64: glu64, cost: 16}
+	logits       = unary{rule: floating, table: table{f32: logit32, f64: logit64, cost: 100}}
+	logitsHalf   = unary{rule: floating, table: table{f32: logitHalf, cost: 100}}
+	logitsBFloat = unary{rule: floating, table: table{f32: logitBFloat, cost: 100}}
+	gated        = table{f32: glu32, f64: glu64, cost: 5}
 )
 
 var activationOps = []kernels.Op{

@@ -27,12 +27,12 @@ var (
 	product   = binary{rule: numeric, table: table{f32: pair32(simd.Mul), f64: mul[float64], i64: mul[int64], c: mul[complex128]}}
 	quotient  = binary{rule: floating, table: table{f32: pair32(simd.Div), f64: div[float64], c: div[complex128]}}
 	truncated = binary{rule: arithmetic, table: table{f32: divTrunc[float32], f64: divTrunc[float64], i64: divTruncInt}}
-	floored   = binary{rule: arithmetic, table: table{f32: divFloor[float32], f64: divFloor[float64], i64: divFloorInt, cost: 8}}
-	cremains  = binary{rule: arithmetic, table: table{f32: fmod[float32], f64: fmod[float64], i64: fmodInt, cost: 8}}
-	remains   = binary{rule: arithmetic, table: table{f32: remainder[float32], f64: remainder[float64], i64: remainderInt, cost: 8}}
+	floored   = binary{rule: arithmetic, table: table{f32: divFloor[float32], f64: divFloor[float64], i64: divFloorInt, cost: 100}}
+	cremains  = binary{rule: arithmetic, table: table{f32: fmod[float32], f64: fmod[float64], i64: fmodInt, cost: 100}}
+	remains   = binary{rule: arithmetic, table: table{f32: remainder[float32], f64: remainder[float64], i64: remainderInt, cost: 100}}
 	largest   = binary{rule: numeric, table: table{f32: pair32(simd.Maximum), f64: maximum[float64], i64: maximum[int64]}}
 	smallest  = binary{rule: numeric, table: table{f32: pair32(simd.Minimum), f64: minimum[float64], i64: minimum[int64]}}
-	angle     = binary{rule: floating, table: table{f32: atan2[float32], f64: atan2[float64], cost: 16}}
+	angle     = binary{rule: floating, table: table{f32: atan2[float32], f64: atan2[float64], cost: 100}}
 )
 
 var arithOps = []kernels.Op{

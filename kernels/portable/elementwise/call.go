@@ -14,7 +14,7 @@ type table struct {
 	c   kernel[complex128]
 
 	test bool // the kernels answer a question: they write block.test
-	cost int  // of an element, in additions; 0 counts as 1
+	cost int  // of a float32 element, in additions; 0 counts as 1
 }
 
 // call is one execution: the tensors in the roles that kernels read them in.
@@ -129,7 +129,7 @@ func (l *loop[C]) run(c *kernels.Ctx, cl *call, t *table, k kernel[C]) error {
 	if err := l.set(cl, t, k); err != nil {
 		return err
 	}
-	least := grain / max(t.cost, 1)
+	least := l.grain(t.cost)
 	l.start(c, cl, n > least)
 	c.Parallel(n, least, l)
 	if l.faulty() {
@@ -204,6 +204,15 @@ func (l *loop[C]) start(c *kernels.Ctx, cl *call, parallel bool) {
 	if !l.direct {
 		l.step, l.scratch = blockLen, kernels.Scratch[uint8](c, used*workerBytes[C]())
 	}
+}
+
+// grain is the least number of elements for a thread of its own.
+func (l *loop[C]) grain(cost int) int {
+	cost = max(cost, 1)
+	if !l.direct || sizeOf[C]() > 4 { // conversions cost as much as some additions, and so do wider types
+		cost += 4
+	}
+	return grain / cost
 }
 
 // faulty reports whether a worker met an element that cannot be computed.

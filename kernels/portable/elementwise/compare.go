@@ -8,7 +8,7 @@ import (
 
 // comparison is a binary operator that answers a question.
 func comparison(f32 kernel[float32], f64 kernel[float64], i64 kernel[int64], c kernel[complex128]) *binary {
-	return &binary{rule: numeric, table: table{f32: f32, f64: f64, i64: i64, c: c, test: true}}
+	return &binary{rule: numeric, table: table{f32: f32, f64: f64, i64: i64, c: c, test: true, cost: 4}}
 }
 
 var (

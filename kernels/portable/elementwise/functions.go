@@ -29,12 +29,20 @@ func each[C float](f func(float64) float64) kernel[C] {
 	}
 }
 
+// The costs of functions by how float32 is computed: in vectors, by package math32,
+// or number by number.
+const (
+	inVectors = 5
+	inLoops   = 30
+	byNumber  = 100
+)
+
 // function is the row of an operator that applies a function of one number. f32 is
 // nil where float32 is computed in double and rounded once.
-func function(name string, f func(float64) float64, f32 func(dst, src []float32)) kernels.Op {
-	u := &unary{rule: floating, table: table{f32: each[float32](f), f64: each[float64](f), cost: 16}}
+func function(name string, f func(float64) float64, f32 func(dst, src []float32), cost int) kernels.Op {
+	u := &unary{rule: floating, table: table{f32: each[float32](f), f64: each[float64](f), cost: cost}}
 	if f32 != nil {
-		u.f32, u.cost = slices32(f32), 6
+		u.f32 = slices32(f32)
 	}
 	return kernels.Op{
 		Schema: "aten::" + name + ".out(Tensor self, *, Tensor(a!) out)",
@@ -43,26 +51,26 @@ func function(name string, f func(float64) float64, f32 func(dst, src []float32)
 }
 
 var functionOps = []kernels.Op{
-	function("acos", math.Acos, nil),
-	function("acosh", math.Acosh, nil),
-	function("asin", math.Asin, nil),
-	function("asinh", math.Asinh, nil),
-	function("atan", math.Atan, nil),
-	function("atanh", math.Atanh, nil),
-	function("cos", math.Cos, math32.Cos),
-	function("cosh", math.Cosh, math32.Cosh),
-	function("erf", math.Erf, math32.Erf),
-	function("exp", math.Exp, simd.Exp),
-	function("expm1", math.Expm1, math32.Expm1),
-	function("log", math.Log, math32.Log),
-	function("log10", math.Log10, math32.Log10),
-	function("log1p", math.Log1p, math32.Log1p),
-	function("log2", math.Log2, math32.Log2),
-	function("sigmoid", sigmoid, simd.Sigmoid),
-	function("sin", math.Sin, math32.Sin),
-	function("sinh", math.Sinh, math32.Sinh),
-	function("tan", math.Tan, nil),
-	function("tanh", math.Tanh, simd.Tanh),
+	function("acos", math.Acos, nil, byNumber),
+	function("acosh", math.Acosh, nil, byNumber),
+	function("asin", math.Asin, nil, byNumber),
+	function("asinh", math.Asinh, nil, byNumber),
+	function("atan", math.Atan, nil, byNumber),
+	function("atanh", math.Atanh, nil, byNumber),
+	function("cos", math.Cos, math32.Cos, inLoops),
+	function("cosh", math.Cosh, math32.Cosh, inLoops),
+	function("erf", math.Erf, math32.Erf, inLoops),
+	function("exp", math.Exp, simd.Exp, inVectors),
+	function("expm1", math.Expm1, math32.Expm1, inLoops),
+	function("log", math.Log, math32.Log, inLoops),
+	function("log10", math.Log10, math32.Log10, inLoops),
+	function("log1p", math.Log1p, math32.Log1p, inLoops),
+	function("log2", math.Log2, math32.Log2, inLoops),
+	function("sigmoid", sigmoid, simd.Sigmoid, inVectors),
+	function("sin", math.Sin, math32.Sin, inLoops),
+	function("sinh", math.Sinh, math32.Sinh, inLoops),
+	function("tan", math.Tan, nil, byNumber),
+	function("tanh", math.Tanh, simd.Tanh, inVectors),
 }
 
 func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }

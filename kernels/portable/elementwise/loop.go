@@ -8,9 +8,8 @@ import (
 // of one worker stay in the first-level cache.
 const blockLen = 512
 
-// grain is the least number of elements for a thread of its own: about 20 µs of the
-// cheapest kernel. Kernels of costly functions count as several elements.
-const grain = 1 << 15
+// grain is the least number of additions for a thread of its own, about 20 µs of them.
+const grain = 1 << 17
 
 // compute is a type that kernels calculate in; complex tensors use complex128.
 type compute interface {

@@ -6,7 +6,7 @@ import (
 	"github.com/etrun-go/etrun/kernels"
 )
 
-var powers = binary{rule: arithmetic, table: table{f32: pow[float32], f64: pow[float64], i64: powInt, cost: 32}}
+var powers = binary{rule: arithmetic, table: table{f32: pow[float32], f64: pow[float64], i64: powInt, cost: 200}}
 
 var powerOps = []kernels.Op{
 	{Schema: "aten::pow.Tensor_Tensor_out(Tensor self, Tensor exponent, *, Tensor(a!) out)", Func: powers.tensors, DTypes: numbers, Family: kernels.Loose, Note: powerNote},
