@@ -149,8 +149,6 @@ func (m *maker) done(outputs ...int) *Graph {
 // window sets a convolution's or pool's geometry.
 func withWindow(w window) func(*Node) { return func(n *Node) { n.Window = w } }
 
-func withBounds(lo, hi float32) func(*Node) { return func(n *Node) { n.Min, n.Max = lo, hi } }
-
 // sample is one graph of the suite.
 type sample struct {
 	name  string

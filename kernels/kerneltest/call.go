@@ -176,7 +176,7 @@ func (k *call) run(ctx *kernels.Ctx) (refused, broken error) {
 	if refused = k.sig.Check(k.args); refused != nil {
 		return refused, nil
 	}
-	refused, stack := k.protected(ctx)
+	stack, refused := k.protected(ctx)
 	ctx.Release()
 	if what := k.breach(refused, stack); what != "" {
 		return refused, &Violation{Call: k.text, What: what, Stack: stack}
@@ -185,13 +185,13 @@ func (k *call) run(ctx *kernels.Ctx) (refused, broken error) {
 }
 
 // protected calls the operator; stack is where it panicked.
-func (k *call) protected(ctx *kernels.Ctx) (err error, stack string) {
+func (k *call) protected(ctx *kernels.Ctx) (stack string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err, stack = fmt.Errorf("panic: %v", p), string(debug.Stack())
+			stack, err = string(debug.Stack()), fmt.Errorf("panic: %v", p)
 		}
 	}()
-	return k.op.Func(ctx, k.args), ""
+	return "", k.op.Func(ctx, k.args)
 }
 
 // breach names what the call broke, "" where nothing.

@@ -86,7 +86,7 @@ const (
 
 // Registers of up to 48 bits (NPU_SET_*, cmd1). Numbers 0x92 and 0x93 differ by family.
 const (
-	IFMBase0       Code = Wide | 0x0
+	IFMBase0       Code = Wide
 	IFMBase1       Code = Wide | 0x1
 	IFMBase2       Code = Wide | 0x2
 	IFMBase3       Code = Wide | 0x3

@@ -92,9 +92,6 @@ func (r *registers) featureMap(m *mapRegisters, u85 bool, h, w, d int) (fmap, er
 	return f, nil
 }
 
-// elements is the number of elements that the operation touches.
-func (f *fmap) elements() int64 { return int64(f.h) * int64(f.w) * int64(f.d) }
-
 // row is the address of row y in the left and the right column of tiles.
 func (f *fmap) row(y int) (left, right int64) {
 	if y < f.height0 {

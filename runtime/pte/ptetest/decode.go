@@ -6,11 +6,8 @@ import "github.com/etrun-go/etrun/internal/flatbuf"
 func decode(typ string, t flatbuf.Table) *Node {
 	n := node(typ)
 	for id, c := range tables[typ] {
-		if !t.Has(id) {
-			continue
-		}
-		if v := decodeField(n, t, id, c); v != nil {
-			n.Fields[c.name] = v
+		if t.Has(id) {
+			n.Fields[c.name] = decodeField(n, t, id, c)
 		}
 	}
 	return n
