@@ -206,22 +206,20 @@ func expGo(dst, src []float32) {
 	}
 }
 
-func expSumGo(dst, src []float32, shift float32) float32 {
+// expNormal is the least argument whose exponential is a normal number.
+const expNormal = -87.33654
+
+func expSumGo(dst, src []float32, shift float32) (s float32) {
 	src = src[:len(dst)]
-	var s0, s1 float32
-	i := 0
-	for ; i+2 <= len(dst); i += 2 {
-		e0, e1 := Exp32(src[i]-shift), Exp32(src[i+1]-shift)
-		dst[i], dst[i+1] = e0, e1
-		s0 += e0
-		s1 += e1
-	}
-	for ; i < len(dst); i++ {
-		e := Exp32(src[i] - shift)
+	for i := range dst {
+		var e float32
+		if x := src[i] - shift; !(x < expNormal) {
+			e = Exp32(x)
+		}
 		dst[i] = e
-		s0 += e
+		s += e
 	}
-	return s0 + s1
+	return s
 }
 
 // transposeGo moves eight rows of src at a time.

@@ -13,6 +13,7 @@
 
 LANES(expMax, 0x42b17218)
 LANES(expMin, 0xc2cff1b5)
+LANES(expNormal, 0xc2aeac4f)
 LANES(log2e, 0x3fb8aa3b)
 LANES(ln2Hi, 0x3f318000)
 LANES(ln2Lo, 0xb95e8083)

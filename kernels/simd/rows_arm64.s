@@ -290,6 +290,9 @@ DATA consts<>+48(SB)/4, $0x7f       // bias of the exponent
 DATA consts<>+52(SB)/4, $0x7f800000 // infinity
 GLOBL consts<>(SB), RODATA|NOPTR, $56
 
+DATA expNormal<>+0(SB)/4, $0xc2aeac4f
+GLOBL expNormal<>(SB), RODATA|NOPTR, $4
+
 // CONSTS loads them, each in four lanes, into V16 to V29.
 #define CONSTS \
 	MOVD    $consts<>(SB), R9  \
@@ -369,6 +372,8 @@ TEXT ·expSumLanes(SB), NOSPLIT, $0-36
 	VDUP  V30.S[0], V30.S4
 	VEOR  V31.B16, V31.B16, V31.B16
 	CONSTS
+	MOVD  $expNormal<>(SB), R9
+	VLD1R (R9), [V17.S4]
 
 loop:
 	VLD1.P 16(R2), [V0.S4]

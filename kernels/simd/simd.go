@@ -132,7 +132,9 @@ func Center(dst, src []float32, mean, scale float32, weight, bias []float32) {
 // Exp is dst[i] = [Exp32](src[i]); dst may be src.
 func Exp(dst, src []float32) { exp(dst, src[:len(dst)]) }
 
-// ExpSum is dst[i] = Exp32(src[i]-shift) and returns the sum of dst; dst may be src.
+// ExpSum is dst[i] = [Exp32](src[i]-shift) and returns the sum of dst; dst may be src.
+// Where that would be a subnormal number it is 0: what follows is then as fast for
+// elements far below shift, such as those that a mask takes out, as for others.
 func ExpSum(dst, src []float32, shift float32) float32 {
 	return expSum(dst, src[:len(dst)], shift)
 }
@@ -152,4 +154,36 @@ func Transpose[T any](dst, src []T, rows, cols, ds, ss int) {
 		return
 	}
 	transposeGo(dst, src, rows, cols, ds, ss)
+}
+
+// SoftmaxRows normalises rows of n elements: with m the largest of a row,
+//
+//	dst[j] = exp(src[j]-m) / Σ exp(src[j]-m)
+//
+// as [ExpSum] has it. len(dst) and len(src) are the same multiple of n; dst may be src.
+func SoftmaxRows(dst, src []float32, n int) {
+	if len(dst) > 0 {
+		softmaxRows(dst, src[:len(dst)], n)
+	}
+}
+
+// NormRows normalises rows of n elements:
+//
+//	mean[i] = Σ src[i·n+j] / n
+//	rstd[i] = 1 / sqrt(Σ (src[i·n+j]-mean[i])² / n + eps)
+//	dst[i·n+j] = (src[i·n+j]-mean[i]) · rstd[i] · weight[j] + bias[j]    i < len(mean), j < n
+//
+// a nil weight counts as ones, a nil bias as zeros. dst may be src.
+func NormRows(dst, src []float32, n int, mean, rstd, weight, bias []float32, eps float32) {
+	if n == 0 || len(mean) == 0 {
+		return
+	}
+	dst, src, rstd = dst[:n*len(mean)], src[:n*len(mean)], rstd[:len(mean)]
+	if weight != nil {
+		weight = weight[:n]
+	}
+	if bias != nil {
+		bias = bias[:n]
+	}
+	normRows(dst, src, n, mean, rstd, weight, bias, eps)
 }

@@ -178,6 +178,66 @@ func TestRows(t *testing.T) {
 	}
 }
 
+func TestNormRows(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	for n := 1; n < 70; n++ {
+		rows := 1 + r.IntN(4)
+		x, w, b := newGuarded(r, rows*n), newGuarded(r, n), newGuarded(r, n)
+		name := fmt.Sprintf("%d rows of %d", rows, n)
+
+		soft, want := newGuarded(r, rows*n), make([]float32, rows*n)
+		SoftmaxRows(soft.data, x.data, n)
+		softmaxByRow(want, x.data, n)
+		near(t, "softmax "+name, soft.data, want, n)
+		soft.check(t, name)
+
+		y, mean, rstd := newGuarded(r, rows*n), newGuarded(r, rows), newGuarded(r, rows)
+		wantMean, wantRstd := make([]float32, rows), make([]float32, rows)
+		NormRows(y.data, x.data, n, mean.data, rstd.data, w.data, b.data, 0.1)
+		normByRow(want, x.data, n, wantMean, wantRstd, w.data, b.data, 0.1)
+		near(t, "norm "+name, y.data, want, n)
+		near(t, "mean "+name, mean.data, wantMean, n)
+		near(t, "rstd "+name, rstd.data, wantRstd, n)
+		for _, g := range []guarded{y, mean, rstd} {
+			g.check(t, name)
+		}
+	}
+}
+
+func TestSoftmaxRowsWithNaN(t *testing.T) {
+	for n := 1; n < 20; n++ {
+		for i := range n {
+			x := make([]float32, n)
+			x[i] = float32(math.NaN())
+			SoftmaxRows(x, x, n)
+			for j, v := range x {
+				if v == v {
+					t.Fatalf("NaN at %d of %d: element %d is %v", i, n, j, v)
+				}
+			}
+		}
+	}
+}
+
+// TestExpSumFlushes checks that a sum's terms are never subnormal.
+func TestExpSumFlushes(t *testing.T) {
+	x := make([]float32, 40)
+	for i := range x {
+		x[i] = -86 - float32(i)*0.1
+	}
+	y := make([]float32, len(x))
+	ExpSum(y, x, 0)
+	for i, v := range y {
+		want := Exp32(x[i])
+		if want < 0x1p-126 {
+			want = 0
+		}
+		if math.Abs(float64(v-want)) > 1e-6*float64(want) {
+			t.Fatalf("exp(%v): got %v, want %v", x[i], v, want)
+		}
+	}
+}
+
 func TestMaxFindsNaN(t *testing.T) {
 	for n := 1; n < 40; n++ {
 		for i := range n {

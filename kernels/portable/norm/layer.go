@@ -130,6 +130,10 @@ func (p *groups[T]) run(c *kernels.Ctx, a kernels.Args, row, weight, out int) er
 
 // Range normalises rows [lo, hi).
 func (p *groups[T]) Range(_, lo, hi int) {
+	if p.perChannel == 1 && p.row == p.channels && p.row > 0 { // a layer norm
+		p.ops.norm(p.y[lo*p.row:hi*p.row], p.x[lo*p.row:hi*p.row], p.row, p.mean[lo:hi], p.rstd[lo:hi], p.weight, p.bias, T(p.eps))
+		return
+	}
 	for i := lo; i < hi; i++ {
 		x, y := p.x[i*p.row:][:p.row], p.y[i*p.row:][:p.row]
 		mean, rstd := moments(p.ops, x, p.eps)

@@ -45,14 +45,15 @@ type rowOps[T real] struct {
 	squares    func(x []T, mean T) T
 	scaleShift func(dst, src []T, scale, shift T)
 	center     func(dst, src []T, mean, scale T, weight, bias []T)
+	softmax    func(dst, src []T, n int)
+	norm       func(dst, src []T, n int, mean, rstd, weight, bias []T, eps T)
 	max        func(x []T) T
-	exp        func(dst, src []T)
 	expSum     func(dst, src []T, shift T) T
 }
 
 var (
-	rows32 = rowOps[float32]{simd.Sum, simd.SumSquares, simd.ScaleShift, simd.Center, simd.Max, simd.Exp, simd.ExpSum}
-	rows64 = rowOps[float64]{sum64, squares64, scaleShift64, center64, max64, exp64, expSum64}
+	rows32 = rowOps[float32]{simd.Sum, simd.SumSquares, simd.ScaleShift, simd.Center, simd.SoftmaxRows, simd.NormRows, simd.Max, simd.ExpSum}
+	rows64 = rowOps[float64]{sum64, squares64, scaleShift64, center64, softmaxRows64, normRows64, max64, expSum64}
 )
 
 func rowsOf[T real]() *rowOps[T] {
@@ -103,18 +104,28 @@ func max64(x []float64) float64 {
 	return m
 }
 
-func exp64(dst, src []float64) {
-	for i := range dst {
-		dst[i] = math.Exp(src[i])
-	}
-}
-
 func expSum64(dst, src []float64, shift float64) (s float64) {
 	for i := range dst {
 		dst[i] = math.Exp(src[i] - shift)
 		s += dst[i]
 	}
 	return s
+}
+
+func softmaxRows64(dst, src []float64, n int) {
+	for i := 0; i < len(dst); i += n {
+		d, s := dst[i:][:n], src[i:][:n]
+		scaleShift64(d, d, 1/expSum64(d, s, max64(s)), 0)
+	}
+}
+
+func normRows64(dst, src []float64, n int, mean, rstd, weight, bias []float64, eps float64) {
+	for i := range mean {
+		x := src[i*n:][:n]
+		mean[i] = sum64(x) / float64(n)
+		rstd[i] = 1 / math.Sqrt(squares64(x, mean[i])/float64(n)+eps)
+		center64(dst[i*n:][:n], x, mean[i], rstd[i], weight, bias)
+	}
 }
 
 // floating checks that argument i is of a floating type and those in same like it.

@@ -85,9 +85,13 @@ func runSoftmax[T real](c *kernels.Ctx, x, out *tensor.Tensor, dim int, log bool
 
 // Range normalises blocks [lo, hi).
 func (p *softmaxPass[T]) Range(worker, lo, hi int) {
+	if p.inner == 1 && !p.log {
+		p.ops.softmax(p.y[lo*p.size:hi*p.size], p.x[lo*p.size:hi*p.size], p.size)
+		return
+	}
 	if p.inner == 1 {
 		for i := lo; i < hi; i++ {
-			p.row(p.y[i*p.size:][:p.size], p.x[i*p.size:][:p.size])
+			p.logRow(p.y[i*p.size:][:p.size], p.x[i*p.size:][:p.size])
 		}
 		return
 	}
@@ -100,14 +104,10 @@ func (p *softmaxPass[T]) Range(worker, lo, hi int) {
 	}
 }
 
-// row normalises one dense row.
-func (p *softmaxPass[T]) row(y, x []T) {
+// logRow normalises one dense row.
+func (p *softmaxPass[T]) logRow(y, x []T) {
 	m := p.ops.max(x)
 	s := p.ops.expSum(y, x, m)
-	if !p.log {
-		p.ops.scaleShift(y, y, 1/s, 0)
-		return
-	}
 	p.ops.scaleShift(y, x, 1, -m)
 	p.ops.scaleShift(y, y, 1, -T(math.Log(float64(s))))
 }
@@ -128,7 +128,7 @@ func (p *softmaxPass[T]) columns(y, x, m, s []T) {
 		for j, v := range x[r*p.inner:][:len(m)] {
 			d[j] = v - m[j]
 		}
-		p.ops.exp(d, d)
+		p.ops.expSum(d, d, 0)
 		for j, v := range d {
 			s[j] += v
 		}
