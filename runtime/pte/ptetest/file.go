@@ -35,12 +35,16 @@ const (
 	headerAlign  = 16  // what the inserted header is padded to, to keep the alignment behind it
 )
 
-// Decode reads a well-formed file of any of the formats into its tree.
+// Decode reads a file of any of the formats into its tree. A file that the readers
+// of package pte refuse has none.
 func Decode(data []byte) (*File, error) {
 	f := &File{Format: pte.Sniff(data)}
 	c, ok := containers[f.Format]
 	if !ok {
 		return nil, fmt.Errorf("file identifier %q", flatbuf.Identifier(data))
+	}
+	if err := wellFormed(data, f.Format); err != nil {
+		return nil, err
 	}
 	body := data
 	if c.magic != "" && bytes.HasPrefix(data[headerAt:], []byte(c.magic)) {
@@ -53,6 +57,18 @@ func Decode(data []byte) (*File, error) {
 	r := flatbuf.New(body, 0, 0)
 	f.Root = decode(c.root, r.Root())
 	return f, r.Err()
+}
+
+func wellFormed(data []byte, format pte.Format) (err error) {
+	switch format {
+	case pte.FormatPTE:
+		_, err = pte.Parse(data, pte.Limits{})
+	case pte.FormatPTD:
+		_, err = pte.ParseData(data, pte.Limits{})
+	case pte.FormatBPTE:
+		_, err = pte.ParseBundle(data, pte.Limits{})
+	}
+	return err
 }
 
 // cutHeader reads the extended header of a well-formed file: its length, the
