@@ -11,13 +11,21 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-//go:embed testdata/calls.txt
-var callsText string
+var (
+	//go:embed testdata/calls.txt
+	callsText string
+	//go:embed testdata/hostile.txt
+	hostileText string
 
-// calls are calls that real programs make, by operator.
-var calls = sync.OnceValue(func() map[string][][]any {
+	// calls are calls that real programs make, by operator.
+	calls = sync.OnceValue(func() map[string][][]any { return parseCalls(callsText) })
+	// hostile are calls that once broke an operator.
+	hostile = sync.OnceValue(func() map[string][][]any { return parseCalls(hostileText) })
+)
+
+func parseCalls(text string) map[string][][]any {
 	m := make(map[string][][]any)
-	for line := range strings.Lines(callsText) {
+	for line := range strings.Lines(text) {
 		op, args, err := ParseCall(strings.TrimSpace(line))
 		if err != nil {
 			panic(err) // a mistake in the embedded list
@@ -25,7 +33,7 @@ var calls = sync.OnceValue(func() map[string][][]any {
 		m[op] = append(m[op], args)
 	}
 	return m
-})
+}
 
 // Calls runs the calls that real programs make, of every operator of the set that
 // the list has, and checks that they are accepted.

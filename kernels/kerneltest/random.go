@@ -12,12 +12,17 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// patience is how long a call may take whose arguments have a few thousand elements.
-const patience = 5 * time.Second
+// A call whose arguments have a few thousand elements may take patience. One that
+// takes longer than hang is stopped with the whole test.
+const (
+	patience = 5 * time.Second
+	hang     = time.Minute
+)
 
-// Random calls every operator of the set n times with arguments made at random from
-// its schema and from calls of real programs, most of them illegal, and checks the
-// contract of [kernels.Func]. It makes the same calls each time.
+// Random calls every operator of the set with arguments that once broke one, and then
+// n times with arguments made at random from its schema and from calls of real
+// programs, most of them illegal, and checks the contract of [kernels.Func]. It makes
+// the same calls each time.
 func Random(t *testing.T, set *kernels.Set, n int) {
 	t.Helper()
 	names := set.Names()
@@ -25,6 +30,11 @@ func Random(t *testing.T, set *kernels.Set, n int) {
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Helper()
+			for _, args := range hostile()[name] {
+				if _, err := attemptCall(set, name, args, nil); err != nil {
+					t.Error(err)
+				}
+			}
 			random := rand.New(rand.NewPCG(uint64(len(name)), 1))
 			accepted := 0
 			for i := range n {
@@ -66,8 +76,7 @@ func seed(random *rand.Rand) []byte {
 	return b
 }
 
-// attempt makes one call from data. Where the operator asks for other sizes of an
-// out, it gets them and is called again, so that it comes to compute.
+// attempt makes one call from data.
 func attempt(set *kernels.Set, name string, data []byte) (accepted bool, broken error) {
 	_, sig, _, err := set.Lookup(name)
 	if err != nil {
@@ -78,17 +87,29 @@ func attempt(set *kernels.Set, name string, data []byte) (accepted bool, broken 
 	if real := calls()[name]; len(real) > 0 && !g.chance(4) {
 		args, result = g.mutate(sig, pick(g, real), g.below(4))
 	}
+	return attemptCall(set, name, args, result)
+}
+
+// attemptCall makes a call, and again with outs of the sizes that the operator asks for.
+func attemptCall(set *kernels.Set, name string, args []any, result *tensor.Tensor) (accepted bool, broken error) {
+	_, sig, _, err := set.Lookup(name)
+	if err != nil {
+		return false, err
+	}
+	args = slices.Clone(args)
 	for range len(args) + 1 {
 		k, err := newCall(set, name, args, result)
 		if err != nil {
 			return false, err
 		}
 		start := time.Now()
+		watch := time.AfterFunc(hang, func() { panic("endless call: " + k.text) })
 		ctx := kernels.NewCtx(nil)
 		refused, broken := k.run(ctx)
 		if broken == nil {
 			broken = k.twice(ctx, refused)
 		}
+		watch.Stop()
 		if broken != nil {
 			return false, broken
 		}

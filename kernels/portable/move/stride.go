@@ -37,6 +37,9 @@ func asStrided(c *kernels.Ctx, a kernels.Args) error {
 
 // reaches reports whether every element of the view lies below limit. No size is 0.
 func reaches(sizes []int, strides []int64, at, limit int64) bool {
+	if at >= limit {
+		return false
+	}
 	for i, n := range sizes {
 		if n == 1 {
 			continue
@@ -48,7 +51,7 @@ func reaches(sizes []int, strides []int64, at, limit int64) bool {
 			return false
 		}
 	}
-	return at < limit
+	return true
 }
 
 // diagonalCopy is aten::diagonal_copy: dimensions dim1 and dim2 become one at the
