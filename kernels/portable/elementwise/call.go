@@ -167,17 +167,14 @@ func (l *loop[C]) set(cl *call, t *table, k kernel[C]) error {
 		}
 		l.direct = l.direct && l.load[i] == nil
 	}
-	if t.test {
-		if _, ok := tensor.ComputeType(l.outType); !ok {
-			return badType(cl.out)
-		}
-		l.direct = l.direct && l.outType == tensor.Bool
-		return nil
-	}
 	if !conv.storer(l.outType, &l.store) {
 		return badType(cl.out)
 	}
-	l.direct = l.direct && l.store == nil
+	if t.test {
+		l.direct = l.direct && l.outType == tensor.Bool
+	} else {
+		l.direct = l.direct && l.store == nil
+	}
 	return nil
 }
 

@@ -116,7 +116,7 @@ func (w *worker[C]) compute(l *loop[C], i, n int) {
 	case l.test:
 		w.test = w.bits[1][:n]
 		l.kernel(&w.block)
-		tensor.CastBytes(dst, l.outType, w.test, tensor.Bool, n)
+		l.storeAnswers(dst, w.buf[maxIn][:n], w.test)
 	case l.kernel == nil && l.store == nil:
 		copy(tensor.View[C](dst), w.a)
 	case l.kernel == nil:
@@ -128,6 +128,17 @@ func (w *worker[C]) compute(l *loop[C], i, n int) {
 		w.out = w.buf[maxIn][:n]
 		l.kernel(&w.block)
 		l.store(dst, w.out)
+	}
+}
+
+// storeAnswers stores a test's result as numbers, by way of buf.
+func (l *loop[C]) storeAnswers(dst []byte, buf []C, answers []uint8) {
+	if l.store == nil {
+		buf = tensor.View[C](dst)
+	}
+	conversion[C]().load[tensor.Bool](buf, answers)
+	if l.store != nil {
+		l.store(dst, buf)
 	}
 }
 
