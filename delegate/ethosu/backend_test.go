@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
@@ -202,4 +203,41 @@ func FuzzPayload(f *testing.F) {
 			t.Error("the payload changed")
 		}
 	})
+}
+
+// TestUnitsAtOnce runs units of one image from several goroutines.
+func TestUnitsAtOnce(t *testing.T) {
+	v := ethosutest.Find(t, "u85-256/digits_cnn/d0")
+	specs, _ := args(t, v.Payload())
+	pool := cpu.NewPool(2)
+	defer pool.Close()
+	im, err := Backend{}.Compile(context.Background(), &delegate.Payload{Data: v.Payload(), Args: specs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeAll(t, im.Close)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			u, err := im.Unit(delegate.Instance{Pool: pool})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer closeAll(t, u.Close)
+			in, out := tensor.New(specs[0].DType, specs[0].Sizes...), tensor.New(specs[1].DType, specs[1].Sizes...)
+			copy(in.Data, v.Files["in0.bin"])
+			a, b := tensor.TensorValue(in), tensor.TensorValue(out)
+			for range 20 {
+				clear(out.Data)
+				if err := u.Execute(context.Background(), []*tensor.Value{&a, &b}); err != nil {
+					t.Error(err)
+				}
+				if want := v.Files["out0.bin"]; !bytes.Equal(out.Data, want) {
+					t.Errorf("got %v, want %v", out.Data, want)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }

@@ -6,8 +6,12 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
-// fwdHeader is the size of the header of a fast weight stream.
-const fwdHeader = 32
+// fwdHeader is the size of the header of a fast weight stream, fwdAlign what its size
+// is a multiple of.
+const (
+	fwdHeader = 32
+	fwdAlign  = 32
+)
 
 // decodeFWD decodes the U85's fast weight stream: a header, and weights of one byte
 // (raw), 4 bits or 2 bits, the narrow ones indexes of a table in the header.

@@ -19,12 +19,6 @@ type weightStream struct {
 	err    error
 }
 
-// open starts a standard weight stream.
-func (s *weightStream) open(data []byte) {
-	s.reader.mlw.reset(data)
-	s.more = true
-}
-
 // next is the next weight; ok is false at the end of the stream or at an error.
 func (s *weightStream) next() (v int16, ok bool) {
 	if s.at == len(s.values) && !s.refill() {
@@ -158,7 +152,7 @@ func (w *weightOrder) readU65(g *grid, s *weightStream, core int) error {
 			}
 		}
 	}
-	return s.rest()
+	return nil
 }
 
 // part is one part of the kernel for one OFM block and one IFM block.

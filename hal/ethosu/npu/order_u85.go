@@ -23,7 +23,7 @@ func (w *weightOrder) readU85(g *grid, s *weightStream, core int) error {
 		}
 		backwards = !backwards
 	}
-	return s.rest()
+	return nil
 }
 
 func (w *weightOrder) ifmBlockU85(g *grid, s *weightStream, core, ob, ib int) error {

@@ -206,29 +206,48 @@ func (w *storedWeights) decode(encoded []byte, r *weightReader) (*weights, error
 
 // read fills the grid from the streams of all cores.
 func (w *storedWeights) read(g *grid, encoded []byte, r *weightReader) error {
-	var parts [][]int16
 	if w.fast {
-		var err error
-		if parts, err = w.splitFast(encoded, r); err != nil {
+		return w.readFast(g, encoded, r)
+	}
+	for core, span := range w.streams {
+		n := span.hi - span.lo
+		s := &weightStream{reader: r, more: true}
+		r.mlw.reset(encoded[:n])
+		encoded = encoded[n:]
+		if err := w.readCore(g, s, core); err != nil {
+			return err
+		}
+		if err := s.rest(); err != nil {
 			return err
 		}
 	}
-	for core := range w.order.cores {
-		s := &weightStream{reader: r}
-		if w.fast {
-			s.values = parts[core]
-		} else {
-			n := w.streams[core].hi - w.streams[core].lo
-			s.open(encoded[:n])
-			encoded = encoded[n:]
-		}
-		read := w.order.readU65
-		if w.order.u85 {
-			read = w.order.readU85
-		}
-		if err := read(g, s, core); err != nil {
+	return nil
+}
+
+func (w *storedWeights) readCore(g *grid, s *weightStream, core int) error {
+	if w.order.u85 {
+		return w.order.readU85(g, s, core)
+	}
+	return w.order.readU65(g, s, core)
+}
+
+// readFast reads the one stream of a fast weight decoder. What is left of its last
+// bytes means nothing.
+func (w *storedWeights) readFast(g *grid, encoded []byte, r *weightReader) error {
+	parts, err := w.splitFast(encoded, r)
+	if err != nil {
+		return err
+	}
+	left := 0
+	for core := range parts {
+		s := &weightStream{reader: r, values: parts[core]}
+		if err := w.readCore(g, s, core); err != nil {
 			return err
 		}
+		left += len(s.values) - s.at
+	}
+	if left > 4*fwdAlign {
+		return fmt.Errorf("%w: fast weight stream with %d weights too many", isa.ErrMalformed, left)
 	}
 	return nil
 }
