@@ -20,6 +20,7 @@ var floors = [][]string{
 	{"kernels"},
 	{"delegate"},
 	{"runtime"},
+	{"examples"},
 	{"cmd"},
 }
 
