@@ -2,6 +2,7 @@ package conv
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
@@ -29,11 +30,10 @@ func backward(c *kernels.Ctx, a kernels.Args) error {
 	if len(mask) != 3 {
 		return kernels.Badf(argMask, "3 entries", "%d", len(mask))
 	}
-	for i := range 6 {
-		if arg := []int{argGrad, backwardInput, backwardInput + 1, argGradInput, argGradInput + 1, argGradInput + 2}[i]; i < 3 || mask[i-3] {
-			if t := a.Tensor(arg); t.DType != x.DType {
-				return kernels.Bad(arg, t.DType.String(), "the input's "+x.DType.String())
-			}
+	for i, arg := range [...]int{argGrad, backwardInput + 1, argGradInput, argGradInput + 1, argGradInput + 2} {
+		asked := i < 2 || mask[i-2]
+		if t := a.Tensor(arg); asked && t.DType != x.DType {
+			return kernels.Bad(arg, t.DType.String(), "the input's "+x.DType.String())
 		}
 	}
 	return operand.ByType(x.DType, backwardOf[float32], backwardOf[float64], nil)(c, a)
@@ -48,8 +48,8 @@ func backwardOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 	}
 	var sizes [5]int
 	want := s.outSizes(&sizes, x.Rank())
-	if !sameSizes(grad.Sizes, want) {
-		return kernels.Bad(argGrad, grad.String(), fmt.Sprintf("the convolution's output sizes %v", want))
+	if !slices.Equal(grad.Sizes, want) {
+		return kernels.Bad(argGrad, grad.String(), fmt.Sprintf("the convolution's output sizes %v", slices.Clone(want)))
 	}
 	mask := a.Bools(argMask)
 	b.grad, b.x, b.w = operand.In[T](c, grad), operand.In[T](c, x), operand.In[T](c, w)
@@ -75,18 +75,6 @@ func backwardOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 	}
 	b.grad, b.x, b.w, b.small, b.large, b.out = nil, nil, nil, nil, nil, nil
 	return nil
-}
-
-func sameSizes(a, b []int) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // gradients is a backward pass.

@@ -11,13 +11,18 @@ import (
 // an instruction keeps ([kernels.Keep]). An instruction may see another constant
 // tensor at another execute, so the form remembers what it was made of.
 type Kept[T tensor.Element] struct {
+	of   *tensor.Tensor
 	src  *byte
 	data []T
 }
 
+func (k *Kept[T]) keep(t *tensor.Tensor, data []T) {
+	k.of, k.src, k.data = t, &t.Data[0], data
+}
+
 // Get is the form kept for t, nil where there is none.
 func (k *Kept[T]) Get(t *tensor.Tensor) []T {
-	if !t.Const || len(t.Data) == 0 || k.src != &t.Data[0] {
+	if !t.Const || k.of != t || len(t.Data) == 0 || k.src != &t.Data[0] {
 		return nil
 	}
 	return k.data
@@ -29,7 +34,7 @@ func (k *Kept[T]) Room(c *kernels.Ctx, t *tensor.Tensor, n int) []T {
 	if !t.Const || len(t.Data) == 0 {
 		return kernels.Scratch[T](c, n)
 	}
-	k.src, k.data = &t.Data[0], make([]T, n)
+	k.keep(t, make([]T, n))
 	return k.data
 }
 
@@ -40,7 +45,7 @@ func KeptIn[T tensor.Compute](c *kernels.Ctx, k *Kept[T], t *tensor.Tensor) []T 
 	}
 	d := In[T](c, t)
 	if o := own[T](t); t.Const && len(d) > 0 && (len(o) == 0 || &o[0] != &d[0]) {
-		k.src, k.data = &t.Data[0], slices.Clone(d)
+		k.keep(t, slices.Clone(d))
 	}
 	return d
 }

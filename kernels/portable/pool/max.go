@@ -2,6 +2,7 @@ package pool
 
 import (
 	"math"
+	"slices"
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
@@ -146,7 +147,7 @@ func maxPoolBackward(c *kernels.Ctx, a kernels.Args) error {
 	var dst [4]int
 	sizes := w.sizes(&dst, x)
 	for _, i := range []int{0, backIndices} {
-		if t := a.Tensor(i); !sameSizes(t.Sizes, sizes) {
+		if t := a.Tensor(i); !slices.Equal(t.Sizes, sizes) {
 			return kernels.Badf(i, "the pooling's output sizes", "%v", t)
 		}
 	}
@@ -173,16 +174,4 @@ func scatter[T tensor.Compute](c *kernels.Ctx, a kernels.Args, w *window) error 
 	}
 	operand.Store(c, out, dst)
 	return nil
-}
-
-func sameSizes(a, b []int) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }
