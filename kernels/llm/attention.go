@@ -79,7 +79,7 @@ type attention struct {
 	mask                            []float32 // rows × keys, or nil
 	q, k, v                         source
 	out                             sink
-	blocks                          int // query blocks of a head
+	blocks                          int // query blocks of a key head
 	block                           int // rows of a query block
 	scratch                         []float32
 	perWorker                       int
@@ -203,7 +203,7 @@ func (p *attention) run(c *kernels.Ctx, a kernels.Args) error {
 	p.tile()
 	p.scratch = kernels.Scratch[float32](c, p.perWorker*c.Threads())
 	work := p.block * max(p.keys, 1) * max(p.dim, 1)
-	c.Parallel(p.batches*p.heads*p.blocks, 1+perThread/work, p)
+	c.Parallel(p.batches*(p.heads/p.reps)*p.blocks, 1+perThread/work, p)
 	return nil
 }
 

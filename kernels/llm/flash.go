@@ -12,15 +12,18 @@ import (
 const (
 	queryBlock = 32  // queries of a block
 	keyBlock   = 128 // keys of a block
-	// wide is the number of queries from which scores are computed as a matrix
-	// product, else as dot products: one query of a generating model, or a few.
+	// wide is the number of rows from which scores are computed as a matrix
+	// product, else as dot products.
 	wide = 8
 )
 
-// tile chooses the query blocks and the scratch memory for one of them.
+// tile chooses the query blocks and the scratch memory for one of them. The rows of a
+// block are the queries of all heads that share a key head, token by token: each key
+// and value is read once for all of them.
 func (p *attention) tile() {
-	p.block = max(1, min(p.rows, queryBlock))
-	p.blocks = (p.rows + p.block - 1) / p.block
+	all := p.rows * p.reps
+	p.block = max(1, min(all, queryBlock))
+	p.blocks = (all + p.block - 1) / p.block
 	keys := min(p.keys, keyBlock)
 	p.perWorker = p.block*(2*p.dim+keys+2) + keys*p.dim
 	if p.block >= wide {
@@ -53,59 +56,63 @@ func (p *attention) memory(worker int) (m tileMemory) {
 	return m
 }
 
-// Range computes query blocks [lo, hi), counted over batches, heads and blocks.
+// Range computes query blocks [lo, hi), counted over batches, key heads and blocks.
 func (p *attention) Range(worker, lo, hi int) {
 	m := p.memory(worker)
+	kvHeads := p.heads / p.reps
 	for i := lo; i < hi; i++ {
 		head := i / p.blocks
-		p.attend(&m, head/p.heads, head%p.heads, i%p.blocks*p.block)
+		p.attend(&m, head/kvHeads, head%kvHeads, i%p.blocks*p.block)
 	}
 }
 
-// attend computes one block of queries from position first on.
-func (p *attention) attend(m *tileMemory, b, h, first int) {
-	rows := min(p.block, p.rows-first)
-	p.loadQueries(m, b, h, first, rows)
+// query is the head and the position of row i of a key head.
+func (p *attention) query(kvHead, i int) (head, pos int) {
+	return kvHead*p.reps + i%p.reps, i / p.reps
+}
+
+// attend computes one block of queries, from row first of a key head on.
+func (p *attention) attend(m *tileMemory, b, kvHead, first int) {
+	rows := min(p.block, p.rows*p.reps-first)
+	p.loadQueries(m, b, kvHead, first, rows)
 	clear(m.acc)
 	for r := range rows {
 		m.most[r], m.sum[r] = float32(math.Inf(-1)), 0
 	}
 	last := p.keys
 	if p.causal {
-		last = min(last, p.start+first+rows)
+		last = min(last, p.start+(first+rows-1)/p.reps+1)
 	}
 	for key := 0; key < last; key += keyBlock {
 		n := min(keyBlock, last-key)
-		k, stride := p.k.rows(b, h/p.reps, key, n, m.kv)
+		k, stride := p.k.rows(b, kvHead, key, n, m.kv)
 		p.score(m, k, stride, rows, n)
 		for r := range rows {
-			p.soften(m, first+r, r, key, n)
+			p.soften(m, (first+r)/p.reps, r, key, n)
 		}
-		v, stride := p.v.rows(b, h/p.reps, key, n, m.kv)
+		v, stride := p.v.rows(b, kvHead, key, n, m.kv)
 		simd.MulAdd(rows, p.dim, n, m.scores, n, 1, v, stride, m.acc, p.dim)
 	}
 	for r := range rows {
 		row := m.acc[r*p.dim : (r+1)*p.dim]
 		simd.ScaleShift(row, row, 1/m.sum[r], 0)
-		at := p.out.row(b, h, first+r) * p.dim * p.out.size
+		head, pos := p.query(kvHead, first+r)
+		at := p.out.row(b, head, pos) * p.dim * p.out.size
 		p.out.store(p.out.bytes[at:at+p.dim*p.out.size], row)
 	}
 }
 
 // loadQueries takes the queries times the scale, and their transpose where scores are
 // computed as a product.
-func (p *attention) loadQueries(m *tileMemory, b, h, first, rows int) {
-	q, stride := p.q.rows(b, h, first, rows, m.q)
+func (p *attention) loadQueries(m *tileMemory, b, kvHead, first, rows int) {
 	for r := range rows {
-		simd.ScaleShift(m.q[r*p.dim:(r+1)*p.dim], q[r*stride:], p.scale, 0)
+		row := m.q[r*p.dim : (r+1)*p.dim]
+		head, pos := p.query(kvHead, first+r)
+		q, _ := p.q.rows(b, head, pos, 1, row)
+		simd.ScaleShift(row, q, p.scale, 0)
 	}
-	if rows < wide {
-		return
-	}
-	for r := range rows {
-		for d, x := range m.q[r*p.dim : (r+1)*p.dim] {
-			m.qt[d*rows+r] = x
-		}
+	if rows >= wide {
+		transpose(m.qt, m.q, rows, p.dim)
 	}
 }
 
@@ -123,14 +130,19 @@ func (p *attention) score(m *tileMemory, k []float32, stride, rows, n int) {
 	t := m.scoresOfK[:n*rows]
 	clear(t)
 	simd.MulAdd(n, rows, p.dim, k, stride, 1, m.qt, rows, t, rows)
-	for j := range n {
-		for r, x := range t[j*rows : (j+1)*rows] {
-			m.scores[r*n+j] = x
+	transpose(m.scores, t, n, rows)
+}
+
+// transpose writes the columns of src, rows × cols, as rows of dst.
+func transpose(dst, src []float32, rows, cols int) {
+	for i := range rows {
+		for j, x := range src[i*cols : (i+1)*cols] {
+			dst[j*rows+i] = x
 		}
 	}
 }
 
-// soften turns row r of the scores, of query i and n keys from key on, into weights
+// soften turns row r of the scores, of position i and n keys from key on, into weights
 // relative to the greatest score so far, and brings what was summed up before into
 // line with it.
 func (p *attention) soften(m *tileMemory, i, r, key, n int) {

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -46,6 +47,12 @@ func transform[F float32 | float64](c *kernels.Ctx, x, out *tensor.Tensor) error
 	}
 	h.src, h.dst, h.size = x.Data, out.Data, x.DType.Size()
 	h.load, h.store = tensor.Loader[F](x.DType), tensor.Storer[F](x.DType)
+	if h.add == nil {
+		h.add, h.sub = add[F], sub[F]
+		if f, ok := any(h).(*hadamardRows[float32]); ok {
+			f.add, f.sub = simd.Add, simd.Sub
+		}
+	}
 	h.scratch = kernels.Scratch[F](c, 2*h.n*c.Threads())
 	c.Parallel(x.Numel()/h.n, 1+perThread/(h.n*bits.Len(uint(h.n))), h)
 	return nil
@@ -58,62 +65,77 @@ type hadamardRows[F float32 | float64] struct {
 	size     int
 	load     tensor.LoadFunc[F]
 	store    tensor.StoreFunc[F]
+	add, sub func(dst, x, y []F)
 	scratch  []F // per thread: a row, and what it becomes
 }
 
 // Range transforms rows [lo, hi).
 func (h *hadamardRows[F]) Range(worker, lo, hi int) {
 	scratch := h.scratch[2*h.n*worker:][:2*h.n]
-	row, mixed := scratch[:h.n], scratch[h.n:]
-	size := h.n / h.parts
 	for i := lo; i < hi; i++ {
+		row, other := scratch[:h.n], scratch[h.n:]
 		at, end := i*h.n*h.size, (i+1)*h.n*h.size
 		h.load(row, h.src[at:end])
-		for p := range h.parts {
-			butterflies(row[p*size : (p+1)*size])
+		row, other = h.butterflies(row, other, h.n/h.parts)
+		if h.parts > 1 {
+			h.mix(other, row, h.n/h.parts)
+			row = other
 		}
-		if h.parts == 1 {
-			h.store(h.dst[at:end], row)
-			continue
-		}
-		mix(mixed, row, size)
-		h.store(h.dst[at:end], mixed)
+		h.store(h.dst[at:end], row)
 	}
 }
 
-// butterflies is the transform of a power of two, scaled.
-func butterflies[F float32 | float64](v []F) {
-	for step := 1; step < len(v); step *= 2 {
+// butterflies transforms the rows of v, each a power of two, and scales them. Both
+// slices are used; it returns the one with the result first.
+func (h *hadamardRows[F]) butterflies(v, other []F, size int) (result, spare []F) {
+	const short = 16 // steps that are not worth a call
+	for step := 1; step < size; step *= 2 {
 		for i := 0; i < len(v); i += 2 * step {
 			x, y := v[i:i+step], v[i+step:i+2*step]
-			for j := range x {
-				x[j], y[j] = x[j]+y[j], x[j]-y[j]
+			sum, difference := other[i:i+step], other[i+step:i+2*step]
+			if step >= short {
+				h.add(sum, x, y)
+				h.sub(difference, x, y)
+				continue
+			}
+			for j, a := range x {
+				b := y[j]
+				sum[j], difference[j] = a+b, a-b
 			}
 		}
+		v, other = other, v
 	}
-	scale := F(1 / math.Sqrt(float64(len(v))))
+	scale := F(1 / math.Sqrt(float64(size)))
 	for i := range v {
 		v[i] *= scale
 	}
+	return v, other
 }
 
 // mix multiplies the rows of v, each of size elements, by the 28×28 matrix.
-func mix[F float32 | float64](dst, v []F, size int) {
+func (h *hadamardRows[F]) mix(dst, v []F, size int) {
 	for i, signs := range williamson {
 		sum := dst[i*size : (i+1)*size]
 		clear(sum)
 		for j := range signs {
-			x := v[j*size : (j+1)*size]
-			if signs[j] == '+' {
-				for k := range sum {
-					sum[k] += x[k]
-				}
+			if x := v[j*size : (j+1)*size]; signs[j] == '+' {
+				h.add(sum, sum, x)
 			} else {
-				for k := range sum {
-					sum[k] -= x[k]
-				}
+				h.sub(sum, sum, x)
 			}
 		}
+	}
+}
+
+func add[F float32 | float64](dst, x, y []F) {
+	for i := range dst {
+		dst[i] = x[i] + y[i]
+	}
+}
+
+func sub[F float32 | float64](dst, x, y []F) {
+	for i := range dst {
+		dst[i] = x[i] - y[i]
 	}
 }
 

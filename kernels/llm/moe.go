@@ -251,9 +251,10 @@ func (m *mixture) feed(c *kernels.Ctx, e int) {
 	m.product.run(c, m.w13, weightsOf(m.bytes13, e), m.in, m.up, len(m.batch))
 	for r := range m.batch {
 		up, gate := m.up[2*r*m.hidden:][:m.hidden], m.up[(2*r+1)*m.hidden:][:m.hidden]
-		for j, v := range up {
-			m.mid[r*m.hidden+j] = v * sigmoid(v) * gate[j]
-		}
+		mid := m.mid[r*m.hidden:][:m.hidden]
+		simd.Sigmoid(mid, up)
+		simd.Mul(mid, mid, up)
+		simd.Mul(mid, mid, gate)
 	}
 	m.product.run(c, m.w2, weightsOf(m.bytes2, e), m.mid, m.y, len(m.batch))
 	for r, i := range m.batch {

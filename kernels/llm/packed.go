@@ -68,9 +68,11 @@ func (p packed) columns(dst []float32, b []byte, i int) {
 			b = b[tile:]
 			for c := range packedColumns {
 				scale := math.Float32frombits(binary.LittleEndian.Uint32(scales[4*c:]))
-				row := dst[c*p.k+at : c*p.k+at+packedRun]
-				for j := range row { // two halves of eight elements, each of all columns
-					row[j] = float32(codes[j/8*packedTile/2+c*8+j%8]) * scale
+				for half := range 2 { // eight elements of every column, then the other eight
+					row := dst[c*p.k+at+half*8:][:8]
+					for j, v := range codes[half*packedTile/2+c*8:][:8] {
+						row[j] = float32(v) * scale
+					}
 				}
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -28,6 +29,7 @@ func mixedMM(c *kernels.Ctx, a kernels.Args) error {
 			m.x[i*m.k+k] *= m.scales[k]
 		}
 	}
+	m.rows = kernels.Scratch[float32](c, c.Threads()*m.n)
 	c.Parallel(m.n, 1+grain/max(m.k*m.m, 1), (*mixedTile)(m))
 	m.store(a.Tensor(4).Data, m.sums)
 	return nil
@@ -127,15 +129,17 @@ func (m *mixed) bind(c *kernels.Ctx, a kernels.Args, out int) error {
 type mixedTile mixed
 
 // Range computes columns [lo, hi).
-func (m *mixedTile) Range(_, lo, hi int) {
+func (m *mixedTile) Range(worker, lo, hi int) {
+	w := m.rows[worker*m.n:][:hi-lo]
 	for i := range m.m {
-		row := m.sums[i*m.n+lo : i*m.n+hi]
-		clear(row)
-		for k, f := range m.x[i*m.k : (i+1)*m.k] {
-			w := m.weight[k*m.n+lo:][:len(row)]
-			for j := range row {
-				row[j] += f * float32(w[j])
-			}
+		clear(m.sums[i*m.n+lo : i*m.n+hi])
+	}
+	for k := range m.k {
+		for j, v := range m.weight[k*m.n+lo : k*m.n+hi] {
+			w[j] = float32(v)
+		}
+		for i := range m.m {
+			simd.Axpy(m.sums[i*m.n+lo:i*m.n+hi], w, m.x[i*m.k+k])
 		}
 	}
 }
@@ -156,25 +160,7 @@ func (m *mixedColumns) Range(worker, lo, hi int) {
 			}
 		}
 		for i := range m.m {
-			m.sums[i*m.n+j] = dot(m.x[i*m.k:(i+1)*m.k], row)
+			m.sums[i*m.n+j] = simd.Dot(m.x[i*m.k:(i+1)*m.k], row)
 		}
 	}
-}
-
-// dot sums in four parts, which run side by side.
-func dot(x, y []float32) float32 {
-	var s0, s1, s2, s3 float32
-	y = y[:len(x)]
-	i := 0
-	for ; i+4 <= len(x); i += 4 {
-		a, b := x[i:i+4:i+4], y[i:i+4:i+4]
-		s0 += a[0] * b[0]
-		s1 += a[1] * b[1]
-		s2 += a[2] * b[2]
-		s3 += a[3] * b[3]
-	}
-	for ; i < len(x); i++ {
-		s0 += x[i] * y[i]
-	}
-	return (s0 + s1) + (s2 + s3)
 }
