@@ -22,8 +22,7 @@ type advanced struct {
 
 // resolve reads indices, the list that is argument 1, for the tensor that is
 // argument 0: masks become the indices of their true elements, indices broadcast,
-// negative ones count from the end. It leaves the picker ready for a contiguous
-// tensor.
+// negative ones count from the end. Indices are then within the tensor.
 func (k *keep) resolve(c *kernels.Ctx, a kernels.Args) error {
 	v := &k.adv
 	v.n, v.rank = 0, 0
@@ -51,8 +50,8 @@ func (k *keep) resolve(c *kernels.Ctx, a kernels.Args) error {
 	if err := v.broadcast(); err != nil {
 		return err
 	}
-	k.layOut(c, self)
-	return k.addPicks(c, self)
+	v.layOut(self)
+	return v.check(self)
 }
 
 // addIndex takes an integer tensor as the indices of dimension d.
@@ -107,24 +106,48 @@ func (v *advanced) broadcast() error {
 	return nil
 }
 
-// layOut finds the result's sizes and the runs to copy. Indexed dimensions that stand
-// together are replaced by the indices' sizes where they stand, others in front.
-func (k *keep) layOut(c *kernels.Ctx, self *tensor.Tensor) {
-	v := &k.adv
+// layOut finds the result's sizes. Indexed dimensions that stand together are
+// replaced by the indices' sizes where they stand, others in front.
+func (v *advanced) layOut(self *tensor.Tensor) {
 	first, last := v.dims[0], v.dims[v.n-1]
 	sizes := v.sizes[:0]
-	p := picker{outer: 1, rests: noRests, run: product(self.Sizes[last+1:])}
-	if last-first+1 == v.n {
+	if v.together() {
 		sizes = append(sizes, self.Sizes[:first]...)
-		p.outer, p.stride = product(self.Sizes[:first]), product(self.Sizes[first:])
 		sizes = append(sizes, v.common[:v.rank]...)
 	} else {
 		sizes = append(sizes, v.common[:v.rank]...)
 		sizes = v.restSizes(sizes, self.Sizes[:last])
-		p.rests = v.restPlaces(c, self, sizes[v.rank:])
 	}
 	v.total = len(append(sizes, self.Sizes[last+1:]...))
-	k.pick = p
+}
+
+func (v *advanced) together() bool { return v.dims[v.n-1]-v.dims[0]+1 == v.n }
+
+// check reports an index outside its dimension.
+func (v *advanced) check(self *tensor.Tensor) error {
+	for i, indices := range v.indices[:v.n] {
+		n := self.Sizes[v.dims[i]]
+		for _, x := range indices {
+			if x < -int64(n) || x >= int64(n) {
+				return kernels.Badf(1, "indices in [-"+itoa(n)+", "+itoa(n)+") for dimension "+itoa(v.dims[i]), "%d", x)
+			}
+		}
+	}
+	return nil
+}
+
+// setPicker makes the picker ready for a contiguous tensor of self's sizes. The
+// indexed result has elements, of a number that there is memory for.
+func (k *keep) setPicker(c *kernels.Ctx, self *tensor.Tensor) {
+	v := &k.adv
+	first, last := v.dims[0], v.dims[v.n-1]
+	k.pick = picker{outer: 1, rests: noRests, run: product(self.Sizes[last+1:])}
+	if v.together() {
+		k.pick.outer, k.pick.stride = product(self.Sizes[:first]), product(self.Sizes[first:])
+	} else {
+		k.pick.rests = v.restPlaces(c, self, v.sizes[v.rank:v.total-(self.Rank()-1-last)])
+	}
+	k.addPicks(c, self)
 }
 
 // restSizes appends the sizes of the dimensions that are not indexed.
@@ -141,9 +164,6 @@ func (v *advanced) restSizes(dst, sizes []int) []int {
 // those after the last index, start.
 func (v *advanced) restPlaces(c *kernels.Ctx, self *tensor.Tensor, rest []int) []int64 {
 	places := kernels.Scratch[int64](c, product(rest))
-	if len(places) == 0 {
-		return places
-	}
 	places[0] = 0
 	filled, i := 1, len(rest)-1
 	stride := product(self.Sizes[v.dims[v.n-1]:])
@@ -166,29 +186,27 @@ func repeatPlaces(places []int64, filled, n int, stride int64) int {
 }
 
 // addPicks sums up where each index of the common sizes leads.
-func (k *keep) addPicks(c *kernels.Ctx, self *tensor.Tensor) error {
+func (k *keep) addPicks(c *kernels.Ctx, self *tensor.Tensor) {
 	v := &k.adv
 	common := v.common[:v.rank]
-	picks := kernels.Scratch[int64](c, product(common))
-	clear(picks)
+	k.pick.picks = kernels.Scratch[int64](c, product(common))
+	clear(k.pick.picks)
 	for i, indices := range v.indices[:v.n] {
 		d := v.dims[i]
-		n, stride := int64(self.Sizes[d]), int64(product(self.Sizes[d+1:]))
-		for _, x := range indices {
-			if x < -n || x >= n {
-				return kernels.Badf(1, "indices in [-"+itoa(int(n))+", "+itoa(int(n))+") for dimension "+itoa(d), "%d", x)
-			}
-		}
-		addStrided(picks, common, indices, v.shapes[i], n, stride)
+		addStrided(k.pick.picks, common, indices, v.shapes[i], int64(self.Sizes[d]), int64(product(self.Sizes[d+1:])))
 		v.indices[i] = nil
 	}
-	k.pick.picks = picks
-	return nil
 }
 
 // addStrided adds index·stride, negative indices counted from n, to each place of
 // common that the index broadcasts to.
 func addStrided(picks []int64, common []int, indices []int64, shape []int, n, stride int64) {
+	if len(indices) == len(picks) { // nothing to broadcast
+		for i, x := range indices {
+			picks[i] += fromStart(x, n) * stride
+		}
+		return
+	}
 	var at, step [tensor.MaxRank]int
 	lead, s := len(common)-len(shape), 1
 	for d := len(shape) - 1; d >= 0; d-- {
@@ -199,11 +217,7 @@ func addStrided(picks []int64, common []int, indices []int64, shape []int, n, st
 	}
 	from := 0
 	for i := range picks {
-		x := indices[from]
-		if x < 0 {
-			x += n
-		}
-		picks[i] += x * stride
+		picks[i] += fromStart(indices[from], n) * stride
 		for d := len(common) - 1; d >= 0; d-- {
 			at[d]++
 			from += step[d]
@@ -214,6 +228,14 @@ func addStrided(picks []int64, common []int, indices []int64, shape []int, n, st
 			at[d] = 0
 		}
 	}
+}
+
+// fromStart counts an index of n from the start.
+func fromStart(x, n int64) int64 {
+	if x < 0 {
+		return x + n
+	}
+	return x
 }
 
 // indexTensor is aten::index.Tensor.
@@ -228,7 +250,10 @@ func indexTensor(c *kernels.Ctx, a kernels.Args) error {
 	if err := kernels.ResizeOut(a, 2, k.adv.sizes[:k.adv.total]); err != nil {
 		return err
 	}
-	k.takeInto(c, a.Tensor(2), a.Tensor(0))
+	if a.Tensor(2).Numel() > 0 {
+		k.setPicker(c, a.Tensor(0))
+		k.takeInto(c, a.Tensor(2), a.Tensor(0))
+	}
 	return nil
 }
 
@@ -283,6 +308,13 @@ func (k *keep) values(c *kernels.Ctx, a kernels.Args) ([]byte, error) {
 	if len(sizes) > tensor.MaxRank || !expands(values.Sizes, sizes) {
 		return nil, kernels.Badf(2, "sizes that broadcast to the indexed part's", "%v", values)
 	}
+	given := self.Numel() + values.Numel()
+	for _, indices := range k.adv.indices[:k.adv.n] {
+		given += len(indices)
+	}
+	if !modest(sizes, given) {
+		return nil, kernels.Badf(1, "indices that broadcast to a few times the elements given", "sizes %v", k.adv.common[:k.adv.rank])
+	}
 	return k.run.Expand(c, values, sizes), nil
 }
 
@@ -302,6 +334,10 @@ func expands(sizes, to []int) bool {
 
 // write puts or, if argument 3 says so, adds values into the rows of the table.
 func (k *keep) write(c *kernels.Ctx, a kernels.Args, rows, values []byte) {
+	if len(values) == 0 {
+		return
+	}
+	k.setPicker(c, a.Tensor(0))
 	if a.Bool(3) {
 		k.accumulate(c, a.Tensor(0).DType, rows, values, addPicked[float32], addPicked[float64], addPicked[int64])
 	} else {

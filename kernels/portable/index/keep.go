@@ -88,3 +88,10 @@ func product(sizes []int) int {
 	}
 	return n
 }
+
+// modest reports sizes whose elements are a few times those that were given: what
+// broadcasts to more is refused, since a small file could ask for any memory.
+func modest(sizes []int, given int) bool {
+	n, ok := tensor.Product(sizes)
+	return ok && n <= 1<<12+16*min(given, 1<<50)
+}

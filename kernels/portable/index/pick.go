@@ -21,12 +21,14 @@ type picker struct {
 
 var noRests = []int64{0}
 
+// elements is the number of elements that are picked.
+func (p *picker) elements() int { return p.outer * len(p.picks) * len(p.rests) * p.run }
+
 // take copies from table to dense.
 func (p *picker) take(c *kernels.Ctx, elem int, dense, table []byte) {
 	p.elem, p.dense, p.table = elem, dense, table
-	bytes := p.run * len(p.rests) * elem
-	if bytes > 0 {
-		c.Parallel(p.outer*len(p.picks), 32<<10/bytes, p)
+	if p.elements() > 0 {
+		c.Parallel(p.outer*len(p.picks), 32<<10/(p.run*len(p.rests)*elem), p)
 	}
 	p.dense, p.table = nil, nil
 }
@@ -74,6 +76,9 @@ func take[T tensor.Element](p *picker, lo, hi int) {
 // put copies from dense to table; where picks meet, the last one stays.
 func (p *picker) put(elem int, table, dense []byte) {
 	bytes, at := p.run*elem, 0
+	if p.elements() == 0 {
+		return
+	}
 	for o := range p.outer {
 		rows := table[o*p.stride*elem:]
 		for _, i := range p.picks {
@@ -87,6 +92,9 @@ func (p *picker) put(elem int, table, dense []byte) {
 
 // add adds dense to table.
 func add[C tensor.Compute](p *picker, table, dense []C) {
+	if p.elements() == 0 {
+		return
+	}
 	for o := range p.outer {
 		for _, i := range p.picks {
 			for _, r := range p.rests {

@@ -97,6 +97,9 @@ func maskedSelect(c *kernels.Ctx, a kernels.Args) error {
 	if err := sameType(a, 0, 2); err != nil {
 		return err
 	}
+	if n := self.Numel() + mask.Numel() + out.Capacity(); !modest(sizes, n) {
+		return kernels.Badf(1, "sizes that broadcast to a few times those given", "%v", mask)
+	}
 	m := k.run.Expand(c, mask, sizes)
 	if err := kernels.ResizeOut(a, 2, []int{countTrue(m)}); err != nil {
 		return err
@@ -121,12 +124,12 @@ func maskedScatter(c *kernels.Ctx, a kernels.Args) error {
 			return err
 		}
 	}
+	if err := kernels.ResizeOut(a, 3, sizes); err != nil {
+		return err
+	}
 	m := k.run.Expand(c, mask, sizes)
 	if n := countTrue(m); n > source.Numel() {
 		return kernels.Badf(2, "at least "+itoa(n)+" elements", "%d", source.Numel())
-	}
-	if err := kernels.ResizeOut(a, 3, sizes); err != nil {
-		return err
 	}
 	rows, elem := k.run.Target(c, out), self.DType.Size()
 	k.run.Spread(c, rows, self, sizes)

@@ -87,3 +87,24 @@ func TestCases(t *testing.T) {
 			Args: []any{ints([]int{1}, -1), nil}, Outs: []any{none}, Refused: "repeats of at least 0"},
 	)
 }
+
+// TestHostile calls operators with sizes that a small file can name but no machine
+// can walk through.
+func TestHostile(t *testing.T) {
+	const huge = 1 << 40
+	none := ints([]int{2, huge, 0})
+	kerneltest.Run(t, set,
+		kerneltest.Case{Name: "rows of nothing", Op: "aten::tril.out", Args: []any{none, 0}, Want: []any{none}},
+		kerneltest.Case{Name: "roll nothing", Op: "aten::roll.out", Args: []any{none, []int{3}, []int{1}}, Want: []any{none}},
+		kerneltest.Case{Name: "repeat nothing", Op: "aten::repeat.out", Args: []any{none, []int{1, 8, 9}}, Want: []any{ints([]int{2, 8 * huge, 0})}},
+		kerneltest.Case{Name: "repeat beyond any memory", Op: "aten::repeat.out",
+			Args: []any{ints([]int{1}, 1), []int{huge}}, Outs: []any{ints([]int{1}, 1)}, Refused: "resize to"},
+		kerneltest.Case{Name: "expand nothing", Op: "aten::expand_copy.out", Args: []any{ints([]int{1, 0}), []int{huge, 0}, false}, Want: []any{ints([]int{huge, 0})}},
+		kerneltest.Case{Name: "pad nothing with nothing", Op: "aten::constant_pad_nd.out",
+			Args: []any{none, []int{0, 0, huge, huge}, 1}, Want: []any{ints([]int{2, 3 * huge, 0})}},
+		kerneltest.Case{Name: "a factor without a square", Op: "aten::pixel_unshuffle.out",
+			Args: []any{ints([]int{1, 0, 0}), 1 << 31}, Outs: []any{none}, Refused: "a factor"},
+		kerneltest.Case{Name: "strides that overflow", Op: "aten::as_strided_copy.out",
+			Args: []any{ints([]int{1}, 1), []int{3, 3}, []int{huge << 20, huge << 20}, 0}, Outs: []any{ints([]int{3, 3}, make([]int32, 9)...)}, Refused: "within 1 elements"},
+	)
+}

@@ -19,6 +19,9 @@ func tril(c *kernels.Ctx, a kernels.Args) error {
 	if err := m.store(c, a, 2); err != nil {
 		return err
 	}
+	if self.Numel() == 0 {
+		return nil
+	}
 	clear(m.value[:])
 	rows, cols := self.Sizes[rank-2], self.Sizes[rank-1]
 	diagonal := int(min(max(a.Int(1), -int64(rows)), int64(cols)))

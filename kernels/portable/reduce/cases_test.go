@@ -96,6 +96,22 @@ func TestCases(t *testing.T) {
 	)
 }
 
+// TestHostile calls operators with sizes that a small file can name but no machine
+// can walk through.
+func TestHostile(t *testing.T) {
+	const huge = 1 << 40
+	none := tensor.New(tensor.Float32, 2, huge, 0)
+	kerneltest.Run(t, set,
+		kerneltest.Case{Name: "rows of nothing", Op: "aten::cumsum.out", Args: []any{none, 2, nil}, Want: []any{none}},
+		kerneltest.Case{Name: "columns of nothing", Op: "aten::cumsum.out", Args: []any{none, 1, nil}, Want: []any{none}},
+		kerneltest.Case{Name: "no results", Op: "aten::sum.IntList_out", Args: []any{none, []int{1}, false, nil}, Want: []any{tensor.New(tensor.Float32, 2, 0)}},
+		kerneltest.Case{Name: "one result", Op: "aten::sum.IntList_out", Args: []any{none, nil, false, nil}, Want: []any{floats(nil, 0)}},
+		kerneltest.Case{Name: "no extremes", Op: "aten::max.dim_max", Args: []any{none, 1, false}, Want: []any{tensor.New(tensor.Float32, 2, 0), tensor.New(tensor.Int64, 2, 0)}},
+		kerneltest.Case{Name: "no spread", Op: "aten::var.out", Args: []any{none, []int{1}, true, false}, Want: []any{tensor.New(tensor.Float32, 2, 0)}},
+		kerneltest.Case{Name: "no truth", Op: "aten::any.out", Args: []any{none, 1, false}, Want: []any{tensor.New(tensor.Bool, 2, 0)}},
+	)
+}
+
 // TestLayouts checks the sums and the places of extremes of random tensors against
 // one loop over all elements: any set of dimensions, any dim order, and sizes beyond
 // every chunk and block.

@@ -118,9 +118,11 @@ func cumsum(c *kernels.Ctx, a kernels.Args) error {
 	if err := kernels.ResizeOut(a, 3, self.Sizes); err != nil {
 		return err
 	}
-	if out.DType.IsFloat() {
+	switch {
+	case out.Numel() == 0:
+	case out.DType.IsFloat():
 		scan[float64](c, self, out, d)
-	} else {
+	default:
 		scan[int64](c, self, out, d)
 	}
 	return nil
