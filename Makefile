@@ -9,13 +9,13 @@ RACETEST ?= ./cmd/... ./delegate/... ./hal/... ./runtime/...
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS  := -X main.release=$(VERSION)
 
-.PHONY: help deps demo build test check format vet staticcheck arm64 race conformance docs bench fuzz clean
+.PHONY: help deps demo build test check format vet staticcheck arm64 race conformance docs bench fuzz firmware clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-deps: ## fetch libXNNPACK into lib/; install gcc and qemu-user where they are missing
+deps: ## fetch libXNNPACK into lib/; install compilers and qemu where they are missing
 	scripts/deps.sh
 	scripts/tools.sh
 
@@ -64,6 +64,9 @@ bench: lib/.complete ## run the benchmarks: BENCH=regexp BENCHTIME=1s
 
 fuzz: ## fuzz every target in turn: FUZZTIME=10m each
 	scripts/fuzz.sh $(FUZZTIME)
+
+firmware: ## build the firmware for Arm's Ethos-U models, with gcc-arm-none-eabi
+	$(MAKE) -C hal/ethosu/fvp/firmware sums
 
 clean: ## remove what was built and fetched
 	rm -rf bin lib .deps

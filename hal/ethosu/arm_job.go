@@ -24,13 +24,11 @@ type armJob struct {
 	counting armCounting
 	status   armStatus
 	used     armRange
-	counted  int
 	events   []uint64
 }
 
 // armProtocol is how one generation of the driver stack starts inferences.
 type armProtocol struct {
-	name string
 	// prepare makes what is kept from run to run.
 	prepare func(j *armJob) error
 	// start begins a run and gives its file descriptor.
@@ -42,8 +40,8 @@ type armProtocol struct {
 // armProtocols are the known generations, the later first: kernels answer requests of
 // another size as unknown.
 var armProtocols = []*armProtocol{
-	{"inferences that are invoked", (*armJob).prepareInvoked, (*armJob).invoke, func(*armJob, int) {}},
-	{"inferences that start when they are created", (*armJob).prepareStarted, (*armJob).create, (*armJob).close},
+	{(*armJob).prepareInvoked, (*armJob).invoke, func(*armJob, int) {}}, // created once, invoked for each run
+	{(*armJob).prepareStarted, (*armJob).create, (*armJob).close},       // created, and so started, for each run
 }
 
 func (n *armNetwork) NewJob(o JobOptions) (Job, error) {

@@ -5,5 +5,6 @@ package ethosu
 var drivers = []*Driver{
 	drmDriver(linux{}),
 	armDriver(linux{}),
+	fvpDriver,
 	softwareDriver,
 }
