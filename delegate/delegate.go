@@ -64,7 +64,14 @@ type ArgSpec struct {
 	Sizes    []int // upper bounds if dynamic
 	DimOrder []uint8
 	Dynamism tensor.Dynamism
-	Const    []byte // the bytes if the argument is a constant, else nil
+	Const    []byte        // the bytes if the argument is a constant, else nil
+	Quant    *Quantization // how the program's next operator quantises the value, nil if it does not
+}
+
+// Quantization is the scale and zero point of a value: real = (stored - ZeroPoint) · Scale.
+type Quantization struct {
+	Scale     float64
+	ZeroPoint int64
 }
 
 // Image is a compiled payload: immutable, safe for concurrent use.

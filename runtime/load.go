@@ -22,7 +22,8 @@ type loader struct {
 	sigs   []*kernels.Signature
 	images []delegate.Image
 	bytes  map[int][]byte // values with bytes from outside: constants, external data
-	rows   map[int]bool   // values that lie in rows whatever dim order the file declares
+	quants map[int]*delegate.Quantization
+	rows   map[int]bool // values that lie in rows whatever dim order the file declares
 	flow   *ir.Flow
 }
 
@@ -159,6 +160,7 @@ func (l *loader) findData(missing *MissingError) error {
 
 func (l *loader) compileDelegates(ctx context.Context) error {
 	l.images = make([]delegate.Image, len(l.spec.Delegates))
+	l.quants = quantizations(l.spec)
 	for i := range l.spec.Delegates {
 		d := &l.spec.Delegates[i]
 		c := &l.program.config
@@ -198,7 +200,7 @@ func (l *loader) argSpec(v int) *delegate.ArgSpec {
 	if l.spec.Values[v].Kind != tensor.KindTensor {
 		return nil
 	}
-	a := &delegate.ArgSpec{Value: v, DType: t.DType, Sizes: t.Sizes, DimOrder: t.DimOrder, Dynamism: t.Dynamism}
+	a := &delegate.ArgSpec{Value: v, DType: t.DType, Sizes: t.Sizes, DimOrder: t.DimOrder, Dynamism: t.Dynamism, Quant: l.quants[v]}
 	if t.Storage == pte.Constant || t.Storage == pte.External {
 		a.Const = l.bytes[v]
 	}

@@ -3,13 +3,14 @@ package main
 import (
 	"testing"
 
+	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/ethosu"
 )
 
 func TestQuantizations(t *testing.T) {
 	good := map[string]ethosu.Quantization{
-		"0:0=0.018,-3":         {Scale: 0.018, ZeroPoint: -3},
-		"forward/2:1=1e-3,128": {Method: "forward", Delegate: 2, Output: 1, Scale: 1e-3, ZeroPoint: 128},
+		"0:0=0.018,-3":         {Quantization: delegate.Quantization{Scale: 0.018, ZeroPoint: -3}},
+		"forward/2:1=1e-3,128": {Method: "forward", Delegate: 2, Output: 1, Quantization: delegate.Quantization{Scale: 1e-3, ZeroPoint: 128}},
 	}
 	for s, want := range good {
 		var q quantizations

@@ -36,14 +36,12 @@ type TraceEvent struct {
 	Memory    *npu.Memory // all regions, as the operation left them
 }
 
-// Quantization is the scale and zero point of an output of a delegate:
-// real = (stored - ZeroPoint) · Scale.
+// Quantization is the scale and zero point of an output of a delegate.
 type Quantization struct {
-	Method    string // "" is any
-	Delegate  int    // its place in the method's delegate list
-	Output    int    // of the delegate
-	Scale     float64
-	ZeroPoint int64
+	Method   string // "" is any
+	Delegate int    // its place in the method's delegate list
+	Output   int    // of the delegate
+	delegate.Quantization
 }
 
 // Backend is the delegate. It holds nothing.

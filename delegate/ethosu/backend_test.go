@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -49,9 +50,27 @@ func TestStaleType(t *testing.T) {
 	v := ethosutest.Find(t, "u55-128/conv3x3/d0")
 	specs, _ := args(t, v.Payload())
 	specs[1] = arg(tensor.Float32, specs[1].Sizes...)
-	list := []Quantization{{Delegate: 1, Scale: 9}, {Method: "other", Delegate: 2, Scale: 9}, {Method: "forward", Delegate: 2, Scale: 0.25, ZeroPoint: -2}}
-	c, err := newCall(t, &delegate.Payload{Method: "forward", Index: 2, Data: v.Payload(), Args: specs,
-		Options: map[string]any{OptionQuantization: list}}, nil)
+	want, wrong := delegate.Quantization{Scale: 0.25, ZeroPoint: -2}, delegate.Quantization{Scale: 9}
+	list := []Quantization{{Delegate: 1, Quantization: wrong}, {Method: "other", Delegate: 2, Quantization: wrong}, {Method: "forward", Delegate: 2, Quantization: want}}
+	for name, p := range map[string]*delegate.Payload{
+		"caller":  {Options: map[string]any{OptionQuantization: list}},
+		"program": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p.Method, p.Index, p.Data, p.Args = "forward", 2, v.Payload(), slices.Clone(specs)
+			if p.Options == nil {
+				out := *specs[1]
+				out.Quant = &want
+				p.Args[1] = &out
+			}
+			checkStaleType(t, v, p)
+		})
+	}
+}
+
+func checkStaleType(t *testing.T, v *ethosutest.Vector, p *delegate.Payload) {
+	t.Helper()
+	c, err := newCall(t, p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

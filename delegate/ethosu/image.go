@@ -41,7 +41,7 @@ func (im *image) plan(p *delegate.Payload) error {
 		im.inputs = append(im.inputs, t)
 	}
 	for i := range c.outputs {
-		t, err := planOutput(&c.outputs[i], p.Args[nin+i], c.permuted, quantization(p, i))
+		t, err := planOutput(&c.outputs[i], p.Args[nin+i], c.permuted, quantization(p, nin, i))
 		if err != nil {
 			return placed(fmt.Sprintf("delegate %d, output %d", p.Index, i), err)
 		}
@@ -50,14 +50,18 @@ func (im *image) plan(p *delegate.Payload) error {
 	return nil
 }
 
-// quantization is what is known of an output's scale and zero point, nil if nothing.
-func quantization(p *delegate.Payload, output int) *Quantization {
+// quantization is what is known of an output's scale and zero point, nil if nothing:
+// what the caller says, or how the program goes on with the value.
+func quantization(p *delegate.Payload, inputs, output int) *delegate.Quantization {
 	list, _ := p.Options[OptionQuantization].([]Quantization)
 	for i := range list {
 		q := &list[i]
 		if (q.Method == "" || q.Method == p.Method) && q.Delegate == p.Index && q.Output == output {
-			return q
+			return &q.Quantization
 		}
+	}
+	if a := p.Args[inputs+output]; a != nil {
+		return a.Quant
 	}
 	return nil
 }

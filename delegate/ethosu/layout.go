@@ -11,7 +11,7 @@ import (
 
 // planOutput says how an output gets from the NPU to its tensor. The cases are those
 // of the Arm runtime (EthosUBackend.cpp, copy_with_layout_adjustment), decided at load.
-func planOutput(r *record, a *delegate.ArgSpec, permuted bool, q *Quantization) (transfer, error) {
+func planOutput(r *record, a *delegate.ArgSpec, permuted bool, q *delegate.Quantization) (transfer, error) {
 	t, err := newTransfer(r, a)
 	if err != nil {
 		return t, err
@@ -90,7 +90,7 @@ func unpackInt4(_ *transfer, dst, src []byte) {
 // numbers and the program was not told. With the scale and zero point the values can
 // be had, real ones where the program wants floats, the stored ones where it wants
 // wider integers; without them they would be wrong, so the program is refused.
-func (t *transfer) requantize(d tensor.DType, q *Quantization) error {
+func (t *transfer) requantize(d tensor.DType, q *delegate.Quantization) error {
 	from := written(t.rec.elemSize)
 	if q == nil {
 		return fmt.Errorf("declared %v, the NPU writes %v (expansion factor %d, element size %d): "+

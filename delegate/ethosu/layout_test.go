@@ -21,7 +21,7 @@ func arg(d tensor.DType, sizes ...int) *delegate.ArgSpec {
 
 // TestOutputs goes through every way from the NPU's memory to a tensor.
 func TestOutputs(t *testing.T) {
-	q := &Quantization{Scale: 0.5, ZeroPoint: 3}
+	q := &delegate.Quantization{Scale: 0.5, ZeroPoint: 3}
 	tests := []struct {
 		name string
 		rec  *record
@@ -48,7 +48,7 @@ func TestOutputs(t *testing.T) {
 		{"stale int32 by value", rec(2, 1), arg(tensor.Int32, 1), q, []byte{0xfe, 0xff}, []int32{-2}},
 		{"stale float16", rec(1, 2), arg(tensor.Float16, 2), q, nil, "no conversion"},
 		{"scale 0", rec(1, 2), arg(tensor.Float32, 2), &Quantization{}, nil, "scale 0"},
-		{"infinite scale", rec(1, 2), arg(tensor.Float32, 2), &Quantization{Scale: math.Inf(1)}, nil, "scale +Inf"},
+		{"infinite scale", rec(1, 2), arg(tensor.Float32, 2), &delegate.Quantization{Scale: math.Inf(1)}, nil, "scale +Inf"},
 		{"float of other sizes", rec(1, 8), arg(tensor.Float32, 2), q, nil, "float32[2], the NPU writes int8[1 1 1 1 1 8]"},
 		{"not a tensor", rec(1, 8), nil, nil, nil, "not a tensor"},
 	}
