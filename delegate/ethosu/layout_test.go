@@ -26,7 +26,7 @@ func TestOutputs(t *testing.T) {
 		name string
 		rec  *record
 		arg  *delegate.ArgSpec
-		q    *Quantization
+		q    *delegate.Quantization
 		src  []byte
 		want any // elements, or part of the error
 	}{
@@ -47,7 +47,7 @@ func TestOutputs(t *testing.T) {
 		{"stale int16 by value", rec(1, 2), arg(tensor.Int16, 2), q, []byte{5, 0xff}, []int16{5, -1}},
 		{"stale int32 by value", rec(2, 1), arg(tensor.Int32, 1), q, []byte{0xfe, 0xff}, []int32{-2}},
 		{"stale float16", rec(1, 2), arg(tensor.Float16, 2), q, nil, "no conversion"},
-		{"scale 0", rec(1, 2), arg(tensor.Float32, 2), &Quantization{}, nil, "scale 0"},
+		{"scale 0", rec(1, 2), arg(tensor.Float32, 2), &delegate.Quantization{}, nil, "scale 0"},
 		{"infinite scale", rec(1, 2), arg(tensor.Float32, 2), &delegate.Quantization{Scale: math.Inf(1)}, nil, "scale +Inf"},
 		{"float of other sizes", rec(1, 8), arg(tensor.Float32, 2), q, nil, "float32[2], the NPU writes int8[1 1 1 1 1 8]"},
 		{"not a tensor", rec(1, 8), nil, nil, nil, "not a tensor"},
