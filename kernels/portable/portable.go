@@ -10,6 +10,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/portable/custom"
 	"github.com/etrun-go/etrun/kernels/portable/elementwise"
 	"github.com/etrun-go/etrun/kernels/portable/factory"
+	"github.com/etrun-go/etrun/kernels/portable/fft"
 	"github.com/etrun-go/etrun/kernels/portable/index"
 	"github.com/etrun-go/etrun/kernels/portable/matmul"
 	"github.com/etrun-go/etrun/kernels/portable/move"
@@ -28,6 +29,7 @@ func Ops() []kernels.Op {
 		elementwise.Ops(),
 		prim.Ops(),
 		factory.Ops(),
+		fft.Ops(),
 		matmul.Ops(),
 		conv.Ops(),
 		custom.Ops(),

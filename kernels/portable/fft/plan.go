@@ -1,0 +1,163 @@
+package fft
+
+import (
+	"math"
+	"math/bits"
+	"math/cmplx"
+)
+
+// mostRadix is the largest prime factor that is transformed by its definition; lengths
+// with a larger one go by Bluestein's convolution.
+const mostRadix = 31
+
+// plan transforms sequences of one length:
+//
+//	y[q] = Σ_j x[j] · exp(-2πi·j·q/n)    q < n
+type plan struct {
+	n       int
+	factors []int        // of n, or nil where it goes by convolution
+	roots   []complex128 // exp(-2πi·k/n)
+
+	chirp    []complex128 // exp(-πi·k²/n), of a convolution
+	response []complex128 // the transform of the conjugated chirp, wrapped around
+	inner    *plan        // of the convolution's length, a power of two
+}
+
+func newPlan(n int) *plan {
+	p := &plan{n: n}
+	if p.factors = factorise(n); p.factors == nil {
+		p.convolve()
+		return p
+	}
+	p.roots = make([]complex128, n)
+	for k := range p.roots {
+		p.roots[k] = unit(float64(k) / float64(n))
+	}
+	return p
+}
+
+// unit is exp(-2πi·turn).
+func unit(turn float64) complex128 {
+	sin, cos := math.Sincos(2 * math.Pi * turn)
+	return complex(cos, -sin)
+}
+
+// factorise splits n into fours and primes; nil where one is above mostRadix.
+func factorise(n int) []int {
+	factors := []int{}
+	for _, f := range []int{4, 2, 3, 5, 7, 11, 13, 17, 19, 23, 29, mostRadix} {
+		for n%f == 0 {
+			factors = append(factors, f)
+			n /= f
+		}
+	}
+	if n > 1 {
+		return nil
+	}
+	return factors
+}
+
+// convolve prepares Bluestein's form: with j·q = (j² + q² - (q-j)²)/2 the transform is a
+// convolution with a chirp.
+func (p *plan) convolve() {
+	m := 1 << bits.Len(uint(2*p.n-2))
+	p.inner = newPlan(m)
+	p.chirp = make([]complex128, p.n)
+	wrapped := make([]complex128, m)
+	for k := range p.chirp {
+		// k² mod 2n keeps the angle's digits.
+		hi, lo := bits.Mul64(uint64(k), uint64(k))
+		_, turn := bits.Div64(hi%uint64(2*p.n), lo, uint64(2*p.n))
+		p.chirp[k] = unit(float64(turn) / float64(2*p.n))
+		wrapped[k] = cmplx.Conj(p.chirp[k])
+		if k > 0 {
+			wrapped[m-k] = wrapped[k]
+		}
+	}
+	p.response = make([]complex128, m)
+	p.inner.transform(p.response, wrapped, nil)
+}
+
+// work is the number of elements of working memory that transform needs.
+func (p *plan) work() int {
+	if p.inner == nil {
+		return 0
+	}
+	return 2 * p.inner.n
+}
+
+// transform transforms src to dst, which do not overlap. work is working memory.
+func (p *plan) transform(dst, src, work []complex128) {
+	if p.inner == nil {
+		p.step(dst, src, p.n, 1, 0)
+		return
+	}
+	m := p.inner.n
+	a, b := work[:m], work[m:2*m]
+	for k, c := range p.chirp {
+		a[k] = src[k] * c
+	}
+	clear(a[p.n:])
+	p.inner.transform(b, a, nil)
+	for k := range b { // a forward transform of the conjugate is the conjugated inverse
+		b[k] = cmplx.Conj(b[k] * p.response[k])
+	}
+	p.inner.transform(a, b, nil)
+	for k := range dst {
+		dst[k] = cmplx.Conj(a[k]) * p.chirp[k] / complex(float64(m), 0)
+	}
+}
+
+// step transforms n elements of src, stride apart: those of each residue modulo the next
+// factor, and then the residues with each other.
+func (p *plan) step(dst, src []complex128, n, stride, factor int) {
+	if n == 1 {
+		dst[0] = src[0]
+		return
+	}
+	r := p.factors[factor]
+	m := n / r
+	for j := range r {
+		p.step(dst[j*m:(j+1)*m], src[j*stride:], m, stride*r, factor+1)
+	}
+	for k := range m {
+		switch r {
+		case 2:
+			p.join2(dst, m, k, stride)
+		case 4:
+			p.join4(dst, m, k, stride)
+		default:
+			p.join(dst, r, m, k, stride)
+		}
+	}
+}
+
+func (p *plan) join2(dst []complex128, m, k, stride int) {
+	a, b := dst[k], dst[m+k]*p.roots[k*stride]
+	dst[k], dst[m+k] = a+b, a-b
+}
+
+func (p *plan) join4(dst []complex128, m, k, stride int) {
+	a, b := dst[k], dst[m+k]*p.roots[k*stride]
+	c, d := dst[2*m+k]*p.roots[2*k*stride], dst[3*m+k]*p.roots[3*k*stride]
+	even, odd := a+c, b+d
+	left, right := a-c, b-d
+	right = complex(imag(right), -real(right)) // · -i
+	dst[k], dst[m+k], dst[2*m+k], dst[3*m+k] = even+odd, left+right, even-odd, left-right
+}
+
+// join is the transform of r elements by definition.
+func (p *plan) join(dst []complex128, r, m, k, stride int) {
+	var t [mostRadix]complex128
+	for j := range r {
+		t[j] = dst[j*m+k] * p.roots[j*k*stride]
+	}
+	turn := p.n / r
+	for q := range r {
+		sum := t[0]
+		for j := 1; j < r; j++ {
+			sum += t[j] * p.roots[j*q%r*turn]
+		}
+		dst[q*m+k] = sum
+	}
+}
