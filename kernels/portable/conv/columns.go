@@ -75,13 +75,21 @@ func copyGrid[T any](dst []T, ds int, src []T, ss, step, rows, cols int) {
 // inside is the range of i < n with 0 ≤ x+i·step < size.
 func inside(n, size, x, step int) (lo, hi int) {
 	if x < 0 {
-		lo = min((-x+step-1)/step, n)
+		lo = min(stepsTo(-x, step), n)
 	}
-	hi = n
-	if last := size - 1 - x; last < 0 {
-		hi = lo
-	} else {
-		hi = max(min(last/step+1, n), lo)
+	if size <= x {
+		return lo, lo
 	}
-	return lo, hi
+	return lo, max(min(stepsTo(size-x, step), n), lo)
+}
+
+// stepsTo is ⌈distance / step⌉; the usual steps do without a division.
+func stepsTo(distance, step int) int {
+	switch step {
+	case 1:
+		return distance
+	case 2:
+		return (distance + 1) >> 1
+	}
+	return (distance + step - 1) / step
 }
