@@ -7,11 +7,15 @@ type Number interface {
 	float32 | float64 | int64 | complex64 | complex128
 }
 
-// mulAddGo rounds every product, also where the compiler could fuse it with the
+// mulAddToGo rounds every product, also where the compiler could fuse it with the
 // addition: then a product that overflows is infinite in whatever order terms come.
-func mulAddGo[T Number](m, n, k int, a []T, ars, acs int, b []T, ldb int, c []T, ldc int) {
+func mulAddToGo[T Number](m, n, k int, a []T, ars, acs int, b []T, ldb int, from []T, ldf int, c []T, ldc int) {
 	for i := range m {
 		row := c[i*ldc:][:n]
+		copy(row, from[i*ldf:])
+		if k == 0 {
+			continue
+		}
 		a := a[i*ars:]
 		p := 0
 		for ; p+4 <= k; p += 4 {

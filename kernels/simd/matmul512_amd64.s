@@ -4,7 +4,8 @@
 
 // Tiles of a matrix product for AVX-512: up to 32 columns, in two registers for each
 // row. The masks K1 and K2 say which of them there are, so one tile serves every
-// width. Registers are those of the AVX2 tiles; R13 points to row 6 of a.
+// width. Registers are those of the AVX2 tiles; R13 points to
+// row 6 of a, and R14 is the row stride of from.
 
 #define ARGS \
 	MOVQ  k+0(FP), CX     \
@@ -13,21 +14,22 @@
 	MOVQ  acs+24(FP), R9  \
 	MOVQ  b+32(FP), DI    \
 	MOVQ  ldb+40(FP), R10 \
-	MOVQ  c+48(FP), DX    \
-	MOVQ  ldc+56(FP), R11 \
-	MOVL  cols+64(FP), AX \
+	MOVQ  c+64(FP), DX    \
+	MOVQ  ldc+72(FP), R11 \
+	MOVL  cols+80(FP), AX \
 	KMOVW AX, K1          \
 	SHRL  $16, AX         \
 	KMOVW AX, K2          \
 	LEAQ  (R8)(R8*2), R12 \
 	LEAQ  (SI)(R12*1), BX \
 	LEAQ  (BX)(R12*1), R13 \
-	MOVQ  DX, AX
+	MOVQ  from+48(FP), AX \
+	MOVQ  ldf+56(FP), R14
 
 #define LOAD(lo, hi) \
 	VMOVUPS.Z (AX), K1, lo   \
 	VMOVUPS.Z 64(AX), K2, hi \
-	ADDQ      R11, AX
+	ADDQ      R14, AX
 
 #define STORE(lo, hi) \
 	VMOVUPS lo, K1, (DX)   \
@@ -44,8 +46,8 @@
 	VFMADD231PS  Z24, bcast, lo  \
 	VFMADD231PS  Z25, bcast, hi
 
-// func tile8x32(k int, a *float32, ars, acs int, b *float32, ldb int, c *float32, ldc int, cols uint32)
-TEXT ·tile8x32(SB), NOSPLIT, $0-68
+// func tile8x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, cols uint32)
+TEXT ·tile8x32(SB), NOSPLIT, $0-84
 	ARGS
 	LOAD(Z0, Z1)
 	LOAD(Z2, Z3)
@@ -83,8 +85,8 @@ loop:
 	VZEROUPPER
 	RET
 
-// func tile4x32(k int, a *float32, ars, acs int, b *float32, ldb int, c *float32, ldc int, cols uint32)
-TEXT ·tile4x32(SB), NOSPLIT, $0-68
+// func tile4x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, cols uint32)
+TEXT ·tile4x32(SB), NOSPLIT, $0-84
 	ARGS
 	LOAD(Z0, Z1)
 	LOAD(Z2, Z3)
@@ -109,8 +111,8 @@ loop:
 	VZEROUPPER
 	RET
 
-// func tile1x32(k int, a *float32, ars, acs int, b *float32, ldb int, c *float32, ldc int, cols uint32)
-TEXT ·tile1x32(SB), NOSPLIT, $0-68
+// func tile1x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, cols uint32)
+TEXT ·tile1x32(SB), NOSPLIT, $0-84
 	ARGS
 	LOAD(Z0, Z1)
 

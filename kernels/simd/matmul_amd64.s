@@ -3,10 +3,10 @@
 #include "textflag.h"
 
 // Tiles of a matrix product, for AVX2 and FMA. Each adds Σ_p a[i,p]·b[p,j] to a tile
-// of c that stays in registers: two (16 columns) or one (8 columns, masked) for each
-// row. SI and BX point to rows 0 and 3 of a, R8 is the row stride of a, R9 its
-// column stride, DI and R10 the same of b, DX and R11 of c, CX counts p. Strides are
-// in bytes.
+// of from, held in registers: two (16 columns) or one (8 columns, masked) for each
+// row, and stores it to c. SI and BX point to rows 0 and 3 of a, R8 is the row stride
+// of a, R9 its column stride; DI and R10 are b and its row stride, AX and R13 the same
+// of from, DX and R11 of c; CX counts p. Strides are in bytes.
 
 #define ARGS \
 	MOVQ k+0(FP), CX    \
@@ -15,16 +15,17 @@
 	MOVQ acs+24(FP), R9 \
 	MOVQ b+32(FP), DI   \
 	MOVQ ldb+40(FP), R10 \
-	MOVQ c+48(FP), DX   \
-	MOVQ ldc+56(FP), R11 \
+	MOVQ c+64(FP), DX   \
+	MOVQ ldc+72(FP), R11 \
 	LEAQ (R8)(R8*2), BX \
 	ADDQ SI, BX         \
-	MOVQ DX, AX
+	MOVQ from+48(FP), AX \
+	MOVQ ldf+56(FP), R13
 
 #define LOAD2(lo, hi) \
 	VMOVUPS (AX), lo   \
 	VMOVUPS 32(AX), hi \
-	ADDQ    R11, AX
+	ADDQ    R13, AX
 
 #define STORE2(lo, hi) \
 	VMOVUPS lo, (DX)   \
@@ -42,12 +43,12 @@
 	ADDQ    R10, DI
 
 #define MASK \
-	MOVQ    mask+64(FP), R12 \
+	MOVQ    mask+80(FP), R12 \
 	VMOVUPS (R12), Y15
 
 #define LOAD1(to) \
 	VMASKMOVPS (AX), Y15, to \
-	ADDQ       R11, AX
+	ADDQ       R13, AX
 
 #define STORE1(from) \
 	VMASKMOVPS from, Y15, (DX) \
@@ -61,8 +62,8 @@
 	VMASKMOVPS (DI), Y15, Y12 \
 	ADDQ       R10, DI
 
-// func tile6x16(k int, a *float32, ars, acs int, b *float32, ldb int, c *float32, ldc int)
-TEXT ·tile6x16(SB), NOSPLIT, $0-64
+// func tile6x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int)
+TEXT ·tile6x16(SB), NOSPLIT, $0-80
 	ARGS
 	LOAD2(Y0, Y1)
 	LOAD2(Y2, Y3)
@@ -93,8 +94,8 @@ loop:
 	VZEROUPPER
 	RET
 
-// func tile4x16(k int, a *float32, ars, acs int, b *float32, ldb int, c *float32, ldc int)
-TEXT ·tile4x16(SB), NOSPLIT, $0-64
+// func tile4x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int)
+TEXT ·tile4x16(SB), NOSPLIT, $0-80
 	ARGS
 	LOAD2(Y0, Y1)
 	LOAD2(Y2, Y3)
@@ -119,8 +120,8 @@ loop:
 	VZEROUPPER
 	RET
 
-// func tile2x16(k int, a *float32, ars, acs int, b *float32, ldb int, c *float32, ldc int)
-TEXT ·tile2x16(SB), NOSPLIT, $0-64
+// func tile2x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int)
+TEXT ·tile2x16(SB), NOSPLIT, $0-80
 	ARGS
 	LOAD2(Y0, Y1)
 	LOAD2(Y2, Y3)
@@ -138,8 +139,8 @@ loop:
 	VZEROUPPER
 	RET
 
-// func tile1x16(k int, a *float32, ars, acs int, b *float32, ldb int, c *float32, ldc int)
-TEXT ·tile1x16(SB), NOSPLIT, $0-64
+// func tile1x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int)
+TEXT ·tile1x16(SB), NOSPLIT, $0-80
 	ARGS
 	LOAD2(Y0, Y1)
 
@@ -154,8 +155,8 @@ loop:
 	VZEROUPPER
 	RET
 
-// func tile1x64(k int, a *float32, ars, acs int, b *float32, ldb int, c *float32, ldc int)
-TEXT ·tile1x64(SB), NOSPLIT, $0-64
+// func tile1x64(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int)
+TEXT ·tile1x64(SB), NOSPLIT, $0-80
 	ARGS
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
@@ -192,8 +193,8 @@ loop:
 	VZEROUPPER
 	RET
 
-// func tile6x8(k int, a *float32, ars, acs int, b *float32, ldb int, c *float32, ldc int, mask *int32)
-TEXT ·tile6x8(SB), NOSPLIT, $0-72
+// func tile6x8(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, mask *int32)
+TEXT ·tile6x8(SB), NOSPLIT, $0-88
 	ARGS
 	MASK
 	LOAD1(Y0)
@@ -225,8 +226,8 @@ loop:
 	VZEROUPPER
 	RET
 
-// func tile2x8(k int, a *float32, ars, acs int, b *float32, ldb int, c *float32, ldc int, mask *int32)
-TEXT ·tile2x8(SB), NOSPLIT, $0-72
+// func tile2x8(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, mask *int32)
+TEXT ·tile2x8(SB), NOSPLIT, $0-88
 	ARGS
 	MASK
 	LOAD1(Y0)
@@ -245,8 +246,8 @@ loop:
 	VZEROUPPER
 	RET
 
-// func tile1x8(k int, a *float32, ars, acs int, b *float32, ldb int, c *float32, ldc int, mask *int32)
-TEXT ·tile1x8(SB), NOSPLIT, $0-72
+// func tile1x8(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, mask *int32)
+TEXT ·tile1x8(SB), NOSPLIT, $0-88
 	ARGS
 	MASK
 	LOAD1(Y0)

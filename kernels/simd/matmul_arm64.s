@@ -2,10 +2,11 @@
 
 #include "textflag.h"
 
-// Tiles of a matrix product, for NEON. Each adds Σ_p a[i,p]·b[p,j] to a tile of c that
-// stays in registers: four (16 columns) or one (4 columns) for each row. R0 counts p,
-// R8 to R13 point to the rows of a, R2 and R3 are its strides, R4 and R5 are b and
-// its row stride, R6 and R7 the same of c. Strides are in bytes.
+// Tiles of a matrix product, for NEON. Each adds Σ_p a[i,p]·b[p,j] to a tile of from,
+// held in registers: four (16 columns) or one (4 columns) for each row, and stores it
+// to c. R0 counts p, R8 to R13 point to the rows of a, R2 and R3 are its strides, R4
+// and R5 are b and its row stride, R14 and R15 the same of from, R6 and R7 of c.
+// Strides are in bytes.
 
 #define ARGS \
 	MOVD k+0(FP), R0    \
@@ -14,18 +15,19 @@
 	MOVD acs+24(FP), R3 \
 	MOVD b+32(FP), R4   \
 	MOVD ldb+40(FP), R5 \
-	MOVD c+48(FP), R6   \
-	MOVD ldc+56(FP), R7 \
+	MOVD c+64(FP), R6   \
+	MOVD ldc+72(FP), R7 \
 	ADD  R2, R8, R9     \
 	ADD  R2, R9, R10    \
 	ADD  R2, R10, R11   \
 	ADD  R2, R11, R12   \
 	ADD  R2, R12, R13   \
-	MOVD R6, R14
+	MOVD from+48(FP), R14 \
+	MOVD ldf+56(FP), R15
 
 #define LOAD4(a, b, c, d) \
 	VLD1 (R14), [a.S4, b.S4, c.S4, d.S4] \
-	ADD  R7, R14
+	ADD  R15, R14
 
 #define STORE4(a, b, c, d) \
 	VST1 [a.S4, b.S4, c.S4, d.S4], (R6) \
@@ -45,7 +47,7 @@
 
 #define LOAD1(to) \
 	VLD1 (R14), [to.S4] \
-	ADD  R7, R14
+	ADD  R15, R14
 
 #define STORE1(from) \
 	VST1 [from.S4], (R6) \
@@ -60,8 +62,8 @@
 	ADD   R3, from             \
 	VFMLA V24.S4, V28.S4, to.S4
 
-// func tile6x16(k int, a *float32, ars, acs int, b *float32, ldb int, c *float32, ldc int)
-TEXT ·tile6x16(SB), NOSPLIT, $0-64
+// func tile6x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int)
+TEXT ·tile6x16(SB), NOSPLIT, $0-80
 	ARGS
 	LOAD4(V0, V1, V2, V3)
 	LOAD4(V4, V5, V6, V7)
@@ -89,8 +91,8 @@ loop:
 	STORE4(V20, V21, V22, V23)
 	RET
 
-// func tile2x16(k int, a *float32, ars, acs int, b *float32, ldb int, c *float32, ldc int)
-TEXT ·tile2x16(SB), NOSPLIT, $0-64
+// func tile2x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int)
+TEXT ·tile2x16(SB), NOSPLIT, $0-80
 	ARGS
 	LOAD4(V0, V1, V2, V3)
 	LOAD4(V4, V5, V6, V7)
@@ -106,8 +108,8 @@ loop:
 	STORE4(V4, V5, V6, V7)
 	RET
 
-// func tile1x16(k int, a *float32, ars, acs int, b *float32, ldb int, c *float32, ldc int)
-TEXT ·tile1x16(SB), NOSPLIT, $0-64
+// func tile1x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int)
+TEXT ·tile1x16(SB), NOSPLIT, $0-80
 	ARGS
 	LOAD4(V0, V1, V2, V3)
 
@@ -120,8 +122,8 @@ loop:
 	STORE4(V0, V1, V2, V3)
 	RET
 
-// func tile6x4(k int, a *float32, ars, acs int, b *float32, ldb int, c *float32, ldc int)
-TEXT ·tile6x4(SB), NOSPLIT, $0-64
+// func tile6x4(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int)
+TEXT ·tile6x4(SB), NOSPLIT, $0-80
 	ARGS
 	LOAD1(V0)
 	LOAD1(V1)
@@ -149,8 +151,8 @@ loop:
 	STORE1(V5)
 	RET
 
-// func tile1x4(k int, a *float32, ars, acs int, b *float32, ldb int, c *float32, ldc int)
-TEXT ·tile1x4(SB), NOSPLIT, $0-64
+// func tile1x4(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int)
+TEXT ·tile1x4(SB), NOSPLIT, $0-80
 	ARGS
 	LOAD1(V0)
 

@@ -13,28 +13,40 @@ const few = 128
 // a may have any strides, so either of its orders serves without packing; rows of b
 // and c are dense. Callers keep k·n within the second-level cache.
 func MulAdd(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, c []float32, ldc int) {
-	if m <= 0 || n <= 0 || k <= 0 {
+	if k > 0 {
+		MulAddTo(m, n, k, a, ars, acs, b, ldb, c, ldc, c, ldc)
+	}
+}
+
+// MulAddTo is the sum of a matrix and a product:
+//
+//	c[i*ldc+j] = from[i*ldf+j] + Σ_p a[i*ars+p*acs] · b[p*ldb+j]    i < m, j < n, p < k
+//
+// from may be c, with the same stride; an ldf of 0 adds one row to all.
+func MulAddTo(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int) {
+	if m <= 0 || n <= 0 {
+		return
+	}
+	if m*n*k < few {
+		mulAddToGo(m, n, k, a, ars, acs, b, ldb, from, ldf, c, ldc)
 		return
 	}
 	_ = a[(m-1)*ars+(k-1)*acs]
 	_ = b[(k-1)*ldb+n-1]
+	_ = from[(m-1)*ldf+n-1]
 	_ = c[(m-1)*ldc+n-1]
-	if m*n*k < few {
-		mulAddGo(m, n, k, a, ars, acs, b, ldb, c, ldc)
-		return
-	}
-	mulAdd(m, n, k, a, ars, acs, b, ldb, c, ldc)
+	mulAddTo(m, n, k, a, ars, acs, b, ldb, from, ldf, c, ldc)
 }
 
-// MulAddFunc is the form of [MulAdd] for elements of T.
-type MulAddFunc[T Number] func(m, n, k int, a []T, ars, acs int, b []T, ldb int, c []T, ldc int)
+// MulAddToFunc is the form of [MulAddTo] for elements of T.
+type MulAddToFunc[T Number] func(m, n, k int, a []T, ars, acs int, b []T, ldb int, from []T, ldf int, c []T, ldc int)
 
-// MulAddOf is MulAdd for elements of T; only float32 has vector twins.
-func MulAddOf[T Number]() MulAddFunc[T] {
-	if f, ok := any(MulAddFunc[float32](MulAdd)).(MulAddFunc[T]); ok {
+// MulAddToOf is MulAddTo for elements of T; only float32 has vector twins.
+func MulAddToOf[T Number]() MulAddToFunc[T] {
+	if f, ok := any(MulAddToFunc[float32](MulAddTo)).(MulAddToFunc[T]); ok {
 		return f
 	}
-	return mulAddGo[T]
+	return mulAddToGo[T]
 }
 
 // Taps adds a weighted sum of shifted slices of x, such as the taps of a filter:

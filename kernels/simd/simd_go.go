@@ -4,8 +4,8 @@ package simd
 
 const level = "go"
 
-func mulAdd(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, c []float32, ldc int) {
-	mulAddGo(m, n, k, a, ars, acs, b, ldb, c, ldc)
+func mulAddTo(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int) {
+	mulAddToGo(m, n, k, a, ars, acs, b, ldb, from, ldf, c, ldc)
 }
 
 func taps(y, x []float32, off []int, w []float32)         { tapsGo(y, x, off, w) }

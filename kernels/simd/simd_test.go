@@ -71,9 +71,13 @@ func checkMulAdd(t *testing.T, r *rand.Rand, m, n, k int, columnMajor bool) {
 	a, b := newGuarded(r, (m-1)*ars+(k-1)*acs+1), newGuarded(r, (k-1)*ldb+n)
 	c := newGuarded(r, (m-1)*ldc+n)
 	want := append([]float32(nil), c.data...)
-	mulAddGo(m, n, k, a.data, ars, acs, b.data, ldb, want, ldc)
+	mulAddToGo(m, n, k, a.data, ars, acs, b.data, ldb, want, ldc, want, ldc)
 	MulAdd(m, n, k, a.data, ars, acs, b.data, ldb, c.data, ldc)
 	near(t, name, c.data, want, k)
+	row := newGuarded(r, n)
+	mulAddToGo(m, n, k, a.data, ars, acs, b.data, ldb, row.data, 0, want, ldc)
+	MulAddTo(m, n, k, a.data, ars, acs, b.data, ldb, row.data, 0, c.data, ldc)
+	near(t, name+" onto a row", c.data, want, k)
 	c.check(t, name)
 }
 
@@ -280,10 +284,10 @@ func TestExp(t *testing.T) {
 func BenchmarkMulAdd(b *testing.B) {
 	const m, n, k = 96, 112, 256
 	x, y, z := make([]float32, m*k), make([]float32, k*n), make([]float32, m*n)
-	for name, f := range map[string]MulAddFunc[float32]{"twin": MulAdd, "go": mulAddGo[float32]} {
+	for name, f := range map[string]MulAddToFunc[float32]{"twin": MulAddTo, "go": mulAddToGo[float32]} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				f(m, n, k, x, k, 1, y, n, z, n)
+				f(m, n, k, x, k, 1, y, n, z, n, z, n)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(m*n*k), "ns/MAC")
 		})

@@ -50,14 +50,19 @@ func (p forward[T]) tile(block []T, taps []read, r *rect, n, g, m0 int) {
 	points, inPoints := volume(p.out), volume(p.in)
 	rows, cols, m := min(p.mBlock, perGroup-m0), r.rows*r.cols, g*perGroup+m0
 	y := p.y[(n*p.outChannels+m)*points+p.from(r):]
-	startRows(y, points, cols, p.biasFrom(m), rows)
 	k := inGroup * volume(p.kernel)
+	from, ldf := p.zeros, 0
+	if p.bias != nil || k == 0 {
+		startRows(y, points, cols, p.biasFrom(m), rows)
+		from, ldf = y, points
+	}
 	w := p.w[m*k:]
 	x := p.x[(n*p.inChannels+g*inGroup)*inPoints:]
 	for k0 := 0; k0 < k; k0 += blockRows {
 		k1 := min(k0+blockRows, k)
 		b, ld := p.columns(block, taps, x, r, rows, k0, k1)
-		p.mul(rows, cols, k1-k0, w[k0:], k, 1, b, ld, y, points)
+		p.mul(rows, cols, k1-k0, w[k0:], k, 1, b, ld, from, ldf, y, points)
+		from, ldf = y, points
 	}
 }
 

@@ -12,7 +12,8 @@ import (
 type pass[T tensor.Compute] struct {
 	shape
 	x, w, bias, y []T // bias may be nil
-	mul           simd.MulAddFunc[T]
+	mul           simd.MulAddToFunc[T]
+	zeros         []T // a row of them
 	mBlock        int // output channels of a tile
 	mBlocks       int // tiles of a group
 	points        grid
@@ -43,7 +44,10 @@ const macsPerRange = 300_000
 
 // run computes y. It has at least one element.
 func (p *pass[T]) run(c *kernels.Ctx) {
-	p.mul = simd.MulAddOf[T]()
+	p.mul = simd.MulAddToOf[T]()
+	if p.zeros == nil {
+		p.zeros = make([]T, blockPoints)
+	}
 	switch {
 	case p.transposed:
 		p.runTransposed(c)

@@ -45,8 +45,7 @@ func (p transposed[T]) planes(block []T, n, g, m0 int) {
 	x := p.x[min((n*p.inChannels+g*inGroup)*points, len(p.x)):]
 	for p0 := 0; p0 < points && inGroup > 0; p0 += p.pBlock {
 		cols := min(p.pBlock, points-p0)
-		clear(block[:channels*taps*cols])
-		p.mul(channels*taps, cols, inGroup, w, 1, perGroup*taps, x[p0:], points, block, cols)
+		p.mul(channels*taps, cols, inGroup, w, 1, perGroup*taps, x[p0:], points, p.zeros, 0, block, cols)
 		for r := range channels * taps {
 			p.add(y[r/taps*outPoints:][:outPoints], block[r*cols:][:cols], r%taps, p0)
 		}

@@ -19,7 +19,8 @@ type product[T simd.Number] struct {
 	add                    []T // nil for none
 	addRow, addCol         int // strides, 0 where broadcast
 	alpha, beta            T
-	mul                    simd.MulAddFunc[T]
+	mul                    simd.MulAddToFunc[T]
+	zeros                  []T // a row of them
 	mBlock, nBlock, kBlock int
 	mBlocks, nBlocks       int
 	pack                   []T // one block of b for each worker, nil where b is read in place
@@ -46,7 +47,10 @@ func (g *product[T]) run(c *kernels.Ctx) {
 	if g.m == 0 || g.n == 0 || g.batch == 0 {
 		return
 	}
-	g.mul = simd.MulAddOf[T]()
+	g.mul = simd.MulAddToOf[T]()
+	if g.zeros == nil {
+		g.zeros = make([]T, streamedCols)
+	}
 	g.pack = nil
 	g.mBlock, g.nBlock, g.kBlock = g.m, streamedCols, streamedRows
 	switch {
@@ -87,8 +91,7 @@ func (g *product[T]) tile(worker, batch, m0, n0 int) {
 	a := g.a[batch*g.aBatch+m0*g.aRow:]
 	b := g.b[min(batch*g.bBatch+n0, len(g.b)):]
 	c := g.c[batch*g.m*g.n+m0*g.n+n0:]
-	fused := g.alpha == 1
-	g.start(c, m, n, m0, n0, fused)
+	from, ldf := g.start(c, m, n, m0, n0)
 	for k0 := 0; k0 < g.k; k0 += g.kBlock {
 		k := min(g.kBlock, g.k-k0)
 		block, row := b[k0*g.bRow:], g.bRow
@@ -96,37 +99,36 @@ func (g *product[T]) tile(worker, batch, m0, n0 int) {
 			block, row = g.pack[worker*packedPitch*packedRows:], g.packRow
 			simd.CopyRows(block, b[k0*g.bRow:], k, n, row, g.bRow)
 		}
-		g.mul(m, n, k, a[k0*g.aCol:], g.aRow, g.aCol, block, row, c, g.n)
+		g.mul(m, n, k, a[k0*g.aCol:], g.aRow, g.aCol, block, row, from, ldf, c, g.n)
+		from, ldf = c, g.n
 	}
-	if !fused {
+	if g.alpha != 1 {
 		g.finish(c, m, n, m0, n0)
 	}
 }
 
-// start gives a tile of c the values that products are added to.
-func (g *product[T]) start(c []T, m, n, m0, n0 int, fused bool) {
+// start is what products are added to in a tile of c, and its row stride: the
+// addend itself where it needs no scaling, else c, which is given those values.
+func (g *product[T]) start(c []T, m, n, m0, n0 int) (from []T, ldf int) {
+	none := g.add == nil || g.alpha != 1
 	switch {
-	case g.add != nil && fused && g.beta == 1 && g.addCol == 1:
-		simd.CopyRows(c, g.add[m0*g.addRow+n0:], m, n, g.n, g.addRow)
-	case g.add != nil && fused:
-		g.scaleAddend(c, m, n, m0, n0)
-	case n == g.n:
-		clear(c[:m*n])
-	default:
-		for i := range m {
-			clear(c[i*g.n:][:n])
-		}
+	case g.k > 0 && none:
+		return g.zeros, 0
+	case g.k > 0 && g.beta == 1 && g.addCol == 1:
+		return g.add[m0*g.addRow+n0:], g.addRow
 	}
-}
-
-// scaleAddend gives a tile of c its addend times beta.
-func (g *product[T]) scaleAddend(c []T, m, n, m0, n0 int) {
 	for i := range m {
-		row, add := c[i*g.n:][:n], g.add[(m0+i)*g.addRow+n0*g.addCol:]
+		row := c[i*g.n:][:n]
+		if none {
+			clear(row)
+			continue
+		}
+		add := g.add[(m0+i)*g.addRow+n0*g.addCol:]
 		for j := range row {
 			row[j] = g.beta * add[j*g.addCol]
 		}
 	}
+	return c, g.n
 }
 
 // finish scales a tile of sums and adds the addend.
