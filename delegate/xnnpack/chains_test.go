@@ -1,6 +1,7 @@
 package xnnpack
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // chain grows a random graph over values of known shapes.
@@ -280,7 +282,7 @@ func stepsOf(g *Graph) int {
 	for i := range g.Nodes {
 		t := g.Nodes[i].Type
 		if inexact && (t.isConvolution() || t.tag == tagFullyConnected) {
-			return 32
+			return 64
 		}
 		inexact = inexact || !exactNodes[t.name]
 	}
@@ -307,4 +309,97 @@ func nodeNames(g *Graph) []string {
 		names = append(names, fmt.Sprintf("%s %v→%v", n.Type.name, n.In, n.Out))
 	}
 	return names
+}
+
+// TestDynamicChains runs random graphs at changing sizes, each on one unit.
+func TestDynamicChains(t *testing.T) {
+	xnntest.Library(t)
+	rounds := 60
+	if n, err := strconv.Atoi(os.Getenv("ETRUN_CHAINS")); err == nil {
+		rounds = n
+	}
+	ran := 0
+	for seed := range uint64(rounds) {
+		g := randomGraph(seed, 5)
+		data := encode(g)
+		a, err := compile(t, data, EngineNative)
+		if err != nil {
+			continue
+		}
+		b, err := compile(t, data, EngineReference)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ran += runSizes(t, seed, g, a, b)
+		a.Close()
+		b.Close()
+	}
+	if ran < rounds {
+		t.Errorf("%d runs of %d graphs", ran, rounds)
+	}
+}
+
+// runSizes runs a graph at several sizes on both engines, and counts those that suit
+// it.
+func runSizes(t *testing.T, seed uint64, source *Graph, a, b delegate.Image) (ran int) {
+	native, err := a.Unit(delegate.Instance{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer native.Close()
+	reference, err := b.Unit(delegate.Instance{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reference.Close()
+	m := newMaker(seed)
+	g := a.(*image).graph
+	for range 8 {
+		got := m.resized(g)
+		want := make([]*tensor.Value, len(got))
+		for i, v := range got {
+			x := tensor.Make(v.Tensor.DType, v.Tensor.Sizes, nil, tensor.DynamicUnbound)
+			x.Bind(append(tensor.AlignedBytes(x.NBytes())[:0], v.Tensor.Data...))
+			value := tensor.TensorValue(x)
+			want[i] = &value
+		}
+		errA, errB := native.Execute(context.Background(), got), reference.Execute(context.Background(), want)
+		if errors.Is(errA, delegate.ErrArgument) && errors.Is(errB, delegate.ErrArgument) {
+			continue
+		}
+		if errA != nil || errB != nil {
+			t.Fatalf("seed %d: native: %v, reference: %v", seed, errA, errB)
+		}
+		s := sample{steps: stepsOf(source), loose: looseOf(source)}
+		if err := s.differ(got, want, g); err != nil {
+			t.Errorf("seed %d: %v: %v", seed, nodeNames(source), err)
+		}
+		ran++
+	}
+	return ran
+}
+
+// resized makes arguments whose inputs have up to twice the declared images and any
+// heights and widths up to the declared ones.
+func (m *maker) resized(g *Graph) []*tensor.Value {
+	factor := [3]float64{2 * m.r.Float64(), m.r.Float64(), m.r.Float64()}
+	if m.r.IntN(3) == 0 {
+		factor[1], factor[2] = 1, 1
+	}
+	var args []*tensor.Value
+	for _, v := range g.Args {
+		x := &g.Values[v]
+		s := x.Shape
+		for i := range min(3, s.rank) {
+			s.dim[i] = max(1, int(float64(s.dim[i])*factor[i]+0.5))
+		}
+		t := tensor.Make(x.Datatype.info().tensor, s.dims(), nil, tensor.DynamicUnbound)
+		t.Bind(tensor.AlignedBytes(t.NBytes()))
+		if x.Input {
+			copy(t.Data, m.bytes(x.Datatype, s))
+		}
+		value := tensor.TensorValue(t)
+		args = append(args, &value)
+	}
+	return args
 }

@@ -247,10 +247,15 @@ func wantImage(g *Graph, n *Node, s []shape) error {
 	if err := wantRank(g, n, n.In[0], s, 4); err != nil {
 		return err
 	}
-	if want := n.Window.groups * n.Window.groupIn; in.dim[3] != want {
-		return payloadError(n.place(), "input of sizes %v, want %d channels", in, want)
+	want := n.Window.groups * n.Window.groupIn
+	if in.dim[3] == want {
+		return nil
 	}
-	return nil
+	err := payloadError(n.place(), "input of sizes %v, want %d channels", in, want)
+	if in.dim[1] == want {
+		return &layoutError{err, n}
+	}
+	return err
 }
 
 // windowShape is where a window of the node's geometry moves to over [N, H, W, C].

@@ -115,7 +115,7 @@ func clamp(x, lo, hi float32) float32 {
 // convertNode changes the datatype; into dynamically quantized elements it finds
 // scale and zero point of each group of inner dimensions first.
 func convertNode(tag uint8, name string) nodeType {
-	return nodeType{tag: tag, name: name, read: readUnary, shape: sameShape, native: convertLimits,
+	return nodeType{tag: tag, name: name, read: readUnary, shape: convertShape, native: convertLimits,
 		check: func(g *Graph, n *Node) error {
 			in, out := n.In[0], n.Out[0]
 			if err := wantDatatype(g, n, in, elementwiseTypes...); err != nil {
@@ -136,6 +136,14 @@ func convertNode(tag uint8, name string) nodeType {
 			copy(e.result(n.Out[0]), x)
 			e.store(n.Out[0])
 		}}
+}
+
+func convertShape(g *Graph, n *Node, s []shape) error {
+	s[n.Out[0]] = s[n.In[0]]
+	if k := g.Values[n.Out[0]].Quant.Nonbatch; k > s[n.In[0]].rank {
+		return payloadError(n.place(), "%d dimensions share a scale, of an input of sizes %v", k, s[n.In[0]])
+	}
+	return nil
 }
 
 // checkUnary wants the same datatype on both sides; quantizations may differ.
@@ -201,17 +209,8 @@ func binaryNode(tag uint8, name string, op xnn.BinaryOperator, bounded bool, f f
 func broadcastShape(g *Graph, n *Node, s []shape) error {
 	out, ok := broadcast(s[n.In[0]], s[n.In[1]])
 	if !ok {
-		return &broadcastError{payloadError(n.place(), "operands of sizes %v and %v do not broadcast", s[n.In[0]], s[n.In[1]]), n}
+		return &layoutError{payloadError(n.place(), "operands of sizes %v and %v do not broadcast", s[n.In[0]], s[n.In[1]]), n}
 	}
 	s[n.Out[0]] = out
 	return nil
 }
-
-// broadcastError is two operands whose shapes do not go together. One of them may
-// have been left in another memory order by its exporter.
-type broadcastError struct {
-	error
-	node *Node
-}
-
-func (e *broadcastError) Unwrap() error { return e.error }

@@ -3,6 +3,7 @@ package xnnpack
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
@@ -35,7 +36,7 @@ func (m *image) openNative(o options) error {
 	m.pinConstants()
 	m.weights = newWeights()
 	m.lib = lib
-	if m.spare, err = m.newRuntime(0, 0); err != nil || m.spare == 0 {
+	if m.spare, err = m.newRuntime(m.shapes, 0, 0); err != nil || m.spare == 0 {
 		return err
 	}
 	if err := lib.ReshapeRuntime(m.spare).Error("xnn_reshape_runtime"); err != nil {
@@ -44,17 +45,18 @@ func (m *image) openNative(o options) error {
 	return nil
 }
 
-// runtimeFor is a runtime for a unit: the spare one, if it is of the right kind.
-func (m *image) runtimeFor(pool xnn.Threadpool, flags uint32) (xnn.Runtime, error) {
+// runtimeFor is a runtime for values of the given shapes: the spare one, if it is of the
+// right kind.
+func (m *image) runtimeFor(shapes []shape, pool xnn.Threadpool, flags uint32) (xnn.Runtime, error) {
 	m.mu.Lock()
 	spare := m.spare
 	m.spare = 0
 	m.mu.Unlock()
-	if pool == 0 && flags == 0 && spare != 0 {
+	if pool == 0 && flags == 0 && spare != 0 && slices.Equal(shapes, m.shapes) {
 		return spare, nil
 	}
 	m.lib.DeleteRuntime(spare)
-	return m.newRuntime(pool, flags)
+	return m.newRuntime(shapes, pool, flags)
 }
 
 // pinConstants keeps constants in their places, and makes sure that what the library
@@ -91,16 +93,16 @@ func readableBehind(b []byte) bool {
 	return cap(b)-len(b) >= vector || last/page == (last+vector)/page
 }
 
-// newRuntime makes a runtime of the graph. The weights are packed by the first one
-// and shared by the others.
-func (m *image) newRuntime(pool xnn.Threadpool, flags uint32) (xnn.Runtime, error) {
+// newRuntime makes a runtime of the graph, for values of the given shapes at first. The
+// weights are packed by the first one and shared by the others.
+func (m *image) newRuntime(shapes []shape, pool xnn.Threadpool, flags uint32) (xnn.Runtime, error) {
 	if len(m.graph.Nodes) == 0 { // arguments that pass through
 		return 0, nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	lib := m.lib
-	b := &builder{lib: lib, graph: m.graph, shapes: m.shapes}
+	b := &builder{lib: lib, graph: m.graph, shapes: shapes}
 	defer func() {
 		if b.sub != 0 {
 			lib.DeleteSubgraph(b.sub)

@@ -23,7 +23,7 @@ type native struct {
 	args   []*argument
 	values []xnn.ExternalValue
 	shapes []shape // of the values, at the sizes of the last call
-	batch  int     // most scales of a dynamically quantized value so far
+	layout layout  // what the runtime's memory is laid out for
 	bound  bool
 	pin    runtime.Pinner // memory of arguments that the runtime has addresses of
 	dims   [xnn.MaxDims]uint
@@ -38,7 +38,6 @@ func newNative(m *image, in delegate.Instance) (*native, error) {
 	if m.cost >= parallelCost && !m.lib.PoolStalls && in.Pool != nil && in.Pool.Size() > 1 {
 		u.threads = acquireThreads(m.lib, in.Pool.Size())
 	}
-	u.batch = u.dynamicScales()
 	if err := u.create(); err != nil {
 		u.Close()
 		return nil, err
@@ -48,10 +47,11 @@ func newNative(m *image, in delegate.Instance) (*native, error) {
 
 // create makes the runtime, in place of the one there is.
 func (u *native) create() error {
-	rt, err := u.image.runtimeFor(u.threads.pool(), u.flags)
+	rt, err := u.image.runtimeFor(u.shapes, u.threads.pool(), u.flags)
 	if err != nil {
 		return err
 	}
+	u.layout.set(u.image.graph, u.shapes)
 	u.lib.DeleteRuntime(u.runtime)
 	u.runtime = rt
 	return nil
@@ -109,8 +109,7 @@ func (u *native) bind(args []*tensor.Value) error {
 		u.bound = true
 		return nil
 	}
-	if n := u.dynamicScales(); n > u.batch {
-		u.batch, reshaped = n, true
+	if reshaped && !u.layout.fits(u.image.graph, u.shapes) {
 		if err := u.create(); err != nil {
 			return err
 		}
@@ -130,19 +129,6 @@ func (u *native) bind(args []*tensor.Value) error {
 	}
 	u.bound = true
 	return nil
-}
-
-// dynamicScales is the largest number of scales that a dynamically quantized value has.
-// The library of 2024 makes room for them at the declared sizes, and later by a
-// value's bytes alone.
-func (u *native) dynamicScales() int {
-	most := 0
-	for v := range u.image.graph.Values {
-		if x := &u.image.graph.Values[v]; x.Datatype == QDInt8 {
-			most = max(most, u.shapes[v].leading(u.shapes[v].rank-x.Quant.Nonbatch))
-		}
-	}
-	return most
 }
 
 // reshape brings the runtime to the arguments' sizes, and wants it to come to the

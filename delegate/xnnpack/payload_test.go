@@ -133,6 +133,11 @@ func TestRefused(t *testing.T) {
 		{"too few group scales", with(linearGraph(QBInt4), func(g *Graph) { g.Values[2].Quant.Blocks = g.Values[2].Quant.Blocks[:9] }), delegate.ErrPayload, "constant"},
 		{"rows that share a scale", with(linearGraph(QCInt8), func(g *Graph) { g.Values[1].Quant.Nonbatch = 2 }), delegate.ErrPayload, "2 dimensions share a scale"},
 		{"no dimension shares a scale", with(linearGraph(QCInt8), func(g *Graph) { g.Values[1].Quant.Nonbatch = 0 }), delegate.ErrPayload, "0 dimensions share a scale"},
+		{"input of less dimensions than share a scale", with(linearGraph(QCInt8), func(g *Graph) {
+			g.Values[1].Shape, g.Values[1].Quant.Nonbatch = shapeOf(1, 1, 2, 64), 3
+			g.Nodes[1].Type, g.Nodes[1].In = nodeTypes[tagConv2d], []int{1, 2, none}
+			g.Values[2].Shape, g.Nodes[1].Window = shapeOf(8, 1, 1, 64), window{kernelH: 1, kernelW: 1, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1, groups: 1, groupIn: 64, groupOut: 8}
+		}), delegate.ErrPayload, "3 dimensions share a scale"},
 		{"dynamically quantized argument", with(linearGraph(QCInt8), func(g *Graph) { g.Values[1].Input, g.Values[1].Arg = true, 1 }), delegate.ErrUnsupported, "dynamically quantized argument"},
 		{"input of other channels", with(linearGraph(FP32), func(g *Graph) { g.Values[0].Shape = shapeOf(2, 32) }), delegate.ErrPayload, "want 64 channels"},
 		{"constant too short", with(linearGraph(FP32), func(g *Graph) { g.Values[1].Data = g.Values[1].Data[:100] }), delegate.ErrPayload, "100 bytes, want 2048"},

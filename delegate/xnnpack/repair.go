@@ -13,23 +13,26 @@ var (
 	toChannelsLast  = []int{0, 2, 3, 1}
 )
 
+// maxRepairs is how many operands repair turns; each one costs a look at every node.
+const maxRepairs = 64
+
 // repair mends what exporters are known to get wrong, so that both engines see a
 // sound graph, and returns the shapes at the declared sizes.
 func (g *Graph) repair() ([]shape, error) {
 	g.prune()
 	g.splitDynamic()
 	g.widenFilters()
-	for {
+	for turned := 0; ; turned++ {
 		shapes, err := g.declared()
-		var mixed *broadcastError
+		var mixed *layoutError
 		if err == nil || !errors.As(err, &mixed) {
 			for i := range g.Nodes {
 				g.Nodes[i].at = i
 			}
 			return shapes, err
 		}
-		if !g.repairLayout(mixed.node, shapes) {
-			return nil, err
+		if turned == maxRepairs || !g.repairLayout(mixed.node, shapes) {
+			return nil, mixed.error
 		}
 	}
 }
@@ -76,7 +79,7 @@ func (g *Graph) splitDynamic() {
 		if v := n.Out[0]; g.Values[v].Datatype == QDInt8 && readers[v] == small|large {
 			twins[v] = len(g.Values)
 			g.Values = append(g.Values, g.Values[v])
-			n.Out = []int{twins[v]}
+			n.In, n.Out = slices.Clone(n.In), []int{twins[v]}
 			nodes = append(nodes, n)
 		}
 	}
@@ -112,10 +115,43 @@ func (g *Graph) widenFilters() {
 	}
 }
 
-// repairLayout puts a transpose in front of a node whose operands lie in different
-// memory orders. The declared output says which order is meant: of the four ways to
-// turn one operand, exactly one must lead to it.
+// layoutError is a node whose operands' shapes do not go together, in a way that a
+// wrong memory order of one of them explains.
+type layoutError struct {
+	error
+	node *Node
+}
+
+func (e *layoutError) Unwrap() error { return e.error }
+
+// repairLayout puts a transpose in front of a node with an operand in the wrong memory
+// order, if there is one way only to do that.
 func (g *Graph) repairLayout(n *Node, s []shape) bool {
+	if n.Type.isConvolution() {
+		return g.repairImage(n)
+	}
+	return g.repairBroadcast(n, s)
+}
+
+// repairImage turns the input of a convolution, which has its channels where they are
+// in [N, C, H, W]. A dynamically quantized one is turned before it is quantized.
+func (g *Graph) repairImage(n *Node) bool {
+	if g.Values[n.In[0]].Datatype != QDInt8 {
+		g.insertTranspose(n, 0, toChannelsLast)
+		return true
+	}
+	for i := range g.Nodes {
+		if g.Nodes[i].Out[0] == n.In[0] {
+			g.insertTranspose(&g.Nodes[i], 0, toChannelsLast)
+			return true
+		}
+	}
+	return false
+}
+
+// repairBroadcast turns one of two operands. The declared output says which order is
+// meant: of the four ways to turn one operand, exactly one must lead to it.
+func (g *Graph) repairBroadcast(n *Node, s []shape) bool {
 	want := g.Values[n.Out[0]].Shape
 	type way struct {
 		operand int

@@ -1,0 +1,439 @@
+package xnnpack
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+var engines = []string{EngineReference, EngineNative}
+
+// forEngines runs a test on each engine.
+func forEngines(t *testing.T, f func(t *testing.T, engine string)) {
+	for _, engine := range engines {
+		t.Run(engine, func(t *testing.T) {
+			if engine == EngineNative {
+				xnntest.Library(t)
+			}
+			f(t, engine)
+		})
+	}
+}
+
+// mustUnit compiles a graph and makes a unit of it, closed with the test.
+func mustUnit(t testing.TB, g *Graph, engine string, in delegate.Instance) (delegate.Unit, *Graph) {
+	t.Helper()
+	img, err := compile(t, encode(g), engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := img.Unit(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		u.Close()
+		img.Close()
+	})
+	return u, img.(*image).graph
+}
+
+func mustExecute(t testing.TB, u delegate.Unit, args []*tensor.Value) {
+	t.Helper()
+	if err := u.Execute(context.Background(), args); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestNoAllocation(t *testing.T) {
+	pool := cpu.NewPool(2)
+	defer pool.Close()
+	forEngines(t, func(t *testing.T, engine string) {
+		for _, s := range samples(1) {
+			img, err := compile(t, encode(s.graph), engine)
+			if err != nil {
+				continue
+			}
+			img.Close()
+			u, g := mustUnit(t, s.graph, engine, delegate.Instance{Pool: pool})
+			args := newMaker(1).arguments(g)
+			mustExecute(t, u, args)
+			if n := testing.AllocsPerRun(10, func() { u.Execute(context.Background(), args) }); n != 0 {
+				t.Errorf("%s: %v allocations an execute, want 0", s.name, n)
+			}
+		}
+	})
+}
+
+// TestOtherMemory gives a unit arguments in other places, and its old ones back.
+func TestOtherMemory(t *testing.T) {
+	forEngines(t, func(t *testing.T, engine string) {
+		u, g := mustUnit(t, linearGraph(FP32), engine, delegate.Instance{})
+		var first []float64
+		for round := range 4 {
+			args := newMaker(1).arguments(g)
+			if round%2 == 1 {
+				args[0].Tensor.Data[3] ^= 0x10 // another input
+			}
+			mustExecute(t, u, args)
+			got := numbersOf(args[1].Tensor)
+			if round == 0 {
+				first = got
+			}
+			if same := got[0] == first[0]; same != (round%2 == 0) {
+				t.Errorf("round %d: output %v, that of round 0 is %v", round, got[0], first[0])
+			}
+		}
+	})
+}
+
+// TestOverlap gives a unit an output in its input's memory: a convolution would read
+// what it has written.
+func TestOverlap(t *testing.T) {
+	m := newMaker(3)
+	x, f := m.input(FP32, 1, 6, 6, 2), m.constant(FP32, 0, 2, 3, 3, 2)
+	y := m.value(FP32, 1, 6, 6, 2)
+	m.node("Conv2d", []int{x, f, none}, []int{y}, withWindow(window{top: 1, left: 1, bottom: 1, right: 1, kernelH: 3, kernelW: 3,
+		strideH: 1, strideW: 1, dilationH: 1, dilationW: 1, groups: 1, groupIn: 2, groupOut: 2}))
+	graph := m.done(y)
+	forEngines(t, func(t *testing.T, engine string) {
+		u, g := mustUnit(t, graph, engine, delegate.Instance{})
+		apart := newMaker(1).arguments(g)
+		mustExecute(t, u, apart)
+		shared := newMaker(1).arguments(g)
+		shared[1].Tensor.Bind(shared[0].Tensor.Data)
+		mustExecute(t, u, shared)
+		want, got := numbersOf(apart[1].Tensor), numbersOf(shared[1].Tensor)
+		for i := range want {
+			if got[i] != want[i] {
+				t.Fatalf("element %d: got %v, want %v", i, got[i], want[i])
+			}
+		}
+	})
+}
+
+// dynamicArguments are arguments of a graph with one input of the given sizes.
+func dynamicArguments(g *Graph, output []int, sizes ...int) []*tensor.Value {
+	m := newMaker(1)
+	in := tensor.New(tensor.Float32, sizes...)
+	copy(in.Data, m.bytes(FP32, shapeOf(sizes...)))
+	out := tensor.Make(tensor.Float32, output, nil, tensor.DynamicBound)
+	out.Bind(tensor.AlignedBytes(out.NBytes()))
+	a, b := tensor.TensorValue(in), tensor.TensorValue(out)
+	return []*tensor.Value{&a, &b}
+}
+
+// TestDynamicShapes changes the sizes from call to call, also to more images of less
+// pixels in a graph that is quantized at run time: the library would not make room for
+// their scales.
+func TestDynamicShapes(t *testing.T) {
+	m := newMaker(8)
+	x := m.quantized(m.input(FP32, 1, 20, 20, 3), 3)
+	f, b, y := m.constant(QCInt8, 0, 4, 3, 3, 3), m.constant(FP32, 0, 4), m.value(FP32, 1, 18, 18, 4)
+	m.node("Conv2d", []int{x, f, b}, []int{y}, withWindow(window{kernelH: 3, kernelW: 3, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1,
+		groups: 1, groupIn: 3, groupOut: 4}))
+	graph := m.done(y)
+	xnntest.Library(t)
+	native, g := mustUnit(t, graph, EngineNative, delegate.Instance{})
+	reference, _ := mustUnit(t, graph, EngineReference, delegate.Instance{})
+	s := sample{loose: 1e-5}
+	for _, sizes := range [][]int{{1, 20, 20, 3}, {1, 5, 7, 3}, {25, 4, 4, 3}, {2, 3, 3, 3}, {1, 20, 20, 3}} {
+		got, want := dynamicArguments(g, []int{1, 40, 40, 4}, sizes...), dynamicArguments(g, []int{1, 40, 40, 4}, sizes...)
+		mustExecute(t, native, got)
+		mustExecute(t, reference, want)
+		if n := sizes[0]; got[1].Tensor.Sizes[0] != n {
+			t.Errorf("sizes %v: output %v", sizes, got[1].Tensor.Sizes)
+		}
+		if err := s.differ(got, want, g); err != nil {
+			t.Errorf("sizes %v: %v", sizes, err)
+		}
+	}
+}
+
+// TestBadArguments refuses what does not fit the payload, and then still runs.
+func TestBadArguments(t *testing.T) {
+	forEngines(t, func(t *testing.T, engine string) {
+		u, g := mustUnit(t, linearGraph(FP32), engine, delegate.Instance{})
+		good := newMaker(1).arguments(g)
+		none := tensor.Value{}
+		swap := func(i int, v *tensor.Value) []*tensor.Value {
+			args := append([]*tensor.Value{}, good...)
+			args[i] = v
+			return args
+		}
+		value := func(x *tensor.Tensor) *tensor.Value { v := tensor.TensorValue(x); return &v }
+		short := tensor.Make(tensor.Float32, []int{2, 64}, nil, tensor.Static)
+		short.Bind(make([]byte, 100))
+		tests := []struct {
+			name, text string
+			args       []*tensor.Value
+		}{
+			{"too few", "1 arguments, want 2", good[:1]},
+			{"no tensor", "input 0: got none", swap(0, &none)},
+			{"another type", "input 0: got int32, want float32", swap(0, value(tensor.New(tensor.Int32, 2, 64)))},
+			{"other channels", "want 64 channels", swap(0, value(tensor.New(tensor.Float32, 2, 32)))},
+			{"too many dimensions", "7 dimensions", swap(0, value(tensor.New(tensor.Float32, 1, 1, 1, 1, 1, 2, 64)))},
+			{"empty", "want at least 1 each", swap(0, value(tensor.New(tensor.Float32, 0, 64)))},
+			{"too little memory", "0 bytes, want 512", swap(0, value(short))},
+			{"output that cannot grow", "output 0", swap(1, value(tensor.New(tensor.Float32, 1, 8)))},
+			{"output of another type", "output 0: got int8", swap(1, value(tensor.New(tensor.Int8, 2, 8)))},
+		}
+		for _, test := range tests {
+			err := u.Execute(context.Background(), test.args)
+			if !errors.Is(err, delegate.ErrArgument) || !strings.Contains(err.Error(), test.text) {
+				t.Errorf("%s: got %v, want %v with %q", test.name, err, delegate.ErrArgument, test.text)
+			}
+			mustExecute(t, u, good)
+		}
+	})
+}
+
+// TestWideIndices declares the indices of an argmax pool as int64, as exporters do.
+func TestWideIndices(t *testing.T) {
+	var graph *Graph
+	for _, s := range samples(1) {
+		if s.name == "ArgMaxPooling2d" {
+			graph = s.graph
+		}
+	}
+	forEngines(t, func(t *testing.T, engine string) {
+		u, g := mustUnit(t, graph, engine, delegate.Instance{})
+		args := newMaker(1).arguments(g)
+		mustExecute(t, u, args)
+		narrow := numbersOf(args[2].Tensor)
+		wide := tensor.TensorValue(tensor.New(tensor.Int64, args[2].Tensor.Sizes...))
+		args[2] = &wide
+		mustExecute(t, u, args)
+		for i, x := range numbersOf(wide.Tensor) {
+			if x != narrow[i] {
+				t.Fatalf("element %d: int64 %v, int32 %v", i, x, narrow[i])
+			}
+		}
+	})
+}
+
+// TestConcurrent runs units of one image at once, with and without threads of their
+// own.
+func TestConcurrent(t *testing.T) {
+	pool := cpu.NewPool(2)
+	defer pool.Close()
+	forEngines(t, func(t *testing.T, engine string) {
+		img, err := compile(t, encode(randomGraph(12, 7)), engine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer img.Close()
+		img.(*image).cost = parallelCost // worth threads
+		g := img.(*image).graph
+		var wait sync.WaitGroup
+		results := make([][]float64, 6)
+		for i := range results {
+			wait.Add(1)
+			go func() {
+				defer wait.Done()
+				in := delegate.Instance{}
+				if i%2 == 0 {
+					in.Pool = pool
+				}
+				u, err := img.Unit(in)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer u.Close()
+				args := newMaker(1).arguments(g)
+				for range 20 {
+					if err := u.Execute(context.Background(), args); err != nil {
+						t.Error(err)
+					}
+				}
+				results[i] = numbersOf(args[g.Inputs].Tensor)
+			}()
+		}
+		wait.Wait()
+		for i := range results {
+			for j := range results[i] {
+				if results[i][j] != results[0][j] {
+					t.Fatalf("unit %d, element %d: %v, unit 0 has %v", i, j, results[i][j], results[0][j])
+				}
+			}
+		}
+	})
+}
+
+// TestWeightsShared packs the weights of several units, images and nodes once.
+func TestWeightsShared(t *testing.T) {
+	xnntest.Library(t)
+	others := len(packed.by)
+	size := func(img delegate.Image) int { return img.(*image).weights.bytes() }
+	a, err := compile(t, encode(linearGraph(FP32)), EngineNative)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := compile(t, encode(linearGraph(FP32)), EngineNative)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := size(a)
+	for range 3 {
+		u, err := a.Unit(delegate.Instance{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer u.Close()
+	}
+	if size(a) != before || before == 0 {
+		t.Errorf("%d bytes after three units, %d before", size(a), before)
+	}
+	if x, y := a.(*image).weights.blocks[0], b.(*image).weights.blocks[0]; x != y {
+		t.Error("two images of the same weights hold them twice")
+	}
+	a.Close()
+	b.Close()
+	if n := len(packed.by) - others; n != 0 {
+		t.Errorf("%d packed weights are left behind", n)
+	}
+}
+
+// TestLeaks opens and closes a payload many times; the process must not grow.
+func TestLeaks(t *testing.T) {
+	xnntest.Library(t)
+	data := encode(convolutionGraph())
+	cycle := func() {
+		img, err := compile(t, data, EngineNative)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := img.Unit(delegate.Instance{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustExecute(t, u, newMaker(1).arguments(img.(*image).graph))
+		u.Close()
+		img.Close()
+	}
+	for range 200 {
+		cycle()
+	}
+	before := residentPages(t)
+	for range 1000 {
+		cycle()
+	}
+	if grown := residentPages(t) - before; grown > 1024 {
+		t.Errorf("grown by %d pages in 1000 cycles", grown)
+	}
+}
+
+// residentPages reads the second figure of /proc/self/statm, after Go has given back
+// what it does not use.
+func residentPages(t *testing.T) int {
+	debug.FreeOSMemory()
+	b, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Skipf("needs /proc: %v", err)
+	}
+	n := 0
+	for _, c := range strings.Fields(string(b))[1] {
+		n = n*10 + int(c-'0')
+	}
+	return n
+}
+
+// TestProfile wants a time for every node, and none without being asked.
+func TestProfile(t *testing.T) {
+	forEngines(t, func(t *testing.T, engine string) {
+		u, g := mustUnit(t, convolutionGraph(), engine, delegate.Instance{})
+		p := u.(delegate.Profiler)
+		args := newMaker(1).arguments(g)
+		for _, on := range []bool{false, true, false} {
+			if err := p.SetProfiling(on); err != nil {
+				t.Fatal(err)
+			}
+			mustExecute(t, u, args)
+			times := p.Profile(nil)
+			if on && (len(times) != 1 || !strings.Contains(times[0].Name, "Conv")) || !on && len(times) != 0 {
+				t.Errorf("profiling %v: %v", on, times)
+			}
+		}
+	})
+}
+
+// TestEngines chooses by option and by what the library can do.
+func TestEngines(t *testing.T) {
+	half := newMaker(1)
+	x, y := half.input(BF16, 4), half.value(BF16, 4)
+	half.node("Abs", []int{x}, []int{y})
+	brain := encode(half.done(y))
+	t.Run("reference where there is no library", func(t *testing.T) {
+		p := &delegate.Payload{Data: encode(binaryGraph()), Options: map[string]any{OptionLibrary: t.TempDir()}}
+		img, err := Backend{}.Compile(context.Background(), p)
+		if err != nil || img.Info().Engine != EngineReference {
+			t.Errorf("got %v, %v", img, err)
+		}
+		p.Options[OptionEngine] = EngineNative
+		if _, err := (Backend{}).Compile(context.Background(), p); !errors.Is(err, delegate.ErrMissing) {
+			t.Errorf("native: got %v, want %v", err, delegate.ErrMissing)
+		}
+	})
+	t.Run("reference where the library lacks a node", func(t *testing.T) {
+		xnntest.Library(t)
+		img, err := compile(t, brain, EngineAuto)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info := img.Info(); info.Engine != EngineReference || !strings.Contains(info.Facts[2][1], "bf16") {
+			t.Errorf("got %+v", info)
+		}
+		if _, err := compile(t, brain, EngineNative); !errors.Is(err, delegate.ErrUnsupported) {
+			t.Errorf("native: got %v, want %v", err, delegate.ErrUnsupported)
+		}
+	})
+	t.Run("unknown engine", func(t *testing.T) {
+		if _, err := compile(t, brain, "fast"); err == nil || !strings.Contains(err.Error(), `"fast"`) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// TestInfo describes nodes and constants.
+func TestInfo(t *testing.T) {
+	img, err := compile(t, encode(convolutionGraph()), EngineReference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := img.Info()
+	if info.Inputs != 1 || len(info.Nodes) != 1 || info.WeightBytes != 4*(4*27+4) {
+		t.Errorf("got %+v", info)
+	}
+	if want := "fp32[1 5 5 3] fp32[4 3 3 3] fp32[4] → fp32[1 3 3 4]"; info.Nodes[0].Detail != want {
+		t.Errorf("node %q, want %q", info.Nodes[0].Detail, want)
+	}
+}
+
+// BenchmarkOverhead is a graph that computes next to nothing, in a unit and in the
+// library alone.
+func BenchmarkOverhead(b *testing.B) {
+	lib := xnntest.Library(b)
+	u, g := mustUnit(b, binaryGraph(), EngineNative, delegate.Instance{})
+	args := newMaker(1).arguments(g)
+	mustExecute(b, u, args)
+	b.Run("unit", func(b *testing.B) {
+		for b.Loop() {
+			u.Execute(context.Background(), args)
+		}
+	})
+	b.Run("library", func(b *testing.B) {
+		for b.Loop() {
+			lib.InvokeRuntime(u.(*native).runtime)
+		}
+	})
+}
