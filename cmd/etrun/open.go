@@ -34,13 +34,13 @@ func (f *openFlags) add(flags *pflag.FlagSet) {
 	flags.IntVar(&f.threads, "threads", 0, "thread budget `N` (default: the processors that the process may use)")
 	flags.Var(&f.maxMemory, "max-memory", "refuse, before allocating, what needs more than this, such as 64MiB")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed `N` of random inputs and of operators that draw random numbers")
-	flags.StringVar(&f.xnnpack, "xnnpack", xnnpack.EngineAuto, "XNNPACK engine: auto, native or reference")
+	flags.StringVar(&f.xnnpack, "xnnpack", xnnpack.EngineAuto, "XNNPACK `ENGINE`: auto, native or reference")
 	flags.StringVar(&f.device, "device", "auto", "Ethos-U `DEVICE`: auto, npu (the software NPU), another driver's name, or a device's path")
 	flags.Var(&f.qparams, "qparams", "quantisation `[METHOD/]DELEGATE:OUTPUT=SCALE,ZERO` of a delegate's output that the program declares with a stale type; may be repeated")
 	flags.StringVar(&f.plan, "plan", "auto", "memory plan: auto (the smaller safe one), file, own or naive")
 	flags.BoolVar(&f.strict, "strict-plan", false, "refuse a program whose own memory plan lets live values overlap, instead of planning anew")
 	flags.BoolVar(&f.mmap, "mmap", false, "map files instead of reading them; they must not change meanwhile")
-	flags.StringVar(&f.lower, "lower", "off", "lowering of portable graphs at load: off")
+	flags.StringVar(&f.lower, "lower", "off", "lowering of portable graphs at load, `MODE`: off")
 }
 
 // choices are the flags that take one of a few words.
