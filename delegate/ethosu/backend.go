@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -51,18 +50,17 @@ type Backend struct{}
 func (Backend) ID() string { return ID }
 
 // Probe reports the first device of the automatic choice; the software NPU is always
-// there.
+// there. [ethosu.Drivers] tells of all.
 func (Backend) Probe() delegate.Status {
-	var found []string
-	engine := ""
 	for _, d := range ethosu.Drivers() {
-		out := d.Probe()
-		found = append(found, fmt.Sprintf("%s %v: %s", d.Name, out.State, out.Reason))
-		if d.Auto && out.State == ethosu.Loaded && engine == "" {
-			engine = d.Name
+		if !d.Auto {
+			continue
+		}
+		if found := d.Probe(); found.State == ethosu.Loaded {
+			return delegate.Status{Loaded: true, Engine: d.Name, Detail: found.Reason}
 		}
 	}
-	return delegate.Status{Loaded: engine != "", Detail: strings.Join(found, "; "), Engine: engine}
+	return delegate.Status{Detail: "no device"}
 }
 
 // Compile reads a payload, checks it against the call's arguments and every address of
@@ -85,11 +83,7 @@ func (Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Image
 	im.method, im.index = p.Method, p.Index
 	im.trace, _ = p.Options[OptionTrace].(func(*TraceEvent))
 	name, _ := p.Options[OptionDevice].(string)
-	if im.device, err = ethosu.Open(name, im.program.Config); err != nil {
-		return nil, deviceError(err)
-	}
-	if im.network, err = im.device.Load(im.program); err != nil {
-		im.device.Close()
+	if im.device, im.network, err = ethosu.Load(name, im.program); err != nil {
 		return nil, deviceError(err)
 	}
 	return im, nil

@@ -53,8 +53,32 @@ func Drivers() []*Driver { return drivers }
 // configuration fits. A path that is open already is shared; every user closes what
 // it got. Errors are *DeviceError.
 func Open(name string, want isa.Config) (Device, error) {
+	var found Device
+	err := try(name, want, func(d Device) error { found = d; return nil })
+	return found, err
+}
+
+// Load opens a device as [Open] does and loads a program onto it. "auto" goes on to
+// the next device where one does not take the program.
+func Load(name string, p *Program) (Device, Network, error) {
+	var found Device
+	var net Network
+	err := try(name, p.Config, func(d Device) (err error) {
+		if net, err = d.Load(p); err != nil {
+			d.Close()
+			return err
+		}
+		found = d
+		return nil
+	})
+	return found, net, err
+}
+
+// try opens the devices of a name until one is taken. Its taker closes one that it
+// does not take.
+func try(name string, want isa.Config, take func(Device) error) error {
 	if name == "" || name == "auto" {
-		return openAuto(want)
+		return tryAll(want, take)
 	}
 	for _, d := range drivers {
 		path, ok := "", d.Name == name
@@ -62,10 +86,14 @@ func Open(name string, want isa.Config) (Device, error) {
 			path, ok = name, true
 		}
 		if ok {
-			return openFitting(d, path, want)
+			dev, err := openFitting(d, path, want)
+			if err != nil {
+				return err
+			}
+			return take(dev)
 		}
 	}
-	return nil, &DeviceError{Device: name, Op: "open", Reason: ErrMissing,
+	return &DeviceError{Device: name, Op: "open", Reason: ErrMissing,
 		Err: fmt.Errorf("want auto, a device's path, or one of %s", names())}
 }
 
@@ -77,7 +105,9 @@ func names() string {
 	return strings.Join(s, ", ")
 }
 
-func openAuto(want isa.Config) (Device, error) {
+// tryAll goes through the devices of the automatic choice. One that fails at a program
+// which it takes is not passed over.
+func tryAll(want isa.Config, take func(Device) error) error {
 	var misses []error
 	for _, d := range drivers {
 		if !d.Auto {
@@ -86,12 +116,14 @@ func openAuto(want isa.Config) (Device, error) {
 		for _, path := range d.Probe().Paths {
 			dev, err := openFitting(d, path, want)
 			if err == nil {
-				return dev, nil
+				if err = take(dev); err == nil || !errors.Is(err, ErrUnsupported) {
+					return err
+				}
 			}
 			misses = append(misses, err)
 		}
 	}
-	return nil, &DeviceError{Device: "auto", Op: "open", Reason: ErrMissing, Err: errors.Join(misses...)}
+	return &DeviceError{Device: "auto", Op: "open", Reason: ErrMissing, Err: errors.Join(misses...)}
 }
 
 func openFitting(d *Driver, path string, want isa.Config) (Device, error) {
