@@ -34,7 +34,7 @@ func TestNPUCommands(t *testing.T) {
 		{"npu trace P/digits.pte --input P/digits_in0.bin --dump " + dump, 0, []string{
 			"delegate 0     0  word    73  crc32 ", "NPU_OP_CONV", "word   216", "output 0: float32 [1 10]"}},
 		{"P/digits.pte --device nothing", 4, []string{"nothing: open: no such device"}},
-		{"P/stale.pte", 4, []string{"declared float32, the NPU writes int8", "export the program again", "qparams"}},
+		{"P/stale.pte", 3, []string{"declared float32, the NPU writes int8", "export the program again", "qparams"}},
 		{"P/stale.pte --qparams 0:0=0.018166271969676018,-3", 0, []string{"output 0: float32 [1 20 9 11]"}},
 		{"npu", 2, []string{"a command is missing"}},
 		{"npu disasm testdata/add.pte", 2, []string{"no delegate of EthosUBackend"}},

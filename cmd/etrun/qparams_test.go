@@ -1,6 +1,9 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
@@ -23,5 +26,36 @@ func TestQuantizations(t *testing.T) {
 		if err := q.Set(s); err == nil {
 			t.Errorf("%q: got %v, want an error", s, q)
 		}
+	}
+}
+
+func TestQuantizationFiles(t *testing.T) {
+	good := []ethosu.Quantization{{Quantization: delegate.Quantization{Scale: 0.018, ZeroPoint: -3}},
+		{Method: "forward", Delegate: 2, Output: 1, Quantization: delegate.Quantization{Scale: 1}}}
+	for _, c := range []struct {
+		text string
+		want []ethosu.Quantization // nil for an error
+	}{
+		{`[{"delegate":0,"output":0,"scale":0.018,"zero_point":-3},
+		  {"method":"forward","delegate":2,"output":1,"scale":1,"zero_point":0}]`, good},
+		{`[]`, []ethosu.Quantization{}},
+		{text: ``},
+		{text: `{}`},
+		{text: `[{"delegate":0,"output":0,"scale":0.018}]`},
+		{text: `[{"delegate":0,"output":0,"scale":0.018,"zero_point":-3.5}]`},
+		{text: `[{"delegate":0,"output":0,"scale":0.018,"zero_point":-3,"axis":1}]`},
+		{text: `[] []`},
+	} {
+		path := filepath.Join(t.TempDir(), "q.json")
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var q quantizations
+		if err := q.Set(path); (err != nil) != (c.want == nil) || err == nil && !slices.Equal(q, c.want) {
+			t.Errorf("%s: got %v, %v, want %v", c.text, q, err, c.want)
+		}
+	}
+	if err := new(quantizations).Set("nowhere.json"); err == nil {
+		t.Error("a file that is not there: no error")
 	}
 }

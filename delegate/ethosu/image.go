@@ -1,6 +1,7 @@
 package ethosu
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/etrun-go/etrun/delegate"
@@ -68,7 +69,11 @@ func quantization(p *delegate.Payload, inputs, output int) *delegate.Quantizatio
 
 // placed gives an error of a transfer its place.
 func placed(place string, err error) error {
-	return &delegate.Error{Backend: ID, Reason: delegate.ErrUnsupported, Place: place, Err: err}
+	reason := delegate.ErrUnsupported
+	if errors.Is(err, errStale) {
+		reason = delegate.ErrPayload
+	}
+	return &delegate.Error{Backend: ID, Reason: reason, Place: place, Err: err}
 }
 
 // Unit makes an instance with memory of its own.

@@ -2,6 +2,7 @@ package ethosu
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 
@@ -86,6 +87,9 @@ func unpackInt4(_ *transfer, dst, src []byte) {
 	}
 }
 
+// errStale is a program that says of an output what is not so.
+var errStale = errors.New("stale type")
+
 // requantize serves a tensor whose declared type is stale: the NPU writes quantised
 // numbers and the program was not told. With the scale and zero point the values can
 // be had, real ones where the program wants floats, the stored ones where it wants
@@ -93,9 +97,9 @@ func unpackInt4(_ *transfer, dst, src []byte) {
 func (t *transfer) requantize(d tensor.DType, q *delegate.Quantization) error {
 	from := written(t.rec.elemSize)
 	if q == nil {
-		return fmt.Errorf("declared %v, the NPU writes %v (expansion factor %d, element size %d): "+
+		return fmt.Errorf("%w: declared %v, the NPU writes %v (expansion factor %d, element size %d): "+
 			"export the program again with an ExecuTorch that declares %v here, or give the output's scale and zero point (option %q)",
-			d, from, d.Size()/t.rec.elemSize, t.rec.elemSize, from, OptionQuantization)
+			errStale, d, from, d.Size()/t.rec.elemSize, t.rec.elemSize, from, OptionQuantization)
 	}
 	switch {
 	case t.rec.elemSize > 4:
