@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/hal/ethosu"
 	"github.com/etrun-go/etrun/runtime"
 )
 
@@ -25,6 +27,7 @@ type machineReport struct {
 	Absent     []string        `json:"absent_features"`
 	Operators  int             `json:"operators"`
 	Backends   []backendReport `json:"backends"`
+	NPUs       []npuReport     `json:"npus"`
 }
 
 type backendReport struct {
@@ -32,6 +35,15 @@ type backendReport struct {
 	Loaded bool   `json:"loaded"`
 	Engine string `json:"engine,omitempty"`
 	Detail string `json:"detail,omitempty"`
+}
+
+// npuReport is what a driver of Ethos-U NPUs found.
+type npuReport struct {
+	Driver string   `json:"driver"`
+	Doc    string   `json:"doc"`
+	State  string   `json:"state"` // loaded, skipped or failed
+	Reason string   `json:"reason"`
+	Paths  []string `json:"paths,omitempty"` // of the devices, for --device
 }
 
 func newDoctor(a *app) *cobra.Command {
@@ -65,6 +77,11 @@ func examine() *machineReport {
 		s := b.Probe()
 		r.Backends = append(r.Backends, backendReport{b.ID(), s.Loaded, s.Engine, s.Detail})
 	}
+	for _, d := range ethosu.Drivers() {
+		found := d.Probe()
+		paths := slices.DeleteFunc(found.Paths, func(p string) bool { return p == "" })
+		r.NPUs = append(r.NPUs, npuReport{d.Name, d.Doc, found.State.String(), found.Reason, paths})
+	}
 	return r
 }
 
@@ -85,6 +102,9 @@ func (r *machineReport) print(a *app) error {
 	}
 	if len(r.Backends) == 0 {
 		fmt.Fprintf(t, "backends\tnone in this build\n")
+	}
+	for _, d := range r.NPUs {
+		fmt.Fprintf(t, "--device %s\t%s: %s\n", d.Driver, d.State, d.Reason)
 	}
 	return t.Flush()
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/delegate/ethosu"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
+	hal "github.com/etrun-go/etrun/hal/ethosu"
 	"github.com/etrun-go/etrun/runtime"
 )
 
@@ -21,6 +22,7 @@ type openFlags struct {
 	seed      uint64
 	xnnpack   string
 	device    string
+	fvp       string
 	qparams   quantizations
 	npuTrace  func(*ethosu.TraceEvent) // nil for none; no flag
 	lower     string
@@ -36,7 +38,8 @@ func (f *openFlags) add(flags *pflag.FlagSet) {
 	flags.Uint64Var(&f.seed, "seed", 0, "seed `N` of random inputs and of operators that draw random numbers")
 	flags.StringVar(&f.xnnpack, "xnnpack", xnnpack.EngineAuto, "XNNPACK `ENGINE`: auto, native or reference")
 	flags.StringVar(&f.device, "device", "auto", "Ethos-U `DEVICE`: auto, npu (the software NPU), another driver's name, or a device's path")
-	flags.Var(&f.qparams, "qparams", "quantisation `[METHOD/]DELEGATE:OUTPUT=SCALE,ZERO` of a delegate's output that the program declares with a stale type; may be repeated")
+	flags.StringVar(&f.fvp, "fvp", "", "run Ethos-U delegates on Arm's model at `PATH`, its program or a folder with it (with --device fvp alone: one in PATH)")
+	flags.Var(&f.qparams, "qparams", "quantisation `[METHOD/]DELEGATE:OUTPUT=SCALE,ZERO` of a delegate's output that the program declares with a stale type, or a FILE.json of them; may be repeated")
 	flags.StringVar(&f.plan, "plan", "auto", "memory plan: auto (the smaller safe one), file, own or naive")
 	flags.BoolVar(&f.strict, "strict-plan", false, "refuse a program whose own memory plan lets live values overlap, instead of planning anew")
 	flags.BoolVar(&f.mmap, "mmap", false, "map files instead of reading them; they must not change meanwhile")
@@ -71,7 +74,18 @@ func (f *openFlags) check() error {
 	if f.threads < 0 {
 		return usage("--threads %d", f.threads)
 	}
+	if f.fvp != "" && f.device != "auto" && f.device != "fvp" {
+		return usage("--fvp with --device %s", f.device)
+	}
 	return nil
+}
+
+// deviceName is the device that is asked for.
+func (f *openFlags) deviceName() string {
+	if f.fvp != "" {
+		return hal.FVPPrefix + f.fvp
+	}
+	return f.device
 }
 
 // open opens a program with every backend of this build.
@@ -93,7 +107,7 @@ func (f *openFlags) open(path string) (*runtime.Program, error) {
 		runtime.WithMaxMemory(int64(f.maxMemory)),
 		runtime.WithSeed(f.seed),
 		runtime.WithDelegateOptions(xnnpack.ID, map[string]any{xnnpack.OptionEngine: f.xnnpack}),
-		runtime.WithDelegateOptions(ethosu.ID, map[string]any{ethosu.OptionDevice: f.device,
+		runtime.WithDelegateOptions(ethosu.ID, map[string]any{ethosu.OptionDevice: f.deviceName(),
 			ethosu.OptionQuantization: []ethosu.Quantization(f.qparams), ethosu.OptionTrace: f.npuTrace}),
 	)...)
 }

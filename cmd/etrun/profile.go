@@ -24,9 +24,12 @@ func (f *profileFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.etdump, "etdump", "", "write an ETDump, for ExecuTorch's Inspector, to `FILE`.etdp")
 }
 
+// profiles reports whether anybody asked.
+func (f *profileFlags) profiles() bool { return f.table || f.chrome != "" || f.etdump != "" }
+
 // watch records what m does, if anybody asked.
 func (f *profileFlags) watch(m *runtime.Method) error {
-	if !f.table && f.chrome == "" && f.etdump == "" {
+	if !f.profiles() {
 		return nil
 	}
 	f.recorder.Max = maxEvents

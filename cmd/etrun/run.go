@@ -23,6 +23,7 @@ type runCommand struct {
 	outputNPZ string
 	repeat    int
 	timeout   time.Duration
+	fvpELF    string
 }
 
 const runExamples = `  etrun model.pte                                    random inputs, outputs in words
@@ -60,6 +61,7 @@ func newRun(a *app) *cobra.Command {
 	flags.SortFlags = false
 	r.calls.addFlags(flags)
 	r.openFlags.add(flags)
+	flags.StringVar(&r.fvpELF, "fvp-elf", "", "run the whole program on Arm's model, in the executor_runner `ELF` built for its board")
 	flags.StringVar(&r.outputDir, "output-dir", "", "write out0.bin, out1.bin, … and outputs.json into `DIR`, further calls' into DIR/call1, …")
 	flags.StringVar(&r.outputNPZ, "output-npz", "", "write the outputs as NumPy arrays in logical order into `FILE`.npz")
 	flags.IntVar(&r.repeat, "repeat", 1, "run the calls `N` times, each from fresh state, and report latency")
@@ -89,6 +91,9 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 	if r.timeout < 0 {
 		return usage("--timeout %v", r.timeout)
 	}
+	if r.fvpELF != "" && r.profiles() {
+		return usage("--fvp-elf with --profile, --trace or --etdump: the model runs the program out of sight")
+	}
 	if r.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("time-out of %v: %w", r.timeout, context.DeadlineExceeded))
@@ -100,7 +105,7 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 		return err
 	}
 	defer prog.Close()
-	s := &session{runCommand: r, prog: prog, methods: make(map[string]*runtime.Method)}
+	s := &session{runCommand: r, prog: prog, path: path, methods: make(map[string]callee)}
 	defer s.close()
 	r.calls.inherit()
 	for i := range r.calls {
@@ -116,8 +121,10 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 type session struct {
 	*runCommand
 	prog    *runtime.Program
-	methods map[string]*runtime.Method
-	order   []*runtime.Method // as loaded
+	path    string
+	methods map[string]callee
+	order   []callee        // as loaded
+	state   *runtime.Method // the first method, whose state the others share
 	steps   []step
 	folder  *output.Folder
 	archive *output.Archive
@@ -126,7 +133,7 @@ type session struct {
 
 // step is a call with everything at hand.
 type step struct {
-	method  *runtime.Method
+	method  callee
 	values  []tensor.Value
 	took    []time.Duration
 	entries []output.Entry
@@ -140,9 +147,11 @@ func (s *session) prepare(ctx context.Context, c call) error {
 	}
 	m := s.methods[meta.Name]
 	if m == nil {
-		if m, err = s.load(ctx, meta.Name); err != nil {
+		if m, err = s.load(ctx, meta); err != nil {
 			return err
 		}
+		s.methods[meta.Name] = m
+		s.order = append(s.order, m)
 	}
 	index := len(s.steps)
 	resolver := &input.Resolver{Seed: s.seed + uint64(index), Limit: s.inputLimit(), Say: s.note}
@@ -157,20 +166,28 @@ func (s *session) prepare(ctx context.Context, c call) error {
 	return nil
 }
 
-// load loads a method. Methods after the first share its state, as programs with
-// several methods over one cache mean it.
-func (s *session) load(ctx context.Context, name string) (*runtime.Method, error) {
-	var options []runtime.MethodOption
-	if len(s.order) > 0 {
-		options = append(options, runtime.WithStateOf(s.order[0]))
+// load makes what runs a method. Methods after the first share its state, as programs
+// with several methods over one cache mean it.
+func (s *session) load(ctx context.Context, meta *runtime.MethodMeta) (callee, error) {
+	if s.fvpELF != "" {
+		return s.openOnModel(s.path, meta)
 	}
-	m, err := s.prog.Load(ctx, name, options...)
+	var options []runtime.MethodOption
+	if s.state != nil {
+		options = append(options, runtime.WithStateOf(s.state))
+	}
+	m, err := s.prog.Load(ctx, meta.Name, options...)
 	if err != nil {
 		return nil, err
 	}
-	s.methods[name] = m
-	s.order = append(s.order, m)
-	return m, s.watch(m)
+	if err := s.watch(m); err != nil {
+		m.Close()
+		return nil, err
+	}
+	if s.state == nil {
+		s.state = m
+	}
+	return m, nil
 }
 
 // values makes a call's inputs: what the command line says; where it says nothing at

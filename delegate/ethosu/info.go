@@ -8,7 +8,22 @@ import (
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/hal/ethosu"
+	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
+
+// CompiledFor is the NPU that a payload was compiled for. named finds the bytes of
+// external blocks, it may be nil. Errors are *delegate.Error.
+func CompiledFor(payload []byte, named delegate.NamedData) (isa.Config, error) {
+	c, err := parse(payload, named)
+	if err != nil {
+		return isa.Config{}, err
+	}
+	p, err := isa.ParsePayload(c.commands)
+	if err != nil {
+		return isa.Config{}, streamError(err)
+	}
+	return p.Config, nil
+}
 
 // Info describes the network and the device that it is on.
 func (im *image) Info() delegate.Info {
@@ -40,7 +55,7 @@ func (im *image) Info() delegate.Info {
 
 func deviceName(i ethosu.Info) string {
 	switch {
-	case i.Any:
+	case i.Driver == "npu":
 		return "software NPU"
 	case i.Path != "":
 		return i.Driver + " " + i.Path

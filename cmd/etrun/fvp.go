@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/etrun-go/etrun/delegate/ethosu"
+	"github.com/etrun-go/etrun/hal/ethosu/fvp"
+	"github.com/etrun-go/etrun/hal/ethosu/isa"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime"
+)
+
+// callee is what runs a call: a method of this process, or a program on a model.
+type callee interface {
+	Name() string
+	SetValue(i int, v tensor.Value) error
+	Execute(ctx context.Context) error
+	NumOutputs() int
+	Output(i int) *tensor.Value
+	Reset() error
+	Close() error
+}
+
+// onModel is a whole program on one of Arm's models, in an executor_runner that the
+// user built.
+type onModel struct {
+	runner  *fvp.Runner
+	meta    *runtime.MethodMeta
+	inputs  [][]byte
+	outputs []tensor.Value
+	sizes   []int
+}
+
+// openOnModel starts nothing yet: the model starts with the first call.
+func (s *session) openOnModel(path string, meta *runtime.MethodMeta) (*onModel, error) {
+	if meta.Name != "forward" {
+		return nil, usage("--fvp-elf runs the method forward, not %q", meta.Name)
+	}
+	m := &onModel{meta: meta, inputs: make([][]byte, len(meta.Inputs))}
+	for _, list := range [][]runtime.ValueMeta{meta.Inputs, meta.Outputs} {
+		for i := range list {
+			if list[i].Kind != tensor.KindTensor {
+				return nil, usage("--fvp-elf hands tensors in and out; %q has a value of kind %v", meta.Name, list[i].Kind)
+			}
+		}
+	}
+	for _, o := range meta.Outputs {
+		t := tensor.Make(o.DType, o.Sizes, o.DimOrder, tensor.Static)
+		t.Bind(tensor.AlignedBytes(t.NBytes()))
+		m.outputs = append(m.outputs, tensor.TensorValue(t))
+		m.sizes = append(m.sizes, t.NBytes())
+	}
+	c, err := compiledFor(s.prog)
+	if err != nil {
+		return nil, err
+	}
+	program, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	model, err := fvp.Find(s.fvp, c.Family)
+	if err != nil {
+		return nil, modelError(err)
+	}
+	if m.runner, err = fvp.NewRunner(model, s.fvpELF, program, len(m.inputs), fvp.RunnerOptions{Config: c}); err != nil {
+		return nil, modelError(err)
+	}
+	return m, nil
+}
+
+// compiledFor is the NPU that a program was compiled for.
+func compiledFor(p *runtime.Program) (isa.Config, error) {
+	for i := range p.Spec().Methods {
+		for _, d := range p.Spec().Methods[i].Delegates {
+			if d.ID == ethosu.ID {
+				return ethosu.CompiledFor(d.Data, p)
+			}
+		}
+	}
+	return isa.Config{}, usage("no delegate of %s: the model to start is not known", ethosu.ID)
+}
+
+// modelError gives a model's error its exit code.
+func modelError(err error) error {
+	class := runtime.ErrDevice
+	if errors.Is(err, fvp.ErrMissing) || errors.Is(err, fvp.ErrUnsupported) {
+		class = runtime.ErrMissing
+	}
+	return fmt.Errorf("%w: %w", class, err)
+}
+
+func (m *onModel) Name() string { return "forward" }
+
+// SetValue takes an input's bytes; they are not copied.
+func (m *onModel) SetValue(i int, v tensor.Value) error {
+	if i >= len(m.inputs) {
+		return fmt.Errorf("%w: input %d: there are %d", runtime.ErrInput, i, len(m.inputs))
+	}
+	want := &m.meta.Inputs[i]
+	if v.Kind != tensor.KindTensor || v.Tensor.DType != want.DType || !slices.Equal(v.Tensor.Sizes, want.Sizes) {
+		got := v.Kind.String()
+		if v.Kind == tensor.KindTensor {
+			got = v.Tensor.String()
+		}
+		return fmt.Errorf("%w: input %d: %s, want %v%v", runtime.ErrInput, i, got, want.DType, want.Sizes)
+	}
+	m.inputs[i] = v.Tensor.Data
+	return nil
+}
+
+// Execute runs the program on the model.
+func (m *onModel) Execute(ctx context.Context) error {
+	out, err := m.runner.Run(ctx, m.inputs, m.sizes)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
+			return cause
+		}
+		return modelError(err)
+	}
+	for i, b := range out {
+		copy(m.outputs[i].Tensor.Data, b)
+	}
+	return nil
+}
+
+func (m *onModel) NumOutputs() int            { return len(m.outputs) }
+func (m *onModel) Output(i int) *tensor.Value { return &m.outputs[i] }
+
+// Reset does nothing: the runner loads the program for every inference.
+func (m *onModel) Reset() error { return nil }
+
+func (m *onModel) Close() error { return m.runner.Close() }
