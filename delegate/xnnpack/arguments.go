@@ -2,6 +2,7 @@ package xnnpack
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
@@ -11,6 +12,7 @@ import (
 // argument is one argument of the calls, as the last one gave it.
 type argument struct {
 	value *Value
+	from  *tensor.Tensor
 	dtype tensor.DType
 	at    xnn.Address // of the tensor's bytes
 	sizes []int
@@ -147,13 +149,35 @@ func (a *argument) take(g *Graph, i int, t *tensor.Tensor) error {
 	if len(t.Data) == 0 || len(t.Data) != t.NBytes() {
 		return badArgument(g, i, "%v has %d bytes, want %d", t, len(t.Data), t.NBytes())
 	}
-	a.dtype, a.at = t.DType, xnn.AddressOf(t.Data)
+	a.from, a.dtype, a.at = t, t.DType, xnn.AddressOf(t.Data)
 	a.sizes, a.order = append(a.sizes[:0], t.Sizes...), append(a.order[:0], t.DimOrder...)
 	a.data, a.tensor, a.after = t.Data, t.Data, nil
 	if t.DType == tensor.Int64 {
 		a.after = widen
 	}
 	return nil
+}
+
+// same reports a tensor with the memory, type and sizes of the one that was taken.
+func (a *argument) same(t *tensor.Tensor) bool {
+	if t == nil || xnn.AddressOf(t.Data) != a.at || t.DType != a.dtype || len(t.Sizes) != len(a.sizes) {
+		return false
+	}
+	for i, n := range t.Sizes {
+		if n != a.sizes[i] {
+			return false
+		}
+	}
+	return t == a.from || slices.Equal(t.DimOrder, a.order)
+}
+
+// finish brings outputs to their places.
+func finish(args []*argument) {
+	for _, a := range args {
+		if a.after != nil {
+			a.after(a)
+		}
+	}
 }
 
 // separate gives an output memory of its own where its tensor's overlaps another

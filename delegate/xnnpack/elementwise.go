@@ -92,13 +92,22 @@ func clampNode(tag uint8, name string) nodeType {
 	return nodeType{tag: tag, name: name, read: readUnary, check: checkUnary, shape: sameShape,
 		define: func(b *builder, n *Node) call { return b.unary(xnn.Clamp, &xnn.UnaryParams{n.Min, n.Max}, n) },
 		run: func(e *reference, n *Node) {
-			x := e.load(0, n.In[0])
 			y := e.result(n.Out[0])
-			for i, f := range x {
-				y[i] = clamp(f, n.Min, n.Max)
-			}
+			copy(y, e.load(0, n.In[0]))
+			n.bound(y)
 			e.store(n.Out[0])
 		}}
+}
+
+// bound keeps numbers within the node's bounds.
+func (n *Node) bound(x []float32) {
+	if n.Min == -inf && n.Max == inf {
+		return
+	}
+	lo, hi := n.Min, n.Max
+	for i, v := range x {
+		x[i] = clamp(v, lo, hi)
+	}
 }
 
 // clamp keeps NaN.

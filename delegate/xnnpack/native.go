@@ -25,6 +25,7 @@ type native struct {
 	shapes []shape // of the values, at the sizes of the last call
 	layout layout  // what the runtime's memory is laid out for
 	bound  bool
+	finish bool           // outputs are not in place yet after a run
 	pin    runtime.Pinner // memory of arguments that the runtime has addresses of
 	dims   [xnn.MaxDims]uint
 	names  []string // of the runtime's operators, if it is profiled
@@ -71,10 +72,8 @@ func (u *native) Execute(_ context.Context, args []*tensor.Value) error {
 			return deviceError(status.Error("xnn_invoke_runtime"))
 		}
 	}
-	for _, a := range u.args {
-		if a.after != nil {
-			a.after(a)
-		}
+	if u.finish {
+		finish(u.args)
 	}
 	return nil
 }
@@ -83,15 +82,14 @@ func deviceError(err error) error {
 	return &delegate.Error{Backend: ID, Reason: delegate.ErrDevice, Err: err}
 }
 
-// same reports arguments that the runtime is bound to.
+// same reports arguments that the runtime is bound to: the same tensors, or others
+// that look the same, with the same memory and sizes.
 func (u *native) same(args []*tensor.Value) bool {
 	if len(args) != len(u.args) {
 		return false
 	}
 	for i, a := range u.args {
-		t := args[i].Tensor
-		if args[i].Kind != tensor.KindTensor || t == nil || t.DType != a.dtype ||
-			xnn.AddressOf(t.Data) != a.at || !slices.Equal(t.Sizes, a.sizes) || !slices.Equal(t.DimOrder, a.order) {
+		if args[i].Kind != tensor.KindTensor || !a.same(args[i].Tensor) {
 			return false
 		}
 	}
@@ -105,6 +103,7 @@ func (u *native) bind(args []*tensor.Value) error {
 	if err != nil {
 		return err
 	}
+	u.finish = slices.ContainsFunc(u.args, func(a *argument) bool { return a.after != nil })
 	if u.runtime == 0 {
 		u.bound = true
 		return nil

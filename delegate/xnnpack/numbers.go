@@ -95,17 +95,17 @@ func toBF16(f float32) uint16 {
 	return uint16((u + 0x7fff + u>>16&1) >> 16)
 }
 
-// quantize rounds x half to even, adds the zero point and keeps it within bounds. A
-// NaN becomes the lower bound.
+// quantize rounds x half to even, adds the zero point and keeps it within bounds, which
+// are those of a byte. A NaN becomes the lower bound.
 func quantize(x float32, zero, lo, hi int32) int32 {
-	r := math.RoundToEven(float64(x)) + float64(zero)
-	switch {
-	case r >= float64(hi):
-		return hi
-	case r > float64(lo):
-		return int32(r)
+	if !(x > float32(lo-zero)) {
+		return lo
 	}
-	return lo
+	if x >= float32(hi-zero) {
+		return hi
+	}
+	const whole = 3 << 22 // numbers around it have no fraction
+	return int32(float32(x+whole)-whole) + zero
 }
 
 // quantizeDynamic finds scale and zero point of each group of inner dimensions, from

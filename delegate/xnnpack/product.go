@@ -37,6 +37,7 @@ type product struct {
 	node   *Node
 	filter *filter
 	source rowSource
+	image  *patch // of a depthwise convolution, in place of source
 	rows   int
 	out    int // value
 	first  int // element of the output that row 0 starts at
@@ -75,19 +76,31 @@ func (p *product) Range(worker, lo, hi int) {
 		from := tile * tileRows
 		m := min(tileRows, p.rows-from)
 		for g := range f.groups {
-			for i := range m {
-				p.source.row(w.rows[i*f.k:(i+1)*f.k], g, from+i)
-			}
 			clear(w.sums[:m*f.n])
-			if f.exact {
-				p.sumWhole(w, g, m)
-			} else {
-				p.sumFloats(w, g, m)
-			}
+			p.sum(w, g, from, m)
 			for i := range m {
 				p.finish(w, g, i, from+i)
 			}
 		}
+	}
+}
+
+// sum adds up m output rows of a group.
+func (p *product) sum(w *workspace, g, from, m int) {
+	if p.image != nil {
+		for i := range m {
+			p.sumDepthwise(w, i, from+i)
+		}
+		return
+	}
+	k := p.filter.k
+	for i := range m {
+		p.source.row(w.rows[i*k:(i+1)*k], g, from+i)
+	}
+	if p.filter.exact {
+		p.sumWhole(w, g, m)
+	} else {
+		p.sumFloats(w, g, m)
 	}
 }
 
@@ -134,6 +147,45 @@ func (p *product) sumWhole(w *workspace, g, m int) {
 	}
 }
 
+// sumDepthwise adds a window's pixels, each times its row of the filter, channel by
+// channel.
+func (p *product) sumDepthwise(w *workspace, i, at int) {
+	f, src := p.filter, p.image
+	sums, whole := w.sums[i*f.n:][:f.n], w.whole[i*f.n:][:f.n]
+	clear(whole)
+	image, oy, ox := src.pixel(at)
+	terms := 0
+	for tap := range f.k {
+		y := oy*src.w.strideH - src.top + tap/src.w.kernelW*src.w.dilationH
+		x := ox*src.w.strideW - src.left + tap%src.w.kernelW*src.w.dilationW
+		if row := src.at(image, y, x); row != nil {
+			addScaled(sums, row, f.values[tap*f.n:])
+		}
+		if terms++; f.exact && (terms == exactTerms || tap == f.k-1) {
+			terms = 0
+			for j, x := range sums {
+				whole[j] += int32(x)
+			}
+			clear(sums)
+		}
+	}
+}
+
+// addScaled adds x·w to sums, which has a whole number of elements for each of x.
+func addScaled(sums, x, w []float32) {
+	w = w[:len(sums)]
+	if len(x) == len(sums) {
+		for i, v := range x {
+			sums[i] += float32(v * w[i])
+		}
+		return
+	}
+	each := len(sums) / len(x)
+	for i := range sums {
+		sums[i] += float32(x[i/each] * w[i])
+	}
+}
+
 // finish turns the sums of row i of the tile, row at of the output, into elements.
 func (p *product) finish(w *workspace, g, i, at int) {
 	f := p.filter
@@ -157,12 +209,12 @@ func (p *product) finish(w *workspace, g, i, at int) {
 	if f.exact || f.scales != nil {
 		p.scaleTokens(sums, g, at)
 	}
-	for j := range sums {
-		if f.bias != nil {
-			sums[j] += f.bias[g*f.n+j]
+	if f.bias != nil {
+		for j, b := range f.bias[g*f.n:][:len(sums)] {
+			sums[j] += b
 		}
-		sums[j] = clamp(sums[j], p.node.Min, p.node.Max)
 	}
+	p.node.bound(sums)
 	p.storeFloats(first, sums, x.Datatype)
 }
 

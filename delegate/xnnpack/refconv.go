@@ -16,24 +16,36 @@ func (e *reference) transposed(n *Node) {
 	e.multiplyWindows(n, f, (*transposedPatch)(&e.patch))
 }
 
-// depthwise is a convolution whose groups have one input channel. Its filter is
-// [1, kernel H, kernel W, groups*groupOut].
+// depthwise is a convolution whose groups have one input channel. Its filter,
+// [1, kernel H, kernel W, groups*groupOut], has a row for each element of the window.
 func (e *reference) depthwise(n *Node) {
 	w := &n.Window
-	f := e.prepared(n, w.groups, w.kernelH*w.kernelW, w.groupOut, func(g, i, j int) int {
-		return (i*w.groups+g)*w.groupOut + j
-	})
-	e.multiplyWindows(n, f, &e.patch)
+	channels := w.groups * w.groupOut
+	f := e.prepared(n, 1, w.kernelH*w.kernelW, channels, func(_, i, j int) int { return i*channels + j })
+	e.setWindows(n, f)
+	e.product.image = &e.patch
+	e.product.multiply()
 }
 
 // multiplyWindows runs the product of a convolution over all output pixels.
 func (e *reference) multiplyWindows(n *Node, f *filter, source rowSource) {
+	e.setWindows(n, f)
+	e.product.source = source
+	if w := &n.Window; n.Type.tag == tagConv2d && w.kernelH*w.kernelW*w.strideH*w.strideW == 1 &&
+		w.groups == 1 && w.top+w.bottom+w.left+w.right == 0 { // the pixels are the rows
+		e.rows = denseRows{e.patch.x, w.groupIn}
+		e.product.source = &e.rows
+	}
+	e.product.multiply()
+}
+
+// setWindows makes the patch and the product of a convolution.
+func (e *reference) setWindows(n *Node, f *filter) {
 	in, out := e.shapes[n.In[0]], e.shapes[n.Out[0]]
 	top, left := n.padding(in.dim[1], in.dim[2])
 	e.patch = patch{x: e.whole(0, n.In[0]), w: &n.Window, in: in, out: out, top: top, left: left}
-	e.product = product{e: e, node: n, filter: f, source: source, rows: out.leading(3), out: n.Out[0],
+	e.product = product{e: e, node: n, filter: f, rows: out.leading(3), out: n.Out[0],
 		result: e.requantizer(n), work: e.product.work}
-	e.product.multiply()
 }
 
 // patch is the input of a convolution, [N, H, W, groups*groupIn], seen window by
@@ -64,14 +76,22 @@ func (p *patch) row(dst []float32, group, at int) {
 	}
 }
 
+// at is an input pixel's channels, nil outside of the input.
+func (p *patch) at(image, y, x int) []float32 {
+	h, v, c := p.in.dim[1], p.in.dim[2], p.in.dim[3]
+	if uint(y) >= uint(h) || uint(x) >= uint(v) {
+		return nil
+	}
+	return p.x[((image*h+y)*v+x)*c:][:c]
+}
+
 // gather copies a group's channels of one input pixel.
 func (p *patch) gather(dst []float32, group, image, y, x int) {
-	h, v := p.in.dim[1], p.in.dim[2]
-	if uint(y) >= uint(h) || uint(x) >= uint(v) {
+	if pixel := p.at(image, y, x); pixel != nil {
+		copy(dst, pixel[group*len(dst):])
+	} else {
 		clear(dst)
-		return
 	}
-	copy(dst, p.x[((image*h+y)*v+x)*p.in.dim[3]+group*len(dst):])
 }
 
 // transposedPatch is a patch of a transposed convolution: input pixels are strides

@@ -81,11 +81,7 @@ func (e *reference) Execute(_ context.Context, args []*tensor.Value) error {
 		n.Type.run(e, n)
 		e.times[i] = time.Since(start)
 	}
-	for _, a := range e.args {
-		if a.after != nil {
-			a.after(a)
-		}
-	}
+	finish(e.args)
 	return nil
 }
 

@@ -118,10 +118,8 @@ func (e *reference) mapBinary(n *Node, bounded bool, f func(a, b float32) float3
 			y[at+k] = f(x[i+k*da], w[j+k*db])
 		}
 	})
-	if bounded && (n.Min > -inf || n.Max < inf) {
-		for i, v := range y {
-			y[i] = clamp(v, n.Min, n.Max)
-		}
+	if bounded {
+		n.bound(y)
 	}
 	e.store(n.Out[0])
 }

@@ -39,9 +39,8 @@ func (e *reference) averagePool(n *Node) {
 		for _, p := range in {
 			simd.Axpy(row, x[p*c:][:c], 1)
 		}
-		for i := range row {
-			row[i] = clamp(row[i]/float32(max(1, len(in))), n.Min, n.Max)
-		}
+		simd.ScaleShift(row, row, 1/float32(max(1, len(in))), 0)
+		n.bound(row)
 	})
 	e.store(n.Out[0])
 }
@@ -88,9 +87,8 @@ func (e *reference) globalPool(n *Node) {
 		for p := range pixels {
 			simd.Axpy(row, x[(image*pixels+p)*c:][:c], 1)
 		}
-		for i := range row {
-			row[i] = clamp(row[i]/float32(pixels), n.Min, n.Max)
-		}
+		simd.ScaleShift(row, row, 1/float32(pixels), 0)
+		n.bound(row)
 	}
 	e.store(n.Out[0])
 }
