@@ -80,12 +80,19 @@ func Build(m *pte.Method, calls Calls) (*Flow, error) {
 	return f, nil
 }
 
+// maxEffects bounds the values that all instructions read and write together: a list
+// that many instructions name counts each time.
+const maxEffects = 1 << 22
+
 func (f *Flow) addSteps(calls Calls) error {
-	base := 0
+	base, effects := 0, 0
 	for c := range f.Method.Chains {
 		list := f.Method.Chains[c].Instructions
 		for i := range list {
 			s := Step{Chain: c, Index: i, Instruction: &list[i], Target: base + list[i].Target}
+			if effects += s.operands(f.Method); effects > maxEffects {
+				return fmt.Errorf("chain %d, instruction %d: more than %d operands in the method, items of lists included: %w", c, i, maxEffects, pte.ErrLimit)
+			}
 			if err := s.addEffects(f.Method, calls); err != nil {
 				return fmt.Errorf("chain %d, instruction %d: %w", c, i, err)
 			}
@@ -94,6 +101,15 @@ func (f *Flow) addSteps(calls Calls) error {
 		base += len(list)
 	}
 	return nil
+}
+
+// operands counts the arguments of an instruction and the items of their lists.
+func (s *Step) operands(m *pte.Method) int {
+	n := len(s.Instruction.Args)
+	for _, v := range s.Instruction.Args {
+		n += len(m.Values[v].Items)
+	}
+	return n
 }
 
 // addEffects fills Reads, Writes and Updates.

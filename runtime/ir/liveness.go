@@ -6,9 +6,12 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// maxLiveBits bounds the exact analysis of methods with jumps; beyond it, which no
-// exporter reaches, every storage of the method counts as live throughout.
-const maxLiveBits = 1 << 28
+// Bounds of the exact analysis of methods with jumps; beyond them, which no exporter
+// reaches, every storage of the method counts as live throughout.
+const (
+	maxLiveWords = 1 << 22 // of 64 storages at one step
+	maxLiveWork  = 1 << 27 // words visited: a ladder of backward jumps takes a sweep for each
+)
 
 // setLifetimes finds First and Last of every storage, and turns activations whose
 // bytes are read before they are written into state.
@@ -20,10 +23,8 @@ func (f *Flow) setLifetimes() {
 	switch {
 	case !f.hasJumps():
 		f.straightLifetimes()
-	case len(f.Steps)*words > maxLiveBits/64:
+	case len(f.Steps)*words > maxLiveWords || !f.dataflowLifetimes(words):
 		f.wholeLifetimes()
-	default:
-		f.dataflowLifetimes(words)
 	}
 	for i := range f.Storages {
 		s := &f.Storages[i]
@@ -93,8 +94,9 @@ func (f *Flow) wholeLifetimes() {
 }
 
 // dataflowLifetimes is the textbook backward analysis: what is live into a step is
-// what it reads, and what is live out of it unless it writes it whole.
-func (f *Flow) dataflowLifetimes(words int) {
+// what it reads, and what is live out of it unless it writes it whole. It reports
+// false where that takes more work than allowed.
+func (f *Flow) dataflowLifetimes(words int) bool {
 	n := len(f.Steps)
 	live := make([]uint64, (n+1)*words) // row i: live into step i; row n: live at the end
 	row := func(i int) []uint64 { return live[i*words : (i+1)*words] }
@@ -104,7 +106,11 @@ func (f *Flow) dataflowLifetimes(words int) {
 		}
 	}
 	in := make([]uint64, words)
+	left := maxLiveWork
 	for changed := true; changed; {
+		if left -= n * words; left < 0 {
+			return false
+		}
 		changed = false
 		for i := n - 1; i >= 0; i-- {
 			f.liveInto(i, in, row)
@@ -116,6 +122,7 @@ func (f *Flow) dataflowLifetimes(words int) {
 		}
 	}
 	f.hulls(words, row)
+	return true
 }
 
 func (f *Flow) liveInto(i int, in []uint64, row func(int) []uint64) {

@@ -8,30 +8,41 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// access is when a value is first read, first written and last touched, as steps.
-type access struct {
-	read, write int // never where not at all
-	last        int
-}
+// access is when a value is first read and first written, as steps; never where it
+// is not at all.
+type access struct{ read, write int }
 
 const never = int(^uint(0) >> 1)
 
 // addStorages joins the values that share bytes and classifies the classes.
 func (f *Flow) addStorages() {
-	acc := f.accesses()
 	join := newForest(len(f.Method.Values))
 	for i := range f.Steps {
 		if from, to, ok := f.Steps[i].alias(); ok {
 			join.union(from, to)
 		}
 	}
-	f.joinElidedViews(acc, join)
+	f.joinElidedViews(f.accesses(), join)
+	f.collect(join)
+	for i := range f.Storages {
+		f.Storages[i].Kind = f.classify(&f.Storages[i])
+	}
+	for _, v := range f.Method.Inputs {
+		if s := f.Of[v]; s >= 0 && f.Storages[s].Kind == Activation {
+			f.Storages[s].Kind = Input
+		}
+	}
+	for _, v := range f.Method.Outputs {
+		f.markOutput(v)
+	}
+}
 
+// collect makes a storage of each class of tensors.
+func (f *Flow) collect(join *forest) {
 	f.Of = make([]int, len(f.Method.Values))
 	index := make(map[int]int)
 	for v := range f.Method.Values {
 		f.Of[v] = -1
-		t := f.Method.Values[v].Tensor
 		if f.Method.Values[v].Kind != tensor.KindTensor {
 			continue
 		}
@@ -44,18 +55,7 @@ func (f *Flow) addStorages() {
 		}
 		f.Of[v] = s
 		f.Storages[s].Values = append(f.Storages[s].Values, v)
-		f.Storages[s].Bytes = max(f.Storages[s].Bytes, t.NBytes())
-	}
-	for i := range f.Storages {
-		f.Storages[i].Kind = f.classify(&f.Storages[i])
-	}
-	for _, v := range f.Method.Inputs {
-		if s := f.Of[v]; s >= 0 && f.Storages[s].Kind == Activation {
-			f.Storages[s].Kind = Input
-		}
-	}
-	for _, v := range f.Method.Outputs {
-		f.markOutput(v)
+		f.Storages[s].Bytes = max(f.Storages[s].Bytes, f.Method.Values[v].Tensor.NBytes())
 	}
 }
 
@@ -86,18 +86,18 @@ func (f *Flow) classify(s *Storage) Kind {
 func (f *Flow) accesses() []access {
 	acc := make([]access, len(f.Method.Values))
 	for v := range acc {
-		acc[v] = access{never, never, -1}
+		acc[v] = access{never, never}
 	}
 	for i := range f.Steps {
 		s := &f.Steps[i]
 		for _, v := range s.Reads {
-			acc[v].read, acc[v].last = min(acc[v].read, i), i
+			acc[v].read = min(acc[v].read, i)
 		}
 		for _, v := range s.Updates {
-			acc[v].read, acc[v].write, acc[v].last = min(acc[v].read, i), min(acc[v].write, i), i
+			acc[v].read, acc[v].write = min(acc[v].read, i), min(acc[v].write, i)
 		}
 		for _, v := range s.Writes {
-			acc[v].write, acc[v].last = min(acc[v].write, i), i
+			acc[v].write = min(acc[v].write, i)
 		}
 	}
 	for _, v := range f.Method.Inputs {
@@ -115,50 +115,51 @@ func (s *Step) alias() (from, to int, ok bool) {
 	return s.Reads[0], s.Writes[0], true
 }
 
+// spot is where and how large the file says a value is.
+type spot struct {
+	arena         int
+	offset, bytes int64
+}
+
+func spotOf(t *pte.Tensor) spot { return spot{t.Arena, t.Offset, t.NBytes()} }
+
 // joinElidedViews finds values that no instruction writes though they are read: the
 // exporter dropped a view and gave its result the place of the operand. Such a
 // value belongs to the one written last before it is read, in the same bytes.
 func (f *Flow) joinElidedViews(acc []access, join *forest) {
-	type place struct {
-		arena  int
-		offset int64
+	writers := f.writersBySpot(acc)
+	for _, v := range f.Method.Outputs { // read at the end
+		acc[v].read = min(acc[v].read, len(f.Steps))
 	}
-	writers := make(map[place][]int)
 	for v := range f.Method.Values {
-		t := f.Method.Values[v].Tensor
-		if f.Method.Values[v].Kind == tensor.KindTensor && t.Storage == pte.Planned && acc[v].write != never {
-			p := place{t.Arena, t.Offset}
-			writers[p] = append(writers[p], v)
+		if !f.isPlanned(v) || acc[v].write != never || acc[v].read == never {
+			continue
+		}
+		list := writers[spotOf(f.Method.Values[v].Tensor)]
+		n, _ := slices.BinarySearchFunc(list, acc[v].read, func(w, at int) int { return cmp.Compare(acc[w].write, at) })
+		if n > 0 {
+			join.union(list[n-1], v)
+		}
+	}
+}
+
+// writersBySpot lists the values that instructions write, by place, as first written.
+func (f *Flow) writersBySpot(acc []access) map[spot][]int {
+	writers := make(map[spot][]int)
+	for v := range f.Method.Values {
+		if f.isPlanned(v) && acc[v].write != never {
+			s := spotOf(f.Method.Values[v].Tensor)
+			writers[s] = append(writers[s], v)
 		}
 	}
 	for _, list := range writers {
-		slices.SortFunc(list, func(a, b int) int { return cmp.Compare(acc[a].write, acc[b].write) })
+		slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(acc[a].write, acc[b].write) })
 	}
-	outputs := make(map[int]bool, len(f.Method.Outputs))
-	for _, v := range f.Method.Outputs {
-		outputs[v] = true
-	}
-	for v := range f.Method.Values {
-		t := f.Method.Values[v].Tensor
-		read := acc[v].read
-		if f.Method.Values[v].Kind != tensor.KindTensor || t.Storage != pte.Planned || acc[v].write != never {
-			continue
-		}
-		if read == never {
-			if !outputs[v] {
-				continue
-			}
-			read = len(f.Steps)
-		}
-		list := writers[place{t.Arena, t.Offset}]
-		n, _ := slices.BinarySearchFunc(list, read, func(w, at int) int { return cmp.Compare(acc[w].write, at) })
-		for n--; n >= 0; n-- {
-			if f.Method.Values[list[n]].Tensor.NBytes() == t.NBytes() {
-				join.union(list[n], v)
-				break
-			}
-		}
-	}
+	return writers
+}
+
+func (f *Flow) isPlanned(v int) bool {
+	return f.Method.Values[v].Kind == tensor.KindTensor && f.Method.Values[v].Tensor.Storage == pte.Planned
 }
 
 // forest is a union-find over values; the smaller root wins.

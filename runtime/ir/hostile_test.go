@@ -1,0 +1,84 @@
+package ir
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// mostTime is what the analysis of a hostile method of some 100,000 instructions may
+// take; without bounds each of these takes minutes.
+const mostTime = 10 * time.Second
+
+func buildTimed(t *testing.T, m *pte.Method) (*Flow, error) {
+	t.Helper()
+	begun := time.Now()
+	f, err := Build(m, Calls{Signatures: signatures(t)})
+	if took := time.Since(begun); took > mostTime {
+		t.Errorf("%v", took)
+	}
+	return f, err
+}
+
+// Each backward jump of a ladder carries liveness one rung further, one sweep each.
+func TestLadderOfJumps(t *testing.T) {
+	const rungs = 60_000
+	m := &pte.Method{Values: planned(300), Inputs: []int{0}}
+	code := []pte.Instruction{call(unary, 0, 1, 1)}
+	for i := range rungs {
+		code = append(code, pte.Instruction{Kind: pte.JumpFalseCall, Index: 2, Target: i})
+	}
+	m.Chains = []pte.Chain{{Instructions: code}}
+	f, err := buildTimed(t, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for v := range 3 {
+		if s := f.Storages[f.Of[v]]; s.First > 0 || s.Last != len(code) {
+			t.Errorf("value %d: alive in [%d,%d] only, of %d steps", v, s.First, s.Last, len(code))
+		}
+	}
+}
+
+// A list that many instructions name must not be unrolled for each.
+func TestListsNamedOften(t *testing.T) {
+	const n = 50_000
+	m := &pte.Method{Values: planned(2)}
+	list := pte.Value{Kind: tensor.KindTensorList, Items: make([]int, n)}
+	m.Values = append(m.Values, list)
+	code := make([]pte.Instruction, n)
+	for i := range code {
+		code[i] = call(unary, len(m.Values)-1, 1, 1)
+	}
+	m.Chains = []pte.Chain{{Instructions: code}}
+	if _, err := buildTimed(t, m); !errors.Is(err, pte.ErrLimit) {
+		t.Errorf("got %v, want a limit", err)
+	}
+}
+
+// Values at one place with other sizes are no operands of a dropped view, however
+// many there are.
+func TestManyWritersAtOnePlace(t *testing.T) {
+	const n = 100_000
+	m := &pte.Method{Values: planned(2 * n)}
+	var code []pte.Instruction
+	for v := range n {
+		m.Values[v].Tensor.Offset, m.Values[n+v].Tensor.Offset = 0, 0
+		m.Values[v].Tensor.Sizes = []int{5}
+		code = append(code, call(unary, v, v, v))
+	}
+	for v := range n {
+		code = append(code, call(unary, n+v, 0, 0))
+	}
+	m.Chains = []pte.Chain{{Instructions: code}}
+	f, err := buildTimed(t, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Of[n] == f.Of[0] {
+		t.Error("a value was joined with one of another size")
+	}
+}
