@@ -46,6 +46,14 @@ func (p *Program) openData() (*dataMap, error) {
 	return d, nil
 }
 
+// fileBytes is the size of all files of the program.
+func (p *Program) fileBytes() (n int64) {
+	for _, f := range p.files {
+		n += int64(len(f.data))
+	}
+	return n
+}
+
 // tensorData finds the bytes of an external tensor, whose layout must be t's.
 func (d *dataMap) tensorData(t *pte.Tensor) ([]byte, bool, error) {
 	e, ok := d.entries[t.Name]

@@ -34,6 +34,11 @@ var flowOps = []kernels.Op{
 		a.Tensor(1).Bind(a.Tensor(0).Data)
 		return nil
 	}},
+	{Schema: "test::number(Tensor self) -> Scalar", Func: func(_ *kernels.Ctx, a kernels.Args) error {
+		*a[1] = tensor.IntValue(words(a, 0)[0])
+		return nil
+	}},
+	{Schema: "test::split.out(Tensor self, *, Tensor(a!)[] out)", Func: func(*kernels.Ctx, kernels.Args) error { return nil }},
 }
 
 func words(a kernels.Args, i int) []int64 { return tensor.Data[int64](a.Tensor(i)) }
@@ -42,6 +47,8 @@ const (
 	flowAdd = iota
 	flowUpdate
 	flowView
+	flowNumber
+	flowSplit
 	flowLen = 4 // elements of every tensor
 
 	flowSeeds = 120
@@ -197,12 +204,17 @@ func TestPlannedExecutionEqualsNaive(t *testing.T) {
 	}
 }
 
+// flowMethods makes a program of methods of flowOps.
+func flowMethods(specs []pte.Method, options ...Option) *Program {
+	c := newConfig(append([]Option{WithOperators(kernels.NewSet(flowOps)), WithThreads(1)}, options...))
+	return &Program{config: c, spec: &pte.Program{Methods: specs}}
+}
+
 func loadFlow(t *testing.T, spec *pte.Method, mode PlanMode, options ...MethodOption) *Method {
 	t.Helper()
-	c := newConfig([]Option{WithOperators(kernels.NewSet(flowOps)), WithPlan(mode), WithThreads(1)})
-	p := &Program{config: c, spec: &pte.Program{Methods: []pte.Method{*spec}}}
-	p.spec.Methods[0].Name = "forward"
-	m, err := p.Load(context.Background(), "forward", options...)
+	named := *spec
+	named.Name = "forward"
+	m, err := flowMethods([]pte.Method{named}, WithPlan(mode)).Load(context.Background(), "forward", options...)
 	if err != nil {
 		t.Fatal(err)
 	}

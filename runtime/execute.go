@@ -87,6 +87,9 @@ func (m *Method) resolve(l *loader, s *step, changing []bool) error {
 	switch in.Kind {
 	case pte.KernelCall:
 		s.call, s.sig, s.args = l.ops[in.Index].Func, l.sigs[in.Index], m.slots(in.Args)
+		if err := m.checkResult(in, s.sig); err != nil {
+			return err
+		}
 		if s.recheck = m.anyChanging(in.Args, changing); s.recheck {
 			return nil
 		}
@@ -103,15 +106,38 @@ func (m *Method) resolve(l *loader, s *step, changing []bool) error {
 	}
 }
 
+// checkMove refuses moves that would let a slot name a tensor that it is not declared
+// to be: lifetimes, and what may be written, are known by the declared values.
 func (m *Method) checkMove(in *pte.Instruction) error {
+	from, to := &m.spec.Values[in.Index], &m.spec.Values[in.Target]
 	if !m.isTensorMove(in) {
+		if holdsTensors(from.Kind) || holdsTensors(to.Kind) {
+			return fmt.Errorf("a move from %v to %v", from.Kind, to.Kind)
+		}
 		return nil
 	}
-	from, to := m.spec.Values[in.Index].Tensor, m.spec.Values[in.Target].Tensor
-	if from.DType != to.DType || len(from.Sizes) != len(to.Sizes) {
-		return fmt.Errorf("a move of %v%v to %v%v", from.DType, from.Sizes, to.DType, to.Sizes)
+	if from.Tensor.DType != to.Tensor.DType || len(from.Tensor.Sizes) != len(to.Tensor.Sizes) {
+		return fmt.Errorf("a move of %v%v to %v%v", from.Tensor.DType, from.Tensor.Sizes, to.Tensor.DType, to.Tensor.Sizes)
 	}
 	return nil
+}
+
+// checkResult refuses to replace a tensor, or a list of them, by a number, and a
+// view that is no tensor.
+func (m *Method) checkResult(in *pte.Instruction, sig *kernels.Signature) error {
+	if sig.Result == nil {
+		return nil
+	}
+	v := in.Args[len(in.Args)-1]
+	kind := m.spec.Values[v].Kind
+	if sig.Result.Alias && kind != tensor.KindTensor || !sig.Result.Alias && holdsTensors(kind) {
+		return fmt.Errorf("result value %d of kind %v, want %v", v, kind, sig.Result.Type)
+	}
+	return nil
+}
+
+func holdsTensors(k tensor.Kind) bool {
+	return k == tensor.KindTensor || k == tensor.KindTensorList || k == tensor.KindOptionalTensorList
 }
 
 // anyChanging reports whether an argument, or an item of a list, is a changing slot.

@@ -21,10 +21,12 @@ type loader struct {
 	ops    []*kernels.Op // per operator of the method, nil where missing
 	sigs   []*kernels.Signature
 	images []delegate.Image
-	bytes  map[int][]byte // values with bytes from outside: constants, external data
+	calls  []*pte.Instruction // per delegate, the first call, nil where there is none
+	bytes  map[int][]byte     // values with bytes from outside: constants, external data
 	quants map[int]*delegate.Quantization
 	rows   map[int]bool // values that lie in rows whatever dim order the file declares
 	flow   *ir.Flow
+	marks  []mark // per storage, what the instruction at hand does to it
 }
 
 // Load makes a method ready to execute: it finds every operator and backend,
@@ -149,11 +151,34 @@ func (l *loader) findData(missing *MissingError) error {
 			}
 			l.bytes[v] = data
 		}
-		if b := l.bytes[v]; b != nil && !tensor.Aligned(b, t.DType.Size()) {
-			aligned := tensor.AlignedBytes(len(b))
-			copy(aligned, b)
-			l.bytes[v] = aligned
+	}
+	return l.alignConstants()
+}
+
+// alignConstants copies the constants that do not start at a multiple of their
+// element's size, each run of bytes once. Constants that overlap could be copied
+// without end: together the copies are no larger than what was read.
+func (l *loader) alignConstants() error {
+	type run struct {
+		start *byte
+		bytes int
+	}
+	copies := make(map[run][]byte)
+	left := l.program.fileBytes()
+	for v, b := range l.bytes {
+		t := l.spec.Values[v].Tensor
+		if len(b) == 0 || t.Storage != pte.Constant && t.Storage != pte.External || tensor.Aligned(b, t.DType.Size()) {
+			continue
 		}
+		r := run{&b[0], len(b)}
+		if copies[r] == nil {
+			if left -= int64(len(b)); left < 0 {
+				return fmt.Errorf("constants of value %d and others overlap, out of alignment: %w", v, ErrFormat)
+			}
+			copies[r] = tensor.AlignedBytes(len(b))
+			copy(copies[r], b)
+		}
+		l.bytes[v] = copies[r]
 	}
 	return nil
 }
@@ -161,7 +186,11 @@ func (l *loader) findData(missing *MissingError) error {
 func (l *loader) compileDelegates(ctx context.Context) error {
 	l.images = make([]delegate.Image, len(l.spec.Delegates))
 	l.quants = quantizations(l.spec)
+	l.findCalls()
 	for i := range l.spec.Delegates {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		d := &l.spec.Delegates[i]
 		c := &l.program.config
 		payload := &delegate.Payload{Method: l.spec.Name, Index: i, Data: d.Data, Named: l.program.data,
@@ -178,21 +207,29 @@ func (l *loader) compileDelegates(ctx context.Context) error {
 	return nil
 }
 
-// delegateArgs describes the arguments of the first call of delegate i.
-func (l *loader) delegateArgs(i int) []*delegate.ArgSpec {
+// findCalls finds the first call of each delegate.
+func (l *loader) findCalls() {
+	l.calls = make([]*pte.Instruction, len(l.spec.Delegates))
 	for c := range l.spec.Chains {
-		for _, in := range l.spec.Chains[c].Instructions {
-			if in.Kind != pte.DelegateCall || in.Index != i {
-				continue
+		list := l.spec.Chains[c].Instructions
+		for i := range list {
+			if in := &list[i]; in.Kind == pte.DelegateCall && l.calls[in.Index] == nil {
+				l.calls[in.Index] = in
 			}
-			args := make([]*delegate.ArgSpec, len(in.Args))
-			for k, v := range in.Args {
-				args[k] = l.argSpec(v)
-			}
-			return args
 		}
 	}
-	return nil
+}
+
+// delegateArgs describes the arguments of the first call of delegate i.
+func (l *loader) delegateArgs(i int) []*delegate.ArgSpec {
+	if l.calls[i] == nil {
+		return nil
+	}
+	args := make([]*delegate.ArgSpec, len(l.calls[i].Args))
+	for k, v := range l.calls[i].Args {
+		args[k] = l.argSpec(v)
+	}
+	return args
 }
 
 func (l *loader) argSpec(v int) *delegate.ArgSpec {
@@ -254,14 +291,31 @@ func (l *loader) checkStep(s *ir.Step) error {
 	if s.Instruction.Kind != pte.KernelCall || s.IsView() {
 		return nil
 	}
-	for i, w := range s.Writes {
-		for _, others := range [...][]int{s.Reads, s.Updates, s.Writes[:i]} {
-			for _, r := range others {
-				if l.flow.Of[r] == l.flow.Of[w] && l.flow.Storages[l.flow.Of[w]].Bytes > 0 {
-					return fmt.Errorf("out value %d shares its bytes with argument value %d", w, r)
-				}
-			}
+	return l.checkOverlap(s)
+}
+
+// mark is the last value of a storage that an instruction was seen to touch.
+type mark struct {
+	step  *ir.Step
+	value int
+}
+
+// checkOverlap refuses an out argument whose bytes another argument has.
+func (l *loader) checkOverlap(s *ir.Step) error {
+	if l.marks == nil {
+		l.marks = make([]mark, len(l.flow.Storages))
+	}
+	for _, list := range [...][]int{s.Reads, s.Updates} {
+		for _, v := range list {
+			l.marks[l.flow.Of[v]] = mark{s, v}
 		}
+	}
+	for _, v := range s.Writes {
+		m := &l.marks[l.flow.Of[v]]
+		if m.step == s && l.flow.Storages[l.flow.Of[v]].Bytes > 0 {
+			return fmt.Errorf("out value %d shares its bytes with argument value %d", v, m.value)
+		}
+		*m = mark{s, v}
 	}
 	return nil
 }

@@ -121,6 +121,15 @@ func (p *MemoryPlan) arrange(inArena []int, mode PlanMode) Arrangement {
 	return a
 }
 
+// alignment is the size of the largest element that values of a storage have.
+func (p *MemoryPlan) alignment(s *ir.Storage) int64 {
+	size := 1
+	for _, v := range s.Values {
+		size = max(size, p.Flow.Method.Values[v].Tensor.DType.Size())
+	}
+	return int64(size)
+}
+
 func (p *MemoryPlan) arrangement(source string) Arrangement {
 	n := len(p.Items)
 	return Arrangement{Source: source, Places: make([]plan.Place, n), Placed: make([]bool, n)}
@@ -137,7 +146,7 @@ func (p *MemoryPlan) readFile(inArena []int) Arrangement {
 	for _, i := range inArena {
 		s := &p.Flow.Storages[i]
 		t := m.Values[s.Values[0]].Tensor
-		if t.Storage != pte.Planned || m.Arenas[t.Arena].Size-t.Offset < s.Bytes || t.Offset%int64(t.DType.Size()) != 0 {
+		if t.Storage != pte.Planned || m.Arenas[t.Arena].Size-t.Offset < s.Bytes || t.Offset%p.alignment(s) != 0 {
 			a.Whole = a.Whole && s.Bytes == 0
 			continue
 		}

@@ -9,9 +9,9 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// mostTime is what the analysis of a hostile method of some 100,000 instructions may
-// take; without bounds each of these takes minutes.
-const mostTime = 10 * time.Second
+// mostTime is ample for the analysis of a hostile method on a busy machine; without
+// its bounds each of these takes minutes.
+const mostTime = 30 * time.Second
 
 func buildTimed(t *testing.T, m *pte.Method) (*Flow, error) {
 	t.Helper()

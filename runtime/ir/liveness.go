@@ -10,7 +10,7 @@ import (
 // reaches, every storage of the method counts as live throughout.
 const (
 	maxLiveWords = 1 << 22 // of 64 storages at one step
-	maxLiveWork  = 1 << 27 // words visited: a ladder of backward jumps takes a sweep for each
+	maxLiveWork  = 1 << 26 // words visited: a ladder of backward jumps takes a sweep for each
 )
 
 // setLifetimes finds First and Last of every storage, and turns activations whose
