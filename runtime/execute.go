@@ -182,6 +182,9 @@ func (m *Method) Execute(ctx context.Context) error {
 
 // prepare gives every slot the value that it starts an execute with.
 func (m *Method) prepare() error {
+	if err := m.heap.begin(); err != nil {
+		return err
+	}
 	for i := range m.restore {
 		*m.restore[i].slot = m.restore[i].was
 	}

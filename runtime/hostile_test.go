@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
@@ -86,6 +87,63 @@ func TestInstructionsRefused(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// Views of constants, and of unbounded tensors, share what they start with; what
+// unbounded tensors grow to is bounded for all of them together.
+func TestUnboundedTensorsAreBoundedTogether(t *testing.T) {
+	const n, each = 200, 1 << 20
+	grow := kernels.Op{Schema: "test::grow.out(Tensor self, *, Tensor(a!) out)", Func: func(_ *kernels.Ctx, a kernels.Args) error {
+		return a.Tensor(1).Resize([]int{each / 8})
+	}}
+	for name, made := range map[string]func(v int) []pte.Instruction{
+		"grown": func(v int) []pte.Instruction { return []pte.Instruction{flowCall(0, vecA, v, v)} },
+		"grown and freed": func(v int) []pte.Instruction {
+			return []pte.Instruction{flowCall(0, vecA, v, v), {Kind: pte.FreeCall, Index: v}}
+		},
+	} {
+		var code []pte.Instruction
+		spec := hostileMethod()
+		for range n {
+			spec.Values = append(spec.Values, pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Int64, Sizes: []int{1},
+				DimOrder: []uint8{0}, Dynamism: tensor.DynamicUnbound}})
+			code = append(code, made(len(spec.Values)-1)...)
+		}
+		spec.Operators, spec.Chains = []pte.Operator{{Name: "test::grow", Overload: "out"}}, []pte.Chain{{Instructions: code}}
+		for limit, fits := range map[int64]bool{n * each / 4: false, 2 * n * each: true} {
+			p := flowMethods([]pte.Method{spec}, WithOperators(kernels.NewSet([]kernels.Op{grow})), WithLimits(Limits{PlannedBytes: limit}))
+			m, err := p.Load(context.Background(), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 3 { // the budget is that of each execute
+				if err := errors.Join(m.SetInput(0, tensor.New(tensor.Int64, flowLen)), m.Execute(context.Background())); (err == nil) != fits {
+					t.Errorf("%s, limit %d: %v", name, limit, err)
+				}
+			}
+		}
+	}
+}
+
+func TestViewsOfConstantsShareTheirStart(t *testing.T) {
+	spec := hostileMethod()
+	code := []pte.Instruction{}
+	for range 100 {
+		spec.Values = append(spec.Values, pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Int64, Sizes: []int{1 << 17}, DimOrder: []uint8{0}}})
+		code = append(code, flowCall(flowView, constant, len(spec.Values)-1))
+	}
+	spec.Chains = []pte.Chain{{Instructions: code}}
+	m, err := flowMethods([]pte.Method{spec}, WithLimits(Limits{PlannedBytes: 2 << 20})).Load(context.Background(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := m.Plan().HeapBytes; got != 1<<20 {
+		t.Errorf("%d bytes counted, want %d", got, 1<<20)
+	}
+	first, last := m.values[len(m.values)-100].Tensor, m.values[len(m.values)-1].Tensor
+	if &first.Data[0] != &last.Data[0] {
+		t.Error("two views of a constant have bytes of their own")
 	}
 }
 

@@ -65,6 +65,9 @@ func (m *Method) SetInput(i int, t *tensor.Tensor) error {
 	if m.plan.Callers[m.storageOfInput(i)] {
 		return m.badInput(i, "a tensor to copy", "BindInput: the method was loaded with WithBoundInputs")
 	}
+	if t.NBytes() > len(dst.Storage()) {
+		m.heap.reckon()
+	}
 	if err := dst.Resize(t.Sizes); err != nil {
 		return m.badInput(i, t.String(), err.Error())
 	}

@@ -9,29 +9,34 @@ import (
 type memory struct {
 	arenas [][]byte
 	state  map[int][]byte // storage to bytes
+	heap   map[int][]byte // storage to the bytes that its members start with
 }
 
 // allocate makes zeroed memory by the plan; shared gives state that another method
 // instance already holds.
 func (p *MemoryPlan) allocate(shared func(storage int) []byte) *memory {
-	mem := &memory{state: make(map[int][]byte)}
+	mem := &memory{state: make(map[int][]byte), heap: make(map[int][]byte)}
 	for _, size := range p.Arenas {
 		mem.arenas = append(mem.arenas, tensor.AlignedBytes(int(size)))
 	}
 	for i := range p.Flow.Storages {
 		s := &p.Flow.Storages[i]
-		if s.Kind != ir.State {
-			continue
-		}
-		if mem.state[i] = shared(i); mem.state[i] == nil {
-			mem.state[i] = tensor.AlignedBytes(int(s.Bytes))
+		switch s.Kind {
+		case ir.State:
+			if mem.state[i] = shared(i); mem.state[i] == nil {
+				mem.state[i] = tensor.AlignedBytes(int(s.Bytes))
+			}
+		case ir.Heap, ir.Constant:
+			if n := p.heapBytes(s); n > 0 {
+				mem.heap[i] = tensor.AlignedBytes(int(n))
+			}
 		}
 	}
 	return mem
 }
 
-// bytes is the place of a storage, nil for constants, unbounded tensors and what the
-// caller brings.
+// bytes is the place of a storage, nil where the caller brings it. That of a constant
+// is for values that are to be views of it.
 func (mem *memory) bytes(p *MemoryPlan, storage int) []byte {
 	s := &p.Flow.Storages[storage]
 	if p.Callers[storage] {
@@ -47,5 +52,65 @@ func (mem *memory) bytes(p *MemoryPlan, storage int) []byte {
 		}
 		return mem.arenas[at.Arena][at.Offset : at.Offset+s.Bytes]
 	}
+	return mem.heap[storage]
+}
+
+// unbounded is the tensors that grow, with their views, and what they may grow by.
+type unbounded struct {
+	limit  int64
+	budget tensor.Budget
+	own    []*tensor.Tensor
+	views  []view
+}
+
+// view is a tensor that takes the bytes of another one, with what it starts with.
+type view struct {
+	tensor *tensor.Tensor
+	sizes  []int
+	bytes  []byte
+}
+
+// findUnbounded lists the tensors without a bound and the views of such.
+func (m *Method) findUnbounded() {
+	m.heap.limit = m.program.config.limits.PlannedBytes
+	views := m.plan.Flow.Views()
+	for v := range m.values {
+		t := m.values[v].Tensor
+		if m.values[v].Kind != tensor.KindTensor || t.Const {
+			continue
+		}
+		if t.Dynamism == tensor.DynamicUnbound {
+			t.Limit(int(m.heap.limit) / t.DType.Size())
+			t.ChargeTo(&m.heap.budget)
+		}
+		storage := m.plan.Flow.Of[v]
+		switch kind := m.plan.Flow.Storages[storage].Kind; {
+		case views[v] && (kind == ir.Heap || kind == ir.Constant):
+			m.heap.views = append(m.heap.views, view{t, m.spec.Values[v].Tensor.Sizes, m.memory.heap[storage]})
+		case t.Dynamism == tensor.DynamicUnbound:
+			m.heap.own = append(m.heap.own, t)
+		}
+	}
+	m.heap.reckon()
+}
+
+// reckon makes the budget what the tensors do not hold already.
+func (u *unbounded) reckon() {
+	u.budget.Left = u.limit
+	for _, t := range u.own {
+		u.budget.Left -= int64(len(t.Storage()))
+	}
+}
+
+// begin starts an execute: views give up the bytes that they took in the last one.
+func (u *unbounded) begin() error {
+	for i := range u.views {
+		v := &u.views[i]
+		v.tensor.Bind(v.bytes)
+		if err := v.tensor.Resize(v.sizes); err != nil {
+			return err
+		}
+	}
+	u.reckon()
 	return nil
 }

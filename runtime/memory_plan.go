@@ -17,7 +17,7 @@ type MemoryPlan struct {
 	Own         Arrangement     // our own
 	LowerBound  int64           // no plan takes less
 	StateBytes  int64           // state, outside the arenas
-	HeapBytes   int64           // initial bytes of unbounded tensors
+	HeapBytes   int64           // initial bytes of unbounded tensors, and of views of constants
 	Conflicts   []plan.Conflict // live storages that the file's plan lets overlap, by index
 	Callers     []bool          // per storage: the caller brings its bytes
 }
@@ -85,8 +85,8 @@ func (p *MemoryPlan) sort(how planning) (inArena []int) {
 			p.Callers[i] = true
 		case s.Kind == ir.State:
 			p.StateBytes += s.Bytes
-		case s.Kind == ir.Heap:
-			p.HeapBytes += s.Bytes
+		case s.Kind == ir.Heap || s.Kind == ir.Constant:
+			p.HeapBytes += p.heapBytes(s)
 		case s.Kind == ir.Activation || s.Kind == ir.Input:
 			it := plan.Item{Bytes: s.Bytes, First: s.First, Last: s.Last}
 			if s.Last < s.First { // never used: a place outside the others' lives will do
@@ -101,6 +101,19 @@ func (p *MemoryPlan) sort(how planning) (inArena []int) {
 	}
 	return inArena
 }
+
+// heapBytes is what the members of an unbounded storage share until they grow, and
+// those views of a constant share that no instruction has made yet.
+func (p *MemoryPlan) heapBytes(s *ir.Storage) (n int64) {
+	for _, v := range s.Values {
+		if t := p.Flow.Method.Values[v].Tensor; !isConstant(t) {
+			n = max(n, t.NBytes())
+		}
+	}
+	return n
+}
+
+func isConstant(t *pte.Tensor) bool { return t.Storage == pte.Constant || t.Storage == pte.External }
 
 // arrange packs the storages into one arena.
 func (p *MemoryPlan) arrange(inArena []int, mode PlanMode) Arrangement {

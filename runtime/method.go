@@ -23,6 +23,7 @@ type Method struct {
 	spec    *pte.Method
 	plan    *MemoryPlan
 	memory  *memory
+	heap    unbounded
 	shares  *Method // whose state this method uses, nil for its own
 
 	planning planning
@@ -96,6 +97,7 @@ func (m *Method) build(l *loader) error {
 	m.ctx = kernels.NewCtx(m.program.pool)
 	m.ctx.Rand = rand.New(rand.NewPCG(c.seed, 0))
 	m.makeValues(l)
+	m.findUnbounded()
 	m.makeInputs()
 	if err := m.makeUnits(l); err != nil {
 		return err
@@ -180,16 +182,12 @@ func (m *Method) makeTensor(l *loader, v int) *tensor.Tensor {
 	}
 	t := tensor.Make(s.DType, s.Sizes, order, s.Dynamism)
 	storage := l.flow.Of[v]
-	switch kind := l.flow.Storages[storage].Kind; {
-	case s.Storage == pte.Constant || s.Storage == pte.External:
+	if isConstant(s) {
 		t.Const, t.Dynamism = true, tensor.Static
 		t.Bind(l.bytes[v])
-	case kind == ir.Constant || kind == ir.Heap: // a view of a constant, or bytes of its own
-		t.Bind(tensor.AlignedBytes(t.NBytes()))
-		t.Limit(int(m.program.config.limits.PlannedBytes) / s.DType.Size())
-	default:
-		t.Bind(m.memory.bytes(m.plan, storage))
+		return t
 	}
+	t.Bind(m.memory.bytes(m.plan, storage))
 	return t
 }
 

@@ -41,7 +41,12 @@ type Tensor struct {
 
 	store    []byte // the bytes that Data is cut from
 	capacity int    // largest element count that Resize accepts
+	budget   *Budget
 }
+
+// Budget is the bytes that unbounded tensors may still allocate together. Bytes that
+// are given up do not come back by themselves: a view may hold them.
+type Budget struct{ Left int64 }
 
 // New returns a static, contiguous, zeroed tensor that owns its bytes.
 func New(d DType, sizes ...int) *Tensor {
@@ -109,6 +114,9 @@ func (t *Tensor) Capacity() int { return t.capacity }
 // not be fewer than it has.
 func (t *Tensor) Limit(n int) { t.capacity = max(n, t.Numel()) }
 
+// ChargeTo makes an unbounded tensor take what it grows by from b.
+func (t *Tensor) ChargeTo(b *Budget) { t.budget = b }
+
 // Bind gives the tensor its bytes: at least the current size, and for a bound
 // tensor at least the capacity if it is ever to grow. b is kept, not copied, and
 // must be aligned to the element size. Bind(nil) takes the bytes away.
@@ -154,13 +162,28 @@ func (t *Tensor) Resize(sizes []int) error {
 	if len(sizes) != len(t.Sizes) || t.Dynamism == Static || !ok || n > t.capacity {
 		return &ResizeError{From: slices.Clone(t.Sizes), To: slices.Clone(sizes), Dynamism: t.Dynamism, Capacity: t.capacity}
 	}
-	if t.Dynamism == DynamicUnbound && n*t.DType.Size() > len(t.store) {
-		t.store = AlignedBytes(n * t.DType.Size())
+	if bytes := n * t.DType.Size(); t.Dynamism == DynamicUnbound && bytes > len(t.store) {
+		if !t.budget.take(int64(bytes)) {
+			return &ResizeError{From: slices.Clone(t.Sizes), To: slices.Clone(sizes), Dynamism: t.Dynamism, Capacity: int(t.budget.Left) / t.DType.Size()}
+		}
+		t.store = AlignedBytes(bytes)
 	}
 	copy(t.Sizes, sizes)
 	t.setStrides()
 	t.cut()
 	return nil
+}
+
+// take reports whether n bytes were left; there is no end of them without a budget.
+func (b *Budget) take(n int64) bool {
+	if b == nil {
+		return true
+	}
+	if n > b.Left {
+		return false
+	}
+	b.Left -= n
+	return true
 }
 
 // setStrides derives Strides from Sizes and DimOrder; a size of 0 counts as 1.

@@ -176,3 +176,16 @@ func tensors(m *pte.Method, to []int, vs ...int) []int {
 // IsView reports an instruction whose result shares the bytes of its first argument
 // (executorch_prim::et_view).
 func (s *Step) IsView() bool { return s.view }
+
+// Views marks the values that some instruction makes views of others.
+func (f *Flow) Views() []bool {
+	views := make([]bool, len(f.Method.Values))
+	for i := range f.Steps {
+		if s := &f.Steps[i]; s.view {
+			for _, v := range s.Writes {
+				views[v] = true
+			}
+		}
+	}
+	return views
+}
