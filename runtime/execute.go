@@ -155,16 +155,10 @@ func (m *Method) anyChanging(args []int, changing []bool) bool {
 // ctx ends it between instructions, and inside devices; outputs are then undefined.
 // Errors are *InstructionError and *InputError.
 func (m *Method) Execute(ctx context.Context) error {
-	if err := m.begin(); err != nil {
+	if err := m.beginAll(); err != nil {
 		return err
 	}
-	defer m.end()
-	if m.shares != nil {
-		if err := m.shares.begin(); err != nil {
-			return err
-		}
-		defer m.shares.end()
-	}
+	defer m.endAll()
 	if m.poison != nil {
 		return m.poison
 	}

@@ -5,12 +5,13 @@ import (
 	"math"
 
 	"github.com/etrun-go/etrun/kernels/tensor"
-	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/pte"
 )
 
 // makeInputs prepares the inputs. Those that are no tensors have their value already.
 func (m *Method) makeInputs() {
 	m.inputs = make([]input, len(m.spec.Inputs))
+	clobbered := m.clobbered()
 	for i, v := range m.spec.Inputs {
 		in := &m.inputs[i]
 		in.value = &m.values[v]
@@ -20,21 +21,29 @@ func (m *Method) makeInputs() {
 			continue
 		}
 		in.bound = m.spec.Values[v].Tensor
-		in.clobber = m.isClobbered(m.plan.Flow.Of[v])
+		storage := m.plan.Flow.Of[v]
+		in.clobber = clobbered[storage] && !m.plan.Callers[storage]
 	}
 }
 
-// isClobbered reports whether an execute leaves other bytes in an input's place.
-func (m *Method) isClobbered(storage int) bool {
-	a, at := m.plan.Items[storage], m.plan.Places[storage]
-	for i, b := range m.plan.Items {
-		p := m.plan.Places[i]
-		if i != storage && b.Bytes > 0 && p.Arena == at.Arena && m.plan.Flow.Storages[i].Kind != ir.State &&
-			p.Offset < at.Offset+a.Bytes && at.Offset < p.Offset+b.Bytes {
-			return true
+// clobbered marks the storages in which an execute leaves other bytes than it found:
+// an instruction writes or frees them, or others take their place.
+func (m *Method) clobbered() []bool {
+	flow := m.plan.Flow
+	marks := make([]bool, len(flow.Storages))
+	for i := range flow.Steps {
+		s := &flow.Steps[i]
+		if in := s.Instruction; in.Kind == pte.FreeCall && m.spec.Values[in.Index].Kind == tensor.KindTensor {
+			marks[flow.Of[in.Index]] = true
+		}
+		for _, list := range [...][]int{s.Writes, s.Updates} {
+			for _, v := range list {
+				marks[flow.Of[v]] = marks[flow.Of[v]] || !s.IsView()
+			}
 		}
 	}
-	return false
+	m.plan.markShared(marks)
+	return marks
 }
 
 // NumInputs is the number of inputs.

@@ -12,9 +12,9 @@ type memory struct {
 	heap   map[int][]byte // storage to the bytes that its members start with
 }
 
-// allocate makes zeroed memory by the plan; shared gives state that another method
+// allocate makes zeroed memory by the plan; shared is state that another method
 // instance already holds.
-func (p *MemoryPlan) allocate(shared func(storage int) []byte) *memory {
+func (p *MemoryPlan) allocate(shared map[int][]byte) *memory {
 	mem := &memory{state: make(map[int][]byte), heap: make(map[int][]byte)}
 	for _, size := range p.Arenas {
 		mem.arenas = append(mem.arenas, tensor.AlignedBytes(int(size)))
@@ -23,7 +23,7 @@ func (p *MemoryPlan) allocate(shared func(storage int) []byte) *memory {
 		s := &p.Flow.Storages[i]
 		switch s.Kind {
 		case ir.State:
-			if mem.state[i] = shared(i); mem.state[i] == nil {
+			if mem.state[i] = shared[i]; mem.state[i] == nil {
 				mem.state[i] = tensor.AlignedBytes(int(s.Bytes))
 			}
 		case ir.Heap, ir.Constant:

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/plan"
@@ -178,4 +179,28 @@ func (p *MemoryPlan) readFile(inArena []int) Arrangement {
 	}
 	a.Whole = a.Whole && len(p.Conflicts) == 0
 	return a
+}
+
+// markShared marks the inputs whose bytes in the arenas other storages use too. Plans
+// of more than plan.MaxItems storages share nothing.
+func (p *MemoryPlan) markShared(marks []bool) {
+	var placed []int
+	for i, it := range p.Items {
+		if it.Bytes > 0 {
+			placed = append(placed, i)
+		}
+	}
+	if len(placed) > plan.MaxItems {
+		return
+	}
+	for _, i := range placed {
+		if p.Flow.Storages[i].Kind != ir.Input || marks[i] {
+			continue
+		}
+		at, end := p.Places[i], p.Places[i].Offset+p.Items[i].Bytes
+		marks[i] = slices.ContainsFunc(placed, func(k int) bool {
+			o := p.Places[k]
+			return k != i && o.Arena == at.Arena && o.Offset < end && at.Offset < o.Offset+p.Items[k].Bytes
+		})
+	}
 }

@@ -84,6 +84,9 @@ func WithStateOf(other *Method) MethodOption { return func(m *Method) { m.shares
 
 // build makes the instance from what the loader found.
 func (m *Method) build(l *loader) error {
+	if m.shares != nil && m.shares.program != m.program {
+		return fmt.Errorf("state of a method of another program: %w", ErrInput)
+	}
 	c := &m.program.config
 	m.planning.mode, m.planning.strict, m.planning.preserve = c.plan, c.strict, c.preserve
 	var err error
@@ -93,7 +96,8 @@ func (m *Method) build(l *loader) error {
 	if err := m.checkMemory(l); err != nil {
 		return err
 	}
-	m.memory = m.plan.allocate(m.sharedState)
+	shared := m.sharedState()
+	m.memory = m.plan.allocate(shared)
 	m.ctx = kernels.NewCtx(m.program.pool)
 	m.ctx.Rand = rand.New(rand.NewPCG(c.seed, 0))
 	m.makeValues(l)
@@ -106,7 +110,7 @@ func (m *Method) build(l *loader) error {
 		return err
 	}
 	m.findInitialState(l)
-	m.fillState()
+	m.fillState(shared)
 	return nil
 }
 
@@ -269,4 +273,23 @@ func (m *Method) end() {
 	m.life.Store(closed)
 	m.free()
 	m.program.release()
+}
+
+// beginAll claims the method and those whose state it uses; endAll gives them back.
+func (m *Method) beginAll() error {
+	if err := m.begin(); err != nil || m.shares == nil {
+		return err
+	}
+	err := m.shares.beginAll()
+	if err != nil {
+		m.end()
+	}
+	return err
+}
+
+func (m *Method) endAll() {
+	if m.shares != nil {
+		m.shares.endAll()
+	}
+	m.end()
 }

@@ -10,31 +10,48 @@ import (
 // share (memory_id 2).
 const sharedArena = 1
 
-// sharedState finds the bytes of a state storage in the method whose state this one
-// uses, nil where there is none.
-func (m *Method) sharedState(storage int) []byte {
-	if m.shares == nil || m.shares.program != m.program {
-		return nil
-	}
-	mine := m.stateTensor(storage)
-	other := m.shares
-	for i := range other.plan.Flow.Storages {
-		if other.plan.Flow.Storages[i].Kind != ir.State {
-			continue
-		}
-		theirs := other.stateTensor(i)
-		if theirs.NBytes() == mine.NBytes() && theirs.DType == mine.DType && samePlace(mine, theirs) {
-			return other.memory.state[i]
-		}
-	}
-	return nil
+// stateKey is what makes state of two methods the same: its name or, where the file
+// has none, its place in the shared arena; and its size and type.
+type stateKey struct {
+	name   string
+	offset int64
+	bytes  int64
+	dtype  tensor.DType
 }
 
-func samePlace(a, b *pte.Tensor) bool {
-	if a.Name != "" || b.Name != "" {
-		return a.Name == b.Name
+// stateKeyOf is a storage's key; ok is false for state that nobody else can name.
+func (m *Method) stateKeyOf(storage int) (k stateKey, ok bool) {
+	t := m.stateTensor(storage)
+	k = stateKey{name: t.Name, bytes: t.NBytes(), dtype: t.DType}
+	if t.Name == "" {
+		k.offset = t.Offset
+		return k, t.Storage == pte.Planned && t.Arena == sharedArena
 	}
-	return a.Storage == pte.Planned && b.Storage == pte.Planned && a.Arena == sharedArena && b.Arena == sharedArena && a.Offset == b.Offset
+	return k, true
+}
+
+// sharedState finds, by storage, the bytes of state that the method whose state this
+// one uses has already.
+func (m *Method) sharedState() map[int][]byte {
+	found := make(map[int][]byte)
+	if m.shares == nil {
+		return found
+	}
+	theirs := make(map[stateKey][]byte)
+	for i, b := range m.shares.memory.state {
+		if k, ok := m.shares.stateKeyOf(i); ok {
+			theirs[k] = b
+		}
+	}
+	for i := range m.plan.Flow.Storages {
+		if m.plan.Flow.Storages[i].Kind != ir.State {
+			continue
+		}
+		if k, ok := m.stateKeyOf(i); ok && theirs[k] != nil {
+			found[i] = theirs[k]
+		}
+	}
+	return found
 }
 
 // stateTensor describes a state storage by its member with a name, or its first.
@@ -60,31 +77,30 @@ func (m *Method) findInitialState(l *loader) {
 	}
 }
 
-func (m *Method) fillState() {
-	if m.shares != nil {
-		return // the owner did, and may have executed since
-	}
+// fillState gives state its initial bytes, but for that in shared: its owner did,
+// and may have executed since.
+func (m *Method) fillState(shared map[int][]byte) {
 	for _, s := range m.initial {
-		copy(m.memory.state[s.storage], s.bytes)
+		if shared[s.storage] == nil {
+			copy(m.memory.state[s.storage], s.bytes)
+		}
 	}
 }
 
 // Reset gives mutable state its initial bytes again, also where other methods share
 // it. Inputs must be set again afterwards.
 func (m *Method) Reset() error {
-	if err := m.begin(); err != nil {
+	if err := m.beginAll(); err != nil {
 		return err
 	}
-	defer m.end()
+	defer m.endAll()
 	for _, a := range m.memory.arenas {
 		clear(a)
 	}
 	for _, b := range m.memory.state {
 		clear(b)
 	}
-	for _, s := range m.initial {
-		copy(m.memory.state[s.storage], s.bytes)
-	}
+	m.fillState(nil)
 	for v := range m.values { // dynamic tensors start at their bounds
 		if t := m.values[v].Tensor; m.spec.Values[v].Kind == tensor.KindTensor && t.Dynamism == tensor.DynamicBound {
 			if err := t.Resize(m.spec.Values[v].Tensor.Sizes); err != nil {
