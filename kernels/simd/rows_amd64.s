@@ -417,3 +417,41 @@ test:
 	JNZ        row
 	VZEROUPPER
 	RET
+
+// func maxTapLanes(n int, best *float32, at *int32, x *float32, index, step int32)
+//
+// Y3 is the index of each lane; a lane is taken over where x is greater or NaN.
+TEXT ·maxTapLanes(SB), NOSPLIT, $0-40
+	MOVQ         n+0(FP), CX
+	MOVQ         best+8(FP), DI
+	MOVQ         at+16(FP), DX
+	MOVQ         x+24(FP), SI
+	MOVL         step+36(FP), AX
+	VMOVD        AX, X4
+	VPBROADCASTD X4, Y4
+	VPMULLD      laneNumbers<>(SB), Y4, Y3
+	VPSLLD       $3, Y4, Y4
+	MOVL         index+32(FP), AX
+	VMOVD        AX, X5
+	VPBROADCASTD X5, Y5
+	VPADDD       Y5, Y3, Y3
+
+loop:
+	VMOVUPS   (SI), Y0
+	VMOVUPS   (DI), Y1
+	VMOVUPS   (DX), Y2
+	VCMPPS    $0x1e, Y1, Y0, Y5
+	VCMPPS    $3, Y0, Y0, Y6
+	VORPS     Y6, Y5, Y5
+	VBLENDVPS Y5, Y0, Y1, Y1
+	VBLENDVPS Y5, Y3, Y2, Y2
+	VMOVUPS   Y1, (DI)
+	VMOVUPS   Y2, (DX)
+	VPADDD    Y4, Y3, Y3
+	ADDQ      $32, SI
+	ADDQ      $32, DI
+	ADDQ      $32, DX
+	DECQ      CX
+	JNZ       loop
+	VZEROUPPER
+	RET

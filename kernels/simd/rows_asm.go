@@ -54,6 +54,9 @@ func transpose(dst, src []uint32, rows, cols, ds, ss int) {
 	}
 }
 
+//go:noescape
+func maxTapLanes(n int, best *float32, at *int32, x *float32, index, step int32)
+
 func taps(y, x []float32, off []int, w []float32) {
 	i := 0
 	if vector {
@@ -114,6 +117,21 @@ func maxOf(x []float32) float32 {
 	return m
 }
 
+// maxTap takes the last incomplete block together with the end of the one before:
+// what is taken over twice stays the same.
+func maxTap(best []float32, at []int32, x []float32, index, step int32) {
+	n := len(best)
+	if n < lanes || !vector {
+		maxTapGo(best, at, x, index, step)
+		return
+	}
+	maxTapLanes(n/lanes, &best[0], &at[0], &x[0], index, step)
+	if n%lanes > 0 {
+		n -= lanes
+		maxTapLanes(1, &best[n], &at[n], &x[n], index+int32(n)*step, step)
+	}
+}
+
 func scaleShift(dst, src []float32, scale, shift float32) {
 	n := len(dst) / lanes
 	if n > 0 && vector {
@@ -135,16 +153,25 @@ func center(dst, src []float32, mean, scale float32, weight, bias []float32) {
 	}
 }
 
+// stride2 takes the last incomplete block together with the end of the one before,
+// where src has the element beyond that a block reads.
 func stride2(dst, src []float32) {
-	i := 0
-	if n := len(src) / (2 * lanes); n > 0 && vector {
-		n = min(n, len(dst)/lanes)
-		if n > 0 {
-			everySecond(n, &dst[0], &src[0])
-			i = n * lanes
-		}
+	n := len(dst)
+	if n < lanes || !vector {
+		stride2Go(dst, src)
+		return
 	}
-	stride2Go(dst[i:], src[min(2*i, len(src)):])
+	blocks := min(n, len(src)/2) / lanes
+	if blocks > 0 {
+		everySecond(blocks, &dst[0], &src[0])
+	}
+	switch done := blocks * lanes; {
+	case done == n:
+	case len(src) >= 2*n:
+		everySecond(1, &dst[n-lanes], &src[2*(n-lanes)])
+	default:
+		stride2Go(dst[done:], src[2*done:])
+	}
 }
 
 // exp computes a last incomplete block in all lanes too, so that an element's result

@@ -40,7 +40,7 @@ type grid struct {
 const blockRows, blockPoints, blockPitch = 256, 128, 144
 
 // macsPerRange is the work of about 20 µs, the least to give to a thread.
-const macsPerRange = 300_000
+const macsPerRange = 600_000
 
 // run computes y. It has at least one element.
 func (p *pass[T]) run(c *kernels.Ctx) {

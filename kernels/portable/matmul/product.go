@@ -40,7 +40,7 @@ const (
 )
 
 // macsPerRange is the work of about 20 µs, the least to give to a thread.
-const macsPerRange = 300_000
+const macsPerRange = 600_000
 
 // run computes the product on c's threads. Fields up to beta are set.
 func (g *product[T]) run(c *kernels.Ctx) {

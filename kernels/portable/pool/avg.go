@@ -3,6 +3,7 @@ package pool
 import (
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
+	"github.com/etrun-go/etrun/kernels/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -70,6 +71,38 @@ type avgPass[T tensor.Compute] struct {
 	divisor    int // 0 for the size of the window
 	adaptive   bool
 	x, y       []T
+
+	// Whole rows at a time, for float32.
+	taps  []tap
+	room  []float32 // a row for each worker
+	width []float32 // what each window of a row is divided by, along the width
+}
+
+// prepare plans rows where the element type is float32.
+func (p *avgPass[T]) prepare(c *kernels.Ctx) {
+	p.taps = p.taps[:0]
+	if _, ok := any(p).(*avgPass[float32]); !ok || p.adaptive || p.kernel[1] > mostTaps {
+		return
+	}
+	p.taps = p.tapsAcross(p.taps)
+	p.room = kernels.Scratch[float32](c, c.Threads()*p.out[1])
+	p.width = kernels.Scratch[float32](c, p.out[1])
+	for j := range p.width {
+		lo, hi, padded := p.bounds(1, j)
+		p.width[j] = float32(max(p.share(hi-lo, padded), 1))
+	}
+}
+
+// share is what a window's length counts for in its divisor: n elements of the input,
+// padded of the padded one.
+func (p *avgPass[T]) share(n, padded int) int {
+	switch {
+	case p.divisor != 0:
+		return 1
+	case p.includePad && !p.adaptive:
+		return padded
+	}
+	return n
 }
 
 func (p *avgPass[T]) run(c *kernels.Ctx, a kernels.Args, x, out *tensor.Tensor, outArg int) error {
@@ -81,17 +114,25 @@ func (p *avgPass[T]) run(c *kernels.Ctx, a kernels.Args, x, out *tensor.Tensor, 
 		return nil
 	}
 	y := operand.Out[T](c, out)
+	p.prepare(c)
 	p.x, p.y = operand.In[T](c, x), y
 	c.Parallel(p.planes, 1+windowsPerRange/(p.in[0]*p.in[1]+p.out[0]*p.out[1]), p)
-	p.x, p.y = nil, nil
+	p.x, p.y, p.room, p.width = nil, nil, nil, nil
 	operand.Store(c, out, y)
 	return nil
 }
 
 // Range pools planes [lo, hi).
-func (p *avgPass[T]) Range(_, lo, hi int) {
+func (p *avgPass[T]) Range(worker, lo, hi int) {
 	points, outPoints := p.in[0]*p.in[1], p.out[0]*p.out[1]
 	for i := lo; i < hi; i++ {
+		if len(p.taps) > 0 {
+			whole, _ := any(p).(*avgPass[float32])
+			for r := range p.out[0] {
+				averageRow(whole, worker, i, r)
+			}
+			continue
+		}
 		x, y := p.x[i*points:][:points], p.y[i*outPoints:][:outPoints]
 		for r := range p.out[0] {
 			for j := range p.out[1] {
@@ -114,13 +155,31 @@ func (p *avgPass[T]) mean(x []T, r, j int) T {
 			sum += v
 		}
 	}
-	switch {
-	case p.divisor != 0:
+	if p.divisor != 0 {
 		return sum / T(p.divisor)
-	case p.includePad && !p.adaptive:
-		return sum / T(rows*cols)
 	}
-	return sum / T((h1-h0)*(w1-w0))
+	return sum / T(p.share(h1-h0, rows)*p.share(w1-w0, cols))
+}
+
+// averageRow averages the windows of output row r of a plane together, tap by tap.
+func averageRow(p *avgPass[float32], worker, plane, r int) {
+	n := p.out[1]
+	x := p.x[plane*p.in[0]*p.in[1]:][:p.in[0]*p.in[1]]
+	y, room := p.y[(plane*p.out[0]+r)*n:][:n], p.room[worker*n:][:n]
+	h0, h1, rows := p.bounds(0, r)
+	clear(y)
+	for h := h0; h < h1; h++ {
+		for _, t := range p.taps {
+			simd.Axpy(y[t.lo:t.hi], p.across(x[h*p.in[1]:][:p.in[1]], room, t), 1)
+		}
+	}
+	height := float32(max(p.share(h1-h0, rows), 1))
+	if p.divisor != 0 {
+		height = float32(p.divisor)
+	}
+	for j, w := range p.width {
+		y[j] /= height * w
+	}
 }
 
 // bounds is the range of input points of a window along a dimension, and its length

@@ -6,6 +6,7 @@ import (
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
+	"github.com/etrun-go/etrun/kernels/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -52,11 +53,12 @@ func maxPoolOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 		return err
 	}
 	p.lowest = lowest[T](x.DType)
+	p.prepare(c)
 	y, index := operand.Out[T](c, out), operand.Out[int64](c, indices)
 	p.x, p.y, p.index = operand.In[T](c, x), y, index
 	work := p.out[0] * p.out[1] * min(p.kernel[0], p.in[0]) * min(p.kernel[1], p.in[1])
 	c.Parallel(p.planes, 1+windowsPerRange/work, p)
-	p.x, p.y, p.index = nil, nil, nil
+	p.x, p.y, p.index, p.room, p.at = nil, nil, nil, nil, nil
 	operand.Store(c, out, y)
 	operand.Store(c, indices, index)
 	return nil
@@ -68,15 +70,45 @@ type maxPass[T tensor.Compute] struct {
 	index []int64
 	// lowest stands for a window whose taps all miss the input, which dilation allows.
 	lowest T
+
+	// Whole rows at a time, for float32.
+	taps []tap
+	room []float32 // a row for each worker
+	at   []int32   // a row of indices for each worker, then the first column of each window
+}
+
+// mostTaps is the widest kernel that is pooled a whole row at a time, and mostPoints
+// the largest plane: its indices fit an int32.
+const mostTaps, mostPoints = 64, 1 << 30
+
+// prepare plans rows where the element type is float32.
+func (p *maxPass[T]) prepare(c *kernels.Ctx) {
+	p.taps = p.taps[:0]
+	if _, ok := any(p).(*maxPass[float32]); !ok || p.kernel[1] > mostTaps || p.in[0]*p.in[1] > mostPoints {
+		return
+	}
+	p.taps = p.tapsAcross(p.taps)
+	p.room = kernels.Scratch[float32](c, c.Threads()*p.out[1])
+	p.at = kernels.Scratch[int32](c, (c.Threads()+1)*p.out[1])
+	first := p.at[c.Threads()*p.out[1]:]
+	for j := range first {
+		start, w0, _ := p.span(1, j)
+		first[j] = int32(start + w0*p.dilate[1])
+	}
 }
 
 // Range pools planes [lo, hi).
-func (p *maxPass[T]) Range(_, lo, hi int) {
+func (p *maxPass[T]) Range(worker, lo, hi int) {
+	whole, _ := any(p).(*maxPass[float32])
 	points, outPoints := p.in[0]*p.in[1], p.out[0]*p.out[1]
 	for i := lo; i < hi; i++ {
 		x, y, index := p.x[i*points:][:points], p.y[i*outPoints:][:outPoints], p.index[i*outPoints:][:outPoints]
 		for r := range p.out[0] {
-			p.row(x, y[r*p.out[1]:][:p.out[1]], index[r*p.out[1]:], r)
+			if len(p.taps) > 0 {
+				wholeRow(whole, worker, i, r)
+			} else {
+				p.row(x, y[r*p.out[1]:][:p.out[1]], index[r*p.out[1]:], r)
+			}
 		}
 	}
 }
@@ -101,6 +133,28 @@ func (p *maxPass[T]) row(x, y []T, index []int64, r int) {
 			}
 		}
 		y[j], index[j] = best, int64(at)
+	}
+}
+
+// wholeRow pools the windows of output row r of a plane together, tap by tap.
+func wholeRow(p *maxPass[float32], worker, plane, r int) {
+	n := p.out[1]
+	x := p.x[plane*p.in[0]*p.in[1]:][:p.in[0]*p.in[1]]
+	best, index := p.y[(plane*p.out[0]+r)*n:][:n], p.index[(plane*p.out[0]+r)*n:][:n]
+	room, at := p.room[worker*n:][:n], p.at[worker*n:][:n]
+	start, h0, h1 := p.span(0, r)
+	top := int32((start + h0*p.dilate[0]) * p.in[1])
+	for j, first := range p.at[len(p.at)-n:] {
+		best[j], at[j] = p.lowest, top+first
+	}
+	for h := h0; h < h1; h++ {
+		row := (start + h*p.dilate[0]) * p.in[1]
+		for _, t := range p.taps {
+			simd.MaxTap(best[t.lo:t.hi], at[t.lo:t.hi], p.across(x[row:][:p.in[1]], room, t), int32(row+t.from), int32(p.stride[1]))
+		}
+	}
+	for j, v := range at {
+		index[j] = int64(v)
 	}
 }
 
