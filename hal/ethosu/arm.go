@@ -126,15 +126,20 @@ func (d *armDevice) other(err error) error {
 		"whose structures are not known here; Linux's own accel driver drives the same NPUs: %w", err)
 }
 
-// armProducts are the families by the field PRODUCT_MAJOR of register ID.
-var armProducts = map[uint32]isa.Family{4: isa.U55, 6: isa.U65, 7: isa.U85}
-
+// config tells the family by the architecture, the two of architecture 1 by the
+// product: field PRODUCT_MAJOR of register ID.
 func (c *armCapabilities) config() (isa.Config, error) {
-	f, ok := armProducts[c.productMajor]
-	if !ok {
+	const productU55 = 4
+	f := isa.U65
+	switch {
+	case c.archMajor == 2:
+		f = isa.U85
+	case c.archMajor != 1:
 		return isa.Config{}, fmt.Errorf("product %d of architecture %d.%d", c.productMajor, c.archMajor, c.archMinor)
+	case c.productMajor == productU55:
+		f = isa.U55
 	}
-	id := c.archMajor<<28 | c.archMinor&255<<20 | c.archPatch&15<<16 | c.productMajor<<12 |
+	id := c.archMajor<<28 | c.archMinor&255<<20 | c.archPatch&15<<16 | c.productMajor&15<<12 |
 		c.versionMajor&15<<8 | c.versionMinor&15<<4 | c.versionStatus&15
 	return isa.ParseConfig(uint32(f)<<28|c.streamVersion&15<<4|c.macs&15, id)
 }

@@ -148,8 +148,8 @@ func (k *fakeArm) device(request uint32, arg unsafe.Pointer) (int, error) {
 	case k.later:
 		return -1, syscall.ENOTTY
 	case request == armCapabilitiesCall:
-		product := map[isa.Family]uint32{isa.U55: 4, isa.U65: 6, isa.U85: 7}[k.config.Family]
-		*(*armCapabilities)(arg) = armCapabilities{productMajor: product, archMajor: 1, macs: k.config.Word & 15,
+		id := map[isa.Family][2]uint32{isa.U55: {1, 4}, isa.U65: {1, 6}, isa.U85: {2, 7}}[k.config.Family]
+		*(*armCapabilities)(arg) = armCapabilities{archMajor: id[0], productMajor: id[1], macs: k.config.Word & 15,
 			streamVersion: uint32(k.config.Version), driverMajor: 0, driverMinor: 16}
 		return 0, nil
 	case request == armBufferCall:

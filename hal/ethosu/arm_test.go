@@ -220,7 +220,7 @@ func TestArmFaults(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			generations(t, func(t *testing.T, invoked bool) {
-				job := newArmCase(t, invoked, JobOptions{Timeout: 300 * time.Millisecond})
+				job := newArmCase(t, invoked, JobOptions{Timeout: time.Second})
 				job.works(t)
 				job.k.fault, job.k.wake, job.k.spoil = onceEither(c.call, c.times, c.err), c.wake, c.spoil
 				if c.run != nil {
@@ -247,7 +247,7 @@ func TestArmFaults(t *testing.T) {
 // TestArmLateRun lets a run that timed out go on and end later.
 func TestArmLateRun(t *testing.T) {
 	generations(t, func(t *testing.T, invoked bool) {
-		c := newArmCase(t, invoked, JobOptions{Timeout: 50 * time.Millisecond})
+		c := newArmCase(t, invoked, JobOptions{Timeout: time.Second})
 		release, ended := make(chan struct{}), make(chan *fakeInference, 1)
 		c.k.run = func(inf *fakeInference, execute func(float64)) {
 			<-release
@@ -297,7 +297,7 @@ func TestArmProbe(t *testing.T) {
 	}{
 		{"an NPU", func(*fakeArm) {}, Loaded, "/dev/ethosu0 is ethos-u65-256, firmware driver 0.16.0"},
 		{"a later release", func(k *fakeArm) { k.later = true }, Failed, "24.x or later (direct drive"},
-		{"another product", func(k *fakeArm) { k.config.Family = 3 }, Failed, "product 0"},
+		{"another product", func(k *fakeArm) { k.config.Family = 3 }, Failed, "product 0 of architecture 0.0"},
 		{"no answer", func(k *fakeArm) { k.fault = func(uint32) error { return syscall.EIO } }, Failed, "CAPABILITIES_REQ"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -130,7 +130,7 @@ func TestFVPFaults(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			j, err := n.NewJob(JobOptions{Timeout: time.Second})
+			j, err := n.NewJob(JobOptions{Timeout: 3 * time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -154,7 +154,7 @@ func TestRunnerFaults(t *testing.T) {
 	} {
 		for _, once := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, once %v", c.fault, once), func(t *testing.T) {
-				r, _ := newRunner(t, fvp.RunnerOptions{Once: once, TimeLimit: time.Millisecond})
+				r, _ := newRunner(t, fvp.RunnerOptions{Once: once, TimeLimit: 2 * time.Second})
 				t.Setenv(ethosutest.FVPFault, c.fault)
 				_, err := r.Run(context.Background(), [][]byte{input}, []int{len(output)})
 				if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
