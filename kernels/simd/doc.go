@@ -2,7 +2,7 @@
 // matrix products, sums over taps, row kernels and the exponential. Every function
 // is written in Go first (generic.go), and its comment gives the loop that it
 // equals; where the processor has AVX2 and FMA, or NEON, a hand-written twin takes
-// its place. The tag purego leaves the twins out.
+// its place, and AVX-512 for matrix products. The tag purego leaves the twins out.
 //
 // Twins add in another order and fuse multiplications with additions, so results
 // may differ from the Go loop in the last bits; they do not depend on where the

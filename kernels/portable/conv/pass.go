@@ -69,7 +69,7 @@ func (p *pass[T]) reserve(c *kernels.Ctx, n int) {
 }
 
 // cut splits the output into tiles, points first. Output channels are split only
-// where points alone would leave threads idle.
+// where points alone would leave threads idle and there is work for them.
 func (p *pass[T]) cut(threads int) {
 	g, width := &p.points, p.out[2]
 	g.rows, g.colBlocks = 1, (width+blockPoints-1)/blockPoints
@@ -82,6 +82,9 @@ func (p *pass[T]) cut(threads int) {
 	perGroup := p.outChannels / p.groups
 	const least = 24 // channels that still make good use of a block of columns
 	p.mBlock = perGroup
+	if volume(p.out)*perGroup*max(p.inChannels/p.groups*volume(p.kernel), 1) < 2*macsPerRange {
+		threads = 1
+	}
 	for threads > 1 && p.batch*p.groups*g.count*(perGroup/p.mBlock) < 2*threads && p.mBlock >= 2*least {
 		p.mBlock = (p.mBlock/2 + 7) &^ 7
 	}

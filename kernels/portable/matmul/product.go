@@ -69,9 +69,12 @@ func (g *product[T]) run(c *kernels.Ctx) {
 }
 
 // splitRows cuts the rows of c into blocks where its columns alone would leave
-// threads idle.
+// threads idle and there is work for them.
 func (g *product[T]) splitRows(threads int) {
 	const least = 24 // rows of a block that still make good use of a packed block
+	if g.m*g.n*g.k < 2*macsPerRange {
+		threads = 1
+	}
 	for threads > 1 && g.batch*g.nBlocks*((g.m+g.mBlock-1)/g.mBlock) < 2*threads && g.mBlock >= 2*least {
 		g.mBlock = (g.mBlock/2 + 7) &^ 7
 	}
