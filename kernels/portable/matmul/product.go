@@ -35,7 +35,7 @@ const (
 	packedCols, packedRows     = 128, 256
 	packedPitch                = 144
 	streamedCols, streamedRows = 512, 16
-	packFromRows               = 16   // rows of a from which packing pays
+	packFromRows               = 32   // rows of a from which packing pays
 	packFromSize               = 4096 // elements of b below which it stays in cache as it is
 )
 
