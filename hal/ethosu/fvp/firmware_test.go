@@ -100,16 +100,17 @@ func compilerOf(t *testing.T) string {
 	return ""
 }
 
-// onQEMU starts the firmware on QEMU's machine mps3-an547, where the host does the
-// NPU's work.
+// qemuArguments start an image on QEMU's machine mps3-an547.
+func qemuArguments(_, image string) []string {
+	return []string{"-machine", "mps3-an547", "-display", "none", "-monitor", "none", "-serial", "none",
+		"-semihosting-config", "enable=on,target=native", "-kernel", image}
+}
+
+// onQEMU starts the firmware on QEMU, where the host does the NPU's work.
 func onQEMU(t *testing.T, c isa.Config, answer func(folder string) error) *fvp.Model {
 	t.Helper()
 	qemu := ethosutest.Tool(t, "qemu-system-arm", "qemu-system-arm")
-	arguments := func(_, image string) []string {
-		return []string{"-machine", "mps3-an547", "-display", "none", "-monitor", "none", "-serial", "none",
-			"-semihosting-config", "enable=on,target=native", "-kernel", image}
-	}
-	m, err := fvp.Answered(context.Background(), qemu, prebuilt(t, "an547.elf"), c, arguments, answer)
+	m, err := fvp.Answered(context.Background(), qemu, prebuilt(t, "an547.elf"), c, qemuArguments, answer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,5 +265,16 @@ func TestFirmwareReportsFaults(t *testing.T) {
 	var e *fvp.Error
 	if !errors.As(err, &e) || e.Status != 4 || !strings.Contains(err.Error(), "register STATUS 0x14") {
 		t.Errorf("got %v, want status 4 and register STATUS 0x14", err)
+	}
+}
+
+// TestFirmwareWithoutNPU starts the image of Corstone-300 on QEMU, whose board is the
+// same but for the NPU.
+func TestFirmwareWithoutNPU(t *testing.T) {
+	qemu := ethosutest.Tool(t, "qemu-system-arm", "qemu-system-arm")
+	c := ethosutest.Find(t, "u55-128/add/d0").Call(t).Driver.Config
+	_, err := fvp.Answered(context.Background(), qemu, prebuilt(t, "corstone-300.elf"), c, qemuArguments, nil)
+	if !errors.Is(err, fvp.ErrUnsupported) || !strings.Contains(err.Error(), "no NPU where the board has it") {
+		t.Errorf("got %v, want %v: no NPU", err, fvp.ErrUnsupported)
 	}
 }

@@ -133,6 +133,18 @@ static void fail(struct reply *reply, enum status status, uint32_t detail)
 	reply->detail = detail;
 }
 
+/* finish waits until the NPU has stopped or failed. It may take a moment to start. */
+static uint32_t finish(void)
+{
+	for (uint32_t seen = 0;;) {
+		uint32_t status = STATUS;
+
+		seen |= status;
+		if ((status & FAULTS) || (!(status & RUNNING) && (seen & (RUNNING | END_REACHED))))
+			return status;
+	}
+}
+
 void npu_run(const struct job *job, uint32_t stream, const uint32_t base[REGIONS], struct reply *reply)
 {
 	uint32_t counters = PMCR >> 11 & 31;
@@ -161,9 +173,7 @@ void npu_run(const struct job *job, uint32_t stream, const uint32_t base[REGIONS
 		count(job);
 	__asm__ volatile("dsb" ::: "memory");
 	CMD = TRANSITION_TO_RUNNING;
-	do
-		status = STATUS;
-	while ((status & RUNNING) && !(status & FAULTS));
+	status = finish();
 	__asm__ volatile("dsb" ::: "memory");
 	if (job->count)
 		read_counts(job, reply);
