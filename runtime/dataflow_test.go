@@ -1,15 +1,17 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
+	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
-	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/plan"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
@@ -177,7 +179,7 @@ func TestPlannedExecutionEqualsNaive(t *testing.T) {
 		spec := newFlowProgram(rand.New(rand.NewPCG(seed, 0)))
 		naive := loadFlow(t, spec, PlanNaive)
 		packed := loadFlow(t, spec, PlanOwn)
-		poisonDead(packed)
+		poisonDead(packed, 0xAA)
 		for run := range 4 {
 			for _, m := range []*Method{naive, packed} {
 				setFlowInputs(t, m, run)
@@ -238,44 +240,58 @@ func setFlowInputs(t *testing.T, m *Method, run int) {
 	}
 }
 
-// poisonDead wraps every kernel so that, before it runs, all storages that are not
-// alive at its step are overwritten.
-func poisonDead(m *Method) {
+// poisonDead makes every kernel and delegate find, in all bytes of the arenas that no
+// live storage has, the given one.
+func poisonDead(m *Method, poison byte) {
 	for i := range m.steps {
 		s := &m.steps[i]
-		if s.kind != pte.KernelCall {
-			continue
-		}
-		call := s.call
-		s.call = func(c *kernels.Ctx, a kernels.Args) error {
-			for k := range m.plan.Flow.Storages {
-				st := &m.plan.Flow.Storages[k]
-				if st.Kind == ir.Activation && (i < st.First || i > st.Last) {
-					poisonUnlessShared(m, k, i)
-				}
+		spoil := func() { poisonAt(m, i, poison) }
+		switch s.kind {
+		case pte.KernelCall:
+			call := s.call
+			s.call = func(c *kernels.Ctx, a kernels.Args) error {
+				spoil()
+				return call(c, a)
 			}
-			return call(c, a)
+		case pte.DelegateCall:
+			s.unit = poisoned{s.unit, spoil}
 		}
 	}
 }
 
-// poisonUnlessShared overwrites the bytes of a dead storage but for those that a
-// live one has taken over.
-func poisonUnlessShared(m *Method, dead, step int) {
-	bytes := m.memory.bytes(m.plan, dead)
-	at := m.plan.Places[dead].Offset
-	for k, b := range bytes {
-		_ = b
-		alive := false
-		for o, it := range m.plan.Items {
-			off := m.plan.Places[o].Offset
-			if it.Bytes > 0 && it.First <= step && step <= it.Last && off <= at+int64(k) && at+int64(k) < off+it.Bytes {
-				alive = true
-				break
+// poisoned is a unit before which the dead bytes are spoilt.
+type poisoned struct {
+	delegate.Unit
+	spoil func()
+}
+
+func (p poisoned) Execute(ctx context.Context, args []*tensor.Value) error {
+	p.spoil()
+	return p.Unit.Execute(ctx, args)
+}
+
+// poisonAt fills what lies between the storages that are alive at a step.
+func poisonAt(m *Method, step int, poison byte) {
+	for arena, bytes := range m.memory.arenas {
+		var alive []int
+		for i, it := range m.plan.Items {
+			if it.Bytes > 0 && m.plan.Places[i].Arena == arena && it.First <= step && step <= it.Last {
+				alive = append(alive, i)
 			}
 		}
-		if !alive {
-			bytes[k] = 0xAA
+		slices.SortFunc(alive, func(a, b int) int { return cmp.Compare(m.plan.Places[a].Offset, m.plan.Places[b].Offset) })
+		end := int64(0)
+		for _, i := range append(alive, -1) {
+			next := int64(len(bytes))
+			if i >= 0 {
+				next = m.plan.Places[i].Offset
+			}
+			for k := end; k < next; k++ {
+				bytes[k] = poison
+			}
+			if i >= 0 {
+				end = max(end, next+m.plan.Items[i].Bytes)
+			}
 		}
 	}
 }
