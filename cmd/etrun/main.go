@@ -4,14 +4,38 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+func main() {
+	signal.Ignore(syscall.SIGPIPE) // a reader that has gone is an error of the write: hidden files are still removed
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// results is standard output, which keeps its first fault: what is printed may be all
+// that a run leaves.
+type results struct {
+	w   io.Writer
+	err error
+}
+
+func (r *results) Write(b []byte) (int, error) {
+	if r.err != nil {
+		return 0, r.err
+	}
+	n, err := r.w.Write(b)
+	if err != nil {
+		r.err = &output.Error{Err: err}
+	}
+	return n, r.err
+}
 
 // app is what every command gets: where its results go, and where people's text goes.
 type app struct {
@@ -23,20 +47,26 @@ type app struct {
 
 // run executes one command line and returns the exit code.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{in: stdin, out: stdout, notes: stderr}
+	out := &results{w: stdout}
+	a := &app{in: stdin, out: out, notes: stderr}
 	ctx, stop := interruptible()
 	defer stop()
 	root := newRoot(a)
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	root.SetOut(out)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = out.err
+	}
 	if err == nil {
 		return 0
 	}
 	e := exitOf(err)
-	fmt.Fprintf(stderr, "etrun: %v\n", err)
+	if !errors.Is(err, syscall.EPIPE) { // whoever closed the pipe has read enough
+		fmt.Fprintf(stderr, "etrun: %v\n", err)
+	}
 	if a.json && !a.jsonWritten {
 		_ = a.writeJSON(failure{Schema: "etrun.error/1", Class: e.name, Exit: e.code, Message: err.Error()})
 	}

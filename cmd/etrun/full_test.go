@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// limitFiles makes every file end after n bytes, as a full disk does, until the
+// returned function is called.
+func limitFiles(t *testing.T, n uint64) (restore func()) {
+	t.Helper()
+	signal.Ignore(syscall.SIGXFSZ)
+	var old syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &old); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: n, Max: old.Max}); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Files that cannot be written whole are not written at all, and what was there stays.
+func TestDiskFull(t *testing.T) {
+	add, err := filepath.Abs("testdata/add.pte")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{
+		add + " --output-dir o",
+		add + " --output-npz o.npz",
+		add + " --output-dir o --output-npz o.npz",
+		add + " --trace trace.json",
+		"plan " + add + " --svg plan.svg",
+		"plan " + add + " --html plan.html",
+	} {
+		t.Run(args, func(t *testing.T) {
+			inScriptFolder(t)
+			words := strings.Fields(args)
+			made := words[len(words)-1]
+			if made != "o" {
+				write(t, made, []byte("before"))
+			}
+			before := here(t)
+			restore := limitFiles(t, 20)
+			var notes bytes.Buffer
+			code := run(words, strings.NewReader(""), io.Discard, &notes)
+			restore()
+			if code != 1 || !strings.Contains(notes.String(), "output: ") || !strings.Contains(notes.String(), "file too large") {
+				t.Errorf("exit code %d, stderr %q, want 1 and the reason", code, notes.String())
+			}
+			if after := here(t); after != before {
+				t.Errorf("files\n%s, want\n%s", after, before)
+			}
+			if made != "o" {
+				if b, err := os.ReadFile(made); err != nil || string(b) != "before" {
+					t.Errorf("%s: %q, %v", made, b, err)
+				}
+			}
+		})
+	}
+}
+
+// here lists the working folder.
+func here(t *testing.T) string {
+	t.Helper()
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return strings.Join(names, " ")
+}
+
+// Places where nothing can be written are reported, and nothing is left elsewhere.
+func TestUnwritablePlaces(t *testing.T) {
+	play(t, []script{
+		{name: "archive", args: "HERE/add.pte --output-npz four.bin/o.npz", code: 2, stderr: []string{"four.bin"}},
+		{name: "archive beside a folder", args: "HERE/add.pte --output-dir o --output-npz four.bin/o.npz", code: 2, stderr: []string{"four.bin"}, absent: []string{"o"}},
+		{name: "picture", args: "plan HERE/add.pte --svg four.bin/plan.svg", code: 1, stderr: []string{"output: ", "four.bin"}},
+		{name: "page", args: "plan HERE/add.pte --html gone/plan.html", code: 1, stderr: []string{"output: ", "gone"}},
+	})
+}
+
+// Standard output on a full device is a failure, also of small results; a reader that
+// has gone is no reason for words.
+func TestStandardOutputFaults(t *testing.T) {
+	add, err := filepath.Abs("testdata/add.pte")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inScriptFolder(t)
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	r, gone, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gone.Close()
+	r.Close()
+	before := here(t)
+	for _, args := range []string{add + " --output-npz o.npz", add + " --json", "inspect " + add, "plan " + add, "ops aten::relu", "doctor", "--help"} {
+		var notes bytes.Buffer
+		if code := run(strings.Fields(args), strings.NewReader(""), full, &notes); code != 1 || !strings.Contains(notes.String(), "no space left") {
+			t.Errorf("%s on a full device: exit code %d, stderr %q", args, code, notes.String())
+		}
+		notes.Reset()
+		if code := run(strings.Fields(args), strings.NewReader(""), gone, &notes); code != 1 || strings.Contains(notes.String(), "pipe") {
+			t.Errorf("%s into a closed pipe: exit code %d, stderr %q", args, code, notes.String())
+		}
+		os.Remove("o.npz")
+		if after := here(t); after != before {
+			t.Errorf("%s: files\n%s, want\n%s", args, after, before)
+		}
+	}
+}
