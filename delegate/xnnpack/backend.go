@@ -21,6 +21,8 @@ const (
 	OptionEngine = "engine"
 	// OptionLibrary is libXNNPACK's file or folder, see [xnn.Open].
 	OptionLibrary = "library"
+	// OptionWeights is a folder where packed weights are kept for other processes.
+	OptionWeights = "weights-cache"
 )
 
 // Engines. Auto is the native one where the library is and can run the graph, else
@@ -55,12 +57,12 @@ func describeLibrary(lib *xnn.Library) string {
 
 // options are the decoded options of a payload.
 type options struct {
-	engine, library string
+	engine, library, weights string
 }
 
 func readOptions(m map[string]any) (options, error) {
 	o := options{engine: EngineAuto}
-	for key, to := range map[string]*string{OptionEngine: &o.engine, OptionLibrary: &o.library} {
+	for key, to := range map[string]*string{OptionEngine: &o.engine, OptionLibrary: &o.library, OptionWeights: &o.weights} {
 		value, ok := m[key]
 		if !ok {
 			continue
@@ -105,7 +107,7 @@ func (Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Image
 		if o.engine == EngineNative {
 			return nil, err
 		}
-		img.lib, img.whyReference = nil, err.Error()
+		img.native, img.whyReference = false, err.Error()
 	}
 	return img, nil
 }

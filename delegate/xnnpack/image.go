@@ -15,10 +15,18 @@ type image struct {
 	graph        *Graph
 	shapes       []shape // at the declared sizes
 	cost         float64
-	lib          *xnn.Library // nil: the reference engine runs it
-	whyReference string       // why not the native one, "" if nobody asked for it
+	native       bool   // else the reference engine runs it
+	whyReference string // why not the native one, "" if nobody asked for it
+	cacheNote    string // what became of the weights file, if there is to be one
 
-	mu      sync.Mutex // held while a runtime is created: they share the weights
+	mu sync.Mutex // held while a runtime is created: they share the weights
+	*holdings
+}
+
+// holdings are what an image has of the library. They are freed by Close, or after the
+// image was forgotten.
+type holdings struct {
+	lib     *xnn.Library
 	weights *weights
 	spare   xnn.Runtime    // made by Compile, for the first unit
 	pin     runtime.Pinner // constants, which the library keeps addresses of
@@ -33,10 +41,14 @@ func (m *image) openNative(o options) error {
 	if lack := m.graph.lacks(); lack != "" {
 		return unsupported("", "%s: %s has no such node", lack, lib.Soname.Name)
 	}
+	m.native, m.holdings = true, &holdings{lib: lib, weights: newWeights()}
+	runtime.AddCleanup(m, (*holdings).release, m.holdings)
 	m.pinConstants()
-	m.weights = newWeights()
-	m.lib = lib
-	if m.spare, err = m.newRuntime(m.shapes, 0, 0); err != nil || m.spare == 0 {
+	err = m.useFile(o.weights, func() (err error) {
+		m.spare, err = m.newRuntime(m.shapes, 0, 0)
+		return err
+	})
+	if err != nil || m.spare == 0 {
 		return err
 	}
 	if err := lib.ReshapeRuntime(m.spare).Error("xnn_reshape_runtime"); err != nil {
@@ -126,7 +138,7 @@ func (m *image) newRuntime(shapes []shape, pool xnn.Threadpool, flags uint32) (x
 
 // Unit makes an instance.
 func (m *image) Unit(in delegate.Instance) (delegate.Unit, error) {
-	if m.lib == nil {
+	if !m.native {
 		return newReference(m, in)
 	}
 	return newNative(m, in)
@@ -134,31 +146,39 @@ func (m *image) Unit(in delegate.Instance) (delegate.Unit, error) {
 
 // Close frees the packed weights.
 func (m *image) Close() error {
-	if m.lib != nil {
-		m.lib.DeleteRuntime(m.spare)
-		m.spare = 0
+	if m.holdings != nil {
+		m.holdings.release()
 	}
-	if m.weights != nil {
-		m.weights.close()
-	}
-	m.weights = nil
-	m.pin.Unpin()
 	return nil
+}
+
+// release frees everything, once.
+func (h *holdings) release() {
+	if h.weights == nil {
+		return
+	}
+	h.lib.DeleteRuntime(h.spare)
+	h.weights.close()
+	h.spare, h.weights = 0, nil
+	h.pin.Unpin()
 }
 
 // Info lists the nodes with the shapes of their outputs at the declared sizes.
 func (m *image) Info() delegate.Info {
 	info := delegate.Info{Engine: EngineNative, Inputs: m.graph.Inputs}
-	if m.lib == nil {
+	if !m.native {
 		info.Engine = EngineReference
 	}
 	info.Facts = append(info.Facts, [2]string{"schema", m.graph.Version}, [2]string{"multiplications", fmt.Sprintf("%.0f", m.cost)})
 	if m.whyReference != "" {
 		info.Facts = append(info.Facts, [2]string{"not native", m.whyReference})
 	}
-	if m.lib != nil {
+	if m.native {
 		info.Facts = append(info.Facts, [2]string{"library", describeLibrary(m.lib)},
 			[2]string{"packed weights", fmt.Sprintf("%d bytes", m.weights.bytes())})
+	}
+	if m.cacheNote != "" {
+		info.Facts = append(info.Facts, [2]string{"weights file", m.cacheNote})
 	}
 	used := m.graph.used()
 	for v := range m.graph.Values {

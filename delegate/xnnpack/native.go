@@ -14,26 +14,40 @@ import (
 // the addresses of the last call's arguments. A call with the same arguments and
 // sizes is one C call.
 type native struct {
-	image   *image
-	lib     *xnn.Library
-	threads *threads
-	runtime xnn.Runtime
-	flags   uint32
+	image *image
+	*handles
+	flags uint32
 
 	args   []*argument
 	values []xnn.ExternalValue
 	shapes []shape // of the values, at the sizes of the last call
 	layout layout  // what the runtime's memory is laid out for
 	bound  bool
-	finish bool           // outputs are not in place yet after a run
-	pin    runtime.Pinner // memory of arguments that the runtime has addresses of
+	finish bool // outputs are not in place yet after a run
 	dims   [xnn.MaxDims]uint
 	names  []string // of the runtime's operators, if it is profiled
 	times  []uint64
 }
 
+// handles are what a unit has of the library. They are freed by Close, or after the
+// unit was forgotten.
+type handles struct {
+	lib     *xnn.Library
+	threads *threads
+	runtime xnn.Runtime
+	pin     runtime.Pinner // memory of arguments that the runtime has addresses of
+}
+
+func (h *handles) release() {
+	h.lib.DeleteRuntime(h.runtime)
+	h.threads.release()
+	h.runtime, h.threads = 0, nil
+	h.pin.Unpin()
+}
+
 func newNative(m *image, in delegate.Instance) (*native, error) {
-	u := &native{image: m, lib: m.lib, shapes: slices.Clone(m.shapes)}
+	u := &native{image: m, handles: &handles{lib: m.lib}, shapes: slices.Clone(m.shapes)}
+	runtime.AddCleanup(u, (*handles).release, u.handles)
 	u.args = newArguments(m.graph)
 	u.values = make([]xnn.ExternalValue, len(u.args))
 	if m.cost >= parallelCost && !m.lib.PoolStalls && in.Pool != nil && in.Pool.Size() > 1 {
@@ -104,7 +118,10 @@ func (u *native) bind(args []*tensor.Value) error {
 		return err
 	}
 	u.finish = slices.ContainsFunc(u.args, func(a *argument) bool { return a.after != nil })
-	if u.runtime == 0 {
+	if u.runtime == 0 { // arguments that pass through, unless the unit is closed
+		if len(u.image.graph.Nodes) > 0 {
+			return delegate.Errorf(ID, delegate.ErrDevice, "", "unit is closed")
+		}
 		u.bound = true
 		return nil
 	}
@@ -172,10 +189,7 @@ func (u *native) getDims(rank uint) shape {
 
 // Close deletes the runtime.
 func (u *native) Close() error {
-	u.lib.DeleteRuntime(u.runtime)
-	u.runtime = 0
-	u.threads.release()
-	u.threads = nil
-	u.pin.Unpin()
+	u.release()
+	u.bound = false
 	return nil
 }

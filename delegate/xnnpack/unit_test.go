@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
@@ -330,6 +332,53 @@ func TestLeaks(t *testing.T) {
 	}
 	if grown := residentPages(t) - before; grown > 1024 {
 		t.Errorf("grown by %d pages in 1000 cycles", grown)
+	}
+}
+
+// TestForgotten leaves an image and its unit to the garbage collector.
+func TestForgotten(t *testing.T) {
+	xnntest.Library(t)
+	before := len(packed.by)
+	func() {
+		img, err := compile(t, encode(convolutionGraph()), EngineNative)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := img.Unit(delegate.Instance{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustExecute(t, u, newMaker(1).arguments(img.(*image).graph))
+	}()
+	for range 100 {
+		runtime.GC()
+		packed.mu.Lock()
+		left := len(packed.by) - before
+		packed.mu.Unlock()
+		if left <= 0 {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Error("packed weights of a forgotten image are still there")
+}
+
+// TestClosed executes a closed unit.
+func TestClosed(t *testing.T) {
+	xnntest.Library(t)
+	img, err := compile(t, encode(binaryGraph()), EngineNative)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := img.Unit(delegate.Instance{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Close()
+	u.Close()
+	img.Close()
+	if err := u.Execute(context.Background(), newMaker(1).arguments(img.(*image).graph)); !errors.Is(err, delegate.ErrDevice) {
+		t.Errorf("got %v, want %v", err, delegate.ErrDevice)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -21,11 +22,13 @@ type weights struct {
 	spare   []byte // reserved and not used
 	pin     runtime.Pinner
 	blocks  []*block
+	mapping *cpu.Mapping // of a file that the entries are from
 }
 
 type entry struct {
-	key xnn.WeightsKey
-	at  xnn.Address
+	key  xnn.WeightsKey
+	at   xnn.Address
+	data []byte // at that address
 }
 
 func newWeights() *weights {
@@ -65,7 +68,7 @@ func (w *weights) Insert(key xnn.WeightsKey, at xnn.Address, size uint) xnn.Addr
 	if at == 0 && w.next > 0 {
 		return w.entries[w.next-1].at
 	}
-	if w.next < len(w.entries) && w.entries[w.next].key == key {
+	if w.next < len(w.entries) && w.entries[w.next].key == key && w.entries[w.next].agrees(w.spare[:size]) {
 		w.next++
 		return w.entries[w.next-1].at
 	}
@@ -74,7 +77,7 @@ func (w *weights) Insert(key xnn.WeightsKey, at xnn.Address, size uint) xnn.Addr
 		w.spare = nil
 	}
 	w.blocks = append(w.blocks, b)
-	w.entries = append(w.entries, entry{key, b.at})
+	w.entries = append(w.entries, entry{key, b.at, b.data})
 	w.next = len(w.entries)
 	return b.at
 }
@@ -85,6 +88,9 @@ func (w *weights) bytes() int {
 	for _, b := range w.blocks {
 		n += len(b.data)
 	}
+	if w.mapping != nil {
+		n += len(w.mapping.Bytes())
+	}
 	return n
 }
 
@@ -94,6 +100,9 @@ func (w *weights) close() {
 		packed.release(b)
 	}
 	w.blocks = nil
+	if w.mapping != nil {
+		w.mapping.Close()
+	}
 	w.pin.Unpin()
 }
 
