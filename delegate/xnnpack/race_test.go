@@ -1,0 +1,5 @@
+//go:build race
+
+package xnnpack
+
+func init() { raceDetector = true }
