@@ -144,6 +144,9 @@ func (w *weights) writeFile(path string, g *Graph) error {
 	if closed := temp.Close(); err == nil {
 		err = closed
 	}
+	if err == nil {
+		err = os.Chmod(temp.Name(), 0o644)
+	}
 	if err != nil {
 		return err
 	}
