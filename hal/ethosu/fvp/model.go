@@ -45,28 +45,35 @@ func Start(ctx context.Context, path string, o Options) (*Model, error) {
 }
 
 // launch starts a program that runs an image.
-func launch(ctx context.Context, path string, image []byte, c isa.Config, arguments func(folder, image string) []string) (m *Model, err error) {
-	m = &Model{}
-	if m.folder, err = os.MkdirTemp("", "etrun-fvp-"); err != nil {
+func launch(ctx context.Context, path string, image []byte, c isa.Config, arguments func(folder, image string) []string) (*Model, error) {
+	folder, err := os.MkdirTemp("", "etrun-fvp-")
+	if err != nil {
 		return nil, failure("start", ErrFailed, "%v", err)
 	}
-	defer func() {
-		if err != nil {
-			m.Close()
-		}
-	}()
-	elf := filepath.Join(m.folder, "firmware.elf")
-	if err := os.WriteFile(elf, image, 0o600); err != nil {
-		return nil, failure("start", ErrFailed, "%v", err)
+	m := &Model{folder: folder}
+	if err = m.boot(path, image, arguments); err == nil {
+		err = m.greet(ctx, c)
 	}
-	if path, err = filepath.Abs(path); err != nil {
-		return nil, failure("start", ErrMissing, "%v", err)
-	}
-	keep := func(line string) bool { return strings.HasPrefix(line, prefix) }
-	if m.process, err = start(path, arguments(m.folder, elf), m.folder, keep); err != nil {
+	if err != nil {
+		m.Close()
 		return nil, err
 	}
-	return m, m.greet(ctx, c)
+	return m, nil
+}
+
+// boot starts the program.
+func (m *Model) boot(path string, image []byte, arguments func(folder, image string) []string) error {
+	elf := m.file("firmware.elf")
+	if err := os.WriteFile(elf, image, 0o600); err != nil {
+		return failure("start", ErrFailed, "%v", err)
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return failure("start", ErrMissing, "%v", err)
+	}
+	keep := func(line string) bool { return strings.HasPrefix(line, prefix) }
+	m.process, err = start(path, arguments(m.folder, elf), m.folder, keep)
+	return err
 }
 
 // Lines of the firmware: what they start with, and their numbers, in hexadecimal.
