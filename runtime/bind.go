@@ -39,6 +39,13 @@ func (m *Method) BindInput(i int, t *tensor.Tensor) error {
 	if !slices.Equal(t.DimOrder, in.bound.DimOrder) {
 		return m.badInput(i, fmt.Sprintf("dim order %v", t.DimOrder), fmt.Sprint(in.bound.DimOrder))
 	}
+	s := &m.plan.Flow.Storages[m.storageOfInput(i)]
+	if want := m.plan.alignment(s); !tensor.Aligned(t.Data, int(want)) {
+		return m.badInput(i, "bytes out of alignment", fmt.Sprintf("a multiple of %d", want))
+	}
+	if len(s.Values) > 1 && int64(len(t.Data)) < s.Bytes {
+		return m.badInput(i, t.String(), fmt.Sprintf("all of its %d bytes, which other values share", s.Bytes))
+	}
 	if err := in.given.Tensor.Resize(t.Sizes); err != nil {
 		return m.badInput(i, t.String(), err.Error())
 	}
@@ -64,7 +71,7 @@ func (m *Method) BindOutput(i int, b []byte) (bound bool, err error) {
 		return false, nil
 	}
 	s := &m.plan.Flow.Storages[storage]
-	size := m.spec.Values[s.Values[0]].Tensor.DType.Size()
+	size := int(m.plan.alignment(s))
 	if int64(len(b)) < s.Bytes || !tensor.Aligned(b, size) {
 		return false, fmt.Errorf("method %q: output %d: %d bytes, want %d aligned to %d: %w", m.spec.Name, i, len(b), s.Bytes, size, ErrInput)
 	}

@@ -55,3 +55,30 @@ func bindLike(t *testing.T, bound, own *Method, spec *pte.Method) {
 		}
 	}
 }
+
+// Memory that is too small for what shares it, or out of alignment, is refused.
+func TestBoundMemoryRefused(t *testing.T) {
+	spec := hostileMethod(flowCall(flowView, vecA, 7), flowCall(flowAdd, 7, constant, vecB, vecB))
+	spec.Values = append(spec.Values, spec.Values[vecB])
+	whole := *spec.Values[vecA].Tensor
+	whole.Dynamism = tensor.DynamicBound
+	spec.Values[vecA].Tensor = &whole
+	m := loadFlow(t, &spec, PlanOwn, WithBoundInputs(), WithBoundOutputs())
+	bytes := tensor.AlignedBytes(8*flowLen + 8)
+	odd := tensor.Make(tensor.Int64, []int{flowLen}, nil, tensor.Static)
+	odd.Bind(bytes[1:])
+	for name, x := range map[string]*tensor.Tensor{"small": tensor.New(tensor.Int64, flowLen-1), "odd": odd} {
+		if err := m.BindInput(0, x); !errors.Is(err, ErrInput) {
+			t.Errorf("%s input: %v", name, err)
+		}
+	}
+	for name, b := range map[string][]byte{"small": bytes[:8], "odd": bytes[1:]} {
+		if _, err := m.BindOutput(0, b); !errors.Is(err, ErrInput) {
+			t.Errorf("%s output: %v", name, err)
+		}
+	}
+	_, outputErr := m.BindOutput(0, tensor.AlignedBytes(8*flowLen))
+	if err := errors.Join(outputErr, m.BindInput(0, tensor.New(tensor.Int64, flowLen)), m.Execute(context.Background())); err != nil {
+		t.Error(err)
+	}
+}

@@ -126,6 +126,24 @@ func TestUnboundedTensorsAreBoundedTogether(t *testing.T) {
 	}
 }
 
+// Sizes whose sum overflows are refused, be they of views of constants or of others.
+func TestSizesThatOverflowTogether(t *testing.T) {
+	for name, storage := range map[string]pte.Storage{"constants": pte.Constant, "others": pte.Unplanned} {
+		spec := hostileMethod()
+		for range 8 { // of 2^61 bytes each
+			base := *spec.Values[constant].Tensor
+			base.Storage = storage
+			huge := &pte.Tensor{DType: tensor.Int64, Sizes: []int{1 << 58}, DimOrder: []uint8{0}}
+			n := len(spec.Values)
+			spec.Values = append(spec.Values, pte.Value{Kind: tensor.KindTensor, Tensor: &base}, pte.Value{Kind: tensor.KindTensor, Tensor: huge})
+			spec.Chains[0].Instructions = append(spec.Chains[0].Instructions, flowCall(flowView, n, n+1))
+		}
+		if _, err := flowMethods([]pte.Method{spec}).Load(context.Background(), ""); !errors.Is(err, ErrMemory) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestViewsOfConstantsShareTheirStart(t *testing.T) {
 	spec := hostileMethod()
 	code := []pte.Instruction{}

@@ -204,6 +204,10 @@ func (m *Method) Input(i int) *tensor.Value {
 
 // MarkInput declares input i set: the caller has written the bytes of its tensor.
 func (m *Method) MarkInput(i int) error {
+	if err := m.begin(); err != nil {
+		return err
+	}
+	defer m.end()
 	in, err := m.input(i)
 	if err == nil {
 		in.set = true

@@ -117,9 +117,14 @@ func (m *Method) build(l *loader) error {
 // checkMemory refuses a method that is too large, before anything is allocated.
 func (m *Method) checkMemory(l *loader) error {
 	limits := &m.program.config.limits
-	for i := range m.plan.Flow.Storages {
-		if s := &m.plan.Flow.Storages[i]; s.Kind != ir.Constant && s.Bytes > limits.PlannedBytes {
-			return &MemoryError{Want: s.Bytes, Limit: limits.PlannedBytes, Parts: []MemoryPart{{fmt.Sprintf("value %d", s.Values[0]), s.Bytes}}}
+	for i := range m.plan.Flow.Storages { // one by one first: their sum could overflow
+		s := &m.plan.Flow.Storages[i]
+		n := s.Bytes
+		if s.Kind == ir.Constant {
+			n = m.plan.heapBytes(s)
+		}
+		if n > limits.PlannedBytes {
+			return &MemoryError{Want: n, Limit: limits.PlannedBytes, Parts: []MemoryPart{{fmt.Sprintf("value %d", s.Values[0]), n}}}
 		}
 	}
 	if n := m.plan.Bytes(); n > limits.PlannedBytes {
