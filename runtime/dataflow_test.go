@@ -209,7 +209,7 @@ func TestPlannedExecutionEqualsNaive(t *testing.T) {
 // flowMethods makes a program of methods of flowOps.
 func flowMethods(specs []pte.Method, options ...Option) *Program {
 	c := newConfig(append([]Option{WithOperators(kernels.NewSet(flowOps)), WithThreads(1)}, options...))
-	return &Program{config: c, spec: &pte.Program{Methods: specs}}
+	return &Program{config: c, spec: &pte.Program{Methods: specs}, foldings: make(map[int]*folding)}
 }
 
 func loadFlow(t *testing.T, spec *pte.Method, mode PlanMode, options ...MethodOption) *Method {

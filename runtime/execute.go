@@ -32,57 +32,33 @@ type step struct {
 	name   string
 }
 
+// folded is the kind of a step that was executed at load.
+const folded pte.InstructionKind = 0
+
 // makeSteps resolves the instructions and finds the slots to restore.
 func (m *Method) makeSteps(l *loader) error {
 	m.steps = make([]step, len(l.flow.Steps))
-	changing := m.changingSlots(l)
 	for i := range l.flow.Steps {
 		o := &l.flow.Steps[i]
 		s := &m.steps[i]
 		*s = step{kind: o.Instruction.Kind, target: o.Target, origin: o, name: l.stepName(o)}
-		if err := m.resolve(l, s, changing); err != nil {
+		if l.folded.steps[i] {
+			s.kind = folded
+			continue
+		}
+		if err := m.resolve(l, s); err != nil {
 			return &InstructionError{Class: ErrFormat, Method: m.spec.Name, Chain: o.Chain, Index: o.Index, Op: s.name, Err: err}
 		}
 	}
 	for v := range m.values {
-		if changing[v] {
+		if l.changing[v] {
 			m.restore = append(m.restore, saved{&m.values[v], m.values[v]})
 		}
 	}
 	return nil
 }
 
-// changingSlots marks the values whose slot, not only whose bytes, an instruction or
-// the caller writes: results of operators without out arguments, targets of moves
-// that are no tensor copies, and inputs that the program leaves open.
-func (m *Method) changingSlots(l *loader) []bool {
-	changing := make([]bool, len(m.values))
-	for i := range l.flow.Steps {
-		in := l.flow.Steps[i].Instruction
-		switch in.Kind {
-		case pte.KernelCall:
-			if r := l.sigs[in.Index].Result; r != nil && !r.Alias {
-				changing[in.Args[len(in.Args)-1]] = true
-			}
-		case pte.MoveCall:
-			if !m.isTensorMove(in) {
-				changing[in.Target] = true
-			}
-		}
-	}
-	for _, v := range m.spec.Inputs {
-		if m.spec.Values[v].Kind == tensor.None {
-			changing[v] = true
-		}
-	}
-	return changing
-}
-
-func (m *Method) isTensorMove(in *pte.Instruction) bool {
-	return m.spec.Values[in.Index].Kind == tensor.KindTensor && m.spec.Values[in.Target].Kind == tensor.KindTensor
-}
-
-func (m *Method) resolve(l *loader, s *step, changing []bool) error {
+func (m *Method) resolve(l *loader, s *step) error {
 	in := s.origin.Instruction
 	switch in.Kind {
 	case pte.KernelCall:
@@ -90,7 +66,7 @@ func (m *Method) resolve(l *loader, s *step, changing []bool) error {
 		if err := m.checkResult(in, s.sig); err != nil {
 			return err
 		}
-		if s.recheck = m.anyChanging(in.Args, changing); s.recheck {
+		if s.recheck = anyOf(m.spec, in.Args, l.changing); s.recheck {
 			return nil
 		}
 		return s.sig.Check(s.args)
@@ -110,7 +86,7 @@ func (m *Method) resolve(l *loader, s *step, changing []bool) error {
 // to be: lifetimes, and what may be written, are known by the declared values.
 func (m *Method) checkMove(in *pte.Instruction) error {
 	from, to := &m.spec.Values[in.Index], &m.spec.Values[in.Target]
-	if !m.isTensorMove(in) {
+	if !isTensorMove(m.spec, in) {
 		if holdsTensors(from.Kind) || holdsTensors(to.Kind) {
 			return fmt.Errorf("a move from %v to %v", from.Kind, to.Kind)
 		}
@@ -138,16 +114,6 @@ func (m *Method) checkResult(in *pte.Instruction, sig *kernels.Signature) error 
 
 func holdsTensors(k tensor.Kind) bool {
 	return k == tensor.KindTensor || k == tensor.KindTensorList || k == tensor.KindOptionalTensorList
-}
-
-// anyChanging reports whether an argument, or an item of a list, is a changing slot.
-func (m *Method) anyChanging(args []int, changing []bool) bool {
-	for _, v := range args {
-		if v >= 0 && (changing[v] || m.anyChanging(m.spec.Values[v].Items, changing)) {
-			return true
-		}
-	}
-	return false
 }
 
 // Execute runs the method on the inputs that were set. It allocates nothing after
@@ -210,7 +176,7 @@ func (m *Method) run(ctx context.Context) (err error) {
 			return m.failed(pc, fmt.Errorf("%d instructions executed, the limit: %w", m.limit, ErrExecute))
 		}
 		next, err := m.do(ctx, pc)
-		if m.recorder != nil {
+		if m.recorder != nil && m.steps[pc].kind != folded {
 			m.record(pc)
 		}
 		if err != nil {

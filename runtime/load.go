@@ -27,6 +27,9 @@ type loader struct {
 	rows   map[int]bool // values that lie in rows whatever dim order the file declares
 	flow   *ir.Flow
 	marks  []mark // per storage, what the instruction at hand does to it
+
+	changing []bool // per value: its slot is written, not only its bytes
+	folded   *folding
 }
 
 // Load makes a method ready to execute: it finds every operator and backend,
@@ -61,6 +64,10 @@ func (p *Program) load(ctx context.Context, index int, options []MethodOption) (
 		return nil, err
 	}
 	if err := l.analyse(); err != nil {
+		return nil, err
+	}
+	l.changing = l.changingSlots()
+	if err := l.fold(); err != nil {
 		return nil, err
 	}
 	m := &Method{program: p, index: index, spec: l.spec, limit: p.config.limits.Instructions}

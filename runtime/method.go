@@ -148,7 +148,7 @@ func (m *Method) memoryNeeded(l *loader) *MemoryError {
 		weights += info.WeightBytes
 		scratch += info.Scratch
 	}
-	e.Parts = append(e.Parts, MemoryPart{"packed weights", weights}, MemoryPart{"delegate scratch", scratch})
+	e.Parts = append(e.Parts, MemoryPart{"folded constants", l.folded.bytes}, MemoryPart{"packed weights", weights}, MemoryPart{"delegate scratch", scratch})
 	for _, p := range e.Parts {
 		e.Want += p.Bytes
 	}
@@ -191,7 +191,7 @@ func (m *Method) makeTensor(l *loader, v int) *tensor.Tensor {
 	}
 	t := tensor.Make(s.DType, s.Sizes, order, s.Dynamism)
 	storage := l.flow.Of[v]
-	if isConstant(s) {
+	if isConstant(s) || l.folded.values[v] != nil {
 		t.Const, t.Dynamism = true, tensor.Static
 		t.Bind(l.bytes[v])
 		return t

@@ -37,9 +37,11 @@ type Program struct {
 
 	mu     sync.Mutex
 	images map[imageKey]delegate.Image
-	open   int // methods not yet closed
-	closed bool
-	freed  bool
+
+	foldings map[int]*folding // by method
+	open     int              // methods not yet closed
+	closed   bool
+	freed    bool
 }
 
 type imageKey struct{ method, delegate int }
@@ -78,7 +80,7 @@ func newConfig(options []Option) config {
 
 // newProgram takes over f, also where it fails.
 func newProgram(f *file, c config) (*Program, error) {
-	p := &Program{config: c, images: make(map[imageKey]delegate.Image), files: []*file{f}}
+	p := &Program{config: c, images: make(map[imageKey]delegate.Image), foldings: make(map[int]*folding), files: []*file{f}}
 	if err := p.parse(f.data); err != nil {
 		p.closeFiles()
 		return nil, loadError("", err, ErrFormat)

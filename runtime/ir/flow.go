@@ -21,10 +21,11 @@ const (
 	State                  // keeps its bytes from one execute to the next
 	Constant               // bytes of the file or of an external file
 	Heap                   // of unbounded size: allocated when it grows
+	Folded                 // constant too, but computed once at load
 )
 
 func (k Kind) String() string {
-	return [...]string{"activation", "input", "state", "constant", "heap"}[k]
+	return [...]string{"activation", "input", "state", "constant", "heap", "folded"}[k]
 }
 
 // Storage is a class of values that share their bytes.
