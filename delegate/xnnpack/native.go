@@ -50,7 +50,7 @@ func newNative(m *image, in delegate.Instance) (*native, error) {
 	runtime.AddCleanup(u, (*handles).release, u.handles)
 	u.args = newArguments(m.graph)
 	u.values = make([]xnn.ExternalValue, len(u.args))
-	if m.cost >= parallelCost && !m.lib.PoolStalls && in.Pool != nil && in.Pool.Size() > 1 {
+	if m.parallel() && !u.lib.PoolStalls && in.Pool != nil && in.Pool.Size() > 1 {
 		u.threads = acquireThreads(m.lib, in.Pool.Size())
 	}
 	if err := u.create(); err != nil {

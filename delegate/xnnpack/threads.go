@@ -6,9 +6,16 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn"
 )
 
-// parallelCost is how many multiplications a graph must have to be worth several
-// threads: about 0.1 ms of work on one.
-const parallelCost = 3e6
+// What a graph must have to be worth several threads: so many multiplications, which
+// take one thread about 0.1 ms, and so many a node, since threads meet after each.
+const (
+	parallelCost     = 3e6
+	parallelNodeCost = 5e4
+)
+
+func (m *image) parallel() bool {
+	return m.cost >= parallelCost && m.cost >= parallelNodeCost*float64(len(m.graph.Nodes))
+}
 
 // threads is a thread pool of the library that units share.
 type threads struct {

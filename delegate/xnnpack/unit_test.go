@@ -234,7 +234,7 @@ func TestConcurrent(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer img.Close()
-		img.(*image).cost = parallelCost // worth threads
+		img.(*image).cost = 1e9 // worth threads
 		g := img.(*image).graph
 		var wait sync.WaitGroup
 		results := make([][]float64, 6)

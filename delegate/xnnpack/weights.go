@@ -2,8 +2,10 @@ package xnnpack
 
 import (
 	"bytes"
+	"fmt"
 	"hash/maphash"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
@@ -110,7 +112,8 @@ func (w *weights) close() {
 type block struct {
 	data []byte
 	at   xnn.Address
-	hash uint64
+	key  uint64 // by which it is found
+	full uint64 // hash of all bytes, 0 while nobody has asked
 	uses int
 	pin  runtime.Pinner
 }
@@ -120,7 +123,7 @@ type block struct {
 type sharedBlocks struct {
 	mu   sync.Mutex
 	seed maphash.Seed
-	by   map[uint64][]*block
+	by   map[uint64][]*block // by the hash of some bytes
 }
 
 var packed = sharedBlocks{seed: maphash.MakeSeed(), by: make(map[uint64][]*block)}
@@ -128,19 +131,38 @@ var packed = sharedBlocks{seed: maphash.MakeSeed(), by: make(map[uint64][]*block
 // share returns the block with these bytes: one that is there, or a new one that
 // takes them over.
 func (s *sharedBlocks) share(data []byte) *block {
-	hash := maphash.Bytes(s.seed, data)
+	key := s.sample(data)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, b := range s.by[hash] {
-		if bytes.Equal(b.data, data) {
-			b.uses++
-			return b
+	b := &block{data: data, at: xnn.AddressOf(data), key: key, uses: 1}
+	for _, other := range s.by[key] {
+		if s.hash(other) == s.hash(b) && bytes.Equal(other.data, data) {
+			other.uses++
+			return other
 		}
 	}
-	b := &block{data: data, at: xnn.AddressOf(data), hash: hash, uses: 1}
 	b.pin.Pin(&data[0])
-	s.by[hash] = append(s.by[hash], b)
+	s.by[key] = append(s.by[key], b)
 	return b
+}
+
+// sample hashes the size, the first and the last bytes: enough to tell most blocks
+// apart, at no cost.
+func (s *sharedBlocks) sample(data []byte) uint64 {
+	const part = 1024
+	var h maphash.Hash
+	h.SetSeed(s.seed)
+	fmt.Fprint(&h, len(data))
+	h.Write(data[:min(part, len(data))])
+	h.Write(data[max(0, len(data)-part):])
+	return h.Sum64()
+}
+
+func (s *sharedBlocks) hash(b *block) uint64 {
+	if b.full == 0 {
+		b.full = max(maphash.Bytes(s.seed, b.data), 1)
+	}
+	return b.full
 }
 
 func (s *sharedBlocks) release(b *block) {
@@ -150,16 +172,13 @@ func (s *sharedBlocks) release(b *block) {
 		return
 	}
 	b.pin.Unpin()
-	list := s.by[b.hash]
-	for i := range list {
-		if list[i] == b {
-			list = append(list[:i], list[i+1:]...)
-			break
-		}
+	list := s.by[b.key]
+	if at := slices.Index(list, b); at >= 0 {
+		list = slices.Delete(list, at, at+1)
 	}
 	if len(list) == 0 {
-		delete(s.by, b.hash)
+		delete(s.by, b.key)
 	} else {
-		s.by[b.hash] = list
+		s.by[b.key] = list
 	}
 }
