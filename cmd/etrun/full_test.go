@@ -2,32 +2,32 @@ package main
 
 import (
 	"bytes"
-	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 )
 
-// limitFiles makes every file end after n bytes, as a full disk does, until the
-// returned function is called.
-func limitFiles(t *testing.T, n uint64) (restore func()) {
-	t.Helper()
+// fileLimit is the variable that makes the test binary a command line whose files end
+// after so many bytes, as on a full disk.
+const fileLimit = "ETRUN_TEST_FILE_LIMIT"
+
+// runLimited is the command line under fileLimit, where that is set. It has a process
+// of its own, since the limit holds for all of a process's files.
+func runLimited() {
+	n, err := strconv.ParseUint(os.Getenv(fileLimit), 10, 64)
+	if err != nil {
+		return
+	}
 	signal.Ignore(syscall.SIGXFSZ)
-	var old syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &old); err != nil {
-		t.Fatal(err)
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: n, Max: n}); err != nil {
+		panic(err)
 	}
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: n, Max: old.Max}); err != nil {
-		t.Fatal(err)
-	}
-	return func() {
-		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old); err != nil {
-			t.Fatal(err)
-		}
-	}
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
 // Files that cannot be written whole are not written at all, and what was there stays.
@@ -52,10 +52,13 @@ func TestDiskFull(t *testing.T) {
 				write(t, made, []byte("before"))
 			}
 			before := here(t)
-			restore := limitFiles(t, 20)
 			var notes bytes.Buffer
-			code := run(words, strings.NewReader(""), io.Discard, &notes)
-			restore()
+			limited := exec.Command(os.Args[0], words...)
+			limited.Env, limited.Stderr = append(os.Environ(), fileLimit+"=20"), &notes
+			if err := limited.Run(); limited.ProcessState == nil {
+				t.Fatal(err)
+			}
+			code := limited.ProcessState.ExitCode()
 			if code != 1 || !strings.Contains(notes.String(), "output: ") || !strings.Contains(notes.String(), "file too large") {
 				t.Errorf("exit code %d, stderr %q, want 1 and the reason", code, notes.String())
 			}

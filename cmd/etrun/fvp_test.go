@@ -14,6 +14,7 @@ import (
 
 func TestMain(m *testing.M) {
 	ethosutest.RunFVP(runOnFake)
+	runLimited()
 	os.Exit(m.Run())
 }
 
