@@ -2,6 +2,9 @@ package xnnpack
 
 import (
 	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -35,7 +38,11 @@ const (
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // weightsFile is where the weights of an image are, in the folder of the option.
-func (m *image) weightsFile(folder string) string {
+func (m *image) weightsFile(folder string) (string, error) {
+	mark, err := folderMark(folder)
+	if err != nil {
+		return "", err
+	}
 	h := sha256.New()
 	fmt.Fprintln(h, runtime.GOARCH, m.lib.Soname.Name)
 	h.Write(m.lib.BuildIdentifier())
@@ -43,13 +50,72 @@ func (m *image) weightsFile(folder string) string {
 	for v := range m.graph.Values {
 		x := &m.graph.Values[v]
 		fmt.Fprintln(h, v, x.Datatype, x.Shape, x.Quant, len(x.Data))
-		h.Write(x.Data)
+		h.Write(mark(v, x.Data))
 	}
 	for i := range m.graph.Nodes {
 		n := &m.graph.Nodes[i]
 		fmt.Fprintln(h, n.Type.tag, n.In, n.Out, n.Flags, n.Window)
 	}
-	return filepath.Join(folder, fmt.Sprintf("%x.xnnweights", h.Sum(nil)))
+	return filepath.Join(folder, fmt.Sprintf("%x.xnnweights", h.Sum(nil))), nil
+}
+
+// folderKey is the file of a folder's secret.
+const folderKey = ".key"
+
+// folderMark gives the authentication tags (GMAC) of constants under a secret of the
+// folder's own, which is made with the folder. Many times faster than a digest, they
+// tell constants apart as well as one, as long as who makes a program cannot read the
+// secret: nobody else can give a program's weights to another one.
+func folderMark(folder string) (mark func(value int, data []byte) []byte, err error) {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(folder, folderKey)
+	key, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		if err := writeKey(folder, path); err != nil {
+			return nil, err
+		}
+		key, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	gcm, err := cipher.NewGCM(block)
+	if err != nil {
+		return nil, err
+	}
+	var nonce [12]byte
+	return func(value int, data []byte) []byte {
+		binary.LittleEndian.PutUint64(nonce[:], uint64(value))
+		return gcm.Seal(nil, nonce[:], nil, data)
+	}, nil
+}
+
+// writeKey makes a folder's secret, unless another process comes first.
+func writeKey(folder, path string) error {
+	temp, err := os.CreateTemp(folder, ".key-*") // readable by its owner only
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temp.Name())
+	key := make([]byte, 32)
+	rand.Read(key)
+	_, err = temp.Write(key)
+	if closed := temp.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.Link(temp.Name(), path); !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return nil
 }
 
 // writeProcessor writes what the library chooses its kernels by.
@@ -200,9 +266,12 @@ func (m *image) useFile(folder string, pack func() error) error {
 	if folder == "" {
 		return pack()
 	}
-	path := m.weightsFile(folder)
-	err := m.weights.openFile(path, m.graph)
-	if err == nil {
+	path, err := m.weightsFile(folder)
+	if err != nil {
+		m.cacheNote = "not kept: " + err.Error()
+		return pack()
+	}
+	if err = m.weights.openFile(path, m.graph); err == nil {
 		m.cacheNote = "from " + path
 		return pack()
 	}

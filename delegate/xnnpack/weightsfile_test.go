@@ -78,9 +78,28 @@ func TestWeightsFile(t *testing.T) {
 		os.WriteFile(path, file[:len(file)/2], 0o644)
 		check("cut", "kept in ", 1000)
 	}
-	note, _, _ := openCached(t, encode(convolutionGraph()), filepath.Join(folder, "nowhere"))
-	if !strings.HasPrefix(note, "not kept: ") {
+	if note, _, _ := openCached(t, encode(convolutionGraph()), filepath.Join(folder, "new", "folder")); !strings.HasPrefix(note, "kept in ") {
 		t.Errorf("missing folder: %q", note)
+	}
+	if note, _, _ := openCached(t, encode(convolutionGraph()), filepath.Join(folder, folderKey, "below")); !strings.HasPrefix(note, "not kept: ") {
+		t.Errorf("a folder below a file: %q", note)
+	}
+}
+
+// TestWeightsFileOfAnotherFolder carries a file to a folder with a secret of its own.
+func TestWeightsFileOfAnotherFolder(t *testing.T) {
+	xnntest.Library(t)
+	data, from, to := encode(convolutionGraph()), t.TempDir(), t.TempDir()
+	note, _, _ := openCached(t, data, from)
+	file, err := os.ReadFile(strings.TrimPrefix(note, "kept in "))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(to, filepath.Base(note)), file, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if note, _, _ := openCached(t, data, to); !strings.HasPrefix(note, "kept in ") {
+		t.Errorf("a stranger's file was used: %q", note)
 	}
 }
 
@@ -97,8 +116,8 @@ func TestWeightsFileShared(t *testing.T) {
 		}()
 	}
 	wait.Wait()
-	files, _ := os.ReadDir(folder)
-	if len(files) != 1 {
+	files, err := filepath.Glob(filepath.Join(folder, "*.xnnweights"))
+	if err != nil || len(files) != 1 {
 		t.Errorf("%d files, want 1", len(files))
 	}
 }
