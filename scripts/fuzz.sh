@@ -1,6 +1,7 @@
 #!/bin/sh
-# Runs every fuzz target of the module in turn, each for the given time. Findings
-# stay in the package's testdata/fuzz, where the ordinary tests run them again.
+# Runs every fuzz target of the module in turn, each for the given time, or number of
+# runs such as 1000x. Findings stay in the package's testdata/fuzz, where the ordinary
+# tests run them again.
 set -eu
 
 cd "$(dirname "$0")/.."
