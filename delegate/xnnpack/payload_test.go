@@ -2,12 +2,15 @@ package xnnpack
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"math"
 	"strings"
 	"testing"
 
+	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
 )
 
@@ -183,6 +186,52 @@ func checkRefused(t *testing.T, data []byte, reason error, text string) {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("message %q lacks %q", err, part)
 		}
+	}
+	if n := libraryCalls(t, data); n != 0 {
+		t.Errorf("%d subgraphs begun in the library for a payload that is refused", n)
+	}
+}
+
+// libraryCalls compiles a payload for the native engine, which must refuse it, and
+// counts how often it comes to the library: every graph begins with
+// xnn_create_subgraph. Without the library there is nothing to count.
+func libraryCalls(t *testing.T, data []byte) (n int) {
+	t.Helper()
+	lib, err := xnn.Open(xnntest.Path())
+	if err != nil {
+		return 0
+	}
+	create := lib.CreateSubgraph
+	defer func() { lib.CreateSubgraph = create }()
+	lib.CreateSubgraph = func(externalValueIDs, flags uint32, out *xnn.Subgraph) xnn.Status {
+		n++
+		return create(externalValueIDs, flags, out)
+	}
+	img, err := Backend{}.Compile(context.Background(), &delegate.Payload{Data: data,
+		Options: map[string]any{OptionEngine: EngineNative, OptionLibrary: xnntest.Path()}})
+	if err == nil {
+		img.Close()
+		t.Error("the native engine accepted it")
+	}
+	return n
+}
+
+// TestLibraryCallsAreCounted shows that the counting can fail.
+func TestLibraryCallsAreCounted(t *testing.T) {
+	lib := xnntest.Library(t)
+	create, n := lib.CreateSubgraph, 0
+	defer func() { lib.CreateSubgraph = create }()
+	lib.CreateSubgraph = func(externalValueIDs, flags uint32, out *xnn.Subgraph) xnn.Status {
+		n++
+		return create(externalValueIDs, flags, out)
+	}
+	img, err := compile(t, encode(convolutionGraph()), EngineNative)
+	if err != nil {
+		t.Fatal(err)
+	}
+	img.Close()
+	if n == 0 {
+		t.Error("a payload that is accepted did not come to the library")
 	}
 }
 
