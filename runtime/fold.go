@@ -53,6 +53,7 @@ func (l *loader) fold() error {
 
 func (l *loader) foldSteps(f *folding) error {
 	writes := l.writes()
+	left := l.program.spec.Size // bytes of results still to try, refused ones included
 	ctx := kernels.NewCtx(l.program.pool)
 	for i := range l.flow.Steps {
 		s := &l.flow.Steps[i]
@@ -61,9 +62,10 @@ func (l *loader) foldSteps(f *folding) error {
 		}
 		out := s.Writes[0]
 		storage := &l.flow.Storages[l.flow.Of[out]]
-		if storage.Kind != ir.Activation || writes[l.flow.Of[out]] != 1 || storage.Bytes == 0 || f.bytes+storage.Bytes > l.program.spec.Size {
+		if storage.Kind != ir.Activation || writes[l.flow.Of[out]] != 1 || storage.Bytes == 0 || storage.Bytes > left {
 			continue
 		}
+		left -= storage.Bytes
 		result, err := l.foldStep(ctx, s)
 		if err != nil {
 			return err

@@ -2,11 +2,14 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"os"
 	"testing"
 
+	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/pte"
 )
 
 // TestFold loads a real program whose linear layers transpose their weights.
@@ -67,5 +70,43 @@ func TestFold(t *testing.T) {
 	}
 	if first.plan.Own.Size() > plain.plan.Own.Size() {
 		t.Errorf("the arena grew from %d to %d", plain.plan.Own.Size(), first.plan.Own.Size())
+	}
+}
+
+// TestFoldBudget has many movers that the operator refuses after their result was
+// allocated: all of them together may try no more than the file's size.
+func TestFoldBudget(t *testing.T) {
+	const calls, size = 400, 1000
+	m := pte.Method{Name: "forward", Chains: make([]pte.Chain, 1), Operators: []pte.Operator{{Name: "aten::permute_copy", Overload: "out"}}}
+	add := func(v pte.Value) int {
+		m.Values = append(m.Values, v)
+		return len(m.Values) - 1
+	}
+	plane := func(storage pte.Storage, data []byte) int {
+		return add(pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Uint8, Sizes: []int{size}, DimOrder: []uint8{0}, Storage: storage, Data: data}})
+	}
+	weight := plane(pte.Constant, make([]byte, size))
+	dims := add(pte.Value{Kind: tensor.KindIntList, Items: []int{add(pte.Value{Kind: tensor.KindInt, Int: 7})}})
+	for range calls {
+		out := plane(pte.Unplanned, nil)
+		m.Chains[0].Instructions = append(m.Chains[0].Instructions, pte.Instruction{Kind: pte.KernelCall, Args: []int{weight, dims, out, out}})
+	}
+	tried := 0
+	ops := []kernels.Op{{Schema: "aten::permute_copy.out(Tensor self, int[] dims, *, Tensor(a!) out)", Func: func(*kernels.Ctx, kernels.Args) error {
+		tried++
+		return kernels.Bad(1, "7", "a dimension")
+	}}}
+	p := &Program{config: newConfig([]Option{WithOperators(kernels.NewSet(ops))}), foldings: make(map[int]*folding),
+		spec: &pte.Program{Methods: []pte.Method{m}, Size: 5 * size}}
+	method, err := p.Load(context.Background(), "forward")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer method.Close()
+	if tried == 0 || tried > 5 {
+		t.Errorf("%d of %d calls were tried at load, want 1 to 5", tried, calls)
+	}
+	if err := method.Execute(context.Background()); !errors.Is(err, kernels.ErrArgument) {
+		t.Errorf("a refused mover, executed: %v", err)
 	}
 }

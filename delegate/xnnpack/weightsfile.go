@@ -21,8 +21,8 @@ import (
 )
 
 // A weights file keeps the packed weights of a payload, for processes to map and share.
-// Its name is a digest of all that they depend on: the constants and the graph, the
-// library's sources, and the processor. Little-endian:
+// Its name is a digest of all that they depend on: the constants (by their tags, see
+// folderMark) and the graph, the library's sources, and the processor. Little-endian:
 //
 //	magic, u32 CRC-32C of the rest, u32 number of entries
 //	entries: u32 seed, i32 kernel, i32 bias (values of the graph, -1 for none), u32 0,
