@@ -7,7 +7,7 @@ import "github.com/etrun-go/etrun/runtime/pte"
 type Limits struct {
 	Format       pte.Limits // tables, values and instructions of the file
 	FileBytes    int64      // size of a file, default 8 GiB
-	PlannedBytes int64      // arenas and state of one method, default 1 GiB
+	PlannedBytes int64      // arenas, state and delegates' scratch of one method, default 1 GiB
 	Instructions int64      // executed in one Execute, default 10,000,000 (ExecuTorch's)
 }
 

@@ -127,8 +127,13 @@ func (m *Method) checkMemory(l *loader) error {
 			return &MemoryError{Want: n, Limit: limits.PlannedBytes, Parts: []MemoryPart{{fmt.Sprintf("value %d", s.Values[0]), n}}}
 		}
 	}
-	if n := m.plan.Bytes(); n > limits.PlannedBytes {
-		return &MemoryError{Want: n, Limit: limits.PlannedBytes, Parts: []MemoryPart{{"arenas", n - m.plan.StateBytes}, {"state", m.plan.StateBytes}}}
+	arenas, scratch := m.plan.Bytes(), int64(0)
+	for _, img := range l.images {
+		scratch += min(img.Info().Scratch, limits.PlannedBytes-scratch+1) // no sum may overflow
+	}
+	if arenas > limits.PlannedBytes || scratch > limits.PlannedBytes-arenas {
+		return &MemoryError{Want: arenas + scratch, Limit: limits.PlannedBytes,
+			Parts: []MemoryPart{{"arenas", arenas - m.plan.StateBytes}, {"state", m.plan.StateBytes}, {"delegate scratch", scratch}}}
 	}
 	if limit := m.program.config.maxMemory; limit > 0 {
 		if e := m.memoryNeeded(l); e.Want > limit {
