@@ -191,7 +191,7 @@ func (d *decoder) carry(o *kernelOp) error {
 		d.left = o
 	}
 	f := &o.out.ofm
-	if f.storage == inChain {
+	if f.storage == inChain && !o.out.disabled {
 		if f.size > 4 || o.out.reverse != 0 || o.out.axes != transposes[0] {
 			return fmt.Errorf("%w: chained OFM of %d bytes an element, or moved", isa.ErrUnsupported, f.size)
 		}
