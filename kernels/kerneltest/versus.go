@@ -31,3 +31,17 @@ func Versus(b *testing.B, name string, units int, op func(*kernels.Ctx) error, n
 		b.ReportMetric(float64(slow)/float64(best), "x-naive")
 	})
 }
+
+// VersusCase is Versus for the operator of a case, which works on copies of the
+// case's tensors.
+func VersusCase(b *testing.B, set *kernels.Set, c Case, units int, naive func()) {
+	b.Helper()
+	k, err := c.call(set)
+	if err != nil {
+		b.Fatal(err)
+	}
+	Versus(b, c.Name, units, func(ctx *kernels.Ctx) error {
+		ctx.State = &k.state
+		return k.op.Func(ctx, k.args)
+	}, naive)
+}

@@ -162,16 +162,6 @@ func maxGo(x []float32) float32 {
 	return m
 }
 
-func maxTapGo(best []float32, at []int32, x []float32, index, step int32) {
-	at, x = at[:len(best)], x[:len(best)]
-	for i, v := range x {
-		if v > best[i] || v != v {
-			best[i], at[i] = v, index
-		}
-		index += step
-	}
-}
-
 // The exponential: x = n·ln 2 + r with |r| ≤ ln 2 / 2 (Cody and Waite's two-part
 // ln 2 keeps r exact), then e^r by a polynomial of degree 6 (Cephes expf) and the
 // scaling by 2^n in two steps, so that results in the subnormal range are right.

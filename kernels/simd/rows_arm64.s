@@ -14,9 +14,6 @@
 #define FMAXP(d, n, m) WORD $(0x6E20F400 | m<<16 | n<<5 | d)
 #define FCMGT(d, n, m) WORD $(0x6EA0E400 | m<<16 | n<<5 | d)
 #define FCMGE(d, n, m) WORD $(0x6E20E400 | m<<16 | n<<5 | d)
-#define FCMEQ(d, n, m) WORD $(0x4E20E400 | m<<16 | n<<5 | d)
-#define ORN(d, n, m) WORD $(0x4EE01C00 | m<<16 | n<<5 | d)
-#define BIT(d, n, m) WORD $(0x6EA01C00 | m<<16 | n<<5 | d)
 #define BIC(d, n, m) WORD $(0x4E601C00 | m<<16 | n<<5 | d)
 #define BIF(d, n, m) WORD $(0x6EE01C00 | m<<16 | n<<5 | d)
 #define FRINTN(d, n) WORD $(0x4E218800 | n<<5 | d)
@@ -389,42 +386,4 @@ loop:
 	FADDP(31, 31, 31)
 	FADDP(31, 31, 31)
 	FMOVS  F31, ret+32(FP)
-	RET
-
-DATA laneNumbers<>+0(SB)/8, $0x0000000100000000
-DATA laneNumbers<>+8(SB)/8, $0x0000000300000002
-GLOBL laneNumbers<>(SB), RODATA|NOPTR, $16
-
-// func maxTapLanes(n int, best *float32, at *int32, x *float32, index, step int32)
-//
-// V3 is the index of each lane; a lane is taken over where x is greater or NaN.
-TEXT ·maxTapLanes(SB), NOSPLIT, $0-40
-	MOVD  n+0(FP), R0
-	MOVD  best+8(FP), R1
-	MOVD  at+16(FP), R2
-	MOVD  x+24(FP), R3
-	MOVW  index+32(FP), R4
-	MOVW  step+36(FP), R5
-	VDUP  R4, V3.S4
-	MOVD  $laneNumbers<>(SB), R6
-	VLD1  (R6), [V4.S4]
-	VDUP  R5, V5.S4
-	WORD  $0x4EA59483           // MLA V3.4S, V4.4S, V5.4S
-	LSL   $2, R5
-	VDUP  R5, V4.S4
-
-loop:
-	VLD1.P 16(R3), [V0.S4]
-	VLD1   (R1), [V1.S4]
-	VLD1   (R2), [V2.S4]
-	FCMGT(5, 0, 1)
-	FCMEQ(6, 0, 0)
-	ORN(5, 5, 6)
-	BIT(1, 0, 5)
-	BIT(2, 3, 5)
-	VST1.P [V1.S4], 16(R1)
-	VST1.P [V2.S4], 16(R2)
-	VADD   V4.S4, V3.S4, V3.S4
-	SUBS   $1, R0
-	BNE    loop
 	RET

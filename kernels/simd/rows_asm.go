@@ -54,9 +54,6 @@ func transpose(dst, src []uint32, rows, cols, ds, ss int) {
 	}
 }
 
-//go:noescape
-func maxTapLanes(n int, best *float32, at *int32, x *float32, index, step int32)
-
 func taps(y, x []float32, off []int, w []float32) {
 	i := 0
 	if vector {
@@ -115,21 +112,6 @@ func maxOf(x []float32) float32 {
 		}
 	}
 	return m
-}
-
-// maxTap takes the last incomplete block together with the end of the one before:
-// what is taken over twice stays the same.
-func maxTap(best []float32, at []int32, x []float32, index, step int32) {
-	n := len(best)
-	if n < lanes || !vector {
-		maxTapGo(best, at, x, index, step)
-		return
-	}
-	maxTapLanes(n/lanes, &best[0], &at[0], &x[0], index, step)
-	if n%lanes > 0 {
-		n -= lanes
-		maxTapLanes(1, &best[n], &at[n], &x[n], index+int32(n)*step, step)
-	}
 }
 
 func scaleShift(dst, src []float32, scale, shift float32) {

@@ -123,13 +123,6 @@ func SumSquares(x []float32, mean float32) float32 { return sumSquares(x, mean) 
 // Max is the largest element, NaN if there is one, -Inf for none.
 func Max(x []float32) float32 { return maxOf(x) }
 
-// MaxTap takes over what is greater, or NaN, and where it comes from:
-//
-//	if x[i] > best[i] || x[i] is NaN { best[i], at[i] = x[i], index+i·step }
-func MaxTap(best []float32, at []int32, x []float32, index, step int32) {
-	maxTap(best, at[:len(best)], x[:len(best)], index, step)
-}
-
 // ScaleShift is dst[i] = src[i]·scale + shift; dst may be src.
 func ScaleShift(dst, src []float32, scale, shift float32) {
 	scaleShift(dst, src[:len(dst)], scale, shift)

@@ -29,7 +29,3 @@ func stride2(dst, src []float32) { stride2Go(dst, src) }
 func transpose(dst, src []uint32, rows, cols, ds, ss int) {
 	transposeGo(dst, src, rows, cols, ds, ss)
 }
-
-func maxTap(best []float32, at []int32, x []float32, index, step int32) {
-	maxTapGo(best, at, x, index, step)
-}

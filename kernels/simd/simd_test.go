@@ -242,30 +242,6 @@ func TestExpSumFlushes(t *testing.T) {
 	}
 }
 
-func TestMaxTap(t *testing.T) {
-	r := rand.New(rand.NewPCG(11, 12))
-	for n := range 40 {
-		best, at := newGuarded(r, n), make([]int32, n)
-		want, wantAt := append([]float32(nil), best.data...), make([]int32, n)
-		for tap := range int32(5) {
-			x := newGuarded(r, n)
-			for i := range x.data {
-				if r.IntN(10) == 0 {
-					x.data[i] = float32(math.NaN())
-				}
-			}
-			MaxTap(best.data, at, x.data, tap*100, 2)
-			maxTapGo(want, wantAt, x.data, tap*100, 2)
-		}
-		best.check(t, "best")
-		for i, v := range want {
-			if at[i] != wantAt[i] || best.data[i] != v && v == v {
-				t.Fatalf("n=%d: element %d: got %v at %d, want %v at %d", n, i, best.data[i], at[i], v, wantAt[i])
-			}
-		}
-	}
-}
-
 func TestMaxFindsNaN(t *testing.T) {
 	for n := 1; n < 40; n++ {
 		for i := range n {

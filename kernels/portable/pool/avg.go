@@ -72,37 +72,16 @@ type avgPass[T tensor.Compute] struct {
 	adaptive   bool
 	x, y       []T
 
-	// Whole rows at a time, for float32.
-	taps  []tap
-	room  []float32 // a row for each worker
-	width []float32 // what each window of a row is divided by, along the width
-}
-
-// prepare plans rows where the element type is float32.
-func (p *avgPass[T]) prepare(c *kernels.Ctx) {
-	p.taps = p.taps[:0]
-	if _, ok := any(p).(*avgPass[float32]); !ok || p.adaptive || p.kernel[1] > mostTaps {
-		return
-	}
-	p.taps = p.tapsAcross(p.taps)
-	p.room = kernels.Scratch[float32](c, c.Threads()*p.out[1])
-	p.width = kernels.Scratch[float32](c, p.out[1])
-	for j := range p.width {
-		lo, hi, padded := p.bounds(1, j)
-		p.width[j] = float32(max(p.share(hi-lo, padded), 1))
-	}
-}
-
-// share is what a window's length counts for in its divisor: n elements of the input,
-// padded of the padded one.
-func (p *avgPass[T]) share(n, padded int) int {
-	switch {
-	case p.divisor != 0:
-		return 1
-	case p.includePad && !p.adaptive:
-		return padded
-	}
-	return n
+	tapped   bool // by bands
+	bands    bands[T]
+	channels int // not 0 where they lie last
+	off      []int
+	taps     int     // of off for each worker
+	room     []T     // a row of columns' sums for each worker
+	cols     []int64 // where each window of a row starts and ends
+	across   []T     // and what its length counts for in its divisor
+	divisors []T     // what a band or a point's channels are divided by, for each worker
+	plot     int     // of divisors for each worker
 }
 
 func (p *avgPass[T]) run(c *kernels.Ctx, a kernels.Args, x, out *tensor.Tensor, outArg int) error {
@@ -113,73 +92,179 @@ func (p *avgPass[T]) run(c *kernels.Ctx, a kernels.Args, x, out *tensor.Tensor, 
 	if out.Numel() == 0 {
 		return nil
 	}
+	p.slideEvenly()
+	p.channels = 0
+	if area := p.longest(0) * p.longest(1); area <= mostArea && channelsLast[T](x, out) {
+		p.channels = x.Sizes[1]
+		p.x, p.y = tensor.Data[T](x), tensor.Data[T](out)
+		p.compute(c)
+		return nil
+	}
 	y := operand.Out[T](c, out)
-	p.prepare(c)
 	p.x, p.y = operand.In[T](c, x), y
-	c.Parallel(p.planes, 1+windowsPerRange/(p.in[0]*p.in[1]+p.out[0]*p.out[1]), p)
-	p.x, p.y, p.room, p.width = nil, nil, nil, nil
+	p.compute(c)
 	operand.Store(c, out, y)
 	return nil
 }
 
-// Range pools planes [lo, hi).
+// mostArea is the largest window whose points are listed.
+const mostArea = 1 << 14
+
+// slideEvenly makes a sliding window of an adaptive one that divides the input without
+// a remainder.
+func (p *avgPass[T]) slideEvenly() {
+	if !p.adaptive || p.in[0]%p.out[0] != 0 || p.in[1]%p.out[1] != 0 {
+		return
+	}
+	p.kernel = [2]int{p.in[0] / p.out[0], p.in[1] / p.out[1]}
+	p.stride, p.pad, p.dilate = p.kernel, [2]int{}, [2]int{1, 1}
+	p.adaptive, p.includePad, p.divisor = false, false, 0
+}
+
+// longest bounds the length of the windows along a dimension.
+func (p *avgPass[T]) longest(d int) int {
+	if p.adaptive {
+		return min(p.in[d]/p.out[d]+2, p.in[d])
+	}
+	return min(p.kernel[d], p.in[d])
+}
+
+// compute averages p.x to p.y.
+func (p *avgPass[T]) compute(c *kernels.Ctx) {
+	units, work := p.planes*p.out[0], p.out[1]*p.longest(0)*p.longest(1)
+	p.tapped = p.channels == 0 && !p.adaptive && p.stride[1] <= 2 && p.bands.plan(c, &p.window, 0)
+	switch {
+	case p.tapped:
+		units, work = p.bands.planes*p.bands.count, p.bands.rows*work
+		p.plot = p.bands.rows * p.out[1]
+	case p.channels > 0:
+		units, work = units/p.channels, work*p.channels
+		p.taps, p.plot = p.longest(0)*p.longest(1), p.channels
+		p.off = grow(p.off, c.Threads()*p.taps)
+	default:
+		p.taps, p.plot = p.longest(0), 0
+		p.off = grow(p.off, c.Threads()*p.taps)
+		p.room = kernels.Scratch[T](c, c.Threads()*p.in[1])
+	}
+	p.cols, p.across = kernels.Scratch[int64](c, 2*p.out[1]), kernels.Scratch[T](c, p.out[1])
+	for j := range p.across {
+		w0, w1, _ := p.bounds(1, j)
+		p.cols[2*j], p.cols[2*j+1] = int64(w0), int64(max(w1, w0))
+		p.across[j] = p.share(1, j)
+	}
+	p.divisors = kernels.Scratch[T](c, c.Threads()*p.plot)
+	c.Parallel(units, 1+tappedPerRange/work, p)
+	p.x, p.y, p.room, p.cols, p.across, p.divisors = nil, nil, nil, nil, nil, nil
+}
+
+// share is what a window's length along a dimension counts for in its divisor: its
+// elements of the padded input, or of the input.
+func (p *avgPass[T]) share(d, at int) T {
+	lo, hi, padded := p.bounds(d, at)
+	switch {
+	case p.divisor != 0:
+		return T(1)
+	case p.includePad && !p.adaptive:
+		return T(max(padded, 1))
+	}
+	return T(max(hi-lo, 1))
+}
+
+// height is share along the height, or the divisor that was given.
+func (p *avgPass[T]) height(r int) T {
+	if p.divisor != 0 {
+		return T(p.divisor)
+	}
+	return p.share(0, r)
+}
+
+// Range averages bands or rows [lo, hi).
 func (p *avgPass[T]) Range(worker, lo, hi int) {
-	points, outPoints := p.in[0]*p.in[1], p.out[0]*p.out[1]
+	divisors := p.divisors[worker*p.plot:][:p.plot]
+	switch {
+	case p.tapped:
+		p.bandsOf(worker, lo, hi, divisors)
+	case p.channels > 0:
+		for i := lo; i < hi; i++ {
+			p.lastRow(worker, i, divisors)
+		}
+	default:
+		for i := lo; i < hi; i++ {
+			p.row(worker, i)
+		}
+	}
+}
+
+// bandsOf averages bands [lo, hi).
+func (p *avgPass[T]) bandsOf(worker, lo, hi int, divisors []T) {
+	b, cols := &p.bands, p.out[1]
+	have, filled := -1, 0 // the first of the rows that divisors are for, and how many
 	for i := lo; i < hi; i++ {
-		if len(p.taps) > 0 {
-			whole, _ := any(p).(*avgPass[float32])
-			for r := range p.out[0] {
-				averageRow(whole, worker, i, r)
-			}
-			continue
+		plane, row, n := b.at(i)
+		points := b.in[0] * b.in[1]
+		y := p.y[(plane*b.out[0]+row)*cols:][:n*cols]
+		simd.SumTaps(y, b.load(worker, p.x[plane*points:][:points], row, n), b.off, n, cols, cols, b.step)
+		if row %= p.out[0]; row != have || n > filled {
+			p.divisorsOf(divisors, row, n)
+			have, filled = row, n
 		}
-		x, y := p.x[i*points:][:points], p.y[i*outPoints:][:outPoints]
-		for r := range p.out[0] {
-			for j := range p.out[1] {
-				y[r*p.out[1]+j] = p.mean(x, r, j)
-			}
+		divide(y, divisors)
+	}
+}
+
+// divisorsOf are what the windows of n rows from row on are divided by.
+func (p *avgPass[T]) divisorsOf(dst []T, row, n int) {
+	for r := range n {
+		height := p.height((row + r) % p.out[0])
+		for j, w := range p.across {
+			dst[r*p.out[1]+j] = height * w
 		}
 	}
 }
 
-// mean is the average of one window of plane x.
-func (p *avgPass[T]) mean(x []T, r, j int) T {
-	h0, h1, rows := p.bounds(0, r)
-	w0, w1, cols := p.bounds(1, j)
-	if h0 >= h1 || w0 >= w1 {
-		return 0
+func divide[T tensor.Compute](y, by []T) {
+	if y, ok := any(y).([]float32); ok {
+		simd.Div(y, y, any(by).([]float32))
+		return
 	}
-	var sum T
-	for h := h0; h < h1; h++ {
-		for _, v := range x[h*p.in[1]+w0 : h*p.in[1]+w1] {
-			sum += v
-		}
+	for i := range y {
+		y[i] /= by[i]
 	}
-	if p.divisor != 0 {
-		return sum / T(p.divisor)
-	}
-	return sum / T(p.share(h1-h0, rows)*p.share(w1-w0, cols))
 }
 
-// averageRow averages the windows of output row r of a plane together, tap by tap.
-func averageRow(p *avgPass[float32], worker, plane, r int) {
-	n := p.out[1]
-	x := p.x[plane*p.in[0]*p.in[1]:][:p.in[0]*p.in[1]]
-	y, room := p.y[(plane*p.out[0]+r)*n:][:n], p.room[worker*n:][:n]
-	h0, h1, rows := p.bounds(0, r)
-	clear(y)
-	for h := h0; h < h1; h++ {
-		for _, t := range p.taps {
-			simd.Axpy(y[t.lo:t.hi], p.across(x[h*p.in[1]:][:p.in[1]], room, t), 1)
+// row averages output row i, counted through the planes: it sums up the columns of
+// the input, then those of each window.
+func (p *avgPass[T]) row(worker, i int) {
+	r, in := i%p.out[0], p.in[1]
+	x, y, room := p.x[i/p.out[0]*p.in[0]*in:][:p.in[0]*in], p.y[i*p.out[1]:][:p.out[1]], p.room[worker*in:][:in]
+	h0, h1, _ := p.bounds(0, r)
+	switch height := p.height(r); {
+	case h0 >= h1:
+		clear(y)
+	case len(y) == 1 && p.cols[0] == 0 && p.cols[1] == int64(in):
+		y[0] = sumOf(x[h0*in:h1*in]) / (height * p.across[0])
+	default:
+		off := p.off[worker*p.taps:][:h1-h0]
+		for h := range off {
+			off[h] = (h0 + h) * in
+		}
+		simd.SumTaps(room, x, off, 1, in, in, in)
+		for j, w := range p.across {
+			y[j] = sumOf(room[p.cols[2*j]:p.cols[2*j+1]]) / (height * w)
 		}
 	}
-	height := float32(max(p.share(h1-h0, rows), 1))
-	if p.divisor != 0 {
-		height = float32(p.divisor)
+}
+
+func sumOf[T tensor.Compute](x []T) (s T) {
+	if len(x) >= 16 {
+		if x, ok := any(x).([]float32); ok {
+			return T(simd.Sum(x))
+		}
 	}
-	for j, w := range p.width {
-		y[j] /= height * w
+	for _, v := range x {
+		s += v
 	}
+	return s
 }
 
 // bounds is the range of input points of a window along a dimension, and its length

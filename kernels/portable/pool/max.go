@@ -2,7 +2,6 @@ package pool
 
 import (
 	"math"
-	"slices"
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
@@ -16,11 +15,13 @@ const (
 	maxDilation                 = 4
 )
 
-// windowsPerRange is the number of window elements of about 20 µs of work.
-const windowsPerRange = 20_000
+// windowsPerRange and tappedPerRange are the numbers of window elements of about 20 µs
+// of work, one by one and tap by tap.
+const windowsPerRange, tappedPerRange = 5_000, 50_000
 
 // maxPool finds the largest element of each window and where it lies in its plane,
-// height · width of the plane + width. The first of equal ones wins; NaN wins.
+// height · width of the plane + width. The first of equal ones wins; NaN wins. A
+// float32 holds integers of 8 and 16 bits exactly.
 func maxPool(c *kernels.Ctx, a kernels.Args) error {
 	x := a.Tensor(0)
 	f := operand.ByType(x.DType, maxPoolOf[float32], maxPoolOf[float64], maxPoolOf[int64])
@@ -31,6 +32,9 @@ func maxPool(c *kernels.Ctx, a kernels.Args) error {
 		return kernels.Bad(maxOut, a.Tensor(maxOut).DType.String(), "the input's "+x.DType.String())
 	case a.Tensor(maxIndices).DType != tensor.Int64:
 		return kernels.Bad(maxIndices, a.Tensor(maxIndices).DType.String(), "int64")
+	}
+	if x.DType.Size() <= 2 {
+		f = maxPoolOf[float32]
 	}
 	return f(c, a)
 }
@@ -53,12 +57,17 @@ func maxPoolOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 		return err
 	}
 	p.lowest = lowest[T](x.DType)
-	p.prepare(c)
+	if out.Numel() == 0 {
+		return nil
+	}
+	if channelsLast[T](x, out, indices) && p.kernel[0]*p.kernel[1] <= mostTaps && p.in[0]*p.in[1] <= mostPoints {
+		p.lastRun(c, x, out, indices)
+		return nil
+	}
 	y, index := operand.Out[T](c, out), operand.Out[int64](c, indices)
 	p.x, p.y, p.index = operand.In[T](c, x), y, index
-	work := p.out[0] * p.out[1] * min(p.kernel[0], p.in[0]) * min(p.kernel[1], p.in[1])
-	c.Parallel(p.planes, 1+windowsPerRange/work, p)
-	p.x, p.y, p.index, p.room, p.at = nil, nil, nil, nil, nil
+	p.run(c)
+	p.x, p.y, p.index, p.at = nil, nil, nil, nil
 	operand.Store(c, out, y)
 	operand.Store(c, indices, index)
 	return nil
@@ -71,44 +80,98 @@ type maxPass[T tensor.Compute] struct {
 	// lowest stands for a window whose taps all miss the input, which dilation allows.
 	lowest T
 
-	// Whole rows at a time, for float32.
-	taps []tap
-	room []float32 // a row for each worker
-	at   []int32   // a row of indices for each worker, then the first column of each window
+	tapped   bool // by bands
+	bands    bands[T]
+	tag      []int32 // how far behind a window's first element each tap lies
+	at       []int32 // places of a band's results for each worker
+	channels int     // not 0 where they lie last
+	off      []int   // of a window's taps then, for each worker
 }
 
-// mostTaps is the widest kernel that is pooled a whole row at a time, and mostPoints
-// the largest plane: its indices fit an int32.
-const mostTaps, mostPoints = 64, 1 << 30
+// mostPoints is the largest plane whose places fit an int32.
+const mostPoints = 1 << 30
 
-// prepare plans rows where the element type is float32.
-func (p *maxPass[T]) prepare(c *kernels.Ctx) {
-	p.taps = p.taps[:0]
-	if _, ok := any(p).(*maxPass[float32]); !ok || p.kernel[1] > mostTaps || p.in[0]*p.in[1] > mostPoints {
+func (p *maxPass[T]) run(c *kernels.Ctx) {
+	p.channels = 0
+	work := p.out[0] * p.out[1] * min(p.kernel[0], p.in[0]) * min(p.kernel[1], p.in[1])
+	reach := (p.dilate[0]*(p.kernel[0]-1) + 1) * p.in[1]
+	p.tapped = reach <= mostPoints && p.in[0]*p.in[1] <= mostPoints && p.bands.plan(c, &p.window, p.lowest)
+	if !p.tapped {
+		c.Parallel(p.planes, 1+windowsPerRange/work, p)
 		return
 	}
-	p.taps = p.tapsAcross(p.taps)
-	p.room = kernels.Scratch[float32](c, c.Threads()*p.out[1])
-	p.at = kernels.Scratch[int32](c, (c.Threads()+1)*p.out[1])
-	first := p.at[c.Threads()*p.out[1]:]
-	for j := range first {
-		start, w0, _ := p.span(1, j)
-		first[j] = int32(start + w0*p.dilate[1])
+	p.tag = p.tag[:0]
+	for h := range p.kernel[0] {
+		for k := range p.kernel[1] {
+			p.tag = append(p.tag, int32(h*p.dilate[0]*p.in[1]+k*p.dilate[1]))
+		}
+	}
+	p.at = kernels.Scratch[int32](c, c.Threads()*p.bands.rows*p.out[1])
+	c.Parallel(p.bands.planes*p.bands.count, 1+tappedPerRange/(p.bands.rows*work/p.out[0]), p)
+}
+
+// Range pools bands, planes or, where channels lie last, rows [lo, hi).
+func (p *maxPass[T]) Range(worker, lo, hi int) {
+	points, outPoints := p.in[0]*p.in[1], p.out[0]*p.out[1]
+	for i := lo; i < hi; i++ {
+		switch {
+		case p.channels > 0:
+			p.lastRow(worker, i)
+		case p.tapped:
+			p.band(worker, i)
+		default:
+			for r := range p.out[0] {
+				at := i*outPoints + r*p.out[1]
+				p.row(p.x[i*points:][:points], p.y[at:][:p.out[1]], p.index[at:], r)
+			}
+		}
 	}
 }
 
-// Range pools planes [lo, hi).
-func (p *maxPass[T]) Range(worker, lo, hi int) {
-	whole, _ := any(p).(*maxPass[float32])
-	points, outPoints := p.in[0]*p.in[1], p.out[0]*p.out[1]
-	for i := lo; i < hi; i++ {
-		x, y, index := p.x[i*points:][:points], p.y[i*outPoints:][:outPoints], p.index[i*outPoints:][:outPoints]
-		for r := range p.out[0] {
-			if len(p.taps) > 0 {
-				wholeRow(whole, worker, i, r)
-			} else {
-				p.row(x, y[r*p.out[1]:][:p.out[1]], index[r*p.out[1]:], r)
-			}
+// band pools one band.
+func (p *maxPass[T]) band(worker, i int) {
+	b := &p.bands
+	plane, row, n := b.at(i)
+	cols, points := p.out[1], b.in[0]*b.in[1]
+	from := (plane*b.out[0] + row) * cols
+	y, index, at := p.y[from:][:n*cols], p.index[from:][:n*cols], p.at[worker*b.rows*cols:][:n*cols]
+	simd.MaxTaps(y, at, b.load(worker, p.x[plane*points:][:points], row, n), b.off, p.tag, n, cols, cols, b.step)
+	row %= p.out[0]
+	for r := 0; r < n*cols; r += cols {
+		start := (row*p.stride[0]-p.pad[0])*p.in[1] - p.pad[1]
+		spread(index[r:r+cols], at[r:], start, p.stride[1])
+		if !b.direct {
+			p.mend(y[r:r+cols], index[r:], row)
+		}
+		if row++; row == p.out[0] {
+			row = 0
+		}
+	}
+}
+
+// spread makes places of the tags that windows step apart took.
+func spread(index []int64, at []int32, start, step int) {
+	at = at[:len(index)]
+	for j := range index {
+		index[j] = int64(int(at[j]) + start)
+		start += step
+	}
+}
+
+// mend corrects the places of row r's windows that start in the padding and hold
+// nothing larger than it.
+func (p *maxPass[T]) mend(y []T, index []int64, r int) {
+	if r*p.stride[0] >= p.pad[0] && p.pad[1] == 0 {
+		return
+	}
+	start0, h0, _ := p.span(0, r)
+	for j, v := range y {
+		start1, w0, _ := p.span(1, j)
+		if start0 >= 0 && start1 >= 0 {
+			return
+		}
+		if v == p.lowest {
+			index[j] = int64((start0+h0*p.dilate[0])*p.in[1] + start1 + w0*p.dilate[1])
 		}
 	}
 }
@@ -136,28 +199,6 @@ func (p *maxPass[T]) row(x, y []T, index []int64, r int) {
 	}
 }
 
-// wholeRow pools the windows of output row r of a plane together, tap by tap.
-func wholeRow(p *maxPass[float32], worker, plane, r int) {
-	n := p.out[1]
-	x := p.x[plane*p.in[0]*p.in[1]:][:p.in[0]*p.in[1]]
-	best, index := p.y[(plane*p.out[0]+r)*n:][:n], p.index[(plane*p.out[0]+r)*n:][:n]
-	room, at := p.room[worker*n:][:n], p.at[worker*n:][:n]
-	start, h0, h1 := p.span(0, r)
-	top := int32((start + h0*p.dilate[0]) * p.in[1])
-	for j, first := range p.at[len(p.at)-n:] {
-		best[j], at[j] = p.lowest, top+first
-	}
-	for h := h0; h < h1; h++ {
-		row := (start + h*p.dilate[0]) * p.in[1]
-		for _, t := range p.taps {
-			simd.MaxTap(best[t.lo:t.hi], at[t.lo:t.hi], p.across(x[row:][:p.in[1]], room, t), int32(row+t.from), int32(p.stride[1]))
-		}
-	}
-	for j, v := range at {
-		index[j] = int64(v)
-	}
-}
-
 // lowest is the least value of d.
 func lowest[T tensor.Compute](d tensor.DType) T {
 	switch inf := math.Inf(-1); {
@@ -168,64 +209,4 @@ func lowest[T tensor.Compute](d tensor.DType) T {
 	}
 	low := int64(-1) << (8*d.Size() - 1)
 	return T(low)
-}
-
-// Arguments of max_pool2d_with_indices_backward.grad_input.
-const (
-	backCeil, backIndices, backOut = 6, 7, 8
-	backDilation                   = 5
-)
-
-// maxPoolBackward adds each gradient to the element that its window took.
-func maxPoolBackward(c *kernels.Ctx, a kernels.Args) error {
-	grad, x := a.Tensor(0), a.Tensor(1)
-	if !x.DType.IsFloat() {
-		return kernels.Bad(1, x.DType.String(), "a floating type")
-	}
-	for _, i := range []int{0, backOut} {
-		if t := a.Tensor(i); t.DType != x.DType {
-			return kernels.Bad(i, t.DType.String(), "the input's "+x.DType.String())
-		}
-	}
-	indices := a.Tensor(backIndices)
-	if indices.DType != tensor.Int64 {
-		return kernels.Bad(backIndices, indices.DType.String(), "int64")
-	}
-	var w window
-	if err := w.input(1, x); err != nil {
-		return err
-	}
-	if err := w.slide(a, 2, backDilation, a.Bool(backCeil)); err != nil {
-		return err
-	}
-	var dst [4]int
-	sizes := w.sizes(&dst, x)
-	for _, i := range []int{0, backIndices} {
-		if t := a.Tensor(i); !slices.Equal(t.Sizes, sizes) {
-			return kernels.Badf(i, "the pooling's output sizes", "%v", t)
-		}
-	}
-	if err := kernels.ResizeOut(a, backOut, x.Sizes); err != nil {
-		return err
-	}
-	if grad.DType == tensor.Float64 {
-		return scatter[float64](c, a, &w)
-	}
-	return scatter[float32](c, a, &w)
-}
-
-func scatter[T tensor.Compute](c *kernels.Ctx, a kernels.Args, w *window) error {
-	out := a.Tensor(backOut)
-	grad, index := operand.In[T](c, a.Tensor(0)), operand.In[int64](c, a.Tensor(backIndices))
-	dst := operand.Out[T](c, out)
-	clear(dst)
-	points, outPoints := w.in[0]*w.in[1], w.out[0]*w.out[1]
-	for i, at := range index {
-		if at < 0 || at >= int64(points) {
-			return kernels.Badf(backIndices, "indices into a plane of the input", "%d for %d elements", at, points)
-		}
-		dst[i/outPoints*points+int(at)] += grad[i]
-	}
-	operand.Store(c, out, dst)
-	return nil
 }

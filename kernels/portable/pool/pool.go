@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/etrun-go/etrun/kernels"
-	"github.com/etrun-go/etrun/kernels/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -131,48 +130,6 @@ func pair(dst *[2]int, a kernels.Args, arg int, least int64, unset *[2]int) erro
 		dst[i] = int(v)
 	}
 	return nil
-}
-
-// tap is which windows along the width one column of the kernel reads for: windows
-// [lo, hi), the first from input column from on, stride columns apart.
-type tap struct{ lo, hi, from int }
-
-// tapsAcross are the columns of the kernel, appended to dst.
-func (w *window) tapsAcross(dst []tap) []tap {
-	for k := range w.kernel[1] {
-		x := k*w.dilate[1] - w.pad[1]
-		t := tap{from: x}
-		if x < 0 {
-			t.lo = min((-x+w.stride[1]-1)/w.stride[1], w.out[1])
-			t.from += t.lo * w.stride[1]
-		}
-		if last := w.in[1] - 1 - x; last >= 0 {
-			t.hi = min(last/w.stride[1]+1, w.out[1])
-		}
-		t.hi = max(t.hi, t.lo)
-		dst = append(dst, t)
-	}
-	return dst
-}
-
-// across is the elements of an input row that a tap reads, side by side: in the row
-// itself or in room.
-func (w *window) across(row, room []float32, t tap) []float32 {
-	n := t.hi - t.lo
-	if n == 0 {
-		return nil
-	}
-	switch row = row[t.from:]; w.stride[1] {
-	case 1:
-		return row[:n]
-	case 2:
-		simd.Stride2(room[:n], row)
-	default:
-		for i := range room[:n] {
-			room[i] = row[i*w.stride[1]]
-		}
-	}
-	return room[:n]
 }
 
 // span is where a window over a dimension lies: from its first tap, the range of

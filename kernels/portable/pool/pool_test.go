@@ -25,6 +25,12 @@ func random(r *rand.Rand, dilated bool) *problem {
 		ok := true
 		for i := range 2 {
 			p.size[i], p.kernel[i], p.stride[i], p.dil[i] = 1+r.IntN(9), 1+r.IntN(4), 1+r.IntN(3), 1
+			if r.IntN(4) == 0 { // several bands, and rows longer than vectors
+				p.size[i] = 20 + r.IntN(100)
+			}
+			if r.IntN(10) == 0 { // not tap by tap
+				p.kernel[i] = 5 + r.IntN(20)
+			}
 			if dilated {
 				p.dil[i] = 1 + r.IntN(2)
 			}
@@ -67,13 +73,29 @@ func (p *problem) each(x []float64, f func(i int, plane []float64, y, x int)) {
 	}
 }
 
+// layouts are channels and dim orders of input and output: any, or channels last with
+// enough of them for vectors.
+func layouts(r *rand.Rand, i int) (channels int, in, out []uint8) {
+	if i%4 == 0 {
+		last := []uint8{0, 2, 3, 1}
+		return 8 + r.IntN(5), last, last
+	}
+	return 3, kerneltest.AnyOrder(r, 4), kerneltest.AnyOrder(r, 4)
+}
+
 func TestMaxPool(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	var cases []kerneltest.Case
 	for i := range 120 {
 		p, d := random(r, true), types[i%len(types)]
-		x := kerneltest.Noise(r, d, []int{2, 3, p.size[0], p.size[1]}, kerneltest.AnyOrder(r, 4))
-		sizes := []int{2, 3, p.out[0], p.out[1]}
+		channels, from, to := layouts(r, i/2)
+		x := kerneltest.Noise(r, d, []int{2, channels, p.size[0], p.size[1]}, from)
+		if xs := tensor.Data[float32](x); d == tensor.Float32 && i%2 == 0 {
+			for range len(xs) / 2 {
+				xs[r.IntN(len(xs))] = float32(math.Inf(-1)) // no more than padding
+			}
+		}
+		sizes := []int{2, channels, p.out[0], p.out[1]}
 		n, _ := tensor.Product(sizes)
 		want, index := make([]float64, n), make([]float64, n)
 		missed := false
@@ -95,7 +117,7 @@ func TestMaxPool(t *testing.T) {
 		}
 		cases = append(cases, kerneltest.Case{Name: fmt.Sprint(d, " ", p), Op: "aten::max_pool2d_with_indices.out",
 			Args: []any{x, p.kernel[:], p.stride[:], p.pad[:], p.dil[:], p.ceil},
-			Want: []any{kerneltest.FromDense(d, sizes, kerneltest.AnyOrder(r, 4), want), kerneltest.FromDense(tensor.Int64, sizes, nil, index)}})
+			Want: []any{kerneltest.FromDense(d, sizes, to, want), kerneltest.FromDense(tensor.Int64, sizes, to, index)}})
 	}
 	kerneltest.Run(t, set, cases...)
 }
@@ -129,8 +151,9 @@ func TestAvgPool(t *testing.T) {
 		for p.pad[0] > p.kernel[0]/2 || p.pad[1] > p.kernel[1]/2 {
 			p = random(r, false)
 		}
-		x := kerneltest.Noise(r, d, []int{2, 3, p.size[0], p.size[1]}, kerneltest.AnyOrder(r, 4))
-		sizes := []int{2, 3, p.out[0], p.out[1]}
+		channels, from, to := layouts(r, i)
+		x := kerneltest.Noise(r, d, []int{2, channels, p.size[0], p.size[1]}, from)
+		sizes := []int{2, channels, p.out[0], p.out[1]}
 		n, _ := tensor.Product(sizes)
 		want := make([]float64, n)
 		include, divisor := i%2 == 0, any(nil)
@@ -157,7 +180,7 @@ func TestAvgPool(t *testing.T) {
 		})
 		cases = append(cases, kerneltest.Case{Name: fmt.Sprint(d, " ", p, include, divisor), Op: "aten::avg_pool2d.out", Scale: 16,
 			Args: []any{x, p.kernel[:], p.stride[:], p.pad[:], p.ceil, include, divisor},
-			Want: []any{kerneltest.FromDense(d, sizes, kerneltest.AnyOrder(r, 4), want)}})
+			Want: []any{kerneltest.FromDense(d, sizes, to, want)}})
 	}
 	kerneltest.Run(t, set, cases...)
 }
@@ -167,8 +190,9 @@ func TestAdaptiveAvgPool(t *testing.T) {
 	var cases []kerneltest.Case
 	for i := range 40 {
 		d, in, out := types[i%4], [2]int{1 + r.IntN(9), 1 + r.IntN(9)}, [2]int{1 + r.IntN(9), 1 + r.IntN(9)}
-		x := kerneltest.Noise(r, d, []int{3, in[0], in[1]}, kerneltest.AnyOrder(r, 3))
-		dense, want := kerneltest.Dense(x), make([]float64, 3*out[0]*out[1])
+		channels, from, to := layouts(r, i)
+		x := kerneltest.Noise(r, d, []int{1, channels, in[0], in[1]}, from)
+		dense, want := kerneltest.Dense(x), make([]float64, channels*out[0]*out[1])
 		for i := range want {
 			y, x := i/out[1]%out[0], i%out[1]
 			h0, h1 := y*in[0]/out[0], ((y+1)*in[0]+out[0]-1)/out[0]
@@ -180,7 +204,7 @@ func TestAdaptiveAvgPool(t *testing.T) {
 			}
 		}
 		cases = append(cases, kerneltest.Case{Name: fmt.Sprint(d, in, "→", out), Op: "aten::_adaptive_avg_pool2d.out", Scale: 4,
-			Args: []any{x, out[:]}, Want: []any{kerneltest.FromDense(d, []int{3, out[0], out[1]}, nil, want)}})
+			Args: []any{x, out[:]}, Want: []any{kerneltest.FromDense(d, []int{1, channels, out[0], out[1]}, to, want)}})
 	}
 	kerneltest.Run(t, set, cases...)
 }
@@ -218,10 +242,17 @@ func TestNoAllocs(t *testing.T) {
 	x, y := tensor.New(tensor.Float32, 8, 40, 40), tensor.New(tensor.Float32, 8, 20, 20)
 	i := tensor.New(tensor.Int64, 8, 20, 20)
 	two := []int{2, 2}
+	last := func(d tensor.DType, size int) *tensor.Tensor {
+		return kerneltest.FromDense(d, []int{1, 8, size, size}, []uint8{0, 2, 3, 1}, make([]float64, 8*size*size))
+	}
 	kerneltest.NoAllocs(t, set,
 		kerneltest.Case{Name: "max", Op: "aten::max_pool2d_with_indices.out", Args: []any{x, two, two, []int{0}, []int{1}, false}, Want: []any{y, i}},
 		kerneltest.Case{Name: "max backward", Op: "aten::max_pool2d_with_indices_backward.grad_input", Args: []any{y, x, two, two, []int{0}, []int{1}, false, i}, Want: []any{x}},
 		kerneltest.Case{Name: "avg", Op: "aten::avg_pool2d.out", Args: []any{x, two, two, []int{0}, false, true, nil}, Want: []any{y}},
+		kerneltest.Case{Name: "max, channels last", Op: "aten::max_pool2d_with_indices.out", Args: []any{last(tensor.Float32, 40), two, two, []int{0}, []int{1}, false},
+			Want: []any{last(tensor.Float32, 20), last(tensor.Int64, 20)}},
+		kerneltest.Case{Name: "avg, channels last", Op: "aten::avg_pool2d.out", Args: []any{last(tensor.Float32, 40), two, two, []int{0}, false, true, nil}, Want: []any{last(tensor.Float32, 20)}},
+		kerneltest.Case{Name: "avg of large windows", Op: "aten::avg_pool2d.out", Args: []any{x, []int{10}, []int{10}, []int{0}, false, true, nil}, Want: []any{tensor.New(tensor.Float32, 8, 4, 4)}},
 		kerneltest.Case{Name: "adaptive", Op: "aten::_adaptive_avg_pool2d.out", Args: []any{x, []int{20, 20}}, Want: []any{y}},
 	)
 }

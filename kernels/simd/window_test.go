@@ -1,0 +1,80 @@
+package simd
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// shifted is a call of a window kernel: taps of rows of n results.
+type shifted struct {
+	x           guarded
+	off         []int
+	tag         []int32
+	rows, n     int
+	ys, xs, end int // end is the length of y
+}
+
+func newShifted(r *rand.Rand, rows, n, taps int) *shifted {
+	s := &shifted{rows: rows, n: n, ys: n + r.IntN(3), xs: n + r.IntN(9)}
+	s.end = (rows-1)*s.ys + n
+	for t := range taps {
+		s.off = append(s.off, r.IntN(50))
+		s.tag = append(s.tag, int32(t*7))
+	}
+	s.x = newGuarded(r, 50+(rows-1)*s.xs+n)
+	for i := range s.x.data {
+		switch r.IntN(20) {
+		case 0:
+			s.x.data[i] = float32(math.NaN())
+		case 1, 2, 3, 4:
+			s.x.data[i] = 0.5 // equal ones
+		}
+	}
+	return s
+}
+
+// eachShifted calls f for rows of every length around the block sizes.
+func eachShifted(f func(name string, r *rand.Rand, s *shifted)) {
+	r := rand.New(rand.NewPCG(11, 12))
+	for n := 1; n <= 75; n++ {
+		for _, rows := range []int{1, 3} {
+			for _, taps := range []int{1, 2, 5, 9} {
+				f(fmt.Sprintf("n=%d rows=%d taps=%d", n, rows, taps), r, newShifted(r, rows, n, taps))
+			}
+		}
+	}
+}
+
+func same(a, b float32) bool { return a == b || a != a && b != b }
+
+func TestMaxTaps(t *testing.T) {
+	eachShifted(func(name string, r *rand.Rand, s *shifted) {
+		y, at, want, wantAt := newGuarded(r, s.end), make([]int32, s.end), make([]float32, s.end), make([]int32, s.end)
+		copy(want, y.data)
+		MaxTaps(y.data, at, s.x.data, s.off, s.tag, s.rows, s.n, s.ys, s.xs)
+		maxTapsGo(want, wantAt, s.x.data, s.off, s.tag, s.rows, s.n, s.ys, s.xs)
+		y.check(t, name)
+		for i, v := range want {
+			if at[i] != wantAt[i] || !same(y.data[i], v) {
+				t.Fatalf("%s: element %d: got %v from %d, want %v from %d", name, i, y.data[i], at[i], v, wantAt[i])
+			}
+		}
+	})
+}
+
+func TestSumTaps(t *testing.T) {
+	eachShifted(func(name string, r *rand.Rand, s *shifted) {
+		y, want := newGuarded(r, s.end), make([]float32, s.end)
+		copy(want, y.data)
+		SumTaps(y.data, s.x.data, s.off, s.rows, s.n, s.ys, s.xs)
+		sumTapsGo(want, s.x.data, s.off, s.rows, s.n, s.ys, s.xs)
+		y.check(t, name)
+		for i, v := range want {
+			if !same(y.data[i], v) {
+				t.Fatalf("%s: element %d: got %v, want %v, off by %g", name, i, y.data[i], v, y.data[i]-v)
+			}
+		}
+	})
+}
