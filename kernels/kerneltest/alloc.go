@@ -5,6 +5,7 @@ import (
 
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // NoAllocs checks that the operator of each case allocates nothing from its second
@@ -47,20 +48,34 @@ func allocations(c *Case, set *kernels.Set, ctx *kernels.Ctx) (float64, error) {
 	return testing.AllocsPerRun(50, call), failure
 }
 
-// Benchmark measures the calls of a case's operator on one thread.
-func Benchmark(b *testing.B, set *kernels.Set, c Case) {
-	b.Helper()
+// Prepare makes a call of a case's operator on one thread that run makes again and
+// again, as an instruction does, and returns what it writes.
+func Prepare(tb testing.TB, set *kernels.Set, c Case) (run func() error, written []*tensor.Tensor) {
+	tb.Helper()
 	k, err := c.call(set)
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	ctx := kernels.NewCtx(nil)
 	ctx.State = &k.state
+	for _, g := range k.written {
+		written = append(written, g.t)
+	}
+	return func() error {
+		err := k.op.Func(ctx, k.args)
+		ctx.Release()
+		return err
+	}, written
+}
+
+// Benchmark measures the calls of a case's operator on one thread.
+func Benchmark(b *testing.B, set *kernels.Set, c Case) {
+	b.Helper()
+	run, _ := Prepare(b, set, c)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := k.op.Func(ctx, k.args); err != nil {
+		if err := run(); err != nil {
 			b.Fatal(err)
 		}
-		ctx.Release()
 	}
 }

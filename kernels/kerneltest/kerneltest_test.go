@@ -229,3 +229,26 @@ func TestTable(t *testing.T) {
 		}
 	}
 }
+
+// TestAgree: contestants of a benchmark must have computed the same, roughly.
+func TestAgree(t *testing.T) {
+	floats := func(v ...float64) *tensor.Tensor { return FromDense(tensor.Float32, []int{2, 2}, nil, v) }
+	whole := func(v ...float64) *tensor.Tensor { return FromDense(tensor.Int8, []int{2, 2}, nil, v) }
+	for _, c := range []struct {
+		name      string
+		got, want *tensor.Tensor
+		agree     bool
+	}{
+		{"equal", floats(1, 2, 3, 4), floats(1, 2, 3, 4), true},
+		{"another order of additions", floats(1.003, 2, 3, 4), floats(1, 2, 3, 4), true},
+		{"one wrong", floats(1, 2, 3.01, 4), floats(1, 2, 3, 4), false},
+		{"transposed memory", FromDense(tensor.Float32, []int{2, 2}, []uint8{1, 0}, []float64{1, 2, 3, 4}), floats(1, 2, 3, 4), true},
+		{"transposed", floats(1, 3, 2, 4), floats(1, 2, 3, 4), false},
+		{"another rounding", whole(1, 2, 3, 5), whole(1, 2, 3, 4), true},
+		{"whole number wrong", whole(1, 2, 3, 6), whole(1, 2, 3, 4), false},
+	} {
+		if err := agree(c.got, c.want); (err == nil) != c.agree {
+			t.Errorf("%s: agreement is %v, error %v", c.name, c.agree, err)
+		}
+	}
+}

@@ -2,33 +2,21 @@ package kerneltest
 
 import (
 	"testing"
-	"time"
 
 	"github.com/etrun-go/etrun/kernels"
 )
 
 // Versus benchmarks an operator on one thread against a naive loop that computes the
-// same, in turns, so that a busy machine slows both. It reports the operator's time
-// for each of units, such as multiplications, and how many times faster it is, both
-// from the best turn.
+// same, as [Contest] does but without a look at the results.
 func Versus(b *testing.B, name string, units int, op func(*kernels.Ctx) error, naive func()) {
 	b.Run(name, func(b *testing.B) {
 		c := kernels.NewCtx(nil)
-		best, slow := time.Hour, time.Hour
-		for b.Loop() {
-			start := time.Now()
-			if err := op(c); err != nil {
-				b.Fatal(err)
-			}
-			best = min(best, time.Since(start))
+		run := func() error {
+			err := op(c)
 			c.Release()
-			start = time.Now()
-			naive()
-			slow = min(slow, time.Since(start))
+			return err
 		}
-		b.ReportMetric(0, "ns/op")
-		b.ReportMetric(float64(best.Nanoseconds())/float64(units), "ns/unit")
-		b.ReportMetric(float64(slow)/float64(best), "x-naive")
+		race(b, units, []Contestant{{Name: "operator", Run: run}, {Name: "naive", Run: func() error { naive(); return nil }}})
 	})
 }
 

@@ -1,0 +1,313 @@
+package xnnpack
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+func elementwiseLines() (list []line) {
+	for _, n := range []int{16 << 10, 4 << 20} {
+		size, sizes := fmt.Sprintf(" of %dK", n>>10), []int{n}
+		for _, f := range []struct {
+			name, node string
+			naive      func(y, a, b []float32)
+			extra      []any
+		}{
+			{"add", "Add", naiveAdd, []any{1}},
+			{"mul", "Multiply", naiveMul, nil},
+			{"maximum", "Maximum", naiveMaximum, nil},
+		} {
+			list = append(list, line{f.name + size, func() *match { return binaryMatch("aten::"+f.name+".out", f.node, f.naive, f.extra, sizes, sizes) }})
+		}
+		for _, f := range []struct {
+			name, node string
+			f          func(x float32) float32
+			extra      []any
+		}{
+			{"sigmoid", "Sigmoid", func(x float32) float32 { return float32(1 / (1 + math.Exp(float64(-x)))) }, nil},
+			{"tanh", "Tanh", func(x float32) float32 { return float32(math.Tanh(float64(x))) }, nil},
+			{"exp", "Exp", func(x float32) float32 { return float32(math.Exp(float64(x))) }, nil},
+			{"gelu", "Gelu", func(x float32) float32 { return x * float32(math.Erf(float64(x)*math.Sqrt2/2)+1) / 2 }, []any{"none"}},
+		} {
+			naive := func(y, x []float32) {
+				for i, v := range x {
+					y[i] = f.f(v)
+				}
+			}
+			list = append(list, line{f.name + size, func() *match { return unaryMatch("aten::"+f.name+".out", f.node, naive, f.extra, n) }})
+		}
+		list = append(list, line{"relu" + size, func() *match { return unaryMatch("aten::relu.out", "Clamp", naiveRelu, nil, n) }})
+	}
+	return append(list,
+		line{"add of a row, 256x64", func() *match {
+			return binaryMatch("aten::add.out", "Add", naiveAddRow, []any{1}, []int{256, 64}, []int{64})
+		}},
+		line{"add of channels, 64 of 28x28", func() *match {
+			m := binaryMatch("aten::add.out", "Add", naiveAddChannels, []any{1}, []int{1, 64, 28, 28}, []int{1, 64, 1, 1})
+			m.images = true
+			return m
+		}})
+}
+
+func naiveAdd(y, a, b []float32) {
+	for i, v := range a {
+		y[i] = v + b[i]
+	}
+}
+
+func naiveMul(y, a, b []float32) {
+	for i, v := range a {
+		y[i] = v * b[i]
+	}
+}
+
+func naiveMaximum(y, a, b []float32) {
+	for i, v := range a {
+		y[i] = max(v, b[i])
+	}
+}
+
+func naiveRelu(y, x []float32) {
+	for i, v := range x {
+		y[i] = max(v, 0)
+	}
+}
+
+func naiveAddRow(y, a, b []float32) {
+	for i := 0; i < len(a); i += len(b) {
+		naiveAdd(y[i:], a[i:][:len(b)], b)
+	}
+}
+
+func naiveAddChannels(y, a, b []float32) {
+	n := len(a) / len(b)
+	for c, v := range b {
+		for i := range n {
+			y[c*n+i] = a[c*n+i] + v
+		}
+	}
+}
+
+// binaryMatch broadcasts b to a.
+func binaryMatch(op, node string, naive func(y, a, b []float32), extra []any, sizes, other []int) *match {
+	a, b := noise(sizes...), noise(other...)
+	return &match{op: op, args: append([]any{a, b}, extra...), outs: []*tensor.Tensor{blank(tensor.Float32, sizes...)}, units: a.Numel(),
+		naive: func(y *tensor.Tensor) { naive(floats(y), floats(a), floats(b)) },
+		node:  func(g *maker, x []int, y int) { g.node(node, x, []int{y}) }}
+}
+
+func unaryMatch(op, node string, naive func(y, x []float32), extra []any, n int) *match {
+	x := noise(n)
+	return &match{op: op, args: append([]any{x}, extra...), outs: []*tensor.Tensor{blank(tensor.Float32, n)}, units: n,
+		naive: func(y *tensor.Tensor) { naive(floats(y), floats(x)) },
+		node: func(g *maker, x []int, y int) {
+			g.node(node, x, []int{y}, func(n *Node) {
+				if node == "Clamp" {
+					n.Min = 0
+				}
+			})
+		}}
+}
+
+// moveLines permute without a change of layout, but for the resize.
+func moveLines() []line {
+	return []line{
+		{"transpose 512x512", func() *match { return permutedMatch([]int{512, 512}, []int{1, 0}) }},
+		{"permute 1x64x56x56 to channels last", func() *match { return permutedMatch([]int{1, 64, 56, 56}, []int{0, 2, 3, 1}) }},
+		{"permute 197x3x64, heads first", func() *match { return permutedMatch([]int{197, 3, 64}, []int{1, 0, 2}) }},
+		{"cat of two 64x28x28", func() *match { return catMatch(64 * 28 * 28) }},
+		{"slice of 64x64x56, half of each row", func() *match { return sliceMatch(64*64, 56, 14, 42) }},
+		{"pad of 64x56x56 by 1", func() *match { return paddedMatch(64, 56) }},
+		{"upsample bilinear, 64 of 28x28 to 56x56", func() *match { return upsampledMatch(64, 28, 56) }},
+	}
+}
+
+func permutedMatch(sizes, dims []int) *match {
+	x, strides, n := noise(sizes...), [4]int{}, len(sizes)
+	out, steps := make([]int, n), [4]int{}
+	for i, stride := n-1, 1; i >= 0; i-- {
+		strides[i], stride = stride, stride*sizes[i]
+	}
+	var from [4]int // sizes of the result, padded in front
+	for i := range from {
+		from[i] = 1
+	}
+	for i, d := range dims {
+		out[i], from[4-n+i], steps[4-n+i] = sizes[d], sizes[d], strides[d]
+	}
+	return &match{op: "aten::permute_copy.out", args: []any{x, dims}, outs: []*tensor.Tensor{blank(tensor.Float32, out...)}, units: x.Numel(),
+		naive: func(out *tensor.Tensor) {
+			x, y, o := floats(x), floats(out), 0
+			for a := range from[0] {
+				for b := range from[1] {
+					for c := range from[2] {
+						for d := range from[3] {
+							y[o] = x[a*steps[0]+b*steps[1]+c*steps[2]+d*steps[3]]
+							o++
+						}
+					}
+				}
+			}
+		},
+		node: func(g *maker, x []int, y int) {
+			g.node("StaticTranspose", x, []int{y}, func(n *Node) { n.Dims = dims })
+		}}
+}
+
+func catMatch(n int) *match {
+	a, b := noise(n), noise(n)
+	return &match{op: "aten::cat.out", args: []any{[]*tensor.Tensor{a, b}, 0}, outs: []*tensor.Tensor{blank(tensor.Float32, 2*n)}, units: 2 * n,
+		naive: func(out *tensor.Tensor) {
+			a, b, y := floats(a), floats(b), floats(out)
+			for i := range n {
+				y[i], y[n+i] = a[i], b[i]
+			}
+		},
+		node: func(g *maker, x []int, y int) { g.node("Concatenate2", x, []int{y}) }}
+}
+
+func sliceMatch(rows, cols, from, to int) *match {
+	x, n := noise(rows, cols), to-from
+	return &match{op: "aten::slice_copy.Tensor_out", args: []any{x, 1, from, to, 1}, outs: []*tensor.Tensor{blank(tensor.Float32, rows, n)}, units: rows * n,
+		naive: func(out *tensor.Tensor) {
+			x, y := floats(x), floats(out)
+			for i := range rows {
+				for j := range n {
+					y[i*n+j] = x[i*cols+from+j]
+				}
+			}
+		},
+		node: func(g *maker, x []int, y int) {
+			g.node("StaticSlice", x, []int{y}, func(node *Node) { node.Dims, node.Dims2 = []int{0, from}, []int{rows, n} })
+		}}
+}
+
+func paddedMatch(planes, size int) *match {
+	x, out := noise(planes, size, size), size+2
+	return &match{op: "aten::constant_pad_nd.out", args: []any{x, []int{1, 1, 1, 1}, 0.5}, outs: []*tensor.Tensor{blank(tensor.Float32, planes, out, out)},
+		units: planes * out * out,
+		naive: func(result *tensor.Tensor) {
+			x, y := floats(x), floats(result)
+			for i := range y {
+				y[i] = 0.5
+			}
+			for p := range planes {
+				for i := range size {
+					for j := range size {
+						y[(p*out+i+1)*out+j+1] = x[(p*size+i)*size+j]
+					}
+				}
+			}
+		},
+		node: func(g *maker, x []int, y int) {
+			g.node("StaticConstantPad", x, []int{y}, func(n *Node) { n.Dims, n.Dims2, n.Param = []int{0, 1, 1}, []int{0, 1, 1}, 0.5 })
+		}}
+}
+
+func upsampledMatch(channels, in, out int) *match {
+	x, step := noise(1, channels, in, in), float32(in)/float32(out)
+	// before and between: the left neighbour and the distance from it
+	at := func(i int) (int, float32) {
+		v := max((float32(i)+0.5)*step-0.5, 0)
+		return int(v), v - float32(int(v))
+	}
+	return &match{op: "aten::upsample_bilinear2d.vec_out", args: []any{x, []int{out, out}, false, nil}, images: true, units: channels * out * out,
+		outs: []*tensor.Tensor{blank(tensor.Float32, 1, channels, out, out)},
+		naive: func(result *tensor.Tensor) {
+			x, y := floats(x), floats(result)
+			for i := range y {
+				p := x[i/(out*out)*in*in:]
+				h0, v := at(i / out % out)
+				w0, u := at(i % out)
+				h1, w1 := min(h0+1, in-1), min(w0+1, in-1)
+				y[i] = (1-v)*((1-u)*p[h0*in+w0]+u*p[h0*in+w1]) + v*((1-u)*p[h1*in+w0]+u*p[h1*in+w1])
+			}
+		},
+		node: func(g *maker, x []int, y int) {
+			g.node("StaticResizeBilinear2D", x, []int{y}, func(n *Node) { n.Dims = []int{out, out} })
+		}}
+}
+
+// quantizedLines convert between float32 and int8, and add int8.
+func quantizedLines() []line {
+	const n = 256 << 10
+	return []line{
+		{"quantize 256K", func() *match { return quantizationMatch(n) }},
+		{"dequantize 256K", func() *match { return dequantizationMatch(n) }},
+		{"add 256K", func() *match { return quantizedAddMatch(n) }},
+	}
+}
+
+const quantizedScale, quantizedZero = 0.05, 3
+
+// withQuant gives int8 values the scale and the zero point of the operators.
+func withQuant(g *maker, values ...int) {
+	for _, v := range values {
+		g.g.Values[v].Quant = Quant{Scale: quantizedScale, ZeroPoint: quantizedZero}
+	}
+}
+
+func naiveQuantize(x float32) int8 {
+	return int8(max(-128, min(127, math.RoundToEven(float64(x/quantizedScale))+quantizedZero)))
+}
+
+func quantizationMatch(n int) *match {
+	x := noise(n)
+	return &match{op: "quantized_decomposed::quantize_per_tensor.out", args: []any{x, quantizedScale, quantizedZero, -128, 127, tensor.Int8},
+		outs: []*tensor.Tensor{blank(tensor.Int8, n)}, units: n,
+		naive: func(y *tensor.Tensor) {
+			q := tensor.Data[int8](y)
+			for i, v := range floats(x) {
+				q[i] = naiveQuantize(v)
+			}
+		},
+		node: func(g *maker, x []int, y int) {
+			withQuant(g, y)
+			g.node("Convert", x, []int{y})
+		}}
+}
+
+// bytesOf is numbers quantized.
+func bytesOf(n int) *tensor.Tensor {
+	q := blank(tensor.Int8, n)
+	for i, v := range floats(noise(n)) {
+		tensor.Data[int8](q)[i] = naiveQuantize(v)
+	}
+	return q
+}
+
+func dequantizationMatch(n int) *match {
+	x := bytesOf(n)
+	return &match{op: "quantized_decomposed::dequantize_per_tensor.out", args: []any{x, quantizedScale, quantizedZero, -128, 127, tensor.Int8, nil},
+		outs: []*tensor.Tensor{blank(tensor.Float32, n)}, units: n,
+		naive: func(out *tensor.Tensor) {
+			y := floats(out)
+			for i, v := range tensor.Data[int8](x) {
+				y[i] = float32(int(v)-quantizedZero) * quantizedScale
+			}
+		},
+		node: func(g *maker, x []int, y int) {
+			withQuant(g, x[0])
+			g.node("Convert", x, []int{y})
+		}}
+}
+
+func quantizedAddMatch(n int) *match {
+	a, b := bytesOf(n), bytesOf(n)
+	q := []any{quantizedScale, quantizedZero, -128, 127}
+	args := append(append(append([]any{a}, q...), append([]any{b}, q...)...), q...)
+	return &match{op: "quantized_decomposed::add.out", args: args, outs: []*tensor.Tensor{blank(tensor.Int8, n)}, units: n,
+		naive: func(out *tensor.Tensor) {
+			b, y := tensor.Data[int8](b), tensor.Data[int8](out)
+			for i, v := range tensor.Data[int8](a) {
+				sum := float32(int(v)-quantizedZero)*quantizedScale + float32(int(b[i])-quantizedZero)*quantizedScale
+				y[i] = naiveQuantize(sum)
+			}
+		},
+		node: func(g *maker, x []int, y int) {
+			withQuant(g, x[0], x[1], y)
+			g.node("Add", x, []int{y})
+		}}
+}

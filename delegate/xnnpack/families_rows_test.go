@@ -1,0 +1,201 @@
+package xnnpack
+
+import (
+	"math"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+func poolLines() []line {
+	return []line{
+		{"max 3x3 stride 2, 64 of 112x112", func() *match { return pooledMatch("MaxPooling2d", 64, 112, 3, 2, 1) }},
+		{"max 2x2 stride 2, 32 of 56x56", func() *match { return pooledMatch("MaxPooling2d", 32, 56, 2, 2, 0) }},
+		{"avg 3x3 stride 1, 64 of 28x28", func() *match { return pooledMatch("AvgPooling2d", 64, 28, 3, 1, 1) }},
+		{"avg 2x2 stride 2, 128 of 56x56", func() *match { return pooledMatch("AvgPooling2d", 128, 56, 2, 2, 0) }},
+	}
+}
+
+// pooledMatch pools windows of square images; padding does not count in means.
+func pooledMatch(kind string, channels, size, kernel, stride, pad int) *match {
+	x, out, mean := noise(1, channels, size, size), (size+2*pad-kernel)/stride+1, kind == "AvgPooling2d"
+	window := window{top: pad, right: pad, bottom: pad, left: pad, kernelH: kernel, kernelW: kernel, strideH: stride, strideW: stride, dilationH: 1, dilationW: 1}
+	m := &match{op: "aten::max_pool2d_with_indices.out", images: true, units: channels * out * out * kernel * kernel,
+		args: []any{x, []int{kernel}, []int{stride}, []int{pad}, []int{1}, false},
+		outs: []*tensor.Tensor{blank(tensor.Float32, 1, channels, out, out), blank(tensor.Int64, 1, channels, out, out)}}
+	if mean {
+		m.op, m.outs = "aten::avg_pool2d.out", m.outs[:1]
+		m.args = []any{x, []int{kernel}, []int{stride}, []int{pad}, false, false, nil}
+	}
+	m.naive = func(y *tensor.Tensor) { naivePool(floats(y), floats(x), size, out, kernel, stride, pad, mean) }
+	m.node = func(g *maker, x []int, y int) { g.node(kind, x, []int{y}, withWindow(window)) }
+	return m
+}
+
+func naivePool(y, x []float32, size, out, kernel, stride, pad int, mean bool) {
+	for o := range y {
+		plane, top, left := x[o/(out*out)*size*size:], o/out%out*stride-pad, o%out*stride-pad
+		best, sum, n := float32(math.Inf(-1)), float32(0), 0
+		for iy := max(top, 0); iy < min(top+kernel, size); iy++ {
+			for ix := max(left, 0); ix < min(left+kernel, size); ix++ {
+				v := plane[iy*size+ix]
+				best, sum, n = max(best, v), sum+v, n+1
+			}
+		}
+		if mean {
+			best = sum / float32(n)
+		}
+		y[o] = best
+	}
+}
+
+// normLines: the library has softmax only.
+func normLines() []line {
+	return []line{
+		{"softmax 197x192", func() *match { return softmaxMatch(197, 192) }},
+		{"softmax 591x197", func() *match { return softmaxMatch(591, 197) }},
+		{"softmax 1x1000", func() *match { return softmaxMatch(1, 1000) }},
+		{"layer norm 197x192", func() *match { return layerNormMatch(197, 192) }},
+		{"batch norm 64 of 28x28", func() *match { return batchNormMatch(64, 28) }},
+		{"group norm 8 groups, 64 of 28x28", func() *match { return groupNormMatch(8, 64, 28) }},
+	}
+}
+
+func softmaxMatch(rows, n int) *match {
+	x := noise(rows, n)
+	return &match{op: "aten::_softmax.out", args: []any{x, 1, false}, outs: []*tensor.Tensor{blank(tensor.Float32, rows, n)}, units: rows * n,
+		naive: func(y *tensor.Tensor) {
+			for i := range rows {
+				naiveSoftmax(floats(x)[i*n:][:n], floats(y)[i*n:][:n])
+			}
+		},
+		node: func(g *maker, x []int, y int) { g.node("Softmax", x, []int{y}) }}
+}
+
+func naiveSoftmax(x, y []float32) {
+	m, sum := x[0], float32(0)
+	for _, v := range x {
+		m = max(m, v)
+	}
+	for i, v := range x {
+		y[i] = float32(math.Exp(float64(v - m)))
+		sum += y[i]
+	}
+	for i := range y {
+		y[i] /= sum
+	}
+}
+
+func layerNormMatch(rows, n int) *match {
+	x, w, bias := noise(rows, n), noiseWeights(n), noiseWeights(n)
+	return &match{op: "aten::native_layer_norm.out", args: []any{x, []int{n}, w, bias, 1e-5}, units: rows * n,
+		outs: []*tensor.Tensor{blank(tensor.Float32, rows, n), blank(tensor.Float32, rows, 1), blank(tensor.Float32, rows, 1)},
+		naive: func(y *tensor.Tensor) {
+			for i := range rows {
+				scale, shift := naiveStatistics(floats(x)[i*n:][:n])
+				w, bias, y := floats(w), floats(bias), floats(y)[i*n:][:n]
+				for j, v := range floats(x)[i*n:][:n] {
+					y[j] = (v*scale+shift)*w[j] + bias[j]
+				}
+			}
+		}}
+}
+
+func groupNormMatch(groups, channels, size int) *match {
+	points := size * size
+	x, w, bias := noise(1, channels, size, size), noiseWeights(channels), noiseWeights(channels)
+	n := channels / groups * points
+	return &match{op: "aten::native_group_norm.out", args: []any{x, w, bias, 1, channels, points, groups, 1e-5}, units: channels * points,
+		outs: []*tensor.Tensor{blank(tensor.Float32, 1, channels, size, size), blank(tensor.Float32, 1, groups), blank(tensor.Float32, 1, groups)},
+		naive: func(y *tensor.Tensor) {
+			for i := range groups {
+				scale, shift := naiveStatistics(floats(x)[i*n:][:n])
+				for c := i * channels / groups; c < (i+1)*channels/groups; c++ {
+					w, bias, y := floats(w)[c], floats(bias)[c], floats(y)[c*points:][:points]
+					for j, v := range floats(x)[c*points:][:points] {
+						y[j] = (v*scale+shift)*w + bias
+					}
+				}
+			}
+		}}
+}
+
+// naiveStatistics are the factor and the addend that normalise x.
+func naiveStatistics(x []float32) (scale, shift float32) {
+	var sum, squares float32
+	for _, v := range x {
+		sum += v
+		squares += v * v
+	}
+	mean := sum / float32(len(x))
+	scale = 1 / float32(math.Sqrt(float64(squares/float32(len(x))-mean*mean+1e-5)))
+	return scale, -mean * scale
+}
+
+func batchNormMatch(channels, size int) *match {
+	points := size * size
+	x, w, bias, mean, variance := noise(1, channels, size, size), noiseWeights(channels), noiseWeights(channels), noiseWeights(channels), noiseWeights(channels)
+	for i, v := range floats(variance) {
+		floats(variance)[i] = v*v + 1
+	}
+	return &match{op: "aten::_native_batch_norm_legit_no_training.out", args: []any{x, w, bias, mean, variance, 0.1, 1e-5}, units: channels * points,
+		outs: []*tensor.Tensor{blank(tensor.Float32, 1, channels, size, size), blank(tensor.Float32, 0), blank(tensor.Float32, 0)},
+		naive: func(y *tensor.Tensor) {
+			for c := range channels {
+				mean, std, w, bias := floats(mean)[c], float32(math.Sqrt(float64(floats(variance)[c]+1e-5))), floats(w)[c], floats(bias)[c]
+				y := floats(y)[c*points:][:points]
+				for i, v := range floats(x)[c*points:][:points] {
+					y[i] = (v-mean)/std*w + bias
+				}
+			}
+		}}
+}
+
+// reduceLines: of the library's reductions payloads have the mean of images only.
+func reduceLines() []line {
+	return []line{
+		{"mean of images, 1280 of 7x7", func() *match { return imageMeanMatch(1280, 7) }},
+		{"mean of images, 64 of 56x56", func() *match { return imageMeanMatch(64, 56) }},
+		{"mean of rows, 1024x256", func() *match { return rowReductionMatch("aten::mean.out", 1024, 256, 1, 256) }},
+		{"sum of rows, 1024x256", func() *match { return rowReductionMatch("aten::sum.IntList_out", 1024, 256, 1, 1) }},
+		{"sum of columns, 1024x256", func() *match { return rowReductionMatch("aten::sum.IntList_out", 1024, 256, 0, 1) }},
+	}
+}
+
+func imageMeanMatch(channels, size int) *match {
+	x, points := noise(1, channels, size, size), size*size
+	return &match{op: "aten::mean.out", args: []any{x, []int{2, 3}, true, nil}, outs: []*tensor.Tensor{blank(tensor.Float32, 1, channels, 1, 1)},
+		images: true, units: channels * points,
+		naive: func(y *tensor.Tensor) {
+			for c := range floats(y) {
+				var sum float32
+				for _, v := range floats(x)[c*points:][:points] {
+					sum += v
+				}
+				floats(y)[c] = sum / float32(points)
+			}
+		},
+		node: func(g *maker, x []int, y int) { g.node("GlobalAvgPooling2d", x, []int{y}) }}
+}
+
+func rowReductionMatch(op string, rows, cols, dim int, divisor float32) *match {
+	x, kept := noise(rows, cols), []int{rows, cols}[1-dim]
+	return &match{op: op, args: []any{x, []int{dim}, false, nil}, outs: []*tensor.Tensor{blank(tensor.Float32, kept)}, units: rows * cols,
+		naive: func(out *tensor.Tensor) {
+			y := floats(out)
+			clear(y)
+			for i := range rows {
+				row := floats(x)[i*cols:][:cols]
+				if dim == 1 {
+					var sum float32
+					for _, v := range row {
+						sum += v
+					}
+					y[i] = sum / divisor
+					continue
+				}
+				for j, v := range row {
+					y[j] += v
+				}
+			}
+		}}
+}

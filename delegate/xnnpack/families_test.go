@@ -1,0 +1,168 @@
+package xnnpack
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/kerneltest"
+	"github.com/etrun-go/etrun/kernels/portable"
+	"github.com/etrun-go/etrun/kernels/quantized"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// BenchmarkFamilies sets the portable operators, family by family, against a naive
+// loop and against the library, which is given a graph of one node. All compute the
+// same on one thread; images lie as [N, C, H, W] for the operators and as
+// [N, H, W, C] for the library, each in its own layout, and weights are constants.
+// See [kerneltest.Contest] for what it reports. Lines without x-xnnpack have no node.
+func BenchmarkFamilies(b *testing.B) {
+	_, err := xnn.Open(xnntest.Path())
+	if err != nil {
+		b.Logf("naive loops only, no libXNNPACK (make deps): %v", err)
+	}
+	set := kernels.NewSet(portable.Ops(), quantized.Ops())
+	for _, f := range []struct {
+		name  string
+		lines []line
+	}{
+		{"convolution", convolutionLines()},
+		{"matmul", matmulLines()},
+		{"pool", poolLines()},
+		{"norm", normLines()},
+		{"elementwise", elementwiseLines()},
+		{"reduce", reduceLines()},
+		{"move", moveLines()},
+		{"quantized", quantizedLines()},
+	} {
+		b.Run(f.name, func(b *testing.B) {
+			for _, l := range f.lines {
+				b.Run(l.name, func(b *testing.B) {
+					m := l.match()
+					kerneltest.Contest(b, m.units, m.contestants(b, set, err == nil)...)
+				})
+			}
+		})
+	}
+}
+
+// line is one line of the benchmark. Its tensors are made when it runs.
+type line struct {
+	name  string
+	match func() *match
+}
+
+// match is a call of an operator and its rivals.
+type match struct {
+	op    string
+	args  []any            // before the outs
+	outs  []*tensor.Tensor // their types and sizes; the first is what rivals compute
+	units int              // multiplications, or elements
+	naive func(y *tensor.Tensor)
+	// node makes y of x, the operator's tensors that are not constant; nil: there is
+	// no such node.
+	node   func(m *maker, x []int, y int)
+	images bool // the library's tensors have channels last
+}
+
+func (m *match) contestants(b *testing.B, set *kernels.Set, library bool) []kerneltest.Contestant {
+	c := kerneltest.Case{Op: m.op, Args: m.args}
+	for _, t := range m.outs {
+		c.Want = append(c.Want, t)
+	}
+	run, written := kerneltest.Prepare(b, set, c)
+	y := tensor.New(m.outs[0].DType, m.outs[0].Sizes...)
+	all := []kerneltest.Contestant{{Name: "portable", Run: run, Result: written[0]},
+		{Name: "naive", Run: func() error { m.naive(y); return nil }, Result: y}}
+	if library && m.node != nil {
+		all = append(all, m.library(b))
+	}
+	return all
+}
+
+// library is the graph of one node.
+func (m *match) library(b *testing.B) kerneltest.Contestant {
+	g := newMaker(1)
+	var values []int
+	var args []*tensor.Value
+	for _, t := range m.inputs() {
+		_, own := m.layout(t)
+		values = append(values, g.input(datatypeOf(t), own.Sizes...))
+		args = append(args, new(tensor.TensorValue(own)))
+	}
+	result, own := m.layout(m.outs[0])
+	y := g.value(datatypeOf(own), own.Sizes...)
+	m.node(g, values, y)
+	u, _ := mustUnit(b, g.done(y), EngineNative, delegate.Instance{})
+	args = append(args, new(tensor.TensorValue(own)))
+	ctx := context.Background()
+	return kerneltest.Contestant{Name: "xnnpack", Run: func() error { return u.Execute(ctx, args) }, Result: result}
+}
+
+// inputs are the tensors of the call that are not constant.
+func (m *match) inputs() (list []*tensor.Tensor) {
+	for _, a := range m.args {
+		switch a := a.(type) {
+		case *tensor.Tensor:
+			list = append(list, a)
+		case []*tensor.Tensor:
+			list = append(list, a...)
+		}
+	}
+	return slices.DeleteFunc(list, func(t *tensor.Tensor) bool { return t.Const })
+}
+
+// layout is a copy of t as the library has it, twice over the same memory: with t's
+// sizes, and with those of the library. A sequence is an image of one row.
+func (m *match) layout(t *tensor.Tensor) (logical, own *tensor.Tensor) {
+	var order []uint8
+	sizes := t.Sizes
+	if m.images {
+		n, last := t.Rank(), t.Sizes[2:]
+		order = append([]uint8{0}, tensor.ContiguousOrder(n)[2:]...)
+		order = append(order, 1)
+		sizes = []int{t.Sizes[0], 1, last[len(last)-1], t.Sizes[1]}
+		if n == 4 {
+			sizes[1] = last[0]
+		}
+	}
+	logical = kerneltest.FromDense(t.DType, t.Sizes, order, kerneltest.Dense(t))
+	own = tensor.Make(t.DType, sizes, nil, tensor.Static)
+	own.Bind(logical.Data)
+	return logical, own
+}
+
+func datatypeOf(t *tensor.Tensor) Datatype {
+	if t.DType == tensor.Int8 {
+		return QInt8
+	}
+	return FP32
+}
+
+// given adds a constant of the numbers of a tensor.
+func (m *maker) given(t *tensor.Tensor, dims ...int) int {
+	v := m.value(FP32, dims...)
+	m.g.Values[v].Data = t.Data
+	return v
+}
+
+// noise is random numbers, the same for the same sizes.
+func noise(sizes ...int) *tensor.Tensor {
+	return kerneltest.Noise(rand.New(rand.NewPCG(uint64(len(sizes)), uint64(sizes[0]))), tensor.Float32, sizes, nil)
+}
+
+// noiseWeights is noise that is constant.
+func noiseWeights(sizes ...int) *tensor.Tensor {
+	t := noise(sizes...)
+	t.Const = true
+	return t
+}
+
+func blank(d tensor.DType, sizes ...int) *tensor.Tensor { return tensor.New(d, sizes...) }
+
+func floats(t *tensor.Tensor) []float32 { return tensor.Data[float32](t) }

@@ -1,0 +1,9 @@
+//go:build !linux
+
+package kerneltest
+
+import "time"
+
+var begun = time.Now()
+
+func threadTime() time.Duration { return time.Since(begun) }

@@ -1,0 +1,86 @@
+package kerneltest
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// Contestant is one way to compute a result.
+type Contestant struct {
+	Name   string
+	Run    func() error
+	Result *tensor.Tensor // what Run leaves behind, in any dim order
+}
+
+// Contest benchmarks ways to compute the same result on the calling thread. They run
+// in turns, so that a busy machine slows all of them, and the best turn of each
+// counts. It reports the first one's time for each of units, such as multiplications,
+// and for every other one its time over the first one's:
+//
+//	x-naive 12      the first is 12 times as fast as the one named naive
+//	x-xnnpack 0.40  the first takes 2.5 times as long as the one named xnnpack
+//
+// Before that, results must agree to a thousandth of the largest element, whole
+// numbers to one.
+func Contest(b *testing.B, units int, contestants ...Contestant) {
+	b.Helper()
+	first := &contestants[0]
+	for i := range contestants {
+		c := &contestants[i]
+		c.times(b, 1)
+		if err := agree(c.Result, first.Result); err != nil {
+			b.Fatalf("%s and %s: %v", c.Name, first.Name, err)
+		}
+	}
+	race(b, units, contestants)
+}
+
+func race(b *testing.B, units int, contestants []Contestant) {
+	b.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	calls, best := make([]int, len(contestants)), make([]time.Duration, len(contestants))
+	for i := range contestants {
+		contestants[i].times(b, 1) // makes what later calls keep
+		best[i] = time.Hour
+		calls[i] = 1 + min(int(turn/max(contestants[i].times(b, 1), 1)), 1000)
+	}
+	for b.Loop() {
+		for i := range contestants {
+			best[i] = min(best[i], contestants[i].times(b, calls[i]))
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(best[0].Nanoseconds())/float64(units), "ns/unit")
+	for i, c := range contestants[1:] {
+		b.ReportMetric(float64(best[i+1])/float64(best[0]), "x-"+c.Name)
+	}
+}
+
+// turn is about how long a contestant computes before the next one does; one call,
+// where that takes longer.
+const turn = 200 * time.Microsecond
+
+// times makes n calls and returns the processor's time for one.
+func (c *Contestant) times(b *testing.B, n int) time.Duration {
+	start := threadTime()
+	for range n {
+		if err := c.Run(); err != nil {
+			b.Fatalf("%s: %v", c.Name, err)
+		}
+	}
+	return (threadTime() - start) / time.Duration(n)
+}
+
+// agree compares results loosely: enough to see that they are of the same thing.
+func agree(got, want *tensor.Tensor) error {
+	if kernels.Epsilon(want.DType) > 0 {
+		return Compare(got, want, kernels.Tolerance{Abs: 1e-3 * Largest(want)})
+	}
+	wide := func(t *tensor.Tensor) *tensor.Tensor { return FromDense(tensor.Float64, t.Sizes, nil, Dense(t)) }
+	return Compare(wide(got), wide(want), kernels.Tolerance{Abs: 1})
+}
