@@ -13,12 +13,12 @@ import (
 type Ctx struct {
 	// Rand is the source of random operators, seeded by the caller.
 	Rand *rand.Rand
-	// State is the calling instruction's own place, see Keep. The runtime points it
-	// at the instruction before each call.
+	// State is the calling instruction's own place, see Keep. Call.Do points it there.
 	State *any
 
 	pool    *cpu.Pool
 	run     cpu.Run
+	again   Repeater
 	scratch []byte
 	used    int
 	wanted  int
@@ -71,8 +71,8 @@ func Scratch[T tensor.Element](c *Ctx, n int) []T {
 	return tensor.View[T](b)[:n]
 }
 
-// Release ends the validity of all scratch memory; the runtime calls it after each
-// instruction. Memory grows to what the largest instruction wanted.
+// Release ends the validity of all scratch memory; whoever calls an operator calls it
+// afterwards, as Call.Do does. Memory grows to what the largest instruction wanted.
 func (c *Ctx) Release() {
 	if c.wanted > len(c.scratch) {
 		c.scratch = tensor.AlignedBytes(c.wanted)

@@ -249,10 +249,10 @@ func poisonDead(m *Method, poison byte) {
 		switch s.kind {
 		case pte.KernelCall:
 			call := s.call
-			s.call = func(c *kernels.Ctx, a kernels.Args) error {
+			s.call = kernels.NewCall(func(c *kernels.Ctx, _ kernels.Args) error {
 				spoil()
-				return call(c, a)
-			}
+				return call.Do(c)
+			}, call.Args(), false)
 		case pte.DelegateCall:
 			s.unit = poisoned{s.unit, spoil}
 		}

@@ -19,11 +19,10 @@ type step struct {
 	recheck bool // an argument's kind can change: the call is checked each time
 	target  int  // JumpFalseCall
 
-	call  kernels.Func // KernelCall
-	sig   *kernels.Signature
-	args  kernels.Args
-	state any
+	call kernels.Call // KernelCall
+	sig  *kernels.Signature
 
+	args  kernels.Args  // DelegateCall
 	unit  delegate.Unit // DelegateCall
 	value *tensor.Value // MoveCall: from; JumpFalseCall: condition; FreeCall
 	to    *tensor.Value // MoveCall
@@ -62,14 +61,12 @@ func (m *Method) resolve(l *loader, s *step) error {
 	in := s.origin.Instruction
 	switch in.Kind {
 	case pte.KernelCall:
-		s.call, s.sig, s.args = l.ops[in.Index].Func, l.sigs[in.Index], m.slots(in.Args)
-		if err := m.checkResult(in, s.sig); err != nil {
+		s.sig, s.recheck = l.sigs[in.Index], anyOf(m.spec, in.Args, l.changing)
+		s.call = kernels.NewCall(l.ops[in.Index].Func, m.slots(in.Args), !s.recheck)
+		if err := m.checkResult(in, s.sig); err != nil || s.recheck {
 			return err
 		}
-		if s.recheck = anyOf(m.spec, in.Args, l.changing); s.recheck {
-			return nil
-		}
-		return s.sig.Check(s.args)
+		return s.sig.Check(s.call.Args())
 	case pte.DelegateCall:
 		s.unit, s.args = m.units[in.Index], m.slots(in.Args)
 		return nil
@@ -193,13 +190,11 @@ func (m *Method) do(ctx context.Context, pc int) (next int, err error) {
 	switch s.kind {
 	case pte.KernelCall:
 		if s.recheck {
-			if err := s.sig.Check(s.args); err != nil {
+			if err := s.sig.Check(s.call.Args()); err != nil {
 				return pc, err
 			}
 		}
-		m.ctx.State = &s.state
-		err = s.call(m.ctx, s.args)
-		m.ctx.Release()
+		err = s.call.Do(m.ctx)
 	case pte.DelegateCall:
 		err = s.unit.Execute(ctx, s.args)
 	case pte.MoveCall:

@@ -36,13 +36,11 @@ func allocations(c *Case, set *kernels.Set, ctx *kernels.Ctx) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	ctx.State = &k.state
 	var failure error
 	call := func() {
-		if err := k.op.Func(ctx, k.args); err != nil {
+		if err := k.made.Do(ctx); err != nil {
 			failure = err
 		}
-		ctx.Release()
 	}
 	call() // the first call makes what later ones keep
 	return testing.AllocsPerRun(50, call), failure
@@ -57,15 +55,10 @@ func Prepare(tb testing.TB, set *kernels.Set, c Case) (run func() error, written
 		tb.Fatal(err)
 	}
 	ctx := kernels.NewCtx(nil)
-	ctx.State = &k.state
 	for _, g := range k.written {
 		written = append(written, g.t)
 	}
-	return func() error {
-		err := k.op.Func(ctx, k.args)
-		ctx.Release()
-		return err
-	}, written
+	return func() error { return k.made.Do(ctx) }, written
 }
 
 // Benchmark measures the calls of a case's operator on one thread.

@@ -41,7 +41,7 @@ type call struct {
 	inputs   []*guarded    // only read
 	written  []*guarded    // mutated arguments and outs, in schema order, then a tensor result
 	returned *tensor.Value // the slot after the arguments, nil where there is none
-	state    any
+	made     kernels.Call
 	text     string
 }
 
@@ -70,6 +70,7 @@ func newCall(set *kernels.Set, op string, args []any, result *tensor.Tensor) (*c
 		k.returned = k.result(result)
 		k.args = append(k.args, k.returned)
 	}
+	k.made = kernels.NewCall(row.Func, k.args, true)
 	return k, nil
 }
 
@@ -171,13 +172,11 @@ func (k *call) result(result *tensor.Tensor) *tensor.Value {
 // run calls the operator once. refused is the operator's own error; broken is a
 // *Violation where it broke its contract.
 func (k *call) run(ctx *kernels.Ctx) (refused, broken error) {
-	ctx.State = &k.state
 	ctx.Rand = rand.New(rand.NewPCG(1, 2))
 	if refused = k.sig.Check(k.args); refused != nil {
 		return refused, nil
 	}
 	stack, refused := k.protected(ctx)
-	ctx.Release()
 	if what := k.breach(refused, stack); what != "" {
 		return refused, &Violation{Call: k.text, What: what, Stack: stack}
 	}
@@ -191,7 +190,7 @@ func (k *call) protected(ctx *kernels.Ctx) (stack string, err error) {
 			stack, err = string(debug.Stack()), fmt.Errorf("panic: %v", p)
 		}
 	}()
-	return "", k.op.Func(ctx, k.args)
+	return "", k.made.Do(ctx)
 }
 
 // breach names what the call broke, "" where nothing.

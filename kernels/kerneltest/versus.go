@@ -28,8 +28,5 @@ func VersusCase(b *testing.B, set *kernels.Set, c Case, units int, naive func())
 	if err != nil {
 		b.Fatal(err)
 	}
-	Versus(b, c.Name, units, func(ctx *kernels.Ctx) error {
-		ctx.State = &k.state
-		return k.op.Func(ctx, k.args)
-	}, naive)
+	Versus(b, c.Name, units, k.made.Do, naive)
 }

@@ -42,6 +42,7 @@ type Tensor struct {
 	store    []byte // the bytes that Data is cut from
 	capacity int    // largest element count that Resize accepts
 	budget   *Budget
+	changes  uint64
 }
 
 // Budget is the bytes that unbounded tensors may still allocate together. Bytes that
@@ -139,7 +140,12 @@ func (t *Tensor) Free() {
 // Storage is the whole slice given to Bind.
 func (t *Tensor) Storage() []byte { return t.store }
 
+// Changes counts how often the tensor was resized or got other bytes: what was
+// derived from its sizes and addresses holds while the count stays.
+func (t *Tensor) Changes() uint64 { return t.changes }
+
 func (t *Tensor) cut() {
+	t.changes++
 	n := t.NBytes()
 	if n > len(t.store) {
 		t.Data = nil

@@ -92,8 +92,18 @@ func (cl *call) badTypes() error {
 	return kernels.Bad(first, got, "types that the operator computes on")
 }
 
-// run resizes the out argument to the operands' broadcast shape and computes it.
+// run resizes the out argument to the operands' broadcast shape and computes it, now
+// and at every execute that does not change the shapes.
 func (t *table) run(c *kernels.Ctx, a kernels.Args, cl *call) error {
+	again, err := t.once(c, a, cl)
+	if err == nil {
+		c.Repeat(again)
+	}
+	return err
+}
+
+// once is run for a call that must be made anew at each execute.
+func (t *table) once(c *kernels.Ctx, a kernels.Args, cl *call) (kernels.Repeater, error) {
 	switch cl.compute {
 	case tensor.Float32:
 		return run(c, a, cl, t, t.f32)
@@ -105,35 +115,52 @@ func (t *table) run(c *kernels.Ctx, a kernels.Args, cl *call) error {
 	return run(c, a, cl, t, t.c)
 }
 
-func run[C compute](c *kernels.Ctx, a kernels.Args, cl *call, t *table, k kernel[C]) error {
+func run[C compute](c *kernels.Ctx, a kernels.Args, cl *call, t *table, k kernel[C]) (*loop[C], error) {
 	if k == nil {
-		return cl.badTypes()
+		return nil, cl.badTypes()
 	}
 	l := kernels.Keep[loop[C]](c)
 	sizes, err := broadcast(l.sizes[:0], cl)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := kernels.ResizeOut(a, cl.out.i, sizes); err != nil {
-		return err
+		return nil, err
 	}
-	return l.run(c, cl, t, k)
+	return l, l.run(c, cl, t, k)
 }
 
 // run computes the out argument, which the operands broadcast to.
 func (l *loop[C]) run(c *kernels.Ctx, cl *call, t *table, k kernel[C]) error {
-	n := cl.out.Numel()
-	if n == 0 {
+	l.n, l.divisor = cl.out.Numel(), cl.divisor
+	if l.n == 0 {
 		return nil
 	}
 	if err := l.set(cl, t, k); err != nil {
 		return err
 	}
-	least := l.grain(t.cost)
-	l.start(c, cl, n > least)
-	c.Parallel(n, least, l)
+	l.least, l.loaded = l.grain(t.cost), false
+	l.start(c, cl)
+	err := l.Repeat(c)
+	l.loaded = l.direct && l.kernel != nil && len(l.used) == 1
+	return err
+}
+
+// Repeat computes the same tensors again.
+func (l *loop[C]) Repeat(c *kernels.Ctx) error {
+	switch {
+	case l.n == 0:
+		return nil
+	case l.loaded:
+		l.kernel(&l.used[0].block)
+	case l.direct:
+		c.Parallel(l.n, l.least, l)
+	default:
+		l.scratch = kernels.Scratch[uint8](c, len(l.used)*workerBytes[C]())
+		c.Parallel(l.n, l.least, l)
+	}
 	if l.faulty() {
-		return kernels.Bad(cl.divisor, "an integer 0", "divisors other than 0")
+		return kernels.Bad(l.divisor, "an integer 0", "divisors other than 0")
 	}
 	return nil
 }
@@ -178,19 +205,18 @@ func (l *loop[C]) set(cl *call, t *table, k kernel[C]) error {
 	return nil
 }
 
-// start gives every worker its numbers and the loop its scratch memory.
-func (l *loop[C]) start(c *kernels.Ctx, cl *call, parallel bool) {
+// start gives every worker its numbers.
+func (l *loop[C]) start(c *kernels.Ctx, cl *call) {
 	if l.workers == nil {
 		l.workers = make([]worker[C], c.Threads())
 	}
 	used := 1
-	if parallel {
+	if l.n > l.least {
 		used = len(l.workers)
 	}
 	l.used = l.workers[:used]
 	for i := range l.used {
 		w := &l.used[i]
-		w.fault = false
 		for j := range cl.num {
 			if s := &cl.num[j]; s.Type != 0 { // a Scalar that is set is an int64, double or bool
 				w.num[j] = number[C](*s)
@@ -199,7 +225,7 @@ func (l *loop[C]) start(c *kernels.Ctx, cl *call, parallel bool) {
 	}
 	l.step, l.scratch = len(l.out), nil
 	if !l.direct {
-		l.step, l.scratch = blockLen, kernels.Scratch[uint8](c, used*workerBytes[C]())
+		l.step = blockLen
 	}
 }
 
@@ -212,14 +238,13 @@ func (l *loop[C]) grain(cost int) int {
 	return grain / cost
 }
 
-// faulty reports whether a worker met an element that cannot be computed.
-func (l *loop[C]) faulty() bool {
+// faulty reports, once, whether a worker met an element that cannot be computed.
+func (l *loop[C]) faulty() (met bool) {
 	for i := range l.used {
-		if l.used[i].fault {
-			return true
-		}
+		met = met || l.used[i].fault
+		l.used[i].fault = false
 	}
-	return false
+	return met
 }
 
 // broadcast computes the shape of the result (NumPy's rules) into dst.

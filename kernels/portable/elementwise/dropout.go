@@ -38,7 +38,8 @@ func nativeDropout(c *kernels.Ctx, a kernels.Args) error {
 	}
 	draw(c, mask.Data, p)
 	cl.num[0] = kernels.Scalar{Type: tensor.Float64, F: scale}
-	return kept.run(c, a, &cl)
+	_, err := kept.once(c, a, &cl) // the mask is drawn anew each time
+	return err
 }
 
 // draw sets each byte with probability 1-p.

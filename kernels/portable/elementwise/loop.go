@@ -48,6 +48,10 @@ type loop[C compute] struct {
 	test    bool                      // the kernel writes block.test
 	direct  bool                      // the kernel works on the tensors' own bytes
 	kernel  kernel[C]                 // nil to convert only
+	n       int                       // elements of the result
+	least   int                       // elements for a thread of its own
+	divisor int                       // argument to blame for a fault
+	loaded  bool                      // the one worker's block is the whole of the tensors
 	step    int                       // elements at a time
 	scratch []byte                    // of all workers, nil for a direct loop
 	workers []worker[C]

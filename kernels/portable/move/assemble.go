@@ -149,13 +149,13 @@ func rollFlat(c *kernels.Ctx, a kernels.Args) error {
 	}
 	flat, src, dst := []int{n}, self.Data, out.Data
 	if !self.IsContiguous() {
-		src = scratch(c, n*elem)
+		src = m.scratch(c, n*elem)
 		m.from.of(self)
 		m.to.dense(src, elem, self.Sizes)
 		m.copy(c)
 	}
 	if !out.IsContiguous() {
-		dst = scratch(c, n*elem)
+		dst = m.scratch(c, n*elem)
 	}
 	m.from.dense(src, elem, flat)
 	m.to.dense(dst, elem, flat)

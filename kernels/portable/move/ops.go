@@ -12,7 +12,19 @@ const (
 // Ops is the table of the data movement operators.
 func Ops() []kernels.Op { return ops }
 
-var ops = []kernels.Op{
+var ops = append(movingAll(copies), kernels.Op{
+	Schema: "aten::repeat_interleave.Tensor_out(Tensor repeats, *, SymInt? output_size=None, Tensor(a!) out)",
+	Func:   repeatInterleave, DTypes: intType,
+})
+
+func movingAll(table []kernels.Op) []kernels.Op {
+	for i := range table {
+		table[i].Func = moving(table[i].Func)
+	}
+	return table
+}
+
+var copies = []kernels.Op{
 	{Schema: "aten::view_copy.out(Tensor self, SymInt[] size, *, Tensor(a!) out)", Func: viewCopy, DTypes: anyType},
 	{Schema: "aten::unsqueeze_copy.out(Tensor self, int dim, *, Tensor(a!) out)", Func: unsqueezeCopy, DTypes: anyType},
 	{Schema: "aten::squeeze_copy.dim_out(Tensor self, int dim, *, Tensor(a!) out)", Func: squeezeDim, DTypes: anyType},
@@ -22,7 +34,6 @@ var ops = []kernels.Op{
 	{Schema: "aten::t_copy.out(Tensor self, *, Tensor(a!) out)", Func: tCopy, DTypes: anyType},
 	{Schema: "aten::expand_copy.out(Tensor self, SymInt[] size, *, bool implicit=False, Tensor(a!) out)", Func: expandCopy, DTypes: anyType},
 	{Schema: "aten::repeat.out(Tensor self, SymInt[] repeats, *, Tensor(a!) out)", Func: repeat, DTypes: anyType},
-	{Schema: "aten::repeat_interleave.Tensor_out(Tensor repeats, *, SymInt? output_size=None, Tensor(a!) out)", Func: repeatInterleave, DTypes: intType},
 
 	{Schema: "aten::slice_copy.Tensor_out(Tensor self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1, *, Tensor(a!) out)", Func: sliceCopy, DTypes: anyType},
 	{Schema: "aten::narrow_copy.out(Tensor self, int dim, SymInt start, SymInt length, *, Tensor(a!) out)", Func: narrowCopy, DTypes: anyType},

@@ -1,6 +1,7 @@
 package move
 
 import (
+	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -85,53 +86,61 @@ func (s *Strided) takeDim(i int) dim {
 
 func abs(n int) int { return max(n, -n) }
 
-// cut is the number of units of one plane.
-func (p *plane) cut() int {
+// units is the number of units of one plane.
+func (p *plane) units() int {
 	if p.outQ {
 		return p.q.n
 	}
 	return p.p.n
 }
 
-// units is how many ranges the work could be cut into at most.
-func (s *Strided) units() int {
-	n := s.plane.cut()
-	for _, d := range s.dims[:s.rank] {
+// cut counts the units of the walk, and those that are worth a thread.
+func (w *walk) cut() {
+	n := w.plane.units()
+	unit := w.plane.p.n * w.plane.q.n / n * w.elem
+	if w.plane.form == rows {
+		w.grain = 128 << 10 / unit
+	} else {
+		w.grain = (64<<10/unit + tile) &^ (tile - 1)
+	}
+	w.oneRow = w.plane.form == rows && w.plane.p.n == 1 && len(w.outside) == 0
+	for _, d := range w.outside {
 		n *= d.n
 	}
-	return n
+	w.units = n
 }
 
-// grain is the number of units that take about 20 µs.
-func (s *Strided) grain() int {
-	unit := s.plane.p.n * s.plane.q.n / s.plane.cut() * s.elem
-	if s.plane.form == rows {
-		return 128 << 10 / unit
+// copy does the walk.
+func (w *walk) copy(c *kernels.Ctx) {
+	if w.oneRow && w.units <= w.grain {
+		n := w.plane.q.n * w.elem
+		copy(w.dst.Data[w.dst.Offset*w.elem:][:n], w.src.Data[w.src.Offset*w.elem:][:n])
+		return
 	}
-	return (64<<10/unit + tile) &^ (tile - 1)
+	c.Parallel(w.units, w.grain, w)
 }
 
 // Range copies units lo to hi; it is for Ctx.Parallel.
-func (s *Strided) Range(_, lo, hi int) {
-	switch s.elem {
+func (w *walk) Range(_, lo, hi int) {
+	switch w.elem {
 	case 1:
-		copyUnits[uint8](s, lo, hi)
+		copyUnits[uint8](w, lo, hi)
 	case 2:
-		copyUnits[uint16](s, lo, hi)
+		copyUnits[uint16](w, lo, hi)
 	case 4:
-		copyUnits[uint32](s, lo, hi)
+		copyUnits[uint32](w, lo, hi)
 	case 8:
-		copyUnits[uint64](s, lo, hi)
+		copyUnits[uint64](w, lo, hi)
 	case 16:
-		copyUnits[complex128](s, lo, hi)
+		copyUnits[complex128](w, lo, hi)
 	}
 }
 
-func copyUnits[T tensor.Element](s *Strided, lo, hi int) {
-	d, t := tensor.View[T](s.dst.Data), tensor.View[T](s.src.Data)
-	pl, at := s.plane, cursor{dst: s.dst.Offset, src: s.src.Offset}
-	n := pl.cut()
-	at.seek(s.dims[:s.rank], lo/n)
+func copyUnits[T tensor.Element](w *walk, lo, hi int) {
+	d, t := tensor.View[T](w.dst.Data), tensor.View[T](w.src.Data)
+	pl, at := w.plane, cursor{dst: w.dst.Offset, src: w.src.Offset}
+	n := pl.units()
+	at.seek(w.outside, lo/n)
 	for i := lo % n; lo < hi; i = 0 {
 		k := min(n-i, hi-lo)
 		p, q, from := pl.p, pl.q, pl.p
@@ -142,7 +151,7 @@ func copyUnits[T tensor.Element](s *Strided, lo, hi int) {
 		}
 		copyPlane(pl.form, d[at.dst+i*from.dst:], t, at.src+i*from.src, p, q)
 		lo += k
-		at.next(s.dims[:s.rank])
+		at.next(w.outside)
 	}
 }
 

@@ -39,7 +39,7 @@ func (m *mover) reshape(c *kernels.Ctx, out, self *tensor.Tensor) {
 	case out.IsContiguous():
 		m.to.dense(out.Data, elem, self.Sizes)
 	default:
-		rows := scratch(c, n*elem)
+		rows := m.scratch(c, n*elem)
 		m.to.dense(rows, elem, self.Sizes)
 		m.copy(c)
 		m.from.dense(rows, elem, out.Sizes)

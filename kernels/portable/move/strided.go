@@ -26,11 +26,20 @@ type Place struct {
 // into what the caller gets from kernels.Keep: then Copy allocates nothing. It must
 // not be used by two goroutines at once.
 type Strided struct {
-	dims     [maxDims]dim // outermost in the destination first
-	rank     int
+	dims [maxDims]dim // outermost in the destination first
+	rank int
+	walk
+}
+
+// walk is a copy with all decided: a plane at each index of the dimensions outside.
+type walk struct {
 	elem     int // bytes of an element
 	dst, src Place
+	outside  []dim
 	plane    plane
+	oneRow   bool
+	units    int // how many ranges the work could be cut into at most
+	grain    int // units that take about 20 µs
 }
 
 // dim is one dimension of the box: its size and both strides, in elements.
@@ -42,15 +51,24 @@ type dim struct{ n, dst, src int }
 // overlap. The caller vouches that every element lies within Data. Large boxes are
 // copied on several threads.
 func (s *Strided) Copy(c *kernels.Ctx, elem int, box Box, dst, src Place) {
+	if s.decide(elem, box, dst, src) {
+		s.walk.copy(c)
+		s.dst, s.src = Place{}, Place{}
+	}
+}
+
+// decide chooses the walk of a copy; ok is false where there is nothing to copy.
+func (s *Strided) decide(elem int, box Box, dst, src Place) (ok bool) {
 	if !s.setDims(box) {
-		return
+		return false
 	}
 	s.elem, s.dst, s.src = elem, dst, src
 	s.merge()
 	s.widen()
 	s.choosePlane()
-	c.Parallel(s.units(), s.grain(), s)
-	s.dst, s.src = Place{}, Place{}
+	s.outside = s.dims[:s.rank]
+	s.cut()
+	return true
 }
 
 // Tensor copies src into dst, a tensor of the same sizes and element size whose dim

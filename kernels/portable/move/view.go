@@ -84,18 +84,70 @@ func (v *view) shift(d, e int) {
 func (v *view) place() Place { return Place{Data: v.data, Offset: v.at} }
 
 // mover is what an instruction of this package keeps: where its elements come from,
-// where they go, and the engine between.
+// where they go, the engine between, and the walks that it does again at each execute.
 type mover struct {
 	from, to view
 	run      Strided
 	cuts     [tensor.MaxRank]cut
 	value    [2]uint64 // one element of any type
+
+	walks   []walk
+	outside []dim // of the walks
+	fresh   bool  // an execute does more than the walks
+}
+
+// mostWalks is how many an instruction keeps: one that splits a tensor into more
+// parts decides them anew.
+const mostWalks = 64
+
+// moving makes an operator that only copies elements, from places that its arguments'
+// shapes decide, do without deciding again while these stay.
+func moving(f kernels.Func) kernels.Func {
+	return func(c *kernels.Ctx, a kernels.Args) error {
+		m := kernels.Keep[mover](c)
+		m.walks, m.outside, m.fresh = m.walks[:0], m.outside[:0], false
+		if err := f(c, a); err != nil {
+			return err
+		}
+		if !m.fresh {
+			c.Repeat(m)
+		}
+		return nil
+	}
+}
+
+// Repeat copies between the same places again.
+func (m *mover) Repeat(c *kernels.Ctx) error {
+	for i := range m.walks {
+		m.walks[i].copy(c)
+	}
+	return nil
 }
 
 // copy moves from to to; the two have the same sizes.
 func (m *mover) copy(c *kernels.Ctx) {
 	box := Box{m.to.sizes[:m.to.rank], m.to.strides[:m.to.rank], m.from.strides[:m.to.rank]}
-	m.run.Copy(c, m.from.elem, box, m.to.place(), m.from.place())
+	if !m.run.decide(m.from.elem, box, m.to.place(), m.from.place()) {
+		return
+	}
+	m.run.copy(c)
+	m.keep(m.run.walk)
+}
+
+func (m *mover) keep(w walk) {
+	if m.fresh = m.fresh || len(m.walks) == mostWalks; m.fresh {
+		return
+	}
+	at := len(m.outside)
+	m.outside = append(m.outside, w.outside...)
+	w.outside = m.outside[at:]
+	m.walks = append(m.walks, w)
+}
+
+// scratch is memory for what an execute computes before it copies.
+func (m *mover) scratch(c *kernels.Ctx, bytes int) []byte {
+	m.fresh = true
+	return scratch(c, bytes)
 }
 
 // store gives out argument i the sizes of m.from and copies it there. argument 0 is
@@ -133,7 +185,7 @@ func (m *mover) load(c *kernels.Ctx, i int, t *tensor.Tensor, d tensor.DType) er
 		return kernels.Bad(i, t.DType.String(), "a type that casts to "+d.String())
 	}
 	n := t.Numel()
-	m.from.data, m.from.elem = scratch(c, n*d.Size()), d.Size()
+	m.from.data, m.from.elem = m.scratch(c, n*d.Size()), d.Size()
 	if !tensor.CastBytes(m.from.data, d, t.Data, t.DType, n) {
 		return kernels.Bad(i, t.DType.String(), "a type that casts to "+d.String())
 	}
