@@ -162,6 +162,16 @@ func maxGo(x []float32) float32 {
 	return m
 }
 
+func minGo(x []float32) float32 {
+	m := float32(math.Inf(1))
+	for _, v := range x {
+		if v < m || v != v {
+			m = v
+		}
+	}
+	return m
+}
+
 // The exponential: x = n·ln 2 + r with |r| ≤ ln 2 / 2 (Cody and Waite's two-part
 // ln 2 keeps r exact), then e^r by a polynomial of degree 6 (Cephes expf) and the
 // scaling by 2^n in two steps, so that results in the subnormal range are right.

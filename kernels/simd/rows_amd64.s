@@ -301,39 +301,61 @@ done:
 	VZEROUPPER
 	RET
 
-// func maxLanes(n int, x *float32) float32
-//
-// Y1 gathers the lanes that met a NaN, which VMAXPS may drop.
-TEXT ·maxLanes(SB), NOSPLIT, $0-20
-	MOVQ    n+0(FP), CX
-	MOVQ    x+8(FP), SI
-	VMOVUPS (SI), Y0
-	VXORPS  Y1, Y1, Y1
-
-loop:
-	VMOVUPS (SI), Y2
-	VMAXPS  Y2, Y0, Y0
-	VCMPPS  $3, Y2, Y2, Y3
-	VORPS   Y3, Y1, Y1
-	ADDQ    $32, SI
-	DECQ    CX
-	JNZ     loop
-
-	VMOVMSKPS    Y1, AX
-	VEXTRACTF128 $1, Y0, X1
-	VMAXPS       X1, X0, X0
-	VMOVHLPS     X0, X0, X1
-	VMAXPS       X1, X0, X0
-	VMOVSHDUP    X0, X1
-	VMAXSS       X1, X0, X0
-	TESTL        AX, AX
-	JZ           finite
-	MOVL         $0x7fc00000, AX
-	VMOVD        AX, X0
-
-finite:
-	VMOVSS X0, ret+16(FP)
+// EXTREME is the OP of CX blocks from SI on, or NaN: Y1 and Y5 gather the lanes that met
+// one, which OP may drop.
+#define EXTREME(OP, OPS) \
+	VMOVUPS (SI), Y0      \
+	VMOVAPS Y0, Y4        \
+	VCMPPS  $3, Y0, Y0, Y1 \
+	VMOVAPS Y1, Y5        \
+	TESTQ   $1, CX        \
+	JZ      pairs         \
+	ADDQ    $32, SI       \
+	DECQ    CX            \
+	JZ      fold          \
+pairs: \
+	VMOVUPS (SI), Y2      \
+	VMOVUPS 32(SI), Y6    \
+	OP      Y2, Y0, Y0    \
+	OP      Y6, Y4, Y4    \
+	VCMPPS  $3, Y2, Y2, Y3 \
+	VCMPPS  $3, Y6, Y6, Y7 \
+	VORPS   Y3, Y1, Y1    \
+	VORPS   Y7, Y5, Y5    \
+	ADDQ    $64, SI       \
+	SUBQ    $2, CX        \
+	JNZ     pairs         \
+fold: \
+	OP      Y4, Y0, Y0    \
+	VORPS   Y5, Y1, Y1    \
+	VMOVMSKPS    Y1, AX     \
+	VEXTRACTF128 $1, Y0, X1 \
+	OP           X1, X0, X0 \
+	VMOVHLPS     X0, X0, X1 \
+	OP           X1, X0, X0 \
+	VMOVSHDUP    X0, X1     \
+	OPS          X1, X0, X0 \
+	TESTL        AX, AX     \
+	JZ           finite     \
+	MOVL         $0x7fc00000, AX \
+	VMOVD        AX, X0     \
+finite: \
 	VZEROUPPER
+
+// func maxLanes(n int, x *float32) float32
+TEXT ·maxLanes(SB), NOSPLIT, $0-20
+	MOVQ   n+0(FP), CX
+	MOVQ   x+8(FP), SI
+	EXTREME(VMAXPS, VMAXSS)
+	VMOVSS X0, ret+16(FP)
+	RET
+
+// func minLanes(n int, x *float32) float32
+TEXT ·minLanes(SB), NOSPLIT, $0-20
+	MOVQ   n+0(FP), CX
+	MOVQ   x+8(FP), SI
+	EXTREME(VMINPS, VMINSS)
+	VMOVSS X0, ret+16(FP)
 	RET
 
 // func expLanes(n int, dst, src *float32)

@@ -10,8 +10,10 @@
 #define FSUB(d, n, m) WORD $(0x4EA0D400 | m<<16 | n<<5 | d)
 #define FMUL(d, n, m) WORD $(0x6E20DC00 | m<<16 | n<<5 | d)
 #define FMAX(d, n, m) WORD $(0x4E20F400 | m<<16 | n<<5 | d)
+#define FMIN(d, n, m) WORD $(0x4EA0F400 | m<<16 | n<<5 | d)
 #define FADDP(d, n, m) WORD $(0x6E20D400 | m<<16 | n<<5 | d)
 #define FMAXP(d, n, m) WORD $(0x6E20F400 | m<<16 | n<<5 | d)
+#define FMINP(d, n, m) WORD $(0x6EA0F400 | m<<16 | n<<5 | d)
 #define FCMGT(d, n, m) WORD $(0x6EA0E400 | m<<16 | n<<5 | d)
 #define FCMGE(d, n, m) WORD $(0x6E20E400 | m<<16 | n<<5 | d)
 #define BIC(d, n, m) WORD $(0x4E601C00 | m<<16 | n<<5 | d)
@@ -258,7 +260,7 @@ loop:
 
 // func maxLanes(n int, x *float32) float32
 //
-// FMAX hands a NaN on.
+// FMAX hands a NaN on, as FMIN does.
 TEXT ·maxLanes(SB), NOSPLIT, $0-20
 	MOVD n+0(FP), R0
 	MOVD x+8(FP), R1
@@ -271,6 +273,22 @@ loop:
 	BNE    loop
 	FMAXP(0, 0, 0)
 	FMAXP(0, 0, 0)
+	FMOVS  F0, ret+16(FP)
+	RET
+
+// func minLanes(n int, x *float32) float32
+TEXT ·minLanes(SB), NOSPLIT, $0-20
+	MOVD n+0(FP), R0
+	MOVD x+8(FP), R1
+	VLD1 (R1), [V0.S4]
+
+loop:
+	VLD1.P 16(R1), [V1.S4]
+	FMIN(0, 0, 1)
+	SUBS   $1, R0
+	BNE    loop
+	FMINP(0, 0, 0)
+	FMINP(0, 0, 0)
 	FMOVS  F0, ret+16(FP)
 	RET
 

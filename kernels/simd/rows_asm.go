@@ -28,6 +28,9 @@ func scaleShiftLanes(n int, dst, src *float32, scale, shift float32)
 func maxLanes(n int, x *float32) float32
 
 //go:noescape
+func minLanes(n int, x *float32) float32
+
+//go:noescape
 func expLanes(n int, dst, src *float32)
 
 //go:noescape
@@ -108,6 +111,20 @@ func maxOf(x []float32) float32 {
 	m := maxLanes(n, &x[0])
 	for _, v := range x[n*lanes:] {
 		if v > m || v != v {
+			m = v
+		}
+	}
+	return m
+}
+
+func minOf(x []float32) float32 {
+	n := len(x) / lanes
+	if n == 0 || !vector {
+		return minGo(x)
+	}
+	m := minLanes(n, &x[0])
+	for _, v := range x[n*lanes:] {
+		if v < m || v != v {
 			m = v
 		}
 	}

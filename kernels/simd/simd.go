@@ -123,6 +123,9 @@ func SumSquares(x []float32, mean float32) float32 { return sumSquares(x, mean) 
 // Max is the largest element, NaN if there is one, -Inf for none.
 func Max(x []float32) float32 { return maxOf(x) }
 
+// Min is the least element, NaN if there is one, +Inf for none.
+func Min(x []float32) float32 { return minOf(x) }
+
 // ScaleShift is dst[i] = src[i]·scale + shift; dst may be src.
 func ScaleShift(dst, src []float32, scale, shift float32) {
 	scaleShift(dst, src[:len(dst)], scale, shift)

@@ -14,7 +14,7 @@ func TestLowerLevels(t *testing.T) {
 	}{{"avx2", v, false}, {"go", false, false}} {
 		vector, wide = l.vector, l.wide
 		for name, test := range map[string]func(*testing.T){
-			"MulAdd": TestMulAdd, "Taps": TestTaps, "Rows": TestRows, "CopyRows": TestCopyRows, "Norm": TestNormRows, "Max": TestMaxFindsNaN, "MaxTaps": TestMaxTaps, "SumTaps": TestSumTaps, "Exp": TestExp,
+			"MulAdd": TestMulAdd, "Taps": TestTaps, "Rows": TestRows, "CopyRows": TestCopyRows, "Norm": TestNormRows, "Extremes": TestExtremes, "MaxTaps": TestMaxTaps, "SumTaps": TestSumTaps, "Exp": TestExp,
 		} {
 			t.Run(l.name+" "+name, test)
 		}

@@ -242,17 +242,32 @@ func TestExpSumFlushes(t *testing.T) {
 	}
 }
 
-func TestMaxFindsNaN(t *testing.T) {
-	for n := 1; n < 40; n++ {
-		for i := range n {
-			x := make([]float32, n)
-			x[i] = float32(math.NaN())
-			if m := Max(x); m == m {
-				t.Fatalf("NaN at %d of %d: got %v", i, n, m)
+func TestExtremes(t *testing.T) {
+	r := rand.New(rand.NewPCG(13, 14))
+	inf := float32(math.Inf(1))
+	for _, e := range []struct {
+		name     string
+		f, plain func([]float32) float32
+		beaten   float32 // by any other number
+	}{{"max", Max, maxGo, -inf}, {"min", Min, minGo, inf}} {
+		for n := range 75 {
+			x := newGuarded(r, n).data
+			if got, want := e.f(x), e.plain(x); got != want {
+				t.Fatalf("%s of %d: got %v, want %v", e.name, n, got, want)
 			}
-			x[i] = float32(math.Inf(-1))
-			if m := Max(x[i : i+1]); m != x[i] {
-				t.Fatalf("got %v, want %v", m, x[i])
+			for i := range n {
+				was := x[i]
+				x[i] = float32(math.NaN())
+				if m := e.f(x); m == m {
+					t.Fatalf("%s: NaN at %d of %d: got %v", e.name, i, n, m)
+				}
+				if x[i] = -2 * e.beaten; e.f(x) != x[i] {
+					t.Fatalf("%s: %v at %d of %d: got %v", e.name, x[i], i, n, e.f(x))
+				}
+				if x[i] = e.beaten; e.f(x[i:i+1]) != x[i] {
+					t.Fatalf("%s of %v: got %v", e.name, x[i], e.f(x[i:i+1]))
+				}
+				x[i] = was
 			}
 		}
 	}

@@ -1,7 +1,11 @@
 package index_test
 
 import (
+	"cmp"
+	"fmt"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/etrun-go/etrun/kernels/kerneltest"
@@ -160,4 +164,55 @@ func TestSorting(t *testing.T) {
 		kerneltest.Case{Name: "unsigned integers", Op: "aten::sort.values",
 			Args: []any{tensor.Of([]uint64{math.MaxUint64, 1}, 2), 0, false}, Want: []any{tensor.Of([]uint64{1, math.MaxUint64}, 2), longs([]int{2}, 1, 0)}},
 	)
+}
+
+// TestLongRows sorts rows around the limits of the algorithms, of every type, against
+// a stable sort of what the elements are as float64.
+func TestLongRows(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	nan := float32(math.NaN())
+	for _, d := range []tensor.DType{tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16, tensor.Int8, tensor.Uint8, tensor.Int16, tensor.Int32, tensor.Int64, tensor.Uint32, tensor.Bool} {
+		for _, n := range []int{1, 7, 32, 33, 159, 160, 700} {
+			for _, down := range []bool{false, true} {
+				x := kerneltest.Noise(r, d, []int{n, 2}, kerneltest.AnyOrder(r, 2))
+				if d == tensor.Float32 && n > 10 {
+					xs := tensor.Data[float32](x)
+					xs[3], xs[8], xs[9], xs[n] = nan, nan, 0, float32(math.Copysign(0, -1))
+				}
+				values, index := sortedColumns(kerneltest.Dense(x), n, down)
+				kerneltest.Run(t, set, kerneltest.Case{Name: fmt.Sprint(d, " ", n, " down ", down), Op: "aten::sort.values", Args: []any{x, 0, down},
+					Want: []any{kerneltest.FromDense(d, []int{n, 2}, nil, values), kerneltest.FromDense(tensor.Int64, []int{n, 2}, nil, index)}})
+			}
+		}
+	}
+}
+
+// sortedColumns are the columns of x, [n, 2], each in order, and where their elements
+// were.
+func sortedColumns(x []float64, n int, down bool) (values, index []float64) {
+	values, index = make([]float64, 2*n), make([]float64, 2*n)
+	for col := range 2 {
+		order := make([]int, n)
+		for i := range order {
+			order[i] = i
+		}
+		slices.SortStableFunc(order, func(i, j int) int {
+			a, b := x[2*i+col], x[2*j+col]
+			if down {
+				a, b = b, a
+			}
+			return cmp.Or(cmp.Compare(nans(a), nans(b)), cmp.Compare(a, b)) // NaN is the greatest
+		})
+		for i, at := range order {
+			values[2*i+col], index[2*i+col] = x[2*at+col], float64(at)
+		}
+	}
+	return values, index
+}
+
+func nans(v float64) int {
+	if v != v {
+		return 1
+	}
+	return 0
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/move"
+	"github.com/etrun-go/etrun/kernels/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -21,82 +22,223 @@ type sorter struct {
 
 	src, values []byte
 	indices     []int64
-	pairs       []pair // n for each worker
-	wide        []int64
+	// n of each for each worker, where a key has 32 bits and where it has 64
+	keys32  []uint32
+	pairs32 []pair[uint32]
+	keys64  []uint64
+	pairs64 []pair[uint64]
+	floats  []float32
+	wide    []int64
+	a, b    []uint64 // of radixSort
 }
 
-// pair is a key and the index of its element.
-type pair struct {
-	key uint64
-	at  int64
-}
-
-func comparePairs(a, b pair) int {
-	if a.key != b.key {
-		return cmp.Compare(a.key, b.key)
-	}
-	return cmp.Compare(a.at, b.at)
-}
+// key is what elements of at most 32 bits, or of more, become.
+type key interface{ uint32 | uint64 }
 
 // Range sorts rows lo to hi.
 func (s *sorter) Range(worker, lo, hi int) {
-	pairs := s.pairs[worker*s.n : (worker+1)*s.n]
-	wide := s.wide[worker*s.n : (worker+1)*s.n]
-	elem := s.dtype.Size()
+	elem, w := s.dtype.Size(), span{worker * s.n, s.n}
 	for r := lo; r < hi; r++ {
-		row := s.src[r*s.n*elem:][:s.n*elem]
-		s.keys(pairs, wide, row)
-		for i, p := range s.first(pairs) {
-			s.indices[r*s.k+i] = p.at
-			copy(s.values[(r*s.k+i)*elem:(r*s.k+i+1)*elem], row[int(p.at)*elem:])
+		row, at := s.src[r*s.n*elem:][:s.n*elem], s.indices[r*s.k:][:s.k]
+		if elem == 8 {
+			s.order64(at, row, w)
+		} else {
+			s.order32(at, row, w)
 		}
+		s.takeValues(s.values[r*s.k*elem:], row, at)
 	}
 }
 
-// keys makes the pairs of a row.
-func (s *sorter) keys(pairs []pair, wide []int64, row []byte) {
-	var flip uint64
-	if s.descending {
-		flip = math.MaxUint64
-	}
-	if s.dtype.IsFloat() {
-		floats := tensor.View[float64](tensor.BytesOf(wide))
-		tensor.Loader[float64](s.dtype)(floats, row)
-		for i, v := range floats {
-			pairs[i] = pair{floatKey(v) ^ flip, int64(i)}
-		}
+// span is a worker's part of what there is for each.
+type span struct{ from, n int }
+
+func part[T any](s []T, w span) []T { return s[w.from:][:w.n] }
+
+func (s *sorter) order32(at []int64, row []byte, w span) {
+	keys := part(s.keys32, w)
+	if s.some && fewOf(s.k, s.n) {
+		s.few32(at, row, w)
 		return
 	}
-	if s.dtype != tensor.Uint64 {
-		flip ^= 1 << 63
-	}
-	tensor.Loader[int64](s.dtype)(wide, row)
-	for i, v := range wide {
-		pairs[i] = pair{uint64(v) ^ flip, int64(i)}
-	}
-}
-
-// floatKey orders as floats do, with both zeros equal and NaN above all.
-func floatKey(v float64) uint64 {
-	switch b := math.Float64bits(v); {
-	case v != v:
-		return math.MaxUint64
-	case v == 0:
-		return 1 << 63
-	case v < 0:
-		return ^b
-	default:
-		return b | 1<<63
-	}
-}
-
-// first puts the first k pairs in order: all of them stably, or some as topk does.
-func (s *sorter) first(pairs []pair) []pair {
+	s.makeKeys32(keys, row, w)
 	if s.some {
-		return selectFirst(pairs, s.k, s.sorted)
+		first(at, part(s.pairs32, w), keys, s.sorted)
+		return
 	}
-	slices.SortFunc(pairs, comparePairs)
-	return pairs
+	a := part(s.a, w)
+	for i, k := range keys {
+		a[i] = uint64(k)<<32 | uint64(i)
+	}
+	switch {
+	case len(a) <= 32:
+		insertKeys(a)
+	case len(a) < fewKeys:
+		slices.Sort(a)
+	default:
+		a, _ = radixSort(a, part(s.b, w))
+	}
+	for i, v := range a {
+		at[i] = int64(uint32(v))
+	}
+}
+
+func (s *sorter) order64(at []int64, row []byte, w span) {
+	keys := part(s.keys64, w)
+	s.makeKeys64(keys, row, w)
+	switch {
+	case s.some:
+		first(at, part(s.pairs64, w), keys, s.sorted)
+	case len(keys) < fewKeys:
+		sortPairs(at, part(s.pairs64, w), keys)
+	default:
+		sortHalves(at, keys, part(s.a, w), part(s.b, w))
+	}
+}
+
+// insertKeys sorts the few keys of a short row.
+func insertKeys(a []uint64) {
+	for i, v := range a {
+		for ; i > 0 && a[i-1] > v; i-- {
+			a[i] = a[i-1]
+		}
+		a[i] = v
+	}
+}
+
+func sortPairs(at []int64, pairs []pair[uint64], keys []uint64) {
+	for i, k := range keys {
+		pairs[i] = pair[uint64]{k, uint64(i)}
+	}
+	slices.SortFunc(pairs, func(a, b pair[uint64]) int {
+		if a.key != b.key {
+			return cmp.Compare(a.key, b.key)
+		}
+		return cmp.Compare(a.at, b.at)
+	})
+	for i, p := range pairs {
+		at[i] = int64(p.at)
+	}
+}
+
+// sortHalves sorts by the lower halves of keys, then by the upper ones.
+func sortHalves(at []int64, keys, a, b []uint64) {
+	for i, k := range keys {
+		a[i] = k<<32 | uint64(i)
+	}
+	a, b = radixSort(a, b)
+	for i, v := range a {
+		a[i] = keys[uint32(v)]>>32<<32 | v&math.MaxUint32
+	}
+	a, _ = radixSort(a, b)
+	for i, v := range a {
+		at[i] = int64(uint32(v))
+	}
+}
+
+// first finds the least keys, as topk does.
+func first[K key](at []int64, pairs []pair[K], keys []K, sorted bool) {
+	for i, k := range keys {
+		pairs[i] = pair[K]{k, K(i)}
+	}
+	for i, p := range selectFirst(pairs, len(at), sorted) {
+		at[i] = int64(p.at)
+	}
+}
+
+// few32 is first of few elements among many: most of them only meet the greatest of
+// the least so far.
+func (s *sorter) few32(at []int64, row []byte, w span) {
+	keys, heap, elem := part(s.keys32, w), part(s.pairs32, w)[:s.k], s.dtype.Size()
+	s.makeKeys32(keys[:s.k], row, w)
+	for i, k := range keys[:s.k] {
+		heap[i] = pair[uint32]{k, uint32(i)}
+	}
+	makeHeap(heap)
+	for i, n := s.k, 0; i < s.n; i += n {
+		n = min(max(i/4, 16), 256, s.n-i) // the further on, the rarer is one to take
+		if s.beyond(row, i, n, int(heap[0].at)) {
+			continue
+		}
+		keys := keys[:n]
+		s.makeKeys32(keys, row[i*elem:], w)
+		for j, k := range keys {
+			if k < heap[0].key {
+				siftDown(heap, 0, pair[uint32]{k, uint32(i + j)})
+			}
+		}
+	}
+	sortHeap(heap)
+	for i, p := range heap {
+		at[i] = int64(p.at)
+	}
+}
+
+// beyond reports n float32 from element i on that are all no less, in the wanted
+// order, than the element at top.
+func (s *sorter) beyond(row []byte, i, n, top int) bool {
+	if s.dtype != tensor.Float32 {
+		return false
+	}
+	x := tensor.View[float32](row)
+	if s.descending {
+		return simd.Max(x[i:i+n]) <= x[top]
+	}
+	return simd.Min(x[i:i+n]) >= x[top]
+}
+
+// fewKeys is the number of keys from which a radix sort is faster than comparisons.
+const fewKeys = 160
+
+// radixSort sorts by the upper 32 bits, equal ones in the order they come in, a byte
+// at a time from the lowest on. b has room for as many; the result is in one of the
+// two, and the other is left.
+func radixSort(a, b []uint64) (sorted, left []uint64) {
+	var counts [4][256]uint32
+	for _, v := range a {
+		counts[0][uint8(v>>32)]++
+		counts[1][uint8(v>>40)]++
+		counts[2][uint8(v>>48)]++
+		counts[3][uint8(v>>56)]++
+	}
+	for d := range counts {
+		places, shift := &counts[d], uint(32+8*d)&63
+		if int(places[uint8(a[0]>>shift)]) == len(a) {
+			continue // all the same
+		}
+		var sum uint32
+		for i, n := range places {
+			places[i] = sum
+			sum += n
+		}
+		for _, v := range a {
+			p := &places[uint8(v>>shift)]
+			b[*p] = v
+			*p++
+		}
+		a, b = b, a
+	}
+	return a, b
+}
+
+// takeValues copies the elements of a row that at names.
+func (s *sorter) takeValues(dst, row []byte, at []int64) {
+	switch s.dtype.Size() {
+	case 1:
+		pickEach[uint8](dst, row, at)
+	case 2:
+		pickEach[uint16](dst, row, at)
+	case 4:
+		pickEach[uint32](dst, row, at)
+	default:
+		pickEach[uint64](dst, row, at)
+	}
+}
+
+func pickEach[T tensor.Element](dst, src []byte, at []int64) {
+	d, s := tensor.View[T](dst)[:len(at)], tensor.View[T](src)
+	for i, v := range at {
+		d[i] = s[v]
+	}
 }
 
 // topk is aten::topk: the k greatest or least along a dimension, in order.
@@ -143,7 +285,10 @@ func sortDim(a kernels.Args, i int) (n, d int, err error) {
 	if d, err = kernels.WrapDim(i, a.Int(i), self.Rank()); err != nil || self.Rank() == 0 {
 		return 1, 0, err
 	}
-	return self.Sizes[d], d, nil
+	if n = self.Sizes[d]; n > math.MaxUint32 {
+		return 0, 0, kernels.Badf(i, "a dimension of less than 2^32", "%d", n)
+	}
+	return n, d, nil
 }
 
 // order writes the first count elements along dimension d, of size n, and their
@@ -180,7 +325,7 @@ func order(c *kernels.Ctx, a kernels.Args, o, d, n, count int) error {
 	s.sort(c)
 	k.fromDimLast(c, values, d, s.values)
 	k.fromDimLast(c, indices, d, tensor.BytesOf(s.indices))
-	s.src, s.values, s.indices, s.wide = nil, nil, nil, nil
+	s.src, s.values, s.indices = nil, nil, nil
 	return nil
 }
 
@@ -229,9 +374,30 @@ func denseStrides(dst, sizes []int) []int {
 // sort sorts all rows.
 func (s *sorter) sort(c *kernels.Ctx) {
 	all := c.Threads() * s.n
-	if len(s.pairs) < all {
-		s.pairs = make([]pair, all)
+	switch {
+	case s.dtype.Size() == 8:
+		s.keys64 = kernels.Scratch[uint64](c, all)
+	case s.dtype.IsFloat():
+		s.keys32, s.floats = kernels.Scratch[uint32](c, all), kernels.Scratch[float32](c, all)
+	default:
+		s.keys32, s.wide = kernels.Scratch[uint32](c, all), kernels.Scratch[int64](c, all)
 	}
-	s.wide = kernels.Scratch[int64](c, all)
+	switch {
+	case !s.some && (s.n >= fewKeys || s.dtype.Size() < 8):
+		s.a, s.b = kernels.Scratch[uint64](c, all), kernels.Scratch[uint64](c, all)
+	case s.dtype.Size() == 8:
+		s.pairs64 = grow(s.pairs64, all)
+	default:
+		s.pairs32 = grow(s.pairs32, all)
+	}
 	c.Parallel(len(s.indices)/s.k, 1<<10/s.n, s)
+	s.keys32, s.keys64, s.floats, s.wide, s.a, s.b = nil, nil, nil, nil, nil, nil
+}
+
+// grow is s with at least n elements.
+func grow[T any](s []T, n int) []T {
+	if len(s) < n {
+		return make([]T, n)
+	}
+	return s
 }

@@ -8,13 +8,16 @@ import "math/bits"
 // introsort, heap select: O(n log n) at worst) and the same choices within them. They
 // compare keys only.
 
-func (p pair) before(q pair) bool { return p.key < q.key }
+// pair is a key and the index of its element.
+type pair[K key] struct{ key, at K }
+
+func (p pair[K]) before(q pair[K]) bool { return p.key < q.key }
 
 // selectFirst brings the k least pairs to the front, k at least 1, in order if
 // sorted, and returns them.
-func selectFirst(s []pair, k int, sorted bool) []pair {
+func selectFirst[K key](s []pair[K], k int, sorted bool) []pair[K] {
 	switch {
-	case k*64 <= len(s):
+	case fewOf(k, len(s)):
 		partialSort(s, k)
 	default:
 		nthElement(s, k-1)
@@ -25,11 +28,14 @@ func selectFirst(s []pair, k int, sorted bool) []pair {
 	return s[:k]
 }
 
+// fewOf reports so few of n that they are kept in a heap.
+func fewOf(k, n int) bool { return k*64 <= n }
+
 // depthLimit is how many partitions may fail to shrink a range much.
 func depthLimit(n int) int { return 2 * (bits.Len(uint(n)) - 1) }
 
 // nthElement places the pair of rank n, those before it before.
-func nthElement(s []pair, n int) {
+func nthElement[K key](s []pair[K], n int) {
 	for limit := depthLimit(len(s)); len(s) > 3; limit-- {
 		if limit == 0 {
 			heapSelect(s, n+1)
@@ -48,7 +54,7 @@ func nthElement(s []pair, n int) {
 // smallSort is the length up to which a range is left to insertion.
 const smallSort = 16
 
-func introsort(s []pair) {
+func introsort[K key](s []pair[K]) {
 	if len(s) == 0 {
 		return
 	}
@@ -59,7 +65,7 @@ func introsort(s []pair) {
 	}
 }
 
-func introsortLoop(s []pair, limit int) {
+func introsortLoop[K key](s []pair[K], limit int) {
 	for ; len(s) > smallSort; limit-- {
 		if limit == 0 {
 			partialSort(s, len(s))
@@ -73,7 +79,7 @@ func introsortLoop(s []pair, limit int) {
 
 // partition splits s, of at least 4 pairs, by the median of three of them, which it
 // moves to the front.
-func partition(s []pair) int {
+func partition[K key](s []pair[K]) int {
 	medianFirst(s, 1, len(s)/2, len(s)-1)
 	lo, hi, pivot := 1, len(s), s[0]
 	for {
@@ -93,7 +99,7 @@ func partition(s []pair) int {
 }
 
 // medianFirst swaps the median of pairs a, b and c with the first.
-func medianFirst(s []pair, a, b, c int) {
+func medianFirst[K key](s []pair[K], a, b, c int) {
 	if !s[a].before(s[b]) {
 		a, b = b, a
 	}
@@ -105,7 +111,7 @@ func medianFirst(s []pair, a, b, c int) {
 	s[0], s[b] = s[b], s[0]
 }
 
-func insertionSort(s []pair) {
+func insertionSort[K key](s []pair[K]) {
 	for i := 1; i < len(s); i++ {
 		if s[i].before(s[0]) {
 			p := s[i]
@@ -119,7 +125,7 @@ func insertionSort(s []pair) {
 
 // insertLast moves the last pair to its place among the others, which are in order
 // and not all after it.
-func insertLast(s []pair) {
+func insertLast[K key](s []pair[K]) {
 	i := len(s) - 1
 	p := s[i]
 	for ; p.before(s[i-1]); i-- {
@@ -129,9 +135,14 @@ func insertLast(s []pair) {
 }
 
 // partialSort puts the k least pairs in order at the front.
-func partialSort(s []pair, k int) {
+func partialSort[K key](s []pair[K], k int) {
 	heapSelect(s, k)
-	for i := k - 1; i > 0; i-- {
+	sortHeap(s[:k])
+}
+
+// sortHeap puts a heap in order.
+func sortHeap[K key](s []pair[K]) {
+	for i := len(s) - 1; i > 0; i-- {
 		p := s[i]
 		s[i] = s[0]
 		siftDown(s[:i], 0, p)
@@ -139,10 +150,8 @@ func partialSort(s []pair, k int) {
 }
 
 // heapSelect makes the k least pairs a heap with the greatest on top.
-func heapSelect(s []pair, k int) {
-	for i := k/2 - 1; i >= 0; i-- {
-		siftDown(s[:k], i, s[i])
-	}
+func heapSelect[K key](s []pair[K], k int) {
+	makeHeap(s[:k])
 	for i := k; i < len(s); i++ {
 		if s[i].before(s[0]) {
 			p := s[i]
@@ -152,9 +161,15 @@ func heapSelect(s []pair, k int) {
 	}
 }
 
+func makeHeap[K key](s []pair[K]) {
+	for i := len(s)/2 - 1; i >= 0; i-- {
+		siftDown(s, i, s[i])
+	}
+}
+
 // siftDown puts p into the heap whose place hole is free: the hole sinks to the
 // bottom and p rises from there.
-func siftDown(heap []pair, hole int, p pair) {
+func siftDown[K key](heap []pair[K], hole int, p pair[K]) {
 	top := hole
 	for 2*hole+2 < len(heap) {
 		child := 2*hole + 2
