@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/etrun-go/etrun/internal/cputime"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -67,13 +68,13 @@ const turn = 200 * time.Microsecond
 
 // times makes n calls and returns the processor's time for one.
 func (c *Contestant) times(b *testing.B, n int) time.Duration {
-	start := threadTime()
+	start := cputime.Thread()
 	for range n {
 		if err := c.Run(); err != nil {
 			b.Fatalf("%s: %v", c.Name, err)
 		}
 	}
-	return (threadTime() - start) / time.Duration(n)
+	return (cputime.Thread() - start) / time.Duration(n)
 }
 
 // agree compares results loosely: enough to see that they are of the same thing.
