@@ -17,7 +17,8 @@ import (
 //
 // It resizes its outs before it writes them, writes every element of them, and
 // leaves its other arguments alone. An out never shares bytes with an input unless
-// the schema marks the input as mutated.
+// the schema marks the input as mutated. Where the shapes decide all it does, it may
+// leave behind how to do it again ([Ctx.Repeat]).
 type Func func(c *Ctx, a Args) error
 
 // Op is one row of an operator table.
