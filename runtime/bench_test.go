@@ -2,13 +2,18 @@ package runtime_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate/all"
+	"github.com/etrun-go/etrun/delegate/xnnpack"
+	"github.com/etrun-go/etrun/kernels/kerneltest"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime"
 	"github.com/etrun-go/etrun/runtime/trace"
@@ -34,9 +39,10 @@ func benchName(path string) string {
 	return filepath.Base(filepath.Dir(path)) + "/" + filepath.Base(path)
 }
 
-func benchMethod(b *testing.B, path string, threads int) *runtime.Method {
+func benchMethod(b *testing.B, path string, threads int, options ...runtime.Option) *runtime.Method {
 	b.Helper()
-	p, err := runtime.Open(path, runtime.WithDelegates(all.Backends()...), runtime.WithThreads(threads), runtime.WithPreservedInputs())
+	options = append(options, runtime.WithDelegates(all.Backends()...), runtime.WithThreads(threads), runtime.WithPreservedInputs())
+	p, err := runtime.Open(path, options...)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -76,6 +82,46 @@ func BenchmarkExecute(b *testing.B) {
 			}
 			b.ReportMetric(outside(b, m), "outside-%")
 		})
+	}
+}
+
+// BenchmarkModels sets models that were exported for the portable operators against
+// the same ones exported for XNNPACK, on one thread: see [kerneltest.Contest].
+func BenchmarkModels(b *testing.B) {
+	xnntest.Library(b)
+	library := runtime.WithDelegateOptions(xnnpack.ID, map[string]any{xnnpack.OptionLibrary: xnntest.Path(), xnnpack.OptionEngine: xnnpack.EngineNative})
+	models := benchModels(b, "dscnn/portable", "lstm/portable", "vit_tiny/portable", "mobilenet_v2/portable", "wav2letter/portable")
+	for _, path := range models {
+		dir, isPortable := strings.CutSuffix(path, "/portable.pte")
+		if !isPortable {
+			continue
+		}
+		b.Run(filepath.Base(dir), func(b *testing.B) {
+			var both []kerneltest.Contestant
+			for _, name := range []string{"portable", "xnnpack"} {
+				m := benchMethod(b, filepath.Join(dir, name+".pte"), 1, library)
+				setNoise(b, m)
+				run := func() error { return m.Execute(context.Background()) }
+				if err := run(); err != nil {
+					b.Fatal(err)
+				}
+				both = append(both, kerneltest.Contestant{Name: name, Run: run, Result: m.Output(0).Tensor})
+			}
+			kerneltest.Contest(b, 1, both...)
+		})
+	}
+}
+
+// setNoise gives every method of the same inputs the same random ones.
+func setNoise(b *testing.B, m *runtime.Method) {
+	b.Helper()
+	r := rand.New(rand.NewPCG(1, 1))
+	for i := range m.NumInputs() {
+		if in := m.Input(i); in.Kind == tensor.KindTensor && in.Tensor.DType.IsFloat() {
+			if err := m.SetInput(i, kerneltest.Noise(r, in.Tensor.DType, in.Tensor.Sizes, nil)); err != nil {
+				b.Fatal(err)
+			}
+		}
 	}
 }
 
