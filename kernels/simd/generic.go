@@ -69,6 +69,12 @@ func stride2Go[T any](dst, src []T) {
 	}
 }
 
+func fillGo[T any](dst []T, v T) {
+	for i := range dst {
+		dst[i] = v
+	}
+}
+
 func dotGo[T Number](x, y []T) T {
 	y = y[:len(x)]
 	var s0, s1, s2, s3 T

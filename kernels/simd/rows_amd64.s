@@ -86,6 +86,20 @@ tap:
 	VZEROUPPER
 	RET
 
+// func fillLanes(n int, dst *float32, v float32)
+TEXT ·fillLanes(SB), NOSPLIT, $0-20
+	MOVQ         n+0(FP), CX
+	MOVQ         dst+8(FP), DI
+	VBROADCASTSS v+16(FP), Y0
+
+block:
+	VMOVUPS Y0, (DI)
+	ADDQ    $32, DI
+	DECQ    CX
+	JNZ     block
+	VZEROUPPER
+	RET
+
 #define FOLD \
 	VADDPS       Y1, Y0, Y0     \
 	VADDPS       Y3, Y2, Y2     \

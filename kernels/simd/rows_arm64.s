@@ -85,6 +85,19 @@ tap:
 	BNE    block
 	RET
 
+// func fillLanes(n int, dst *float32, v float32)
+TEXT ·fillLanes(SB), NOSPLIT, $0-20
+	MOVD n+0(FP), R0
+	MOVD dst+8(FP), R1
+	MOVW v+16(FP), R2
+	VDUP R2, V0.S4
+
+block:
+	VST1.P [V0.S4], 16(R1)
+	SUBS   $1, R0
+	BNE    block
+	RET
+
 // FOLD adds V0 to V3, then their lanes, into V0.
 #define FOLD \
 	FADD(0, 0, 1)  \

@@ -13,6 +13,9 @@ func tapsWide(n int, y, x *float32, off *int, w *float32, t int)
 func tapsLanes(n int, y, x *float32, off *int, w *float32, t int)
 
 //go:noescape
+func fillLanes(n int, dst *float32, v float32)
+
+//go:noescape
 func dotLanes(n int, x, y *float32) float32
 
 //go:noescape
@@ -72,6 +75,15 @@ func taps(y, x []float32, off []int, w []float32) {
 	if i < len(y) {
 		tapsGo(y[i:], x[i:], off, w)
 	}
+}
+
+func fill(dst []float32, v float32) {
+	n := len(dst) / lanes
+	if n > 0 && vector {
+		fillLanes(n, &dst[0], v)
+		dst = dst[n*lanes:]
+	}
+	fillGo(dst, v)
 }
 
 func axpy(y, x []float32, a float32) {

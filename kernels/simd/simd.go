@@ -100,6 +100,15 @@ func Stride2[T any](dst, src []T) {
 	stride2Go(dst, src)
 }
 
+// Fill is dst[i] = v.
+func Fill[T any](dst []T, v T) {
+	if d, ok := any(dst).([]float32); ok {
+		fill(d, any(v).(float32))
+		return
+	}
+	fillGo(dst, v)
+}
+
 // Axpy is y[i] += a·x[i].
 func Axpy(y, x []float32, a float32) { axpy(y, x[:len(y)], a) }
 

@@ -25,6 +25,8 @@ func center(dst, src []float32, mean, scale float32, weight, bias []float32) {
 	centerGo(dst, src, mean, scale, weight, bias)
 }
 
+func fill(dst []float32, v float32) { fillGo(dst, v) }
+
 func stride2(dst, src []float32) { stride2Go(dst, src) }
 
 func transpose(dst, src []uint32, rows, cols, ds, ss int) {

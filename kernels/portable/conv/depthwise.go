@@ -19,6 +19,10 @@ type bands[T tensor.Compute] struct {
 	offsets []int // where each tap starts in the planes
 }
 
+// bandEnd is what bands are rounded up to, so that vectors cover them whole: sums run
+// on behind the planes and the last row, and what they yield there is not stored.
+const bandEnd = 8
+
 // bandElements is about how many elements a band and its planes take: half of a
 // first-level cache of float32.
 const bandElements = 4096
@@ -47,12 +51,38 @@ func (p *pass[T]) planBands() bool {
 }
 
 func (p *pass[T]) runDepthwise(c *kernels.Ctx) {
+	perChannel := p.outChannels / p.groups * volume(p.out) * volume(p.kernel)
+	if p, ok := any(p).(*pass[float32]); ok && p.planFilter() {
+		c.Parallel(p.batch*p.inChannels, 1+macsPerRange/perChannel, filtered{p})
+		return
+	}
 	b := &p.depthwise
 	b.taps = simd.TapsOf[T]()
 	p.offsets(b)
-	p.reserve(c, b.height*b.width*b.phases[0]*b.phases[1]+b.rows*b.width)
-	perChannel := p.outChannels / p.groups * volume(p.out) * volume(p.kernel)
+	p.reserve(c, b.height*b.width*b.phases[0]*b.phases[1]+b.rows*b.width+bandEnd)
 	c.Parallel(p.batch*p.inChannels, 1+macsPerRange/perChannel, depthwise[T]{p})
+}
+
+// planFilter plans a filter that needs no bands, where the stride allows it.
+func (p *pass[T]) planFilter() bool {
+	p.filter.Rows, p.filter.Cols, p.filter.InRows, p.filter.InCols = p.out[1], p.out[2], p.in[1], p.in[2]
+	p.filter.KernelRows, p.filter.KernelCols = p.kernel[1], p.kernel[2]
+	p.filter.Top, p.filter.Left, p.filter.DilateRows, p.filter.DilateCols = p.pad[1], p.pad[2], p.dilate[1], p.dilate[2]
+	return p.stride[1] == 1 && p.stride[2] == 1 && p.filter.Plan()
+}
+
+type filtered struct{ *pass[float32] }
+
+// Range computes the output channels of input planes [lo, hi).
+func (p filtered) Range(_, lo, hi int) {
+	multiplier, taps, in, out := p.outChannels/p.groups, volume(p.kernel), volume(p.in), volume(p.out)
+	for m := lo * multiplier; m < hi*multiplier; m++ {
+		channel, bias := m%p.outChannels, float32(0)
+		if p.bias != nil {
+			bias = p.bias[channel]
+		}
+		p.filter.Apply(p.y[m*out:][:out], p.x[m/multiplier*in:][:in], p.w[channel*taps:][:taps], bias)
+	}
 }
 
 // offsets computes where each tap starts in the phase planes.
@@ -73,7 +103,8 @@ type depthwise[T tensor.Compute] struct{ *pass[T] }
 func (p depthwise[T]) Range(worker, lo, hi int) {
 	b := &p.depthwise
 	planes := p.worker(worker)
-	sums := planes[len(planes)-b.rows*b.width:]
+	sums := planes[len(planes)-b.rows*b.width-bandEnd:]
+	clear(planes) // the padding beside rows stays as it is
 	for t := lo; t < hi; t++ {
 		for r := 0; r < p.out[1]; r += b.rows {
 			p.load(planes, p.x[t*volume(p.in):][:volume(p.in)], r)
@@ -86,15 +117,16 @@ func (p depthwise[T]) Range(worker, lo, hi int) {
 func (p depthwise[T]) load(planes, x []T, r int) {
 	b := &p.depthwise
 	size := b.height * b.width
-	clear(planes[:b.phases[0]*b.phases[1]*size])
 	for ph := range b.phases[0] {
 		y := r*p.stride[1] + ph - p.pad[1]
 		top, bottom := inside(b.height, p.in[1], y, p.stride[1])
 		for pw := range b.phases[1] {
 			at := pw - p.pad[2]
 			lo, hi := inside(b.width, p.in[2], at, p.stride[2])
+			plane := planes[(ph*b.phases[1]+pw)*size:][:size]
+			clear(plane[:top*b.width])
+			clear(plane[bottom*b.width:])
 			if top < bottom && lo < hi {
-				plane := planes[(ph*b.phases[1]+pw)*size:][:size]
 				from := x[(y+top*p.stride[1])*p.in[2]+at+lo*p.stride[2]:]
 				copyGrid(plane[top*b.width+lo:], b.width, from, p.in[2]*p.stride[1], p.stride[2], bottom-top, hi-lo)
 			}
@@ -107,7 +139,7 @@ func (p depthwise[T]) load(planes, x []T, r int) {
 func (p depthwise[T]) band(planes, sums []T, t, r, rows int) {
 	b := &p.depthwise
 	multiplier, taps := p.outChannels/p.groups, volume(p.kernel)
-	sums = sums[:(rows-1)*b.width+p.out[2]]
+	sums = sums[:((rows-1)*b.width+p.out[2]+bandEnd-1)&^(bandEnd-1)]
 	for m := t * multiplier; m < (t+1)*multiplier; m++ {
 		channel := m % p.outChannels
 		startRows(sums, 0, len(sums), p.biasFrom(channel), 1)

@@ -22,6 +22,7 @@ type pass[T tensor.Compute] struct {
 
 	keptWeights, keptBias operand.Kept[T]
 	depthwise             bands[T]
+	filter                simd.Filter
 	taps                  []read // for each worker, what its first table taps read
 	table                 int
 	pBlock                int // input points at a time, of a transposed convolution
@@ -106,9 +107,7 @@ func startRows[T any](y []T, ld, n int, bias []T, rows int) {
 			clear(row)
 			continue
 		}
-		for j := range row {
-			row[j] = bias[i]
-		}
+		simd.Fill(row, bias[i])
 	}
 }
 
