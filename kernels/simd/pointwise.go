@@ -4,46 +4,149 @@ package simd
 // of the operands, which are at least as long as it. A NaN operand gives NaN.
 
 // Add is a[i] + b[i].
-func Add(dst, a, b []float32) { add(dst, a[:len(dst)], b[:len(dst)]) }
+func Add(dst, a, b []float32) {
+	n := binary(addLanes, dst, a, b)
+	addGo(dst[n:], a[n:], b[n:])
+}
 
 // AddScaled is a[i] + alpha·b[i], rounded twice.
 func AddScaled(dst, a, b []float32, alpha float32) {
-	addScaled(dst, a[:len(dst)], b[:len(dst)], alpha)
+	a, b = a[:len(dst)], b[:len(dst)]
+	n := whole(len(dst))
+	if n > 0 {
+		addScaledLanes(n/lanes, &dst[0], &a[0], &b[0], alpha)
+	}
+	addScaledGo(dst[n:], a[n:], b[n:], alpha)
 }
 
 // Sub is a[i] - b[i].
-func Sub(dst, a, b []float32) { sub(dst, a[:len(dst)], b[:len(dst)]) }
+func Sub(dst, a, b []float32) {
+	n := binary(subLanes, dst, a, b)
+	subGo(dst[n:], a[n:], b[n:])
+}
 
 // Mul is a[i] · b[i].
-func Mul(dst, a, b []float32) { mul(dst, a[:len(dst)], b[:len(dst)]) }
+func Mul(dst, a, b []float32) {
+	n := binary(mulLanes, dst, a, b)
+	mulGo(dst[n:], a[n:], b[n:])
+}
 
 // Div is a[i] / b[i].
-func Div(dst, a, b []float32) { div(dst, a[:len(dst)], b[:len(dst)]) }
+func Div(dst, a, b []float32) {
+	n := binary(divLanes, dst, a, b)
+	divGo(dst[n:], a[n:], b[n:])
+}
 
 // Maximum is the larger of a[i] and b[i].
-func Maximum(dst, a, b []float32) { maximum(dst, a[:len(dst)], b[:len(dst)]) }
+func Maximum(dst, a, b []float32) {
+	n := binary(maximumLanes, dst, a, b)
+	maximumGo(dst[n:], a[n:], b[n:])
+}
 
 // Minimum is the smaller of a[i] and b[i].
-func Minimum(dst, a, b []float32) { minimum(dst, a[:len(dst)], b[:len(dst)]) }
+func Minimum(dst, a, b []float32) {
+	n := binary(minimumLanes, dst, a, b)
+	minimumGo(dst[n:], a[n:], b[n:])
+}
 
 // Clamp is src[i] within low and high, which are no NaN; high where low is above it.
-func Clamp(dst, src []float32, low, high float32) { clamp(dst, src[:len(dst)], low, high) }
+func Clamp(dst, src []float32, low, high float32) {
+	src = src[:len(dst)]
+	n := whole(len(dst))
+	if n > 0 {
+		clampLanes(n/lanes, &dst[0], &src[0], low, high)
+	}
+	clampGo(dst[n:], src[n:], low, high)
+}
 
 // LeakyReLU is src[i], times slope where it is negative.
-func LeakyReLU(dst, src []float32, slope float32) { leakyReLU(dst, src[:len(dst)], slope) }
+func LeakyReLU(dst, src []float32, slope float32) {
+	src = src[:len(dst)]
+	n := whole(len(dst))
+	if n > 0 {
+		leakyReLULanes(n/lanes, &dst[0], &src[0], slope)
+	}
+	leakyReLUGo(dst[n:], src[n:], slope)
+}
+
+// Abs clears the sign.
+func Abs(dst, src []float32) {
+	n := unary(absLanes, dst, src)
+	absGo(dst[n:], src[n:])
+}
+
+// Neg changes the sign.
+func Neg(dst, src []float32) {
+	n := unary(negLanes, dst, src)
+	negGo(dst[n:], src[n:])
+}
+
+// Sign is 1 for positive numbers, -1 for negative ones, and 0 for the rest, NaN too.
+func Sign(dst, src []float32) {
+	n := unary(signLanes, dst, src)
+	signGo(dst[n:], src[n:])
+}
+
+// Floor rounds down.
+func Floor(dst, src []float32) {
+	n := unary(floorLanes, dst, src)
+	floorGo(dst[n:], src[n:])
+}
+
+// Ceil rounds up.
+func Ceil(dst, src []float32) {
+	n := unary(ceilLanes, dst, src)
+	ceilGo(dst[n:], src[n:])
+}
+
+// Trunc rounds toward zero.
+func Trunc(dst, src []float32) {
+	n := unary(truncLanes, dst, src)
+	truncGo(dst[n:], src[n:])
+}
+
+// Round rounds to the nearest integer, and halves to the even one.
+func Round(dst, src []float32) {
+	n := unary(roundLanes, dst, src)
+	roundGo(dst[n:], src[n:])
+}
+
+// Reciprocal is 1 / src[i].
+func Reciprocal(dst, src []float32) {
+	n := unary(reciprocalLanes, dst, src)
+	reciprocalGo(dst[n:], src[n:])
+}
 
 // Sqrt is the square root.
-func Sqrt(dst, src []float32) { sqrt(dst, src[:len(dst)]) }
+func Sqrt(dst, src []float32) {
+	n := unary(sqrtLanes, dst, src)
+	sqrtGo(dst[n:], src[n:])
+}
 
-// Sigmoid is 1 / (1 + e^-src[i]), to within 3 ulp; subnormal results may be 0.
-func Sigmoid(dst, src []float32) { sigmoid(dst, src[:len(dst)]) }
+// Rsqrt is 1 / √src[i], rounded twice.
+func Rsqrt(dst, src []float32) {
+	n := unary(rsqrtLanes, dst, src)
+	rsqrtGo(dst[n:], src[n:])
+}
 
-// Tanh is the hyperbolic tangent, to within 4 ulp.
-func Tanh(dst, src []float32) { tanh(dst, src[:len(dst)]) }
+// binary and unary compute the whole blocks, and return the number of elements in
+// them. They are small enough to become a part of their callers, and so call f
+// directly.
 
-// GELU is src[i]·Φ(src[i]), Φ being the normal distribution, to within 4 ulp for
-// positive numbers and 2⁻²³ for negative ones; 0 at -Inf.
-func GELU(dst, src []float32) { gelu(dst, src[:len(dst)]) }
+func binary[C float32 | int32](f func(n int, dst, a, b *C), dst, a, b []C) int {
+	n := whole(len(dst))
+	if n > 0 {
+		a, b = a[:n], b[:n]
+		f(n/lanes, &dst[0], &a[0], &b[0])
+	}
+	return n
+}
 
-// GELUTanh is GELU by its approximation with a hyperbolic tangent, with its errors.
-func GELUTanh(dst, src []float32) { geluTanh(dst, src[:len(dst)]) }
+func unary[C float32 | int32](f func(n int, dst, src *C), dst, src []C) int {
+	n := whole(len(dst))
+	if n > 0 {
+		src = src[:n]
+		f(n/lanes, &dst[0], &src[0])
+	}
+	return n
+}

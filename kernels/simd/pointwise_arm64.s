@@ -1,51 +1,9 @@
 //go:build !purego
 
 #include "textflag.h"
+#include "loops_arm64.h"
 
-// Functions of each element for NEON, four at a time. Instructions that the assembler
-// does not know are words: OP Vd.4S, Vn.4S, Vm.4S with the numbers of the registers.
-
-#define FADD(d, n, m) WORD $(0x4E20D400 | m<<16 | n<<5 | d)
-#define FSUB(d, n, m) WORD $(0x4EA0D400 | m<<16 | n<<5 | d)
-#define FMUL(d, n, m) WORD $(0x6E20DC00 | m<<16 | n<<5 | d)
-#define FDIV(d, n, m) WORD $(0x6E20FC00 | m<<16 | n<<5 | d)
-#define FMAX(d, n, m) WORD $(0x4E20F400 | m<<16 | n<<5 | d)
-#define FMIN(d, n, m) WORD $(0x4EA0F400 | m<<16 | n<<5 | d)
-#define FSQRT(d, n) WORD $(0x6EA1F800 | n<<5 | d)
-#define FNEG(d, n) WORD $(0x6EA0F800 | n<<5 | d)
-#define FABS(d, n) WORD $(0x4EA0F800 | n<<5 | d)
-#define CMLT0(d, n) WORD $(0x4EA0A800 | n<<5 | d)
-#define BIT(d, n, m) WORD $(0x6EA01C00 | m<<16 | n<<5 | d)
-#define FRINTN(d, n) WORD $(0x4E218800 | n<<5 | d)
-#define FCVTNS(d, n) WORD $(0x4E21A800 | n<<5 | d)
-
-// BINARY runs OP, which makes V0 = f(V0, V1), over n blocks of two operands.
-#define BINARY(OP) \
-	MOVD n+0(FP), R0   \
-	MOVD dst+8(FP), R1 \
-	MOVD a+16(FP), R2  \
-	MOVD b+24(FP), R3  \
-loop:                      \
-	VLD1.P 16(R2), [V0.S4] \
-	VLD1.P 16(R3), [V1.S4] \
-	OP                     \
-	VST1.P [V0.S4], 16(R1) \
-	SUBS   $1, R0          \
-	BNE    loop            \
-	RET
-
-// UNARY runs OP, which makes V0 = f(V0), over n blocks.
-#define UNARY(OP) \
-	MOVD n+0(FP), R0    \
-	MOVD dst+8(FP), R1  \
-	MOVD src+16(FP), R2 \
-loop:                       \
-	VLD1.P 16(R2), [V0.S4] \
-	OP                     \
-	VST1.P [V0.S4], 16(R1) \
-	SUBS   $1, R0          \
-	BNE    loop            \
-	RET
+// Arithmetic on each element for NEON, four at a time.
 
 #define ADD FADD(0, 0, 1)
 #define SUB FSUB(0, 0, 1)
@@ -111,189 +69,112 @@ TEXT ·leakyReLULanes(SB), NOSPLIT, $0-28
 	VDUP  V8.S[0], V8.S4
 	UNARY(LEAKY)
 
+#define ABS FABS(0, 0)
+#define NEG FNEG(0, 0)
+#define SIGN \
+	FCMGT0(1, 0)               \
+	FCMLT0(2, 0)               \
+	VAND V8.B16, V1.B16, V1.B16 \
+	VAND V8.B16, V2.B16, V2.B16 \
+	FSUB(0, 1, 2)
+#define FLOOR FRINTM(0, 0)
+#define CEIL FRINTP(0, 0)
+#define TRUNC FRINTZ(0, 0)
+#define ROUND FRINTN(0, 0)
+#define RECIPROCAL FDIV(0, 8, 0)
 #define SQRT FSQRT(0, 0)
+#define RSQRT \
+	SQRT       \
+	RECIPROCAL
+
+// ONE makes V8 four times 1.
+#define ONE \
+	FMOVS $1.0, F8         \
+	VDUP  V8.S[0], V8.S4
+
+// func absLanes(n int, dst, src *float32)
+TEXT ·absLanes(SB), NOSPLIT, $0-24
+	UNARY(ABS)
+
+// func negLanes(n int, dst, src *float32)
+TEXT ·negLanes(SB), NOSPLIT, $0-24
+	UNARY(NEG)
+
+// func signLanes(n int, dst, src *float32)
+TEXT ·signLanes(SB), NOSPLIT, $0-24
+	ONE
+	UNARY(SIGN)
+
+// func floorLanes(n int, dst, src *float32)
+TEXT ·floorLanes(SB), NOSPLIT, $0-24
+	UNARY(FLOOR)
+
+// func ceilLanes(n int, dst, src *float32)
+TEXT ·ceilLanes(SB), NOSPLIT, $0-24
+	UNARY(CEIL)
+
+// func truncLanes(n int, dst, src *float32)
+TEXT ·truncLanes(SB), NOSPLIT, $0-24
+	UNARY(TRUNC)
+
+// func roundLanes(n int, dst, src *float32)
+TEXT ·roundLanes(SB), NOSPLIT, $0-24
+	UNARY(ROUND)
+
+// func reciprocalLanes(n int, dst, src *float32)
+TEXT ·reciprocalLanes(SB), NOSPLIT, $0-24
+	ONE
+	UNARY(RECIPROCAL)
 
 // func sqrtLanes(n int, dst, src *float32)
 TEXT ·sqrtLanes(SB), NOSPLIT, $0-24
 	UNARY(SQRT)
 
-DATA parts<>+0(SB)/4, $0x3fb8aa3b // V14: log2e
-DATA parts<>+4(SB)/4, $0x3f318000 // V15: ln2Hi
-DATA parts<>+8(SB)/4, $0xb95e8083 // V16: ln2Lo
-DATA parts<>+12(SB)/4, $0x39506967 // V17: expP0
-DATA parts<>+16(SB)/4, $0x3ab743ce // V18: expP1
-DATA parts<>+20(SB)/4, $0x3c088908 // V19: expP2
-DATA parts<>+24(SB)/4, $0x3d2aa9c1 // V20: expP3
-DATA parts<>+28(SB)/4, $0x3e2aaaaa // V21: expP4
-DATA parts<>+32(SB)/4, $0x3f000000 // V22: expP5
-DATA parts<>+36(SB)/4, $0x3f800000 // V23: one
-DATA parts<>+40(SB)/4, $0x7f // V24: bias
-DATA parts<>+44(SB)/4, $0xc2ae999a // V25: least exponent
-DATA parts<>+48(SB)/4, $0x42b20000 // V26: most exponent
-DATA parts<>+52(SB)/4, $0x3f000000 // V27: half
-DATA parts<>+56(SB)/4, $0x40000000 // V28: two
-DATA parts<>+60(SB)/4, $0x41a00000 // V29: tanhMost
-DATA parts<>+64(SB)/4, $0x3fcc422a // V30: geluSlope
-DATA parts<>+68(SB)/4, $0x3d922279 // V31: geluCubic
-GLOBL parts<>(SB), RODATA|NOPTR, $72
+// func rsqrtLanes(n int, dst, src *float32)
+TEXT ·rsqrtLanes(SB), NOSPLIT, $0-24
+	ONE
+	UNARY(RSQRT)
 
-// PARTS loads them, each in four lanes, into V14 to V31.
-#define PARTS \
-	MOVD $parts<>(SB), R9 \
-	VLD1R.P 4(R9), [V14.S4] \
-	VLD1R.P 4(R9), [V15.S4] \
-	VLD1R.P 4(R9), [V16.S4] \
-	VLD1R.P 4(R9), [V17.S4] \
-	VLD1R.P 4(R9), [V18.S4] \
-	VLD1R.P 4(R9), [V19.S4] \
-	VLD1R.P 4(R9), [V20.S4] \
-	VLD1R.P 4(R9), [V21.S4] \
-	VLD1R.P 4(R9), [V22.S4] \
-	VLD1R.P 4(R9), [V23.S4] \
-	VLD1R.P 4(R9), [V24.S4] \
-	VLD1R.P 4(R9), [V25.S4] \
-	VLD1R.P 4(R9), [V26.S4] \
-	VLD1R.P 4(R9), [V27.S4] \
-	VLD1R.P 4(R9), [V28.S4] \
-	VLD1R.P 4(R9), [V29.S4] \
-	VLD1R.P 4(R9), [V30.S4] \
-	VLD1R.P 4(R9), [V31.S4]
+#define EQUAL FCMEQ(0, 0, 1)
+#define NOT_EQUAL \
+	EQUAL     \
+	NOT(0, 0)
+#define LESS FCMGT(0, 1, 0)
+#define LESS_EQUAL FCMGE(0, 1, 0)
 
-// HORNER is p·x + c for p in V3: into V3, by V4.
-#define HORNER(x, c) \
-	VORR  c.B16, c.B16, V4.B16 \
-	VFMLA V3.S4, x.S4, V4.S4   \
-	VORR  V4.B16, V4.B16, V3.B16
+// func equalLanes(n int, dst *uint8, a, b *float32)
+TEXT ·equalLanes(SB), NOSPLIT, $0-32
+	COMPARE(EQUAL)
 
-// EXP_PARTS makes V1 = 2^n and V2 = e^r - 1 of V0 = n·ln 2 + r, from the least to the
-// most exponent. e^x - 1 is V1·V2 + (V1-1) without cancellation. It clobbers V3, V4.
-#define EXP_PARTS \
-	FMUL(1, 0, 14)               \
-	FRINTN(1, 1)                 \
-	VFMLS V1.S4, V15.S4, V0.S4   \
-	VFMLS V1.S4, V16.S4, V0.S4   \
-	VORR  V17.B16, V17.B16, V3.B16 \
-	HORNER(V0, V18)              \
-	HORNER(V0, V19)              \
-	HORNER(V0, V20)              \
-	HORNER(V0, V21)              \
-	HORNER(V0, V22)              \
-	FMUL(4, 0, 0)                \
-	VORR  V0.B16, V0.B16, V2.B16 \
-	VFMLA V4.S4, V3.S4, V2.S4    \
-	FCVTNS(1, 1)                 \
-	VADD  V24.S4, V1.S4, V1.S4   \
-	VSHL  $23, V1.S4, V1.S4
+// func notEqualLanes(n int, dst *uint8, a, b *float32)
+TEXT ·notEqualLanes(SB), NOSPLIT, $0-32
+	COMPARE(NOT_EQUAL)
 
-#define SIGMOID \
-	FNEG(0, 0)     \
-	FMAX(0, 0, 25) \
-	FMIN(0, 0, 26) \
-	EXP_PARTS      \
-	FADD(2, 2, 23) \
-	FMUL(2, 2, 1)  \
-	FADD(2, 2, 23) \
-	FDIV(0, 23, 2)
+// func lessLanes(n int, dst *uint8, a, b *float32)
+TEXT ·lessLanes(SB), NOSPLIT, $0-32
+	COMPARE(LESS)
 
-// func sigmoidLanes(n int, dst, src *float32)
-TEXT ·sigmoidLanes(SB), NOSPLIT, $0-24
-	PARTS
-	UNARY(SIGMOID)
+// func lessEqualLanes(n int, dst *uint8, a, b *float32)
+TEXT ·lessEqualLanes(SB), NOSPLIT, $0-32
+	COMPARE(LESS_EQUAL)
 
-// TANH_OF_HALF makes V0 = tanh(V0/2) = m / (m+2), where m = e^V0 - 1.
-#define TANH_OF_HALF \
-	FNEG(1, 29)    \
-	FMAX(0, 0, 1)  \
-	FMIN(0, 0, 29) \
-	EXP_PARTS      \
-	FSUB(0, 1, 23) \
-	VFMLA V1.S4, V2.S4, V0.S4 \
-	FADD(1, 0, 28) \
-	FDIV(0, 0, 1)
+// func selectLanes(n int, dst *uint32, mask *uint8, a, b *uint32)
+TEXT ·selectLanes(SB), NOSPLIT, $0-40
+	MOVD n+0(FP), R0
+	MOVD dst+8(FP), R1
+	MOVD mask+16(FP), R4
+	MOVD a+24(FP), R2
+	MOVD b+32(FP), R3
 
-#define TANH \
-	FADD(0, 0, 0) \
-	TANH_OF_HALF
-
-// func tanhLanes(n int, dst, src *float32)
-TEXT ·tanhLanes(SB), NOSPLIT, $0-24
-	PARTS
-	UNARY(TANH)
-
-#define GELU_TANH \
-	VORR  V0.B16, V0.B16, V7.B16   \
-	FMUL(1, 0, 0)                  \
-	VORR  V30.B16, V30.B16, V2.B16 \
-	VFMLA V1.S4, V31.S4, V2.S4     \
-	FMUL(0, 0, 2)                  \
-	TANH_OF_HALF                   \
-	FADD(0, 0, 23)                 \
-	FMUL(7, 7, 27)                 \
-	FMUL(0, 0, 7)
-
-// func geluTanhLanes(n int, dst, src *float32)
-TEXT ·geluTanhLanes(SB), NOSPLIT, $0-24
-	PARTS
-	UNARY(GELU_TANH)
-
-// erfc(a) = e^(-a²) · t·(erfc0 + t·(erfc1 + …)), t = 1 / (1 + p·a), to within 3·10⁻⁸
-// of itself for a up to 10.
-DATA erfc<>+0(SB)/4, $0x41600000 // 14, the largest |x| looked at
-DATA erfc<>+4(SB)/4, $0x3f3504f3 // √½
-DATA erfc<>+8(SB)/4, $0x3ec28f5c // p
-DATA erfc<>+12(SB)/4, $0x3d743edd // erfc8
-DATA erfc<>+16(SB)/4, $0xbe87fbb7 // erfc7
-DATA erfc<>+20(SB)/4, $0x3ebde3a4 // erfc6
-DATA erfc<>+24(SB)/4, $0xbe2dbf47 // erfc5
-DATA erfc<>+28(SB)/4, $0x3e717ae6 // erfc4
-DATA erfc<>+32(SB)/4, $0x3e0b67a1 // erfc3
-DATA erfc<>+36(SB)/4, $0x3e5177b1 // erfc2
-DATA erfc<>+40(SB)/4, $0x3e5af585 // erfc1
-DATA erfc<>+44(SB)/4, $0x3e5b8ff8 // erfc0
-GLOBL erfc<>(SB), RODATA|NOPTR, $48
-
-#define NEXT(r) VLD1R.P 4(R10), [r.S4]
-
-#define ERFC_STEP \
-	NEXT(V8)       \
-	HORNER(V6, V8)
-
-// GELU is max(x, 0) - |x|/2·erfc(|x|/√2), without cancellation on either side.
-#define GELU \
-	MOVD $erfc<>(SB), R10        \
-	VORR V0.B16, V0.B16, V7.B16  \
-	FABS(9, 0)                   \
-	NEXT(V8)                     \
-	FMIN(9, 9, 8)                \
-	NEXT(V8)                     \
-	FMUL(5, 9, 8)                \
-	NEXT(V8)                     \
-	VORR V23.B16, V23.B16, V6.B16 \
-	VFMLA V5.S4, V8.S4, V6.S4    \
-	FDIV(6, 23, 6)               \
-	FMUL(0, 5, 5)                \
-	FNEG(0, 0)                   \
-	FMAX(0, 0, 25)               \
-	EXP_PARTS                    \
-	FADD(2, 2, 23)               \
-	FMUL(2, 2, 1)                \
-	NEXT(V3)                     \
-	ERFC_STEP                    \
-	ERFC_STEP                    \
-	ERFC_STEP                    \
-	ERFC_STEP                    \
-	ERFC_STEP                    \
-	ERFC_STEP                    \
-	ERFC_STEP                    \
-	ERFC_STEP                    \
-	FMUL(3, 3, 6)                \
-	FMUL(3, 3, 2)                \
-	FMUL(9, 9, 27)               \
-	VEOR V0.B16, V0.B16, V0.B16  \
-	FMAX(0, 0, 7)                \
-	VFMLS V9.S4, V3.S4, V0.S4
-
-// func geluLanes(n int, dst, src *float32)
-TEXT ·geluLanes(SB), NOSPLIT, $0-24
-	PARTS
-	UNARY(GELU)
+loop:
+	FMOVS.P 4(R4), F0
+	VUSHLL  $0, V0.B8, V0.H8
+	VUSHLL  $0, V0.H4, V0.S4
+	CMEQ0(0, 0)
+	VLD1.P  16(R2), [V1.S4]
+	VLD1.P  16(R3), [V2.S4]
+	BSL(0, 2, 1)
+	VST1.P  [V0.S4], 16(R1)
+	SUBS    $1, R0
+	BNE     loop
+	RET

@@ -8,9 +8,6 @@ package simd
 func addLanes(n int, dst, a, b *float32)
 
 //go:noescape
-func addScaledLanes(n int, dst, a, b *float32, alpha float32)
-
-//go:noescape
 func subLanes(n int, dst, a, b *float32)
 
 //go:noescape
@@ -26,13 +23,43 @@ func maximumLanes(n int, dst, a, b *float32)
 func minimumLanes(n int, dst, a, b *float32)
 
 //go:noescape
+func addScaledLanes(n int, dst, a, b *float32, alpha float32)
+
+//go:noescape
 func clampLanes(n int, dst, src *float32, low, high float32)
 
 //go:noescape
 func leakyReLULanes(n int, dst, src *float32, slope float32)
 
 //go:noescape
+func absLanes(n int, dst, src *float32)
+
+//go:noescape
+func negLanes(n int, dst, src *float32)
+
+//go:noescape
+func signLanes(n int, dst, src *float32)
+
+//go:noescape
+func floorLanes(n int, dst, src *float32)
+
+//go:noescape
+func ceilLanes(n int, dst, src *float32)
+
+//go:noescape
+func truncLanes(n int, dst, src *float32)
+
+//go:noescape
+func roundLanes(n int, dst, src *float32)
+
+//go:noescape
+func reciprocalLanes(n int, dst, src *float32)
+
+//go:noescape
 func sqrtLanes(n int, dst, src *float32)
+
+//go:noescape
+func rsqrtLanes(n int, dst, src *float32)
 
 //go:noescape
 func sigmoidLanes(n int, dst, src *float32)
@@ -46,162 +73,71 @@ func geluLanes(n int, dst, src *float32)
 //go:noescape
 func geluTanhLanes(n int, dst, src *float32)
 
-// whole is the number of elements in whole blocks, 0 without vectors.
-func whole(n int) int {
-	if !vector {
-		return 0
-	}
-	return n &^ (lanes - 1)
-}
+//go:noescape
+func equalLanes(n int, dst *uint8, a, b *float32)
 
-func add(dst, a, b []float32) {
-	n := whole(len(dst))
-	if n > 0 {
-		addLanes(n/lanes, &dst[0], &a[0], &b[0])
-	}
-	addGo(dst[n:], a[n:], b[n:])
-}
+//go:noescape
+func notEqualLanes(n int, dst *uint8, a, b *float32)
 
-func addScaled(dst, a, b []float32, alpha float32) {
-	n := whole(len(dst))
-	if n > 0 {
-		addScaledLanes(n/lanes, &dst[0], &a[0], &b[0], alpha)
-	}
-	addScaledGo(dst[n:], a[n:], b[n:], alpha)
-}
+//go:noescape
+func lessLanes(n int, dst *uint8, a, b *float32)
 
-func sub(dst, a, b []float32) {
-	n := whole(len(dst))
-	if n > 0 {
-		subLanes(n/lanes, &dst[0], &a[0], &b[0])
-	}
-	subGo(dst[n:], a[n:], b[n:])
-}
+//go:noescape
+func lessEqualLanes(n int, dst *uint8, a, b *float32)
 
-func mul(dst, a, b []float32) {
-	n := whole(len(dst))
-	if n > 0 {
-		mulLanes(n/lanes, &dst[0], &a[0], &b[0])
-	}
-	mulGo(dst[n:], a[n:], b[n:])
-}
+//go:noescape
+func addInt32Lanes(n int, dst, a, b *int32)
 
-func div(dst, a, b []float32) {
-	n := whole(len(dst))
-	if n > 0 {
-		divLanes(n/lanes, &dst[0], &a[0], &b[0])
-	}
-	divGo(dst[n:], a[n:], b[n:])
-}
+//go:noescape
+func subInt32Lanes(n int, dst, a, b *int32)
 
-func maximum(dst, a, b []float32) {
-	n := whole(len(dst))
-	if n > 0 {
-		maximumLanes(n/lanes, &dst[0], &a[0], &b[0])
-	}
-	maximumGo(dst[n:], a[n:], b[n:])
-}
+//go:noescape
+func mulInt32Lanes(n int, dst, a, b *int32)
 
-func minimum(dst, a, b []float32) {
-	n := whole(len(dst))
-	if n > 0 {
-		minimumLanes(n/lanes, &dst[0], &a[0], &b[0])
-	}
-	minimumGo(dst[n:], a[n:], b[n:])
-}
+//go:noescape
+func maxInt32Lanes(n int, dst, a, b *int32)
 
-func clamp(dst, src []float32, low, high float32) {
-	n := whole(len(dst))
-	if n > 0 {
-		clampLanes(n/lanes, &dst[0], &src[0], low, high)
-	}
-	clampGo(dst[n:], src[n:], low, high)
-}
+//go:noescape
+func minInt32Lanes(n int, dst, a, b *int32)
 
-func leakyReLU(dst, src []float32, slope float32) {
-	n := whole(len(dst))
-	if n > 0 {
-		leakyReLULanes(n/lanes, &dst[0], &src[0], slope)
-	}
-	leakyReLUGo(dst[n:], src[n:], slope)
-}
+//go:noescape
+func bitAndInt32Lanes(n int, dst, a, b *int32)
 
-func sqrt(dst, src []float32) {
-	n := whole(len(dst))
-	if n > 0 {
-		sqrtLanes(n/lanes, &dst[0], &src[0])
-	}
-	sqrtGo(dst[n:], src[n:])
-}
+//go:noescape
+func bitOrInt32Lanes(n int, dst, a, b *int32)
 
-// The functions that vectors compute in another way than Go compute a last
-// incomplete block in all lanes too, so that an element's result does not depend on
-// its place.
+//go:noescape
+func bitXorInt32Lanes(n int, dst, a, b *int32)
 
-func sigmoid(dst, src []float32) {
-	if !vector {
-		sigmoidGo(dst, src)
-		return
-	}
-	n := whole(len(dst))
-	if n > 0 {
-		sigmoidLanes(n/lanes, &dst[0], &src[0])
-	}
-	if n < len(dst) {
-		var b [lanes]float32
-		copy(b[:], src[n:])
-		sigmoidLanes(1, &b[0], &b[0])
-		copy(dst[n:], b[:])
-	}
-}
+//go:noescape
+func clampInt32Lanes(n int, dst, src *int32, low, high int32)
 
-func tanh(dst, src []float32) {
-	if !vector {
-		tanhGo(dst, src)
-		return
-	}
-	n := whole(len(dst))
-	if n > 0 {
-		tanhLanes(n/lanes, &dst[0], &src[0])
-	}
-	if n < len(dst) {
-		var b [lanes]float32
-		copy(b[:], src[n:])
-		tanhLanes(1, &b[0], &b[0])
-		copy(dst[n:], b[:])
-	}
-}
+//go:noescape
+func absInt32Lanes(n int, dst, src *int32)
 
-func gelu(dst, src []float32) {
-	if !vector {
-		geluGo(dst, src)
-		return
-	}
-	n := whole(len(dst))
-	if n > 0 {
-		geluLanes(n/lanes, &dst[0], &src[0])
-	}
-	if n < len(dst) {
-		var b [lanes]float32
-		copy(b[:], src[n:])
-		geluLanes(1, &b[0], &b[0])
-		copy(dst[n:], b[:])
-	}
-}
+//go:noescape
+func negInt32Lanes(n int, dst, src *int32)
 
-func geluTanh(dst, src []float32) {
-	if !vector {
-		geluTanhGo(dst, src)
-		return
-	}
-	n := whole(len(dst))
-	if n > 0 {
-		geluTanhLanes(n/lanes, &dst[0], &src[0])
-	}
-	if n < len(dst) {
-		var b [lanes]float32
-		copy(b[:], src[n:])
-		geluTanhLanes(1, &b[0], &b[0])
-		copy(dst[n:], b[:])
-	}
-}
+//go:noescape
+func equalInt32Lanes(n int, dst *uint8, a, b *int32)
+
+//go:noescape
+func notEqualInt32Lanes(n int, dst *uint8, a, b *int32)
+
+//go:noescape
+func lessInt32Lanes(n int, dst *uint8, a, b *int32)
+
+//go:noescape
+func lessEqualInt32Lanes(n int, dst *uint8, a, b *int32)
+
+//go:noescape
+func andInt32Lanes(n int, dst *uint8, a, b *int32)
+
+//go:noescape
+func orInt32Lanes(n int, dst *uint8, a, b *int32)
+
+//go:noescape
+func xorInt32Lanes(n int, dst *uint8, a, b *int32)
+
+//go:noescape
+func selectLanes(n int, dst *uint32, mask *uint8, a, b *uint32)

@@ -1,12 +1,8 @@
 package simd
 
-import (
-	"math"
+import "math"
 
-	"github.com/etrun-go/etrun/kernels/math32"
-)
-
-func addGo(dst, a, b []float32) {
+func addGo[C float32 | int32](dst, a, b []C) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
 		dst[i] = a[i] + b[i]
@@ -20,14 +16,14 @@ func addScaledGo(dst, a, b []float32, alpha float32) {
 	}
 }
 
-func subGo(dst, a, b []float32) {
+func subGo[C float32 | int32](dst, a, b []C) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
 		dst[i] = a[i] - b[i]
 	}
 }
 
-func mulGo(dst, a, b []float32) {
+func mulGo[C float32 | int32](dst, a, b []C) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
 		dst[i] = a[i] * b[i]
@@ -41,21 +37,21 @@ func divGo(dst, a, b []float32) {
 	}
 }
 
-func maximumGo(dst, a, b []float32) {
+func maximumGo[C float32 | int32](dst, a, b []C) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
 		dst[i] = max(a[i], b[i])
 	}
 }
 
-func minimumGo(dst, a, b []float32) {
+func minimumGo[C float32 | int32](dst, a, b []C) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
 		dst[i] = min(a[i], b[i])
 	}
 }
 
-func clampGo(dst, src []float32, low, high float32) {
+func clampGo[C float32 | int32](dst, src []C, low, high C) {
 	src = src[:len(dst)]
 	for i := range dst {
 		dst[i] = min(max(src[i], low), high)
@@ -81,7 +77,93 @@ func sqrtGo(dst, src []float32) {
 	}
 }
 
-func sigmoidGo(dst, src []float32)  { math32.Sigmoid(dst, src) }
-func tanhGo(dst, src []float32)     { math32.Tanh(dst, src) }
-func geluGo(dst, src []float32)     { math32.GELU(dst, src) }
-func geluTanhGo(dst, src []float32) { math32.GELUTanh(dst, src) }
+func rsqrtGo(dst, src []float32) {
+	src = src[:len(dst)]
+	for i := range dst {
+		dst[i] = 1 / float32(math.Sqrt(float64(src[i])))
+	}
+}
+
+func reciprocalGo(dst, src []float32) {
+	src = src[:len(dst)]
+	for i := range dst {
+		dst[i] = 1 / src[i]
+	}
+}
+
+func absGo(dst, src []float32) {
+	src = src[:len(dst)]
+	for i := range dst {
+		dst[i] = math.Float32frombits(math.Float32bits(src[i]) &^ (1 << 31))
+	}
+}
+
+func absIntGo(dst, src []int32) {
+	src = src[:len(dst)]
+	for i := range dst {
+		dst[i] = max(src[i], -src[i])
+	}
+}
+
+func negGo[C float32 | int32](dst, src []C) {
+	src = src[:len(dst)]
+	for i := range dst {
+		dst[i] = -src[i]
+	}
+}
+
+func signGo(dst, src []float32) {
+	src = src[:len(dst)]
+	for i, x := range src {
+		dst[i] = float32(answer(x > 0)) - float32(answer(x < 0))
+	}
+}
+
+func floorGo(dst, src []float32) {
+	src = src[:len(dst)]
+	for i := range dst {
+		dst[i] = float32(math.Floor(float64(src[i])))
+	}
+}
+
+func ceilGo(dst, src []float32) {
+	src = src[:len(dst)]
+	for i := range dst {
+		dst[i] = float32(math.Ceil(float64(src[i])))
+	}
+}
+
+func truncGo(dst, src []float32) {
+	src = src[:len(dst)]
+	for i := range dst {
+		dst[i] = float32(math.Trunc(float64(src[i])))
+	}
+}
+
+func roundGo(dst, src []float32) {
+	src = src[:len(dst)]
+	for i := range dst {
+		dst[i] = float32(math.RoundToEven(float64(src[i])))
+	}
+}
+
+func bitAndGo(dst, a, b []int32) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = a[i] & b[i]
+	}
+}
+
+func bitOrGo(dst, a, b []int32) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = a[i] | b[i]
+	}
+}
+
+func bitXorGo(dst, a, b []int32) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = a[i] ^ b[i]
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 )
 
 var (
@@ -31,19 +32,60 @@ func operands(r *rand.Rand, n int) []float32 {
 var exactly = []struct {
 	name     string
 	f, plain func(dst, a, b []float32)
+	zeros    bool // of either sign are the same
 }{
-	{"add", Add, addGo},
-	{"sub", Sub, subGo},
-	{"mul", Mul, mulGo},
-	{"div", Div, divGo},
-	{"maximum", Maximum, maximumGo},
-	{"minimum", Minimum, minimumGo},
-	{"add scaled", func(d, a, b []float32) { AddScaled(d, a, b, 2.7) }, func(d, a, b []float32) { addScaledGo(d, a, b, 2.7) }},
-	{"clamp", func(d, a, _ []float32) { Clamp(d, a, -1, 6) }, func(d, a, _ []float32) { clampGo(d, a, -1, 6) }},
-	{"clamp crossed", func(d, a, _ []float32) { Clamp(d, a, 3, 1) }, func(d, a, _ []float32) { clampGo(d, a, 3, 1) }},
-	{"relu", func(d, a, _ []float32) { Clamp(d, a, 0, inf32) }, func(d, a, _ []float32) { clampGo(d, a, 0, inf32) }},
-	{"leaky relu", func(d, a, _ []float32) { LeakyReLU(d, a, 0.01) }, func(d, a, _ []float32) { leakyReLUGo(d, a, 0.01) }},
-	{"sqrt", func(d, a, _ []float32) { Sqrt(d, a) }, func(d, a, _ []float32) { sqrtGo(d, a) }},
+	{"add", Add, addGo[float32], false},
+	{"sub", Sub, subGo[float32], false},
+	{"mul", Mul, mulGo[float32], false},
+	{"div", Div, divGo, false},
+	{"maximum", Maximum, maximumGo[float32], true},
+	{"minimum", Minimum, minimumGo[float32], true},
+	{"add scaled", func(d, a, b []float32) { AddScaled(d, a, b, 2.7) }, func(d, a, b []float32) { addScaledGo(d, a, b, 2.7) }, false},
+	{"clamp", func(d, a, _ []float32) { Clamp(d, a, -1, 6) }, func(d, a, _ []float32) { clampGo(d, a, -1, 6) }, true},
+	{"clamp crossed", func(d, a, _ []float32) { Clamp(d, a, 3, 1) }, func(d, a, _ []float32) { clampGo(d, a, 3, 1) }, true},
+	{"relu", func(d, a, _ []float32) { Clamp(d, a, 0, inf32) }, func(d, a, _ []float32) { clampGo(d, a, 0, inf32) }, true},
+	{"leaky relu", func(d, a, _ []float32) { LeakyReLU(d, a, 0.01) }, func(d, a, _ []float32) { leakyReLUGo(d, a, 0.01) }, false},
+	{"abs", first(Abs), first(absGo), false},
+	{"neg", first(Neg), first(negGo[float32]), false},
+	{"sign", first(Sign), first(signGo), false},
+	{"floor", first(Floor), first(floorGo), false},
+	{"ceil", first(Ceil), first(ceilGo), false},
+	{"trunc", first(Trunc), first(truncGo), false},
+	{"round", first(Round), first(roundGo), false},
+	{"reciprocal", first(Reciprocal), first(reciprocalGo), false},
+	{"sqrt", first(Sqrt), first(sqrtGo), false},
+	{"rsqrt", first(Rsqrt), first(rsqrtGo), false},
+}
+
+// first is a function of the first operand.
+func first[C any](f func(dst, src []C)) func(dst, a, b []C) {
+	return func(dst, a, _ []C) { f(dst, a) }
+}
+
+// bitsOf are the same bits: unsafe, as only tests may be here.
+func bitsOf(x []float32) []uint32 {
+	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
+}
+
+func TestSelect(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for n := range 40 {
+		a, b := operands(r, n), operands(r, n)
+		mask := make([]uint8, n)
+		for i := range mask {
+			mask[i] = []uint8{0, 1, 0xff, 0x80}[r.IntN(4)]
+		}
+		got, want := newGuarded(r, n), make([]uint32, n)
+		Select(bitsOf(got.data), mask, bitsOf(a), bitsOf(b))
+		selectGo(want, mask, bitsOf(a), bitsOf(b))
+		got.check(t, "select")
+		Select(bitsOf(a), mask, bitsOf(a), bitsOf(b)) // in place
+		for i, w := range want {
+			if g, h := bitsOf(got.data)[i], bitsOf(a)[i]; g != w || h != w {
+				t.Fatalf("element %d of %d: got %#x and %#x in place, want %#x", i, n, g, h, w)
+			}
+		}
+	}
 }
 
 func TestPointwise(t *testing.T) {
@@ -58,7 +100,7 @@ func TestPointwise(t *testing.T) {
 			c.f(a, a, b) // in place
 			for i, w := range want {
 				for _, g := range []float32{got.data[i], a[i]} {
-					if g != w && (g == g || w == w) {
+					if g != w && (g == g || w == w) || math.Signbit(float64(g)) != math.Signbit(float64(w)) && w == 0 && !c.zeros {
 						t.Fatalf("%s, element %d of %d: got %v and %v in place, want %v", c.name, i, n, got.data[i], a[i], w)
 					}
 				}

@@ -6,6 +6,14 @@ func Level() string { return level }
 // few products are not worth a vector.
 const few = 128
 
+// whole is the number of elements in whole blocks of lanes, 0 without vectors.
+func whole(n int) int {
+	if !vector {
+		return 0
+	}
+	return n &^ (lanes - 1)
+}
+
 // MulAdd adds a product of matrices to c:
 //
 //	c[i*ldc+j] += Σ_p a[i*ars+p*acs] · b[p*ldb+j]    i < m, j < n, p < k

@@ -2,7 +2,11 @@
 
 package simd
 
-const level = "go"
+const (
+	lanes  = 1
+	level  = "go"
+	vector = false
+)
 
 func mulAddTo(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int) {
 	mulAddToGo(m, n, k, a, ars, acs, b, ldb, from, ldf, c, ldc)

@@ -1,9 +1,13 @@
 package tensor
 
+import "github.com/etrun-go/etrun/kernels/simd"
+
 // Compute is a type that operators calculate in. Every storage type converts to
-// one of the three on loading and back on storing: narrow integers and bool compute
-// exactly as int64 and wrap when stored, half floats compute as float32.
-type Compute interface{ float32 | float64 | int64 }
+// one of them on loading and back on storing: narrow integers and bool compute exactly
+// as int64, or as int32, and wrap when stored, half floats compute as float32.
+type Compute interface {
+	float32 | float64 | int32 | int64
+}
 
 // A LoadFunc converts the first len(dst) elements of src, which holds elements of
 // the DType that the function was looked up for and is aligned to them.
@@ -14,9 +18,9 @@ type LoadFunc[C Compute] func(dst []C, src []byte)
 // [FloatToInt], and everything but zero becomes true.
 type StoreFunc[C Compute] func(dst []byte, src []C)
 
-// Loader is the conversion from d to C, nil where operators do not compute on d.
-// Loading an integer above MaxInt64 as int64 wraps; loading a float as int64 follows
-// [FloatToInt].
+// Loader is the conversion from d to C, nil where operators do not compute on d, and
+// to int32 where d is not bool or an integer that fits. Loading an integer above
+// MaxInt64 as int64 wraps; loading a float as int64 follows [FloatToInt].
 func Loader[C Compute](d DType) LoadFunc[C] {
 	if !d.Valid() {
 		return nil
@@ -56,16 +60,20 @@ type conversions[C Compute] struct {
 var (
 	toFloat32 = conversions[float32]{
 		load: [NumDTypes]LoadFunc[float32]{
-			Uint8: load[float32, uint8], Int8: load[float32, int8], Int16: load[float32, int16],
-			Int32: load[float32, int32], Int64: load[float32, int64], Uint16: load[float32, uint16],
-			Uint32: load[float32, uint32], Uint64: load[float32, uint64], Bool: loadBool[float32],
-			Float16: loadHalf[float32], BFloat16: loadBFloat[float32], Float32: loadSame[float32], Float64: load[float32, float64],
+			Uint8: loadBlocks(simd.Uint8ToFloat, load[float32, uint8], 1), Int8: loadBlocks(simd.Int8ToFloat, load[float32, int8], 1),
+			Int16: loadBlocks(simd.Int16ToFloat, load[float32, int16], 2), Uint16: loadBlocks(simd.Uint16ToFloat, load[float32, uint16], 2),
+			Int32: loadBlocks(simd.Int32ToFloat, load[float32, int32], 4), Uint32: load[float32, uint32],
+			Int64: load[float32, int64], Uint64: load[float32, uint64], Bool: loadBlocks(simd.BoolToFloat, loadBool[float32], 1),
+			Float16: loadBlocks(simd.HalfToFloat, loadHalf[float32], 2), BFloat16: loadBlocks(simd.BFloatToFloat, loadBFloat[float32], 2),
+			Float32: loadSame[float32], Float64: load[float32, float64],
 		},
 		store: [NumDTypes]StoreFunc[float32]{
-			Uint8: storeTrunc64[uint8, float32], Int8: storeTrunc32[int8, float32], Int16: storeTrunc32[int16, float32],
-			Int32: storeTrunc32[int32, float32], Int64: storeTrunc64[int64, float32], Uint16: storeTrunc32[uint16, float32],
-			Uint32: storeTrunc64[uint32, float32], Uint64: storeUint64[float32], Bool: storeBool[float32],
-			Float16: storeHalf[float32], BFloat16: storeBFloat[float32], Float32: storeSame[float32], Float64: store[float64, float32],
+			Uint8: storeBlocks(simd.FloatTo8, storeTrunc64[uint8, float32], 1), Int8: storeBlocks(simd.FloatTo8, storeTrunc32[int8, float32], 1),
+			Int16: storeBlocks(simd.FloatTo16, storeTrunc32[int16, float32], 2), Uint16: storeBlocks(simd.FloatTo16, storeTrunc32[uint16, float32], 2),
+			Int32: storeBlocks(simd.FloatToInt32, storeTrunc32[int32, float32], 4), Uint32: storeTrunc64[uint32, float32],
+			Int64: storeTrunc64[int64, float32], Uint64: storeUint64[float32], Bool: storeBlocks(simd.FloatToBool, storeBool[float32], 1),
+			Float16: storeBlocks(simd.FloatToHalf, storeHalf[float32], 2), BFloat16: storeBlocks(simd.FloatToBFloat, storeBFloat[float32], 2),
+			Float32: storeSame[float32], Float64: store[float64, float32],
 		},
 	}
 	toFloat64 = conversions[float64]{
@@ -96,7 +104,40 @@ var (
 			Float16: storeHalf[int64], BFloat16: storeBFloat[int64], Float32: store[float32, int64], Float64: store[float64, int64],
 		},
 	}
+	toInt32 = conversions[int32]{
+		load: [NumDTypes]LoadFunc[int32]{
+			Uint8: loadBlocks(simd.Uint8ToInt32, load[int32, uint8], 1), Int8: loadBlocks(simd.Int8ToInt32, load[int32, int8], 1),
+			Int16: loadBlocks(simd.Int16ToInt32, load[int32, int16], 2), Uint16: loadBlocks(simd.Uint16ToInt32, load[int32, uint16], 2),
+			Int32: loadSame[int32], Bool: loadBlocks(simd.BoolToInt32, loadBool[int32], 1),
+		},
+		store: [NumDTypes]StoreFunc[int32]{
+			Uint8: storeBlocks(simd.Int32To8, store[uint8, int32], 1), Int8: storeBlocks(simd.Int32To8, store[int8, int32], 1),
+			Int16: storeBlocks(simd.Int32To16, store[int16, int32], 2), Uint16: storeBlocks(simd.Int32To16, store[uint16, int32], 2),
+			Int32: storeSame[int32], Int64: store[int64, int32], Uint32: store[uint32, int32], Uint64: store[uint64, int32],
+			Bool: storeBlocks(simd.Int32ToBool, storeBool[int32], 1), Float16: storeHalf[int32], BFloat16: storeBFloat[int32],
+			Float32: store[float32, int32], Float64: store[float64, int32],
+		},
+	}
 )
+
+// loadBlocks and storeBlocks convert with vectors, and what these leave with loops.
+// size is that of an element in bytes.
+
+func loadBlocks[C Compute](vectors func(dst []C, src []byte) int, rest LoadFunc[C], size int) LoadFunc[C] {
+	return func(dst []C, src []byte) {
+		if n := vectors(dst, src); n < len(dst) {
+			rest(dst[n:], src[n*size:])
+		}
+	}
+}
+
+func storeBlocks[C Compute](vectors func(dst []byte, src []C) int, rest StoreFunc[C], size int) StoreFunc[C] {
+	return func(dst []byte, src []C) {
+		if n := vectors(dst, src); n < len(src) {
+			rest(dst[n*size:], src[n:])
+		}
+	}
+}
 
 func conversion[C Compute]() *conversions[C] {
 	var t any
@@ -105,6 +146,8 @@ func conversion[C Compute]() *conversions[C] {
 		t = &toFloat32
 	case float64:
 		t = &toFloat64
+	case int32:
+		t = &toInt32
 	default:
 		t = &toInt64
 	}

@@ -1,8 +1,11 @@
 package tensor
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/x448/float16"
@@ -163,6 +166,59 @@ func TestHalfBlocks(t *testing.T) {
 				t.Fatalf("%v as %v: got %#04x, want %#04x", floats[i], c.d, got, want)
 			}
 		}
+	}
+}
+
+// TestBlocks converts slices of every length, which vectors do in part, and compares
+// them with elements alone, which loops convert.
+func TestBlocks(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for d := range DType(NumDTypes) {
+		for n := range 40 {
+			checkBlocks[float32](t, r, d, n)
+			checkBlocks[int32](t, r, d, n)
+		}
+	}
+}
+
+// hardBits are the bits of numbers at which conversions change their way: odd floats,
+// and such around the ends of the integer types.
+var hardBits = []uint32{0, 1 << 31, 1, 0x7f800000, 0xff800000, 0x7fc00000, 0x4f000000, 0xcf000000, 0x4effffff, 0xcf000001,
+	0x5f000000, 0xdf000000, 0x43800000, 0xc3800000, 0x47800000, 0x3f7fffff, 0xbf7fffff, 0x437f8000, 0xff, 0x80, 0xffff, 0x8000}
+
+func checkBlocks[C Compute](t *testing.T, r *rand.Rand, d DType, n int) {
+	t.Helper()
+	load, store := Loader[C](d), Storer[C](d)
+	if load == nil || store == nil {
+		return
+	}
+	const guard = 64
+	memory := AlignedBytes(16 * (n + 1))
+	for i := 0; i < len(memory); i += 4 {
+		bits := r.Uint32()
+		if r.IntN(2) == 0 {
+			bits = hardBits[r.IntN(len(hardBits))]
+		}
+		binary.LittleEndian.PutUint32(memory[i:], bits)
+	}
+	from := View[C](memory)[:n]
+	to := bytes.Repeat([]byte{0xa5}, n*d.Size()+guard)
+	store(to, from)
+	back, one := make([]C, n+1), make([]C, 1)
+	load(back[:n], memory)
+	for i := range n {
+		want := make([]byte, d.Size())
+		store(want, from[i:i+1])
+		if got := to[i*d.Size():][:d.Size()]; !bytes.Equal(got, want) && !(d == Float16 && from[i] != from[i]) {
+			t.Fatalf("%T %v as %v, element %d of %d: got %x, want %x", one[0], from[i], d, i, n, got, want)
+		}
+		load(one, memory[i*d.Size():])
+		if got := back[i]; got != one[0] && (got == got || one[0] == one[0]) {
+			t.Fatalf("%v as %T, element %d of %d: got %v, want %v", d, got, i, n, got, one[0])
+		}
+	}
+	if back[n] != 0 || !bytes.Equal(to[n*d.Size():], bytes.Repeat([]byte{0xa5}, guard)) {
+		t.Fatalf("%v of %d elements: written beyond the end", d, n)
 	}
 }
 

@@ -1,10 +1,6 @@
 package tensor
 
-import (
-	"math"
-
-	"github.com/etrun-go/etrun/kernels/simd"
-)
+import "math"
 
 // HalfToFloat widens the bits of a Float16, exactly: the product moves the exponent
 // and normalises the subnormal ones.
@@ -47,11 +43,7 @@ func FloatToBFloat(f float32) uint16 {
 
 func loadHalf[C Compute](dst []C, src []byte) {
 	s := View[uint16](src)[:len(dst)]
-	n := 0
-	if f, ok := any(dst).([]float32); ok {
-		n = simd.HalfToFloat(f, s)
-	}
-	for i := n; i < len(dst); i++ {
+	for i := range dst {
 		dst[i] = C(HalfToFloat(s[i]))
 	}
 }
@@ -59,11 +51,7 @@ func loadHalf[C Compute](dst []C, src []byte) {
 // storeHalf goes through float32, as PyTorch does from every type.
 func storeHalf[C Compute](dst []byte, src []C) {
 	d := View[uint16](dst)[:len(src)]
-	n := 0
-	if f, ok := any(src).([]float32); ok {
-		n = simd.FloatToHalf(d, f)
-	}
-	for i := n; i < len(d); i++ {
+	for i := range d {
 		d[i] = FloatToHalf(float32(src[i]))
 	}
 }
@@ -77,11 +65,7 @@ func loadHalfInt(dst []int64, src []byte) {
 
 func loadBFloat[C Compute](dst []C, src []byte) {
 	s := View[uint16](src)[:len(dst)]
-	n := 0
-	if f, ok := any(dst).([]float32); ok {
-		n = simd.BFloatToFloat(f, s)
-	}
-	for i := n; i < len(dst); i++ {
+	for i := range dst {
 		dst[i] = C(BFloatToFloat(s[i]))
 	}
 }
@@ -89,11 +73,7 @@ func loadBFloat[C Compute](dst []C, src []byte) {
 // storeBFloat goes through float32, as PyTorch does from every type.
 func storeBFloat[C Compute](dst []byte, src []C) {
 	d := View[uint16](dst)[:len(src)]
-	n := 0
-	if f, ok := any(src).([]float32); ok {
-		n = simd.FloatToBFloat(d, f)
-	}
-	for i := n; i < len(d); i++ {
+	for i := range d {
 		d[i] = FloatToBFloat(float32(src[i]))
 	}
 }
