@@ -34,10 +34,11 @@ func (s Scalar) Int() int64 {
 func (s Scalar) IsFloat() bool { return s.Type == tensor.Float64 }
 
 // ScalarAs is the number in a compute type.
-func ScalarAs[C tensor.Compute](s Scalar) C {
+func ScalarAs[C tensor.Convertible](s Scalar) C {
 	if s.Type == tensor.Float64 {
-		if c, ok := any(tensor.FloatToInt(s.F)).(C); ok {
-			return c
+		switch any(C(0)).(type) {
+		case int32, int64:
+			return C(tensor.FloatToInt(s.F))
 		}
 		return C(s.F)
 	}

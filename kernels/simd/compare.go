@@ -64,6 +64,12 @@ func XorInt32(dst []uint8, a, b []int32) {
 	xorGo(dst[n:], a[n:], b[n:])
 }
 
+// NorInt32 is 1 where both numbers are 0.
+func NorInt32(dst []uint8, a, b []int32) {
+	n := compare(norInt32Lanes, dst, a, b)
+	norGo(dst[n:], a[n:], b[n:])
+}
+
 // Select is a[i] where mask[i] is not 0, and b[i] elsewhere. dst may be an operand.
 func Select(dst []uint32, mask []uint8, a, b []uint32) {
 	n := whole(len(dst))
@@ -74,7 +80,7 @@ func Select(dst []uint32, mask []uint8, a, b []uint32) {
 	selectGo(dst[n:], mask[n:], a[n:], b[n:])
 }
 
-// compare is [binary] with answers.
+// compare is [pairwise] with answers.
 func compare[C float32 | int32](f func(n int, dst *uint8, a, b *C), dst []uint8, a, b []C) int {
 	n := whole(len(dst))
 	if n > 0 {

@@ -42,6 +42,13 @@ func orGo(dst []uint8, a, b []int32) {
 	}
 }
 
+func norGo(dst []uint8, a, b []int32) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = answer(a[i]|b[i] == 0)
+	}
+}
+
 func xorGo(dst []uint8, a, b []int32) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {

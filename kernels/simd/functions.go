@@ -2,7 +2,7 @@ package simd
 
 import "github.com/etrun-go/etrun/kernels/math32"
 
-// The functions below are [unary] operators that vectors compute in another way than
+// The functions below are functions of one number that vectors compute in another way than
 // Go does. A last incomplete block is computed in all lanes too, so that an element's
 // result does not depend on its place.
 
@@ -21,7 +21,7 @@ func Sigmoid(dst, src []float32) {
 		math32.Sigmoid(dst, src[:len(dst)])
 		return
 	}
-	n := unary(sigmoidLanes, dst, src)
+	n := each(sigmoidLanes, dst, src)
 	if n < len(dst) {
 		var t tail
 		sigmoidLanes(1, &t[0], t.of(src[n:]))
@@ -35,7 +35,7 @@ func Tanh(dst, src []float32) {
 		math32.Tanh(dst, src[:len(dst)])
 		return
 	}
-	n := unary(tanhLanes, dst, src)
+	n := each(tanhLanes, dst, src)
 	if n < len(dst) {
 		var t tail
 		tanhLanes(1, &t[0], t.of(src[n:]))
@@ -50,7 +50,7 @@ func GELU(dst, src []float32) {
 		math32.GELU(dst, src[:len(dst)])
 		return
 	}
-	n := unary(geluLanes, dst, src)
+	n := each(geluLanes, dst, src)
 	if n < len(dst) {
 		var t tail
 		geluLanes(1, &t[0], t.of(src[n:]))
@@ -64,7 +64,7 @@ func GELUTanh(dst, src []float32) {
 		math32.GELUTanh(dst, src[:len(dst)])
 		return
 	}
-	n := unary(geluTanhLanes, dst, src)
+	n := each(geluTanhLanes, dst, src)
 	if n < len(dst) {
 		var t tail
 		geluTanhLanes(1, &t[0], t.of(src[n:]))

@@ -112,6 +112,10 @@ TEXT ·andInt32Lanes(SB), NOSPLIT, $0-32
 TEXT ·orInt32Lanes(SB), NOSPLIT, $0-32
 	COMPARE(BOTH_FALSE, VPANDN)
 
+// func norInt32Lanes(n int, dst *uint8, a, b *int32)
+TEXT ·norInt32Lanes(SB), NOSPLIT, $0-32
+	COMPARE(BOTH_FALSE, VPAND)
+
 // func xorInt32Lanes(n int, dst *uint8, a, b *int32)
 TEXT ·xorInt32Lanes(SB), NOSPLIT, $0-32
 	COMPARE(ONE_FALSE, VPAND)

@@ -88,6 +88,9 @@ TEXT ·negInt32Lanes(SB), NOSPLIT, $0-24
 	FALSE                      \
 	VAND V1.B16, V0.B16, V0.B16 \
 	NOT(0, 0)
+#define NOR \
+	FALSE                      \
+	VAND V1.B16, V0.B16, V0.B16
 #define XOR \
 	FALSE                      \
 	VEOR V1.B16, V0.B16, V0.B16
@@ -115,6 +118,10 @@ TEXT ·andInt32Lanes(SB), NOSPLIT, $0-32
 // func orInt32Lanes(n int, dst *uint8, a, b *int32)
 TEXT ·orInt32Lanes(SB), NOSPLIT, $0-32
 	COMPARE(OR)
+
+// func norInt32Lanes(n int, dst *uint8, a, b *int32)
+TEXT ·norInt32Lanes(SB), NOSPLIT, $0-32
+	COMPARE(NOR)
 
 // func xorInt32Lanes(n int, dst *uint8, a, b *int32)
 TEXT ·xorInt32Lanes(SB), NOSPLIT, $0-32

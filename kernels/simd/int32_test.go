@@ -67,7 +67,7 @@ func TestCompare(t *testing.T) {
 	checkCompare(t, integerOperands, []comparison[int32]{
 		{"equal integers", EqualInt32, equalGo[int32]}, {"not equal integers", NotEqualInt32, notEqualGo[int32]},
 		{"less integers", LessInt32, lessGo[int32]}, {"less or equal integers", LessEqualInt32, lessEqualGo[int32]},
-		{"and", AndInt32, andGo}, {"or", OrInt32, orGo}, {"xor", XorInt32, xorGo},
+		{"and", AndInt32, andGo}, {"or", OrInt32, orGo}, {"xor", XorInt32, xorGo}, {"nor", NorInt32, norGo},
 	})
 }
 

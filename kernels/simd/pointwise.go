@@ -5,7 +5,7 @@ package simd
 
 // Add is a[i] + b[i].
 func Add(dst, a, b []float32) {
-	n := binary(addLanes, dst, a, b)
+	n := pairwise(addLanes, dst, a, b)
 	addGo(dst[n:], a[n:], b[n:])
 }
 
@@ -21,31 +21,31 @@ func AddScaled(dst, a, b []float32, alpha float32) {
 
 // Sub is a[i] - b[i].
 func Sub(dst, a, b []float32) {
-	n := binary(subLanes, dst, a, b)
+	n := pairwise(subLanes, dst, a, b)
 	subGo(dst[n:], a[n:], b[n:])
 }
 
 // Mul is a[i] · b[i].
 func Mul(dst, a, b []float32) {
-	n := binary(mulLanes, dst, a, b)
+	n := pairwise(mulLanes, dst, a, b)
 	mulGo(dst[n:], a[n:], b[n:])
 }
 
 // Div is a[i] / b[i].
 func Div(dst, a, b []float32) {
-	n := binary(divLanes, dst, a, b)
+	n := pairwise(divLanes, dst, a, b)
 	divGo(dst[n:], a[n:], b[n:])
 }
 
 // Maximum is the larger of a[i] and b[i].
 func Maximum(dst, a, b []float32) {
-	n := binary(maximumLanes, dst, a, b)
+	n := pairwise(maximumLanes, dst, a, b)
 	maximumGo(dst[n:], a[n:], b[n:])
 }
 
 // Minimum is the smaller of a[i] and b[i].
 func Minimum(dst, a, b []float32) {
-	n := binary(minimumLanes, dst, a, b)
+	n := pairwise(minimumLanes, dst, a, b)
 	minimumGo(dst[n:], a[n:], b[n:])
 }
 
@@ -71,69 +71,69 @@ func LeakyReLU(dst, src []float32, slope float32) {
 
 // Abs clears the sign.
 func Abs(dst, src []float32) {
-	n := unary(absLanes, dst, src)
+	n := each(absLanes, dst, src)
 	absGo(dst[n:], src[n:])
 }
 
 // Neg changes the sign.
 func Neg(dst, src []float32) {
-	n := unary(negLanes, dst, src)
+	n := each(negLanes, dst, src)
 	negGo(dst[n:], src[n:])
 }
 
 // Sign is 1 for positive numbers, -1 for negative ones, and 0 for the rest, NaN too.
 func Sign(dst, src []float32) {
-	n := unary(signLanes, dst, src)
+	n := each(signLanes, dst, src)
 	signGo(dst[n:], src[n:])
 }
 
 // Floor rounds down.
 func Floor(dst, src []float32) {
-	n := unary(floorLanes, dst, src)
+	n := each(floorLanes, dst, src)
 	floorGo(dst[n:], src[n:])
 }
 
 // Ceil rounds up.
 func Ceil(dst, src []float32) {
-	n := unary(ceilLanes, dst, src)
+	n := each(ceilLanes, dst, src)
 	ceilGo(dst[n:], src[n:])
 }
 
 // Trunc rounds toward zero.
 func Trunc(dst, src []float32) {
-	n := unary(truncLanes, dst, src)
+	n := each(truncLanes, dst, src)
 	truncGo(dst[n:], src[n:])
 }
 
 // Round rounds to the nearest integer, and halves to the even one.
 func Round(dst, src []float32) {
-	n := unary(roundLanes, dst, src)
+	n := each(roundLanes, dst, src)
 	roundGo(dst[n:], src[n:])
 }
 
 // Reciprocal is 1 / src[i].
 func Reciprocal(dst, src []float32) {
-	n := unary(reciprocalLanes, dst, src)
+	n := each(reciprocalLanes, dst, src)
 	reciprocalGo(dst[n:], src[n:])
 }
 
 // Sqrt is the square root.
 func Sqrt(dst, src []float32) {
-	n := unary(sqrtLanes, dst, src)
+	n := each(sqrtLanes, dst, src)
 	sqrtGo(dst[n:], src[n:])
 }
 
 // Rsqrt is 1 / √src[i], rounded twice.
 func Rsqrt(dst, src []float32) {
-	n := unary(rsqrtLanes, dst, src)
+	n := each(rsqrtLanes, dst, src)
 	rsqrtGo(dst[n:], src[n:])
 }
 
-// binary and unary compute the whole blocks, and return the number of elements in
+// pairwise and each compute the whole blocks, and return the number of elements in
 // them. They are small enough to become a part of their callers, and so call f
 // directly.
 
-func binary[C float32 | int32](f func(n int, dst, a, b *C), dst, a, b []C) int {
+func pairwise[C float32 | int32](f func(n int, dst, a, b *C), dst, a, b []C) int {
 	n := whole(len(dst))
 	if n > 0 {
 		a, b = a[:n], b[:n]
@@ -142,7 +142,7 @@ func binary[C float32 | int32](f func(n int, dst, a, b *C), dst, a, b []C) int {
 	return n
 }
 
-func unary[C float32 | int32](f func(n int, dst, src *C), dst, src []C) int {
+func each[C float32 | int32](f func(n int, dst, src *C), dst, src []C) int {
 	n := whole(len(dst))
 	if n > 0 {
 		src = src[:n]

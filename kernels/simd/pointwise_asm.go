@@ -137,6 +137,9 @@ func andInt32Lanes(n int, dst *uint8, a, b *int32)
 func orInt32Lanes(n int, dst *uint8, a, b *int32)
 
 //go:noescape
+func norInt32Lanes(n int, dst *uint8, a, b *int32)
+
+//go:noescape
 func xorInt32Lanes(n int, dst *uint8, a, b *int32)
 
 //go:noescape

@@ -48,5 +48,6 @@ func lessInt32Lanes(n int, dst *uint8, a, b *int32)             {}
 func lessEqualInt32Lanes(n int, dst *uint8, a, b *int32)        {}
 func andInt32Lanes(n int, dst *uint8, a, b *int32)              {}
 func orInt32Lanes(n int, dst *uint8, a, b *int32)               {}
+func norInt32Lanes(n int, dst *uint8, a, b *int32)              {}
 func xorInt32Lanes(n int, dst *uint8, a, b *int32)              {}
 func selectLanes(n int, dst *uint32, mask *uint8, a, b *uint32) {}

@@ -15,6 +15,8 @@ func TestLowerLevels(t *testing.T) {
 		vector, wide = l.vector, l.wide
 		for name, test := range map[string]func(*testing.T){
 			"MulAdd": TestMulAdd, "Taps": TestTaps, "Rows": TestRows, "CopyRows": TestCopyRows, "Norm": TestNormRows, "Extremes": TestExtremes, "MaxTaps": TestMaxTaps, "SumTaps": TestSumTaps, "Exp": TestExp,
+			"Pointwise": TestPointwise, "Select": TestSelect, "Approximate": TestApproximate, "Int32": TestInt32, "Compare": TestCompare,
+			"Widen": TestWiden, "Narrow": TestNarrow, "Half": TestHalf,
 		} {
 			t.Run(l.name+" "+name, test)
 		}

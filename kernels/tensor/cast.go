@@ -43,6 +43,8 @@ func CastBytes(dst []byte, to DType, src []byte, from DType, n int) (ok bool) {
 		return castThrough[float32](dst, to, src, from, n)
 	case Float64:
 		return castThrough[float64](dst, to, src, from, n)
+	case Int32:
+		return castThrough[int32](dst, to, src, from, n)
 	case Complex128:
 		return false
 	}
@@ -68,13 +70,21 @@ func CastType(from, to DType) DType {
 		d = to
 	}
 	c, _ := ComputeType(d)
+	if c == Int64 && FitsInt32(from) && FitsInt32(to) {
+		return Int32
+	}
 	return c
+}
+
+// FitsInt32 reports bool and the integer types whose values are all int32.
+func FitsInt32(d DType) bool {
+	return d == Bool || d.IsInt() && (d.Size() <= 2 || d == Int32)
 }
 
 // blocks keeps the in-cache buffers of casts, 512 elements long.
 var blocks = sync.Pool{New: func() any { return new([512]int64) }}
 
-func castThrough[C Compute](dst []byte, to DType, src []byte, from DType, n int) bool {
+func castThrough[C Convertible](dst []byte, to DType, src []byte, from DType, n int) bool {
 	load, store := Loader[C](from), Storer[C](to)
 	if load == nil || store == nil {
 		return false
@@ -92,7 +102,7 @@ func castThrough[C Compute](dst []byte, to DType, src []byte, from DType, n int)
 
 // Put stores v as the element of type d at the start of dst. ok is false where
 // operators do not compute on d.
-func Put[C Compute](dst []byte, d DType, v C) (ok bool) {
+func Put[C Convertible](dst []byte, d DType, v C) (ok bool) {
 	store := Storer[C](d)
 	if store == nil {
 		return false
@@ -107,7 +117,7 @@ func Put[C Compute](dst []byte, d DType, v C) (ok bool) {
 
 // Get loads the element of type d at the start of src, which is aligned to it. ok
 // is false where operators do not compute on d.
-func Get[C Compute](src []byte, d DType) (v C, ok bool) {
+func Get[C Convertible](src []byte, d DType) (v C, ok bool) {
 	load := Loader[C](d)
 	if load == nil {
 		return 0, false

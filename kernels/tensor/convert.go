@@ -3,25 +3,27 @@ package tensor
 import "github.com/etrun-go/etrun/kernels/simd"
 
 // Compute is a type that operators calculate in. Every storage type converts to
-// one of them on loading and back on storing: narrow integers and bool compute exactly
-// as int64, or as int32, and wrap when stored, half floats compute as float32.
-type Compute interface {
-	float32 | float64 | int32 | int64
-}
+// one of the three on loading and back on storing: narrow integers and bool compute
+// exactly as int64 and wrap when stored, half floats compute as float32.
+type Compute interface{ float32 | float64 | int64 }
+
+// Convertible is a type with conversions from and to storage types: Compute, and int32
+// for narrow integers where more of them in a vector count.
+type Convertible interface{ Compute | int32 }
 
 // A LoadFunc converts the first len(dst) elements of src, which holds elements of
 // the DType that the function was looked up for and is aligned to them.
-type LoadFunc[C Compute] func(dst []C, src []byte)
+type LoadFunc[C Convertible] func(dst []C, src []byte)
 
 // A StoreFunc converts src to the first len(src) elements of dst. Floats are
 // rounded to nearest even, integers wrap, floats become integers by the rule of
 // [FloatToInt], and everything but zero becomes true.
-type StoreFunc[C Compute] func(dst []byte, src []C)
+type StoreFunc[C Convertible] func(dst []byte, src []C)
 
 // Loader is the conversion from d to C, nil where operators do not compute on d, and
-// to int32 where d is not bool or an integer that fits. Loading an integer above
-// MaxInt64 as int64 wraps; loading a float as int64 follows [FloatToInt].
-func Loader[C Compute](d DType) LoadFunc[C] {
+// from floats to int32. Loading an integer that C does not hold wraps; loading a float
+// as int64 follows [FloatToInt].
+func Loader[C Convertible](d DType) LoadFunc[C] {
 	if !d.Valid() {
 		return nil
 	}
@@ -29,7 +31,7 @@ func Loader[C Compute](d DType) LoadFunc[C] {
 }
 
 // Storer is the conversion from C to d, nil where operators do not compute on d.
-func Storer[C Compute](d DType) StoreFunc[C] {
+func Storer[C Convertible](d DType) StoreFunc[C] {
 	if !d.Valid() {
 		return nil
 	}
@@ -52,7 +54,7 @@ func ComputeType(d DType) (c DType, ok bool) {
 }
 
 // conversions are the tables of one compute type.
-type conversions[C Compute] struct {
+type conversions[C Convertible] struct {
 	load  [NumDTypes]LoadFunc[C]
 	store [NumDTypes]StoreFunc[C]
 }
@@ -108,7 +110,8 @@ var (
 		load: [NumDTypes]LoadFunc[int32]{
 			Uint8: loadBlocks(simd.Uint8ToInt32, load[int32, uint8], 1), Int8: loadBlocks(simd.Int8ToInt32, load[int32, int8], 1),
 			Int16: loadBlocks(simd.Int16ToInt32, load[int32, int16], 2), Uint16: loadBlocks(simd.Uint16ToInt32, load[int32, uint16], 2),
-			Int32: loadSame[int32], Bool: loadBlocks(simd.BoolToInt32, loadBool[int32], 1),
+			Int32: loadSame[int32], Uint32: load[int32, uint32], Int64: load[int32, int64], Uint64: load[int32, uint64],
+			Bool: loadBlocks(simd.BoolToInt32, loadBool[int32], 1),
 		},
 		store: [NumDTypes]StoreFunc[int32]{
 			Uint8: storeBlocks(simd.Int32To8, store[uint8, int32], 1), Int8: storeBlocks(simd.Int32To8, store[int8, int32], 1),
@@ -123,7 +126,7 @@ var (
 // loadBlocks and storeBlocks convert with vectors, and what these leave with loops.
 // size is that of an element in bytes.
 
-func loadBlocks[C Compute](vectors func(dst []C, src []byte) int, rest LoadFunc[C], size int) LoadFunc[C] {
+func loadBlocks[C Convertible](vectors func(dst []C, src []byte) int, rest LoadFunc[C], size int) LoadFunc[C] {
 	return func(dst []C, src []byte) {
 		if n := vectors(dst, src); n < len(dst) {
 			rest(dst[n:], src[n*size:])
@@ -131,7 +134,7 @@ func loadBlocks[C Compute](vectors func(dst []C, src []byte) int, rest LoadFunc[
 	}
 }
 
-func storeBlocks[C Compute](vectors func(dst []byte, src []C) int, rest StoreFunc[C], size int) StoreFunc[C] {
+func storeBlocks[C Convertible](vectors func(dst []byte, src []C) int, rest StoreFunc[C], size int) StoreFunc[C] {
 	return func(dst []byte, src []C) {
 		if n := vectors(dst, src); n < len(src) {
 			rest(dst[n*size:], src[n:])
@@ -139,7 +142,7 @@ func storeBlocks[C Compute](vectors func(dst []byte, src []C) int, rest StoreFun
 	}
 }
 
-func conversion[C Compute]() *conversions[C] {
+func conversion[C Convertible]() *conversions[C] {
 	var t any
 	switch any(C(0)).(type) {
 	case float32:
@@ -160,25 +163,25 @@ type real interface {
 	uint8 | int8 | int16 | int32 | int64 | uint16 | uint32 | uint64 | float32 | float64
 }
 
-func load[C Compute, S real](dst []C, src []byte) {
+func load[C Convertible, S real](dst []C, src []byte) {
 	s := View[S](src)[:len(dst)]
 	for i := range dst {
 		dst[i] = C(s[i])
 	}
 }
 
-func store[D real, C Compute](dst []byte, src []C) {
+func store[D real, C Convertible](dst []byte, src []C) {
 	d := View[D](dst)[:len(src)]
 	for i := range d {
 		d[i] = D(src[i])
 	}
 }
 
-func loadSame[C Compute](dst []C, src []byte)  { copy(dst, View[C](src)[:len(dst)]) }
-func storeSame[C Compute](dst []byte, src []C) { copy(View[C](dst)[:len(src)], src) }
+func loadSame[C Convertible](dst []C, src []byte)  { copy(dst, View[C](src)[:len(dst)]) }
+func storeSame[C Convertible](dst []byte, src []C) { copy(View[C](dst)[:len(src)], src) }
 
 // loadBool reads any byte but zero as 1: a hostile file may hold others.
-func loadBool[C Compute](dst []C, src []byte) {
+func loadBool[C Convertible](dst []C, src []byte) {
 	s := src[:len(dst)]
 	for i := range dst {
 		var v C
@@ -189,7 +192,7 @@ func loadBool[C Compute](dst []C, src []byte) {
 	}
 }
 
-func storeBool[C Compute](dst []byte, src []C) {
+func storeBool[C Convertible](dst []byte, src []C) {
 	d := dst[:len(src)]
 	for i := range d {
 		var v byte

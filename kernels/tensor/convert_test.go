@@ -186,7 +186,7 @@ func TestBlocks(t *testing.T) {
 var hardBits = []uint32{0, 1 << 31, 1, 0x7f800000, 0xff800000, 0x7fc00000, 0x4f000000, 0xcf000000, 0x4effffff, 0xcf000001,
 	0x5f000000, 0xdf000000, 0x43800000, 0xc3800000, 0x47800000, 0x3f7fffff, 0xbf7fffff, 0x437f8000, 0xff, 0x80, 0xffff, 0x8000}
 
-func checkBlocks[C Compute](t *testing.T, r *rand.Rand, d DType, n int) {
+func checkBlocks[C Convertible](t *testing.T, r *rand.Rand, d DType, n int) {
 	t.Helper()
 	load, store := Loader[C](d), Storer[C](d)
 	if load == nil || store == nil {

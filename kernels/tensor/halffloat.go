@@ -41,7 +41,7 @@ func FloatToBFloat(f float32) uint16 {
 	return uint16((u + 0x7fff + u>>16&1) >> 16)
 }
 
-func loadHalf[C Compute](dst []C, src []byte) {
+func loadHalf[C Convertible](dst []C, src []byte) {
 	s := View[uint16](src)[:len(dst)]
 	for i := range dst {
 		dst[i] = C(HalfToFloat(s[i]))
@@ -49,7 +49,7 @@ func loadHalf[C Compute](dst []C, src []byte) {
 }
 
 // storeHalf goes through float32, as PyTorch does from every type.
-func storeHalf[C Compute](dst []byte, src []C) {
+func storeHalf[C Convertible](dst []byte, src []C) {
 	d := View[uint16](dst)[:len(src)]
 	for i := range d {
 		d[i] = FloatToHalf(float32(src[i]))
@@ -63,7 +63,7 @@ func loadHalfInt(dst []int64, src []byte) {
 	}
 }
 
-func loadBFloat[C Compute](dst []C, src []byte) {
+func loadBFloat[C Convertible](dst []C, src []byte) {
 	s := View[uint16](src)[:len(dst)]
 	for i := range dst {
 		dst[i] = C(BFloatToFloat(s[i]))
@@ -71,7 +71,7 @@ func loadBFloat[C Compute](dst []C, src []byte) {
 }
 
 // storeBFloat goes through float32, as PyTorch does from every type.
-func storeBFloat[C Compute](dst []byte, src []C) {
+func storeBFloat[C Convertible](dst []byte, src []C) {
 	d := View[uint16](dst)[:len(src)]
 	for i := range d {
 		d[i] = FloatToBFloat(float32(src[i]))

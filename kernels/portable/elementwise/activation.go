@@ -10,8 +10,8 @@ import (
 )
 
 var (
-	geluErf      = unary{rule: floatOnly, table: table{f32: slices32(simd.GELU), f64: each[float64](gelu64), cost: 8}}
-	geluTanh     = unary{rule: floatOnly, table: table{f32: slices32(simd.GELUTanh), f64: each[float64](geluTanh64), cost: 6}}
+	geluErf      = unary{rule: floatOnly, table: table{f32: slice(simd.GELU), f64: each[float64](gelu64), cost: 8}}
+	geluTanh     = unary{rule: floatOnly, table: table{f32: slice(simd.GELUTanh), f64: each[float64](geluTanh64), cost: 6}}
 	expLinear    = unary{rule: floatOnly, table: table{f32: elu32, f64: elu64, cost: 40}}
 	leaky        = unary{rule: floatOnly, table: table{f32: leakyRelu32, f64: leakyRelu}}
 	logits       = unary{rule: floating, table: table{f32: logit32, f64: logit64, cost: 100}}

@@ -5,33 +5,36 @@ import (
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/simd"
-	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // ordered is a compute type that is ordered.
-type ordered interface{ float32 | float64 | int64 }
+type ordered interface {
+	float32 | float64 | int32 | int64
+}
+
+type integer interface{ int32 | int64 }
 
 type float interface{ float32 | float64 }
 
 var (
 	addition = scaled{
 		rule:   numeric,
-		plain:  table{f32: pair32(simd.Add), f64: add[float64], i64: add[int64], c: add[complex128]},
-		scaled: table{f32: addScaled32, f64: addScaled[float64], i64: addScaled[int64], c: addScaled[complex128]},
+		plain:  table{f32: pair(simd.Add), f64: add[float64], i32: pair(simd.AddInt32), i64: add[int64], c: add[complex128]},
+		scaled: table{f32: addScaled32, f64: addScaled[float64], i32: addScaled[int32], i64: addScaled[int64], c: addScaled[complex128]},
 	}
 	subtraction = scaled{
 		rule:   arithmetic,
-		plain:  table{f32: pair32(simd.Sub), f64: sub[float64], i64: sub[int64], c: sub[complex128]},
-		scaled: table{f32: subScaled32, f64: subScaled[float64], i64: subScaled[int64], c: subScaled[complex128]},
+		plain:  table{f32: pair(simd.Sub), f64: sub[float64], i32: pair(simd.SubInt32), i64: sub[int64], c: sub[complex128]},
+		scaled: table{f32: subScaled32, f64: subScaled[float64], i32: subScaled[int32], i64: subScaled[int64], c: subScaled[complex128]},
 	}
-	product   = binary{rule: numeric, table: table{f32: pair32(simd.Mul), f64: mul[float64], i64: mul[int64], c: mul[complex128]}}
-	quotient  = binary{rule: floating, table: table{f32: pair32(simd.Div), f64: div[float64], c: div[complex128]}}
-	truncated = binary{rule: arithmetic, table: table{f32: divTrunc[float32], f64: divTrunc[float64], i64: divTruncInt}}
-	floored   = binary{rule: arithmetic, table: table{f32: divFloor[float32], f64: divFloor[float64], i64: divFloorInt, cost: 100}}
-	cremains  = binary{rule: arithmetic, table: table{f32: fmod[float32], f64: fmod[float64], i64: fmodInt, cost: 100}}
-	remains   = binary{rule: arithmetic, table: table{f32: remainder[float32], f64: remainder[float64], i64: remainderInt, cost: 100}}
-	largest   = binary{rule: numeric, table: table{f32: pair32(simd.Maximum), f64: maximum[float64], i64: maximum[int64]}}
-	smallest  = binary{rule: numeric, table: table{f32: pair32(simd.Minimum), f64: minimum[float64], i64: minimum[int64]}}
+	product   = binary{rule: numeric, table: table{f32: pair(simd.Mul), f64: mul[float64], i32: pair(simd.MulInt32), i64: mul[int64], c: mul[complex128]}}
+	quotient  = binary{rule: floating, table: table{f32: pair(simd.Div), f64: div[float64], c: div[complex128]}}
+	truncated = binary{rule: arithmetic, table: table{f32: divTrunc[float32], f64: divTrunc[float64], i32: divTruncInt[int32], i64: divTruncInt[int64]}}
+	floored   = binary{rule: arithmetic, table: table{f32: divFloor[float32], f64: divFloor[float64], i32: divFloorInt[int32], i64: divFloorInt[int64], cost: 100}}
+	cremains  = binary{rule: arithmetic, table: table{f32: fmod[float32], f64: fmod[float64], i32: fmodInt[int32], i64: fmodInt[int64], cost: 100}}
+	remains   = binary{rule: arithmetic, table: table{f32: remainder[float32], f64: remainder[float64], i32: remainderInt[int32], i64: remainderInt[int64], cost: 100}}
+	largest   = binary{rule: numeric, table: table{f32: pair(simd.Maximum), f64: maximum[float64], i32: pair(simd.MaxInt32), i64: maximum[int64]}}
+	smallest  = binary{rule: numeric, table: table{f32: pair(simd.Minimum), f64: minimum[float64], i32: pair(simd.MinInt32), i64: minimum[int64]}}
 	angle     = binary{rule: floating, table: table{f32: atan2[float32], f64: atan2[float64], cost: 100}}
 )
 
@@ -90,7 +93,7 @@ func (s *scaled) call(c *kernels.Ctx, a kernels.Args, cl *call) error {
 		return err
 	}
 	alpha := a.Scalar(2)
-	if alpha.IsFloat() && cl.compute == tensor.Int64 {
+	if alpha.IsFloat() && cl.compute.IsInt() {
 		return kernels.Bad(2, alpha.String(), "an integer alpha for integer operands")
 	}
 	if alpha.Float() == 1 {
@@ -203,7 +206,7 @@ func floorQuotient[C float](x, y C) C {
 
 // divided runs an integer division over the block, and reports the first divisor
 // of 0 instead.
-func divided(k *block[int64], f func(x, y int64) int64) {
+func divided[C integer](k *block[C], f func(x, y C) C) {
 	out, a, b := k.out, k.a[:len(k.out)], k.b[:len(k.out)]
 	for i := range out {
 		if b[i] == 0 {
@@ -214,11 +217,11 @@ func divided(k *block[int64], f func(x, y int64) int64) {
 	}
 }
 
-func divTruncInt(k *block[int64]) { divided(k, func(x, y int64) int64 { return x / y }) }
-func fmodInt(k *block[int64])     { divided(k, func(x, y int64) int64 { return x % y }) }
+func divTruncInt[C integer](k *block[C]) { divided(k, func(x, y C) C { return x / y }) }
+func fmodInt[C integer](k *block[C])     { divided(k, func(x, y C) C { return x % y }) }
 
-func divFloorInt(k *block[int64]) {
-	divided(k, func(x, y int64) int64 {
+func divFloorInt[C integer](k *block[C]) {
+	divided(k, func(x, y C) C {
 		q := x / y
 		if x%y != 0 && (x < 0) != (y < 0) {
 			q--
@@ -227,8 +230,8 @@ func divFloorInt(k *block[int64]) {
 	})
 }
 
-func remainderInt(k *block[int64]) {
-	divided(k, func(x, y int64) int64 {
+func remainderInt[C integer](k *block[C]) {
+	divided(k, func(x, y C) C {
 		r := x % y
 		if r != 0 && (r < 0) != (y < 0) {
 			r += y

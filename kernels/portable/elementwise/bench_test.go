@@ -57,8 +57,8 @@ func BenchmarkLayouts(b *testing.B) {
 	}
 }
 
-// streams are the calls of BenchmarkBandwidth: an operator, the types of its tensor
-// operands with the result's last, and numbers that stand for %d after them.
+// streams are the calls of BenchmarkBandwidth: operators, and the conversion that
+// copies make. Types are letters, see below.
 var streams = []struct {
 	op    string
 	types []string // of each, the operands and the result

@@ -2,16 +2,17 @@ package elementwise
 
 import (
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 var (
-	bitAnd     = binary{rule: integral, table: table{i64: bitwiseAnd}}
-	bitOr      = binary{rule: integral, table: table{i64: bitwiseOr}}
-	bitXor     = binary{rule: integral, table: table{i64: bitwiseXor}}
-	shiftLeft  = shift{table{i64: leftShift}}
-	shiftRight = shift{table{i64: rightShift}}
-	bitNot     = unary{rule: shiftable, table: table{i64: bitwiseNot}}
+	bitAnd     = binary{rule: integral, table: table{i32: pair(simd.BitAndInt32), i64: bitwiseAnd}}
+	bitOr      = binary{rule: integral, table: table{i32: pair(simd.BitOrInt32), i64: bitwiseOr}}
+	bitXor     = binary{rule: integral, table: table{i32: pair(simd.BitXorInt32), i64: bitwiseXor}}
+	shiftLeft  = shift{table{i32: leftShift[int32], i64: leftShift[int64]}}
+	shiftRight = shift{table{i32: rightShift[int32], i64: rightShift[int64]}}
+	bitNot     = unary{rule: shiftable, table: table{i32: bitwiseNot[int32], i64: bitwiseNot[int64]}}
 )
 
 var bitOps = []kernels.Op{
@@ -74,12 +75,13 @@ func (s *shift) call(c *kernels.Ctx, a kernels.Args, cl *call) error {
 func bitwiseAnd(k *block[int64]) { map2(k, func(x, y int64) int64 { return x & y }) }
 func bitwiseOr(k *block[int64])  { map2(k, func(x, y int64) int64 { return x | y }) }
 func bitwiseXor(k *block[int64]) { map2(k, func(x, y int64) int64 { return x ^ y }) }
-func bitwiseNot(k *block[int64]) { map1(k, func(x int64) int64 { return ^x }) }
+
+func bitwiseNot[C integer](k *block[C]) { map1(k, func(x C) C { return ^x }) }
 
 // leftShift gives 0 for shifts that C leaves open, as PyTorch does.
-func leftShift(k *block[int64]) {
+func leftShift[C integer](k *block[C]) {
 	width := uint64(k.num[0])
-	map2(k, func(x, y int64) int64 {
+	map2(k, func(x, y C) C {
 		if uint64(y) >= width {
 			return 0
 		}
@@ -87,7 +89,7 @@ func leftShift(k *block[int64]) {
 	})
 }
 
-func rightShift(k *block[int64]) {
+func rightShift[C integer](k *block[C]) {
 	most := uint64(k.num[1])
-	map2(k, func(x, y int64) int64 { return x >> min(uint64(y), most) })
+	map2(k, func(x, y C) C { return x >> min(uint64(y), most) })
 }

@@ -10,6 +10,7 @@ import (
 type table struct {
 	f32 kernel[float32]
 	f64 kernel[float64]
+	i32 kernel[int32] // nil where i64 serves narrow integers too
 	i64 kernel[int64]
 	c   kernel[complex128]
 
@@ -21,7 +22,7 @@ type table struct {
 type call struct {
 	in      [maxIn + 1]arg // operands, the last one a mask; an arg without a tensor is left out
 	out     arg
-	compute tensor.DType // Float32, Float64, Int64 or Complex128
+	compute tensor.DType // Float32, Float64, Int32, Int64 or Complex128
 	num     [3]kernels.Scalar
 	divisor int // the argument to blame where a kernel reports a fault
 }
@@ -109,6 +110,11 @@ func (t *table) once(c *kernels.Ctx, a kernels.Args, cl *call) (kernels.Repeater
 		return run(c, a, cl, t, t.f32)
 	case tensor.Float64:
 		return run(c, a, cl, t, t.f64)
+	case tensor.Int32:
+		if t.i32 != nil {
+			return run(c, a, cl, t, t.i32)
+		}
+		return run(c, a, cl, t, t.i64)
 	case tensor.Int64:
 		return run(c, a, cl, t, t.i64)
 	}
@@ -197,6 +203,7 @@ func (l *loop[C]) set(cl *call, t *table, k kernel[C]) error {
 	if !conv.storer(l.outType, &l.store) {
 		return badType(cl.out)
 	}
+	l.into = k == nil && l.store == nil && l.in[0].layout == dense
 	if t.test {
 		l.direct = l.direct && l.outType == tensor.Bool
 	} else {
@@ -225,7 +232,7 @@ func (l *loop[C]) start(c *kernels.Ctx, cl *call) {
 	}
 	l.step, l.scratch = len(l.out), nil
 	if !l.direct {
-		l.step = blockLen
+		l.step = blockLen[C]()
 	}
 }
 

@@ -15,6 +15,7 @@ type converter[C compute] struct {
 var (
 	convFloat32 = realTypes[float32](tensor.Float32)
 	convFloat64 = realTypes[float64](tensor.Float64)
+	convInt32   = realTypes[int32](tensor.Int32)
 	convInt64   = realTypes[int64](tensor.Int64)
 	convComplex = complexes()
 )
@@ -27,6 +28,8 @@ func conversion[C compute]() *converter[C] {
 		t = convFloat32
 	case float64:
 		t = convFloat64
+	case int32:
+		t = convInt32
 	case int64:
 		t = convInt64
 	default:
@@ -35,7 +38,7 @@ func conversion[C compute]() *converter[C] {
 	return t.(*converter[C])
 }
 
-func realTypes[C tensor.Compute](self tensor.DType) *converter[C] {
+func realTypes[C tensor.Convertible](self tensor.DType) *converter[C] {
 	t := &converter[C]{self: self}
 	for d := range tensor.DType(tensor.NumDTypes) {
 		t.load[d], t.store[d] = tensor.Loader[C](d), tensor.Storer[C](d)
@@ -115,6 +118,8 @@ func number[C compute](s kernels.Scalar) C {
 		*p = kernels.ScalarAs[float32](s)
 	case *float64:
 		*p = kernels.ScalarAs[float64](s)
+	case *int32:
+		*p = kernels.ScalarAs[int32](s)
 	case *int64:
 		*p = kernels.ScalarAs[int64](s)
 	case *complex128:

@@ -20,6 +20,8 @@ func Convert(c *kernels.Ctx, dst *tensor.Tensor, dstArg int, src *tensor.Tensor,
 		return convert[float32](c, &cl, nil)
 	case tensor.Float64:
 		return convert[float64](c, &cl, nil)
+	case tensor.Int32:
+		return convert[int32](c, &cl, nil)
 	case tensor.Int64:
 		return convert[int64](c, &cl, nil)
 	case tensor.Complex128:

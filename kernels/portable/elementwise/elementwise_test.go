@@ -42,6 +42,7 @@ func TestArithmetic(t *testing.T) {
 		{Name: "add with alpha", Op: "aten::add.out", Args: []any{f32(1, 2), f32(10, 20), 0.5}, Want: []any{f32(6, 12)}},
 		{Name: "integers wrap", Op: "aten::add.out", Args: []any{ints[int8](127, -128), ints[int8](1, -1), 1}, Want: []any{ints[int8](-128, 127)}},
 		{Name: "uint8 with int8 is int16", Op: "aten::add.out", Args: []any{ints[uint8](200), ints[int8](100), 1}, Want: []any{ints[int16](300)}},
+		{Name: "a number tensor takes the narrow type", Op: "aten::mul.out", Args: []any{ints[int32](3, -1), tensor.Of([]int64{1<<32 + 2})}, Want: []any{ints[int32](6, -2)}},
 		{Name: "int64 with float32 is float32", Op: "aten::add.out", Args: []any{ints[int64](1<<24 + 1), f32(0), 1}, Want: []any{f32(1 << 24)}},
 		{Name: "a tensor without dimensions does not widen", Op: "aten::add.out",
 			Args: []any{as(tensor.Float16, 1), tensor.Of([]float32{1}), 1}, Want: []any{as(tensor.Float16, 2)}},

@@ -8,14 +8,14 @@ import (
 	"github.com/etrun-go/etrun/kernels/simd"
 )
 
-// slices32 makes a kernel of a function of float32 slices.
-func slices32(f func(dst, src []float32)) kernel[float32] {
-	return func(k *block[float32]) { f(k.out, k.a) }
+// slice makes a kernel of a function of slices.
+func slice[C compute](f func(dst, src []C)) kernel[C] {
+	return func(k *block[C]) { f(k.out, k.a) }
 }
 
-// pair32 makes a kernel of a function of two float32 slices.
-func pair32(f func(dst, a, b []float32)) kernel[float32] {
-	return func(k *block[float32]) { f(k.out, k.a, k.b) }
+// pair makes a kernel of a function of two slices.
+func pair[C compute](f func(dst, a, b []C)) kernel[C] {
+	return func(k *block[C]) { f(k.out, k.a, k.b) }
 }
 
 // each makes a kernel of a function of one number. The call costs less than such a
@@ -42,7 +42,7 @@ const (
 func function(name string, f func(float64) float64, f32 func(dst, src []float32), cost int) kernels.Op {
 	u := &unary{rule: floating, table: table{f32: each[float32](f), f64: each[float64](f), cost: cost}}
 	if f32 != nil {
-		u.f32 = slices32(f32)
+		u.f32 = slice(f32)
 	}
 	return kernels.Op{
 		Schema: "aten::" + name + ".out(Tensor self, *, Tensor(a!) out)",

@@ -4,16 +4,17 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// blockLen is the number of elements converted and computed at a time: the buffers
+// blockBytes is the size of what is converted and computed at a time: the buffers
 // of one worker stay in the first-level cache.
-const blockLen = 512
+const blockBytes = 4096
 
 // grain is the least number of additions for a thread of its own, about 20 µs of them.
 const grain = 1 << 17
 
-// compute is a type that kernels calculate in; complex tensors use complex128.
+// compute is a type that kernels calculate in; complex tensors use complex128, and
+// integers of 64 bits and uint32 int64, the others int32.
 type compute interface {
-	float32 | float64 | int64 | complex128
+	float32 | float64 | int32 | int64 | complex128
 }
 
 // block is what a kernel works on: slices of one length, and the call's numbers.
@@ -48,6 +49,7 @@ type loop[C compute] struct {
 	test    bool                      // the kernel writes block.test
 	direct  bool                      // the kernel works on the tensors' own bytes
 	kernel  kernel[C]                 // nil to convert only
+	into    bool                      // the operand is converted right into the result
 	n       int                       // elements of the result
 	least   int                       // elements for a thread of its own
 	divisor int                       // argument to blame for a fault
@@ -70,7 +72,9 @@ type worker[C compute] struct {
 }
 
 // workerBytes is the scratch memory of one worker.
-func workerBytes[C compute]() int { return blockLen * ((maxIn+1)*sizeOf[C]() + 16 + 2) }
+func workerBytes[C compute]() int { return (maxIn+1)*blockBytes + blockLen[C]()*(16+2) }
+
+func blockLen[C compute]() int { return blockBytes / sizeOf[C]() }
 
 func sizeOf[C compute]() int {
 	var c [1]C
@@ -80,12 +84,12 @@ func sizeOf[C compute]() int {
 // prepare cuts the worker's buffers from the scratch memory and goes to element lo.
 func (w *worker[C]) prepare(l *loop[C], mem []byte, lo int) {
 	for i := range w.buf {
-		size := blockLen * sizeOf[C]()
-		w.buf[i], mem = tensor.View[C](mem[:size]), mem[size:]
+		w.buf[i], mem = tensor.View[C](mem[:blockBytes]), mem[blockBytes:]
 		w.filled[i] = 0
 	}
-	w.raw, mem = mem[:16*blockLen], mem[16*blockLen:]
-	w.bits[0], w.bits[1] = mem[:blockLen], mem[blockLen:2*blockLen]
+	n := blockLen[C]()
+	w.raw, mem = mem[:16*n], mem[16*n:]
+	w.bits[0], w.bits[1] = mem[:n], mem[n:2*n]
 	for i := range l.in {
 		if l.in[i].layout == strided {
 			w.cursors[i].seek(&l.in[i], lo)
@@ -102,6 +106,9 @@ func (l *loop[C]) Range(id, lo, hi int) {
 	}
 	for i := lo; i < hi; i += l.step {
 		n := min(l.step, hi-i)
+		if l.into {
+			w.buf[0] = tensor.View[C](l.out[i*l.outSize : (i+n)*l.outSize])
+		}
 		w.a = w.fetch(l, 0, i, n)
 		w.b = w.fetch(l, 1, i, n)
 		w.c = w.fetch(l, 2, i, n)

@@ -6,7 +6,7 @@ import (
 	"github.com/etrun-go/etrun/kernels"
 )
 
-var powers = binary{rule: arithmetic, table: table{f32: pow[float32], f64: pow[float64], i64: powInt, cost: 200}}
+var powers = binary{rule: arithmetic, table: table{f32: pow[float32], f64: pow[float64], i32: powInt[int32], i64: powInt[int64], cost: 200}}
 
 var powerOps = []kernels.Op{
 	{Schema: "aten::pow.Tensor_Tensor_out(Tensor self, Tensor exponent, *, Tensor(a!) out)", Func: powers.tensors, DTypes: numbers, Family: kernels.Loose, Note: powerNote},
@@ -64,11 +64,11 @@ func pow[C float](k *block[C]) {
 	map2(k, func(x, y C) C { return C(math.Pow(float64(x), float64(y))) })
 }
 
-func powInt(k *block[int64]) { map2(k, func(x, y int64) int64 { return powerOf(x, y) }) }
+func powInt[C integer](k *block[C]) { map2(k, func(x, y C) C { return powerOf(x, y) }) }
 
 // powerOf is x to the power y by squaring, wrapping; a negative power is rounded
 // toward zero, that of 0 is 0 (at::native::powi).
-func powerOf(x, y int64) int64 {
+func powerOf[C integer](x, y C) C {
 	if y < 0 {
 		switch {
 		case x == 1, x == -1 && y&1 == 0:
@@ -78,7 +78,7 @@ func powerOf(x, y int64) int64 {
 		}
 		return 0
 	}
-	r := int64(1)
+	r := C(1)
 	for ; y > 0; y >>= 1 {
 		if y&1 != 0 {
 			r *= x

@@ -9,11 +9,11 @@ import (
 )
 
 var (
-	choice     = table{f32: selectFloat32, f64: selectFloat64, i64: selectAny[int64], c: selectAny[complex128]}
-	between    = table{f32: clamp32, f64: clamp[float64], i64: clamp[int64]}
-	notBelow   = table{f32: clampMin32, f64: clampMin[float64], i64: clampMin[int64]}
-	notAbove   = table{f32: clampMax32, f64: clampMax[float64], i64: clampMax[int64]}
-	betweenAll = table{f32: clampTensors[float32], f64: clampTensors[float64], i64: clampTensors[int64]}
+	choice     = table{f32: select32[float32], f64: selectFloat64, i32: select32[int32], i64: selectAny[int64], c: selectAny[complex128]}
+	between    = table{f32: clamp32, f64: clamp[float64], i32: clampInt32, i64: clamp[int64]}
+	notBelow   = table{f32: clampMin32, f64: clampMin[float64], i32: clampMin[int32], i64: clampMin[int64]}
+	notAbove   = table{f32: clampMax32, f64: clampMax[float64], i32: clampMax[int32], i64: clampMax[int64]}
+	betweenAll = table{f32: clampTensors[float32], f64: clampTensors[float64], i32: clampTensors[int32], i64: clampTensors[int64]}
 )
 
 var selectOps = []kernels.Op{
@@ -151,6 +151,8 @@ func clamp32(k *block[float32]) {
 	clamp(k)
 }
 
+func clampInt32(k *block[int32]) { simd.ClampInt32(k.out, k.a, k.num[0], k.num[1]) }
+
 func clampMin32(k *block[float32]) {
 	if low := k.num[0]; low == low {
 		simd.Clamp(k.out, k.a, low, float32(math.Inf(1)))
@@ -193,19 +195,11 @@ func selectAny[C compute](k *block[C]) {
 	}
 }
 
-// The float kernels choose among bits, without a branch for the processor to guess.
+// The kernels below choose among bits, without a branch for the processor to guess.
 
-func selectFloat32(k *block[float32]) {
-	out := k.out
-	a, b, mask := k.a[:len(out)], k.b[:len(out)], k.mask[:len(out)]
-	for i := range out {
-		v, w := math.Float32bits(b[i]), math.Float32bits(a[i])
-		if mask[i] != 0 {
-			v = w
-		}
-		out[i] = math.Float32frombits(v)
-	}
-}
+func select32[C float32 | int32](k *block[C]) { simd.Select(bits(k.out), k.mask, bits(k.a), bits(k.b)) }
+
+func bits[C float32 | int32](x []C) []uint32 { return tensor.View[uint32](tensor.BytesOf(x)) }
 
 func selectFloat64(k *block[float64]) {
 	out := k.out

@@ -65,6 +65,9 @@ func numeric(common tensor.DType) (tensor.DType, bool) {
 		return tensor.Complex128, true
 	}
 	c, ok := tensor.ComputeType(common)
+	if c == tensor.Int64 && tensor.FitsInt32(common) {
+		c = tensor.Int32
+	}
 	return c, ok && common != tensor.Uint64 // int64 would take its upper half for negative
 }
 
@@ -77,7 +80,7 @@ func arithmetic(common tensor.DType) (tensor.DType, bool) {
 // floating computes integers and bool as float32.
 func floating(common tensor.DType) (tensor.DType, bool) {
 	c, ok := numeric(common)
-	if c == tensor.Int64 {
+	if c.IsInt() {
 		c = tensor.Float32
 	}
 	return c, ok
@@ -86,7 +89,7 @@ func floating(common tensor.DType) (tensor.DType, bool) {
 // integral takes integers and bool only.
 func integral(common tensor.DType) (tensor.DType, bool) {
 	c, ok := numeric(common)
-	return c, ok && c == tensor.Int64
+	return c, ok && c.IsInt()
 }
 
 // shiftable takes integers only.

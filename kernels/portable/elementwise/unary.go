@@ -55,18 +55,18 @@ func complexOnly(common tensor.DType) (tensor.DType, bool) {
 }
 
 var (
-	absolute  = unary{rule: numeric, table: table{f32: abs32, f64: abs64, i64: absInt, c: absComplex}}
-	negation  = unary{rule: arithmetic, table: table{f32: neg[float32], f64: neg[float64], i64: neg[int64], c: neg[complex128]}}
-	signum    = unary{rule: numeric, table: table{f32: sign[float32], f64: sign[float64], i64: sign[int64]}}
-	rectified = unary{rule: arithmetic, table: table{f32: relu32, f64: relu[float64], i64: relu[int64]}}
-	upward    = unary{rule: numeric, table: table{f32: ceil[float32], f64: ceil[float64], i64: identity[int64]}}
-	downward  = unary{rule: numeric, table: table{f32: floor[float32], f64: floor[float64], i64: identity[int64]}}
-	inward    = unary{rule: numeric, table: table{f32: trunc[float32], f64: trunc[float64], i64: identity[int64]}}
-	nearest   = unary{rule: numeric, table: table{f32: round[float32], f64: round[float64], i64: identity[int64]}}
+	absolute  = unary{rule: numeric, table: table{f32: slice(simd.Abs), f64: abs64, i32: slice(simd.AbsInt32), i64: absInt, c: absComplex}}
+	negation  = unary{rule: arithmetic, table: table{f32: slice(simd.Neg), f64: neg[float64], i32: slice(simd.NegInt32), i64: neg[int64], c: neg[complex128]}}
+	signum    = unary{rule: numeric, table: table{f32: slice(simd.Sign), f64: sign[float64], i32: sign[int32], i64: sign[int64]}}
+	rectified = unary{rule: arithmetic, table: table{f32: relu32, f64: relu[float64], i32: reluInt32, i64: relu[int64]}}
+	upward    = unary{rule: numeric, table: table{f32: slice(simd.Ceil), f64: ceil[float64], i32: identity[int32], i64: identity[int64]}}
+	downward  = unary{rule: numeric, table: table{f32: slice(simd.Floor), f64: floor[float64], i32: identity[int32], i64: identity[int64]}}
+	inward    = unary{rule: numeric, table: table{f32: slice(simd.Trunc), f64: trunc[float64], i32: identity[int32], i64: identity[int64]}}
+	nearest   = unary{rule: numeric, table: table{f32: slice(simd.Round), f64: round[float64], i32: identity[int32], i64: identity[int64]}}
 	conjugate = unary{rule: complexOnly, table: table{c: conj}}
-	inverse   = unary{rule: floating, table: table{f32: reciprocal[float32], f64: reciprocal[float64]}}
-	root      = unary{rule: floating, table: table{f32: slices32(simd.Sqrt), f64: sqrt[float64], cost: 2}}
-	rootBelow = unary{rule: floating, table: table{f32: rsqrt32, f64: rsqrt[float64], cost: 4}}
+	inverse   = unary{rule: floating, table: table{f32: slice(simd.Reciprocal), f64: reciprocal[float64]}}
+	root      = unary{rule: floating, table: table{f32: slice(simd.Sqrt), f64: sqrt[float64], cost: 2}}
+	rootBelow = unary{rule: floating, table: table{f32: slice(simd.Rsqrt), f64: rsqrt[float64], cost: 4}}
 )
 
 var unaryOps = []kernels.Op{
@@ -86,10 +86,6 @@ var unaryOps = []kernels.Op{
 
 func identity[C compute](k *block[C]) { copy(k.out, k.a) }
 func neg[C compute](k *block[C])      { map1(k, func(x C) C { return -x }) }
-
-func abs32(k *block[float32]) {
-	map1(k, func(x float32) float32 { return math.Float32frombits(math.Float32bits(x) &^ (1 << 31)) })
-}
 
 func abs64(k *block[float64]) { map1(k, func(x float64) float64 { return math.Abs(x) }) }
 
@@ -113,6 +109,8 @@ func relu[C ordered](k *block[C]) {
 	map1(k, func(x C) C { return max(x, 0) })
 }
 
+func reluInt32(k *block[int32]) { simd.ClampInt32(k.out, k.a, 0, math.MaxInt32) }
+
 func relu32(k *block[float32]) { simd.Clamp(k.out, k.a, 0, float32(math.Inf(1))) }
 
 func ceil[C float](k *block[C]) {
@@ -135,13 +133,6 @@ func reciprocal[C float](k *block[C]) { map1(k, func(x C) C { return 1 / x }) }
 
 func sqrt[C float](k *block[C]) {
 	map1(k, func(x C) C { return C(math.Sqrt(float64(x))) })
-}
-
-func rsqrt32(k *block[float32]) {
-	simd.Sqrt(k.out, k.a)
-	for i, x := range k.out {
-		k.out[i] = 1 / x
-	}
 }
 
 func rsqrt[C float](k *block[C]) {
