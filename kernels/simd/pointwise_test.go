@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
-	"unsafe"
 )
 
 var (
@@ -62,28 +62,25 @@ func first[C any](f func(dst, src []C)) func(dst, a, b []C) {
 	return func(dst, a, _ []C) { f(dst, a) }
 }
 
-// bitsOf are the same bits: unsafe, as only tests may be here.
-func bitsOf(x []float32) []uint32 {
-	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
-}
-
 func TestSelect(t *testing.T) {
+	const unset = 0xa5a5a5a5
 	r := rand.New(rand.NewPCG(1, 2))
 	for n := range 40 {
-		a, b := operands(r, n), operands(r, n)
-		mask := make([]uint8, n)
+		a, b, mask := make([]uint32, n), make([]uint32, n), make([]uint8, n)
 		for i := range mask {
-			mask[i] = []uint8{0, 1, 0xff, 0x80}[r.IntN(4)]
+			a[i], b[i], mask[i] = r.Uint32(), r.Uint32(), []uint8{0, 1, 0xff, 0x80}[r.IntN(4)]
 		}
-		got, want := newGuarded(r, n), make([]uint32, n)
-		Select(bitsOf(got.data), mask, bitsOf(a), bitsOf(b))
-		selectGo(want, mask, bitsOf(a), bitsOf(b))
-		got.check(t, "select")
-		Select(bitsOf(a), mask, bitsOf(a), bitsOf(b)) // in place
+		got, want := slices.Repeat([]uint32{unset}, n+lanes), make([]uint32, n)
+		Select(got[:n], mask, a, b)
+		selectGo(want, mask, a, b)
+		Select(a, mask, a, b) // in place
 		for i, w := range want {
-			if g, h := bitsOf(got.data)[i], bitsOf(a)[i]; g != w || h != w {
-				t.Fatalf("element %d of %d: got %#x and %#x in place, want %#x", i, n, g, h, w)
+			if got[i] != w || a[i] != w {
+				t.Fatalf("element %d of %d: got %#x and %#x in place, want %#x", i, n, got[i], a[i], w)
 			}
+		}
+		if i := slices.IndexFunc(got[n:], func(v uint32) bool { return v != unset }); i >= 0 {
+			t.Fatalf("%d elements: wrote %#x at %d", n, got[n+i], n+i)
 		}
 	}
 }
