@@ -45,11 +45,30 @@ func (s *shape) reads(t [3]int, r *rect) read {
 // fill writes what a tap reads from plane to dst, the elements of a rect whose rows
 // are pitch apart.
 func fill[T any](s *shape, dst []T, pitch int, plane []T, d *read) {
+	if s.stride[2] == 1 && (d.rows == 1 || d.rows > 1 && s.in[2]*s.stride[1] == pitch) {
+		fillRun(dst, pitch, plane, d)
+		return
+	}
 	if d.padded {
 		clear(dst)
 	}
 	if d.rows > 0 {
 		copyGrid(dst[d.to:], pitch, plane[d.from:], s.in[2]*s.stride[1], s.stride[2], d.rows, d.cols)
+	}
+}
+
+// fillRun is fill where rows are as far apart in the plane: one copy takes all of them
+// and, between them, what is padding in truth.
+func fillRun[T any](dst []T, pitch int, plane []T, d *read) {
+	n := (d.rows-1)*pitch + d.cols
+	clear(dst[:d.to])
+	copy(dst[d.to:][:n], plane[d.from:])
+	clear(dst[d.to+n:])
+	var zero T
+	for gap := d.cols; gap < pitch; gap++ {
+		for i := d.to + gap; i < d.to+n; i += pitch {
+			dst[i] = zero
+		}
 	}
 }
 
