@@ -3,16 +3,18 @@ package simd
 import "math"
 
 // Filter is a filter over a plane that lies dense in memory, as a depthwise
-// convolution of stride 1 has one for each channel. Fields are set before Plan.
+// convolution has one for each channel. Fields are set before Plan.
 type Filter struct {
 	Rows, Cols             int // of the result
 	InRows, InCols         int // of the plane
 	KernelRows, KernelCols int
 	Top, Left              int // padding
+	Stride                 int
 	DilateRows, DilateCols int
 
 	// masks has, for each block of filterLanes columns of the result, the lanes that
-	// each tap of a kernel row finds inside the plane, and those of the result.
+	// each tap of a kernel row finds inside the plane (of Stride vectors, of which it
+	// takes every lane or every second one), and those of the result.
 	masks []uint16
 }
 
@@ -25,13 +27,17 @@ const maxMasks = 1 << 16
 // Apply is fast here.
 func (f *Filter) Plan() bool {
 	f.masks = f.masks[:0]
-	if blocks := (f.Cols + filterLanes - 1) / filterLanes; !filters || f.KernelCols >= maxMasks || blocks*(f.KernelCols+1) > maxMasks {
+	blocks := (f.Cols + filterLanes - 1) / filterLanes
+	if !filters || f.Stride > 2 || f.KernelCols >= maxMasks || blocks*(f.KernelCols*f.Stride+1) > maxMasks {
 		return false
 	}
 	for c := 0; c < f.Cols; c += filterLanes {
 		for k := range f.KernelCols {
-			at := c + k*f.DilateCols - f.Left
-			f.masks = append(f.masks, lanesIn(-at, min(f.InCols-at, f.Cols-c)))
+			at := c*f.Stride + k*f.DilateCols - f.Left
+			for range f.Stride {
+				f.masks = append(f.masks, lanesIn(-at, f.InCols-at))
+				at += filterLanes
+			}
 		}
 		f.masks = append(f.masks, lanesIn(0, f.Cols-c))
 	}
@@ -50,7 +56,7 @@ func lanesIn(lo, hi int) uint16 {
 
 // Apply is
 //
-//	y[r,c] = bias + Σ w[i,j] · x[r+i·DilateRows-Top, c+j·DilateCols-Left]
+//	y[r,c] = bias + Σ w[i,j] · x[r·Stride+i·DilateRows-Top, c·Stride+j·DilateCols-Left]
 //
 // where x is 0 outside of its rows and columns.
 func (f *Filter) Apply(y, x, w []float32, bias float32) {
@@ -81,7 +87,7 @@ func (f *Filter) applyGo(y, x, w []float32, bias float32) {
 			sum := bias
 			for i := range f.KernelRows {
 				for j := range f.KernelCols {
-					v, iy, ix := float32(0), r+i*f.DilateRows-f.Top, c+j*f.DilateCols-f.Left
+					v, iy, ix := float32(0), r*f.Stride+i*f.DilateRows-f.Top, c*f.Stride+j*f.DilateCols-f.Left
 					if iy >= 0 && iy < f.InRows && ix >= 0 && ix < f.InCols {
 						v = x[iy*f.InCols+ix]
 					}

@@ -107,9 +107,9 @@ func TestFilter(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
 	for i := range 400 {
 		f := Filter{InRows: 1 + r.IntN(20), InCols: 1 + r.IntN(40), KernelRows: 1 + r.IntN(5), KernelCols: 1 + r.IntN(5),
-			Top: r.IntN(4), Left: r.IntN(4), DilateRows: 1 + r.IntN(3), DilateCols: 1 + r.IntN(3)}
-		f.Rows = 1 + r.IntN(f.InRows+f.Top)
-		f.Cols = 1 + r.IntN(f.InCols+f.Left)
+			Top: r.IntN(4), Left: r.IntN(4), Stride: 1 + r.IntN(3), DilateRows: 1 + r.IntN(3), DilateCols: 1 + r.IntN(3)}
+		f.Rows = 1 + r.IntN(1+(f.InRows+f.Top)/f.Stride)
+		f.Cols = 1 + r.IntN(1+(f.InCols+f.Left)/f.Stride)
 		x, w, y := newGuarded(r, f.InRows*f.InCols), newGuarded(r, f.KernelRows*f.KernelCols), newGuarded(r, f.Rows*f.Cols)
 		if i%8 == 0 { // which makes NaN of what is outside
 			w.data[r.IntN(len(w.data))] = float32(math.Inf(1))

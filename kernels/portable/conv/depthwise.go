@@ -63,12 +63,14 @@ func (p *pass[T]) runDepthwise(c *kernels.Ctx) {
 	c.Parallel(p.batch*p.inChannels, 1+macsPerRange/perChannel, depthwise[T]{p})
 }
 
-// planFilter plans a filter that needs no bands, where the stride allows it.
+// planFilter plans a filter that needs no bands, where the stride and the processor
+// allow it.
 func (p *pass[T]) planFilter() bool {
-	p.filter.Rows, p.filter.Cols, p.filter.InRows, p.filter.InCols = p.out[1], p.out[2], p.in[1], p.in[2]
-	p.filter.KernelRows, p.filter.KernelCols = p.kernel[1], p.kernel[2]
-	p.filter.Top, p.filter.Left, p.filter.DilateRows, p.filter.DilateCols = p.pad[1], p.pad[2], p.dilate[1], p.dilate[2]
-	return p.stride[1] == 1 && p.stride[2] == 1 && p.filter.Plan()
+	f := &p.filter
+	f.Rows, f.Cols, f.InRows, f.InCols = p.out[1], p.out[2], p.in[1], p.in[2]
+	f.KernelRows, f.KernelCols, f.DilateRows, f.DilateCols = p.kernel[1], p.kernel[2], p.dilate[1], p.dilate[2]
+	f.Top, f.Left, f.Stride = p.pad[1], p.pad[2], p.stride[1]
+	return p.stride[1] == p.stride[2] && f.Plan()
 }
 
 type filtered struct{ *pass[float32] }

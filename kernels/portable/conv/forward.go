@@ -73,7 +73,7 @@ func (p forward[T]) columns(block []T, taps []read, x []T, r *rect, rows, k0, k1
 	points := volume(p.in)
 	if p.pointwise() {
 		x = x[k0*points+r.w:]
-		const copyFrom = 32 // rows that make up for a copy
+		const copyFrom = 16 // rows that make up for a copy
 		if rows < copyFrom {
 			return x, points
 		}
