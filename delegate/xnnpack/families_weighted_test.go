@@ -187,6 +187,7 @@ func matmulLines() []line {
 		{"addmm 4x256x256", func() *match { return productMatch("aten::addmm.out", 4, 256, 256) }},
 		{"addmm 16x64x256", func() *match { return productMatch("aten::addmm.out", 16, 64, 256) }},
 		{"addmm 64x192x192", func() *match { return productMatch("aten::addmm.out", 64, 192, 192) }},
+		{"addmm 64x64x1024", func() *match { return productMatch("aten::addmm.out", 64, 64, 1024) }},
 		{"addmm 197x192x576", func() *match { return productMatch("aten::addmm.out", 197, 192, 576) }},
 		{"addmm 197x768x192", func() *match { return productMatch("aten::addmm.out", 197, 768, 192) }},
 		{"linear 1x1280x1000", func() *match { return productMatch("aten::linear.out", 1, 1280, 1000) }},

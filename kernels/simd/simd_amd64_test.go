@@ -14,7 +14,7 @@ func TestLowerLevels(t *testing.T) {
 	}{{"avx2", v, false}, {"go", false, false}} {
 		vector, wide = l.vector, l.wide
 		for name, test := range map[string]func(*testing.T){
-			"MulAdd": TestMulAdd, "Taps": TestTaps, "Rows": TestRows, "CopyRows": TestCopyRows, "Norm": TestNormRows, "Extremes": TestExtremes, "MaxTaps": TestMaxTaps, "SumTaps": TestSumTaps, "Exp": TestExp,
+			"MulAdd": TestMulAdd, "Taps": TestTaps, "Fill": TestFill, "Rows": TestRows, "CopyRows": TestCopyRows, "Norm": TestNormRows, "Extremes": TestExtremes, "MaxTaps": TestMaxTaps, "SumTaps": TestSumTaps, "Exp": TestExp,
 			"Pointwise": TestPointwise, "Select": TestSelect, "Approximate": TestApproximate, "Int32": TestInt32, "Compare": TestCompare,
 			"Widen": TestWiden, "Narrow": TestNarrow, "Half": TestHalf,
 		} {

@@ -35,8 +35,9 @@ const (
 	packedCols, packedRows     = 128, 256
 	packedPitch                = 144
 	streamedCols, streamedRows = 512, 16
-	packFromRows               = 32   // rows of a from which packing pays
-	packFromSize               = 4096 // elements of b below which it stays in cache as it is
+	packFromRows               = 32      // rows of a from which packing pays
+	packFromSize               = 1 << 16 // elements of b below which it stays in cache as it is
+	page                       = 1024    // elements; rows that lie pages apart share sets of a cache
 )
 
 // macsPerRange is the work of about 20 µs, the least to give to a thread.
@@ -54,7 +55,7 @@ func (g *product[T]) run(c *kernels.Ctx) {
 	g.pack = nil
 	g.mBlock, g.nBlock, g.kBlock = g.m, streamedCols, streamedRows
 	switch {
-	case g.k*g.n <= packFromSize:
+	case g.k*g.n <= packFromSize && (g.m < packFromRows || g.n%page != 0):
 		g.nBlock, g.kBlock = packedCols, g.k
 	case g.m >= packFromRows:
 		g.nBlock, g.kBlock, g.packRow = packedCols, packedRows, packedPitch
