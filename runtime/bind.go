@@ -90,6 +90,9 @@ func (m *Method) bind(storage int, b []byte) {
 
 // unbound finds a storage that the caller has not brought yet.
 func (m *Method) unbound() error {
+	if !m.planning.boundInputs && !m.planning.boundOutputs {
+		return nil
+	}
 	for i, callers := range m.plan.Callers {
 		s := &m.plan.Flow.Storages[i]
 		if t := m.values[s.Values[0]].Tensor; callers && s.Bytes > 0 && t.Storage() == nil {

@@ -59,11 +59,8 @@ func linearOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 	g.aRow, g.aCol, g.bRow = g.k, 1, g.n
 	g.alpha, g.beta, g.addRow, g.addCol = 1, 1, 0, 1
 	g.add = operand.OptIn[T](c, bias)
-	g.a, g.b, g.c = operand.In[T](c, x), s.transposed(c, w), operand.Out[T](c, out)
-	dst := g.c
-	g.run(c)
-	operand.Store(c, out, dst)
-	return nil
+	g.a, g.b = operand.In[T](c, x), s.transposed(c, w)
+	return into(c, g, out, w.Const && operand.InPlace[T](x, bias, out))
 }
 
 // transposed is the weights as [in, out].

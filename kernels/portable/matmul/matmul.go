@@ -67,11 +67,8 @@ func mm(c *kernels.Ctx, a kernels.Args) error {
 func mmOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 	x, y, out := a.Tensor(0), a.Tensor(1), a.Tensor(2)
 	g := shaped[T](c, x, y)
-	g.a, g.b, g.c = operand.In[T](c, x), operand.In[T](c, y), operand.Out[T](c, out)
-	dst := g.c
-	g.run(c)
-	operand.Store(c, out, dst)
-	return nil
+	g.a, g.b = operand.In[T](c, x), operand.In[T](c, y)
+	return into(c, g, out, operand.InPlace[T](x, y, out))
 }
 
 func rawProduct[T complex64 | complex128](c *kernels.Ctx, x, y, out *tensor.Tensor) error {
@@ -142,10 +139,18 @@ func addmmOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 		g.add = operand.In[T](c, self)
 		g.addRow, g.addCol = broadcastStrides(self.Sizes)
 	}
-	g.a, g.b, g.c = operand.In[T](c, x), operand.In[T](c, y), operand.Out[T](c, out)
-	dst := g.c
+	g.a, g.b = operand.In[T](c, x), operand.In[T](c, y)
+	return into(c, g, out, operand.InPlace[T](x, y, self, out))
+}
+
+// into computes g for out. inPlace says that all operands are the tensors' own memory.
+func into[T tensor.Compute](c *kernels.Ctx, g *product[T], out *tensor.Tensor, inPlace bool) error {
+	g.c = operand.Out[T](c, out)
 	g.run(c)
-	operand.Store(c, out, dst)
+	operand.Store(c, out, g.c)
+	if inPlace {
+		c.Repeat(g)
+	}
 	return nil
 }
 

@@ -23,8 +23,9 @@ type product[T simd.Number] struct {
 	zeros                  []T // a row of them
 	mBlock, nBlock, kBlock int
 	mBlocks, nBlocks       int
+	tiles, grain           int
+	packed                 bool
 	pack                   []T // one block of b for each worker, nil where b is read in place
-	packRow                int
 }
 
 // Block sizes. A packed block of 128 columns and 256 rows stays in the second-level
@@ -45,28 +46,38 @@ const macsPerRange = 600_000
 
 // run computes the product on c's threads. Fields up to beta are set.
 func (g *product[T]) run(c *kernels.Ctx) {
-	if g.m == 0 || g.n == 0 || g.batch == 0 {
+	if g.tiles = 0; g.m == 0 || g.n == 0 || g.batch == 0 {
 		return
 	}
 	g.mul = simd.MulAddToOf[T]()
 	if g.zeros == nil {
 		g.zeros = make([]T, streamedCols)
 	}
-	g.pack = nil
-	g.mBlock, g.nBlock, g.kBlock = g.m, streamedCols, streamedRows
+	g.packed, g.mBlock, g.nBlock, g.kBlock = false, g.m, streamedCols, streamedRows
 	switch {
 	case g.k*g.n <= packFromSize && (g.m < packFromRows || g.n%page != 0):
 		g.nBlock, g.kBlock = packedCols, g.k
 	case g.m >= packFromRows:
-		g.nBlock, g.kBlock, g.packRow = packedCols, packedRows, packedPitch
-		g.pack = kernels.Scratch[T](c, c.Threads()*packedPitch*packedRows)
+		g.packed, g.nBlock, g.kBlock = true, packedCols, packedRows
 	}
 	g.nBlocks = (g.n + g.nBlock - 1) / g.nBlock
 	g.splitRows(c.Threads())
-	tiles := g.batch * g.mBlocks * g.nBlocks
-	macs := g.mBlock * min(g.nBlock, g.n) * max(g.k, 1)
-	c.Parallel(tiles, 1+macsPerRange/macs, g)
-	g.a, g.b, g.c, g.add, g.pack = nil, nil, nil, nil, nil
+	g.tiles = g.batch * g.mBlocks * g.nBlocks
+	g.grain = 1 + macsPerRange/(g.mBlock*min(g.nBlock, g.n)*max(g.k, 1))
+	g.compute(c)
+}
+
+func (g *product[T]) compute(c *kernels.Ctx) {
+	if g.pack = nil; g.packed {
+		g.pack = kernels.Scratch[T](c, c.Threads()*packedPitch*packedRows)
+	}
+	c.Parallel(g.tiles, g.grain, g)
+}
+
+// Repeat computes the product of the same places again.
+func (g *product[T]) Repeat(c *kernels.Ctx) error {
+	g.compute(c)
+	return nil
 }
 
 // splitRows cuts the rows of c into blocks where its columns alone would leave
@@ -99,8 +110,8 @@ func (g *product[T]) tile(worker, batch, m0, n0 int) {
 	for k0 := 0; k0 < g.k; k0 += g.kBlock {
 		k := min(g.kBlock, g.k-k0)
 		block, row := b[k0*g.bRow:], g.bRow
-		if g.pack != nil {
-			block, row = g.pack[worker*packedPitch*packedRows:], g.packRow
+		if g.packed {
+			block, row = g.pack[worker*packedPitch*packedRows:], packedPitch
 			simd.CopyRows(block, b[k0*g.bRow:], k, n, row, g.bRow)
 		}
 		g.mul(m, n, k, a[k0*g.aCol:], g.aRow, g.aCol, block, row, from, ldf, c, g.n)

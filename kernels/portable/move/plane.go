@@ -103,7 +103,7 @@ func (w *walk) cut() {
 	} else {
 		w.grain = (64<<10/unit + tile) &^ (tile - 1)
 	}
-	w.oneRow = w.plane.form == rows && w.plane.p.n == 1 && len(w.outside) == 0
+	w.short = w.plane.form == rows && w.plane.p.n <= fewRows && len(w.outside) == 0
 	for _, d := range w.outside {
 		n *= d.n
 	}
@@ -112,12 +112,25 @@ func (w *walk) cut() {
 
 // copy does the walk.
 func (w *walk) copy(c *kernels.Ctx) {
-	if w.oneRow && w.units <= w.grain {
-		n := w.plane.q.n * w.elem
-		copy(w.dst.Data[w.dst.Offset*w.elem:][:n], w.src.Data[w.src.Offset*w.elem:][:n])
+	if w.short && w.units <= w.grain {
+		w.copyShort()
 		return
 	}
 	c.Parallel(w.units, w.grain, w)
+}
+
+// fewRows is the number of rows that are copied one by one without more ado.
+const fewRows = 8
+
+// copyShort copies a few rows.
+func (w *walk) copyShort() {
+	n, p := w.plane.q.n*w.elem, w.plane.p
+	dst, src := w.dst.Offset*w.elem, w.src.Offset*w.elem
+	for range p.n {
+		copy(w.dst.Data[dst:dst+n], w.src.Data[src:src+n])
+		dst += p.dst * w.elem
+		src += p.src * w.elem
+	}
 }
 
 // Range copies units lo to hi; it is for Ctx.Parallel.

@@ -37,9 +37,9 @@ type walk struct {
 	dst, src Place
 	outside  []dim
 	plane    plane
-	oneRow   bool
-	units    int // how many ranges the work could be cut into at most
-	grain    int // units that take about 20 µs
+	short    bool // a few rows
+	units    int  // how many ranges the work could be cut into at most
+	grain    int  // units that take about 20 µs
 }
 
 // dim is one dimension of the box: its size and both strides, in elements.

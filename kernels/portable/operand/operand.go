@@ -75,6 +75,16 @@ func RawStore[T tensor.Element](c *kernels.Ctx, t *tensor.Tensor, d []T) {
 	}
 }
 
+// InPlace reports whether In, and Out, give the tensors' own memory. It skips nil.
+func InPlace[T tensor.Compute](tensors ...*tensor.Tensor) bool {
+	for _, t := range tensors {
+		if t != nil && (t.DType != tensor.TypeOf[T]() || !t.IsContiguous()) {
+			return false
+		}
+	}
+	return true
+}
+
 // own is t's memory where it holds elements of T.
 func own[T tensor.Compute](t *tensor.Tensor) []T {
 	if t.DType != tensor.TypeOf[T]() {
