@@ -19,8 +19,24 @@ var fillOps = []kernels.Op{
 
 const emptyNote = "the elements are 0"
 
-// place is the state of an operator that needs room for sizes.
-type place struct{ sizes [tensor.MaxRank]int }
+// place is the state of an operator that fills its result with one element.
+type place struct {
+	sizes   [tensor.MaxRank]int // room for those of the result
+	data    []byte
+	element [16]byte // the first size bytes
+	size    int
+}
+
+// Repeat fills the same bytes again.
+func (p *place) Repeat(*kernels.Ctx) error {
+	if p.element == [16]byte{} {
+		clear(p.data)
+	} else {
+		copy(p.data, p.element[:p.size])
+		spread(p.data, p.size)
+	}
+	return nil
+}
 
 // resize gives out argument o the sizes of list argument i.
 func resize(c *kernels.Ctx, a kernels.Args, o, i int) error {
@@ -36,14 +52,14 @@ func full(c *kernels.Ctx, a kernels.Args) error {
 	if err := resize(c, a, 2, 0); err != nil {
 		return err
 	}
-	return setAll(a, 2, 1, a.Scalar(1))
+	return setAll(c, a, 2, 1, a.Scalar(1))
 }
 
 func ones(c *kernels.Ctx, a kernels.Args) error {
 	if err := resize(c, a, 1, 0); err != nil {
 		return err
 	}
-	return setAll(a, 1, 1, kernels.Scalar{Type: tensor.Int64, I: 1})
+	return setAll(c, a, 1, 1, kernels.Scalar{Type: tensor.Int64, I: 1})
 }
 
 func zeros(c *kernels.Ctx, a kernels.Args) error {
@@ -51,22 +67,24 @@ func zeros(c *kernels.Ctx, a kernels.Args) error {
 	if err := resize(c, a, out, 0); err != nil {
 		return err
 	}
-	clear(a.Tensor(out).Data)
-	return nil
+	p := kernels.Keep[place](c)
+	p.data, p.element = a.Tensor(out).Data, [16]byte{}
+	c.Repeat(p)
+	return p.Repeat(c)
 }
 
-func fullLike(_ *kernels.Ctx, a kernels.Args) error {
+func fullLike(c *kernels.Ctx, a kernels.Args) error {
 	if err := kernels.ResizeOut(a, 3, a.Tensor(0).Sizes); err != nil {
 		return err
 	}
-	return setAll(a, 3, 1, a.Scalar(1))
+	return setAll(c, a, 3, 1, a.Scalar(1))
 }
 
-func fillNumber(_ *kernels.Ctx, a kernels.Args) error {
+func fillNumber(c *kernels.Ctx, a kernels.Args) error {
 	if err := kernels.ResizeOut(a, 2, a.Tensor(0).Sizes); err != nil {
 		return err
 	}
-	return setAll(a, 2, 1, a.Scalar(1))
+	return setAll(c, a, 2, 1, a.Scalar(1))
 }
 
 func fillTensor(_ *kernels.Ctx, a kernels.Args) error {
@@ -85,28 +103,28 @@ func fillTensor(_ *kernels.Ctx, a kernels.Args) error {
 	return nil
 }
 
-func scalarTensor(_ *kernels.Ctx, a kernels.Args) error {
+func scalarTensor(c *kernels.Ctx, a kernels.Args) error {
 	if err := kernels.ResizeOut(a, 1, nil); err != nil {
 		return err
 	}
-	return setAll(a, 1, 0, a.Scalar(0))
+	return setAll(c, a, 1, 0, a.Scalar(0))
 }
 
 // setAll fills out argument o with the number s, argument i.
-func setAll(a kernels.Args, o, i int, s kernels.Scalar) error {
-	out := a.Tensor(o)
+func setAll(c *kernels.Ctx, a kernels.Args, o, i int, s kernels.Scalar) error {
+	p, out := kernels.Keep[place](c), a.Tensor(o)
 	if err := kernels.CheckFits(i, s, out.DType); err != nil {
 		return err
 	}
-	size := out.DType.Size()
 	if len(out.Data) == 0 {
 		return nil
 	}
-	if !s.Put(out.Data[:size], out.DType) {
+	p.data, p.element, p.size = out.Data, [16]byte{}, out.DType.Size()
+	if !s.Put(p.element[:p.size], out.DType) {
 		return kernels.Bad(o, out.DType.String(), "a type that numbers convert to")
 	}
-	spread(out.Data, size)
-	return nil
+	c.Repeat(p)
+	return p.Repeat(c)
 }
 
 // spread repeats the first size bytes of b: first to a block that stays in the cache,
