@@ -63,15 +63,27 @@ func givenOf[T real](c *kernels.Ctx, a kernels.Args, eps, out int) error {
 	if x.Numel() == 0 {
 		return nil
 	}
-	channels := x.Sizes[1]
-	p.scale, p.shift = kernels.Scratch[T](c, channels), kernels.Scratch[T](c, channels)
 	mean, variance := operand.KeptIn(c, &p.keptMean, a.Tensor(3)), operand.KeptIn(c, &p.keptVar, a.Tensor(4))
-	for i := range channels {
-		p.scale[i] = T(1 / math.Sqrt(float64(variance[i])+a.Float(eps)))
+	p.room(x.Sizes[1])
+	for i, v := range variance {
+		p.scale[i] = T(1 / math.Sqrt(float64(v)+a.Float(eps)))
 	}
 	p.fold(c, a, mean)
 	p.run(c, x, a.Tensor(out))
+	if isConst(a.OptTensor(1), a.OptTensor(2), a.Tensor(3), a.Tensor(4)) && operand.InPlace[T](x, a.Tensor(out)) {
+		c.Repeat(p)
+	}
 	return nil
+}
+
+// isConst reports tensors that never change. It skips nil.
+func isConst(tensors ...*tensor.Tensor) bool {
+	for _, t := range tensors {
+		if t != nil && !t.Const {
+			return false
+		}
+	}
+	return true
 }
 
 // batchNormNoStats normalises by the batch's own statistics, which it returns too:
@@ -100,7 +112,7 @@ func noStatsOf[T real](c *kernels.Ctx, a kernels.Args) error {
 	if x.Numel() == 0 {
 		return nil
 	}
-	p.scale, p.shift = kernels.Scratch[T](c, len(mean)), kernels.Scratch[T](c, len(mean))
+	p.room(len(mean))
 	copy(p.scale, rstd)
 	p.fold(c, a, mean)
 	p.run(c, x, a.Tensor(6))
@@ -116,6 +128,13 @@ type channelScale[T real] struct {
 	channels, inner int
 
 	keptMean, keptVar, keptWeight, keptBias operand.Kept[T]
+}
+
+// room makes place for the numbers of n channels.
+func (p *channelScale[T]) room(n int) {
+	if len(p.scale) != n {
+		p.scale, p.shift = make([]T, n), make([]T, n)
+	}
 }
 
 // fold makes scale, so far 1/std, and shift of mean, weight and bias.
@@ -174,11 +193,20 @@ func (p *channelScale[T]) run(c *kernels.Ctx, x, out *tensor.Tensor) {
 		p.x, p.y = operand.In[T](c, x), y
 		p.inner = len(p.x) / (x.Sizes[0] * p.channels)
 	}
-	c.Parallel(len(p.x)/p.inner, 1+elementsPerRange/p.inner, p)
-	p.x, p.y, p.scale, p.shift = nil, nil, nil, nil
+	p.compute(c)
 	if y != nil {
 		operand.Store(c, out, y)
 	}
+}
+
+func (p *channelScale[T]) compute(c *kernels.Ctx) {
+	c.Parallel(len(p.x)/p.inner, 1+elementsPerRange/p.inner, p)
+}
+
+// Repeat scales the same places again.
+func (p *channelScale[T]) Repeat(c *kernels.Ctx) error {
+	p.compute(c)
+	return nil
 }
 
 // Range writes rows [lo, hi) of inner elements.
