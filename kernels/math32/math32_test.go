@@ -3,6 +3,7 @@ package math32
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 )
 
@@ -98,6 +99,56 @@ func TestInPlace(t *testing.T) {
 		c.f(src, src)
 		if fmt.Sprint(src) != fmt.Sprint(dst) {
 			t.Errorf("%s in place: got %v, want %v", c.name, src, dst)
+		}
+	}
+}
+
+// pairs are numbers of all magnitudes, with odd ones among them.
+func pairs(n int) (a, b []float32) {
+	r := rand.New(rand.NewPCG(1, 2))
+	inf := float32(math.Inf(1))
+	odd := []float32{0, float32(math.Copysign(0, -1)), inf, -inf, float32(math.NaN()), 1, -1, 2, 0.5, math.MaxFloat32, math.SmallestNonzeroFloat32, 3}
+	one := func() float32 {
+		switch r.IntN(5) {
+		case 0:
+			return odd[r.IntN(len(odd))]
+		case 1:
+			return math.Float32frombits(r.Uint32())
+		case 2:
+			return float32(r.IntN(200) - 100)
+		}
+		return float32(r.NormFloat64() * 10)
+	}
+	for range n {
+		a, b = append(a, one()), append(b, one())
+	}
+	return a, b
+}
+
+func TestPow(t *testing.T) {
+	a, b := pairs(200000)
+	for i := range a[:50000] {
+		a[i] = float32(math.Abs(float64(a[i])))
+	}
+	dst := make([]float32, len(a))
+	Pow(dst, a, b)
+	for i, got := range dst {
+		want := math.Pow(float64(a[i]), float64(b[i]))
+		if d := distance(got, want, 0); d > 0.51 {
+			t.Fatalf("%v to the power %v: got %v, want %v, %.3f ulp away", a[i], b[i], got, want, d)
+		}
+	}
+}
+
+func TestMod(t *testing.T) {
+	a, b := pairs(500000)
+	for i := range a {
+		if i%3 == 0 {
+			a[i] = b[i] * float32(i%1000) // near whole quotients
+		}
+		got, want := Mod(a[i], b[i]), float32(math.Mod(float64(a[i]), float64(b[i])))
+		if got != want && (got == got || want == want) || math.Signbit(float64(got)) != math.Signbit(float64(want)) && want == want {
+			t.Fatalf("%v mod %v: got %v, want %v", a[i], b[i], got, want)
 		}
 	}
 }

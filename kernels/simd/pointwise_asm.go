@@ -144,3 +144,23 @@ func xorInt32Lanes(n int, dst *uint8, a, b *int32)
 
 //go:noescape
 func selectLanes(n int, dst *uint32, mask *uint8, a, b *uint32)
+
+//go:noescape
+func erfLanes(n int, dst, src *float32)
+
+//go:noescape
+func expm1Lanes(n int, dst, src *float32)
+
+//go:noescape
+func log1pLanes(n int, dst, src *float32)
+
+//go:noescape
+func eluLanes(n int, dst, src *float32, negative, inner, positive float32)
+
+//go:noescape
+func logLanes(n int, dst, src *float32, scale, low, high float32)
+
+// sineLanes reports whether an element is beyond sineMost, or NaN.
+//
+//go:noescape
+func sineLanes(n int, dst, src *float32, shift float32) (beyond int32)

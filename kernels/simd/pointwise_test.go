@@ -112,6 +112,13 @@ func geluTanh64(x float64) float64 {
 	return x / 2 * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
 }
 
+func elu64(x float64) float64 {
+	if x > 0 {
+		return x * 0.5
+	}
+	return 1.5 * math.Expm1(2*x)
+}
+
 // approximate holds the functions whose twins round otherwise.
 var approximate = []struct {
 	name  string
@@ -124,11 +131,24 @@ var approximate = []struct {
 	{"tanh", Tanh, math.Tanh, 4, 0},
 	{"gelu", GELU, gelu64, 4, 1},
 	{"gelu tanh", GELUTanh, geluTanh64, 4, 1},
+	{"expm1", Expm1, math.Expm1, 4, 0},
+	{"elu", func(d, s []float32) { ELU(d, s, 1.5, 2, 0.5) }, elu64, 6, 0},
+	{"erf", Erf, math.Erf, 4, 0},
+	{"log", Log, math.Log, 4, 0},
+	{"log2", Log2, math.Log2, 4, 0},
+	{"log10", Log10, math.Log10, 4, 0},
+	{"log1p", Log1p, math.Log1p, 4, 0},
+	{"sin", Sin, math.Sin, 4, 0},
+	{"cos", Cos, math.Cos, 4, 0},
 }
 
 func TestApproximate(t *testing.T) {
 	x := append([]float32(nil), odd...)
-	for bits := uint32(0x2f800000); bits < 0x43000000; bits += 1009 { // 2^-32 to 128
+	step := uint32(1009)
+	if testing.Short() {
+		step *= 20
+	}
+	for bits := uint32(0x2f800000); bits < 0x49000000; bits += step { // 2^-32 to 2^19
 		x = append(x, math.Float32frombits(bits), -math.Float32frombits(bits))
 	}
 	got := make([]float32, len(x))
@@ -162,12 +182,13 @@ func ulps(got float32, want, floor float64) float64 {
 // TestPlaceDoesNotMatter computes an element at every place of slices of every length.
 func TestPlaceDoesNotMatter(t *testing.T) {
 	for _, c := range approximate {
+		const at = 1.2345
 		var one [1]float32
-		c.f(one[:], []float32{-1.2345})
+		c.f(one[:], []float32{at})
 		for n := range 20 {
 			x := make([]float32, n)
 			for i := range x {
-				x[i] = -1.2345
+				x[i] = at
 			}
 			c.f(x, x)
 			for i := range x {

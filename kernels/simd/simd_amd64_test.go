@@ -16,7 +16,7 @@ func TestLowerLevels(t *testing.T) {
 		for name, test := range map[string]func(*testing.T){
 			"MulAdd": TestMulAdd, "Taps": TestTaps, "Fill": TestFill, "Rows": TestRows, "CopyRows": TestCopyRows, "Norm": TestNormRows, "Extremes": TestExtremes, "MaxTaps": TestMaxTaps, "SumTaps": TestSumTaps, "Exp": TestExp,
 			"Pointwise": TestPointwise, "Select": TestSelect, "Approximate": TestApproximate, "Int32": TestInt32, "Compare": TestCompare,
-			"Widen": TestWiden, "Narrow": TestNarrow, "Half": TestHalf,
+			"Widen": TestWiden, "Narrow": TestNarrow, "Place": TestPlaceDoesNotMatter, "Half": TestHalf,
 		} {
 			t.Run(l.name+" "+name, test)
 		}

@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/etrun-go/etrun/kernels"
-	"github.com/etrun-go/etrun/kernels/math32"
 	"github.com/etrun-go/etrun/kernels/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -12,7 +11,7 @@ import (
 var (
 	geluErf      = unary{rule: floatOnly, table: table{f32: slice(simd.GELU), f64: each[float64](gelu64), cost: 8}}
 	geluTanh     = unary{rule: floatOnly, table: table{f32: slice(simd.GELUTanh), f64: each[float64](geluTanh64), cost: 6}}
-	expLinear    = unary{rule: floatOnly, table: table{f32: elu32, f64: elu64, cost: 40}}
+	expLinear    = unary{rule: floatOnly, table: table{f32: elu32, f64: elu64, cost: inVectors}}
 	leaky        = unary{rule: floatOnly, table: table{f32: leakyRelu32, f64: leakyRelu}}
 	logits       = unary{rule: floating, table: table{f32: logit32, f64: logit64, cost: 100}}
 	logitsHalf   = unary{rule: floating, table: table{f32: logitHalf, cost: 100}}
@@ -69,19 +68,7 @@ func elu(c *kernels.Ctx, a kernels.Args) error {
 	return expLinear.numbers(c, a, [3]kernels.Scalar{negative, a.Scalar(3), scale})
 }
 
-func elu32(k *block[float32]) {
-	negative, inner, positive := k.num[0], k.num[1], k.num[2]
-	map1(k, func(x float32) float32 { return min(x, 0) * inner })
-	math32.Expm1(k.out, k.out)
-	a := k.a[:len(k.out)]
-	for i, e := range k.out {
-		if x := a[i]; x > 0 {
-			k.out[i] = x * positive
-		} else {
-			k.out[i] = e * negative
-		}
-	}
-}
+func elu32(k *block[float32]) { simd.ELU(k.out, k.a, k.num[0], k.num[1], k.num[2]) }
 
 func elu64(k *block[float64]) {
 	negative, inner, positive := k.num[0], k.num[1], k.num[2]

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/math32"
 	"github.com/etrun-go/etrun/kernels/simd"
 )
 
@@ -30,9 +31,9 @@ var (
 	product   = binary{rule: numeric, table: table{f32: pair(simd.Mul), f64: mul[float64], i32: pair(simd.MulInt32), i64: mul[int64], c: mul[complex128]}}
 	quotient  = binary{rule: floating, table: table{f32: pair(simd.Div), f64: div[float64], c: div[complex128]}}
 	truncated = binary{rule: arithmetic, table: table{f32: divTrunc[float32], f64: divTrunc[float64], i32: divTruncInt[int32], i64: divTruncInt[int64]}}
-	floored   = binary{rule: arithmetic, table: table{f32: divFloor[float32], f64: divFloor[float64], i32: divFloorInt[int32], i64: divFloorInt[int64], cost: 100}}
-	cremains  = binary{rule: arithmetic, table: table{f32: fmod[float32], f64: fmod[float64], i32: fmodInt[int32], i64: fmodInt[int64], cost: 100}}
-	remains   = binary{rule: arithmetic, table: table{f32: remainder[float32], f64: remainder[float64], i32: remainderInt[int32], i64: remainderInt[int64], cost: 100}}
+	floored   = binary{rule: arithmetic, table: table{f32: divFloor32, f64: divFloor64, i32: divFloorInt[int32], i64: divFloorInt[int64], cost: 100}}
+	cremains  = binary{rule: arithmetic, table: table{f32: fmod32, f64: fmod64, i32: fmodInt[int32], i64: fmodInt[int64], cost: 100}}
+	remains   = binary{rule: arithmetic, table: table{f32: remainder32, f64: remainder64, i32: remainderInt[int32], i64: remainderInt[int64], cost: 100}}
 	largest   = binary{rule: numeric, table: table{f32: pair(simd.Maximum), f64: maximum[float64], i32: pair(simd.MaxInt32), i64: maximum[int64]}}
 	smallest  = binary{rule: numeric, table: table{f32: pair(simd.Minimum), f64: minimum[float64], i32: pair(simd.MinInt32), i64: minimum[int64]}}
 	angle     = binary{rule: floating, table: table{f32: atan2[float32], f64: atan2[float64], cost: 100}}
@@ -164,32 +165,39 @@ func divTrunc[C float](k *block[C]) {
 	map2(k, func(x, y C) C { return C(math.Trunc(float64(x / y))) })
 }
 
-// modulo is C's fmod; it is exact, so one width serves both.
-func modulo[C float](x, y C) C { return C(math.Mod(float64(x), float64(y))) }
+func fmod32(k *block[float32]) { map2(k, func(x, y float32) float32 { return math32.Mod(x, y) }) }
+func fmod64(k *block[float64]) { map2(k, func(x, y float64) float64 { return math.Mod(x, y) }) }
 
-func fmod[C float](k *block[C]) { map2(k, func(x, y C) C { return modulo(x, y) }) }
-
-func remainder[C float](k *block[C]) {
-	map2(k, func(x, y C) C {
-		r := modulo(x, y)
-		if r != 0 && (y < 0) != (r < 0) {
-			r += y
-		}
-		return r
-	})
+func remainder32(k *block[float32]) {
+	map2(k, func(x, y float32) float32 { return withSign(math32.Mod(x, y), y) })
 }
 
-func divFloor[C float](k *block[C]) {
-	map2(k, func(x, y C) C { return floorQuotient(x, y) })
+func remainder64(k *block[float64]) {
+	map2(k, func(x, y float64) float64 { return withSign(math.Mod(x, y), y) })
 }
 
-// floorQuotient rounds the quotient down without the error of rounding it twice
-// (c10::div_floor_floating).
-func floorQuotient[C float](x, y C) C {
+// withSign is the remainder r of a division by y with the sign of y.
+func withSign[C float](r, y C) C {
+	if r != 0 && (y < 0) != (r < 0) {
+		r += y
+	}
+	return r
+}
+
+func divFloor32(k *block[float32]) {
+	map2(k, func(x, y float32) float32 { return floorQuotient(x, y, math32.Mod(x, y)) })
+}
+
+func divFloor64(k *block[float64]) {
+	map2(k, func(x, y float64) float64 { return floorQuotient(x, y, math.Mod(x, y)) })
+}
+
+// floorQuotient rounds the quotient down without the error of rounding it twice, with
+// the help of the remainder r (c10::div_floor_floating).
+func floorQuotient[C float](x, y, r C) C {
 	if y == 0 {
 		return x / y
 	}
-	r := modulo(x, y)
 	q := (x - r) / y
 	if r != 0 && (y < 0) != (r < 0) {
 		q--

@@ -4,9 +4,11 @@ import (
 	"math"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/math32"
+	"github.com/etrun-go/etrun/kernels/simd"
 )
 
-var powers = binary{rule: arithmetic, table: table{f32: pow[float32], f64: pow[float64], i32: powInt[int32], i64: powInt[int64], cost: 200}}
+var powers = binary{rule: arithmetic, table: table{f32: pair(math32.Pow), f64: pow, i32: powInt[int32], i64: powInt[int64], cost: inLoops}}
 
 var powerOps = []kernels.Op{
 	{Schema: "aten::pow.Tensor_Tensor_out(Tensor self, Tensor exponent, *, Tensor(a!) out)", Func: powers.tensors, DTypes: numbers, Family: kernels.Loose, Note: powerNote},
@@ -25,7 +27,7 @@ var fixedPowers = []struct {
 	{-0.5, rootBelow},
 	{-1, inverse},
 	{1, unary{rule: floating, table: table{f32: identity[float32], f64: identity[float64]}}},
-	{2, unary{rule: floating, table: table{f32: square[float32], f64: square[float64]}}},
+	{2, unary{rule: floating, table: table{f32: square32, f64: square[float64]}}},
 	{3, unary{rule: floating, table: table{f32: cube[float32], f64: cube[float64]}}},
 	{-2, unary{rule: floating, table: table{f32: inverseSquare[float32], f64: inverseSquare[float64]}}},
 }
@@ -55,13 +57,14 @@ func powNumber(c *kernels.Ctx, a kernels.Args) error {
 	return powers.scalar(c, a)
 }
 
+func square32(k *block[float32])  { simd.Mul(k.out, k.a, k.a) }
 func square[C float](k *block[C]) { map1(k, func(x C) C { return x * x }) }
 func cube[C float](k *block[C])   { map1(k, func(x C) C { return x * x * x }) }
 
 func inverseSquare[C float](k *block[C]) { map1(k, func(x C) C { return 1 / (x * x) }) }
 
-func pow[C float](k *block[C]) {
-	map2(k, func(x, y C) C { return C(math.Pow(float64(x), float64(y))) })
+func pow(k *block[float64]) {
+	map2(k, func(x, y float64) float64 { return math.Pow(x, y) })
 }
 
 func powInt[C integer](k *block[C]) { map2(k, func(x, y C) C { return powerOf(x, y) }) }
