@@ -63,6 +63,8 @@ func TestArithmetic(t *testing.T) {
 		{Name: "no such mode", Op: "aten::div.out_mode", Args: []any{f32(1), f32(1), "up"}, Outs: []any{f32(0)}, Refused: `argument 2: got "up"`},
 		{Name: "integer by zero", Op: "aten::div.out_mode", Args: []any{ints[int32](1), ints[int32](0), "floor"}, Outs: []any{ints[int32](0)}, Refused: "argument 1: got an integer 0"},
 		{Name: "least integer by -1", Op: "aten::floor_divide.out", Args: []any{ints[int64](math.MinInt64), ints[int64](-1)}, Want: []any{ints[int64](math.MinInt64)}},
+		{Name: "least int32 by -1", Op: "aten::floor_divide.out", Args: []any{ints[int32](math.MinInt32, 7), ints[int32](-1, -2)}, Want: []any{ints[int32](math.MinInt32, -4)}},
+		{Name: "int32 into int64 wraps first", Op: "aten::add.out", Args: []any{ints[int32](math.MaxInt32), ints[int32](1), 1}, Want: []any{ints[int64](math.MinInt32)}},
 		{Name: "floats down", Op: "aten::floor_divide.out", Args: []any{f32(1, -1, 1, inf32), f32(0.1, 0.3, 0, 2)}, Want: []any{f32(9, -4, inf32, nan32)}},
 		{Name: "sign of the dividend", Op: "aten::fmod.Tensor_out", Args: []any{ints[int64](7, -7), ints[int64](-3, 3)}, Want: []any{ints[int64](1, -1)}},
 		{Name: "sign of the divisor", Op: "aten::remainder.Tensor_out", Args: []any{ints[int64](7, -7), ints[int64](-3, 3)}, Want: []any{ints[int64](-2, 2)}},
@@ -81,6 +83,7 @@ func TestLogic(t *testing.T) {
 		{Name: "NaN equals nothing", Op: "aten::eq.Tensor_out", Args: []any{f32(1, nan32), f32(1, nan32)}, Want: []any{bools(true, false)}},
 		{Name: "answer as a number", Op: "aten::lt.Tensor_out", Args: []any{f32(1, 2), f32(2, 1)}, Want: []any{as(tensor.Float16, 1, 0)}},
 		{Name: "with a number of the type", Op: "aten::eq.Scalar_out", Args: []any{ints[uint8](255), -1}, Want: []any{bools(true)}},
+		{Name: "without a sign", Op: "aten::gt.Tensor_out", Args: []any{ints[uint8](255, 1, 128), ints[uint8](1, 255, 128)}, Want: []any{bools(true, false, false)}},
 		{Name: "fractions", Op: "aten::ge.Scalar_out", Args: []any{ints[int32](2, 3), 2.5}, Want: []any{bools(false, true)}},
 		{Name: "complex is not ordered", Op: "aten::lt.Tensor_out", Args: []any{ints[complex64](1), ints[complex64](2)}, Outs: []any{bools(true)}, Refused: "argument 0: got complex64 and complex64"},
 		{Name: "NaN is true", Op: "aten::logical_and.out", Args: []any{f32(nan32, 0, 1), f32(1, 1, 0)}, Want: []any{bools(true, false, false)}},
@@ -100,6 +103,7 @@ func TestLogic(t *testing.T) {
 func TestOneOperand(t *testing.T) {
 	kerneltest.Run(t, set, []kerneltest.Case{
 		{Name: "least integer", Op: "aten::abs.out", Args: []any{ints[int8](-128, -3)}, Want: []any{ints[int8](-128, 3)}},
+		{Name: "least int32", Op: "aten::abs.out", Args: []any{ints[int32](math.MinInt32, -3)}, Want: []any{ints[int32](math.MinInt32, 3)}},
 		{Name: "modulus", Op: "aten::abs.out", Args: []any{ints[complex64](3 + 4i)}, Want: []any{f32(5)}},
 		{Name: "sign of NaN", Op: "aten::sign.out", Args: []any{f32(nan32, -2, 0)}, Want: []any{f32(0, -1, 0)}},
 		{Name: "relu", Op: "aten::relu.out", Args: []any{f32(-1, nan32, 2, -inf32, float32(math.Copysign(notANumber, -1)))}, Want: []any{f32(0, nan32, 2, 0, nan32)}},
