@@ -47,19 +47,6 @@ func centerLanes(n int, dst, src *float32, mean, scale float32, weight, bias *fl
 //go:noescape
 func everySecond(n int, dst, src *float32)
 
-//go:noescape
-func transposeLanes(n int, dst *uint32, ds int, src *uint32, ss int)
-
-func transpose(dst, src []uint32, rows, cols, ds, ss int) {
-	if !vector {
-		transposeGo(dst, src, rows, cols, ds, ss)
-		return
-	}
-	for j := 0; j < cols; j += lanes {
-		transposeLanes(rows/lanes, &dst[j*ds], 4*ds, &src[j], 4*ss)
-	}
-}
-
 func taps(y, x []float32, off []int, w []float32) {
 	i := 0
 	if vector {

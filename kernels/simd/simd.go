@@ -175,17 +175,24 @@ func ExpSum(dst, src []float32, shift float32) float32 {
 //
 //	dst[j*ds+i] = src[i*ss+j]    i < rows, j < cols
 //
-// rows and cols are multiples of 8. Only elements of type uint32 have vector twins.
+// rows and cols are multiples of 8. Unsigned integers have vector twins.
 func Transpose[T any](dst, src []T, rows, cols, ds, ss int) {
 	if rows <= 0 || cols <= 0 {
 		return
 	}
 	_, _ = dst[(cols-1)*ds+rows-1], src[(rows-1)*ss+cols-1]
-	if d, ok := any(dst).([]uint32); ok {
-		transpose(d, any(src).([]uint32), rows, cols, ds, ss)
-		return
+	switch d := any(dst).(type) {
+	case []uint8:
+		transpose8(d, any(src).([]uint8), rows, cols, ds, ss)
+	case []uint16:
+		transpose16(d, any(src).([]uint16), rows, cols, ds, ss)
+	case []uint32:
+		transpose32(d, any(src).([]uint32), rows, cols, ds, ss)
+	case []uint64:
+		transpose64(d, any(src).([]uint64), rows, cols, ds, ss)
+	default:
+		transposeGo(dst, src, rows, cols, ds, ss)
 	}
-	transposeGo(dst, src, rows, cols, ds, ss)
 }
 
 // SoftmaxRows normalises rows of n elements: with m the largest of a row,

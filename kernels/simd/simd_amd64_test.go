@@ -15,6 +15,7 @@ func TestLowerLevels(t *testing.T) {
 		vector, wide = l.vector, l.wide
 		for name, test := range map[string]func(*testing.T){
 			"MulAdd": TestMulAdd, "Taps": TestTaps, "Fill": TestFill, "Rows": TestRows, "CopyRows": TestCopyRows, "Norm": TestNormRows, "Extremes": TestExtremes, "MaxTaps": TestMaxTaps, "SumTaps": TestSumTaps, "Exp": TestExp,
+			"Transpose": TestTranspose,
 			"Pointwise": TestPointwise, "Select": TestSelect, "Approximate": TestApproximate, "Int32": TestInt32, "Compare": TestCompare,
 			"Widen": TestWiden, "Narrow": TestNarrow, "Place": TestPlaceDoesNotMatter, "Half": TestHalf,
 		} {

@@ -33,6 +33,13 @@ func fill(dst []float32, v float32) { fillGo(dst, v) }
 
 func stride2(dst, src []float32) { stride2Go(dst, src) }
 
-func transpose(dst, src []uint32, rows, cols, ds, ss int) {
+func transpose64(dst, src []uint64, rows, cols, ds, ss int) {
+	transposeGo(dst, src, rows, cols, ds, ss)
+}
+func transpose8(dst, src []uint8, rows, cols, ds, ss int) { transposeGo(dst, src, rows, cols, ds, ss) }
+func transpose16(dst, src []uint16, rows, cols, ds, ss int) {
+	transposeGo(dst, src, rows, cols, ds, ss)
+}
+func transpose32(dst, src []uint32, rows, cols, ds, ss int) {
 	transposeGo(dst, src, rows, cols, ds, ss)
 }

@@ -160,18 +160,20 @@ func TestTranspose(t *testing.T) {
 	for _, c := range [][4]int{{8, 8, 8, 8}, {16, 16, 16, 16}, {16, 8, 17, 31}, {8, 24, 40, 24}, {32, 16, 32, 19}} {
 		checkTranspose[uint32](t, c[0], c[1], c[2], c[3])
 		checkTranspose[uint16](t, c[0], c[1], c[2], c[3])
+		checkTranspose[uint8](t, c[0], c[1], c[2], c[3])
+		checkTranspose[uint64](t, c[0], c[1], c[2], c[3])
 	}
 }
 
-func checkTranspose[T uint16 | uint32](t *testing.T, rows, cols, ds, ss int) {
+func checkTranspose[T uint8 | uint16 | uint32 | uint64](t *testing.T, rows, cols, ds, ss int) {
 	t.Helper()
-	const outside = 9999
+	const outside = 251
 	dst, src := make([]T, cols*ds), make([]T, (rows-1)*ss+cols)
 	for i := range dst {
 		dst[i] = outside
 	}
 	for i := range src {
-		src[i] = T(i)
+		src[i] = T(i * 7)
 	}
 	Transpose(dst, src, rows, cols, ds, ss)
 	for k, got := range dst {

@@ -101,7 +101,7 @@ func (w *walk) cut() {
 	if w.plane.form == rows {
 		w.grain = 128 << 10 / unit
 	} else {
-		w.grain = (64<<10/unit + tile) &^ (tile - 1)
+		w.grain = (64<<10/unit + widestTile) &^ (widestTile - 1)
 	}
 	w.short = w.plane.form == rows && w.plane.p.n <= fewRows && len(w.outside) == 0
 	for _, d := range w.outside {
@@ -257,11 +257,39 @@ func copyLine[T tensor.Element](dst, src []T, at int, q dim) {
 	case q.src == 0:
 		fill(dst[:q.n], src[at])
 	default:
-		row := dst[:q.n]
-		for i := range row {
-			row[i] = src[at]
-			at += q.src
-		}
+		pick(dst[:q.n], src, at, q.src)
+	}
+}
+
+// pick fills row with elements step apart, from src[at] on.
+func pick[T tensor.Element](row, src []T, at, step int) {
+	switch {
+	case step == -1:
+		reverse(row, src[at-len(row)+1:at+1])
+		return
+	case step == 2 && tensor.TypeOf[T]().Size() == 4:
+		simd.Stride2(tensor.View[float32](tensor.BytesOf(row)), tensor.View[float32](tensor.BytesOf(src[at:])))
+		return
+	}
+	for ; len(row) >= 4; row = row[4:] {
+		row[0], row[1], row[2], row[3] = src[at], src[at+step], src[at+2*step], src[at+3*step]
+		at += 4 * step
+	}
+	for i := range row {
+		row[i] = src[at]
+		at += step
+	}
+}
+
+// reverse copies src, which is as long as row, backwards.
+func reverse[T tensor.Element](row, src []T) {
+	for ; len(row) >= 4 && len(src) >= 4; row = row[4:] {
+		s := src[len(src)-4:]
+		row[0], row[1], row[2], row[3] = s[3], s[2], s[1], s[0]
+		src = src[:len(src)-4]
+	}
+	for i := range row {
+		row[i] = src[len(row)-1-i]
 	}
 }
 
