@@ -92,7 +92,11 @@ func dotGo[T Number](x, y []T) T {
 	return (s0 + s1) + (s2 + s3)
 }
 
+// sumGo adds up long slices in halves, which keeps rounding errors small.
 func sumGo[T Number](x []T) T {
+	if len(x) > 256 {
+		return sumGo(x[:len(x)/2]) + sumGo(x[len(x)/2:])
+	}
 	var s0, s1, s2, s3 T
 	i := 0
 	for ; i+4 <= len(x); i += 4 {

@@ -14,8 +14,8 @@ func TestLowerLevels(t *testing.T) {
 	}{{"avx2", v, false}, {"go", false, false}} {
 		vector, wide = l.vector, l.wide
 		for name, test := range map[string]func(*testing.T){
-			"MulAdd": TestMulAdd, "Taps": TestTaps, "Fill": TestFill, "Rows": TestRows, "CopyRows": TestCopyRows, "Norm": TestNormRows, "Extremes": TestExtremes, "MaxTaps": TestMaxTaps, "SumTaps": TestSumTaps, "Exp": TestExp,
-			"Transpose": TestTranspose,
+			"MulAdd": TestMulAdd, "Taps": TestTaps, "Fill": TestFill, "Rows": TestRows, "CopyRows": TestCopyRows, "Norm": TestNormRows, "Extremes": TestExtremes, "ExtremeTaps": TestExtremeTaps, "SumTaps": TestSumTaps, "Exp": TestExp,
+			"Transpose": TestTranspose, "Wide": TestWide,
 			"Pointwise": TestPointwise, "Select": TestSelect, "Approximate": TestApproximate, "Int32": TestInt32, "Compare": TestCompare,
 			"Widen": TestWiden, "Narrow": TestNarrow, "Place": TestPlaceDoesNotMatter, "Half": TestHalf,
 		} {

@@ -23,14 +23,15 @@ func SumTaps[T Ordered](y, x []T, off []int, rows, n, ys, xs int) {
 	sumTapsGo(y, x, off, rows, n, ys, xs)
 }
 
-// MaxTaps finds the largest element under shifted rows, NaN where there is one, and
-// which tap brought it: the first of equal ones, the last of several NaN.
+// ExtremeTaps finds the largest element under shifted rows, or the least, NaN where
+// there is one, and which tap brought it: the first of equal ones, the last of several
+// NaN.
 //
 //	y[i*ys+j]  = max_t x[off[t]+i*xs+j]    i < rows, j < n, t < len(off)
 //	at[i*ys+j] = tag[t]
 //
 // There is at least one tap.
-func MaxTaps[T Ordered](y []T, at []int32, x []T, off []int, tag []int32, rows, n, ys, xs int) {
+func ExtremeTaps[T Ordered](y []T, at []int32, x []T, off []int, tag []int32, rows, n, ys, xs int, least bool) {
 	if rows <= 0 || n <= 0 {
 		return
 	}
@@ -39,10 +40,18 @@ func MaxTaps[T Ordered](y []T, at []int32, x []T, off []int, tag []int32, rows, 
 		_ = x[o:][(rows-1)*xs+n-1]
 	}
 	if d, ok := any(y).([]float32); ok {
-		maxTaps(d, at, any(x).([]float32), off, tag, rows, n, ys, xs)
+		extremeTaps(d, at, any(x).([]float32), off, tag, rows, n, ys, xs, least)
 		return
 	}
-	maxTapsGo(y, at, x, off, tag, rows, n, ys, xs)
+	extremeTapsGo(y, at, x, off, tag, rows, n, ys, xs, least)
+}
+
+// signsFor are the bits to turn around in all elements, so that the largest is wanted.
+func signsFor(least bool) uint32 {
+	if least {
+		return 1 << 31
+	}
+	return 0
 }
 
 func sumTapsGo[T Ordered](y, x []T, off []int, rows, n, ys, xs int) {
@@ -64,7 +73,7 @@ func sumTapsGo[T Ordered](y, x []T, off []int, rows, n, ys, xs int) {
 	}
 }
 
-func maxTapsGo[T Ordered](y []T, at []int32, x []T, off []int, tag []int32, rows, n, ys, xs int) {
+func extremeTapsGo[T Ordered](y []T, at []int32, x []T, off []int, tag []int32, rows, n, ys, xs int, least bool) {
 	for i := range rows {
 		row, from := y[i*ys:][:n], at[i*ys:][:n]
 		copy(row, x[off[0]+i*xs:])
@@ -72,12 +81,29 @@ func maxTapsGo[T Ordered](y []T, at []int32, x []T, off []int, tag []int32, rows
 			from[j] = tag[0]
 		}
 		for t := 1; t < len(off); t++ {
-			mark := tag[t]
-			for j, v := range x[off[t]+i*xs:][:n] {
-				if v > row[j] || v != v {
-					row[j], from[j] = v, mark
-				}
+			if tap := x[off[t]+i*xs:][:n]; least {
+				minTapGo(row, from, tap, tag[t])
+			} else {
+				maxTapGo(row, from, tap, tag[t])
 			}
+		}
+	}
+}
+
+func maxTapGo[T Ordered](best []T, at []int32, x []T, mark int32) {
+	at, x = at[:len(best)], x[:len(best)]
+	for j, v := range x {
+		if v > best[j] || v != v {
+			best[j], at[j] = v, mark
+		}
+	}
+}
+
+func minTapGo[T Ordered](best []T, at []int32, x []T, mark int32) {
+	at, x = at[:len(best)], x[:len(best)]
+	for j, v := range x {
+		if v < best[j] || v != v {
+			best[j], at[j] = v, mark
 		}
 	}
 }

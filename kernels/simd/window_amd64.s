@@ -111,8 +111,10 @@ next:
 	VBLENDVPS Y10, Y9, best, best   \
 	VBLENDVPS Y10, Y8, at, at
 
-// func maxTaps8(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs int, mask *int32)
-TEXT ·maxTaps8(SB), NOSPLIT, $0-88
+// func maxTaps8(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs int, mask *int32, signs uint32)
+//
+// Y14 turns the signs around where the least element is wanted.
+TEXT ·maxTaps8(SB), NOSPLIT, $0-92
 	MOVQ    y+16(FP), R11
 	MOVQ    at+24(FP), DX
 	SUBQ    R11, DX             // at lies DX bytes behind y
@@ -122,6 +124,7 @@ TEXT ·maxTaps8(SB), NOSPLIT, $0-88
 	MOVQ    taps+56(FP), R9
 	MOVQ    mask+80(FP), AX
 	VMOVUPS (AX), Y15
+	VBROADCASTSS signs+88(FP), Y14
 	VPTEST  Y15, Y15
 	SETNE   R13
 
@@ -134,10 +137,10 @@ four:
 	CMPQ         R10, $4
 	JLT          one
 	MOVQ         (R8), AX
-	VMOVUPS      (SI)(AX*4), Y0
-	VMOVUPS      32(SI)(AX*4), Y1
-	VMOVUPS      64(SI)(AX*4), Y2
-	VMOVUPS      96(SI)(AX*4), Y3
+	VXORPS       (SI)(AX*4), Y14, Y0
+	VXORPS       32(SI)(AX*4), Y14, Y1
+	VXORPS       64(SI)(AX*4), Y14, Y2
+	VXORPS       96(SI)(AX*4), Y14, Y3
 	VBROADCASTSS (CX), Y4
 	VMOVAPS      Y4, Y5
 	VMOVAPS      Y4, Y6
@@ -148,19 +151,23 @@ four:
 fourTap:
 	MOVQ         (R8)(BX*8), AX
 	VBROADCASTSS (CX)(BX*4), Y8
-	VMOVUPS      (SI)(AX*4), Y9
+	VXORPS       (SI)(AX*4), Y14, Y9
 	TAKE(Y0, Y4)
-	VMOVUPS      32(SI)(AX*4), Y9
+	VXORPS       32(SI)(AX*4), Y14, Y9
 	TAKE(Y1, Y5)
-	VMOVUPS      64(SI)(AX*4), Y9
+	VXORPS       64(SI)(AX*4), Y14, Y9
 	TAKE(Y2, Y6)
-	VMOVUPS      96(SI)(AX*4), Y9
+	VXORPS       96(SI)(AX*4), Y14, Y9
 	TAKE(Y3, Y7)
 	INCQ         BX
 
 fourTest:
 	CMPQ    BX, R9
 	JLT     fourTap
+	VXORPS  Y0, Y14, Y0
+	VXORPS  Y1, Y14, Y1
+	VXORPS  Y2, Y14, Y2
+	VXORPS  Y3, Y14, Y3
 	VMOVUPS Y0, (DI)
 	VMOVUPS Y1, 32(DI)
 	VMOVUPS Y2, 64(DI)
@@ -178,7 +185,7 @@ one:
 	TESTQ        R10, R10
 	JZ           last
 	MOVQ         (R8), AX
-	VMOVUPS      (SI)(AX*4), Y0
+	VXORPS       (SI)(AX*4), Y14, Y0
 	VBROADCASTSS (CX), Y4
 	MOVQ         $1, BX
 	JMP          oneTest
@@ -186,13 +193,14 @@ one:
 oneTap:
 	MOVQ         (R8)(BX*8), AX
 	VBROADCASTSS (CX)(BX*4), Y8
-	VMOVUPS      (SI)(AX*4), Y9
+	VXORPS       (SI)(AX*4), Y14, Y9
 	TAKE(Y0, Y4)
 	INCQ         BX
 
 oneTest:
 	CMPQ    BX, R9
 	JLT     oneTap
+	VXORPS  Y0, Y14, Y0
 	VMOVUPS Y0, (DI)
 	VMOVUPS Y4, (DI)(DX*1)
 	ADDQ    $32, DI
@@ -205,6 +213,7 @@ last:
 	JZ           next
 	MOVQ         (R8), AX
 	VMASKMOVPS   (SI)(AX*4), Y15, Y0
+	VXORPS       Y0, Y14, Y0
 	VBROADCASTSS (CX), Y4
 	MOVQ         $1, BX
 	JMP          lastTest
@@ -213,12 +222,14 @@ lastTap:
 	MOVQ         (R8)(BX*8), AX
 	VBROADCASTSS (CX)(BX*4), Y8
 	VMASKMOVPS   (SI)(AX*4), Y15, Y9
+	VXORPS       Y9, Y14, Y9
 	TAKE(Y0, Y4)
 	INCQ         BX
 
 lastTest:
 	CMPQ       BX, R9
 	JLT        lastTap
+	VXORPS     Y0, Y14, Y0
 	VMASKMOVPS Y0, Y15, (DI)
 	VMASKMOVPS Y4, Y15, (DI)(DX*1)
 

@@ -9,7 +9,7 @@ package simd
 func sumTaps4(rows, n int, y, x *float32, off *int, taps, ys, xs, last int)
 
 //go:noescape
-func maxTaps4(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs, last int)
+func maxTaps4(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs, last int, signs uint32)
 
 func sumTaps(y, x []float32, off []int, rows, n, ys, xs int) {
 	if n < lanes {
@@ -19,10 +19,10 @@ func sumTaps(y, x []float32, off []int, rows, n, ys, xs int) {
 	sumTaps4(rows, (n-1)/lanes, &y[0], &x[0], &off[0], len(off), 4*ys, 4*xs, 4*(n-lanes))
 }
 
-func maxTaps(y []float32, at []int32, x []float32, off []int, tag []int32, rows, n, ys, xs int) {
+func extremeTaps(y []float32, at []int32, x []float32, off []int, tag []int32, rows, n, ys, xs int, least bool) {
 	if n < lanes {
-		maxTapsGo(y, at, x, off, tag, rows, n, ys, xs)
+		extremeTapsGo(y, at, x, off, tag, rows, n, ys, xs, least)
 		return
 	}
-	maxTaps4(rows, (n-1)/lanes, &y[0], &at[0], &x[0], &off[0], &tag[0], len(off), 4*ys, 4*xs, 4*(n-lanes))
+	maxTaps4(rows, (n-1)/lanes, &y[0], &at[0], &x[0], &off[0], &tag[0], len(off), 4*ys, 4*xs, 4*(n-lanes), signsFor(least))
 }

@@ -62,10 +62,10 @@ test:
 	BNE  row
 	RET
 
-// func maxTaps4(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs, last int)
+// func maxTaps4(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs, last int, signs uint32)
 //
-// R4 runs along at; a lane is taken over where x is greater or NaN.
-TEXT ·maxTaps4(SB), NOSPLIT, $0-88
+// V7 turns the signs around where the least element is wanted. // R4 runs along at; a lane is taken over where x is greater or NaN.
+TEXT ·maxTaps4(SB), NOSPLIT, $0-92
 	MOVD rows+0(FP), R0
 	MOVD n+8(FP), R10
 	MOVD y+16(FP), R11
@@ -77,6 +77,8 @@ TEXT ·maxTaps4(SB), NOSPLIT, $0-88
 	MOVD ys+64(FP), R13
 	MOVD xs+72(FP), R14
 	MOVD last+80(FP), R15
+	MOVWU signs+88(FP), R6
+	VDUP R6, V7.S4
 
 row:
 	MOVD R11, R1
@@ -97,6 +99,7 @@ taps:
 	MOVD.P  8(R6), R7
 	ADD     R7<<2, R2, R7
 	VLD1    (R7), [V1.S4]
+	VEOR    V7.B16, V1.B16, V1.B16
 	VLD1R.P 4(R19), [V2.S4]
 	B       test
 
@@ -104,6 +107,7 @@ tap:
 	MOVD.P  8(R6), R7
 	ADD     R7<<2, R2, R7
 	VLD1    (R7), [V0.S4]
+	VEOR    V7.B16, V0.B16, V0.B16
 	VLD1R.P 4(R19), [V3.S4]
 	FCMGT(5, 0, 1)
 	FCMEQ(6, 0, 0)
@@ -114,6 +118,7 @@ tap:
 test:
 	SUBS   $1, R8
 	BNE    tap
+	VEOR   V7.B16, V1.B16, V1.B16
 	VST1.P [V1.S4], 16(R1)
 	VST1.P [V2.S4], 16(R4)
 	ADD    $16, R2

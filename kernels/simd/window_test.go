@@ -49,19 +49,21 @@ func eachShifted(f func(name string, r *rand.Rand, s *shifted)) {
 
 func same(a, b float32) bool { return a == b || a != a && b != b }
 
-func TestMaxTaps(t *testing.T) {
-	eachShifted(func(name string, r *rand.Rand, s *shifted) {
-		y, at, want, wantAt := newGuarded(r, s.end), make([]int32, s.end), make([]float32, s.end), make([]int32, s.end)
-		copy(want, y.data)
-		MaxTaps(y.data, at, s.x.data, s.off, s.tag, s.rows, s.n, s.ys, s.xs)
-		maxTapsGo(want, wantAt, s.x.data, s.off, s.tag, s.rows, s.n, s.ys, s.xs)
-		y.check(t, name)
-		for i, v := range want {
-			if at[i] != wantAt[i] || !same(y.data[i], v) {
-				t.Fatalf("%s: element %d: got %v from %d, want %v from %d", name, i, y.data[i], at[i], v, wantAt[i])
+func TestExtremeTaps(t *testing.T) {
+	for _, least := range []bool{false, true} {
+		eachShifted(func(name string, r *rand.Rand, s *shifted) {
+			y, at, want, wantAt := newGuarded(r, s.end), make([]int32, s.end), make([]float32, s.end), make([]int32, s.end)
+			copy(want, y.data)
+			ExtremeTaps(y.data, at, s.x.data, s.off, s.tag, s.rows, s.n, s.ys, s.xs, least)
+			extremeTapsGo(want, wantAt, s.x.data, s.off, s.tag, s.rows, s.n, s.ys, s.xs, least)
+			y.check(t, name)
+			for i, v := range want {
+				if at[i] != wantAt[i] || !same(y.data[i], v) {
+					t.Fatalf("%s, least %v: element %d: got %v from %d, want %v from %d", name, least, i, y.data[i], at[i], v, wantAt[i])
+				}
 			}
-		}
-	})
+		})
+	}
 }
 
 func TestSumTaps(t *testing.T) {

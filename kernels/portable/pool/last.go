@@ -59,7 +59,7 @@ func (p *maxPass[T]) lastRow(worker, i int) {
 		n := p.alike(j, w1-w0)
 		y, index, at := y[j*ch:(j+n)*ch], index[j*ch:], at[j*ch:]
 		if taps > 0 {
-			simd.MaxTaps(y, at, x, off[:taps], tag, n, ch, ch, p.stride[1]*ch)
+			simd.ExtremeTaps(y, at, x, off[:taps], tag, n, ch, ch, p.stride[1]*ch, false)
 		} else {
 			p.miss(y, at, (start0+h0*p.dilate[0])*p.in[1]+start1+w0*p.dilate[1])
 		}

@@ -135,7 +135,7 @@ func (p *maxPass[T]) band(worker, i int) {
 	cols, points := p.out[1], b.in[0]*b.in[1]
 	from := (plane*b.out[0] + row) * cols
 	y, index, at := p.y[from:][:n*cols], p.index[from:][:n*cols], p.at[worker*b.rows*cols:][:n*cols]
-	simd.MaxTaps(y, at, b.load(worker, p.x[plane*points:][:points], row, n), b.off, p.tag, n, cols, cols, b.step)
+	simd.ExtremeTaps(y, at, b.load(worker, p.x[plane*points:][:points], row, n), b.off, p.tag, n, cols, cols, b.step, false)
 	row %= p.out[0]
 	for r := 0; r < n*cols; r += cols {
 		start := (row*p.stride[0]-p.pad[0])*p.in[1] - p.pad[1]

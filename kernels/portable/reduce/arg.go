@@ -2,6 +2,7 @@ package reduce
 
 import (
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -15,7 +16,17 @@ type finder[C tensor.Compute] struct {
 	blocks int // of a row
 	best   []C
 	at     []int64
+
+	// Of rows that are looked at together, column by column: the distance between them
+	// and their numbers, and what they give for each worker.
+	off   [together]int
+	tag   [together]int32
+	found []C
+	from  []int32
 }
+
+// together is how many rows are looked at together, and stretch how many cells of one.
+const together, stretch = 64, 512
 
 // find leaves the extremes and their places among the reduced elements in best and
 // at, in the order of the layout.
@@ -23,8 +34,14 @@ func (f *finder[C]) find(c *kernels.Ctx, l layout, from source[C]) {
 	f.layout, f.source = l, from
 	f.best, f.at = kernels.Scratch[C](c, l.results()), kernels.Scratch[int64](c, l.results())
 	f.blocks = (f.inner + block - 1) / block
+	if f.inner > 1 {
+		f.found, f.from = kernels.Scratch[C](c, c.Threads()*block), kernels.Scratch[int32](c, c.Threads()*block)
+		for i := range f.off {
+			f.off[i], f.tag[i] = i*f.inner, int32(i)
+		}
+	}
 	c.Parallel(f.outer*f.blocks, 1<<14/max(f.n*min(f.inner, block), 1), f)
-	f.source = source[C]{}
+	f.source, f.found, f.from = source[C]{}, nil, nil
 }
 
 // Range looks at blocks lo to hi.
@@ -38,53 +55,108 @@ func (f *finder[C]) Range(worker, lo, hi int) {
 	}
 }
 
+// findRow finds the stretch of the row that has the extreme, then its place there.
 func (f *finder[C]) findRow(worker, o int) {
-	best, at := f.cells(worker, o*f.n, 1)[0], 0
-	for i := 0; i < f.n; {
-		x := f.cells(worker, o*f.n+i, f.n-i)
-		if f.least {
-			best, at = bestOf(x, best, at, i, func(a, b C) bool { return a < b || a != a && b == b })
-		} else {
-			best, at = bestOf(x, best, at, i, func(a, b C) bool { return a > b || a != a && b == b })
+	best, at := f.extreme(f.cells(worker, o*f.n, min(stretch, f.n))), 0
+	for i := stretch; i < f.n; i += stretch {
+		if v := f.extreme(f.cells(worker, o*f.n+i, min(stretch, f.n-i))); f.beats(v, best) {
+			best, at = v, i
 		}
-		i += len(x)
+	}
+	for _, v := range f.cells(worker, o*f.n+at, min(stretch, f.n-at)) {
+		if v == best || v != v {
+			break
+		}
+		at++
 	}
 	f.best[o], f.at[o] = best, int64(at)
 }
 
-// bestOf is the first element of x, which starts at place base, that beats best and
-// everything before it, or best.
-func bestOf[C tensor.Compute](x []C, best C, at, base int, beats func(a, b C) bool) (C, int) {
-	for i, v := range x {
-		if beats(v, best) {
-			best, at = v, base+i
-		}
+func (f *finder[C]) beats(a, b C) bool {
+	if f.least {
+		return a < b || a != a && b == b
 	}
-	return best, at
+	return a > b || a != a && b == b
+}
+
+// extreme is that of x, or NaN.
+func (f *finder[C]) extreme(x []C) C {
+	wide, ok := any(x).([]float32)
+	switch {
+	case ok && f.least:
+		return C(simd.Min(wide))
+	case ok:
+		return C(simd.Max(wide))
+	case f.least:
+		return minRow(x[0], x, 0)
+	}
+	return maxRow(x[0], x, 0)
 }
 
 func (f *finder[C]) findCols(worker, o, from int) {
 	n := min(block, f.inner-from)
 	best, at := f.best[o*f.inner+from:][:n], f.at[o*f.inner+from:][:n]
-	copy(best, f.cells(worker, o*f.n*f.inner+from, n))
-	clear(at)
-	for r := 1; r < f.n; r++ {
-		x := f.cells(worker, (o*f.n+r)*f.inner+from, n)
-		if f.least {
-			bestCols(best, at, x, int64(r), func(a, b C) bool { return a < b || a != a && b == b })
-		} else {
-			bestCols(best, at, x, int64(r), func(a, b C) bool { return a > b || a != a && b == b })
+	if _, ok := any(best).([]float32); !ok {
+		f.findPlainly(worker, (o*f.n)*f.inner+from, best, at)
+		return
+	}
+	found, tags := f.found[worker*block:][:n], f.from[worker*block:][:n]
+	for r, rows := 0, 0; r < f.n; r += rows {
+		rows = f.rowsAt(n, f.n-r)
+		x := f.cells(worker, (o*f.n+r)*f.inner+from, (rows-1)*f.inner+n)
+		simd.ExtremeTaps(found, tags, x, f.off[:rows], f.tag[:], 1, n, n, n, f.least)
+		for i, v := range found {
+			if r > 0 && !f.beats(v, best[i]) {
+				continue
+			}
+			if v != v {
+				tags[i] = f.firstNaN(x[i:])
+			}
+			best[i], at[i] = v, int64(r)+int64(tags[i])
 		}
 	}
 }
 
-func bestCols[C tensor.Compute](best []C, at []int64, x []C, r int64, beats func(a, b C) bool) {
-	at, x = at[:len(best)], x[:len(best)]
-	for i, v := range x {
-		if beats(v, best[i]) {
-			best[i], at[i] = v, r
+// findPlainly is findCols without vectors, for the columns from cell from on.
+func (f *finder[C]) findPlainly(worker, from int, best []C, at []int64) {
+	copy(best, f.cells(worker, from, len(best)))
+	clear(at)
+	for r := int64(1); r < int64(f.n); r++ {
+		x := f.cells(worker, from+int(r)*f.inner, len(best))[:len(best)]
+		if f.least {
+			for i, v := range x {
+				if b := best[i]; v < b || v != v && b == b {
+					best[i], at[i] = v, r
+				}
+			}
+			continue
+		}
+		for i, v := range x {
+			if b := best[i]; v > b || v != v && b == b {
+				best[i], at[i] = v, r
+			}
 		}
 	}
+}
+
+// rowsAt is how many of the rows left, of which n cells each are wanted, are looked at
+// together.
+func (f *finder[C]) rowsAt(n, left int) int {
+	rows := min(together, left)
+	if f.load != nil {
+		rows = min(rows, max(1, (block-n)/f.inner+1))
+	}
+	return rows
+}
+
+// firstNaN is the first row that has a NaN in the column that x starts with.
+func (f *finder[C]) firstNaN(x []C) int32 {
+	for r := range int32(together) {
+		if v := x[f.off[r]]; v != v {
+			return r
+		}
+	}
+	return 0
 }
 
 // search is one call that looks for extremes along the dimensions in the set. value
@@ -117,7 +189,11 @@ func (k *search) run(c *kernels.Ctx) error {
 			return err
 		}
 	}
-	switch compute, _ := tensor.ComputeType(d); compute {
+	compute, _ := tensor.ComputeType(d)
+	if d.Size() <= 2 {
+		compute = tensor.Float32 // which holds small integers exactly
+	}
+	switch compute {
 	case tensor.Float32:
 		find[float32](c, k, d)
 	case tensor.Float64:
@@ -139,7 +215,7 @@ func find[C tensor.Compute](c *kernels.Ctx, k *search, d tensor.DType) {
 		data = f.plan.set(c, self, k.dims)
 	}
 	f.least = k.least
-	f.find(c, f.plan.layout, newSource(c, data, d.Size(), loader[C](d)))
+	f.find(c, f.plan.layout, sourceOf[C](c, data, d, f.plan.layout))
 	f.plan.write(c, k.a.Tensor(k.index), self, k.dims, tensor.BytesOf(f.at))
 	if k.value >= 0 {
 		f.plan.write(c, k.a.Tensor(k.value), self, k.dims, narrow(c, d, f.best))

@@ -14,6 +14,10 @@ type fold[C cell] struct {
 	row  func(acc C, x []C, shift C) C // folds a row into acc
 	cols func(acc, x, shift []C)       // folds x into acc, cell by cell; shift may be nil
 	join *fold[C]                      // for the results of chunks, nil for the fold itself
+
+	// Of sums of float32, in place of row and cols.
+	row32  func(x []float32, shift C) C
+	cols32 func(acc []C, x []float32, shift []C)
 }
 
 // The folds of each compute type.
@@ -32,20 +36,33 @@ var (
 	max32 = fold[float32]{
 		init: float32(math.Inf(-1)),
 		row:  func(acc float32, x []float32, _ float32) float32 { return max(acc, simd.Max(x)) },
-		cols: maxCols[float32],
+		cols: func(acc, x, _ []float32) { simd.Maximum(acc, acc, x) },
 	}
 	max64  = fold[float64]{init: math.Inf(-1), row: maxRow[float64], cols: maxCols[float64]}
 	maxInt = fold[int64]{init: math.MinInt64, row: maxRow[int64], cols: maxCols[int64]}
 
-	min32  = fold[float32]{init: float32(math.Inf(1)), row: minRow[float32], cols: minCols[float32]}
+	min32 = fold[float32]{
+		init: float32(math.Inf(1)),
+		row:  func(acc float32, x []float32, _ float32) float32 { return min(acc, simd.Min(x)) },
+		cols: func(acc, x, _ []float32) { simd.Minimum(acc, acc, x) },
+	}
 	min64  = fold[float64]{init: math.Inf(1), row: minRow[float64], cols: minCols[float64]}
 	minInt = fold[int64]{init: math.MaxInt64, row: minRow[int64], cols: minCols[int64]}
 
 	// squares sums squared distances from the shift; its chunks are summed.
 	squares = fold[float64]{row: squareRow, cols: squareCols, join: &sum64}
 
+	// wide and wideSquares are sum64 and squares of float32.
+	wide = fold[float64]{
+		row32:  func(x []float32, _ float64) float64 { return simd.SumWide(x) },
+		cols32: func(acc []float64, x []float32, _ []float64) { simd.AddWide(acc, x) },
+		join:   &sum64,
+	}
+	wideSquares = fold[float64]{row32: simd.SquaresWide, cols32: simd.AddSquaresWide, join: &sum64}
+
 	// or is not 0 where any cell is not 0.
-	or = fold[uint8]{row: orRow, cols: orCols}
+	or      = fold[uint8]{row: orRow[uint8], cols: orCols[uint8]}
+	orWords = fold[int64]{row: orRow[int64], cols: orCols[int64]}
 )
 
 // sumRow adds in four strands, which the processor overlaps.
@@ -85,41 +102,42 @@ func mulCols[C tensor.Compute](acc, x, _ []C) {
 	}
 }
 
-// choose keeps in acc what beats it in x.
-func choose[C tensor.Compute](acc C, x []C, beats func(a, b C) bool) C {
-	for _, v := range x {
-		if beats(v, acc) {
-			acc = v
-		}
-	}
-	return acc
-}
-
-func chooseCols[C tensor.Compute](acc, x []C, beats func(a, b C) bool) {
-	x = x[:len(acc)]
-	for i, v := range x {
-		if beats(v, acc[i]) {
-			acc[i] = v
-		}
-	}
-}
-
-// A NaN beats anything, and nothing beats a NaN.
+// A NaN beats anything, and nothing beats a NaN: the built-in functions hand it on.
 
 func maxRow[C tensor.Compute](acc C, x []C, _ C) C {
-	return choose(acc, x, func(a, b C) bool { return a > b || a != a })
+	a, b, c, d := acc, acc, acc, acc
+	for ; len(x) >= 4; x = x[4:] {
+		a, b, c, d = max(a, x[0]), max(b, x[1]), max(c, x[2]), max(d, x[3])
+	}
+	for _, v := range x {
+		a = max(a, v)
+	}
+	return max(a, b, c, d)
 }
 
 func maxCols[C tensor.Compute](acc, x, _ []C) {
-	chooseCols(acc, x, func(a, b C) bool { return a > b || a != a })
+	x = x[:len(acc)]
+	for i, v := range x {
+		acc[i] = max(acc[i], v)
+	}
 }
 
 func minRow[C tensor.Compute](acc C, x []C, _ C) C {
-	return choose(acc, x, func(a, b C) bool { return a < b || a != a })
+	a, b, c, d := acc, acc, acc, acc
+	for ; len(x) >= 4; x = x[4:] {
+		a, b, c, d = min(a, x[0]), min(b, x[1]), min(c, x[2]), min(d, x[3])
+	}
+	for _, v := range x {
+		a = min(a, v)
+	}
+	return min(a, b, c, d)
 }
 
 func minCols[C tensor.Compute](acc, x, _ []C) {
-	chooseCols(acc, x, func(a, b C) bool { return a < b || a != a })
+	x = x[:len(acc)]
+	for i, v := range x {
+		acc[i] = min(acc[i], v)
+	}
 }
 
 func squareRow(acc float64, x []float64, shift float64) float64 {
@@ -142,14 +160,18 @@ func squareCols(acc, x, shift []float64) {
 	}
 }
 
-func orRow(acc uint8, x []uint8, _ uint8) uint8 {
+func orRow[C uint8 | int64](acc C, x []C, _ C) C {
+	var a, b, c, d C
+	for ; len(x) >= 4; x = x[4:] {
+		a, b, c, d = a|x[0], b|x[1], c|x[2], d|x[3]
+	}
 	for _, v := range x {
 		acc |= v
 	}
-	return acc
+	return acc | a | b | c | d
 }
 
-func orCols(acc, x, _ []uint8) {
+func orCols[C uint8 | int64](acc, x, _ []C) {
 	x = x[:len(acc)]
 	for i := range acc {
 		acc[i] |= x[i]

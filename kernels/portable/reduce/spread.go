@@ -38,12 +38,16 @@ func (v *variance) run(c *kernels.Ctx) error {
 	s := kernels.Keep[state[float64]](c)
 	data := s.plan.set(c, self, dims)
 	n, from := float64(s.plan.n), newSource(c, data, self.DType.Size(), loader[float64](self.DType))
-	means := s.stage.results(c, &sum64, s.plan.layout, from)
+	sums, squares := &sum64, &squares
+	if self.DType == tensor.Float32 {
+		sums, squares = &wide, &wideSquares
+	}
+	means := s.stage.results(c, sums, s.plan.layout, from)
 	for i := range means {
 		means[i] /= n
 	}
 	s.stage.shift = means
-	spread := s.stage.results(c, &squares, s.plan.layout, from)
+	spread := s.stage.results(c, squares, s.plan.layout, from)
 	for i := range spread {
 		spread[i] /= max(n-v.correction, 0)
 	}
@@ -99,6 +103,8 @@ type scanner[C tensor.Compute] struct {
 	elem  int // of dst
 	store func(dst []byte, src []C)
 	sums  []C // block cells for each worker
+	// direct, if not nil, is for types that need no conversion of their own.
+	direct *directly[C]
 }
 
 // cumsum is aten::cumsum, computed in float64 or int64.
@@ -146,6 +152,7 @@ func scan[C tensor.Compute](c *kernels.Ctx, self, out *tensor.Tensor, d int) {
 	}
 	s.source = newSource(c, s.plan.run.Rows(c, self), self.DType.Size(), tensor.Loader[C](self.DType))
 	s.dst, s.elem, s.store = s.plan.run.Target(c, out), out.DType.Size(), tensor.Storer[C](out.DType)
+	s.direct = directScan[C](self.DType, out.DType)
 	s.sums = kernels.Scratch[C](c, block*c.Threads())
 	s.blocks = (s.inner + block - 1) / block
 	c.Parallel(s.outer*s.blocks, 1<<14/max(s.n*min(s.inner, block), 1), s)
@@ -166,6 +173,10 @@ func (s *scanner[C]) Range(worker, lo, hi int) {
 
 func (s *scanner[C]) scanRow(worker, o int) {
 	var sum C
+	if s.direct != nil {
+		s.direct.row(s.dst, s.data, o*s.n, s.n)
+		return
+	}
 	for i := 0; i < s.n; {
 		x := s.cells(worker, o*s.n+i, s.n-i)
 		for j := range x {
@@ -183,6 +194,10 @@ func (s *scanner[C]) scanCols(worker, o, from int) {
 	clear(sums)
 	for r := range s.n {
 		at := (o*s.n+r)*s.inner + from
+		if s.direct != nil {
+			s.direct.cols(s.dst, s.data, at, sums)
+			continue
+		}
 		addCols(sums, s.cells(worker, at, n), nil)
 		s.store(s.dst[at*s.elem:], sums)
 	}

@@ -89,6 +89,10 @@ func (s *stage[C]) foldRow(worker, o, chunk int) {
 		shift = s.shift[o]
 	}
 	acc := s.fold.init
+	if s.fold.row32 != nil {
+		s.dst[o*s.chunks+chunk] = acc + s.fold.row32(tensor.View[float32](s.data)[o*s.n+from:end], shift)
+		return
+	}
 	for i := o*s.n + from; i < end; {
 		x := s.cells(worker, i, end-i)
 		acc = s.fold.row(acc, x, shift)
@@ -108,6 +112,10 @@ func (s *stage[C]) foldCols(worker, o, chunk, at int) {
 		acc[i] = s.fold.init
 	}
 	for r := chunk * s.chunk; r < min((chunk+1)*s.chunk, s.n); r++ {
+		if from := (o*s.n+r)*s.inner + at; s.fold.cols32 != nil {
+			s.fold.cols32(acc, tensor.View[float32](s.data)[from:][:n], shift)
+			continue
+		}
 		s.fold.cols(acc, s.cells(worker, (o*s.n+r)*s.inner+at, n), shift)
 	}
 }
@@ -127,6 +135,21 @@ func newSource[C cell](c *kernels.Ctx, data []byte, elem int, load func(dst []C,
 		s.buf = kernels.Scratch[C](c, block*c.Threads())
 	}
 	return s
+}
+
+// shortRow is the length of rows that are not worth a conversion each, and mostShort
+// the number of elements that are converted together instead.
+const shortRow, mostShort = 256, 1 << 20
+
+// sourceOf is a source of elements of type d in a layout.
+func sourceOf[C tensor.Compute](c *kernels.Ctx, data []byte, d tensor.DType, l layout) source[C] {
+	load, n := loader[C](d), l.results()*l.n
+	if short := l.inner < shortRow && (l.inner > 1 || l.n < shortRow); load == nil || !short || n > mostShort {
+		return newSource(c, data, d.Size(), load)
+	}
+	wide := kernels.Scratch[C](c, n)
+	load(wide, data)
+	return newSource[C](c, tensor.BytesOf(wide), d.Size(), nil)
 }
 
 // cells are elements from i on, n of them or as many as fit the worker's buffer.

@@ -52,6 +52,9 @@ func (k *call) run(c *kernels.Ctx) error {
 	if err := resize(k.a, k.o, k.dims, k.keepdim); err != nil {
 		return err
 	}
+	if k.fitsFloat(from) {
+		compute = tensor.Float32
+	}
 	switch compute {
 	case tensor.Float32:
 		reduce(c, k, k.f32, from, to)
@@ -63,6 +66,21 @@ func (k *call) run(c *kernels.Ctx) error {
 	return nil
 }
 
+// fitsFloat reports integers of type d whose results a float32 holds exactly: extremes
+// of two bytes, and sums of one byte that stay below 2^24.
+func (k *call) fitsFloat(d tensor.DType) bool {
+	if d.IsFloat() || d.Size() > 2 || k.mean {
+		return false
+	}
+	switch k.f32 {
+	case &max32, &min32:
+		return true
+	case &sum32:
+		return d.Size() == 1 && k.a.Tensor(0).Numel() <= k.a.Tensor(k.o).Numel()<<16
+	}
+	return false
+}
+
 // reduce folds elements of type from to results of type to; both are real.
 func reduce[C tensor.Compute](c *kernels.Ctx, k *call, f *fold[C], from, to tensor.DType) {
 	s := kernels.Keep[state[C]](c)
@@ -71,7 +89,7 @@ func reduce[C tensor.Compute](c *kernels.Ctx, k *call, f *fold[C], from, to tens
 	if self.DType.IsComplex() {
 		l.inner *= 2
 	}
-	results := s.stage.results(c, f, l, newSource(c, data, from.Size(), loader[C](from)))
+	results := s.stage.results(c, f, l, sourceOf[C](c, data, from, l))
 	if k.mean {
 		for i := range results {
 			results[i] /= C(l.n)

@@ -47,12 +47,52 @@ func reduceAny(c *kernels.Ctx, a kernels.Args, o int, dims uint32, keepdim bool)
 	if self.DType.Size() == 1 {
 		load = nil
 	}
-	s := kernels.Keep[state[uint8]](c)
-	data := s.plan.set(c, self, dims)
-	results := s.stage.results(c, &or, s.plan.layout, newSource(c, data, self.DType.Size(), load))
+	s := kernels.Keep[truths](c)
+	data := s.bytes.plan.set(c, self, dims)
+	results := s.words(c, data, self.DType)
+	if results == nil {
+		from := newSource(c, data, self.DType.Size(), load)
+		results = s.bytes.stage.results(c, &or, s.bytes.plan.layout, from)
+	}
 	for i, v := range results {
 		results[i] = min(v, 1)
 	}
-	s.plan.write(c, out, self, dims, results)
+	s.bytes.plan.write(c, out, self, dims, results)
 	return nil
+}
+
+// truths is what an instruction of this file keeps.
+type truths struct {
+	bytes state[uint8]
+	or    stage[int64]
+}
+
+// words reduces elements of type d as words of eight bytes, nil where they do not
+// divide up into such: the bits of all elements together are those of zero where all
+// are zero.
+func (s *truths) words(c *kernels.Ctx, data []byte, d tensor.DType) []byte {
+	l, elem := s.bytes.plan.layout, d.Size()
+	row := l.inner
+	if row == 1 {
+		row = l.n
+	}
+	if row*elem%8 != 0 || !tensor.Aligned(data, 8) || l.results() == 0 || l.n == 0 {
+		return nil
+	}
+	if l.inner == 1 {
+		l.n = l.n * elem / 8
+	} else {
+		l.inner = l.inner * elem / 8
+	}
+	found := tensor.BytesOf(s.or.results(c, &orWords, l, newSource[int64](c, data, 8, nil)))
+	truth := kernels.Scratch[uint8](c, len(found)/elem)
+	tensor.Truth(d)(truth, found)
+	if l.inner > 1 || s.bytes.plan.inner > 1 {
+		return truth
+	}
+	lanes := 8 / elem // of the word that each result has
+	for i := range l.outer {
+		truth[i] = orRow(0, truth[i*lanes:][:lanes], 0)
+	}
+	return truth[:l.outer]
 }

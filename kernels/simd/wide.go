@@ -1,0 +1,73 @@
+package simd
+
+// Sums of float32 in float64, which variances and means of many elements take.
+
+// SumWide is Σ x[i].
+func SumWide(x []float32) float64 { return sumWide(x) }
+
+// SquaresWide is Σ (x[i]-mean)².
+func SquaresWide(x []float32, mean float64) float64 { return squaresWide(x, mean) }
+
+// AddWide is sums[i] += x[i].
+func AddWide(sums []float64, x []float32) { addWide(sums, x[:len(sums)]) }
+
+// AddSquaresWide is sums[i] += (x[i]-mean[i])².
+func AddSquaresWide(sums []float64, x []float32, mean []float64) {
+	addSquaresWide(sums, x[:len(sums)], mean[:len(sums)])
+}
+
+// ScanWide is the running sum: dst[i] = Σ_{j≤i} src[j].
+func ScanWide(dst, src []float32) { scanWide(dst, src[:len(dst)]) }
+
+// scanWideGo adds up four elements at a time, so that only one addition of each four
+// waits for those before.
+func scanWideGo(dst, src []float32, sum float64) {
+	for ; len(src) >= 4 && len(dst) >= 4; src, dst = src[4:], dst[4:] {
+		a, c := float64(src[0]), float64(src[2])
+		ab, cd := a+float64(src[1]), c+float64(src[3])
+		dst[0], dst[1], dst[2], dst[3] = float32(sum+a), float32(sum+ab), float32(sum+(ab+c)), float32(sum+(ab+cd))
+		sum += ab + cd
+	}
+	for i, v := range src {
+		sum += float64(v)
+		dst[i] = float32(sum)
+	}
+}
+
+func sumWideGo(x []float32) float64 {
+	var a, b, c, d float64
+	for ; len(x) >= 4; x = x[4:] {
+		a, b, c, d = a+float64(x[0]), b+float64(x[1]), c+float64(x[2]), d+float64(x[3])
+	}
+	for _, v := range x {
+		a += float64(v)
+	}
+	return (a + b) + (c + d)
+}
+
+func squaresWideGo(x []float32, mean float64) float64 {
+	var a, b, c, d float64
+	for ; len(x) >= 4; x = x[4:] {
+		x0, x1, x2, x3 := float64(x[0])-mean, float64(x[1])-mean, float64(x[2])-mean, float64(x[3])-mean
+		a, b, c, d = a+x0*x0, b+x1*x1, c+x2*x2, d+x3*x3
+	}
+	for _, v := range x {
+		a += (float64(v) - mean) * (float64(v) - mean)
+	}
+	return (a + b) + (c + d)
+}
+
+func addWideGo(sums []float64, x []float32) {
+	x = x[:len(sums)]
+	for i := range sums {
+		sums[i] += float64(x[i])
+	}
+}
+
+func addSquaresWideGo(sums []float64, x []float32, mean []float64) {
+	x, mean = x[:len(sums)], mean[:len(sums)]
+	for i := range sums {
+		d := float64(x[i]) - mean[i]
+		sums[i] += d * d
+	}
+}
