@@ -49,11 +49,15 @@ type rowOps[T real] struct {
 	norm       func(dst, src []T, n int, mean, rstd, weight, bias []T, eps T)
 	max        func(x []T) T
 	expSum     func(dst, src []T, shift T) T
+
+	maximum, add, sub, mul func(dst, a, b []T)
 }
 
 var (
-	rows32 = rowOps[float32]{simd.Sum, simd.SumSquares, simd.ScaleShift, simd.Center, simd.SoftmaxRows, simd.NormRows, simd.Max, simd.ExpSum}
-	rows64 = rowOps[float64]{sum64, squares64, scaleShift64, center64, softmaxRows64, normRows64, max64, expSum64}
+	rows32 = rowOps[float32]{simd.Sum, simd.SumSquares, simd.ScaleShift, simd.Center, simd.SoftmaxRows, simd.NormRows, simd.Max, simd.ExpSum,
+		simd.Maximum, simd.Add, simd.Sub, simd.Mul}
+	rows64 = rowOps[float64]{sum64, squares64, scaleShift64, center64, softmaxRows64, normRows64, max64, expSum64,
+		maximum64, add64, sub64, mul64}
 )
 
 func rowsOf[T real]() *rowOps[T] {
@@ -110,6 +114,30 @@ func expSum64(dst, src []float64, shift float64) (s float64) {
 		s += dst[i]
 	}
 	return s
+}
+
+func maximum64(dst, a, b []float64) {
+	for i := range dst {
+		dst[i] = max(a[i], b[i])
+	}
+}
+
+func add64(dst, a, b []float64) {
+	for i := range dst {
+		dst[i] = a[i] + b[i]
+	}
+}
+
+func sub64(dst, a, b []float64) {
+	for i := range dst {
+		dst[i] = a[i] - b[i]
+	}
+}
+
+func mul64(dst, a, b []float64) {
+	for i := range dst {
+		dst[i] = a[i] * b[i]
+	}
 }
 
 func softmaxRows64(dst, src []float64, n int) {

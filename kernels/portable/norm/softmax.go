@@ -61,26 +61,33 @@ type softmaxPass[T real] struct {
 func runSoftmax[T real](c *kernels.Ctx, x, out *tensor.Tensor, dim int, log bool) {
 	p := kernels.Keep[softmaxPass[T]](c)
 	p.ops, p.log, p.size, p.inner = rowsOf[T](), log, 1, 1
-	outer := 1
-	for i, n := range x.Sizes {
-		switch {
-		case i < dim:
-			outer *= n
-		case i == dim:
-			p.size = n
-		default:
+	inPlace := sameOrder(x, out) && x.DType == tensor.TypeOf[T]() && out.DType == x.DType
+	switch {
+	case x.Rank() == 0:
+	case inPlace: // in memory order, whichever it is
+		p.size, p.inner = x.Sizes[dim], x.Strides[dim]
+	default:
+		p.size = x.Sizes[dim]
+		for _, n := range x.Sizes[dim+1:] {
 			p.inner *= n
 		}
 	}
+	outer := x.Numel() / (p.size * p.inner)
 	const block = 64
 	p.block = min(p.inner, block)
 	p.blocks = (p.inner + p.block - 1) / p.block
 	p.scratch = kernels.Scratch[T](c, c.Threads()*2*block)
-	y := operand.Out[T](c, out)
-	p.x, p.y = operand.In[T](c, x), y
+	if inPlace {
+		p.x, p.y = tensor.Data[T](x), tensor.Data[T](out)
+	} else {
+		p.x, p.y = operand.In[T](c, x), operand.Out[T](c, out)
+	}
 	c.Parallel(outer*p.blocks, 1+elementsPerRange/(p.size*p.block), p)
+	y := p.y
 	p.x, p.y, p.scratch = nil, nil, nil
-	operand.Store(c, out, y)
+	if !inPlace {
+		operand.Store(c, out, y)
+	}
 }
 
 // Range normalises blocks [lo, hi).
@@ -116,22 +123,14 @@ func (p *softmaxPass[T]) logRow(y, x []T) {
 func (p *softmaxPass[T]) columns(y, x, m, s []T) {
 	copy(m, x)
 	for r := 1; r < p.size; r++ {
-		for j, v := range x[r*p.inner:][:len(m)] {
-			if v > m[j] || v != v {
-				m[j] = v
-			}
-		}
+		p.ops.maximum(m, m, x[r*p.inner:])
 	}
 	clear(s)
 	for r := range p.size {
 		d := y[r*p.inner:][:len(m)]
-		for j, v := range x[r*p.inner:][:len(m)] {
-			d[j] = v - m[j]
-		}
+		p.ops.sub(d, x[r*p.inner:], m)
 		p.ops.expSum(d, d, 0)
-		for j, v := range d {
-			s[j] += v
-		}
+		p.ops.add(s, s, d)
 	}
 	for j, v := range s {
 		if p.log {
@@ -140,21 +139,13 @@ func (p *softmaxPass[T]) columns(y, x, m, s []T) {
 			s[j] = 1 / v
 		}
 	}
-	p.scale(y, x, m, s)
-}
-
-// scale completes columns: y·s, or x-m-s for the logarithm.
-func (p *softmaxPass[T]) scale(y, x, m, s []T) {
 	for r := range p.size {
 		d := y[r*p.inner:][:len(m)]
-		if !p.log {
-			for j := range d {
-				d[j] *= s[j]
-			}
-			continue
-		}
-		for j, v := range x[r*p.inner:][:len(m)] {
-			d[j] = v - m[j] - s[j]
+		if p.log {
+			p.ops.sub(d, x[r*p.inner:], m)
+			p.ops.sub(d, d, s)
+		} else {
+			p.ops.mul(d, d, s)
 		}
 	}
 }
