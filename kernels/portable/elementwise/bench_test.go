@@ -215,4 +215,12 @@ func pattern(t *tensor.Tensor, seed int) {
 
 type copying struct{ dst, src []byte }
 
-func (p *copying) Range(_, lo, hi int) { copy(p.dst[lo:hi], p.src[lo:hi]) }
+// Range copies pieces that keep to ordinary stores, as operators do: copy goes past the
+// caches for large ones.
+func (p *copying) Range(_, lo, hi int) {
+	const piece = 1 << 16
+	for ; lo < hi; lo += piece {
+		end := min(lo+piece, hi)
+		copy(p.dst[lo:end], p.src[lo:end])
+	}
+}
