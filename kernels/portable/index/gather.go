@@ -80,18 +80,16 @@ func gatherRows[T tensor.Element](w *rowWalk, lo, hi int) {
 	}
 }
 
-// eachPlace calls f with the place in the table of each index and that of the
-// element that goes with it in an array of the given strides.
-func (w *rowWalk) eachPlace(strides []int, f func(place, with int)) {
+// eachRow calls f for each row of indices: they name elements of the table from base
+// on, and go with those from with on in an array of the given strides.
+func (w *rowWalk) eachRow(strides []int, f func(indices []int64, base, with int)) {
 	var at [tensor.MaxRank]int
 	for r := range w.rows() {
-		base, with := w.base(r), 0
+		with := 0
 		for i, v := range at[:w.rank] {
 			with += v * strides[i]
 		}
-		for i, v := range w.indices[r*w.n:][:w.n] {
-			f(base+int(v)*w.step+i*w.next, with+i)
-		}
+		f(w.indices[r*w.n:][:w.n], w.base(r), with)
 		for i := w.rank - 1; i >= 0; i-- {
 			if at[i]++; at[i] < w.sizes[i] {
 				break
@@ -99,6 +97,35 @@ func (w *rowWalk) eachPlace(strides []int, f func(place, with int)) {
 			at[i] = 0
 		}
 	}
+}
+
+// scatterRows writes elements of src, whose strides are given, to the table; src with
+// one element, and strides of 0, is written everywhere.
+func (w *rowWalk) scatterRows(elem int, table, src []byte, strides []int, each int) {
+	switch elem {
+	case 1:
+		scatterOf[uint8](w, table, src, strides, each)
+	case 2:
+		scatterOf[uint16](w, table, src, strides, each)
+	case 4:
+		scatterOf[uint32](w, table, src, strides, each)
+	case 8:
+		scatterOf[uint64](w, table, src, strides, each)
+	case 16:
+		scatterOf[complex128](w, table, src, strides, each)
+	}
+}
+
+func scatterOf[T tensor.Element](w *rowWalk, table, src []byte, strides []int, each int) {
+	t, s := tensor.View[T](table), tensor.View[T](src)
+	w.eachRow(strides, func(indices []int64, base, with int) {
+		step, next := w.step, w.next
+		for _, v := range indices {
+			t[base+int(v)*step] = s[with]
+			base += next
+			with += each
+		}
+	})
 }
 
 // gather is aten::gather: out[i][j] = self[index[i][j]][j] for dim 0.
@@ -208,10 +235,7 @@ func scatterSrc(c *kernels.Ctx, a kernels.Args) error {
 	if err != nil {
 		return err
 	}
-	elem := a.Tensor(0).DType.Size()
-	k.row.eachPlace(strides[:], func(place, with int) {
-		copy(rows[place*elem:(place+1)*elem], src[with*elem:])
-	})
+	k.row.scatterRows(a.Tensor(0).DType.Size(), rows, src, strides[:], 1)
 	k.run.Settle(c, a.Tensor(4), rows)
 	return nil
 }
@@ -233,9 +257,7 @@ func scatterValue(c *kernels.Ctx, a kernels.Args) error {
 		return err
 	}
 	var strides [tensor.MaxRank]int
-	k.row.eachPlace(strides[:], func(place, _ int) {
-		copy(rows[place*elem:(place+1)*elem], one)
-	})
+	k.row.scatterRows(elem, rows, one, strides[:], 0)
 	k.run.Settle(c, a.Tensor(4), rows)
 	return nil
 }
@@ -262,5 +284,10 @@ func scatterAdd(c *kernels.Ctx, a kernels.Args) error {
 }
 
 func addAlong[C tensor.Compute](k *keep, table, dense []C) {
-	k.row.eachPlace(k.strides[:], func(place, with int) { table[place] += dense[with] })
+	k.row.eachRow(k.strides[:], func(indices []int64, base, with int) {
+		step, next := k.row.step, k.row.next
+		for i, v := range indices {
+			table[base+int(v)*step+i*next] += dense[with+i]
+		}
+	})
 }

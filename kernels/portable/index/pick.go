@@ -52,14 +52,15 @@ func (p *picker) Range(_, lo, hi int) {
 func take[T tensor.Element](p *picker, lo, hi int) {
 	table, n := tensor.View[T](p.table), len(p.picks)
 	dense := tensor.View[T](p.dense)[lo*p.run*len(p.rests):]
-	for lo < hi {
-		from := lo % n
-		picks := p.picks[from:min(n, from+hi-lo)]
+	o, from := lo/n, lo%n
+	for ; lo < hi; from = 0 {
+		picks, rows := p.picks[from:min(n, from+hi-lo)], table[o*p.stride:]
 		lo += len(picks)
-		rows := table[(lo-1)/n*p.stride:]
+		o++
 		if p.run == 1 && len(p.rests) == 1 {
+			row := dense[:len(picks)]
 			for i, at := range picks {
-				dense[i] = rows[at]
+				row[i] = rows[at]
 			}
 			dense = dense[len(picks):]
 			continue

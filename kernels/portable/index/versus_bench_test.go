@@ -73,3 +73,68 @@ func benchTopK(b *testing.B, rows, n, k int) {
 		}
 	})
 }
+
+// BenchmarkPick reports ns per element of what is picked and the ratio to loops that
+// copy element by element.
+func BenchmarkPick(b *testing.B) {
+	const rows, n, picks = 4096, 128, 512
+	r := rand.New(rand.NewPCG(3, 3))
+	table, x := filled[float32](rows, n), filled[float32](picks, n)
+	random := func(limit int64, sizes ...int) *tensor.Tensor {
+		t := tensor.New(tensor.Int64, sizes...)
+		for i, d := 0, tensor.Data[int64](t); i < len(d); i++ {
+			d[i] = r.Int64N(limit)
+		}
+		return t
+	}
+	at, along := random(rows, picks), random(rows, picks, n)
+	ts, xs, is, as := tensor.Data[float32](table), tensor.Data[float32](x), tensor.Data[int64](at), tensor.Data[int64](along)
+	column := random(n, 16)
+	cs := tensor.Data[int64](column)
+	versus := func(name, op string, units int, args, outs []any, naive func()) {
+		kerneltest.VersusCase(b, set, kerneltest.Case{Name: name, Op: op, Args: args, Outs: outs}, units, naive)
+	}
+	eachRow := func(f func(to, from int)) func() {
+		return func() {
+			for i, v := range is {
+				for j := range n {
+					f(i*n+j, int(v)*n+j)
+				}
+			}
+		}
+	}
+	take := eachRow(func(to, from int) { xs[to] = ts[from] })
+	put := eachRow(func(from, to int) { ts[to] = xs[from] })
+	versus("embedding", "aten::embedding.out", picks*n, []any{table, at, -1, false, false}, []any{x}, take)
+	versus("index_select rows", "aten::index_select.out", picks*n, []any{table, 0, at}, []any{x}, take)
+	versus("index rows", "aten::index.Tensor_out", picks*n, []any{table, []*tensor.Tensor{at}}, []any{x}, take)
+	versus("index_put_ rows", "aten::index_put_", picks*n, []any{table, []*tensor.Tensor{at}, x, false}, []any{}, put)
+	versus("index_put_ adds rows", "aten::index_put_", picks*n, []any{table, []*tensor.Tensor{at}, x, true}, []any{}, eachRow(func(from, to int) { ts[to] += xs[from] }))
+	versus("index_select columns", "aten::index_select.out", rows*16, []any{table, 1, column}, []any{tensor.New(tensor.Float32, rows, 16)}, func() {
+		for i := range rows {
+			for j, v := range cs {
+				xs[i*16+j] = ts[i*n+int(v)]
+			}
+		}
+	})
+	eachPlace := func(f func(i, place int)) func() {
+		return func() {
+			for i := range picks {
+				for j := range n {
+					f(i*n+j, int(as[i*n+j])*n+j)
+				}
+			}
+		}
+	}
+	versus("gather", "aten::gather.out", picks*n, []any{table, 0, along, false}, []any{x}, eachPlace(func(i, place int) { xs[i] = ts[place] }))
+	y := filled[float32](rows, n)
+	ys := tensor.Data[float32](y)
+	versus("scatter", "aten::scatter.src_out", picks*n, []any{table, 0, along, x}, []any{y}, func() {
+		copy(ys, ts)
+		eachPlace(func(i, place int) { ys[place] = xs[i] })()
+	})
+	versus("scatter_add", "aten::scatter_add.out", picks*n, []any{table, 0, along, x}, []any{y}, func() {
+		copy(ys, ts)
+		eachPlace(func(i, place int) { ys[place] += xs[i] })()
+	})
+}
