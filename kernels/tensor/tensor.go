@@ -122,6 +122,10 @@ func (t *Tensor) ChargeTo(b *Budget) { t.budget = b }
 // tensor at least the capacity if it is ever to grow. b is kept, not copied, and
 // must be aligned to the element size. Bind(nil) takes the bytes away.
 func (t *Tensor) Bind(b []byte) {
+	same := len(b) == len(t.store) && (len(b) == 0 || &b[0] == &t.store[0])
+	if same && len(t.Data) == t.NBytes() {
+		return
+	}
 	t.store = b
 	t.cut()
 }
