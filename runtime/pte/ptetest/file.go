@@ -32,6 +32,7 @@ var containers = map[pte.Format]container{
 const (
 	segmentAlign = 128 // of the segments' base, and between segments
 	headerAt     = 8   // of the extended header, behind root offset and identifier
+	mostHeader   = 256 // room for a header, whatever length it claims: readers skip what they do not know
 	headerAlign  = 16  // what the inserted header is padded to, to keep the alignment behind it
 )
 
@@ -89,7 +90,7 @@ func (f *File) Bytes() []byte {
 	if f.Header == 0 {
 		return body
 	}
-	inserted := (f.Header + headerAlign - 1) / headerAlign * headerAlign
+	inserted := (min(f.Header, mostHeader) + headerAlign - 1) / headerAlign * headerAlign
 	out := append(bytes.Clone(body[:headerAt]), make([]byte, inserted)...)
 	out = append(out, body[headerAt:]...)
 	binary.LittleEndian.PutUint32(out, binary.LittleEndian.Uint32(out)+uint32(inserted))
