@@ -114,7 +114,7 @@ func TestFewOfMany(t *testing.T) {
 				x := kerneltest.Noise(r, d, []int{n}, nil)
 				if xs := tensor.Data[float32](x); d == tensor.Float32 {
 					for i := range xs {
-						xs[i] = []float32{float32(math.NaN()), float32(math.Inf(1)), xs[i], 1, -1}[r.IntN(5)]
+						xs[i] = []float32{float32(math.NaN()), float32(math.Inf(1)), xs[i], 1, -1, 0, float32(math.Copysign(0, -1))}[r.IntN(7)]
 					}
 				}
 				k := 1 + r.IntN(n/64)
