@@ -12,7 +12,7 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
-	"github.com/etrun-go/etrun/runtime/plan"
+	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
@@ -197,7 +197,7 @@ func TestPlannedExecutionEqualsNaive(t *testing.T) {
 				}
 			}
 		}
-		if packed.Plan().Own.Size() < plan.Naive(packed.Plan().Items).Size {
+		if packed.Plan().Own.Size() < naive.Plan().Own.Size() {
 			saved++
 		}
 	}
@@ -209,7 +209,9 @@ func TestPlannedExecutionEqualsNaive(t *testing.T) {
 // flowMethods makes a program of methods of flowOps.
 func flowMethods(specs []pte.Method, options ...Option) *Program {
 	c := newConfig(append([]Option{WithOperators(kernels.NewSet(flowOps)), WithThreads(1)}, options...))
-	return &Program{config: c, spec: &pte.Program{Methods: specs}, foldings: make(map[int]*folding)}
+	p := &Program{config: c, spec: &pte.Program{Methods: specs}}
+	p.makeSlots()
+	return p
 }
 
 func loadFlow(t *testing.T, spec *pte.Method, mode PlanMode, options ...MethodOption) *Method {
@@ -247,13 +249,13 @@ func poisonDead(m *Method, poison byte) {
 		s := &m.steps[i]
 		spoil := func() { poisonAt(m, i, poison) }
 		switch s.kind {
-		case pte.KernelCall:
+		case ir.KernelCall:
 			call := s.call
 			s.call = kernels.NewCall(func(c *kernels.Ctx, _ kernels.Args) error {
 				spoil()
 				return call.Do(c)
 			}, call.Args(), false)
-		case pte.DelegateCall:
+		case ir.DelegateCall:
 			s.unit = poisoned{s.unit, spoil}
 		}
 	}
@@ -298,10 +300,10 @@ func poisonAt(m *Method, step int, poison byte) {
 
 func listing(m *Method) (s string) {
 	for i, st := range m.steps {
-		in := st.origin.Instruction
-		s += fmt.Sprintf("%d %v %d %v -> %d\n", i, in.Kind, in.Index, in.Args, in.Target)
+		in := &m.ir.Steps[i]
+		s += fmt.Sprintf("%d %v %s %v -> %d\n", i, in.Kind, st.name, in.Args, in.Target)
 	}
-	for i, st := range m.plan.Flow.Storages {
+	for i, st := range m.ir.Storages {
 		s += fmt.Sprintf("storage %d: %v %v [%d,%d] at %d\n", i, st.Values, st.Kind, st.First, st.Last, m.plan.Places[i].Offset)
 	}
 	return s

@@ -118,14 +118,9 @@ func (p *Program) countCalls(spec *pte.Method, m *MethodMeta) {
 
 // Delegates describes the method's compiled delegates, in the order of the file.
 func (m *Method) Delegates() []delegate.Info {
-	p := m.program
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	infos := make([]delegate.Info, len(m.spec.Delegates))
-	for i := range infos {
-		if img, ok := p.images[imageKey{m.index, i}]; ok {
-			infos[i] = img.Info()
-		}
+	infos := make([]delegate.Info, len(m.images))
+	for i, img := range m.images {
+		infos[i] = img.Info()
 	}
 	return infos
 }

@@ -60,7 +60,7 @@ func TestStaleType(t *testing.T) {
 			p.Method, p.Index, p.Data, p.Args = "forward", 2, v.Payload(), slices.Clone(specs)
 			if p.Options == nil {
 				out := *specs[1]
-				out.Quant = &want
+				out.Quants = []delegate.QuantUse{{Quantization: want}}
 				p.Args[1] = &out
 			}
 			checkStaleType(t, v, p)

@@ -163,9 +163,21 @@ func (h *holdings) release() {
 	h.pin.Unpin()
 }
 
+// Needs counts the constants that nodes use.
+func (m *image) Needs() delegate.Needs {
+	n := delegate.Needs{Inputs: m.graph.Inputs}
+	used := m.graph.used()
+	for v := range m.graph.Values {
+		if x := &m.graph.Values[v]; used[v] && x.isConst() {
+			n.WeightBytes += int64(len(x.Data) + 4*len(x.Quant.Scales) + 2*len(x.Quant.Blocks))
+		}
+	}
+	return n
+}
+
 // Info lists the nodes with the shapes of their outputs at the declared sizes.
 func (m *image) Info() delegate.Info {
-	info := delegate.Info{Engine: EngineNative, Inputs: m.graph.Inputs}
+	info := delegate.Info{Engine: EngineNative, Needs: m.Needs()}
 	if !m.native {
 		info.Engine = EngineReference
 	}
@@ -179,12 +191,6 @@ func (m *image) Info() delegate.Info {
 	}
 	if m.cacheNote != "" {
 		info.Facts = append(info.Facts, [2]string{"weights file", m.cacheNote})
-	}
-	used := m.graph.used()
-	for v := range m.graph.Values {
-		if x := &m.graph.Values[v]; used[v] && x.isConst() {
-			info.WeightBytes += int64(len(x.Data) + 4*len(x.Quant.Scales) + 2*len(x.Quant.Blocks))
-		}
 	}
 	for i := range m.graph.Nodes {
 		info.Nodes = append(info.Nodes, m.describeNode(&m.graph.Nodes[i]))
