@@ -194,6 +194,7 @@ func (l *loader) compileDelegates(ctx context.Context) error {
 	l.images = make([]delegate.Image, len(l.spec.Delegates))
 	l.quants = quantizations(l.spec)
 	l.findCalls()
+	left := l.program.delegateLimits()
 	for i := range l.spec.Delegates {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -201,7 +202,7 @@ func (l *loader) compileDelegates(ctx context.Context) error {
 		d := &l.spec.Delegates[i]
 		c := &l.program.config
 		payload := &delegate.Payload{Method: l.spec.Name, Index: i, Data: d.Data, Named: l.program.data,
-			Args: l.delegateArgs(i), Options: c.options[d.ID]}
+			Args: l.delegateArgs(i), Options: c.options[d.ID], Limits: left}
 		for _, s := range d.Specs {
 			payload.Specs = append(payload.Specs, delegate.CompileSpec{Key: s.Key, Value: s.Value})
 		}
@@ -209,10 +210,32 @@ func (l *loader) compileDelegates(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("delegate %d (%.100q): %w", i, d.ID, err)
 		}
-		l.images[i] = img
+		l.images[i], left = img, less(left, img)
 	}
 	return nil
 }
+
+// delegateLimits is what a method's delegates may cost together: its working memory,
+// and the memory limit or, without one, as many packed weights as the files justify.
+func (p *Program) delegateLimits() delegate.Limits {
+	planned, file := p.config.limits.PlannedBytes, p.fileBytes()
+	if limit := p.config.maxMemory; limit > 0 {
+		left := max(limit-file, 1)
+		return delegate.Limits{Scratch: min(planned, left), Memory: left}
+	}
+	return delegate.Limits{Scratch: planned, Memory: packedPerByte*file + planned}
+}
+
+// less is what an image leaves of limits.
+func less(l delegate.Limits, img delegate.Image) delegate.Limits {
+	info := img.Info()
+	memory := max(l.Memory-info.Scratch-info.PackedBytes, 1)
+	return delegate.Limits{Scratch: min(max(l.Scratch-info.Scratch, 1), memory), Memory: memory}
+}
+
+// packedPerByte is how many bytes of packed weights a byte of a file may make, where
+// no limit is set: layouts round small filters up, and several nodes may share one.
+const packedPerByte = 16
 
 // findCalls finds the first call of each delegate.
 func (l *loader) findCalls() {

@@ -150,7 +150,7 @@ func (m *Method) memoryNeeded(l *loader) *MemoryError {
 	var weights, scratch int64
 	for _, img := range l.images {
 		info := img.Info()
-		weights += info.WeightBytes
+		weights += info.PackedBytes
 		scratch += info.Scratch
 	}
 	e.Parts = append(e.Parts, MemoryPart{"folded constants", l.folded.bytes}, MemoryPart{"packed weights", weights}, MemoryPart{"delegate scratch", scratch})
