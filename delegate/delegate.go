@@ -43,6 +43,35 @@ type Payload struct {
 	Named   NamedData      // the program's and the external files' named data
 	Args    []*ArgSpec     // the arguments of its calls: inputs, then outputs
 	Options map[string]any // the caller's options for this backend
+	Limits  Limits         // what the payload may cost
+}
+
+// Limits bound the memory of an image and of one unit, in bytes. A backend compares
+// them with an estimate before it allocates, and refuses with ErrMemory. A zero field
+// is no bound.
+type Limits struct {
+	Scratch int64 // working memory of one unit
+	Memory  int64 // working memory of one unit and packed weights together
+}
+
+// Packed is what is left for packed weights beside a unit's working memory, 0 for no
+// bound.
+func (l Limits) Packed(scratch int64) int64 {
+	if l.Memory == 0 {
+		return 0
+	}
+	return max(l.Memory-scratch, 1)
+}
+
+// Check refuses a need of scratch bytes for a unit and of weights bytes for the image.
+func (l Limits) Check(backend string, weights, scratch int64) error {
+	switch {
+	case l.Scratch != 0 && scratch > l.Scratch:
+		return Errorf(backend, ErrMemory, "", "%d bytes of working memory, the limit leaves %d", scratch, l.Scratch)
+	case l.Memory != 0 && (scratch > l.Memory || weights > l.Memory-scratch):
+		return Errorf(backend, ErrMemory, "", "%d bytes of working memory and %d of packed weights, the limit leaves %d", scratch, weights, l.Memory)
+	}
+	return nil
 }
 
 // CompileSpec is one compile-time option that the exporter stored.
@@ -147,16 +176,17 @@ type NodeTime struct {
 // Needs is what an image needs of those who call it.
 type Needs struct {
 	Inputs      int   // number of leading arguments that are inputs
-	WeightBytes int64 // constants that the payload holds or names
-	Scratch     int64 // working memory that a unit needs beside its arguments, if known
+	PackedBytes int64 // copies of constants that the image keeps, in a form of its own
+	Scratch     int64 // working memory that a unit needs beside its arguments, an upper estimate
 }
 
 // Info is a readable description of an image.
 type Info struct {
 	Needs
-	Engine string      // "native", "reference", an NPU's name, …
-	Nodes  []Node      // operations in order, if the payload has such
-	Facts  [][2]string // further name–value pairs, printed in order
+	Engine      string      // "native", "reference", an NPU's name, …
+	Nodes       []Node      // operations in order, if the payload has such
+	WeightBytes int64       // constants that the payload holds or names
+	Facts       [][2]string // further name–value pairs, printed in order
 }
 
 // Node is one operation inside a payload.
@@ -172,6 +202,7 @@ var (
 	ErrMissing     = errors.New("backend missing")     // what the backend needs is not on this machine
 	ErrArgument    = errors.New("bad argument")        // a call's argument does not fit the payload
 	ErrDevice      = errors.New("device failure")      // the engine or device failed while running
+	ErrMemory      = errors.New("memory limit")        // the payload needs more than its limits allow
 )
 
 // Error places a fault inside a payload. It is its Reason, one of the above, and

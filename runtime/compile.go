@@ -14,19 +14,17 @@ import (
 // compile makes an image of each delegate that has none yet. Images stay when the
 // method cannot be prepared after all: the next attempt has them.
 func (p *preparation) compile(ctx context.Context, links ir.Links) error {
-	if p.images == nil {
-		p.images = make([]delegate.Image, len(p.spec.Delegates))
+	args, left := p.delegateArgs(links), p.delegateLimits()
+	for _, n := range p.needs {
+		left = less(left, n)
 	}
-	args := p.delegateArgs(links)
-	for i, done := range p.images {
-		if done != nil {
-			continue
-		}
+	for i := len(p.images); i < len(p.spec.Delegates); i++ {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		d := &p.spec.Delegates[i]
-		payload := &delegate.Payload{Method: p.spec.Name, Index: i, Data: d.Data, Named: p.data, Args: args[i], Options: p.config.options[d.ID]}
+		payload := &delegate.Payload{Method: p.spec.Name, Index: i, Data: d.Data, Named: p.data, Args: args[i],
+			Options: p.config.options[d.ID], Limits: left}
 		for _, s := range d.Specs {
 			payload.Specs = append(payload.Specs, delegate.CompileSpec{Key: s.Key, Value: s.Value})
 		}
@@ -34,9 +32,31 @@ func (p *preparation) compile(ctx context.Context, links ir.Links) error {
 		if err != nil {
 			return fmt.Errorf("delegate %d (%.100q): %w", i, d.ID, err)
 		}
-		p.images[i] = img
+		p.images, p.needs = append(p.images, img), append(p.needs, img.Needs())
+		left = less(left, p.needs[i])
 	}
 	return nil
+}
+
+// packedPerByte is how many bytes of packed weights a byte of a file may make, where
+// no limit is set: layouts round small filters up, and several nodes may share one.
+const packedPerByte = 16
+
+// delegateLimits is what a method's delegates may cost together: its working
+// memory, and the memory limit or, without one, as many packed weights as the files justify.
+func (p *preparation) delegateLimits() delegate.Limits {
+	l := delegate.Limits{Scratch: p.config.limits.PlannedBytes, Memory: packedPerByte*p.fileBytes + p.config.limits.PlannedBytes}
+	if limit := p.config.maxMemory; limit > 0 {
+		l.Memory = max(limit-p.fileBytes, 1)
+		l.Scratch = min(l.Scratch, l.Memory)
+	}
+	return l
+}
+
+// less is what an image leaves of limits.
+func less(l delegate.Limits, n delegate.Needs) delegate.Limits {
+	memory := max(l.Memory-n.Scratch-n.PackedBytes, 1)
+	return delegate.Limits{Scratch: min(max(l.Scratch-n.Scratch, 1), memory), Memory: memory}
 }
 
 // delegateArgs describes, by delegate, the arguments of its first call.

@@ -35,6 +35,7 @@ var classes = []struct{ reason, class error }{
 	{delegate.ErrUnsupported, ErrUnsupported},
 	{delegate.ErrMissing, ErrMissing},
 	{delegate.ErrDevice, ErrDevice},
+	{delegate.ErrMemory, ErrMemory},
 }
 
 // classOf finds the class of an error, def where it has none.

@@ -114,8 +114,8 @@ func (m *Method) checkMemory() error {
 		}
 	}
 	arenas, scratch := m.plan.Bytes(), int64(0)
-	for _, img := range m.images {
-		scratch += min(img.Needs().Scratch, limits.PlannedBytes-scratch+1) // no sum may overflow
+	for i := range m.needs {
+		scratch += min(m.needs[i].Scratch, limits.PlannedBytes-scratch+1) // no sum may overflow
 	}
 	if arenas > limits.PlannedBytes || scratch > limits.PlannedBytes-arenas {
 		return &MemoryError{Want: arenas + scratch, Limit: limits.PlannedBytes,
@@ -134,10 +134,9 @@ func (m *Method) checkMemory() error {
 func (m *Method) memoryNeeded() *MemoryError {
 	e := &MemoryError{Parts: []MemoryPart{{"file", m.program.spec.Size}, {"arenas", m.plan.Bytes() - m.plan.StateBytes}, {"state", m.plan.StateBytes}}}
 	var weights, scratch int64
-	for _, img := range m.images {
-		needs := img.Needs()
-		weights += needs.WeightBytes
-		scratch += needs.Scratch
+	for i := range m.needs {
+		weights += m.needs[i].PackedBytes
+		scratch += m.needs[i].Scratch
 	}
 	e.Parts = append(e.Parts, MemoryPart{"folded constants", m.foldedBytes()}, MemoryPart{"packed weights", weights}, MemoryPart{"delegate scratch", scratch})
 	for _, p := range e.Parts {

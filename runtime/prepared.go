@@ -19,8 +19,9 @@ import (
 type prepared struct {
 	ir        *ir.Method
 	images    []delegate.Image
-	plan      *plan.Memory    // for instances that bring no memory
-	conflicts []plan.Conflict // of the file's plan, in the method as the file has it
+	needs     []delegate.Needs // of the images, after they were compiled
+	plan      *plan.Memory     // for instances that bring no memory
+	conflicts []plan.Conflict  // of the file's plan, in the method as the file has it
 	folded    []lower.Folded
 	quants    map[int][]delegate.QuantUse
 }
@@ -50,7 +51,8 @@ type preparation struct {
 	pool      *cpu.Pool
 	size      int64            // of the program
 	fileBytes int64            // of all files of the program
-	images    []delegate.Image // compiled so far
+	images    []delegate.Image // compiled so far, in order
+	needs     []delegate.Needs // of these
 }
 
 // Bounds of the work of folding, in elements: a fraction of a second.
@@ -73,14 +75,14 @@ func (p *preparation) run(ctx context.Context) (done *prepared, err error) {
 	if err := p.compile(ctx, links); err != nil {
 		return nil, err
 	}
-	for _, img := range p.images {
-		links.Delegates = append(links.Delegates, ir.Delegate{Inputs: img.Needs().Inputs})
+	for i := range p.needs {
+		links.Delegates = append(links.Delegates, ir.Delegate{Inputs: p.needs[i].Inputs})
 	}
 	m, err := ir.Build(p.spec, links)
 	if err != nil {
 		return nil, p.placed(err)
 	}
-	done = &prepared{images: p.images, conflicts: plan.CheckFile(m), quants: p.quantUses(links)}
+	done = &prepared{images: p.images, needs: p.needs, conflicts: plan.CheckFile(m), quants: p.quantUses(links)}
 	if len(done.conflicts) > 0 && p.config.strict {
 		return nil, plan.ConflictError(m, done.conflicts[0])
 	}
@@ -105,9 +107,6 @@ func (p *preparation) placed(err error) error {
 func (p *preparation) close() error {
 	var first error
 	for _, img := range p.images {
-		if img == nil {
-			continue
-		}
 		if err := img.Close(); err != nil && first == nil {
 			first = err
 		}

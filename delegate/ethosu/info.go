@@ -27,7 +27,7 @@ func CompiledFor(payload []byte, named delegate.NamedData) (isa.Config, error) {
 
 // Needs counts the regions that a job has of its own as scratch.
 func (im *image) Needs() delegate.Needs {
-	n := delegate.Needs{Inputs: len(im.container.inputs), WeightBytes: int64(len(im.container.weights))}
+	n := delegate.Needs{Inputs: len(im.container.inputs)}
 	for i := range im.program.Regions {
 		if r := &im.program.Regions[i]; r.Kind.Writable() {
 			n.Scratch += r.Size
@@ -39,7 +39,7 @@ func (im *image) Needs() delegate.Needs {
 // Info describes the network and the device that it is on.
 func (im *image) Info() delegate.Info {
 	p := im.program
-	info := delegate.Info{Engine: deviceName(im.device.Info()), Needs: im.Needs()}
+	info := delegate.Info{Engine: deviceName(im.device.Info()), Needs: im.Needs(), WeightBytes: int64(len(im.container.weights))}
 	count := map[string]int{}
 	for _, op := range p.Stream.Operations() {
 		name := strings.TrimPrefix(op.Name, "NPU_OP_")

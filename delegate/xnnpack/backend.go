@@ -13,6 +13,7 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/hal/cpu"
 )
 
 // Options of a payload, by key of delegate.Payload.Options.
@@ -95,19 +96,35 @@ func (Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Image
 	if err != nil {
 		return nil, err
 	}
+	g.fuse(shapes)
 	if len(p.Args) > 0 && len(p.Args) != len(g.Args) {
 		return nil, payloadError("", "the call has %d arguments, the payload %d", len(p.Args), len(g.Args))
 	}
-	img := &image{graph: g, shapes: shapes, cost: g.cost(shapes)}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	img := &image{graph: g, shapes: shapes, cost: g.cost(shapes), limits: p.Limits}
 	if o.engine == EngineReference {
+		return img.openReference()
+	}
+	err = img.openNative(o)
+	if err == nil {
 		return img, nil
 	}
-	if err := img.openNative(o); err != nil {
-		img.Close()
-		if o.engine == EngineNative {
-			return nil, err
-		}
-		img.native, img.whyReference = false, err.Error()
+	img.Close()
+	if o.engine == EngineNative {
+		return nil, err
 	}
-	return img, nil
+	img.whyReference = err.Error()
+	return img.openReference()
+}
+
+// openReference makes the image one of the Go engine.
+func (m *image) openReference() (delegate.Image, error) {
+	m.native = false
+	m.needs = m.graph.referenceNeeds(m.shapes, cpu.DefaultThreads())
+	if err := m.needs.check(m.limits); err != nil {
+		return nil, err
+	}
+	return m, nil
 }

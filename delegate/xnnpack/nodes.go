@@ -14,8 +14,14 @@ type nodeType struct {
 	check func(g *Graph, n *Node) error
 	// shape computes the outputs' shapes from the inputs'.
 	shape func(g *Graph, n *Node, s []shape) error
-	// native reports why the library cannot run the node, "" if it can; nil: always can.
-	native func(g *Graph, n *Node) string
+	// native is what the library must be given to be safe; nil: anything that check takes.
+	native rule
+	// scratch is what the library allocates for the node beside its values; nil: nothing.
+	scratch func(g *Graph, n *Node, s []shape, threads int) int64
+	// bounded nodes keep their outputs within Min and Max, and may take over a clamp.
+	bounded bool
+	// inPlace nodes of the library write over an operand of the output's size.
+	inPlace bool
 	// define adds the node to the library's subgraph.
 	define func(b *builder, n *Node) call
 	// cost is about how many multiplications the node takes; nil: one an output element.

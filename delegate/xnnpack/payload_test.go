@@ -101,7 +101,6 @@ func TestRefused(t *testing.T) {
 		{"same and explicit padding", with(convolutionGraph(), func(g *Graph) { g.Nodes[0].Flags = 4; g.Nodes[0].Window.top = 1 }), delegate.ErrPayload, "same padding"},
 		{"bounds the wrong way", with(convolutionGraph(), func(g *Graph) { g.Nodes[0].Min, g.Nodes[0].Max = 1, -1 }), delegate.ErrPayload, "bounds 1 to -1"},
 		{"bound NaN", with(convolutionGraph(), func(g *Graph) { g.Nodes[0].Min = nan; g.Nodes[0].Max = 0 }), delegate.ErrPayload, "bounds NaN"},
-		{"window at too many places", with(convolutionGraph(), func(g *Graph) { g.Values[0].Shape = shapeOf(1, 1<<14, 1<<14, 3) }), delegate.ErrUnsupported, "a window of 9 at"},
 
 		{"size 0", with(binaryGraph(), func(g *Graph) { g.Values[0].Shape = shapeOf(0, 3) }), delegate.ErrPayload, "value 100 … sizes [0 3]"},
 		{"sizes whose product overflows", with(binaryGraph(), func(g *Graph) { g.Values[0].Shape = shapeOf(math.MaxUint32, math.MaxUint32, math.MaxUint32) }), delegate.ErrPayload, "value 100 … at most"},

@@ -276,7 +276,7 @@ func TestConcurrent(t *testing.T) {
 func TestWeightsShared(t *testing.T) {
 	xnntest.Library(t)
 	others := len(packed.by)
-	size := func(img delegate.Image) int { return img.(*image).weights.bytes() }
+	size := func(img delegate.Image) int { return int(img.(*image).weights.bytes()) }
 	a, err := compile(t, encode(linearGraph(FP32)), EngineNative)
 	if err != nil {
 		t.Fatal(err)
