@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"math"
 	"strings"
 	"time"
 
@@ -77,6 +78,10 @@ func (Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Image
 	if im.program, err = c.program(p.Data); err != nil {
 		return nil, err
 	}
+	im.scratch = scratchBytes(im.program)
+	if err := p.Limits.Check(ID, 0, im.scratch); err != nil {
+		return nil, err
+	}
 	if err := im.plan(p); err != nil {
 		return nil, err
 	}
@@ -101,9 +106,6 @@ func (c *container) program(whole []byte) (*ethosu.Program, error) {
 		return nil, streamError(err)
 	}
 	c.regions(p)
-	if err := checkArena(&p.Regions); err != nil {
-		return nil, err
-	}
 	if err := p.Stream.Check(&p.Regions); err != nil {
 		return nil, streamError(err)
 	}
@@ -138,16 +140,15 @@ func (c *container) regions(p *ethosu.Program) {
 	}
 }
 
-func checkArena(r *isa.Regions) error {
-	total := int64(0)
-	for i := range r {
-		if r[i].Kind.Writable() {
-			if total += min(r[i].Size, maxArena+1); total > maxArena {
-				return delegate.Errorf(ID, delegate.ErrUnsupported, "", "regions of more than %d bytes", maxArena)
-			}
+// scratchBytes is the memory of one instance: the regions that a run writes, and the
+// software NPU's own.
+func scratchBytes(p *ethosu.Program) (n int64) {
+	for i := range p.Regions {
+		if p.Regions[i].Kind.Writable() {
+			n += min(p.Regions[i].Size, math.MaxInt64>>4)
 		}
 	}
-	return nil
+	return n + p.Stream.WorkingBytes()
 }
 
 func bindings(records []record) []ethosu.Binding {

@@ -19,6 +19,7 @@ type image struct {
 	trace     func(*TraceEvent)
 	device    ethosu.Device
 	network   ethosu.Network
+	scratch   int64 // memory of one unit
 	inputs    []transfer
 	outputs   []transfer
 }

@@ -29,11 +29,7 @@ func CompiledFor(payload []byte, named delegate.NamedData) (isa.Config, error) {
 func (im *image) Info() delegate.Info {
 	p, c := im.program, im.container
 	info := delegate.Info{Engine: deviceName(im.device.Info()), Inputs: len(c.inputs), WeightBytes: int64(len(c.weights))}
-	for i := range p.Regions {
-		if r := &p.Regions[i]; r.Kind.Writable() {
-			info.Scratch += r.Size
-		}
-	}
+	info.Scratch = im.scratch
 	count := map[string]int{}
 	for _, op := range p.Stream.Operations() {
 		name := strings.TrimPrefix(op.Name, "NPU_OP_")

@@ -155,6 +155,14 @@ func boundLimits(g *Graph, n *Node, _ []shape) string {
 	return ""
 }
 
+// withoutBounds: the library's mean has none.
+func withoutBounds(_ *Graph, n *Node, _ []shape) string {
+	if n.Min > -inf || n.Max < inf {
+		return fmt.Sprintf("bounds %v to %v of a mean", n.Min, n.Max)
+	}
+	return ""
+}
+
 // sameQuantization wants a quantized node to keep scale and zero point.
 func sameQuantization(g *Graph, n *Node, _ []shape) string {
 	if wantSame(g, n, n.In[0], n.Out[0]) != nil {
