@@ -16,7 +16,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Backend compiles payloads. It is safe for concurrent use.
+// Backend compiles payloads. Its options are fields of the type that implements it. It
+// is safe for concurrent use.
 type Backend interface {
 	// ID is the name by which programs ask for it (program.fbs BackendDelegate.id).
 	ID() string
@@ -42,7 +43,6 @@ type Payload struct {
 	Specs   []CompileSpec
 	Named   NamedData      // the program's and the external files' named data
 	Args    []*ArgSpec     // the arguments of its calls: inputs, then outputs
-	Options map[string]any // the caller's options for this backend
 	Limits  Limits         // what the payload may cost
 }
 

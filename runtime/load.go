@@ -202,7 +202,7 @@ func (l *loader) compileDelegates(ctx context.Context) error {
 		d := &l.spec.Delegates[i]
 		c := &l.program.config
 		payload := &delegate.Payload{Method: l.spec.Name, Index: i, Data: d.Data, Named: l.program.data,
-			Args: l.delegateArgs(i), Options: c.options[d.ID], Limits: left}
+			Args: l.delegateArgs(i), Limits: left}
 		for _, s := range d.Specs {
 			payload.Specs = append(payload.Specs, delegate.CompileSpec{Key: s.Key, Value: s.Value})
 		}

@@ -14,19 +14,6 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/npu"
 )
 
-// Options of a payload ([delegate.Payload.Options]).
-const (
-	// OptionDevice is a string: "auto", "npu", the name of another driver, or the path
-	// of a device ([ethosu.Open]).
-	OptionDevice = "device"
-	// OptionQuantization is a []Quantization: how outputs are quantised whose declared
-	// type is not what the NPU writes.
-	OptionQuantization = "qparams"
-	// OptionTrace is a func(*TraceEvent) that is called after each operation of every
-	// run, by several units at once if they run so; the device must be the software NPU.
-	OptionTrace = "trace"
-)
-
 // TraceEvent is one operation that has run. It is valid during the call.
 type TraceEvent struct {
 	Method    string
@@ -44,8 +31,17 @@ type Quantization struct {
 	delegate.Quantization
 }
 
-// Backend is the delegate. It holds nothing.
-type Backend struct{}
+// Backend compiles Vela payloads. The zero value is ready. It is safe for concurrent use.
+type Backend struct {
+	// Device is "auto", "npu" (the software NPU), the name of another driver, or the path
+	// of a device ([ethosu.Open]). Empty means "auto".
+	Device string
+	// QParams are how outputs are quantized whose declared type is not what the NPU writes.
+	QParams []Quantization
+	// Trace is called after each operation of every run, by several units at once if they
+	// run so; the device must be the software NPU. It may be nil.
+	Trace func(*TraceEvent)
+}
 
 // ID is the name by which programs ask for the delegate.
 func (Backend) ID() string { return ID }
@@ -66,7 +62,7 @@ func (Backend) Probe() delegate.Status {
 
 // Compile reads a payload, checks it against the call's arguments and every address of
 // its command stream against its memory, and loads it onto a device.
-func (Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Image, error) {
+func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Image, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -74,7 +70,7 @@ func (Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Image
 	if err != nil {
 		return nil, err
 	}
-	im := &image{container: c, options: jobOptions(p.Specs)}
+	im := &image{container: c, options: jobOptions(p.Specs), qparams: b.QParams, trace: b.Trace}
 	if im.program, err = c.program(p.Data); err != nil {
 		return nil, err
 	}
@@ -86,9 +82,7 @@ func (Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Image
 		return nil, err
 	}
 	im.method, im.index = p.Method, p.Index
-	im.trace, _ = p.Options[OptionTrace].(func(*TraceEvent))
-	name, _ := p.Options[OptionDevice].(string)
-	if im.device, im.network, err = ethosu.Load(name, im.program); err != nil {
+	if im.device, im.network, err = ethosu.Load(b.Device, im.program); err != nil {
 		return nil, deviceError(err)
 	}
 	return im, nil

@@ -16,6 +16,7 @@ type image struct {
 	options   ethosu.JobOptions
 	method    string
 	index     int
+	qparams   []Quantization
 	trace     func(*TraceEvent)
 	device    ethosu.Device
 	network   ethosu.Network
@@ -43,7 +44,7 @@ func (im *image) plan(p *delegate.Payload) error {
 		im.inputs = append(im.inputs, t)
 	}
 	for i := range c.outputs {
-		t, err := planOutput(&c.outputs[i], p.Args[nin+i], c.permuted, quantization(p, nin, i))
+		t, err := planOutput(&c.outputs[i], p.Args[nin+i], c.permuted, quantization(im.qparams, p, nin, i))
 		if err != nil {
 			return placed(fmt.Sprintf("delegate %d, output %d", p.Index, i), err)
 		}
@@ -54,8 +55,7 @@ func (im *image) plan(p *delegate.Payload) error {
 
 // quantization is what is known of an output's scale and zero point, nil if nothing:
 // what the caller says, or how the program goes on with the value.
-func quantization(p *delegate.Payload, inputs, output int) *delegate.Quantization {
-	list, _ := p.Options[OptionQuantization].([]Quantization)
+func quantization(list []Quantization, p *delegate.Payload, inputs, output int) *delegate.Quantization {
 	for i := range list {
 		q := &list[i]
 		if (q.Method == "" || q.Method == p.Method) && q.Delegate == p.Index && q.Output == output {
