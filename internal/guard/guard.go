@@ -47,12 +47,12 @@ func (m *Memory) End(n, slack int) []byte {
 // Start is n bytes of m that begin slack bytes behind the page without access.
 func (m *Memory) Start(n, slack int) []byte { return m.pages[slack : slack+n : slack+n] }
 
-// Behind is n bytes of m that end slack bytes before the page without access, as End
-// gives them, with a capacity that reaches claim bytes further, over the page: memory
-// that says more of itself than is there.
+// Behind is n+claim bytes of m of which the first n end slack bytes before the page
+// without access: memory that says more of itself than there is. claim is at most a
+// page.
 func (m *Memory) Behind(n, slack, claim int) []byte {
 	end := len(m.mapped) - os.Getpagesize() - slack
-	return m.mapped[end-n : end : min(end+claim, len(m.mapped))]
+	return m.mapped[end-n : end+claim : end+claim]
 }
 
 // Fill sets every byte with access.

@@ -17,10 +17,10 @@ var accesses = []struct {
 }{
 	{"last byte", false, func(m *Memory) byte { return m.End(7, 0)[6] }},
 	{"first byte", false, func(m *Memory) byte { return m.Start(7, 0)[0] }},
-	{"slack behind", false, func(m *Memory) byte { b := m.Behind(7, 3, 64); return b[:10][9] }},
-	{"beyond the slack", true, func(m *Memory) byte { b := m.Behind(7, 3, 64); return b[:11][10] }},
-	{"over-read", true, func(m *Memory) byte { b := m.Behind(7, 0, 64); return b[:8][7] }},
-	{"over-write", true, func(m *Memory) byte { b := m.Behind(7, 0, 64); b[:8][7] = 1; return 0 }},
+	{"slack behind", false, func(m *Memory) byte { return m.Behind(7, 3, 64)[9] }},
+	{"beyond the slack", true, func(m *Memory) byte { return m.Behind(7, 3, 64)[10] }},
+	{"over-read", true, func(m *Memory) byte { return m.Behind(7, 0, 64)[7] }},
+	{"over-write", true, func(m *Memory) byte { m.Behind(7, 0, 64)[7] = 1; return 0 }},
 	{"under-read", true, func(m *Memory) byte { return m.mapped[os.Getpagesize()-1] }},
 }
 
