@@ -25,13 +25,15 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// What one graph may cost beside the bytes of its values and weights.
+// What one graph may cost: the limit that the backend is given, and some, and time.
 const (
-	attackBytes = 64 << 20
+	attackLimit = 64 << 20
+	attackSlack = 64 << 20
 	attackTime  = 20 * time.Second
+	attackFixed = 64 << 10 // of the library's for any graph, beside the estimate
 )
 
-// Graphs above these are not run.
+// Graphs above these are compiled, and not run.
 const (
 	largeCost  = 2e7
 	largeBytes = 16 << 20
@@ -73,8 +75,9 @@ type trial struct {
 	r        *rand.Rand
 	data     []byte
 	named    anyBytes
-	graph    *Graph // as both engines start from it
-	limit    uint64 // bytes that the graph may take
+	graph    *Graph  // as it is read, before nodes are merged
+	shapes   []shape // at the declared sizes
+	large    bool    // not to be run
 	underrun bool
 	sets     []callSet
 }
@@ -95,7 +98,7 @@ func (a *attack) run(g *Graph, seed uint64) (err error) {
 	a.figures.Graphs++
 	t := &trial{attack: a, r: rand.New(rand.NewPCG(seed, 77)), named: make(anyBytes)}
 	t.data = encodeNamed(g, t.named)
-	if err := t.placeConstants(); err != nil {
+	if err := t.placeConstants(g); err != nil {
 		return err
 	}
 	if ok, err := t.triage(); !ok {
@@ -104,38 +107,80 @@ func (a *attack) run(g *Graph, seed uint64) (err error) {
 	t.underrun = t.r.IntN(3) == 0
 	t.makeSets()
 	begun, before, resident := cputime.Process(), xnnguard.Read(true), startResident()
-	if err := t.runReference(); err != nil {
-		return err
-	}
-	if err := t.runNative(); err != nil {
+	if err := t.runEngines(); err != nil {
 		return err
 	}
 	if took := cputime.Process() - begun; took > attackTime {
 		return &finding{"time", took.String()}
 	}
 	after := xnnguard.Read(false)
-	if after.Refused > before.Refused || after.Peak > before.Bytes+t.limit {
-		return &finding{"memory", fmt.Sprintf("the library asked for more than %d bytes", t.limit)}
+	if after.Refused > before.Refused {
+		return &finding{"memory", fmt.Sprintf("the library asked for more than %d bytes", attackLimit+attackSlack)}
 	}
 	if after.Blocks != before.Blocks {
 		return &finding{"leak", fmt.Sprintf("%d blocks of the library are left", after.Blocks-before.Blocks)}
 	}
-	if n := resident.grown(); n > t.limit {
-		return &finding{"memory", fmt.Sprintf("%d bytes resident, at most %d", n, t.limit)}
+	if n := resident.grown(); n > attackLimit+attackSlack {
+		return &finding{"memory", fmt.Sprintf("%d bytes resident, at most %d", n, attackLimit+attackSlack)}
+	}
+	return nil
+}
+
+func (t *trial) runEngines() error {
+	if t.large {
+		t.figures.Large++
+		return t.compileLarge()
+	}
+	if err := t.runReference(); err != nil {
+		return err
+	}
+	if err := t.runMerged(); err != nil {
+		return err
+	}
+	return t.runNative()
+}
+
+// compileLarge wants both engines to refuse a large graph, or to be within the limits
+// with it.
+func (t *trial) compileLarge() error {
+	xnnguard.Set(xnnguard.Options{Limit: attackLimit + attackSlack})
+	for _, engine := range []string{EngineReference, EngineNative} {
+		img, err := t.compile(engine)
+		if err == nil {
+			if img.Info().Scratch+img.Info().PackedBytes > attackLimit {
+				err = &finding{"memory", "compiled beyond the limit"}
+			}
+			img.Close()
+		} else {
+			err = wantReason(err, delegate.ErrUnsupported, delegate.ErrMemory)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // placeConstants moves constants into guarded memory. They claim more bytes than there
-// are, so that they are not copied to where more can be read.
-func (t *trial) placeConstants() error {
+// are, so that they are not copied to where more can be read, unless one is of the
+// wrong size.
+func (t *trial) placeConstants(g *Graph) error {
+	claim := 64
+	for v := range g.Values {
+		if x := &g.Values[v]; x.isConst() && (!x.Datatype.Valid() || x.Shape.check() != nil || len(x.Data) != x.Datatype.bytes(x.Shape)) {
+			claim = 0
+		}
+		if n := len(g.Values[v].Quant.Blocks); n > 0 && g.Values[v].Shape.numel() != n*g.Values[v].Quant.GroupSize {
+			claim = 0
+		}
+	}
 	for key, data := range t.named {
 		m, err := t.arena.Take(len(data) + 64)
 		if err != nil {
 			return err
 		}
 		m.Fill(0x3f)
-		b := m.Behind(len(data), xnn.ExtraBytes+(4-len(data)%4)%4, 64)
+		b := m.Behind(len(data), xnn.ExtraBytes+(4-len(data)%4)%4, claim)
 		copy(b, data)
 		t.named[key] = b
 	}
@@ -160,11 +205,8 @@ func (t *trial) triage() (ok bool, err error) {
 			total += g.Values[v].Datatype.bytes(shapes[v]) + len(g.Values[v].Data)
 		}
 	}
-	if total > largeBytes || g.cost(shapes) > largeCost {
-		t.figures.Large++
-		return false, nil
-	}
-	t.graph, t.limit = g, uint64(total)+attackBytes
+	t.graph, t.shapes = g, shapes
+	t.large = total > largeBytes || g.cost(shapes) > largeCost
 	return true, nil
 }
 
@@ -240,6 +282,7 @@ func (t *trial) inputBytes(m *maker, v *Value, s shape) []byte {
 // behind, or at the first bytes of their pages. What surrounds them is poison.
 func (t *trial) arguments(set *callSet, slack int, poison byte) (args []*tensor.Value, edges [][2][]byte, err error) {
 	g := t.graph
+	args = []*tensor.Value{}
 	for i, v := range g.Args {
 		x, s := &g.Values[v], g.Values[v].Shape
 		if set.shapes != nil {
@@ -290,11 +333,40 @@ func intact(edges [][2][]byte, poison byte) error {
 	return nil
 }
 
-// runReference makes every set's results and bounds.
+// runReference makes every set's results and bounds, on the Go engine, with the graph
+// as it was read, and values between nodes at pages without access.
 func (t *trial) runReference() error {
+	unit := newReference(&image{graph: t.graph, shapes: t.shapes}, delegate.Instance{})
+	for i := range t.graph.Nodes {
+		for _, v := range t.graph.Nodes[i].Out {
+			n := t.graph.Values[v].Datatype.bytes(t.shapes[v])
+			m, err := t.arena.Take(n)
+			if err != nil {
+				return err
+			}
+			if unit.own[v] = m.End(n, 0); t.underrun {
+				unit.own[v] = m.Start(n, 0)
+			}
+		}
+	}
+	for k := range t.sets {
+		set := &t.sets[k]
+		args, err := t.call("reference", unit, set, 0, 0xc3)
+		if err != nil {
+			return err
+		}
+		if args != nil {
+			set.want, set.bounds = detach(args), boundsOf(unit)
+		}
+	}
+	return nil
+}
+
+// runMerged compares the Go engine's results with its own before nodes were merged.
+func (t *trial) runMerged() error {
 	img, err := t.compile(EngineReference)
 	if err != nil {
-		return wantReason(err, delegate.ErrUnsupported)
+		return wantReason(err, delegate.ErrUnsupported, delegate.ErrMemory)
 	}
 	defer img.Close()
 	unit, err := img.Unit(delegate.Instance{})
@@ -304,22 +376,35 @@ func (t *trial) runReference() error {
 	defer unit.Close()
 	for k := range t.sets {
 		set := &t.sets[k]
-		args, edges, err := t.arguments(set, 0, 0xc3)
+		args, err := t.call("reference", unit, set, 0, 0xc3)
 		if err != nil {
 			return err
 		}
-		if err := t.wantExecute("reference", set, unit.Execute(context.Background(), args)); err != nil || set.shapes == nil {
-			if err != nil {
-				return err
-			}
+		if args == nil {
 			continue
 		}
-		if err := intact(edges, 0xc3); err != nil {
-			return err
+		if err := set.bounds.compare(args, set.want, new(int)); err != nil {
+			return &finding{"merge", "Go engine before and after nodes are merged: " + err.Error()}
 		}
-		set.want, set.bounds = detach(args), boundsOf(unit.(*reference))
 	}
 	return nil
+}
+
+// call runs a set, and gives its arguments; nil where the sizes are refused, as they
+// should be.
+func (t *trial) call(engine string, unit delegate.Unit, set *callSet, slack int, poison byte) ([]*tensor.Value, error) {
+	args, edges, err := t.arguments(set, slack, poison)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.wantExecute(engine, set, unit.Execute(context.Background(), args)); err != nil || set.shapes == nil {
+		return nil, err
+	}
+	if err := intact(edges, poison); err != nil || slack == 0 {
+		return args, err
+	}
+	result := detach(args)
+	return result, t.again(unit, args, edges, result)
 }
 
 // wantExecute wants a call of sizes that go together to run, and others to be refused.
@@ -327,7 +412,7 @@ func (t *trial) wantExecute(engine string, set *callSet, err error) error {
 	switch {
 	case set.shapes == nil && errors.Is(err, delegate.ErrArgument):
 		return nil
-	case set.shapes == nil && err == nil && t.graph.infer(shapesOf(t.graph, set)) == nil:
+	case set.shapes == nil && (err == nil || errors.Is(err, delegate.ErrMemory)) && t.graph.infer(shapesOf(t.graph, set)) == nil:
 		return nil // large ones
 	case set.shapes != nil && err == nil:
 		return nil
@@ -355,7 +440,7 @@ func detach(args []*tensor.Value) []*tensor.Value {
 }
 
 func (t *trial) compile(engine string) (delegate.Image, error) {
-	return Backend{}.Compile(context.Background(), &delegate.Payload{Data: t.data, Named: t.named,
+	return Backend{}.Compile(context.Background(), &delegate.Payload{Data: t.data, Named: t.named, Limits: delegate.Limits{Memory: attackLimit},
 		Options: map[string]any{OptionEngine: engine, OptionLibrary: xnntest.Path()}})
 }
 
@@ -364,7 +449,7 @@ func (t *trial) compile(engine string) (delegate.Image, error) {
 func (t *trial) runNative() error {
 	var first [][]*tensor.Value
 	for pass, poison := range []byte{0x7f, 0xa5} {
-		xnnguard.Set(xnnguard.Options{Poison: poison, Underrun: t.underrun, Limit: t.limit})
+		xnnguard.Set(xnnguard.Options{Poison: poison, Underrun: t.underrun, Limit: attackLimit + attackSlack})
 		results, err := t.nativePass(poison)
 		if err != nil || results == nil {
 			return err
@@ -397,10 +482,11 @@ func (t *trial) runNative() error {
 // nativePass gives the arguments after each set's call; nil where the library does not
 // run the graph.
 func (t *trial) nativePass(poison byte) ([][]*tensor.Value, error) {
+	before := xnnguard.Read(true).Bytes
 	img, err := t.compile(EngineNative)
 	if err != nil {
 		t.figures.NotNative++
-		return nil, wantReason(err, delegate.ErrUnsupported)
+		return nil, wantReason(err, delegate.ErrUnsupported, delegate.ErrMemory)
 	}
 	defer img.Close()
 	unit, err := img.Unit(delegate.Instance{})
@@ -411,24 +497,13 @@ func (t *trial) nativePass(poison byte) ([][]*tensor.Value, error) {
 	var results [][]*tensor.Value
 	for k := range t.sets {
 		set := &t.sets[k]
-		args, edges, err := t.arguments(set, xnn.ExtraBytes, poison)
+		result, err := t.call("native", unit, set, xnn.ExtraBytes, poison)
 		if err != nil {
 			return nil, err
 		}
-		if err := t.wantExecute("native", set, unit.Execute(context.Background(), args)); err != nil {
-			return nil, err
-		}
-		if set.shapes == nil {
-			results = append(results, nil)
-			continue
-		}
-		result := detach(args)
 		results = append(results, result)
-		if err := intact(edges, poison); err != nil {
-			return nil, err
-		}
-		if err := t.again(unit, args, edges, result); err != nil {
-			return nil, err
+		if most := uint64(img.Info().Scratch); k == 0 && xnnguard.Read(false).Peak-before > most+attackFixed {
+			return nil, &finding{"estimate", fmt.Sprintf("%d bytes of the library's, estimated %d", xnnguard.Read(false).Peak-before, most)}
 		}
 	}
 	return results, nil

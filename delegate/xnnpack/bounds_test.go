@@ -22,7 +22,9 @@ type bounds struct {
 	e     *reference // after a run
 	err   []float64
 	most  []float64 // greatest magnitude of a value's numbers, infinite if one is not finite
-	known []bool    // most is set
+	least []float64 // least number
+	small []float64 // least magnitude
+	known []bool    // most, least and small are set
 }
 
 var infinity = math.Inf(1)
@@ -30,7 +32,7 @@ var infinity = math.Inf(1)
 // boundsOf computes the bounds of all values of the reference's last run.
 func boundsOf(e *reference) *bounds {
 	n := len(e.graph.Values)
-	b := &bounds{e: e, err: make([]float64, n), most: make([]float64, n), known: make([]bool, n)}
+	b := &bounds{e: e, err: make([]float64, n), most: make([]float64, n), least: make([]float64, n), small: make([]float64, n), known: make([]bool, n)}
 	for i := range e.graph.Nodes {
 		b.node(&e.graph.Nodes[i])
 	}
@@ -73,12 +75,13 @@ func spread(out []float32, x float32) {
 // magnitude is the greatest number of a value.
 func (b *bounds) magnitude(v int) float64 {
 	if !b.known[v] {
-		b.known[v] = true
+		b.known[v], b.least[v], b.small[v] = true, infinity, infinity
 		for _, x := range b.numbers(v) {
 			if x != x {
 				b.most[v] = infinity
 			}
 			b.most[v] = max(b.most[v], math.Abs(float64(x)))
+			b.least[v], b.small[v] = min(b.least[v], float64(x)), min(b.small[v], math.Abs(float64(x)))
 		}
 	}
 	return b.most[v]
@@ -106,6 +109,29 @@ func (b *bounds) within(n *Node, sum float64) bool {
 // the library's approximations give NaN for some.
 const largeOperand = 1e4
 
+// regular reports operands at which a node's function is defined and goes on without
+// a jump: the library takes denormal numbers for 0.
+func (b *bounds) regular(n *Node) bool {
+	switch n.Type.name {
+	case "Floor", "Ceiling":
+		for _, x := range b.numbers(n.In[0]) {
+			if x != 0 && math.Abs(float64(x)) < 0x1p-126 {
+				return false
+			}
+		}
+	case "SquareRoot":
+		b.magnitude(n.In[0])
+		return b.least[n.In[0]] >= 0
+	case "Log", "ReciprocalSquareRoot":
+		b.magnitude(n.In[0])
+		return b.least[n.In[0]] >= 0x1p-126
+	case "Div":
+		b.magnitude(n.In[1])
+		return b.small[n.In[1]] >= 0x1p-126
+	}
+	return true
+}
+
 // tolerances of floats, of the greatest number that a node reads or writes.
 var roundings = map[Datatype]float64{FP32: 8e-6, FP16: 8e-3, BF16: 1.6e-2}
 
@@ -120,7 +146,7 @@ func (b *bounds) node(n *Node) {
 	exact := b.moves(n)
 	switch {
 	case exact:
-	case !b.within(n, 0) || math.IsInf(e, 1):
+	case !b.within(n, 0) || !b.regular(n) || math.IsInf(e, 1):
 		e = infinity
 	case n.takesWeights() || n.Type.name == "BatchMatrixMultiply":
 		e = b.weighted(n, e)

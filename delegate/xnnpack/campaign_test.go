@@ -219,13 +219,15 @@ func crashOf(output string) string {
 		if at := strings.Index(line, "Assertion"); at >= 0 || strings.HasPrefix(line, "guard: ") {
 			return strings.TrimSpace(line[max(at, 0):])
 		}
-		if name := regexp.MustCompile(`call_xnn_\w+|simd\.\w+|math32\.\w+|\(\*reference\)\.\w+`).FindString(line); name != "" && function == "" {
+		if name := regexp.MustCompile(`call_xnn_\w+|/\w+\.[\w.()*]+\(`).FindString(line); name != "" && function == "" {
 			function = name
 		}
 	}
 	for _, cause := range []string{"SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL", "unexpected fault address", "leaking pinned pointer", "out of memory", "panic: "} {
 		if strings.Contains(output, cause) {
-			return cause + " in " + function
+			_, rest, _ := strings.Cut(output, cause)
+			rest, _, _ = strings.Cut(rest, "\n")
+			return cause + rest + " in " + function
 		}
 	}
 	return strings.TrimSpace(output[max(0, len(output)-300):])
