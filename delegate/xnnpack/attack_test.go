@@ -144,7 +144,7 @@ func (t *trial) runEngines() error {
 // with it.
 func (t *trial) compileLarge() error {
 	xnnguard.Set(xnnguard.Options{Limit: attackLimit + attackSlack})
-	for _, engine := range []string{EngineReference, EngineNative} {
+	for _, engine := range []Engine{EngineReference, EngineNative} {
 		img, err := t.compile(engine)
 		if err == nil {
 			if img.Info().Scratch+img.Info().PackedBytes > attackLimit {
@@ -392,7 +392,7 @@ func (t *trial) runMerged() error {
 
 // call runs a set, and gives its arguments; nil where the sizes are refused, as they
 // should be.
-func (t *trial) call(engine string, unit delegate.Unit, set *callSet, slack int, poison byte) ([]*tensor.Value, error) {
+func (t *trial) call(engine Engine, unit delegate.Unit, set *callSet, slack int, poison byte) ([]*tensor.Value, error) {
 	args, edges, err := t.arguments(set, slack, poison)
 	if err != nil {
 		return nil, err
@@ -408,7 +408,7 @@ func (t *trial) call(engine string, unit delegate.Unit, set *callSet, slack int,
 }
 
 // wantExecute wants a call of sizes that go together to run, and others to be refused.
-func (t *trial) wantExecute(engine string, set *callSet, err error) error {
+func (t *trial) wantExecute(engine Engine, set *callSet, err error) error {
 	switch {
 	case set.shapes == nil && errors.Is(err, delegate.ErrArgument):
 		return nil
@@ -439,9 +439,9 @@ func detach(args []*tensor.Value) []*tensor.Value {
 	return out
 }
 
-func (t *trial) compile(engine string) (delegate.Image, error) {
-	return Backend{}.Compile(context.Background(), &delegate.Payload{Data: t.data, Named: t.named, Limits: delegate.Limits{Memory: attackLimit},
-		Options: map[string]any{OptionEngine: engine, OptionLibrary: xnntest.Path()}})
+func (t *trial) compile(engine Engine) (delegate.Image, error) {
+	b := Backend{Engine: engine, Library: xnntest.Path()}
+	return b.Compile(context.Background(), &delegate.Payload{Data: t.data, Named: t.named, Limits: delegate.Limits{Memory: attackLimit}})
 }
 
 // runNative runs all sets twice, each time with other poison in new memory and around
