@@ -16,7 +16,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Backend compiles payloads. It is safe for concurrent use.
+// Backend compiles payloads. Its options are fields of the type that implements it. It
+// is safe for concurrent use.
 type Backend interface {
 	// ID is the name by which programs ask for it (program.fbs BackendDelegate.id).
 	ID() string
@@ -36,14 +37,13 @@ type Status struct {
 
 // Payload is one entry of a method's delegate list.
 type Payload struct {
-	Method  string // the method it belongs to
-	Index   int    // its place in the method's delegate list
-	Data    []byte // processed bytes
-	Specs   []CompileSpec
-	Named   NamedData      // the program's and the external files' named data
-	Args    []*ArgSpec     // the arguments of its calls: inputs, then outputs
-	Options map[string]any // the caller's options for this backend
-	Limits  Limits         // what the payload may cost
+	Method string // the method it belongs to
+	Index  int    // its place in the method's delegate list
+	Data   []byte // processed bytes
+	Specs  []CompileSpec
+	Named  NamedData  // the program's and the external files' named data
+	Args   []*ArgSpec // the arguments of its calls: inputs, then outputs
+	Limits Limits     // what the payload may cost
 }
 
 // Limits bound the memory of an image and of one unit, in bytes. A backend compares

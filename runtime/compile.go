@@ -24,7 +24,7 @@ func (p *preparation) compile(ctx context.Context, links ir.Links) error {
 		}
 		d := &p.spec.Delegates[i]
 		payload := &delegate.Payload{Method: p.spec.Name, Index: i, Data: d.Data, Named: p.data, Args: args[i],
-			Options: p.config.options[d.ID], Limits: left}
+			Limits: left}
 		for _, s := range d.Specs {
 			payload.Specs = append(payload.Specs, delegate.CompileSpec{Key: s.Key, Value: s.Value})
 		}

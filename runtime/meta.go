@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
@@ -114,13 +113,4 @@ func (p *Program) countCalls(spec *pte.Method, m *MethodMeta) {
 			}
 		}
 	}
-}
-
-// Delegates describes the method's compiled delegates, in the order of the file.
-func (m *Method) Delegates() []delegate.Info {
-	infos := make([]delegate.Info, len(m.images))
-	for i, img := range m.images {
-		infos[i] = img.Info()
-	}
-	return infos
 }

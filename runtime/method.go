@@ -201,15 +201,6 @@ func (m *Method) makeUnits(ctx context.Context) error {
 	return nil
 }
 
-// Name is the method's name.
-func (m *Method) Name() string { return m.ir.Name }
-
-// Plan describes the method's memory. It must not be changed.
-func (m *Method) Plan() *plan.Memory { return m.plan }
-
-// Program is the program that the method was loaded from.
-func (m *Method) Program() *Program { return m.program }
-
 // Close frees the method. While it executes in another goroutine, it is freed when
 // that execute ends. Closing twice is fine. Tensors of outputs stay readable, but for
 // constants of a mapped file.

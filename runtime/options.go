@@ -11,7 +11,6 @@ type Option func(*config)
 
 type config struct {
 	backends  map[string]delegate.Backend
-	options   map[string]map[string]any
 	operators *kernels.Set
 	dataFiles []string
 	threads   int
@@ -45,12 +44,6 @@ func WithDelegates(backends ...delegate.Backend) Option {
 			c.backends[b.ID()] = b
 		}
 	}
-}
-
-// WithDelegateOptions hands options to the backend with the given ID, which
-// documents their keys.
-func WithDelegateOptions(id string, options map[string]any) Option {
-	return func(c *config) { c.options[id] = options }
 }
 
 // WithOperators replaces the set of operators, [DefaultOperators] otherwise.

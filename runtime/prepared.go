@@ -23,7 +23,6 @@ type prepared struct {
 	plan      *plan.Memory     // for instances that bring no memory
 	conflicts []plan.Conflict  // of the file's plan, in the method as the file has it
 	folded    []lower.Folded
-	quants    map[int][]delegate.QuantUse
 }
 
 // foldedBytes is the size of the constants that were computed at load.
@@ -82,7 +81,7 @@ func (p *preparation) run(ctx context.Context) (done *prepared, err error) {
 	if err != nil {
 		return nil, p.placed(err)
 	}
-	done = &prepared{images: p.images, needs: p.needs, conflicts: plan.CheckFile(m), quants: p.quantUses(links)}
+	done = &prepared{images: p.images, needs: p.needs, conflicts: plan.CheckFile(m)}
 	if len(done.conflicts) > 0 && p.config.strict {
 		return nil, plan.ConflictError(m, done.conflicts[0])
 	}

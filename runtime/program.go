@@ -60,7 +60,7 @@ func Read(data []byte, options ...Option) (*Program, error) {
 }
 
 func newConfig(options []Option) config {
-	c := config{backends: make(map[string]delegate.Backend), options: make(map[string]map[string]any)}
+	c := config{backends: make(map[string]delegate.Backend)}
 	for _, o := range options {
 		o(&c)
 	}

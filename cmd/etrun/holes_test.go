@@ -34,7 +34,7 @@ func TestHoles(t *testing.T) {
 		{"xnn-workspace-1GiB", 9},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			file, err := filepath.Abs("../../testdata/holes/" + c.name + ".pte")
+			file, err := filepath.Abs("testdata/holes/" + c.name + ".pte")
 			if err != nil {
 				t.Fatal(err)
 			}

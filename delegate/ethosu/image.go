@@ -16,9 +16,11 @@ type image struct {
 	options   ethosu.JobOptions
 	method    string
 	index     int
+	qparams   []Quantization
 	trace     func(*TraceEvent)
 	device    ethosu.Device
 	network   ethosu.Network
+	scratch   int64 // memory of one unit
 	inputs    []transfer
 	outputs   []transfer
 }
@@ -42,7 +44,7 @@ func (im *image) plan(p *delegate.Payload) error {
 		im.inputs = append(im.inputs, t)
 	}
 	for i := range c.outputs {
-		t, err := planOutput(&c.outputs[i], p.Args[nin+i], c.permuted, quantization(p, nin, i))
+		t, err := planOutput(&c.outputs[i], p.Args[nin+i], c.permuted, quantization(im.qparams, p, nin, i))
 		if err != nil {
 			return placed(fmt.Sprintf("delegate %d, output %d", p.Index, i), err)
 		}
@@ -58,9 +60,9 @@ type known struct {
 	err error
 }
 
-// quantization is what the caller says of an output, or how the program goes on with it.
-func quantization(p *delegate.Payload, inputs, output int) (k known) {
-	list, _ := p.Options[OptionQuantization].([]Quantization)
+// quantization is what the caller says of an output, in list, or how the program goes
+// on with it.
+func quantization(list []Quantization, p *delegate.Payload, inputs, output int) (k known) {
 	for i := range list {
 		q := &list[i]
 		if (q.Method == "" || q.Method == p.Method) && q.Delegate == p.Index && q.Output == output {

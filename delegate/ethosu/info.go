@@ -25,15 +25,9 @@ func CompiledFor(payload []byte, named delegate.NamedData) (isa.Config, error) {
 	return p.Config, nil
 }
 
-// Needs counts the regions that a job has of its own as scratch.
+// Needs is the same for every job.
 func (im *image) Needs() delegate.Needs {
-	n := delegate.Needs{Inputs: len(im.container.inputs)}
-	for i := range im.program.Regions {
-		if r := &im.program.Regions[i]; r.Kind.Writable() {
-			n.Scratch += r.Size
-		}
-	}
-	return n
+	return delegate.Needs{Inputs: len(im.container.inputs), Scratch: im.scratch}
 }
 
 // Info describes the network and the device that it is on.

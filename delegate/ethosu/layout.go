@@ -101,8 +101,8 @@ func (t *transfer) requantize(d tensor.DType, k known) error {
 	}
 	if q == nil {
 		return fmt.Errorf("%w: declared %v, the NPU writes %v (expansion factor %d, element size %d): "+
-			"export the program again with an ExecuTorch that declares %v here, or give the output's scale and zero point (option %q)",
-			errStale, d, from, d.Size()/t.rec.elemSize, t.rec.elemSize, from, OptionQuantization)
+			"export the program again with an ExecuTorch that declares %v here, or give the output's scale and zero point (qparams)",
+			errStale, d, from, d.Size()/t.rec.elemSize, t.rec.elemSize, from)
 	}
 	switch {
 	case t.rec.elemSize > 4:

@@ -89,17 +89,17 @@ func TestQuantizationDisagrees(t *testing.T) {
 	a.Quants = []delegate.QuantUse{{Quantization: delegate.Quantization{Scale: 0.5}, By: "instruction 1 (x)"},
 		{Quantization: delegate.Quantization{Scale: 0.5, ZeroPoint: 1}, By: "instruction 4 (y)"}}
 	p := &delegate.Payload{Args: []*delegate.ArgSpec{a}}
-	_, err := planOutput(rec(1, 2), a, false, quantization(p, 0, 0))
+	_, err := planOutput(rec(1, 2), a, false, quantization(nil, p, 0, 0))
 	if e := placed("", err); !errors.Is(e, delegate.ErrPayload) || !strings.Contains(e.Error(), "value 7: instruction 1 (x) takes it") || !strings.Contains(e.Error(), "instruction 4 (y) with scale") {
 		t.Errorf("got %v, want a refusal that names both instructions", err)
 	}
 	a.DType = tensor.Int8
-	if _, err := planOutput(rec(1, 2), a, false, quantization(p, 0, 0)); err != nil {
+	if _, err := planOutput(rec(1, 2), a, false, quantization(nil, p, 0, 0)); err != nil {
 		t.Errorf("an output of its true type: %v", err)
 	}
 	a.DType = tensor.Float32
-	p.Options = map[string]any{OptionQuantization: []Quantization{{Quantization: delegate.Quantization{Scale: 2}}}}
-	if tr, err := planOutput(rec(1, 2), a, false, quantization(p, 0, 0)); err != nil || tr.scale != 2 || tr.quant.By != "the caller" {
+	given := []Quantization{{Quantization: delegate.Quantization{Scale: 2}}}
+	if tr, err := planOutput(rec(1, 2), a, false, quantization(given, p, 0, 0)); err != nil || tr.scale != 2 || tr.quant.By != "the caller" {
 		t.Errorf("with the caller's scale: %v, %v", tr.scale, err)
 	}
 }

@@ -155,6 +155,14 @@ func boundLimits(g *Graph, n *Node, _ []shape) string {
 	return ""
 }
 
+// withoutBounds: the library's mean has none.
+func withoutBounds(_ *Graph, n *Node, _ []shape) string {
+	if n.Min > -inf || n.Max < inf {
+		return fmt.Sprintf("bounds %v to %v of a mean", n.Min, n.Max)
+	}
+	return ""
+}
+
 // sameQuantization wants a quantized node to keep scale and zero point.
 func sameQuantization(g *Graph, n *Node, _ []shape) string {
 	if wantSame(g, n, n.In[0], n.Out[0]) != nil {
@@ -192,8 +200,8 @@ func windowLimits(_ *Graph, n *Node, _ []shape) string {
 	if max(w.top, w.bottom) >= h+w.dilationH || max(w.left, w.right) >= v+w.dilationW {
 		return fmt.Sprintf("padding %d+%d x %d+%d of a window of %dx%d", w.top, w.bottom, w.left, w.right, h, v)
 	}
-	if n.Flags&flagSamePadding != 0 && max(w.dilationH, w.dilationW) > 1 {
-		return "same padding of a dilated window"
+	if n.Flags&flagSamePadding != 0 && (max(w.dilationH, w.dilationW) > 1 || w.strideH > w.kernelH || w.strideW > w.kernelW) {
+		return "same padding of a dilated window, or of a stride above its size" // the padding may be computed below 0
 	}
 	return ""
 }

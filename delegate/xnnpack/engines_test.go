@@ -16,10 +16,9 @@ import (
 )
 
 // compile makes an image of a payload for an engine.
-func compile(t testing.TB, data []byte, engine string) (delegate.Image, error) {
+func compile(t testing.TB, data []byte, engine Engine) (delegate.Image, error) {
 	t.Helper()
-	return Backend{}.Compile(context.Background(), &delegate.Payload{Data: data,
-		Options: map[string]any{OptionEngine: engine, OptionLibrary: xnntest.Path()}})
+	return Backend{Engine: engine, Library: xnntest.Path()}.Compile(context.Background(), &delegate.Payload{Data: data})
 }
 
 // arguments makes tensors for a graph's arguments, inputs with random elements.
@@ -98,7 +97,7 @@ func largest(x []float64) float64 {
 }
 
 // execute runs a payload once on random arguments, numbers from lo on unless it is 0.
-func execute(t testing.TB, data []byte, engine string, lo float32, pool *cpu.Pool) ([]*tensor.Value, *Graph, error) {
+func execute(t testing.TB, data []byte, engine Engine, lo float32, pool *cpu.Pool) ([]*tensor.Value, *Graph, error) {
 	t.Helper()
 	img, err := compile(t, data, engine)
 	if err != nil {

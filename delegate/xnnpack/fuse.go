@@ -8,7 +8,7 @@ import "slices"
 //
 //   - A copy of a value, or into an internal value, is dropped.
 //   - A zero pad of height and width becomes padding of the convolution that reads it.
-//   - A clamp becomes the bounds of the convolution, product, pool or clamp before it.
+//   - A clamp becomes the bounds of a node before it that has bounds.
 //
 // A merge needs an internal value between with one reader, and a merged node that the
 // native engine takes wherever it takes the two.
@@ -104,12 +104,17 @@ func (f *fuser) pad(n *Node) {
 	w.top, w.bottom, w.left, w.right = w.top+n.Dims[1], w.bottom+n.Dims2[1], w.left+n.Dims[2], w.right+n.Dims2[2]
 	merged.In = slices.Clone(c.In)
 	merged.In[0] = n.In[0]
-	if windowLimits(f.g, &merged, f.shapes) != "" {
+	if !f.takes(&merged, c) {
 		return
 	}
 	*c = merged
 	f.reader[n.In[0]] = c
 	n.Out = nil
+}
+
+// takes reports that a merge costs no node its native engine.
+func (f *fuser) takes(merged, old *Node) bool {
+	return f.g.refusesNode(merged, f.shapes) == "" || f.g.refusesNode(old, f.shapes) != ""
 }
 
 // padsZeros reports a pad of height and width of [N, H, W, C] with zeros.
@@ -131,7 +136,7 @@ func (f *fuser) clamp(n *Node) {
 	}
 	merged := *p
 	merged.Min, merged.Max = max(p.Min, n.Min), min(p.Max, n.Max)
-	if merged.Min >= merged.Max || boundLimits(f.g, &merged, f.shapes) != "" {
+	if merged.Min >= merged.Max || !f.takes(&merged, p) {
 		return
 	}
 	p.Min, p.Max = merged.Min, merged.Max

@@ -221,8 +221,8 @@ func TestNeedsBeyondTheLimit(t *testing.T) {
 		graphs[fmt.Sprintf("resize to %d x %d", size, size)] = m.fixed(y)
 	}
 	for name, g := range graphs {
-		_, err := Backend{}.Compile(context.Background(), &delegate.Payload{Data: encode(g), Limits: limits,
-			Options: map[string]any{OptionEngine: EngineNative, OptionLibrary: xnntest.Path()}})
+		b := Backend{Engine: EngineNative, Library: xnntest.Path()}
+		_, err := b.Compile(context.Background(), &delegate.Payload{Data: encode(g), Limits: limits})
 		if !errors.Is(err, delegate.ErrMemory) {
 			t.Errorf("%s: got %v, want %v", name, err, delegate.ErrMemory)
 		}

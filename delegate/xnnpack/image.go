@@ -37,8 +37,8 @@ type holdings struct {
 }
 
 // openNative makes the image one of the native engine, with the weights packed.
-func (m *image) openNative(o options) error {
-	lib, err := xnn.Open(o.library)
+func (m *image) openNative(b Backend) error {
+	lib, err := xnn.Open(b.Library)
 	if err != nil {
 		return &delegate.Error{Backend: ID, Reason: delegate.ErrMissing, Err: err}
 	}
@@ -52,7 +52,7 @@ func (m *image) openNative(o options) error {
 	m.native, m.holdings = true, &holdings{lib: lib, weights: newWeights(m.limits.Packed(m.needs.scratch))}
 	runtime.AddCleanup(m, (*holdings).release, m.holdings)
 	m.pinConstants()
-	err = m.useFile(o.weights, func() (err error) {
+	err = m.useFile(b.WeightsCache, func() (err error) {
 		m.spare, err = m.newRuntime(m.shapes, 0, 0)
 		return err
 	})
@@ -199,9 +199,9 @@ func (g *Graph) constantBytes() (n int64) {
 
 // Info lists the nodes with the shapes of their outputs at the declared sizes.
 func (m *image) Info() delegate.Info {
-	info := delegate.Info{Engine: EngineNative, Needs: m.Needs(), WeightBytes: m.graph.constantBytes()}
+	info := delegate.Info{Engine: string(EngineNative), Needs: m.Needs(), WeightBytes: m.graph.constantBytes()}
 	if !m.native {
-		info.Engine = EngineReference
+		info.Engine = string(EngineReference)
 	}
 	info.Facts = append(info.Facts, [2]string{"schema", m.graph.Version}, [2]string{"multiplications", fmt.Sprintf("%.0f", m.cost)})
 	if m.whyReference != "" {

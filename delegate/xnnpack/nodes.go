@@ -18,7 +18,7 @@ type nodeType struct {
 	native rule
 	// scratch is what the library allocates for the node beside its values; nil: nothing.
 	scratch func(g *Graph, n *Node, s []shape, threads int) int64
-	// bounded nodes keep their outputs within Min and Max, and may take over a clamp.
+	// bounded nodes keep their outputs within Min and Max; others have no bounds.
 	bounded bool
 	// inPlace nodes of the library write over an operand of the output's size.
 	inPlace bool
@@ -51,7 +51,9 @@ func (r *reader) readNode(i int, t flatbuf.Table) error {
 	if n.Type == nil {
 		return unsupported("node "+itoa(uint32(i)), "node type %d", tag)
 	}
-	readBounds(t, &n)
+	if n.Min, n.Max = -inf, inf; n.Type.bounded {
+		readBounds(t, &n)
+	}
 	n.Type.read(r, body, &n)
 	if !t.OK() {
 		return nil
@@ -71,7 +73,6 @@ func (r *reader) readNode(i int, t flatbuf.Table) error {
 
 // readBounds reads OutputMinMax, which may be absent.
 func readBounds(t flatbuf.Table, n *Node) {
-	n.Min, n.Max = -inf, inf
 	if b := t.Table(3, "output_min_max"); b.Exists() {
 		n.Min, n.Max = b.Float32(0, "output_min", 0), b.Float32(1, "output_max", 0)
 	}

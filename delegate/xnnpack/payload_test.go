@@ -2,7 +2,6 @@ package xnnpack
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -206,8 +205,7 @@ func libraryCalls(t *testing.T, data []byte) (n int) {
 		n++
 		return create(externalValueIDs, flags, out)
 	}
-	img, err := Backend{}.Compile(context.Background(), &delegate.Payload{Data: data,
-		Options: map[string]any{OptionEngine: EngineNative, OptionLibrary: xnntest.Path()}})
+	img, err := compile(t, data, EngineNative)
 	if err == nil {
 		img.Close()
 		t.Error("the native engine accepted it")

@@ -26,7 +26,7 @@ var poolNodes = []nodeType{
 		define: func(b *builder, n *Node) call { return b.argmaxPool(n) },
 		run:    (*reference).argmaxPool},
 	// mean over H and W of [N, H, W, C], which stay as sizes of 1
-	{tag: 19, name: "GlobalAvgPooling2d", read: readUnary, check: checkGlobalPool, scratch: reduceScratch,
+	{tag: 19, name: "GlobalAvgPooling2d", read: readUnary, check: checkGlobalPool, scratch: reduceScratch, bounded: true, native: withoutBounds,
 		shape: func(g *Graph, n *Node, s []shape) error {
 			if err := wantRank(g, n, n.In[0], s, 4); err != nil {
 				return err
