@@ -37,13 +37,13 @@ type Status struct {
 
 // Payload is one entry of a method's delegate list.
 type Payload struct {
-	Method  string // the method it belongs to
-	Index   int    // its place in the method's delegate list
-	Data    []byte // processed bytes
-	Specs   []CompileSpec
-	Named   NamedData      // the program's and the external files' named data
-	Args    []*ArgSpec     // the arguments of its calls: inputs, then outputs
-	Limits  Limits         // what the payload may cost
+	Method string // the method it belongs to
+	Index  int    // its place in the method's delegate list
+	Data   []byte // processed bytes
+	Specs  []CompileSpec
+	Named  NamedData  // the program's and the external files' named data
+	Args   []*ArgSpec // the arguments of its calls: inputs, then outputs
+	Limits Limits     // what the payload may cost
 }
 
 // Limits bound the memory of an image and of one unit, in bytes. A backend compares
