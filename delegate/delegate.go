@@ -93,8 +93,37 @@ type ArgSpec struct {
 	Sizes    []int // upper bounds if dynamic
 	DimOrder []uint8
 	Dynamism tensor.Dynamism
-	Const    []byte        // the bytes if the argument is a constant, else nil
-	Quant    *Quantization // how the program's next operator quantises the value, nil if it does not
+	Const    []byte     // the bytes if the argument is a constant, else nil
+	Quants   []QuantUse // how the program's operators quantise the value, each way once
+}
+
+// Quantization is how the program quantises the value, nil where it does not say. Its
+// operators must agree: else the error is a *QuantError.
+func (a *ArgSpec) Quantization() (*QuantUse, error) {
+	switch len(a.Quants) {
+	case 0:
+		return nil, nil
+	case 1:
+		return &a.Quants[0], nil
+	}
+	return nil, &QuantError{Value: a.Value, A: a.Quants[0], B: a.Quants[1]}
+}
+
+// QuantUse is how an operator of the program quantises a value.
+type QuantUse struct {
+	Quantization
+	By string // the operator and its place
+}
+
+// QuantError is a value that two operators of a program quantise differently.
+type QuantError struct {
+	Value int // index in the method's value table
+	A, B  QuantUse
+}
+
+func (e *QuantError) Error() string {
+	return fmt.Sprintf("value %d: %s takes it with scale %v and zero point %d, %s with scale %v and zero point %d",
+		e.Value, e.A.By, e.A.Scale, e.A.ZeroPoint, e.B.By, e.B.Scale, e.B.ZeroPoint)
 }
 
 // Quantization is the scale and zero point of a value: real = (stored - ZeroPoint) · Scale.
@@ -107,7 +136,9 @@ type Quantization struct {
 type Image interface {
 	// Unit makes an instance for one method instance.
 	Unit(in Instance) (Unit, error)
-	// Info describes the image for people (etrun inspect).
+	// Needs is what loading asks of every image.
+	Needs() Needs
+	// Info describes the image (etrun inspect). It is made when asked for.
 	Info() Info
 	// Close frees what the units shared; all of them have been closed before.
 	Close() error
@@ -142,14 +173,19 @@ type NodeTime struct {
 	Duration time.Duration
 }
 
+// Needs is what an image needs of those who call it.
+type Needs struct {
+	Inputs      int   // number of leading arguments that are inputs
+	PackedBytes int64 // copies of constants that the image keeps, in a form of its own
+	Scratch     int64 // working memory that a unit needs beside its arguments, an upper estimate
+}
+
 // Info is a readable description of an image.
 type Info struct {
+	Needs
 	Engine      string      // "native", "reference", an NPU's name, …
-	Inputs      int         // number of leading arguments that are inputs
 	Nodes       []Node      // operations in order, if the payload has such
 	WeightBytes int64       // constants that the payload holds or names
-	PackedBytes int64       // copies of constants that the image keeps, in a form of its own
-	Scratch     int64       // working memory that a unit needs beside its arguments, an upper estimate
 	Facts       [][2]string // further name–value pairs, printed in order
 }
 

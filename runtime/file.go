@@ -11,6 +11,7 @@ import (
 
 // file is the bytes of a file, read or mapped.
 type file struct {
+	path   string // empty for bytes in memory
 	data   []byte
 	mapped *cpu.Mapping
 }
@@ -44,7 +45,7 @@ func openFile(path string, limit int64, mmap bool) (*file, error) {
 		if err != nil {
 			return nil, &os.PathError{Op: "mmap", Path: path, Err: err}
 		}
-		return &file{data: m.Bytes(), mapped: m}, nil
+		return &file{path: path, data: m.Bytes(), mapped: m}, nil
 	}
 	if !info.Mode().IsRegular() {
 		return readStream(h, limit)
@@ -53,7 +54,7 @@ func openFile(path string, limit int64, mmap bool) (*file, error) {
 	if _, err := io.ReadFull(h, b); err != nil {
 		return nil, &os.PathError{Op: "read", Path: path, Err: err}
 	}
-	return &file{data: b}, nil
+	return &file{path: path, data: b}, nil
 }
 
 func readStream(r io.Reader, limit int64) (*file, error) {

@@ -3,6 +3,7 @@ package runtime
 import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/runtime/plan"
 )
 
 // Option configures Open and Read.
@@ -22,15 +23,18 @@ type config struct {
 	mmap      bool
 }
 
+// planning is how methods are planned unless they bring their memory.
+func (c *config) planning() plan.Options { return plan.Options{Mode: c.plan, Preserve: c.preserve} }
+
 // PlanMode chooses whose memory plan a method uses.
-type PlanMode uint8
+type PlanMode = plan.Mode
 
 // Plan modes.
 const (
-	PlanAuto  PlanMode = iota // the smaller of the file's and our own that is safe
-	PlanFile                  // the file's, unless it is unsafe
-	PlanOwn                   // our own
-	PlanNaive                 // one place per storage, nothing reused
+	PlanAuto  = plan.Auto  // the smaller of the file's and our own that is safe
+	PlanFile  = plan.File  // the file's, unless it is unsafe
+	PlanOwn   = plan.Own   // our own
+	PlanNaive = plan.Naive // one place per storage, nothing reused
 )
 
 // WithDelegates adds backends; a later one replaces an earlier one of the same ID.

@@ -63,7 +63,7 @@ func TestStaleType(t *testing.T) {
 			p := &delegate.Payload{Method: "forward", Index: 2, Data: v.Payload(), Args: slices.Clone(specs)}
 			if b.QParams == nil {
 				out := *specs[1]
-				out.Quant = &want
+				out.Quants = []delegate.QuantUse{{Quantization: want}}
 				p.Args[1] = &out
 			}
 			checkStaleType(t, b, v, p)

@@ -175,9 +175,31 @@ func (h *holdings) release() {
 	h.pin.Unpin()
 }
 
+// Needs is at the declared sizes.
+func (m *image) Needs() delegate.Needs {
+	n := delegate.Needs{Inputs: m.graph.Inputs, Scratch: m.needs.scratch}
+	if m.native {
+		m.mu.Lock()
+		n.PackedBytes = m.weights.bytes()
+		m.mu.Unlock()
+	}
+	return n
+}
+
+// constantBytes counts the constants that nodes use.
+func (g *Graph) constantBytes() (n int64) {
+	used := g.used()
+	for v := range g.Values {
+		if x := &g.Values[v]; used[v] && x.isConst() {
+			n += int64(len(x.Data) + 4*len(x.Quant.Scales) + 2*len(x.Quant.Blocks))
+		}
+	}
+	return n
+}
+
 // Info lists the nodes with the shapes of their outputs at the declared sizes.
 func (m *image) Info() delegate.Info {
-	info := delegate.Info{Engine: string(EngineNative), Inputs: m.graph.Inputs, Scratch: m.needs.scratch}
+	info := delegate.Info{Engine: string(EngineNative), Needs: m.Needs(), WeightBytes: m.graph.constantBytes()}
 	if !m.native {
 		info.Engine = string(EngineReference)
 	}
@@ -186,18 +208,11 @@ func (m *image) Info() delegate.Info {
 		info.Facts = append(info.Facts, [2]string{"not native", m.whyReference})
 	}
 	if m.native {
-		info.PackedBytes = m.weights.bytes()
 		info.Facts = append(info.Facts, [2]string{"library", describeLibrary(m.lib)},
 			[2]string{"packed weights", fmt.Sprintf("%d bytes", info.PackedBytes)})
 	}
 	if m.cacheNote != "" {
 		info.Facts = append(info.Facts, [2]string{"weights file", m.cacheNote})
-	}
-	used := m.graph.used()
-	for v := range m.graph.Values {
-		if x := &m.graph.Values[v]; used[v] && x.isConst() {
-			info.WeightBytes += int64(len(x.Data) + 4*len(x.Quant.Scales) + 2*len(x.Quant.Blocks))
-		}
 	}
 	for i := range m.graph.Nodes {
 		info.Nodes = append(info.Nodes, m.describeNode(&m.graph.Nodes[i]))
