@@ -287,7 +287,7 @@ func (s *seeds) addPayload(data []byte, named anyBytes) {
 			m.shrink()
 			m.settle()
 			m.g.compact()
-			if m.g.constantBytes() > 1<<18 {
+			if m.g.seedBytes() > 1<<18 {
 				continue
 			}
 			if payload := encode(m.g); small(payload) {
@@ -297,7 +297,7 @@ func (s *seeds) addPayload(data []byte, named anyBytes) {
 	}
 }
 
-func (g *Graph) constantBytes() (n int) {
+func (g *Graph) seedBytes() (n int) {
 	for v := range g.Values {
 		n += len(g.Values[v].Data)
 	}
