@@ -9,6 +9,7 @@ package xnnpack
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
@@ -86,7 +87,7 @@ func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Ima
 		return img, nil
 	}
 	img.Close()
-	if b.Engine == EngineNative {
+	if b.Engine == EngineNative || xnn.Named(b.Library) && errors.Is(err, delegate.ErrMissing) {
 		return nil, err
 	}
 	img.whyReference = err.Error()

@@ -109,13 +109,33 @@ func (b *bounds) within(n *Node, sum float64) bool {
 // the library's approximations give NaN for some.
 const largeOperand = 1e4
 
+// denormal is below every normal float32. The library takes numbers below it for 0.
+const denormal = 0x1p-126
+
+// flushed is what taking denormal numbers for 0 changes of what a node selects.
+func (b *bounds) flushed(n *Node) float64 {
+	if !n.bounded() && n.Type.name != "MaxPooling2d" && !isBinary(n) || b.e.graph.Values[n.Out[0]].Datatype != FP32 {
+		return 0
+	}
+	for _, v := range append(slices.Clone(n.In), n.Out...) {
+		for _, x := range b.numbers(v) {
+			if x != 0 && math.Abs(float64(x)) < denormal {
+				return denormal
+			}
+		}
+	}
+	return 0
+}
+
+func (n *Node) bounded() bool { return n.Min > -inf || n.Max < inf }
+
 // regular reports operands at which a node's function is defined and goes on without
 // a jump: the library takes denormal numbers for 0.
 func (b *bounds) regular(n *Node) bool {
 	switch n.Type.name {
 	case "Floor", "Ceiling":
 		for _, x := range b.numbers(n.In[0]) {
-			if x != 0 && math.Abs(float64(x)) < 0x1p-126 {
+			if x != 0 && math.Abs(float64(x)) < denormal {
 				return false
 			}
 		}
@@ -124,10 +144,10 @@ func (b *bounds) regular(n *Node) bool {
 		return b.least[n.In[0]] >= 0
 	case "Log", "ReciprocalSquareRoot":
 		b.magnitude(n.In[0])
-		return b.least[n.In[0]] >= 0x1p-126
+		return b.least[n.In[0]] >= denormal
 	case "Div":
 		b.magnitude(n.In[1])
-		return b.small[n.In[1]] >= 0x1p-126
+		return b.small[n.In[1]] >= denormal
 	}
 	return true
 }
@@ -146,6 +166,7 @@ func (b *bounds) node(n *Node) {
 	exact := b.moves(n)
 	switch {
 	case exact:
+		e += b.flushed(n)
 	case !b.within(n, 0) || !b.regular(n) || math.IsInf(e, 1):
 		e = infinity
 	case n.takesWeights() || n.Type.name == "BatchMatrixMultiply":

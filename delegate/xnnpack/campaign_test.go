@@ -77,12 +77,13 @@ func TestAttackGraphs(t *testing.T) {
 	if err := pool.save(c.file("seeds")); err != nil {
 		t.Fatal(err)
 	}
+	t.Logf("%d seeds", len(pool.payloads))
 	begun := time.Now()
 	first, count := envNumber(envSeed, 1), envNumber(envGraphs, 400)
 	for seed := first; seed < first+count && time.Now().Before(c.deadline); {
 		seed = c.child(pool, seed, first+count)
 	}
-	t.Logf("%d seeds, %+v, %d processes, %v", len(pool.payloads), c.figures, c.processes, time.Since(begun).Round(time.Second))
+	t.Logf("%+v, %d processes, %v", c.figures, c.processes, time.Since(begun).Round(time.Second))
 	for text, n := range c.found {
 		t.Logf("%d times: %s", n, text)
 	}

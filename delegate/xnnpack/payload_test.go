@@ -249,7 +249,7 @@ func TestRefusedBytes(t *testing.T) {
 		{"flatbuffer size 0", func(b []byte) []byte { le.PutUint32(b[14:], 0); return b }, "identifier"},
 		{"constant data offset", func(b []byte) []byte { le.PutUint32(b[18:], 1<<31); return b }, "header: constant data"},
 		{"constant data size", func(b []byte) []byte { le.PutUint64(b[22:], 1<<63); return b }, "header: constant data"},
-		{"identifier", func(b []byte) []byte { copy(b[36:], "XN99"); return b }, `"XN99"`},
+		{"identifier", func(b []byte) []byte { copy(b[36:], "YN01"); return b }, `"YN01"`},
 		{"root offset", func(b []byte) []byte { le.PutUint32(b[32:], 1<<30); return b }, "root"},
 		{"half of it", func(b []byte) []byte { return b[:len(b)/2] }, "header"},
 	}
@@ -258,6 +258,13 @@ func TestRefusedBytes(t *testing.T) {
 			checkRefused(t, test.edit(encode(convolutionGraph())), delegate.ErrPayload, test.text)
 		})
 	}
+}
+
+// TestNewerVersion names a graph of a schema that is newer.
+func TestNewerVersion(t *testing.T) {
+	data := encode(convolutionGraph())
+	copy(data[36:], "XN02")
+	checkRefused(t, data, delegate.ErrUnsupported, `"XN02", the newest known is "XN01": written by a newer exporter`)
 }
 
 // TestBareFlatbuffer reads the oldest form: no header, and "XN00".

@@ -107,8 +107,7 @@ func touches(g *Graph, chosen map[int]bool, i int) bool {
 
 // part is the graph of the chosen nodes.
 func (g *Graph) part(chosen map[int]bool) *Graph {
-	p := g.clone()
-	p.Nodes = nil
+	p := &Graph{Version: g.Version, Values: slices.Clone(g.Values)}
 	made, read := make(map[int]bool), make(map[int]bool)
 	for i := range g.Nodes {
 		for _, v := range g.Nodes[i].In {
@@ -135,7 +134,7 @@ func (g *Graph) part(chosen map[int]bool) *Graph {
 		x.Output = made[v] && x.Datatype != QDInt8 && (x.Output || read[v] || !inner[v])
 	}
 	p.compact()
-	return p
+	return p.clone()
 }
 
 // shrink makes sizes small; settle makes the rest follow.
@@ -269,14 +268,15 @@ func (s *seeds) addProgram(data []byte) {
 	}
 }
 
-// addPayload adds small parts around every node, those that look like none before.
+// addPayload adds small parts around some of the nodes, those that look like none before.
 func (s *seeds) addPayload(data []byte, named anyBytes) {
 	g, err := readGraph(data, named)
-	if err != nil || len(g.Nodes) == 0 {
+	if err != nil || len(g.Nodes) == 0 || len(g.Values) > 1<<14 {
 		return
 	}
 	r := rand.New(rand.NewPCG(uint64(len(data)), 3))
-	for i := range g.Nodes {
+	for range min(len(g.Nodes), 60) {
+		i := r.IntN(len(g.Nodes))
 		for _, size := range []int{2, 6} {
 			part, ok := g.cut(r, i, size)
 			if !ok || len(part.Args) == part.Inputs || s.known[part.signature()] {
@@ -287,11 +287,21 @@ func (s *seeds) addPayload(data []byte, named anyBytes) {
 			m.shrink()
 			m.settle()
 			m.g.compact()
-			if payload := encode(m.g); len(payload) < 1<<19 && small(payload) {
+			if m.g.seedBytes() > 1<<18 {
+				continue
+			}
+			if payload := encode(m.g); small(payload) {
 				s.payloads = append(s.payloads, payload)
 			}
 		}
 	}
+}
+
+func (g *Graph) seedBytes() (n int) {
+	for v := range g.Values {
+		n += len(g.Values[v].Data)
+	}
+	return n
 }
 
 // small reports a sound payload that is quick to run.

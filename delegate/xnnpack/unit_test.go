@@ -428,16 +428,17 @@ func TestEngines(t *testing.T) {
 	x, y := half.input(BF16, 4), half.value(BF16, 4)
 	half.node("Abs", []int{x}, []int{y})
 	brain := encode(half.done(y))
-	t.Run("reference where there is no library", func(t *testing.T) {
+	t.Run("no library where one is named", func(t *testing.T) {
 		p := &delegate.Payload{Data: encode(binaryGraph())}
-		b := Backend{Library: t.TempDir()}
-		img, err := b.Compile(context.Background(), p)
-		if err != nil || img.Info().Engine != string(EngineReference) {
-			t.Errorf("got %v, %v", img, err)
+		for _, engine := range []Engine{EngineAuto, EngineNative} {
+			b := Backend{Library: t.TempDir(), Engine: engine}
+			if _, err := b.Compile(context.Background(), p); !errors.Is(err, delegate.ErrMissing) {
+				t.Errorf("%s: got %v, want %v", engine, err, delegate.ErrMissing)
+			}
 		}
-		b.Engine = EngineNative
-		if _, err := b.Compile(context.Background(), p); !errors.Is(err, delegate.ErrMissing) {
-			t.Errorf("native: got %v, want %v", err, delegate.ErrMissing)
+		b := Backend{Library: t.TempDir(), Engine: EngineReference}
+		if img, err := b.Compile(context.Background(), p); err != nil || img.Info().Engine != string(EngineReference) {
+			t.Errorf("reference: got %v, %v", img, err)
 		}
 	})
 	t.Run("reference where the library lacks a node", func(t *testing.T) {
