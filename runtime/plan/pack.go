@@ -64,11 +64,11 @@ func Pack(items []Item) Layout {
 	}
 	best := Layout{Size: -1}
 	peaks := peaks(items)
-	goal := slices.Max(append(peaks, 0))
-	goal += goal / 128 // nobody misses less than a percent
+	bound := slices.Max(append(peaks, 0))
 	p, work := newPacker(items), 0
 	sequences := make([][]int, len(orders))
-	for range maxRepairs {
+	for round := range int64(maxRepairs) {
+		goal := bound + bound/256*(2+round) // under a percent at first; each repair makes do with less
 		for k, o := range orders {
 			if sequences[k] == nil {
 				sequences[k] = o.sequence(items, peaks)
