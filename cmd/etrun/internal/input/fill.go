@@ -3,14 +3,14 @@ package input
 import (
 	"math/rand/v2"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/kernels/tensor"
-	"github.com/etrun-go/etrun/runtime"
 )
 
 // fill makes a tensor of zeros, ones or random elements. Random floats are uniform
 // in [0, 1); bytes take every value; wider integers and booleans are 0 or 1, which
 // serve as indices too. The same seed and index give the same elements anywhere.
-func (r *Resolver) fill(index int, how string, slot runtime.ValueMeta) (*tensor.Tensor, error) {
+func (r *Resolver) fill(index int, how string, slot etrun.ValueMeta) (*tensor.Tensor, error) {
 	t, err := r.allocate(slot)
 	if err != nil || how == "zeros" {
 		return t, err

@@ -6,13 +6,13 @@ import (
 	"io"
 	"os"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/kernels/tensor"
-	"github.com/etrun-go/etrun/runtime"
 )
 
 // raw reads a file of elements in the slot's memory order. The size is checked
 // before anything is allocated where the file has one.
-func (r *Resolver) raw(s *Spec, slot runtime.ValueMeta) (*tensor.Tensor, error) {
+func (r *Resolver) raw(s *Spec, slot etrun.ValueMeta) (*tensor.Tensor, error) {
 	f, err := os.Open(s.Path)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (r *Resolver) raw(s *Spec, slot runtime.ValueMeta) (*tensor.Tensor, error) 
 	return t, nil
 }
 
-func wrongSize(got, due int64, s *Spec, slot runtime.ValueMeta) error {
+func wrongSize(got, due int64, s *Spec, slot etrun.ValueMeta) error {
 	hint := ""
 	if slot.Dynamism != tensor.Static && s.Shape == nil {
 		hint = fmt.Sprintf("; other sizes are stated as %s:%v:%s", s.Path, slot.DType, FormatSizes(slot.Sizes))

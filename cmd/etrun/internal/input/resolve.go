@@ -6,14 +6,14 @@ import (
 	"os"
 	"slices"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/picture"
 	"github.com/etrun-go/etrun/kernels/tensor"
-	"github.com/etrun-go/etrun/runtime"
 )
 
 // want names a declared input in messages.
-func want(slot runtime.ValueMeta) string {
+func want(slot etrun.ValueMeta) string {
 	if slot.Kind != tensor.KindTensor {
 		return slot.Kind.String()
 	}
@@ -33,7 +33,7 @@ type Resolver struct {
 
 // Resolve makes the values of a method's inputs, which the method itself holds
 // against their declarations when it is given them. Faults in a value are *Error.
-func (r *Resolver) Resolve(specs []Spec, slots []runtime.ValueMeta) ([]tensor.Value, error) {
+func (r *Resolver) Resolve(specs []Spec, slots []etrun.ValueMeta) ([]tensor.Value, error) {
 	sources, err := r.assign(specs, slots)
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func placed(err error, index int, name, spec string) error {
 
 // Random are the arguments for a method of which nothing is known: random tensors,
 // and scalars as they were at export.
-func Random(slots []runtime.ValueMeta) []Spec {
+func Random(slots []etrun.ValueMeta) []Spec {
 	specs := make([]Spec, len(slots))
 	for i, slot := range slots {
 		specs[i] = Spec{Text: "rand", Source: Fill, Fill: "rand"}
@@ -70,7 +70,7 @@ func Random(slots []runtime.ValueMeta) []Spec {
 	return specs
 }
 
-func (r *Resolver) value(index int, src source, slot runtime.ValueMeta) (tensor.Value, error) {
+func (r *Resolver) value(index int, src source, slot etrun.ValueMeta) (tensor.Value, error) {
 	if src.spec.Source == Scalar {
 		return src.spec.Value, nil
 	}
@@ -85,7 +85,7 @@ func (r *Resolver) value(index int, src source, slot runtime.ValueMeta) (tensor.
 }
 
 // fillScalar is zeros or ones for a declared scalar.
-func fillScalar(s *Spec, slot runtime.ValueMeta) (tensor.Value, error) {
+func fillScalar(s *Spec, slot etrun.ValueMeta) (tensor.Value, error) {
 	one := int64(0)
 	if s.Fill == "ones" {
 		one = 1
@@ -107,7 +107,7 @@ func fillScalar(s *Spec, slot runtime.ValueMeta) (tensor.Value, error) {
 	return tensor.Value{}, mismatch("elements of a tensor, want %s", want(slot))
 }
 
-func (r *Resolver) tensor(index int, src source, slot runtime.ValueMeta) (*tensor.Tensor, error) {
+func (r *Resolver) tensor(index int, src source, slot etrun.ValueMeta) (*tensor.Tensor, error) {
 	s := src.spec
 	if s.Shape != nil {
 		slot.DType, slot.Sizes = s.Shape.DType, s.Shape.Sizes
@@ -136,7 +136,7 @@ func (r *Resolver) tensor(index int, src source, slot runtime.ValueMeta) (*tenso
 }
 
 // allocate makes a tensor in the slot's memory order, within the limit.
-func (r *Resolver) allocate(slot runtime.ValueMeta) (*tensor.Tensor, error) {
+func (r *Resolver) allocate(slot etrun.ValueMeta) (*tensor.Tensor, error) {
 	t := tensor.Make(slot.DType, slot.Sizes, slot.DimOrder, tensor.Static)
 	if err := r.take(int64(t.NBytes())); err != nil {
 		return nil, err
@@ -181,7 +181,7 @@ func (r *Resolver) archive(s *Spec) ([]*npy.Array, error) {
 }
 
 // wrap makes a tensor of an array, in the logical order that arrays come in.
-func wrap(a *npy.Array, slot runtime.ValueMeta) (*tensor.Tensor, error) {
+func wrap(a *npy.Array, slot etrun.ValueMeta) (*tensor.Tensor, error) {
 	if !a.Holds(slot.DType) {
 		return nil, mismatch("%s %s, want %s", a.TypeName(), FormatSizes(a.Sizes), want(slot))
 	}
@@ -193,7 +193,7 @@ func wrap(a *npy.Array, slot runtime.ValueMeta) (*tensor.Tensor, error) {
 // maxPicture bounds a picture's file.
 const maxPicture = 256 << 20
 
-func (r *Resolver) picture(index int, s *Spec, slot runtime.ValueMeta) (*tensor.Tensor, error) {
+func (r *Resolver) picture(index int, s *Spec, slot etrun.ValueMeta) (*tensor.Tensor, error) {
 	file, err := readFile(s.Path, maxPicture)
 	if err != nil {
 		return nil, err
