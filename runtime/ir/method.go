@@ -21,6 +21,9 @@ type Method struct {
 	Outputs   []int  // values; may repeat, and may name inputs or constants
 	Arenas    []int64
 	Delegates []string // by index, for messages: the delegate and its backend
+	// Coarse says that the lifetimes are too much work to find, as no exporter's are:
+	// every storage counts as live throughout, and some may be read before it is written.
+	Coarse bool
 }
 
 // Value is one slot of the value table. Only the fields that Kind names are meaningful.

@@ -33,6 +33,9 @@ type Folded struct {
 // operator refuses stays too, and fails when it is executed. k is the operators'
 // context; ctx ends the work between two steps.
 func Fold(ctx context.Context, m *ir.Method, k *kernels.Ctx, left Budget) (*ir.Method, []Folded, error) {
+	if m.Coarse {
+		return m, nil, nil
+	}
 	f := &folder{m: m, accesses: m.Accesses(), results: make(map[int][]byte)}
 	var done []Folded
 	for i := range m.Steps {
