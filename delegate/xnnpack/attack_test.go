@@ -36,7 +36,7 @@ const (
 // Graphs above these are compiled, and not run.
 const (
 	largeCost  = 2e7
-	largeBytes = 16 << 20
+	largeBytes = 2 << 20
 )
 
 // attack runs hostile graphs on both engines, natively with every buffer between pages
