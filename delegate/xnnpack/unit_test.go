@@ -3,8 +3,8 @@ package xnnpack
 import (
 	"context"
 	"errors"
-	"os"
 	"math"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"strings"
