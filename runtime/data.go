@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"slices"
 
@@ -21,20 +22,20 @@ func (d *dataMap) Named(key string) ([]byte, bool) {
 
 // openData reads the .ptd files and joins them with the program's named data. Equal
 // bytes under one key are one entry; different ones are an error.
-func (p *Program) openData() (*dataMap, error) {
+func (p *Program) openData(ctx context.Context) (*dataMap, error) {
 	d := &dataMap{entries: make(map[string]pte.DataEntry)}
 	for key, data := range p.spec.Named {
 		d.entries[key] = pte.DataEntry{Data: data}
 	}
 	for _, path := range p.config.dataFiles {
-		f, err := openFile(path, p.config.limits.FileBytes, p.config.mmap)
+		f, err := openFile(ctx, path, &p.config, p.fileBytes(), pte.FormatPTD)
 		if err != nil {
 			return nil, err
 		}
 		p.files = append(p.files, f)
 		m, err := pte.ParseData(f.data, p.config.limits.Format)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, f.named(err)
 		}
 		for key, e := range m.Entries {
 			if old, ok := d.entries[key]; ok && !bytes.Equal(old.Data, e.Data) {

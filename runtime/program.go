@@ -46,21 +46,28 @@ type Program struct {
 
 type imageKey struct{ method, delegate int }
 
-// Open reads a .pte file, or the program inside a .bpte file, and verifies it whole.
+// Open reads a .pte file, or the program inside a .bpte file, and verifies it whole. The
+// file may be a pipe. A file that cannot be read is an *fs.PathError, every other error
+// a *LoadError.
 func Open(path string, options ...Option) (*Program, error) {
+	return OpenContext(context.Background(), path, options...)
+}
+
+// OpenContext is Open until the context ends: a pipe may let its reader wait for ever.
+func OpenContext(ctx context.Context, path string, options ...Option) (*Program, error) {
 	c := newConfig(options)
-	f, err := openFile(path, c.limits.FileBytes, c.mmap)
+	f, err := openFile(ctx, path, &c, 0, pte.FormatPTE, pte.FormatBPTE)
 	if err != nil {
 		return nil, err
 	}
-	return newProgram(f, c)
+	return newProgram(ctx, f, c)
 }
 
 // Read is Open on bytes in memory, which are copied.
 func Read(data []byte, options ...Option) (*Program, error) {
 	b := tensor.AlignedBytes(len(data))
 	copy(b, data)
-	return newProgram(&file{data: b}, newConfig(options))
+	return newProgram(context.Background(), &file{data: b}, newConfig(options))
 }
 
 func newConfig(options []Option) config {
@@ -79,11 +86,15 @@ func newConfig(options []Option) config {
 }
 
 // newProgram takes over f, also where it fails.
-func newProgram(f *file, c config) (*Program, error) {
+func newProgram(ctx context.Context, f *file, c config) (*Program, error) {
 	p := &Program{config: c, images: make(map[imageKey]delegate.Image), foldings: make(map[int]*folding), files: []*file{f}}
-	if err := p.parse(f.data); err != nil {
+	err := f.named(p.parse(f.data))
+	if err == nil {
+		p.data, err = p.openData(ctx)
+	}
+	if err != nil {
 		p.closeFiles()
-		return nil, loadError("", err, ErrFormat)
+		return nil, openError(err)
 	}
 	p.pool = cpu.NewPool(c.threads)
 	return p, nil
@@ -97,10 +108,7 @@ func (p *Program) parse(data []byte) (err error) {
 		data = tensor.AlignedBytes(len(p.bundle.Program)) // its own place: tensors in it want aligned bytes
 		copy(data, p.bundle.Program)
 	}
-	if p.spec, err = pte.Parse(data, p.config.limits.Format); err != nil {
-		return err
-	}
-	p.data, err = p.openData()
+	p.spec, err = pte.Parse(data, p.config.limits.Format)
 	return err
 }
 
