@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -35,15 +36,15 @@ func newNPUDisasm(a *app) *cobra.Command {
 		Example:           "  etrun npu disasm model.pte\n  etrun npu disasm model.pte | grep -A3 NPU_OP_",
 		Args:              oneModel,
 		ValidArgsFunction: completeModel,
-		RunE:              func(_ *cobra.Command, args []string) error { return a.disasm(&flags, args[0]) },
+		RunE:              func(c *cobra.Command, args []string) error { return a.disasm(c.Context(), &flags, args[0]) },
 	}
 	flags.add(c.Flags())
 	return c
 }
 
 // disasm prints all Ethos-U delegates of a program and returns the first error.
-func (a *app) disasm(flags *openFlags, path string) error {
-	prog, err := flags.open(path)
+func (a *app) disasm(ctx context.Context, flags *openFlags, path string) error {
+	prog, err := flags.open(ctx, path)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -91,8 +92,12 @@ func (f *openFlags) deviceName() string {
 }
 
 // open opens a program with every backend of this build.
-func (f *openFlags) open(path string) (*runtime.Program, error) {
+func (f *openFlags) open(ctx context.Context, path string) (*runtime.Program, error) {
 	if err := f.check(); err != nil {
+		return nil, err
+	}
+	quantizations, err := f.qparams.read(ctx)
+	if err != nil {
 		return nil, err
 	}
 	options := []runtime.Option{runtime.WithPlan(planModes[f.plan])}
@@ -102,7 +107,7 @@ func (f *openFlags) open(path string) (*runtime.Program, error) {
 	if f.mmap {
 		options = append(options, runtime.WithMmap())
 	}
-	return runtime.Open(path, append(options,
+	return runtime.OpenContext(ctx, path, append(options,
 		runtime.WithDelegates(all.Backends()...),
 		runtime.WithDataFiles(f.data...),
 		runtime.WithThreads(f.threads),
@@ -110,11 +115,11 @@ func (f *openFlags) open(path string) (*runtime.Program, error) {
 		runtime.WithSeed(f.seed),
 		runtime.WithDelegateOptions(xnnpack.ID, map[string]any{xnnpack.OptionEngine: f.xnnpack, xnnpack.OptionWeights: f.weights}),
 		runtime.WithDelegateOptions(ethosu.ID, map[string]any{ethosu.OptionDevice: f.deviceName(),
-			ethosu.OptionQuantization: []ethosu.Quantization(f.qparams), ethosu.OptionTrace: f.npuTrace}),
+			ethosu.OptionQuantization: quantizations, ethosu.OptionTrace: f.npuTrace}),
 	)...)
 }
 
-// inputLimit bounds the bytes of inputs that nothing backs, such as zeros.
+// inputLimit bounds the bytes of all inputs, and what making them takes.
 func (f *openFlags) inputLimit() int64 {
 	if f.maxMemory > 0 {
 		return int64(f.maxMemory)

@@ -87,7 +87,7 @@ func newPlan(a *app) *cobra.Command {
 }
 
 func (p *planCommand) run(ctx context.Context, path string) error {
-	prog, err := p.open(path)
+	prog, err := p.open(ctx, path)
 	if err != nil {
 		return err
 	}
