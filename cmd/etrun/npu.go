@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/delegate/ethosu"
 )
 
@@ -75,6 +77,7 @@ func (a *app) disasm(ctx context.Context, flags *openFlags, path string) error {
 // npuTrace prints the operations of a run.
 type npuTrace struct {
 	*runCommand
+	ctx  context.Context // of the run
 	dump string
 }
 
@@ -93,7 +96,7 @@ func newNPUTrace(a *app) *cobra.Command {
 					return err
 				}
 			}
-			t.npuTrace, t.device = t.event, "npu"
+			t.ctx, t.npuTrace, t.device = c.Context(), t.event, "npu"
 			return t.run(c.Context(), args[0])
 		},
 	}
@@ -117,7 +120,11 @@ func (t *npuTrace) event(e *ethosu.TraceEvent) {
 	}
 	for i, r := range op.Writes {
 		name := fmt.Sprintf("delegate%d-%04d-%d.bin", e.Delegate, e.Index, i)
-		if err := os.WriteFile(filepath.Join(t.dump, name), e.Memory[r.Region][r.Lo:r.Hi], 0o666); err != nil {
+		err := output.WriteFile(t.ctx, filepath.Join(t.dump, name), func(w io.Writer) error {
+			_, err := w.Write(e.Memory[r.Region][r.Lo:r.Hi])
+			return err
+		})
+		if err != nil {
 			t.note("%v", err)
 		}
 	}

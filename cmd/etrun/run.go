@@ -215,10 +215,10 @@ func (s *session) close() {
 }
 
 func (s *session) run(ctx context.Context, path string) error {
-	if err := s.openOutputs(); err != nil {
+	defer s.closeOutputs()
+	if err := s.openOutputs(ctx); err != nil {
 		return err
 	}
-	defer s.closeOutputs()
 	for round := range s.repeat {
 		if round > 0 {
 			if err := s.reset(); err != nil {

@@ -41,6 +41,17 @@ var (
 	ErrNoWriter = errors.New("no process writes to the pipe")
 )
 
+// kindError says what a file is.
+type kindError string
+
+func (e kindError) Error() string { return string(e) }
+
+// Is makes errors.Is(err, ErrKind) true.
+func (e kindError) Is(target error) bool { return target == ErrKind }
+
+// ErrSize is the reason of every *SizeError.
+var ErrSize = errors.New("file too large")
+
 // SizeError is a file above the limit.
 type SizeError struct {
 	Path  string
@@ -51,6 +62,9 @@ type SizeError struct {
 func (e *SizeError) Error() string {
 	return fmt.Sprintf("%s: %d bytes, at most %d are allowed", e.Path, e.Size, e.Limit)
 }
+
+// Unwrap makes errors.Is(err, ErrSize) true.
+func (e *SizeError) Unwrap() error { return ErrSize }
 
 // flags open without waiting and without taking over a terminal.
 const flags = os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_NOCTTY
@@ -91,7 +105,7 @@ func OpenIn(ctx context.Context, folder *os.Root, name string, rules Rules) (*Fi
 	}
 	entry, err := folder.Lstat(name)
 	if err == nil && !os.SameFile(entry, f.info) {
-		err = f.fault("open", fmt.Errorf("%w: a symbolic link", ErrKind))
+		err = f.fault("open", kindError("is a symbolic link"))
 	}
 	if err != nil {
 		f.Close()
@@ -123,7 +137,7 @@ func (f *File) checkKind(allowed Kinds) (err error) {
 	mode := f.info.Mode()
 	for _, k := range kinds {
 		if mode&fs.ModeType == k.mode && (k.kind == 0 || allowed&k.kind == 0) {
-			return f.fault("open", fmt.Errorf("is %s, want %s: %w", k.name, allowed, ErrKind))
+			return f.fault("open", kindError(fmt.Sprintf("is %s, want %s", k.name, allowed)))
 		}
 	}
 	if size := f.info.Size(); mode.IsRegular() && f.limit > 0 && size > f.limit {
