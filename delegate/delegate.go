@@ -16,7 +16,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Backend compiles payloads. It is safe for concurrent use.
+// Backend compiles payloads. Its options are fields of the type that implements it. It
+// is safe for concurrent use.
 type Backend interface {
 	// ID is the name by which programs ask for it (program.fbs BackendDelegate.id).
 	ID() string
@@ -36,13 +37,41 @@ type Status struct {
 
 // Payload is one entry of a method's delegate list.
 type Payload struct {
-	Method  string // the method it belongs to
-	Index   int    // its place in the method's delegate list
-	Data    []byte // processed bytes
-	Specs   []CompileSpec
-	Named   NamedData      // the program's and the external files' named data
-	Args    []*ArgSpec     // the arguments of its calls: inputs, then outputs
-	Options map[string]any // the caller's options for this backend
+	Method string // the method it belongs to
+	Index  int    // its place in the method's delegate list
+	Data   []byte // processed bytes
+	Specs  []CompileSpec
+	Named  NamedData  // the program's and the external files' named data
+	Args   []*ArgSpec // the arguments of its calls: inputs, then outputs
+	Limits Limits     // what the payload may cost
+}
+
+// Limits bound the memory of an image and of one unit, in bytes. A backend compares
+// them with an estimate before it allocates, and refuses with ErrMemory. A zero field
+// is no bound.
+type Limits struct {
+	Scratch int64 // working memory of one unit
+	Memory  int64 // working memory of one unit and packed weights together
+}
+
+// Packed is what is left for packed weights beside a unit's working memory, 0 for no
+// bound.
+func (l Limits) Packed(scratch int64) int64 {
+	if l.Memory == 0 {
+		return 0
+	}
+	return max(l.Memory-scratch, 1)
+}
+
+// Check refuses a need of scratch bytes for a unit and of weights bytes for the image.
+func (l Limits) Check(backend string, weights, scratch int64) error {
+	switch {
+	case l.Scratch != 0 && scratch > l.Scratch:
+		return Errorf(backend, ErrMemory, "", "%d bytes of working memory, the limit leaves %d", scratch, l.Scratch)
+	case l.Memory != 0 && (scratch > l.Memory || weights > l.Memory-scratch):
+		return Errorf(backend, ErrMemory, "", "%d bytes of working memory and %d of packed weights, the limit leaves %d", scratch, weights, l.Memory)
+	}
+	return nil
 }
 
 // CompileSpec is one compile-time option that the exporter stored.
@@ -64,8 +93,37 @@ type ArgSpec struct {
 	Sizes    []int // upper bounds if dynamic
 	DimOrder []uint8
 	Dynamism tensor.Dynamism
-	Const    []byte        // the bytes if the argument is a constant, else nil
-	Quant    *Quantization // how the program's next operator quantises the value, nil if it does not
+	Const    []byte     // the bytes if the argument is a constant, else nil
+	Quants   []QuantUse // how the program's operators quantise the value, each way once
+}
+
+// Quantization is how the program quantises the value, nil where it does not say. Its
+// operators must agree: else the error is a *QuantError.
+func (a *ArgSpec) Quantization() (*QuantUse, error) {
+	switch len(a.Quants) {
+	case 0:
+		return nil, nil
+	case 1:
+		return &a.Quants[0], nil
+	}
+	return nil, &QuantError{Value: a.Value, A: a.Quants[0], B: a.Quants[1]}
+}
+
+// QuantUse is how an operator of the program quantises a value.
+type QuantUse struct {
+	Quantization
+	By string // the operator and its place
+}
+
+// QuantError is a value that two operators of a program quantise differently.
+type QuantError struct {
+	Value int // index in the method's value table
+	A, B  QuantUse
+}
+
+func (e *QuantError) Error() string {
+	return fmt.Sprintf("value %d: %s takes it with scale %v and zero point %d, %s with scale %v and zero point %d",
+		e.Value, e.A.By, e.A.Scale, e.A.ZeroPoint, e.B.By, e.B.Scale, e.B.ZeroPoint)
 }
 
 // Quantization is the scale and zero point of a value: real = (stored - ZeroPoint) · Scale.
@@ -78,7 +136,9 @@ type Quantization struct {
 type Image interface {
 	// Unit makes an instance for one method instance.
 	Unit(in Instance) (Unit, error)
-	// Info describes the image for people (etrun inspect).
+	// Needs is what loading asks of every image.
+	Needs() Needs
+	// Info describes the image (etrun inspect). It is made when asked for.
 	Info() Info
 	// Close frees what the units shared; all of them have been closed before.
 	Close() error
@@ -113,13 +173,19 @@ type NodeTime struct {
 	Duration time.Duration
 }
 
+// Needs is what an image needs of those who call it.
+type Needs struct {
+	Inputs      int   // number of leading arguments that are inputs
+	PackedBytes int64 // copies of constants that the image keeps, in a form of its own
+	Scratch     int64 // working memory that a unit needs beside its arguments, an upper estimate
+}
+
 // Info is a readable description of an image.
 type Info struct {
+	Needs
 	Engine      string      // "native", "reference", an NPU's name, …
-	Inputs      int         // number of leading arguments that are inputs
 	Nodes       []Node      // operations in order, if the payload has such
 	WeightBytes int64       // constants that the payload holds or names
-	Scratch     int64       // working memory that a unit needs beside its arguments, if known
 	Facts       [][2]string // further name–value pairs, printed in order
 }
 
@@ -136,6 +202,7 @@ var (
 	ErrMissing     = errors.New("backend missing")     // what the backend needs is not on this machine
 	ErrArgument    = errors.New("bad argument")        // a call's argument does not fit the payload
 	ErrDevice      = errors.New("device failure")      // the engine or device failed while running
+	ErrMemory      = errors.New("memory limit")        // the payload needs more than its limits allow
 )
 
 // Error places a fault inside a payload. It is its Reason, one of the above, and

@@ -4,6 +4,7 @@
 package kernels
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
@@ -38,6 +39,26 @@ type Op struct {
 	Family Family // numeric contract
 	Note   string // what a user should know: deviations, limits
 	Rows   bool   // outs lie in rows: the exporter recorded the strides of a transposed view
+	Random bool   // draws from the context's random source
+	// Pure says that a call does nothing but compute its outs and results from its
+	// arguments, and the same from the same ones: it may be made once, at load. An
+	// operator that marks an argument as mutated in its schema is pure beside that.
+	Pure   bool
+	Quants []Quant // the arguments whose scale and zero point the call tells
+}
+
+// Quant names the arguments of an operator, by index, that say how a tensor is
+// quantised, be it an input or an input's values before or after the call.
+type Quant struct{ Tensor, Scale, ZeroPoint int }
+
+// Pure marks the rows of a table as pure, but for those that draw random numbers.
+// The table itself stays as it is.
+func Pure(table []Op) []Op {
+	table = slices.Clone(table)
+	for i := range table {
+		table[i].Pure = !table[i].Random
+	}
+	return table
 }
 
 // Name is the full name, overload included: "aten::add.out".

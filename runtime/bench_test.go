@@ -41,7 +41,7 @@ func benchName(path string) string {
 
 func benchMethod(b *testing.B, path string, threads int, options ...runtime.Option) *runtime.Method {
 	b.Helper()
-	options = append(options, runtime.WithDelegates(all.Backends()...), runtime.WithThreads(threads), runtime.WithPreservedInputs())
+	options = append([]runtime.Option{runtime.WithDelegates(all.Backends()...), runtime.WithThreads(threads), runtime.WithPreservedInputs()}, options...)
 	p, err := runtime.Open(path, options...)
 	if err != nil {
 		b.Fatal(err)
@@ -89,7 +89,7 @@ func BenchmarkExecute(b *testing.B) {
 // the same ones exported for XNNPACK, on one thread: see [kerneltest.Contest].
 func BenchmarkModels(b *testing.B) {
 	xnntest.Library(b)
-	library := runtime.WithDelegateOptions(xnnpack.ID, map[string]any{xnnpack.OptionLibrary: xnntest.Path(), xnnpack.OptionEngine: xnnpack.EngineNative})
+	library := runtime.WithDelegates(xnnpack.Backend{Library: xnntest.Path(), Engine: xnnpack.EngineNative})
 	models := benchModels(b, "dscnn/portable", "lstm/portable", "vit_tiny/portable", "mobilenet_v2/portable", "wav2letter/portable")
 	for _, path := range models {
 		dir, isPortable := strings.CutSuffix(path, "/portable.pte")

@@ -12,13 +12,13 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
-	"github.com/etrun-go/etrun/runtime/plan"
+	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
 // The operators of random programs, on int64 vectors of one length.
 var flowOps = []kernels.Op{
-	{Schema: "test::add.out(Tensor a, Tensor b, *, Tensor(a!) out)", Func: func(_ *kernels.Ctx, a kernels.Args) error {
+	{Pure: true, Schema: "test::add.out(Tensor a, Tensor b, *, Tensor(a!) out)", Func: func(_ *kernels.Ctx, a kernels.Args) error {
 		x, y, out := words(a, 0), words(a, 1), words(a, 2)
 		for i := range out {
 			out[i] = 3*x[i] + y[i] + 1
@@ -32,7 +32,7 @@ var flowOps = []kernels.Op{
 		}
 		return nil
 	}},
-	{Schema: "test::view(Tensor(a) self) -> Tensor(a)", Func: func(_ *kernels.Ctx, a kernels.Args) error {
+	{Pure: true, Schema: "test::view(Tensor(a) self) -> Tensor(a)", Func: func(_ *kernels.Ctx, a kernels.Args) error {
 		a.Tensor(1).Bind(a.Tensor(0).Data)
 		return nil
 	}},
@@ -63,10 +63,15 @@ type flowProgram struct {
 	m       pte.Method
 	defined []int // values that may be read here
 	conds   []int // bool inputs
+
+	constants []int
 }
 
-func newFlowProgram(r *rand.Rand) *pte.Method {
+func newFlowProgram(r *rand.Rand, constants ...pte.Value) *pte.Method {
 	p := &flowProgram{r: r}
+	for _, c := range constants {
+		p.m.Values, p.constants = append(p.m.Values, c), append(p.constants, len(p.m.Values))
+	}
 	for range 2 {
 		v := p.value()
 		p.m.Inputs, p.defined = append(p.m.Inputs, v), append(p.defined, v)
@@ -95,7 +100,13 @@ func (p *flowProgram) value() int {
 	return len(p.m.Values) - 1
 }
 
-func (p *flowProgram) pick() int { return p.defined[p.r.IntN(len(p.defined))] }
+// pick is a value to read, every other time a constant where there are any.
+func (p *flowProgram) pick() int {
+	if n := len(p.constants); n > 0 && p.r.IntN(2) == 0 {
+		return p.constants[p.r.IntN(n)]
+	}
+	return p.defined[p.r.IntN(len(p.defined))]
+}
 
 func (p *flowProgram) add(in pte.Instruction) int {
 	c := &p.m.Chains[0]
@@ -117,10 +128,15 @@ func (p *flowProgram) statement(depth int) {
 		p.defined = append(p.defined, out)
 	case k < 6:
 		out := p.value()
-		p.call(flowView, p.pick(), out)
-		p.defined = append(p.defined, out)
-	case k < 7:
 		self := p.pick()
+		p.call(flowView, self, out)
+		if slices.Contains(p.constants, self) {
+			p.constants = append(p.constants, out)
+		} else {
+			p.defined = append(p.defined, out)
+		}
+	case k < 7:
+		self := p.defined[p.r.IntN(len(p.defined))]
 		p.call(flowUpdate, self, p.pick(), self)
 	case k < 9:
 		p.condition(depth - 1)
@@ -131,13 +147,13 @@ func (p *flowProgram) statement(depth int) {
 
 // body writes statements whose values are forgotten afterwards, and returns the last.
 func (p *flowProgram) body(depth int) int {
-	outer := len(p.defined)
+	outer, constants := len(p.defined), len(p.constants)
 	for range 1 + p.r.IntN(3) {
 		p.statement(depth)
 	}
 	last := p.value()
 	p.call(flowAdd, p.pick(), p.pick(), last, last)
-	p.defined = p.defined[:outer]
+	p.defined, p.constants = p.defined[:outer], p.constants[:constants]
 	return last
 }
 
@@ -197,7 +213,7 @@ func TestPlannedExecutionEqualsNaive(t *testing.T) {
 				}
 			}
 		}
-		if packed.Plan().Own.Size() < plan.Naive(packed.Plan().Items).Size {
+		if packed.Plan().Own.Size() < naive.Plan().Own.Size() {
 			saved++
 		}
 	}
@@ -209,7 +225,9 @@ func TestPlannedExecutionEqualsNaive(t *testing.T) {
 // flowMethods makes a program of methods of flowOps.
 func flowMethods(specs []pte.Method, options ...Option) *Program {
 	c := newConfig(append([]Option{WithOperators(kernels.NewSet(flowOps)), WithThreads(1)}, options...))
-	return &Program{config: c, spec: &pte.Program{Methods: specs}, foldings: make(map[int]*folding)}
+	p := &Program{config: c, spec: &pte.Program{Methods: specs}}
+	p.makeSlots()
+	return p
 }
 
 func loadFlow(t *testing.T, spec *pte.Method, mode PlanMode, options ...MethodOption) *Method {
@@ -247,13 +265,13 @@ func poisonDead(m *Method, poison byte) {
 		s := &m.steps[i]
 		spoil := func() { poisonAt(m, i, poison) }
 		switch s.kind {
-		case pte.KernelCall:
+		case ir.KernelCall:
 			call := s.call
 			s.call = kernels.NewCall(func(c *kernels.Ctx, _ kernels.Args) error {
 				spoil()
 				return call.Do(c)
 			}, call.Args(), false)
-		case pte.DelegateCall:
+		case ir.DelegateCall:
 			s.unit = poisoned{s.unit, spoil}
 		}
 	}
@@ -298,10 +316,10 @@ func poisonAt(m *Method, step int, poison byte) {
 
 func listing(m *Method) (s string) {
 	for i, st := range m.steps {
-		in := st.origin.Instruction
-		s += fmt.Sprintf("%d %v %d %v -> %d\n", i, in.Kind, in.Index, in.Args, in.Target)
+		in := &m.ir.Steps[i]
+		s += fmt.Sprintf("%d %v %s %v -> %d\n", i, in.Kind, st.name, in.Args, in.Target)
 	}
-	for i, st := range m.plan.Flow.Storages {
+	for i, st := range m.ir.Storages {
 		s += fmt.Sprintf("storage %d: %v %v [%d,%d] at %d\n", i, st.Values, st.Kind, st.First, st.Last, m.plan.Places[i].Offset)
 	}
 	return s

@@ -35,6 +35,7 @@ var classes = []struct{ reason, class error }{
 	{delegate.ErrUnsupported, ErrUnsupported},
 	{delegate.ErrMissing, ErrMissing},
 	{delegate.ErrDevice, ErrDevice},
+	{delegate.ErrMemory, ErrMemory},
 }
 
 // classOf finds the class of an error, def where it has none.
@@ -72,16 +73,24 @@ var codes = map[error]string{
 // LoadError is a failure before a method can execute.
 type LoadError struct {
 	Class  error  // one of the package's classes, nil for a cancelled context
+	File   string // the program's, empty where it is not from a file or Err names it
 	Method string // empty for the program as a whole
 	Err    error
 }
 
 func (e *LoadError) Error() string {
 	s := "load: "
+	if e.File != "" {
+		s += e.File + ": "
+	}
 	if e.Method != "" {
 		s += fmt.Sprintf("method %q: ", e.Method)
 	}
-	return withCode(s+e.Err.Error(), e.Class, e.Err)
+	text := e.Err.Error()
+	if in, ok := e.Err.(*InstructionError); ok && in.Method == e.Method { // says the method and the code itself
+		text = in.text()
+	}
+	return withCode(s+text, e.Class, e.Err)
 }
 
 // Unwrap gives class and cause to errors.Is and errors.As.
@@ -98,11 +107,18 @@ type InstructionError struct {
 }
 
 func (e *InstructionError) Error() string {
-	chain := ""
-	if e.Chain > 0 {
-		chain = fmt.Sprintf("chain %d, ", e.Chain)
+	return withCode(fmt.Sprintf("method %q: %s", e.Method, e.text()), e.Class, e.Err)
+}
+
+// text is the error without the method and the code.
+func (e *InstructionError) text() string { return place(e.Chain, e.Index, e.Op) + ": " + e.Err.Error() }
+
+// place is where an instruction stands in the file.
+func place(chain, index int, name string) string {
+	if chain > 0 {
+		return fmt.Sprintf("chain %d, instruction %d (%s)", chain, index, name)
 	}
-	return withCode(fmt.Sprintf("method %q: %sinstruction %d (%s): %v", e.Method, chain, e.Index, e.Op, e.Err), e.Class, e.Err)
+	return fmt.Sprintf("instruction %d (%s)", index, name)
 }
 
 // Unwrap gives class and cause to errors.Is and errors.As.
@@ -214,11 +230,11 @@ func causes(class, err error) []error {
 }
 
 // loadError wraps a failure of loading; def is its class where nothing says better.
-func loadError(method string, err, def error) error {
+func loadError(file, method string, err, def error) error {
 	if _, ok := errors.AsType[*LoadError](err); ok {
 		return err
 	}
-	return &LoadError{Class: classOf(err, def), Method: method, Err: err}
+	return &LoadError{Class: classOf(err, def), File: file, Method: method, Err: err}
 }
 
 // nameArgument completes an operator's ArgumentError with names from its schema.

@@ -10,12 +10,11 @@ import (
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
-	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// step is an instruction with everything resolved.
+// step is a step of the dataflow with everything resolved.
 type step struct {
-	kind    pte.InstructionKind
+	kind    ir.StepKind
 	recheck bool // an argument's kind can change: the call is checked each time
 	target  int  // JumpFalseCall
 
@@ -27,90 +26,44 @@ type step struct {
 	value *tensor.Value // MoveCall: from; JumpFalseCall: condition; FreeCall
 	to    *tensor.Value // MoveCall
 
-	origin *ir.Step
+	origin ir.Origin
 	name   string
 }
 
-// folded is the kind of a step that was executed at load.
-const folded pte.InstructionKind = 0
-
-// makeSteps resolves the instructions and finds the slots to restore.
-func (m *Method) makeSteps(l *loader) error {
-	m.steps = make([]step, len(l.flow.Steps))
-	for i := range l.flow.Steps {
-		o := &l.flow.Steps[i]
-		s := &m.steps[i]
-		*s = step{kind: o.Instruction.Kind, target: o.Target, origin: o, name: l.stepName(o)}
-		if l.folded.steps[i] {
-			s.kind = folded
-			continue
-		}
-		if err := m.resolve(l, s); err != nil {
-			return &InstructionError{Class: ErrFormat, Method: m.spec.Name, Chain: o.Chain, Index: o.Index, Op: s.name, Err: err}
+// makeSteps resolves the steps and finds the slots to restore.
+func (m *Method) makeSteps() error {
+	m.steps = make([]step, len(m.ir.Steps))
+	for i := range m.ir.Steps {
+		from, s := &m.ir.Steps[i], &m.steps[i]
+		*s = step{kind: from.Kind, target: from.Target, origin: from.Origin, name: m.ir.StepName(from)}
+		if err := m.resolve(s, from); err != nil {
+			return &InstructionError{Class: ErrFormat, Method: m.ir.Name, Chain: s.origin.Chain, Index: s.origin.Index, Op: s.name, Err: err}
 		}
 	}
 	for v := range m.values {
-		if l.changing[v] {
+		if m.ir.Values[v].Changes {
 			m.restore = append(m.restore, saved{&m.values[v], m.values[v]})
 		}
 	}
 	return nil
 }
 
-func (m *Method) resolve(l *loader, s *step) error {
-	in := s.origin.Instruction
-	switch in.Kind {
-	case pte.KernelCall:
-		s.sig, s.recheck = l.sigs[in.Index], anyOf(m.spec, in.Args, l.changing)
-		s.call = kernels.NewCall(l.ops[in.Index].Func, m.slots(in.Args), !s.recheck)
-		if err := m.checkResult(in, s.sig); err != nil || s.recheck {
-			return err
+func (m *Method) resolve(s *step, from *ir.Step) error {
+	switch from.Kind {
+	case ir.KernelCall:
+		s.sig, s.recheck = from.Sig, m.ir.Changing(from.Args)
+		s.call = kernels.NewCall(from.Op.Func, m.slots(from.Args), !s.recheck)
+		if !s.recheck {
+			return s.sig.Check(s.call.Args())
 		}
-		return s.sig.Check(s.call.Args())
-	case pte.DelegateCall:
-		s.unit, s.args = m.units[in.Index], m.slots(in.Args)
-		return nil
-	case pte.MoveCall:
-		s.value, s.to = &m.values[in.Index], &m.values[in.Target]
-		return m.checkMove(in)
+	case ir.DelegateCall:
+		s.unit, s.args = m.units[from.Delegate], m.slots(from.Args)
+	case ir.MoveCall:
+		s.value, s.to = &m.values[from.Args[0]], &m.values[from.Args[1]]
 	default:
-		s.value = &m.values[in.Index]
-		return nil
-	}
-}
-
-// checkMove refuses moves that would let a slot name a tensor that it is not declared
-// to be: lifetimes, and what may be written, are known by the declared values.
-func (m *Method) checkMove(in *pte.Instruction) error {
-	from, to := &m.spec.Values[in.Index], &m.spec.Values[in.Target]
-	if !isTensorMove(m.spec, in) {
-		if holdsTensors(from.Kind) || holdsTensors(to.Kind) {
-			return fmt.Errorf("a move from %v to %v", from.Kind, to.Kind)
-		}
-		return nil
-	}
-	if from.Tensor.DType != to.Tensor.DType || len(from.Tensor.Sizes) != len(to.Tensor.Sizes) {
-		return fmt.Errorf("a move of %v%v to %v%v", from.Tensor.DType, from.Tensor.Sizes, to.Tensor.DType, to.Tensor.Sizes)
+		s.value = &m.values[from.Args[0]]
 	}
 	return nil
-}
-
-// checkResult refuses to replace a tensor, or a list of them, by a number, and a
-// view that is no tensor.
-func (m *Method) checkResult(in *pte.Instruction, sig *kernels.Signature) error {
-	if sig.Result == nil {
-		return nil
-	}
-	v := in.Args[len(in.Args)-1]
-	kind := m.spec.Values[v].Kind
-	if sig.Result.Alias && kind != tensor.KindTensor || !sig.Result.Alias && holdsTensors(kind) {
-		return fmt.Errorf("result value %d of kind %v, want %v", v, kind, sig.Result.Type)
-	}
-	return nil
-}
-
-func holdsTensors(k tensor.Kind) bool {
-	return k == tensor.KindTensor || k == tensor.KindTensorList || k == tensor.KindOptionalTensorList
 }
 
 // Execute runs the method on the inputs that were set. It allocates nothing after
@@ -173,7 +126,7 @@ func (m *Method) run(ctx context.Context) (err error) {
 			return m.failed(pc, fmt.Errorf("%d instructions executed, the limit: %w", m.limit, ErrExecute))
 		}
 		next, err := m.do(ctx, pc)
-		if m.recorder != nil && m.steps[pc].kind != folded {
+		if m.recorder != nil {
 			m.record(pc)
 		}
 		if err != nil {
@@ -188,23 +141,23 @@ func (m *Method) run(ctx context.Context) (err error) {
 func (m *Method) do(ctx context.Context, pc int) (next int, err error) {
 	s := &m.steps[pc]
 	switch s.kind {
-	case pte.KernelCall:
+	case ir.KernelCall:
 		if s.recheck {
 			if err := s.sig.Check(s.call.Args()); err != nil {
 				return pc, err
 			}
 		}
 		err = s.call.Do(m.ctx)
-	case pte.DelegateCall:
+	case ir.DelegateCall:
 		err = s.unit.Execute(ctx, s.args)
-	case pte.MoveCall:
+	case ir.MoveCall:
 		err = move(s.to, s.value)
-	case pte.JumpFalseCall:
+	case ir.JumpFalseCall:
 		var truth bool
 		if truth, err = isTrue(s.value); !truth {
 			return s.target, err
 		}
-	case pte.FreeCall:
+	case ir.FreeCall:
 		free(s.value)
 	}
 	return pc + 1, err
@@ -254,6 +207,6 @@ func free(v *tensor.Value) {
 func (m *Method) failed(pc int, err error) error {
 	s := &m.steps[pc]
 	nameArgument(err, s.sig)
-	return &InstructionError{Class: classOf(err, ErrExecute), Method: m.spec.Name,
+	return &InstructionError{Class: classOf(err, ErrExecute), Method: m.ir.Name,
 		Chain: s.origin.Chain, Index: s.origin.Index, Op: s.name, Err: err}
 }

@@ -26,14 +26,6 @@ func (f *file) close() {
 	}
 }
 
-// named puts the file's name before an error of its contents.
-func (f *file) named(err error) error {
-	if err == nil || f.path == "" {
-		return err
-	}
-	return fmt.Errorf("%s: %w", f.path, err)
-}
-
 // openFile reads or maps a file of one of the wanted formats. A pipe is read to its end.
 // The limits allow what they do beside the used bytes of other files.
 func openFile(ctx context.Context, path string, c *config, used int64, want ...pte.Format) (*file, error) {
@@ -69,5 +61,5 @@ func openError(err error) error {
 	if _, unreadable := errors.AsType[*fs.PathError](err); unreadable {
 		return err
 	}
-	return loadError("", err, ErrFormat)
+	return loadError("", "", err, ErrFormat)
 }

@@ -27,8 +27,6 @@ func TestFold(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	saved := movers
-	defer func() { movers = saved }()
 	run := func() (*Method, []byte) {
 		m, err := p.Load(context.Background(), "")
 		if err != nil {
@@ -49,8 +47,8 @@ func TestFold(t *testing.T) {
 	first, got := run()
 	second, again := run()
 	foldedValues, at := 0, []byte(nil)
-	for i := range first.plan.Flow.Storages {
-		s := &first.plan.Flow.Storages[i]
+	for i := range first.ir.Storages {
+		s := &first.ir.Storages[i]
 		if s.Kind != ir.Folded {
 			continue
 		}
@@ -63,7 +61,7 @@ func TestFold(t *testing.T) {
 	if foldedValues == 0 {
 		t.Fatal("nothing was folded")
 	}
-	movers, p.foldings = nil, make(map[int]*folding)
+	p.slots[0].done, p.slots[0].preparation.size = nil, 0 // which is the budget
 	plain, want := run()
 	if string(got) != string(want) || string(again) != string(want) {
 		t.Errorf("folded programs compute something else: %x, %x, want %x", got, again, want)
@@ -73,7 +71,7 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// TestFoldBudget has many movers that the operator refuses after their result was
+// TestFoldBudget has many calls that the operator refuses after their result was
 // allocated: all of them together may try no more than the file's size.
 func TestFoldBudget(t *testing.T) {
 	const calls, size = 400, 1000
@@ -92,12 +90,12 @@ func TestFoldBudget(t *testing.T) {
 		m.Chains[0].Instructions = append(m.Chains[0].Instructions, pte.Instruction{Kind: pte.KernelCall, Args: []int{weight, dims, out, out}})
 	}
 	tried := 0
-	ops := []kernels.Op{{Schema: "aten::permute_copy.out(Tensor self, int[] dims, *, Tensor(a!) out)", Func: func(*kernels.Ctx, kernels.Args) error {
+	ops := []kernels.Op{{Pure: true, Schema: "aten::permute_copy.out(Tensor self, int[] dims, *, Tensor(a!) out)", Func: func(*kernels.Ctx, kernels.Args) error {
 		tried++
 		return kernels.Bad(1, "7", "a dimension")
 	}}}
-	p := &Program{config: newConfig([]Option{WithOperators(kernels.NewSet(ops))}), foldings: make(map[int]*folding),
-		spec: &pte.Program{Methods: []pte.Method{m}, Size: 5 * size}}
+	p := &Program{config: newConfig([]Option{WithOperators(kernels.NewSet(ops))}), spec: &pte.Program{Methods: []pte.Method{m}, Size: 5 * size}}
+	p.makeSlots()
 	method, err := p.Load(context.Background(), "forward")
 	if err != nil {
 		t.Fatal(err)
@@ -107,6 +105,6 @@ func TestFoldBudget(t *testing.T) {
 		t.Errorf("%d of %d calls were tried at load, want 1 to 5", tried, calls)
 	}
 	if err := method.Execute(context.Background()); !errors.Is(err, kernels.ErrArgument) {
-		t.Errorf("a refused mover, executed: %v", err)
+		t.Errorf("a refused call, executed: %v", err)
 	}
 }

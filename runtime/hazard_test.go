@@ -93,7 +93,7 @@ func TestOverlappingPlan(t *testing.T) {
 				t.Fatalf("conflicts %v, file plan whole: %v, in use: %s", mp.Conflicts, mp.File.Whole, mp.Source)
 			}
 			c := mp.Conflicts[0]
-			got := []int{mp.Flow.Storages[c.A].Values[0], mp.Flow.Storages[c.B].Values[0]}
+			got := []int{mp.Method.Storages[c.A].Values[0], mp.Method.Storages[c.B].Values[0]}
 			slices.Sort(got)
 			if !slices.Equal(got, []int{min(y, z), max(y, z)}) || c.Hi-c.Lo != 12 {
 				t.Errorf("conflict %v of values %v, want values %d and %d on 12 bytes", c, got, y, z)

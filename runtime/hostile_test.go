@@ -195,6 +195,7 @@ func TestConstantsOutOfAlignment(t *testing.T) {
 	}
 	p := flowMethods([]pte.Method{spec})
 	p.files = []*file{{data: bytes}}
+	p.makeSlots()
 	if _, err := p.Load(context.Background(), ""); !errors.Is(err, ErrFormat) {
 		t.Errorf("got %v, want a refusal", err)
 	}

@@ -5,14 +5,14 @@ import (
 	"math"
 
 	"github.com/etrun-go/etrun/kernels/tensor"
-	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/ir"
 )
 
 // makeInputs prepares the inputs. Those that are no tensors have their value already.
 func (m *Method) makeInputs() {
-	m.inputs = make([]input, len(m.spec.Inputs))
+	m.inputs = make([]input, len(m.ir.Inputs))
 	clobbered := m.clobbered()
-	for i, v := range m.spec.Inputs {
+	for i, v := range m.ir.Inputs {
 		in := &m.inputs[i]
 		in.value = &m.values[v]
 		in.given = m.values[v]
@@ -20,8 +20,8 @@ func (m *Method) makeInputs() {
 			in.set = true
 			continue
 		}
-		in.bound = m.spec.Values[v].Tensor
-		storage := m.plan.Flow.Of[v]
+		in.bound = m.ir.Values[v].Tensor
+		storage := m.ir.Values[v].Storage
 		in.clobber = clobbered[storage] && !m.plan.Callers[storage]
 	}
 }
@@ -29,20 +29,20 @@ func (m *Method) makeInputs() {
 // clobbered marks the storages in which an execute leaves other bytes than it found:
 // an instruction writes or frees them, or others take their place.
 func (m *Method) clobbered() []bool {
-	flow := m.plan.Flow
-	marks := make([]bool, len(flow.Storages))
-	for i := range flow.Steps {
-		s := &flow.Steps[i]
-		if in := s.Instruction; in.Kind == pte.FreeCall && m.spec.Values[in.Index].Kind == tensor.KindTensor {
-			marks[flow.Of[in.Index]] = true
+	marks := make([]bool, len(m.ir.Storages))
+	for i := range m.ir.Steps {
+		s := &m.ir.Steps[i]
+		if s.Kind == ir.FreeCall && m.ir.Values[s.Args[0]].Kind == tensor.KindTensor {
+			marks[m.ir.Values[s.Args[0]].Storage] = true
 		}
 		for _, list := range [...][]int{s.Writes, s.Updates} {
 			for _, v := range list {
-				marks[flow.Of[v]] = marks[flow.Of[v]] || !s.IsView()
+				storage := m.ir.Values[v].Storage
+				marks[storage] = marks[storage] || !s.IsView()
 			}
 		}
 	}
-	m.plan.markShared(marks)
+	m.plan.MarkShared(marks)
 	return marks
 }
 
@@ -50,7 +50,7 @@ func (m *Method) clobbered() []bool {
 func (m *Method) NumInputs() int { return len(m.inputs) }
 
 // NumOutputs is the number of outputs.
-func (m *Method) NumOutputs() int { return len(m.spec.Outputs) }
+func (m *Method) NumOutputs() int { return len(m.ir.Outputs) }
 
 // SetInput copies a tensor into input i. Its type must be the input's; its sizes
 // must be the input's or, for a dynamic input, within its bounds. A dim order other
@@ -93,7 +93,7 @@ func (m *Method) input(i int) (*input, error) {
 }
 
 func (m *Method) badInput(i int, got, want string) error {
-	return &InputError{Method: m.spec.Name, Index: i, Got: got, Want: want}
+	return &InputError{Method: m.ir.Name, Index: i, Got: got, Want: want}
 }
 
 // checkInput compares a tensor with the declared one.
@@ -140,8 +140,8 @@ func (m *Method) SetValue(i int, v tensor.Value) error {
 	if in.bound != nil {
 		return m.badInput(i, describe(v), fmt.Sprintf("%v%v", in.bound.DType, in.bound.Sizes))
 	}
-	declared := &m.spec.Values[m.spec.Inputs[i]]
-	want := tensor.Value{Kind: declared.Kind, Bool: declared.Bool, Int: declared.Int, Double: declared.Double, Str: declared.Str}
+	declared := &m.ir.Values[m.ir.Inputs[i]]
+	want := declared.Scalar()
 	if want.Kind == tensor.None {
 		switch v.Kind {
 		case tensor.None, tensor.KindInt, tensor.KindDouble, tensor.KindBool, tensor.KindString:
@@ -219,8 +219,8 @@ func (m *Method) MarkInput(i int) error {
 // are valid until the next Execute or Reset, and must not be written: outputs may
 // be inputs, constants, or each other.
 func (m *Method) Output(i int) *tensor.Value {
-	if i < 0 || i >= len(m.spec.Outputs) {
+	if i < 0 || i >= len(m.ir.Outputs) {
 		return nil
 	}
-	return &m.values[m.spec.Outputs[i]]
+	return &m.values[m.ir.Outputs[i]]
 }

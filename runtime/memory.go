@@ -3,6 +3,7 @@ package runtime
 import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/plan"
 )
 
 // memory is the bytes of a method instance.
@@ -14,20 +15,20 @@ type memory struct {
 
 // allocate makes zeroed memory by the plan; shared is state that another method
 // instance already holds.
-func (p *MemoryPlan) allocate(shared map[int][]byte) *memory {
+func allocate(p *plan.Memory, shared map[int][]byte) *memory {
 	mem := &memory{state: make(map[int][]byte), heap: make(map[int][]byte)}
 	for _, size := range p.Arenas {
 		mem.arenas = append(mem.arenas, tensor.AlignedBytes(int(size)))
 	}
-	for i := range p.Flow.Storages {
-		s := &p.Flow.Storages[i]
+	for i := range p.Method.Storages {
+		s := &p.Method.Storages[i]
 		switch s.Kind {
 		case ir.State:
 			if mem.state[i] = shared[i]; mem.state[i] == nil {
 				mem.state[i] = tensor.AlignedBytes(int(s.Bytes))
 			}
 		case ir.Heap, ir.Constant:
-			if n := p.heapBytes(s); n > 0 {
+			if n := p.StartBytes(i); n > 0 {
 				mem.heap[i] = tensor.AlignedBytes(int(n))
 			}
 		}
@@ -37,8 +38,8 @@ func (p *MemoryPlan) allocate(shared map[int][]byte) *memory {
 
 // bytes is the place of a storage, nil where the caller brings it. That of a constant
 // is for values that are to be views of it.
-func (mem *memory) bytes(p *MemoryPlan, storage int) []byte {
-	s := &p.Flow.Storages[storage]
+func (mem *memory) bytes(p *plan.Memory, storage int) []byte {
+	s := &p.Method.Storages[storage]
 	if p.Callers[storage] {
 		return nil
 	}
@@ -73,7 +74,7 @@ type view struct {
 // findUnbounded lists the tensors without a bound and the views of such.
 func (m *Method) findUnbounded() {
 	m.heap.limit = m.program.config.limits.PlannedBytes
-	views := m.plan.Flow.Views()
+	views := m.ir.Views()
 	for v := range m.values {
 		t := m.values[v].Tensor
 		if m.values[v].Kind != tensor.KindTensor || t.Const {
@@ -83,10 +84,10 @@ func (m *Method) findUnbounded() {
 			t.Limit(int(m.heap.limit) / t.DType.Size())
 			t.ChargeTo(&m.heap.budget)
 		}
-		storage := m.plan.Flow.Of[v]
-		switch kind := m.plan.Flow.Storages[storage].Kind; {
+		storage := m.ir.Values[v].Storage
+		switch kind := m.ir.Storages[storage].Kind; {
 		case views[v] && (kind == ir.Heap || kind == ir.Constant):
-			m.heap.views = append(m.heap.views, view{t, m.spec.Values[v].Tensor.Sizes, m.memory.heap[storage]})
+			m.heap.views = append(m.heap.views, view{t, m.ir.Values[v].Tensor.Sizes, m.memory.heap[storage]})
 		case t.Dynamism == tensor.DynamicUnbound:
 			m.heap.own = append(m.heap.own, t)
 		}

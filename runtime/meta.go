@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
@@ -114,18 +113,4 @@ func (p *Program) countCalls(spec *pte.Method, m *MethodMeta) {
 			}
 		}
 	}
-}
-
-// Delegates describes the method's compiled delegates, in the order of the file.
-func (m *Method) Delegates() []delegate.Info {
-	p := m.program
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	infos := make([]delegate.Info, len(m.spec.Delegates))
-	for i := range infos {
-		if img, ok := p.images[imageKey{m.index, i}]; ok {
-			infos[i] = img.Info()
-		}
-	}
-	return infos
 }

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
@@ -10,7 +11,7 @@ import (
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
-	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/plan"
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
@@ -19,14 +20,12 @@ import (
 // ErrBusy and changes nothing.
 type Method struct {
 	program *Program
-	index   int // of the method in the program
-	spec    *pte.Method
-	plan    *MemoryPlan
-	memory  *memory
-	heap    unbounded
-	shares  *Method // whose state this method uses, nil for its own
-
-	planning planning
+	*prepared
+	planning plan.Options
+	plan     *plan.Memory
+	memory   *memory
+	heap     unbounded
+	shares   *Method // whose state this method uses, nil for its own
 
 	values  []tensor.Value
 	steps   []step
@@ -34,7 +33,6 @@ type Method struct {
 	units   []delegate.Unit
 	inputs  []input
 	restore []saved
-	initial []initialState
 	limit   int64
 	poison  error // why the method can no longer execute
 
@@ -55,7 +53,7 @@ const (
 // input is the caller's side of one method input.
 type input struct {
 	value   *tensor.Value
-	bound   *pte.Tensor // the declared tensor, nil for other kinds
+	bound   *ir.Tensor // the declared tensor, nil for other kinds
 	given   tensor.Value
 	set     bool
 	clobber bool // an execute overwrites its bytes: it must be set again
@@ -67,12 +65,6 @@ type saved struct {
 	was  tensor.Value
 }
 
-// initialState is a storage that starts with given bytes.
-type initialState struct {
-	storage int
-	bytes   []byte
-}
-
 // MethodOption configures Load.
 type MethodOption func(*Method)
 
@@ -82,61 +74,55 @@ type MethodOption func(*Method)
 // file's second arena. The other method must outlive this one.
 func WithStateOf(other *Method) MethodOption { return func(m *Method) { m.shares = other } }
 
-// build makes the instance from what the loader found.
-func (m *Method) build(l *loader) error {
+// build makes the instance of what is prepared.
+func (m *Method) build(ctx context.Context) error {
 	if m.shares != nil && m.shares.program != m.program {
 		return fmt.Errorf("state of a method of another program: %w", ErrInput)
 	}
-	c := &m.program.config
-	m.planning.mode, m.planning.strict, m.planning.preserve = c.plan, c.strict, c.preserve
-	var err error
-	if m.plan, err = planMemory(l.flow, m.planning); err != nil {
-		return err
-	}
-	if err := m.checkMemory(l); err != nil {
+	m.plan = m.planFor(m.planning)
+	if err := m.checkMemory(); err != nil {
 		return err
 	}
 	shared := m.sharedState()
-	m.memory = m.plan.allocate(shared)
+	m.memory = allocate(m.plan, shared)
 	m.ctx = kernels.NewCtx(m.program.pool)
-	m.ctx.Rand = rand.New(rand.NewPCG(c.seed, 0))
-	m.makeValues(l)
+	m.ctx.Rand = rand.New(rand.NewPCG(m.program.config.seed, 0))
+	m.makeValues()
 	m.findUnbounded()
 	m.makeInputs()
-	if err := m.makeUnits(l); err != nil {
+	if err := m.makeUnits(ctx); err != nil {
 		return err
 	}
-	if err := m.makeSteps(l); err != nil {
+	if err := m.makeSteps(); err != nil {
 		return err
 	}
-	m.findInitialState(l)
 	m.fillState(shared)
 	return nil
 }
 
 // checkMemory refuses a method that is too large, before anything is allocated.
-func (m *Method) checkMemory(l *loader) error {
+func (m *Method) checkMemory() error {
 	limits := &m.program.config.limits
-	for i := range m.plan.Flow.Storages { // one by one first: their sum could overflow
-		s := &m.plan.Flow.Storages[i]
+	for i := range m.ir.Storages { // one by one first: their sum could overflow
+		s := &m.ir.Storages[i]
 		n := s.Bytes
 		if s.Kind == ir.Constant {
-			n = m.plan.heapBytes(s)
+			n = m.plan.StartBytes(i)
 		}
 		if n > limits.PlannedBytes {
 			return &MemoryError{Want: n, Limit: limits.PlannedBytes, Parts: []MemoryPart{{fmt.Sprintf("value %d", s.Values[0]), n}}}
 		}
 	}
 	arenas, scratch := m.plan.Bytes(), int64(0)
-	for _, img := range l.images {
-		scratch += min(img.Info().Scratch, limits.PlannedBytes-scratch+1) // no sum may overflow
+	for i := range m.needs {
+		scratch += min(m.needs[i].Scratch, limits.PlannedBytes-scratch+1) // no sum may overflow
 	}
 	if arenas > limits.PlannedBytes || scratch > limits.PlannedBytes-arenas {
 		return &MemoryError{Want: arenas + scratch, Limit: limits.PlannedBytes,
 			Parts: []MemoryPart{{"arenas", arenas - m.plan.StateBytes}, {"state", m.plan.StateBytes}, {"delegate scratch", scratch}}}
 	}
 	if limit := m.program.config.maxMemory; limit > 0 {
-		if e := m.memoryNeeded(l); e.Want > limit {
+		if e := m.memoryNeeded(); e.Want > limit {
 			e.Limit = limit
 			return e
 		}
@@ -145,15 +131,14 @@ func (m *Method) checkMemory(l *loader) error {
 }
 
 // memoryNeeded sums what the method needs by kind.
-func (m *Method) memoryNeeded(l *loader) *MemoryError {
+func (m *Method) memoryNeeded() *MemoryError {
 	e := &MemoryError{Parts: []MemoryPart{{"file", m.program.spec.Size}, {"arenas", m.plan.Bytes() - m.plan.StateBytes}, {"state", m.plan.StateBytes}}}
 	var weights, scratch int64
-	for _, img := range l.images {
-		info := img.Info()
-		weights += info.WeightBytes
-		scratch += info.Scratch
+	for i := range m.needs {
+		weights += m.needs[i].PackedBytes
+		scratch += m.needs[i].Scratch
 	}
-	e.Parts = append(e.Parts, MemoryPart{"folded constants", l.folded.bytes}, MemoryPart{"packed weights", weights}, MemoryPart{"delegate scratch", scratch})
+	e.Parts = append(e.Parts, MemoryPart{"folded constants", m.foldedBytes()}, MemoryPart{"packed weights", weights}, MemoryPart{"delegate scratch", scratch})
 	for _, p := range e.Parts {
 		e.Want += p.Bytes
 	}
@@ -161,14 +146,14 @@ func (m *Method) memoryNeeded(l *loader) *MemoryError {
 }
 
 // makeValues fills the value table.
-func (m *Method) makeValues(l *loader) {
-	m.values = make([]tensor.Value, len(m.spec.Values))
-	for v := range m.spec.Values {
-		s := &m.spec.Values[v]
-		m.values[v] = tensor.Value{Kind: s.Kind, Bool: s.Bool, Int: s.Int, Double: s.Double, Str: s.Str, Bools: s.Bools, Doubles: s.Doubles}
+func (m *Method) makeValues() {
+	m.values = make([]tensor.Value, len(m.ir.Values))
+	for v := range m.ir.Values {
+		s := &m.ir.Values[v]
+		m.values[v] = s.Scalar()
 		switch s.Kind {
 		case tensor.KindTensor:
-			m.values[v].Tensor = m.makeTensor(l, v)
+			m.values[v].Tensor = m.makeTensor(s)
 		case tensor.KindIntList, tensor.KindTensorList, tensor.KindOptionalTensorList:
 			m.values[v] = tensor.NewList(s.Kind, m.slots(s.Items))
 		}
@@ -188,43 +173,33 @@ func (m *Method) slots(items []int) []*tensor.Value {
 	return list
 }
 
-func (m *Method) makeTensor(l *loader, v int) *tensor.Tensor {
-	s := m.spec.Values[v].Tensor
-	order := s.DimOrder
-	if l.rows[v] {
-		order = nil
-	}
-	t := tensor.Make(s.DType, s.Sizes, order, s.Dynamism)
-	storage := l.flow.Of[v]
-	if isConstant(s) || l.folded.values[v] != nil {
-		t.Const, t.Dynamism = true, tensor.Static
-		t.Bind(l.bytes[v])
+func (m *Method) makeTensor(s *ir.Value) *tensor.Tensor {
+	d := s.Tensor
+	if d.Const {
+		t := tensor.Make(d.DType, d.Sizes, d.DimOrder, tensor.Static)
+		t.Const = true
+		t.Bind(m.ir.Storages[s.Storage].Data)
 		return t
 	}
-	t.Bind(m.memory.bytes(m.plan, storage))
+	t := tensor.Make(d.DType, d.Sizes, d.DimOrder, d.Dynamism)
+	t.Bind(m.memory.bytes(m.plan, s.Storage))
 	return t
 }
 
-func (m *Method) makeUnits(l *loader) error {
-	m.units = make([]delegate.Unit, len(l.images))
-	for i, img := range l.images {
+func (m *Method) makeUnits(ctx context.Context) error {
+	m.units = make([]delegate.Unit, len(m.images))
+	for i, img := range m.images {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		u, err := img.Unit(delegate.Instance{Pool: m.program.pool})
 		if err != nil {
-			return fmt.Errorf("delegate %d (%.100q): %w", i, m.spec.Delegates[i].ID, err)
+			return fmt.Errorf("%s: %w", m.ir.Delegates[i], err)
 		}
 		m.units[i] = u
 	}
 	return nil
 }
-
-// Name is the method's name.
-func (m *Method) Name() string { return m.spec.Name }
-
-// Plan describes the method's memory. It must not be changed.
-func (m *Method) Plan() *MemoryPlan { return m.plan }
-
-// Program is the program that the method was loaded from.
-func (m *Method) Program() *Program { return m.program }
 
 // Close frees the method. While it executes in another goroutine, it is freed when
 // that execute ends. Closing twice is fine. Tensors of outputs stay readable, but for
@@ -271,9 +246,9 @@ func (m *Method) begin() error {
 		return nil
 	}
 	if m.life.Load() == running {
-		return fmt.Errorf("method %q: %w", m.spec.Name, ErrBusy)
+		return fmt.Errorf("method %q: %w", m.ir.Name, ErrBusy)
 	}
-	return fmt.Errorf("method %q: %w", m.spec.Name, ErrClosed)
+	return fmt.Errorf("method %q: %w", m.ir.Name, ErrClosed)
 }
 
 func (m *Method) end() {

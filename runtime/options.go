@@ -3,6 +3,7 @@ package runtime
 import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/runtime/plan"
 )
 
 // Option configures Open and Read.
@@ -10,7 +11,6 @@ type Option func(*config)
 
 type config struct {
 	backends  map[string]delegate.Backend
-	options   map[string]map[string]any
 	operators *kernels.Set
 	dataFiles []string
 	threads   int
@@ -23,15 +23,18 @@ type config struct {
 	mmap      bool
 }
 
+// planning is how methods are planned unless they bring their memory.
+func (c *config) planning() plan.Options { return plan.Options{Mode: c.plan, Preserve: c.preserve} }
+
 // PlanMode chooses whose memory plan a method uses.
-type PlanMode uint8
+type PlanMode = plan.Mode
 
 // Plan modes.
 const (
-	PlanAuto  PlanMode = iota // the smaller of the file's and our own that is safe
-	PlanFile                  // the file's, unless it is unsafe
-	PlanOwn                   // our own
-	PlanNaive                 // one place per storage, nothing reused
+	PlanAuto  = plan.Auto  // the smaller of the file's and our own that is safe
+	PlanFile  = plan.File  // the file's, unless it is unsafe
+	PlanOwn   = plan.Own   // our own
+	PlanNaive = plan.Naive // one place per storage, nothing reused
 )
 
 // WithDelegates adds backends; a later one replaces an earlier one of the same ID.
@@ -41,12 +44,6 @@ func WithDelegates(backends ...delegate.Backend) Option {
 			c.backends[b.ID()] = b
 		}
 	}
-}
-
-// WithDelegateOptions hands options to the backend with the given ID, which
-// documents their keys.
-func WithDelegateOptions(id string, options map[string]any) Option {
-	return func(c *config) { c.options[id] = options }
 }
 
 // WithOperators replaces the set of operators, [DefaultOperators] otherwise.

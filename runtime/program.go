@@ -35,16 +35,13 @@ type Program struct {
 	data   *dataMap
 	files  []*file
 
+	slots []slot // by method
+
 	mu     sync.Mutex
-	images map[imageKey]delegate.Image
-
-	foldings map[int]*folding // by method
-	open     int              // methods not yet closed
-	closed   bool
-	freed    bool
+	open   int // methods not yet closed, and loads that run
+	closed bool
+	freed  bool
 }
-
-type imageKey struct{ method, delegate int }
 
 // Open reads a .pte file, or the program inside a .bpte file, and verifies it whole. The
 // file may be a pipe. A file that cannot be read is an *fs.PathError, every other error
@@ -71,7 +68,7 @@ func Read(data []byte, options ...Option) (*Program, error) {
 }
 
 func newConfig(options []Option) config {
-	c := config{backends: make(map[string]delegate.Backend), options: make(map[string]map[string]any)}
+	c := config{backends: make(map[string]delegate.Backend)}
 	for _, o := range options {
 		o(&c)
 	}
@@ -87,17 +84,36 @@ func newConfig(options []Option) config {
 
 // newProgram takes over f, also where it fails.
 func newProgram(ctx context.Context, f *file, c config) (*Program, error) {
-	p := &Program{config: c, images: make(map[imageKey]delegate.Image), foldings: make(map[int]*folding), files: []*file{f}}
-	err := f.named(p.parse(f.data))
-	if err == nil {
-		p.data, err = p.openData(ctx)
+	p := &Program{config: c, files: []*file{f}}
+	if err := p.parse(f.data); err != nil {
+		p.closeFiles()
+		return nil, loadError(f.path, "", err, ErrFormat)
 	}
-	if err != nil {
+	var err error
+	if p.data, err = p.openData(ctx); err != nil {
 		p.closeFiles()
 		return nil, openError(err)
 	}
 	p.pool = cpu.NewPool(c.threads)
+	p.makeSlots()
 	return p, nil
+}
+
+// path is the program's file, empty for bytes in memory.
+func (p *Program) path() string {
+	if len(p.files) == 0 {
+		return ""
+	}
+	return p.files[0].path
+}
+
+// makeSlots makes a slot of each method, still empty.
+func (p *Program) makeSlots() {
+	p.slots = make([]slot, len(p.spec.Methods))
+	for i := range p.slots {
+		p.slots[i].preparation = preparation{spec: &p.spec.Methods[i], config: &p.config, data: p.data, pool: p.pool,
+			size: p.spec.Size, fileBytes: p.fileBytes()}
+	}
 }
 
 func (p *Program) parse(data []byte) (err error) {
@@ -144,7 +160,7 @@ func (p *Program) methodIndex(name string) (int, error) {
 	if i := slices.Index(names, want); i >= 0 {
 		return i, nil
 	}
-	return 0, &LoadError{Class: ErrInput, Err: fmt.Errorf("no method %q; the program has %.200q", want, names)}
+	return 0, &LoadError{Class: ErrInput, File: p.path(), Err: fmt.Errorf("no method %q; the program has %.200q", want, names)}
 }
 
 // Close ends the program: no method loads from now on, and what the methods shared
@@ -156,7 +172,8 @@ func (p *Program) Close() error {
 	return p.freeLocked()
 }
 
-// acquire counts a new method; release gives it back.
+// acquire counts a new method, retain a further user of what is open already; release
+// gives either back.
 func (p *Program) acquire() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,6 +182,12 @@ func (p *Program) acquire() error {
 	}
 	p.open++
 	return nil
+}
+
+func (p *Program) retain() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.open++
 }
 
 func (p *Program) release() error {
@@ -180,12 +203,11 @@ func (p *Program) freeLocked() error {
 	}
 	p.freed = true
 	var first error
-	for _, img := range p.images {
-		if err := img.Close(); err != nil && first == nil {
+	for i := range p.slots {
+		if err := p.slots[i].preparation.close(); err != nil && first == nil {
 			first = err
 		}
 	}
-	p.images = nil
 	p.pool.Close()
 	p.closeFiles()
 	return first
@@ -195,19 +217,4 @@ func (p *Program) closeFiles() {
 	for _, f := range p.files {
 		f.close()
 	}
-}
-
-// image compiles a delegate of a method, once per program.
-func (p *Program) image(ctx context.Context, key imageKey, b delegate.Backend, payload *delegate.Payload) (delegate.Image, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if img, ok := p.images[key]; ok {
-		return img, nil
-	}
-	img, err := b.Compile(ctx, payload)
-	if err != nil {
-		return nil, err
-	}
-	p.images[key] = img
-	return img, nil
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/etrun-go/etrun/delegate"
-	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
@@ -33,13 +33,13 @@ func (m *Method) runTraced(ctx context.Context) error {
 	start := m.recorder.Now()
 	m.mark = start
 	err := m.run(ctx)
-	m.recorder.EndRun(m.spec.Name, start)
+	m.recorder.EndRun(m.ir.Name, start)
 	return err
 }
 
-var eventKinds = map[pte.InstructionKind]trace.Kind{
-	pte.KernelCall: trace.Operator, pte.DelegateCall: trace.Delegate, pte.MoveCall: trace.Move,
-	pte.JumpFalseCall: trace.Jump, pte.FreeCall: trace.Free,
+var eventKinds = map[ir.StepKind]trace.Kind{
+	ir.KernelCall: trace.Operator, ir.DelegateCall: trace.Delegate, ir.MoveCall: trace.Move,
+	ir.JumpFalseCall: trace.Jump, ir.FreeCall: trace.Free,
 }
 
 // record adds the instruction that has just ended. It began where the last one ended.

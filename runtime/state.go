@@ -3,7 +3,6 @@ package runtime
 import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
-	"github.com/etrun-go/etrun/runtime/pte"
 )
 
 // sharedArena is the arena in which the exporter puts state that several methods
@@ -21,11 +20,18 @@ type stateKey struct {
 
 // stateKeyOf is a storage's key; ok is false for state that nobody else can name.
 func (m *Method) stateKeyOf(storage int) (k stateKey, ok bool) {
-	t := m.stateTensor(storage)
+	s := &m.ir.Storages[storage]
+	t := m.ir.Values[s.Values[0]].Tensor
+	for _, v := range s.Values {
+		if named := m.ir.Values[v].Tensor; named.Name != "" {
+			t = named
+			break
+		}
+	}
 	k = stateKey{name: t.Name, bytes: t.NBytes(), dtype: t.DType}
 	if t.Name == "" {
-		k.offset = t.Offset
-		return k, t.Storage == pte.Planned && t.Arena == sharedArena
+		k.offset = s.Offset
+		return k, s.Planned && s.Arena == sharedArena
 	}
 	return k, true
 }
@@ -43,8 +49,8 @@ func (m *Method) sharedState() map[int][]byte {
 			theirs[k] = b
 		}
 	}
-	for i := range m.plan.Flow.Storages {
-		if m.plan.Flow.Storages[i].Kind != ir.State {
+	for i := range m.ir.Storages {
+		if m.ir.Storages[i].Kind != ir.State {
 			continue
 		}
 		if k, ok := m.stateKeyOf(i); ok && theirs[k] != nil {
@@ -54,35 +60,12 @@ func (m *Method) sharedState() map[int][]byte {
 	return found
 }
 
-// stateTensor describes a state storage by its member with a name, or its first.
-func (m *Method) stateTensor(storage int) *pte.Tensor {
-	values := m.plan.Flow.Storages[storage].Values
-	for _, v := range values {
-		if t := m.spec.Values[v].Tensor; t.Name != "" {
-			return t
-		}
-	}
-	return m.spec.Values[values[0]].Tensor
-}
-
-// findInitialState lists the state that starts with bytes of a file. The rest, and
-// every arena, starts with zeros.
-func (m *Method) findInitialState(l *loader) {
-	for v, b := range l.bytes {
-		if t := m.spec.Values[v].Tensor; t.Storage == pte.PlannedInit || t.Storage == pte.ExternalPlanned {
-			if s := l.flow.Of[v]; l.flow.Storages[s].Kind == ir.State {
-				m.initial = append(m.initial, initialState{s, b})
-			}
-		}
-	}
-}
-
-// fillState gives state its initial bytes, but for that in shared: its owner did,
-// and may have executed since.
+// fillState gives state its initial bytes, but not to what is in shared: its
+// owner did, and may have executed since.
 func (m *Method) fillState(shared map[int][]byte) {
-	for _, s := range m.initial {
-		if shared[s.storage] == nil {
-			copy(m.memory.state[s.storage], s.bytes)
+	for storage, b := range m.memory.state {
+		if shared[storage] == nil {
+			copy(b, m.ir.Storages[storage].Data)
 		}
 	}
 }
@@ -102,8 +85,8 @@ func (m *Method) Reset() error {
 	}
 	m.fillState(nil)
 	for v := range m.values { // dynamic tensors start at their bounds
-		if t := m.values[v].Tensor; m.spec.Values[v].Kind == tensor.KindTensor && t.Dynamism == tensor.DynamicBound {
-			if err := t.Resize(m.spec.Values[v].Tensor.Sizes); err != nil {
+		if t := m.values[v].Tensor; m.ir.Values[v].Kind == tensor.KindTensor && t.Dynamism == tensor.DynamicBound {
+			if err := t.Resize(m.ir.Values[v].Tensor.Sizes); err != nil {
 				return err
 			}
 		}
@@ -117,10 +100,9 @@ func (m *Method) Reset() error {
 // State returns a named mutable buffer (ExecuTorch attribute), nil where the method
 // has none of that name. Writing to it while the method executes is a data race.
 func (m *Method) State(name string) *tensor.Tensor {
-	for v := range m.spec.Values {
-		t := m.spec.Values[v].Tensor
-		if m.spec.Values[v].Kind == tensor.KindTensor && t.Name == name && name != "" &&
-			m.plan.Flow.Storages[m.plan.Flow.Of[v]].Kind == ir.State {
+	for v := range m.ir.Values {
+		s := &m.ir.Values[v]
+		if name != "" && s.Kind == tensor.KindTensor && s.Tensor.Name == name && m.ir.Storages[s.Storage].Kind == ir.State {
 			return m.values[v].Tensor
 		}
 	}

@@ -25,5 +25,5 @@ for tags in nodl ""; do
 		$qemu -L $libc $bin $args
 	done
 done
-# TestFVP and TestDiskFull start the test binary itself, which the kernel cannot do here.
-go test -tags nodl -short -skip '^(TestFVP|TestDiskFull)$' -exec "$qemu" ./kernels/simd/... ./kernels/tensor/... ./cmd/etrun/...
+# TestFVP, TestDiskFull and TestHoles start the test binary itself, which the kernel cannot do here.
+go test -tags nodl -short -skip '^(TestFVP|TestDiskFull|TestHoles)$' -exec "$qemu" ./kernels/simd/... ./kernels/tensor/... ./cmd/etrun/...

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"unsafe"
 )
 
@@ -75,11 +76,16 @@ type outcome struct {
 	err error
 }
 
+// Named reports that the caller or the environment names the place of the library:
+// then nowhere else is looked, and a failure is not to be passed over.
+func Named(path string) bool { return path != "" || os.Getenv(EnvPath) != "" }
+
 // Open finds and opens the library. path is its file or the folder that holds it;
 // with an empty path the search goes through the environment variable EnvPath, the
-// folder lib beside the executable and beside its folder, and the system's linker.
-// A given path or variable is the only place looked at. The same path gives the same
-// library, and the same *OpenError.
+// folder lib beside the executable and beside its folder, the folder lib of the
+// checkout that the executable was built in, UserFolder, and the system's linker. The
+// current folder is never looked at. A given path or variable is the only place looked
+// at. The same path gives the same library, and the same *OpenError.
 func Open(path string) (*Library, error) {
 	if path == "" {
 		path = os.Getenv(EnvPath)
@@ -111,7 +117,47 @@ func places(path string) []string {
 		dir := filepath.Dir(exe)
 		list = append(list, filepath.Join(dir, "lib"), filepath.Join(filepath.Dir(dir), "lib"))
 	}
+	for _, dir := range []string{sourceFolder(), UserFolder()} {
+		if dir != "" && owned(dir) {
+			list = append(list, dir)
+		}
+	}
 	return append(list, "")
+}
+
+// UserFolder is where programs that `go install` made find the library: etrun/lib in
+// XDG_DATA_HOME or else in ~/.local/share. It is empty where there is no home.
+func UserFolder() string {
+	data := os.Getenv("XDG_DATA_HOME")
+	if !filepath.IsAbs(data) {
+		home, err := os.UserHomeDir()
+		if err != nil || !filepath.IsAbs(home) {
+			return ""
+		}
+		data = filepath.Join(home, ".local", "share")
+	}
+	return filepath.Join(data, "etrun", "lib")
+}
+
+// sourceFolder is lib of the checkout that this file was compiled in, for programs that
+// `go run` and `go test` start. It is empty where the build left paths out (-trimpath).
+func sourceFolder() string {
+	_, file, _, _ := runtime.Caller(0)
+	if !filepath.IsAbs(file) {
+		return ""
+	}
+	return filepath.Join(filepath.Dir(file), "..", "..", "lib")
+}
+
+// owned reports a folder that only its owner can write to, who is this user or root:
+// nobody else can have put a library there.
+func owned(dir string) bool {
+	info, err := os.Stat(dir)
+	if err != nil || !info.IsDir() || info.Mode().Perm()&0o022 != 0 {
+		return false
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && (stat.Uid == 0 || int(stat.Uid) == os.Geteuid())
 }
 
 func search(places []string) (*Library, error) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,4 +83,31 @@ func TestOpenOtherSoname(t *testing.T) {
 		return
 	}
 	t.Skip("needs libm.so.6 in a folder of the system's libraries")
+}
+
+// TestPlaces looks beside the executable, in the checkout and in the user's folder, and
+// never in one that somebody else can write to.
+func TestPlaces(t *testing.T) {
+	data := t.TempDir()
+	t.Setenv("XDG_DATA_HOME", data)
+	dir := filepath.Join(data, "etrun", "lib")
+	if got := xnn.UserFolder(); got != dir {
+		t.Errorf("user folder %q, want %q", got, dir)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(xnn.Places(), dir) {
+		t.Errorf("%v, want %s among them", xnn.Places(), dir)
+	}
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if slices.Contains(xnn.Places(), dir) {
+		t.Errorf("%v, with a folder that others can write to", xnn.Places())
+	}
+	here, err := os.Getwd()
+	if err != nil || slices.Contains(xnn.Places(), here) {
+		t.Errorf("%v, with the current folder", xnn.Places())
+	}
 }

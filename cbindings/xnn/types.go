@@ -38,6 +38,10 @@ const (
 	FlagBasicProfiling = 0x08 // XNN_FLAG_BASIC_PROFILING, of a runtime
 	FlagYieldWorkers   = 0x10 // XNN_FLAG_YIELD_WORKERS, of a runtime
 	FlagKeepDims       = 0x40 // XNN_FLAG_KEEP_DIMS, of a reduction
+
+	// FlagNoFusion keeps a runtime's nodes as they were defined
+	// (XNN_FLAG_NO_OPERATOR_FUSION of the internal header).
+	FlagNoFusion = 0x80000000
 )
 
 // ExternalValue is struct xnn_external_value: where an input or output is.

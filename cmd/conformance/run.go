@@ -30,7 +30,7 @@ func (r runner) run(ctx context.Context, c *testCase) error {
 		return err
 	}
 	prog, err := runtime.Read(program, runtime.WithDelegates(all.Backends()...), runtime.WithDataFiles(c.data...),
-		runtime.WithDelegateOptions(xnnpack.ID, map[string]any{xnnpack.OptionEngine: r.engine}))
+		runtime.WithDelegates(xnnpack.Backend{Engine: xnnpack.Engine(r.engine)}))
 	if err != nil {
 		return err
 	}

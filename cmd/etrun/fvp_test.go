@@ -15,6 +15,7 @@ import (
 func TestMain(m *testing.M) {
 	ethosutest.RunFVP(runOnFake)
 	runLimited()
+	runAsCommand()
 	os.Exit(m.Run())
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime"
+	"github.com/etrun-go/etrun/runtime/lower"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
@@ -33,6 +34,7 @@ type methodReport struct {
 	Outputs      []valueReport    `json:"outputs"`
 	Operators    []operatorReport `json:"operators"`
 	Delegates    []delegateReport `json:"delegates"`
+	Folded       []operatorCount  `json:"folded,omitempty"` // instructions that are executed once, at load
 	Memory       memoryReport     `json:"memory"`
 	LoadError    string           `json:"load_error,omitempty"` // why the method does not load here
 }
@@ -53,6 +55,12 @@ type operatorReport struct {
 	Name      string `json:"name"`
 	Calls     int    `json:"calls"`
 	Available bool   `json:"available"`
+}
+
+// operatorCount counts instructions of one operator.
+type operatorCount struct {
+	Name  string `json:"name"`
+	Calls int    `json:"calls"`
 }
 
 type delegateReport struct {
@@ -81,6 +89,7 @@ type memoryReport struct {
 	Planned    int64   `json:"planned,omitempty"` // arenas, state and unbounded tensors at the start
 	Source     string  `json:"plan,omitempty"`    // whose plan: the file's or our own
 	State      int64   `json:"state,omitempty"`
+	Folded     int64   `json:"folded_constants,omitempty"` // computed at load
 	LowerBound int64   `json:"lower_bound,omitempty"`
 	Conflicts  int     `json:"conflicts,omitempty"` // live storages that the file's plan lets overlap
 }
@@ -171,7 +180,23 @@ func (r *methodReport) addLoaded(ctx context.Context, prog *runtime.Program) err
 	p := m.Plan()
 	r.Memory.Planned, r.Memory.Source, r.Memory.State = p.Bytes(), p.Source, p.StateBytes
 	r.Memory.LowerBound, r.Memory.Conflicts = p.LowerBound, len(p.Conflicts)
+	r.countFolded(m.Folded())
 	return nil
+}
+
+// countFolded counts instructions by operator, in the order of the first of each.
+func (r *methodReport) countFolded(folded []lower.Folded) {
+	index := make(map[string]int)
+	for _, f := range folded {
+		at, ok := index[f.Name]
+		if !ok {
+			at = len(r.Folded)
+			index[f.Name] = at
+			r.Folded = append(r.Folded, operatorCount{Name: f.Name})
+		}
+		r.Folded[at].Calls++
+		r.Memory.Folded += f.Bytes
+	}
 }
 
 func (d *delegateReport) describe(info delegate.Info) {

@@ -53,6 +53,7 @@ func (m *methodReport) print(t *tabwriter.Writer) {
 	for i, d := range m.Delegates {
 		d.print(t, i)
 	}
+	m.printFolded(t)
 	m.Memory.print(t)
 	if m.LoadError != "" {
 		fmt.Fprintf(t, "  does not run here: %s\n", m.LoadError)
@@ -87,6 +88,16 @@ func (m *methodReport) printOperators(t *tabwriter.Writer) {
 			note = "\tmissing"
 		}
 		fmt.Fprintf(t, "    %s\t%d%s\n", printable(o.Name), o.Calls, note)
+	}
+}
+
+func (m *methodReport) printFolded(t *tabwriter.Writer) {
+	if len(m.Folded) == 0 {
+		return
+	}
+	fmt.Fprintf(t, "  executed once, at load, into constants of %s\n", formatBytes(m.Memory.Folded))
+	for _, o := range m.Folded {
+		fmt.Fprintf(t, "    %s\t%d\n", printable(o.Name), o.Calls)
 	}
 }
 

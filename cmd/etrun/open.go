@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/delegate/ethosu"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
@@ -38,7 +39,7 @@ func (f *openFlags) add(flags *pflag.FlagSet) {
 	flags.IntVar(&f.threads, "threads", 0, "thread budget `N` (default: the processors that the process may use)")
 	flags.Var(&f.maxMemory, "max-memory", "refuse, before allocating, what needs more than this, such as 64MiB")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed `N` of random inputs and of operators that draw random numbers")
-	flags.StringVar(&f.xnnpack, "xnnpack", xnnpack.EngineAuto, "XNNPACK `ENGINE`: auto, native or reference")
+	flags.StringVar(&f.xnnpack, "xnnpack", string(xnnpack.EngineAuto), "XNNPACK `ENGINE`: auto, native or reference")
 	flags.StringVar(&f.weights, "weights-cache", "", "keep packed XNNPACK weights in `FOLDER`, for other processes to share")
 	flags.StringVar(&f.device, "device", "auto", "Ethos-U `DEVICE`: auto, npu (the software NPU), another driver's name, or a device's path")
 	flags.StringVar(&f.fvp, "fvp", "", "run Ethos-U delegates on Arm's model at `PATH`, its program or a folder with it (with --device fvp alone: one in PATH)")
@@ -52,10 +53,18 @@ func (f *openFlags) add(flags *pflag.FlagSet) {
 // choices are the flags that take one of a few words.
 func (f *openFlags) choices() []choice {
 	return []choice{
-		{"xnnpack", f.xnnpack, []string{xnnpack.EngineAuto, xnnpack.EngineNative, xnnpack.EngineReference}},
+		{"xnnpack", f.xnnpack, engineNames()},
 		{"lower", f.lower, []string{"off"}},
 		{"plan", f.plan, slices.Sorted(maps.Keys(planModes))},
 	}
+}
+
+// engineNames are the words of --xnnpack.
+func engineNames() (names []string) {
+	for _, e := range xnnpack.Engines {
+		names = append(names, string(e))
+	}
+	return names
 }
 
 // planModes are the words of --plan.
@@ -108,15 +117,19 @@ func (f *openFlags) open(ctx context.Context, path string) (*runtime.Program, er
 		options = append(options, runtime.WithMmap())
 	}
 	return runtime.OpenContext(ctx, path, append(options,
-		runtime.WithDelegates(all.Backends()...),
+		runtime.WithDelegates(f.backends(quantizations)...),
 		runtime.WithDataFiles(f.data...),
 		runtime.WithThreads(f.threads),
 		runtime.WithMaxMemory(int64(f.maxMemory)),
 		runtime.WithSeed(f.seed),
-		runtime.WithDelegateOptions(xnnpack.ID, map[string]any{xnnpack.OptionEngine: f.xnnpack, xnnpack.OptionWeights: f.weights}),
-		runtime.WithDelegateOptions(ethosu.ID, map[string]any{ethosu.OptionDevice: f.deviceName(),
-			ethosu.OptionQuantization: quantizations, ethosu.OptionTrace: f.npuTrace}),
 	)...)
+}
+
+// backends are those of this build, as the flags want them.
+func (f *openFlags) backends(quantizations []ethosu.Quantization) []delegate.Backend {
+	return append(all.Backends(),
+		xnnpack.Backend{Engine: xnnpack.Engine(f.xnnpack), WeightsCache: f.weights, MapWeights: f.mmap},
+		ethosu.Backend{Device: f.deviceName(), QParams: quantizations, Trace: f.npuTrace})
 }
 
 // inputLimit bounds the bytes of all inputs, and what making them takes.

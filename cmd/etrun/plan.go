@@ -10,11 +10,9 @@ import (
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/chart"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
-	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/plan"
-	"github.com/etrun-go/etrun/runtime/pte"
 )
 
 // planCommand shows the memory plan of a method.
@@ -122,21 +120,21 @@ func reportPlan(path string, m *runtime.Method) *planReport {
 	mp := m.Plan()
 	r := &planReport{Schema: "etrun.plan/1", Model: path, Method: m.Name(), InUse: mp.Source, FileBytes: mp.File.Size(),
 		FileWhole: mp.File.Whole, OwnBytes: mp.Own.Size(), LowerBound: mp.LowerBound, StateBytes: mp.StateBytes,
-		Steps: len(mp.Flow.Steps), Storages: []storageReport{}, Conflicts: []conflictReport{}}
-	for i := range mp.Flow.Storages {
+		Steps: len(mp.Method.Steps), Storages: []storageReport{}, Conflicts: []conflictReport{}}
+	for i := range mp.Method.Storages {
 		r.Storages = append(r.Storages, reportStorage(mp, i))
 	}
 	for _, c := range mp.Conflicts {
-		r.Conflicts = append(r.Conflicts, conflictReport{mp.Flow.Storages[c.A].Values, mp.Flow.Storages[c.B].Values, c.Arena, c.Lo, c.Hi, c.Step})
+		r.Conflicts = append(r.Conflicts, conflictReport{mp.Method.Storages[c.A].Values, mp.Method.Storages[c.B].Values, c.Arena, c.Lo, c.Hi, c.Step})
 		r.Storages[c.A].conflict, r.Storages[c.B].conflict = true, true
 	}
 	return r
 }
 
-func reportStorage(mp *runtime.MemoryPlan, i int) storageReport {
-	s := &mp.Flow.Storages[i]
-	first := mp.Flow.Method.Values[s.Values[0]].Tensor
-	r := storageReport{Values: s.Values, Name: storageName(mp.Flow.Method, s), Kind: s.Kind.String(),
+func reportStorage(mp *plan.Memory, i int) storageReport {
+	s := &mp.Method.Storages[i]
+	first := mp.Method.Values[s.Values[0]].Tensor
+	r := storageReport{Values: s.Values, Name: storageName(mp.Method, s), Kind: s.Kind.String(),
 		Type: fmt.Sprintf("%v%v", first.DType, first.Sizes), Output: s.Output, Bytes: s.Bytes, First: s.First, Last: s.Last}
 	if mp.File.Placed[i] {
 		at := mp.File.Places[i]
@@ -150,10 +148,10 @@ func reportStorage(mp *runtime.MemoryPlan, i int) storageReport {
 }
 
 // storageName is the first name that a value of the storage has.
-func storageName(m *pte.Method, s *ir.Storage) string {
+func storageName(m *ir.Method, s *ir.Storage) string {
 	for _, v := range s.Values {
-		if m.Values[v].Kind == tensor.KindTensor && m.Values[v].Tensor.Name != "" {
-			return m.Values[v].Tensor.Name
+		if name := m.Values[v].Tensor.Name; name != "" {
+			return name
 		}
 	}
 	return ""
@@ -211,7 +209,7 @@ func filePlace(s *storageReport) string {
 var planClasses = []chart.Class{{Name: "input", Fill: "#9ec9f0"}, {Name: "activation", Fill: "#cfd8c0"}, {Name: "output", Fill: "#f3c98b"}}
 
 // chart draws the file's plan, its arenas one above the other, and our own.
-func (r *planReport) chart(mp *runtime.MemoryPlan) *chart.Chart {
+func (r *planReport) chart(mp *plan.Memory) *chart.Chart {
 	c := &chart.Chart{Title: fmt.Sprintf("%s, method %s", filepath.Base(r.Model), printable(r.Method)), Steps: r.Steps, Bound: r.LowerBound, Legend: planClasses}
 	bases := make([]int64, len(mp.File.Arenas)+1)
 	for i, size := range mp.File.Arenas {

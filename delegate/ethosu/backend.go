@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"math"
 	"strings"
 	"time"
 
@@ -11,19 +12,6 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu"
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 	"github.com/etrun-go/etrun/hal/ethosu/npu"
-)
-
-// Options of a payload ([delegate.Payload.Options]).
-const (
-	// OptionDevice is a string: "auto", "npu", the name of another driver, or the path
-	// of a device ([ethosu.Open]).
-	OptionDevice = "device"
-	// OptionQuantization is a []Quantization: how outputs are quantised whose declared
-	// type is not what the NPU writes.
-	OptionQuantization = "qparams"
-	// OptionTrace is a func(*TraceEvent) that is called after each operation of every
-	// run, by several units at once if they run so; the device must be the software NPU.
-	OptionTrace = "trace"
 )
 
 // TraceEvent is one operation that has run. It is valid during the call.
@@ -43,8 +31,17 @@ type Quantization struct {
 	delegate.Quantization
 }
 
-// Backend is the delegate. It holds nothing.
-type Backend struct{}
+// Backend compiles Vela payloads. The zero value is ready. It is safe for concurrent use.
+type Backend struct {
+	// Device is "auto", "npu" (the software NPU), the name of another driver, or the path
+	// of a device ([ethosu.Open]). Empty means "auto".
+	Device string
+	// QParams are how outputs are quantized whose declared type is not what the NPU writes.
+	QParams []Quantization
+	// Trace is called after each operation of every run, by several units at once if they
+	// run so; the device must be the software NPU. It may be nil.
+	Trace func(*TraceEvent)
+}
 
 // ID is the name by which programs ask for the delegate.
 func (Backend) ID() string { return ID }
@@ -65,7 +62,7 @@ func (Backend) Probe() delegate.Status {
 
 // Compile reads a payload, checks it against the call's arguments and every address of
 // its command stream against its memory, and loads it onto a device.
-func (Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Image, error) {
+func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Image, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -73,17 +70,19 @@ func (Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Image
 	if err != nil {
 		return nil, err
 	}
-	im := &image{container: c, options: jobOptions(p.Specs)}
+	im := &image{container: c, options: jobOptions(p.Specs), qparams: b.QParams, trace: b.Trace}
 	if im.program, err = c.program(p.Data); err != nil {
+		return nil, err
+	}
+	im.scratch = scratchBytes(im.program)
+	if err := p.Limits.Check(ID, 0, im.scratch); err != nil {
 		return nil, err
 	}
 	if err := im.plan(p); err != nil {
 		return nil, err
 	}
 	im.method, im.index = p.Method, p.Index
-	im.trace, _ = p.Options[OptionTrace].(func(*TraceEvent))
-	name, _ := p.Options[OptionDevice].(string)
-	if im.device, im.network, err = ethosu.Load(name, im.program); err != nil {
+	if im.device, im.network, err = ethosu.Load(b.Device, im.program); err != nil {
 		return nil, deviceError(err)
 	}
 	return im, nil
@@ -101,9 +100,6 @@ func (c *container) program(whole []byte) (*ethosu.Program, error) {
 		return nil, streamError(err)
 	}
 	c.regions(p)
-	if err := checkArena(&p.Regions); err != nil {
-		return nil, err
-	}
 	if err := p.Stream.Check(&p.Regions); err != nil {
 		return nil, streamError(err)
 	}
@@ -138,16 +134,15 @@ func (c *container) regions(p *ethosu.Program) {
 	}
 }
 
-func checkArena(r *isa.Regions) error {
-	total := int64(0)
-	for i := range r {
-		if r[i].Kind.Writable() {
-			if total += min(r[i].Size, maxArena+1); total > maxArena {
-				return delegate.Errorf(ID, delegate.ErrUnsupported, "", "regions of more than %d bytes", maxArena)
-			}
+// scratchBytes is the memory of one instance: the regions that a run writes, and the
+// software NPU's own.
+func scratchBytes(p *ethosu.Program) (n int64) {
+	for i := range p.Regions {
+		if p.Regions[i].Kind.Writable() {
+			n += min(p.Regions[i].Size, math.MaxInt64>>4)
 		}
 	}
-	return nil
+	return n + p.Stream.WorkingBytes()
 }
 
 func bindings(records []record) []ethosu.Binding {

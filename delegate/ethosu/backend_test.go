@@ -30,13 +30,19 @@ func TestCompileFaults(t *testing.T) {
 		{"an output missing", delegate.Payload{Data: good, Args: specs[:1]}, delegate.ErrPayload, "1 arguments"},
 		{"float input", delegate.Payload{Data: good, Args: []*delegate.ArgSpec{arg(tensor.Float32, specs[0].Sizes...), specs[1]}}, delegate.ErrUnsupported, "input 0: elements of float32"},
 		{"stale output", delegate.Payload{Data: good, Index: 3, Args: []*delegate.ArgSpec{specs[0], arg(tensor.Float32, specs[1].Sizes...)}}, delegate.ErrPayload, "delegate 3, output 0: stale type: declared float32"},
-		{"no such device", delegate.Payload{Data: good, Args: specs, Options: map[string]any{OptionDevice: "/dev/null"}}, delegate.ErrMissing, "/dev/null"},
+		{"no such device", delegate.Payload{Data: good, Args: specs}, delegate.ErrMissing, "/dev/null"},
 		{"arena too small", delegate.Payload{Data: join(with(parts(good), "scratch_size", put(0, 2000))), Args: specs}, delegate.ErrPayload, ""},
+		{"scratch beyond the limit", delegate.Payload{Data: good, Args: specs, Limits: delegate.Limits{Scratch: 1000}}, delegate.ErrMemory, "bytes of working memory, the limit leaves 1000"},
+		{"scratch of 4 GiB", delegate.Payload{Data: join(with(parts(good), "scratch_size", put(0, -16))), Args: specs, Limits: delegate.Limits{Scratch: 1 << 30}}, delegate.ErrMemory, " bytes of working memory, the limit leaves 1073741824"},
 		{"driver payload", delegate.Payload{Data: join(with(parts(good), "cmd_data", func(p *part) { p.data[3] = '9' })), Args: specs}, delegate.ErrPayload, "COP9"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := Backend{}.Compile(context.Background(), &tt.payload)
+			b := Backend{}
+			if tt.name == "no such device" {
+				b.Device = "/dev/null"
+			}
+			_, err := b.Compile(context.Background(), &tt.payload)
 			var e *delegate.Error
 			if !errors.As(err, &e) || !errors.Is(err, tt.reason) || !strings.Contains(err.Error(), tt.want) {
 				t.Fatalf("got %v, want %v: …%s…", err, tt.reason, tt.want)
@@ -52,25 +58,22 @@ func TestStaleType(t *testing.T) {
 	specs[1] = arg(tensor.Float32, specs[1].Sizes...)
 	want, wrong := delegate.Quantization{Scale: 0.25, ZeroPoint: -2}, delegate.Quantization{Scale: 9}
 	list := []Quantization{{Delegate: 1, Quantization: wrong}, {Method: "other", Delegate: 2, Quantization: wrong}, {Method: "forward", Delegate: 2, Quantization: want}}
-	for name, p := range map[string]*delegate.Payload{
-		"caller":  {Options: map[string]any{OptionQuantization: list}},
-		"program": {},
-	} {
+	for name, b := range map[string]Backend{"caller": {QParams: list}, "program": {}} {
 		t.Run(name, func(t *testing.T) {
-			p.Method, p.Index, p.Data, p.Args = "forward", 2, v.Payload(), slices.Clone(specs)
-			if p.Options == nil {
+			p := &delegate.Payload{Method: "forward", Index: 2, Data: v.Payload(), Args: slices.Clone(specs)}
+			if b.QParams == nil {
 				out := *specs[1]
-				out.Quant = &want
+				out.Quants = []delegate.QuantUse{{Quantization: want}}
 				p.Args[1] = &out
 			}
-			checkStaleType(t, v, p)
+			checkStaleType(t, b, v, p)
 		})
 	}
 }
 
-func checkStaleType(t *testing.T, v *ethosutest.Vector, p *delegate.Payload) {
+func checkStaleType(t *testing.T, b Backend, v *ethosutest.Vector, p *delegate.Payload) {
 	t.Helper()
-	c, err := newCall(t, p, nil)
+	c, err := b.newCall(t, p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +149,7 @@ func TestTraceAndProfile(t *testing.T) {
 		names = append(names, e.Operation.Name)
 		sum = e.Operation.Checksum(e.Memory)
 	}
-	c, err := newCall(t, &delegate.Payload{Data: v.Payload(), Args: specs, Options: map[string]any{OptionTrace: trace}}, nil)
+	c, err := Backend{Trace: trace}.newCall(t, &delegate.Payload{Data: v.Payload(), Args: specs}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -237,14 +237,8 @@ func (r *record) read(b []byte) error {
 	return nil
 }
 
-// maxArena is the largest working memory that a network may ask for.
-const maxArena = 512 << 20
-
 // check compares the records with the memory that they lie in.
 func (c *container) check() error {
-	if c.scratch > maxArena {
-		return delegate.Errorf(ID, delegate.ErrUnsupported, `block "scratch_size"`, "scratch of %d bytes, at most %d", c.scratch, maxArena)
-	}
 	for _, list := range []struct {
 		name    string
 		records []record
@@ -256,12 +250,8 @@ func (c *container) check() error {
 				return malformed(fmt.Sprintf("%s %d", list.name, i), "region %d, want %d or %d", r.region, regionScratch, list.own)
 			}
 			end := int64(r.offset) + int64(r.elements())*int64(r.elemSize)
-			limit := int64(maxArena)
-			if r.region == regionScratch {
-				limit = c.scratch
-			}
-			if end > limit {
-				return malformed(fmt.Sprintf("%s %d", list.name, i), "bytes %#x to %#x of region %d, which has %#x", r.offset, end, r.region, limit)
+			if r.region == regionScratch && end > c.scratch { // the other regions are as large as their records
+				return malformed(fmt.Sprintf("%s %d", list.name, i), "bytes %#x to %#x of region %d, which has %#x", r.offset, end, r.region, c.scratch)
 			}
 		}
 	}

@@ -16,9 +16,11 @@ type image struct {
 	options   ethosu.JobOptions
 	method    string
 	index     int
+	qparams   []Quantization
 	trace     func(*TraceEvent)
 	device    ethosu.Device
 	network   ethosu.Network
+	scratch   int64 // memory of one unit
 	inputs    []transfer
 	outputs   []transfer
 }
@@ -42,7 +44,7 @@ func (im *image) plan(p *delegate.Payload) error {
 		im.inputs = append(im.inputs, t)
 	}
 	for i := range c.outputs {
-		t, err := planOutput(&c.outputs[i], p.Args[nin+i], c.permuted, quantization(p, nin, i))
+		t, err := planOutput(&c.outputs[i], p.Args[nin+i], c.permuted, quantization(im.qparams, p, nin, i))
 		if err != nil {
 			return placed(fmt.Sprintf("delegate %d, output %d", p.Index, i), err)
 		}
@@ -51,20 +53,26 @@ func (im *image) plan(p *delegate.Payload) error {
 	return nil
 }
 
-// quantization is what is known of an output's scale and zero point, nil if nothing:
-// what the caller says, or how the program goes on with the value.
-func quantization(p *delegate.Payload, inputs, output int) *delegate.Quantization {
-	list, _ := p.Options[OptionQuantization].([]Quantization)
+// known is what is known of an output's scale and zero point: use is nil if nothing is,
+// err says that the program contradicts itself.
+type known struct {
+	use *delegate.QuantUse
+	err error
+}
+
+// quantization is what the caller says of an output, in list, or how the program goes
+// on with it.
+func quantization(list []Quantization, p *delegate.Payload, inputs, output int) (k known) {
 	for i := range list {
 		q := &list[i]
 		if (q.Method == "" || q.Method == p.Method) && q.Delegate == p.Index && q.Output == output {
-			return &q.Quantization
+			return known{use: &delegate.QuantUse{Quantization: q.Quantization, By: "the caller"}}
 		}
 	}
 	if a := p.Args[inputs+output]; a != nil {
-		return a.Quant
+		k.use, k.err = a.Quantization()
 	}
-	return nil
+	return k
 }
 
 // placed gives an error of a transfer its place.
@@ -117,6 +125,7 @@ type transfer struct {
 	stride   int // bytes at the NPU from one chunk to the next
 	scale    float32
 	zero     int32
+	quant    *delegate.QuantUse // where scale and zero are from, nil where they are not used
 }
 
 // copyBytes moves the argument as it is.

@@ -25,15 +25,15 @@ func CompiledFor(payload []byte, named delegate.NamedData) (isa.Config, error) {
 	return p.Config, nil
 }
 
+// Needs is the same for every job.
+func (im *image) Needs() delegate.Needs {
+	return delegate.Needs{Inputs: len(im.container.inputs), Scratch: im.scratch}
+}
+
 // Info describes the network and the device that it is on.
 func (im *image) Info() delegate.Info {
-	p, c := im.program, im.container
-	info := delegate.Info{Engine: deviceName(im.device.Info()), Inputs: len(c.inputs), WeightBytes: int64(len(c.weights))}
-	for i := range p.Regions {
-		if r := &p.Regions[i]; r.Kind.Writable() {
-			info.Scratch += r.Size
-		}
-	}
+	p := im.program
+	info := delegate.Info{Engine: deviceName(im.device.Info()), Needs: im.Needs(), WeightBytes: int64(len(im.container.weights))}
 	count := map[string]int{}
 	for _, op := range p.Stream.Operations() {
 		name := strings.TrimPrefix(op.Name, "NPU_OP_")
@@ -48,6 +48,12 @@ func (im *image) Info() delegate.Info {
 	for i := range p.Regions {
 		if r := &p.Regions[i]; r.Size > 0 {
 			info.Facts = append(info.Facts, [2]string{fmt.Sprintf("region %d", i), fmt.Sprintf("%v, %d bytes", r.Kind, r.Size)})
+		}
+	}
+	for i := range im.outputs {
+		if q := im.outputs[i].quant; q != nil {
+			info.Facts = append(info.Facts, [2]string{fmt.Sprintf("output %d", i),
+				fmt.Sprintf("quantised with scale %v and zero point %d, as %s says", q.Scale, q.ZeroPoint, q.By)})
 		}
 	}
 	return info

@@ -12,7 +12,7 @@ import (
 
 // planOutput says how an output gets from the NPU to its tensor. The cases are those
 // of the Arm runtime (EthosUBackend.cpp, copy_with_layout_adjustment), decided at load.
-func planOutput(r *record, a *delegate.ArgSpec, permuted bool, q *delegate.Quantization) (transfer, error) {
+func planOutput(r *record, a *delegate.ArgSpec, permuted bool, k known) (transfer, error) {
 	t, err := newTransfer(r, a)
 	if err != nil {
 		return t, err
@@ -26,7 +26,7 @@ func planOutput(r *record, a *delegate.ArgSpec, permuted bool, q *delegate.Quant
 		}
 		return t, nil
 	case t.elements == r.elements() && (!integer || a.DType.Size() > r.elemSize):
-		return t, t.requantize(a.DType, q)
+		return t, t.requantize(a.DType, k)
 	case integer:
 		return t, t.adjust(a.DType)
 	}
@@ -94,12 +94,15 @@ var errStale = errors.New("stale type")
 // numbers and the program was not told. With the scale and zero point the values can
 // be had, real ones where the program wants floats, the stored ones where it wants
 // wider integers; without them they would be wrong, so the program is refused.
-func (t *transfer) requantize(d tensor.DType, q *delegate.Quantization) error {
-	from := written(t.rec.elemSize)
+func (t *transfer) requantize(d tensor.DType, k known) error {
+	from, q := written(t.rec.elemSize), k.use
+	if k.err != nil {
+		return fmt.Errorf("%w: declared %v, the NPU writes %v, and the program does not say how it is quantised: %w", errStale, d, from, k.err)
+	}
 	if q == nil {
 		return fmt.Errorf("%w: declared %v, the NPU writes %v (expansion factor %d, element size %d): "+
-			"export the program again with an ExecuTorch that declares %v here, or give the output's scale and zero point (option %q)",
-			errStale, d, from, d.Size()/t.rec.elemSize, t.rec.elemSize, from, OptionQuantization)
+			"export the program again with an ExecuTorch that declares %v here, or give the output's scale and zero point (qparams)",
+			errStale, d, from, d.Size()/t.rec.elemSize, t.rec.elemSize, from)
 	}
 	switch {
 	case t.rec.elemSize > 4:
@@ -114,7 +117,7 @@ func (t *transfer) requantize(d tensor.DType, q *delegate.Quantization) error {
 	if !(q.Scale > 0) || math.IsInf(q.Scale, 0) || q.ZeroPoint < math.MinInt16 || q.ZeroPoint > math.MaxUint16 {
 		return fmt.Errorf("scale %v and zero point %d", q.Scale, q.ZeroPoint)
 	}
-	t.scale, t.zero = float32(q.Scale), int32(q.ZeroPoint)
+	t.scale, t.zero, t.quant = float32(q.Scale), int32(q.ZeroPoint), q
 	return nil
 }
 

@@ -40,7 +40,12 @@ type call struct {
 
 func newCall(t testing.TB, p *delegate.Payload, pool *cpu.Pool) (*call, error) {
 	t.Helper()
-	im, err := Backend{}.Compile(context.Background(), p)
+	return Backend{}.newCall(t, p, pool)
+}
+
+func (b Backend) newCall(t testing.TB, p *delegate.Payload, pool *cpu.Pool) (*call, error) {
+	t.Helper()
+	im, err := b.Compile(context.Background(), p)
 	if err != nil {
 		return nil, err
 	}

@@ -9,43 +9,46 @@ package xnnpack
 
 import (
 	"context"
-	"fmt"
+	"errors"
+	"slices"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/hal/cpu"
 )
 
-// Options of a payload, by key of delegate.Payload.Options.
+// Engine says what runs graphs.
+type Engine string
+
+// Engines. Auto is the native one where the library is and may have the graph, else
+// the reference engine.
 const (
-	// OptionEngine is EngineAuto, EngineNative or EngineReference.
-	OptionEngine = "engine"
-	// OptionLibrary is libXNNPACK's file or folder, see [xnn.Open].
-	OptionLibrary = "library"
-	// OptionWeights is a folder where packed weights are kept for other processes.
-	OptionWeights = "weights-cache"
+	EngineAuto      Engine = "auto"
+	EngineNative    Engine = "native"    // libXNNPACK
+	EngineReference Engine = "reference" // Go
 )
 
-// Engines. Auto is the native one where the library is and can run the graph, else
-// the reference.
-const (
-	EngineAuto      = "auto"
-	EngineNative    = "native"
-	EngineReference = "reference"
-)
+// Engines lists the engines by name.
+var Engines = []Engine{EngineAuto, EngineNative, EngineReference}
 
 // Backend compiles payloads of the XNNPACK delegate. The zero value is ready.
-type Backend struct{}
+type Backend struct {
+	Engine       Engine // empty means EngineAuto
+	Library      string // libXNNPACK's file or folder, see [xnn.Open]; empty means that it is searched for
+	WeightsCache string // folder where packed weights are kept for later processes, empty for none
+	MapWeights   bool   // map files of packed weights, which then must not change, and share them with other processes
+}
 
 // ID is the name of the backend in programs.
 func (Backend) ID() string { return ID }
 
 // Probe says which library there is; without one the reference engine runs.
-func (Backend) Probe() delegate.Status {
-	lib, err := xnn.Open("")
+func (b Backend) Probe() delegate.Status {
+	lib, err := xnn.Open(b.Library)
 	if err != nil {
-		return delegate.Status{Loaded: true, Engine: EngineReference, Detail: err.Error()}
+		return delegate.Status{Loaded: true, Engine: string(EngineReference), Detail: err.Error()}
 	}
-	return delegate.Status{Loaded: true, Engine: EngineNative, Detail: describeLibrary(lib)}
+	return delegate.Status{Loaded: true, Engine: string(EngineNative), Detail: describeLibrary(lib)}
 }
 
 func describeLibrary(lib *xnn.Library) string {
@@ -55,37 +58,11 @@ func describeLibrary(lib *xnn.Library) string {
 	return lib.Path
 }
 
-// options are the decoded options of a payload.
-type options struct {
-	engine, library, weights string
-}
-
-func readOptions(m map[string]any) (options, error) {
-	o := options{engine: EngineAuto}
-	for key, to := range map[string]*string{OptionEngine: &o.engine, OptionLibrary: &o.library, OptionWeights: &o.weights} {
-		value, ok := m[key]
-		if !ok {
-			continue
-		}
-		text, ok := value.(string)
-		if !ok {
-			return o, fmt.Errorf("option %q: got %T, want string", key, value)
-		}
-		*to = text
-	}
-	switch o.engine {
-	case EngineAuto, EngineNative, EngineReference:
-		return o, nil
-	}
-	return o, fmt.Errorf("option %q: got %q, want %q, %q or %q", OptionEngine, o.engine, EngineAuto, EngineNative, EngineReference)
-}
-
 // Compile reads and checks the payload, and makes an image for the engine that the
-// options ask for.
-func (Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Image, error) {
-	o, err := readOptions(p.Options)
-	if err != nil {
-		return nil, &delegate.Error{Backend: ID, Reason: delegate.ErrUnsupported, Err: err}
+// backend asks for.
+func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Image, error) {
+	if b.Engine != "" && !slices.Contains(Engines, b.Engine) {
+		return nil, unsupported("", "engine %q, want one of %q", b.Engine, Engines)
 	}
 	g, err := readGraph(p.Data, p.Named)
 	if err != nil {
@@ -95,19 +72,35 @@ func (Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Image
 	if err != nil {
 		return nil, err
 	}
+	g.fuse(shapes)
 	if len(p.Args) > 0 && len(p.Args) != len(g.Args) {
 		return nil, payloadError("", "the call has %d arguments, the payload %d", len(p.Args), len(g.Args))
 	}
-	img := &image{graph: g, shapes: shapes, cost: g.cost(shapes)}
-	if o.engine == EngineReference {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	img := &image{graph: g, shapes: shapes, cost: g.cost(shapes), limits: p.Limits}
+	if b.Engine == EngineReference {
+		return img.openReference()
+	}
+	err = img.openNative(b)
+	if err == nil {
 		return img, nil
 	}
-	if err := img.openNative(o); err != nil {
-		img.Close()
-		if o.engine == EngineNative {
-			return nil, err
-		}
-		img.native, img.whyReference = false, err.Error()
+	img.Close()
+	if b.Engine == EngineNative || xnn.Named(b.Library) && errors.Is(err, delegate.ErrMissing) {
+		return nil, err
 	}
-	return img, nil
+	img.whyReference = err.Error()
+	return img.openReference()
+}
+
+// openReference makes the image one of the Go engine.
+func (m *image) openReference() (delegate.Image, error) {
+	m.native = false
+	m.needs = m.graph.referenceNeeds(m.shapes, cpu.DefaultThreads())
+	if err := m.needs.check(m.limits); err != nil {
+		return nil, err
+	}
+	return m, nil
 }

@@ -19,15 +19,15 @@ const flagSamePadding = 4
 // [1, kernel H, kernel W, output channels].
 var convolutionNodes = []nodeType{
 	{tag: tagConv2d, name: "Conv2d", read: readConvolution, check: checkConv2d, shape: convolutionShape,
-		native: nativeConvolution, cost: convolutionCost,
+		native: nativeConvolution, scratch: windowScratch, bounded: true, cost: convolutionCost,
 		define: func(b *builder, n *Node) call { return b.convolution(n) },
 		run:    (*reference).convolution},
 	{tag: tagDepthwiseConv2d, name: "DepthwiseConv2d", read: readConvolution, check: checkDepthwise, shape: convolutionShape,
-		native: nativeConvolution, cost: convolutionCost,
+		native: nativeConvolution, scratch: windowScratch, bounded: true, cost: convolutionCost,
 		define: func(b *builder, n *Node) call { return b.depthwise(n) },
 		run:    (*reference).depthwise},
 	{tag: tagConvTranspose2d, name: "ConvTranspose2d", read: readConvolution, check: checkConv2d, shape: transposedShape,
-		native: nativeConvolution, cost: transposedCost,
+		native: nativeConvolution, scratch: windowScratch, bounded: true, cost: transposedCost,
 		define: func(b *builder, n *Node) call { return b.deconvolution(n) },
 		run:    (*reference).transposed},
 }
@@ -272,9 +272,6 @@ func windowShape(n *Node, in shape) (shape, error) {
 		}
 		out.dim[1], out.dim[2] = h/w.strideH+1, v/w.strideW+1
 	}
-	if taps := w.kernelH * w.kernelW; taps > maxWindow/(out.dim[1]*out.dim[2]) {
-		return out, unsupported(n.place(), "a window of %d at %dx%d places", taps, out.dim[1], out.dim[2])
-	}
 	return out, nil
 }
 
@@ -307,9 +304,6 @@ func transposedShape(g *Graph, n *Node, s []shape) error {
 	if w.adjustH >= w.strideH || w.adjustW >= w.strideW {
 		return payloadError(n.place(), "adjustment %dx%d for stride %dx%d", w.adjustH, w.adjustW, w.strideH, w.strideW)
 	}
-	if taps := w.kernelH * w.kernelW; h > maxWindow/v || taps > maxWindow/(h*v) {
-		return unsupported(n.place(), "a window of %d at %dx%d places", taps, h, v)
-	}
 	s[n.Out[0]] = shapeOf(in.dim[0], h, v, w.groups*w.groupOut)
 	return nil
 }
@@ -324,8 +318,13 @@ func transposedCost(_ *Graph, n *Node, s []shape) int {
 	return s[n.In[0]].numel() * w.kernelH * w.kernelW * w.groupOut
 }
 
-// nativeConvolution knows the combinations that the library lacks.
-func nativeConvolution(g *Graph, n *Node) string {
+// nativeConvolution is what the library takes.
+func nativeConvolution(g *Graph, n *Node, s []shape) string { return convolutionRules(g, n, s) }
+
+var convolutionRules = every(convolutionDatatypes, windowLimits, weightLimits, boundLimits)
+
+// convolutionDatatypes knows the combinations that the library lacks.
+func convolutionDatatypes(g *Graph, n *Node, _ []shape) string {
 	in, filter := g.Values[n.In[0]].Datatype, g.Values[n.In[1]].Datatype
 	switch {
 	case in == QDInt8 && n.Type.tag == tagDepthwiseConv2d:
@@ -335,5 +334,5 @@ func nativeConvolution(g *Graph, n *Node) string {
 	case filter == FP16:
 		return "fp16 filter of a convolution"
 	}
-	return weightLimits(g, n)
+	return ""
 }

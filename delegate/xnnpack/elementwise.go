@@ -11,6 +11,7 @@ var inf = float32(math.Inf(1))
 
 // Tags that are asked for elsewhere.
 const (
+	tagClamp    = 6
 	tagMultiply = 15
 	tagConvert  = 18
 	tagCopy     = 46
@@ -19,13 +20,13 @@ const (
 // unaryNodes are functions of one operand, element by element.
 var unaryNodes = []nodeType{
 	unaryNode(4, "Sigmoid", xnn.Sigmoid, math32.Sigmoid),
-	clampNode(6, "Clamp"),
+	clampNode(tagClamp, "Clamp"),
 	unaryNode(17, "Floor", xnn.Floor, each(func(x float32) float32 { return float32(math.Floor(float64(x))) })),
 	convertNode(tagConvert, "Convert"),
 	unaryNode(22, "SquareRoot", xnn.SquareRoot, each(func(x float32) float32 { return float32(math.Sqrt(float64(x))) })),
 	unaryNode(23, "Ceiling", xnn.Ceiling, each(func(x float32) float32 { return float32(math.Ceil(float64(x))) })),
 	unaryNode(24, "Hardswish", xnn.Hardswish, each(func(x float32) float32 { return x * max(0, min(6, x+3)) / 6 })),
-	limited(unaryParamNode(25, "LeakyReLU", "negative_slope", xnn.LeakyReLU, leakyReLU), leakyLimits),
+	limited(unaryParamNode(25, "LeakyReLU", "negative_slope", xnn.LeakyReLU, leakyReLU), every(finiteParam, leakyLimits)),
 	unaryNode(27, "Negate", xnn.Negate, each(func(x float32) float32 { return -x })),
 	unaryNode(28, "Square", xnn.Square, each(func(x float32) float32 { return x * x })),
 	unaryParamNode(29, "ELU", "alpha", xnn.ELU, elu),
@@ -70,7 +71,7 @@ func elu(dst, src []float32, alpha float32) {
 
 // unaryNode makes the row of a function without parameters.
 func unaryNode(tag uint8, name string, op xnn.UnaryOperator, f func(dst, src []float32)) nodeType {
-	return nodeType{tag: tag, name: name, read: readUnary, check: checkUnary, shape: sameShape, cost: transcendental,
+	return nodeType{tag: tag, name: name, read: readUnary, check: checkUnary, shape: sameShape, inPlace: true, cost: transcendental,
 		define: func(b *builder, n *Node) call { return b.unary(op, nil, n) },
 		run: func(e *reference, n *Node) {
 			f(e.result(n.Out[0]), e.load(0, n.In[0]))
@@ -80,7 +81,7 @@ func unaryNode(tag uint8, name string, op xnn.UnaryOperator, f func(dst, src []f
 
 // unaryParamNode makes the row of a function with one parameter.
 func unaryParamNode(tag uint8, name, param string, op xnn.UnaryOperator, f func(dst, src []float32, p float32)) nodeType {
-	return nodeType{tag: tag, name: name, read: readUnaryParam(param), check: checkUnary, shape: sameShape,
+	return nodeType{tag: tag, name: name, read: readUnaryParam(param), check: checkUnary, shape: sameShape, inPlace: true, native: finiteParam,
 		define: func(b *builder, n *Node) call { return b.unary(op, &xnn.UnaryParams{n.Param}, n) },
 		run: func(e *reference, n *Node) {
 			f(e.result(n.Out[0]), e.load(0, n.In[0]), n.Param)
@@ -89,7 +90,8 @@ func unaryParamNode(tag uint8, name, param string, op xnn.UnaryOperator, f func(
 }
 
 func clampNode(tag uint8, name string) nodeType {
-	return nodeType{tag: tag, name: name, read: readUnary, check: checkUnary, shape: sameShape,
+	return nodeType{tag: tag, name: name, read: readUnary, check: checkUnary, shape: sameShape, inPlace: true, bounded: true,
+		native: every(sameQuantization, boundLimits),
 		define: func(b *builder, n *Node) call { return b.unary(xnn.Clamp, &xnn.UnaryParams{n.Min, n.Max}, n) },
 		run: func(e *reference, n *Node) {
 			y := e.result(n.Out[0])
@@ -124,7 +126,7 @@ func clamp(x, lo, hi float32) float32 {
 // convertNode changes the datatype; into dynamically quantized elements it finds
 // scale and zero point of each group of inner dimensions first.
 func convertNode(tag uint8, name string) nodeType {
-	return nodeType{tag: tag, name: name, read: readUnary, shape: convertShape, native: convertLimits,
+	return nodeType{tag: tag, name: name, read: readUnary, shape: convertShape, inPlace: true, native: convertLimits,
 		check: func(g *Graph, n *Node) error {
 			in, out := n.In[0], n.Out[0]
 			if err := wantDatatype(g, n, in, elementwiseTypes...); err != nil {
@@ -173,11 +175,11 @@ func transcendental(_ *Graph, n *Node, s []shape) int { return 8 * s[n.Out[0]].n
 
 // binaryNodes are functions of two broadcast operands.
 var binaryNodes = []nodeType{
-	limited(binaryNode(1, "Add", xnn.Add, true, func(a, b float32) float32 { return a + b }), sumLimits),
-	binaryNode(8, "Div", xnn.Divide, true, func(a, b float32) float32 { return a / b }),
+	limited(binaryNode(1, "Add", xnn.Add, true, func(a, b float32) float32 { return a + b }), every(sumLimits, boundLimits)),
+	limited(binaryNode(8, "Div", xnn.Divide, true, func(a, b float32) float32 { return a / b }), boundLimits),
 	binaryNode(12, "Minimum", xnn.Minimum, false, func(a, b float32) float32 { return min(a, b) }),
-	limited(binaryNode(tagMultiply, "Multiply", xnn.Multiply, true, func(a, b float32) float32 { return a * b }), productLimits),
-	limited(binaryNode(16, "Subtract", xnn.Subtract, true, func(a, b float32) float32 { return a - b }), sumLimits),
+	limited(binaryNode(tagMultiply, "Multiply", xnn.Multiply, true, func(a, b float32) float32 { return a * b }), every(productLimits, boundLimits)),
+	limited(binaryNode(16, "Subtract", xnn.Subtract, true, func(a, b float32) float32 { return a - b }), every(sumLimits, boundLimits)),
 	binaryNode(26, "Maximum", xnn.Maximum, false, func(a, b float32) float32 { return max(a, b) }),
 	binaryNode(31, "PReLU", xnn.PReLU, false, func(x, slope float32) float32 {
 		if x < 0 {
@@ -188,14 +190,14 @@ var binaryNodes = []nodeType{
 }
 
 // limited is a row with bounds on what the library takes.
-func limited(t nodeType, native func(*Graph, *Node) string) nodeType {
+func limited(t nodeType, native rule) nodeType {
 	t.native = native
 	return t
 }
 
 // binaryNode makes the row of a function; bounded ones keep their output within bounds.
 func binaryNode(tag uint8, name string, op xnn.BinaryOperator, bounded bool, f func(a, b float32) float32) nodeType {
-	return nodeType{tag: tag, name: name, read: readBinary, shape: broadcastShape,
+	return nodeType{tag: tag, name: name, read: readBinary, shape: broadcastShape, inPlace: true, scratch: boundedScratch, bounded: bounded,
 		check: func(g *Graph, n *Node) error {
 			if err := wantDatatype(g, n, n.In[0], elementwiseTypes...); err != nil {
 				return err

@@ -2,14 +2,20 @@ package xnnpack
 
 import (
 	"encoding/binary"
+	"fmt"
+	"math"
 
 	flatbuffers "github.com/google/flatbuffers/go"
 )
 
 // encode writes a graph as a payload: the inverse of readGraph for graphs without
 // repairs. Value v gets the id v+100, constants lie inside the payload.
-func encode(g *Graph) []byte {
-	w := &writer{b: flatbuffers.NewBuilder(1024), constants: make([]byte, 16)}
+func encode(g *Graph) []byte { return encodeNamed(g, nil) }
+
+// encodeNamed is encode with the constants in named, instead of inside the payload,
+// unless it is nil.
+func encodeNamed(g *Graph, named map[string][]byte) []byte {
+	w := &writer{b: flatbuffers.NewBuilder(1024), constants: make([]byte, 16), named: named}
 	w.places = append(w.places, [2]uint64{})
 	var values, nodes []flatbuffers.UOffsetT
 	for v := range g.Values {
@@ -19,8 +25,18 @@ func encode(g *Graph) []byte {
 		nodes = append(nodes, w.node(&g.Nodes[i]))
 	}
 	var places []flatbuffers.UOffsetT
-	for _, p := range w.places {
-		places = append(places, w.table(func(t *tableWriter) { t.u64(0, p[0]); t.u64(1, p[1]) }))
+	for i, p := range w.places {
+		key := flatbuffers.UOffsetT(0)
+		if named != nil && i > 0 {
+			key = w.b.CreateString(constantKey(i))
+		}
+		places = append(places, w.table(func(t *tableWriter) {
+			t.u64(0, p[0])
+			t.u64(1, p[1])
+			if key != 0 {
+				t.ref(2, key)
+			}
+		}))
 	}
 	nodeList, valueList, placeList := w.offsets(nodes), w.offsets(values), w.offsets(places)
 	root := w.table(func(t *tableWriter) {
@@ -53,7 +69,11 @@ type writer struct {
 	b         *flatbuffers.Builder
 	constants []byte
 	places    [][2]uint64
+	named     map[string][]byte
 }
+
+// constantKey is the name of a payload's i-th constant among named data.
+func constantKey(i int) string { return fmt.Sprint("constant ", i) }
 
 // tableWriter sets the fields of a table. References are made before.
 type tableWriter struct {
@@ -91,6 +111,11 @@ func (w *writer) numbers(list []int) flatbuffers.UOffsetT {
 
 // constant stores bytes and returns their number.
 func (w *writer) constant(data []byte) uint32 {
+	if w.named != nil {
+		w.named[constantKey(len(w.places))] = data
+		w.places = append(w.places, [2]uint64{math.MaxUint64, uint64(len(data))})
+		return uint32(len(w.places) - 1)
+	}
 	at := len(w.constants)
 	w.constants = append(w.constants, data...)
 	for len(w.constants)%16 != 0 {

@@ -16,10 +16,9 @@ import (
 )
 
 // compile makes an image of a payload for an engine.
-func compile(t testing.TB, data []byte, engine string) (delegate.Image, error) {
+func compile(t testing.TB, data []byte, engine Engine) (delegate.Image, error) {
 	t.Helper()
-	return Backend{}.Compile(context.Background(), &delegate.Payload{Data: data,
-		Options: map[string]any{OptionEngine: engine, OptionLibrary: xnntest.Path()}})
+	return Backend{Engine: engine, Library: xnntest.Path()}.Compile(context.Background(), &delegate.Payload{Data: data})
 }
 
 // arguments makes tensors for a graph's arguments, inputs with random elements.
@@ -76,7 +75,7 @@ func (s *sample) differ(got, want []*tensor.Value, g *Graph) error {
 			allowed = s.tolerance(d) * max(largest(y), 1e-3)
 		}
 		for j := range y {
-			if !(math.Abs(x[j]-y[j]) <= allowed) && !(math.IsNaN(x[j]) && math.IsNaN(y[j])) {
+			if x[j] != y[j] && !(math.Abs(x[j]-y[j]) <= allowed) && !(math.IsNaN(x[j]) && math.IsNaN(y[j])) {
 				return fmt.Errorf("output %d, element %d: native %v, reference %v, difference %g, allowed %g",
 					i-g.Inputs, j, x[j], y[j], math.Abs(x[j]-y[j]), allowed)
 			}
@@ -98,7 +97,7 @@ func largest(x []float64) float64 {
 }
 
 // execute runs a payload once on random arguments, numbers from lo on unless it is 0.
-func execute(t testing.TB, data []byte, engine string, lo float32, pool *cpu.Pool) ([]*tensor.Value, *Graph, error) {
+func execute(t testing.TB, data []byte, engine Engine, lo float32, pool *cpu.Pool) ([]*tensor.Value, *Graph, error) {
 	t.Helper()
 	img, err := compile(t, data, engine)
 	if err != nil {
@@ -165,10 +164,7 @@ func runZeros(t *testing.T, g *Graph, shapes []shape) {
 	if bytes > 1<<22 {
 		return
 	}
-	u, err := newReference(&image{graph: g, shapes: shapes}, delegate.Instance{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := newReference(&image{graph: g, shapes: shapes}, delegate.Instance{})
 	var args []*tensor.Value
 	for _, v := range g.Args {
 		value := tensor.TensorValue(tensor.New(g.Values[v].Datatype.info().tensor, shapes[v].dims()...))

@@ -1,6 +1,7 @@
 package xnnpack
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/hal/cpu"
 )
 
 // image is a compiled payload.
@@ -15,6 +17,8 @@ type image struct {
 	graph        *Graph
 	shapes       []shape // at the declared sizes
 	cost         float64
+	limits       delegate.Limits
+	needs        needs  // at the declared sizes
 	native       bool   // else the reference engine runs it
 	whyReference string // why not the native one, "" if nobody asked for it
 	cacheNote    string // what became of the weights file, if there is to be one
@@ -33,18 +37,22 @@ type holdings struct {
 }
 
 // openNative makes the image one of the native engine, with the weights packed.
-func (m *image) openNative(o options) error {
-	lib, err := xnn.Open(o.library)
+func (m *image) openNative(b Backend) error {
+	lib, err := xnn.Open(b.Library)
 	if err != nil {
 		return &delegate.Error{Backend: ID, Reason: delegate.ErrMissing, Err: err}
 	}
-	if lack := m.graph.lacks(); lack != "" {
-		return unsupported("", "%s: %s has no such node", lack, lib.Soname.Name)
+	if reason := cmp.Or(m.graph.planLimits(m.shapes), m.graph.refuses(m.shapes)); reason != "" {
+		return unsupported("", "%s: not for %s", reason, lib.Soname.Name)
 	}
-	m.native, m.holdings = true, &holdings{lib: lib, weights: newWeights()}
+	m.needs = m.graph.nativeNeeds(m.shapes, cpu.DefaultThreads())
+	if err := m.needs.check(m.limits); err != nil {
+		return err
+	}
+	m.native, m.holdings = true, &holdings{lib: lib, weights: newWeights(m.limits.Packed(m.needs.scratch))}
 	runtime.AddCleanup(m, (*holdings).release, m.holdings)
 	m.pinConstants()
-	err = m.useFile(o.weights, func() (err error) {
+	err = m.useFile(b.WeightsCache, func() (err error) {
 		m.spare, err = m.newRuntime(m.shapes, 0, 0)
 		return err
 	})
@@ -130,7 +138,11 @@ func (m *image) newRuntime(shapes []shape, pool xnn.Threadpool, flags uint32) (x
 	defer lib.ReleaseWorkspace(workspace)
 	m.weights.begin()
 	var rt xnn.Runtime
-	if err := lib.CreateRuntime(b.sub, m.weights.cache.WeightsCache, workspace, pool, flags, &rt).Error("xnn_create_runtime_v4"); err != nil {
+	status := lib.CreateRuntime(b.sub, m.weights.cache.WeightsCache, workspace, pool, flags|xnn.FlagNoFusion, &rt)
+	if m.weights.over {
+		return 0, delegate.Errorf(ID, delegate.ErrMemory, "", "packed weights of more than %d bytes, which the limit leaves", m.weights.limit)
+	}
+	if err := status.Error("xnn_create_runtime_v4"); err != nil {
 		return 0, unsupported("", "%w", err)
 	}
 	return rt, nil
@@ -139,7 +151,7 @@ func (m *image) newRuntime(shapes []shape, pool xnn.Threadpool, flags uint32) (x
 // Unit makes an instance.
 func (m *image) Unit(in delegate.Instance) (delegate.Unit, error) {
 	if !m.native {
-		return newReference(m, in)
+		return newReference(m, in), nil
 	}
 	return newNative(m, in)
 }
@@ -163,11 +175,33 @@ func (h *holdings) release() {
 	h.pin.Unpin()
 }
 
+// Needs is at the declared sizes.
+func (m *image) Needs() delegate.Needs {
+	n := delegate.Needs{Inputs: m.graph.Inputs, Scratch: m.needs.scratch}
+	if m.native {
+		m.mu.Lock()
+		n.PackedBytes = m.weights.bytes()
+		m.mu.Unlock()
+	}
+	return n
+}
+
+// constantBytes counts the constants that nodes use.
+func (g *Graph) constantBytes() (n int64) {
+	used := g.used()
+	for v := range g.Values {
+		if x := &g.Values[v]; used[v] && x.isConst() {
+			n += int64(len(x.Data) + 4*len(x.Quant.Scales) + 2*len(x.Quant.Blocks))
+		}
+	}
+	return n
+}
+
 // Info lists the nodes with the shapes of their outputs at the declared sizes.
 func (m *image) Info() delegate.Info {
-	info := delegate.Info{Engine: EngineNative, Inputs: m.graph.Inputs}
+	info := delegate.Info{Engine: string(EngineNative), Needs: m.Needs(), WeightBytes: m.graph.constantBytes()}
 	if !m.native {
-		info.Engine = EngineReference
+		info.Engine = string(EngineReference)
 	}
 	info.Facts = append(info.Facts, [2]string{"schema", m.graph.Version}, [2]string{"multiplications", fmt.Sprintf("%.0f", m.cost)})
 	if m.whyReference != "" {
@@ -175,16 +209,10 @@ func (m *image) Info() delegate.Info {
 	}
 	if m.native {
 		info.Facts = append(info.Facts, [2]string{"library", describeLibrary(m.lib)},
-			[2]string{"packed weights", fmt.Sprintf("%d bytes", m.weights.bytes())})
+			[2]string{"packed weights", fmt.Sprintf("%d bytes", info.PackedBytes)})
 	}
 	if m.cacheNote != "" {
 		info.Facts = append(info.Facts, [2]string{"weights file", m.cacheNote})
-	}
-	used := m.graph.used()
-	for v := range m.graph.Values {
-		if x := &m.graph.Values[v]; used[v] && x.isConst() {
-			info.WeightBytes += int64(len(x.Data) + 4*len(x.Quant.Scales) + 2*len(x.Quant.Blocks))
-		}
 	}
 	for i := range m.graph.Nodes {
 		info.Nodes = append(info.Nodes, m.describeNode(&m.graph.Nodes[i]))

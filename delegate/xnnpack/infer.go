@@ -1,36 +1,21 @@
 package xnnpack
 
-import "fmt"
-
-// maxBytes bounds all values between nodes, and the weights of all nodes, together.
-const maxBytes = 4 << 30
-
 // infer computes the shape of every value from those of the inputs, which s holds
-// already, node by node. It refuses shapes that do not go together, and what would
-// take too much memory.
+// already, node by node. It refuses shapes that do not go together.
 func (g *Graph) infer(s []shape) error {
 	for v := range g.Values {
 		if g.Values[v].isConst() {
 			s[v] = g.Values[v].Shape
 		}
 	}
-	total := 0
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
-		for _, v := range n.In { // weights are packed once a node
-			if v != none && g.Values[v].isConst() {
-				total += len(g.Values[v].Data)
-			}
-		}
 		if err := n.Type.shape(g, n, s); err != nil {
 			return err
 		}
 		for _, v := range n.Out {
 			if err := s[v].check(); err != nil {
 				return unsupported(n.place(), "output of %w", err)
-			}
-			if total += g.Values[v].Datatype.bytes(s[v]); total > maxBytes {
-				return unsupported(n.place(), "values of more than %d bytes in all", maxBytes)
 			}
 		}
 	}
@@ -61,24 +46,4 @@ func (g *Graph) cost(s []shape) float64 {
 		}
 	}
 	return total
-}
-
-// lacks is the first reason why the library cannot run the graph, "" if there is none.
-func (g *Graph) lacks() string {
-	for i := range g.Nodes {
-		n := &g.Nodes[i]
-		for _, list := range [2][]int{n.In, n.Out} {
-			for _, v := range list {
-				if v != none && g.Values[v].Datatype.info().native == noNative {
-					return fmt.Sprintf("%s: %v values", n.place(), g.Values[v].Datatype)
-				}
-			}
-		}
-		if n.Type.native != nil {
-			if reason := n.Type.native(g, n); reason != "" {
-				return fmt.Sprintf("%s: %s", n.place(), reason)
-			}
-		}
-	}
-	return ""
 }

@@ -11,21 +11,25 @@ const flagTransposeWeights = 1
 // flagReshape2D: the output is two-dimensional (XNN_FLAG_TENSORFLOW_RESHAPE_2D).
 const flagReshape2D = 4
 
-const tagFullyConnected = 2
+const (
+	tagFullyConnected      = 2
+	tagBatchMatrixMultiply = 37
+)
 
 // matmulNodes are products of matrices.
 var matmulNodes = []nodeType{
 	// filter [output channels, input channels], bias [output channels]
 	{tag: tagFullyConnected, name: "FullyConnected", read: readFullyConnected, check: checkFullyConnected,
-		shape: fullyConnectedShape, native: nativeFullyConnected,
+		shape: fullyConnectedShape, native: every(fullyConnectedDatatypes, rowLimits, weightLimits, boundLimits), scratch: productScratch, bounded: true,
 		cost: func(g *Graph, n *Node, s []shape) int {
 			return s[n.In[0]].numel() * n.outputChannels(g)
 		},
 		define: func(b *builder, n *Node) call { return b.fullyConnected(n) },
 		run:    (*reference).fullyConnected},
 	// [..., M, K] x [..., K, N]
-	{tag: 37, name: "BatchMatrixMultiply", read: readBinary, check: checkBatchMatrix, shape: batchMatrixShape,
-		native: func(g *Graph, n *Node) string {
+	{tag: tagBatchMatrixMultiply, name: "BatchMatrixMultiply", read: readBinary, check: checkBatchMatrix, shape: batchMatrixShape,
+		scratch: productScratch,
+		native: func(g *Graph, n *Node, _ []shape) string {
 			// it would read as many scales as matrices have columns, for each of them
 			if b := &g.Values[n.In[1]]; b.Datatype == QCInt8 && b.Shape.leading(b.Shape.rank-2) > 1 {
 				return "product with several quantized matrices"
@@ -118,8 +122,8 @@ func fullyConnectedShape(g *Graph, n *Node, s []shape) error {
 	return nil
 }
 
-// nativeFullyConnected knows the combinations that the library lacks.
-func nativeFullyConnected(g *Graph, n *Node) string {
+// fullyConnectedDatatypes knows the combinations that the library lacks.
+func fullyConnectedDatatypes(g *Graph, n *Node, _ []shape) string {
 	f := &g.Values[n.In[1]]
 	switch {
 	case f.Datatype == BF16:
@@ -133,7 +137,7 @@ func nativeFullyConnected(g *Graph, n *Node) string {
 	case n.In[2] != none && !g.Values[n.In[2]].isConst() && f.isConst():
 		return "bias computed at run time"
 	}
-	return weightLimits(g, n)
+	return ""
 }
 
 // batchMatrixTypes are the combinations of datatypes: operands and output.

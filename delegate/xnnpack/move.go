@@ -13,7 +13,10 @@ const (
 // moveTypes are what nodes that move elements take.
 var moveTypes = []Datatype{FP32, FP16, QInt8, QUint8, BF16, Int32}
 
-const tagStaticTranspose = 5
+const (
+	tagStaticTranspose   = 5
+	tagStaticConstantPad = 10
+)
 
 // moveNodes put elements elsewhere.
 var moveNodes = []nodeType{
@@ -27,18 +30,18 @@ var moveNodes = []nodeType{
 		},
 		define: func(b *builder, n *Node) call { return b.transpose(n) },
 		run:    (*reference).transpose},
-	{tag: 20, name: "StaticReshape", read: readReshape, shape: reshapeShape, native: nativeMove,
+	{tag: 20, name: "StaticReshape", read: readReshape, shape: reshapeShape, inPlace: true, native: nativeMove,
 		check:  func(g *Graph, n *Node) error { return checkMove(g, n, moveTypes) },
 		define: func(b *builder, n *Node) call { return b.reshape(n) },
 		run:    (*reference).copy},
-	{tag: tagCopy, name: "Copy", read: readUnary, shape: sameShape, native: nativeMove,
+	{tag: tagCopy, name: "Copy", read: readUnary, shape: sameShape, inPlace: true, native: nativeMove,
 		check:  func(g *Graph, n *Node) error { return checkMove(g, n, moveTypes) },
 		define: func(b *builder, n *Node) call { return b.copy(n) },
 		run:    (*reference).copy},
 	{tag: 35, name: "StaticSlice", read: readSlice, check: checkSlice, shape: sliceShape, native: nativeMove,
 		define: func(b *builder, n *Node) call { return b.slice(n) },
 		run:    (*reference).slice},
-	{tag: 10, name: "StaticConstantPad", read: readPad, check: checkPad, shape: padShape, native: nativeMove,
+	{tag: tagStaticConstantPad, name: "StaticConstantPad", read: readPad, check: checkPad, shape: padShape, native: every(nativeMove, finiteParam),
 		define: func(b *builder, n *Node) call { return b.pad(n) },
 		run:    (*reference).pad},
 	concatenate(32, "Concatenate2", 2),
@@ -46,7 +49,7 @@ var moveNodes = []nodeType{
 	concatenate(34, "Concatenate4", 4),
 	concatenate(38, "Concatenate5", 5),
 	// [N, H, W, C] to [N, new height, new width, C]
-	{tag: 9, name: "StaticResizeBilinear2D", read: readResize, check: checkResize, native: nativeMove,
+	{tag: 9, name: "StaticResizeBilinear2D", read: readResize, check: checkResize, native: every(nativeMove, resizeLimits), scratch: resizeScratch,
 		shape: func(g *Graph, n *Node, s []shape) error {
 			if err := wantRank(g, n, n.In[0], s, 4); err != nil {
 				return err
@@ -107,14 +110,6 @@ func checkMove(g *Graph, n *Node, types []Datatype) error {
 		}
 	}
 	return nil
-}
-
-// nativeMove: the library moves float and quantized elements only.
-func nativeMove(g *Graph, n *Node) string {
-	if d := g.Values[n.Out[0]].Datatype; d == Int32 {
-		return n.Type.name + " of " + d.String()
-	}
-	return ""
 }
 
 func checkTranspose(g *Graph, n *Node) error {

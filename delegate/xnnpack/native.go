@@ -7,6 +7,7 @@ import (
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -15,6 +16,7 @@ import (
 // sizes is one C call.
 type native struct {
 	image *image
+	pool  *cpu.Pool
 	*handles
 	flags uint32
 
@@ -27,6 +29,9 @@ type native struct {
 	dims   [xnn.MaxDims]uint
 	names  []string // of the runtime's operators, if it is profiled
 	times  []uint64
+	// other runs calls at shapes that the library may not have; nil until there is one
+	other  *reference
+	beside bool // the last call's shapes are such
 }
 
 // handles are what a unit has of the library. They are freed by Close, or after the
@@ -46,7 +51,7 @@ func (h *handles) release() {
 }
 
 func newNative(m *image, in delegate.Instance) (*native, error) {
-	u := &native{image: m, handles: &handles{lib: m.lib}, shapes: slices.Clone(m.shapes)}
+	u := &native{image: m, pool: in.Pool, handles: &handles{lib: m.lib}, shapes: slices.Clone(m.shapes)}
 	runtime.AddCleanup(u, (*handles).release, u.handles)
 	u.args = newArguments(m.graph)
 	u.values = make([]xnn.ExternalValue, len(u.args))
@@ -74,12 +79,15 @@ func (u *native) create() error {
 
 // Execute runs the graph on the arguments, which the runtime keeps the addresses of
 // until a call with others.
-func (u *native) Execute(_ context.Context, args []*tensor.Value) error {
+func (u *native) Execute(ctx context.Context, args []*tensor.Value) error {
 	if !u.bound || !u.same(args) {
 		if err := u.bind(args); err != nil {
 			u.bound = false
 			return err
 		}
+	}
+	if u.beside {
+		return u.other.Execute(ctx, args)
 	}
 	if u.runtime != 0 {
 		if status := u.lib.InvokeRuntime(u.runtime); status != xnn.Success {
@@ -125,6 +133,12 @@ func (u *native) bind(args []*tensor.Value) error {
 		u.bound = true
 		return nil
 	}
+	if reshaped || !u.bound {
+		if u.chooseEngine(); u.beside {
+			u.bound = true
+			return nil
+		}
+	}
 	if reshaped && !u.layout.fits(u.image.graph, u.shapes) {
 		if err := u.create(); err != nil {
 			return err
@@ -145,6 +159,20 @@ func (u *native) bind(args []*tensor.Value) error {
 	}
 	u.bound = true
 	return nil
+}
+
+// chooseEngine compares the shapes of a call with what the library may have. It costs
+// nothing where they are those that the image was checked at.
+func (u *native) chooseEngine() {
+	u.beside = false
+	m := u.image
+	if slices.Equal(u.shapes, m.shapes) || m.graph.refuses(u.shapes) == "" && m.affords(u.shapes) {
+		return
+	}
+	u.beside = true
+	if u.other == nil {
+		u.other = newReference(m, delegate.Instance{Pool: u.pool})
+	}
 }
 
 // reshape brings the runtime to the arguments' sizes, and wants it to come to the

@@ -14,8 +14,14 @@ type nodeType struct {
 	check func(g *Graph, n *Node) error
 	// shape computes the outputs' shapes from the inputs'.
 	shape func(g *Graph, n *Node, s []shape) error
-	// native reports why the library cannot run the node, "" if it can; nil: always can.
-	native func(g *Graph, n *Node) string
+	// native is what the library must be given to be safe; nil: anything that check takes.
+	native rule
+	// scratch is what the library allocates for the node beside its values; nil: nothing.
+	scratch func(g *Graph, n *Node, s []shape, threads int) int64
+	// bounded nodes keep their outputs within Min and Max; others have no bounds.
+	bounded bool
+	// inPlace nodes of the library write over an operand of the output's size.
+	inPlace bool
 	// define adds the node to the library's subgraph.
 	define func(b *builder, n *Node) call
 	// cost is about how many multiplications the node takes; nil: one an output element.
@@ -45,7 +51,9 @@ func (r *reader) readNode(i int, t flatbuf.Table) error {
 	if n.Type == nil {
 		return unsupported("node "+itoa(uint32(i)), "node type %d", tag)
 	}
-	readBounds(t, &n)
+	if n.Min, n.Max = -inf, inf; n.Type.bounded {
+		readBounds(t, &n)
+	}
 	n.Type.read(r, body, &n)
 	if !t.OK() {
 		return nil
@@ -65,7 +73,6 @@ func (r *reader) readNode(i int, t flatbuf.Table) error {
 
 // readBounds reads OutputMinMax, which may be absent.
 func readBounds(t flatbuf.Table, n *Node) {
-	n.Min, n.Max = -inf, inf
 	if b := t.Table(3, "output_min_max"); b.Exists() {
 		n.Min, n.Max = b.Float32(0, "output_min", 0), b.Float32(1, "output_max", 0)
 	}

@@ -50,6 +50,10 @@ func readGraph(data []byte, named delegate.NamedData) (*Graph, error) {
 		return nil, err
 	}
 	version := flatbuf.Identifier(flat)
+	if len(version) == 4 && version[:2] == "XN" && version > identifiers[0] {
+		return nil, unsupported("identifier", "%q, the newest known is %q: written by a newer exporter; export with an older ExecuTorch, or update etrun",
+			version, identifiers[0])
+	}
 	if !slices.Contains(identifiers, version) {
 		return nil, payloadError("identifier", "got %q, want one of %q", version, identifiers)
 	}

@@ -13,36 +13,20 @@ const tagAvgPooling2d = 11
 var poolNodes = []nodeType{
 	// over [N, H, W, C]; padding does not count in the mean
 	{tag: tagAvgPooling2d, name: "AvgPooling2d", read: readPool, check: checkPool(elementwiseTypes), shape: poolShape, cost: poolCost,
-		native: func(g *Graph, n *Node) string {
-			if d := g.Values[n.In[0]].Datatype; d != FP32 && d != FP16 {
-				return d.String() + " average pool"
-			}
-			return ""
-		},
+		native: every(windowLimits, averageLimits), scratch: windowScratch, bounded: true,
 		define: func(b *builder, n *Node) call { return b.averagePool(n) },
 		run:    (*reference).averagePool},
 	{tag: 14, name: "MaxPooling2d", read: readPool, check: checkPool(elementwiseTypes), shape: poolShape, cost: poolCost,
-		native: func(g *Graph, n *Node) string {
-			w := &n.Window
-			if w.kernelH*w.kernelW == 1 || w.strideH > w.kernelH || w.strideW > w.kernelW {
-				return "max pool of one element, or of a stride above its size"
-			}
-			return boundLimits(g, n)
-		},
+		native: every(windowLimits, poolLimits, boundLimits), scratch: windowScratch, bounded: true,
 		define: func(b *builder, n *Node) call { return b.maxPool(n) },
 		run:    (*reference).maxPool},
 	// two outputs: the maxima, and where in the window they are
 	{tag: 21, name: "ArgMaxPooling2d", read: readArgmaxPool, check: checkArgmaxPool, shape: argmaxShape, cost: poolCost,
-		native: func(g *Graph, n *Node) string {
-			if n.Window.kernelH*n.Window.kernelW == 1 {
-				return "argmax pool of one element"
-			}
-			return ""
-		},
+		native: every(windowLimits, poolLimits, readOutputs), scratch: windowScratch,
 		define: func(b *builder, n *Node) call { return b.argmaxPool(n) },
 		run:    (*reference).argmaxPool},
 	// mean over H and W of [N, H, W, C], which stay as sizes of 1
-	{tag: 19, name: "GlobalAvgPooling2d", read: readUnary, check: checkGlobalPool,
+	{tag: 19, name: "GlobalAvgPooling2d", read: readUnary, check: checkGlobalPool, scratch: reduceScratch, bounded: true, native: withoutBounds,
 		shape: func(g *Graph, n *Node, s []shape) error {
 			if err := wantRank(g, n, n.In[0], s, 4); err != nil {
 				return err
@@ -55,7 +39,7 @@ var poolNodes = []nodeType{
 		define: func(b *builder, n *Node) call { return b.globalPool(n) },
 		run:    (*reference).globalPool},
 	// over the innermost dimension
-	{tag: 3, name: "Softmax", read: readUnary, shape: sameShape, cost: transcendental,
+	{tag: 3, name: "Softmax", read: readUnary, shape: sameShape, inPlace: true, cost: transcendental,
 		check: func(g *Graph, n *Node) error {
 			if err := wantDatatype(g, n, n.In[0], FP32, FP16, BF16); err != nil {
 				return err

@@ -55,11 +55,7 @@ const tileRows = 16
 
 // multiply runs the product over all rows.
 func (p *product) multiply() {
-	threads := 1
-	if p.e.pool != nil {
-		threads = p.e.pool.Size()
-	}
-	for len(p.work) < threads {
+	for len(p.work) < p.e.threads() {
 		p.work = append(p.work, workspace{})
 	}
 	f := p.filter

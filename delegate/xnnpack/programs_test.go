@@ -62,10 +62,9 @@ func (a *archive) programs() (list []program) {
 }
 
 // load opens a program's method on an engine, with its inputs set.
-func (a *archive) load(p *program, engine string, options ...runtime.Option) *runtime.Method {
+func (a *archive) load(p *program, engine xnnpack.Engine, options ...runtime.Option) *runtime.Method {
 	a.t.Helper()
-	options = append(options, runtime.WithDelegates(xnnpack.Backend{}), runtime.WithDelegateOptions(xnnpack.ID,
-		map[string]any{xnnpack.OptionEngine: engine, xnnpack.OptionLibrary: xnntest.Path()}))
+	options = append(options, runtime.WithDelegates(xnnpack.Backend{Engine: engine, Library: xnntest.Path()}))
 	prog, err := runtime.Read(a.read(p.Program), options...)
 	if err != nil {
 		a.t.Fatal(err)
@@ -134,9 +133,9 @@ func number(d tensor.DType, b []byte, i int) float64 {
 func TestPrograms(t *testing.T) {
 	a := openArchive(t)
 	for _, p := range a.programs() {
-		for _, engine := range []string{xnnpack.EngineReference, xnnpack.EngineNative} {
+		for _, engine := range []xnnpack.Engine{xnnpack.EngineReference, xnnpack.EngineNative} {
 			for _, threads := range []int{1, 2} {
-				t.Run(p.Name+"/"+engine, func(t *testing.T) {
+				t.Run(p.Name+"/"+string(engine), func(t *testing.T) {
 					if engine == xnnpack.EngineNative {
 						xnntest.Library(t)
 					}

@@ -17,6 +17,7 @@ import (
 // approximates: results may be one step apart there.
 type reference struct {
 	graph  *Graph
+	limits delegate.Limits
 	args   []*argument
 	shapes []shape
 	bound  bool
@@ -46,25 +47,29 @@ type token struct {
 	zero  int32
 }
 
-func newReference(m *image, in delegate.Instance) (*reference, error) {
+func newReference(m *image, in delegate.Instance) *reference {
 	n := len(m.graph.Values)
-	e := &reference{graph: m.graph, args: newArguments(m.graph), shapes: slices.Clone(m.shapes), pool: in.Pool,
+	e := &reference{graph: m.graph, limits: m.limits, args: newArguments(m.graph), shapes: slices.Clone(m.shapes), pool: in.Pool,
 		bytes: make([][]byte, n), own: make([][]byte, n), tokens: make([][]token, n),
 		floats: make([][]float32, n), floated: make([]bool, n), filters: make([]*filter, len(m.graph.Nodes))}
 	for v := range m.graph.Values {
 		e.bytes[v] = m.graph.Values[v].Data
 	}
-	return e, nil
+	return e
 }
 
-// Execute runs the graph.
-func (e *reference) Execute(_ context.Context, args []*tensor.Value) error {
+// Execute runs the graph. ctx ends it between two nodes.
+func (e *reference) Execute(ctx context.Context, args []*tensor.Value) error {
 	reshaped, err := bindArguments(e.graph, e.args, args, e.shapes, !e.bound)
 	if err != nil {
 		e.bound = false
 		return err
 	}
 	if reshaped || !e.bound {
+		e.bound = false
+		if err := e.graph.referenceNeeds(e.shapes, e.threads()).check(e.limits); err != nil {
+			return err
+		}
 		e.allocate()
 	}
 	e.bound = true
@@ -73,6 +78,9 @@ func (e *reference) Execute(_ context.Context, args []*tensor.Value) error {
 	}
 	for i := range e.graph.Nodes {
 		n := &e.graph.Nodes[i]
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		if e.times == nil {
 			n.Type.run(e, n)
 			continue
@@ -83,6 +91,14 @@ func (e *reference) Execute(_ context.Context, args []*tensor.Value) error {
 	}
 	finish(e.args)
 	return nil
+}
+
+// threads is how many workers compute a node at most.
+func (e *reference) threads() int {
+	if e.pool == nil {
+		return 1
+	}
+	return e.pool.Size()
 }
 
 // allocate gives values between nodes their memory, which grows only.

@@ -84,12 +84,8 @@ func (s shape) permuted(perm []int) shape {
 	return out
 }
 
-// Bounds on what a payload may ask for. A value's bytes bound its memory, the window
-// cost bounds the tables of pointers that XNNPACK builds for convolutions and pools.
-const (
-	maxElements = 1 << 30
-	maxWindow   = 1 << 27
-)
+// maxElements bounds one value: products of a few such numbers do not overflow.
+const maxElements = 1 << 30
 
 // check reports sizes that no value may have.
 func (s shape) check() error {

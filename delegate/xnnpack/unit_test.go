@@ -17,12 +17,12 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-var engines = []string{EngineReference, EngineNative}
+var engines = []Engine{EngineReference, EngineNative}
 
 // forEngines runs a test on each engine.
-func forEngines(t *testing.T, f func(t *testing.T, engine string)) {
+func forEngines(t *testing.T, f func(t *testing.T, engine Engine)) {
 	for _, engine := range engines {
-		t.Run(engine, func(t *testing.T) {
+		t.Run(string(engine), func(t *testing.T) {
 			if engine == EngineNative {
 				xnntest.Library(t)
 			}
@@ -32,7 +32,7 @@ func forEngines(t *testing.T, f func(t *testing.T, engine string)) {
 }
 
 // mustUnit compiles a graph and makes a unit of it, closed with the test.
-func mustUnit(t testing.TB, g *Graph, engine string, in delegate.Instance) (delegate.Unit, *Graph) {
+func mustUnit(t testing.TB, g *Graph, engine Engine, in delegate.Instance) (delegate.Unit, *Graph) {
 	t.Helper()
 	img, err := compile(t, encode(g), engine)
 	if err != nil {
@@ -59,7 +59,7 @@ func mustExecute(t testing.TB, u delegate.Unit, args []*tensor.Value) {
 func TestNoAllocation(t *testing.T) {
 	pool := cpu.NewPool(2)
 	defer pool.Close()
-	forEngines(t, func(t *testing.T, engine string) {
+	forEngines(t, func(t *testing.T, engine Engine) {
 		for _, s := range samples(1) {
 			img, err := compile(t, encode(s.graph), engine)
 			if err != nil {
@@ -78,7 +78,7 @@ func TestNoAllocation(t *testing.T) {
 
 // TestOtherMemory gives a unit arguments in other places, and its old ones back.
 func TestOtherMemory(t *testing.T) {
-	forEngines(t, func(t *testing.T, engine string) {
+	forEngines(t, func(t *testing.T, engine Engine) {
 		u, g := mustUnit(t, linearGraph(FP32), engine, delegate.Instance{})
 		var first []float64
 		for round := range 4 {
@@ -107,7 +107,7 @@ func TestOverlap(t *testing.T) {
 	m.node("Conv2d", []int{x, f, none}, []int{y}, withWindow(window{top: 1, left: 1, bottom: 1, right: 1, kernelH: 3, kernelW: 3,
 		strideH: 1, strideW: 1, dilationH: 1, dilationW: 1, groups: 1, groupIn: 2, groupOut: 2}))
 	graph := m.done(y)
-	forEngines(t, func(t *testing.T, engine string) {
+	forEngines(t, func(t *testing.T, engine Engine) {
 		u, g := mustUnit(t, graph, engine, delegate.Instance{})
 		apart := newMaker(1).arguments(g)
 		mustExecute(t, u, apart)
@@ -163,7 +163,7 @@ func TestDynamicShapes(t *testing.T) {
 
 // TestBadArguments refuses what does not fit the payload, and then still runs.
 func TestBadArguments(t *testing.T) {
-	forEngines(t, func(t *testing.T, engine string) {
+	forEngines(t, func(t *testing.T, engine Engine) {
 		u, g := mustUnit(t, linearGraph(FP32), engine, delegate.Instance{})
 		good := newMaker(1).arguments(g)
 		none := tensor.Value{}
@@ -207,7 +207,7 @@ func TestWideIndices(t *testing.T) {
 			graph = s.graph
 		}
 	}
-	forEngines(t, func(t *testing.T, engine string) {
+	forEngines(t, func(t *testing.T, engine Engine) {
 		u, g := mustUnit(t, graph, engine, delegate.Instance{})
 		args := newMaker(1).arguments(g)
 		mustExecute(t, u, args)
@@ -228,7 +228,7 @@ func TestWideIndices(t *testing.T) {
 func TestConcurrent(t *testing.T) {
 	pool := cpu.NewPool(2)
 	defer pool.Close()
-	forEngines(t, func(t *testing.T, engine string) {
+	forEngines(t, func(t *testing.T, engine Engine) {
 		img, err := compile(t, encode(randomGraph(12, 7)), engine)
 		if err != nil {
 			t.Fatal(err)
@@ -276,7 +276,7 @@ func TestConcurrent(t *testing.T) {
 func TestWeightsShared(t *testing.T) {
 	xnntest.Library(t)
 	others := len(packed.by)
-	size := func(img delegate.Image) int { return img.(*image).weights.bytes() }
+	size := func(img delegate.Image) int { return int(img.(*image).weights.bytes()) }
 	a, err := compile(t, encode(linearGraph(FP32)), EngineNative)
 	if err != nil {
 		t.Fatal(err)
@@ -405,7 +405,7 @@ func residentPages(t *testing.T) int {
 
 // TestProfile wants a time for every node, and none without being asked.
 func TestProfile(t *testing.T) {
-	forEngines(t, func(t *testing.T, engine string) {
+	forEngines(t, func(t *testing.T, engine Engine) {
 		u, g := mustUnit(t, convolutionGraph(), engine, delegate.Instance{})
 		p := u.(delegate.Profiler)
 		args := newMaker(1).arguments(g)
@@ -428,15 +428,17 @@ func TestEngines(t *testing.T) {
 	x, y := half.input(BF16, 4), half.value(BF16, 4)
 	half.node("Abs", []int{x}, []int{y})
 	brain := encode(half.done(y))
-	t.Run("reference where there is no library", func(t *testing.T) {
-		p := &delegate.Payload{Data: encode(binaryGraph()), Options: map[string]any{OptionLibrary: t.TempDir()}}
-		img, err := Backend{}.Compile(context.Background(), p)
-		if err != nil || img.Info().Engine != EngineReference {
-			t.Errorf("got %v, %v", img, err)
+	t.Run("no library where one is named", func(t *testing.T) {
+		p := &delegate.Payload{Data: encode(binaryGraph())}
+		for _, engine := range []Engine{EngineAuto, EngineNative} {
+			b := Backend{Library: t.TempDir(), Engine: engine}
+			if _, err := b.Compile(context.Background(), p); !errors.Is(err, delegate.ErrMissing) {
+				t.Errorf("%s: got %v, want %v", engine, err, delegate.ErrMissing)
+			}
 		}
-		p.Options[OptionEngine] = EngineNative
-		if _, err := (Backend{}).Compile(context.Background(), p); !errors.Is(err, delegate.ErrMissing) {
-			t.Errorf("native: got %v, want %v", err, delegate.ErrMissing)
+		b := Backend{Library: t.TempDir(), Engine: EngineReference}
+		if img, err := b.Compile(context.Background(), p); err != nil || img.Info().Engine != string(EngineReference) {
+			t.Errorf("reference: got %v, %v", img, err)
 		}
 	})
 	t.Run("reference where the library lacks a node", func(t *testing.T) {
@@ -445,7 +447,7 @@ func TestEngines(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if info := img.Info(); info.Engine != EngineReference || !strings.Contains(info.Facts[2][1], "bf16") {
+		if info := img.Info(); info.Engine != string(EngineReference) || !strings.Contains(info.Facts[2][1], "bf16") {
 			t.Errorf("got %+v", info)
 		}
 		if _, err := compile(t, brain, EngineNative); !errors.Is(err, delegate.ErrUnsupported) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"hash/maphash"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -22,6 +23,8 @@ type weights struct {
 	entries []entry
 	next    int    // entry of the next request
 	spare   []byte // reserved and not used
+	limit   int64  // of all packed bytes, 0 for none
+	over    bool   // a request went beyond the limit
 	pin     runtime.Pinner
 	blocks  []*block
 	mapping *cpu.Mapping // of a file that the entries are from
@@ -33,8 +36,8 @@ type entry struct {
 	data []byte // at that address
 }
 
-func newWeights() *weights {
-	w := new(weights)
+func newWeights(limit int64) *weights {
+	w := &weights{limit: limit}
 	w.cache = xnn.NewWeightsCache(w)
 	return w
 }
@@ -54,7 +57,8 @@ func (w *weights) LookUp(key xnn.WeightsKey) xnn.Address {
 
 // Reserve implements xnn.WeightsStore.
 func (w *weights) Reserve(size uint) xnn.Address {
-	if size == 0 || size > maxBytes {
+	if size == 0 || size > math.MaxInt64/4 || w.limit > 0 && w.bytes()+int64(size) > w.limit {
+		w.over = size > 0
 		return 0
 	}
 	if n := uint(len(w.spare)); n < size || n > 2*size+4096 {
@@ -85,13 +89,12 @@ func (w *weights) Insert(key xnn.WeightsKey, at xnn.Address, size uint) xnn.Addr
 }
 
 // bytes is the size of all packed weights.
-func (w *weights) bytes() int {
-	n := 0
+func (w *weights) bytes() (n int64) {
 	for _, b := range w.blocks {
-		n += len(b.data)
+		n += int64(len(b.data))
 	}
 	if w.mapping != nil {
-		n += len(w.mapping.Bytes())
+		n += int64(len(w.mapping.Bytes()))
 	}
 	return n
 }

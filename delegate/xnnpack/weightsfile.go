@@ -142,7 +142,7 @@ func (w *weights) openFile(path string, g *Graph) error {
 	if err != nil {
 		return err
 	}
-	if !info.Mode().IsRegular() || info.Size() < weightsHeader || info.Size() > 2*maxBytes {
+	if !info.Mode().IsRegular() || info.Size() < weightsHeader || info.Size() > 8<<30 {
 		return fmt.Errorf("%s: %d bytes", path, info.Size())
 	}
 	mapping, err := cpu.MapFile(f, info.Size())

@@ -15,8 +15,8 @@ import (
 // openCached compiles a payload with a weights folder, and runs it.
 func openCached(t *testing.T, data []byte, folder string) (note string, packed int, outputs []float64) {
 	t.Helper()
-	img, err := Backend{}.Compile(context.Background(), &delegate.Payload{Data: data, Options: map[string]any{
-		OptionEngine: EngineNative, OptionLibrary: xnntest.Path(), OptionWeights: folder}})
+	b := Backend{Engine: EngineNative, Library: xnntest.Path(), WeightsCache: folder}
+	img, err := b.Compile(context.Background(), &delegate.Payload{Data: data})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,8 +31,8 @@ var engines = []struct {
 	{"XNNPACK, reference", "xnnpack.pte", []runtime.Option{engine(xnnpack.EngineReference)}},
 }
 
-func engine(name string) runtime.Option {
-	return runtime.WithDelegateOptions(xnnpack.ID, map[string]any{xnnpack.OptionEngine: name})
+func engine(e xnnpack.Engine) runtime.Option {
+	return runtime.WithDelegates(xnnpack.Backend{Engine: e})
 }
 
 const (
@@ -113,7 +113,7 @@ func run(folder string, w io.Writer) error {
 
 // classify runs the net on each image. Every call after the first is timed.
 func classify(d *data, path string, options []runtime.Option) (logits []float32, median time.Duration, err error) {
-	prog, err := runtime.Open(path, append(options, runtime.WithDelegates(all.Backends()...))...)
+	prog, err := runtime.Open(path, append([]runtime.Option{runtime.WithDelegates(all.Backends()...)}, options...)...)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -172,6 +172,20 @@ func checkRow(set *kernels.Set, name string) error {
 		return errors.New("schema with neither an out, nor a mutated argument, nor a result")
 	case writes && sig.Result != nil:
 		return errors.New("schema with both an out and a result: the slot after an out is the out again")
+	case op.Pure && op.Random:
+		return errors.New("pure, though it draws random numbers")
+	}
+	return checkQuants(op, sig)
+}
+
+// checkQuants compares the columns of a row with its schema.
+func checkQuants(op *kernels.Op, sig *kernels.Signature) error {
+	for _, q := range op.Quants {
+		for i, want := range map[int]string{q.Tensor: "Tensor", q.Scale: "float", q.ZeroPoint: "int"} {
+			if i < 0 || i >= len(sig.Args) || sig.Args[i].Type != want {
+				return fmt.Errorf("argument %d is no %s, as its Quants say", i, want)
+			}
+		}
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ func Ops() []kernels.Op { return ops }
 
 const floatTypes = "float32, float16, bfloat16"
 
-var ops = []kernels.Op{
+var ops = kernels.Pure([]kernels.Op{
 	{
 		Schema: "llama::update_cache.out(Tensor value, Tensor(a!) cache, SymInt start_pos, *, Tensor(b!) out)",
 		Func:   updateCache, DTypes: "any", Family: kernels.Exact, Note: "out is a placeholder and becomes zeros",
@@ -56,4 +56,4 @@ var ops = []kernels.Op{
 		Schema: "preprocess::tile_crop.out(Tensor input, int tile_size, *, Tensor(a!) out)",
 		Func:   tileCrop, DTypes: "any", Family: kernels.Exact,
 	},
-}
+})

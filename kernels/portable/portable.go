@@ -23,7 +23,7 @@ import (
 
 // Ops lists the operators of all families.
 func Ops() []kernels.Op {
-	return slices.Concat(
+	return kernels.Pure(slices.Concat(
 		move.Ops(),
 		index.Ops(),
 		elementwise.Ops(),
@@ -37,5 +37,5 @@ func Ops() []kernels.Op {
 		norm.Ops(),
 		reduce.Ops(),
 		resample.Ops(),
-	)
+	))
 }

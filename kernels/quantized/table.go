@@ -17,10 +17,13 @@ const (
 	codeTypes  = "uint8, int8, int16, int32, uint16, bits16"
 )
 
-var ops = []kernels.Op{
+// firstArg is quantised by a scale and a zero point that follow it.
+var firstArg = []kernels.Quant{{Tensor: 0, Scale: 1, ZeroPoint: 2}}
+
+var ops = kernels.Pure([]kernels.Op{
 	{
 		Schema: "quantized_decomposed::quantize_per_tensor.out(Tensor input, float scale, int zero_point, int quant_min, int quant_max, ScalarType dtype, *, Tensor(a!) out)",
-		Func:   quantizePerTensor, DTypes: floatTypes + ", float64 → " + codeTypes, Family: kernels.Exact,
+		Func:   quantizePerTensor, DTypes: floatTypes + ", float64 → " + codeTypes, Family: kernels.Exact, Quants: firstArg,
 		Note: "multiplies by the reciprocal of the scale, rounds half to even, adds the zero point; a NaN becomes 0",
 	},
 	{
@@ -39,7 +42,7 @@ var ops = []kernels.Op{
 	},
 	{
 		Schema: "quantized_decomposed::dequantize_per_tensor.out(Tensor input, float scale, int zero_point, int quant_min, int quant_max, ScalarType dtype, *, ScalarType? out_dtype=None, Tensor(a!) out)",
-		Func:   dequantizePerTensor, DTypes: codeTypes + " → " + floatTypes + ", float64", Family: kernels.Arith,
+		Func:   dequantizePerTensor, DTypes: codeTypes + " → " + floatTypes + ", float64", Family: kernels.Arith, Quants: firstArg,
 	},
 	{
 		Schema: "quantized_decomposed::dequantize_per_tensor.Tensor_out(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max, ScalarType dtype, *, ScalarType? out_dtype=None, Tensor(a!) out)",
@@ -79,8 +82,9 @@ var ops = []kernels.Op{
 	{
 		Schema: "quantized_decomposed::add.out(Tensor a, float a_scale, int a_zero_point, int a_quant_min, int a_quant_max, Tensor b, float b_scale, int b_zero_point, int b_quant_min, int b_quant_max, float out_scale, int out_zero_point, int out_quant_min, int out_quant_max, *, Tensor(a!) out)",
 		Func:   add, DTypes: "uint8, int8, int16, int32", Family: kernels.Exact, Note: "operands of the same sizes",
+		Quants: []kernels.Quant{{Tensor: 0, Scale: 1, ZeroPoint: 2}, {Tensor: 5, Scale: 6, ZeroPoint: 7}},
 	},
-}
+})
 
 // embedding is the row of one of the embeddings, which share all but the width of a
 // weight and the dtype argument.

@@ -13,10 +13,10 @@ import (
 // its bounds each of these takes minutes.
 const mostTime = 30 * time.Second
 
-func buildTimed(t *testing.T, m *pte.Method) (*Flow, error) {
+func buildTimed(t *testing.T, m *pte.Method) (*Method, error) {
 	t.Helper()
 	begun := time.Now()
-	f, err := Build(m, Calls{Signatures: signatures(t)})
+	f, err := Build(m, links(t))
 	if took := time.Since(begun); took > mostTime {
 		t.Errorf("%v", took)
 	}
@@ -37,7 +37,7 @@ func TestLadderOfJumps(t *testing.T) {
 		t.Fatal(err)
 	}
 	for v := range 3 {
-		if s := f.Storages[f.Of[v]]; s.First > 0 || s.Last != len(code) {
+		if s := f.Storages[f.Values[v].Storage]; s.First > 0 || s.Last != len(code) {
 			t.Errorf("value %d: alive in [%d,%d] only, of %d steps", v, s.First, s.Last, len(code))
 		}
 	}
@@ -63,12 +63,12 @@ func TestListsNamedOften(t *testing.T) {
 // many there are.
 func TestManyWritersAtOnePlace(t *testing.T) {
 	const n = 100_000
-	m := &pte.Method{Values: planned(2 * n)}
+	m := &pte.Method{Values: planned(2*n + 1), Inputs: []int{2 * n}}
 	var code []pte.Instruction
 	for v := range n {
 		m.Values[v].Tensor.Offset, m.Values[n+v].Tensor.Offset = 0, 0
 		m.Values[v].Tensor.Sizes = []int{5}
-		code = append(code, call(unary, v, v, v))
+		code = append(code, call(unary, 2*n, v, v))
 	}
 	for v := range n {
 		code = append(code, call(unary, n+v, 0, 0))
@@ -78,7 +78,7 @@ func TestManyWritersAtOnePlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.Of[n] == f.Of[0] {
+	if f.Values[n].Storage == f.Values[0].Storage {
 		t.Error("a value was joined with one of another size")
 	}
 }

@@ -1,10 +1,6 @@
 package ir
 
-import (
-	"math/bits"
-
-	"github.com/etrun-go/etrun/runtime/pte"
-)
+import "math/bits"
 
 // Bounds of the exact analysis of methods with jumps; beyond them, which no exporter
 // reaches, every storage of the method counts as live throughout.
@@ -15,34 +11,34 @@ const (
 
 // setLifetimes finds First and Last of every storage, and turns activations whose
 // bytes are read before they are written into state.
-func (f *Flow) setLifetimes() {
-	for i := range f.Storages {
-		f.Storages[i].First, f.Storages[i].Last = never, -1
+func (m *Method) setLifetimes() {
+	for i := range m.Storages {
+		m.Storages[i].First, m.Storages[i].Last = never, -1
 	}
-	words := (len(f.Storages) + 63) / 64
+	words := (len(m.Storages) + 63) / 64
 	switch {
-	case !f.hasJumps():
-		f.straightLifetimes()
-	case len(f.Steps)*words > maxLiveWords || !f.dataflowLifetimes(words):
-		f.wholeLifetimes()
+	case !m.hasJumps():
+		m.straightLifetimes()
+	case len(m.Steps)*words > maxLiveWords || !m.dataflowLifetimes(words):
+		m.wholeLifetimes()
 	}
-	for i := range f.Storages {
-		s := &f.Storages[i]
+	for i := range m.Storages {
+		s := &m.Storages[i]
 		switch {
 		case s.Kind == Input:
 			s.First = -1
 		case s.Kind == State || s.Kind == Activation && s.First == -1:
-			s.Kind, s.First, s.Last = State, -1, len(f.Steps)
+			s.Kind, s.First, s.Last = State, -1, len(m.Steps)
 		}
 		if s.Output {
-			s.First, s.Last = min(s.First, len(f.Steps)), len(f.Steps)
+			s.First, s.Last = min(s.First, len(m.Steps)), len(m.Steps)
 		}
 	}
 }
 
-func (f *Flow) hasJumps() bool {
-	for i := range f.Steps {
-		if f.Steps[i].Instruction.Kind == pte.JumpFalseCall {
+func (m *Method) hasJumps() bool {
+	for i := range m.Steps {
+		if m.Steps[i].Kind == JumpFalseCall {
 			return true
 		}
 	}
@@ -51,8 +47,8 @@ func (f *Flow) hasJumps() bool {
 
 // touch extends a value's storage to step i. A read before any write reaches back
 // to before the first step.
-func (f *Flow) touch(v, i int, read bool) {
-	s := &f.Storages[f.Of[v]]
+func (m *Method) touch(v, i int, read bool) {
+	s := &m.Storages[m.Values[v].Storage]
 	if s.First == never {
 		s.First = i
 		if read {
@@ -62,46 +58,46 @@ func (f *Flow) touch(v, i int, read bool) {
 	s.Last = i
 }
 
-func (f *Flow) straightLifetimes() {
-	for _, v := range f.Method.Inputs {
-		for _, v := range tensors(f.Method, nil, v) {
-			f.Storages[f.Of[v]].First = -1
+func (m *Method) straightLifetimes() {
+	for _, v := range m.Inputs {
+		for _, v := range m.tensors(nil, v) {
+			m.Storages[m.Values[v].Storage].First = -1
 		}
 	}
-	for i := range f.Steps {
-		s := &f.Steps[i]
+	for i := range m.Steps {
+		s := &m.Steps[i]
 		for _, v := range s.Reads {
-			f.touch(v, i, true)
+			m.touch(v, i, true)
 		}
 		for _, v := range s.Updates {
-			f.touch(v, i, true)
+			m.touch(v, i, true)
 		}
 		for _, v := range s.Writes {
-			f.touch(v, i, false)
+			m.touch(v, i, false)
 		}
 	}
-	for i := range f.Storages { // an output that nothing writes
-		if s := &f.Storages[i]; s.Output && s.First == never {
+	for i := range m.Storages { // an output that nothing writes
+		if s := &m.Storages[i]; s.Output && s.First == never {
 			s.First = -1
 		}
 	}
 }
 
-func (f *Flow) wholeLifetimes() {
-	for i := range f.Storages {
-		f.Storages[i].First, f.Storages[i].Last = 0, len(f.Steps)
+func (m *Method) wholeLifetimes() {
+	for i := range m.Storages {
+		m.Storages[i].First, m.Storages[i].Last = 0, len(m.Steps)
 	}
 }
 
 // dataflowLifetimes is the textbook backward analysis: what is live into a step is
 // what it reads, and what is live out of it unless it writes it whole. It reports
 // false where that takes more work than allowed.
-func (f *Flow) dataflowLifetimes(words int) bool {
-	n := len(f.Steps)
+func (m *Method) dataflowLifetimes(words int) bool {
+	n := len(m.Steps)
 	live := make([]uint64, (n+1)*words) // row i: live into step i; row n: live at the end
 	row := func(i int) []uint64 { return live[i*words : (i+1)*words] }
-	for i := range f.Storages {
-		if f.Storages[i].Output {
+	for i := range m.Storages {
+		if m.Storages[i].Output {
 			row(n)[i/64] |= 1 << (i % 64)
 		}
 	}
@@ -113,7 +109,7 @@ func (f *Flow) dataflowLifetimes(words int) bool {
 		}
 		changed = false
 		for i := n - 1; i >= 0; i-- {
-			f.liveInto(i, in, row)
+			m.liveInto(i, in, row)
 			for w, bits := range in {
 				if row(i)[w] != bits {
 					row(i)[w], changed = bits, true
@@ -121,25 +117,25 @@ func (f *Flow) dataflowLifetimes(words int) bool {
 			}
 		}
 	}
-	f.hulls(words, row)
+	m.hulls(words, row)
 	return true
 }
 
-func (f *Flow) liveInto(i int, in []uint64, row func(int) []uint64) {
-	s := &f.Steps[i]
+func (m *Method) liveInto(i int, in []uint64, row func(int) []uint64) {
+	s := &m.Steps[i]
 	copy(in, row(i+1))
-	if s.Instruction.Kind == pte.JumpFalseCall {
+	if s.Kind == JumpFalseCall {
 		for w, bits := range row(s.Target) {
 			in[w] |= bits
 		}
 	}
 	for _, v := range s.Writes {
-		st := f.Of[v]
+		st := m.Values[v].Storage
 		in[st/64] &^= 1 << (st % 64)
 	}
 	for _, list := range [...][]int{s.Reads, s.Updates} {
 		for _, v := range list {
-			st := f.Of[v]
+			st := m.Values[v].Storage
 			in[st/64] |= 1 << (st % 64)
 		}
 	}
@@ -147,12 +143,12 @@ func (f *Flow) liveInto(i int, in []uint64, row func(int) []uint64) {
 
 // hulls takes for each storage the smallest interval of steps that holds all at
 // which it is live or touched.
-func (f *Flow) hulls(words int, row func(int) []uint64) {
+func (m *Method) hulls(words int, row func(int) []uint64) {
 	extend := func(st, i int) {
-		s := &f.Storages[st]
+		s := &m.Storages[st]
 		s.First, s.Last = min(s.First, i), max(s.Last, i)
 	}
-	for i := range f.Steps {
+	for i := range m.Steps {
 		for w := range words {
 			for b := row(i)[w]; b != 0; b &= b - 1 {
 				st := w*64 + bits.TrailingZeros64(b)
@@ -162,20 +158,20 @@ func (f *Flow) hulls(words int, row func(int) []uint64) {
 				}
 			}
 		}
-		for _, list := range [...][]int{f.Steps[i].Reads, f.Steps[i].Writes, f.Steps[i].Updates} {
+		for _, list := range [...][]int{m.Steps[i].Reads, m.Steps[i].Writes, m.Steps[i].Updates} {
 			for _, v := range list {
-				extend(f.Of[v], i)
+				extend(m.Values[v].Storage, i)
 			}
 		}
 	}
-	f.endHulls(words, row)
+	m.endHulls(words, row)
 }
 
-func (f *Flow) endHulls(words int, row func(int) []uint64) {
-	n := len(f.Steps)
+func (m *Method) endHulls(words int, row func(int) []uint64) {
+	n := len(m.Steps)
 	for w := range words {
 		for b := row(n)[w]; b != 0; b &= b - 1 {
-			s := &f.Storages[w*64+bits.TrailingZeros64(b)]
+			s := &m.Storages[w*64+bits.TrailingZeros64(b)]
 			s.First, s.Last = min(s.First, n), n
 		}
 	}

@@ -2,6 +2,7 @@ package ir
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -15,81 +16,102 @@ type access struct{ read, write int }
 const never = int(^uint(0) >> 1)
 
 // addStorages joins the values that share bytes and classifies the classes.
-func (f *Flow) addStorages() {
-	join := newForest(len(f.Method.Values))
-	for i := range f.Steps {
-		if from, to, ok := f.Steps[i].alias(); ok {
-			join.union(from, to)
+func (b *builder) addStorages() error {
+	join := newForest(len(b.Values))
+	if err := b.joinViews(join); err != nil {
+		return err
+	}
+	b.joinElidedViews(b.accesses(), join)
+	b.collect(join)
+	for i := range b.Storages {
+		b.classify(&b.Storages[i])
+	}
+	for _, v := range b.Inputs {
+		if s := b.Values[v].Storage; s >= 0 && b.Storages[s].Kind == Activation {
+			b.Storages[s].Kind = Input
 		}
 	}
-	f.joinElidedViews(f.accesses(), join)
-	f.collect(join)
-	for i := range f.Storages {
-		f.Storages[i].Kind = f.classify(&f.Storages[i])
+	for _, v := range b.tensors(nil, b.Outputs...) {
+		b.Storages[b.Values[v].Storage].Output = true
 	}
-	for _, v := range f.Method.Inputs {
-		if s := f.Of[v]; s >= 0 && f.Storages[s].Kind == Activation {
-			f.Storages[s].Kind = Input
+	return nil
+}
+
+// joinViews joins the results of views with what they are views of. A value that
+// is a view of two tensors would make one storage of these.
+func (b *builder) joinViews(join *forest) error {
+	views := make([]bool, len(b.Values))
+	for i := range b.Steps {
+		s := &b.Steps[i]
+		if !s.IsView() || len(s.Reads) == 0 || len(s.Writes) == 0 {
+			continue
 		}
+		from, to := s.Reads[0], s.Writes[0]
+		if views[to] && join.find(from) != join.find(to) {
+			return b.stepError(s, fmt.Errorf("value %d, a view of value %d, is a view of another tensor too: %w", to, from, pte.ErrUnsupported))
+		}
+		views[to] = true
+		join.union(from, to)
 	}
-	for _, v := range f.Method.Outputs {
-		f.markOutput(v)
-	}
+	return nil
 }
 
 // collect makes a storage of each class of tensors.
-func (f *Flow) collect(join *forest) {
-	f.Of = make([]int, len(f.Method.Values))
+func (b *builder) collect(join *forest) {
 	index := make(map[int]int)
-	for v := range f.Method.Values {
-		f.Of[v] = -1
-		if f.Method.Values[v].Kind != tensor.KindTensor {
+	for v := range b.Values {
+		if b.Values[v].Kind != tensor.KindTensor {
 			continue
 		}
 		root := join.find(v)
 		s, ok := index[root]
 		if !ok {
-			s = len(f.Storages)
+			s = len(b.Storages)
 			index[root] = s
-			f.Storages = append(f.Storages, Storage{})
+			b.Storages = append(b.Storages, Storage{})
 		}
-		f.Of[v] = s
-		f.Storages[s].Values = append(f.Storages[s].Values, v)
-		f.Storages[s].Bytes = max(f.Storages[s].Bytes, f.Method.Values[v].Tensor.NBytes())
+		b.Values[v].Storage = s
+		b.Storages[s].Values = append(b.Storages[s].Values, v)
+		b.Storages[s].Bytes = max(b.Storages[s].Bytes, b.Values[v].Tensor.NBytes())
 	}
 }
 
-func (f *Flow) markOutput(v int) {
-	for _, v := range tensors(f.Method, nil, v) {
-		f.Storages[f.Of[v]].Output = true
-	}
-}
-
-// classify looks at what the file says of a class's members; state that only its
-// use reveals is found by setLifetimes.
-func (f *Flow) classify(s *Storage) Kind {
-	kind := Activation
+// classify takes what the file says of a class's members; state that only its use
+// reveals is found by setLifetimes.
+func (b *builder) classify(s *Storage) {
 	for _, v := range s.Values {
-		t := f.Method.Values[v].Tensor
+		t := b.src.Values[v].Tensor
 		switch {
+		case s.Kind == Constant:
 		case t.Storage == pte.Constant || t.Storage == pte.External:
-			return Constant
+			s.Kind, s.Data = Constant, b.data(v)
+		case s.Kind == State:
 		case t.Storage == pte.PlannedInit || t.Storage == pte.ExternalPlanned:
-			kind = State
-		case t.Dynamism == tensor.DynamicUnbound && kind == Activation:
-			kind = Heap
+			s.Kind, s.Data = State, b.data(v)
+		case t.Dynamism == tensor.DynamicUnbound:
+			s.Kind = Heap
 		}
 	}
-	return kind
+	if first := b.src.Values[s.Values[0]].Tensor; first.Storage == pte.Planned {
+		s.Planned, s.Arena, s.Offset = true, first.Arena, first.Offset
+	}
 }
 
-func (f *Flow) accesses() []access {
-	acc := make([]access, len(f.Method.Values))
+// data is the bytes that a value starts with.
+func (b *builder) data(v int) []byte {
+	if data, ok := b.links.Data[v]; ok {
+		return data
+	}
+	return b.src.Values[v].Tensor.Data
+}
+
+func (b *builder) accesses() []access {
+	acc := make([]access, len(b.Values))
 	for v := range acc {
 		acc[v] = access{never, never}
 	}
-	for i := range f.Steps {
-		s := &f.Steps[i]
+	for i := range b.Steps {
+		s := &b.Steps[i]
 		for _, v := range s.Reads {
 			acc[v].read = min(acc[v].read, i)
 		}
@@ -100,19 +122,10 @@ func (f *Flow) accesses() []access {
 			acc[v].write = min(acc[v].write, i)
 		}
 	}
-	for _, v := range f.Method.Inputs {
+	for _, v := range b.Inputs {
 		acc[v].write = -1
 	}
 	return acc
-}
-
-// alias reports an instruction whose result shares its first argument's bytes:
-// executorch_prim::et_view, the only one there is.
-func (s *Step) alias() (from, to int, ok bool) {
-	if !s.view || len(s.Reads) == 0 || len(s.Writes) == 0 {
-		return 0, 0, false
-	}
-	return s.Reads[0], s.Writes[0], true
 }
 
 // spot is where and how large the file says a value is.
@@ -126,16 +139,16 @@ func spotOf(t *pte.Tensor) spot { return spot{t.Arena, t.Offset, t.NBytes()} }
 // joinElidedViews finds values that no instruction writes though they are read: the
 // exporter dropped a view and gave its result the place of the operand. Such a
 // value belongs to the one written last before it is read, in the same bytes.
-func (f *Flow) joinElidedViews(acc []access, join *forest) {
-	writers := f.writersBySpot(acc)
-	for _, v := range f.Method.Outputs { // read at the end
-		acc[v].read = min(acc[v].read, len(f.Steps))
+func (b *builder) joinElidedViews(acc []access, join *forest) {
+	writers := b.writersBySpot(acc)
+	for _, v := range b.Outputs { // read at the end
+		acc[v].read = min(acc[v].read, len(b.Steps))
 	}
-	for v := range f.Method.Values {
-		if !f.isPlanned(v) || acc[v].write != never || acc[v].read == never {
+	for v := range b.Values {
+		if !b.isPlanned(v) || acc[v].write != never || acc[v].read == never {
 			continue
 		}
-		list := writers[spotOf(f.Method.Values[v].Tensor)]
+		list := writers[spotOf(b.src.Values[v].Tensor)]
 		n, _ := slices.BinarySearchFunc(list, acc[v].read, func(w, at int) int { return cmp.Compare(acc[w].write, at) })
 		if n > 0 {
 			join.union(list[n-1], v)
@@ -144,11 +157,11 @@ func (f *Flow) joinElidedViews(acc []access, join *forest) {
 }
 
 // writersBySpot lists the values that instructions write, by place, as first written.
-func (f *Flow) writersBySpot(acc []access) map[spot][]int {
+func (b *builder) writersBySpot(acc []access) map[spot][]int {
 	writers := make(map[spot][]int)
-	for v := range f.Method.Values {
-		if f.isPlanned(v) && acc[v].write != never {
-			s := spotOf(f.Method.Values[v].Tensor)
+	for v := range b.Values {
+		if b.isPlanned(v) && acc[v].write != never {
+			s := spotOf(b.src.Values[v].Tensor)
 			writers[s] = append(writers[s], v)
 		}
 	}
@@ -158,8 +171,8 @@ func (f *Flow) writersBySpot(acc []access) map[spot][]int {
 	return writers
 }
 
-func (f *Flow) isPlanned(v int) bool {
-	return f.Method.Values[v].Kind == tensor.KindTensor && f.Method.Values[v].Tensor.Storage == pte.Planned
+func (b *builder) isPlanned(v int) bool {
+	return b.Values[v].Kind == tensor.KindTensor && b.src.Values[v].Tensor.Storage == pte.Planned
 }
 
 // forest is a union-find over values; the smaller root wins.

@@ -60,7 +60,7 @@ const maxRepairs = 48
 // placing the item that ends highest earlier, as long as work allows.
 func Pack(items []Item) Layout {
 	if len(items) > MaxItems {
-		return Naive(items)
+		return naive(items)
 	}
 	best := Layout{Size: -1}
 	peaks := peaks(items)
@@ -103,8 +103,8 @@ func promote(seq []int, i int) {
 	seq[i/2] = v
 }
 
-// Naive places every item after the one before it.
-func Naive(items []Item) Layout {
+// naive places every item after the one before it.
+func naive(items []Item) Layout {
 	l := Layout{Offsets: make([]int64, len(items)), Order: "naive"}
 	for i, it := range items {
 		l.Offsets[i] = l.Size

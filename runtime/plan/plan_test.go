@@ -20,7 +20,7 @@ func TestPackIsSafeAndTight(t *testing.T) {
 			}
 		}
 		bound := LowerBound(items)
-		if naive := Naive(items).Size; l.Size < bound || l.Size > naive {
+		if naive := naive(items).Size; l.Size < bound || l.Size > naive {
 			t.Fatalf("round %d: size %d, want %d to %d", round, l.Size, bound, naive)
 		}
 	}

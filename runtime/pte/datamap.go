@@ -64,6 +64,7 @@ type dataReader struct {
 }
 
 func (d *dataReader) flatTensor(t flatbuf.Table) {
+	readVersion(t)
 	t.Need(1, "segments")
 	t.Need(2, "named_data")
 	d.read(t, 1)

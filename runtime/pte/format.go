@@ -64,6 +64,26 @@ func CheckStart(start []byte, want ...Format) error {
 	return checkIdentifier(start, as)
 }
 
+// newestVersion is the schema version that this package reads, of programs and of data files.
+const newestVersion = 0
+
+// readVersion reads a root's schema version, and refuses one that is newer.
+func readVersion(root flatbuf.Table) uint32 {
+	v := root.Uint32(0, "version", 0)
+	if v > newestVersion {
+		root.Failf(ErrUnsupported, 0, "version", "schema version %d, the newest known is %d: %s", v, newestVersion, otherVersion(true))
+	}
+	return v
+}
+
+// otherVersion says who wrote a file of another version, and the way out.
+func otherVersion(newer bool) string {
+	if newer {
+		return "written by a newer exporter; export with an older ExecuTorch, or update etrun"
+	}
+	return "written by an older exporter; export again"
+}
+
 // checkIdentifier refuses whatever is not the wanted format in the wanted version.
 func checkIdentifier(data []byte, want Format) error {
 	id, w := flatbuf.Identifier(data), formats[want]
@@ -73,7 +93,7 @@ func checkIdentifier(data []byte, want Format) error {
 	case id == w.identifier:
 		return nil
 	case got == want:
-		return faultf(ErrUnsupported, 4, "", "file identifier %q, want %q: another version of the format", id, w.identifier)
+		return faultf(ErrUnsupported, 4, "", "file identifier %q, want %q: another version of the format, %s", id, w.identifier, otherVersion(id > w.identifier))
 	case got != FormatUnknown:
 		return faultf(ErrFormat, 4, "", "file identifier %q of a %v, want %q of a %s", id, got, w.identifier, w.name)
 	default:

@@ -42,7 +42,7 @@ type programReader struct {
 func (p *programReader) program(t flatbuf.Table) *Program {
 	t.Need(1, "execution_plan")
 	p.segments.read(t, 4)
-	out := &Program{Version: t.Uint32(0, "version", 0)}
+	out := &Program{Version: readVersion(t)}
 	p.inline = flatbuf.List(t, 2, "constant_buffer", storage)
 	p.constants = flatbuf.One(t, 5, "constant_segment", p.subsegments)
 	if len(p.inline) > 0 && p.constants.Len() > 0 {

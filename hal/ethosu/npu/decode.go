@@ -166,6 +166,9 @@ func (d *decoder) account(o *kernelOp) error {
 	return nil
 }
 
+// WorkingBytes is the memory of a run on one thread, beside the regions.
+func (p *Program) WorkingBytes() int64 { return p.workingBytes(1) }
+
 // workingBytes is the memory of a run on some threads.
 func (p *Program) workingBytes(threads int) int64 {
 	n := int64(threads)*p.needs.bytes() + 8*int64(p.kept) + 8*int64(p.staged) + 40*int64(p.scales) + 32*int64(p.matmul)

@@ -7,7 +7,7 @@ import (
 
 var dropoutOps = []kernels.Op{
 	{Schema: "aten::native_dropout.out(Tensor input, float p, bool? train, *, Tensor(a!) out0, Tensor(b!) out1)", Func: nativeDropout,
-		DTypes: floats, Family: kernels.Arith, Note: "draws from the method's random source, not PyTorch's"},
+		DTypes: floats, Family: kernels.Arith, Random: true, Note: "draws from the method's random source, not PyTorch's"},
 }
 
 // kept multiplies by the mask and a scale.

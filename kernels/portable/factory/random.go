@@ -8,8 +8,8 @@ import (
 )
 
 var randomOps = []kernels.Op{
-	{Schema: "aten::rand.out(SymInt[] size, *, Tensor(a!) out)", Func: uniform, DTypes: floats, Note: randomNote},
-	{Schema: "aten::randn.out(SymInt[] size, *, Tensor(a!) out)", Func: normal, DTypes: floats, Note: randomNote},
+	{Schema: "aten::rand.out(SymInt[] size, *, Tensor(a!) out)", Func: uniform, DTypes: floats, Random: true, Note: randomNote},
+	{Schema: "aten::randn.out(SymInt[] size, *, Tensor(a!) out)", Func: normal, DTypes: floats, Random: true, Note: randomNote},
 }
 
 const randomNote = "draws from the method's random source, not PyTorch's"

@@ -16,21 +16,20 @@ const (
 	view
 )
 
-func signatures(t *testing.T) []*kernels.Signature {
+func links(t *testing.T) (l Links) {
 	t.Helper()
-	var sigs []*kernels.Signature
-	for _, s := range []string{
+	for _, schema := range []string{
 		"test::unary.out(Tensor self, *, Tensor(a!) out)",
 		"test::update_(Tensor(a!) self, Tensor src)",
 		"test::view(Tensor(a) self, SymInt[] size) -> Tensor(a)",
 	} {
-		sig, err := kernels.ParseSchema(s)
+		sig, err := kernels.ParseSchema(schema)
 		if err != nil {
 			t.Fatal(err)
 		}
-		sigs = append(sigs, sig)
+		l.Operators = append(l.Operators, Operator{&kernels.Op{Schema: schema}, sig})
 	}
-	return sigs
+	return l
 }
 
 // planned makes n tensors, value i at place i*64 of the one arena.
@@ -110,19 +109,19 @@ func TestLifetimes(t *testing.T) {
 			for v, offset := range tt.place {
 				m.Values[v].Tensor.Offset = offset
 			}
-			f, err := Build(m, Calls{Signatures: signatures(t)})
+			f, err := Build(m, links(t))
 			if err != nil {
 				t.Fatal(err)
 			}
 			for v, want := range tt.want {
-				s := f.Storages[f.Of[v]]
+				s := f.Storages[f.Values[v].Storage]
 				if got := fmt.Sprintf("%v[%d,%d]", s.Kind, s.First, s.Last); got != want {
 					t.Errorf("value %d: got %s, want %s", v, got, want)
 				}
 			}
 			for a := range tt.n {
 				for b := range a {
-					if got := f.Of[a] == f.Of[b]; got != joined(tt.shares, a, b) {
+					if got := f.Values[a].Storage == f.Values[b].Storage; got != joined(tt.shares, a, b) {
 						t.Errorf("values %d and %d share bytes: %v", b, a, got)
 					}
 				}
@@ -142,7 +141,7 @@ func joined(shares [][2]int, a, b int) bool {
 
 func TestBuildRefusesWrongArity(t *testing.T) {
 	m := &pte.Method{Values: planned(2), Chains: []pte.Chain{{Instructions: []pte.Instruction{call(unary, 0)}}}}
-	_, err := Build(m, Calls{Signatures: signatures(t)})
+	_, err := Build(m, links(t))
 	if err == nil {
 		t.Fatal("a call without its out argument was accepted")
 	}

@@ -1,0 +1,67 @@
+//go:build cgo && !nodl && linux && (amd64 || arm64)
+
+package xnnguard
+
+/*
+#cgo LDFLAGS: -ldl -lpthread
+#include <stdlib.h>
+#include "guard.h"
+*/
+import "C"
+
+import (
+	"errors"
+	"unsafe"
+
+	"github.com/etrun-go/etrun/cbindings/xnn"
+)
+
+func install(lib *xnn.Library) error {
+	path := C.CString(lib.Path)
+	defer C.free(unsafe.Pointer(path))
+	if why := C.guard_install(path); why != nil {
+		return errors.New("xnnguard: " + C.GoString(why))
+	}
+	return nil
+}
+
+// Set says how memory is given from now on.
+func Set(o Options) {
+	underrun := C.int(0)
+	if o.Underrun {
+		underrun = 1
+	}
+	if o.Limit == 0 {
+		o.Limit = ^uint64(0)
+	}
+	C.guard_set(C.uint8_t(o.Poison), underrun, C.size_t(o.Limit))
+}
+
+// Read gives the figures, and starts Peak and Refused anew if reset is set.
+func Read(reset bool) Stats {
+	var s C.struct_guard_stats
+	anew := C.int(0)
+	if reset {
+		anew = 1
+	}
+	C.guard_read(&s, anew)
+	return Stats{Blocks: uint64(s.blocks), Bytes: uint64(s.bytes), Peak: uint64(s.peak),
+		Allocations: uint64(s.allocations), Refused: uint64(s.refused)}
+}
+
+// Block is memory of the guarded heap, for tests of the guard.
+type Block struct{ at unsafe.Pointer }
+
+// Allocate gives n bytes of the guarded heap.
+func Allocate(n int) Block { return Block{C.guard_malloc(C.size_t(n))} }
+
+// Free gives a block back.
+func (b Block) Free() { C.guard_free(b.at) }
+
+// Load reads the byte at an offset from the block's first, wherever that is.
+//
+//go:noinline
+func (b Block) Load(offset int) byte { return *(*byte)(unsafe.Add(b.at, offset)) }
+
+// Store writes the byte at an offset from the block's first.
+func (b Block) Store(offset int, x byte) { *(*byte)(unsafe.Add(b.at, offset)) = x }

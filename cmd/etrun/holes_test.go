@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// asCommand is the variable that makes the test binary the command line.
+const asCommand = "ETRUN_TEST_COMMAND"
+
+func runAsCommand() {
+	if os.Getenv(asCommand) != "" {
+		os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
+}
+
+// Programs that broke the native engine run within the memory limit, with the numbers
+// of the Go engine, or are refused.
+func TestHoles(t *testing.T) {
+	const limit = 64 << 20
+	for _, c := range []struct {
+		name string
+		code int
+	}{
+		{"clamp-q8-abort", 0},
+		{"fc-regrouped-oob", 0},
+		{"fused-conv-abort", 0},
+		{"maxpool-oob-crash", 0},
+		{"xnn-indirection-6", 0},
+		{"xnn-workspace-1GiB", 9},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			file, err := filepath.Abs("testdata/holes/" + c.name + ".pte")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Chdir(t.TempDir())
+			for _, engine := range []string{"auto", "reference"} {
+				code, peak := runLine(t, file, "--xnnpack", engine, "--max-memory", "64MiB", "--output-npz", engine+".npz")
+				if code != c.code {
+					t.Errorf("%s: exit code %d, want %d", engine, code, c.code)
+				}
+				if peak > limit+64<<20 {
+					t.Errorf("%s: peak memory %d, want at most %d", engine, peak, limit+64<<20)
+				}
+			}
+			if c.code != 0 {
+				return
+			}
+			got, err1 := os.ReadFile("auto.npz")
+			want, err2 := os.ReadFile("reference.npz")
+			if err1 != nil || err2 != nil || !bytes.Equal(got, want) {
+				t.Errorf("outputs of auto (%d bytes, %v) and reference (%d bytes, %v) differ", len(got), err1, len(want), err2)
+			}
+		})
+	}
+}
+
+// runLine runs a command line in a process of its own. It returns the exit code, -1
+// after a signal, and the peak of resident bytes.
+func runLine(t *testing.T, args ...string) (code int, peak int64) {
+	t.Helper()
+	var notes bytes.Buffer
+	c := exec.Command(os.Args[0], args...)
+	c.Env, c.Stderr = append(os.Environ(), asCommand+"=1"), &notes
+	err := c.Run()
+	if c.ProcessState == nil {
+		t.Fatal(err)
+	}
+	if c.ProcessState.ExitCode() < 0 {
+		t.Logf("%v: %.2000s", err, notes.String())
+	}
+	return c.ProcessState.ExitCode(), c.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10
+}

@@ -1,0 +1,288 @@
+package xnnpack
+
+import (
+	"fmt"
+	"math"
+)
+
+// What the native engine takes. The library asserts, and reads what it should not, on
+// graphs that no exporter makes. So a node runs in the library only if every rule of
+// its row says that its parameters, quantization and shapes are known to be safe; a
+// graph with another node runs on the Go engine, whole. The rules hold for the graph
+// after fuse, at the declared shapes and again at the shapes of every call.
+
+// rule is a condition on a node at given shapes. It returns why the library may not
+// have the node, "" if it may.
+type rule func(g *Graph, n *Node, s []shape) string
+
+// every is all of some rules.
+func every(rules ...rule) rule {
+	return func(g *Graph, n *Node, s []shape) string {
+		for _, r := range rules {
+			if reason := r(g, n, s); reason != "" {
+				return reason
+			}
+		}
+		return ""
+	}
+}
+
+// refuses is the first reason why the library may not have the graph at the given
+// shapes, "" if there is none.
+func (g *Graph) refuses(s []shape) string {
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		if reason := g.refusesNode(n, s); reason != "" {
+			return fmt.Sprintf("%s: %s", n.place(), reason)
+		}
+	}
+	return ""
+}
+
+func (g *Graph) refusesNode(n *Node, s []shape) string {
+	for _, list := range [2][]int{n.In, n.Out} {
+		for _, v := range list {
+			if v != none && g.Values[v].Datatype.info().native == noNative {
+				return g.Values[v].Datatype.String() + " values"
+			}
+		}
+	}
+	if n.Type.native == nil {
+		return ""
+	}
+	return n.Type.native(g, n, s)
+}
+
+// outside is a reason if x is not within [lo, hi).
+func outside(what string, x, lo, hi float32) string {
+	if x >= lo && x < hi {
+		return ""
+	}
+	return fmt.Sprintf("%s %v, outside of %v to %v", what, x, lo, hi)
+}
+
+// quantizedScales are the scales of a node's operands and output; ok is false unless
+// they are quantized with one each.
+func quantizedScales(g *Graph, n *Node) (in []float32, out float32, ok bool) {
+	y := &g.Values[n.Out[0]]
+	if y.Datatype.info().quant != perTensor {
+		return nil, 0, false
+	}
+	for _, v := range n.In {
+		if g.Values[v].Datatype.info().quant != perTensor {
+			return nil, 0, false
+		}
+		in = append(in, g.Values[v].Quant.Scale)
+	}
+	return in, y.Quant.Scale, true
+}
+
+// The bounds of scales are what the fixed-point arithmetic of quantized kernels
+// asserts (xnn_init_*_params).
+
+// sumLimits are the bounds of quantized sums and differences.
+func sumLimits(g *Graph, n *Node, _ []shape) string {
+	in, out, ok := quantizedScales(g, n)
+	if !ok {
+		return ""
+	}
+	for _, s := range in {
+		if reason := outside("scale ratio", s/out, 0x1p-10, 0x1p8); reason != "" {
+			return reason
+		}
+	}
+	return ""
+}
+
+// productLimits are the bounds of quantized products.
+func productLimits(g *Graph, n *Node, _ []shape) string {
+	if in, out, ok := quantizedScales(g, n); ok {
+		return outside("scale ratio", in[0]*in[1]/out, 0x1p-16, 0x1p8)
+	}
+	return ""
+}
+
+// convertLimits are the bounds of a change of quantization.
+func convertLimits(g *Graph, n *Node, _ []shape) string {
+	if in, out, ok := quantizedScales(g, n); ok {
+		return outside("scale ratio", in[0]/out, 0x1p-8, 0x1p7)
+	}
+	return ""
+}
+
+// leakyLimits are the bounds of a quantized LeakyReLU, on either side of 0.
+func leakyLimits(g *Graph, n *Node, s []shape) string {
+	in, out, ok := quantizedScales(g, n)
+	if !ok {
+		return ""
+	}
+	if reason := convertLimits(g, n, s); reason != "" {
+		return reason
+	}
+	below := in[0] / out * n.Param
+	return outside("scale ratio below 0", max(below, -below), 0x1p-8, 0x1.FFFCp6)
+}
+
+// weightLimits are the bounds of sums of quantized products, for every output channel.
+func weightLimits(g *Graph, n *Node, _ []shape) string {
+	in, filter, out := &g.Values[n.In[0]], &g.Values[n.In[1]], &g.Values[n.Out[0]]
+	if out.Datatype.info().quant != perTensor || in.Datatype.info().quant != perTensor {
+		return ""
+	}
+	scales := filter.Quant.Scales
+	if scales == nil {
+		scales = []float32{filter.Quant.Scale}
+	}
+	for _, s := range scales {
+		if reason := outside("scale of the sums", float32(in.Quant.Scale*s)/out.Quant.Scale, 0x1p-32, 0x1p8); reason != "" {
+			return reason
+		}
+	}
+	return ""
+}
+
+// boundLimits wants more than one element between the bounds of a quantized output.
+// The library rounds bounds within the range of the type.
+func boundLimits(g *Graph, n *Node, _ []shape) string {
+	x := &g.Values[n.Out[0]]
+	q, d := &x.Quant, x.Datatype.info()
+	if d.quant != perTensor {
+		return ""
+	}
+	if quantize(n.Min/q.Scale, q.ZeroPoint, d.minZero, d.maxZero) >= quantize(n.Max/q.Scale, q.ZeroPoint, d.minZero, d.maxZero) {
+		return "bounds that fall on one element"
+	}
+	return ""
+}
+
+// withoutBounds: the library's mean has none.
+func withoutBounds(_ *Graph, n *Node, _ []shape) string {
+	if n.Min > -inf || n.Max < inf {
+		return fmt.Sprintf("bounds %v to %v of a mean", n.Min, n.Max)
+	}
+	return ""
+}
+
+// sameQuantization wants a quantized node to keep scale and zero point.
+func sameQuantization(g *Graph, n *Node, _ []shape) string {
+	if wantSame(g, n, n.In[0], n.Out[0]) != nil {
+		return "input and output of different quantizations"
+	}
+	return ""
+}
+
+// finiteParam wants a number for slope, alpha or padding value.
+func finiteParam(_ *Graph, n *Node, _ []shape) string {
+	if x := float64(n.Param); math.IsNaN(x) || math.IsInf(x, 0) {
+		return fmt.Sprintf("parameter %v", n.Param)
+	}
+	return ""
+}
+
+// Ranges of geometries. Exporters stay far below them.
+const (
+	maxKernel = 1 << 10 // also of a pool over a whole image
+	maxStep   = 1 << 8  // stride, dilation, adjustment
+	maxResize = 1 << 13 // beyond, places computed in float32 may lie outside the image
+)
+
+// windowLimits are the geometries of windows: kernels, steps and paddings of exported
+// models. Paddings as large as the window put windows outside of the input.
+func windowLimits(_ *Graph, n *Node, _ []shape) string {
+	w := &n.Window
+	if w.kernelH > maxKernel || w.kernelW > maxKernel {
+		return fmt.Sprintf("%dx%d window, at most %d", w.kernelH, w.kernelW, maxKernel)
+	}
+	if max(w.strideH, w.strideW, w.dilationH, w.dilationW) > maxStep {
+		return fmt.Sprintf("stride %dx%d and dilation %dx%d, at most %d", w.strideH, w.strideW, w.dilationH, w.dilationW, maxStep)
+	}
+	h, v := w.dilationH*(w.kernelH-1)+1, w.dilationW*(w.kernelW-1)+1
+	if max(w.top, w.bottom) >= h+w.dilationH || max(w.left, w.right) >= v+w.dilationW {
+		return fmt.Sprintf("padding %d+%d x %d+%d of a window of %dx%d", w.top, w.bottom, w.left, w.right, h, v)
+	}
+	if n.Flags&flagSamePadding != 0 && (max(w.dilationH, w.dilationW) > 1 || w.strideH > w.kernelH || w.strideW > w.kernelW) {
+		return "same padding of a dilated window, or of a stride above its size" // the padding may be computed below 0
+	}
+	return ""
+}
+
+// poolLimits are the geometries of pools. A window may lie in the padding as a whole
+// where paddings reach it, and the library never checks that the place which it reads
+// instead is inside the input.
+func poolLimits(_ *Graph, n *Node, _ []shape) string {
+	w := &n.Window
+	switch {
+	case w.kernelH*w.kernelW == 1 || w.strideH > w.kernelH || w.strideW > w.kernelW:
+		return "pool of one element, or of a stride above its size"
+	case w.dilationH*w.dilationW > 1 && (n.Flags&flagSamePadding != 0 || w.top+w.bottom+w.left+w.right > 0):
+		return "padded pool of a dilated window"
+	}
+	return ""
+}
+
+// averageLimits: the library keeps pointers for the rows at the top, one in the middle
+// and those at the bottom, which must be different rows.
+func averageLimits(g *Graph, n *Node, s []shape) string {
+	w, in, out := &n.Window, s[n.In[0]], s[n.Out[0]]
+	if d := g.Values[n.In[0]].Datatype; d != FP32 && d != FP16 {
+		return d.String() + " average pool"
+	}
+	if w.top+w.bottom+w.left+w.right == 0 && n.Flags&flagSamePadding == 0 {
+		return ""
+	}
+	if n.Flags&flagSamePadding != 0 {
+		return "average pool with same padding"
+	}
+	if ceilDiv(w.top, w.strideH)+ceilDiv(w.bottom, w.strideH) >= out.dim[1] || min(in.dim[1], in.dim[2]) < 2 {
+		return fmt.Sprintf("average pool whose padding %d+%d x %d+%d meets over %v", w.top, w.bottom, w.left, w.right, in)
+	}
+	return ""
+}
+
+// resizeLimits: the library computes places in float32 and asserts them.
+func resizeLimits(_ *Graph, n *Node, s []shape) string {
+	in, out := s[n.In[0]], s[n.Out[0]]
+	if max(in.dim[1], in.dim[2], out.dim[1], out.dim[2]) > maxResize {
+		return fmt.Sprintf("resize of %v to %v, at most %d pixels in a row or column", in, out, maxResize)
+	}
+	return ""
+}
+
+// rowLimits: a product that takes rows across the input's own counts as many of them
+// as it takes, while a dynamically quantized input has a scale for each of its own.
+func rowLimits(g *Graph, n *Node, s []shape) string {
+	if n.Flags&flagReshape2D != 0 && s[n.In[0]].last() != n.inputChannels(g) {
+		return fmt.Sprintf("rows of %d channels across an input of sizes %v", n.inputChannels(g), s[n.In[0]])
+	}
+	return ""
+}
+
+// nativeMove: the library moves float and quantized elements only.
+func nativeMove(g *Graph, n *Node, _ []shape) string {
+	if d := g.Values[n.Out[0]].Datatype; d == Int32 {
+		return n.Type.name + " of " + d.String()
+	}
+	return ""
+}
+
+// readOutputs: the library forgets a value that nothing reads, and asserts that it has
+// both outputs of a node that makes two.
+func readOutputs(g *Graph, n *Node, _ []shape) string {
+	for _, v := range n.Out {
+		if g.Values[v].Arg == none && !g.reads(v) {
+			return "output that nothing reads"
+		}
+	}
+	return ""
+}
+
+func (g *Graph) reads(v int) bool {
+	for i := range g.Nodes {
+		for _, in := range g.Nodes[i].In {
+			if in == v {
+				return true
+			}
+		}
+	}
+	return false
+}

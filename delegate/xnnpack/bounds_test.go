@@ -1,0 +1,398 @@
+package xnnpack
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// bounds are how far two engines that compute every node within its own tolerance may
+// be apart, value by value, in the numbers that elements stand for. They start at 0 at
+// the inputs. A node multiplies its inputs' bounds by how much it can amplify a
+// difference, and adds its own tolerance: none for what moves or selects elements and
+// for sums of quantized products, a step for other quantized results, rounding errors
+// for floats. A quantized result within less than a step may still be a step off.
+// The bound is infinite, and nothing is compared, where a difference grows without
+// limit (a logarithm or quotient of inexact numbers), and behind numbers that are not
+// finite or so large that sums of them may not be.
+type bounds struct {
+	e     *reference // after a run
+	err   []float64
+	most  []float64 // greatest magnitude of a value's numbers, infinite if one is not finite
+	least []float64 // least number
+	small []float64 // least magnitude
+	known []bool    // most, least and small are set
+}
+
+var infinity = math.Inf(1)
+
+// boundsOf computes the bounds of all values of the reference's last run.
+func boundsOf(e *reference) *bounds {
+	n := len(e.graph.Values)
+	b := &bounds{e: e, err: make([]float64, n), most: make([]float64, n), least: make([]float64, n), small: make([]float64, n), known: make([]bool, n)}
+	for i := range e.graph.Nodes {
+		b.node(&e.graph.Nodes[i])
+	}
+	return b
+}
+
+// numbers are those that a value's elements stand for.
+func (b *bounds) numbers(v int) []float32 {
+	x := &b.e.graph.Values[v]
+	out := make([]float32, b.e.shapes[v].numel())
+	switch x.Datatype {
+	case QDInt8:
+		group := len(out) / max(1, len(b.e.tokens[v]))
+		for i, q := range tensor.View[int8](b.e.bytes[v])[:len(out)] {
+			t := b.e.tokens[v][i/group]
+			out[i] = float32(int32(q)-t.zero) * t.scale
+		}
+	case QCInt4:
+		spread(out, 8*slices.Max(x.Quant.Scales))
+	case QBInt4:
+		for _, s := range x.Quant.Blocks {
+			spread(out, max(out[0], 8*math.Float32frombits(uint32(s)<<16)))
+		}
+	case QCInt32:
+		for i, q := range tensor.View[int32](x.Data)[:len(out)] {
+			out[i] = float32(q)
+		}
+	default:
+		b.e.decode(out, v)
+	}
+	return out
+}
+
+func spread(out []float32, x float32) {
+	for i := range out {
+		out[i] = x
+	}
+}
+
+// magnitude is the greatest number of a value.
+func (b *bounds) magnitude(v int) float64 {
+	if !b.known[v] {
+		b.known[v], b.least[v], b.small[v] = true, infinity, infinity
+		for _, x := range b.numbers(v) {
+			if x != x {
+				b.most[v] = infinity
+			}
+			b.most[v] = max(b.most[v], math.Abs(float64(x)))
+			b.least[v], b.small[v] = min(b.least[v], float64(x)), min(b.small[v], math.Abs(float64(x)))
+		}
+	}
+	return b.most[v]
+}
+
+// within reports that all numbers of a node's values, and sums as large as sum, are far
+// from where their datatypes end.
+func (b *bounds) within(n *Node, sum float64) bool {
+	limit := 1e37
+	for _, list := range [2][]int{n.In, n.Out} {
+		for _, v := range list {
+			if v == none {
+				continue
+			}
+			if b.e.graph.Values[v].Datatype == FP16 {
+				limit = min(limit, 6e4)
+			}
+			sum = max(sum, b.magnitude(v))
+		}
+	}
+	return sum < limit
+}
+
+// largeOperand bounds the operands of functions whose results are compared: beyond it
+// the library's approximations give NaN for some.
+const largeOperand = 1e4
+
+// denormal is below every normal float32. The library takes numbers below it for 0.
+const denormal = 0x1p-126
+
+// flushed is what taking denormal numbers for 0 changes of what a node selects.
+func (b *bounds) flushed(n *Node) float64 {
+	if !n.bounded() && n.Type.name != "MaxPooling2d" && !isBinary(n) || b.e.graph.Values[n.Out[0]].Datatype != FP32 {
+		return 0
+	}
+	for _, v := range append(slices.Clone(n.In), n.Out...) {
+		for _, x := range b.numbers(v) {
+			if x != 0 && math.Abs(float64(x)) < denormal {
+				return denormal
+			}
+		}
+	}
+	return 0
+}
+
+func (n *Node) bounded() bool { return n.Min > -inf || n.Max < inf }
+
+// regular reports operands at which a node's function is defined and goes on without
+// a jump: the library takes denormal numbers for 0.
+func (b *bounds) regular(n *Node) bool {
+	switch n.Type.name {
+	case "Floor", "Ceiling":
+		for _, x := range b.numbers(n.In[0]) {
+			if x != 0 && math.Abs(float64(x)) < denormal {
+				return false
+			}
+		}
+	case "SquareRoot":
+		b.magnitude(n.In[0])
+		return b.least[n.In[0]] >= 0
+	case "Log", "ReciprocalSquareRoot":
+		b.magnitude(n.In[0])
+		return b.least[n.In[0]] >= denormal
+	case "Div":
+		b.magnitude(n.In[1])
+		return b.small[n.In[1]] >= denormal
+	}
+	return true
+}
+
+// tolerances of floats, of the greatest number that a node reads or writes.
+var roundings = map[Datatype]float64{FP32: 8e-6, FP16: 8e-3, BF16: 1.6e-2}
+
+func (b *bounds) node(n *Node) {
+	e, out := 0.0, n.Out[0]
+	for _, v := range n.In {
+		if v != none {
+			e = max(e, b.err[v])
+		}
+	}
+	g := b.e.graph
+	exact := b.moves(n)
+	switch {
+	case exact:
+		e += b.flushed(n)
+	case !b.within(n, 0) || !b.regular(n) || math.IsInf(e, 1):
+		e = infinity
+	case n.takesWeights() || n.Type.name == "BatchMatrixMultiply":
+		e = b.weighted(n, e)
+		exact = g.Values[n.In[0]].Datatype.info().quant == perTensor
+	case isBinary(n):
+		e = b.binary(n)
+	default:
+		e = amplify(n, e, b.magnitude(n.In[0]))
+	}
+	for _, v := range n.Out {
+		b.err[v] = b.rounded(n, v, e, exact)
+	}
+	if n.Type.name == "ArgMaxPooling2d" && e > 0 {
+		b.err[n.Out[1]] = infinity
+	}
+	if exact && g.Values[out].Datatype.info().quant != perTensor {
+		b.err[out] = e
+	}
+}
+
+// moves reports a node that moves or selects elements, and does not change them.
+func (b *bounds) moves(n *Node) bool {
+	if strings.HasPrefix(n.Type.name, "Concatenate") {
+		return true
+	}
+	switch n.Type.name {
+	case "StaticTranspose", "StaticReshape", "StaticSlice", "StaticConstantPad", "Copy":
+		return true
+	case "Clamp", "MaxPooling2d", "Minimum", "Maximum", "ArgMaxPooling2d":
+		for _, v := range n.In {
+			x, y := &b.e.graph.Values[v].Quant, &b.e.graph.Values[n.Out[0]].Quant
+			if x.Scale != y.Scale || x.ZeroPoint != y.ZeroPoint || !b.within(n, 0) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// rounded adds a node's own tolerance to the difference e of a result.
+func (b *bounds) rounded(n *Node, v int, e float64, exact bool) float64 {
+	x := &b.e.graph.Values[v]
+	if math.IsInf(e, 1) {
+		return e
+	}
+	switch x.Datatype.info().quant {
+	case perTensor:
+		steps := 1.0
+		if exact {
+			steps = 0
+		}
+		if scale := float64(x.Quant.Scale); e > 0 {
+			steps += math.Floor(e/scale*1.0001) + 1
+		}
+		return steps * float64(x.Quant.Scale)
+	case perToken: // a step, of which there are 255 between the least and the greatest number
+		if e > 0 || b.e.graph.Values[n.In[0]].Datatype == FP16 {
+			return e + 2*(b.magnitude(n.In[0])+e)/127
+		}
+		return 0
+	}
+	if exact {
+		return e
+	}
+	most := 1e-3
+	for _, in := range n.In {
+		if in != none && !n.takesWeights() {
+			most = max(most, b.magnitude(in))
+		}
+	}
+	return e + roundings[x.Datatype]*max(most, b.magnitude(v))
+}
+
+// amplify is what a function of one operand, of numbers up to most, makes of a
+// difference.
+func amplify(n *Node, e, most float64) float64 {
+	switch n.Type.name {
+	case "Sin", "Cos":
+		if most > 1e3 {
+			return infinity
+		}
+	case "Sigmoid", "Tanh":
+		if most > largeOperand {
+			return infinity
+		}
+	case "Hardswish", "Gelu":
+		if most > largeOperand {
+			return infinity
+		}
+		return 1.5 * e
+	case "Softmax":
+		return 2 * e
+	case "LeakyReLU", "ELU":
+		return e * max(1, math.Abs(float64(n.Param)))
+	case "Square":
+		return e * (2*most + e)
+	case "Exp":
+		if most > 80 {
+			return infinity
+		}
+		return math.Exp(most) * math.Expm1(e)
+	case "SquareRoot":
+		return math.Sqrt(e)
+	case "Floor", "Ceiling":
+		if e > 0 {
+			return e + 1
+		}
+	case "Log", "ReciprocalSquareRoot":
+		if e > 0 {
+			return infinity
+		}
+	}
+	return e
+}
+
+func (b *bounds) binary(n *Node) float64 {
+	x, y := n.In[0], n.In[1]
+	ex, ey := b.err[x], b.err[y]
+	switch n.Type.name {
+	case "Add", "Subtract":
+		return ex + ey
+	case "Multiply":
+		return ex*b.magnitude(y) + ey*b.magnitude(x) + ex*ey
+	case "PReLU":
+		return ex*max(1, b.magnitude(y)) + ey*(b.magnitude(x)+ex)
+	case "Div":
+		if ex+ey > 0 {
+			return infinity
+		}
+	}
+	return max(ex, ey)
+}
+
+// weighted is what sums of products make of a difference of the input, with the
+// rounding errors of the sums where they are floats.
+func (b *bounds) weighted(n *Node, e float64) float64 {
+	g := b.e.graph
+	x, k, rows := b.magnitude(n.In[0]), b.terms(n), b.rowSum(n)
+	bias := 0.0
+	if len(n.In) == 3 && n.In[2] != none {
+		bias = b.magnitude(n.In[2])
+	}
+	if g.Values[n.In[0]].Datatype.info().quant == perTensor { // int32 sums
+		if bias+k*255*255 > math.MaxInt32 {
+			return infinity
+		}
+		return e * rows
+	}
+	sum := rows*x + bias
+	if !b.within(n, sum) {
+		return infinity
+	}
+	unit := 4e-7
+	if g.Values[n.Out[0]].Datatype == FP16 || g.Values[n.In[0]].Datatype == FP16 {
+		unit = 2e-3 // halves are summed as halves by some processors
+	}
+	e = e*rows + b.err[n.In[1]]*k*(x+e) + unit*(k+8)*sum
+	if len(n.In) == 3 && n.In[2] != none {
+		e += b.err[n.In[2]]
+	}
+	return e
+}
+
+// terms is how many products a node with weights sums up.
+func (b *bounds) terms(n *Node) float64 {
+	f := b.e.shapes[n.In[1]]
+	switch {
+	case n.Type.tag == tagDepthwiseConv2d:
+		return float64(f.dim[1] * f.dim[2])
+	case n.Type.isConvolution():
+		return float64(f.trailing(1))
+	}
+	return float64(b.e.shapes[n.In[0]].last())
+}
+
+// rowSum is the greatest sum of the magnitudes of an output channel's weights.
+func (b *bounds) rowSum(n *Node) float64 {
+	f, w := b.e.shapes[n.In[1]], b.numbers(n.In[1])
+	transposed := n.Type.tag == tagFullyConnected && n.Flags&flagTransposeWeights != 0
+	if !n.takesWeights() {
+		return b.terms(n) * b.magnitude(n.In[1])
+	}
+	channels := f.dim[0]
+	strided := transposed || n.Type.tag == tagDepthwiseConv2d
+	if strided {
+		channels = f.last()
+	}
+	sums := make([]float64, channels)
+	for i, x := range w {
+		c := i / (len(w) / channels)
+		if strided {
+			c = i % channels
+		}
+		sums[c] += math.Abs(float64(x))
+	}
+	return slices.Max(sums)
+}
+
+// compare reports the first element of an output in which another engine's result is
+// further from the reference's than the bound. proven counts outputs that have one.
+func (b *bounds) compare(got, want []*tensor.Value, proven *int) error {
+	g := b.e.graph
+	for i := g.Inputs; i < len(g.Args); i++ {
+		x, y := got[i].Tensor, want[i].Tensor
+		if !slices.Equal(x.Sizes, y.Sizes) {
+			return fmt.Errorf("output %d: sizes %v and %v", i-g.Inputs, x.Sizes, y.Sizes)
+		}
+		v := g.Args[i]
+		allowed := b.err[v]
+		if math.IsInf(allowed, 1) {
+			continue
+		}
+		*proven++
+		if q := &g.Values[v].Quant; g.Values[v].Datatype.info().quant == perTensor && allowed > 0 {
+			allowed = math.Round(allowed / float64(q.Scale))
+		}
+		xs, ys := numbersOf(x), numbersOf(y)
+		for j := range ys {
+			if xs[j] == ys[j] || math.Abs(xs[j]-ys[j]) <= allowed || math.IsNaN(xs[j]) && math.IsNaN(ys[j]) {
+				continue
+			}
+			return fmt.Errorf("output %d, element %d: native %v, reference %v, difference %g, allowed %g",
+				i-g.Inputs, j, xs[j], ys[j], math.Abs(xs[j]-ys[j]), allowed)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package xnnpack
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// typesOf are the names of a graph's nodes.
+func typesOf(g *Graph) (names []string) {
+	for i := range g.Nodes {
+		names = append(names, g.Nodes[i].Type.name)
+	}
+	return names
+}
+
+// dump is a graph for reading: a line a value, a line a node.
+func dump(g *Graph) string {
+	var b strings.Builder
+	for v := range g.Values {
+		x := &g.Values[v]
+		fmt.Fprintf(&b, "  value %d: %v %v", v, x.Datatype, x.Shape)
+		if x.isConst() {
+			fmt.Fprintf(&b, " constant of %d bytes", len(x.Data))
+		}
+		if x.Input {
+			fmt.Fprintf(&b, " input %d", x.Arg)
+		}
+		if x.Output {
+			fmt.Fprintf(&b, " output %d", x.Arg-g.Inputs)
+		}
+		q := &x.Quant
+		switch x.Datatype.info().quant {
+		case perTensor:
+			fmt.Fprintf(&b, " scale %v zero %d", q.Scale, q.ZeroPoint)
+		case perChannel:
+			lo, hi := float32(0), float32(0)
+			if len(q.Scales) > 0 {
+				lo, hi = slices.Min(q.Scales), slices.Max(q.Scales)
+			}
+			fmt.Fprintf(&b, " %d scales %v to %v along %d", len(q.Scales), lo, hi, q.ChannelDim)
+		case perToken:
+			fmt.Fprintf(&b, " %d dimensions share a scale", q.Nonbatch)
+		case perGroup:
+			fmt.Fprintf(&b, " %d scales, groups of %d", len(q.Blocks), q.GroupSize)
+		}
+		b.WriteByte('\n')
+	}
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		fmt.Fprintf(&b, "  %s %v→%v", n.Type.name, n.In, n.Out)
+		if n.Flags != 0 {
+			fmt.Fprintf(&b, " flags %#x", n.Flags)
+		}
+		if n.Min > -inf || n.Max < inf {
+			fmt.Fprintf(&b, " bounds %v to %v", n.Min, n.Max)
+		}
+		if w := n.Window; w.kernelH > 0 {
+			fmt.Fprintf(&b, " kernel %dx%d stride %dx%d dilation %dx%d padding t%d r%d b%d l%d adjust %dx%d groups %d of %d to %d", w.kernelH, w.kernelW,
+				w.strideH, w.strideW, w.dilationH, w.dilationW, w.top, w.right, w.bottom, w.left, w.adjustH, w.adjustW, w.groups, w.groupIn, w.groupOut)
+		}
+		if n.Dims != nil || n.Dims2 != nil {
+			fmt.Fprintf(&b, " dims %v %v", n.Dims, n.Dims2)
+		}
+		if n.Axis != 0 {
+			fmt.Fprintf(&b, " axis %d", n.Axis)
+		}
+		if n.Param != 0 {
+			fmt.Fprintf(&b, " parameter %v", n.Param)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}

@@ -1,0 +1,146 @@
+package xnnpack
+
+import "slices"
+
+// fuse merges nodes, so that both engines take fewer steps. libXNNPACK would merge the
+// same nodes by itself, after the checks; its own fusion is turned off, and it runs
+// exactly the graph that was checked. shapes are those at the declared sizes.
+//
+//   - A copy of a value, or into an internal value, is dropped.
+//   - A zero pad of height and width becomes padding of the convolution that reads it.
+//   - A clamp becomes the bounds of a node before it that has bounds.
+//
+// A merge needs an internal value between with one reader, and a merged node that the
+// native engine takes wherever it takes the two.
+func (g *Graph) fuse(shapes []shape) {
+	g.dropCopies()
+	f := newFuser(g, shapes)
+	for _, merge := range []func(*Node){f.copy, f.pad, f.clamp} {
+		for i := range g.Nodes {
+			if n := &g.Nodes[i]; len(n.Out) > 0 {
+				merge(n)
+			}
+		}
+	}
+	g.Nodes = slices.DeleteFunc(g.Nodes, func(n Node) bool { return len(n.Out) == 0 })
+	for i := range g.Nodes {
+		g.Nodes[i].at = i
+	}
+}
+
+// dropCopies lets the readers of an internal copy read what it copies.
+func (g *Graph) dropCopies() {
+	original := make(map[int]int)
+	g.Nodes = slices.DeleteFunc(g.Nodes, func(n Node) bool {
+		for i, v := range n.In {
+			if from, ok := original[v]; ok {
+				n.In[i] = from
+			}
+		}
+		if n.Type.tag != tagCopy || g.Values[n.Out[0]].Arg != none || g.Values[n.In[0]].isConst() {
+			return false
+		}
+		original[n.Out[0]] = n.In[0]
+		return true
+	})
+}
+
+// fuser knows who makes and who reads each value. A merged node has no outputs left.
+type fuser struct {
+	g        *Graph
+	shapes   []shape
+	producer []*Node
+	readers  []int   // how many operands are the value
+	reader   []*Node // the last of them
+}
+
+func newFuser(g *Graph, shapes []shape) *fuser {
+	n := len(g.Values)
+	f := &fuser{g: g, shapes: shapes, producer: make([]*Node, n), readers: make([]int, n), reader: make([]*Node, n)}
+	for i := range g.Nodes {
+		node := &g.Nodes[i]
+		for _, v := range node.Out {
+			f.producer[v] = node
+		}
+		for _, v := range node.In {
+			if v != none {
+				f.readers[v]++
+				f.reader[v] = node
+			}
+		}
+	}
+	return f
+}
+
+// between reports an internal value with one reader.
+func (f *fuser) between(v int) bool {
+	x := &f.g.Values[v]
+	return x.Arg == none && !x.isConst() && f.readers[v] == 1
+}
+
+// copy lets the node before a copy write the copy's output.
+func (f *fuser) copy(n *Node) {
+	from, to := n.In[0], n.Out[0]
+	if n.Type.tag != tagCopy || !f.between(from) {
+		return
+	}
+	p := f.producer[from]
+	p.Out[slices.Index(p.Out, from)] = to
+	f.producer[to] = p
+	n.Out = nil
+}
+
+// pad makes a zero pad of height and width padding of the convolution behind it.
+func (f *fuser) pad(n *Node) {
+	if n.Type.tag != tagStaticConstantPad || !f.between(n.Out[0]) || !f.g.padsZeros(n) {
+		return
+	}
+	c := f.reader[n.Out[0]]
+	if c.Type.tag != tagConv2d && c.Type.tag != tagDepthwiseConv2d || c.In[0] != n.Out[0] || c.Flags&flagSamePadding != 0 {
+		return
+	}
+	merged := *c
+	w := &merged.Window
+	w.top, w.bottom, w.left, w.right = w.top+n.Dims[1], w.bottom+n.Dims2[1], w.left+n.Dims[2], w.right+n.Dims2[2]
+	merged.In = slices.Clone(c.In)
+	merged.In[0] = n.In[0]
+	if !f.takes(&merged, c) {
+		return
+	}
+	*c = merged
+	f.reader[n.In[0]] = c
+	n.Out = nil
+}
+
+// takes reports that a merge costs no node its native engine.
+func (f *fuser) takes(merged, old *Node) bool {
+	return f.g.refusesNode(merged, f.shapes) == "" || f.g.refusesNode(old, f.shapes) != ""
+}
+
+// padsZeros reports a pad of height and width of [N, H, W, C] with zeros.
+func (g *Graph) padsZeros(n *Node) bool {
+	if len(n.Dims) != 4 || n.Dims[0]|n.Dims[3]|n.Dims2[0]|n.Dims2[3] != 0 {
+		return false
+	}
+	return n.Param == 0 // also with a zero point: 0 is that element exactly
+}
+
+// clamp makes a clamp the bounds of the node before it.
+func (f *fuser) clamp(n *Node) {
+	if n.Type.tag != tagClamp || !f.between(n.In[0]) || wantSame(f.g, n, n.In[0], n.Out[0]) != nil {
+		return
+	}
+	p := f.producer[n.In[0]]
+	if p == nil || !p.Type.bounded {
+		return
+	}
+	merged := *p
+	merged.Min, merged.Max = max(p.Min, n.Min), min(p.Max, n.Max)
+	if merged.Min >= merged.Max || !f.takes(&merged, p) {
+		return
+	}
+	p.Min, p.Max = merged.Min, merged.Max
+	p.Out = []int{n.Out[0]}
+	f.producer[n.Out[0]] = p
+	n.Out = nil
+}

@@ -1,0 +1,258 @@
+package xnnpack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// Classes of graphs on which the library of 2024 crashes, asserts, or reads what is not
+// its own. Each test makes a thousand of a class: the automatic choice of the engine
+// must run them with the numbers of the Go engine.
+
+// classRounds is how many graphs of a class a test runs.
+func classRounds() int {
+	if testing.Short() {
+		return 100
+	}
+	return 1000
+}
+
+// runClass runs graphs of a class on the automatic engine and on the Go engine.
+func runClass(t *testing.T, steps int, loose float64, build func(m *maker) *Graph) {
+	xnntest.Library(t)
+	native := 0
+	for seed := range classRounds() {
+		g := build(newMaker(uint64(seed)))
+		if g == nil {
+			continue
+		}
+		data := encode(g)
+		want, _, err := execute(t, data, EngineReference, 0, nil)
+		if errors.Is(err, delegate.ErrPayload) {
+			continue
+		}
+		if err != nil {
+			t.Fatalf("seed %d: reference: %v", seed, err)
+		}
+		img, err := compile(t, data, EngineAuto)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		got := newMaker(7).arguments(img.(*image).graph)
+		if err := runOnce(img, got); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		s := sample{steps: steps, loose: loose}
+		if err := s.differ(got, want, img.(*image).graph); err != nil {
+			t.Errorf("seed %d, native %v: %v", seed, img.(*image).native, err)
+		}
+		if img.(*image).native {
+			native++
+		}
+		img.Close()
+	}
+	t.Logf("%d of %d graphs ran natively", native, classRounds())
+}
+
+func runOnce(img delegate.Image, args []*tensor.Value) error {
+	u, err := img.Unit(delegate.Instance{})
+	if err != nil {
+		return err
+	}
+	defer u.Close()
+	return u.Execute(context.Background(), args)
+}
+
+// Pools with dilations, paddings up to the window, same padding and strides.
+func TestPoolGeometries(t *testing.T) {
+	for _, name := range []string{"MaxPooling2d", "AvgPooling2d"} {
+		t.Run(name, func(t *testing.T) {
+			runClass(t, 0, 1e-5, func(m *maker) *Graph {
+				n := func(k int) int { return 1 + m.r.IntN(k) }
+				w := window{kernelH: n(4), kernelW: n(4), strideH: n(3), strideW: n(3), dilationH: n(4), dilationW: n(4)}
+				if name == "AvgPooling2d" || m.r.IntN(3) == 0 {
+					w.dilationH, w.dilationW = 1, 1
+				}
+				same := m.r.IntN(4) == 0
+				if h, v := w.dilationH*(w.kernelH-1)+1, w.dilationW*(w.kernelW-1)+1; !same && m.r.IntN(3) > 0 {
+					w.top, w.bottom, w.left, w.right = m.r.IntN(h), m.r.IntN(h), m.r.IntN(v), m.r.IntN(v)
+				}
+				x, y := m.input(FP32, n(2), n(9), n(9), n(20)), m.value(FP32, 1, 1, 1, 1)
+				m.node(name, []int{x}, []int{y}, withWindow(w), func(n *Node) {
+					if same {
+						n.Flags = flagSamePadding
+					}
+				})
+				return m.fixed(y)
+			})
+		})
+	}
+}
+
+// fixed is fix, or nil where the shapes do not go together.
+func (m *maker) fixed(outputs ...int) *Graph {
+	g := m.done(outputs...)
+	s, err := g.declared()
+	if err != nil {
+		return nil
+	}
+	for _, v := range outputs {
+		g.Values[v].Shape = s[v]
+	}
+	return g
+}
+
+// Clamps behind nodes that take bounds over: with another quantization, with bounds
+// that do not meet those before, that fall on one element, or lie beyond the type.
+func TestClampsBehind(t *testing.T) {
+	for _, kind := range []string{"Conv2d", "DepthwiseConv2d", "ConvTranspose2d", "FullyConnected", "MaxPooling2d", "Clamp", "Add"} {
+		for _, d := range []Datatype{FP32, QInt8, QUint8} {
+			t.Run(kind+" "+d.String(), func(t *testing.T) {
+				runClass(t, 2, 1e-5, func(m *maker) *Graph { return m.clampBehind(kind, d) })
+			})
+		}
+	}
+}
+
+func (m *maker) clampBehind(kind string, d Datatype) *Graph {
+	types := map[Datatype]weighted{FP32: {FP32, FP32, FP32, FP32}, QInt8: {QInt8, QCInt8, QCInt32, QInt8}, QUint8: {QUint8, QUint8, QInt32, QUint8}}[d]
+	w := windows[m.r.IntN(3)].w
+	var g *Graph
+	switch kind {
+	case "FullyConnected":
+		g = m.fullyConnectedSample(types, 0)
+	case "MaxPooling2d":
+		x, y := m.input(d, 1, 5, 5, 3), m.value(d, 1, 4, 4, 3)
+		m.g.Values[y].Quant = m.g.Values[x].Quant
+		m.node(kind, []int{x}, []int{y}, withWindow(window{kernelH: 2, kernelW: 2, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1}))
+		g = m.done(y)
+	case "Clamp":
+		g = m.unarySample(kind, d)
+	case "Add":
+		g = m.binarySample(kind, d)
+	default:
+		g = m.convolutionSample(kind, w, false, types, m.r.IntN(2) == 0)
+	}
+	last := &g.Nodes[len(g.Nodes)-1]
+	last.Min, last.Max = m.bounds(d)
+	m.clamp(last.Out[0], d)
+	if m.r.IntN(3) == 0 {
+		m.clamp(len(g.Values)-1, d)
+	}
+	return g
+}
+
+// clamp puts a clamp behind an output, which becomes internal, mostly.
+func (m *maker) clamp(v int, d Datatype) {
+	g := m.g
+	y := m.value(d, g.Values[v].Shape.dims()...)
+	x := &g.Values[v]
+	if m.r.IntN(2) == 0 {
+		g.Values[y].Quant = x.Quant
+	}
+	g.Values[y].Output, g.Values[y].Arg, g.Args[x.Arg] = true, x.Arg, y
+	x.Output, x.Arg = false, none
+	lo, hi := m.bounds(d)
+	m.node("Clamp", []int{v}, []int{y}, func(n *Node) { n.Min, n.Max = lo, hi })
+}
+
+// bounds are ordinary, half open, on one element, or beyond what elements stand for.
+func (m *maker) bounds(d Datatype) (lo, hi float32) {
+	switch m.r.IntN(6) {
+	case 0:
+		return -inf, inf
+	case 1:
+		return 0, inf
+	case 2:
+		return 0.3, 0.3
+	case 3:
+		return 6, 128
+	case 4:
+		return -500, -100
+	}
+	lo = m.number()
+	return lo, lo + float32(math.Abs(float64(m.number())))
+}
+
+// Products that take rows across those of a dynamically quantized input.
+func TestRegroupedRows(t *testing.T) {
+	runClass(t, 0, 2e-5, func(m *maker) *Graph {
+		k, cols := 2+m.r.IntN(5), 1+m.r.IntN(6)
+		dims := []int{1 + m.r.IntN(4), 1 + m.r.IntN(4), k}
+		if m.r.IntN(2) == 0 {
+			dims = []int{1 + m.r.IntN(3), k * (1 + m.r.IntN(8))}
+		}
+		x := m.input(FP32, dims...)
+		types := weighted{FP32, FP32, FP32, FP32}
+		if m.r.IntN(3) > 0 {
+			x, types = m.quantized(x, 1), weighted{QDInt8, QCInt8, FP32, FP32}
+		}
+		filter, y := m.constant(types.filter, 0, cols, k), m.value(FP32, 1, cols)
+		m.node("FullyConnected", []int{x, filter, m.constant(FP32, 0, cols)}, []int{y}, func(n *Node) { n.Flags = flagReshape2D })
+		return m.fixed(y)
+	})
+}
+
+// Graphs whose values, tables of pointers or resized images need more than the limit
+// are refused before anything is allocated.
+func TestNeedsBeyondTheLimit(t *testing.T) {
+	limits := delegate.Limits{Scratch: 32 << 20, Memory: 64 << 20}
+	graphs := map[string]*Graph{}
+	for _, size := range []int{1500, 2000, 3000} {
+		m := newMaker(1)
+		x, wide, y := m.input(FP32, 1, 1, 1, 64), m.value(FP32, 1), m.value(FP32, 1)
+		m.node("StaticConstantPad", []int{x}, []int{wide}, func(n *Node) { n.Dims, n.Dims2 = make([]int, 4), []int{0, size, size, 0} })
+		m.node("StaticSlice", []int{wide}, []int{y}, func(n *Node) { n.Dims, n.Dims2 = make([]int, 4), []int{1, 1, 1, 1} })
+		graphs[fmt.Sprintf("value of %d x %d x 64", size, size)] = m.fixed(y)
+		m = newMaker(1)
+		x, y = m.input(FP32, 1, size, size/4, 1), m.value(FP32, 1)
+		m.node("MaxPooling2d", []int{x}, []int{y}, withWindow(window{kernelH: 64, kernelW: 64, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1}))
+		graphs[fmt.Sprintf("pool of 64x64 over %d x %d", size, size)] = m.fixed(y)
+		m = newMaker(1)
+		x, y = m.input(FP32, 1, 1, 1, 1), m.value(FP32, 1)
+		m.node("StaticResizeBilinear2D", []int{x}, []int{y}, func(n *Node) { n.Dims = []int{size, size} })
+		graphs[fmt.Sprintf("resize to %d x %d", size, size)] = m.fixed(y)
+	}
+	for name, g := range graphs {
+		b := Backend{Engine: EngineNative, Library: xnntest.Path()}
+		_, err := b.Compile(context.Background(), &delegate.Payload{Data: encode(g), Limits: limits})
+		if !errors.Is(err, delegate.ErrMemory) {
+			t.Errorf("%s: got %v, want %v", name, err, delegate.ErrMemory)
+		}
+	}
+}
+
+// A graph that the library would plan for minutes runs on the Go engine.
+func TestManyLiveValues(t *testing.T) {
+	for _, live := range []int{100, 2000} {
+		m := newMaker(1)
+		x := m.input(FP32, 4)
+		var values []int
+		for range live {
+			values = append(values, m.value(FP32, 4))
+			m.node("Negate", []int{x}, []int{values[len(values)-1]})
+		}
+		total := x
+		for _, v := range values {
+			y := m.value(FP32, 4)
+			m.node("Add", []int{total, v}, []int{y})
+			total = y
+		}
+		img, err := compile(t, encode(m.done(total)), EngineAuto)
+		if err != nil {
+			t.Fatal(err)
+		}
+		xnntest.Library(t)
+		if got, want := img.(*image).native, live == 100; got != want {
+			t.Errorf("%d live values: native %v, want %v", live, got, want)
+		}
+		img.Close()
+	}
+}

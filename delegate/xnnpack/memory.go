@@ -1,0 +1,325 @@
+package xnnpack
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/hal/cpu"
+)
+
+// Memory of a unit, estimated from shapes before anything is allocated. The estimates
+// are upper bounds: a test compares them with what the library allocates.
+
+// needs is what an image and one unit of it need, in bytes.
+type needs struct {
+	weights int64 // packed constants
+	scratch int64 // values between nodes, tables of pointers, working memory of nodes
+}
+
+// times is a product of sizes that stays at a huge number instead of overflowing.
+func times(factors ...int) int64 {
+	p := int64(1)
+	for _, f := range factors {
+		if f != 0 && p > math.MaxInt64/4/int64(f) {
+			return math.MaxInt64 / 4
+		}
+		p *= int64(f)
+	}
+	return p
+}
+
+// plus is a sum that does not overflow.
+func plus(a, b int64) int64 { return min(a, math.MaxInt64/4) + min(b, math.MaxInt64/4) }
+
+func roundUp(n, multiple int) int { return (n + multiple - 1) / multiple * multiple }
+
+const (
+	nodeBytes = 8 << 10 // descriptors of a node and its values
+	lineBytes = 128     // rounding of one allocation
+	tapBytes  = 8       // a pointer to one pixel of a window
+	// largest tiles of the library's kernels: pointers of so many places, and so many
+	// input and output channels, are kept together
+	tilePlaces, tileIn, tileOut = 32, 32, 64
+)
+
+// nativeNeeds estimates a unit of the native engine at the given shapes.
+func (g *Graph) nativeNeeds(s []shape, threads int) needs {
+	var n needs
+	n.scratch = g.arenaBytes(s)
+	for i := range g.Nodes {
+		node := &g.Nodes[i]
+		n.scratch = plus(n.scratch, nodeBytes)
+		if node.Type.scratch != nil {
+			n.scratch = plus(n.scratch, node.Type.scratch(g, node, s, threads))
+		}
+		n.weights = plus(n.weights, g.weightBytes(node))
+	}
+	return n
+}
+
+// weightBytes is what a node's constants take at least where they are packed.
+func (g *Graph) weightBytes(n *Node) (bytes int64) {
+	if !n.Type.weighted() {
+		return 0
+	}
+	for _, v := range n.In[1:] {
+		if v != none && g.Values[v].isConst() {
+			bytes += int64(len(g.Values[v].Data))
+		}
+	}
+	return bytes
+}
+
+// weighted reports nodes whose constant operands are packed.
+func (t *nodeType) weighted() bool {
+	return t.isConvolution() || t.tag == tagFullyConnected || t.tag == tagBatchMatrixMultiply
+}
+
+// windowScratch is the table of a window's pixels for each place, and the accumulators
+// of a depthwise convolution or pool that takes several passes.
+func windowScratch(_ *Graph, n *Node, s []shape, threads int) int64 {
+	w, in, out := &n.Window, s[n.In[0]], s[n.Out[0]]
+	taps := w.kernelH * w.kernelW
+	if taps*w.strideH*w.strideW == 1 && w.top+w.bottom+w.left+w.right == 0 { // a product of matrices
+		return 0
+	}
+	places := out.dim[1] * (roundUp(out.dim[2], w.strideW) + w.strideW*tilePlaces)
+	bytes := times(tapBytes, taps, places+tilePlaces)
+	zeros := times(in.dim[0], in.dim[3]*4+lineBytes)
+	if n.Type.isConvolution() && w.groupIn > 1 {
+		return plus(bytes, zeros)
+	}
+	return plus(plus(bytes, zeros), times(max(threads, in.dim[0]*out.dim[1]), out.dim[3]*8+lineBytes))
+}
+
+// resizeScratch is four pointers and two weights a place.
+func resizeScratch(_ *Graph, n *Node, s []shape, _ int) int64 {
+	out := s[n.Out[0]]
+	return times(4*tapBytes+2*4, out.dim[1], out.dim[2])
+}
+
+// reduceScratch is sums of the outputs, and a row of zeros.
+func reduceScratch(_ *Graph, n *Node, s []shape, _ int) int64 {
+	return times(8, s[n.Out[0]].numel()) + times(4, s[n.In[0]].last()) + lineBytes
+}
+
+// productScratch is the second operand, packed at run time.
+func productScratch(g *Graph, n *Node, s []shape, _ int) int64 {
+	b := s[n.In[1]]
+	if g.Values[n.In[1]].isConst() && n.Type.tag == tagFullyConnected {
+		return 0
+	}
+	return times(b.leading(b.rank-2), 4, roundUp(b.fromEnd(1), tileOut)+1, roundUp(b.fromEnd(0), tileOut)+1)
+}
+
+// boundedScratch is the value between a function and its bounds, which the library
+// makes two nodes of.
+func boundedScratch(g *Graph, n *Node, s []shape, _ int) int64 {
+	if n.Min == -inf && n.Max == inf {
+		return 0
+	}
+	return int64(g.Values[n.Out[0]].Datatype.bytes(s[n.Out[0]])) + lineBytes
+}
+
+// item is a value between nodes, from the node that makes it to the last that reads it.
+type item struct {
+	bytes       int64
+	first, last int
+	offset      int64
+}
+
+// items lists the values between nodes. A dynamically quantized one has its scales
+// behind its elements; the output of an elementwise node takes the place of an operand
+// of its size that nothing else reads.
+func (g *Graph) items(s []shape) []item {
+	index := make(map[int]int)
+	readers := g.readers()
+	var list []item
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		for _, v := range n.In {
+			if at, ok := index[v]; ok {
+				list[at].last = i
+			}
+		}
+		for _, v := range n.Out {
+			if g.Values[v].Arg != none {
+				continue
+			}
+			bytes := g.valueBytes(v, s)
+			if at := reused(n, v, index, readers); at >= 0 && list[at].bytes == bytes {
+				index[v] = at
+				continue
+			}
+			index[v] = len(list)
+			list = append(list, item{bytes: bytes, first: i, last: i})
+		}
+	}
+	return list
+}
+
+// reused is the item whose memory the output v of a node may take, none if there is
+// no such item.
+func reused(n *Node, v int, index map[int]int, readers []int) int {
+	if !n.Type.inPlace || readers[v] != 1 {
+		return none
+	}
+	for _, in := range n.In {
+		if at, ok := index[in]; ok && readers[in] == 1 {
+			return at
+		}
+	}
+	return none
+}
+
+// readers counts the operands that each value is.
+func (g *Graph) readers() []int {
+	count := make([]int, len(g.Values))
+	for i := range g.Nodes {
+		for _, v := range g.Nodes[i].In {
+			if v != none {
+				count[v]++
+			}
+		}
+	}
+	return count
+}
+
+func (g *Graph) valueBytes(v int, s []shape) int64 {
+	x := &g.Values[v]
+	bytes := int64(x.Datatype.bytes(s[v])) + lineBytes
+	if x.Datatype == QDInt8 {
+		bytes += 8*int64(scalesOf(x, s[v])) + lineBytes
+	}
+	return bytes
+}
+
+// Bounds on the library's memory planner, whose time grows with the square of the
+// number of values and with the pairs of values that are alive together.
+const (
+	maxPlanned = 1 << 13
+	maxOverlap = 1 << 20
+)
+
+// planLimits wants a graph that the library plans in a fraction of a second.
+func (g *Graph) planLimits(s []shape) string {
+	if len(g.Nodes) > maxPlanned {
+		return fmt.Sprintf("%d nodes, at most %d", len(g.Nodes), maxPlanned)
+	}
+	started := make([]int, len(g.Nodes)+1)
+	ended := make([]int, len(g.Nodes)+1)
+	for _, it := range g.items(s) {
+		started[it.first]++
+		ended[it.last]++
+	}
+	live, pairs := 0, 0
+	for i := range started {
+		pairs += started[i]*live + started[i]*started[i]
+		live += started[i] - ended[i]
+	}
+	if pairs > maxOverlap {
+		return fmt.Sprintf("%d pairs of values that are alive together, at most %d", pairs, maxOverlap)
+	}
+	return ""
+}
+
+// arenaBytes is the arena that the library's planner makes: values by falling size,
+// each in the smallest gap between those alive with it.
+func (g *Graph) arenaBytes(s []shape) (size int64) {
+	list := g.items(s)
+	slices.SortStableFunc(list, func(a, b item) int { return cmp.Compare(b.bytes, a.bytes) })
+	var live []item
+	for i := range list {
+		live = live[:0]
+		for _, other := range list[:i] {
+			if other.first <= list[i].last && list[i].first <= other.last {
+				live = append(live, other)
+			}
+		}
+		list[i].offset = gap(live, list[i].bytes)
+		size = max(size, plus(list[i].offset, list[i].bytes))
+	}
+	return size
+}
+
+// gap is the offset of the smallest gap between live items that holds bytes, or behind
+// the last of them.
+func gap(live []item, bytes int64) int64 {
+	slices.SortFunc(live, func(a, b item) int { return cmp.Compare(a.offset, b.offset) })
+	best, smallest, end := int64(-1), int64(math.MaxInt64), int64(0)
+	for i, it := range live {
+		if free := it.offset - end; i > 0 && free >= bytes && free < smallest {
+			best, smallest = end, free
+		}
+		end = max(end, it.offset+it.bytes)
+	}
+	if best < 0 {
+		return end
+	}
+	return best
+}
+
+// affords reports that a native unit at the given shapes stays within the limits. Where
+// no value is larger than at the declared sizes, it does.
+func (m *image) affords(s []shape) bool {
+	for v := range s {
+		for i, d := range s[v].dims() {
+			if d > m.shapes[v].dim[i] {
+				return m.graph.nativeNeeds(s, cpu.DefaultThreads()).check(m.limits) == nil
+			}
+		}
+	}
+	return true
+}
+
+// check compares needs with the limits of the payload.
+func (n needs) check(l delegate.Limits) error { return l.Check(ID, n.weights, n.scratch) }
+
+// referenceNeeds estimates a unit of the Go engine: every value between nodes, numbers
+// of operands that are not float32, filters as float32, and a tile of rows a thread.
+func (g *Graph) referenceNeeds(s []shape, threads int) needs {
+	var n needs
+	largest := [4]int64{}
+	for i := range g.Nodes {
+		node := &g.Nodes[i]
+		for _, v := range node.Out {
+			n.scratch = plus(n.scratch, g.valueBytes(v, s))
+			largest[3] = max(largest[3], g.numberBytes(v, s))
+		}
+		for k, v := range node.In {
+			if v != none && k < 3 {
+				largest[k] = max(largest[k], g.numberBytes(v, s))
+			}
+		}
+		n.scratch = plus(n.scratch, g.filterBytes(node, s, threads))
+	}
+	for _, bytes := range largest {
+		n.scratch = plus(n.scratch, bytes)
+	}
+	return n
+}
+
+// numberBytes is what a value takes as float32, 0 where it is float32 already.
+func (g *Graph) numberBytes(v int, s []shape) int64 {
+	if g.Values[v].Datatype == FP32 {
+		return 0
+	}
+	return times(4, s[v].numel())
+}
+
+// filterBytes is a node's filter as float32 with its scales, and tiles of rows.
+func (g *Graph) filterBytes(n *Node, s []shape, threads int) int64 {
+	if !n.Type.weighted() {
+		return 0
+	}
+	f := s[n.In[1]]
+	filter := plus(times(8, f.numel()), times(8, s[n.Out[0]].last()))
+	k, cols := f.numel()/max(1, f.dim[0]), s[n.Out[0]].last()
+	if n.Type.tag == tagDepthwiseConv2d {
+		k = n.Window.kernelH * n.Window.kernelW
+	}
+	return plus(filter, times(threads, tileRows, 4, k+3*cols))
+}

@@ -1,0 +1,44 @@
+package xnnpack
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// TestMutator wants mutants that pass the checks in good part, of every type of node,
+// and the same ones for the same seed.
+func TestMutator(t *testing.T) {
+	begun := time.Now()
+	s := baseSeeds(t)
+	t.Logf("%d seeds in %v", len(s.payloads), time.Since(begun))
+	rounds, accepted, kinds := 4000, 0, make(map[string]int)
+	begun = time.Now()
+	for seed := range uint64(rounds) {
+		g := mutate(s.pick(rand.New(rand.NewPCG(seed, 1))), rand.New(rand.NewPCG(seed, 2)))
+		if !small(encode(g)) {
+			continue
+		}
+		accepted++
+		for i := range g.Nodes {
+			kinds[g.Nodes[i].Type.name]++
+		}
+	}
+	t.Logf("%d of %d mutants pass the checks, %v each", accepted, rounds, time.Since(begun)/time.Duration(rounds))
+	if accepted < rounds/2 {
+		t.Errorf("%d of %d mutants pass the checks", accepted, rounds)
+	}
+	for _, n := range nodeTypes {
+		if n != nil && kinds[n.name] < 2 {
+			t.Errorf("%d nodes of type %s", kinds[n.name], n.name)
+		}
+	}
+	for seed := range uint64(50) {
+		make := func() []byte {
+			return encode(mutate(s.pick(rand.New(rand.NewPCG(seed, 1))), rand.New(rand.NewPCG(seed, 2))))
+		}
+		if string(make()) != string(make()) {
+			t.Errorf("seed %d makes two mutants", seed)
+		}
+	}
+}

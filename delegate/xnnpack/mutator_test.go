@@ -1,0 +1,381 @@
+package xnnpack
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// bytesSource draws random numbers from bytes, two at a time, and from a generator
+// once they are used up: a fuzzer that changes a byte changes one decision.
+type bytesSource struct {
+	data []byte
+	rest rand.Source
+}
+
+func (s *bytesSource) Uint64() uint64 {
+	if len(s.data) < 2 {
+		return s.rest.Uint64()
+	}
+	x := uint64(s.data[0]) | uint64(s.data[1])<<8
+	s.data = s.data[2:]
+	return x * 0x0001_0001_0001_0001
+}
+
+// mutator changes fields of a graph's values and nodes.
+type mutator struct {
+	*maker
+	wild bool // changed what settle would mend
+}
+
+// clone is a copy of a graph that shares the bytes of constants alone.
+func (g *Graph) clone() *Graph {
+	c := *g
+	c.Args = slices.Clone(g.Args)
+	c.Values = slices.Clone(g.Values)
+	for v := range c.Values {
+		q := &c.Values[v].Quant
+		q.Scales, q.Blocks = slices.Clone(q.Scales), slices.Clone(q.Blocks)
+	}
+	c.Nodes = slices.Clone(g.Nodes)
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		n.In, n.Out, n.Dims, n.Dims2 = slices.Clone(n.In), slices.Clone(n.Out), slices.Clone(n.Dims), slices.Clone(n.Dims2)
+	}
+	return &c
+}
+
+// mutate gives a changed copy of a graph: a few fields and neighbourhoods at first,
+// made consistent again as a rule, then at times fields that are left as they are.
+func mutate(g *Graph, r *rand.Rand) *Graph {
+	m := &mutator{maker: &maker{g: g.clone(), r: r, lo: -2, hi: 2}}
+	if r.IntN(4) == 0 {
+		m.shrink()
+	}
+	for range 1 + r.IntN(5) {
+		m.step(changes)
+	}
+	if r.IntN(8) > 0 {
+		m.settle()
+	}
+	if m.g.compact(); r.IntN(3) == 0 {
+		m.wild = true
+		for range 1 + r.IntN(2) {
+			m.step(slips)
+		}
+	}
+	return m.g
+}
+
+// change is one way to change a graph, as often as its weight says.
+type change struct {
+	name   string
+	weight int
+	do     func(m *mutator)
+}
+
+// changes are made before the graph is made consistent.
+var changes = []change{
+	{"input sizes", 3, (*mutator).changeInputSizes},
+	{"window", 8, (*mutator).changeWindow},
+	{"bounds", 5, (*mutator).changeBounds},
+	{"quantization", 6, (*mutator).changeQuant},
+	{"flags", 4, (*mutator).changeFlags},
+	{"parameter", 3, (*mutator).changeParam},
+	{"dims", 4, (*mutator).changeDims},
+	{"axis", 1, func(m *mutator) { m.someNode().Axis = m.r.IntN(13) - 6 }},
+	{"constant", 3, (*mutator).changeConstant},
+	{"datatypes", 2, (*mutator).retype},
+	{"node type", 3, (*mutator).changeType},
+	{"clamp behind", 5, (*mutator).insertClamp},
+	{"pad in front", 4, (*mutator).insertPad},
+	{"copy", 3, (*mutator).insertCopy},
+	{"reader", 3, (*mutator).changeReader},
+	{"output", 3, (*mutator).changeOutput},
+	{"growth", 4, (*mutator).growNode},
+	{"removal", 2, (*mutator).removeNode},
+}
+
+// slips are made at the end, and make most graphs unsound.
+var slips = []change{
+	{"sizes", 6, func(m *mutator) { m.changeSize(&m.someValue().Shape) }},
+	{"datatype", 2, func(m *mutator) { m.someValue().Datatype = Datatype(1 + m.r.IntN(14)) }},
+	{"quantization", 4, (*mutator).changeQuant},
+	{"scales", 3, (*mutator).changeScales},
+	{"window", 3, (*mutator).changeWindow},
+	{"channels", 3, (*mutator).changeChannels},
+	{"bounds", 3, (*mutator).changeBounds},
+	{"flags", 2, (*mutator).changeFlags},
+	{"dims", 3, (*mutator).changeDims},
+	{"node order", 2, func(m *mutator) {
+		i, j := m.r.IntN(len(m.g.Nodes)), m.r.IntN(len(m.g.Nodes))
+		m.g.Nodes[i], m.g.Nodes[j] = m.g.Nodes[j], m.g.Nodes[i]
+	}},
+	{"operand", 2, func(m *mutator) { n := m.someNode(); n.In[m.r.IntN(len(n.In))] = m.r.IntN(len(m.g.Values)+1) - 1 }},
+	{"result", 1, func(m *mutator) { n := m.someNode(); n.Out[m.r.IntN(len(n.Out))] = m.r.IntN(len(m.g.Values)) }},
+	{"argument", 1, func(m *mutator) { m.someValue().Arg = m.r.IntN(len(m.g.Args)+2) - 1 }},
+	{"input or output", 1, func(m *mutator) {
+		v := m.someValue()
+		v.Input, v.Output = m.r.IntN(2) == 0, m.r.IntN(2) == 0
+	}},
+	{"constant's bytes", 1, func(m *mutator) {
+		if v := m.someValue(); v.isConst() {
+			v.Data = v.Data[:m.r.IntN(len(v.Data)+1)]
+		}
+	}},
+}
+
+func (m *mutator) step(list []change) {
+	total := 0
+	for _, c := range list {
+		total += c.weight
+	}
+	at := m.r.IntN(total)
+	for _, c := range list {
+		if at -= c.weight; at < 0 {
+			if len(m.g.Nodes) > 0 && len(m.g.Values) > 0 {
+				c.do(m)
+			}
+			return
+		}
+	}
+}
+
+func (m *mutator) someNode() *Node   { return &m.g.Nodes[m.r.IntN(len(m.g.Nodes))] }
+func (m *mutator) someValue() *Value { return &m.g.Values[m.r.IntN(len(m.g.Values))] }
+
+// one picks from a list.
+func one[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
+
+// extent is a size near d, a usual one, or one of the ends of ranges.
+func (m *mutator) extent(d int) int {
+	switch m.r.IntN(8) {
+	case 0:
+		return d + 1
+	case 1:
+		return max(0, d-1)
+	case 2:
+		return one(m.r, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65)
+	case 3:
+		return one(m.r, 0, 1, 2*d, d/2, 127, 128, 255, 257, 1<<12)
+	case 4:
+		if m.r.IntN(8) == 0 {
+			return one(m.r, 1<<14, 1<<15, 1<<15+1, 1<<16, 1<<20, 1<<24, 1<<30, 1<<31-1, 1<<31, 1<<32-1)
+		}
+	}
+	return 1 + m.r.IntN(6)
+}
+
+func (m *mutator) changeSize(s *shape) {
+	switch i := m.r.IntN(max(s.rank, 1)); m.r.IntN(6) {
+	case 0:
+		s.rank = m.r.IntN(len(s.dim) + 1)
+		for j := range s.dim {
+			s.dim[j] = max(s.dim[j], 1)
+		}
+	case 1:
+		j := m.r.IntN(max(s.rank, 1))
+		s.dim[i], s.dim[j] = s.dim[j], s.dim[i]
+	default:
+		s.dim[i] = m.extent(s.dim[i])
+	}
+}
+
+func (m *mutator) changeInputSizes() {
+	for range 8 {
+		if v := m.someValue(); v.Input {
+			m.changeSize(&v.Shape)
+			return
+		}
+	}
+}
+
+// changeWindow changes the geometry of a convolution or pool, at times so that padding,
+// kernel and dilation meet.
+func (m *mutator) changeWindow() {
+	n := m.windowNode()
+	if n == nil {
+		return
+	}
+	w := &n.Window
+	h, v := w.dilationH*(w.kernelH-1)+1, w.dilationW*(w.kernelW-1)+1
+	switch m.r.IntN(6) {
+	case 0:
+		w.top, w.bottom = m.padding(h), m.padding(h)
+	case 1:
+		w.left, w.right = m.padding(v), m.padding(v)
+	case 2:
+		w.top, w.bottom, w.left, w.right = 0, 0, 0, 0
+		n.Flags ^= flagSamePadding
+	case 3:
+		w.dilationH, w.dilationW = 1+m.r.IntN(5), 1+m.r.IntN(5)
+	default:
+		*one(m.r, &w.top, &w.right, &w.bottom, &w.left, &w.kernelH, &w.kernelW, &w.strideH, &w.strideW,
+			&w.dilationH, &w.dilationW, &w.adjustH, &w.adjustW) = m.extent(3)
+	}
+}
+
+// padding is one that suits a window of size h, or lies about its ends.
+func (m *mutator) padding(h int) int {
+	return max(0, one(m.r, 0, 1, h/2, h-2, h-1, h, h+1, m.r.IntN(2*h+1)))
+}
+
+func (m *mutator) windowNode() *Node {
+	for range 8 {
+		if n := m.someNode(); n.Window.kernelH > 0 {
+			return n
+		}
+	}
+	return nil
+}
+
+func (m *mutator) changeChannels() {
+	if n := m.windowNode(); n != nil {
+		w := &n.Window
+		c := one(m.r, &w.groups, &w.groupIn, &w.groupOut)
+		*c = m.extent(*c)
+	}
+}
+
+// number32 is a float at the ends of ranges, or one that elements of v stand for.
+func (m *mutator) number32(v *Value) float32 {
+	switch m.r.IntN(5) {
+	case 0:
+		return one(m.r, 0, 1, -1, 0.5, 6, inf, -inf, float32(math.NaN()), math.MaxFloat32, -math.MaxFloat32,
+			0x1p-126, 0x1p-149, -0x1p-149, 65504, 65520, 1e-7, float32(math.Copysign(0, -1)))
+	case 1, 2:
+		if v.Quant.Scale > 0 {
+			q := one(m.r, -129, -128, -127, -1, 0, 1, 127, 128, 254, 255, 256, m.r.Int32N(256)-128)
+			return float32(q-v.Quant.ZeroPoint) * v.Quant.Scale * one(m.r, float32(1), 1, 1.001, 0.999)
+		}
+	}
+	return float32(m.r.NormFloat64()) * one(m.r, float32(1), 1, 0.01, 100)
+}
+
+func (m *mutator) changeBounds() {
+	n := m.someNode()
+	out := &m.g.Values[n.Out[0]]
+	lo, hi := m.number32(out), m.number32(out)
+	switch m.r.IntN(6) {
+	case 0:
+		n.Min = lo
+	case 1:
+		n.Max = hi
+	case 2:
+		n.Min, n.Max = lo, lo
+	case 3:
+		n.Min, n.Max = 0, inf
+	default:
+		n.Min, n.Max = min(lo, hi), max(lo, hi)
+	}
+}
+
+// scale is a quantization scale near s, or at the ends of ranges.
+func (m *mutator) scale(s float32) float32 {
+	switch m.r.IntN(5) {
+	case 0:
+		return s * float32(math.Ldexp(1, m.r.IntN(81)-40))
+	case 1:
+		return s * one[float32](m.r, 0x1p-10, 0x1p-8, 0x1p7, 0x1p8, 0x1p-16, 0x1p-32, 0x1.FFFFFEp7, 1, 2, 0.5)
+	case 2:
+		return one(m.r, 0x1p-126, 0x1p-127, 0, -s, inf, float32(math.NaN()), math.MaxFloat32, 1, 1.0/256, 0x1p-24)
+	}
+	return s * (0.5 + m.r.Float32())
+}
+
+func (m *mutator) changeQuant() {
+	v := m.someValue()
+	q := &v.Quant
+	switch m.r.IntN(4) {
+	case 0:
+		q.Scale = m.scale(max(q.Scale, 0x1p-20))
+	case 1:
+		d := v.Datatype.info()
+		q.ZeroPoint = one(m.r, d.minZero, d.maxZero, 0, d.minZero+m.r.Int32N(d.maxZero-d.minZero+1), q.ZeroPoint+1, -129, 256)
+	case 2:
+		if len(q.Scales) > 0 {
+			i := m.r.IntN(len(q.Scales))
+			q.Scales[i] = m.scale(q.Scales[i])
+		} else if len(q.Blocks) > 0 {
+			q.Blocks[m.r.IntN(len(q.Blocks))] = uint16(m.r.Uint32())
+		}
+	case 3:
+		if v.Datatype == QDInt8 {
+			q.Nonbatch = m.r.IntN(7)
+		}
+	}
+}
+
+// changeScales changes how many scales there are, and along what.
+func (m *mutator) changeScales() {
+	q := &m.someValue().Quant
+	switch m.r.IntN(4) {
+	case 0:
+		if len(q.Scales) > 1 {
+			q.Scales = q.Scales[:m.r.IntN(len(q.Scales))]
+		}
+	case 1:
+		q.Scales = append(q.Scales, 0.01)
+	case 2:
+		q.ChannelDim = m.r.IntN(8) - 1
+	case 3:
+		q.GroupSize = m.extent(q.GroupSize)
+	}
+}
+
+func (m *mutator) changeFlags() {
+	n := m.someNode()
+	if n.Flags ^= 1 << one(m.r, 0, 2, 2, 2, 3, 6, m.r.IntN(32)); m.r.IntN(2) == 0 {
+		n.Flags &= flagTransposeWeights | flagReshape2D | flagAlignCorners
+	}
+}
+
+func (m *mutator) changeParam() {
+	n := m.someNode()
+	n.Param = m.number32(&m.g.Values[n.Out[0]])
+}
+
+func (m *mutator) changeDims() {
+	for range 8 {
+		n := m.someNode()
+		list := one(m.r, n.Dims, n.Dims2)
+		if len(list) == 0 {
+			continue
+		}
+		i, j := m.r.IntN(len(list)), m.r.IntN(len(list))
+		if list[i], list[j] = list[j], list[i]; m.r.IntN(3) > 0 {
+			list[i] = m.extent(list[i])
+		}
+		return
+	}
+}
+
+// changeConstant gives a constant other elements: random ones, one for all, or the
+// ends of the range.
+func (m *mutator) changeConstant() {
+	v := m.someValue()
+	if !v.isConst() || len(v.Data) == 0 || len(v.Data) > 1<<20 {
+		return
+	}
+	data := tensor.AlignedBytes(len(v.Data))
+	copy(data, v.Data)
+	v.Data = data
+	switch {
+	case v.Datatype == FP32:
+		list := tensor.View[float32](data)
+		for range 1 + m.r.IntN(3) {
+			list[m.r.IntN(len(list))] = m.number32(v)
+		}
+	case m.r.IntN(2) == 0:
+		b := one[byte](m.r, 0, 0x7f, 0x80, 0xff)
+		for i := range data {
+			data[i] = b
+		}
+	default:
+		for i := range data {
+			data[i] = uint8(m.r.Uint32())
+		}
+	}
+}

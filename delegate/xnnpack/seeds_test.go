@@ -1,0 +1,348 @@
+package xnnpack
+
+import (
+	"archive/zip"
+	"bytes"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// compact drops values that nothing refers to, and numbers the arguments anew: inputs,
+// then outputs.
+func (g *Graph) compact() {
+	used := make([]bool, len(g.Values))
+	refer := func(list []int) {
+		for _, v := range list {
+			if v != none {
+				used[v] = true
+			}
+		}
+	}
+	for i := range g.Nodes {
+		refer(g.Nodes[i].In)
+		refer(g.Nodes[i].Out)
+	}
+	to, values := make([]int, len(g.Values)), []Value(nil)
+	for v := range g.Values {
+		if to[v] = none; used[v] {
+			to[v] = len(values)
+			values = append(values, g.Values[v])
+		}
+	}
+	for i := range g.Nodes {
+		for _, list := range [2][]int{g.Nodes[i].In, g.Nodes[i].Out} {
+			for j, v := range list {
+				if v != none {
+					list[j] = to[v]
+				}
+			}
+		}
+	}
+	g.Values, g.Args, g.Inputs = values, nil, 0
+	for v := range g.Values {
+		g.Values[v].Arg, g.Values[v].ID = none, encodedID(v)
+	}
+	(&maker{g: g}).done()
+}
+
+// cut is a connected part of up to size nodes around a node. What it reads of the rest
+// becomes inputs, what the rest reads of it outputs. ok is false where that is no graph.
+func (g *Graph) cut(r *rand.Rand, around, size int) (part *Graph, ok bool) {
+	chosen, order := map[int]bool{around: true}, []int{around}
+	producer := make(map[int]int)
+	for i := range g.Nodes {
+		for _, v := range g.Nodes[i].Out {
+			producer[v] = i
+		}
+	}
+	for range 8 * size {
+		if len(order) >= size {
+			break
+		}
+		k := r.IntN(len(g.Nodes))
+		if r.IntN(4) > 0 { // neighbours are near in the order
+			k = min(max(order[r.IntN(len(order))]+r.IntN(7)-3, 0), len(g.Nodes)-1)
+		}
+		if !chosen[k] && touches(g, chosen, k) {
+			chosen[k] = true
+			order = append(order, k)
+		}
+	}
+	for i := range g.Nodes { // dynamically quantized values are no arguments
+		if chosen[i] {
+			for _, v := range g.Nodes[i].In {
+				if p, made := producer[v]; made && g.Values[v].Datatype == QDInt8 {
+					chosen[p] = true
+				}
+			}
+		}
+	}
+	return g.part(chosen), true
+}
+
+func touches(g *Graph, chosen map[int]bool, i int) bool {
+	for k := range chosen {
+		for _, v := range g.Nodes[i].In {
+			if v != none && !g.Values[v].isConst() && (slices.Contains(g.Nodes[k].Out, v) || slices.Contains(g.Nodes[k].In, v)) {
+				return true
+			}
+		}
+		for _, v := range g.Nodes[i].Out {
+			if slices.Contains(g.Nodes[k].In, v) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// part is the graph of the chosen nodes.
+func (g *Graph) part(chosen map[int]bool) *Graph {
+	p := &Graph{Version: g.Version, Values: slices.Clone(g.Values)}
+	made, read := make(map[int]bool), make(map[int]bool)
+	for i := range g.Nodes {
+		for _, v := range g.Nodes[i].In {
+			read[v] = read[v] || !chosen[i]
+		}
+		if chosen[i] {
+			n := g.Nodes[i]
+			n.In, n.Out, n.Dims, n.Dims2 = slices.Clone(n.In), slices.Clone(n.Out), slices.Clone(n.Dims), slices.Clone(n.Dims2)
+			p.Nodes = append(p.Nodes, n)
+			for _, v := range n.Out {
+				made[v] = true
+			}
+		}
+	}
+	inner := make(map[int]bool)
+	for i := range p.Nodes {
+		for _, v := range p.Nodes[i].In {
+			inner[v] = true
+		}
+	}
+	for v := range p.Values {
+		x := &p.Values[v]
+		x.Input = !made[v] && !x.isConst()
+		x.Output = made[v] && x.Datatype != QDInt8 && (x.Output || read[v] || !inner[v])
+	}
+	p.compact()
+	return p.clone()
+}
+
+// shrink makes sizes small; settle makes the rest follow.
+func (m *mutator) shrink() {
+	most := [4][]int{{2000}, {50, 40}, {3, 20, 40}, {2, 9, 9, 20}}
+	for v := range m.g.Values {
+		x := &m.g.Values[v]
+		if !x.Input {
+			continue
+		}
+		for i := range x.Shape.dims() {
+			limit := 5
+			if x.Shape.rank <= 4 {
+				limit = most[x.Shape.rank-1][i]
+			}
+			if x.Shape.dim[i] > limit {
+				x.Shape.dim[i] = 1 + m.r.IntN(limit)
+			}
+		}
+	}
+	for i := range m.g.Nodes {
+		n := &m.g.Nodes[i]
+		switch {
+		case n.Type.tag == tagFullyConnected && m.g.Values[n.In[1]].Shape.rank == 2:
+			f := m.g.Values[n.In[1]]
+			out := n.Flags & flagTransposeWeights // the place of the output channels
+			if f.Shape.dim[out] > 40 {
+				f.Shape.dim[out] = 1 + m.r.IntN(40)
+				f.Shape.dim[1-out] = min(f.Shape.dim[1-out], 64)
+				m.refit(n, 1, f.Datatype, f.Shape.dims()...)
+			}
+		case n.Type.name == "StaticResizeBilinear2D":
+			n.Dims[0], n.Dims[1] = min(n.Dims[0], 20), min(n.Dims[1], 20)
+		case n.Type.name == "StaticSlice":
+			for j := range n.Dims {
+				n.Dims[j] = min(n.Dims[j], 3)
+			}
+		}
+	}
+}
+
+// seeds are the graphs that mutants are made of, as payloads with their constants.
+type seeds struct {
+	payloads [][]byte
+	known    map[string]bool // by what tells graphs apart
+}
+
+// baseSeeds are the graphs of this package's tests, and of the programs in testdata.
+func baseSeeds(tb testing.TB) *seeds {
+	s := &seeds{known: make(map[string]bool)}
+	for _, list := range [][]sample{samples(1), samples(2)} {
+		for _, x := range list {
+			s.payloads = append(s.payloads, encode(x.graph))
+		}
+	}
+	for seed := range uint64(300) {
+		if g := randomGraph(seed, 6); len(g.Args) > g.Inputs {
+			s.payloads = append(s.payloads, encode(g))
+		}
+	}
+	s.addFolder(tb, "../../testdata")
+	return s
+}
+
+// addFolder adds the graphs of all programs below a folder, in zip archives too.
+func (s *seeds) addFolder(tb testing.TB, folder string) {
+	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		switch filepath.Ext(path) {
+		case ".pte", ".bpte":
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			s.addProgram(data)
+		case ".zip":
+			s.addArchive(path)
+		}
+		return nil
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func (s *seeds) addArchive(path string) {
+	z, err := zip.OpenReader(path)
+	if err != nil {
+		return
+	}
+	defer z.Close()
+	for _, f := range z.File {
+		if filepath.Ext(f.Name) != ".pte" {
+			continue
+		}
+		if r, err := f.Open(); err == nil {
+			if data, err := io.ReadAll(r); err == nil {
+				s.addProgram(data)
+			}
+			r.Close()
+		}
+	}
+}
+
+// anyBytes is named data that has bytes for every key: weights do not matter here.
+type anyBytes map[string][]byte
+
+var lent = bytes.Repeat([]byte{0x11, 0x3c, 0xa2, 0x3e}, 1<<24)
+
+func (a anyBytes) Named(key string) ([]byte, bool) {
+	if b, ok := a[key]; ok {
+		return b, true
+	}
+	return lent, true
+}
+
+// addProgram adds parts of the graphs of a program's payloads.
+func (s *seeds) addProgram(data []byte) {
+	p, err := pte.Parse(data, pte.Limits{})
+	if err != nil {
+		return
+	}
+	for _, m := range p.Methods {
+		for _, d := range m.Delegates {
+			if d.ID == ID {
+				s.addPayload(d.Data, anyBytes(p.Named))
+			}
+		}
+	}
+}
+
+// addPayload adds small parts around some of the nodes, those that look like none before.
+func (s *seeds) addPayload(data []byte, named anyBytes) {
+	g, err := readGraph(data, named)
+	if err != nil || len(g.Nodes) == 0 || len(g.Values) > 1<<14 {
+		return
+	}
+	r := rand.New(rand.NewPCG(uint64(len(data)), 3))
+	for range min(len(g.Nodes), 60) {
+		i := r.IntN(len(g.Nodes))
+		for _, size := range []int{2, 6} {
+			part, ok := g.cut(r, i, size)
+			if !ok || len(part.Args) == part.Inputs || s.known[part.signature()] {
+				continue
+			}
+			s.known[part.signature()] = true
+			m := &mutator{maker: &maker{g: part, r: r, lo: -2, hi: 2}}
+			m.shrink()
+			m.settle()
+			m.g.compact()
+			if m.g.seedBytes() > 1<<18 {
+				continue
+			}
+			if payload := encode(m.g); small(payload) {
+				s.payloads = append(s.payloads, payload)
+			}
+		}
+	}
+}
+
+func (g *Graph) seedBytes() (n int) {
+	for v := range g.Values {
+		n += len(g.Values[v].Data)
+	}
+	return n
+}
+
+// small reports a sound payload that is quick to run.
+func small(payload []byte) bool {
+	g, err := readGraph(payload, nil)
+	if err != nil {
+		return false
+	}
+	shapes, err := g.repair()
+	return err == nil && g.cost(shapes) < 1e6
+}
+
+// signature tells graphs apart by their nodes, flags, windows and datatypes.
+func (g *Graph) signature() string {
+	var b strings.Builder
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		fmt.Fprintf(&b, "%d/%d/%v%v", n.Type.tag, n.Flags, n.Min > -inf, n.Max < inf)
+		for _, list := range [2][]int{n.In, n.Out} {
+			for _, v := range list {
+				if v != none {
+					fmt.Fprintf(&b, " %d.%d", g.Values[v].Datatype, v)
+				}
+			}
+		}
+		w := &n.Window
+		fmt.Fprint(&b, w.kernelH, w.kernelW, w.strideH, w.strideW, w.dilationH, w.top, w.left, w.bottom, min(w.groups, 2), len(n.Dims), ";")
+	}
+	return b.String()
+}
+
+// pick gives one of the graphs, or a new random one.
+func (s *seeds) pick(r *rand.Rand) *Graph {
+	if r.IntN(8) == 0 {
+		if g := randomGraph(r.Uint64(), 6); len(g.Args) > g.Inputs {
+			return g
+		}
+	}
+	g, err := readGraph(s.payloads[r.IntN(len(s.payloads))], nil)
+	if err != nil {
+		panic(err)
+	}
+	return g
+}

@@ -1,0 +1,294 @@
+package xnnpack
+
+import (
+	"slices"
+	"strings"
+)
+
+// settle makes a changed graph consistent again as far as it can: it goes through the
+// nodes in order, gives constants and parameters sizes that go with the inputs, and
+// values the sizes that follow. It stops at what it cannot mend.
+func (m *mutator) settle() {
+	s := make([]shape, len(m.g.Values))
+	for v := range m.g.Values {
+		x := &m.g.Values[v]
+		if x.Input {
+			if x.Shape.check() != nil || x.Shape.numel() > 1<<24 {
+				return
+			}
+			s[v] = x.Shape
+		} else if x.isConst() {
+			s[v] = x.Shape
+		}
+	}
+	for i := range m.g.Nodes {
+		if !m.ready(&m.g.Nodes[i], s) {
+			return
+		}
+		m.settleNode(i, s)
+		for len(s) < len(m.g.Values) {
+			s = append(s, m.g.Values[len(s)].Shape)
+		}
+		n := &m.g.Nodes[i]
+		if !m.ready(n, s) || n.Type.shape(m.g, n, s) != nil {
+			return
+		}
+		for _, v := range n.Out {
+			if s[v].check() != nil {
+				return
+			}
+			m.g.Values[v].Shape = s[v]
+			m.keepQuant(n, v)
+		}
+	}
+}
+
+// ready reports a node whose inputs have sizes.
+func (m *mutator) ready(n *Node, s []shape) bool {
+	for i, v := range n.In {
+		if v == none && i == 2 {
+			continue
+		}
+		if v == none || s[v].rank == 0 || s[v].check() != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// keepQuant gives an output the quantization that nodes want that move elements.
+func (m *mutator) keepQuant(n *Node, v int) {
+	moves := slices.ContainsFunc(moveNodes, func(t nodeType) bool { return t.tag == n.Type.tag }) || n.Type.name == "MaxPooling2d"
+	if x := &m.g.Values[n.In[0]]; moves && x.Datatype == m.g.Values[v].Datatype && m.r.IntN(16) > 0 {
+		m.g.Values[v].Quant = x.Quant
+		for _, in := range n.In[1:] {
+			if y := &m.g.Values[in]; y.Datatype == x.Datatype {
+				y.Quant = x.Quant
+			}
+		}
+	}
+}
+
+// refit gives a node a constant of a datatype and sizes in place of its operand j,
+// which others may read.
+func (m *mutator) refit(n *Node, j int, d Datatype, dims ...int) {
+	x := m.g.Values[n.In[j]]
+	want := shapeOf(dims...)
+	if !x.isConst() || want.check() != nil || d.bytes(want) > 1<<16 || x.Shape == want && x.Datatype == d {
+		return
+	}
+	channel := 0
+	if n.Type.tag == tagDepthwiseConv2d && j == 1 {
+		channel = 3
+	} else if n.Type.tag == tagFullyConnected && j == 1 && n.Flags&flagTransposeWeights != 0 {
+		channel = 1
+	} else if n.Type.name == "BatchMatrixMultiply" {
+		channel = want.rank - 1 - int(n.Flags&flagTransposeWeights)
+	}
+	if d == QBInt4 && want.dim[1]%32 != 0 {
+		return
+	}
+	old := x.Quant
+	n.In[j] = m.constant(d, min(channel, want.rank-1), dims...)
+	if y := &m.g.Values[n.In[j]]; d == x.Datatype && old.Scale > 0 {
+		y.Quant.Scale, y.Quant.ZeroPoint = old.Scale, old.ZeroPoint
+	} else {
+		for c := range min(len(old.Scales), len(y.Quant.Scales)) {
+			y.Quant.Scales[c] = old.Scales[c]
+		}
+	}
+}
+
+func (m *mutator) settleNode(i int, s []shape) {
+	n := &m.g.Nodes[i]
+	x := s[n.In[0]]
+	switch {
+	case n.Type.isConvolution() && x.rank == 4 && len(n.In) == 3 && n.Window.kernelH > 0:
+		m.settleConvolution(n, x)
+	case n.Type.tag == tagFullyConnected:
+		m.settleFullyConnected(n, x)
+	case n.Type.name == "BatchMatrixMultiply" && s[n.In[1]].rank >= 2:
+		m.settleBatchMatrix(n, x, s[n.In[1]])
+	case n.Window.kernelH > 0 && x.rank == 4:
+		settleWindow(n, x)
+	case n.Type.tag == tagStaticTranspose && !permutes(n.Dims, x.rank):
+		n.Dims = m.r.Perm(x.rank)
+	case n.Type.name == "StaticReshape":
+		m.settleReshape(n, x)
+	case n.Type.name == "StaticSlice":
+		m.settleSlice(n, x)
+	case n.Type.name == "StaticConstantPad" && len(n.Dims) != x.rank:
+		n.Dims, n.Dims2 = make([]int, x.rank), make([]int, x.rank)
+		n.Dims[m.r.IntN(x.rank)], n.Dims2[m.r.IntN(x.rank)] = m.r.IntN(3), m.r.IntN(3)
+	case len(n.In) >= 2 && (isBinary(n) || strings.HasPrefix(n.Type.name, "Concatenate")):
+		m.settleOperands(n, s)
+	}
+}
+
+func isBinary(n *Node) bool {
+	return slices.ContainsFunc(binaryNodes, func(t nodeType) bool { return t.tag == n.Type.tag })
+}
+
+// settleOperands makes operands of elementwise nodes and concatenations go together.
+func (m *mutator) settleOperands(n *Node, s []shape) {
+	x := s[n.In[0]]
+	if isBinary(n) {
+		if _, ok := broadcast(x, s[n.In[1]]); ok {
+			return
+		}
+		for j, other := range []int{1, 0} {
+			if v := &m.g.Values[n.In[other]]; v.isConst() {
+				m.refit(n, other, v.Datatype, s[n.In[j]].last())
+				return
+			}
+		}
+		n.In[1] = n.In[0]
+		return
+	}
+	axis, ok := n.axis(x.rank)
+	if !ok {
+		axis = m.r.IntN(x.rank)
+		n.Axis = axis
+	}
+	for j, v := range n.In[1:] {
+		next := s[v]
+		if next.dim[axis] = x.dim[axis]; next != x {
+			n.In[1+j] = n.In[0]
+		}
+	}
+}
+
+func (m *mutator) settleConvolution(n *Node, x shape) {
+	w := &n.Window
+	c := x.dim[3]
+	switch {
+	case n.Type.tag == tagDepthwiseConv2d:
+		w.groups, w.groupIn = c, 1
+		w.groupOut = min(max(w.groupOut, 1), 3)
+	case w.groups < 1 || c%w.groups != 0:
+		w.groups, w.groupIn = 1, c
+	default:
+		w.groupIn = c / w.groups
+	}
+	if w.groupOut = max(w.groupOut, 1); w.groups*w.groupOut > 64 {
+		w.groupOut = max(1, 64/w.groups)
+	}
+	settleWindow(n, x)
+	out := w.groups * w.groupOut
+	if n.Type.tag == tagDepthwiseConv2d {
+		m.refit(n, 1, m.g.Values[n.In[1]].Datatype, 1, w.kernelH, w.kernelW, out)
+	} else {
+		m.refit(n, 1, m.g.Values[n.In[1]].Datatype, out, w.kernelH, w.kernelW, w.groupIn)
+	}
+	if n.In[2] != none {
+		m.refit(n, 2, m.g.Values[n.In[2]].Datatype, out)
+	}
+}
+
+// settleWindow keeps a window within its input and padding.
+func settleWindow(n *Node, x shape) {
+	w := &n.Window
+	for _, f := range []*int{&w.kernelH, &w.kernelW, &w.strideH, &w.strideW, &w.dilationH, &w.dilationW} {
+		*f = min(max(*f, 1), 1<<15)
+	}
+	if n.Type.name == "ArgMaxPooling2d" {
+		w.strideH, w.strideW, w.dilationH, w.dilationW = w.kernelH, w.kernelW, 1, 1
+	}
+	if n.Type.tag == tagConvTranspose2d {
+		n.Flags &^= flagSamePadding
+		w.adjustH, w.adjustW = min(w.adjustH, w.strideH-1), min(w.adjustW, w.strideW-1)
+		if w.strideH*x.dim[1] > 256 || w.strideW*x.dim[2] > 256 || w.dilationH*w.kernelH > 64 || w.dilationW*w.kernelW > 64 {
+			w.strideH, w.strideW, w.dilationH, w.dilationW, w.adjustH, w.adjustW = 2, 1, 1, 1, 0, 0
+			w.kernelH, w.kernelW = min(w.kernelH, 5), min(w.kernelW, 5)
+		}
+		return
+	}
+	if n.Flags&flagSamePadding != 0 {
+		w.top, w.right, w.bottom, w.left = 0, 0, 0, 0
+		return
+	}
+	for _, side := range [2]struct{ size, before, after, kernel, dilation *int }{
+		{&x.dim[1], &w.top, &w.bottom, &w.kernelH, &w.dilationH}, {&x.dim[2], &w.left, &w.right, &w.kernelW, &w.dilationW},
+	} {
+		room := *side.size + *side.before + *side.after
+		if *side.dilation*(*side.kernel-1)+1 > room {
+			*side.dilation = 1
+			*side.kernel = min(*side.kernel, room)
+		}
+	}
+}
+
+func (m *mutator) settleFullyConnected(n *Node, x shape) {
+	k, cols := x.last(), n.outputChannels(m.g)
+	if old := n.inputChannels(m.g); n.Flags&flagReshape2D != 0 && old > 0 && x.numel()%old == 0 {
+		k = old
+	}
+	dims := []int{cols, k}
+	if n.Flags&flagTransposeWeights != 0 {
+		dims = []int{k, cols}
+	}
+	m.refit(n, 1, m.g.Values[n.In[1]].Datatype, dims...)
+	if n.In[2] != none {
+		m.refit(n, 2, m.g.Values[n.In[2]].Datatype, cols)
+	}
+}
+
+func (m *mutator) settleBatchMatrix(n *Node, a, b shape) {
+	if a.rank < 2 {
+		return
+	}
+	if n.Flags&flagTransposeWeights != 0 {
+		b.dim[b.rank-1] = a.last()
+	} else {
+		b.dim[b.rank-2] = a.last()
+	}
+	m.refit(n, 1, m.g.Values[n.In[1]].Datatype, b.dims()...)
+}
+
+func permutes(list []int, rank int) bool {
+	sorted := slices.Sorted(slices.Values(list))
+	for i, p := range sorted {
+		if i != p {
+			return false
+		}
+	}
+	return len(list) == rank
+}
+
+// settleReshape keeps sizes that hold the elements, else splits or joins dimensions.
+func (m *mutator) settleReshape(n *Node, x shape) {
+	known, zeros := 1, 0
+	for _, d := range n.Dims {
+		if d == 0 {
+			zeros++
+		} else if known < 1<<30 {
+			known *= d
+		}
+	}
+	if len(n.Dims) <= len(x.dim) && (zeros == 0 && known == x.numel() || zeros == 1 && known > 0 && x.numel()%known == 0) {
+		return
+	}
+	switch m.r.IntN(4) {
+	case 0:
+		n.Dims = []int{x.numel()}
+	case 1:
+		n.Dims = []int{x.dim[0], 0}
+	case 2:
+		n.Dims = []int{0, x.last()}
+	case 3:
+		n.Dims = []int{1, x.leading(x.rank - 1), 1, x.last()}
+	}
+}
+
+func (m *mutator) settleSlice(n *Node, x shape) {
+	if len(n.Dims) != x.rank || len(n.Dims2) != x.rank {
+		n.Dims, n.Dims2 = make([]int, x.rank), slices.Clone(x.dims())
+	}
+	for i, d := range x.dims() {
+		n.Dims[i] = min(n.Dims[i], d-1)
+		n.Dims2[i] = min(n.Dims2[i], d-n.Dims[i])
+		if n.Dims2[i] < 1 && n.Dims[i] > 0 {
+			n.Dims2[i] = 1
+		}
+	}
+}

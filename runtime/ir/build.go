@@ -1,0 +1,141 @@
+package ir
+
+import (
+	"fmt"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// Links are what the names in a file stand for.
+type Links struct {
+	Operators []Operator // one per operator of the method
+	Delegates []Delegate // one per delegate
+	// Data is the bytes of constants and what state starts with, by value, where they
+	// are not those of the description: in an external file, or copied elsewhere.
+	Data map[int][]byte
+}
+
+// Operator is a row of the operators' tables with its parsed schema.
+type Operator struct {
+	Op  *kernels.Op
+	Sig *kernels.Signature
+}
+
+// Delegate is what a compiled delegate says of its calls.
+type Delegate struct {
+	Inputs int // the number of leading arguments that are inputs; the others are outputs
+}
+
+// builder makes a method of a description.
+type builder struct {
+	*Method
+	src   *pte.Method
+	links Links
+}
+
+// Build analyses a method. Its time is linear in the method's size for methods
+// without backward jumps. Errors at an instruction are *StepError.
+func Build(src *pte.Method, links Links) (*Method, error) {
+	b := &builder{Method: &Method{Name: src.Name, Inputs: src.Inputs, Outputs: src.Outputs}, src: src, links: links}
+	for _, a := range src.Arenas {
+		b.Arenas = append(b.Arenas, a.Size)
+	}
+	for i := range src.Delegates {
+		b.Delegates = append(b.Delegates, fmt.Sprintf("delegate %d, %.100s", i, src.Delegates[i].ID))
+	}
+	b.addValues()
+	if err := b.addSteps(); err != nil {
+		return nil, err
+	}
+	b.setChanges()
+	if err := b.addStorages(); err != nil {
+		return nil, err
+	}
+	b.setRows()
+	b.setLifetimes()
+	return b.Method, b.check()
+}
+
+func (b *builder) addValues() {
+	b.Values = make([]Value, len(b.src.Values))
+	tensors := make([]Tensor, 0, len(b.src.Values))
+	for v := range b.src.Values {
+		s := &b.src.Values[v]
+		b.Values[v] = Value{Kind: s.Kind, Bool: s.Bool, Int: s.Int, Double: s.Double, Str: s.Str, Bools: s.Bools,
+			Doubles: s.Doubles, Items: s.Items, Storage: -1}
+		if s.Kind != tensor.KindTensor {
+			continue
+		}
+		t := s.Tensor
+		tensors = append(tensors, Tensor{DType: t.DType, Sizes: t.Sizes, DimOrder: t.DimOrder, Dynamism: t.Dynamism, Name: t.Name,
+			Const: t.Storage == pte.Constant || t.Storage == pte.External})
+		b.Values[v].Tensor = &tensors[len(tensors)-1]
+	}
+}
+
+// maxEffects bounds the values that all steps read and write together: a list that
+// many instructions name counts each time.
+const maxEffects = 1 << 22
+
+func (b *builder) addSteps() error {
+	base, effects, n := 0, 0, 0
+	for c := range b.src.Chains {
+		n += len(b.src.Chains[c].Instructions)
+	}
+	b.Steps = make([]Step, 0, n)
+	for c := range b.src.Chains {
+		list := b.src.Chains[c].Instructions
+		for i := range list {
+			s := b.step(&list[i], base)
+			s.Origin = Origin{c, i}
+			if effects += b.operands(&s); effects > maxEffects {
+				return b.stepError(&s, fmt.Errorf("more than %d operands in the method, items of lists included: %w", maxEffects, pte.ErrLimit))
+			}
+			if err := b.setEffects(&s); err != nil {
+				return b.stepError(&s, err)
+			}
+			b.Steps = append(b.Steps, s)
+		}
+		base += len(list)
+	}
+	return nil
+}
+
+// step is an instruction without its effects; base is the first step of its chain.
+func (b *builder) step(in *pte.Instruction, base int) Step {
+	switch in.Kind {
+	case pte.KernelCall:
+		o := &b.links.Operators[in.Index]
+		return Step{Kind: KernelCall, Op: o.Op, Sig: o.Sig, Args: in.Args}
+	case pte.DelegateCall:
+		return Step{Kind: DelegateCall, Delegate: in.Index, Inputs: b.links.Delegates[in.Index].Inputs, Args: in.Args}
+	case pte.MoveCall:
+		return Step{Kind: MoveCall, Args: []int{in.Index, in.Target}}
+	case pte.JumpFalseCall:
+		return Step{Kind: JumpFalseCall, Args: []int{in.Index}, Target: base + in.Target}
+	}
+	return Step{Kind: FreeCall, Args: []int{in.Index}}
+}
+
+// operands counts the arguments of a step and the items of their lists.
+func (b *builder) operands(s *Step) int {
+	n := len(s.Args)
+	for _, v := range s.Args {
+		n += len(b.Values[v].Items)
+	}
+	return n
+}
+
+// setRows gives the outs of operators that write rows the order in which they lie
+// whatever the file declares.
+func (b *builder) setRows() {
+	for i := range b.Steps {
+		if s := &b.Steps[i]; s.Kind == KernelCall && s.Op.Rows {
+			for _, v := range s.Writes {
+				b.Values[v].Tensor.DimOrder = nil
+			}
+		}
+	}
+}

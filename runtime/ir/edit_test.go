@@ -1,0 +1,133 @@
+package ir
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// build makes a method of n tensors, value 0 its input.
+func build(t *testing.T, n int, outputs []int, code ...pte.Instruction) *Method {
+	t.Helper()
+	m, err := Build(&pte.Method{Values: planned(n), Inputs: []int{0}, Outputs: outputs, Chains: []pte.Chain{{Instructions: code}}}, links(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// text lists the steps, with what they jump to, and the storages' lives.
+func text(m *Method) (steps, lives string) {
+	for i := range m.Steps {
+		s := &m.Steps[i]
+		steps += fmt.Sprintf("%d", s.Args)
+		if s.Kind == JumpFalseCall {
+			steps += fmt.Sprintf("→%d", s.Target)
+		}
+		steps += " "
+	}
+	for i := range m.Storages {
+		lives += fmt.Sprintf("%v[%d,%d] ", m.Storages[i].Kind, m.Storages[i].First, m.Storages[i].Last)
+	}
+	return strings.TrimSpace(steps), strings.TrimSpace(lives)
+}
+
+func vector() Tensor { return Tensor{DType: tensor.Float32, Sizes: []int{4}, DimOrder: []uint8{0}} }
+
+func TestEdits(t *testing.T) {
+	unaryStep := func(m *Method, args ...int) Step {
+		return Step{Kind: KernelCall, Op: m.Steps[0].Op, Sig: m.Steps[0].Sig, Args: args}
+	}
+	jump := pte.Instruction{Kind: pte.JumpFalseCall, Index: 0, Target: 2}
+	chain := []pte.Instruction{call(unary, 0, 1, 1), call(unary, 1, 2, 2), call(unary, 2, 3, 3)}
+	loop := []pte.Instruction{call(unary, 0, 1, 1), call(unary, 1, 2, 2), call(unary, 2, 1, 1), jump, call(unary, 1, 3, 3)}
+	tests := []struct {
+		name         string
+		code         []pte.Instruction
+		edit         func(m *Method, e *Edit)
+		steps, lives string // or, without steps, part of the error
+	}{
+		{"nothing", chain, func(*Method, *Edit) {}, "[0 1 1] [1 2 2] [2 3 3]", "input[-1,0] activation[0,1] activation[1,2] activation[2,3]"},
+		{"a shorter way", chain, func(_ *Method, e *Edit) { e.SetArg(2, 0, 1); e.Drop(1) }, "[0 1 1] [1 3 3]",
+			"input[-1,0] activation[0,1] activation[9223372036854775807,-1] activation[1,2]"},
+		{"a constant", chain, func(_ *Method, e *Edit) { e.Drop(1); e.MakeConstant(2, make([]byte, 16)) }, "[0 1 1] [2 3 3]",
+			"input[-1,0] activation[0,0] folded[-1,1] activation[1,2]"},
+		{"a detour", chain, func(m *Method, e *Edit) {
+			v := e.AddTensor(vector())
+			e.Insert(2, unaryStep(m, 2, v, v))
+			e.SetArg(2, 0, v)
+		}, "[0 1 1] [1 2 2] [2 5 5] [5 3 3]", "input[-1,0] activation[0,1] activation[1,2] activation[3,4] activation[2,3]"},
+		{"steps at both ends", chain, func(m *Method, e *Edit) {
+			v := e.AddTensor(vector())
+			e.Insert(0, unaryStep(m, 0, v, v))
+			e.Insert(3, unaryStep(m, v, 2, 2))
+		}, "[0 5 5] [0 1 1] [1 2 2] [2 3 3] [5 2 2]", "input[-1,1] activation[1,2] activation[2,4] activation[3,5] activation[0,4]"},
+		{"a region for a delegate", chain, func(_ *Method, e *Edit) {
+			e.Drop(0)
+			e.Drop(1)
+			e.Insert(0, Step{Kind: DelegateCall, Delegate: e.AddDelegate("test"), Inputs: 1, Args: []int{0, 2}})
+		}, "[0 2] [2 3 3]", "input[-1,0] activation[9223372036854775807,-1] activation[0,1] activation[1,2]"},
+		{"a jump to a dropped step", loop, func(_ *Method, e *Edit) { e.SetArg(4, 0, 2); e.Drop(2) }, "[0 1 1] [1 2 2] [0]→2 [2 3 3]",
+			"input[-1,2] activation[0,1] activation[1,3] activation[3,4]"},
+		{"a jump to an inserted step", loop, func(m *Method, e *Edit) {
+			v := e.AddTensor(vector())
+			e.Insert(2, unaryStep(m, 2, v, v))
+			e.SetArg(2, 0, v)
+		}, "[0 1 1] [1 2 2] [2 5 5] [5 1 1] [0]→2 [1 3 3]", "input[-1,4] activation[0,5] activation[1,4] activation[5,6] activation[2,3]"},
+		{"a definition is lost", chain, func(_ *Method, e *Edit) { e.Drop(1) }, "", "value 2 is read before it is written"},
+		{"a definition is skipped", loop, func(_ *Method, e *Edit) { e.Drop(1) }, "", "value 2 is read before it is written"},
+		{"a new value without one", chain, func(_ *Method, e *Edit) { e.SetArg(2, 0, e.AddTensor(vector())) }, "", "value 5 is read before it is written"},
+		{"an out that is read", chain, func(m *Method, e *Edit) { e.Insert(3, unaryStep(m, 1, 1, 1)) }, "", "out value 1 shares its bytes with argument value 1"},
+		{"a constant that is written", chain, func(_ *Method, e *Edit) { e.MakeConstant(2, make([]byte, 16)) }, "", "it would write a constant"},
+		{"a call without its result", chain, func(m *Method, e *Edit) { e.Insert(1, unaryStep(m, 0, 1)) }, "", "2 arguments"},
+		{"a view of other bytes", append([]pte.Instruction{call(view, 0, 4, 1)}, chain[1:]...), func(_ *Method, e *Edit) { e.SetArg(0, 0, 3) }, "",
+			"value 1 would be a view of value 3"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m := build(t, 4, []int{3}, tt.code...)
+			stepsBefore, livesBefore := text(m)
+			e := m.Edit()
+			tt.edit(m, e)
+			got, err := e.Apply()
+			if steps, lives := text(m); steps != stepsBefore || lives != livesBefore {
+				t.Errorf("the method that was edited changed: %s, %s", steps, lives)
+			}
+			if tt.steps == "" {
+				if err == nil || !strings.Contains(err.Error(), tt.lives) {
+					t.Errorf("got %v, want …%s…", err, tt.lives)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if steps, lives := text(got); steps != tt.steps || lives != tt.lives {
+				t.Errorf("got %s\n%s\nwant %s\n%s", steps, lives, tt.steps, tt.lives)
+			}
+		})
+	}
+}
+
+func TestAccesses(t *testing.T) {
+	m := build(t, 4, []int{3}, call(unary, 0, 1, 1), call(view, 1, 4, 2), call(inPlace, 2, 0, 2), call(unary, 1, 3, 3))
+	want := map[int]string{0: "{[0 2] []}", 1: "{[1 2 3] [0 2]}", 2: "{[1 2 3] [0 2]}", 3: "{[] [3]}"}
+	all := m.Accesses()
+	for v, w := range want {
+		if got := fmt.Sprint(all[m.Values[v].Storage]); got != w {
+			t.Errorf("value %d: got %s, want %s", v, got, w)
+		}
+	}
+}
+
+// A view of two tensors would make one storage of these.
+func TestViewOfTwo(t *testing.T) {
+	src := &pte.Method{Values: planned(4), Inputs: []int{0, 3}, Chains: []pte.Chain{{Instructions: []pte.Instruction{
+		{Kind: pte.JumpFalseCall, Index: 0, Target: 2}, call(view, 0, 4, 2), call(view, 3, 4, 2), call(unary, 2, 1, 1)}}}}
+	if _, err := Build(src, links(t)); err == nil || !strings.Contains(err.Error(), "value 2, a view of value 3, is a view of another tensor too") {
+		t.Errorf("got %v, want a refusal", err)
+	}
+}

@@ -1,0 +1,134 @@
+package ir
+
+import (
+	"fmt"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// setEffects fills Reads, Writes and Updates from what the step calls and its arguments.
+func (m *Method) setEffects(s *Step) error {
+	s.Reads, s.Writes, s.Updates = nil, nil, nil
+	switch s.Kind {
+	case KernelCall:
+		return m.setKernelEffects(s)
+	case DelegateCall:
+		if s.Inputs < 0 || s.Inputs > len(s.Args) {
+			return fmt.Errorf("delegate %d has %d inputs, the call %d arguments", s.Delegate, s.Inputs, len(s.Args))
+		}
+		s.Reads = m.tensors(nil, s.Args[:s.Inputs]...)
+		s.Writes = m.tensors(nil, s.Args[s.Inputs:]...)
+	case MoveCall:
+		s.Reads = m.tensors(nil, s.Args[0])
+		s.Writes = m.tensors(nil, s.Args[1])
+	case JumpFalseCall:
+		s.Reads = m.tensors(nil, s.Args[0])
+	}
+	return nil
+}
+
+func (m *Method) setKernelEffects(s *Step) error {
+	if err := s.Sig.CheckCount(len(s.Args)); err != nil {
+		return err
+	}
+	for i := range s.Sig.Args {
+		switch a := &s.Sig.Args[i]; {
+		case a.Out:
+			s.Writes = m.tensors(s.Writes, s.Args[i])
+		case a.Mutated:
+			s.Updates = m.tensors(s.Updates, s.Args[i])
+		default:
+			s.Reads = m.tensors(s.Reads, s.Args[i])
+		}
+	}
+	if s.Sig.Result != nil {
+		s.Writes = m.tensors(s.Writes, s.Args[len(s.Args)-1])
+	}
+	return nil
+}
+
+// tensors appends the values among vs that are tensors, and the tensors of lists.
+func (m *Method) tensors(to []int, vs ...int) []int {
+	for _, v := range vs {
+		switch m.Values[v].Kind {
+		case tensor.KindTensor:
+			to = append(to, v)
+		case tensor.KindTensorList, tensor.KindOptionalTensorList:
+			for _, item := range m.Values[v].Items {
+				if item >= 0 && m.Values[item].Kind == tensor.KindTensor {
+					to = append(to, item)
+				}
+			}
+		}
+	}
+	return to
+}
+
+// changedSlot is the value whose slot a step writes: the result of an operator
+// without out arguments, or the target of a move that is no copy of a tensor.
+func (m *Method) changedSlot(s *Step) (v int, ok bool) {
+	switch s.Kind {
+	case KernelCall:
+		if r := s.Sig.Result; r != nil && !r.Alias {
+			return s.Args[len(s.Args)-1], true
+		}
+	case MoveCall:
+		return s.Args[1], !m.isTensorMove(s)
+	}
+	return 0, false
+}
+
+func (m *Method) isTensorMove(s *Step) bool {
+	return m.Values[s.Args[0]].Kind == tensor.KindTensor && m.Values[s.Args[1]].Kind == tensor.KindTensor
+}
+
+// setChanges marks the slots that steps write, and the inputs that the file leaves open.
+func (m *Method) setChanges() {
+	for v := range m.Values {
+		m.Values[v].Changes = false
+	}
+	for i := range m.Steps {
+		if v, ok := m.changedSlot(&m.Steps[i]); ok {
+			m.Values[v].Changes = true
+		}
+	}
+	for _, v := range m.Inputs {
+		if m.Values[v].Kind == tensor.None {
+			m.Values[v].Changes = true
+		}
+	}
+}
+
+// Accesses are the steps that touch a storage, each once, in order.
+type Accesses struct {
+	Readers []int // steps that read it, updates included
+	Writers []int // steps that write it, whole or in part; who makes a view writes nothing
+}
+
+// Accesses lists, by storage, the steps that read and write it: the definitions and
+// uses that passes go by. A storage that is neither state nor input and has one writer
+// is written before every read.
+func (m *Method) Accesses() []Accesses {
+	all := make([]Accesses, len(m.Storages))
+	add := func(list *[]int, i int) {
+		if n := len(*list); n == 0 || (*list)[n-1] != i {
+			*list = append(*list, i)
+		}
+	}
+	for i := range m.Steps {
+		s := &m.Steps[i]
+		for _, v := range s.Reads {
+			add(&all[m.Values[v].Storage].Readers, i)
+		}
+		for _, v := range s.Updates {
+			add(&all[m.Values[v].Storage].Readers, i)
+			add(&all[m.Values[v].Storage].Writers, i)
+		}
+		for _, v := range s.Writes {
+			if !s.IsView() {
+				add(&all[m.Values[v].Storage].Writers, i)
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,211 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// Memory is where the storages of a method lie, and what else was considered. It is
+// never changed.
+type Memory struct {
+	Arrangement // the one in use
+	Method      *ir.Method
+	Options     Options
+	Items       []Item      // per storage; zero for those outside the arenas
+	File        Arrangement // the file's plan, state left out; not whole where storages have no place in it
+	Own         Arrangement // our own
+	LowerBound  int64       // no plan takes less
+	Conflicts   []Conflict  // what CheckFile found: the file's plan is not used
+	StateBytes  int64       // state, outside the arenas
+	HeapBytes   int64       // initial bytes of unbounded tensors, and of views of constants
+	Callers     []bool      // per storage: the caller brings its bytes
+}
+
+// Arrangement is a placement of the storages in arenas.
+type Arrangement struct {
+	Source string  // "file", or "own" with the order of packing
+	Places []Place // per storage; meaningless outside the arenas
+	Placed []bool  // per storage: it has a place
+	Arenas []int64 // sizes
+	Whole  bool    // every storage that needs a place has one, and none conflict
+}
+
+// Size is the bytes of all arenas.
+func (a *Arrangement) Size() (n int64) {
+	for _, size := range a.Arenas {
+		n += size
+	}
+	return n
+}
+
+// Bytes is the memory that the plan needs in all.
+func (p *Memory) Bytes() int64 { return p.StateBytes + p.HeapBytes + p.Size() }
+
+// Mode chooses whose memory plan a method uses.
+type Mode uint8
+
+// Modes.
+const (
+	Auto  Mode = iota // the smaller of the file's and our own that is safe
+	File              // the file's, unless it is unsafe
+	Own               // our own
+	Naive             // one place per storage, nothing reused
+)
+
+// Options say how to plan a method's memory.
+type Options struct {
+	Mode         Mode
+	Preserve     bool // inputs live to the end
+	BoundInputs  bool // the caller brings the inputs' bytes
+	BoundOutputs bool // and those of outputs that are activations
+}
+
+// Make chooses a plan for the method's storages. conflicts are those of the file's plan
+// before any edit.
+func Make(m *ir.Method, conflicts []Conflict, o Options) *Memory {
+	n := len(m.Storages)
+	p := &Memory{Method: m, Options: o, Conflicts: conflicts, Items: make([]Item, n), Callers: make([]bool, n)}
+	inArena := p.sort()
+	p.Own = p.arrange(inArena)
+	p.File, _ = p.readFile(inArena)
+	p.File.Whole = p.File.Whole && len(conflicts) == 0
+	p.Arrangement = p.Own
+	if p.File.Whole && (o.Mode == File || o.Mode == Auto && p.File.Size() <= p.Own.Size()) {
+		p.Arrangement = p.File
+	}
+	return p
+}
+
+// CheckFile finds live storages that the file's plan lets overlap, by index of the
+// storages. m is the method as the file has it: edits may change what is alive when.
+func CheckFile(m *ir.Method) []Conflict {
+	n := len(m.Storages)
+	p := &Memory{Method: m, Items: make([]Item, n), Callers: make([]bool, n)}
+	_, conflicts := p.readFile(p.sort())
+	return conflicts
+}
+
+// ConflictError describes a conflict that [CheckFile] found, as a fault of the file.
+func ConflictError(m *ir.Method, c Conflict) error {
+	return fmt.Errorf("memory plan of the file: values %v and %v share bytes %d–%d of arena %d while both are alive at step %d: %w",
+		m.Storages[c.A].Values, m.Storages[c.B].Values, c.Lo, c.Hi, c.Arena, c.Step, pte.ErrFormat)
+}
+
+// sort fills Items with the storages that need a place in an arena, lists them, and
+// counts the others.
+func (p *Memory) sort() (inArena []int) {
+	end := len(p.Method.Steps)
+	for i := range p.Method.Storages {
+		s := &p.Method.Storages[i]
+		switch {
+		case p.Options.BoundInputs && s.Kind == ir.Input, p.Options.BoundOutputs && s.Kind == ir.Activation && s.Output:
+			p.Callers[i] = true
+		case s.Kind == ir.State:
+			p.StateBytes += s.Bytes
+		case s.Kind == ir.Heap || s.Kind == ir.Constant:
+			p.HeapBytes += p.StartBytes(i)
+		case s.Kind == ir.Activation || s.Kind == ir.Input:
+			it := Item{Bytes: s.Bytes, First: s.First, Last: s.Last}
+			if s.Last < s.First { // never used: a place outside the others' lives will do
+				it.First, it.Last = end, end
+			}
+			if p.Options.Preserve && s.Kind == ir.Input {
+				it.Last = end
+			}
+			p.Items[i] = it
+			inArena = append(inArena, i)
+		}
+	}
+	return inArena
+}
+
+// StartBytes is what the members of an unbounded storage share until they grow, and
+// those views of a constant share that no instruction has made yet.
+func (p *Memory) StartBytes(storage int) (n int64) {
+	for _, v := range p.Method.Storages[storage].Values {
+		if t := p.Method.Values[v].Tensor; !t.Const {
+			n = max(n, t.NBytes())
+		}
+	}
+	return n
+}
+
+// arrange packs the storages into one arena.
+func (p *Memory) arrange(inArena []int) Arrangement {
+	items := make([]Item, len(inArena))
+	for n, i := range inArena {
+		items[n] = p.Items[i]
+	}
+	l := naive(items)
+	if p.Options.Mode != Naive {
+		l = Pack(items)
+	}
+	p.LowerBound = LowerBound(items)
+	a := p.arrangement("own (" + l.Order + ")")
+	for n, i := range inArena {
+		a.Places[i], a.Placed[i] = Place{Offset: l.Offsets[n]}, true
+	}
+	a.Arenas, a.Whole = []int64{l.Size}, true
+	return a
+}
+
+func (p *Memory) arrangement(source string) Arrangement {
+	n := len(p.Items)
+	return Arrangement{Source: source, Places: make([]Place, n), Placed: make([]bool, n)}
+}
+
+// readFile reads the file's plan and verifies it by the lifetimes.
+func (p *Memory) readFile(inArena []int) (Arrangement, []Conflict) {
+	a := p.arrangement("file")
+	a.Arenas, a.Whole = p.Method.Arenas, true
+	var items []Item
+	var places []Place
+	var index []int
+	for _, i := range inArena {
+		s := &p.Method.Storages[i]
+		if !s.Planned || a.Arenas[s.Arena]-s.Offset < s.Bytes || s.Offset%int64(p.Method.Alignment(s)) != 0 {
+			a.Whole = a.Whole && s.Bytes == 0
+			continue
+		}
+		a.Places[i], a.Placed[i] = Place{Arena: s.Arena, Offset: s.Offset}, true
+		items, places, index = append(items, p.Items[i]), append(places, a.Places[i]), append(index, i)
+	}
+	if len(items) > MaxItems {
+		a.Whole = false
+		return a, nil
+	}
+	conflicts := Verify(items, places)
+	for n := range conflicts {
+		c := &conflicts[n]
+		c.A, c.B = index[c.A], index[c.B]
+	}
+	a.Whole = a.Whole && len(conflicts) == 0
+	return a, conflicts
+}
+
+// MarkShared marks the inputs whose bytes in the arenas other storages use too. Plans
+// of more than MaxItems storages share nothing.
+func (p *Memory) MarkShared(marks []bool) {
+	var placed []int
+	for i, it := range p.Items {
+		if it.Bytes > 0 {
+			placed = append(placed, i)
+		}
+	}
+	if len(placed) > MaxItems {
+		return
+	}
+	for _, i := range placed {
+		if p.Method.Storages[i].Kind != ir.Input || marks[i] {
+			continue
+		}
+		at, end := p.Places[i], p.Places[i].Offset+p.Items[i].Bytes
+		marks[i] = slices.ContainsFunc(placed, func(k int) bool {
+			o := p.Places[k]
+			return k != i && o.Arena == at.Arena && o.Offset < end && at.Offset < o.Offset+p.Items[k].Bytes
+		})
+	}
+}
