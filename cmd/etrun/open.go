@@ -40,7 +40,7 @@ func (f *openFlags) add(flags *pflag.FlagSet) {
 	flags.Var(&f.maxMemory, "max-memory", "refuse, before allocating, what needs more than this, such as 64MiB")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed `N` of random inputs and of operators that draw random numbers")
 	flags.StringVar(&f.xnnpack, "xnnpack", string(xnnpack.EngineAuto), "XNNPACK `ENGINE`: auto, native or reference")
-	flags.StringVar(&f.weights, "weights-cache", "", "keep packed XNNPACK weights in `FOLDER`, for other processes to share")
+	flags.StringVar(&f.weights, "weights-cache", "", "keep packed XNNPACK weights in `FOLDER`, private to this user, for later runs; with --mmap processes share them")
 	flags.StringVar(&f.device, "device", "auto", "Ethos-U `DEVICE`: auto, npu (the software NPU), another driver's name, or a device's path")
 	flags.StringVar(&f.fvp, "fvp", "", "run Ethos-U delegates on Arm's model at `PATH`, its program or a folder with it (with --device fvp alone: one in PATH)")
 	flags.Var(&f.qparams, "qparams", "quantisation `[METHOD/]DELEGATE:OUTPUT=SCALE,ZERO` of a delegate's output that the program declares with a stale type, or a FILE.json of them; may be repeated")

@@ -83,7 +83,7 @@ func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Ima
 	if b.Engine == EngineReference {
 		return img.openReference()
 	}
-	err = img.openNative(b)
+	err = img.openNative(ctx, b)
 	if err == nil {
 		return img, nil
 	}
