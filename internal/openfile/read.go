@@ -18,7 +18,7 @@ const (
 	firstPart = 64 << 10
 	// writerWait is how long a FIFO may be without a writer: its process may be about to
 	// start.
-	writerWait = time.Second
+	writerWait = 300 * time.Millisecond
 	writerPoll = 5 * time.Millisecond
 )
 

@@ -184,18 +184,26 @@ func (r *Resolver) array(ctx context.Context, path string) (*npy.Array, error) {
 }
 
 func (r *Resolver) archive(ctx context.Context, s *Spec) ([]*npy.Array, error) {
-	f, err := openfile.Open(ctx, s.Path, openfile.Rules{Limit: npy.MaxZip(r.Limit), Start: npy.StartBytes, Check: npy.CheckZipStart})
+	arrays, err := readArchive(ctx, s.Path, r.Limit)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", reasonOf(err), err)
+	}
+	for _, a := range arrays {
+		r.Limit -= int64(len(a.Data))
+	}
+	return arrays, nil
+}
+
+func readArchive(ctx context.Context, path string, limit int64) ([]*npy.Array, error) {
+	f, err := openfile.Open(ctx, path, openfile.Rules{Limit: npy.MaxZip(limit), Start: npy.StartBytes, Check: npy.CheckZipStart})
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	size, _ := f.Size()
-	arrays, err := npy.ReadZip(f, size, r.Limit)
+	arrays, err := npy.ReadZip(f, size, limit)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", reasonOf(err), s.Path, err)
-	}
-	for _, a := range arrays {
-		r.Limit -= int64(len(a.Data))
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return arrays, nil
 }
