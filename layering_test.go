@@ -11,22 +11,22 @@ import (
 	"testing"
 )
 
-const module = "github.com/etrun-go/etrun/"
+const module = "github.com/etrun-go/etrun"
 
-// floors are the top folders from the ground up: a package imports only what lies on
-// its own floor or a lower one.
-var floors = [][]string{
+// layers are the top folders from the lowest up: a package imports only what lies in its
+// own layer or a lower one. The root package is ".".
+var layers = [][]string{
 	{"internal", "cbindings", "hal"},
 	{"kernels"},
 	{"delegate"},
 	{"runtime"},
+	{"."},
 	{"examples"},
 	{"cmd"},
 }
 
-// rooms are finer than floors: what each package of runtime may import of runtime.
-var rooms = map[string][]string{
-	"runtime":             {"runtime/pte", "runtime/ir", "runtime/lower", "runtime/plan", "runtime/trace"},
+// runtimeImports is finer than layers: what each package of runtime may import of runtime.
+var runtimeImports = map[string][]string{
 	"runtime/lower":       {"runtime/ir", "runtime/pte"},
 	"runtime/plan":        {"runtime/ir", "runtime/pte"},
 	"runtime/ir":          {"runtime/pte"},
@@ -52,12 +52,12 @@ func under(pkg string, folders ...string) bool {
 	return slices.ContainsFunc(folders, func(f string) bool { return pkg == f || strings.HasPrefix(pkg, f+"/") })
 }
 
-func floorOf(pkg string) int {
-	return slices.IndexFunc(floors, func(folders []string) bool { return under(pkg, folders...) })
+func layerOf(pkg string) int {
+	return slices.IndexFunc(layers, func(folders []string) bool { return under(pkg, folders...) })
 }
 
 // verdict is what is wrong with an import by a package, "" for nothing. A test may
-// import from any floor.
+// import from any layer.
 func verdict(pkg, imported string, test bool) string {
 	if folders, ok := confined[imported]; ok {
 		if !under(pkg, folders...) {
@@ -68,24 +68,32 @@ func verdict(pkg, imported string, test bool) string {
 	if test {
 		return ""
 	}
-	own, ours := strings.CutPrefix(imported, module)
+	own, ours := inModule(imported)
 	if !ours {
-		return outside(pkg, imported)
+		return foreign(pkg, imported)
 	}
-	from, to := floorOf(pkg), floorOf(own)
+	from, to := layerOf(pkg), layerOf(own)
 	switch {
 	case from < 0:
-		return "a package on no floor"
+		return "a package in no layer"
 	case to < 0 || to > from:
-		return "an import from a higher floor"
-	case to == from && under(pkg, "runtime") && !slices.Contains(rooms[pkg], own):
+		return "an import from a higher layer"
+	case to == from && under(pkg, "runtime") && !slices.Contains(runtimeImports[pkg], own):
 		return "not among the imports of " + pkg
 	}
 	return ""
 }
 
-// outside judges an import of another module, or of the standard library.
-func outside(pkg, imported string) string {
+// inModule is the folder of a package of the module.
+func inModule(imported string) (folder string, ok bool) {
+	if imported == module {
+		return ".", true
+	}
+	return strings.CutPrefix(imported, module+"/")
+}
+
+// foreign judges an import of another module, or of the standard library.
+func foreign(pkg, imported string) string {
 	host, _, _ := strings.Cut(imported, "/")
 	if !strings.Contains(host, ".") || under(pkg, "cmd") || under(imported, light...) {
 		return ""
@@ -141,28 +149,28 @@ func TestVerdict(t *testing.T) {
 	}{
 		{"kernels", "C", false, true},
 		{"cbindings/xnn", "C", false, false},
-		{"runtime", "unsafe", false, true},
-		{"runtime", "unsafe", true, true},
+		{".", "unsafe", false, true},
+		{".", "unsafe", true, true},
 		{"kernels/tensor", "unsafe", false, false},
 		{"kernels/tensorlike", "unsafe", false, true},
 		{"hal/cpu", "unsafe", false, false},
-		{"kernels", module + "delegate", false, true},
-		{"kernels", module + "delegate", true, false},
-		{"kernels/portable", module + "kernels/tensor", false, false},
-		{"hal/cpu", module + "kernels", false, true},
-		{"delegate/xnnpack", module + "cbindings/xnn", false, false},
-		{"delegate/xnnpack", module + "runtime/pte", false, true},
-		{"runtime/pte", module + "runtime/ir", false, true},
-		{"runtime/ir", module + "runtime/pte", false, false},
-		{"runtime/plan", module + "runtime/lower", false, true},
-		{"runtime/trace", module + "runtime", false, true},
-		{"runtime/new", module + "runtime/pte", false, true},
-		{"cmd/etrun", module + "runtime/pte", false, false},
+		{"kernels", module + "/delegate", false, true},
+		{"kernels", module + "/delegate", true, false},
+		{"kernels/portable", module + "/kernels/tensor", false, false},
+		{"hal/cpu", module + "/kernels", false, true},
+		{"delegate/xnnpack", module + "/cbindings/xnn", false, false},
+		{"delegate/xnnpack", module + "/runtime/pte", false, true},
+		{"runtime/pte", module + "/runtime/ir", false, true},
+		{"runtime/ir", module + "/runtime/pte", false, false},
+		{"runtime/plan", module + "/runtime/lower", false, true},
+		{"runtime/trace", module, false, true},
+		{"runtime/new", module + "/runtime/pte", false, true},
+		{"cmd/etrun", module + "/runtime/pte", false, false},
 		{"cmd/etrun", "github.com/spf13/cobra", false, false},
-		{"runtime", "github.com/spf13/cobra", false, true},
+		{".", "github.com/spf13/cobra", false, true},
 		{"runtime", "github.com/google/flatbuffers/go", false, false},
 		{"runtime", "encoding/binary", false, false},
-		{"elsewhere", module + "kernels", false, true},
+		{"elsewhere", module + "/kernels", false, true},
 	} {
 		if why := verdict(c.pkg, c.imported, c.test); (why != "") != c.wrong {
 			t.Errorf("%s imports %q, in a test %v: verdict %q, want a fault %v", c.pkg, c.imported, c.test, why, c.wrong)

@@ -7,19 +7,19 @@ import (
 	"io/fs"
 	"slices"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/kerneltest"
 	"github.com/etrun-go/etrun/kernels/tensor"
-	"github.com/etrun-go/etrun/runtime"
 )
 
 // isRefusal reports an error of the runtime's own, as opposed to a wrong output.
 func isRefusal(err error) bool {
-	_, load := errors.AsType[*runtime.LoadError](err)
-	_, run := errors.AsType[*runtime.InstructionError](err)
-	_, input := errors.AsType[*runtime.InputError](err)
+	_, load := errors.AsType[*etrun.LoadError](err)
+	_, run := errors.AsType[*etrun.InstructionError](err)
+	_, input := errors.AsType[*etrun.InputError](err)
 	return load || run || input
 }
 
@@ -29,21 +29,21 @@ func (r runner) run(ctx context.Context, c *testCase) error {
 	if err != nil {
 		return err
 	}
-	prog, err := runtime.Read(program, runtime.WithDelegates(all.Backends()...), runtime.WithDataFiles(c.data...),
-		runtime.WithDelegates(xnnpack.Backend{Engine: xnnpack.Engine(r.engine)}))
+	prog, err := etrun.Read(program, etrun.WithDelegates(all.Backends()...), etrun.WithDataFiles(c.data...),
+		etrun.WithDelegates(xnnpack.Backend{Engine: xnnpack.Engine(r.engine)}))
 	if err != nil {
 		return err
 	}
 	defer prog.Close()
-	methods := make(map[string]*runtime.Method)
-	var first *runtime.Method
+	methods := make(map[string]*etrun.Method)
+	var first *etrun.Method
 	for i := range c.calls {
 		k := &c.calls[i]
 		m := methods[k.Method]
 		if m == nil {
-			var options []runtime.MethodOption
+			var options []etrun.MethodOption
 			if first != nil {
-				options = append(options, runtime.WithStateOf(first))
+				options = append(options, etrun.WithStateOf(first))
 			}
 			if m, err = prog.Load(ctx, k.Method, options...); err != nil {
 				return err
@@ -61,7 +61,7 @@ func (r runner) run(ctx context.Context, c *testCase) error {
 	return nil
 }
 
-func (c *testCase) call(ctx context.Context, m *runtime.Method, k *call) error {
+func (c *testCase) call(ctx context.Context, m *etrun.Method, k *call) error {
 	for i := range k.Inputs {
 		v, err := c.value(&k.Inputs[i], k.Inputs[i].file())
 		if err != nil {

@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/hal/ethosu"
-	"github.com/etrun-go/etrun/runtime"
 )
 
 // machineReport is what this machine offers to programs.
@@ -65,7 +65,7 @@ func newDoctor(a *app) *cobra.Command {
 func examine() *machineReport {
 	r := &machineReport{Schema: "etrun.doctor/1", Version: version(), CPU: processorName(), Processors: cpu.Allowed(),
 		Quota: quota(), Threads: cpu.DefaultThreads(), Features: []string{}, Absent: []string{},
-		Operators: len(runtime.DefaultOperators().Names()), Backends: []backendReport{}}
+		Operators: len(etrun.DefaultOperators().Names()), Backends: []backendReport{}}
 	for _, f := range cpu.Features() {
 		if f.Has {
 			r.Features = append(r.Features, f.Name)

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"io/fs"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/internal/openfile"
-	"github.com/etrun-go/etrun/runtime"
 )
 
 // Reasons of the command line itself.
@@ -32,12 +32,12 @@ var exits = []exit{
 	{0, "ok", "done", nil},
 	{8, "cancelled", "time limit reached, or interrupted", []error{context.Canceled, context.DeadlineExceeded}},
 	{2, "usage", "wrong usage, or a file cannot be read", []error{errUsage, input.ErrSpec, input.ErrFile, errFile}},
-	{9, "memory", "memory limit, or a file or picture above its limit", []error{runtime.ErrMemory, input.ErrMemory, openfile.ErrSize}},
-	{4, "missing", "operator, backend or external data missing", []error{runtime.ErrMissing, runtime.ErrUnsupported, delegate.ErrMissing, delegate.ErrUnsupported}},
-	{3, "model", "invalid or unsafe model", []error{runtime.ErrFormat, delegate.ErrPayload}},
-	{5, "input", "inputs do not fit the model", []error{runtime.ErrInput, input.ErrMismatch}},
+	{9, "memory", "memory limit, or a file or picture above its limit", []error{etrun.ErrMemory, input.ErrMemory, openfile.ErrSize}},
+	{4, "missing", "operator, backend or external data missing", []error{etrun.ErrMissing, etrun.ErrUnsupported, delegate.ErrMissing, delegate.ErrUnsupported}},
+	{3, "model", "invalid or unsafe model", []error{etrun.ErrFormat, delegate.ErrPayload}},
+	{5, "input", "inputs do not fit the model", []error{etrun.ErrInput, input.ErrMismatch}},
 	{6, "differ", "results differ (verify)", []error{errDiffer}},
-	{7, "device", "device failure", []error{runtime.ErrDevice}},
+	{7, "device", "device failure", []error{etrun.ErrDevice}},
 	{1, "failure", "any other failure at run time", nil},
 }
 

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
-	"github.com/etrun-go/etrun/runtime"
 )
 
 func TestExitOf(t *testing.T) {
@@ -22,23 +22,23 @@ func TestExitOf(t *testing.T) {
 	}{
 		{usage("x"), 2},
 		{fmt.Errorf("model: %w", noFile), 2},
-		{&runtime.LoadError{Class: runtime.ErrFormat, Err: noFile}, 2},
+		{&etrun.LoadError{Class: etrun.ErrFormat, Err: noFile}, 2},
 		{&output.Error{Err: noFile}, 1},
 		{&input.Error{Reason: input.ErrFile, Err: noFile}, 2},
 		{&input.Error{Reason: input.ErrMismatch, Err: errors.New("x")}, 5},
 		{&input.Error{Reason: input.ErrMemory, Err: errors.New("x")}, 9},
-		{&runtime.LoadError{Class: runtime.ErrFormat, Err: errors.New("x")}, 3},
-		{&runtime.LoadError{Class: runtime.ErrUnsupported, Err: errors.New("x")}, 4},
-		{&runtime.MissingError{}, 4},
-		{&runtime.InputError{}, 5},
-		{&runtime.MemoryError{}, 9},
-		{&runtime.InstructionError{Class: runtime.ErrExecute, Err: errors.New("x")}, 1},
-		{&runtime.InstructionError{Class: runtime.ErrPanic, Err: errors.New("x")}, 1},
-		{&runtime.InstructionError{Class: runtime.ErrDevice, Err: errors.New("x")}, 7},
-		{&runtime.InstructionError{Err: context.Canceled}, 8},
+		{&etrun.LoadError{Class: etrun.ErrFormat, Err: errors.New("x")}, 3},
+		{&etrun.LoadError{Class: etrun.ErrUnsupported, Err: errors.New("x")}, 4},
+		{&etrun.MissingError{}, 4},
+		{&etrun.InputError{}, 5},
+		{&etrun.MemoryError{}, 9},
+		{&etrun.InstructionError{Class: etrun.ErrExecute, Err: errors.New("x")}, 1},
+		{&etrun.InstructionError{Class: etrun.ErrPanic, Err: errors.New("x")}, 1},
+		{&etrun.InstructionError{Class: etrun.ErrDevice, Err: errors.New("x")}, 7},
+		{&etrun.InstructionError{Err: context.Canceled}, 8},
 		{fmt.Errorf("time-out: %w", context.DeadlineExceeded), 8},
 		{errDiffer, 6},
-		{runtime.ErrBusy, 1},
+		{etrun.ErrBusy, 1},
 		{errors.New("x"), 1},
 	}
 	for _, c := range cases {

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/ethosu"
 	"github.com/etrun-go/etrun/hal/ethosu/fvp"
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 	"github.com/etrun-go/etrun/internal/openfile"
 	"github.com/etrun-go/etrun/kernels/tensor"
-	"github.com/etrun-go/etrun/runtime"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
@@ -30,7 +30,7 @@ type callee interface {
 // user built.
 type onModel struct {
 	runner  *fvp.Runner
-	meta    *runtime.MethodMeta
+	meta    *etrun.MethodMeta
 	inputs  [][]byte
 	outputs []tensor.Value
 	sizes   []int
@@ -40,12 +40,12 @@ type onModel struct {
 const maxProgramOnModel = 1 << 30
 
 // openOnModel starts nothing yet: the model starts with the first call.
-func (s *session) openOnModel(ctx context.Context, path string, meta *runtime.MethodMeta) (*onModel, error) {
+func (s *session) openOnModel(ctx context.Context, path string, meta *etrun.MethodMeta) (*onModel, error) {
 	if meta.Name != "forward" {
 		return nil, usage("--fvp-elf runs the method forward, not %q", meta.Name)
 	}
 	m := &onModel{meta: meta, inputs: make([][]byte, len(meta.Inputs))}
-	for _, list := range [][]runtime.ValueMeta{meta.Inputs, meta.Outputs} {
+	for _, list := range [][]etrun.ValueMeta{meta.Inputs, meta.Outputs} {
 		for i := range list {
 			if list[i].Kind != tensor.KindTensor {
 				return nil, usage("--fvp-elf hands tensors in and out; %q has a value of kind %v", meta.Name, list[i].Kind)
@@ -78,7 +78,7 @@ func (s *session) openOnModel(ctx context.Context, path string, meta *runtime.Me
 }
 
 // compiledFor is the NPU that a program was compiled for.
-func compiledFor(p *runtime.Program) (isa.Config, error) {
+func compiledFor(p *etrun.Program) (isa.Config, error) {
 	for i := range p.Spec().Methods {
 		for _, d := range p.Spec().Methods[i].Delegates {
 			if d.ID == ethosu.ID {
@@ -91,9 +91,9 @@ func compiledFor(p *runtime.Program) (isa.Config, error) {
 
 // modelError gives a model's error its exit code.
 func modelError(err error) error {
-	class := runtime.ErrDevice
+	class := etrun.ErrDevice
 	if errors.Is(err, fvp.ErrMissing) || errors.Is(err, fvp.ErrUnsupported) {
-		class = runtime.ErrMissing
+		class = etrun.ErrMissing
 	}
 	return fmt.Errorf("%w: %w", class, err)
 }
@@ -103,7 +103,7 @@ func (m *onModel) Name() string { return "forward" }
 // SetValue takes an input's bytes; they are not copied.
 func (m *onModel) SetValue(i int, v tensor.Value) error {
 	if i >= len(m.inputs) {
-		return fmt.Errorf("%w: input %d: there are %d", runtime.ErrInput, i, len(m.inputs))
+		return fmt.Errorf("%w: input %d: there are %d", etrun.ErrInput, i, len(m.inputs))
 	}
 	want := &m.meta.Inputs[i]
 	if v.Kind != tensor.KindTensor || v.Tensor.DType != want.DType || !slices.Equal(v.Tensor.Sizes, want.Sizes) {
@@ -111,7 +111,7 @@ func (m *onModel) SetValue(i int, v tensor.Value) error {
 		if v.Kind == tensor.KindTensor {
 			got = v.Tensor.String()
 		}
-		return fmt.Errorf("%w: input %d: %s, want %v%v", runtime.ErrInput, i, got, want.DType, want.Sizes)
+		return fmt.Errorf("%w: input %d: %s, want %v%v", etrun.ErrInput, i, got, want.DType, want.Sizes)
 	}
 	m.inputs[i] = v.Tensor.Data
 	return nil

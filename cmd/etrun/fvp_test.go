@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/hal/ethosu/ethosutest"
-	"github.com/etrun-go/etrun/runtime"
 )
 
 func TestMain(m *testing.M) {
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 
 // runOnFake is the executor_runner of the fake models.
 func runOnFake(program []byte, inputs [][]byte) (out [][]byte, err error) {
-	p, err := runtime.Read(program, runtime.WithDelegates(all.Backends()...))
+	p, err := etrun.Read(program, etrun.WithDelegates(all.Backends()...))
 	if err != nil {
 		return nil, err
 	}

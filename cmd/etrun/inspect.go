@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels/tensor"
-	"github.com/etrun-go/etrun/runtime"
 	"github.com/etrun-go/etrun/runtime/lower"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
@@ -142,7 +142,7 @@ func inspect(ctx context.Context, flags *openFlags, path string) (*programReport
 	return report, nil
 }
 
-func inspectMethod(ctx context.Context, prog *runtime.Program, name string) (methodReport, error) {
+func inspectMethod(ctx context.Context, prog *etrun.Program, name string) (methodReport, error) {
 	meta, err := prog.Meta(name)
 	if err != nil {
 		return methodReport{}, err
@@ -167,7 +167,7 @@ func inspectMethod(ctx context.Context, prog *runtime.Program, name string) (met
 
 // addLoaded adds what is known of a loaded method only. That it does not load is
 // part of the report; that the user gave up is not.
-func (r *methodReport) addLoaded(ctx context.Context, prog *runtime.Program) error {
+func (r *methodReport) addLoaded(ctx context.Context, prog *etrun.Program) error {
 	m, err := prog.Load(ctx, r.Name)
 	if err != nil {
 		r.LoadError = err.Error()
@@ -223,7 +223,7 @@ func bundledCases(b *pte.Bundle) (n int) {
 	return n
 }
 
-func reportValue(v runtime.ValueMeta) valueReport {
+func reportValue(v etrun.ValueMeta) valueReport {
 	r := valueReport{Kind: strings.ReplaceAll(v.Kind.String(), " ", "_"), Name: v.Name}
 	switch v.Kind {
 	case tensor.KindTensor:

@@ -12,7 +12,7 @@ import (
 var npuPrograms = filepath.Join(root, "testdata", "ethosu", "programs")
 
 // etrun runs a command line whose arguments P/… are npuPrograms'.
-func etrun(t *testing.T, line string) (code int, stdout, stderr string) {
+func etrunLines(t *testing.T, line string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, notes bytes.Buffer
 	args := strings.Fields(strings.ReplaceAll(line, "P/", npuPrograms+"/"))
@@ -41,7 +41,7 @@ func TestNPUCommands(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.line, func(t *testing.T) {
-			code, out, notes := etrun(t, tt.line)
+			code, out, notes := etrunLines(t, tt.line)
 			text := out
 			if code != 0 {
 				text = notes
@@ -66,7 +66,7 @@ func TestNPUOutputs(t *testing.T) {
 	}
 	for _, program := range []string{"P/digits.pte", "P/external.pte --data P/external_cmd.ptd --data P/external_weights.ptd"} {
 		dir := t.TempDir()
-		if code, _, notes := etrun(t, program+" --device npu --input P/digits_in0.bin --output-dir "+dir); code != 0 {
+		if code, _, notes := etrunLines(t, program+" --device npu --input P/digits_in0.bin --output-dir "+dir); code != 0 {
 			t.Fatalf("%s: exit code %d: %s", program, code, notes)
 		}
 		got, err := os.ReadFile(filepath.Join(dir, "out0.bin"))

@@ -8,12 +8,12 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/delegate/ethosu"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 	hal "github.com/etrun-go/etrun/hal/ethosu"
-	"github.com/etrun-go/etrun/runtime"
 )
 
 // openFlags are the flags of every command that opens a program.
@@ -68,8 +68,8 @@ func engineNames() (names []string) {
 }
 
 // planModes are the words of --plan.
-var planModes = map[string]runtime.PlanMode{
-	"auto": runtime.PlanAuto, "file": runtime.PlanFile, "own": runtime.PlanOwn, "naive": runtime.PlanNaive,
+var planModes = map[string]etrun.PlanMode{
+	"auto": etrun.PlanAuto, "file": etrun.PlanFile, "own": etrun.PlanOwn, "naive": etrun.PlanNaive,
 }
 
 type choice struct {
@@ -101,7 +101,7 @@ func (f *openFlags) deviceName() string {
 }
 
 // open opens a program with every backend of this build.
-func (f *openFlags) open(ctx context.Context, path string) (*runtime.Program, error) {
+func (f *openFlags) open(ctx context.Context, path string) (*etrun.Program, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
@@ -109,19 +109,19 @@ func (f *openFlags) open(ctx context.Context, path string) (*runtime.Program, er
 	if err != nil {
 		return nil, err
 	}
-	options := []runtime.Option{runtime.WithPlan(planModes[f.plan])}
+	options := []etrun.Option{etrun.WithPlan(planModes[f.plan])}
 	if f.strict {
-		options = append(options, runtime.WithStrictPlan())
+		options = append(options, etrun.WithStrictPlan())
 	}
 	if f.mmap {
-		options = append(options, runtime.WithMmap())
+		options = append(options, etrun.WithMmap())
 	}
-	return runtime.OpenContext(ctx, path, append(options,
-		runtime.WithDelegates(f.backends(quantizations)...),
-		runtime.WithDataFiles(f.data...),
-		runtime.WithThreads(f.threads),
-		runtime.WithMaxMemory(int64(f.maxMemory)),
-		runtime.WithSeed(f.seed),
+	return etrun.OpenContext(ctx, path, append(options,
+		etrun.WithDelegates(f.backends(quantizations)...),
+		etrun.WithDataFiles(f.data...),
+		etrun.WithThreads(f.threads),
+		etrun.WithMaxMemory(int64(f.maxMemory)),
+		etrun.WithSeed(f.seed),
 	)...)
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/etrun-go/etrun/runtime"
+	"github.com/etrun-go/etrun"
 )
 
 // opReport is one row of the operators' table.
@@ -60,7 +60,7 @@ func (r *opReport) print(w io.Writer) {
 
 // operators lists the operators whose name holds part, by name.
 func operators(part string) ([]opReport, error) {
-	set := runtime.DefaultOperators()
+	set := etrun.DefaultOperators()
 	names := set.Names()
 	slices.Sort(names)
 	rows := []opReport{}

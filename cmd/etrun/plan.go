@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/chart"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
-	"github.com/etrun-go/etrun/runtime"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/plan"
 )
@@ -116,7 +116,7 @@ func (p *planCommand) run(ctx context.Context, path string) error {
 	return r.print(p.app)
 }
 
-func reportPlan(path string, m *runtime.Method) *planReport {
+func reportPlan(path string, m *etrun.Method) *planReport {
 	mp := m.Plan()
 	r := &planReport{Schema: "etrun.plan/1", Model: path, Method: m.Name(), InUse: mp.Source, FileBytes: mp.File.Size(),
 		FileWhole: mp.File.Whole, OwnBytes: mp.Own.Size(), LowerBound: mp.LowerBound, StateBytes: mp.StateBytes,

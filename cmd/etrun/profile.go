@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
-	"github.com/etrun-go/etrun/runtime"
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
@@ -38,7 +38,7 @@ func (f *profileFlags) add(flags *pflag.FlagSet) {
 func (f *profileFlags) profiles() bool { return f.table || f.chrome != "" || f.etdump != "" }
 
 // watch records what m does, if anybody asked.
-func (f *profileFlags) watch(m *runtime.Method) error {
+func (f *profileFlags) watch(m *etrun.Method) error {
 	if !f.profiles() {
 		return nil
 	}

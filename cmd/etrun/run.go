@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/kernels/tensor"
-	"github.com/etrun-go/etrun/runtime"
 )
 
 // runCommand is etrun MODEL: it runs calls and hands out what they return.
@@ -76,7 +76,7 @@ func completeMethod(c *cobra.Command, args []string, _ string) ([]string, cobra.
 	if len(args) != 1 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	prog, err := runtime.OpenContext(c.Context(), args[0])
+	prog, err := etrun.OpenContext(c.Context(), args[0])
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
@@ -120,11 +120,11 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 // session is the loaded program with what its calls need.
 type session struct {
 	*runCommand
-	prog    *runtime.Program
+	prog    *etrun.Program
 	path    string
 	methods map[string]callee
-	order   []callee        // as loaded
-	state   *runtime.Method // the first method, whose state the others share
+	order   []callee      // as loaded
+	state   *etrun.Method // the first method, whose state the others share
 	steps   []step
 	folder  *output.Folder
 	archive *output.Archive
@@ -171,13 +171,13 @@ func (s *session) prepare(ctx context.Context, c call) error {
 
 // load makes what runs a method. Methods after the first share its state, as programs
 // with several methods over one cache mean it.
-func (s *session) load(ctx context.Context, meta *runtime.MethodMeta) (callee, error) {
+func (s *session) load(ctx context.Context, meta *etrun.MethodMeta) (callee, error) {
 	if s.fvpELF != "" {
 		return s.openOnModel(ctx, s.path, meta)
 	}
-	var options []runtime.MethodOption
+	var options []etrun.MethodOption
 	if s.state != nil {
-		options = append(options, runtime.WithStateOf(s.state))
+		options = append(options, etrun.WithStateOf(s.state))
 	}
 	m, err := s.prog.Load(ctx, meta.Name, options...)
 	if err != nil {
@@ -195,7 +195,7 @@ func (s *session) load(ctx context.Context, meta *runtime.MethodMeta) (callee, e
 
 // values makes a call's inputs: what the command line says; where it says nothing at
 // all, a bundle's first test case or random elements.
-func (s *session) values(ctx context.Context, r *input.Resolver, c call, meta *runtime.MethodMeta) ([]tensor.Value, error) {
+func (s *session) values(ctx context.Context, r *input.Resolver, c call, meta *etrun.MethodMeta) ([]tensor.Value, error) {
 	if len(c.inputs) > 0 || s.calls.given() || len(meta.Inputs) == 0 {
 		return r.Resolve(ctx, c.inputs, meta.Inputs)
 	}

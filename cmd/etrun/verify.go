@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/kerneltest"
-	"github.com/etrun-go/etrun/runtime"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
@@ -83,7 +83,7 @@ func (v *verifyCommand) run(ctx context.Context, path string) error {
 	return nil
 }
 
-func (v *verifyCommand) suite(ctx context.Context, prog *runtime.Program, s pte.Suite, report *verifyReport) error {
+func (v *verifyCommand) suite(ctx context.Context, prog *etrun.Program, s pte.Suite, report *verifyReport) error {
 	if len(s.Cases) == 0 {
 		return nil
 	}
@@ -130,7 +130,7 @@ func (r *caseReport) print(a *app) {
 }
 
 // testCase runs one case and says what differs.
-func (v *verifyCommand) testCase(ctx context.Context, m *runtime.Method, c *pte.Case) (differences []string, err error) {
+func (v *verifyCommand) testCase(ctx context.Context, m *etrun.Method, c *pte.Case) (differences []string, err error) {
 	for i, value := range bundledValues(c.Inputs) {
 		if err := m.SetValue(i, value); err != nil {
 			return nil, err

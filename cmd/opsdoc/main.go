@@ -13,15 +13,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
-	"github.com/etrun-go/etrun/runtime"
 )
 
 func main() {
 	path := flag.String("o", "docs/operators.md", "file to write")
 	flag.Parse()
-	page, err := render(runtime.DefaultOperators())
+	page, err := render(etrun.DefaultOperators())
 	if err == nil {
 		err = os.WriteFile(*path, page, 0o644)
 	}

@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/kernels"
-	"github.com/etrun-go/etrun/runtime"
 )
 
 func TestPageIsCurrent(t *testing.T) {
-	want, err := render(runtime.DefaultOperators())
+	want, err := render(etrun.DefaultOperators())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func upstream(t *testing.T) (list [][2]string) {
 }
 
 func TestUpstreamsOperatorsArePresent(t *testing.T) {
-	set := runtime.DefaultOperators()
+	set := etrun.DefaultOperators()
 	for _, u := range upstream(t) {
 		name, _, _ := strings.Cut(u[1], "(")
 		_, got, ok, err := set.Lookup(name)

@@ -10,10 +10,10 @@ import (
 
 	"github.com/x448/float16"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/kernels/tensor"
-	"github.com/etrun-go/etrun/runtime"
 )
 
 // program is one case of testdata/xnnpack.
@@ -62,10 +62,10 @@ func (a *archive) programs() (list []program) {
 }
 
 // load opens a program's method on an engine, with its inputs set.
-func (a *archive) load(p *program, engine xnnpack.Engine, options ...runtime.Option) *runtime.Method {
+func (a *archive) load(p *program, engine xnnpack.Engine, options ...etrun.Option) *etrun.Method {
 	a.t.Helper()
-	options = append(options, runtime.WithDelegates(xnnpack.Backend{Engine: engine, Library: xnntest.Path()}))
-	prog, err := runtime.Read(a.read(p.Program), options...)
+	options = append(options, etrun.WithDelegates(xnnpack.Backend{Engine: engine, Library: xnntest.Path()}))
+	prog, err := etrun.Read(a.read(p.Program), options...)
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func (a *archive) load(p *program, engine xnnpack.Engine, options ...runtime.Opt
 	return m
 }
 
-func (a *archive) setInputs(m *runtime.Method, p *program) {
+func (a *archive) setInputs(m *etrun.Method, p *program) {
 	a.t.Helper()
 	for i, in := range p.Inputs {
 		d, err := tensor.ParseDType(in.DType)
@@ -99,7 +99,7 @@ func (a *archive) setInputs(m *runtime.Method, p *program) {
 }
 
 // check compares a method's outputs with the expected ones.
-func (a *archive) check(m *runtime.Method, p *program) {
+func (a *archive) check(m *etrun.Method, p *program) {
 	a.t.Helper()
 	for i, out := range p.Outputs {
 		got, want := m.Output(i).Tensor, a.read(out.File)
@@ -140,7 +140,7 @@ func TestPrograms(t *testing.T) {
 						xnntest.Library(t)
 					}
 					a := &archive{t, a.z}
-					m := a.load(&p, engine, runtime.WithThreads(threads))
+					m := a.load(&p, engine, etrun.WithThreads(threads))
 					for range 2 {
 						if err := m.Execute(context.Background()); err != nil {
 							t.Fatal(err)

@@ -15,24 +15,24 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/kernels/tensor"
-	"github.com/etrun-go/etrun/runtime"
 )
 
 // engines are the ways to run the net: the program, and what runs it.
 var engines = []struct {
 	name, program string
-	options       []runtime.Option
+	options       []etrun.Option
 }{
 	{"portable operators", "portable.pte", nil},
-	{"XNNPACK, native", "xnnpack.pte", []runtime.Option{engine(xnnpack.EngineNative)}},
-	{"XNNPACK, reference", "xnnpack.pte", []runtime.Option{engine(xnnpack.EngineReference)}},
+	{"XNNPACK, native", "xnnpack.pte", []etrun.Option{engine(xnnpack.EngineNative)}},
+	{"XNNPACK, reference", "xnnpack.pte", []etrun.Option{engine(xnnpack.EngineReference)}},
 }
 
-func engine(e xnnpack.Engine) runtime.Option {
-	return runtime.WithDelegates(xnnpack.Backend{Engine: e})
+func engine(e xnnpack.Engine) etrun.Option {
+	return etrun.WithDelegates(xnnpack.Backend{Engine: e})
 }
 
 const (
@@ -87,7 +87,7 @@ func run(folder string, w io.Writer) error {
 	var absent []string
 	for _, e := range engines {
 		logits, median, err := classify(d, filepath.Join(folder, e.program), e.options)
-		if errors.Is(err, runtime.ErrMissing) && ran > 0 {
+		if errors.Is(err, etrun.ErrMissing) && ran > 0 {
 			fmt.Fprintf(t, "%s\tnot here\t\t\n", e.name)
 			absent = append(absent, fmt.Sprintf("%s: %v", e.name, err))
 			continue
@@ -112,8 +112,8 @@ func run(folder string, w io.Writer) error {
 }
 
 // classify runs the net on each image. Every call after the first is timed.
-func classify(d *data, path string, options []runtime.Option) (logits []float32, median time.Duration, err error) {
-	prog, err := runtime.Open(path, append([]runtime.Option{runtime.WithDelegates(all.Backends()...)}, options...)...)
+func classify(d *data, path string, options []etrun.Option) (logits []float32, median time.Duration, err error) {
+	prog, err := etrun.Open(path, append([]etrun.Option{etrun.WithDelegates(all.Backends()...)}, options...)...)
 	if err != nil {
 		return nil, 0, err
 	}

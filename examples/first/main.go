@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"log"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/kernels/tensor"
-	"github.com/etrun-go/etrun/runtime"
 )
 
 func main() {
-	prog, err := runtime.Open("testdata/digits/xnnpack.pte", runtime.WithDelegates(all.Backends()...))
+	prog, err := etrun.Open("testdata/digits/xnnpack.pte", etrun.WithDelegates(all.Backends()...))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/hal/ethosu/ethosutest"
 	"github.com/etrun-go/etrun/hal/ethosu/fvp"
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
-	"github.com/etrun-go/etrun/runtime"
 )
 
 func TestMain(m *testing.M) {
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 
 // runProgram is the executor_runner of the fake models: a program on the software NPU.
 func runProgram(program []byte, inputs [][]byte) ([][]byte, error) {
-	p, err := runtime.Read(program, runtime.WithDelegates(all.Backends()...))
+	p, err := etrun.Read(program, etrun.WithDelegates(all.Backends()...))
 	if err != nil {
 		return nil, err
 	}

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
-	"github.com/etrun-go/etrun/runtime"
 )
 
 // source is what one input is made of.
@@ -19,14 +19,14 @@ type source struct {
 
 // assignment collects the slots' sources.
 type assignment struct {
-	slots   []runtime.ValueMeta
+	slots   []etrun.ValueMeta
 	sources []source // a nil spec: not yet given
 	next    int      // no free slot before this
 }
 
 // assign gives each slot its source: named arguments first, then the others in
 // order, each archive spreading over as many slots as it has arrays.
-func (r *Resolver) assign(ctx context.Context, specs []Spec, slots []runtime.ValueMeta) ([]source, error) {
+func (r *Resolver) assign(ctx context.Context, specs []Spec, slots []etrun.ValueMeta) ([]source, error) {
 	a := &assignment{slots: slots, sources: make([]source, len(slots))}
 	for _, named := range []bool{true, false} {
 		for i := range specs {
@@ -86,7 +86,7 @@ func (a *assignment) find(name string) int {
 	if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(a.slots) {
 		return i
 	}
-	return slices.IndexFunc(a.slots, func(s runtime.ValueMeta) bool { return s.Name == name && name != "" })
+	return slices.IndexFunc(a.slots, func(s etrun.ValueMeta) bool { return s.Name == name && name != "" })
 }
 
 // put gives the slot called name, or the next free one, its source.

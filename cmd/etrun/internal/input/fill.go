@@ -4,8 +4,8 @@ import (
 	"context"
 	"math/rand/v2"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/kernels/tensor"
-	"github.com/etrun-go/etrun/runtime"
 )
 
 // fillStretch is how many elements are made between two looks at the context.
@@ -14,7 +14,7 @@ const fillStretch = 1 << 20
 // fill makes a tensor of zeros, ones or random elements. Random floats are uniform
 // in [0, 1); bytes take every value; wider integers and booleans are 0 or 1, which
 // serve as indices too. The same seed and index give the same elements anywhere.
-func (r *Resolver) fill(ctx context.Context, index int, how string, slot runtime.ValueMeta) (*tensor.Tensor, error) {
+func (r *Resolver) fill(ctx context.Context, index int, how string, slot etrun.ValueMeta) (*tensor.Tensor, error) {
 	t, err := r.allocate(slot)
 	if err != nil || how == "zeros" {
 		return t, err

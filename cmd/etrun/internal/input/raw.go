@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/internal/openfile"
 	"github.com/etrun-go/etrun/kernels/tensor"
-	"github.com/etrun-go/etrun/runtime"
 )
 
 // raw reads a file of elements in the slot's memory order. The size is checked
 // before anything is allocated where the file has one.
-func (r *Resolver) raw(ctx context.Context, s *Spec, slot runtime.ValueMeta) (*tensor.Tensor, error) {
+func (r *Resolver) raw(ctx context.Context, s *Spec, slot etrun.ValueMeta) (*tensor.Tensor, error) {
 	f, err := openfile.Open(ctx, s.Path, openfile.Rules{Kinds: openfile.Pipes | openfile.Devices})
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (r *Resolver) raw(ctx context.Context, s *Spec, slot runtime.ValueMeta) (*t
 	return t, nil
 }
 
-func wrongSize(got, due int64, s *Spec, slot runtime.ValueMeta) error {
+func wrongSize(got, due int64, s *Spec, slot etrun.ValueMeta) error {
 	hint := ""
 	if slot.Dynamism != tensor.Static && s.Shape == nil {
 		hint = fmt.Sprintf("; other sizes are stated as %s:%v:%s", s.Path, slot.DType, FormatSizes(slot.Sizes))

@@ -6,15 +6,15 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/picture"
 	"github.com/etrun-go/etrun/internal/openfile"
 	"github.com/etrun-go/etrun/kernels/tensor"
-	"github.com/etrun-go/etrun/runtime"
 )
 
 // want names a declared input in messages.
-func want(slot runtime.ValueMeta) string {
+func want(slot etrun.ValueMeta) string {
 	if slot.Kind != tensor.KindTensor {
 		return slot.Kind.String()
 	}
@@ -35,7 +35,7 @@ type Resolver struct {
 // Resolve makes the values of a method's inputs, which the method itself holds
 // against their declarations when it is given them. Faults in a value are *Error. The
 // context ends reading and decoding.
-func (r *Resolver) Resolve(ctx context.Context, specs []Spec, slots []runtime.ValueMeta) ([]tensor.Value, error) {
+func (r *Resolver) Resolve(ctx context.Context, specs []Spec, slots []etrun.ValueMeta) ([]tensor.Value, error) {
 	sources, err := r.assign(ctx, specs, slots)
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func reasonOf(err error) error {
 
 // Random are the arguments for a method of which nothing is known: random tensors,
 // and scalars as they were at export.
-func Random(slots []runtime.ValueMeta) []Spec {
+func Random(slots []etrun.ValueMeta) []Spec {
 	specs := make([]Spec, len(slots))
 	for i, slot := range slots {
 		specs[i] = Spec{Text: "rand", Source: Fill, Fill: "rand"}
@@ -82,7 +82,7 @@ func Random(slots []runtime.ValueMeta) []Spec {
 	return specs
 }
 
-func (r *Resolver) value(ctx context.Context, index int, src source, slot runtime.ValueMeta) (tensor.Value, error) {
+func (r *Resolver) value(ctx context.Context, index int, src source, slot etrun.ValueMeta) (tensor.Value, error) {
 	if src.spec.Source == Scalar {
 		return src.spec.Value, nil
 	}
@@ -97,7 +97,7 @@ func (r *Resolver) value(ctx context.Context, index int, src source, slot runtim
 }
 
 // fillScalar is zeros or ones for a declared scalar.
-func fillScalar(s *Spec, slot runtime.ValueMeta) (tensor.Value, error) {
+func fillScalar(s *Spec, slot etrun.ValueMeta) (tensor.Value, error) {
 	one := int64(0)
 	if s.Fill == "ones" {
 		one = 1
@@ -119,7 +119,7 @@ func fillScalar(s *Spec, slot runtime.ValueMeta) (tensor.Value, error) {
 	return tensor.Value{}, mismatch("elements of a tensor, want %s", want(slot))
 }
 
-func (r *Resolver) tensor(ctx context.Context, index int, src source, slot runtime.ValueMeta) (*tensor.Tensor, error) {
+func (r *Resolver) tensor(ctx context.Context, index int, src source, slot etrun.ValueMeta) (*tensor.Tensor, error) {
 	s := src.spec
 	if s.Shape != nil {
 		slot.DType, slot.Sizes = s.Shape.DType, s.Shape.Sizes
@@ -148,7 +148,7 @@ func (r *Resolver) tensor(ctx context.Context, index int, src source, slot runti
 }
 
 // allocate makes a tensor in the slot's memory order, within the limit.
-func (r *Resolver) allocate(slot runtime.ValueMeta) (*tensor.Tensor, error) {
+func (r *Resolver) allocate(slot etrun.ValueMeta) (*tensor.Tensor, error) {
 	t := tensor.Make(slot.DType, slot.Sizes, slot.DimOrder, tensor.Static)
 	if err := r.take(int64(t.NBytes())); err != nil {
 		return nil, err
@@ -209,7 +209,7 @@ func readArchive(ctx context.Context, path string, limit int64) ([]*npy.Array, e
 }
 
 // wrap makes a tensor of an array, in the logical order that arrays come in.
-func wrap(a *npy.Array, slot runtime.ValueMeta) (*tensor.Tensor, error) {
+func wrap(a *npy.Array, slot etrun.ValueMeta) (*tensor.Tensor, error) {
 	if !a.Holds(slot.DType) {
 		return nil, mismatch("%s %s, want %s", a.TypeName(), FormatSizes(a.Sizes), want(slot))
 	}
@@ -223,7 +223,7 @@ const maxPicture = 256 << 20
 
 // picture reads a picture and makes the input of it; the file and the pixels are in
 // memory together.
-func (r *Resolver) picture(ctx context.Context, index int, s *Spec, slot runtime.ValueMeta) (*tensor.Tensor, error) {
+func (r *Resolver) picture(ctx context.Context, index int, s *Spec, slot etrun.ValueMeta) (*tensor.Tensor, error) {
 	file, err := openfile.ReadFile(ctx, s.Path, openfile.Rules{Kinds: openfile.Pipes, Limit: max(min(maxPicture, r.Limit), 1),
 		Start: picture.StartBytes, Check: picture.CheckStart})
 	if err != nil {

@@ -12,19 +12,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
 	"github.com/etrun-go/etrun/kernels/tensor"
-	"github.com/etrun-go/etrun/runtime"
 )
 
 // slotOf declares a static float32 input.
-func slotOf(sizes ...int) runtime.ValueMeta {
-	return runtime.ValueMeta{Kind: tensor.KindTensor, DType: tensor.Float32, Sizes: sizes, DimOrder: tensor.ContiguousOrder(len(sizes))}
+func slotOf(sizes ...int) etrun.ValueMeta {
+	return etrun.ValueMeta{Kind: tensor.KindTensor, DType: tensor.Float32, Sizes: sizes, DimOrder: tensor.ContiguousOrder(len(sizes))}
 }
 
-func channelsLast(s runtime.ValueMeta) runtime.ValueMeta { s.DimOrder = []uint8{0, 2, 3, 1}; return s }
-func bounded(s runtime.ValueMeta) runtime.ValueMeta      { s.Dynamism = tensor.DynamicBound; return s }
-func named(s runtime.ValueMeta, name string) runtime.ValueMeta {
+func channelsLast(s etrun.ValueMeta) etrun.ValueMeta { s.DimOrder = []uint8{0, 2, 3, 1}; return s }
+func bounded(s etrun.ValueMeta) etrun.ValueMeta      { s.Dynamism = tensor.DynamicBound; return s }
+func named(s etrun.ValueMeta, name string) etrun.ValueMeta {
 	s.Name = name
 	return s
 }
@@ -72,7 +72,7 @@ func encode(t *testing.T, f func(*bytes.Buffer) error) []byte {
 	return b.Bytes()
 }
 
-func resolve(args string, slots []runtime.ValueMeta, limit int64) ([]tensor.Value, error) {
+func resolve(args string, slots []etrun.ValueMeta, limit int64) ([]tensor.Value, error) {
 	var specs []Spec
 	for _, a := range strings.Fields(args) {
 		s, err := Parse(a)
@@ -107,30 +107,30 @@ func brief(v tensor.Value) string {
 
 func TestResolve(t *testing.T) {
 	inFolder(t)
-	one, none, integer := slotOf(1), runtime.ValueMeta{}, runtime.ValueMeta{Kind: tensor.KindInt, Scalar: tensor.IntValue(3)}
+	one, none, integer := slotOf(1), etrun.ValueMeta{}, etrun.ValueMeta{Kind: tensor.KindInt, Scalar: tensor.IntValue(3)}
 	cases := []struct {
 		args  string
-		slots []runtime.ValueMeta
+		slots []etrun.ValueMeta
 		want  string
 	}{
-		{"six.bin", []runtime.ValueMeta{slotOf(1, 2, 1, 3)}, "float32[1 2 1 3] [0 1 2 3 4 5]"},
-		{"six.bin", []runtime.ValueMeta{channelsLast(slotOf(1, 2, 1, 3))}, "float32[1 2 1 3] in order [0 2 3 1] [0 1 2 3 4 5]"},
-		{"six.bin:float32:1x2x3x1", []runtime.ValueMeta{channelsLast(slotOf(1, 2, 1, 3))}, "float32[1 2 3 1] in order [0 2 3 1] [0 1 2 3 4 5]"}, // refused by the method
-		{"six.npy", []runtime.ValueMeta{slotOf(1, 2, 1, 3)}, "float32[1 2 1 3] [0 1 2 3 4 5]"},
-		{"six.npy", []runtime.ValueMeta{channelsLast(slotOf(1, 2, 1, 3))}, "float32[1 2 1 3] [0 1 2 3 4 5]"}, // contiguous: the method lays it out
-		{"six.npy", []runtime.ValueMeta{bounded(slotOf(1, 2, 4, 4))}, "float32[1 2 1 3] [0 1 2 3 4 5]"},
-		{"six.bin:float32:3x2", []runtime.ValueMeta{bounded(slotOf(4, 4))}, "float32[3 2] [0 1 2 3 4 5]"},
-		{"order.npz", []runtime.ValueMeta{one, one}, "float32[1] [7]; float32[1] [8]"},
-		{"number.npz", []runtime.ValueMeta{one, one}, "float32[1] [8]; float32[1] [7]"},
-		{"name.npz", []runtime.ValueMeta{named(one, "a"), named(one, "b")}, "float32[1] [8]; float32[1] [7]"},
-		{"0=int:4 order.npz", []runtime.ValueMeta{none, one, one}, "4; float32[1] [7]; float32[1] [8]"},
-		{"ones b=zeros", []runtime.ValueMeta{named(one, "b"), one}, "float32[1] [0]; float32[1] [1]"},
-		{"1=ones 0=zeros", []runtime.ValueMeta{one, one}, "float32[1] [0]; float32[1] [1]"},
-		{"int:5 float:0.5 bool:true", []runtime.ValueMeta{integer, {Kind: tensor.KindDouble}, {Kind: tensor.KindBool}}, "5; 0.5; true"},
-		{"str:inc none int:2", []runtime.ValueMeta{none, none, none}, `"inc"; none; 2`},
-		{"zeros ones ones ones zeros", []runtime.ValueMeta{integer, {Kind: tensor.KindDouble}, {Kind: tensor.KindBool}, none, {Kind: tensor.KindString}}, `0; 1; true; none; ""`},
-		{"zeros:float32:2x0", []runtime.ValueMeta{bounded(slotOf(4, 4))}, "float32[2 0] []"},
-		{"ones:float32:scalar", []runtime.ValueMeta{slotOf()}, "float32[] [1]"},
+		{"six.bin", []etrun.ValueMeta{slotOf(1, 2, 1, 3)}, "float32[1 2 1 3] [0 1 2 3 4 5]"},
+		{"six.bin", []etrun.ValueMeta{channelsLast(slotOf(1, 2, 1, 3))}, "float32[1 2 1 3] in order [0 2 3 1] [0 1 2 3 4 5]"},
+		{"six.bin:float32:1x2x3x1", []etrun.ValueMeta{channelsLast(slotOf(1, 2, 1, 3))}, "float32[1 2 3 1] in order [0 2 3 1] [0 1 2 3 4 5]"}, // refused by the method
+		{"six.npy", []etrun.ValueMeta{slotOf(1, 2, 1, 3)}, "float32[1 2 1 3] [0 1 2 3 4 5]"},
+		{"six.npy", []etrun.ValueMeta{channelsLast(slotOf(1, 2, 1, 3))}, "float32[1 2 1 3] [0 1 2 3 4 5]"}, // contiguous: the method lays it out
+		{"six.npy", []etrun.ValueMeta{bounded(slotOf(1, 2, 4, 4))}, "float32[1 2 1 3] [0 1 2 3 4 5]"},
+		{"six.bin:float32:3x2", []etrun.ValueMeta{bounded(slotOf(4, 4))}, "float32[3 2] [0 1 2 3 4 5]"},
+		{"order.npz", []etrun.ValueMeta{one, one}, "float32[1] [7]; float32[1] [8]"},
+		{"number.npz", []etrun.ValueMeta{one, one}, "float32[1] [8]; float32[1] [7]"},
+		{"name.npz", []etrun.ValueMeta{named(one, "a"), named(one, "b")}, "float32[1] [8]; float32[1] [7]"},
+		{"0=int:4 order.npz", []etrun.ValueMeta{none, one, one}, "4; float32[1] [7]; float32[1] [8]"},
+		{"ones b=zeros", []etrun.ValueMeta{named(one, "b"), one}, "float32[1] [0]; float32[1] [1]"},
+		{"1=ones 0=zeros", []etrun.ValueMeta{one, one}, "float32[1] [0]; float32[1] [1]"},
+		{"int:5 float:0.5 bool:true", []etrun.ValueMeta{integer, {Kind: tensor.KindDouble}, {Kind: tensor.KindBool}}, "5; 0.5; true"},
+		{"str:inc none int:2", []etrun.ValueMeta{none, none, none}, `"inc"; none; 2`},
+		{"zeros ones ones ones zeros", []etrun.ValueMeta{integer, {Kind: tensor.KindDouble}, {Kind: tensor.KindBool}, none, {Kind: tensor.KindString}}, `0; 1; true; none; ""`},
+		{"zeros:float32:2x0", []etrun.ValueMeta{bounded(slotOf(4, 4))}, "float32[2 0] []"},
+		{"ones:float32:scalar", []etrun.ValueMeta{slotOf()}, "float32[] [1]"},
 		{"", nil, ""},
 	}
 	for _, c := range cases {
@@ -152,30 +152,30 @@ func TestResolveRefuses(t *testing.T) {
 	cases := []struct {
 		name  string
 		args  string
-		slots []runtime.ValueMeta
+		slots []etrun.ValueMeta
 		class error
 		text  string
 	}{
-		{"one missing", "ones", []runtime.ValueMeta{one, named(one, "mask")}, ErrMismatch, `input 1 "mask": missing, want float32 1`},
-		{"one too many", "ones ones", []runtime.ValueMeta{one}, ErrMismatch, "ones: one input too many, the method has 1"},
-		{"one twice", "0=ones 0=zeros", []runtime.ValueMeta{one}, ErrMismatch, "input 0 given twice, by 0=ones and 0=zeros"},
-		{"no such name", "x=ones", []runtime.ValueMeta{named(one, "y")}, ErrMismatch, `no input "x"; the method has 1, 0 is "y"`},
-		{"no such index", "7=ones", []runtime.ValueMeta{one}, ErrMismatch, `no input "7"; the method has 1`},
-		{"file too short", "six.bin", []runtime.ValueMeta{slotOf(7)}, ErrMismatch, "input 0 (six.bin): 24 bytes, want 28 (float32 7)"},
-		{"file of other bounds", "six.bin", []runtime.ValueMeta{bounded(slotOf(7))}, ErrMismatch, "other sizes are stated as six.bin:float32:7"},
-		{"stated sizes, wrong bytes", "six.bin:float32:7", []runtime.ValueMeta{bounded(slotOf(9))}, ErrMismatch, "24 bytes, want 28"},
-		{"array of other type", "six.npy", []runtime.ValueMeta{{Kind: tensor.KindTensor, DType: tensor.Int32, Sizes: []int{6}}}, ErrMismatch, "float32 1x2x1x3, want int32 6"},
-		{"array of other sizes than stated", "six.npy:float32:6", []runtime.ValueMeta{bounded(slotOf(6))}, ErrMismatch, "array of 1x2x1x3"},
-		{"array cut off", "cut.npy", []runtime.ValueMeta{one}, npy.ErrFormat, "malformed npy"},
-		{"archive for one input", "0=order.npz", []runtime.ValueMeta{one, one}, ErrMismatch, "2 arrays for one input"},
-		{"archive with too many", "order.npz", []runtime.ValueMeta{one}, ErrMismatch, "one input too many"},
-		{"archive that is none", "six.bin order.npz", []runtime.ValueMeta{slotOf(6), one}, ErrMismatch, "one input too many"},
-		{"tensor for a scalar", "six.bin", []runtime.ValueMeta{{Kind: tensor.KindInt}}, ErrMismatch, "elements of a tensor, want int"},
-		{"no file", "absent.bin", []runtime.ValueMeta{one}, fs.ErrNotExist, "absent.bin"},
-		{"no archive", "absent.npz", []runtime.ValueMeta{one}, fs.ErrNotExist, "absent.npz"},
-		{"a folder", ".", []runtime.ValueMeta{one}, nil, "input 0 (.)"},
-		{"beyond the limit", "zeros zeros", []runtime.ValueMeta{slotOf(200), slotOf(200)}, ErrMemory, "input 1 (zeros): 800 bytes, 224 left"},
-		{"random elements of no number", "rand", []runtime.ValueMeta{{Kind: tensor.KindTensor, DType: tensor.QInt8, Sizes: []int{1}}}, ErrMismatch, "elements of qint8"},
+		{"one missing", "ones", []etrun.ValueMeta{one, named(one, "mask")}, ErrMismatch, `input 1 "mask": missing, want float32 1`},
+		{"one too many", "ones ones", []etrun.ValueMeta{one}, ErrMismatch, "ones: one input too many, the method has 1"},
+		{"one twice", "0=ones 0=zeros", []etrun.ValueMeta{one}, ErrMismatch, "input 0 given twice, by 0=ones and 0=zeros"},
+		{"no such name", "x=ones", []etrun.ValueMeta{named(one, "y")}, ErrMismatch, `no input "x"; the method has 1, 0 is "y"`},
+		{"no such index", "7=ones", []etrun.ValueMeta{one}, ErrMismatch, `no input "7"; the method has 1`},
+		{"file too short", "six.bin", []etrun.ValueMeta{slotOf(7)}, ErrMismatch, "input 0 (six.bin): 24 bytes, want 28 (float32 7)"},
+		{"file of other bounds", "six.bin", []etrun.ValueMeta{bounded(slotOf(7))}, ErrMismatch, "other sizes are stated as six.bin:float32:7"},
+		{"stated sizes, wrong bytes", "six.bin:float32:7", []etrun.ValueMeta{bounded(slotOf(9))}, ErrMismatch, "24 bytes, want 28"},
+		{"array of other type", "six.npy", []etrun.ValueMeta{{Kind: tensor.KindTensor, DType: tensor.Int32, Sizes: []int{6}}}, ErrMismatch, "float32 1x2x1x3, want int32 6"},
+		{"array of other sizes than stated", "six.npy:float32:6", []etrun.ValueMeta{bounded(slotOf(6))}, ErrMismatch, "array of 1x2x1x3"},
+		{"array cut off", "cut.npy", []etrun.ValueMeta{one}, npy.ErrFormat, "malformed npy"},
+		{"archive for one input", "0=order.npz", []etrun.ValueMeta{one, one}, ErrMismatch, "2 arrays for one input"},
+		{"archive with too many", "order.npz", []etrun.ValueMeta{one}, ErrMismatch, "one input too many"},
+		{"archive that is none", "six.bin order.npz", []etrun.ValueMeta{slotOf(6), one}, ErrMismatch, "one input too many"},
+		{"tensor for a scalar", "six.bin", []etrun.ValueMeta{{Kind: tensor.KindInt}}, ErrMismatch, "elements of a tensor, want int"},
+		{"no file", "absent.bin", []etrun.ValueMeta{one}, fs.ErrNotExist, "absent.bin"},
+		{"no archive", "absent.npz", []etrun.ValueMeta{one}, fs.ErrNotExist, "absent.npz"},
+		{"a folder", ".", []etrun.ValueMeta{one}, nil, "input 0 (.)"},
+		{"beyond the limit", "zeros zeros", []etrun.ValueMeta{slotOf(200), slotOf(200)}, ErrMemory, "input 1 (zeros): 800 bytes, 224 left"},
+		{"random elements of no number", "rand", []etrun.ValueMeta{{Kind: tensor.KindTensor, DType: tensor.QInt8, Sizes: []int{1}}}, ErrMismatch, "elements of qint8"},
 	}
 	for _, c := range cases {
 		values, err := resolve(c.args, c.slots, 1<<10)
@@ -188,7 +188,7 @@ func TestResolveRefuses(t *testing.T) {
 // A declaration of any size must not be allocated for a file that does not back it.
 func TestRawChecksSizeFirst(t *testing.T) {
 	inFolder(t)
-	_, err := resolve("six.bin", []runtime.ValueMeta{slotOf(1 << 40)}, 1<<62)
+	_, err := resolve("six.bin", []etrun.ValueMeta{slotOf(1 << 40)}, 1<<62)
 	if !errors.Is(err, ErrMismatch) {
 		t.Errorf("got %v, want %v", err, ErrMismatch)
 	}
@@ -205,22 +205,22 @@ func TestPictureIsSaid(t *testing.T) {
 	}
 	var said string
 	r := &Resolver{Limit: 1 << 20, Say: func(f string, args ...any) { said = fmt.Sprintf(f, args...) }}
-	values, err := r.Resolve(t.Context(), []Spec{spec}, []runtime.ValueMeta{slotOf(1, 3, 8, 8)})
+	values, err := r.Resolve(t.Context(), []Spec{spec}, []etrun.ValueMeta{slotOf(1, 3, 8, 8)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := values[0].Tensor.Sizes; !slices.Equal(got, []int{1, 3, 8, 8}) || !strings.Contains(said, "53×37 pixels, resized to 8×8") {
 		t.Errorf("got sizes %v, said %q", got, said)
 	}
-	if _, err := r.Resolve(t.Context(), []Spec{spec}, []runtime.ValueMeta{slotOf(1, 5, 8, 8)}); !errors.Is(err, ErrMismatch) {
+	if _, err := r.Resolve(t.Context(), []Spec{spec}, []etrun.ValueMeta{slotOf(1, 5, 8, 8)}); !errors.Is(err, ErrMismatch) {
 		t.Errorf("picture for 5 channels: got %v, want %v", err, ErrMismatch)
 	}
 }
 
 func TestRandom(t *testing.T) {
-	slots := []runtime.ValueMeta{slotOf(1000), slotOf(1000), {Kind: tensor.KindInt, Scalar: tensor.IntValue(3)}}
+	slots := []etrun.ValueMeta{slotOf(1000), slotOf(1000), {Kind: tensor.KindInt, Scalar: tensor.IntValue(3)}}
 	for d, most := range map[tensor.DType]float64{tensor.Uint8: 255, tensor.Int8: 127, tensor.Int64: 1, tensor.Bool: 1, tensor.BFloat16: 1, tensor.Float64: 1} {
-		slots = append(slots, runtime.ValueMeta{Kind: tensor.KindTensor, DType: d, Sizes: []int{1000}, Scalar: tensor.DoubleValue(most)})
+		slots = append(slots, etrun.ValueMeta{Kind: tensor.KindTensor, DType: d, Sizes: []int{1000}, Scalar: tensor.DoubleValue(most)})
 	}
 	values, err := (&Resolver{Seed: 1, Limit: 1 << 20}).Resolve(t.Context(), Random(slots), slots)
 	if err != nil {
@@ -247,7 +247,7 @@ func TestRandom(t *testing.T) {
 
 // The elements are part of what a seed promises: the same on every machine and release.
 func TestRandomIsStable(t *testing.T) {
-	values, err := resolve("rand", []runtime.ValueMeta{slotOf(3)}, 1<<10)
+	values, err := resolve("rand", []etrun.ValueMeta{slotOf(3)}, 1<<10)
 	if err != nil {
 		t.Fatal(err)
 	}

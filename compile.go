@@ -1,0 +1,120 @@
+package etrun
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// compile makes an image of each delegate that has none yet. Images stay when the
+// method cannot be prepared after all: the next attempt has them.
+func (p *preparation) compile(ctx context.Context, links ir.Links) error {
+	args, left := p.delegateArgs(links), p.delegateLimits()
+	for _, n := range p.needs {
+		left = less(left, n)
+	}
+	for i := len(p.images); i < len(p.spec.Delegates); i++ {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		d := &p.spec.Delegates[i]
+		payload := &delegate.Payload{Method: p.spec.Name, Index: i, Data: d.Data, Named: p.data, Args: args[i],
+			Limits: left}
+		for _, s := range d.Specs {
+			payload.Specs = append(payload.Specs, delegate.CompileSpec{Key: s.Key, Value: s.Value})
+		}
+		img, err := p.config.backends[d.ID].Compile(ctx, payload)
+		if err != nil {
+			return fmt.Errorf("delegate %d (%.100q): %w", i, d.ID, err)
+		}
+		p.images, p.needs = append(p.images, img), append(p.needs, img.Needs())
+		left = less(left, p.needs[i])
+	}
+	return nil
+}
+
+// packedPerByte is how many bytes of packed weights a byte of a file may make, where
+// no limit is set: layouts round small filters up, and several nodes may share one.
+const packedPerByte = 16
+
+// delegateLimits is what a method's delegates may cost together: its working
+// memory, and the memory limit or, without one, as many packed weights as the files justify.
+func (p *preparation) delegateLimits() delegate.Limits {
+	l := delegate.Limits{Scratch: p.config.limits.PlannedBytes, Memory: packedPerByte*p.fileBytes + p.config.limits.PlannedBytes}
+	if limit := p.config.maxMemory; limit > 0 {
+		l.Memory = max(limit-p.fileBytes, 1)
+		l.Scratch = min(l.Scratch, l.Memory)
+	}
+	return l
+}
+
+// less is what an image leaves of limits.
+func less(l delegate.Limits, n delegate.Needs) delegate.Limits {
+	memory := max(l.Memory-n.Scratch-n.PackedBytes, 1)
+	return delegate.Limits{Scratch: min(max(l.Scratch-n.Scratch, 1), memory), Memory: memory}
+}
+
+// delegateArgs describes, by delegate, the arguments of its first call.
+func (p *preparation) delegateArgs(links ir.Links) [][]*delegate.ArgSpec {
+	args := make([][]*delegate.ArgSpec, len(p.spec.Delegates))
+	uses := p.quantUses(links)
+	for c := range p.spec.Chains {
+		for _, in := range p.spec.Chains[c].Instructions {
+			if in.Kind != pte.DelegateCall || args[in.Index] != nil {
+				continue
+			}
+			args[in.Index] = make([]*delegate.ArgSpec, len(in.Args))
+			for k, v := range in.Args {
+				args[in.Index][k] = p.argSpec(v, links, uses)
+			}
+		}
+	}
+	return args
+}
+
+func (p *preparation) argSpec(v int, links ir.Links, uses map[int][]delegate.QuantUse) *delegate.ArgSpec {
+	t := p.spec.Values[v].Tensor
+	if p.spec.Values[v].Kind != tensor.KindTensor {
+		return nil
+	}
+	a := &delegate.ArgSpec{Value: v, DType: t.DType, Sizes: t.Sizes, DimOrder: t.DimOrder, Dynamism: t.Dynamism, Quants: uses[v]}
+	if t.Storage == pte.Constant || t.Storage == pte.External {
+		a.Const = links.Data[v]
+	}
+	return a
+}
+
+// quantUses finds how operators quantise values, by value and each way once: what a
+// delegate needs to know of an output whose declared type is stale. It finds no more
+// than two ways, of which one is wrong.
+func (p *preparation) quantUses(links ir.Links) map[int][]delegate.QuantUse {
+	found := make(map[int][]delegate.QuantUse)
+	for c := range p.spec.Chains {
+		for i, in := range p.spec.Chains[c].Instructions {
+			if in.Kind != pte.KernelCall {
+				continue
+			}
+			o := &links.Operators[in.Index]
+			for _, q := range o.Op.Quants {
+				if len(in.Args) != o.Sig.Slots() {
+					break // refused later
+				}
+				scale, zero := &p.spec.Values[in.Args[q.Scale]], &p.spec.Values[in.Args[q.ZeroPoint]]
+				if scale.Kind != tensor.KindDouble || zero.Kind != tensor.KindInt {
+					continue
+				}
+				u := delegate.Quantization{Scale: scale.Double, ZeroPoint: zero.Int}
+				v := in.Args[q.Tensor]
+				if len(found[v]) < 2 && !slices.ContainsFunc(found[v], func(other delegate.QuantUse) bool { return other.Quantization == u }) {
+					found[v] = append(found[v], delegate.QuantUse{Quantization: u, By: place(c, i, o.Op.Name())})
+				}
+			}
+		}
+	}
+	return found
+}

@@ -1,0 +1,74 @@
+package etrun
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// quantBackend asks how its only output is quantised.
+type quantBackend struct {
+	found *delegate.QuantUse
+}
+
+func (*quantBackend) ID() string             { return "quant" }
+func (*quantBackend) Probe() delegate.Status { return delegate.Status{Loaded: true} }
+
+func (b *quantBackend) Compile(_ context.Context, p *delegate.Payload) (_ delegate.Image, err error) {
+	if b.found, err = p.Args[2].Quantization(); err != nil {
+		return nil, &delegate.Error{Backend: b.ID(), Reason: delegate.ErrPayload, Err: err}
+	}
+	return addDelegate{}, nil
+}
+
+// TestQuantUses finds how programs go on with the output of a delegate.
+func TestQuantUses(t *testing.T) {
+	const takes = "test::takes.out(Tensor self, float scale, int zero_point, *, Tensor(a!) out)"
+	ops := []kernels.Op{{Schema: takes, Quants: []kernels.Quant{{Tensor: 0, Scale: 1, ZeroPoint: 2}},
+		Func: func(*kernels.Ctx, kernels.Args) error { return nil }}}
+	type use struct {
+		scale float64
+		zero  int64
+	}
+	for name, tt := range map[string]struct {
+		uses []use
+		want string // part of the error
+	}{
+		"no operator":              {},
+		"one":                      {uses: []use{{0.5, 3}}},
+		"three that agree":         {uses: []use{{0.5, 3}, {0.5, 3}, {0.5, 3}}},
+		"the third disagrees":      {uses: []use{{0.5, 3}, {0.5, 3}, {0.25, 3}}, want: "instruction 1 (test::takes.out) takes it with scale 0.5 and zero point 3, instruction 3 (test::takes.out) with scale 0.25"},
+		"the zero point disagrees": {uses: []use{{0.5, 3}, {0.5, 4}}, want: "instruction 2 (test::takes.out) with scale 0.5 and zero point 4"},
+	} {
+		m := hostileMethod(pte.Instruction{Kind: pte.DelegateCall, Index: 0, Args: []int{vecA, constant, vecB}})
+		m.Delegates, m.Operators = []pte.Delegate{{ID: "quant"}}, []pte.Operator{{Name: "test::takes", Overload: "out"}}
+		for _, u := range tt.uses {
+			n := len(m.Values)
+			out := *m.Values[vecB].Tensor
+			m.Values = append(m.Values, pte.Value{Kind: tensor.KindDouble, Double: u.scale}, pte.Value{Kind: tensor.KindInt, Int: u.zero},
+				pte.Value{Kind: tensor.KindTensor, Tensor: &out})
+			m.Chains[0].Instructions = append(m.Chains[0].Instructions, flowCall(0, vecB, n, n+1, n+2, n+2))
+		}
+		b := &quantBackend{}
+		_, err := flowMethods([]pte.Method{m}, WithOperators(kernels.NewSet(ops)), WithDelegates(b)).Load(context.Background(), "")
+		if tt.want != "" {
+			if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%s: got %v, want …%s…", name, err, tt.want)
+			}
+			continue
+		}
+		if err != nil || (b.found == nil) != (len(tt.uses) == 0) {
+			t.Errorf("%s: got %v, %v", name, b.found, err)
+			continue
+		}
+		if b.found != nil && (b.found.Scale != tt.uses[0].scale || b.found.ZeroPoint != tt.uses[0].zero || b.found.By != "instruction 1 (test::takes.out)") {
+			t.Errorf("%s: got %+v, want %v", name, *b.found, tt.uses[0])
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package etrun
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// openData reads the .ptd files and joins them with the program's named data. Equal
+// bytes under one key are one entry; different ones are an error.
+func (p *Program) openData(ctx context.Context) (*dataMap, error) {
+	d := &dataMap{entries: make(map[string]pte.DataEntry)}
+	for key, data := range p.spec.Named {
+		d.entries[key] = pte.DataEntry{Data: data}
+	}
+	for _, path := range p.config.dataFiles {
+		f, err := openFile(ctx, path, &p.config, p.fileBytes(), pte.FormatPTD)
+		if err != nil {
+			return nil, err
+		}
+		p.files = append(p.files, f)
+		m, err := pte.ParseData(f.data, p.config.limits.Format)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		for key, e := range m.Entries {
+			if old, ok := d.entries[key]; ok && !bytes.Equal(old.Data, e.Data) {
+				return nil, fmt.Errorf("%s: key %.100q is defined twice with different bytes: %w", path, key, ErrFormat)
+			}
+			d.entries[key] = e
+		}
+	}
+	return d, nil
+}
+
+// fileBytes is the size of all files of the program.
+func (p *Program) fileBytes() (n int64) {
+	for _, f := range p.files {
+		n += int64(len(f.data))
+	}
+	return n
+}

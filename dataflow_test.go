@@ -1,0 +1,326 @@
+package etrun
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// The operators of random programs, on int64 vectors of one length.
+var flowOps = []kernels.Op{
+	{Pure: true, Schema: "test::add.out(Tensor a, Tensor b, *, Tensor(a!) out)", Func: func(_ *kernels.Ctx, a kernels.Args) error {
+		x, y, out := words(a, 0), words(a, 1), words(a, 2)
+		for i := range out {
+			out[i] = 3*x[i] + y[i] + 1
+		}
+		return nil
+	}},
+	{Schema: "test::update_(Tensor(a!) self, Tensor src)", Func: func(_ *kernels.Ctx, a kernels.Args) error {
+		self, src := words(a, 0), words(a, 1)
+		for i := range self {
+			self[i] = 5*self[i] + src[i]
+		}
+		return nil
+	}},
+	{Pure: true, Schema: "test::view(Tensor(a) self) -> Tensor(a)", Func: func(_ *kernels.Ctx, a kernels.Args) error {
+		a.Tensor(1).Bind(a.Tensor(0).Data)
+		return nil
+	}},
+	{Schema: "test::number(Tensor self) -> Scalar", Func: func(_ *kernels.Ctx, a kernels.Args) error {
+		*a[1] = tensor.IntValue(words(a, 0)[0])
+		return nil
+	}},
+	{Schema: "test::split.out(Tensor self, *, Tensor(a!)[] out)", Func: func(*kernels.Ctx, kernels.Args) error { return nil }},
+}
+
+func words(a kernels.Args, i int) []int64 { return tensor.Data[int64](a.Tensor(i)) }
+
+const (
+	flowAdd = iota
+	flowUpdate
+	flowView
+	flowNumber
+	flowSplit
+	flowLen = 4 // elements of every tensor
+
+	flowSeeds = 120
+)
+
+// flowProgram makes random methods: straight code, conditions whose arms move their
+// results to one place, loops that carry a value, views, updates and state.
+type flowProgram struct {
+	r       *rand.Rand
+	m       pte.Method
+	defined []int // values that may be read here
+	conds   []int // bool inputs
+
+	constants []int
+}
+
+func newFlowProgram(r *rand.Rand, constants ...pte.Value) *pte.Method {
+	p := &flowProgram{r: r}
+	for _, c := range constants {
+		p.m.Values, p.constants = append(p.m.Values, c), append(p.constants, len(p.m.Values))
+	}
+	for range 2 {
+		v := p.value()
+		p.m.Inputs, p.defined = append(p.m.Inputs, v), append(p.defined, v)
+	}
+	for range 2 {
+		p.m.Values = append(p.m.Values, pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Bool, Sizes: []int{1}, DimOrder: []uint8{0}}})
+		p.conds = append(p.conds, len(p.m.Values)-1)
+	}
+	p.m.Inputs = append(p.m.Inputs, p.conds...)
+	p.m.Chains = make([]pte.Chain, 1)
+	p.m.Operators = []pte.Operator{{Name: "test::add", Overload: "out"}, {Name: "test::update_"}, {Name: "test::view"}}
+	state := p.value()
+	p.call(flowUpdate, state, p.m.Inputs[0], state)
+	p.defined = append(p.defined, state)
+	for range 3 + r.IntN(12) {
+		p.statement(2)
+	}
+	for range 1 + r.IntN(3) {
+		p.m.Outputs = append(p.m.Outputs, p.pick())
+	}
+	return &p.m
+}
+
+func (p *flowProgram) value() int {
+	p.m.Values = append(p.m.Values, pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Int64, Sizes: []int{flowLen}, DimOrder: []uint8{0}}})
+	return len(p.m.Values) - 1
+}
+
+// pick is a value to read, every other time a constant where there are any.
+func (p *flowProgram) pick() int {
+	if n := len(p.constants); n > 0 && p.r.IntN(2) == 0 {
+		return p.constants[p.r.IntN(n)]
+	}
+	return p.defined[p.r.IntN(len(p.defined))]
+}
+
+func (p *flowProgram) add(in pte.Instruction) int {
+	c := &p.m.Chains[0]
+	c.Instructions = append(c.Instructions, in)
+	return len(c.Instructions) - 1
+}
+
+func (p *flowProgram) call(op int, args ...int) {
+	p.add(pte.Instruction{Kind: pte.KernelCall, Index: op, Args: args})
+}
+
+func (p *flowProgram) next() int { return len(p.m.Chains[0].Instructions) }
+
+func (p *flowProgram) statement(depth int) {
+	switch k := p.r.IntN(10); {
+	case k < 5 || depth == 0:
+		out := p.value()
+		p.call(flowAdd, p.pick(), p.pick(), out, out)
+		p.defined = append(p.defined, out)
+	case k < 6:
+		out := p.value()
+		self := p.pick()
+		p.call(flowView, self, out)
+		if slices.Contains(p.constants, self) {
+			p.constants = append(p.constants, out)
+		} else {
+			p.defined = append(p.defined, out)
+		}
+	case k < 7:
+		self := p.defined[p.r.IntN(len(p.defined))]
+		p.call(flowUpdate, self, p.pick(), self)
+	case k < 9:
+		p.condition(depth - 1)
+	default:
+		p.loop(depth - 1)
+	}
+}
+
+// body writes statements whose values are forgotten afterwards, and returns the last.
+func (p *flowProgram) body(depth int) int {
+	outer, constants := len(p.defined), len(p.constants)
+	for range 1 + p.r.IntN(3) {
+		p.statement(depth)
+	}
+	last := p.value()
+	p.call(flowAdd, p.pick(), p.pick(), last, last)
+	p.defined, p.constants = p.defined[:outer], p.constants[:constants]
+	return last
+}
+
+func (p *flowProgram) condition(depth int) {
+	to := p.value()
+	cond := p.conds[p.r.IntN(len(p.conds))]
+	skip := p.add(pte.Instruction{Kind: pte.JumpFalseCall, Index: cond})
+	p.add(pte.Instruction{Kind: pte.MoveCall, Index: p.body(depth), Target: to})
+	never := len(p.m.Values)
+	p.m.Values = append(p.m.Values, pte.Value{Kind: tensor.KindBool})
+	end := p.add(pte.Instruction{Kind: pte.JumpFalseCall, Index: never})
+	p.m.Chains[0].Instructions[skip].Target = p.next()
+	p.add(pte.Instruction{Kind: pte.MoveCall, Index: p.body(depth), Target: to})
+	p.m.Chains[0].Instructions[end].Target = p.next()
+	p.defined = append(p.defined, to)
+}
+
+// loop runs its body twice: a counter of type Bool, moved to true in the body.
+func (p *flowProgram) loop(depth int) {
+	carried := p.value()
+	p.call(flowAdd, p.pick(), p.pick(), carried, carried)
+	done := len(p.m.Values)
+	p.m.Values = append(p.m.Values, pte.Value{Kind: tensor.KindBool}, pte.Value{Kind: tensor.KindBool}, pte.Value{Kind: tensor.KindBool, Bool: true})
+	again, yes := done+1, done+2
+	p.defined = append(p.defined, carried)
+	head := p.next()
+	result := p.body(depth)
+	p.add(pte.Instruction{Kind: pte.MoveCall, Index: result, Target: carried})
+	p.add(pte.Instruction{Kind: pte.MoveCall, Index: again, Target: done}) // false, then true
+	p.add(pte.Instruction{Kind: pte.MoveCall, Index: yes, Target: again})
+	p.add(pte.Instruction{Kind: pte.JumpFalseCall, Index: done, Target: head})
+}
+
+// TestPlannedExecutionEqualsNaive runs random programs with one place per storage
+// and with shared places whose dead bytes are overwritten after every instruction.
+func TestPlannedExecutionEqualsNaive(t *testing.T) {
+	saved := 0
+	for seed := range uint64(flowSeeds) {
+		spec := newFlowProgram(rand.New(rand.NewPCG(seed, 0)))
+		naive := loadFlow(t, spec, PlanNaive)
+		packed := loadFlow(t, spec, PlanOwn)
+		poisonDead(packed, 0xAA)
+		for run := range 4 {
+			for _, m := range []*Method{naive, packed} {
+				setFlowInputs(t, m, run)
+				if err := m.Execute(context.Background()); err != nil {
+					t.Fatalf("seed %d, run %d: %v", seed, run, err)
+				}
+			}
+			for i := range spec.Outputs {
+				got, want := tensor.Data[int64](packed.Output(i).Tensor), tensor.Data[int64](naive.Output(i).Tensor)
+				for k := range want {
+					if got[k] != want[k] {
+						t.Fatalf("seed %d, run %d, output %d (value %d), index %d: got %d, want %d\n%s",
+							seed, run, i, spec.Outputs[i], k, got[k], want[k], listing(packed))
+					}
+				}
+			}
+		}
+		if packed.Plan().Own.Size() < naive.Plan().Own.Size() {
+			saved++
+		}
+	}
+	if saved < flowSeeds/2 {
+		t.Errorf("only %d of %d programs were packed at all: the test shows nothing", saved, flowSeeds)
+	}
+}
+
+// flowMethods makes a program of methods of flowOps.
+func flowMethods(specs []pte.Method, options ...Option) *Program {
+	c := newConfig(append([]Option{WithOperators(kernels.NewSet(flowOps)), WithThreads(1)}, options...))
+	p := &Program{config: c, spec: &pte.Program{Methods: specs}}
+	p.makeSlots()
+	return p
+}
+
+func loadFlow(t *testing.T, spec *pte.Method, mode PlanMode, options ...MethodOption) *Method {
+	t.Helper()
+	named := *spec
+	named.Name = "forward"
+	m, err := flowMethods([]pte.Method{named}, WithPlan(mode)).Load(context.Background(), "forward", options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func setFlowInputs(t *testing.T, m *Method, run int) {
+	t.Helper()
+	for i := range m.NumInputs() {
+		x := tensor.New(m.Input(i).Tensor.DType, m.Input(i).Tensor.Sizes...)
+		if x.DType == tensor.Bool {
+			x.Data[0] = byte(run >> i & 1)
+		} else {
+			for k := range x.Numel() {
+				binary.LittleEndian.PutUint64(x.Data[8*k:], uint64(run+10*i+100*k))
+			}
+		}
+		if err := m.SetInput(i, x); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// poisonDead makes every kernel and delegate find, in all bytes of the arenas that no
+// live storage has, the given one.
+func poisonDead(m *Method, poison byte) {
+	for i := range m.steps {
+		s := &m.steps[i]
+		spoil := func() { poisonAt(m, i, poison) }
+		switch s.kind {
+		case ir.KernelCall:
+			call := s.call
+			s.call = kernels.NewCall(func(c *kernels.Ctx, _ kernels.Args) error {
+				spoil()
+				return call.Do(c)
+			}, call.Args(), false)
+		case ir.DelegateCall:
+			s.unit = poisoned{s.unit, spoil}
+		}
+	}
+}
+
+// poisoned is a unit before which the dead bytes are spoilt.
+type poisoned struct {
+	delegate.Unit
+	spoil func()
+}
+
+func (p poisoned) Execute(ctx context.Context, args []*tensor.Value) error {
+	p.spoil()
+	return p.Unit.Execute(ctx, args)
+}
+
+// poisonAt fills what lies between the storages that are alive at a step.
+func poisonAt(m *Method, step int, poison byte) {
+	for arena, bytes := range m.memory.arenas {
+		var alive []int
+		for i, it := range m.plan.Items {
+			if it.Bytes > 0 && m.plan.Places[i].Arena == arena && it.First <= step && step <= it.Last {
+				alive = append(alive, i)
+			}
+		}
+		slices.SortFunc(alive, func(a, b int) int { return cmp.Compare(m.plan.Places[a].Offset, m.plan.Places[b].Offset) })
+		end := int64(0)
+		for _, i := range append(alive, -1) {
+			next := int64(len(bytes))
+			if i >= 0 {
+				next = m.plan.Places[i].Offset
+			}
+			for k := end; k < next; k++ {
+				bytes[k] = poison
+			}
+			if i >= 0 {
+				end = max(end, next+m.plan.Items[i].Bytes)
+			}
+		}
+	}
+}
+
+func listing(m *Method) (s string) {
+	for i, st := range m.steps {
+		in := &m.ir.Steps[i]
+		s += fmt.Sprintf("%d %v %s %v -> %d\n", i, in.Kind, st.name, in.Args, in.Target)
+	}
+	for i, st := range m.ir.Storages {
+		s += fmt.Sprintf("storage %d: %v %v [%d,%d] at %d\n", i, st.Values, st.Kind, st.First, st.Last, m.plan.Places[i].Offset)
+	}
+	return s
+}

@@ -1,0 +1,31 @@
+package etrun
+
+import (
+	"slices"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/runtime/lower"
+	"github.com/etrun-go/etrun/runtime/plan"
+)
+
+// Name is the method's name.
+func (m *Method) Name() string { return m.ir.Name }
+
+// Plan describes the method's memory. It must not be changed.
+func (m *Method) Plan() *plan.Memory { return m.plan }
+
+// Program is the program that the method was loaded from.
+func (m *Method) Program() *Program { return m.program }
+
+// Delegates describes the method's compiled delegates, in the order of the file.
+func (m *Method) Delegates() []delegate.Info {
+	infos := make([]delegate.Info, len(m.images))
+	for i, img := range m.images {
+		infos[i] = img.Info()
+	}
+	return infos
+}
+
+// Folded lists the instructions that were executed at load, since they only depend on
+// constants. Their results are constants in the methods of the program.
+func (m *Method) Folded() []lower.Folded { return slices.Clone(m.folded) }

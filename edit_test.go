@@ -1,0 +1,220 @@
+package etrun
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/plan"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// addDelegate is a delegate that computes test::add.out.
+type addDelegate struct{}
+
+func (addDelegate) Needs() delegate.Needs                         { return delegate.Needs{Inputs: 2} }
+func (addDelegate) Info() delegate.Info                           { return delegate.Info{} }
+func (addDelegate) Unit(delegate.Instance) (delegate.Unit, error) { return addDelegate{}, nil }
+func (addDelegate) Close() error                                  { return nil }
+func (addDelegate) Execute(_ context.Context, a []*tensor.Value) error {
+	return flowOps[flowAdd].Func(nil, a)
+}
+
+// editor changes methods of flowOps at random into others that compute the same.
+type editor struct {
+	r *rand.Rand
+	m *ir.Method
+	e *ir.Edit
+}
+
+// randomly tries a change at each step, and returns the method and the delegates that
+// it calls.
+func randomly(t *testing.T, r *rand.Rand, m *ir.Method) (edited *ir.Method, images []delegate.Image) {
+	t.Helper()
+	ed := &editor{r, m, m.Edit()}
+	for i := range m.Steps {
+		switch s := &m.Steps[i]; {
+		case s.Kind != ir.KernelCall || s.Op.Name() != "test::add.out":
+			ed.harmless(i)
+		case r.IntN(3) == 0:
+			ed.detour(i, s)
+		case r.IntN(3) == 0:
+			ed.delegate(i, s)
+			images = append(images, addDelegate{})
+		}
+	}
+	edited, err := ed.e.Apply()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return edited, images
+}
+
+// like is a new tensor of the declaration of v.
+func (ed *editor) like(v int) int {
+	t := *ed.m.Values[v].Tensor
+	t.Name, t.Const = "", false
+	return ed.e.AddTensor(t)
+}
+
+// detour copies an operand first, and reads the copy.
+func (ed *editor) detour(i int, s *ir.Step) {
+	k := ed.r.IntN(2)
+	to := ed.like(s.Args[k])
+	ed.e.Insert(i, ir.Step{Kind: ir.MoveCall, Args: []int{s.Args[k], to}, Origin: s.Origin})
+	ed.e.SetArg(i, k, to)
+}
+
+// delegate hands the call to a delegate.
+func (ed *editor) delegate(i int, s *ir.Step) {
+	ed.e.Drop(i)
+	ed.e.Insert(i, ir.Step{Kind: ir.DelegateCall, Delegate: ed.e.AddDelegate("add"), Inputs: 2, Args: s.Args[:3], Origin: s.Origin})
+}
+
+// harmless computes something that nobody reads.
+func (ed *editor) harmless(i int) {
+	if in := ed.m.Inputs[0]; ed.r.IntN(2) == 0 {
+		ed.e.Insert(i, ir.Step{Kind: ir.MoveCall, Args: []int{in, ed.like(in)}})
+	}
+}
+
+// TestEditedExecutionEqualsOriginal changes random programs at random.
+func TestEditedExecutionEqualsOriginal(t *testing.T) {
+	changed := 0
+	for seed := range uint64(flowSeeds) {
+		spec := newFlowProgram(rand.New(rand.NewPCG(seed, 2)))
+		original := loadFlow(t, spec, PlanNaive)
+		m, images := randomly(t, rand.New(rand.NewPCG(seed, 3)), original.ir)
+		changed += len(m.Steps) - len(original.ir.Steps) + len(images)
+		p := flowMethods([]pte.Method{*spec}, WithPlan(PlanOwn))
+		p.slots[0].done = &prepared{ir: m, images: images, plan: plan.Make(m, nil, p.config.planning())}
+		p.spec.Methods[0].Name = "forward"
+		edited, err := p.Load(context.Background(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		poisonDead(edited, 0xAA)
+		compareFlows(t, seed, edited, original)
+	}
+	if changed < flowSeeds {
+		t.Errorf("%d changes in %d programs: the test shows nothing", changed, flowSeeds)
+	}
+}
+
+// compareFlows executes two methods on the same inputs.
+func compareFlows(t *testing.T, seed uint64, m, reference *Method) {
+	t.Helper()
+	for run := range 4 {
+		for _, m := range []*Method{reference, m} {
+			setFlowInputs(t, m, run)
+			if err := m.Execute(context.Background()); err != nil {
+				t.Fatalf("seed %d, run %d: %v", seed, run, err)
+			}
+		}
+		for i, v := range reference.ir.Outputs {
+			got, want := tensor.Data[int64](m.Output(i).Tensor), tensor.Data[int64](reference.Output(i).Tensor)
+			for k := range want {
+				if got[k] != want[k] {
+					t.Fatalf("seed %d, run %d, output %d (value %d), index %d: got %d, want %d\n%s\nreference:\n%s",
+						seed, run, i, v, k, got[k], want[k], listing(m), listing(reference))
+				}
+			}
+		}
+	}
+}
+
+// TestFoldedExecutionEqualsOriginal folds random programs with constants among their
+// values, in straight code, arms and loops.
+func TestFoldedExecutionEqualsOriginal(t *testing.T) {
+	folded := 0
+	for seed := range uint64(flowSeeds) {
+		r := rand.New(rand.NewPCG(seed, 4))
+		spec := newFlowProgram(r, constantVector(r), constantVector(r))
+		spec.Name = "forward"
+		load := func(budget int64) *Method {
+			p := flowMethods([]pte.Method{*spec}, WithPlan(PlanOwn))
+			p.slots[0].preparation.size = budget
+			m, err := p.Load(context.Background(), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return m
+		}
+		m, reference := load(1<<20), load(0)
+		if len(reference.folded) > 0 || len(m.ir.Steps)+len(m.folded) != len(reference.ir.Steps) {
+			t.Fatalf("seed %d: %d steps, %d folded, of %d", seed, len(m.ir.Steps), len(m.folded), len(reference.ir.Steps))
+		}
+		folded += len(m.folded)
+		poisonDead(m, 0xAA)
+		compareFlows(t, seed, m, reference)
+	}
+	if folded < flowSeeds {
+		t.Errorf("%d steps folded in %d programs: the test shows nothing", folded, flowSeeds)
+	}
+}
+
+// constantVector is a constant of the random programs.
+func constantVector(r *rand.Rand) pte.Value {
+	data := tensor.BytesOf([]int64{r.Int64N(9), r.Int64N(9), 3, 4})
+	return pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Int64, Sizes: []int{flowLen}, DimOrder: []uint8{0}, Storage: pte.Constant, Data: data}}
+}
+
+// What is not pure, refuses its arguments, or would not fit, is left to the execute.
+func TestNotFolded(t *testing.T) {
+	count := 0
+	counted := func(op kernels.Op, f kernels.Func) kernels.Op {
+		op.Func = func(c *kernels.Ctx, a kernels.Args) error {
+			count++
+			return f(c, a)
+		}
+		return op
+	}
+	add := flowOps[flowAdd]
+	impure := add
+	impure.Pure = false
+	refusal := errors.New("no")
+	for name, tt := range map[string]struct {
+		op     kernels.Op
+		mark   func(m *pte.Method)
+		atLoad int
+	}{
+		"folded":           {op: counted(add, add.Func), atLoad: 1},
+		"impure":           {op: counted(impure, add.Func)},
+		"refused":          {op: counted(add, func(*kernels.Ctx, kernels.Args) error { return refusal }), atLoad: 1},
+		"a changing value": {op: counted(add, add.Func), mark: func(m *pte.Method) { m.Chains[0].Instructions[0].Args[0] = vecA }},
+		"written twice":    {op: counted(add, add.Func), mark: func(m *pte.Method) { m.Chains[0].Instructions = append(m.Chains[0].Instructions, flowMove(vecA, vecB)) }},
+		"a dynamic out":    {op: counted(add, add.Func), mark: func(m *pte.Method) { m.Values[vecB].Tensor.Dynamism = tensor.DynamicBound }},
+	} {
+		count = 0
+		spec := hostileMethod(flowCall(flowAdd, constant, constant, vecB, vecB))
+		if tt.mark != nil {
+			tt.mark(&spec)
+		}
+		p := flowMethods([]pte.Method{spec}, WithOperators(kernels.NewSet(flowOps, []kernels.Op{tt.op})))
+		p.slots[0].preparation.size = 1 << 20
+		m, err := p.Load(context.Background(), "")
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if count != tt.atLoad {
+			t.Errorf("%s: %d calls at load, want %d", name, count, tt.atLoad)
+		}
+		err = errors.Join(m.SetInput(0, tensor.New(tensor.Int64, flowLen)), m.Execute(context.Background()))
+		if name == "refused" {
+			if !errors.Is(err, refusal) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if got, want := tensor.Data[int64](m.Output(0).Tensor), int64(1); err != nil || (name != "written twice" && !slices.Contains(got, want)) {
+			t.Errorf("%s: got %v, %v, want %d", name, got, err, want)
+		}
+	}
+}

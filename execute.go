@@ -1,0 +1,212 @@
+package etrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/ir"
+)
+
+// step is a step of the dataflow with everything resolved.
+type step struct {
+	kind    ir.StepKind
+	recheck bool // an argument's kind can change: the call is checked each time
+	target  int  // JumpFalseCall
+
+	call kernels.Call // KernelCall
+	sig  *kernels.Signature
+
+	args  kernels.Args  // DelegateCall
+	unit  delegate.Unit // DelegateCall
+	value *tensor.Value // MoveCall: from; JumpFalseCall: condition; FreeCall
+	to    *tensor.Value // MoveCall
+
+	origin ir.Origin
+	name   string
+}
+
+// makeSteps resolves the steps and finds the slots to restore.
+func (m *Method) makeSteps() error {
+	m.steps = make([]step, len(m.ir.Steps))
+	for i := range m.ir.Steps {
+		from, s := &m.ir.Steps[i], &m.steps[i]
+		*s = step{kind: from.Kind, target: from.Target, origin: from.Origin, name: m.ir.StepName(from)}
+		if err := m.resolve(s, from); err != nil {
+			return &InstructionError{Class: ErrFormat, Method: m.ir.Name, Chain: s.origin.Chain, Index: s.origin.Index, Op: s.name, Err: err}
+		}
+	}
+	for v := range m.values {
+		if m.ir.Values[v].Changes {
+			m.restore = append(m.restore, saved{&m.values[v], m.values[v]})
+		}
+	}
+	return nil
+}
+
+func (m *Method) resolve(s *step, from *ir.Step) error {
+	switch from.Kind {
+	case ir.KernelCall:
+		s.sig, s.recheck = from.Sig, m.ir.Changing(from.Args)
+		s.call = kernels.NewCall(from.Op.Func, m.slots(from.Args), !s.recheck)
+		if !s.recheck {
+			return s.sig.Check(s.call.Args())
+		}
+	case ir.DelegateCall:
+		s.unit, s.args = m.units[from.Delegate], m.slots(from.Args)
+	case ir.MoveCall:
+		s.value, s.to = &m.values[from.Args[0]], &m.values[from.Args[1]]
+	default:
+		s.value = &m.values[from.Args[0]]
+	}
+	return nil
+}
+
+// Execute runs the method on the inputs that were set. It allocates nothing after
+// the first execute, but for what operators with unbounded results need. A cancelled
+// ctx ends it between instructions, and inside devices; outputs are then undefined.
+// Errors are *InstructionError and *InputError.
+func (m *Method) Execute(ctx context.Context) error {
+	if err := m.beginAll(); err != nil {
+		return err
+	}
+	defer m.endAll()
+	if m.poison != nil {
+		return m.poison
+	}
+	if err := m.prepare(); err != nil {
+		return err
+	}
+	err := m.runTraced(ctx)
+	for i := range m.inputs {
+		if m.inputs[i].clobber {
+			m.inputs[i].set = false
+		}
+	}
+	return err
+}
+
+// prepare gives every slot the value that it starts an execute with.
+func (m *Method) prepare() error {
+	if err := m.heap.begin(); err != nil {
+		return err
+	}
+	for i := range m.restore {
+		*m.restore[i].slot = m.restore[i].was
+	}
+	for i := range m.inputs {
+		in := &m.inputs[i]
+		if !in.set {
+			return m.badInput(i, "nothing", fmt.Sprintf("%v%v to be set before each execute", in.bound.DType, in.bound.Sizes))
+		}
+		*in.value = in.given
+	}
+	return m.unbound()
+}
+
+// run is the instruction loop.
+func (m *Method) run(ctx context.Context) (err error) {
+	pc := 0
+	defer func() {
+		if fault := recover(); fault != nil {
+			m.poison = m.failed(pc, &PanicError{Value: fault, Stack: debug.Stack()})
+			err = m.poison
+		}
+	}()
+	cancelled := ctx.Done()
+	for left := m.limit; pc < len(m.steps); left-- {
+		if cancelled != nil && ctx.Err() != nil {
+			return m.failed(pc, context.Cause(ctx))
+		}
+		if left == 0 {
+			return m.failed(pc, fmt.Errorf("%d instructions executed, the limit: %w", m.limit, ErrExecute))
+		}
+		next, err := m.do(ctx, pc)
+		if m.recorder != nil {
+			m.record(pc)
+		}
+		if err != nil {
+			return m.failed(pc, err)
+		}
+		pc = next
+	}
+	return nil
+}
+
+// do executes one instruction and returns the next.
+func (m *Method) do(ctx context.Context, pc int) (next int, err error) {
+	s := &m.steps[pc]
+	switch s.kind {
+	case ir.KernelCall:
+		if s.recheck {
+			if err := s.sig.Check(s.call.Args()); err != nil {
+				return pc, err
+			}
+		}
+		err = s.call.Do(m.ctx)
+	case ir.DelegateCall:
+		err = s.unit.Execute(ctx, s.args)
+	case ir.MoveCall:
+		err = move(s.to, s.value)
+	case ir.JumpFalseCall:
+		var truth bool
+		if truth, err = isTrue(s.value); !truth {
+			return s.target, err
+		}
+	case ir.FreeCall:
+		free(s.value)
+	}
+	return pc + 1, err
+}
+
+// move copies a value. A tensor's bytes are copied into the target's own place: the
+// two stay apart, so a later write to one never shows in the other, and a caller's
+// output buffer is really filled.
+func move(to, from *tensor.Value) error {
+	if to.Kind != tensor.KindTensor || from.Kind != tensor.KindTensor {
+		*to = *from
+		return nil
+	}
+	if err := to.Tensor.Resize(from.Tensor.Sizes); err != nil {
+		return err
+	}
+	tensor.CopyLayout(to.Tensor, from.Tensor)
+	return nil
+}
+
+var errCondition = errors.New("the condition is neither a bool nor a bool tensor")
+
+// isTrue is the truth of a condition: a bool, or a bool tensor without a false element.
+func isTrue(v *tensor.Value) (bool, error) {
+	switch {
+	case v.Kind == tensor.KindBool:
+		return v.Bool, nil
+	case v.Kind == tensor.KindTensor && v.Tensor.DType == tensor.Bool:
+		for _, b := range v.Tensor.Data {
+			if b == 0 {
+				return false, nil
+			}
+		}
+		return true, nil
+	}
+	return false, errCondition
+}
+
+// free gives up the bytes of an unbounded tensor; others keep their place.
+func free(v *tensor.Value) {
+	if v.Kind == tensor.KindTensor && v.Tensor.Dynamism == tensor.DynamicUnbound {
+		v.Tensor.Free()
+	}
+}
+
+// failed places an error at a step.
+func (m *Method) failed(pc int, err error) error {
+	s := &m.steps[pc]
+	nameArgument(err, s.sig)
+	return &InstructionError{Class: classOf(err, ErrExecute), Method: m.ir.Name,
+		Chain: s.origin.Chain, Index: s.origin.Index, Op: s.name, Err: err}
+}

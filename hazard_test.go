@@ -1,0 +1,202 @@
+package etrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/etrun-go/etrun/delegate/all"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/pte/ptetest"
+)
+
+var everyPlan = map[string]PlanMode{"auto": PlanAuto, "file": PlanFile, "own": PlanOwn, "naive": PlanNaive}
+
+// twoConds is y = p ? x + 1.5 : 2.5x, then z = q ? x + 3.5 : 4.5x, then y + z. The
+// second condition must leave the result of the first alone.
+func twoConds(t *testing.T) []byte {
+	t.Helper()
+	data, err := os.ReadFile("testdata/pte/two_conds.pte")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// checkTwoConds runs the program in all combinations of its predicates, twice.
+func checkTwoConds(t *testing.T, data []byte, options ...Option) *Method {
+	t.Helper()
+	p, err := Read(data, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	m, err := p.Load(context.Background(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	for range 2 {
+		for c, want := range twoCondsAnswers {
+			truth := func(b bool) *tensor.Tensor { return tensor.Of([]bool{b}) }
+			err := errors.Join(m.SetInput(0, truth(c.p)), m.SetInput(1, truth(c.q)), m.SetInput(2, tensor.Of([]float32{1, 2, 3}, 3)),
+				m.Execute(context.Background()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := tensor.Data[float32](m.Output(0).Tensor); !slices.Equal(got, want) {
+				t.Errorf("%v: got %v, want %v", c, got, want)
+			}
+		}
+	}
+	return m
+}
+
+var twoCondsAnswers = map[struct{ p, q bool }][]float32{
+	{true, true}: {7, 9, 11}, {true, false}: {7, 12.5, 18}, {false, true}: {7, 10.5, 14}, {false, false}: {7, 14, 21},
+}
+
+func TestSequentialConditions(t *testing.T) {
+	for name, mode := range everyPlan {
+		t.Run(name, func(t *testing.T) { checkTwoConds(t, twoConds(t), WithPlan(mode)) })
+	}
+}
+
+// overlapping is the program with the results of both conditions at one place.
+func overlapping(t *testing.T) (data []byte, y, z int) {
+	t.Helper()
+	p, err := pte.Parse(twoConds(t), pte.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &p.Methods[0]
+	last := m.Chains[0].Instructions[len(m.Chains[0].Instructions)-1] // y + z
+	y, z = last.Args[0], last.Args[1]
+	m.Values[z].Tensor.Offset = m.Values[y].Tensor.Offset
+	return ptetest.Write(p, ptetest.Layout{}), y, z
+}
+
+// A plan of the file that lets live values overlap is found, named, and not used.
+func TestOverlappingPlan(t *testing.T) {
+	data, y, z := overlapping(t)
+	for name, mode := range everyPlan {
+		t.Run(name, func(t *testing.T) {
+			mp := checkTwoConds(t, data, WithPlan(mode)).Plan()
+			if len(mp.Conflicts) != 1 || mp.File.Whole || mp.Source == "file" {
+				t.Fatalf("conflicts %v, file plan whole: %v, in use: %s", mp.Conflicts, mp.File.Whole, mp.Source)
+			}
+			c := mp.Conflicts[0]
+			got := []int{mp.Method.Storages[c.A].Values[0], mp.Method.Storages[c.B].Values[0]}
+			slices.Sort(got)
+			if !slices.Equal(got, []int{min(y, z), max(y, z)}) || c.Hi-c.Lo != 12 {
+				t.Errorf("conflict %v of values %v, want values %d and %d on 12 bytes", c, got, y, z)
+			}
+		})
+	}
+}
+
+func TestStrictPlanRefusesOverlap(t *testing.T) {
+	checkTwoConds(t, twoConds(t), WithStrictPlan())
+	data, y, z := overlapping(t)
+	p, err := Read(data, WithStrictPlan())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	_, err = p.Load(context.Background(), "")
+	if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), fmt.Sprintf("values [%d] and [%d] share bytes", y, z)) {
+		t.Errorf("got %v, want a refusal that names values %d and %d", err, y, z)
+	}
+}
+
+// TestPoisonedPrograms runs every program with the dead bytes of its arenas spoilt.
+func TestPoisonedPrograms(t *testing.T) {
+	files, err := filepath.Glob("testdata/*/*.pte")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	for _, path := range files {
+		ran += checkPoisoned(t, path, "testdata/pte/external_weights.ptd")
+	}
+	if ran < len(files)/2 {
+		t.Errorf("only %d executes for %d programs", ran, len(files))
+	}
+}
+
+// checkPoisoned compares executes of a program's methods with ones whose dead bytes
+// are spoilt, and counts those that ran.
+func checkPoisoned(t *testing.T, path string, dataFiles ...string) (ran int) {
+	t.Helper()
+	for name, mode := range everyPlan {
+		p, err := Open(path, WithPlan(mode), WithThreads(1), WithDelegates(all.Backends()...), WithDataFiles(dataFiles...))
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		for _, method := range p.MethodNames() {
+			want, err := outputsOf(p, method, func(*Method) {})
+			for _, poison := range []byte{0xAA, 0xFF} { // 0xFF: NaN
+				got, poisonedErr := outputsOf(p, method, func(m *Method) { poisonDead(m, poison) })
+				if (err == nil) != (poisonedErr == nil) || !slices.Equal(got, want) {
+					t.Errorf("%s, method %s, plan %s, poison %#x: got %x, %v, want %x, %v", path, method, name, poison, got, poisonedErr, want, err)
+				}
+			}
+			if err == nil {
+				ran++
+			}
+		}
+		p.Close()
+	}
+	return ran
+}
+
+// outputsOf loads a method, executes it twice on its inputs, and returns what both gave.
+func outputsOf(p *Program, name string, prepare func(*Method)) (outputs []string, err error) {
+	m, err := p.Load(context.Background(), name)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	prepare(m)
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 2 {
+		for i := range m.NumInputs() {
+			if in := m.Input(i); in.Kind == tensor.KindTensor {
+				if err := m.SetInput(i, smallRandom(r, in.Tensor)); err != nil {
+					return nil, err
+				}
+			}
+		}
+		if err := m.Execute(context.Background()); err != nil {
+			return nil, err
+		}
+		for i := range m.NumOutputs() {
+			if out := m.Output(i); out.Kind == tensor.KindTensor {
+				outputs = append(outputs, string(out.Tensor.Data))
+			}
+		}
+	}
+	return outputs, nil
+}
+
+// smallRandom is a tensor like t of floats below 1 and integers below 2.
+func smallRandom(r *rand.Rand, t *tensor.Tensor) *tensor.Tensor {
+	x := tensor.New(t.DType, t.Sizes...)
+	for k := range x.Data {
+		switch b := byte(r.Uint32()); {
+		case x.DType.IsFloat():
+			x.Data[k] = b & 0x3f
+		case k%x.DType.Size() == 0:
+			x.Data[k] = b & 1
+		}
+	}
+	return x
+}

@@ -1,0 +1,202 @@
+package etrun
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// Values of hostileMethod.
+const (
+	vecA, vecB = 0, 1 // planned
+	constant   = 2
+	nothing    = 3 // None
+	number     = 4 // Int
+	lists      = 5 // TensorList of vecB
+	constants  = 6 // TensorList of constant
+)
+
+// hostileMethod has values of every kind, and the given instructions.
+func hostileMethod(code ...pte.Instruction) pte.Method {
+	vector := func(t pte.Tensor) pte.Value {
+		t.DType, t.Sizes, t.DimOrder = tensor.Int64, []int{flowLen}, []uint8{0}
+		return pte.Value{Kind: tensor.KindTensor, Tensor: &t}
+	}
+	return pte.Method{
+		Name: "forward",
+		Values: []pte.Value{
+			vecA: vector(pte.Tensor{}), vecB: vector(pte.Tensor{}),
+			constant:  vector(pte.Tensor{Storage: pte.Constant, Data: tensor.AlignedBytes(8 * flowLen)}),
+			nothing:   {},
+			number:    {Kind: tensor.KindInt, Int: 7},
+			lists:     {Kind: tensor.KindTensorList, Items: []int{vecB}},
+			constants: {Kind: tensor.KindTensorList, Items: []int{constant}},
+		},
+		Inputs:    []int{vecA},
+		Outputs:   []int{vecB},
+		Operators: []pte.Operator{{Name: "test::add", Overload: "out"}, {Name: "test::update_"}, {Name: "test::view"}, {Name: "test::number"}, {Name: "test::split", Overload: "out"}},
+		Chains:    []pte.Chain{{Instructions: code}},
+	}
+}
+
+func flowCall(op int, args ...int) pte.Instruction {
+	return pte.Instruction{Kind: pte.KernelCall, Index: op, Args: args}
+}
+
+func flowMove(from, to int) pte.Instruction {
+	return pte.Instruction{Kind: pte.MoveCall, Index: from, Target: to}
+}
+
+// What a program may not do with its values is refused when it is loaded.
+func TestInstructionsRefused(t *testing.T) {
+	tests := []struct {
+		name string
+		code []pte.Instruction
+		want string // part of the message, empty where the program is fine
+	}{
+		{"add", []pte.Instruction{flowCall(flowAdd, vecA, constant, vecB, vecB)}, ""},
+		{"number", []pte.Instruction{flowCall(flowNumber, vecA, number)}, ""},
+		{"number to None", []pte.Instruction{flowCall(flowNumber, vecA, nothing)}, ""},
+		{"numbers move", []pte.Instruction{flowMove(number, nothing)}, ""},
+		{"split", []pte.Instruction{flowCall(flowSplit, vecA, lists, lists)}, ""},
+		{"a number in a tensor's slot", []pte.Instruction{flowCall(flowNumber, vecA, vecB)}, "result value 1 of kind tensor"},
+		{"a view in a number's slot", []pte.Instruction{flowCall(flowView, vecA, number)}, "result value 4 of kind int, want Tensor"},
+		{"a number moved to a tensor", []pte.Instruction{flowMove(number, vecB)}, "a move from int to tensor"},
+		{"a constant moved to a slot, to be written there", []pte.Instruction{flowMove(constant, nothing), flowCall(flowUpdate, nothing, vecA, nothing)}, "a move from tensor to none"},
+		{"a list of constants moved to a slot", []pte.Instruction{flowMove(constants, lists), flowCall(flowSplit, vecA, lists, lists)}, "a move from tensor list to tensor list"},
+		{"a constant moved onto", []pte.Instruction{flowMove(vecA, constant)}, "it would write a constant"},
+		{"a constant updated", []pte.Instruction{flowCall(flowUpdate, constant, vecA, constant)}, "it would write a constant"},
+		{"constants in a list written", []pte.Instruction{flowCall(flowSplit, vecA, constants, constants)}, "it would write a constant"},
+		{"a view of a constant updated", []pte.Instruction{flowCall(flowView, constant, vecB), flowCall(flowUpdate, vecB, vecA, vecB)}, "it would write a constant"},
+		{"out is an argument", []pte.Instruction{flowCall(flowAdd, vecB, vecA, vecB, vecB)}, "out value 1 shares its bytes with argument value 1"},
+		{"out is a view of an argument", []pte.Instruction{flowCall(flowView, vecA, vecB), flowCall(flowAdd, vecA, constant, vecB, vecB)}, "out value 1 shares its bytes with argument value 0"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := flowMethods([]pte.Method{hostileMethod(tt.code...)}).Load(context.Background(), "")
+			switch {
+			case tt.want == "" && err != nil:
+				t.Error(err)
+			case tt.want != "" && (!errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), tt.want)):
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// Views of constants, and of unbounded tensors, share what they start with; what
+// unbounded tensors grow to is bounded for all of them together.
+func TestUnboundedTensorsAreBoundedTogether(t *testing.T) {
+	const n, each = 200, 1 << 20
+	grow := kernels.Op{Schema: "test::grow.out(Tensor self, *, Tensor(a!) out)", Func: func(_ *kernels.Ctx, a kernels.Args) error {
+		return a.Tensor(1).Resize([]int{each / 8})
+	}}
+	for name, made := range map[string]func(v int) []pte.Instruction{
+		"grown": func(v int) []pte.Instruction { return []pte.Instruction{flowCall(0, vecA, v, v)} },
+		"grown and freed": func(v int) []pte.Instruction {
+			return []pte.Instruction{flowCall(0, vecA, v, v), {Kind: pte.FreeCall, Index: v}}
+		},
+	} {
+		var code []pte.Instruction
+		spec := hostileMethod()
+		for range n {
+			spec.Values = append(spec.Values, pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Int64, Sizes: []int{1},
+				DimOrder: []uint8{0}, Dynamism: tensor.DynamicUnbound}})
+			code = append(code, made(len(spec.Values)-1)...)
+		}
+		spec.Operators, spec.Chains = []pte.Operator{{Name: "test::grow", Overload: "out"}}, []pte.Chain{{Instructions: code}}
+		for limit, fits := range map[int64]bool{n * each / 4: false, 2 * n * each: true} {
+			p := flowMethods([]pte.Method{spec}, WithOperators(kernels.NewSet([]kernels.Op{grow})), WithLimits(Limits{PlannedBytes: limit}))
+			m, err := p.Load(context.Background(), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 3 { // the budget is that of each execute
+				if err := errors.Join(m.SetInput(0, tensor.New(tensor.Int64, flowLen)), m.Execute(context.Background())); (err == nil) != fits {
+					t.Errorf("%s, limit %d: %v", name, limit, err)
+				}
+			}
+		}
+	}
+}
+
+// Sizes whose sum overflows are refused, be they of views of constants or of others.
+func TestSizesThatOverflowTogether(t *testing.T) {
+	for name, storage := range map[string]pte.Storage{"constants": pte.Constant, "others": pte.Unplanned} {
+		spec := hostileMethod()
+		for range 8 { // of 2^61 bytes each
+			base := *spec.Values[constant].Tensor
+			base.Storage = storage
+			huge := &pte.Tensor{DType: tensor.Int64, Sizes: []int{1 << 58}, DimOrder: []uint8{0}}
+			n := len(spec.Values)
+			spec.Values = append(spec.Values, pte.Value{Kind: tensor.KindTensor, Tensor: &base}, pte.Value{Kind: tensor.KindTensor, Tensor: huge})
+			spec.Chains[0].Instructions = append(spec.Chains[0].Instructions, flowCall(flowView, n, n+1))
+		}
+		if _, err := flowMethods([]pte.Method{spec}).Load(context.Background(), ""); !errors.Is(err, ErrMemory) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestViewsOfConstantsShareTheirStart(t *testing.T) {
+	spec := hostileMethod()
+	code := []pte.Instruction{}
+	for range 100 {
+		spec.Values = append(spec.Values, pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Int64, Sizes: []int{1 << 17}, DimOrder: []uint8{0}}})
+		code = append(code, flowCall(flowView, constant, len(spec.Values)-1))
+	}
+	spec.Chains = []pte.Chain{{Instructions: code}}
+	m, err := flowMethods([]pte.Method{spec}, WithLimits(Limits{PlannedBytes: 2 << 20})).Load(context.Background(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := m.Plan().HeapBytes; got != 1<<20 {
+		t.Errorf("%d bytes counted, want %d", got, 1<<20)
+	}
+	first, last := m.values[len(m.values)-100].Tensor, m.values[len(m.values)-1].Tensor
+	if &first.Data[0] != &last.Data[0] {
+		t.Error("two views of a constant have bytes of their own")
+	}
+}
+
+// A long list of outs is compared with itself in one pass.
+func TestLongListOfOuts(t *testing.T) {
+	spec := hostileMethod(flowCall(flowSplit, vecA, lists, lists))
+	spec.Values[vecB].Tensor.Sizes = []int{0}
+	spec.Values[lists].Items = make([]int, 400_000)
+	for i := range spec.Values[lists].Items {
+		spec.Values[lists].Items[i] = vecB
+	}
+	begun := time.Now()
+	if _, err := flowMethods([]pte.Method{spec}).Load(context.Background(), ""); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begun); took > 20*time.Second {
+		t.Errorf("%v", took)
+	}
+}
+
+// Constants out of alignment are copied once each; overlapping ones must not be
+// copied without end.
+func TestConstantsOutOfAlignment(t *testing.T) {
+	bytes := tensor.AlignedBytes(1 << 20)
+	spec := hostileMethod()
+	for i := range 4000 {
+		data := bytes[1+i%8 : len(bytes)-8+i%8]
+		data = data[:len(data)/8*8-8*(i/8)]
+		spec.Values = append(spec.Values, pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Int64, Sizes: []int{len(data) / 8},
+			DimOrder: []uint8{0}, Storage: pte.Constant, Data: data}})
+	}
+	p := flowMethods([]pte.Method{spec})
+	p.files = []*file{{data: bytes}}
+	p.makeSlots()
+	if _, err := p.Load(context.Background(), ""); !errors.Is(err, ErrFormat) {
+		t.Errorf("got %v, want a refusal", err)
+	}
+}

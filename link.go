@@ -1,0 +1,117 @@
+package etrun
+
+import (
+	"fmt"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// link resolves the operators, backends and external data of a method; all that is not
+// there comes in one MissingError.
+func (p *preparation) link() (links ir.Links, err error) {
+	var missing MissingError
+	if links.Operators, err = p.findOperators(&missing); err != nil {
+		return links, err
+	}
+	seen := make(map[string]bool)
+	for i := range p.spec.Delegates {
+		id := p.spec.Delegates[i].ID
+		if _, ok := p.config.backends[id]; !ok && !seen[id] {
+			seen[id] = true
+			missing.Backends = append(missing.Backends, id)
+		}
+	}
+	if links.Data, err = p.findData(&missing); err != nil {
+		return links, err
+	}
+	if len(missing.Operators)+len(missing.Backends)+len(missing.Data) > 0 {
+		return links, &missing
+	}
+	return links, nil
+}
+
+func (p *preparation) findOperators(missing *MissingError) ([]ir.Operator, error) {
+	found := make([]ir.Operator, len(p.spec.Operators))
+	for i, o := range p.spec.Operators {
+		op, sig, ok, err := p.config.operators.Lookup(o.FullName())
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			found[i] = ir.Operator{Op: op, Sig: sig}
+		}
+	}
+	calls := make(map[string]int) // name to index in missing.Operators
+	step := 0
+	for c := range p.spec.Chains {
+		for _, in := range p.spec.Chains[c].Instructions {
+			if in.Kind == pte.KernelCall && found[in.Index].Op == nil {
+				name := p.spec.Operators[in.Index].FullName()
+				at, ok := calls[name]
+				if !ok {
+					at = len(missing.Operators)
+					calls[name] = at
+					missing.Operators = append(missing.Operators, MissingOperator{Name: name})
+				}
+				missing.Operators[at].Instructions = append(missing.Operators[at].Instructions, step)
+			}
+			step++
+		}
+	}
+	return found, nil
+}
+
+// findData collects the bytes of constants and of external tensors, by value.
+func (p *preparation) findData(missing *MissingError) (map[int][]byte, error) {
+	found := make(map[int][]byte)
+	for v := range p.spec.Values {
+		t := p.spec.Values[v].Tensor
+		if p.spec.Values[v].Kind != tensor.KindTensor {
+			continue
+		}
+		switch t.Storage {
+		case pte.Constant, pte.PlannedInit:
+			found[v] = t.Data
+		case pte.External, pte.ExternalPlanned:
+			data, ok, err := p.data.tensorData(t)
+			if err != nil {
+				return nil, err
+			}
+			if !ok {
+				missing.Data = append(missing.Data, t.Name)
+			}
+			found[v] = data
+		}
+	}
+	return found, p.alignConstants(found)
+}
+
+// alignConstants copies the constants that do not start at a multiple of their
+// element's size, each run of bytes once. Constants that overlap could be copied
+// without end: together the copies are no larger than what was read.
+func (p *preparation) alignConstants(found map[int][]byte) error {
+	type run struct {
+		start *byte
+		bytes int
+	}
+	copies := make(map[run][]byte)
+	left := p.fileBytes
+	for v, b := range found {
+		t := p.spec.Values[v].Tensor
+		if len(b) == 0 || t.Storage != pte.Constant && t.Storage != pte.External || tensor.Aligned(b, t.DType.Size()) {
+			continue
+		}
+		r := run{&b[0], len(b)}
+		if copies[r] == nil {
+			if left -= int64(len(b)); left < 0 {
+				return fmt.Errorf("constants of value %d and others overlap, out of alignment: %w", v, ErrFormat)
+			}
+			copies[r] = tensor.AlignedBytes(len(b))
+			copy(copies[r], b)
+		}
+		found[v] = copies[r]
+	}
+	return nil
+}

@@ -1,0 +1,314 @@
+package etrun
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// slowBackend compiles payloads that add two tensors. A compilation says that it has
+// begun and waits for a signal, whatever its context says.
+type slowBackend struct {
+	begun   chan int // indexes of delegates
+	proceed map[string]chan error
+	images  atomic.Int32 // open
+}
+
+func newSlowBackend(methods ...string) *slowBackend {
+	b := &slowBackend{begun: make(chan int, 100), proceed: make(map[string]chan error)}
+	for _, m := range methods {
+		b.proceed[m] = make(chan error, 100)
+	}
+	return b
+}
+
+func (*slowBackend) ID() string             { return "slow" }
+func (*slowBackend) Probe() delegate.Status { return delegate.Status{Loaded: true} }
+
+func (b *slowBackend) Compile(_ context.Context, p *delegate.Payload) (delegate.Image, error) {
+	b.begun <- p.Index
+	if err := <-b.proceed[p.Method]; err != nil {
+		if err == errPanic {
+			panic(err)
+		}
+		return nil, err
+	}
+	b.images.Add(1)
+	return &slowImage{backend: b}, nil
+}
+
+var errPanic = errors.New("a fault of the backend")
+
+type slowImage struct {
+	addDelegate
+	backend *slowBackend
+}
+
+func (i *slowImage) Close() error {
+	i.backend.images.Add(-1)
+	return nil
+}
+
+// delegated has two calls of delegates.
+func delegated(name string) pte.Method {
+	m := hostileMethod(pte.Instruction{Kind: pte.DelegateCall, Index: 0, Args: []int{vecA, constant, vecB}},
+		pte.Instruction{Kind: pte.DelegateCall, Index: 1, Args: []int{vecA, constant, vecB}})
+	m.Name, m.Delegates = name, []pte.Delegate{{ID: "slow"}, {ID: "slow"}}
+	return m
+}
+
+func slowProgram(t *testing.T, methods ...string) (*Program, *slowBackend) {
+	t.Helper()
+	b := newSlowBackend(methods...)
+	var specs []pte.Method
+	for _, name := range methods {
+		specs = append(specs, delegated(name))
+	}
+	p := flowMethods(specs, WithDelegates(b))
+	p.pool = cpu.NewPool(1)
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		for deadline := time.Now().Add(10 * time.Second); b.images.Load() != 0; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%d images are open after the program was closed", b.images.Load())
+			}
+		}
+	})
+	return p, b
+}
+
+// loading is a Load in a goroutine.
+type loading struct {
+	cancel context.CancelCauseFunc
+	done   chan struct{}
+	method *Method
+	err    error
+	ended  time.Time
+	woken  chan time.Time // when another goroutine saw the end of the same context
+}
+
+func beginLoad(p *Program, name string) *loading {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	l := &loading{cancel: cancel, done: make(chan struct{}), woken: make(chan time.Time, 1)}
+	go func() {
+		<-ctx.Done()
+		l.woken <- time.Now()
+	}()
+	go func() {
+		defer close(l.done)
+		l.method, l.err = p.Load(ctx, name)
+		l.ended = time.Now()
+	}()
+	return l
+}
+
+// finish waits for a load that must succeed, and closes its method.
+func (l *loading) finish(t *testing.T) {
+	t.Helper()
+	<-l.done
+	l.cancel(nil)
+	if l.err != nil {
+		t.Error(l.err)
+		return
+	}
+	err := errors.Join(l.method.SetInput(0, tensor.New(tensor.Int64, flowLen)), l.method.Execute(context.Background()))
+	if err != nil || tensor.Data[int64](l.method.Output(0).Tensor)[0] != 1 {
+		t.Errorf("got %v, %v", l.method.Output(0).Tensor.Data, err)
+	}
+	if err := l.method.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// prompt is how soon a load must end after its context did, and after a goroutine of
+// this test knew of that: the machine may be busy.
+const prompt = 20 * time.Millisecond
+
+var errGone = errors.New("the caller has gone")
+
+// leave cancels a load, which must end in time.
+func (l *loading) leave(t *testing.T) {
+	t.Helper()
+	l.cancel(errGone)
+	<-l.done
+	if took := l.ended.Sub(<-l.woken); took > prompt {
+		t.Errorf("a load ended %v after its context", took)
+	}
+	if !errors.Is(l.err, errGone) {
+		t.Errorf("a cancelled load: %v", l.err)
+	}
+}
+
+// While one method compiles, others load, and nobody waits for longer than its context.
+func TestLoadBesideCompile(t *testing.T) {
+	p, b := slowProgram(t, "first", "second")
+	first := beginLoad(p, "first")
+	<-b.begun
+	second := beginLoad(p, "second")
+	<-b.begun // it compiles beside the first
+	for range 2 {
+		b.proceed["second"] <- nil
+	}
+	second.finish(t)
+	beginLoad(p, "first").leave(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := p.Load(ctx, "first"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("load with a deadline: %v", err)
+	}
+	for range 2 {
+		b.proceed["first"] <- nil
+	}
+	first.finish(t)
+}
+
+// The load that began may leave: those that wait go on with what it began.
+func TestWaiterTakesOver(t *testing.T) {
+	p, b := slowProgram(t, "m")
+	first := beginLoad(p, "m")
+	<-b.begun
+	second := beginLoad(p, "m")
+	for waiting(p) < 2 {
+		time.Sleep(time.Millisecond)
+	}
+	first.leave(t)
+	b.proceed["m"] <- nil
+	<-b.begun // the second delegate: nothing was cancelled
+	b.proceed["m"] <- nil
+	second.finish(t)
+	if n := len(b.begun); n != 0 {
+		t.Errorf("%d more compilations", n)
+	}
+}
+
+func waiting(p *Program) int {
+	s := &p.slots[0]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running == nil {
+		return 0
+	}
+	return s.running.waiting
+}
+
+// When all have left, the delegate that compiles is the last one; its image is kept for
+// the next load, which does not wait for more than that.
+func TestAbandonedCompile(t *testing.T) {
+	p, b := slowProgram(t, "m")
+	first := beginLoad(p, "m")
+	<-b.begun
+	first.leave(t)
+	again := beginLoad(p, "m")
+	b.proceed["m"] <- nil
+	if i := <-b.begun; i != 1 {
+		t.Errorf("delegate %d is compiled after the first attempt, want 1", i)
+	}
+	b.proceed["m"] <- nil
+	again.finish(t)
+	if n := len(b.begun); n != 0 {
+		t.Errorf("%d more compilations", n)
+	}
+}
+
+// A failure is told to all who wait, and the next load tries again.
+func TestFailedCompile(t *testing.T) {
+	p, b := slowProgram(t, "m")
+	failure := errors.New("no such payload")
+	loads := []*loading{beginLoad(p, "m"), beginLoad(p, "m"), beginLoad(p, "m")}
+	for waiting(p) < len(loads) {
+		time.Sleep(time.Millisecond)
+	}
+	b.proceed["m"] <- failure
+	for _, l := range loads {
+		<-l.done
+		l.cancel(nil)
+		if !errors.Is(l.err, failure) {
+			t.Errorf("got %v, want %v", l.err, failure)
+		}
+	}
+	b.proceed["m"] <- errPanic
+	if _, err := p.Load(context.Background(), "m"); !errors.Is(err, ErrPanic) {
+		t.Errorf("got %v, want %v", err, ErrPanic)
+	}
+	b.proceed["m"] <- nil
+	b.proceed["m"] <- nil
+	beginLoad(p, "m").finish(t)
+}
+
+// The program may be closed while a method is prepared, whether anybody waits or not.
+func TestCloseWhilePreparing(t *testing.T) {
+	for _, waits := range []bool{true, false} {
+		p, b := slowProgram(t, "m")
+		l := beginLoad(p, "m")
+		<-b.begun
+		if !waits {
+			l.leave(t)
+		}
+		if err := p.Close(); err != nil { // which does not wait: the backend has not had its signal
+			t.Error(err)
+		}
+		b.proceed["m"] <- nil
+		if waits {
+			b.proceed["m"] <- nil
+			l.finish(t)
+		}
+	}
+}
+
+// TestLoadHammer loads and leaves from many goroutines.
+func TestLoadHammer(t *testing.T) {
+	p, b := slowProgram(t, "m")
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			for k := range 20 {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i*k)*20*time.Microsecond)
+				if m, err := p.Load(ctx, "m"); err == nil {
+					m.Close()
+				} else if !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+				cancel()
+			}
+		})
+	}
+	stop := make(chan struct{})
+	go func() {
+		defer close(stop)
+		for range 2 {
+			time.Sleep(2 * time.Millisecond)
+			b.proceed["m"] <- nil
+		}
+	}()
+	wg.Wait()
+	<-stop
+	beginLoad(p, "m").finish(t)
+	if n := b.images.Load(); n != 2 {
+		t.Errorf("%d images, want 2", n)
+	}
+}
+
+// A load error names the file, the method and the code once each.
+func TestLoadErrorText(t *testing.T) {
+	p := flowMethods([]pte.Method{hostileMethod(flowCall(flowAdd, vecB, vecA, vecB, vecB))})
+	p.files = []*file{{path: "model.pte"}}
+	_, err := p.Load(context.Background(), "")
+	const want = `load: model.pte: method "forward": instruction 0 (test::add.out): out value 1 shares its bytes with argument value 1 [InvalidProgram 0x23]`
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	if in, ok := errors.AsType[*InstructionError](err); !ok || strings.Count(in.Error(), "forward") != 1 {
+		t.Errorf("the instruction's error: %v", in)
+	}
+}

@@ -1,0 +1,117 @@
+package etrun
+
+import (
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/plan"
+)
+
+// memory is the bytes of a method instance.
+type memory struct {
+	arenas [][]byte
+	state  map[int][]byte // storage to bytes
+	heap   map[int][]byte // storage to the bytes that its members start with
+}
+
+// allocate makes zeroed memory by the plan; shared is state that another method
+// instance already holds.
+func allocate(p *plan.Memory, shared map[int][]byte) *memory {
+	mem := &memory{state: make(map[int][]byte), heap: make(map[int][]byte)}
+	for _, size := range p.Arenas {
+		mem.arenas = append(mem.arenas, tensor.AlignedBytes(int(size)))
+	}
+	for i := range p.Method.Storages {
+		s := &p.Method.Storages[i]
+		switch s.Kind {
+		case ir.State:
+			if mem.state[i] = shared[i]; mem.state[i] == nil {
+				mem.state[i] = tensor.AlignedBytes(int(s.Bytes))
+			}
+		case ir.Heap, ir.Constant:
+			if n := p.StartBytes(i); n > 0 {
+				mem.heap[i] = tensor.AlignedBytes(int(n))
+			}
+		}
+	}
+	return mem
+}
+
+// bytes is the place of a storage, nil where the caller brings it. That of a constant
+// is for values that are to be views of it.
+func (mem *memory) bytes(p *plan.Memory, storage int) []byte {
+	s := &p.Method.Storages[storage]
+	if p.Callers[storage] {
+		return nil
+	}
+	switch s.Kind {
+	case ir.State:
+		return mem.state[storage]
+	case ir.Activation, ir.Input:
+		at := p.Places[storage]
+		if s.Bytes == 0 {
+			return nil
+		}
+		return mem.arenas[at.Arena][at.Offset : at.Offset+s.Bytes]
+	}
+	return mem.heap[storage]
+}
+
+// unbounded is the tensors that grow, with their views, and what they may grow by.
+type unbounded struct {
+	limit  int64
+	budget tensor.Budget
+	own    []*tensor.Tensor
+	views  []view
+}
+
+// view is a tensor that takes the bytes of another one, with what it starts with.
+type view struct {
+	tensor *tensor.Tensor
+	sizes  []int
+	bytes  []byte
+}
+
+// findUnbounded lists the tensors without a bound and the views of such.
+func (m *Method) findUnbounded() {
+	m.heap.limit = m.program.config.limits.PlannedBytes
+	views := m.ir.Views()
+	for v := range m.values {
+		t := m.values[v].Tensor
+		if m.values[v].Kind != tensor.KindTensor || t.Const {
+			continue
+		}
+		if t.Dynamism == tensor.DynamicUnbound {
+			t.Limit(int(m.heap.limit) / t.DType.Size())
+			t.ChargeTo(&m.heap.budget)
+		}
+		storage := m.ir.Values[v].Storage
+		switch kind := m.ir.Storages[storage].Kind; {
+		case views[v] && (kind == ir.Heap || kind == ir.Constant):
+			m.heap.views = append(m.heap.views, view{t, m.ir.Values[v].Tensor.Sizes, m.memory.heap[storage]})
+		case t.Dynamism == tensor.DynamicUnbound:
+			m.heap.own = append(m.heap.own, t)
+		}
+	}
+	m.heap.reckon()
+}
+
+// reckon makes the budget what the tensors do not hold already.
+func (u *unbounded) reckon() {
+	u.budget.Left = u.limit
+	for _, t := range u.own {
+		u.budget.Left -= int64(len(t.Storage()))
+	}
+}
+
+// begin starts an execute: views give up the bytes that they took in the last one.
+func (u *unbounded) begin() error {
+	for i := range u.views {
+		v := &u.views[i]
+		v.tensor.Bind(v.bytes)
+		if err := v.tensor.Resize(v.sizes); err != nil {
+			return err
+		}
+	}
+	u.reckon()
+	return nil
+}

@@ -1,0 +1,116 @@
+package etrun
+
+import (
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// MethodMeta describes a method without loading it.
+type MethodMeta struct {
+	Name         string
+	Inputs       []ValueMeta
+	Outputs      []ValueMeta
+	Operators    []OperatorMeta // in the order of the file
+	Delegates    []DelegateMeta
+	Instructions int
+	ArenaBytes   []int64 // sizes of the file's planned arenas
+	ConstBytes   int64   // constants in the file, each counted once
+}
+
+// ValueMeta describes an input or output.
+type ValueMeta struct {
+	Kind     tensor.Kind
+	Value    int // index in the value table
+	DType    tensor.DType
+	Sizes    []int // upper bounds where the tensor is dynamic
+	DimOrder []uint8
+	Dynamism tensor.Dynamism
+	Storage  pte.Storage
+	Name     string       // fully qualified name, may be empty
+	Scalar   tensor.Value // the value of other kinds, as the file has it
+}
+
+// OperatorMeta is an operator that a method calls.
+type OperatorMeta struct {
+	Name      string
+	Calls     int
+	Available bool
+}
+
+// DelegateMeta is a delegate of a method.
+type DelegateMeta struct {
+	ID        string
+	Bytes     int
+	Calls     int
+	Available bool // a backend of this ID was given to Open
+}
+
+// Meta describes a method; the empty name means "forward".
+func (p *Program) Meta(name string) (*MethodMeta, error) {
+	i, err := p.methodIndex(name)
+	if err != nil {
+		return nil, err
+	}
+	spec := &p.spec.Methods[i]
+	m := &MethodMeta{Name: spec.Name}
+	for _, v := range spec.Inputs {
+		m.Inputs = append(m.Inputs, valueMeta(spec, v))
+	}
+	for _, v := range spec.Outputs {
+		m.Outputs = append(m.Outputs, valueMeta(spec, v))
+	}
+	for _, a := range spec.Arenas {
+		m.ArenaBytes = append(m.ArenaBytes, a.Size)
+	}
+	m.ConstBytes = constBytes(spec)
+	p.countCalls(spec, m)
+	return m, nil
+}
+
+func valueMeta(spec *pte.Method, v int) ValueMeta {
+	s := &spec.Values[v]
+	m := ValueMeta{Kind: s.Kind, Value: v}
+	if t := s.Tensor; s.Kind == tensor.KindTensor {
+		m.DType, m.Sizes, m.DimOrder, m.Dynamism, m.Storage, m.Name = t.DType, t.Sizes, t.DimOrder, t.Dynamism, t.Storage, t.Name
+		return m
+	}
+	m.Scalar = tensor.Value{Kind: s.Kind, Bool: s.Bool, Int: s.Int, Double: s.Double, Str: s.Str, Bools: s.Bools, Doubles: s.Doubles}
+	return m
+}
+
+// constBytes counts constants; several values may name the same bytes.
+func constBytes(spec *pte.Method) (n int64) {
+	seen := make(map[*byte]bool)
+	for v := range spec.Values {
+		if t := spec.Values[v].Tensor; spec.Values[v].Kind == tensor.KindTensor && len(t.Data) > 0 && !seen[&t.Data[0]] {
+			seen[&t.Data[0]] = true
+			n += int64(len(t.Data))
+		}
+	}
+	return n
+}
+
+func (p *Program) countCalls(spec *pte.Method, m *MethodMeta) {
+	m.Operators = make([]OperatorMeta, len(spec.Operators))
+	for i, o := range spec.Operators {
+		_, _, ok, _ := p.config.operators.Lookup(o.FullName())
+		m.Operators[i] = OperatorMeta{Name: o.FullName(), Available: ok}
+	}
+	m.Delegates = make([]DelegateMeta, len(spec.Delegates))
+	for i := range spec.Delegates {
+		d := &spec.Delegates[i]
+		_, ok := p.config.backends[d.ID]
+		m.Delegates[i] = DelegateMeta{ID: d.ID, Bytes: len(d.Data), Available: ok}
+	}
+	for c := range spec.Chains {
+		m.Instructions += len(spec.Chains[c].Instructions)
+		for _, in := range spec.Chains[c].Instructions {
+			switch in.Kind {
+			case pte.KernelCall:
+				m.Operators[in.Index].Calls++
+			case pte.DelegateCall:
+				m.Delegates[in.Index].Calls++
+			}
+		}
+	}
+}

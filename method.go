@@ -1,0 +1,280 @@
+package etrun
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/plan"
+	"github.com/etrun-go/etrun/runtime/trace"
+)
+
+// Method is a live instance of a program's method: its memory, its state and its
+// delegate units. One goroutine uses it at a time; a call while another runs gives
+// ErrBusy and changes nothing.
+type Method struct {
+	program *Program
+	*prepared
+	planning plan.Options
+	plan     *plan.Memory
+	memory   *memory
+	heap     unbounded
+	shares   *Method // whose state this method uses, nil for its own
+
+	values  []tensor.Value
+	steps   []step
+	ctx     *kernels.Ctx
+	units   []delegate.Unit
+	inputs  []input
+	restore []saved
+	limit   int64
+	poison  error // why the method can no longer execute
+
+	recorder *trace.Recorder
+	mark     time.Duration // when the instruction being recorded began
+
+	life atomic.Int32
+}
+
+// The life of a method.
+const (
+	idle int32 = iota
+	running
+	closing // closed while running: freed when the run ends
+	closed
+)
+
+// input is the caller's side of one method input.
+type input struct {
+	value   *tensor.Value
+	bound   *ir.Tensor // the declared tensor, nil for other kinds
+	given   tensor.Value
+	set     bool
+	clobber bool // an execute overwrites its bytes: it must be set again
+}
+
+// saved is a slot that instructions overwrite, with what it holds at the start.
+type saved struct {
+	slot *tensor.Value
+	was  tensor.Value
+}
+
+// MethodOption configures Load.
+type MethodOption func(*Method)
+
+// WithStateOf lets a method use the mutable state of another one of the same
+// program, as programs with several methods over one cache mean it: state with the
+// same name and size, or, where the file has no names, at the same place of the
+// file's second arena. The other method must outlive this one.
+func WithStateOf(other *Method) MethodOption { return func(m *Method) { m.shares = other } }
+
+// build makes the instance of what is prepared.
+func (m *Method) build(ctx context.Context) error {
+	if m.shares != nil && m.shares.program != m.program {
+		return fmt.Errorf("state of a method of another program: %w", ErrInput)
+	}
+	m.plan = m.planFor(m.planning)
+	if err := m.checkMemory(); err != nil {
+		return err
+	}
+	shared := m.sharedState()
+	m.memory = allocate(m.plan, shared)
+	m.ctx = kernels.NewCtx(m.program.pool)
+	m.ctx.Rand = rand.New(rand.NewPCG(m.program.config.seed, 0))
+	m.makeValues()
+	m.findUnbounded()
+	m.makeInputs()
+	if err := m.makeUnits(ctx); err != nil {
+		return err
+	}
+	if err := m.makeSteps(); err != nil {
+		return err
+	}
+	m.fillState(shared)
+	return nil
+}
+
+// checkMemory refuses a method that is too large, before anything is allocated.
+func (m *Method) checkMemory() error {
+	limits := &m.program.config.limits
+	for i := range m.ir.Storages { // one by one first: their sum could overflow
+		s := &m.ir.Storages[i]
+		n := s.Bytes
+		if s.Kind == ir.Constant {
+			n = m.plan.StartBytes(i)
+		}
+		if n > limits.PlannedBytes {
+			return &MemoryError{Want: n, Limit: limits.PlannedBytes, Parts: []MemoryPart{{fmt.Sprintf("value %d", s.Values[0]), n}}}
+		}
+	}
+	arenas, scratch := m.plan.Bytes(), int64(0)
+	for i := range m.needs {
+		scratch += min(m.needs[i].Scratch, limits.PlannedBytes-scratch+1) // no sum may overflow
+	}
+	if arenas > limits.PlannedBytes || scratch > limits.PlannedBytes-arenas {
+		return &MemoryError{Want: arenas + scratch, Limit: limits.PlannedBytes,
+			Parts: []MemoryPart{{"arenas", arenas - m.plan.StateBytes}, {"state", m.plan.StateBytes}, {"delegate scratch", scratch}}}
+	}
+	if limit := m.program.config.maxMemory; limit > 0 {
+		if e := m.memoryNeeded(); e.Want > limit {
+			e.Limit = limit
+			return e
+		}
+	}
+	return nil
+}
+
+// memoryNeeded sums what the method needs by kind.
+func (m *Method) memoryNeeded() *MemoryError {
+	e := &MemoryError{Parts: []MemoryPart{{"file", m.program.spec.Size}, {"arenas", m.plan.Bytes() - m.plan.StateBytes}, {"state", m.plan.StateBytes}}}
+	var weights, scratch int64
+	for i := range m.needs {
+		weights += m.needs[i].PackedBytes
+		scratch += m.needs[i].Scratch
+	}
+	e.Parts = append(e.Parts, MemoryPart{"folded constants", m.foldedBytes()}, MemoryPart{"packed weights", weights}, MemoryPart{"delegate scratch", scratch})
+	for _, p := range e.Parts {
+		e.Want += p.Bytes
+	}
+	return e
+}
+
+// makeValues fills the value table.
+func (m *Method) makeValues() {
+	m.values = make([]tensor.Value, len(m.ir.Values))
+	for v := range m.ir.Values {
+		s := &m.ir.Values[v]
+		m.values[v] = s.Scalar()
+		switch s.Kind {
+		case tensor.KindTensor:
+			m.values[v].Tensor = m.makeTensor(s)
+		case tensor.KindIntList, tensor.KindTensorList, tensor.KindOptionalTensorList:
+			m.values[v] = tensor.NewList(s.Kind, m.slots(s.Items))
+		}
+	}
+}
+
+// none is what an absent item of an optional tensor list refers to.
+var none tensor.Value
+
+func (m *Method) slots(items []int) []*tensor.Value {
+	list := make([]*tensor.Value, len(items))
+	for i, v := range items {
+		if list[i] = &none; v >= 0 {
+			list[i] = &m.values[v]
+		}
+	}
+	return list
+}
+
+func (m *Method) makeTensor(s *ir.Value) *tensor.Tensor {
+	d := s.Tensor
+	if d.Const {
+		t := tensor.Make(d.DType, d.Sizes, d.DimOrder, tensor.Static)
+		t.Const = true
+		t.Bind(m.ir.Storages[s.Storage].Data)
+		return t
+	}
+	t := tensor.Make(d.DType, d.Sizes, d.DimOrder, d.Dynamism)
+	t.Bind(m.memory.bytes(m.plan, s.Storage))
+	return t
+}
+
+func (m *Method) makeUnits(ctx context.Context) error {
+	m.units = make([]delegate.Unit, len(m.images))
+	for i, img := range m.images {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		u, err := img.Unit(delegate.Instance{Pool: m.program.pool})
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.ir.Delegates[i], err)
+		}
+		m.units[i] = u
+	}
+	return nil
+}
+
+// Close frees the method. While it executes in another goroutine, it is freed when
+// that execute ends. Closing twice is fine. Tensors of outputs stay readable, but for
+// constants of a mapped file.
+func (m *Method) Close() error {
+	for {
+		switch now := m.life.Load(); now {
+		case closing, closed:
+			return nil
+		case running:
+			if m.life.CompareAndSwap(running, closing) {
+				return nil
+			}
+		case idle:
+			if m.life.CompareAndSwap(idle, closed) {
+				err := m.free()
+				if e := m.program.release(); err == nil {
+					err = e
+				}
+				return err
+			}
+		}
+	}
+}
+
+// free closes the units that exist.
+func (m *Method) free() error {
+	var first error
+	for i, u := range m.units {
+		if u == nil {
+			continue
+		}
+		if err := u.Close(); err != nil && first == nil {
+			first = err
+		}
+		m.units[i] = nil
+	}
+	return first
+}
+
+// begin claims the method for one call; end gives it back.
+func (m *Method) begin() error {
+	if m.life.CompareAndSwap(idle, running) {
+		return nil
+	}
+	if m.life.Load() == running {
+		return fmt.Errorf("method %q: %w", m.ir.Name, ErrBusy)
+	}
+	return fmt.Errorf("method %q: %w", m.ir.Name, ErrClosed)
+}
+
+func (m *Method) end() {
+	if m.life.CompareAndSwap(running, idle) {
+		return
+	}
+	m.life.Store(closed)
+	m.free()
+	m.program.release()
+}
+
+// beginAll claims the method and those whose state it uses; endAll gives them back.
+func (m *Method) beginAll() error {
+	if err := m.begin(); err != nil || m.shares == nil {
+		return err
+	}
+	err := m.shares.beginAll()
+	if err != nil {
+		m.end()
+	}
+	return err
+}
+
+func (m *Method) endAll() {
+	if m.shares != nil {
+		m.shares.endAll()
+	}
+	m.end()
+}

@@ -1,0 +1,35 @@
+package etrun
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// dataMap is the named data of a program and of its .ptd files, one key space.
+type dataMap struct {
+	entries map[string]pte.DataEntry
+}
+
+// Named implements delegate.NamedData.
+func (d *dataMap) Named(key string) ([]byte, bool) {
+	e, ok := d.entries[key]
+	return e.Data, ok
+}
+
+// tensorData finds the bytes of an external tensor, whose layout must be t's.
+func (d *dataMap) tensorData(t *pte.Tensor) ([]byte, bool, error) {
+	e, ok := d.entries[t.Name]
+	if !ok {
+		return nil, false, nil
+	}
+	if l := e.Layout; l != nil && (l.DType != t.DType || !slices.Equal(l.Sizes, t.Sizes) || !slices.Equal(l.DimOrder, t.DimOrder)) {
+		return nil, true, fmt.Errorf("external tensor %.100q: the file has %v%v in order %v, the program wants %v%v in order %v: %w",
+			t.Name, l.DType, l.Sizes, l.DimOrder, t.DType, t.Sizes, t.DimOrder, ErrFormat)
+	}
+	if int64(len(e.Data)) < t.NBytes() {
+		return nil, true, fmt.Errorf("external tensor %.100q: %d bytes, want %d: %w", t.Name, len(e.Data), t.NBytes(), ErrFormat)
+	}
+	return e.Data[:t.NBytes()], true, nil
+}

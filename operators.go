@@ -1,0 +1,15 @@
+package etrun
+
+import (
+	"sync"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/llm"
+	"github.com/etrun-go/etrun/kernels/portable"
+	"github.com/etrun-go/etrun/kernels/quantized"
+)
+
+// DefaultOperators is every operator that this module implements.
+var DefaultOperators = sync.OnceValue(func() *kernels.Set {
+	return kernels.NewSet(portable.Ops(), quantized.Ops(), llm.Ops())
+})

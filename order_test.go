@@ -1,0 +1,82 @@
+package etrun
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// order is the files of the package from what stands alone to what uses all of it: a
+// file refers to its own line and to those above it.
+var order = [][]string{
+	{"errors.go", "limits.go", "operators.go"},
+	{"options.go"},
+	{"file.go", "named.go"},
+	{"link.go", "compile.go", "prepared.go"}, // the description of a method to what its instances share
+	{"slot.go"},
+	{"program.go", "data.go", "meta.go"},
+	{"memory.go", "method.go", "inputs.go", "bind.go", "state.go", "execute.go", "record.go", "describe.go"}, // an instance
+	{"load.go"},
+	{"pool.go"},
+}
+
+func rank(file string) int {
+	return slices.IndexFunc(order, func(line []string) bool { return slices.Contains(line, file) })
+}
+
+// noPackages stands for all that the package imports: only its own names matter here.
+type noPackages struct{}
+
+func (noPackages) Import(name string) (*types.Package, error) {
+	p := types.NewPackage(name, path.Base(name))
+	p.MarkComplete()
+	return p, nil
+}
+
+func TestFilesReferOneWay(t *testing.T) {
+	names, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := token.NewFileSet()
+	var files []*ast.File
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		if rank(name) < 0 {
+			t.Errorf("%s has no place in the order", name)
+		}
+		f, err := parser.ParseFile(set, name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	info := &types.Info{Uses: make(map[*ast.Ident]types.Object)}
+	c := types.Config{Importer: noPackages{}, Error: func(error) {}} // names of other packages are not found
+	c.Check("runtime", set, files, info)
+	references := 0
+	for use, object := range info.Uses {
+		if !object.Pos().IsValid() {
+			continue // of the language
+		}
+		from, to := set.Position(use.Pos()), set.Position(object.Pos())
+		if from.Filename == to.Filename {
+			continue
+		}
+		references++
+		if rank(to.Filename) > rank(from.Filename) {
+			t.Errorf("%v refers to %s of %s, which comes after it", from, use.Name, to.Filename)
+		}
+	}
+	if references < 100 {
+		t.Errorf("only %d references between files: the test sees nothing", references)
+	}
+}

@@ -1,0 +1,116 @@
+package etrun
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/lower"
+	"github.com/etrun-go/etrun/runtime/plan"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// prepared is all of a method that its instances share. It is made once and never
+// changed.
+type prepared struct {
+	ir        *ir.Method
+	images    []delegate.Image
+	needs     []delegate.Needs // of the images, after they were compiled
+	plan      *plan.Memory     // for instances that bring no memory
+	conflicts []plan.Conflict  // of the file's plan, in the method as the file has it
+	folded    []lower.Folded
+}
+
+// foldedBytes is the size of the constants that were computed at load.
+func (p *prepared) foldedBytes() (n int64) {
+	for i := range p.folded {
+		n += p.folded[i].Bytes
+	}
+	return n
+}
+
+// planFor is the plan of an instance.
+func (p *prepared) planFor(o plan.Options) *plan.Memory {
+	if o == p.plan.Options {
+		return p.plan
+	}
+	return plan.Make(p.ir, p.conflicts, o)
+}
+
+// preparation turns the description of a method into what its instances share. One
+// goroutine uses it at a time.
+type preparation struct {
+	spec      *pte.Method
+	config    *config
+	data      *dataMap
+	pool      *cpu.Pool
+	size      int64            // of the program
+	fileBytes int64            // of all files of the program
+	images    []delegate.Image // compiled so far, in order
+	needs     []delegate.Needs // of these
+}
+
+// Bounds of the work of folding, in elements: a fraction of a second.
+const (
+	foldWork        = 1 << 24
+	foldWorkPerByte = 16 // of the program
+)
+
+// run takes all steps. A cancelled ctx ends it between two of them.
+func (p *preparation) run(ctx context.Context) (done *prepared, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			done, err = nil, &PanicError{Value: fault, Stack: debug.Stack()}
+		}
+	}()
+	links, err := p.link()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.compile(ctx, links); err != nil {
+		return nil, err
+	}
+	for i := range p.needs {
+		links.Delegates = append(links.Delegates, ir.Delegate{Inputs: p.needs[i].Inputs})
+	}
+	m, err := ir.Build(p.spec, links)
+	if err != nil {
+		return nil, p.placed(err)
+	}
+	done = &prepared{images: p.images, needs: p.needs, conflicts: plan.CheckFile(m)}
+	if len(done.conflicts) > 0 && p.config.strict {
+		return nil, plan.ConflictError(m, done.conflicts[0])
+	}
+	budget := lower.Budget{Bytes: p.size, Work: foldWork + foldWorkPerByte*p.size}
+	if done.ir, done.folded, err = lower.Fold(ctx, m, kernels.NewCtx(p.pool), budget); err != nil {
+		return nil, p.placed(err)
+	}
+	done.plan = plan.Make(done.ir, done.conflicts, p.config.planning())
+	return done, nil
+}
+
+// placed gives an error at a step its place in the method.
+func (p *preparation) placed(err error) error {
+	e, ok := errors.AsType[*ir.StepError](err)
+	if !ok {
+		return err
+	}
+	return &InstructionError{Class: classOf(e.Err, ErrFormat), Method: p.spec.Name,
+		Chain: e.Origin.Chain, Index: e.Origin.Index, Op: e.Name, Err: e.Err}
+}
+
+// close frees the images.
+func (p *preparation) close() error {
+	var first error
+	for _, img := range p.images {
+		if err := img.Close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	p.images = nil
+	return first
+}

@@ -1,0 +1,220 @@
+// Package runtime opens ExecuTorch programs and runs their methods.
+//
+//	prog, err := runtime.Open("mobilenet_v2.pte", runtime.WithDelegates(all.Backends()...))
+//	defer prog.Close()
+//	m, err := prog.Load(ctx, "forward")
+//	defer m.Close()
+//	err = m.SetInput(0, tensor.Of(pixels, 1, 3, 224, 224))
+//	err = m.Execute(ctx)
+//	scores := tensor.Data[float32](m.Output(0).Tensor) // valid until the next Execute
+//
+// A [Program] is immutable and safe for concurrent use. A [Method] is an instance of
+// one of its methods with memory of its own, used by one goroutine at a time; a
+// [Pool] holds several.
+package etrun
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// Program is an open file: its verified description, its constants and what its
+// methods share.
+type Program struct {
+	spec   *pte.Program
+	bundle *pte.Bundle
+	config config
+	pool   *cpu.Pool
+	data   *dataMap
+	files  []*file
+
+	slots []slot // by method
+
+	mu     sync.Mutex
+	open   int // methods not yet closed, and loads that run
+	closed bool
+	freed  bool
+}
+
+// Open reads a .pte file, or the program inside a .bpte file, and verifies it whole. The
+// file may be a pipe. A file that cannot be read is an *fs.PathError, every other error
+// a *LoadError.
+func Open(path string, options ...Option) (*Program, error) {
+	return OpenContext(context.Background(), path, options...)
+}
+
+// OpenContext is Open until the context ends: a pipe may let its reader wait for ever.
+func OpenContext(ctx context.Context, path string, options ...Option) (*Program, error) {
+	c := newConfig(options)
+	f, err := openFile(ctx, path, &c, 0, pte.FormatPTE, pte.FormatBPTE)
+	if err != nil {
+		return nil, err
+	}
+	return newProgram(ctx, f, c)
+}
+
+// Read is Open on bytes in memory, which are copied.
+func Read(data []byte, options ...Option) (*Program, error) {
+	b := tensor.AlignedBytes(len(data))
+	copy(b, data)
+	return newProgram(context.Background(), &file{data: b}, newConfig(options))
+}
+
+func newConfig(options []Option) config {
+	c := config{backends: make(map[string]delegate.Backend)}
+	for _, o := range options {
+		o(&c)
+	}
+	c.limits = c.limits.withDefaults()
+	if c.operators == nil {
+		c.operators = DefaultOperators()
+	}
+	if c.threads <= 0 {
+		c.threads = cpu.DefaultThreads()
+	}
+	return c
+}
+
+// newProgram takes over f, also where it fails.
+func newProgram(ctx context.Context, f *file, c config) (*Program, error) {
+	p := &Program{config: c, files: []*file{f}}
+	if err := p.parse(f.data); err != nil {
+		p.closeFiles()
+		return nil, loadError(f.path, "", err, ErrFormat)
+	}
+	var err error
+	if p.data, err = p.openData(ctx); err != nil {
+		p.closeFiles()
+		return nil, openError(err)
+	}
+	p.pool = cpu.NewPool(c.threads)
+	p.makeSlots()
+	return p, nil
+}
+
+// path is the program's file, empty for bytes in memory.
+func (p *Program) path() string {
+	if len(p.files) == 0 {
+		return ""
+	}
+	return p.files[0].path
+}
+
+// makeSlots makes a slot of each method, still empty.
+func (p *Program) makeSlots() {
+	p.slots = make([]slot, len(p.spec.Methods))
+	for i := range p.slots {
+		p.slots[i].preparation = preparation{spec: &p.spec.Methods[i], config: &p.config, data: p.data, pool: p.pool,
+			size: p.spec.Size, fileBytes: p.fileBytes()}
+	}
+}
+
+func (p *Program) parse(data []byte) (err error) {
+	if pte.Sniff(data) == pte.FormatBPTE {
+		if p.bundle, err = pte.ParseBundle(data, p.config.limits.Format); err != nil {
+			return err
+		}
+		data = tensor.AlignedBytes(len(p.bundle.Program)) // its own place: tensors in it want aligned bytes
+		copy(data, p.bundle.Program)
+	}
+	p.spec, err = pte.Parse(data, p.config.limits.Format)
+	return err
+}
+
+// Spec is the program's description. It must not be changed.
+func (p *Program) Spec() *pte.Program { return p.spec }
+
+// Bundle is the test cases that came with a .bpte file, nil for a .pte file.
+func (p *Program) Bundle() *pte.Bundle { return p.bundle }
+
+// Named finds named data of the program and of its data files. It implements
+// delegate.NamedData; the bytes stay valid until Close.
+func (p *Program) Named(key string) ([]byte, bool) { return p.data.Named(key) }
+
+// MethodNames lists the methods in the order of the file.
+func (p *Program) MethodNames() []string {
+	names := make([]string, len(p.spec.Methods))
+	for i := range p.spec.Methods {
+		names[i] = p.spec.Methods[i].Name
+	}
+	return names
+}
+
+// Threads is the size of the thread budget.
+func (p *Program) Threads() int { return p.pool.Size() }
+
+// methodIndex finds a method; the empty name means "forward".
+func (p *Program) methodIndex(name string) (int, error) {
+	names := p.MethodNames()
+	want := name
+	if want == "" {
+		want = "forward"
+	}
+	if i := slices.Index(names, want); i >= 0 {
+		return i, nil
+	}
+	return 0, &LoadError{Class: ErrInput, File: p.path(), Err: fmt.Errorf("no method %q; the program has %.200q", want, names)}
+}
+
+// Close ends the program: no method loads from now on, and what the methods shared
+// is freed when the last of them is closed. Closing twice is fine.
+func (p *Program) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	return p.freeLocked()
+}
+
+// acquire counts a new method, retain a further user of what is open already; release
+// gives either back.
+func (p *Program) acquire() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return &LoadError{Class: ErrClosed, Err: fmt.Errorf("program: %w", ErrClosed)}
+	}
+	p.open++
+	return nil
+}
+
+func (p *Program) retain() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.open++
+}
+
+func (p *Program) release() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.open--
+	return p.freeLocked()
+}
+
+func (p *Program) freeLocked() error {
+	if !p.closed || p.open > 0 || p.freed {
+		return nil
+	}
+	p.freed = true
+	var first error
+	for i := range p.slots {
+		if err := p.slots[i].preparation.close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	p.pool.Close()
+	p.closeFiles()
+	return first
+}
+
+func (p *Program) closeFiles() {
+	for _, f := range p.files {
+		f.close()
+	}
+}
