@@ -58,7 +58,7 @@ func newAttack(t testing.TB) *attack {
 	t.Helper()
 	lib := xnntest.Library(t)
 	if err := xnnguard.Install(lib); err != nil {
-		t.Skip(err)
+		t.Logf("without guarded memory of the library: %v", err)
 	}
 	a := &attack{lib: lib, count: func(int, int) {}}
 	create := lib.CreateRuntime
