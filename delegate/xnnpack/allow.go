@@ -1,6 +1,7 @@
 package xnnpack
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -111,6 +112,13 @@ func productLimits(g *Graph, n *Node, _ []shape) string {
 
 // convertLimits are the bounds of a change of quantization.
 func convertLimits(g *Graph, n *Node, _ []shape) string {
+	x, y := &g.Values[n.In[0]], &g.Values[n.Out[0]]
+	switch { // scales and their reciprocals are halves beside halves
+	case x.Datatype == FP16 && y.Datatype.info().quant == perTensor:
+		return outside("scale of halves", y.Quant.Scale, 0x1p-14, 0x1p14)
+	case y.Datatype == FP16 && x.Datatype.info().quant == perTensor:
+		return outside("scale of halves", x.Quant.Scale, 0x1p-14, 0x1p14)
+	}
 	if in, out, ok := quantizedScales(g, n); ok {
 		return outside("scale ratio", in[0]/out, 0x1p-8, 0x1p7)
 	}
@@ -153,6 +161,9 @@ func weightLimits(g *Graph, n *Node, _ []shape) string {
 func boundLimits(g *Graph, n *Node, _ []shape) string {
 	x := &g.Values[n.Out[0]]
 	q, d := &x.Quant, x.Datatype.info()
+	if x.Datatype == FP16 {
+		return cmp.Or(halfLimits("lower bound", n.Min), halfLimits("upper bound", n.Max))
+	}
 	if d.quant != perTensor {
 		return ""
 	}
@@ -160,6 +171,15 @@ func boundLimits(g *Graph, n *Node, _ []shape) string {
 		return "bounds that fall on one element"
 	}
 	return ""
+}
+
+// halfLimits wants a number that is a normal half, 0 or infinite.
+func halfLimits(what string, x float32) string {
+	a := max(x, -x)
+	if a == 0 || a == inf {
+		return ""
+	}
+	return outside("fp16 "+what, a, 0x1p-14, 65520)
 }
 
 // sameQuantization wants a quantized node to keep scale and zero point.
@@ -205,6 +225,19 @@ func windowLimits(_ *Graph, n *Node, _ []shape) string {
 	}
 	if n.Flags&flagSamePadding != 0 && (max(w.dilationH, w.dilationW) > 1 || w.strideH > w.kernelH || w.strideW > w.kernelW) {
 		return "same padding of a dilated window, or of a stride above its size" // the padding may be computed below 0
+	}
+	return ""
+}
+
+// transposedLimits: the library splits a transposed convolution into one for each place
+// within a stride, and asks for memory outside of the output where one has no pixels.
+func transposedLimits(_ *Graph, n *Node, s []shape) string {
+	w, out := &n.Window, s[n.Out[0]]
+	if out.dim[1] < w.strideH || out.dim[2] < w.strideW {
+		return fmt.Sprintf("output of %v with stride %dx%d", out, w.strideH, w.strideW)
+	}
+	if max(w.top, w.bottom) > w.dilationH*(w.kernelH-1) || max(w.left, w.right) > w.dilationW*(w.kernelW-1) {
+		return fmt.Sprintf("padding %d+%d x %d+%d of a %dx%d kernel", w.top, w.bottom, w.left, w.right, w.kernelH, w.kernelW)
 	}
 	return ""
 }

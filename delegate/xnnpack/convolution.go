@@ -27,7 +27,7 @@ var convolutionNodes = []nodeType{
 		define: func(b *builder, n *Node) call { return b.depthwise(n) },
 		run:    (*reference).depthwise},
 	{tag: tagConvTranspose2d, name: "ConvTranspose2d", read: readConvolution, check: checkConv2d, shape: transposedShape,
-		native: nativeConvolution, scratch: windowScratch, bounded: true, cost: transposedCost,
+		native: every(nativeConvolution, transposedLimits), scratch: windowScratch, bounded: true, cost: transposedCost,
 		define: func(b *builder, n *Node) call { return b.deconvolution(n) },
 		run:    (*reference).transposed},
 }

@@ -83,7 +83,7 @@ func (t *nodeType) weighted() bool {
 func windowScratch(g *Graph, n *Node, s []shape, threads int) int64 {
 	w, in, out := &n.Window, s[n.In[0]], s[n.Out[0]]
 	taps := w.kernelH * w.kernelW
-	if taps*w.strideH*w.strideW == 1 && w.top+w.bottom+w.left+w.right == 0 { // a product of matrices
+	if n.Type.tag != tagDepthwiseConv2d && taps*w.strideH*w.strideW == 1 && w.top+w.bottom+w.left+w.right == 0 { // a product of matrices
 		return 0
 	}
 	places := out.dim[1] * (roundUp(out.dim[2], w.strideW) + w.strideW*tilePlaces)

@@ -22,6 +22,7 @@ func (g *Graph) repair() ([]shape, error) {
 	g.prune()
 	g.splitDynamic()
 	g.widenFilters()
+	g.roundBounds()
 	for turned := 0; ; turned++ {
 		shapes, err := g.declared()
 		var mixed *layoutError
@@ -111,6 +112,26 @@ func (g *Graph) widenFilters() {
 		half := n.Type.isConvolution() && in == FP16
 		if brain := n.Type.tag == tagFullyConnected && in == FP32; half || brain {
 			n.In = []int{n.In[0], widen(n.In[1]), widen(n.In[2])}
+		}
+	}
+}
+
+// roundBounds makes bounds of quantized outputs numbers that elements stand for, rounded
+// as the library rounds them, so that both engines have the same ones.
+func (g *Graph) roundBounds() {
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		x := &g.Values[n.Out[0]]
+		d, q := x.Datatype.info(), &x.Quant
+		if !n.Type.bounded || d.quant != perTensor {
+			continue
+		}
+		for _, bound := range [2]*float32{&n.Min, &n.Max} {
+			if *bound == inf || *bound == -inf {
+				continue
+			}
+			element := quantize(*bound/q.Scale+float32(q.ZeroPoint), 0, d.minZero, d.maxZero)
+			*bound = float32(element-q.ZeroPoint) * q.Scale
 		}
 	}
 }
