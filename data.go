@@ -2,6 +2,7 @@ package etrun
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 
 	"github.com/etrun-go/etrun/runtime/pte"
@@ -9,13 +10,13 @@ import (
 
 // openData reads the .ptd files and joins them with the program's named data. Equal
 // bytes under one key are one entry; different ones are an error.
-func (p *Program) openData() (*dataMap, error) {
+func (p *Program) openData(ctx context.Context) (*dataMap, error) {
 	d := &dataMap{entries: make(map[string]pte.DataEntry)}
 	for key, data := range p.spec.Named {
 		d.entries[key] = pte.DataEntry{Data: data}
 	}
 	for _, path := range p.config.dataFiles {
-		f, err := openFile(path, p.config.limits.FileBytes, p.config.mmap)
+		f, err := openFile(ctx, path, &p.config, p.fileBytes(), pte.FormatPTD)
 		if err != nil {
 			return nil, err
 		}

@@ -63,7 +63,8 @@ func WithThreads(n int) Option { return func(c *config) { c.threads = n } }
 func WithLimits(l Limits) Option { return func(c *config) { c.limits = l } }
 
 // WithMaxMemory refuses, before allocating it, a method whose memory together with
-// the file would exceed n bytes.
+// the files would exceed n bytes, and files that do so by themselves unless they are
+// mapped.
 func WithMaxMemory(n int64) Option { return func(c *config) { c.maxMemory = n } }
 
 // WithSeed seeds the operators that draw random numbers.

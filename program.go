@@ -14,6 +14,7 @@
 package etrun
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -42,21 +43,28 @@ type Program struct {
 	freed  bool
 }
 
-// Open reads a .pte file, or the program inside a .bpte file, and verifies it whole.
+// Open reads a .pte file, or the program inside a .bpte file, and verifies it whole. The
+// file may be a pipe. A file that cannot be read is an *fs.PathError, every other error
+// a *LoadError.
 func Open(path string, options ...Option) (*Program, error) {
+	return OpenContext(context.Background(), path, options...)
+}
+
+// OpenContext is Open until the context ends: a pipe may let its reader wait for ever.
+func OpenContext(ctx context.Context, path string, options ...Option) (*Program, error) {
 	c := newConfig(options)
-	f, err := openFile(path, c.limits.FileBytes, c.mmap)
+	f, err := openFile(ctx, path, &c, 0, pte.FormatPTE, pte.FormatBPTE)
 	if err != nil {
 		return nil, err
 	}
-	return newProgram(f, c)
+	return newProgram(ctx, f, c)
 }
 
 // Read is Open on bytes in memory, which are copied.
 func Read(data []byte, options ...Option) (*Program, error) {
 	b := tensor.AlignedBytes(len(data))
 	copy(b, data)
-	return newProgram(&file{data: b}, newConfig(options))
+	return newProgram(context.Background(), &file{data: b}, newConfig(options))
 }
 
 func newConfig(options []Option) config {
@@ -75,11 +83,16 @@ func newConfig(options []Option) config {
 }
 
 // newProgram takes over f, also where it fails.
-func newProgram(f *file, c config) (*Program, error) {
+func newProgram(ctx context.Context, f *file, c config) (*Program, error) {
 	p := &Program{config: c, files: []*file{f}}
 	if err := p.parse(f.data); err != nil {
 		p.closeFiles()
 		return nil, loadError(f.path, "", err, ErrFormat)
+	}
+	var err error
+	if p.data, err = p.openData(ctx); err != nil {
+		p.closeFiles()
+		return nil, openError(err)
 	}
 	p.pool = cpu.NewPool(c.threads)
 	p.makeSlots()
@@ -111,10 +124,7 @@ func (p *Program) parse(data []byte) (err error) {
 		data = tensor.AlignedBytes(len(p.bundle.Program)) // its own place: tensors in it want aligned bytes
 		copy(data, p.bundle.Program)
 	}
-	if p.spec, err = pte.Parse(data, p.config.limits.Format); err != nil {
-		return err
-	}
-	p.data, err = p.openData()
+	p.spec, err = pte.Parse(data, p.config.limits.Format)
 	return err
 }
 
