@@ -440,10 +440,16 @@ func TestContextEndsDecoding(t *testing.T) {
 	gone := errors.New("the user has gone")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(30*time.Millisecond, func() { cancel(gone) })
-	begun := time.Now()
+	before, begun := runtime.NumGoroutine(), time.Now()
 	got, _, err := Tensor(ctx, file, Recipe{}, Want{DType: tensor.Float32, Sizes: []int{1, 3, 8, 8}, Limit: 1 << 40})
 	if took := time.Since(begun); got != nil || !errors.Is(err, gone) || took > time.Second {
 		t.Errorf("got %v and %v after %v", got, err, took)
+	}
+	for runtime.NumGoroutine() > before { // the decoder ends at its next read
+		if time.Since(begun) > 20*time.Second {
+			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+		}
+		time.Sleep(time.Millisecond)
 	}
 }
 
