@@ -102,7 +102,9 @@ func (a *attack) run(g *Graph, seed uint64) (err error) {
 		return err
 	}
 	t.underrun, t.packs = t.r.IntN(3) == 0, t.r.IntN(3) == 0
-	t.makeSets()
+	if !t.large {
+		t.makeSets()
+	}
 	before := xnnguard.Read(true)
 	if err := t.runEngines(); err != nil {
 		return err

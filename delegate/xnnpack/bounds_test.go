@@ -112,9 +112,17 @@ const largeOperand = 1e4
 // denormal is below every normal float32. The library takes numbers below it for 0.
 const denormal = 0x1p-126
 
-// flushed is what taking denormal numbers for 0 changes of what a node selects.
+// denormal16 is below every normal float16.
+const denormal16 = 0x1p-14
+
+// flushed is what taking denormal numbers for 0, and rounding bounds to halves, changes
+// of what a node selects.
 func (b *bounds) flushed(n *Node) float64 {
-	if !selecting[n.Type.name] || b.e.graph.Values[n.Out[0]].Datatype != FP32 {
+	d := b.e.graph.Values[n.Out[0]].Datatype
+	if half := d == FP16 || d == BF16; selecting[n.Type.name] && half && (n.Min > -inf || n.Max < inf) {
+		return roundings[d] * max(b.magnitude(n.Out[0]), denormal16)
+	}
+	if !selecting[n.Type.name] || d != FP32 {
 		return 0
 	}
 	for _, v := range append(slices.Clone(n.In), n.Out...) {
@@ -127,9 +135,9 @@ func (b *bounds) flushed(n *Node) float64 {
 	return 0
 }
 
-// regular reports operands at which a node's function is defined and goes on without
+// regular reports operands, e off at most, at which a node's function is defined and goes on without
 // a jump: the library takes denormal numbers for 0.
-func (b *bounds) regular(n *Node) bool {
+func (b *bounds) regular(n *Node, e float64) bool {
 	switch n.Type.name {
 	case "Floor", "Ceiling":
 		for _, x := range b.numbers(n.In[0]) {
@@ -139,7 +147,7 @@ func (b *bounds) regular(n *Node) bool {
 		}
 	case "SquareRoot":
 		b.magnitude(n.In[0])
-		return b.least[n.In[0]] >= 0
+		return b.least[n.In[0]] >= e
 	case "Log", "ReciprocalSquareRoot":
 		b.magnitude(n.In[0])
 		return b.least[n.In[0]] >= denormal
@@ -165,7 +173,7 @@ func (b *bounds) node(n *Node) {
 	switch {
 	case exact:
 		e += b.flushed(n)
-	case !b.within(n, 0) || !b.regular(n) || math.IsInf(e, 1):
+	case !b.within(n, 0) || !b.regular(n, e) || math.IsInf(e, 1):
 		e = infinity
 	case n.takesWeights() || n.Type.name == "BatchMatrixMultiply":
 		e = b.weighted(n, e)
@@ -243,6 +251,10 @@ func (b *bounds) rounded(n *Node, v int, e float64, exact bool) float64 {
 			most = max(most, b.magnitude(in))
 		}
 	}
+	if n.Type.name == "StaticResizeBilinear2D" { // places are computed in float32
+		in := b.e.shapes[n.In[0]]
+		e += 0x1p-20 * float64(max(in.dim[1], in.dim[2])) * most
+	}
 	return e + roundings[x.Datatype]*max(most, b.magnitude(v))
 }
 
@@ -316,7 +328,7 @@ func (b *bounds) weighted(n *Node, e float64) float64 {
 		bias = b.magnitude(n.In[2])
 	}
 	if g.Values[n.In[0]].Datatype.info().quant == perTensor { // int32 sums
-		if bias+k*255*255 > math.MaxInt32 {
+		if sum := bias + k*255*255; max(1, b.ratio(n))*sum > math.MaxInt32 {
 			return infinity
 		}
 		return e * rows
@@ -334,6 +346,16 @@ func (b *bounds) weighted(n *Node, e float64) float64 {
 		e += b.err[n.In[2]]
 	}
 	return e
+}
+
+// ratio is the largest factor between a node's int32 sums and its output's elements.
+func (b *bounds) ratio(n *Node) float64 {
+	x, f, y := &b.e.graph.Values[n.In[0]].Quant, &b.e.graph.Values[n.In[1]].Quant, &b.e.graph.Values[n.Out[0]].Quant
+	largest := f.Scale
+	for _, s := range f.Scales {
+		largest = max(largest, s)
+	}
+	return float64(x.Scale) * float64(largest) / float64(y.Scale)
 }
 
 // terms is how many products a node with weights sums up.

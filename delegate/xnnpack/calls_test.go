@@ -89,7 +89,7 @@ func (t *trial) arguments(set *callSet, slack int, poison byte) (args []*tensor.
 	g := t.graph
 	args = []*tensor.Value{}
 	for i, v := range g.Args {
-		x, s := &g.Values[v], g.Values[v].Shape
+		x, s := &g.Values[v], t.shapes[v]
 		if set.shapes != nil {
 			s = set.shapes[v]
 		} else if x.Input {
