@@ -78,10 +78,12 @@ func (m *Method) Execute(ctx context.Context) error {
 	if m.poison != nil {
 		return m.poison
 	}
+	m.executed = false
 	if err := m.prepare(); err != nil {
 		return err
 	}
 	err := m.runTraced(ctx)
+	m.executed = err == nil
 	for i := range m.inputs {
 		if m.inputs[i].clobber {
 			m.inputs[i].set = false
@@ -101,9 +103,11 @@ func (m *Method) prepare() error {
 	for i := range m.inputs {
 		in := &m.inputs[i]
 		if !in.set {
-			return m.badInput(i, "nothing", fmt.Sprintf("%v%v to be set before each execute", in.bound.DType, in.bound.Sizes))
+			return m.badInput(i, "nothing", in.want())
 		}
-		*in.value = in.given
+		if err := in.start(); err != nil {
+			return m.badInput(i, err.Error(), in.want())
+		}
 	}
 	return m.unbound()
 }

@@ -33,8 +33,7 @@ func TestFold(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { m.Close() })
-		x := m.Input(0).Tensor
-		in := tensor.New(x.DType, x.Sizes...)
+		in := m.Meta().Inputs[0].NewTensor()
 		copy(in.Data, images)
 		if err := m.SetInput(0, in); err != nil {
 			t.Fatal(err)
@@ -42,7 +41,7 @@ func TestFold(t *testing.T) {
 		if err := m.Execute(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		return m, m.Output(0).Tensor.Data
+		return m, outputTensor(m, 0).Data
 	}
 	first, got := run()
 	second, again := run()

@@ -20,6 +20,7 @@ import (
 // ErrBusy and changes nothing.
 type Method struct {
 	program *Program
+	index   int // in the program
 	*prepared
 	planning plan.Options
 	plan     *plan.Memory
@@ -32,9 +33,12 @@ type Method struct {
 	ctx     *kernels.Ctx
 	units   []delegate.Unit
 	inputs  []input
+	logical []*tensor.Tensor // by output: elements in logical order, where that is not memory's
 	restore []saved
 	limit   int64
 	poison  error // why the method can no longer execute
+
+	executed bool // outputs are those of an execute that succeeded
 
 	recorder *trace.Recorder
 	mark     time.Duration // when the instruction being recorded began
@@ -49,15 +53,6 @@ const (
 	closing // closed while running: freed when the run ends
 	closed
 )
-
-// input is the caller's side of one method input.
-type input struct {
-	value   *tensor.Value
-	bound   *ir.Tensor // the declared tensor, nil for other kinds
-	given   tensor.Value
-	set     bool
-	clobber bool // an execute overwrites its bytes: it must be set again
-}
 
 // saved is a slot that instructions overwrite, with what it holds at the start.
 type saved struct {

@@ -19,12 +19,12 @@ type config struct {
 	seed      uint64
 	plan      PlanMode
 	strict    bool
-	preserve  bool
+	reuse     bool // of the inputs' bytes
 	mmap      bool
 }
 
 // planning is how methods are planned unless they bring their memory.
-func (c *config) planning() plan.Options { return plan.Options{Mode: c.plan, Preserve: c.preserve} }
+func (c *config) planning() plan.Options { return plan.Options{Mode: c.plan, Preserve: !c.reuse} }
 
 // PlanMode chooses whose memory plan a method uses.
 type PlanMode = plan.Mode
@@ -76,9 +76,11 @@ func WithPlan(m PlanMode) Option { return func(c *config) { c.plan = m } }
 // where otherwise it is planned anew.
 func WithStrictPlan() Option { return func(c *config) { c.strict = true } }
 
-// WithPreservedInputs keeps inputs intact during an execute, so that the next one
-// may run without setting them again. It costs their bytes for the whole execute.
-func WithPreservedInputs() Option { return func(c *config) { c.preserve = true } }
+// WithReusableInputs lets an execute use the inputs' bytes for other values once they
+// have been read, which makes arenas smaller. Inputs whose bytes are used again must be
+// set before each execute, and setting one may overwrite outputs. Without it inputs keep
+// their values until they are set again.
+func WithReusableInputs() Option { return func(c *config) { c.reuse = true } }
 
 // WithMmap maps files into memory instead of reading them. The file must not change
 // while the program is open: a shortened file ends the process.

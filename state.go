@@ -94,6 +94,7 @@ func (m *Method) Reset() error {
 	for i := range m.inputs {
 		m.inputs[i].set = m.inputs[i].bound == nil
 	}
+	m.executed = false
 	return nil
 }
 

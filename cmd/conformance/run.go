@@ -78,7 +78,11 @@ func (c *testCase) call(ctx context.Context, m *etrun.Method, k *call) error {
 		return fmt.Errorf("%d outputs, want %d", m.NumOutputs(), len(k.Outputs))
 	}
 	for i := range k.Outputs {
-		if err := c.compare(m.Output(i), &k.Outputs[i]); err != nil {
+		got, err := m.Output(i)
+		if err != nil {
+			return err
+		}
+		if err := c.compare(&got, &k.Outputs[i]); err != nil {
 			return fmt.Errorf("output %d: %w", i, err)
 		}
 	}

@@ -104,7 +104,7 @@ func (f *openFlags) open(path string) (*etrun.Program, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	options := []etrun.Option{etrun.WithPlan(planModes[f.plan])}
+	options := []etrun.Option{etrun.WithPlan(planModes[f.plan]), etrun.WithReusableInputs()}
 	if f.strict {
 		options = append(options, etrun.WithStrictPlan())
 	}

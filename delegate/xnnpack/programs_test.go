@@ -88,7 +88,7 @@ func (a *archive) setInputs(m *etrun.Method, p *program) {
 		if err != nil {
 			a.t.Fatal(err)
 		}
-		x := tensor.Make(d, in.Shape, m.Input(i).Tensor.DimOrder, tensor.Static)
+		x := tensor.Make(d, in.Shape, m.Meta().Inputs[i].DimOrder, tensor.Static)
 		b := tensor.AlignedBytes(x.NBytes())
 		copy(b, a.read(in.File))
 		x.Bind(b)
@@ -102,7 +102,11 @@ func (a *archive) setInputs(m *etrun.Method, p *program) {
 func (a *archive) check(m *etrun.Method, p *program) {
 	a.t.Helper()
 	for i, out := range p.Outputs {
-		got, want := m.Output(i).Tensor, a.read(out.File)
+		v, err := m.Output(i)
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		got, want := v.Tensor, a.read(out.File)
 		if got.DType.String() != out.DType || len(got.Data) != len(want) {
 			a.t.Errorf("output %d: %v of %d bytes, want %s%v of %d", i, got, len(got.Data), out.DType, out.Shape, len(want))
 			continue
