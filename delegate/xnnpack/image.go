@@ -66,17 +66,18 @@ func (m *image) openNative(b Backend) error {
 }
 
 // runtimeFor is a runtime for values of the given shapes: the spare one, if it is of the
-// right kind.
-func (m *image) runtimeFor(shapes []shape, pool xnn.Threadpool, flags uint32) (xnn.Runtime, error) {
+// right kind, whose memory is planned for them already.
+func (m *image) runtimeFor(shapes []shape, pool xnn.Threadpool, flags uint32) (rt xnn.Runtime, planned bool, err error) {
 	m.mu.Lock()
 	spare := m.spare
 	m.spare = 0
 	m.mu.Unlock()
 	if pool == 0 && flags == 0 && spare != 0 && slices.Equal(shapes, m.shapes) {
-		return spare, nil
+		return spare, true, nil
 	}
 	m.lib.DeleteRuntime(spare)
-	return m.newRuntime(shapes, pool, flags)
+	rt, err = m.newRuntime(shapes, pool, flags)
+	return rt, false, err
 }
 
 // pinConstants keeps constants in their places, and makes sure that what the library

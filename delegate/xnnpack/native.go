@@ -20,15 +20,16 @@ type native struct {
 	*handles
 	flags uint32
 
-	args   []*argument
-	values []xnn.ExternalValue
-	shapes []shape // of the values, at the sizes of the last call
-	layout layout  // what the runtime's memory is laid out for
-	bound  bool
-	finish bool // outputs are not in place yet after a run
-	dims   [xnn.MaxDims]uint
-	names  []string // of the runtime's operators, if it is profiled
-	times  []uint64
+	args    []*argument
+	values  []xnn.ExternalValue
+	shapes  []shape // of the values, at the sizes of the last call
+	layout  layout  // what the runtime's memory is laid out for
+	planned []shape // of the values, at the sizes that its memory is planned for; empty if it is not
+	bound   bool
+	finish  bool // outputs are not in place yet after a run
+	dims    [xnn.MaxDims]uint
+	names   []string // of the runtime's operators, if it is profiled
+	times   []uint64
 	// other runs calls at shapes that the library may not have; nil until there is one
 	other  *reference
 	beside bool // the last call's shapes are such
@@ -67,14 +68,18 @@ func newNative(m *image, in delegate.Instance) (*native, error) {
 
 // create makes the runtime, in place of the one there is.
 func (u *native) create() error {
-	rt, err := u.image.runtimeFor(u.shapes, u.threads.pool(), u.flags)
+	rt, planned, err := u.image.runtimeFor(u.shapes, u.threads.pool(), u.flags)
 	if err != nil {
 		return err
 	}
 	u.layout.set(u.image.graph, u.shapes)
 	u.lib.DeleteRuntime(u.runtime)
-	u.runtime = rt
-	return nil
+	u.runtime, u.planned = rt, u.planned[:0]
+	if !planned || rt == 0 {
+		return nil
+	}
+	u.planned = append(u.planned, u.shapes...)
+	return u.checkShapes()
 }
 
 // Execute runs the graph on the arguments, which the runtime keeps the addresses of
@@ -100,7 +105,11 @@ func (u *native) Execute(ctx context.Context, args []*tensor.Value) error {
 	return nil
 }
 
+// deviceError is an error of the library, nil for none.
 func deviceError(err error) error {
+	if err == nil {
+		return nil
+	}
 	return &delegate.Error{Backend: ID, Reason: delegate.ErrDevice, Err: err}
 }
 
@@ -144,21 +153,38 @@ func (u *native) bind(args []*tensor.Value) error {
 			return err
 		}
 	}
-	if reshaped || !u.bound {
-		if err := u.reshape(); err != nil {
-			return err
-		}
-	}
 	u.pin.Unpin()
 	for i, a := range u.args {
 		u.pin.Pin(&a.data[0])
 		u.values[i] = xnn.ExternalValue{ID: uint32(i), Data: xnn.AddressOf(a.data)}
 	}
-	if err := u.lib.SetupRuntime(u.runtime, uint(len(u.values)), &u.values[0]).Error("xnn_setup_runtime_v2"); err != nil {
-		return deviceError(err)
+	if err := u.setup(); err != nil {
+		return err
 	}
 	u.bound = true
 	return nil
+}
+
+// setup gives the runtime the arguments' addresses and, where they are not those that it
+// was planned for, their sizes.
+//
+// A reshape alone plans memory only when a value outgrows all sizes that it ever had.
+// After a plan at smaller sizes, which another value caused, values that grow back would
+// lie over others; so every change of sizes is planned.
+func (u *native) setup() error {
+	n, values := uint(len(u.values)), &u.values[0]
+	if slices.Equal(u.planned, u.shapes) {
+		return deviceError(u.lib.SetupRuntime(u.runtime, n, values).Error("xnn_setup_runtime_v2"))
+	}
+	u.planned = u.planned[:0]
+	if err := u.reshape(); err != nil {
+		return err
+	}
+	if err := u.lib.PlanRuntime(u.runtime, n, values).Error("xnn_setup_runtime"); err != nil {
+		return deviceError(err)
+	}
+	u.planned = append(u.planned, u.shapes...)
+	return u.checkShapes()
 }
 
 // chooseEngine compares the shapes of a call with what the library may have. It costs
@@ -175,8 +201,7 @@ func (u *native) chooseEngine() {
 	}
 }
 
-// reshape brings the runtime to the arguments' sizes, and wants it to come to the
-// same sizes of outputs as our own rules.
+// reshape tells the runtime the inputs' sizes.
 func (u *native) reshape() error {
 	g := u.image.graph
 	for i, v := range g.Args[:g.Inputs] {
@@ -185,9 +210,12 @@ func (u *native) reshape() error {
 			return deviceError(err)
 		}
 	}
-	if err := u.lib.ReshapeRuntime(u.runtime).Error("xnn_reshape_runtime"); err != nil {
-		return deviceError(err)
-	}
+	return nil
+}
+
+// checkShapes wants the runtime to come to the same sizes of arguments as our own rules.
+func (u *native) checkShapes() error {
+	g := u.image.graph
 	for i, v := range g.Args {
 		var rank uint
 		if err := u.lib.GetExternalValueShape(u.runtime, uint32(i), &rank, &u.dims[0]).Error("xnn_get_external_value_shape"); err != nil {
