@@ -22,7 +22,7 @@ func TestFold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Read(data)
+	p, err := Parse(data)
 	if err != nil {
 		t.Fatal(err)
 	}

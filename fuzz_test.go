@@ -107,7 +107,7 @@ func runMethods(t *testing.T, data []byte, seed uint64) (ran bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), mostTime)
 	defer cancel()
-	p, err := etrun.Read(data, etrun.WithLimits(limits), etrun.WithThreads(1), etrun.WithDelegates(all.Backends()...))
+	p, err := etrun.Parse(data, etrun.WithLimits(limits), etrun.WithThreads(1), etrun.WithDelegates(all.Backends()...))
 	if err != nil {
 		wantClass(t, err)
 		return false

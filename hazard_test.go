@@ -33,7 +33,7 @@ func twoConds(t *testing.T) []byte {
 // checkTwoConds runs the program in all combinations of its predicates, twice.
 func checkTwoConds(t *testing.T, data []byte, options ...Option) *Method {
 	t.Helper()
-	p, err := Read(data, options...)
+	p, err := Parse(data, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestOverlappingPlan(t *testing.T) {
 func TestStrictPlanRefusesOverlap(t *testing.T) {
 	checkTwoConds(t, twoConds(t), WithStrictPlan())
 	data, y, z := overlapping(t)
-	p, err := Read(data, WithStrictPlan())
+	p, err := Parse(data, WithStrictPlan())
 	if err != nil {
 		t.Fatal(err)
 	}

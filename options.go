@@ -6,13 +6,14 @@ import (
 	"github.com/etrun-go/etrun/runtime/plan"
 )
 
-// Option configures Open and Read.
+// Option configures a program. A later one replaces an earlier one unless it says that it
+// adds.
 type Option func(*config)
 
 type config struct {
 	backends  map[string]delegate.Backend
 	operators *kernels.Set
-	dataFiles []string
+	data      []Source
 	threads   int
 	limits    Limits
 	maxMemory int64
@@ -25,6 +26,9 @@ type config struct {
 
 // planning is how methods are planned unless they bring their memory.
 func (c *config) planning() plan.Options { return plan.Options{Mode: c.plan, Preserve: !c.reuse} }
+
+// reading is how files are read.
+func (c *config) reading() reading { return reading{limit: c.limits.FileBytes, mmap: c.mmap} }
 
 // PlanMode chooses whose memory plan a method uses.
 type PlanMode = plan.Mode
@@ -52,7 +56,16 @@ func WithOperators(s *kernels.Set) Option { return func(c *config) { c.operators
 // WithDataFiles adds .ptd files with external weights. No path is ever taken from
 // inside a program.
 func WithDataFiles(paths ...string) Option {
-	return func(c *config) { c.dataFiles = append(c.dataFiles, paths...) }
+	return func(c *config) {
+		for _, path := range paths {
+			c.data = append(c.data, File(path))
+		}
+	}
+}
+
+// WithData adds external weights in .ptd format from any source.
+func WithData(sources ...Source) Option {
+	return func(c *config) { c.data = append(c.data, sources...) }
 }
 
 // WithThreads sets the thread budget that all methods of the program share; 0 means

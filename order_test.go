@@ -16,8 +16,8 @@ import (
 // file refers to its own line and to those above it.
 var order = [][]string{
 	{"errors.go", "limits.go", "operators.go"},
+	{"file.go", "source.go", "named.go"},
 	{"options.go"},
-	{"file.go", "named.go"},
 	{"link.go", "compile.go", "prepared.go"}, // the description of a method to what its instances share
 	{"slot.go"},
 	{"program.go", "data.go", "meta.go"},

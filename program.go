@@ -14,6 +14,7 @@
 package etrun
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -42,21 +43,25 @@ type Program struct {
 	freed  bool
 }
 
-// Open reads a .pte file, or the program inside a .bpte file, and verifies it whole.
+// Open reads a .pte file, or the program inside a .bpte file, and verifies it whole. A
+// file that cannot be read is an *fs.PathError, every other error a *LoadError.
 func Open(path string, options ...Option) (*Program, error) {
+	return OpenSource(context.Background(), File(path), options...)
+}
+
+// Parse is Open on bytes in memory, which are copied: they may change afterwards.
+func Parse(data []byte, options ...Option) (*Program, error) {
+	return OpenSource(context.Background(), Bytes("", data), options...)
+}
+
+// OpenSource is Open on any source, with the data of any. ctx ends the reading.
+func OpenSource(ctx context.Context, src Source, options ...Option) (*Program, error) {
 	c := newConfig(options)
-	f, err := openFile(path, c.limits.FileBytes, c.mmap)
+	f, err := src.read(ctx, c.reading())
 	if err != nil {
 		return nil, err
 	}
-	return newProgram(f, c)
-}
-
-// Read is Open on bytes in memory, which are copied.
-func Read(data []byte, options ...Option) (*Program, error) {
-	b := tensor.AlignedBytes(len(data))
-	copy(b, data)
-	return newProgram(&file{data: b}, newConfig(options))
+	return newProgram(ctx, f, c)
 }
 
 func newConfig(options []Option) config {
@@ -75,9 +80,9 @@ func newConfig(options []Option) config {
 }
 
 // newProgram takes over f, also where it fails.
-func newProgram(f *file, c config) (*Program, error) {
+func newProgram(ctx context.Context, f *file, c config) (*Program, error) {
 	p := &Program{config: c, files: []*file{f}}
-	if err := p.parse(f.data); err != nil {
+	if err := p.parse(ctx, f.data); err != nil {
 		p.closeFiles()
 		return nil, loadError(f.path, "", err, ErrFormat)
 	}
@@ -103,7 +108,7 @@ func (p *Program) makeSlots() {
 	}
 }
 
-func (p *Program) parse(data []byte) (err error) {
+func (p *Program) parse(ctx context.Context, data []byte) (err error) {
 	if pte.Sniff(data) == pte.FormatBPTE {
 		if p.bundle, err = pte.ParseBundle(data, p.config.limits.Format); err != nil {
 			return err
@@ -114,7 +119,7 @@ func (p *Program) parse(data []byte) (err error) {
 	if p.spec, err = pte.Parse(data, p.config.limits.Format); err != nil {
 		return err
 	}
-	p.data, err = p.openData()
+	p.data, err = p.openData(ctx)
 	return err
 }
 

@@ -29,7 +29,7 @@ func (r runner) run(ctx context.Context, c *testCase) error {
 	if err != nil {
 		return err
 	}
-	prog, err := etrun.Read(program, etrun.WithDelegates(all.Backends()...), etrun.WithDataFiles(c.data...),
+	prog, err := etrun.Parse(program, etrun.WithDelegates(all.Backends()...), etrun.WithDataFiles(c.data...),
 		etrun.WithDelegates(xnnpack.Backend{Engine: xnnpack.Engine(r.engine)}))
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 
 // runOnFake is the executor_runner of the fake models.
 func runOnFake(program []byte, inputs [][]byte) (out [][]byte, err error) {
-	p, err := etrun.Read(program, etrun.WithDelegates(all.Backends()...))
+	p, err := etrun.Parse(program, etrun.WithDelegates(all.Backends()...))
 	if err != nil {
 		return nil, err
 	}

@@ -65,7 +65,7 @@ func (a *archive) programs() (list []program) {
 func (a *archive) load(p *program, engine xnnpack.Engine, options ...etrun.Option) *etrun.Method {
 	a.t.Helper()
 	options = append(options, etrun.WithDelegates(xnnpack.Backend{Engine: engine, Library: xnntest.Path()}))
-	prog, err := etrun.Read(a.read(p.Program), options...)
+	prog, err := etrun.Parse(a.read(p.Program), options...)
 	if err != nil {
 		a.t.Fatal(err)
 	}

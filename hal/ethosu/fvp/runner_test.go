@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 
 // runProgram is the executor_runner of the fake models: a program on the software NPU.
 func runProgram(program []byte, inputs [][]byte) ([][]byte, error) {
-	p, err := etrun.Read(program, etrun.WithDelegates(all.Backends()...))
+	p, err := etrun.Parse(program, etrun.WithDelegates(all.Backends()...))
 	if err != nil {
 		return nil, err
 	}
