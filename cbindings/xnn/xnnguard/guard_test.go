@@ -117,11 +117,11 @@ func TestLibrary(t *testing.T) {
 	in, out := memory(t), memory(t)
 	for _, underrun := range []bool{false, true} {
 		Set(Options{Poison: 0xa5, Underrun: underrun})
-		before := Parse(true)
+		before := Read(true)
 		for range 1000 {
 			squares(t, lib, 7, in.End(28, xnn.ExtraBytes), out.End(28, 0))
 		}
-		after := Parse(true)
+		after := Read(true)
 		if after.Blocks != before.Blocks || after.Bytes != before.Bytes || after.Allocations < before.Allocations+5000 || after.Peak <= before.Bytes {
 			t.Errorf("underrun %v: before 1000 runs %+v, after %+v", underrun, before, after)
 		}
@@ -132,7 +132,7 @@ func TestLibrary(t *testing.T) {
 	if status := lib.CreateSubgraph(2, 0, &s); status != xnn.OutOfMemory {
 		t.Errorf("%v under a limit of 1 byte", status)
 	}
-	if n := Parse(true).Refused; n == 0 {
+	if n := Read(true).Refused; n == 0 {
 		t.Error("no allocation was refused")
 	}
 }
