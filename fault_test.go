@@ -6,10 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -259,108 +256,5 @@ func TestPanicIsContained(t *testing.T) {
 	}
 	if again := m.Execute(t.Context()); !errors.Is(again, etrun.ErrPanic) {
 		t.Errorf("a poisoned method executed: %v", again)
-	}
-}
-
-func TestPoolReplacesPoisonedMethods(t *testing.T) {
-	var faults atomic.Int32
-	set := replaced("aten::convolution.out", func(next kernels.Func) kernels.Func {
-		return func(c *kernels.Ctx, a kernels.Args) error {
-			if faults.Add(1) == 1 {
-				panic("once")
-			}
-			return next(c, a)
-		}
-	})
-	p, err := etrun.Open(convProgram, etrun.WithOperators(set))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	pool, err := p.NewPool("", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	use := func(m *etrun.Method) error {
-		setOnes(t, m)
-		return m.Execute(t.Context())
-	}
-	if err := pool.Do(t.Context(), use); !errors.Is(err, etrun.ErrPanic) {
-		t.Fatalf("first use: %v", err)
-	}
-	if err := pool.Do(t.Context(), use); err != nil {
-		t.Errorf("second use: %v", err)
-	}
-}
-
-// TestPoolHammer runs a pool from many goroutines, with equal results.
-func TestPoolHammer(t *testing.T) {
-	p, err := etrun.Open(convProgram, etrun.WithThreads(2))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	pool, err := p.NewPool("", 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var want string
-	var once sync.Once
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			for range 20 {
-				err := pool.Do(context.Background(), func(m *etrun.Method) error {
-					if err := m.Reset(); err != nil {
-						return err
-					}
-					setOnes(t, m)
-					if err := m.Execute(context.Background()); err != nil {
-						return err
-					}
-					got := string(outputTensor(m, 0).Data)
-					once.Do(func() { want = got })
-					if got != want {
-						t.Errorf("got %x, want %x", got, want)
-					}
-					return nil
-				})
-				if err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	if err := pool.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := pool.Do(context.Background(), func(*etrun.Method) error { return nil }); !errors.Is(err, etrun.ErrClosed) {
-		t.Errorf("use of a closed pool: %v", err)
-	}
-}
-
-func TestPoolWaitEndsWithTheContext(t *testing.T) {
-	p, err := etrun.Open(convProgram)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	pool, err := p.NewPool("", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	err = pool.Do(t.Context(), func(*etrun.Method) error {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
-		defer cancel()
-		if err := pool.Do(ctx, func(*etrun.Method) error { return nil }); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("waited: %v", err)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Error(err)
 	}
 }

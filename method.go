@@ -31,6 +31,7 @@ type Method struct {
 	values  []tensor.Value
 	steps   []step
 	ctx     *kernels.Ctx
+	random  *rand.PCG // the source of ctx
 	units   []delegate.Unit
 	inputs  []input
 	logical []*tensor.Tensor // by output: elements in logical order, where that is not memory's
@@ -81,7 +82,8 @@ func (m *Method) build(ctx context.Context) error {
 	shared := m.sharedState()
 	m.memory = allocate(m.plan, shared)
 	m.ctx = kernels.NewCtx(m.program.pool)
-	m.ctx.Rand = rand.New(rand.NewPCG(m.program.config.seed, 0))
+	m.random = rand.NewPCG(m.program.config.seed, 0)
+	m.ctx.Rand = rand.New(m.random)
 	m.makeValues()
 	m.findUnbounded()
 	m.makeInputs()

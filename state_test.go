@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
@@ -157,5 +158,37 @@ func TestElementsInLogicalOrder(t *testing.T) {
 				t.Errorf("got %d", got)
 			}
 		}
+	}
+}
+
+// Reset forgets all of an execute: numbers that were given, random numbers that were drawn.
+func TestResetForgets(t *testing.T) {
+	draw := kernels.Op{Schema: "test::draw.out(Tensor self, *, Tensor(a!) out)", Random: true, Func: func(c *kernels.Ctx, a kernels.Args) error {
+		for i := range tensor.Data[int64](a.Tensor(1)) {
+			tensor.Data[int64](a.Tensor(1))[i] = c.Rand.Int64()
+		}
+		return nil
+	}}
+	spec := hostileMethod(flowCall(0, vecA, vecB, vecB))
+	spec.Operators = []pte.Operator{{Name: "test::draw", Overload: "out"}}
+	spec.Values = append(spec.Values, pte.Value{})
+	spec.Inputs = append(spec.Inputs, len(spec.Values)-1)
+	m := loadState(t, flowMethods([]pte.Method{spec}, WithOperators(kernels.NewSet([]kernels.Op{draw}))), "")
+	var first, second []int64
+	for _, draws := range []*[]int64{&first, &second} {
+		got, err := Run[int64](context.Background(), m, []int64{1, 2, 3, 4}, 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		*draws = slices.Clone(got)
+		if err := m.Reset(); err != nil {
+			t.Fatal(err)
+		}
+		if given := m.inputs[1].given; given.Kind != tensor.None {
+			t.Errorf("the number %v is still there", given)
+		}
+	}
+	if !slices.Equal(first, second) {
+		t.Errorf("drawn after a reset: %d, before: %d", second, first)
 	}
 }
