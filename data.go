@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/etrun-go/etrun/runtime/pte"
 )
@@ -11,11 +12,11 @@ import (
 // openData reads the .ptd files and joins them with the program's named data. Equal
 // bytes under one key are one entry; different ones are an error.
 func (p *Program) openData(ctx context.Context) (*dataMap, error) {
-	d := &dataMap{entries: make(map[string]pte.DataEntry)}
+	d := &dataMap{entries: make(map[string]dataEntry), asked: make([]atomic.Bool, len(p.config.data))}
 	for key, data := range p.spec.Named {
-		d.entries[key] = pte.DataEntry{Data: data}
+		d.entries[key] = dataEntry{pte.DataEntry{Data: data}, program}
 	}
-	for _, src := range p.config.data {
+	for i, src := range p.config.data {
 		f, err := src.read(ctx, p.config.reading())
 		if err != nil {
 			return nil, err
@@ -29,7 +30,7 @@ func (p *Program) openData(ctx context.Context) (*dataMap, error) {
 			if old, ok := d.entries[key]; ok && !bytes.Equal(old.Data, e.Data) {
 				return nil, loadError(src.name, "", fmt.Errorf("key %.100q is defined twice with different bytes", key), ErrFormat)
 			}
-			d.entries[key] = e
+			d.entries[key] = dataEntry{e, i}
 		}
 	}
 	return d, nil

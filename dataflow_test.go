@@ -224,7 +224,7 @@ func TestPlannedExecutionEqualsNaive(t *testing.T) {
 
 // flowMethods makes a program of methods of flowOps.
 func flowMethods(specs []pte.Method, options ...Option) *Program {
-	c := newConfig(append([]Option{WithOperators(kernels.NewSet(flowOps)), WithThreads(1)}, options...))
+	c := newConfig(append([]Option{WithOperatorSet(kernels.NewSet(flowOps)), WithThreads(1)}, options...))
 	p := &Program{config: c, spec: &pte.Program{Methods: specs}}
 	p.makeSlots()
 	return p

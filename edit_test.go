@@ -196,7 +196,7 @@ func TestNotFolded(t *testing.T) {
 		if tt.mark != nil {
 			tt.mark(&spec)
 		}
-		p := flowMethods([]pte.Method{spec}, WithOperators(kernels.NewSet(flowOps, []kernels.Op{tt.op})))
+		p := flowMethods([]pte.Method{spec}, WithOperatorSet(kernels.NewSet(flowOps, []kernels.Op{tt.op})))
 		p.slots[0].preparation.size = 1 << 20
 		m, err := p.Load(context.Background(), "")
 		if err != nil {

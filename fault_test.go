@@ -186,7 +186,7 @@ func TestCancelledContext(t *testing.T) {
 
 func TestCancelWhileRunning(t *testing.T) {
 	begun, proceed := make(chan struct{}), make(chan struct{})
-	m := load(t, convProgram, etrun.WithOperators(slow(begun, proceed)))
+	m := load(t, convProgram, etrun.WithOperatorSet(slow(begun, proceed)))
 	setOnes(t, m)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
@@ -206,7 +206,7 @@ func TestCancelWhileRunning(t *testing.T) {
 
 func TestBusyAndClose(t *testing.T) {
 	begun, proceed := make(chan struct{}), make(chan struct{})
-	m := load(t, convProgram, etrun.WithOperators(slow(begun, proceed)))
+	m := load(t, convProgram, etrun.WithOperatorSet(slow(begun, proceed)))
 	setOnes(t, m)
 	done := make(chan error)
 	go func() { done <- m.Execute(context.Background()) }()
@@ -247,7 +247,7 @@ func TestPanicIsContained(t *testing.T) {
 	set := replaced("aten::convolution.out", func(kernels.Func) kernels.Func {
 		return func(*kernels.Ctx, kernels.Args) error { panic("a fault of the kernel") }
 	})
-	m := load(t, convProgram, etrun.WithOperators(set))
+	m := load(t, convProgram, etrun.WithOperatorSet(set))
 	setOnes(t, m)
 	err := m.Execute(t.Context())
 	p, ok := errors.AsType[*etrun.PanicError](err)

@@ -13,6 +13,7 @@ type Option func(*config)
 type config struct {
 	backends  map[string]delegate.Backend
 	operators *kernels.Set
+	rows      []kernels.Op // to be added
 	data      []Source
 	threads   int
 	limits    Limits
@@ -41,7 +42,9 @@ const (
 	PlanNaive = plan.Naive // one place per storage, nothing reused
 )
 
-// WithDelegates adds backends; a later one replaces an earlier one of the same ID.
+// WithDelegates adds backends; a later one replaces an earlier one of the same ID. One
+// that is not a zero value, and that no delegate of the program asks for, is among the
+// program's Warnings.
 func WithDelegates(backends ...delegate.Backend) Option {
 	return func(c *config) {
 		for _, b := range backends {
@@ -50,8 +53,15 @@ func WithDelegates(backends ...delegate.Backend) Option {
 	}
 }
 
-// WithOperators replaces the set of operators, [DefaultOperators] otherwise.
-func WithOperators(s *kernels.Set) Option { return func(c *config) { c.operators = s } }
+// WithOperators adds operators to the program's set, [DefaultOperators] or that of
+// WithOperatorSet. A row whose name is there already replaces it.
+func WithOperators(rows ...kernels.Op) Option {
+	return func(c *config) { c.rows = append(c.rows, rows...) }
+}
+
+// WithOperatorSet replaces the set of operators: nothing else is there but what
+// WithOperators adds.
+func WithOperatorSet(s *kernels.Set) Option { return func(c *config) { c.operators = s } }
 
 // WithDataFiles adds .ptd files with external weights. No path is ever taken from
 // inside a program.

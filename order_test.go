@@ -20,7 +20,7 @@ var order = [][]string{
 	{"options.go"},
 	{"link.go", "compile.go", "prepared.go"}, // the description of a method to what its instances share
 	{"slot.go"},
-	{"program.go", "data.go", "meta.go"},
+	{"program.go", "data.go", "meta.go", "warnings.go"},
 	{"memory.go", "method.go", "inputs.go", "outputs.go", "run.go", "bind.go", "state.go", "execute.go", "record.go", "describe.go"}, // an instance
 	{"load.go"},
 	{"pool.go"},

@@ -202,7 +202,7 @@ func TestPoolReplacesPoisonedMethods(t *testing.T) {
 			return next(c, a)
 		}
 	})
-	p, err := etrun.Open(convProgram, etrun.WithOperators(set))
+	p, err := etrun.Open(convProgram, etrun.WithOperatorSet(set))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,6 +73,9 @@ func newConfig(options []Option) config {
 	if c.operators == nil {
 		c.operators = DefaultOperators()
 	}
+	if len(c.rows) > 0 {
+		c.operators = c.operators.With(c.rows...)
+	}
 	if c.threads <= 0 {
 		c.threads = cpu.DefaultThreads()
 	}

@@ -173,7 +173,7 @@ func TestResetForgets(t *testing.T) {
 	spec.Operators = []pte.Operator{{Name: "test::draw", Overload: "out"}}
 	spec.Values = append(spec.Values, pte.Value{})
 	spec.Inputs = append(spec.Inputs, len(spec.Values)-1)
-	m := loadState(t, flowMethods([]pte.Method{spec}, WithOperators(kernels.NewSet([]kernels.Op{draw}))), "")
+	m := loadState(t, flowMethods([]pte.Method{spec}, WithOperatorSet(kernels.NewSet([]kernels.Op{draw}))), "")
 	var first, second []int64
 	for _, draws := range []*[]int64{&first, &second} {
 		got, err := Run[int64](context.Background(), m, []int64{1, 2, 3, 4}, 7)

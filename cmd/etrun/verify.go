@@ -92,6 +92,7 @@ func (v *verifyCommand) suite(ctx context.Context, prog *etrun.Program, s pte.Su
 		return err
 	}
 	defer m.Close()
+	v.warn(prog)
 	for i := range s.Cases {
 		if err := m.Reset(); err != nil {
 			return err
