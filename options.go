@@ -4,6 +4,7 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/runtime/plan"
+	"github.com/etrun-go/etrun/runtime/pte"
 )
 
 // Option configures a program. A later one replaces an earlier one unless it says that it
@@ -28,8 +29,14 @@ type config struct {
 // planning is how methods are planned unless they bring their memory.
 func (c *config) planning() plan.Options { return plan.Options{Mode: c.plan, Preserve: !c.reuse} }
 
-// reading is how files are read.
-func (c *config) reading() reading { return reading{limit: c.limits.FileBytes, mmap: c.mmap} }
+// reading is how a file is read beside others of used bytes.
+func (c *config) reading(used int64, want ...pte.Format) reading {
+	limit := c.limits.FileBytes
+	if c.maxMemory > 0 && !c.mmap {
+		limit = min(limit, max(c.maxMemory-used, 1))
+	}
+	return reading{limit: limit, mmap: c.mmap, want: want}
+}
 
 // PlanMode chooses whose memory plan a method uses.
 type PlanMode = plan.Mode
@@ -86,7 +93,8 @@ func WithThreads(n int) Option { return func(c *config) { c.threads = n } }
 func WithLimits(l Limits) Option { return func(c *config) { c.limits = l } }
 
 // WithMaxMemory refuses, before allocating it, a method whose memory together with
-// the file would exceed n bytes.
+// the files would exceed n bytes, and files that do so by themselves unless they are
+// mapped.
 func WithMaxMemory(n int64) Option { return func(c *config) { c.maxMemory = n } }
 
 // WithSeed seeds the operators that draw random numbers.

@@ -43,8 +43,8 @@ type Program struct {
 	freed  bool
 }
 
-// Open reads a .pte file, or the program inside a .bpte file, and verifies it whole. A
-// file that cannot be read is an *fs.PathError, every other error a *LoadError.
+// Open reads a .pte file, or the program inside a .bpte file, and verifies it whole. The
+// file may be a pipe. A file that cannot be read is an *fs.PathError, every other error a *LoadError.
 func Open(path string, options ...Option) (*Program, error) {
 	return OpenSource(context.Background(), File(path), options...)
 }
@@ -54,10 +54,11 @@ func Parse(data []byte, options ...Option) (*Program, error) {
 	return OpenSource(context.Background(), Bytes("", data), options...)
 }
 
-// OpenSource is Open on any source, with the data of any. ctx ends the reading.
+// OpenSource is Open on any source. ctx ends the reading: a pipe may let its reader wait
+// for ever.
 func OpenSource(ctx context.Context, src Source, options ...Option) (*Program, error) {
 	c := newConfig(options)
-	f, err := src.read(ctx, c.reading())
+	f, err := src.read(ctx, c.reading(0, pte.FormatPTE, pte.FormatBPTE))
 	if err != nil {
 		return nil, err
 	}
@@ -85,9 +86,14 @@ func newConfig(options []Option) config {
 // newProgram takes over f, also where it fails.
 func newProgram(ctx context.Context, f *file, c config) (*Program, error) {
 	p := &Program{config: c, files: []*file{f}}
-	if err := p.parse(ctx, f.data); err != nil {
+	if err := p.parse(f.data); err != nil {
 		p.closeFiles()
 		return nil, loadError(f.path, "", err, ErrFormat)
+	}
+	var err error
+	if p.data, err = p.openData(ctx); err != nil {
+		p.closeFiles()
+		return nil, openError(err)
 	}
 	p.pool = cpu.NewPool(c.threads)
 	p.makeSlots()
@@ -111,7 +117,7 @@ func (p *Program) makeSlots() {
 	}
 }
 
-func (p *Program) parse(ctx context.Context, data []byte) (err error) {
+func (p *Program) parse(data []byte) (err error) {
 	if pte.Sniff(data) == pte.FormatBPTE {
 		if p.bundle, err = pte.ParseBundle(data, p.config.limits.Format); err != nil {
 			return err
@@ -119,10 +125,7 @@ func (p *Program) parse(ctx context.Context, data []byte) (err error) {
 		data = tensor.AlignedBytes(len(p.bundle.Program)) // its own place: tensors in it want aligned bytes
 		copy(data, p.bundle.Program)
 	}
-	if p.spec, err = pte.Parse(data, p.config.limits.Format); err != nil {
-		return err
-	}
-	p.data, err = p.openData(ctx)
+	p.spec, err = pte.Parse(data, p.config.limits.Format)
 	return err
 }
 

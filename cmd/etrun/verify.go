@@ -58,7 +58,7 @@ func (v *verifyCommand) run(ctx context.Context, path string) error {
 	if !(v.tolerance.Abs >= 0 && v.tolerance.Rel >= 0) {
 		return usage("--atol %v --rtol %v, want none below 0", v.tolerance.Abs, v.tolerance.Rel)
 	}
-	prog, err := v.open(path)
+	prog, err := v.open(ctx, path)
 	if err != nil {
 		return err
 	}
