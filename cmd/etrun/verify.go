@@ -99,7 +99,7 @@ func (v *verifyCommand) suite(ctx context.Context, prog *etrun.Program, s pte.Su
 		}
 		row := caseReport{Method: s.Method, Case: i, Outputs: len(s.Cases[i].Outputs)}
 		if row.Differences, err = v.testCase(ctx, m, &s.Cases[i]); err != nil {
-			return fmt.Errorf("%s, case %d: %w", s.Method, i, err)
+			return fmt.Errorf("case %d: %w", i, err)
 		}
 		report.add(row)
 		if !v.json {
