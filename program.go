@@ -1,16 +1,3 @@
-// Package runtime opens ExecuTorch programs and runs their methods.
-//
-//	prog, err := runtime.Open("mobilenet_v2.pte", runtime.WithDelegates(all.Backends()...))
-//	defer prog.Close()
-//	m, err := prog.Load(ctx, "forward")
-//	defer m.Close()
-//	err = m.SetInput(0, tensor.Of(pixels, 1, 3, 224, 224))
-//	err = m.Execute(ctx)
-//	scores := tensor.Data[float32](m.Output(0).Tensor) // valid until the next Execute
-//
-// A [Program] is immutable and safe for concurrent use. A [Method] is an instance of
-// one of its methods with memory of its own, used by one goroutine at a time; a
-// [Pool] holds several.
 package etrun
 
 import (
