@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
-	"github.com/etrun-go/etrun/kernels/math32"
+	"github.com/etrun-go/etrun/internal/math32"
 )
 
 var inf = float32(math.Inf(1))
