@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels"
@@ -78,10 +79,12 @@ func (m *Method) Execute(ctx context.Context) error {
 	if m.poison != nil {
 		return m.poison
 	}
+	m.executed = false
 	if err := m.prepare(); err != nil {
 		return err
 	}
 	err := m.runTraced(ctx)
+	m.executed = err == nil
 	for i := range m.inputs {
 		if m.inputs[i].clobber {
 			m.inputs[i].set = false
@@ -101,9 +104,11 @@ func (m *Method) prepare() error {
 	for i := range m.inputs {
 		in := &m.inputs[i]
 		if !in.set {
-			return m.badInput(i, "nothing", fmt.Sprintf("%v%v to be set before each execute", in.bound.DType, in.bound.Sizes))
+			return m.badInput(i, "nothing", in.want())
 		}
-		*in.value = in.given
+		if err := in.start(); err != nil {
+			return m.badInput(i, err.Error(), in.want())
+		}
 	}
 	return m.unbound()
 }
@@ -163,6 +168,20 @@ func (m *Method) do(ctx context.Context, pc int) (next int, err error) {
 	return pc + 1, err
 }
 
+// refusesArguments reports an operator or delegate that cannot take what it is called with.
+func refusesArguments(err error) bool {
+	_, resize := errors.AsType[*tensor.ResizeError](err)
+	return resize || errors.Is(err, kernels.ErrArgument) || errors.Is(err, delegate.ErrArgument)
+}
+
+// resized reports an input of other sizes than the declared ones, with which the program
+// was exported.
+func (m *Method) resized() bool {
+	return slices.ContainsFunc(m.inputs, func(in input) bool {
+		return in.bound != nil && !slices.Equal(in.given.Tensor.Sizes, in.bound.Sizes)
+	})
+}
+
 // move copies a value. A tensor's bytes are copied into the target's own place: the
 // two stay apart, so a later write to one never shows in the other, and a caller's
 // output buffer is really filled.
@@ -207,6 +226,10 @@ func free(v *tensor.Value) {
 func (m *Method) failed(pc int, err error) error {
 	s := &m.steps[pc]
 	nameArgument(err, s.sig)
-	return &InstructionError{Class: classOf(err, ErrExecute), Method: m.ir.Name,
+	class := classOf(err, ErrExecute)
+	if class == ErrExecute && refusesArguments(err) && m.resized() {
+		class = ErrInput
+	}
+	return &InstructionError{Class: class, Method: m.ir.Name,
 		Chain: s.origin.Chain, Index: s.origin.Index, Op: s.name, Err: err}
 }

@@ -26,20 +26,32 @@ func (f *file) close() {
 	}
 }
 
-// openFile reads or maps a file of one of the wanted formats. A pipe is read to its end.
-// The limits allow what they do beside the used bytes of other files.
-func openFile(ctx context.Context, path string, c *config, used int64, want ...pte.Format) (*file, error) {
-	limit := c.limits.FileBytes
-	if c.maxMemory > 0 && !c.mmap {
-		limit = min(limit, max(c.maxMemory-used, 1))
+// reading says how a file is read, and of which formats it may be.
+type reading struct {
+	limit int64 // bytes
+	mmap  bool
+	want  []pte.Format
+}
+
+// checkSize refuses a size, before anything is allocated.
+func (r reading) checkSize(name string, size int64) error {
+	if size < 0 || size > r.limit {
+		return loadError(name, "", &MemoryError{Want: size, Limit: r.limit, Parts: []MemoryPart{{"file", size}}}, ErrMemory)
 	}
-	f, err := openfile.Open(ctx, path, openfile.Rules{Kinds: openfile.Pipes, Limit: limit, Start: pte.StartBytes,
-		Check: func(start []byte) error { return pte.CheckStart(start, want...) }})
+	return nil
+}
+
+// checkStart refuses a file of another format by its first bytes.
+func (r reading) checkStart(start []byte) error { return pte.CheckStart(start, r.want...) }
+
+// openFile reads or maps a file. A pipe is read to its end.
+func openFile(ctx context.Context, path string, r reading) (*file, error) {
+	f, err := openfile.Open(ctx, path, openfile.Rules{Kinds: openfile.Pipes, Limit: r.limit, Start: pte.StartBytes, Check: r.checkStart})
 	if err != nil {
 		return nil, openError(err)
 	}
 	defer f.Close()
-	if size, regular := f.Size(); c.mmap && regular && size > 0 {
+	if size, regular := f.Size(); r.mmap && regular && size > 0 {
 		m, err := cpu.MapFile(f.OS(), size)
 		if err != nil {
 			return nil, &fs.PathError{Op: "mmap", Path: path, Err: err}

@@ -28,7 +28,7 @@ func (p *Program) load(ctx context.Context, index int, options []MethodOption) (
 	if err != nil {
 		return nil, err
 	}
-	m := &Method{program: p, prepared: shared, limit: p.config.limits.Instructions, planning: p.config.planning()}
+	m := &Method{program: p, index: index, prepared: shared, limit: p.config.limits.Instructions, planning: p.config.planning()}
 	for _, o := range options {
 		o(m)
 	}

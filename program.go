@@ -1,16 +1,3 @@
-// Package runtime opens ExecuTorch programs and runs their methods.
-//
-//	prog, err := runtime.Open("mobilenet_v2.pte", runtime.WithDelegates(all.Backends()...))
-//	defer prog.Close()
-//	m, err := prog.Load(ctx, "forward")
-//	defer m.Close()
-//	err = m.SetInput(0, tensor.Of(pixels, 1, 3, 224, 224))
-//	err = m.Execute(ctx)
-//	scores := tensor.Data[float32](m.Output(0).Tensor) // valid until the next Execute
-//
-// A [Program] is immutable and safe for concurrent use. A [Method] is an instance of
-// one of its methods with memory of its own, used by one goroutine at a time; a
-// [Pool] holds several.
 package etrun
 
 import (
@@ -44,27 +31,25 @@ type Program struct {
 }
 
 // Open reads a .pte file, or the program inside a .bpte file, and verifies it whole. The
-// file may be a pipe. A file that cannot be read is an *fs.PathError, every other error
-// a *LoadError.
+// file may be a pipe. A file that cannot be read is an *fs.PathError, every other error a *LoadError.
 func Open(path string, options ...Option) (*Program, error) {
-	return OpenContext(context.Background(), path, options...)
+	return OpenSource(context.Background(), File(path), options...)
 }
 
-// OpenContext is Open until the context ends: a pipe may let its reader wait for ever.
-func OpenContext(ctx context.Context, path string, options ...Option) (*Program, error) {
+// Parse is Open on bytes in memory, which are copied: they may change afterwards.
+func Parse(data []byte, options ...Option) (*Program, error) {
+	return OpenSource(context.Background(), Bytes("", data), options...)
+}
+
+// OpenSource is Open on any source. ctx ends the reading: a pipe may let its reader wait
+// for ever.
+func OpenSource(ctx context.Context, src Source, options ...Option) (*Program, error) {
 	c := newConfig(options)
-	f, err := openFile(ctx, path, &c, 0, pte.FormatPTE, pte.FormatBPTE)
+	f, err := src.read(ctx, c.reading(0, pte.FormatPTE, pte.FormatBPTE))
 	if err != nil {
 		return nil, err
 	}
 	return newProgram(ctx, f, c)
-}
-
-// Read is Open on bytes in memory, which are copied.
-func Read(data []byte, options ...Option) (*Program, error) {
-	b := tensor.AlignedBytes(len(data))
-	copy(b, data)
-	return newProgram(context.Background(), &file{data: b}, newConfig(options))
 }
 
 func newConfig(options []Option) config {
@@ -75,6 +60,9 @@ func newConfig(options []Option) config {
 	c.limits = c.limits.withDefaults()
 	if c.operators == nil {
 		c.operators = DefaultOperators()
+	}
+	if len(c.rows) > 0 {
+		c.operators = c.operators.With(c.rows...)
 	}
 	if c.threads <= 0 {
 		c.threads = cpu.DefaultThreads()
@@ -118,13 +106,13 @@ func (p *Program) makeSlots() {
 
 func (p *Program) parse(data []byte) (err error) {
 	if pte.Sniff(data) == pte.FormatBPTE {
-		if p.bundle, err = pte.ParseBundle(data, p.config.limits.Format); err != nil {
+		if p.bundle, err = pte.ParseBundle(data, p.config.limits.format()); err != nil {
 			return err
 		}
 		data = tensor.AlignedBytes(len(p.bundle.Program)) // its own place: tensors in it want aligned bytes
 		copy(data, p.bundle.Program)
 	}
-	p.spec, err = pte.Parse(data, p.config.limits.Format)
+	p.spec, err = pte.Parse(data, p.config.limits.format())
 	return err
 }
 

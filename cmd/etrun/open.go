@@ -109,14 +109,14 @@ func (f *openFlags) open(ctx context.Context, path string) (*etrun.Program, erro
 	if err != nil {
 		return nil, err
 	}
-	options := []etrun.Option{etrun.WithPlan(planModes[f.plan])}
+	options := []etrun.Option{etrun.WithPlan(planModes[f.plan]), etrun.WithReusableInputs()}
 	if f.strict {
 		options = append(options, etrun.WithStrictPlan())
 	}
 	if f.mmap {
 		options = append(options, etrun.WithMmap())
 	}
-	return etrun.OpenContext(ctx, path, append(options,
+	return etrun.OpenSource(ctx, etrun.File(path), append(options,
 		etrun.WithDelegates(f.backends(quantizations)...),
 		etrun.WithDataFiles(f.data...),
 		etrun.WithThreads(f.threads),
@@ -127,9 +127,25 @@ func (f *openFlags) open(ctx context.Context, path string) (*etrun.Program, erro
 
 // backends are those of this build, as the flags want them.
 func (f *openFlags) backends(quantizations []ethosu.Quantization) []delegate.Backend {
-	return append(all.Backends(),
-		xnnpack.Backend{Engine: xnnpack.Engine(f.xnnpack), WeightsCache: f.weights, MapWeights: f.mmap},
-		ethosu.Backend{Device: f.deviceName(), QParams: quantizations, Trace: f.npuTrace})
+	x := xnnpack.Backend{WeightsCache: f.weights, MapWeights: f.mmap && f.weights != ""}
+	if f.xnnpack != string(xnnpack.EngineAuto) {
+		x.Engine = xnnpack.Engine(f.xnnpack)
+	}
+	e := ethosu.Backend{QParams: quantizations, Trace: f.npuTrace}
+	if device := f.deviceName(); device != "auto" {
+		e.Device = device
+	}
+	return append(all.Backends(), x, e)
+}
+
+// warn says, once, what the program could not use.
+func (a *app) warn(p *etrun.Program) {
+	for _, w := range p.Warnings() {
+		if !slices.Contains(a.warned, w) {
+			a.warned = append(a.warned, w)
+			a.note("warning: %s", w.Text)
+		}
+	}
 }
 
 // inputLimit bounds the bytes of all inputs, and what making them takes.

@@ -76,7 +76,7 @@ func completeMethod(c *cobra.Command, args []string, _ string) ([]string, cobra.
 	if len(args) != 1 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	prog, err := etrun.OpenContext(c.Context(), args[0])
+	prog, err := etrun.OpenSource(c.Context(), etrun.File(args[0]))
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
@@ -114,6 +114,7 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 		}
 	}
 	s.loaded = time.Since(begun)
+	s.warn(prog)
 	return s.run(ctx, path)
 }
 

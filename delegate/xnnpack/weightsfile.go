@@ -134,7 +134,7 @@ func (m *image) useFile(ctx context.Context, b Backend, pack func() error) error
 		return context.Cause(ctx)
 	}
 	if unused, ok := errors.AsType[*unusedFolder](err); ok {
-		m.cacheNote = "not kept: " + unused.Error()
+		m.cacheNote = notKept + unused.Error()
 		return pack()
 	}
 	return err
@@ -167,7 +167,7 @@ func (m *image) useFolder(ctx context.Context, b Backend, pack func() error) err
 		m.cacheNote += ", the file that was there was not used: " + found.Error()
 	}
 	if err := m.weights.writeFile(folder, name, m.graph); err != nil {
-		m.cacheNote = "not kept: " + err.Error()
+		m.cacheNote = notKept + err.Error()
 	}
 	return nil
 }
