@@ -98,13 +98,13 @@ func binaryMatch(op, node string, naive func(y, a, b []float32), extra []any, si
 		node:  func(g *maker, x []int, y int) { g.node(node, x, []int{y}) }}
 }
 
-func unaryMatch(op, node string, naive func(y, x []float32), extra []any, n int) *match {
+func unaryMatch(op, kind string, naive func(y, x []float32), extra []any, n int) *match {
 	x := noise(n)
 	return &match{op: op, args: append([]any{x}, extra...), outs: []*tensor.Tensor{blank(tensor.Float32, n)}, units: n,
 		naive: func(y *tensor.Tensor) { naive(floats(y), floats(x)) },
 		node: func(g *maker, x []int, y int) {
-			g.node(node, x, []int{y}, func(n *Node) {
-				if node == "Clamp" {
+			g.node(kind, x, []int{y}, func(n *Node) {
+				if kind == "Clamp" {
 					n.Min = 0
 				}
 			})

@@ -61,7 +61,7 @@ func (r *reader) readValue(i int, t flatbuf.Table) error {
 
 // readTensor reads the fields of an XNNTensorValue, constants aside.
 func (r *reader) readTensor(v *Value, t flatbuf.Table, place string) error {
-	datatype := t.Int16(0, "datatype", 0)
+	code := t.Int16(0, "datatype", 0)
 	rank := t.Uint32(1, "num_dims", 0)
 	dims := t.Vector(2, "dims", 4)
 	external := t.Uint32(4, "external_id", 0)
@@ -69,9 +69,9 @@ func (r *reader) readTensor(v *Value, t flatbuf.Table, place string) error {
 	if !t.OK() {
 		return nil
 	}
-	v.Datatype = Datatype(datatype)
-	if datatype < 0 || datatype > 255 || !v.Datatype.Valid() {
-		return unsupported(place, "datatype %d", datatype)
+	v.Datatype = Datatype(code)
+	if code < 0 || code > 255 || !v.Datatype.Valid() {
+		return unsupported(place, "datatype %d", code)
 	}
 	if int64(rank) != int64(dims.Len()) {
 		return payloadError(place, "%d sizes, num_dims says %d", dims.Len(), rank)
