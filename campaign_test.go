@@ -67,7 +67,7 @@ func startPrograms(t *testing.T, p *campaign.Process) func(seed uint64) error {
 func runProgram(data []byte, seed uint64) (calls int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), campaignTime)
 	defer cancel()
-	p, err := etrun.Read(data, etrun.WithLimits(etrun.Limits{PlannedBytes: campaignMemory, Instructions: 2000}),
+	p, err := etrun.Parse(data, etrun.WithLimits(etrun.Limits{PlannedBytes: campaignMemory, Instructions: 2000}),
 		etrun.WithMaxMemory(campaignMemory), etrun.WithThreads(1),
 		etrun.WithDelegates(xnnpack.Backend{Library: xnntest.Path()}, ethosu.Backend{}))
 	if err != nil {
