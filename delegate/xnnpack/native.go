@@ -11,47 +11,71 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// native is a unit that runs in libXNNPACK: a runtime with its own workspace, bound to
-// the addresses of the last call's arguments. A call with the same arguments and
+// native is a unit that runs in libXNNPACK: a runtime with a workspace of the unit, set up
+// with the addresses of the last call's arguments. A call with the same arguments and
 // sizes is one C call.
 type native struct {
 	image *image
 	pool  *cpu.Pool
 	*handles
-	flags uint32
+	now *instance // the runtime in use, one of handles
 
 	args   []*argument
 	values []xnn.ExternalValue
 	shapes []shape // of the values, at the sizes of the last call
-	layout layout  // what the runtime's memory is laid out for
-	bound  bool
-	finish bool // outputs are not in place yet after a run
+	bound  bool    // args, values and shapes are those of the last call
+	finish bool    // outputs are not in place yet after a run
 	dims   [xnn.MaxDims]uint
-	names  []string // of the runtime's operators, if it is profiled
+	names  []string // of the timed runtime's operators
 	times  []uint64
+	need   uint // what the library says of their size
 	// other runs calls at shapes that the library may not have; nil until there is one
 	other  *reference
 	beside bool // the last call's shapes are such
 }
 
+// instance is a runtime of the library, with how far it follows the unit's last call.
+type instance struct {
+	runtime xnn.Runtime
+	flags   uint32
+	layout  layout // what the runtime's memory is laid out for
+	shaped  bool   // it has the call's sizes
+	set     bool   // and the addresses
+	used    bool   // it has run
+}
+
 // handles are what a unit has of the library. They are freed by Close, or after the
 // unit was forgotten.
 type handles struct {
-	lib     *xnn.Library
-	threads *threads
-	runtime xnn.Runtime
-	pin     runtime.Pinner // memory of arguments that the runtime has addresses of
+	lib          *xnn.Library
+	threads      *threads
+	plain, timed instance // timed measures its nodes
+	workspace    xnn.Workspace
+	closed       bool
+	pin          runtime.Pinner // memory of arguments that the runtimes have addresses of
 }
 
 func (h *handles) release() {
-	h.lib.DeleteRuntime(h.runtime)
+	h.drop(&h.plain)
+	h.drop(&h.timed)
+	if h.workspace != 0 {
+		h.lib.ReleaseWorkspace(h.workspace)
+	}
+	h.workspace, h.closed = 0, true
 	h.threads.release()
-	h.runtime, h.threads = 0, nil
+	h.threads = nil
 	h.pin.Unpin()
+}
+
+// drop deletes the runtime of an instance, if it has one.
+func (h *handles) drop(r *instance) {
+	h.lib.DeleteRuntime(r.runtime)
+	r.runtime, r.shaped, r.set, r.used = 0, false, false, false
 }
 
 func newNative(m *image, in delegate.Instance) (*native, error) {
 	u := &native{image: m, pool: in.Pool, handles: &handles{lib: m.lib}, shapes: slices.Clone(m.shapes)}
+	u.now, u.timed.flags = &u.plain, xnn.FlagBasicProfiling
 	runtime.AddCleanup(u, (*handles).release, u.handles)
 	u.args = newArguments(m.graph)
 	u.values = make([]xnn.ExternalValue, len(u.args))
@@ -65,15 +89,16 @@ func newNative(m *image, in delegate.Instance) (*native, error) {
 	return u, nil
 }
 
-// create makes the runtime, in place of the one there is.
+// create makes the runtime in use, in place of the one there is.
 func (u *native) create() error {
-	rt, err := u.image.runtimeFor(u.shapes, u.threads.pool(), u.flags)
+	r := u.now
+	rt, err := u.image.runtimeFor(u.shapes, u.threads.pool(), r.flags, &u.workspace)
 	if err != nil {
 		return err
 	}
-	u.layout.set(u.image.graph, u.shapes)
-	u.lib.DeleteRuntime(u.runtime)
-	u.runtime = rt
+	u.drop(r)
+	r.runtime, u.names = rt, nil
+	r.layout.set(u.image.graph, u.shapes)
 	return nil
 }
 
@@ -82,15 +107,21 @@ func (u *native) create() error {
 func (u *native) Execute(ctx context.Context, args []*tensor.Value) error {
 	if !u.bound || !u.same(args) {
 		if err := u.bind(args); err != nil {
-			u.bound = false
 			return err
 		}
 	}
 	if u.beside {
 		return u.other.Execute(ctx, args)
 	}
-	if u.runtime != 0 {
-		if status := u.lib.InvokeRuntime(u.runtime); status != xnn.Success {
+	if !u.now.set {
+		if err := u.setUp(); err != nil {
+			u.drop(u.now) // its operators may be in any state
+			u.bound = false
+			return err
+		}
+	}
+	if u.now.runtime != 0 {
+		if status := u.lib.InvokeRuntime(u.now.runtime); status != xnn.Success {
 			return deviceError(status.Error("xnn_invoke_runtime"))
 		}
 	}
@@ -118,46 +149,55 @@ func (u *native) same(args []*tensor.Value) bool {
 	return true
 }
 
-// bind checks the arguments, brings the runtime to their sizes and gives it their
-// addresses.
+// bind checks the arguments and takes their sizes and addresses, which no runtime
+// follows yet.
 func (u *native) bind(args []*tensor.Value) error {
-	reshaped, err := bindArguments(u.image.graph, u.args, args, u.shapes, !u.bound)
+	anew := !u.bound
+	u.bound = false
+	reshaped, err := bindArguments(u.image.graph, u.args, args, u.shapes, anew)
 	if err != nil {
 		return err
 	}
 	u.finish = slices.ContainsFunc(u.args, func(a *argument) bool { return a.after != nil })
-	if u.runtime == 0 { // arguments that pass through, unless the unit is closed
-		if len(u.image.graph.Nodes) > 0 {
-			return delegate.Errorf(ID, delegate.ErrDevice, "", "unit is closed")
-		}
-		u.bound = true
-		return nil
+	if reshaped || anew {
+		u.plain.shaped, u.timed.shaped = false, false
+		u.chooseEngine()
 	}
-	if reshaped || !u.bound {
-		if u.chooseEngine(); u.beside {
-			u.bound = true
-			return nil
-		}
+	u.plain.set, u.timed.set = false, false
+	if !u.beside && len(u.image.graph.Nodes) > 0 {
+		u.pinArguments()
 	}
-	if reshaped && !u.layout.fits(u.image.graph, u.shapes) {
-		if err := u.create(); err != nil {
-			return err
-		}
-	}
-	if reshaped || !u.bound {
-		if err := u.reshape(); err != nil {
-			return err
-		}
-	}
+	u.bound = true
+	return nil
+}
+
+func (u *native) pinArguments() {
 	u.pin.Unpin()
 	for i, a := range u.args {
 		u.pin.Pin(&a.data[0])
 		u.values[i] = xnn.ExternalValue{ID: uint32(i), Data: xnn.AddressOf(a.data)}
 	}
-	if err := u.lib.SetupRuntime(u.runtime, uint(len(u.values)), &u.values[0]).Error("xnn_setup_runtime_v2"); err != nil {
+}
+
+// setUp brings the runtime in use to the sizes and addresses of the last call.
+func (u *native) setUp() error {
+	r := u.now
+	switch {
+	case len(u.image.graph.Nodes) == 0: // arguments pass through
+		r.set = true
+		return nil
+	case u.closed:
+		return delegate.Errorf(ID, delegate.ErrDevice, "", "unit is closed")
+	}
+	if !r.shaped {
+		if err := u.reshape(); err != nil {
+			return err
+		}
+	}
+	if err := u.lib.SetupRuntime(r.runtime, uint(len(u.values)), &u.values[0]).Error("xnn_setup_runtime_v2"); err != nil {
 		return deviceError(err)
 	}
-	u.bound = true
+	r.set, r.used = true, true
 	return nil
 }
 
@@ -178,25 +218,31 @@ func (u *native) chooseEngine() {
 // reshape brings the runtime to the arguments' sizes, and wants it to come to the
 // same sizes of outputs as our own rules.
 func (u *native) reshape() error {
-	g := u.image.graph
+	g, r := u.image.graph, u.now
+	if r.runtime == 0 || !r.layout.fits(g, u.shapes) {
+		if err := u.create(); err != nil {
+			return err
+		}
+	}
 	for i, v := range g.Args[:g.Inputs] {
 		rank := u.setDims(u.shapes[v])
-		if err := u.lib.ReshapeExternalValue(u.runtime, uint32(i), rank, &u.dims[0]).Error("xnn_reshape_external_value"); err != nil {
+		if err := u.lib.ReshapeExternalValue(r.runtime, uint32(i), rank, &u.dims[0]).Error("xnn_reshape_external_value"); err != nil {
 			return deviceError(err)
 		}
 	}
-	if err := u.lib.ReshapeRuntime(u.runtime).Error("xnn_reshape_runtime"); err != nil {
+	if err := u.lib.ReshapeRuntime(r.runtime).Error("xnn_reshape_runtime"); err != nil {
 		return deviceError(err)
 	}
 	for i, v := range g.Args {
 		var rank uint
-		if err := u.lib.GetExternalValueShape(u.runtime, uint32(i), &rank, &u.dims[0]).Error("xnn_get_external_value_shape"); err != nil {
+		if err := u.lib.GetExternalValueShape(r.runtime, uint32(i), &rank, &u.dims[0]).Error("xnn_get_external_value_shape"); err != nil {
 			return deviceError(err)
 		}
 		if got := u.getDims(rank); got != u.shapes[v] {
 			return delegate.Errorf(ID, delegate.ErrDevice, argumentPlace(g, i), "the library makes it %v, want %v", got, u.shapes[v])
 		}
 	}
+	r.shaped = true
 	return nil
 }
 
