@@ -18,6 +18,8 @@ type step struct {
 	recheck bool // an argument's kind can change: the call is checked each time
 	target  int  // JumpFalseCall
 
+	delegate int // DelegateCall: place in the method's list
+
 	call kernels.Call // KernelCall
 	sig  *kernels.Signature
 
@@ -57,7 +59,7 @@ func (m *Method) resolve(s *step, from *ir.Step) error {
 			return s.sig.Check(s.call.Args())
 		}
 	case ir.DelegateCall:
-		s.unit, s.args = m.units[from.Delegate], m.slots(from.Args)
+		s.delegate, s.unit, s.args = from.Delegate, m.units[from.Delegate], m.slots(from.Args)
 	case ir.MoveCall:
 		s.value, s.to = &m.values[from.Args[0]], &m.values[from.Args[1]]
 	default:
@@ -72,16 +74,23 @@ func (m *Method) resolve(s *step, from *ir.Step) error {
 // Errors are *InstructionError and *InputError.
 func (m *Method) Execute(ctx context.Context) error {
 	if err := m.beginAll(); err != nil {
-		return err
+		return m.refused(ctx, err)
 	}
 	defer m.endAll()
+	if m.observed.wants.Any(ofExecutes) {
+		return m.observe(ctx)
+	}
+	return m.execute(ctx)
+}
+
+func (m *Method) execute(ctx context.Context) error {
 	if m.poison != nil {
 		return m.poison
 	}
 	if err := m.prepare(); err != nil {
 		return err
 	}
-	err := m.runTraced(ctx)
+	err := m.run(ctx)
 	for i := range m.inputs {
 		if m.inputs[i].clobber {
 			m.inputs[i].set = false
@@ -110,11 +119,13 @@ func (m *Method) prepare() error {
 
 // run is the instruction loop.
 func (m *Method) run(ctx context.Context) (err error) {
-	pc := 0
+	pc, observed := 0, m.observed.wants.Any(ofInstructions)
 	defer func() {
 		if fault := recover(); fault != nil {
 			m.poison = m.failed(pc, &PanicError{Value: fault, Stack: debug.Stack()})
-			err = m.poison
+			if err = m.poison; observed {
+				m.tellInstruction(&m.steps[pc], err)
+			}
 		}
 	}()
 	cancelled := ctx.Done()
@@ -125,9 +136,11 @@ func (m *Method) run(ctx context.Context) (err error) {
 		if left == 0 {
 			return m.failed(pc, fmt.Errorf("%d instructions executed, the limit: %w", m.limit, ErrExecute))
 		}
-		next, err := m.do(ctx, pc)
-		if m.recorder != nil {
-			m.record(pc)
+		var next int
+		if observed {
+			next, err = m.doObserved(ctx, pc)
+		} else {
+			next, err = m.do(ctx, pc)
 		}
 		if err != nil {
 			return m.failed(pc, err)
@@ -203,8 +216,11 @@ func free(v *tensor.Value) {
 	}
 }
 
-// failed places an error at a step.
+// failed places an error at a step, unless it has its place.
 func (m *Method) failed(pc int, err error) error {
+	if _, ok := err.(*InstructionError); ok {
+		return err
+	}
 	s := &m.steps[pc]
 	nameArgument(err, s.sig)
 	return &InstructionError{Class: classOf(err, ErrExecute), Method: m.ir.Name,

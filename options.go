@@ -1,6 +1,8 @@
 package etrun
 
 import (
+	"context"
+
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/runtime/plan"
@@ -21,10 +23,19 @@ type config struct {
 	strict    bool
 	preserve  bool
 	mmap      bool
+	watchers  []watcher
 }
 
 // planning is how methods are planned unless they bring their memory.
 func (c *config) planning() plan.Options { return plan.Options{Mode: c.plan, Preserve: c.preserve} }
+
+// watch makes a watch of one piece of loading or freeing, nil where nobody wants it.
+func (c *config) watch(ctx context.Context, method string) *watch {
+	if len(c.watchers) == 0 {
+		return nil
+	}
+	return newWatch(ctx, c.watchers, method)
+}
 
 // PlanMode chooses whose memory plan a method uses.
 type PlanMode = plan.Mode
@@ -83,3 +94,8 @@ func WithPreservedInputs() Option { return func(c *config) { c.preserve = true }
 // WithMmap maps files into memory instead of reading them. The file must not change
 // while the program is open: a shortened file ends the process.
 func WithMmap() Option { return func(c *config) { c.mmap = true } }
+
+// WithObserver adds an observer of the program, from its opening until it is closed.
+func WithObserver(o Observer) Option {
+	return func(c *config) { c.watchers = append(c.watchers, newWatcher(o)) }
+}

@@ -16,12 +16,13 @@ import (
 // file refers to its own line and to those above it.
 var order = [][]string{
 	{"errors.go", "limits.go", "operators.go"},
+	{"watch.go"},
 	{"options.go"},
 	{"file.go", "named.go"},
 	{"link.go", "compile.go", "prepared.go"}, // the description of a method to what its instances share
 	{"slot.go"},
 	{"program.go", "data.go", "meta.go"},
-	{"memory.go", "method.go", "inputs.go", "bind.go", "state.go", "execute.go", "record.go", "describe.go"}, // an instance
+	{"memory.go", "method.go", "inputs.go", "bind.go", "state.go", "execute.go", "observe.go", "describe.go"}, // an instance
 	{"load.go"},
 	{"pool.go"},
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/trace"
 )
 
 // Program is an open file: its verified description, its constants and what its
@@ -45,18 +46,23 @@ type Program struct {
 // Open reads a .pte file, or the program inside a .bpte file, and verifies it whole.
 func Open(path string, options ...Option) (*Program, error) {
 	c := newConfig(options)
+	w := c.watch(nil, "")
 	f, err := openFile(path, c.limits.FileBytes, c.mmap)
 	if err != nil {
-		return nil, err
+		return nil, w.whole(trace.Open, path, 0, w.stage(trace.StageRead, 0, err))
 	}
-	return newProgram(f, c)
+	w.stage(trace.StageRead, int64(len(f.data)), nil)
+	return newProgram(f, c, w)
 }
 
 // Read is Open on bytes in memory, which are copied.
 func Read(data []byte, options ...Option) (*Program, error) {
+	c := newConfig(options)
+	w := c.watch(nil, "")
 	b := tensor.AlignedBytes(len(data))
 	copy(b, data)
-	return newProgram(&file{data: b}, newConfig(options))
+	w.stage(trace.StageRead, int64(len(b)), nil)
+	return newProgram(&file{data: b}, c, w)
 }
 
 func newConfig(options []Option) config {
@@ -75,14 +81,19 @@ func newConfig(options []Option) config {
 }
 
 // newProgram takes over f, also where it fails.
-func newProgram(f *file, c config) (*Program, error) {
+func newProgram(f *file, c config, w *watch) (*Program, error) {
 	p := &Program{config: c, files: []*file{f}}
-	if err := p.parse(f.data); err != nil {
+	if err := p.parse(f.data, w); err != nil {
 		p.closeFiles()
-		return nil, loadError(f.path, "", err, ErrFormat)
+		return nil, w.whole(trace.Open, f.path, p.fileBytes(), loadError(f.path, "", err, ErrFormat))
 	}
 	p.pool = cpu.NewPool(c.threads)
 	p.makeSlots()
+	w.memory(trace.MemoryProgram, p.fileBytes())
+	if err := w.whole(trace.Open, f.path, p.fileBytes(), nil); err != nil {
+		p.Close()
+		return nil, loadError(f.path, "", err, ErrFormat)
+	}
 	return p, nil
 }
 
@@ -103,7 +114,7 @@ func (p *Program) makeSlots() {
 	}
 }
 
-func (p *Program) parse(data []byte) (err error) {
+func (p *Program) parse(data []byte, w *watch) (err error) {
 	if pte.Sniff(data) == pte.FormatBPTE {
 		if p.bundle, err = pte.ParseBundle(data, p.config.limits.Format); err != nil {
 			return err
@@ -111,11 +122,12 @@ func (p *Program) parse(data []byte) (err error) {
 		data = tensor.AlignedBytes(len(p.bundle.Program)) // its own place: tensors in it want aligned bytes
 		copy(data, p.bundle.Program)
 	}
-	if p.spec, err = pte.Parse(data, p.config.limits.Format); err != nil {
+	p.spec, err = pte.Parse(data, p.config.limits.Format)
+	if err := w.stage(trace.StageParse, int64(len(data)), err); err != nil {
 		return err
 	}
 	p.data, err = p.openData()
-	return err
+	return w.stage(trace.StageData, p.fileBytes()-int64(len(p.files[0].data)), err)
 }
 
 // Spec is the program's description. It must not be changed.
@@ -199,6 +211,7 @@ func (p *Program) freeLocked() error {
 		}
 	}
 	p.pool.Close()
+	p.config.watch(nil, "").memory(trace.MemoryProgram, -p.fileBytes())
 	p.closeFiles()
 	return first
 }

@@ -99,12 +99,12 @@ func (f *openFlags) deviceName() string {
 	return f.device
 }
 
-// open opens a program with every backend of this build.
-func (f *openFlags) open(path string) (*etrun.Program, error) {
+// open opens a program with every backend of this build, and with further options.
+func (f *openFlags) open(path string, more ...etrun.Option) (*etrun.Program, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	options := []etrun.Option{etrun.WithPlan(planModes[f.plan])}
+	options := append(more, etrun.WithPlan(planModes[f.plan]))
 	if f.strict {
 		options = append(options, etrun.WithStrictPlan())
 	}

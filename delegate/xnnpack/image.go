@@ -193,7 +193,7 @@ func (h *holdings) release() {
 
 // Needs is at the declared sizes.
 func (m *image) Needs() delegate.Needs {
-	n := delegate.Needs{Inputs: m.graph.Inputs, Scratch: m.needs.scratch}
+	n := delegate.Needs{Inputs: m.graph.Inputs, Scratch: m.needs.scratch, Profiling: m.needs.timed}
 	if m.native {
 		m.mu.Lock()
 		n.PackedBytes = m.weights.bytes()
