@@ -119,7 +119,8 @@ func (p *preparation) placed(err error) error {
 	if !ok {
 		return err
 	}
-	return &InstructionError{Class: classOf(e.Err, ErrFormat), Method: p.spec.Name, Chain: e.Origin.Chain, Index: e.Origin.Index, Op: e.Name, Err: e.Err}
+	return &InstructionError{Class: classOf(e.Err, ErrFormat), Method: p.spec.Name,
+		Chain: e.Origin.Chain, Index: e.Origin.Index, Op: e.Name, Err: e.Err}
 }
 
 // close frees the images.

@@ -97,11 +97,6 @@ static uint32_t call_xnn_define_max_pooling_2d(uintptr_t f, uintptr_t a0, uint32
 }
 #cgo noescape call_xnn_define_max_pooling_2d
 #cgo nocallback call_xnn_define_max_pooling_2d
-static uint32_t call_xnn_define_argmax_pooling_2d(uintptr_t f, uintptr_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t a4, uint32_t a5, uint32_t a6, uint32_t a7, uint32_t a8, uint32_t a9, uint32_t a10) {
-	return ((uint32_t (*)(uintptr_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t))f)(a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10);
-}
-#cgo noescape call_xnn_define_argmax_pooling_2d
-#cgo nocallback call_xnn_define_argmax_pooling_2d
 static uint32_t call_xnn_define_static_reduce(uintptr_t f, uintptr_t a0, int32_t a1, size_t a2, size_t* a3, uint32_t a4, uint32_t a5, uint32_t a6) {
 	return ((uint32_t (*)(uintptr_t, int32_t, size_t, size_t*, uint32_t, uint32_t, uint32_t))f)(a0, a1, a2, a3, a4, a5, a6);
 }
@@ -195,6 +190,11 @@ static uint32_t call_xnn_reshape_runtime(uintptr_t f, uintptr_t a0) {
 }
 #cgo noescape call_xnn_reshape_runtime
 #cgo nocallback call_xnn_reshape_runtime
+static uint32_t call_xnn_setup_runtime(uintptr_t f, uintptr_t a0, size_t a1, external_value* a2) {
+	return ((uint32_t (*)(uintptr_t, size_t, external_value*))f)(a0, a1, a2);
+}
+#cgo noescape call_xnn_setup_runtime
+#cgo nocallback call_xnn_setup_runtime
 static uint32_t call_xnn_setup_runtime_v2(uintptr_t f, uintptr_t a0, size_t a1, external_value* a2) {
 	return ((uint32_t (*)(uintptr_t, size_t, external_value*))f)(a0, a1, a2);
 }
@@ -311,10 +311,6 @@ func bind(f *Functions, addresses map[string]uintptr) {
 	f.DefineMaxPooling2D = func(a0 Subgraph, a1 uint32, a2 uint32, a3 uint32, a4 uint32, a5 uint32, a6 uint32, a7 uint32, a8 uint32, a9 uint32, a10 uint32, a11 float32, a12 float32, a13 uint32, a14 uint32, a15 uint32) Status {
 		return Status(C.call_xnn_define_max_pooling_2d(pDefineMaxPooling2D, C.uintptr_t(a0), C.uint32_t(a1), C.uint32_t(a2), C.uint32_t(a3), C.uint32_t(a4), C.uint32_t(a5), C.uint32_t(a6), C.uint32_t(a7), C.uint32_t(a8), C.uint32_t(a9), C.uint32_t(a10), C.float(a11), C.float(a12), C.uint32_t(a13), C.uint32_t(a14), C.uint32_t(a15)))
 	}
-	pDefineArgmaxPooling2D := at("xnn_define_argmax_pooling_2d")
-	f.DefineArgmaxPooling2D = func(a0 Subgraph, a1 uint32, a2 uint32, a3 uint32, a4 uint32, a5 uint32, a6 uint32, a7 uint32, a8 uint32, a9 uint32, a10 uint32) Status {
-		return Status(C.call_xnn_define_argmax_pooling_2d(pDefineArgmaxPooling2D, C.uintptr_t(a0), C.uint32_t(a1), C.uint32_t(a2), C.uint32_t(a3), C.uint32_t(a4), C.uint32_t(a5), C.uint32_t(a6), C.uint32_t(a7), C.uint32_t(a8), C.uint32_t(a9), C.uint32_t(a10)))
-	}
 	pDefineStaticReduce := at("xnn_define_static_reduce")
 	f.DefineStaticReduce = func(a0 Subgraph, a1 int32, a2 uint, a3 *uint, a4 uint32, a5 uint32, a6 uint32) Status {
 		return Status(C.call_xnn_define_static_reduce(pDefineStaticReduce, C.uintptr_t(a0), C.int32_t(a1), C.size_t(a2), (*C.size_t)(unsafe.Pointer(a3)), C.uint32_t(a4), C.uint32_t(a5), C.uint32_t(a6)))
@@ -390,6 +386,10 @@ func bind(f *Functions, addresses map[string]uintptr) {
 	pReshapeRuntime := at("xnn_reshape_runtime")
 	f.ReshapeRuntime = func(a0 Runtime) Status {
 		return Status(C.call_xnn_reshape_runtime(pReshapeRuntime, C.uintptr_t(a0)))
+	}
+	pPlanRuntime := at("xnn_setup_runtime")
+	f.PlanRuntime = func(a0 Runtime, a1 uint, a2 *ExternalValue) Status {
+		return Status(C.call_xnn_setup_runtime(pPlanRuntime, C.uintptr_t(a0), C.size_t(a1), (*C.external_value)(unsafe.Pointer(a2))))
 	}
 	pSetupRuntime := at("xnn_setup_runtime_v2")
 	f.SetupRuntime = func(a0 Runtime, a1 uint, a2 *ExternalValue) Status {

@@ -53,8 +53,6 @@ type Functions struct {
 	DefineMaxPooling2D func(s Subgraph, top, right, bottom, left, poolingHeight, poolingWidth,
 		strideHeight, strideWidth, dilationHeight, dilationWidth uint32, outputMin, outputMax float32,
 		input, output, flags uint32) Status `c:"xnn_define_max_pooling_2d"`
-	DefineArgmaxPooling2D func(s Subgraph, top, right, bottom, left, poolingHeight, poolingWidth,
-		input, outputValue, outputIndex, flags uint32) Status `c:"xnn_define_argmax_pooling_2d"`
 	DefineStaticReduce func(s Subgraph, operator int32, numAxes uint, axes *uint,
 		input, output, flags uint32) Status `c:"xnn_define_static_reduce"`
 	DefineSoftmax           func(s Subgraph, input, output, flags uint32) Status `c:"xnn_define_softmax"`
@@ -85,6 +83,9 @@ type Functions struct {
 	ReshapeExternalValue  func(r Runtime, externalID uint32, numDims uint, dims *uint) Status  `c:"xnn_reshape_external_value"`
 	GetExternalValueShape func(r Runtime, externalID uint32, numDims *uint, dims *uint) Status `c:"xnn_get_external_value_shape"`
 	ReshapeRuntime        func(Runtime) Status                                                 `c:"xnn_reshape_runtime"`
+	// PlanRuntime reshapes a runtime, plans its memory at the shapes that it has now, and
+	// does what SetupRuntime does.
+	PlanRuntime func(r Runtime, numValues uint, values *ExternalValue) Status `c:"xnn_setup_runtime"`
 	// SetupRuntime stores the addresses of values until the next setup.
 	SetupRuntime            func(r Runtime, numValues uint, values *ExternalValue) Status                      `c:"xnn_setup_runtime_v2"`
 	InvokeRuntime           func(Runtime) Status                                                               `c:"xnn_invoke_runtime"`

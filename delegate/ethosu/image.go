@@ -46,7 +46,7 @@ func (im *image) plan(p *delegate.Payload) error {
 	for i := range c.outputs {
 		t, err := planOutput(&c.outputs[i], p.Args[nin+i], c.permuted, quantization(im.qparams, p, nin, i))
 		if err != nil {
-			return placed(fmt.Sprintf("delegate %d, output %d", p.Index, i), err)
+			return placed(fmt.Sprintf("output %d", i), err)
 		}
 		im.outputs = append(im.outputs, t)
 	}

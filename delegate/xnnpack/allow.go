@@ -3,6 +3,8 @@ package xnnpack
 import (
 	"fmt"
 	"math"
+
+	"github.com/x448/float16"
 )
 
 // What the native engine takes. The library asserts, and reads what it should not, on
@@ -30,6 +32,11 @@ func every(rules ...rule) rule {
 // refuses is the first reason why the library may not have the graph at the given
 // shapes, "" if there is none.
 func (g *Graph) refuses(s []shape) string {
+	for _, v := range g.Args {
+		if g.Values[v].Datatype.info().native == noNative {
+			return fmt.Sprintf("argument %s", g.describe(v))
+		}
+	}
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
 		if reason := g.refusesNode(n, s); reason != "" {
@@ -155,14 +162,6 @@ func boundLimits(g *Graph, n *Node, _ []shape) string {
 	return ""
 }
 
-// withoutBounds: the library's mean has none.
-func withoutBounds(_ *Graph, n *Node, _ []shape) string {
-	if n.Min > -inf || n.Max < inf {
-		return fmt.Sprintf("bounds %v to %v of a mean", n.Min, n.Max)
-	}
-	return ""
-}
-
 // sameQuantization wants a quantized node to keep scale and zero point.
 func sameQuantization(g *Graph, n *Node, _ []shape) string {
 	if wantSame(g, n, n.In[0], n.Out[0]) != nil {
@@ -171,9 +170,13 @@ func sameQuantization(g *Graph, n *Node, _ []shape) string {
 	return ""
 }
 
-// finiteParam wants a number for slope, alpha or padding value.
-func finiteParam(_ *Graph, n *Node, _ []shape) string {
-	if x := float64(n.Param); math.IsNaN(x) || math.IsInf(x, 0) {
+// finiteParam wants a number for slope, alpha or padding value, in the node's datatype.
+func finiteParam(g *Graph, n *Node, _ []shape) string {
+	x := n.Param
+	if g.Values[n.Out[0]].Datatype == FP16 {
+		x = float16.Fromfloat32(x).Float32()
+	}
+	if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
 		return fmt.Sprintf("parameter %v", n.Param)
 	}
 	return ""
@@ -265,24 +268,15 @@ func nativeMove(g *Graph, n *Node, _ []shape) string {
 	return ""
 }
 
-// readOutputs: the library forgets a value that nothing reads, and asserts that it has
-// both outputs of a node that makes two.
-func readOutputs(g *Graph, n *Node, _ []shape) string {
-	for _, v := range n.Out {
-		if g.Values[v].Arg == none && !g.reads(v) {
-			return "output that nothing reads"
-		}
+// argmaxLimits: the library asserts that something reads both outputs, keeps the shape
+// of the second one when the sizes change, and counts padding among the places. No
+// exporter makes the node.
+func argmaxLimits(_ *Graph, _ *Node, _ []shape) string { return "argmax pool" }
+
+// meanLimits: the library's mean has no bounds.
+func meanLimits(_ *Graph, n *Node, _ []shape) string {
+	if n.Min > -inf || n.Max < inf {
+		return fmt.Sprintf("bounds %v to %v of a mean", n.Min, n.Max)
 	}
 	return ""
-}
-
-func (g *Graph) reads(v int) bool {
-	for i := range g.Nodes {
-		for _, in := range g.Nodes[i].In {
-			if in == v {
-				return true
-			}
-		}
-	}
-	return false
 }

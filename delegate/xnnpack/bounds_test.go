@@ -114,7 +114,7 @@ const denormal = 0x1p-126
 
 // flushed is what taking denormal numbers for 0 changes of what a node selects.
 func (b *bounds) flushed(n *Node) float64 {
-	if !n.bounded() && n.Type.name != "MaxPooling2d" && !isBinary(n) || b.e.graph.Values[n.Out[0]].Datatype != FP32 {
+	if !selecting[n.Type.name] || b.e.graph.Values[n.Out[0]].Datatype != FP32 {
 		return 0
 	}
 	for _, v := range append(slices.Clone(n.In), n.Out...) {
@@ -126,8 +126,6 @@ func (b *bounds) flushed(n *Node) float64 {
 	}
 	return 0
 }
-
-func (n *Node) bounded() bool { return n.Min > -inf || n.Max < inf }
 
 // regular reports operands at which a node's function is defined and goes on without
 // a jump: the library takes denormal numbers for 0.
@@ -188,15 +186,21 @@ func (b *bounds) node(n *Node) {
 	}
 }
 
+// moving nodes leave elements as they are, selecting ones compare them first.
+var (
+	moving    = map[string]bool{"StaticTranspose": true, "StaticReshape": true, "StaticSlice": true, "StaticConstantPad": true, "Copy": true}
+	selecting = map[string]bool{"Clamp": true, "MaxPooling2d": true, "Minimum": true, "Maximum": true, "ArgMaxPooling2d": true}
+)
+
 // moves reports a node that moves or selects elements, and does not change them.
 func (b *bounds) moves(n *Node) bool {
 	if strings.HasPrefix(n.Type.name, "Concatenate") {
 		return true
 	}
-	switch n.Type.name {
-	case "StaticTranspose", "StaticReshape", "StaticSlice", "StaticConstantPad", "Copy":
+	if moving[n.Type.name] {
 		return true
-	case "Clamp", "MaxPooling2d", "Minimum", "Maximum", "ArgMaxPooling2d":
+	}
+	if selecting[n.Type.name] {
 		for _, v := range n.In {
 			x, y := &b.e.graph.Values[v].Quant, &b.e.graph.Values[n.Out[0]].Quant
 			if x.Scale != y.Scale || x.ZeroPoint != y.ZeroPoint || !b.within(n, 0) {

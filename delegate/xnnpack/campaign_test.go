@@ -151,13 +151,16 @@ func (c *campaign) watch(cmd *exec.Cmd) (hung string, ended error) {
 
 var digits = regexp.MustCompile(`0x[0-9a-f]+|[-+]?[0-9][0-9.e+-]*|NaN|[-+]Inf`)
 
+// general is a text without its figures.
+func general(text string) string { return digits.ReplaceAllString(text, "#") }
+
 // report counts a finding, and reduces and stores the first few of their kind.
 func (c *campaign) report(pool *seeds, seed uint64, kind, message string) {
-	text := kind + ": " + digits.ReplaceAllString(message, "#")
+	text := general(kind + ": " + message)
 	if c.found[text]++; c.found[text] > 12 {
 		return
 	}
-	g := c.reduce(pool.mutantOf(seed), seed, kind)
+	g := c.reduce(pool.mutantOf(seed), seed, text)
 	signature := text + " " + strings.Join(typesOf(g), " ")
 	if c.distinct[signature] {
 		return
@@ -172,7 +175,7 @@ func (c *campaign) report(pool *seeds, seed uint64, kind, message string) {
 }
 
 // reduce takes nodes out as long as what is left does the same harm.
-func (c *campaign) reduce(g *Graph, seed uint64, kind string) *Graph {
+func (c *campaign) reduce(g *Graph, seed uint64, text string) *Graph {
 	for again := true; again; {
 		again = false
 		for i := len(g.Nodes) - 1; i >= 0 && len(g.Nodes) > 1; i-- {
@@ -184,7 +187,7 @@ func (c *campaign) reduce(g *Graph, seed uint64, kind string) *Graph {
 			bypassed.bypass(i)
 			bypassed.compact()
 			for _, smaller := range []*Graph{g.part(chosen), bypassed} {
-				if len(smaller.Args) > smaller.Inputs && strings.HasPrefix(c.replay(smaller, seed), kind+":") {
+				if len(smaller.Args) > smaller.Inputs && general(c.replay(smaller, seed)) == text {
 					g, again = smaller, true
 					break
 				}

@@ -174,12 +174,6 @@ func (b *builder) maxPool(n *Node) call {
 		n.Min, n.Max, b.in(n, 0), b.out(n, 0), n.Flags&flagSamePadding)}
 }
 
-func (b *builder) argmaxPool(n *Node) call {
-	w := &n.Window
-	return call{"xnn_define_argmax_pooling_2d", b.lib.DefineArgmaxPooling2D(b.sub, uint32(w.top), uint32(w.right), uint32(w.bottom), uint32(w.left),
-		uint32(w.kernelH), uint32(w.kernelW), b.in(n, 0), b.out(n, 0), b.out(n, 1), n.Flags&flagSamePadding)}
-}
-
 func (b *builder) globalPool(n *Node) call {
 	axes := [2]uint{1, 2}
 	return call{"xnn_define_static_reduce", b.lib.DefineStaticReduce(b.sub, b.lib.Soname.Reduce[xnn.Mean], 2, &axes[0],

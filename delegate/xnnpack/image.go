@@ -80,18 +80,19 @@ func (m *image) openNative(b Backend) error {
 }
 
 // runtimeFor is a runtime for values of the given shapes: the spare one, if it is of the
-// right kind and there is no workspace yet.
-func (m *image) runtimeFor(shapes []shape, pool xnn.Threadpool, flags uint32, workspace *xnn.Workspace) (xnn.Runtime, error) {
+// right kind and there is no workspace yet. Its memory is planned already.
+func (m *image) runtimeFor(shapes []shape, pool xnn.Threadpool, flags uint32, workspace *xnn.Workspace) (rt xnn.Runtime, planned bool, err error) {
 	m.mu.Lock()
 	spare := m.spare
 	m.spare = compiled{}
 	m.mu.Unlock()
 	if *workspace == 0 && pool == 0 && flags == 0 && spare.runtime != 0 && slices.Equal(shapes, m.shapes) {
 		*workspace = spare.workspace
-		return spare.runtime, nil
+		return spare.runtime, true, nil
 	}
 	spare.release(m.lib)
-	return m.newRuntime(shapes, pool, flags, workspace)
+	rt, err = m.newRuntime(shapes, pool, flags, workspace)
+	return rt, false, err
 }
 
 // pinConstants keeps constants in their places, and makes sure that what the library

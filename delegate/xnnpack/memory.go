@@ -81,7 +81,7 @@ func (t *nodeType) weighted() bool {
 
 // windowScratch is the table of a window's pixels for each place, and the accumulators
 // of a depthwise convolution or pool that takes several passes.
-func windowScratch(_ *Graph, n *Node, s []shape, threads int) int64 {
+func windowScratch(g *Graph, n *Node, s []shape, threads int) int64 {
 	w, in, out := &n.Window, s[n.In[0]], s[n.Out[0]]
 	taps := w.kernelH * w.kernelW
 	if taps*w.strideH*w.strideW == 1 && w.top+w.bottom+w.left+w.right == 0 { // a product of matrices
@@ -90,10 +90,25 @@ func windowScratch(_ *Graph, n *Node, s []shape, threads int) int64 {
 	places := out.dim[1] * (roundUp(out.dim[2], w.strideW) + w.strideW*tilePlaces)
 	bytes := times(tapBytes, taps, places+tilePlaces)
 	zeros := times(in.dim[0], in.dim[3]*4+lineBytes)
+	if n.Type.tag == tagDepthwiseConv2d {
+		bytes = plus(bytes, depthwiseWeights(g, n))
+	}
 	if n.Type.isConvolution() && w.groupIn > 1 {
 		return plus(bytes, zeros)
 	}
 	return plus(plus(bytes, zeros), times(max(threads, in.dim[0]*out.dim[1]), out.dim[3]*8+lineBytes))
+}
+
+// depthwiseWeights are the packed weights of a depthwise convolution, which the library
+// keeps with each runtime. Up to 25 taps a tile of channels is packed together; beyond,
+// or with several outputs a channel, each group is a product of its own.
+func depthwiseWeights(g *Graph, n *Node) int64 {
+	w, size := &n.Window, g.Values[n.In[1]].Datatype.info().bits/8
+	taps := w.kernelH * w.kernelW
+	if taps <= 25 && w.groupOut == 1 {
+		return times(roundUp(w.groups, tilePlaces), 25*size+8)
+	}
+	return times(w.groups, roundUp(w.groupOut, tileOut), taps*tileIn/2+8)
 }
 
 // resizeScratch is four pointers and two weights a place.

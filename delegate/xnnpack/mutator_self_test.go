@@ -34,10 +34,10 @@ func TestMutator(t *testing.T) {
 		}
 	}
 	for seed := range uint64(50) {
-		make := func() []byte {
+		write := func() []byte {
 			return encode(mutate(s.pick(rand.New(rand.NewPCG(seed, 1))), rand.New(rand.NewPCG(seed, 2))))
 		}
-		if string(make()) != string(make()) {
+		if string(write()) != string(write()) {
 			t.Errorf("seed %d makes two mutants", seed)
 		}
 	}

@@ -38,10 +38,10 @@ type native struct {
 type instance struct {
 	runtime xnn.Runtime
 	flags   uint32
-	layout  layout // what the runtime's memory is laid out for
-	shaped  bool   // it has the call's sizes
-	set     bool   // and the addresses
-	used    bool   // it has run
+	layout  layout  // what the runtime's memory is laid out for
+	planned []shape // of the values, at the sizes that its memory is planned for; empty if it is not
+	set     bool    // it has the sizes and addresses of the last call
+	used    bool    // it has run
 }
 
 // handles are what a unit has of the library. They are freed by Close, or after the
@@ -70,7 +70,7 @@ func (h *handles) release() {
 // drop deletes the runtime of an instance, if it has one.
 func (h *handles) drop(r *instance) {
 	h.lib.DeleteRuntime(r.runtime)
-	r.runtime, r.shaped, r.set, r.used = 0, false, false, false
+	r.runtime, r.planned, r.set, r.used = 0, r.planned[:0], false, false
 }
 
 func newNative(m *image, in delegate.Instance) (*native, error) {
@@ -92,14 +92,18 @@ func newNative(m *image, in delegate.Instance) (*native, error) {
 // create makes the runtime in use, in place of the one there is.
 func (u *native) create() error {
 	r := u.now
-	rt, err := u.image.runtimeFor(u.shapes, u.threads.pool(), r.flags, &u.workspace)
+	rt, planned, err := u.image.runtimeFor(u.shapes, u.threads.pool(), r.flags, &u.workspace)
 	if err != nil {
 		return err
 	}
 	u.drop(r)
 	r.runtime, u.names = rt, nil
 	r.layout.set(u.image.graph, u.shapes)
-	return nil
+	if !planned || rt == 0 {
+		return nil
+	}
+	r.planned = append(r.planned, u.shapes...)
+	return u.checkShapes()
 }
 
 // Execute runs the graph on the arguments, which the runtime keeps the addresses of
@@ -114,7 +118,7 @@ func (u *native) Execute(ctx context.Context, args []*tensor.Value) error {
 		return u.other.Execute(ctx, args)
 	}
 	if !u.now.set {
-		if err := u.setUp(); err != nil {
+		if err := u.ready(); err != nil {
 			u.drop(u.now) // its operators may be in any state
 			u.bound = false
 			return err
@@ -131,7 +135,11 @@ func (u *native) Execute(ctx context.Context, args []*tensor.Value) error {
 	return nil
 }
 
+// deviceError is an error of the library, nil for none.
 func deviceError(err error) error {
+	if err == nil {
+		return nil
+	}
 	return &delegate.Error{Backend: ID, Reason: delegate.ErrDevice, Err: err}
 }
 
@@ -160,7 +168,6 @@ func (u *native) bind(args []*tensor.Value) error {
 	}
 	u.finish = slices.ContainsFunc(u.args, func(a *argument) bool { return a.after != nil })
 	if reshaped || anew {
-		u.plain.shaped, u.timed.shaped = false, false
 		u.chooseEngine()
 	}
 	u.plain.set, u.timed.set = false, false
@@ -179,26 +186,48 @@ func (u *native) pinArguments() {
 	}
 }
 
-// setUp brings the runtime in use to the sizes and addresses of the last call.
-func (u *native) setUp() error {
-	r := u.now
+// ready brings the runtime in use to the sizes and addresses of the last call.
+func (u *native) ready() error {
+	g, r := u.image.graph, u.now
 	switch {
-	case len(u.image.graph.Nodes) == 0: // arguments pass through
+	case len(g.Nodes) == 0: // arguments pass through
 		r.set = true
 		return nil
 	case u.closed:
 		return delegate.Errorf(ID, delegate.ErrDevice, "", "unit is closed")
 	}
-	if !r.shaped {
-		if err := u.reshape(); err != nil {
+	if r.runtime == 0 || !slices.Equal(r.planned, u.shapes) && !r.layout.fits(g, u.shapes) {
+		if err := u.create(); err != nil {
 			return err
 		}
 	}
-	if err := u.lib.SetupRuntime(r.runtime, uint(len(u.values)), &u.values[0]).Error("xnn_setup_runtime_v2"); err != nil {
-		return deviceError(err)
+	if err := u.setup(r); err != nil {
+		return err
 	}
 	r.set, r.used = true, true
 	return nil
+}
+
+// setup gives the runtime the arguments' addresses and, where they are not those that it
+// was planned for, their sizes.
+//
+// A reshape alone plans memory only when a value outgrows all sizes that it ever had.
+// After a plan at smaller sizes, which another value caused, values that grow back would
+// lie over others; so every change of sizes is planned.
+func (u *native) setup(r *instance) error {
+	n, values := uint(len(u.values)), &u.values[0]
+	if slices.Equal(r.planned, u.shapes) {
+		return deviceError(u.lib.SetupRuntime(r.runtime, n, values).Error("xnn_setup_runtime_v2"))
+	}
+	r.planned = r.planned[:0]
+	if err := u.reshape(); err != nil {
+		return err
+	}
+	if err := u.lib.PlanRuntime(r.runtime, n, values).Error("xnn_setup_runtime"); err != nil {
+		return deviceError(err)
+	}
+	r.planned = append(r.planned, u.shapes...)
+	return u.checkShapes()
 }
 
 // chooseEngine compares the shapes of a call with what the library may have. It costs
@@ -215,24 +244,21 @@ func (u *native) chooseEngine() {
 	}
 }
 
-// reshape brings the runtime to the arguments' sizes, and wants it to come to the
-// same sizes of outputs as our own rules.
+// reshape tells the runtime the inputs' sizes.
 func (u *native) reshape() error {
 	g, r := u.image.graph, u.now
-	if r.runtime == 0 || !r.layout.fits(g, u.shapes) {
-		if err := u.create(); err != nil {
-			return err
-		}
-	}
 	for i, v := range g.Args[:g.Inputs] {
 		rank := u.setDims(u.shapes[v])
 		if err := u.lib.ReshapeExternalValue(r.runtime, uint32(i), rank, &u.dims[0]).Error("xnn_reshape_external_value"); err != nil {
 			return deviceError(err)
 		}
 	}
-	if err := u.lib.ReshapeRuntime(r.runtime).Error("xnn_reshape_runtime"); err != nil {
-		return deviceError(err)
-	}
+	return nil
+}
+
+// checkShapes wants the runtime to come to the same sizes of arguments as our own rules.
+func (u *native) checkShapes() error {
+	g, r := u.image.graph, u.now
 	for i, v := range g.Args {
 		var rank uint
 		if err := u.lib.GetExternalValueShape(r.runtime, uint32(i), &rank, &u.dims[0]).Error("xnn_get_external_value_shape"); err != nil {
@@ -242,7 +268,6 @@ func (u *native) reshape() error {
 			return delegate.Errorf(ID, delegate.ErrDevice, argumentPlace(g, i), "the library makes it %v, want %v", got, u.shapes[v])
 		}
 	}
-	r.shaped = true
 	return nil
 }
 

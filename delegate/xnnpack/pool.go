@@ -22,11 +22,10 @@ var poolNodes = []nodeType{
 		run:    (*reference).maxPool},
 	// two outputs: the maxima, and where in the window they are
 	{tag: 21, name: "ArgMaxPooling2d", read: readArgmaxPool, check: checkArgmaxPool, shape: argmaxShape, cost: poolCost,
-		native: every(windowLimits, poolLimits, readOutputs), scratch: windowScratch,
-		define: func(b *builder, n *Node) call { return b.argmaxPool(n) },
+		native: argmaxLimits,
 		run:    (*reference).argmaxPool},
 	// mean over H and W of [N, H, W, C], which stay as sizes of 1
-	{tag: 19, name: "GlobalAvgPooling2d", read: readUnary, check: checkGlobalPool, scratch: reduceScratch, bounded: true, native: withoutBounds,
+	{tag: 19, name: "GlobalAvgPooling2d", read: readUnary, check: checkGlobalPool, scratch: reduceScratch, bounded: true, native: meanLimits,
 		shape: func(g *Graph, n *Node, s []shape) error {
 			if err := wantRank(g, n, n.In[0], s, 4); err != nil {
 				return err

@@ -1,6 +1,7 @@
 package xnnpack
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -13,14 +14,15 @@ import (
 // made for it. That one is kept beside the other, if both are in use, and changing over
 // costs as much as a call with other arguments.
 func (u *native) SetProfiling(on bool) error {
-	old := u.now
-	if u.now = &u.plain; on {
-		u.now = &u.timed
+	old, next := u.now, &u.plain
+	if on {
+		next = &u.timed
 	}
-	if u.now == old {
+	if next == old || u.closed {
 		return nil
 	}
-	if u.now.runtime == 0 {
+	u.now = next
+	if fit := u.bound && !u.beside || slices.Equal(u.shapes, u.image.shapes); fit && next.runtime == 0 { // else by the next call
 		if err := u.create(); err != nil {
 			u.now = old
 			return err

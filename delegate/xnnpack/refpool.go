@@ -59,7 +59,7 @@ func (e *reference) maxPool(n *Node) {
 	e.store(n.Out[0])
 }
 
-// argmaxPool takes the first of equal maxima.
+// argmaxPool takes the first of equal maxima, counted down the window's columns.
 func (e *reference) argmaxPool(n *Node) {
 	x, y, c := e.load(0, n.In[0]), e.result(n.Out[0]), e.shapes[n.In[0]].dim[3]
 	index := tensor.View[int32](e.bytes[n.Out[1]])
@@ -67,7 +67,7 @@ func (e *reference) argmaxPool(n *Node) {
 		for i := range c {
 			best, tap := lowest, 0
 			for k, p := range in {
-				if v := x[p*c+i]; k == 0 || v > best {
+				if v := x[p*c+i]; k == 0 || v > best || v == best && taps[k] < tap {
 					best, tap = v, taps[k]
 				}
 			}

@@ -3,6 +3,7 @@ package xnnpack
 import (
 	"context"
 	"errors"
+	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -207,17 +208,52 @@ func TestWideIndices(t *testing.T) {
 			graph = s.graph
 		}
 	}
+	u, g := mustUnit(t, graph, EngineAuto, delegate.Instance{})
+	args := newMaker(1).arguments(g)
+	mustExecute(t, u, args)
+	narrow := numbersOf(args[2].Tensor)
+	wide := tensor.TensorValue(tensor.New(tensor.Int64, args[2].Tensor.Sizes...))
+	args[2] = &wide
+	mustExecute(t, u, args)
+	for i, x := range numbersOf(wide.Tensor) {
+		if x != narrow[i] {
+			t.Fatalf("element %d: int64 %v, int32 %v", i, x, narrow[i])
+		}
+	}
+}
+
+// TestGrowBack lets one value outgrow its declared sizes while another shrinks, and
+// grow back: each must have its memory at every step.
+func TestGrowBack(t *testing.T) {
+	m := newMaker(1)
+	a, b := m.input(FP32, 2, 8), m.input(FP32, 6, 64)
+	outs := []int{m.value(FP32, 2, 8), m.value(FP32, 6, 64)}
+	for i, in := range []int{a, b} {
+		middle := m.value(FP32, m.g.Values[in].Shape.dims()...)
+		m.node("Square", []int{in}, []int{middle})
+		m.node("Sigmoid", []int{middle}, []int{outs[i]})
+	}
+	graph := m.done(outs...)
 	forEngines(t, func(t *testing.T, engine Engine) {
 		u, g := mustUnit(t, graph, engine, delegate.Instance{})
-		args := newMaker(1).arguments(g)
-		mustExecute(t, u, args)
-		narrow := numbersOf(args[2].Tensor)
-		wide := tensor.TensorValue(tensor.New(tensor.Int64, args[2].Tensor.Sizes...))
-		args[2] = &wide
-		mustExecute(t, u, args)
-		for i, x := range numbersOf(wide.Tensor) {
-			if x != narrow[i] {
-				t.Fatalf("element %d: int64 %v, int32 %v", i, x, narrow[i])
+		for _, sizes := range [][2]int{{2, 6}, {40, 1}, {2, 6}, {1, 3}, {40, 6}} {
+			var args []*tensor.Value
+			for i := range g.Args {
+				x := tensor.New(tensor.Float32, sizes[i%2], g.Values[g.Args[i]].Shape.last())
+				for k := range tensor.Data[float32](x) {
+					tensor.Data[float32](x)[k] = float32(k%7) - 3
+				}
+				v := tensor.TensorValue(x)
+				args = append(args, &v)
+			}
+			mustExecute(t, u, args)
+			for i := range 2 {
+				for k, got := range tensor.Data[float32](args[2+i].Tensor) {
+					x := float64(k%7) - 3
+					if want := 1 / (1 + math.Exp(-x*x)); math.Abs(float64(got)-want) > 1e-6 {
+						t.Fatalf("sizes %v, output %d, element %d: got %v, want %v", sizes, i, k, got, want)
+					}
+				}
 			}
 		}
 	})

@@ -145,7 +145,8 @@ func (e *Edit) link(s *Step) error {
 		return m.stepError(s, err)
 	}
 	if s.IsView() && m.Values[s.Reads[0]].Storage != m.Values[s.Writes[0]].Storage {
-		return m.stepError(s, fmt.Errorf("value %d would be a view of value %d, whose bytes it does not have: %w", s.Writes[0], s.Reads[0], pte.ErrFormat))
+		err := fmt.Errorf("value %d would be a view of value %d, whose bytes it does not have: %w", s.Writes[0], s.Reads[0], pte.ErrFormat)
+		return m.stepError(s, err)
 	}
 	return nil
 }

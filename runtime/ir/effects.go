@@ -106,8 +106,8 @@ type Accesses struct {
 }
 
 // Accesses lists, by storage, the steps that read and write it: the definitions and
-// uses that passes go by. A storage that is neither state nor input and has one writer
-// is written before every read.
+// uses that passes go by. An activation with one writer is written before every read,
+// unless the method is coarse.
 func (m *Method) Accesses() []Accesses {
 	all := make([]Accesses, len(m.Storages))
 	add := func(list *[]int, i int) {

@@ -41,6 +41,13 @@ func TestLadderOfJumps(t *testing.T) {
 			t.Errorf("value %d: alive in [%d,%d] only, of %d steps", v, s.First, s.Last, len(code))
 		}
 	}
+	e := f.Edit() // without its jumps nothing hides that values are read before they are written
+	for i := range rungs {
+		e.Drop(1 + i)
+	}
+	if m, err := e.Apply(); !f.Coarse || err != nil || !m.Coarse {
+		t.Errorf("coarse: %v; edited: %v", f.Coarse, err)
+	}
 }
 
 // A list that many instructions name must not be unrolled for each.

@@ -17,6 +17,8 @@ func (m *Method) setLifetimes() {
 	}
 	words := (len(m.Storages) + 63) / 64
 	switch {
+	case m.Coarse:
+		m.wholeLifetimes()
 	case !m.hasJumps():
 		m.straightLifetimes()
 	case len(m.Steps)*words > maxLiveWords || !m.dataflowLifetimes(words):
@@ -84,6 +86,7 @@ func (m *Method) straightLifetimes() {
 }
 
 func (m *Method) wholeLifetimes() {
+	m.Coarse = true
 	for i := range m.Storages {
 		m.Storages[i].First, m.Storages[i].Last = 0, len(m.Steps)
 	}

@@ -21,11 +21,15 @@ type Method struct {
 	Outputs   []int  // values; may repeat, and may name inputs or constants
 	Arenas    []int64
 	Delegates []string // by index, for messages: the delegate and its backend
+	// Coarse says that the lifetimes are too much work to find, as no exporter's are:
+	// every storage counts as live throughout, and some may be read before it is written.
+	Coarse bool
 }
 
 // Value is one slot of the value table. Only the fields that Kind names are meaningful.
 type Value struct {
 	Kind    tensor.Kind
+	Changes bool // a step or the caller writes the slot itself, not only its bytes
 	Bool    bool
 	Int     int64
 	Double  float64
@@ -35,7 +39,6 @@ type Value struct {
 	Items   []int   // lists of values: indexes; -1 is None in an optional tensor list
 	Tensor  *Tensor // shared by the methods that edits make, and never changed
 	Storage int     // of a tensor, -1 for other kinds
-	Changes bool    // a step or the caller writes the slot itself, not only its bytes
 }
 
 // Scalar is the value of a kind that refers to no other value.
@@ -81,7 +84,12 @@ func (k Kind) IsConstant() bool { return k == Constant || k == Folded }
 
 // Storage is a class of values that share their bytes.
 type Storage struct {
-	Kind   Kind
+	Kind    Kind
+	Output  bool  // an output of the method has its bytes
+	Planned bool  // the file's plan has a place for the first member:
+	Arena   int   // which, index into Method.Arenas
+	Offset  int64 // from the arena's start
+
 	Values []int // members; the first is the one whose place the others take
 	Bytes  int64 // of the largest member, at upper bound sizes
 	// Data is the bytes of a constant, or what state starts with; nil where state
@@ -91,11 +99,6 @@ type Storage struct {
 	// definition at First, the last use at Last. An input starts at -1, an output
 	// ends at the number of steps. Last < First: never used.
 	First, Last int
-	Output      bool
-
-	Planned bool  // the file's plan has a place for the first member
-	Arena   int   // which: index into Method.Arenas
-	Offset  int64 // from the arena's start
 }
 
 // StepKind is the kind of a step.

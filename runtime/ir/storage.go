@@ -56,23 +56,31 @@ func (b *builder) joinViews(join *forest) error {
 	return nil
 }
 
-// collect makes a storage of each class of tensors.
+// collect makes a storage of each class of tensors. A class's root is its first value.
 func (b *builder) collect(join *forest) {
-	index := make(map[int]int)
+	classes, members := 0, make([]int, 0, len(b.Values))
+	for v := range b.Values {
+		if b.Values[v].Kind == tensor.KindTensor && join.find(v) == v {
+			classes++
+		}
+	}
+	b.Storages = make([]Storage, 0, classes)
 	for v := range b.Values {
 		if b.Values[v].Kind != tensor.KindTensor {
 			continue
 		}
 		root := join.find(v)
-		s, ok := index[root]
-		if !ok {
-			s = len(b.Storages)
-			index[root] = s
-			b.Storages = append(b.Storages, Storage{})
+		if root == v {
+			b.Values[v].Storage = len(b.Storages)
+			members = append(members, v)
+			n := len(members)
+			b.Storages = append(b.Storages, Storage{Values: members[n-1 : n : n], Bytes: b.Values[v].Tensor.NBytes()})
+			continue
 		}
-		b.Values[v].Storage = s
-		b.Storages[s].Values = append(b.Storages[s].Values, v)
-		b.Storages[s].Bytes = max(b.Storages[s].Bytes, b.Values[v].Tensor.NBytes())
+		b.Values[v].Storage = b.Values[root].Storage
+		s := &b.Storages[b.Values[v].Storage]
+		s.Values = append(s.Values, v)
+		s.Bytes = max(s.Bytes, b.Values[v].Tensor.NBytes())
 	}
 }
 

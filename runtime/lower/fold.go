@@ -33,7 +33,10 @@ type Folded struct {
 // operator refuses stays too, and fails when it is executed. k is the operators'
 // context; ctx ends the work between two steps.
 func Fold(ctx context.Context, m *ir.Method, k *kernels.Ctx, left Budget) (*ir.Method, []Folded, error) {
-	f := &folder{m: m, edit: m.Edit(), accesses: m.Accesses(), results: make(map[int][]byte)}
+	if m.Coarse {
+		return m, nil, nil
+	}
+	f := &folder{m: m, accesses: m.Accesses(), results: make(map[int][]byte)}
 	var done []Folded
 	for i := range m.Steps {
 		s := &m.Steps[i]
@@ -48,8 +51,7 @@ func Fold(ctx context.Context, m *ir.Method, k *kernels.Ctx, left Budget) (*ir.M
 			return nil, nil, context.Cause(ctx)
 		}
 		left.Bytes, left.Work = left.Bytes-cost.Bytes, left.Work-cost.Work
-		if f.execute(k, s) {
-			f.edit.Drop(i)
+		if f.execute(k, i) {
 			done = append(done, Folded{Name: m.StepName(s), Origin: s.Origin, Bytes: cost.Bytes})
 		}
 	}
@@ -63,7 +65,7 @@ func Fold(ctx context.Context, m *ir.Method, k *kernels.Ctx, left Budget) (*ir.M
 // folder is the state of one pass.
 type folder struct {
 	m        *ir.Method
-	edit     *ir.Edit
+	edit     *ir.Edit // nil until something was folded
 	accesses []ir.Accesses
 	results  map[int][]byte // by storage
 }
@@ -156,12 +158,14 @@ func (f *folder) sum(values []int) (elements, bytes, largest int64) {
 	return elements, bytes, largest
 }
 
-// execute makes the call on values of its own; false is a call that the operator refuses.
-func (f *folder) execute(k *kernels.Ctx, s *ir.Step) bool {
+// execute makes the call of step i on values of its own; false is a call that the
+// operator refuses.
+func (f *folder) execute(k *kernels.Ctx, i int) bool {
+	s := &f.m.Steps[i]
 	values := make(map[int]*tensor.Value)
 	args := make(kernels.Args, len(s.Args))
-	for i, v := range s.Args {
-		args[i] = f.value(values, v)
+	for n, v := range s.Args {
+		args[n] = f.value(values, v)
 	}
 	if s.Sig.Check(args) != nil {
 		return false
@@ -170,6 +174,10 @@ func (f *folder) execute(k *kernels.Ctx, s *ir.Step) bool {
 	if call.Do(k) != nil {
 		return false
 	}
+	if f.edit == nil {
+		f.edit = f.m.Edit()
+	}
+	f.edit.Drop(i)
 	for _, v := range s.Writes {
 		storage := f.m.Values[v].Storage
 		f.results[storage] = values[v].Tensor.Data

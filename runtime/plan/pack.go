@@ -49,14 +49,14 @@ func (a Item) length() float64 { return float64(a.Last - a.First + 1) }
 // quadratic, are not tried: no exporter writes so many.
 const MaxItems = 8192
 
-// maxWork bounds the comparisons of all attempts to pack together: some 20 ms.
+// maxWork bounds all attempts to pack together, in comparisons: some 20 ms.
 const maxWork = 1 << 24
 
 // maxRepairs bounds the attempts to mend one order.
 const maxRepairs = 48
 
 // Pack places items by each of several orders, each at the lowest gap that is free
-// throughout its life, and returns the smallest result. An order is mended by
+// throughout its life, and returns the smallest result. In turn, orders are mended by
 // placing the item that ends highest earlier, as long as work allows.
 func Pack(items []Item) Layout {
 	if len(items) > MaxItems {
@@ -64,21 +64,24 @@ func Pack(items []Item) Layout {
 	}
 	best := Layout{Size: -1}
 	peaks := peaks(items)
-	goal := slices.Max(append(peaks, 0))
-	goal += goal / 128 // nobody misses less than a percent
-	work := 0
-	for _, o := range orders {
-		seq := o.sequence(items, peaks)
-		for range maxRepairs {
-			l, top := place(items, seq)
+	bound := slices.Max(append(peaks, 0))
+	p, work := newPacker(items), 0
+	sequences := make([][]int, len(orders))
+	for round := range int64(maxRepairs) {
+		goal := bound + bound/256*(2+round) // under a percent at first; each repair makes do with less
+		for k, o := range orders {
+			if sequences[k] == nil {
+				sequences[k] = o.sequence(items, peaks)
+			}
+			l, top := p.place(sequences[k])
 			if best.Size < 0 || l.Size < best.Size {
 				best = l
 				best.Order = o.name
 			}
-			if work += len(items) * len(items); best.Size <= goal || work > maxWork {
+			if work += p.cost; best.Size <= goal || work > maxWork {
 				return best
 			}
-			promote(seq, top)
+			promote(sequences[k], top)
 		}
 	}
 	return best
@@ -115,40 +118,107 @@ func naive(items []Item) Layout {
 
 func align(n int64) int64 { return (n + Alignment - 1) &^ (Alignment - 1) }
 
+// maxPairs is the number of pairs of items alive together above which they are not
+// listed: some 8 MB.
+const maxPairs = 1 << 20
+
+// packer places the same items again and again.
+type packer struct {
+	items   []Item
+	near    [][]int32 // by item, the others that are alive with it; nil: too many
+	cost    int       // comparisons of one attempt
+	offsets []int64
+	placed  []bool
+	order   []int32 // scratch: what is placed, by offset, where near is nil
+	busy    []span  // scratch: the places of what is near
+}
+
+// span is the bytes from one offset up to another.
+type span struct{ from, to int64 }
+
+func newPacker(items []Item) *packer {
+	p := &packer{items: items, placed: make([]bool, len(items)), cost: len(items) * len(items)}
+	seq := make([]int32, 0, len(items))
+	for i, it := range items {
+		if it.Bytes > 0 {
+			seq = append(seq, int32(i))
+		}
+	}
+	slices.SortFunc(seq, func(a, b int32) int { return cmp.Compare(items[a].First, items[b].First) })
+	near, pairs := make([][]int32, len(items)), 0
+	for n, a := range seq {
+		for _, b := range seq[n+1:] {
+			if items[b].First > items[a].Last {
+				break
+			}
+			if !items[a].overlaps(items[b]) {
+				continue
+			}
+			if pairs++; pairs > maxPairs {
+				return p
+			}
+			near[a], near[b] = append(near[a], b), append(near[b], a)
+		}
+	}
+	p.near, p.cost = near, 8*(2*pairs+len(items)) // they are sorted, too
+	return p
+}
+
 // place puts the items down in the order of seq; top is the index in seq of the one
 // that ends highest.
-func place(items []Item, seq []int) (l Layout, top int) {
-	l.Offsets = make([]int64, len(items))
-	placed := make([]int, 0, len(items)) // by offset
+func (p *packer) place(seq []int) (l Layout, top int) {
+	p.offsets, p.order = make([]int64, len(p.items)), p.order[:0]
+	clear(p.placed)
 	for n, i := range seq {
-		at := lowestGap(items, l.Offsets, placed, items[i])
-		l.Offsets[i] = at
-		if end := at + align(items[i].Bytes); end > l.Size {
+		at := p.lowestGap(i)
+		if end := at + align(p.items[i].Bytes); end > l.Size {
 			l.Size, top = end, n
 		}
-		pos, _ := slices.BinarySearchFunc(placed, at, func(p int, at int64) int { return cmp.Compare(l.Offsets[p], at) })
-		placed = slices.Insert(placed, pos, i)
+		p.offsets[i], p.placed[i] = at, true
+		if p.near == nil {
+			pos, _ := slices.BinarySearchFunc(p.order, at, func(o int32, at int64) int { return cmp.Compare(p.offsets[o], at) })
+			p.order = slices.Insert(p.order, pos, int32(i))
+		}
 	}
+	l.Offsets = p.offsets
 	return l, top
 }
 
-// lowestGap finds the lowest offset at which it fits between the placed items that
-// are alive with it; placed is sorted by offset.
-func lowestGap(items []Item, offsets []int64, placed []int, it Item) int64 {
-	at := int64(0)
-	if it.Bytes == 0 {
+// lowestGap finds the lowest offset at which item i fits between the placed items that
+// are alive with it.
+func (p *packer) lowestGap(i int) int64 {
+	at, size := int64(0), align(p.items[i].Bytes)
+	if size == 0 {
 		return 0
 	}
-	for _, p := range placed {
-		if items[p].Bytes == 0 || !items[p].overlaps(it) {
-			continue
-		}
-		if at+align(it.Bytes) <= offsets[p] {
+	for _, b := range p.neighbours(i) {
+		if at+size <= b.from {
 			return at
 		}
-		at = max(at, offsets[p]+align(items[p].Bytes))
+		at = max(at, b.to)
 	}
 	return at
+}
+
+// neighbours are the places of what is alive with item i, by offset.
+func (p *packer) neighbours(i int) []span {
+	p.busy = p.busy[:0]
+	add := func(o int32) { p.busy = append(p.busy, span{p.offsets[o], p.offsets[o] + align(p.items[o].Bytes)}) }
+	if p.near == nil {
+		for _, o := range p.order {
+			if p.items[o].Bytes > 0 && p.items[o].overlaps(p.items[i]) {
+				add(o)
+			}
+		}
+		return p.busy
+	}
+	for _, o := range p.near[i] {
+		if p.placed[o] {
+			add(o)
+		}
+	}
+	slices.SortFunc(p.busy, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	return p.busy
 }
 
 // LowerBound is the most bytes alive at one step: no plan is smaller.

@@ -26,6 +26,22 @@ func TestPackIsSafeAndTight(t *testing.T) {
 	}
 }
 
+// Items that are all alive together are too many pairs to list.
+func TestPackManyAliveTogether(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	items := make([]Item, 3000)
+	for i := range items {
+		items[i] = Item{Bytes: int64(1 + r.IntN(100)), First: r.IntN(1500), Last: 1000 + i}
+	}
+	l := Pack(items)
+	if a, b, ok := overlap(items, l.Offsets); !ok {
+		t.Fatalf("items %d and %d overlap", a, b)
+	}
+	if bound := LowerBound(items); l.Size < bound || l.Size > bound+bound/4 {
+		t.Errorf("size %d, lower bound %d", l.Size, bound)
+	}
+}
+
 func TestPackChains(t *testing.T) {
 	// A chain of equal layers needs two buffers, whatever its length.
 	var items []Item
