@@ -17,7 +17,7 @@ var (
 	ErrFormat      = errors.New("invalid program")     // the file breaks its format, or asks for nonsense
 	ErrUnsupported = errors.New("unsupported program") // valid, but of a kind that this version does not run
 	ErrMissing     = errors.New("missing")             // an operator, a backend or external data is not here
-	ErrInput       = errors.New("input mismatch")      // an input does not fit the method
+	ErrInput       = errors.New("input mismatch")      // an input, or what is asked of an output, does not fit the method
 	ErrMemory      = errors.New("memory limit")        // the method needs more than it may have
 	ErrExecute     = errors.New("execution failure")   // an operator refused its arguments, or a limit of the run
 	ErrDevice      = errors.New("device failure")      // a device or engine failed
@@ -138,6 +138,20 @@ func (e *InputError) Error() string {
 
 // Unwrap makes errors.Is(err, ErrInput) true.
 func (e *InputError) Unwrap() error { return ErrInput }
+
+// OutputError is an output that a method cannot give.
+type OutputError struct {
+	Method string
+	Index  int
+	Reason string
+}
+
+func (e *OutputError) Error() string {
+	return withCode(fmt.Sprintf("method %q: output %d: %s", e.Method, e.Index, e.Reason), ErrInput, nil)
+}
+
+// Unwrap makes errors.Is(err, ErrInput) true.
+func (e *OutputError) Unwrap() error { return ErrInput }
 
 // MissingError names everything that a method needs and the runtime has not.
 type MissingError struct {

@@ -87,10 +87,12 @@ func (m *Method) execute(ctx context.Context) error {
 	if m.poison != nil {
 		return m.poison
 	}
+	m.executed = false
 	if err := m.prepare(); err != nil {
 		return err
 	}
 	err := m.run(ctx)
+	m.executed = err == nil
 	for i := range m.inputs {
 		if m.inputs[i].clobber {
 			m.inputs[i].set = false
@@ -110,9 +112,11 @@ func (m *Method) prepare() error {
 	for i := range m.inputs {
 		in := &m.inputs[i]
 		if !in.set {
-			return m.badInput(i, "nothing", fmt.Sprintf("%v%v to be set before each execute", in.bound.DType, in.bound.Sizes))
+			return m.badInput(i, "nothing", in.want())
 		}
-		*in.value = in.given
+		if err := in.start(); err != nil {
+			return m.badInput(i, err.Error(), in.want())
+		}
 	}
 	return m.unbound()
 }

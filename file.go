@@ -1,6 +1,7 @@
 package etrun
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -23,8 +24,22 @@ func (f *file) close() {
 	}
 }
 
-// openFile reads or maps a file of at most limit bytes. A pipe is read to its end.
-func openFile(path string, limit int64, mmap bool) (*file, error) {
+// reading says how files are read.
+type reading struct {
+	limit int64 // bytes of one file
+	mmap  bool
+}
+
+// check refuses a size.
+func (r reading) check(name string, size int64) error {
+	if size < 0 || size > r.limit {
+		return &LoadError{Class: ErrMemory, File: name, Err: &MemoryError{Want: size, Limit: r.limit, Parts: []MemoryPart{{"file", size}}}}
+	}
+	return nil
+}
+
+// openFile reads or maps a file. A pipe is read to its end.
+func openFile(_ context.Context, path string, r reading) (*file, error) {
 	h, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -37,10 +52,10 @@ func openFile(path string, limit int64, mmap bool) (*file, error) {
 	if info.IsDir() {
 		return nil, &os.PathError{Op: "read", Path: path, Err: fmt.Errorf("is a directory")}
 	}
-	if info.Size() > limit {
-		return nil, &LoadError{Class: ErrMemory, Err: &MemoryError{Want: info.Size(), Limit: limit, Parts: []MemoryPart{{"file", info.Size()}}}}
+	if err := r.check(path, info.Size()); err != nil {
+		return nil, err
 	}
-	if mmap && info.Mode().IsRegular() && info.Size() > 0 {
+	if r.mmap && info.Mode().IsRegular() && info.Size() > 0 {
 		m, err := cpu.MapFile(h, info.Size())
 		if err != nil {
 			return nil, &os.PathError{Op: "mmap", Path: path, Err: err}
@@ -48,7 +63,7 @@ func openFile(path string, limit int64, mmap bool) (*file, error) {
 		return &file{path: path, data: m.Bytes(), mapped: m}, nil
 	}
 	if !info.Mode().IsRegular() {
-		return readStream(h, limit)
+		return readStream(path, h, r)
 	}
 	b := tensor.AlignedBytes(int(info.Size()))
 	if _, err := io.ReadFull(h, b); err != nil {
@@ -57,15 +72,15 @@ func openFile(path string, limit int64, mmap bool) (*file, error) {
 	return &file{path: path, data: b}, nil
 }
 
-func readStream(r io.Reader, limit int64) (*file, error) {
-	raw, err := io.ReadAll(io.LimitReader(r, limit+1))
+func readStream(path string, from io.Reader, r reading) (*file, error) {
+	raw, err := io.ReadAll(io.LimitReader(from, r.limit+1))
 	if err != nil {
 		return nil, err
 	}
-	if int64(len(raw)) > limit {
-		return nil, &LoadError{Class: ErrMemory, Err: &MemoryError{Want: int64(len(raw)), Limit: limit, Parts: []MemoryPart{{"file", int64(len(raw))}}}}
+	if err := r.check(path, int64(len(raw))); err != nil {
+		return nil, err
 	}
 	b := tensor.AlignedBytes(len(raw))
 	copy(b, raw)
-	return &file{data: b}, nil
+	return &file{path: path, data: b}, nil
 }

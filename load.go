@@ -38,8 +38,8 @@ func (p *Program) load(ctx context.Context, w *watch, index int, options []Metho
 	if err != nil {
 		return nil, err
 	}
-	m := &Method{program: p, prepared: shared, limit: p.config.limits.Instructions, planning: p.config.planning()}
-	m.observed = *newWatch(nil, p.config.watchers, shared.ir.Name)
+	m := &Method{program: p, index: index, prepared: shared, limit: p.config.limits.Instructions, planning: p.config.planning()}
+	m.observed = *newWatch(context.Background(), p.config.watchers, shared.ir.Name)
 	if w != nil {
 		w.instance, w.mark = m.observed.instance, m.observed.mark
 	}

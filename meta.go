@@ -30,6 +30,17 @@ type ValueMeta struct {
 	Scalar   tensor.Value // the value of other kinds, as the file has it
 }
 
+// NewTensor makes a zeroed tensor as declared, with the largest sizes; nil for a value
+// that is no tensor.
+func (v *ValueMeta) NewTensor() *tensor.Tensor {
+	if v.Kind != tensor.KindTensor {
+		return nil
+	}
+	t := tensor.Make(v.DType, v.Sizes, v.DimOrder, tensor.Static)
+	t.Bind(tensor.AlignedBytes(t.NBytes()))
+	return t
+}
+
 // OperatorMeta is an operator that a method calls.
 type OperatorMeta struct {
 	Name      string
@@ -51,7 +62,11 @@ func (p *Program) Meta(name string) (*MethodMeta, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec := &p.spec.Methods[i]
+	return p.meta(i), nil
+}
+
+func (p *Program) meta(index int) *MethodMeta {
+	spec := &p.spec.Methods[index]
 	m := &MethodMeta{Name: spec.Name}
 	for _, v := range spec.Inputs {
 		m.Inputs = append(m.Inputs, valueMeta(spec, v))
@@ -64,7 +79,7 @@ func (p *Program) Meta(name string) (*MethodMeta, error) {
 	}
 	m.ConstBytes = constBytes(spec)
 	p.countCalls(spec, m)
-	return m, nil
+	return m
 }
 
 func valueMeta(spec *pte.Method, v int) ValueMeta {

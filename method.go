@@ -19,6 +19,7 @@ import (
 // ErrBusy and changes nothing.
 type Method struct {
 	program *Program
+	index   int // in the program
 	*prepared
 	planning plan.Options
 	plan     *plan.Memory
@@ -29,11 +30,15 @@ type Method struct {
 	values  []tensor.Value
 	steps   []step
 	ctx     *kernels.Ctx
+	random  *rand.PCG // the source of ctx
 	units   []delegate.Unit
 	inputs  []input
+	logical []*tensor.Tensor // by output: elements in logical order, where that is not memory's
 	restore []saved
 	limit   int64
 	poison  error // why the method can no longer execute
+
+	executed bool // outputs are those of an execute that succeeded
 
 	observed watch
 	held     [2]int64 // planned and scratch memory that observers were told of
@@ -48,15 +53,6 @@ const (
 	closing // closed while running: freed when the run ends
 	closed
 )
-
-// input is the caller's side of one method input.
-type input struct {
-	value   *tensor.Value
-	bound   *ir.Tensor // the declared tensor, nil for other kinds
-	given   tensor.Value
-	set     bool
-	clobber bool // an execute overwrites its bytes: it must be set again
-}
 
 // saved is a slot that instructions overwrite, with what it holds at the start.
 type saved struct {
@@ -85,7 +81,8 @@ func (m *Method) build(ctx context.Context, w *watch) error {
 	shared := m.sharedState()
 	m.memory = allocate(m.plan, shared)
 	m.ctx = kernels.NewCtx(m.program.pool)
-	m.ctx.Rand = rand.New(rand.NewPCG(m.program.config.seed, 0))
+	m.random = rand.NewPCG(m.program.config.seed, 0)
+	m.ctx.Rand = rand.New(m.random)
 	m.makeValues()
 	m.findUnbounded()
 	m.makeInputs()

@@ -132,7 +132,7 @@ func (p *preparation) close() error {
 		}
 	}
 	p.images = nil
-	w := p.config.watch(nil, p.spec.Name)
+	w := p.config.watch(context.Background(), p.spec.Name)
 	for kind, bytes := range p.held {
 		w.memory(kind, -bytes)
 	}

@@ -14,6 +14,7 @@
 package etrun
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -43,26 +44,27 @@ type Program struct {
 	freed  bool
 }
 
-// Open reads a .pte file, or the program inside a .bpte file, and verifies it whole.
+// Open reads a .pte file, or the program inside a .bpte file, and verifies it whole. A
+// file that cannot be read is an *fs.PathError, every other error a *LoadError.
 func Open(path string, options ...Option) (*Program, error) {
-	c := newConfig(options)
-	w := c.watch(nil, "")
-	f, err := openFile(path, c.limits.FileBytes, c.mmap)
-	if err != nil {
-		return nil, w.whole(trace.Open, path, 0, w.stage(trace.StageRead, 0, err))
-	}
-	w.stage(trace.StageRead, int64(len(f.data)), nil)
-	return newProgram(f, c, w)
+	return OpenSource(context.Background(), File(path), options...)
 }
 
-// Read is Open on bytes in memory, which are copied.
-func Read(data []byte, options ...Option) (*Program, error) {
+// Parse is Open on bytes in memory, which are copied: they may change afterwards.
+func Parse(data []byte, options ...Option) (*Program, error) {
+	return OpenSource(context.Background(), Bytes("", data), options...)
+}
+
+// OpenSource is Open on any source, with the data of any. ctx ends the reading.
+func OpenSource(ctx context.Context, src Source, options ...Option) (*Program, error) {
 	c := newConfig(options)
-	w := c.watch(nil, "")
-	b := tensor.AlignedBytes(len(data))
-	copy(b, data)
-	w.stage(trace.StageRead, int64(len(b)), nil)
-	return newProgram(&file{data: b}, c, w)
+	w := c.watch(ctx, "")
+	f, err := src.read(ctx, c.reading())
+	if err != nil {
+		return nil, w.whole(trace.Open, src.name, 0, w.stage(trace.StageRead, 0, err))
+	}
+	w.stage(trace.StageRead, int64(len(f.data)), nil)
+	return newProgram(ctx, f, c, w)
 }
 
 func newConfig(options []Option) config {
@@ -74,6 +76,9 @@ func newConfig(options []Option) config {
 	if c.operators == nil {
 		c.operators = DefaultOperators()
 	}
+	if len(c.rows) > 0 {
+		c.operators = c.operators.With(c.rows...)
+	}
 	if c.threads <= 0 {
 		c.threads = cpu.DefaultThreads()
 	}
@@ -81,9 +86,9 @@ func newConfig(options []Option) config {
 }
 
 // newProgram takes over f, also where it fails.
-func newProgram(f *file, c config, w *watch) (*Program, error) {
+func newProgram(ctx context.Context, f *file, c config, w *watch) (*Program, error) {
 	p := &Program{config: c, files: []*file{f}}
-	if err := p.parse(f.data, w); err != nil {
+	if err := p.parse(ctx, f.data, w); err != nil {
 		p.closeFiles()
 		return nil, w.whole(trace.Open, f.path, p.fileBytes(), loadError(f.path, "", err, ErrFormat))
 	}
@@ -114,7 +119,7 @@ func (p *Program) makeSlots() {
 	}
 }
 
-func (p *Program) parse(data []byte, w *watch) (err error) {
+func (p *Program) parse(ctx context.Context, data []byte, w *watch) (err error) {
 	if pte.Sniff(data) == pte.FormatBPTE {
 		if p.bundle, err = pte.ParseBundle(data, p.config.limits.Format); err != nil {
 			return err
@@ -126,7 +131,7 @@ func (p *Program) parse(data []byte, w *watch) (err error) {
 	if err := w.stage(trace.StageParse, int64(len(data)), err); err != nil {
 		return err
 	}
-	p.data, err = p.openData()
+	p.data, err = p.openData(ctx)
 	return w.stage(trace.StageData, p.fileBytes()-int64(len(p.files[0].data)), err)
 }
 
@@ -211,7 +216,7 @@ func (p *Program) freeLocked() error {
 		}
 	}
 	p.pool.Close()
-	p.config.watch(nil, "").memory(trace.MemoryProgram, -p.fileBytes())
+	p.config.watch(context.Background(), "").memory(trace.MemoryProgram, -p.fileBytes())
 	p.closeFiles()
 	return first
 }

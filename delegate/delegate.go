@@ -176,6 +176,29 @@ type NodeTime struct {
 	Duration time.Duration
 }
 
+// Warner is implemented by images that may run otherwise than was asked for.
+type Warner interface {
+	// Warnings lists what the caller should know, as long as the image lives.
+	Warnings() []Warning
+}
+
+// Warning is something that was passed over: the program runs, but not as it could.
+type Warning struct {
+	Class WarningClass
+	Text  string
+}
+
+// WarningClass says what a warning is about.
+type WarningClass string
+
+// Classes of warnings.
+const (
+	WarnEngine  WarningClass = "engine"  // a slower engine runs than there could be
+	WarnCache   WarningClass = "cache"   // a cache cannot be used
+	WarnBackend WarningClass = "backend" // no delegate asks for a backend
+	WarnData    WarningClass = "data"    // nothing asks for external data
+)
+
 // Needs is what an image needs of those who call it.
 type Needs struct {
 	Inputs      int   // number of leading arguments that are inputs

@@ -20,7 +20,7 @@ type callee interface {
 	SetValue(i int, v tensor.Value) error
 	Execute(ctx context.Context) error
 	NumOutputs() int
-	Output(i int) *tensor.Value
+	Output(i int) (tensor.Value, error)
 	Reset() error
 	Close() error
 }
@@ -49,8 +49,7 @@ func (s *session) openOnModel(path string, meta *etrun.MethodMeta) (*onModel, er
 		}
 	}
 	for _, o := range meta.Outputs {
-		t := tensor.Make(o.DType, o.Sizes, o.DimOrder, tensor.Static)
-		t.Bind(tensor.AlignedBytes(t.NBytes()))
+		t := o.NewTensor()
 		m.outputs = append(m.outputs, tensor.TensorValue(t))
 		m.sizes = append(m.sizes, t.NBytes())
 	}
@@ -127,8 +126,8 @@ func (m *onModel) Execute(ctx context.Context) error {
 	return nil
 }
 
-func (m *onModel) NumOutputs() int            { return len(m.outputs) }
-func (m *onModel) Output(i int) *tensor.Value { return &m.outputs[i] }
+func (m *onModel) NumOutputs() int                    { return len(m.outputs) }
+func (m *onModel) Output(i int) (tensor.Value, error) { return m.outputs[i], nil }
 
 // Reset does nothing: the runner loads the program for every inference.
 func (m *onModel) Reset() error { return nil }

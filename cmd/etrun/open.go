@@ -104,7 +104,7 @@ func (f *openFlags) open(path string, more ...etrun.Option) (*etrun.Program, err
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	options := append(more, etrun.WithPlan(planModes[f.plan]))
+	options := append(more, etrun.WithPlan(planModes[f.plan]), etrun.WithReusableInputs())
 	if f.strict {
 		options = append(options, etrun.WithStrictPlan())
 	}
@@ -122,9 +122,25 @@ func (f *openFlags) open(path string, more ...etrun.Option) (*etrun.Program, err
 
 // backends are those of this build, as the flags want them.
 func (f *openFlags) backends() []delegate.Backend {
-	return append(all.Backends(),
-		xnnpack.Backend{Engine: xnnpack.Engine(f.xnnpack), WeightsCache: f.weights},
-		ethosu.Backend{Device: f.deviceName(), QParams: f.qparams, Trace: f.npuTrace})
+	x := xnnpack.Backend{WeightsCache: f.weights}
+	if f.xnnpack != string(xnnpack.EngineAuto) {
+		x.Engine = xnnpack.Engine(f.xnnpack)
+	}
+	e := ethosu.Backend{QParams: f.qparams, Trace: f.npuTrace}
+	if device := f.deviceName(); device != "auto" {
+		e.Device = device
+	}
+	return append(all.Backends(), x, e)
+}
+
+// warn says, once, what the program could not use.
+func (a *app) warn(p *etrun.Program) {
+	for _, w := range p.Warnings() {
+		if !slices.Contains(a.warned, w) {
+			a.warned = append(a.warned, w)
+			a.note("warning: %s", w.Text)
+		}
+	}
 }
 
 // inputLimit bounds the bytes of inputs that nothing backs, such as zeros.

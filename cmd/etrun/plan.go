@@ -95,6 +95,7 @@ func (p *planCommand) run(ctx context.Context, path string) error {
 		return err
 	}
 	defer m.Close()
+	p.warn(prog)
 	r := reportPlan(path, m)
 	drawing := r.chart(m.Plan())
 	if p.svg != "" {

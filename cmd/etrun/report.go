@@ -52,7 +52,11 @@ func (s *session) closeOutputs() {
 func (s *session) keep(k int, st *step) (err error) {
 	outputs := make([]*tensor.Value, st.method.NumOutputs())
 	for i := range outputs {
-		outputs[i] = st.method.Output(i)
+		v, err := st.method.Output(i)
+		if err != nil {
+			return err
+		}
+		outputs[i] = &v
 	}
 	if s.archive != nil {
 		if err := s.archive.Add(k, outputs); err != nil {

@@ -114,6 +114,7 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 		}
 	}
 	s.loaded = time.Since(begun)
+	s.warn(prog)
 	return s.run(ctx, path)
 }
 

@@ -92,6 +92,7 @@ func (v *verifyCommand) suite(ctx context.Context, prog *etrun.Program, s pte.Su
 		return err
 	}
 	defer m.Close()
+	v.warn(prog)
 	for i := range s.Cases {
 		if err := m.Reset(); err != nil {
 			return err
@@ -143,7 +144,11 @@ func (v *verifyCommand) testCase(ctx context.Context, m *etrun.Method, c *pte.Ca
 		return []string{fmt.Sprintf("%d outputs, want %d", m.NumOutputs(), n)}, nil
 	}
 	for i, want := range bundledValues(c.Outputs) {
-		if err := kerneltest.CompareValues(m.Output(i), &want, v.tolerance); err != nil {
+		got, err := m.Output(i)
+		if err != nil {
+			return nil, err
+		}
+		if err := kerneltest.CompareValues(&got, &want, v.tolerance); err != nil {
 			differences = append(differences, fmt.Sprintf("output %d: %v", i, err))
 		}
 	}

@@ -91,6 +91,7 @@ func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Ima
 		return nil, err
 	}
 	img.whyReference = err.Error()
+	img.noLibrary, _ = errors.AsType[*xnn.OpenError](err)
 	return img.openReference()
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
@@ -18,10 +19,11 @@ type image struct {
 	shapes       []shape // at the declared sizes
 	cost         float64
 	limits       delegate.Limits
-	needs        needs  // at the declared sizes
-	native       bool   // else the reference engine runs it
-	whyReference string // why not the native one, "" if nobody asked for it
-	cacheNote    string // what became of the weights file, if there is to be one
+	needs        needs          // at the declared sizes
+	native       bool           // else the reference engine runs it
+	whyReference string         // why not the native one, "" if nobody asked for it
+	noLibrary    *xnn.OpenError // the reason, where it is that there is no library
+	cacheNote    string         // what became of the weights file, if there is to be one
 
 	mu sync.Mutex // held while a runtime is created: they share the weights
 	*holdings
@@ -213,6 +215,21 @@ func (g *Graph) constantBytes() (n int64) {
 	}
 	return n
 }
+
+// Warnings says that the library is not there, and that a folder for weights is not used.
+func (m *image) Warnings() (list []delegate.Warning) {
+	if m.noLibrary != nil {
+		list = append(list, delegate.Warning{Class: delegate.WarnEngine, Text: fmt.Sprintf("%s: the engine in Go runs, which is slower: %v; "+
+			"\"make deps\" fetches the library, which is also looked for in %s and where the variable %s says", ID, m.noLibrary, xnn.UserFolder(), xnn.EnvPath)})
+	}
+	if why, unused := strings.CutPrefix(m.cacheNote, notKept); unused {
+		list = append(list, delegate.Warning{Class: delegate.WarnCache, Text: ID + ": packed weights are not kept: " + why})
+	}
+	return list
+}
+
+// notKept begins the note of weights that are in no file.
+const notKept = "not kept: "
 
 // Info lists the nodes with the shapes of their outputs at the declared sizes.
 func (m *image) Info() delegate.Info {

@@ -268,7 +268,7 @@ func (m *image) useFile(folder string, pack func() error) error {
 	}
 	path, err := m.weightsFile(folder)
 	if err != nil {
-		m.cacheNote = "not kept: " + err.Error()
+		m.cacheNote = notKept + err.Error()
 		return pack()
 	}
 	if err = m.weights.openFile(path, m.graph); err == nil {
@@ -279,7 +279,7 @@ func (m *image) useFile(folder string, pack func() error) error {
 		return packed
 	}
 	if err = m.weights.writeFile(path, m.graph); err != nil {
-		m.cacheNote = "not kept: " + err.Error()
+		m.cacheNote = notKept + err.Error()
 	} else {
 		m.cacheNote = "kept in " + path
 	}

@@ -47,7 +47,7 @@ func (r *Recorder) WriteChrome(w io.Writer) error {
 }
 
 func threadName(e *Event) string {
-	if e.Instance == 0 {
+	if e.Method == "" {
 		return "program"
 	}
 	return fmt.Sprintf("%s #%d", e.Method, e.Instance)

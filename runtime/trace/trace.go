@@ -105,7 +105,7 @@ type Event struct {
 	Start, End time.Duration // see Now and Time
 	Bytes      int64         // of a Stage, Load or Memory, where sizes matter; negative for memory given back
 
-	// Context is that of the caller of Execute, Load or Do, nil where there is none. A
+	// Context is that of the caller of Execute, Load, OpenSource or Do, or the background. A
 	// load that several callers wait for has the values of the first one's.
 	Context context.Context
 	// Err is how it failed, nil otherwise.
