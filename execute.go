@@ -18,7 +18,8 @@ type step struct {
 	recheck bool // an argument's kind can change: the call is checked each time
 	target  int  // JumpFalseCall
 
-	delegate int // DelegateCall: place in the method's list
+	delegate int    // DelegateCall: place in the method's list
+	backend  string // and who runs it
 
 	call kernels.Call // KernelCall
 	sig  *kernels.Signature
@@ -59,7 +60,8 @@ func (m *Method) resolve(s *step, from *ir.Step) error {
 			return s.sig.Check(s.call.Args())
 		}
 	case ir.DelegateCall:
-		s.delegate, s.unit, s.args = from.Delegate, m.units[from.Delegate], m.slots(from.Args)
+		s.unit, s.args = m.units[from.Delegate], m.slots(from.Args)
+		s.delegate, s.backend = from.Delegate, m.backends[from.Delegate]
 	case ir.MoveCall:
 		s.value, s.to = &m.values[from.Args[0]], &m.values[from.Args[1]]
 	default:

@@ -141,7 +141,7 @@ func (m *Method) tellInstruction(s *step, err error) {
 		e := w.set(kind, s.name, w.mark, err)
 		e.End, e.Chain, e.Instruction = end, s.origin.Chain, s.origin.Index
 		if s.unit != nil {
-			e.Delegate, e.Backend = s.delegate, s.name
+			e.Delegate, e.Backend = s.delegate, s.backend
 		}
 		w.tell()
 	}
@@ -160,7 +160,7 @@ func (m *Method) tellNodes(s *step) {
 		e := w.set(trace.Node, w.nodes[i].Name, at, nil)
 		at += w.nodes[i].Duration
 		e.End, e.Chain, e.Instruction = at, s.origin.Chain, s.origin.Index
-		e.Delegate, e.Backend, e.Index = s.delegate, s.name, i
+		e.Delegate, e.Backend, e.Index = s.delegate, s.backend, i
 		w.tell()
 	}
 }

@@ -21,6 +21,7 @@ type prepared struct {
 	ir        *ir.Method
 	images    []delegate.Image
 	needs     []delegate.Needs // of the images, after they were compiled
+	backends  []string         // of the images: IDs
 	plan      *plan.Memory     // for instances that bring no memory
 	conflicts []plan.Conflict  // of the file's plan, in the method as the file has it
 	folded    []lower.Folded
@@ -77,14 +78,16 @@ func (p *preparation) run(ctx context.Context) (done *prepared, err error) {
 	if err := p.compile(ctx, w, links); err != nil {
 		return nil, err
 	}
+	backends := make([]string, len(p.needs))
 	for i := range p.needs {
 		links.Delegates = append(links.Delegates, ir.Delegate{Inputs: p.needs[i].Inputs})
+		backends[i] = p.spec.Delegates[i].ID
 	}
 	m, err := ir.Build(p.spec, links)
 	if err := w.stage(trace.StageBuild, 0, p.placed(err)); err != nil {
 		return nil, err
 	}
-	done = &prepared{images: p.images, needs: p.needs, conflicts: plan.CheckFile(m)}
+	done = &prepared{images: p.images, needs: p.needs, backends: backends, conflicts: plan.CheckFile(m)}
 	if len(done.conflicts) > 0 && p.config.strict {
 		return nil, plan.ConflictError(m, done.conflicts[0])
 	}

@@ -18,6 +18,8 @@ type Row struct {
 	Calls int           // per run, on average; 0 for what lies between events
 	Total time.Duration // per run
 	Share float64       // of the executes' time
+
+	delegate int
 }
 
 // sums are rows over all runs.
@@ -25,7 +27,7 @@ type sums struct {
 	runs    int
 	execute time.Duration
 	rows    []*Row
-	inside  map[string][]*Row // nodes by backend
+	inside  map[int][]*Row // nodes by delegate
 }
 
 // Summary sums the events inside executes by kind and name, the longest first, and
@@ -42,7 +44,7 @@ func (r *Recorder) Summary() []Row {
 	}
 	for _, row := range withRest(s.rows, Execute, "outside instructions", s.execute) {
 		add(*row, 0)
-		if nodes := s.inside[row.Name]; row.Kind == Delegate && len(nodes) > 0 {
+		if nodes := s.inside[row.delegate]; row.Kind == Delegate && len(nodes) > 0 {
 			for _, node := range withRest(nodes, Delegate, "outside nodes", row.Total) {
 				add(*node, 1)
 			}
@@ -55,10 +57,11 @@ func (r *Recorder) Summary() []Row {
 func (r *Recorder) sum() *sums {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := &sums{inside: make(map[string][]*Row)}
+	s := &sums{inside: make(map[int][]*Row)}
 	type key struct {
-		kind          Kind
-		name, backend string
+		kind     Kind
+		name     string
+		delegate int
 	}
 	rows := make(map[key]*Row)
 	for i := range r.Events {
@@ -68,10 +71,10 @@ func (r *Recorder) sum() *sums {
 			s.execute += e.Duration()
 			s.runs++
 		case (Instructions | Nodes).Has(e.Kind):
-			k := key{e.Kind, e.Name, e.Backend}
+			k := key{e.Kind, e.Name, e.Delegate}
 			if rows[k] == nil {
-				rows[k] = &Row{Kind: e.Kind, Name: e.Name}
-				s.place(rows[k], e.Backend)
+				rows[k] = &Row{Kind: e.Kind, Name: e.Name, delegate: e.Delegate}
+				s.place(rows[k])
 			}
 			rows[k].Calls++
 			rows[k].Total += e.Duration()
@@ -80,9 +83,9 @@ func (r *Recorder) sum() *sums {
 	return s
 }
 
-func (s *sums) place(row *Row, backend string) {
+func (s *sums) place(row *Row) {
 	if row.Kind == Node {
-		s.inside[backend] = append(s.inside[backend], row)
+		s.inside[row.delegate] = append(s.inside[row.delegate], row)
 		return
 	}
 	s.rows = append(s.rows, row)

@@ -86,8 +86,8 @@ const (
 // who keeps more than copied strings, numbers and Err keeps what the program uses again.
 type Event struct {
 	Kind Kind
-	// Name is the operator, delegate, node, stage or kind of memory; the method for
-	// Execute, Begin, Load and Wait; the path for Open.
+	// Name is the operator, node, stage or kind of memory; "delegate 0, XnnpackBackend"
+	// for a Delegate; the method for Execute, Begin, Load and Wait; the path for Open.
 	Name    string
 	Method  string // the method that it happened in or for, else empty
 	Backend string // of a Delegate, Node, or Stage of a delegate, else empty

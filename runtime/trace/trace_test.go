@@ -29,7 +29,7 @@ func recorded() *Recorder {
 	}{
 		{Event{Kind: Operator, Name: "aten::add.out", Instruction: 0, Delegate: -1, Index: -1}, 0, 100},
 		{Event{Kind: Node, Name: "Convolution", Backend: "XnnpackBackend", Instruction: 1, Index: 0}, 100, 350},
-		{Event{Kind: Delegate, Name: "XnnpackBackend", Backend: "XnnpackBackend", Instruction: 1, Index: -1}, 100, 400},
+		{Event{Kind: Delegate, Name: "delegate 0, XnnpackBackend", Backend: "XnnpackBackend", Instruction: 1, Index: -1}, 100, 400},
 		{Event{Kind: Execute, Name: "forward", Chain: -1, Instruction: -1, Delegate: -1, Index: -1}, 0, 500},
 	} {
 		for run := range int64(2) { // as two instances would at the same time
@@ -42,11 +42,11 @@ func recorded() *Recorder {
 func TestSummary(t *testing.T) {
 	got := recorded().Summary()
 	want := []Row{
-		{Delegate, "XnnpackBackend", 0, 1, 300 * time.Microsecond, 0.6},
-		{Node, "Convolution", 1, 1, 250 * time.Microsecond, 0.5},
-		{Delegate, "outside nodes", 1, 0, 50 * time.Microsecond, 0.1},
-		{Operator, "aten::add.out", 0, 1, 100 * time.Microsecond, 0.2},
-		{Execute, "outside instructions", 0, 0, 100 * time.Microsecond, 0.2},
+		{Kind: Delegate, Name: "delegate 0, XnnpackBackend", Calls: 1, Total: 300 * time.Microsecond, Share: 0.6},
+		{Kind: Node, Name: "Convolution", Depth: 1, Calls: 1, Total: 250 * time.Microsecond, Share: 0.5},
+		{Kind: Delegate, Name: "outside nodes", Depth: 1, Total: 50 * time.Microsecond, Share: 0.1},
+		{Kind: Operator, Name: "aten::add.out", Calls: 1, Total: 100 * time.Microsecond, Share: 0.2, delegate: -1},
+		{Kind: Execute, Name: "outside instructions", Total: 100 * time.Microsecond, Share: 0.2},
 	}
 	if len(got) != len(want) {
 		t.Fatalf("%d rows, want %d: %+v", len(got), len(want), got)
@@ -61,7 +61,7 @@ func TestSummary(t *testing.T) {
 		}
 	}
 	var text strings.Builder
-	if err := recorded().WriteTable(&text); err != nil || !strings.Contains(text.String(), "60.0 %      1  delegate  XnnpackBackend\n") ||
+	if err := recorded().WriteTable(&text); err != nil || !strings.Contains(text.String(), "60.0 %      1  delegate  delegate 0, XnnpackBackend\n") ||
 		!strings.Contains(text.String(), "50.0 %      1      node    Convolution\n") {
 		t.Errorf("table (%v):\n%s", err, text.String())
 	}
@@ -85,7 +85,7 @@ func TestWriteChrome(t *testing.T) {
 	if e := got.TraceEvents[4]; e.Name != "thread_name" || e.Args["name"] != "forward #2" {
 		t.Errorf("event 4: %+v", e)
 	}
-	if e := got.TraceEvents[9]; e.Name != "XnnpackBackend" || e.Start != 2100 || e.Duration != 300 || e.Args["run"] != 2.0 || e.Thread != 2 {
+	if e := got.TraceEvents[9]; e.Name != "delegate 0, XnnpackBackend" || e.Start != 2100 || e.Duration != 300 || e.Args["run"] != 2.0 || e.Thread != 2 {
 		t.Errorf("event 9: %+v", e)
 	}
 }
