@@ -138,8 +138,8 @@ func (m *Method) tellInstruction(s *step, err error) {
 		m.tellNodes(s)
 	}
 	if kind := eventKinds[s.kind]; w.wants.Has(kind) {
-		e := w.set(kind, s.name, w.mark, err)
-		e.End, e.Chain, e.Instruction = end, s.origin.Chain, s.origin.Index
+		e := w.set(kind, s.name, w.mark, end, err)
+		e.Chain, e.Instruction = s.origin.Chain, s.origin.Index
 		if s.unit != nil {
 			e.Delegate, e.Backend = s.delegate, s.backend
 		}
@@ -157,9 +157,9 @@ func (m *Method) tellNodes(s *step) {
 	w.nodes = p.Profile(w.nodes[:0])
 	at := w.mark
 	for i := range w.nodes {
-		e := w.set(trace.Node, w.nodes[i].Name, at, nil)
-		at += w.nodes[i].Duration
-		e.End, e.Chain, e.Instruction = at, s.origin.Chain, s.origin.Index
+		e := w.set(trace.Node, w.nodes[i].Name, at, at+w.nodes[i].Duration, nil)
+		at = e.End
+		e.Chain, e.Instruction = s.origin.Chain, s.origin.Index
 		e.Delegate, e.Backend, e.Index = s.delegate, s.backend, i
 		w.tell()
 	}

@@ -79,10 +79,10 @@ func (w *watch) count() {
 	}
 }
 
-// set begins the event that is told next: a span from start to now.
-func (w *watch) set(kind trace.Kind, name string, start time.Duration, err error) *trace.Event {
+// set begins the event that is told next.
+func (w *watch) set(kind trace.Kind, name string, start, end time.Duration, err error) *trace.Event {
 	w.event = trace.Event{Kind: kind, Name: name, Method: w.method, Instance: w.instance, Run: w.run,
-		Chain: -1, Instruction: -1, Delegate: -1, Index: -1, Start: start, End: trace.Now(), Context: w.ctx,
+		Chain: -1, Instruction: -1, Delegate: -1, Index: -1, Start: start, End: end, Context: w.ctx,
 		Err: err, Reason: reasonOf(err)}
 	return &w.event
 }
@@ -127,7 +127,7 @@ func (w *watch) stageOf(name string, index int, backend string, bytes int64, err
 		return err
 	}
 	if w.wants.Has(trace.Stage) {
-		e := w.set(trace.Stage, name, w.mark, err)
+		e := w.set(trace.Stage, name, w.mark, trace.Now(), err)
 		e.Delegate, e.Backend, e.Bytes = index, backend, bytes
 		w.tell()
 	}
@@ -148,7 +148,7 @@ func (w *watch) whole(kind trace.Kind, name string, bytes int64, err error) erro
 		return err
 	}
 	if w.wants.Has(kind) {
-		w.set(kind, name, w.began, err).Bytes = bytes
+		w.set(kind, name, w.began, trace.Now(), err).Bytes = bytes
 		w.tell()
 	}
 	return w.failure(err)
@@ -157,18 +157,19 @@ func (w *watch) whole(kind trace.Kind, name string, bytes int64, err error) erro
 // memory tells of memory taken, or given back where bytes is negative.
 func (w *watch) memory(kind string, bytes int64) {
 	if w != nil && bytes != 0 && w.wants.Has(trace.Memory) {
-		w.set(trace.Memory, kind, trace.Now(), nil).Bytes = bytes
+		now := trace.Now()
+		w.set(trace.Memory, kind, now, now, nil).Bytes = bytes
 		w.tell()
 	}
 }
 
 // begin tells that an execute begins.
 func (w *watch) begin() {
-	if w.wants.Has(trace.Begin) {
-		w.set(trace.Begin, w.method, trace.Now(), nil)
+	if w.began = trace.Now(); w.wants.Has(trace.Begin) {
+		w.set(trace.Begin, w.method, w.began, w.began, nil)
 		w.tell()
+		w.began = trace.Now()
 	}
-	w.began = trace.Now()
 }
 
 // reasons are the words for the classes of failure, see trace.Event.

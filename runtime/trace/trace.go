@@ -38,9 +38,10 @@ func (k Kind) String() string { return kindNames[k] }
 // Kinds is a set of kinds: what an observer wants to be told of.
 type Kinds uint16
 
-// What observers usually want. Of executes alone they cost a few clock readings each,
-// of instructions and delegates two clock readings a piece. Nodes are measured where
-// the delegate can, by the delegate.
+// What observers usually want. Being told of executes alone costs a few readings of the
+// clock each, of instructions and delegates two readings a piece. Nodes are measured
+// by the delegate, where it can: XNNPACK's to whole microseconds, rounded down. What
+// telling of parts costs is in the time of the whole.
 const (
 	Executes     Kinds = 1<<Execute | 1<<Begin
 	Delegates    Kinds = 1 << Delegate
