@@ -17,7 +17,7 @@ func (p *Program) openData(ctx context.Context) (*dataMap, error) {
 		d.entries[key] = dataEntry{pte.DataEntry{Data: data}, program}
 	}
 	for i, src := range p.config.data {
-		f, err := src.read(ctx, p.config.reading())
+		f, err := src.read(ctx, p.config.reading(p.fileBytes(), pte.FormatPTD))
 		if err != nil {
 			return nil, err
 		}

@@ -36,11 +36,12 @@ var classes = []struct{ reason, class error }{
 	{delegate.ErrMissing, ErrMissing},
 	{delegate.ErrDevice, ErrDevice},
 	{delegate.ErrMemory, ErrMemory},
+	{delegate.ErrArgument, ErrExecute},
 }
 
 // classOf finds the class of an error, def where it has none.
 func classOf(err, def error) error {
-	for _, c := range [...]error{ErrFormat, ErrUnsupported, ErrMissing, ErrInput, ErrMemory, ErrDevice, ErrClosed, ErrBusy, ErrPanic} {
+	for _, c := range [...]error{ErrFormat, ErrUnsupported, ErrMissing, ErrInput, ErrMemory, ErrExecute, ErrDevice, ErrClosed, ErrBusy, ErrPanic} {
 		if errors.Is(err, c) {
 			return c
 		}
@@ -79,16 +80,16 @@ type LoadError struct {
 }
 
 func (e *LoadError) Error() string {
+	text := e.Err.Error()
 	s := "load: "
-	if e.File != "" {
+	if e.File != "" && !strings.Contains(text, e.File) {
 		s += e.File + ": "
 	}
 	if e.Method != "" {
 		s += fmt.Sprintf("method %q: ", e.Method)
 	}
-	text := e.Err.Error()
-	if in, ok := e.Err.(*InstructionError); ok && in.Method == e.Method { // says the method and the code itself
-		text = in.text()
+	if in, ok := errors.AsType[*InstructionError](e.Err); ok && in.Method == e.Method { // says the method and the code itself
+		text = strings.Replace(text, in.Error(), in.text(), 1)
 	}
 	return withCode(s+text, e.Class, e.Err)
 }

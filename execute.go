@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels"
@@ -182,6 +183,20 @@ func (m *Method) do(ctx context.Context, pc int) (next int, err error) {
 	return pc + 1, err
 }
 
+// refusesArguments reports an operator or delegate that cannot take what it is called with.
+func refusesArguments(err error) bool {
+	_, resize := errors.AsType[*tensor.ResizeError](err)
+	return resize || errors.Is(err, kernels.ErrArgument) || errors.Is(err, delegate.ErrArgument)
+}
+
+// resized reports an input of other sizes than the declared ones, with which the program
+// was exported.
+func (m *Method) resized() bool {
+	return slices.ContainsFunc(m.inputs, func(in input) bool {
+		return in.bound != nil && !slices.Equal(in.given.Tensor.Sizes, in.bound.Sizes)
+	})
+}
+
 // move copies a value. A tensor's bytes are copied into the target's own place: the
 // two stay apart, so a later write to one never shows in the other, and a caller's
 // output buffer is really filled.
@@ -229,6 +244,10 @@ func (m *Method) failed(pc int, err error) error {
 	}
 	s := &m.steps[pc]
 	nameArgument(err, s.sig)
-	return &InstructionError{Class: classOf(err, ErrExecute), Method: m.ir.Name,
+	class := classOf(err, ErrExecute)
+	if class == ErrExecute && refusesArguments(err) && m.resized() {
+		class = ErrInput
+	}
+	return &InstructionError{Class: class, Method: m.ir.Name,
 		Chain: s.origin.Chain, Index: s.origin.Index, Op: s.name, Err: err}
 }

@@ -2,12 +2,14 @@ package etrun
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
-	"os"
+	"io/fs"
 
 	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/internal/openfile"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
 )
 
 // file is the bytes of a file, read or mapped.
@@ -24,63 +26,52 @@ func (f *file) close() {
 	}
 }
 
-// reading says how files are read.
+// reading says how a file is read, and of which formats it may be.
 type reading struct {
-	limit int64 // bytes of one file
+	limit int64 // bytes
 	mmap  bool
+	want  []pte.Format
 }
 
-// check refuses a size.
-func (r reading) check(name string, size int64) error {
+// checkSize refuses a size, before anything is allocated.
+func (r reading) checkSize(name string, size int64) error {
 	if size < 0 || size > r.limit {
-		return &LoadError{Class: ErrMemory, File: name, Err: &MemoryError{Want: size, Limit: r.limit, Parts: []MemoryPart{{"file", size}}}}
+		return loadError(name, "", &MemoryError{Want: size, Limit: r.limit, Parts: []MemoryPart{{"file", size}}}, ErrMemory)
 	}
 	return nil
 }
 
+// checkStart refuses a file of another format by its first bytes.
+func (r reading) checkStart(start []byte) error { return pte.CheckStart(start, r.want...) }
+
 // openFile reads or maps a file. A pipe is read to its end.
-func openFile(_ context.Context, path string, r reading) (*file, error) {
-	h, err := os.Open(path)
+func openFile(ctx context.Context, path string, r reading) (*file, error) {
+	f, err := openfile.Open(ctx, path, openfile.Rules{Kinds: openfile.Pipes, Limit: r.limit, Start: pte.StartBytes, Check: r.checkStart})
 	if err != nil {
-		return nil, err
+		return nil, openError(err)
 	}
-	defer h.Close()
-	info, err := h.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if info.IsDir() {
-		return nil, &os.PathError{Op: "read", Path: path, Err: fmt.Errorf("is a directory")}
-	}
-	if err := r.check(path, info.Size()); err != nil {
-		return nil, err
-	}
-	if r.mmap && info.Mode().IsRegular() && info.Size() > 0 {
-		m, err := cpu.MapFile(h, info.Size())
+	defer f.Close()
+	if size, regular := f.Size(); r.mmap && regular && size > 0 {
+		m, err := cpu.MapFile(f.OS(), size)
 		if err != nil {
-			return nil, &os.PathError{Op: "mmap", Path: path, Err: err}
+			return nil, &fs.PathError{Op: "mmap", Path: path, Err: err}
 		}
 		return &file{path: path, data: m.Bytes(), mapped: m}, nil
 	}
-	if !info.Mode().IsRegular() {
-		return readStream(path, h, r)
-	}
-	b := tensor.AlignedBytes(int(info.Size()))
-	if _, err := io.ReadFull(h, b); err != nil {
-		return nil, &os.PathError{Op: "read", Path: path, Err: err}
+	b, err := f.ReadAll(tensor.AlignedBytes)
+	if err != nil {
+		return nil, openError(err)
 	}
 	return &file{path: path, data: b}, nil
 }
 
-func readStream(path string, from io.Reader, r reading) (*file, error) {
-	raw, err := io.ReadAll(io.LimitReader(from, r.limit+1))
-	if err != nil {
-		return nil, err
+// openError gives an error its class, except where the file could not be read at all.
+func openError(err error) error {
+	if large, ok := errors.AsType[*openfile.SizeError](err); ok {
+		err = fmt.Errorf("%s: %w", large.Path, &MemoryError{Want: large.Size, Limit: large.Limit, Parts: []MemoryPart{{"file", large.Size}}})
 	}
-	if err := r.check(path, int64(len(raw))); err != nil {
-		return nil, err
+	if _, unreadable := errors.AsType[*fs.PathError](err); unreadable {
+		return err
 	}
-	b := tensor.AlignedBytes(len(raw))
-	copy(b, raw)
-	return &file{path: path, data: b}, nil
+	return loadError("", "", err, ErrFormat)
 }

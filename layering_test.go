@@ -38,7 +38,7 @@ var runtimeImports = map[string][]string{
 // confined are the imports that only some folders may have.
 var confined = map[string][]string{
 	"C":      {"cbindings"},
-	"unsafe": {"cbindings", "kernels/tensor", "hal"},
+	"unsafe": {"cbindings", "kernels/tensor", "hal", "internal/simd"},
 }
 
 // light are the modules that library packages may import; others are for cmd and
@@ -153,6 +153,8 @@ func TestVerdict(t *testing.T) {
 		{".", "unsafe", true, true},
 		{"kernels/tensor", "unsafe", false, false},
 		{"kernels/tensorlike", "unsafe", false, true},
+		{"internal/simd", "unsafe", false, false},
+		{"internal/flatbuf", "unsafe", false, true},
 		{"hal/cpu", "unsafe", false, false},
 		{"kernels", module + "/delegate", false, true},
 		{"kernels", module + "/delegate", true, false},

@@ -6,6 +6,7 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/runtime/plan"
+	"github.com/etrun-go/etrun/runtime/pte"
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
@@ -33,8 +34,14 @@ type config struct {
 // planning is how methods are planned unless they bring their memory.
 func (c *config) planning() plan.Options { return plan.Options{Mode: c.plan, Preserve: !c.reuse} }
 
-// reading is how files are read.
-func (c *config) reading() reading { return reading{limit: c.limits.FileBytes, mmap: c.mmap} }
+// reading is how a file is read beside others of used bytes.
+func (c *config) reading(used int64, want ...pte.Format) reading {
+	limit := c.limits.FileBytes
+	if c.maxMemory > 0 && !c.mmap {
+		limit = min(limit, max(c.maxMemory-used, 1))
+	}
+	return reading{limit: limit, mmap: c.mmap, want: want}
+}
 
 // watch makes a watch of one piece of loading or freeing, nil where nobody wants it.
 func (c *config) watch(ctx context.Context, method string) *watch {
@@ -99,7 +106,8 @@ func WithThreads(n int) Option { return func(c *config) { c.threads = n } }
 func WithLimits(l Limits) Option { return func(c *config) { c.limits = l } }
 
 // WithMaxMemory refuses, before allocating it, a method whose memory together with
-// the file would exceed n bytes.
+// the files would exceed n bytes, and files that do so by themselves unless they are
+// mapped.
 func WithMaxMemory(n int64) Option { return func(c *config) { c.maxMemory = n } }
 
 // WithSeed seeds the operators that draw random numbers.

@@ -15,7 +15,7 @@ import (
 // order is the files of the package from what stands alone to what uses all of it: a
 // file refers to its own line and to those above it.
 var order = [][]string{
-	{"errors.go", "limits.go", "operators.go"},
+	{"doc.go", "errors.go", "limits.go", "operators.go"},
 	{"file.go", "source.go", "named.go", "watch.go"},
 	{"options.go"},
 	{"link.go", "compile.go", "prepared.go"}, // the description of a method to what its instances share

@@ -60,7 +60,7 @@ type PoolStats struct {
 
 	Created  int64         // instances loaded so far
 	Replaced int64         // of these, closed since they could not be used again
-	Calls    int64         // turns that callers got
+	Calls    int64         // calls of Do that got an instance
 	Refused  int64         // callers that the bound of the queue sent away
 	Waited   int64         // callers that had to wait
 	WaitTime time.Duration // by all of these together
@@ -113,6 +113,9 @@ func (p *Pool) Do(ctx context.Context, fn func(*Method) error) error {
 		return err
 	}
 	defer p.give(m)
+	p.mu.Lock()
+	p.stats.Calls++
+	p.mu.Unlock()
 	return fn(m)
 }
 
@@ -188,7 +191,6 @@ func (p *Pool) closedError() error { return fmt.Errorf("pool of method %q: %w", 
 // take hands out an idle instance, or a new one.
 func (p *Pool) take(ctx context.Context) (*Method, error) {
 	p.mu.Lock()
-	p.stats.Calls++
 	p.stats.InUse++
 	if n := len(p.idle); n > 0 {
 		m := p.idle[n-1]

@@ -1,16 +1,3 @@
-// Package runtime opens ExecuTorch programs and runs their methods.
-//
-//	prog, err := runtime.Open("mobilenet_v2.pte", runtime.WithDelegates(all.Backends()...))
-//	defer prog.Close()
-//	m, err := prog.Load(ctx, "forward")
-//	defer m.Close()
-//	err = m.SetInput(0, tensor.Of(pixels, 1, 3, 224, 224))
-//	err = m.Execute(ctx)
-//	scores := tensor.Data[float32](m.Output(0).Tensor) // valid until the next Execute
-//
-// A [Program] is immutable and safe for concurrent use. A [Method] is an instance of
-// one of its methods with memory of its own, used by one goroutine at a time; a
-// [Pool] holds several.
 package etrun
 
 import (
@@ -44,8 +31,8 @@ type Program struct {
 	freed  bool
 }
 
-// Open reads a .pte file, or the program inside a .bpte file, and verifies it whole. A
-// file that cannot be read is an *fs.PathError, every other error a *LoadError.
+// Open reads a .pte file, or the program inside a .bpte file, and verifies it whole. The
+// file may be a pipe. A file that cannot be read is an *fs.PathError, every other error a *LoadError.
 func Open(path string, options ...Option) (*Program, error) {
 	return OpenSource(context.Background(), File(path), options...)
 }
@@ -55,11 +42,12 @@ func Parse(data []byte, options ...Option) (*Program, error) {
 	return OpenSource(context.Background(), Bytes("", data), options...)
 }
 
-// OpenSource is Open on any source, with the data of any. ctx ends the reading.
+// OpenSource is Open on any source. ctx ends the reading: a pipe may let its reader wait
+// for ever.
 func OpenSource(ctx context.Context, src Source, options ...Option) (*Program, error) {
 	c := newConfig(options)
 	w := c.watch(ctx, "")
-	f, err := src.read(ctx, c.reading())
+	f, err := src.read(ctx, c.reading(0, pte.FormatPTE, pte.FormatBPTE))
 	if err != nil {
 		return nil, w.whole(trace.Open, src.name, 0, w.stage(trace.StageRead, 0, err))
 	}
@@ -88,9 +76,9 @@ func newConfig(options []Option) config {
 // newProgram takes over f, also where it fails.
 func newProgram(ctx context.Context, f *file, c config, w *watch) (*Program, error) {
 	p := &Program{config: c, files: []*file{f}}
-	if err := p.parse(ctx, f.data, w); err != nil {
+	if err := p.verify(ctx, f, w); err != nil {
 		p.closeFiles()
-		return nil, w.whole(trace.Open, f.path, p.fileBytes(), loadError(f.path, "", err, ErrFormat))
+		return nil, w.whole(trace.Open, f.path, p.fileBytes(), err)
 	}
 	p.pool = cpu.NewPool(c.threads)
 	p.makeSlots()
@@ -119,7 +107,20 @@ func (p *Program) makeSlots() {
 	}
 }
 
-func (p *Program) parse(ctx context.Context, data []byte, w *watch) (err error) {
+// verify reads what the file describes, and the data that it needs.
+func (p *Program) verify(ctx context.Context, f *file, w *watch) error {
+	err := w.stage(trace.StageParse, int64(len(f.data)), p.parse(f.data))
+	if err != nil {
+		return loadError(f.path, "", err, ErrFormat)
+	}
+	p.data, err = p.openData(ctx)
+	if err = w.stage(trace.StageData, p.fileBytes()-int64(len(f.data)), err); err != nil {
+		return openError(err)
+	}
+	return nil
+}
+
+func (p *Program) parse(data []byte) (err error) {
 	if pte.Sniff(data) == pte.FormatBPTE {
 		if p.bundle, err = pte.ParseBundle(data, p.config.limits.Format); err != nil {
 			return err
@@ -128,11 +129,7 @@ func (p *Program) parse(ctx context.Context, data []byte, w *watch) (err error) 
 		copy(data, p.bundle.Program)
 	}
 	p.spec, err = pte.Parse(data, p.config.limits.Format)
-	if err := w.stage(trace.StageParse, int64(len(data)), err); err != nil {
-		return err
-	}
-	p.data, err = p.openData(ctx)
-	return w.stage(trace.StageData, p.fileBytes()-int64(len(p.files[0].data)), err)
+	return err
 }
 
 // Spec is the program's description. It must not be changed.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
 )
 
 // Source is where the bytes of a program or of external data come from: [File], [FS],
@@ -31,7 +32,7 @@ func File(path string) Source {
 	return Source{path, func(ctx context.Context, r reading) (*file, error) { return openFile(ctx, path, r) }}
 }
 
-// FS is a file of a file system, such as an embed.FS.
+// FS is a regular file of a file system, such as an embed.FS.
 func FS(files fs.FS, name string) Source {
 	return Source{name, func(ctx context.Context, r reading) (*file, error) {
 		f, err := files.Open(name)
@@ -43,10 +44,10 @@ func FS(files fs.FS, name string) Source {
 		if err != nil {
 			return nil, err
 		}
-		if info.IsDir() {
-			return nil, &fs.PathError{Op: "read", Path: name, Err: errors.New("is a directory")}
+		if !info.Mode().IsRegular() {
+			return nil, &fs.PathError{Op: "read", Path: name, Err: errors.New("not a regular file")}
 		}
-		return readFile(ctx, name, f, info.Size(), r)
+		return readWhole(ctx, name, f, info.Size(), r)
 	}}
 }
 
@@ -55,7 +56,7 @@ func FS(files fs.FS, name string) Source {
 // them in errors.
 func Bytes(name string, data []byte) Source {
 	return Source{name, func(_ context.Context, r reading) (*file, error) {
-		if err := r.check(name, int64(len(data))); err != nil {
+		if err := r.checkSize(name, int64(len(data))); err != nil {
 			return nil, err
 		}
 		b := tensor.AlignedBytes(len(data))
@@ -68,18 +69,26 @@ func Bytes(name string, data []byte) Source {
 // for them in errors.
 func ReaderAt(name string, from io.ReaderAt, size int64) Source {
 	return Source{name, func(ctx context.Context, r reading) (*file, error) {
-		return readFile(ctx, name, io.NewSectionReader(from, 0, size), size, r)
+		return readWhole(ctx, name, io.NewSectionReader(from, 0, size), size, r)
 	}}
 }
 
-// readFile reads size bytes, until ctx ends.
-func readFile(ctx context.Context, name string, from io.Reader, size int64, r reading) (*file, error) {
-	if err := r.check(name, size); err != nil {
+// readWhole reads size bytes, until ctx ends. The first ones are checked before the others
+// are read.
+func readWhole(ctx context.Context, name string, from io.Reader, size int64, r reading) (*file, error) {
+	if err := r.checkSize(name, size); err != nil {
 		return nil, err
+	}
+	start := make([]byte, min(size, pte.StartBytes))
+	if _, err := io.ReadFull(from, start); err != nil {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: err}
+	}
+	if err := r.checkStart(start); err != nil {
+		return nil, loadError(name, "", err, ErrFormat)
 	}
 	const piece = 1 << 20
 	b := tensor.AlignedBytes(int(size))
-	for at := 0; at < len(b); at += piece {
+	for at := copy(b, start); at < len(b); at += piece {
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("%s: %w", name, context.Cause(ctx))
 		}

@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/ethosu"
 	"github.com/etrun-go/etrun/hal/ethosu/fvp"
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
+	"github.com/etrun-go/etrun/internal/openfile"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
 )
 
 // callee is what runs a call: a method of this process, or a program on a model.
@@ -35,8 +36,11 @@ type onModel struct {
 	sizes   []int
 }
 
+// maxProgramOnModel bounds the file of a program, which a board holds in its memory.
+const maxProgramOnModel = 1 << 30
+
 // openOnModel starts nothing yet: the model starts with the first call.
-func (s *session) openOnModel(path string, meta *etrun.MethodMeta) (*onModel, error) {
+func (s *session) openOnModel(ctx context.Context, path string, meta *etrun.MethodMeta) (*onModel, error) {
 	if meta.Name != "forward" {
 		return nil, usage("--fvp-elf runs the method forward, not %q", meta.Name)
 	}
@@ -57,7 +61,8 @@ func (s *session) openOnModel(path string, meta *etrun.MethodMeta) (*onModel, er
 	if err != nil {
 		return nil, err
 	}
-	program, err := os.ReadFile(path)
+	program, err := openfile.ReadFile(ctx, path, openfile.Rules{Limit: maxProgramOnModel, Start: pte.StartBytes,
+		Check: func(start []byte) error { return pte.CheckStart(start, pte.FormatPTE) }})
 	if err != nil {
 		return nil, err
 	}

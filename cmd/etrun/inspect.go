@@ -121,7 +121,7 @@ func newInspect(a *app) *cobra.Command {
 }
 
 func inspect(ctx context.Context, flags *openFlags, path string) (*programReport, error) {
-	prog, err := flags.open(path)
+	prog, err := flags.open(ctx, path)
 	if err != nil {
 		return nil, err
 	}

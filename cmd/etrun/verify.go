@@ -58,7 +58,7 @@ func (v *verifyCommand) run(ctx context.Context, path string) error {
 	if !(v.tolerance.Abs >= 0 && v.tolerance.Rel >= 0) {
 		return usage("--atol %v --rtol %v, want none below 0", v.tolerance.Abs, v.tolerance.Rel)
 	}
-	prog, err := v.open(path)
+	prog, err := v.open(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (v *verifyCommand) suite(ctx context.Context, prog *etrun.Program, s pte.Su
 		}
 		row := caseReport{Method: s.Method, Case: i, Outputs: len(s.Cases[i].Outputs)}
 		if row.Differences, err = v.testCase(ctx, m, &s.Cases[i]); err != nil {
-			return fmt.Errorf("%s, case %d: %w", s.Method, i, err)
+			return fmt.Errorf("case %d: %w", i, err)
 		}
 		report.add(row)
 		if !v.json {

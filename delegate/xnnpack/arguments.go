@@ -69,7 +69,7 @@ func bindArguments(g *Graph, bound []*argument, args []*tensor.Value, s []shape,
 	}
 	if reshaped || anew {
 		if err := g.infer(s); err != nil {
-			return true, &delegate.Error{Backend: ID, Reason: delegate.ErrArgument, Err: err}
+			return true, inCall(err)
 		}
 	}
 	for i, v := range g.Args {

@@ -35,7 +35,8 @@ var Engines = []Engine{EngineAuto, EngineNative, EngineReference}
 type Backend struct {
 	Engine       Engine // empty means EngineAuto
 	Library      string // libXNNPACK's file or folder, see [xnn.Open]; empty means that it is searched for
-	WeightsCache string // folder where packed weights are kept for other processes, empty for none
+	WeightsCache string // folder where packed weights are kept for later processes, empty for none
+	MapWeights   bool   // map files of packed weights, which then must not change, and share them with other processes
 }
 
 // ID is the name of the backend in programs.
@@ -82,7 +83,7 @@ func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Ima
 	if b.Engine == EngineReference {
 		return img.openReference()
 	}
-	err = img.openNative(b)
+	err = img.openNative(ctx, b)
 	if err == nil {
 		return img, nil
 	}

@@ -61,17 +61,17 @@ func checkWindow(n *Node, values ...int) error {
 	w := &n.Window
 	for _, v := range append(values, w.kernelH, w.kernelW, w.strideH, w.strideW, w.dilationH, w.dilationW) {
 		if v < 1 || v > maxExtent {
-			return payloadError(n.place(), "kernel %dx%d, stride %dx%d, dilation %dx%d; want 1 to %d each",
+			return n.fault("kernel %dx%d, stride %dx%d, dilation %dx%d; want 1 to %d each",
 				w.kernelH, w.kernelW, w.strideH, w.strideW, w.dilationH, w.dilationW, maxExtent)
 		}
 	}
 	for _, v := range []int{w.top, w.right, w.bottom, w.left, w.adjustH, w.adjustW} {
 		if v > maxExtent {
-			return payloadError(n.place(), "padding %d+%d x %d+%d, at most %d each", w.top, w.bottom, w.left, w.right, maxExtent)
+			return n.fault("padding %d+%d x %d+%d, at most %d each", w.top, w.bottom, w.left, w.right, maxExtent)
 		}
 	}
 	if same := n.Flags&flagSamePadding != 0; same && w.top+w.right+w.bottom+w.left != 0 {
-		return payloadError(n.place(), "same padding and explicit padding %d+%d x %d+%d", w.top, w.bottom, w.left, w.right)
+		return n.fault("same padding and explicit padding %d+%d x %d+%d", w.top, w.bottom, w.left, w.right)
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func checkConv2d(g *Graph, n *Node) error {
 	}
 	filter := g.Values[n.In[1]].Shape
 	if want := shapeOf(w.groups*w.groupOut, w.kernelH, w.kernelW, w.groupIn); filter != want {
-		return payloadError(n.place(), "filter %s, want sizes %v", g.describe(n.In[1]), want)
+		return n.fault("filter %s, want sizes %v", g.describe(n.In[1]), want)
 	}
 	return checkFilter(g, n, 0, convolutionTypes)
 }
@@ -100,11 +100,11 @@ func checkDepthwise(g *Graph, n *Node) error {
 		return err
 	}
 	if w.groupIn != 1 {
-		return payloadError(n.place(), "%d input channels a group, want 1", w.groupIn)
+		return n.fault("%d input channels a group, want 1", w.groupIn)
 	}
 	filter := g.Values[n.In[1]].Shape
 	if want := shapeOf(1, w.kernelH, w.kernelW, w.groups*w.groupOut); filter != want {
-		return payloadError(n.place(), "filter %s, want sizes %v", g.describe(n.In[1]), want)
+		return n.fault("filter %s, want sizes %v", g.describe(n.In[1]), want)
 	}
 	return checkFilter(g, n, 3, convolutionTypes)
 }
@@ -120,11 +120,11 @@ func checkConvolution(g *Graph, n *Node, flags uint32) error {
 	}
 	for _, c := range []int{w.groups, w.groupIn, w.groupOut} {
 		if c < 1 || c > maxElements {
-			return payloadError(n.place(), "%d groups of %d input and %d output channels", w.groups, w.groupIn, w.groupOut)
+			return n.fault("%d groups of %d input and %d output channels", w.groups, w.groupIn, w.groupOut)
 		}
 	}
 	if !g.Values[n.In[1]].isConst() {
-		return payloadError(n.place(), "filter %s is not a constant", g.describe(n.In[1]))
+		return n.fault("filter %s is not a constant", g.describe(n.In[1]))
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ func checkConvolution(g *Graph, n *Node, flags uint32) error {
 func checkFilter(g *Graph, n *Node, dim int, allowed []weighted) error {
 	f := &g.Values[n.In[1]]
 	if f.Datatype.info().quant == perChannel && f.Quant.ChannelDim != dim {
-		return payloadError(n.place(), "filter %s with scales along dimension %d, want %d", g.describe(n.In[1]), f.Quant.ChannelDim, dim)
+		return n.fault("filter %s with scales along dimension %d, want %d", g.describe(n.In[1]), f.Quant.ChannelDim, dim)
 	}
 	return checkWeighted(g, n, allowed)
 }
@@ -178,7 +178,7 @@ func checkWeighted(g *Graph, n *Node, allowed []weighted) error {
 	if bias != none {
 		text = "bias " + got.bias.String()
 	}
-	return unsupported(n.place(), "input %v, filter %v, %s, output %v", got.in, got.filter, text, got.out)
+	return n.beyond("input %v, filter %v, %s, output %v", got.in, got.filter, text, got.out)
 }
 
 // checkTokens wants a dynamically quantized input's scales as the node reads them: one
@@ -189,7 +189,7 @@ func checkTokens(g *Graph, n *Node) error {
 		want = 3
 	}
 	if x := &g.Values[n.In[0]]; x.Datatype == QDInt8 && x.Quant.Nonbatch != want {
-		return payloadError(n.place(), "input %s where %d dimensions share a scale, want %d", g.describe(n.In[0]), x.Quant.Nonbatch, want)
+		return n.fault("input %s where %d dimensions share a scale, want %d", g.describe(n.In[0]), x.Quant.Nonbatch, want)
 	}
 	return nil
 }
@@ -198,7 +198,7 @@ func checkTokens(g *Graph, n *Node) error {
 // of the sums, so only its count matters.
 func checkBias(g *Graph, n *Node) error {
 	if f := &g.Values[n.In[1]]; f.Datatype == QInt8 && f.Quant.ZeroPoint != 0 {
-		return payloadError(n.place(), "filter %s with zero point %d, want 0", g.describe(n.In[1]), f.Quant.ZeroPoint)
+		return n.fault("filter %s with zero point %d, want 0", g.describe(n.In[1]), f.Quant.ZeroPoint)
 	}
 	if n.In[2] == none {
 		return nil
@@ -206,10 +206,10 @@ func checkBias(g *Graph, n *Node) error {
 	b := &g.Values[n.In[2]]
 	want := n.outputChannels(g)
 	if b.Shape.numel() != want || b.Shape.last() != want {
-		return payloadError(n.place(), "bias %s, want %d elements", g.describe(n.In[2]), want)
+		return n.fault("bias %s, want %d elements", g.describe(n.In[2]), want)
 	}
 	if !b.isConst() && b.Datatype != FP32 {
-		return payloadError(n.place(), "bias %s is not a constant", g.describe(n.In[2]))
+		return n.fault("bias %s is not a constant", g.describe(n.In[2]))
 	}
 	return nil
 }
@@ -251,7 +251,7 @@ func wantImage(g *Graph, n *Node, s []shape) error {
 	if in.dim[3] == want {
 		return nil
 	}
-	err := payloadError(n.place(), "input of sizes %v, want %d channels", in, want)
+	err := n.fault("input of sizes %v, want %d channels", in, want)
 	if in.dim[1] == want {
 		return &layoutError{err, n}
 	}
@@ -268,7 +268,7 @@ func windowShape(n *Node, in shape) (shape, error) {
 		h := in.dim[1] + w.top + w.bottom - (w.dilationH*(w.kernelH-1) + 1)
 		v := in.dim[2] + w.left + w.right - (w.dilationW*(w.kernelW-1) + 1)
 		if h < 0 || v < 0 {
-			return out, payloadError(n.place(), "input of sizes %v is smaller than the %dx%d kernel", in, w.kernelH, w.kernelW)
+			return out, n.fault("input of sizes %v is smaller than the %dx%d kernel", in, w.kernelH, w.kernelW)
 		}
 		out.dim[1], out.dim[2] = h/w.strideH+1, v/w.strideW+1
 	}
@@ -299,10 +299,10 @@ func transposedShape(g *Graph, n *Node, s []shape) error {
 	h := w.strideH*(in.dim[1]-1) + w.adjustH + w.dilationH*(w.kernelH-1) + 1 - w.top - w.bottom
 	v := w.strideW*(in.dim[2]-1) + w.adjustW + w.dilationW*(w.kernelW-1) + 1 - w.left - w.right
 	if h < 1 || v < 1 {
-		return payloadError(n.place(), "padding %d+%d x %d+%d leaves nothing of the output", w.top, w.bottom, w.left, w.right)
+		return n.fault("padding %d+%d x %d+%d leaves nothing of the output", w.top, w.bottom, w.left, w.right)
 	}
 	if w.adjustH >= w.strideH || w.adjustW >= w.strideW {
-		return payloadError(n.place(), "adjustment %dx%d for stride %dx%d", w.adjustH, w.adjustW, w.strideH, w.strideW)
+		return n.fault("adjustment %dx%d for stride %dx%d", w.adjustH, w.adjustW, w.strideH, w.strideW)
 	}
 	s[n.Out[0]] = shapeOf(in.dim[0], h, v, w.groups*w.groupOut)
 	return nil

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
-	"github.com/etrun-go/etrun/kernels/math32"
+	"github.com/etrun-go/etrun/internal/math32"
 )
 
 var inf = float32(math.Inf(1))
@@ -152,7 +152,7 @@ func convertNode(tag uint8, name string) nodeType {
 func convertShape(g *Graph, n *Node, s []shape) error {
 	s[n.Out[0]] = s[n.In[0]]
 	if k := g.Values[n.Out[0]].Quant.Nonbatch; k > s[n.In[0]].rank {
-		return payloadError(n.place(), "%d dimensions share a scale, of an input of sizes %v", k, s[n.In[0]])
+		return n.fault("%d dimensions share a scale, of an input of sizes %v", k, s[n.In[0]])
 	}
 	return nil
 }
@@ -220,7 +220,7 @@ func binaryNode(tag uint8, name string, op xnn.BinaryOperator, bounded bool, f f
 func broadcastShape(g *Graph, n *Node, s []shape) error {
 	out, ok := broadcast(s[n.In[0]], s[n.In[1]])
 	if !ok {
-		return &layoutError{payloadError(n.place(), "operands of sizes %v and %v do not broadcast", s[n.In[0]], s[n.In[1]]), n}
+		return &layoutError{n.fault("operands of sizes %v and %v do not broadcast", s[n.In[0]], s[n.In[1]]), n}
 	}
 	s[n.Out[0]] = out
 	return nil

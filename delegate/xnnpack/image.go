@@ -2,6 +2,7 @@ package xnnpack
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"runtime"
 	"slices"
@@ -53,7 +54,7 @@ func (c *compiled) release(lib *xnn.Library) {
 }
 
 // openNative makes the image one of the native engine, with the weights packed.
-func (m *image) openNative(b Backend) error {
+func (m *image) openNative(ctx context.Context, b Backend) error {
 	lib, err := xnn.Open(b.Library)
 	if err != nil {
 		return &delegate.Error{Backend: ID, Reason: delegate.ErrMissing, Err: err}
@@ -68,7 +69,7 @@ func (m *image) openNative(b Backend) error {
 	m.native, m.holdings = true, &holdings{lib: lib, weights: newWeights(m.limits.Packed(m.needs.scratch))}
 	runtime.AddCleanup(m, (*holdings).release, m.holdings)
 	m.pinConstants()
-	err = m.useFile(b.WeightsCache, func() (err error) {
+	err = m.useFile(ctx, b, func() (err error) {
 		m.spare.runtime, err = m.newRuntime(m.shapes, 0, 0, &m.spare.workspace)
 		return err
 	})

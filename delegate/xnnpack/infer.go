@@ -15,7 +15,7 @@ func (g *Graph) infer(s []shape) error {
 		}
 		for _, v := range n.Out {
 			if err := s[v].check(); err != nil {
-				return unsupported(n.place(), "output of %w", err)
+				return n.beyond("output of %w", err)
 			}
 		}
 	}

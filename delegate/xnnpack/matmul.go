@@ -76,14 +76,14 @@ func checkFullyConnected(g *Graph, n *Node) error {
 	}
 	f := &g.Values[n.In[1]]
 	if f.Shape.rank != 2 {
-		return payloadError(n.place(), "filter %s, want two dimensions", g.describe(n.In[1]))
+		return n.fault("filter %s, want two dimensions", g.describe(n.In[1]))
 	}
 	if !f.isConst() && f.Datatype != FP32 {
-		return payloadError(n.place(), "filter %s is not a constant", g.describe(n.In[1]))
+		return n.fault("filter %s is not a constant", g.describe(n.In[1]))
 	}
 	transposed := n.Flags&flagTransposeWeights != 0
 	if transposed && f.Datatype.info().bits == 4 {
-		return unsupported(n.place(), "transposed filter %s", g.describe(n.In[1]))
+		return n.beyond("transposed filter %s", g.describe(n.In[1]))
 	}
 	dim := 0
 	if transposed {
@@ -104,18 +104,18 @@ func (n *Node) inputChannels(g *Graph) int {
 func fullyConnectedShape(g *Graph, n *Node, s []shape) error {
 	in := s[n.In[0]]
 	if want := g.Values[n.In[1]].Shape; s[n.In[1]] != want {
-		return payloadError(n.place(), "filter of sizes %v, want %v", s[n.In[1]], want)
+		return n.fault("filter of sizes %v, want %v", s[n.In[1]], want)
 	}
 	channels := n.inputChannels(g)
 	if n.Flags&flagReshape2D != 0 {
 		if in.numel()%channels != 0 {
-			return payloadError(n.place(), "input of sizes %v in rows of %d channels", in, channels)
+			return n.fault("input of sizes %v in rows of %d channels", in, channels)
 		}
 		s[n.Out[0]] = shapeOf(in.numel()/channels, n.outputChannels(g))
 		return nil
 	}
 	if in.last() != channels {
-		return payloadError(n.place(), "input of sizes %v, want %d channels", in, channels)
+		return n.fault("input of sizes %v, want %d channels", in, channels)
 	}
 	in.dim[in.rank-1] = n.outputChannels(g)
 	s[n.Out[0]] = in
@@ -163,7 +163,7 @@ func checkBatchMatrix(g *Graph, n *Node) error {
 		}
 		return checkBatchScales(g, n)
 	}
-	return unsupported(n.place(), "operands %v and %v, output %v", got[0], got[1], got[2])
+	return n.beyond("operands %v and %v, output %v", got[0], got[1], got[2])
 }
 
 // checkBatchScales wants a constant second operand with scales along its columns.
@@ -174,10 +174,10 @@ func checkBatchScales(g *Graph, n *Node) error {
 		dim = b.Shape.rank - 2
 	}
 	if !b.isConst() {
-		return payloadError(n.place(), "operand %s is not a constant", g.describe(n.In[1]))
+		return n.fault("operand %s is not a constant", g.describe(n.In[1]))
 	}
 	if b.Quant.ChannelDim != dim {
-		return payloadError(n.place(), "operand %s with scales along dimension %d, want %d", g.describe(n.In[1]), b.Quant.ChannelDim, dim)
+		return n.fault("operand %s with scales along dimension %d, want %d", g.describe(n.In[1]), b.Quant.ChannelDim, dim)
 	}
 	return nil
 }
@@ -186,7 +186,7 @@ func checkBatchScales(g *Graph, n *Node) error {
 func batchMatrixShape(g *Graph, n *Node, s []shape) error {
 	a, b := s[n.In[0]], s[n.In[1]]
 	if a.rank < 2 || b.rank < 2 {
-		return payloadError(n.place(), "operands of sizes %v and %v, want two dimensions at least", a, b)
+		return n.fault("operands of sizes %v and %v, want two dimensions at least", a, b)
 	}
 	m, k := a.fromEnd(1), a.fromEnd(0)
 	kb, cols := b.fromEnd(1), b.fromEnd(0)
@@ -194,13 +194,13 @@ func batchMatrixShape(g *Graph, n *Node, s []shape) error {
 		kb, cols = cols, kb
 	}
 	if k != kb {
-		return payloadError(n.place(), "operands of sizes %v and %v, want the same inner size", a, b)
+		return n.fault("operands of sizes %v and %v, want the same inner size", a, b)
 	}
 	outerA, outerB := a, b
 	outerA.rank, outerB.rank = a.rank-2, b.rank-2
 	out, ok := broadcast(outerA, outerB)
 	if !ok {
-		return payloadError(n.place(), "operands of sizes %v and %v do not broadcast", a, b)
+		return n.fault("operands of sizes %v and %v do not broadcast", a, b)
 	}
 	out.rank += 2
 	out.dim[out.rank-2], out.dim[out.rank-1] = m, cols

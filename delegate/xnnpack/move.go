@@ -116,12 +116,12 @@ func checkTranspose(g *Graph, n *Node) error {
 	var seen [16]bool
 	for _, p := range n.Dims {
 		if p >= len(n.Dims) || p >= len(seen) || seen[p] {
-			return payloadError(n.place(), "permutation %v", n.Dims)
+			return n.fault("permutation %v", n.Dims)
 		}
 		seen[p] = true
 	}
 	if len(n.Dims) == 0 {
-		return payloadError(n.place(), "empty permutation")
+		return n.fault("empty permutation")
 	}
 	return checkMove(g, n, moveTypes)
 }
@@ -130,7 +130,7 @@ func checkTranspose(g *Graph, n *Node) error {
 func reshapeShape(g *Graph, n *Node, s []shape) error {
 	in := s[n.In[0]]
 	if len(n.Dims) > len(in.dim) {
-		return unsupported(n.place(), "%d dimensions, at most %d", len(n.Dims), len(in.dim))
+		return n.beyond("%d dimensions, at most %d", len(n.Dims), len(in.dim))
 	}
 	out := shapeOf(n.Dims...)
 	if out.rank == 0 {
@@ -140,13 +140,13 @@ func reshapeShape(g *Graph, n *Node, s []shape) error {
 	for i, d := range out.dims() {
 		if d == 0 {
 			if rest != none {
-				return payloadError(n.place(), "sizes %v, at most one to infer", out)
+				return n.fault("sizes %v, at most one to infer", out)
 			}
 			rest = i
 			continue
 		}
 		if d > maxElements/known {
-			return payloadError(n.place(), "sizes %v, at most %d elements", out, maxElements)
+			return n.fault("sizes %v, at most %d elements", out, maxElements)
 		}
 		known *= d
 	}
@@ -154,7 +154,7 @@ func reshapeShape(g *Graph, n *Node, s []shape) error {
 		out.dim[rest] = in.numel() / known
 	}
 	if out.numel() != in.numel() {
-		return payloadError(n.place(), "sizes %v for an input of sizes %v", out, in)
+		return n.fault("sizes %v for an input of sizes %v", out, in)
 	}
 	s[n.Out[0]] = out
 	return nil
@@ -162,7 +162,7 @@ func reshapeShape(g *Graph, n *Node, s []shape) error {
 
 func checkSlice(g *Graph, n *Node) error {
 	if len(n.Dims) != len(n.Dims2) || len(n.Dims) == 0 {
-		return payloadError(n.place(), "%d offsets and %d sizes", len(n.Dims), len(n.Dims2))
+		return n.fault("%d offsets and %d sizes", len(n.Dims), len(n.Dims2))
 	}
 	return checkMove(g, n, moveTypes)
 }
@@ -179,7 +179,7 @@ func sliceShape(g *Graph, n *Node, s []shape) error {
 			continue
 		}
 		if length < 1 || offset+length > size {
-			return payloadError(n.place(), "dimension %d: %d elements at %d of %d", i, length, offset, size)
+			return n.fault("dimension %d: %d elements at %d of %d", i, length, offset, size)
 		}
 		out.dim[i] = length
 	}
@@ -189,7 +189,7 @@ func sliceShape(g *Graph, n *Node, s []shape) error {
 
 func checkPad(g *Graph, n *Node) error {
 	if len(n.Dims) != len(n.Dims2) || len(n.Dims) == 0 {
-		return payloadError(n.place(), "%d paddings before and %d behind", len(n.Dims), len(n.Dims2))
+		return n.fault("%d paddings before and %d behind", len(n.Dims), len(n.Dims2))
 	}
 	return checkMove(g, n, moveTypes)
 }
@@ -239,14 +239,14 @@ func concatenateShape(g *Graph, n *Node, s []shape) error {
 	out := s[n.In[0]]
 	axis, ok := n.axis(out.rank)
 	if !ok {
-		return payloadError(n.place(), "axis %d of %d dimensions", n.Axis, out.rank)
+		return n.fault("axis %d of %d dimensions", n.Axis, out.rank)
 	}
 	for _, v := range n.In[1:] {
 		next := s[v]
 		size := next.dim[axis]
 		next.dim[axis] = s[n.In[0]].dim[axis]
 		if next != s[n.In[0]] {
-			return payloadError(n.place(), "sizes %v and %v along axis %d", s[n.In[0]], s[v], axis)
+			return n.fault("sizes %v and %v along axis %d", s[n.In[0]], s[v], axis)
 		}
 		out.dim[axis] += size
 	}
@@ -259,11 +259,11 @@ func checkResize(g *Graph, n *Node) error {
 		return err
 	}
 	if n.Flags == flagLegacyResize|flagAlignCorners {
-		return payloadError(n.place(), "flags %#x exclude each other", n.Flags)
+		return n.fault("flags %#x exclude each other", n.Flags)
 	}
 	for _, d := range n.Dims {
 		if d < 1 || d >= 1<<24 {
-			return payloadError(n.place(), "new sizes %v, want 1 to %d each", n.Dims, 1<<24-1)
+			return n.fault("new sizes %v, want 1 to %d each", n.Dims, 1<<24-1)
 		}
 	}
 	return checkMove(g, n, elementwiseTypes)

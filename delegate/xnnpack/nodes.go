@@ -59,7 +59,7 @@ func (r *reader) readNode(i int, t flatbuf.Table) error {
 		return nil
 	}
 	if n.Min != n.Min || n.Max != n.Max || n.Min > n.Max {
-		return payloadError(n.place(), "output bounds %v to %v", n.Min, n.Max)
+		return n.fault("output bounds %v to %v", n.Min, n.Max)
 	}
 	if err := r.resolve(&n); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (r *reader) resolve(n *Node) error {
 	for i, v := range n.Out {
 		index, ok := r.byID[uint32(v)]
 		if !ok {
-			return payloadError(n.place(), "output %d: no value has id %d", i, v)
+			return n.fault("output %d: no value has id %d", i, v)
 		}
 		n.Out[i] = index
 	}
@@ -101,7 +101,7 @@ func (r *reader) resolve(n *Node) error {
 		}
 		index, ok := r.byID[uint32(v)]
 		if !ok {
-			return payloadError(n.place(), "input %d: no value has id %d", i, v)
+			return n.fault("input %d: no value has id %d", i, v)
 		}
 		if view, ok := r.views[index]; ok {
 			if err := r.quantizeView(index, view, n.index); err != nil {
@@ -171,7 +171,7 @@ func readDims(t flatbuf.Table, field int, name string) []int {
 // wantFlags refuses flags beside the allowed ones.
 func wantFlags(n *Node, allowed uint32) error {
 	if bad := n.Flags &^ allowed; bad != 0 {
-		return payloadError(n.place(), "flags %#x, of which %#x are unknown here", n.Flags, bad)
+		return n.fault("flags %#x, of which %#x are unknown here", n.Flags, bad)
 	}
 	return nil
 }
@@ -183,17 +183,17 @@ func wantDatatype(g *Graph, n *Node, v int, types ...Datatype) error {
 			return nil
 		}
 	}
-	return payloadError(n.place(), "%s, want one of %v", g.describe(v), types)
+	return n.fault("%s, want one of %v", g.describe(v), types)
 }
 
 // wantSame refuses values of different datatypes or quantizations.
 func wantSame(g *Graph, n *Node, a, b int) error {
 	x, y := &g.Values[a], &g.Values[b]
 	if x.Datatype != y.Datatype {
-		return payloadError(n.place(), "%s and %s, want one datatype", g.describe(a), g.describe(b))
+		return n.fault("%s and %s, want one datatype", g.describe(a), g.describe(b))
 	}
 	if x.Datatype.info().quant == perTensor && (x.Quant.Scale != y.Quant.Scale || x.Quant.ZeroPoint != y.Quant.ZeroPoint) {
-		return payloadError(n.place(), "%s has scale %v and zero point %d, %s has %v and %d; want the same", g.describe(a),
+		return n.fault("%s has scale %v and zero point %d, %s has %v and %d; want the same", g.describe(a),
 			x.Quant.Scale, x.Quant.ZeroPoint, g.describe(b), y.Quant.Scale, y.Quant.ZeroPoint)
 	}
 	return nil
@@ -204,7 +204,7 @@ var elementwiseTypes = []Datatype{FP32, FP16, QInt8, QUint8, BF16}
 
 func wantRank(g *Graph, n *Node, v int, s []shape, rank int) error {
 	if s[v].rank != rank {
-		return payloadError(n.place(), "%s has %d dimensions, want %d", g.describe(v), s[v].rank, rank)
+		return n.fault("%s has %d dimensions, want %d", g.describe(v), s[v].rank, rank)
 	}
 	return nil
 }

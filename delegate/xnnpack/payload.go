@@ -61,7 +61,7 @@ func readGraph(data []byte, named delegate.NamedData) (*Graph, error) {
 		constants: constants, byID: make(map[uint32]int), views: make(map[int]int), viewed: make(map[int]bool)}
 	root := r.flat.Root()
 	if err := r.read(root); err != nil {
-		return nil, err
+		return nil, inPayload(err)
 	}
 	return r.graph, nil
 }

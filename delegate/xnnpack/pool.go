@@ -104,7 +104,7 @@ func checkPoolPadding(n *Node) error {
 	w := &n.Window
 	h, v := w.dilationH*(w.kernelH-1)+1, w.dilationW*(w.kernelW-1)+1
 	if w.top >= h || w.bottom >= h || w.left >= v || w.right >= v {
-		return payloadError(n.place(), "padding %d+%d x %d+%d for windows of %dx%d", w.top, w.bottom, w.left, w.right, h, v)
+		return n.fault("padding %d+%d x %d+%d for windows of %dx%d", w.top, w.bottom, w.left, w.right, h, v)
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func checkArgmaxPool(g *Graph, n *Node) error {
 		return err
 	}
 	if n.Out[0] == n.Out[1] {
-		return payloadError(n.place(), "both outputs are %s", g.describe(n.Out[0]))
+		return n.fault("both outputs are %s", g.describe(n.Out[0]))
 	}
 	if err := wantDatatype(g, n, n.In[0], FP32); err != nil {
 		return err

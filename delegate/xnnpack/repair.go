@@ -29,10 +29,10 @@ func (g *Graph) repair() ([]shape, error) {
 			for i := range g.Nodes {
 				g.Nodes[i].at = i
 			}
-			return shapes, err
+			return shapes, inPayload(err)
 		}
 		if turned == maxRepairs || !g.repairLayout(mixed.node, shapes) {
-			return nil, mixed.error
+			return nil, inPayload(mixed.error)
 		}
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
-	"github.com/etrun-go/etrun/kernels/simd"
 )
 
 const floatTypes = "float16, bfloat16, float32, float64"
