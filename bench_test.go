@@ -131,7 +131,7 @@ func outside(b *testing.B, m *etrun.Method) float64 {
 	shares := make([]float64, 0, 31)
 	for range cap(shares) {
 		var r trace.Recorder
-		if err := m.Record(&r); err != nil {
+		if err := m.Observe(&r); err != nil {
 			b.Fatal(err)
 		}
 		if err := m.Execute(context.Background()); err != nil {
@@ -148,7 +148,7 @@ func outside(b *testing.B, m *etrun.Method) float64 {
 		}
 		shares = append(shares, 100*(1-float64(inside)/float64(whole)))
 	}
-	if err := m.Record(nil); err != nil {
+	if err := m.Observe(nil); err != nil {
 		b.Fatal(err)
 	}
 	slices.Sort(shares)

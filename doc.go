@@ -34,6 +34,14 @@
 // [Program.Warnings] says what was given but is of no use, and what runs slower than it
 // could.
 //
+// # Observers
+//
+// An [Observer] is told what a program does and how long it takes, as far as it wants to
+// know: loads and their stages, executes, instructions, delegates and nodes inside them,
+// memory, waiting for a pool, and failures. [WithObserver] sets one for a program,
+// [Method.Observe] one for some executes. Package runtime/trace has a recorder with writers
+// of tables and traces.
+//
 // # Errors
 //
 // Every error is one of the classes [ErrFormat], [ErrUnsupported], [ErrMissing], [ErrInput],

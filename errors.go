@@ -23,7 +23,7 @@ var (
 	ErrDevice      = errors.New("device failure")      // a device or engine failed
 	ErrClosed      = errors.New("closed")              // the program or method has been closed
 	ErrBusy        = errors.New("busy")                // the method is executing in another goroutine
-	ErrPanic       = errors.New("operator panicked")   // a fault of an operator or backend; the method is unusable
+	ErrPanic       = errors.New("operator panicked")   // a fault of an operator or backend, or of an observer
 )
 
 // classes maps the reasons that lower packages give to classes, first match wins.
@@ -214,13 +214,21 @@ func (e *MemoryError) Error() string {
 func (e *MemoryError) Unwrap() error { return ErrMemory }
 
 // PanicError is a panic of an operator or backend: a fault of theirs, not of the
-// program. The method that it happened in cannot execute again.
+// program. The method that it happened in cannot execute again. Or it is a panic of an
+// observer, and the method can.
 type PanicError struct {
 	Value any
 	Stack []byte
+
+	observer bool
 }
 
-func (e *PanicError) Error() string { return fmt.Sprintf("%v: %v", ErrPanic, e.Value) }
+func (e *PanicError) Error() string {
+	if e.observer {
+		return fmt.Sprintf("observer panicked: %v", e.Value)
+	}
+	return fmt.Sprintf("%v: %v", ErrPanic, e.Value)
+}
 
 // Unwrap makes errors.Is(err, ErrPanic) true.
 func (e *PanicError) Unwrap() error { return ErrPanic }

@@ -19,6 +19,9 @@ type step struct {
 	recheck bool // an argument's kind can change: the call is checked each time
 	target  int  // JumpFalseCall
 
+	delegate int    // DelegateCall: place in the method's list
+	backend  string // and who runs it
+
 	call kernels.Call // KernelCall
 	sig  *kernels.Signature
 
@@ -59,6 +62,7 @@ func (m *Method) resolve(s *step, from *ir.Step) error {
 		}
 	case ir.DelegateCall:
 		s.unit, s.args = m.units[from.Delegate], m.slots(from.Args)
+		s.delegate, s.backend = from.Delegate, m.backends[from.Delegate]
 	case ir.MoveCall:
 		s.value, s.to = &m.values[from.Args[0]], &m.values[from.Args[1]]
 	default:
@@ -73,9 +77,16 @@ func (m *Method) resolve(s *step, from *ir.Step) error {
 // Errors are *InstructionError and *InputError.
 func (m *Method) Execute(ctx context.Context) error {
 	if err := m.beginAll(); err != nil {
-		return err
+		return m.refused(ctx, err)
 	}
 	defer m.endAll()
+	if m.observed.wants.Any(ofExecutes) {
+		return m.observe(ctx)
+	}
+	return m.execute(ctx)
+}
+
+func (m *Method) execute(ctx context.Context) error {
 	if m.poison != nil {
 		return m.poison
 	}
@@ -83,7 +94,7 @@ func (m *Method) Execute(ctx context.Context) error {
 	if err := m.prepare(); err != nil {
 		return err
 	}
-	err := m.runTraced(ctx)
+	err := m.run(ctx)
 	m.executed = err == nil
 	for i := range m.inputs {
 		if m.inputs[i].clobber {
@@ -115,11 +126,13 @@ func (m *Method) prepare() error {
 
 // run is the instruction loop.
 func (m *Method) run(ctx context.Context) (err error) {
-	pc := 0
+	pc, observed := 0, m.observed.wants.Any(ofInstructions)
 	defer func() {
 		if fault := recover(); fault != nil {
 			m.poison = m.failed(pc, &PanicError{Value: fault, Stack: debug.Stack()})
-			err = m.poison
+			if err = m.poison; observed {
+				m.tellInstruction(&m.steps[pc], err)
+			}
 		}
 	}()
 	cancelled := ctx.Done()
@@ -130,9 +143,11 @@ func (m *Method) run(ctx context.Context) (err error) {
 		if left == 0 {
 			return m.failed(pc, fmt.Errorf("%d instructions executed, the limit: %w", m.limit, ErrExecute))
 		}
-		next, err := m.do(ctx, pc)
-		if m.recorder != nil {
-			m.record(pc)
+		var next int
+		if observed {
+			next, err = m.doObserved(ctx, pc)
+		} else {
+			next, err = m.do(ctx, pc)
 		}
 		if err != nil {
 			return m.failed(pc, err)
@@ -222,8 +237,11 @@ func free(v *tensor.Value) {
 	}
 }
 
-// failed places an error at a step.
+// failed places an error at a step, unless it has its place.
 func (m *Method) failed(pc int, err error) error {
+	if _, ok := err.(*InstructionError); ok {
+		return err
+	}
 	s := &m.steps[pc]
 	nameArgument(err, s.sig)
 	class := classOf(err, ErrExecute)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
-	"time"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels"
@@ -41,8 +40,8 @@ type Method struct {
 
 	executed bool // outputs are those of an execute that succeeded
 
-	recorder *trace.Recorder
-	mark     time.Duration // when the instruction being recorded began
+	observed watch
+	held     [2]int64 // planned and scratch memory that observers were told of
 
 	life atomic.Int32
 }
@@ -71,13 +70,13 @@ type MethodOption func(*Method)
 func WithStateOf(other *Method) MethodOption { return func(m *Method) { m.shares = other } }
 
 // build makes the instance of what is prepared.
-func (m *Method) build(ctx context.Context) error {
+func (m *Method) build(ctx context.Context, w *watch) error {
 	if m.shares != nil && m.shares.program != m.program {
 		return fmt.Errorf("state of a method of another program: %w", ErrInput)
 	}
 	m.plan = m.planFor(m.planning)
 	if err := m.checkMemory(); err != nil {
-		return err
+		return w.stage(trace.StageAllocate, 0, err)
 	}
 	shared := m.sharedState()
 	m.memory = allocate(m.plan, shared)
@@ -87,14 +86,28 @@ func (m *Method) build(ctx context.Context) error {
 	m.makeValues()
 	m.findUnbounded()
 	m.makeInputs()
-	if err := m.makeUnits(ctx); err != nil {
+	m.hold(w)
+	if err := w.stage(trace.StageAllocate, m.held[0], nil); err != nil {
 		return err
 	}
-	if err := m.makeSteps(); err != nil {
+	if err := w.stage(trace.StageUnits, m.held[1], m.makeUnits(ctx)); err != nil {
+		return err
+	}
+	if err := w.stage(trace.StageResolve, 0, m.makeSteps()); err != nil {
 		return err
 	}
 	m.fillState(shared)
 	return nil
+}
+
+// hold tells of the instance's memory.
+func (m *Method) hold(w *watch) {
+	m.held[0] = m.plan.Bytes()
+	for i := range m.needs {
+		m.held[1] += m.needs[i].Scratch
+	}
+	w.memory(trace.MemoryPlanned, m.held[0])
+	w.memory(trace.MemoryScratch, m.held[1])
 }
 
 // checkMemory refuses a method that is too large, before anything is allocated.
@@ -195,6 +208,9 @@ func (m *Method) makeUnits(ctx context.Context) error {
 		}
 		m.units[i] = u
 	}
+	if m.observed.wants.Has(trace.Node) {
+		return m.setProfiling(true)
+	}
 	return nil
 }
 
@@ -225,6 +241,9 @@ func (m *Method) Close() error {
 // free closes the units that exist.
 func (m *Method) free() error {
 	var first error
+	m.observed.memory(trace.MemoryPlanned, -m.held[0])
+	m.observed.memory(trace.MemoryScratch, -m.held[1])
+	m.held = [2]int64{}
 	for i, u := range m.units {
 		if u == nil {
 			continue

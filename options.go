@@ -1,10 +1,13 @@
 package etrun
 
 import (
+	"context"
+
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/runtime/plan"
 	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/trace"
 )
 
 // Option configures a program. A later one replaces an earlier one unless it says that it
@@ -24,10 +27,14 @@ type config struct {
 	strict    bool
 	reuse     bool // of the inputs' bytes
 	mmap      bool
+	watchers  []watcher
+	wants     trace.Kinds // of all of them
 }
 
 // planning is how methods are planned unless they bring their memory.
-func (c *config) planning() plan.Options { return plan.Options{Mode: plan.Mode(c.plan), Preserve: !c.reuse} }
+func (c *config) planning() plan.Options {
+	return plan.Options{Mode: plan.Mode(c.plan), Preserve: !c.reuse}
+}
 
 // reading is how a file is read beside others of used bytes.
 func (c *config) reading(used int64, want ...pte.Format) reading {
@@ -36,6 +43,14 @@ func (c *config) reading(used int64, want ...pte.Format) reading {
 		limit = min(limit, max(c.maxMemory-used, 1))
 	}
 	return reading{limit: limit, mmap: c.mmap, want: want}
+}
+
+// watch makes a watch of one piece of loading or freeing, nil where nobody wants it.
+func (c *config) watch(ctx context.Context, method string) *watch {
+	if !c.wants.Any(trace.Loads | trace.Memories) {
+		return nil
+	}
+	return newWatch(ctx, c.watchers, method)
 }
 
 // PlanMode chooses whose memory plan a method uses.
@@ -116,3 +131,11 @@ func WithReusableInputs() Option { return func(c *config) { c.reuse = true } }
 // WithMmap maps files into memory instead of reading them. The file must not change
 // while the program is open: a shortened file ends the process.
 func WithMmap() Option { return func(c *config) { c.mmap = true } }
+
+// WithObserver adds an observer of the program, from its opening until it is closed.
+func WithObserver(o Observer) Option {
+	return func(c *config) {
+		w := newWatcher(o)
+		c.watchers, c.wants = append(c.watchers, w), c.wants|w.wants
+	}
+}

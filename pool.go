@@ -6,6 +6,8 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/etrun-go/etrun/runtime/trace"
 )
 
 // Pool holds up to a number of instances of one method, for callers in many goroutines.
@@ -102,7 +104,7 @@ func (p *Program) NewPool(method string, n int, options ...PoolOption) (*Pool, e
 //
 // Errors are those of fn and of Load, context.Cause(ctx), *QueueError and ErrClosed.
 func (p *Pool) Do(ctx context.Context, fn func(*Method) error) error {
-	if err := p.enter(ctx, p.config.queue); err != nil {
+	if err := p.enterObserved(ctx); err != nil {
 		return err
 	}
 	defer func() { <-p.turns }()
@@ -116,6 +118,26 @@ func (p *Pool) Do(ctx context.Context, fn func(*Method) error) error {
 	p.mu.Unlock()
 	return fn(m)
 }
+
+// enterObserved is enter for a caller of Do, with somebody who may want to know.
+func (p *Pool) enterObserved(ctx context.Context) error {
+	if !p.program.config.wants.Has(trace.Wait) {
+		return p.enter(ctx, p.config.queue)
+	}
+	w := waits.Get().(*watch)
+	defer waits.Put(w)
+	*w = watch{watchers: p.program.config.watchers, wants: p.program.config.wants, ctx: ctx, method: p.method, began: trace.Now()}
+	err := p.enter(ctx, p.config.queue)
+	told := w.whole(trace.Wait, p.method, 0, err)
+	w.ctx, w.event = nil, trace.Event{}
+	if err == nil && told != nil { // an observer panicked
+		<-p.turns
+	}
+	return told
+}
+
+// waits are watches of callers of pools, kept so that waiting allocates nothing.
+var waits = sync.Pool{New: func() any { return new(watch) }}
 
 // enter waits for a turn, behind at most bound other callers.
 func (p *Pool) enter(ctx context.Context, bound int) error {
@@ -190,7 +212,7 @@ func (p *Pool) take(ctx context.Context) (*Method, error) {
 
 // give takes an instance back, as it was loaded.
 func (p *Pool) give(m *Method) {
-	usable := m.poison == nil && m.life.Load() == idle
+	usable := m.poison == nil && m.life.Load() == idle && m.Observe(nil) == nil
 	if usable && !p.config.keep {
 		usable = m.Reset() == nil
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/trace"
 )
 
 // Program is an open file: its verified description, its constants and what its
@@ -45,11 +46,13 @@ func Parse(data []byte, options ...Option) (*Program, error) {
 // for ever.
 func OpenSource(ctx context.Context, src Source, options ...Option) (*Program, error) {
 	c := newConfig(options)
+	w := c.watch(ctx, "")
 	f, err := src.read(ctx, c.reading(0, pte.FormatPTE, pte.FormatBPTE))
 	if err != nil {
-		return nil, err
+		return nil, w.whole(trace.Open, src.name, 0, w.stage(trace.StageRead, 0, err))
 	}
-	return newProgram(ctx, f, c)
+	w.stage(trace.StageRead, int64(len(f.data)), nil)
+	return newProgram(ctx, f, c, w)
 }
 
 func newConfig(options []Option) config {
@@ -71,19 +74,19 @@ func newConfig(options []Option) config {
 }
 
 // newProgram takes over f, also where it fails.
-func newProgram(ctx context.Context, f *file, c config) (*Program, error) {
+func newProgram(ctx context.Context, f *file, c config, w *watch) (*Program, error) {
 	p := &Program{config: c, files: []*file{f}}
-	if err := p.parse(f.data); err != nil {
+	if err := p.verify(ctx, f, w); err != nil {
 		p.closeFiles()
-		return nil, loadError(f.path, "", err, ErrFormat)
-	}
-	var err error
-	if p.data, err = p.openData(ctx); err != nil {
-		p.closeFiles()
-		return nil, openError(err)
+		return nil, w.whole(trace.Open, f.path, p.fileBytes(), err)
 	}
 	p.pool = cpu.NewPool(c.threads)
 	p.makeSlots()
+	w.memory(trace.MemoryProgram, p.fileBytes())
+	if err := w.whole(trace.Open, f.path, p.fileBytes(), nil); err != nil {
+		p.Close()
+		return nil, loadError(f.path, "", err, ErrFormat)
+	}
 	return p, nil
 }
 
@@ -102,6 +105,19 @@ func (p *Program) makeSlots() {
 		p.slots[i].preparation = preparation{spec: &p.spec.Methods[i], config: &p.config, data: p.data, pool: p.pool,
 			size: p.spec.Size, fileBytes: p.fileBytes()}
 	}
+}
+
+// verify reads what the file describes, and the data that it needs.
+func (p *Program) verify(ctx context.Context, f *file, w *watch) error {
+	err := w.stage(trace.StageParse, int64(len(f.data)), p.parse(f.data))
+	if err != nil {
+		return loadError(f.path, "", err, ErrFormat)
+	}
+	p.data, err = p.openData(ctx)
+	if err = w.stage(trace.StageData, p.fileBytes()-int64(len(f.data)), err); err != nil {
+		return openError(err)
+	}
+	return nil
 }
 
 func (p *Program) parse(data []byte) (err error) {
@@ -197,6 +213,7 @@ func (p *Program) freeLocked() error {
 		}
 	}
 	p.pool.Close()
+	p.config.watch(context.Background(), "").memory(trace.MemoryProgram, -p.fileBytes())
 	p.closeFiles()
 	return first
 }

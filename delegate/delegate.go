@@ -161,9 +161,12 @@ type Unit interface {
 
 // Profiler is implemented by units that can measure the operations inside them.
 type Profiler interface {
-	// SetProfiling turns measuring on or off, from the next Execute on.
+	// SetProfiling turns measuring on or off, from the next Execute on. It is cheap
+	// enough to do before and after every call: what measuring needs is made the first
+	// time and kept. A unit whose device cannot measure has no times.
 	SetProfiling(on bool) error
-	// Profile appends the times of the last Execute's operations, in order.
+	// Profile appends the times of the last Execute's operations, in order, if that
+	// was measured and did not fail. It allocates nothing but dst.
 	Profile(dst []NodeTime) []NodeTime
 }
 
@@ -201,6 +204,7 @@ type Needs struct {
 	Inputs      int   // number of leading arguments that are inputs
 	PackedBytes int64 // copies of constants that the image keeps, in a form of its own
 	Scratch     int64 // working memory that a unit needs beside its arguments, an upper estimate
+	Profiling   int64 // what it needs beside that once its operations were measured now and then
 }
 
 // Info is a readable description of an image.

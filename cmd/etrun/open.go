@@ -100,8 +100,8 @@ func (f *openFlags) deviceName() string {
 	return f.device
 }
 
-// open opens a program with every backend of this build.
-func (f *openFlags) open(ctx context.Context, path string) (*etrun.Program, error) {
+// open opens a program with every backend of this build, and with further options.
+func (f *openFlags) open(ctx context.Context, path string, more ...etrun.Option) (*etrun.Program, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (f *openFlags) open(ctx context.Context, path string) (*etrun.Program, erro
 	if err != nil {
 		return nil, err
 	}
-	options := []etrun.Option{etrun.WithPlan(planModes[f.plan]), etrun.WithReusableInputs()}
+	options := append(more, etrun.WithPlan(planModes[f.plan]), etrun.WithReusableInputs())
 	if f.strict {
 		options = append(options, etrun.WithStrictPlan())
 	}

@@ -37,13 +37,13 @@ func (f *profileFlags) add(flags *pflag.FlagSet) {
 // profiles reports whether anybody asked.
 func (f *profileFlags) profiles() bool { return f.table || f.chrome != "" || f.etdump != "" }
 
-// watch records what m does, if anybody asked.
-func (f *profileFlags) watch(m *etrun.Method) error {
+// options have the program observed, if anybody asked.
+func (f *profileFlags) options() []etrun.Option {
 	if !f.profiles() {
 		return nil
 	}
 	f.recorder.Max = maxEvents
-	return m.Record(&f.recorder)
+	return []etrun.Option{etrun.WithObserver(&f.recorder)}
 }
 
 // create begins the files, before anything runs.

@@ -100,7 +100,7 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 		defer cancel()
 	}
 	begun := time.Now()
-	prog, err := r.open(ctx, path)
+	prog, err := r.open(ctx, path, r.profileFlags.options()...)
 	if err != nil {
 		return err
 	}
@@ -182,10 +182,6 @@ func (s *session) load(ctx context.Context, meta *etrun.MethodMeta) (callee, err
 	}
 	m, err := s.prog.Load(ctx, meta.Name, options...)
 	if err != nil {
-		return nil, err
-	}
-	if err := s.watch(m); err != nil {
-		m.Close()
 		return nil, err
 	}
 	if s.state == nil {

@@ -35,8 +35,22 @@ type image struct {
 type holdings struct {
 	lib     *xnn.Library
 	weights *weights
-	spare   xnn.Runtime    // made by Compile, for the first unit
+	spare   compiled       // made by Compile, for the first unit
 	pin     runtime.Pinner // constants, which the library keeps addresses of
+}
+
+// compiled is a runtime with the workspace that its values lie in.
+type compiled struct {
+	runtime   xnn.Runtime
+	workspace xnn.Workspace
+}
+
+func (c *compiled) release(lib *xnn.Library) {
+	lib.DeleteRuntime(c.runtime)
+	if c.workspace != 0 {
+		lib.ReleaseWorkspace(c.workspace)
+	}
+	*c = compiled{}
 }
 
 // openNative makes the image one of the native engine, with the weights packed.
@@ -56,30 +70,31 @@ func (m *image) openNative(ctx context.Context, b Backend) error {
 	runtime.AddCleanup(m, (*holdings).release, m.holdings)
 	m.pinConstants()
 	err = m.useFile(ctx, b, func() (err error) {
-		m.spare, err = m.newRuntime(m.shapes, 0, 0)
+		m.spare.runtime, err = m.newRuntime(m.shapes, 0, 0, &m.spare.workspace)
 		return err
 	})
-	if err != nil || m.spare == 0 {
+	if err != nil || m.spare.runtime == 0 {
 		return err
 	}
-	if err := lib.ReshapeRuntime(m.spare).Error("xnn_reshape_runtime"); err != nil {
+	if err := lib.ReshapeRuntime(m.spare.runtime).Error("xnn_reshape_runtime"); err != nil {
 		return unsupported("", "%w", err)
 	}
 	return nil
 }
 
 // runtimeFor is a runtime for values of the given shapes: the spare one, if it is of the
-// right kind, whose memory is planned for them already.
-func (m *image) runtimeFor(shapes []shape, pool xnn.Threadpool, flags uint32) (rt xnn.Runtime, planned bool, err error) {
+// right kind and there is no workspace yet. Its memory is planned already.
+func (m *image) runtimeFor(shapes []shape, pool xnn.Threadpool, flags uint32, workspace *xnn.Workspace) (rt xnn.Runtime, planned bool, err error) {
 	m.mu.Lock()
 	spare := m.spare
-	m.spare = 0
+	m.spare = compiled{}
 	m.mu.Unlock()
-	if pool == 0 && flags == 0 && spare != 0 && slices.Equal(shapes, m.shapes) {
-		return spare, true, nil
+	if *workspace == 0 && pool == 0 && flags == 0 && spare.runtime != 0 && slices.Equal(shapes, m.shapes) {
+		*workspace = spare.workspace
+		return spare.runtime, true, nil
 	}
-	m.lib.DeleteRuntime(spare)
-	rt, err = m.newRuntime(shapes, pool, flags)
+	spare.release(m.lib)
+	rt, err = m.newRuntime(shapes, pool, flags, workspace)
 	return rt, false, err
 }
 
@@ -118,8 +133,9 @@ func readableBehind(b []byte) bool {
 }
 
 // newRuntime makes a runtime of the graph, for values of the given shapes at first. The
-// weights are packed by the first one and shared by the others.
-func (m *image) newRuntime(shapes []shape, pool xnn.Threadpool, flags uint32) (xnn.Runtime, error) {
+// weights are packed by the first one and shared by the others. The workspace is made if
+// there is none; runtimes that share one run one at a time.
+func (m *image) newRuntime(shapes []shape, pool xnn.Threadpool, flags uint32, workspace *xnn.Workspace) (xnn.Runtime, error) {
 	if len(m.graph.Nodes) == 0 { // arguments that pass through
 		return 0, nil
 	}
@@ -135,14 +151,14 @@ func (m *image) newRuntime(shapes []shape, pool xnn.Threadpool, flags uint32) (x
 	if err := b.define(); err != nil {
 		return 0, unsupported("", "%w", err)
 	}
-	var workspace xnn.Workspace
-	if err := lib.CreateWorkspace(&workspace).Error("xnn_create_workspace"); err != nil {
-		return 0, &delegate.Error{Backend: ID, Reason: delegate.ErrDevice, Err: err}
+	if *workspace == 0 {
+		if err := lib.CreateWorkspace(workspace).Error("xnn_create_workspace"); err != nil {
+			return 0, &delegate.Error{Backend: ID, Reason: delegate.ErrDevice, Err: err}
+		}
 	}
-	defer lib.ReleaseWorkspace(workspace)
 	m.weights.begin()
 	var rt xnn.Runtime
-	status := lib.CreateRuntime(b.sub, m.weights.cache.WeightsCache, workspace, pool, flags|xnn.FlagNoFusion, &rt)
+	status := lib.CreateRuntime(b.sub, m.weights.cache.WeightsCache, *workspace, pool, flags|xnn.FlagNoFusion, &rt)
 	if m.weights.over {
 		return 0, delegate.Errorf(ID, delegate.ErrMemory, "", "packed weights of more than %d bytes, which the limit leaves", m.weights.limit)
 	}
@@ -173,15 +189,15 @@ func (h *holdings) release() {
 	if h.weights == nil {
 		return
 	}
-	h.lib.DeleteRuntime(h.spare)
+	h.spare.release(h.lib)
 	h.weights.close()
-	h.spare, h.weights = 0, nil
+	h.weights = nil
 	h.pin.Unpin()
 }
 
 // Needs is at the declared sizes.
 func (m *image) Needs() delegate.Needs {
-	n := delegate.Needs{Inputs: m.graph.Inputs, Scratch: m.needs.scratch}
+	n := delegate.Needs{Inputs: m.graph.Inputs, Scratch: m.needs.scratch, Profiling: m.needs.timed}
 	if m.native {
 		m.mu.Lock()
 		n.PackedBytes = m.weights.bytes()

@@ -17,6 +17,7 @@ import (
 type needs struct {
 	weights int64 // packed constants
 	scratch int64 // values between nodes, tables of pointers, working memory of nodes
+	timed   int64 // of a second runtime, in the same workspace, that times its nodes
 }
 
 // times is a product of sizes that stays at a huge number instead of overflowing.
@@ -48,15 +49,15 @@ const (
 // nativeNeeds estimates a unit of the native engine at the given shapes.
 func (g *graph) nativeNeeds(s []shape, threads int) needs {
 	var n needs
-	n.scratch = g.arenaBytes(s)
 	for i := range g.Nodes {
 		node := &g.Nodes[i]
-		n.scratch = plus(n.scratch, nodeBytes)
+		n.timed = plus(n.timed, nodeBytes)
 		if node.Type.scratch != nil {
-			n.scratch = plus(n.scratch, node.Type.scratch(g, node, s, threads))
+			n.timed = plus(n.timed, node.Type.scratch(g, node, s, threads))
 		}
 		n.weights = plus(n.weights, g.weightBytes(node))
 	}
+	n.scratch = plus(g.arenaBytes(s), n.timed)
 	return n
 }
 
@@ -296,7 +297,7 @@ func (n needs) check(l delegate.Limits) error { return l.Check(ID, n.weights, n.
 // referenceNeeds estimates a unit of the Go engine: every value between nodes, numbers
 // of operands that are not float32, filters as float32, and a tile of rows a thread.
 func (g *graph) referenceNeeds(s []shape, threads int) needs {
-	var n needs
+	n := needs{timed: times(8, len(g.Nodes))}
 	largest := [4]int64{}
 	for i := range g.Nodes {
 		node := &g.Nodes[i]

@@ -38,7 +38,8 @@ type reference struct {
 	patch   patch
 	pixels  []int // of a pool's window
 	taps    []int
-	times   []time.Duration // of the nodes, if they are timed
+	timed   bool
+	times   []time.Duration // of the nodes of the last Execute that was timed
 }
 
 // token is how one group of dynamically quantized elements stands for numbers.
@@ -81,7 +82,7 @@ func (e *reference) Execute(ctx context.Context, args []*tensor.Value) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if e.times == nil {
+		if !e.timed {
 			n.Type.run(e, n)
 			continue
 		}
@@ -120,8 +121,7 @@ func (e *reference) allocate() {
 
 // SetProfiling implements delegate.Profiler.
 func (e *reference) SetProfiling(on bool) error {
-	e.times = nil
-	if on {
+	if e.timed = on; on && e.times == nil {
 		e.times = make([]time.Duration, len(e.graph.Nodes))
 	}
 	return nil
@@ -129,6 +129,9 @@ func (e *reference) SetProfiling(on bool) error {
 
 // Profile implements delegate.Profiler.
 func (e *reference) Profile(dst []delegate.NodeTime) []delegate.NodeTime {
+	if !e.timed {
+		return dst
+	}
 	for i, t := range e.times {
 		dst = append(dst, delegate.NodeTime{Name: e.graph.Nodes[i].Type.name, Duration: t})
 	}

@@ -526,7 +526,7 @@ func BenchmarkOverhead(b *testing.B) {
 	})
 	b.Run("library", func(b *testing.B) {
 		for b.Loop() {
-			lib.InvokeRuntime(u.(*native).runtime)
+			lib.InvokeRuntime(u.(*native).plain.runtime)
 		}
 	})
 }
