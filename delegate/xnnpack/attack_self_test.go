@@ -45,7 +45,7 @@ func TestAttackSees(t *testing.T) {
 		}
 		f.plant(a.lib)
 		m := newMaker(1)
-		x, y := m.input(FP32, 3, 5), m.value(FP32, 3, 5)
+		x, y := m.input(fp32, 3, 5), m.value(fp32, 3, 5)
 		m.node("Abs", []int{x}, []int{y})
 		g := m.done(y)
 		for seed := range uint64(5) {

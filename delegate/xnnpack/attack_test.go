@@ -81,7 +81,7 @@ type trial struct {
 	r        *rand.Rand
 	data     []byte
 	named    anyBytes
-	graph    *Graph  // as it is read, before nodes are merged
+	graph    *graph  // as it is read, before nodes are merged
 	shapes   []shape // at the declared sizes
 	large    bool    // not to be run
 	underrun bool
@@ -90,7 +90,7 @@ type trial struct {
 
 // run runs a graph with what the seed makes of inputs, sizes and guards. It gives nil,
 // a *campaign.Finding, or does not come back.
-func (a *attack) run(g *Graph, seed uint64) (err error) {
+func (a *attack) run(g *graph, seed uint64) (err error) {
 	defer a.arena.Reset()
 	a.count(countGraphs, 1)
 	t := &trial{attack: a, r: rand.New(rand.NewPCG(seed, 77)), named: make(anyBytes)}
@@ -157,7 +157,7 @@ func (t *trial) compileLarge() error {
 // placeConstants moves constants into guarded memory. They claim more bytes than there
 // are, so that they are not copied to where more can be read, unless one is of the
 // wrong size.
-func (t *trial) placeConstants(g *Graph) error {
+func (t *trial) placeConstants(g *graph) error {
 	claim := 64
 	for v := range g.Values {
 		if x := &g.Values[v]; x.isConst() && (!x.Datatype.Valid() || x.Shape.check() != nil || len(x.Data) != x.Datatype.bytes(x.Shape)) {

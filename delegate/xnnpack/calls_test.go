@@ -64,7 +64,7 @@ func (t *trial) makeSets() {
 }
 
 // inputBytes are an input's elements, at times special ones among them.
-func (t *trial) inputBytes(m *maker, v *Value, s shape) []byte {
+func (t *trial) inputBytes(m *maker, v *value, s shape) []byte {
 	b := m.bytes(v.Datatype, s)
 	if len(b) == 0 || t.r.IntN(6) > 0 {
 		return b
@@ -72,9 +72,9 @@ func (t *trial) inputBytes(m *maker, v *Value, s shape) []byte {
 	for range 1 + t.r.IntN(4) {
 		i := t.r.IntN(s.numel())
 		switch v.Datatype {
-		case FP32:
+		case fp32:
 			tensor.View[float32](b)[i] = one(t.r, inf, -inf, float32(math.NaN()), math.MaxFloat32, 0, 0x1p-149, -0x1p-130, 1e30)
-		case FP16, BF16:
+		case fp16, bf16:
 			tensor.View[uint16](b)[i] = uint16(t.r.Uint32())
 		default:
 			b[i] = one[byte](t.r, 0, 0x80, 0x7f, 0xff)
@@ -96,7 +96,7 @@ func (t *trial) arguments(set *callSet, slack int, poison byte) (args []*tensor.
 			s = set.sizes[i]
 		}
 		dtype := x.Datatype.info().tensor
-		if x.Datatype == Int32 && !x.Input && len(g.Nodes)%2 == 0 {
+		if x.Datatype == plainInt32 && !x.Input && len(g.Nodes)%2 == 0 {
 			dtype = tensor.Int64
 		}
 		a := tensor.Make(dtype, s.dims(), nil, tensor.DynamicUnbound)
@@ -151,7 +151,7 @@ func (t *trial) wantExecute(engine Engine, set *callSet, err error) error {
 	return &campaign.Finding{Kind: "execute", Message: fmt.Sprintf("%s engine, inputs of sizes %v: %v", engine, set.sizes, err)}
 }
 
-func shapesOf(g *Graph, set *callSet) []shape {
+func shapesOf(g *graph, set *callSet) []shape {
 	s := make([]shape, len(g.Values))
 	for i, v := range g.Args[:g.Inputs] {
 		s[v] = set.sizes[i]
@@ -190,7 +190,7 @@ func (t *trial) again(unit delegate.Unit, args []*tensor.Value, edges [][2][]byt
 	return sameBytes(want, args, t.graph)
 }
 
-func sameBytes(a, b []*tensor.Value, g *Graph) error {
+func sameBytes(a, b []*tensor.Value, g *graph) error {
 	if a == nil || b == nil {
 		return nil
 	}

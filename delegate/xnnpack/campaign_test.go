@@ -20,7 +20,7 @@ import (
 const envReplay = "ETRUN_CAMPAIGN_REPLAY"
 
 // mutantOf is the graph of a seed.
-func (s *seeds) mutantOf(seed uint64) *Graph {
+func (s *seeds) mutantOf(seed uint64) *graph {
 	return mutate(s.pick(rand.New(rand.NewPCG(seed, 1))), rand.New(rand.NewPCG(seed, 2)))
 }
 
@@ -92,11 +92,11 @@ func (h *hunt) found(t *testing.T, f *campaign.Finding, folder string) {
 }
 
 // reduce takes nodes out as long as what is left does the same harm.
-func (h *hunt) reduce(t *testing.T, g *Graph, seed uint64, text, folder string) *Graph {
+func (h *hunt) reduce(t *testing.T, g *graph, seed uint64, text, folder string) *graph {
 	for again := true; again; {
 		again = false
 		for i := len(g.Nodes) - 1; i >= 0 && len(g.Nodes) > 1; i-- {
-			for _, smaller := range []*Graph{g.without(i), g.bypassed(i)} {
+			for _, smaller := range []*graph{g.without(i), g.bypassed(i)} {
 				if len(smaller.Args) > smaller.Inputs && campaign.General(replay(t, smaller, seed, folder)) == text {
 					g, again = smaller, true
 					break
@@ -108,7 +108,7 @@ func (h *hunt) reduce(t *testing.T, g *Graph, seed uint64, text, folder string) 
 }
 
 // without is the graph of all nodes but one.
-func (g *Graph) without(i int) *Graph {
+func (g *graph) without(i int) *graph {
 	chosen := make(map[int]bool)
 	for k := range g.Nodes {
 		chosen[k] = k != i
@@ -117,7 +117,7 @@ func (g *Graph) without(i int) *Graph {
 }
 
 // bypassed is the graph in which what read a node's output reads its input.
-func (g *Graph) bypassed(i int) *Graph {
+func (g *graph) bypassed(i int) *graph {
 	c := g.clone()
 	c.bypass(i)
 	c.compact()
@@ -125,7 +125,7 @@ func (g *Graph) bypassed(i int) *Graph {
 }
 
 // replay runs one graph in a process, and says what it did.
-func replay(t *testing.T, g *Graph, seed uint64, folder string) string {
+func replay(t *testing.T, g *graph, seed uint64, folder string) string {
 	name := filepath.Join(folder, "candidate")
 	if err := os.WriteFile(name, encode(g), 0o644); err != nil {
 		t.Fatal(err)
