@@ -10,6 +10,8 @@ import (
 )
 
 // DefaultOperators is every operator that this module implements.
-var DefaultOperators = sync.OnceValue(func() *kernels.Set {
+func DefaultOperators() *kernels.Set { return defaultOperators() }
+
+var defaultOperators = sync.OnceValue(func() *kernels.Set {
 	return kernels.NewSet(portable.Ops(), quantized.Ops(), llm.Ops())
 })
