@@ -32,7 +32,9 @@ type config struct {
 }
 
 // planning is how methods are planned unless they bring their memory.
-func (c *config) planning() plan.Options { return plan.Options{Mode: plan.Mode(c.plan), Preserve: !c.reuse} }
+func (c *config) planning() plan.Options {
+	return plan.Options{Mode: plan.Mode(c.plan), Preserve: !c.reuse}
+}
 
 // reading is how a file is read beside others of used bytes.
 func (c *config) reading(used int64, want ...pte.Format) reading {
