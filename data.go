@@ -22,7 +22,7 @@ func (p *Program) openData(ctx context.Context) (*dataMap, error) {
 			return nil, err
 		}
 		p.files = append(p.files, f)
-		m, err := pte.ParseData(f.data, p.config.limits.Format)
+		m, err := pte.ParseData(f.data, p.config.limits.format())
 		if err != nil {
 			return nil, loadError(src.name, "", err, ErrFormat)
 		}

@@ -25,7 +25,6 @@ type ValueMeta struct {
 	Sizes    []int // upper bounds where the tensor is dynamic
 	DimOrder []uint8
 	Dynamism tensor.Dynamism
-	Storage  pte.Storage
 	Name     string       // fully qualified name, may be empty
 	Scalar   tensor.Value // the value of other kinds, as the file has it
 }
@@ -86,7 +85,7 @@ func valueMeta(spec *pte.Method, v int) ValueMeta {
 	s := &spec.Values[v]
 	m := ValueMeta{Kind: s.Kind, Value: v}
 	if t := s.Tensor; s.Kind == tensor.KindTensor {
-		m.DType, m.Sizes, m.DimOrder, m.Dynamism, m.Storage, m.Name = t.DType, t.Sizes, t.DimOrder, t.Dynamism, t.Storage, t.Name
+		m.DType, m.Sizes, m.DimOrder, m.Dynamism, m.Name = t.DType, t.Sizes, t.DimOrder, t.Dynamism, t.Name
 		return m
 	}
 	m.Scalar = tensor.Value{Kind: s.Kind, Bool: s.Bool, Int: s.Int, Double: s.Double, Str: s.Str, Bools: s.Bools, Doubles: s.Doubles}

@@ -32,7 +32,9 @@ type config struct {
 }
 
 // planning is how methods are planned unless they bring their memory.
-func (c *config) planning() plan.Options { return plan.Options{Mode: c.plan, Preserve: !c.reuse} }
+func (c *config) planning() plan.Options {
+	return plan.Options{Mode: plan.Mode(c.plan), Preserve: !c.reuse}
+}
 
 // reading is how a file is read beside others of used bytes.
 func (c *config) reading(used int64, want ...pte.Format) reading {
@@ -52,14 +54,14 @@ func (c *config) watch(ctx context.Context, method string) *watch {
 }
 
 // PlanMode chooses whose memory plan a method uses.
-type PlanMode = plan.Mode
+type PlanMode plan.Mode
 
 // Plan modes.
 const (
-	PlanAuto  = plan.Auto  // the smaller of the file's and our own that is safe
-	PlanFile  = plan.File  // the file's, unless it is unsafe
-	PlanOwn   = plan.Own   // our own
-	PlanNaive = plan.Naive // one place per storage, nothing reused
+	PlanAuto  = PlanMode(plan.Auto)  // the smaller of the file's and our own that is safe
+	PlanFile  = PlanMode(plan.File)  // the file's, unless it is unsafe
+	PlanOwn   = PlanMode(plan.Own)   // our own
+	PlanNaive = PlanMode(plan.Naive) // one place per storage, nothing reused
 )
 
 // WithDelegates adds backends; a later one replaces an earlier one of the same ID. One

@@ -122,13 +122,13 @@ func (p *Program) verify(ctx context.Context, f *file, w *watch) error {
 
 func (p *Program) parse(data []byte) (err error) {
 	if pte.Sniff(data) == pte.FormatBPTE {
-		if p.bundle, err = pte.ParseBundle(data, p.config.limits.Format); err != nil {
+		if p.bundle, err = pte.ParseBundle(data, p.config.limits.format()); err != nil {
 			return err
 		}
 		data = tensor.AlignedBytes(len(p.bundle.Program)) // its own place: tensors in it want aligned bytes
 		copy(data, p.bundle.Program)
 	}
-	p.spec, err = pte.Parse(data, p.config.limits.Format)
+	p.spec, err = pte.Parse(data, p.config.limits.format())
 	return err
 }
 

@@ -1,7 +1,7 @@
 // Package xnnpack runs the payloads of ExecuTorch's XNNPACK delegate: graphs of
 // neural network operations.
 //
-// A payload is read and checked in Go, byte by byte, into a [Graph]. Two engines run
+// A payload is read and checked in Go, byte by byte, into a graph. Two engines run
 // graphs: the native one hands them to libXNNPACK, the reference one computes them in
 // Go, on any machine. Each kind of node is one row of a table, where its reading,
 // checking, shapes, hand-over to the library and reference stand together.

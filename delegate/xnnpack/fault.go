@@ -18,12 +18,12 @@ type nodeError struct {
 func (e *nodeError) Error() string { return e.place + ": " + e.err.Error() }
 
 // fault is something wrong at the node.
-func (n *Node) fault(format string, args ...any) error {
+func (n *node) fault(format string, args ...any) error {
 	return &nodeError{place: n.place(), err: fmt.Errorf(format, args...)}
 }
 
 // beyond is something at the node that this package does not do.
-func (n *Node) beyond(format string, args ...any) error {
+func (n *node) beyond(format string, args ...any) error {
 	return &nodeError{place: n.place(), beyond: true, err: fmt.Errorf(format, args...)}
 }
 

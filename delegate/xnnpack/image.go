@@ -16,7 +16,7 @@ import (
 
 // image is a compiled payload.
 type image struct {
-	graph        *Graph
+	graph        *graph
 	shapes       []shape // at the declared sizes
 	cost         float64
 	limits       delegate.Limits
@@ -207,7 +207,7 @@ func (m *image) Needs() delegate.Needs {
 }
 
 // constantBytes counts the constants that nodes use.
-func (g *Graph) constantBytes() (n int64) {
+func (g *graph) constantBytes() (n int64) {
 	used := g.used()
 	for v := range g.Values {
 		if x := &g.Values[v]; used[v] && x.isConst() {
@@ -255,7 +255,7 @@ func (m *image) Info() delegate.Info {
 	return info
 }
 
-func (m *image) describeNode(n *Node) delegate.Node {
+func (m *image) describeNode(n *node) delegate.Node {
 	detail := ""
 	for i, list := range [2][]int{n.In, n.Out} {
 		if i == 1 {

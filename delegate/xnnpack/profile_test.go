@@ -17,11 +17,11 @@ import (
 func TestProfilingInTurn(t *testing.T) {
 	xnntest.Library(t)
 	m := newMaker(8)
-	x := m.input(FP32, 1, 12, 12, 3)
-	f, b, y := m.constant(FP32, 0, 4, 3, 3, 3), m.constant(FP32, 0, 4), m.value(FP32, 1, 10, 10, 4)
+	x := m.input(fp32, 1, 12, 12, 3)
+	f, b, y := m.constant(fp32, 0, 4, 3, 3, 3), m.constant(fp32, 0, 4), m.value(fp32, 1, 10, 10, 4)
 	m.node("Conv2d", []int{x, f, b}, []int{y}, withWindow(window{kernelH: 3, kernelW: 3, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1,
 		groups: 1, groupIn: 3, groupOut: 4}))
-	z := m.value(FP32, 1, 10, 10, 4)
+	z := m.value(fp32, 1, 10, 10, 4)
 	m.node("Abs", []int{y}, []int{z})
 	graph := m.done(z)
 	timed, g := mustUnit(t, graph, EngineNative, delegate.Instance{})
@@ -94,9 +94,9 @@ func TestProfilingFromTheStart(t *testing.T) {
 func BenchmarkProfiling(b *testing.B) {
 	xnntest.Library(b)
 	m := newMaker(1)
-	v := m.input(FP32, 1, 64)
+	v := m.input(fp32, 1, 64)
 	for range 10 {
-		next := m.value(FP32, 1, 64)
+		next := m.value(fp32, 1, 64)
 		m.node("Abs", []int{v}, []int{next})
 		v = next
 	}

@@ -16,7 +16,7 @@ import (
 // quantized values are computed on the numbers that they stand for, which the library
 // approximates: results may be one step apart there.
 type reference struct {
-	graph  *Graph
+	graph  *graph
 	limits delegate.Limits
 	args   []*argument
 	shapes []shape
@@ -145,7 +145,7 @@ func (e *reference) Close() error { return nil }
 // float32 already.
 func (e *reference) load(i, v int) []float32 {
 	n := e.shapes[v].numel()
-	if e.graph.Values[v].Datatype == FP32 {
+	if e.graph.Values[v].Datatype == fp32 {
 		return tensor.View[float32](e.bytes[v])[:n]
 	}
 	e.slots[i] = grow(e.slots[i], n)
@@ -155,7 +155,7 @@ func (e *reference) load(i, v int) []float32 {
 
 // constant gives the numbers of a constant, decoded once.
 func (e *reference) constant(v int) []float32 {
-	if e.graph.Values[v].Datatype == FP32 {
+	if e.graph.Values[v].Datatype == fp32 {
 		return tensor.View[float32](e.bytes[v])[:e.shapes[v].numel()]
 	}
 	if !e.floated[v] {
@@ -169,7 +169,7 @@ func (e *reference) constant(v int) []float32 {
 // result gives the place for the numbers of an output; store brings them there.
 func (e *reference) result(v int) []float32 {
 	n := e.shapes[v].numel()
-	if e.graph.Values[v].Datatype == FP32 {
+	if e.graph.Values[v].Datatype == fp32 {
 		return tensor.View[float32](e.bytes[v])[:n]
 	}
 	e.out = grow(e.out, n)
@@ -178,7 +178,7 @@ func (e *reference) result(v int) []float32 {
 
 // store rounds the numbers of result to the value's datatype.
 func (e *reference) store(v int) {
-	if e.graph.Values[v].Datatype != FP32 {
+	if e.graph.Values[v].Datatype != fp32 {
 		e.encode(v, e.out)
 	}
 }

@@ -10,7 +10,7 @@ import (
 // forWindows calls visit for every output pixel with the input pixels of its window:
 // their positions in the input, and which of the window's elements they are, counted
 // down its columns as the library does.
-func (e *reference) forWindows(n *Node, visit func(out int, in, taps []int)) {
+func (e *reference) forWindows(n *node, visit func(out int, in, taps []int)) {
 	w, in, out := &n.Window, e.shapes[n.In[0]], e.shapes[n.Out[0]]
 	top, left := n.padding(in.dim[1], in.dim[2])
 	for at := range out.leading(3) {
@@ -31,7 +31,7 @@ func (e *reference) forWindows(n *Node, visit func(out int, in, taps []int)) {
 }
 
 // averagePool is the mean of each window's elements inside the input.
-func (e *reference) averagePool(n *Node) {
+func (e *reference) averagePool(n *node) {
 	x, y, c := e.load(0, n.In[0]), e.result(n.Out[0]), e.shapes[n.In[0]].dim[3]
 	e.forWindows(n, func(out int, in, _ []int) {
 		row := y[out*c:][:c]
@@ -45,7 +45,7 @@ func (e *reference) averagePool(n *Node) {
 	e.store(n.Out[0])
 }
 
-func (e *reference) maxPool(n *Node) {
+func (e *reference) maxPool(n *node) {
 	x, y, c := e.load(0, n.In[0]), e.result(n.Out[0]), e.shapes[n.In[0]].dim[3]
 	e.forWindows(n, func(out int, in, _ []int) {
 		for i := range c {
@@ -60,7 +60,7 @@ func (e *reference) maxPool(n *Node) {
 }
 
 // argmaxPool takes the first of equal maxima, counted down the window's columns.
-func (e *reference) argmaxPool(n *Node) {
+func (e *reference) argmaxPool(n *node) {
 	x, y, c := e.load(0, n.In[0]), e.result(n.Out[0]), e.shapes[n.In[0]].dim[3]
 	index := tensor.View[int32](e.bytes[n.Out[1]])
 	e.forWindows(n, func(out int, in, taps []int) {
@@ -78,7 +78,7 @@ func (e *reference) argmaxPool(n *Node) {
 }
 
 // globalPool is the mean over all pixels of an image.
-func (e *reference) globalPool(n *Node) {
+func (e *reference) globalPool(n *node) {
 	in := e.shapes[n.In[0]]
 	x, y, c, pixels := e.load(0, n.In[0]), e.result(n.Out[0]), in.dim[3], in.dim[1]*in.dim[2]
 	for image := range in.dim[0] {
@@ -94,7 +94,7 @@ func (e *reference) globalPool(n *Node) {
 }
 
 // softmax of each row.
-func (e *reference) softmax(n *Node) {
+func (e *reference) softmax(n *node) {
 	x, y := e.load(0, n.In[0]), e.result(n.Out[0])
 	c := e.shapes[n.In[0]].last()
 	for r := 0; r < len(x); r += c {
@@ -106,7 +106,7 @@ func (e *reference) softmax(n *Node) {
 }
 
 // resize interpolates between the four nearest pixels.
-func (e *reference) resize(n *Node) {
+func (e *reference) resize(n *node) {
 	in, out := e.shapes[n.In[0]], e.shapes[n.Out[0]]
 	x, y, c := e.load(0, n.In[0]), e.result(n.Out[0]), in.dim[3]
 	for image := range in.dim[0] {
@@ -130,7 +130,7 @@ func (e *reference) resize(n *Node) {
 
 // sample is where output pixel o of m lies among in input pixels: between two of them,
 // and how far from the first.
-func (n *Node) sample(o, in, m int) (lo, hi int, frac float32) {
+func (n *node) sample(o, in, m int) (lo, hi int, frac float32) {
 	scale := float32(in) / float32(m)
 	if n.Flags&flagAlignCorners != 0 && m != 1 {
 		scale = float32(in-1) / float32(m-1)

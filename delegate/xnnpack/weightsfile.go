@@ -79,7 +79,7 @@ var processor = sync.OnceValue(func() string {
 // openFile takes the weights from a file, if it is there and whole. They are read: a file
 // that changes afterwards changes nothing. mapped maps them instead, and shares them with
 // other processes. The sum is one of the bytes that are used.
-func (w *weights) openFile(ctx context.Context, folder *os.Root, name string, g *Graph, mapped bool) error {
+func (w *weights) openFile(ctx context.Context, folder *os.Root, name string, g *graph, mapped bool) error {
 	most := g.mostPacked()
 	if w.limit > 0 {
 		most = min(most, w.limit)
@@ -175,7 +175,7 @@ func (m *image) useFolder(ctx context.Context, b Backend, pack func() error) err
 var errWeights = errors.New("damaged")
 
 // parseWeights checks a file of packed weights and finds its entries.
-func parseWeights(data []byte, g *Graph) ([]entry, error) {
+func parseWeights(data []byte, g *graph) ([]entry, error) {
 	le := binary.LittleEndian
 	if len(data) < weightsHeader || string(data[:8]) != weightsMagic || le.Uint32(data[8:]) != crc32.Checksum(data[12:], castagnoli) {
 		return nil, errWeights
@@ -199,7 +199,7 @@ func parseWeights(data []byte, g *Graph) ([]entry, error) {
 	return entries, nil
 }
 
-func constantAddress(g *Graph, v int32) (xnn.Address, bool) {
+func constantAddress(g *graph, v int32) (xnn.Address, bool) {
 	if v == none {
 		return 0, true
 	}
@@ -209,7 +209,7 @@ func constantAddress(g *Graph, v int32) (xnn.Address, bool) {
 	return xnn.AddressOf(g.Values[v].Data), true
 }
 
-func (w *weights) encode(g *Graph) ([]byte, error) {
+func (w *weights) encode(g *graph) ([]byte, error) {
 	values := map[xnn.Address]int32{0: none}
 	for v := range g.Values {
 		if x := &g.Values[v]; x.isConst() {

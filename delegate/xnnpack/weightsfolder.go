@@ -125,7 +125,7 @@ func writeKey(folder *os.Root) error {
 }
 
 // writeFile stores the packed weights; the file appears whole or not at all.
-func (w *weights) writeFile(folder *os.Root, name string, g *Graph) error {
+func (w *weights) writeFile(folder *os.Root, name string, g *graph) error {
 	data, err := w.encode(g)
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func writeHidden(folder *os.Root, mode fs.FileMode, data []byte, place func(hidd
 // mostPacked bounds the size of a file of packed weights by the graph's constants: their
 // channels are padded to the largest tiles, their elements and what belongs to a channel
 // take the most bytes.
-func (g *Graph) mostPacked() int64 {
+func (g *graph) mostPacked() int64 {
 	most := int64(weightsHeader + 2*weightsAlign)
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
@@ -168,7 +168,7 @@ func (g *Graph) mostPacked() int64 {
 	return most
 }
 
-func (n *Node) mostPacked(s shape) int64 {
+func (n *node) mostPacked(s shape) int64 {
 	const element, channel, kernels = 4, 32, 4 // bytes; and kernels that one node may be packed for
 	if w := &n.Window; n.Type.isConvolution() {
 		out := times(w.groups, roundUp(w.groupOut, tileOut))

@@ -1,5 +1,5 @@
-// Package matmul holds the ATen operators that multiply matrices (mm, bmm, addmm,
-// linear) and those that take all pairs of rows (cdist, pdist).
+// Package matmul (no compatibility promise) holds the ATen operators that multiply
+// matrices (mm, bmm, addmm, linear) and those that take all pairs of rows (cdist, pdist).
 package matmul
 
 import (

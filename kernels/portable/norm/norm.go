@@ -1,4 +1,5 @@
-// Package norm holds the ATen normalisations: softmax, layer, group and batch norm.
+// Package norm (no compatibility promise) holds the ATen normalisations: softmax, layer,
+// group and batch norm.
 package norm
 
 import (
