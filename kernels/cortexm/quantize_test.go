@@ -48,7 +48,7 @@ func TestQuantize(t *testing.T) {
 		refuses("halves", op, "got float16, want float32", tensor.New(i8, 1), tensor.New(tensor.Float16, 1), 1.0, 0, -128, 127, i8),
 		refuses("out of uint8", op, "got uint8, want int8 or int16", tensor.New(u8, 1), vec(f32, 1), 1.0, 0, 0, 127, u8),
 		refuses("another type than the out's", op, "want the tensor's type, int8", tensor.New(i8, 1), vec(f32, 1), 1.0, 0, -128, 127, i16),
-		refuses("zero point out of range", op, "argument 2: got 128", tensor.New(i8, 1), vec(f32, 1), 1.0, 128, -128, 127, i8),
+		refuses("zero point out of range", op, "argument 2: got 16777217", tensor.New(i8, 1), vec(f32, 1), 1.0, 1<<24+1, -128, 127, i8),
 		refuses("bound out of range", op, "argument 4", tensor.New(i8, 1), vec(f32, 1), 1.0, 0, -128, 128, i8),
 	)
 }
@@ -78,7 +78,7 @@ func TestDequantize(t *testing.T) {
 		gives("int16", op, vec(f32, float64(-65535*float32(0.1)), float64(-32764*float32(0.1))), vec(i16, -32768, 3), 0.1, 32767, -32768, 32767, i16),
 		refuses("uint8", op, "got uint8", tensor.New(f32, 1), vec(u8, 1), 0.5, 0, 0, 255, u8),
 		refuses("out of doubles", op, "want float32", tensor.New(tensor.Float64, 1), vec(i8, 1), 0.5, 0, -128, 127, i8),
-		refuses("zero point out of range", op, "argument 2: got -129", tensor.New(f32, 1), vec(i8, 1), 0.5, -129, -128, 127, i8),
+		refuses("zero point out of range", op, "argument 2: got -16777217", tensor.New(f32, 1), vec(i8, 1), 0.5, -1<<24-1, -128, 127, i8),
 	)
 }
 
