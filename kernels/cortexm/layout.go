@@ -35,6 +35,15 @@ func (l *layout) setImage(t *tensor.Tensor) {
 	l.settle()
 }
 
+// setChannelsFirst takes t, [1, H, W, C], as [C, H, W].
+func (l *layout) setChannelsFirst(t *tensor.Tensor) {
+	l.t, l.rank = t, 0
+	for _, d := range [...]int{3, 1, 2} {
+		l.add(t.Sizes[d], t.Strides[d])
+	}
+	l.settle()
+}
+
 // setLike takes t broadcast to the sizes of out, which it broadcasts to, in the order
 // of out's memory.
 func (l *layout) setLike(t, out *tensor.Tensor) {

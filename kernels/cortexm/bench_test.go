@@ -1,0 +1,54 @@
+package cortexm
+
+import (
+	"testing"
+
+	"github.com/etrun-go/etrun/kernels/kerneltest"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// image is a zeroed image with channels last.
+func image(sizes ...int) *tensor.Tensor {
+	t := tensor.Make(i8, sizes, last, tensor.Static)
+	t.Bind(tensor.AlignedBytes(t.NBytes()))
+	return t
+}
+
+// constant is a zeroed constant.
+func constant(d tensor.DType, sizes ...int) *tensor.Tensor {
+	t := tensor.New(d, sizes...)
+	t.Const = true
+	return t
+}
+
+func BenchmarkOps(b *testing.B) {
+	var (
+		one, none = []int{1, 1}, []int{0, 0}
+		scratch   = tensor.New(u8, 0)
+		channels  = constant(i32, 64)
+		x, y      = image(1, 64, 25, 5), image(1, 64, 25, 5)
+	)
+	for _, c := range []kerneltest.Case{
+		gives("conv 1x1", "quantized_conv2d", y, x, constant(i8, 64, 1, 1, 64), channels, one, none, one, 5, 3, channels, channels, -128, 127, scratch),
+		gives("conv 3x3", "quantized_conv2d", y, x, constant(i8, 64, 3, 3, 64), channels, one, one, one, 5, 3, channels, channels, -128, 127, scratch),
+		gives("depthwise 3x3", "quantized_depthwise_conv2d", y, x, constant(i8, 1, 3, 3, 64), channels, one, one, one, 1, 5, 3, channels, channels, -128, 127, scratch),
+		gives("depthwise 10x4, one channel", "quantized_depthwise_conv2d", y, image(1, 1, 49, 10), constant(i8, 1, 10, 4, 64), channels,
+			[]int{2, 2}, []int{5, 1}, one, 64, 5, 3, channels, channels, -128, 127, scratch),
+		gives("transposed 2x2", "quantized_transpose_conv2d", image(1, 64, 50, 10), x, constant(i8, 64, 2, 2, 64), channels,
+			[]int{2, 2}, none, none, one, 5, 3, channels, channels, -128, 127, scratch, scratch),
+		gives("linear 1x512x512", "quantized_linear", tensor.New(i8, 1, 512), tensor.New(i8, 1, 512), constant(i8, 512, 512), nil, nil,
+			3, 0, 1, []int{1 << 30}, []int{-6}, 127, -128),
+		gives("matmul 4x64x64x64", "quantized_batch_matmul", tensor.New(i8, 4, 64, 64), tensor.New(i8, 4, 64, 64), 3, tensor.New(i8, 4, 64, 64), 3, 0, 1<<30, -6, scratch),
+		gives("avg pool 3x3", "quantized_avg_pool2d", y, x, []int{3, 3}, one, one, false, 0, 1<<30, 0, scratch),
+		gives("max pool 3x3", "quantized_max_pool2d", y, x, []int{3, 3}, one, one, one, false, 0, 0, -128, 127),
+		gives("softmax 64x128", "softmax", tensor.New(i8, 64, 128), tensor.New(i8, 64, 128), -1, 0, -128, 1<<30, 23, -248),
+		gives("add", "quantized_add", y, x, 3, 1<<30, 0, x, 1, 1<<30, -1, 4, 1<<30, -18, -128, 127),
+		gives("mul", "quantized_mul", y, x, 3, x, 1, 4, 1<<30, -6),
+		gives("div", "quantized_div", y, x, 3, x, 1, 4, 6.5),
+		gives("table", "quantized_activation", y, x, constant(i8, 256)),
+		gives("minimum", "minimum", y, x, x),
+		gives("pad", "pad", image(1, 64, 27, 7), x, []int{0, 1, 1, 0}, []int{0, 1, 1, 0}, 3),
+	} {
+		b.Run(c.Name, func(b *testing.B) { kerneltest.Benchmark(b, set, c) })
+	}
+}
