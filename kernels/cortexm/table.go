@@ -55,7 +55,8 @@ var ops = kernels.Pure([]kernels.Op{
 	{
 		Schema: "cortex_m::quantized_div.out(Tensor self, int self_zero_point, Tensor other, int other_zero_point, " +
 			"int output_zero_point, float output_scale, *, Tensor(a!) out)",
-		Func: quantizedDiv, DTypes: "int8, int16", Family: kernels.Exact, Note: "in float32, rounded half away from 0; a division by 0 gives 0",
+		Func: quantizedDiv, DTypes: "int8, int16", Family: kernels.Exact,
+		Note: "in float32, rounded half away from 0; a division by 0 gives 0",
 	},
 	{
 		Schema: "cortex_m::quantized_activation.out(Tensor input, Tensor lut, *, Tensor(a!) out)",
@@ -63,7 +64,8 @@ var ops = kernels.Pure([]kernels.Op{
 	},
 	{
 		Schema: "cortex_m::minimum.out(Tensor self, Tensor other, *, Tensor(a!) out)",
-		Func:   minimum, DTypes: "int8", Family: kernels.Exact, Note: "by sizes, not by bytes: right for unlike dim orders, where the device is wrong",
+		Func:   minimum, DTypes: "int8", Family: kernels.Exact,
+		Note: "by sizes, not by bytes: right for unlike dim orders, where the device is wrong",
 	},
 	{
 		Schema: "cortex_m::maximum.out(Tensor self, Tensor other, *, Tensor(a!) out)",
