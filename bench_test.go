@@ -41,7 +41,7 @@ func benchName(path string) string {
 
 func benchMethod(b *testing.B, path string, threads int, options ...etrun.Option) *etrun.Method {
 	b.Helper()
-	options = append([]etrun.Option{etrun.WithDelegates(all.Backends()...), etrun.WithThreads(threads), etrun.WithPreservedInputs()}, options...)
+	options = append([]etrun.Option{etrun.WithDelegates(all.Backends()...), etrun.WithThreads(threads)}, options...)
 	p, err := etrun.Open(path, options...)
 	if err != nil {
 		b.Fatal(err)
@@ -52,9 +52,9 @@ func benchMethod(b *testing.B, path string, threads int, options ...etrun.Option
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { m.Close() })
-	for i := range m.NumInputs() {
-		if in := m.Input(i); in.Kind == tensor.KindTensor {
-			if err := m.SetInput(i, tensor.New(in.Tensor.DType, in.Tensor.Sizes...)); err != nil {
+	for i, in := range m.Meta().Inputs {
+		if x := in.NewTensor(); x != nil {
+			if err := m.SetInput(i, x); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -105,7 +105,7 @@ func BenchmarkModels(b *testing.B) {
 				if err := run(); err != nil {
 					b.Fatal(err)
 				}
-				both = append(both, kerneltest.Contestant{Name: name, Run: run, Result: m.Output(0).Tensor})
+				both = append(both, kerneltest.Contestant{Name: name, Run: run, Result: outputTensor(m, 0)})
 			}
 			kerneltest.Contest(b, 1, both...)
 		})
@@ -116,9 +116,9 @@ func BenchmarkModels(b *testing.B) {
 func setNoise(b *testing.B, m *etrun.Method) {
 	b.Helper()
 	r := rand.New(rand.NewPCG(1, 1))
-	for i := range m.NumInputs() {
-		if in := m.Input(i); in.Kind == tensor.KindTensor && in.Tensor.DType.IsFloat() {
-			if err := m.SetInput(i, kerneltest.Noise(r, in.Tensor.DType, in.Tensor.Sizes, nil)); err != nil {
+	for i, in := range m.Meta().Inputs {
+		if in.Kind == tensor.KindTensor && in.DType.IsFloat() {
+			if err := m.SetInput(i, kerneltest.Noise(r, in.DType, in.Sizes, nil)); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -131,7 +131,7 @@ func outside(b *testing.B, m *etrun.Method) float64 {
 	shares := make([]float64, 0, 31)
 	for range cap(shares) {
 		var r trace.Recorder
-		if err := m.Record(&r); err != nil {
+		if err := m.Observe(&r); err != nil {
 			b.Fatal(err)
 		}
 		if err := m.Execute(context.Background()); err != nil {
@@ -148,7 +148,7 @@ func outside(b *testing.B, m *etrun.Method) float64 {
 		}
 		shares = append(shares, 100*(1-float64(inside)/float64(whole)))
 	}
-	if err := m.Record(nil); err != nil {
+	if err := m.Observe(nil); err != nil {
 		b.Fatal(err)
 	}
 	slices.Sort(shares)
@@ -198,7 +198,7 @@ func loadOnce(b *testing.B, path string) {
 // TestExecuteAllocatesNothing runs the models of testdata in the steady state.
 func TestExecuteAllocatesNothing(t *testing.T) {
 	for _, path := range []string{"testdata/digits/portable.pte", "testdata/digits/xnnpack.pte", "testdata/pte/map_loop.pte", "testdata/pte/dynamic_view.pte"} {
-		m := load(t, path, etrun.WithDelegates(all.Backends()...), etrun.WithThreads(2), etrun.WithPreservedInputs())
+		m := load(t, path, etrun.WithDelegates(all.Backends()...), etrun.WithThreads(2))
 		setOnes(t, m)
 		ctx := context.Background()
 		n := testing.AllocsPerRun(50, func() {

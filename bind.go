@@ -20,26 +20,25 @@ func WithBoundOutputs() MethodOption { return func(m *Method) { m.planning.Bound
 // on. t has the input's type, dim order and sizes (or, for a dynamic input, sizes
 // within its bounds). Its bytes must stay unchanged while the method executes, come
 // from tensor.New or tensor.AlignedBytes (delegates may read a few bytes past the
-// end), and are overwritten only where the program updates its inputs.
+// end), and are overwritten only where the program updates its inputs. Errors are
+// *InputError.
 func (m *Method) BindInput(i int, t *tensor.Tensor) error {
 	if err := m.begin(); err != nil {
 		return err
 	}
 	defer m.end()
-	in, err := m.input(i)
+	in, err := m.tensorInput(i, t)
 	if err != nil {
 		return err
 	}
-	if in.bound == nil || !m.plan.Callers[m.storageOfInput(i)] {
-		return m.badInput(i, "BindInput", "a tensor input of a method loaded with WithBoundInputs")
-	}
-	if err := m.checkInput(i, in, t); err != nil {
-		return err
+	if !in.callers {
+		return m.badInput(i, "BindInput", "SetInput: the method was loaded without WithBoundInputs")
 	}
 	if !slices.Equal(t.DimOrder, in.bound.DimOrder) {
 		return m.badInput(i, fmt.Sprintf("dim order %v", t.DimOrder), fmt.Sprint(in.bound.DimOrder))
 	}
-	s := &m.ir.Storages[m.storageOfInput(i)]
+	storage := m.ir.Values[m.ir.Inputs[i]].Storage
+	s := &m.ir.Storages[storage]
 	if want := m.ir.Alignment(s); !tensor.Aligned(t.Data, want) {
 		return m.badInput(i, "bytes out of alignment", fmt.Sprintf("a multiple of %d", want))
 	}
@@ -47,39 +46,48 @@ func (m *Method) BindInput(i int, t *tensor.Tensor) error {
 		return m.badInput(i, t.String(), fmt.Sprintf("all of its %d bytes, which other values share", s.Bytes))
 	}
 	if err := in.given.Tensor.Resize(t.Sizes); err != nil {
-		return m.badInput(i, t.String(), err.Error())
+		return m.badInput(i, err.Error(), in.want())
 	}
-	m.bind(m.storageOfInput(i), t.Data)
+	m.bind(storage, t.Data)
 	in.set = true
 	return nil
 }
 
-// BindOutput makes the method write output i to b, from the next execute on: at
-// least the output's bytes at its largest, aligned to its elements, from
-// tensor.AlignedBytes. It has no effect on an output that is an input, state or a
-// constant; bound is then false and Output has the bytes.
-func (m *Method) BindOutput(i int, b []byte) (bound bool, err error) {
+// BindOutput makes the method write output i to t's own bytes, from the next execute on.
+// t has the output's type and dim order and, where its sizes vary, the largest ones; its
+// bytes come from tensor.New or tensor.AlignedBytes. Its sizes stay as they are: those of
+// a dynamic output are in Output. Outputs that are inputs, state or constants have their
+// bytes already: [Method.Binds] tells. Errors are *OutputError.
+func (m *Method) BindOutput(i int, t *tensor.Tensor) error {
 	if err := m.begin(); err != nil {
-		return false, err
+		return err
 	}
 	defer m.end()
 	if i < 0 || i >= len(m.ir.Outputs) {
-		return false, fmt.Errorf("method %q: output %d of %d: %w", m.ir.Name, i, len(m.ir.Outputs), ErrInput)
+		return m.badOutput(i, "the method has %d", len(m.ir.Outputs))
 	}
-	storage := m.ir.Values[m.ir.Outputs[i]].Storage
-	if storage < 0 || !m.plan.Callers[storage] || m.ir.Storages[storage].Kind == ir.Input {
-		return false, nil
+	v := &m.ir.Values[m.ir.Outputs[i]]
+	if !m.binds(i) {
+		return m.badOutput(i, "it is not one to bind: an input, state, a constant, no tensor, or loaded without WithBoundOutputs")
 	}
-	s := &m.ir.Storages[storage]
-	size := m.ir.Alignment(s)
-	if int64(len(b)) < s.Bytes || !tensor.Aligned(b, size) {
-		return false, fmt.Errorf("method %q: output %d: %d bytes, want %d aligned to %d: %w", m.ir.Name, i, len(b), s.Bytes, size, ErrInput)
+	if t == nil || t.DType != v.Tensor.DType || !slices.Equal(t.DimOrder, v.Tensor.DimOrder) {
+		return m.badOutput(i, "it is %v%v in dim order %v, not %v", v.Tensor.DType, v.Tensor.Sizes, v.Tensor.DimOrder, t)
 	}
-	m.bind(storage, b)
-	return true, nil
+	s := &m.ir.Storages[v.Storage]
+	if size := m.ir.Alignment(s); int64(len(t.Data)) < s.Bytes || !tensor.Aligned(t.Data, size) {
+		return m.badOutput(i, "%d bytes, want %d aligned to %d", len(t.Data), s.Bytes, size)
+	}
+	m.bind(v.Storage, t.Data)
+	return nil
 }
 
-func (m *Method) storageOfInput(i int) int { return m.ir.Values[m.ir.Inputs[i]].Storage }
+// Binds reports whether output i is written where BindOutput says.
+func (m *Method) Binds(i int) bool { return i >= 0 && i < len(m.ir.Outputs) && m.binds(i) }
+
+func (m *Method) binds(i int) bool {
+	storage := m.ir.Values[m.ir.Outputs[i]].Storage
+	return storage >= 0 && m.plan.Callers[storage] && m.ir.Storages[storage].Kind != ir.Input
+}
 
 // bind gives all values of a storage their bytes.
 func (m *Method) bind(storage int, b []byte) {

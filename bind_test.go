@@ -29,7 +29,7 @@ func TestBoundMemoryEqualsCopies(t *testing.T) {
 				}
 			}
 			for i := range spec.Outputs {
-				got, want := bound.Output(i).Tensor.Data, own.Output(i).Tensor.Data
+				got, want := outputTensor(bound, i).Data, outputTensor(own, i).Data
 				if string(got) != string(want) {
 					t.Fatalf("seed %d, run %d, output %d: got %v, want %v", seed, run, i, got, want)
 				}
@@ -38,11 +38,20 @@ func TestBoundMemoryEqualsCopies(t *testing.T) {
 	}
 }
 
+// outputTensor is an output that must be there and a tensor.
+func outputTensor(m *Method, i int) *tensor.Tensor {
+	v, err := m.Output(i)
+	if err != nil {
+		panic(err)
+	}
+	return v.Tensor
+}
+
 // bindLike gives bound fresh memory: copies of own's inputs, and room for outputs.
 func bindLike(t *testing.T, bound, own *Method, spec *pte.Method) {
 	t.Helper()
 	for i := range bound.NumInputs() {
-		src := own.Input(i).Tensor
+		src := own.inputs[i].given.Tensor
 		x := tensor.New(src.DType, src.Sizes...)
 		copy(x.Data, src.Data)
 		if err := bound.BindInput(i, x); err != nil {
@@ -50,8 +59,12 @@ func bindLike(t *testing.T, bound, own *Method, spec *pte.Method) {
 		}
 	}
 	for i := range spec.Outputs {
-		if _, err := bound.BindOutput(i, tensor.AlignedBytes(own.Output(i).Tensor.NBytes())); err != nil {
+		err := bound.BindOutput(i, bound.Meta().Outputs[i].NewTensor())
+		if bound.Binds(i) && err != nil {
 			t.Fatal(err)
+		}
+		if _, refused := errors.AsType[*OutputError](err); !bound.Binds(i) && !refused {
+			t.Fatalf("output %d, which is not bound: %v", i, err)
 		}
 	}
 }
@@ -72,13 +85,12 @@ func TestBoundMemoryRefused(t *testing.T) {
 			t.Errorf("%s input: %v", name, err)
 		}
 	}
-	for name, b := range map[string][]byte{"small": bytes[:8], "odd": bytes[1:]} {
-		if _, err := m.BindOutput(0, b); !errors.Is(err, ErrInput) {
+	for name, x := range map[string]*tensor.Tensor{"small": tensor.New(tensor.Int64, flowLen-1), "odd": odd, "no": nil, "other": tensor.New(tensor.Float32, flowLen)} {
+		if err := m.BindOutput(0, x); !errors.Is(err, ErrInput) {
 			t.Errorf("%s output: %v", name, err)
 		}
 	}
-	_, outputErr := m.BindOutput(0, tensor.AlignedBytes(8*flowLen))
-	if err := errors.Join(outputErr, m.BindInput(0, tensor.New(tensor.Int64, flowLen)), m.Execute(context.Background())); err != nil {
+	if err := errors.Join(m.BindOutput(0, tensor.New(tensor.Int64, flowLen)), m.BindInput(0, tensor.New(tensor.Int64, flowLen)), m.Execute(context.Background())); err != nil {
 		t.Error(err)
 	}
 }

@@ -9,11 +9,12 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/trace"
 )
 
 // compile makes an image of each delegate that has none yet. Images stay when the
 // method cannot be prepared after all: the next attempt has them.
-func (p *preparation) compile(ctx context.Context, links ir.Links) error {
+func (p *preparation) compile(ctx context.Context, w *watch, links ir.Links) error {
 	args, left := p.delegateArgs(links), p.delegateLimits()
 	for _, n := range p.needs {
 		left = less(left, n)
@@ -30,10 +31,14 @@ func (p *preparation) compile(ctx context.Context, links ir.Links) error {
 		}
 		img, err := p.config.backends[d.ID].Compile(ctx, payload)
 		if err != nil {
-			return fmt.Errorf("delegate %d (%.100q): %w", i, d.ID, err)
+			return w.stageOf(trace.StageCompile, i, d.ID, 0, fmt.Errorf("delegate %d (%.100q): %w", i, d.ID, err))
 		}
 		p.images, p.needs = append(p.images, img), append(p.needs, img.Needs())
 		left = less(left, p.needs[i])
+		p.hold(w, trace.MemoryPacked, p.needs[i].PackedBytes)
+		if err := w.stageOf(trace.StageCompile, i, d.ID, p.needs[i].PackedBytes, nil); err != nil {
+			return err
+		}
 	}
 	return nil
 }

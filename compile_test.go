@@ -56,7 +56,7 @@ func TestQuantUses(t *testing.T) {
 			m.Chains[0].Instructions = append(m.Chains[0].Instructions, flowCall(0, vecB, n, n+1, n+2, n+2))
 		}
 		b := &quantBackend{}
-		_, err := flowMethods([]pte.Method{m}, WithOperators(kernels.NewSet(ops)), WithDelegates(b)).Load(context.Background(), "")
+		_, err := flowMethods([]pte.Method{m}, WithOperatorSet(kernels.NewSet(ops)), WithDelegates(b)).Load(context.Background(), "")
 		if tt.want != "" {
 			if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%s: got %v, want …%s…", name, err, tt.want)

@@ -2,33 +2,35 @@ package etrun
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
 // openData reads the .ptd files and joins them with the program's named data. Equal
 // bytes under one key are one entry; different ones are an error.
-func (p *Program) openData() (*dataMap, error) {
-	d := &dataMap{entries: make(map[string]pte.DataEntry)}
+func (p *Program) openData(ctx context.Context) (*dataMap, error) {
+	d := &dataMap{entries: make(map[string]dataEntry), asked: make([]atomic.Bool, len(p.config.data))}
 	for key, data := range p.spec.Named {
-		d.entries[key] = pte.DataEntry{Data: data}
+		d.entries[key] = dataEntry{pte.DataEntry{Data: data}, program}
 	}
-	for _, path := range p.config.dataFiles {
-		f, err := openFile(path, p.config.limits.FileBytes, p.config.mmap)
+	for i, src := range p.config.data {
+		f, err := src.read(ctx, p.config.reading(p.fileBytes(), pte.FormatPTD))
 		if err != nil {
 			return nil, err
 		}
 		p.files = append(p.files, f)
-		m, err := pte.ParseData(f.data, p.config.limits.Format)
+		m, err := pte.ParseData(f.data, p.config.limits.format())
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, loadError(src.name, "", err, ErrFormat)
 		}
 		for key, e := range m.Entries {
 			if old, ok := d.entries[key]; ok && !bytes.Equal(old.Data, e.Data) {
-				return nil, fmt.Errorf("%s: key %.100q is defined twice with different bytes: %w", path, key, ErrFormat)
+				return nil, loadError(src.name, "", fmt.Errorf("key %.100q is defined twice with different bytes", key), ErrFormat)
 			}
-			d.entries[key] = e
+			d.entries[key] = dataEntry{e, i}
 		}
 	}
 	return d, nil

@@ -204,7 +204,7 @@ func TestPlannedExecutionEqualsNaive(t *testing.T) {
 				}
 			}
 			for i := range spec.Outputs {
-				got, want := tensor.Data[int64](packed.Output(i).Tensor), tensor.Data[int64](naive.Output(i).Tensor)
+				got, want := tensor.Data[int64](outputTensor(packed, i)), tensor.Data[int64](outputTensor(naive, i))
 				for k := range want {
 					if got[k] != want[k] {
 						t.Fatalf("seed %d, run %d, output %d (value %d), index %d: got %d, want %d\n%s",
@@ -224,7 +224,7 @@ func TestPlannedExecutionEqualsNaive(t *testing.T) {
 
 // flowMethods makes a program of methods of flowOps.
 func flowMethods(specs []pte.Method, options ...Option) *Program {
-	c := newConfig(append([]Option{WithOperators(kernels.NewSet(flowOps)), WithThreads(1)}, options...))
+	c := newConfig(append([]Option{WithOperatorSet(kernels.NewSet(flowOps)), WithThreads(1)}, options...))
 	p := &Program{config: c, spec: &pte.Program{Methods: specs}}
 	p.makeSlots()
 	return p
@@ -243,8 +243,8 @@ func loadFlow(t *testing.T, spec *pte.Method, mode PlanMode, options ...MethodOp
 
 func setFlowInputs(t *testing.T, m *Method, run int) {
 	t.Helper()
-	for i := range m.NumInputs() {
-		x := tensor.New(m.Input(i).Tensor.DType, m.Input(i).Tensor.Sizes...)
+	for i, in := range m.Meta().Inputs {
+		x := in.NewTensor()
 		if x.DType == tensor.Bool {
 			x.Data[0] = byte(run >> i & 1)
 		} else {

@@ -11,6 +11,9 @@ import (
 // Name is the method's name.
 func (m *Method) Name() string { return m.ir.Name }
 
+// Meta describes the method as the file has it.
+func (m *Method) Meta() *MethodMeta { return m.program.meta(m.index) }
+
 // Plan describes the method's memory. It must not be changed.
 func (m *Method) Plan() *plan.Memory { return m.plan }
 

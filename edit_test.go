@@ -93,7 +93,7 @@ func TestEditedExecutionEqualsOriginal(t *testing.T) {
 		m, images := randomly(t, rand.New(rand.NewPCG(seed, 3)), original.ir)
 		changed += len(m.Steps) - len(original.ir.Steps) + len(images)
 		p := flowMethods([]pte.Method{*spec}, WithPlan(PlanOwn))
-		p.slots[0].done = &prepared{ir: m, images: images, plan: plan.Make(m, nil, p.config.planning())}
+		p.slots[0].done = &prepared{ir: m, images: images, backends: slices.Repeat([]string{"add"}, len(images)), plan: plan.Make(m, nil, p.config.planning())}
 		p.spec.Methods[0].Name = "forward"
 		edited, err := p.Load(context.Background(), "")
 		if err != nil {
@@ -118,7 +118,7 @@ func compareFlows(t *testing.T, seed uint64, m, reference *Method) {
 			}
 		}
 		for i, v := range reference.ir.Outputs {
-			got, want := tensor.Data[int64](m.Output(i).Tensor), tensor.Data[int64](reference.Output(i).Tensor)
+			got, want := tensor.Data[int64](outputTensor(m, i)), tensor.Data[int64](outputTensor(reference, i))
 			for k := range want {
 				if got[k] != want[k] {
 					t.Fatalf("seed %d, run %d, output %d (value %d), index %d: got %d, want %d\n%s\nreference:\n%s",
@@ -196,7 +196,7 @@ func TestNotFolded(t *testing.T) {
 		if tt.mark != nil {
 			tt.mark(&spec)
 		}
-		p := flowMethods([]pte.Method{spec}, WithOperators(kernels.NewSet(flowOps, []kernels.Op{tt.op})))
+		p := flowMethods([]pte.Method{spec}, WithOperatorSet(kernels.NewSet(flowOps, []kernels.Op{tt.op})))
 		p.slots[0].preparation.size = 1 << 20
 		m, err := p.Load(context.Background(), "")
 		if err != nil {
@@ -213,7 +213,7 @@ func TestNotFolded(t *testing.T) {
 			}
 			continue
 		}
-		if got, want := tensor.Data[int64](m.Output(0).Tensor), int64(1); err != nil || (name != "written twice" && !slices.Contains(got, want)) {
+		if got, want := tensor.Data[int64](outputTensor(m, 0)), int64(1); err != nil || (name != "written twice" && !slices.Contains(got, want)) {
 			t.Errorf("%s: got %v, %v, want %d", name, got, err, want)
 		}
 	}

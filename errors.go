@@ -17,13 +17,13 @@ var (
 	ErrFormat      = errors.New("invalid program")     // the file breaks its format, or asks for nonsense
 	ErrUnsupported = errors.New("unsupported program") // valid, but of a kind that this version does not run
 	ErrMissing     = errors.New("missing")             // an operator, a backend or external data is not here
-	ErrInput       = errors.New("input mismatch")      // an input does not fit the method
+	ErrInput       = errors.New("input mismatch")      // an input, or what is asked of an output, does not fit the method
 	ErrMemory      = errors.New("memory limit")        // the method needs more than it may have
 	ErrExecute     = errors.New("execution failure")   // an operator refused its arguments, or a limit of the run
 	ErrDevice      = errors.New("device failure")      // a device or engine failed
 	ErrClosed      = errors.New("closed")              // the program or method has been closed
 	ErrBusy        = errors.New("busy")                // the method is executing in another goroutine
-	ErrPanic       = errors.New("operator panicked")   // a fault of an operator or backend; the method is unusable
+	ErrPanic       = errors.New("operator panicked")   // a fault of an operator or backend, or of an observer
 )
 
 // classes maps the reasons that lower packages give to classes, first match wins.
@@ -36,11 +36,12 @@ var classes = []struct{ reason, class error }{
 	{delegate.ErrMissing, ErrMissing},
 	{delegate.ErrDevice, ErrDevice},
 	{delegate.ErrMemory, ErrMemory},
+	{delegate.ErrArgument, ErrExecute},
 }
 
 // classOf finds the class of an error, def where it has none.
 func classOf(err, def error) error {
-	for _, c := range [...]error{ErrFormat, ErrUnsupported, ErrMissing, ErrInput, ErrMemory, ErrDevice, ErrClosed, ErrBusy, ErrPanic} {
+	for _, c := range [...]error{ErrFormat, ErrUnsupported, ErrMissing, ErrInput, ErrMemory, ErrExecute, ErrDevice, ErrClosed, ErrBusy, ErrPanic} {
 		if errors.Is(err, c) {
 			return c
 		}
@@ -79,16 +80,16 @@ type LoadError struct {
 }
 
 func (e *LoadError) Error() string {
+	text := e.Err.Error()
 	s := "load: "
-	if e.File != "" {
+	if e.File != "" && !strings.Contains(text, e.File) {
 		s += e.File + ": "
 	}
 	if e.Method != "" {
 		s += fmt.Sprintf("method %q: ", e.Method)
 	}
-	text := e.Err.Error()
-	if in, ok := e.Err.(*InstructionError); ok && in.Method == e.Method { // says the method and the code itself
-		text = in.text()
+	if in, ok := errors.AsType[*InstructionError](e.Err); ok && in.Method == e.Method { // says the method and the code itself
+		text = strings.Replace(text, in.Error(), in.text(), 1)
 	}
 	return withCode(s+text, e.Class, e.Err)
 }
@@ -138,6 +139,20 @@ func (e *InputError) Error() string {
 
 // Unwrap makes errors.Is(err, ErrInput) true.
 func (e *InputError) Unwrap() error { return ErrInput }
+
+// OutputError is an output that a method cannot give.
+type OutputError struct {
+	Method string
+	Index  int
+	Reason string
+}
+
+func (e *OutputError) Error() string {
+	return withCode(fmt.Sprintf("method %q: output %d: %s", e.Method, e.Index, e.Reason), ErrInput, nil)
+}
+
+// Unwrap makes errors.Is(err, ErrInput) true.
+func (e *OutputError) Unwrap() error { return ErrInput }
 
 // MissingError names everything that a method needs and the runtime has not.
 type MissingError struct {
@@ -199,13 +214,21 @@ func (e *MemoryError) Error() string {
 func (e *MemoryError) Unwrap() error { return ErrMemory }
 
 // PanicError is a panic of an operator or backend: a fault of theirs, not of the
-// program. The method that it happened in cannot execute again.
+// program. The method that it happened in cannot execute again. Or it is a panic of an
+// observer, and the method can.
 type PanicError struct {
 	Value any
 	Stack []byte
+
+	observer bool
 }
 
-func (e *PanicError) Error() string { return fmt.Sprintf("%v: %v", ErrPanic, e.Value) }
+func (e *PanicError) Error() string {
+	if e.observer {
+		return fmt.Sprintf("observer panicked: %v", e.Value)
+	}
+	return fmt.Sprintf("%v: %v", ErrPanic, e.Value)
+}
 
 // Unwrap makes errors.Is(err, ErrPanic) true.
 func (e *PanicError) Unwrap() error { return ErrPanic }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels"
@@ -17,6 +18,9 @@ type step struct {
 	kind    ir.StepKind
 	recheck bool // an argument's kind can change: the call is checked each time
 	target  int  // JumpFalseCall
+
+	delegate int    // DelegateCall: place in the method's list
+	backend  string // and who runs it
 
 	call kernels.Call // KernelCall
 	sig  *kernels.Signature
@@ -58,6 +62,7 @@ func (m *Method) resolve(s *step, from *ir.Step) error {
 		}
 	case ir.DelegateCall:
 		s.unit, s.args = m.units[from.Delegate], m.slots(from.Args)
+		s.delegate, s.backend = from.Delegate, m.backends[from.Delegate]
 	case ir.MoveCall:
 		s.value, s.to = &m.values[from.Args[0]], &m.values[from.Args[1]]
 	default:
@@ -72,16 +77,25 @@ func (m *Method) resolve(s *step, from *ir.Step) error {
 // Errors are *InstructionError and *InputError.
 func (m *Method) Execute(ctx context.Context) error {
 	if err := m.beginAll(); err != nil {
-		return err
+		return m.refused(ctx, err)
 	}
 	defer m.endAll()
+	if m.observed.wants.Any(ofExecutes) {
+		return m.observe(ctx)
+	}
+	return m.execute(ctx)
+}
+
+func (m *Method) execute(ctx context.Context) error {
 	if m.poison != nil {
 		return m.poison
 	}
+	m.executed = false
 	if err := m.prepare(); err != nil {
 		return err
 	}
-	err := m.runTraced(ctx)
+	err := m.run(ctx)
+	m.executed = err == nil
 	for i := range m.inputs {
 		if m.inputs[i].clobber {
 			m.inputs[i].set = false
@@ -101,20 +115,24 @@ func (m *Method) prepare() error {
 	for i := range m.inputs {
 		in := &m.inputs[i]
 		if !in.set {
-			return m.badInput(i, "nothing", fmt.Sprintf("%v%v to be set before each execute", in.bound.DType, in.bound.Sizes))
+			return m.badInput(i, "nothing", in.want())
 		}
-		*in.value = in.given
+		if err := in.start(); err != nil {
+			return m.badInput(i, err.Error(), in.want())
+		}
 	}
 	return m.unbound()
 }
 
 // run is the instruction loop.
 func (m *Method) run(ctx context.Context) (err error) {
-	pc := 0
+	pc, observed := 0, m.observed.wants.Any(ofInstructions)
 	defer func() {
 		if fault := recover(); fault != nil {
 			m.poison = m.failed(pc, &PanicError{Value: fault, Stack: debug.Stack()})
-			err = m.poison
+			if err = m.poison; observed {
+				m.tellInstruction(&m.steps[pc], err)
+			}
 		}
 	}()
 	cancelled := ctx.Done()
@@ -125,9 +143,11 @@ func (m *Method) run(ctx context.Context) (err error) {
 		if left == 0 {
 			return m.failed(pc, fmt.Errorf("%d instructions executed, the limit: %w", m.limit, ErrExecute))
 		}
-		next, err := m.do(ctx, pc)
-		if m.recorder != nil {
-			m.record(pc)
+		var next int
+		if observed {
+			next, err = m.doObserved(ctx, pc)
+		} else {
+			next, err = m.do(ctx, pc)
 		}
 		if err != nil {
 			return m.failed(pc, err)
@@ -161,6 +181,20 @@ func (m *Method) do(ctx context.Context, pc int) (next int, err error) {
 		free(s.value)
 	}
 	return pc + 1, err
+}
+
+// refusesArguments reports an operator or delegate that cannot take what it is called with.
+func refusesArguments(err error) bool {
+	_, resize := errors.AsType[*tensor.ResizeError](err)
+	return resize || errors.Is(err, kernels.ErrArgument) || errors.Is(err, delegate.ErrArgument)
+}
+
+// resized reports an input of other sizes than the declared ones, with which the program
+// was exported.
+func (m *Method) resized() bool {
+	return slices.ContainsFunc(m.inputs, func(in input) bool {
+		return in.bound != nil && !slices.Equal(in.given.Tensor.Sizes, in.bound.Sizes)
+	})
 }
 
 // move copies a value. A tensor's bytes are copied into the target's own place: the
@@ -203,10 +237,17 @@ func free(v *tensor.Value) {
 	}
 }
 
-// failed places an error at a step.
+// failed places an error at a step, unless it has its place.
 func (m *Method) failed(pc int, err error) error {
+	if _, ok := err.(*InstructionError); ok {
+		return err
+	}
 	s := &m.steps[pc]
 	nameArgument(err, s.sig)
-	return &InstructionError{Class: classOf(err, ErrExecute), Method: m.ir.Name,
+	class := classOf(err, ErrExecute)
+	if class == ErrExecute && refusesArguments(err) && m.resized() {
+		class = ErrInput
+	}
+	return &InstructionError{Class: class, Method: m.ir.Name,
 		Chain: s.origin.Chain, Index: s.origin.Index, Op: s.name, Err: err}
 }

@@ -1,12 +1,15 @@
 package etrun
 
 import (
+	"context"
+	"errors"
 	"fmt"
-	"io"
-	"os"
+	"io/fs"
 
 	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/internal/openfile"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
 )
 
 // file is the bytes of a file, read or mapped.
@@ -23,49 +26,52 @@ func (f *file) close() {
 	}
 }
 
-// openFile reads or maps a file of at most limit bytes. A pipe is read to its end.
-func openFile(path string, limit int64, mmap bool) (*file, error) {
-	h, err := os.Open(path)
+// reading says how a file is read, and of which formats it may be.
+type reading struct {
+	limit int64 // bytes
+	mmap  bool
+	want  []pte.Format
+}
+
+// checkSize refuses a size, before anything is allocated.
+func (r reading) checkSize(name string, size int64) error {
+	if size < 0 || size > r.limit {
+		return loadError(name, "", &MemoryError{Want: size, Limit: r.limit, Parts: []MemoryPart{{"file", size}}}, ErrMemory)
+	}
+	return nil
+}
+
+// checkStart refuses a file of another format by its first bytes.
+func (r reading) checkStart(start []byte) error { return pte.CheckStart(start, r.want...) }
+
+// openFile reads or maps a file. A pipe is read to its end.
+func openFile(ctx context.Context, path string, r reading) (*file, error) {
+	f, err := openfile.Open(ctx, path, openfile.Rules{Kinds: openfile.Pipes, Limit: r.limit, Start: pte.StartBytes, Check: r.checkStart})
 	if err != nil {
-		return nil, err
+		return nil, openError(err)
 	}
-	defer h.Close()
-	info, err := h.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if info.IsDir() {
-		return nil, &os.PathError{Op: "read", Path: path, Err: fmt.Errorf("is a directory")}
-	}
-	if info.Size() > limit {
-		return nil, &LoadError{Class: ErrMemory, Err: &MemoryError{Want: info.Size(), Limit: limit, Parts: []MemoryPart{{"file", info.Size()}}}}
-	}
-	if mmap && info.Mode().IsRegular() && info.Size() > 0 {
-		m, err := cpu.MapFile(h, info.Size())
+	defer f.Close()
+	if size, regular := f.Size(); r.mmap && regular && size > 0 {
+		m, err := cpu.MapFile(f.OS(), size)
 		if err != nil {
-			return nil, &os.PathError{Op: "mmap", Path: path, Err: err}
+			return nil, &fs.PathError{Op: "mmap", Path: path, Err: err}
 		}
 		return &file{path: path, data: m.Bytes(), mapped: m}, nil
 	}
-	if !info.Mode().IsRegular() {
-		return readStream(h, limit)
-	}
-	b := tensor.AlignedBytes(int(info.Size()))
-	if _, err := io.ReadFull(h, b); err != nil {
-		return nil, &os.PathError{Op: "read", Path: path, Err: err}
+	b, err := f.ReadAll(tensor.AlignedBytes)
+	if err != nil {
+		return nil, openError(err)
 	}
 	return &file{path: path, data: b}, nil
 }
 
-func readStream(r io.Reader, limit int64) (*file, error) {
-	raw, err := io.ReadAll(io.LimitReader(r, limit+1))
-	if err != nil {
-		return nil, err
+// openError gives an error its class, except where the file could not be read at all.
+func openError(err error) error {
+	if large, ok := errors.AsType[*openfile.SizeError](err); ok {
+		err = fmt.Errorf("%s: %w", large.Path, &MemoryError{Want: large.Size, Limit: large.Limit, Parts: []MemoryPart{{"file", large.Size}}})
 	}
-	if int64(len(raw)) > limit {
-		return nil, &LoadError{Class: ErrMemory, Err: &MemoryError{Want: int64(len(raw)), Limit: limit, Parts: []MemoryPart{{"file", int64(len(raw))}}}}
+	if _, unreadable := errors.AsType[*fs.PathError](err); unreadable {
+		return err
 	}
-	b := tensor.AlignedBytes(len(raw))
-	copy(b, raw)
-	return &file{data: b}, nil
+	return loadError("", "", err, ErrFormat)
 }

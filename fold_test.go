@@ -22,7 +22,7 @@ func TestFold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Read(data)
+	p, err := Parse(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,8 +33,7 @@ func TestFold(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { m.Close() })
-		x := m.Input(0).Tensor
-		in := tensor.New(x.DType, x.Sizes...)
+		in := m.Meta().Inputs[0].NewTensor()
 		copy(in.Data, images)
 		if err := m.SetInput(0, in); err != nil {
 			t.Fatal(err)
@@ -42,7 +41,7 @@ func TestFold(t *testing.T) {
 		if err := m.Execute(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		return m, m.Output(0).Tensor.Data
+		return m, outputTensor(m, 0).Data
 	}
 	first, got := run()
 	second, again := run()
@@ -94,7 +93,7 @@ func TestFoldBudget(t *testing.T) {
 		tried++
 		return kernels.Bad(1, "7", "a dimension")
 	}}}
-	p := &Program{config: newConfig([]Option{WithOperators(kernels.NewSet(ops))}), spec: &pte.Program{Methods: []pte.Method{m}, Size: 5 * size}}
+	p := &Program{config: newConfig([]Option{WithOperatorSet(kernels.NewSet(ops))}), spec: &pte.Program{Methods: []pte.Method{m}, Size: 5 * size}}
 	p.makeSlots()
 	method, err := p.Load(context.Background(), "forward")
 	if err != nil {

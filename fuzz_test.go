@@ -13,7 +13,6 @@ import (
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/internal/cputime"
-	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
 
@@ -108,7 +107,7 @@ func runMethods(t *testing.T, data []byte, seed uint64) (ran bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), mostTime)
 	defer cancel()
-	p, err := etrun.Read(data, etrun.WithLimits(limits), etrun.WithThreads(1), etrun.WithDelegates(all.Backends()...))
+	p, err := etrun.Parse(data, etrun.WithLimits(limits), etrun.WithThreads(1), etrun.WithDelegates(all.Backends()...))
 	if err != nil {
 		wantClass(t, err)
 		return false
@@ -137,17 +136,14 @@ func runMethods(t *testing.T, data []byte, seed uint64) (ran bool) {
 // execute gives a method random inputs, at their bounds, and runs it.
 func execute(ctx context.Context, m *etrun.Method, seed uint64) error {
 	r := rand.New(rand.NewPCG(seed, 1))
-	for i := range m.NumInputs() {
-		declared := m.Input(i).Tensor
-		if m.Input(i).Kind != tensor.KindTensor {
+	for i, in := range m.Meta().Inputs {
+		x := in.NewTensor()
+		if x == nil {
 			continue
 		}
-		x := tensor.Make(declared.DType, declared.Sizes, declared.DimOrder, tensor.Static)
-		b := tensor.AlignedBytes(x.NBytes())
-		for k := range b {
-			b[k] = byte(r.Uint32()) & 0x3f
+		for k := range x.Data {
+			x.Data[k] = byte(r.Uint32()) & 0x3f
 		}
-		x.Bind(b)
 		if err := m.SetInput(i, x); err != nil {
 			return err
 		}

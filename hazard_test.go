@@ -33,7 +33,7 @@ func twoConds(t *testing.T) []byte {
 // checkTwoConds runs the program in all combinations of its predicates, twice.
 func checkTwoConds(t *testing.T, data []byte, options ...Option) *Method {
 	t.Helper()
-	p, err := Read(data, options...)
+	p, err := Parse(data, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func checkTwoConds(t *testing.T, data []byte, options ...Option) *Method {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := tensor.Data[float32](m.Output(0).Tensor); !slices.Equal(got, want) {
+			if got := tensor.Data[float32](outputTensor(m, 0)); !slices.Equal(got, want) {
 				t.Errorf("%v: got %v, want %v", c, got, want)
 			}
 		}
@@ -105,7 +105,7 @@ func TestOverlappingPlan(t *testing.T) {
 func TestStrictPlanRefusesOverlap(t *testing.T) {
 	checkTwoConds(t, twoConds(t), WithStrictPlan())
 	data, y, z := overlapping(t)
-	p, err := Read(data, WithStrictPlan())
+	p, err := Parse(data, WithStrictPlan())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,9 +168,9 @@ func outputsOf(p *Program, name string, prepare func(*Method)) (outputs []string
 	prepare(m)
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 2 {
-		for i := range m.NumInputs() {
-			if in := m.Input(i); in.Kind == tensor.KindTensor {
-				if err := m.SetInput(i, smallRandom(r, in.Tensor)); err != nil {
+		for i, in := range m.Meta().Inputs {
+			if x := in.NewTensor(); x != nil {
+				if err := m.SetInput(i, smallRandom(r, x)); err != nil {
 					return nil, err
 				}
 			}
@@ -179,7 +179,11 @@ func outputsOf(p *Program, name string, prepare func(*Method)) (outputs []string
 			return nil, err
 		}
 		for i := range m.NumOutputs() {
-			if out := m.Output(i); out.Kind == tensor.KindTensor {
+			out, err := m.Output(i)
+			if err != nil {
+				return nil, err
+			}
+			if out.Kind == tensor.KindTensor {
 				outputs = append(outputs, string(out.Tensor.Data))
 			}
 		}

@@ -112,7 +112,7 @@ func TestUnboundedTensorsAreBoundedTogether(t *testing.T) {
 		}
 		spec.Operators, spec.Chains = []pte.Operator{{Name: "test::grow", Overload: "out"}}, []pte.Chain{{Instructions: code}}
 		for limit, fits := range map[int64]bool{n * each / 4: false, 2 * n * each: true} {
-			p := flowMethods([]pte.Method{spec}, WithOperators(kernels.NewSet([]kernels.Op{grow})), WithLimits(Limits{PlannedBytes: limit}))
+			p := flowMethods([]pte.Method{spec}, WithOperatorSet(kernels.NewSet([]kernels.Op{grow})), WithLimits(Limits{PlannedBytes: limit}))
 			m, err := p.Load(context.Background(), "")
 			if err != nil {
 				t.Fatal(err)

@@ -3,15 +3,36 @@ package etrun
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
+// input is the caller's side of one method input.
+type input struct {
+	value   *tensor.Value // the slot
+	given   tensor.Value  // what the slot starts each execute with
+	bound   *ir.Tensor    // the declared tensor, nil for other kinds
+	set     bool
+	callers bool           // its bytes are the caller's
+	clobber bool           // an execute overwrites its bytes: it must be set again
+	kept    *kept          // nil where an execute leaves the bytes alone
+	logical *tensor.Tensor // elements in logical order, on their way to another one
+}
+
+// kept is a copy of an input that the program itself writes: each execute starts from it.
+type kept struct {
+	bytes []byte
+	sizes []int
+}
+
 // makeInputs prepares the inputs. Those that are no tensors have their value already.
 func (m *Method) makeInputs() {
 	m.inputs = make([]input, len(m.ir.Inputs))
-	clobbered := m.clobbered()
+	written := m.written()
+	clobbered := slices.Clone(written)
+	m.plan.MarkShared(clobbered)
 	for i, v := range m.ir.Inputs {
 		in := &m.inputs[i]
 		in.value = &m.values[v]
@@ -22,13 +43,19 @@ func (m *Method) makeInputs() {
 		}
 		in.bound = m.ir.Values[v].Tensor
 		storage := m.ir.Values[v].Storage
-		in.clobber = clobbered[storage] && !m.plan.Callers[storage]
+		switch in.callers = m.plan.Callers[storage]; {
+		case in.callers:
+		case m.planning.Preserve && written[storage]:
+			in.kept = new(kept)
+		default:
+			in.clobber = clobbered[storage]
+		}
 	}
 }
 
-// clobbered marks the storages in which an execute leaves other bytes than it found:
-// an instruction writes or frees them, or others take their place.
-func (m *Method) clobbered() []bool {
+// written marks the storages in which instructions leave other bytes than they found,
+// or free them.
+func (m *Method) written() []bool {
 	marks := make([]bool, len(m.ir.Storages))
 	for i := range m.ir.Steps {
 		s := &m.ir.Steps[i]
@@ -42,20 +69,21 @@ func (m *Method) clobbered() []bool {
 			}
 		}
 	}
-	m.plan.MarkShared(marks)
 	return marks
 }
 
 // NumInputs is the number of inputs.
 func (m *Method) NumInputs() int { return len(m.inputs) }
 
-// NumOutputs is the number of outputs.
-func (m *Method) NumOutputs() int { return len(m.ir.Outputs) }
-
-// SetInput copies a tensor into input i. Its type must be the input's; its sizes
-// must be the input's or, for a dynamic input, within its bounds. A dim order other
-// than the input's is converted. Errors are *InputError and leave the input as it was.
-func (m *Method) SetInput(i int, t *tensor.Tensor) error {
+// Set copies elements into input i, in logical order: the last dimension varies fastest,
+// whatever the input's order in memory is. T is the Go type of the input's elements,
+// uint16 for half floats. Without sizes they are the declared ones; an input whose sizes
+// vary in one dimension only, the others being 1, then takes them from the number of
+// elements. An input that is a number or a bool takes one int64, float64 or bool.
+//
+// The input keeps its value from one execute to the next, until it is set again. Set
+// allocates nothing. Errors are *InputError, and leave the input as it was.
+func Set[T tensor.Element](m *Method, i int, data []T, sizes ...int) error {
 	if err := m.begin(); err != nil {
 		return err
 	}
@@ -65,23 +93,169 @@ func (m *Method) SetInput(i int, t *tensor.Tensor) error {
 		return err
 	}
 	if in.bound == nil {
-		return m.badInput(i, "a tensor", in.given.Kind.String())
+		v, ok := oneNumber(data)
+		if !ok || len(sizes) > 0 {
+			return m.badInput(i, fmt.Sprintf("%d elements of %v", len(data), tensor.TypeOf[T]()), in.want())
+		}
+		return m.setScalar(i, in, v)
 	}
-	if err := m.checkInput(i, in, t); err != nil {
+	if !tensor.Stores[T](in.bound.DType) {
+		return m.badInput(i, fmt.Sprintf("elements of %v", tensor.TypeOf[T]()), in.want())
+	}
+	return m.setElements(i, in, tensor.BytesOf(data), sizes)
+}
+
+// oneNumber is the value of a slice of one element that is a number or bool.
+func oneNumber[T tensor.Element](data []T) (v tensor.Value, ok bool) {
+	if len(data) != 1 {
+		return v, false
+	}
+	switch x := any(data[0]).(type) {
+	case int64:
+		return tensor.IntValue(x), true
+	case float64:
+		return tensor.DoubleValue(x), true
+	case bool:
+		return tensor.BoolValue(x), true
+	}
+	return v, false
+}
+
+// setElements copies elements in logical order into a tensor input.
+func (m *Method) setElements(i int, in *input, data []byte, sizes []int) error {
+	elements := len(data) / in.bound.DType.Size()
+	var room [tensor.MaxRank]int
+	if len(sizes) == 0 {
+		sizes = in.infer(room[:0], elements)
+	}
+	if n, ok := tensor.Product(sizes); !ok || n != elements || !in.takes(sizes) {
+		return m.badInput(i, fmt.Sprintf("%d elements, sizes %v", elements, slices.Clone(sizes)), in.want())
+	}
+	dst, err := m.resizeInput(i, in, sizes)
+	if err != nil {
 		return err
 	}
-	dst := in.given.Tensor
-	if m.plan.Callers[m.storageOfInput(i)] {
-		return m.badInput(i, "a tensor to copy", "BindInput: the method was loaded with WithBoundInputs")
+	if dst.IsContiguous() {
+		copy(dst.Data, data)
+	} else if err := in.reorder(dst, data); err != nil {
+		return m.badInput(i, err.Error(), in.want())
 	}
-	if t.NBytes() > len(dst.Storage()) {
+	in.stored()
+	return nil
+}
+
+// infer are the sizes of an input of so many elements: the declared ones unless they
+// vary in a single dimension.
+func (in *input) infer(room []int, elements int) []int {
+	sizes, free := append(room, in.bound.Sizes...), -1
+	if in.bound.Dynamism == tensor.Static {
+		return sizes
+	}
+	for d, n := range sizes {
+		if n != 1 && free >= 0 {
+			return sizes
+		}
+		if n != 1 {
+			free = d
+		}
+	}
+	if free >= 0 {
+		sizes[free] = elements
+	}
+	return sizes
+}
+
+// takes reports sizes that are the declared ones or within their bounds.
+func (in *input) takes(sizes []int) bool {
+	if len(sizes) != len(in.bound.Sizes) {
+		return false
+	}
+	for d, n := range sizes {
+		bound := in.bound.Sizes[d]
+		switch {
+		case n < 0, in.bound.Dynamism == tensor.Static && n != bound, in.bound.Dynamism == tensor.DynamicBound && n > bound:
+			return false
+		}
+	}
+	return true
+}
+
+// resizeInput makes room for an input of sizes that it takes.
+func (m *Method) resizeInput(i int, in *input, sizes []int) (*tensor.Tensor, error) {
+	dst := in.given.Tensor
+	if in.callers {
+		return nil, m.badInput(i, "a copy", "BindInput: the method was loaded with WithBoundInputs")
+	}
+	bytes, ok := tensor.Product(sizes)
+	bytes *= dst.DType.Size()
+	if !ok || int64(bytes) > m.program.config.limits.PlannedBytes {
+		return nil, m.badInput(i, fmt.Sprintf("sizes %v", slices.Clone(sizes)), "a tensor within the memory limit")
+	}
+	if bytes > len(dst.Storage()) {
 		m.heap.reckon()
 	}
-	if err := dst.Resize(t.Sizes); err != nil {
-		return m.badInput(i, t.String(), err.Error())
+	if err := dst.Resize(sizes); err != nil {
+		return nil, m.badInput(i, err.Error(), in.want())
+	}
+	return dst, nil
+}
+
+// reorder copies elements in logical order to where another order wants them.
+func (in *input) reorder(dst *tensor.Tensor, data []byte) error {
+	if in.logical == nil {
+		in.logical = tensor.Make(dst.DType, dst.Sizes, nil, tensor.DynamicBound)
+	}
+	in.logical.Limit(dst.Numel())
+	if err := in.logical.Resize(dst.Sizes); err != nil {
+		return err
+	}
+	in.logical.Bind(data)
+	tensor.CopyLayout(dst, in.logical)
+	in.logical.Bind(nil)
+	return nil
+}
+
+// stored says that the input's bytes are what the caller wants.
+func (in *input) stored() {
+	in.set = true
+	if in.kept != nil {
+		t := in.given.Tensor
+		in.kept.bytes, in.kept.sizes = append(in.kept.bytes[:0], t.Data...), append(in.kept.sizes[:0], t.Sizes...)
+	}
+}
+
+// start gives the slot what it starts an execute with.
+func (in *input) start() error {
+	*in.value = in.given
+	if in.kept == nil {
+		return nil
+	}
+	if err := in.given.Tensor.Resize(in.kept.sizes); err != nil {
+		return err
+	}
+	copy(in.given.Tensor.Data, in.kept.bytes)
+	return nil
+}
+
+// SetInput copies a tensor into input i. Its type must be the input's; its sizes
+// must be the input's or, for a dynamic input, within its bounds. A dim order other
+// than the input's is converted. The input keeps its value until it is set again.
+// SetInput allocates nothing. Errors are *InputError and leave the input as it was.
+func (m *Method) SetInput(i int, t *tensor.Tensor) error {
+	if err := m.begin(); err != nil {
+		return err
+	}
+	defer m.end()
+	in, err := m.tensorInput(i, t)
+	if err != nil {
+		return err
+	}
+	dst, err := m.resizeInput(i, in, t.Sizes)
+	if err != nil {
+		return err
 	}
 	tensor.CopyLayout(dst, t)
-	in.set = true
+	in.stored()
 	return nil
 }
 
@@ -92,34 +266,41 @@ func (m *Method) input(i int) (*input, error) {
 	return &m.inputs[i], nil
 }
 
+// tensorInput is input i, which takes t.
+func (m *Method) tensorInput(i int, t *tensor.Tensor) (*input, error) {
+	in, err := m.input(i)
+	if err != nil {
+		return nil, err
+	}
+	if t == nil {
+		return nil, m.badInput(i, "no tensor", in.want())
+	}
+	if in.bound == nil || t.DType != in.bound.DType || !in.takes(t.Sizes) {
+		return nil, m.badInput(i, t.String(), in.want())
+	}
+	if err := t.Check(); err != nil {
+		return nil, m.badInput(i, err.Error(), in.want())
+	}
+	return in, nil
+}
+
 func (m *Method) badInput(i int, got, want string) error {
 	return &InputError{Method: m.ir.Name, Index: i, Got: got, Want: want}
 }
 
-// checkInput compares a tensor with the declared one.
-func (m *Method) checkInput(i int, in *input, t *tensor.Tensor) error {
-	want := fmt.Sprintf("%v%v", in.bound.DType, in.bound.Sizes)
-	if in.bound.Dynamism != tensor.Static {
-		want += " at most"
+// want describes what an input takes.
+func (in *input) want() string {
+	if in.bound == nil {
+		return describe(in.given)
 	}
-	if t.DType != in.bound.DType || t.Rank() != len(in.bound.Sizes) {
-		return m.badInput(i, t.String(), want)
+	text := fmt.Sprintf("%v%v", in.bound.DType, in.bound.Sizes)
+	switch in.bound.Dynamism {
+	case tensor.DynamicBound:
+		text += " at most"
+	case tensor.DynamicUnbound:
+		text += " or other sizes"
 	}
-	for d, n := range t.Sizes {
-		bound := in.bound.Sizes[d]
-		switch {
-		case in.bound.Dynamism == tensor.Static && n != bound,
-			in.bound.Dynamism == tensor.DynamicBound && n > bound:
-			return m.badInput(i, t.String(), want)
-		}
-	}
-	if len(t.Data) < t.NBytes() {
-		return m.badInput(i, fmt.Sprintf("%d bytes", len(t.Data)), fmt.Sprintf("%d", t.NBytes()))
-	}
-	if int64(t.NBytes()) > m.program.config.limits.PlannedBytes {
-		return m.badInput(i, t.String(), "a tensor within the memory limit")
-	}
-	return nil
+	return text
 }
 
 // SetValue sets input i to a value of any kind. Numbers and strings were fixed when
@@ -137,11 +318,14 @@ func (m *Method) SetValue(i int, v tensor.Value) error {
 	if err != nil {
 		return err
 	}
+	return m.setScalar(i, in, v)
+}
+
+func (m *Method) setScalar(i int, in *input, v tensor.Value) error {
 	if in.bound != nil {
-		return m.badInput(i, describe(v), fmt.Sprintf("%v%v", in.bound.DType, in.bound.Sizes))
+		return m.badInput(i, describe(v), in.want())
 	}
-	declared := &m.ir.Values[m.ir.Inputs[i]]
-	want := declared.Scalar()
+	want := m.ir.Values[m.ir.Inputs[i]].Scalar()
 	if want.Kind == tensor.None {
 		switch v.Kind {
 		case tensor.None, tensor.KindInt, tensor.KindDouble, tensor.KindBool, tensor.KindString:
@@ -187,40 +371,6 @@ func describe(v tensor.Value) string {
 		return fmt.Sprintf("bool %v", v.Bool)
 	case tensor.KindString:
 		return fmt.Sprintf("string %.60q", v.Str)
-	case tensor.KindTensor:
-		return v.Tensor.String()
 	}
 	return v.Kind.String()
-}
-
-// Input is the method's own value of input i, nil where there is none. Its tensor's
-// bytes may be written instead of calling SetInput; MarkInput says so.
-func (m *Method) Input(i int) *tensor.Value {
-	if i < 0 || i >= len(m.inputs) {
-		return nil
-	}
-	return &m.inputs[i].given
-}
-
-// MarkInput declares input i set: the caller has written the bytes of its tensor.
-func (m *Method) MarkInput(i int) error {
-	if err := m.begin(); err != nil {
-		return err
-	}
-	defer m.end()
-	in, err := m.input(i)
-	if err == nil {
-		in.set = true
-	}
-	return err
-}
-
-// Output is output i after an execute, nil where there is none. It and its tensor
-// are valid until the next Execute or Reset, and must not be written: outputs may
-// be inputs, constants, or each other.
-func (m *Method) Output(i int) *tensor.Value {
-	if i < 0 || i >= len(m.ir.Outputs) {
-		return nil
-	}
-	return &m.values[m.ir.Outputs[i]]
 }

@@ -1,6 +1,10 @@
 package etrun
 
-import "context"
+import (
+	"context"
+
+	"github.com/etrun-go/etrun/runtime/trace"
+)
 
 // Load makes a method ready to execute. What its instances share is prepared by the
 // first load: operators, backends and external data are found, delegates compiled,
@@ -10,29 +14,39 @@ import "context"
 func (p *Program) Load(ctx context.Context, name string, options ...MethodOption) (*Method, error) {
 	i, err := p.methodIndex(name)
 	if err != nil {
-		return nil, err
+		return nil, p.config.watch(ctx, "").whole(trace.Load, name, 0, err)
 	}
+	name = p.spec.Methods[i].Name
+	w := p.config.watch(ctx, name)
 	if err := p.acquire(); err != nil {
-		return nil, err
+		return nil, w.whole(trace.Load, name, 0, err)
 	}
-	m, err := p.load(ctx, i, options)
+	m, err := p.load(ctx, w, i, options)
 	if err != nil {
 		p.release()
-		return nil, loadError(p.path(), p.spec.Methods[i].Name, err, ErrFormat)
+		return nil, w.whole(trace.Load, name, 0, loadError(p.path(), name, err, ErrFormat))
+	}
+	if err := w.whole(trace.Load, name, m.held[0]+m.held[1], nil); err != nil {
+		m.Close()
+		return nil, loadError(p.path(), name, err, ErrFormat)
 	}
 	return m, nil
 }
 
-func (p *Program) load(ctx context.Context, index int, options []MethodOption) (*Method, error) {
+func (p *Program) load(ctx context.Context, w *watch, index int, options []MethodOption) (*Method, error) {
 	shared, err := p.slots[index].get(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	m := &Method{program: p, prepared: shared, limit: p.config.limits.Instructions, planning: p.config.planning()}
+	m := &Method{program: p, index: index, prepared: shared, limit: p.config.limits.Instructions, planning: p.config.planning()}
+	m.observed = *newWatch(context.Background(), p.config.watchers, shared.ir.Name)
+	if w != nil {
+		w.instance, w.mark = m.observed.instance, m.observed.mark
+	}
 	for _, o := range options {
 		o(m)
 	}
-	if err := m.build(ctx); err != nil {
+	if err := m.build(ctx, w); err != nil {
 		m.free()
 		return nil, err
 	}

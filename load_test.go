@@ -123,8 +123,8 @@ func (l *loading) finish(t *testing.T) {
 		return
 	}
 	err := errors.Join(l.method.SetInput(0, tensor.New(tensor.Int64, flowLen)), l.method.Execute(context.Background()))
-	if err != nil || tensor.Data[int64](l.method.Output(0).Tensor)[0] != 1 {
-		t.Errorf("got %v, %v", l.method.Output(0).Tensor.Data, err)
+	if err != nil || tensor.Data[int64](outputTensor(l.method, 0))[0] != 1 {
+		t.Errorf("got %v, %v", outputTensor(l.method, 0).Data, err)
 	}
 	if err := l.method.Close(); err != nil {
 		t.Error(err)

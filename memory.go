@@ -103,6 +103,13 @@ func (u *unbounded) reckon() {
 	}
 }
 
+// clear zeroes what tensors have grown to.
+func (u *unbounded) clear() {
+	for _, t := range u.own {
+		clear(t.Storage())
+	}
+}
+
 // begin starts an execute: views give up the bytes that they took in the last one.
 func (u *unbounded) begin() error {
 	for i := range u.views {

@@ -25,9 +25,19 @@ type ValueMeta struct {
 	Sizes    []int // upper bounds where the tensor is dynamic
 	DimOrder []uint8
 	Dynamism tensor.Dynamism
-	Storage  pte.Storage
 	Name     string       // fully qualified name, may be empty
 	Scalar   tensor.Value // the value of other kinds, as the file has it
+}
+
+// NewTensor makes a zeroed tensor as declared, with the largest sizes; nil for a value
+// that is no tensor.
+func (v *ValueMeta) NewTensor() *tensor.Tensor {
+	if v.Kind != tensor.KindTensor {
+		return nil
+	}
+	t := tensor.Make(v.DType, v.Sizes, v.DimOrder, tensor.Static)
+	t.Bind(tensor.AlignedBytes(t.NBytes()))
+	return t
 }
 
 // OperatorMeta is an operator that a method calls.
@@ -51,7 +61,11 @@ func (p *Program) Meta(name string) (*MethodMeta, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec := &p.spec.Methods[i]
+	return p.meta(i), nil
+}
+
+func (p *Program) meta(index int) *MethodMeta {
+	spec := &p.spec.Methods[index]
 	m := &MethodMeta{Name: spec.Name}
 	for _, v := range spec.Inputs {
 		m.Inputs = append(m.Inputs, valueMeta(spec, v))
@@ -64,14 +78,14 @@ func (p *Program) Meta(name string) (*MethodMeta, error) {
 	}
 	m.ConstBytes = constBytes(spec)
 	p.countCalls(spec, m)
-	return m, nil
+	return m
 }
 
 func valueMeta(spec *pte.Method, v int) ValueMeta {
 	s := &spec.Values[v]
 	m := ValueMeta{Kind: s.Kind, Value: v}
 	if t := s.Tensor; s.Kind == tensor.KindTensor {
-		m.DType, m.Sizes, m.DimOrder, m.Dynamism, m.Storage, m.Name = t.DType, t.Sizes, t.DimOrder, t.Dynamism, t.Storage, t.Name
+		m.DType, m.Sizes, m.DimOrder, m.Dynamism, m.Name = t.DType, t.Sizes, t.DimOrder, t.Dynamism, t.Name
 		return m
 	}
 	m.Scalar = tensor.Value{Kind: s.Kind, Bool: s.Bool, Int: s.Int, Double: s.Double, Str: s.Str, Bools: s.Bools, Doubles: s.Doubles}

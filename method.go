@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
-	"time"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels"
@@ -20,6 +19,7 @@ import (
 // ErrBusy and changes nothing.
 type Method struct {
 	program *Program
+	index   int // in the program
 	*prepared
 	planning plan.Options
 	plan     *plan.Memory
@@ -30,14 +30,18 @@ type Method struct {
 	values  []tensor.Value
 	steps   []step
 	ctx     *kernels.Ctx
+	random  *rand.PCG // the source of ctx
 	units   []delegate.Unit
 	inputs  []input
+	logical []*tensor.Tensor // by output: elements in logical order, where that is not memory's
 	restore []saved
 	limit   int64
 	poison  error // why the method can no longer execute
 
-	recorder *trace.Recorder
-	mark     time.Duration // when the instruction being recorded began
+	executed bool // outputs are those of an execute that succeeded
+
+	observed watch
+	held     [2]int64 // planned and scratch memory that observers were told of
 
 	life atomic.Int32
 }
@@ -49,15 +53,6 @@ const (
 	closing // closed while running: freed when the run ends
 	closed
 )
-
-// input is the caller's side of one method input.
-type input struct {
-	value   *tensor.Value
-	bound   *ir.Tensor // the declared tensor, nil for other kinds
-	given   tensor.Value
-	set     bool
-	clobber bool // an execute overwrites its bytes: it must be set again
-}
 
 // saved is a slot that instructions overwrite, with what it holds at the start.
 type saved struct {
@@ -75,29 +70,44 @@ type MethodOption func(*Method)
 func WithStateOf(other *Method) MethodOption { return func(m *Method) { m.shares = other } }
 
 // build makes the instance of what is prepared.
-func (m *Method) build(ctx context.Context) error {
+func (m *Method) build(ctx context.Context, w *watch) error {
 	if m.shares != nil && m.shares.program != m.program {
 		return fmt.Errorf("state of a method of another program: %w", ErrInput)
 	}
 	m.plan = m.planFor(m.planning)
 	if err := m.checkMemory(); err != nil {
-		return err
+		return w.stage(trace.StageAllocate, 0, err)
 	}
 	shared := m.sharedState()
 	m.memory = allocate(m.plan, shared)
 	m.ctx = kernels.NewCtx(m.program.pool)
-	m.ctx.Rand = rand.New(rand.NewPCG(m.program.config.seed, 0))
+	m.random = rand.NewPCG(m.program.config.seed, 0)
+	m.ctx.Rand = rand.New(m.random)
 	m.makeValues()
 	m.findUnbounded()
 	m.makeInputs()
-	if err := m.makeUnits(ctx); err != nil {
+	m.hold(w)
+	if err := w.stage(trace.StageAllocate, m.held[0], nil); err != nil {
 		return err
 	}
-	if err := m.makeSteps(); err != nil {
+	if err := w.stage(trace.StageUnits, m.held[1], m.makeUnits(ctx)); err != nil {
+		return err
+	}
+	if err := w.stage(trace.StageResolve, 0, m.makeSteps()); err != nil {
 		return err
 	}
 	m.fillState(shared)
 	return nil
+}
+
+// hold tells of the instance's memory.
+func (m *Method) hold(w *watch) {
+	m.held[0] = m.plan.Bytes()
+	for i := range m.needs {
+		m.held[1] += m.needs[i].Scratch
+	}
+	w.memory(trace.MemoryPlanned, m.held[0])
+	w.memory(trace.MemoryScratch, m.held[1])
 }
 
 // checkMemory refuses a method that is too large, before anything is allocated.
@@ -198,6 +208,9 @@ func (m *Method) makeUnits(ctx context.Context) error {
 		}
 		m.units[i] = u
 	}
+	if m.observed.wants.Has(trace.Node) {
+		return m.setProfiling(true)
+	}
 	return nil
 }
 
@@ -228,6 +241,9 @@ func (m *Method) Close() error {
 // free closes the units that exist.
 func (m *Method) free() error {
 	var first error
+	m.observed.memory(trace.MemoryPlanned, -m.held[0])
+	m.observed.memory(trace.MemoryScratch, -m.held[1])
+	m.held = [2]int64{}
 	for i, u := range m.units {
 		if u == nil {
 			continue

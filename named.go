@@ -3,18 +3,32 @@ package etrun
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
 // dataMap is the named data of a program and of its .ptd files, one key space.
 type dataMap struct {
-	entries map[string]pte.DataEntry
+	entries map[string]dataEntry
+	asked   []atomic.Bool // by source: a delegate found data in it
 }
+
+// dataEntry is named data and where it is from: an index of the sources, program for the
+// program itself.
+type dataEntry struct {
+	pte.DataEntry
+	source int
+}
+
+const program = -1
 
 // Named implements delegate.NamedData.
 func (d *dataMap) Named(key string) ([]byte, bool) {
 	e, ok := d.entries[key]
+	if ok && e.source != program {
+		d.asked[e.source].Store(true)
+	}
 	return e.Data, ok
 }
 

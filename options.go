@@ -1,43 +1,72 @@
 package etrun
 
 import (
+	"context"
+
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/runtime/plan"
+	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// Option configures Open and Read.
+// Option configures a program. A later one replaces an earlier one unless it says that it
+// adds.
 type Option func(*config)
 
 type config struct {
 	backends  map[string]delegate.Backend
 	operators *kernels.Set
-	dataFiles []string
+	rows      []kernels.Op // to be added
+	data      []Source
 	threads   int
 	limits    Limits
 	maxMemory int64
 	seed      uint64
 	plan      PlanMode
 	strict    bool
-	preserve  bool
+	reuse     bool // of the inputs' bytes
 	mmap      bool
+	watchers  []watcher
+	wants     trace.Kinds // of all of them
 }
 
 // planning is how methods are planned unless they bring their memory.
-func (c *config) planning() plan.Options { return plan.Options{Mode: c.plan, Preserve: c.preserve} }
+func (c *config) planning() plan.Options {
+	return plan.Options{Mode: plan.Mode(c.plan), Preserve: !c.reuse}
+}
+
+// reading is how a file is read beside others of used bytes.
+func (c *config) reading(used int64, want ...pte.Format) reading {
+	limit := c.limits.FileBytes
+	if c.maxMemory > 0 && !c.mmap {
+		limit = min(limit, max(c.maxMemory-used, 1))
+	}
+	return reading{limit: limit, mmap: c.mmap, want: want}
+}
+
+// watch makes a watch of one piece of loading or freeing, nil where nobody wants it.
+func (c *config) watch(ctx context.Context, method string) *watch {
+	if !c.wants.Any(trace.Loads | trace.Memories) {
+		return nil
+	}
+	return newWatch(ctx, c.watchers, method)
+}
 
 // PlanMode chooses whose memory plan a method uses.
-type PlanMode = plan.Mode
+type PlanMode plan.Mode
 
 // Plan modes.
 const (
-	PlanAuto  = plan.Auto  // the smaller of the file's and our own that is safe
-	PlanFile  = plan.File  // the file's, unless it is unsafe
-	PlanOwn   = plan.Own   // our own
-	PlanNaive = plan.Naive // one place per storage, nothing reused
+	PlanAuto  = PlanMode(plan.Auto)  // the smaller of the file's and our own that is safe
+	PlanFile  = PlanMode(plan.File)  // the file's, unless it is unsafe
+	PlanOwn   = PlanMode(plan.Own)   // our own
+	PlanNaive = PlanMode(plan.Naive) // one place per storage, nothing reused
 )
 
-// WithDelegates adds backends; a later one replaces an earlier one of the same ID.
+// WithDelegates adds backends; a later one replaces an earlier one of the same ID. One
+// that is not a zero value, and that no delegate of the program asks for, is among the
+// program's Warnings.
 func WithDelegates(backends ...delegate.Backend) Option {
 	return func(c *config) {
 		for _, b := range backends {
@@ -46,13 +75,29 @@ func WithDelegates(backends ...delegate.Backend) Option {
 	}
 }
 
-// WithOperators replaces the set of operators, [DefaultOperators] otherwise.
-func WithOperators(s *kernels.Set) Option { return func(c *config) { c.operators = s } }
+// WithOperators adds operators to the program's set, [DefaultOperators] or that of
+// WithOperatorSet. A row whose name is there already replaces it.
+func WithOperators(rows ...kernels.Op) Option {
+	return func(c *config) { c.rows = append(c.rows, rows...) }
+}
+
+// WithOperatorSet replaces the set of operators: nothing else is there but what
+// WithOperators adds.
+func WithOperatorSet(s *kernels.Set) Option { return func(c *config) { c.operators = s } }
 
 // WithDataFiles adds .ptd files with external weights. No path is ever taken from
 // inside a program.
 func WithDataFiles(paths ...string) Option {
-	return func(c *config) { c.dataFiles = append(c.dataFiles, paths...) }
+	return func(c *config) {
+		for _, path := range paths {
+			c.data = append(c.data, File(path))
+		}
+	}
+}
+
+// WithData adds external weights in .ptd format from any source.
+func WithData(sources ...Source) Option {
+	return func(c *config) { c.data = append(c.data, sources...) }
 }
 
 // WithThreads sets the thread budget that all methods of the program share; 0 means
@@ -63,7 +108,8 @@ func WithThreads(n int) Option { return func(c *config) { c.threads = n } }
 func WithLimits(l Limits) Option { return func(c *config) { c.limits = l } }
 
 // WithMaxMemory refuses, before allocating it, a method whose memory together with
-// the file would exceed n bytes.
+// the files would exceed n bytes, and files that do so by themselves unless they are
+// mapped.
 func WithMaxMemory(n int64) Option { return func(c *config) { c.maxMemory = n } }
 
 // WithSeed seeds the operators that draw random numbers.
@@ -76,10 +122,20 @@ func WithPlan(m PlanMode) Option { return func(c *config) { c.plan = m } }
 // where otherwise it is planned anew.
 func WithStrictPlan() Option { return func(c *config) { c.strict = true } }
 
-// WithPreservedInputs keeps inputs intact during an execute, so that the next one
-// may run without setting them again. It costs their bytes for the whole execute.
-func WithPreservedInputs() Option { return func(c *config) { c.preserve = true } }
+// WithReusableInputs lets an execute use the inputs' bytes for other values once they
+// have been read, which makes arenas smaller. Inputs whose bytes are used again must be
+// set before each execute, and setting one may overwrite outputs. Without it inputs keep
+// their values until they are set again.
+func WithReusableInputs() Option { return func(c *config) { c.reuse = true } }
 
 // WithMmap maps files into memory instead of reading them. The file must not change
 // while the program is open: a shortened file ends the process.
 func WithMmap() Option { return func(c *config) { c.mmap = true } }
+
+// WithObserver adds an observer of the program, from its opening until it is closed.
+func WithObserver(o Observer) Option {
+	return func(c *config) {
+		w := newWatcher(o)
+		c.watchers, c.wants = append(c.watchers, w), c.wants|w.wants
+	}
+}

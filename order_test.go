@@ -15,13 +15,13 @@ import (
 // order is the files of the package from what stands alone to what uses all of it: a
 // file refers to its own line and to those above it.
 var order = [][]string{
-	{"errors.go", "limits.go", "operators.go"},
+	{"doc.go", "errors.go", "limits.go", "operators.go"},
+	{"file.go", "source.go", "named.go", "watch.go"},
 	{"options.go"},
-	{"file.go", "named.go"},
 	{"link.go", "compile.go", "prepared.go"}, // the description of a method to what its instances share
 	{"slot.go"},
-	{"program.go", "data.go", "meta.go"},
-	{"memory.go", "method.go", "inputs.go", "bind.go", "state.go", "execute.go", "record.go", "describe.go"}, // an instance
+	{"program.go", "data.go", "meta.go", "warnings.go"},
+	{"memory.go", "method.go", "inputs.go", "outputs.go", "run.go", "bind.go", "state.go", "execute.go", "observe.go", "describe.go"}, // an instance
 	{"load.go"},
 	{"pool.go"},
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/lower"
 	"github.com/etrun-go/etrun/runtime/plan"
 	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/trace"
 )
 
 // prepared is all of a method that its instances share. It is made once and never
@@ -20,6 +21,7 @@ type prepared struct {
 	ir        *ir.Method
 	images    []delegate.Image
 	needs     []delegate.Needs // of the images, after they were compiled
+	backends  []string         // of the images: IDs
 	plan      *plan.Memory     // for instances that bring no memory
 	conflicts []plan.Conflict  // of the file's plan, in the method as the file has it
 	folded    []lower.Folded
@@ -52,6 +54,7 @@ type preparation struct {
 	fileBytes int64            // of all files of the program
 	images    []delegate.Image // compiled so far, in order
 	needs     []delegate.Needs // of these
+	held      map[string]int64 // memory that observers were told of, by kind
 }
 
 // Bounds of the work of folding, in elements: a fraction of a second.
@@ -67,30 +70,50 @@ func (p *preparation) run(ctx context.Context) (done *prepared, err error) {
 			done, err = nil, &PanicError{Value: fault, Stack: debug.Stack()}
 		}
 	}()
+	w := p.config.watch(ctx, p.spec.Name)
 	links, err := p.link()
-	if err != nil {
+	if err := w.stage(trace.StageFind, 0, err); err != nil {
 		return nil, err
 	}
-	if err := p.compile(ctx, links); err != nil {
+	if err := p.compile(ctx, w, links); err != nil {
 		return nil, err
 	}
+	backends := make([]string, len(p.needs))
 	for i := range p.needs {
 		links.Delegates = append(links.Delegates, ir.Delegate{Inputs: p.needs[i].Inputs})
+		backends[i] = p.spec.Delegates[i].ID
 	}
 	m, err := ir.Build(p.spec, links)
-	if err != nil {
-		return nil, p.placed(err)
+	if err := w.stage(trace.StageBuild, 0, p.placed(err)); err != nil {
+		return nil, err
 	}
-	done = &prepared{images: p.images, needs: p.needs, conflicts: plan.CheckFile(m)}
+	done = &prepared{images: p.images, needs: p.needs, backends: backends, conflicts: plan.CheckFile(m)}
 	if len(done.conflicts) > 0 && p.config.strict {
 		return nil, plan.ConflictError(m, done.conflicts[0])
 	}
 	budget := lower.Budget{Bytes: p.size, Work: foldWork + foldWorkPerByte*p.size}
-	if done.ir, done.folded, err = lower.Fold(ctx, m, kernels.NewCtx(p.pool), budget); err != nil {
-		return nil, p.placed(err)
+	done.ir, done.folded, err = lower.Fold(ctx, m, kernels.NewCtx(p.pool), budget)
+	if err := w.stage(trace.StageFold, done.foldedBytes(), p.placed(err)); err != nil {
+		return nil, err
 	}
+	p.hold(w, trace.MemoryFolded, done.foldedBytes())
 	done.plan = plan.Make(done.ir, done.conflicts, p.config.planning())
+	if err := w.stage(trace.StagePlan, done.plan.Bytes(), nil); err != nil {
+		return nil, err
+	}
 	return done, nil
+}
+
+// hold tells of memory that instances share.
+func (p *preparation) hold(w *watch, kind string, bytes int64) {
+	if w == nil {
+		return
+	}
+	if p.held == nil {
+		p.held = make(map[string]int64)
+	}
+	p.held[kind] += bytes
+	w.memory(kind, bytes)
 }
 
 // placed gives an error at a step its place in the method.
@@ -112,5 +135,9 @@ func (p *preparation) close() error {
 		}
 	}
 	p.images = nil
+	w := p.config.watch(context.Background(), p.spec.Name)
+	for kind, bytes := range p.held {
+		w.memory(kind, -bytes)
+	}
 	return first
 }

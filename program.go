@@ -1,19 +1,7 @@
-// Package runtime opens ExecuTorch programs and runs their methods.
-//
-//	prog, err := runtime.Open("mobilenet_v2.pte", runtime.WithDelegates(all.Backends()...))
-//	defer prog.Close()
-//	m, err := prog.Load(ctx, "forward")
-//	defer m.Close()
-//	err = m.SetInput(0, tensor.Of(pixels, 1, 3, 224, 224))
-//	err = m.Execute(ctx)
-//	scores := tensor.Data[float32](m.Output(0).Tensor) // valid until the next Execute
-//
-// A [Program] is immutable and safe for concurrent use. A [Method] is an instance of
-// one of its methods with memory of its own, used by one goroutine at a time; a
-// [Pool] holds several.
 package etrun
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -22,6 +10,7 @@ import (
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/trace"
 )
 
 // Program is an open file: its verified description, its constants and what its
@@ -42,21 +31,28 @@ type Program struct {
 	freed  bool
 }
 
-// Open reads a .pte file, or the program inside a .bpte file, and verifies it whole.
+// Open reads a .pte file, or the program inside a .bpte file, and verifies it whole. The
+// file may be a pipe. A file that cannot be read is an *fs.PathError, every other error a *LoadError.
 func Open(path string, options ...Option) (*Program, error) {
-	c := newConfig(options)
-	f, err := openFile(path, c.limits.FileBytes, c.mmap)
-	if err != nil {
-		return nil, err
-	}
-	return newProgram(f, c)
+	return OpenSource(context.Background(), File(path), options...)
 }
 
-// Read is Open on bytes in memory, which are copied.
-func Read(data []byte, options ...Option) (*Program, error) {
-	b := tensor.AlignedBytes(len(data))
-	copy(b, data)
-	return newProgram(&file{data: b}, newConfig(options))
+// Parse is Open on bytes in memory, which are copied: they may change afterwards.
+func Parse(data []byte, options ...Option) (*Program, error) {
+	return OpenSource(context.Background(), Bytes("", data), options...)
+}
+
+// OpenSource is Open on any source. ctx ends the reading: a pipe may let its reader wait
+// for ever.
+func OpenSource(ctx context.Context, src Source, options ...Option) (*Program, error) {
+	c := newConfig(options)
+	w := c.watch(ctx, "")
+	f, err := src.read(ctx, c.reading(0, pte.FormatPTE, pte.FormatBPTE))
+	if err != nil {
+		return nil, w.whole(trace.Open, src.name, 0, w.stage(trace.StageRead, 0, err))
+	}
+	w.stage(trace.StageRead, int64(len(f.data)), nil)
+	return newProgram(ctx, f, c, w)
 }
 
 func newConfig(options []Option) config {
@@ -68,6 +64,9 @@ func newConfig(options []Option) config {
 	if c.operators == nil {
 		c.operators = DefaultOperators()
 	}
+	if len(c.rows) > 0 {
+		c.operators = c.operators.With(c.rows...)
+	}
 	if c.threads <= 0 {
 		c.threads = cpu.DefaultThreads()
 	}
@@ -75,14 +74,19 @@ func newConfig(options []Option) config {
 }
 
 // newProgram takes over f, also where it fails.
-func newProgram(f *file, c config) (*Program, error) {
+func newProgram(ctx context.Context, f *file, c config, w *watch) (*Program, error) {
 	p := &Program{config: c, files: []*file{f}}
-	if err := p.parse(f.data); err != nil {
+	if err := p.verify(ctx, f, w); err != nil {
 		p.closeFiles()
-		return nil, loadError(f.path, "", err, ErrFormat)
+		return nil, w.whole(trace.Open, f.path, p.fileBytes(), err)
 	}
 	p.pool = cpu.NewPool(c.threads)
 	p.makeSlots()
+	w.memory(trace.MemoryProgram, p.fileBytes())
+	if err := w.whole(trace.Open, f.path, p.fileBytes(), nil); err != nil {
+		p.Close()
+		return nil, loadError(f.path, "", err, ErrFormat)
+	}
 	return p, nil
 }
 
@@ -103,18 +107,28 @@ func (p *Program) makeSlots() {
 	}
 }
 
+// verify reads what the file describes, and the data that it needs.
+func (p *Program) verify(ctx context.Context, f *file, w *watch) error {
+	err := w.stage(trace.StageParse, int64(len(f.data)), p.parse(f.data))
+	if err != nil {
+		return loadError(f.path, "", err, ErrFormat)
+	}
+	p.data, err = p.openData(ctx)
+	if err = w.stage(trace.StageData, p.fileBytes()-int64(len(f.data)), err); err != nil {
+		return openError(err)
+	}
+	return nil
+}
+
 func (p *Program) parse(data []byte) (err error) {
 	if pte.Sniff(data) == pte.FormatBPTE {
-		if p.bundle, err = pte.ParseBundle(data, p.config.limits.Format); err != nil {
+		if p.bundle, err = pte.ParseBundle(data, p.config.limits.format()); err != nil {
 			return err
 		}
 		data = tensor.AlignedBytes(len(p.bundle.Program)) // its own place: tensors in it want aligned bytes
 		copy(data, p.bundle.Program)
 	}
-	if p.spec, err = pte.Parse(data, p.config.limits.Format); err != nil {
-		return err
-	}
-	p.data, err = p.openData()
+	p.spec, err = pte.Parse(data, p.config.limits.format())
 	return err
 }
 
@@ -199,6 +213,7 @@ func (p *Program) freeLocked() error {
 		}
 	}
 	p.pool.Close()
+	p.config.watch(context.Background(), "").memory(trace.MemoryProgram, -p.fileBytes())
 	p.closeFiles()
 	return first
 }

@@ -52,6 +52,13 @@ func (s *slot) get(ctx context.Context, h holder) (*prepared, error) {
 	return nil, context.Cause(ctx)
 }
 
+// ready is what the slot holds, nil as long as it holds nothing.
+func (s *slot) ready() *prepared {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.done
+}
+
 // join returns what there is, or waits with others for the running attempt, or begins one.
 func (s *slot) join(ctx context.Context, h holder) (*prepared, *attempt) {
 	s.mu.Lock()

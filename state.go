@@ -70,41 +70,49 @@ func (m *Method) fillState(shared map[int][]byte) {
 	}
 }
 
-// Reset gives mutable state its initial bytes again, also where other methods share
-// it. Inputs must be set again afterwards.
+// Reset makes the method as it was loaded: mutable state has its initial bytes again, also
+// where other methods share it, random numbers begin anew, no input is set and no output
+// is there.
 func (m *Method) Reset() error {
 	if err := m.beginAll(); err != nil {
 		return err
 	}
 	defer m.endAll()
-	for _, a := range m.memory.arenas {
-		clear(a)
+	m.heap.clear()
+	if err := m.heap.begin(); err != nil {
+		return err
 	}
+	m.random.Seed(m.program.config.seed, 0)
 	for _, b := range m.memory.state {
 		clear(b)
 	}
 	m.fillState(nil)
 	for v := range m.values { // dynamic tensors start at their bounds
-		if t := m.values[v].Tensor; m.ir.Values[v].Kind == tensor.KindTensor && t.Dynamism == tensor.DynamicBound {
+		if t := m.values[v].Tensor; m.ir.Values[v].Kind == tensor.KindTensor && t.Dynamism != tensor.Static && !t.Const {
 			if err := t.Resize(m.ir.Values[v].Tensor.Sizes); err != nil {
 				return err
 			}
 		}
 	}
 	for i := range m.inputs {
-		m.inputs[i].set = m.inputs[i].bound == nil
+		in := &m.inputs[i]
+		in.set = in.bound == nil
+		if m.ir.Values[m.ir.Inputs[i]].Kind == tensor.None {
+			in.given = tensor.Value{}
+		}
 	}
+	m.executed = false
 	return nil
 }
 
-// State returns a named mutable buffer (ExecuTorch attribute), nil where the method
-// has none of that name. Writing to it while the method executes is a data race.
-func (m *Method) State(name string) *tensor.Tensor {
+// State is a named mutable buffer (ExecuTorch attribute); ok is false where the method has
+// none of that name. Writing to it while the method executes is a data race.
+func (m *Method) State(name string) (t *tensor.Tensor, ok bool) {
 	for v := range m.ir.Values {
 		s := &m.ir.Values[v]
 		if name != "" && s.Kind == tensor.KindTensor && s.Tensor.Name == name && m.ir.Storages[s.Storage].Kind == ir.State {
-			return m.values[v].Tensor
+			return m.values[v].Tensor, true
 		}
 	}
-	return nil
+	return nil, false
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
@@ -84,38 +85,110 @@ func runState(t *testing.T, m *Method) (first []int64) {
 		t.Fatal(err)
 	}
 	for i := range m.NumOutputs() {
-		first = append(first, tensor.Data[int64](m.Output(i).Tensor)[0])
+		first = append(first, tensor.Data[int64](outputTensor(m, i))[0])
 	}
 	return first
 }
 
-// An input that an execute overwrites or frees must be set again before the next.
-func TestClobberedInputs(t *testing.T) {
+// Inputs keep their values whatever an execute does with their bytes, unless these may
+// be used again: then an input that an execute overwrites or frees must be set before it.
+func TestInputsSurvive(t *testing.T) {
 	unbounded := hostileMethod(flowCall(flowAdd, vecA, constant, vecB, vecB), pte.Instruction{Kind: pte.FreeCall, Index: vecA})
 	unbounded.Values[vecA].Tensor.Dynamism = tensor.DynamicUnbound
 	for _, tt := range []struct {
-		name string
-		spec pte.Method
-		want bool
+		name  string
+		spec  pte.Method
+		again bool // an execute leaves the input's bytes alone in any plan
 	}{
-		{"read", hostileMethod(flowCall(flowAdd, vecA, constant, vecB, vecB)), false},
-		{"updated", hostileMethod(flowCall(flowUpdate, vecA, constant, vecA), flowCall(flowAdd, vecA, constant, vecB, vecB)), true},
-		{"moved onto", hostileMethod(flowCall(flowAdd, vecA, constant, vecB, vecB), flowMove(vecB, vecA)), true},
-		{"freed", unbounded, true},
+		{"read", hostileMethod(flowCall(flowAdd, vecA, constant, vecB, vecB)), true},
+		{"updated", hostileMethod(flowCall(flowUpdate, vecA, constant, vecA), flowCall(flowAdd, vecA, constant, vecB, vecB)), false},
+		{"moved onto", hostileMethod(flowCall(flowAdd, vecA, constant, vecB, vecB), flowMove(vecB, vecA)), false},
+		{"freed", unbounded, false},
 	} {
-		for _, mode := range []PlanMode{PlanOwn, PlanNaive} {
-			m := loadState(t, flowMethods([]pte.Method{tt.spec}, WithPlan(mode), WithPreservedInputs()), "")
-			for run := range 2 {
-				if err := m.SetInput(0, tensor.New(tensor.Int64, flowLen)); err != nil {
-					t.Fatal(err)
-				}
+		for name, mode := range everyPlan {
+			m := loadState(t, flowMethods([]pte.Method{tt.spec}, WithPlan(mode)), "")
+			if err := Set(m, 0, []int64{1, 2, 3, 4}); err != nil {
+				t.Fatal(err)
+			}
+			var first []int64
+			for run := range 3 {
 				if err := m.Execute(context.Background()); err != nil {
 					t.Fatalf("%s, run %d: %v", tt.name, run, err)
 				}
-			}
-			if err := m.Execute(context.Background()); errors.Is(err, ErrInput) != tt.want {
-				t.Errorf("%s, plan %d: execute on the same input: %v", tt.name, mode, err)
+				got, err := Get[int64](m, 0)
+				if run == 0 {
+					first = slices.Clone(got)
+				}
+				if err != nil || !slices.Equal(got, first) {
+					t.Errorf("%s, plan %s, run %d: got %d, %v, want %d", tt.name, name, run, got, err, first)
+				}
 			}
 		}
+		m := loadState(t, flowMethods([]pte.Method{tt.spec}, WithPlan(PlanNaive), WithReusableInputs()), "")
+		for range 2 {
+			if err := errors.Join(Set(m, 0, []int64{1, 2, 3, 4}), m.Execute(context.Background())); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := m.Execute(context.Background()); (err == nil) != tt.again || err != nil && !errors.Is(err, ErrInput) {
+			t.Errorf("%s, bytes used again: %v", tt.name, err)
+		}
+	}
+}
+
+// Set and Get take and give logical order, whatever the order in memory.
+func TestElementsInLogicalOrder(t *testing.T) {
+	spec := hostileMethod(flowCall(flowUpdate, vecB, vecA, vecB))
+	for _, v := range []int{vecA, vecB} {
+		turned := *spec.Values[v].Tensor
+		turned.Sizes, turned.DimOrder = []int{2, 2}, []uint8{1, 0}
+		spec.Values[v].Tensor = &turned
+	}
+	m := loadState(t, flowMethods([]pte.Method{spec}), "")
+	for range 2 {
+		got, err := Run[int64](context.Background(), m, []int64{1, 2, 3, 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if memory := tensor.Data[int64](m.inputs[0].given.Tensor); !slices.Equal(memory, []int64{1, 3, 2, 4}) {
+			t.Errorf("the input's memory: %d", memory)
+		}
+		for i, x := range got { // an update is five times what was there, and the input
+			if x%5 != int64(i+1)%5 {
+				t.Errorf("got %d", got)
+			}
+		}
+	}
+}
+
+// Reset forgets all of an execute: numbers that were given, random numbers that were drawn.
+func TestResetForgets(t *testing.T) {
+	draw := kernels.Op{Schema: "test::draw.out(Tensor self, *, Tensor(a!) out)", Random: true, Func: func(c *kernels.Ctx, a kernels.Args) error {
+		for i := range tensor.Data[int64](a.Tensor(1)) {
+			tensor.Data[int64](a.Tensor(1))[i] = c.Rand.Int64()
+		}
+		return nil
+	}}
+	spec := hostileMethod(flowCall(0, vecA, vecB, vecB))
+	spec.Operators = []pte.Operator{{Name: "test::draw", Overload: "out"}}
+	spec.Values = append(spec.Values, pte.Value{})
+	spec.Inputs = append(spec.Inputs, len(spec.Values)-1)
+	m := loadState(t, flowMethods([]pte.Method{spec}, WithOperatorSet(kernels.NewSet([]kernels.Op{draw}))), "")
+	var first, second []int64
+	for _, draws := range []*[]int64{&first, &second} {
+		got, err := Run[int64](context.Background(), m, []int64{1, 2, 3, 4}, 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		*draws = slices.Clone(got)
+		if err := m.Reset(); err != nil {
+			t.Fatal(err)
+		}
+		if given := m.inputs[1].given; given.Kind != tensor.None {
+			t.Errorf("the number %v is still there", given)
+		}
+	}
+	if !slices.Equal(first, second) {
+		t.Errorf("drawn after a reset: %d, before: %d", second, first)
 	}
 }

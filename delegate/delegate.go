@@ -161,9 +161,12 @@ type Unit interface {
 
 // Profiler is implemented by units that can measure the operations inside them.
 type Profiler interface {
-	// SetProfiling turns measuring on or off, from the next Execute on.
+	// SetProfiling turns measuring on or off, from the next Execute on. It is cheap
+	// enough to do before and after every call: what measuring needs is made the first
+	// time and kept. A unit whose device cannot measure has no times.
 	SetProfiling(on bool) error
-	// Profile appends the times of the last Execute's operations, in order.
+	// Profile appends the times of the last Execute's operations, in order, if that
+	// was measured and did not fail. It allocates nothing but dst.
 	Profile(dst []NodeTime) []NodeTime
 }
 
@@ -173,11 +176,35 @@ type NodeTime struct {
 	Duration time.Duration
 }
 
+// Warner is implemented by images that may run otherwise than was asked for.
+type Warner interface {
+	// Warnings lists what the caller should know, as long as the image lives.
+	Warnings() []Warning
+}
+
+// Warning is something that was passed over: the program runs, but not as it could.
+type Warning struct {
+	Class WarningClass
+	Text  string
+}
+
+// WarningClass says what a warning is about.
+type WarningClass string
+
+// Classes of warnings.
+const (
+	WarnEngine  WarningClass = "engine"  // a slower engine runs than there could be
+	WarnCache   WarningClass = "cache"   // a cache cannot be used
+	WarnBackend WarningClass = "backend" // no delegate asks for a backend
+	WarnData    WarningClass = "data"    // nothing asks for external data
+)
+
 // Needs is what an image needs of those who call it.
 type Needs struct {
 	Inputs      int   // number of leading arguments that are inputs
 	PackedBytes int64 // copies of constants that the image keeps, in a form of its own
 	Scratch     int64 // working memory that a unit needs beside its arguments, an upper estimate
+	Profiling   int64 // what it needs beside that once its operations were measured now and then
 }
 
 // Info is a readable description of an image.

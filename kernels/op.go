@@ -4,6 +4,7 @@
 package kernels
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -105,6 +106,15 @@ func NewSet(tables ...[]Op) *Set {
 		}
 	}
 	return s
+}
+
+// With is a set with further operators; where a name occurs already the new row wins.
+func (s *Set) With(rows ...Op) *Set {
+	more := &Set{ops: maps.Clone(s.ops)}
+	for i := range rows {
+		more.ops[rows[i].Name()] = &entry{op: &rows[i]}
+	}
+	return more
 }
 
 // Lookup finds an operator and its parsed schema by full name ("aten::add.out").

@@ -1,6 +1,6 @@
-// Package xnn binds XNNPACK's graph interface one to one. The library is opened at
-// run time, never linked: a program built anywhere runs where the library is and
-// where it is not, and says which.
+// Package xnn (no compatibility promise) binds XNNPACK's graph interface one to one. The
+// library is opened at run time, never linked: a program built anywhere runs where the
+// library is and where it is not, and says which.
 //
 // Three twins have the same Go interface: cgo (the default), purego (CGO_ENABLED=0)
 // and none (tag nodl, a pure static program).

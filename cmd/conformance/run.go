@@ -29,7 +29,7 @@ func (r runner) run(ctx context.Context, c *testCase) error {
 	if err != nil {
 		return err
 	}
-	prog, err := etrun.Read(program, etrun.WithDelegates(all.Backends()...), etrun.WithDataFiles(c.data...),
+	prog, err := etrun.Parse(program, etrun.WithDelegates(all.Backends()...), etrun.WithDataFiles(c.data...),
 		etrun.WithDelegates(xnnpack.Backend{Engine: xnnpack.Engine(r.engine)}))
 	if err != nil {
 		return err
@@ -78,7 +78,11 @@ func (c *testCase) call(ctx context.Context, m *etrun.Method, k *call) error {
 		return fmt.Errorf("%d outputs, want %d", m.NumOutputs(), len(k.Outputs))
 	}
 	for i := range k.Outputs {
-		if err := c.compare(m.Output(i), &k.Outputs[i]); err != nil {
+		got, err := m.Output(i)
+		if err != nil {
+			return err
+		}
+		if err := c.compare(&got, &k.Outputs[i]); err != nil {
 			return fmt.Errorf("output %d: %w", i, err)
 		}
 	}

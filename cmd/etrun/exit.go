@@ -9,6 +9,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/internal/openfile"
 )
 
 // Reasons of the command line itself.
@@ -31,7 +32,7 @@ var exits = []exit{
 	{0, "ok", "done", nil},
 	{8, "cancelled", "time limit reached, or interrupted", []error{context.Canceled, context.DeadlineExceeded}},
 	{2, "usage", "wrong usage, or a file cannot be read", []error{errUsage, input.ErrSpec, input.ErrFile, errFile}},
-	{9, "memory", "memory limit", []error{etrun.ErrMemory, input.ErrMemory}},
+	{9, "memory", "memory limit, or a file or picture above its limit", []error{etrun.ErrMemory, input.ErrMemory, openfile.ErrSize}},
 	{4, "missing", "operator, backend or external data missing", []error{etrun.ErrMissing, etrun.ErrUnsupported, delegate.ErrMissing, delegate.ErrUnsupported}},
 	{3, "model", "invalid or unsafe model", []error{etrun.ErrFormat, delegate.ErrPayload}},
 	{5, "input", "inputs do not fit the model", []error{etrun.ErrInput, input.ErrMismatch}},

@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/ethosu"
 	"github.com/etrun-go/etrun/hal/ethosu/fvp"
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
+	"github.com/etrun-go/etrun/internal/openfile"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
 )
 
 // callee is what runs a call: a method of this process, or a program on a model.
@@ -20,7 +21,7 @@ type callee interface {
 	SetValue(i int, v tensor.Value) error
 	Execute(ctx context.Context) error
 	NumOutputs() int
-	Output(i int) *tensor.Value
+	Output(i int) (tensor.Value, error)
 	Reset() error
 	Close() error
 }
@@ -35,8 +36,11 @@ type onModel struct {
 	sizes   []int
 }
 
+// maxProgramOnModel bounds the file of a program, which a board holds in its memory.
+const maxProgramOnModel = 1 << 30
+
 // openOnModel starts nothing yet: the model starts with the first call.
-func (s *session) openOnModel(path string, meta *etrun.MethodMeta) (*onModel, error) {
+func (s *session) openOnModel(ctx context.Context, path string, meta *etrun.MethodMeta) (*onModel, error) {
 	if meta.Name != "forward" {
 		return nil, usage("--fvp-elf runs the method forward, not %q", meta.Name)
 	}
@@ -49,8 +53,7 @@ func (s *session) openOnModel(path string, meta *etrun.MethodMeta) (*onModel, er
 		}
 	}
 	for _, o := range meta.Outputs {
-		t := tensor.Make(o.DType, o.Sizes, o.DimOrder, tensor.Static)
-		t.Bind(tensor.AlignedBytes(t.NBytes()))
+		t := o.NewTensor()
 		m.outputs = append(m.outputs, tensor.TensorValue(t))
 		m.sizes = append(m.sizes, t.NBytes())
 	}
@@ -58,7 +61,8 @@ func (s *session) openOnModel(path string, meta *etrun.MethodMeta) (*onModel, er
 	if err != nil {
 		return nil, err
 	}
-	program, err := os.ReadFile(path)
+	program, err := openfile.ReadFile(ctx, path, openfile.Rules{Limit: maxProgramOnModel, Start: pte.StartBytes,
+		Check: func(start []byte) error { return pte.CheckStart(start, pte.FormatPTE) }})
 	if err != nil {
 		return nil, err
 	}
@@ -127,8 +131,8 @@ func (m *onModel) Execute(ctx context.Context) error {
 	return nil
 }
 
-func (m *onModel) NumOutputs() int            { return len(m.outputs) }
-func (m *onModel) Output(i int) *tensor.Value { return &m.outputs[i] }
+func (m *onModel) NumOutputs() int                    { return len(m.outputs) }
+func (m *onModel) Output(i int) (tensor.Value, error) { return m.outputs[i], nil }
 
 // Reset does nothing: the runner loads the program for every inference.
 func (m *onModel) Reset() error { return nil }

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 
 // runOnFake is the executor_runner of the fake models.
 func runOnFake(program []byte, inputs [][]byte) (out [][]byte, err error) {
-	p, err := etrun.Read(program, etrun.WithDelegates(all.Backends()...))
+	p, err := etrun.Parse(program, etrun.WithDelegates(all.Backends()...))
 	if err != nil {
 		return nil, err
 	}
@@ -29,11 +29,12 @@ func runOnFake(program []byte, inputs [][]byte) (out [][]byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for i, b := range inputs {
-		if copy(m.Input(i).Tensor.Data, b) != len(b) {
-			return nil, fmt.Errorf("input %d: %d bytes", i, len(b))
+	for i, in := range m.Meta().Inputs {
+		x := in.NewTensor()
+		if n := copy(x.Data, inputs[i]); n != len(inputs[i]) || n != len(x.Data) {
+			return nil, fmt.Errorf("input %d: %d bytes, want %d", i, len(inputs[i]), len(x.Data))
 		}
-		if err := m.MarkInput(i); err != nil {
+		if err := m.SetInput(i, x); err != nil {
 			return nil, err
 		}
 	}
@@ -41,7 +42,11 @@ func runOnFake(program []byte, inputs [][]byte) (out [][]byte, err error) {
 		return nil, err
 	}
 	for i := range m.NumOutputs() {
-		out = append(out, m.Output(i).Tensor.Data)
+		v, err := m.Output(i)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, v.Tensor.Data)
 	}
 	return out, nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -121,7 +122,7 @@ func newInspect(a *app) *cobra.Command {
 }
 
 func inspect(ctx context.Context, flags *openFlags, path string) (*programReport, error) {
-	prog, err := flags.open(path)
+	prog, err := flags.open(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -150,11 +151,12 @@ func inspectMethod(ctx context.Context, prog *etrun.Program, name string) (metho
 	r := methodReport{Name: name, Instructions: meta.Instructions, Inputs: []valueReport{}, Outputs: []valueReport{},
 		Operators: []operatorReport{}, Delegates: []delegateReport{},
 		Memory: memoryReport{Constants: meta.ConstBytes, FileArenas: append([]int64{}, meta.ArenaBytes...)}}
+	spec := methodSpec(prog, name)
 	for _, v := range meta.Inputs {
-		r.Inputs = append(r.Inputs, reportValue(v))
+		r.Inputs = append(r.Inputs, reportValue(v, spec))
 	}
 	for _, v := range meta.Outputs {
-		r.Outputs = append(r.Outputs, reportValue(v))
+		r.Outputs = append(r.Outputs, reportValue(v, spec))
 	}
 	for _, o := range meta.Operators {
 		r.Operators = append(r.Operators, operatorReport(o))
@@ -223,7 +225,12 @@ func bundledCases(b *pte.Bundle) (n int) {
 	return n
 }
 
-func reportValue(v etrun.ValueMeta) valueReport {
+// methodSpec is the description of a method that is there.
+func methodSpec(prog *etrun.Program, name string) *pte.Method {
+	return &prog.Spec().Methods[slices.Index(prog.MethodNames(), name)]
+}
+
+func reportValue(v etrun.ValueMeta, m *pte.Method) valueReport {
 	r := valueReport{Kind: strings.ReplaceAll(v.Kind.String(), " ", "_"), Name: v.Name}
 	switch v.Kind {
 	case tensor.KindTensor:
@@ -231,7 +238,7 @@ func reportValue(v etrun.ValueMeta) valueReport {
 		for _, d := range v.DimOrder {
 			r.DimOrder = append(r.DimOrder, int(d))
 		}
-		r.Dynamism, r.Storage = v.Dynamism.String(), v.Storage.String()
+		r.Dynamism, r.Storage = v.Dynamism.String(), m.Values[v.Value].Tensor.Storage.String()
 	case tensor.KindInt:
 		r.Value = v.Scalar.Int
 	case tensor.KindDouble:

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
+	"github.com/etrun-go/etrun/delegate"
 )
 
 func main() {
@@ -43,6 +44,7 @@ type app struct {
 	out, notes  io.Writer
 	json        bool // results as one JSON object on out
 	jsonWritten bool
+	warned      []delegate.Warning
 }
 
 // run executes one command line and returns the exit code.

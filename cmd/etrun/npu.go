@@ -2,12 +2,15 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/delegate/ethosu"
 )
 
@@ -35,15 +38,15 @@ func newNPUDisasm(a *app) *cobra.Command {
 		Example:           "  etrun npu disasm model.pte\n  etrun npu disasm model.pte | grep -A3 NPU_OP_",
 		Args:              oneModel,
 		ValidArgsFunction: completeModel,
-		RunE:              func(_ *cobra.Command, args []string) error { return a.disasm(&flags, args[0]) },
+		RunE:              func(c *cobra.Command, args []string) error { return a.disasm(c.Context(), &flags, args[0]) },
 	}
 	flags.add(c.Flags())
 	return c
 }
 
 // disasm prints all Ethos-U delegates of a program and returns the first error.
-func (a *app) disasm(flags *openFlags, path string) error {
-	prog, err := flags.open(path)
+func (a *app) disasm(ctx context.Context, flags *openFlags, path string) error {
+	prog, err := flags.open(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -74,6 +77,7 @@ func (a *app) disasm(flags *openFlags, path string) error {
 // npuTrace prints the operations of a run.
 type npuTrace struct {
 	*runCommand
+	ctx  context.Context // of the run
 	dump string
 }
 
@@ -92,7 +96,7 @@ func newNPUTrace(a *app) *cobra.Command {
 					return err
 				}
 			}
-			t.npuTrace, t.device = t.event, "npu"
+			t.ctx, t.npuTrace, t.device = c.Context(), t.event, "npu"
 			return t.run(c.Context(), args[0])
 		},
 	}
@@ -116,7 +120,11 @@ func (t *npuTrace) event(e *ethosu.TraceEvent) {
 	}
 	for i, r := range op.Writes {
 		name := fmt.Sprintf("delegate%d-%04d-%d.bin", e.Delegate, e.Index, i)
-		if err := os.WriteFile(filepath.Join(t.dump, name), e.Memory[r.Region][r.Lo:r.Hi], 0o666); err != nil {
+		err := output.WriteFile(t.ctx, filepath.Join(t.dump, name), func(w io.Writer) error {
+			_, err := w.Write(e.Memory[r.Region][r.Lo:r.Hi])
+			return err
+		})
+		if err != nil {
 			t.note("%v", err)
 		}
 	}

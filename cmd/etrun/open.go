@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -39,7 +40,7 @@ func (f *openFlags) add(flags *pflag.FlagSet) {
 	flags.Var(&f.maxMemory, "max-memory", "refuse, before allocating, what needs more than this, such as 64MiB")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed `N` of random inputs and of operators that draw random numbers")
 	flags.StringVar(&f.xnnpack, "xnnpack", string(xnnpack.EngineAuto), "XNNPACK `ENGINE`: auto, native or reference")
-	flags.StringVar(&f.weights, "weights-cache", "", "keep packed XNNPACK weights in `FOLDER`, for other processes to share")
+	flags.StringVar(&f.weights, "weights-cache", "", "keep packed XNNPACK weights in `FOLDER`, private to this user, for later runs; with --mmap processes share them")
 	flags.StringVar(&f.device, "device", "auto", "Ethos-U `DEVICE`: auto, npu (the software NPU), another driver's name, or a device's path")
 	flags.StringVar(&f.fvp, "fvp", "", "run Ethos-U delegates on Arm's model at `PATH`, its program or a folder with it (with --device fvp alone: one in PATH)")
 	flags.Var(&f.qparams, "qparams", "quantisation `[METHOD/]DELEGATE:OUTPUT=SCALE,ZERO` of a delegate's output that the program declares with a stale type, or a FILE.json of them; may be repeated")
@@ -99,20 +100,24 @@ func (f *openFlags) deviceName() string {
 	return f.device
 }
 
-// open opens a program with every backend of this build.
-func (f *openFlags) open(path string) (*etrun.Program, error) {
+// open opens a program with every backend of this build, and with further options.
+func (f *openFlags) open(ctx context.Context, path string, more ...etrun.Option) (*etrun.Program, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	options := []etrun.Option{etrun.WithPlan(planModes[f.plan])}
+	quantizations, err := f.qparams.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	options := append(more, etrun.WithPlan(planModes[f.plan]), etrun.WithReusableInputs())
 	if f.strict {
 		options = append(options, etrun.WithStrictPlan())
 	}
 	if f.mmap {
 		options = append(options, etrun.WithMmap())
 	}
-	return etrun.Open(path, append(options,
-		etrun.WithDelegates(f.backends()...),
+	return etrun.OpenSource(ctx, etrun.File(path), append(options,
+		etrun.WithDelegates(f.backends(quantizations)...),
 		etrun.WithDataFiles(f.data...),
 		etrun.WithThreads(f.threads),
 		etrun.WithMaxMemory(int64(f.maxMemory)),
@@ -121,13 +126,29 @@ func (f *openFlags) open(path string) (*etrun.Program, error) {
 }
 
 // backends are those of this build, as the flags want them.
-func (f *openFlags) backends() []delegate.Backend {
-	return append(all.Backends(),
-		xnnpack.Backend{Engine: xnnpack.Engine(f.xnnpack), WeightsCache: f.weights},
-		ethosu.Backend{Device: f.deviceName(), QParams: f.qparams, Trace: f.npuTrace})
+func (f *openFlags) backends(quantizations []ethosu.Quantization) []delegate.Backend {
+	x := xnnpack.Backend{WeightsCache: f.weights, MapWeights: f.mmap && f.weights != ""}
+	if f.xnnpack != string(xnnpack.EngineAuto) {
+		x.Engine = xnnpack.Engine(f.xnnpack)
+	}
+	e := ethosu.Backend{QParams: quantizations, Trace: f.npuTrace}
+	if device := f.deviceName(); device != "auto" {
+		e.Device = device
+	}
+	return append(all.Backends(), x, e)
 }
 
-// inputLimit bounds the bytes of inputs that nothing backs, such as zeros.
+// warn says, once, what the program could not use.
+func (a *app) warn(p *etrun.Program) {
+	for _, w := range p.Warnings() {
+		if !slices.Contains(a.warned, w) {
+			a.warned = append(a.warned, w)
+			a.note("warning: %s", w.Text)
+		}
+	}
+}
+
+// inputLimit bounds the bytes of all inputs, and what making them takes.
 func (f *openFlags) inputLimit() int64 {
 	if f.maxMemory > 0 {
 		return int64(f.maxMemory)

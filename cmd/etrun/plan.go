@@ -85,7 +85,7 @@ func newPlan(a *app) *cobra.Command {
 }
 
 func (p *planCommand) run(ctx context.Context, path string) error {
-	prog, err := p.open(path)
+	prog, err := p.open(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -95,15 +95,16 @@ func (p *planCommand) run(ctx context.Context, path string) error {
 		return err
 	}
 	defer m.Close()
+	p.warn(prog)
 	r := reportPlan(path, m)
 	drawing := r.chart(m.Plan())
 	if p.svg != "" {
-		if err := output.WriteFile(p.svg, drawing.WriteSVG); err != nil {
+		if err := output.WriteFile(ctx, p.svg, drawing.WriteSVG); err != nil {
 			return err
 		}
 	}
 	if p.html != "" {
-		if err := output.WriteFile(p.html, drawing.WriteHTML); err != nil {
+		if err := output.WriteFile(ctx, p.html, drawing.WriteHTML); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"context"
+	"io"
+
 	"github.com/spf13/pflag"
 
 	"github.com/etrun-go/etrun"
@@ -16,6 +19,13 @@ type profileFlags struct {
 	table          bool
 	chrome, etdump string
 	recorder       trace.Recorder
+	files          []profileFile
+}
+
+// profileFile is a file of events that is written when the run has ended.
+type profileFile struct {
+	*output.File
+	fill func(io.Writer) error
 }
 
 func (f *profileFlags) add(flags *pflag.FlagSet) {
@@ -27,13 +37,31 @@ func (f *profileFlags) add(flags *pflag.FlagSet) {
 // profiles reports whether anybody asked.
 func (f *profileFlags) profiles() bool { return f.table || f.chrome != "" || f.etdump != "" }
 
-// watch records what m does, if anybody asked.
-func (f *profileFlags) watch(m *etrun.Method) error {
+// options have the program observed, if anybody asked.
+func (f *profileFlags) options() []etrun.Option {
 	if !f.profiles() {
 		return nil
 	}
 	f.recorder.Max = maxEvents
-	return m.Record(&f.recorder)
+	return []etrun.Option{etrun.WithObserver(&f.recorder)}
+}
+
+// create begins the files, before anything runs.
+func (f *profileFlags) create(ctx context.Context) error {
+	for _, to := range []struct {
+		path string
+		fill func(io.Writer) error
+	}{{f.chrome, f.recorder.WriteChrome}, {f.etdump, f.recorder.WriteETDump}} {
+		if to.path == "" {
+			continue
+		}
+		file, err := output.CreateFile(ctx, to.path)
+		if err != nil {
+			return &output.Error{Err: err}
+		}
+		f.files = append(f.files, profileFile{file, to.fill})
+	}
+	return nil
 }
 
 // write hands out what was recorded.
@@ -46,13 +74,17 @@ func (f *profileFlags) write(a *app) error {
 			return err
 		}
 	}
-	if f.chrome != "" {
-		if err := output.WriteFile(f.chrome, f.recorder.WriteChrome); err != nil {
+	for _, file := range f.files {
+		if err := file.Fill(file.fill); err != nil {
 			return err
 		}
 	}
-	if f.etdump != "" {
-		return output.WriteFile(f.etdump, f.recorder.WriteETDump)
-	}
 	return nil
+}
+
+// close ends what was not written.
+func (f *profileFlags) close() {
+	for _, file := range f.files {
+		file.Close()
+	}
 }

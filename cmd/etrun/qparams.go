@@ -1,40 +1,53 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/ethosu"
+	"github.com/etrun-go/etrun/internal/openfile"
 )
 
 // quantizations is the flag --qparams: outputs of delegates with their scale and zero
-// point.
-type quantizations []ethosu.Quantization
+// point, and files of them.
+type quantizations []quantization
+
+// quantization is one argument of the flag.
+type quantization struct {
+	text   string
+	output ethosu.Quantization // where the text is no file
+}
 
 func (q *quantizations) Type() string { return "qparams" }
 
 func (q *quantizations) String() string {
 	var s []string
-	for _, o := range *q {
-		method := ""
-		if o.Method != "" {
-			method = o.Method + "/"
-		}
-		s = append(s, fmt.Sprintf("%s%d:%d=%v,%d", method, o.Delegate, o.Output, o.Scale, o.ZeroPoint))
+	for _, a := range *q {
+		s = append(s, a.text)
 	}
 	return strings.Join(s, " ")
 }
 
-// Set adds one output, or those of a file.
-func (q *quantizations) Set(s string) error {
-	if strings.HasSuffix(s, ".json") {
-		return q.read(s)
+// isFile reports a file, which is read when the program is opened.
+func (a *quantization) isFile() bool { return strings.HasSuffix(a.text, ".json") }
+
+// Set adds one output, or a file of them.
+func (q *quantizations) Set(s string) (err error) {
+	a := quantization{text: s}
+	if !a.isFile() {
+		a.output, err = parseQuantization(s)
 	}
+	*q = append(*q, a)
+	return err
+}
+
+func parseQuantization(s string) (o ethosu.Quantization, err error) {
 	method, rest, ok := strings.Cut(s, "/")
 	if !ok {
 		method, rest = "", s
@@ -42,17 +55,33 @@ func (q *quantizations) Set(s string) error {
 	place, value, hasValue := strings.Cut(rest, "=")
 	index, output, hasOutput := strings.Cut(place, ":")
 	scale, zero, hasZero := strings.Cut(value, ",")
-	o := ethosu.Quantization{Method: method}
+	o.Method = method
 	var errs [4]error
 	o.Delegate, errs[0] = strconv.Atoi(index)
 	o.Output, errs[1] = strconv.Atoi(output)
 	o.Scale, errs[2] = strconv.ParseFloat(scale, 64)
 	o.ZeroPoint, errs[3] = strconv.ParseInt(zero, 10, 64)
 	if !hasValue || !hasOutput || !hasZero || errs != [4]error{} {
-		return fmt.Errorf("%q, want [METHOD/]DELEGATE:OUTPUT=SCALE,ZERO such as 0:0=0.018,-3, or FILE.json", s)
+		return o, fmt.Errorf("%q, want [METHOD/]DELEGATE:OUTPUT=SCALE,ZERO such as 0:0=0.018,-3, or FILE.json", s)
 	}
-	*q = append(*q, o)
-	return nil
+	return o, nil
+}
+
+// read lists all outputs, those of files among them, in the order of the command line.
+func (q quantizations) read(ctx context.Context) ([]ethosu.Quantization, error) {
+	var all []ethosu.Quantization
+	for i := range q {
+		if !q[i].isFile() {
+			all = append(all, q[i].output)
+			continue
+		}
+		outputs, err := readQuantizations(ctx, q[i].text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, outputs...)
+	}
+	return all, nil
 }
 
 // maxQuantizations is the largest file of quantisations, in bytes.
@@ -67,28 +96,28 @@ type quantizationJSON struct {
 	ZeroPoint *int64   `json:"zero_point"`
 }
 
-// read adds the outputs of a file: a JSON array of objects.
-func (q *quantizations) read(path string) error {
-	f, err := os.Open(path)
+// readQuantizations reads a file: a JSON array of objects.
+func readQuantizations(ctx context.Context, path string) ([]ethosu.Quantization, error) {
+	text, err := openfile.ReadFile(ctx, path, openfile.Rules{Kinds: openfile.Pipes, Limit: maxQuantizations})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer f.Close()
-	d := json.NewDecoder(io.LimitReader(f, maxQuantizations))
+	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	var list []quantizationJSON
 	if err := d.Decode(&list); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return nil, usage("%s: %w", path, err)
 	}
-	if d.More() {
-		return fmt.Errorf("%s: more than one array, or more than %d bytes", path, maxQuantizations)
+	if _, err := d.Token(); err != io.EOF {
+		return nil, usage("%s: more than one array", path)
 	}
+	outputs := make([]ethosu.Quantization, len(list))
 	for i, o := range list {
 		if o.Delegate == nil || o.Output == nil || o.Scale == nil || o.ZeroPoint == nil {
-			return fmt.Errorf("%s: entry %d: want delegate, output, scale and zero_point", path, i)
+			return nil, usage("%s: entry %d: want delegate, output, scale and zero_point", path, i)
 		}
-		*q = append(*q, ethosu.Quantization{Method: o.Method, Delegate: *o.Delegate, Output: *o.Output,
-			Quantization: delegate.Quantization{Scale: *o.Scale, ZeroPoint: *o.ZeroPoint}})
+		outputs[i] = ethosu.Quantization{Method: o.Method, Delegate: *o.Delegate, Output: *o.Output,
+			Quantization: delegate.Quantization{Scale: *o.Scale, ZeroPoint: *o.ZeroPoint}}
 	}
-	return nil
+	return outputs, nil
 }

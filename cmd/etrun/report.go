@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -11,18 +12,18 @@ import (
 
 // openOutputs makes the hidden places for the files that are wanted, before anything
 // runs: a place that cannot be written shows at once.
-func (s *session) openOutputs() (err error) {
+func (s *session) openOutputs(ctx context.Context) (err error) {
 	if s.outputDir != "" {
-		if s.folder, err = output.Open(s.outputDir); err != nil {
+		if s.folder, err = output.Open(ctx, s.outputDir); err != nil {
 			return err
 		}
 	}
 	if s.outputNPZ != "" {
-		if s.archive, err = output.Create(s.outputNPZ); err != nil {
-			s.closeOutputs()
+		if s.archive, err = output.CreateArchive(ctx, s.outputNPZ); err != nil {
+			return err
 		}
 	}
-	return err
+	return s.profileFlags.create(ctx)
 }
 
 func (s *session) commitOutputs() error {
@@ -45,6 +46,7 @@ func (s *session) closeOutputs() {
 	if s.archive != nil {
 		s.archive.Close()
 	}
+	s.profileFlags.close()
 }
 
 // keep takes the outputs of call k while they are valid: to files, to entries for
@@ -52,7 +54,11 @@ func (s *session) closeOutputs() {
 func (s *session) keep(k int, st *step) (err error) {
 	outputs := make([]*tensor.Value, st.method.NumOutputs())
 	for i := range outputs {
-		outputs[i] = st.method.Output(i)
+		v, err := st.method.Output(i)
+		if err != nil {
+			return err
+		}
+		outputs[i] = &v
 	}
 	if s.archive != nil {
 		if err := s.archive.Add(k, outputs); err != nil {

@@ -72,11 +72,11 @@ func newRun(a *app) *cobra.Command {
 }
 
 // completeMethod offers the methods of the program on the line.
-func completeMethod(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+func completeMethod(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) != 1 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	prog, err := etrun.Open(args[0])
+	prog, err := etrun.OpenSource(c.Context(), etrun.File(args[0]))
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
@@ -100,12 +100,12 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 		defer cancel()
 	}
 	begun := time.Now()
-	prog, err := r.open(path)
+	prog, err := r.open(ctx, path, r.profileFlags.options()...)
 	if err != nil {
 		return err
 	}
 	defer prog.Close()
-	s := &session{runCommand: r, prog: prog, path: path, methods: make(map[string]callee)}
+	s := &session{runCommand: r, prog: prog, path: path, methods: make(map[string]callee), inputBytes: r.inputLimit()}
 	defer s.close()
 	r.calls.inherit()
 	for i := range r.calls {
@@ -114,6 +114,7 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 		}
 	}
 	s.loaded = time.Since(begun)
+	s.warn(prog)
 	return s.run(ctx, path)
 }
 
@@ -129,6 +130,8 @@ type session struct {
 	folder  *output.Folder
 	archive *output.Archive
 	loaded  time.Duration
+
+	inputBytes int64 // that further inputs may take
 }
 
 // step is a call with everything at hand.
@@ -154,8 +157,9 @@ func (s *session) prepare(ctx context.Context, c call) error {
 		s.order = append(s.order, m)
 	}
 	index := len(s.steps)
-	resolver := &input.Resolver{Seed: s.seed + uint64(index), Limit: s.inputLimit(), Say: s.note}
-	values, err := s.values(resolver, c, meta)
+	resolver := &input.Resolver{Seed: s.seed + uint64(index), Limit: s.inputBytes, Say: s.note}
+	values, err := s.values(ctx, resolver, c, meta)
+	s.inputBytes = resolver.Limit
 	if err != nil {
 		if index > 0 {
 			err = fmt.Errorf("call %d: %w", index, err)
@@ -170,7 +174,7 @@ func (s *session) prepare(ctx context.Context, c call) error {
 // with several methods over one cache mean it.
 func (s *session) load(ctx context.Context, meta *etrun.MethodMeta) (callee, error) {
 	if s.fvpELF != "" {
-		return s.openOnModel(s.path, meta)
+		return s.openOnModel(ctx, s.path, meta)
 	}
 	var options []etrun.MethodOption
 	if s.state != nil {
@@ -178,10 +182,6 @@ func (s *session) load(ctx context.Context, meta *etrun.MethodMeta) (callee, err
 	}
 	m, err := s.prog.Load(ctx, meta.Name, options...)
 	if err != nil {
-		return nil, err
-	}
-	if err := s.watch(m); err != nil {
-		m.Close()
 		return nil, err
 	}
 	if s.state == nil {
@@ -192,16 +192,16 @@ func (s *session) load(ctx context.Context, meta *etrun.MethodMeta) (callee, err
 
 // values makes a call's inputs: what the command line says; where it says nothing at
 // all, a bundle's first test case or random elements.
-func (s *session) values(r *input.Resolver, c call, meta *etrun.MethodMeta) ([]tensor.Value, error) {
+func (s *session) values(ctx context.Context, r *input.Resolver, c call, meta *etrun.MethodMeta) ([]tensor.Value, error) {
 	if len(c.inputs) > 0 || s.calls.given() || len(meta.Inputs) == 0 {
-		return r.Resolve(c.inputs, meta.Inputs)
+		return r.Resolve(ctx, c.inputs, meta.Inputs)
 	}
 	if values := bundledInputs(s.prog.Bundle(), meta.Name); values != nil {
 		s.note("no --input: the inputs of the first bundled test case")
 		return values, nil
 	}
 	s.note("no --input: random elements, seed %d", s.seed)
-	return r.Resolve(input.Random(meta.Inputs), meta.Inputs)
+	return r.Resolve(ctx, input.Random(meta.Inputs), meta.Inputs)
 }
 
 // close ends the methods, the one whose state others use last.
@@ -212,10 +212,10 @@ func (s *session) close() {
 }
 
 func (s *session) run(ctx context.Context, path string) error {
-	if err := s.openOutputs(); err != nil {
+	defer s.closeOutputs()
+	if err := s.openOutputs(ctx); err != nil {
 		return err
 	}
-	defer s.closeOutputs()
 	for round := range s.repeat {
 		if round > 0 {
 			if err := s.reset(); err != nil {

@@ -58,7 +58,7 @@ func (v *verifyCommand) run(ctx context.Context, path string) error {
 	if !(v.tolerance.Abs >= 0 && v.tolerance.Rel >= 0) {
 		return usage("--atol %v --rtol %v, want none below 0", v.tolerance.Abs, v.tolerance.Rel)
 	}
-	prog, err := v.open(path)
+	prog, err := v.open(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -92,13 +92,14 @@ func (v *verifyCommand) suite(ctx context.Context, prog *etrun.Program, s pte.Su
 		return err
 	}
 	defer m.Close()
+	v.warn(prog)
 	for i := range s.Cases {
 		if err := m.Reset(); err != nil {
 			return err
 		}
 		row := caseReport{Method: s.Method, Case: i, Outputs: len(s.Cases[i].Outputs)}
 		if row.Differences, err = v.testCase(ctx, m, &s.Cases[i]); err != nil {
-			return fmt.Errorf("%s, case %d: %w", s.Method, i, err)
+			return fmt.Errorf("case %d: %w", i, err)
 		}
 		report.add(row)
 		if !v.json {
@@ -143,7 +144,11 @@ func (v *verifyCommand) testCase(ctx context.Context, m *etrun.Method, c *pte.Ca
 		return []string{fmt.Sprintf("%d outputs, want %d", m.NumOutputs(), n)}, nil
 	}
 	for i, want := range bundledValues(c.Outputs) {
-		if err := kerneltest.CompareValues(m.Output(i), &want, v.tolerance); err != nil {
+		got, err := m.Output(i)
+		if err != nil {
+			return nil, err
+		}
+		if err := kerneltest.CompareValues(&got, &want, v.tolerance); err != nil {
 			differences = append(differences, fmt.Sprintf("output %d: %v", i, err))
 		}
 	}

@@ -99,8 +99,13 @@ func (im *image) Unit(in delegate.Instance) (delegate.Unit, error) {
 	if im.trace == nil {
 		return u, nil
 	}
-	u.operations = im.program.Stream.Operations()
-	return u, u.observe()
+	observable, ok := job.(ethosu.Observable)
+	if !ok {
+		job.Close()
+		return nil, delegate.Errorf(ID, delegate.ErrUnsupported, "", "the device does not report single operations")
+	}
+	u.observe(observable)
+	return u, nil
 }
 
 // Close takes the program off its device.

@@ -27,7 +27,7 @@ func CompiledFor(payload []byte, named delegate.NamedData) (isa.Config, error) {
 
 // Needs is the same for every job.
 func (im *image) Needs() delegate.Needs {
-	return delegate.Needs{Inputs: len(im.container.inputs), Scratch: im.scratch}
+	return delegate.Needs{Inputs: len(im.container.inputs), Scratch: im.scratch, Profiling: int64(8 * im.program.Stream.Len())}
 }
 
 // Info describes the network and the device that it is on.

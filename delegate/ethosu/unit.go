@@ -20,9 +20,10 @@ type unit struct {
 	regions [isa.NumRegions][]byte
 
 	profiling  bool
-	operations []npu.Operation // while tracing or profiling
-	times      []time.Duration // of the operations, while profiling
+	operations []npu.Operation // where they are traced or were measured
+	times      []time.Duration // of the operations of the last Execute, if it was measured
 	last       time.Time
+	after      npu.Trace // observed
 }
 
 // Execute copies all inputs to the NPU's memory, runs the network, and copies the
@@ -90,27 +91,25 @@ func (u *unit) Close() error {
 
 // SetProfiling measures operations where the device stops after each.
 func (u *unit) SetProfiling(on bool) error {
-	u.profiling, u.times = on, nil
-	if on && u.operations == nil {
-		u.operations = u.image.program.Stream.Operations()
+	o, ok := u.job.(ethosu.Observable)
+	if !ok {
+		return nil
 	}
-	return u.observe()
+	u.profiling = on
+	u.observe(o)
+	return nil
 }
 
-// observe asks the device to report operations if someone wants to know.
-func (u *unit) observe() error {
-	o, ok := u.job.(ethosu.Observable)
-	switch {
-	case !u.profiling && u.image.trace == nil:
-		if ok {
-			o.Observe(nil)
-		}
-	case !ok:
-		return delegate.Errorf(ID, delegate.ErrUnsupported, "", "the device does not report single operations")
-	default:
-		o.Observe(u.observed)
+// observe has the device stop after each operation, if someone wants to know of it.
+func (u *unit) observe(o ethosu.Observable) {
+	if !u.profiling && u.image.trace == nil {
+		o.Observe(nil)
+		return
 	}
-	return nil
+	if u.after == nil {
+		u.operations, u.after = u.image.program.Stream.Operations(), u.observed
+	}
+	o.Observe(u.after)
 }
 
 func (u *unit) start() (now time.Time) {

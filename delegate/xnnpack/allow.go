@@ -1,6 +1,7 @@
 package xnnpack
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -15,11 +16,11 @@ import (
 
 // rule is a condition on a node at given shapes. It returns why the library may not
 // have the node, "" if it may.
-type rule func(g *Graph, n *Node, s []shape) string
+type rule func(g *graph, n *node, s []shape) string
 
 // every is all of some rules.
 func every(rules ...rule) rule {
-	return func(g *Graph, n *Node, s []shape) string {
+	return func(g *graph, n *node, s []shape) string {
 		for _, r := range rules {
 			if reason := r(g, n, s); reason != "" {
 				return reason
@@ -31,7 +32,7 @@ func every(rules ...rule) rule {
 
 // refuses is the first reason why the library may not have the graph at the given
 // shapes, "" if there is none.
-func (g *Graph) refuses(s []shape) string {
+func (g *graph) refuses(s []shape) string {
 	for _, v := range g.Args {
 		if g.Values[v].Datatype.info().native == noNative {
 			return fmt.Sprintf("argument %s", g.describe(v))
@@ -46,7 +47,7 @@ func (g *Graph) refuses(s []shape) string {
 	return ""
 }
 
-func (g *Graph) refusesNode(n *Node, s []shape) string {
+func (g *graph) refusesNode(n *node, s []shape) string {
 	for _, list := range [2][]int{n.In, n.Out} {
 		for _, v := range list {
 			if v != none && g.Values[v].Datatype.info().native == noNative {
@@ -70,7 +71,7 @@ func outside(what string, x, lo, hi float32) string {
 
 // quantizedScales are the scales of a node's operands and output; ok is false unless
 // they are quantized with one each.
-func quantizedScales(g *Graph, n *Node) (in []float32, out float32, ok bool) {
+func quantizedScales(g *graph, n *node) (in []float32, out float32, ok bool) {
 	y := &g.Values[n.Out[0]]
 	if y.Datatype.info().quant != perTensor {
 		return nil, 0, false
@@ -88,7 +89,7 @@ func quantizedScales(g *Graph, n *Node) (in []float32, out float32, ok bool) {
 // asserts (xnn_init_*_params).
 
 // sumLimits are the bounds of quantized sums and differences.
-func sumLimits(g *Graph, n *Node, _ []shape) string {
+func sumLimits(g *graph, n *node, _ []shape) string {
 	in, out, ok := quantizedScales(g, n)
 	if !ok {
 		return ""
@@ -102,7 +103,7 @@ func sumLimits(g *Graph, n *Node, _ []shape) string {
 }
 
 // productLimits are the bounds of quantized products.
-func productLimits(g *Graph, n *Node, _ []shape) string {
+func productLimits(g *graph, n *node, _ []shape) string {
 	if in, out, ok := quantizedScales(g, n); ok {
 		return outside("scale ratio", in[0]*in[1]/out, 0x1p-16, 0x1p8)
 	}
@@ -110,7 +111,14 @@ func productLimits(g *Graph, n *Node, _ []shape) string {
 }
 
 // convertLimits are the bounds of a change of quantization.
-func convertLimits(g *Graph, n *Node, _ []shape) string {
+func convertLimits(g *graph, n *node, _ []shape) string {
+	x, y := &g.Values[n.In[0]], &g.Values[n.Out[0]]
+	switch { // scales and their reciprocals are halves beside halves
+	case x.Datatype == fp16 && y.Datatype.info().quant == perTensor:
+		return outside("scale of halves", y.Quant.Scale, 0x1p-14, 0x1p14)
+	case y.Datatype == fp16 && x.Datatype.info().quant == perTensor:
+		return outside("scale of halves", x.Quant.Scale, 0x1p-14, 0x1p14)
+	}
 	if in, out, ok := quantizedScales(g, n); ok {
 		return outside("scale ratio", in[0]/out, 0x1p-8, 0x1p7)
 	}
@@ -118,7 +126,7 @@ func convertLimits(g *Graph, n *Node, _ []shape) string {
 }
 
 // leakyLimits are the bounds of a quantized LeakyReLU, on either side of 0.
-func leakyLimits(g *Graph, n *Node, s []shape) string {
+func leakyLimits(g *graph, n *node, s []shape) string {
 	in, out, ok := quantizedScales(g, n)
 	if !ok {
 		return ""
@@ -131,7 +139,7 @@ func leakyLimits(g *Graph, n *Node, s []shape) string {
 }
 
 // weightLimits are the bounds of sums of quantized products, for every output channel.
-func weightLimits(g *Graph, n *Node, _ []shape) string {
+func weightLimits(g *graph, n *node, _ []shape) string {
 	in, filter, out := &g.Values[n.In[0]], &g.Values[n.In[1]], &g.Values[n.Out[0]]
 	if out.Datatype.info().quant != perTensor || in.Datatype.info().quant != perTensor {
 		return ""
@@ -150,9 +158,12 @@ func weightLimits(g *Graph, n *Node, _ []shape) string {
 
 // boundLimits wants more than one element between the bounds of a quantized output.
 // The library rounds bounds within the range of the type.
-func boundLimits(g *Graph, n *Node, _ []shape) string {
+func boundLimits(g *graph, n *node, _ []shape) string {
 	x := &g.Values[n.Out[0]]
 	q, d := &x.Quant, x.Datatype.info()
+	if x.Datatype == fp16 {
+		return cmp.Or(halfLimits("lower bound", n.Min), halfLimits("upper bound", n.Max))
+	}
 	if d.quant != perTensor {
 		return ""
 	}
@@ -162,8 +173,17 @@ func boundLimits(g *Graph, n *Node, _ []shape) string {
 	return ""
 }
 
+// halfLimits wants a number that is a normal half, 0 or infinite.
+func halfLimits(what string, x float32) string {
+	a := max(x, -x)
+	if a == 0 || a == inf {
+		return ""
+	}
+	return outside("fp16 "+what, a, 0x1p-14, 65520)
+}
+
 // sameQuantization wants a quantized node to keep scale and zero point.
-func sameQuantization(g *Graph, n *Node, _ []shape) string {
+func sameQuantization(g *graph, n *node, _ []shape) string {
 	if wantSame(g, n, n.In[0], n.Out[0]) != nil {
 		return "input and output of different quantizations"
 	}
@@ -171,9 +191,9 @@ func sameQuantization(g *Graph, n *Node, _ []shape) string {
 }
 
 // finiteParam wants a number for slope, alpha or padding value, in the node's datatype.
-func finiteParam(g *Graph, n *Node, _ []shape) string {
+func finiteParam(g *graph, n *node, _ []shape) string {
 	x := n.Param
-	if g.Values[n.Out[0]].Datatype == FP16 {
+	if g.Values[n.Out[0]].Datatype == fp16 {
 		x = float16.Fromfloat32(x).Float32()
 	}
 	if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
@@ -191,7 +211,7 @@ const (
 
 // windowLimits are the geometries of windows: kernels, steps and paddings of exported
 // models. Paddings as large as the window put windows outside of the input.
-func windowLimits(_ *Graph, n *Node, _ []shape) string {
+func windowLimits(_ *graph, n *node, _ []shape) string {
 	w := &n.Window
 	if w.kernelH > maxKernel || w.kernelW > maxKernel {
 		return fmt.Sprintf("%dx%d window, at most %d", w.kernelH, w.kernelW, maxKernel)
@@ -209,10 +229,23 @@ func windowLimits(_ *Graph, n *Node, _ []shape) string {
 	return ""
 }
 
+// transposedLimits: the library splits a transposed convolution into one for each place
+// within a stride, and asks for memory outside of the output where one has no pixels.
+func transposedLimits(_ *graph, n *node, s []shape) string {
+	w, out := &n.Window, s[n.Out[0]]
+	if out.dim[1] < w.strideH || out.dim[2] < w.strideW {
+		return fmt.Sprintf("output of %v with stride %dx%d", out, w.strideH, w.strideW)
+	}
+	if max(w.top, w.bottom) > w.dilationH*(w.kernelH-1) || max(w.left, w.right) > w.dilationW*(w.kernelW-1) {
+		return fmt.Sprintf("padding %d+%d x %d+%d of a %dx%d kernel", w.top, w.bottom, w.left, w.right, w.kernelH, w.kernelW)
+	}
+	return ""
+}
+
 // poolLimits are the geometries of pools. A window may lie in the padding as a whole
 // where paddings reach it, and the library never checks that the place which it reads
 // instead is inside the input.
-func poolLimits(_ *Graph, n *Node, _ []shape) string {
+func poolLimits(_ *graph, n *node, _ []shape) string {
 	w := &n.Window
 	switch {
 	case w.kernelH*w.kernelW == 1 || w.strideH > w.kernelH || w.strideW > w.kernelW:
@@ -225,9 +258,9 @@ func poolLimits(_ *Graph, n *Node, _ []shape) string {
 
 // averageLimits: the library keeps pointers for the rows at the top, one in the middle
 // and those at the bottom, which must be different rows.
-func averageLimits(g *Graph, n *Node, s []shape) string {
+func averageLimits(g *graph, n *node, s []shape) string {
 	w, in, out := &n.Window, s[n.In[0]], s[n.Out[0]]
-	if d := g.Values[n.In[0]].Datatype; d != FP32 && d != FP16 {
+	if d := g.Values[n.In[0]].Datatype; d != fp32 && d != fp16 {
 		return d.String() + " average pool"
 	}
 	if w.top+w.bottom+w.left+w.right == 0 && n.Flags&flagSamePadding == 0 {
@@ -243,7 +276,7 @@ func averageLimits(g *Graph, n *Node, s []shape) string {
 }
 
 // resizeLimits: the library computes places in float32 and asserts them.
-func resizeLimits(_ *Graph, n *Node, s []shape) string {
+func resizeLimits(_ *graph, n *node, s []shape) string {
 	in, out := s[n.In[0]], s[n.Out[0]]
 	if max(in.dim[1], in.dim[2], out.dim[1], out.dim[2]) > maxResize {
 		return fmt.Sprintf("resize of %v to %v, at most %d pixels in a row or column", in, out, maxResize)
@@ -253,7 +286,7 @@ func resizeLimits(_ *Graph, n *Node, s []shape) string {
 
 // rowLimits: a product that takes rows across the input's own counts as many of them
 // as it takes, while a dynamically quantized input has a scale for each of its own.
-func rowLimits(g *Graph, n *Node, s []shape) string {
+func rowLimits(g *graph, n *node, s []shape) string {
 	if n.Flags&flagReshape2D != 0 && s[n.In[0]].last() != n.inputChannels(g) {
 		return fmt.Sprintf("rows of %d channels across an input of sizes %v", n.inputChannels(g), s[n.In[0]])
 	}
@@ -261,8 +294,8 @@ func rowLimits(g *Graph, n *Node, s []shape) string {
 }
 
 // nativeMove: the library moves float and quantized elements only.
-func nativeMove(g *Graph, n *Node, _ []shape) string {
-	if d := g.Values[n.Out[0]].Datatype; d == Int32 {
+func nativeMove(g *graph, n *node, _ []shape) string {
+	if d := g.Values[n.Out[0]].Datatype; d == plainInt32 {
 		return n.Type.name + " of " + d.String()
 	}
 	return ""
@@ -271,10 +304,10 @@ func nativeMove(g *Graph, n *Node, _ []shape) string {
 // argmaxLimits: the library asserts that something reads both outputs, keeps the shape
 // of the second one when the sizes change, and counts padding among the places. No
 // exporter makes the node.
-func argmaxLimits(_ *Graph, _ *Node, _ []shape) string { return "argmax pool" }
+func argmaxLimits(_ *graph, _ *node, _ []shape) string { return "argmax pool" }
 
 // meanLimits: the library's mean has no bounds.
-func meanLimits(_ *Graph, n *Node, _ []shape) string {
+func meanLimits(_ *graph, n *node, _ []shape) string {
 	if n.Min > -inf || n.Max < inf {
 		return fmt.Sprintf("bounds %v to %v of a mean", n.Min, n.Max)
 	}

@@ -11,7 +11,7 @@ import (
 
 // argument is one argument of the calls, as the last one gave it.
 type argument struct {
-	value *Value
+	value *value
 	from  *tensor.Tensor
 	dtype tensor.DType
 	at    xnn.Address // of the tensor's bytes
@@ -24,7 +24,7 @@ type argument struct {
 	after func(*argument)
 }
 
-func newArguments(g *Graph) []*argument {
+func newArguments(g *graph) []*argument {
 	args := make([]*argument, len(g.Args))
 	for i, v := range g.Args {
 		args[i] = &argument{value: &g.Values[v]}
@@ -32,21 +32,21 @@ func newArguments(g *Graph) []*argument {
 	return args
 }
 
-func argumentPlace(g *Graph, i int) string {
+func argumentPlace(g *graph, i int) string {
 	if i < g.Inputs {
 		return fmt.Sprintf("input %d", i)
 	}
 	return fmt.Sprintf("output %d", i-g.Inputs)
 }
 
-func badArgument(g *Graph, i int, format string, args ...any) error {
+func badArgument(g *graph, i int, format string, args ...any) error {
 	return delegate.Errorf(ID, delegate.ErrArgument, argumentPlace(g, i), format, args...)
 }
 
 // bindArguments checks a call's arguments, computes the shapes of all values and
 // resizes the outputs. reshaped reports shapes other than before; anew computes them
 // in any case.
-func bindArguments(g *Graph, bound []*argument, args []*tensor.Value, s []shape, anew bool) (reshaped bool, err error) {
+func bindArguments(g *graph, bound []*argument, args []*tensor.Value, s []shape, anew bool) (reshaped bool, err error) {
 	if len(args) != len(bound) {
 		return false, delegate.Errorf(ID, delegate.ErrArgument, "", "%d arguments, want %d", len(args), len(bound))
 	}
@@ -69,7 +69,7 @@ func bindArguments(g *Graph, bound []*argument, args []*tensor.Value, s []shape,
 	}
 	if reshaped || anew {
 		if err := g.infer(s); err != nil {
-			return true, &delegate.Error{Backend: ID, Reason: delegate.ErrArgument, Err: err}
+			return true, inCall(err)
 		}
 	}
 	for i, v := range g.Args {
@@ -90,9 +90,9 @@ func bindArguments(g *Graph, bound []*argument, args []*tensor.Value, s []shape,
 
 // checkDType wants the tensor's type to be the value's. The indices of an argmax pool
 // may be declared as int64.
-func (a *argument) checkDType(g *Graph, i int, d tensor.DType) error {
+func (a *argument) checkDType(g *graph, i int, d tensor.DType) error {
 	want := a.value.Datatype.info().tensor
-	if d == want || d == tensor.Int64 && a.value.Datatype == Int32 && !a.value.Input {
+	if d == want || d == tensor.Int64 && a.value.Datatype == plainInt32 && !a.value.Input {
 		return nil
 	}
 	return badArgument(g, i, "got %v, want %v (%v)", d, want, a.value.Datatype)
@@ -101,7 +101,7 @@ func (a *argument) checkDType(g *Graph, i int, d tensor.DType) error {
 // physical is the shape of an input in memory order. Where dimensions of size 1 make
 // no difference in memory, the declared shape counts: the recorded order of such a
 // tensor says nothing.
-func physical(g *Graph, i int, t *tensor.Tensor) (shape, error) {
+func physical(g *graph, i int, t *tensor.Tensor) (shape, error) {
 	if t.Rank() > xnn.MaxDims {
 		return shape{}, badArgument(g, i, "%d dimensions, at most %d", t.Rank(), xnn.MaxDims)
 	}
@@ -127,7 +127,7 @@ func memoryShape(t *tensor.Tensor) shape {
 }
 
 // resizeOutput gives an output the computed shape, which is in memory order.
-func resizeOutput(g *Graph, i int, t *tensor.Tensor, want shape) error {
+func resizeOutput(g *graph, i int, t *tensor.Tensor, want shape) error {
 	if t.Rank() <= xnn.MaxDims && memoryShape(t).squeezed() == want.squeezed() {
 		return nil
 	}
@@ -145,7 +145,7 @@ func resizeOutput(g *Graph, i int, t *tensor.Tensor, want shape) error {
 }
 
 // take remembers a tensor.
-func (a *argument) take(g *Graph, i int, t *tensor.Tensor) error {
+func (a *argument) take(g *graph, i int, t *tensor.Tensor) error {
 	if len(t.Data) == 0 || len(t.Data) != t.NBytes() {
 		return badArgument(g, i, "%v has %d bytes, want %d", t, len(t.Data), t.NBytes())
 	}

@@ -1,7 +1,7 @@
 // Package xnnpack runs the payloads of ExecuTorch's XNNPACK delegate: graphs of
 // neural network operations.
 //
-// A payload is read and checked in Go, byte by byte, into a [Graph]. Two engines run
+// A payload is read and checked in Go, byte by byte, into a graph. Two engines run
 // graphs: the native one hands them to libXNNPACK, the reference one computes them in
 // Go, on any machine. Each kind of node is one row of a table, where its reading,
 // checking, shapes, hand-over to the library and reference stand together.
@@ -35,7 +35,8 @@ var Engines = []Engine{EngineAuto, EngineNative, EngineReference}
 type Backend struct {
 	Engine       Engine // empty means EngineAuto
 	Library      string // libXNNPACK's file or folder, see [xnn.Open]; empty means that it is searched for
-	WeightsCache string // folder where packed weights are kept for other processes, empty for none
+	WeightsCache string // folder where packed weights are kept for later processes, empty for none
+	MapWeights   bool   // map files of packed weights, which then must not change, and share them with other processes
 }
 
 // ID is the name of the backend in programs.
@@ -82,7 +83,7 @@ func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Ima
 	if b.Engine == EngineReference {
 		return img.openReference()
 	}
-	err = img.openNative(b)
+	err = img.openNative(ctx, b)
 	if err == nil {
 		return img, nil
 	}
@@ -91,12 +92,16 @@ func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Ima
 		return nil, err
 	}
 	img.whyReference = err.Error()
+	img.noLibrary, _ = errors.AsType[*xnn.OpenError](err)
 	return img.openReference()
 }
 
 // openReference makes the image one of the Go engine.
 func (m *image) openReference() (delegate.Image, error) {
 	m.native = false
+	if err := m.graph.checkPools(m.shapes); err != nil {
+		return nil, err
+	}
 	m.needs = m.graph.referenceNeeds(m.shapes, cpu.DefaultThreads())
 	if err := m.needs.check(m.limits); err != nil {
 		return nil, err

@@ -21,10 +21,10 @@ type chain struct {
 }
 
 // randomGraph makes a graph of up to size nodes.
-func randomGraph(seed uint64, size int) *Graph {
+func randomGraph(seed uint64, size int) *graph {
 	c := &chain{maker: newMaker(seed)}
 	c.lo, c.hi = -1, 1
-	d := []Datatype{FP32, FP32, FP16, QInt8, QUint8}[c.r.IntN(5)]
+	d := []datatype{fp32, fp32, fp16, qint8, quint8}[c.r.IntN(5)]
 	for range 1 + c.r.IntN(2) {
 		dims := []int{1 + c.r.IntN(2), 2 + c.r.IntN(7), 2 + c.r.IntN(7), 1 + c.r.IntN(20)}
 		c.ready = append(c.ready, c.input(d, dims...))
@@ -51,7 +51,7 @@ func randomGraph(seed uint64, size int) *Graph {
 func (c *chain) grow() {
 	x := c.ready[c.r.IntN(len(c.ready))]
 	v := c.g.Values[x]
-	steps := []func(int, Value) bool{c.unary, c.binary, c.move, c.convolve, c.pool, c.connect, c.join, c.transposed}
+	steps := []func(int, value) bool{c.unary, c.binary, c.move, c.convolve, c.pool, c.connect, c.join, c.transposed}
 	for range 20 {
 		if steps[c.r.IntN(len(steps))](x, v) {
 			return
@@ -60,7 +60,7 @@ func (c *chain) grow() {
 }
 
 // add puts a node behind x whose output has the given shape.
-func (c *chain) add(name string, in []int, d Datatype, s shape, set ...func(*Node)) int {
+func (c *chain) add(name string, in []int, d datatype, s shape, set ...func(*node)) int {
 	y := c.value(d, s.dims()...)
 	c.node(name, in, []int{y}, set...)
 	c.ready = append(c.ready, y)
@@ -73,13 +73,13 @@ func (c *chain) keep(y, x int) bool {
 	return true
 }
 
-func (c *chain) unary(x int, v Value) bool {
+func (c *chain) unary(x int, v value) bool {
 	names := []string{"Sigmoid", "Clamp", "Hardswish", "LeakyReLU", "Negate", "Square", "ELU", "Abs", "Tanh", "Gelu", "Floor"}
 	name := names[c.r.IntN(len(names))]
-	if name == "Floor" && v.Datatype != FP32 { // a step of an operand may be a step of 1
+	if name == "Floor" && v.Datatype != fp32 { // a step of an operand may be a step of 1
 		return false
 	}
-	y := c.add(name, []int{x}, v.Datatype, v.Shape, func(n *Node) { n.Param = 0.25 })
+	y := c.add(name, []int{x}, v.Datatype, v.Shape, func(n *node) { n.Param = 0.25 })
 	if name == "Clamp" {
 		n := &c.g.Nodes[len(c.g.Nodes)-1]
 		n.Min, n.Max = -0.5, 0.75
@@ -88,7 +88,7 @@ func (c *chain) unary(x int, v Value) bool {
 	return true
 }
 
-func (c *chain) binary(x int, v Value) bool {
+func (c *chain) binary(x int, v value) bool {
 	names := []string{"Add", "Subtract", "Multiply", "Minimum", "Maximum"}
 	other := c.ready[c.r.IntN(len(c.ready))]
 	if c.r.IntN(2) == 0 {
@@ -102,47 +102,47 @@ func (c *chain) binary(x int, v Value) bool {
 	return true
 }
 
-func (c *chain) move(x int, v Value) bool {
+func (c *chain) move(x int, v value) bool {
 	s := v.Shape
 	switch c.r.IntN(4) {
 	case 0:
 		perm := c.r.Perm(s.rank)
-		return c.keep(c.add("StaticTranspose", []int{x}, v.Datatype, s.permuted(perm), func(n *Node) { n.Dims = perm }), x)
+		return c.keep(c.add("StaticTranspose", []int{x}, v.Datatype, s.permuted(perm), func(n *node) { n.Dims = perm }), x)
 	case 1:
 		flat := shapeOf(s.dim[0], s.trailing(1))
-		return c.keep(c.add("StaticReshape", []int{x}, v.Datatype, flat, func(n *Node) { n.Dims = []int{flat.dim[0], flat.dim[1]} }), x)
+		return c.keep(c.add("StaticReshape", []int{x}, v.Datatype, flat, func(n *node) { n.Dims = []int{flat.dim[0], flat.dim[1]} }), x)
 	case 2:
 		dims, before, after := s, make([]int, s.rank), make([]int, s.rank)
 		for i := range before {
 			before[i], after[i] = c.r.IntN(2), c.r.IntN(2)
 			dims.dim[i] += before[i] + after[i]
 		}
-		return c.keep(c.add("StaticConstantPad", []int{x}, v.Datatype, dims, func(n *Node) { n.Dims, n.Dims2 = before, after }), x)
+		return c.keep(c.add("StaticConstantPad", []int{x}, v.Datatype, dims, func(n *node) { n.Dims, n.Dims2 = before, after }), x)
 	}
 	offsets, sizes := make([]int, s.rank), make([]int, s.rank)
 	for i, d := range s.dims() {
 		offsets[i] = c.r.IntN(d)
 		sizes[i] = 1 + c.r.IntN(d-offsets[i])
 	}
-	return c.keep(c.add("StaticSlice", []int{x}, v.Datatype, shapeOf(sizes...), func(n *Node) { n.Dims, n.Dims2 = offsets, sizes }), x)
+	return c.keep(c.add("StaticSlice", []int{x}, v.Datatype, shapeOf(sizes...), func(n *node) { n.Dims, n.Dims2 = offsets, sizes }), x)
 }
 
 // types are the filter, bias and output of weighted nodes over an input.
-func (c *chain) types(d Datatype) (w weighted, ok bool) {
+func (c *chain) types(d datatype) (w weighted, ok bool) {
 	switch d {
-	case FP32:
-		w = weighted{FP32, FP32, FP32, FP32}
-	case FP16:
-		w = weighted{FP16, FP32, FP32, FP16}
-	case QInt8:
-		w = weighted{QInt8, QCInt8, QCInt32, QInt8}
-	case QUint8:
-		w = weighted{QUint8, QUint8, QInt32, QUint8}
+	case fp32:
+		w = weighted{fp32, fp32, fp32, fp32}
+	case fp16:
+		w = weighted{fp16, fp32, fp32, fp16}
+	case qint8:
+		w = weighted{qint8, qcint8, qcint32, qint8}
+	case quint8:
+		w = weighted{quint8, quint8, qint32, quint8}
 	}
 	return w, w.in != 0
 }
 
-func (c *chain) convolve(x int, v Value) bool {
+func (c *chain) convolve(x int, v value) bool {
 	t, ok := c.types(v.Datatype)
 	if !ok || v.Shape.rank != 4 {
 		return false
@@ -153,14 +153,14 @@ func (c *chain) convolve(x int, v Value) bool {
 	if c.r.IntN(3) == 0 {
 		name, w.groups, w.groupIn, w.groupOut = "DepthwiseConv2d", v.Shape.last(), 1, 1
 	}
-	n := Node{Type: nodeTypes[tagConv2d], Window: w}
+	n := node{Type: nodeTypes[tagConv2d], Window: w}
 	out, err := windowShape(&n, v.Shape)
 	if err != nil {
 		return false
 	}
 	out.dim[3] = w.groups * w.groupOut
-	if v.Datatype == FP32 && name == "Conv2d" && c.r.IntN(2) == 0 {
-		t = weighted{QDInt8, QCInt8, FP32, FP32}
+	if v.Datatype == fp32 && name == "Conv2d" && c.r.IntN(2) == 0 {
+		t = weighted{qdint8, qcint8, fp32, fp32}
 		x = c.quantized(x, 3)
 	}
 	var filter int
@@ -173,7 +173,7 @@ func (c *chain) convolve(x int, v Value) bool {
 	return true
 }
 
-func (c *chain) transposed(x int, v Value) bool {
+func (c *chain) transposed(x int, v value) bool {
 	t, ok := c.types(v.Datatype)
 	if !ok || v.Shape.rank != 4 || v.Shape.dim[1]*v.Shape.dim[2] > 200 {
 		return false
@@ -181,8 +181,8 @@ func (c *chain) transposed(x int, v Value) bool {
 	w := window{kernelH: 2 + c.r.IntN(2), kernelW: 2 + c.r.IntN(2), strideH: 1 + c.r.IntN(2), strideW: 1 + c.r.IntN(2), dilationH: 1, dilationW: 1,
 		groups: 1, groupIn: v.Shape.last(), groupOut: 1 + c.r.IntN(5)}
 	s := []shape{v.Shape, {}}
-	n := Node{Type: nodeTypes[tagConvTranspose2d], Window: w, In: []int{0}, Out: []int{1}}
-	if transposedShape(&Graph{Values: make([]Value, 2)}, &n, s) != nil {
+	n := node{Type: nodeTypes[tagConvTranspose2d], Window: w, In: []int{0}, Out: []int{1}}
+	if transposedShape(&graph{Values: make([]value, 2)}, &n, s) != nil {
 		return false
 	}
 	filter := c.constant(t.filter, 0, w.groupOut, w.kernelH, w.kernelW, w.groupIn)
@@ -190,9 +190,9 @@ func (c *chain) transposed(x int, v Value) bool {
 	return true
 }
 
-func (c *chain) pool(x int, v Value) bool {
+func (c *chain) pool(x int, v value) bool {
 	w := window{kernelH: 2, kernelW: 1 + c.r.IntN(2), strideH: 1 + c.r.IntN(2), strideW: 1, dilationH: 1, dilationW: 1, top: c.r.IntN(2)}
-	n := Node{Type: nodeTypes[14], Window: w}
+	n := node{Type: nodeTypes[14], Window: w}
 	if v.Shape.rank != 4 {
 		return false
 	}
@@ -207,15 +207,15 @@ func (c *chain) pool(x int, v Value) bool {
 	return c.keep(c.add("MaxPooling2d", []int{x}, v.Datatype, out, withWindow(w)), x)
 }
 
-func (c *chain) connect(x int, v Value) bool {
+func (c *chain) connect(x int, v value) bool {
 	t, ok := c.types(v.Datatype)
 	if !ok {
 		return false
 	}
 	out := v.Shape
 	out.dim[out.rank-1] = 1 + c.r.IntN(9)
-	if v.Datatype == FP32 && c.r.IntN(2) == 0 {
-		t = weighted{QDInt8, QCInt8, FP32, FP32}
+	if v.Datatype == fp32 && c.r.IntN(2) == 0 {
+		t = weighted{qdint8, qcint8, fp32, fp32}
 		x = c.quantized(x, 1)
 	}
 	filter := c.constant(t.filter, 0, out.last(), v.Shape.last())
@@ -223,11 +223,11 @@ func (c *chain) connect(x int, v Value) bool {
 	return true
 }
 
-func (c *chain) join(x int, v Value) bool {
+func (c *chain) join(x int, v value) bool {
 	out := v.Shape
 	axis := c.r.IntN(out.rank)
 	out.dim[axis] *= 2
-	return c.keep(c.add("Concatenate2", []int{x, x}, v.Datatype, out, func(n *Node) { n.Axis = axis }), x)
+	return c.keep(c.add("Concatenate2", []int{x, x}, v.Datatype, out, func(n *node) { n.Axis = axis }), x)
 }
 
 // TestChains runs random graphs on both engines. Differences of one element grow from
@@ -277,7 +277,7 @@ var exactNodes = map[string]bool{"Clamp": true, "StaticTranspose": true, "Static
 
 // stepsOf is how far quantized outputs may be apart: a step a node, and where products
 // sum up elements that may be a step apart, many.
-func stepsOf(g *Graph) int {
+func stepsOf(g *graph) int {
 	inexact := false
 	for i := range g.Nodes {
 		t := g.Nodes[i].Type
@@ -289,20 +289,20 @@ func stepsOf(g *Graph) int {
 	return 1 + len(g.Nodes)
 }
 
-func looseOf(g *Graph) float64 {
+func looseOf(g *graph) float64 {
 	loose := 1e-4
 	for v := range g.Values {
 		switch g.Values[v].Datatype {
-		case FP16:
+		case fp16:
 			loose = max(loose, 0.02)
-		case QDInt8:
+		case qdint8:
 			loose = max(loose, 0.03)
 		}
 	}
 	return loose
 }
 
-func nodeNames(g *Graph) []string {
+func nodeNames(g *graph) []string {
 	var names []string
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
@@ -341,7 +341,7 @@ func TestDynamicChains(t *testing.T) {
 
 // runSizes runs a graph at several sizes on both engines, and counts those that suit
 // it.
-func runSizes(t *testing.T, seed uint64, source *Graph, a, b delegate.Image) (ran int) {
+func runSizes(t *testing.T, seed uint64, source *graph, a, b delegate.Image) (ran int) {
 	native, err := a.Unit(delegate.Instance{})
 	if err != nil {
 		t.Fatal(err)
@@ -381,7 +381,7 @@ func runSizes(t *testing.T, seed uint64, source *Graph, a, b delegate.Image) (ra
 
 // resized makes arguments whose inputs have up to twice the declared images and any
 // heights and widths up to the declared ones.
-func (m *maker) resized(g *Graph) []*tensor.Value {
+func (m *maker) resized(g *graph) []*tensor.Value {
 	factor := [3]float64{2 * m.r.Float64(), m.r.Float64(), m.r.Float64()}
 	if m.r.IntN(3) == 0 {
 		factor[1], factor[2] = 1, 1

@@ -39,7 +39,7 @@ func (c *constantTable) read(root flatbuf.Table) {
 }
 
 // readConstant finds the bytes of a value that is a constant.
-func (r *reader) readConstant(v *Value, t flatbuf.Table, place string) error {
+func (r *reader) readConstant(v *value, t flatbuf.Table, place string) error {
 	buffer := t.Uint32(3, "constant_buffer_idx", 0)
 	if buffer == 0 || !t.OK() {
 		return nil
@@ -47,7 +47,7 @@ func (r *reader) readConstant(v *Value, t flatbuf.Table, place string) error {
 	if v.Arg != none {
 		return payloadError(place, "constant that is an argument of the call too")
 	}
-	if v.Datatype == QDInt8 {
+	if v.Datatype == qdint8 {
 		return payloadError(place, "constant of dynamically quantized elements")
 	}
 	data, err := r.constant(buffer, v.Datatype.bytes(v.Shape), place)

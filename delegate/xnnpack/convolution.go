@@ -20,19 +20,19 @@ const flagSamePadding = 4
 var convolutionNodes = []nodeType{
 	{tag: tagConv2d, name: "Conv2d", read: readConvolution, check: checkConv2d, shape: convolutionShape,
 		native: nativeConvolution, scratch: windowScratch, bounded: true, cost: convolutionCost,
-		define: func(b *builder, n *Node) call { return b.convolution(n) },
+		define: func(b *builder, n *node) call { return b.convolution(n) },
 		run:    (*reference).convolution},
 	{tag: tagDepthwiseConv2d, name: "DepthwiseConv2d", read: readConvolution, check: checkDepthwise, shape: convolutionShape,
 		native: nativeConvolution, scratch: windowScratch, bounded: true, cost: convolutionCost,
-		define: func(b *builder, n *Node) call { return b.depthwise(n) },
+		define: func(b *builder, n *node) call { return b.depthwise(n) },
 		run:    (*reference).depthwise},
 	{tag: tagConvTranspose2d, name: "ConvTranspose2d", read: readConvolution, check: checkConv2d, shape: transposedShape,
-		native: nativeConvolution, scratch: windowScratch, bounded: true, cost: transposedCost,
-		define: func(b *builder, n *Node) call { return b.deconvolution(n) },
+		native: every(nativeConvolution, transposedLimits), scratch: windowScratch, bounded: true, cost: transposedCost,
+		define: func(b *builder, n *node) call { return b.deconvolution(n) },
 		run:    (*reference).transposed},
 }
 
-func readConvolution(r *reader, t flatbuf.Table, n *Node) {
+func readConvolution(r *reader, t flatbuf.Table, n *node) {
 	w := &n.Window
 	for i, f := range []struct {
 		to   *int
@@ -57,27 +57,27 @@ func readConvolution(r *reader, t flatbuf.Table, n *Node) {
 const maxExtent = 1 << 15
 
 // checkWindow refuses a geometry without a meaning.
-func checkWindow(n *Node, values ...int) error {
+func checkWindow(n *node, values ...int) error {
 	w := &n.Window
 	for _, v := range append(values, w.kernelH, w.kernelW, w.strideH, w.strideW, w.dilationH, w.dilationW) {
 		if v < 1 || v > maxExtent {
-			return payloadError(n.place(), "kernel %dx%d, stride %dx%d, dilation %dx%d; want 1 to %d each",
+			return n.fault("kernel %dx%d, stride %dx%d, dilation %dx%d; want 1 to %d each",
 				w.kernelH, w.kernelW, w.strideH, w.strideW, w.dilationH, w.dilationW, maxExtent)
 		}
 	}
 	for _, v := range []int{w.top, w.right, w.bottom, w.left, w.adjustH, w.adjustW} {
 		if v > maxExtent {
-			return payloadError(n.place(), "padding %d+%d x %d+%d, at most %d each", w.top, w.bottom, w.left, w.right, maxExtent)
+			return n.fault("padding %d+%d x %d+%d, at most %d each", w.top, w.bottom, w.left, w.right, maxExtent)
 		}
 	}
 	if same := n.Flags&flagSamePadding != 0; same && w.top+w.right+w.bottom+w.left != 0 {
-		return payloadError(n.place(), "same padding and explicit padding %d+%d x %d+%d", w.top, w.bottom, w.left, w.right)
+		return n.fault("same padding and explicit padding %d+%d x %d+%d", w.top, w.bottom, w.left, w.right)
 	}
 	return nil
 }
 
 // checkConv2d checks a convolution or transposed convolution.
-func checkConv2d(g *Graph, n *Node) error {
+func checkConv2d(g *graph, n *node) error {
 	w := &n.Window
 	flags := uint32(flagSamePadding)
 	if n.Type.tag == tagConvTranspose2d {
@@ -88,29 +88,29 @@ func checkConv2d(g *Graph, n *Node) error {
 	}
 	filter := g.Values[n.In[1]].Shape
 	if want := shapeOf(w.groups*w.groupOut, w.kernelH, w.kernelW, w.groupIn); filter != want {
-		return payloadError(n.place(), "filter %s, want sizes %v", g.describe(n.In[1]), want)
+		return n.fault("filter %s, want sizes %v", g.describe(n.In[1]), want)
 	}
 	return checkFilter(g, n, 0, convolutionTypes)
 }
 
 // checkDepthwise checks a convolution with one input channel a group.
-func checkDepthwise(g *Graph, n *Node) error {
+func checkDepthwise(g *graph, n *node) error {
 	w := &n.Window
 	if err := checkConvolution(g, n, flagSamePadding); err != nil {
 		return err
 	}
 	if w.groupIn != 1 {
-		return payloadError(n.place(), "%d input channels a group, want 1", w.groupIn)
+		return n.fault("%d input channels a group, want 1", w.groupIn)
 	}
 	filter := g.Values[n.In[1]].Shape
 	if want := shapeOf(1, w.kernelH, w.kernelW, w.groups*w.groupOut); filter != want {
-		return payloadError(n.place(), "filter %s, want sizes %v", g.describe(n.In[1]), want)
+		return n.fault("filter %s, want sizes %v", g.describe(n.In[1]), want)
 	}
 	return checkFilter(g, n, 3, convolutionTypes)
 }
 
 // checkConvolution checks what all convolutions share.
-func checkConvolution(g *Graph, n *Node, flags uint32) error {
+func checkConvolution(g *graph, n *node, flags uint32) error {
 	w := &n.Window
 	if err := wantFlags(n, flags); err != nil {
 		return err
@@ -120,44 +120,44 @@ func checkConvolution(g *Graph, n *Node, flags uint32) error {
 	}
 	for _, c := range []int{w.groups, w.groupIn, w.groupOut} {
 		if c < 1 || c > maxElements {
-			return payloadError(n.place(), "%d groups of %d input and %d output channels", w.groups, w.groupIn, w.groupOut)
+			return n.fault("%d groups of %d input and %d output channels", w.groups, w.groupIn, w.groupOut)
 		}
 	}
 	if !g.Values[n.In[1]].isConst() {
-		return payloadError(n.place(), "filter %s is not a constant", g.describe(n.In[1]))
+		return n.fault("filter %s is not a constant", g.describe(n.In[1]))
 	}
 	return nil
 }
 
 // checkFilter checks the datatypes of a node with weights, and wants the filter's
 // scales along its output channels.
-func checkFilter(g *Graph, n *Node, dim int, allowed []weighted) error {
+func checkFilter(g *graph, n *node, dim int, allowed []weighted) error {
 	f := &g.Values[n.In[1]]
 	if f.Datatype.info().quant == perChannel && f.Quant.ChannelDim != dim {
-		return payloadError(n.place(), "filter %s with scales along dimension %d, want %d", g.describe(n.In[1]), f.Quant.ChannelDim, dim)
+		return n.fault("filter %s with scales along dimension %d, want %d", g.describe(n.In[1]), f.Quant.ChannelDim, dim)
 	}
 	return checkWeighted(g, n, allowed)
 }
 
 // weighted is a combination of datatypes that a node with weights takes. Without a
 // bias its datatype does not count.
-type weighted struct{ in, filter, bias, out Datatype }
+type weighted struct{ in, filter, bias, out datatype }
 
 // convolutionTypes are the combinations of convolutions.
 var convolutionTypes = []weighted{
-	{FP32, FP32, FP32, FP32},
-	{FP16, FP32, FP32, FP16},
-	{FP16, FP16, FP16, FP16},
-	{BF16, BF16, BF16, BF16},
-	{QInt8, QInt8, QInt32, QInt8},
-	{QInt8, QCInt8, QCInt32, QInt8},
-	{QUint8, QUint8, QInt32, QUint8},
-	{QDInt8, QCInt8, FP32, FP32},
-	{QDInt8, QCInt8, FP32, FP16},
+	{fp32, fp32, fp32, fp32},
+	{fp16, fp32, fp32, fp16},
+	{fp16, fp16, fp16, fp16},
+	{bf16, bf16, bf16, bf16},
+	{qint8, qint8, qint32, qint8},
+	{qint8, qcint8, qcint32, qint8},
+	{quint8, quint8, qint32, quint8},
+	{qdint8, qcint8, fp32, fp32},
+	{qdint8, qcint8, fp32, fp16},
 }
 
 // checkWeighted checks the datatypes of input, filter, bias and output, and the bias.
-func checkWeighted(g *Graph, n *Node, allowed []weighted) error {
+func checkWeighted(g *graph, n *node, allowed []weighted) error {
 	got := weighted{in: g.Values[n.In[0]].Datatype, filter: g.Values[n.In[1]].Datatype, out: g.Values[n.Out[0]].Datatype}
 	bias := n.In[2]
 	if bias != none {
@@ -178,27 +178,27 @@ func checkWeighted(g *Graph, n *Node, allowed []weighted) error {
 	if bias != none {
 		text = "bias " + got.bias.String()
 	}
-	return unsupported(n.place(), "input %v, filter %v, %s, output %v", got.in, got.filter, text, got.out)
+	return n.beyond("input %v, filter %v, %s, output %v", got.in, got.filter, text, got.out)
 }
 
 // checkTokens wants a dynamically quantized input's scales as the node reads them: one
 // an image for convolutions, one a row for products of matrices.
-func checkTokens(g *Graph, n *Node) error {
+func checkTokens(g *graph, n *node) error {
 	want := 1
 	if n.Type.isConvolution() {
 		want = 3
 	}
-	if x := &g.Values[n.In[0]]; x.Datatype == QDInt8 && x.Quant.Nonbatch != want {
-		return payloadError(n.place(), "input %s where %d dimensions share a scale, want %d", g.describe(n.In[0]), x.Quant.Nonbatch, want)
+	if x := &g.Values[n.In[0]]; x.Datatype == qdint8 && x.Quant.Nonbatch != want {
+		return n.fault("input %s where %d dimensions share a scale, want %d", g.describe(n.In[0]), x.Quant.Nonbatch, want)
 	}
 	return nil
 }
 
 // checkBias wants a constant with one element an output channel. Its scale is that
 // of the sums, so only its count matters.
-func checkBias(g *Graph, n *Node) error {
-	if f := &g.Values[n.In[1]]; f.Datatype == QInt8 && f.Quant.ZeroPoint != 0 {
-		return payloadError(n.place(), "filter %s with zero point %d, want 0", g.describe(n.In[1]), f.Quant.ZeroPoint)
+func checkBias(g *graph, n *node) error {
+	if f := &g.Values[n.In[1]]; f.Datatype == qint8 && f.Quant.ZeroPoint != 0 {
+		return n.fault("filter %s with zero point %d, want 0", g.describe(n.In[1]), f.Quant.ZeroPoint)
 	}
 	if n.In[2] == none {
 		return nil
@@ -206,16 +206,16 @@ func checkBias(g *Graph, n *Node) error {
 	b := &g.Values[n.In[2]]
 	want := n.outputChannels(g)
 	if b.Shape.numel() != want || b.Shape.last() != want {
-		return payloadError(n.place(), "bias %s, want %d elements", g.describe(n.In[2]), want)
+		return n.fault("bias %s, want %d elements", g.describe(n.In[2]), want)
 	}
-	if !b.isConst() && b.Datatype != FP32 {
-		return payloadError(n.place(), "bias %s is not a constant", g.describe(n.In[2]))
+	if !b.isConst() && b.Datatype != fp32 {
+		return n.fault("bias %s is not a constant", g.describe(n.In[2]))
 	}
 	return nil
 }
 
 // outputChannels is the innermost size of the output of a node with weights.
-func (n *Node) outputChannels(g *Graph) int {
+func (n *node) outputChannels(g *graph) int {
 	if n.Type.isConvolution() {
 		return n.Window.groups * n.Window.groupOut
 	}
@@ -227,7 +227,7 @@ func (n *Node) outputChannels(g *Graph) int {
 }
 
 // convolutionShape is [N, H', W', output channels].
-func convolutionShape(g *Graph, n *Node, s []shape) error {
+func convolutionShape(g *graph, n *node, s []shape) error {
 	in := s[n.In[0]]
 	if err := wantImage(g, n, s); err != nil {
 		return err
@@ -242,7 +242,7 @@ func convolutionShape(g *Graph, n *Node, s []shape) error {
 }
 
 // wantImage wants an input of [N, H, W, C] with the node's channels.
-func wantImage(g *Graph, n *Node, s []shape) error {
+func wantImage(g *graph, n *node, s []shape) error {
 	in := s[n.In[0]]
 	if err := wantRank(g, n, n.In[0], s, 4); err != nil {
 		return err
@@ -251,7 +251,7 @@ func wantImage(g *Graph, n *Node, s []shape) error {
 	if in.dim[3] == want {
 		return nil
 	}
-	err := payloadError(n.place(), "input of sizes %v, want %d channels", in, want)
+	err := n.fault("input of sizes %v, want %d channels", in, want)
 	if in.dim[1] == want {
 		return &layoutError{err, n}
 	}
@@ -259,7 +259,7 @@ func wantImage(g *Graph, n *Node, s []shape) error {
 }
 
 // windowShape is where a window of the node's geometry moves to over [N, H, W, C].
-func windowShape(n *Node, in shape) (shape, error) {
+func windowShape(n *node, in shape) (shape, error) {
 	w := &n.Window
 	out := in
 	if n.Flags&flagSamePadding != 0 {
@@ -268,7 +268,7 @@ func windowShape(n *Node, in shape) (shape, error) {
 		h := in.dim[1] + w.top + w.bottom - (w.dilationH*(w.kernelH-1) + 1)
 		v := in.dim[2] + w.left + w.right - (w.dilationW*(w.kernelW-1) + 1)
 		if h < 0 || v < 0 {
-			return out, payloadError(n.place(), "input of sizes %v is smaller than the %dx%d kernel", in, w.kernelH, w.kernelW)
+			return out, n.fault("input of sizes %v is smaller than the %dx%d kernel", in, w.kernelH, w.kernelW)
 		}
 		out.dim[1], out.dim[2] = h/w.strideH+1, v/w.strideW+1
 	}
@@ -278,7 +278,7 @@ func windowShape(n *Node, in shape) (shape, error) {
 func ceilDiv(a, b int) int { return (a + b - 1) / b }
 
 // padding is the node's padding over an input of height h and width w.
-func (n *Node) padding(h, w int) (top, left int) {
+func (n *node) padding(h, w int) (top, left int) {
 	g := &n.Window
 	if n.Flags&flagSamePadding == 0 {
 		return g.top, g.left
@@ -290,7 +290,7 @@ func (n *Node) padding(h, w int) (top, left int) {
 }
 
 // transposedShape is the shape whose convolution has the input's.
-func transposedShape(g *Graph, n *Node, s []shape) error {
+func transposedShape(g *graph, n *node, s []shape) error {
 	w := &n.Window
 	if err := wantImage(g, n, s); err != nil {
 		return err
@@ -299,39 +299,39 @@ func transposedShape(g *Graph, n *Node, s []shape) error {
 	h := w.strideH*(in.dim[1]-1) + w.adjustH + w.dilationH*(w.kernelH-1) + 1 - w.top - w.bottom
 	v := w.strideW*(in.dim[2]-1) + w.adjustW + w.dilationW*(w.kernelW-1) + 1 - w.left - w.right
 	if h < 1 || v < 1 {
-		return payloadError(n.place(), "padding %d+%d x %d+%d leaves nothing of the output", w.top, w.bottom, w.left, w.right)
+		return n.fault("padding %d+%d x %d+%d leaves nothing of the output", w.top, w.bottom, w.left, w.right)
 	}
 	if w.adjustH >= w.strideH || w.adjustW >= w.strideW {
-		return payloadError(n.place(), "adjustment %dx%d for stride %dx%d", w.adjustH, w.adjustW, w.strideH, w.strideW)
+		return n.fault("adjustment %dx%d for stride %dx%d", w.adjustH, w.adjustW, w.strideH, w.strideW)
 	}
 	s[n.Out[0]] = shapeOf(in.dim[0], h, v, w.groups*w.groupOut)
 	return nil
 }
 
-func convolutionCost(_ *Graph, n *Node, s []shape) int {
+func convolutionCost(_ *graph, n *node, s []shape) int {
 	w := &n.Window
 	return s[n.Out[0]].numel() * w.kernelH * w.kernelW * w.groupIn
 }
 
-func transposedCost(_ *Graph, n *Node, s []shape) int {
+func transposedCost(_ *graph, n *node, s []shape) int {
 	w := &n.Window
 	return s[n.In[0]].numel() * w.kernelH * w.kernelW * w.groupOut
 }
 
 // nativeConvolution is what the library takes.
-func nativeConvolution(g *Graph, n *Node, s []shape) string { return convolutionRules(g, n, s) }
+func nativeConvolution(g *graph, n *node, s []shape) string { return convolutionRules(g, n, s) }
 
 var convolutionRules = every(convolutionDatatypes, windowLimits, weightLimits, boundLimits)
 
 // convolutionDatatypes knows the combinations that the library lacks.
-func convolutionDatatypes(g *Graph, n *Node, _ []shape) string {
+func convolutionDatatypes(g *graph, n *node, _ []shape) string {
 	in, filter := g.Values[n.In[0]].Datatype, g.Values[n.In[1]].Datatype
 	switch {
-	case in == QDInt8 && n.Type.tag == tagDepthwiseConv2d:
+	case in == qdint8 && n.Type.tag == tagDepthwiseConv2d:
 		return "dynamically quantized depthwise convolution"
-	case in == QDInt8 && n.Type.tag == tagConvTranspose2d && g.Values[n.Out[0]].Datatype == FP16:
+	case in == qdint8 && n.Type.tag == tagConvTranspose2d && g.Values[n.Out[0]].Datatype == fp16:
 		return "dynamically quantized transposed convolution to fp16"
-	case filter == FP16:
+	case filter == fp16:
 		return "fp16 filter of a convolution"
 	}
 	return ""

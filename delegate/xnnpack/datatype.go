@@ -7,24 +7,24 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Datatype is an element type in the payload's own numbering (XNNDatatype), which is
+// datatype is an element type in the payload's own numbering (XNNDatatype), which is
 // not the library's.
-type Datatype uint8
+type datatype uint8
 
 // Element types of payloads.
 const (
-	FP32    Datatype = 1
-	FP16    Datatype = 2
-	QInt8   Datatype = 3
-	QUint8  Datatype = 4
-	QInt32  Datatype = 5
-	QCInt8  Datatype = 6
-	QCInt32 Datatype = 7
-	QCInt4  Datatype = 8
-	QDInt8  Datatype = 9
-	QBInt4  Datatype = 10
-	Int32   Datatype = 12
-	BF16    Datatype = 14
+	fp32       datatype = 1
+	fp16       datatype = 2
+	qint8      datatype = 3
+	quint8     datatype = 4
+	qint32     datatype = 5
+	qcint8     datatype = 6
+	qcint32    datatype = 7
+	qcint4     datatype = 8
+	qdint8     datatype = 9
+	qbint4     datatype = 10
+	plainInt32 datatype = 12
+	bf16       datatype = 14
 )
 
 // quantKind is how elements stand for numbers.
@@ -55,37 +55,37 @@ type datatypeInfo struct {
 const noNative = -1
 
 var datatypes = [...]datatypeInfo{
-	FP32:    {name: "fp32", bits: 32, native: int(xnn.FP32), tensor: tensor.Float32},
-	FP16:    {name: "fp16", bits: 16, native: int(xnn.FP16), tensor: tensor.Float16},
-	QInt8:   {name: "qint8", bits: 8, quant: perTensor, native: int(xnn.QInt8), tensor: tensor.Int8, minZero: -128, maxZero: 127},
-	QUint8:  {name: "quint8", bits: 8, quant: perTensor, native: int(xnn.QUint8), tensor: tensor.Uint8, maxZero: 255},
-	QInt32:  {name: "qint32", bits: 32, quant: perTensor, native: int(xnn.QInt32), tensor: tensor.Int32},
-	QCInt8:  {name: "qcint8", bits: 8, quant: perChannel, native: int(xnn.QCInt8), tensor: tensor.Int8},
-	QCInt32: {name: "qcint32", bits: 32, quant: perChannel, native: int(xnn.QCInt32), tensor: tensor.Int32},
-	QCInt4:  {name: "qcint4", bits: 4, quant: perChannel, native: int(xnn.QCInt4), tensor: tensor.Uint8},
-	QDInt8:  {name: "qdint8", bits: 8, quant: perToken, native: int(xnn.QDInt8), tensor: tensor.Int8},
-	QBInt4:  {name: "qbint4", bits: 4, quant: perGroup, native: int(xnn.QBInt4), tensor: tensor.Uint8},
-	Int32:   {name: "int32", bits: 32, native: int(xnn.Int32), tensor: tensor.Int32},
-	BF16:    {name: "bf16", bits: 16, native: noNative, tensor: tensor.BFloat16},
+	fp32:       {name: "fp32", bits: 32, native: int(xnn.FP32), tensor: tensor.Float32},
+	fp16:       {name: "fp16", bits: 16, native: int(xnn.FP16), tensor: tensor.Float16},
+	qint8:      {name: "qint8", bits: 8, quant: perTensor, native: int(xnn.QInt8), tensor: tensor.Int8, minZero: -128, maxZero: 127},
+	quint8:     {name: "quint8", bits: 8, quant: perTensor, native: int(xnn.QUint8), tensor: tensor.Uint8, maxZero: 255},
+	qint32:     {name: "qint32", bits: 32, quant: perTensor, native: int(xnn.QInt32), tensor: tensor.Int32},
+	qcint8:     {name: "qcint8", bits: 8, quant: perChannel, native: int(xnn.QCInt8), tensor: tensor.Int8},
+	qcint32:    {name: "qcint32", bits: 32, quant: perChannel, native: int(xnn.QCInt32), tensor: tensor.Int32},
+	qcint4:     {name: "qcint4", bits: 4, quant: perChannel, native: int(xnn.QCInt4), tensor: tensor.Uint8},
+	qdint8:     {name: "qdint8", bits: 8, quant: perToken, native: int(xnn.QDInt8), tensor: tensor.Int8},
+	qbint4:     {name: "qbint4", bits: 4, quant: perGroup, native: int(xnn.QBInt4), tensor: tensor.Uint8},
+	plainInt32: {name: "int32", bits: 32, native: int(xnn.Int32), tensor: tensor.Int32},
+	bf16:       {name: "bf16", bits: 16, native: noNative, tensor: tensor.BFloat16},
 }
 
 // Valid reports an element type that the engines know.
-func (d Datatype) Valid() bool { return int(d) < len(datatypes) && datatypes[d].bits > 0 }
+func (d datatype) Valid() bool { return int(d) < len(datatypes) && datatypes[d].bits > 0 }
 
-func (d Datatype) String() string {
+func (d datatype) String() string {
 	if !d.Valid() {
 		return fmt.Sprintf("datatype %d", uint8(d))
 	}
 	return datatypes[d].name
 }
 
-func (d Datatype) info() *datatypeInfo { return &datatypes[d] }
+func (d datatype) info() *datatypeInfo { return &datatypes[d] }
 
 // isFloat reports elements that are floats.
-func (d Datatype) isFloat() bool { return d == FP32 || d == FP16 || d == BF16 }
+func (d datatype) isFloat() bool { return d == fp32 || d == fp16 || d == bf16 }
 
 // bytes is the size of a dense value; 4-bit rows start at whole bytes.
-func (d Datatype) bytes(s shape) int {
+func (d datatype) bytes(s shape) int {
 	if d.info().bits == 4 {
 		if s.rank == 0 {
 			return 1

@@ -10,7 +10,7 @@ import (
 type builder struct {
 	lib    *xnn.Library
 	sub    xnn.Subgraph
-	graph  *Graph
+	graph  *graph
 	shapes []shape  // of the values
 	ids    []uint32 // the library's ids of the values
 }
@@ -49,7 +49,7 @@ func (b *builder) define() error {
 }
 
 // used marks the values that nodes or arguments refer to.
-func (g *Graph) used() []bool {
+func (g *graph) used() []bool {
 	used := make([]bool, len(g.Values))
 	for _, v := range g.Args {
 		used[v] = true
@@ -111,24 +111,24 @@ func sizes(dims []int) []uint {
 }
 
 // in and out are the library's ids of a node's values.
-func (b *builder) in(n *Node, i int) uint32 {
+func (b *builder) in(n *node, i int) uint32 {
 	if n.In[i] == none {
 		return xnn.NoValue
 	}
 	return b.ids[n.In[i]]
 }
 
-func (b *builder) out(n *Node, i int) uint32 { return b.ids[n.Out[i]] }
+func (b *builder) out(n *node, i int) uint32 { return b.ids[n.Out[i]] }
 
-func (b *builder) unary(op xnn.UnaryOperator, params *xnn.UnaryParams, n *Node) call {
+func (b *builder) unary(op xnn.UnaryOperator, params *xnn.UnaryParams, n *node) call {
 	return call{"xnn_define_unary", b.lib.DefineUnary(b.sub, b.lib.Soname.Unary[op], params, b.in(n, 0), b.out(n, 0), 0)}
 }
 
-func (b *builder) binary(op xnn.BinaryOperator, params *xnn.BinaryParams, n *Node) call {
+func (b *builder) binary(op xnn.BinaryOperator, params *xnn.BinaryParams, n *node) call {
 	return call{"xnn_define_binary", b.lib.DefineBinary(b.sub, b.lib.Soname.Binary[op], params, b.in(n, 0), b.in(n, 1), b.out(n, 0), 0)}
 }
 
-func (b *builder) convolution(n *Node) call {
+func (b *builder) convolution(n *node) call {
 	w := &n.Window
 	return call{"xnn_define_convolution_2d", b.lib.DefineConvolution2D(b.sub, uint32(w.top), uint32(w.right), uint32(w.bottom), uint32(w.left),
 		uint32(w.kernelH), uint32(w.kernelW), uint32(w.strideH), uint32(w.strideW), uint32(w.dilationH), uint32(w.dilationW),
@@ -136,7 +136,7 @@ func (b *builder) convolution(n *Node) call {
 		b.in(n, 0), b.in(n, 1), b.in(n, 2), b.out(n, 0), n.Flags)}
 }
 
-func (b *builder) depthwise(n *Node) call {
+func (b *builder) depthwise(n *node) call {
 	w := &n.Window
 	return call{"xnn_define_depthwise_convolution_2d", b.lib.DefineDepthwiseConvolution2D(b.sub, uint32(w.top), uint32(w.right), uint32(w.bottom), uint32(w.left),
 		uint32(w.kernelH), uint32(w.kernelW), uint32(w.strideH), uint32(w.strideW), uint32(w.dilationH), uint32(w.dilationW),
@@ -144,7 +144,7 @@ func (b *builder) depthwise(n *Node) call {
 		b.in(n, 0), b.in(n, 1), b.in(n, 2), b.out(n, 0), n.Flags)}
 }
 
-func (b *builder) deconvolution(n *Node) call {
+func (b *builder) deconvolution(n *node) call {
 	w := &n.Window
 	return call{"xnn_define_deconvolution_2d", b.lib.DefineDeconvolution2D(b.sub, uint32(w.top), uint32(w.right), uint32(w.bottom), uint32(w.left),
 		uint32(w.adjustH), uint32(w.adjustW), uint32(w.kernelH), uint32(w.kernelW), uint32(w.strideH), uint32(w.strideW),
@@ -152,44 +152,44 @@ func (b *builder) deconvolution(n *Node) call {
 		b.in(n, 0), b.in(n, 1), b.in(n, 2), b.out(n, 0), n.Flags)}
 }
 
-func (b *builder) fullyConnected(n *Node) call {
+func (b *builder) fullyConnected(n *node) call {
 	return call{"xnn_define_fully_connected", b.lib.DefineFullyConnected(b.sub, n.Min, n.Max,
 		b.in(n, 0), b.in(n, 1), b.in(n, 2), b.out(n, 0), n.Flags)}
 }
 
-func (b *builder) batchMatrix(n *Node) call {
+func (b *builder) batchMatrix(n *node) call {
 	return call{"xnn_define_batch_matrix_multiply", b.lib.DefineBatchMatrixMultiply(b.sub, b.in(n, 0), b.in(n, 1), b.out(n, 0), n.Flags)}
 }
 
-func (b *builder) averagePool(n *Node) call {
+func (b *builder) averagePool(n *node) call {
 	w := &n.Window
 	return call{"xnn_define_average_pooling_2d", b.lib.DefineAveragePooling2D(b.sub, uint32(w.top), uint32(w.right), uint32(w.bottom), uint32(w.left),
 		uint32(w.kernelH), uint32(w.kernelW), uint32(w.strideH), uint32(w.strideW), n.Min, n.Max, b.in(n, 0), b.out(n, 0), n.Flags&flagSamePadding)}
 }
 
-func (b *builder) maxPool(n *Node) call {
+func (b *builder) maxPool(n *node) call {
 	w := &n.Window
 	return call{"xnn_define_max_pooling_2d", b.lib.DefineMaxPooling2D(b.sub, uint32(w.top), uint32(w.right), uint32(w.bottom), uint32(w.left),
 		uint32(w.kernelH), uint32(w.kernelW), uint32(w.strideH), uint32(w.strideW), uint32(w.dilationH), uint32(w.dilationW),
 		n.Min, n.Max, b.in(n, 0), b.out(n, 0), n.Flags&flagSamePadding)}
 }
 
-func (b *builder) globalPool(n *Node) call {
+func (b *builder) globalPool(n *node) call {
 	axes := [2]uint{1, 2}
 	return call{"xnn_define_static_reduce", b.lib.DefineStaticReduce(b.sub, b.lib.Soname.Reduce[xnn.Mean], 2, &axes[0],
 		b.in(n, 0), b.out(n, 0), xnn.FlagKeepDims)}
 }
 
-func (b *builder) softmax(n *Node) call {
+func (b *builder) softmax(n *node) call {
 	return call{"xnn_define_softmax", b.lib.DefineSoftmax(b.sub, b.in(n, 0), b.out(n, 0), 0)}
 }
 
-func (b *builder) copy(n *Node) call {
+func (b *builder) copy(n *node) call {
 	return call{"xnn_define_copy", b.lib.DefineCopy(b.sub, b.in(n, 0), b.out(n, 0), 0)}
 }
 
 // reshape leaves a size of 0 to the library to infer. A reshape to rank 0 is one to [1].
-func (b *builder) reshape(n *Node) call {
+func (b *builder) reshape(n *node) call {
 	dims := sizes(n.Dims)
 	if len(dims) == 0 {
 		dims = append(dims, 1)
@@ -197,27 +197,27 @@ func (b *builder) reshape(n *Node) call {
 	return call{"xnn_define_static_reshape", b.lib.DefineStaticReshape(b.sub, uint(len(dims)), &dims[0], b.in(n, 0), b.out(n, 0), 0)}
 }
 
-func (b *builder) transpose(n *Node) call {
+func (b *builder) transpose(n *node) call {
 	perm := sizes(n.Dims)
 	return call{"xnn_define_static_transpose", b.lib.DefineStaticTranspose(b.sub, uint(len(perm)), &perm[0], b.in(n, 0), b.out(n, 0), 0)}
 }
 
-func (b *builder) slice(n *Node) call {
+func (b *builder) slice(n *node) call {
 	offsets, lengths := sizes(n.Dims), sizes(n.Dims2)
 	return call{"xnn_define_static_slice", b.lib.DefineStaticSlice(b.sub, uint(len(offsets)), &offsets[0], &lengths[0], b.in(n, 0), b.out(n, 0), 0)}
 }
 
-func (b *builder) pad(n *Node) call {
+func (b *builder) pad(n *node) call {
 	before, after := sizes(n.Dims), sizes(n.Dims2)
 	return call{"xnn_define_static_constant_pad", b.lib.DefineStaticConstantPad(b.sub, &before[0], &after[0], n.Param, b.in(n, 0), b.out(n, 0), 0)}
 }
 
-func (b *builder) resize(n *Node) call {
+func (b *builder) resize(n *node) call {
 	return call{"xnn_define_static_resize_bilinear_2d", b.lib.DefineStaticResizeBilinear2D(b.sub, uint(n.Dims[0]), uint(n.Dims[1]),
 		b.in(n, 0), b.out(n, 0), n.Flags)}
 }
 
-func (b *builder) concatenate(n *Node) call {
+func (b *builder) concatenate(n *node) call {
 	axis, _ := n.axis(b.shapes[n.Out[0]].rank)
 	a, out := int32(axis), b.out(n, 0)
 	in := func(i int) uint32 { return b.in(n, i) }

@@ -7,7 +7,7 @@ import (
 )
 
 // typesOf are the names of a graph's nodes.
-func typesOf(g *Graph) (names []string) {
+func typesOf(g *graph) (names []string) {
 	for i := range g.Nodes {
 		names = append(names, g.Nodes[i].Type.name)
 	}
@@ -15,7 +15,7 @@ func typesOf(g *Graph) (names []string) {
 }
 
 // dump is a graph for reading: a line a value, a line a node.
-func dump(g *Graph) string {
+func dump(g *graph) string {
 	var b strings.Builder
 	for v := range g.Values {
 		x := &g.Values[v]

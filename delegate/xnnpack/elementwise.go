@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
-	"github.com/etrun-go/etrun/kernels/math32"
+	"github.com/etrun-go/etrun/internal/math32"
 )
 
 var inf = float32(math.Inf(1))
@@ -72,8 +72,8 @@ func elu(dst, src []float32, alpha float32) {
 // unaryNode makes the row of a function without parameters.
 func unaryNode(tag uint8, name string, op xnn.UnaryOperator, f func(dst, src []float32)) nodeType {
 	return nodeType{tag: tag, name: name, read: readUnary, check: checkUnary, shape: sameShape, inPlace: true, cost: transcendental,
-		define: func(b *builder, n *Node) call { return b.unary(op, nil, n) },
-		run: func(e *reference, n *Node) {
+		define: func(b *builder, n *node) call { return b.unary(op, nil, n) },
+		run: func(e *reference, n *node) {
 			f(e.result(n.Out[0]), e.load(0, n.In[0]))
 			e.store(n.Out[0])
 		}}
@@ -82,8 +82,8 @@ func unaryNode(tag uint8, name string, op xnn.UnaryOperator, f func(dst, src []f
 // unaryParamNode makes the row of a function with one parameter.
 func unaryParamNode(tag uint8, name, param string, op xnn.UnaryOperator, f func(dst, src []float32, p float32)) nodeType {
 	return nodeType{tag: tag, name: name, read: readUnaryParam(param), check: checkUnary, shape: sameShape, inPlace: true, native: finiteParam,
-		define: func(b *builder, n *Node) call { return b.unary(op, &xnn.UnaryParams{n.Param}, n) },
-		run: func(e *reference, n *Node) {
+		define: func(b *builder, n *node) call { return b.unary(op, &xnn.UnaryParams{n.Param}, n) },
+		run: func(e *reference, n *node) {
 			f(e.result(n.Out[0]), e.load(0, n.In[0]), n.Param)
 			e.store(n.Out[0])
 		}}
@@ -92,8 +92,8 @@ func unaryParamNode(tag uint8, name, param string, op xnn.UnaryOperator, f func(
 func clampNode(tag uint8, name string) nodeType {
 	return nodeType{tag: tag, name: name, read: readUnary, check: checkUnary, shape: sameShape, inPlace: true, bounded: true,
 		native: every(sameQuantization, boundLimits),
-		define: func(b *builder, n *Node) call { return b.unary(xnn.Clamp, &xnn.UnaryParams{n.Min, n.Max}, n) },
-		run: func(e *reference, n *Node) {
+		define: func(b *builder, n *node) call { return b.unary(xnn.Clamp, &xnn.UnaryParams{n.Min, n.Max}, n) },
+		run: func(e *reference, n *node) {
 			y := e.result(n.Out[0])
 			copy(y, e.load(0, n.In[0]))
 			n.bound(y)
@@ -102,7 +102,7 @@ func clampNode(tag uint8, name string) nodeType {
 }
 
 // bound keeps numbers within the node's bounds.
-func (n *Node) bound(x []float32) {
+func (n *node) bound(x []float32) {
 	if n.Min == -inf && n.Max == inf {
 		return
 	}
@@ -127,21 +127,21 @@ func clamp(x, lo, hi float32) float32 {
 // scale and zero point of each group of inner dimensions first.
 func convertNode(tag uint8, name string) nodeType {
 	return nodeType{tag: tag, name: name, read: readUnary, shape: convertShape, inPlace: true, native: convertLimits,
-		check: func(g *Graph, n *Node) error {
+		check: func(g *graph, n *node) error {
 			in, out := n.In[0], n.Out[0]
 			if err := wantDatatype(g, n, in, elementwiseTypes...); err != nil {
 				return err
 			}
-			if g.Values[out].Datatype == QDInt8 {
-				return wantDatatype(g, n, in, FP32, FP16)
+			if g.Values[out].Datatype == qdint8 {
+				return wantDatatype(g, n, in, fp32, fp16)
 			}
 			return wantDatatype(g, n, out, elementwiseTypes...)
 		},
-		define: func(b *builder, n *Node) call { return b.unary(xnn.Convert, nil, n) },
-		run: func(e *reference, n *Node) {
+		define: func(b *builder, n *node) call { return b.unary(xnn.Convert, nil, n) },
+		run: func(e *reference, n *node) {
 			x := e.load(0, n.In[0])
-			if e.graph.Values[n.Out[0]].Datatype == QDInt8 {
-				e.quantizeDynamic(n.Out[0], x, e.graph.Values[n.In[0]].Datatype == FP16)
+			if e.graph.Values[n.Out[0]].Datatype == qdint8 {
+				e.quantizeDynamic(n.Out[0], x, e.graph.Values[n.In[0]].Datatype == fp16)
 				return
 			}
 			copy(e.result(n.Out[0]), x)
@@ -149,29 +149,29 @@ func convertNode(tag uint8, name string) nodeType {
 		}}
 }
 
-func convertShape(g *Graph, n *Node, s []shape) error {
+func convertShape(g *graph, n *node, s []shape) error {
 	s[n.Out[0]] = s[n.In[0]]
 	if k := g.Values[n.Out[0]].Quant.Nonbatch; k > s[n.In[0]].rank {
-		return payloadError(n.place(), "%d dimensions share a scale, of an input of sizes %v", k, s[n.In[0]])
+		return n.fault("%d dimensions share a scale, of an input of sizes %v", k, s[n.In[0]])
 	}
 	return nil
 }
 
 // checkUnary wants the same datatype on both sides; quantizations may differ.
-func checkUnary(g *Graph, n *Node) error {
+func checkUnary(g *graph, n *node) error {
 	if err := wantDatatype(g, n, n.In[0], elementwiseTypes...); err != nil {
 		return err
 	}
 	return wantDatatype(g, n, n.Out[0], g.Values[n.In[0]].Datatype)
 }
 
-func sameShape(_ *Graph, n *Node, s []shape) error {
+func sameShape(_ *graph, n *node, s []shape) error {
 	s[n.Out[0]] = s[n.In[0]]
 	return nil
 }
 
 // transcendental functions take about as long as eight multiplications.
-func transcendental(_ *Graph, n *Node, s []shape) int { return 8 * s[n.Out[0]].numel() }
+func transcendental(_ *graph, n *node, s []shape) int { return 8 * s[n.Out[0]].numel() }
 
 // binaryNodes are functions of two broadcast operands.
 var binaryNodes = []nodeType{
@@ -198,7 +198,7 @@ func limited(t nodeType, native rule) nodeType {
 // binaryNode makes the row of a function; bounded ones keep their output within bounds.
 func binaryNode(tag uint8, name string, op xnn.BinaryOperator, bounded bool, f func(a, b float32) float32) nodeType {
 	return nodeType{tag: tag, name: name, read: readBinary, shape: broadcastShape, inPlace: true, scratch: boundedScratch, bounded: bounded,
-		check: func(g *Graph, n *Node) error {
+		check: func(g *graph, n *node) error {
 			if err := wantDatatype(g, n, n.In[0], elementwiseTypes...); err != nil {
 				return err
 			}
@@ -207,20 +207,20 @@ func binaryNode(tag uint8, name string, op xnn.BinaryOperator, bounded bool, f f
 			}
 			return wantDatatype(g, n, n.Out[0], g.Values[n.In[0]].Datatype)
 		},
-		define: func(b *builder, n *Node) call {
+		define: func(b *builder, n *node) call {
 			var params *xnn.BinaryParams
 			if bounded {
 				params = &xnn.BinaryParams{OutputMin: float64(n.Min), OutputMax: float64(n.Max)}
 			}
 			return b.binary(op, params, n)
 		},
-		run: func(e *reference, n *Node) { e.mapBinary(n, bounded, f) }}
+		run: func(e *reference, n *node) { e.mapBinary(n, bounded, f) }}
 }
 
-func broadcastShape(g *Graph, n *Node, s []shape) error {
+func broadcastShape(g *graph, n *node, s []shape) error {
 	out, ok := broadcast(s[n.In[0]], s[n.In[1]])
 	if !ok {
-		return &layoutError{payloadError(n.place(), "operands of sizes %v and %v do not broadcast", s[n.In[0]], s[n.In[1]]), n}
+		return &layoutError{n.fault("operands of sizes %v and %v do not broadcast", s[n.In[0]], s[n.In[1]]), n}
 	}
 	s[n.Out[0]] = out
 	return nil

@@ -10,11 +10,11 @@ import (
 
 // encode writes a graph as a payload: the inverse of readGraph for graphs without
 // repairs. Value v gets the id v+100, constants lie inside the payload.
-func encode(g *Graph) []byte { return encodeNamed(g, nil) }
+func encode(g *graph) []byte { return encodeNamed(g, nil) }
 
 // encodeNamed is encode with the constants in named, instead of inside the payload,
 // unless it is nil.
-func encodeNamed(g *Graph, named map[string][]byte) []byte {
+func encodeNamed(g *graph, named map[string][]byte) []byte {
 	w := &writer{b: flatbuffers.NewBuilder(1024), constants: make([]byte, 16), named: named}
 	w.places = append(w.places, [2]uint64{})
 	var values, nodes []flatbuffers.UOffsetT
@@ -125,7 +125,7 @@ func (w *writer) constant(data []byte) uint32 {
 	return uint32(len(w.places) - 1)
 }
 
-func (w *writer) value(g *Graph, v int) flatbuffers.UOffsetT {
+func (w *writer) value(g *graph, v int) flatbuffers.UOffsetT {
 	x := &g.Values[v]
 	dims := w.numbers(x.Shape.dims())
 	buffer := uint32(0)
@@ -151,7 +151,7 @@ func (w *writer) value(g *Graph, v int) flatbuffers.UOffsetT {
 	return w.table(func(t *tableWriter) { t.u8(0, quantizedValue); t.ref(1, body) })
 }
 
-func valueFlags(x *Value) (flags uint32) {
+func valueFlags(x *value) (flags uint32) {
 	if x.Input {
 		flags |= 1
 	}
@@ -161,7 +161,7 @@ func valueFlags(x *Value) (flags uint32) {
 	return flags
 }
 
-func (w *writer) quant(x *Value) (uint8, flatbuffers.UOffsetT) {
+func (w *writer) quant(x *value) (uint8, flatbuffers.UOffsetT) {
 	q := &x.Quant
 	switch x.Datatype.info().quant {
 	case perTensor:
@@ -199,7 +199,7 @@ func encodedID(v int) uint32 {
 	return uint32(v + 100)
 }
 
-func (w *writer) node(n *Node) flatbuffers.UOffsetT {
+func (w *writer) node(n *node) flatbuffers.UOffsetT {
 	body := w.nodeBody(n)
 	bounds := flatbuffers.UOffsetT(0)
 	if n.Min > -inf || n.Max < inf {
@@ -216,7 +216,7 @@ func (w *writer) node(n *Node) flatbuffers.UOffsetT {
 }
 
 // nodeBody writes the fields that a node's type has, in the schema's order.
-func (w *writer) nodeBody(n *Node) flatbuffers.UOffsetT {
+func (w *writer) nodeBody(n *node) flatbuffers.UOffsetT {
 	var ids []uint32
 	for _, v := range append(append([]int{}, n.In...), n.Out...) {
 		ids = append(ids, encodedID(v))

@@ -22,7 +22,7 @@ func compile(t testing.TB, data []byte, engine Engine) (delegate.Image, error) {
 }
 
 // arguments makes tensors for a graph's arguments, inputs with random elements.
-func (m *maker) arguments(g *Graph) []*tensor.Value {
+func (m *maker) arguments(g *graph) []*tensor.Value {
 	var args []*tensor.Value
 	for _, v := range g.Args {
 		x := &g.Values[v]
@@ -63,7 +63,7 @@ func numbersOf(t *tensor.Tensor) []float64 {
 
 // differ reports the first output element in which two runs are further apart than
 // the sample allows.
-func (s *sample) differ(got, want []*tensor.Value, g *Graph) error {
+func (s *sample) differ(got, want []*tensor.Value, g *graph) error {
 	for i := g.Inputs; i < len(g.Args); i++ {
 		a, b := got[i].Tensor, want[i].Tensor
 		if !shapeOf(a.Sizes...).equal(b.Sizes) {
@@ -97,7 +97,7 @@ func largest(x []float64) float64 {
 }
 
 // execute runs a payload once on random arguments, numbers from lo on unless it is 0.
-func execute(t testing.TB, data []byte, engine Engine, lo float32, pool *cpu.Pool) ([]*tensor.Value, *Graph, error) {
+func execute(t testing.TB, data []byte, engine Engine, lo float32, pool *cpu.Pool) ([]*tensor.Value, *graph, error) {
 	t.Helper()
 	img, err := compile(t, data, engine)
 	if err != nil {
@@ -156,7 +156,7 @@ func TestNodes(t *testing.T) {
 }
 
 // runZeros runs a graph on the reference engine with inputs of zeros.
-func runZeros(t *testing.T, g *Graph, shapes []shape) {
+func runZeros(t *testing.T, g *graph, shapes []shape) {
 	bytes := 0
 	for v := range shapes {
 		bytes += g.Values[v].Datatype.bytes(shapes[v])

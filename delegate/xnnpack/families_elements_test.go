@@ -98,13 +98,13 @@ func binaryMatch(op, node string, naive func(y, a, b []float32), extra []any, si
 		node:  func(g *maker, x []int, y int) { g.node(node, x, []int{y}) }}
 }
 
-func unaryMatch(op, node string, naive func(y, x []float32), extra []any, n int) *match {
+func unaryMatch(op, kind string, naive func(y, x []float32), extra []any, n int) *match {
 	x := noise(n)
 	return &match{op: op, args: append([]any{x}, extra...), outs: []*tensor.Tensor{blank(tensor.Float32, n)}, units: n,
 		naive: func(y *tensor.Tensor) { naive(floats(y), floats(x)) },
 		node: func(g *maker, x []int, y int) {
-			g.node(node, x, []int{y}, func(n *Node) {
-				if node == "Clamp" {
+			g.node(kind, x, []int{y}, func(n *node) {
+				if kind == "Clamp" {
 					n.Min = 0
 				}
 			})
@@ -152,7 +152,7 @@ func permutedMatch(sizes, dims []int) *match {
 			}
 		},
 		node: func(g *maker, x []int, y int) {
-			g.node("StaticTranspose", x, []int{y}, func(n *Node) { n.Dims = dims })
+			g.node("StaticTranspose", x, []int{y}, func(n *node) { n.Dims = dims })
 		}}
 }
 
@@ -180,7 +180,7 @@ func sliceMatch(rows, cols, from, to int) *match {
 			}
 		},
 		node: func(g *maker, x []int, y int) {
-			g.node("StaticSlice", x, []int{y}, func(node *Node) { node.Dims, node.Dims2 = []int{0, from}, []int{rows, n} })
+			g.node("StaticSlice", x, []int{y}, func(node *node) { node.Dims, node.Dims2 = []int{0, from}, []int{rows, n} })
 		}}
 }
 
@@ -202,7 +202,7 @@ func paddedMatch(planes, size int) *match {
 			}
 		},
 		node: func(g *maker, x []int, y int) {
-			g.node("StaticConstantPad", x, []int{y}, func(n *Node) { n.Dims, n.Dims2, n.Param = []int{0, 1, 1}, []int{0, 1, 1}, 0.5 })
+			g.node("StaticConstantPad", x, []int{y}, func(n *node) { n.Dims, n.Dims2, n.Param = []int{0, 1, 1}, []int{0, 1, 1}, 0.5 })
 		}}
 }
 
@@ -226,7 +226,7 @@ func upsampledMatch(channels, in, out int) *match {
 			}
 		},
 		node: func(g *maker, x []int, y int) {
-			g.node("StaticResizeBilinear2D", x, []int{y}, func(n *Node) { n.Dims = []int{out, out} })
+			g.node("StaticResizeBilinear2D", x, []int{y}, func(n *node) { n.Dims = []int{out, out} })
 		}}
 }
 
@@ -245,7 +245,7 @@ const quantizedScale, quantizedZero = 0.05, 3
 // withQuant gives int8 values the scale and the zero point of the operators.
 func withQuant(g *maker, values ...int) {
 	for _, v := range values {
-		g.g.Values[v].Quant = Quant{Scale: quantizedScale, ZeroPoint: quantizedZero}
+		g.g.Values[v].Quant = quant{Scale: quantizedScale, ZeroPoint: quantizedZero}
 	}
 }
 

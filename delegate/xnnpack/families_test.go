@@ -137,16 +137,16 @@ func (m *match) layout(t *tensor.Tensor) (logical, own *tensor.Tensor) {
 	return logical, own
 }
 
-func datatypeOf(t *tensor.Tensor) Datatype {
+func datatypeOf(t *tensor.Tensor) datatype {
 	if t.DType == tensor.Int8 {
-		return QInt8
+		return qint8
 	}
-	return FP32
+	return fp32
 }
 
 // given adds a constant of the numbers of a tensor.
 func (m *maker) given(t *tensor.Tensor, dims ...int) int {
-	v := m.value(FP32, dims...)
+	v := m.value(fp32, dims...)
 	m.g.Values[v].Data = t.Data
 	return v
 }

@@ -225,7 +225,7 @@ func productMatch(op string, m, k, n int) *match {
 		}
 	}
 	t.node = func(g *maker, v []int, y int) {
-		g.node("FullyConnected", []int{v[0], g.given(w, dims...), g.given(bias, n)}, []int{y}, func(n *Node) { n.Flags = flags })
+		g.node("FullyConnected", []int{v[0], g.given(w, dims...), g.given(bias, n)}, []int{y}, func(n *node) { n.Flags = flags })
 	}
 	return t
 }

@@ -8,7 +8,7 @@ import (
 
 // prepared is the node's filter, made of its constants at the first call. at says where
 // the element of group g, row k, column n of the products is in the filter's value.
-func (e *reference) prepared(n *Node, groups, k, cols int, at func(g, k, n int) int) *filter {
+func (e *reference) prepared(n *node, groups, k, cols int, at func(g, k, n int) int) *filter {
 	if f := e.filters[n.at]; f != nil && e.graph.Values[n.In[1]].isConst() {
 		e.prepareBias(f, n)
 		return f
@@ -17,7 +17,7 @@ func (e *reference) prepared(n *Node, groups, k, cols int, at func(g, k, n int) 
 	x := &e.graph.Values[v]
 	f := &filter{groups: groups, k: k, n: cols, values: make([]float32, groups*k*cols)}
 	in := e.graph.Values[n.In[0]].Datatype
-	f.exact = in == QInt8 || in == QUint8 || in == QDInt8
+	f.exact = in == qint8 || in == quint8 || in == qdint8
 	element := e.elements(v)
 	for g := range groups {
 		for i := range k {
@@ -37,12 +37,12 @@ func (e *reference) prepared(n *Node, groups, k, cols int, at func(g, k, n int) 
 func (e *reference) elements(v int) func(i int) float32 {
 	x, b := &e.graph.Values[v], e.bytes[v]
 	switch x.Datatype {
-	case QInt8, QCInt8:
+	case qint8, qcint8:
 		q := tensor.View[int8](b)
 		return func(i int) float32 { return float32(q[i]) }
-	case QUint8:
+	case quint8:
 		return func(i int) float32 { return float32(int32(b[i]) - x.Quant.ZeroPoint) }
-	case QCInt4, QBInt4:
+	case qcint4, qbint4:
 		cols := x.Shape.last()
 		row := (cols + 1) / 2
 		return func(i int) float32 {
@@ -55,7 +55,7 @@ func (e *reference) elements(v int) func(i int) float32 {
 }
 
 // prepareScales spreads the filter's scales over the columns.
-func (f *filter) prepareScales(x *Value) {
+func (f *filter) prepareScales(x *value) {
 	switch x.Datatype.info().quant {
 	case perTensor:
 		f.scales = make([]float32, f.groups*f.n)
@@ -77,14 +77,14 @@ func (f *filter) prepareScales(x *Value) {
 }
 
 // prepareBias reads the bias, which may be computed at run time.
-func (e *reference) prepareBias(f *filter, n *Node) {
+func (e *reference) prepareBias(f *filter, n *node) {
 	if len(n.In) < 3 || n.In[2] == none {
 		return
 	}
 	switch e.graph.Values[n.In[2]].Datatype {
-	case QInt32, QCInt32:
+	case qint32, qcint32:
 		f.wholeBias = tensor.View[int32](e.bytes[n.In[2]])
-	case FP32:
+	case fp32:
 		f.bias = tensor.View[float32](e.bytes[n.In[2]])
 	default:
 		f.bias = e.constant(n.In[2])
@@ -92,7 +92,7 @@ func (e *reference) prepareBias(f *filter, n *Node) {
 }
 
 // fullyConnected multiplies rows of the input by the filter.
-func (e *reference) fullyConnected(n *Node) {
+func (e *reference) fullyConnected(n *node) {
 	k, cols := n.inputChannels(e.graph), n.outputChannels(e.graph)
 	transposed := n.Flags&flagTransposeWeights != 0
 	f := e.prepared(n, 1, k, cols, func(_, i, j int) int {
@@ -116,13 +116,13 @@ type denseRows struct {
 func (r *denseRows) row(dst []float32, _, p int) { copy(dst, r.x[p*r.k:(p+1)*r.k]) }
 
 // batchMatrix multiplies matrix by matrix; outer dimensions of size 1 are repeated.
-func (e *reference) batchMatrix(n *Node) {
+func (e *reference) batchMatrix(n *node) {
 	a, b, out := e.shapes[n.In[0]], e.shapes[n.In[1]], e.shapes[n.Out[0]]
 	m, cols, k := out.fromEnd(1), out.fromEnd(0), a.fromEnd(0)
 	transposed := n.Flags&flagTransposeWeights != 0
 	x := e.whole(0, n.In[0])
 	w := e.whole(1, n.In[1])
-	if e.graph.Values[n.In[1]].Datatype == QCInt8 {
+	if e.graph.Values[n.In[1]].Datatype == qcint8 {
 		w = e.wholeConstant(n.In[1])
 	}
 	f := e.matrix(n, k, cols)
@@ -148,10 +148,10 @@ func (e *reference) batchMatrix(n *Node) {
 }
 
 // matrix is the place for one matrix of a batch.
-func (e *reference) matrix(n *Node, k, cols int) *filter {
+func (e *reference) matrix(n *node, k, cols int) *filter {
 	f := e.filters[n.at]
 	if f == nil {
-		f = &filter{groups: 1, exact: e.graph.Values[n.In[0]].Datatype == QDInt8}
+		f = &filter{groups: 1, exact: e.graph.Values[n.In[0]].Datatype == qdint8}
 		e.filters[n.at] = f
 	}
 	f.k, f.n, f.values = k, cols, grow(f.values, k*cols)

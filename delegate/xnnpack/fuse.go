@@ -12,26 +12,26 @@ import "slices"
 //
 // A merge needs an internal value between with one reader, and a merged node that the
 // native engine takes wherever it takes the two.
-func (g *Graph) fuse(shapes []shape) {
+func (g *graph) fuse(shapes []shape) {
 	g.dropCopies()
 	f := newFuser(g, shapes)
-	for _, merge := range []func(*Node){f.copy, f.pad, f.clamp} {
+	for _, merge := range []func(*node){f.copy, f.pad, f.clamp} {
 		for i := range g.Nodes {
 			if n := &g.Nodes[i]; len(n.Out) > 0 {
 				merge(n)
 			}
 		}
 	}
-	g.Nodes = slices.DeleteFunc(g.Nodes, func(n Node) bool { return len(n.Out) == 0 })
+	g.Nodes = slices.DeleteFunc(g.Nodes, func(n node) bool { return len(n.Out) == 0 })
 	for i := range g.Nodes {
 		g.Nodes[i].at = i
 	}
 }
 
 // dropCopies lets the readers of an internal copy read what it copies.
-func (g *Graph) dropCopies() {
+func (g *graph) dropCopies() {
 	original := make(map[int]int)
-	g.Nodes = slices.DeleteFunc(g.Nodes, func(n Node) bool {
+	g.Nodes = slices.DeleteFunc(g.Nodes, func(n node) bool {
 		for i, v := range n.In {
 			if from, ok := original[v]; ok {
 				n.In[i] = from
@@ -47,16 +47,16 @@ func (g *Graph) dropCopies() {
 
 // fuser knows who makes and who reads each value. A merged node has no outputs left.
 type fuser struct {
-	g        *Graph
+	g        *graph
 	shapes   []shape
-	producer []*Node
+	producer []*node
 	readers  []int   // how many operands are the value
-	reader   []*Node // the last of them
+	reader   []*node // the last of them
 }
 
-func newFuser(g *Graph, shapes []shape) *fuser {
+func newFuser(g *graph, shapes []shape) *fuser {
 	n := len(g.Values)
-	f := &fuser{g: g, shapes: shapes, producer: make([]*Node, n), readers: make([]int, n), reader: make([]*Node, n)}
+	f := &fuser{g: g, shapes: shapes, producer: make([]*node, n), readers: make([]int, n), reader: make([]*node, n)}
 	for i := range g.Nodes {
 		node := &g.Nodes[i]
 		for _, v := range node.Out {
@@ -79,7 +79,7 @@ func (f *fuser) between(v int) bool {
 }
 
 // copy lets the node before a copy write the copy's output.
-func (f *fuser) copy(n *Node) {
+func (f *fuser) copy(n *node) {
 	from, to := n.In[0], n.Out[0]
 	if n.Type.tag != tagCopy || !f.between(from) {
 		return
@@ -91,7 +91,7 @@ func (f *fuser) copy(n *Node) {
 }
 
 // pad makes a zero pad of height and width padding of the convolution behind it.
-func (f *fuser) pad(n *Node) {
+func (f *fuser) pad(n *node) {
 	if n.Type.tag != tagStaticConstantPad || !f.between(n.Out[0]) || !f.g.padsZeros(n) {
 		return
 	}
@@ -113,12 +113,12 @@ func (f *fuser) pad(n *Node) {
 }
 
 // takes reports that a merge costs no node its native engine.
-func (f *fuser) takes(merged, old *Node) bool {
+func (f *fuser) takes(merged, old *node) bool {
 	return f.g.refusesNode(merged, f.shapes) == "" || f.g.refusesNode(old, f.shapes) != ""
 }
 
 // padsZeros reports a pad of height and width of [N, H, W, C] with zeros.
-func (g *Graph) padsZeros(n *Node) bool {
+func (g *graph) padsZeros(n *node) bool {
 	if len(n.Dims) != 4 || n.Dims[0]|n.Dims[3]|n.Dims2[0]|n.Dims2[3] != 0 {
 		return false
 	}
@@ -126,7 +126,7 @@ func (g *Graph) padsZeros(n *Node) bool {
 }
 
 // clamp makes a clamp the bounds of the node before it.
-func (f *fuser) clamp(n *Node) {
+func (f *fuser) clamp(n *node) {
 	if n.Type.tag != tagClamp || !f.between(n.In[0]) || wantSame(f.g, n, n.In[0], n.Out[0]) != nil {
 		return
 	}

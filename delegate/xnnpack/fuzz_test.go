@@ -5,6 +5,8 @@ package xnnpack
 import (
 	"math/rand/v2"
 	"testing"
+
+	"github.com/etrun-go/etrun/internal/campaign"
 )
 
 // FuzzGraph lets the fuzzer's bytes decide how a graph is changed, and runs it as a
@@ -23,7 +25,7 @@ func FuzzGraph(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, data []byte) {
 		g := pool.pick(rand.New(rand.NewPCG(seed, 1)))
 		g = mutate(g, rand.New(&bytesSource{data: data, rest: rand.NewPCG(seed, 2)}))
-		if err := a.run(g, seed); err != nil {
+		if err := campaign.Cost(attackLimit+attackSlack, func() error { return a.run(g, seed) }); err != nil {
 			t.Errorf("%v\n%s", err, dump(g))
 		}
 	})

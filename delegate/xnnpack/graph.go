@@ -4,32 +4,32 @@ import (
 	"fmt"
 )
 
-// Graph is what a payload describes: values, and nodes in the order of execution.
+// graph is what a payload describes: values, and nodes in the order of execution.
 // It has been checked: every index is in range, constants have all their bytes, and
 // each value is computed before it is read.
-type Graph struct {
+type graph struct {
 	Version string // "XN00" or "XN01"
-	Values  []Value
-	Nodes   []Node
+	Values  []value
+	Nodes   []node
 	Args    []int // values of the delegate call's arguments, by external id
 	Inputs  int   // how many of Args, from the first, are inputs
 }
 
-// Value is one tensor of a graph (XValue). Sizes are in the order of memory.
-type Value struct {
+// value is one tensor of a graph (XValue). Sizes are in the order of memory.
+type value struct {
 	ID       uint32 // the payload's name for it
-	Datatype Datatype
+	Datatype datatype
 	Shape    shape
 	Arg      int // its place in Args, or -1
 	Input    bool
 	Output   bool
 	Data     []byte // the bytes of a constant, else nil
-	Quant    Quant
+	Quant    quant
 }
 
-// Quant says how a quantized value's elements stand for numbers: scale × (element −
+// quant says how a quantized value's elements stand for numbers: scale × (element −
 // zero point).
-type Quant struct {
+type quant struct {
 	Scale      float32
 	ZeroPoint  int32
 	Scales     []float32 // per channel
@@ -39,9 +39,9 @@ type Quant struct {
 	Nonbatch   int // dynamic: how many inner dimensions share a scale
 }
 
-// Node is one operation of a graph (XNode). Which parameters it has depends on its
+// node is one operation of a graph (XNode). Which parameters it has depends on its
 // type.
-type Node struct {
+type node struct {
 	Type        *nodeType
 	In, Out     []int // values; none for an absent bias
 	Flags       uint32
@@ -71,9 +71,9 @@ type window struct {
 }
 
 // isConst reports a value that the payload gives.
-func (v *Value) isConst() bool { return v.Data != nil }
+func (v *value) isConst() bool { return v.Data != nil }
 
-func (g *Graph) describe(v int) string {
+func (g *graph) describe(v int) string {
 	if v == none {
 		return "none"
 	}
@@ -82,4 +82,4 @@ func (g *Graph) describe(v int) string {
 }
 
 // place names a node for messages.
-func (n *Node) place() string { return fmt.Sprintf("node %d (%s)", n.index, n.Type.name) }
+func (n *node) place() string { return fmt.Sprintf("node %d (%s)", n.index, n.Type.name) }

@@ -25,7 +25,7 @@ func classRounds() int {
 }
 
 // runClass runs graphs of a class on the automatic engine and on the Go engine.
-func runClass(t *testing.T, steps int, loose float64, build func(m *maker) *Graph) {
+func runClass(t *testing.T, steps int, loose float64, build func(m *maker) *graph) {
 	xnntest.Library(t)
 	native := 0
 	for seed := range classRounds() {
@@ -74,7 +74,7 @@ func runOnce(img delegate.Image, args []*tensor.Value) error {
 func TestPoolGeometries(t *testing.T) {
 	for _, name := range []string{"MaxPooling2d", "AvgPooling2d"} {
 		t.Run(name, func(t *testing.T) {
-			runClass(t, 0, 1e-5, func(m *maker) *Graph {
+			runClass(t, 0, 1e-5, func(m *maker) *graph {
 				n := func(k int) int { return 1 + m.r.IntN(k) }
 				w := window{kernelH: n(4), kernelW: n(4), strideH: n(3), strideW: n(3), dilationH: n(4), dilationW: n(4)}
 				if name == "AvgPooling2d" || m.r.IntN(3) == 0 {
@@ -84,8 +84,8 @@ func TestPoolGeometries(t *testing.T) {
 				if h, v := w.dilationH*(w.kernelH-1)+1, w.dilationW*(w.kernelW-1)+1; !same && m.r.IntN(3) > 0 {
 					w.top, w.bottom, w.left, w.right = m.r.IntN(h), m.r.IntN(h), m.r.IntN(v), m.r.IntN(v)
 				}
-				x, y := m.input(FP32, n(2), n(9), n(9), n(20)), m.value(FP32, 1, 1, 1, 1)
-				m.node(name, []int{x}, []int{y}, withWindow(w), func(n *Node) {
+				x, y := m.input(fp32, n(2), n(9), n(9), n(20)), m.value(fp32, 1, 1, 1, 1)
+				m.node(name, []int{x}, []int{y}, withWindow(w), func(n *node) {
 					if same {
 						n.Flags = flagSamePadding
 					}
@@ -97,7 +97,7 @@ func TestPoolGeometries(t *testing.T) {
 }
 
 // fixed is fix, or nil where the shapes do not go together.
-func (m *maker) fixed(outputs ...int) *Graph {
+func (m *maker) fixed(outputs ...int) *graph {
 	g := m.done(outputs...)
 	s, err := g.declared()
 	if err != nil {
@@ -113,18 +113,18 @@ func (m *maker) fixed(outputs ...int) *Graph {
 // that do not meet those before, that fall on one element, or lie beyond the type.
 func TestClampsBehind(t *testing.T) {
 	for _, kind := range []string{"Conv2d", "DepthwiseConv2d", "ConvTranspose2d", "FullyConnected", "MaxPooling2d", "Clamp", "Add"} {
-		for _, d := range []Datatype{FP32, QInt8, QUint8} {
+		for _, d := range []datatype{fp32, qint8, quint8} {
 			t.Run(kind+" "+d.String(), func(t *testing.T) {
-				runClass(t, 2, 1e-5, func(m *maker) *Graph { return m.clampBehind(kind, d) })
+				runClass(t, 2, 1e-5, func(m *maker) *graph { return m.clampBehind(kind, d) })
 			})
 		}
 	}
 }
 
-func (m *maker) clampBehind(kind string, d Datatype) *Graph {
-	types := map[Datatype]weighted{FP32: {FP32, FP32, FP32, FP32}, QInt8: {QInt8, QCInt8, QCInt32, QInt8}, QUint8: {QUint8, QUint8, QInt32, QUint8}}[d]
+func (m *maker) clampBehind(kind string, d datatype) *graph {
+	types := map[datatype]weighted{fp32: {fp32, fp32, fp32, fp32}, qint8: {qint8, qcint8, qcint32, qint8}, quint8: {quint8, quint8, qint32, quint8}}[d]
 	w := windows[m.r.IntN(3)].w
-	var g *Graph
+	var g *graph
 	switch kind {
 	case "FullyConnected":
 		g = m.fullyConnectedSample(types, 0)
@@ -150,7 +150,7 @@ func (m *maker) clampBehind(kind string, d Datatype) *Graph {
 }
 
 // clamp puts a clamp behind an output, which becomes internal, mostly.
-func (m *maker) clamp(v int, d Datatype) {
+func (m *maker) clamp(v int, d datatype) {
 	g := m.g
 	y := m.value(d, g.Values[v].Shape.dims()...)
 	x := &g.Values[v]
@@ -160,11 +160,11 @@ func (m *maker) clamp(v int, d Datatype) {
 	g.Values[y].Output, g.Values[y].Arg, g.Args[x.Arg] = true, x.Arg, y
 	x.Output, x.Arg = false, none
 	lo, hi := m.bounds(d)
-	m.node("Clamp", []int{v}, []int{y}, func(n *Node) { n.Min, n.Max = lo, hi })
+	m.node("Clamp", []int{v}, []int{y}, func(n *node) { n.Min, n.Max = lo, hi })
 }
 
 // bounds are ordinary, half open, on one element, or beyond what elements stand for.
-func (m *maker) bounds(d Datatype) (lo, hi float32) {
+func (m *maker) bounds(d datatype) (lo, hi float32) {
 	switch m.r.IntN(6) {
 	case 0:
 		return -inf, inf
@@ -183,19 +183,19 @@ func (m *maker) bounds(d Datatype) (lo, hi float32) {
 
 // Products that take rows across those of a dynamically quantized input.
 func TestRegroupedRows(t *testing.T) {
-	runClass(t, 0, 2e-5, func(m *maker) *Graph {
+	runClass(t, 0, 2e-5, func(m *maker) *graph {
 		k, cols := 2+m.r.IntN(5), 1+m.r.IntN(6)
 		dims := []int{1 + m.r.IntN(4), 1 + m.r.IntN(4), k}
 		if m.r.IntN(2) == 0 {
 			dims = []int{1 + m.r.IntN(3), k * (1 + m.r.IntN(8))}
 		}
-		x := m.input(FP32, dims...)
-		types := weighted{FP32, FP32, FP32, FP32}
+		x := m.input(fp32, dims...)
+		types := weighted{fp32, fp32, fp32, fp32}
 		if m.r.IntN(3) > 0 {
-			x, types = m.quantized(x, 1), weighted{QDInt8, QCInt8, FP32, FP32}
+			x, types = m.quantized(x, 1), weighted{qdint8, qcint8, fp32, fp32}
 		}
-		filter, y := m.constant(types.filter, 0, cols, k), m.value(FP32, 1, cols)
-		m.node("FullyConnected", []int{x, filter, m.constant(FP32, 0, cols)}, []int{y}, func(n *Node) { n.Flags = flagReshape2D })
+		filter, y := m.constant(types.filter, 0, cols, k), m.value(fp32, 1, cols)
+		m.node("FullyConnected", []int{x, filter, m.constant(fp32, 0, cols)}, []int{y}, func(n *node) { n.Flags = flagReshape2D })
 		return m.fixed(y)
 	})
 }
@@ -204,20 +204,20 @@ func TestRegroupedRows(t *testing.T) {
 // are refused before anything is allocated.
 func TestNeedsBeyondTheLimit(t *testing.T) {
 	limits := delegate.Limits{Scratch: 32 << 20, Memory: 64 << 20}
-	graphs := map[string]*Graph{}
+	graphs := map[string]*graph{}
 	for _, size := range []int{1500, 2000, 3000} {
 		m := newMaker(1)
-		x, wide, y := m.input(FP32, 1, 1, 1, 64), m.value(FP32, 1), m.value(FP32, 1)
-		m.node("StaticConstantPad", []int{x}, []int{wide}, func(n *Node) { n.Dims, n.Dims2 = make([]int, 4), []int{0, size, size, 0} })
-		m.node("StaticSlice", []int{wide}, []int{y}, func(n *Node) { n.Dims, n.Dims2 = make([]int, 4), []int{1, 1, 1, 1} })
+		x, wide, y := m.input(fp32, 1, 1, 1, 64), m.value(fp32, 1), m.value(fp32, 1)
+		m.node("StaticConstantPad", []int{x}, []int{wide}, func(n *node) { n.Dims, n.Dims2 = make([]int, 4), []int{0, size, size, 0} })
+		m.node("StaticSlice", []int{wide}, []int{y}, func(n *node) { n.Dims, n.Dims2 = make([]int, 4), []int{1, 1, 1, 1} })
 		graphs[fmt.Sprintf("value of %d x %d x 64", size, size)] = m.fixed(y)
 		m = newMaker(1)
-		x, y = m.input(FP32, 1, size, size/4, 1), m.value(FP32, 1)
+		x, y = m.input(fp32, 1, size, size/4, 1), m.value(fp32, 1)
 		m.node("MaxPooling2d", []int{x}, []int{y}, withWindow(window{kernelH: 64, kernelW: 64, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1}))
 		graphs[fmt.Sprintf("pool of 64x64 over %d x %d", size, size)] = m.fixed(y)
 		m = newMaker(1)
-		x, y = m.input(FP32, 1, 1, 1, 1), m.value(FP32, 1)
-		m.node("StaticResizeBilinear2D", []int{x}, []int{y}, func(n *Node) { n.Dims = []int{size, size} })
+		x, y = m.input(fp32, 1, 1, 1, 1), m.value(fp32, 1)
+		m.node("StaticResizeBilinear2D", []int{x}, []int{y}, func(n *node) { n.Dims = []int{size, size} })
 		graphs[fmt.Sprintf("resize to %d x %d", size, size)] = m.fixed(y)
 	}
 	for name, g := range graphs {
@@ -233,15 +233,15 @@ func TestNeedsBeyondTheLimit(t *testing.T) {
 func TestManyLiveValues(t *testing.T) {
 	for _, live := range []int{100, 2000} {
 		m := newMaker(1)
-		x := m.input(FP32, 4)
+		x := m.input(fp32, 4)
 		var values []int
 		for range live {
-			values = append(values, m.value(FP32, 4))
+			values = append(values, m.value(fp32, 4))
 			m.node("Negate", []int{x}, []int{values[len(values)-1]})
 		}
 		total := x
 		for _, v := range values {
-			y := m.value(FP32, 4)
+			y := m.value(fp32, 4)
 			m.node("Add", []int{total, v}, []int{y})
 			total = y
 		}
@@ -254,5 +254,23 @@ func TestManyLiveValues(t *testing.T) {
 			t.Errorf("%d live values: native %v, want %v", live, got, want)
 		}
 		img.Close()
+	}
+}
+
+// Windows cost no byte of a file, so pools that take the Go engine too long are refused.
+func TestPoolsBeyondTheTime(t *testing.T) {
+	for _, pools := range []int{1, 100} {
+		m := newMaker(1)
+		var outs []int
+		x := m.input(fp32, 1, 1024, 1024, 1)
+		for range pools {
+			y := m.value(fp32, 1)
+			m.node("MaxPooling2d", []int{x}, []int{y}, withWindow(window{kernelH: 512, kernelW: 512, strideH: 32, strideW: 32, dilationH: 1, dilationW: 1}))
+			outs = append(outs, y)
+		}
+		_, err := compile(t, encode(m.fixed(outs...)), EngineReference)
+		if (err == nil) != (pools == 1) || err != nil && !errors.Is(err, delegate.ErrUnsupported) {
+			t.Errorf("%d pools: got %v", pools, err)
+		}
 	}
 }

@@ -2,9 +2,11 @@ package xnnpack
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
@@ -14,14 +16,15 @@ import (
 
 // image is a compiled payload.
 type image struct {
-	graph        *Graph
+	graph        *graph
 	shapes       []shape // at the declared sizes
 	cost         float64
 	limits       delegate.Limits
-	needs        needs  // at the declared sizes
-	native       bool   // else the reference engine runs it
-	whyReference string // why not the native one, "" if nobody asked for it
-	cacheNote    string // what became of the weights file, if there is to be one
+	needs        needs          // at the declared sizes
+	native       bool           // else the reference engine runs it
+	whyReference string         // why not the native one, "" if nobody asked for it
+	noLibrary    *xnn.OpenError // the reason, where it is that there is no library
+	cacheNote    string         // what became of the weights file, if there is to be one
 
 	mu sync.Mutex // held while a runtime is created: they share the weights
 	*holdings
@@ -32,12 +35,26 @@ type image struct {
 type holdings struct {
 	lib     *xnn.Library
 	weights *weights
-	spare   xnn.Runtime    // made by Compile, for the first unit
+	spare   compiled       // made by Compile, for the first unit
 	pin     runtime.Pinner // constants, which the library keeps addresses of
 }
 
+// compiled is a runtime with the workspace that its values lie in.
+type compiled struct {
+	runtime   xnn.Runtime
+	workspace xnn.Workspace
+}
+
+func (c *compiled) release(lib *xnn.Library) {
+	lib.DeleteRuntime(c.runtime)
+	if c.workspace != 0 {
+		lib.ReleaseWorkspace(c.workspace)
+	}
+	*c = compiled{}
+}
+
 // openNative makes the image one of the native engine, with the weights packed.
-func (m *image) openNative(b Backend) error {
+func (m *image) openNative(ctx context.Context, b Backend) error {
 	lib, err := xnn.Open(b.Library)
 	if err != nil {
 		return &delegate.Error{Backend: ID, Reason: delegate.ErrMissing, Err: err}
@@ -52,31 +69,32 @@ func (m *image) openNative(b Backend) error {
 	m.native, m.holdings = true, &holdings{lib: lib, weights: newWeights(m.limits.Packed(m.needs.scratch))}
 	runtime.AddCleanup(m, (*holdings).release, m.holdings)
 	m.pinConstants()
-	err = m.useFile(b.WeightsCache, func() (err error) {
-		m.spare, err = m.newRuntime(m.shapes, 0, 0)
+	err = m.useFile(ctx, b, func() (err error) {
+		m.spare.runtime, err = m.newRuntime(m.shapes, 0, 0, &m.spare.workspace)
 		return err
 	})
-	if err != nil || m.spare == 0 {
+	if err != nil || m.spare.runtime == 0 {
 		return err
 	}
-	if err := lib.ReshapeRuntime(m.spare).Error("xnn_reshape_runtime"); err != nil {
+	if err := lib.ReshapeRuntime(m.spare.runtime).Error("xnn_reshape_runtime"); err != nil {
 		return unsupported("", "%w", err)
 	}
 	return nil
 }
 
 // runtimeFor is a runtime for values of the given shapes: the spare one, if it is of the
-// right kind, whose memory is planned for them already.
-func (m *image) runtimeFor(shapes []shape, pool xnn.Threadpool, flags uint32) (rt xnn.Runtime, planned bool, err error) {
+// right kind and there is no workspace yet. Its memory is planned already.
+func (m *image) runtimeFor(shapes []shape, pool xnn.Threadpool, flags uint32, workspace *xnn.Workspace) (rt xnn.Runtime, planned bool, err error) {
 	m.mu.Lock()
 	spare := m.spare
-	m.spare = 0
+	m.spare = compiled{}
 	m.mu.Unlock()
-	if pool == 0 && flags == 0 && spare != 0 && slices.Equal(shapes, m.shapes) {
-		return spare, true, nil
+	if *workspace == 0 && pool == 0 && flags == 0 && spare.runtime != 0 && slices.Equal(shapes, m.shapes) {
+		*workspace = spare.workspace
+		return spare.runtime, true, nil
 	}
-	m.lib.DeleteRuntime(spare)
-	rt, err = m.newRuntime(shapes, pool, flags)
+	spare.release(m.lib)
+	rt, err = m.newRuntime(shapes, pool, flags, workspace)
 	return rt, false, err
 }
 
@@ -115,8 +133,9 @@ func readableBehind(b []byte) bool {
 }
 
 // newRuntime makes a runtime of the graph, for values of the given shapes at first. The
-// weights are packed by the first one and shared by the others.
-func (m *image) newRuntime(shapes []shape, pool xnn.Threadpool, flags uint32) (xnn.Runtime, error) {
+// weights are packed by the first one and shared by the others. The workspace is made if
+// there is none; runtimes that share one run one at a time.
+func (m *image) newRuntime(shapes []shape, pool xnn.Threadpool, flags uint32, workspace *xnn.Workspace) (xnn.Runtime, error) {
 	if len(m.graph.Nodes) == 0 { // arguments that pass through
 		return 0, nil
 	}
@@ -132,14 +151,14 @@ func (m *image) newRuntime(shapes []shape, pool xnn.Threadpool, flags uint32) (x
 	if err := b.define(); err != nil {
 		return 0, unsupported("", "%w", err)
 	}
-	var workspace xnn.Workspace
-	if err := lib.CreateWorkspace(&workspace).Error("xnn_create_workspace"); err != nil {
-		return 0, &delegate.Error{Backend: ID, Reason: delegate.ErrDevice, Err: err}
+	if *workspace == 0 {
+		if err := lib.CreateWorkspace(workspace).Error("xnn_create_workspace"); err != nil {
+			return 0, &delegate.Error{Backend: ID, Reason: delegate.ErrDevice, Err: err}
+		}
 	}
-	defer lib.ReleaseWorkspace(workspace)
 	m.weights.begin()
 	var rt xnn.Runtime
-	status := lib.CreateRuntime(b.sub, m.weights.cache.WeightsCache, workspace, pool, flags|xnn.FlagNoFusion, &rt)
+	status := lib.CreateRuntime(b.sub, m.weights.cache.WeightsCache, *workspace, pool, flags|xnn.FlagNoFusion, &rt)
 	if m.weights.over {
 		return 0, delegate.Errorf(ID, delegate.ErrMemory, "", "packed weights of more than %d bytes, which the limit leaves", m.weights.limit)
 	}
@@ -170,15 +189,15 @@ func (h *holdings) release() {
 	if h.weights == nil {
 		return
 	}
-	h.lib.DeleteRuntime(h.spare)
+	h.spare.release(h.lib)
 	h.weights.close()
-	h.spare, h.weights = 0, nil
+	h.weights = nil
 	h.pin.Unpin()
 }
 
 // Needs is at the declared sizes.
 func (m *image) Needs() delegate.Needs {
-	n := delegate.Needs{Inputs: m.graph.Inputs, Scratch: m.needs.scratch}
+	n := delegate.Needs{Inputs: m.graph.Inputs, Scratch: m.needs.scratch, Profiling: m.needs.timed}
 	if m.native {
 		m.mu.Lock()
 		n.PackedBytes = m.weights.bytes()
@@ -188,7 +207,7 @@ func (m *image) Needs() delegate.Needs {
 }
 
 // constantBytes counts the constants that nodes use.
-func (g *Graph) constantBytes() (n int64) {
+func (g *graph) constantBytes() (n int64) {
 	used := g.used()
 	for v := range g.Values {
 		if x := &g.Values[v]; used[v] && x.isConst() {
@@ -197,6 +216,21 @@ func (g *Graph) constantBytes() (n int64) {
 	}
 	return n
 }
+
+// Warnings says that the library is not there, and that a folder for weights is not used.
+func (m *image) Warnings() (list []delegate.Warning) {
+	if m.noLibrary != nil {
+		list = append(list, delegate.Warning{Class: delegate.WarnEngine, Text: fmt.Sprintf("%s: the engine in Go runs, which is slower: %v; "+
+			"\"make deps\" fetches the library, which is also looked for in %s and where the variable %s says", ID, m.noLibrary, xnn.UserFolder(), xnn.EnvPath)})
+	}
+	if why, unused := strings.CutPrefix(m.cacheNote, notKept); unused {
+		list = append(list, delegate.Warning{Class: delegate.WarnCache, Text: ID + ": packed weights are not kept: " + why})
+	}
+	return list
+}
+
+// notKept begins the note of weights that are in no file.
+const notKept = "not kept: "
 
 // Info lists the nodes with the shapes of their outputs at the declared sizes.
 func (m *image) Info() delegate.Info {
@@ -221,7 +255,7 @@ func (m *image) Info() delegate.Info {
 	return info
 }
 
-func (m *image) describeNode(n *Node) delegate.Node {
+func (m *image) describeNode(n *node) delegate.Node {
 	detail := ""
 	for i, list := range [2][]int{n.In, n.Out} {
 		if i == 1 {

@@ -2,7 +2,7 @@ package xnnpack
 
 // infer computes the shape of every value from those of the inputs, which s holds
 // already, node by node. It refuses shapes that do not go together.
-func (g *Graph) infer(s []shape) error {
+func (g *graph) infer(s []shape) error {
 	for v := range g.Values {
 		if g.Values[v].isConst() {
 			s[v] = g.Values[v].Shape
@@ -15,7 +15,7 @@ func (g *Graph) infer(s []shape) error {
 		}
 		for _, v := range n.Out {
 			if err := s[v].check(); err != nil {
-				return unsupported(n.place(), "output of %w", err)
+				return n.beyond("output of %w", err)
 			}
 		}
 	}
@@ -24,7 +24,7 @@ func (g *Graph) infer(s []shape) error {
 
 // declared are the shapes of the values at the inputs' declared sizes, the largest
 // ones.
-func (g *Graph) declared() ([]shape, error) {
+func (g *graph) declared() ([]shape, error) {
 	s := make([]shape, len(g.Values))
 	for v := range g.Values {
 		if g.Values[v].Input {
@@ -35,7 +35,7 @@ func (g *Graph) declared() ([]shape, error) {
 }
 
 // cost estimates the work of one execute in multiplications.
-func (g *Graph) cost(s []shape) float64 {
+func (g *graph) cost(s []shape) float64 {
 	total := 0.0
 	for i := range g.Nodes {
 		n := &g.Nodes[i]

@@ -14,10 +14,10 @@ type layout struct {
 type room struct{ value, bytes, scales int }
 
 // set notes the layout of a runtime that is made for the shapes.
-func (l *layout) set(g *Graph, s []shape) {
+func (l *layout) set(g *graph, s []shape) {
 	l.rooms, l.states = l.rooms[:0], l.states[:0]
 	for v := range g.Values {
-		if x := &g.Values[v]; x.Datatype == QDInt8 && s[v].rank > 0 {
+		if x := &g.Values[v]; x.Datatype == qdint8 && s[v].rank > 0 {
 			l.rooms = append(l.rooms, room{v, s[v].numel(), scalesOf(x, s[v])})
 		}
 	}
@@ -28,7 +28,7 @@ func (l *layout) set(g *Graph, s []shape) {
 
 // state is what must not change about a node's shapes: which of two operands is as
 // large as the output, or how many channels a pool has.
-func (n *Node) state(s []shape) int {
+func (n *node) state(s []shape) int {
 	switch {
 	case len(n.In) == 2:
 		state := 0
@@ -45,11 +45,11 @@ func (n *Node) state(s []shape) int {
 }
 
 // scalesOf is how many scales a dynamically quantized value has.
-func scalesOf(x *Value, s shape) int { return s.leading(s.rank - x.Quant.Nonbatch) }
+func scalesOf(x *value, s shape) int { return s.leading(s.rank - x.Quant.Nonbatch) }
 
 // fits reports that the runtime's memory serves other shapes, and follows what the
 // library does with it then.
-func (l *layout) fits(g *Graph, s []shape) bool {
+func (l *layout) fits(g *graph, s []shape) bool {
 	for i := range g.Nodes {
 		if l.states[i] != g.Nodes[i].state(s) {
 			return false

@@ -10,25 +10,25 @@ import (
 
 // maker builds graphs for tests, with random constants.
 type maker struct {
-	g *Graph
+	g *graph
 	r *rand.Rand
 	// input numbers lie between these
 	lo, hi float32
 }
 
 func newMaker(seed uint64) *maker {
-	return &maker{g: &Graph{Version: "XN01"}, r: rand.New(rand.NewPCG(seed, 1)), lo: -2, hi: 2}
+	return &maker{g: &graph{Version: "XN01"}, r: rand.New(rand.NewPCG(seed, 1)), lo: -2, hi: 2}
 }
 
 // value adds a value of a datatype, with plausible quantization.
-func (m *maker) value(d Datatype, dims ...int) int {
-	v := Value{ID: encodedID(len(m.g.Values)), Datatype: d, Shape: shapeOf(dims...), Arg: none}
+func (m *maker) value(d datatype, dims ...int) int {
+	v := value{ID: encodedID(len(m.g.Values)), Datatype: d, Shape: shapeOf(dims...), Arg: none}
 	switch d.info().quant {
 	case perTensor:
 		v.Quant.Scale = 0.02 + 0.01*m.r.Float32()
-		if d == QUint8 {
+		if d == quint8 {
 			v.Quant.ZeroPoint = 128 + m.r.Int32N(11) - 5
-		} else if d == QInt8 {
+		} else if d == qint8 {
 			v.Quant.ZeroPoint = m.r.Int32N(11) - 5
 		}
 	case perToken:
@@ -39,20 +39,20 @@ func (m *maker) value(d Datatype, dims ...int) int {
 }
 
 // input adds an input of the call.
-func (m *maker) input(d Datatype, dims ...int) int {
+func (m *maker) input(d datatype, dims ...int) int {
 	v := m.value(d, dims...)
 	m.g.Values[v].Input = true
 	return v
 }
 
 // constant adds a constant with random elements. Per-channel scales run along channel.
-func (m *maker) constant(d Datatype, channel int, dims ...int) int {
+func (m *maker) constant(d datatype, channel int, dims ...int) int {
 	v := m.value(d, dims...)
 	x := &m.g.Values[v]
 	x.Data = m.bytes(d, x.Shape)
 	switch d.info().quant {
 	case perTensor:
-		if d != QUint8 {
+		if d != quint8 {
 			x.Quant.ZeroPoint = 0
 		}
 	case perChannel:
@@ -60,7 +60,7 @@ func (m *maker) constant(d Datatype, channel int, dims ...int) int {
 		for range dims[channel] {
 			x.Quant.Scales = append(x.Quant.Scales, 0.004+0.002*m.r.Float32())
 		}
-		if d == QCInt4 {
+		if d == qcint4 {
 			x.Quant.ZeroPoint = 8
 		}
 	case perGroup:
@@ -73,22 +73,22 @@ func (m *maker) constant(d Datatype, channel int, dims ...int) int {
 }
 
 // bytes are random elements.
-func (m *maker) bytes(d Datatype, s shape) []byte {
+func (m *maker) bytes(d datatype, s shape) []byte {
 	b := tensor.AlignedBytes(d.bytes(s))
 	switch d {
-	case FP32:
+	case fp32:
 		for i := range tensor.View[float32](b) {
 			tensor.View[float32](b)[i] = m.number()
 		}
-	case FP16:
+	case fp16:
 		for i := range tensor.View[uint16](b) {
 			tensor.View[uint16](b)[i] = float16.Fromfloat32(m.number()).Bits()
 		}
-	case BF16:
+	case bf16:
 		for i := range tensor.View[uint16](b) {
 			tensor.View[uint16](b)[i] = toBF16(m.number())
 		}
-	case QInt32, QCInt32, Int32:
+	case qint32, qcint32, plainInt32:
 		for i := range tensor.View[int32](b) {
 			tensor.View[int32](b)[i] = m.r.Int32N(2001) - 1000
 		}
@@ -103,8 +103,8 @@ func (m *maker) bytes(d Datatype, s shape) []byte {
 func (m *maker) number() float32 { return m.lo + (m.hi-m.lo)*m.r.Float32() }
 
 // node adds a node of a type by name.
-func (m *maker) node(name string, in, out []int, set ...func(*Node)) *Node {
-	n := Node{Min: -inf, Max: inf, In: in, Out: out, index: len(m.g.Nodes)}
+func (m *maker) node(name string, in, out []int, set ...func(*node)) *node {
+	n := node{Min: -inf, Max: inf, In: in, Out: out, index: len(m.g.Nodes)}
 	for _, t := range nodeTypes {
 		if t != nil && t.name == name {
 			n.Type = t
@@ -120,14 +120,14 @@ func (m *maker) node(name string, in, out []int, set ...func(*Node)) *Node {
 // quantized gives v as a dynamically quantized value, of which nonbatch inner
 // dimensions share a scale.
 func (m *maker) quantized(v, nonbatch int) int {
-	q := m.value(QDInt8, m.g.Values[v].Shape.dims()...)
+	q := m.value(qdint8, m.g.Values[v].Shape.dims()...)
 	m.g.Values[q].Quant.Nonbatch = nonbatch
 	m.node("Convert", []int{v}, []int{q})
 	return q
 }
 
 // done makes values outputs of the call, and numbers the arguments.
-func (m *maker) done(outputs ...int) *Graph {
+func (m *maker) done(outputs ...int) *graph {
 	for _, v := range outputs {
 		m.g.Values[v].Output = true
 	}
@@ -147,12 +147,12 @@ func (m *maker) done(outputs ...int) *Graph {
 }
 
 // window sets a convolution's or pool's geometry.
-func withWindow(w window) func(*Node) { return func(n *Node) { n.Window = w } }
+func withWindow(w window) func(*node) { return func(n *node) { n.Window = w } }
 
 // sample is one graph of the suite.
 type sample struct {
 	name  string
-	graph *Graph
+	graph *graph
 	// steps is how many steps of a quantized output the engines may differ by.
 	steps int
 	// loose is how far floats may differ, of the largest one.
@@ -160,11 +160,11 @@ type sample struct {
 	lo    float32 // least number of the inputs, -2 if 0
 }
 
-func (s *sample) tolerance(d Datatype) float64 {
+func (s *sample) tolerance(d datatype) float64 {
 	switch {
-	case d == FP16:
+	case d == fp16:
 		return max(s.loose, 4e-3)
-	case d == BF16:
+	case d == bf16:
 		return max(s.loose, 8e-3)
 	}
 	return max(s.loose, 2e-6)
@@ -174,7 +174,7 @@ func (s *sample) tolerance(d Datatype) float64 {
 // that it takes.
 func samples(seed uint64) []sample {
 	var list []sample
-	add := func(name string, steps int, loose float64, build func(m *maker) *Graph) {
+	add := func(name string, steps int, loose float64, build func(m *maker) *graph) {
 		m := newMaker(seed + uint64(len(list)))
 		list = append(list, sample{name: name, graph: build(m), steps: steps, loose: loose, lo: max(m.lo, 0)})
 	}
@@ -184,12 +184,12 @@ func samples(seed uint64) []sample {
 			continue
 		}
 		for _, d := range elementwiseTypes {
-			add(t.name+" "+d.String(), 1, 0, func(m *maker) *Graph { return m.unarySample(t.name, d) })
+			add(t.name+" "+d.String(), 1, 0, func(m *maker) *graph { return m.unarySample(t.name, d) })
 		}
 	}
-	for _, pair := range [][2]Datatype{{FP32, FP16}, {FP16, FP32}, {FP32, QInt8}, {FP32, QUint8}, {QInt8, FP32}, {QUint8, FP32},
-		{FP16, QInt8}, {QInt8, FP16}, {QInt8, QInt8}, {FP32, BF16}, {BF16, FP32}} {
-		add("Convert "+pair[0].String()+" to "+pair[1].String(), 1, 1e-6, func(m *maker) *Graph {
+	for _, pair := range [][2]datatype{{fp32, fp16}, {fp16, fp32}, {fp32, qint8}, {fp32, quint8}, {qint8, fp32}, {quint8, fp32},
+		{fp16, qint8}, {qint8, fp16}, {qint8, qint8}, {fp32, bf16}, {bf16, fp32}} {
+		add("Convert "+pair[0].String()+" to "+pair[1].String(), 1, 1e-6, func(m *maker) *graph {
 			x, y := m.input(pair[0], 2, 3, 7), m.value(pair[1], 2, 3, 7)
 			m.node("Convert", []int{x}, []int{y})
 			return m.done(y)
@@ -198,7 +198,7 @@ func samples(seed uint64) []sample {
 	for i := range binaryNodes {
 		t := &binaryNodes[i]
 		for _, d := range elementwiseTypes {
-			add(t.name+" "+d.String(), 1, 0, func(m *maker) *Graph { return m.binarySample(t.name, d) })
+			add(t.name+" "+d.String(), 1, 0, func(m *maker) *graph { return m.binarySample(t.name, d) })
 		}
 	}
 	list = append(list, weightedSamples(seed)...)
@@ -206,19 +206,19 @@ func samples(seed uint64) []sample {
 	return append(list, moveSamples(seed)...)
 }
 
-func (m *maker) unarySample(name string, d Datatype) *Graph {
+func (m *maker) unarySample(name string, d datatype) *graph {
 	switch name {
 	case "SquareRoot", "ReciprocalSquareRoot", "Log":
 		m.lo = 0.1
 	}
 	x, y := m.input(d, 2, 3, 37), m.value(d, 2, 3, 37)
 	if m.lo > 0 && d.info().quant == perTensor { // elements that stand for positive numbers only
-		m.g.Values[x].Quant.ZeroPoint = map[Datatype]int32{QInt8: -128, QUint8: 0}[d]
+		m.g.Values[x].Quant.ZeroPoint = map[datatype]int32{qint8: -128, quint8: 0}[d]
 	}
 	if name == "Clamp" { // the library clamps within one quantization
 		m.g.Values[y].Quant = m.g.Values[x].Quant
 	}
-	m.node(name, []int{x}, []int{y}, func(n *Node) {
+	m.node(name, []int{x}, []int{y}, func(n *node) {
 		n.Param = 0.3
 		if name == "Clamp" {
 			n.Min, n.Max = -0.5, 1.25
@@ -227,7 +227,7 @@ func (m *maker) unarySample(name string, d Datatype) *Graph {
 	return m.done(y)
 }
 
-func (m *maker) binarySample(name string, d Datatype) *Graph {
+func (m *maker) binarySample(name string, d datatype) *graph {
 	if name == "Div" {
 		m.lo = 0.5
 	}
@@ -261,7 +261,7 @@ func weightedSamples(seed uint64) []sample {
 		for ti, types := range convolutionTypes {
 			for bias := range 2 {
 				for _, kind := range []string{"Conv2d", "DepthwiseConv2d", "ConvTranspose2d"} {
-					if kind == "ConvTranspose2d" && geometry.same || kind == "DepthwiseConv2d" && types.in == QDInt8 && geometry.same {
+					if kind == "ConvTranspose2d" && geometry.same || kind == "DepthwiseConv2d" && types.in == qdint8 && geometry.same {
 						continue
 					}
 					m := newMaker(seed + uint64(ti))
@@ -298,15 +298,15 @@ func (w weighted) String() string {
 // looseFor: halves are summed as halves by some processors.
 func looseFor(t weighted) float64 {
 	switch {
-	case t.out == FP16:
+	case t.out == fp16:
 		return 1e-2
-	case t.in == FP32 || t.in == QDInt8:
+	case t.in == fp32 || t.in == qdint8:
 		return 1e-5
 	}
 	return 0
 }
 
-func (m *maker) convolutionSample(kind string, w window, same bool, types weighted, bias bool) *Graph {
+func (m *maker) convolutionSample(kind string, w window, same bool, types weighted, bias bool) *graph {
 	w.groups, w.groupIn, w.groupOut = 2, 3, 5
 	if kind == "DepthwiseConv2d" {
 		w.groups, w.groupIn, w.groupOut = 7, 1, 1
@@ -315,7 +315,7 @@ func (m *maker) convolutionSample(kind string, w window, same bool, types weight
 	in, out := types.in, w.groups*w.groupOut
 	dims := []int{2, 9, 8, w.groups * w.groupIn}
 	var x int
-	if in == QDInt8 {
+	if in == qdint8 {
 		f := types.out
 		x = m.quantized(m.input(f, dims...), 3)
 	} else {
@@ -332,7 +332,7 @@ func (m *maker) convolutionSample(kind string, w window, same bool, types weight
 		b = m.constant(types.bias, 0, out)
 	}
 	y := m.value(types.out, 2, 1, 1, out)
-	m.node(kind, []int{x, filter, b}, []int{y}, withWindow(w), func(n *Node) {
+	m.node(kind, []int{x, filter, b}, []int{y}, withWindow(w), func(n *node) {
 		if same {
 			n.Flags = flagSamePadding
 		}
@@ -344,7 +344,7 @@ func (m *maker) convolutionSample(kind string, w window, same bool, types weight
 }
 
 // fix gives outputs the shapes that the nodes make, and finishes the graph.
-func (m *maker) fix(outputs ...int) *Graph {
+func (m *maker) fix(outputs ...int) *graph {
 	g := m.done(outputs...)
 	s, err := g.declared()
 	if err != nil {
@@ -356,11 +356,11 @@ func (m *maker) fix(outputs ...int) *Graph {
 	return g
 }
 
-func (m *maker) fullyConnectedSample(types weighted, flags uint32) *Graph {
+func (m *maker) fullyConnectedSample(types weighted, flags uint32) *graph {
 	m.lo, m.hi = -1, 1
 	const rows, k, cols = 5, 64, 7
 	var x int
-	if types.in == QDInt8 {
+	if types.in == qdint8 {
 		x = m.quantized(m.input(types.out, 2, rows, k), 1)
 	} else {
 		x = m.input(types.in, 2, rows, k)
@@ -372,19 +372,19 @@ func (m *maker) fullyConnectedSample(types weighted, flags uint32) *Graph {
 	filter := m.constant(types.filter, channel, dims...)
 	bias := m.constant(types.bias, 0, cols)
 	y := m.value(types.out, 2, rows, cols)
-	m.node("FullyConnected", []int{x, filter, bias}, []int{y}, func(n *Node) { n.Flags = flags })
+	m.node("FullyConnected", []int{x, filter, bias}, []int{y}, func(n *node) { n.Flags = flags })
 	return m.done(y)
 }
 
-func (m *maker) batchMatrixSample(types [3]Datatype, batch int, flags uint32) *Graph {
+func (m *maker) batchMatrixSample(types [3]datatype, batch int, flags uint32) *graph {
 	m.lo, m.hi = -1, 1
 	dims := []int{batch, 16, 5}
 	if flags != 0 {
 		dims = []int{batch, 5, 16}
 	}
 	var a, b int
-	if types[0] == QDInt8 {
-		a = m.quantized(m.input(FP32, 2, 3, 4, 16), 1)
+	if types[0] == qdint8 {
+		a = m.quantized(m.input(fp32, 2, 3, 4, 16), 1)
 		channel := 2
 		if flags != 0 {
 			channel = 1
@@ -394,7 +394,7 @@ func (m *maker) batchMatrixSample(types [3]Datatype, batch int, flags uint32) *G
 		a, b = m.input(types[0], 2, 3, 4, 16), m.input(types[1], dims...)
 	}
 	y := m.value(types[2], 2, 3, 4, 5)
-	m.node("BatchMatrixMultiply", []int{a, b}, []int{y}, func(n *Node) { n.Flags = flags })
+	m.node("BatchMatrixMultiply", []int{a, b}, []int{y}, func(n *node) { n.Flags = flags })
 	return m.done(y)
 }
 
@@ -419,14 +419,14 @@ func poolSamples(seed uint64) []sample {
 		same("MaxPooling2d", 0, dilated)
 		same("GlobalAvgPooling2d", 1, window{})
 	}
-	for di, d := range []Datatype{FP32, FP16, BF16} {
+	for di, d := range []datatype{fp32, fp16, bf16} {
 		m := newMaker(seed + uint64(di))
 		x, y := m.input(d, 3, 4, 33), m.value(d, 3, 4, 33)
 		m.node("Softmax", []int{x}, []int{y})
 		list = append(list, sample{name: "Softmax " + d.String(), graph: m.done(y)})
 	}
 	m := newMaker(seed)
-	x, y, at := m.input(FP32, 2, 8, 6, 5), m.value(FP32, 2, 4, 2, 5), m.value(Int32, 2, 4, 2, 5)
+	x, y, at := m.input(fp32, 2, 8, 6, 5), m.value(fp32, 2, 4, 2, 5), m.value(plainInt32, 2, 4, 2, 5)
 	m.node("ArgMaxPooling2d", []int{x}, []int{y, at}, withWindow(window{kernelH: 2, kernelW: 3, strideH: 2, strideW: 3, dilationH: 1, dilationW: 1}))
 	return append(list, sample{name: "ArgMaxPooling2d", graph: m.done(y, at)})
 }
@@ -434,7 +434,7 @@ func poolSamples(seed uint64) []sample {
 func moveSamples(seed uint64) []sample {
 	var list []sample
 	for di, d := range elementwiseTypes {
-		add := func(name string, steps int, in []int, set func(*Node)) {
+		add := func(name string, steps int, in []int, set func(*node)) {
 			m := newMaker(seed + uint64(di))
 			x := m.input(d, in...)
 			y := m.value(d, in...)
@@ -442,13 +442,13 @@ func moveSamples(seed uint64) []sample {
 			m.node(name, []int{x}, []int{y}, set)
 			list = append(list, sample{name: name + " " + d.String(), graph: m.fix(y), steps: steps})
 		}
-		add("Copy", 0, []int{2, 3, 5}, func(*Node) {})
-		add("StaticTranspose", 0, []int{2, 3, 4, 5}, func(n *Node) { n.Dims = []int{2, 0, 3, 1} })
-		add("StaticReshape", 0, []int{2, 3, 4}, func(n *Node) { n.Dims = []int{6, 0} })
-		add("StaticSlice", 0, []int{4, 5, 6}, func(n *Node) { n.Dims, n.Dims2 = []int{1, 0, 2}, []int{2, 5, 3} })
-		add("StaticConstantPad", 0, []int{2, 3, 4}, func(n *Node) { n.Dims, n.Dims2, n.Param = []int{1, 0, 2}, []int{0, 3, 1}, 0.7 })
-		add("StaticResizeBilinear2D", 1, []int{2, 5, 6, 3}, func(n *Node) { n.Dims, n.Flags = []int{9, 4}, flagAlignCorners })
-		add("StaticResizeBilinear2D", 1, []int{2, 5, 6, 3}, func(n *Node) { n.Dims = []int{8, 13} })
+		add("Copy", 0, []int{2, 3, 5}, func(*node) {})
+		add("StaticTranspose", 0, []int{2, 3, 4, 5}, func(n *node) { n.Dims = []int{2, 0, 3, 1} })
+		add("StaticReshape", 0, []int{2, 3, 4}, func(n *node) { n.Dims = []int{6, 0} })
+		add("StaticSlice", 0, []int{4, 5, 6}, func(n *node) { n.Dims, n.Dims2 = []int{1, 0, 2}, []int{2, 5, 3} })
+		add("StaticConstantPad", 0, []int{2, 3, 4}, func(n *node) { n.Dims, n.Dims2, n.Param = []int{1, 0, 2}, []int{0, 3, 1}, 0.7 })
+		add("StaticResizeBilinear2D", 1, []int{2, 5, 6, 3}, func(n *node) { n.Dims, n.Flags = []int{9, 4}, flagAlignCorners })
+		add("StaticResizeBilinear2D", 1, []int{2, 5, 6, 3}, func(n *node) { n.Dims = []int{8, 13} })
 		for k := 2; k <= 5; k++ {
 			m := newMaker(seed + uint64(di))
 			var in []int
@@ -459,7 +459,7 @@ func moveSamples(seed uint64) []sample {
 			y := m.value(d, 2, k*(k+1)/2, 3)
 			m.g.Values[y].Quant = m.g.Values[in[0]].Quant
 			name := []string{"Concatenate2", "Concatenate3", "Concatenate4", "Concatenate5"}[k-2]
-			m.node(name, in, []int{y}, func(n *Node) { n.Axis = 1 - 3*(k%2) })
+			m.node(name, in, []int{y}, func(n *node) { n.Axis = 1 - 3*(k%2) })
 			list = append(list, sample{name: name + " " + d.String(), graph: m.done(y)})
 		}
 	}

@@ -21,29 +21,29 @@ var matmulNodes = []nodeType{
 	// filter [output channels, input channels], bias [output channels]
 	{tag: tagFullyConnected, name: "FullyConnected", read: readFullyConnected, check: checkFullyConnected,
 		shape: fullyConnectedShape, native: every(fullyConnectedDatatypes, rowLimits, weightLimits, boundLimits), scratch: productScratch, bounded: true,
-		cost: func(g *Graph, n *Node, s []shape) int {
+		cost: func(g *graph, n *node, s []shape) int {
 			return s[n.In[0]].numel() * n.outputChannels(g)
 		},
-		define: func(b *builder, n *Node) call { return b.fullyConnected(n) },
+		define: func(b *builder, n *node) call { return b.fullyConnected(n) },
 		run:    (*reference).fullyConnected},
 	// [..., M, K] x [..., K, N]
 	{tag: tagBatchMatrixMultiply, name: "BatchMatrixMultiply", read: readBinary, check: checkBatchMatrix, shape: batchMatrixShape,
 		scratch: productScratch,
-		native: func(g *Graph, n *Node, _ []shape) string {
+		native: func(g *graph, n *node, _ []shape) string {
 			// it would read as many scales as matrices have columns, for each of them
-			if b := &g.Values[n.In[1]]; b.Datatype == QCInt8 && b.Shape.leading(b.Shape.rank-2) > 1 {
+			if b := &g.Values[n.In[1]]; b.Datatype == qcint8 && b.Shape.leading(b.Shape.rank-2) > 1 {
 				return "product with several quantized matrices"
 			}
 			return ""
 		},
-		cost: func(g *Graph, n *Node, s []shape) int {
+		cost: func(g *graph, n *node, s []shape) int {
 			return s[n.Out[0]].numel() * s[n.In[0]].last()
 		},
-		define: func(b *builder, n *Node) call { return b.batchMatrix(n) },
+		define: func(b *builder, n *node) call { return b.batchMatrix(n) },
 		run:    (*reference).batchMatrix},
 }
 
-func readFullyConnected(r *reader, t flatbuf.Table, n *Node) {
+func readFullyConnected(r *reader, t flatbuf.Table, n *node) {
 	n.In = []int{id(t, 0, "input1_id"), id(t, 1, "filter_id"), id(t, 2, "bias_id")}
 	n.Out = []int{id(t, 3, "output_id")}
 	n.Flags = t.Uint32(4, "flags", 0)
@@ -52,38 +52,38 @@ func readFullyConnected(r *reader, t flatbuf.Table, n *Node) {
 // fullyConnectedTypes are the combinations of datatypes. 4-bit filters are read as
 // unsigned around 8.
 var fullyConnectedTypes = []weighted{
-	{FP32, FP32, FP32, FP32},
-	{FP16, FP32, FP32, FP16},
-	{FP16, FP16, FP16, FP16},
-	{BF16, BF16, BF16, BF16},
-	{FP32, BF16, FP32, FP32},
-	{FP32, QCInt8, FP32, FP32},
-	{FP32, QCInt4, FP32, FP32},
-	{QInt8, QInt8, QInt32, QInt8},
-	{QInt8, QCInt8, QCInt32, QInt8},
-	{QUint8, QUint8, QInt32, QUint8},
-	{QDInt8, QCInt8, FP32, FP32},
-	{QDInt8, QCInt8, FP32, FP16},
-	{QDInt8, QCInt4, FP32, FP32},
-	{QDInt8, QCInt4, FP32, FP16},
-	{QDInt8, QBInt4, FP32, FP32},
-	{QDInt8, QBInt4, FP32, FP16},
+	{fp32, fp32, fp32, fp32},
+	{fp16, fp32, fp32, fp16},
+	{fp16, fp16, fp16, fp16},
+	{bf16, bf16, bf16, bf16},
+	{fp32, bf16, fp32, fp32},
+	{fp32, qcint8, fp32, fp32},
+	{fp32, qcint4, fp32, fp32},
+	{qint8, qint8, qint32, qint8},
+	{qint8, qcint8, qcint32, qint8},
+	{quint8, quint8, qint32, quint8},
+	{qdint8, qcint8, fp32, fp32},
+	{qdint8, qcint8, fp32, fp16},
+	{qdint8, qcint4, fp32, fp32},
+	{qdint8, qcint4, fp32, fp16},
+	{qdint8, qbint4, fp32, fp32},
+	{qdint8, qbint4, fp32, fp16},
 }
 
-func checkFullyConnected(g *Graph, n *Node) error {
+func checkFullyConnected(g *graph, n *node) error {
 	if err := wantFlags(n, flagTransposeWeights|flagReshape2D); err != nil {
 		return err
 	}
 	f := &g.Values[n.In[1]]
 	if f.Shape.rank != 2 {
-		return payloadError(n.place(), "filter %s, want two dimensions", g.describe(n.In[1]))
+		return n.fault("filter %s, want two dimensions", g.describe(n.In[1]))
 	}
-	if !f.isConst() && f.Datatype != FP32 {
-		return payloadError(n.place(), "filter %s is not a constant", g.describe(n.In[1]))
+	if !f.isConst() && f.Datatype != fp32 {
+		return n.fault("filter %s is not a constant", g.describe(n.In[1]))
 	}
 	transposed := n.Flags&flagTransposeWeights != 0
 	if transposed && f.Datatype.info().bits == 4 {
-		return unsupported(n.place(), "transposed filter %s", g.describe(n.In[1]))
+		return n.beyond("transposed filter %s", g.describe(n.In[1]))
 	}
 	dim := 0
 	if transposed {
@@ -92,7 +92,7 @@ func checkFullyConnected(g *Graph, n *Node) error {
 	return checkFilter(g, n, dim, fullyConnectedTypes)
 }
 
-func (n *Node) inputChannels(g *Graph) int {
+func (n *node) inputChannels(g *graph) int {
 	f := g.Values[n.In[1]].Shape
 	if n.Flags&flagTransposeWeights != 0 {
 		return f.dim[0]
@@ -101,21 +101,21 @@ func (n *Node) inputChannels(g *Graph) int {
 }
 
 // fullyConnectedShape replaces the innermost size, input channels, by the output's.
-func fullyConnectedShape(g *Graph, n *Node, s []shape) error {
+func fullyConnectedShape(g *graph, n *node, s []shape) error {
 	in := s[n.In[0]]
 	if want := g.Values[n.In[1]].Shape; s[n.In[1]] != want {
-		return payloadError(n.place(), "filter of sizes %v, want %v", s[n.In[1]], want)
+		return n.fault("filter of sizes %v, want %v", s[n.In[1]], want)
 	}
 	channels := n.inputChannels(g)
 	if n.Flags&flagReshape2D != 0 {
 		if in.numel()%channels != 0 {
-			return payloadError(n.place(), "input of sizes %v in rows of %d channels", in, channels)
+			return n.fault("input of sizes %v in rows of %d channels", in, channels)
 		}
 		s[n.Out[0]] = shapeOf(in.numel()/channels, n.outputChannels(g))
 		return nil
 	}
 	if in.last() != channels {
-		return payloadError(n.place(), "input of sizes %v, want %d channels", in, channels)
+		return n.fault("input of sizes %v, want %d channels", in, channels)
 	}
 	in.dim[in.rank-1] = n.outputChannels(g)
 	s[n.Out[0]] = in
@@ -123,16 +123,16 @@ func fullyConnectedShape(g *Graph, n *Node, s []shape) error {
 }
 
 // fullyConnectedDatatypes knows the combinations that the library lacks.
-func fullyConnectedDatatypes(g *Graph, n *Node, _ []shape) string {
+func fullyConnectedDatatypes(g *graph, n *node, _ []shape) string {
 	f := &g.Values[n.In[1]]
 	switch {
-	case f.Datatype == BF16:
+	case f.Datatype == bf16:
 		return "bf16 filter"
-	case f.Datatype.info().quant != plain && g.Values[n.In[0]].Datatype == FP32:
+	case f.Datatype.info().quant != plain && g.Values[n.In[0]].Datatype == fp32:
 		return "quantized filter of fp32 input" // its bias would be scaled as well
 	case f.Datatype.info().bits == 4 && f.Shape.dim[1]%2 != 0:
 		return "4-bit filter with an odd number of input channels"
-	case f.Datatype == QBInt4 && f.Quant.GroupSize%32 != 0:
+	case f.Datatype == qbint4 && f.Quant.GroupSize%32 != 0:
 		return "4-bit groups that are no multiple of 32"
 	case n.In[2] != none && !g.Values[n.In[2]].isConst() && f.isConst():
 		return "bias computed at run time"
@@ -141,21 +141,21 @@ func fullyConnectedDatatypes(g *Graph, n *Node, _ []shape) string {
 }
 
 // batchMatrixTypes are the combinations of datatypes: operands and output.
-var batchMatrixTypes = [][3]Datatype{
-	{FP32, FP32, FP32}, {FP16, FP16, FP16}, {BF16, BF16, BF16}, {QDInt8, QCInt8, FP32},
+var batchMatrixTypes = [][3]datatype{
+	{fp32, fp32, fp32}, {fp16, fp16, fp16}, {bf16, bf16, bf16}, {qdint8, qcint8, fp32},
 }
 
-func checkBatchMatrix(g *Graph, n *Node) error {
+func checkBatchMatrix(g *graph, n *node) error {
 	if err := wantFlags(n, flagTransposeWeights); err != nil {
 		return err
 	}
 	a, b := &g.Values[n.In[0]], &g.Values[n.In[1]]
-	got := [3]Datatype{a.Datatype, b.Datatype, g.Values[n.Out[0]].Datatype}
+	got := [3]datatype{a.Datatype, b.Datatype, g.Values[n.Out[0]].Datatype}
 	for _, want := range batchMatrixTypes {
 		if got != want {
 			continue
 		}
-		if b.Datatype != QCInt8 {
+		if b.Datatype != qcint8 {
 			return nil
 		}
 		if err := checkTokens(g, n); err != nil {
@@ -163,30 +163,30 @@ func checkBatchMatrix(g *Graph, n *Node) error {
 		}
 		return checkBatchScales(g, n)
 	}
-	return unsupported(n.place(), "operands %v and %v, output %v", got[0], got[1], got[2])
+	return n.beyond("operands %v and %v, output %v", got[0], got[1], got[2])
 }
 
 // checkBatchScales wants a constant second operand with scales along its columns.
-func checkBatchScales(g *Graph, n *Node) error {
+func checkBatchScales(g *graph, n *node) error {
 	b := &g.Values[n.In[1]]
 	dim := b.Shape.rank - 1
 	if n.Flags&flagTransposeWeights != 0 {
 		dim = b.Shape.rank - 2
 	}
 	if !b.isConst() {
-		return payloadError(n.place(), "operand %s is not a constant", g.describe(n.In[1]))
+		return n.fault("operand %s is not a constant", g.describe(n.In[1]))
 	}
 	if b.Quant.ChannelDim != dim {
-		return payloadError(n.place(), "operand %s with scales along dimension %d, want %d", g.describe(n.In[1]), b.Quant.ChannelDim, dim)
+		return n.fault("operand %s with scales along dimension %d, want %d", g.describe(n.In[1]), b.Quant.ChannelDim, dim)
 	}
 	return nil
 }
 
 // batchMatrixShape broadcasts the outer dimensions and multiplies the inner two.
-func batchMatrixShape(g *Graph, n *Node, s []shape) error {
+func batchMatrixShape(g *graph, n *node, s []shape) error {
 	a, b := s[n.In[0]], s[n.In[1]]
 	if a.rank < 2 || b.rank < 2 {
-		return payloadError(n.place(), "operands of sizes %v and %v, want two dimensions at least", a, b)
+		return n.fault("operands of sizes %v and %v, want two dimensions at least", a, b)
 	}
 	m, k := a.fromEnd(1), a.fromEnd(0)
 	kb, cols := b.fromEnd(1), b.fromEnd(0)
@@ -194,13 +194,13 @@ func batchMatrixShape(g *Graph, n *Node, s []shape) error {
 		kb, cols = cols, kb
 	}
 	if k != kb {
-		return payloadError(n.place(), "operands of sizes %v and %v, want the same inner size", a, b)
+		return n.fault("operands of sizes %v and %v, want the same inner size", a, b)
 	}
 	outerA, outerB := a, b
 	outerA.rank, outerB.rank = a.rank-2, b.rank-2
 	out, ok := broadcast(outerA, outerB)
 	if !ok {
-		return payloadError(n.place(), "operands of sizes %v and %v do not broadcast", a, b)
+		return n.fault("operands of sizes %v and %v do not broadcast", a, b)
 	}
 	out.rank += 2
 	out.dim[out.rank-2], out.dim[out.rank-1] = m, cols

@@ -17,6 +17,7 @@ import (
 type needs struct {
 	weights int64 // packed constants
 	scratch int64 // values between nodes, tables of pointers, working memory of nodes
+	timed   int64 // of a second runtime, in the same workspace, that times its nodes
 }
 
 // times is a product of sizes that stays at a huge number instead of overflowing.
@@ -46,22 +47,22 @@ const (
 )
 
 // nativeNeeds estimates a unit of the native engine at the given shapes.
-func (g *Graph) nativeNeeds(s []shape, threads int) needs {
+func (g *graph) nativeNeeds(s []shape, threads int) needs {
 	var n needs
-	n.scratch = g.arenaBytes(s)
 	for i := range g.Nodes {
 		node := &g.Nodes[i]
-		n.scratch = plus(n.scratch, nodeBytes)
+		n.timed = plus(n.timed, nodeBytes)
 		if node.Type.scratch != nil {
-			n.scratch = plus(n.scratch, node.Type.scratch(g, node, s, threads))
+			n.timed = plus(n.timed, node.Type.scratch(g, node, s, threads))
 		}
 		n.weights = plus(n.weights, g.weightBytes(node))
 	}
+	n.scratch = plus(g.arenaBytes(s), n.timed)
 	return n
 }
 
 // weightBytes is what a node's constants take at least where they are packed.
-func (g *Graph) weightBytes(n *Node) (bytes int64) {
+func (g *graph) weightBytes(n *node) (bytes int64) {
 	if !n.Type.weighted() {
 		return 0
 	}
@@ -80,10 +81,10 @@ func (t *nodeType) weighted() bool {
 
 // windowScratch is the table of a window's pixels for each place, and the accumulators
 // of a depthwise convolution or pool that takes several passes.
-func windowScratch(g *Graph, n *Node, s []shape, threads int) int64 {
+func windowScratch(g *graph, n *node, s []shape, threads int) int64 {
 	w, in, out := &n.Window, s[n.In[0]], s[n.Out[0]]
 	taps := w.kernelH * w.kernelW
-	if taps*w.strideH*w.strideW == 1 && w.top+w.bottom+w.left+w.right == 0 { // a product of matrices
+	if n.Type.tag != tagDepthwiseConv2d && taps*w.strideH*w.strideW == 1 && w.top+w.bottom+w.left+w.right == 0 { // a product of matrices
 		return 0
 	}
 	places := out.dim[1] * (roundUp(out.dim[2], w.strideW) + w.strideW*tilePlaces)
@@ -101,7 +102,7 @@ func windowScratch(g *Graph, n *Node, s []shape, threads int) int64 {
 // depthwiseWeights are the packed weights of a depthwise convolution, which the library
 // keeps with each runtime. Up to 25 taps a tile of channels is packed together; beyond,
 // or with several outputs a channel, each group is a product of its own.
-func depthwiseWeights(g *Graph, n *Node) int64 {
+func depthwiseWeights(g *graph, n *node) int64 {
 	w, size := &n.Window, g.Values[n.In[1]].Datatype.info().bits/8
 	taps := w.kernelH * w.kernelW
 	if taps <= 25 && w.groupOut == 1 {
@@ -111,18 +112,18 @@ func depthwiseWeights(g *Graph, n *Node) int64 {
 }
 
 // resizeScratch is four pointers and two weights a place.
-func resizeScratch(_ *Graph, n *Node, s []shape, _ int) int64 {
+func resizeScratch(_ *graph, n *node, s []shape, _ int) int64 {
 	out := s[n.Out[0]]
 	return times(4*tapBytes+2*4, out.dim[1], out.dim[2])
 }
 
 // reduceScratch is sums of the outputs, and a row of zeros.
-func reduceScratch(_ *Graph, n *Node, s []shape, _ int) int64 {
+func reduceScratch(_ *graph, n *node, s []shape, _ int) int64 {
 	return times(8, s[n.Out[0]].numel()) + times(4, s[n.In[0]].last()) + lineBytes
 }
 
 // productScratch is the second operand, packed at run time.
-func productScratch(g *Graph, n *Node, s []shape, _ int) int64 {
+func productScratch(g *graph, n *node, s []shape, _ int) int64 {
 	b := s[n.In[1]]
 	if g.Values[n.In[1]].isConst() && n.Type.tag == tagFullyConnected {
 		return 0
@@ -132,7 +133,7 @@ func productScratch(g *Graph, n *Node, s []shape, _ int) int64 {
 
 // boundedScratch is the value between a function and its bounds, which the library
 // makes two nodes of.
-func boundedScratch(g *Graph, n *Node, s []shape, _ int) int64 {
+func boundedScratch(g *graph, n *node, s []shape, _ int) int64 {
 	if n.Min == -inf && n.Max == inf {
 		return 0
 	}
@@ -149,7 +150,7 @@ type item struct {
 // items lists the values between nodes. A dynamically quantized one has its scales
 // behind its elements; the output of an elementwise node takes the place of an operand
 // of its size that nothing else reads.
-func (g *Graph) items(s []shape) []item {
+func (g *graph) items(s []shape) []item {
 	index := make(map[int]int)
 	readers := g.readers()
 	var list []item
@@ -178,7 +179,7 @@ func (g *Graph) items(s []shape) []item {
 
 // reused is the item whose memory the output v of a node may take, none if there is
 // no such item.
-func reused(n *Node, v int, index map[int]int, readers []int) int {
+func reused(n *node, v int, index map[int]int, readers []int) int {
 	if !n.Type.inPlace || readers[v] != 1 {
 		return none
 	}
@@ -191,7 +192,7 @@ func reused(n *Node, v int, index map[int]int, readers []int) int {
 }
 
 // readers counts the operands that each value is.
-func (g *Graph) readers() []int {
+func (g *graph) readers() []int {
 	count := make([]int, len(g.Values))
 	for i := range g.Nodes {
 		for _, v := range g.Nodes[i].In {
@@ -203,10 +204,10 @@ func (g *Graph) readers() []int {
 	return count
 }
 
-func (g *Graph) valueBytes(v int, s []shape) int64 {
+func (g *graph) valueBytes(v int, s []shape) int64 {
 	x := &g.Values[v]
 	bytes := int64(x.Datatype.bytes(s[v])) + lineBytes
-	if x.Datatype == QDInt8 {
+	if x.Datatype == qdint8 {
 		bytes += 8*int64(scalesOf(x, s[v])) + lineBytes
 	}
 	return bytes
@@ -220,7 +221,7 @@ const (
 )
 
 // planLimits wants a graph that the library plans in a fraction of a second.
-func (g *Graph) planLimits(s []shape) string {
+func (g *graph) planLimits(s []shape) string {
 	if len(g.Nodes) > maxPlanned {
 		return fmt.Sprintf("%d nodes, at most %d", len(g.Nodes), maxPlanned)
 	}
@@ -243,7 +244,7 @@ func (g *Graph) planLimits(s []shape) string {
 
 // arenaBytes is the arena that the library's planner makes: values by falling size,
 // each in the smallest gap between those alive with it.
-func (g *Graph) arenaBytes(s []shape) (size int64) {
+func (g *graph) arenaBytes(s []shape) (size int64) {
 	list := g.items(s)
 	slices.SortStableFunc(list, func(a, b item) int { return cmp.Compare(b.bytes, a.bytes) })
 	var live []item
@@ -295,8 +296,8 @@ func (n needs) check(l delegate.Limits) error { return l.Check(ID, n.weights, n.
 
 // referenceNeeds estimates a unit of the Go engine: every value between nodes, numbers
 // of operands that are not float32, filters as float32, and a tile of rows a thread.
-func (g *Graph) referenceNeeds(s []shape, threads int) needs {
-	var n needs
+func (g *graph) referenceNeeds(s []shape, threads int) needs {
+	n := needs{timed: times(8, len(g.Nodes))}
 	largest := [4]int64{}
 	for i := range g.Nodes {
 		node := &g.Nodes[i]
@@ -318,15 +319,15 @@ func (g *Graph) referenceNeeds(s []shape, threads int) needs {
 }
 
 // numberBytes is what a value takes as float32, 0 where it is float32 already.
-func (g *Graph) numberBytes(v int, s []shape) int64 {
-	if g.Values[v].Datatype == FP32 {
+func (g *graph) numberBytes(v int, s []shape) int64 {
+	if g.Values[v].Datatype == fp32 {
 		return 0
 	}
 	return times(4, s[v].numel())
 }
 
 // filterBytes is a node's filter as float32 with its scales, and tiles of rows.
-func (g *Graph) filterBytes(n *Node, s []shape, threads int) int64 {
+func (g *graph) filterBytes(n *node, s []shape, threads int) int64 {
 	if !n.Type.weighted() {
 		return 0
 	}

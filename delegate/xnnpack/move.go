@@ -11,7 +11,7 @@ const (
 )
 
 // moveTypes are what nodes that move elements take.
-var moveTypes = []Datatype{FP32, FP16, QInt8, QUint8, BF16, Int32}
+var moveTypes = []datatype{fp32, fp16, qint8, quint8, bf16, plainInt32}
 
 const (
 	tagStaticTranspose   = 5
@@ -21,28 +21,28 @@ const (
 // moveNodes put elements elsewhere.
 var moveNodes = []nodeType{
 	{tag: tagStaticTranspose, name: "StaticTranspose", read: readTranspose, check: checkTranspose, native: nativeMove,
-		shape: func(g *Graph, n *Node, s []shape) error {
+		shape: func(g *graph, n *node, s []shape) error {
 			if err := wantRank(g, n, n.In[0], s, len(n.Dims)); err != nil {
 				return err
 			}
 			s[n.Out[0]] = s[n.In[0]].permuted(n.Dims)
 			return nil
 		},
-		define: func(b *builder, n *Node) call { return b.transpose(n) },
+		define: func(b *builder, n *node) call { return b.transpose(n) },
 		run:    (*reference).transpose},
 	{tag: 20, name: "StaticReshape", read: readReshape, shape: reshapeShape, inPlace: true, native: nativeMove,
-		check:  func(g *Graph, n *Node) error { return checkMove(g, n, moveTypes) },
-		define: func(b *builder, n *Node) call { return b.reshape(n) },
+		check:  func(g *graph, n *node) error { return checkMove(g, n, moveTypes) },
+		define: func(b *builder, n *node) call { return b.reshape(n) },
 		run:    (*reference).copy},
 	{tag: tagCopy, name: "Copy", read: readUnary, shape: sameShape, inPlace: true, native: nativeMove,
-		check:  func(g *Graph, n *Node) error { return checkMove(g, n, moveTypes) },
-		define: func(b *builder, n *Node) call { return b.copy(n) },
+		check:  func(g *graph, n *node) error { return checkMove(g, n, moveTypes) },
+		define: func(b *builder, n *node) call { return b.copy(n) },
 		run:    (*reference).copy},
 	{tag: 35, name: "StaticSlice", read: readSlice, check: checkSlice, shape: sliceShape, native: nativeMove,
-		define: func(b *builder, n *Node) call { return b.slice(n) },
+		define: func(b *builder, n *node) call { return b.slice(n) },
 		run:    (*reference).slice},
 	{tag: tagStaticConstantPad, name: "StaticConstantPad", read: readPad, check: checkPad, shape: padShape, native: every(nativeMove, finiteParam),
-		define: func(b *builder, n *Node) call { return b.pad(n) },
+		define: func(b *builder, n *node) call { return b.pad(n) },
 		run:    (*reference).pad},
 	concatenate(32, "Concatenate2", 2),
 	concatenate(33, "Concatenate3", 3),
@@ -50,7 +50,7 @@ var moveNodes = []nodeType{
 	concatenate(38, "Concatenate5", 5),
 	// [N, H, W, C] to [N, new height, new width, C]
 	{tag: 9, name: "StaticResizeBilinear2D", read: readResize, check: checkResize, native: every(nativeMove, resizeLimits), scratch: resizeScratch,
-		shape: func(g *Graph, n *Node, s []shape) error {
+		shape: func(g *graph, n *node, s []shape) error {
 			if err := wantRank(g, n, n.In[0], s, 4); err != nil {
 				return err
 			}
@@ -58,33 +58,33 @@ var moveNodes = []nodeType{
 			s[n.Out[0]] = shapeOf(in.dim[0], n.Dims[0], n.Dims[1], in.dim[3])
 			return nil
 		},
-		cost:   func(g *Graph, n *Node, s []shape) int { return 4 * s[n.Out[0]].numel() },
-		define: func(b *builder, n *Node) call { return b.resize(n) },
+		cost:   func(g *graph, n *node, s []shape) int { return 4 * s[n.Out[0]].numel() },
+		define: func(b *builder, n *node) call { return b.resize(n) },
 		run:    (*reference).resize},
 }
 
-func readTranspose(r *reader, t flatbuf.Table, n *Node) {
+func readTranspose(r *reader, t flatbuf.Table, n *node) {
 	n.Dims = readDims(t, 1, "perm")
 	n.In = []int{id(t, 2, "input_id")}
 	n.Out = []int{id(t, 3, "output_id")}
 	n.Flags = t.Uint32(4, "flags", 0)
 }
 
-func readReshape(r *reader, t flatbuf.Table, n *Node) {
+func readReshape(r *reader, t flatbuf.Table, n *node) {
 	n.Dims = readDims(t, 1, "new_shape")
 	n.In = []int{id(t, 2, "input_id")}
 	n.Out = []int{id(t, 3, "output_id")}
 	n.Flags = t.Uint32(4, "flags", 0)
 }
 
-func readSlice(r *reader, t flatbuf.Table, n *Node) {
+func readSlice(r *reader, t flatbuf.Table, n *node) {
 	n.Dims, n.Dims2 = readDims(t, 1, "offsets"), readDims(t, 2, "sizes")
 	n.In = []int{id(t, 3, "input_id")}
 	n.Out = []int{id(t, 4, "output_id")}
 	n.Flags = t.Uint32(5, "flags", 0)
 }
 
-func readPad(r *reader, t flatbuf.Table, n *Node) {
+func readPad(r *reader, t flatbuf.Table, n *node) {
 	n.Dims, n.Dims2 = readDims(t, 0, "pre_paddings"), readDims(t, 1, "post_paddings")
 	n.Param = t.Float32(2, "padding_value", 0)
 	n.In = []int{id(t, 3, "input_id")}
@@ -92,7 +92,7 @@ func readPad(r *reader, t flatbuf.Table, n *Node) {
 	n.Flags = t.Uint32(5, "flags", 0)
 }
 
-func readResize(r *reader, t flatbuf.Table, n *Node) {
+func readResize(r *reader, t flatbuf.Table, n *node) {
 	n.Dims = []int{int(t.Uint32(0, "new_height", 0)), int(t.Uint32(1, "new_width", 0))}
 	n.In = []int{id(t, 2, "input_id")}
 	n.Out = []int{id(t, 3, "output_id")}
@@ -100,7 +100,7 @@ func readResize(r *reader, t flatbuf.Table, n *Node) {
 }
 
 // checkMove wants the same elements on both sides.
-func checkMove(g *Graph, n *Node, types []Datatype) error {
+func checkMove(g *graph, n *node, types []datatype) error {
 	if err := wantDatatype(g, n, n.Out[0], types...); err != nil {
 		return err
 	}
@@ -112,25 +112,25 @@ func checkMove(g *Graph, n *Node, types []Datatype) error {
 	return nil
 }
 
-func checkTranspose(g *Graph, n *Node) error {
+func checkTranspose(g *graph, n *node) error {
 	var seen [16]bool
 	for _, p := range n.Dims {
 		if p >= len(n.Dims) || p >= len(seen) || seen[p] {
-			return payloadError(n.place(), "permutation %v", n.Dims)
+			return n.fault("permutation %v", n.Dims)
 		}
 		seen[p] = true
 	}
 	if len(n.Dims) == 0 {
-		return payloadError(n.place(), "empty permutation")
+		return n.fault("empty permutation")
 	}
 	return checkMove(g, n, moveTypes)
 }
 
 // reshapeShape takes the sizes of the node; one of them may be 0: what is left.
-func reshapeShape(g *Graph, n *Node, s []shape) error {
+func reshapeShape(g *graph, n *node, s []shape) error {
 	in := s[n.In[0]]
 	if len(n.Dims) > len(in.dim) {
-		return unsupported(n.place(), "%d dimensions, at most %d", len(n.Dims), len(in.dim))
+		return n.beyond("%d dimensions, at most %d", len(n.Dims), len(in.dim))
 	}
 	out := shapeOf(n.Dims...)
 	if out.rank == 0 {
@@ -140,13 +140,13 @@ func reshapeShape(g *Graph, n *Node, s []shape) error {
 	for i, d := range out.dims() {
 		if d == 0 {
 			if rest != none {
-				return payloadError(n.place(), "sizes %v, at most one to infer", out)
+				return n.fault("sizes %v, at most one to infer", out)
 			}
 			rest = i
 			continue
 		}
 		if d > maxElements/known {
-			return payloadError(n.place(), "sizes %v, at most %d elements", out, maxElements)
+			return n.fault("sizes %v, at most %d elements", out, maxElements)
 		}
 		known *= d
 	}
@@ -154,21 +154,21 @@ func reshapeShape(g *Graph, n *Node, s []shape) error {
 		out.dim[rest] = in.numel() / known
 	}
 	if out.numel() != in.numel() {
-		return payloadError(n.place(), "sizes %v for an input of sizes %v", out, in)
+		return n.fault("sizes %v for an input of sizes %v", out, in)
 	}
 	s[n.Out[0]] = out
 	return nil
 }
 
-func checkSlice(g *Graph, n *Node) error {
+func checkSlice(g *graph, n *node) error {
 	if len(n.Dims) != len(n.Dims2) || len(n.Dims) == 0 {
-		return payloadError(n.place(), "%d offsets and %d sizes", len(n.Dims), len(n.Dims2))
+		return n.fault("%d offsets and %d sizes", len(n.Dims), len(n.Dims2))
 	}
 	return checkMove(g, n, moveTypes)
 }
 
 // sliceShape takes the node's sizes; 0 stands for all of a dimension.
-func sliceShape(g *Graph, n *Node, s []shape) error {
+func sliceShape(g *graph, n *node, s []shape) error {
 	if err := wantRank(g, n, n.In[0], s, len(n.Dims)); err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func sliceShape(g *Graph, n *Node, s []shape) error {
 			continue
 		}
 		if length < 1 || offset+length > size {
-			return payloadError(n.place(), "dimension %d: %d elements at %d of %d", i, length, offset, size)
+			return n.fault("dimension %d: %d elements at %d of %d", i, length, offset, size)
 		}
 		out.dim[i] = length
 	}
@@ -187,14 +187,14 @@ func sliceShape(g *Graph, n *Node, s []shape) error {
 	return nil
 }
 
-func checkPad(g *Graph, n *Node) error {
+func checkPad(g *graph, n *node) error {
 	if len(n.Dims) != len(n.Dims2) || len(n.Dims) == 0 {
-		return payloadError(n.place(), "%d paddings before and %d behind", len(n.Dims), len(n.Dims2))
+		return n.fault("%d paddings before and %d behind", len(n.Dims), len(n.Dims2))
 	}
 	return checkMove(g, n, moveTypes)
 }
 
-func padShape(g *Graph, n *Node, s []shape) error {
+func padShape(g *graph, n *node, s []shape) error {
 	if err := wantRank(g, n, n.In[0], s, len(n.Dims)); err != nil {
 		return err
 	}
@@ -209,7 +209,7 @@ func padShape(g *Graph, n *Node, s []shape) error {
 // concatenate makes the row of a concatenation of k values.
 func concatenate(tag uint8, name string, k int) nodeType {
 	return nodeType{tag: tag, name: name, shape: concatenateShape, native: nativeMove,
-		read: func(r *reader, t flatbuf.Table, n *Node) {
+		read: func(r *reader, t flatbuf.Table, n *node) {
 			n.Axis = int(int32(t.Uint32(0, "axis", 0)))
 			for i := range min(k, 4) {
 				n.In = append(n.In, id(t, 1+i, "input_id"))
@@ -220,14 +220,14 @@ func concatenate(tag uint8, name string, k int) nodeType {
 				n.In = append(n.In, id(t, 7, "input5_id"))
 			}
 		},
-		check:  func(g *Graph, n *Node) error { return checkMove(g, n, moveTypes) },
-		define: func(b *builder, n *Node) call { return b.concatenate(n) },
+		check:  func(g *graph, n *node) error { return checkMove(g, n, moveTypes) },
+		define: func(b *builder, n *node) call { return b.concatenate(n) },
 		run:    (*reference).concatenate}
 }
 
 // axis is the dimension that a concatenation of values of rank r runs along; ok is
 // false where they have no such dimension.
-func (n *Node) axis(r int) (int, bool) {
+func (n *node) axis(r int) (int, bool) {
 	a := n.Axis
 	if a < 0 {
 		a += r
@@ -235,18 +235,18 @@ func (n *Node) axis(r int) (int, bool) {
 	return a, a >= 0 && a < r
 }
 
-func concatenateShape(g *Graph, n *Node, s []shape) error {
+func concatenateShape(g *graph, n *node, s []shape) error {
 	out := s[n.In[0]]
 	axis, ok := n.axis(out.rank)
 	if !ok {
-		return payloadError(n.place(), "axis %d of %d dimensions", n.Axis, out.rank)
+		return n.fault("axis %d of %d dimensions", n.Axis, out.rank)
 	}
 	for _, v := range n.In[1:] {
 		next := s[v]
 		size := next.dim[axis]
 		next.dim[axis] = s[n.In[0]].dim[axis]
 		if next != s[n.In[0]] {
-			return payloadError(n.place(), "sizes %v and %v along axis %d", s[n.In[0]], s[v], axis)
+			return n.fault("sizes %v and %v along axis %d", s[n.In[0]], s[v], axis)
 		}
 		out.dim[axis] += size
 	}
@@ -254,16 +254,16 @@ func concatenateShape(g *Graph, n *Node, s []shape) error {
 	return nil
 }
 
-func checkResize(g *Graph, n *Node) error {
+func checkResize(g *graph, n *node) error {
 	if err := wantFlags(n, flagLegacyResize|flagAlignCorners); err != nil {
 		return err
 	}
 	if n.Flags == flagLegacyResize|flagAlignCorners {
-		return payloadError(n.place(), "flags %#x exclude each other", n.Flags)
+		return n.fault("flags %#x exclude each other", n.Flags)
 	}
 	for _, d := range n.Dims {
 		if d < 1 || d >= 1<<24 {
-			return payloadError(n.place(), "new sizes %v, want 1 to %d each", n.Dims, 1<<24-1)
+			return n.fault("new sizes %v, want 1 to %d each", n.Dims, 1<<24-1)
 		}
 	}
 	return checkMove(g, n, elementwiseTypes)

@@ -34,7 +34,7 @@ func (m *mutator) changeType() {
 // between puts a node behind a value: what read the value, or part of it, reads the
 // new node's output. It gives the new node, nil where the value has no reader that
 // can change.
-func (m *mutator) between(name string, v int) *Node {
+func (m *mutator) between(name string, v int) *node {
 	at := -1
 	for i := range m.g.Nodes {
 		if slices.Contains(m.g.Nodes[i].Out, v) {
@@ -42,7 +42,7 @@ func (m *mutator) between(name string, v int) *Node {
 		}
 	}
 	x := m.g.Values[v]
-	if x.isConst() || x.Datatype == QDInt8 || x.Datatype == Int32 {
+	if x.isConst() || x.Datatype == qdint8 || x.Datatype == plainInt32 {
 		return nil
 	}
 	y := x
@@ -61,7 +61,7 @@ func (m *mutator) between(name string, v int) *Node {
 		m.g.Values[fresh].Output = true
 		m.g.Values[v].Output = m.r.IntN(4) == 0
 	}
-	n := Node{Type: typeNamed(name), In: []int{v}, Out: []int{fresh}, Min: -inf, Max: inf}
+	n := node{Type: typeNamed(name), In: []int{v}, Out: []int{fresh}, Min: -inf, Max: inf}
 	m.g.Nodes = slices.Insert(m.g.Nodes, at+1, n)
 	return &m.g.Nodes[at+1]
 }
@@ -147,7 +147,7 @@ func (m *mutator) known(v, i int) bool {
 // changeOutput makes an output of a value between nodes, or the other way round.
 func (m *mutator) changeOutput() {
 	n := m.someNode()
-	if v := &m.g.Values[n.Out[m.r.IntN(len(n.Out))]]; v.Datatype != QDInt8 {
+	if v := &m.g.Values[n.Out[m.r.IntN(len(n.Out))]]; v.Datatype != qdint8 {
 		v.Output = !v.Output
 	}
 }
@@ -157,7 +157,7 @@ func (m *mutator) growNode() {
 	c := &chain{maker: m.maker}
 	for v := range m.g.Values {
 		x := &m.g.Values[v]
-		if !x.isConst() && x.Datatype != QDInt8 && x.Datatype != Int32 && x.Shape.rank > 0 && x.Shape.check() == nil &&
+		if !x.isConst() && x.Datatype != qdint8 && x.Datatype != plainInt32 && x.Shape.rank > 0 && x.Shape.check() == nil &&
 			m.known(v, len(m.g.Nodes)) && x.Shape.numel() < 1<<12 {
 			c.ready = append(c.ready, v)
 		}
@@ -179,7 +179,7 @@ func (m *mutator) removeNode() {
 }
 
 // bypass takes node i out; what read its outputs reads its first input.
-func (g *Graph) bypass(i int) {
+func (g *graph) bypass(i int) {
 	n := g.Nodes[i]
 	g.Nodes = slices.Delete(g.Nodes, i, i+1)
 	for k := range g.Nodes {
@@ -190,7 +190,7 @@ func (g *Graph) bypass(i int) {
 		}
 	}
 	for _, v := range n.Out {
-		if g.Values[v].Output && !g.Values[n.In[0]].Input && !g.Values[n.In[0]].isConst() && g.Values[n.In[0]].Datatype != QDInt8 {
+		if g.Values[v].Output && !g.Values[n.In[0]].Input && !g.Values[n.In[0]].isConst() && g.Values[n.In[0]].Datatype != qdint8 {
 			g.Values[n.In[0]].Output = true
 		}
 		g.Values[v].Output = false
@@ -199,7 +199,7 @@ func (g *Graph) bypass(i int) {
 
 // retype changes the datatype of everything that a graph computes, weights included.
 func (m *mutator) retype() {
-	to := one(m.r, FP32, FP16, QInt8, QUint8, BF16)
+	to := one(m.r, fp32, fp16, qint8, quint8, bf16)
 	weights := make(map[int]bool)
 	for i := range m.g.Nodes {
 		n := &m.g.Nodes[i]
@@ -228,12 +228,12 @@ func (m *mutator) retype() {
 	}
 }
 
-func (n *Node) takesWeights() bool {
+func (n *node) takesWeights() bool {
 	return len(n.In) == 3 && (n.Type.isConvolution() || n.Type.tag == tagFullyConnected)
 }
 
 // plausible is a quantization of a datatype.
-func (m *mutator) plausible(d Datatype) (q Quant) {
+func (m *mutator) plausible(d datatype) (q quant) {
 	v := m.value(d, 1)
 	q = m.g.Values[v].Quant
 	m.g.Values = m.g.Values[:v]
@@ -241,18 +241,18 @@ func (m *mutator) plausible(d Datatype) (q Quant) {
 }
 
 // retypeWeights gives a node weights of datatypes that go with inputs of the given one.
-func (m *mutator) retypeWeights(n *Node, to Datatype) {
+func (m *mutator) retypeWeights(n *node, to datatype) {
 	rows := convolutionTypes
 	if n.Type.tag == tagFullyConnected {
 		rows = fullyConnectedTypes
 	}
 	in := to
-	if m.g.Values[n.In[0]].Datatype == QDInt8 {
-		in = QDInt8
+	if m.g.Values[n.In[0]].Datatype == qdint8 {
+		in = qdint8
 	}
 	var fit []weighted
 	for _, w := range rows {
-		if w.in == in && (in != QDInt8 || w.out == to) {
+		if w.in == in && (in != qdint8 || w.out == to) {
 			fit = append(fit, w)
 		}
 	}

@@ -31,7 +31,7 @@ type mutator struct {
 }
 
 // clone is a copy of a graph that shares the bytes of constants alone.
-func (g *Graph) clone() *Graph {
+func (g *graph) clone() *graph {
 	c := *g
 	c.Args = slices.Clone(g.Args)
 	c.Values = slices.Clone(g.Values)
@@ -49,7 +49,7 @@ func (g *Graph) clone() *Graph {
 
 // mutate gives a changed copy of a graph: a few fields and neighbourhoods at first,
 // made consistent again as a rule, then at times fields that are left as they are.
-func mutate(g *Graph, r *rand.Rand) *Graph {
+func mutate(g *graph, r *rand.Rand) *graph {
 	m := &mutator{maker: &maker{g: g.clone(), r: r, lo: -2, hi: 2}}
 	if r.IntN(4) == 0 {
 		m.shrink()
@@ -101,7 +101,7 @@ var changes = []change{
 // slips are made at the end, and make most graphs unsound.
 var slips = []change{
 	{"sizes", 6, func(m *mutator) { m.changeSize(&m.someValue().Shape) }},
-	{"datatype", 2, func(m *mutator) { m.someValue().Datatype = Datatype(1 + m.r.IntN(14)) }},
+	{"datatype", 2, func(m *mutator) { m.someValue().Datatype = datatype(1 + m.r.IntN(14)) }},
 	{"quantization", 4, (*mutator).changeQuant},
 	{"scales", 3, (*mutator).changeScales},
 	{"window", 3, (*mutator).changeWindow},
@@ -143,8 +143,8 @@ func (m *mutator) step(list []change) {
 	}
 }
 
-func (m *mutator) someNode() *Node   { return &m.g.Nodes[m.r.IntN(len(m.g.Nodes))] }
-func (m *mutator) someValue() *Value { return &m.g.Values[m.r.IntN(len(m.g.Values))] }
+func (m *mutator) someNode() *node   { return &m.g.Nodes[m.r.IntN(len(m.g.Nodes))] }
+func (m *mutator) someValue() *value { return &m.g.Values[m.r.IntN(len(m.g.Values))] }
 
 // one picks from a list.
 func one[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
@@ -222,7 +222,7 @@ func (m *mutator) padding(h int) int {
 	return max(0, one(m.r, 0, 1, h/2, h-2, h-1, h, h+1, m.r.IntN(2*h+1)))
 }
 
-func (m *mutator) windowNode() *Node {
+func (m *mutator) windowNode() *node {
 	for range 8 {
 		if n := m.someNode(); n.Window.kernelH > 0 {
 			return n
@@ -240,7 +240,7 @@ func (m *mutator) changeChannels() {
 }
 
 // number32 is a float at the ends of ranges, or one that elements of v stand for.
-func (m *mutator) number32(v *Value) float32 {
+func (m *mutator) number32(v *value) float32 {
 	switch m.r.IntN(5) {
 	case 0:
 		return one(m.r, 0, 1, -1, 0.5, 6, inf, -inf, float32(math.NaN()), math.MaxFloat32, -math.MaxFloat32,
@@ -302,7 +302,7 @@ func (m *mutator) changeQuant() {
 			q.Blocks[m.r.IntN(len(q.Blocks))] = uint16(m.r.Uint32())
 		}
 	case 3:
-		if v.Datatype == QDInt8 {
+		if v.Datatype == qdint8 {
 			q.Nonbatch = m.r.IntN(7)
 		}
 	}
@@ -363,7 +363,7 @@ func (m *mutator) changeConstant() {
 	copy(data, v.Data)
 	v.Data = data
 	switch {
-	case v.Datatype == FP32:
+	case v.Datatype == fp32:
 		list := tensor.View[float32](data)
 		for range 1 + m.r.IntN(3) {
 			list[m.r.IntN(len(list))] = m.number32(v)

@@ -11,48 +11,71 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// native is a unit that runs in libXNNPACK: a runtime with its own workspace, bound to
-// the addresses of the last call's arguments. A call with the same arguments and
+// native is a unit that runs in libXNNPACK: a runtime with a workspace of the unit, set up
+// with the addresses of the last call's arguments. A call with the same arguments and
 // sizes is one C call.
 type native struct {
 	image *image
 	pool  *cpu.Pool
 	*handles
-	flags uint32
+	now *instance // the runtime in use, one of handles
 
-	args    []*argument
-	values  []xnn.ExternalValue
-	shapes  []shape // of the values, at the sizes of the last call
-	layout  layout  // what the runtime's memory is laid out for
-	planned []shape // of the values, at the sizes that its memory is planned for; empty if it is not
-	bound   bool
-	finish  bool // outputs are not in place yet after a run
-	dims    [xnn.MaxDims]uint
-	names   []string // of the runtime's operators, if it is profiled
-	times   []uint64
+	args   []*argument
+	values []xnn.ExternalValue
+	shapes []shape // of the values, at the sizes of the last call
+	bound  bool    // args, values and shapes are those of the last call
+	finish bool    // outputs are not in place yet after a run
+	dims   [xnn.MaxDims]uint
+	names  []string // of the timed runtime's operators
+	times  []uint64
+	need   uint // what the library says of their size
 	// other runs calls at shapes that the library may not have; nil until there is one
 	other  *reference
 	beside bool // the last call's shapes are such
 }
 
+// instance is a runtime of the library, with how far it follows the unit's last call.
+type instance struct {
+	runtime xnn.Runtime
+	flags   uint32
+	layout  layout  // what the runtime's memory is laid out for
+	planned []shape // of the values, at the sizes that its memory is planned for; empty if it is not
+	set     bool    // it has the sizes and addresses of the last call
+	used    bool    // it has run
+}
+
 // handles are what a unit has of the library. They are freed by Close, or after the
 // unit was forgotten.
 type handles struct {
-	lib     *xnn.Library
-	threads *threads
-	runtime xnn.Runtime
-	pin     runtime.Pinner // memory of arguments that the runtime has addresses of
+	lib          *xnn.Library
+	threads      *threads
+	plain, timed instance // timed measures its nodes
+	workspace    xnn.Workspace
+	closed       bool
+	pin          runtime.Pinner // memory of arguments that the runtimes have addresses of
 }
 
 func (h *handles) release() {
-	h.lib.DeleteRuntime(h.runtime)
+	h.drop(&h.plain)
+	h.drop(&h.timed)
+	if h.workspace != 0 {
+		h.lib.ReleaseWorkspace(h.workspace)
+	}
+	h.workspace, h.closed = 0, true
 	h.threads.release()
-	h.runtime, h.threads = 0, nil
+	h.threads = nil
 	h.pin.Unpin()
+}
+
+// drop deletes the runtime of an instance, if it has one.
+func (h *handles) drop(r *instance) {
+	h.lib.DeleteRuntime(r.runtime)
+	r.runtime, r.planned, r.set, r.used = 0, r.planned[:0], false, false
 }
 
 func newNative(m *image, in delegate.Instance) (*native, error) {
 	u := &native{image: m, pool: in.Pool, handles: &handles{lib: m.lib}, shapes: slices.Clone(m.shapes)}
+	u.now, u.timed.flags = &u.plain, xnn.FlagBasicProfiling
 	runtime.AddCleanup(u, (*handles).release, u.handles)
 	u.args = newArguments(m.graph)
 	u.values = make([]xnn.ExternalValue, len(u.args))
@@ -66,19 +89,20 @@ func newNative(m *image, in delegate.Instance) (*native, error) {
 	return u, nil
 }
 
-// create makes the runtime, in place of the one there is.
+// create makes the runtime in use, in place of the one there is.
 func (u *native) create() error {
-	rt, planned, err := u.image.runtimeFor(u.shapes, u.threads.pool(), u.flags)
+	r := u.now
+	rt, planned, err := u.image.runtimeFor(u.shapes, u.threads.pool(), r.flags, &u.workspace)
 	if err != nil {
 		return err
 	}
-	u.layout.set(u.image.graph, u.shapes)
-	u.lib.DeleteRuntime(u.runtime)
-	u.runtime, u.planned = rt, u.planned[:0]
+	u.drop(r)
+	r.runtime, u.names = rt, nil
+	r.layout.set(u.image.graph, u.shapes)
 	if !planned || rt == 0 {
 		return nil
 	}
-	u.planned = append(u.planned, u.shapes...)
+	r.planned = append(r.planned, u.shapes...)
 	return u.checkShapes()
 }
 
@@ -87,15 +111,21 @@ func (u *native) create() error {
 func (u *native) Execute(ctx context.Context, args []*tensor.Value) error {
 	if !u.bound || !u.same(args) {
 		if err := u.bind(args); err != nil {
-			u.bound = false
 			return err
 		}
 	}
 	if u.beside {
 		return u.other.Execute(ctx, args)
 	}
-	if u.runtime != 0 {
-		if status := u.lib.InvokeRuntime(u.runtime); status != xnn.Success {
+	if !u.now.set {
+		if err := u.ready(); err != nil {
+			u.drop(u.now) // its operators may be in any state
+			u.bound = false
+			return err
+		}
+	}
+	if u.now.runtime != 0 {
+		if status := u.lib.InvokeRuntime(u.now.runtime); status != xnn.Success {
 			return deviceError(status.Error("xnn_invoke_runtime"))
 		}
 	}
@@ -127,41 +157,54 @@ func (u *native) same(args []*tensor.Value) bool {
 	return true
 }
 
-// bind checks the arguments, brings the runtime to their sizes and gives it their
-// addresses.
+// bind checks the arguments and takes their sizes and addresses, which no runtime
+// follows yet.
 func (u *native) bind(args []*tensor.Value) error {
-	reshaped, err := bindArguments(u.image.graph, u.args, args, u.shapes, !u.bound)
+	anew := !u.bound
+	u.bound = false
+	reshaped, err := bindArguments(u.image.graph, u.args, args, u.shapes, anew)
 	if err != nil {
 		return err
 	}
 	u.finish = slices.ContainsFunc(u.args, func(a *argument) bool { return a.after != nil })
-	if u.runtime == 0 { // arguments that pass through, unless the unit is closed
-		if len(u.image.graph.Nodes) > 0 {
-			return delegate.Errorf(ID, delegate.ErrDevice, "", "unit is closed")
-		}
-		u.bound = true
-		return nil
+	if reshaped || anew {
+		u.chooseEngine()
 	}
-	if reshaped || !u.bound {
-		if u.chooseEngine(); u.beside {
-			u.bound = true
-			return nil
-		}
+	u.plain.set, u.timed.set = false, false
+	if !u.beside && len(u.image.graph.Nodes) > 0 {
+		u.pinArguments()
 	}
-	if reshaped && !u.layout.fits(u.image.graph, u.shapes) {
-		if err := u.create(); err != nil {
-			return err
-		}
-	}
+	u.bound = true
+	return nil
+}
+
+func (u *native) pinArguments() {
 	u.pin.Unpin()
 	for i, a := range u.args {
 		u.pin.Pin(&a.data[0])
 		u.values[i] = xnn.ExternalValue{ID: uint32(i), Data: xnn.AddressOf(a.data)}
 	}
-	if err := u.setup(); err != nil {
+}
+
+// ready brings the runtime in use to the sizes and addresses of the last call.
+func (u *native) ready() error {
+	g, r := u.image.graph, u.now
+	switch {
+	case len(g.Nodes) == 0: // arguments pass through
+		r.set = true
+		return nil
+	case u.closed:
+		return delegate.Errorf(ID, delegate.ErrDevice, "", "unit is closed")
+	}
+	if r.runtime == 0 || !slices.Equal(r.planned, u.shapes) && !r.layout.fits(g, u.shapes) {
+		if err := u.create(); err != nil {
+			return err
+		}
+	}
+	if err := u.setup(r); err != nil {
 		return err
 	}
-	u.bound = true
+	r.set, r.used = true, true
 	return nil
 }
 
@@ -171,19 +214,19 @@ func (u *native) bind(args []*tensor.Value) error {
 // A reshape alone plans memory only when a value outgrows all sizes that it ever had.
 // After a plan at smaller sizes, which another value caused, values that grow back would
 // lie over others; so every change of sizes is planned.
-func (u *native) setup() error {
+func (u *native) setup(r *instance) error {
 	n, values := uint(len(u.values)), &u.values[0]
-	if slices.Equal(u.planned, u.shapes) {
-		return deviceError(u.lib.SetupRuntime(u.runtime, n, values).Error("xnn_setup_runtime_v2"))
+	if slices.Equal(r.planned, u.shapes) {
+		return deviceError(u.lib.SetupRuntime(r.runtime, n, values).Error("xnn_setup_runtime_v2"))
 	}
-	u.planned = u.planned[:0]
+	r.planned = r.planned[:0]
 	if err := u.reshape(); err != nil {
 		return err
 	}
-	if err := u.lib.PlanRuntime(u.runtime, n, values).Error("xnn_setup_runtime"); err != nil {
+	if err := u.lib.PlanRuntime(r.runtime, n, values).Error("xnn_setup_runtime"); err != nil {
 		return deviceError(err)
 	}
-	u.planned = append(u.planned, u.shapes...)
+	r.planned = append(r.planned, u.shapes...)
 	return u.checkShapes()
 }
 
@@ -203,10 +246,10 @@ func (u *native) chooseEngine() {
 
 // reshape tells the runtime the inputs' sizes.
 func (u *native) reshape() error {
-	g := u.image.graph
+	g, r := u.image.graph, u.now
 	for i, v := range g.Args[:g.Inputs] {
 		rank := u.setDims(u.shapes[v])
-		if err := u.lib.ReshapeExternalValue(u.runtime, uint32(i), rank, &u.dims[0]).Error("xnn_reshape_external_value"); err != nil {
+		if err := u.lib.ReshapeExternalValue(r.runtime, uint32(i), rank, &u.dims[0]).Error("xnn_reshape_external_value"); err != nil {
 			return deviceError(err)
 		}
 	}
@@ -215,10 +258,10 @@ func (u *native) reshape() error {
 
 // checkShapes wants the runtime to come to the same sizes of arguments as our own rules.
 func (u *native) checkShapes() error {
-	g := u.image.graph
+	g, r := u.image.graph, u.now
 	for i, v := range g.Args {
 		var rank uint
-		if err := u.lib.GetExternalValueShape(u.runtime, uint32(i), &rank, &u.dims[0]).Error("xnn_get_external_value_shape"); err != nil {
+		if err := u.lib.GetExternalValueShape(r.runtime, uint32(i), &rank, &u.dims[0]).Error("xnn_get_external_value_shape"); err != nil {
 			return deviceError(err)
 		}
 		if got := u.getDims(rank); got != u.shapes[v] {

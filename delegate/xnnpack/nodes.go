@@ -9,25 +9,25 @@ type nodeType struct {
 	tag  uint8 // in the payload's union XNodeUnion
 	name string
 	// read reads the node's own fields into n.
-	read func(r *reader, t flatbuf.Table, n *Node)
+	read func(r *reader, t flatbuf.Table, n *node)
 	// check refuses parameters and datatypes; shapes are shape's affair.
-	check func(g *Graph, n *Node) error
+	check func(g *graph, n *node) error
 	// shape computes the outputs' shapes from the inputs'.
-	shape func(g *Graph, n *Node, s []shape) error
+	shape func(g *graph, n *node, s []shape) error
 	// native is what the library must be given to be safe; nil: anything that check takes.
 	native rule
 	// scratch is what the library allocates for the node beside its values; nil: nothing.
-	scratch func(g *Graph, n *Node, s []shape, threads int) int64
+	scratch func(g *graph, n *node, s []shape, threads int) int64
 	// bounded nodes keep their outputs within Min and Max; others have no bounds.
 	bounded bool
 	// inPlace nodes of the library write over an operand of the output's size.
 	inPlace bool
 	// define adds the node to the library's subgraph.
-	define func(b *builder, n *Node) call
+	define func(b *builder, n *node) call
 	// cost is about how many multiplications the node takes; nil: one an output element.
-	cost func(g *Graph, n *Node, s []shape) int
+	cost func(g *graph, n *node, s []shape) int
 	// run is the reference: it computes the outputs.
-	run func(e *reference, n *Node)
+	run func(e *reference, n *node)
 }
 
 // nodeTypes is the table, by tag.
@@ -47,7 +47,7 @@ func (r *reader) readNode(i int, t flatbuf.Table) error {
 	if !t.OK() {
 		return nil
 	}
-	n := Node{Type: nodeTypes[tag], DebugHandle: t.Uint32(2, "debug_handle", 0), index: i}
+	n := node{Type: nodeTypes[tag], DebugHandle: t.Uint32(2, "debug_handle", 0), index: i}
 	if n.Type == nil {
 		return unsupported("node "+itoa(uint32(i)), "node type %d", tag)
 	}
@@ -59,7 +59,7 @@ func (r *reader) readNode(i int, t flatbuf.Table) error {
 		return nil
 	}
 	if n.Min != n.Min || n.Max != n.Max || n.Min > n.Max {
-		return payloadError(n.place(), "output bounds %v to %v", n.Min, n.Max)
+		return n.fault("output bounds %v to %v", n.Min, n.Max)
 	}
 	if err := r.resolve(&n); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (r *reader) readNode(i int, t flatbuf.Table) error {
 }
 
 // readBounds reads OutputMinMax, which may be absent.
-func readBounds(t flatbuf.Table, n *Node) {
+func readBounds(t flatbuf.Table, n *node) {
 	if b := t.Table(3, "output_min_max"); b.Exists() {
 		n.Min, n.Max = b.Float32(0, "output_min", 0), b.Float32(1, "output_max", 0)
 	}
@@ -86,11 +86,11 @@ func id(t flatbuf.Table, field int, name string) int { return int(t.Uint32(field
 
 // resolve turns the ids that read left in In and Out into indices. Readers of a value
 // with a quantized view get the view, computed in front of the first of them.
-func (r *reader) resolve(n *Node) error {
+func (r *reader) resolve(n *node) error {
 	for i, v := range n.Out {
 		index, ok := r.byID[uint32(v)]
 		if !ok {
-			return payloadError(n.place(), "output %d: no value has id %d", i, v)
+			return n.fault("output %d: no value has id %d", i, v)
 		}
 		n.Out[i] = index
 	}
@@ -101,7 +101,7 @@ func (r *reader) resolve(n *Node) error {
 		}
 		index, ok := r.byID[uint32(v)]
 		if !ok {
-			return payloadError(n.place(), "input %d: no value has id %d", i, v)
+			return n.fault("input %d: no value has id %d", i, v)
 		}
 		if view, ok := r.views[index]; ok {
 			if err := r.quantizeView(index, view, n.index); err != nil {
@@ -129,7 +129,7 @@ func (r *reader) quantizeView(value, view, at int) error {
 		return nil
 	}
 	r.viewed[view] = true
-	n := Node{Type: nodeTypes[tagConvert], In: []int{value}, Out: []int{view}, Min: -inf, Max: inf, index: at}
+	n := node{Type: nodeTypes[tagConvert], In: []int{value}, Out: []int{view}, Min: -inf, Max: inf, index: at}
 	if err := n.Type.check(r.graph, &n); err != nil {
 		return err
 	}
@@ -139,15 +139,15 @@ func (r *reader) quantizeView(value, view, at int) error {
 
 // Readers of the fields that several types share.
 
-func readUnary(r *reader, t flatbuf.Table, n *Node) {
+func readUnary(r *reader, t flatbuf.Table, n *node) {
 	n.In = []int{id(t, 0, "input_id")}
 	n.Out = []int{id(t, 1, "output_id")}
 	n.Flags = t.Uint32(2, "flags", 0)
 }
 
 // readUnaryParam is for nodes with one float before the ids.
-func readUnaryParam(name string) func(*reader, flatbuf.Table, *Node) {
-	return func(r *reader, t flatbuf.Table, n *Node) {
+func readUnaryParam(name string) func(*reader, flatbuf.Table, *node) {
+	return func(r *reader, t flatbuf.Table, n *node) {
 		n.Param = t.Float32(0, name, 0)
 		n.In = []int{id(t, 1, "input_id")}
 		n.Out = []int{id(t, 2, "output_id")}
@@ -155,7 +155,7 @@ func readUnaryParam(name string) func(*reader, flatbuf.Table, *Node) {
 	}
 }
 
-func readBinary(r *reader, t flatbuf.Table, n *Node) {
+func readBinary(r *reader, t flatbuf.Table, n *node) {
 	n.In = []int{id(t, 0, "input1_id"), id(t, 1, "input2_id")}
 	n.Out = []int{id(t, 2, "output_id")}
 	n.Flags = t.Uint32(3, "flags", 0)
@@ -169,42 +169,42 @@ func readDims(t flatbuf.Table, field int, name string) []int {
 // Checks that several types share.
 
 // wantFlags refuses flags beside the allowed ones.
-func wantFlags(n *Node, allowed uint32) error {
+func wantFlags(n *node, allowed uint32) error {
 	if bad := n.Flags &^ allowed; bad != 0 {
-		return payloadError(n.place(), "flags %#x, of which %#x are unknown here", n.Flags, bad)
+		return n.fault("flags %#x, of which %#x are unknown here", n.Flags, bad)
 	}
 	return nil
 }
 
 // wantDatatype refuses a value of none of the types.
-func wantDatatype(g *Graph, n *Node, v int, types ...Datatype) error {
+func wantDatatype(g *graph, n *node, v int, types ...datatype) error {
 	for _, d := range types {
 		if g.Values[v].Datatype == d {
 			return nil
 		}
 	}
-	return payloadError(n.place(), "%s, want one of %v", g.describe(v), types)
+	return n.fault("%s, want one of %v", g.describe(v), types)
 }
 
 // wantSame refuses values of different datatypes or quantizations.
-func wantSame(g *Graph, n *Node, a, b int) error {
+func wantSame(g *graph, n *node, a, b int) error {
 	x, y := &g.Values[a], &g.Values[b]
 	if x.Datatype != y.Datatype {
-		return payloadError(n.place(), "%s and %s, want one datatype", g.describe(a), g.describe(b))
+		return n.fault("%s and %s, want one datatype", g.describe(a), g.describe(b))
 	}
 	if x.Datatype.info().quant == perTensor && (x.Quant.Scale != y.Quant.Scale || x.Quant.ZeroPoint != y.Quant.ZeroPoint) {
-		return payloadError(n.place(), "%s has scale %v and zero point %d, %s has %v and %d; want the same", g.describe(a),
+		return n.fault("%s has scale %v and zero point %d, %s has %v and %d; want the same", g.describe(a),
 			x.Quant.Scale, x.Quant.ZeroPoint, g.describe(b), y.Quant.Scale, y.Quant.ZeroPoint)
 	}
 	return nil
 }
 
 // elementwise are the types that elementwise nodes compute on.
-var elementwiseTypes = []Datatype{FP32, FP16, QInt8, QUint8, BF16}
+var elementwiseTypes = []datatype{fp32, fp16, qint8, quint8, bf16}
 
-func wantRank(g *Graph, n *Node, v int, s []shape, rank int) error {
+func wantRank(g *graph, n *node, v int, s []shape, rank int) error {
 	if s[v].rank != rank {
-		return payloadError(n.place(), "%s has %d dimensions, want %d", g.describe(v), s[v].rank, rank)
+		return n.fault("%s has %d dimensions, want %d", g.describe(v), s[v].rank, rank)
 	}
 	return nil
 }

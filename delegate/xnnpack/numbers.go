@@ -12,36 +12,36 @@ import (
 func (e *reference) decode(dst []float32, v int) {
 	x, b := &e.graph.Values[v], e.bytes[v]
 	switch x.Datatype {
-	case FP16, BF16, FP32:
+	case fp16, bf16, fp32:
 		decodeFloats(dst, x.Datatype, b)
-	case QInt8:
+	case qint8:
 		for i, q := range tensor.View[int8](b)[:len(dst)] {
 			dst[i] = float32(int32(q)-x.Quant.ZeroPoint) * x.Quant.Scale
 		}
-	case QUint8:
+	case quint8:
 		for i, q := range b[:len(dst)] {
 			dst[i] = float32(int32(q)-x.Quant.ZeroPoint) * x.Quant.Scale
 		}
-	case Int32, QInt32:
+	case plainInt32, qint32:
 		for i, q := range tensor.View[int32](b)[:len(dst)] {
 			dst[i] = float32(q)
 		}
-	case QCInt8:
+	case qcint8:
 		e.decodeChannels(dst, v)
 	}
 }
 
-func decodeFloats(dst []float32, d Datatype, b []byte) {
+func decodeFloats(dst []float32, d datatype, b []byte) {
 	switch d {
-	case FP16:
+	case fp16:
 		for i, h := range tensor.View[uint16](b)[:len(dst)] {
 			dst[i] = float16.Frombits(h).Float32()
 		}
-	case BF16:
+	case bf16:
 		for i, h := range tensor.View[uint16](b)[:len(dst)] {
 			dst[i] = math.Float32frombits(uint32(h) << 16)
 		}
-	case FP32:
+	case fp32:
 		copy(dst, tensor.View[float32](b))
 	}
 }
@@ -60,15 +60,15 @@ func (e *reference) decodeChannels(dst []float32, v int) {
 func (e *reference) encode(v int, src []float32) {
 	x, b := &e.graph.Values[v], e.bytes[v]
 	switch x.Datatype {
-	case FP16:
+	case fp16:
 		encodeFP16(tensor.View[uint16](b), src)
-	case BF16:
+	case bf16:
 		encodeBF16(tensor.View[uint16](b), src)
-	case QInt8:
+	case qint8:
 		for i, f := range src {
 			tensor.View[int8](b)[i] = int8(quantize(f/x.Quant.Scale, x.Quant.ZeroPoint, -128, 127))
 		}
-	case QUint8:
+	case quint8:
 		for i, f := range src {
 			b[i] = uint8(quantize(f/x.Quant.Scale, x.Quant.ZeroPoint, 0, 255))
 		}

@@ -24,7 +24,7 @@ var identifiers = []string{"XN01", "XN00"}
 
 // reader turns a payload into a Graph.
 type reader struct {
-	graph     *Graph
+	graph     *graph
 	flat      *flatbuf.Reader
 	named     delegate.NamedData
 	constants []byte // constant data inside the payload
@@ -44,7 +44,7 @@ func unsupported(place, format string, args ...any) error {
 
 // readGraph parses and checks a payload. named finds the constants that it names.
 // The graph shares the bytes of both.
-func readGraph(data []byte, named delegate.NamedData) (*Graph, error) {
+func readGraph(data []byte, named delegate.NamedData) (*graph, error) {
 	flat, base, constants, err := splitHeader(data)
 	if err != nil {
 		return nil, err
@@ -57,11 +57,11 @@ func readGraph(data []byte, named delegate.NamedData) (*Graph, error) {
 	if !slices.Contains(identifiers, version) {
 		return nil, payloadError("identifier", "got %q, want one of %q", version, identifiers)
 	}
-	r := &reader{graph: &Graph{Version: version}, flat: flatbuf.New(flat, base, 0), named: named,
+	r := &reader{graph: &graph{Version: version}, flat: flatbuf.New(flat, base, 0), named: named,
 		constants: constants, byID: make(map[uint32]int), views: make(map[int]int), viewed: make(map[int]bool)}
 	root := r.flat.Root()
 	if err := r.read(root); err != nil {
-		return nil, err
+		return nil, inPayload(err)
 	}
 	return r.graph, nil
 }

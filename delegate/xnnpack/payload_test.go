@@ -14,26 +14,26 @@ import (
 )
 
 // convolutionGraph is one convolution: input [1,5,5,3], filter [4,3,3,3], bias [4].
-func convolutionGraph() *Graph {
+func convolutionGraph() *graph {
 	m := newMaker(3)
-	x, f, b := m.input(FP32, 1, 5, 5, 3), m.constant(FP32, 0, 4, 3, 3, 3), m.constant(FP32, 0, 4)
-	y := m.value(FP32, 1, 3, 3, 4)
+	x, f, b := m.input(fp32, 1, 5, 5, 3), m.constant(fp32, 0, 4, 3, 3, 3), m.constant(fp32, 0, 4)
+	y := m.value(fp32, 1, 3, 3, 4)
 	m.node("Conv2d", []int{x, f, b}, []int{y}, withWindow(window{kernelH: 3, kernelW: 3, strideH: 1, strideW: 1,
 		dilationH: 1, dilationW: 1, groups: 1, groupIn: 3, groupOut: 4}))
 	return m.done(y)
 }
 
 // linearGraph is a product with a filter of the given datatype: [2,64] x [8,64].
-func linearGraph(d Datatype) *Graph {
+func linearGraph(d datatype) *graph {
 	m := newMaker(4)
-	types := map[Datatype]weighted{FP32: {FP32, FP32, FP32, FP32}, QCInt8: {QDInt8, QCInt8, FP32, FP32},
-		QBInt4: {QDInt8, QBInt4, FP32, FP32}, QInt8: {QInt8, QInt8, QInt32, QInt8}}[d]
-	x := m.input(FP32, 2, 64)
+	types := map[datatype]weighted{fp32: {fp32, fp32, fp32, fp32}, qcint8: {qdint8, qcint8, fp32, fp32},
+		qbint4: {qdint8, qbint4, fp32, fp32}, qint8: {qint8, qint8, qint32, qint8}}[d]
+	x := m.input(fp32, 2, 64)
 	switch types.in {
-	case QDInt8:
+	case qdint8:
 		x = m.quantized(x, 1)
-	case QInt8:
-		m.g.Values[x].Datatype = QInt8
+	case qint8:
+		m.g.Values[x].Datatype = qint8
 		m.g.Values[x].Quant.Scale = 0.1
 	}
 	f, b, y := m.constant(types.filter, 0, 8, 64), m.constant(types.bias, 0, 8), m.value(types.out, 2, 8)
@@ -42,29 +42,29 @@ func linearGraph(d Datatype) *Graph {
 }
 
 // binaryGraph is the sum of two inputs.
-func binaryGraph() *Graph {
+func binaryGraph() *graph {
 	m := newMaker(5)
-	a, b, y := m.input(FP32, 2, 3), m.input(FP32, 2, 3), m.value(FP32, 2, 3)
+	a, b, y := m.input(fp32, 2, 3), m.input(fp32, 2, 3), m.value(fp32, 2, 3)
 	m.node("Add", []int{a, b}, []int{y})
 	return m.done(y)
 }
 
 // moveGraph is one node over [2,3,4].
-func moveGraph(name string, set func(*Node)) *Graph {
+func moveGraph(name string, set func(*node)) *graph {
 	m := newMaker(6)
-	x, y := m.input(FP32, 2, 3, 4), m.value(FP32, 2, 3, 4)
+	x, y := m.input(fp32, 2, 3, 4), m.value(fp32, 2, 3, 4)
 	m.node(name, []int{x}, []int{y}, set)
 	return m.done(y)
 }
 
-func poolGraph(w window) *Graph {
+func poolGraph(w window) *graph {
 	m := newMaker(6)
-	x, y := m.input(FP32, 1, 6, 6, 2), m.value(FP32, 1, 3, 3, 2)
+	x, y := m.input(fp32, 1, 6, 6, 2), m.value(fp32, 1, 3, 3, 2)
 	m.node("MaxPooling2d", []int{x}, []int{y}, withWindow(w))
 	return m.done(y)
 }
 
-func with(g *Graph, change func(*Graph)) *Graph {
+func with(g *graph, change func(*graph)) *graph {
 	change(g)
 	return g
 }
@@ -75,90 +75,90 @@ func TestRefused(t *testing.T) {
 	nan, infinity := float32(math.NaN()), float32(math.Inf(1))
 	tests := []struct {
 		name   string
-		graph  *Graph
+		graph  *graph
 		reason error
 		text   string // parts of the message, separated by " … "
 	}{
-		{"input of no value", with(convolutionGraph(), func(g *Graph) { g.Nodes[0].In[0] = 1 << 30 }), delegate.ErrPayload, "node 0 (Conv2d) … input 0 … no value has id"},
-		{"filter of no value", with(convolutionGraph(), func(g *Graph) { g.Nodes[0].In[1] = 455 }), delegate.ErrPayload, "node 0 (Conv2d) … input 1 … 555"},
-		{"input left out", with(convolutionGraph(), func(g *Graph) { g.Nodes[0].In[0] = none }), delegate.ErrPayload, "node 0 (Conv2d) … input 0"},
-		{"output of no value", with(convolutionGraph(), func(g *Graph) { g.Nodes[0].Out[0] = 77 }), delegate.ErrPayload, "node 0 (Conv2d) … output 0"},
-		{"kernel 0", with(convolutionGraph(), func(g *Graph) { g.Nodes[0].Window.kernelH = 0 }), delegate.ErrPayload, "kernel 0x3"},
-		{"stride 0", with(convolutionGraph(), func(g *Graph) { g.Nodes[0].Window.strideW = 0 }), delegate.ErrPayload, "stride 1x0"},
-		{"dilation 2³²−1", with(convolutionGraph(), func(g *Graph) { g.Nodes[0].Window.dilationH = math.MaxUint32 }), delegate.ErrPayload, "dilation"},
-		{"padding 2³¹", with(convolutionGraph(), func(g *Graph) { g.Nodes[0].Window.left = 1 << 31 }), delegate.ErrPayload, "padding"},
-		{"groups 0", with(convolutionGraph(), func(g *Graph) { g.Nodes[0].Window.groups = 0 }), delegate.ErrPayload, "0 groups"},
-		{"group input channels 2³¹", with(convolutionGraph(), func(g *Graph) { g.Nodes[0].Window.groupIn = 1 << 31 }), delegate.ErrPayload, "groups"},
-		{"output channels against the filter", with(convolutionGraph(), func(g *Graph) { g.Nodes[0].Window.groupOut = 1_000_000 }), delegate.ErrPayload, "want sizes [1000000 3 3 3]"},
-		{"input channels against the filter", with(convolutionGraph(), func(g *Graph) { g.Values[0].Shape = shapeOf(1, 5, 5, 4) }), delegate.ErrPayload, "want 3 channels"},
-		{"input of rank 3", with(convolutionGraph(), func(g *Graph) { g.Values[0].Shape = shapeOf(5, 5, 3) }), delegate.ErrPayload, "3 dimensions, want 4"},
-		{"kernel above the input", with(convolutionGraph(), func(g *Graph) { g.Values[0].Shape = shapeOf(1, 2, 2, 3) }), delegate.ErrPayload, "smaller than the 3x3 kernel"},
-		{"bias of another size", with(convolutionGraph(), func(g *Graph) { g.Values[2].Shape = shapeOf(3) }), delegate.ErrPayload, "want 4 elements"},
-		{"bias of another type", with(convolutionGraph(), func(g *Graph) { g.Values[2].Datatype = Int32 }), delegate.ErrUnsupported, "bias int32"},
-		{"filter computed", with(convolutionGraph(), func(g *Graph) { g.Nodes[0].In[1] = 0 }), delegate.ErrPayload, "filter"},
-		{"unknown flags", with(convolutionGraph(), func(g *Graph) { g.Nodes[0].Flags = 0x10000 }), delegate.ErrPayload, "flags 0x10000"},
-		{"same and explicit padding", with(convolutionGraph(), func(g *Graph) { g.Nodes[0].Flags = 4; g.Nodes[0].Window.top = 1 }), delegate.ErrPayload, "same padding"},
-		{"bounds the wrong way", with(convolutionGraph(), func(g *Graph) { g.Nodes[0].Min, g.Nodes[0].Max = 1, -1 }), delegate.ErrPayload, "bounds 1 to -1"},
-		{"bound NaN", with(convolutionGraph(), func(g *Graph) { g.Nodes[0].Min = nan; g.Nodes[0].Max = 0 }), delegate.ErrPayload, "bounds NaN"},
+		{"input of no value", with(convolutionGraph(), func(g *graph) { g.Nodes[0].In[0] = 1 << 30 }), delegate.ErrPayload, "node 0 (Conv2d) … input 0 … no value has id"},
+		{"filter of no value", with(convolutionGraph(), func(g *graph) { g.Nodes[0].In[1] = 455 }), delegate.ErrPayload, "node 0 (Conv2d) … input 1 … 555"},
+		{"input left out", with(convolutionGraph(), func(g *graph) { g.Nodes[0].In[0] = none }), delegate.ErrPayload, "node 0 (Conv2d) … input 0"},
+		{"output of no value", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Out[0] = 77 }), delegate.ErrPayload, "node 0 (Conv2d) … output 0"},
+		{"kernel 0", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Window.kernelH = 0 }), delegate.ErrPayload, "kernel 0x3"},
+		{"stride 0", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Window.strideW = 0 }), delegate.ErrPayload, "stride 1x0"},
+		{"dilation 2³²−1", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Window.dilationH = math.MaxUint32 }), delegate.ErrPayload, "dilation"},
+		{"padding 2³¹", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Window.left = 1 << 31 }), delegate.ErrPayload, "padding"},
+		{"groups 0", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Window.groups = 0 }), delegate.ErrPayload, "0 groups"},
+		{"group input channels 2³¹", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Window.groupIn = 1 << 31 }), delegate.ErrPayload, "groups"},
+		{"output channels against the filter", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Window.groupOut = 1_000_000 }), delegate.ErrPayload, "want sizes [1000000 3 3 3]"},
+		{"input channels against the filter", with(convolutionGraph(), func(g *graph) { g.Values[0].Shape = shapeOf(1, 5, 5, 4) }), delegate.ErrPayload, "want 3 channels"},
+		{"input of rank 3", with(convolutionGraph(), func(g *graph) { g.Values[0].Shape = shapeOf(5, 5, 3) }), delegate.ErrPayload, "3 dimensions, want 4"},
+		{"kernel above the input", with(convolutionGraph(), func(g *graph) { g.Values[0].Shape = shapeOf(1, 2, 2, 3) }), delegate.ErrPayload, "smaller than the 3x3 kernel"},
+		{"bias of another size", with(convolutionGraph(), func(g *graph) { g.Values[2].Shape = shapeOf(3) }), delegate.ErrPayload, "want 4 elements"},
+		{"bias of another type", with(convolutionGraph(), func(g *graph) { g.Values[2].Datatype = plainInt32 }), delegate.ErrUnsupported, "bias int32"},
+		{"filter computed", with(convolutionGraph(), func(g *graph) { g.Nodes[0].In[1] = 0 }), delegate.ErrPayload, "filter"},
+		{"unknown flags", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Flags = 0x10000 }), delegate.ErrPayload, "flags 0x10000"},
+		{"same and explicit padding", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Flags = 4; g.Nodes[0].Window.top = 1 }), delegate.ErrPayload, "same padding"},
+		{"bounds the wrong way", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Min, g.Nodes[0].Max = 1, -1 }), delegate.ErrPayload, "bounds 1 to -1"},
+		{"bound NaN", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Min = nan; g.Nodes[0].Max = 0 }), delegate.ErrPayload, "bounds NaN"},
 
-		{"size 0", with(binaryGraph(), func(g *Graph) { g.Values[0].Shape = shapeOf(0, 3) }), delegate.ErrPayload, "value 100 … sizes [0 3]"},
-		{"sizes whose product overflows", with(binaryGraph(), func(g *Graph) { g.Values[0].Shape = shapeOf(math.MaxUint32, math.MaxUint32, math.MaxUint32) }), delegate.ErrPayload, "value 100 … at most"},
-		{"datatype 13", with(binaryGraph(), func(g *Graph) { g.Values[0].Datatype = 13 }), delegate.ErrUnsupported, "datatype 13"},
-		{"operands of two types", with(binaryGraph(), func(g *Graph) { g.Values[1].Datatype = FP16 }), delegate.ErrPayload, "node 0 (Add) … fp16"},
-		{"operands that do not broadcast", with(binaryGraph(), func(g *Graph) { g.Values[1].Shape = shapeOf(2, 4) }), delegate.ErrPayload, "do not broadcast"},
-		{"value computed twice", with(binaryGraph(), func(g *Graph) { g.Nodes = append(g.Nodes, g.Nodes[0]) }), delegate.ErrPayload, "node 1 (Add) … another node's"},
-		{"input computed", with(binaryGraph(), func(g *Graph) { g.Nodes[0].Out[0] = 0 }), delegate.ErrPayload, "value 100"},
-		{"value read before it is computed", with(binaryGraph(), func(g *Graph) { g.Nodes[0].In[0] = 2 }), delegate.ErrPayload, "read before"},
-		{"output that nothing computes", with(binaryGraph(), func(g *Graph) { g.Nodes = nil }), delegate.ErrPayload, "output that no node computes"},
-		{"two values of an external id", with(binaryGraph(), func(g *Graph) { g.Values[1].Arg = 0 }), delegate.ErrPayload, "external id 0 is value 100's too"},
-		{"external id above the count", with(binaryGraph(), func(g *Graph) { g.Values[2].Arg = 3 }), delegate.ErrPayload, "external id 3 of 3"},
-		{"input behind an output", with(binaryGraph(), func(g *Graph) { g.Values[1].Arg, g.Values[2].Arg = 2, 1 }), delegate.ErrPayload, "behind outputs"},
-		{"no external values", with(binaryGraph(), func(g *Graph) { g.Args = nil }), delegate.ErrPayload, "external id 0 of 0"},
+		{"size 0", with(binaryGraph(), func(g *graph) { g.Values[0].Shape = shapeOf(0, 3) }), delegate.ErrPayload, "value 100 … sizes [0 3]"},
+		{"sizes whose product overflows", with(binaryGraph(), func(g *graph) { g.Values[0].Shape = shapeOf(math.MaxUint32, math.MaxUint32, math.MaxUint32) }), delegate.ErrPayload, "value 100 … at most"},
+		{"datatype 13", with(binaryGraph(), func(g *graph) { g.Values[0].Datatype = 13 }), delegate.ErrUnsupported, "datatype 13"},
+		{"operands of two types", with(binaryGraph(), func(g *graph) { g.Values[1].Datatype = fp16 }), delegate.ErrPayload, "node 0 (Add) … fp16"},
+		{"operands that do not broadcast", with(binaryGraph(), func(g *graph) { g.Values[1].Shape = shapeOf(2, 4) }), delegate.ErrPayload, "do not broadcast"},
+		{"value computed twice", with(binaryGraph(), func(g *graph) { g.Nodes = append(g.Nodes, g.Nodes[0]) }), delegate.ErrPayload, "node 1 (Add) … another node's"},
+		{"input computed", with(binaryGraph(), func(g *graph) { g.Nodes[0].Out[0] = 0 }), delegate.ErrPayload, "value 100"},
+		{"value read before it is computed", with(binaryGraph(), func(g *graph) { g.Nodes[0].In[0] = 2 }), delegate.ErrPayload, "read before"},
+		{"output that nothing computes", with(binaryGraph(), func(g *graph) { g.Nodes = nil }), delegate.ErrPayload, "output that no node computes"},
+		{"two values of an external id", with(binaryGraph(), func(g *graph) { g.Values[1].Arg = 0 }), delegate.ErrPayload, "external id 0 is value 100's too"},
+		{"external id above the count", with(binaryGraph(), func(g *graph) { g.Values[2].Arg = 3 }), delegate.ErrPayload, "external id 3 of 3"},
+		{"input behind an output", with(binaryGraph(), func(g *graph) { g.Values[1].Arg, g.Values[2].Arg = 2, 1 }), delegate.ErrPayload, "behind outputs"},
+		{"no external values", with(binaryGraph(), func(g *graph) { g.Args = nil }), delegate.ErrPayload, "external id 0 of 0"},
 
-		{"scale 0", with(linearGraph(QInt8), func(g *Graph) { g.Values[0].Quant.Scale = 0 }), delegate.ErrPayload, "value 100 … scale 0"},
-		{"scale infinite", with(linearGraph(QInt8), func(g *Graph) { g.Values[0].Quant.Scale = infinity }), delegate.ErrPayload, "scale +Inf"},
-		{"scale subnormal", with(linearGraph(QInt8), func(g *Graph) { g.Values[0].Quant.Scale = 1e-40 }), delegate.ErrPayload, "scale 1e-40"},
-		{"zero point 200", with(linearGraph(QInt8), func(g *Graph) { g.Values[0].Quant.ZeroPoint = 200 }), delegate.ErrPayload, "zero point 200"},
-		{"filter with a zero point", with(linearGraph(QInt8), func(g *Graph) { g.Values[1].Quant.ZeroPoint = 3 }), delegate.ErrPayload, "zero point 3, want 0"},
-		{"too few channel scales", with(linearGraph(QCInt8), func(g *Graph) { g.Values[2].Quant.Scales = g.Values[2].Quant.Scales[:5] }), delegate.ErrPayload, "5 scales"},
-		{"channel scale negative", with(linearGraph(QCInt8), func(g *Graph) { g.Values[2].Quant.Scales[6] = -1 }), delegate.ErrPayload, "scale -1 of channel 6"},
-		{"channel dimension 2", with(linearGraph(QCInt8), func(g *Graph) { g.Values[2].Quant.ChannelDim = 2 }), delegate.ErrPayload, "channel dimension 2 of 2"},
-		{"scales along the input channels", with(linearGraph(QCInt8), func(g *Graph) {
+		{"scale 0", with(linearGraph(qint8), func(g *graph) { g.Values[0].Quant.Scale = 0 }), delegate.ErrPayload, "value 100 … scale 0"},
+		{"scale infinite", with(linearGraph(qint8), func(g *graph) { g.Values[0].Quant.Scale = infinity }), delegate.ErrPayload, "scale +Inf"},
+		{"scale subnormal", with(linearGraph(qint8), func(g *graph) { g.Values[0].Quant.Scale = 1e-40 }), delegate.ErrPayload, "scale 1e-40"},
+		{"zero point 200", with(linearGraph(qint8), func(g *graph) { g.Values[0].Quant.ZeroPoint = 200 }), delegate.ErrPayload, "zero point 200"},
+		{"filter with a zero point", with(linearGraph(qint8), func(g *graph) { g.Values[1].Quant.ZeroPoint = 3 }), delegate.ErrPayload, "zero point 3, want 0"},
+		{"too few channel scales", with(linearGraph(qcint8), func(g *graph) { g.Values[2].Quant.Scales = g.Values[2].Quant.Scales[:5] }), delegate.ErrPayload, "5 scales"},
+		{"channel scale negative", with(linearGraph(qcint8), func(g *graph) { g.Values[2].Quant.Scales[6] = -1 }), delegate.ErrPayload, "scale -1 of channel 6"},
+		{"channel dimension 2", with(linearGraph(qcint8), func(g *graph) { g.Values[2].Quant.ChannelDim = 2 }), delegate.ErrPayload, "channel dimension 2 of 2"},
+		{"scales along the input channels", with(linearGraph(qcint8), func(g *graph) {
 			g.Values[2].Quant.ChannelDim = 1
 			g.Values[2].Quant.Scales = make([]float32, 64)
 			for i := range g.Values[2].Quant.Scales {
 				g.Values[2].Quant.Scales[i] = 1
 			}
 		}), delegate.ErrPayload, "scales along dimension 1, want 0"},
-		{"group size 48", with(linearGraph(QBInt4), func(g *Graph) { g.Values[2].Quant.GroupSize = 48 }), delegate.ErrPayload, "groups of 48 of 64"},
-		{"too few group scales", with(linearGraph(QBInt4), func(g *Graph) { g.Values[2].Quant.Blocks = g.Values[2].Quant.Blocks[:9] }), delegate.ErrPayload, "constant"},
-		{"rows that share a scale", with(linearGraph(QCInt8), func(g *Graph) { g.Values[1].Quant.Nonbatch = 2 }), delegate.ErrPayload, "2 dimensions share a scale"},
-		{"no dimension shares a scale", with(linearGraph(QCInt8), func(g *Graph) { g.Values[1].Quant.Nonbatch = 0 }), delegate.ErrPayload, "0 dimensions share a scale"},
-		{"input of less dimensions than share a scale", with(linearGraph(QCInt8), func(g *Graph) {
+		{"group size 48", with(linearGraph(qbint4), func(g *graph) { g.Values[2].Quant.GroupSize = 48 }), delegate.ErrPayload, "groups of 48 of 64"},
+		{"too few group scales", with(linearGraph(qbint4), func(g *graph) { g.Values[2].Quant.Blocks = g.Values[2].Quant.Blocks[:9] }), delegate.ErrPayload, "constant"},
+		{"rows that share a scale", with(linearGraph(qcint8), func(g *graph) { g.Values[1].Quant.Nonbatch = 2 }), delegate.ErrPayload, "2 dimensions share a scale"},
+		{"no dimension shares a scale", with(linearGraph(qcint8), func(g *graph) { g.Values[1].Quant.Nonbatch = 0 }), delegate.ErrPayload, "0 dimensions share a scale"},
+		{"input of less dimensions than share a scale", with(linearGraph(qcint8), func(g *graph) {
 			g.Values[1].Shape, g.Values[1].Quant.Nonbatch = shapeOf(1, 1, 2, 64), 3
 			g.Nodes[1].Type, g.Nodes[1].In = nodeTypes[tagConv2d], []int{1, 2, none}
 			g.Values[2].Shape, g.Nodes[1].Window = shapeOf(8, 1, 1, 64), window{kernelH: 1, kernelW: 1, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1, groups: 1, groupIn: 64, groupOut: 8}
 		}), delegate.ErrPayload, "3 dimensions share a scale"},
-		{"dynamically quantized argument", with(linearGraph(QCInt8), func(g *Graph) { g.Values[1].Input, g.Values[1].Arg = true, 1 }), delegate.ErrUnsupported, "dynamically quantized argument"},
-		{"input of other channels", with(linearGraph(FP32), func(g *Graph) { g.Values[0].Shape = shapeOf(2, 32) }), delegate.ErrPayload, "want 64 channels"},
-		{"constant too short", with(linearGraph(FP32), func(g *Graph) { g.Values[1].Data = g.Values[1].Data[:100] }), delegate.ErrPayload, "100 bytes, want 2048"},
-		{"constant that is an argument", with(linearGraph(FP32), func(g *Graph) { g.Values[1].Input, g.Values[1].Arg = true, 2 }), delegate.ErrPayload, "argument of the call too"},
+		{"dynamically quantized argument", with(linearGraph(qcint8), func(g *graph) { g.Values[1].Input, g.Values[1].Arg = true, 1 }), delegate.ErrUnsupported, "dynamically quantized argument"},
+		{"input of other channels", with(linearGraph(fp32), func(g *graph) { g.Values[0].Shape = shapeOf(2, 32) }), delegate.ErrPayload, "want 64 channels"},
+		{"constant too short", with(linearGraph(fp32), func(g *graph) { g.Values[1].Data = g.Values[1].Data[:100] }), delegate.ErrPayload, "100 bytes, want 2048"},
+		{"constant that is an argument", with(linearGraph(fp32), func(g *graph) { g.Values[1].Input, g.Values[1].Arg = true, 2 }), delegate.ErrPayload, "argument of the call too"},
 
-		{"permutation with a repeat", moveGraph("StaticTranspose", func(n *Node) { n.Dims = []int{0, 1, 1} }), delegate.ErrPayload, "permutation [0 1 1]"},
-		{"permutation beyond the rank", moveGraph("StaticTranspose", func(n *Node) { n.Dims = []int{0, 1, 7} }), delegate.ErrPayload, "permutation [0 1 7]"},
-		{"permutation of another rank", moveGraph("StaticTranspose", func(n *Node) { n.Dims = []int{1, 0} }), delegate.ErrPayload, "3 dimensions, want 2"},
-		{"reshape to more elements", moveGraph("StaticReshape", func(n *Node) { n.Dims = []int{5, 5} }), delegate.ErrPayload, "sizes [5 5]"},
-		{"reshape with two unknown sizes", moveGraph("StaticReshape", func(n *Node) { n.Dims = []int{0, 0} }), delegate.ErrPayload, "at most one to infer"},
-		{"reshape that does not divide", moveGraph("StaticReshape", func(n *Node) { n.Dims = []int{0, 7} }), delegate.ErrPayload, "sizes"},
-		{"reshape that overflows", moveGraph("StaticReshape", func(n *Node) { n.Dims = []int{1 << 31, 1 << 31, 4} }), delegate.ErrPayload, "at most"},
-		{"slice beyond the end", moveGraph("StaticSlice", func(n *Node) { n.Dims, n.Dims2 = []int{0, 2, 0}, []int{2, 2, 4} }), delegate.ErrPayload, "dimension 1: 2 elements at 2 of 3"},
-		{"slice offset 2³²−1", moveGraph("StaticSlice", func(n *Node) { n.Dims, n.Dims2 = []int{math.MaxUint32, 0, 0}, []int{1, 3, 4} }), delegate.ErrPayload, "dimension 0"},
-		{"slice without sizes", moveGraph("StaticSlice", func(n *Node) { n.Dims = []int{0, 0, 0} }), delegate.ErrPayload, "3 offsets and 0 sizes"},
-		{"padding beyond memory", moveGraph("StaticConstantPad", func(n *Node) { n.Dims, n.Dims2 = []int{1 << 31, 0, 0}, []int{0, 0, 0} }), delegate.ErrUnsupported, "output of sizes"},
-		{"resize of three dimensions", moveGraph("StaticResizeBilinear2D", func(n *Node) { n.Dims = []int{4, 4} }), delegate.ErrPayload, "3 dimensions, want 4"},
-		{"resize to 0", moveGraph("StaticResizeBilinear2D", func(n *Node) { n.Dims = []int{0, 4} }), delegate.ErrPayload, "new sizes [0 4]"},
-		{"axis 3", moveGraph("Concatenate2", func(n *Node) { n.In = []int{0, 0}; n.Axis = 3 }), delegate.ErrPayload, "axis 3 of 3"},
-		{"axis −4", moveGraph("Concatenate2", func(n *Node) { n.In = []int{0, 0}; n.Axis = -4 }), delegate.ErrPayload, "axis -4 of 3"},
+		{"permutation with a repeat", moveGraph("StaticTranspose", func(n *node) { n.Dims = []int{0, 1, 1} }), delegate.ErrPayload, "permutation [0 1 1]"},
+		{"permutation beyond the rank", moveGraph("StaticTranspose", func(n *node) { n.Dims = []int{0, 1, 7} }), delegate.ErrPayload, "permutation [0 1 7]"},
+		{"permutation of another rank", moveGraph("StaticTranspose", func(n *node) { n.Dims = []int{1, 0} }), delegate.ErrPayload, "3 dimensions, want 2"},
+		{"reshape to more elements", moveGraph("StaticReshape", func(n *node) { n.Dims = []int{5, 5} }), delegate.ErrPayload, "sizes [5 5]"},
+		{"reshape with two unknown sizes", moveGraph("StaticReshape", func(n *node) { n.Dims = []int{0, 0} }), delegate.ErrPayload, "at most one to infer"},
+		{"reshape that does not divide", moveGraph("StaticReshape", func(n *node) { n.Dims = []int{0, 7} }), delegate.ErrPayload, "sizes"},
+		{"reshape that overflows", moveGraph("StaticReshape", func(n *node) { n.Dims = []int{1 << 31, 1 << 31, 4} }), delegate.ErrPayload, "at most"},
+		{"slice beyond the end", moveGraph("StaticSlice", func(n *node) { n.Dims, n.Dims2 = []int{0, 2, 0}, []int{2, 2, 4} }), delegate.ErrPayload, "dimension 1: 2 elements at 2 of 3"},
+		{"slice offset 2³²−1", moveGraph("StaticSlice", func(n *node) { n.Dims, n.Dims2 = []int{math.MaxUint32, 0, 0}, []int{1, 3, 4} }), delegate.ErrPayload, "dimension 0"},
+		{"slice without sizes", moveGraph("StaticSlice", func(n *node) { n.Dims = []int{0, 0, 0} }), delegate.ErrPayload, "3 offsets and 0 sizes"},
+		{"padding beyond memory", moveGraph("StaticConstantPad", func(n *node) { n.Dims, n.Dims2 = []int{1 << 31, 0, 0}, []int{0, 0, 0} }), delegate.ErrUnsupported, "output of sizes"},
+		{"resize of three dimensions", moveGraph("StaticResizeBilinear2D", func(n *node) { n.Dims = []int{4, 4} }), delegate.ErrPayload, "3 dimensions, want 4"},
+		{"resize to 0", moveGraph("StaticResizeBilinear2D", func(n *node) { n.Dims = []int{0, 4} }), delegate.ErrPayload, "new sizes [0 4]"},
+		{"axis 3", moveGraph("Concatenate2", func(n *node) { n.In = []int{0, 0}; n.Axis = 3 }), delegate.ErrPayload, "axis 3 of 3"},
+		{"axis −4", moveGraph("Concatenate2", func(n *node) { n.In = []int{0, 0}; n.Axis = -4 }), delegate.ErrPayload, "axis -4 of 3"},
 
 		{"pool of 0", poolGraph(window{kernelH: 0, kernelW: 2, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1}), delegate.ErrPayload, "kernel 0x2"},
 		{"pool padded by a window", poolGraph(window{top: 2, kernelH: 2, kernelW: 2, strideH: 2, strideW: 2, dilationH: 1, dilationW: 1}), delegate.ErrPayload, "padding 2+0"},

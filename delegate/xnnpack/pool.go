@@ -14,11 +14,11 @@ var poolNodes = []nodeType{
 	// over [N, H, W, C]; padding does not count in the mean
 	{tag: tagAvgPooling2d, name: "AvgPooling2d", read: readPool, check: checkPool(elementwiseTypes), shape: poolShape, cost: poolCost,
 		native: every(windowLimits, averageLimits), scratch: windowScratch, bounded: true,
-		define: func(b *builder, n *Node) call { return b.averagePool(n) },
+		define: func(b *builder, n *node) call { return b.averagePool(n) },
 		run:    (*reference).averagePool},
 	{tag: 14, name: "MaxPooling2d", read: readPool, check: checkPool(elementwiseTypes), shape: poolShape, cost: poolCost,
 		native: every(windowLimits, poolLimits, boundLimits), scratch: windowScratch, bounded: true,
-		define: func(b *builder, n *Node) call { return b.maxPool(n) },
+		define: func(b *builder, n *node) call { return b.maxPool(n) },
 		run:    (*reference).maxPool},
 	// two outputs: the maxima, and where in the window they are
 	{tag: 21, name: "ArgMaxPooling2d", read: readArgmaxPool, check: checkArgmaxPool, shape: argmaxShape, cost: poolCost,
@@ -26,7 +26,7 @@ var poolNodes = []nodeType{
 		run:    (*reference).argmaxPool},
 	// mean over H and W of [N, H, W, C], which stay as sizes of 1
 	{tag: 19, name: "GlobalAvgPooling2d", read: readUnary, check: checkGlobalPool, scratch: reduceScratch, bounded: true, native: meanLimits,
-		shape: func(g *Graph, n *Node, s []shape) error {
+		shape: func(g *graph, n *node, s []shape) error {
 			if err := wantRank(g, n, n.In[0], s, 4); err != nil {
 				return err
 			}
@@ -34,22 +34,22 @@ var poolNodes = []nodeType{
 			s[n.Out[0]] = shapeOf(in.dim[0], 1, 1, in.dim[3])
 			return nil
 		},
-		cost:   func(g *Graph, n *Node, s []shape) int { return s[n.In[0]].numel() },
-		define: func(b *builder, n *Node) call { return b.globalPool(n) },
+		cost:   func(g *graph, n *node, s []shape) int { return s[n.In[0]].numel() },
+		define: func(b *builder, n *node) call { return b.globalPool(n) },
 		run:    (*reference).globalPool},
 	// over the innermost dimension
 	{tag: 3, name: "Softmax", read: readUnary, shape: sameShape, inPlace: true, cost: transcendental,
-		check: func(g *Graph, n *Node) error {
-			if err := wantDatatype(g, n, n.In[0], FP32, FP16, BF16); err != nil {
+		check: func(g *graph, n *node) error {
+			if err := wantDatatype(g, n, n.In[0], fp32, fp16, bf16); err != nil {
 				return err
 			}
 			return wantSame(g, n, n.In[0], n.Out[0])
 		},
-		define: func(b *builder, n *Node) call { return b.softmax(n) },
+		define: func(b *builder, n *node) call { return b.softmax(n) },
 		run:    (*reference).softmax},
 }
 
-func readPool(r *reader, t flatbuf.Table, n *Node) {
+func readPool(r *reader, t flatbuf.Table, n *node) {
 	readPoolWindow(t, n, true)
 	n.In = []int{id(t, 10, "input_id")}
 	n.Out = []int{id(t, 11, "output_id")}
@@ -58,7 +58,7 @@ func readPool(r *reader, t flatbuf.Table, n *Node) {
 
 // readPoolWindow reads paddings and size and, where a pool has them, strides and
 // dilations; otherwise windows do not overlap.
-func readPoolWindow(t flatbuf.Table, n *Node, strides bool) {
+func readPoolWindow(t flatbuf.Table, n *node, strides bool) {
 	w := &n.Window
 	w.top, w.right = int(t.Uint32(0, "padding_top", 0)), int(t.Uint32(1, "padding_right", 0))
 	w.bottom, w.left = int(t.Uint32(2, "padding_bottom", 0)), int(t.Uint32(3, "padding_left", 0))
@@ -70,15 +70,15 @@ func readPoolWindow(t flatbuf.Table, n *Node, strides bool) {
 	}
 }
 
-func readArgmaxPool(r *reader, t flatbuf.Table, n *Node) {
+func readArgmaxPool(r *reader, t flatbuf.Table, n *node) {
 	readPoolWindow(t, n, false)
 	n.In = []int{id(t, 6, "input_id")}
 	n.Out = []int{id(t, 7, "output_value_id"), id(t, 8, "output_index_id")}
 	n.Flags = t.Uint32(9, "flags", 0)
 }
 
-func checkPool(types []Datatype) func(*Graph, *Node) error {
-	return func(g *Graph, n *Node) error {
+func checkPool(types []datatype) func(*graph, *node) error {
+	return func(g *graph, n *node) error {
 		w := &n.Window
 		if n.Type.tag == tagAvgPooling2d { // it has none; files leave the fields at 0
 			w.dilationH, w.dilationW = 1, 1
@@ -100,16 +100,16 @@ func checkPool(types []Datatype) func(*Graph, *Node) error {
 }
 
 // checkPoolPadding wants every window to hold an element of the input.
-func checkPoolPadding(n *Node) error {
+func checkPoolPadding(n *node) error {
 	w := &n.Window
 	h, v := w.dilationH*(w.kernelH-1)+1, w.dilationW*(w.kernelW-1)+1
 	if w.top >= h || w.bottom >= h || w.left >= v || w.right >= v {
-		return payloadError(n.place(), "padding %d+%d x %d+%d for windows of %dx%d", w.top, w.bottom, w.left, w.right, h, v)
+		return n.fault("padding %d+%d x %d+%d for windows of %dx%d", w.top, w.bottom, w.left, w.right, h, v)
 	}
 	return nil
 }
 
-func checkArgmaxPool(g *Graph, n *Node) error {
+func checkArgmaxPool(g *graph, n *node) error {
 	if err := wantFlags(n, flagSamePadding|xnn.FlagKeepDims); err != nil {
 		return err
 	}
@@ -120,18 +120,18 @@ func checkArgmaxPool(g *Graph, n *Node) error {
 		return err
 	}
 	if n.Out[0] == n.Out[1] {
-		return payloadError(n.place(), "both outputs are %s", g.describe(n.Out[0]))
+		return n.fault("both outputs are %s", g.describe(n.Out[0]))
 	}
-	if err := wantDatatype(g, n, n.In[0], FP32); err != nil {
+	if err := wantDatatype(g, n, n.In[0], fp32); err != nil {
 		return err
 	}
-	if err := wantDatatype(g, n, n.Out[0], FP32); err != nil {
+	if err := wantDatatype(g, n, n.Out[0], fp32); err != nil {
 		return err
 	}
-	return wantDatatype(g, n, n.Out[1], Int32)
+	return wantDatatype(g, n, n.Out[1], plainInt32)
 }
 
-func checkGlobalPool(g *Graph, n *Node) error {
+func checkGlobalPool(g *graph, n *node) error {
 	if err := wantFlags(n, xnn.FlagKeepDims); err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func checkGlobalPool(g *Graph, n *Node) error {
 	return wantDatatype(g, n, n.Out[0], g.Values[n.In[0]].Datatype)
 }
 
-func poolShape(g *Graph, n *Node, s []shape) error {
+func poolShape(g *graph, n *node, s []shape) error {
 	if err := wantRank(g, n, n.In[0], s, 4); err != nil {
 		return err
 	}
@@ -150,13 +150,13 @@ func poolShape(g *Graph, n *Node, s []shape) error {
 	return err
 }
 
-func argmaxShape(g *Graph, n *Node, s []shape) error {
+func argmaxShape(g *graph, n *node, s []shape) error {
 	err := poolShape(g, n, s)
 	s[n.Out[1]] = s[n.Out[0]]
 	return err
 }
 
-func poolCost(_ *Graph, n *Node, s []shape) int {
+func poolCost(_ *graph, n *node, s []shape) int {
 	return s[n.Out[0]].numel() * n.Window.kernelH * n.Window.kernelW
 }
 

@@ -3,7 +3,7 @@ package xnnpack
 import (
 	"math"
 
-	"github.com/etrun-go/etrun/kernels/simd"
+	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -34,7 +34,7 @@ type rowSource interface {
 // product is the parallel loop over output rows of a node.
 type product struct {
 	e      *reference
-	node   *Node
+	node   *node
 	filter *filter
 	source rowSource
 	image  *patch // of a depthwise convolution, in place of source
@@ -188,7 +188,7 @@ func (p *product) finish(w *workspace, g, i, at int) {
 	first := p.first + (at*f.groups+g)*f.n
 	sums, whole := w.sums[i*f.n:][:f.n], w.whole[i*f.n:][:f.n]
 	x := &p.e.graph.Values[p.out]
-	if x.Datatype == QInt8 || x.Datatype == QUint8 {
+	if x.Datatype == qint8 || x.Datatype == quint8 {
 		for j, sum := range whole {
 			if f.wholeBias != nil {
 				sum += f.wholeBias[g*f.n+j]
@@ -219,7 +219,7 @@ func (p *product) finish(w *workspace, g, i, at int) {
 func (p *product) scaleTokens(sums []float32, g, at int) {
 	f := p.filter
 	scale := float32(1)
-	if tokens := p.e.tokens[p.node.In[0]]; p.e.graph.Values[p.node.In[0]].Datatype == QDInt8 {
+	if tokens := p.e.tokens[p.node.In[0]]; p.e.graph.Values[p.node.In[0]].Datatype == qdint8 {
 		scale = tokens[p.tokenOf(at)].scale
 	}
 	for j := range sums {
@@ -241,23 +241,23 @@ func (p *product) totalRows() int {
 	return p.e.shapes[p.out].numel() / (p.filter.groups * p.filter.n)
 }
 
-func (p *product) storeWhole(i int, x float32, d Datatype) {
+func (p *product) storeWhole(i int, x float32, d datatype) {
 	q := quantize(x, p.result.zero, p.result.lo, p.result.hi)
-	if d == QInt8 {
+	if d == qint8 {
 		tensor.View[int8](p.e.bytes[p.out])[i] = int8(q)
 	} else {
 		p.e.bytes[p.out][i] = uint8(q)
 	}
 }
 
-func (p *product) storeFloats(first int, src []float32, d Datatype) {
+func (p *product) storeFloats(first int, src []float32, d datatype) {
 	b := p.e.bytes[p.out]
 	switch d {
-	case FP32:
+	case fp32:
 		copy(tensor.View[float32](b)[first:], src)
-	case FP16:
+	case fp16:
 		encodeFP16(tensor.View[uint16](b)[first:], src)
-	case BF16:
+	case bf16:
 		encodeBF16(tensor.View[uint16](b)[first:], src)
 	}
 }
@@ -271,13 +271,13 @@ type requantizer struct {
 func (r *requantizer) scale(filter float32) float32 { return float32(r.in*filter) / r.out }
 
 // requantizer of a node from its input's scale to its output's.
-func (e *reference) requantizer(n *Node) requantizer {
+func (e *reference) requantizer(n *node) requantizer {
 	in, out := &e.graph.Values[n.In[0]], &e.graph.Values[n.Out[0]]
 	r := requantizer{in: in.Quant.Scale, out: out.Quant.Scale, zero: out.Quant.ZeroPoint}
 	switch out.Datatype {
-	case QInt8:
+	case qint8:
 		r.lo, r.hi = -128, 127
-	case QUint8:
+	case quint8:
 		r.lo, r.hi = 0, 255
 	default:
 		return r
@@ -298,17 +298,17 @@ func (e *reference) whole(slot, v int) []float32 {
 	x := &e.graph.Values[v]
 	n := e.shapes[v].numel()
 	switch x.Datatype {
-	case QInt8:
+	case qint8:
 		e.slots[slot] = grow(e.slots[slot], n)
 		for i, q := range tensor.View[int8](e.bytes[v])[:n] {
 			e.slots[slot][i] = float32(int32(q) - x.Quant.ZeroPoint)
 		}
-	case QUint8:
+	case quint8:
 		e.slots[slot] = grow(e.slots[slot], n)
 		for i, q := range e.bytes[v][:n] {
 			e.slots[slot][i] = float32(int32(q) - x.Quant.ZeroPoint)
 		}
-	case QDInt8:
+	case qdint8:
 		e.slots[slot] = grow(e.slots[slot], n)
 		each := n / len(e.tokens[v])
 		for i, q := range tensor.View[int8](e.bytes[v])[:n] {

@@ -1,6 +1,7 @@
 package xnnpack
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -9,35 +10,48 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// SetProfiling implements delegate.Profiler. The library measures a runtime that was
-// made for it, so this makes another.
+// SetProfiling implements delegate.Profiler. The library measures only a runtime that was
+// made for it. That one is kept beside the other, if both are in use, and changing over
+// costs as much as a call with other arguments.
 func (u *native) SetProfiling(on bool) error {
-	flags := u.flags &^ xnn.FlagBasicProfiling
+	old, next := u.now, &u.plain
 	if on {
-		flags |= xnn.FlagBasicProfiling
+		next = &u.timed
 	}
-	if flags == u.flags {
+	if next == old || u.closed {
 		return nil
 	}
-	u.flags, u.names, u.bound = flags, nil, false
-	return u.create()
+	u.now = next
+	if fit := u.bound && !u.beside || slices.Equal(u.shapes, u.image.shapes); fit && next.runtime == 0 { // else by the next call
+		if err := u.create(); err != nil {
+			u.now = old
+			return err
+		}
+	}
+	if !old.used {
+		u.drop(old)
+	}
+	if u.other != nil {
+		return u.other.SetProfiling(on)
+	}
+	return nil
 }
 
 // Profile implements delegate.Profiler with the library's own measurement, whose unit
 // is the microsecond.
 func (u *native) Profile(dst []delegate.NodeTime) []delegate.NodeTime {
-	if u.flags&xnn.FlagBasicProfiling == 0 || !u.bound || u.runtime == 0 {
-		return dst
+	if u.beside {
+		return u.other.Profile(dst)
 	}
-	if u.names == nil && !u.readNames() {
+	r := u.now
+	if r != &u.timed || !u.bound || r.runtime == 0 || u.names == nil && !u.readNames() {
 		return dst
 	}
 	if len(u.times) != len(u.names) {
 		u.times = make([]uint64, len(u.names))
 	}
-	var need uint
 	times := tensor.BytesOf(u.times)
-	if u.lib.GetRuntimeProfilingInfo(u.runtime, xnn.ProfileOperatorTiming, uint(len(times)), &times[0], &need) != xnn.Success {
+	if u.lib.GetRuntimeProfilingInfo(r.runtime, xnn.ProfileOperatorTiming, uint(len(times)), &times[0], &u.need) != xnn.Success {
 		return dst
 	}
 	for i, name := range u.names {
@@ -46,16 +60,16 @@ func (u *native) Profile(dst []delegate.NodeTime) []delegate.NodeTime {
 	return dst
 }
 
-// readNames asks for the names of the runtime's operators.
+// readNames asks for the names of the timed runtime's operators.
 func (u *native) readNames() bool {
 	var need uint
 	var none byte
-	u.lib.GetRuntimeProfilingInfo(u.runtime, xnn.ProfileOperatorName, 0, &none, &need)
+	u.lib.GetRuntimeProfilingInfo(u.timed.runtime, xnn.ProfileOperatorName, 0, &none, &need)
 	if need == 0 || need > 1<<20 {
 		return false
 	}
 	text := make([]byte, need)
-	if u.lib.GetRuntimeProfilingInfo(u.runtime, xnn.ProfileOperatorName, need, &text[0], &need) != xnn.Success {
+	if u.lib.GetRuntimeProfilingInfo(u.timed.runtime, xnn.ProfileOperatorName, need, &text[0], &need) != xnn.Success {
 		return false
 	}
 	u.names = strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")

@@ -65,7 +65,7 @@ func (a *archive) programs() (list []program) {
 func (a *archive) load(p *program, engine xnnpack.Engine, options ...etrun.Option) *etrun.Method {
 	a.t.Helper()
 	options = append(options, etrun.WithDelegates(xnnpack.Backend{Engine: engine, Library: xnntest.Path()}))
-	prog, err := etrun.Read(a.read(p.Program), options...)
+	prog, err := etrun.Parse(a.read(p.Program), options...)
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func (a *archive) setInputs(m *etrun.Method, p *program) {
 		if err != nil {
 			a.t.Fatal(err)
 		}
-		x := tensor.Make(d, in.Shape, m.Input(i).Tensor.DimOrder, tensor.Static)
+		x := tensor.Make(d, in.Shape, m.Meta().Inputs[i].DimOrder, tensor.Static)
 		b := tensor.AlignedBytes(x.NBytes())
 		copy(b, a.read(in.File))
 		x.Bind(b)
@@ -102,7 +102,11 @@ func (a *archive) setInputs(m *etrun.Method, p *program) {
 func (a *archive) check(m *etrun.Method, p *program) {
 	a.t.Helper()
 	for i, out := range p.Outputs {
-		got, want := m.Output(i).Tensor, a.read(out.File)
+		v, err := m.Output(i)
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		got, want := v.Tensor, a.read(out.File)
 		if got.DType.String() != out.DType || len(got.Data) != len(want) {
 			a.t.Errorf("output %d: %v of %d bytes, want %s%v of %d", i, got, len(got.Data), out.DType, out.Shape, len(want))
 			continue

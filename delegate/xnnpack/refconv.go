@@ -1,7 +1,7 @@
 package xnnpack
 
 // convolution gathers the window of each output pixel into a row of a product.
-func (e *reference) convolution(n *Node) {
+func (e *reference) convolution(n *node) {
 	w := &n.Window
 	k := w.kernelH * w.kernelW * w.groupIn
 	f := e.prepared(n, w.groups, k, w.groupOut, func(g, i, j int) int { return (g*w.groupOut+j)*k + i })
@@ -9,7 +9,7 @@ func (e *reference) convolution(n *Node) {
 }
 
 // transposed gathers, for each output pixel, the input pixels that reach it.
-func (e *reference) transposed(n *Node) {
+func (e *reference) transposed(n *node) {
 	w := &n.Window
 	k := w.kernelH * w.kernelW * w.groupIn
 	f := e.prepared(n, w.groups, k, w.groupOut, func(g, i, j int) int { return (g*w.groupOut+j)*k + i })
@@ -18,7 +18,7 @@ func (e *reference) transposed(n *Node) {
 
 // depthwise is a convolution whose groups have one input channel. Its filter,
 // [1, kernel H, kernel W, groups*groupOut], has a row for each element of the window.
-func (e *reference) depthwise(n *Node) {
+func (e *reference) depthwise(n *node) {
 	w := &n.Window
 	channels := w.groups * w.groupOut
 	f := e.prepared(n, 1, w.kernelH*w.kernelW, channels, func(_, i, j int) int { return i*channels + j })
@@ -28,7 +28,7 @@ func (e *reference) depthwise(n *Node) {
 }
 
 // multiplyWindows runs the product of a convolution over all output pixels.
-func (e *reference) multiplyWindows(n *Node, f *filter, source rowSource) {
+func (e *reference) multiplyWindows(n *node, f *filter, source rowSource) {
 	e.setWindows(n, f)
 	e.product.source = source
 	if w := &n.Window; n.Type.tag == tagConv2d && w.kernelH*w.kernelW*w.strideH*w.strideW == 1 &&
@@ -40,7 +40,7 @@ func (e *reference) multiplyWindows(n *Node, f *filter, source rowSource) {
 }
 
 // setWindows makes the patch and the product of a convolution.
-func (e *reference) setWindows(n *Node, f *filter) {
+func (e *reference) setWindows(n *node, f *filter) {
 	in, out := e.shapes[n.In[0]], e.shapes[n.Out[0]]
 	top, left := n.padding(in.dim[1], in.dim[2])
 	e.patch = patch{x: e.whole(0, n.In[0]), w: &n.Window, in: in, out: out, top: top, left: left}

@@ -16,7 +16,7 @@ import (
 // quantized values are computed on the numbers that they stand for, which the library
 // approximates: results may be one step apart there.
 type reference struct {
-	graph  *Graph
+	graph  *graph
 	limits delegate.Limits
 	args   []*argument
 	shapes []shape
@@ -36,9 +36,9 @@ type reference struct {
 	product product
 	rows    denseRows
 	patch   patch
-	pixels  []int // of a pool's window
-	taps    []int
-	times   []time.Duration // of the nodes, if they are timed
+	pooled  pooled
+	timed   bool
+	times   []time.Duration // of the nodes of the last Execute that was timed
 }
 
 // token is how one group of dynamically quantized elements stands for numbers.
@@ -81,7 +81,7 @@ func (e *reference) Execute(ctx context.Context, args []*tensor.Value) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if e.times == nil {
+		if !e.timed {
 			n.Type.run(e, n)
 			continue
 		}
@@ -120,8 +120,7 @@ func (e *reference) allocate() {
 
 // SetProfiling implements delegate.Profiler.
 func (e *reference) SetProfiling(on bool) error {
-	e.times = nil
-	if on {
+	if e.timed = on; on && e.times == nil {
 		e.times = make([]time.Duration, len(e.graph.Nodes))
 	}
 	return nil
@@ -129,6 +128,9 @@ func (e *reference) SetProfiling(on bool) error {
 
 // Profile implements delegate.Profiler.
 func (e *reference) Profile(dst []delegate.NodeTime) []delegate.NodeTime {
+	if !e.timed {
+		return dst
+	}
 	for i, t := range e.times {
 		dst = append(dst, delegate.NodeTime{Name: e.graph.Nodes[i].Type.name, Duration: t})
 	}
@@ -142,7 +144,7 @@ func (e *reference) Close() error { return nil }
 // float32 already.
 func (e *reference) load(i, v int) []float32 {
 	n := e.shapes[v].numel()
-	if e.graph.Values[v].Datatype == FP32 {
+	if e.graph.Values[v].Datatype == fp32 {
 		return tensor.View[float32](e.bytes[v])[:n]
 	}
 	e.slots[i] = grow(e.slots[i], n)
@@ -152,7 +154,7 @@ func (e *reference) load(i, v int) []float32 {
 
 // constant gives the numbers of a constant, decoded once.
 func (e *reference) constant(v int) []float32 {
-	if e.graph.Values[v].Datatype == FP32 {
+	if e.graph.Values[v].Datatype == fp32 {
 		return tensor.View[float32](e.bytes[v])[:e.shapes[v].numel()]
 	}
 	if !e.floated[v] {
@@ -166,7 +168,7 @@ func (e *reference) constant(v int) []float32 {
 // result gives the place for the numbers of an output; store brings them there.
 func (e *reference) result(v int) []float32 {
 	n := e.shapes[v].numel()
-	if e.graph.Values[v].Datatype == FP32 {
+	if e.graph.Values[v].Datatype == fp32 {
 		return tensor.View[float32](e.bytes[v])[:n]
 	}
 	e.out = grow(e.out, n)
@@ -175,7 +177,7 @@ func (e *reference) result(v int) []float32 {
 
 // store rounds the numbers of result to the value's datatype.
 func (e *reference) store(v int) {
-	if e.graph.Values[v].Datatype != FP32 {
+	if e.graph.Values[v].Datatype != fp32 {
 		e.encode(v, e.out)
 	}
 }

@@ -4,7 +4,7 @@ package xnnpack
 
 func (e *reference) elementSize(v int) int { return e.graph.Values[v].Datatype.info().bits / 8 }
 
-func (e *reference) copy(n *Node) { copy(e.bytes[n.Out[0]], e.bytes[n.In[0]]) }
+func (e *reference) copy(n *node) { copy(e.bytes[n.Out[0]], e.bytes[n.In[0]]) }
 
 // strides of a dense value, in elements.
 func strides(s shape) (out steps) {
@@ -40,7 +40,7 @@ func (b *box) level(d int, dst, src []byte, to, from, size int) {
 	}
 }
 
-func (e *reference) transpose(n *Node) {
+func (e *reference) transpose(n *node) {
 	in, out := e.shapes[n.In[0]], e.shapes[n.Out[0]]
 	b := box{sizes: out, to: strides(out)}
 	step := strides(in)
@@ -50,7 +50,7 @@ func (e *reference) transpose(n *Node) {
 	b.copy(e.bytes[n.Out[0]], e.bytes[n.In[0]], e.elementSize(n.Out[0]))
 }
 
-func (e *reference) slice(n *Node) {
+func (e *reference) slice(n *node) {
 	in, out := e.shapes[n.In[0]], e.shapes[n.Out[0]]
 	b := box{sizes: out, to: strides(out), from: strides(in)}
 	first, size := 0, e.elementSize(n.Out[0])
@@ -61,7 +61,7 @@ func (e *reference) slice(n *Node) {
 }
 
 // pad writes the padding value everywhere, then the input into its place.
-func (e *reference) pad(n *Node) {
+func (e *reference) pad(n *node) {
 	in, out := e.shapes[n.In[0]], e.shapes[n.Out[0]]
 	b := box{sizes: in, to: strides(out), from: strides(in)}
 	first, size := 0, e.elementSize(n.Out[0])
@@ -76,7 +76,7 @@ func (e *reference) pad(n *Node) {
 func (e *reference) fill(v int, x float32) {
 	dst, size := e.bytes[v], e.elementSize(v)
 	one := [1]float32{x}
-	if e.graph.Values[v].Datatype == FP32 {
+	if e.graph.Values[v].Datatype == fp32 {
 		e.result(v)[0] = x
 	} else {
 		e.encode(v, one[:])
@@ -87,7 +87,7 @@ func (e *reference) fill(v int, x float32) {
 }
 
 // concatenate copies each input into its part along the axis.
-func (e *reference) concatenate(n *Node) {
+func (e *reference) concatenate(n *node) {
 	out := e.shapes[n.Out[0]]
 	axis, _ := n.axis(out.rank)
 	dst, size := e.bytes[n.Out[0]], e.elementSize(n.Out[0])
@@ -108,7 +108,7 @@ type broadcaster struct {
 	a, b steps // strides, 0 where an operand is repeated
 }
 
-func (e *reference) mapBinary(n *Node, bounded bool, f func(a, b float32) float32) {
+func (e *reference) mapBinary(n *node, bounded bool, f func(a, b float32) float32) {
 	out := e.shapes[n.Out[0]]
 	m := broadcaster{out: out, a: repeated(e.shapes[n.In[0]], out), b: repeated(e.shapes[n.In[1]], out)}
 	x, w, y := e.load(0, n.In[0]), e.load(1, n.In[1]), e.result(n.Out[0])

@@ -18,10 +18,11 @@ const maxRepairs = 64
 
 // repair mends what exporters are known to get wrong, so that both engines see a
 // sound graph, and returns the shapes at the declared sizes.
-func (g *Graph) repair() ([]shape, error) {
+func (g *graph) repair() ([]shape, error) {
 	g.prune()
 	g.splitDynamic()
 	g.widenFilters()
+	g.roundBounds()
 	for turned := 0; ; turned++ {
 		shapes, err := g.declared()
 		var mixed *layoutError
@@ -29,16 +30,16 @@ func (g *Graph) repair() ([]shape, error) {
 			for i := range g.Nodes {
 				g.Nodes[i].at = i
 			}
-			return shapes, err
+			return shapes, inPayload(err)
 		}
 		if turned == maxRepairs || !g.repairLayout(mixed.node, shapes) {
-			return nil, mixed.error
+			return nil, inPayload(mixed.error)
 		}
 	}
 }
 
 // prune removes nodes whose outputs nothing needs.
-func (g *Graph) prune() {
+func (g *graph) prune() {
 	needed := make([]bool, len(g.Values))
 	for _, v := range g.Args {
 		needed[v] = g.Values[v].Output
@@ -54,12 +55,12 @@ func (g *Graph) prune() {
 		}
 	}
 	i := -1
-	g.Nodes = slices.DeleteFunc(g.Nodes, func(Node) bool { i++; return !keep[i] })
+	g.Nodes = slices.DeleteFunc(g.Nodes, func(node) bool { i++; return !keep[i] })
 }
 
 // splitDynamic gives convolutions of one element and larger ones a dynamically
 // quantized value each: the library lays it out for either, not for both.
-func (g *Graph) splitDynamic() {
+func (g *graph) splitDynamic() {
 	const small, large = 1, 2
 	readers := make([]uint8, len(g.Values))
 	for i := range g.Nodes {
@@ -70,13 +71,13 @@ func (g *Graph) splitDynamic() {
 		}
 	}
 	twins := make(map[int]int) // value to its copy for the larger convolutions
-	var nodes []Node
+	var nodes []node
 	for _, n := range g.Nodes {
 		if twin, ok := twins[n.In[0]]; ok && n.Type.isConvolution() && n.Window.kernelH*n.Window.kernelW > 1 {
 			n.In = append([]int{twin}, n.In[1:]...)
 		}
 		nodes = append(nodes, n)
-		if v := n.Out[0]; g.Values[v].Datatype == QDInt8 && readers[v] == small|large {
+		if v := n.Out[0]; g.Values[v].Datatype == qdint8 && readers[v] == small|large {
 			twins[v] = len(g.Values)
 			g.Values = append(g.Values, g.Values[v])
 			n.In, n.Out = slices.Clone(n.In), []int{twins[v]}
@@ -88,10 +89,10 @@ func (g *Graph) splitDynamic() {
 
 // widenFilters turns constants of 16-bit floats into float32, exactly, where a node's
 // other operands allow for that: the library takes more nodes so.
-func (g *Graph) widenFilters() {
+func (g *graph) widenFilters() {
 	wide := make(map[int]int) // constant to its copy
 	widen := func(v int) int {
-		if v == none || !g.Values[v].isConst() || !g.Values[v].Datatype.isFloat() || g.Values[v].Datatype == FP32 {
+		if v == none || !g.Values[v].isConst() || !g.Values[v].Datatype.isFloat() || g.Values[v].Datatype == fp32 {
 			return v
 		}
 		if w, ok := wide[v]; ok {
@@ -100,7 +101,7 @@ func (g *Graph) widenFilters() {
 		x := g.Values[v]
 		data := tensor.AlignedBytes(4 * x.Shape.numel())
 		decodeFloats(tensor.View[float32](data), x.Datatype, x.Data)
-		x.Datatype, x.Data = FP32, data
+		x.Datatype, x.Data = fp32, data
 		wide[v] = len(g.Values)
 		g.Values = append(g.Values, x)
 		return wide[v]
@@ -108,9 +109,29 @@ func (g *Graph) widenFilters() {
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
 		in := g.Values[n.In[0]].Datatype
-		half := n.Type.isConvolution() && in == FP16
-		if brain := n.Type.tag == tagFullyConnected && in == FP32; half || brain {
+		half := n.Type.isConvolution() && in == fp16
+		if brain := n.Type.tag == tagFullyConnected && in == fp32; half || brain {
 			n.In = []int{n.In[0], widen(n.In[1]), widen(n.In[2])}
+		}
+	}
+}
+
+// roundBounds makes bounds of quantized outputs numbers that elements stand for, rounded
+// as the library rounds them, so that both engines have the same ones.
+func (g *graph) roundBounds() {
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		x := &g.Values[n.Out[0]]
+		d, q := x.Datatype.info(), &x.Quant
+		if !n.Type.bounded || d.quant != perTensor {
+			continue
+		}
+		for _, bound := range [2]*float32{&n.Min, &n.Max} {
+			if *bound == inf || *bound == -inf {
+				continue
+			}
+			element := quantize(*bound/q.Scale+float32(q.ZeroPoint), 0, d.minZero, d.maxZero)
+			*bound = float32(element-q.ZeroPoint) * q.Scale
 		}
 	}
 }
@@ -119,14 +140,14 @@ func (g *Graph) widenFilters() {
 // wrong memory order of one of them explains.
 type layoutError struct {
 	error
-	node *Node
+	node *node
 }
 
 func (e *layoutError) Unwrap() error { return e.error }
 
 // repairLayout puts a transpose in front of a node with an operand in the wrong memory
 // order, if there is one way only to do that.
-func (g *Graph) repairLayout(n *Node, s []shape) bool {
+func (g *graph) repairLayout(n *node, s []shape) bool {
 	if n.Type.isConvolution() {
 		return g.repairImage(n)
 	}
@@ -135,8 +156,8 @@ func (g *Graph) repairLayout(n *Node, s []shape) bool {
 
 // repairImage turns the input of a convolution, which has its channels where they are
 // in [N, C, H, W]. A dynamically quantized one is turned before it is quantized.
-func (g *Graph) repairImage(n *Node) bool {
-	if g.Values[n.In[0]].Datatype != QDInt8 {
+func (g *graph) repairImage(n *node) bool {
+	if g.Values[n.In[0]].Datatype != qdint8 {
 		g.insertTranspose(n, 0, toChannelsLast)
 		return true
 	}
@@ -151,7 +172,7 @@ func (g *Graph) repairImage(n *Node) bool {
 
 // repairBroadcast turns one of two operands. The declared output says which order is
 // meant: of the four ways to turn one operand, exactly one must lead to it.
-func (g *Graph) repairBroadcast(n *Node, s []shape) bool {
+func (g *graph) repairBroadcast(n *node, s []shape) bool {
 	want := g.Values[n.Out[0]].Shape
 	type way struct {
 		operand int
@@ -178,14 +199,14 @@ func (g *Graph) repairBroadcast(n *Node, s []shape) bool {
 }
 
 // insertTranspose turns one operand of a node.
-func (g *Graph) insertTranspose(n *Node, operand int, perm []int) {
-	at := slices.IndexFunc(g.Nodes, func(m Node) bool { return m.Out[0] == n.Out[0] })
+func (g *graph) insertTranspose(n *node, operand int, perm []int) {
+	at := slices.IndexFunc(g.Nodes, func(m node) bool { return m.Out[0] == n.Out[0] })
 	v := n.In[operand]
 	turned := g.Values[v]
 	turned.Shape, turned.Arg, turned.Input, turned.Output, turned.Data = turned.Shape.permuted(perm), none, false, false, nil
 	g.Values = append(g.Values, turned)
 	n.In[operand] = len(g.Values) - 1
-	transpose := Node{Type: nodeTypes[tagStaticTranspose], In: []int{v}, Out: []int{n.In[operand]}, Min: -inf, Max: inf,
+	transpose := node{Type: nodeTypes[tagStaticTranspose], In: []int{v}, Out: []int{n.In[operand]}, Min: -inf, Max: inf,
 		Dims: perm, index: n.index, DebugHandle: n.DebugHandle}
 	g.Nodes = slices.Insert(g.Nodes, at, transpose)
 }

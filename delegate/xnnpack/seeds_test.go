@@ -18,7 +18,7 @@ import (
 
 // compact drops values that nothing refers to, and numbers the arguments anew: inputs,
 // then outputs.
-func (g *Graph) compact() {
+func (g *graph) compact() {
 	used := make([]bool, len(g.Values))
 	refer := func(list []int) {
 		for _, v := range list {
@@ -31,7 +31,7 @@ func (g *Graph) compact() {
 		refer(g.Nodes[i].In)
 		refer(g.Nodes[i].Out)
 	}
-	to, values := make([]int, len(g.Values)), []Value(nil)
+	to, values := make([]int, len(g.Values)), []value(nil)
 	for v := range g.Values {
 		if to[v] = none; used[v] {
 			to[v] = len(values)
@@ -56,7 +56,7 @@ func (g *Graph) compact() {
 
 // cut is a connected part of up to size nodes around a node. What it reads of the rest
 // becomes inputs, what the rest reads of it outputs. ok is false where that is no graph.
-func (g *Graph) cut(r *rand.Rand, around, size int) (part *Graph, ok bool) {
+func (g *graph) cut(r *rand.Rand, around, size int) (part *graph, ok bool) {
 	chosen, order := map[int]bool{around: true}, []int{around}
 	producer := make(map[int]int)
 	for i := range g.Nodes {
@@ -80,7 +80,7 @@ func (g *Graph) cut(r *rand.Rand, around, size int) (part *Graph, ok bool) {
 	for i := range g.Nodes { // dynamically quantized values are no arguments
 		if chosen[i] {
 			for _, v := range g.Nodes[i].In {
-				if p, made := producer[v]; made && g.Values[v].Datatype == QDInt8 {
+				if p, made := producer[v]; made && g.Values[v].Datatype == qdint8 {
 					chosen[p] = true
 				}
 			}
@@ -89,7 +89,7 @@ func (g *Graph) cut(r *rand.Rand, around, size int) (part *Graph, ok bool) {
 	return g.part(chosen), true
 }
 
-func touches(g *Graph, chosen map[int]bool, i int) bool {
+func touches(g *graph, chosen map[int]bool, i int) bool {
 	for k := range chosen {
 		for _, v := range g.Nodes[i].In {
 			if v != none && !g.Values[v].isConst() && (slices.Contains(g.Nodes[k].Out, v) || slices.Contains(g.Nodes[k].In, v)) {
@@ -106,8 +106,8 @@ func touches(g *Graph, chosen map[int]bool, i int) bool {
 }
 
 // part is the graph of the chosen nodes.
-func (g *Graph) part(chosen map[int]bool) *Graph {
-	p := &Graph{Version: g.Version, Values: slices.Clone(g.Values)}
+func (g *graph) part(chosen map[int]bool) *graph {
+	p := &graph{Version: g.Version, Values: slices.Clone(g.Values)}
 	made, read := make(map[int]bool), make(map[int]bool)
 	for i := range g.Nodes {
 		for _, v := range g.Nodes[i].In {
@@ -131,7 +131,7 @@ func (g *Graph) part(chosen map[int]bool) *Graph {
 	for v := range p.Values {
 		x := &p.Values[v]
 		x.Input = !made[v] && !x.isConst()
-		x.Output = made[v] && x.Datatype != QDInt8 && (x.Output || read[v] || !inner[v])
+		x.Output = made[v] && x.Datatype != qdint8 && (x.Output || read[v] || !inner[v])
 	}
 	p.compact()
 	return p.clone()
@@ -297,7 +297,7 @@ func (s *seeds) addPayload(data []byte, named anyBytes) {
 	}
 }
 
-func (g *Graph) seedBytes() (n int) {
+func (g *graph) seedBytes() (n int) {
 	for v := range g.Values {
 		n += len(g.Values[v].Data)
 	}
@@ -315,7 +315,7 @@ func small(payload []byte) bool {
 }
 
 // signature tells graphs apart by their nodes, flags, windows and datatypes.
-func (g *Graph) signature() string {
+func (g *graph) signature() string {
 	var b strings.Builder
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
@@ -334,7 +334,7 @@ func (g *Graph) signature() string {
 }
 
 // pick gives one of the graphs, or a new random one.
-func (s *seeds) pick(r *rand.Rand) *Graph {
+func (s *seeds) pick(r *rand.Rand) *graph {
 	if r.IntN(8) == 0 {
 		if g := randomGraph(r.Uint64(), 6); len(g.Args) > g.Inputs {
 			return g

@@ -44,7 +44,7 @@ func (m *mutator) settle() {
 }
 
 // ready reports a node whose inputs have sizes.
-func (m *mutator) ready(n *Node, s []shape) bool {
+func (m *mutator) ready(n *node, s []shape) bool {
 	for i, v := range n.In {
 		if v == none && i == 2 {
 			continue
@@ -57,7 +57,7 @@ func (m *mutator) ready(n *Node, s []shape) bool {
 }
 
 // keepQuant gives an output the quantization that nodes want that move elements.
-func (m *mutator) keepQuant(n *Node, v int) {
+func (m *mutator) keepQuant(n *node, v int) {
 	moves := slices.ContainsFunc(moveNodes, func(t nodeType) bool { return t.tag == n.Type.tag }) || n.Type.name == "MaxPooling2d"
 	if x := &m.g.Values[n.In[0]]; moves && x.Datatype == m.g.Values[v].Datatype && m.r.IntN(16) > 0 {
 		m.g.Values[v].Quant = x.Quant
@@ -71,7 +71,7 @@ func (m *mutator) keepQuant(n *Node, v int) {
 
 // refit gives a node a constant of a datatype and sizes in place of its operand j,
 // which others may read.
-func (m *mutator) refit(n *Node, j int, d Datatype, dims ...int) {
+func (m *mutator) refit(n *node, j int, d datatype, dims ...int) {
 	x := m.g.Values[n.In[j]]
 	want := shapeOf(dims...)
 	if !x.isConst() || want.check() != nil || d.bytes(want) > 1<<16 || x.Shape == want && x.Datatype == d {
@@ -85,7 +85,7 @@ func (m *mutator) refit(n *Node, j int, d Datatype, dims ...int) {
 	} else if n.Type.name == "BatchMatrixMultiply" {
 		channel = want.rank - 1 - int(n.Flags&flagTransposeWeights)
 	}
-	if d == QBInt4 && want.dim[1]%32 != 0 {
+	if d == qbint4 && want.dim[1]%32 != 0 {
 		return
 	}
 	old := x.Quant
@@ -125,12 +125,12 @@ func (m *mutator) settleNode(i int, s []shape) {
 	}
 }
 
-func isBinary(n *Node) bool {
+func isBinary(n *node) bool {
 	return slices.ContainsFunc(binaryNodes, func(t nodeType) bool { return t.tag == n.Type.tag })
 }
 
 // settleOperands makes operands of elementwise nodes and concatenations go together.
-func (m *mutator) settleOperands(n *Node, s []shape) {
+func (m *mutator) settleOperands(n *node, s []shape) {
 	x := s[n.In[0]]
 	if isBinary(n) {
 		if _, ok := broadcast(x, s[n.In[1]]); ok {
@@ -158,7 +158,7 @@ func (m *mutator) settleOperands(n *Node, s []shape) {
 	}
 }
 
-func (m *mutator) settleConvolution(n *Node, x shape) {
+func (m *mutator) settleConvolution(n *node, x shape) {
 	w := &n.Window
 	c := x.dim[3]
 	switch {
@@ -186,7 +186,7 @@ func (m *mutator) settleConvolution(n *Node, x shape) {
 }
 
 // settleWindow keeps a window within its input and padding.
-func settleWindow(n *Node, x shape) {
+func settleWindow(n *node, x shape) {
 	w := &n.Window
 	for _, f := range []*int{&w.kernelH, &w.kernelW, &w.strideH, &w.strideW, &w.dilationH, &w.dilationW} {
 		*f = min(max(*f, 1), 1<<15)
@@ -218,7 +218,7 @@ func settleWindow(n *Node, x shape) {
 	}
 }
 
-func (m *mutator) settleFullyConnected(n *Node, x shape) {
+func (m *mutator) settleFullyConnected(n *node, x shape) {
 	k, cols := x.last(), n.outputChannels(m.g)
 	if old := n.inputChannels(m.g); n.Flags&flagReshape2D != 0 && old > 0 && x.numel()%old == 0 {
 		k = old
@@ -233,7 +233,7 @@ func (m *mutator) settleFullyConnected(n *Node, x shape) {
 	}
 }
 
-func (m *mutator) settleBatchMatrix(n *Node, a, b shape) {
+func (m *mutator) settleBatchMatrix(n *node, a, b shape) {
 	if a.rank < 2 {
 		return
 	}
@@ -256,7 +256,7 @@ func permutes(list []int, rank int) bool {
 }
 
 // settleReshape keeps sizes that hold the elements, else splits or joins dimensions.
-func (m *mutator) settleReshape(n *Node, x shape) {
+func (m *mutator) settleReshape(n *node, x shape) {
 	known, zeros := 1, 0
 	for _, d := range n.Dims {
 		if d == 0 {
@@ -280,7 +280,7 @@ func (m *mutator) settleReshape(n *Node, x shape) {
 	}
 }
 
-func (m *mutator) settleSlice(n *Node, x shape) {
+func (m *mutator) settleSlice(n *node, x shape) {
 	if len(n.Dims) != x.rank || len(n.Dims2) != x.rank {
 		n.Dims, n.Dims2 = make([]int, x.rank), slices.Clone(x.dims())
 	}

@@ -33,7 +33,7 @@ func forEngines(t *testing.T, f func(t *testing.T, engine Engine)) {
 }
 
 // mustUnit compiles a graph and makes a unit of it, closed with the test.
-func mustUnit(t testing.TB, g *Graph, engine Engine, in delegate.Instance) (delegate.Unit, *Graph) {
+func mustUnit(t testing.TB, g *graph, engine Engine, in delegate.Instance) (delegate.Unit, *graph) {
 	t.Helper()
 	img, err := compile(t, encode(g), engine)
 	if err != nil {
@@ -80,7 +80,7 @@ func TestNoAllocation(t *testing.T) {
 // TestOtherMemory gives a unit arguments in other places, and its old ones back.
 func TestOtherMemory(t *testing.T) {
 	forEngines(t, func(t *testing.T, engine Engine) {
-		u, g := mustUnit(t, linearGraph(FP32), engine, delegate.Instance{})
+		u, g := mustUnit(t, linearGraph(fp32), engine, delegate.Instance{})
 		var first []float64
 		for round := range 4 {
 			args := newMaker(1).arguments(g)
@@ -103,8 +103,8 @@ func TestOtherMemory(t *testing.T) {
 // what it has written.
 func TestOverlap(t *testing.T) {
 	m := newMaker(3)
-	x, f := m.input(FP32, 1, 6, 6, 2), m.constant(FP32, 0, 2, 3, 3, 2)
-	y := m.value(FP32, 1, 6, 6, 2)
+	x, f := m.input(fp32, 1, 6, 6, 2), m.constant(fp32, 0, 2, 3, 3, 2)
+	y := m.value(fp32, 1, 6, 6, 2)
 	m.node("Conv2d", []int{x, f, none}, []int{y}, withWindow(window{top: 1, left: 1, bottom: 1, right: 1, kernelH: 3, kernelW: 3,
 		strideH: 1, strideW: 1, dilationH: 1, dilationW: 1, groups: 1, groupIn: 2, groupOut: 2}))
 	graph := m.done(y)
@@ -125,10 +125,10 @@ func TestOverlap(t *testing.T) {
 }
 
 // dynamicArguments are arguments of a graph with one input of the given sizes.
-func dynamicArguments(g *Graph, output []int, sizes ...int) []*tensor.Value {
+func dynamicArguments(g *graph, output []int, sizes ...int) []*tensor.Value {
 	m := newMaker(1)
 	in := tensor.New(tensor.Float32, sizes...)
-	copy(in.Data, m.bytes(FP32, shapeOf(sizes...)))
+	copy(in.Data, m.bytes(fp32, shapeOf(sizes...)))
 	out := tensor.Make(tensor.Float32, output, nil, tensor.DynamicBound)
 	out.Bind(tensor.AlignedBytes(out.NBytes()))
 	a, b := tensor.TensorValue(in), tensor.TensorValue(out)
@@ -140,8 +140,8 @@ func dynamicArguments(g *Graph, output []int, sizes ...int) []*tensor.Value {
 // their scales.
 func TestDynamicShapes(t *testing.T) {
 	m := newMaker(8)
-	x := m.quantized(m.input(FP32, 1, 20, 20, 3), 3)
-	f, b, y := m.constant(QCInt8, 0, 4, 3, 3, 3), m.constant(FP32, 0, 4), m.value(FP32, 1, 18, 18, 4)
+	x := m.quantized(m.input(fp32, 1, 20, 20, 3), 3)
+	f, b, y := m.constant(qcint8, 0, 4, 3, 3, 3), m.constant(fp32, 0, 4), m.value(fp32, 1, 18, 18, 4)
 	m.node("Conv2d", []int{x, f, b}, []int{y}, withWindow(window{kernelH: 3, kernelW: 3, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1,
 		groups: 1, groupIn: 3, groupOut: 4}))
 	graph := m.done(y)
@@ -165,7 +165,7 @@ func TestDynamicShapes(t *testing.T) {
 // TestBadArguments refuses what does not fit the payload, and then still runs.
 func TestBadArguments(t *testing.T) {
 	forEngines(t, func(t *testing.T, engine Engine) {
-		u, g := mustUnit(t, linearGraph(FP32), engine, delegate.Instance{})
+		u, g := mustUnit(t, linearGraph(fp32), engine, delegate.Instance{})
 		good := newMaker(1).arguments(g)
 		none := tensor.Value{}
 		swap := func(i int, v *tensor.Value) []*tensor.Value {
@@ -202,7 +202,7 @@ func TestBadArguments(t *testing.T) {
 
 // TestWideIndices declares the indices of an argmax pool as int64, as exporters do.
 func TestWideIndices(t *testing.T) {
-	var graph *Graph
+	var graph *graph
 	for _, s := range samples(1) {
 		if s.name == "ArgMaxPooling2d" {
 			graph = s.graph
@@ -226,10 +226,10 @@ func TestWideIndices(t *testing.T) {
 // grow back: each must have its memory at every step.
 func TestGrowBack(t *testing.T) {
 	m := newMaker(1)
-	a, b := m.input(FP32, 2, 8), m.input(FP32, 6, 64)
-	outs := []int{m.value(FP32, 2, 8), m.value(FP32, 6, 64)}
+	a, b := m.input(fp32, 2, 8), m.input(fp32, 6, 64)
+	outs := []int{m.value(fp32, 2, 8), m.value(fp32, 6, 64)}
 	for i, in := range []int{a, b} {
-		middle := m.value(FP32, m.g.Values[in].Shape.dims()...)
+		middle := m.value(fp32, m.g.Values[in].Shape.dims()...)
 		m.node("Square", []int{in}, []int{middle})
 		m.node("Sigmoid", []int{middle}, []int{outs[i]})
 	}
@@ -313,11 +313,11 @@ func TestWeightsShared(t *testing.T) {
 	xnntest.Library(t)
 	others := len(packed.by)
 	size := func(img delegate.Image) int { return int(img.(*image).weights.bytes()) }
-	a, err := compile(t, encode(linearGraph(FP32)), EngineNative)
+	a, err := compile(t, encode(linearGraph(fp32)), EngineNative)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := compile(t, encode(linearGraph(FP32)), EngineNative)
+	b, err := compile(t, encode(linearGraph(fp32)), EngineNative)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -461,7 +461,7 @@ func TestProfile(t *testing.T) {
 // TestEngines chooses by option and by what the library can do.
 func TestEngines(t *testing.T) {
 	half := newMaker(1)
-	x, y := half.input(BF16, 4), half.value(BF16, 4)
+	x, y := half.input(bf16, 4), half.value(bf16, 4)
 	half.node("Abs", []int{x}, []int{y})
 	brain := encode(half.done(y))
 	t.Run("no library where one is named", func(t *testing.T) {
@@ -526,7 +526,7 @@ func BenchmarkOverhead(b *testing.B) {
 	})
 	b.Run("library", func(b *testing.B) {
 		for b.Loop() {
-			lib.InvokeRuntime(u.(*native).runtime)
+			lib.InvokeRuntime(u.(*native).plain.runtime)
 		}
 	})
 }

@@ -37,7 +37,7 @@ func (r *reader) readValue(i int, t flatbuf.Table) error {
 	if tag != tensorValue && tag != quantizedValue {
 		return payloadError(fmt.Sprintf("xvalues[%d]", i), "union type %d", tag)
 	}
-	v := Value{ID: fields.Uint32(6, "id_out", 0), Arg: none}
+	v := value{ID: fields.Uint32(6, "id_out", 0), Arg: none}
 	place := "value " + itoa(v.ID)
 	if old, ok := r.byID[v.ID]; ok {
 		return payloadError(place, "two values of this id, the %dth and the %dth", old, i)
@@ -53,15 +53,15 @@ func (r *reader) readValue(i int, t flatbuf.Table) error {
 	}
 	r.byID[v.ID] = len(r.graph.Values)
 	r.graph.Values = append(r.graph.Values, v)
-	if d := fields.Int16(7, "dq_datatype", 0); d == int16(QDInt8) {
+	if d := fields.Int16(7, "dq_datatype", 0); d == int16(qdint8) {
 		r.addDynamicView(v)
 	}
 	return nil
 }
 
 // readTensor reads the fields of an XNNTensorValue, constants aside.
-func (r *reader) readTensor(v *Value, t flatbuf.Table, place string) error {
-	datatype := t.Int16(0, "datatype", 0)
+func (r *reader) readTensor(v *value, t flatbuf.Table, place string) error {
+	code := t.Int16(0, "datatype", 0)
 	rank := t.Uint32(1, "num_dims", 0)
 	dims := t.Vector(2, "dims", 4)
 	external := t.Uint32(4, "external_id", 0)
@@ -69,9 +69,9 @@ func (r *reader) readTensor(v *Value, t flatbuf.Table, place string) error {
 	if !t.OK() {
 		return nil
 	}
-	v.Datatype = Datatype(datatype)
-	if datatype < 0 || datatype > 255 || !v.Datatype.Valid() {
-		return unsupported(place, "datatype %d", datatype)
+	v.Datatype = datatype(code)
+	if code < 0 || code > 255 || !v.Datatype.Valid() {
+		return unsupported(place, "datatype %d", code)
 	}
 	if int64(rank) != int64(dims.Len()) {
 		return payloadError(place, "%d sizes, num_dims says %d", dims.Len(), rank)
@@ -103,7 +103,7 @@ func (r *reader) readTensor(v *Value, t flatbuf.Table, place string) error {
 }
 
 // readQuant reads the quantization and compares it with the datatype.
-func (r *reader) readQuant(v *Value, tag uint8, t flatbuf.Table, place string) error {
+func (r *reader) readQuant(v *value, tag uint8, t flatbuf.Table, place string) error {
 	if !r.flat.OK() {
 		return nil
 	}
@@ -129,7 +129,7 @@ func (r *reader) readQuant(v *Value, tag uint8, t flatbuf.Table, place string) e
 	return nil
 }
 
-func (r *reader) readPerTensor(v *Value, t flatbuf.Table, place string) error {
+func (r *reader) readPerTensor(v *value, t flatbuf.Table, place string) error {
 	v.Quant.Scale, v.Quant.ZeroPoint = t.Float32(0, "scale", 0), t.Int32(1, "zero_point", 0)
 	if !t.OK() {
 		return nil
@@ -141,7 +141,7 @@ func (r *reader) readPerTensor(v *Value, t flatbuf.Table, place string) error {
 	return checkScale(v.Quant.Scale, place, 0)
 }
 
-func (r *reader) readPerToken(v *Value, t flatbuf.Table, place string) error {
+func (r *reader) readPerToken(v *value, t flatbuf.Table, place string) error {
 	v.Quant.Nonbatch = int(t.Int32(0, "num_nonbatch_dims", 0))
 	if !t.OK() {
 		return nil
@@ -155,7 +155,7 @@ func (r *reader) readPerToken(v *Value, t flatbuf.Table, place string) error {
 	return nil
 }
 
-func (r *reader) readPerChannel(v *Value, t flatbuf.Table, place string) error {
+func (r *reader) readPerChannel(v *value, t flatbuf.Table, place string) error {
 	v.Quant.ChannelDim = int(t.Int32(1, "channel_dim", 0))
 	if !t.OK() {
 		return nil
@@ -163,7 +163,7 @@ func (r *reader) readPerChannel(v *Value, t flatbuf.Table, place string) error {
 	if v.Quant.ChannelDim < 0 || v.Quant.ChannelDim >= v.Shape.rank {
 		return payloadError(place, "channel dimension %d of %d", v.Quant.ChannelDim, v.Shape.rank)
 	}
-	if v.Datatype == QCInt4 {
+	if v.Datatype == qcint4 {
 		v.Quant.ZeroPoint = 8
 	}
 	channels := v.Shape.dim[v.Quant.ChannelDim]
@@ -199,7 +199,7 @@ func checkScale(s float32, place string, channel int) error {
 // the truncation to bfloat16.
 const inlineGroupScale = 1.00389105
 
-func (r *reader) readPerGroup(v *Value, t flatbuf.Table, place string) error {
+func (r *reader) readPerGroup(v *value, t flatbuf.Table, place string) error {
 	q := &v.Quant
 	q.ChannelDim, q.GroupSize, q.ZeroPoint = int(t.Int32(1, "channel_dim", 0)), int(t.Int32(2, "group_size", 0)), 8
 	if !t.OK() {
@@ -228,7 +228,7 @@ func (r *reader) readPerGroup(v *Value, t flatbuf.Table, place string) error {
 }
 
 // readBlocks reads group scales in whichever of the three forms they are stored.
-func (r *reader) readBlocks(q *Quant, t flatbuf.Table, want int, place string) error {
+func (r *reader) readBlocks(q *quant, t flatbuf.Table, want int, place string) error {
 	if buffer := t.Uint32(4, "scale_buffer_idx", 0); buffer != 0 {
 		data, err := r.constant(buffer, want*2, place)
 		if err == nil {
@@ -247,8 +247,8 @@ func (r *reader) readBlocks(q *Quant, t flatbuf.Table, want int, place string) e
 
 // addDynamicView adds the quantized view of a value just read, which its readers
 // see instead (dq_datatype, an older form). Its inner dimension shares a scale.
-func (r *reader) addDynamicView(v Value) {
+func (r *reader) addDynamicView(v value) {
 	g := r.graph
 	r.views[len(g.Values)-1] = len(g.Values)
-	g.Values = append(g.Values, Value{ID: v.ID, Datatype: QDInt8, Shape: v.Shape, Arg: none, Quant: Quant{Nonbatch: 1}})
+	g.Values = append(g.Values, value{ID: v.ID, Datatype: qdint8, Shape: v.Shape, Arg: none, Quant: quant{Nonbatch: 1}})
 }

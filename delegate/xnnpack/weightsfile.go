@@ -2,27 +2,27 @@ package xnnpack
 
 import (
 	"bytes"
-	"crypto/aes"
-	"crypto/cipher"
-	"crypto/rand"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash"
 	"hash/crc32"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/internal/openfile"
 )
 
-// A weights file keeps the packed weights of a payload, for processes to map and share.
+// A weights file keeps the packed weights of a payload for later processes.
 // Its name is a digest of all that they depend on: the constants (by their tags, see
-// folderMark) and the graph, the library's sources, and the processor. Little-endian:
+// mark) and the graph, the library's sources, and the processor. Little-endian:
 //
 //	magic, u32 CRC-32C of the rest, u32 number of entries
 //	entries: u32 seed, i32 kernel, i32 bias (values of the graph, -1 for none), u32 0,
@@ -37,133 +37,147 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// weightsFile is where the weights of an image are, in the folder of the option.
-func (m *image) weightsFile(folder string) (string, error) {
-	mark, err := folderMark(folder)
-	if err != nil {
-		return "", err
-	}
+// weightsName is the name of the file with the image's weights.
+func (m *image) weightsName(ctx context.Context, mark markFunc) (string, error) {
 	h := sha256.New()
 	fmt.Fprintln(h, runtime.GOARCH, m.lib.Soname.Name)
 	h.Write(m.lib.BuildIdentifier())
-	writeProcessor(h)
+	fmt.Fprintln(h, processor())
 	for v := range m.graph.Values {
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
 		x := &m.graph.Values[v]
-		fmt.Fprintln(h, v, x.Datatype, x.Shape, x.Quant, len(x.Data))
+		q := &x.Quant
+		fmt.Fprintln(h, v, x.Datatype, x.Shape, len(x.Data), q.Scale, q.ZeroPoint, q.ChannelDim, q.GroupSize, q.Nonbatch, len(q.Scales), len(q.Blocks))
+		for _, list := range []any{q.Scales, q.Blocks} { // many numbers: not as text
+			_ = binary.Write(h, binary.LittleEndian, list) // a digest takes everything
+		}
 		h.Write(mark(v, x.Data))
 	}
 	for i := range m.graph.Nodes {
 		n := &m.graph.Nodes[i]
 		fmt.Fprintln(h, n.Type.tag, n.In, n.Out, n.Flags, n.Window)
 	}
-	return filepath.Join(folder, fmt.Sprintf("%x.xnnweights", h.Sum(nil))), nil
+	return fmt.Sprintf("%x.xnnweights", h.Sum(nil)), nil
 }
 
-// folderKey is the file of a folder's secret.
-const folderKey = ".key"
-
-// folderMark gives the authentication tags (GMAC) of constants under a secret of the
-// folder's own, which is made with the folder. Many times faster than a digest, they
-// tell constants apart as well as one, as long as who makes a program cannot read the
-// secret: nobody else can give a program's weights to another one.
-func folderMark(folder string) (mark func(value int, data []byte) []byte, err error) {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return nil, err
-	}
-	path := filepath.Join(folder, folderKey)
-	key, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		if err := writeKey(folder, path); err != nil {
-			return nil, err
-		}
-		key, err = os.ReadFile(path)
-	}
-	if err != nil {
-		return nil, err
-	}
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	gcm, err := cipher.NewGCM(block)
-	if err != nil {
-		return nil, err
-	}
-	var nonce [12]byte
-	return func(value int, data []byte) []byte {
-		binary.LittleEndian.PutUint64(nonce[:], uint64(value))
-		return gcm.Seal(nil, nonce[:], nil, data)
-	}, nil
-}
-
-// writeKey makes a folder's secret, unless another process comes first.
-func writeKey(folder, path string) error {
-	temp, err := os.CreateTemp(folder, ".key-*") // readable by its owner only
-	if err != nil {
-		return err
-	}
-	defer os.Remove(temp.Name())
-	key := make([]byte, 32)
-	rand.Read(key)
-	_, err = temp.Write(key)
-	if closed := temp.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
-		return err
-	}
-	if err := os.Link(temp.Name(), path); !errors.Is(err, os.ErrExist) {
-		return err
-	}
-	return nil
-}
-
-// writeProcessor writes what the library chooses its kernels by.
-func writeProcessor(h hash.Hash) {
-	fmt.Fprintln(h, cpu.Features())
+// processor is what the library chooses its kernels by.
+var processor = sync.OnceValue(func() string {
+	text := fmt.Sprintln(cpu.Features())
 	info, _ := os.ReadFile("/proc/cpuinfo")
-	for _, line := range strings.Split(string(info), "\n") {
+	for line := range strings.Lines(string(info)) {
 		name, _, _ := strings.Cut(line, ":")
 		switch strings.TrimSpace(name) {
 		case "model name", "flags", "Features", "CPU implementer", "CPU part", "CPU variant":
-			fmt.Fprintln(h, line)
+			text += line
 		}
 	}
-}
+	return text
+})
 
-// openFile maps a file of packed weights, if it is there and whole.
-func (w *weights) openFile(path string, g *Graph) error {
-	f, err := os.Open(path)
+// openFile takes the weights from a file, if it is there and whole. They are read: a file
+// that changes afterwards changes nothing. mapped maps them instead, and shares them with
+// other processes. The sum is one of the bytes that are used.
+func (w *weights) openFile(ctx context.Context, folder *os.Root, name string, g *graph, mapped bool) error {
+	most := g.mostPacked()
+	if w.limit > 0 {
+		most = min(most, w.limit)
+	}
+	f, err := openfile.OpenIn(ctx, folder, name, openfile.Rules{Limit: most, Start: len(weightsMagic), Check: checkMagic})
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	info, err := f.Stat()
+	if err := openfile.CheckOwner(f.Info(), othersWrite); err != nil {
+		return err
+	}
+	mapping, err := mapWeights(f, mapped)
 	if err != nil {
 		return err
 	}
-	if !info.Mode().IsRegular() || info.Size() < weightsHeader || info.Size() > 8<<30 {
-		return fmt.Errorf("%s: %d bytes", path, info.Size())
-	}
-	mapping, err := cpu.MapFile(f, info.Size())
-	if err != nil {
-		return err
-	}
-	entries, err := parseWeights(mapping.Bytes(), g)
-	if err != nil {
+	if w.entries, err = parseWeights(mapping.Bytes(), g); err != nil {
 		mapping.Close()
-		return fmt.Errorf("%s: %w", path, err)
+		return err
 	}
-	w.mapping, w.entries = mapping, entries
+	w.mapping = mapping
+	return nil
+}
+
+// mapWeights maps the file's pages, or ones of its own that the file is read to.
+func mapWeights(f *openfile.File, mapped bool) (*cpu.Mapping, error) {
+	size, _ := f.Size()
+	if mapped {
+		return cpu.MapFile(f.OS(), size)
+	}
+	return cpu.FillMapping(size, func(b []byte) error {
+		_, err := f.ReadAll(func(int) []byte { return b })
+		return err
+	})
+}
+
+func checkMagic(start []byte) error {
+	if string(start) != weightsMagic {
+		return errWeights
+	}
+	return nil
+}
+
+// useFile takes the weights from a file or, once they are packed, leaves them there, and
+// notes what became of it.
+func (m *image) useFile(ctx context.Context, b Backend, pack func() error) error {
+	if b.WeightsCache == "" {
+		return pack()
+	}
+	err := m.useFolder(ctx, b, pack)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if unused, ok := errors.AsType[*unusedFolder](err); ok {
+		m.cacheNote = notKept + unused.Error()
+		return pack()
+	}
+	return err
+}
+
+// unusedFolder is why a folder of weights is not used.
+type unusedFolder struct{ error }
+
+func (m *image) useFolder(ctx context.Context, b Backend, pack func() error) error {
+	folder, mark, err := openFolder(ctx, b.WeightsCache)
+	if err != nil {
+		return &unusedFolder{err}
+	}
+	defer folder.Close()
+	name, err := m.weightsName(ctx, mark)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(b.WeightsCache, name)
+	found := m.weights.openFile(ctx, folder, name, m.graph, b.MapWeights)
+	if found == nil {
+		m.cacheNote = "from " + path
+		return pack()
+	}
+	if err := pack(); err != nil {
+		return err
+	}
+	m.cacheNote = "kept in " + path
+	if !errors.Is(found, fs.ErrNotExist) {
+		m.cacheNote += ", the file that was there was not used: " + found.Error()
+	}
+	if err := m.weights.writeFile(folder, name, m.graph); err != nil {
+		m.cacheNote = notKept + err.Error()
+	}
 	return nil
 }
 
 var errWeights = errors.New("damaged")
 
 // parseWeights checks a file of packed weights and finds its entries.
-func parseWeights(data []byte, g *Graph) ([]entry, error) {
+func parseWeights(data []byte, g *graph) ([]entry, error) {
 	le := binary.LittleEndian
-	if string(data[:8]) != weightsMagic || le.Uint32(data[8:]) != crc32.Checksum(data[12:], castagnoli) {
+	if len(data) < weightsHeader || string(data[:8]) != weightsMagic || le.Uint32(data[8:]) != crc32.Checksum(data[12:], castagnoli) {
 		return nil, errWeights
 	}
 	n := uint64(le.Uint32(data[12:]))
@@ -185,7 +199,7 @@ func parseWeights(data []byte, g *Graph) ([]entry, error) {
 	return entries, nil
 }
 
-func constantAddress(g *Graph, v int32) (xnn.Address, bool) {
+func constantAddress(g *graph, v int32) (xnn.Address, bool) {
 	if v == none {
 		return 0, true
 	}
@@ -195,31 +209,7 @@ func constantAddress(g *Graph, v int32) (xnn.Address, bool) {
 	return xnn.AddressOf(g.Values[v].Data), true
 }
 
-// writeFile stores the packed weights; the file appears whole or not at all.
-func (w *weights) writeFile(path string, g *Graph) error {
-	data, err := w.encode(g)
-	if err != nil {
-		return err
-	}
-	temp, err := os.CreateTemp(filepath.Dir(path), ".xnnweights-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(temp.Name())
-	_, err = temp.Write(data)
-	if closed := temp.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Chmod(temp.Name(), 0o644)
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(temp.Name(), path)
-}
-
-func (w *weights) encode(g *Graph) ([]byte, error) {
+func (w *weights) encode(g *graph) ([]byte, error) {
 	values := map[xnn.Address]int32{0: none}
 	for v := range g.Values {
 		if x := &g.Values[v]; x.isConst() {
@@ -258,32 +248,6 @@ func (w *weights) encode(g *Graph) ([]byte, error) {
 // sealWeights puts the checksum into a file's header.
 func sealWeights(file []byte) {
 	binary.LittleEndian.PutUint32(file[8:], crc32.Checksum(file[12:], castagnoli))
-}
-
-// useFile takes the weights from a file or, once they are packed, leaves them there.
-// What became of it is for people.
-func (m *image) useFile(folder string, pack func() error) error {
-	if folder == "" {
-		return pack()
-	}
-	path, err := m.weightsFile(folder)
-	if err != nil {
-		m.cacheNote = "not kept: " + err.Error()
-		return pack()
-	}
-	if err = m.weights.openFile(path, m.graph); err == nil {
-		m.cacheNote = "from " + path
-		return pack()
-	}
-	if packed := pack(); packed != nil {
-		return packed
-	}
-	if err = m.weights.writeFile(path, m.graph); err != nil {
-		m.cacheNote = "not kept: " + err.Error()
-	} else {
-		m.cacheNote = "kept in " + path
-	}
-	return nil
 }
 
 // agrees reports packed bytes that are what the entry says.

@@ -2,10 +2,14 @@ package xnnpack
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
@@ -15,7 +19,13 @@ import (
 // openCached compiles a payload with a weights folder, and runs it.
 func openCached(t *testing.T, data []byte, folder string) (note string, packed int, outputs []float64) {
 	t.Helper()
-	b := Backend{Engine: EngineNative, Library: xnntest.Path(), WeightsCache: folder}
+	return openBackend(t, Backend{WeightsCache: folder}, data, nil)
+}
+
+// openBackend compiles a payload and runs it; between says what happens in between.
+func openBackend(t *testing.T, b Backend, data []byte, between func()) (note string, packed int, outputs []float64) {
+	t.Helper()
+	b.Engine, b.Library = EngineNative, xnntest.Path()
 	img, err := b.Compile(context.Background(), &delegate.Payload{Data: data})
 	if err != nil {
 		t.Fatal(err)
@@ -27,6 +37,9 @@ func openCached(t *testing.T, data []byte, folder string) (note string, packed i
 		t.Fatal(err)
 	}
 	defer u.Close()
+	if between != nil {
+		between()
+	}
 	args := newMaker(1).arguments(m.graph)
 	mustExecute(t, u, args)
 	for _, a := range args[m.graph.Inputs:] {
@@ -100,6 +113,157 @@ func TestWeightsFileOfAnotherFolder(t *testing.T) {
 	}
 	if note, _, _ := openCached(t, data, to); !strings.HasPrefix(note, "kept in ") {
 		t.Errorf("a stranger's file was used: %q", note)
+	}
+}
+
+// kept opens a payload for the first time, and gives its file with its outputs.
+func kept(t *testing.T, data []byte, folder string) (path string, outputs []float64) {
+	t.Helper()
+	note, _, outputs := openCached(t, data, folder)
+	path, ok := strings.CutPrefix(note, "kept in ")
+	if !ok {
+		t.Fatal(note)
+	}
+	return path, outputs
+}
+
+// TestWeightsFileShrinks cuts the file of an image that is in use.
+func TestWeightsFileShrinks(t *testing.T) {
+	xnntest.Library(t)
+	folder, data := t.TempDir(), encode(convolutionGraph())
+	path, want := kept(t, data, folder)
+	note, packed, got := openBackend(t, Backend{WeightsCache: folder}, data, func() {
+		if err := os.Truncate(path, 0); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if !strings.HasPrefix(note, "from ") || packed != 0 || !slices.Equal(got, want) {
+		t.Errorf("%q, %d packed, got %v, want %v", note, packed, got, want)
+	}
+}
+
+// TestWeightsFileMapped uses the file's own pages.
+func TestWeightsFileMapped(t *testing.T) {
+	xnntest.Library(t)
+	folder, data := t.TempDir(), encode(convolutionGraph())
+	path, want := kept(t, data, folder)
+	note, packed, got := openBackend(t, Backend{WeightsCache: folder, MapWeights: true}, data, func() {
+		maps, err := os.ReadFile("/proc/self/maps")
+		if err == nil && !strings.Contains(string(maps), path) {
+			t.Errorf("%s is not mapped", path)
+		}
+	})
+	if !strings.HasPrefix(note, "from ") || packed != 0 || !slices.Equal(got, want) {
+		t.Errorf("%q, %d packed, got %v, want %v", note, packed, got, want)
+	}
+}
+
+// TestWeightsFolderIsTrusted changes what a folder of weights consists of: what others
+// could have made or can change is not used, and the results stay the same.
+func TestWeightsFolderIsTrusted(t *testing.T) {
+	xnntest.Library(t)
+	data := encode(convolutionGraph())
+	replace := func(make func(path string) error) func(string) error {
+		return func(path string) error { return errors.Join(os.RemoveAll(path), make(path)) }
+	}
+	chmod := func(mode fs.FileMode) func(string) error {
+		return func(path string) error { return os.Chmod(path, mode) }
+	}
+	write := func(n int) func(string) error {
+		return replace(func(path string) error { return os.WriteFile(path, make([]byte, n), 0o600) })
+	}
+	toLink := func(path string) error {
+		return errors.Join(os.Rename(path, path+".moved"), os.Symlink(filepath.Base(path)+".moved", path))
+	}
+	stranger := func(path string) error { return os.Chown(path, 12345, 12345) }
+	fifo := replace(func(path string) error { return syscall.Mkfifo(path, 0o600) })
+	folder := replace(func(path string) error { return os.Mkdir(path, 0o700) })
+	sparse := func(path string) error { return os.Truncate(path, 5<<30) }
+	const notKept, packedAnew, used = "not kept: ", "kept in ", "from "
+	for _, c := range []struct {
+		what   string
+		of     string // the folder itself, the key, or the file of weights
+		change func(path string) error
+		prefix string // of the note
+		reason string // in it
+	}{
+		{"others may write", "folder", chmod(0o777), notKept, "chmod 0755"},
+		{"its group may write", "folder", chmod(0o775), notKept, "chmod 0755"},
+		{"others may write, sticky", "folder", chmod(0o777 | fs.ModeSticky), used, ""},
+		{"of another user", "folder", stranger, notKept, "belongs to user 12345"},
+		{"others may read", "key", chmod(0o604), notKept, "chmod 0600"},
+		{"its group may read", "key", chmod(0o640), notKept, "chmod 0600"},
+		{"read only", "key", chmod(0o400), used, ""},
+		{"of another user", "key", stranger, notKept, "belongs to user 12345"},
+		{"a link", "key", toLink, notKept, "symbolic link"},
+		{"a pipe", "key", fifo, notKept, "is a pipe"},
+		{"a folder", "key", folder, notKept, "is a directory"},
+		{"empty", "key", write(0), notKept, "0 bytes, want 32"},
+		{"short", "key", write(31), notKept, "31 bytes, want 32"},
+		{"long", "key", write(33), notKept, "33 bytes, at most 32"},
+		{"huge", "key", sparse, notKept, "at most 32"},
+		{"another one", "key", write(32), packedAnew, ""},
+		{"absent", "key", os.Remove, packedAnew, ""},
+		{"others may write", "file", chmod(0o646), packedAnew, "chmod 0644"},
+		{"of another user", "file", stranger, packedAnew, "belongs to user 12345"},
+		{"a link", "file", toLink, packedAnew, "symbolic link"},
+		{"a pipe", "file", fifo, packedAnew, "is a pipe"},
+		{"a folder", "file", folder, notKept, ""},
+		{"empty", "file", write(0), packedAnew, "damaged"},
+		{"zeros", "file", write(1000), packedAnew, "damaged"},
+		{"huge", "file", sparse, packedAnew, "5368709120 bytes, at most"},
+	} {
+		t.Run(c.of+" "+c.what, func(t *testing.T) {
+			dir := t.TempDir()
+			path, want := kept(t, data, dir)
+			at := map[string]string{"folder": dir, "key": filepath.Join(dir, folderKey), "file": path}[c.of]
+			if err := c.change(at); errors.Is(err, fs.ErrPermission) {
+				t.Skipf("not allowed: %v", err)
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			note, _, got := openCached(t, data, dir)
+			if !strings.HasPrefix(note, c.prefix) || !strings.Contains(note, c.reason) {
+				t.Errorf("note %q, want %q with %q", note, c.prefix, c.reason)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("got %v, want %v", got, want)
+			}
+			if left, _ := filepath.Glob(filepath.Join(dir, ".etrun-*")); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}
+
+// TestMostPacked compares the bound of a file's size with files of many graphs.
+func TestMostPacked(t *testing.T) {
+	xnntest.Library(t)
+	folder, files := t.TempDir(), 0
+	for seed := range uint64(60) {
+		g := randomGraph(300+seed, 5)
+		img, err := compile(t, encode(g), EngineNative)
+		if err != nil {
+			continue
+		}
+		most := img.(*image).graph.mostPacked()
+		img.Close()
+		note, _, _ := openCached(t, encode(g), folder)
+		path, ok := strings.CutPrefix(note, "kept in ")
+		if !ok {
+			continue // equal to an earlier one
+		}
+		files++
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Size() > most {
+			t.Errorf("graph %d: %d bytes, the bound is %d", seed, info.Size(), most)
+		}
+	}
+	if files < 10 {
+		t.Errorf("%d files", files)
 	}
 }
 

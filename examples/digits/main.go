@@ -127,14 +127,12 @@ func classify(d *data, path string, options []etrun.Option) (logits []float32, m
 	var took []time.Duration
 	for i := range d.labels {
 		begun := time.Now()
-		if err := m.SetInput(0, tensor.Of(d.images[i*pixels:(i+1)*pixels], 1, 1, 8, 8)); err != nil {
-			return nil, 0, err
-		}
-		if err := m.Execute(ctx); err != nil {
+		scores, err := etrun.Run[float32](ctx, m, d.images[i*pixels:(i+1)*pixels])
+		if err != nil {
 			return nil, 0, err
 		}
 		took = append(took, time.Since(begun))
-		logits = append(logits, tensor.Data[float32](m.Output(0).Tensor)...)
+		logits = append(logits, scores...)
 	}
 	slices.Sort(took)
 	return logits, took[len(took)/2].Round(100 * time.Nanosecond), nil

@@ -8,7 +8,6 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/all"
-	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 func main() {
@@ -23,11 +22,9 @@ func main() {
 		log.Fatal(err)
 	}
 	defer m.Close()
-	if err := m.SetInput(0, tensor.New(tensor.Float32, 1, 1, 8, 8)); err != nil {
+	scores, err := etrun.Run[float32](ctx, m, make([]float32, 8*8)) // scores are valid until the next Run
+	if err != nil {
 		log.Fatal(err)
 	}
-	if err := m.Execute(ctx); err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(tensor.Data[float32](m.Output(0).Tensor)) // valid until the next Execute
+	fmt.Println(scores)
 }

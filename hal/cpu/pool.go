@@ -1,5 +1,5 @@
-// Package cpu knows the machine's processors: which may be used, what they can do,
-// and the one thread budget that everything shares.
+// Package cpu (no compatibility promise) knows the machine's processors: which may be
+// used, what they can do, and the one thread budget that everything shares.
 package cpu
 
 import (

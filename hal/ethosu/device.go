@@ -1,5 +1,6 @@
-// Package ethosu runs compiled networks on Arm Ethos-U NPUs through one interface:
-// hardware behind a Linux driver, Arm's model of it, or the software NPU.
+// Package ethosu (no compatibility promise) runs compiled networks on Arm Ethos-U NPUs
+// through one interface: hardware behind a Linux driver, Arm's model of it, or the
+// software NPU.
 //
 // A carrier is a [Driver]; the readable list of them is in drivers.go. [Open] picks
 // one and gives a [Device]. A [Program] is loaded onto it once and gives a [Network];

@@ -1,5 +1,5 @@
-// Package kerneltest is a conformance suite for operators. It takes any
-// [kernels.Set], so that portable operators, specialised ones and those of other
+// Package kerneltest (no compatibility promise) is a conformance suite for operators. It
+// takes any [kernels.Set], so that portable operators, specialised ones and those of other
 // packages stand the same tests:
 //
 //   - [Table] checks that the rows of a set are well formed.

@@ -3,7 +3,7 @@ package llm
 import (
 	"math"
 
-	"github.com/etrun-go/etrun/kernels/simd"
+	"github.com/etrun-go/etrun/internal/simd"
 )
 
 // The attention of a head goes by blocks of queries and, for each, blocks of keys:

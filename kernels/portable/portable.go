@@ -1,5 +1,5 @@
-// Package portable is the list of ATen operators that are computed in plain Go, on
-// every machine.
+// Package portable (no compatibility promise) is the list of ATen operators that are
+// computed in plain Go, on every machine.
 package portable
 
 import (

@@ -1,6 +1,6 @@
-// Package quantized holds the operators of the quantized_decomposed namespace:
-// what turns floats into small integers and back in a program whose regions have
-// not been handed to a backend.
+// Package quantized (no compatibility promise) holds the operators of the
+// quantized_decomposed namespace: what turns floats into small integers and back in a
+// program whose regions have not been handed to a backend.
 //
 // A quantised value q stands for (q - zero point) · scale. Where PyTorch and the
 // C++ kernels of ExecuTorch differ in the last step, PyTorch is followed; the

@@ -1,6 +1,6 @@
 package tensor
 
-import "github.com/etrun-go/etrun/kernels/simd"
+import "github.com/etrun-go/etrun/internal/simd"
 
 // Compute is a type that operators calculate in. Every storage type converts to
 // one of the three on loading and back on storing: narrow integers and bool compute

@@ -272,6 +272,37 @@ func Product(sizes []int) (n int, ok bool) {
 	return int(p), true
 }
 
+// Check reports why the fields do not go together, for a tensor that somebody else made:
+// DimOrder and Strides that do not belong to Sizes, or fewer bytes than Sizes ask for.
+func (t *Tensor) Check() error {
+	if err := CheckShape(t.Sizes, t.DimOrder); err != nil {
+		return err
+	}
+	if !t.DType.Valid() || len(t.DimOrder) != len(t.Sizes) || !t.dense() {
+		return fmt.Errorf("%v%v with dim order %v and strides %v: not made by this package", t.DType, t.Sizes, t.DimOrder, t.Strides)
+	}
+	if n := t.NBytes(); len(t.Data) < n {
+		return fmt.Errorf("%d bytes, want %d", len(t.Data), n)
+	}
+	return nil
+}
+
+// dense reports strides that follow from sizes and dim order.
+func (t *Tensor) dense() bool {
+	if len(t.Strides) != len(t.Sizes) {
+		return false
+	}
+	stride := 1
+	for i := len(t.DimOrder) - 1; i >= 0; i-- {
+		d := t.DimOrder[i]
+		if t.Strides[d] != stride {
+			return false
+		}
+		stride *= max(t.Sizes[d], 1)
+	}
+	return true
+}
+
 // CheckShape reports why sizes and dimOrder cannot be a tensor's: a rank above
 // MaxRank, a negative size, a product too large, or an order that is no permutation.
 func CheckShape(sizes []int, dimOrder []uint8) error {

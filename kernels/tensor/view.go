@@ -30,7 +30,7 @@ func BytesOf[T Element](s []T) []byte {
 // Data is a tensor's elements, or nil where T does not store its DType. Valid as
 // long as the tensor's bytes are; elements come in memory order.
 func Data[T Element](t *Tensor) []T {
-	if !stores[T](t.DType) {
+	if !Stores[T](t.DType) {
 		return nil
 	}
 	return View[T](t.Data)
@@ -68,7 +68,8 @@ func TypeOf[T Element]() DType {
 	return Complex128
 }
 
-func stores[T Element](d DType) bool {
+// Stores reports whether T is the Go type of d's elements; uint16 is that of halves, too.
+func Stores[T Element](d DType) bool {
 	own := TypeOf[T]()
 	return own == d || own == Uint16 && (d == Float16 || d == BFloat16 || d == Bits16)
 }

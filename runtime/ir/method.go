@@ -1,7 +1,8 @@
-// Package ir is the dataflow of a method: which bytes (storages) its values live
-// in, which steps read and write them, and when each is alive. A [Method] stands
-// alone: [Build] makes it of a file's description, passes make it into another one
-// by edits ([Method.Edit]), and nothing of it refers to the file but its bytes.
+// Package ir (no compatibility promise) is the dataflow of a method: which bytes
+// (storages) its values live in, which steps read and write them, and when each is alive.
+// A [Method] stands alone: [Build] makes it of a file's description, passes make it into
+// another one by edits ([Method.Edit]), and nothing of it refers to the file but its
+// bytes.
 package ir
 
 import (

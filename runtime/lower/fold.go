@@ -1,6 +1,6 @@
-// Package lower holds the passes: functions from a method to one that computes the
-// same, cheaper. They change methods by the edits of package ir only, and know
-// operators by their rows, never by name.
+// Package lower (no compatibility promise) holds the passes: functions from a method to
+// one that computes the same, cheaper. They change methods by the edits of package ir
+// only, and know operators by their rows, never by name.
 package lower
 
 import (

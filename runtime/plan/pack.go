@@ -1,6 +1,6 @@
-// Package plan places storages in one arena so that those alive at the same time
-// do not overlap, and checks plans made elsewhere. It is pure: intervals and sizes
-// in, offsets out.
+// Package plan (no compatibility promise) places storages in one arena so that those alive
+// at the same time do not overlap, and checks plans made elsewhere. It is pure: intervals
+// and sizes in, offsets out.
 package plan
 
 import (

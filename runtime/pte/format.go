@@ -1,6 +1,10 @@
 package pte
 
-import "github.com/etrun-go/etrun/internal/flatbuf"
+import (
+	"slices"
+
+	"github.com/etrun-go/etrun/internal/flatbuf"
+)
 
 // Format is one of ExecuTorch's file formats.
 type Format uint8
@@ -46,6 +50,19 @@ func sameFamily(id, of string) bool {
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// StartBytes is how many of a file's first bytes Sniff and CheckStart look at.
+const StartBytes = flatbuf.HeaderSize
+
+// CheckStart refuses a file by its first bytes, with the error that reading the whole
+// would give: it is not one of the wanted formats, or in another version.
+func CheckStart(start []byte, want ...Format) error {
+	as := want[0]
+	if got := Sniff(start); slices.Contains(want, got) {
+		as = got
+	}
+	return checkIdentifier(start, as)
+}
 
 // newestVersion is the schema version that this package reads, of programs and of data files.
 const newestVersion = 0

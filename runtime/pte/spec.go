@@ -1,6 +1,7 @@
-// Package pte reads ExecuTorch's file formats — .pte programs, .ptd named data,
-// .bpte bundles — into plain, verified descriptions. It knows nothing of execution
-// and never looks at the machine: the same bytes give the same result everywhere.
+// Package pte (no compatibility promise) reads ExecuTorch's file formats — .pte programs,
+// .ptd named data, .bpte bundles — into plain, verified descriptions. It knows nothing of
+// execution and never looks at the machine: the same bytes give the same result
+// everywhere.
 //
 // Whatever a description refers to exists: indexes are in range, byte slices lie
 // inside the file, products of sizes do not overflow. Slices of a description that

@@ -11,18 +11,19 @@ var etNames = map[Kind]string{
 	Execute: "Method::execute", Delegate: "DELEGATE_CALL", Move: "MOVE_CALL", Jump: "JF_CALL", Free: "FREE_CALL",
 }
 
-// WriteETDump writes the events as an ETDump (etdump_schema_flatcc.fbs, identifier
-// ED00, size-prefixed), one RunData "Execute" per execute, times in nanoseconds.
+// inETDump are the kinds that an ETDump has.
+const inETDump = Instructions | Nodes | 1<<Execute
+
+// WriteETDump writes the events of executes as an ETDump (etdump_schema_flatcc.fbs,
+// identifier ED00, size-prefixed), one RunData "Execute" per execute, times in
+// nanoseconds.
 func (r *Recorder) WriteETDump(w io.Writer) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	b := flatbuffers.NewBuilder(1024)
 	var runs []flatbuffers.UOffsetT
-	for first := 0; first < len(r.Events); {
-		end := first
-		for end < len(r.Events) && r.Events[end].Run == r.Events[first].Run {
-			end++
-		}
-		runs = append(runs, runData(b, r.Events[first:end]))
-		first = end
+	for _, events := range r.byRun() {
+		runs = append(runs, runData(b, events))
 	}
 	list := vector(b, runs)
 	b.StartObject(2) // ETDump
@@ -33,7 +34,26 @@ func (r *Recorder) WriteETDump(w io.Writer) error {
 	return err
 }
 
-func runData(b *flatbuffers.Builder, events []Event) flatbuffers.UOffsetT {
+// byRun groups the events of executes, which may have been concurrent.
+func (r *Recorder) byRun() (groups [][]*Event) {
+	index := make(map[int64]int)
+	for i := range r.Events {
+		e := &r.Events[i]
+		if !inETDump.Has(e.Kind) {
+			continue
+		}
+		at, ok := index[e.Run]
+		if !ok {
+			at = len(groups)
+			index[e.Run] = at
+			groups = append(groups, nil)
+		}
+		groups[at] = append(groups[at], e)
+	}
+	return groups
+}
+
+func runData(b *flatbuffers.Builder, events []*Event) flatbuffers.UOffsetT {
 	var list []flatbuffers.UOffsetT
 	for _, e := range events {
 		if e.Kind == Operator { // Inspector wants the kernel's own time, then the call around it
@@ -56,12 +76,12 @@ func runData(b *flatbuffers.Builder, events []Event) flatbuffers.UOffsetT {
 }
 
 // profileEvent writes an Event table that holds a ProfileEvent.
-func profileEvent(b *flatbuffers.Builder, e Event, name string) flatbuffers.UOffsetT {
+func profileEvent(b *flatbuffers.Builder, e *Event, name string) flatbuffers.UOffsetT {
 	text := b.CreateSharedString(name)
 	b.StartObject(8) // ProfileEvent
 	b.PrependUOffsetTSlot(0, text, 0)
 	b.PrependInt32Slot(1, int32(e.Chain), 0)
-	b.PrependInt32Slot(2, int32(e.Instruction), -1)
+	b.PrependInt32Slot(2, int32(max(e.Instruction, 0)), -1)
 	b.PrependInt32Slot(3, int32(e.Index), -1) // delegate_debug_id_int
 	b.PrependUint64Slot(6, uint64(e.Start), 0)
 	b.PrependUint64Slot(7, uint64(e.End), 0)

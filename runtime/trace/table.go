@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 )
@@ -13,45 +14,93 @@ import (
 type Row struct {
 	Kind  Kind
 	Name  string
-	Calls int // per run, on average
-	Total time.Duration
-	Share float64 // of the executes' time; nodes are part of their delegate
+	Depth int           // 1 for a part of the last row of depth 0, a delegate
+	Calls int           // per run, on average; 0 for what lies between events
+	Total time.Duration // per run
+	Share float64       // of the executes' time
+
+	delegate int
 }
 
-// Summary sums events by kind and name, the longest first. Total is per run.
+// sums are rows over all runs.
+type sums struct {
+	runs    int
+	execute time.Duration
+	rows    []*Row
+	inside  map[int][]*Row // nodes by delegate
+}
+
+// Summary sums the events inside executes by kind and name, the longest first, and
+// puts the nodes of delegates below these. What lies between events has a row of its
+// own, so that shares of depth 0 add up to 1, those of depth 1 to their delegate's.
 func (r *Recorder) Summary() []Row {
+	s := r.sum()
+	var list []Row
+	add := func(row Row, depth int) {
+		row.Depth, row.Share = depth, float64(row.Total)/float64(max(s.execute, 1))
+		row.Calls /= max(s.runs, 1)
+		row.Total /= time.Duration(max(s.runs, 1))
+		list = append(list, row)
+	}
+	for _, row := range withRest(s.rows, Execute, "outside instructions", s.execute) {
+		add(*row, 0)
+		if nodes := s.inside[row.delegate]; row.Kind == Delegate && len(nodes) > 0 {
+			for _, node := range withRest(nodes, Delegate, "outside nodes", row.Total) {
+				add(*node, 1)
+			}
+		}
+	}
+	return list
+}
+
+// sum adds up the events inside executes.
+func (r *Recorder) sum() *sums {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := &sums{inside: make(map[int][]*Row)}
 	type key struct {
-		kind Kind
-		name string
+		kind     Kind
+		name     string
+		delegate int
 	}
 	rows := make(map[key]*Row)
-	var whole time.Duration
-	runs := 0
-	for _, e := range r.Events {
-		if e.Kind == Execute {
-			whole += e.End - e.Start
-			runs++
-			continue
+	for i := range r.Events {
+		e := &r.Events[i]
+		switch {
+		case e.Kind == Execute:
+			s.execute += e.Duration()
+			s.runs++
+		case (Instructions | Nodes).Has(e.Kind):
+			k := key{e.Kind, e.Name, e.Delegate}
+			if rows[k] == nil {
+				rows[k] = &Row{Kind: e.Kind, Name: e.Name, delegate: e.Delegate}
+				s.place(rows[k])
+			}
+			rows[k].Calls++
+			rows[k].Total += e.Duration()
 		}
-		row := rows[key{e.Kind, e.Name}]
-		if row == nil {
-			row = &Row{Kind: e.Kind, Name: e.Name}
-			rows[key{e.Kind, e.Name}] = row
-		}
-		row.Calls++
-		row.Total += e.End - e.Start
 	}
-	list := make([]Row, 0, len(rows))
+	return s
+}
+
+func (s *sums) place(row *Row) {
+	if row.Kind == Node {
+		s.inside[row.delegate] = append(s.inside[row.delegate], row)
+		return
+	}
+	s.rows = append(s.rows, row)
+}
+
+// withRest sorts rows and adds one for what is left of the whole.
+func withRest(rows []*Row, kind Kind, name string, whole time.Duration) []*Row {
+	rows = slices.Clone(rows)
 	for _, row := range rows {
-		row.Share = float64(row.Total) / float64(max(whole, 1)) // both over all runs
-		row.Calls /= max(runs, 1)
-		row.Total /= time.Duration(max(runs, 1))
-		list = append(list, *row)
+		whole -= row.Total
 	}
-	slices.SortFunc(list, func(a, b Row) int {
+	slices.SortFunc(rows, func(a, b *Row) int {
 		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
-	return list
+	return append(rows, &Row{Kind: kind, Name: name, Total: whole})
 }
 
 // WriteTable writes the summary for people.
@@ -59,7 +108,8 @@ func (r *Recorder) WriteTable(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "time/run\tshare\tcalls\tkind\t  name")
 	for _, row := range r.Summary() {
-		fmt.Fprintf(t, "%v\t%.1f %%\t%d\t%v\t  %s\n", row.Total.Round(10*time.Nanosecond), 100*row.Share, row.Calls, row.Kind, row.Name)
+		fmt.Fprintf(t, "%v\t%.1f %%\t%d\t%v\t  %s%s\n", row.Total.Round(10*time.Nanosecond), 100*row.Share, row.Calls, row.Kind,
+			strings.Repeat("  ", row.Depth), row.Name)
 	}
 	return t.Flush()
 }

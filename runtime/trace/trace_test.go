@@ -2,7 +2,9 @@ package trace
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -10,16 +12,29 @@ import (
 	flatbuffers "github.com/google/flatbuffers/go"
 )
 
-// recorded is two runs of a method with an operator, a delegate and its node.
+// recorded is two runs of a method with an operator, a delegate and its node, told of
+// in turn, and a load.
 func recorded() *Recorder {
 	r := &Recorder{}
-	for run := range 2 {
-		at := time.Duration(run) * time.Millisecond
-		r.Add(Event{Kind: Operator, Name: "aten::add.out", Instruction: 0, Index: -1, Start: at, End: at + 100*time.Microsecond})
-		r.Add(Event{Kind: Delegate, Name: "XnnpackBackend", Instruction: 1, Index: -1, Start: at + 100*time.Microsecond, End: at + 400*time.Microsecond})
-		r.Add(Event{Kind: Node, Name: "Convolution", Instruction: 1, Index: 0, Start: at + 100*time.Microsecond, End: at + 350*time.Microsecond})
-		r.Add(Event{Kind: Execute, Name: "forward", Chain: -1, Index: -1, Start: at, End: at + 500*time.Microsecond})
-		r.run++
+	tell := func(e Event, run int64, from, to time.Duration) {
+		e.Method, e.Instance, e.Run = "forward", run, run
+		e.Start, e.End = time.Duration(run)*time.Millisecond+from*time.Microsecond, time.Duration(run)*time.Millisecond+to*time.Microsecond
+		r.Observe(&e)
+	}
+	stage := Event{Kind: Stage, Name: StageParse, Chain: -1, Instruction: -1, Delegate: -1, Index: -1, Bytes: 12}
+	r.Observe(&stage)
+	for _, step := range []struct {
+		Event
+		from, to time.Duration
+	}{
+		{Event{Kind: Operator, Name: "aten::add.out", Instruction: 0, Delegate: -1, Index: -1}, 0, 100},
+		{Event{Kind: Node, Name: "Convolution", Backend: "XnnpackBackend", Instruction: 1, Index: 0}, 100, 350},
+		{Event{Kind: Delegate, Name: "delegate 0, XnnpackBackend", Backend: "XnnpackBackend", Instruction: 1, Index: -1}, 100, 400},
+		{Event{Kind: Execute, Name: "forward", Chain: -1, Instruction: -1, Delegate: -1, Index: -1}, 0, 500},
+	} {
+		for run := range int64(2) { // as two instances would at the same time
+			tell(step.Event, run+1, step.from, step.to)
+		}
 	}
 	return r
 }
@@ -27,24 +42,27 @@ func recorded() *Recorder {
 func TestSummary(t *testing.T) {
 	got := recorded().Summary()
 	want := []Row{
-		{Delegate, "XnnpackBackend", 1, 300 * time.Microsecond, 0.6},
-		{Node, "Convolution", 1, 250 * time.Microsecond, 0.5},
-		{Operator, "aten::add.out", 1, 100 * time.Microsecond, 0.2},
+		{Kind: Delegate, Name: "delegate 0, XnnpackBackend", Calls: 1, Total: 300 * time.Microsecond, Share: 0.6},
+		{Kind: Node, Name: "Convolution", Depth: 1, Calls: 1, Total: 250 * time.Microsecond, Share: 0.5},
+		{Kind: Delegate, Name: "outside nodes", Depth: 1, Total: 50 * time.Microsecond, Share: 0.1},
+		{Kind: Operator, Name: "aten::add.out", Calls: 1, Total: 100 * time.Microsecond, Share: 0.2, delegate: -1},
+		{Kind: Execute, Name: "outside instructions", Total: 100 * time.Microsecond, Share: 0.2},
 	}
 	if len(got) != len(want) {
-		t.Fatalf("%d rows, want %d", len(got), len(want))
+		t.Fatalf("%d rows, want %d: %+v", len(got), len(want), got)
 	}
 	for i := range want {
-		if g := got[i]; g.Kind != want[i].Kind || g.Name != want[i].Name || g.Calls != want[i].Calls || g.Total != want[i].Total {
+		g := got[i]
+		if math.Abs(g.Share-want[i].Share) > 1e-9 {
+			t.Errorf("row %d: share %g, want %g", i, g.Share, want[i].Share)
+		}
+		if g.Share = want[i].Share; g != want[i] {
 			t.Errorf("row %d: got %+v, want %+v", i, g, want[i])
 		}
 	}
-	// shares are of the summed executes, also over several runs
-	if s := got[0].Share; s < 0.599 || s > 0.601 {
-		t.Errorf("share of the delegate: got %g, want 0.6", s)
-	}
 	var text strings.Builder
-	if err := recorded().WriteTable(&text); err != nil || !strings.Contains(text.String(), "60.0 %") {
+	if err := recorded().WriteTable(&text); err != nil || !strings.Contains(text.String(), "60.0 %      1  delegate  delegate 0, XnnpackBackend\n") ||
+		!strings.Contains(text.String(), "50.0 %      1      node    Convolution\n") {
 		t.Errorf("table (%v):\n%s", err, text.String())
 	}
 }
@@ -58,11 +76,17 @@ func TestWriteChrome(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.TraceEvents) != 8 {
-		t.Fatalf("%d events, want 8", len(got.TraceEvents))
+	if len(got.TraceEvents) != 9+3 { // and the names of three threads
+		t.Fatalf("%d events, want 12", len(got.TraceEvents))
 	}
-	if e := got.TraceEvents[5]; e.Name != "XnnpackBackend" || e.Start != 1100 || e.Duration != 300 || e.Args["run"] != 1 {
-		t.Errorf("event 5: %+v", e)
+	if e := got.TraceEvents[1]; e.Name != "parse" || e.Args["bytes"] != 12.0 || len(e.Args) != 1 {
+		t.Errorf("event 1: %+v", e)
+	}
+	if e := got.TraceEvents[4]; e.Name != "thread_name" || e.Args["name"] != "forward #2" {
+		t.Errorf("event 4: %+v", e)
+	}
+	if e := got.TraceEvents[9]; e.Name != "delegate 0, XnnpackBackend" || e.Start != 2100 || e.Duration != 300 || e.Args["run"] != 2.0 || e.Thread != 2 {
+		t.Errorf("event 9: %+v", e)
 	}
 }
 
@@ -93,9 +117,15 @@ func TestWriteETDump(t *testing.T) {
 func TestMaxDropsAndCounts(t *testing.T) {
 	r := &Recorder{Max: 3}
 	for range 5 {
-		r.Add(Event{})
+		r.Observe(&Event{Context: context.Background()})
 	}
 	if len(r.Events) != 3 || r.Dropped != 2 {
 		t.Errorf("%d events kept, %d dropped; want 3 and 2", len(r.Events), r.Dropped)
+	}
+	if r.Events[0].Context != nil {
+		t.Error("a kept event has its context")
+	}
+	if r.Reset(); len(r.Events) != 0 || r.Dropped != 0 {
+		t.Errorf("after Reset: %d events, %d dropped", len(r.Events), r.Dropped)
 	}
 }

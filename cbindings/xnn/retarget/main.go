@@ -10,6 +10,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"io"
@@ -17,6 +18,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/etrun-go/etrun/internal/openfile"
 )
 
 func main() {
@@ -43,9 +46,25 @@ func run(args []string, out io.Writer) error {
 	return nil
 }
 
+// maxLibrary bounds the size of a library, which is read whole.
+const maxLibrary = 1 << 30
+
+const elfMagic = "\x7fELF"
+
+func checkELF(start []byte) error {
+	if string(start) != elfMagic {
+		return fmt.Errorf("first bytes %q, want %q of an ELF file", start, elfMagic)
+	}
+	return nil
+}
+
 // rewrite retargets one file; it appears whole or not at all.
 func rewrite(path string, want need, out io.Writer) error {
-	image, err := os.ReadFile(path)
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	image, err := openfile.ReadFile(context.Background(), path, openfile.Rules{Limit: maxLibrary, Start: len(elfMagic), Check: checkELF})
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,8 @@
-// Package xnnguard puts every allocation that an open libXNNPACK makes between pages
-// without access, for tests: an access beyond an allocation, or to a freed one, ends
-// the process by SIGSEGV. It changes the library's relocations of malloc, realloc, free
-// and posix_memalign; the heap of the rest of the process stays as it is.
+// Package xnnguard (no compatibility promise) puts every allocation that an open
+// libXNNPACK makes between pages without access, for tests: an access beyond an
+// allocation, or to a freed one, ends the process by SIGSEGV. It changes the library's
+// relocations of malloc, realloc, free and posix_memalign; the heap of the rest of the
+// process stays as it is.
 package xnnguard
 
 import (

@@ -91,6 +91,10 @@ static int32_t take(struct class *c, int k) {
 	return c->count < c->limit ? c->count++ : -1;
 }
 
+/* full reports so many blocks that the system may refuse further changes of access:
+ * it counts parts of the address space. Further blocks are of the ordinary heap. */
+static int full(void) { return heap.stats.blocks >= 12000; }
+
 static void *allocate(size_t n, size_t align) {
 	int k = 0;
 	while (k < classes && (heap.page << k) < n) {
@@ -185,14 +189,19 @@ static void release(uint8_t *p) {
 
 void *guard_malloc(size_t n) {
 	pthread_mutex_lock(&heap.lock);
-	void *p = allocate(n, 16);
+	void *p = full() ? malloc(n) : allocate(n, 16);
 	pthread_mutex_unlock(&heap.lock);
 	return p;
 }
 
 int guard_memalign(void **out, size_t align, size_t n) {
 	pthread_mutex_lock(&heap.lock);
-	void *p = allocate(n, align);
+	void *p = NULL;
+	if (!full()) {
+		p = allocate(n, align);
+	} else if (posix_memalign(&p, align, n) != 0) {
+		p = NULL;
+	}
 	pthread_mutex_unlock(&heap.lock);
 	if (p == NULL) {
 		return ENOMEM;
@@ -226,7 +235,7 @@ void *guard_realloc(void *p, size_t n) {
 	int k;
 	int32_t i;
 	size_t old = locate(p, &c, &k, &i)->size;
-	void *q = allocate(n, 16);
+	void *q = full() ? malloc(n) : allocate(n, 16);
 	if (q != NULL) {
 		memcpy(q, p, old < n ? old : n);
 		release(p);

@@ -126,6 +126,17 @@ func TestLibrary(t *testing.T) {
 			t.Errorf("underrun %v: before 1000 runs %+v, after %+v", underrun, before, after)
 		}
 	}
+	var many []Block
+	for range 15000 {
+		many = append(many, Allocate(100))
+	}
+	if n := Read(false).Blocks; n > 14000 {
+		t.Errorf("%d blocks are guarded", n)
+	}
+	for _, b := range many {
+		b.Store(99, 1)
+		b.Free()
+	}
 	Set(Options{Limit: 1})
 	defer Set(Options{})
 	var s xnn.Subgraph

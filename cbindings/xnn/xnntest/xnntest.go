@@ -1,4 +1,4 @@
-// Package xnntest finds libXNNPACK for tests.
+// Package xnntest (no compatibility promise) finds libXNNPACK for tests.
 package xnntest
 
 import (

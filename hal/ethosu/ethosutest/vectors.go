@@ -1,4 +1,5 @@
-// Package ethosutest reads the test archives of Ethos-U payloads (testdata/ethosu).
+// Package ethosutest (no compatibility promise) reads the test archives of Ethos-U
+// payloads (testdata/ethosu).
 package ethosutest
 
 import (

@@ -1,6 +1,7 @@
-// Package fvp runs Arm's Fixed Virtual Platforms of Corstone-300 and Corstone-320,
-// which model an Ethos-U beside a Cortex-M. A [Model] has our firmware on it, which
-// runs single jobs; a [Runner] has the user's executor_runner, which runs programs.
+// Package fvp (no compatibility promise) runs Arm's Fixed Virtual Platforms of
+// Corstone-300 and Corstone-320, which model an Ethos-U beside a Cortex-M. A [Model] has
+// our firmware on it, which runs single jobs; a [Runner] has the user's executor_runner,
+// which runs programs.
 //
 // The models are Arm's own programs, and are not part of this one.
 package fvp

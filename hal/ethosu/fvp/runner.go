@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
+	"github.com/etrun-go/etrun/internal/openfile"
 )
 
 // Runner runs whole programs on a model, with an executor_runner of the user's, built
@@ -58,11 +59,12 @@ func NewRunner(path, image string, program []byte, inputs int, o RunnerOptions) 
 	}
 	var err error
 	for _, f := range []struct {
-		from string
-		to   *string
-	}{{path, &r.path}, {image, &r.image}} {
+		from  string
+		to    *string
+		check func(path string) error
+	}{{path, &r.path, checkThere}, {image, &r.image, checkRegular}} {
 		if *f.to, err = filepath.Abs(f.from); err == nil {
-			_, err = os.Stat(*f.to)
+			err = f.check(*f.to)
 		}
 		if err != nil {
 			return nil, failure("start", ErrMissing, "%v", err)
@@ -76,6 +78,21 @@ func NewRunner(path, image string, program []byte, inputs int, o RunnerOptions) 
 		return nil, failure("start", ErrFailed, "%v", err)
 	}
 	return r, nil
+}
+
+// checkThere refuses what is not there. A model need not be readable to be started.
+func checkThere(path string) error {
+	_, err := os.Stat(path)
+	return err
+}
+
+// checkRegular refuses what is no file that a model could read.
+func checkRegular(path string) error {
+	f, err := openfile.Open(context.Background(), path, openfile.Rules{})
+	if err == nil {
+		f.Close()
+	}
+	return err
 }
 
 func (r *Runner) file(name string) string { return filepath.Join(r.folder, name) }

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 
 // runProgram is the executor_runner of the fake models: a program on the software NPU.
 func runProgram(program []byte, inputs [][]byte) ([][]byte, error) {
-	p, err := etrun.Read(program, etrun.WithDelegates(all.Backends()...))
+	p, err := etrun.Parse(program, etrun.WithDelegates(all.Backends()...))
 	if err != nil {
 		return nil, err
 	}
@@ -39,11 +39,12 @@ func runProgram(program []byte, inputs [][]byte) ([][]byte, error) {
 	if len(inputs) != m.NumInputs() {
 		return nil, fmt.Errorf("%d inputs, want %d", len(inputs), m.NumInputs())
 	}
-	for i, b := range inputs {
-		if n := copy(m.Input(i).Tensor.Data, b); n != len(b) || n != m.Input(i).Tensor.NBytes() {
-			return nil, fmt.Errorf("input %d: %d bytes, want %d", i, len(b), m.Input(i).Tensor.NBytes())
+	for i, in := range m.Meta().Inputs {
+		x := in.NewTensor()
+		if n := copy(x.Data, inputs[i]); n != len(inputs[i]) || n != len(x.Data) {
+			return nil, fmt.Errorf("input %d: %d bytes, want %d", i, len(inputs[i]), len(x.Data))
 		}
-		if err := m.MarkInput(i); err != nil {
+		if err := m.SetInput(i, x); err != nil {
 			return nil, err
 		}
 	}
@@ -52,7 +53,11 @@ func runProgram(program []byte, inputs [][]byte) ([][]byte, error) {
 	}
 	var out [][]byte
 	for i := range m.NumOutputs() {
-		out = append(out, m.Output(i).Tensor.Data[:m.Output(i).Tensor.NBytes()])
+		v, err := m.Output(i)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, v.Tensor.Data)
 	}
 	return out, nil
 }

@@ -1,5 +1,6 @@
-// Package npu is an Ethos-U in software: it runs the command streams of the U55, U65
-// and U85 with the numbers that the hardware computes, bit for bit.
+// Package npu (no compatibility promise) is an Ethos-U in software: it runs the command
+// streams of the U55, U65 and U85 with the numbers that the hardware computes, bit for
+// bit.
 //
 // The model is functional. It runs one operation after the other, in the order of the
 // stream, so waits, block sizes and buffer allocations have no effect; blocks matter

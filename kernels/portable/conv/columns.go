@@ -1,6 +1,6 @@
 package conv
 
-import "github.com/etrun-go/etrun/kernels/simd"
+import "github.com/etrun-go/etrun/internal/simd"
 
 // rect is a block of output points: rows of cols points at depth d from (h, w) on.
 // It has one row, or whole rows, so that its points are adjacent in the output.

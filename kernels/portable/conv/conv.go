@@ -1,5 +1,5 @@
-// Package conv holds the ATen convolutions: forward, transposed and backward, over
-// one to three spatial dimensions.
+// Package conv (no compatibility promise) holds the ATen convolutions: forward, transposed
+// and backward, over one to three spatial dimensions.
 package conv
 
 import (

@@ -1,4 +1,5 @@
-// Package custom holds the operators of ExecuTorch's own additions to the ATen list.
+// Package custom (no compatibility promise) holds the operators of ExecuTorch's own
+// additions to the ATen list.
 package custom
 
 import (

@@ -3,9 +3,9 @@ package elementwise
 import (
 	"math"
 
+	"github.com/etrun-go/etrun/internal/math32"
+	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
-	"github.com/etrun-go/etrun/kernels/math32"
-	"github.com/etrun-go/etrun/kernels/simd"
 )
 
 // ordered is a compute type that is ordered.

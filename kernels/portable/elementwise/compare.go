@@ -3,8 +3,8 @@ package elementwise
 import (
 	"math"
 
+	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
-	"github.com/etrun-go/etrun/kernels/simd"
 )
 
 // comparison is a binary operator that answers a question.

@@ -1,6 +1,6 @@
-// Package elementwise holds the operators that compute each element of the result
-// from the elements of its operands at the same place: arithmetic, comparisons,
-// logic, and functions of one argument.
+// Package elementwise (no compatibility promise) holds the operators that compute each
+// element of the result from the elements of its operands at the same place: arithmetic,
+// comparisons, logic, and functions of one argument.
 //
 // Operands are broadcast and may have any dim order. Element types are promoted as
 // PyTorch does (at::result_type). Integers wrap; floats of 16 bits are computed as

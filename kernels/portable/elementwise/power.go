@@ -3,9 +3,9 @@ package elementwise
 import (
 	"math"
 
+	"github.com/etrun-go/etrun/internal/math32"
+	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
-	"github.com/etrun-go/etrun/kernels/math32"
-	"github.com/etrun-go/etrun/kernels/simd"
 )
 
 var powers = binary{rule: arithmetic, table: table{f32: pair(math32.Pow), f64: pow, i32: powInt[int32], i64: powInt[int64], cost: inLoops}}

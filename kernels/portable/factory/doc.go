@@ -1,5 +1,6 @@
-// Package factory holds the operators that make tensors from numbers and from
-// nothing, and those that copy a tensor to another element type or dim order.
+// Package factory (no compatibility promise) holds the operators that make tensors from
+// numbers and from nothing, and those that copy a tensor to another element type or dim
+// order.
 package factory
 
 import (

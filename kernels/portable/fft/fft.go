@@ -1,4 +1,5 @@
-// Package fft holds the discrete Fourier transforms of the ATen list.
+// Package fft (no compatibility promise) holds the discrete Fourier transforms of the ATen
+// list.
 package fft
 
 import (

@@ -1,13 +1,13 @@
-// Package matmul holds the ATen operators that multiply matrices (mm, bmm, addmm,
-// linear) and those that take all pairs of rows (cdist, pdist).
+// Package matmul (no compatibility promise) holds the ATen operators that multiply
+// matrices (mm, bmm, addmm, linear) and those that take all pairs of rows (cdist, pdist).
 package matmul
 
 import (
 	"fmt"
 
+	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
-	"github.com/etrun-go/etrun/kernels/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 

@@ -1,8 +1,8 @@
 package matmul
 
 import (
+	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
-	"github.com/etrun-go/etrun/kernels/simd"
 )
 
 // product is a batch of matrix products, with an addend:

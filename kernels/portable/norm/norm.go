@@ -1,13 +1,14 @@
-// Package norm holds the ATen normalisations: softmax, layer, group and batch norm.
+// Package norm (no compatibility promise) holds the ATen normalisations: softmax, layer,
+// group and batch norm.
 package norm
 
 import (
 	"fmt"
 	"math"
 
+	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
-	"github.com/etrun-go/etrun/kernels/simd"
 )
 
 const floatTypes = "float16, bfloat16, float32, float64"

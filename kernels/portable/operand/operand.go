@@ -1,5 +1,6 @@
-// Package operand hands tensors to operators as dense arrays of a compute type in
-// logical order, whatever their element type and dim order, and takes results back.
+// Package operand (no compatibility promise) hands tensors to operators as dense arrays of
+// a compute type in logical order, whatever their element type and dim order, and takes
+// results back.
 package operand
 
 import (

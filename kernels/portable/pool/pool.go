@@ -1,4 +1,5 @@
-// Package pool holds the ATen pooling operators over two spatial dimensions.
+// Package pool (no compatibility promise) holds the ATen pooling operators over two
+// spatial dimensions.
 package pool
 
 import (

@@ -1,5 +1,6 @@
-// Package prim holds the operators on numbers that programs with symbolic sizes and
-// control flow use, and the two that manage tensors without computing on them.
+// Package prim (no compatibility promise) holds the operators on numbers that programs
+// with symbolic sizes and control flow use, and the two that manage tensors without
+// computing on them.
 package prim
 
 import (

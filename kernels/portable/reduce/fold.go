@@ -3,7 +3,7 @@ package reduce
 import (
 	"math"
 
-	"github.com/etrun-go/etrun/kernels/simd"
+	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 

@@ -1,5 +1,5 @@
-// Package resample holds the ATen operators that read images between their points:
-// upsampling and the grid sampler.
+// Package resample (no compatibility promise) holds the ATen operators that read images
+// between their points: upsampling and the grid sampler.
 package resample
 
 import (

@@ -1,5 +1,6 @@
-// Package ptetest writes ExecuTorch's file formats, for tests: whole programs from
-// their descriptions, and files with single fields changed, dropped or shared.
+// Package ptetest (no compatibility promise) writes ExecuTorch's file formats, for tests:
+// whole programs from their descriptions, and files with single fields changed, dropped or
+// shared.
 //
 // Three levels build on each other. [Write], [WriteData] and [WriteBundle] turn the
 // descriptions of package pte into files. [Decode] turns a file into a [File], a tree

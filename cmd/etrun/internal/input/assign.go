@@ -1,6 +1,7 @@
 package input
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"slices"
@@ -25,12 +26,12 @@ type assignment struct {
 
 // assign gives each slot its source: named arguments first, then the others in
 // order, each archive spreading over as many slots as it has arrays.
-func (r *Resolver) assign(specs []Spec, slots []etrun.ValueMeta) ([]source, error) {
+func (r *Resolver) assign(ctx context.Context, specs []Spec, slots []etrun.ValueMeta) ([]source, error) {
 	a := &assignment{slots: slots, sources: make([]source, len(slots))}
 	for _, named := range []bool{true, false} {
 		for i := range specs {
 			if s := &specs[i]; (s.Input != "") == named {
-				if err := r.place(a, s); err != nil {
+				if err := r.place(ctx, a, s); err != nil {
 					return nil, err
 				}
 			}
@@ -45,11 +46,11 @@ func (r *Resolver) assign(specs []Spec, slots []etrun.ValueMeta) ([]source, erro
 }
 
 // place finds the slots of one argument.
-func (r *Resolver) place(a *assignment, s *Spec) error {
+func (r *Resolver) place(ctx context.Context, a *assignment, s *Spec) error {
 	if s.Source != Archive {
 		return a.put(s.Input, source{spec: s})
 	}
-	arrays, err := r.archive(s)
+	arrays, err := r.archive(ctx, s)
 	if err != nil {
 		return err
 	}

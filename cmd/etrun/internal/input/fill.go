@@ -1,16 +1,20 @@
 package input
 
 import (
+	"context"
 	"math/rand/v2"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
+// fillStretch is how many elements are made between two looks at the context.
+const fillStretch = 1 << 20
+
 // fill makes a tensor of zeros, ones or random elements. Random floats are uniform
 // in [0, 1); bytes take every value; wider integers and booleans are 0 or 1, which
 // serve as indices too. The same seed and index give the same elements anywhere.
-func (r *Resolver) fill(index int, how string, slot etrun.ValueMeta) (*tensor.Tensor, error) {
+func (r *Resolver) fill(ctx context.Context, index int, how string, slot etrun.ValueMeta) (*tensor.Tensor, error) {
 	t, err := r.allocate(slot)
 	if err != nil || how == "zeros" {
 		return t, err
@@ -26,7 +30,10 @@ func (r *Resolver) fill(index int, how string, slot etrun.ValueMeta) (*tensor.Te
 	if tensor.Storer[float64](part) == nil {
 		return nil, mismatch("%s for elements of %v; zeros or a file will do", how, slot.DType)
 	}
-	for rest := t.Data; len(rest) > 0; rest = rest[part.Size()*parts:] {
+	for i, rest := 0, t.Data; len(rest) > 0; i, rest = i+1, rest[part.Size()*parts:] {
+		if i%fillStretch == 0 && ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		tensor.Put(rest, part, next())
 	}
 	return t, nil

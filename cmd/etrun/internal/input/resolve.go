@@ -1,14 +1,15 @@
 package input
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/picture"
+	"github.com/etrun-go/etrun/internal/openfile"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -27,20 +28,21 @@ func want(slot etrun.ValueMeta) string {
 // Resolver makes values of arguments.
 type Resolver struct {
 	Seed  uint64                           // of random elements
-	Limit int64                            // bytes of all inputs together
+	Limit int64                            // bytes that inputs, and making them, may take; what is left of it after Resolve
 	Say   func(format string, args ...any) // hears what was chosen or done, one line a call
 }
 
 // Resolve makes the values of a method's inputs, which the method itself holds
-// against their declarations when it is given them. Faults in a value are *Error.
-func (r *Resolver) Resolve(specs []Spec, slots []etrun.ValueMeta) ([]tensor.Value, error) {
-	sources, err := r.assign(specs, slots)
+// against their declarations when it is given them. Faults in a value are *Error. The
+// context ends reading and decoding.
+func (r *Resolver) Resolve(ctx context.Context, specs []Spec, slots []etrun.ValueMeta) ([]tensor.Value, error) {
+	sources, err := r.assign(ctx, specs, slots)
 	if err != nil {
 		return nil, err
 	}
 	values := make([]tensor.Value, len(slots))
 	for i, src := range sources {
-		if values[i], err = r.value(i, src, slots[i]); err != nil {
+		if values[i], err = r.value(ctx, i, src, slots[i]); err != nil {
 			return nil, placed(err, i, slots[i].Name, src.spec.Text)
 		}
 	}
@@ -51,10 +53,20 @@ func (r *Resolver) Resolve(specs []Spec, slots []etrun.ValueMeta) ([]tensor.Valu
 func placed(err error, index int, name, spec string) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || e.Index >= 0 {
-		e = &Error{Reason: ErrFile, Err: err}
+		e = &Error{Reason: reasonOf(err), Err: err}
 	}
 	e.Index, e.Name, e.Spec = index, name, spec
 	return e
+}
+
+// reasonOf is why a file was of no use.
+func reasonOf(err error) error {
+	for _, limit := range []error{openfile.ErrSize, npy.ErrLimit, picture.ErrLimit} {
+		if errors.Is(err, limit) {
+			return ErrMemory
+		}
+	}
+	return ErrFile
 }
 
 // Random are the arguments for a method of which nothing is known: random tensors,
@@ -70,14 +82,14 @@ func Random(slots []etrun.ValueMeta) []Spec {
 	return specs
 }
 
-func (r *Resolver) value(index int, src source, slot etrun.ValueMeta) (tensor.Value, error) {
+func (r *Resolver) value(ctx context.Context, index int, src source, slot etrun.ValueMeta) (tensor.Value, error) {
 	if src.spec.Source == Scalar {
 		return src.spec.Value, nil
 	}
 	if slot.Kind != tensor.KindTensor {
 		return fillScalar(src.spec, slot)
 	}
-	t, err := r.tensor(index, src, slot)
+	t, err := r.tensor(ctx, index, src, slot)
 	if err != nil {
 		return tensor.Value{}, err
 	}
@@ -107,7 +119,7 @@ func fillScalar(s *Spec, slot etrun.ValueMeta) (tensor.Value, error) {
 	return tensor.Value{}, mismatch("elements of a tensor, want %s", want(slot))
 }
 
-func (r *Resolver) tensor(index int, src source, slot etrun.ValueMeta) (*tensor.Tensor, error) {
+func (r *Resolver) tensor(ctx context.Context, index int, src source, slot etrun.ValueMeta) (*tensor.Tensor, error) {
 	s := src.spec
 	if s.Shape != nil {
 		slot.DType, slot.Sizes = s.Shape.DType, s.Shape.Sizes
@@ -117,11 +129,11 @@ func (r *Resolver) tensor(index int, src source, slot etrun.ValueMeta) (*tensor.
 	}
 	switch s.Source {
 	case Fill:
-		return r.fill(index, s.Fill, slot)
+		return r.fill(ctx, index, s.Fill, slot)
 	case Picture:
-		return r.picture(index, s, slot)
+		return r.picture(ctx, index, s, slot)
 	case Array:
-		a, err := r.array(s.Path)
+		a, err := r.array(ctx, s.Path)
 		if err != nil {
 			return nil, err
 		}
@@ -132,7 +144,7 @@ func (r *Resolver) tensor(index int, src source, slot etrun.ValueMeta) (*tensor.
 	case Archive:
 		return wrap(src.array, slot)
 	}
-	return r.raw(s, slot)
+	return r.raw(ctx, s, slot)
 }
 
 // allocate makes a tensor in the slot's memory order, within the limit.
@@ -154,28 +166,44 @@ func (r *Resolver) take(n int64) error {
 	return nil
 }
 
-func (r *Resolver) array(path string) (*npy.Array, error) {
-	f, err := os.Open(path)
+func (r *Resolver) array(ctx context.Context, path string) (*npy.Array, error) {
+	f, err := openfile.Open(ctx, path, openfile.Rules{Kinds: openfile.Pipes, Start: npy.StartBytes, Check: npy.CheckStart})
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return npy.Read(f, r.Limit)
+	size, regular := f.Size()
+	if !regular {
+		size = npy.UnknownSize
+	}
+	a, err := npy.Read(f, size, r.Limit)
+	if err != nil {
+		return nil, err
+	}
+	return a, r.take(int64(len(a.Data)))
 }
 
-func (r *Resolver) archive(s *Spec) ([]*npy.Array, error) {
-	f, err := os.Open(s.Path)
+func (r *Resolver) archive(ctx context.Context, s *Spec) ([]*npy.Array, error) {
+	arrays, err := readArchive(ctx, s.Path, r.Limit)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", reasonOf(err), err)
+	}
+	for _, a := range arrays {
+		r.Limit -= int64(len(a.Data))
+	}
+	return arrays, nil
+}
+
+func readArchive(ctx context.Context, path string, limit int64) ([]*npy.Array, error) {
+	f, err := openfile.Open(ctx, path, openfile.Rules{Limit: npy.MaxZip(limit), Start: npy.StartBytes, Check: npy.CheckZipStart})
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
+	size, _ := f.Size()
+	arrays, err := npy.ReadZip(f, size, limit)
 	if err != nil {
-		return nil, err
-	}
-	arrays, err := npy.ReadZip(f, info.Size(), r.Limit)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrFile, s.Path, err)
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return arrays, nil
 }
@@ -193,12 +221,16 @@ func wrap(a *npy.Array, slot etrun.ValueMeta) (*tensor.Tensor, error) {
 // maxPicture bounds a picture's file.
 const maxPicture = 256 << 20
 
-func (r *Resolver) picture(index int, s *Spec, slot etrun.ValueMeta) (*tensor.Tensor, error) {
-	file, err := readFile(s.Path, maxPicture)
+// picture reads a picture and makes the input of it; the file and the pixels are in
+// memory together.
+func (r *Resolver) picture(ctx context.Context, index int, s *Spec, slot etrun.ValueMeta) (*tensor.Tensor, error) {
+	file, err := openfile.ReadFile(ctx, s.Path, openfile.Rules{Kinds: openfile.Pipes, Limit: max(min(maxPicture, r.Limit), 1),
+		Start: picture.StartBytes, Check: picture.CheckStart})
 	if err != nil {
 		return nil, err
 	}
-	t, applied, err := picture.Tensor(file, s.Recipe, picture.Want{DType: slot.DType, Sizes: slot.Sizes, Dynamic: slot.Dynamism != tensor.Static})
+	made := picture.Want{DType: slot.DType, Sizes: slot.Sizes, Dynamic: slot.Dynamism != tensor.Static, Limit: r.Limit - int64(len(file))}
+	t, applied, err := picture.Tensor(ctx, file, s.Recipe, made)
 	if errors.Is(err, picture.ErrShape) {
 		return nil, mismatch("%w, want %s", err, want(slot))
 	}

@@ -2,6 +2,7 @@ package input
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -81,7 +82,7 @@ func resolve(args string, slots []etrun.ValueMeta, limit int64) ([]tensor.Value,
 		specs = append(specs, s)
 	}
 	r := &Resolver{Seed: 1, Limit: limit, Say: func(string, ...any) {}}
-	return r.Resolve(specs, slots)
+	return r.Resolve(context.Background(), specs, slots)
 }
 
 // brief prints a value with its elements in memory order.
@@ -165,7 +166,7 @@ func TestResolveRefuses(t *testing.T) {
 		{"stated sizes, wrong bytes", "six.bin:float32:7", []etrun.ValueMeta{bounded(slotOf(9))}, ErrMismatch, "24 bytes, want 28"},
 		{"array of other type", "six.npy", []etrun.ValueMeta{{Kind: tensor.KindTensor, DType: tensor.Int32, Sizes: []int{6}}}, ErrMismatch, "float32 1x2x1x3, want int32 6"},
 		{"array of other sizes than stated", "six.npy:float32:6", []etrun.ValueMeta{bounded(slotOf(6))}, ErrMismatch, "array of 1x2x1x3"},
-		{"array cut off", "cut.npy", []etrun.ValueMeta{one}, npy.ErrFormat, "input 0 (cut.npy): malformed npy"},
+		{"array cut off", "cut.npy", []etrun.ValueMeta{one}, npy.ErrFormat, "malformed npy"},
 		{"archive for one input", "0=order.npz", []etrun.ValueMeta{one, one}, ErrMismatch, "2 arrays for one input"},
 		{"archive with too many", "order.npz", []etrun.ValueMeta{one}, ErrMismatch, "one input too many"},
 		{"archive that is none", "six.bin order.npz", []etrun.ValueMeta{slotOf(6), one}, ErrMismatch, "one input too many"},
@@ -203,15 +204,15 @@ func TestPictureIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	var said string
-	r := &Resolver{Limit: 1 << 10, Say: func(f string, args ...any) { said = fmt.Sprintf(f, args...) }}
-	values, err := r.Resolve([]Spec{spec}, []etrun.ValueMeta{slotOf(1, 3, 8, 8)})
+	r := &Resolver{Limit: 1 << 20, Say: func(f string, args ...any) { said = fmt.Sprintf(f, args...) }}
+	values, err := r.Resolve(t.Context(), []Spec{spec}, []etrun.ValueMeta{slotOf(1, 3, 8, 8)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := values[0].Tensor.Sizes; !slices.Equal(got, []int{1, 3, 8, 8}) || !strings.Contains(said, "53×37 pixels, resized to 8×8") {
 		t.Errorf("got sizes %v, said %q", got, said)
 	}
-	if _, err := r.Resolve([]Spec{spec}, []etrun.ValueMeta{slotOf(1, 5, 8, 8)}); !errors.Is(err, ErrMismatch) {
+	if _, err := r.Resolve(t.Context(), []Spec{spec}, []etrun.ValueMeta{slotOf(1, 5, 8, 8)}); !errors.Is(err, ErrMismatch) {
 		t.Errorf("picture for 5 channels: got %v, want %v", err, ErrMismatch)
 	}
 }
@@ -221,12 +222,12 @@ func TestRandom(t *testing.T) {
 	for d, most := range map[tensor.DType]float64{tensor.Uint8: 255, tensor.Int8: 127, tensor.Int64: 1, tensor.Bool: 1, tensor.BFloat16: 1, tensor.Float64: 1} {
 		slots = append(slots, etrun.ValueMeta{Kind: tensor.KindTensor, DType: d, Sizes: []int{1000}, Scalar: tensor.DoubleValue(most)})
 	}
-	values, err := (&Resolver{Seed: 1, Limit: 1 << 20}).Resolve(Random(slots), slots)
+	values, err := (&Resolver{Seed: 1, Limit: 1 << 20}).Resolve(t.Context(), Random(slots), slots)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, _ := (&Resolver{Seed: 1, Limit: 1 << 20}).Resolve(Random(slots), slots)
-	other, _ := (&Resolver{Seed: 2, Limit: 1 << 20}).Resolve(Random(slots), slots)
+	again, _ := (&Resolver{Seed: 1, Limit: 1 << 20}).Resolve(t.Context(), Random(slots), slots)
+	other, _ := (&Resolver{Seed: 2, Limit: 1 << 20}).Resolve(t.Context(), Random(slots), slots)
 	data := func(v []tensor.Value) []byte { return v[0].Tensor.Data }
 	if !bytes.Equal(data(values), data(again)) || bytes.Equal(data(values), data(other)) || bytes.Equal(data(values), values[1].Tensor.Data) {
 		t.Error("elements must depend on the seed and the index, and on nothing else")

@@ -48,13 +48,27 @@ var (
 
 const magic = "\x93NUMPY"
 
+// StartBytes is how many first bytes of a file CheckStart and CheckZipStart look at.
+const StartBytes = len(magic)
+
+// CheckStart refuses what is no .npy file by its first bytes.
+func CheckStart(start []byte) error {
+	if string(start) != magic {
+		return fmt.Errorf("%w: first bytes %q, want %q", ErrFormat, start, magic)
+	}
+	return nil
+}
+
+// UnknownSize stands for the size of a file that has none, such as a pipe.
+const UnknownSize = -1
+
 // maxHeader bounds the textual header; NumPy itself refuses more than 10000 bytes
 // unless told to trust the file.
 const maxHeader = 1 << 16
 
-// Read reads one .npy file of at most limit bytes of elements. Bytes after the
-// array are left unread.
-func Read(r io.Reader, limit int64) (*Array, error) {
+// Read reads one .npy file of size bytes, or of UnknownSize. Its elements, and the copy
+// that sorting them takes, are at most limit bytes. Bytes after the array are left unread.
+func Read(r io.Reader, size, limit int64) (*Array, error) {
 	text, err := readHeader(r)
 	if err != nil {
 		return nil, err
@@ -68,11 +82,14 @@ func Read(r io.Reader, limit int64) (*Array, error) {
 		return nil, err
 	}
 	n, ok := tensor.Product(a.Sizes)
-	elem := a.DType.Size()
-	if !ok || int64(n) > limit/int64(elem) {
-		return nil, fmt.Errorf("%w: sizes %v of %s, at most %d bytes", ErrLimit, a.Sizes, a.TypeName(), limit)
+	elem, copies := a.DType.Size(), 1
+	if h.fortran {
+		copies = 2
 	}
-	if a.Data, err = readN(r, n*elem); err != nil {
+	if !ok || int64(n) > limit/int64(elem*copies) {
+		return nil, fmt.Errorf("%w: sizes %v of %s, %d times in memory, at most %d bytes", ErrLimit, a.Sizes, a.TypeName(), copies, limit)
+	}
+	if a.Data, err = readN(r, n*elem, size-int64(len(text))); err != nil {
 		return nil, fmt.Errorf("%w: elements of %s%v: %w", ErrFormat, a.TypeName(), a.Sizes, err)
 	}
 	reverseBytes(a.Data, swap)
@@ -87,8 +104,8 @@ func readHeader(r io.Reader) (string, error) {
 	if _, err := io.ReadFull(r, head[:8]); err != nil {
 		return "", fmt.Errorf("%w: the first 8 bytes: %w", ErrFormat, err)
 	}
-	if string(head[:6]) != magic {
-		return "", fmt.Errorf("%w: first bytes %q, want %q", ErrFormat, head[:6], magic)
+	if err := CheckStart(head[:len(magic)]); err != nil {
+		return "", err
 	}
 	width := 4
 	switch head[6] {
@@ -105,28 +122,38 @@ func readHeader(r io.Reader) (string, error) {
 	if n > maxHeader {
 		return "", fmt.Errorf("%w: header of %d bytes, at most %d", ErrFormat, n, maxHeader)
 	}
-	text, err := readN(r, int(n))
+	text, err := readN(r, int(n), UnknownSize)
 	if err != nil {
 		return "", fmt.Errorf("%w: header of %d bytes: %w", ErrFormat, n, err)
 	}
 	return string(text), nil
 }
 
-// readN reads exactly n bytes. It allocates as the bytes arrive, so a length that
-// the file does not back costs nothing. The result is aligned for any element.
-func readN(r io.Reader, n int) ([]byte, error) {
-	const chunk = 1 << 20
-	buf := tensor.AlignedBytes(min(n, chunk))
+// readN reads exactly n bytes, which the left bytes of the file must back. Where nobody
+// knows how many are left, negative, it allocates as they come: a length that nothing
+// backs costs nothing. The result is aligned for any element.
+func readN(r io.Reader, n int, left int64) ([]byte, error) {
+	const first, backing = 1 << 20, 8
+	if left >= 0 && int64(n) > left {
+		return nil, fmt.Errorf("%d of %d bytes: %w", left, n, io.ErrUnexpectedEOF)
+	}
+	size := n
+	if left < 0 {
+		size = min(n, first)
+	}
+	buf := tensor.AlignedBytes(size)
 	for have := 0; ; {
 		got, err := io.ReadFull(r, buf[have:])
 		have += got
-		if have == n {
+		switch {
+		case have == n:
 			return buf, nil
-		}
-		if err != nil {
+		case err == io.EOF || err == io.ErrUnexpectedEOF:
 			return nil, fmt.Errorf("%d of %d bytes: %w", have, n, io.ErrUnexpectedEOF)
+		case err != nil:
+			return nil, err
 		}
-		grown := tensor.AlignedBytes(min(n, 2*len(buf)))
+		grown := tensor.AlignedBytes(min(n, backing*len(buf)))
 		copy(grown, buf)
 		buf = grown
 	}

@@ -1,10 +1,13 @@
 package npy
 
 import (
+	"archive/zip"
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -37,7 +40,7 @@ func TestRead(t *testing.T) {
 		{"raw elements", file("{'descr': '|V2', 'fortran_order': False, 'shape': (1,), }", 7, 8), "raw 2-byte elements", []int{1}, []byte{7, 8}},
 	}
 	for _, c := range cases {
-		a, err := Read(bytes.NewReader(c.file), 1<<10)
+		a, err := Read(bytes.NewReader(c.file), UnknownSize, 1<<10)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -78,7 +81,7 @@ func TestReadRefuses(t *testing.T) {
 		{"no dictionary", file("[]"), ErrFormat, "was due"},
 	}
 	for _, c := range cases {
-		a, err := Read(bytes.NewReader(c.file), 1<<10)
+		a, err := Read(bytes.NewReader(c.file), UnknownSize, 1<<10)
 		if a != nil || !errors.Is(err, c.want) || !strings.Contains(fmt.Sprint(err), c.text) {
 			t.Errorf("%s: got %v and %v, want %v with %q", c.name, a, err, c.want, c.text)
 		}
@@ -121,6 +124,114 @@ func TestWriteReadsBack(t *testing.T) {
 	}
 }
 
+// archiveOf is an archive whose members have the given bytes.
+func archiveOf(t *testing.T, method uint16, names []string, contents [][]byte) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	z := zip.NewWriter(&buf)
+	for i, name := range names {
+		w, err := z.CreateHeader(&zip.FileHeader{Name: name, Method: method})
+		if err == nil {
+			_, err = w.Write(contents[i])
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return buf.Bytes()
+}
+
+// directory is the place of the i-th header in an archive's directory.
+func directory(t *testing.T, archive []byte, i int) []byte {
+	t.Helper()
+	for at := range archive {
+		if bytes.HasPrefix(archive[at:], []byte("PK\x01\x02")) {
+			if i--; i < 0 {
+				return archive[at:]
+			}
+		}
+	}
+	t.Fatal("no such header")
+	return nil
+}
+
+func TestReadZipRefuses(t *testing.T) {
+	le := binary.LittleEndian
+	three := file("{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }", 1, 2, 3)
+	bomb := append(file("{'descr': '|u1', 'fortran_order': False, 'shape': (1048576,), }"), make([]byte, 1<<20)...)
+	huge := file("{'descr': '|u1', 'fortran_order': False, 'shape': (4000000,), }", 1, 2, 3)
+	many := slices.Repeat([]string{"x.npy"}, maxMembers+1)
+	cases := []struct {
+		name string
+		make func() []byte
+		want error
+		text string
+	}{
+		{"no archive", func() []byte { return []byte("hello") }, ErrFormat, "not a valid zip"},
+		{"a member that is no array", func() []byte { return archiveOf(t, zip.Store, []string{"x.txt"}, [][]byte{three}) }, ErrUnsupported, "no .npy"},
+		{"an archive in an archive", func() []byte { return archiveOf(t, zip.Store, []string{"x.npz"}, [][]byte{three}) }, ErrUnsupported, "no .npy"},
+		{"more than the limit, compressed", func() []byte { return archiveOf(t, zip.Deflate, []string{"x.npy"}, [][]byte{bomb}) }, ErrLimit, "at most 524288"},
+		{"a claim that no byte backs", func() []byte { return archiveOf(t, zip.Store, []string{"x.npy"}, [][]byte{huge}) }, ErrLimit, "at most"},
+		{"too many members", func() []byte { return archiveOf(t, zip.Store, many, slices.Repeat([][]byte{three}, len(many))) }, ErrLimit, "4097 members"},
+		{"a directory without end", func() []byte {
+			names := []string{}
+			for range 100 {
+				names = append(names, strings.Repeat("x", 65000)+".npy")
+			}
+			return archiveOf(t, zip.Store, names, slices.Repeat([][]byte{three}, len(names)))
+		}, ErrLimit, "a directory of more than"},
+		{"bytes after the array", func() []byte { return archiveOf(t, zip.Store, []string{"x.npy"}, [][]byte{append(three, 4)}) }, ErrFormat, "after the array"},
+		{"members that overlap", func() []byte {
+			b := archiveOf(t, zip.Store, []string{"a.npy", "b.npy"}, [][]byte{three, three})
+			le.PutUint32(directory(t, b, 1)[42:], 0) // the second member is where the first one is
+			return b
+		}, ErrFormat, "overlap"},
+		{"a member behind the end", func() []byte {
+			b := archiveOf(t, zip.Store, []string{"a.npy"}, [][]byte{three})
+			le.PutUint32(directory(t, b, 0)[20:], 1<<30)
+			return b
+		}, ErrFormat, "at byte"},
+		{"a member that grows when compressed", func() []byte {
+			b := archiveOf(t, zip.Store, []string{"a.npy"}, [][]byte{bomb})
+			le.PutUint32(directory(t, b, 0)[24:], 100)
+			return b
+		}, ErrFormat, "100 bytes, compressed to"},
+		{"a wrong sum", func() []byte {
+			b := archiveOf(t, zip.Store, []string{"a.npy"}, [][]byte{three})
+			le.PutUint32(directory(t, b, 0)[16:], 1)
+			return b
+		}, ErrFormat, "wrong check sum"},
+	}
+	for _, c := range cases {
+		b := c.make()
+		arrays, err := ReadZip(bytes.NewReader(b), int64(len(b)), 1<<19)
+		if arrays != nil || !errors.Is(err, c.want) || !strings.Contains(fmt.Sprint(err), c.text) {
+			t.Errorf("%s: got %d arrays and %v, want %v with %q", c.name, len(arrays), err, c.want, c.text)
+		}
+	}
+}
+
+// What a header claims is compared with the size of the file before it is allocated.
+func TestReadComparesWithTheFile(t *testing.T) {
+	claim := file("{'descr': '|u1', 'fortran_order': False, 'shape': (100000000,), }", 1, 2, 3)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := Read(bytes.NewReader(claim), int64(len(claim)), 1<<30)
+	runtime.ReadMemStats(&after)
+	if taken := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, ErrFormat) || taken > 1<<20 {
+		t.Errorf("%v, after %d bytes", err, taken)
+	}
+	sorted := file("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3), }", 1, 2, 3, 4, 5, 6)
+	for limit, want := range map[int64]error{12: nil, 11: ErrLimit} {
+		if _, err := Read(bytes.NewReader(sorted), int64(len(sorted)), limit); !errors.Is(err, want) {
+			t.Errorf("6 bytes to sort, limit %d: %v, want %v", limit, err, want)
+		}
+	}
+}
+
 func TestHeaderIsAligned(t *testing.T) {
 	for rank := range 8 {
 		var buf bytes.Buffer
@@ -131,7 +242,7 @@ func TestHeaderIsAligned(t *testing.T) {
 		if rank > 0 && buf.Len()%64 != 0 {
 			t.Errorf("rank %d: header of %d bytes is no multiple of 64", rank, buf.Len())
 		}
-		a, err := Read(&buf, 1<<10)
+		a, err := Read(&buf, UnknownSize, 1<<10)
 		if err != nil || len(a.Sizes) != rank {
 			t.Errorf("rank %d: got %v, %v", rank, a, err)
 		}
@@ -142,7 +253,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(file("{'descr': '>c8', 'fortran_order': True, 'shape': (1, 1), }\n", 1, 2, 3, 4, 5, 6, 7, 8))
 	f.Add(file("{'descr': '|V2', 'fortran_order': False, 'shape': (), }\n", 1, 2))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		a, err := Read(bytes.NewReader(b), 1<<16)
+		a, err := Read(bytes.NewReader(b), int64(len(b)), 1<<16)
 		if (a == nil) == (err == nil) {
 			t.Fatalf("array %v and error %v", a, err)
 		}
@@ -162,7 +273,7 @@ func readsBack(t *testing.T, a *Array) {
 	if err := Write(&buf, x); err != nil {
 		t.Fatal(err)
 	}
-	b, err := Read(&buf, 1<<16)
+	b, err := Read(&buf, UnknownSize, 1<<16)
 	if err != nil || b.DType != a.DType || !slices.Equal(a.Sizes, b.Sizes) || !bytes.Equal(a.Data, b.Data) {
 		t.Fatalf("%v read back as %v, %v", a, b, err)
 	}
@@ -185,7 +296,7 @@ func FuzzReadZip(f *testing.F) {
 
 func TestReadNAllocatesWhatArrives(t *testing.T) {
 	const claimed = 1 << 40
-	_, err := readN(io.LimitReader(zeros{}, 10), claimed)
+	_, err := readN(io.LimitReader(zeros{}, 10), claimed, UnknownSize)
 	if !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Fatalf("got %v, want %v", err, io.ErrUnexpectedEOF)
 	}

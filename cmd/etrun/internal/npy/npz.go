@@ -2,25 +2,54 @@ package npy
 
 import (
 	"archive/zip"
+	"cmp"
 	"fmt"
 	"io"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// maxMembers bounds the arrays of one archive.
-const maxMembers = 4096
+// Bounds of an archive.
+const (
+	maxMembers   = 4096
+	maxDirectory = 4 << 20 // bytes that are read to list the members
+	maxInflation = 1032    // DEFLATE makes at most so many bytes of one
+	slack        = 64 << 10
+)
+
+// MaxZip is the size of the largest file that may hold arrays of limit bytes.
+func MaxZip(limit int64) int64 { return largest(limit) + maxDirectory }
+
+// largest is what n bytes take at most when they are compressed as badly as can be.
+func largest(n int64) int64 { return n + n/1024 + slack }
+
+// CheckZipStart refuses what is no .npz file by its first bytes.
+func CheckZipStart(start []byte) error {
+	for _, magic := range []string{"PK\x03\x04", "PK\x05\x06"} { // a member, an archive without any
+		if strings.HasPrefix(string(start), magic) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: first bytes %q of no ZIP archive", ErrFormat, start)
+}
 
 // ReadZip reads every array of a .npz file of size bytes, in the archive's order.
 // limit bounds the bytes of all elements together.
 func ReadZip(r io.ReaderAt, size, limit int64) ([]*Array, error) {
-	archive, err := zip.NewReader(r, size)
+	directory := &bounded{r: r, left: maxDirectory}
+	archive, err := zip.NewReader(directory, size)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	if len(archive.File) > maxMembers {
 		return nil, fmt.Errorf("%w: %d members, at most %d", ErrLimit, len(archive.File), maxMembers)
+	}
+	directory.left = math.MaxInt64
+	if err := checkPlaces(archive.File, size); err != nil {
+		return nil, err
 	}
 	arrays := make([]*Array, 0, len(archive.File))
 	for _, member := range archive.File {
@@ -34,17 +63,59 @@ func ReadZip(r io.ReaderAt, size, limit int64) ([]*Array, error) {
 	return arrays, nil
 }
 
+// bounded reads no more than the left bytes.
+type bounded struct {
+	r    io.ReaderAt
+	left int64
+}
+
+func (b *bounded) ReadAt(p []byte, at int64) (int, error) {
+	if b.left -= int64(len(p)); b.left < 0 {
+		return 0, fmt.Errorf("%w: a directory of more than %d bytes", ErrLimit, maxDirectory)
+	}
+	return b.r.ReadAt(p, at)
+}
+
+// checkPlaces refuses members that lie outside the file of size bytes, and ones that
+// share bytes: few bytes would be read many times.
+func checkPlaces(members []*zip.File, size int64) error {
+	type place struct {
+		start, end int64
+		name       string
+	}
+	places := make([]place, len(members))
+	for i, m := range members {
+		start, err := m.DataOffset()
+		if err != nil {
+			return fmt.Errorf("%w: member %q: %w", ErrFormat, m.Name, err)
+		}
+		stored, whole := m.CompressedSize64, m.UncompressedSize64
+		if stored > uint64(max(size-start, 0)) || int64(stored) > largest(int64(min(whole, 1<<60))) {
+			return fmt.Errorf("%w: member %q: %d bytes, compressed to %d at byte %d of a file of %d", ErrFormat, m.Name, whole, stored, start, size)
+		}
+		places[i] = place{start, start + int64(stored), m.Name}
+	}
+	slices.SortFunc(places, func(a, b place) int { return cmp.Compare(a.start, b.start) })
+	for i := 1; i < len(places); i++ {
+		if a, b := places[i-1], places[i]; b.start <= a.end {
+			return fmt.Errorf("%w: members %q and %q overlap", ErrFormat, a.name, b.name)
+		}
+	}
+	return nil
+}
+
 func readMember(member *zip.File, limit int64) (*Array, error) {
 	name, ok := strings.CutSuffix(member.Name, ".npy")
 	if !ok {
 		return nil, fmt.Errorf("%w: no .npy file", ErrUnsupported)
 	}
+	size := min(member.UncompressedSize64, member.CompressedSize64*maxInflation)
 	r, err := member.Open()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	defer r.Close()
-	a, err := Read(r, limit)
+	a, err := Read(r, int64(size), limit)
 	if err != nil {
 		return nil, err
 	}

@@ -1,30 +1,28 @@
 package output
 
 import (
+	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Archive collects outputs as NumPy arrays in logical order, in one .npz file that
-// appears when it is complete. Numbers are arrays of rank 0; text and None have none.
-// Close without Commit leaves everything as it was found.
+// Archive collects outputs as NumPy arrays in logical order, in one .npz file. Numbers are
+// arrays of rank 0; text and None have none. Close without Commit leaves a regular file as
+// it was found.
 type Archive struct {
-	path   string
-	file   *os.File // nil once it is closed
+	file   *File
 	writer *npy.ZipWriter
 }
 
-// Create begins the file under a hidden name beside path.
-func Create(path string) (*Archive, error) {
-	file, err := os.CreateTemp(filepath.Dir(path), ".etrun-*.npz")
+// CreateArchive begins the file, see [CreateFile].
+func CreateArchive(ctx context.Context, path string) (*Archive, error) {
+	file, err := CreateFile(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	return &Archive{path, file, npy.NewZipWriter(file)}, nil
+	return &Archive{file, npy.NewZipWriter(file)}, nil
 }
 
 // Add writes the outputs of call k: out0, out1, … of call 0, call1_out0, … of call 1.
@@ -60,31 +58,17 @@ func (a *Archive) value(name string, v *tensor.Value) error {
 	return nil
 }
 
-// Commit puts the file in its place, replacing what was there.
+// Commit completes the file.
 func (a *Archive) Commit() error {
 	err := a.writer.Close()
 	if err == nil {
-		err = a.file.Chmod(0o644) // temporary files are private
-	}
-	if e := a.file.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Rename(a.file.Name(), a.path)
+		err = a.file.Commit()
 	}
 	if err != nil {
 		return &Error{err}
 	}
-	a.file = nil
 	return nil
 }
 
-// Close removes the hidden file unless it was committed.
-func (a *Archive) Close() {
-	if a.file == nil {
-		return
-	}
-	_ = a.file.Close()
-	_ = os.Remove(a.file.Name())
-	a.file = nil
-}
+// Close removes what was not committed.
+func (a *Archive) Close() { a.file.Close() }

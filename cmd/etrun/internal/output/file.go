@@ -2,34 +2,166 @@ package output
 
 import (
 	"bufio"
+	"context"
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
+	"time"
 )
 
-// WriteFile writes a file that appears when it is complete, replacing what was there.
-func WriteFile(path string, fill func(io.Writer) error) error {
-	file, err := os.CreateTemp(filepath.Dir(path), ".etrun-*")
-	if err != nil {
-		return &Error{err}
+// File is one output that is being written. A regular file is written under a hidden name
+// beside its place and appears when it is complete, with the mode of the file that it
+// replaces; through a symbolic link, the link's target. A pipe or a character device is
+// written to as it is. Close without Commit leaves regular files as they were found.
+type File struct {
+	ctx    context.Context
+	place  string // of a regular file, empty for what is written to as it is
+	mode   fs.FileMode
+	file   *os.File // nil once it is closed
+	forget func() bool
+}
+
+// Faults of places; match with errors.Is.
+var (
+	errNoReader = errors.New("no process reads the pipe")
+	errKind     = errors.New("neither a regular file nor a pipe nor a character device")
+	errDangling = errors.New("a symbolic link to nothing")
+)
+
+// CreateFile begins a file. It does not wait for the reader of a pipe. The context ends
+// writing.
+func CreateFile(ctx context.Context, path string) (*File, error) {
+	// What is there is judged by its descriptor, and stays as it is until Commit.
+	there, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return createNew(ctx, path)
+	case errors.Is(err, syscall.ENXIO):
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errNoReader}
+	case err != nil:
+		return nil, err
 	}
-	defer os.Remove(file.Name())
-	w := bufio.NewWriter(file)
-	err = fill(w)
+	f, err := createOver(ctx, path, there)
+	if err != nil || f.file != there {
+		_ = there.Close() // nothing was written
+	}
+	return f, err
+}
+
+// createNew begins a file where none is.
+func createNew(ctx context.Context, path string) (*File, error) {
+	if _, err := os.Lstat(path); err == nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errDangling}
+	}
+	return createBeside(ctx, path, 0o644)
+}
+
+// createOver begins a file in the place of one that is there, or takes that one.
+func createOver(ctx context.Context, path string, there *os.File) (*File, error) {
+	info, err := there.Stat()
+	if err != nil {
+		return nil, err
+	}
+	switch mode := info.Mode(); {
+	case mode.IsRegular():
+		target, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return nil, err
+		}
+		return createBeside(ctx, target, mode.Perm())
+	case mode&(fs.ModeNamedPipe|fs.ModeSocket|fs.ModeCharDevice) != 0:
+		return newFile(ctx, there, "", 0), nil
+	}
+	return nil, &fs.PathError{Op: "open", Path: path, Err: errKind}
+}
+
+// createBeside makes the hidden file of a place.
+func createBeside(ctx context.Context, place string, mode fs.FileMode) (*File, error) {
+	file, err := os.CreateTemp(filepath.Dir(place), ".etrun-*")
+	if err != nil {
+		return nil, err
+	}
+	return newFile(ctx, file, place, mode), nil
+}
+
+func newFile(ctx context.Context, file *os.File, place string, mode fs.FileMode) *File {
+	f := &File{ctx: ctx, file: file, place: place, mode: mode}
+	f.forget = context.AfterFunc(ctx, func() { _ = file.SetWriteDeadline(time.Unix(1, 0)) }) // regular files do not wait
+	return f
+}
+
+// Write implements io.Writer.
+func (f *File) Write(b []byte) (int, error) {
+	n, err := f.file.Write(b)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = fmt.Errorf("%s: %w", f.file.Name(), context.Cause(f.ctx))
+	}
+	return n, err
+}
+
+// Commit puts the file in its place.
+func (f *File) Commit() (err error) {
+	defer f.Close()
+	if f.place == "" {
+		err = f.file.Close()
+		f.file = nil
+		return err
+	}
+	if err := f.file.Chmod(f.mode); err != nil { // temporary files are private
+		return err
+	}
+	if info, err := os.Lstat(f.place); err == nil && !info.Mode().IsRegular() {
+		return &fs.PathError{Op: "replace", Path: f.place, Err: errKind}
+	}
+	if err := f.file.Close(); err != nil {
+		return err
+	}
+	if err := os.Rename(f.file.Name(), f.place); err != nil {
+		return err
+	}
+	f.file = nil
+	return nil
+}
+
+// Close ends a file that was not committed.
+func (f *File) Close() {
+	f.forget()
+	if f.file == nil {
+		return
+	}
+	_ = f.file.Close()
+	if f.place != "" {
+		_ = os.Remove(f.file.Name())
+	}
+	f.file = nil
+}
+
+// Fill writes the whole file and commits it. Errors are *Error.
+func (f *File) Fill(fill func(io.Writer) error) error {
+	defer f.Close()
+	w := bufio.NewWriter(f)
+	err := fill(w)
 	if err == nil {
 		err = w.Flush()
 	}
 	if err == nil {
-		err = file.Chmod(0o644) // temporary files are private
-	}
-	if e := file.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Rename(file.Name(), path)
+		err = f.Commit()
 	}
 	if err != nil {
 		return &Error{err}
 	}
 	return nil
+}
+
+// WriteFile is CreateFile and Fill.
+func WriteFile(ctx context.Context, path string, fill func(io.Writer) error) error {
+	f, err := CreateFile(ctx, path)
+	if err != nil {
+		return &Error{err}
+	}
+	return f.Fill(fill)
 }

@@ -1,8 +1,12 @@
 package output
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -13,6 +17,7 @@ import (
 // places, and puts them in place together. outputs.json, which goes last, says that
 // its folder is complete. Close without Commit leaves everything as it was found.
 type Folder struct {
+	ctx        context.Context
 	dir, stage string
 	created    []string // folders that did not exist, outermost first
 	calls      []string // staged folders, relative
@@ -26,9 +31,10 @@ func (e *Error) Error() string { return "output: " + e.Err.Error() }
 // Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Open makes dir, if need be, and the hidden folder in it.
-func Open(dir string) (*Folder, error) {
-	f := &Folder{dir: dir}
+// Open makes dir, if need be, and the hidden folder in it. The context ends writing to
+// pipes, which stand where a file has its place.
+func Open(ctx context.Context, dir string) (*Folder, error) {
+	f := &Folder{ctx: ctx, dir: dir}
 	if err := f.makeAll(dir); err != nil {
 		f.Close()
 		return nil, err
@@ -96,8 +102,10 @@ const index = "outputs.json"
 // Commit puts the staged files in their places, replacing what an earlier run left.
 func (f *Folder) Commit() error {
 	for _, sub := range f.calls {
-		if err := os.Remove(filepath.Join(f.dir, sub, index)); err != nil && !os.IsNotExist(err) {
-			return &Error{err}
+		if place := filepath.Join(f.dir, sub, index); isRegular(place) {
+			if err := os.Remove(place); err != nil {
+				return &Error{err}
+			}
 		}
 	}
 	for _, sub := range f.calls {
@@ -123,11 +131,40 @@ func (f *Folder) place(sub string) error {
 		if file.IsDir() || file.Name() == index {
 			continue
 		}
-		if err := os.Rename(filepath.Join(from, file.Name()), filepath.Join(to, file.Name())); err != nil {
+		if err := f.install(filepath.Join(from, file.Name()), filepath.Join(to, file.Name())); err != nil {
 			return err
 		}
 	}
-	return os.Rename(filepath.Join(from, index), filepath.Join(to, index))
+	return f.install(filepath.Join(from, index), filepath.Join(to, index))
+}
+
+// install moves a staged file to its place, with the mode of the file that it replaces.
+// What is there and no regular file is written to instead, as [File] does.
+func (f *Folder) install(from, to string) error {
+	there, err := os.Lstat(to)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return os.Rename(from, to)
+	case err != nil:
+		return err
+	case there.Mode().IsRegular():
+		return errors.Join(os.Chmod(from, there.Mode().Perm()), os.Rename(from, to))
+	}
+	staged, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer staged.Close()
+	return WriteFile(f.ctx, to, func(w io.Writer) error {
+		_, err := io.Copy(w, staged)
+		return err
+	})
+}
+
+// isRegular reports a regular file, not a link to one.
+func isRegular(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // Close removes the hidden folder and, without Commit, the folders that Open made.

@@ -76,7 +76,7 @@ func listing(t *testing.T, dir string) (files []string) {
 
 func TestFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
-	f, err := Open(dir)
+	f, err := Open(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestFolder(t *testing.T) {
 
 func TestFolderWithoutCommitLeavesNothing(t *testing.T) {
 	root := t.TempDir()
-	f, err := Open(filepath.Join(root, "a", "b"))
+	f, err := Open(t.Context(), filepath.Join(root, "a", "b"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestFolderWithoutCommitLeavesNothing(t *testing.T) {
 func TestFolderWithoutCommitKeepsEarlierOutputs(t *testing.T) {
 	dir := t.TempDir()
 	for _, commit := range []bool{true, false} {
-		f, err := Open(dir)
+		f, err := Open(t.Context(), dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +158,7 @@ func TestOpenRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{file, filepath.Join(file, "below")} {
-		f, err := Open(dir)
+		f, err := Open(t.Context(), dir)
 		if f != nil || err == nil {
 			t.Errorf("%s: got %v, %v, want an error", dir, f, err)
 		}
@@ -167,7 +167,7 @@ func TestOpenRefuses(t *testing.T) {
 
 // A folder that vanishes under a run stands for every fault of the file system.
 func TestAddReportsFaults(t *testing.T) {
-	f, err := Open(t.TempDir())
+	f, err := Open(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

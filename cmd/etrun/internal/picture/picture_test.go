@@ -14,6 +14,9 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
+// testLimit is the memory of a picture in most tests.
+const testLimit = 64 << 20
+
 func read(t testing.TB, name string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", name))
@@ -23,9 +26,9 @@ func read(t testing.TB, name string) []byte {
 	return b
 }
 
-func decode(t *testing.T, name string, channels int) Pixels {
+func decoded(t *testing.T, name string, channels int) Pixels {
 	t.Helper()
-	p, err := Decode(read(t, name), channels)
+	p, err := decode(t.Context(), read(t, name), channels)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,15 +50,15 @@ func compare(t *testing.T, got []byte, file string, slack int) {
 }
 
 func TestDecodeEqualsPillow(t *testing.T) {
-	compare(t, decode(t, "noise.png", 1).Data, "noise.gray.bin", 0)
-	compare(t, decode(t, "gray.png", 1).Data, "noise.gray.bin", 0)
-	compare(t, decode(t, "palette.png", 3).Data, "palette.rgb.bin", 0)
-	compare(t, decode(t, "alpha.png", 3).Data, "alpha.rgb.bin", 0)
-	compare(t, decode(t, "smooth.jpg", 3).Data, "smooth.rgb.bin", 2) // decoders may round the cosine transform apart
+	compare(t, decoded(t, "noise.png", 1).Data, "noise.gray.bin", 0)
+	compare(t, decoded(t, "gray.png", 1).Data, "noise.gray.bin", 0)
+	compare(t, decoded(t, "palette.png", 3).Data, "palette.rgb.bin", 0)
+	compare(t, decoded(t, "alpha.png", 3).Data, "alpha.rgb.bin", 0)
+	compare(t, decoded(t, "smooth.jpg", 3).Data, "smooth.rgb.bin", 2) // decoders may round the cosine transform apart
 }
 
 func TestResizeEqualsPillow(t *testing.T) {
-	p := decode(t, "noise.png", 3)
+	p := decoded(t, "noise.png", 3)
 	for _, c := range []struct{ w, h int }{{8, 8}, {16, 37}, {53, 11}, {80, 60}, {13, 50}} {
 		compare(t, p.Resize(c.h, c.w).Data, fmt.Sprintf("noise.%dx%d.bin", c.w, c.h), 0)
 	}
@@ -67,7 +70,7 @@ func TestTensorEqualsTorchvision(t *testing.T) {
 		t.Fatal(err)
 	}
 	pixels := read(t, "noise.short20.crop15.bin")
-	got, applied, err := Tensor(read(t, "noise.png"), r, Want{DType: tensor.Float32, Sizes: []int{1, 3, 15, 15}})
+	got, applied, err := Tensor(t.Context(), read(t, "noise.png"), r, Want{DType: tensor.Float32, Sizes: []int{1, 3, 15, 15}, Limit: testLimit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +106,8 @@ func TestTensorLayouts(t *testing.T) {
 		{"dynamic sides, wider than the bound", Recipe{Short: 16}, Want{DType: tensor.Float32, Sizes: []int{1, 3, 16, 16}, Dynamic: true}, []int{1, 3, 16, 16}, "cropped to 16×16"},
 	}
 	for _, c := range cases {
-		got, applied, err := Tensor(read(t, "noise.png"), c.recipe, c.want)
+		c.want.Limit = testLimit
+		got, applied, err := Tensor(t.Context(), read(t, "noise.png"), c.recipe, c.want)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -137,7 +141,8 @@ func TestTensorRefuses(t *testing.T) {
 		{"an input too large", picture, Recipe{}, f32(1, 3, math.MaxInt32, math.MaxInt32), "resized to"},
 	}
 	for _, c := range cases {
-		got, _, err := Tensor(c.file, c.recipe, c.want)
+		c.want.Limit = testLimit
+		got, _, err := Tensor(t.Context(), c.file, c.recipe, c.want)
 		if got != nil || err == nil || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: got %v and %v, want an error with %q", c.name, got, err, c.text)
 		}
@@ -169,7 +174,7 @@ func FuzzTensor(f *testing.F) {
 			return
 		}
 		r.Short, r.Height, r.Width = min(r.Short, 64), min(r.Height, 64), min(r.Width, 64)
-		got, _, err := Tensor(bytes.Clone(file), r, Want{DType: tensor.Float32, Sizes: []int{1, 3, 8, 8}})
+		got, _, err := Tensor(t.Context(), bytes.Clone(file), r, Want{DType: tensor.Float32, Sizes: []int{1, 3, 8, 8}, Limit: testLimit})
 		if (got == nil) == (err == nil) {
 			t.Fatalf("tensor %v and error %v", got, err)
 		}

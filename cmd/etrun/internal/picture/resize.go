@@ -94,9 +94,12 @@ func (p Pixels) stretchColumns(h int) Pixels {
 	return out
 }
 
-// Crop cuts h by w pixels out of the middle, rounded as torchvision's CenterCrop
+// crop cuts h by w pixels out of the middle, rounded as torchvision's CenterCrop
 // does. The picture is at least that large.
-func (p Pixels) Crop(h, w int) Pixels {
+func (p Pixels) crop(h, w int) Pixels {
+	if h == p.H && w == p.W {
+		return p
+	}
 	top := int(math.RoundToEven(float64(p.H-h) / 2))
 	left := int(math.RoundToEven(float64(p.W-w) / 2))
 	out := Pixels{h, w, p.C, make([]byte, 0, h*w*p.C)}

@@ -1,6 +1,7 @@
 package picture
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -12,14 +13,34 @@ type Want struct {
 	DType   tensor.DType
 	Sizes   []int // upper bounds where Dynamic
 	Dynamic bool
+	Limit   int64 // bytes that the tensor and all that making it takes may have
 }
 
 // ErrShape is the class of faults of a picture that does not fit its input.
 var ErrShape = errors.New("picture does not fit")
 
-// Tensor decodes a PNG or JPEG file and makes the wanted input of it, contiguous, by the recipe.
-// applied says in words what was done.
-func Tensor(file []byte, r Recipe, want Want) (t *tensor.Tensor, applied string, err error) {
+// Tensor decodes a PNG or JPEG file and makes the wanted input of it, contiguous, by the
+// recipe. applied says what was done. Whatever depends on the picture's size is checked
+// against the limits before it is decoded. Tensor returns when the context ends; the
+// decoder stops at its next read.
+func Tensor(ctx context.Context, file []byte, r Recipe, want Want) (t *tensor.Tensor, applied string, err error) {
+	done := make(chan struct{})
+	var made *tensor.Tensor
+	var steps string
+	var fault error
+	go func() {
+		defer close(done)
+		made, steps, fault = r.tensor(ctx, file, want)
+	}()
+	select {
+	case <-done:
+		return made, steps, fault
+	case <-ctx.Done():
+		return nil, "", context.Cause(ctx)
+	}
+}
+
+func (r Recipe) tensor(ctx context.Context, file []byte, want Want) (t *tensor.Tensor, applied string, err error) {
 	f, err := frameOf(want, r.Layout)
 	if err != nil {
 		return nil, "", err
@@ -27,14 +48,24 @@ func Tensor(file []byte, r Recipe, want Want) (t *tensor.Tensor, applied string,
 	if err := checkChannels(r, f.channels); err != nil {
 		return nil, "", err
 	}
-	p, err := Decode(file, f.channels)
+	h, err := examine(file)
 	if err != nil {
 		return nil, "", err
 	}
-	applied = fmt.Sprintf("%d×%d pixels", p.W, p.H)
-	p, steps, err := r.fit(p, f, want)
+	way, err := r.plan(h, f, want)
 	if err != nil {
 		return nil, "", err
+	}
+	p, err := decode(ctx, file, f.channels)
+	if err != nil {
+		return nil, "", err
+	}
+	if p.H != h.h || p.W != h.w {
+		return nil, "", fmt.Errorf("picture: %s of %d×%d pixels declared %d×%d", h.format, p.W, p.H, h.w, h.h)
+	}
+	p = way.apply(p)
+	if ctx.Err() != nil {
+		return nil, "", context.Cause(ctx)
 	}
 	t = tensor.Make(want.DType, f.sizes(p, want), nil, tensor.Static)
 	t.Bind(tensor.AlignedBytes(t.NBytes()))
@@ -42,7 +73,7 @@ func Tensor(file []byte, r Recipe, want Want) (t *tensor.Tensor, applied string,
 	if err != nil {
 		return nil, "", err
 	}
-	return t, applied + steps + scaled + ", layout " + string(f.layout), nil
+	return t, way.String() + scaled + ", layout " + string(f.layout), nil
 }
 
 // frame is the meaning of an input's dimensions; -1 for one that it has not.
@@ -104,43 +135,6 @@ func checkChannels(r Recipe, channels int) error {
 		}
 	}
 	return nil
-}
-
-// fit resizes and crops p to the input's height and width.
-func (r Recipe) fit(p Pixels, f frame, want Want) (Pixels, string, error) {
-	h, w := r.scaled(p, f)
-	if h < 1 || w < 1 || h > maxPixels/w {
-		return p, "", fmt.Errorf("%w: resized to %d×%d", ErrShape, w, h)
-	}
-	if !want.Dynamic && (h < f.height || w < f.width) {
-		return p, "", fmt.Errorf("%w: resized to %d×%d, the input is %d×%d", ErrShape, w, h, f.width, f.height)
-	}
-	steps := ""
-	if h != p.H || w != p.W {
-		p = p.Resize(h, w)
-		steps += fmt.Sprintf(", resized to %d×%d", w, h)
-	}
-	if ch, cw := min(h, f.height), min(w, f.width); ch != h || cw != w {
-		p = p.Crop(ch, cw)
-		steps += fmt.Sprintf(", centre cropped to %d×%d", cw, ch)
-	}
-	return p, steps, nil
-}
-
-// scaled is the size before the crop. The longer side is cut to a whole number as
-// torchvision's Resize does.
-func (r Recipe) scaled(p Pixels, f frame) (h, w int) {
-	switch {
-	case r.Height > 0:
-		return r.Height, r.Width
-	case r.Short > 0 && p.H <= p.W:
-		return r.Short, r.Short * p.W / p.H
-	case r.Short > 0:
-		return r.Short * p.H / p.W, r.Short
-	case f.height*p.W >= f.width*p.H: // the height is what must be covered
-		return f.height, max(f.height*p.W/p.H, f.width)
-	}
-	return max(f.width*p.H/p.W, f.height), f.width
 }
 
 // store writes the pixels as the input's type: floats scaled to 0…1 and normalised,

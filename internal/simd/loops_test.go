@@ -5,8 +5,8 @@ package simd_test
 import (
 	"math/rand/v2"
 
-	"github.com/etrun-go/etrun/kernels/math32"
-	"github.com/etrun-go/etrun/kernels/simd"
+	"github.com/etrun-go/etrun/internal/math32"
+	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 

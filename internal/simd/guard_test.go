@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/etrun-go/etrun/internal/guard"
-	"github.com/etrun-go/etrun/kernels/simd"
+	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 

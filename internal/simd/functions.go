@@ -3,7 +3,7 @@ package simd
 import (
 	"math"
 
-	"github.com/etrun-go/etrun/kernels/math32"
+	"github.com/etrun-go/etrun/internal/math32"
 )
 
 // The functions below are functions of one number that vectors compute in another way than

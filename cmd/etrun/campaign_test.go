@@ -1,0 +1,126 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/etrun-go/etrun/internal/campaign"
+	"github.com/etrun-go/etrun/runtime/pte/ptetest"
+)
+
+// campaignMemory is the limit that command lines of campaigns are given.
+const campaignMemory = 64 << 20
+
+// attackFiles is a campaign of command lines that read one hostile file.
+func attackFiles(t *testing.T, name string, usual uint64, start func(t *testing.T) func(r *rand.Rand, seed uint64) (file []byte, ending, line string)) {
+	here, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := strings.NewReplacer("HERE", here+"/testdata", "PTE", here+"/../../testdata/pte", "DIGITS", here+"/../../testdata/digits")
+	c := &campaign.Campaign{Test: name, Usual: usual, Memory: campaignMemory + 64<<20, Counters: []string{"files", "read to the end"},
+		Start: func(t *testing.T, p *campaign.Process) func(seed uint64) error {
+			make, folder := start(t), t.TempDir()
+			return func(seed uint64) error {
+				data, ending, line := make(rand.New(rand.NewPCG(seed, 6)), seed)
+				file := filepath.Join(folder, "file"+ending)
+				if err := os.WriteFile(file, data, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				p.Count(0, 1)
+				args := strings.Fields(strings.ReplaceAll(names.Replace(line), "FILE", file))
+				var out, notes bytes.Buffer
+				code := run(append(args, "--max-memory", "64MiB", "--threads", "1"), strings.NewReader(""), &out, &notes)
+				if code == 0 {
+					p.Count(1, 1)
+				}
+				return wantNoFault(code, notes.String())
+			}
+		}}
+	c.Run(t)
+}
+
+// wantNoFault is a finding where a command line ended by a fault of its own.
+func wantNoFault(code int, notes string) error {
+	if code >= 0 && code < len(exits) && !strings.Contains(notes, "panic") && !strings.Contains(notes, "runtime error") {
+		return nil
+	}
+	return &campaign.Finding{Kind: "fault", Message: fmt.Sprintf("exit code %d: %.1000s", code, notes)}
+}
+
+// TestInputFiles runs programs with .npy, .npz and raw files and pictures that were
+// changed.
+func TestInputFiles(t *testing.T) {
+	attackFiles(t, "TestInputFiles", 300, func(t *testing.T) func(r *rand.Rand, seed uint64) ([]byte, string, string) {
+		pictures := readAll(t, "internal/picture/testdata/*.png", "internal/picture/testdata/*.jpg")
+		pictures = append(pictures, corpusFiles(".png", ".jpg", ".jpeg")...)
+		return func(r *rand.Rand, _ uint64) ([]byte, string, string) {
+			switch r.IntN(5) {
+			case 0:
+				return mutateArray(r), ".npy", "DIGITS/portable.pte --input FILE"
+			case 1, 2:
+				return mutateArchive(r), ".npz", "DIGITS/portable.pte --input FILE"
+			}
+			return mutatePicture(r, pictures[r.IntN(len(pictures))]), ".png", "DIGITS/portable.pte --input FILE:size=8x8"
+		}
+	})
+}
+
+// TestDataFiles runs a program with files of weights that were changed.
+func TestDataFiles(t *testing.T) {
+	attackFiles(t, "TestDataFiles", 200, func(t *testing.T) func(r *rand.Rand, seed uint64) ([]byte, string, string) {
+		return mutants(readAll(t, "../../testdata/pte/*.ptd"), ".ptd", "PTE/external_weights.pte --data FILE --input ones")
+	})
+}
+
+// TestBundleFiles verifies bundled programs that were changed.
+func TestBundleFiles(t *testing.T) {
+	attackFiles(t, "TestBundleFiles", 200, func(t *testing.T) func(r *rand.Rand, seed uint64) ([]byte, string, string) {
+		return mutants(readAll(t, "../../testdata/pte/*.bpte"), ".bpte", "verify FILE")
+	})
+}
+
+// mutants makes files whose fields or bytes were changed, of seeds and of the corpus's
+// files with the ending.
+func mutants(seeds [][]byte, ending, line string) func(r *rand.Rand, seed uint64) ([]byte, string, string) {
+	seeds = append(seeds, corpusFiles(ending)...)
+	return func(r *rand.Rand, seed uint64) ([]byte, string, string) {
+		data, _ := ptetest.Mutate(seeds[r.IntN(len(seeds))], seed, 1+r.IntN(3))
+		return data, ending, line
+	}
+}
+
+func readAll(t *testing.T, patterns ...string) (list [][]byte) {
+	t.Helper()
+	for _, pattern := range patterns {
+		names, err := filepath.Glob(pattern)
+		if err != nil || len(names) == 0 {
+			t.Fatalf("%d files like %s, %v", len(names), pattern, err)
+		}
+		for _, name := range names {
+			data, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, data)
+		}
+	}
+	return list
+}
+
+// corpusFiles are the smaller files of the campaign's corpus.
+func corpusFiles(endings ...string) (list [][]byte) {
+	for _, name := range campaign.Corpus(endings...) {
+		if data, err := os.ReadFile(name); err == nil && len(data) <= 256<<10 {
+			list = append(list, data)
+		}
+	}
+	return list
+}

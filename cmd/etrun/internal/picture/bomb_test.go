@@ -1,0 +1,477 @@
+package picture
+
+import (
+	"bytes"
+	"compress/flate"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/adler32"
+	"hash/crc32"
+	"image"
+	"math/bits"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/etrun-go/etrun/internal/cputime"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// bomb is a JPEG file of many cheap scans.
+type bomb struct {
+	w, h     int
+	sampling []byte // of each component, in the form of the file
+	frame    byte   // marker
+	kind     string // of the scans
+	scans    int
+	restart  int // MCUs between two restart markers
+}
+
+func (b bomb) String() string {
+	return fmt.Sprintf("%s of %d×%d, %x, frame %x, %d scans, restart %d", b.kind, b.w, b.h, b.sampling, b.frame, b.scans, b.restart)
+}
+
+// segment is a marker with its contents.
+func segment(marker byte, contents ...byte) []byte {
+	out := binary.BigEndian.AppendUint16([]byte{0xff, marker}, uint16(len(contents)+2))
+	return append(out, contents...)
+}
+
+// scanKinds are scans of the first component, or of all: the bounds of the coefficients,
+// the approximation, and how many bits a block takes.
+var scanKinds = map[string]struct {
+	all        bool
+	parameters [3]byte
+	bits       func(block int) string
+}{
+	"coefficients": {false, [3]byte{1, 63, 0}, endOfBand},
+	"refinements":  {false, [3]byte{1, 63, 0x10}, endOfBand},
+	"averages":     {true, [3]byte{0, 0, 0}, func(int) string { return "0" }},
+	"average bits": {true, [3]byte{0, 0, 0x10}, func(int) string { return "1" }},
+	"nothing":      {false, [3]byte{1, 63, 0}, nil},
+	"sequential":   {true, [3]byte{0, 63, 0}, func(int) string { return "00" }},
+	"dense":        {true, [3]byte{0, 63, 0}, func(int) string { return "0" + strings.Repeat("101", 63) }},
+}
+
+// endOfBand is the longest run of blocks without coefficients: code 0 and 14 bits.
+func endOfBand(block int) string {
+	if block%32767 == 0 {
+		return "0" + strings.Repeat("1", 14)
+	}
+	return ""
+}
+
+// build makes the file. The code of averages is 0 for no difference; those of the other
+// coefficients are 0 for a run of blocks without any, or the end of a block, and 10 for a
+// coefficient of one bit.
+func (b bomb) build() []byte {
+	kind := scanKinds[b.kind]
+	out := append([]byte{0xff, 0xd8}, segment(0xee, []byte("Adobe\x00\x00\x00\x00\x00\x00\x00")...)...)
+	out = append(out, segment(0xdb, append([]byte{0}, bytes.Repeat([]byte{1}, 64)...)...)...)
+	out = append(out, segment(b.frame, b.frameBytes()...)...)
+	out = append(out, segment(0xc4, append([]byte{0x00, 1}, make([]byte, 16)...)...)...)
+	first := byte(0xe0)
+	if b.frame != 0xc2 {
+		first = 0 // the end of a block
+	}
+	out = append(out, segment(0xc4, append([]byte{0x10, 1, 1}, append(make([]byte, 14), first, 0x01)...)...)...)
+	if b.restart > 0 {
+		out = append(out, segment(0xdd, byte(b.restart>>8), byte(b.restart))...)
+	}
+	count := 1
+	if kind.all {
+		count = len(b.sampling)
+	}
+	head := []byte{byte(count)}
+	for i := range count {
+		head = append(head, byte(i+1), 0)
+	}
+	scan := append(segment(0xda, append(head, kind.parameters[:]...)...), b.data(count, kind.bits)...)
+	for range b.scans {
+		out = append(out, scan...)
+	}
+	return append(out, 0xff, 0xd9)
+}
+
+// data is the codes of one scan.
+func (b bomb) data(count int, bits func(block int) string) []byte {
+	if bits == nil {
+		return nil
+	}
+	f, err := readFrame(b.frameBytes())
+	if err != nil {
+		panic(err)
+	}
+	perMCU := int64(0)
+	for _, c := range f.components[:count] {
+		perMCU += c.blocks
+	}
+	w := bitWriter{stuff: true}
+	block := 0
+	for mcu := range int(f.mcus) {
+		if b.restart > 0 && mcu > 0 && mcu%b.restart == 0 {
+			w.flush()
+			w.out = append(w.out, 0xff, 0xd0+byte((mcu/b.restart-1)%8))
+			block = 0
+		}
+		for range perMCU {
+			w.write(bits(block))
+			block++
+		}
+	}
+	w.flush()
+	return w.out
+}
+
+func (b bomb) frameBytes() []byte {
+	size := []byte{8, byte(b.h >> 8), byte(b.h), byte(b.w >> 8), byte(b.w), byte(len(b.sampling))}
+	for i, s := range b.sampling {
+		size = append(size, byte(i+1), s, 0)
+	}
+	return size
+}
+
+// bitWriter packs codes.
+type bitWriter struct {
+	stuff bool // put a zero byte behind each 0xff
+	out   []byte
+	value byte
+	have  int
+}
+
+func (w *bitWriter) write(bits string) {
+	for _, bit := range bits {
+		w.value = w.value<<1 | byte(bit-'0')
+		if w.have++; w.have == 8 {
+			w.out = append(w.out, w.value)
+			if w.stuff && w.value == 0xff {
+				w.out = append(w.out, 0)
+			}
+			w.have, w.value = 0, 0
+		}
+	}
+}
+
+// flush fills the last byte with ones, as the format wants it.
+func (w *bitWriter) flush() {
+	for w.have > 0 {
+		w.write("1")
+	}
+}
+
+func bombs() (list []bomb) {
+	for _, size := range [][2]int{{1, 1}, {640, 480}, {15, 9000}, {20000, 50}} {
+		for _, sampling := range [][]byte{{0x11}, {0x11, 0x11, 0x11}, {0x22, 0x11, 0x11}, {0x42, 0x11, 0x11}, {0x22, 0x11, 0x11, 0x22}} {
+			for kind, k := range scanKinds {
+				frame := byte(0xc2)
+				if k.parameters == [3]byte{0, 63, 0} {
+					frame = 0xc0
+				}
+				for _, restart := range []int{0, 1, 100} {
+					list = append(list, bomb{size[0], size[1], sampling, frame, kind, 3, restart})
+				}
+			}
+		}
+	}
+	return list
+}
+
+// pngBomb is a PNG file that is cheap to store.
+type pngBomb struct {
+	w, h             int
+	depth, color     byte
+	interlace        byte
+	filter           byte
+	blocks           int // of compressed data that hold nothing, in front of the rest
+	more             int // rows more than declared
+	transparentColor bool
+}
+
+func chunk(kind string, contents []byte) []byte {
+	out := append(binary.BigEndian.AppendUint32(nil, uint32(len(contents))), kind...)
+	out = append(out, contents...)
+	return binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(out[4:]))
+}
+
+func (b pngBomb) build() []byte {
+	be := binary.BigEndian
+	out := []byte(pngMagic)
+	head := be.AppendUint32(be.AppendUint32(nil, uint32(b.w)), uint32(b.h))
+	out = append(out, chunk("IHDR", append(head, b.depth, b.color, 0, 0, b.interlace))...)
+	if b.color == 3 {
+		out = append(out, chunk("PLTE", []byte{1, 2, 3, 4, 5, 6})...)
+	}
+	if b.transparentColor {
+		out = append(out, chunk("tRNS", make([]byte, map[byte]int{0: 2, 2: 6, 3: 2}[b.color]))...)
+	}
+	out = append(out, chunk("IDAT", b.data())...)
+	return append(out, chunk("IEND", nil)...)
+}
+
+// adam7 is the first column and row of each pass, and the distances to the next ones.
+var adam7 = [][4]int{{0, 0, 8, 8}, {4, 0, 8, 8}, {0, 4, 4, 8}, {2, 0, 4, 4}, {0, 2, 2, 4}, {1, 0, 2, 2}, {0, 1, 1, 2}}
+
+func (b pngBomb) data() []byte {
+	passes := [][4]int{{0, 0, 1, 1}}
+	if b.interlace == 1 {
+		passes = adam7
+	}
+	bits := int(b.depth) * map[byte]int{0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[b.color]
+	var raw, packed bytes.Buffer
+	for _, p := range passes {
+		w, h := (b.w-p[0]+p[2]-1)/p[2], (b.h-p[1]+p[3]-1)/p[3]
+		if w > 0 && h > 0 {
+			raw.Write(bytes.Repeat(append([]byte{b.filter}, make([]byte, (w*bits+7)/8)...), h+b.more))
+		}
+	}
+	z, err := flate.NewWriter(&packed, flate.BestSpeed)
+	if err == nil {
+		_, err = z.Write(raw.Bytes())
+	}
+	if err == nil {
+		err = z.Close()
+	}
+	if err != nil {
+		panic(err)
+	}
+	out := append([]byte{0x78, 0x01}, emptyBlocks(b.blocks)...)
+	out = append(out, packed.Bytes()...)
+	return binary.BigEndian.AppendUint32(out, adler32.Checksum(raw.Bytes()))
+}
+
+// emptyBlocks is n times 4 blocks, 45 bytes, whose codes have one symbol: the block's end.
+func emptyBlocks(n int) []byte {
+	var w bitWriter // of bits in the other order
+	number := func(v, bits int) {
+		for i := range bits {
+			w.write(string(rune('0' + v>>i&1)))
+		}
+	}
+	for range 4 {
+		number(0, 1)   // not the last
+		number(2, 2)   // with codes of its own
+		number(0, 5+5) // 257 literals, 1 distance
+		number(14, 4)  // 18 lengths of code lengths
+		for i := range 18 {
+			number(map[int]int{2: 1, 17: 1}[i], 3) // 18 and 1, of one bit each
+		}
+		number(1, 1)
+		number(127, 7) // 138 zeros
+		number(1, 1)
+		number(107, 7) // 118 zeros
+		number(0, 1)   // literal 256
+		number(0, 1)   // the distance
+		number(0, 1)   // the end
+	}
+	w.flush()
+	for i, v := range w.out {
+		w.out[i] = bits.Reverse8(v)
+	}
+	return bytes.Repeat(w.out, n)
+}
+
+func pngBombs() (list []pngBomb) {
+	for _, size := range [][2]int{{1, 1}, {500, 400}, {1, 1 << 17}, {1 << 17, 1}} {
+		for _, kind := range [][2]byte{{1, 0}, {8, 0}, {16, 0}, {8, 2}, {16, 2}, {1, 3}, {8, 3}, {8, 4}, {16, 4}, {8, 6}, {16, 6}} {
+			for _, interlace := range []byte{0, 1} {
+				list = append(list, pngBomb{w: size[0], h: size[1], depth: kind[0], color: kind[1], interlace: interlace, filter: 4})
+				if kind[1] < 4 {
+					list = append(list, pngBomb{w: size[0], h: size[1], depth: kind[0], color: kind[1], interlace: interlace, filter: 3, transparentColor: true})
+				}
+			}
+		}
+	}
+	return append(list, pngBomb{w: 10, h: 10, depth: 8, color: 2, blocks: 100_000}, pngBomb{w: 10, h: 10, depth: 8, color: 2, more: 100_000})
+}
+
+// measure decodes a file that was let through and compares what that took with what was
+// estimated: steps of a nanosecond, on a slow machine of several.
+func measure(t *testing.T, name fmt.Stringer, file []byte, h header) {
+	t.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	begun := cputime.Thread()
+	_, _, err := image.Decode(bytes.NewReader(file))
+	took := cputime.Thread() - begun
+	runtime.ReadMemStats(&after)
+	if most := 4*time.Duration(h.work) + 20*time.Millisecond; took > most {
+		t.Errorf("%v: %v to decode, %d steps (%s) were estimated (%v)", name, took, h.work, h.why, err)
+	}
+	// Errors that the decoder makes at markers and forgets come on top.
+	if taken := int64(after.TotalAlloc - before.TotalAlloc); taken > h.memory+h.memory/8+32*int64(len(file)) {
+		t.Errorf("%v: %d bytes to decode, %d were estimated (%v)", name, taken, h.memory, err)
+	}
+}
+
+func (b pngBomb) String() string {
+	return fmt.Sprintf("png of %d×%d, depth %d, color %d, interlace %d, filter %d, %d empty blocks, %d rows more, transparent %v",
+		b.w, b.h, b.depth, b.color, b.interlace, b.filter, 4*b.blocks, b.more, b.transparentColor)
+}
+
+// Every picture that is let through takes no more than was estimated, and the small ones
+// are let through.
+func TestEstimatesAreUpperBounds(t *testing.T) {
+	files := 0
+	check := func(name fmt.Stringer, file []byte) {
+		files++
+		h, err := examine(file)
+		if err != nil {
+			t.Errorf("%v: %v", name, err)
+			return
+		}
+		measure(t, name, file, h)
+	}
+	for _, b := range bombs() {
+		check(b, b.build())
+	}
+	for _, b := range pngBombs() {
+		check(b, b.build())
+	}
+	if files < 300 {
+		t.Errorf("%d files", files)
+	}
+}
+
+// What takes too much is refused at once, with the numbers.
+func TestBombsAreRefused(t *testing.T) {
+	gray, full, half := []byte{0x11}, []byte{0x11, 0x11, 0x11}, []byte{0x22, 0x11, 0x11}
+	for _, c := range []struct {
+		file []byte
+		text string
+	}{
+		{file: bomb{8192, 8192, gray, 0xc2, "coefficients", 2500, 0}.build(), text: "2500 scans over 1048576 blocks"},
+		{file: bomb{8192, 8192, gray, 0xc2, "refinements", 1000, 0}.build(), text: "1000 scans over 1048576 blocks"},
+		{file: bomb{2000, 2000, half, 0xc2, "coefficients", 3000, 0}.build(), text: "3000 scans"},
+		{file: bomb{64, 64, gray, 0xc2, "coefficients", 1_000_000, 0}.build(), text: "1000000 scans"},
+		{file: bomb{1024, 1024, full, 0xc0, "sequential", 2000, 0}.build(), text: "2000 scans"},
+		{file: bomb{1024, 1024, full, 0xc2, "averages", 3000, 64}.build(), text: "3000 scans"},
+		{file: bomb{65535, 65535, gray, 0xc2, "nothing", 1, 0}.build(), text: "65535×65535 pixels"},
+		{file: pngBomb{w: 10, h: 10, depth: 8, color: 2, blocks: 2_000_000}.build(), text: "bytes, "},
+		{file: pngBomb{w: 1, h: 1, depth: 8, color: 2}.resized(1<<20, 1<<20), text: "1048576×1048576 pixels"},
+	} {
+		begun := cputime.Process()
+		got, _, err := Tensor(t.Context(), c.file, Recipe{}, Want{DType: tensor.Float32, Sizes: []int{1, 3, 8, 8}, Limit: 1 << 40})
+		took := cputime.Process() - begun
+		if got != nil || !errors.Is(err, ErrLimit) || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: got %v and %v", c.text, got, err)
+		}
+		if took > time.Second/2 {
+			t.Errorf("%s: refused after %v", c.text, took)
+		}
+	}
+}
+
+// resized is the file with other sizes in its header.
+func (b pngBomb) resized(w, h uint32) []byte {
+	file := b.build()
+	binary.BigEndian.PutUint32(file[16:], w)
+	binary.BigEndian.PutUint32(file[20:], h)
+	binary.BigEndian.PutUint32(file[29:], crc32.ChecksumIEEE(file[12:29]))
+	return file
+}
+
+// Memory is compared with the limit before anything is decoded.
+func TestMemoryLimit(t *testing.T) {
+	big := bomb{4096, 4096, []byte{0x22, 0x11, 0x11}, 0xc2, "averages", 1, 0}.build()
+	for name, c := range map[string]struct {
+		file   []byte
+		recipe Recipe
+		limit  int64
+		text   string
+	}{
+		"pixels and coefficients": {big, Recipe{}, 64 << 20, "4096×4096 pixels takes 193200128 bytes"},
+		"a tall row between":      {pngBomb{w: 1, h: 1 << 20, depth: 8}.build(), Recipe{Height: 8, Width: 1 << 15}, 1 << 40, "at most 67108864 in between"},
+		"the size of the recipe":  {pngBomb{w: 100, h: 100, depth: 8}.build(), Recipe{Height: 8192, Width: 8192}, 64 << 20, "to resize to 8192×8192"},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, _, err := Tensor(t.Context(), c.file, c.recipe, Want{DType: tensor.Float32, Sizes: []int{1, 3, 8, 8}, Limit: c.limit})
+		runtime.ReadMemStats(&after)
+		if taken := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, ErrLimit) || !strings.Contains(fmt.Sprint(err), c.text) || taken > 1<<20 {
+			t.Errorf("%s: %v, after %d bytes", name, err, taken)
+		}
+	}
+}
+
+// What is estimated for making the tensor bounds what it takes.
+func TestTensorMemoryIsAnUpperBound(t *testing.T) {
+	for _, c := range []struct {
+		file   []byte
+		recipe Recipe
+		sizes  []int
+	}{
+		{pngBomb{w: 900, h: 700, depth: 8, color: 2}.build(), Recipe{Short: 300}, []int{1, 3, 224, 224}},
+		{pngBomb{w: 900, h: 700, depth: 16, color: 6}.build(), Recipe{}, []int{1, 1, 1000, 2000}},
+		{pngBomb{w: 50, h: 40000, depth: 1}.build(), Recipe{Height: 30000, Width: 100}, []int{1, 20000, 64, 3}},
+		{bomb{1500, 900, []byte{0x22, 0x11, 0x11}, 0xc2, "averages", 1, 0}.build(), Recipe{Short: 20}, []int{16, 16}},
+	} {
+		want := Want{DType: tensor.Float32, Sizes: c.sizes, Limit: 1 << 40}
+		h, err := examine(c.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := frameOf(want, Auto)
+		if err != nil {
+			t.Fatal(err)
+		}
+		way, err := c.recipe.plan(h, f, want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, _, err = Tensor(t.Context(), c.file, c.recipe, want)
+		runtime.ReadMemStats(&after)
+		estimated := h.memory + way.memory()
+		if taken := int64(after.TotalAlloc - before.TotalAlloc); err != nil || taken > estimated+estimated/16 {
+			t.Errorf("%v: %d bytes, estimated were %d (%v)", way.String(), taken, estimated, err)
+		}
+	}
+}
+
+// A context that ends during the decoding ends it.
+func TestContextEndsDecoding(t *testing.T) {
+	file := bomb{4096, 4096, []byte{0x22, 0x11, 0x11}, 0xc2, "averages", 5, 0}.build()
+	gone := errors.New("the user has gone")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	time.AfterFunc(30*time.Millisecond, func() { cancel(gone) })
+	before, begun := runtime.NumGoroutine(), time.Now()
+	got, _, err := Tensor(ctx, file, Recipe{}, Want{DType: tensor.Float32, Sizes: []int{1, 3, 8, 8}, Limit: 1 << 40})
+	if took := time.Since(begun); got != nil || !errors.Is(err, gone) || took > time.Second {
+		t.Errorf("got %v and %v after %v", got, err, took)
+	}
+	for runtime.NumGoroutine() > before { // the decoder ends at its next read
+		if time.Since(begun) > 20*time.Second {
+			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// FuzzExamine wants every picture that is let through to take what was estimated.
+func FuzzExamine(f *testing.F) {
+	for _, name := range []string{"noise.png", "palette.png", "smooth.jpg", "gray.png", "alpha.png"} {
+		f.Add(read(f, name))
+	}
+	for kind := range scanKinds {
+		f.Add(bomb{40, 30, []byte{0x22, 0x11, 0x11}, 0xc2, kind, 2, 4}.build())
+	}
+	f.Add(pngBomb{w: 9, h: 9, depth: 16, color: 6, interlace: 1, blocks: 3}.build())
+	f.Fuzz(func(t *testing.T, file []byte) {
+		h, err := examine(file)
+		if err != nil || h.work > 1e9 || h.memory > 1<<28 {
+			return
+		}
+		measure(t, quoted(file[:min(len(file), 40)]), file, h)
+	})
+}
+
+// quoted names a file by its first bytes.
+type quoted []byte
+
+func (q quoted) String() string { return fmt.Sprintf("%q", []byte(q)) }

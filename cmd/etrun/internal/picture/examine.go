@@ -1,0 +1,192 @@
+package picture
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"image/jpeg"
+	"image/png"
+	"strings"
+)
+
+// ErrLimit is the class of pictures that take more memory, pixels or work than allowed.
+var ErrLimit = errors.New("too large")
+
+// Bounds of a picture before its pixels are decoded.
+const (
+	maxPixels = 1 << 26
+	// maxWork is in steps, of about a nanosecond each.
+	maxWork = 10_000_000_000
+)
+
+// header is what is known of a picture before it is decoded.
+type header struct {
+	format string
+	w, h   int
+	memory int64  // bytes that decoding allocates, at most
+	work   int64  // steps that decoding takes, at most
+	why    string // what the work consists of
+}
+
+// formats are the kinds of pictures by their first bytes.
+var formats = []struct {
+	magic   string
+	examine func(file []byte) (header, error)
+}{
+	{pngMagic, examinePNG},
+	{"\xff\xd8", examineJPEG},
+}
+
+// StartBytes is how many first bytes of a file CheckStart looks at.
+const StartBytes = len(pngMagic)
+
+// CheckStart refuses what is no picture by its first bytes.
+func CheckStart(start []byte) error {
+	for _, f := range formats {
+		if strings.HasPrefix(string(start), f.magic) {
+			return nil
+		}
+	}
+	return fmt.Errorf("picture: unknown format: first bytes %q are neither of a PNG nor of a JPEG file", start)
+}
+
+// examine reads a file's own description and refuses a picture that is too large.
+func examine(file []byte) (header, error) {
+	if err := CheckStart(file[:min(len(file), StartBytes)]); err != nil {
+		return header{}, err
+	}
+	for _, f := range formats {
+		if !bytes.HasPrefix(file, []byte(f.magic)) {
+			continue
+		}
+		h, err := f.examine(file)
+		if err != nil {
+			return h, fmt.Errorf("picture: %w", err)
+		}
+		return h, h.check()
+	}
+	panic("unreachable: CheckStart knows the same formats")
+}
+
+// checkSize bounds the pixels, which all other sums are products of.
+func checkSize(w, h int) error {
+	if w < 1 || h < 1 || w > maxPixels/h {
+		return fmt.Errorf("%w: %d×%d pixels, at most %d in all: scale the picture down", ErrLimit, w, h, maxPixels)
+	}
+	return nil
+}
+
+func (h *header) check() error {
+	if h.work > maxWork {
+		return fmt.Errorf("picture: %w: %s of %d×%d pixels takes %d steps to decode (%s), at most %d: save it anew, as a baseline JPEG or smaller",
+			ErrLimit, h.format, h.w, h.h, h.work, h.why, int64(maxWork))
+	}
+	return nil
+}
+
+const pngMagic = "\x89PNG\r\n\x1a\n"
+
+// Steps of decoding a PNG file: of a compressed byte, where its blocks hold nothing but
+// the tables of their codes; of a decompressed byte and of a pixel.
+const (
+	stepsPNGByte  = 160
+	stepsPNGRow   = 8
+	stepsPNGPixel = 24
+)
+
+// examinePNG reads the first chunk, which is all that the decoder's work depends on
+// besides the size of the file.
+func examinePNG(file []byte) (header, error) {
+	const ihdr, depth, color, interlace, end = 12, 24, 25, 28, 33
+	if len(file) < end || string(file[ihdr:ihdr+4]) != "IHDR" {
+		return header{}, errors.New("png: the first chunk is not IHDR")
+	}
+	config, err := png.DecodeConfig(bytes.NewReader(file))
+	if err != nil {
+		return header{}, err
+	}
+	h := header{format: "png", w: config.Width, h: config.Height}
+	if err := checkSize(h.w, h.h); err != nil {
+		return h, err
+	}
+	samples, ok := map[byte]int64{0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[file[color]]
+	if !ok {
+		return h, fmt.Errorf("png: color type %d", file[color])
+	}
+	pixels, bits := int64(h.w)*int64(h.h), samples*int64(file[depth])
+	rows := pixels*bits/8 + 2*int64(h.h) // of all passes together, less than two filter bytes and ends of a row
+	held := int64(4)
+	switch {
+	case file[depth] == 16:
+		held = 8
+	case file[color] == 3:
+		held = 1
+	}
+	h.memory = held*pixels + 2*(int64(h.w)*bits/8+2) + decoderBytes
+	if file[interlace] != 0 {
+		rows, h.memory = 2*rows, 2*h.memory
+	}
+	h.work = stepsPNGByte*int64(len(file)) + stepsPNGRow*rows + stepsPNGPixel*pixels
+	h.why = fmt.Sprintf("%d bytes, %d of them decompressed", len(file), rows)
+	return h, nil
+}
+
+// decoderBytes is what a decoder takes besides the picture.
+const decoderBytes = 256 << 10
+
+// Steps of decoding a JPEG file: of a byte of codes, of a block of 8×8 samples in one
+// scan, and of turning a block's coefficients into samples.
+const (
+	stepsJPEGByte  = 60
+	stepsJPEGVisit = 160
+	stepsJPEGBlock = 400
+)
+
+// jpegFrame is the geometry that a JPEG file declares.
+type jpegFrame struct {
+	progressive bool
+	w, h        int
+	mcus        int64 // of the picture
+	components  []jpegComponent
+}
+
+type jpegComponent struct {
+	id     byte
+	blocks int64 // in an MCU
+}
+
+// examineJPEG bounds what the decoder does: each start-of-scan marker in the file,
+// wherever it stands, counts as a scan over all blocks of the components that it names.
+func examineJPEG(file []byte) (header, error) {
+	config, err := jpeg.DecodeConfig(bytes.NewReader(file))
+	if err != nil {
+		return header{}, err
+	}
+	frame, at, err := findFrame(file)
+	if err != nil {
+		return header{}, err
+	}
+	h := header{format: "jpeg", w: config.Width, h: config.Height}
+	if h.w != frame.w || h.h != frame.h {
+		return h, errors.New("jpeg: no frame in front of the first scan")
+	}
+	if err := checkSize(h.w, h.h); err != nil {
+		return h, err
+	}
+	visits, scans := int64(0), 0
+	for at = nextScan(file, at); at < len(file); at = nextScan(file, at) {
+		if n := frame.visits(file[at:]); n > 0 {
+			visits, scans = visits+n, scans+1
+		}
+	}
+	blocks := frame.blocks()
+	h.memory = 64*blocks + 4*int64(h.w)*int64(h.h) + decoderBytes // samples, and those of another colour space
+	finished := visits                                            // in each scan
+	if frame.progressive {
+		h.memory += 4 * 64 * blocks
+		finished = blocks
+	}
+	h.work = stepsJPEGByte*int64(len(file)) + stepsJPEGVisit*visits + stepsJPEGBlock*finished + 10*int64(h.w)*int64(h.h)
+	h.why = fmt.Sprintf("%d bytes, %d scans over %d blocks", len(file), scans, blocks)
+	return h, nil
+}

@@ -1,0 +1,82 @@
+package picture
+
+import "fmt"
+
+// way is how a picture of w×h pixels gets its size: resized, then cropped.
+type way struct {
+	h, w           int
+	toH, toW       int
+	cropH, cropW   int
+	channels, elem int
+}
+
+// plan chooses the sizes and refuses what they would take beyond the limits.
+func (r Recipe) plan(pic header, f frame, want Want) (way, error) {
+	if f.height > maxPixels || f.width > maxPixels {
+		return way{}, fmt.Errorf("%w: resized to %d×%d", ErrShape, f.width, f.height)
+	}
+	h, w := r.scaled(pic, f)
+	if h < 1 || w < 1 || h > maxPixels/w {
+		return way{}, fmt.Errorf("%w: resized to %d×%d", ErrShape, w, h)
+	}
+	if !want.Dynamic && (h < f.height || w < f.width) {
+		return way{}, fmt.Errorf("%w: resized to %d×%d, the input is %d×%d", ErrShape, w, h, f.width, f.height)
+	}
+	if pic.h > maxPixels/w {
+		return way{}, fmt.Errorf("picture: %w: %d×%d pixels resized to %d×%d, at most %d in between", ErrLimit, pic.w, pic.h, w, h, maxPixels)
+	}
+	y := way{pic.h, pic.w, h, w, min(h, f.height), min(w, f.width), f.channels, want.DType.Size()}
+	if need := pic.memory + y.memory(); need > want.Limit {
+		return y, fmt.Errorf("picture: %w: %s of %d×%d pixels takes %d bytes to decode and %d to resize to %d×%d, %d are left of the limit: scale it down or raise --max-memory",
+			ErrLimit, pic.format, pic.w, pic.h, pic.memory, y.memory(), w, h, want.Limit)
+	}
+	return y, nil
+}
+
+// scaled is the size before the crop. The longer side is cut to a whole number as
+// torchvision's Resize does.
+func (r Recipe) scaled(p header, f frame) (h, w int) {
+	switch {
+	case r.Height > 0:
+		return r.Height, r.Width
+	case r.Short > 0 && p.h <= p.w:
+		return r.Short, r.Short * p.w / p.h
+	case r.Short > 0:
+		return r.Short * p.h / p.w, r.Short
+	case f.height*p.w >= f.width*p.h: // the height is what must be covered
+		return f.height, max(f.height*p.w/p.h, f.width)
+	}
+	return max(f.width*p.h/p.w, f.height), f.width
+}
+
+// memory is all that is allocated behind the decoder, as if nothing were freed.
+func (y *way) memory() int64 {
+	const tap = 96 // bytes of a sample's taps, and 24 of each weight
+	pixels := int64(y.h) * int64(y.w)
+	if y.toW != y.w {
+		pixels += int64(y.h) * int64(y.toW)
+	}
+	if y.toH != y.h {
+		pixels += int64(y.toH) * int64(y.toW)
+	}
+	crop := int64(y.cropH) * int64(y.cropW)
+	return int64(y.channels)*(pixels+crop*int64(1+y.elem)) +
+		tap*int64(y.toH+y.toW) + 24*int64(2*(y.h+y.w)+3*(y.toH+y.toW))
+}
+
+// apply resizes and crops.
+func (y *way) apply(p Pixels) Pixels {
+	return p.Resize(y.toH, y.toW).crop(y.cropH, y.cropW)
+}
+
+// String says what is done.
+func (y *way) String() string {
+	text := fmt.Sprintf("%d×%d pixels", y.w, y.h)
+	if y.toH != y.h || y.toW != y.w {
+		text += fmt.Sprintf(", resized to %d×%d", y.toW, y.toH)
+	}
+	if y.cropH != y.toH || y.cropW != y.toW {
+		text += fmt.Sprintf(", centre cropped to %d×%d", y.cropW, y.cropH)
+	}
+	return text
+}

@@ -1,0 +1,72 @@
+//go:build linux
+
+package xnnpack
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/cbindings/xnn/xnnguard"
+	"github.com/etrun-go/etrun/internal/campaign"
+)
+
+// faults are planted into the library's functions.
+var faults = []struct {
+	kind  string
+	plant func(lib *xnn.Library)
+}{
+	{"", func(*xnn.Library) {}},
+	{"difference", func(lib *xnn.Library) { // another operator
+		define := lib.DefineUnary
+		lib.DefineUnary = func(s xnn.Subgraph, _ int32, p *xnn.UnaryParams, in, out, flags uint32) xnn.Status {
+			return define(s, lib.Soname.Unary[xnn.Square], p, in, out, flags)
+		}
+	}},
+	{"foreign", func(lib *xnn.Library) { // an input that is read one element late
+		setup := lib.SetupRuntime
+		lib.SetupRuntime = func(r xnn.Runtime, n uint, values *xnn.ExternalValue) xnn.Status {
+			values.Data += 4
+			return setup(r, n, values)
+		}
+	}},
+	{"leak", func(lib *xnn.Library) { lib.DeleteRuntime = func(xnn.Runtime) xnn.Status { return xnn.Success } }},
+	{"execute", func(lib *xnn.Library) { lib.InvokeRuntime = func(xnn.Runtime) xnn.Status { return xnn.InvalidState } }},
+}
+
+// TestAttackSees wants every planted fault to be found, for what it is.
+func TestAttackSees(t *testing.T) {
+	a := newAttack(t)
+	sound := a.lib.Functions
+	guarded := xnnguard.Install(a.lib) == nil
+	for _, f := range faults {
+		if f.kind == "leak" && !guarded {
+			continue // what the library has is not known
+		}
+		f.plant(a.lib)
+		m := newMaker(1)
+		x, y := m.input(fp32, 3, 5), m.value(fp32, 3, 5)
+		m.node("Abs", []int{x}, []int{y})
+		g := m.done(y)
+		for seed := range uint64(5) {
+			var found *campaign.Finding
+			err := a.run(g, seed)
+			if got := errors.As(err, &found); got != (f.kind != "") || got && found.Kind != f.kind {
+				t.Errorf("seed %d: %v, want kind %q", seed, err, f.kind)
+			}
+		}
+		a.lib.Functions = sound
+	}
+}
+
+// TestIntact wants a byte that was written beside an argument to be found.
+func TestIntact(t *testing.T) {
+	edges := [][2][]byte{{{7, 7}, {7}}, {nil, {7, 7, 7}}}
+	if err := intact(edges, 7); err != nil {
+		t.Error(err)
+	}
+	edges[1][1][2] = 8
+	if err := intact(edges, 7); err == nil {
+		t.Error("a byte behind argument 1 is not found")
+	}
+}

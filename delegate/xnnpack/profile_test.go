@@ -1,0 +1,128 @@
+package xnnpack
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
+	"github.com/etrun-go/etrun/delegate"
+)
+
+// TestProfilingInTurn times every other execute or so, at sizes that change: outputs are
+// those of a unit that is never timed, times are there when they were asked for, and no
+// runtime is made again.
+func TestProfilingInTurn(t *testing.T) {
+	xnntest.Library(t)
+	m := newMaker(8)
+	x := m.input(fp32, 1, 12, 12, 3)
+	f, b, y := m.constant(fp32, 0, 4, 3, 3, 3), m.constant(fp32, 0, 4), m.value(fp32, 1, 10, 10, 4)
+	m.node("Conv2d", []int{x, f, b}, []int{y}, withWindow(window{kernelH: 3, kernelW: 3, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1,
+		groups: 1, groupIn: 3, groupOut: 4}))
+	z := m.value(fp32, 1, 10, 10, 4)
+	m.node("Abs", []int{y}, []int{z})
+	graph := m.done(z)
+	timed, g := mustUnit(t, graph, EngineNative, delegate.Instance{})
+	plain, _ := mustUnit(t, graph, EngineNative, delegate.Instance{})
+	r := rand.New(rand.NewPCG(1, 1))
+	sizes := [][]int{{1, 12, 12, 3}, {1, 5, 7, 3}, {3, 4, 4, 3}}
+	var runtimes [2]xnn.Runtime
+	for round := range 60 {
+		on := r.IntN(2) == 1
+		if err := timed.(delegate.Profiler).SetProfiling(on); err != nil {
+			t.Fatal(err)
+		}
+		size := sizes[r.IntN(len(sizes))]
+		got, want := dynamicArguments(g, []int{1, 40, 40, 4}, size...), dynamicArguments(g, []int{1, 40, 40, 4}, size...)
+		for range 1 + r.IntN(2) { // also with nothing changed
+			mustExecute(t, timed, got)
+		}
+		mustExecute(t, plain, want)
+		if a, b := numbersOf(got[1].Tensor), numbersOf(want[1].Tensor); !slices.Equal(a, b) {
+			t.Fatalf("round %d, timed %v, %v: outputs differ", round, on, size)
+		}
+		if times := timed.(delegate.Profiler).Profile(nil); len(times) != 0 != on {
+			t.Fatalf("round %d, timed %v: times %v", round, on, times)
+		}
+		u := timed.(*native)
+		if round > 20 && runtimes != [2]xnn.Runtime{u.plain.runtime, u.timed.runtime} {
+			t.Fatalf("round %d: another runtime", round)
+		}
+		runtimes = [2]xnn.Runtime{u.plain.runtime, u.timed.runtime}
+	}
+}
+
+// TestProfilingAllocatesNothing turns timing on and off around each execute.
+func TestProfilingAllocatesNothing(t *testing.T) {
+	forEngines(t, func(t *testing.T, engine Engine) {
+		u, g := mustUnit(t, convolutionGraph(), engine, delegate.Instance{})
+		args := newMaker(1).arguments(g)
+		p := u.(delegate.Profiler)
+		var times []delegate.NodeTime
+		cycle := func() {
+			p.SetProfiling(true)
+			mustExecute(t, u, args)
+			times = p.Profile(times[:0])
+			p.SetProfiling(false)
+			mustExecute(t, u, args)
+		}
+		cycle()
+		if n := testing.AllocsPerRun(20, cycle); n != 0 || len(times) != 1 {
+			t.Errorf("%v allocations and %d times, want 0 and 1", n, len(times))
+		}
+	})
+}
+
+// TestProfilingFromTheStart keeps one runtime only.
+func TestProfilingFromTheStart(t *testing.T) {
+	xnntest.Library(t)
+	unit, g := mustUnit(t, convolutionGraph(), EngineNative, delegate.Instance{})
+	u := unit.(*native)
+	if err := u.SetProfiling(true); err != nil {
+		t.Fatal(err)
+	}
+	mustExecute(t, u, newMaker(1).arguments(g))
+	if u.plain.runtime != 0 || u.timed.runtime == 0 {
+		t.Errorf("runtimes %#x and %#x, want the second only", u.plain.runtime, u.timed.runtime)
+	}
+}
+
+// BenchmarkProfiling is a graph that computes next to nothing: plain, with its nodes
+// timed, and with timing turned on and off again around each execute.
+func BenchmarkProfiling(b *testing.B) {
+	xnntest.Library(b)
+	m := newMaker(1)
+	v := m.input(fp32, 1, 64)
+	for range 10 {
+		next := m.value(fp32, 1, 64)
+		m.node("Abs", []int{v}, []int{next})
+		v = next
+	}
+	u, g := mustUnit(b, m.done(v), EngineNative, delegate.Instance{})
+	args := newMaker(1).arguments(g)
+	p := u.(delegate.Profiler)
+	for _, c := range []struct {
+		name      string
+		on, after bool
+	}{{"plain", false, false}, {"timed", true, true}, {"in turn", true, false}} {
+		b.Run(c.name, func(b *testing.B) {
+			var times []delegate.NodeTime
+			mustExecute(b, u, args)
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := p.SetProfiling(c.on); err != nil {
+					b.Fatal(err)
+				}
+				if err := u.Execute(context.Background(), args); err != nil {
+					b.Fatal(err)
+				}
+				times = p.Profile(times[:0])
+				if err := p.SetProfiling(c.after); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

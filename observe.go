@@ -1,0 +1,166 @@
+package etrun
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/trace"
+)
+
+// Observe sets an observer of this instance beside those of the program, in place of the
+// last one; nil ends it. It is told of the executes that follow: in [Pool.Do] of those
+// of one caller, until its function returns.
+//
+//	var r trace.Recorder
+//	err := pool.Do(ctx, func(m *etrun.Method) error {
+//		m.Observe(&r)
+//		return m.Execute(ctx)
+//	})
+//
+// It is quick enough to do for one execute in many. What measuring nodes needs is made
+// the first time and kept; it is refused where a limit of memory has no place for that.
+func (m *Method) Observe(o Observer) error {
+	var own watcher
+	if o != nil {
+		own = newWatcher(o)
+	}
+	if err := m.begin(); err != nil {
+		return err
+	}
+	defer m.end()
+	w := &m.observed
+	before := w.wants.Has(trace.Node)
+	w.own = own
+	w.count()
+	now := w.wants.Has(trace.Node)
+	if now == before {
+		return nil
+	}
+	err := m.affordsProfiling(now)
+	if err == nil {
+		err = m.setProfiling(now)
+	}
+	if err != nil {
+		w.own = watcher{}
+		w.count()
+		m.setProfiling(before)
+	}
+	return err
+}
+
+// affordsProfiling refuses what measuring takes beside what the method has.
+func (m *Method) affordsProfiling(on bool) error {
+	limit := m.program.config.maxMemory
+	if !on || limit == 0 {
+		return nil
+	}
+	e := m.memoryNeeded()
+	more := int64(0)
+	for i := range m.needs {
+		more += m.needs[i].Profiling
+	}
+	if e.Want += more; e.Want <= limit {
+		return nil
+	}
+	e.Parts, e.Limit = append(e.Parts, MemoryPart{"measuring nodes", more}), limit
+	return e
+}
+
+// setProfiling has units measure their nodes, as far as they can.
+func (m *Method) setProfiling(on bool) error {
+	for i, u := range m.units {
+		if p, ok := u.(delegate.Profiler); ok {
+			if err := p.SetProfiling(on); err != nil {
+				return fmt.Errorf("%s: %w", m.ir.Delegates[i], err)
+			}
+		}
+	}
+	return nil
+}
+
+// ofExecutes are the kinds that an execute tells of; ofInstructions its parts.
+const (
+	ofInstructions = trace.Instructions | trace.Nodes
+	ofExecutes     = ofInstructions | trace.Executes
+)
+
+// observe is execute with somebody who wants to know.
+func (m *Method) observe(ctx context.Context) error {
+	w := &m.observed
+	w.ctx, w.run, w.fault = ctx, lastRun.Add(1), nil
+	w.begin()
+	err := w.failure(nil)
+	if err == nil {
+		err = m.execute(ctx)
+	}
+	err = w.whole(trace.Execute, w.method, 0, err)
+	w.ctx, w.run, w.event = nil, 0, trace.Event{}
+	return err
+}
+
+// refused tells the program's observers of an execute of a method that is closed, or
+// that another goroutine uses.
+func (m *Method) refused(ctx context.Context, err error) error {
+	if len(m.program.config.watchers) == 0 {
+		return err
+	}
+	w := newWatch(ctx, m.program.config.watchers, m.ir.Name)
+	w.instance, w.run = m.observed.instance, lastRun.Add(1)
+	w.begin()
+	return w.whole(trace.Execute, w.method, 0, err)
+}
+
+var eventKinds = [...]trace.Kind{
+	ir.KernelCall: trace.Operator, ir.DelegateCall: trace.Delegate, ir.MoveCall: trace.Move,
+	ir.JumpFalseCall: trace.Jump, ir.FreeCall: trace.Free,
+}
+
+// doObserved is do with somebody who wants to know.
+func (m *Method) doObserved(ctx context.Context, pc int) (next int, err error) {
+	w, s := &m.observed, &m.steps[pc]
+	if !w.wants.Has(eventKinds[s.kind]) && (s.unit == nil || !w.wants.Has(trace.Node)) {
+		return m.do(ctx, pc)
+	}
+	w.mark = trace.Now()
+	if next, err = m.do(ctx, pc); err != nil {
+		err = m.failed(pc, err)
+	}
+	m.tellInstruction(s, err)
+	return next, w.failure(err)
+}
+
+// tellInstruction tells of the nodes of an instruction and of itself.
+func (m *Method) tellInstruction(s *step, err error) {
+	w, end := &m.observed, trace.Now()
+	if err == nil && s.unit != nil && w.wants.Has(trace.Node) {
+		m.tellNodes(s)
+	}
+	if kind := eventKinds[s.kind]; w.wants.Has(kind) {
+		e := w.set(kind, s.name, w.mark, end, err)
+		e.Chain, e.Instruction = s.origin.Chain, s.origin.Index
+		if s.unit != nil {
+			e.Delegate, e.Backend = s.delegate, s.backend
+		}
+		w.tell()
+	}
+}
+
+// tellNodes tells of what a delegate has measured, one after the other from its start.
+func (m *Method) tellNodes(s *step) {
+	w := &m.observed
+	p, ok := s.unit.(delegate.Profiler)
+	if !ok {
+		return
+	}
+	w.nodes = p.Profile(w.nodes[:0])
+	at := w.mark
+	for i := range w.nodes {
+		e := w.set(trace.Node, w.nodes[i].Name, at, at+w.nodes[i].Duration, nil)
+		at = e.End
+		e.Chain, e.Instruction = s.origin.Chain, s.origin.Index
+		e.Delegate, e.Backend, e.Index = s.delegate, s.backend, i
+		w.tell()
+	}
+}

@@ -1,0 +1,97 @@
+package etrun
+
+import (
+	"fmt"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// NumOutputs is the number of outputs.
+func (m *Method) NumOutputs() int { return len(m.ir.Outputs) }
+
+// Output is output i of the last execute. Its tensor is valid until the next Execute or
+// Reset, with WithReusableInputs also until an input is set, and must not be written:
+// outputs may be inputs, constants, or each other. Elements are in the order of memory
+// (see [tensor.Tensor]); [Get] has them in logical order. Errors are *OutputError.
+func (m *Method) Output(i int) (tensor.Value, error) {
+	v, err := m.output(i)
+	if err != nil {
+		return tensor.Value{}, err
+	}
+	return *v, nil
+}
+
+func (m *Method) output(i int) (*tensor.Value, error) {
+	if err := m.begin(); err != nil {
+		return nil, err
+	}
+	defer m.end()
+	if i < 0 || i >= len(m.ir.Outputs) {
+		return nil, m.badOutput(i, "the method has %d", len(m.ir.Outputs))
+	}
+	if !m.executed {
+		return nil, m.badOutput(i, "there is none before an execute has succeeded")
+	}
+	return &m.values[m.ir.Outputs[i]], nil
+}
+
+// Get is the elements of output i in logical order: the last dimension varies fastest. T
+// is the Go type of the output's elements, uint16 for half floats. A number or a bool is
+// one int64, float64 or bool. The slice is valid until the next Execute or Reset, with
+// WithReusableInputs also until an input is set, and must not be written. After the first
+// call it allocates nothing for a tensor. Errors are *OutputError.
+func Get[T tensor.Element](m *Method, i int) ([]T, error) {
+	v, err := m.output(i)
+	if err != nil {
+		return nil, err
+	}
+	if v.Kind != tensor.KindTensor {
+		if x, ok := scalar[T](v); ok {
+			return []T{x}, nil
+		}
+		return nil, m.badOutput(i, "it is %s, not a tensor of %v", describe(*v), tensor.TypeOf[T]())
+	}
+	t := v.Tensor
+	if !tensor.Stores[T](t.DType) {
+		return nil, m.badOutput(i, "it is %v, not %v", t, tensor.TypeOf[T]())
+	}
+	if t.IsContiguous() {
+		return tensor.View[T](t.Data), nil
+	}
+	logical, err := m.inLogicalOrder(i, t)
+	return tensor.View[T](logical), err
+}
+
+// scalar is a number or bool in its own type.
+func scalar[T tensor.Element](v *tensor.Value) (x T, ok bool) {
+	var boxed any
+	switch v.Kind {
+	case tensor.KindInt:
+		boxed = v.Int
+	case tensor.KindDouble:
+		boxed = v.Double
+	case tensor.KindBool:
+		boxed = v.Bool
+	}
+	x, ok = boxed.(T)
+	return x, ok
+}
+
+// inLogicalOrder is the elements of output i in memory that the method keeps for them.
+func (m *Method) inLogicalOrder(i int, t *tensor.Tensor) ([]byte, error) {
+	if m.logical == nil {
+		m.logical = make([]*tensor.Tensor, len(m.ir.Outputs))
+	}
+	if m.logical[i] == nil {
+		m.logical[i] = tensor.Make(t.DType, t.Sizes, nil, tensor.DynamicUnbound)
+	}
+	if err := m.logical[i].Resize(t.Sizes); err != nil {
+		return nil, m.badOutput(i, "in logical order: %v", err)
+	}
+	tensor.CopyLayout(m.logical[i], t)
+	return m.logical[i].Data, nil
+}
+
+func (m *Method) badOutput(i int, format string, args ...any) error {
+	return &OutputError{Method: m.ir.Name, Index: i, Reason: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,100 @@
+package etrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// Source is where the bytes of a program or of external data come from: [File], [FS],
+// [Bytes] or [ReaderAt]. Nothing is opened or read before it is used, and it may be used
+// several times.
+type Source struct {
+	name string
+	open func(ctx context.Context, r reading) (*file, error)
+}
+
+// read opens the source and reads it whole.
+func (s Source) read(ctx context.Context, r reading) (*file, error) {
+	if s.open == nil {
+		return nil, &LoadError{Class: ErrInput, Err: errors.New("no source")}
+	}
+	return s.open(ctx, r)
+}
+
+// File is a file of the system, or a pipe that is read to its end.
+func File(path string) Source {
+	return Source{path, func(ctx context.Context, r reading) (*file, error) { return openFile(ctx, path, r) }}
+}
+
+// FS is a regular file of a file system, such as an embed.FS.
+func FS(files fs.FS, name string) Source {
+	return Source{name, func(ctx context.Context, r reading) (*file, error) {
+		f, err := files.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		info, err := f.Stat()
+		if err != nil {
+			return nil, err
+		}
+		if !info.Mode().IsRegular() {
+			return nil, &fs.PathError{Op: "read", Path: name, Err: errors.New("not a regular file")}
+		}
+		return readWhole(ctx, name, f, info.Size(), r)
+	}}
+}
+
+// Bytes is bytes in memory, such as an embedded file. They are copied to where kernels
+// may read them, aligned and with room behind, and may change afterwards. name stands for
+// them in errors.
+func Bytes(name string, data []byte) Source {
+	return Source{name, func(_ context.Context, r reading) (*file, error) {
+		if err := r.checkSize(name, int64(len(data))); err != nil {
+			return nil, err
+		}
+		b := tensor.AlignedBytes(len(data))
+		copy(b, data)
+		return &file{path: name, data: b}, nil
+	}}
+}
+
+// ReaderAt is size bytes of a reader, from its first. They are read once. name stands
+// for them in errors.
+func ReaderAt(name string, from io.ReaderAt, size int64) Source {
+	return Source{name, func(ctx context.Context, r reading) (*file, error) {
+		return readWhole(ctx, name, io.NewSectionReader(from, 0, size), size, r)
+	}}
+}
+
+// readWhole reads size bytes, until ctx ends. The first ones are checked before the others
+// are read.
+func readWhole(ctx context.Context, name string, from io.Reader, size int64, r reading) (*file, error) {
+	if err := r.checkSize(name, size); err != nil {
+		return nil, err
+	}
+	start := make([]byte, min(size, pte.StartBytes))
+	if _, err := io.ReadFull(from, start); err != nil {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: err}
+	}
+	if err := r.checkStart(start); err != nil {
+		return nil, loadError(name, "", err, ErrFormat)
+	}
+	const piece = 1 << 20
+	b := tensor.AlignedBytes(int(size))
+	for at := copy(b, start); at < len(b); at += piece {
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("%s: %w", name, context.Cause(ctx))
+		}
+		if _, err := io.ReadFull(from, b[at:min(at+piece, len(b))]); err != nil {
+			return nil, &fs.PathError{Op: "read", Path: name, Err: err}
+		}
+	}
+	return &file{path: name, data: b}, nil
+}

@@ -1,0 +1,86 @@
+package etrun
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// Warnings lists what was passed over so far, each once: the program runs, but not with
+// all that it was given, or not as fast as it could. Loading a method may add some.
+func (p *Program) Warnings() []delegate.Warning {
+	list := append(p.unusedBackends(), p.unusedData()...)
+	for i := range p.slots {
+		done := p.slots[i].ready()
+		if done == nil {
+			continue
+		}
+		for _, img := range done.images {
+			if w, ok := img.(delegate.Warner); ok {
+				list = append(list, w.Warnings()...)
+			}
+		}
+	}
+	var once []delegate.Warning
+	for _, w := range list {
+		if !slices.Contains(once, w) {
+			once = append(once, w)
+		}
+	}
+	return once
+}
+
+// unusedBackends are those with fields of their own that no delegate asks for.
+func (p *Program) unusedBackends() (list []delegate.Warning) {
+	for _, id := range slices.Sorted(maps.Keys(p.config.backends)) {
+		if reflect.ValueOf(p.config.backends[id]).IsZero() || p.asksFor(id) {
+			continue
+		}
+		list = append(list, delegate.Warning{Class: delegate.WarnBackend, Text: fmt.Sprintf("%.100q: no delegate of the program asks for this backend", id)})
+	}
+	return list
+}
+
+func (p *Program) asksFor(backend string) bool {
+	return slices.ContainsFunc(p.spec.Methods, func(m pte.Method) bool {
+		return slices.ContainsFunc(m.Delegates, func(d pte.Delegate) bool { return d.ID == backend })
+	})
+}
+
+// unusedData are sources that nothing asks for. What delegates ask for is known when all
+// of them have been compiled.
+func (p *Program) unusedData() (list []delegate.Warning) {
+	used := make([]bool, len(p.config.data))
+	for i := range p.spec.Methods {
+		m := &p.spec.Methods[i]
+		if len(m.Delegates) > 0 && p.slots[i].ready() == nil {
+			return nil
+		}
+		p.markExternal(m, used)
+	}
+	for i, src := range p.config.data {
+		if !used[i] && !p.data.asked[i].Load() {
+			list = append(list, delegate.Warning{Class: delegate.WarnData, Text: cmp.Or(src.name, fmt.Sprintf("data %d", i)) + ": nothing in the program asks for this data"})
+		}
+	}
+	return list
+}
+
+// markExternal marks the sources of the method's external tensors.
+func (p *Program) markExternal(m *pte.Method, used []bool) {
+	for v := range m.Values {
+		if m.Values[v].Kind != tensor.KindTensor {
+			continue
+		}
+		t := m.Values[v].Tensor
+		if e, ok := p.data.entries[t.Name]; ok && e.source != program && (t.Storage == pte.External || t.Storage == pte.ExternalPlanned) {
+			used[e.source] = true
+		}
+	}
+}
