@@ -55,14 +55,14 @@ func (p *lookup) Range(_, lo, hi int) {
 
 // copier copies a tensor's elements to places in another, and fills the others.
 type copier struct {
-	run      move.Strided
-	in, out  *tensor.Tensor
-	box      move.Box
-	at       int // where the first element goes
-	fill     bool
-	value    int8
-	sizes    [tensor.MaxRank]int
-	src, dst [tensor.MaxRank]int // strides
+	run     move.Strided
+	in, out *tensor.Tensor
+	box     move.Box
+	at      int // where the first element goes
+	fill    bool
+	value   int8
+	sizes   [tensor.MaxRank]int
+	src     [tensor.MaxRank]int // strides
 }
 
 func (p *copier) Repeat(c *kernels.Ctx) error {

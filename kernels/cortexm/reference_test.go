@@ -13,15 +13,15 @@ import (
 // numbers where the operators shift.
 
 // scaled is v · multiplier · 2^(shift-31): the left shift of 32 bits first, then the
-// product rounded to the next whole number, halves up, then the right shift, halves
-// away from 0.
+// product rounded to the next whole number, halves up, of 32 bits, then the right shift,
+// halves away from 0.
 func scaled(v int32, multiplier, shift int64) int32 {
 	if shift > 0 {
 		v = int32(uint32(v) * uint32(1<<shift))
 	}
 	p := big.NewRat(int64(v), 1<<31)
 	p.Mul(p, big.NewRat(multiplier, 1))
-	h := floor(p.Add(p, big.NewRat(1, 2)))
+	h := int64(int32(floor(p.Add(p, big.NewRat(1, 2)))))
 	if shift >= 0 {
 		return int32(h)
 	}
