@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "write testdata/api anew")
 // promised are the packages whose exported API stays compatible. What it is stands in
 // testdata/api; a change of it is made with -update, and is seen in review.
 var promised = []string{
-	".", "kernels", "kernels/tensor", "delegate", "delegate/xnnpack", "delegate/ethosu", "delegate/all", "runtime/trace",
+	".", "kernels", "kernels/tensor", "delegate", "delegate/xnnpack", "delegate/ethosu", "delegate/all", "runtime/trace", "runtime/metrics",
 }
 
 // imports reads packages from what the compiler wrote of them.

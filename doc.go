@@ -53,7 +53,7 @@
 // # Compatibility
 //
 // This package promises compatibility, with kernels and kernels/tensor, delegate, its
-// backends delegate/xnnpack and delegate/ethosu with delegate/all, and runtime/trace. The
-// types of other packages that some methods give are described there, without that promise:
-// [Program.Spec], [Program.Bundle], [Method.Plan] and [Method.Folded].
+// backends delegate/xnnpack and delegate/ethosu with delegate/all, runtime/trace and
+// runtime/metrics. The types of other packages that some methods give are described there,
+// without that promise: [Program.Spec], [Program.Bundle], [Method.Plan] and [Method.Folded].
 package etrun

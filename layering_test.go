@@ -31,6 +31,7 @@ var runtimeImports = map[string][]string{
 	"runtime/plan":        {"runtime/ir", "runtime/pte"},
 	"runtime/ir":          {"runtime/pte"},
 	"runtime/trace":       nil,
+	"runtime/metrics":     {"runtime/trace"},
 	"runtime/pte":         nil,
 	"runtime/pte/ptetest": {"runtime/pte"},
 }
@@ -46,6 +47,10 @@ var confined = map[string][]string{
 var light = []string{
 	"golang.org/x/sys", "github.com/google/flatbuffers", "github.com/ebitengine/purego", "github.com/x448/float16",
 }
+
+// heavy are the modules that one library package may import, which only programs that
+// ask for it import in their turn.
+var heavy = map[string]string{"github.com/prometheus/client_golang": "runtime/metrics"}
 
 // under reports that pkg is one of the folders or lies below it.
 func under(pkg string, folders ...string) bool {
@@ -72,6 +77,11 @@ func verdict(pkg, imported string, test bool) string {
 	if !ours {
 		return foreign(pkg, imported)
 	}
+	for _, only := range heavy {
+		if own == only && !under(pkg, "cmd", "examples") {
+			return "only for programs that ask for it"
+		}
+	}
 	from, to := layerOf(pkg), layerOf(own)
 	switch {
 	case from < 0:
@@ -95,8 +105,13 @@ func inModule(imported string) (folder string, ok bool) {
 // foreign judges an import of another module, or of the standard library.
 func foreign(pkg, imported string) string {
 	host, _, _ := strings.Cut(imported, "/")
-	if !strings.Contains(host, ".") || under(pkg, "cmd") || under(imported, light...) {
+	if !strings.Contains(host, ".") || under(pkg, "cmd", "examples") || under(imported, light...) {
 		return ""
+	}
+	for folder, only := range heavy {
+		if under(imported, folder) && pkg == only {
+			return ""
+		}
 	}
 	return "a module for cmd and tests only"
 }
@@ -167,6 +182,12 @@ func TestVerdict(t *testing.T) {
 		{"runtime/plan", module + "/runtime/lower", false, true},
 		{"runtime/trace", module, false, true},
 		{"runtime/new", module + "/runtime/pte", false, true},
+		{"runtime/metrics", module + "/runtime/trace", false, false},
+		{"runtime/metrics", "github.com/prometheus/client_golang/prometheus", false, false},
+		{"runtime/trace", "github.com/prometheus/client_golang/prometheus", false, true},
+		{".", module + "/runtime/metrics", false, true},
+		{"examples/daemon", module + "/runtime/metrics", false, false},
+		{"examples/daemon", "github.com/prometheus/client_golang/prometheus/promhttp", false, false},
 		{"cmd/etrun", module + "/runtime/pte", false, false},
 		{"cmd/etrun", "github.com/spf13/cobra", false, false},
 		{".", "github.com/spf13/cobra", false, true},

@@ -1,0 +1,196 @@
+// Package metrics counts what programs do, for Prometheus. A [Collector] is registered
+// once; each program is observed by a [Model] of it:
+//
+//	c := metrics.New(metrics.Options{})
+//	prometheus.MustRegister(c)
+//	model := c.Model("mobilenet_v2", digest)
+//	prog, err := etrun.Open(path, etrun.WithObserver(model))
+//	pool, err := prog.NewPool("forward", 4, etrun.WithQueue(64))
+//	model.SetQueue(func() int { return pool.Stats().Waiting })
+//
+// The metrics are:
+//
+//	etrun_build_info{version,go_version,xnnpack,ethosu}            1
+//	etrun_model_info{model,method,sha256}                          1, for each method that was loaded
+//	etrun_inference_duration_seconds{model,method,backend}         histogram of executes that succeeded
+//	etrun_inferences_total{model,method,result}                    executes; result is ok or error
+//	etrun_inferences_in_flight{model}                              executes that run now
+//	etrun_errors_total{model,reason}                               opens, loads, waits and executes that failed
+//	etrun_delegate_duration_seconds{model,backend}                 histogram of calls of delegates
+//	etrun_queue_wait_seconds{model}                                histogram of waits for an instance of a pool
+//	etrun_queue_length{model}                                      callers that wait now
+//	etrun_queue_rejected_total{model}                              callers that a full queue sent away
+//	etrun_model_load_duration_seconds{model,stage}                 histogram of stages of opening and loading
+//	etrun_memory_bytes{model,kind}                                 memory by kind; kinds are disjoint
+//
+// Stages and kinds of memory are those of package trace, reasons those of trace.Event. The
+// backend of a method is the IDs of its delegates' backends joined by "+", or "portable".
+// Histograms are classic and native. An event costs a few atomic operations and allocates
+// nothing once its series exist.
+package metrics
+
+import (
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/etrun-go/etrun/delegate"
+)
+
+// Options configure a collector. The zero value is ready.
+type Options struct {
+	// Version is that of the program that links etrun, by default of its main module.
+	Version string
+	// Backends are asked for their engines, for etrun_build_info. A backend that is not
+	// among them has the engine "none".
+	Backends []delegate.Backend
+	// Buckets are upper bounds of the classic histograms, in seconds; by default 50 µs to
+	// 26 s, each twice the last. An empty list that is not nil leaves the native ones only.
+	Buckets []float64
+	// Factor is by how much one bucket of the native histograms is larger than the last
+	// at most, 1.1 by default. 1 leaves the classic ones only.
+	Factor float64
+}
+
+// maxNativeBuckets bounds the series of a native histogram, resetAfter is how often it may
+// be thrown away for that.
+const (
+	maxNativeBuckets = 160
+	resetAfter       = time.Hour
+)
+
+// Collector is a prometheus.Collector over any number of models. It is safe for
+// concurrent use.
+type Collector struct {
+	build      prometheus.Gauge
+	info       *prometheus.GaugeVec
+	inference  *prometheus.HistogramVec
+	inferences *prometheus.CounterVec
+	inFlight   *prometheus.GaugeVec
+	errors     *prometheus.CounterVec
+	delegates  *prometheus.HistogramVec
+	wait       *prometheus.HistogramVec
+	rejected   *prometheus.CounterVec
+	load       *prometheus.HistogramVec
+	memory     *prometheus.GaugeVec
+	length     *prometheus.Desc
+
+	mu     sync.Mutex
+	models map[string]*Model
+}
+
+// New makes a collector.
+func New(o Options) *Collector {
+	if o.Buckets == nil {
+		o.Buckets = prometheus.ExponentialBuckets(50e-6, 2, 20)
+	}
+	if o.Factor == 0 {
+		o.Factor = 1.1
+	}
+	c := &Collector{models: make(map[string]*Model), build: buildInfo(&o)}
+	c.info = gauge("etrun_model_info", "Methods that were loaded, with the digest of their program.", "model", "method", "sha256")
+	c.inference = o.histogram("etrun_inference_duration_seconds", "Time of executes that succeeded.", "model", "method", "backend")
+	c.inferences = counter("etrun_inferences_total", "Executes by result: ok or error.", "model", "method", "result")
+	c.inFlight = gauge("etrun_inferences_in_flight", "Executes that run now.", "model")
+	c.errors = counter("etrun_errors_total", "Opens, loads, waits and executes that failed.", "model", "reason")
+	c.delegates = o.histogram("etrun_delegate_duration_seconds", "Time of calls of delegates.", "model", "backend")
+	c.wait = o.histogram("etrun_queue_wait_seconds", "Time that callers waited for an instance.", "model")
+	c.rejected = counter("etrun_queue_rejected_total", "Callers that a full queue sent away.", "model")
+	c.load = o.histogram("etrun_model_load_duration_seconds", "Time of the stages of opening and loading.", "model", "stage")
+	c.memory = gauge("etrun_memory_bytes", "Memory by kind. Kinds are disjoint.", "model", "kind")
+	c.length = prometheus.NewDesc("etrun_queue_length", "Callers that wait for an instance now.", []string{"model"}, nil)
+	return c
+}
+
+func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+}
+
+func counter(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+}
+
+func (o *Options) histogram(name, help string, labels ...string) *prometheus.HistogramVec {
+	h := prometheus.HistogramOpts{Name: name, Help: help, Buckets: o.Buckets}
+	if o.Factor > 1 {
+		h.NativeHistogramBucketFactor = o.Factor
+		h.NativeHistogramMaxBucketNumber, h.NativeHistogramMinResetDuration = maxNativeBuckets, resetAfter
+	}
+	return prometheus.NewHistogramVec(h, labels)
+}
+
+// buildInfo is constant.
+func buildInfo(o *Options) prometheus.Gauge {
+	version := o.Version
+	if info, ok := debug.ReadBuildInfo(); ok && version == "" {
+		version = info.Main.Version
+	}
+	engines := map[string]string{"XnnpackBackend": "none", "EthosUBackend": "none"}
+	for _, b := range o.Backends {
+		if s := b.Probe(); s.Loaded {
+			engines[b.ID()] = s.Engine
+		}
+	}
+	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: "etrun_build_info", Help: "Versions and engines of this process.",
+		ConstLabels: prometheus.Labels{"version": version, "go_version": runtime.Version(),
+			"xnnpack": engines["XnnpackBackend"], "ethosu": engines["EthosUBackend"]}})
+	g.Set(1)
+	return g
+}
+
+// parts are all that the collector hands on.
+func (c *Collector) parts() []prometheus.Collector {
+	return []prometheus.Collector{c.build, c.info, c.inference, c.inferences, c.inFlight, c.errors, c.delegates, c.wait, c.rejected, c.load, c.memory}
+}
+
+// Describe implements prometheus.Collector.
+func (c *Collector) Describe(to chan<- *prometheus.Desc) {
+	for _, p := range c.parts() {
+		p.Describe(to)
+	}
+	to <- c.length
+}
+
+// Collect implements prometheus.Collector.
+func (c *Collector) Collect(to chan<- prometheus.Metric) {
+	for _, p := range c.parts() {
+		p.Collect(to)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range c.models {
+		if waiting := m.waiting.Load(); waiting != nil {
+			to <- prometheus.MustNewConstMetric(c.length, prometheus.GaugeValue, float64((*waiting)()), m.name)
+		}
+	}
+}
+
+// Model returns the observer of a model, the same for the same name: a program that
+// takes another one's place goes on with its series. sha256 is the digest of the
+// program, which etrun_model_info shows, or empty.
+func (c *Collector) Model(name, sha256 string) *Model {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.models[name]
+	if m == nil {
+		m = newModel(c, name)
+		c.models[name] = m
+	}
+	m.setDigest(sha256)
+	return m
+}
+
+// Remove drops a model and its series. Its programs have been closed before.
+func (c *Collector) Remove(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.models, name)
+	for _, p := range c.parts() {
+		if v, ok := p.(interface{ DeletePartialMatch(prometheus.Labels) int }); ok {
+			v.DeletePartialMatch(prometheus.Labels{"model": name})
+		}
+	}
+}
