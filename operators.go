@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/cortexm"
 	"github.com/etrun-go/etrun/kernels/llm"
 	"github.com/etrun-go/etrun/kernels/portable"
 	"github.com/etrun-go/etrun/kernels/quantized"
@@ -11,5 +12,5 @@ import (
 
 // DefaultOperators is every operator that this module implements.
 var DefaultOperators = sync.OnceValue(func() *kernels.Set {
-	return kernels.NewSet(portable.Ops(), quantized.Ops(), llm.Ops())
+	return kernels.NewSet(portable.Ops(), quantized.Ops(), cortexm.Ops(), llm.Ops())
 })

@@ -99,6 +99,9 @@ func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Ima
 // openReference makes the image one of the Go engine.
 func (m *image) openReference() (delegate.Image, error) {
 	m.native = false
+	if err := m.graph.checkPools(m.shapes); err != nil {
+		return nil, err
+	}
 	m.needs = m.graph.referenceNeeds(m.shapes, cpu.DefaultThreads())
 	if err := m.needs.check(m.limits); err != nil {
 		return nil, err

@@ -256,3 +256,21 @@ func TestManyLiveValues(t *testing.T) {
 		img.Close()
 	}
 }
+
+// Windows cost no byte of a file, so pools that take the Go engine too long are refused.
+func TestPoolsBeyondTheTime(t *testing.T) {
+	for _, pools := range []int{1, 100} {
+		m := newMaker(1)
+		var outs []int
+		x := m.input(fp32, 1, 1024, 1024, 1)
+		for range pools {
+			y := m.value(fp32, 1)
+			m.node("MaxPooling2d", []int{x}, []int{y}, withWindow(window{kernelH: 512, kernelW: 512, strideH: 32, strideW: 32, dilationH: 1, dilationW: 1}))
+			outs = append(outs, y)
+		}
+		_, err := compile(t, encode(m.fixed(outs...)), EngineReference)
+		if (err == nil) != (pools == 1) || err != nil && !errors.Is(err, delegate.ErrUnsupported) {
+			t.Errorf("%d pools: got %v", pools, err)
+		}
+	}
+}

@@ -36,8 +36,7 @@ type reference struct {
 	product product
 	rows    denseRows
 	patch   patch
-	pixels  []int // of a pool's window
-	taps    []int
+	pooled  pooled
 	timed   bool
 	times   []time.Duration // of the nodes of the last Execute that was timed
 }

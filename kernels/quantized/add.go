@@ -23,7 +23,8 @@ func add(c *kernels.Ctx, a kernels.Args) error {
 	s.load, s.sums = tensor.Loader[float32](x.DType), kernels.Scratch[float32](c, 2*blockSize*c.Threads())
 	s.sum.params = one[float32](c, 1/a.Float(10), a.Int(11), x.Numel())
 	s.sum.lo, s.sum.hi, s.sum.dst = a.Int(12), a.Int(13), out.Data
-	s.sum.prepare(c, tensor.Float32, out.DType)
+	s.sum.convert(tensor.Float32, out.DType)
+	s.sum.reserve(c)
 	c.Parallel(x.Numel(), grain, s)
 	return nil
 }

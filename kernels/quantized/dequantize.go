@@ -11,7 +11,34 @@ import (
 //
 // in float32, or in float64 for a float64 out.
 func dequantizePerTensor(c *kernels.Ctx, a kernels.Args) error {
-	return dequantizeWhole(c, a, a.Float(1), a.Int(2))
+	if err := wantType(a, 6, a.Tensor(7)); err != nil {
+		return err
+	}
+	if a.Tensor(7).DType == tensor.Float64 {
+		return dequantizeFixed[float64](c, a, 7)
+	}
+	return dequantizeFixed[float32](c, a, 7)
+}
+
+// DequantizePerTensor is dequantizePerTensor to float32 for other namespaces, whose
+// schema has no out_dtype: the out is argument 6.
+func DequantizePerTensor(c *kernels.Ctx, a kernels.Args) error {
+	if err := kernels.WantDType(6, a.Tensor(6), tensor.Float32); err != nil {
+		return err
+	}
+	return dequantizeFixed[float32](c, a, 6)
+}
+
+// dequantizeFixed dequantises by the numbers in arguments 1 and 2, which stay: the
+// call can be repeated.
+func dequantizeFixed[F float](c *kernels.Ctx, a kernels.Args, out int) error {
+	if err := dequantize(c, a, 5, out, one[F](c, a.Float(1), a.Int(2), a.Tensor(0).Numel())); err != nil {
+		return err
+	}
+	q := kernels.Keep[dequantizer[F]](c)
+	q.settle()
+	c.Repeat(q)
+	return nil
 }
 
 func dequantizePerTensorOfTensors(c *kernels.Ctx, a kernels.Args) error {
@@ -19,15 +46,14 @@ func dequantizePerTensorOfTensors(c *kernels.Ctx, a kernels.Args) error {
 	if err != nil {
 		return err
 	}
-	return dequantizeWhole(c, a, scale, zero)
-}
-
-func dequantizeWhole(c *kernels.Ctx, a kernels.Args, scale float64, zero int64) error {
+	if err := wantType(a, 6, a.Tensor(7)); err != nil {
+		return err
+	}
 	n := a.Tensor(0).Numel()
 	if a.Tensor(7).DType == tensor.Float64 {
-		return dequantize(c, a, 5, one[float64](c, scale, zero, n))
+		return dequantize(c, a, 5, 7, one[float64](c, scale, zero, n))
 	}
-	return dequantize(c, a, 5, one[float32](c, scale, zero, n))
+	return dequantize(c, a, 5, 7, one[float32](c, scale, zero, n))
 }
 
 // dequantizePerChannel is quantized_decomposed::dequantize_per_channel.out: the rule
@@ -48,7 +74,7 @@ func dequantizeChannels[F float](c *kernels.Ctx, a kernels.Args) error {
 	if err != nil {
 		return err
 	}
-	return dequantize(c, a, 6, p)
+	return dequantizeTo(c, a, 6, p)
 }
 
 // dequantizePerToken is quantized_decomposed::dequantize_per_token.out, with the
@@ -68,39 +94,37 @@ func dequantizeTokens[F float](c *kernels.Ctx, a kernels.Args) error {
 	if err != nil {
 		return err
 	}
-	return dequantize(c, a, 5, p)
+	return dequantizeTo(c, a, 5, p)
+}
+
+// dequantizeTo is dequantize with an argument behind dtype that names the type of the
+// out (or is None), and then the out.
+func dequantizeTo[F float](c *kernels.Ctx, a kernels.Args, dtype int, p params[F]) error {
+	if err := wantType(a, dtype+1, a.Tensor(dtype+2)); err != nil {
+		return err
+	}
+	return dequantize(c, a, dtype, dtype+2, p)
 }
 
 // dequantize turns the codes of argument 0 into floats. Argument dtype is the type of
-// the codes, the next one that of the out (or None), and then comes the out.
-func dequantize[F float](c *kernels.Ctx, a kernels.Args, dtype int, p params[F]) error {
-	in, to := a.Tensor(0), a.Tensor(dtype+2)
+// the codes.
+func dequantize[F float](c *kernels.Ctx, a kernels.Args, dtype, out int, p params[F]) error {
+	in, to := a.Tensor(0), a.Tensor(out)
 	if err := checkCodes(a, 0, dtype); err != nil {
 		return err
 	}
-	if err := wantFloats(a, dtype+1, dtype+2); err != nil {
+	if err := kernels.WantDType(out, to, tensor.Float32, tensor.Float16, tensor.BFloat16, tensor.Float64); err != nil {
 		return err
 	}
-	if err := resizeLike(a, 0, dtype+2); err != nil {
+	if err := resizeLike(a, 0, out); err != nil {
 		return err
 	}
 	q := kernels.Keep[dequantizer[F]](c)
-	*q = dequantizer[F]{params: p, src: in.Data, dst: to.Data}
+	*q = dequantizer[F]{params: p, n: in.Numel(), src: in.Data, dst: to.Data}
 	q.load, q.srcSize = tensor.Loader[F](stored(in.DType)), in.DType.Size()
 	q.store, q.dstSize = tensor.Storer[F](to.DType), to.DType.Size()
 	q.widen = widening[F](in.DType, to.DType)
-	q.floats = kernels.Scratch[F](c, 3*blockSize*c.Threads())
-	c.Parallel(in.Numel(), grain, q)
-	return nil
-}
-
-// wantFloats checks an out of floats and the dtype argument that names its type.
-func wantFloats(a kernels.Args, dtype, out int) error {
-	t := a.Tensor(out)
-	if err := kernels.WantDType(out, t, tensor.Float32, tensor.Float16, tensor.BFloat16, tensor.Float64); err != nil {
-		return err
-	}
-	return wantType(a, dtype, t)
+	return q.Repeat(c)
 }
 
 // wantType checks that argument dtype, if it is given, names the type of the out.
@@ -114,12 +138,20 @@ func wantType(a kernels.Args, dtype int, out *tensor.Tensor) error {
 // dequantizer is the loop over a tensor's elements in memory order.
 type dequantizer[F float] struct {
 	params[F]
+	n                int
 	src, dst         []byte
 	srcSize, dstSize int
 	load             tensor.LoadFunc[F]
 	store            tensor.StoreFunc[F]
 	widen            func(dst, src []byte, scale, zero float32) // 8 bits to float32, else nil
 	floats           []F                                        // per thread: a block of values, of scales and of zero points
+}
+
+// Repeat dequantises the same tensors again, by parameters that still hold.
+func (q *dequantizer[F]) Repeat(c *kernels.Ctx) error {
+	q.floats = kernels.Scratch[F](c, 3*blockSize*c.Threads())
+	c.Parallel(q.n, grain, q)
+	return nil
 }
 
 // Range dequantises elements [lo, hi).

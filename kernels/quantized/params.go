@@ -22,6 +22,14 @@ const grain = 1 << 14
 type params[F float] struct {
 	scale, zero []F
 	run         int
+	own         [2]F // see settle
+}
+
+// settle moves the parameters of a whole tensor from scratch memory to memory that
+// lasts. p stays where it is from then on.
+func (p *params[F]) settle() {
+	p.own = [2]F{p.scale[0], p.zero[0]}
+	p.scale, p.zero = p.own[:1], p.own[1:]
 }
 
 // uniform reports the one index that elements [at, at+n) share.

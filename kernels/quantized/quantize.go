@@ -14,7 +14,19 @@ import (
 // in float32. PyTorch takes the reciprocal of the double scale and rounds it once;
 // that is the float32 reciprocal wherever the scale is a float32 number.
 func quantizePerTensor(c *kernels.Ctx, a kernels.Args) error {
-	return quantizeWhole(c, a, a.Float(1), a.Int(2))
+	return QuantizePerTensor(c, a, float32(1/a.Float(1)))
+}
+
+// QuantizePerTensor is quantizePerTensor for other namespaces, whose reciprocal of the
+// scale may be another float32.
+func QuantizePerTensor(c *kernels.Ctx, a kernels.Args, factor float32) error {
+	if err := quantize(c, a, 6, false, one[float32](c, float64(factor), a.Int(2), a.Tensor(0).Numel())); err != nil {
+		return err
+	}
+	q := kernels.Keep[quantizer[float32]](c)
+	q.settle()
+	c.Repeat(q)
+	return nil
 }
 
 func quantizePerTensorOfTensors(c *kernels.Ctx, a kernels.Args) error {
@@ -22,10 +34,6 @@ func quantizePerTensorOfTensors(c *kernels.Ctx, a kernels.Args) error {
 	if err != nil {
 		return err
 	}
-	return quantizeWhole(c, a, scale, zero)
-}
-
-func quantizeWhole(c *kernels.Ctx, a kernels.Args, scale float64, zero int64) error {
 	return quantize(c, a, 6, false, one[float32](c, 1/scale, zero, a.Tensor(0).Numel()))
 }
 
@@ -89,15 +97,22 @@ func quantize[F float](c *kernels.Ctx, a kernels.Args, out int, addFirst bool, p
 		return err
 	}
 	q := kernels.Keep[quantizer[F]](c)
-	*q = quantizer[F]{params: p, src: in.Data, dst: to.Data, lo: a.Int(out - 3), hi: a.Int(out - 2), addFirst: addFirst}
-	q.prepare(c, in.DType, to.DType)
-	c.Parallel(in.Numel(), grain, q)
+	*q = quantizer[F]{params: p, n: in.Numel(), src: in.Data, dst: to.Data, lo: a.Int(out - 3), hi: a.Int(out - 2), addFirst: addFirst}
+	q.convert(in.DType, to.DType)
+	return q.Repeat(c)
+}
+
+// Repeat quantises the same tensors again, by parameters that still hold.
+func (q *quantizer[F]) Repeat(c *kernels.Ctx) error {
+	q.reserve(c)
+	c.Parallel(q.n, grain, q)
 	return nil
 }
 
 // quantizer is the loop over a tensor's elements in memory order.
 type quantizer[F float] struct {
 	params[F]
+	n                int
 	src, dst         []byte
 	srcSize, dstSize int
 	load             tensor.LoadFunc[F]
@@ -109,11 +124,15 @@ type quantizer[F float] struct {
 	codes            []int64 // per thread: a block of codes
 }
 
-// prepare chooses the conversions and takes working memory.
-func (q *quantizer[F]) prepare(c *kernels.Ctx, from, to tensor.DType) {
+// convert chooses the conversions.
+func (q *quantizer[F]) convert(from, to tensor.DType) {
 	q.load, q.srcSize = tensor.Loader[F](from), from.Size()
 	q.store, q.dstSize = tensor.Storer[int64](stored(to)), to.Size()
 	q.narrow = narrowing[F](from, to)
+}
+
+// reserve takes working memory.
+func (q *quantizer[F]) reserve(c *kernels.Ctx) {
 	q.floats = kernels.Scratch[F](c, 3*blockSize*c.Threads())
 	q.codes = kernels.Scratch[int64](c, blockSize*c.Threads())
 }

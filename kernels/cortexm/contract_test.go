@@ -1,0 +1,15 @@
+package cortexm
+
+import (
+	"testing"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/kerneltest"
+)
+
+var set = kernels.NewSet(Ops())
+
+func TestTable(t *testing.T)  { kerneltest.Table(t, set) }
+func TestCalls(t *testing.T)  { kerneltest.Calls(t, set) }
+func TestRandom(t *testing.T) { kerneltest.Random(t, set, 3000) }
+func FuzzCall(f *testing.F)   { kerneltest.Fuzz(f, set) }

@@ -1,0 +1,184 @@
+package cortexm
+
+import (
+	"fmt"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/simd"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// depthwiseConv2d is cortex_m::quantized_depthwise_conv2d.out. Weights are [1, height,
+// width, out]; output channel o reads input channel o / depth_multiplier.
+func depthwiseConv2d(c *kernels.Ctx, a kernels.Args) error {
+	if err := depthwiseTail.check(a); err != nil {
+		return err
+	}
+	multiplier, err := within(a, convPad+2, 1, limit)
+	if err != nil {
+		return err
+	}
+	if multiplier > 1 {
+		return multiplyDepth(c, a, int(multiplier))
+	}
+	p := kernels.Keep[depthwise](c)
+	if err := p.depthGeometry(a, 1); err != nil {
+		return err
+	}
+	if p.xOffset, err = depthwiseTail.read(a, &p.codes, p.channels); err != nil {
+		return err
+	}
+	if err := p.resize(a, depthwiseTail.out, p.channels); err != nil {
+		return err
+	}
+	p.input.setImage(a.Tensor(convInput))
+	p.output.setImage(a.Tensor(depthwiseTail.out))
+	p.weights.set(a.Tensor(convWeights))
+	p.run = 1
+	if p.stride[1] == 1 {
+		p.run = min(max(runElements/(p.kernel[0]*p.kernel[1]*p.channels), 1), p.out[1])
+	}
+	return again(c, p)
+}
+
+// depthGeometry reads and checks the geometry of a depthwise convolution.
+func (w *window) depthGeometry(a kernels.Args, multiplier int) error {
+	if err := w.geometry(a, convPad+1); err != nil {
+		return err
+	}
+	if t := a.Tensor(convWeights); t.Sizes[0] != 1 || t.Sizes[3] != w.channels*multiplier {
+		return kernels.Badf(convWeights, fmt.Sprintf("[1, height, width, %d]", w.channels*multiplier), "%v", t)
+	}
+	return w.slide(convWeights, false)
+}
+
+// multiplyDepth is a depthwise convolution with several output channels for each input
+// channel: a product with groups.
+func multiplyDepth(c *kernels.Ctx, a kernels.Args, multiplier int) (err error) {
+	p := kernels.Keep[product](c)
+	if err := p.depthGeometry(a, multiplier); err != nil {
+		return err
+	}
+	p.groups, p.outChannels = p.channels, p.channels*multiplier
+	if p.xOffset, err = depthwiseTail.read(a, &p.codes, p.outChannels); err != nil {
+		return err
+	}
+	if err := p.resize(a, depthwiseTail.out, p.outChannels); err != nil {
+		return err
+	}
+	p.input.setImage(a.Tensor(convInput))
+	p.output.setImage(a.Tensor(depthwiseTail.out))
+	p.weights.in.setChannelsFirst(a.Tensor(convWeights))
+	return p.begin(c)
+}
+
+// runElements is about how many weights are laid out for a run of points.
+const runElements = 1 << 14
+
+// depthwise is a depthwise convolution with an output channel for each input channel.
+// Its ranges are rows of output points; runs of points that lie side by side in the
+// input are multiplied together.
+type depthwise struct {
+	window
+	xOffset       int32 // added to codes of the input
+	codes         channels
+	input, output layout
+	weights       layout
+	run           int     // points
+	x, w          []int32 // the input with its offset; of each tap a run of weights
+	y             []int8
+	sums          []int32 // per thread: a run of sums, and of products
+}
+
+// Repeat computes the same tensors again.
+func (p *depthwise) Repeat(c *kernels.Ctx) error {
+	if err := p.codes.check(); err != nil {
+		return err
+	}
+	if p.output.t.Numel() == 0 {
+		return nil
+	}
+	p.y = target[int8](c, &p.output)
+	p.widen(c)
+	p.sums = kernels.Scratch[int32](c, 2*p.run*p.channels*c.Threads())
+	const elements = 1 << 16 // of about 20 µs
+	c.Parallel(p.batch*p.out[0], 1+elements/max(p.out[1]*p.kernel[0]*p.kernel[1]*p.channels, 1), p)
+	store(c, &p.output, p.y)
+	return nil
+}
+
+// widen makes int32 of the input and of the weights.
+func (p *depthwise) widen(c *kernels.Ctx) {
+	x, w := load[int8](c, &p.input), load[int8](c, &p.weights)
+	p.x, p.w = kernels.Scratch[int32](c, len(x)), kernels.Scratch[int32](c, len(w)*p.run)
+	for i, v := range x {
+		p.x[i] = int32(v) + p.xOffset
+	}
+	for i, v := range w {
+		t, channel := i/p.channels, i%p.channels
+		p.w[t*p.run*p.channels+channel] = int32(v)
+	}
+	size := p.run * p.channels
+	for at := 0; at < len(p.w); at += size {
+		repeat(p.w[at:][:size], p.channels)
+	}
+}
+
+// repeat fills row with its first n elements.
+func repeat(row []int32, n int) {
+	for n < len(row) {
+		n += copy(row[n:], row[:n])
+	}
+}
+
+// Range computes rows [lo, hi) of output points.
+func (p *depthwise) Range(worker, lo, hi int) {
+	size := p.run * p.channels
+	sums := p.sums[2*worker*size:][:2*size]
+	for r := lo; r < hi; r++ {
+		for col := 0; col < p.out[1]; col += p.run {
+			n := min(p.run, p.out[1]-col) * p.channels
+			p.start(sums[:n])
+			p.points(sums[:n], sums[size:], r, col)
+			for i := 0; i < n; i += p.channels {
+				p.codes.store(p.y[r*p.out[1]*p.channels+col*p.channels+i:], sums[i:i+p.channels], 0)
+			}
+		}
+	}
+}
+
+// start sets sums to the bias.
+func (p *depthwise) start(sums []int32) {
+	if p.codes.bias == nil {
+		clear(sums)
+		return
+	}
+	copy(sums, tensor.Data[int32](p.codes.bias))
+	repeat(sums, p.channels)
+}
+
+// points adds the products of points from col on of a row to sums. Rows are numbered
+// through all images.
+func (p *depthwise) points(sums, products []int32, row, col int) {
+	x := p.x[row/p.out[0]*p.in[0]*p.in[1]*p.channels:]
+	count := len(sums) / p.channels
+	for ky := range p.kernel[0] {
+		iy, ok := p.source(0, row%p.out[0], ky)
+		if !ok {
+			continue
+		}
+		for kx := range p.kernel[1] {
+			first := col*p.stride[1] - p.pad[1] + kx*p.dilate[1] // of a run, side by side
+			lo := min(max(-first, 0), count)
+			hi := max(min(p.in[1]-first, count), lo)
+			n, at := (hi-lo)*p.channels, (iy*p.in[1]+first+lo)*p.channels
+			if n == 0 {
+				continue
+			}
+			w := p.w[(ky*p.kernel[1]+kx)*p.run*p.channels:]
+			simd.MulInt32(products[:n], x[at:at+n], w[:n])
+			to := sums[lo*p.channels:][:n]
+			simd.AddInt32(to, to, products[:n])
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package cortexm
+
+import (
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/move"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// layout is a tensor's elements in the order that an operator computes in: a dense
+// array of the dimensions that set names. It belongs into what the operator keeps.
+type layout struct {
+	t             *tensor.Tensor
+	copies        move.Strided
+	rank          int
+	sizes         [tensor.MaxRank]int
+	theirs, dense [tensor.MaxRank]int // strides of t and of the array
+	inPlace       bool                // t is stored as the array
+}
+
+// set takes t in the order of its dimensions.
+func (l *layout) set(t *tensor.Tensor) {
+	l.t, l.rank = t, 0
+	for d, n := range t.Sizes {
+		l.add(n, t.Strides[d])
+	}
+	l.settle()
+}
+
+// setImage takes t, [N, C, H, W], as [N, H, W, C].
+func (l *layout) setImage(t *tensor.Tensor) {
+	l.t, l.rank = t, 0
+	for _, d := range [...]int{0, 2, 3, 1} {
+		l.add(t.Sizes[d], t.Strides[d])
+	}
+	l.settle()
+}
+
+// setChannelsFirst takes t, [1, H, W, C], as [C, H, W].
+func (l *layout) setChannelsFirst(t *tensor.Tensor) {
+	l.t, l.rank = t, 0
+	for _, d := range [...]int{3, 1, 2} {
+		l.add(t.Sizes[d], t.Strides[d])
+	}
+	l.settle()
+}
+
+// setLike takes t broadcast to the sizes of out, which it broadcasts to, in the order
+// of out's memory.
+func (l *layout) setLike(t, out *tensor.Tensor) {
+	l.t, l.rank = t, 0
+	missing := out.Rank() - t.Rank()
+	for _, o := range out.DimOrder {
+		d, stride := int(o)-missing, 0
+		if d >= 0 && t.Sizes[d] > 1 {
+			stride = t.Strides[d]
+		}
+		l.add(out.Sizes[o], stride)
+	}
+	l.settle()
+}
+
+func (l *layout) add(size, stride int) {
+	l.sizes[l.rank], l.theirs[l.rank] = size, stride
+	l.rank++
+}
+
+// settle derives the dense strides.
+func (l *layout) settle() {
+	l.inPlace = true
+	stride := 1
+	for d := l.rank - 1; d >= 0; d-- {
+		l.dense[d] = stride
+		stride *= max(l.sizes[d], 1)
+		l.inPlace = l.inPlace && (l.sizes[d] == 1 || l.theirs[d] == l.dense[d])
+	}
+}
+
+func (l *layout) numel() int {
+	n := 1
+	for _, s := range l.sizes[:l.rank] {
+		n *= s
+	}
+	return n
+}
+
+// load is the array: t's own bytes, or a copy in scratch memory.
+func load[T tensor.Element](c *kernels.Ctx, l *layout) []T {
+	if l.inPlace {
+		return tensor.View[T](l.t.Data)
+	}
+	a := kernels.Scratch[T](c, l.numel())
+	box := move.Box{Sizes: l.sizes[:l.rank], Dst: l.dense[:l.rank], Src: l.theirs[:l.rank]}
+	l.copies.Copy(c, l.t.DType.Size(), box, move.Place{Data: tensor.BytesOf(a)}, move.Place{Data: l.t.Data})
+	return a
+}
+
+// target is where the operator writes the array, not zeroed; store completes it.
+func target[T tensor.Element](c *kernels.Ctx, l *layout) []T {
+	if l.inPlace {
+		return tensor.View[T](l.t.Data)
+	}
+	return kernels.Scratch[T](c, l.numel())
+}
+
+// store brings what was written to a, which came from target, into t.
+func store[T tensor.Element](c *kernels.Ctx, l *layout, a []T) {
+	if l.inPlace {
+		return
+	}
+	box := move.Box{Sizes: l.sizes[:l.rank], Dst: l.theirs[:l.rank], Src: l.dense[:l.rank]}
+	l.copies.Copy(c, l.t.DType.Size(), box, move.Place{Data: l.t.Data}, move.Place{Data: tensor.BytesOf(a)})
+}

@@ -1,0 +1,199 @@
+package cortexm
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/etrun-go/etrun/kernels"
+)
+
+// pooling is what an instruction keeps. Its ranges are rows of output points.
+type pooling struct {
+	window
+	input, output layout
+	average       bool
+	least, most   int8 // of a maximum
+	x, y          []int8
+	sums          []int32 // per thread: a point's
+}
+
+// Arguments of the two, up to where they part.
+const poolKernel, poolStride, poolPad = 1, 2, 3
+
+// slide reads kernel size, stride and padding.
+func (p *pooling) slide(a kernels.Args, ceil bool) error {
+	if err := pair(&p.kernel, a, poolKernel, 1); err != nil {
+		return err
+	}
+	if err := pair(&p.stride, a, poolStride, 1); err != nil {
+		return err
+	}
+	if err := pair(&p.pad, a, poolPad, 0); err != nil {
+		return err
+	}
+	for d, n := range p.pad {
+		if n >= p.kernel[d] {
+			return kernels.Badf(poolPad, fmt.Sprintf("less than the kernel, %v", p.kernel), "%v", p.pad)
+		}
+	}
+	return p.window.slide(poolKernel, ceil)
+}
+
+// finish resizes the out and pools.
+func (p *pooling) finish(c *kernels.Ctx, a kernels.Args, out int) error {
+	if err := p.resize(a, out, p.channels); err != nil {
+		return err
+	}
+	p.input.setImage(a.Tensor(0))
+	p.output.setImage(a.Tensor(out))
+	return again(c, p)
+}
+
+// avgPool is cortex_m::quantized_avg_pool2d.out: the mean of the codes inside the
+// input, rounded half away from 0. Scale and zero point, which it leaves, do not matter.
+func avgPool(c *kernels.Ctx, a kernels.Args) error {
+	p := kernels.Keep[pooling](c)
+	if err := wantInt8(a, 0, 9); err != nil {
+		return err
+	}
+	if err := wantBytes(a, 8); err != nil {
+		return err
+	}
+	if err := p.setInput(a, 0); err != nil {
+		return err
+	}
+	if err := p.slide(a, a.Bool(4)); err != nil {
+		return err
+	}
+	if p.average = true; p.kernel[0]*p.kernel[1] > limit {
+		return kernels.Badf(poolKernel, "fewer than 2^31 elements", "%v", p.kernel)
+	}
+	return p.finish(c, a, 9)
+}
+
+// maxPool is cortex_m::quantized_max_pool2d.out: the largest code inside the input,
+// clamped. The device has neither dilation nor ceil mode.
+func maxPool(c *kernels.Ctx, a kernels.Args) error {
+	p := kernels.Keep[pooling](c)
+	if err := wantInt8(a, 0, 10); err != nil {
+		return err
+	}
+	if err := p.setInput(a, 0); err != nil {
+		return err
+	}
+	if err := p.checkMax(a); err != nil {
+		return err
+	}
+	least, most, err := bounds(a, 8, 9)
+	if err != nil {
+		return err
+	}
+	p.average, p.least, p.most = false, int8(least), int8(most)
+	if err := p.slide(a, false); err != nil {
+		return err
+	}
+	return p.finish(c, a, 10)
+}
+
+// checkMax checks what a maximum does not have.
+func (p *pooling) checkMax(a kernels.Args) error {
+	var dilate [2]int
+	if err := pair(&dilate, a, 4, 1); err != nil {
+		return err
+	}
+	if dilate != [2]int{1, 1} {
+		return kernels.Badf(4, "[1 1]", "%v", dilate)
+	}
+	if a.Bool(5) {
+		return kernels.Bad(5, "true", "false")
+	}
+	zero, err := code(a, 6)
+	if err != nil {
+		return err
+	}
+	if v := a.Int(7); v != int64(zero) {
+		return kernels.Badf(7, fmt.Sprintf("the input's, %d", zero), "%d", v)
+	}
+	return nil
+}
+
+// Repeat pools the same tensors again.
+func (p *pooling) Repeat(c *kernels.Ctx) error {
+	if p.output.t.Numel() == 0 {
+		return nil
+	}
+	p.x, p.y = load[int8](c, &p.input), target[int8](c, &p.output)
+	p.sums = kernels.Scratch[int32](c, p.channels*c.Threads())
+	taps := min(p.kernel[0], p.in[0]) * min(p.kernel[1], p.in[1])
+	c.Parallel(p.batch*p.out[0], 1+grain/max(p.out[1]*p.channels*taps, 1), p)
+	store(c, &p.output, p.y)
+	return nil
+}
+
+// Range pools rows [lo, hi) of output points.
+func (p *pooling) Range(worker, lo, hi int) {
+	sums := p.sums[worker*p.channels:][:p.channels]
+	for r := lo; r < hi; r++ {
+		x := p.x[r/p.out[0]*p.in[0]*p.in[1]*p.channels:]
+		y := p.y[r*p.out[1]*p.channels:]
+		for i := range p.out[1] {
+			dst := y[i*p.channels:][:p.channels]
+			if p.average {
+				p.mean(dst, sums, x, r%p.out[0], i)
+			} else {
+				p.largest(dst, x, r%p.out[0], i)
+			}
+		}
+	}
+}
+
+// rows calls f with the elements inside each row of the window at (row, col), and
+// returns the number of points.
+func (p *pooling) rows(x []int8, row, col int, f func(x []int8)) (points int) {
+	top, h0, h1 := p.inside(0, row)
+	left, w0, w1 := p.inside(1, col)
+	for h := h0; h < h1; h++ {
+		at := ((top+h)*p.in[1] + left + w0) * p.channels
+		f(x[at : at+(w1-w0)*p.channels])
+	}
+	return (h1 - h0) * (w1 - w0)
+}
+
+// mean averages the window at (row, col) of image x.
+func (p *pooling) mean(dst []int8, sums []int32, x []int8, row, col int) {
+	clear(sums)
+	n := int32(p.rows(x, row, col, func(x []int8) {
+		for len(x) > 0 {
+			for i, v := range x[:len(sums)] {
+				sums[i] += int32(v)
+			}
+			x = x[len(sums):]
+		}
+	}))
+	for i, s := range sums {
+		if s > 0 {
+			s += n / 2
+		} else {
+			s -= n / 2
+		}
+		dst[i] = int8(s / n)
+	}
+}
+
+// largest is the maximum of the window at (row, col) of image x.
+func (p *pooling) largest(dst, x []int8, row, col int) {
+	for i := range dst {
+		dst[i] = math.MinInt8
+	}
+	p.rows(x, row, col, func(x []int8) {
+		for len(x) > 0 {
+			for i, v := range x[:len(dst)] {
+				dst[i] = max(dst[i], v)
+			}
+			x = x[len(dst):]
+		}
+	})
+	for i, v := range dst {
+		dst[i] = min(max(v, p.least), p.most)
+	}
+}

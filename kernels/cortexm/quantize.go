@@ -1,0 +1,48 @@
+package cortexm
+
+import (
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/quantized"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// quantizePerTensor is cortex_m::quantize_per_tensor.out:
+//
+//	out = clamp(round(input · (1/scale)) + zero_point, quant_min, quant_max)
+//
+// in float32, rounded half to even. It differs from the operator of
+// quantized_decomposed in the reciprocal, which is that of the float32 scale. What C
+// leaves undefined is as there: an infinity ends at a bound, a NaN becomes 0.
+func quantizePerTensor(c *kernels.Ctx, a kernels.Args) error {
+	if err := kernels.WantDType(0, a.Tensor(0), tensor.Float32); err != nil {
+		return err
+	}
+	if err := checkCodes(a, 6); err != nil {
+		return err
+	}
+	return quantized.QuantizePerTensor(c, a, 1/float32(a.Float(1)))
+}
+
+// dequantizePerTensor is cortex_m::dequantize_per_tensor.out:
+//
+//	out = (input - zero_point) · scale
+//
+// in float32.
+func dequantizePerTensor(c *kernels.Ctx, a kernels.Args) error {
+	if err := checkCodes(a, 0); err != nil {
+		return err
+	}
+	return quantized.DequantizePerTensor(c, a)
+}
+
+// checkCodes checks that tensor argument i holds codes of the device's types, and the
+// zero point.
+func checkCodes(a kernels.Args, i int) error {
+	t := a.Tensor(i)
+	if err := kernels.WantDType(i, t, tensor.Int8, tensor.Int16); err != nil {
+		return err
+	}
+	const limit = 1 << 24 // as far as float32 numbers hold all integers
+	_, err := within(a, 2, -limit, limit)
+	return err
+}

@@ -1,0 +1,108 @@
+package cortexm
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// requantize scales v by multiplier · 2^(shift-31), a shift within [-31, 31]
+// (CMSIS-NN's arm_nn_requantize).
+func requantize(v, multiplier, shift int32) int32 {
+	v <<= uint32(max(shift, 0))
+	h := int32((int64(v)*int64(multiplier) + 1<<30) >> 31)
+	return divideByPower(h, max(-shift, 0))
+}
+
+// divideByPower is v / 2^n, 0 ≤ n < 63, rounded half away from 0
+// (arm_nn_divide_by_power_of_two).
+func divideByPower(v, n int32) int32 {
+	if n <= 0 {
+		return v
+	}
+	w := int64(v)
+	return int32((w + int64(1)<<(n-1) + w>>63) >> n)
+}
+
+// maxShift is the largest shift, to the left and to the right.
+const maxShift = 31
+
+// scale is a multiplier and a shift.
+type scale struct{ multiplier, shift int32 }
+
+// scaleOf reads a multiplier and the shift behind it.
+func scaleOf(a kernels.Args, i int) (scale, error) {
+	m, err := within(a, i, math.MinInt32, math.MaxInt32)
+	if err != nil {
+		return scale{}, err
+	}
+	s, err := within(a, i+1, -maxShift, maxShift)
+	return scale{m, s}, err
+}
+
+func (s scale) apply(v int32) int32 { return requantize(v, s.multiplier, s.shift) }
+
+// codes turns scaled numbers into int8: it adds the zero point, which wraps, and clamps.
+type codes struct{ zero, least, most int32 }
+
+func (q codes) of(v int32) int8 { return int8(min(max(v+q.zero, q.least), q.most)) }
+
+// wholeRange are codes that reach to the ends of int8.
+func wholeRange(zero int32) codes { return codes{zero, math.MinInt8, math.MaxInt8} }
+
+// channels turns sums of products, which start from the bias of their channel, into
+// codes.
+type channels struct {
+	codes
+	bias, multipliers, shifts *tensor.Tensor // int32, one for each channel; bias may be nil
+	arg                       int            // of shifts
+	one                       scale          // of all channels where multipliers is nil
+}
+
+// set reads the scales of each of n channels, tensor arguments i and i+1.
+func (q *channels) set(a kernels.Args, i, n int) error {
+	q.multipliers, q.shifts, q.arg = a.Tensor(i), a.Tensor(i+1), i+1
+	if err := wantChannels(a, i, n); err != nil {
+		return err
+	}
+	return wantChannels(a, i+1, n)
+}
+
+// setBias reads the bias of n channels, which may be None.
+func (q *channels) setBias(a kernels.Args, i, n int) error {
+	if q.bias = a.OptTensor(i); q.bias == nil {
+		return nil
+	}
+	return wantChannels(a, i, n)
+}
+
+// check reports shifts out of range; elements are checked at every execute.
+func (q *channels) check() error {
+	if q.multipliers == nil {
+		return nil
+	}
+	for o, s := range tensor.Data[int32](q.shifts) {
+		if s < -maxShift || s > maxShift {
+			return kernels.Badf(q.arg, fmt.Sprintf("shifts in [-%d, %[1]d]", maxShift), "%d for channel %d", s, o)
+		}
+	}
+	return nil
+}
+
+// store turns the sums of channels from, from+1, … into codes.
+func (q *channels) store(dst []int8, sums []int32, from int) {
+	dst = dst[:len(sums)]
+	if q.multipliers == nil {
+		for i, v := range sums {
+			dst[i] = q.of(q.one.apply(v))
+		}
+		return
+	}
+	multipliers := tensor.Data[int32](q.multipliers)[from:][:len(sums)]
+	shifts := tensor.Data[int32](q.shifts)[from:][:len(sums)]
+	for i, v := range sums {
+		dst[i] = q.of(requantize(v, multipliers[i], shifts[i]))
+	}
+}
