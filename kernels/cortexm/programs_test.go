@@ -61,7 +61,7 @@ func (a *archive) programs() (list []program) {
 // load opens the program of a case.
 func (a *archive) load(p *program, threads int) *etrun.Method {
 	a.t.Helper()
-	prog, err := etrun.Read(a.read(p.Program), etrun.WithThreads(threads))
+	prog, err := etrun.Parse(a.read(p.Program), etrun.WithThreads(threads))
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func (a *archive) execute(m *etrun.Method, p *program) {
 		if err != nil {
 			a.t.Fatal(err)
 		}
-		x := tensor.Make(d, in.Shape, m.Input(i).Tensor.DimOrder, tensor.Static)
+		x := tensor.Make(d, in.Shape, m.Meta().Inputs[i].DimOrder, tensor.Static)
 		b := tensor.AlignedBytes(x.NBytes())
 		copy(b, a.read(in.File))
 		x.Bind(b)
@@ -101,7 +101,11 @@ func (a *archive) execute(m *etrun.Method, p *program) {
 func (a *archive) check(m *etrun.Method, p *program) {
 	a.t.Helper()
 	for i, out := range p.Outputs {
-		got, bytes := m.Output(i).Tensor, a.read(out.File)
+		v, err := m.Output(i)
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		got, bytes := v.Tensor, a.read(out.File)
 		if got.DType.String() != out.DType || len(got.Data) != len(bytes) {
 			a.t.Errorf("output %d: %v, want %s%v", i, got, out.DType, out.Shape)
 			continue

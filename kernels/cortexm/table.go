@@ -1,5 +1,5 @@
-// Package cortexm holds the operators of ExecuTorch's Cortex-M backend, the cortex_m
-// namespace, with the numbers of CMSIS-NN's kernels: the same bytes as on the device,
+// Package cortexm (no compatibility promise) holds the operators of ExecuTorch's
+// Cortex-M backend, the cortex_m namespace, with the numbers of CMSIS-NN's kernels: the same bytes as on the device,
 // on any machine. Arm's script for Ethos-U programs writes the first two of them at
 // the borders of its delegates.
 //
