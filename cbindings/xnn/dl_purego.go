@@ -4,7 +4,9 @@ package xnn
 
 import (
 	"reflect"
+	"runtime"
 	"sync"
+	"unsafe"
 
 	"github.com/ebitengine/purego"
 )
@@ -37,6 +39,7 @@ func bind(f *Functions, addresses map[string]uintptr) {
 	}
 	f.InvokeRuntime = runtimeCall(addresses["xnn_invoke_runtime"])
 	f.ReshapeRuntime = runtimeCall(addresses["xnn_reshape_runtime"])
+	f.GetRuntimeProfilingInfo = profilingCall(addresses["xnn_get_runtime_profiling_info"])
 }
 
 // runtimeCall keeps the argument lists: purego would allocate one at every call.
@@ -47,6 +50,20 @@ func runtimeCall(address uintptr) func(Runtime) Status {
 		args[0] = uintptr(r)
 		status, _, _ := purego.SyscallN(address, args[:]...)
 		lists.Put(args)
+		return Status(uint32(status))
+	}
+}
+
+// profilingCall is runtimeCall for a function that observed executes call.
+func profilingCall(address uintptr) func(Runtime, ProfileInfo, uint, *byte, *uint) Status {
+	lists := sync.Pool{New: func() any { return new([5]uintptr) }}
+	return func(r Runtime, info ProfileInfo, size uint, value *byte, need *uint) Status {
+		args := lists.Get().(*[5]uintptr)
+		*args = [5]uintptr{uintptr(r), uintptr(info), uintptr(size), uintptr(unsafe.Pointer(value)), uintptr(unsafe.Pointer(need))}
+		status, _, _ := purego.SyscallN(address, args[:]...)
+		lists.Put(args)
+		runtime.KeepAlive(value)
+		runtime.KeepAlive(need)
 		return Status(uint32(status))
 	}
 }

@@ -148,9 +148,9 @@ type item struct {
 }
 
 // items lists the values between nodes. A dynamically quantized one has its scales
-// behind its elements; the output of an elementwise node takes the place of an operand
-// of its size that nothing else reads.
-func (g *graph) items(s []shape) []item {
+// behind its elements. In place, the output of an elementwise node takes the place of an
+// operand of its size that nothing else reads.
+func (g *graph) items(s []shape, inPlace bool) []item {
 	index := make(map[int]int)
 	readers := g.readers()
 	var list []item
@@ -166,7 +166,7 @@ func (g *graph) items(s []shape) []item {
 				continue
 			}
 			bytes := g.valueBytes(v, s)
-			if at := reused(n, v, index, readers); at >= 0 && list[at].bytes == bytes {
+			if at := reused(n, v, index, readers); inPlace && at >= 0 && list[at].bytes == bytes {
 				index[v] = at
 				continue
 			}
@@ -227,7 +227,7 @@ func (g *graph) planLimits(s []shape) string {
 	}
 	started := make([]int, len(g.Nodes)+1)
 	ended := make([]int, len(g.Nodes)+1)
-	for _, it := range g.items(s) {
+	for _, it := range g.items(s, false) {
 		started[it.first]++
 		ended[it.last]++
 	}
@@ -244,8 +244,13 @@ func (g *graph) planLimits(s []shape) string {
 
 // arenaBytes is the arena that the library's planner makes: values by falling size,
 // each in the smallest gap between those alive with it.
-func (g *graph) arenaBytes(s []shape) (size int64) {
-	list := g.items(s)
+//
+// It does not take every place that it could, so both ways are tried.
+func (g *graph) arenaBytes(s []shape) int64 {
+	return max(packedBytes(g.items(s, true)), packedBytes(g.items(s, false)))
+}
+
+func packedBytes(list []item) (size int64) {
 	slices.SortStableFunc(list, func(a, b item) int { return cmp.Compare(b.bytes, a.bytes) })
 	var live []item
 	for i := range list {
