@@ -96,15 +96,14 @@ func (m *Method) bind(storage int, b []byte) {
 	}
 }
 
-// unbound finds a storage that the caller has not brought yet.
+// unbound finds an output that has no memory yet. An input without is not set.
 func (m *Method) unbound() error {
-	if !m.planning.BoundInputs && !m.planning.BoundOutputs {
+	if !m.planning.BoundOutputs {
 		return nil
 	}
-	for i, callers := range m.plan.Callers {
-		s := &m.ir.Storages[i]
-		if t := m.values[s.Values[0]].Tensor; callers && s.Bytes > 0 && t.Storage() == nil {
-			return fmt.Errorf("method %q: value %d has no memory: BindInput or BindOutput comes before Execute: %w", m.ir.Name, s.Values[0], ErrInput)
+	for i, v := range m.ir.Outputs {
+		if m.binds(i) && m.ir.Storages[m.ir.Values[v].Storage].Bytes > 0 && m.values[v].Tensor.Storage() == nil {
+			return m.badOutput(i, "it has no memory: BindOutput comes before Execute")
 		}
 	}
 	return nil
