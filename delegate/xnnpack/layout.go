@@ -7,18 +7,18 @@ package xnnpack
 // operand that lent its memory to the output while both were of one size. In these it
 // would read and write out of bounds, so the runtime is made anew instead.
 type layout struct {
-	rooms  []room // of the dynamically quantized values
-	states []int  // of the nodes, as far as the library takes them for constant
+	dynamic []dynamicSize // of the dynamically quantized values
+	states  []int         // of the nodes, as far as the library takes them for constant
 }
 
-type room struct{ value, bytes, scales int }
+type dynamicSize struct{ value, bytes, scales int }
 
 // set notes the layout of a runtime that is made for the shapes.
 func (l *layout) set(g *graph, s []shape) {
-	l.rooms, l.states = l.rooms[:0], l.states[:0]
+	l.dynamic, l.states = l.dynamic[:0], l.states[:0]
 	for v := range g.Values {
 		if x := &g.Values[v]; x.Datatype == qdint8 && s[v].rank > 0 {
-			l.rooms = append(l.rooms, room{v, s[v].numel(), scalesOf(x, s[v])})
+			l.dynamic = append(l.dynamic, dynamicSize{v, s[v].numel(), scalesOf(x, s[v])})
 		}
 	}
 	for i := range g.Nodes {
@@ -55,8 +55,8 @@ func (l *layout) fits(g *graph, s []shape) bool {
 			return false
 		}
 	}
-	for i := range l.rooms {
-		r := &l.rooms[i]
+	for i := range l.dynamic {
+		r := &l.dynamic[i]
 		bytes, scales := s[r.value].numel(), scalesOf(&g.Values[r.value], s[r.value])
 		if images := g.Values[r.value].Quant.Nonbatch > 1; scales > r.scales || images && scales != r.scales {
 			return false
