@@ -340,6 +340,9 @@ func (b pngBomb) String() string {
 // Every picture that is let through takes no more than was estimated, and the small ones
 // are let through.
 func TestEstimatesAreUpperBounds(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector allocates and takes time of its own")
+	}
 	files := 0
 	check := func(name fmt.Stringer, file []byte) {
 		files++
@@ -424,6 +427,9 @@ func TestMemoryLimit(t *testing.T) {
 
 // What is estimated for making the tensor bounds what it takes.
 func TestTensorMemoryIsAnUpperBound(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector allocates and takes time of its own")
+	}
 	for _, c := range []struct {
 		file   []byte
 		recipe Recipe
