@@ -3,7 +3,6 @@ package xnnpack
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"testing"
 
@@ -13,10 +12,11 @@ import (
 )
 
 // Classes of graphs on which the library of 2024 crashes, asserts, or reads what is not
-// its own. Each test makes a thousand of a class: the automatic choice of the engine
-// must run them with the numbers of the Go engine.
+// its own, or take more than a limit allows. Tests over runClass make a thousand of a
+// class: the automatic choice of the engine must run them with the numbers of the Go
+// engine.
 
-// classRounds is how many graphs of a class a test runs.
+// classRounds is how many graphs of a class a test makes.
 func classRounds() int {
 	if testing.Short() {
 		return 100
@@ -27,7 +27,7 @@ func classRounds() int {
 // runClass runs graphs of a class on the automatic engine and on the Go engine.
 func runClass(t *testing.T, steps int, loose float64, build func(m *maker) *graph) {
 	xnntest.Library(t)
-	native := 0
+	ran, native := 0, 0
 	for seed := range classRounds() {
 		g := build(newMaker(uint64(seed)))
 		if g == nil {
@@ -53,12 +53,16 @@ func runClass(t *testing.T, steps int, loose float64, build func(m *maker) *grap
 		if err := s.differ(got, want, img.(*image).graph); err != nil {
 			t.Errorf("seed %d, native %v: %v", seed, img.(*image).native, err)
 		}
+		ran++
 		if img.(*image).native {
 			native++
 		}
 		img.Close()
 	}
-	t.Logf("%d of %d graphs ran natively", native, classRounds())
+	t.Logf("%d of %d graphs ran, %d natively", ran, classRounds(), native)
+	if ran < classRounds()/10 {
+		t.Errorf("only %d of %d graphs are ones that the Go engine runs", ran, classRounds())
+	}
 }
 
 func runOnce(img delegate.Image, args []*tensor.Value) error {
@@ -203,30 +207,44 @@ func TestRegroupedRows(t *testing.T) {
 // Graphs whose values, tables of pointers or resized images need more than the limit
 // are refused before anything is allocated.
 func TestNeedsBeyondTheLimit(t *testing.T) {
+	b := Backend{Engine: EngineNative, Library: xnntest.Path()}
 	limits := delegate.Limits{Scratch: 32 << 20, Memory: 64 << 20}
-	graphs := map[string]*graph{}
-	for _, size := range []int{1500, 2000, 3000} {
-		m := newMaker(1)
-		x, wide, y := m.input(fp32, 1, 1, 1, 64), m.value(fp32, 1), m.value(fp32, 1)
-		m.node("StaticConstantPad", []int{x}, []int{wide}, func(n *node) { n.Dims, n.Dims2 = make([]int, 4), []int{0, size, size, 0} })
-		m.node("StaticSlice", []int{wide}, []int{y}, func(n *node) { n.Dims, n.Dims2 = make([]int, 4), []int{1, 1, 1, 1} })
-		graphs[fmt.Sprintf("value of %d x %d x 64", size, size)] = m.fixed(y)
-		m = newMaker(1)
-		x, y = m.input(fp32, 1, size, size/4, 1), m.value(fp32, 1)
-		m.node("MaxPooling2d", []int{x}, []int{y}, withWindow(window{kernelH: 64, kernelW: 64, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1}))
-		graphs[fmt.Sprintf("pool of 64x64 over %d x %d", size, size)] = m.fixed(y)
-		m = newMaker(1)
-		x, y = m.input(fp32, 1, 1, 1, 1), m.value(fp32, 1)
-		m.node("StaticResizeBilinear2D", []int{x}, []int{y}, func(n *node) { n.Dims = []int{size, size} })
-		graphs[fmt.Sprintf("resize to %d x %d", size, size)] = m.fixed(y)
+	for name, build := range map[string]func(m *maker, size int) *graph{
+		"value": (*maker).wideValue, "pool": (*maker).wideTable, "resize": (*maker).wideImage,
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range classRounds() {
+				m := newMaker(uint64(seed))
+				size := 1500 + m.r.IntN(1501)
+				_, err := b.Compile(context.Background(), &delegate.Payload{Data: encode(build(m, size)), Limits: limits})
+				if !errors.Is(err, delegate.ErrMemory) {
+					t.Fatalf("seed %d, size %d: got %v, want %v", seed, size, err, delegate.ErrMemory)
+				}
+			}
+		})
 	}
-	for name, g := range graphs {
-		b := Backend{Engine: EngineNative, Library: xnntest.Path()}
-		_, err := b.Compile(context.Background(), &delegate.Payload{Data: encode(g), Limits: limits})
-		if !errors.Is(err, delegate.ErrMemory) {
-			t.Errorf("%s: got %v, want %v", name, err, delegate.ErrMemory)
-		}
-	}
+}
+
+// wideValue has an internal value of size x size x 64.
+func (m *maker) wideValue(size int) *graph {
+	x, wide, y := m.input(fp32, 1, 1, 1, 64), m.value(fp32, 1), m.value(fp32, 1)
+	m.node("StaticConstantPad", []int{x}, []int{wide}, func(n *node) { n.Dims, n.Dims2 = make([]int, 4), []int{0, size, size, 0} })
+	m.node("StaticSlice", []int{wide}, []int{y}, func(n *node) { n.Dims, n.Dims2 = make([]int, 4), []int{1, 1, 1, 1} })
+	return m.fixed(y)
+}
+
+// wideTable has a pool of 64x64, which takes a pointer for each place of a window.
+func (m *maker) wideTable(size int) *graph {
+	x, y := m.input(fp32, 1, size, size/4, 1), m.value(fp32, 1)
+	m.node("MaxPooling2d", []int{x}, []int{y}, withWindow(window{kernelH: 64, kernelW: 64, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1}))
+	return m.fixed(y)
+}
+
+// wideImage resizes a pixel to size x size.
+func (m *maker) wideImage(size int) *graph {
+	x, y := m.input(fp32, 1, 1, 1, 1), m.value(fp32, 1)
+	m.node("StaticResizeBilinear2D", []int{x}, []int{y}, func(n *node) { n.Dims = []int{size, size} })
+	return m.fixed(y)
 }
 
 // A graph that the library would plan for minutes runs on the Go engine.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -236,7 +237,12 @@ func TestGrowBack(t *testing.T) {
 	graph := m.done(outs...)
 	forEngines(t, func(t *testing.T, engine Engine) {
 		u, g := mustUnit(t, graph, engine, delegate.Instance{})
-		for _, sizes := range [][2]int{{2, 6}, {40, 1}, {2, 6}, {1, 3}, {40, 6}} {
+		steps := [][2]int{{2, 6}, {40, 1}, {2, 6}, {1, 3}, {40, 6}}
+		r := rand.New(rand.NewPCG(1, 1))
+		for range classRounds() {
+			steps = append(steps, [2]int{1 + r.IntN(40), 1 + r.IntN(40)})
+		}
+		for _, sizes := range steps {
 			var args []*tensor.Value
 			for i := range g.Args {
 				x := tensor.New(tensor.Float32, sizes[i%2], g.Values[g.Args[i]].Shape.last())
