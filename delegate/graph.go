@@ -1,0 +1,82 @@
+package delegate
+
+import (
+	"context"
+	"time"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// Graph is a region of a method that lowering hands to a backend: calls without control
+// flow, in ATen's vocabulary. Every tensor is written once, by one call, and before it is
+// read. Nothing in it is mutable: state and arguments that a call writes in place are
+// never part of a region.
+type Graph struct {
+	Method  string // the method it belongs to
+	Index   int    // the delegate's index in the method that calls it
+	Values  []GraphValue
+	Calls   []GraphCall // in the order of execution
+	Inputs  []int       // values that a caller gives, in the order of the arguments
+	Outputs []int       // values that a caller gets, the arguments behind the inputs; none repeats, none is an input
+}
+
+// GraphValue is a tensor, a number or a list. Only the fields that Kind names are meaningful.
+type GraphValue struct {
+	Kind    tensor.Kind
+	Bool    bool
+	Int     int64
+	Double  float64
+	Str     string
+	Bools   []bool
+	Doubles []float64
+	Items   []int // of a list: values; -1 is None in an optional tensor list
+
+	// Of a tensor. Sizes are logical (ATen's order), and upper bounds unless it is static.
+	DType    tensor.DType
+	Sizes    []int
+	DimOrder []uint8 // nil: contiguous
+	Dynamism tensor.Dynamism
+	Data     []byte // the bytes of a constant, aligned to its elements, valid until the image is closed; nil for others
+}
+
+// Scalar is the value of a kind that refers to no other value.
+func (v *GraphValue) Scalar() tensor.Value {
+	return tensor.Value{Kind: v.Kind, Bool: v.Bool, Int: v.Int, Double: v.Double, Str: v.Str, Bools: v.Bools, Doubles: v.Doubles}
+}
+
+// IsConst reports a tensor whose bytes are known.
+func (v *GraphValue) IsConst() bool { return v.Kind == tensor.KindTensor && v.Data != nil }
+
+// GraphCall is one call of a graph. One of Op, View and Payload says of what.
+type GraphCall struct {
+	Op  *kernels.Op        // an operator
+	Sig *kernels.Signature // its schema
+	// View is a reshape without a copy: Args[1] has the elements of Args[0] in the same
+	// order of memory, at its own sizes. The exporter left out the instruction, or it is
+	// executorch_prim::et_view.
+	View bool
+	// Payload is a delegate of the exporter for the same backend, which the backend may
+	// merge with the calls around it. Its first PayloadInputs arguments are inputs.
+	Payload       *Payload
+	PayloadInputs int
+
+	Args  []int  // values: the operator's in the order of its schema with the result's slot last, or from and to, or the delegate's
+	Place string // chain and instruction in the file, for messages
+}
+
+// Compiler is implemented by backends that take graphs.
+type Compiler interface {
+	Backend
+	// Accepts says why the backend cannot take call i of a graph, "" where it can. It
+	// looks at the call and at what computes and reads its values, not at the whole graph,
+	// which may be a method and not yet a region.
+	Accepts(g *Graph, i int) string
+	// Estimate is about how long a run of the graph takes, at its declared sizes and on
+	// one thread, all of whose calls are accepted. It makes nothing.
+	Estimate(g *Graph) time.Duration
+	// CompileGraph makes an image of a graph. Its units take the inputs and then the
+	// outputs as arguments, as those of a payload do. A graph that it cannot have after all
+	// is an *Error with ErrUnsupported or ErrMemory: its calls then run as they are.
+	CompileGraph(ctx context.Context, g *Graph, l Limits) (Image, error)
+}
