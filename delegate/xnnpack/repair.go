@@ -70,6 +70,9 @@ func (g *graph) splitDynamic() {
 			readers[n.In[0]] |= large
 		}
 	}
+	if !slices.Contains(readers, small|large) {
+		return
+	}
 	twins := make(map[int]int) // value to its copy for the larger convolutions
 	var nodes []node
 	for _, n := range g.Nodes {
