@@ -17,6 +17,7 @@ const (
 	headerSize  = 30
 	headerMagic = "XH00"
 	maxArgs     = 4096
+	ordinary    = 4096 // up to so many values and nodes have their memory from the start
 )
 
 // identifiers of the FlatBuffer: the older schema lacks nothing that we read.
@@ -116,6 +117,8 @@ func (r *reader) read(root flatbuf.Table) error {
 	if externs > maxArgs {
 		return payloadError("num_externs", "got %d, at most %d", externs, maxArgs)
 	}
+	r.graph.Values = make([]value, 0, min(len(values), ordinary))
+	r.graph.Nodes = make([]node, 0, min(len(nodes), ordinary))
 	for i, t := range values {
 		err := r.readValue(i, t)
 		if !r.flat.OK() {
