@@ -23,24 +23,44 @@ func (p *preparation) compile(ctx context.Context, w *watch, links ir.Links) err
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		d := &p.spec.Delegates[i]
-		payload := &delegate.Payload{Method: p.spec.Name, Index: i, Data: d.Data, Named: p.data, Args: args[i],
-			Limits: left}
-		for _, s := range d.Specs {
-			payload.Specs = append(payload.Specs, delegate.CompileSpec{Key: s.Key, Value: s.Value})
-		}
-		img, err := p.config.backends[d.ID].Compile(ctx, payload)
+		id := p.spec.Delegates[i].ID
+		img, err := p.compileOne(ctx, i, args[i], left)
 		if err != nil {
-			return w.stageOf(trace.StageCompile, i, d.ID, 0, fmt.Errorf("delegate %d (%.100q): %w", i, d.ID, err))
+			return w.stageOf(trace.StageCompile, i, id, 0, err)
 		}
 		p.images, p.needs = append(p.images, img), append(p.needs, img.Needs())
 		left = less(left, p.needs[i])
 		p.hold(w, trace.MemoryPacked, p.needs[i].PackedBytes)
-		if err := w.stageOf(trace.StageCompile, i, d.ID, p.needs[i].PackedBytes, nil); err != nil {
+		if err := w.stageOf(trace.StageCompile, i, id, p.needs[i].PackedBytes, nil); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// compileOne makes the image of delegate i.
+func (p *preparation) compileOne(ctx context.Context, i int, args []*delegate.ArgSpec, left delegate.Limits) (delegate.Image, error) {
+	if p.lost != nil {
+		return nil, p.lost
+	}
+	d, gone := &p.spec.Delegates[i], false
+	payload := &delegate.Payload{Method: p.spec.Name, Index: i, Data: d.Data, Named: p.data, Args: args, Limits: left,
+		Release: func(data []byte) bool {
+			done := p.giveBack(data)
+			gone = gone || done
+			return done
+		}}
+	for _, s := range d.Specs {
+		payload.Specs = append(payload.Specs, delegate.CompileSpec{Key: s.Key, Value: s.Value})
+	}
+	img, err := p.config.backends[d.ID].Compile(ctx, payload)
+	if err != nil {
+		err = fmt.Errorf("delegate %d (%.100q): %w", i, d.ID, err)
+		if gone {
+			p.lost = fmt.Errorf("%w; its weights were given back by then: open the program again to try again", err)
+		}
+	}
+	return img, err
 }
 
 // packedPerByte is how many bytes of packed weights a byte of a file may make, where

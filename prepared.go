@@ -50,11 +50,13 @@ type preparation struct {
 	config    *config
 	data      *dataMap
 	pool      *cpu.Pool
-	size      int64            // of the program
-	fileBytes int64            // of all files of the program
-	images    []delegate.Image // compiled so far, in order
-	needs     []delegate.Needs // of these
-	held      map[string]int64 // memory that observers were told of, by kind
+	size      int64             // of the program
+	fileBytes int64             // of all files of the program
+	giveBack  func([]byte) bool // see delegate.Payload
+	lost      error             // a delegate failed when its weights were given back already
+	images    []delegate.Image  // compiled so far, in order
+	needs     []delegate.Needs  // of these
+	held      map[string]int64  // memory that observers were told of, by kind
 }
 
 // Bounds of the work of folding, in elements: a fraction of a second.

@@ -24,6 +24,7 @@ type Program struct {
 	files  []*file
 
 	slots []slot // by method
+	reads claims
 
 	mu     sync.Mutex
 	open   int // methods not yet closed, and loads that run
@@ -98,12 +99,17 @@ func (p *Program) path() string {
 	return p.files[0].path
 }
 
+// giveBack returns the memory of bytes that a delegate has packed.
+func (p *Program) giveBack(data []byte) bool {
+	return p.reads.release(p.spec, p.data, p.config.backends, data)
+}
+
 // makeSlots makes a slot of each method, still empty.
 func (p *Program) makeSlots() {
 	p.slots = make([]slot, len(p.spec.Methods))
 	for i := range p.slots {
 		p.slots[i].preparation = preparation{spec: &p.spec.Methods[i], config: &p.config, data: p.data, pool: p.pool,
-			size: p.spec.Size, fileBytes: p.fileBytes()}
+			size: p.spec.Size, fileBytes: p.fileBytes(), giveBack: p.giveBack}
 	}
 }
 
@@ -132,14 +138,15 @@ func (p *Program) parse(data []byte) (err error) {
 	return err
 }
 
-// Spec is the program's description. It must not be changed.
+// Spec is the program's description. It must not be changed. Bytes of weights that a
+// backend has packed may read as zeros once a method was loaded.
 func (p *Program) Spec() *pte.Program { return p.spec }
 
 // Bundle is the test cases that came with a .bpte file, nil for a .pte file.
 func (p *Program) Bundle() *pte.Bundle { return p.bundle }
 
 // Named finds named data of the program and of its data files. It implements
-// delegate.NamedData; the bytes stay valid until Close.
+// delegate.NamedData; the bytes stay valid until Close, and as [Program.Spec] says.
 func (p *Program) Named(key string) ([]byte, bool) { return p.data.Named(key) }
 
 // MethodNames lists the methods in the order of the file.

@@ -28,6 +28,13 @@ type Backend interface {
 	Compile(ctx context.Context, p *Payload) (Image, error)
 }
 
+// Namer is implemented by backends that tell what a payload names without compiling it.
+// Where all backends of a program do, what one payload alone uses may be released.
+type Namer interface {
+	// Names lists the keys of named data that compiling the payload may ask for.
+	Names(payload []byte) ([]string, error)
+}
+
 // Status is the outcome of a probe.
 type Status struct {
 	Loaded bool   // the backend runs programs on this machine
@@ -44,6 +51,11 @@ type Payload struct {
 	Named  NamedData  // the program's and the external files' named data
 	Args   []*ArgSpec // the arguments of its calls: inputs, then outputs
 	Limits Limits     // what the payload may cost
+	// Release takes back the memory of constants that the payload holds or names and that
+	// nothing will read again; it reports whether it did, and then they read as anything.
+	// It does not where others may read them. nil: nothing is taken back. A payload that
+	// fails after that cannot be compiled again.
+	Release func(data []byte) bool
 }
 
 // Limits bound the memory of an image and of one unit, in bytes. A backend compares

@@ -79,7 +79,7 @@ func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Ima
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	img := &image{graph: g, shapes: shapes, cost: g.cost(shapes), limits: p.Limits}
+	img := &image{graph: g, shapes: shapes, cost: g.cost(shapes), limits: p.Limits, args: p.Args, giveBack: p.Release}
 	if b.Engine == EngineReference {
 		return img.openReference()
 	}
@@ -87,8 +87,9 @@ func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Ima
 	if err == nil {
 		return img, nil
 	}
+	gone := img.holdings != nil && img.weights.gone
 	img.Close()
-	if b.Engine == EngineNative || xnn.Named(b.Library) && errors.Is(err, delegate.ErrMissing) {
+	if b.Engine == EngineNative || gone || xnn.Named(b.Library) && errors.Is(err, delegate.ErrMissing) {
 		return nil, err
 	}
 	img.whyReference = err.Error()

@@ -25,6 +25,9 @@ type image struct {
 	whyReference string         // why not the native one, "" if nobody asked for it
 	noLibrary    *xnn.OpenError // the reason, where it is that there is no library
 	cacheNote    string         // what became of the weights file, if there is to be one
+	args         []*delegate.ArgSpec
+	giveBack     func([]byte) bool // see delegate.Payload.Release
+	frozen       bool              // filters were given back: no other sizes, no further weights
 
 	mu sync.Mutex // held while a runtime is created: they share the weights
 	*holdings
@@ -69,6 +72,10 @@ func (m *image) openNative(ctx context.Context, b Backend) error {
 	m.native, m.holdings = true, &holdings{lib: lib, weights: newWeights(m.limits.Packed(m.needs.scratch))}
 	runtime.AddCleanup(m, (*holdings).release, m.holdings)
 	m.pinConstants()
+	m.weights.constants = m.graph.releasable(m.args)
+	if b.WeightsCache == "" {
+		m.weights.release = m.giveBack
+	}
 	err = m.useFile(ctx, b, func() (err error) {
 		m.spare.runtime, err = m.newRuntime(m.shapes, 0, 0, &m.spare.workspace)
 		return err
@@ -79,7 +86,21 @@ func (m *image) openNative(ctx context.Context, b Backend) error {
 	if err := lib.ReshapeRuntime(m.spare.runtime).Error("xnn_reshape_runtime"); err != nil {
 		return unsupported("", "%w", err)
 	}
+	m.seal()
 	return nil
+}
+
+// seal ends the packing: what a file of weights was made from is given back now.
+func (m *image) seal() {
+	w := m.weights
+	w.sealed = true
+	if w.release == nil {
+		w.release = m.giveBack
+		for i := range w.entries {
+			w.giveBack(w.entries[i].key.Kernel)
+		}
+	}
+	m.frozen = w.gone
 }
 
 // runtimeFor is a runtime for values of the given shapes: the spare one, if it is of the
@@ -159,6 +180,9 @@ func (m *image) newRuntime(shapes []shape, pool xnn.Threadpool, flags uint32, wo
 	m.weights.begin()
 	var rt xnn.Runtime
 	status := lib.CreateRuntime(b.sub, m.weights.cache.WeightsCache, *workspace, pool, flags|xnn.FlagNoFusion, &rt)
+	if m.weights.refused {
+		return 0, delegate.Errorf(ID, delegate.ErrDevice, "", "the library packs in another order than before; the filters were given back")
+	}
 	if m.weights.over {
 		return 0, delegate.Errorf(ID, delegate.ErrMemory, "", "packed weights of more than %d bytes, which the limit leaves", m.weights.limit)
 	}

@@ -166,6 +166,9 @@ func (u *native) bind(args []*tensor.Value) error {
 	if err != nil {
 		return err
 	}
+	if u.image.frozen && !slices.Equal(u.shapes, u.image.shapes) {
+		return delegate.Errorf(ID, delegate.ErrArgument, "", "other sizes than the static ones that the weights are packed for")
+	}
 	u.finish = slices.ContainsFunc(u.args, func(a *argument) bool { return a.after != nil })
 	if reshaped || anew {
 		u.chooseEngine()
