@@ -47,11 +47,10 @@ func (r *reader) readConstant(v *value, t flatbuf.Table, place string) error {
 	if v.Arg != none {
 		return payloadError(place, "constant that is an argument of the call too")
 	}
-	if v.Datatype == qdint8 {
-		return payloadError(place, "constant of dynamically quantized elements")
-	}
 	data, err := r.constant(buffer, v.Datatype.bytes(v.Shape), place)
-	v.Data = data
+	if v.Data = data; err == nil && v.Datatype == qdint8 {
+		return v.checkPerToken(place)
+	}
 	return err
 }
 

@@ -142,7 +142,7 @@ func (r *reader) read(root flatbuf.Table) error {
 			return err
 		}
 	}
-	return r.checkOrder()
+	return r.graph.checkOrder()
 }
 
 // collectArgs orders the external values by external id, which numbers the call's
@@ -185,8 +185,7 @@ func (r *reader) collectArgs(externs int) error {
 
 // checkOrder makes sure that every value is there before it is read, is computed at
 // most once, and that every output is computed.
-func (r *reader) checkOrder() error {
-	g := r.graph
+func (g *graph) checkOrder() error {
 	known := make([]bool, len(g.Values))
 	for v := range g.Values {
 		known[v] = g.Values[v].isConst() || g.Values[v].Input
