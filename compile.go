@@ -43,8 +43,11 @@ func (p *preparation) compileOne(ctx context.Context, i int, args []*delegate.Ar
 	if p.lost != nil {
 		return nil, p.lost
 	}
+	if p.scratch == nil {
+		p.scratch = new(delegate.Scratch)
+	}
 	d, gone := &p.spec.Delegates[i], false
-	payload := &delegate.Payload{Method: p.spec.Name, Index: i, Data: d.Data, Named: p.data, Args: args, Limits: left,
+	payload := &delegate.Payload{Method: p.spec.Name, Index: i, Data: d.Data, Named: p.data, Args: args, Limits: left, Scratch: p.scratch,
 		Release: func(data []byte) bool {
 			done := p.giveBack(data)
 			gone = gone || done
@@ -78,10 +81,11 @@ func (p *preparation) delegateLimits() delegate.Limits {
 	return l
 }
 
-// less is what an image leaves of limits.
+// less is what an image leaves of limits. What units share is taken off by none.
 func less(l delegate.Limits, n delegate.Needs) delegate.Limits {
-	memory := max(l.Memory-n.Scratch-n.PackedBytes, 1)
-	return delegate.Limits{Scratch: min(max(l.Scratch-n.Scratch, 1), memory), Memory: memory}
+	own := n.Scratch - n.Shared
+	memory := max(l.Memory-own-n.PackedBytes, 1)
+	return delegate.Limits{Scratch: min(max(l.Scratch-own, 1), memory), Memory: memory}
 }
 
 // delegateArgs describes, by delegate, the arguments of its first call.

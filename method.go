@@ -3,6 +3,7 @@ package etrun
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"sync/atomic"
 
@@ -32,6 +33,7 @@ type Method struct {
 	ctx     *kernels.Ctx
 	random  *rand.PCG // the source of ctx
 	units   []delegate.Unit
+	scratch *delegate.Scratch // of the units
 	inputs  []input
 	logical []*tensor.Tensor // by output: elements in logical order, where that is not memory's
 	restore []saved
@@ -103,9 +105,7 @@ func (m *Method) build(ctx context.Context, w *watch) error {
 // hold tells of the instance's memory.
 func (m *Method) hold(w *watch) {
 	m.held[0] = m.plan.Bytes()
-	for i := range m.needs {
-		m.held[1] += m.needs[i].Scratch
-	}
+	m.held[1] = scratchBytes(m.needs, math.MaxInt64-1)
 	w.memory(trace.MemoryPlanned, m.held[0])
 	w.memory(trace.MemoryScratch, m.held[1])
 }
@@ -123,10 +123,7 @@ func (m *Method) checkMemory() error {
 			return &MemoryError{Want: n, Limit: limits.PlannedBytes, Parts: []MemoryPart{{fmt.Sprintf("value %d", s.Values[0]), n}}}
 		}
 	}
-	arenas, scratch := m.plan.Bytes(), int64(0)
-	for i := range m.needs {
-		scratch += min(m.needs[i].Scratch, limits.PlannedBytes-scratch+1) // no sum may overflow
-	}
+	arenas, scratch := m.plan.Bytes(), scratchBytes(m.needs, limits.PlannedBytes)
 	if arenas > limits.PlannedBytes || scratch > limits.PlannedBytes-arenas {
 		return &MemoryError{Want: arenas + scratch, Limit: limits.PlannedBytes,
 			Parts: []MemoryPart{{"arenas", arenas - m.plan.StateBytes}, {"state", m.plan.StateBytes}, {"delegate scratch", scratch}}}
@@ -143,10 +140,9 @@ func (m *Method) checkMemory() error {
 // memoryNeeded sums what the method needs by kind.
 func (m *Method) memoryNeeded() *MemoryError {
 	e := &MemoryError{Parts: []MemoryPart{{"file", m.program.spec.Size}, {"arenas", m.plan.Bytes() - m.plan.StateBytes}, {"state", m.plan.StateBytes}}}
-	var weights, scratch int64
+	scratch, weights := scratchBytes(m.needs, math.MaxInt64-1), int64(0)
 	for i := range m.needs {
 		weights += m.needs[i].PackedBytes
-		scratch += m.needs[i].Scratch
 	}
 	e.Parts = append(e.Parts, MemoryPart{"folded constants", m.foldedBytes()}, MemoryPart{"packed weights", weights}, MemoryPart{"delegate scratch", scratch})
 	for _, p := range e.Parts {
@@ -197,12 +193,12 @@ func (m *Method) makeTensor(s *ir.Value) *tensor.Tensor {
 }
 
 func (m *Method) makeUnits(ctx context.Context) error {
-	m.units = make([]delegate.Unit, len(m.images))
+	m.units, m.scratch = make([]delegate.Unit, len(m.images)), m.takeScratch()
 	for i, img := range m.images {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		u, err := img.Unit(delegate.Instance{Pool: m.program.pool})
+		u, err := img.Unit(delegate.Instance{Pool: m.program.pool, Scratch: m.scratch})
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.ir.Delegates[i], err)
 		}
@@ -252,6 +248,9 @@ func (m *Method) free() error {
 			first = err
 		}
 		m.units[i] = nil
+	}
+	if err := m.scratch.Close(); err != nil && first == nil {
+		first = err
 	}
 	return first
 }

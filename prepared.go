@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime/debug"
+	"sync/atomic"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/hal/cpu"
@@ -25,6 +26,28 @@ type prepared struct {
 	plan      *plan.Memory     // for instances that bring no memory
 	conflicts []plan.Conflict  // of the file's plan, in the method as the file has it
 	folded    []lower.Folded
+	scratch   *delegate.Scratch // that the images were compiled for
+	taken     atomic.Bool       // an instance has it
+}
+
+// takeScratch is the scratch of the next instance: the first takes that which the
+// delegates have prepared.
+func (p *prepared) takeScratch() *delegate.Scratch {
+	if p.scratch != nil && p.taken.CompareAndSwap(false, true) {
+		return p.scratch
+	}
+	return new(delegate.Scratch)
+}
+
+// scratchBytes is the working memory of an instance's units, of which the shared part
+// counts once, and no more than limit and one byte if there is one.
+func scratchBytes(needs []delegate.Needs, limit int64) int64 {
+	own, shared := int64(0), int64(0)
+	for i := range needs {
+		own += min(needs[i].Scratch-needs[i].Shared, limit-own+1) // no sum may overflow
+		shared = max(shared, needs[i].Shared)
+	}
+	return own + min(shared, limit-own+1)
 }
 
 // foldedBytes is the size of the constants that were computed at load.
@@ -52,6 +75,7 @@ type preparation struct {
 	pool      *cpu.Pool
 	size      int64             // of the program
 	fileBytes int64             // of all files of the program
+	scratch   *delegate.Scratch // of the first instance
 	giveBack  func([]byte) bool // see delegate.Payload
 	lost      error             // a delegate failed when its weights were given back already
 	images    []delegate.Image  // compiled so far, in order
@@ -89,7 +113,7 @@ func (p *preparation) run(ctx context.Context) (done *prepared, err error) {
 	if err := w.stage(trace.StageBuild, 0, p.placed(err)); err != nil {
 		return nil, err
 	}
-	done = &prepared{images: p.images, needs: p.needs, backends: backends, conflicts: plan.CheckFile(m)}
+	done = &prepared{scratch: p.scratch, images: p.images, needs: p.needs, backends: backends, conflicts: plan.CheckFile(m)}
 	if len(done.conflicts) > 0 && p.config.strict {
 		return nil, plan.ConflictError(m, done.conflicts[0])
 	}
@@ -137,6 +161,7 @@ func (p *preparation) close() error {
 		}
 	}
 	p.images = nil
+	p.scratch.Close()
 	w := p.config.watch(context.Background(), p.spec.Name)
 	for kind, bytes := range p.held {
 		w.memory(kind, -bytes)

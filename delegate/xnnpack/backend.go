@@ -68,7 +68,7 @@ func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Ima
 	if len(p.Args) > 0 && len(p.Args) != len(g.Args) {
 		return nil, payloadError("", "the call has %d arguments, the payload %d", len(p.Args), len(g.Args))
 	}
-	return b.compile(ctx, &image{graph: g, limits: p.Limits, args: p.Args, giveBack: p.Release})
+	return b.compile(ctx, &image{graph: g, limits: p.Limits, args: p.Args, giveBack: p.Release, scratch: p.Scratch})
 }
 
 // compile finishes an image of a checked graph.

@@ -18,6 +18,7 @@ type needs struct {
 	weights int64 // packed constants
 	scratch int64 // values between nodes, tables of pointers, working memory of nodes
 	timed   int64 // of a second runtime, in the same workspace, that times its nodes
+	shared  int64 // of scratch: values between nodes, where units use one workspace
 }
 
 // times is a product of sizes that stays at a huge number instead of overflowing.
@@ -57,7 +58,8 @@ func (g *graph) nativeNeeds(s []shape, threads int) needs {
 		}
 		n.weights = plus(n.weights, g.weightBytes(node))
 	}
-	n.scratch = plus(g.arenaBytes(s), n.timed)
+	n.shared = g.arenaBytes(s)
+	n.scratch = plus(n.shared, n.timed)
 	return n
 }
 
