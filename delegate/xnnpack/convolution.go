@@ -27,7 +27,7 @@ var convolutionNodes = []nodeType{
 		define: func(b *builder, n *node) call { return b.depthwise(n) },
 		run:    (*reference).depthwise}),
 	convolutionNode(nodeType{tag: tagConvTranspose2d, name: "ConvTranspose2d", check: checkConv2d, shape: transposedShape,
-		native: every(nativeConvolution, transposedLimits), cost: transposedCost,
+		native: every(nativeConvolution, transposedLimits), bySize: true, cost: transposedCost,
 		define: func(b *builder, n *node) call { return b.deconvolution(n) },
 		run:    (*reference).transposed}),
 }

@@ -205,12 +205,11 @@ func (u *native) bind(args []*tensor.Value) error {
 	if err != nil {
 		return err
 	}
-	if u.image.frozen && !slices.Equal(u.shapes, u.image.shapes) {
-		return delegate.Errorf(ID, delegate.ErrArgument, "", "other sizes than the static ones that the weights are packed for")
-	}
 	u.finish = slices.ContainsFunc(u.args, func(a *argument) bool { return a.after != nil })
 	if reshaped || anew {
-		u.chooseEngine()
+		if err := u.chooseEngine(); err != nil {
+			return err
+		}
 	}
 	u.plain.set, u.timed.set = false, false
 	if !u.beside && len(u.image.graph.Nodes) > 0 {
@@ -275,16 +274,20 @@ func (u *native) setup(r *instance) error {
 
 // chooseEngine compares the shapes of a call with what the library may have. It costs
 // nothing where they are those that the image was checked at.
-func (u *native) chooseEngine() {
+func (u *native) chooseEngine() error {
 	u.beside = false
 	m := u.image
 	if slices.Equal(u.shapes, m.shapes) || m.graph.refuses(u.shapes) == "" && m.affords(u.shapes) {
-		return
+		return nil
+	}
+	if m.frozen {
+		return delegate.Errorf(ID, delegate.ErrArgument, "", "sizes beyond the declared ones, for which filters are packed in another form only")
 	}
 	u.beside = true
 	if u.other == nil {
 		u.other = newReference(m, delegate.Instance{Pool: u.pool})
 	}
+	return nil
 }
 
 // reshape tells the runtime the inputs' sizes.

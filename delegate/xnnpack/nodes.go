@@ -28,6 +28,8 @@ type nodeType struct {
 	shape func(g *graph, n *node, s []shape) error
 	// native is what the library must be given to be safe; nil: anything that check takes.
 	native rule
+	// bySize says that native depends on sizes: a call may be refused where others are not.
+	bySize bool
 	// scratch is what the library allocates for the node beside its values; nil: nothing.
 	scratch func(g *graph, n *node, s []shape, threads int) int64
 	// layout is what must not change about the shapes while a runtime of the library

@@ -14,7 +14,7 @@ var poolNodes = []nodeType{
 	// over [N, H, W, C]; padding does not count in the mean
 	{tag: tagAvgPooling2d, name: "AvgPooling2d", read: readAveragePool, params: newParams[window], layout: imageChannels,
 		check: checkPool(elementwiseTypes), shape: poolShape, cost: poolCost,
-		native: every(windowLimits, averageLimits), scratch: windowScratch, bounded: true,
+		native: every(windowLimits, averageLimits), bySize: true, scratch: windowScratch, bounded: true,
 		define: func(b *builder, n *node) call { return b.averagePool(n) },
 		run:    (*reference).averagePool},
 	{tag: 14, name: "MaxPooling2d", read: readPool, params: newParams[window], layout: imageChannels,

@@ -39,7 +39,7 @@ func (Backend) Names(payload []byte) ([]string, error) {
 
 // releasable are the filters of which nothing but the packed form is needed, by address.
 func (g *graph) releasable(args []*delegate.ArgSpec) map[xnn.Address][]byte {
-	if !areStatic(args) {
+	if len(args) == 0 || !areStatic(args) && !g.staysNative() {
 		return nil
 	}
 	readers, all := make([]int, len(g.Values)), [][]byte(nil)
@@ -77,6 +77,18 @@ func (t *nodeType) packsFilter() bool {
 	return t.tag == tagConv2d || t.tag == tagConvTranspose2d || t.tag == tagFullyConnected
 }
 
+// staysNative reports a graph that the library may have at all sizes up to the declared
+// ones, if it may at those.
+func (g *graph) staysNative() bool {
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		if n.Type.bySize || n.Type.tag == tagFullyConnected && n.Flags&flagReshape2D != 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // areStatic reports a call whose arguments have the declared sizes for good.
 func areStatic(args []*delegate.ArgSpec) bool {
 	for _, a := range args {
@@ -84,7 +96,7 @@ func areStatic(args []*delegate.ArgSpec) bool {
 			return false
 		}
 	}
-	return len(args) > 0
+	return true
 }
 
 // isAlone reports data that shares bytes with no other constant, itself being one.
