@@ -12,7 +12,6 @@ import (
 	"syscall"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
-	"github.com/etrun-go/etrun/delegate"
 )
 
 func main() {
@@ -44,7 +43,6 @@ type app struct {
 	out, notes  io.Writer
 	json        bool // results as one JSON object on out
 	jsonWritten bool
-	warned      []delegate.Warning
 }
 
 // run executes one command line and returns the exit code.

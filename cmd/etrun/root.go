@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 )
 
 // commands is the table of commands; a new one is a file and a row.
@@ -27,26 +29,23 @@ func newRoot(a *app) *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "one JSON object on stdout, people's text on stderr")
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage("%v; see %s --help", err, c.CommandPath()) })
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return session.Usage("%v; see %s --help", err, c.CommandPath())
+	})
 	return root
-}
-
-// usage is a fault of the command line.
-func usage(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", errUsage, fmt.Errorf(format, args...))
 }
 
 // oneModel accepts exactly one argument, a program.
 func oneModel(c *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return usage("%d arguments, want one MODEL.pte or .bpte; see %s --help", len(args), c.CommandPath())
+		return session.Usage("%d arguments, want one MODEL.pte or .bpte; see %s --help", len(args), c.CommandPath())
 	}
 	return nil
 }
 
 func noArguments(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usage("argument %q, want none; see %s --help", args[0], c.CommandPath())
+		return session.Usage("argument %q, want none; see %s --help", args[0], c.CommandPath())
 	}
 	return nil
 }

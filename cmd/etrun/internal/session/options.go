@@ -1,0 +1,153 @@
+package session
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/all"
+	"github.com/etrun-go/etrun/delegate/ethosu"
+	"github.com/etrun-go/etrun/delegate/xnnpack"
+	hal "github.com/etrun-go/etrun/hal/ethosu"
+)
+
+// Options say how a program is opened: the flags of every command that opens one. Say
+// must be set.
+type Options struct {
+	Seed     uint64
+	Device   string                           // of Ethos-U delegates
+	NPUTrace func(*ethosu.TraceEvent)         // hears of operations on the software NPU; nil for none
+	ELF      string                           // an executor_runner to run whole programs on Arm's model, or empty
+	Say      func(format string, args ...any) // says one line to the user
+
+	data      []string
+	threads   int
+	maxMemory bytesize.Size
+	xnnpack   string
+	weights   string
+	fvp       string
+	qparams   quantizations
+	lower     string
+	plan      string
+	strict    bool
+	mmap      bool
+}
+
+// AddFlags adds the flags but for those that the command has already.
+func (o *Options) AddFlags(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&o.data, "data", nil, "`FILE`.ptd with external weights; may be repeated")
+	flags.IntVar(&o.threads, "threads", 0, "thread budget `N` (default: the processors that the process may use)")
+	flags.Var(&o.maxMemory, "max-memory", "refuse, before allocating, what needs more than this, such as 64MiB")
+	flags.Uint64Var(&o.Seed, "seed", 0, "seed `N` of random inputs and of operators that draw random numbers")
+	flags.StringVar(&o.xnnpack, "xnnpack", string(xnnpack.EngineAuto), "XNNPACK `ENGINE`: auto, native or reference")
+	flags.StringVar(&o.weights, "weights-cache", "", "keep packed XNNPACK weights in `FOLDER`, private to this user, for later runs; with --mmap processes share them")
+	flags.StringVar(&o.Device, "device", "auto", "Ethos-U `DEVICE`: auto, npu (the software NPU), another driver's name, or a device's path")
+	flags.StringVar(&o.fvp, "fvp", "", "run Ethos-U delegates on Arm's model at `PATH`, its program or a folder with it (with --device fvp alone: one in PATH)")
+	flags.Var(&o.qparams, "qparams", "quantisation `[METHOD/]DELEGATE:OUTPUT=SCALE,ZERO` of a delegate's output that the program declares with a stale type, or a FILE.json of them; may be repeated")
+	flags.StringVar(&o.plan, "plan", "auto", "memory plan: auto (the smaller safe one), file, own or naive")
+	flags.BoolVar(&o.strict, "strict-plan", false, "refuse a program whose own memory plan lets live values overlap, instead of planning anew")
+	flags.BoolVar(&o.mmap, "mmap", false, "map files instead of reading them; they must not change meanwhile")
+	flags.StringVar(&o.lower, "lower", "off", "lowering of portable graphs at load, `MODE`: off")
+}
+
+// choices are the flags that take one of a few words.
+func (o *Options) choices() []choice {
+	return []choice{
+		{"xnnpack", o.xnnpack, engineNames()},
+		{"lower", o.lower, []string{"off"}},
+		{"plan", o.plan, slices.Sorted(maps.Keys(planModes))},
+	}
+}
+
+// engineNames are the words of --xnnpack.
+func engineNames() (names []string) {
+	for _, e := range xnnpack.Engines {
+		names = append(names, string(e))
+	}
+	return names
+}
+
+// planModes are the words of --plan.
+var planModes = map[string]etrun.PlanMode{
+	"auto": etrun.PlanAuto, "file": etrun.PlanFile, "own": etrun.PlanOwn, "naive": etrun.PlanNaive,
+}
+
+type choice struct {
+	flag, value string
+	words       []string
+}
+
+func (o *Options) check() error {
+	for _, c := range o.choices() {
+		if !slices.Contains(c.words, c.value) {
+			return Usage("--%s %q, want one of %s", c.flag, c.value, strings.Join(c.words, ", "))
+		}
+	}
+	if o.threads < 0 {
+		return Usage("--threads %d", o.threads)
+	}
+	if o.fvp != "" && o.Device != "auto" && o.Device != "fvp" {
+		return Usage("--fvp with --device %s", o.Device)
+	}
+	return nil
+}
+
+// deviceName is the device that is asked for.
+func (o *Options) deviceName() string {
+	if o.fvp != "" {
+		return hal.FVPPrefix + o.fvp
+	}
+	return o.Device
+}
+
+// open opens a program with every backend of this build, and with further options.
+func (o *Options) open(ctx context.Context, path string, options []etrun.Option) (*etrun.Program, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	quantizations, err := o.qparams.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	options = append(options, etrun.WithPlan(planModes[o.plan]), etrun.WithReusableInputs())
+	if o.strict {
+		options = append(options, etrun.WithStrictPlan())
+	}
+	if o.mmap {
+		options = append(options, etrun.WithMmap())
+	}
+	return etrun.OpenSource(ctx, etrun.File(path), append(options,
+		etrun.WithDelegates(o.backends(quantizations)...),
+		etrun.WithDataFiles(o.data...),
+		etrun.WithThreads(o.threads),
+		etrun.WithMaxMemory(int64(o.maxMemory)),
+		etrun.WithSeed(o.Seed),
+	)...)
+}
+
+// backends are those of this build, as the flags want them.
+func (o *Options) backends(quantizations []ethosu.Quantization) []delegate.Backend {
+	x := xnnpack.Backend{WeightsCache: o.weights, MapWeights: o.mmap && o.weights != ""}
+	if o.xnnpack != string(xnnpack.EngineAuto) {
+		x.Engine = xnnpack.Engine(o.xnnpack)
+	}
+	e := ethosu.Backend{QParams: quantizations, Trace: o.NPUTrace}
+	if device := o.deviceName(); device != "auto" {
+		e.Device = device
+	}
+	return append(all.Backends(), x, e)
+}
+
+// inputLimit bounds the bytes of all inputs, and what making them takes.
+func (o *Options) inputLimit() int64 {
+	if o.maxMemory > 0 {
+		return int64(o.maxMemory)
+	}
+	return 1 << 30
+}
