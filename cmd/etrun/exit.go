@@ -40,9 +40,12 @@ var exits = []exit{
 }
 
 // errFile stands for every file that cannot be opened.
-var errFile = errors.New("file")
+var errFile = errors.New("file cannot be read")
 
 func exitOf(err error) exit {
+	if err == nil {
+		return exits[0]
+	}
 	if isFileError(err) {
 		err = errors.Join(err, errFile)
 	}

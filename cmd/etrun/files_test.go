@@ -52,6 +52,7 @@ var purposes = []struct {
 	{"program", "FILE --input ones", "pte", 2, 3, 9},
 	{"program that is mapped", "FILE --input ones --mmap", "pte", 2, 3, 9},
 	{"inspected program", "inspect FILE", "pte", 2, 3, 9},
+	{"checked program", "check FILE", "pte", 2, 3, 9},
 	{"verified program", "verify FILE", "pte", 2, 3, 9},
 	{"planned program", "plan FILE", "pte", 2, 3, 9},
 	{"listed program", "npu disasm FILE", "pte", 2, 3, 9},

@@ -12,6 +12,7 @@ import (
 
 // commands is the table of commands; a new one is a file and a row.
 var commands = []func(*app) *cobra.Command{
+	newCheck,
 	newInspect,
 	newPlan,
 	newVerify,
@@ -55,6 +56,11 @@ func completeModel(_ *cobra.Command, args []string, _ string) ([]string, cobra.S
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+	return completePrograms(nil, nil, "")
+}
+
+// completePrograms offers program files, for any number of arguments.
+func completePrograms(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return []string{"pte", "bpte"}, cobra.ShellCompDirectiveFilterFileExt
 }
 

@@ -24,6 +24,7 @@ type Options struct {
 	Device   string                           // of Ethos-U delegates
 	NPUTrace func(*ethosu.TraceEvent)         // hears of operations on the software NPU; nil for none
 	ELF      string                           // an executor_runner to run whole programs on Arm's model, or empty
+	Static   bool                             // look only: delegates are checked without packing weights or opening devices
 	Say      func(format string, args ...any) // says one line to the user
 
 	data      []string
@@ -39,24 +40,32 @@ type Options struct {
 	mmap      bool
 }
 
-// AddFlags adds the flags but for those that the command has already.
+// AddFlags adds the flags of commands that run programs, but for those that the command
+// has already.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&o.data, "data", nil, "`FILE`.ptd with external weights; may be repeated")
-	flags.IntVar(&o.threads, "threads", 0, "thread budget `N` (default: the processors that the process may use)")
-	flags.Var(&o.maxMemory, "max-memory", "refuse, before allocating, what needs more than this, such as 64MiB")
+	o.AddFileFlags(flags)
 	flags.Uint64Var(&o.Seed, "seed", 0, "seed `N` of random inputs and of operators that draw random numbers")
 	flags.StringVar(&o.xnnpack, "xnnpack", string(xnnpack.EngineAuto), "XNNPACK `ENGINE`: auto, native or reference")
 	flags.StringVar(&o.weights, "weights-cache", "", "keep packed XNNPACK weights in `FOLDER`, private to this user, for later runs; with --mmap processes share them")
 	flags.StringVar(&o.Device, "device", "auto", "Ethos-U `DEVICE`: auto, npu (the software NPU), another driver's name, or a device's path")
 	flags.StringVar(&o.fvp, "fvp", "", "run Ethos-U delegates on Arm's model at `PATH`, its program or a folder with it (with --device fvp alone: one in PATH)")
-	flags.Var(&o.qparams, "qparams", "quantisation `[METHOD/]DELEGATE:OUTPUT=SCALE,ZERO` of a delegate's output that the program declares with a stale type, or a FILE.json of them; may be repeated")
 	flags.StringVar(&o.plan, "plan", "auto", "memory plan: auto (the smaller safe one), file, own or naive")
-	flags.BoolVar(&o.strict, "strict-plan", false, "refuse a program whose own memory plan lets live values overlap, instead of planning anew")
-	flags.BoolVar(&o.mmap, "mmap", false, "map files instead of reading them; they must not change meanwhile")
 	flags.StringVar(&o.lower, "lower", "off", "lowering of portable graphs at load, `MODE`: off")
 }
 
-// choices are the flags that take one of a few words.
+// AddFileFlags adds the flags of commands that only look at programs.
+func (o *Options) AddFileFlags(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&o.data, "data", nil, "`FILE`.ptd with external weights; may be repeated")
+	if flags.Lookup("threads") == nil {
+		flags.IntVar(&o.threads, "threads", 0, "thread budget `N` (default: the processors that the process may use)")
+	}
+	flags.Var(&o.maxMemory, "max-memory", "refuse, before allocating, what needs more than this, such as 64MiB")
+	flags.Var(&o.qparams, "qparams", "quantisation `[METHOD/]DELEGATE:OUTPUT=SCALE,ZERO` of a delegate's output that the program declares with a stale type, or a FILE.json of them; may be repeated")
+	flags.BoolVar(&o.strict, "strict-plan", false, "refuse a program whose own memory plan lets live values overlap, instead of planning anew")
+	flags.BoolVar(&o.mmap, "mmap", false, "map files instead of reading them; they must not change meanwhile")
+}
+
+// choices are the flags that take one of a few words; empty is the first.
 func (o *Options) choices() []choice {
 	return []choice{
 		{"xnnpack", o.xnnpack, engineNames()},
@@ -85,7 +94,7 @@ type choice struct {
 
 func (o *Options) check() error {
 	for _, c := range o.choices() {
-		if !slices.Contains(c.words, c.value) {
+		if c.value != "" && !slices.Contains(c.words, c.value) {
 			return Usage("--%s %q, want one of %s", c.flag, c.value, strings.Join(c.words, ", "))
 		}
 	}
@@ -133,12 +142,15 @@ func (o *Options) open(ctx context.Context, path string, options []etrun.Option)
 
 // backends are those of this build, as the flags want them.
 func (o *Options) backends(quantizations []ethosu.Quantization) []delegate.Backend {
+	if o.Static {
+		return append(all.Backends(), xnnpack.Backend{Engine: xnnpack.EngineReference}, ethosu.Backend{QParams: quantizations, Device: "npu"})
+	}
 	x := xnnpack.Backend{WeightsCache: o.weights, MapWeights: o.mmap && o.weights != ""}
-	if o.xnnpack != string(xnnpack.EngineAuto) {
+	if o.xnnpack != "" && o.xnnpack != string(xnnpack.EngineAuto) {
 		x.Engine = xnnpack.Engine(o.xnnpack)
 	}
 	e := ethosu.Backend{QParams: quantizations, Trace: o.NPUTrace}
-	if device := o.deviceName(); device != "auto" {
+	if device := o.deviceName(); device != "" && device != "auto" {
 		e.Device = device
 	}
 	return append(all.Backends(), x, e)
