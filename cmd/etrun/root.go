@@ -13,6 +13,7 @@ import (
 // commands is the table of commands; a new one is a file and a row.
 var commands = []func(*app) *cobra.Command{
 	newCheck,
+	newBench,
 	newInspect,
 	newPlan,
 	newVerify,

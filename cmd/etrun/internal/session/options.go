@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -21,14 +22,15 @@ import (
 // must be set.
 type Options struct {
 	Seed     uint64
+	Threads  int                              // thread budget, 0 for the processors that the process may use
 	Device   string                           // of Ethos-U delegates
 	NPUTrace func(*ethosu.TraceEvent)         // hears of operations on the software NPU; nil for none
 	ELF      string                           // an executor_runner to run whole programs on Arm's model, or empty
 	Static   bool                             // look only: delegates are checked without packing weights or opening devices
 	Say      func(format string, args ...any) // says one line to the user
 
-	data      []string
-	threads   int
+	data []string
+
 	maxMemory bytesize.Size
 	xnnpack   string
 	weights   string
@@ -53,11 +55,27 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.lower, "lower", "off", "lowering of portable graphs at load, `MODE`: off")
 }
 
+// With is a copy with further flags, as on a command line.
+func (o *Options) With(args []string) (*Options, error) {
+	with := &Options{}
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	with.AddFlags(flags)
+	*with = *o
+	with.qparams = slices.Clone(o.qparams)
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	if flags.NArg() > 0 {
+		return nil, fmt.Errorf("argument %q, want flags only", flags.Arg(0))
+	}
+	return with, with.check()
+}
+
 // AddFileFlags adds the flags of commands that only look at programs.
 func (o *Options) AddFileFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&o.data, "data", nil, "`FILE`.ptd with external weights; may be repeated")
 	if flags.Lookup("threads") == nil {
-		flags.IntVar(&o.threads, "threads", 0, "thread budget `N` (default: the processors that the process may use)")
+		flags.IntVar(&o.Threads, "threads", 0, "thread budget `N` (default: the processors that the process may use)")
 	}
 	flags.Var(&o.maxMemory, "max-memory", "refuse, before allocating, what needs more than this, such as 64MiB")
 	flags.Var(&o.qparams, "qparams", "quantisation `[METHOD/]DELEGATE:OUTPUT=SCALE,ZERO` of a delegate's output that the program declares with a stale type, or a FILE.json of them; may be repeated")
@@ -98,8 +116,8 @@ func (o *Options) check() error {
 			return Usage("--%s %q, want one of %s", c.flag, c.value, strings.Join(c.words, ", "))
 		}
 	}
-	if o.threads < 0 {
-		return Usage("--threads %d", o.threads)
+	if o.Threads < 0 {
+		return Usage("--threads %d", o.Threads)
 	}
 	if o.fvp != "" && o.Device != "auto" && o.Device != "fvp" {
 		return Usage("--fvp with --device %s", o.Device)
@@ -134,7 +152,7 @@ func (o *Options) open(ctx context.Context, path string, options []etrun.Option)
 	return etrun.OpenSource(ctx, etrun.File(path), append(options,
 		etrun.WithDelegates(o.backends(quantizations)...),
 		etrun.WithDataFiles(o.data...),
-		etrun.WithThreads(o.threads),
+		etrun.WithThreads(o.Threads),
 		etrun.WithMaxMemory(int64(o.maxMemory)),
 		etrun.WithSeed(o.Seed),
 	)...)

@@ -206,3 +206,15 @@ func (s *Session) Close() error {
 	}
 	return s.Program.Close()
 }
+
+// Time executes all calls once, from fresh state, and says how long they took together.
+func (s *Session) Time(ctx context.Context) (took time.Duration, err error) {
+	if err := s.Once(ctx, nil); err != nil {
+		return 0, err
+	}
+	for _, st := range s.Steps {
+		took += st.Took[len(st.Took)-1]
+		st.Took = st.Took[:0]
+	}
+	return took, nil
+}
