@@ -318,6 +318,8 @@ func TestJSON(t *testing.T) {
 		{"bench HERE/add.pte --json --duration 10ms", "etrun.bench/1", 0},
 		{"bench HERE/add.pte --format json --duration 10ms", "etrun.bench/1", 0},
 		{"bench gone.pte --json", "etrun.error/1", 2},
+		{"profile HERE/add.pte --json --repeat 2", "etrun.profile/1", 0},
+		{"profile HERE/add.pte --json --repeat 0", "etrun.error/1", 2},
 		{"inspect HERE/add.pte --json", "etrun.inspect/1", 0},
 		{"verify PTE/bundle.bpte --json", "etrun.verify/1", 0},
 		{"ops --json", "etrun.ops/1", 0},

@@ -54,6 +54,7 @@ var purposes = []struct {
 	{"inspected program", "inspect FILE", "pte", 2, 3, 9},
 	{"checked program", "check FILE", "pte", 2, 3, 9},
 	{"measured program", "bench FILE --duration 10ms", "pte", 2, 3, 9},
+	{"profiled program", "profile FILE", "pte", 2, 3, 9},
 	{"verified program", "verify FILE", "pte", 2, 3, 9},
 	{"planned program", "plan FILE", "pte", 2, 3, 9},
 	{"listed program", "npu disasm FILE", "pte", 2, 3, 9},

@@ -14,6 +14,7 @@ import (
 var commands = []func(*app) *cobra.Command{
 	newCheck,
 	newBench,
+	newProfile,
 	newInspect,
 	newPlan,
 	newVerify,

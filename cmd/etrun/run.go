@@ -62,7 +62,8 @@ func newRun(a *app) *cobra.Command {
 	r.outcome.addFlags(flags)
 	flags.IntVar(&r.repeat, "repeat", 1, "run the calls `N` times, each from fresh state, and report latency")
 	flags.DurationVar(&r.timeout, "timeout", 0, "give up after this `TIME`, such as 30s")
-	r.profileFlags.add(flags)
+	flags.BoolVar(&r.table, "profile", false, "print the time of each operator and of each node inside delegates to stderr")
+	r.addFiles(flags)
 	_ = c.RegisterFlagCompletionFunc("method", completeMethod)
 	return c
 }
@@ -87,8 +88,8 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 	if r.timeout < 0 {
 		return session.Usage("--timeout %v", r.timeout)
 	}
-	if r.ELF != "" && r.profiles() {
-		return session.Usage("--fvp-elf with --profile, --trace or --etdump: the model runs the program out of sight")
+	if r.ELF != "" && r.wanted() {
+		return session.Usage("--fvp-elf with a profile: the model runs the program out of sight")
 	}
 	if r.timeout > 0 {
 		var cancel context.CancelFunc
@@ -120,6 +121,7 @@ func (r *runCommand) rounds(ctx context.Context, s *session.Session) error {
 	if err := s.Once(ctx, func(k int, st *session.Step) error { return r.keep(s, k, st) }); err != nil {
 		return err
 	}
+	r.firstRunEnded()
 	for range r.repeat - 1 {
 		if err := s.Once(ctx, nil); err != nil {
 			return err
