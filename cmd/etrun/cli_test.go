@@ -200,7 +200,9 @@ func TestRunCalls(t *testing.T) {
 		{name: "methods share state", args: "PTE/two_methods.pte --method push --input ones --next --method read --input ones", stdout: []string{"call 1: read"}},
 		{name: "repeats begin with fresh state", args: "HERE/state.pte --input four.bin --repeat 5 --output-dir o", files: map[string]string{"o/out0.bin": "2 4 6 8"}, stdout: []string{"5 runs on", "min ", "p50 ", "p90 ", "max "}},
 		{name: "two methods in one call", args: "HERE/methods.pte --method get_dim --method get_name", code: 2, stderr: []string{"--next begins another"}},
-		{name: "no such method", args: "HERE/methods.pte --method gone", code: 5, stderr: []string{`no method "gone"`, "get_name"}},
+		{name: "no such method", args: "HERE/methods.pte --method gone", code: 2, stderr: []string{`no method "gone"`, "get_name"}},
+		{name: "nearly a method", args: "HERE/methods.pte --method get_dimm", code: 2, stderr: []string{`did you mean "get_dim"?`}},
+		{name: "no such input", args: "HERE/add.pte --input x=ones", code: 2, stderr: []string{`no input "x"`}},
 	})
 }
 
@@ -218,7 +220,17 @@ func TestRunOutputs(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	play(t, []script{
-		{name: "nothing", args: "", code: 2, stderr: []string{"0 arguments, want one MODEL.pte"}},
+		{name: "nothing", args: "", code: 2, stderr: []string{"no arguments, want a MODEL.pte or a command; see etrun --help"}},
+		{name: "run under its name", args: "run HERE/add.pte -i ones -i ones -n 2 -q", stdout: []string{"mean 2", "2 runs"}},
+		{name: "quiet", args: "HERE/add.pte -q", stdout: []string{"output 0"}},
+		{name: "misspelt command", args: "instpect x.pte", code: 2, stderr: []string{`no command or file "instpect"; did you mean "etrun inspect"?`}},
+		{name: "misspelt command with a flag of its own", args: "profil x.pte --by instruction", code: 2, stderr: []string{`did you mean "etrun profile"?`}},
+		{name: "misspelt command of a group", args: "npu dissasm x.pte", code: 2, stderr: []string{`did you mean "etrun npu disasm"?`}},
+		{name: "group alone", args: "npu", code: 2, stderr: []string{"a command is missing, want one of disasm, trace"}},
+		{name: "misspelt flag", args: "HERE/add.pte --thread 2", code: 2, stderr: []string{"unknown flag: --thread; did you mean --threads"}},
+		{name: "misspelt flag of a command", args: "plan HERE/add.pte --metod x", code: 2, stderr: []string{"did you mean --method; see etrun plan --help"}},
+		{name: "version command", args: "version", stdout: []string{"etrun ", " go1."}},
+		{name: "commands to complete", args: "__complete p", stdout: []string{"plan", "profile"}},
 		{name: "two models", args: "a.pte b.pte", code: 2, stderr: []string{"2 arguments"}},
 		{name: "unknown flag", args: "HERE/add.pte --gpu", code: 2, stderr: []string{"unknown flag: --gpu", "--help"}},
 		{name: "flag of a subcommand", args: "inspect --repeat 3 x.pte", code: 2, stderr: []string{"unknown flag: --repeat; see etrun inspect --help"}},
@@ -323,6 +335,9 @@ func TestJSON(t *testing.T) {
 		{"inspect HERE/add.pte --json", "etrun.inspect/1", 0},
 		{"verify PTE/bundle.bpte --json", "etrun.verify/1", 0},
 		{"ops --json", "etrun.ops/1", 0},
+		{"version --json", "etrun.version/1", 0},
+		{"run HERE/add.pte --json", "etrun.run/1", 0},
+		{"instpect --json", "etrun.error/1", 2},
 		{"doctor --json", "etrun.doctor/1", 0},
 	}
 	for _, c := range cases {

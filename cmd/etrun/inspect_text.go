@@ -150,6 +150,6 @@ func (m *memoryReport) print(t *tabwriter.Writer) {
 	}
 	fmt.Fprintln(t)
 	if m.Conflicts > 0 {
-		fmt.Fprintf(t, "  the file's plan lets %d pairs of live storages overlap; it is not used\n", m.Conflicts)
+		fmt.Fprintf(t, "  the file's plan lets %s of live storages overlap; it is not used\n", count(m.Conflicts, "pair", "pairs"))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
@@ -16,6 +17,9 @@ import (
 
 func main() {
 	signal.Ignore(syscall.SIGPIPE) // a reader that has gone is an error of the write: hidden files are still removed
+	if runtime.GOMAXPROCS(0) < 2 {
+		runtime.GOMAXPROCS(2) // with one, every hand-over between goroutines is a switch of threads
+	}
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
@@ -42,6 +46,7 @@ type app struct {
 	in          io.Reader
 	out, notes  io.Writer
 	json        bool // results as one JSON object on out
+	quiet       bool // no notes
 	jsonWritten bool
 }
 
@@ -94,6 +99,9 @@ func (a *app) writeJSON(v any) error {
 
 // note says something to people.
 func (a *app) note(format string, args ...any) {
+	if a.quiet {
+		return
+	}
 	fmt.Fprintf(a.notes, "etrun: "+format+"\n", args...)
 }
 

@@ -20,10 +20,7 @@ func newNPU(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "npu",
 		Short: "Look inside Ethos-U delegates",
-		Args:  noArguments,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return session.Usage("a command is missing; see %s --help", c.CommandPath())
-		},
+		RunE:  needsCommand,
 	}
 	c.AddCommand(newNPUDisasm(a), newNPUTrace(a))
 	return c

@@ -161,7 +161,7 @@ func storageName(m *ir.Method, s *ir.Storage) string {
 
 func (r *planReport) print(a *app) error {
 	t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "method %q: %d instructions\n", r.Method, r.Steps)
+	fmt.Fprintf(t, "method %q: %s\n", r.Method, count(r.Steps, "instruction", "instructions"))
 	fmt.Fprintln(t, "values\tkind\ttype\tbytes\talive\tfile\town\tname")
 	for i := range r.Storages {
 		s := &r.Storages[i]

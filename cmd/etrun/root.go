@@ -12,6 +12,7 @@ import (
 
 // commands is the table of commands; a new one is a file and a row.
 var commands = []func(*app) *cobra.Command{
+	newRun,
 	newCheck,
 	newBench,
 	newProfile,
@@ -21,10 +22,12 @@ var commands = []func(*app) *cobra.Command{
 	newOps,
 	newDoctor,
 	newNPU,
+	newVersion,
 }
 
 func newRoot(a *app) *cobra.Command {
 	root := newRun(a)
+	root.Use, root.Short, root.Args, root.ValidArgsFunction = "etrun MODEL.pte", "Run ExecuTorch programs", modelOrCommand, completeRoot
 	for _, c := range commands {
 		root.AddCommand(c(a))
 	}
@@ -32,16 +35,15 @@ func newRoot(a *app) *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "one JSON object on stdout, people's text on stderr")
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return session.Usage("%v; see %s --help", err, c.CommandPath())
-	})
+	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "say nothing on stderr but errors")
+	root.SetFlagErrorFunc(flagFault)
 	return root
 }
 
 // oneModel accepts exactly one argument, a program.
 func oneModel(c *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return session.Usage("%d arguments, want one MODEL.pte or .bpte; see %s --help", len(args), c.CommandPath())
+		return session.Usage("%s, want one MODEL.pte or .bpte; see %s --help", count(len(args), "argument", "arguments"), c.CommandPath())
 	}
 	return nil
 }
@@ -64,6 +66,14 @@ func completeModel(_ *cobra.Command, args []string, _ string) ([]string, cobra.S
 // completePrograms offers program files, for any number of arguments.
 func completePrograms(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return []string{"pte", "bpte"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+// completeRoot offers commands, and the shell offers files.
+func completeRoot(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return commandNames(c), cobra.ShellCompDirectiveDefault
 }
 
 // exitHelp is the table of exit codes for --help.

@@ -43,11 +43,12 @@ Inputs are given in the order of the method, or by index or name as 0=x.bin:
   zeros ones rand            each also with :dtype:sizes
 `
 
+// newRun is the command that runs a program, which the root command is, too.
 func newRun(a *app) *cobra.Command {
 	r := &runCommand{outcome: outcome{app: a}, Options: session.Options{Say: a.note}}
 	c := &cobra.Command{
-		Use:               "etrun MODEL.pte",
-		Short:             "Run ExecuTorch programs",
+		Use:               "run MODEL.pte",
+		Short:             "Run a program; so does etrun MODEL.pte",
 		Long:              runHelp + "\nExit codes:\n" + exitHelp(),
 		Example:           runExamples,
 		Args:              oneModel,
@@ -60,7 +61,7 @@ func newRun(a *app) *cobra.Command {
 	r.Options.AddFlags(flags)
 	flags.StringVar(&r.ELF, "fvp-elf", "", "run the whole program on Arm's model, in the executor_runner `ELF` built for its board")
 	r.outcome.addFlags(flags)
-	flags.IntVar(&r.repeat, "repeat", 1, "run the calls `N` times, each from fresh state, and report latency")
+	flags.IntVarP(&r.repeat, "repeat", "n", 1, "run the calls `N` times, each from fresh state, and report latency")
 	flags.DurationVar(&r.timeout, "timeout", 0, "give up after this `TIME`, such as 30s")
 	flags.BoolVar(&r.table, "profile", false, "print the time of each operator and of each node inside delegates to stderr")
 	r.addFiles(flags)

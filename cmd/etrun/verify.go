@@ -79,7 +79,7 @@ func (v *verifyCommand) run(ctx context.Context, path string) error {
 		}
 	}
 	if report.Failed > 0 {
-		return fmt.Errorf("%w: %d of %d test cases", errDiffer, report.Failed, report.Cases)
+		return fmt.Errorf("%w: %d of %s", errDiffer, report.Failed, count(report.Cases, "test case", "test cases"))
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func (l *Calls) last() *Call { return &(*l)[len(*l)-1] }
 func (l *Calls) AddFlags(flags *pflag.FlagSet) {
 	*l = Calls{{}}
 	flags.Var(onSet{"NAME", l.setMethod}, "method", `method to run (default "forward", for further calls that of the call before)`)
-	flags.Var(onSet{"SPEC", l.addInput}, "input", "one input, in order; repeat for each (default: random elements)")
+	flags.VarP(onSet{"SPEC", l.addInput}, "input", "i", "one input, in order; repeat for each (default: random elements)")
 	flags.Var(onSet{"bool", l.next}, "next", "begin the inputs of a further call on the loaded program")
 	flags.Lookup("next").NoOptDefVal = "true"
 }

@@ -2,6 +2,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/nearest"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -53,7 +55,7 @@ func Open(ctx context.Context, path string, o *Options, more ...etrun.Option) (*
 
 // LoadOwn loads a method with state of its own; empty means "forward". Close closes it.
 func (s *Session) LoadOwn(ctx context.Context, name string) (*etrun.Method, error) {
-	if _, err := s.Meta(name); err != nil {
+	if _, err := s.meta(name); err != nil {
 		return nil, err
 	}
 	m, err := s.Load(ctx, name)
@@ -62,6 +64,19 @@ func (s *Session) LoadOwn(ctx context.Context, name string) (*etrun.Method, erro
 	}
 	s.order = append(s.order, m)
 	return m, nil
+}
+
+// meta describes a method; that there is none of the name is a fault of the command line.
+func (s *Session) meta(name string) (*etrun.MethodMeta, error) {
+	names := s.MethodNames()
+	if want := cmp.Or(name, "forward"); !slices.Contains(names, want) {
+		hint := ""
+		if other := nearest.Name(want, names); other != "" {
+			hint = fmt.Sprintf("; did you mean %.100q?", other)
+		}
+		return nil, Usage("%s: no method %q; the program has %.200q%s", s.Path, want, names, hint)
+	}
+	return s.Meta(name)
 }
 
 // Prepare loads the methods of calls, each once, makes the inputs, and says what the
@@ -83,7 +98,7 @@ func (s *Session) Prepare(ctx context.Context, calls Calls) error {
 
 // prepare adds the step of one call. given says that some call has inputs.
 func (s *Session) prepare(ctx context.Context, c *Call, given bool) error {
-	meta, err := s.Meta(c.Method)
+	meta, err := s.meta(c.Method)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -90,13 +90,13 @@ func TestSessionRefuses(t *testing.T) {
 		args   []string
 		reason error
 	}{
-		{"a method that is not there", []string{"--method", "gone"}, etrun.ErrInput},
-		{"an input too many, in the second call", []string{"--input", "ones", "--next", "--input", "ones", "--input", "ones"}, nil},
+		{"a method that is not there", []string{"--method", "gone"}, ErrUsage},
+		{"an input too many, in the second call", []string{"--input", "ones", "--next", "--input", "ones", "--input", "ones"}, input.ErrMismatch},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var said []string
 			s, calls := open(t, "state.pte", &said, c.args...)
-			if err := s.Prepare(t.Context(), calls); err == nil || c.reason != nil && !errors.Is(err, c.reason) {
+			if err := s.Prepare(t.Context(), calls); !errors.Is(err, c.reason) {
 				t.Errorf("got %v, want %v", err, c.reason)
 			}
 		})
