@@ -15,6 +15,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -247,6 +250,28 @@ func TestUsage(t *testing.T) {
 		{name: "methods to complete", args: "__complete HERE/methods.pte --method get", stdout: []string{"get_dim", "get_flag"}},
 		{name: "arguments for doctor", args: "doctor x", code: 2, stderr: []string{`argument "x", want none`}},
 	})
+}
+
+// Help fits a usual terminal, of every command.
+func TestHelpIsNarrow(t *testing.T) {
+	a := &app{out: io.Discard, notes: io.Discard}
+	var check func(c *cobra.Command)
+	check = func(c *cobra.Command) {
+		args := append(strings.Fields(c.CommandPath())[1:], "--help")
+		var out bytes.Buffer
+		if code := run(args, strings.NewReader(""), &out, io.Discard); code != 0 || out.Len() == 0 {
+			t.Errorf("%v: exit code %d, %d bytes", args, code, out.Len())
+		}
+		for line := range strings.Lines(out.String()) {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > helpWidth {
+				t.Errorf("%v: %d columns: %s", args, n, line)
+			}
+		}
+		for _, sub := range c.Commands() {
+			check(sub)
+		}
+	}
+	check(newRoot(a))
 }
 
 func TestBadModels(t *testing.T) {

@@ -104,7 +104,7 @@ func newInspect(a *app) *cobra.Command {
 		Long: "Show the methods of a program: inputs, outputs, operators and whether this build has them, delegates and memory.\n" +
 			"The exit code is 0 for every readable program, runnable or not.",
 		Example: "  etrun inspect model.pte\n  etrun inspect model.pte --data weights.ptd\n" +
-			"  etrun inspect model.pte --json | jq '.methods[].operators[] | select(.available | not)'",
+			"  etrun inspect model.pte --json | jq '.methods[].operators[].name'",
 		Args:              oneModel,
 		ValidArgsFunction: completeModel,
 		RunE: func(c *cobra.Command, args []string) error {

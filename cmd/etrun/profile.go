@@ -35,7 +35,7 @@ func newProfile(a *app) *cobra.Command {
 		Short: "Show where the time of a program goes",
 		Long:  profileHelp,
 		Example: "  etrun profile model.pte\n  etrun profile model.pte --by instruction --repeat 200\n" +
-			"  etrun profile model.pte --trace trace.json --pprof model.pb.gz --flame model.svg\n" +
+			"  etrun profile model.pte --trace trace.json --flame model.svg\n" +
 			"  etrun profile model.pte --json | jq '.methods[].operators[0]'",
 		Args:              oneModel,
 		ValidArgsFunction: completeModel,

@@ -11,26 +11,31 @@ import (
 )
 
 // commands is the table of commands; a new one is a file and a row.
-var commands = []func(*app) *cobra.Command{
-	newRun,
-	newCheck,
-	newBench,
-	newProfile,
-	newInspect,
-	newPlan,
-	newVerify,
-	newOps,
-	newDoctor,
-	newNPU,
-	newVersion,
+var commands = []struct {
+	group string
+	make  func(*app) *cobra.Command
+}{
+	{"run", newRun}, {"run", newVerify}, {"run", newBench}, {"run", newProfile},
+	{"look", newCheck}, {"look", newInspect}, {"look", newPlan}, {"look", newNPU},
+	{"here", newOps}, {"here", newDoctor}, {"here", newVersion},
 }
+
+// groups are the headings of --help.
+var groups = []*cobra.Group{{ID: "run", Title: "Run programs:"}, {ID: "look", Title: "Look into programs:"}, {ID: "here", Title: "This build and machine:"}}
 
 func newRoot(a *app) *cobra.Command {
 	root := newRun(a)
 	root.Use, root.Short, root.Args, root.ValidArgsFunction = "etrun MODEL.pte", "Run ExecuTorch programs", modelOrCommand, completeRoot
-	for _, c := range commands {
-		root.AddCommand(c(a))
+	root.AddGroup(groups...)
+	for _, row := range commands {
+		c := row.make(a)
+		c.GroupID = row.group
+		root.AddCommand(c)
 	}
+	root.SetHelpCommandGroupID("here")
+	root.SetCompletionCommandGroupID("here")
+	root.SetUsageTemplate(narrowFlags(root.UsageTemplate()))
+	narrow(root)
 	root.Version = version()
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SilenceErrors, root.SilenceUsage = true, true
@@ -68,12 +73,12 @@ func completePrograms(*cobra.Command, []string, string) ([]string, cobra.ShellCo
 	return []string{"pte", "bpte"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-// completeRoot offers commands, and the shell offers files.
-func completeRoot(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+// completeRoot leaves files to the shell: a filter of theirs would hide the commands.
+func completeRoot(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return commandNames(c), cobra.ShellCompDirectiveDefault
+	return nil, cobra.ShellCompDirectiveDefault
 }
 
 // exitHelp is the table of exit codes for --help.

@@ -23,24 +23,26 @@ type runCommand struct {
 	timeout time.Duration
 }
 
-const runExamples = `  etrun model.pte                                    random inputs, outputs in words
-  etrun model.pte --input x.bin --output-dir out     raw elements in, raw elements out
-  etrun model.pte --input x.npy --input int:5        a NumPy array and a number
-  etrun model.pte --input x.bin:float32:1x3x64x64    sizes of an input that varies
-  etrun model.pte --input cat.png:size=256,mean=imagenet,std=imagenet
-  etrun kv.pte --input a.bin --next --input b.bin    two calls; state persists
-  etrun model.pte --repeat 100 --threads 2           latency
-  etrun model.pte --profile --trace trace.json       where the time goes`
+const runExamples = `  etrun model.pte                               random inputs, outputs in words
+  etrun model.pte -i x.bin --output-dir out     raw elements in and out
+  etrun model.pte -i x.npy -i int:5             a NumPy array and a number
+  etrun model.pte -i x.bin:float32:1x3x64x64    sizes of an input that varies
+  etrun model.pte -i cat.png:size=256,mean=imagenet,std=imagenet
+  etrun kv.pte -i a.bin --next -i b.bin         two calls; state persists
+  etrun model.pte -n 100 --threads 2            latency
+  etrun model.pte --profile --trace trace.json  where the time goes`
 
 const runHelp = `Run an ExecuTorch program: a .pte file, or the program in a .bpte file.
 
 Inputs are given in the order of the method, or by index or name as 0=x.bin:
-  x.bin                      raw little-endian elements in the model's memory order
-  x.bin:float32:1x3x224x224  the same with its type and sizes ("scalar" for rank 0)
-  x.npy, x.npz               NumPy arrays; an archive's by name (arr_0, …) or in order
-  x.png, x.jpg               a picture, with :size=224,mean=…,std=…,layout=auto|nchw|nhwc
+  x.bin                   raw little-endian elements in the memory order of
+                          the model; x.bin:float32:1x3x64x64 states their type
+                          and sizes ("scalar" for rank 0)
+  x.npy, x.npz            NumPy arrays; an archive's by name (arr_0) or in order
+  x.png, x.jpg            a picture, with :size=64,mean=…,std=…,layout=nchw or
+                          nhwc or auto
   int:5 float:0.5 bool:true str:text none
-  zeros ones rand            each also with :dtype:sizes
+  zeros ones rand         each also with :dtype:sizes
 `
 
 // newRun is the command that runs a program, which the root command is, too.
