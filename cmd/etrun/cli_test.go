@@ -99,6 +99,7 @@ func inScriptFolder(t *testing.T) {
 	write(t, "four.bin", four.Data)
 	write(t, "grid.bin", grid.Data)
 	write(t, "empty.pte", nil)
+	write(t, "model.tflite", []byte("\x1c\x00\x00\x00TFL3\x14\x00\x20\x00\x1c\x00\x18\x00"))
 	write(t, "noise.pte", bytes.Repeat([]byte("noise "), 100))
 	var b bytes.Buffer
 	z := npy.NewZipWriter(&b)
@@ -280,7 +281,9 @@ func TestBadModels(t *testing.T) {
 		{name: "a folder", args: ".", code: 2, stderr: []string{"is a directory"}},
 		{name: "empty", args: "empty.pte", code: 3},
 		{name: "no program", args: "noise.pte", code: 3},
-		{name: "external weights absent", args: "PTE/external_weights.pte --input ones", code: 4, stderr: []string{"l.weight", "l.bias"}},
+		{name: "of another framework", args: "model.tflite", code: 3, stderr: []string{"etrun: model.tflite: a TensorFlow Lite model, not a .pte; export the model"}},
+		{name: "data that is an array", args: "PTE/external_weights.pte --data four.npy", code: 3, stderr: []string{"four.npy: a NumPy array, not a .ptd; give it with --input"}},
+		{name: "external weights absent", args: "PTE/external_weights.pte --input ones", code: 4, stderr: []string{"l.weight", "l.bias", "give --data FILE.ptd"}},
 		{name: "data that is none", args: "PTE/external_weights.pte --data noise.pte --input ones", code: 3, stderr: []string{"noise.pte"}},
 		{name: "too large", args: "PTE/stack_traces.pte --max-memory 6KiB", code: 9, stderr: []string{"bytes needed", "the limit is 6144"}},
 		{name: "time is up", args: "HERE/add.pte --timeout 1ns", code: 8, stderr: []string{"time-out of 1ns"}},

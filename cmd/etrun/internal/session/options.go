@@ -40,7 +40,12 @@ type Options struct {
 	plan      string
 	strict    bool
 	mmap      bool
+
+	flags *pflag.FlagSet // that it has its values from
 }
+
+// given reports a flag that the command line has.
+func (o *Options) given(flag string) bool { return o.flags != nil && o.flags.Changed(flag) }
 
 // AddFlags adds the flags of commands that run programs, but for those that the command
 // has already.
@@ -61,6 +66,7 @@ func (o *Options) With(args []string) (*Options, error) {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	with.AddFlags(flags)
 	*with = *o
+	with.flags = flags
 	with.qparams = slices.Clone(o.qparams)
 	if err := flags.Parse(args); err != nil {
 		return nil, err
@@ -73,6 +79,7 @@ func (o *Options) With(args []string) (*Options, error) {
 
 // AddFileFlags adds the flags of commands that only look at programs.
 func (o *Options) AddFileFlags(flags *pflag.FlagSet) {
+	o.flags = flags
 	flags.StringArrayVar(&o.data, "data", nil, "`FILE`.ptd with external weights; may be repeated")
 	if flags.Lookup("threads") == nil {
 		flags.IntVar(&o.Threads, "threads", 0, "thread budget `N` (default: the processors that the process may use)")

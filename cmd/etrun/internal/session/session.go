@@ -39,7 +39,8 @@ type Session struct {
 	state      *etrun.Method // the first method of a call, whose state the others share
 	fresh      bool          // no call was executed since the state was
 	inputBytes int64         // that further inputs may take
-	warned     []delegate.Warning
+	random     bool          // inputs are
+	warned     []string
 }
 
 // Open opens a program as o says, with further options.
@@ -47,7 +48,7 @@ func Open(ctx context.Context, path string, o *Options, more ...etrun.Option) (*
 	s := &Session{Path: path, options: o, begun: time.Now(), methods: make(map[string]Callee), fresh: true, inputBytes: o.inputLimit()}
 	var err error
 	if s.Program, err = o.open(ctx, path, more); err != nil {
-		return nil, err
+		return nil, o.nameForeign(ctx, path, err)
 	}
 	s.Loaded = time.Since(s.begun)
 	return s, nil
@@ -60,7 +61,7 @@ func (s *Session) LoadOwn(ctx context.Context, name string) (*etrun.Method, erro
 	}
 	m, err := s.Load(ctx, name)
 	if err != nil {
-		return nil, err
+		return nil, cure(err)
 	}
 	s.order = append(s.order, m)
 	return m, nil
@@ -131,7 +132,7 @@ func (s *Session) load(ctx context.Context, meta *etrun.MethodMeta) (Callee, err
 	}
 	m, err := s.Load(ctx, meta.Name, options...)
 	if err != nil {
-		return nil, err
+		return nil, cure(err)
 	}
 	if s.state == nil {
 		s.state = m
@@ -139,9 +140,18 @@ func (s *Session) load(ctx context.Context, meta *etrun.MethodMeta) (Callee, err
 	return m, nil
 }
 
+// cure says what helps against an error, where that is known.
+func cure(err error) error {
+	if missing, ok := errors.AsType[*etrun.MissingError](err); ok && len(missing.Data) > 0 {
+		return fmt.Errorf("%w; give --data FILE.ptd", err)
+	}
+	return err
+}
+
 // values makes a call's inputs: what the command line says; where it says nothing at
 // all, a bundle's first test case or random elements.
 func (s *Session) values(ctx context.Context, r *input.Resolver, c *Call, meta *etrun.MethodMeta, given bool) ([]tensor.Value, error) {
+	s.random = s.random || slices.ContainsFunc(c.Inputs, func(in input.Spec) bool { return in.Fill == "rand" })
 	if given || len(meta.Inputs) == 0 {
 		return r.Resolve(ctx, c.Inputs, meta.Inputs)
 	}
@@ -149,17 +159,25 @@ func (s *Session) values(ctx context.Context, r *input.Resolver, c *Call, meta *
 		s.options.Say("no --input: the inputs of the first bundled test case")
 		return values, nil
 	}
+	s.random = true
 	s.options.Say("no --input: random elements, seed %d", s.options.Seed)
 	return r.Resolve(ctx, input.Random(meta.Inputs), meta.Inputs)
 }
 
 // Warn says, each once, what the program could not use.
 func (s *Session) Warn() {
+	s.warnOfFlags()
 	for _, w := range s.Warnings() {
-		if !slices.Contains(s.warned, w) {
-			s.warned = append(s.warned, w)
-			s.options.Say("warning: %s", w.Text)
+		if w.Class != delegate.WarnBackend { // of flags, which have been named
+			s.warn(w.Text)
 		}
+	}
+}
+
+func (s *Session) warn(text string) {
+	if !slices.Contains(s.warned, text) {
+		s.warned = append(s.warned, text)
+		s.options.Say("warning: %s", text)
 	}
 }
 

@@ -67,7 +67,9 @@ func TestSessionSays(t *testing.T) {
 		want []string
 	}{
 		{"random inputs", []string{"--seed", "5"}, []string{"no --input: random elements, seed 5"}},
-		{"an engine for nobody", []string{"--input", "ones", "--xnnpack", "reference"}, []string{`warning: "XnnpackBackend": no delegate of the program asks for this backend`}},
+		{"an engine for nobody", []string{"--input", "ones", "--xnnpack", "reference"}, []string{"warning: --xnnpack has no effect: the program has no delegate of XnnpackBackend"}},
+		{"a seed for nothing", []string{"--input", "ones", "--seed", "3"}, []string{"warning: --seed has no effect: neither inputs nor operators are random"}},
+		{"a seed of an input", []string{"--input", "rand", "--seed", "3"}, nil},
 		{"nothing", []string{"--input", "ones"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -100,5 +102,24 @@ func TestSessionRefuses(t *testing.T) {
 				t.Errorf("got %v, want %v", err, c.reason)
 			}
 		})
+	}
+}
+
+func TestForeignKind(t *testing.T) {
+	for _, c := range []struct{ start, want string }{
+		{"\x1c\x00\x00\x00TFL3\x14\x00", "a TensorFlow Lite model"},
+		{"GGUF\x03\x00\x00\x00", "a GGUF model"},
+		{"PK\x03\x04\x00\x00", "a zip archive, as PyTorch's own .pt, .pth and .pt2 files are"},
+		{"\x58\x00\x00\x00\x00\x00\x00\x00{\"__metadata__\"", "a safetensors file"},
+		{"\x08\x07\x12\x07pytorch\x1a\x051.12", "an ONNX model"},
+		{"version https://git-lfs.github.com/spec/v1\noid", "a pointer of Git LFS"},
+		{"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P", "a Python pickle, as old PyTorch checkpoints are"},
+		{"\x1c\x00\x00\x00ET12", ""},
+		{"noise noise noise noise", ""},
+		{"", ""},
+	} {
+		if got, _ := foreignKind([]byte(c.start), 1000); got != c.want {
+			t.Errorf("%q: got %q, want %q", c.start, got, c.want)
+		}
 	}
 }
