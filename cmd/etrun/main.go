@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 )
 
 func main() {
@@ -103,6 +104,26 @@ func (a *app) note(format string, args ...any) {
 		return
 	}
 	fmt.Fprintf(a.notes, "etrun: "+format+"\n", args...)
+}
+
+// leaveStdout has the results in words go to stderr where one of the files is standard
+// output, which has place for one thing.
+func (a *app) leaveStdout(paths ...string) error {
+	n := 0
+	for _, path := range paths {
+		if path == output.Stdout {
+			n++
+		}
+	}
+	switch {
+	case n > 1:
+		return session.Usage("%d files are to be written to standard output, want one", n)
+	case n == 1 && a.json:
+		return session.Usage("--json and a file are to be written to standard output, want one of them")
+	case n == 1:
+		a.out = a.notes
+	}
+	return nil
 }
 
 // interruptible is a context that the first interrupt cancels, with a cause that is

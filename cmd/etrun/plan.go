@@ -87,6 +87,9 @@ func newPlan(a *app) *cobra.Command {
 }
 
 func (p *planCommand) run(ctx context.Context, path string) error {
+	if err := p.leaveStdout(p.svg, p.html); err != nil {
+		return err
+	}
 	s, err := session.Open(ctx, path, &p.Options)
 	if err != nil {
 		return err

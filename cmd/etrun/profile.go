@@ -58,6 +58,9 @@ func (p *profileCommand) run(ctx context.Context, path string) error {
 	if p.by != "operator" && p.by != "instruction" {
 		return session.Usage("--by %q, want one of operator, instruction", p.by)
 	}
+	if err := p.leaveStdout(p.paths[:]...); err != nil {
+		return err
+	}
 	p.table = true // have it observed
 	s, err := session.Open(ctx, path, &p.Options, p.options()...)
 	if err != nil {

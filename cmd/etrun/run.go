@@ -94,6 +94,9 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 	if r.ELF != "" && r.wanted() {
 		return session.Usage("--fvp-elf with a profile: the model runs the program out of sight")
 	}
+	if err := r.leaveStdout(append(r.paths[:], r.npz)...); err != nil {
+		return err
+	}
 	if r.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("time-out of %v: %w", r.timeout, context.DeadlineExceeded))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/delegate/ethosu"
@@ -156,9 +157,13 @@ func (o *Options) open(ctx context.Context, path string, options []etrun.Option)
 	if o.mmap {
 		options = append(options, etrun.WithMmap())
 	}
+	var data []string
+	for _, path := range o.data {
+		data = append(data, input.Stdin(path))
+	}
 	return etrun.OpenSource(ctx, etrun.File(path), append(options,
 		etrun.WithDelegates(o.backends(quantizations)...),
-		etrun.WithDataFiles(o.data...),
+		etrun.WithDataFiles(data...),
 		etrun.WithThreads(o.Threads),
 		etrun.WithMaxMemory(int64(o.maxMemory)),
 		etrun.WithSeed(o.Seed),

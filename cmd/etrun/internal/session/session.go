@@ -45,6 +45,7 @@ type Session struct {
 
 // Open opens a program as o says, with further options.
 func Open(ctx context.Context, path string, o *Options, more ...etrun.Option) (*Session, error) {
+	path = input.Stdin(path)
 	s := &Session{Path: path, options: o, begun: time.Now(), methods: make(map[string]Callee), fresh: true, inputBytes: o.inputLimit()}
 	var err error
 	if s.Program, err = o.open(ctx, path, more); err != nil {
@@ -83,6 +84,9 @@ func (s *Session) meta(name string) (*etrun.MethodMeta, error) {
 // Prepare loads the methods of calls, each once, makes the inputs, and says what the
 // program could not use.
 func (s *Session) Prepare(ctx context.Context, calls Calls) error {
+	if n := s.stdinReaders(calls); n > 1 {
+		return Usage("%d files are to be read from standard input, want one", n)
+	}
 	calls.inherit()
 	for i := range calls {
 		if err := s.prepare(ctx, &calls[i], calls.given()); err != nil {
@@ -95,6 +99,23 @@ func (s *Session) Prepare(ctx context.Context, calls Calls) error {
 	s.Loaded = time.Since(s.begun)
 	s.Warn()
 	return nil
+}
+
+// stdinReaders counts what is read from standard input.
+func (s *Session) stdinReaders(calls Calls) (n int) {
+	for _, path := range append([]string{s.Path}, s.options.data...) {
+		if input.Stdin(path) == input.Stdin("-") {
+			n++
+		}
+	}
+	for i := range calls {
+		for k := range calls[i].Inputs {
+			if calls[i].Inputs[k].ReadsStdin() {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // prepare adds the step of one call. given says that some call has inputs.
