@@ -3,10 +3,12 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -49,27 +51,47 @@ func (a *app) disasm(ctx context.Context, o *session.Options, path string) error
 		return err
 	}
 	defer s.Close()
-	out := bufio.NewWriter(a.out)
-	defer out.Flush()
 	var first error
-	found := false
+	listings := []npuListing{}
 	for i := range s.Spec().Methods {
 		m := &s.Spec().Methods[i]
 		for k, d := range m.Delegates {
 			if d.ID != ethosu.ID {
 				continue
 			}
-			found = true
-			fmt.Fprintf(out, "; method %q, delegate %d\n", m.Name, k)
-			if err := ethosu.Disassemble(out, d.Data, s); err != nil && first == nil {
+			var text strings.Builder
+			if err := ethosu.Disassemble(&text, d.Data, s); err != nil && first == nil {
 				first = fmt.Errorf("method %q: delegate %d: %w", m.Name, k, err)
 			}
+			listings = append(listings, npuListing{m.Name, k, strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")})
 		}
 	}
-	if !found {
+	if len(listings) == 0 {
 		return session.Usage("%s: no delegate of %s", path, ethosu.ID)
 	}
-	return first
+	return errors.Join(first, a.writeListings(path, listings))
+}
+
+// npuListing is the command stream of a delegate in words.
+type npuListing struct {
+	Method   string   `json:"method"`
+	Delegate int      `json:"delegate"`
+	Lines    []string `json:"lines"`
+}
+
+func (a *app) writeListings(path string, listings []npuListing) error {
+	if a.json {
+		return a.writeJSON(struct {
+			Schema    string       `json:"schema"`
+			Model     string       `json:"model"`
+			Delegates []npuListing `json:"delegates"`
+		}{"etrun.disasm/1", path, listings})
+	}
+	out := bufio.NewWriter(a.out)
+	for _, l := range listings {
+		fmt.Fprintf(out, "; method %q, delegate %d\n%s\n", l.Method, l.Delegate, strings.Join(l.Lines, "\n"))
+	}
+	return out.Flush()
 }
 
 // npuTrace prints the operations of one run of a program's calls.
