@@ -28,10 +28,12 @@ type benchCommand struct {
 	said   map[string]bool
 }
 
-const benchHelp = `Measure a program: the stages of its load, the first run, and the steady state. Two programs, or one with two sets of flags
-(--vs) or several numbers of threads, are measured in turn, in the order ABBA: the ratio is the median over all such blocks,
-with an interval that holds the true ratio in 99 of 100 measurements, bootstrapped over blocks. All that was
-measured counts; outliers are counted, not dropped. An interrupt ends it, with the figures so far.
+const benchHelp = `Measure a program: the stages of its load, the first run, and the steady state.
+Two programs, or one with two sets of flags (--vs) or several numbers of threads,
+are measured in turn, in the order ABBA: the ratio is the median over all such
+blocks, with an interval that holds the true ratio in 99 of 100 measurements,
+bootstrapped over blocks. All that was measured counts; outliers are counted, not
+dropped. An interrupt ends it, with the figures so far.
 `
 
 func newBench(a *app) *cobra.Command {

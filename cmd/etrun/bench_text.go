@@ -34,7 +34,8 @@ func (r *benchReport) print(w io.Writer) {
 	for i := range r.Comparisons {
 		r.Comparisons[i].print(w)
 	}
-	fmt.Fprintf(w, "process: at most %s resident, %s live on the Go heap\n", bytesize.Format(r.Process.PeakResident), bytesize.Format(r.Process.GoHeap))
+	fmt.Fprintf(w, "process: at most %s resident, %s live on the Go heap\n",
+		bytesize.Format(r.Process.PeakResident), bytesize.Format(r.Process.GoHeap))
 }
 
 func (a *arm) print(w io.Writer) {
@@ -55,7 +56,8 @@ func (a *arm) print(w io.Writer) {
 		count(l.N, "run", "runs"), l.Min, l.P50, l.P90, l.P95, l.P99, l.Max, l.MAD, count(l.Outliers, "outlier", "outliers"))
 	m := &a.Memory
 	fmt.Fprintf(w, "   memory     planned %s, packed %s, scratch %s, the load added %s to the process; %s a run\n", bytesize.Format(m.Planned),
-		bytesize.Format(m.Packed), bytesize.Format(m.Scratch), bytesize.Format(m.Resident), count(int(a.Allocs), "Go allocation", "Go allocations"))
+		bytesize.Format(m.Packed), bytesize.Format(m.Scratch), bytesize.Format(m.Resident),
+		count(int(a.Allocs), "Go allocation", "Go allocations"))
 }
 
 func (c *comparison) print(w io.Writer) {
@@ -68,7 +70,8 @@ func (c *comparison) print(w io.Writer) {
 		fmt.Fprintf(w, "%.4g, %s, too few for an interval\n", c.Value, count(c.Blocks, "block", "blocks"))
 		return
 	}
-	fmt.Fprintf(w, "%.4g, %.0f %% interval %.4g to %.4g, %s: %s\n", c.Value, 100*c.Level, c.Low, c.High, count(c.Blocks, "block", "blocks"), c.Verdict)
+	fmt.Fprintf(w, "%.4g, %.0f %% interval %.4g to %.4g, %s: %s\n",
+		c.Value, 100*c.Level, c.Low, c.High, count(c.Blocks, "block", "blocks"), c.Verdict)
 }
 
 // writeBenchstat writes a line for each cell, which benchstat takes for a measurement of
@@ -77,7 +80,8 @@ func (c *comparison) print(w io.Writer) {
 func (r *benchReport) writeBenchstat(out io.Writer) error {
 	w := benchfmt.NewWriter(out)
 	config := []benchfmt.Config{}
-	for _, c := range [][2]string{{"goos", runtime.GOOS}, {"goarch", runtime.GOARCH}, {"cpu", r.Environment.CPU}, {"etrun", r.Environment.Version}} {
+	for _, c := range [][2]string{{"goos", runtime.GOOS}, {"goarch", runtime.GOARCH}, {"cpu", r.Environment.CPU},
+		{"etrun", r.Environment.Version}} {
 		if c[1] != "" {
 			config = append(config, benchfmt.Config{Key: c[0], Value: []byte(c[1]), File: true})
 		}

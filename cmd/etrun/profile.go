@@ -23,9 +23,11 @@ type profileCommand struct {
 	by     string
 }
 
-const profileHelp = `Run a program some times and show where the time goes: by operator, with the nodes of each delegate below it, or by instruction.
-Times are medians and maxima over the runs after the first; what a run comes by several times counts together. Shares add up
-to 100 %, those of nodes to their delegate's. Watching takes time itself, so a run takes a little longer than in bench.
+const profileHelp = `Run a program some times and show where the time goes: by operator, with the nodes
+of each delegate below it, or by instruction. Times are medians and maxima over the
+runs after the first; what a run executes several times counts together. Shares add
+up to 100 %, those of nodes to their delegate's. Measuring takes time itself, so a
+run takes a little longer than in bench.
 `
 
 func newProfile(a *app) *cobra.Command {
@@ -125,7 +127,8 @@ func (p *profileCommand) report(s *session.Session, first time.Duration) error {
 	if p.json {
 		r := profileReport{"etrun.profile/1", s.Path, s.Threads(), stats.MS(s.Loaded), stats.MS(first), []methodProfile{}}
 		for _, m := range p.profiles() {
-			r.Methods = append(r.Methods, methodProfile{m.Method, m.Runs, stats.MS(m.Median), stats.MS(m.Max), profileRows(m.ByOperator()), profileRows(m.Rows)})
+			r.Methods = append(r.Methods, methodProfile{m.Method, m.Runs, stats.MS(m.Median), stats.MS(m.Max),
+				profileRows(m.ByOperator()), profileRows(m.Rows)})
 		}
 		return p.writeJSON(r)
 	}

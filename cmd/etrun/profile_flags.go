@@ -35,10 +35,14 @@ var profileFiles = [4]struct {
 	flag, help string
 	fill       func(f *profileFlags, w io.Writer) error
 }{
-	{"trace", "write a Chrome trace, for Perfetto, to `FILE`.json", func(f *profileFlags, w io.Writer) error { return f.recorder.WriteChrome(w) }},
-	{"etdump", "write an ETDump, for ExecuTorch's Inspector, to `FILE`.etdp", func(f *profileFlags, w io.Writer) error { return f.recorder.WriteETDump(w) }},
-	{"pprof", "write a profile for go tool pprof to `FILE`.pb.gz", func(f *profileFlags, w io.Writer) error { return profile.WritePprof(w, f.profiles()) }},
-	{"flame", "draw a flame graph into `FILE`.svg", func(f *profileFlags, w io.Writer) error { return profile.WriteFlame(w, f.profiles()) }},
+	{"trace", "write a Chrome trace, for Perfetto, to `FILE`.json",
+		func(f *profileFlags, w io.Writer) error { return f.recorder.WriteChrome(w) }},
+	{"etdump", "write an ETDump, for ExecuTorch's Inspector, to `FILE`.etdp",
+		func(f *profileFlags, w io.Writer) error { return f.recorder.WriteETDump(w) }},
+	{"pprof", "write a profile for go tool pprof to `FILE`.pb.gz",
+		func(f *profileFlags, w io.Writer) error { return profile.WritePprof(w, f.profiles()) }},
+	{"flame", "draw a flame graph into `FILE`.svg",
+		func(f *profileFlags, w io.Writer) error { return profile.WriteFlame(w, f.profiles()) }},
 }
 
 // addFiles adds the flags of files.

@@ -21,7 +21,9 @@ var commands = []struct {
 }
 
 // groups are the headings of --help.
-var groups = []*cobra.Group{{ID: "run", Title: "Run programs:"}, {ID: "look", Title: "Look into programs:"}, {ID: "here", Title: "This build and machine:"}}
+var groups = []*cobra.Group{
+	{ID: "run", Title: "Run programs:"}, {ID: "look", Title: "Look into programs:"}, {ID: "here", Title: "This build and machine:"},
+}
 
 func newRoot(a *app) *cobra.Command {
 	root := newRun(a)

@@ -90,7 +90,8 @@ func (r *Row) box(b *strings.Builder, x, y float64) {
 	if place != "" && r.Node < 0 {
 		place = "instruction " + place
 	}
-	fmt.Fprintf(b, `<rect x="%.2f" y="%.1f" width="%.2f" height="%.1f" class="%s"><title>%s`+"\n%s\nmedian %v, max %v, %.1f %%</title></rect>\n",
+	fmt.Fprintf(b, `<rect x="%.2f" y="%.1f" width="%.2f" height="%.1f" class="%s">`+
+		"<title>%s\n%s\nmedian %v, max %v, %.1f %%</title></rect>\n",
 		x, y, width, flameRow, r.Kind, html.EscapeString(cut(r.Name, 200)), place, r.Median.Round(time.Nanosecond), r.Max, 100*r.Share)
 	if letters := int((width - 8) / flameChar); letters >= 4 {
 		fmt.Fprintf(b, `<text x="%.2f" y="%.1f">%s</text>`+"\n", x+4, y+15, html.EscapeString(cut(r.Name, letters)))

@@ -55,7 +55,7 @@ func foreignKind(start []byte, size int64) (name, cure string) {
 	if n := binary.LittleEndian.Uint64(start); start[8] == '{' && n > 0 && n < uint64(size) {
 		return "a safetensors file", ""
 	}
-	if start[0] == 8 && start[1] < 32 && bytes.ContainsRune([]byte{0x12, 0x1a, 0x3a}, rune(start[2])) { // ir_version, then a string or the graph
+	if start[0] == 8 && start[1] < 32 && bytes.IndexByte([]byte{0x12, 0x1a, 0x3a}, start[2]) >= 0 { // version, then text or the graph
 		return "an ONNX model", ""
 	}
 	return "", ""
@@ -91,7 +91,8 @@ func (o *Options) nameForeign(ctx context.Context, program string, err error) er
 		if i == 0 {
 			want = ".pte"
 		}
-		return &foreignError{fmt.Sprintf("%s: %s, not a %s; %s", path, name, want, cmp.Or(cure, "export the model from PyTorch with ExecuTorch")), err}
+		cure = cmp.Or(cure, "export the model from PyTorch with ExecuTorch")
+		return &foreignError{fmt.Sprintf("%s: %s, not a %s; %s", path, name, want, cure), err}
 	}
 	return err
 }

@@ -54,9 +54,11 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.AddFileFlags(flags)
 	flags.Uint64Var(&o.Seed, "seed", 0, "seed `N` of random inputs and of operators that draw random numbers")
 	flags.StringVar(&o.xnnpack, "xnnpack", string(xnnpack.EngineAuto), "XNNPACK `ENGINE`: auto, native or reference")
-	flags.StringVar(&o.weights, "weights-cache", "", "keep packed XNNPACK weights in `FOLDER`, private to this user, for later runs; with --mmap processes share them")
+	flags.StringVar(&o.weights, "weights-cache", "",
+		"keep packed XNNPACK weights in `FOLDER`, private to this user, for later runs; with --mmap processes share them")
 	flags.StringVar(&o.Device, "device", "auto", "Ethos-U `DEVICE`: auto, npu (the software NPU), another driver's name, or a device's path")
-	flags.StringVar(&o.fvp, "fvp", "", "run Ethos-U delegates on Arm's model at `PATH`, its program or a folder with it (with --device fvp alone: one in PATH)")
+	flags.StringVar(&o.fvp, "fvp", "",
+		"run Ethos-U delegates on Arm's model at `PATH`, its program or a folder with it (with --device fvp alone: one in PATH)")
 	flags.StringVar(&o.plan, "plan", "auto", "memory plan, `MODE`: auto (the smaller safe one), file, own or naive")
 	flags.StringVar(&o.lower, "lower", "off", "lowering of portable graphs at load, `MODE`: off")
 }
@@ -86,7 +88,8 @@ func (o *Options) AddFileFlags(flags *pflag.FlagSet) {
 		flags.IntVar(&o.Threads, "threads", 0, "thread budget `N` (default: the processors that the process may use)")
 	}
 	flags.Var(&o.maxMemory, "max-memory", "refuse, before allocating, what needs more than this, such as 64MiB")
-	flags.Var(&o.qparams, "qparams", "`QUANT` of a delegate's output that the program declares with a stale type: [METHOD/]DELEGATE:OUTPUT=SCALE,ZERO, or a FILE.json of them; may be repeated")
+	flags.Var(&o.qparams, "qparams", "`QUANT` of a delegate's output that the program declares with a stale type: "+
+		"[METHOD/]DELEGATE:OUTPUT=SCALE,ZERO, or a FILE.json of them; may be repeated")
 	flags.BoolVar(&o.strict, "strict-plan", false, "refuse a program whose own memory plan lets live values overlap, instead of planning anew")
 	flags.BoolVar(&o.mmap, "mmap", false, "map files instead of reading them; they must not change meanwhile")
 }
