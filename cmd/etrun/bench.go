@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -25,7 +24,6 @@ type benchCommand struct {
 	format  string
 
 	report *benchReport
-	said   map[string]bool
 }
 
 const benchHelp = `Measure a program: the stages of its load, the first run, and the steady state.
@@ -37,8 +35,7 @@ dropped. An interrupt ends it, with the figures so far.
 `
 
 func newBench(a *app) *cobra.Command {
-	b := &benchCommand{app: a, said: make(map[string]bool)}
-	b.Say = b.sayOnce
+	b := &benchCommand{app: a, Options: session.Options{Say: a.noteOnce()}}
 	c := &cobra.Command{
 		Use:   "bench A.pte [B.pte]",
 		Short: "Measure load, latency and memory; compare two programs",
@@ -46,12 +43,7 @@ func newBench(a *app) *cobra.Command {
 		Example: "  etrun bench model.pte\n  etrun bench old.pte new.pte --duration 10s\n" +
 			"  etrun bench model.pte --vs \"--xnnpack reference\"\n  etrun bench model.pte --threads 1,2 --json\n" +
 			"  etrun bench model.pte --format benchstat > before.txt",
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) < 1 || len(args) > 2 {
-				return session.Usage("%s, want A.pte or A.pte B.pte; see %s --help", count(len(args), "argument", "arguments"), c.CommandPath())
-			}
-			return nil
-		},
+		Args:              oneOrTwo,
 		ValidArgsFunction: completePrograms,
 		RunE:              func(c *cobra.Command, args []string) error { return b.run(c.Context(), args) },
 	}
@@ -65,14 +57,6 @@ func newBench(a *app) *cobra.Command {
 	b.calls.AddFlags(flags)
 	b.AddFlags(flags)
 	return c
-}
-
-// sayOnce says what arms have in common once.
-func (b *benchCommand) sayOnce(format string, args ...any) {
-	if text := fmt.Sprintf(format, args...); !b.said[text] {
-		b.said[text] = true
-		b.note("%s", text)
-	}
 }
 
 // check refuses what cannot be measured, before anything is opened.

@@ -358,6 +358,8 @@ func TestJSON(t *testing.T) {
 		{"bench HERE/add.pte --json --duration 10ms", "etrun.bench/1", 0},
 		{"bench HERE/add.pte --format json --duration 10ms", "etrun.bench/1", 0},
 		{"bench gone.pte --json", "etrun.error/1", 2},
+		{"compare HERE/add.pte --vs --plan=naive --json", "etrun.compare/1", 0},
+		{"compare HERE/add.pte --json", "etrun.error/1", 2},
 		{"profile HERE/add.pte --json --repeat 2", "etrun.profile/1", 0},
 		{"profile HERE/add.pte --json --repeat 0", "etrun.error/1", 2},
 		{"inspect HERE/add.pte --json", "etrun.inspect/1", 0},

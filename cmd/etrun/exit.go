@@ -34,7 +34,7 @@ var exits = []exit{
 	{4, "missing", "operator, backend or external data missing", []error{etrun.ErrMissing, etrun.ErrUnsupported, delegate.ErrMissing, delegate.ErrUnsupported}},
 	{3, "model", "invalid or unsafe model", []error{etrun.ErrFormat, delegate.ErrPayload}},
 	{5, "input", "inputs do not fit the model", []error{etrun.ErrInput, input.ErrMismatch}},
-	{6, "differ", "results differ (verify)", []error{errDiffer}},
+	{6, "differ", "results differ (verify, compare)", []error{errDiffer}},
 	{7, "device", "device failure", []error{etrun.ErrDevice}},
 	{1, "failure", "any other failure at run time", nil},
 }

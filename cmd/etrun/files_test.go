@@ -54,6 +54,8 @@ var purposes = []struct {
 	{"inspected program", "inspect FILE", "pte", 2, 3, 9},
 	{"checked program", "check FILE", "pte", 2, 3, 9},
 	{"measured program", "bench FILE --duration 10ms", "pte", 2, 3, 9},
+	{"compared program", "compare FILE --vs --plan=naive", "pte", 2, 3, 9},
+	{"reference", "compare HERE/add.pte --input ones --input ones --against FILE", "npz", 2, 2, 9},
 	{"profiled program", "profile FILE", "pte", 2, 3, 9},
 	{"verified program", "verify FILE", "pte", 2, 3, 9},
 	{"planned program", "plan FILE", "pte", 2, 3, 9},

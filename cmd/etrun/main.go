@@ -106,6 +106,17 @@ func (a *app) note(format string, args ...any) {
 	fmt.Fprintf(a.notes, "etrun: "+format+"\n", args...)
 }
 
+// noteOnce is note without what it has said before, for what two programs have in common.
+func (a *app) noteOnce() func(format string, args ...any) {
+	said := make(map[string]bool)
+	return func(format string, args ...any) {
+		if text := fmt.Sprintf(format, args...); !said[text] {
+			said[text] = true
+			a.note("%s", text)
+		}
+	}
+}
+
 // leaveStdout has the results in words go to stderr where one of the files is standard
 // output, which has place for one thing.
 func (a *app) leaveStdout(paths ...string) error {

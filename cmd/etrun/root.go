@@ -15,7 +15,7 @@ var commands = []struct {
 	group string
 	make  func(*app) *cobra.Command
 }{
-	{"run", newRun}, {"run", newVerify}, {"run", newBench}, {"run", newProfile},
+	{"run", newRun}, {"run", newVerify}, {"run", newCompare}, {"run", newBench}, {"run", newProfile},
 	{"look", newCheck}, {"look", newInspect}, {"look", newPlan}, {"look", newNPU},
 	{"here", newOps}, {"here", newDoctor}, {"here", newVersion},
 }

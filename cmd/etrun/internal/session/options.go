@@ -189,8 +189,8 @@ func (o *Options) backends(quantizations []ethosu.Quantization) []delegate.Backe
 	return append(all.Backends(), x, e)
 }
 
-// inputLimit bounds the bytes of all inputs, and what making them takes.
-func (o *Options) inputLimit() int64 {
+// InputLimit bounds the bytes of all inputs, and what making them takes.
+func (o *Options) InputLimit() int64 {
 	if o.maxMemory > 0 {
 		return int64(o.maxMemory)
 	}

@@ -46,7 +46,7 @@ type Session struct {
 // Open opens a program as o says, with further options.
 func Open(ctx context.Context, path string, o *Options, more ...etrun.Option) (*Session, error) {
 	path = input.Stdin(path)
-	s := &Session{Path: path, options: o, begun: time.Now(), methods: make(map[string]Callee), fresh: true, inputBytes: o.inputLimit()}
+	s := &Session{Path: path, options: o, begun: time.Now(), methods: make(map[string]Callee), fresh: true, inputBytes: o.InputLimit()}
 	var err error
 	if s.Program, err = o.open(ctx, path, more); err != nil {
 		return nil, o.nameForeign(ctx, path, err)
@@ -67,6 +67,9 @@ func (s *Session) LoadOwn(ctx context.Context, name string) (*etrun.Method, erro
 	s.order = append(s.order, m)
 	return m, nil
 }
+
+// InputLimit bounds the bytes of all files of values, and what making them takes.
+func (s *Session) InputLimit() int64 { return s.options.InputLimit() }
 
 // meta describes a method; that there is none of the name is a fault of the command line.
 func (s *Session) meta(name string) (*etrun.MethodMeta, error) {

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -28,6 +29,32 @@ func (s *Step) Execute(ctx context.Context) error {
 		return err
 	}
 	return context.Cause(ctx)
+}
+
+// CloneOutputs are the outputs of the last execute, in memory of their own.
+func (s *Step) CloneOutputs() ([]*tensor.Value, error) {
+	outputs, err := s.Outputs()
+	for i, v := range outputs {
+		outputs[i] = clone(v)
+	}
+	return outputs, err
+}
+
+func clone(v *tensor.Value) *tensor.Value {
+	c := *v
+	c.Bools, c.Doubles = slices.Clone(v.Bools), slices.Clone(v.Doubles)
+	if v.Kind == tensor.KindTensor {
+		c.Tensor = tensor.Make(v.Tensor.DType, slices.Clone(v.Tensor.Sizes), slices.Clone(v.Tensor.DimOrder), tensor.Static)
+		c.Tensor.Bind(tensor.AlignedBytes(c.Tensor.NBytes()))
+		copy(c.Tensor.Data, v.Tensor.Data)
+	}
+	c.Items = slices.Clone(v.Items)
+	for i, item := range c.Items {
+		if item != nil {
+			c.Items[i] = clone(item)
+		}
+	}
+	return &c
 }
 
 // Outputs are the outputs of the last execute, valid until the next.
