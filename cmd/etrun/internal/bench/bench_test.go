@@ -46,10 +46,10 @@ func TestMeasure(t *testing.T) {
 func TestMeasureStopsWarmingUp(t *testing.T) {
 	var order strings.Builder
 	a := fake(&order, "A", time.Millisecond, time.Millisecond)
-	if err := (Plan{Duration: time.Second / 4}).Measure(t.Context(), []*Arm{a}); err != nil {
+	if err := (Plan{Duration: time.Second}).Measure(t.Context(), []*Arm{a}); err != nil {
 		t.Fatal(err)
 	}
-	if a.Warmup != 10 || a.PerCell != 4 || len(a.Runs) != a.PerCell*len(a.Cells) { // two windows; 250 ms in 60 cells
+	if a.Warmup != 10 || a.PerCell != 16 || len(a.Runs) != a.PerCell*len(a.Cells) { // two windows; 1 s in 60 cells
 		t.Errorf("%d runs of warm-up, %d runs of %d in each of %d cells", a.Warmup, len(a.Runs), a.PerCell, len(a.Cells))
 	}
 }

@@ -58,7 +58,7 @@ func series(r *rand.Rand, noise func(int) float64, blocks int, ratio float64) (a
 // Of two equal arms the interval holds 1 in at least 95 of 100 measurements, whatever
 // the noise; of two that differ clearly it leaves 1 out.
 func TestCompareHoldsTheRatio(t *testing.T) {
-	const trials = 1000
+	const trials = 400
 	for _, noise := range noises {
 		for _, blocks := range []int{MinBlocks, 11, 12, 30, 100} {
 			held, resolved := 0, 0
