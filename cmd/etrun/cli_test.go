@@ -205,6 +205,7 @@ func TestRunCalls(t *testing.T) {
 		{name: "repeats begin with fresh state", args: "HERE/state.pte --input four.bin --repeat 5 --output-dir o", files: map[string]string{"o/out0.bin": "2 4 6 8"}, stdout: []string{"5 runs on", "min ", "p50 ", "p90 ", "max "}},
 		{name: "two methods in one call", args: "HERE/methods.pte --method get_dim --method get_name", code: 2, stderr: []string{"--next begins another"}},
 		{name: "no such method", args: "HERE/methods.pte --method gone", code: 2, stderr: []string{`no method "gone"`, "get_name"}},
+		{name: "no forward", args: "PTE/two_methods.pte", code: 2, stderr: []string{`no method "forward"`, "push", "choose one with --method"}},
 		{name: "nearly a method", args: "HERE/methods.pte --method get_dimm", code: 2, stderr: []string{`did you mean "get_dim"?`}},
 		{name: "no such input", args: "HERE/add.pte --input x=ones", code: 2, stderr: []string{`no input "x"`}},
 	})

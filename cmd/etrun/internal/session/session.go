@@ -78,6 +78,8 @@ func (s *Session) meta(name string) (*etrun.MethodMeta, error) {
 		hint := ""
 		if other := nearest.Name(want, names); other != "" {
 			hint = fmt.Sprintf("; did you mean %.100q?", other)
+		} else if name == "" {
+			hint = "; choose one with --method"
 		}
 		return nil, Usage("%s: no method %q; the program has %.200q%s", s.Path, want, names, hint)
 	}
