@@ -12,7 +12,6 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/all"
-	"github.com/etrun-go/etrun/delegate/ethosu"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
@@ -131,11 +130,13 @@ func dataKeys(m *pte.Method) (keys []string) {
 			keys = append(keys, t.Name)
 		}
 	}
-	asked := map[string]func([]byte) ([]string, error){ethosu.ID: ethosu.NamedKeys, xnnpack.ID: xnnpack.NamedKeys}
-	for i := range m.Delegates {
-		if list, ok := asked[m.Delegates[i].ID]; ok {
-			found, _ := list(m.Delegates[i].Data)
-			keys = append(keys, found...)
+	for _, b := range all.Backends() {
+		namer, ok := b.(delegate.Namer)
+		for i := range m.Delegates {
+			if ok && m.Delegates[i].ID == b.ID() {
+				found, _ := namer.Names(m.Delegates[i].Data)
+				keys = append(keys, found...)
+			}
 		}
 	}
 	return keys

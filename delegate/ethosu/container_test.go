@@ -171,7 +171,7 @@ func TestOldRecords(t *testing.T) {
 }
 
 // A payload's keys are known whether their bytes are there or not.
-func TestNamedKeys(t *testing.T) {
+func TestBackendNames(t *testing.T) {
 	for file, want := range map[string]int{"external.pte": 2, "digits.pte": 0} {
 		program, err := os.ReadFile("../../testdata/ethosu/programs/" + file)
 		if err != nil {
@@ -182,7 +182,7 @@ func TestNamedKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 		payload := p.Methods[0].Delegates[0].Data
-		keys, err := NamedKeys(payload)
+		keys, err := Backend{}.Names(payload)
 		if err != nil || len(keys) != want {
 			t.Errorf("%s: got %q, %v, want %d", file, keys, err, want)
 		}
@@ -191,7 +191,7 @@ func TestNamedKeys(t *testing.T) {
 				t.Errorf("%s: key %q of %d bytes, want %d", file, key, len(key), keyBytes)
 			}
 		}
-		if keys, err := NamedKeys(payload[:len(payload)/2]); err == nil {
+		if keys, err := (Backend{}).Names(payload[:len(payload)/2]); err == nil {
 			t.Errorf("half of %s: got %q without an error", file, keys)
 		}
 	}

@@ -1,8 +1,7 @@
 package ethosu
 
-// NamedKeys lists the named data that a payload asks for, there or not. It decodes
-// nothing else.
-func NamedKeys(payload []byte) ([]string, error) {
+// Names implements delegate.Namer. It decodes nothing but names.
+func (Backend) Names(payload []byte) ([]string, error) {
 	var asked keys
 	_, err := parse(payload, &asked)
 	if len(asked) > 0 { // the bytes that stand for them are not what a payload needs

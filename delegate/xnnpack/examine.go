@@ -5,9 +5,8 @@ import (
 	"github.com/etrun-go/etrun/internal/flatbuf"
 )
 
-// NamedKeys lists the named data that a payload asks for, there or not, each once. It
-// compiles nothing.
-func NamedKeys(payload []byte) ([]string, error) {
+// Names implements delegate.Namer: each key once.
+func (Backend) Names(payload []byte) ([]string, error) {
 	flat, base, _, err := splitHeader(payload)
 	if err != nil {
 		return nil, err

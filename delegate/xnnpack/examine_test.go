@@ -38,13 +38,13 @@ func payloadOf(t *testing.T, program []byte) ([]byte, named) {
 	return nil, nil
 }
 
-func TestNamedKeys(t *testing.T) {
+func TestBackendNames(t *testing.T) {
 	program, err := os.ReadFile("../../testdata/pte/named_data.pte")
 	if err != nil {
 		t.Fatal(err)
 	}
 	payload, data := payloadOf(t, program)
-	keys, err := xnnpack.NamedKeys(payload)
+	keys, err := xnnpack.Backend{}.Names(payload)
 	if err != nil || len(keys) != 2 {
 		t.Fatalf("got %q, %v, want 2 keys", keys, err)
 	}
@@ -57,11 +57,11 @@ func TestNamedKeys(t *testing.T) {
 		t.Errorf("without its data: %v, want %v", err, delegate.ErrMissing)
 	}
 	own, _ := payloadOf(t, openArchive(t).read("addmul_bcast/xnnpack.pte"))
-	if keys, err := xnnpack.NamedKeys(own); err != nil || len(keys) > 0 {
+	if keys, err := (xnnpack.Backend{}).Names(own); err != nil || len(keys) > 0 {
 		t.Errorf("a payload without constants: got %q, %v", keys, err)
 	}
 	for cut := range payload {
-		if short, _ := xnnpack.NamedKeys(payload[:cut]); slices.ContainsFunc(short, func(k string) bool { return !slices.Contains(keys, k) }) {
+		if short, _ := (xnnpack.Backend{}).Names(payload[:cut]); slices.ContainsFunc(short, func(k string) bool { return !slices.Contains(keys, k) }) {
 			t.Errorf("%d bytes of the payload: got %q, which are not in %q", cut, short, keys)
 		}
 	}

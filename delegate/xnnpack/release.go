@@ -4,7 +4,6 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/hal/cpu"
-	"github.com/etrun-go/etrun/internal/flatbuf"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -16,26 +15,6 @@ const (
 	releaseBytes = 16 << 10 // filters below stay
 	releaseMost  = 4096     // constants of a graph up to which it is looked for overlaps
 )
-
-// Names lists the keys of the constants that a payload names.
-func (Backend) Names(payload []byte) ([]string, error) {
-	flat, base, _, err := splitHeader(payload)
-	if err != nil {
-		return nil, err
-	}
-	r := &reader{flat: flatbuf.New(flat, base, 0)}
-	r.table.read(r.flat.Root())
-	if err := r.flatError(); err != nil {
-		return nil, err
-	}
-	var keys []string
-	for i := range r.table.places {
-		if key := r.table.places[i].key; key != "" {
-			keys = append(keys, key)
-		}
-	}
-	return keys, nil
-}
 
 // releasable are the filters of which nothing but the packed form is needed, by address.
 func (g *graph) releasable(args []*delegate.ArgSpec) map[xnn.Address][]byte {
