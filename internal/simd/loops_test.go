@@ -75,7 +75,7 @@ func comparisons() (list []loop) {
 	}
 	for name, f := range map[string]func(dst []uint8, a, b []int32){
 		"equal integers": simd.EqualInt32, "not equal integers": simd.NotEqualInt32, "less integers": simd.LessInt32,
-		"less or equal integers": simd.LessEqualInt32, "and": simd.AndInt32, "or": simd.OrInt32, "xor": simd.XorInt32, "nor": simd.NorInt32,
+		"less or equal integers": simd.LessEqualInt32, "and": simd.LogicalAndInt32, "or": simd.LogicalOrInt32, "xor": simd.LogicalXorInt32, "nor": simd.LogicalNorInt32,
 	} {
 		list = append(list, loop{name: name, align: 4, run: func(m *memory, n int) { f(m.bytes(n), vec(m, n, anyInt), vec(m, n, anyInt)) }})
 	}

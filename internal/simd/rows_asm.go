@@ -12,36 +12,6 @@ func tapsWide(n int, y, x *float32, off *int, w *float32, t int)
 //go:noescape
 func tapsLanes(n int, y, x *float32, off *int, w *float32, t int)
 
-//go:noescape
-func fillLanes(n int, dst *float32, v float32)
-
-//go:noescape
-func dotLanes(n int, x, y *float32) float32
-
-//go:noescape
-func sumLanes(n int, x *float32) float32
-
-//go:noescape
-func squaresLanes(n int, x *float32, mean float32) float32
-
-//go:noescape
-func scaleShiftLanes(n int, dst, src *float32, scale, shift float32)
-
-//go:noescape
-func maxLanes(n int, x *float32) float32
-
-//go:noescape
-func minLanes(n int, x *float32) float32
-
-//go:noescape
-func expLanes(n int, dst, src *float32)
-
-//go:noescape
-func expSumLanes(n int, dst, src *float32, shift float32) float32
-
-//go:noescape
-func centerLanes(n int, dst, src *float32, mean, scale float32, weight, bias *float32)
-
 // everySecond reads 2 · lanes elements for each block.
 //
 //go:noescape
@@ -145,7 +115,7 @@ func center(dst, src []float32, mean, scale float32, weight, bias []float32) {
 		centerGo(dst, src, mean, scale, weight, bias)
 		return
 	}
-	centerLanes(n, &dst[0], &src[0], mean, scale, &weight[0], &bias[0])
+	centerLanes(n, &dst[0], &src[0], &weight[0], &bias[0], mean, scale)
 	if n *= lanes; n < len(dst) {
 		centerGo(dst[n:], src[n:], mean, scale, weight[n:], bias[n:])
 	}
@@ -172,25 +142,8 @@ func stride2(dst, src []float32) {
 	}
 }
 
-// exp computes a last incomplete block in all lanes too, so that an element's result
+// expSum computes a last incomplete block in all lanes, too, so that an element's result
 // does not depend on its place.
-func exp(dst, src []float32) {
-	if !vector {
-		expGo(dst, src)
-		return
-	}
-	n := len(dst) / lanes
-	if n > 0 {
-		expLanes(n, &dst[0], &src[0])
-	}
-	if rest := dst[n*lanes:]; len(rest) > 0 {
-		var b [lanes]float32
-		copy(b[:], src[n*lanes:])
-		expLanes(1, &b[0], &b[0])
-		copy(rest, b[:])
-	}
-}
-
 func expSum(dst, src []float32, shift float32) (s float32) {
 	if !vector {
 		return expSumGo(dst, src, shift)

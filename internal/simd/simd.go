@@ -49,7 +49,7 @@ func MulAddTo(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from
 // MulAddToFunc is the form of [MulAddTo] for elements of T.
 type MulAddToFunc[T Number] func(m, n, k int, a []T, ars, acs int, b []T, ldb int, from []T, ldf int, c []T, ldc int)
 
-// MulAddToOf is MulAddTo for elements of T; only float32 has vector twins.
+// MulAddToOf is MulAddTo for elements of T; only float32 has a vector loop.
 func MulAddToOf[T Number]() MulAddToFunc[T] {
 	if f, ok := any(MulAddToFunc[float32](MulAddTo)).(MulAddToFunc[T]); ok {
 		return f
@@ -75,7 +75,7 @@ func Taps(y, x []float32, off []int, w []float32) {
 	taps(y, x, off, w)
 }
 
-// TapsOf is Taps for elements of T; only float32 has vector twins.
+// TapsOf is Taps for elements of T; only float32 has a vector loop.
 func TapsOf[T Number]() func(y, x []T, off []int, w []T) {
 	if f, ok := any(Taps).(func(y, x []T, off []int, w []T)); ok {
 		return f
@@ -123,7 +123,7 @@ func Axpy(y, x []float32, a float32) { axpy(y, x[:len(y)], a) }
 // Dot is Σ x[i]·y[i], len(y) ≥ len(x).
 func Dot(x, y []float32) float32 { return dot(x, y[:len(x)]) }
 
-// DotOf is Dot for elements of T; only float32 has vector twins.
+// DotOf is Dot for elements of T; only float32 has a vector loop.
 func DotOf[T Number]() func(x, y []T) T {
 	if f, ok := any(Dot).(func(x, y []T) T); ok {
 		return f
@@ -161,9 +161,6 @@ func Center(dst, src []float32, mean, scale float32, weight, bias []float32) {
 	center(dst, src, mean, scale, weight, bias)
 }
 
-// Exp is dst[i] = [Exp32](src[i]); dst may be src.
-func Exp(dst, src []float32) { exp(dst, src[:len(dst)]) }
-
 // ExpSum is dst[i] = [Exp32](src[i]-shift) and returns the sum of dst; dst may be src.
 // Where that would be a subnormal number it is 0: what follows is then as fast for
 // elements far below shift, such as those that a mask takes out, as for others.
@@ -175,7 +172,7 @@ func ExpSum(dst, src []float32, shift float32) float32 {
 //
 //	dst[j*ds+i] = src[i*ss+j]    i < rows, j < cols
 //
-// rows and cols are multiples of 8. Unsigned integers have vector twins.
+// rows and cols are multiples of 8. Unsigned integers have vector loops.
 func Transpose[T any](dst, src []T, rows, cols, ds, ss int) {
 	if rows <= 0 || cols <= 0 {
 		return

@@ -16,7 +16,7 @@ func TestLowerLevels(t *testing.T) {
 		for name, test := range map[string]func(*testing.T){
 			"MulAdd": TestMulAdd, "Taps": TestTaps, "Fill": TestFill, "Rows": TestRows, "CopyRows": TestCopyRows, "Norm": TestNormRows, "Extremes": TestExtremes, "ExtremeTaps": TestExtremeTaps, "SumTaps": TestSumTaps, "Exp": TestExp,
 			"Transpose": TestTranspose, "Wide": TestWide,
-			"Pointwise": TestPointwise, "Select": TestSelect, "Approximate": TestApproximate, "Int32": TestInt32, "Compare": TestCompare,
+			"Table": TestTable, "Approximate": TestApproximate,
 			"Widen": TestWiden, "Narrow": TestNarrow, "Place": TestPlaceDoesNotMatter, "Half": TestHalf,
 		} {
 			t.Run(l.name+" "+name, test)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The twins are held against the Go loops at every length around their block sizes.
+// The vector loops are compared with the Go loops at every length around their block sizes.
 // Slices lie in the middle of larger ones, whose other elements must not change.
 
 const guard = 40
@@ -313,7 +313,7 @@ func TestExtremes(t *testing.T) {
 	}
 }
 
-// TestExp holds both twins against float64, in units of the last place.
+// TestExp compares both implementations with float64, in units of the last place.
 func TestExp(t *testing.T) {
 	xs := []float32{0, 1, -1, 88.7, 88.72284, 88.8, 1e30, -87.3, -88, -100, -103.9, -104, -1e30,
 		float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN())}
@@ -339,7 +339,7 @@ func TestExp(t *testing.T) {
 func BenchmarkMulAdd(b *testing.B) {
 	const m, n, k = 96, 112, 256
 	x, y, z := make([]float32, m*k), make([]float32, k*n), make([]float32, m*n)
-	for name, f := range map[string]MulAddToFunc[float32]{"twin": MulAddTo, "go": mulAddToGo[float32]} {
+	for name, f := range map[string]MulAddToFunc[float32]{"vector": MulAddTo, "go": mulAddToGo[float32]} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				f(m, n, k, x, k, 1, y, n, z, n, z, n)

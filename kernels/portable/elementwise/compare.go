@@ -19,9 +19,9 @@ var (
 	le         = comparison(test(simd.LessEqual), leTest[float64], test(simd.LessEqualInt32), leTest[int64], nil)
 	gt         = comparison(reversed(simd.Less), gtTest[float64], reversed(simd.LessInt32), gtTest[int64], nil)
 	ge         = comparison(reversed(simd.LessEqual), geTest[float64], reversed(simd.LessEqualInt32), geTest[int64], nil)
-	logicalAnd = comparison(and[float32], and[float64], test(simd.AndInt32), and[int64], and[complex128])
-	logicalOr  = comparison(or[float32], or[float64], test(simd.OrInt32), or[int64], or[complex128])
-	logicalXor = comparison(xor[float32], xor[float64], test(simd.XorInt32), xor[int64], xor[complex128])
+	logicalAnd = comparison(and[float32], and[float64], test(simd.LogicalAndInt32), and[int64], and[complex128])
+	logicalOr  = comparison(or[float32], or[float64], test(simd.LogicalOrInt32), or[int64], or[complex128])
+	logicalXor = comparison(xor[float32], xor[float64], test(simd.LogicalXorInt32), xor[int64], xor[complex128])
 	logicalNot = unary{rule: numeric, table: table{f32: not[float32], f64: not[float64], i32: not32, i64: not[int64], c: not[complex128], test: true}}
 	isNaN      = unary{rule: numeric, table: table{f32: notEqualSelf, f64: nan[float64], i64: never, test: true}}
 	isInf      = unary{rule: numeric, table: table{f32: infinite[float32], f64: infinite[float64], i64: never, test: true}}
@@ -72,7 +72,7 @@ func xor[C compute](k *block[C]) { test2(k, func(x, y C) bool { return (x != 0) 
 func not[C compute](k *block[C]) { test1(k, func(x C) bool { return x == 0 }) }
 
 // not32 and notEqualSelf compare the operand with itself.
-func not32(k *block[int32])          { simd.NorInt32(k.test, k.a, k.a) }
+func not32(k *block[int32])          { simd.LogicalNorInt32(k.test, k.a, k.a) }
 func notEqualSelf(k *block[float32]) { simd.NotEqual(k.test, k.a, k.a) }
 
 func nan[C float](k *block[C]) { test1(k, func(x C) bool { return x != x }) }
