@@ -60,6 +60,7 @@ func generate() (map[string][]byte, error) {
 			source[f.name+"_loops.go"] = text
 		}
 	}
+	addTiles(source)
 	files := make(map[string][]byte, len(source))
 	for name, text := range source {
 		files[name] = []byte(text)
