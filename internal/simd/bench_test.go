@@ -1,6 +1,7 @@
 package simd
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"testing"
@@ -34,6 +35,9 @@ func seconds(f func()) float64 {
 	return time.Since(start).Seconds()
 }
 
+// sink keeps results, so that the compiler computes them.
+var sink float64
+
 // benchmarkLengths are of the operands: a part of a row, and a row in the first-level cache.
 var benchmarkLengths = []int{24, 1024}
 
@@ -65,5 +69,102 @@ func benchmarkPairs[D, C float32 | int32 | uint8](b *testing.B, n int, list []pa
 	}
 	for _, p := range list {
 		versus(b, named(p.name, n), n, func() { p.f(dst, x, y) }, func() { p.pure(dst, x, y) })
+	}
+}
+
+// BenchmarkRows measures the loops over rows that are not in the table, or are there
+// without an exported function.
+func BenchmarkRows(b *testing.B) {
+	for _, n := range benchmarkLengths {
+		x, y, z, w := make([]float32, 2*n), make([]float32, n), make([]float32, n), make([]float32, n)
+		sums, means := make([]float64, n), make([]float64, n)
+		x = x[: n : 2*n]
+		for _, c := range []struct {
+			name    string
+			f, pure func()
+		}{
+			{"Fill", func() { Fill(y, 1.5) }, func() { fillGo(y, 1.5) }},
+			{"Stride2", func() { Stride2(y, x[:2*n]) }, func() { stride2Go(y, x[:2*n]) }},
+			{"Axpy", func() { Axpy(y, x, 1e-9) }, func() { axpyGo(y, x, 1e-9) }},
+			{"Dot", func() { sink += float64(Dot(x, y)) }, func() { sink += float64(dotGo(x, y)) }},
+			{"Sum", func() { sink += float64(Sum(x)) }, func() { sink += float64(sumGo(x)) }},
+			{"SumSquares", func() { sink += float64(SumSquares(x, .5)) }, func() { sink += float64(sumSquaresGo(x, .5)) }},
+			{"Max", func() { sink += float64(Max(x)) }, func() { sink += float64(maxGo(x)) }},
+			{"Min", func() { sink += float64(Min(x)) }, func() { sink += float64(minGo(x)) }},
+			{"ScaleShift", func() { ScaleShift(y, x, 2, 1) }, func() { scaleShiftGo(y, x, 2, 1) }},
+			{"Center", func() { Center(y, x, .5, 2, z, w) }, func() { centerGo(y, x, .5, 2, z, w) }},
+			{"ExpSum", func() { sink += float64(ExpSum(y, x, .5)) }, func() { sink += float64(expSumGo(y, x, .5)) }},
+			{"Sin", func() { Sin(y, x) }, func() { sineGo(y, x, 0) }},
+			{"Cos", func() { Cos(y, x) }, func() { sineGo(y, x, 0.5) }},
+			{"SumWide", func() { sink += float64(SumWide(x)) }, func() { sink += float64(sumWideGo(x)) }},
+			{"SquaresWide", func() { sink += float64(SquaresWide(x, .5)) }, func() { sink += float64(squaresWideGo(x, .5)) }},
+			{"AddWide", func() { AddWide(sums, x) }, func() { addWideGo(sums, x) }},
+			{"AddSquaresWide", func() { AddSquaresWide(sums, x, means) }, func() { addSquaresWideGo(sums, x, means) }},
+			{"ScanWide", func() { ScanWide(y, x) }, func() { scanWideGo(y, x, 0) }},
+		} {
+			versus(b, named(c.name, n), n, c.f, c.pure)
+		}
+	}
+}
+
+func BenchmarkTaps(b *testing.B) {
+	off, w, tag := []int{0, 1, 2, 20, 21, 22, 40, 41, 42}, make([]float32, 9), make([]int32, 9)
+	for _, n := range benchmarkLengths {
+		x, y, at := make([]float32, 3*n+64), make([]float32, 3*n), make([]int32, 3*n)
+		versus(b, named("Taps", n), n*len(off), func() { Taps(y[:n], x, off, w) }, func() { tapsGo(y[:n], x, off, w) })
+		versus(b, named("SumTaps", n), 3*n*len(off), func() { SumTaps(y, x, off, 3, n, n, n) }, func() { sumTapsGo(y, x, off, 3, n, n, n) })
+		versus(b, named("ExtremeTaps", n), 3*n*len(off), func() { ExtremeTaps(y, at, x, off, tag, 3, n, n, n, true) },
+			func() { extremeTapsGo(y, at, x, off, tag, 3, n, n, n, true) })
+	}
+}
+
+func BenchmarkFilter(b *testing.B) {
+	for _, stride := range []int{1, 2} {
+		f := Filter{Rows: 56 / stride, Cols: 56 / stride, InRows: 56, InCols: 56, KernelRows: 3, KernelCols: 3, Top: 1, Left: 1,
+			Stride: stride, DilateRows: 1, DilateCols: 1}
+		if !f.Plan() {
+			b.Skip("no filters here")
+		}
+		x, y, w := make([]float32, 56*56), make([]float32, f.Rows*f.Cols), make([]float32, 9)
+		versus(b, named("stride", stride), len(y)*9, func() { f.Apply(y, x, w, 1) }, func() { f.applyGo(y, x, w, 1) })
+	}
+}
+
+func BenchmarkMulAdd(b *testing.B) {
+	for _, s := range [][3]int{{96, 112, 256}, {6, 16, 64}, {1, 256, 64}, {7, 20, 33}} {
+		m, n, k := s[0], s[1], s[2]
+		x, y, z := make([]float32, m*k), make([]float32, k*n), make([]float32, m*n)
+		versus(b, fmt.Sprintf("%dx%dx%d", m, n, k), m*n*k, func() { MulAdd(m, n, k, x, k, 1, y, n, z, n) },
+			func() { mulAddToGo(m, n, k, x, k, 1, y, n, z, n, z, n) })
+	}
+}
+
+// BenchmarkMoves measures what moves elements.
+func BenchmarkMoves(b *testing.B) {
+	benchmarkTranspose[uint8](b, "Transpose8")
+	benchmarkTranspose[uint16](b, "Transpose16")
+	benchmarkTranspose[uint32](b, "Transpose32")
+	benchmarkTranspose[uint64](b, "Transpose64")
+}
+
+func benchmarkTranspose[T any](b *testing.B, name string) {
+	for _, n := range []int{16, 64, 200} {
+		x, y := make([]T, n*n), make([]T, n*n)
+		versus(b, named(name, n), n*n, func() { Transpose(y, x, n, n, n, n) }, func() { transposeGo(y, x, n, n, n, n) })
+	}
+}
+
+// BenchmarkNorms measures rows of norms by one loop and by those of rows.
+func BenchmarkNorms(b *testing.B) {
+	const elements = 1 << 12
+	for _, n := range []int{8, 16, 49, 64, 127, 128, 191, 192, 197, 255, 256, 512, 1024} {
+		rows := elements / n
+		x, y, mean, rstd := make([]float32, rows*n), make([]float32, rows*n), make([]float32, rows), make([]float32, rows)
+		for i := range x {
+			x[i] = float32(i%13) - 6
+		}
+		versus(b, named("SoftmaxRows", n), len(x), func() { SoftmaxRows(y, x, n) }, func() { softmaxByRow(y, x, n) })
+		versus(b, named("NormRows", n), len(x), func() { NormRows(y, x, n, mean, rstd, x[:n], x[:n], .1) },
+			func() { normByRow(y, x, n, mean, rstd, x[:n], x[:n], .1) })
 	}
 }

@@ -53,12 +53,6 @@ func tapsGo[T Number](y, x []T, off []int, w []T) {
 	}
 }
 
-func copyRowsGo[T any](dst, src []T, rows, n, ds, ss int) {
-	for i := range rows {
-		copy(dst[i*ds:][:n], src[i*ss:])
-	}
-}
-
 func stride2Go[T any](dst, src []T) {
 	if len(dst) == 0 {
 		return

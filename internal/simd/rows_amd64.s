@@ -101,39 +101,3 @@ loop:
 	JNZ     loop
 	VZEROUPPER
 	RET
-
-// func copyRows8(rows int, dst, src *float32, n, ds, ss int, mask *int32)
-//
-// n whole blocks of eight for each row, then what the mask leaves on; ds and ss are
-// in bytes.
-TEXT ·copyRows8(SB), NOSPLIT, $0-56
-	MOVQ    rows+0(FP), CX
-	MOVQ    dst+8(FP), DI
-	MOVQ    src+16(FP), SI
-	MOVQ    n+24(FP), R8
-	MOVQ    ds+32(FP), R9
-	MOVQ    ss+40(FP), R10
-	MOVQ    mask+48(FP), AX
-	VMOVUPS (AX), Y15
-	SHLQ    $5, R8
-
-row:
-	XORQ BX, BX
-	JMP  test
-
-block:
-	VMOVUPS (SI)(BX*1), Y0
-	VMOVUPS Y0, (DI)(BX*1)
-	ADDQ    $32, BX
-
-test:
-	CMPQ       BX, R8
-	JLT        block
-	VMASKMOVPS (SI)(BX*1), Y15, Y0
-	VMASKMOVPS Y0, Y15, (DI)(BX*1)
-	ADDQ       R9, DI
-	ADDQ       R10, SI
-	DECQ       CX
-	JNZ        row
-	VZEROUPPER
-	RET

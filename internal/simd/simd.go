@@ -92,11 +92,9 @@ func CopyRows[T any](dst, src []T, rows, n, ds, ss int) {
 		return
 	}
 	_, _ = dst[(rows-1)*ds+n-1], src[(rows-1)*ss+n-1]
-	if d, ok := any(dst).([]float32); ok {
-		copyRows(d, any(src).([]float32), rows, n, ds, ss)
-		return
+	for i := range rows {
+		copy(dst[i*ds:][:n], src[i*ss:])
 	}
-	copyRowsGo(dst, src, rows, n, ds, ss)
 }
 
 // Stride2 is dst[i] = src[2·i].

@@ -28,15 +28,3 @@ func chosenLevel() string {
 	}
 	return "go"
 }
-
-//go:noescape
-func copyRows8(rows int, dst, src *float32, n, ds, ss int, mask *int32)
-
-func copyRows(dst, src []float32, rows, n, ds, ss int) {
-	const long = 64 // from here copy is as fast
-	if !vector || n >= long {
-		copyRowsGo(dst, src, rows, n, ds, ss)
-		return
-	}
-	copyRows8(rows, &dst[0], &src[0], n/8, 4*ds, 4*ss, &masks[8-n%8])
-}
