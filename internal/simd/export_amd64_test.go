@@ -2,6 +2,8 @@
 
 package simd
 
+import "testing"
+
 // EachLevel calls f with every instruction set that the machine has in use, the largest
 // first, and "go" last.
 func EachLevel(f func(level string)) {
@@ -15,4 +17,14 @@ func EachLevel(f func(level string)) {
 	}
 	vector = false
 	f("go")
+}
+
+// Versus measures f at the machine's level and without vectors.
+func Versus(b *testing.B, name string, elements int, f func()) {
+	versus(b, name, elements, f, func() {
+		v, w := vector, wide
+		vector, wide = false, false
+		f()
+		vector, wide = v, w
+	})
 }

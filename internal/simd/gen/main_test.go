@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -33,6 +35,48 @@ func TestCurrent(t *testing.T) {
 		}
 		if _, ok := files[filepath.Base(path)]; !ok && bytes.HasPrefix(source, []byte(generated)) {
 			t.Errorf("%s: no row of the table writes it", path)
+		}
+	}
+}
+
+// TestOffsets wants every assembly function, hand-written ones as well, to name each of
+// its arguments with its offset, and no macro to do so: go vet compares what stands in a
+// function with its declaration, and does not look into macros.
+func TestOffsets(t *testing.T) {
+	paths, err := filepath.Glob("../*.s")
+	if err != nil || len(paths) == 0 {
+		t.Fatal(paths, err)
+	}
+	macro := regexp.MustCompile(`(?m)^#define.*(\\\n.*)*\(FP\)`)
+	function := regexp.MustCompile(`(?m)^// func (\w+)\((.*?)\)(?: \(?(.*?)\)?)?\n(?://.*\n)*TEXT ·(\w+)\(SB\)`)
+	for _, path := range paths {
+		source, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := macro.Find(source); m != nil {
+			t.Errorf("%s: arguments in a macro: %s", path, m)
+		}
+		found := function.FindAllSubmatchIndex(source, -1)
+		if n := bytes.Count(source, []byte("\nTEXT ")); n != len(found) {
+			t.Errorf("%s: %d functions, %d with their declarations", path, n, len(found))
+		}
+		for i, m := range found {
+			end := len(source)
+			if i+1 < len(found) {
+				end = found[i+1][0]
+			}
+			checkOffsets(t, path, string(source[m[2]:m[3]]), string(source[m[4]:m[5]]), source[m[1]:end])
+		}
+	}
+}
+
+func checkOffsets(t *testing.T, path, name, params string, body []byte) {
+	t.Helper()
+	for p := range strings.SplitSeq(params, ", ") {
+		p, _, _ = strings.Cut(p, " ")
+		if !regexp.MustCompile(`\b` + p + `\+\d+\(FP\)`).Match(body) {
+			t.Errorf("%s: %s does not name its argument %s", path, name, p)
 		}
 	}
 }
