@@ -17,9 +17,10 @@ func sinReduced(r float64, n uint64) float64 {
 	return math.Float64frombits(math.Float64bits(p) ^ n<<63)
 }
 
-// Sin computes the sine.
+// Sin sets dst[i] to the sine of src[i]. dst may be src. It panics where src is shorter
+// than dst.
 func Sin(dst, src []float32) {
-	dst = dst[:len(src)]
+	src = src[:len(dst):len(src)]
 	for i, f := range src {
 		x := float64(f)
 		t := x*(1/math.Pi) + roundShift
@@ -32,9 +33,10 @@ func Sin(dst, src []float32) {
 	}
 }
 
-// Cos computes the cosine, the sine a quarter of a turn on.
+// Cos sets dst[i] to the cosine of src[i], the sine a quarter of a turn on. dst may be
+// src. It panics where src is shorter than dst.
 func Cos(dst, src []float32) {
-	dst = dst[:len(src)]
+	src = src[:len(dst):len(src)]
 	for i, f := range src {
 		x := math.Abs(float64(f))
 		t := x*(1/math.Pi) + 0.5 + roundShift

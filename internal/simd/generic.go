@@ -57,7 +57,7 @@ func stride2Go[T any](dst, src []T) {
 	if len(dst) == 0 {
 		return
 	}
-	src = src[:2*len(dst)-1]
+	src = src[: 2*len(dst)-1 : len(src)]
 	for i := range dst {
 		dst[i] = src[2*i]
 	}

@@ -148,3 +148,49 @@ func integerOperands(r *rand.Rand, n int) []int32 {
 	}
 	return x
 }
+
+// TestShort wants what checkShort does of the functions that are not exact or not in the
+// table.
+func TestShort(t *testing.T) {
+	list := append(slices.Clone(allApproximations), []pair[func(dst, src []float32)]{
+		{name: "Axpy", f: func(d, s []float32) { Axpy(d, s, 2) }},
+		{name: "ScaleShift", f: func(d, s []float32) { ScaleShift(d, s, 2, 1) }},
+		{name: "Center", f: func(d, s []float32) { Center(d, s, 2, 1, nil, nil) }},
+		{name: "Center, weight", f: func(d, s []float32) { Center(d, d, 2, 1, s, nil) }},
+		{name: "Center, bias", f: func(d, s []float32) { Center(d, d, 2, 1, nil, s) }},
+		{name: "ExpSum", f: func(d, s []float32) { ExpSum(d, s, 0) }},
+		{name: "ScanWide", f: ScanWide},
+		{name: "Dot", f: func(d, s []float32) { Dot(d, s) }},
+		{name: "SoftmaxRows", f: func(d, s []float32) { SoftmaxRows(d, s, len(d)) }},
+		{name: "NormRows", f: func(d, s []float32) { NormRows(d, s, len(d), make([]float32, 1), make([]float32, 1), nil, nil, 1) }},
+		{name: "Taps", f: func(d, s []float32) { Taps(d, s[:len(s):len(s)], []int{0}, []float32{1}) }},
+	}...)
+	r := rand.New(rand.NewPCG(7, 8))
+	for _, p := range twoOperands(list) {
+		for n := 1; n < 70; n++ {
+			checkShort(t, p, operands(r, n), nil)
+		}
+	}
+	for name, f := range map[string]func(){
+		"AddWide":              func() { AddWide(make([]float64, 20), make([]float32, 19, 20)) },
+		"AddSquaresWide":       func() { AddSquaresWide(make([]float64, 20), make([]float32, 19, 20), make([]float64, 20)) },
+		"AddSquaresWide, mean": func() { AddSquaresWide(make([]float64, 20), make([]float32, 20), make([]float64, 19, 20)) },
+		"Stride2":              func() { Stride2(make([]float32, 20), make([]float32, 38, 40)) },
+		"Stride2 of integers":  func() { Stride2(make([]int32, 20), make([]int32, 38, 40)) },
+		"CopyRows":             func() { CopyRows(make([]float32, 20), make([]float32, 19, 20), 2, 10, 10, 10) },
+		"FloatTo8":             func() { FloatTo8(make([]byte, 19), make([]float32, 32)) },
+	} {
+		if name == "FloatTo8" && !vector {
+			continue
+		}
+		if recovered(f) == nil {
+			t.Errorf("%s of a short slice: no panic", name)
+		}
+	}
+}
+
+func recovered(f func()) (reason any) {
+	defer func() { reason = recover() }()
+	f()
+	return nil
+}

@@ -1,23 +1,26 @@
 package simd
 
-// Sums of float32 in float64, which variances and means of many elements take.
+// Sums of float32 in float64, which variances and means of many elements take: Wide is
+// their mark.
 
-// SumWide is Σ x[i].
+// SumWide is Σ x[i], 0 for none.
 func SumWide(x []float32) float64 { return sumWide(x) }
 
-// SquaresWide is Σ (x[i]-mean)².
+// SquaresWide is Σ (x[i]-mean)², 0 for none.
 func SquaresWide(x []float32, mean float64) float64 { return squaresWide(x, mean) }
 
-// AddWide is sums[i] += x[i].
-func AddWide(sums []float64, x []float32) { addWide(sums, x[:len(sums)]) }
+// AddWide adds x[i] to sums[i]. It panics where x is shorter than sums.
+func AddWide(sums []float64, x []float32) { addWide(sums, x[:len(sums):len(x)]) }
 
-// AddSquaresWide is sums[i] += (x[i]-mean[i])².
+// AddSquaresWide adds (x[i]-mean[i])² to sums[i]. It panics where x or mean is shorter than
+// sums.
 func AddSquaresWide(sums []float64, x []float32, mean []float64) {
-	addSquaresWide(sums, x[:len(sums)], mean[:len(sums)])
+	addSquaresWide(sums, x[:len(sums):len(x)], mean[:len(sums):len(mean)])
 }
 
-// ScanWide is the running sum: dst[i] = Σ_{j≤i} src[j].
-func ScanWide(dst, src []float32) { scanWide(dst, src[:len(dst)]) }
+// ScanWide sets dst[i] to Σ_{j≤i} src[j], the running sum. dst may be src. It panics where
+// src is shorter than dst.
+func ScanWide(dst, src []float32) { scanWide(dst, src[:len(dst):len(src)]) }
 
 // scanWideGo adds up four elements at a time, so that only one addition of each four
 // waits for those before.
