@@ -3,13 +3,11 @@
 package simd
 
 import (
-	"math"
-
 	"github.com/etrun-go/etrun/internal/math32"
 )
 
-// Functions of each element. A last incomplete block is computed in all lanes, too, so that an
-// element's result does not depend on its place.
+// Functions of each element. A last incomplete block is computed in all lanes, too, so that
+// an element's result does not depend on its place.
 
 // Exp sets dst[i] to e^src[i], to within 1.5 ulp. dst may be src. It panics where src is
 // shorter than dst.
@@ -68,45 +66,6 @@ func Tanh(dst, src []float32) {
 	}
 }
 
-// GELU sets dst[i] to src[i]·Φ(src[i]), Φ being the normal distribution, to within 4 ulp
-// for positive numbers and 2⁻²³ for negative ones; 0 at -Inf. dst may be src. It panics
-// where src is shorter than dst.
-func GELU(dst, src []float32) {
-	src = src[:len(dst):len(src)]
-	if !vector {
-		math32.GELU(dst, src)
-		return
-	}
-	n := whole(len(dst))
-	if n > 0 {
-		geluLanes(n/lanes, &dst[0], &src[0])
-	}
-	if n < len(dst) {
-		var t tail
-		geluLanes(1, &t[0], t.of(src[n:]))
-		copy(dst[n:], t[:])
-	}
-}
-
-// GELUTanh sets dst[i] to GELU of src[i] by its approximation with a hyperbolic tangent,
-// with the errors of [GELU]. dst may be src. It panics where src is shorter than dst.
-func GELUTanh(dst, src []float32) {
-	src = src[:len(dst):len(src)]
-	if !vector {
-		math32.GELUTanh(dst, src)
-		return
-	}
-	n := whole(len(dst))
-	if n > 0 {
-		geluTanhLanes(n/lanes, &dst[0], &src[0])
-	}
-	if n < len(dst) {
-		var t tail
-		geluTanhLanes(1, &t[0], t.of(src[n:]))
-		copy(dst[n:], t[:])
-	}
-}
-
 // Expm1 sets dst[i] to e^src[i] - 1, to within 4 ulp. dst may be src. It panics where src
 // is shorter than dst.
 func Expm1(dst, src []float32) {
@@ -122,44 +81,6 @@ func Expm1(dst, src []float32) {
 	if n < len(dst) {
 		var t tail
 		expm1Lanes(1, &t[0], t.of(src[n:]))
-		copy(dst[n:], t[:])
-	}
-}
-
-// Erf sets dst[i] to the error function of src[i], to within 4 ulp. dst may be src. It
-// panics where src is shorter than dst.
-func Erf(dst, src []float32) {
-	src = src[:len(dst):len(src)]
-	if !vector {
-		math32.Erf(dst, src)
-		return
-	}
-	n := whole(len(dst))
-	if n > 0 {
-		erfLanes(n/lanes, &dst[0], &src[0])
-	}
-	if n < len(dst) {
-		var t tail
-		erfLanes(1, &t[0], t.of(src[n:]))
-		copy(dst[n:], t[:])
-	}
-}
-
-// Log1p sets dst[i] to log(1 + src[i]), to within 4 ulp. dst may be src. It panics where
-// src is shorter than dst.
-func Log1p(dst, src []float32) {
-	src = src[:len(dst):len(src)]
-	if !vector {
-		math32.Log1p(dst, src)
-		return
-	}
-	n := whole(len(dst))
-	if n > 0 {
-		log1pLanes(n/lanes, &dst[0], &src[0])
-	}
-	if n < len(dst) {
-		var t tail
-		log1pLanes(1, &t[0], t.of(src[n:]))
 		copy(dst[n:], t[:])
 	}
 }
@@ -180,63 +101,6 @@ func ELU(dst, src []float32, negative, inner, positive float32) {
 	if n < len(dst) {
 		var t tail
 		eluLanes(1, &t[0], t.of(src[n:]), negative, inner, positive)
-		copy(dst[n:], t[:])
-	}
-}
-
-// Log sets dst[i] to the natural logarithm of src[i], to within 4 ulp. dst may be src. It
-// panics where src is shorter than dst.
-func Log(dst, src []float32) {
-	src = src[:len(dst):len(src)]
-	if !vector {
-		math32.Log(dst, src)
-		return
-	}
-	n := whole(len(dst))
-	if n > 0 {
-		logLanes(n/lanes, &dst[0], &src[0], 1, ln2Lo, ln2Hi)
-	}
-	if n < len(dst) {
-		var t tail
-		logLanes(1, &t[0], t.of(src[n:]), 1, ln2Lo, ln2Hi)
-		copy(dst[n:], t[:])
-	}
-}
-
-// Log2 sets dst[i] to the logarithm of src[i] to base 2, to within 4 ulp. dst may be src.
-// It panics where src is shorter than dst.
-func Log2(dst, src []float32) {
-	src = src[:len(dst):len(src)]
-	if !vector {
-		math32.Log2(dst, src)
-		return
-	}
-	n := whole(len(dst))
-	if n > 0 {
-		logLanes(n/lanes, &dst[0], &src[0], log2e, 0, 1)
-	}
-	if n < len(dst) {
-		var t tail
-		logLanes(1, &t[0], t.of(src[n:]), log2e, 0, 1)
-		copy(dst[n:], t[:])
-	}
-}
-
-// Log10 sets dst[i] to the logarithm of src[i] to base 10, to within 4 ulp. dst may be
-// src. It panics where src is shorter than dst.
-func Log10(dst, src []float32) {
-	src = src[:len(dst):len(src)]
-	if !vector {
-		math32.Log10(dst, src)
-		return
-	}
-	n := whole(len(dst))
-	if n > 0 {
-		logLanes(n/lanes, &dst[0], &src[0], 1/math.Ln10, math.Ln2/math.Ln10-log10of2, log10of2)
-	}
-	if n < len(dst) {
-		var t tail
-		logLanes(1, &t[0], t.of(src[n:]), 1/math.Ln10, math.Ln2/math.Ln10-log10of2, log10of2)
 		copy(dst[n:], t[:])
 	}
 }

@@ -142,22 +142,22 @@ func sigmoidLanes(n int, dst, src *float32)
 func tanhLanes(n int, dst, src *float32)
 
 //go:noescape
+func expm1Lanes(n int, dst, src *float32)
+
+//go:noescape
+func eluLanes(n int, dst, src *float32, negative, inner, positive float32)
+
+//go:noescape
 func geluLanes(n int, dst, src *float32)
 
 //go:noescape
 func geluTanhLanes(n int, dst, src *float32)
 
 //go:noescape
-func expm1Lanes(n int, dst, src *float32)
-
-//go:noescape
 func erfLanes(n int, dst, src *float32)
 
 //go:noescape
 func log1pLanes(n int, dst, src *float32)
-
-//go:noescape
-func eluLanes(n int, dst, src *float32, negative, inner, positive float32)
 
 //go:noescape
 func logLanes(n int, dst, src *float32, scale, low, high float32)

@@ -96,17 +96,17 @@ func sigmoidLanes(n int, dst, src *float32) {}
 
 func tanhLanes(n int, dst, src *float32) {}
 
+func expm1Lanes(n int, dst, src *float32) {}
+
+func eluLanes(n int, dst, src *float32, negative, inner, positive float32) {}
+
 func geluLanes(n int, dst, src *float32) {}
 
 func geluTanhLanes(n int, dst, src *float32) {}
 
-func expm1Lanes(n int, dst, src *float32) {}
-
 func erfLanes(n int, dst, src *float32) {}
 
 func log1pLanes(n int, dst, src *float32) {}
-
-func eluLanes(n int, dst, src *float32, negative, inner, positive float32) {}
 
 func logLanes(n int, dst, src *float32, scale, low, high float32) {}
 

@@ -2,9 +2,8 @@ package main
 
 import "strings"
 
-// Conversions, which exported functions in convert.go call. Rows are what is converted:
-// how a block is loaded, turned and stored.
-var convert = family{name: "convert", about: "Conversions of each element. Every processor with AVX2 has F16C, which came before it.", loops: []loop{
+// Conversions: rows are what is converted, and how a block is loaded, turned and stored.
+var widenings = family{name: "widen", about: "Conversions of bytes. Every processor with AVX2 has F16C, which came before it.", loops: []loop{
 	widening("Int8ToInt32", "int32", "int8 to int32", loadInt8, nothing),
 	widening("Uint8ToInt32", "int32", "uint8 to int32", loadUint8, nothing),
 	widening("BoolToInt32", "int32", "bytes to 0 where they are 0 and 1 elsewhere", loadBool, intTruth),
@@ -18,6 +17,9 @@ var convert = family{name: "convert", about: "Conversions of each element. Every
 	widening("Int32ToFloat", "float32", "int32 to float32, rounded to nearest even", loadWord, toFloat),
 	widening("HalfToFloat", "float32", "float16 to float32, exactly", loadHalf, nothing),
 	widening("BFloatToFloat", "float32", "bfloat16 to float32, exactly", loadUint16, upper),
+}}
+
+var narrowings = family{name: "narrow", about: "Conversions to bytes. Every processor with AVX2 has F16C, which came before it.", loops: []loop{
 	narrowing("Int32To8", "int32", "int32 to their low 8 bits", nothing, store8),
 	narrowing("Int32To16", "int32", "int32 to their low 16 bits", nothing, store16),
 	narrowing("Int32ToBool", "int32", "int32 to 0 where they are 0 and 1 elsewhere", intTruthOut, store8),

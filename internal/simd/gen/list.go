@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -29,8 +30,8 @@ func list() string {
 	}
 	for _, c := range [][3]string{{"widenInts", "int32", "byte"}, {"widenFloats", "float32", "byte"}, {"narrowInts", "byte", "int32"}, {"narrowFloats", "byte", "float32"}} {
 		fmt.Fprintf(&b, "\t%s = []conversion[func(dst []%s, src []%s) int]{\n", c[0], c[1], c[2])
-		for i := range convert.loops {
-			if l := &convert.loops[i]; l.kind.dst == c[1] && l.kind.operands[0].elem == c[2] {
+		for _, l := range slices.Concat(widenings.loops, narrowings.loops) {
+			if l.kind.dst == c[1] && l.kind.operands[0].elem == c[2] {
 				fmt.Fprintf(&b, "\t\t{%q, %d, %s},\n", l.name, l.kind.size, l.name)
 			}
 		}

@@ -2,7 +2,7 @@
 
 package simd
 
-// Conversions of each element. Every processor with AVX2 has F16C, which came before it.
+// Conversions of bytes. Every processor with AVX2 has F16C, which came before it.
 
 // Int8ToInt32 converts int8 to int32: as many elements from the start of dst as make
 // whole vectors. It returns their number, 0 without vectors, and panics where src is too
@@ -156,115 +156,6 @@ func BFloatToFloat(dst []float32, src []byte) int {
 	if n > 0 {
 		src = src[: 2*n : len(src)]
 		bFloatToFloatLanes(n/lanes, &dst[0], &src[0])
-	}
-	return n
-}
-
-// Int32To8 converts int32 to their low 8 bits: as many elements from the start of src as
-// make whole vectors. It returns their number, 0 without vectors, and panics where dst is
-// too short for them.
-func Int32To8(dst []byte, src []int32) int {
-	n := whole(len(src))
-	if n > 0 {
-		dst = dst[:n:len(dst)]
-		int32To8Lanes(n/lanes, &dst[0], &src[0])
-	}
-	return n
-}
-
-// Int32To16 converts int32 to their low 16 bits: as many elements from the start of src
-// as make whole vectors. It returns their number, 0 without vectors, and panics where dst
-// is too short for them.
-func Int32To16(dst []byte, src []int32) int {
-	n := whole(len(src))
-	if n > 0 {
-		dst = dst[: 2*n : len(dst)]
-		int32To16Lanes(n/lanes, &dst[0], &src[0])
-	}
-	return n
-}
-
-// Int32ToBool converts int32 to 0 where they are 0 and 1 elsewhere: as many elements from
-// the start of src as make whole vectors. It returns their number, 0 without vectors, and
-// panics where dst is too short for them.
-func Int32ToBool(dst []byte, src []int32) int {
-	n := whole(len(src))
-	if n > 0 {
-		dst = dst[:n:len(dst)]
-		int32ToBoolLanes(n/lanes, &dst[0], &src[0])
-	}
-	return n
-}
-
-// FloatToInt32 converts float32 to int32, truncated toward zero; what does not fit, and
-// NaN, is the least integer: as many elements from the start of src as make whole
-// vectors. It returns their number, 0 without vectors, and panics where dst is too short
-// for them.
-func FloatToInt32(dst []byte, src []float32) int {
-	n := whole(len(src))
-	if n > 0 {
-		dst = dst[: 4*n : len(dst)]
-		floatToInt32Lanes(n/lanes, &dst[0], &src[0])
-	}
-	return n
-}
-
-// FloatTo8 converts float32 to the low 8 bits of what [FloatToInt32] makes of them: as
-// many elements from the start of src as make whole vectors. It returns their number, 0
-// without vectors, and panics where dst is too short for them.
-func FloatTo8(dst []byte, src []float32) int {
-	n := whole(len(src))
-	if n > 0 {
-		dst = dst[:n:len(dst)]
-		floatTo8Lanes(n/lanes, &dst[0], &src[0])
-	}
-	return n
-}
-
-// FloatTo16 converts float32 to the low 16 bits of what [FloatToInt32] makes of them: as
-// many elements from the start of src as make whole vectors. It returns their number, 0
-// without vectors, and panics where dst is too short for them.
-func FloatTo16(dst []byte, src []float32) int {
-	n := whole(len(src))
-	if n > 0 {
-		dst = dst[: 2*n : len(dst)]
-		floatTo16Lanes(n/lanes, &dst[0], &src[0])
-	}
-	return n
-}
-
-// FloatToBool converts float32 to 0 for zeros and 1 for all else: as many elements from
-// the start of src as make whole vectors. It returns their number, 0 without vectors, and
-// panics where dst is too short for them.
-func FloatToBool(dst []byte, src []float32) int {
-	n := whole(len(src))
-	if n > 0 {
-		dst = dst[:n:len(dst)]
-		floatToBoolLanes(n/lanes, &dst[0], &src[0])
-	}
-	return n
-}
-
-// FloatToHalf converts float32 to float16, rounded to nearest even; a NaN stays one: as
-// many elements from the start of src as make whole vectors. It returns their number, 0
-// without vectors, and panics where dst is too short for them.
-func FloatToHalf(dst []byte, src []float32) int {
-	n := whole(len(src))
-	if n > 0 {
-		dst = dst[: 2*n : len(dst)]
-		floatToHalfLanes(n/lanes, &dst[0], &src[0])
-	}
-	return n
-}
-
-// FloatToBFloat converts float32 to bfloat16, rounded to nearest even; a NaN becomes
-// 0x7fc0: as many elements from the start of src as make whole vectors. It returns their
-// number, 0 without vectors, and panics where dst is too short for them.
-func FloatToBFloat(dst []byte, src []float32) int {
-	n := whole(len(src))
-	if n > 0 {
-		dst = dst[: 2*n : len(dst)]
-		floatToBFloatLanes(n/lanes, &dst[0], &src[0])
 	}
 	return n
 }
