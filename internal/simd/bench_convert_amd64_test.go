@@ -20,7 +20,8 @@ func BenchmarkConvert(b *testing.B) {
 	for i := range floats {
 		floats[i], ints[i] = float32(i%100)-50.5, int32(i%100)-50
 	}
-	for _, d := range []tensor.DType{tensor.Int8, tensor.Uint8, tensor.Bool, tensor.Int16, tensor.Uint16, tensor.Int32, tensor.Float16, tensor.BFloat16} {
+	types := []tensor.DType{tensor.Int8, tensor.Uint8, tensor.Bool, tensor.Int16, tensor.Uint16, tensor.Int32, tensor.Float16, tensor.BFloat16}
+	for _, d := range types {
 		name, src := d.String(), raw[:n*d.Size()]
 		if load := tensor.Loader[float32](d); load != nil {
 			simd.Versus(b, name+" to float", n, func() { load(floats, src) })

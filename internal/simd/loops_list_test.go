@@ -9,11 +9,31 @@ import (
 // The functions of the table by their shapes: as exported, and in Go.
 var (
 	unaryFloats = []pair[func(dst, src []float32)]{
-		{"Clamp(-1, 6)", func(dst, src []float32) { Clamp(dst, src, -1, 6) }, func(dst, src []float32) { clampGo(dst, src, -1, 6) }},
-		{"Clamp(3, 1)", func(dst, src []float32) { Clamp(dst, src, 3, 1) }, func(dst, src []float32) { clampGo(dst, src, 3, 1) }},
-		{"Clamp(0, inf32)", func(dst, src []float32) { Clamp(dst, src, 0, inf32) }, func(dst, src []float32) { clampGo(dst, src, 0, inf32) }},
-		{"Clamp(-.5, .5)", func(dst, src []float32) { Clamp(dst, src, -.5, .5) }, func(dst, src []float32) { clampGo(dst, src, -.5, .5) }},
-		{"LeakyReLU(0.01)", func(dst, src []float32) { LeakyReLU(dst, src, 0.01) }, func(dst, src []float32) { leakyReLUGo(dst, src, 0.01) }},
+		{
+			"Clamp(-1, 6)",
+			func(dst, src []float32) { Clamp(dst, src, -1, 6) },
+			func(dst, src []float32) { clampGo(dst, src, -1, 6) },
+		},
+		{
+			"Clamp(3, 1)",
+			func(dst, src []float32) { Clamp(dst, src, 3, 1) },
+			func(dst, src []float32) { clampGo(dst, src, 3, 1) },
+		},
+		{
+			"Clamp(0, inf32)",
+			func(dst, src []float32) { Clamp(dst, src, 0, inf32) },
+			func(dst, src []float32) { clampGo(dst, src, 0, inf32) },
+		},
+		{
+			"Clamp(-.5, .5)",
+			func(dst, src []float32) { Clamp(dst, src, -.5, .5) },
+			func(dst, src []float32) { clampGo(dst, src, -.5, .5) },
+		},
+		{
+			"LeakyReLU(0.01)",
+			func(dst, src []float32) { LeakyReLU(dst, src, 0.01) },
+			func(dst, src []float32) { leakyReLUGo(dst, src, 0.01) },
+		},
 		{"Abs", Abs, absGo},
 		{"Neg", Neg, negGo},
 		{"Sign", Sign, signGo},
@@ -27,7 +47,11 @@ var (
 	}
 	binaryFloats = []pair[func(dst, a, b []float32)]{
 		{"Add", Add, addGo},
-		{"AddScaled(2.7)", func(dst, a, b []float32) { AddScaled(dst, a, b, 2.7) }, func(dst, a, b []float32) { addScaledGo(dst, a, b, 2.7) }},
+		{
+			"AddScaled(2.7)",
+			func(dst, a, b []float32) { AddScaled(dst, a, b, 2.7) },
+			func(dst, a, b []float32) { addScaledGo(dst, a, b, 2.7) },
+		},
 		{"Sub", Sub, subGo},
 		{"Mul", Mul, mulGo},
 		{"Div", Div, divGo},
@@ -41,8 +65,16 @@ var (
 		{"LessEqual", LessEqual, lessEqualGo},
 	}
 	unaryInts = []pair[func(dst, src []int32)]{
-		{"ClampInt32(-3, 200)", func(dst, src []int32) { ClampInt32(dst, src, -3, 200) }, func(dst, src []int32) { clampInt32Go(dst, src, -3, 200) }},
-		{"ClampInt32(3, -1)", func(dst, src []int32) { ClampInt32(dst, src, 3, -1) }, func(dst, src []int32) { clampInt32Go(dst, src, 3, -1) }},
+		{
+			"ClampInt32(-3, 200)",
+			func(dst, src []int32) { ClampInt32(dst, src, -3, 200) },
+			func(dst, src []int32) { clampInt32Go(dst, src, -3, 200) },
+		},
+		{
+			"ClampInt32(3, -1)",
+			func(dst, src []int32) { ClampInt32(dst, src, 3, -1) },
+			func(dst, src []int32) { clampInt32Go(dst, src, 3, -1) },
+		},
 		{"AbsInt32", AbsInt32, absInt32Go},
 		{"NegInt32", NegInt32, negInt32Go},
 	}
@@ -74,7 +106,11 @@ var (
 		{"Sigmoid", Sigmoid, math32.Sigmoid},
 		{"Tanh", Tanh, math32.Tanh},
 		{"Expm1", Expm1, math32.Expm1},
-		{"ELU(1.5, 2, 0.5)", func(dst, src []float32) { ELU(dst, src, 1.5, 2, 0.5) }, func(dst, src []float32) { eluGo(dst, src, 1.5, 2, 0.5) }},
+		{
+			"ELU(1.5, 2, 0.5)",
+			func(dst, src []float32) { ELU(dst, src, 1.5, 2, 0.5) },
+			func(dst, src []float32) { eluGo(dst, src, 1.5, 2, 0.5) },
+		},
 		{"GELU", GELU, math32.GELU},
 		{"GELUTanh", GELUTanh, math32.GELUTanh},
 		{"Erf", Erf, math32.Erf},

@@ -40,10 +40,10 @@ func Int32ToBool(dst []byte, src []int32) int {
 	return n
 }
 
-// FloatToInt32 converts float32 to int32, truncated toward zero; what does not fit, and
-// NaN, is the least integer: as many elements from the start of src as make whole
-// vectors. It returns their number, 0 without vectors, and panics where dst is too short
-// for them.
+// FloatToInt32 converts float32 to int32, truncated toward zero, where the least integer
+// stands for what does not fit and for NaN: as many elements from the start of src as
+// make whole vectors. It returns their number, 0 without vectors, and panics where dst is
+// too short for them.
 func FloatToInt32(dst []byte, src []float32) int {
 	n := whole(len(src))
 	if n > 0 {

@@ -60,18 +60,19 @@ func eachAMD64(l *loop) string {
 func block(l *loop, i int) string {
 	loads := ""
 	for k, o := range l.kind.operands {
-		load := "VMOVUPS %s(%s)(AX*4), Y%d\n"
 		if o.elem == "uint8" {
-			load = "VPMOVZXBD %s(%s)(AX*1), Y%d\n"
+			loads += fmt.Sprintf("VPMOVZXBD %s(%s)(AX*1), Y%d\n", offset(8*i), amd64Pointers[k], k)
+		} else {
+			loads += fmt.Sprintf("VMOVUPS %s(%s)(AX*4), Y%d\n", offset(32*i), amd64Pointers[k], k)
 		}
-		loads += fmt.Sprintf(load, offset(32*i), amd64Pointers[k], k)
 	}
 	if l.kind.dst == "uint8" {
-		return lines(loads, l.amd64.body, storeMask(l.amd64.invert))
+		return lines(loads, l.amd64.body, storeMask(l.amd64.invert, offset(8*i)))
 	}
 	return lines(loads, l.amd64.body, fmt.Sprintf("VMOVUPS Y%d, %s(DI)(AX*4)", l.amd64.out, offset(32*i)))
 }
 
+// offset is a displacement of n bytes.
 func offset(n int) string {
 	if n == 0 {
 		return ""
@@ -80,7 +81,7 @@ func offset(n int) string {
 }
 
 // storeMask makes bytes of 1 and 0 of the mask Y0.
-func storeMask(invert bool) string {
+func storeMask(invert bool, at string) string {
 	and := "VPAND"
 	if invert {
 		and = "VPANDN"
@@ -90,7 +91,7 @@ func storeMask(invert bool) string {
 		VPACKSSDW X1, X0, X0
 		VPACKSSWB X0, X0, X0
 		` + and + ` X15, X0, X0
-		VMOVQ X0, (DI)(AX*1)`
+		VMOVQ X0, ` + at + `(DI)(AX*1)`
 }
 
 // reduceAMD64 gathers blocks in Y0 to Y3, four at a time, and adds them up. In body,

@@ -1,7 +1,7 @@
 package main
 
 // constants are the numbers of the loops by name, as bits. Those of the exponential
-// stand in generic.go as well, with what they are; Cephes is where polynomials are from.
+// stand in generic.go as well, which says what they are.
 var constants = []struct {
 	name string
 	bits uint32
@@ -20,7 +20,8 @@ var constants = []struct {
 	// erfc(a) = e^(-a²) · t·(erfc0 + t·(erfc1 + …)), t = 1 / (1 + erfcP·a), to within
 	// 3·10⁻⁸ of itself for a up to 10.
 	{"erfcP", 0x3ec28f5c}, {"erfc0", 0x3e5b8ff8}, {"erfc1", 0x3e5af585}, {"erfc2", 0x3e5177b1}, {"erfc3", 0x3e0b67a1}, {"erfc4", 0x3e717ae6},
-	{"erfc5", 0xbe2dbf47}, {"erfc6", 0x3ebde3a4}, {"erfc7", 0xbe87fbb7}, {"erfc8", 0x3d743edd}, {"sqrtHalf", 0x3f3504f3}, {"geluMost", 0x41600000},
+	{"erfc5", 0xbe2dbf47}, {"erfc6", 0x3ebde3a4}, {"erfc7", 0xbe87fbb7}, {"erfc8", 0x3d743edd},
+	{"sqrtHalf", 0x3f3504f3}, {"geluMost", 0x41600000},
 
 	// erf(x) = x·(erf0 + x²·(erf1 + …)) up to 1 (Cephes erff); beyond, 1 - erfc has
 	// enough places.
@@ -30,7 +31,8 @@ var constants = []struct {
 	// x = 2^e·m with m from √½ to √2; log m = f - f²/2 + f³·(log0 + f·(log1 + …)) for
 	// f = m - 1 (Cephes logf). exponentStep is the least normal number, too.
 	{"exponentStep", 0x00800000}, {"log0", 0x3eaaaaaa}, {"log1", 0xbe7ffffc}, {"log2", 0x3e4cceac}, {"log3", 0xbe2aae50}, {"log4", 0x3e11e9bf},
-	{"log5", 0xbdfe5d4f}, {"log6", 0x3def251a}, {"log7", 0xbdebd1b8}, {"log8", 0x3d9021bb}, {"twentyThree", 0x41b80000}, {"exp2Of23", 0x4b000000},
+	{"log5", 0xbdfe5d4f}, {"log6", 0x3def251a}, {"log7", 0xbdebd1b8}, {"log8", 0x3d9021bb},
+	{"twentyThree", 0x41b80000}, {"exp2Of23", 0x4b000000},
 
 	// π in three parts, and the sine from -π/2 to π/2: x + x³·(sin0 + x²·(sin1 + …)).
 	{"inversePi", 0x3ea2f983}, {"pi0", 0x40490fdb}, {"pi1", 0xb3bbbd2e}, {"pi2", 0xa7772ced},

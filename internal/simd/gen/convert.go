@@ -2,8 +2,10 @@ package main
 
 import "strings"
 
+const haveF16C = " Every processor with AVX2 has F16C, which came before it."
+
 // Conversions: rows are what is converted, and how a block is loaded, turned and stored.
-var widenings = family{name: "widen", about: "Conversions of bytes. Every processor with AVX2 has F16C, which came before it.", loops: []loop{
+var widenings = family{name: "widen", about: "Conversions of bytes." + haveF16C, loops: []loop{
 	widening("Int8ToInt32", "int32", "int8 to int32", loadInt8, nothing),
 	widening("Uint8ToInt32", "int32", "uint8 to int32", loadUint8, nothing),
 	widening("BoolToInt32", "int32", "bytes to 0 where they are 0 and 1 elsewhere", loadBool, intTruth),
@@ -19,11 +21,13 @@ var widenings = family{name: "widen", about: "Conversions of bytes. Every proces
 	widening("BFloatToFloat", "float32", "bfloat16 to float32, exactly", loadUint16, upper),
 }}
 
-var narrowings = family{name: "narrow", about: "Conversions to bytes. Every processor with AVX2 has F16C, which came before it.", loops: []loop{
+var narrowings = family{name: "narrow", about: "Conversions to bytes." + haveF16C, loops: []loop{
 	narrowing("Int32To8", "int32", "int32 to their low 8 bits", nothing, store8),
 	narrowing("Int32To16", "int32", "int32 to their low 16 bits", nothing, store16),
 	narrowing("Int32ToBool", "int32", "int32 to 0 where they are 0 and 1 elsewhere", intTruthOut, store8),
-	narrowing("FloatToInt32", "float32", "float32 to int32, truncated toward zero; what does not fit, and NaN, is the least integer", toInt, store32),
+	narrowing("FloatToInt32", "float32",
+		"float32 to int32, truncated toward zero, where the least integer stands for what does not fit and for NaN",
+		toInt, store32),
 	narrowing("FloatTo8", "float32", "float32 to the low 8 bits of what [FloatToInt32] makes of them", toInt, store8),
 	narrowing("FloatTo16", "float32", "float32 to the low 16 bits of what [FloatToInt32] makes of them", toInt, store16),
 	narrowing("FloatToBool", "float32", "float32 to 0 for zeros and 1 for all else", floatTruth, store8),

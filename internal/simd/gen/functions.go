@@ -4,7 +4,8 @@ package main
 // package math32, round differently.
 var functions = family{name: "functions", about: wholeBlocks, loops: []loop{
 	{name: "Exp", kind: approximation, expr: "expGo", formula: "e^src[i]", doc: "to within 1.5 ulp"},
-	{name: "Sigmoid", kind: approximation, expr: "math32.Sigmoid", formula: "1 / (1 + e^-src[i])", doc: "to within 3 ulp; subnormal results may be 0",
+	{name: "Sigmoid", kind: approximation, expr: "math32.Sigmoid", formula: "1 / (1 + e^-src[i])",
+		doc:   "to within 3 ulp; subnormal results may be 0",
 		amd64: code{body: amd64Sigmoid},
 		arm64: code{setup: arm64Parts, body: arm64Sigmoid}},
 	{name: "Tanh", kind: approximation, expr: "math32.Tanh", formula: "tanh(src[i])", doc: "to within 4 ulp",
@@ -13,8 +14,9 @@ var functions = family{name: "functions", about: wholeBlocks, loops: []loop{
 	{name: "Expm1", kind: approximation, expr: "math32.Expm1", formula: "e^src[i] - 1", doc: "to within 4 ulp",
 		amd64: code{body: amd64Expm1},
 		arm64: code{setup: arm64Parts + constant("exponentStep", 12), body: arm64Expm1}},
-	{name: "ELU", kind: approximation, expr: "eluGo", formula: "src[i]·positive where src[i] is positive, and (e^(src[i]·inner) - 1)·negative elsewhere",
-		doc: "to within some ulp", scalars: []string{"negative", "inner", "positive"}, args: []string{"1.5, 2, 0.5"},
+	{name: "ELU", kind: approximation, expr: "eluGo",
+		formula: "src[i]·positive where src[i] is positive, and (e^(src[i]·inner) - 1)·negative elsewhere",
+		doc:     "to within some ulp", scalars: []string{"negative", "inner", "positive"}, args: []string{"1.5, 2, 0.5"},
 		amd64: code{body: amd64ELU},
 		arm64: code{setup: arm64Parts + constant("exponentStep", 12), body: arm64ELU}},
 }}
@@ -49,15 +51,15 @@ var logarithms = family{name: "logarithms", about: wholeBlocks, loops: []loop{
 		formula: "the natural logarithm of src[i]", doc: "to within 4 ulp"},
 	{name: "Log2", lanes: "logLanes", kind: approximation, expr: "math32.Log2", call: "log2e, 0, 1",
 		formula: "the logarithm of src[i] to base 2", doc: "to within 4 ulp"},
-	{name: "Log10", lanes: "logLanes", kind: approximation, expr: "math32.Log10", call: "1 / math.Ln10, math.Ln2/math.Ln10 - log10of2, log10of2",
+	{name: "Log10", lanes: "logLanes", kind: approximation, expr: "math32.Log10",
+		call:    "1 / math.Ln10, math.Ln2/math.Ln10 - log10of2, log10of2",
 		formula: "the logarithm of src[i] to base 10", doc: "to within 4 ulp"},
 
 	// sineLanes is the sine of what lies shift half turns on; beyond is not 0 where an
 	// element is above sineMost, or NaN.
 	{lanes: "sineLanes", kind: inner("float32", "beyond int32", operand{"src", "float32"}), scalars: []string{"shift"},
 		amd64: code{setup: "VMOVUPS signBit<>(SB), Y8 \n VXORPS Y14, Y14, Y14", body: amd64Sine, finish: "VMOVMSKPS Y14, AX \n MOVL AX, RESULT"},
-		arm64: code{setup: loaded(16, "inversePi", "pi0", "pi1", "pi2", "sin3", "sin2", "sin1", "sin0", "sineMost") + "VEOR V26.B16, V26.B16, V26.B16",
-			body: arm64Sine, finish: `
+		arm64: code{setup: arm64Sines + "VEOR V26.B16, V26.B16, V26.B16", body: arm64Sine, finish: `
 				VMOV   V26.D[0], R3
 				VMOV   V26.D[1], R4
 				ORR    R4, R3

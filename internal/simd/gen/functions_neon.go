@@ -259,13 +259,15 @@ const arm64Exponential = `
 `
 
 // exponentials are what arm64Exponential wants in V16 and on.
-var exponentials = []string{"expMax", "expMin", "log2e", "ln2Hi", "ln2Lo", "expP0", "expP1", "expP2", "expP3", "expP4", "expP5", "one", "bias", "infinity"}
+var exponentials = []string{"expMax", "expMin", "log2e", "ln2Hi", "ln2Lo", "expP0", "expP1", "expP2", "expP3", "expP4", "expP5",
+	"one", "bias", "infinity"}
 
 // arm64Parts loads what arm64ExpParts and what is made of it want in V14 and on, arm64Logs what
-// arm64Log wants in V13 and on.
+// arm64Log wants in V13 and on, and arm64Sines what arm64Sine wants in V16 and on.
 var (
 	arm64Parts = loaded(14, "log2e", "ln2Hi", "ln2Lo", "expP0", "expP1", "expP2", "expP3", "expP4", "expP5", "one", "bias",
 		"expLeast", "expMost", "half", "two", "tanhMost", "geluSlope", "geluCubic")
 	arm64Logs = loaded(13, "exponentStep", "exp2Of23", "twentyThree", "sqrtHalf", "one", "half", "minusInfinity", "infinity",
 		"log8", "log7", "log6", "log5", "log4", "log3", "log2", "log1", "log0")
+	arm64Sines = loaded(16, "inversePi", "pi0", "pi1", "pi2", "sin3", "sin2", "sin1", "sin0", "sineMost")
 )

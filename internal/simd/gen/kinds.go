@@ -16,7 +16,8 @@ var (
 	selection    = elementwise("uint32", operand{"mask", "uint8"}, operand{"a", "uint32"}, operand{"b", "uint32"})
 
 	// An approximation computes a last incomplete block in all lanes, too.
-	approximation = &kind{dst: "float32", operands: []operand{{"src", "float32"}}, amd64: eachAMD64, arm64: eachARM64, wrapper: approximationWrapper}
+	approximation = &kind{dst: "float32", operands: []operand{{"src", "float32"}},
+		amd64: eachAMD64, arm64: eachARM64, wrapper: approximationWrapper}
 )
 
 // inner is a kind of vector loop that hand-written Go calls.

@@ -14,7 +14,8 @@ func list() string {
 		kind *kind
 	}{
 		{"unaryFloats", unaryFloat}, {"binaryFloats", binaryFloat}, {"compareFloats", compareFloat},
-		{"unaryInts", unaryInt}, {"binaryInts", binaryInt}, {"compareInts", compareInt}, {"selections", selection}, {"approximations", approximation},
+		{"unaryInts", unaryInt}, {"binaryInts", binaryInt}, {"compareInts", compareInt},
+		{"selections", selection}, {"approximations", approximation},
 	}
 	var b strings.Builder
 	for _, s := range shapes {
@@ -28,7 +29,10 @@ func list() string {
 		}
 		b.WriteString("\t}\n")
 	}
-	for _, c := range [][3]string{{"widenInts", "int32", "byte"}, {"widenFloats", "float32", "byte"}, {"narrowInts", "byte", "int32"}, {"narrowFloats", "byte", "float32"}} {
+	conversions := [][3]string{ // name, and types of dst and src
+		{"widenInts", "int32", "byte"}, {"widenFloats", "float32", "byte"}, {"narrowInts", "byte", "int32"}, {"narrowFloats", "byte", "float32"},
+	}
+	for _, c := range conversions {
 		fmt.Fprintf(&b, "\t%s = []conversion[func(dst []%s, src []%s) int]{\n", c[0], c[1], c[2])
 		for _, l := range slices.Concat(widenings.loops, narrowings.loops) {
 			if l.kind.dst == c[1] && l.kind.operands[0].elem == c[2] {
@@ -53,7 +57,7 @@ func pairs(l *loop) string {
 	text, slices := "", "dst, "+each(l, "X")
 	for _, args := range l.args {
 		head := fmt.Sprintf("func(%s) ", params(l, false))
-		text += fmt.Sprintf("\t\t{\"%s(%s)\", %s{ %s(%s, %s) }, %s{ %s(%s, %s) }},\n",
+		text += fmt.Sprintf("\t\t{\n\"%s(%s)\",\n %s{ %s(%s, %s) },\n %s{ %s(%s, %s) },\n},\n",
 			l.name, args, head, l.name, slices, args, head, pure, slices, args)
 	}
 	return text

@@ -177,10 +177,12 @@ func indented(text string) string {
 	return b.String()
 }
 
-// expHeader is the exponential for hand-written assembly.
+// expHeader is the exponential for hand-written assembly, as a macro.
 func expHeader() string {
-	text := lines(expanded(lines(exponential("LEAST"))))
-	text = strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", " \\\n\t")
-	return generated + "// The exponential, and the constants that norms want.\n\n" + amd64Constants(text+" expNormal<>(SB) signBit<>(SB)") +
-		"\n// EXP makes Y0 = e^Y0, 0 below least. It clobbers Y1 to Y6.\n#define EXP(least) \\\n\t" + strings.ReplaceAll(text, "LEAST<>", "least<>") + "\n"
+	body := expanded(lines(exponential("LEAST")))
+	constants := amd64Constants(body + " expNormal<>(SB) signBit<>(SB)")
+	body = strings.ReplaceAll(strings.TrimSuffix(body, "\n"), "LEAST<>", "least<>")
+	return generated + "// The exponential, and the constants that norms want.\n\n" + constants +
+		"\n// EXP makes Y0 = e^Y0, 0 below least. It clobbers Y1 to Y6.\n#define EXP(least) \\\n\t" +
+		strings.ReplaceAll(body, "\n", " \\\n\t") + "\n"
 }

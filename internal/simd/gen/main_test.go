@@ -82,7 +82,8 @@ func checkOffsets(t *testing.T, path, name, params string, body []byte) {
 }
 
 func TestFrame(t *testing.T) {
-	l := &loop{lanes: "f", kind: inner("uint8", "ret float32", operand{"a", "int32"}, operand{"b", "int32"}), scalars: []string{"low", "high", "mid"}}
+	l := &loop{lanes: "f", scalars: []string{"low", "high", "mid"},
+		kind: inner("uint8", "ret float32", operand{"a", "int32"}, operand{"b", "int32"})}
 	const want = "func f(n int, dst *uint8, a, b *int32, low, high, mid int32) (ret float32)"
 	if got := l.signature(); got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -94,7 +95,9 @@ func TestFrame(t *testing.T) {
 }
 
 func TestLower(t *testing.T) {
-	for name, want := range map[string]string{"Add": "add", "ELU": "elu", "GELUTanh": "geluTanh", "LeakyReLU": "leakyReLU", "BFloatToHalf": "bFloatToHalf", "Int8To": "int8To"} {
+	for name, want := range map[string]string{
+		"Add": "add", "ELU": "elu", "GELUTanh": "geluTanh", "LeakyReLU": "leakyReLU", "BFloatToHalf": "bFloatToHalf", "Int8To": "int8To",
+	} {
 		if got := lower(name); got != want {
 			t.Errorf("%s: got %s, want %s", name, got, want)
 		}

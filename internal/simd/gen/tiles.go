@@ -21,20 +21,21 @@ var tiles = []struct {
 	{"tiles_amd64", "Tiles of a matrix product for AVX2 and FMA. Those of 8 columns have a mask of the ones that there are.", avx2Tile, []tile{
 		{6, 16, ""}, {4, 16, ""}, {2, 16, ""}, {1, 16, ""}, {1, 64, ""}, {6, 8, "mask *int32"}, {2, 8, "mask *int32"}, {1, 8, "mask *int32"},
 	}},
-	{"tiles512_amd64", "Tiles of a matrix product for AVX-512. Bits of cols are the columns that there are: one tile serves every width.", avx512Tile, []tile{
-		{8, 32, "cols uint32"}, {4, 32, "cols uint32"}, {1, 32, "cols uint32"},
-	}},
+	{"tiles512_amd64", "Tiles of a matrix product for AVX-512. Bits of cols are the columns that there are: one tile serves every width.",
+		avx512Tile, []tile{
+			{8, 32, "cols uint32"}, {4, 32, "cols uint32"}, {1, 32, "cols uint32"},
+		}},
 	{"tiles_arm64", "Tiles of a matrix product for NEON.", neonTile, []tile{{6, 16, ""}, {2, 16, ""}, {1, 16, ""}, {6, 4, ""}, {1, 4, ""}}},
 }
 
 func (t tile) name() string { return fmt.Sprintf("tile%dx%d", t.rows, t.cols) }
 
 func (t tile) signature() string {
-	last := ""
-	if t.last != "" {
-		last = ", " + t.last
+	const params = "k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int"
+	if t.last == "" {
+		return "func " + t.name() + "(" + params + ")"
 	}
-	return "func " + t.name() + "(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int" + last + ")"
+	return "func " + t.name() + "(" + params + ", " + t.last + ")"
 }
 
 func (t tile) frame() *frame {
@@ -142,8 +143,9 @@ func avx512Tile(t tile) string {
 	product := load("DI", "Z24", 0) + "\n" + load("DI", "Z25", 1) + "\nADDQ R10, DI\n"
 	for r := range t.rows {
 		a := fmt.Sprint("Z", 26+r%6)
-		product += fmt.Sprintf("VBROADCASTSS %s, %s\nVFMADD231PS Z24, %[2]s, %[3]s\nVFMADD231PS Z25, %[2]s, %[4]s\n", amd64Row(r), a, acc(r, 0), acc(r, 1)) +
-			nextColumn(t, r)
+		product += "VBROADCASTSS " + amd64Row(r) + ", " + a + "\n" +
+			"VFMADD231PS Z24, " + a + ", " + acc(r, 0) + "\n" +
+			"VFMADD231PS Z25, " + a + ", " + acc(r, 1) + "\n" + nextColumn(t, r)
 	}
 	return t.body(arguments,
 		t.each(2, "ADDQ R14, AX", func(r, v int) string { return load("AX", acc(r, v), v) }),
