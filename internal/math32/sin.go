@@ -7,7 +7,7 @@ import "math"
 const (
 	piHigh  = 0x1.921fb544p1
 	piLow   = 0x1.0b4611a626331p-33
-	sinMost = 1 << 20 // the largest argument, in halves of a turn, that is reduced so
+	sinMax = 1 << 20 // the largest argument, in halves of a turn, that is reduced so
 )
 
 // sinReduced is sin(r)·(-1)^n for |r| up to π/2.
@@ -25,7 +25,7 @@ func Sin(dst, src []float32) {
 		x := float64(f)
 		t := x*(1/math.Pi) + roundShift
 		n := t - roundShift
-		if !(math.Abs(n) < sinMost) {
+		if !(math.Abs(n) < sinMax) {
 			dst[i] = float32(math.Sin(x))
 			continue
 		}
@@ -41,7 +41,7 @@ func Cos(dst, src []float32) {
 		x := math.Abs(float64(f))
 		t := x*(1/math.Pi) + 0.5 + roundShift
 		n := t - roundShift
-		if !(n < sinMost) {
+		if !(n < sinMax) {
 			dst[i] = float32(math.Cos(x))
 			continue
 		}

@@ -96,11 +96,11 @@ func BenchmarkRows(b *testing.B) {
 			{"ExpSum", func() { sink += float64(ExpSum(y, x, .5)) }, func() { sink += float64(expSumGo(y, x, .5)) }},
 			{"Sin", func() { Sin(y, x) }, func() { sineGo(y, x, 0) }},
 			{"Cos", func() { Cos(y, x) }, func() { sineGo(y, x, 0.5) }},
-			{"SumWide", func() { sink += float64(SumWide(x)) }, func() { sink += float64(sumWideGo(x)) }},
-			{"SquaresWide", func() { sink += float64(SquaresWide(x, .5)) }, func() { sink += float64(squaresWideGo(x, .5)) }},
-			{"AddWide", func() { AddWide(sums, x) }, func() { addWideGo(sums, x) }},
-			{"AddSquaresWide", func() { AddSquaresWide(sums, x, means) }, func() { addSquaresWideGo(sums, x, means) }},
-			{"ScanWide", func() { ScanWide(y, x) }, func() { scanWideGo(y, x, 0) }},
+			{"SumFloat64", func() { sink += float64(SumFloat64(x)) }, func() { sink += float64(sumFloat64Go(x)) }},
+			{"SumSquaresFloat64", func() { sink += float64(SumSquaresFloat64(x, .5)) }, func() { sink += float64(sumSquaresFloat64Go(x, .5)) }},
+			{"AddFloat64", func() { AddFloat64(sums, x) }, func() { addFloat64Go(sums, x) }},
+			{"AddSquaresFloat64", func() { AddSquaresFloat64(sums, x, means) }, func() { addSquaresFloat64Go(sums, x, means) }},
+			{"CumSum", func() { CumSum(y, x) }, func() { cumSumGo(y, x, 0) }},
 		} {
 			versus(b, named(c.name, n), n, c.f, c.pure)
 		}

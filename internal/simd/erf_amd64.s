@@ -23,9 +23,9 @@ LANES(four, 0x40800000)
 LANES(half, 0x3f000000)
 LANES(bias, 0x0000007f)
 LANES(signBit, 0x80000000)
-LANES(expLeast, 0xc2ae999a)
-LANES(tanhLeast, 0xc1a00000)
-LANES(tanhMost, 0x41a00000)
+LANES(expPartsMin, 0xc2ae999a)
+LANES(tanhMin, 0xc1a00000)
+LANES(tanhMax, 0x41a00000)
 LANES(geluSlope, 0x3fcc422a)
 LANES(geluCubic, 0x3d922279)
 LANES(erfcP, 0x3ec28f5c)
@@ -39,7 +39,7 @@ LANES(erfc6, 0x3ebde3a4)
 LANES(erfc7, 0xbe87fbb7)
 LANES(erfc8, 0x3d743edd)
 LANES(sqrtHalf, 0x3f3504f3)
-LANES(geluMost, 0x41600000)
+LANES(geluMax, 0x41600000)
 LANES(erf0, 0x3f906eba)
 LANES(erf1, 0xbec0939f)
 LANES(erf2, 0x3de7167c)
@@ -61,7 +61,7 @@ loop:
 	VMOVUPS (SI)(AX*4), Y0
 	VMOVAPS Y0, Y7
 	VANDNPS Y0, Y8, Y4
-	VMINPS geluMost<>(SB), Y4, Y4
+	VMINPS geluMax<>(SB), Y4, Y4
 	VMULPS sqrtHalf<>(SB), Y4, Y5
 	VMOVUPS erfcP<>(SB), Y6
 	VFMADD213PS one<>(SB), Y5, Y6
@@ -69,7 +69,7 @@ loop:
 	VDIVPS Y6, Y1, Y6
 	VMULPS Y5, Y5, Y0
 	VXORPS Y8, Y0, Y0
-	VMAXPS expLeast<>(SB), Y0, Y0
+	VMAXPS expPartsMin<>(SB), Y0, Y0
 	VMULPS log2e<>(SB), Y0, Y1
 	VROUNDPS $0, Y1, Y1
 	VFNMADD231PS ln2Hi<>(SB), Y1, Y0
@@ -123,9 +123,9 @@ loop:
 	VMOVUPS geluCubic<>(SB), Y2
 	VFMADD213PS geluSlope<>(SB), Y1, Y2
 	VMULPS Y2, Y0, Y0
-	VMOVUPS tanhLeast<>(SB), Y1
+	VMOVUPS tanhMin<>(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VMOVUPS tanhMost<>(SB), Y1
+	VMOVUPS tanhMax<>(SB), Y1
 	VMINPS Y0, Y1, Y0
 	VMULPS log2e<>(SB), Y0, Y1
 	VROUNDPS $0, Y1, Y1
@@ -176,7 +176,7 @@ loop:
 	VDIVPS Y6, Y1, Y6
 	VMULPS Y5, Y5, Y0
 	VXORPS Y8, Y0, Y0
-	VMAXPS expLeast<>(SB), Y0, Y0
+	VMAXPS expPartsMin<>(SB), Y0, Y0
 	VMULPS log2e<>(SB), Y0, Y1
 	VROUNDPS $0, Y1, Y1
 	VFNMADD231PS ln2Hi<>(SB), Y1, Y0

@@ -18,16 +18,16 @@ DATA table0<>+28(SB)/4, $0x3e2aaaaa // expP4
 DATA table0<>+32(SB)/4, $0x3f000000 // expP5
 DATA table0<>+36(SB)/4, $0x3f800000 // one
 DATA table0<>+40(SB)/4, $0x0000007f // bias
-DATA table0<>+44(SB)/4, $0xc2ae999a // expLeast
-DATA table0<>+48(SB)/4, $0x42b20000 // expMost
+DATA table0<>+44(SB)/4, $0xc2ae999a // expPartsMin
+DATA table0<>+48(SB)/4, $0x42b20000 // expPartsMax
 DATA table0<>+52(SB)/4, $0x3f000000 // half
 DATA table0<>+56(SB)/4, $0x40000000 // two
-DATA table0<>+60(SB)/4, $0x41a00000 // tanhMost
+DATA table0<>+60(SB)/4, $0x41a00000 // tanhMax
 DATA table0<>+64(SB)/4, $0x3fcc422a // geluSlope
 DATA table0<>+68(SB)/4, $0x3d922279 // geluCubic
 GLOBL table0<>(SB), RODATA|NOPTR, $72
 
-DATA table1<>+0(SB)/4, $0x41600000 // geluMost
+DATA table1<>+0(SB)/4, $0x41600000 // geluMax
 DATA table1<>+4(SB)/4, $0x3f3504f3 // sqrtHalf
 DATA table1<>+8(SB)/4, $0x3ec28f5c // erfcP
 DATA table1<>+12(SB)/4, $0x3d743edd // erfc8

@@ -26,8 +26,8 @@ func Sin(dst, src []float32) { sine(dst, src[:len(dst):len(src)], 0) }
 // be src. It panics where src is shorter than dst.
 func Cos(dst, src []float32) { sine(dst, src[:len(dst):len(src)], 0.5) }
 
-// sineMost is the largest argument that vectors reduce.
-const sineMost = 1 << 17
+// sineMax is the largest argument that vectors reduce.
+const sineMax = 1 << 17
 
 // sine is the sine of what is shift half turns on. Arguments that
 // vectors do not reduce are computed alone, from a copy: dst may be src.
@@ -41,7 +41,7 @@ func sine(dst, src []float32, shift float32) {
 		n := copy(x[:], src)
 		if sineLanes((n+lanes-1)/lanes, &y[0], &x[0], shift) != 0 {
 			for i, v := range x[:n] {
-				if !(v >= -sineMost && v <= sineMost) {
+				if !(v >= -sineMax && v <= sineMax) {
 					sineGo(y[i:i+1], x[i:i+1], shift)
 				}
 			}

@@ -22,10 +22,10 @@ LANES(two, 0x40000000)
 LANES(half, 0x3f000000)
 LANES(bias, 0x0000007f)
 LANES(signBit, 0x80000000)
-LANES(expLeast, 0xc2ae999a)
-LANES(expMost, 0x42b20000)
-LANES(tanhLeast, 0xc1a00000)
-LANES(tanhMost, 0x41a00000)
+LANES(expPartsMin, 0xc2ae999a)
+LANES(expPartsMax, 0x42b20000)
+LANES(tanhMin, 0xc1a00000)
+LANES(tanhMax, 0x41a00000)
 LANES(exponentStep, 0x00800000)
 
 // func sigmoidLanes(n int, dst, src *float32)
@@ -39,9 +39,9 @@ TEXT ·sigmoidLanes(SB), NOSPLIT, $0-24
 loop:
 	VMOVUPS (SI)(AX*4), Y0
 	VXORPS signBit<>(SB), Y0, Y0
-	VMOVUPS expLeast<>(SB), Y1
+	VMOVUPS expPartsMin<>(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VMOVUPS expMost<>(SB), Y1
+	VMOVUPS expPartsMax<>(SB), Y1
 	VMINPS Y0, Y1, Y0
 	VMULPS log2e<>(SB), Y0, Y1
 	VROUNDPS $0, Y1, Y1
@@ -81,9 +81,9 @@ TEXT ·tanhLanes(SB), NOSPLIT, $0-24
 loop:
 	VMOVUPS (SI)(AX*4), Y0
 	VADDPS Y0, Y0, Y0
-	VMOVUPS tanhLeast<>(SB), Y1
+	VMOVUPS tanhMin<>(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VMOVUPS tanhMost<>(SB), Y1
+	VMOVUPS tanhMax<>(SB), Y1
 	VMINPS Y0, Y1, Y0
 	VMULPS log2e<>(SB), Y0, Y1
 	VROUNDPS $0, Y1, Y1
@@ -121,9 +121,9 @@ TEXT ·expm1Lanes(SB), NOSPLIT, $0-24
 
 loop:
 	VMOVUPS (SI)(AX*4), Y0
-	VMOVUPS expLeast<>(SB), Y1
+	VMOVUPS expPartsMin<>(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VMOVUPS expMost<>(SB), Y1
+	VMOVUPS expPartsMax<>(SB), Y1
 	VMINPS Y0, Y1, Y0
 	VMULPS log2e<>(SB), Y0, Y1
 	VROUNDPS $0, Y1, Y1
@@ -168,9 +168,9 @@ loop:
 	VXORPS Y1, Y1, Y1
 	VMINPS Y0, Y1, Y0
 	VMULPS Y14, Y0, Y0
-	VMOVUPS expLeast<>(SB), Y1
+	VMOVUPS expPartsMin<>(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VMOVUPS expMost<>(SB), Y1
+	VMOVUPS expPartsMax<>(SB), Y1
 	VMINPS Y0, Y1, Y0
 	VMULPS log2e<>(SB), Y0, Y1
 	VROUNDPS $0, Y1, Y1

@@ -28,7 +28,7 @@ LANES(log7, 0xbdebd1b8)
 LANES(log8, 0x3d9021bb)
 LANES(twentyThree, 0x41b80000)
 LANES(exp2Of23, 0x4b000000)
-LANES(inversePi, 0x3ea2f983)
+LANES(reciprocalPi, 0x3ea2f983)
 LANES(pi0, 0x40490fdb)
 LANES(pi1, 0xb3bbbd2e)
 LANES(pi2, 0xa7772ced)
@@ -36,7 +36,7 @@ LANES(sin0, 0xbe2aaaa6)
 LANES(sin1, 0x3c088777)
 LANES(sin2, 0xb94fbaeb)
 LANES(sin3, 0x362f0a87)
-LANES(sineMost, 0x48000000)
+LANES(sineMax, 0x48000000)
 
 // func log1pLanes(n int, dst, src *float32)
 TEXT ·log1pLanes(SB), NOSPLIT, $0-24
@@ -175,9 +175,9 @@ TEXT ·sineLanes(SB), NOSPLIT, $0-36
 loop:
 	VMOVUPS (SI)(AX*4), Y0
 	VANDNPS Y0, Y8, Y1
-	VCMPPS $6, sineMost<>(SB), Y1, Y1
+	VCMPPS $6, sineMax<>(SB), Y1, Y1
 	VORPS Y1, Y14, Y14
-	VMULPS inversePi<>(SB), Y0, Y1
+	VMULPS reciprocalPi<>(SB), Y0, Y1
 	VADDPS Y15, Y1, Y1
 	VROUNDPS $0, Y1, Y1
 	VCVTPS2DQ Y1, Y2

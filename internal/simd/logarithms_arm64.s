@@ -26,7 +26,7 @@ DATA table0<>+60(SB)/4, $0xbe7ffffc // log1
 DATA table0<>+64(SB)/4, $0x3eaaaaaa // log0
 GLOBL table0<>(SB), RODATA|NOPTR, $68
 
-DATA table1<>+0(SB)/4, $0x3ea2f983 // inversePi
+DATA table1<>+0(SB)/4, $0x3ea2f983 // reciprocalPi
 DATA table1<>+4(SB)/4, $0x40490fdb // pi0
 DATA table1<>+8(SB)/4, $0xb3bbbd2e // pi1
 DATA table1<>+12(SB)/4, $0xa7772ced // pi2
@@ -34,7 +34,7 @@ DATA table1<>+16(SB)/4, $0x362f0a87 // sin3
 DATA table1<>+20(SB)/4, $0xb94fbaeb // sin2
 DATA table1<>+24(SB)/4, $0x3c088777 // sin1
 DATA table1<>+28(SB)/4, $0xbe2aaaa6 // sin0
-DATA table1<>+32(SB)/4, $0x48000000 // sineMost
+DATA table1<>+32(SB)/4, $0x48000000 // sineMax
 GLOBL table1<>(SB), RODATA|NOPTR, $36
 
 // func log1pLanes(n int, dst, src *float32)

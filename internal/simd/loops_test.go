@@ -64,7 +64,7 @@ var loops = func() (list []loop) {
 
 // others are functions of one operand that are not in the table.
 var others = map[string]func(dst, src []float32){
-	"sin": simd.Sin, "cos": simd.Cos, "scan": simd.ScanWide,
+	"sin": simd.Sin, "cos": simd.Cos, "scan": simd.CumSum,
 	"axpy": func(d, s []float32) { simd.Axpy(d, s, 1.5) }, "scale": func(d, s []float32) { simd.ScaleShift(d, s, 1.5, .25) },
 	"math32 exp": math32.Exp, "math32 log": math32.Log, "math32 sin": math32.Sin, "math32 tanh": math32.Tanh,
 	"math32 erf": math32.Erf, "math32 gelu": math32.GELU, "math32 sigmoid": math32.Sigmoid, "math32 expm1": math32.Expm1,
@@ -116,12 +116,12 @@ var structured = []loop{
 	{name: "sums", align: 4, run: func(m *memory, n int) {
 		x := m.floats(n)
 		m.result(simd.Dot(x, m.floats(n)), simd.Sum(x), simd.SumSquares(x, .1), simd.Max(x), simd.Min(x),
-			float32(simd.SumWide(x)), float32(simd.SquaresWide(x, .3)), simd.ExpSum(m.floats(n), x, .5))
+			float32(simd.SumFloat64(x)), float32(simd.SumSquaresFloat64(x, .3)), simd.ExpSum(m.floats(n), x, .5))
 	}},
-	{name: "wide sums", align: 8, run: func(m *memory, n int) {
+	{name: "float64 sums", align: 8, run: func(m *memory, n int) {
 		sums := vec(m, n, wideUnit)
-		simd.AddWide(sums, m.floats(n))
-		simd.AddSquaresWide(sums, m.floats(n), vec(m, n, wideUnit))
+		simd.AddFloat64(sums, m.floats(n))
+		simd.AddSquaresFloat64(sums, m.floats(n), vec(m, n, wideUnit))
 	}},
 	{name: "rows", align: 4, least: 1, run: func(m *memory, n int) {
 		x, w, b := m.floats(3*n), m.floats(n), m.floats(n)

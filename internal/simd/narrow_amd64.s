@@ -19,7 +19,7 @@ TEXT ·int32To8Lanes(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), DI
 	MOVQ src+16(FP), SI
 	XORQ AX, AX
-	CMPB ·wide(SB), $0
+	CMPB ·avx512(SB), $0
 	JEQ single
 	SUBQ $2, CX
 	JLT rest
@@ -58,7 +58,7 @@ TEXT ·int32To16Lanes(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), DI
 	MOVQ src+16(FP), SI
 	XORQ AX, AX
-	CMPB ·wide(SB), $0
+	CMPB ·avx512(SB), $0
 	JEQ single
 	SUBQ $2, CX
 	JLT rest
@@ -96,7 +96,7 @@ TEXT ·int32ToBoolLanes(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), DI
 	MOVQ src+16(FP), SI
 	XORQ AX, AX
-	CMPB ·wide(SB), $0
+	CMPB ·avx512(SB), $0
 	JEQ single
 	SUBQ $2, CX
 	JLT rest
@@ -140,7 +140,7 @@ TEXT ·floatToInt32Lanes(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), DI
 	MOVQ src+16(FP), SI
 	XORQ AX, AX
-	CMPB ·wide(SB), $0
+	CMPB ·avx512(SB), $0
 	JEQ single
 	SUBQ $2, CX
 	JLT rest
@@ -177,7 +177,7 @@ TEXT ·floatTo8Lanes(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), DI
 	MOVQ src+16(FP), SI
 	XORQ AX, AX
-	CMPB ·wide(SB), $0
+	CMPB ·avx512(SB), $0
 	JEQ single
 	SUBQ $2, CX
 	JLT rest
@@ -218,7 +218,7 @@ TEXT ·floatTo16Lanes(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), DI
 	MOVQ src+16(FP), SI
 	XORQ AX, AX
-	CMPB ·wide(SB), $0
+	CMPB ·avx512(SB), $0
 	JEQ single
 	SUBQ $2, CX
 	JLT rest
@@ -258,7 +258,7 @@ TEXT ·floatToBoolLanes(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), DI
 	MOVQ src+16(FP), SI
 	XORQ AX, AX
-	CMPB ·wide(SB), $0
+	CMPB ·avx512(SB), $0
 	JEQ single
 	SUBQ $2, CX
 	JLT rest
@@ -303,7 +303,7 @@ TEXT ·floatToHalfLanes(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), DI
 	MOVQ src+16(FP), SI
 	XORQ AX, AX
-	CMPB ·wide(SB), $0
+	CMPB ·avx512(SB), $0
 	JEQ single
 	SUBQ $2, CX
 	JLT rest
@@ -338,7 +338,7 @@ TEXT ·floatToBFloatLanes(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), DI
 	MOVQ src+16(FP), SI
 	XORQ AX, AX
-	CMPB ·wide(SB), $0
+	CMPB ·avx512(SB), $0
 	JEQ single
 	SUBQ $2, CX
 	JLT rest

@@ -4,8 +4,8 @@
 
 // Row kernels for AVX2 and FMA, eight elements at a time.
 
-// func tapsWide(n int, y, x *float32, off *int, w *float32, t int)
-TEXT ·tapsWide(SB), NOSPLIT, $0-48
+// func tapsBlocks(n int, y, x *float32, off *int, w *float32, t int)
+TEXT ·tapsBlocks(SB), NOSPLIT, $0-48
 	MOVQ n+0(FP), CX
 	MOVQ y+8(FP), DI
 	MOVQ x+16(FP), SI

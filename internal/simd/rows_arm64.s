@@ -4,8 +4,8 @@
 
 // Row kernels for NEON, four elements at a time.
 
-// func tapsWide(n int, y, x *float32, off *int, w *float32, t int)
-TEXT ·tapsWide(SB), NOSPLIT, $0-48
+// func tapsBlocks(n int, y, x *float32, off *int, w *float32, t int)
+TEXT ·tapsBlocks(SB), NOSPLIT, $0-48
 	MOVD n+0(FP), R0
 	MOVD y+8(FP), R1
 	MOVD x+16(FP), R2

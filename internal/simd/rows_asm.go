@@ -7,7 +7,7 @@ import "math"
 // The functions below take n blocks of tapsBlock or of lanes elements; n > 0.
 
 //go:noescape
-func tapsWide(n int, y, x *float32, off *int, w *float32, t int)
+func tapsBlocks(n int, y, x *float32, off *int, w *float32, t int)
 
 //go:noescape
 func tapsLanes(n int, y, x *float32, off *int, w *float32, t int)
@@ -21,7 +21,7 @@ func taps(y, x []float32, off []int, w []float32) {
 	i := 0
 	if vector {
 		if n := len(y) / tapsBlock; n > 0 {
-			tapsWide(n, &y[0], &x[0], &off[0], &w[0], len(off))
+			tapsBlocks(n, &y[0], &x[0], &off[0], &w[0], len(off))
 			i = n * tapsBlock
 		}
 		if n := (len(y) - i) / lanes; n > 0 {

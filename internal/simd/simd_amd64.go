@@ -13,15 +13,15 @@ const (
 // early ones.
 var vector = cpu.X86.HasAVX2 && cpu.X86.HasFMA
 
-// wide reports the part of AVX-512 that every server with any of it has. Matrix products
+// avx512 reports the part of AVX-512 that every server with any of it has. Matrix products
 // and conversions use it: the rest is bound by memory.
-var wide = vector && cpu.X86.HasAVX512F && cpu.X86.HasAVX512VL && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512BW
+var avx512 = vector && cpu.X86.HasAVX512F && cpu.X86.HasAVX512VL && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512BW
 
 var level = chosenLevel()
 
 func chosenLevel() string {
 	switch {
-	case wide:
+	case avx512:
 		return "avx512"
 	case vector:
 		return "avx2"

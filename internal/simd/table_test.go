@@ -159,7 +159,7 @@ func TestShort(t *testing.T) {
 		{name: "Center, weight", f: func(d, s []float32) { Center(d, d, 2, 1, s, nil) }},
 		{name: "Center, bias", f: func(d, s []float32) { Center(d, d, 2, 1, nil, s) }},
 		{name: "ExpSum", f: func(d, s []float32) { ExpSum(d, s, 0) }},
-		{name: "ScanWide", f: ScanWide},
+		{name: "CumSum", f: CumSum},
 		{name: "Dot", f: func(d, s []float32) { Dot(d, s) }},
 		{name: "SoftmaxRows", f: func(d, s []float32) { SoftmaxRows(d, s, len(d)) }},
 		{name: "NormRows", f: func(d, s []float32) { NormRows(d, s, len(d), make([]float32, 1), make([]float32, 1), nil, nil, 1) }},
@@ -172,13 +172,13 @@ func TestShort(t *testing.T) {
 		}
 	}
 	for name, f := range map[string]func(){
-		"AddWide":              func() { AddWide(make([]float64, 20), make([]float32, 19, 20)) },
-		"AddSquaresWide":       func() { AddSquaresWide(make([]float64, 20), make([]float32, 19, 20), make([]float64, 20)) },
-		"AddSquaresWide, mean": func() { AddSquaresWide(make([]float64, 20), make([]float32, 20), make([]float64, 19, 20)) },
-		"Stride2":              func() { Stride2(make([]float32, 20), make([]float32, 38, 40)) },
-		"Stride2 of integers":  func() { Stride2(make([]int32, 20), make([]int32, 38, 40)) },
-		"CopyRows":             func() { CopyRows(make([]float32, 20), make([]float32, 19, 20), 2, 10, 10, 10) },
-		"FloatTo8":             func() { FloatTo8(make([]byte, 19), make([]float32, 32)) },
+		"AddFloat64":              func() { AddFloat64(make([]float64, 20), make([]float32, 19, 20)) },
+		"AddSquaresFloat64":       func() { AddSquaresFloat64(make([]float64, 20), make([]float32, 19, 20), make([]float64, 20)) },
+		"AddSquaresFloat64, mean": func() { AddSquaresFloat64(make([]float64, 20), make([]float32, 20), make([]float64, 19, 20)) },
+		"Stride2":                 func() { Stride2(make([]float32, 20), make([]float32, 38, 40)) },
+		"Stride2 of integers":     func() { Stride2(make([]int32, 20), make([]int32, 38, 40)) },
+		"CopyRows":                func() { CopyRows(make([]float32, 20), make([]float32, 19, 20), 2, 10, 10, 10) },
+		"FloatTo8":                func() { FloatTo8(make([]byte, 19), make([]float32, 32)) },
 	} {
 		if name == "FloatTo8" && !vector {
 			continue

@@ -15,7 +15,7 @@ TEXT ·int8ToInt32Lanes(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), DI
 	MOVQ src+16(FP), SI
 	XORQ AX, AX
-	CMPB ·wide(SB), $0
+	CMPB ·avx512(SB), $0
 	JEQ single
 	SUBQ $2, CX
 	JLT rest
@@ -50,7 +50,7 @@ TEXT ·uint8ToInt32Lanes(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), DI
 	MOVQ src+16(FP), SI
 	XORQ AX, AX
-	CMPB ·wide(SB), $0
+	CMPB ·avx512(SB), $0
 	JEQ single
 	SUBQ $2, CX
 	JLT rest
@@ -85,7 +85,7 @@ TEXT ·boolToInt32Lanes(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), DI
 	MOVQ src+16(FP), SI
 	XORQ AX, AX
-	CMPB ·wide(SB), $0
+	CMPB ·avx512(SB), $0
 	JEQ single
 	SUBQ $2, CX
 	JLT rest
@@ -125,7 +125,7 @@ TEXT ·int16ToInt32Lanes(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), DI
 	MOVQ src+16(FP), SI
 	XORQ AX, AX
-	CMPB ·wide(SB), $0
+	CMPB ·avx512(SB), $0
 	JEQ single
 	SUBQ $2, CX
 	JLT rest
@@ -160,7 +160,7 @@ TEXT ·uint16ToInt32Lanes(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), DI
 	MOVQ src+16(FP), SI
 	XORQ AX, AX
-	CMPB ·wide(SB), $0
+	CMPB ·avx512(SB), $0
 	JEQ single
 	SUBQ $2, CX
 	JLT rest
@@ -195,7 +195,7 @@ TEXT ·int8ToFloatLanes(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), DI
 	MOVQ src+16(FP), SI
 	XORQ AX, AX
-	CMPB ·wide(SB), $0
+	CMPB ·avx512(SB), $0
 	JEQ single
 	SUBQ $2, CX
 	JLT rest
@@ -232,7 +232,7 @@ TEXT ·uint8ToFloatLanes(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), DI
 	MOVQ src+16(FP), SI
 	XORQ AX, AX
-	CMPB ·wide(SB), $0
+	CMPB ·avx512(SB), $0
 	JEQ single
 	SUBQ $2, CX
 	JLT rest
@@ -269,7 +269,7 @@ TEXT ·boolToFloatLanes(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), DI
 	MOVQ src+16(FP), SI
 	XORQ AX, AX
-	CMPB ·wide(SB), $0
+	CMPB ·avx512(SB), $0
 	JEQ single
 	SUBQ $2, CX
 	JLT rest
@@ -311,7 +311,7 @@ TEXT ·int16ToFloatLanes(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), DI
 	MOVQ src+16(FP), SI
 	XORQ AX, AX
-	CMPB ·wide(SB), $0
+	CMPB ·avx512(SB), $0
 	JEQ single
 	SUBQ $2, CX
 	JLT rest
@@ -348,7 +348,7 @@ TEXT ·uint16ToFloatLanes(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), DI
 	MOVQ src+16(FP), SI
 	XORQ AX, AX
-	CMPB ·wide(SB), $0
+	CMPB ·avx512(SB), $0
 	JEQ single
 	SUBQ $2, CX
 	JLT rest
@@ -385,7 +385,7 @@ TEXT ·int32ToFloatLanes(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), DI
 	MOVQ src+16(FP), SI
 	XORQ AX, AX
-	CMPB ·wide(SB), $0
+	CMPB ·avx512(SB), $0
 	JEQ single
 	SUBQ $2, CX
 	JLT rest
@@ -422,7 +422,7 @@ TEXT ·halfToFloatLanes(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), DI
 	MOVQ src+16(FP), SI
 	XORQ AX, AX
-	CMPB ·wide(SB), $0
+	CMPB ·avx512(SB), $0
 	JEQ single
 	SUBQ $2, CX
 	JLT rest
@@ -457,7 +457,7 @@ TEXT ·bFloatToFloatLanes(SB), NOSPLIT, $0-24
 	MOVQ dst+8(FP), DI
 	MOVQ src+16(FP), SI
 	XORQ AX, AX
-	CMPB ·wide(SB), $0
+	CMPB ·avx512(SB), $0
 	JEQ single
 	SUBQ $2, CX
 	JLT rest

@@ -149,7 +149,7 @@ func labelled(text string) string {
 // convertAMD64 goes over blocks of eight elements, and over pairs of blocks where the
 // processor has AVX-512.
 func convertAMD64(l *loop) string {
-	return lines(amd64Arguments(l), "XORQ AX, AX", "CMPB ·wide(SB), $0", "JEQ single", "SUBQ $2, CX", "JLT rest", align) + "\npair:\n" +
+	return lines(amd64Arguments(l), "XORQ AX, AX", "CMPB ·avx512(SB), $0", "JEQ single", "SUBQ $2, CX", "JLT rest", align) + "\npair:\n" +
 		lines(l.amd64.pair, "ADDQ $16, AX", "SUBQ $2, CX", "JGE pair") + "\nrest:\n" +
 		lines("ADDQ $2, CX", "JEQ done", align) + "\nsingle:\n" +
 		lines(l.amd64.body, "ADDQ $8, AX", "DECQ CX", "JNZ single") + "\ndone:\n" +

@@ -12,16 +12,16 @@ var constants = []struct {
 	{"one", 0x3f800000}, {"two", 0x40000000}, {"four", 0x40800000}, {"half", 0x3f000000},
 	{"bias", 0x0000007f}, {"infinity", 0x7f800000}, {"minusInfinity", 0xff800000}, {"signBit", 0x80000000},
 
-	// Limits of expParts: from expLeast on the scale 2^n is a normal number, and up to
-	// expMost it is one or infinite. Beyond tanhLeast and tanhMost nothing changes.
-	{"expLeast", 0xc2ae999a}, {"expMost", 0x42b20000}, {"tanhLeast", 0xc1a00000}, {"tanhMost", 0x41a00000},
+	// Limits of expParts: from expPartsMin on the scale 2^n is a normal number, and up to
+	// expPartsMax it is one or infinite. Beyond tanhMin and tanhMax nothing changes.
+	{"expPartsMin", 0xc2ae999a}, {"expPartsMax", 0x42b20000}, {"tanhMin", 0xc1a00000}, {"tanhMax", 0x41a00000},
 	{"geluSlope", 0x3fcc422a}, {"geluCubic", 0x3d922279},
 
 	// erfc(a) = e^(-a²) · t·(erfc0 + t·(erfc1 + …)), t = 1 / (1 + erfcP·a), to within
 	// 3·10⁻⁸ of itself for a up to 10.
 	{"erfcP", 0x3ec28f5c}, {"erfc0", 0x3e5b8ff8}, {"erfc1", 0x3e5af585}, {"erfc2", 0x3e5177b1}, {"erfc3", 0x3e0b67a1}, {"erfc4", 0x3e717ae6},
 	{"erfc5", 0xbe2dbf47}, {"erfc6", 0x3ebde3a4}, {"erfc7", 0xbe87fbb7}, {"erfc8", 0x3d743edd},
-	{"sqrtHalf", 0x3f3504f3}, {"geluMost", 0x41600000},
+	{"sqrtHalf", 0x3f3504f3}, {"geluMax", 0x41600000},
 
 	// erf(x) = x·(erf0 + x²·(erf1 + …)) up to 1 (Cephes erff); beyond, 1 - erfc has
 	// enough places.
@@ -35,8 +35,8 @@ var constants = []struct {
 	{"twentyThree", 0x41b80000}, {"exp2Of23", 0x4b000000},
 
 	// π in three parts, and the sine from -π/2 to π/2: x + x³·(sin0 + x²·(sin1 + …)).
-	{"inversePi", 0x3ea2f983}, {"pi0", 0x40490fdb}, {"pi1", 0xb3bbbd2e}, {"pi2", 0xa7772ced},
-	{"sin0", 0xbe2aaaa6}, {"sin1", 0x3c088777}, {"sin2", 0xb94fbaeb}, {"sin3", 0x362f0a87}, {"sineMost", 0x48000000},
+	{"reciprocalPi", 0x3ea2f983}, {"pi0", 0x40490fdb}, {"pi1", 0xb3bbbd2e}, {"pi2", 0xa7772ced},
+	{"sin0", 0xbe2aaaa6}, {"sin1", 0x3c088777}, {"sin2", 0xb94fbaeb}, {"sin3", 0x362f0a87}, {"sineMax", 0x48000000},
 
 	{"lowByte", 0x000000ff}, {"lowHalf", 0x0000ffff}, {"lowBit", 0x00000001}, {"quiet", 0x00007fc0}, {"almostHalf", 0x00007fff},
 	{"exp2Of31", 0x4f000000},

@@ -56,7 +56,7 @@ var logarithms = family{name: "logarithms", about: wholeBlocks, loops: []loop{
 		formula: "the logarithm of src[i] to base 10", doc: "to within 4 ulp"},
 
 	// sineLanes is the sine of what lies shift half turns on; beyond is not 0 where an
-	// element is above sineMost, or NaN.
+	// element is above sineMax, or NaN.
 	{lanes: "sineLanes", kind: inner("float32", "beyond int32", operand{"src", "float32"}), scalars: []string{"shift"},
 		amd64: code{setup: "VMOVUPS signBit<>(SB), Y8 \n VXORPS Y14, Y14, Y14", body: amd64Sine, finish: "VMOVMSKPS Y14, AX \n MOVL AX, RESULT"},
 		arm64: code{setup: arm64Sines + "VEOR V26.B16, V26.B16, V26.B16", body: arm64Sine, finish: `

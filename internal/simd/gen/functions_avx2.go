@@ -2,8 +2,8 @@ package main
 
 // Bodies of the functions for AVX2 and FMA: Y0 = f(Y0).
 
-// amd64ExpParts makes Y1 = 2^n and Y2 = e^r - 1 of Y0 = n·ln 2 + r, from expLeast to
-// expMost. e^x - 1 is Y1·Y2 + (Y1-1) without cancellation. It clobbers Y3.
+// amd64ExpParts makes Y1 = 2^n and Y2 = e^r - 1 of Y0 = n·ln 2 + r, from expPartsMin to
+// expPartsMax. e^x - 1 is Y1·Y2 + (Y1-1) without cancellation. It clobbers Y3.
 const amd64ExpParts = `
 	VMULPS log2e<>(SB), Y0, Y1
 	VROUNDPS $0, Y1, Y1
@@ -20,9 +20,9 @@ const amd64ExpParts = `
 
 const amd64Sigmoid = `
 	VXORPS signBit<>(SB), Y0, Y0
-	VMOVUPS expLeast<>(SB), Y1
+	VMOVUPS expPartsMin<>(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VMOVUPS expMost<>(SB), Y1
+	VMOVUPS expPartsMax<>(SB), Y1
 	VMINPS Y0, Y1, Y0
 ` + amd64ExpParts + `
 	VMOVUPS one<>(SB), Y0
@@ -34,9 +34,9 @@ const amd64Sigmoid = `
 
 // amd64TanhOfHalf makes Y0 = tanh(Y0/2) = m / (m+2), where m = e^Y0 - 1.
 const amd64TanhOfHalf = `
-	VMOVUPS tanhLeast<>(SB), Y1
+	VMOVUPS tanhMin<>(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VMOVUPS tanhMost<>(SB), Y1
+	VMOVUPS tanhMax<>(SB), Y1
 	VMINPS Y0, Y1, Y0
 ` + amd64ExpParts + `
 	VSUBPS one<>(SB), Y1, Y0
@@ -65,7 +65,7 @@ const amd64Erfc = `
 	VDIVPS Y6, Y1, Y6
 	VMULPS Y5, Y5, Y0
 	VXORPS Y8, Y0, Y0
-	VMAXPS expLeast<>(SB), Y0, Y0
+	VMAXPS expPartsMin<>(SB), Y0, Y0
 ` + amd64ExpParts + `
 	VFMADD213PS Y1, Y1, Y2
 	VMOVUPS erfc8<>(SB), Y3
@@ -78,7 +78,7 @@ const amd64Erfc = `
 const amd64GELU = `
 	VMOVAPS Y0, Y7
 	VANDNPS Y0, Y8, Y4
-	VMINPS geluMost<>(SB), Y4, Y4
+	VMINPS geluMax<>(SB), Y4, Y4
 	VMULPS sqrtHalf<>(SB), Y4, Y5
 ` + amd64Erfc + `
 	VMULPS half<>(SB), Y4, Y4
@@ -106,9 +106,9 @@ const amd64Erf = `
 
 // amd64Expm1 makes Y0 = e^Y0 - 1, by halves: 2^n may be more than there is.
 const amd64Expm1 = `
-	VMOVUPS expLeast<>(SB), Y1
+	VMOVUPS expPartsMin<>(SB), Y1
 	VMAXPS Y0, Y1, Y0
-	VMOVUPS expMost<>(SB), Y1
+	VMOVUPS expPartsMax<>(SB), Y1
 	VMINPS Y0, Y1, Y0
 ` + amd64ExpParts + `
 	VPSUBD exponentStep<>(SB), Y1, Y1
@@ -181,9 +181,9 @@ const amd64Log1p = `
 // amd64Sine makes Y0 = sin(Y0 + Y15·π), and marks in Y14 where Y0 is too large or no number.
 const amd64Sine = `
 	VANDNPS Y0, Y8, Y1
-	VCMPPS $6, sineMost<>(SB), Y1, Y1
+	VCMPPS $6, sineMax<>(SB), Y1, Y1
 	VORPS Y1, Y14, Y14
-	VMULPS inversePi<>(SB), Y0, Y1
+	VMULPS reciprocalPi<>(SB), Y0, Y1
 	VADDPS Y15, Y1, Y1
 	VROUNDPS $0, Y1, Y1
 	VCVTPS2DQ Y1, Y2

@@ -3,8 +3,8 @@ package main
 // Bodies of the functions for NEON: V0 = f(V0). COPY, HORNER, NEXT and STEP are pseudo-instructions
 // of the generator.
 
-// arm64ExpParts makes V1 = 2^n and V2 = e^r - 1 of V0 = n·ln 2 + r, from expLeast to
-// expMost. e^x - 1 is V1·V2 + (V1-1) without cancellation. It clobbers V3 and V4.
+// arm64ExpParts makes V1 = 2^n and V2 = e^r - 1 of V0 = n·ln 2 + r, from expPartsMin to
+// expPartsMax. e^x - 1 is V1·V2 + (V1-1) without cancellation. It clobbers V3 and V4.
 const arm64ExpParts = `
 	FMUL(1, 0, 14)
 	FRINTN(1, 1)
@@ -87,7 +87,7 @@ const arm64Erfc = `
 
 // arm64GELU is max(x, 0) - |x|/2·erfc(|x|/√2), without cancellation on either side.
 const arm64GELU = `
-	TABLE R10 geluMost sqrtHalf erfcP erfc8 erfc7 erfc6 erfc5 erfc4 erfc3 erfc2 erfc1 erfc0
+	TABLE R10 geluMax sqrtHalf erfcP erfc8 erfc7 erfc6 erfc5 erfc4 erfc3 erfc2 erfc1 erfc0
 	COPY(7, 0)
 	FABS(9, 0)
 	NEXT(8)
@@ -266,8 +266,8 @@ var exponentials = []string{"expMax", "expMin", "log2e", "ln2Hi", "ln2Lo", "expP
 // arm64Log wants in V13 and on, and arm64Sines what arm64Sine wants in V16 and on.
 var (
 	arm64Parts = loaded(14, "log2e", "ln2Hi", "ln2Lo", "expP0", "expP1", "expP2", "expP3", "expP4", "expP5", "one", "bias",
-		"expLeast", "expMost", "half", "two", "tanhMost", "geluSlope", "geluCubic")
+		"expPartsMin", "expPartsMax", "half", "two", "tanhMax", "geluSlope", "geluCubic")
 	arm64Logs = loaded(13, "exponentStep", "exp2Of23", "twentyThree", "sqrtHalf", "one", "half", "minusInfinity", "infinity",
 		"log8", "log7", "log6", "log5", "log4", "log3", "log2", "log1", "log0")
-	arm64Sines = loaded(16, "inversePi", "pi0", "pi1", "pi2", "sin3", "sin2", "sin1", "sin0", "sineMost")
+	arm64Sines = loaded(16, "reciprocalPi", "pi0", "pi1", "pi2", "sin3", "sin2", "sin1", "sin0", "sineMax")
 )

@@ -11,8 +11,8 @@
 	VUNPCKHPD    x, x, X15   \
 	VADDSD       X15, x, x
 
-// func squaresWide8(n int, x *float32, mean float64) (sum, squares float64)
-TEXT ·squaresWide8(SB), NOSPLIT, $0-40
+// func sumSquaresFloat64x8(n int, x *float32, mean float64) (sum, squares float64)
+TEXT ·sumSquaresFloat64x8(SB), NOSPLIT, $0-40
 	MOVQ         n+0(FP), CX
 	MOVQ         x+8(FP), SI
 	VBROADCASTSD mean+16(FP), Y8
@@ -42,8 +42,8 @@ loop:
 	VZEROUPPER
 	RET
 
-// func addWide8(n int, sums *float64, x *float32)
-TEXT ·addWide8(SB), NOSPLIT, $0-24
+// func addFloat64x8(n int, sums *float64, x *float32)
+TEXT ·addFloat64x8(SB), NOSPLIT, $0-24
 	MOVQ n+0(FP), CX
 	MOVQ sums+8(FP), DI
 	MOVQ x+16(FP), SI
@@ -62,8 +62,8 @@ loop:
 	VZEROUPPER
 	RET
 
-// func addSquaresWide8(n int, sums *float64, x *float32, mean *float64)
-TEXT ·addSquaresWide8(SB), NOSPLIT, $0-32
+// func addSquaresFloat64x8(n int, sums *float64, x *float32, mean *float64)
+TEXT ·addSquaresFloat64x8(SB), NOSPLIT, $0-32
 	MOVQ n+0(FP), CX
 	MOVQ sums+8(FP), DI
 	MOVQ x+16(FP), SI
@@ -88,10 +88,10 @@ loop:
 	VZEROUPPER
 	RET
 
-// func scanWide4(n int, dst, src *float32) (sum float64)
+// func cumSumx4(n int, dst, src *float32) (sum float64)
 //
 // Y8 is the sum of all blocks before; no block waits for more than its addition.
-TEXT ·scanWide4(SB), NOSPLIT, $0-32
+TEXT ·cumSumx4(SB), NOSPLIT, $0-32
 	MOVQ   n+0(FP), CX
 	MOVQ   dst+8(FP), DI
 	MOVQ   src+16(FP), SI

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestWide(t *testing.T) {
+func TestFloat64(t *testing.T) {
 	r := rand.New(rand.NewPCG(15, 16))
 	for n := range 70 {
 		x := newGuarded(r, n).data
@@ -20,22 +20,22 @@ func TestWide(t *testing.T) {
 			name      string
 			got, want float64
 		}{
-			{"sum", SumWide(x), sumWideGo(x)},
-			{"squares", SquaresWide(x, 0.3), squaresWideGo(x, 0.3)},
+			{"sum", SumFloat64(x), sumFloat64Go(x)},
+			{"squares", SumSquaresFloat64(x, 0.3), sumSquaresFloat64Go(x, 0.3)},
 		} {
 			if math.Abs(f.got-f.want) > 1e-13 {
 				t.Fatalf("%s of %d: got %v, want %v", f.name, n, f.got, f.want)
 			}
 		}
 		scanned, scan := newGuarded(r, n), make([]float32, n)
-		ScanWide(scanned.data, x)
-		scanWideGo(scan, x, 0)
+		CumSum(scanned.data, x)
+		cumSumGo(scan, x, 0)
 		scanned.check(t, "scan")
 		near(t, "scan", scanned.data, scan, 1)
-		AddWide(sums, x)
-		addWideGo(want, x)
-		AddSquaresWide(sums, x, mean)
-		addSquaresWideGo(want, x, mean)
+		AddFloat64(sums, x)
+		addFloat64Go(want, x)
+		AddSquaresFloat64(sums, x, mean)
+		addSquaresFloat64Go(want, x, mean)
 		for i, v := range want {
 			if math.Abs(sums[i]-v) > 1e-15*8 {
 				t.Fatalf("n=%d: sum %d: got %v, want %v", n, i, sums[i], v)
