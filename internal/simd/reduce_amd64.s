@@ -39,6 +39,24 @@ loop:
 	VZEROUPPER
 	RET
 
+// func stride2Lanes(n int, dst, src *float32)
+TEXT ·stride2Lanes(SB), NOSPLIT, $0-24
+	MOVQ n+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ src+16(FP), SI
+
+loop:
+	VMOVUPS (SI), Y0
+	VSHUFPS $0x88, 32(SI), Y0, Y0
+	VPERMPD $0xd8, Y0, Y0
+	VMOVUPS Y0, (DI)
+	ADDQ $64, SI
+	ADDQ $32, DI
+	DECQ CX
+	JNZ loop
+	VZEROUPPER
+	RET
+
 // func scaleShiftLanes(n int, dst, src *float32, scale, shift float32)
 TEXT ·scaleShiftLanes(SB), NOSPLIT, $0-32
 	MOVQ n+0(FP), CX

@@ -35,6 +35,19 @@ loop:
 	BNE loop
 	RET
 
+// func stride2Lanes(n int, dst, src *float32)
+TEXT ·stride2Lanes(SB), NOSPLIT, $0-24
+	MOVD n+0(FP), R0
+	MOVD dst+8(FP), R1
+	MOVD src+16(FP), R2
+
+loop:
+	VLD2.P 32(R2), [V0.S4, V1.S4]
+	VST1.P [V0.S4], 16(R1)
+	SUBS $1, R0
+	BNE loop
+	RET
+
 // func scaleShiftLanes(n int, dst, src *float32, scale, shift float32)
 TEXT ·scaleShiftLanes(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R0

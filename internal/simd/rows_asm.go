@@ -4,18 +4,13 @@ package simd
 
 import "math"
 
-// The functions below take n blocks of tapsBlock or of lanes elements; n > 0.
+// The functions below take n blocks of tapsBlock and of lanes elements; n > 0.
 
 //go:noescape
 func tapsBlocks(n int, y, x *float32, off *int, w *float32, t int)
 
 //go:noescape
 func tapsLanes(n int, y, x *float32, off *int, w *float32, t int)
-
-// everySecond reads 2 · lanes elements for each block.
-//
-//go:noescape
-func everySecond(n int, dst, src *float32)
 
 func taps(y, x []float32, off []int, w []float32) {
 	i := 0
@@ -131,12 +126,12 @@ func stride2(dst, src []float32) {
 	}
 	blocks := min(n, len(src)/2) / lanes
 	if blocks > 0 {
-		everySecond(blocks, &dst[0], &src[0])
+		stride2Lanes(blocks, &dst[0], &src[0])
 	}
 	switch done := blocks * lanes; {
 	case done == n:
 	case len(src) >= 2*n:
-		everySecond(1, &dst[n-lanes], &src[2*(n-lanes)])
+		stride2Lanes(1, &dst[n-lanes], &src[2*(n-lanes)])
 	default:
 		stride2Go(dst[done:], src[2*done:])
 	}

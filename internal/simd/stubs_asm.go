@@ -169,6 +169,9 @@ func sineLanes(n int, dst, src *float32, shift float32) (beyond int32)
 func fillLanes(n int, dst *float32, v float32)
 
 //go:noescape
+func stride2Lanes(n int, dst, src *float32)
+
+//go:noescape
 func scaleShiftLanes(n int, dst, src *float32, scale, shift float32)
 
 //go:noescape

@@ -114,6 +114,8 @@ func sineLanes(n int, dst, src *float32, shift float32) (beyond int32) { return 
 
 func fillLanes(n int, dst *float32, v float32) {}
 
+func stride2Lanes(n int, dst, src *float32) {}
+
 func scaleShiftLanes(n int, dst, src *float32, scale, shift float32) {}
 
 func centerLanes(n int, dst, src, weight, bias *float32, mean, scale float32) {}

@@ -34,5 +34,10 @@ func reduction(operands ...string) *kind {
 	return k
 }
 
+// raw is a kind of vector loop whose code is all of it.
+func raw(dst string, operands ...operand) *kind {
+	return &kind{dst: dst, operands: operands, amd64: rawAMD64, arm64: rawARM64}
+}
+
 // extreme is a reduction with a loop of its own.
 var extreme = &kind{operands: []operand{{"x", "float32"}}, result: "ret float32", amd64: rawAMD64, arm64: rawARM64}

@@ -48,10 +48,10 @@ type kind struct {
 // operand is a slice argument, and its pointer in the vector loop.
 type operand struct{ name, elem string }
 
-// field is an argument of an assembly function: its name, type, size and offset.
+// field is an argument or a result of an assembly function, at an offset in its frame.
 type field struct {
-	name, elem string
-	size, off  int
+	name string
+	off  int
 }
 
 // frame lays out the arguments of an assembly function as the Go compiler does.
@@ -60,14 +60,38 @@ type frame struct {
 	size   int
 }
 
-func (f *frame) add(name, elem string) {
-	size := 8
-	if elem == "float32" || elem == "int32" || elem == "uint32" {
-		size = 4
+// frameOf is the frame of a function by its declaration.
+func frameOf(signature string) *frame {
+	f := &frame{}
+	_, list, _ := strings.Cut(signature, "(")
+	params, result, _ := strings.Cut(list, ")")
+	f.add(params)
+	if result = strings.Trim(result, " ()"); result != "" {
+		f.size = (f.size + 7) &^ 7
+		f.add(result)
 	}
-	f.size = (f.size + size - 1) &^ (size - 1)
-	f.fields = append(f.fields, field{name, elem, size, f.size})
-	f.size += size
+	return f
+}
+
+// add lays out "a, b type, c type".
+func (f *frame) add(list string) {
+	var names []string
+	for p := range strings.SplitSeq(list, ", ") {
+		name, elem, typed := strings.Cut(p, " ")
+		if names = append(names, name); !typed {
+			continue
+		}
+		size := 8
+		if elem == "float32" || elem == "int32" || elem == "uint32" {
+			size = 4
+		}
+		for _, name := range names {
+			f.size = (f.size + size - 1) &^ (size - 1)
+			f.fields = append(f.fields, field{name, f.size})
+			f.size += size
+		}
+		names = nil
+	}
 }
 
 // at is an argument as name+off(FP), which go vet checks.
@@ -80,22 +104,15 @@ func (f *frame) at(name string) string {
 	panic("no argument " + name)
 }
 
-func (l *loop) frame() *frame {
-	f := &frame{}
-	f.add("n", "int")
-	for _, p := range l.pointers() {
-		f.add(p.name, "*"+p.elem)
+// arguments moves arguments to registers: pairs of their names.
+func (f *frame) arguments(move string, pairs ...string) (text string) {
+	for i := 0; i < len(pairs); i += 2 {
+		text += fmt.Sprintf("%s %s, %s\n", move, f.at(pairs[i]), pairs[i+1])
 	}
-	for _, s := range l.scalars {
-		f.add(s, l.scalarType())
-	}
-	if l.kind.result != "" {
-		name, elem, _ := strings.Cut(l.kind.result, " ")
-		f.size = (f.size + 7) &^ 7
-		f.add(name, elem)
-	}
-	return f
+	return text
 }
+
+func (l *loop) frame() *frame { return frameOf(l.signature()) }
 
 // pointers are the slices, dst first.
 func (l *loop) pointers() []operand {

@@ -6,6 +6,23 @@ var rows = family{name: "reduce", about: "Sums, extremes, and loops over rows.",
 	{lanes: "fillLanes", kind: inner("float32", ""), scalars: []string{"v"},
 		amd64: code{out: 15},
 		arm64: code{out: 8}},
+	{lanes: "stride2Lanes", kind: raw("float32", operand{"src", "float32"}), // reads two blocks for each
+		amd64: code{body: `
+		loop:
+			VMOVUPS (SI), Y0
+			VSHUFPS $0x88, 32(SI), Y0, Y0
+			VPERMPD $0xd8, Y0, Y0
+			VMOVUPS Y0, (DI)
+			ADDQ    $64, SI
+			ADDQ    $32, DI
+			DECQ    CX
+			JNZ     loop`},
+		arm64: code{body: `
+		loop:
+			VLD2.P 32(R2), [V0.S4, V1.S4]
+			VST1.P [V0.S4], 16(R1)
+			SUBS   $1, R0
+			BNE    loop`}},
 	{lanes: "scaleShiftLanes", kind: inner("float32", "", operand{"src", "float32"}), scalars: []string{"scale", "shift"},
 		amd64: code{body: "VFMADD213PS Y15, Y14, Y0", unroll: true},
 		arm64: code{body: "COPY(1, 9) \n VFMLA V0.S4, V8.S4, V1.S4", out: 1}},

@@ -12,50 +12,34 @@ type tile struct {
 	last       string // an argument more, "name type": the columns that there are
 }
 
-// tiles are those of each instruction set, by the file that they stand in.
-var tiles = []struct {
-	file, about string
-	write       func(t tile) string
-	list        []tile
-}{
-	{"tiles_amd64", "Tiles of a matrix product for AVX2 and FMA. Those of 8 columns have a mask of the ones that there are.", avx2Tile, []tile{
-		{6, 16, ""}, {4, 16, ""}, {2, 16, ""}, {1, 16, ""}, {1, 64, ""}, {6, 8, "mask *int32"}, {2, 8, "mask *int32"}, {1, 8, "mask *int32"},
-	}},
-	{"tiles512_amd64", "Tiles of a matrix product for AVX-512. Bits of cols are the columns that there are: one tile serves every width.",
-		avx512Tile, []tile{
-			{8, 32, "cols uint32"}, {4, 32, "cols uint32"}, {1, 32, "cols uint32"},
-		}},
-	{"tiles_arm64", "Tiles of a matrix product for NEON.", neonTile, []tile{{6, 16, ""}, {2, 16, ""}, {1, 16, ""}, {6, 4, ""}, {1, 4, ""}}},
+// tiles makes routines of the tiles of an instruction set.
+func tiles(write func(t tile) string, list ...tile) (routines []routine) {
+	for _, t := range list {
+		routines = append(routines, routine{t.signature(), write(t)})
+	}
+	return routines
 }
 
-func (t tile) name() string { return fmt.Sprintf("tile%dx%d", t.rows, t.cols) }
+var tileSets = []set{
+	{"tiles_amd64", "tiles_amd64.go", "Tiles of a matrix product for AVX2 and FMA. Those of 8 columns have a mask of the ones that there are.",
+		tiles(avx2Tile, tile{6, 16, ""}, tile{4, 16, ""}, tile{2, 16, ""}, tile{1, 16, ""}, tile{1, 64, ""},
+			tile{6, 8, "mask *int32"}, tile{2, 8, "mask *int32"}, tile{1, 8, "mask *int32"})},
+	{"tiles512_amd64", "tiles512_amd64.go", "Tiles of a matrix product for AVX-512. Bits of cols are the columns that there are: one tile serves every width.",
+		tiles(avx512Tile, tile{8, 32, "cols uint32"}, tile{4, 32, "cols uint32"}, tile{1, 32, "cols uint32"})},
+	{"tiles_arm64", "tiles_arm64.go", "Tiles of a matrix product for NEON.",
+		tiles(neonTile, tile{6, 16, ""}, tile{2, 16, ""}, tile{1, 16, ""}, tile{6, 4, ""}, tile{1, 4, ""})},
+}
 
 func (t tile) signature() string {
+	name := fmt.Sprintf("tile%dx%d", t.rows, t.cols)
 	const params = "k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int"
 	if t.last == "" {
-		return "func " + t.name() + "(" + params + ")"
+		return "func " + name + "(" + params + ")"
 	}
-	return "func " + t.name() + "(" + params + ", " + t.last + ")"
+	return "func " + name + "(" + params + ", " + t.last + ")"
 }
 
-func (t tile) frame() *frame {
-	f := &frame{}
-	for _, name := range []string{"k", "a", "ars", "acs", "b", "ldb", "from", "ldf", "c", "ldc"} {
-		f.add(name, "int") // or a pointer of the same size
-	}
-	if name, elem, ok := strings.Cut(t.last, " "); ok {
-		f.add(name, elem)
-	}
-	return f
-}
-
-// arguments moves arguments to registers: pairs of them.
-func (t tile) arguments(move string, pairs ...string) (text string) {
-	for i := 0; i < len(pairs); i += 2 {
-		text += fmt.Sprintf("%s %s, %s\n", move, t.frame().at(pairs[i]), pairs[i+1])
-	}
-	return text
-}
+func (t tile) frame() *frame { return frameOf(t.signature()) }
 
 // each writes the lines of a format for every row and every vector of it, step behind
 // the vectors of a row but the last.
@@ -88,14 +72,14 @@ func amd64Row(row int) string {
 // an element of a in Y14, and the mask in Y15.
 func avx2Tile(t tile) string {
 	vectors, masked := t.cols/8, t.last != ""
-	arguments := t.arguments("MOVQ", "k", "CX", "a", "SI", "ars", "R8", "acs", "R9", "b", "DI", "ldb", "R10", "c", "DX", "ldc", "R11",
+	arguments := t.frame().arguments("MOVQ", "k", "CX", "a", "SI", "ars", "R8", "acs", "R9", "b", "DI", "ldb", "R10", "c", "DX", "ldc", "R11",
 		"from", "AX", "ldf", "R14")
 	if t.rows > 3 {
 		arguments += "LEAQ (R8)(R8*2), BX\nADDQ SI, BX\n"
 	}
 	load, store := "VMOVUPS %s%s, %s", "VMOVUPS %[3]s, %[1]s%[2]s"
 	if masked {
-		arguments += t.arguments("MOVQ", "mask", "R12") + "VMOVUPS (R12), Y15\n"
+		arguments += t.frame().arguments("MOVQ", "mask", "R12") + "VMOVUPS (R12), Y15\n"
 		load, store = "VMASKMOVPS %s%s, Y15, %s", "VMASKMOVPS %[3]s, Y15, %[1]s%[2]s"
 	}
 	acc := func(r, v int) string { return fmt.Sprint("Y", r*vectors+v) }
@@ -133,9 +117,9 @@ func nextColumn(t tile, row int) string {
 
 // avx512Tile has a row of the tile in two registers from Z0 on, a row of b in Z24 and Z25.
 func avx512Tile(t tile) string {
-	arguments := t.arguments("MOVQ", "k", "CX", "a", "SI", "ars", "R8", "acs", "R9", "b", "DI", "ldb", "R10", "c", "DX", "ldc", "R11") +
-		t.arguments("MOVL", "cols", "AX") + "KMOVW AX, K1\nSHRL $16, AX\nKMOVW AX, K2\n" +
-		"LEAQ (R8)(R8*2), R12\nLEAQ (SI)(R12*1), BX\nLEAQ (BX)(R12*1), R13\n" + t.arguments("MOVQ", "from", "AX", "ldf", "R14")
+	arguments := t.frame().arguments("MOVQ", "k", "CX", "a", "SI", "ars", "R8", "acs", "R9", "b", "DI", "ldb", "R10", "c", "DX", "ldc", "R11") +
+		t.frame().arguments("MOVL", "cols", "AX") + "KMOVW AX, K1\nSHRL $16, AX\nKMOVW AX, K2\n" +
+		"LEAQ (R8)(R8*2), R12\nLEAQ (SI)(R12*1), BX\nLEAQ (BX)(R12*1), R13\n" + t.frame().arguments("MOVQ", "from", "AX", "ldf", "R14")
 	load := func(address, to string, v int) string {
 		return fmt.Sprintf("VMOVUPS.Z %s(%s), K%d, %s", offset(64*v), address, v+1, to)
 	}
@@ -158,16 +142,9 @@ func avx512Tile(t tile) string {
 // R8 to R13 point to the rows of a.
 func neonTile(t tile) string {
 	vectors := t.cols / 4
-	list := func(first int) string {
-		var names []string
-		for v := range vectors {
-			names = append(names, fmt.Sprintf("V%d.S4", first+v))
-		}
-		return "[" + strings.Join(names, ", ") + "]"
-	}
-	arguments := t.arguments("MOVD", "k", "R0", "a", "R8", "ars", "R2", "acs", "R3", "b", "R4", "ldb", "R5", "c", "R6", "ldc", "R7",
+	arguments := t.frame().arguments("MOVD", "k", "R0", "a", "R8", "ars", "R2", "acs", "R3", "b", "R4", "ldb", "R5", "c", "R6", "ldc", "R7",
 		"from", "R14", "ldf", "R15")
-	product := fmt.Sprintf("VLD1 (R4), %s\nADD R5, R4\n", list(24))
+	product := fmt.Sprintf("VLD1 (R4), %s\nADD R5, R4\n", registers(24, vectors))
 	for r := range t.rows {
 		if r > 0 {
 			arguments += fmt.Sprintf("ADD R2, R%d, R%d\n", 7+r, 8+r)
@@ -177,20 +154,16 @@ func neonTile(t tile) string {
 			product += fmt.Sprintf("VFMLA V%d.S4, V28.S4, V%d.S4\n", 24+v, r*vectors+v)
 		}
 	}
-	return lines(arguments, t.each(1, "ADD R15, R14", func(r, _ int) string { return "VLD1 (R14), " + list(r*vectors) })) + "\nloop:\n" +
+	return lines(arguments, t.each(1, "ADD R15, R14", func(r, _ int) string { return "VLD1 (R14), " + registers(r*vectors, vectors) })) + "\nloop:\n" +
 		lines(product, "SUBS $1, R0\nBNE loop") + "\n" +
-		lines(t.each(1, "ADD R7, R6", func(r, _ int) string { return "VST1 " + list(r*vectors) + ", (R6)" }), "RET")
+		lines(t.each(1, "ADD R7, R6", func(r, _ int) string { return "VST1 " + registers(r*vectors, vectors) + ", (R6)" }), "RET")
 }
 
-// addTiles writes the tiles, and their declarations.
-func addTiles(source map[string]string) {
-	for _, set := range tiles {
-		text := generated + "//go:build !purego\n\n#include \"textflag.h\"\n\n" + wrapped(set.about)
-		stubs := generated + "//go:build !purego\n\npackage simd\n\n" + wrapped(set.about)
-		for _, t := range set.list {
-			text += fmt.Sprintf("\n// %s\nTEXT ·%s(SB), NOSPLIT, $0-%d\n%s", t.signature(), t.name(), t.frame().size, indented(set.write(t)))
-			stubs += "\n//go:noescape\n" + t.signature() + "\n"
-		}
-		source[set.file+".s"], source[set.file+".go"] = text, stubs
+// registers is a list of words of vector registers.
+func registers(first, n int) string {
+	var names []string
+	for v := range n {
+		names = append(names, fmt.Sprintf("V%d.S4", first+v))
 	}
+	return "[" + strings.Join(names, ", ") + "]"
 }
