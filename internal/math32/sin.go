@@ -5,8 +5,8 @@ import "math"
 // π in two parts: the first has 33 bits, so that its products with whole numbers
 // below 2^20 are exact.
 const (
-	piHigh  = 0x1.921fb544p1
-	piLow   = 0x1.0b4611a626331p-33
+	piHigh = 0x1.921fb544p1
+	piLow  = 0x1.0b4611a626331p-33
 	sinMax = 1 << 20 // the largest argument, in halves of a turn, that is reduced so
 )
 

@@ -86,76 +86,82 @@ func passed(l *loop) string {
 	return ", " + strings.Join(l.scalars, ", ")
 }
 
+// filled puts the texts of a loop in place of their names.
+func filled(l *loop, text string, more ...string) string {
+	return strings.NewReplacer(append(more, "$NAME", l.name, "$VECTOR", l.vector(), "$PURE", l.pureName(), "$EXPR", l.expr,
+		"$PARAMS", params(l, true), "$SCALARS", passed(l), "$OPERANDS", each(l, "X"), "$FIRST", each(l, "&X[0]"), "$REST", each(l, "X[n:]"),
+		"$CHECKED", each(l, "X[:len(dst):len(X)]"), "$CUT", each(l, "X[:len(dst)]"))...).Replace(text)
+}
+
 // elementwiseWrapper is an exported function that leaves a last incomplete block to the
 // Go implementation.
 func elementwiseWrapper(l *loop) string {
-	return fmt.Sprintf(`%sfunc %s(%s) {
-	%s = %s
+	return comment(l) + filled(l, `func $NAME($PARAMS) {
+	$OPERANDS = $CHECKED
 	n := whole(len(dst))
 	if n > 0 {
-		%s(n/lanes, &dst[0], %s%s)
+		$VECTOR(n/lanes, &dst[0], $FIRST$SCALARS)
 	}
-	%s(dst[n:], %s%[8]s)
+	$PURE(dst[n:], $REST$SCALARS)
 }
-`, comment(l), l.name, params(l, true), each(l, "X"), each(l, "X[:len(dst):len(X)]"), l.vector(), each(l, "&X[0]"), passed(l),
-		l.pureName(), each(l, "X[n:]"))
+`)
 }
 
 func elementwiseGo(l *loop) string {
-	return fmt.Sprintf(`func %s(%s) {
-	%s = %s
+	return filled(l, `func $PURE($PARAMS) {
+	$OPERANDS = $CUT
 	for i := range dst {
-		dst[i] = %s
+		dst[i] = $EXPR
 	}
 }
-`, l.pureName(), params(l, true), each(l, "X"), each(l, "X[:len(dst)]"), l.expr)
+`)
 }
 
 // approximationWrapper is an exported function that computes a last incomplete block in
 // all lanes, too.
 func approximationWrapper(l *loop) string {
-	scalars := passed(l)
+	scalars := passed(l) // of the Go implementation
 	if l.call != "" {
 		scalars = ""
 	}
-	return fmt.Sprintf(`%sfunc %s(%s) {
+	return comment(l) + filled(l, `func $NAME($PARAMS) {
 	src = src[:len(dst):len(src)]
 	if !vector {
-		%s(dst, src%s)
+		$EXPR(dst, src$OWN)
 		return
 	}
 	n := whole(len(dst))
 	if n > 0 {
-		%s(n/lanes, &dst[0], &src[0]%s)
+		$VECTOR(n/lanes, &dst[0], &src[0]$SCALARS)
 	}
 	if n < len(dst) {
 		var t tail
-		%[6]s(1, &t[0], t.of(src[n:])%[7]s)
+		$VECTOR(1, &t[0], t.of(src[n:])$SCALARS)
 		copy(dst[n:], t[:])
 	}
 }
-`, comment(l), l.name, params(l, true), l.expr, scalars, l.vector(), passed(l))
+`, "$OWN", scalars)
 }
 
 // conversionWrapper is an exported function that converts whole blocks.
 func conversionWrapper(l *loop) string {
-	whole, narrow := "dst", "src"
+	words, bytes := "dst", "src"
 	if l.kind.dst == "byte" {
-		whole, narrow = "src", "dst"
+		words, bytes = "src", "dst"
 	}
 	text := fmt.Sprintf("%s converts %s: as many elements from the start of %s as make whole vectors. It returns their number, "+
-		"0 without vectors, and panics where %s is too short for them.", l.name, l.doc, whole, narrow)
-	bytes := "n"
+		"0 without vectors, and panics where %s is too short for them.", l.name, l.doc, words, bytes)
+	length := "n"
 	if l.kind.size > 1 {
-		bytes = fmt.Sprintf("%d*n", l.kind.size)
+		length = fmt.Sprintf("%d*n", l.kind.size)
 	}
-	return fmt.Sprintf(`%sfunc %s(%s) int {
-	n := whole(len(%s))
+	return wrapped(text) + filled(l, `func $NAME($PARAMS) int {
+	n := whole(len($WORDS))
 	if n > 0 {
-		%s = %[5]s[:%[6]s:len(%[5]s)]
-		%[7]s(n/lanes, &dst[0], &src[0])
+		$BYTES = $BYTES[:$LENGTH:len($BYTES)]
+		$VECTOR(n/lanes, &dst[0], &src[0])
 	}
 	return n
 }
-`, wrapped(text), l.name, params(l, false), whole, narrow, bytes, l.vector())
+`, "$WORDS", words, "$BYTES", bytes, "$LENGTH", length)
 }
