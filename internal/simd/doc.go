@@ -8,9 +8,10 @@
 // assembly out.
 //
 // Loops over elements are rows of a table in gen, which writes the exported functions,
-// the loops in Go, and the assembly with the offsets of its arguments, so that go vet
-// checks them. Loops of other shapes are written by hand, in files without the mark of
-// generated code.
+// the loops in Go, and the assembly; it writes tiles of products, sums over taps and
+// NEON's transposes from their shapes. Loops of other shapes are written by hand, in files
+// without the mark of generated code. All assembly names its arguments with their
+// offsets, so that go vet checks them.
 //
 // Assembly adds in another order and fuses multiplications with additions, so sums and
 // functions may differ from the Go loop in the last bits; the others do not. Results do
