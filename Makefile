@@ -9,7 +9,7 @@ RACETEST ?= . ./cmd/... ./delegate/... ./hal/... ./runtime/...
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS  := -X main.release=$(VERSION)
 
-.PHONY: help deps demo build test check format vet staticcheck arm64 race conformance docs bench fuzz firmware clean
+.PHONY: help deps demo build test check format vet staticcheck levels arm64 race conformance docs bench fuzz firmware clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -33,7 +33,7 @@ build: ## build bin/etrun
 test: lib/.complete ## run the tests
 	$(GO) test ./...
 
-check: format vet staticcheck arm64 ## format, vet, staticcheck, floors of the house, arm64 build run under qemu
+check: format vet staticcheck levels arm64 ## format, vet, staticcheck, tests at lower vector levels, arm64 build run under qemu
 
 format:
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
@@ -42,10 +42,14 @@ format:
 vet:
 	$(GO) vet ./...
 	CGO_ENABLED=0 $(GO) vet ./...
+	$(GO) vet -tags purego ./internal/... ./kernels/...
 	CGO_ENABLED=0 GOARCH=arm64 $(GO) vet ./...
 
 staticcheck:
 	$(GO) tool -modfile=tools/go.mod staticcheck ./...
+
+levels: ## run the tests of what has vector loops at lower instruction sets, and without assembly
+	scripts/levels.sh
 
 arm64:
 	scripts/arm64.sh

@@ -33,9 +33,10 @@ func erfAbs(x float64) float64 {
 	return p[0] + h*(p[1]+h*(p[2]+h*(p[3]+h*(p[4]+h*p[5]))))
 }
 
-// Erf computes the error function.
+// Erf sets dst[i] to the error function of src[i]. dst may be src. It panics where src
+// is shorter than dst.
 func Erf(dst, src []float32) {
-	dst = dst[:len(src)]
+	src = src[:len(dst):len(src)]
 	for i, x := range src {
 		a := math.Abs(float64(x))
 		if a > erfMax {
@@ -45,9 +46,10 @@ func Erf(dst, src []float32) {
 	}
 }
 
-// GELU computes x·Φ(x), Φ being the normal distribution; it is 0 at -Inf, the limit.
+// GELU sets dst[i] to src[i]·Φ(src[i]), Φ being the normal distribution; it is 0 at
+// -Inf, the limit. dst may be src. It panics where src is shorter than dst.
 func GELU(dst, src []float32) {
-	dst = dst[:len(src)]
+	src = src[:len(dst):len(src)]
 	for i, f := range src {
 		x := float64(f)
 		a := math.Abs(x) * (1 / math.Sqrt2)

@@ -33,8 +33,8 @@ func expParts(x float64) (s, q float64) {
 	return s, r * (1 + r*(0.5+r*(1./6+r*(1./24))))
 }
 
-// within limits x to ±limit; a NaN stays.
-func within(x, limit float64) float64 {
+// clamp limits x to ±limit; a NaN stays.
+func clamp(x, limit float64) float64 {
 	if x > limit {
 		return limit
 	}
@@ -44,70 +44,76 @@ func within(x, limit float64) float64 {
 	return x
 }
 
-// Exp computes e^x.
+// Exp sets dst[i] to e^src[i]. dst may be src. It panics where src is shorter than dst.
 func Exp(dst, src []float32) {
-	dst = dst[:len(src)]
+	src = src[:len(dst):len(src)]
 	for i, x := range src {
-		s, q := expParts(within(float64(x), 200))
+		s, q := expParts(clamp(float64(x), 200))
 		dst[i] = float32(s + s*q)
 	}
 }
 
-// Expm1 computes e^x - 1.
+// Expm1 sets dst[i] to e^src[i] - 1. dst may be src. It panics where src is shorter than
+// dst.
 func Expm1(dst, src []float32) {
-	dst = dst[:len(src)]
+	src = src[:len(dst):len(src)]
 	for i, x := range src {
-		s, q := expParts(within(float64(x), 200))
+		s, q := expParts(clamp(float64(x), 200))
 		dst[i] = float32((s - 1) + s*q)
 	}
 }
 
-// Sigmoid computes 1 / (1 + e^-x).
+// Sigmoid sets dst[i] to 1 / (1 + e^-src[i]). dst may be src. It panics where src is
+// shorter than dst.
 func Sigmoid(dst, src []float32) {
-	dst = dst[:len(src)]
+	src = src[:len(dst):len(src)]
 	for i, x := range src {
-		s, q := expParts(within(-float64(x), 200))
+		s, q := expParts(clamp(-float64(x), 200))
 		dst[i] = float32(1 / (1 + s + s*q))
 	}
 }
 
-// Tanh computes the hyperbolic tangent.
+// Tanh sets dst[i] to the hyperbolic tangent of src[i]. dst may be src. It panics where
+// src is shorter than dst.
 func Tanh(dst, src []float32) {
-	dst = dst[:len(src)]
+	src = src[:len(dst):len(src)]
 	for i, x := range src {
-		s, q := expParts(within(2*float64(x), 60))
+		s, q := expParts(clamp(2*float64(x), 60))
 		m := (s - 1) + s*q
 		dst[i] = float32(m / (m + 2))
 	}
 }
 
-// Sinh computes the hyperbolic sine.
+// Sinh sets dst[i] to the hyperbolic sine of src[i]. dst may be src. It panics where src
+// is shorter than dst.
 func Sinh(dst, src []float32) {
-	dst = dst[:len(src)]
+	src = src[:len(dst):len(src)]
 	for i, x := range src {
-		s, q := expParts(within(float64(x), 200))
+		s, q := expParts(clamp(float64(x), 200))
 		m, e := (s-1)+s*q, s+s*q
 		dst[i] = float32((m + m/e) / 2)
 	}
 }
 
-// Cosh computes the hyperbolic cosine.
+// Cosh sets dst[i] to the hyperbolic cosine of src[i]. dst may be src. It panics where
+// src is shorter than dst.
 func Cosh(dst, src []float32) {
-	dst = dst[:len(src)]
+	src = src[:len(dst):len(src)]
 	for i, x := range src {
-		s, q := expParts(within(float64(x), 200))
+		s, q := expParts(clamp(float64(x), 200))
 		e := s + s*q
 		dst[i] = float32((e + 1/e) / 2)
 	}
 }
 
-// GELUTanh computes GELU by its approximation with a hyperbolic tangent.
+// GELUTanh sets dst[i] to the GELU of src[i] by its approximation with a hyperbolic
+// tangent. dst may be src. It panics where src is shorter than dst.
 func GELUTanh(dst, src []float32) {
 	const slope, cubic = 2 / (math.SqrtPi * math.Sqrt2), 0.044715 // sqrt(2/π)
-	dst = dst[:len(src)]
+	src = src[:len(dst):len(src)]
 	for i, f := range src {
 		x := float64(f)
-		s, q := expParts(within(2*slope*(x+cubic*x*x*x), 60))
+		s, q := expParts(clamp(2*slope*(x+cubic*x*x*x), 60))
 		m := (s - 1) + s*q
 		dst[i] = float32(x / 2 * (1 + m/(m+2)))
 	}

@@ -13,7 +13,7 @@ const (
 
 // logTable holds each part's centre c as 1/c and log(c). The centre of the part that
 // 1 is in is 1, so that the logarithms near 1 are exact.
-var logTable = func() (t [logSteps]struct{ inverse, log float64 }) {
+var logTable = func() (t [logSteps]struct{ reciprocal, log float64 }) {
 	for i := range t {
 		from := math.Float64frombits(lowBits + uint64(i)<<(52-logBits))
 		to := math.Float64frombits(lowBits + uint64(i+1)<<(52-logBits))
@@ -21,7 +21,7 @@ var logTable = func() (t [logSteps]struct{ inverse, log float64 }) {
 		if from <= 1 && 1 <= to {
 			c = 1
 		}
-		t[i].inverse, t[i].log = 1/c, math.Log(c)
+		t[i].reciprocal, t[i].log = 1/c, math.Log(c)
 	}
 	return t
 }()
@@ -32,7 +32,7 @@ func logParts(x float64) (sum, r float64) {
 	bits := math.Float64bits(x)
 	t := bits - lowBits
 	p := &logTable[t>>(52-logBits)%logSteps]
-	r = math.Float64frombits(bits-t&(0xfff<<52))*p.inverse - 1
+	r = math.Float64frombits(bits-t&(0xfff<<52))*p.reciprocal - 1
 	return float64(int64(t)>>52)*math.Ln2 + p.log, r
 }
 
@@ -41,17 +41,20 @@ func log1pSmall(r float64) float64 {
 	return r + r*r*(-0.5+r*(1./3+r*(-0.25+r*(0.2-r*(1./6)))))
 }
 
-// Log computes the natural logarithm.
+// Log sets dst[i] to the natural logarithm of src[i]. dst may be src. It panics where
+// src is shorter than dst.
 func Log(dst, src []float32) { scaledLog(dst, src, 1) }
 
-// Log2 computes the logarithm to base 2.
+// Log2 sets dst[i] to the logarithm of src[i] to base 2. dst may be src. It panics where
+// src is shorter than dst.
 func Log2(dst, src []float32) { scaledLog(dst, src, 1/math.Ln2) }
 
-// Log10 computes the logarithm to base 10.
+// Log10 sets dst[i] to the logarithm of src[i] to base 10. dst may be src. It panics
+// where src is shorter than dst.
 func Log10(dst, src []float32) { scaledLog(dst, src, 1/math.Ln10) }
 
 func scaledLog(dst, src []float32, scale float64) {
-	dst = dst[:len(src)]
+	src = src[:len(dst):len(src)]
 	for i, x := range src {
 		if !(x > 0 && x <= math.MaxFloat32) {
 			dst[i] = float32(math.Log(float64(x)))
@@ -62,9 +65,10 @@ func scaledLog(dst, src []float32, scale float64) {
 	}
 }
 
-// Log1p computes log(1 + x). What 1+x loses is added to first order.
+// Log1p sets dst[i] to log(1 + src[i]). What 1 + src[i] loses is added to first order.
+// dst may be src. It panics where src is shorter than dst.
 func Log1p(dst, src []float32) {
-	dst = dst[:len(src)]
+	src = src[:len(dst):len(src)]
 	for i, f := range src {
 		x := float64(f)
 		if !(x > -1 && x <= math.MaxFloat32) {

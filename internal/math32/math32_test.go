@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -100,6 +101,22 @@ func TestInPlace(t *testing.T) {
 		if fmt.Sprint(src) != fmt.Sprint(dst) {
 			t.Errorf("%s in place: got %v, want %v", c.name, src, dst)
 		}
+	}
+}
+
+// TestShort wants a panic, and nothing written, where src is shorter than dst, however large
+// the memory behind it is.
+func TestShort(t *testing.T) {
+	for _, c := range functions {
+		dst, src := make([]float32, 5), []float32{1, 1, 1, 1, 1}
+		func() {
+			defer func() {
+				if recover() == nil || slices.ContainsFunc(dst, func(x float32) bool { return x != 0 }) {
+					t.Errorf("%s of 4 elements into 5: no panic, or wrote %v", c.name, dst)
+				}
+			}()
+			c.f(dst, src[:4])
+		}()
 	}
 }
 

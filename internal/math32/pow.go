@@ -2,9 +2,10 @@ package math32
 
 import "math"
 
-// Pow computes a^b.
+// Pow sets dst[i] to a[i]^b[i]. dst may be an operand. It panics where a or b is shorter
+// than dst.
 func Pow(dst, a, b []float32) {
-	a, b = a[:len(dst)], b[:len(dst)]
+	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
 	for i := range dst {
 		x, y := float64(a[i]), float64(b[i])
 		if !(x > 0 && x <= math.MaxFloat32 && math.Abs(y) <= math.MaxFloat32) {
@@ -12,7 +13,7 @@ func Pow(dst, a, b []float32) {
 			continue
 		}
 		sum, r := logParts(x)
-		s, q := expParts(within(y*(sum+log1pSmall(r)), 200))
+		s, q := expParts(clamp(y*(sum+log1pSmall(r)), 200))
 		dst[i] = float32(s + s*q)
 	}
 }

@@ -5,9 +5,9 @@ import "math"
 // π in two parts: the first has 33 bits, so that its products with whole numbers
 // below 2^20 are exact.
 const (
-	piHigh  = 0x1.921fb544p1
-	piLow   = 0x1.0b4611a626331p-33
-	sinMost = 1 << 20 // the largest argument, in halves of a turn, that is reduced so
+	piHigh = 0x1.921fb544p1
+	piLow  = 0x1.0b4611a626331p-33
+	sinMax = 1 << 20 // the largest argument, in halves of a turn, that is reduced so
 )
 
 // sinReduced is sin(r)·(-1)^n for |r| up to π/2.
@@ -17,14 +17,15 @@ func sinReduced(r float64, n uint64) float64 {
 	return math.Float64frombits(math.Float64bits(p) ^ n<<63)
 }
 
-// Sin computes the sine.
+// Sin sets dst[i] to the sine of src[i]. dst may be src. It panics where src is shorter
+// than dst.
 func Sin(dst, src []float32) {
-	dst = dst[:len(src)]
+	src = src[:len(dst):len(src)]
 	for i, f := range src {
 		x := float64(f)
 		t := x*(1/math.Pi) + roundShift
 		n := t - roundShift
-		if !(math.Abs(n) < sinMost) {
+		if !(math.Abs(n) < sinMax) {
 			dst[i] = float32(math.Sin(x))
 			continue
 		}
@@ -32,14 +33,15 @@ func Sin(dst, src []float32) {
 	}
 }
 
-// Cos computes the cosine, the sine a quarter of a turn on.
+// Cos sets dst[i] to the cosine of src[i], the sine a quarter of a turn on. dst may be
+// src. It panics where src is shorter than dst.
 func Cos(dst, src []float32) {
-	dst = dst[:len(src)]
+	src = src[:len(dst):len(src)]
 	for i, f := range src {
 		x := math.Abs(float64(f))
 		t := x*(1/math.Pi) + 0.5 + roundShift
 		n := t - roundShift
-		if !(n < sinMost) {
+		if !(n < sinMax) {
 			dst[i] = float32(math.Cos(x))
 			continue
 		}

@@ -5,70 +5,67 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/x448/float16"
 )
 
-// The conversions are held against these, of the little-endian bits of one element.
-
-func widened(name string, b []byte) (bits uint32) {
+// widened is what a conversion makes of the little-endian bytes of one element: an integer,
+// or the bits of a float.
+func widened(name string, b []byte) uint32 {
+	from, to, _ := strings.Cut(name, "To")
 	short := uint32(b[0])
 	if len(b) > 1 {
 		short = uint32(binary.LittleEndian.Uint16(b))
 	}
-	switch name {
-	case "int8":
-		return uint32(int8(short))
-	case "int16":
-		return uint32(int16(short))
-	case "bool":
-		return uint32(answer(short != 0))
-	case "bfloat":
+	n := int32(short)
+	switch from {
+	case "Int8":
+		n = int32(int8(short))
+	case "Int16":
+		n = int32(int16(short))
+	case "Int32":
+		n = int32(binary.LittleEndian.Uint32(b))
+	case "Bool":
+		n = int32(bit(short != 0))
+	case "Half":
+		return math.Float32bits(float16.Frombits(uint16(short)).Float32())
+	case "BFloat":
 		return short << 16
-	case "int32":
-		return binary.LittleEndian.Uint32(b)
 	}
-	return short
+	if to == "Float" {
+		return math.Float32bits(float32(n))
+	}
+	return uint32(n)
 }
-
-var widening = []struct {
-	name    string
-	size    int
-	ints    func(dst []int32, src []byte) int
-	floats  func(dst []float32, src []byte) int
-	convert func(bits uint32) float32
-}{
-	{"int8", 1, Int8ToInt32, Int8ToFloat, fromInt},
-	{"uint8", 1, Uint8ToInt32, Uint8ToFloat, fromInt},
-	{"bool", 1, BoolToInt32, BoolToFloat, fromInt},
-	{"int16", 2, Int16ToInt32, Int16ToFloat, fromInt},
-	{"uint16", 2, Uint16ToInt32, Uint16ToFloat, fromInt},
-	{"int32", 4, nil, Int32ToFloat, fromInt},
-	{"bfloat", 2, nil, BFloatToFloat, math.Float32frombits},
-}
-
-func fromInt(bits uint32) float32 { return float32(int32(bits)) }
 
 func TestWiden(t *testing.T) {
+	checkWiden(t, widenInts, func(x int32) uint32 { return uint32(x) })
+	checkWiden(t, widenFloats, math.Float32bits)
+}
+
+func checkWiden[C int32 | float32](t *testing.T, list []conversion[func(dst []C, src []byte) int], bits func(x C) uint32) {
+	t.Helper()
 	r := rand.New(rand.NewPCG(1, 2))
 	for n := range 70 {
-		for _, c := range widening {
+		for _, c := range list {
 			src := make([]byte, n*c.size)
 			for i := range src {
 				src[i] = byte(r.Uint32()) * byte(r.IntN(2))
 			}
-			floats, ints := newGuarded(r, n), make([]int32, n)
-			done := c.floats(floats.data, src)
-			if c.ints != nil && c.ints(ints, src) != done || done != whole(n) {
+			all := slices.Repeat([]C{77}, n+guard)
+			if done := c.f(all[:n], src); done != whole(n) {
 				t.Fatalf("%s: %d of %d elements done", c.name, done, n)
 			}
-			floats.check(t, c.name)
-			for i := range done {
-				bits := widened(c.name, src[i*c.size:][:c.size])
-				if got, want := floats.data[i], c.convert(bits); got != want && (got == got || want == want) {
-					t.Fatalf("%s, element %d of %d: got %v, want %v", c.name, i, n, got, want)
-				}
-				if c.ints != nil && ints[i] != int32(bits) {
-					t.Fatalf("%s, element %d of %d: got %d, want %d", c.name, i, n, ints[i], int32(bits))
+			if i := slices.IndexFunc(all[whole(n):], func(x C) bool { return x != 77 }); i >= 0 {
+				t.Fatalf("%s of %d elements: wrote %v at %d", c.name, n, all[whole(n)+i], whole(n)+i)
+			}
+			for i, x := range all[:whole(n)] {
+				want := widened(c.name, src[i*c.size:][:c.size])
+				if got := bits(x); got != want && (x == x || math.Float32frombits(want) == math.Float32frombits(want)) {
+					t.Fatalf("%s, element %d of %d: got %v (%#x), want %#x", c.name, i, n, x, got, want)
 				}
 			}
 		}
@@ -91,16 +88,24 @@ func roundedBFloat(x float32) uint32 {
 	return (b + 0x7fff + b>>16&1) >> 16
 }
 
-func TestNarrow(t *testing.T) {
-	type row[C any] struct {
-		name string
-		size int
-		f    func(dst []byte, src []C) int
-		want func(x C) uint32
+// narrowed are what conversions make of one element, of which they store the low bytes.
+var (
+	narrowedInt = map[string]func(x int32) uint32{
+		"Int32To8": func(x int32) uint32 { return uint32(x) }, "Int32To16": func(x int32) uint32 { return uint32(x) },
+		"Int32ToBool": func(x int32) uint32 { return uint32(bit(x != 0)) },
 	}
-	same := func(x int32) uint32 { return uint32(x) }
+	narrowedFloat = map[string]func(x float32) uint32{
+		"FloatToInt32": truncated, "FloatTo8": truncated, "FloatTo16": truncated,
+		"FloatToBool":   func(x float32) uint32 { return uint32(bit(x != 0)) },
+		"FloatToBFloat": roundedBFloat,
+		"FloatToHalf":   func(x float32) uint32 { return uint32(float16.Fromfloat32(x)) },
+	}
+)
+
+func TestNarrow(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	hard := append([]float32{0x1p31, -0x1p31, 0x1p31 - 128, -0x1p31 - 256, 0x1p32, -0x1p33, 255.5, -1.5, 32767.5, 1 + 0x1p-8, 1 + 3*0x1p-8}, odd...)
+	hard := append([]float32{0x1p31, -0x1p31, 0x1p31 - 128, -0x1p31 - 256, 0x1p32, -0x1p33, 255.5, -1.5, 32767.5, 1 + 0x1p-8, 1 + 3*0x1p-8,
+		65504, 65520, 0x1p-24, 0x1p-25, 0x1.8p-25, 1 + 0x1p-11, 1 + 3*0x1p-11}, odd...)
 	for n := range 70 {
 		ints, floats := integerOperands(r, n), operands(r, n)
 		for i := range floats {
@@ -108,18 +113,11 @@ func TestNarrow(t *testing.T) {
 				floats[i] = hard[r.IntN(len(hard))]
 			}
 		}
-		for _, c := range []row[int32]{
-			{"int32 to 8 bits", 1, Int32To8, same}, {"int32 to 16 bits", 2, Int32To16, same},
-			{"int32 to bool", 1, Int32ToBool, func(x int32) uint32 { return uint32(answer(x != 0)) }},
-		} {
-			checkNarrow(t, c.name, c.size, c.f, c.want, ints)
+		for _, c := range narrowInts {
+			checkNarrow(t, c.name, c.size, c.f, narrowedInt[c.name], ints)
 		}
-		for _, c := range []row[float32]{
-			{"float to int32", 4, FloatToInt32, truncated}, {"float to 8 bits", 1, FloatTo8, truncated}, {"float to 16 bits", 2, FloatTo16, truncated},
-			{"float to bool", 1, FloatToBool, func(x float32) uint32 { return uint32(answer(x != 0)) }},
-			{"float to bfloat", 2, FloatToBFloat, roundedBFloat},
-		} {
-			checkNarrow(t, c.name, c.size, c.f, c.want, floats)
+		for _, c := range narrowFloats {
+			checkNarrow(t, c.name, c.size, c.f, narrowedFloat[c.name], floats)
 		}
 	}
 }

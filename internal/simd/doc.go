@@ -1,13 +1,23 @@
 // Package simd holds the inner loops that are worth vector instructions: blocks of
 // matrix products, sums over taps, row kernels, and arithmetic, comparisons,
-// conversions and functions of each element. Every function is written in Go first
-// (generic.go and its like), and its comment gives the loop that it equals; where the
-// processor has AVX2 and FMA, or NEON, a hand-written twin takes its place, and AVX-512
-// for matrix products and conversions. The tag purego leaves the twins out.
+// conversions and functions of each element.
 //
-// Twins add in another order and fuse multiplications with additions, so sums and
+// Every loop is written in Go first: that is its definition, what runs without vectors,
+// and what tests compare with. Where the processor has AVX2 and FMA, or NEON, assembly
+// takes its place, and AVX-512 for matrix products and conversions. The tag purego leaves
+// assembly out.
+//
+// Loops over elements are rows of a table in gen, which writes the exported functions,
+// the loops in Go, and the assembly; it writes tiles of products, sums over taps and
+// NEON's transposes from their shapes. Loops of other shapes are written by hand, in files
+// without the mark of generated code. All assembly names its arguments with their
+// offsets, so that go vet checks them.
+//
+// Assembly adds in another order and fuses multiplications with additions, so sums and
 // functions may differ from the Go loop in the last bits; the others do not. Results do
 // not depend on where the slices start, nor on the number of threads.
 //
 // Slices of one call do not overlap unless the comment says that they may.
+//
+//go:generate go run ./gen
 package simd

@@ -58,12 +58,14 @@ func lanesIn(lo, hi int) uint16 {
 //
 //	y[r,c] = bias + Σ w[i,j] · x[r·Stride+i·DilateRows-Top, c·Stride+j·DilateCols-Left]
 //
-// where x is 0 outside of its rows and columns.
+// where x is 0 outside of its rows and columns. It panics where a slice is shorter than its
+// rows and columns say.
 func (f *Filter) Apply(y, x, w []float32, bias float32) {
 	if f.Rows <= 0 || f.Cols <= 0 {
 		return
 	}
-	y, x, w = y[:f.Rows*f.Cols], x[:f.InRows*f.InCols], w[:f.KernelRows*f.KernelCols]
+	y, x = y[:f.Rows*f.Cols:len(y)], x[:f.InRows*f.InCols:len(x)]
+	w = w[: f.KernelRows*f.KernelCols : len(w)]
 	if len(f.masks) == 0 || len(x) == 0 || len(y)*len(w) < few || !finite(w) {
 		f.applyGo(y, x, w, bias)
 		return

@@ -2,7 +2,7 @@
 
 package simd
 
-var filters = wide
+var filters = avx512
 
 //go:noescape
 func filter512(f *Filter, masks *uint16, y, x, w *float32, bias float32)

@@ -53,17 +53,11 @@ func tapsGo[T Number](y, x []T, off []int, w []T) {
 	}
 }
 
-func copyRowsGo[T any](dst, src []T, rows, n, ds, ss int) {
-	for i := range rows {
-		copy(dst[i*ds:][:n], src[i*ss:])
-	}
-}
-
 func stride2Go[T any](dst, src []T) {
 	if len(dst) == 0 {
 		return
 	}
-	src = src[:2*len(dst)-1]
+	src = src[: 2*len(dst)-1 : len(src)]
 	for i := range dst {
 		dst[i] = src[2*i]
 	}

@@ -3,6 +3,7 @@
 package simd_test
 
 import (
+	"maps"
 	"math/rand/v2"
 
 	"github.com/etrun-go/etrun/internal/math32"
@@ -19,46 +20,40 @@ type loop struct {
 	run         func(m *memory, n int)
 }
 
-// loops are those of the package, one row a function.
+// loops are those of the package: every row of its table, and the others.
 var loops = func() (list []loop) {
-	add := func(name string, align, least int, run func(m *memory, n int)) {
-		list = append(list, loop{name: name, align: align, least: least, run: run})
+	add := func(name string, run func(m *memory, n int)) {
+		list = append(list, loop{name: name, align: 4, run: run})
 	}
-	for name, f := range map[string]func(dst, src []float32){
-		"exp": simd.Exp, "sigmoid": simd.Sigmoid, "tanh": simd.Tanh, "gelu": simd.GELU, "gelu tanh": simd.GELUTanh, "expm1": simd.Expm1,
-		"erf": simd.Erf, "log1p": simd.Log1p, "log": simd.Log, "log2": simd.Log2, "log10": simd.Log10, "sin": simd.Sin, "cos": simd.Cos,
-		"elu": func(d, s []float32) { simd.ELU(d, s, 1.5, 2, 0.5) }, "abs": simd.Abs, "neg": simd.Neg, "sign": simd.Sign, "floor": simd.Floor,
-		"ceil": simd.Ceil, "trunc": simd.Trunc, "round": simd.Round, "reciprocal": simd.Reciprocal, "sqrt": simd.Sqrt, "rsqrt": simd.Rsqrt,
-		"clamp": func(d, s []float32) { simd.Clamp(d, s, -.5, .5) }, "leaky relu": func(d, s []float32) { simd.LeakyReLU(d, s, 0.01) },
-		"axpy": func(d, s []float32) { simd.Axpy(d, s, 1.5) }, "scale": func(d, s []float32) { simd.ScaleShift(d, s, 1.5, .25) },
-		"scan": simd.ScanWide, "math32 exp": math32.Exp, "math32 log": math32.Log, "math32 sin": math32.Sin, "math32 tanh": math32.Tanh,
-		"math32 erf": math32.Erf, "math32 gelu": math32.GELU, "math32 sigmoid": math32.Sigmoid, "math32 expm1": math32.Expm1,
-		"math32 cos": math32.Cos, "math32 log1p": math32.Log1p, "math32 sinh": math32.Sinh, "math32 cosh": math32.Cosh,
-	} {
-		add(name, 4, 0, func(m *memory, n int) {
+	unary := maps.Clone(simd.UnaryFloats)
+	maps.Copy(unary, simd.Approximations)
+	maps.Copy(unary, others)
+	for name, f := range unary {
+		add(name, func(m *memory, n int) {
 			d, s := m.floats(n), vec(m, n, func(r *rand.Rand) float32 { return r.Float32() + 0x1p-20 })
 			f(d, s)
 			f(s, s)
 		})
 	}
-	for name, f := range map[string]func(dst, a, b []float32){
-		"add": simd.Add, "sub": simd.Sub, "mul": simd.Mul, "div": simd.Div, "maximum": simd.Maximum, "minimum": simd.Minimum,
-		"add scaled": func(d, a, b []float32) { simd.AddScaled(d, a, b, 2.7) }, "math32 pow": math32.Pow,
-		"center": func(d, a, b []float32) { simd.Center(d, a, .5, 2, b, b) },
-	} {
-		add(name, 4, 0, func(m *memory, n int) {
+	binary := maps.Clone(simd.BinaryFloats)
+	binary["math32 pow"] = math32.Pow
+	binary["center"] = func(d, a, b []float32) { simd.Center(d, a, .5, 2, b, b) }
+	for name, f := range binary {
+		add(name, func(m *memory, n int) {
 			d, a, b := m.floats(n), m.floats(n), m.floats(n)
 			f(d, a, b)
 			f(a, a, b)
 		})
 	}
-	for name, f := range map[string]func(dst, a, b []int32){
-		"add integers": simd.AddInt32, "sub integers": simd.SubInt32, "mul integers": simd.MulInt32, "max integers": simd.MaxInt32,
-		"min integers": simd.MinInt32, "and integers": simd.BitAndInt32, "or integers": simd.BitOrInt32, "xor integers": simd.BitXorInt32,
-		"clamp integers": func(d, a, _ []int32) { simd.ClampInt32(d, a, -3, 200) }, "abs integers": func(d, a, _ []int32) { simd.AbsInt32(d, a) },
-		"neg integers": func(d, a, _ []int32) { simd.NegInt32(d, a) },
-	} {
-		add(name, 4, 0, func(m *memory, n int) {
+	for name, f := range simd.UnaryInts {
+		add(name, func(m *memory, n int) {
+			d, a := vec(m, n, anyInt), vec(m, n, anyInt)
+			f(d, a)
+			f(a, a)
+		})
+	}
+	for name, f := range simd.BinaryInts {
+		add(name, func(m *memory, n int) {
 			d, a, b := vec(m, n, anyInt), vec(m, n, anyInt), vec(m, n, anyInt)
 			f(d, a, b)
 			f(a, a, b)
@@ -67,65 +62,48 @@ var loops = func() (list []loop) {
 	return append(append(append(list, comparisons()...), conversions()...), structured...)
 }()
 
+// others are functions of one operand that are not in the table.
+var others = map[string]func(dst, src []float32){
+	"sin": simd.Sin, "cos": simd.Cos, "scan": simd.CumSum,
+	"axpy": func(d, s []float32) { simd.Axpy(d, s, 1.5) }, "scale": func(d, s []float32) { simd.ScaleShift(d, s, 1.5, .25) },
+	"math32 exp": math32.Exp, "math32 log": math32.Log, "math32 sin": math32.Sin, "math32 tanh": math32.Tanh,
+	"math32 erf": math32.Erf, "math32 gelu": math32.GELU, "math32 sigmoid": math32.Sigmoid, "math32 expm1": math32.Expm1,
+	"math32 cos": math32.Cos, "math32 log1p": math32.Log1p, "math32 sinh": math32.Sinh, "math32 cosh": math32.Cosh,
+}
+
 func comparisons() (list []loop) {
-	for name, f := range map[string]func(dst []uint8, a, b []float32){
-		"equal": simd.Equal, "not equal": simd.NotEqual, "less": simd.Less, "less or equal": simd.LessEqual,
-	} {
+	for name, f := range simd.CompareFloats {
 		list = append(list, loop{name: name, align: 4, run: func(m *memory, n int) { f(m.bytes(n), m.floats(n), m.floats(n)) }})
 	}
-	for name, f := range map[string]func(dst []uint8, a, b []int32){
-		"equal integers": simd.EqualInt32, "not equal integers": simd.NotEqualInt32, "less integers": simd.LessInt32,
-		"less or equal integers": simd.LessEqualInt32, "and": simd.AndInt32, "or": simd.OrInt32, "xor": simd.XorInt32, "nor": simd.NorInt32,
-	} {
+	for name, f := range simd.CompareInts {
 		list = append(list, loop{name: name, align: 4, run: func(m *memory, n int) { f(m.bytes(n), vec(m, n, anyInt), vec(m, n, anyInt)) }})
 	}
-	return append(list, loop{name: "select", align: 4, run: func(m *memory, n int) {
-		mask, a, b := vec(m, n, lanesOf), vec(m, n, anyWord), vec(m, n, anyWord)
-		simd.Select(vec(m, n, anyWord), mask, a, b)
-		simd.Select(a, mask, a, b)
-	}})
+	for name, f := range simd.Selections {
+		list = append(list, loop{name: name, align: 4, run: func(m *memory, n int) {
+			mask, a, b := vec(m, n, lanesOf), vec(m, n, anyWord), vec(m, n, anyWord)
+			f(vec(m, n, anyWord), mask, a, b)
+			f(a, mask, a, b)
+		}})
+	}
+	return list
 }
 
 // conversions do whole blocks of vectors, and say how many elements that is.
 func conversions() (list []loop) {
-	add := func(name string, run func(m *memory, n int)) {
-		list = append(list, loop{name: name, align: 4, converts: 1, run: run})
+	add := func(name string, run func(m *memory, n int) (done int)) {
+		list = append(list, loop{name: name, align: 4, converts: 1, run: func(m *memory, n int) { m.result(float32(run(m, n))) }})
 	}
-	for name, f := range map[string]struct {
-		size int
-		f    func(dst []float32, src []byte) int
-	}{
-		"int8 to float": {1, simd.Int8ToFloat}, "uint8 to float": {1, simd.Uint8ToFloat}, "bool to float": {1, simd.BoolToFloat},
-		"int16 to float": {2, simd.Int16ToFloat}, "uint16 to float": {2, simd.Uint16ToFloat}, "int32 to float": {4, simd.Int32ToFloat},
-		"half to float": {2, simd.HalfToFloat}, "bfloat to float": {2, simd.BFloatToFloat},
-	} {
-		add(name, func(m *memory, n int) { m.result(float32(f.f(m.floats(n), m.bytes(n*f.size)))) })
+	for name, c := range simd.WidenFloats {
+		add(name, func(m *memory, n int) int { return c.F(m.floats(n), m.bytes(n*c.Size)) })
 	}
-	for name, f := range map[string]struct {
-		size int
-		f    func(dst []int32, src []byte) int
-	}{
-		"int8 to int32": {1, simd.Int8ToInt32}, "uint8 to int32": {1, simd.Uint8ToInt32}, "bool to int32": {1, simd.BoolToInt32},
-		"int16 to int32": {2, simd.Int16ToInt32}, "uint16 to int32": {2, simd.Uint16ToInt32},
-	} {
-		add(name, func(m *memory, n int) { m.result(float32(f.f(vec(m, n, anyInt), m.bytes(n*f.size)))) })
+	for name, c := range simd.WidenInts {
+		add(name, func(m *memory, n int) int { return c.F(vec(m, n, anyInt), m.bytes(n*c.Size)) })
 	}
-	for name, f := range map[string]struct {
-		size int
-		f    func(dst []byte, src []float32) int
-	}{
-		"float to int32": {4, simd.FloatToInt32}, "float to 8 bits": {1, simd.FloatTo8}, "float to 16 bits": {2, simd.FloatTo16},
-		"float to bool": {1, simd.FloatToBool}, "float to half": {2, simd.FloatToHalf}, "float to bfloat": {2, simd.FloatToBFloat},
-	} {
-		add(name, func(m *memory, n int) { m.result(float32(f.f(m.bytes(n*f.size), m.floats(n)))) })
+	for name, c := range simd.NarrowFloats {
+		add(name, func(m *memory, n int) int { return c.F(m.bytes(n*c.Size), m.floats(n)) })
 	}
-	for name, f := range map[string]struct {
-		size int
-		f    func(dst []byte, src []int32) int
-	}{
-		"int32 to 8 bits": {1, simd.Int32To8}, "int32 to 16 bits": {2, simd.Int32To16}, "int32 to bool": {1, simd.Int32ToBool},
-	} {
-		add(name, func(m *memory, n int) { m.result(float32(f.f(m.bytes(n*f.size), vec(m, n, anyInt)))) })
+	for name, c := range simd.NarrowInts {
+		add(name, func(m *memory, n int) int { return c.F(m.bytes(n*c.Size), vec(m, n, anyInt)) })
 	}
 	return list
 }
@@ -138,12 +116,12 @@ var structured = []loop{
 	{name: "sums", align: 4, run: func(m *memory, n int) {
 		x := m.floats(n)
 		m.result(simd.Dot(x, m.floats(n)), simd.Sum(x), simd.SumSquares(x, .1), simd.Max(x), simd.Min(x),
-			float32(simd.SumWide(x)), float32(simd.SquaresWide(x, .3)), simd.ExpSum(m.floats(n), x, .5))
+			float32(simd.SumFloat64(x)), float32(simd.SumSquaresFloat64(x, .3)), simd.ExpSum(m.floats(n), x, .5))
 	}},
-	{name: "wide sums", align: 8, run: func(m *memory, n int) {
+	{name: "float64 sums", align: 8, run: func(m *memory, n int) {
 		sums := vec(m, n, wideUnit)
-		simd.AddWide(sums, m.floats(n))
-		simd.AddSquaresWide(sums, m.floats(n), vec(m, n, wideUnit))
+		simd.AddFloat64(sums, m.floats(n))
+		simd.AddSquaresFloat64(sums, m.floats(n), vec(m, n, wideUnit))
 	}},
 	{name: "rows", align: 4, least: 1, run: func(m *memory, n int) {
 		x, w, b := m.floats(3*n), m.floats(n), m.floats(n)

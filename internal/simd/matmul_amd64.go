@@ -2,39 +2,6 @@
 
 package simd
 
-//go:noescape
-func tile6x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int)
-
-//go:noescape
-func tile4x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int)
-
-//go:noescape
-func tile2x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int)
-
-//go:noescape
-func tile1x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int)
-
-//go:noescape
-func tile1x64(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int)
-
-//go:noescape
-func tile6x8(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, mask *int32)
-
-//go:noescape
-func tile2x8(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, mask *int32)
-
-//go:noescape
-func tile1x8(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, mask *int32)
-
-//go:noescape
-func tile8x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, cols uint32)
-
-//go:noescape
-func tile4x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, cols uint32)
-
-//go:noescape
-func tile1x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, cols uint32)
-
 // masks[8-n:] starts with n lanes that are on.
 var masks = [16]int32{-1, -1, -1, -1, -1, -1, -1, -1}
 
@@ -45,7 +12,7 @@ func mulAddTo(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from
 		mulAddToGo(m, n, k, a, ars, acs, b, ldb, from, ldf, c, ldc)
 		return
 	}
-	if wide && m >= 4 && n > 8 {
+	if avx512 && m >= 4 && n > 8 {
 		mulAddTo512(m, n, k, a, ars, acs, b, ldb, from, ldf, c, ldc)
 		return
 	}

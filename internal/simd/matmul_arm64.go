@@ -2,21 +2,6 @@
 
 package simd
 
-//go:noescape
-func tile6x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int)
-
-//go:noescape
-func tile2x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int)
-
-//go:noescape
-func tile1x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int)
-
-//go:noescape
-func tile6x4(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int)
-
-//go:noescape
-func tile1x4(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int)
-
 // mulAddTo goes strip by strip over the columns, so that a strip of b stays in the
 // first-level cache while all rows of a pass over it. Strides become bytes.
 func mulAddTo(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int) {

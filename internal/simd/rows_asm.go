@@ -4,54 +4,19 @@ package simd
 
 import "math"
 
-// The functions below take n blocks of tapsBlock or of lanes elements; n > 0.
+// The functions below take n blocks of tapsBlock and of lanes elements; n > 0.
 
 //go:noescape
-func tapsWide(n int, y, x *float32, off *int, w *float32, t int)
+func tapsBlocks(n int, y, x *float32, off *int, w *float32, t int)
 
 //go:noescape
 func tapsLanes(n int, y, x *float32, off *int, w *float32, t int)
-
-//go:noescape
-func fillLanes(n int, dst *float32, v float32)
-
-//go:noescape
-func dotLanes(n int, x, y *float32) float32
-
-//go:noescape
-func sumLanes(n int, x *float32) float32
-
-//go:noescape
-func squaresLanes(n int, x *float32, mean float32) float32
-
-//go:noescape
-func scaleShiftLanes(n int, dst, src *float32, scale, shift float32)
-
-//go:noescape
-func maxLanes(n int, x *float32) float32
-
-//go:noescape
-func minLanes(n int, x *float32) float32
-
-//go:noescape
-func expLanes(n int, dst, src *float32)
-
-//go:noescape
-func expSumLanes(n int, dst, src *float32, shift float32) float32
-
-//go:noescape
-func centerLanes(n int, dst, src *float32, mean, scale float32, weight, bias *float32)
-
-// everySecond reads 2 · lanes elements for each block.
-//
-//go:noescape
-func everySecond(n int, dst, src *float32)
 
 func taps(y, x []float32, off []int, w []float32) {
 	i := 0
 	if vector {
 		if n := len(y) / tapsBlock; n > 0 {
-			tapsWide(n, &y[0], &x[0], &off[0], &w[0], len(off))
+			tapsBlocks(n, &y[0], &x[0], &off[0], &w[0], len(off))
 			i = n * tapsBlock
 		}
 		if n := (len(y) - i) / lanes; n > 0 {
@@ -145,7 +110,7 @@ func center(dst, src []float32, mean, scale float32, weight, bias []float32) {
 		centerGo(dst, src, mean, scale, weight, bias)
 		return
 	}
-	centerLanes(n, &dst[0], &src[0], mean, scale, &weight[0], &bias[0])
+	centerLanes(n, &dst[0], &src[0], &weight[0], &bias[0], mean, scale)
 	if n *= lanes; n < len(dst) {
 		centerGo(dst[n:], src[n:], mean, scale, weight[n:], bias[n:])
 	}
@@ -161,36 +126,19 @@ func stride2(dst, src []float32) {
 	}
 	blocks := min(n, len(src)/2) / lanes
 	if blocks > 0 {
-		everySecond(blocks, &dst[0], &src[0])
+		stride2Lanes(blocks, &dst[0], &src[0])
 	}
 	switch done := blocks * lanes; {
 	case done == n:
 	case len(src) >= 2*n:
-		everySecond(1, &dst[n-lanes], &src[2*(n-lanes)])
+		stride2Lanes(1, &dst[n-lanes], &src[2*(n-lanes)])
 	default:
 		stride2Go(dst[done:], src[2*done:])
 	}
 }
 
-// exp computes a last incomplete block in all lanes too, so that an element's result
+// expSum computes a last incomplete block in all lanes, too, so that an element's result
 // does not depend on its place.
-func exp(dst, src []float32) {
-	if !vector {
-		expGo(dst, src)
-		return
-	}
-	n := len(dst) / lanes
-	if n > 0 {
-		expLanes(n, &dst[0], &src[0])
-	}
-	if rest := dst[n*lanes:]; len(rest) > 0 {
-		var b [lanes]float32
-		copy(b[:], src[n*lanes:])
-		expLanes(1, &b[0], &b[0])
-		copy(rest, b[:])
-	}
-}
-
 func expSum(dst, src []float32, shift float32) (s float32) {
 	if !vector {
 		return expSumGo(dst, src, shift)

@@ -19,7 +19,8 @@ func whole(n int) int {
 //	c[i*ldc+j] += Σ_p a[i*ars+p*acs] · b[p*ldb+j]    i < m, j < n, p < k
 //
 // a may have any strides, so either of its orders serves without packing; rows of b
-// and c are dense. Callers keep k·n within the second-level cache.
+// and c are dense. Callers keep k·n within the second-level cache. It panics where a slice
+// ends before an element that the sum wants.
 func MulAdd(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, c []float32, ldc int) {
 	if k > 0 {
 		MulAddTo(m, n, k, a, ars, acs, b, ldb, c, ldc, c, ldc)
@@ -30,7 +31,8 @@ func MulAdd(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, c []fl
 //
 //	c[i*ldc+j] = from[i*ldf+j] + Σ_p a[i*ars+p*acs] · b[p*ldb+j]    i < m, j < n, p < k
 //
-// from may be c, with the same stride; an ldf of 0 adds one row to all.
+// from may be c, with the same stride; an ldf of 0 adds one row to all. It panics where a
+// slice ends before an element that the sum wants.
 func MulAddTo(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int) {
 	if m <= 0 || n <= 0 {
 		return
@@ -49,7 +51,7 @@ func MulAddTo(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from
 // MulAddToFunc is the form of [MulAddTo] for elements of T.
 type MulAddToFunc[T Number] func(m, n, k int, a []T, ars, acs int, b []T, ldb int, from []T, ldf int, c []T, ldc int)
 
-// MulAddToOf is MulAddTo for elements of T; only float32 has vector twins.
+// MulAddToOf is MulAddTo for elements of T; only float32 has a vector loop.
 func MulAddToOf[T Number]() MulAddToFunc[T] {
 	if f, ok := any(MulAddToFunc[float32](MulAddTo)).(MulAddToFunc[T]); ok {
 		return f
@@ -59,7 +61,9 @@ func MulAddToOf[T Number]() MulAddToFunc[T] {
 
 // Taps adds a weighted sum of shifted slices of x, such as the taps of a filter:
 //
-//	y[i] += Σ_t w[t] · x[off[t]+i]    t < len(off), len(w) ≥ len(off)
+//	y[i] += Σ_t w[t] · x[off[t]+i]    t < len(off)
+//
+// It panics where w is shorter than off, or x ends before an element that y wants.
 func Taps(y, x []float32, off []int, w []float32) {
 	if len(y) == 0 || len(off) == 0 {
 		return
@@ -75,7 +79,7 @@ func Taps(y, x []float32, off []int, w []float32) {
 	taps(y, x, off, w)
 }
 
-// TapsOf is Taps for elements of T; only float32 has vector twins.
+// TapsOf is Taps for elements of T; only float32 has a vector loop.
 func TapsOf[T Number]() func(y, x []T, off []int, w []T) {
 	if f, ok := any(Taps).(func(y, x []T, off []int, w []T)); ok {
 		return f
@@ -87,19 +91,20 @@ func TapsOf[T Number]() func(y, x []T, off []int, w []T) {
 // apart:
 //
 //	dst[i*ds+j] = src[i*ss+j]    i < rows, j < n
+//
+// It panics where dst or src ends before its last row does.
 func CopyRows[T any](dst, src []T, rows, n, ds, ss int) {
 	if rows <= 0 || n <= 0 {
 		return
 	}
 	_, _ = dst[(rows-1)*ds+n-1], src[(rows-1)*ss+n-1]
-	if d, ok := any(dst).([]float32); ok {
-		copyRows(d, any(src).([]float32), rows, n, ds, ss)
-		return
+	for i := range rows {
+		copy(dst[i*ds:][:n], src[i*ss:])
 	}
-	copyRowsGo(dst, src, rows, n, ds, ss)
 }
 
-// Stride2 is dst[i] = src[2·i].
+// Stride2 sets dst[i] to src[2·i]. It panics where src ends before that element of the last
+// i; dst may be written then.
 func Stride2[T any](dst, src []T) {
 	if d, ok := any(dst).([]float32); ok && len(d) >= 8 {
 		stride2(d, any(src).([]float32))
@@ -108,7 +113,7 @@ func Stride2[T any](dst, src []T) {
 	stride2Go(dst, src)
 }
 
-// Fill is dst[i] = v.
+// Fill sets dst[i] to v.
 func Fill[T any](dst []T, v T) {
 	if d, ok := any(dst).([]float32); ok {
 		fill(d, any(v).(float32))
@@ -117,13 +122,13 @@ func Fill[T any](dst []T, v T) {
 	fillGo(dst, v)
 }
 
-// Axpy is y[i] += a·x[i].
-func Axpy(y, x []float32, a float32) { axpy(y, x[:len(y)], a) }
+// Axpy adds a·x[i] to y[i]. It panics where x is shorter than y.
+func Axpy(y, x []float32, a float32) { axpy(y, x[:len(y):len(x)], a) }
 
-// Dot is Σ x[i]·y[i], len(y) ≥ len(x).
-func Dot(x, y []float32) float32 { return dot(x, y[:len(x)]) }
+// Dot is Σ x[i]·y[i], 0 for none. It panics where y is shorter than x.
+func Dot(x, y []float32) float32 { return dot(x, y[:len(x):len(y)]) }
 
-// DotOf is Dot for elements of T; only float32 has vector twins.
+// DotOf is Dot for elements of T; only float32 has a vector loop.
 func DotOf[T Number]() func(x, y []T) T {
 	if f, ok := any(Dot).(func(x, y []T) T); ok {
 		return f
@@ -131,10 +136,10 @@ func DotOf[T Number]() func(x, y []T) T {
 	return dotGo[T]
 }
 
-// Sum is Σ x[i].
+// Sum is Σ x[i], 0 for none.
 func Sum(x []float32) float32 { return sum(x) }
 
-// SumSquares is Σ (x[i]-mean)².
+// SumSquares is Σ (x[i]-mean)², 0 for none.
 func SumSquares(x []float32, mean float32) float32 { return sumSquares(x, mean) }
 
 // Max is the largest element, NaN if there is one, -Inf for none.
@@ -143,39 +148,39 @@ func Max(x []float32) float32 { return maxOf(x) }
 // Min is the least element, NaN if there is one, +Inf for none.
 func Min(x []float32) float32 { return minOf(x) }
 
-// ScaleShift is dst[i] = src[i]·scale + shift; dst may be src.
+// ScaleShift sets dst[i] to src[i]·scale + shift. dst may be src. It panics where src is
+// shorter than dst.
 func ScaleShift(dst, src []float32, scale, shift float32) {
-	scaleShift(dst, src[:len(dst)], scale, shift)
+	scaleShift(dst, src[:len(dst):len(src)], scale, shift)
 }
 
-// Center is dst[i] = (src[i]-mean)·scale·weight[i] + bias[i]; a nil weight counts as
-// ones, a nil bias as zeros. dst may be src.
+// Center sets dst[i] to (src[i]-mean)·scale·weight[i] + bias[i]; a nil weight counts as
+// ones, a nil bias as zeros. dst may be src. It panics where another slice is shorter than
+// dst.
 func Center(dst, src []float32, mean, scale float32, weight, bias []float32) {
-	src = src[:len(dst)]
+	src = src[:len(dst):len(src)]
 	if weight != nil {
-		weight = weight[:len(dst)]
+		weight = weight[:len(dst):len(weight)]
 	}
 	if bias != nil {
-		bias = bias[:len(dst)]
+		bias = bias[:len(dst):len(bias)]
 	}
 	center(dst, src, mean, scale, weight, bias)
 }
 
-// Exp is dst[i] = [Exp32](src[i]); dst may be src.
-func Exp(dst, src []float32) { exp(dst, src[:len(dst)]) }
-
-// ExpSum is dst[i] = [Exp32](src[i]-shift) and returns the sum of dst; dst may be src.
-// Where that would be a subnormal number it is 0: what follows is then as fast for
+// ExpSum sets dst[i] to [Exp32](src[i]-shift) and returns the sum of dst, 0 for none. dst
+// may be src. It panics where src is shorter than dst. Where that would be a subnormal number it is 0: what follows is then as fast for
 // elements far below shift, such as those that a mask takes out, as for others.
 func ExpSum(dst, src []float32, shift float32) float32 {
-	return expSum(dst, src[:len(dst)], shift)
+	return expSum(dst, src[:len(dst):len(src)], shift)
 }
 
 // Transpose copies rows of src as columns of dst:
 //
 //	dst[j*ds+i] = src[i*ss+j]    i < rows, j < cols
 //
-// rows and cols are multiples of 8. Unsigned integers have vector twins.
+// rows and cols are multiples of 8. Unsigned integers have vector loops. It panics where dst
+// or src ends before its last row does.
 func Transpose[T any](dst, src []T, rows, cols, ds, ss int) {
 	if rows <= 0 || cols <= 0 {
 		return
@@ -199,10 +204,11 @@ func Transpose[T any](dst, src []T, rows, cols, ds, ss int) {
 //
 //	dst[j] = exp(src[j]-m) / Σ exp(src[j]-m)
 //
-// as [ExpSum] has it. len(dst) and len(src) are the same multiple of n; dst may be src.
+// as [ExpSum] has it. len(dst) is a multiple of n. dst may be src. It panics where src is
+// shorter than dst.
 func SoftmaxRows(dst, src []float32, n int) {
 	if len(dst) > 0 {
-		softmaxRows(dst, src[:len(dst)], n)
+		softmaxRows(dst, src[:len(dst):len(src)], n)
 	}
 }
 
@@ -212,17 +218,19 @@ func SoftmaxRows(dst, src []float32, n int) {
 //	rstd[i] = 1 / sqrt(Σ (src[i·n+j]-mean[i])² / n + eps)
 //	dst[i·n+j] = (src[i·n+j]-mean[i]) · rstd[i] · weight[j] + bias[j]    i < len(mean), j < n
 //
-// a nil weight counts as ones, a nil bias as zeros. dst may be src.
+// a nil weight counts as ones, a nil bias as zeros. dst may be src. It panics where another
+// slice is too short for the rows that mean has.
 func NormRows(dst, src []float32, n int, mean, rstd, weight, bias []float32, eps float32) {
 	if n == 0 || len(mean) == 0 {
 		return
 	}
-	dst, src, rstd = dst[:n*len(mean)], src[:n*len(mean)], rstd[:len(mean)]
+	all := n * len(mean)
+	dst, src, rstd = dst[:all:len(dst)], src[:all:len(src)], rstd[:len(mean):len(rstd)]
 	if weight != nil {
-		weight = weight[:n]
+		weight = weight[:n:len(weight)]
 	}
 	if bias != nil {
-		bias = bias[:n]
+		bias = bias[:n:len(bias)]
 	}
 	normRows(dst, src, n, mean, rstd, weight, bias, eps)
 }

@@ -13,30 +13,18 @@ const (
 // early ones.
 var vector = cpu.X86.HasAVX2 && cpu.X86.HasFMA
 
-// wide reports the part of AVX-512 that every server with any of it has. Matrix products
+// avx512 reports the part of AVX-512 that every server with any of it has. Matrix products
 // and conversions use it: the rest is bound by memory.
-var wide = vector && cpu.X86.HasAVX512F && cpu.X86.HasAVX512VL && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512BW
+var avx512 = vector && cpu.X86.HasAVX512F && cpu.X86.HasAVX512VL && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512BW
 
 var level = chosenLevel()
 
 func chosenLevel() string {
 	switch {
-	case wide:
+	case avx512:
 		return "avx512"
 	case vector:
 		return "avx2"
 	}
 	return "go"
-}
-
-//go:noescape
-func copyRows8(rows int, dst, src *float32, n, ds, ss int, mask *int32)
-
-func copyRows(dst, src []float32, rows, n, ds, ss int) {
-	const long = 64 // from here copy is as fast
-	if !vector || n >= long {
-		copyRowsGo(dst, src, rows, n, ds, ss)
-		return
-	}
-	copyRows8(rows, &dst[0], &src[0], n/8, 4*ds, 4*ss, &masks[8-n%8])
 }

@@ -2,24 +2,31 @@
 
 package simd
 
-import "testing"
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
 
-// TestLowerLevels runs the tests on every instruction set below the machine's.
+// TestLowerLevels runs all tests again at every instruction set below the machine's, in
+// processes of their own.
 func TestLowerLevels(t *testing.T) {
-	v, w := vector, wide
-	defer func() { vector, wide = v, w }()
-	for _, l := range []struct {
-		name         string
-		vector, wide bool
-	}{{"avx2", v, false}, {"go", false, false}} {
-		vector, wide = l.vector, l.wide
-		for name, test := range map[string]func(*testing.T){
-			"MulAdd": TestMulAdd, "Taps": TestTaps, "Fill": TestFill, "Rows": TestRows, "CopyRows": TestCopyRows, "Norm": TestNormRows, "Extremes": TestExtremes, "ExtremeTaps": TestExtremeTaps, "SumTaps": TestSumTaps, "Exp": TestExp,
-			"Transpose": TestTranspose, "Wide": TestWide,
-			"Pointwise": TestPointwise, "Select": TestSelect, "Approximate": TestApproximate, "Int32": TestInt32, "Compare": TestCompare,
-			"Widen": TestWiden, "Narrow": TestNarrow, "Place": TestPlaceDoesNotMatter, "Half": TestHalf,
-		} {
-			t.Run(l.name+" "+name, test)
-		}
+	if !vector {
+		t.Skip("no vectors here, or a run at the lowest level")
+	}
+	levels := []struct{ want, features string }{{"avx2", "cpu.avx512f=off"}, {"go", "cpu.avx2=off"}}
+	for _, l := range levels {
+		t.Run(l.want, func(t *testing.T) {
+			// TestGuard goes over the levels itself.
+			args := []string{"-test.skip=^(TestLowerLevels|TestGuard)$", "-test.failfast"}
+			if testing.Short() {
+				args = append(args, "-test.short")
+			}
+			cmd := exec.Command(os.Args[0], args...)
+			cmd.Env = append(os.Environ(), "GODEBUG="+l.features, envWantLevel+"="+l.want)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+		})
 	}
 }

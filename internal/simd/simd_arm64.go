@@ -12,5 +12,3 @@ const (
 	vector = true
 	level  = "neon"
 )
-
-func copyRows(dst, src []float32, rows, n, ds, ss int) { copyRowsGo(dst, src, rows, n, ds, ss) }

@@ -20,10 +20,7 @@ func sumSquares(x []float32, mean float32) float32        { return sumSquaresGo(
 func maxOf(x []float32) float32                           { return maxGo(x) }
 func minOf(x []float32) float32                           { return minGo(x) }
 func scaleShift(dst, src []float32, scale, shift float32) { scaleShiftGo(dst, src, scale, shift) }
-func exp(dst, src []float32)                              { expGo(dst, src) }
 func expSum(dst, src []float32, shift float32) float32    { return expSumGo(dst, src, shift) }
-
-func copyRows(dst, src []float32, rows, n, ds, ss int) { copyRowsGo(dst, src, rows, n, ds, ss) }
 
 func center(dst, src []float32, mean, scale float32, weight, bias []float32) {
 	centerGo(dst, src, mean, scale, weight, bias)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The twins are held against the Go loops at every length around their block sizes.
+// The vector loops are compared with the Go loops at every length around their block sizes.
 // Slices lie in the middle of larger ones, whose other elements must not change.
 
 const guard = 40
@@ -144,7 +144,9 @@ func TestCopyRows(t *testing.T) {
 		rows, ds, ss := 1+r.IntN(4), n+r.IntN(9), n+r.IntN(9)
 		dst, src := newGuarded(r, (rows-1)*ds+n), newGuarded(r, (rows-1)*ss+n)
 		want := append([]float32(nil), dst.data...)
-		copyRowsGo(want, src.data, rows, n, ds, ss)
+		for i := range rows * n {
+			want[i/n*ds+i%n] = src.data[i/n*ss+i%n]
+		}
 		CopyRows(dst.data, src.data, rows, n, ds, ss)
 		name := fmt.Sprintf("%d rows of %d", rows, n)
 		for i := range want {
@@ -200,7 +202,8 @@ func TestRows(t *testing.T) {
 			{"scale", func(d []float32) { ScaleShift(d, x.data, 1.5, .25) }, func(d []float32) { scaleShiftGo(d, x.data, 1.5, .25) }},
 			{"exp", func(d []float32) { Exp(d, x.data) }, func(d []float32) { expGo(d, x.data) }},
 			{"exp sum", func(d []float32) { d[:1][0] = ExpSum(d, x.data, .5) }, func(d []float32) { d[:1][0] = expSumGo(d, x.data, .5) }},
-			{"center", func(d []float32) { Center(d, x.data, .5, 2, w.data, b.data) }, func(d []float32) { centerGo(d, x.data, .5, 2, w.data, b.data) }},
+			{"center", func(d []float32) { Center(d, x.data, .5, 2, w.data, b.data) },
+				func(d []float32) { centerGo(d, x.data, .5, 2, w.data, b.data) }},
 			{"center only", func(d []float32) { Center(d, x.data, .5, 2, nil, nil) }, func(d []float32) { centerGo(d, x.data, .5, 2, nil, nil) }},
 			{"stride 2", func(d []float32) { Stride2(d[:(n+1)/2], x.data) }, func(d []float32) { stride2Go(d[:(n+1)/2], x.data) }},
 			{"dot", func(d []float32) { d[0] = Dot(x.data, y.data) }, func(d []float32) { d[0] = dotGo(x.data, y.data) }},
@@ -224,7 +227,11 @@ func TestRows(t *testing.T) {
 
 func TestNormRows(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
+	lengths := []int{127, 128, 255, 256, 257, 264} // around longRow
 	for n := 1; n < 70; n++ {
+		lengths = append(lengths, n)
+	}
+	for _, n := range lengths {
 		rows := 1 + r.IntN(4)
 		x, w, b := newGuarded(r, rows*n), newGuarded(r, n), newGuarded(r, n)
 		name := fmt.Sprintf("%d rows of %d", rows, n)
@@ -313,7 +320,7 @@ func TestExtremes(t *testing.T) {
 	}
 }
 
-// TestExp holds both twins against float64, in units of the last place.
+// TestExp compares both implementations with float64, in units of the last place.
 func TestExp(t *testing.T) {
 	xs := []float32{0, 1, -1, 88.7, 88.72284, 88.8, 1e30, -87.3, -88, -100, -103.9, -104, -1e30,
 		float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN())}
@@ -333,42 +340,5 @@ func TestExp(t *testing.T) {
 				t.Fatalf("%s: exp(%v): got %v, want %v, off by %v ulp", name, x, got[i], want, d)
 			}
 		}
-	}
-}
-
-func BenchmarkMulAdd(b *testing.B) {
-	const m, n, k = 96, 112, 256
-	x, y, z := make([]float32, m*k), make([]float32, k*n), make([]float32, m*n)
-	for name, f := range map[string]MulAddToFunc[float32]{"twin": MulAddTo, "go": mulAddToGo[float32]} {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				f(m, n, k, x, k, 1, y, n, z, n, z, n)
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(m*n*k), "ns/MAC")
-		})
-	}
-}
-
-func BenchmarkRows(b *testing.B) {
-	const n = 4096
-	x, y := make([]float32, n+64), make([]float32, n)
-	off, w := []int{0, 1, 2, 20, 21, 22, 40, 41, 42}, make([]float32, 9)
-	for _, f := range []struct {
-		name string
-		run  func()
-	}{
-		{"taps9", func() { Taps(y, x, off, w) }}, {"taps9 go", func() { tapsGo(y, x, off, w) }},
-		{"exp", func() { Exp(y, x[:n]) }}, {"exp go", func() { expGo(y, x[:n]) }},
-		{"dot", func() { Dot(y, x[:n]) }}, {"dot go", func() { dotGo(y, x[:n]) }},
-		{"max", func() { Max(x) }}, {"max go", func() { maxGo(x) }},
-		{"scale", func() { ScaleShift(y, x[:n], 1, 2) }}, {"scale go", func() { scaleShiftGo(y, x[:n], 1, 2) }},
-		{"center", func() { Center(y, x[:n], 1, 2, y, y) }},
-	} {
-		b.Run(f.name, func(b *testing.B) {
-			for b.Loop() {
-				f.run()
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/element")
-		})
 	}
 }

@@ -7,7 +7,8 @@ type Ordered interface{ float32 | float64 | int64 }
 //
 //	y[i*ys+j] = Σ_t x[off[t]+i*xs+j]    i < rows, j < n, t < len(off)
 //
-// There is at least one tap.
+// There is at least one tap. It panics where y or x ends before an element that the last
+// row wants.
 func SumTaps[T Ordered](y, x []T, off []int, rows, n, ys, xs int) {
 	if rows <= 0 || n <= 0 {
 		return
@@ -30,7 +31,8 @@ func SumTaps[T Ordered](y, x []T, off []int, rows, n, ys, xs int) {
 //	y[i*ys+j]  = max_t x[off[t]+i*xs+j]    i < rows, j < n, t < len(off)
 //	at[i*ys+j] = tag[t]
 //
-// There is at least one tap.
+// There is at least one tap. It panics where a slice ends before an element that the last
+// row wants.
 func ExtremeTaps[T Ordered](y []T, at []int32, x []T, off []int, tag []int32, rows, n, ys, xs int, least bool) {
 	if rows <= 0 || n <= 0 {
 		return

@@ -11,7 +11,7 @@ import (
 var (
 	geluErf      = unary{rule: floatOnly, table: table{f32: slice(simd.GELU), f64: each[float64](gelu64), cost: 8}}
 	geluTanh     = unary{rule: floatOnly, table: table{f32: slice(simd.GELUTanh), f64: each[float64](geluTanh64), cost: 6}}
-	expLinear    = unary{rule: floatOnly, table: table{f32: elu32, f64: elu64, cost: inVectors}}
+	elu          = unary{rule: floatOnly, table: table{f32: elu32, f64: elu64, cost: inVectors}}
 	leaky        = unary{rule: floatOnly, table: table{f32: leakyRelu32, f64: leakyRelu}}
 	logits       = unary{rule: floating, table: table{f32: logit32, f64: logit64, cost: 100}}
 	logitsHalf   = unary{rule: floating, table: table{f32: logitHalf, cost: 100}}
@@ -21,7 +21,7 @@ var (
 
 var activationOps = []kernels.Op{
 	{Schema: `aten::gelu.out(Tensor self, *, str approximate="none", Tensor(a!) out)`, Func: gelu, DTypes: floats, Family: kernels.Pointwise},
-	{Schema: "aten::elu.out(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1, *, Tensor(a!) out)", Func: elu, DTypes: floats, Family: kernels.Pointwise},
+	{Schema: "aten::elu.out(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1, *, Tensor(a!) out)", Func: eluNumbers, DTypes: floats, Family: kernels.Pointwise},
 	{Schema: "aten::leaky_relu.out(Tensor self, Scalar negative_slope=0.01, *, Tensor(a!) out)", Func: leakyReluNumber, DTypes: floats, Family: kernels.Arith},
 	{Schema: "aten::logit.out(Tensor self, float? eps=None, *, Tensor(a!) out)", Func: logitNumber, DTypes: all, Family: kernels.Pointwise},
 	{Schema: "aten::glu.out(Tensor self, int dim=-1, *, Tensor(a!) out)", Func: glu, DTypes: floats, Family: kernels.Pointwise},
@@ -59,13 +59,13 @@ func geluTanh64(x float64) float64 {
 
 // elu hands its kernel the factors of the negative part, of its exponent, and of the
 // positive part.
-func elu(c *kernels.Ctx, a kernels.Args) error {
+func eluNumbers(c *kernels.Ctx, a kernels.Args) error {
 	if out := outArg(a); out.DType != a.Tensor(0).DType {
 		return kernels.Bad(out.i, out.DType.String(), a.Tensor(0).DType.String()+" as self")
 	}
 	alpha, scale := a.Scalar(1), a.Scalar(2)
 	negative := kernels.Scalar{Type: tensor.Float64, F: alpha.Float() * scale.Float()}
-	return expLinear.numbers(c, a, [3]kernels.Scalar{negative, a.Scalar(3), scale})
+	return elu.numbers(c, a, [3]kernels.Scalar{negative, a.Scalar(3), scale})
 }
 
 func elu32(k *block[float32]) { simd.ELU(k.out, k.a, k.num[0], k.num[1], k.num[2]) }

@@ -32,11 +32,11 @@ var (
 	quotient  = binary{rule: floating, table: table{f32: pair(simd.Div), f64: div[float64], c: div[complex128]}}
 	truncated = binary{rule: arithmetic, table: table{f32: divTrunc[float32], f64: divTrunc[float64], i32: divTruncInt[int32], i64: divTruncInt[int64]}}
 	floored   = binary{rule: arithmetic, table: table{f32: divFloor32, f64: divFloor64, i32: divFloorInt[int32], i64: divFloorInt[int64], cost: 100}}
-	cremains  = binary{rule: arithmetic, table: table{f32: fmod32, f64: fmod64, i32: fmodInt[int32], i64: fmodInt[int64], cost: 100}}
-	remains   = binary{rule: arithmetic, table: table{f32: remainder32, f64: remainder64, i32: remainderInt[int32], i64: remainderInt[int64], cost: 100}}
+	fmod      = binary{rule: arithmetic, table: table{f32: fmod32, f64: fmod64, i32: fmodInt[int32], i64: fmodInt[int64], cost: 100}}
+	remainder = binary{rule: arithmetic, table: table{f32: remainder32, f64: remainder64, i32: remainderInt[int32], i64: remainderInt[int64], cost: 100}}
 	largest   = binary{rule: numeric, table: table{f32: pair(simd.Maximum), f64: maximum[float64], i32: pair(simd.MaxInt32), i64: maximum[int64]}}
 	smallest  = binary{rule: numeric, table: table{f32: pair(simd.Minimum), f64: minimum[float64], i32: pair(simd.MinInt32), i64: minimum[int64]}}
-	angle     = binary{rule: floating, table: table{f32: atan2[float32], f64: atan2[float64], cost: 100}}
+	atan2     = binary{rule: floating, table: table{f32: atan2Values[float32], f64: atan2Values[float64], cost: 100}}
 )
 
 var arithOps = []kernels.Op{
@@ -52,15 +52,15 @@ var arithOps = []kernels.Op{
 	{Schema: "aten::div.out_mode(Tensor self, Tensor other, *, str? rounding_mode, Tensor(a!) out)", Func: divTensors, DTypes: numbers, Family: kernels.Arith},
 	{Schema: "aten::div.Scalar_mode_out(Tensor self, Scalar other, *, str? rounding_mode, Tensor(a!) out)", Func: divScalar, DTypes: numbers, Family: kernels.Arith},
 	{Schema: "aten::floor_divide.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: floored.tensors, DTypes: numbers, Family: kernels.Arith},
-	{Schema: "aten::fmod.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: cremains.tensors, DTypes: numbers, Family: kernels.Exact},
-	{Schema: "aten::fmod.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: cremains.scalar, DTypes: numbers, Family: kernels.Exact},
-	{Schema: "aten::remainder.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: remains.tensors, DTypes: numbers, Family: kernels.Arith,
+	{Schema: "aten::fmod.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: fmod.tensors, DTypes: numbers, Family: kernels.Exact},
+	{Schema: "aten::fmod.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: fmod.scalar, DTypes: numbers, Family: kernels.Exact},
+	{Schema: "aten::remainder.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: remainder.tensors, DTypes: numbers, Family: kernels.Arith,
 		Note: "takes the divisor's sign for integers too, as PyTorch does"},
-	{Schema: "aten::remainder.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: remains.scalar, DTypes: numbers, Family: kernels.Arith,
+	{Schema: "aten::remainder.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: remainder.scalar, DTypes: numbers, Family: kernels.Arith,
 		Note: "takes the divisor's sign for integers too, as PyTorch does"},
 	{Schema: "aten::maximum.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: largest.tensors, DTypes: all, Family: kernels.Exact},
 	{Schema: "aten::minimum.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: smallest.tensors, DTypes: all, Family: kernels.Exact},
-	{Schema: "aten::atan2.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: angle.tensors, DTypes: all, Family: kernels.Pointwise},
+	{Schema: "aten::atan2.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: atan2.tensors, DTypes: all, Family: kernels.Pointwise},
 }
 
 // scaled is a sum of an operand and alpha times the other.
@@ -157,7 +157,7 @@ func subScaled[C compute](k *block[C]) {
 func maximum[C ordered](k *block[C]) { map2(k, func(x, y C) C { return max(x, y) }) }
 func minimum[C ordered](k *block[C]) { map2(k, func(x, y C) C { return min(x, y) }) }
 
-func atan2[C float](k *block[C]) {
+func atan2Values[C float](k *block[C]) {
 	map2(k, func(x, y C) C { return C(math.Atan2(float64(x), float64(y))) })
 }
 

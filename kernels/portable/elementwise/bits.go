@@ -38,7 +38,7 @@ const shiftNote = "a negative shift or one of the type's width or more gives 0, 
 // complement is bitwise_not, which for bool is logical.
 func complement(c *kernels.Ctx, a kernels.Args) error {
 	if a.Tensor(0).DType == tensor.Bool && outArg(a).DType == tensor.Bool {
-		return isFalse.call(c, a)
+		return logicalNot.call(c, a)
 	}
 	return bitNot.same(c, a)
 }

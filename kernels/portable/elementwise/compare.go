@@ -13,37 +13,37 @@ func comparison(f32 kernel[float32], f64 kernel[float64], i32 kernel[int32], i64
 }
 
 var (
-	equal    = comparison(test(simd.Equal), eq[float64], test(simd.EqualInt32), eq[int64], eq[complex128])
-	unequal  = comparison(test(simd.NotEqual), ne[float64], test(simd.NotEqualInt32), ne[int64], ne[complex128])
-	less     = comparison(test(simd.Less), lt[float64], test(simd.LessInt32), lt[int64], nil)
-	atMost   = comparison(test(simd.LessEqual), le[float64], test(simd.LessEqualInt32), le[int64], nil)
-	greater  = comparison(reversed(simd.Less), gt[float64], reversed(simd.LessInt32), gt[int64], nil)
-	atLeast  = comparison(reversed(simd.LessEqual), ge[float64], reversed(simd.LessEqualInt32), ge[int64], nil)
-	bothTrue = comparison(and[float32], and[float64], test(simd.AndInt32), and[int64], and[complex128])
-	anyTrue  = comparison(or[float32], or[float64], test(simd.OrInt32), or[int64], or[complex128])
-	oneTrue  = comparison(xor[float32], xor[float64], test(simd.XorInt32), xor[int64], xor[complex128])
-	isFalse  = unary{rule: numeric, table: table{f32: not[float32], f64: not[float64], i32: not32, i64: not[int64], c: not[complex128], test: true}}
-	isNaN    = unary{rule: numeric, table: table{f32: notEqualSelf, f64: nan[float64], i64: never, test: true}}
-	isInf    = unary{rule: numeric, table: table{f32: infinite[float32], f64: infinite[float64], i64: never, test: true}}
+	eq         = comparison(test(simd.Equal), eqTest[float64], test(simd.EqualInt32), eqTest[int64], eqTest[complex128])
+	ne         = comparison(test(simd.NotEqual), neTest[float64], test(simd.NotEqualInt32), neTest[int64], neTest[complex128])
+	lt         = comparison(test(simd.Less), ltTest[float64], test(simd.LessInt32), ltTest[int64], nil)
+	le         = comparison(test(simd.LessEqual), leTest[float64], test(simd.LessEqualInt32), leTest[int64], nil)
+	gt         = comparison(reversed(simd.Less), gtTest[float64], reversed(simd.LessInt32), gtTest[int64], nil)
+	ge         = comparison(reversed(simd.LessEqual), geTest[float64], reversed(simd.LessEqualInt32), geTest[int64], nil)
+	logicalAnd = comparison(and[float32], and[float64], test(simd.LogicalAndInt32), and[int64], and[complex128])
+	logicalOr  = comparison(or[float32], or[float64], test(simd.LogicalOrInt32), or[int64], or[complex128])
+	logicalXor = comparison(xor[float32], xor[float64], test(simd.LogicalXorInt32), xor[int64], xor[complex128])
+	logicalNot = unary{rule: numeric, table: table{f32: not[float32], f64: not[float64], i32: not32, i64: not[int64], c: not[complex128], test: true}}
+	isNaN      = unary{rule: numeric, table: table{f32: notEqualSelf, f64: nan[float64], i64: never, test: true}}
+	isInf      = unary{rule: numeric, table: table{f32: infinite[float32], f64: infinite[float64], i64: never, test: true}}
 )
 
 var compareOps = []kernels.Op{
-	{Schema: "aten::eq.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: equal.tensors, DTypes: allComplex},
-	{Schema: "aten::eq.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: equal.scalar, DTypes: allComplex},
-	{Schema: "aten::ne.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: unequal.tensors, DTypes: allComplex},
-	{Schema: "aten::ne.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: unequal.scalar, DTypes: allComplex},
-	{Schema: "aten::lt.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: less.tensors, DTypes: all},
-	{Schema: "aten::lt.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: less.scalar, DTypes: all},
-	{Schema: "aten::le.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: atMost.tensors, DTypes: all},
-	{Schema: "aten::le.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: atMost.scalar, DTypes: all},
-	{Schema: "aten::gt.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: greater.tensors, DTypes: all},
-	{Schema: "aten::gt.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: greater.scalar, DTypes: all},
-	{Schema: "aten::ge.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: atLeast.tensors, DTypes: all},
-	{Schema: "aten::ge.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: atLeast.scalar, DTypes: all},
-	{Schema: "aten::logical_and.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: bothTrue.tensors, DTypes: allComplex},
-	{Schema: "aten::logical_or.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: anyTrue.tensors, DTypes: allComplex},
-	{Schema: "aten::logical_xor.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: oneTrue.tensors, DTypes: allComplex},
-	{Schema: "aten::logical_not.out(Tensor self, *, Tensor(a!) out)", Func: isFalse.call, DTypes: allComplex},
+	{Schema: "aten::eq.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: eq.tensors, DTypes: allComplex},
+	{Schema: "aten::eq.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: eq.scalar, DTypes: allComplex},
+	{Schema: "aten::ne.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: ne.tensors, DTypes: allComplex},
+	{Schema: "aten::ne.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: ne.scalar, DTypes: allComplex},
+	{Schema: "aten::lt.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: lt.tensors, DTypes: all},
+	{Schema: "aten::lt.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: lt.scalar, DTypes: all},
+	{Schema: "aten::le.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: le.tensors, DTypes: all},
+	{Schema: "aten::le.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: le.scalar, DTypes: all},
+	{Schema: "aten::gt.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: gt.tensors, DTypes: all},
+	{Schema: "aten::gt.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: gt.scalar, DTypes: all},
+	{Schema: "aten::ge.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: ge.tensors, DTypes: all},
+	{Schema: "aten::ge.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: ge.scalar, DTypes: all},
+	{Schema: "aten::logical_and.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: logicalAnd.tensors, DTypes: allComplex},
+	{Schema: "aten::logical_or.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: logicalOr.tensors, DTypes: allComplex},
+	{Schema: "aten::logical_xor.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: logicalXor.tensors, DTypes: allComplex},
+	{Schema: "aten::logical_not.out(Tensor self, *, Tensor(a!) out)", Func: logicalNot.call, DTypes: allComplex},
 	{Schema: "aten::isnan.out(Tensor self, *, Tensor(a!) out)", Func: isNaN.call, DTypes: all},
 	{Schema: "aten::isinf.out(Tensor self, *, Tensor(a!) out)", Func: isInf.call, DTypes: all},
 }
@@ -59,12 +59,12 @@ func reversed[C compute](f func(dst []uint8, a, b []C)) kernel[C] {
 	return func(k *block[C]) { f(k.test, k.b, k.a) }
 }
 
-func eq[C compute](k *block[C]) { test2(k, func(x, y C) bool { return x == y }) }
-func ne[C compute](k *block[C]) { test2(k, func(x, y C) bool { return x != y }) }
-func lt[C ordered](k *block[C]) { test2(k, func(x, y C) bool { return x < y }) }
-func le[C ordered](k *block[C]) { test2(k, func(x, y C) bool { return x <= y }) }
-func gt[C ordered](k *block[C]) { test2(k, func(x, y C) bool { return x > y }) }
-func ge[C ordered](k *block[C]) { test2(k, func(x, y C) bool { return x >= y }) }
+func eqTest[C compute](k *block[C]) { test2(k, func(x, y C) bool { return x == y }) }
+func neTest[C compute](k *block[C]) { test2(k, func(x, y C) bool { return x != y }) }
+func ltTest[C ordered](k *block[C]) { test2(k, func(x, y C) bool { return x < y }) }
+func leTest[C ordered](k *block[C]) { test2(k, func(x, y C) bool { return x <= y }) }
+func gtTest[C ordered](k *block[C]) { test2(k, func(x, y C) bool { return x > y }) }
+func geTest[C ordered](k *block[C]) { test2(k, func(x, y C) bool { return x >= y }) }
 
 func and[C compute](k *block[C]) { test2(k, func(x, y C) bool { return x != 0 && y != 0 }) }
 func or[C compute](k *block[C])  { test2(k, func(x, y C) bool { return x != 0 || y != 0 }) }
@@ -72,7 +72,7 @@ func xor[C compute](k *block[C]) { test2(k, func(x, y C) bool { return (x != 0) 
 func not[C compute](k *block[C]) { test1(k, func(x C) bool { return x == 0 }) }
 
 // not32 and notEqualSelf compare the operand with itself.
-func not32(k *block[int32])          { simd.NorInt32(k.test, k.a, k.a) }
+func not32(k *block[int32])          { simd.LogicalNorInt32(k.test, k.a, k.a) }
 func notEqualSelf(k *block[float32]) { simd.NotEqual(k.test, k.a, k.a) }
 
 func nan[C float](k *block[C]) { test1(k, func(x C) bool { return x != x }) }

@@ -24,8 +24,8 @@ var fixedPowers = []struct {
 	unary
 }{
 	{0.5, root},
-	{-0.5, rootBelow},
-	{-1, inverse},
+	{-0.5, rsqrt},
+	{-1, reciprocal},
 	{1, unary{rule: floating, table: table{f32: identity[float32], f64: identity[float64]}}},
 	{2, unary{rule: floating, table: table{f32: square32, f64: square[float64]}}},
 	{3, unary{rule: floating, table: table{f32: cube[float32], f64: cube[float64]}}},

@@ -9,11 +9,11 @@ import (
 )
 
 var (
-	choice     = table{f32: select32[float32], f64: selectFloat64, i32: select32[int32], i64: selectAny[int64], c: selectAny[complex128]}
-	between    = table{f32: clamp32, f64: clamp[float64], i32: clampInt32, i64: clamp[int64]}
-	notBelow   = table{f32: clampMin32, f64: clampMin[float64], i32: clampMin[int32], i64: clampMin[int64]}
-	notAbove   = table{f32: clampMax32, f64: clampMax[float64], i32: clampMax[int32], i64: clampMax[int64]}
-	betweenAll = table{f32: clampTensors[float32], f64: clampTensors[float64], i32: clampTensors[int32], i64: clampTensors[int64]}
+	choice         = table{f32: select32[float32], f64: selectFloat64, i32: select32[int32], i64: selectAny[int64], c: selectAny[complex128]}
+	clamp          = table{f32: clamp32, f64: clampValues[float64], i32: clampInt32, i64: clampValues[int64]}
+	clampMin       = table{f32: clampMin32, f64: clampMinValues[float64], i32: clampMinValues[int32], i64: clampMinValues[int64]}
+	clampMax       = table{f32: clampMax32, f64: clampMaxValues[float64], i32: clampMaxValues[int32], i64: clampMaxValues[int64]}
+	clampByTensors = table{f32: clampTensors[float32], f64: clampTensors[float64], i32: clampTensors[int32], i64: clampTensors[int64]}
 )
 
 var selectOps = []kernels.Op{
@@ -66,14 +66,14 @@ func anyType(common tensor.DType) (tensor.DType, bool) {
 
 // clampNumbers leaves out a bound that is None.
 func clampNumbers(c *kernels.Ctx, a kernels.Args) error {
-	t := &between
+	t := &clamp
 	switch low, high := !a.IsNone(1), !a.IsNone(2); {
 	case !low && !high:
 		return kernels.Bad(1, "None", "a bound here or in the next argument")
 	case !low:
-		t = &notAbove
+		t = &clampMax
 	case !high:
-		t = &notBelow
+		t = &clampMin
 	}
 	types := newResultType()
 	types.tensor(a.Tensor(0))
@@ -113,12 +113,12 @@ func hardtanh(c *kernels.Ctx, a kernels.Args) error {
 	if out.DType != self.DType {
 		return kernels.Bad(out.i, out.DType.String(), self.DType.String()+" as self")
 	}
-	return clampTo(c, a, &between, self.DType)
+	return clampTo(c, a, &clamp, self.DType)
 }
 
 func clampBounds(c *kernels.Ctx, a kernels.Args) error {
 	cl := call{in: [maxIn + 1]arg{tensorArg(a, 0), tensorArg(a, 1), tensorArg(a, 2)}, out: outArg(a)}
-	t := &betweenAll
+	t := &clampByTensors
 	switch low, high := cl.in[1].Tensor != nil, cl.in[2].Tensor != nil; {
 	case !low && !high:
 		return kernels.Bad(1, "None", "a bound here or in the next argument")
@@ -135,7 +135,7 @@ func clampBounds(c *kernels.Ctx, a kernels.Args) error {
 
 // A NaN among the operands of min and max is their result.
 
-func clamp[C ordered](k *block[C]) {
+func clampValues[C ordered](k *block[C]) {
 	low, high := k.num[0], k.num[1]
 	map1(k, func(x C) C { return min(max(x, low), high) })
 }
@@ -148,7 +148,7 @@ func clamp32(k *block[float32]) {
 		simd.Clamp(k.out, k.a, low, high)
 		return
 	}
-	clamp(k)
+	clampValues(k)
 }
 
 func clampInt32(k *block[int32]) { simd.ClampInt32(k.out, k.a, k.num[0], k.num[1]) }
@@ -158,7 +158,7 @@ func clampMin32(k *block[float32]) {
 		simd.Clamp(k.out, k.a, low, float32(math.Inf(1)))
 		return
 	}
-	clampMin(k)
+	clampMinValues(k)
 }
 
 func clampMax32(k *block[float32]) {
@@ -166,15 +166,15 @@ func clampMax32(k *block[float32]) {
 		simd.Clamp(k.out, k.a, float32(math.Inf(-1)), high)
 		return
 	}
-	clampMax(k)
+	clampMaxValues(k)
 }
 
-func clampMin[C ordered](k *block[C]) {
+func clampMinValues[C ordered](k *block[C]) {
 	low := k.num[0]
 	map1(k, func(x C) C { return max(x, low) })
 }
 
-func clampMax[C ordered](k *block[C]) {
+func clampMaxValues[C ordered](k *block[C]) {
 	high := k.num[1]
 	map1(k, func(x C) C { return min(x, high) })
 }

@@ -55,18 +55,18 @@ func complexOnly(common tensor.DType) (tensor.DType, bool) {
 }
 
 var (
-	absolute  = unary{rule: numeric, table: table{f32: slice(simd.Abs), f64: abs64, i32: slice(simd.AbsInt32), i64: absInt, c: absComplex}}
-	negation  = unary{rule: arithmetic, table: table{f32: slice(simd.Neg), f64: neg[float64], i32: slice(simd.NegInt32), i64: neg[int64], c: neg[complex128]}}
-	signum    = unary{rule: numeric, table: table{f32: slice(simd.Sign), f64: sign[float64], i32: sign[int32], i64: sign[int64]}}
-	rectified = unary{rule: arithmetic, table: table{f32: relu32, f64: relu[float64], i32: reluInt32, i64: relu[int64]}}
-	upward    = unary{rule: numeric, table: table{f32: slice(simd.Ceil), f64: ceil[float64], i32: identity[int32], i64: identity[int64]}}
-	downward  = unary{rule: numeric, table: table{f32: slice(simd.Floor), f64: floor[float64], i32: identity[int32], i64: identity[int64]}}
-	inward    = unary{rule: numeric, table: table{f32: slice(simd.Trunc), f64: trunc[float64], i32: identity[int32], i64: identity[int64]}}
-	nearest   = unary{rule: numeric, table: table{f32: slice(simd.Round), f64: round[float64], i32: identity[int32], i64: identity[int64]}}
-	conjugate = unary{rule: complexOnly, table: table{c: conj}}
-	inverse   = unary{rule: floating, table: table{f32: slice(simd.Reciprocal), f64: reciprocal[float64]}}
-	root      = unary{rule: floating, table: table{f32: slice(simd.Sqrt), f64: sqrt[float64], cost: 2}}
-	rootBelow = unary{rule: floating, table: table{f32: slice(simd.Rsqrt), f64: rsqrt[float64], cost: 4}}
+	absolute   = unary{rule: numeric, table: table{f32: slice(simd.Abs), f64: abs64, i32: slice(simd.AbsInt32), i64: absInt, c: absComplex}}
+	negation   = unary{rule: arithmetic, table: table{f32: slice(simd.Neg), f64: neg[float64], i32: slice(simd.NegInt32), i64: neg[int64], c: neg[complex128]}}
+	signum     = unary{rule: numeric, table: table{f32: slice(simd.Sign), f64: sign[float64], i32: sign[int32], i64: sign[int64]}}
+	rectified  = unary{rule: arithmetic, table: table{f32: relu32, f64: relu[float64], i32: reluInt32, i64: relu[int64]}}
+	ceil       = unary{rule: numeric, table: table{f32: slice(simd.Ceil), f64: ceil64, i32: identity[int32], i64: identity[int64]}}
+	floor      = unary{rule: numeric, table: table{f32: slice(simd.Floor), f64: floor64, i32: identity[int32], i64: identity[int64]}}
+	trunc      = unary{rule: numeric, table: table{f32: slice(simd.Trunc), f64: trunc64, i32: identity[int32], i64: identity[int64]}}
+	round      = unary{rule: numeric, table: table{f32: slice(simd.Round), f64: round64, i32: identity[int32], i64: identity[int64]}}
+	conjugate  = unary{rule: complexOnly, table: table{c: conj}}
+	reciprocal = unary{rule: floating, table: table{f32: slice(simd.Reciprocal), f64: reciprocal64}}
+	root       = unary{rule: floating, table: table{f32: slice(simd.Sqrt), f64: sqrt[float64], cost: 2}}
+	rsqrt      = unary{rule: floating, table: table{f32: slice(simd.Rsqrt), f64: rsqrt64, cost: 4}}
 )
 
 var unaryOps = []kernels.Op{
@@ -74,14 +74,14 @@ var unaryOps = []kernels.Op{
 	{Schema: "aten::neg.out(Tensor self, *, Tensor(a!) out)", Func: negation.same, DTypes: numbersComplex},
 	{Schema: "aten::sign.out(Tensor self, *, Tensor(a!) out)", Func: signum.same, DTypes: all, Note: "the sign of NaN is 0, as in PyTorch"},
 	{Schema: "aten::relu.out(Tensor self, *, Tensor(a!) out)", Func: rectified.same, DTypes: numbers},
-	{Schema: "aten::ceil.out(Tensor self, *, Tensor(a!) out)", Func: upward.same, DTypes: all},
-	{Schema: "aten::floor.out(Tensor self, *, Tensor(a!) out)", Func: downward.same, DTypes: all},
-	{Schema: "aten::trunc.out(Tensor self, *, Tensor(a!) out)", Func: inward.same, DTypes: all},
-	{Schema: "aten::round.out(Tensor self, *, Tensor(a!) out)", Func: nearest.same, DTypes: all},
+	{Schema: "aten::ceil.out(Tensor self, *, Tensor(a!) out)", Func: ceil.same, DTypes: all},
+	{Schema: "aten::floor.out(Tensor self, *, Tensor(a!) out)", Func: floor.same, DTypes: all},
+	{Schema: "aten::trunc.out(Tensor self, *, Tensor(a!) out)", Func: trunc.same, DTypes: all},
+	{Schema: "aten::round.out(Tensor self, *, Tensor(a!) out)", Func: round.same, DTypes: all},
 	{Schema: "aten::_conj_physical.out(Tensor self, *, Tensor(a!) out)", Func: conjugate.same, DTypes: "complex"},
-	{Schema: "aten::reciprocal.out(Tensor self, *, Tensor(a!) out)", Func: inverse.call, DTypes: all, Family: kernels.Arith},
+	{Schema: "aten::reciprocal.out(Tensor self, *, Tensor(a!) out)", Func: reciprocal.call, DTypes: all, Family: kernels.Arith},
 	{Schema: "aten::sqrt.out(Tensor self, *, Tensor(a!) out)", Func: root.call, DTypes: all, Family: kernels.Arith},
-	{Schema: "aten::rsqrt.out(Tensor self, *, Tensor(a!) out)", Func: rootBelow.call, DTypes: all, Family: kernels.Arith},
+	{Schema: "aten::rsqrt.out(Tensor self, *, Tensor(a!) out)", Func: rsqrt.call, DTypes: all, Family: kernels.Arith},
 }
 
 func identity[C compute](k *block[C]) { copy(k.out, k.a) }
@@ -113,28 +113,15 @@ func reluInt32(k *block[int32]) { simd.ClampInt32(k.out, k.a, 0, math.MaxInt32) 
 
 func relu32(k *block[float32]) { simd.Clamp(k.out, k.a, 0, float32(math.Inf(1))) }
 
-func ceil[C float](k *block[C]) {
-	map1(k, func(x C) C { return C(math.Ceil(float64(x))) })
-}
+func ceil64(k *block[float64])  { map1(k, func(x float64) float64 { return math.Ceil(x) }) }
+func floor64(k *block[float64]) { map1(k, func(x float64) float64 { return math.Floor(x) }) }
+func trunc64(k *block[float64]) { map1(k, func(x float64) float64 { return math.Trunc(x) }) }
+func round64(k *block[float64]) { map1(k, func(x float64) float64 { return math.RoundToEven(x) }) }
 
-func floor[C float](k *block[C]) {
-	map1(k, func(x C) C { return C(math.Floor(float64(x))) })
-}
-
-func trunc[C float](k *block[C]) {
-	map1(k, func(x C) C { return C(math.Trunc(float64(x))) })
-}
-
-func round[C float](k *block[C]) {
-	map1(k, func(x C) C { return C(math.RoundToEven(float64(x))) })
-}
-
-func reciprocal[C float](k *block[C]) { map1(k, func(x C) C { return 1 / x }) }
+func reciprocal64(k *block[float64]) { map1(k, func(x float64) float64 { return 1 / x }) }
 
 func sqrt[C float](k *block[C]) {
 	map1(k, func(x C) C { return C(math.Sqrt(float64(x))) })
 }
 
-func rsqrt[C float](k *block[C]) {
-	map1(k, func(x C) C { return 1 / C(math.Sqrt(float64(x))) })
-}
+func rsqrt64(k *block[float64]) { map1(k, func(x float64) float64 { return 1 / math.Sqrt(x) }) }

@@ -32,7 +32,7 @@ func directScan[C tensor.Compute](from, to tensor.DType) *directly[C] {
 }
 
 func scanFloats(dst, src []byte, at, n int) {
-	simd.ScanWide(tensor.View[float32](dst)[at:][:n], tensor.View[float32](src)[at:])
+	simd.CumSum(tensor.View[float32](dst)[at:][:n], tensor.View[float32](src)[at:])
 }
 
 func scanLongs(dst, src []byte, at, n int) {

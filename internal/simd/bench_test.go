@@ -1,0 +1,170 @@
+package simd
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// Every benchmark of a loop runs it and its Go implementation in turn, and reports how
+// many times as long the Go implementation takes: what does not come out above 1 has no
+// place as assembly.
+
+// versus measures f, and reports the times of pure over those of f.
+func versus(b *testing.B, name string, elements int, f, pure func()) {
+	b.Run(name, func(b *testing.B) {
+		vector, plain := math.Inf(1), math.Inf(1) // the least of all, which interruptions do not touch
+		for b.Loop() {
+			vector, plain = min(vector, seconds(f)), min(plain, seconds(pure))
+		}
+		b.ReportMetric(plain/vector, "×go")
+		b.ReportMetric(vector*1e9/rounds/float64(elements), "ns/element")
+		b.ReportMetric(0, "ns/op") // of both
+	})
+}
+
+const rounds = 20 // calls between two looks at the clock
+
+func seconds(f func()) float64 {
+	start := time.Now()
+	for range rounds {
+		f()
+	}
+	return time.Since(start).Seconds()
+}
+
+// sink keeps results, so that the compiler computes them.
+var sink float64
+
+// benchmarkLengths are of the operands: a part of a row, and a row in the first-level cache.
+var benchmarkLengths = []int{24, 1024}
+
+func BenchmarkTable(b *testing.B) {
+	for _, n := range benchmarkLengths {
+		benchmarkPairs(b, n, binaryFloats)
+		benchmarkPairs(b, n, twoOperands(unaryFloats))
+		benchmarkPairs(b, n, twoOperands(approximations))
+		benchmarkPairs(b, n, binaryInts)
+		benchmarkPairs(b, n, twoOperands(unaryInts))
+		benchmarkPairs(b, n, compareFloats)
+		benchmarkPairs(b, n, compareInts)
+		for _, p := range selections {
+			dst, mask, x, y := make([]uint32, n), make([]uint8, n), make([]uint32, n), make([]uint32, n)
+			for i := range mask {
+				mask[i] = uint8(i * i % 3)
+			}
+			versus(b, named(p.name, n), n, func() { p.f(dst, mask, x, y) }, func() { p.pure(dst, mask, x, y) })
+		}
+	}
+}
+
+func named(name string, n int) string { return name + "/" + strconv.Itoa(n) }
+
+func benchmarkPairs[D, C float32 | int32 | uint8](b *testing.B, n int, list []pair[func(dst []D, x, y []C)]) {
+	dst, x, y := make([]D, n), make([]C, n), make([]C, n)
+	for i := range x {
+		x[i], y[i] = C(i%13)-6, C(i%11)+1
+	}
+	for _, p := range list {
+		versus(b, named(p.name, n), n, func() { p.f(dst, x, y) }, func() { p.pure(dst, x, y) })
+	}
+}
+
+// BenchmarkRows measures the loops over rows that are not in the table, or are there
+// without an exported function.
+func BenchmarkRows(b *testing.B) {
+	for _, n := range benchmarkLengths {
+		x, y, z, w := make([]float32, 2*n), make([]float32, n), make([]float32, n), make([]float32, n)
+		sums, means := make([]float64, n), make([]float64, n)
+		x = x[: n : 2*n]
+		for _, c := range []struct {
+			name    string
+			f, pure func()
+		}{
+			{"Fill", func() { Fill(y, 1.5) }, func() { fillGo(y, 1.5) }},
+			{"Stride2", func() { Stride2(y, x[:2*n]) }, func() { stride2Go(y, x[:2*n]) }},
+			{"Axpy", func() { Axpy(y, x, 1e-9) }, func() { axpyGo(y, x, 1e-9) }},
+			{"Dot", func() { sink += float64(Dot(x, y)) }, func() { sink += float64(dotGo(x, y)) }},
+			{"Sum", func() { sink += float64(Sum(x)) }, func() { sink += float64(sumGo(x)) }},
+			{"SumSquares", func() { sink += float64(SumSquares(x, .5)) }, func() { sink += float64(sumSquaresGo(x, .5)) }},
+			{"Max", func() { sink += float64(Max(x)) }, func() { sink += float64(maxGo(x)) }},
+			{"Min", func() { sink += float64(Min(x)) }, func() { sink += float64(minGo(x)) }},
+			{"ScaleShift", func() { ScaleShift(y, x, 2, 1) }, func() { scaleShiftGo(y, x, 2, 1) }},
+			{"Center", func() { Center(y, x, .5, 2, z, w) }, func() { centerGo(y, x, .5, 2, z, w) }},
+			{"ExpSum", func() { sink += float64(ExpSum(y, x, .5)) }, func() { sink += float64(expSumGo(y, x, .5)) }},
+			{"Sin", func() { Sin(y, x) }, func() { sineGo(y, x, 0) }},
+			{"Cos", func() { Cos(y, x) }, func() { sineGo(y, x, 0.5) }},
+			{"SumFloat64", func() { sink += float64(SumFloat64(x)) }, func() { sink += float64(sumFloat64Go(x)) }},
+			{"SumSquaresFloat64", func() { sink += float64(SumSquaresFloat64(x, .5)) }, func() { sink += float64(sumSquaresFloat64Go(x, .5)) }},
+			{"AddFloat64", func() { AddFloat64(sums, x) }, func() { addFloat64Go(sums, x) }},
+			{"AddSquaresFloat64", func() { AddSquaresFloat64(sums, x, means) }, func() { addSquaresFloat64Go(sums, x, means) }},
+			{"CumSum", func() { CumSum(y, x) }, func() { cumSumGo(y, x, 0) }},
+		} {
+			versus(b, named(c.name, n), n, c.f, c.pure)
+		}
+	}
+}
+
+func BenchmarkTaps(b *testing.B) {
+	off, w, tag := []int{0, 1, 2, 20, 21, 22, 40, 41, 42}, make([]float32, 9), make([]int32, 9)
+	for _, n := range benchmarkLengths {
+		x, y, at := make([]float32, 3*n+64), make([]float32, 3*n), make([]int32, 3*n)
+		versus(b, named("Taps", n), n*len(off), func() { Taps(y[:n], x, off, w) }, func() { tapsGo(y[:n], x, off, w) })
+		versus(b, named("SumTaps", n), 3*n*len(off), func() { SumTaps(y, x, off, 3, n, n, n) }, func() { sumTapsGo(y, x, off, 3, n, n, n) })
+		versus(b, named("ExtremeTaps", n), 3*n*len(off), func() { ExtremeTaps(y, at, x, off, tag, 3, n, n, n, true) },
+			func() { extremeTapsGo(y, at, x, off, tag, 3, n, n, n, true) })
+	}
+}
+
+func BenchmarkFilter(b *testing.B) {
+	for _, stride := range []int{1, 2} {
+		f := Filter{Rows: 56 / stride, Cols: 56 / stride, InRows: 56, InCols: 56, KernelRows: 3, KernelCols: 3, Top: 1, Left: 1,
+			Stride: stride, DilateRows: 1, DilateCols: 1}
+		if !f.Plan() {
+			b.Skip("no filters here")
+		}
+		x, y, w := make([]float32, 56*56), make([]float32, f.Rows*f.Cols), make([]float32, 9)
+		versus(b, named("stride", stride), len(y)*9, func() { f.Apply(y, x, w, 1) }, func() { f.applyGo(y, x, w, 1) })
+	}
+}
+
+func BenchmarkMulAdd(b *testing.B) {
+	for _, s := range [][3]int{{96, 112, 256}, {6, 16, 64}, {1, 256, 64}, {7, 20, 33}} {
+		m, n, k := s[0], s[1], s[2]
+		x, y, z := make([]float32, m*k), make([]float32, k*n), make([]float32, m*n)
+		versus(b, fmt.Sprintf("%dx%dx%d", m, n, k), m*n*k, func() { MulAdd(m, n, k, x, k, 1, y, n, z, n) },
+			func() { mulAddToGo(m, n, k, x, k, 1, y, n, z, n, z, n) })
+	}
+}
+
+// BenchmarkMoves measures what moves elements.
+func BenchmarkMoves(b *testing.B) {
+	benchmarkTranspose[uint8](b, "Transpose8")
+	benchmarkTranspose[uint16](b, "Transpose16")
+	benchmarkTranspose[uint32](b, "Transpose32")
+	benchmarkTranspose[uint64](b, "Transpose64")
+}
+
+func benchmarkTranspose[T any](b *testing.B, name string) {
+	for _, n := range []int{16, 64, 200} {
+		x, y := make([]T, n*n), make([]T, n*n)
+		versus(b, named(name, n), n*n, func() { Transpose(y, x, n, n, n, n) }, func() { transposeGo(y, x, n, n, n, n) })
+	}
+}
+
+// BenchmarkNorms measures rows of norms by one loop and by those of rows.
+func BenchmarkNorms(b *testing.B) {
+	const elements = 1 << 12
+	for _, n := range []int{8, 16, 49, 64, 127, 128, 191, 192, 197, 255, 256, 512, 1024} {
+		rows := elements / n
+		x, y, mean, rstd := make([]float32, rows*n), make([]float32, rows*n), make([]float32, rows), make([]float32, rows)
+		for i := range x {
+			x[i] = float32(i%13) - 6
+		}
+		versus(b, named("SoftmaxRows", n), len(x), func() { SoftmaxRows(y, x, n) }, func() { softmaxByRow(y, x, n) })
+		versus(b, named("NormRows", n), len(x), func() { NormRows(y, x, n, mean, rstd, x[:n], x[:n], .1) },
+			func() { normByRow(y, x, n, mean, rstd, x[:n], x[:n], .1) })
+	}
+}

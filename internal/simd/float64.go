@@ -1,0 +1,75 @@
+package simd
+
+// Sums of float32 in float64, which variances and means of many elements take.
+
+// SumFloat64 is Σ x[i], 0 for none.
+func SumFloat64(x []float32) float64 { return sumFloat64(x) }
+
+// SumSquaresFloat64 is Σ (x[i]-mean)², 0 for none.
+func SumSquaresFloat64(x []float32, mean float64) float64 { return sumSquaresFloat64(x, mean) }
+
+// AddFloat64 adds x[i] to sums[i]. It panics where x is shorter than sums.
+func AddFloat64(sums []float64, x []float32) { addFloat64(sums, x[:len(sums):len(x)]) }
+
+// AddSquaresFloat64 adds (x[i]-mean[i])² to sums[i]. It panics where x or mean is shorter than
+// sums.
+func AddSquaresFloat64(sums []float64, x []float32, mean []float64) {
+	addSquaresFloat64(sums, x[:len(sums):len(x)], mean[:len(sums):len(mean)])
+}
+
+// CumSum sets dst[i] to Σ_{j≤i} src[j], the running sum. dst may be src. It panics where
+// src is shorter than dst.
+func CumSum(dst, src []float32) { cumSum(dst, src[:len(dst):len(src)]) }
+
+// cumSumGo adds up four elements at a time, so that only one addition of each four
+// waits for those before.
+func cumSumGo(dst, src []float32, sum float64) {
+	for ; len(src) >= 4 && len(dst) >= 4; src, dst = src[4:], dst[4:] {
+		a, c := float64(src[0]), float64(src[2])
+		ab, cd := a+float64(src[1]), c+float64(src[3])
+		dst[0], dst[1], dst[2], dst[3] = float32(sum+a), float32(sum+ab), float32(sum+(ab+c)), float32(sum+(ab+cd))
+		sum += ab + cd
+	}
+	for i, v := range src {
+		sum += float64(v)
+		dst[i] = float32(sum)
+	}
+}
+
+func sumFloat64Go(x []float32) float64 {
+	var a, b, c, d float64
+	for ; len(x) >= 4; x = x[4:] {
+		a, b, c, d = a+float64(x[0]), b+float64(x[1]), c+float64(x[2]), d+float64(x[3])
+	}
+	for _, v := range x {
+		a += float64(v)
+	}
+	return (a + b) + (c + d)
+}
+
+func sumSquaresFloat64Go(x []float32, mean float64) float64 {
+	var a, b, c, d float64
+	for ; len(x) >= 4; x = x[4:] {
+		x0, x1, x2, x3 := float64(x[0])-mean, float64(x[1])-mean, float64(x[2])-mean, float64(x[3])-mean
+		a, b, c, d = a+x0*x0, b+x1*x1, c+x2*x2, d+x3*x3
+	}
+	for _, v := range x {
+		a += (float64(v) - mean) * (float64(v) - mean)
+	}
+	return (a + b) + (c + d)
+}
+
+func addFloat64Go(sums []float64, x []float32) {
+	x = x[:len(sums)]
+	for i := range sums {
+		sums[i] += float64(x[i])
+	}
+}
+
+func addSquaresFloat64Go(sums []float64, x []float32, mean []float64) {
+	x, mean = x[:len(sums)], mean[:len(sums)]
+	for i := range sums {
+		d := float64(x[i]) - mean[i]
+		sums[i] += d * d
+	}
+}

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// routine is an assembly function that is no row of a table of elements: its declaration
+// and its text.
+type routine struct{ signature, text string }
+
+// set is the routines of one assembly file.
+type set struct {
+	file     string // without .s
+	stubs    string // the Go file that declares them, "" where that is hand-written
+	about    string
+	routines []routine
+}
+
+// addRoutines writes sets of routines, and their declarations.
+func addRoutines(source map[string]string, sets []set) {
+	for _, s := range sets {
+		text := generated + "//go:build !purego\n\n#include \"textflag.h\"\n\n" + wrapped(s.about)
+		stubs := generated + "//go:build !purego\n\npackage simd\n\n" + wrapped(s.about)
+		for _, r := range s.routines {
+			name, _, _ := strings.Cut(strings.TrimPrefix(r.signature, "func "), "(")
+			text += fmt.Sprintf("\n// %s\nTEXT ·%s(SB), NOSPLIT, $0-%d\n%s", r.signature, name, frameOf(r.signature).size, indented(r.text))
+			stubs += "\n//go:noescape\n" + r.signature + "\n"
+		}
+		source[s.file+".s"] = text
+		if s.stubs != "" {
+			source[s.stubs] = stubs
+		}
+	}
+}

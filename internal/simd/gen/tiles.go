@@ -1,0 +1,169 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// tile is a block of a matrix product that is held in registers: it adds Σ_p a[i,p]·b[p,j]
+// to a tile of from and stores the sum to c. Strides are in bytes.
+type tile struct {
+	rows, cols int
+	last       string // an argument more, "name type": the columns that there are
+}
+
+// tiles makes routines of the tiles of an instruction set.
+func tiles(write func(t tile) string, list ...tile) (routines []routine) {
+	for _, t := range list {
+		routines = append(routines, routine{t.signature(), write(t)})
+	}
+	return routines
+}
+
+var tileSets = []set{
+	{"tiles_amd64", "tiles_amd64.go", "Tiles of a matrix product for AVX2 and FMA. Those of 8 columns have a mask of the ones that there are.",
+		tiles(avx2Tile, tile{6, 16, ""}, tile{4, 16, ""}, tile{2, 16, ""}, tile{1, 16, ""}, tile{1, 64, ""},
+			tile{6, 8, "mask *int32"}, tile{2, 8, "mask *int32"}, tile{1, 8, "mask *int32"})},
+	{"tiles512_amd64", "tiles512_amd64.go", "Tiles of a matrix product for AVX-512. Bits of cols are the columns that there are: one tile serves every width.",
+		tiles(avx512Tile, tile{8, 32, "cols uint32"}, tile{4, 32, "cols uint32"}, tile{1, 32, "cols uint32"})},
+	{"tiles_arm64", "tiles_arm64.go", "Tiles of a matrix product for NEON.",
+		tiles(neonTile, tile{6, 16, ""}, tile{2, 16, ""}, tile{1, 16, ""}, tile{6, 4, ""}, tile{1, 4, ""})},
+}
+
+func (t tile) signature() string {
+	name := fmt.Sprintf("tile%dx%d", t.rows, t.cols)
+	const params = "k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int"
+	if t.last == "" {
+		return "func " + name + "(" + params + ")"
+	}
+	return "func " + name + "(" + params + ", " + t.last + ")"
+}
+
+func (t tile) frame() *frame { return frameOf(t.signature()) }
+
+// each writes the lines of a format for every row and every vector of it, step behind
+// the vectors of a row but the last.
+func (t tile) each(vectors int, step string, line func(row, vector int) string) (text string) {
+	for r := range t.rows {
+		for v := range vectors {
+			text += line(r, v) + "\n"
+		}
+		if r < t.rows-1 {
+			text += step + "\n"
+		}
+	}
+	return text
+}
+
+// body is what all tiles have around them.
+func (t tile) body(arguments, load, product, count, store, end string) string {
+	return lines(arguments, load) + align + "\nloop:\n" + lines(product, count) + "\n" + lines(store, end)
+}
+
+const amd64Count = "DECQ CX\nJNZ loop"
+
+// amd64Row is the address of an element of a row of a: SI, BX and R13 point to rows 0,
+// 3 and 6.
+func amd64Row(row int) string {
+	return []string{"(SI)", "(BX)", "(R13)"}[row/3] + []string{"", "(R8*1)", "(R8*2)"}[row%3]
+}
+
+// avx2Tile has a row of the tile in cols/8 registers from Y0 on, a row of b in Y12 and on,
+// an element of a in Y14, and the mask in Y15.
+func avx2Tile(t tile) string {
+	vectors, masked := t.cols/8, t.last != ""
+	arguments := t.frame().arguments("MOVQ", "k", "CX", "a", "SI", "ars", "R8", "acs", "R9", "b", "DI", "ldb", "R10", "c", "DX", "ldc", "R11",
+		"from", "AX", "ldf", "R14")
+	if t.rows > 3 {
+		arguments += "LEAQ (R8)(R8*2), BX\nADDQ SI, BX\n"
+	}
+	load, store := "VMOVUPS %s%s, %s", "VMOVUPS %[3]s, %[1]s%[2]s"
+	if masked {
+		arguments += t.frame().arguments("MOVQ", "mask", "R12") + "VMOVUPS (R12), Y15\n"
+		load, store = "VMASKMOVPS %s%s, Y15, %s", "VMASKMOVPS %[3]s, Y15, %[1]s%[2]s"
+	}
+	acc := func(r, v int) string { return fmt.Sprint("Y", r*vectors+v) }
+	product, inMemory := "", t.rows == 1 && !masked
+	for v := range vectors {
+		if !inMemory {
+			product += fmt.Sprintf(load+"\n", offset(32*v), "(DI)", fmt.Sprint("Y", 12+v))
+		}
+	}
+	for r := range t.rows {
+		product += fmt.Sprintf("VBROADCASTSS %s, Y14\n", amd64Row(r))
+		for v := range vectors {
+			b := fmt.Sprint("Y", 12+v)
+			if inMemory {
+				b = offset(32*v) + "(DI)"
+			}
+			product += fmt.Sprintf("VFMADD231PS %s, Y14, %s\n", b, acc(r, v))
+		}
+		product += nextColumn(t, r)
+	}
+	return t.body(arguments,
+		t.each(vectors, "ADDQ R14, AX", func(r, v int) string { return fmt.Sprintf(load, offset(32*v), "(AX)", acc(r, v)) }),
+		product, "ADDQ R10, DI\n"+amd64Count,
+		t.each(vectors, "ADDQ R11, DX", func(r, v int) string { return fmt.Sprintf(store, offset(32*v), "(DX)", acc(r, v)) }),
+		"VZEROUPPER\nRET")
+}
+
+// nextColumn moves the pointer of three rows of a on behind the last of them.
+func nextColumn(t tile, row int) string {
+	if row%3 == 2 || row == t.rows-1 {
+		return fmt.Sprintf("ADDQ R9, %s\n", []string{"SI", "BX", "R13"}[row/3])
+	}
+	return ""
+}
+
+// avx512Tile has a row of the tile in two registers from Z0 on, a row of b in Z24 and Z25.
+func avx512Tile(t tile) string {
+	arguments := t.frame().arguments("MOVQ", "k", "CX", "a", "SI", "ars", "R8", "acs", "R9", "b", "DI", "ldb", "R10", "c", "DX", "ldc", "R11") +
+		t.frame().arguments("MOVL", "cols", "AX") + "KMOVW AX, K1\nSHRL $16, AX\nKMOVW AX, K2\n" +
+		"LEAQ (R8)(R8*2), R12\nLEAQ (SI)(R12*1), BX\nLEAQ (BX)(R12*1), R13\n" + t.frame().arguments("MOVQ", "from", "AX", "ldf", "R14")
+	load := func(address, to string, v int) string {
+		return fmt.Sprintf("VMOVUPS.Z %s(%s), K%d, %s", offset(64*v), address, v+1, to)
+	}
+	acc := func(r, v int) string { return fmt.Sprint("Z", 2*r+v) }
+	product := load("DI", "Z24", 0) + "\n" + load("DI", "Z25", 1) + "\nADDQ R10, DI\n"
+	for r := range t.rows {
+		a := fmt.Sprint("Z", 26+r%6)
+		product += "VBROADCASTSS " + amd64Row(r) + ", " + a + "\n" +
+			"VFMADD231PS Z24, " + a + ", " + acc(r, 0) + "\n" +
+			"VFMADD231PS Z25, " + a + ", " + acc(r, 1) + "\n" + nextColumn(t, r)
+	}
+	return t.body(arguments,
+		t.each(2, "ADDQ R14, AX", func(r, v int) string { return load("AX", acc(r, v), v) }),
+		product, amd64Count,
+		t.each(2, "ADDQ R11, DX", func(r, v int) string { return fmt.Sprintf("VMOVUPS %s, K%d, %s(DX)", acc(r, v), v+1, offset(64*v)) }),
+		"VZEROUPPER\nRET")
+}
+
+// neonTile has a row of the tile in cols/4 registers from V0 on, a row of b in V24 and on.
+// R8 to R13 point to the rows of a.
+func neonTile(t tile) string {
+	vectors := t.cols / 4
+	arguments := t.frame().arguments("MOVD", "k", "R0", "a", "R8", "ars", "R2", "acs", "R3", "b", "R4", "ldb", "R5", "c", "R6", "ldc", "R7",
+		"from", "R14", "ldf", "R15")
+	product := fmt.Sprintf("VLD1 (R4), %s\nADD R5, R4\n", registers(24, vectors))
+	for r := range t.rows {
+		if r > 0 {
+			arguments += fmt.Sprintf("ADD R2, R%d, R%d\n", 7+r, 8+r)
+		}
+		product += fmt.Sprintf("VLD1R (R%d), [V28.S4]\nADD R3, R%[1]d\n", 8+r)
+		for v := range vectors {
+			product += fmt.Sprintf("VFMLA V%d.S4, V28.S4, V%d.S4\n", 24+v, r*vectors+v)
+		}
+	}
+	return lines(arguments, t.each(1, "ADD R15, R14", func(r, _ int) string { return "VLD1 (R14), " + registers(r*vectors, vectors) })) + "\nloop:\n" +
+		lines(product, "SUBS $1, R0\nBNE loop") + "\n" +
+		lines(t.each(1, "ADD R7, R6", func(r, _ int) string { return "VST1 " + registers(r*vectors, vectors) + ", (R6)" }), "RET")
+}
+
+// registers is a list of words of vector registers.
+func registers(first, n int) string {
+	var names []string
+	for v := range n {
+		names = append(names, fmt.Sprintf("V%d.S4", first+v))
+	}
+	return "[" + strings.Join(names, ", ") + "]"
+}

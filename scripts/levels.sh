@@ -1,0 +1,22 @@
+#!/bin/sh
+# Runs the tests of what has vector loops at the instruction sets below the machine's, and
+# without assembly. GODEBUG takes features from golang.org/x/sys/cpu; ETRUN_WANT_LEVEL makes
+# a test fail where that had no effect.
+set -eu
+
+cd "$(dirname "$0")/.."
+packages="./internal/simd/... ./internal/math32/... ./kernels/..."
+
+run() {
+	echo "levels: $*"
+	# shellcheck disable=SC2086 # a list of packages
+	env "$@" go test -short -count=1 $packages
+}
+
+if [ "$(go env GOARCH)" = amd64 ]; then
+	if grep -qw avx2 /proc/cpuinfo; then
+		run GODEBUG=cpu.avx512f=off ETRUN_WANT_LEVEL=avx2
+	fi
+	run GODEBUG=cpu.avx2=off ETRUN_WANT_LEVEL=go
+fi
+run GOFLAGS="${GOFLAGS:-} -tags=purego" ETRUN_WANT_LEVEL=go
