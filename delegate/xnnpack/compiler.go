@@ -3,7 +3,6 @@ package xnnpack
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -109,9 +108,4 @@ func (b Backend) CompileGraph(ctx context.Context, g *delegate.Graph, limits del
 		return nil, err
 	}
 	return b.compile(ctx, x, limits)
-}
-
-// Estimate implements delegate.Compiler.
-func (b Backend) Estimate(g *delegate.Graph) time.Duration {
-	return 0
 }
