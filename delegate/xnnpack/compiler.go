@@ -34,16 +34,15 @@ func reasonOf(err error) string {
 
 // finishCall is the graph of one call, whose tensors are inputs and outputs.
 func (l *lowering) finishCall(i int) (*graph, []shape, error) {
-	reads, writes := callTensors(l.in, &l.in.Calls[i])
 	var inputs, outputs []int
 	seen := make(map[int]bool)
-	for _, v := range reads {
+	for _, v := range l.in.Reads(nil, i) {
 		if x := &l.in.Values[v]; !seen[v] && !x.IsConst() && l.known(v) {
 			inputs = append(inputs, v)
 		}
 		seen[v] = true
 	}
-	for _, v := range writes {
+	for _, v := range l.in.Writes(nil, i) {
 		if l.known(v) {
 			outputs = append(outputs, v)
 		}

@@ -171,8 +171,8 @@ func catCall(c *lowerCall) error {
 		return refuse("%d tensors along dimension %d of %d", len(list), c.int(1), rank)
 	}
 	for _, v := range list {
-		if len(c.in.Values[v].Sizes) != rank {
-			return refuse("tensors of different ranks")
+		if v == none || len(c.in.Values[v].Sizes) != rank {
+			return refuse("tensors of different ranks, or a missing one")
 		}
 	}
 	if len(list) == 1 {
@@ -323,7 +323,7 @@ func (c *lowerCall) split(dim int) error {
 			n = c.in.Values[v].Sizes[at]
 		}
 		switch {
-		case c.links().unread(v):
+		case !c.wanted(v):
 		case single:
 			if err := c.taken(v, at, from); err != nil {
 				return err

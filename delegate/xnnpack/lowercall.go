@@ -31,7 +31,8 @@ func init() {
 // lowerCall is a call that is being lowered. Its arguments are numbered as in the schema.
 type lowerCall struct {
 	*lowering
-	call *delegate.GraphCall
+	call  *delegate.GraphCall
+	index int
 }
 
 func (c *lowerCall) emit(row *lowerRow) error {
@@ -85,60 +86,26 @@ func (c *lowerCall) pair(i int, fallback [2]int) [2]int {
 	}
 }
 
-// out is the tensor of the first out argument, or none.
+// outs are the tensors that the call writes, items of a list included; out is the first.
+func (c *lowerCall) outs() []int { return c.in.Writes(nil, c.index) }
+
 func (c *lowerCall) out() int { return c.outs()[0] }
-
-// outs are the tensors of the out arguments, or of the list that is the out argument.
-func (c *lowerCall) outs() (list []int) {
-	if c.call.View {
-		return c.call.Args[1:2]
-	}
-	for i := range c.call.Sig.Args {
-		if !c.call.Sig.Args[i].Out {
-			continue
-		}
-		if x := c.arg(i); x.Kind == tensor.KindTensorList {
-			list = append(list, x.Items...)
-		} else {
-			list = append(list, c.call.Args[i])
-		}
-	}
-	return list
-}
-
-// tensors are the arguments that are read, lists item by item.
-func (c *lowerCall) tensors() (list []int) {
-	for i, v := range c.call.Args {
-		if c.call.View && i > 0 || !c.call.View && (i >= len(c.call.Sig.Args) || c.call.Sig.Args[i].Out) {
-			continue
-		}
-		switch x := &c.in.Values[v]; x.Kind {
-		case tensor.KindTensor:
-			list = append(list, v)
-		case tensor.KindTensorList, tensor.KindOptionalTensorList:
-			list = append(list, x.Items...)
-		}
-	}
-	return list
-}
 
 // checkTensors refuses tensors that no value can be, and calls that compute nothing but
 // constants. Of several outs all but the first must be unread, unless they are a list.
 func (c *lowerCall) checkTensors(row *lowerRow) error {
-	read, outs := c.tensors(), c.outs()
+	read, outs := c.in.Reads(nil, c.index), c.outs()
 	if len(outs) > 1 && !c.listed() {
-		for _, v := range outs[1:] {
-			if !c.links().unread(v) {
-				return refuse("its further results are read")
-			}
+		if slices.ContainsFunc(outs[1:], c.wanted) {
+			return refuse("its further results are read")
 		}
 		outs = outs[:1]
 	}
+	if len(outs) == 0 {
+		return refuse("no tensor is computed")
+	}
 	varies := false
 	for _, v := range slices.Concat(read, outs) {
-		if v == none {
-			return refuse("a list with a missing tensor")
-		}
 		x := &c.in.Values[v]
 		if err := checkTensor(x); err != nil {
 			return err
@@ -157,10 +124,19 @@ func (c *lowerCall) checkTensors(row *lowerRow) error {
 	return nil
 }
 
+// wanted reports a tensor that another call or the caller reads.
+func (l *lowering) wanted(v int) bool {
+	return len(l.in.Readers(v)) > 0 || slices.Contains(l.in.Outputs, v)
+}
+
 // listed reports a call whose out argument is a list.
 func (c *lowerCall) listed() bool {
-	return c.in.Values[c.call.Args[len(c.call.Args)-1]].Kind == tensor.KindTensorList && c.call.Sig != nil &&
-		slices.ContainsFunc(c.call.Args[:len(c.call.Sig.Args)], func(v int) bool { return v == c.call.Args[len(c.call.Args)-1] })
+	for i := range c.call.Sig.Args {
+		if c.call.Sig.Args[i].Out {
+			return c.arg(i).Kind == tensor.KindTensorList
+		}
+	}
+	return false
 }
 
 func checkTensor(x *delegate.GraphValue) error {
@@ -199,50 +175,3 @@ func (c *lowerCall) is(v, same int) error {
 	c.held[v] = c.held[same]
 	return nil
 }
-
-// links are who makes and who reads the tensors of a graph.
-type links struct {
-	maker   []int   // the call that makes it, or none
-	readers [][]int // calls, once for each argument
-	output  []bool
-}
-
-func (l *lowering) links() *links {
-	if l.linked == nil {
-		l.linked = newLinks(l.in)
-	}
-	return l.linked
-}
-
-func newLinks(g *delegate.Graph) *links {
-	k := &links{maker: make([]int, len(g.Values)), readers: make([][]int, len(g.Values)), output: make([]bool, len(g.Values))}
-	for v := range k.maker {
-		k.maker[v] = none
-	}
-	for _, v := range g.Outputs {
-		k.output[v] = true
-	}
-	for i := range g.Calls {
-		reads, writes := callTensors(g, &g.Calls[i])
-		for _, v := range reads {
-			k.readers[v] = append(k.readers[v], i)
-		}
-		for _, v := range writes {
-			k.maker[v] = i
-		}
-	}
-	return k
-}
-
-// callTensors are the tensors that a call reads and writes.
-func callTensors(g *delegate.Graph, call *delegate.GraphCall) (reads, writes []int) {
-	if call.Payload != nil {
-		return call.Args[:call.PayloadInputs], call.Args[call.PayloadInputs:]
-	}
-	c := &lowerCall{lowering: &lowering{in: g}, call: call}
-	reads = slices.DeleteFunc(c.tensors(), func(v int) bool { return v == none })
-	return reads, c.outs()
-}
-
-// unread reports a tensor that nothing reads and that is no output.
-func (k *links) unread(v int) bool { return len(k.readers[v]) == 0 && !k.output[v] }

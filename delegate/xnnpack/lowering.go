@@ -19,7 +19,6 @@ type lowering struct {
 	// whatever order, and nothing of the size of weights is computed.
 	dry    bool
 	padded map[paddedConstant]int // constants with further dimensions of size 1
-	linked *links                 // made when first asked for
 	done   []bool                 // calls that were lowered with one before them
 }
 
@@ -109,7 +108,7 @@ func (l *lowering) call(i int) error {
 		return nil
 	}
 	l.done[i] = true
-	c := &lowerCall{lowering: l, call: &l.in.Calls[i]}
+	c := &lowerCall{lowering: l, call: &l.in.Calls[i], index: i}
 	switch {
 	case c.call.View:
 		return c.emit(&viewLowering)
@@ -155,17 +154,21 @@ func (l *lowering) value(v int, o order) int {
 
 // turned is value from of a tensor in another memory order.
 func (l *lowering) turned(from int, x *delegate.GraphValue, o order) int {
-	to := memoryShapeOf(x, o)
-	if x.Dynamism == tensor.Static && to.squeezed() == l.g.Values[from].Shape.squeezed() {
-		return l.reshaped(from, to)
-	}
 	rank := len(x.Sizes)
 	was := inverse(o.other().perm(rank))
 	perm := make([]int, rank)
 	for i, d := range o.perm(rank) {
 		perm[i] = was[d]
 	}
+	if x.Dynamism == tensor.Static && keepsMemory(perm, l.g.Values[from].Shape) {
+		return l.reshaped(from, memoryShapeOf(x, o))
+	}
 	return l.transposed(from, perm)
+}
+
+// keepsMemory reports a permutation that moves dimensions of size 1 only.
+func keepsMemory(perm []int, s shape) bool {
+	return slices.IsSorted(slices.DeleteFunc(slices.Clone(perm), func(p int) bool { return s.dim[p] == 1 }))
 }
 
 func (l *lowering) transposed(from int, perm []int) int {

@@ -27,7 +27,8 @@ type calls struct {
 	r       *rand.Rand
 	tensors []*tensor.Tensor // by value, nil for others
 	lo, hi  float64
-	err     error // of a kernel
+	err     error          // of a kernel
+	again   []func() error // makes each call once more
 }
 
 // val is a value of the graph as an argument of a call; vals are a list of them.
@@ -171,7 +172,9 @@ func (c *calls) call(op string, outs []out, args ...any) vals {
 	if err := sig.Check(values); err != nil {
 		panic(err)
 	}
-	if err := row.Func(kernels.NewCtx(nil), values); err != nil && c.err == nil {
+	again := func() error { return row.Func(kernels.NewCtx(nil), values) }
+	c.again = append(c.again, again)
+	if err := again(); err != nil && c.err == nil {
 		c.err = fmt.Errorf("%s: %w", op, err)
 	}
 	for _, v := range results {
