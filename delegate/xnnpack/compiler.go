@@ -52,7 +52,7 @@ func (l *lowering) finishCall(i int) (*graph, []shape, error) {
 
 // known reports a tensor that there is a value of.
 func (l *lowering) known(v int) bool {
-	return l.held[v].at[contiguous] != none || l.held[v].at[channelsLast] != none
+	return l.held[v] != held{[orders]int{none, none}, [orders]int{none, none}}
 }
 
 // complete is the checked and repaired graph with its shapes at the declared sizes.
@@ -81,8 +81,8 @@ func (l *lowering) complete(inputs, outputs []int) (*graph, []shape, error) {
 func lowered(g *delegate.Graph, dry bool) (*graph, error) {
 	l := newLowering(g, dry)
 	for _, v := range g.Inputs {
-		if x := &g.Values[v]; x.Kind != tensor.KindTensor || checkTensor(x) != nil {
-			return nil, unsupported("", "an input that no value can be")
+		if err := checkInput(g, v); err != nil {
+			return nil, unsupported("", "%w", err)
 		}
 		l.input(v)
 	}
@@ -98,6 +98,17 @@ func lowered(g *delegate.Graph, dry bool) (*graph, error) {
 	}
 	x, _, err := l.complete(g.Inputs, g.Outputs)
 	return x, err
+}
+
+func checkInput(g *delegate.Graph, v int) error {
+	x := &g.Values[v]
+	if x.Kind != tensor.KindTensor {
+		return refuse("an input that is no tensor")
+	}
+	if x.DType != tensor.Float32 && codeQuantization(g, v) == nil {
+		return refuse("an input of %v", x.DType)
+	}
+	return checkTensor(x)
 }
 
 // CompileGraph implements delegate.Compiler.

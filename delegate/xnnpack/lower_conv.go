@@ -8,7 +8,7 @@ import (
 )
 
 var convolutionLowerings = []lowerRow{
-	{op: "aten::convolution.out", emit: convolutionCall},
+	{op: "aten::convolution.out", emit: convolutionCall, codes: true, weights: true},
 	{op: "aten::_native_batch_norm_legit_no_training.out", emit: batchNormCall},
 }
 
@@ -21,9 +21,7 @@ func convolutionCall(c *lowerCall) error {
 	x, y, image := c.call.Args[0], c.out(), len(c.arg(0).Sizes) == 4
 	bias := none
 	if !c.none(2) {
-		if bias = c.bias(c.call.Args[2], w.groups*w.groupOut); bias == none {
-			return refuse("a bias that is no constant")
-		}
+		bias = c.call.Args[2]
 	}
 	t := nodeTypes[tagConv2d]
 	switch {
@@ -32,17 +30,23 @@ func convolutionCall(c *lowerCall) error {
 	case w.groups > 1 && w.groupIn == 1:
 		t = nodeTypes[tagDepthwiseConv2d]
 	}
-	filter := c.filter(t, c.arg(1), w)
 	in := c.value(x, channelsLast)
+	filter, err := c.filter(t, c.arg(1), w)
+	if err != nil {
+		return err
+	}
+	if bias, err = c.bias(bias, filter, in, w.groups*w.groupOut); err != nil {
+		return err
+	}
 	if image {
 		*c.node(t, []int{in, filter, bias}, c.result(y, channelsLast)).window() = w
 		return nil
 	}
 	s := memoryShapeOf(&c.in.Values[y], channelsLast)
-	out := c.graphBuilder.value(fp32, rowOf(s), quant{})
+	out := c.made(rowOf(s))
 	in = c.reshaped(in, rowOf(c.g.Values[in].Shape))
 	*c.node(t, []int{in, filter, bias}, out).window() = w
-	c.held[y].at[channelsLast] = c.reshaped(out, s)
+	c.put(y, channelsLast, c.reshaped(out, s))
 	return nil
 }
 
@@ -91,21 +95,21 @@ func (c *lowerCall) geometry() (w window, err error) {
 }
 
 // filter is a convolution's filter as its node wants it.
-func (c *lowerCall) filter(t *nodeType, x *delegate.GraphValue, w window) int {
+func (c *lowerCall) filter(t *nodeType, x *delegate.GraphValue, w window) (int, error) {
 	dims, step := padDims(x, 0)
 	if len(dims) == 3 { // a kernel of one row
 		dims, step = []int{dims[0], dims[1], 1, dims[2]}, []int{step[0], step[1], 0, step[2]}
 	}
-	s, perm := shapeOf(w.groups*w.groupOut, w.kernelH, w.kernelW, w.groupIn), []int{0, 2, 3, 1}
+	s, perm, channel := shapeOf(w.groups*w.groupOut, w.kernelH, w.kernelW, w.groupIn), []int{0, 2, 3, 1}, 0
 	switch t.tag {
 	case tagDepthwiseConv2d:
-		s, perm = shapeOf(1, w.kernelH, w.kernelW, w.groups*w.groupOut), []int{1, 2, 3, 0}
+		s, perm, channel = shapeOf(1, w.kernelH, w.kernelW, w.groups*w.groupOut), []int{1, 2, 3, 0}, 3
 	case tagConvTranspose2d:
 		dims = []int{w.groups, w.groupIn, dims[1], dims[2], dims[3]}
 		step = []int{w.groupIn * step[0], step[0], step[1], step[2], step[3]}
 		perm = []int{0, 2, 3, 4, 1}
 	}
-	return c.graphBuilder.constant(fp32, s, quant{}, c.relaid(x, dims, step, perm))
+	return c.weights(s, channel, relaid(x, dims, step, perm, c.dry && c.to == nil))
 }
 
 // batchNormCall is a scale and a shift a channel: a depthwise convolution of one pixel

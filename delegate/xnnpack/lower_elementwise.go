@@ -16,20 +16,20 @@ var elementwiseLowerings = []lowerRow{
 	{op: "aten::log.out", emit: unaryCall("Log")},
 	{op: "aten::sin.out", emit: unaryCall("Sin")},
 	{op: "aten::cos.out", emit: unaryCall("Cos")},
-	{op: "aten::sigmoid.out", emit: unaryCall("Sigmoid")},
-	{op: "aten::tanh.out", emit: unaryCall("Tanh")},
-	{op: "aten::relu.out", emit: func(c *lowerCall) error { return c.clamp(0, inf) }},
-	{op: "aten::hardtanh.out", emit: func(c *lowerCall) error { return c.clamp(c.float(1), c.float(2)) }},
-	{op: "aten::clamp.out", emit: clampCall},
+	{op: "aten::sigmoid.out", emit: unaryCall("Sigmoid"), codes: true},
+	{op: "aten::tanh.out", emit: unaryCall("Tanh"), codes: true},
+	{op: "aten::relu.out", emit: func(c *lowerCall) error { return c.clamp(0, inf) }, codes: true},
+	{op: "aten::hardtanh.out", emit: func(c *lowerCall) error { return c.clamp(c.float(1), c.float(2)) }, codes: true},
+	{op: "aten::clamp.out", emit: clampCall, codes: true},
 	{op: "aten::gelu.out", emit: geluCall},
-	{op: "aten::leaky_relu.out", emit: func(c *lowerCall) error { return c.scalarUnary("LeakyReLU", c.float(1)) }},
+	{op: "aten::leaky_relu.out", emit: func(c *lowerCall) error { return c.scalarUnary("LeakyReLU", c.float(1)) }, codes: true},
 	{op: "aten::elu.out", emit: eluCall},
 	{op: "aten::pow.Tensor_Scalar_out", emit: powCall},
 	{op: "aten::_softmax.out", emit: softmaxCall},
 
-	{op: "aten::add.out", emit: binaryCall("Add", 2), scalars: true},
-	{op: "aten::sub.out", emit: binaryCall("Subtract", 2), scalars: true},
-	{op: "aten::mul.out", emit: binaryCall("Multiply", 0), scalars: true},
+	{op: "aten::add.out", emit: binaryCall("Add", 2), scalars: true, codes: true},
+	{op: "aten::sub.out", emit: binaryCall("Subtract", 2), scalars: true, codes: true},
+	{op: "aten::mul.out", emit: binaryCall("Multiply", 0), scalars: true, codes: true},
 	{op: "aten::div.out", emit: binaryCall("Div", 0), scalars: true},
 	{op: "aten::maximum.out", emit: binaryCall("Maximum", 0), scalars: true},
 	{op: "aten::minimum.out", emit: binaryCall("Minimum", 0), scalars: true},
@@ -73,8 +73,13 @@ func (c *lowerCall) clamp(lo, hi float32) error {
 	if !(lo < hi) {
 		return refuse("bounds %v to %v", lo, hi)
 	}
-	n := c.unary(nodeTypes[tagClamp])
+	x := c.call.Args[0]
+	o := c.follow(x)
+	in := c.value(x, o)
+	to := c.like(in, c.g.Values[in].Shape)
+	n := c.node(nodeTypes[tagClamp], []int{in}, to)
 	n.Min, n.Max = lo, hi
+	c.put(c.out(), o, to)
 	return nil
 }
 
@@ -134,6 +139,9 @@ func binaryCall(name string, alpha int) func(*lowerCall) error {
 			return refuse("alpha %v, want 1", c.float(alpha))
 		}
 		a, b, y := c.call.Args[0], c.call.Args[1], c.out()
+		if c.to != nil && (c.arg(0).IsConst() || c.arg(1).IsConst()) {
+			return refuse("a constant beside quantized elements")
+		}
 		rank := len(c.in.Values[y].Sizes)
 		o := contiguous
 		if max(len(c.arg(0).Sizes), len(c.arg(1).Sizes)) == c.variableRank(a, b) {

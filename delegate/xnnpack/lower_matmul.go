@@ -3,13 +3,14 @@ package xnnpack
 import (
 	"slices"
 
+	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 var matmulLowerings = []lowerRow{
-	{op: "aten::mm.out", emit: func(c *lowerCall) error { return c.product(c.call.Args[0], c.call.Args[1], none, true) }},
-	{op: "aten::addmm.out", emit: addmmCall},
-	{op: "aten::linear.out", emit: linearCall},
+	{op: "aten::mm.out", emit: func(c *lowerCall) error { return c.product(c.call.Args[0], c.call.Args[1], none, true) }, codes: true, weights: true},
+	{op: "aten::addmm.out", emit: addmmCall, codes: true, weights: true},
+	{op: "aten::linear.out", emit: linearCall, codes: true, weights: true},
 	{op: "aten::bmm.out", emit: func(c *lowerCall) error {
 		return c.multiply(c.call.Args[0], c.call.Args[1])
 	}},
@@ -17,6 +18,9 @@ var matmulLowerings = []lowerRow{
 
 // multiply is a product of matrices that need not be constant.
 func (c *lowerCall) multiply(a, b int) error {
+	if c.to != nil {
+		return refuse("a product of quantized elements")
+	}
 	c.node(nodeTypes[tagBatchMatrixMultiply], []int{c.value(a, contiguous), c.value(b, contiguous)}, c.result(c.out(), contiguous))
 	return nil
 }
@@ -57,56 +61,79 @@ func (c *lowerCall) product(x, filter, bias int, flipped bool) error {
 	if flipped {
 		channels = f.Sizes[1]
 	}
-	packed, added := c.bias(bias, channels), bias
-	if packed != none {
-		added = none
+	in := c.value(x, contiguous)
+	w, flags, err := c.rows(filter, flipped)
+	if err != nil {
+		return err
 	}
-	out := c.result(y, contiguous)
-	sum := out
-	if added != none {
-		out = c.graphBuilder.value(fp32, c.g.Values[sum].Shape, quant{})
+	added := none
+	if bias != none && !isBias(&c.in.Values[bias], channels) {
+		bias, added = none, bias
 	}
-	n := c.node(nodeTypes[tagFullyConnected], []int{c.value(x, contiguous), none, packed}, out)
-	n.In[1], n.Flags = c.rows(filter, flipped)
-	if added != none {
-		c.node(nodeNamed("Add"), []int{out, c.value(added, contiguous)}, sum)
+	packed, err := c.bias(bias, w, in, channels)
+	if err != nil {
+		return err
 	}
+	if added == none {
+		c.node(nodeTypes[tagFullyConnected], []int{in, w, packed}, c.result(y, contiguous)).Flags = flags
+		return nil
+	}
+	if c.to != nil {
+		return refuse("a bias that is no row of constants")
+	}
+	product := c.made(memoryShapeOf(&c.in.Values[y], contiguous))
+	c.node(nodeTypes[tagFullyConnected], []int{in, w, packed}, product).Flags = flags
+	c.node(nodeNamed("Add"), []int{product, c.value(added, contiguous)}, c.result(y, contiguous))
 	return nil
 }
 
 // rows is a matrix of weights as it lies in memory, and the flag that says which way.
-func (c *lowerCall) rows(filter int, flipped bool) (v int, flags uint32) {
-	f := &c.in.Values[filter]
+func (c *lowerCall) rows(filter int, flipped bool) (v int, flags uint32, err error) {
+	f, channel := &c.in.Values[filter], 0
 	transposed := slices.Equal(f.DimOrder, []uint8{1, 0})
 	if transposed != flipped {
-		flags = flagTransposeWeights
+		flags, channel = flagTransposeWeights, 1
 	}
 	sizes := slices.Clone(f.Sizes)
 	if transposed {
 		slices.Reverse(sizes)
 	}
-	return c.graphBuilder.constant(fp32, shapeOf(sizes...), quant{}, f.Data), flags
+	v, err = c.weights(shapeOf(sizes...), channel, f.Data)
+	return v, flags, err
 }
 
-// bias is a constant of one element a channel, none where the tensor is another one.
-func (c *lowerCall) bias(v, channels int) int {
+// isBias reports a constant of one element a channel, or one for all.
+func isBias(x *delegate.GraphValue, channels int) bool {
+	s := memoryShapeOf(x, contiguous)
+	return x.IsConst() && x.DType == tensor.Float32 && (s.numel() == 1 || s.numel() == channels && s.last() == channels)
+}
+
+// weights is a constant filter of float32, as the call computes on it.
+func (c *lowerCall) weights(s shape, channel int, data []byte) (int, error) {
+	if c.to != nil {
+		return c.shortWeights(s, channel, data)
+	}
+	return c.graphBuilder.constant(fp32, s, quant{}, data), nil
+}
+
+// bias is a constant tensor as the bias beside a filter and an input, none for none.
+func (c *lowerCall) bias(v, filter, in, channels int) (int, error) {
 	if v == none {
-		return none
+		return none, nil
 	}
 	x := &c.in.Values[v]
-	if !x.IsConst() || x.DType != tensor.Float32 {
-		return none
+	if !isBias(x, channels) {
+		return none, refuse("a bias that is no row of constants")
 	}
-	s := memoryShapeOf(x, contiguous)
-	switch {
-	case s.numel() == 1:
-		list := make([]float32, channels)
-		for i := range list {
-			list[i] = tensor.View[float32](x.Data)[0]
+	data := x.Data
+	if memoryShapeOf(x, contiguous).numel() < channels {
+		data = tensor.AlignedBytes(4 * channels)
+		for i := range tensor.View[float32](data) {
+			tensor.View[float32](data)[i] = tensor.View[float32](x.Data)[0]
 		}
-		return c.floats(list, channels)
-	case s.numel() == channels && s.last() == channels:
-		return c.graphBuilder.constant(fp32, shapeOf(channels), quant{}, x.Data)
 	}
-	return none
+	if c.to != nil {
+		return c.wholeBias(tensor.View[float32](data)[:channels], filter, in)
+	}
+	return c.graphBuilder.constant(fp32, shapeOf(channels), quant{}, data), nil
 }

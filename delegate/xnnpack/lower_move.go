@@ -7,32 +7,32 @@ import (
 )
 
 var moveLowerings = []lowerRow{
-	{op: "aten::clone.out", emit: sameCall},
-	{op: "aten::alias_copy.out", emit: sameCall},
+	{op: "aten::clone.out", emit: sameCall, codes: true},
+	{op: "aten::alias_copy.out", emit: sameCall, codes: true},
 	{op: "aten::detach_copy.out", emit: sameCall},
 	{op: "aten::lift_fresh_copy.out", emit: sameCall},
 	{op: "aten::_to_copy.out", emit: sameCall},
-	{op: "dim_order_ops::_to_dim_order_copy.out", emit: sameCall},
-	{op: "dim_order_ops::_clone_dim_order.out", emit: sameCall},
-	{op: "aten::expand_copy.out", emit: sameCall},
+	{op: "dim_order_ops::_to_dim_order_copy.out", emit: sameCall, codes: true},
+	{op: "dim_order_ops::_clone_dim_order.out", emit: sameCall, codes: true},
+	{op: "aten::expand_copy.out", emit: sameCall, codes: true},
 
-	{op: "aten::permute_copy.out", emit: func(c *lowerCall) error { return c.permute(c.ints(1)) }},
-	{op: "aten::t_copy.out", emit: func(c *lowerCall) error { return c.swap(0, 1) }},
-	{op: "aten::transpose_copy.int_out", emit: func(c *lowerCall) error { return c.swap(c.int(1), c.int(2)) }},
+	{op: "aten::permute_copy.out", emit: func(c *lowerCall) error { return c.permute(c.ints(1)) }, codes: true},
+	{op: "aten::t_copy.out", emit: func(c *lowerCall) error { return c.swap(0, 1) }, codes: true},
+	{op: "aten::transpose_copy.int_out", emit: func(c *lowerCall) error { return c.swap(c.int(1), c.int(2)) }, codes: true},
 
-	{op: "aten::view_copy.out", emit: viewCopyCall},
-	{op: "aten::unsqueeze_copy.out", emit: reshapeCall},
-	{op: "aten::squeeze_copy.dim_out", emit: reshapeCall},
-	{op: "aten::squeeze_copy.dims_out", emit: reshapeCall},
+	{op: "aten::view_copy.out", emit: viewCopyCall, codes: true},
+	{op: "aten::unsqueeze_copy.out", emit: reshapeCall, codes: true},
+	{op: "aten::squeeze_copy.dim_out", emit: reshapeCall, codes: true},
+	{op: "aten::squeeze_copy.dims_out", emit: reshapeCall, codes: true},
 
-	{op: "aten::cat.out", emit: catCall},
-	{op: "aten::slice_copy.Tensor_out", emit: sliceCall},
-	{op: "aten::narrow_copy.out", emit: narrowCall},
-	{op: "aten::select_copy.int_out", emit: selectCall},
+	{op: "aten::cat.out", emit: catCall, codes: true},
+	{op: "aten::slice_copy.Tensor_out", emit: sliceCall, codes: true},
+	{op: "aten::narrow_copy.out", emit: narrowCall, codes: true},
+	{op: "aten::select_copy.int_out", emit: selectCall, codes: true},
 	{op: "aten::split_copy.Tensor_out", emit: func(c *lowerCall) error { return c.split(c.int(2)) }},
 	{op: "aten::split_with_sizes_copy.out", emit: func(c *lowerCall) error { return c.split(c.int(2)) }},
 	{op: "aten::unbind_copy.int_out", emit: func(c *lowerCall) error { return c.split(c.int(1)) }},
-	{op: "aten::constant_pad_nd.out", emit: padCall},
+	{op: "aten::constant_pad_nd.out", emit: padCall, codes: true},
 }
 
 // viewLowering is for views without an operator: the same bytes at other sizes.
@@ -86,7 +86,7 @@ func (c *lowerCall) permute(dims []int) error {
 	c.value(x, c.follow(x))
 	var from, best = none, []int(nil)
 	for _, in := range []order{contiguous, channelsLast} {
-		if c.held[x].at[in] == none {
+		if c.values(x)[in] == none {
 			continue
 		}
 		at := inverse(in.perm(rank))
@@ -96,15 +96,15 @@ func (c *lowerCall) permute(dims []int) error {
 				way[i] = at[perm[d]]
 			}
 			if slices.IsSorted(way) {
-				c.held[y].at[out] = c.held[x].at[in]
+				c.put(y, out, c.values(x)[in])
 				return nil
 			}
 			if out == contiguous {
-				from, best = c.held[x].at[in], way
+				from, best = c.values(x)[in], way
 			}
 		}
 	}
-	c.held[y].at[contiguous] = c.transposed(from, best)
+	c.put(y, contiguous, c.transposed(from, best))
 	return nil
 }
 
@@ -119,7 +119,7 @@ func (c *lowerCall) view() error {
 	if a, b := memoryShapeOf(c.arg(0), from), memoryShapeOf(c.arg(1), to); a.numel() != b.numel() {
 		return refuse("sizes %v for an input of sizes %v", b, a)
 	}
-	c.held[y].at[to] = c.reshaped(c.value(x, from), memoryShapeOf(&c.in.Values[y], to))
+	c.put(y, to, c.reshaped(c.value(x, from), memoryShapeOf(&c.in.Values[y], to)))
 	return nil
 }
 
@@ -136,7 +136,7 @@ func reshapeCall(c *lowerCall) error {
 	if from := memoryShapeOf(c.arg(0), contiguous); from.numel() != to.numel() {
 		return refuse("sizes %v for an input of sizes %v", to, from)
 	}
-	c.held[y].at[contiguous] = c.reshaped(c.value(x, contiguous), to)
+	c.put(y, contiguous, c.reshaped(c.value(x, contiguous), to))
 	return nil
 }
 
@@ -158,7 +158,10 @@ func viewCopyCall(c *lowerCall) error {
 			return refuse("size %d", d)
 		}
 	}
-	params[reshapeParams](c.node(nodeTypes[tagStaticReshape], []int{c.value(x, contiguous)}, c.result(y, contiguous))).sizes = want
+	in := c.value(x, contiguous)
+	to := c.like(in, memoryShapeOf(&c.in.Values[y], contiguous))
+	params[reshapeParams](c.node(nodeTypes[tagStaticReshape], []int{in}, to)).sizes = want
+	c.put(y, contiguous, to)
 	return nil
 }
 
@@ -181,9 +184,13 @@ func catCall(c *lowerCall) error {
 	o := c.follow(list...)
 	var parts []int
 	for _, v := range list {
-		parts = append(parts, c.value(v, o))
+		x := c.value(v, o)
+		if c.to != nil && !c.to.is(&c.g.Values[x]) {
+			x = c.converted(x, c.to.datatype, c.to.quant)
+		}
+		parts = append(parts, x)
 	}
-	c.held[y].at[o] = c.concatenated(parts, slices.Index(o.perm(rank), axis))
+	c.put(y, o, c.concatenated(parts, slices.Index(o.perm(rank), axis)))
 	return nil
 }
 
@@ -203,12 +210,11 @@ func (c *lowerCall) joined(parts []int, axis int) int {
 	if len(parts) == 1 {
 		return parts[0]
 	}
-	first := c.g.Values[parts[0]]
-	s := first.Shape
+	s := c.g.Values[parts[0]].Shape
 	for _, v := range parts[1:] {
 		s.dim[axis] += c.g.Values[v].Shape.dim[axis]
 	}
-	y := c.graphBuilder.value(first.Datatype, s, first.Quant)
+	y := c.like(parts[0], s)
 	name := []string{2: "Concatenate2", 3: "Concatenate3", 4: "Concatenate4", 5: "Concatenate5"}[len(parts)]
 	params[concatenateParams](c.node(nodeNamed(name), slices.Clone(parts), y)).axis = axis
 	return y
@@ -226,7 +232,7 @@ func (c *lowerCall) part(v int, o order, dim, from, n int) int {
 	p := sliceParams{make([]int, rank), slices.Clone(s.dims())}
 	p.offsets[at], p.sizes[at] = from, n
 	s.dim[at] = n
-	y := c.graphBuilder.value(c.g.Values[x].Datatype, s, c.g.Values[x].Quant)
+	y := c.like(x, s)
 	*params[sliceParams](c.node(nodeNamed("StaticSlice"), []int{x}, y)) = p
 	return y
 }
@@ -241,7 +247,7 @@ func (c *lowerCall) slice(y, dim, from, n int) error {
 		return refuse("%d elements at %d of %d", n, from, c.arg(0).Sizes[dim])
 	}
 	o := c.follow(x)
-	c.held[y].at[o] = c.part(x, o, dim, from, n)
+	c.put(y, o, c.part(x, o, dim, from, n))
 	return nil
 }
 
@@ -290,7 +296,7 @@ func (c *lowerCall) taken(y, dim, at int) error {
 	if at < 0 || at >= c.arg(0).Sizes[dim] {
 		return refuse("element %d of %d", at, c.arg(0).Sizes[dim])
 	}
-	c.held[y].at[contiguous] = c.reshaped(c.part(x, contiguous, dim, at, 1), memoryShapeOf(&c.in.Values[y], contiguous))
+	c.put(y, contiguous, c.reshaped(c.part(x, contiguous, dim, at, 1), memoryShapeOf(&c.in.Values[y], contiguous)))
 	return nil
 }
 
@@ -360,6 +366,9 @@ func padCall(c *lowerCall) error {
 	if len(list) == 0 || rank == 0 {
 		return c.is(y, x)
 	}
-	*params[padParams](c.node(nodeTypes[tagStaticConstantPad], []int{c.value(x, o)}, c.result(y, o))) = padParams{before, after, c.float(2)}
+	in := c.value(x, o)
+	to := c.like(in, memoryShapeOf(&c.in.Values[y], o))
+	*params[padParams](c.node(nodeTypes[tagStaticConstantPad], []int{in}, to)) = padParams{before, after, c.float(2)}
+	c.put(y, o, to)
 	return nil
 }

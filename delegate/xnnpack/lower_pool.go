@@ -8,10 +8,10 @@ import (
 
 var poolLowerings = []lowerRow{
 	{op: "aten::avg_pool2d.out", emit: averagePoolCall},
-	{op: "aten::max_pool2d_with_indices.out", emit: maxPoolCall},
-	{op: "aten::mean.out", emit: meanCall},
-	{op: "aten::_adaptive_avg_pool2d.out", emit: adaptivePoolCall},
-	{op: "aten::upsample_bilinear2d.vec_out", emit: resizeCall},
+	{op: "aten::max_pool2d_with_indices.out", emit: maxPoolCall, codes: true},
+	{op: "aten::mean.out", emit: meanCall, codes: true},
+	{op: "aten::_adaptive_avg_pool2d.out", emit: adaptivePoolCall, codes: true},
+	{op: "aten::upsample_bilinear2d.vec_out", emit: resizeCall, codes: true},
 }
 
 // poolWindow reads size, stride and padding of a pool of [N, C, H, W].
@@ -58,7 +58,7 @@ func averagePoolCall(c *lowerCall) error {
 func (c *lowerCall) bordered(in, rows, columns int) int {
 	s := c.g.Values[in].Shape
 	s.dim[1], s.dim[2] = s.dim[1]+2*rows, s.dim[2]+2*columns
-	y := c.graphBuilder.value(c.g.Values[in].Datatype, s, c.g.Values[in].Quant)
+	y := c.like(in, s)
 	pad := []int{0, rows, columns, 0}
 	*params[padParams](c.node(nodeTypes[tagStaticConstantPad], []int{in}, y)) = padParams{before: pad, after: pad}
 	return y
@@ -80,8 +80,10 @@ func maxPoolCall(c *lowerCall) error {
 		w.bottom = max(w.bottom, (out[2]-1)*w.strideH+w.dilationH*(w.kernelH-1)+1-in[2]-w.top)
 		w.right = max(w.right, (out[3]-1)*w.strideW+w.dilationW*(w.kernelW-1)+1-in[3]-w.left)
 	}
-	n := c.node(nodeNamed("MaxPooling2d"), []int{c.value(c.call.Args[0], channelsLast)}, c.result(c.out(), channelsLast))
-	*n.window() = w
+	in, y := c.value(c.call.Args[0], channelsLast), c.out()
+	to := c.like(in, memoryShapeOf(&c.in.Values[y], channelsLast))
+	*c.node(nodeNamed("MaxPooling2d"), []int{in}, to).window() = w
+	c.put(y, channelsLast, to)
 	return nil
 }
 
@@ -111,9 +113,9 @@ func (c *lowerCall) imageMean() error {
 		return err
 	}
 	s := c.g.Values[in].Shape
-	mean := c.graphBuilder.value(fp32, shapeOf(s.dim[0], 1, 1, s.dim[3]), quant{})
+	mean := c.made(shapeOf(s.dim[0], 1, 1, s.dim[3]))
 	c.node(nodeNamed("GlobalAvgPooling2d"), []int{in}, mean)
-	c.held[y].at[contiguous] = c.reshaped(mean, memoryShapeOf(&c.in.Values[y], contiguous))
+	c.put(y, contiguous, c.reshaped(mean, memoryShapeOf(&c.in.Values[y], contiguous)))
 	return nil
 }
 
@@ -158,10 +160,13 @@ func resizeCall(c *lowerCall) error {
 			}
 		}
 	}
-	n := c.node(nodeNamed("StaticResizeBilinear2D"), []int{c.value(x, channelsLast)}, c.result(y, channelsLast))
+	from := c.value(x, channelsLast)
+	to := c.like(from, memoryShapeOf(&c.in.Values[y], channelsLast))
+	n := c.node(nodeNamed("StaticResizeBilinear2D"), []int{from}, to)
 	*params[resizeParams](n) = resizeParams{out[2], out[3]}
 	if c.bool(2) {
 		n.Flags = flagAlignCorners
 	}
+	c.put(y, channelsLast, to)
 	return nil
 }

@@ -14,6 +14,8 @@ type lowerRow struct {
 	emit    func(c *lowerCall) error
 	anyType bool // emit looks at the element types itself; else all tensors are float32
 	scalars bool // constants without dimensions may be of any type
+	codes   bool // the nodes compute on quantized elements, too
+	weights bool // and their constants are weights, which are quantized then
 }
 
 // lowerings is the table, by operator. Rows refer to it, so it is filled by init.
@@ -21,7 +23,7 @@ var lowerings map[string]*lowerRow
 
 func init() {
 	lowerings = make(map[string]*lowerRow)
-	for _, rows := range [][]lowerRow{elementwiseLowerings, moveLowerings, matmulLowerings, convolutionLowerings, poolLowerings} {
+	for _, rows := range [][]lowerRow{elementwiseLowerings, moveLowerings, matmulLowerings, convolutionLowerings, poolLowerings, quantizedLowerings} {
 		for i := range rows {
 			lowerings[rows[i].op] = &rows[i]
 		}
@@ -33,6 +35,7 @@ type lowerCall struct {
 	*lowering
 	call  *delegate.GraphCall
 	index int
+	to    *quantization // of the results; nil: floats are computed of floats
 }
 
 func (c *lowerCall) emit(row *lowerRow) error {
@@ -162,16 +165,56 @@ func (c *lowerCall) static(list ...int) error {
 	return nil
 }
 
+// value is the value of a tensor that the call reads, in a memory order.
+func (c *lowerCall) value(v int, o order) int {
+	if c.to != nil {
+		return c.lowering.codes(v, o)
+	}
+	return c.lowering.value(v, o)
+}
+
+// values are a tensor's values of the elements that the call computes on.
+func (c *lowerCall) values(v int) *[orders]int {
+	if c.to != nil {
+		return &c.held[v].codes
+	}
+	return &c.held[v].at
+}
+
 // result makes the value of a tensor that the call computes, in a memory order.
 func (c *lowerCall) result(v int, o order) int {
-	y := c.graphBuilder.value(fp32, memoryShapeOf(&c.in.Values[v], o), quant{})
-	c.held[v].at[o] = y
+	y := c.made(memoryShapeOf(&c.in.Values[v], o))
+	c.values(v)[o] = y
 	return y
+}
+
+// made is a value of the elements of the results.
+func (c *lowerCall) made(s shape) int {
+	if c.to != nil {
+		return c.graphBuilder.value(c.to.datatype, s, c.to.quant)
+	}
+	return c.graphBuilder.value(fp32, s, quant{})
+}
+
+// put makes a value one of a tensor that the call computes, in a memory order. It may be
+// quantized otherwise: nodes that move elements keep the quantization of what they read.
+func (c *lowerCall) put(v int, o order, x int) {
+	if c.to != nil && !c.to.is(&c.g.Values[x]) {
+		x = c.converted(x, c.to.datatype, c.to.quant)
+	}
+	c.values(v)[o] = x
 }
 
 // is makes a tensor the same as another one of the same sizes.
 func (c *lowerCall) is(v, same int) error {
-	c.value(same, c.follow(same))
+	o := c.follow(same)
+	if c.to != nil {
+		c.put(v, o, c.value(same, o))
+		return nil
+	}
+	if c.held[same].codes == [orders]int{none, none} {
+		c.value(same, o)
+	}
 	c.held[v] = c.held[same]
 	return nil
 }

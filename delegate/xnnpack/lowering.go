@@ -119,6 +119,9 @@ func (l *lowering) call(i int) error {
 	if !ok {
 		return refuse("no XNNPACK node for it")
 	}
+	if row.codes && l.quantized(c) {
+		return nil
+	}
 	return c.emit(row)
 }
 
@@ -126,12 +129,12 @@ func (l *lowering) call(i int) error {
 func (l *lowering) input(v int) {
 	x := &l.in.Values[v]
 	o, _ := declaredOrder(x)
-	d, q := l.elements(v)
-	l.held[v].at[o] = l.graphBuilder.value(d, memoryShapeOf(x, o), q)
+	q := &quantization{datatype: fp32}
+	if x.DType != tensor.Float32 {
+		q = codeQuantization(l.in, v)
+	}
+	l.held[v].at[o] = l.graphBuilder.value(q.datatype, memoryShapeOf(x, o), q.quant)
 }
-
-// elements are the datatype and quantization of a tensor's own value.
-func (l *lowering) elements(v int) (datatype, quant) { return fp32, quant{} }
 
 // value is a tensor's value in a memory order.
 func (l *lowering) value(v int, o order) int {
@@ -143,13 +146,33 @@ func (l *lowering) value(v int, o order) int {
 		h.at[o] = l.constantIn(x, o, len(x.Sizes))
 		return h.at[o]
 	}
-	if h.at[o.other()] == none {
-		if l.input(v); h.at[o] != none {
-			return h.at[o]
+	switch other := o.other(); {
+	case h.at[other] != none:
+		h.at[o] = l.turned(h.at[other], x, o)
+	case h.codes != [orders]int{none, none}:
+		h.at[o] = l.converted(l.codes(v, o), fp32, quant{})
+	default:
+		if l.input(v); h.at[o] == none {
+			h.at[o] = l.turned(h.at[other], x, o)
 		}
 	}
-	h.at[o] = l.turned(h.at[o.other()], x, o)
 	return h.at[o]
+}
+
+// codes is a tensor's value of quantized elements in a memory order.
+func (l *lowering) codes(v int, o order) int {
+	h := &l.held[v]
+	if h.codes[o] == none {
+		h.codes[o] = l.turned(h.codes[o.other()], &l.in.Values[v], o)
+	}
+	return h.codes[o]
+}
+
+// converted is a value in another datatype or quantization.
+func (l *lowering) converted(from int, d datatype, q quant) int {
+	to := l.graphBuilder.value(d, l.g.Values[from].Shape, q)
+	l.node(nodeTypes[tagConvert], []int{from}, to)
+	return to
 }
 
 // turned is value from of a tensor in another memory order.
@@ -171,20 +194,23 @@ func keepsMemory(perm []int, s shape) bool {
 	return slices.IsSorted(slices.DeleteFunc(slices.Clone(perm), func(p int) bool { return s.dim[p] == 1 }))
 }
 
+// like makes a value of the same elements as another.
+func (l *lowering) like(v int, s shape) int {
+	return l.graphBuilder.value(l.g.Values[v].Datatype, s, l.g.Values[v].Quant)
+}
+
 func (l *lowering) transposed(from int, perm []int) int {
-	x := l.g.Values[from]
-	to := l.graphBuilder.value(x.Datatype, x.Shape.permuted(perm), x.Quant)
+	to := l.like(from, l.g.Values[from].Shape.permuted(perm))
 	params[transposeParams](l.node(nodeTypes[tagStaticTranspose], []int{from}, to)).perm = perm
 	return to
 }
 
 // reshaped is a value of static sizes with others.
 func (l *lowering) reshaped(from int, s shape) int {
-	x := l.g.Values[from]
-	if x.Shape == s {
+	if l.g.Values[from].Shape == s {
 		return from
 	}
-	to := l.graphBuilder.value(x.Datatype, s, x.Quant)
+	to := l.like(from, s)
 	params[reshapeParams](l.node(nodeTypes[tagStaticReshape], []int{from}, to)).sizes = slices.Clone(s.dims())
 	return to
 }
@@ -197,7 +223,7 @@ func (l *lowering) constantIn(x *delegate.GraphValue, o order, rank int) int {
 	if len(dims) > 0 {
 		s = shapeOf(dims...).permuted(perm)
 	}
-	return l.graphBuilder.constant(fp32, s, quant{}, l.relaid(x, dims, strides, perm))
+	return l.graphBuilder.constant(fp32, s, quant{}, relaid(x, dims, strides, perm, l.dry))
 }
 
 // padDims are the sizes and the strides in elements of a dense tensor, with further
@@ -222,8 +248,8 @@ func padDims(x *delegate.GraphValue, rank int) (dims, step []int) {
 }
 
 // relaid are the bytes of a constant with its dimensions in another order in memory: its
-// own bytes where that makes no difference.
-func (l *lowering) relaid(x *delegate.GraphValue, dims, step, perm []int) []byte {
+// own bytes where that makes no difference, or none is to be made.
+func relaid(x *delegate.GraphValue, dims, step, perm []int, dry bool) []byte {
 	b := box{sizes: shape{rank: len(perm)}}
 	for i, p := range perm {
 		b.sizes.dim[i], b.from[i] = dims[p], step[p]
@@ -235,7 +261,7 @@ func (l *lowering) relaid(x *delegate.GraphValue, dims, step, perm []int) []byte
 	}
 	size := x.DType.Size()
 	n := b.sizes.numel() * size
-	if same || l.dry {
+	if same || dry {
 		return x.Data[:n:n]
 	}
 	out := tensor.AlignedBytes(n)
@@ -292,8 +318,7 @@ func (l *lowering) outputs(list []int) (values []int) {
 		o, _ := declaredOrder(&l.in.Values[v])
 		x := l.value(v, o)
 		if used, made := taken[x]; used || !made && !l.madeBy(x) {
-			from := l.g.Values[x]
-			y := l.graphBuilder.value(from.Datatype, from.Shape, from.Quant)
+			y := l.like(x, l.g.Values[x].Shape)
 			l.node(nodeTypes[tagCopy], []int{x}, y)
 			x = y
 		}

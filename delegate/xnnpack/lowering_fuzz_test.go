@@ -18,6 +18,7 @@ type grower struct {
 	*calls
 	ready   []val
 	refused map[string]int
+	short   bool // many tensors are quantized
 }
 
 func (w *grower) pick() val { return w.ready[w.r.IntN(len(w.ready))] }
@@ -68,7 +69,26 @@ func (w *grower) grow() {
 	steps := []func(x val, sizes []int){w.unary, w.binary, w.binary, w.scalar, w.reorder, w.reshape, w.cut, w.join, w.product, w.convolution, w.convolution,
 		w.rows, w.pool, w.mean, w.norm, w.copies}
 	x := w.pick()
+	if w.short {
+		x = w.ready[w.quantize(w.r.IntN(len(w.ready)))]
+	}
 	steps[w.r.IntN(len(steps))](x, w.sizes(x))
+	if w.short {
+		w.quantize(len(w.ready) - 1)
+	}
+}
+
+// quantize puts a tensor of the list through codes, mostly, and gives the place of the
+// result in the list.
+func (w *grower) quantize(i int) int {
+	n := len(w.g.Calls)
+	if w.r.IntN(5) == 0 {
+		return i
+	}
+	scale, zero := 0.02+0.001*float64(w.r.IntN(30)), w.r.IntN(20)-10
+	codes := w.codes(w.ready[i], scale, zero)
+	w.settle(n, vals{w.numbers(codes, scale, zero)})
+	return len(w.ready) - 1
 }
 
 func (w *grower) unary(x val, sizes []int) {
@@ -268,6 +288,9 @@ func (w *grower) convolution(x val, sizes []int) {
 		shape = []int{in, to / groups, k[0], k[1]}
 	}
 	filter := w.constantOf(w.random(o.order, shape...))
+	if w.short && !transposed {
+		filter = w.weights(shape...)
+	}
 	bias := []any{nil, w.constant(to)}[w.r.IntN(2)]
 	w.try("aten::convolution.out", o, x, filter, bias, []int{1 + w.r.IntN(2), 1 + w.r.IntN(2)}, []int{w.r.IntN(2), w.r.IntN(2)}, []int{1, 1 + w.r.IntN(2)}, transposed, []int{0, 0}, groups)
 }
@@ -340,8 +363,8 @@ func (w *grower) copies(x val, sizes []int) {
 }
 
 // randomCalls is a random graph of up to size calls.
-func randomCalls(seed uint64, size int) *grower {
-	w := &grower{calls: newCalls(seed), refused: make(map[string]int)}
+func randomCalls(seed uint64, size int, short bool) *grower {
+	w := &grower{calls: newCalls(seed), refused: make(map[string]int), short: short}
 	for range 1 + w.r.IntN(3) {
 		switch w.r.IntN(5) {
 		case 0:
@@ -369,42 +392,50 @@ func randomCalls(seed uint64, size int) *grower {
 }
 
 // TestLoweringFuzz compares random graphs with the portable kernels, for each engine.
-// Whatever is accepted call by call must compile.
+// Whatever is accepted call by call must compile. Steps of quantized elements add up.
 func TestLoweringFuzz(t *testing.T) {
-	rounds := 400
-	if n, err := strconv.Atoi(os.Getenv("ETRUN_CHAINS")); err == nil {
-		rounds = n
-	}
-	ran, ops := 0, make(map[string]int)
-	for seed := range uint64(rounds) {
-		w := randomCalls(seed, 12)
-		if len(w.g.Outputs) == 0 {
-			continue
-		}
-		for _, b := range compilers() {
-			if err := w.compare(b); err != nil {
-				t.Fatalf("seed %d, %s: %v\n%s", seed, b.Engine, err, w)
+	for _, test := range []struct {
+		name      string
+		short     bool
+		tolerance float64
+	}{{"floats", false, 1e-4}, {"quantized", true, 0.4}} {
+		t.Run(test.name, func(t *testing.T) {
+			rounds := 300
+			if n, err := strconv.Atoi(os.Getenv("ETRUN_CHAINS")); err == nil {
+				rounds = n
 			}
-		}
-		ran++
-		for i := range w.g.Calls {
-			if sig := w.g.Calls[i].Sig; sig != nil {
-				ops[sig.Name]++
+			ran, ops := 0, make(map[string]int)
+			for seed := range uint64(rounds) {
+				w := randomCalls(seed, 12, test.short)
+				if len(w.g.Outputs) == 0 {
+					continue
+				}
+				for _, b := range compilers() {
+					if err := w.compare(b, test.tolerance); err != nil {
+						t.Fatalf("seed %d, %s: %v\n%s", seed, b.Engine, err, w)
+					}
+				}
+				ran++
+				for i := range w.g.Calls {
+					if sig := w.g.Calls[i].Sig; sig != nil {
+						ops[sig.Name]++
+					}
+				}
 			}
-		}
-	}
-	if ran < rounds*3/4 || len(ops) < 30 {
-		t.Errorf("%d of %d graphs, with %d operators", ran, rounds, len(ops))
+			if ran < rounds*3/4 || len(ops) < 25 {
+				t.Errorf("%d of %d graphs, with %d operators", ran, rounds, len(ops))
+			}
+		})
 	}
 }
 
-func (w *grower) compare(b Backend) error {
+func (w *grower) compare(b Backend, tolerance float64) error {
 	img, err := b.CompileGraph(context.Background(), w.g, delegate.Limits{})
 	if err != nil {
 		return err
 	}
 	defer img.Close()
-	return w.run(img, 1e-4)
+	return w.run(img, tolerance)
 }
 
 func (w *grower) String() (s string) {

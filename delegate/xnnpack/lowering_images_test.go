@@ -5,7 +5,7 @@ import "github.com/etrun-go/etrun/kernels/tensor"
 // imageCases are convolutions and batch norms.
 func imageCases() (list []loweringCase) {
 	add := func(name string, build func(c *calls) []val) {
-		list = append(list, loweringCase{name, summed, func(c *calls) { c.outputs(build(c)...) }})
+		list = append(list, loweringCase{name: name, tolerance: summed, build: func(c *calls) { c.outputs(build(c)...) }})
 	}
 	for _, g := range []struct {
 		name                          string
@@ -76,7 +76,7 @@ func imageCases() (list []loweringCase) {
 // poolCases are pools, means and resizes.
 func poolCases() (list []loweringCase) {
 	add := func(name string, build func(c *calls) []val) {
-		list = append(list, loweringCase{name, summed, func(c *calls) { c.outputs(build(c)...) }})
+		list = append(list, loweringCase{name: name, tolerance: summed, build: func(c *calls) { c.outputs(build(c)...) }})
 	}
 	pool := func(c *calls, args ...any) []val {
 		return []val{c.do("aten::avg_pool2d.out", 4, append([]any{c.input(2, 3, 9, 8)}, args...)...)}

@@ -27,6 +27,7 @@ type calls struct {
 	r       *rand.Rand
 	tensors []*tensor.Tensor // by value, nil for others
 	lo, hi  float64
+	allowed float64        // how far numbers may be apart, 0: by the tolerance
 	err     error          // of a kernel
 	again   []func() error // makes each call once more
 }
@@ -265,6 +266,9 @@ func (c *calls) run(img delegate.Image, tolerance float64) error {
 		return err
 	}
 	for i, v := range c.g.Outputs {
+		if c.allowed > 0 {
+			tolerance = c.allowed / max(1, largest(numbersOf(c.tensors[v])))
+		}
 		if err := near(args[len(c.g.Inputs)+i].Tensor, c.tensors[v], tolerance); err != nil {
 			return fmt.Errorf("output %d: %w", i, err)
 		}

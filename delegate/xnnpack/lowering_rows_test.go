@@ -27,6 +27,9 @@ func TestLoweringRows(t *testing.T) {
 				}
 			}
 			c.check(t, test.tolerance)
+			if test.nodes != "" {
+				c.checkNodes(t, test.nodes)
+			}
 		})
 	}
 	for op := range lowerings {
@@ -40,13 +43,14 @@ type loweringCase struct {
 	name      string
 	tolerance float64
 	build     func(c *calls)
+	nodes     string // names of the nodes, if they matter
 }
 
 var nhwc = []uint8{0, 2, 3, 1}
 
 func loweringCases() (list []loweringCase) {
 	add := func(name string, tolerance float64, build func(c *calls) []val) {
-		list = append(list, loweringCase{name, tolerance, func(c *calls) { c.outputs(build(c)...) }})
+		list = append(list, loweringCase{name: name, tolerance: tolerance, build: func(c *calls) { c.outputs(build(c)...) }})
 	}
 	for _, f := range []struct {
 		op   string
@@ -77,12 +81,13 @@ func loweringCases() (list []loweringCase) {
 	list = append(list, moveCases()...)
 	list = append(list, matmulCases()...)
 	list = append(list, imageCases()...)
-	return append(list, poolCases()...)
+	list = append(list, poolCases()...)
+	return append(list, quantizedCases()...)
 }
 
 func binaryCases() (list []loweringCase) {
 	add := func(name string, build func(c *calls) []val) {
-		list = append(list, loweringCase{name, rounded, func(c *calls) { c.outputs(build(c)...) }})
+		list = append(list, loweringCase{name: name, tolerance: rounded, build: func(c *calls) { c.outputs(build(c)...) }})
 	}
 	for _, op := range []string{"add", "sub", "mul", "div", "maximum", "minimum"} {
 		rest := []any{}
@@ -137,7 +142,7 @@ func (c *calls) convolve(x val, in, to int) val {
 
 func moveCases() (list []loweringCase) {
 	add := func(name string, build func(c *calls) []val) {
-		list = append(list, loweringCase{name, summed, func(c *calls) { c.outputs(build(c)...) }})
+		list = append(list, loweringCase{name: name, tolerance: summed, build: func(c *calls) { c.outputs(build(c)...) }})
 	}
 	for _, op := range []string{"aten::alias_copy.out", "aten::detach_copy.out", "aten::lift_fresh_copy.out"} {
 		add(op, func(c *calls) []val { return []val{c.do(op, 3, c.input(2, 3, 4))} })
@@ -220,7 +225,7 @@ func moveCases() (list []loweringCase) {
 
 func matmulCases() (list []loweringCase) {
 	add := func(name string, build func(c *calls) []val) {
-		list = append(list, loweringCase{name, summed, func(c *calls) { c.outputs(build(c)...) }})
+		list = append(list, loweringCase{name: name, tolerance: summed, build: func(c *calls) { c.outputs(build(c)...) }})
 	}
 	flipped := func(c *calls, rows, cols int) val {
 		t := c.random([]uint8{1, 0}, rows, cols)
