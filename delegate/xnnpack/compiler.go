@@ -117,5 +117,13 @@ func (b Backend) CompileGraph(ctx context.Context, g *delegate.Graph, limits del
 	if err != nil {
 		return nil, err
 	}
-	return b.compile(ctx, x, limits)
+	img, err := b.compile(ctx, &image{graph: x, limits: limits})
+	if err != nil {
+		return nil, err
+	}
+	if m := img.(*image); !m.native && b.engine() == byLibrary { // the calls are faster as they are
+		m.Close()
+		return nil, unsupported("", "%s", m.whyReference)
+	}
+	return img, nil
 }

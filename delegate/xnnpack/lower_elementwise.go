@@ -21,6 +21,8 @@ var elementwiseLowerings = []lowerRow{
 	{op: "aten::relu.out", emit: func(c *lowerCall) error { return c.clamp(0, inf) }, codes: true},
 	{op: "aten::hardtanh.out", emit: func(c *lowerCall) error { return c.clamp(c.float(1), c.float(2)) }, codes: true},
 	{op: "aten::clamp.out", emit: clampCall, codes: true},
+	{op: "aten::hardswish.out", emit: unaryCall("Hardswish"), codes: true},
+	{op: "aten::silu.out", emit: siluCall},
 	{op: "aten::gelu.out", emit: geluCall},
 	{op: "aten::leaky_relu.out", emit: func(c *lowerCall) error { return c.scalarUnary("LeakyReLU", c.float(1)) }, codes: true},
 	{op: "aten::elu.out", emit: eluCall},
@@ -99,6 +101,17 @@ func geluCall(c *lowerCall) error {
 		return refuse("gelu approximated by %q", how.Str)
 	}
 	return unaryCall("Gelu")(c)
+}
+
+// siluCall is a tensor times its sigmoid.
+func siluCall(c *lowerCall) error {
+	x, y := c.call.Args[0], c.out()
+	o := c.follow(x)
+	in := c.value(x, o)
+	s := c.made(c.g.Values[in].Shape)
+	c.node(nodeNamed("Sigmoid"), []int{in}, s)
+	c.node(nodeTypes[tagMultiply], []int{in, s}, c.result(y, o))
+	return nil
 }
 
 func eluCall(c *lowerCall) error {
