@@ -59,6 +59,7 @@ func loweringCases() (list []loweringCase) {
 	}{
 		{"abs", -2, nil}, {"neg", -2, nil}, {"ceil", -2, nil}, {"floor", -2, nil}, {"sqrt", 0.1, nil}, {"rsqrt", 0.1, nil}, {"exp", -2, nil},
 		{"log", 0.1, nil}, {"sin", -2, nil}, {"cos", -2, nil}, {"sigmoid", -2, nil}, {"tanh", -2, nil}, {"relu", -2, nil},
+		{"silu", -2, nil}, {"hardswish", -2, nil},
 		{"hardtanh", -2, []any{-0.5, 0.75}}, {"clamp", -2, []any{nil, 1}}, {"clamp", -2, []any{-1.0, nil}}, {"gelu", -2, []any{"none"}},
 		{"leaky_relu", -2, []any{0.1}}, {"elu", -2, []any{1.5, 1, 1}},
 	} {
