@@ -37,7 +37,7 @@ func (l *lowering) finishCall(i int) (*graph, []shape, error) {
 	var inputs, outputs []int
 	seen := make(map[int]bool)
 	for _, v := range l.in.Reads(nil, i) {
-		if x := &l.in.Values[v]; !seen[v] && !x.IsConst() && l.known(v) {
+		if x := &l.vals[v]; !seen[v] && !x.IsConst() && l.known(v) {
 			inputs = append(inputs, v)
 		}
 		seen[v] = true
@@ -92,7 +92,7 @@ func lowered(g *delegate.Graph, dry bool) (*graph, error) {
 		}
 	}
 	for _, v := range g.Outputs {
-		if !l.known(v) {
+		if !l.known(v) && !l.vals[v].IsConst() {
 			return nil, unsupported("", "an output that no call computes")
 		}
 	}

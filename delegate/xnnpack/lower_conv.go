@@ -3,7 +3,6 @@ package xnnpack
 import (
 	"math"
 
-	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -31,7 +30,7 @@ func convolutionCall(c *lowerCall) error {
 		t = nodeTypes[tagDepthwiseConv2d]
 	}
 	in := c.value(x, channelsLast)
-	filter, err := c.filter(t, c.arg(1), w)
+	filter, err := c.filter(t, c.call.Args[1], w)
 	if err != nil {
 		return err
 	}
@@ -42,7 +41,7 @@ func convolutionCall(c *lowerCall) error {
 		*c.node(t, []int{in, filter, bias}, c.result(y, channelsLast)).window() = w
 		return nil
 	}
-	s := memoryShapeOf(&c.in.Values[y], channelsLast)
+	s := memoryShapeOf(&c.vals[y], channelsLast)
 	out := c.made(rowOf(s))
 	in = c.reshaped(in, rowOf(c.g.Values[in].Shape))
 	*c.node(t, []int{in, filter, bias}, out).window() = w
@@ -95,7 +94,8 @@ func (c *lowerCall) geometry() (w window, err error) {
 }
 
 // filter is a convolution's filter as its node wants it.
-func (c *lowerCall) filter(t *nodeType, x *delegate.GraphValue, w window) (int, error) {
+func (c *lowerCall) filter(t *nodeType, v int, w window) (int, error) {
+	x, axis := &c.vals[v], 0
 	dims, step := padDims(x, 0)
 	if len(dims) == 3 { // a kernel of one row
 		dims, step = []int{dims[0], dims[1], 1, dims[2]}, []int{step[0], step[1], 0, step[2]}
@@ -107,9 +107,14 @@ func (c *lowerCall) filter(t *nodeType, x *delegate.GraphValue, w window) (int, 
 	case tagConvTranspose2d:
 		dims = []int{w.groups, w.groupIn, dims[1], dims[2], dims[3]}
 		step = []int{w.groupIn * step[0], step[0], step[1], step[2], step[3]}
-		perm = []int{0, 2, 3, 4, 1}
+		perm, axis = []int{0, 2, 3, 4, 1}, none
 	}
-	return c.weights(s, channel, relaid(x, dims, step, perm, c.dry && c.to == nil))
+	if c.to != nil {
+		if short := c.shortFilter(v, axis, s, channel, dims, step, perm); short != none {
+			return short, nil
+		}
+	}
+	return c.weights(s, channel, relaid(c.numbers(v), dims, step, perm, c.dry && c.to == nil))
 }
 
 // batchNormCall is a scale and a shift a channel: a depthwise convolution of one pixel
@@ -153,7 +158,7 @@ func (c *lowerCall) normalization(channels int) (scale, shift []float32, err err
 		if !x.IsConst() || x.DType != tensor.Float32 || memoryShapeOf(x, contiguous).numel() != channels {
 			return nil, nil, refuse("statistics that are no constants of %d elements", channels)
 		}
-		list[i] = tensor.View[float32](x.Data)
+		list[i] = tensor.View[float32](c.numbers(c.call.Args[1+i]).Data)
 	}
 	eps := 0.0
 	if x := c.arg(6); x.Kind == tensor.KindDouble {

@@ -155,7 +155,7 @@ func binaryCall(name string, alpha int) func(*lowerCall) error {
 		if c.to != nil && (c.arg(0).IsConst() || c.arg(1).IsConst()) {
 			return refuse("a constant beside quantized elements")
 		}
-		rank := len(c.in.Values[y].Sizes)
+		rank := len(c.vals[y].Sizes)
 		o := contiguous
 		if max(len(c.arg(0).Sizes), len(c.arg(1).Sizes)) == c.variableRank(a, b) {
 			o = c.follow(a, b)
@@ -169,7 +169,7 @@ func binaryCall(name string, alpha int) func(*lowerCall) error {
 func (c *lowerCall) variableRank(list ...int) int {
 	rank := none
 	for _, v := range list {
-		x := &c.in.Values[v]
+		x := &c.vals[v]
 		switch {
 		case x.IsConst() || len(x.Sizes) == rank:
 		case rank == none:
@@ -183,7 +183,7 @@ func (c *lowerCall) variableRank(list ...int) int {
 
 // operand is a tensor's value in a memory order, to be broadcast to a rank.
 func (c *lowerCall) operand(v int, o order, rank int) int {
-	x := &c.in.Values[v]
+	x := &c.vals[v]
 	switch {
 	case !x.IsConst():
 		return c.value(v, o)
@@ -194,7 +194,7 @@ func (c *lowerCall) operand(v int, o order, rank int) int {
 	}
 	key := paddedConstant{v, rank, o}
 	if _, ok := c.padded[key]; !ok {
-		c.padded[key] = c.constantIn(x, o, rank)
+		c.padded[key] = c.constantIn(c.numbers(v), o, rank)
 	}
 	return c.padded[key]
 }

@@ -44,7 +44,7 @@ func linearCall(c *lowerCall) error {
 // flipped and [output, input channels] otherwise, plus a bias, which may be none. What a
 // fully connected node does not take becomes a node of its own.
 func (c *lowerCall) product(x, filter, bias int, flipped bool) error {
-	f, y := &c.in.Values[filter], c.out()
+	f, y := &c.vals[filter], c.out()
 	if len(f.Sizes) != 2 {
 		return refuse("a filter of sizes %v", f.Sizes)
 	}
@@ -54,7 +54,7 @@ func (c *lowerCall) product(x, filter, bias int, flipped bool) error {
 		}
 		return c.multiply(x, filter)
 	}
-	if c.in.Values[x].IsConst() {
+	if c.vals[x].IsConst() {
 		return refuse("a constant times a constant")
 	}
 	channels := f.Sizes[0]
@@ -67,7 +67,7 @@ func (c *lowerCall) product(x, filter, bias int, flipped bool) error {
 		return err
 	}
 	added := none
-	if bias != none && !isBias(&c.in.Values[bias], channels) {
+	if bias != none && !isBias(&c.vals[bias], channels) {
 		bias, added = none, bias
 	}
 	packed, err := c.bias(bias, w, in, channels)
@@ -81,7 +81,7 @@ func (c *lowerCall) product(x, filter, bias int, flipped bool) error {
 	if c.to != nil {
 		return refuse("a bias that is no row of constants")
 	}
-	product := c.made(memoryShapeOf(&c.in.Values[y], contiguous))
+	product := c.made(memoryShapeOf(&c.vals[y], contiguous))
 	c.node(nodeTypes[tagFullyConnected], []int{in, w, packed}, product).Flags = flags
 	c.node(nodeNamed("Add"), []int{product, c.value(added, contiguous)}, c.result(y, contiguous))
 	return nil
@@ -89,7 +89,7 @@ func (c *lowerCall) product(x, filter, bias int, flipped bool) error {
 
 // rows is a matrix of weights as it lies in memory, and the flag that says which way.
 func (c *lowerCall) rows(filter int, flipped bool) (v int, flags uint32, err error) {
-	f, channel := &c.in.Values[filter], 0
+	f, channel := &c.vals[filter], 0
 	transposed := slices.Equal(f.DimOrder, []uint8{1, 0})
 	if transposed != flipped {
 		flags, channel = flagTransposeWeights, 1
@@ -98,7 +98,21 @@ func (c *lowerCall) rows(filter int, flipped bool) (v int, flags uint32, err err
 	if transposed {
 		slices.Reverse(sizes)
 	}
-	v, err = c.weights(shapeOf(sizes...), channel, f.Data)
+	if c.to != nil {
+		dims, step := padDims(f, 0)
+		perm := []int{0, 1}
+		if transposed {
+			perm = []int{1, 0}
+		}
+		axis := 0
+		if flipped {
+			axis = 1
+		}
+		if v = c.shortFilter(filter, axis, shapeOf(sizes...), channel, dims, step, perm); v != none {
+			return v, flags, nil
+		}
+	}
+	v, err = c.weights(shapeOf(sizes...), channel, c.numbers(filter).Data)
 	return v, flags, err
 }
 
@@ -121,15 +135,15 @@ func (c *lowerCall) bias(v, filter, in, channels int) (int, error) {
 	if v == none {
 		return none, nil
 	}
-	x := &c.in.Values[v]
+	x := &c.vals[v]
 	if !isBias(x, channels) {
 		return none, refuse("a bias that is no row of constants")
 	}
-	data := x.Data
+	data := c.numbers(v).Data
 	if memoryShapeOf(x, contiguous).numel() < channels {
 		data = tensor.AlignedBytes(4 * channels)
 		for i := range tensor.View[float32](data) {
-			tensor.View[float32](data)[i] = tensor.View[float32](x.Data)[0]
+			tensor.View[float32](data)[i] = tensor.View[float32](c.numbers(v).Data)[0]
 		}
 	}
 	if c.to != nil {

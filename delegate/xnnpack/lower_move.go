@@ -16,9 +16,11 @@ var moveLowerings = []lowerRow{
 	{op: "dim_order_ops::_clone_dim_order.out", emit: sameCall, codes: true},
 	{op: "aten::expand_copy.out", emit: sameCall, codes: true},
 
-	{op: "aten::permute_copy.out", emit: func(c *lowerCall) error { return c.permute(c.ints(1)) }, codes: true},
-	{op: "aten::t_copy.out", emit: func(c *lowerCall) error { return c.swap(0, 1) }, codes: true},
-	{op: "aten::transpose_copy.int_out", emit: func(c *lowerCall) error { return c.swap(c.int(1), c.int(2)) }, codes: true},
+	{op: "aten::permute_copy.out", emit: func(c *lowerCall) error { return c.permute(c.permutation()) }, codes: true, fold: foldsPermute},
+	{op: "aten::t_copy.out", emit: func(c *lowerCall) error { return c.permute(c.swap(0, 1)) }, codes: true,
+		fold: func(c *lowerCall) bool { return foldPermute(c, c.swap(0, 1)) }},
+	{op: "aten::transpose_copy.int_out", emit: func(c *lowerCall) error { return c.permute(c.swap(c.int(1), c.int(2))) }, codes: true,
+		fold: func(c *lowerCall) bool { return foldPermute(c, c.swap(c.int(1), c.int(2))) }},
 
 	{op: "aten::view_copy.out", emit: viewCopyCall, codes: true},
 	{op: "aten::unsqueeze_copy.out", emit: reshapeCall, codes: true},
@@ -40,22 +42,32 @@ var viewLowering = lowerRow{emit: (*lowerCall).view}
 
 // sameCall is for copies: the memory order of a result is that of its own tensor.
 func sameCall(c *lowerCall) error {
-	if x, y := c.arg(0), &c.in.Values[c.out()]; !slices.Equal(x.Sizes, y.Sizes) {
+	if x, y := c.arg(0), &c.vals[c.out()]; !slices.Equal(x.Sizes, y.Sizes) {
 		return refuse("sizes %v repeated to %v", x.Sizes, y.Sizes)
 	}
 	return c.is(c.out(), c.call.Args[0])
 }
 
-func (c *lowerCall) swap(a, b int) error {
+// swap is the permutation that exchanges two dimensions, nil if there is one of them not.
+func (c *lowerCall) swap(a, b int) []int {
 	rank := len(c.arg(0).Sizes)
 	perm := slices.Clone(contiguous.perm(rank))
-	a, b = wrap(a, rank), wrap(b, rank)
-	if a < 0 || b < 0 {
-		return refuse("no such dimension")
+	if a, b = wrap(a, rank), wrap(b, rank); a < 0 || b < 0 {
+		return nil
 	}
 	perm[a], perm[b] = perm[b], perm[a]
-	return c.permute(perm)
+	return perm
 }
+
+// permutation is the second argument, counted from the outermost dimension.
+func (c *lowerCall) permutation() (perm []int) {
+	for _, d := range c.ints(1) {
+		perm = append(perm, wrap(d, len(c.arg(0).Sizes)))
+	}
+	return perm
+}
+
+func foldsPermute(c *lowerCall) bool { return foldPermute(c, c.permutation()) }
 
 // wrap counts a dimension from the outermost one; none if there is no such dimension.
 func wrap(d, rank int) int {
@@ -70,15 +82,11 @@ func wrap(d, rank int) int {
 
 // permute transposes whichever value there is of the argument. A permutation between
 // the memory orders costs nothing.
-func (c *lowerCall) permute(dims []int) error {
+func (c *lowerCall) permute(perm []int) error {
 	x, y := c.call.Args[0], c.out()
 	rank := len(c.arg(0).Sizes)
-	perm := make([]int, 0, rank)
-	for _, d := range dims {
-		perm = append(perm, wrap(d, rank))
-	}
 	if !slices.Equal(slices.Sorted(slices.Values(perm)), contiguous.perm(rank)) {
-		return refuse("permutation %v of %d dimensions", dims, rank)
+		return refuse("permutation %v of %d dimensions", perm, rank)
 	}
 	if rank == 0 {
 		return c.is(y, x)
@@ -114,25 +122,25 @@ func (c *lowerCall) view() error {
 	if err := c.static(x, y); err != nil {
 		return err
 	}
-	from, _ := declaredOrder(&c.in.Values[x])
-	to, _ := declaredOrder(&c.in.Values[y])
+	from, _ := declaredOrder(&c.vals[x])
+	to, _ := declaredOrder(&c.vals[y])
 	if a, b := memoryShapeOf(c.arg(0), from), memoryShapeOf(c.arg(1), to); a.numel() != b.numel() {
 		return refuse("sizes %v for an input of sizes %v", b, a)
 	}
-	c.put(y, to, c.reshaped(c.value(x, from), memoryShapeOf(&c.in.Values[y], to)))
+	c.put(y, to, c.reshaped(c.value(x, from), memoryShapeOf(&c.vals[y], to)))
 	return nil
 }
 
 // reshapeCall gives a tensor the result's sizes.
 func reshapeCall(c *lowerCall) error {
 	x, y := c.call.Args[0], c.out()
-	if slices.Equal(c.arg(0).Sizes, c.in.Values[y].Sizes) && c.arg(0).Dynamism == tensor.Static {
+	if slices.Equal(c.arg(0).Sizes, c.vals[y].Sizes) && c.arg(0).Dynamism == tensor.Static {
 		return c.is(y, x)
 	}
 	if err := c.static(x, y); err != nil {
 		return err
 	}
-	to := memoryShapeOf(&c.in.Values[y], contiguous)
+	to := memoryShapeOf(&c.vals[y], contiguous)
 	if from := memoryShapeOf(c.arg(0), contiguous); from.numel() != to.numel() {
 		return refuse("sizes %v for an input of sizes %v", to, from)
 	}
@@ -159,7 +167,7 @@ func viewCopyCall(c *lowerCall) error {
 		}
 	}
 	in := c.value(x, contiguous)
-	to := c.like(in, memoryShapeOf(&c.in.Values[y], contiguous))
+	to := c.like(in, memoryShapeOf(&c.vals[y], contiguous))
 	params[reshapeParams](c.node(nodeTypes[tagStaticReshape], []int{in}, to)).sizes = want
 	c.put(y, contiguous, to)
 	return nil
@@ -168,13 +176,13 @@ func viewCopyCall(c *lowerCall) error {
 // catCall joins up to five values a node.
 func catCall(c *lowerCall) error {
 	list, y := c.arg(0).Items, c.out()
-	rank := len(c.in.Values[y].Sizes)
+	rank := len(c.vals[y].Sizes)
 	axis := wrap(c.int(1), rank)
 	if axis < 0 || len(list) == 0 {
 		return refuse("%d tensors along dimension %d of %d", len(list), c.int(1), rank)
 	}
 	for _, v := range list {
-		if v == none || len(c.in.Values[v].Sizes) != rank {
+		if v == none || len(c.vals[v].Sizes) != rank {
 			return refuse("tensors of different ranks, or a missing one")
 		}
 	}
@@ -223,7 +231,7 @@ func (c *lowerCall) joined(parts []int, axis int) int {
 // part is a range of a tensor's elements along one dimension, as a value in a memory order.
 func (c *lowerCall) part(v int, o order, dim, from, n int) int {
 	x := c.value(v, o)
-	rank := len(c.in.Values[v].Sizes)
+	rank := len(c.vals[v].Sizes)
 	s := c.g.Values[x].Shape
 	at := slices.Index(o.perm(rank), dim)
 	if s.dim[at] == n {
@@ -296,7 +304,7 @@ func (c *lowerCall) taken(y, dim, at int) error {
 	if at < 0 || at >= c.arg(0).Sizes[dim] {
 		return refuse("element %d of %d", at, c.arg(0).Sizes[dim])
 	}
-	c.put(y, contiguous, c.reshaped(c.part(x, contiguous, dim, at, 1), memoryShapeOf(&c.in.Values[y], contiguous)))
+	c.put(y, contiguous, c.reshaped(c.part(x, contiguous, dim, at, 1), memoryShapeOf(&c.vals[y], contiguous)))
 	return nil
 }
 
@@ -324,9 +332,9 @@ func (c *lowerCall) split(dim int) error {
 	from := 0
 	for _, v := range c.outs() {
 		n := 1
-		single := len(c.in.Values[v].Sizes) < len(sizes)
+		single := len(c.vals[v].Sizes) < len(sizes)
 		if !single {
-			n = c.in.Values[v].Sizes[at]
+			n = c.vals[v].Sizes[at]
 		}
 		switch {
 		case !c.wanted(v):
@@ -367,7 +375,7 @@ func padCall(c *lowerCall) error {
 		return c.is(y, x)
 	}
 	in := c.value(x, o)
-	to := c.like(in, memoryShapeOf(&c.in.Values[y], o))
+	to := c.like(in, memoryShapeOf(&c.vals[y], o))
 	*params[padParams](c.node(nodeTypes[tagStaticConstantPad], []int{in}, to)) = padParams{before, after, c.float(2)}
 	c.put(y, o, to)
 	return nil

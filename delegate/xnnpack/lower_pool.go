@@ -76,12 +76,12 @@ func maxPoolCall(c *lowerCall) error {
 		if err := c.static(c.call.Args[0], c.out()); err != nil {
 			return err
 		}
-		in, out := c.arg(0).Sizes, c.in.Values[c.out()].Sizes
+		in, out := c.arg(0).Sizes, c.vals[c.out()].Sizes
 		w.bottom = max(w.bottom, (out[2]-1)*w.strideH+w.dilationH*(w.kernelH-1)+1-in[2]-w.top)
 		w.right = max(w.right, (out[3]-1)*w.strideW+w.dilationW*(w.kernelW-1)+1-in[3]-w.left)
 	}
 	in, y := c.value(c.call.Args[0], channelsLast), c.out()
-	to := c.like(in, memoryShapeOf(&c.in.Values[y], channelsLast))
+	to := c.like(in, memoryShapeOf(&c.vals[y], channelsLast))
 	*c.node(nodeNamed("MaxPooling2d"), []int{in}, to).window() = w
 	c.put(y, channelsLast, to)
 	return nil
@@ -105,7 +105,7 @@ func meanCall(c *lowerCall) error {
 func (c *lowerCall) imageMean() error {
 	x, y := c.call.Args[0], c.out()
 	in := c.value(x, channelsLast)
-	if len(c.in.Values[y].Sizes) == 4 {
+	if len(c.vals[y].Sizes) == 4 {
 		c.node(nodeNamed("GlobalAvgPooling2d"), []int{in}, c.result(y, channelsLast))
 		return nil
 	}
@@ -115,7 +115,7 @@ func (c *lowerCall) imageMean() error {
 	s := c.g.Values[in].Shape
 	mean := c.made(shapeOf(s.dim[0], 1, 1, s.dim[3]))
 	c.node(nodeNamed("GlobalAvgPooling2d"), []int{in}, mean)
-	c.put(y, contiguous, c.reshaped(mean, memoryShapeOf(&c.in.Values[y], contiguous)))
+	c.put(y, contiguous, c.reshaped(mean, memoryShapeOf(&c.vals[y], contiguous)))
 	return nil
 }
 
@@ -149,7 +149,7 @@ func resizeCall(c *lowerCall) error {
 	if err := c.static(x, y); err != nil {
 		return err
 	}
-	in, out := c.arg(0).Sizes, c.in.Values[y].Sizes
+	in, out := c.arg(0).Sizes, c.vals[y].Sizes
 	if len(in) != 4 || len(out) != 4 {
 		return refuse("a resize of %d dimensions, want 4", len(in))
 	}
@@ -161,7 +161,7 @@ func resizeCall(c *lowerCall) error {
 		}
 	}
 	from := c.value(x, channelsLast)
-	to := c.like(from, memoryShapeOf(&c.in.Values[y], channelsLast))
+	to := c.like(from, memoryShapeOf(&c.vals[y], channelsLast))
 	n := c.node(nodeNamed("StaticResizeBilinear2D"), []int{from}, to)
 	*params[resizeParams](n) = resizeParams{out[2], out[3]}
 	if c.bool(2) {

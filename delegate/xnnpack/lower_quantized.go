@@ -15,7 +15,10 @@ const (
 
 var quantizedLowerings = []lowerRow{
 	{op: quantizeOp, emit: quantizeCall, anyType: true},
-	{op: dequantizeOp, emit: dequantizeCall, anyType: true},
+	{op: dequantizeOp, emit: dequantizeCall, anyType: true, fold: foldNumbers},
+	{op: "quantized_decomposed::dequantize_per_channel.out", anyType: true, fold: foldNumbers, emit: func(*lowerCall) error {
+		return refuse("scales for each channel of what is no constant, or around other zero points than 0")
+	}},
 }
 
 // quantization is how elements of a tensor stand for numbers.
@@ -36,7 +39,7 @@ func (q *quantization) equal(other *quantization) bool {
 // fixedQuantization reads a call that quantizes or dequantizes a tensor by numbers, nil
 // for others.
 func fixedQuantization(g *delegate.Graph, i int) *quantization {
-	c := &lowerCall{lowering: &lowering{in: g}, call: &g.Calls[i], index: i}
+	c := &lowerCall{lowering: &lowering{in: g, vals: g.Values}, call: &g.Calls[i], index: i}
 	if c.call.Sig == nil || c.call.Sig.Name != quantizeOp && c.call.Sig.Name != dequantizeOp {
 		return nil
 	}
@@ -75,7 +78,7 @@ func codeQuantization(g *delegate.Graph, v int) (q *quantization) {
 // checkCodes wants a float32 tensor on one side and codes on the other, which all calls
 // take in the same way.
 func (c *lowerCall) checkCodes(float, codes int) (*quantization, error) {
-	if d := c.in.Values[float].DType; d != tensor.Float32 {
+	if d := c.vals[float].DType; d != tensor.Float32 {
 		return nil, refuse("%v tensors", d)
 	}
 	q := codeQuantization(c.in, codes)
@@ -163,6 +166,7 @@ func (l *lowering) quantized(c *lowerCall) bool {
 		return false
 	}
 	trial := newLowering(l.in, true)
+	trial.vals, trial.short = l.vals, l.short
 	for _, v := range read {
 		for o, x := range l.held[v].codes {
 			if x != none {
@@ -181,7 +185,7 @@ func (l *lowering) quantized(c *lowerCall) bool {
 func (l *lowering) codesAt(read []int, weights bool) bool {
 	some := false
 	for _, v := range read {
-		if l.in.Values[v].IsConst() && weights {
+		if l.vals[v].IsConst() && weights {
 			continue
 		}
 		if some = true; l.held[v].codes == [orders]int{none, none} {

@@ -16,6 +16,8 @@ type lowerRow struct {
 	scalars bool // constants without dimensions may be of any type
 	codes   bool // the nodes compute on quantized elements, too
 	weights bool // and their constants are weights, which are quantized then
+	// fold makes the result a constant, where the first argument is one; nil: never.
+	fold func(c *lowerCall) bool
 }
 
 // lowerings is the table, by operator. Rows refer to it, so it is filled by init.
@@ -46,7 +48,7 @@ func (c *lowerCall) emit(row *lowerRow) error {
 }
 
 // arg is an argument's value.
-func (c *lowerCall) arg(i int) *delegate.GraphValue { return &c.in.Values[c.call.Args[i]] }
+func (c *lowerCall) arg(i int) *delegate.GraphValue { return &c.vals[c.call.Args[i]] }
 
 func (c *lowerCall) none(i int) bool { return c.arg(i).Kind == tensor.None }
 
@@ -72,7 +74,7 @@ func (c *lowerCall) float(i int) float32 {
 // ints is a list of numbers, nil for None.
 func (c *lowerCall) ints(i int) (list []int) {
 	for _, item := range c.arg(i).Items {
-		list = append(list, int(c.in.Values[item].Int))
+		list = append(list, int(c.vals[item].Int))
 	}
 	return list
 }
@@ -109,7 +111,7 @@ func (c *lowerCall) checkTensors(row *lowerRow) error {
 	}
 	varies := false
 	for _, v := range slices.Concat(read, outs) {
-		x := &c.in.Values[v]
+		x := &c.vals[v]
 		if err := checkTensor(x); err != nil {
 			return err
 		}
@@ -119,7 +121,7 @@ func (c *lowerCall) checkTensors(row *lowerRow) error {
 		}
 	}
 	for _, v := range read {
-		varies = varies || !c.in.Values[v].IsConst()
+		varies = varies || !c.vals[v].IsConst()
 	}
 	if !varies {
 		return refuse("nothing but constants")
@@ -158,7 +160,7 @@ func checkTensor(x *delegate.GraphValue) error {
 // static refuses tensors whose sizes may change.
 func (c *lowerCall) static(list ...int) error {
 	for _, v := range list {
-		if c.in.Values[v].Dynamism != tensor.Static {
+		if c.vals[v].Dynamism != tensor.Static {
 			return refuse("sizes that may change, which the node keeps")
 		}
 	}
@@ -183,7 +185,7 @@ func (c *lowerCall) values(v int) *[orders]int {
 
 // result makes the value of a tensor that the call computes, in a memory order.
 func (c *lowerCall) result(v int, o order) int {
-	y := c.made(memoryShapeOf(&c.in.Values[v], o))
+	y := c.made(memoryShapeOf(&c.vals[v], o))
 	c.values(v)[o] = y
 	return y
 }

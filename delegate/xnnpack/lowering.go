@@ -13,8 +13,10 @@ import (
 // readers want. The second one is made of the first by a transpose, once.
 type lowering struct {
 	graphBuilder
-	in   *delegate.Graph
-	held []held // by the tensor's value in the graph
+	in    *delegate.Graph
+	vals  []delegate.GraphValue  // of the graph, and constants that calls of it make
+	held  []held                 // by the tensor's value in the graph
+	short map[int]*shortConstant // constants that have codes
 	// dry lowerings are for their shapes alone: constants keep their own bytes, in
 	// whatever order, and nothing of the size of weights is computed.
 	dry    bool
@@ -94,8 +96,8 @@ func (r refusal) Error() string { return string(r) }
 func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
 
 func newLowering(g *delegate.Graph, dry bool) *lowering {
-	l := &lowering{graphBuilder: newGraphBuilder(), in: g, dry: dry, held: make([]held, len(g.Values)),
-		padded: make(map[paddedConstant]int), done: make([]bool, len(g.Calls))}
+	l := &lowering{graphBuilder: newGraphBuilder(), in: g, dry: dry, vals: g.Values, held: make([]held, len(g.Values)),
+		short: make(map[int]*shortConstant), padded: make(map[paddedConstant]int), done: make([]bool, len(g.Calls))}
 	for v := range l.held {
 		l.held[v] = held{at: [orders]int{none, none}, codes: [orders]int{none, none}}
 	}
@@ -109,6 +111,9 @@ func (l *lowering) call(i int) error {
 	}
 	l.done[i] = true
 	c := &lowerCall{lowering: l, call: &l.in.Calls[i], index: i}
+	if l.prepare(c); l.folds(c) {
+		return nil
+	}
 	switch {
 	case c.call.View:
 		return c.emit(&viewLowering)
@@ -127,7 +132,7 @@ func (l *lowering) call(i int) error {
 
 // input makes a tensor an input of the graph, in its own memory order.
 func (l *lowering) input(v int) {
-	x := &l.in.Values[v]
+	x := &l.vals[v]
 	o, _ := declaredOrder(x)
 	q := &quantization{datatype: fp32}
 	if x.DType != tensor.Float32 {
@@ -138,12 +143,12 @@ func (l *lowering) input(v int) {
 
 // value is a tensor's value in a memory order.
 func (l *lowering) value(v int, o order) int {
-	h, x := &l.held[v], &l.in.Values[v]
+	h, x := &l.held[v], &l.vals[v]
 	if h.at[o] != none {
 		return h.at[o]
 	}
 	if x.IsConst() {
-		h.at[o] = l.constantIn(x, o, len(x.Sizes))
+		h.at[o] = l.constantIn(l.numbers(v), o, len(x.Sizes))
 		return h.at[o]
 	}
 	switch other := o.other(); {
@@ -163,7 +168,7 @@ func (l *lowering) value(v int, o order) int {
 func (l *lowering) codes(v int, o order) int {
 	h := &l.held[v]
 	if h.codes[o] == none {
-		h.codes[o] = l.turned(h.codes[o.other()], &l.in.Values[v], o)
+		h.codes[o] = l.turned(h.codes[o.other()], &l.vals[v], o)
 	}
 	return h.codes[o]
 }
@@ -281,7 +286,7 @@ func (l *lowering) floats(list []float32, dims ...int) int {
 func (l *lowering) follow(tensors ...int) order {
 	turn, rank := [orders]int{}, none
 	for _, v := range tensors {
-		x, h := &l.in.Values[v], &l.held[v]
+		x, h := &l.vals[v], &l.held[v]
 		if x.IsConst() {
 			continue
 		}
@@ -337,7 +342,7 @@ func (l *lowering) madeBy(v int) bool {
 // inputValues are the values of tensors that input was called for.
 func (l *lowering) inputValues(list []int) (values []int) {
 	for _, v := range list {
-		o, _ := declaredOrder(&l.in.Values[v])
+		o, _ := declaredOrder(&l.vals[v])
 		values = append(values, l.held[v].at[o])
 	}
 	return values

@@ -36,7 +36,22 @@ func (c *calls) weights(sizes ...int) val {
 	return c.constantOf(t)
 }
 
-// names are the types of the nodes of the graph's image.
+// shortWeights are weights as codes, and the call that makes numbers of them.
+func (c *calls) shortWeights(axis int, sizes ...int) val {
+	t := tensor.New(tensor.Int8, sizes...)
+	for i := range t.Data {
+		t.Data[i] = byte(c.r.IntN(255) - 127)
+	}
+	scales := c.random(nil, sizes[axis])
+	for i := range tensor.View[float32](scales.Data) {
+		tensor.View[float32](scales.Data)[i] = 0.003 + 0.0007*float32(i)
+	}
+	zeros := c.constantOf(tensor.New(tensor.Int64, sizes[axis]))
+	return c.do("quantized_decomposed::dequantize_per_channel.out", len(sizes), c.constantOf(t), c.constantOf(scales), zeros, axis,
+		-127, 127, int(tensor.Int8), nil)
+}
+
+// checkNodes compares the types of the nodes of the graph's image.
 func (c *calls) checkNodes(t *testing.T, want string) {
 	t.Helper()
 	img, err := Backend{Engine: EngineReference}.CompileGraph(context.Background(), c.g, delegate.Limits{})
@@ -80,6 +95,30 @@ func quantizedCases() (list []loweringCase) {
 	add("linear", "Convert FullyConnected Convert", func(c *calls, x func(...int) val) val {
 		return c.do("aten::linear.out", 2, x(3, 7), c.weights(5, 7), c.constant(5))
 	})
+	add("convolution of codes", "Convert StaticTranspose Conv2d StaticTranspose Convert", func(c *calls, x func(...int) val) val {
+		return convolve(c, x(1, 3, 6, 5), c.shortWeights(0, 8, 3, 3, 3), c.constant(8), 1, false)
+	})
+	add("depthwise convolution of codes", "", func(c *calls, x func(...int) val) val {
+		return convolve(c, x(1, 4, 6, 5), c.shortWeights(0, 4, 1, 3, 3), nil, 4, false)
+	})
+	add("transposed convolution of codes", "", func(c *calls, x func(...int) val) val {
+		return convolve(c, x(1, 4, 6, 5), c.shortWeights(1, 4, 3, 3, 3), nil, 1, true)
+	})
+	add("addmm of codes", "Convert FullyConnected Convert", func(c *calls, x func(...int) val) val {
+		return c.do("aten::addmm.out", 2, c.constant(5), x(3, 7), c.do("aten::permute_copy.out", 2, c.shortWeights(0, 5, 7), []int{1, 0}), 1, 1)
+	})
+	add("mm of codes", "", func(c *calls, x func(...int) val) val {
+		return c.do("aten::mm.out", 2, x(3, 7), c.do("aten::t_copy.out", 2, c.shortWeights(1, 5, 7)))
+	})
+	list = append(list, loweringCase{name: "codes as weights of floats", tolerance: summed, build: func(c *calls) {
+		c.allowed = 1e-4
+		w := c.shortWeights(0, 5, 7)
+		y := c.do("aten::addmm.out", 2, c.constant(5), c.input(3, 7), c.do("aten::t_copy.out", 2, w), 1, 1)
+		c.outputs(c.do("aten::linear.out", 2, c.input(2, 7), w, nil), y, w, c.do("aten::add.out", 2, c.input(5, 7), w, 1))
+	}}, loweringCase{name: "a constant in another order", tolerance: summed, build: func(c *calls) {
+		w := c.do("aten::transpose_copy.int_out", 3, c.constant(2, 3, 4), 0, 2)
+		c.outputs(c.do("aten::add.out", 3, c.input(4, 3, 2), w, 1), w)
+	}})
 	add("addmm", "", func(c *calls, x func(...int) val) val {
 		w := c.weights(5, 7)
 		t := tensor.Make(tensor.Float32, []int{7, 5}, []uint8{1, 0}, tensor.Static)
