@@ -26,7 +26,8 @@ func (l *lowering) folds(c *lowerCall) bool {
 		return false
 	}
 	row := lowerings[c.call.Sig.Name]
-	return row != nil && row.fold != nil && c.arg(0).IsConst() && row.fold(c)
+	x := c.arg(0)
+	return row != nil && row.fold != nil && x.IsConst() && checkTensor(x) == nil && row.fold(c)
 }
 
 // prepare lowers calls that make constants of what a call reads.
@@ -105,7 +106,7 @@ func foldNumbers(c *lowerCall) bool {
 	} else {
 		scales, zeros := c.arg(1), c.arg(2)
 		short.axis = wrap(c.int(3), len(x.Sizes))
-		if !scales.IsConst() || scales.DType != tensor.Float32 || short.axis < 0 || !allZero(zeros) {
+		if !scales.IsConst() || scales.DType != tensor.Float32 || checkTensor(scales) != nil || short.axis < 0 || !allZero(zeros) {
 			return false
 		}
 		short.scales = tensor.View[float32](scales.Data)

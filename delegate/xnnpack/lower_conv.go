@@ -155,7 +155,7 @@ func (c *lowerCall) normalization(channels int) (scale, shift []float32, err err
 		if x.Kind == tensor.None && i < 2 {
 			continue
 		}
-		if !x.IsConst() || x.DType != tensor.Float32 || memoryShapeOf(x, contiguous).numel() != channels {
+		if !x.IsConst() || x.DType != tensor.Float32 || checkTensor(x) != nil || memoryShapeOf(x, contiguous).numel() != channels {
 			return nil, nil, refuse("statistics that are no constants of %d elements", channels)
 		}
 		list[i] = tensor.View[float32](c.numbers(c.call.Args[1+i]).Data)

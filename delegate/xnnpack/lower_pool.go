@@ -16,8 +16,8 @@ var poolLowerings = []lowerRow{
 
 // poolWindow reads size, stride and padding of a pool of [N, C, H, W].
 func (c *lowerCall) poolWindow() (w window, err error) {
-	if rank := len(c.arg(0).Sizes); rank != 4 {
-		return w, refuse("a pool of %d dimensions, want 4", rank)
+	if rank, out := len(c.arg(0).Sizes), len(c.vals[c.out()].Sizes); rank != 4 || out != 4 {
+		return w, refuse("a pool of %d dimensions to %d, want 4", rank, out)
 	}
 	size := c.pair(1, [2]int{})
 	stride, pad := c.pair(2, size), c.pair(3, [2]int{})

@@ -44,7 +44,32 @@ func (c *lowerCall) emit(row *lowerRow) error {
 	if err := c.checkTensors(row); err != nil {
 		return err
 	}
-	return row.emit(c)
+	if err := row.emit(c); err != nil {
+		return err
+	}
+	for _, v := range c.outs() {
+		if err := c.checkResult(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkResult wants the values of a tensor to have its sizes, as far as those are known.
+func (c *lowerCall) checkResult(v int) error {
+	y, h := &c.vals[v], &c.held[v]
+	for _, o := range []order{contiguous, channelsLast} {
+		want := memoryShapeOf(y, o)
+		for _, x := range [2]int{h.at[o], h.codes[o]} {
+			if x == none {
+				continue
+			}
+			if got := c.g.Values[x].Shape; got.rank != want.rank || y.Dynamism == tensor.Static && got != want {
+				return refuse("a result of sizes %v, declared as %v", got, want)
+			}
+		}
+	}
+	return nil
 }
 
 // arg is an argument's value.
@@ -151,8 +176,12 @@ func checkTensor(x *delegate.GraphValue) error {
 	if _, ok := declaredOrder(x); !ok && !x.IsConst() {
 		return refuse("a tensor of dim order %v", x.DimOrder)
 	}
-	if err := memoryShapeOf(x, contiguous).check(); err != nil {
+	s := memoryShapeOf(x, contiguous)
+	if err := s.check(); err != nil {
 		return refuse("a tensor of %v", err)
+	}
+	if want := s.numel() * x.DType.Size(); x.IsConst() && len(x.Data) != want {
+		return refuse("a constant of %d bytes, want %d", len(x.Data), want)
 	}
 	return nil
 }

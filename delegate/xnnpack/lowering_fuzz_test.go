@@ -457,3 +457,65 @@ func (w *grower) String() (s string) {
 	}
 	return s + fmt.Sprintf("inputs %v outputs %v\n", w.g.Inputs, w.g.Outputs)
 }
+
+// TestLoweringHostile changes numbers, sizes and arguments of random graphs. Calls that
+// mean nothing then are refused, or the graph is; nothing panics.
+func TestLoweringHostile(t *testing.T) {
+	rounds := 1500
+	if n, err := strconv.Atoi(os.Getenv("ETRUN_CHAINS")); err == nil {
+		rounds = n
+	}
+	accepted, compiled := 0, 0
+	for seed := range uint64(rounds) {
+		w := randomCalls(seed, 8, seed%2 == 0)
+		for range 1 + w.r.IntN(4) {
+			w.spoil()
+		}
+		w.renew()
+		for i := range w.g.Calls {
+			if (Backend{}).Accepts(w.g, i) == "" {
+				accepted++
+			}
+		}
+		Backend{}.Estimate(w.g)
+		if img, err := (Backend{Engine: EngineReference}).CompileGraph(context.Background(), w.g, delegate.Limits{Scratch: 64 << 20}); err == nil {
+			compiled++
+			img.Close()
+		}
+	}
+	if accepted < rounds || compiled < rounds/10 {
+		t.Errorf("%d calls accepted, %d of %d graphs compiled", accepted, compiled, rounds)
+	}
+}
+
+// spoil changes one value or one argument.
+func (w *grower) spoil() {
+	extreme := []int{-1 << 62, -1 << 31, -5, -1, 0, 1, 2, 3, 7, 300, 1 << 15, 1 << 31, 1 << 62}
+	x := &w.g.Values[w.r.IntN(len(w.g.Values))]
+	switch w.r.IntN(8) {
+	case 0, 1, 2:
+		if x.Kind == tensor.KindInt || x.Kind == tensor.KindIntList && len(x.Items) > 0 {
+			if x.Kind == tensor.KindIntList {
+				x = &w.g.Values[x.Items[w.r.IntN(len(x.Items))]]
+			}
+			x.Int = int64(extreme[w.r.IntN(len(extreme))])
+		}
+	case 3:
+		x.Double, x.Bool = []float64{0, -1, math.NaN(), math.Inf(1), 1e300, 1e-300}[w.r.IntN(6)], !x.Bool
+	case 4:
+		if len(x.Sizes) > 0 {
+			x.Sizes = slices.Clone(x.Sizes)
+			x.Sizes[w.r.IntN(len(x.Sizes))] = []int{0, 1, 2, 5, 1 << 20, 1 << 31}[w.r.IntN(6)]
+		}
+	case 5:
+		if len(x.Items) > 0 {
+			x.Items = x.Items[:w.r.IntN(len(x.Items))]
+		}
+	case 6:
+		x.DType = []tensor.DType{tensor.Float32, tensor.Int8, tensor.Int64, tensor.Float16, tensor.Bool}[w.r.IntN(5)]
+	case 7:
+		if len(x.Sizes) > 1 {
+			x.Sizes, x.DimOrder = x.Sizes[1:], nil
+		}
+	}
+}
