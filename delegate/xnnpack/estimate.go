@@ -45,7 +45,7 @@ var rates = map[string]rate{
 	"Concatenate3":      {element: [2]float64{0.115, 0.2}},
 	"Concatenate4":      {element: [2]float64{0.115, 0.2}},
 	"Concatenate5":      {element: [2]float64{0.115, 0.2}},
-	"Convert":           {element: [2]float64{0.2, 1}},
+	"Convert":           {element: [2]float64{0.06, 1}},
 
 	"Clamp":                {element: [2]float64{0.08, 5.3}},
 	"LeakyReLU":            {element: [2]float64{0.08, 1.4}},
@@ -70,7 +70,8 @@ const (
 	// channel by channel.
 	depthwiseTaps, slowTap = 25, 0.97
 	weightTime             = 0.025 // to read a weight of a product from memory
-	shortInt               = 0.35  // how long products of 8-bit elements take beside float32
+	// how long products of 8-bit elements take beside float32, and depthwise ones
+	shortProduct, shortDepthwise = 0.3, 1.4
 )
 
 // lanes is how many float32 a vector holds that the rates hold for, and tile how many
@@ -129,8 +130,11 @@ func (g *graph) nodeTime(n *node, s []shape, engine int, slower float64, tile in
 		per *= slower
 		work += float64(s[n.In[1]].numel()) * weightTime / per
 	}
-	if g.Values[n.Out[0]].Datatype.info().quant == perTensor && engine == byLibrary {
-		per *= shortInt
+	if short := g.Values[n.Out[0]].Datatype.info().quant == perTensor; short && engine == byLibrary && n.Type.packs {
+		per *= shortProduct
+		if n.Type.tag == tagDepthwiseConv2d {
+			per *= shortDepthwise / shortProduct
+		}
 	}
 	return per*work + r.element[engine]*float64(s[n.Out[0]].numel())
 }

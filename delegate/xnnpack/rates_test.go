@@ -74,6 +74,44 @@ func rateSamples() (list []rateSample) {
 		convolve("DepthwiseConv2d", "DepthwiseConv2d", 28, 96, 96, k, 1, 96)
 	}
 	convolve("ConvTranspose2d", "ConvTranspose2d", 28, 64, 64, 3, 2, 1)
+	codes := func(label, name string, size, in, to, k, groups int) {
+		add(label+" of codes", func(m *maker) *graph {
+			w := window{kernelH: k, kernelW: k, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1, top: k / 2, bottom: k / 2, left: k / 2, right: k / 2,
+				groups: groups, groupIn: in / groups, groupOut: to / groups}
+			f, channel := []int{to, k, k, in / groups}, 0
+			if name == "DepthwiseConv2d" {
+				f, channel = []int{1, k, k, to}, 3
+			}
+			x, y := m.input(qint8, 1, size, size, in), m.value(qint8, 1, 1, 1, to)
+			m.node(name, []int{x, m.constant(qcint8, channel, f...), m.constant(qcint32, 0, to)}, []int{y}, withWindow(w))
+			return m.fix(y)
+		})
+	}
+	codes("Conv2d 1x1", "Conv2d", 28, 64, 64, 1, 1)
+	codes("Conv2d 3x3", "Conv2d", 28, 64, 64, 3, 1)
+	codes("DepthwiseConv2d 3x3", "DepthwiseConv2d", 28, 96, 96, 3, 96)
+	for _, name := range []string{"Add", "Multiply", "Sigmoid", "Clamp"} {
+		add(name+" of codes", func(m *maker) *graph {
+			in := []int{m.input(qint8, 1, 28, 28, 96)}
+			if name == "Add" || name == "Multiply" {
+				in = append(in, m.input(qint8, 1, 28, 28, 96))
+			}
+			y := m.value(qint8, 1, 28, 28, 96)
+			m.g.Values[y].Quant = m.g.Values[in[0]].Quant
+			n := m.node(name, in, []int{y})
+			if name == "Clamp" {
+				n.Min, n.Max = 0, 0.5
+			}
+			return m.done(y)
+		})
+	}
+	for _, pair := range [][2]datatype{{fp32, qint8}, {qint8, fp32}} {
+		add("Convert to "+pair[1].String(), func(m *maker) *graph {
+			x, y := m.input(pair[0], 1, 28, 28, 96), m.value(pair[1], 1, 28, 28, 96)
+			m.node("Convert", []int{x}, []int{y})
+			return m.done(y)
+		})
+	}
 	for _, rows := range []int{1, 4, 16, 197} {
 		add("FullyConnected", func(m *maker) *graph {
 			x, y := m.input(fp32, rows, 768), m.value(fp32, rows, 768)
