@@ -130,7 +130,7 @@ func (g *graph) nodeTime(n *node, s []shape, engine int, slower float64, tile in
 		per *= slower
 		work += float64(s[n.In[1]].numel()) * weightTime / per
 	}
-	if short := g.Values[n.Out[0]].Datatype.info().quant == perTensor; short && engine == byLibrary && n.Type.packs {
+	if short := g.Values[n.In[0]].Datatype.info().bits == 8; short && engine == byLibrary && n.Type.packs {
 		per *= shortProduct
 		if n.Type.tag == tagDepthwiseConv2d {
 			per *= shortDepthwise / shortProduct

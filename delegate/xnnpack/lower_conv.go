@@ -114,7 +114,7 @@ func (c *lowerCall) filter(t *nodeType, v int, w window) (int, error) {
 			return short, nil
 		}
 	}
-	return c.weights(s, channel, relaid(c.numbers(v), dims, step, perm, c.dry && c.to == nil))
+	return c.weights(s, channel, relaid(c.numbers(v), dims, step, perm, c.dry && c.to == nil), c.to != nil)
 }
 
 // batchNormCall is a scale and a shift a channel: a depthwise convolution of one pixel

@@ -61,8 +61,12 @@ func (c *lowerCall) product(x, filter, bias int, flipped bool) error {
 	if flipped {
 		channels = f.Sizes[1]
 	}
-	in := c.value(x, contiguous)
-	w, flags, err := c.rows(filter, flipped)
+	in := c.dynamicInput(x)
+	short := in != none || c.to != nil
+	if in == none {
+		in = c.value(x, contiguous)
+	}
+	w, flags, err := c.rows(filter, flipped, short)
 	if err != nil {
 		return err
 	}
@@ -88,7 +92,7 @@ func (c *lowerCall) product(x, filter, bias int, flipped bool) error {
 }
 
 // rows is a matrix of weights as it lies in memory, and the flag that says which way.
-func (c *lowerCall) rows(filter int, flipped bool) (v int, flags uint32, err error) {
+func (c *lowerCall) rows(filter int, flipped, short bool) (v int, flags uint32, err error) {
 	f, channel := &c.vals[filter], 0
 	transposed := slices.Equal(f.DimOrder, []uint8{1, 0})
 	if transposed != flipped {
@@ -98,7 +102,7 @@ func (c *lowerCall) rows(filter int, flipped bool) (v int, flags uint32, err err
 	if transposed {
 		slices.Reverse(sizes)
 	}
-	if c.to != nil {
+	if short {
 		dims, step := padDims(f, 0)
 		perm := []int{0, 1}
 		if transposed {
@@ -112,7 +116,7 @@ func (c *lowerCall) rows(filter int, flipped bool) (v int, flags uint32, err err
 			return v, flags, nil
 		}
 	}
-	v, err = c.weights(shapeOf(sizes...), channel, c.numbers(filter).Data)
+	v, err = c.weights(shapeOf(sizes...), channel, c.numbers(filter).Data, short)
 	return v, flags, err
 }
 
@@ -122,9 +126,9 @@ func isBias(x *delegate.GraphValue, channels int) bool {
 	return x.IsConst() && x.DType == tensor.Float32 && (s.numel() == 1 || s.numel() == channels && s.last() == channels)
 }
 
-// weights is a constant filter of float32, as the call computes on it.
-func (c *lowerCall) weights(s shape, channel int, data []byte) (int, error) {
-	if c.to != nil {
+// weights is a constant filter of float32, or of 8-bit elements if it is to be short.
+func (c *lowerCall) weights(s shape, channel int, data []byte, short bool) (int, error) {
+	if short {
 		return c.shortWeights(s, channel, data)
 	}
 	return c.graphBuilder.constant(fp32, s, quant{}, data), nil

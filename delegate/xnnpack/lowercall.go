@@ -13,6 +13,7 @@ type lowerRow struct {
 	op      string
 	emit    func(c *lowerCall) error
 	anyType bool // emit looks at the element types itself; else all tensors are float32
+	several bool // several results may be read
 	scalars bool // constants without dimensions may be of any type
 	codes   bool // the nodes compute on quantized elements, too
 	weights bool // and their constants are weights, which are quantized then
@@ -25,7 +26,8 @@ var lowerings map[string]*lowerRow
 
 func init() {
 	lowerings = make(map[string]*lowerRow)
-	for _, rows := range [][]lowerRow{elementwiseLowerings, moveLowerings, matmulLowerings, convolutionLowerings, poolLowerings, quantizedLowerings} {
+	for _, rows := range [][]lowerRow{elementwiseLowerings, moveLowerings, matmulLowerings, convolutionLowerings, poolLowerings,
+		quantizedLowerings, dynamicLowerings} {
 		for i := range rows {
 			lowerings[rows[i].op] = &rows[i]
 		}
@@ -125,7 +127,7 @@ func (c *lowerCall) out() int { return c.outs()[0] }
 // constants. Of several outs all but the first must be unread, unless they are a list.
 func (c *lowerCall) checkTensors(row *lowerRow) error {
 	read, outs := c.in.Reads(nil, c.index), c.outs()
-	if len(outs) > 1 && !c.listed() {
+	if len(outs) > 1 && !c.listed() && !row.several {
 		if slices.ContainsFunc(outs[1:], c.wanted) {
 			return refuse("its further results are read")
 		}

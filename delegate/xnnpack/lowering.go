@@ -21,7 +21,10 @@ type lowering struct {
 	// whatever order, and nothing of the size of weights is computed.
 	dry    bool
 	padded map[paddedConstant]int // constants with further dimensions of size 1
-	done   []bool                 // calls that were lowered with one before them
+	done   []bool                 // calls that are lowered
+	// dynamic are tensors that were quantized at run time, and what they were before;
+	// rows8 the latter's quantized values.
+	dynamic, rows8 map[int]int
 }
 
 // held is what a tensor is in the new graph: a value for each memory order, none where
@@ -96,8 +99,10 @@ func (r refusal) Error() string { return string(r) }
 func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
 
 func newLowering(g *delegate.Graph, dry bool) *lowering {
-	l := &lowering{graphBuilder: newGraphBuilder(), in: g, dry: dry, vals: g.Values, held: make([]held, len(g.Values)),
-		short: make(map[int]*shortConstant), padded: make(map[paddedConstant]int), done: make([]bool, len(g.Calls))}
+	l := &lowering{graphBuilder: newGraphBuilder(), in: g, dry: dry, vals: g.Values,
+		held: make([]held, len(g.Values)), done: make([]bool, len(g.Calls)),
+		short: make(map[int]*shortConstant), padded: make(map[paddedConstant]int),
+		dynamic: make(map[int]int), rows8: make(map[int]int)}
 	for v := range l.held {
 		l.held[v] = held{at: [orders]int{none, none}, codes: [orders]int{none, none}}
 	}

@@ -130,6 +130,7 @@ type out struct {
 	rank  int
 	order []uint8
 	dtype tensor.DType // 0: float32
+	one   bool         // of one element before the call
 	list  int          // how many, as a list; 0: one, no list
 }
 
@@ -139,6 +140,9 @@ func (c *calls) result(o out) val {
 		d = tensor.Float32
 	}
 	t := tensor.Make(d, make([]int, o.rank), o.order, tensor.DynamicUnbound)
+	if o.one {
+		t = tensor.New(d, 1)
+	}
 	return c.tensor(t)
 }
 

@@ -119,6 +119,19 @@ func quantizedCases() (list []loweringCase) {
 		w := c.do("aten::transpose_copy.int_out", 3, c.constant(2, 3, 4), 0, 2)
 		c.outputs(c.do("aten::add.out", 3, c.input(4, 3, 2), w, 1), w)
 	}})
+	chosen := func(c *calls, x val) val {
+		rank := len(c.g.Values[x].Sizes)
+		p := c.call(chooseOp, []out{{one: true, dtype: tensor.Float64}, {one: true, dtype: tensor.Int64}}, x, -128, 127, 1e-7, int(tensor.Int8))
+		y := c.call(quantizeChosenOp, []out{{rank: rank, dtype: tensor.Int8}}, x, p[0], p[1], -128, 127, int(tensor.Int8))[0]
+		return c.do(dequantizeChosenOp, rank, y, p[0], p[1], -128, 127, int(tensor.Int8), nil)
+	}
+	list = append(list, loweringCase{name: "dynamically quantized rows", nodes: "Convert FullyConnected FullyConnected Add", build: func(c *calls) {
+		c.allowed = 0.06
+		x := chosen(c, c.input(1, 7))
+		y := c.do("aten::linear.out", 2, x, c.shortWeights(0, 5, 7), c.constant(5))
+		z := c.do("aten::addmm.out", 2, c.constant(5), x, c.do("aten::permute_copy.out", 2, c.weights(5, 7), []int{1, 0}), 1, 1)
+		c.outputs(c.do("aten::relu.out", 2, c.do("aten::add.out", 2, y, z, 1)))
+	}})
 	add("addmm", "", func(c *calls, x func(...int) val) val {
 		w := c.weights(5, 7)
 		t := tensor.Make(tensor.Float32, []int{7, 5}, []uint8{1, 0}, tensor.Static)
