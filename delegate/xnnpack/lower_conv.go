@@ -132,7 +132,8 @@ func batchNormCall(c *lowerCall) error {
 	if rank == 4 {
 		n := c.node(nodeTypes[tagDepthwiseConv2d], []int{c.value(x, channelsLast), c.floats(scale, 1, 1, 1, channels),
 			c.floats(shift, channels)}, c.result(y, channelsLast))
-		*n.window() = window{kernelH: 1, kernelW: 1, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1, groups: channels, groupIn: 1, groupOut: 1}
+		*n.window() = window{kernelH: 1, kernelW: 1, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1,
+			groups: channels, groupIn: 1, groupOut: 1}
 		return nil
 	}
 	dims := make([]int, rank-1)

@@ -8,7 +8,9 @@ import (
 )
 
 var matmulLowerings = []lowerRow{
-	{op: "aten::mm.out", emit: func(c *lowerCall) error { return c.product(c.call.Args[0], c.call.Args[1], none, true) }, codes: true, weights: true},
+	{op: "aten::mm.out", codes: true, weights: true, emit: func(c *lowerCall) error {
+		return c.product(c.call.Args[0], c.call.Args[1], none, true)
+	}},
 	{op: "aten::addmm.out", emit: addmmCall, codes: true, weights: true},
 	{op: "aten::linear.out", emit: linearCall, codes: true, weights: true},
 	{op: "aten::bmm.out", emit: func(c *lowerCall) error {
@@ -70,23 +72,24 @@ func (c *lowerCall) product(x, filter, bias int, flipped bool) error {
 	if err != nil {
 		return err
 	}
-	added := none
 	if bias != none && !isBias(&c.vals[bias], channels) {
-		bias, added = none, bias
+		return c.productAndSum(in, w, flags, bias)
 	}
 	packed, err := c.bias(bias, w, in, channels)
-	if err != nil {
-		return err
-	}
-	if added == none {
+	if err == nil {
 		c.node(nodeTypes[tagFullyConnected], []int{in, w, packed}, c.result(y, contiguous)).Flags = flags
-		return nil
 	}
+	return err
+}
+
+// productAndSum adds a tensor that is no bias by a node of its own.
+func (c *lowerCall) productAndSum(in, w int, flags uint32, added int) error {
 	if c.to != nil {
 		return refuse("a bias that is no row of constants")
 	}
+	y := c.out()
 	product := c.made(memoryShapeOf(&c.vals[y], contiguous))
-	c.node(nodeTypes[tagFullyConnected], []int{in, w, packed}, product).Flags = flags
+	c.node(nodeTypes[tagFullyConnected], []int{in, w, none}, product).Flags = flags
 	c.node(nodeNamed("Add"), []int{product, c.value(added, contiguous)}, c.result(y, contiguous))
 	return nil
 }
