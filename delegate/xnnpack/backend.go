@@ -5,6 +5,10 @@
 // graphs: the native one hands them to libXNNPACK, the reference one computes them in
 // Go, on any machine. Each kind of node is one row of a table, where its reading,
 // checking, shapes, hand-over to the library and reference stand together.
+//
+// Graphs of operators, which lowering hands over, become the same graphs by another
+// table: a row for each operator says which nodes it becomes. A graph made so is checked
+// as that of a payload is.
 package xnnpack
 
 import (

@@ -15,6 +15,7 @@ var moveTypes = []datatype{fp32, fp16, qint8, quint8, bf16, plainInt32}
 
 const (
 	tagStaticTranspose   = 5
+	tagStaticReshape     = 20
 	tagStaticConstantPad = 10
 )
 
@@ -31,7 +32,7 @@ var moveNodes = []nodeType{
 		},
 		define: func(b *builder, n *node) call { return b.transpose(n) },
 		run:    (*reference).transpose},
-	{tag: 20, name: "StaticReshape", read: readReshape, shape: reshapeShape, inPlace: true,
+	{tag: tagStaticReshape, name: "StaticReshape", read: readReshape, shape: reshapeShape, inPlace: true,
 		native: nativeMove, params: newParams[reshapeParams],
 		check:  func(g *graph, n *node) error { return checkMove(g, n, moveTypes) },
 		define: func(b *builder, n *node) call { return b.reshape(n) },

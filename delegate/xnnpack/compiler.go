@@ -1,0 +1,129 @@
+package xnnpack
+
+import (
+	"context"
+	"errors"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+var _ delegate.Compiler = Backend{}
+
+// Accepts implements delegate.Compiler: it lowers the call by itself, and asks whether
+// the library may have what comes of it.
+func (b Backend) Accepts(g *delegate.Graph, i int) string {
+	l := newLowering(g, true)
+	if err := l.call(i); err != nil {
+		return reasonOf(err)
+	}
+	x, shapes, err := l.finishCall(i)
+	if err != nil {
+		return reasonOf(err)
+	}
+	return x.refuses(shapes)
+}
+
+// reasonOf is an error without the backend's name.
+func reasonOf(err error) string {
+	if e, ok := errors.AsType[*delegate.Error](err); ok && e.Err != nil {
+		return e.Err.Error()
+	}
+	return err.Error()
+}
+
+// finishCall is the graph of one call, whose tensors are inputs and outputs.
+func (l *lowering) finishCall(i int) (*graph, []shape, error) {
+	var inputs, outputs []int
+	seen := make(map[int]bool)
+	for _, v := range l.in.Reads(nil, i) {
+		if x := &l.vals[v]; !seen[v] && !x.IsConst() && l.known(v) {
+			inputs = append(inputs, v)
+		}
+		seen[v] = true
+	}
+	for _, v := range l.in.Writes(nil, i) {
+		if l.known(v) {
+			outputs = append(outputs, v)
+		}
+	}
+	return l.complete(inputs, outputs)
+}
+
+// known reports a tensor that there is a value of.
+func (l *lowering) known(v int) bool {
+	return l.held[v] != held{[orders]int{none, none}, [orders]int{none, none}}
+}
+
+// complete is the checked and repaired graph with its shapes at the declared sizes.
+func (l *lowering) complete(inputs, outputs []int) (*graph, []shape, error) {
+	values := l.outputs(outputs)
+	l.externals(l.inputValues(inputs), values)
+	g, err := l.finish()
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := g.declared()
+	if err != nil {
+		return nil, nil, inPayload(err)
+	}
+	for i, v := range outputs {
+		x := &l.in.Values[v]
+		o, _ := declaredOrder(x)
+		if want := memoryShapeOf(x, o); x.Dynamism == tensor.Static && s[values[i]] != want {
+			return nil, nil, unsupported(argumentPlace(g, g.Inputs+i), "sizes %v, declared as %v", s[values[i]], want)
+		}
+	}
+	return g, s, nil
+}
+
+// lowered is the graph of all calls.
+func lowered(g *delegate.Graph, dry bool) (*graph, error) {
+	l := newLowering(g, dry)
+	for _, v := range g.Inputs {
+		if err := checkInput(g, v); err != nil {
+			return nil, unsupported("", "%w", err)
+		}
+		l.input(v)
+	}
+	for i := range g.Calls {
+		if err := l.call(i); err != nil {
+			return nil, unsupported(g.Calls[i].Place, "%w", err)
+		}
+	}
+	for _, v := range g.Outputs {
+		if !l.known(v) && !l.vals[v].IsConst() {
+			return nil, unsupported("", "an output that no call computes")
+		}
+	}
+	x, _, err := l.complete(g.Inputs, g.Outputs)
+	return x, err
+}
+
+func checkInput(g *delegate.Graph, v int) error {
+	x := &g.Values[v]
+	if x.Kind != tensor.KindTensor {
+		return refuse("an input that is no tensor")
+	}
+	if x.DType != tensor.Float32 && codeQuantization(g, v) == nil {
+		return refuse("an input of %v", x.DType)
+	}
+	return checkTensor(x)
+}
+
+// CompileGraph implements delegate.Compiler.
+func (b Backend) CompileGraph(ctx context.Context, g *delegate.Graph, limits delegate.Limits) (delegate.Image, error) {
+	x, err := lowered(g, false)
+	if err != nil {
+		return nil, err
+	}
+	img, err := b.compile(ctx, &image{graph: x, limits: limits})
+	if err != nil {
+		return nil, err
+	}
+	if m := img.(*image); !m.native && b.engine() == byLibrary { // the calls are faster as they are
+		m.Close()
+		return nil, unsupported("", "%s", m.whyReference)
+	}
+	return img, nil
+}

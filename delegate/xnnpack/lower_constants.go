@@ -1,0 +1,164 @@
+package xnnpack
+
+import (
+	"slices"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// Weights are often behind calls that only change how they are seen: from codes to
+// numbers, and from rows to columns. Such calls make no node. Their results are constants
+// of the lowering, whose numbers are computed where a node wants numbers.
+
+// shortConstant are the codes of a constant, in its own order in memory.
+type shortConstant struct {
+	codes  []byte    // int8, with zero point 0
+	scales []float32 // for each index along axis, or one for all
+	axis   int
+	filled bool // the constant's bytes are its numbers by now
+}
+
+// folds makes the result of a call a constant, where its row says how and what it reads
+// are constants.
+func (l *lowering) folds(c *lowerCall) bool {
+	if c.call.Sig == nil {
+		return false
+	}
+	row := lowerings[c.call.Sig.Name]
+	x := c.arg(0)
+	return row != nil && row.fold != nil && x.IsConst() && checkTensor(x) == nil && row.fold(c)
+}
+
+// prepare lowers calls that make constants of what a call reads.
+func (l *lowering) prepare(c *lowerCall) {
+	for _, v := range l.in.Reads(nil, c.index) {
+		w := l.in.Writer(v)
+		if w < 0 || l.done[w] || l.in.Calls[w].Sig == nil {
+			continue
+		}
+		if row := lowerings[l.in.Calls[w].Sig.Name]; row == nil || row.fold == nil {
+			continue
+		}
+		if l.constantCall(w) {
+			l.done[w] = true
+		}
+	}
+}
+
+// constantCall folds a call, and before it those that it reads from.
+func (l *lowering) constantCall(i int) bool {
+	c := &lowerCall{lowering: l, call: &l.in.Calls[i], index: i}
+	l.prepare(c)
+	return l.folds(c)
+}
+
+// own makes the values the lowering's own before the first one changes.
+func (l *lowering) own() {
+	if len(l.vals) > 0 && &l.vals[0] == &l.in.Values[0] {
+		l.vals = slices.Clone(l.vals)
+	}
+}
+
+// foldPermute sees a constant with its dimensions in another order: the bytes stay.
+func foldPermute(c *lowerCall, perm []int) bool {
+	c.own()
+	x, y := c.arg(0), &c.vals[c.out()]
+	rank := len(x.Sizes)
+	if !slices.Equal(slices.Sorted(slices.Values(perm)), contiguous.perm(rank)) || x.DType != y.DType {
+		return false
+	}
+	at := inverse(perm)
+	seen := *x
+	seen.Sizes, seen.DimOrder = make([]int, rank), make([]uint8, rank)
+	for i, p := range perm {
+		seen.Sizes[i] = x.Sizes[p]
+	}
+	for i := range rank {
+		d := i
+		if len(x.DimOrder) > 0 {
+			d = int(x.DimOrder[i])
+		}
+		seen.DimOrder[i] = uint8(at[d])
+	}
+	if short := c.short[c.call.Args[0]]; short != nil {
+		turned := *short
+		turned.axis = at[short.axis]
+		c.short[c.out()] = &turned
+	}
+	*y = seen
+	return true
+}
+
+// foldNumbers sees codes as numbers. Codes around another zero point stay a call.
+func foldNumbers(c *lowerCall) bool {
+	c.own()
+	x, y := c.arg(0), &c.vals[c.out()]
+	if x.DType != tensor.Int8 || y.DType != tensor.Float32 || len(x.Sizes) == 0 {
+		return false
+	}
+	short := &shortConstant{codes: x.Data}
+	if c.call.Sig.Name == dequantizeOp {
+		if c.int(2) != 0 {
+			return false
+		}
+		short.scales = []float32{c.float(1)}
+	} else {
+		scales, zeros := c.arg(1), c.arg(2)
+		short.axis = wrap(c.int(3), len(x.Sizes))
+		if !scales.IsConst() || scales.DType != tensor.Float32 || checkTensor(scales) != nil || short.axis < 0 || !allZero(zeros) {
+			return false
+		}
+		short.scales = tensor.View[float32](scales.Data)
+		if len(short.scales) != x.Sizes[short.axis] {
+			return false
+		}
+	}
+	for _, s := range short.scales {
+		if checkScale(s, "", 0) != nil {
+			return false
+		}
+	}
+	if !slices.Equal(x.Sizes, y.Sizes) {
+		return false
+	}
+	*y = *x
+	y.DType, y.Data = tensor.Float32, make([]byte, 4*len(x.Data)) // untouched until numbers
+	c.short[c.out()] = short
+	return true
+}
+
+func allZero(x *delegate.GraphValue) bool {
+	return x.Kind == tensor.None || x.IsConst() && !slices.ContainsFunc(x.Data, func(b byte) bool { return b != 0 })
+}
+
+// numbers are the bytes of a constant. Numbers of codes are computed when first asked for.
+func (l *lowering) numbers(v int) *delegate.GraphValue {
+	x, short := &l.vals[v], l.short[v]
+	if short == nil || short.filled || l.dry {
+		return x
+	}
+	short.filled = true
+	x.Data = tensor.AlignedBytes(4 * len(short.codes))
+	_, step := padDims(x, 0)
+	out := tensor.View[float32](x.Data)
+	for i, q := range tensor.View[int8](short.codes) {
+		out[i] = float32(q) * short.scales[i/step[short.axis]%x.Sizes[short.axis]%len(short.scales)]
+	}
+	return x
+}
+
+// shortFilter is a filter of codes as its node wants it, none where the constant has no
+// codes or scales along another dimension.
+func (c *lowerCall) shortFilter(v, axis int, s shape, channel int, dims, step, perm []int) int {
+	short := c.short[v]
+	if short == nil || len(short.scales) > 1 && short.axis != axis {
+		return none
+	}
+	scales := short.scales
+	if len(scales) == 1 {
+		scales = slices.Repeat(scales, s.dim[channel])
+	}
+	codes := delegate.GraphValue{DType: tensor.Int8, Data: short.codes}
+	return c.constant(qcint8, s, quant{Scales: scales, ChannelDim: channel}, relaid(&codes, dims, step, perm, c.dry))
+}

@@ -1,0 +1,183 @@
+package xnnpack
+
+import (
+	"math"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+var convolutionLowerings = []lowerRow{
+	{op: "aten::convolution.out", emit: convolutionCall, codes: true, weights: true},
+	{op: "aten::_native_batch_norm_legit_no_training.out", emit: batchNormCall},
+}
+
+// convolutionCall: images are [N, C, H, W], or [N, C, W] of one row.
+func convolutionCall(c *lowerCall) error {
+	w, err := c.geometry()
+	if err != nil {
+		return err
+	}
+	x, y, image := c.call.Args[0], c.out(), len(c.arg(0).Sizes) == 4
+	bias := none
+	if !c.none(2) {
+		bias = c.call.Args[2]
+	}
+	t := nodeTypes[tagConv2d]
+	switch {
+	case c.bool(6):
+		t = nodeTypes[tagConvTranspose2d]
+	case w.groups > 1 && w.groupIn == 1:
+		t = nodeTypes[tagDepthwiseConv2d]
+	}
+	in := c.value(x, channelsLast)
+	filter, err := c.filter(t, c.call.Args[1], w)
+	if err != nil {
+		return err
+	}
+	if bias, err = c.bias(bias, filter, in, w.groups*w.groupOut); err != nil {
+		return err
+	}
+	if image {
+		*c.node(t, []int{in, filter, bias}, c.result(y, channelsLast)).window() = w
+		return nil
+	}
+	s := memoryShapeOf(&c.vals[y], channelsLast)
+	out := c.made(rowOf(s))
+	in = c.reshaped(in, rowOf(c.g.Values[in].Shape))
+	*c.node(t, []int{in, filter, bias}, out).window() = w
+	c.put(y, channelsLast, c.reshaped(out, s))
+	return nil
+}
+
+// rowOf is [N, 1, W, C] of [N, W, C].
+func rowOf(s shape) shape { return shapeOf(s.dim[0], 1, s.dim[1], s.dim[2]) }
+
+// geometry reads a convolution's arguments.
+func (c *lowerCall) geometry() (w window, err error) {
+	x, f, rank := c.arg(0), c.arg(1), len(c.arg(0).Sizes)
+	switch {
+	case rank != 3 && rank != 4 || len(f.Sizes) != rank:
+		return w, refuse("a convolution of %d dimensions, want 3 or 4", rank)
+	case !f.IsConst():
+		return w, refuse("a filter that is no constant")
+	}
+	if rank == 3 {
+		if err := c.static(c.call.Args[0], c.out()); err != nil {
+			return w, err
+		}
+	}
+	list := func(i, fallback int) [2]int {
+		pair := c.pair(i, [2]int{fallback, fallback})
+		if rank == 3 {
+			pair[0] = fallback
+		}
+		return pair
+	}
+	stride, pad, dilation, adjust, groups := list(3, 1), list(4, 0), list(5, 1), list(7, 0), c.int(8)
+	channels, transposed := x.Sizes[1], c.bool(6)
+	if groups < 1 || channels%groups != 0 || f.Sizes[0]%groups != 0 || min(pad[0], pad[1]) < 0 {
+		return w, refuse("%d groups of %d channels, padding %v", groups, channels, pad)
+	}
+	w = window{top: pad[0], bottom: pad[0], left: pad[1], right: pad[1], kernelH: 1, kernelW: f.Sizes[rank-1],
+		strideH: stride[0], strideW: stride[1], dilationH: dilation[0], dilationW: dilation[1],
+		groups: groups, groupIn: f.Sizes[1], groupOut: f.Sizes[0] / groups}
+	if rank == 4 {
+		w.kernelH = f.Sizes[2]
+	}
+	if transposed {
+		w.groupIn, w.groupOut, w.adjustH, w.adjustW = f.Sizes[0]/groups, f.Sizes[1], adjust[0], adjust[1]
+	}
+	if w.groupIn*groups != channels {
+		return w, refuse("a filter of sizes %v for %d channels in %d groups", f.Sizes, channels, groups)
+	}
+	return w, nil
+}
+
+// filter is a convolution's filter as its node wants it.
+func (c *lowerCall) filter(t *nodeType, v int, w window) (int, error) {
+	x, axis := &c.vals[v], 0
+	dims, step := padDims(x, 0)
+	if len(dims) == 3 { // a kernel of one row
+		dims, step = []int{dims[0], dims[1], 1, dims[2]}, []int{step[0], step[1], 0, step[2]}
+	}
+	s, perm, channel := shapeOf(w.groups*w.groupOut, w.kernelH, w.kernelW, w.groupIn), []int{0, 2, 3, 1}, 0
+	switch t.tag {
+	case tagDepthwiseConv2d:
+		s, perm, channel = shapeOf(1, w.kernelH, w.kernelW, w.groups*w.groupOut), []int{1, 2, 3, 0}, 3
+	case tagConvTranspose2d:
+		dims = []int{w.groups, w.groupIn, dims[1], dims[2], dims[3]}
+		step = []int{w.groupIn * step[0], step[0], step[1], step[2], step[3]}
+		perm, axis = []int{0, 2, 3, 4, 1}, none
+	}
+	if c.to != nil {
+		if short := c.shortFilter(v, axis, s, channel, dims, step, perm); short != none {
+			return short, nil
+		}
+	}
+	return c.weights(s, channel, relaid(c.numbers(v), dims, step, perm, c.dry && c.to == nil), c.to != nil)
+}
+
+// batchNormCall is a scale and a shift a channel: a depthwise convolution of one pixel
+// for images, else a product and a sum.
+func batchNormCall(c *lowerCall) error {
+	x, y, rank := c.call.Args[0], c.out(), len(c.arg(0).Sizes)
+	if rank < 2 {
+		return refuse("%d dimensions, want 2 at least", rank)
+	}
+	scale, shift, err := c.normalization(c.arg(0).Sizes[1])
+	if err != nil {
+		return err
+	}
+	channels := len(scale)
+	if rank == 4 {
+		n := c.node(nodeTypes[tagDepthwiseConv2d], []int{c.value(x, channelsLast), c.floats(scale, 1, 1, 1, channels),
+			c.floats(shift, channels)}, c.result(y, channelsLast))
+		*n.window() = window{kernelH: 1, kernelW: 1, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1,
+			groups: channels, groupIn: 1, groupOut: 1}
+		return nil
+	}
+	dims := make([]int, rank-1)
+	for i := range dims {
+		dims[i] = 1
+	}
+	dims[0] = channels
+	in := c.value(x, contiguous)
+	product := c.graphBuilder.value(fp32, c.g.Values[in].Shape, quant{})
+	c.node(nodeTypes[tagMultiply], []int{in, c.floats(scale, dims...)}, product)
+	c.node(nodeNamed("Add"), []int{product, c.floats(shift, dims...)}, c.result(y, contiguous))
+	return nil
+}
+
+// normalization reads weight, bias, mean, variance and epsilon of a batch norm.
+func (c *lowerCall) normalization(channels int) (scale, shift []float32, err error) {
+	var list [4][]float32
+	for i := range list {
+		x := c.arg(1 + i)
+		if x.Kind == tensor.None && i < 2 {
+			continue
+		}
+		if !x.IsConst() || x.DType != tensor.Float32 || checkTensor(x) != nil || memoryShapeOf(x, contiguous).numel() != channels {
+			return nil, nil, refuse("statistics that are no constants of %d elements", channels)
+		}
+		list[i] = tensor.View[float32](c.numbers(c.call.Args[1+i]).Data)
+	}
+	eps := 0.0
+	if x := c.arg(6); x.Kind == tensor.KindDouble {
+		eps = x.Double
+	} else {
+		eps = float64(x.Int)
+	}
+	scale, shift = make([]float32, channels), make([]float32, channels)
+	for i := range scale {
+		factor := 1 / math.Sqrt(float64(list[3][i])+eps)
+		if list[0] != nil {
+			factor *= float64(list[0][i])
+		}
+		offset := -float64(list[2][i]) * factor
+		if list[1] != nil {
+			offset += float64(list[1][i])
+		}
+		scale[i], shift[i] = float32(factor), float32(offset)
+	}
+	return scale, shift, nil
+}

@@ -1,0 +1,158 @@
+package xnnpack
+
+import (
+	"slices"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// Operators of dynamic quantization: scale and zero point are found at run time.
+const (
+	chooseOp           = "quantized_decomposed::choose_qparams.Tensor_out"
+	quantizeChosenOp   = "quantized_decomposed::quantize_per_tensor.Tensor_out"
+	dequantizeChosenOp = "quantized_decomposed::dequantize_per_tensor.Tensor_out"
+)
+
+// dynamicLowerings are the calls of one pattern: scale and zero point of a tensor are
+// chosen, the tensor is quantized and dequantized by them, and products with 8-bit weights
+// read it. The products become nodes that quantize their rows, each by a scale of its own,
+// as the exporter's lowering does; the other calls become nothing.
+var dynamicLowerings = []lowerRow{
+	{op: chooseOp, emit: dynamicCall, anyType: true, several: true},
+	{op: quantizeChosenOp, emit: dynamicCall, anyType: true},
+	{op: dequantizeChosenOp, emit: dynamicCall, anyType: true},
+}
+
+// dynamicCall looks at the pattern as a whole.
+func dynamicCall(c *lowerCall) error {
+	choose := c.index
+	if c.call.Sig.Name != chooseOp {
+		choose = c.in.Writer(c.call.Args[1])
+	}
+	p, err := dynamicPattern(c.in, choose)
+	if err != nil {
+		return err
+	}
+	for _, i := range p.products {
+		if err := c.shortProduct(i, p.numbers); err != nil {
+			return err
+		}
+	}
+	for _, v := range p.numbers {
+		c.dynamic[v] = p.source
+	}
+	return nil
+}
+
+// dynamicTensor is a tensor that is quantized at run time.
+type dynamicTensor struct {
+	source   int   // the tensor
+	numbers  []int // what it becomes, for products
+	products []int // the calls that read those
+}
+
+func isCall(g *delegate.Graph, i int, op string) bool {
+	return i >= 0 && g.Calls[i].Sig != nil && g.Calls[i].Sig.Name == op
+}
+
+// dynamicPattern follows the results of a call that chooses scale and zero point. All of
+// them must stay within the pattern.
+func dynamicPattern(g *delegate.Graph, choose int) (p dynamicTensor, err error) {
+	if !isCall(g, choose, chooseOp) {
+		return p, refuse("scale and zero point that no call chooses")
+	}
+	args := g.Calls[choose].Args
+	p.source = args[0]
+	if x := &g.Values[p.source]; x.DType != tensor.Float32 || g.Values[args[1]].Int != -128 || g.Values[args[2]].Int != 127 {
+		return p, refuse("codes of another range or type")
+	}
+	chosen := g.Writes(nil, choose)
+	steps, err := readersOf(g, chosen, func(i int) bool {
+		return isCall(g, i, dequantizeChosenOp) || isCall(g, i, quantizeChosenOp) && g.Calls[i].Args[0] == p.source
+	})
+	if err != nil {
+		return p, err
+	}
+	var short []int
+	for _, i := range steps {
+		if !slices.Equal(g.Calls[i].Args[1:3], chosen) {
+			return p, refuse("scale and zero point of several calls")
+		}
+		if y := g.Writes(nil, i)[0]; isCall(g, i, quantizeChosenOp) {
+			short = append(short, y)
+		} else {
+			p.numbers = append(p.numbers, y)
+		}
+	}
+	for _, v := range short {
+		if g.Values[v].DType != tensor.Int8 {
+			return p, refuse("codes of another range or type")
+		}
+	}
+	read, err := readersOf(g, short, func(i int) bool { return isCall(g, i, dequantizeChosenOp) })
+	if err != nil {
+		return p, err
+	}
+	for _, i := range steps {
+		if isCall(g, i, dequantizeChosenOp) && !slices.Contains(read, i) {
+			return p, refuse("numbers of other codes")
+		}
+	}
+	p.products, err = readersOf(g, p.numbers, func(i int) bool {
+		return isCall(g, i, "aten::linear.out") || isCall(g, i, "aten::mm.out") || isCall(g, i, "aten::addmm.out")
+	})
+	return p, err
+}
+
+// readersOf lists the calls that read tensors, which must all be of a kind, and the tensors
+// no outputs.
+func readersOf(g *delegate.Graph, list []int, is func(i int) bool) (calls []int, err error) {
+	for _, v := range list {
+		if slices.Contains(g.Outputs, v) {
+			return nil, refuse("a step of dynamic quantization that is read elsewhere")
+		}
+		for _, i := range g.Readers(v) {
+			if !is(i) {
+				return nil, refuse("a step of dynamic quantization that is read elsewhere")
+			}
+			if !slices.Contains(calls, i) {
+				calls = append(calls, i)
+			}
+		}
+	}
+	return calls, nil
+}
+
+// shortProduct wants a product of numbers of the pattern with weights that are codes, or
+// multiples of scales, by trying it.
+func (c *lowerCall) shortProduct(i int, numbers []int) error {
+	at := 0
+	if isCall(c.in, i, "aten::addmm.out") {
+		at = 1
+	}
+	if x := c.in.Calls[i].Args[at]; !slices.Contains(numbers, x) || len(c.vals[x].Sizes) < 2 {
+		return refuse("a step of dynamic quantization that is read elsewhere")
+	}
+	trial := newLowering(c.in, true)
+	trial.vals, trial.short = c.vals, c.short
+	for _, v := range numbers {
+		trial.dynamic[v] = c.in.Calls[i].Args[at]
+	}
+	try := &lowerCall{lowering: trial, call: &c.in.Calls[i], index: i}
+	trial.prepare(try)
+	return try.emit(lowerings[try.call.Sig.Name])
+}
+
+// dynamicInput is a tensor of the pattern as the elements that products read, quantized
+// once; none for other tensors.
+func (c *lowerCall) dynamicInput(v int) int {
+	source, ok := c.dynamic[v]
+	if !ok {
+		return none
+	}
+	if _, ok := c.rows8[source]; !ok {
+		c.rows8[source] = c.converted(c.value(source, contiguous), qdint8, quant{Nonbatch: 1})
+	}
+	return c.rows8[source]
+}

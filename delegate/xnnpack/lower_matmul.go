@@ -1,0 +1,160 @@
+package xnnpack
+
+import (
+	"slices"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+var matmulLowerings = []lowerRow{
+	{op: "aten::mm.out", codes: true, weights: true, emit: func(c *lowerCall) error {
+		return c.product(c.call.Args[0], c.call.Args[1], none, true)
+	}},
+	{op: "aten::addmm.out", emit: addmmCall, codes: true, weights: true},
+	{op: "aten::linear.out", emit: linearCall, codes: true, weights: true},
+	{op: "aten::bmm.out", emit: func(c *lowerCall) error {
+		return c.multiply(c.call.Args[0], c.call.Args[1])
+	}},
+}
+
+// multiply is a product of matrices that need not be constant.
+func (c *lowerCall) multiply(a, b int) error {
+	if c.to != nil {
+		return refuse("a product of quantized elements")
+	}
+	c.node(nodeTypes[tagBatchMatrixMultiply], []int{c.value(a, contiguous), c.value(b, contiguous)}, c.result(c.out(), contiguous))
+	return nil
+}
+
+func addmmCall(c *lowerCall) error {
+	if c.float(3) != 1 || c.float(4) != 1 {
+		return refuse("beta %v and alpha %v, want 1", c.float(3), c.float(4))
+	}
+	return c.product(c.call.Args[1], c.call.Args[2], c.call.Args[0], true)
+}
+
+func linearCall(c *lowerCall) error {
+	bias := none
+	if !c.none(2) {
+		bias = c.call.Args[2]
+	}
+	return c.product(c.call.Args[0], c.call.Args[1], bias, false)
+}
+
+// product is x times a constant filter, which is [input, output channels] where it is
+// flipped and [output, input channels] otherwise, plus a bias, which may be none. What a
+// fully connected node does not take becomes a node of its own.
+func (c *lowerCall) product(x, filter, bias int, flipped bool) error {
+	f, y := &c.vals[filter], c.out()
+	if len(f.Sizes) != 2 {
+		return refuse("a filter of sizes %v", f.Sizes)
+	}
+	if !f.IsConst() {
+		if bias != none || !flipped {
+			return refuse("a filter that is no constant")
+		}
+		return c.multiply(x, filter)
+	}
+	if c.vals[x].IsConst() {
+		return refuse("a constant times a constant")
+	}
+	channels := f.Sizes[0]
+	if flipped {
+		channels = f.Sizes[1]
+	}
+	in := c.dynamicInput(x)
+	short := in != none || c.to != nil
+	if in == none {
+		in = c.value(x, contiguous)
+	}
+	w, flags, err := c.rows(filter, flipped, short)
+	if err != nil {
+		return err
+	}
+	if bias != none && !isBias(&c.vals[bias], channels) {
+		return c.productAndSum(in, w, flags, bias)
+	}
+	packed, err := c.bias(bias, w, in, channels)
+	if err == nil {
+		c.node(nodeTypes[tagFullyConnected], []int{in, w, packed}, c.result(y, contiguous)).Flags = flags
+	}
+	return err
+}
+
+// productAndSum adds a tensor that is no bias by a node of its own.
+func (c *lowerCall) productAndSum(in, w int, flags uint32, added int) error {
+	if c.to != nil {
+		return refuse("a bias that is no row of constants")
+	}
+	y := c.out()
+	product := c.made(memoryShapeOf(&c.vals[y], contiguous))
+	c.node(nodeTypes[tagFullyConnected], []int{in, w, none}, product).Flags = flags
+	c.node(nodeNamed("Add"), []int{product, c.value(added, contiguous)}, c.result(y, contiguous))
+	return nil
+}
+
+// rows is a matrix of weights as it lies in memory, and the flag that says which way.
+func (c *lowerCall) rows(filter int, flipped, short bool) (v int, flags uint32, err error) {
+	f, channel := &c.vals[filter], 0
+	transposed := slices.Equal(f.DimOrder, []uint8{1, 0})
+	if transposed != flipped {
+		flags, channel = flagTransposeWeights, 1
+	}
+	sizes := slices.Clone(f.Sizes)
+	if transposed {
+		slices.Reverse(sizes)
+	}
+	if short {
+		dims, step := padDims(f, 0)
+		perm := []int{0, 1}
+		if transposed {
+			perm = []int{1, 0}
+		}
+		axis := 0
+		if flipped {
+			axis = 1
+		}
+		if v = c.shortFilter(filter, axis, shapeOf(sizes...), channel, dims, step, perm); v != none {
+			return v, flags, nil
+		}
+	}
+	v, err = c.weights(shapeOf(sizes...), channel, c.numbers(filter).Data, short)
+	return v, flags, err
+}
+
+// isBias reports a constant of one element a channel, or one for all.
+func isBias(x *delegate.GraphValue, channels int) bool {
+	s := memoryShapeOf(x, contiguous)
+	return x.IsConst() && x.DType == tensor.Float32 && (s.numel() == 1 || s.numel() == channels && s.last() == channels)
+}
+
+// weights is a constant filter of float32, or of 8-bit elements if it is to be short.
+func (c *lowerCall) weights(s shape, channel int, data []byte, short bool) (int, error) {
+	if short {
+		return c.shortWeights(s, channel, data)
+	}
+	return c.graphBuilder.constant(fp32, s, quant{}, data), nil
+}
+
+// bias is a constant tensor as the bias beside a filter and an input, none for none.
+func (c *lowerCall) bias(v, filter, in, channels int) (int, error) {
+	if v == none {
+		return none, nil
+	}
+	x := &c.vals[v]
+	if !isBias(x, channels) {
+		return none, refuse("a bias that is no row of constants")
+	}
+	data := c.numbers(v).Data
+	if memoryShapeOf(x, contiguous).numel() < channels {
+		data = tensor.AlignedBytes(4 * channels)
+		for i := range tensor.View[float32](data) {
+			tensor.View[float32](data)[i] = tensor.View[float32](c.numbers(v).Data)[0]
+		}
+	}
+	if c.to != nil {
+		return c.wholeBias(tensor.View[float32](data)[:channels], filter, in)
+	}
+	return c.graphBuilder.constant(fp32, shapeOf(channels), quant{}, data), nil
+}

@@ -1,0 +1,172 @@
+package xnnpack
+
+import (
+	"slices"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+var poolLowerings = []lowerRow{
+	{op: "aten::avg_pool2d.out", emit: averagePoolCall},
+	{op: "aten::max_pool2d_with_indices.out", emit: maxPoolCall, codes: true},
+	{op: "aten::mean.out", emit: meanCall, codes: true},
+	{op: "aten::_adaptive_avg_pool2d.out", emit: adaptivePoolCall, codes: true},
+	{op: "aten::upsample_bilinear2d.vec_out", emit: resizeCall, codes: true},
+}
+
+// poolWindow reads size, stride and padding of a pool of [N, C, H, W].
+func (c *lowerCall) poolWindow() (w window, err error) {
+	if rank, out := len(c.arg(0).Sizes), len(c.vals[c.out()].Sizes); rank != 4 || out != 4 {
+		return w, refuse("a pool of %d dimensions to %d, want 4", rank, out)
+	}
+	size := c.pair(1, [2]int{})
+	stride, pad := c.pair(2, size), c.pair(3, [2]int{})
+	w = window{kernelH: size[0], kernelW: size[1], strideH: stride[0], strideW: stride[1], dilationH: 1, dilationW: 1,
+		top: pad[0], bottom: pad[0], left: pad[1], right: pad[1]}
+	if min(size[0], size[1], stride[0], stride[1]) < 1 || min(pad[0], pad[1]) < 0 {
+		return w, refuse("windows of %v, stride %v, padding %v", size, stride, pad)
+	}
+	if size == [2]int{1, 1} {
+		return w, refuse("windows of one element")
+	}
+	return w, nil
+}
+
+// averagePoolCall: the node leaves padding out of the mean, so that padding which counts
+// is made in front of it.
+func averagePoolCall(c *lowerCall) error {
+	w, err := c.poolWindow()
+	if err != nil {
+		return err
+	}
+	if c.bool(4) {
+		return refuse("ceil_mode")
+	}
+	if x := c.arg(6); x.Kind != tensor.None && int(x.Int) != w.kernelH*w.kernelW {
+		return refuse("a divisor of %d for windows of %dx%d", x.Int, w.kernelH, w.kernelW)
+	}
+	in := c.value(c.call.Args[0], channelsLast)
+	if c.bool(5) && w.top+w.left > 0 {
+		in = c.bordered(in, w.top, w.left)
+		w.top, w.bottom, w.left, w.right = 0, 0, 0, 0
+	}
+	*c.node(nodeTypes[tagAvgPooling2d], []int{in}, c.result(c.out(), channelsLast)).window() = w
+	return nil
+}
+
+// bordered is a value of [N, H, W, C] with zeros around each image.
+func (c *lowerCall) bordered(in, rows, columns int) int {
+	s := c.g.Values[in].Shape
+	s.dim[1], s.dim[2] = s.dim[1]+2*rows, s.dim[2]+2*columns
+	y := c.like(in, s)
+	pad := []int{0, rows, columns, 0}
+	*params[padParams](c.node(nodeTypes[tagStaticConstantPad], []int{in}, y)) = padParams{before: pad, after: pad}
+	return y
+}
+
+// maxPoolCall: rounding up adds to the padding below and to the right.
+func maxPoolCall(c *lowerCall) error {
+	w, err := c.poolWindow()
+	if err != nil {
+		return err
+	}
+	dilation := c.pair(4, [2]int{1, 1})
+	w.dilationH, w.dilationW = dilation[0], dilation[1]
+	if c.bool(5) {
+		if err := c.static(c.call.Args[0], c.out()); err != nil {
+			return err
+		}
+		in, out := c.arg(0).Sizes, c.vals[c.out()].Sizes
+		w.bottom = max(w.bottom, (out[2]-1)*w.strideH+w.dilationH*(w.kernelH-1)+1-in[2]-w.top)
+		w.right = max(w.right, (out[3]-1)*w.strideW+w.dilationW*(w.kernelW-1)+1-in[3]-w.left)
+	}
+	in, y := c.value(c.call.Args[0], channelsLast), c.out()
+	to := c.like(in, memoryShapeOf(&c.vals[y], channelsLast))
+	*c.node(nodeNamed("MaxPooling2d"), []int{in}, to).window() = w
+	c.put(y, channelsLast, to)
+	return nil
+}
+
+// meanCall is the mean over the pixels of images.
+func meanCall(c *lowerCall) error {
+	rank := len(c.arg(0).Sizes)
+	var dims []int
+	for _, d := range c.ints(1) {
+		dims = append(dims, wrap(d, rank))
+	}
+	slices.Sort(dims)
+	if rank != 4 || !slices.Equal(dims, []int{2, 3}) {
+		return refuse("a mean over dimensions %v of %d", c.ints(1), rank)
+	}
+	return c.imageMean()
+}
+
+// imageMean is [N, C, 1, 1], or [N, C] where the result is that.
+func (c *lowerCall) imageMean() error {
+	x, y := c.call.Args[0], c.out()
+	in := c.value(x, channelsLast)
+	if len(c.vals[y].Sizes) == 4 {
+		c.node(nodeNamed("GlobalAvgPooling2d"), []int{in}, c.result(y, channelsLast))
+		return nil
+	}
+	if err := c.static(x, y); err != nil {
+		return err
+	}
+	s := c.g.Values[in].Shape
+	mean := c.made(shapeOf(s.dim[0], 1, 1, s.dim[3]))
+	c.node(nodeNamed("GlobalAvgPooling2d"), []int{in}, mean)
+	c.put(y, contiguous, c.reshaped(mean, memoryShapeOf(&c.vals[y], contiguous)))
+	return nil
+}
+
+// adaptivePoolCall: windows are all of one size where the output divides the input.
+func adaptivePoolCall(c *lowerCall) error {
+	x, out := c.arg(0), c.pair(1, [2]int{})
+	if len(x.Sizes) != 4 {
+		return refuse("a pool of %d dimensions, want 4", len(x.Sizes))
+	}
+	if out == [2]int{1, 1} {
+		return c.imageMean()
+	}
+	if err := c.static(c.call.Args[0], c.out()); err != nil {
+		return err
+	}
+	if min(out[0], out[1]) < 1 || x.Sizes[2]%out[0] != 0 || x.Sizes[3]%out[1] != 0 {
+		return refuse("%v windows over images of %v", out, x.Sizes[2:])
+	}
+	h, v := x.Sizes[2]/out[0], x.Sizes[3]/out[1]
+	if h*v == 1 {
+		return c.is(c.out(), c.call.Args[0])
+	}
+	n := c.node(nodeTypes[tagAvgPooling2d], []int{c.value(c.call.Args[0], channelsLast)}, c.result(c.out(), channelsLast))
+	*n.window() = window{kernelH: h, kernelW: v, strideH: h, strideW: v, dilationH: 1, dilationW: 1}
+	return nil
+}
+
+// resizeCall: the node takes the ratio of the sizes for the scale.
+func resizeCall(c *lowerCall) error {
+	x, y := c.call.Args[0], c.out()
+	if err := c.static(x, y); err != nil {
+		return err
+	}
+	in, out := c.arg(0).Sizes, c.vals[y].Sizes
+	if len(in) != 4 || len(out) != 4 {
+		return refuse("a resize of %d dimensions, want 4", len(in))
+	}
+	if factors := c.arg(3); c.none(1) && factors.Kind == tensor.KindDoubleList && !c.bool(2) {
+		for i, f := range factors.Doubles {
+			if i < 2 && float64(out[2+i]) != float64(in[2+i])*f {
+				return refuse("a scale of %v from %d to %d", f, in[2+i], out[2+i])
+			}
+		}
+	}
+	from := c.value(x, channelsLast)
+	to := c.like(from, memoryShapeOf(&c.vals[y], channelsLast))
+	n := c.node(nodeNamed("StaticResizeBilinear2D"), []int{from}, to)
+	*params[resizeParams](n) = resizeParams{out[2], out[3]}
+	if c.bool(2) {
+		n.Flags = flagAlignCorners
+	}
+	c.put(y, channelsLast, to)
+	return nil
+}

@@ -1,0 +1,304 @@
+package xnnpack
+
+import (
+	"math"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// Operators that change between numbers and codes by one scale and zero point.
+const (
+	quantizeOp   = "quantized_decomposed::quantize_per_tensor.out"
+	dequantizeOp = "quantized_decomposed::dequantize_per_tensor.out"
+)
+
+var quantizedLowerings = []lowerRow{
+	{op: quantizeOp, emit: quantizeCall, anyType: true},
+	{op: dequantizeOp, emit: dequantizeCall, anyType: true, fold: foldNumbers},
+	{op: "quantized_decomposed::dequantize_per_channel.out", anyType: true, fold: foldNumbers, emit: func(*lowerCall) error {
+		return refuse("scales for each channel of what is no constant, or around other zero points than 0")
+	}},
+}
+
+// quantization is how elements of a tensor stand for numbers.
+type quantization struct {
+	datatype datatype
+	quant    quant
+}
+
+// is reports a value of the quantization.
+func (q *quantization) is(v *value) bool {
+	return v.Datatype == q.datatype && v.Quant.Scale == q.quant.Scale && v.Quant.ZeroPoint == q.quant.ZeroPoint
+}
+
+func (q *quantization) equal(other *quantization) bool {
+	return q.datatype == other.datatype && q.quant.Scale == other.quant.Scale && q.quant.ZeroPoint == other.quant.ZeroPoint
+}
+
+// fixedQuantization reads a call that quantizes or dequantizes a tensor by numbers, nil
+// for others.
+func fixedQuantization(g *delegate.Graph, i int) *quantization {
+	c := &lowerCall{lowering: &lowering{in: g, vals: g.Values}, call: &g.Calls[i], index: i}
+	if c.call.Sig == nil || c.call.Sig.Name != quantizeOp && c.call.Sig.Name != dequantizeOp {
+		return nil
+	}
+	code := c.arg(0)
+	if c.call.Sig.Name == quantizeOp {
+		code = &g.Values[c.out()]
+	}
+	q := &quantization{qint8, quant{Scale: c.float(1), ZeroPoint: int32(c.int(2))}}
+	if code.DType == tensor.Uint8 {
+		q.datatype = quint8
+	}
+	d := q.datatype.info()
+	if code.DType != d.tensor || c.int(3) != int(d.minZero) || c.int(4) != int(d.maxZero) {
+		return nil
+	}
+	return q
+}
+
+// codeQuantization is how all calls of the graph take a tensor of codes, nil where they
+// disagree.
+func codeQuantization(g *delegate.Graph, v int) (q *quantization) {
+	calls := g.Readers(v)
+	if w := g.Writer(v); w >= 0 {
+		calls = append([]int{w}, calls...)
+	}
+	for _, i := range calls {
+		other := fixedQuantization(g, i)
+		if other == nil || q != nil && !q.equal(other) {
+			return nil
+		}
+		q = other
+	}
+	return q
+}
+
+// checkCodes wants a float32 tensor on one side and codes on the other, which all calls
+// take in the same way.
+func (c *lowerCall) checkCodes(float, codes int) (*quantization, error) {
+	if d := c.vals[float].DType; d != tensor.Float32 {
+		return nil, refuse("%v tensors", d)
+	}
+	q := codeQuantization(c.in, codes)
+	if q == nil {
+		return nil, refuse("codes of another range or type, or taken in several ways")
+	}
+	if err := (&value{Datatype: q.datatype, Quant: q.quant}).checkPerTensor(""); err != nil {
+		return nil, refuse("%s", reasonOf(err))
+	}
+	return q, nil
+}
+
+// quantizeCall: codes that the tensor has anyway are taken as they are.
+func quantizeCall(c *lowerCall) error {
+	x, y := c.call.Args[0], c.out()
+	q, err := c.checkCodes(x, y)
+	if err != nil {
+		return err
+	}
+	o := c.follow(x)
+	h := &c.held[x]
+	if h.codes != [orders]int{none, none} {
+		if from := c.codes(x, o); q.is(&c.g.Values[from]) {
+			c.held[y].at[o] = from
+			return nil
+		}
+	}
+	c.held[y].at[o] = c.converted(c.value(x, o), q.datatype, q.quant)
+	return nil
+}
+
+// dequantizeCall adds nothing: readers take the codes, or make numbers of them.
+func dequantizeCall(c *lowerCall) error {
+	x, y := c.call.Args[0], c.out()
+	if _, err := c.checkCodes(y, x); err != nil {
+		return err
+	}
+	o := c.follow(x)
+	c.held[y].codes[o] = c.value(x, o)
+	return nil
+}
+
+// target is the quantization of a tensor that nothing reads but calls that quantize it
+// so, be it behind a clamp; nil for others.
+func (l *lowering) target(v int) (q *quantization) {
+	for _, i := range l.in.Readers(v) {
+		other := fixedQuantization(l.in, i)
+		if other == nil && clamps(&l.in.Calls[i]) {
+			other = l.target(l.in.Writes(nil, i)[0])
+		}
+		if other == nil || q != nil && !q.equal(other) {
+			return nil
+		}
+		q = other
+	}
+	for _, out := range l.in.Outputs {
+		if out == v {
+			return nil
+		}
+	}
+	return q
+}
+
+// clamps reports calls that keep quantized elements within bounds.
+func clamps(call *delegate.GraphCall) bool {
+	if call.Sig == nil {
+		return false
+	}
+	switch call.Sig.Name {
+	case "aten::relu.out", "aten::hardtanh.out", "aten::clamp.out":
+		return true
+	}
+	return false
+}
+
+// quantized lowers a call between tensors that have codes and calls that quantize its
+// result to nodes of quantized elements. It reports whether it did.
+func (l *lowering) quantized(c *lowerCall) bool {
+	read, outs := l.in.Reads(nil, c.index), c.outs()
+	if len(outs) > 1 {
+		outs = outs[:1]
+	}
+	to := l.target(outs[0])
+	if to == nil || !l.codesAt(read, lowerings[c.call.Sig.Name].weights) {
+		return false
+	}
+	trial := newLowering(l.in, true)
+	trial.vals, trial.short = l.vals, l.short
+	for _, v := range read {
+		for o, x := range l.held[v].codes {
+			if x != none {
+				from := &l.g.Values[x]
+				trial.held[v].codes[o] = trial.graphBuilder.value(from.Datatype, from.Shape, from.Quant)
+			}
+		}
+	}
+	if trial.attempt(c, to) != nil {
+		return false
+	}
+	return (&lowerCall{lowering: l, call: c.call, index: c.index, to: to}).emit(lowerings[c.call.Sig.Name]) == nil
+}
+
+// codesAt wants codes of every tensor but weights, and of one at least.
+func (l *lowering) codesAt(read []int, weights bool) bool {
+	some := false
+	for _, v := range read {
+		if l.vals[v].IsConst() && weights {
+			continue
+		}
+		if some = true; l.held[v].codes == [orders]int{none, none} {
+			return false
+		}
+	}
+	return some
+}
+
+// attempt lowers one call on codes, and checks what comes of it.
+func (l *lowering) attempt(c *lowerCall, to *quantization) error {
+	var inputs []int
+	for v := range l.g.Values {
+		inputs = append(inputs, v)
+	}
+	try := &lowerCall{lowering: l, call: c.call, index: c.index, to: to}
+	if err := try.emit(lowerings[c.call.Sig.Name]); err != nil {
+		return err
+	}
+	y := c.outs()[0]
+	o := contiguous
+	if l.held[y].codes[o] == none {
+		o = channelsLast
+	}
+	out := l.held[y].codes[o]
+	if out < len(inputs) {
+		return nil
+	}
+	l.externals(inputs, []int{out})
+	g, err := l.finish()
+	if err != nil {
+		return err
+	}
+	s, err := g.declared()
+	if err != nil {
+		return err
+	}
+	if reason := g.refuses(s); reason != "" {
+		return refuse("%s", reason)
+	}
+	return nil
+}
+
+// sampled is how many channels of weights a dry lowering looks at.
+const sampled = 4
+
+// shortWeights are weights that are multiples of a scale for each channel, as whole numbers.
+func (c *lowerCall) shortWeights(s shape, channel int, data []byte) (int, error) {
+	w := tensor.View[float32](data)
+	channels, inner := s.dim[channel], s.trailing(channel+1)
+	codes, scales := tensor.AlignedBytes(s.numel()), make([]float32, channels)
+	row := make([]float32, 0, s.numel()/channels)
+	for k := range channels {
+		if c.dry && k >= sampled {
+			scales[k] = scales[0]
+			continue
+		}
+		row = row[:0]
+		for i := 0; i < len(w); i += channels * inner {
+			row = append(row, w[i+k*inner:][:inner]...)
+		}
+		if scales[k] = commonScale(row); scales[k] == 0 {
+			return none, refuse("weights that are not quantized")
+		}
+		for i := range row {
+			codes[(i/inner*channels+k)*inner+i%inner] = byte(int8(math.RoundToEven(float64(row[i] / scales[k]))))
+		}
+	}
+	return c.graphBuilder.constant(qcint8, s, quant{Scales: scales, ChannelDim: channel}, codes), nil
+}
+
+// commonScale is the scale of which all numbers are multiples, from -127 to 127 times,
+// up to a rounding; 0 where there is none.
+func commonScale(row []float32) float32 {
+	var most float32
+	for _, x := range row {
+		if most = max(most, x, -x); x != x || most > math.MaxFloat32 {
+			return 0
+		}
+	}
+	if most == 0 {
+		return 1
+	}
+	for k := 128; k > 0; k-- {
+		if scale := most / float32(k); scale >= 0x1p-126 && multiples(row, scale) {
+			return scale
+		}
+	}
+	return 0
+}
+
+func multiples(row []float32, scale float32) bool {
+	for _, x := range row {
+		q := float32(math.RoundToEven(float64(x / scale)))
+		if d := q*scale - x; q > 127 || q < -128 || max(d, -d) > max(x, -x)*0x1p-21 {
+			return false
+		}
+	}
+	return true
+}
+
+// wholeBias is a bias as multiples of the scales of the sums.
+func (c *lowerCall) wholeBias(list []float32, filter, in int) (int, error) {
+	q := quant{ChannelDim: 0}
+	data := tensor.AlignedBytes(4 * len(list))
+	for i, x := range list {
+		scale := c.g.Values[in].Quant.Scale * c.g.Values[filter].Quant.Scales[i]
+		n := math.RoundToEven(float64(x) / float64(scale))
+		if !(math.Abs(n) <= math.MaxInt32) || scale < 0x1p-126 {
+			return none, refuse("a bias of %v beside sums of scale %v", x, scale)
+		}
+		tensor.View[int32](data)[i] = int32(n)
+		q.Scales = append(q.Scales, scale)
+	}
+	return c.graphBuilder.constant(qcint32, shapeOf(len(list)), q, data), nil
+}

@@ -1,0 +1,253 @@
+package xnnpack
+
+import (
+	"slices"
+
+	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// lowerRow is how an operator becomes nodes. emit refuses what has no node.
+type lowerRow struct {
+	op      string
+	emit    func(c *lowerCall) error
+	anyType bool // emit looks at the element types itself; else all tensors are float32
+	several bool // several results may be read
+	scalars bool // constants without dimensions may be of any type
+	codes   bool // the nodes compute on quantized elements, too
+	weights bool // and their constants are weights, which are quantized then
+	// fold makes the result a constant, where the first argument is one; nil: never.
+	fold func(c *lowerCall) bool
+}
+
+// lowerings is the table, by operator. Rows refer to it, so it is filled by init.
+var lowerings map[string]*lowerRow
+
+func init() {
+	lowerings = make(map[string]*lowerRow)
+	for _, rows := range [][]lowerRow{elementwiseLowerings, moveLowerings, matmulLowerings, convolutionLowerings, poolLowerings,
+		quantizedLowerings, dynamicLowerings} {
+		for i := range rows {
+			lowerings[rows[i].op] = &rows[i]
+		}
+	}
+}
+
+// lowerCall is a call that is being lowered. Its arguments are numbered as in the schema.
+type lowerCall struct {
+	*lowering
+	call  *delegate.GraphCall
+	index int
+	to    *quantization // of the results; nil: floats are computed of floats
+}
+
+func (c *lowerCall) emit(row *lowerRow) error {
+	if err := c.checkTensors(row); err != nil {
+		return err
+	}
+	if err := row.emit(c); err != nil {
+		return err
+	}
+	for _, v := range c.outs() {
+		if err := c.checkResult(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkResult wants the values of a tensor to have its sizes, as far as those are known.
+func (c *lowerCall) checkResult(v int) error {
+	y, h := &c.vals[v], &c.held[v]
+	for _, o := range []order{contiguous, channelsLast} {
+		want := memoryShapeOf(y, o)
+		for _, x := range [2]int{h.at[o], h.codes[o]} {
+			if x == none {
+				continue
+			}
+			if got := c.g.Values[x].Shape; got.rank != want.rank || y.Dynamism == tensor.Static && got != want {
+				return refuse("a result of sizes %v, declared as %v", got, want)
+			}
+		}
+	}
+	return nil
+}
+
+// arg is an argument's value.
+func (c *lowerCall) arg(i int) *delegate.GraphValue { return &c.vals[c.call.Args[i]] }
+
+func (c *lowerCall) none(i int) bool { return c.arg(i).Kind == tensor.None }
+
+func (c *lowerCall) bool(i int) bool { return c.arg(i).Bool }
+
+func (c *lowerCall) int(i int) int { return int(c.arg(i).Int) }
+
+// float is a number of any kind.
+func (c *lowerCall) float(i int) float32 {
+	switch x := c.arg(i); x.Kind {
+	case tensor.KindInt:
+		return float32(x.Int)
+	case tensor.KindBool:
+		if x.Bool {
+			return 1
+		}
+		return 0
+	default:
+		return float32(x.Double)
+	}
+}
+
+// ints is a list of numbers, nil for None.
+func (c *lowerCall) ints(i int) (list []int) {
+	for _, item := range c.arg(i).Items {
+		list = append(list, int(c.vals[item].Int))
+	}
+	return list
+}
+
+// pair is a list of two numbers, of which one stands for both; fallback where there is none.
+func (c *lowerCall) pair(i int, fallback [2]int) [2]int {
+	switch list := c.ints(i); len(list) {
+	case 0:
+		return fallback
+	case 1:
+		return [2]int{list[0], list[0]}
+	default:
+		return [2]int{list[0], list[1]}
+	}
+}
+
+// outs are the tensors that the call writes, items of a list included; out is the first.
+func (c *lowerCall) outs() []int { return c.in.Writes(nil, c.index) }
+
+func (c *lowerCall) out() int { return c.outs()[0] }
+
+// checkTensors refuses tensors that no value can be, and calls that compute nothing but
+// constants. Of several outs all but the first must be unread, unless they are a list.
+func (c *lowerCall) checkTensors(row *lowerRow) error {
+	read, outs := c.in.Reads(nil, c.index), c.outs()
+	if len(outs) > 1 && !c.listed() && !row.several {
+		if slices.ContainsFunc(outs[1:], c.wanted) {
+			return refuse("its further results are read")
+		}
+		outs = outs[:1]
+	}
+	if len(outs) == 0 {
+		return refuse("no tensor is computed")
+	}
+	varies := false
+	for _, v := range slices.Concat(read, outs) {
+		x := &c.vals[v]
+		if err := checkTensor(x); err != nil {
+			return err
+		}
+		scalar := row.scalars && x.IsConst() && len(x.Sizes) == 0 && tensor.Loader[float32](x.DType) != nil
+		if !row.anyType && x.DType != tensor.Float32 && !scalar {
+			return refuse("%v tensors", x.DType)
+		}
+	}
+	for _, v := range read {
+		varies = varies || !c.vals[v].IsConst()
+	}
+	if !varies {
+		return refuse("nothing but constants")
+	}
+	return nil
+}
+
+// wanted reports a tensor that another call or the caller reads.
+func (l *lowering) wanted(v int) bool {
+	return len(l.in.Readers(v)) > 0 || slices.Contains(l.in.Outputs, v)
+}
+
+// listed reports a call whose out argument is a list.
+func (c *lowerCall) listed() bool {
+	for i := range c.call.Sig.Args {
+		if c.call.Sig.Args[i].Out {
+			return c.arg(i).Kind == tensor.KindTensorList
+		}
+	}
+	return false
+}
+
+func checkTensor(x *delegate.GraphValue) error {
+	if len(x.Sizes) > xnn.MaxDims {
+		return refuse("%d dimensions, at most %d", len(x.Sizes), xnn.MaxDims)
+	}
+	if _, ok := declaredOrder(x); !ok && !x.IsConst() {
+		return refuse("a tensor of dim order %v", x.DimOrder)
+	}
+	s := memoryShapeOf(x, contiguous)
+	if err := s.check(); err != nil {
+		return refuse("a tensor of %v", err)
+	}
+	if want := s.numel() * x.DType.Size(); x.IsConst() && len(x.Data) != want {
+		return refuse("a constant of %d bytes, want %d", len(x.Data), want)
+	}
+	return nil
+}
+
+// static refuses tensors whose sizes may change.
+func (c *lowerCall) static(list ...int) error {
+	for _, v := range list {
+		if c.vals[v].Dynamism != tensor.Static {
+			return refuse("sizes that may change, which the node keeps")
+		}
+	}
+	return nil
+}
+
+// value is the value of a tensor that the call reads, in a memory order.
+func (c *lowerCall) value(v int, o order) int {
+	if c.to != nil {
+		return c.lowering.codes(v, o)
+	}
+	return c.lowering.value(v, o)
+}
+
+// values are a tensor's values of the elements that the call computes on.
+func (c *lowerCall) values(v int) *[orders]int {
+	if c.to != nil {
+		return &c.held[v].codes
+	}
+	return &c.held[v].at
+}
+
+// result makes the value of a tensor that the call computes, in a memory order.
+func (c *lowerCall) result(v int, o order) int {
+	y := c.made(memoryShapeOf(&c.vals[v], o))
+	c.values(v)[o] = y
+	return y
+}
+
+// made is a value of the elements of the results.
+func (c *lowerCall) made(s shape) int {
+	if c.to != nil {
+		return c.graphBuilder.value(c.to.datatype, s, c.to.quant)
+	}
+	return c.graphBuilder.value(fp32, s, quant{})
+}
+
+// put makes a value one of a tensor that the call computes, in a memory order. It may be
+// quantized otherwise: nodes that move elements keep the quantization of what they read.
+func (c *lowerCall) put(v int, o order, x int) {
+	if c.to != nil && !c.to.is(&c.g.Values[x]) {
+		x = c.converted(x, c.to.datatype, c.to.quant)
+	}
+	c.values(v)[o] = x
+}
+
+// is makes a tensor the same as another one of the same sizes.
+func (c *lowerCall) is(v, same int) error {
+	o := c.follow(same)
+	if c.to != nil {
+		c.put(v, o, c.value(same, o))
+		return nil
+	}
+	if c.held[same].codes == [orders]int{none, none} {
+		c.value(same, o)
+	}
+	c.held[v] = c.held[same]
+	return nil
+}

@@ -1,0 +1,354 @@
+package xnnpack
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// lowering makes a graph of nodes from a graph of operators, call by call. Each tensor
+// is in the new graph as one value, or as two: one in each memory order that its
+// readers want. The second one is made of the first by a transpose, once.
+type lowering struct {
+	graphBuilder
+	in    *delegate.Graph
+	vals  []delegate.GraphValue  // of the graph, and constants that calls of it make
+	held  []held                 // by the tensor's value in the graph
+	short map[int]*shortConstant // constants that have codes
+	// dry lowerings are for their shapes alone: constants keep their own bytes, in
+	// whatever order, and nothing of the size of weights is computed.
+	dry    bool
+	padded map[paddedConstant]int // constants with further dimensions of size 1
+	done   []bool                 // calls that are lowered
+	// dynamic are tensors that were quantized at run time, and what they were before;
+	// rows8 the latter's quantized values.
+	dynamic, rows8 map[int]int
+}
+
+// held is what a tensor is in the new graph: a value for each memory order, none where
+// there is no such value yet.
+type held struct {
+	at [orders]int
+	// codes are values of quantized elements that stand for the same numbers.
+	codes [orders]int
+}
+
+type paddedConstant struct {
+	value, rank int
+	order       order
+}
+
+// order is how the dimensions of a tensor lie in memory.
+type order uint8
+
+const (
+	contiguous   order = iota // as ATen counts them
+	channelsLast              // dimension 1 innermost, of three or four dimensions
+	orders
+)
+
+func (o order) other() order { return 1 - o }
+
+// perm gives the dimensions from the outermost in memory to the innermost.
+func (o order) perm(rank int) []int {
+	if o == channelsLast && (rank == 3 || rank == 4) {
+		return [][]int{3: {0, 2, 1}, 4: toChannelsLast}[rank]
+	}
+	return [][]int{{}, {0}, {0, 1}, {0, 1, 2}, {0, 1, 2, 3}, {0, 1, 2, 3, 4}, {0, 1, 2, 3, 4, 5}}[rank]
+}
+
+// inverse is the permutation that undoes another one.
+func inverse(perm []int) []int {
+	out := make([]int, len(perm))
+	for i, p := range perm {
+		out[p] = i
+	}
+	return out
+}
+
+// declaredOrder is a tensor's memory order; ok is false for one that values do not have.
+func declaredOrder(v *delegate.GraphValue) (o order, ok bool) {
+	for _, o := range []order{contiguous, channelsLast} {
+		same := len(v.DimOrder) == 0 || len(v.DimOrder) == len(v.Sizes)
+		for i, d := range v.DimOrder {
+			same = same && int(d) == o.perm(len(v.Sizes))[i]
+		}
+		if same {
+			return o, true
+		}
+	}
+	return 0, false
+}
+
+// memoryShapeOf is the shape of a tensor's value in a memory order. A tensor without
+// dimensions has one of size 1.
+func memoryShapeOf(v *delegate.GraphValue, o order) shape {
+	if len(v.Sizes) == 0 {
+		return shapeOf(1)
+	}
+	return shapeOf(v.Sizes...).permuted(o.perm(len(v.Sizes)))
+}
+
+// refusal is why a call cannot be lowered.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
+
+func newLowering(g *delegate.Graph, dry bool) *lowering {
+	l := &lowering{graphBuilder: newGraphBuilder(), in: g, dry: dry, vals: g.Values,
+		held: make([]held, len(g.Values)), done: make([]bool, len(g.Calls)),
+		short: make(map[int]*shortConstant), padded: make(map[paddedConstant]int),
+		dynamic: make(map[int]int), rows8: make(map[int]int)}
+	for v := range l.held {
+		l.held[v] = held{at: [orders]int{none, none}, codes: [orders]int{none, none}}
+	}
+	return l
+}
+
+// call lowers call i of the graph.
+func (l *lowering) call(i int) error {
+	if l.done[i] {
+		return nil
+	}
+	l.done[i] = true
+	c := &lowerCall{lowering: l, call: &l.in.Calls[i], index: i}
+	if l.prepare(c); l.folds(c) {
+		return nil
+	}
+	switch {
+	case c.call.View:
+		return c.emit(&viewLowering)
+	case c.call.Op == nil:
+		return refuse("a delegate of the exporter")
+	}
+	row, ok := lowerings[c.call.Sig.Name]
+	if !ok {
+		return refuse("no XNNPACK node for it")
+	}
+	if row.codes && l.quantized(c) {
+		return nil
+	}
+	return c.emit(row)
+}
+
+// input makes a tensor an input of the graph, in its own memory order.
+func (l *lowering) input(v int) {
+	x := &l.vals[v]
+	o, _ := declaredOrder(x)
+	q := &quantization{datatype: fp32}
+	if x.DType != tensor.Float32 {
+		q = codeQuantization(l.in, v)
+	}
+	l.held[v].at[o] = l.graphBuilder.value(q.datatype, memoryShapeOf(x, o), q.quant)
+}
+
+// value is a tensor's value in a memory order.
+func (l *lowering) value(v int, o order) int {
+	h, x := &l.held[v], &l.vals[v]
+	if h.at[o] != none {
+		return h.at[o]
+	}
+	if x.IsConst() {
+		h.at[o] = l.constantIn(l.numbers(v), o, len(x.Sizes))
+		return h.at[o]
+	}
+	switch other := o.other(); {
+	case h.at[other] != none:
+		h.at[o] = l.turned(h.at[other], x, o)
+	case h.codes != [orders]int{none, none}:
+		h.at[o] = l.converted(l.codes(v, o), fp32, quant{})
+	default:
+		if l.input(v); h.at[o] == none {
+			h.at[o] = l.turned(h.at[other], x, o)
+		}
+	}
+	return h.at[o]
+}
+
+// codes is a tensor's value of quantized elements in a memory order.
+func (l *lowering) codes(v int, o order) int {
+	h := &l.held[v]
+	if h.codes[o] == none {
+		h.codes[o] = l.turned(h.codes[o.other()], &l.vals[v], o)
+	}
+	return h.codes[o]
+}
+
+// converted is a value in another datatype or quantization.
+func (l *lowering) converted(from int, d datatype, q quant) int {
+	to := l.graphBuilder.value(d, l.g.Values[from].Shape, q)
+	l.node(nodeTypes[tagConvert], []int{from}, to)
+	return to
+}
+
+// turned is value from of a tensor in another memory order.
+func (l *lowering) turned(from int, x *delegate.GraphValue, o order) int {
+	rank := len(x.Sizes)
+	was := inverse(o.other().perm(rank))
+	perm := make([]int, rank)
+	for i, d := range o.perm(rank) {
+		perm[i] = was[d]
+	}
+	if x.Dynamism == tensor.Static && keepsMemory(perm, l.g.Values[from].Shape) {
+		return l.reshaped(from, memoryShapeOf(x, o))
+	}
+	return l.transposed(from, perm)
+}
+
+// keepsMemory reports a permutation that moves dimensions of size 1 only.
+func keepsMemory(perm []int, s shape) bool {
+	return slices.IsSorted(slices.DeleteFunc(slices.Clone(perm), func(p int) bool { return s.dim[p] == 1 }))
+}
+
+// like makes a value of the same elements as another.
+func (l *lowering) like(v int, s shape) int {
+	return l.graphBuilder.value(l.g.Values[v].Datatype, s, l.g.Values[v].Quant)
+}
+
+func (l *lowering) transposed(from int, perm []int) int {
+	to := l.like(from, l.g.Values[from].Shape.permuted(perm))
+	params[transposeParams](l.node(nodeTypes[tagStaticTranspose], []int{from}, to)).perm = perm
+	return to
+}
+
+// reshaped is a value of static sizes with others.
+func (l *lowering) reshaped(from int, s shape) int {
+	if l.g.Values[from].Shape == s {
+		return from
+	}
+	to := l.like(from, s)
+	params[reshapeParams](l.node(nodeTypes[tagStaticReshape], []int{from}, to)).sizes = slices.Clone(s.dims())
+	return to
+}
+
+// constantIn is a constant in a memory order, of at least the given rank.
+func (l *lowering) constantIn(x *delegate.GraphValue, o order, rank int) int {
+	dims, strides := padDims(x, rank)
+	perm := o.perm(len(dims))
+	s := shapeOf(1)
+	if len(dims) > 0 {
+		s = shapeOf(dims...).permuted(perm)
+	}
+	return l.graphBuilder.constant(fp32, s, quant{}, relaid(x, dims, strides, perm, l.dry))
+}
+
+// padDims are the sizes and the strides in elements of a dense tensor, with further
+// dimensions of size 1 in front up to a rank.
+func padDims(x *delegate.GraphValue, rank int) (dims, step []int) {
+	more := max(0, rank-len(x.Sizes))
+	dims, step = make([]int, more+len(x.Sizes)), make([]int, more+len(x.Sizes))
+	for i := range more {
+		dims[i] = 1
+	}
+	copy(dims[more:], x.Sizes)
+	stride := 1
+	for i := len(x.Sizes) - 1; i >= 0; i-- {
+		d := i
+		if len(x.DimOrder) > 0 {
+			d = int(x.DimOrder[i])
+		}
+		step[more+d] = stride
+		stride *= x.Sizes[d]
+	}
+	return dims, step
+}
+
+// relaid are the bytes of a constant with its dimensions in another order in memory: its
+// own bytes where that makes no difference, or none is to be made.
+func relaid(x *delegate.GraphValue, dims, step, perm []int, dry bool) []byte {
+	b := box{sizes: shape{rank: len(perm)}}
+	for i, p := range perm {
+		b.sizes.dim[i], b.from[i] = dims[p], step[p]
+	}
+	b.to = strides(b.sizes)
+	same := true
+	for i, d := range b.sizes.dims() {
+		same = same && (d == 1 || b.from[i] == b.to[i])
+	}
+	size := x.DType.Size()
+	n := b.sizes.numel() * size
+	if same || dry {
+		return x.Data[:n:n]
+	}
+	out := tensor.AlignedBytes(n)
+	b.copy(out, x.Data, size)
+	return out
+}
+
+// floats is a constant of float32.
+func (l *lowering) floats(list []float32, dims ...int) int {
+	b := tensor.AlignedBytes(4 * len(list))
+	copy(tensor.View[float32](b), list)
+	return l.graphBuilder.constant(fp32, shapeOf(dims...), quant{}, b)
+}
+
+// follow is the memory order in which the fewest elements of the tensors have to be
+// transposed. Constants follow the others, and tensors of different ranks are contiguous.
+func (l *lowering) follow(tensors ...int) order {
+	turn, rank := [orders]int{}, none
+	for _, v := range tensors {
+		x, h := &l.vals[v], &l.held[v]
+		if x.IsConst() {
+			continue
+		}
+		if rank == none {
+			rank = len(x.Sizes)
+		}
+		if n := len(x.Sizes); n != rank || n != 3 && n != 4 {
+			return contiguous
+		}
+		o, _ := declaredOrder(x)
+		for _, way := range []order{contiguous, channelsLast} {
+			unknown := h.at[way] == none && h.at[way.other()] == none && h.codes[way] == none && h.codes[way.other()] == none
+			if unknown && o != way || !unknown && h.at[way] == none && h.codes[way] == none {
+				turn[way] += memoryShapeOf(x, way).numel()
+			}
+		}
+	}
+	if turn[channelsLast] < turn[contiguous] || turn[channelsLast] == turn[contiguous] && turn[contiguous] > 0 {
+		return channelsLast
+	}
+	return contiguous
+}
+
+// outputs makes tensors the outputs of the graph, each in its own memory order. A value
+// that cannot be one, since it is an input, a constant or another output, is copied.
+func (l *lowering) outputs(list []int) (values []int) {
+	taken := make(map[int]bool)
+	for i := range l.g.Nodes {
+		for _, v := range l.g.Nodes[i].Out {
+			taken[v] = false
+		}
+	}
+	for _, v := range list {
+		o, _ := declaredOrder(&l.in.Values[v])
+		x := l.value(v, o)
+		if used, made := taken[x]; used || !made && !l.madeBy(x) {
+			y := l.like(x, l.g.Values[x].Shape)
+			l.node(nodeTypes[tagCopy], []int{x}, y)
+			x = y
+		}
+		taken[x] = true
+		values = append(values, x)
+	}
+	return values
+}
+
+// madeBy reports a value that the last node makes.
+func (l *lowering) madeBy(v int) bool {
+	n := len(l.g.Nodes)
+	return n > 0 && slices.Contains(l.g.Nodes[n-1].Out, v)
+}
+
+// inputValues are the values of tensors that input was called for.
+func (l *lowering) inputValues(list []int) (values []int) {
+	for _, v := range list {
+		o, _ := declaredOrder(&l.vals[v])
+		values = append(values, l.held[v].at[o])
+	}
+	return values
+}

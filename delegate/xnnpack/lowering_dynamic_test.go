@@ -1,0 +1,175 @@
+package xnnpack
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// dynamic makes all tensors that are not constant of sizes that may shrink.
+func (c *calls) dynamic() {
+	for v := range c.g.Values {
+		if x := &c.g.Values[v]; x.Kind == tensor.KindTensor && !x.IsConst() {
+			x.Dynamism = tensor.DynamicBound
+		}
+	}
+	for _, v := range c.g.Inputs {
+		t := tensor.Make(tensor.Float32, c.g.Values[v].Sizes, c.g.Values[v].DimOrder, tensor.DynamicBound)
+		t.Bind(slices.Clone(c.tensors[v].Data))
+		*c.tensors[v] = *t
+	}
+}
+
+// TestLoweringDynamic runs graphs at sizes below the declared ones.
+func TestLoweringDynamic(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		sizes [][]int // of the input
+		build func(c *calls, x val) val
+	}{
+		{"images", [][]int{{2, 3, 12, 10}, {1, 3, 12, 10}, {2, 3, 5, 7}, {2, 3, 12, 10}}, func(c *calls, x val) val {
+			y := c.do("aten::relu.out", 4, c.convolve(x, 3, 4))
+			y = c.do("aten::add.out", 4, y, c.do("aten::mean.out", 4, y, []int{2, 3}, true, nil), 1)
+			return c.do("aten::cat.out", 4, vals{y, x}, 1)
+		}},
+		{"rows", [][]int{{8, 6}, {1, 6}, {5, 6}}, func(c *calls, x val) val {
+			y := c.do("aten::linear.out", 2, x, c.constant(6, 6), c.constant(6))
+			return c.do("aten::_softmax.out", 2, c.do("aten::mul.out", 2, y, x), -1, false)
+		}},
+		{"sequences", [][]int{{2, 9, 6}, {1, 9, 6}, {2, 4, 6}}, func(c *calls, x val) val {
+			y := c.do("aten::view_copy.out", 2, x, []int{-1, 6})
+			return c.do("aten::permute_copy.out", 2, c.do("aten::gelu.out", 2, y, "none"), []int{1, 0})
+		}},
+		{"attention", [][]int{{2, 9, 6}, {2, 1, 6}, {1, 4, 6}}, func(c *calls, x val) val {
+			return c.do("aten::bmm.out", 3, c.do("aten::bmm.out", 3, x, c.do("aten::transpose_copy.int_out", 3, x, 1, 2)), x)
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := newCalls(5)
+			c.outputs(test.build(c, c.input(test.sizes[0]...)))
+			c.dynamic()
+			for _, b := range compilers() {
+				c.runSizes(t, b, test.sizes)
+			}
+		})
+	}
+}
+
+// runSizes runs the graph on one unit at several sizes of its input.
+func (c *calls) runSizes(t *testing.T, b Backend, sizes [][]int) {
+	for i := range c.g.Calls {
+		if reason := b.Accepts(c.g, i); reason != "" {
+			t.Fatalf("%s is not accepted: %s", c.g.Calls[i].Place, reason)
+		}
+	}
+	img, err := b.CompileGraph(context.Background(), c.g, delegate.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer img.Close()
+	u, err := img.Unit(delegate.Instance{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	args := c.arguments()
+	for _, s := range sizes {
+		if err := c.tensors[c.g.Inputs[0]].Resize(s); err != nil {
+			t.Fatal(err)
+		}
+		for _, again := range c.again {
+			if err := again(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := u.Execute(context.Background(), args); err != nil {
+			t.Fatalf("%s at %v: %v", b.Engine, s, err)
+		}
+		if err := near(args[1].Tensor, c.tensors[c.g.Outputs[0]], summed); err != nil {
+			t.Errorf("%s at %v: %v", b.Engine, s, err)
+		}
+	}
+}
+
+// TestLoweringRefuses wants a reason for calls that have no node, before anything is made.
+func TestLoweringRefuses(t *testing.T) {
+	for _, test := range []struct {
+		name, reason string
+		build        func(c *calls) val
+	}{
+		{"an operator without a row", "no XNNPACK node", func(c *calls) val { return c.do("aten::reciprocal.out", 1, c.input(3)) }},
+		{"alpha 2", "alpha 2", func(c *calls) val { return c.do("aten::add.out", 1, c.input(3), c.input(3), 2) }},
+		{"gelu by tanh", "tanh", func(c *calls) val { return c.do("aten::gelu.out", 1, c.input(3), "tanh") }},
+		{"exponent 3", "exponent 3", func(c *calls) val { return c.do("aten::pow.Tensor_Scalar_out", 1, c.input(3), 3) }},
+		{"an empty range", "bounds 1 to 1", func(c *calls) val { return c.do("aten::clamp.out", 1, c.input(3), 1, 1) }},
+		{"a negative ELU", "alpha", func(c *calls) val { return c.do("aten::elu.out", 1, c.input(3), -1.0, 1, 1) }},
+		{"softmax of rows", "dimension 0", func(c *calls) val { return c.do("aten::_softmax.out", 2, c.input(3, 4), 0, false) }},
+		{"a step", "step 2", func(c *calls) val { return c.do("aten::slice_copy.Tensor_out", 1, c.input(5), 0, 0, 5, 2) }},
+		{"no elements", "sizes [0 3]", func(c *calls) val { return c.do("aten::relu.out", 2, c.input(0, 3)) }},
+		{"seven dimensions", "7 dimensions", func(c *calls) val { return c.do("aten::relu.out", 7, c.input(1, 1, 1, 1, 1, 1, 2)) }},
+		{"another dim order", "dim order", func(c *calls) val {
+			return c.call("aten::relu.out", []out{{rank: 3, order: []uint8{2, 1, 0}}}, c.inputIn([]uint8{2, 1, 0}, 2, 3, 4))[0]
+		}},
+		{"constants", "nothing but constants", func(c *calls) val { return c.do("aten::relu.out", 1, c.constant(3)) }},
+		{"a mean of rows", "mean over dimensions [1]", func(c *calls) val { return c.do("aten::mean.out", 4, c.input(1, 2, 3, 4), []int{1}, true, nil) }},
+		{"repeated sizes", "repeated", func(c *calls) val { return c.do("aten::expand_copy.out", 2, c.input(1, 3), []int{4, 3}, false) }},
+		{"a filter that is computed", "filter that is no constant", func(c *calls) val {
+			return c.do("aten::linear.out", 2, c.input(3, 4), c.input(5, 4), nil)
+		}},
+		{"a pool of one element", "one element", func(c *calls) val {
+			return c.do("aten::avg_pool2d.out", 4, c.input(1, 2, 5, 5), []int{1, 1}, []int{1, 1}, []int{0, 0}, false, true, nil)
+		}},
+		{"indices that are read", "further results", func(c *calls) val {
+			y := c.call("aten::max_pool2d_with_indices.out", []out{{rank: 4}, {rank: 4, dtype: tensor.Int64}}, c.input(1, 2, 5, 5),
+				[]int{2, 2}, []int{2, 2}, []int{0, 0}, []int{1, 1}, false)
+			c.outputs(y[1])
+			return y[0]
+		}},
+		{"a resize by an odd factor", "scale", func(c *calls) val {
+			return c.do("aten::upsample_bilinear2d.vec_out", 4, c.input(1, 2, 5, 5), nil, false, []float64{1.3, 1.3})
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := newCalls(5)
+			c.outputs(test.build(c))
+			last := len(c.g.Calls) - 1
+			if reason := (Backend{}).Accepts(c.g, last); !strings.Contains(reason, test.reason) {
+				t.Errorf("got %q, want %q", reason, test.reason)
+			}
+			if img, err := (Backend{}).CompileGraph(context.Background(), c.g, delegate.Limits{}); err == nil {
+				img.Close()
+				t.Error("the graph compiles")
+			}
+		})
+	}
+}
+
+// TestLoweringRefusesDynamic wants a reason where a node would keep sizes that may change.
+func TestLoweringRefusesDynamic(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		build func(c *calls) val
+	}{
+		{"slice", func(c *calls) val { return c.do("aten::slice_copy.Tensor_out", 2, c.input(5, 3), 0, 0, 3, 1) }},
+		{"select", func(c *calls) val { return c.do("aten::select_copy.int_out", 1, c.input(5, 3), 0, 1) }},
+		{"unsqueeze", func(c *calls) val { return c.do("aten::unsqueeze_copy.out", 3, c.input(5, 3), 0) }},
+		{"view", func(c *calls) val { return c.view(c.input(5, 3), 15) }},
+		{"mean without its dimensions", func(c *calls) val { return c.do("aten::mean.out", 2, c.input(1, 2, 3, 4), []int{2, 3}, false, nil) }},
+		{"resize", func(c *calls) val {
+			return c.do("aten::upsample_bilinear2d.vec_out", 4, c.input(1, 2, 5, 5), []int{7, 7}, false, nil)
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := newCalls(5)
+			c.outputs(test.build(c))
+			c.dynamic()
+			if reason := (Backend{}).Accepts(c.g, 0); !strings.Contains(reason, "may change") {
+				t.Errorf("got %q", reason)
+			}
+		})
+	}
+}

@@ -1,0 +1,202 @@
+package xnnpack
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/etrun-go/etrun/delegate"
+)
+
+// rateSample is a graph of one node whose time the table of rates must tell.
+type rateSample struct {
+	name  string
+	build func(m *maker) *graph
+}
+
+func rateSamples() (list []rateSample) {
+	add := func(name string, build func(m *maker) *graph) { list = append(list, rateSample{name, build}) }
+	unary := func(name string, dims ...int) {
+		add(name, func(m *maker) *graph {
+			m.lo, m.hi = 0.1, 2
+			x, y := m.input(fp32, dims...), m.value(fp32, dims...)
+			m.node(name, []int{x}, []int{y}, func(n *node) {
+				n.setScalar(0.5)
+				if name == "Clamp" {
+					n.Min, n.Max = 0, 1
+				}
+				if p, ok := n.Params.(*transposeParams); ok {
+					p.perm = []int{0, 3, 1, 2}
+				}
+			})
+			return m.fix(y)
+		})
+	}
+	for i := range unaryNodes {
+		unary(unaryNodes[i].name, 1, 28, 28, 96)
+	}
+	unary("Softmax", 1, 8, 128, 128)
+	unary("Copy", 1, 28, 28, 96)
+	unary("StaticTranspose", 1, 28, 28, 96)
+	unary("StaticTranspose", 1, 224, 224, 3)
+	unary("StaticTranspose", 1, 7, 7, 320)
+	unary("GlobalAvgPooling2d", 1, 28, 28, 96)
+	for i := range binaryNodes {
+		add(binaryNodes[i].name, func(m *maker) *graph {
+			m.lo, m.hi = 0.1, 2
+			a, b, y := m.input(fp32, 1, 28, 28, 96), m.input(fp32, 1, 28, 28, 96), m.value(fp32, 1, 28, 28, 96)
+			m.node(binaryNodes[i].name, []int{a, b}, []int{y})
+			return m.done(y)
+		})
+	}
+	convolve := func(label, name string, size, in, to, k, stride, groups int) {
+		add(label, func(m *maker) *graph {
+			w := window{kernelH: k, kernelW: k, strideH: stride, strideW: stride, dilationH: 1, dilationW: 1, top: k / 2, bottom: k / 2, left: k / 2, right: k / 2,
+				groups: groups, groupIn: in / groups, groupOut: to / groups}
+			x := m.input(fp32, 1, size, size, in)
+			f := []int{to, k, k, in / groups}
+			if name == "DepthwiseConv2d" {
+				f = []int{1, k, k, to}
+			}
+			y := m.value(fp32, 1, 1, 1, to)
+			m.node(name, []int{x, m.constant(fp32, 0, f...), m.constant(fp32, 0, to)}, []int{y}, withWindow(w))
+			return m.fix(y)
+		})
+	}
+	for _, to := range []int{8, 16, 24, 32, 64, 256} {
+		convolve("Conv2d 1x1", "Conv2d", 28, 64, to, 1, 1, 1)
+		convolve("Conv2d 3x3", "Conv2d", 28, 64, to, 3, 1, 1)
+	}
+	convolve("Conv2d 3x3 of 3 channels", "Conv2d", 224, 3, 32, 3, 2, 1)
+	convolve("Conv2d 7x7 of small images", "Conv2d", 7, 320, 1280, 1, 1, 1)
+	convolve("Conv2d groups", "Conv2d", 28, 64, 64, 3, 1, 4)
+	for _, k := range []int{1, 3, 5, 7, 9} {
+		convolve("DepthwiseConv2d", "DepthwiseConv2d", 28, 96, 96, k, 1, 96)
+	}
+	convolve("ConvTranspose2d", "ConvTranspose2d", 28, 64, 64, 3, 2, 1)
+	codes := func(label, name string, size, in, to, k, groups int) {
+		add(label+" of codes", func(m *maker) *graph {
+			w := window{kernelH: k, kernelW: k, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1, top: k / 2, bottom: k / 2, left: k / 2, right: k / 2,
+				groups: groups, groupIn: in / groups, groupOut: to / groups}
+			f, channel := []int{to, k, k, in / groups}, 0
+			if name == "DepthwiseConv2d" {
+				f, channel = []int{1, k, k, to}, 3
+			}
+			x, y := m.input(qint8, 1, size, size, in), m.value(qint8, 1, 1, 1, to)
+			m.node(name, []int{x, m.constant(qcint8, channel, f...), m.constant(qcint32, 0, to)}, []int{y}, withWindow(w))
+			return m.fix(y)
+		})
+	}
+	codes("Conv2d 1x1", "Conv2d", 28, 64, 64, 1, 1)
+	codes("Conv2d 3x3", "Conv2d", 28, 64, 64, 3, 1)
+	codes("DepthwiseConv2d 3x3", "DepthwiseConv2d", 28, 96, 96, 3, 96)
+	for _, name := range []string{"Add", "Multiply", "Sigmoid", "Clamp"} {
+		add(name+" of codes", func(m *maker) *graph {
+			in := []int{m.input(qint8, 1, 28, 28, 96)}
+			if name == "Add" || name == "Multiply" {
+				in = append(in, m.input(qint8, 1, 28, 28, 96))
+			}
+			y := m.value(qint8, 1, 28, 28, 96)
+			m.g.Values[y].Quant = m.g.Values[in[0]].Quant
+			n := m.node(name, in, []int{y})
+			if name == "Clamp" {
+				n.Min, n.Max = 0, 0.5
+			}
+			return m.done(y)
+		})
+	}
+	for _, pair := range [][2]datatype{{fp32, qint8}, {qint8, fp32}} {
+		add("Convert to "+pair[1].String(), func(m *maker) *graph {
+			x, y := m.input(pair[0], 1, 28, 28, 96), m.value(pair[1], 1, 28, 28, 96)
+			m.node("Convert", []int{x}, []int{y})
+			return m.done(y)
+		})
+	}
+	for _, rows := range []int{1, 4, 16, 197} {
+		add("FullyConnected", func(m *maker) *graph {
+			x, y := m.input(fp32, rows, 768), m.value(fp32, rows, 768)
+			m.node("FullyConnected", []int{x, m.constant(fp32, 0, 768, 768), m.constant(fp32, 0, 768)}, []int{y})
+			return m.done(y)
+		})
+	}
+	add("BatchMatrixMultiply", func(m *maker) *graph {
+		a, b, y := m.input(fp32, 8, 128, 64), m.input(fp32, 8, 64, 128), m.value(fp32, 8, 128, 128)
+		m.node("BatchMatrixMultiply", []int{a, b}, []int{y})
+		return m.done(y)
+	})
+	for _, name := range []string{"AvgPooling2d", "MaxPooling2d"} {
+		for _, k := range []int{2, 3, 7} {
+			add(name, func(m *maker) *graph {
+				x, y := m.input(fp32, 1, 28, 28, 96), m.value(fp32, 1, 1, 1, 96)
+				m.node(name, []int{x}, []int{y}, withWindow(window{kernelH: k, kernelW: k, strideH: 2, strideW: 2, dilationH: 1, dilationW: 1}))
+				return m.fix(y)
+			})
+		}
+	}
+	add("Concatenate2", func(m *maker) *graph {
+		x, z, y := m.input(fp32, 1, 28, 28, 48), m.input(fp32, 1, 28, 28, 48), m.value(fp32, 1, 28, 28, 96)
+		m.node("Concatenate2", []int{x, z}, []int{y}, func(n *node) { params[concatenateParams](n).axis = 3 })
+		return m.done(y)
+	})
+	add("StaticSlice", func(m *maker) *graph {
+		x, y := m.input(fp32, 1, 28, 28, 96), m.value(fp32, 1, 28, 28, 48)
+		m.node("StaticSlice", []int{x}, []int{y}, func(n *node) { *params[sliceParams](n) = sliceParams{make([]int, 4), []int{1, 28, 28, 48}} })
+		return m.done(y)
+	})
+	add("StaticConstantPad", func(m *maker) *graph {
+		x, y := m.input(fp32, 1, 28, 28, 96), m.value(fp32, 1, 30, 30, 96)
+		m.node("StaticConstantPad", []int{x}, []int{y}, func(n *node) { pad := []int{0, 1, 1, 0}; *params[padParams](n) = padParams{pad, pad, 0} })
+		return m.done(y)
+	})
+	add("StaticResizeBilinear2D", func(m *maker) *graph {
+		x, y := m.input(fp32, 1, 28, 28, 96), m.value(fp32, 1, 56, 56, 96)
+		m.node("StaticResizeBilinear2D", []int{x}, []int{y}, func(n *node) { *params[resizeParams](n) = resizeParams{56, 56} })
+		return m.done(y)
+	})
+	add("Copy of one element", func(m *maker) *graph {
+		x, y := m.input(fp32, 1), m.value(fp32, 1)
+		m.node("Abs", []int{x}, []int{y})
+		return m.done(y)
+	})
+	add("five nodes of one element", func(m *maker) *graph {
+		x := m.input(fp32, 1)
+		for range 5 {
+			y := m.value(fp32, 1)
+			m.node("Abs", []int{x}, []int{y})
+			x = y
+		}
+		return m.done(x)
+	})
+	return list
+}
+
+// BenchmarkRates times one node of each kind on one thread, and reports its least time
+// and how many times that is estimated.
+func BenchmarkRates(b *testing.B) {
+	for _, engine := range []Engine{EngineNative, EngineReference} {
+		for _, s := range rateSamples() {
+			b.Run(string(engine)+"/"+s.name, func(b *testing.B) {
+				m := newMaker(1)
+				g := s.build(m)
+				shapes, err := g.declared()
+				if err != nil {
+					b.Fatal(err)
+				}
+				u, _ := mustUnit(b, g, engine, delegate.Instance{})
+				args := m.arguments(g)
+				ctx := context.Background()
+				best := time.Duration(1 << 62)
+				for range b.N {
+					start := time.Now()
+					if err := u.Execute(ctx, args); err != nil {
+						b.Fatal(err)
+					}
+					best = min(best, time.Since(start))
+				}
+				estimate := g.estimate(shapes, map[Engine]int{EngineNative: byLibrary, EngineReference: byGo}[engine])
+				b.ReportMetric(float64(best.Nanoseconds()), "best-ns")
+				b.ReportMetric(float64(estimate)/float64(best), "x-estimated")
+			})
+		}
+	}
+}
