@@ -2,6 +2,7 @@ package delegate
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/etrun-go/etrun/kernels"
@@ -19,6 +20,89 @@ type Graph struct {
 	Calls   []GraphCall // in the order of execution
 	Inputs  []int       // values that a caller gives, in the order of the arguments
 	Outputs []int       // values that a caller gets, the arguments behind the inputs; none repeats, none is an input
+
+	indexed sync.Once
+	writers []int
+	readers [][]int
+}
+
+// Writer is the call that writes value v, -1 for inputs, constants and what is no tensor.
+func (g *Graph) Writer(v int) int {
+	g.indexed.Do(g.index)
+	return g.writers[v]
+}
+
+// Readers lists the calls that read tensor v, in order, each once, through lists too.
+// Outputs are read by the caller as well.
+func (g *Graph) Readers(v int) []int {
+	g.indexed.Do(g.index)
+	return g.readers[v]
+}
+
+func (g *Graph) index() {
+	g.writers, g.readers = make([]int, len(g.Values)), make([][]int, len(g.Values))
+	for v := range g.writers {
+		g.writers[v] = -1
+	}
+	var list []int
+	for i := range g.Calls {
+		list = g.Writes(list[:0], i)
+		for _, v := range list {
+			g.writers[v] = i
+		}
+		list = g.Reads(list[:0], i)
+		for _, v := range list {
+			if n := len(g.readers[v]); n == 0 || g.readers[v][n-1] != i {
+				g.readers[v] = append(g.readers[v], i)
+			}
+		}
+	}
+}
+
+// Reads appends the tensors that call i reads, items of lists included.
+func (g *Graph) Reads(dst []int, i int) []int { return g.operands(dst, i, false) }
+
+// Writes appends the tensors that call i writes, items of lists included.
+func (g *Graph) Writes(dst []int, i int) []int { return g.operands(dst, i, true) }
+
+func (g *Graph) operands(dst []int, i int, written bool) []int {
+	c := &g.Calls[i]
+	for k, v := range c.Args {
+		if reads, writes := c.uses(k); written && writes || !written && reads {
+			dst = g.tensors(dst, v)
+		}
+	}
+	return dst
+}
+
+// uses says what the call does with argument k. The slot of a result is another use only
+// where the operator has no out argument.
+func (c *GraphCall) uses(k int) (reads, writes bool) {
+	switch {
+	case c.View:
+		writes = k == 1
+	case c.Payload != nil:
+		writes = k >= c.PayloadInputs
+	case k == len(c.Sig.Args):
+		return false, c.Sig.Result != nil
+	default:
+		writes = c.Sig.Args[k].Out
+	}
+	return !writes, writes
+}
+
+// tensors appends v if it is a tensor, and the tensors of a list.
+func (g *Graph) tensors(dst []int, v int) []int {
+	value := &g.Values[v]
+	if value.Kind == tensor.KindTensor {
+		return append(dst, v)
+	}
+	for _, item := range value.Items {
+		if item >= 0 && g.Values[item].Kind == tensor.KindTensor {
+			dst = append(dst, item)
+		}
+	}
+	return dst
 }
 
 // GraphValue is a tensor, a number or a list. Only the fields that Kind names are meaningful.
@@ -53,8 +137,9 @@ type GraphCall struct {
 	Op  *kernels.Op        // an operator
 	Sig *kernels.Signature // its schema
 	// View is a reshape without a copy: Args[1] has the elements of Args[0] in the same
-	// order of memory, at its own sizes. The exporter left out the instruction, or it is
-	// executorch_prim::et_view.
+	// order of memory, at its own sizes, and both are static. The exporter left out the
+	// instruction, or it is executorch_prim::et_view. An et_view whose sizes vary is an
+	// operator like others, one whose result has the bytes of its first argument.
 	View bool
 	// Payload is a delegate of the exporter for the same backend, which the backend may
 	// merge with the calls around it. Its first PayloadInputs arguments are inputs.
