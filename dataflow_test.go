@@ -65,10 +65,16 @@ type flowProgram struct {
 	conds   []int // bool inputs
 
 	constants []int
+	// more is asked for each statement first; it is false where it writes none.
+	more    func(depth int) bool
+	dynamic []int // values of the size of the dynamic input
 }
 
 func newFlowProgram(r *rand.Rand, constants ...pte.Value) *pte.Method {
-	p := &flowProgram{r: r}
+	return (&flowProgram{r: r}).write(constants...)
+}
+
+func (p *flowProgram) write(constants ...pte.Value) *pte.Method {
 	for _, c := range constants {
 		p.m.Values, p.constants = append(p.m.Values, c), append(p.constants, len(p.m.Values))
 	}
@@ -86,10 +92,10 @@ func newFlowProgram(r *rand.Rand, constants ...pte.Value) *pte.Method {
 	state := p.value()
 	p.call(flowUpdate, state, p.m.Inputs[0], state)
 	p.defined = append(p.defined, state)
-	for range 3 + r.IntN(12) {
+	for range 3 + p.r.IntN(12) {
 		p.statement(2)
 	}
-	for range 1 + r.IntN(3) {
+	for range 1 + p.r.IntN(3) {
 		p.m.Outputs = append(p.m.Outputs, p.pick())
 	}
 	return &p.m
@@ -121,6 +127,9 @@ func (p *flowProgram) call(op int, args ...int) {
 func (p *flowProgram) next() int { return len(p.m.Chains[0].Instructions) }
 
 func (p *flowProgram) statement(depth int) {
+	if p.more != nil && p.more(depth) {
+		return
+	}
 	switch k := p.r.IntN(10); {
 	case k < 5 || depth == 0:
 		out := p.value()
@@ -147,13 +156,13 @@ func (p *flowProgram) statement(depth int) {
 
 // body writes statements whose values are forgotten afterwards, and returns the last.
 func (p *flowProgram) body(depth int) int {
-	outer, constants := len(p.defined), len(p.constants)
+	outer, constants, dynamic := len(p.defined), len(p.constants), len(p.dynamic)
 	for range 1 + p.r.IntN(3) {
 		p.statement(depth)
 	}
 	last := p.value()
 	p.call(flowAdd, p.pick(), p.pick(), last, last)
-	p.defined, p.constants = p.defined[:outer], p.constants[:constants]
+	p.defined, p.constants, p.dynamic = p.defined[:outer], p.constants[:constants], p.dynamic[:dynamic]
 	return last
 }
 

@@ -2,6 +2,7 @@ package etrun
 
 import (
 	"context"
+	"time"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels"
@@ -27,6 +28,8 @@ type config struct {
 	strict    bool
 	reuse     bool // of the inputs' bytes
 	mmap      bool
+	lowering  Lowering
+	minProfit time.Duration
 	watchers  []watcher
 	wants     trace.Kinds // of all of them
 }
@@ -139,3 +142,23 @@ func WithObserver(o Observer) Option {
 		c.watchers, c.wants = append(c.watchers, w), c.wants|w.wants
 	}
 }
+
+// Lowering chooses what becomes of portable operators at load.
+type Lowering string
+
+// Ways of lowering.
+const (
+	LowerOff  Lowering = "off"  // they are executed as they are
+	LowerAuto Lowering = "auto" // backends take the regions that they are estimated to execute faster
+)
+
+// WithLowering hands regions of portable operators to the backends that take graphs.
+// What a backend does not take stays as it is.
+func WithLowering(l Lowering) Option { return func(c *config) { c.lowering = l } }
+
+// MinProfit is that of programs without WithMinProfit: below it, estimates say nothing.
+const MinProfit = 10 * time.Microsecond
+
+// WithMinProfit is by how much a region must be faster on a backend to be taken, as
+// estimated for one execute at the declared sizes. A negative d takes every region.
+func WithMinProfit(d time.Duration) Option { return func(c *config) { c.minProfit = d } }

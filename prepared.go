@@ -3,6 +3,7 @@ package etrun
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime/debug"
 
 	"github.com/etrun-go/etrun/delegate"
@@ -19,12 +20,13 @@ import (
 // changed.
 type prepared struct {
 	ir        *ir.Method
-	images    []delegate.Image
+	images    []delegate.Image // of the file's delegates, then of regions
 	needs     []delegate.Needs // of the images, after they were compiled
 	backends  []string         // of the images: IDs
 	plan      *plan.Memory     // for instances that bring no memory
 	conflicts []plan.Conflict  // of the file's plan, in the method as the file has it
 	folded    []lower.Folded
+	lowered   *lower.Report // nil where nothing was to be lowered
 }
 
 // foldedBytes is the size of the constants that were computed at load.
@@ -41,6 +43,52 @@ func (p *prepared) planFor(o plan.Options) *plan.Memory {
 		return p.plan
 	}
 	return plan.Make(p.ir, p.conflicts, o)
+}
+
+// checkMemory refuses an instance on a plan that is too large, before anything is allocated.
+// file is the program's size.
+func (p *prepared) checkMemory(on *plan.Memory, c *config, file int64) error {
+	limits := &c.limits
+	for i := range p.ir.Storages { // one by one first: their sum could overflow
+		s := &p.ir.Storages[i]
+		n := s.Bytes
+		if s.Kind == ir.Constant {
+			n = on.StartBytes(i)
+		}
+		if n > limits.PlannedBytes {
+			return &MemoryError{Want: n, Limit: limits.PlannedBytes, Parts: []MemoryPart{{fmt.Sprintf("value %d", s.Values[0]), n}}}
+		}
+	}
+	arenas, scratch := on.Bytes(), int64(0)
+	for i := range p.needs {
+		scratch += min(p.needs[i].Scratch, limits.PlannedBytes-scratch+1) // no sum may overflow
+	}
+	if arenas > limits.PlannedBytes || scratch > limits.PlannedBytes-arenas {
+		return &MemoryError{Want: arenas + scratch, Limit: limits.PlannedBytes,
+			Parts: []MemoryPart{{"arenas", arenas - on.StateBytes}, {"state", on.StateBytes}, {"delegate scratch", scratch}}}
+	}
+	if limit := c.maxMemory; limit > 0 {
+		if e := p.memoryNeeded(on, file); e.Want > limit {
+			e.Limit = limit
+			return e
+		}
+	}
+	return nil
+}
+
+// memoryNeeded sums what an instance needs by kind.
+func (p *prepared) memoryNeeded(on *plan.Memory, file int64) *MemoryError {
+	e := &MemoryError{Parts: []MemoryPart{{"file", file}, {"arenas", on.Bytes() - on.StateBytes}, {"state", on.StateBytes}}}
+	var weights, scratch int64
+	for i := range p.needs {
+		weights += p.needs[i].PackedBytes
+		scratch += p.needs[i].Scratch
+	}
+	e.Parts = append(e.Parts, MemoryPart{"folded constants", p.foldedBytes()}, MemoryPart{"packed weights", weights}, MemoryPart{"delegate scratch", scratch})
+	for _, part := range e.Parts {
+		e.Want += part.Bytes
+	}
+	return e
 }
 
 // preparation turns the description of a method into what its instances share. One
@@ -78,8 +126,9 @@ func (p *preparation) run(ctx context.Context) (done *prepared, err error) {
 	if err := p.compile(ctx, w, links); err != nil {
 		return nil, err
 	}
-	backends := make([]string, len(p.needs))
-	for i := range p.needs {
+	count := len(p.spec.Delegates) // an earlier attempt may have left images of regions, too
+	backends := make([]string, count)
+	for i := range backends {
 		links.Delegates = append(links.Delegates, ir.Delegate{Inputs: p.needs[i].Inputs})
 		backends[i] = p.spec.Delegates[i].ID
 	}
@@ -87,7 +136,7 @@ func (p *preparation) run(ctx context.Context) (done *prepared, err error) {
 	if err := w.stage(trace.StageBuild, 0, p.placed(err)); err != nil {
 		return nil, err
 	}
-	done = &prepared{images: p.images, needs: p.needs, backends: backends, conflicts: plan.CheckFile(m)}
+	done = &prepared{images: p.images[:count:count], needs: p.needs[:count:count], backends: backends, conflicts: plan.CheckFile(m)}
 	if len(done.conflicts) > 0 && p.config.strict {
 		return nil, plan.ConflictError(m, done.conflicts[0])
 	}
@@ -97,6 +146,9 @@ func (p *preparation) run(ctx context.Context) (done *prepared, err error) {
 		return nil, err
 	}
 	p.hold(w, trace.MemoryFolded, done.foldedBytes())
+	if err := p.lower(ctx, w, done); err != nil {
+		return nil, err
+	}
 	done.plan = plan.Make(done.ir, done.conflicts, p.config.planning())
 	if err := w.stage(trace.StagePlan, done.plan.Bytes(), nil); err != nil {
 		return nil, err

@@ -56,7 +56,7 @@ func OpenSource(ctx context.Context, src Source, options ...Option) (*Program, e
 }
 
 func newConfig(options []Option) config {
-	c := config{backends: make(map[string]delegate.Backend)}
+	c := config{backends: make(map[string]delegate.Backend), lowering: LowerOff, minProfit: MinProfit}
 	for _, o := range options {
 		o(&c)
 	}

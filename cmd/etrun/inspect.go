@@ -35,7 +35,8 @@ type methodReport struct {
 	Outputs      []valueReport    `json:"outputs"`
 	Operators    []operatorReport `json:"operators"`
 	Delegates    []delegateReport `json:"delegates"`
-	Folded       []operatorCount  `json:"folded,omitempty"` // instructions that are executed once, at load
+	Folded       []operatorCount  `json:"folded,omitempty"`  // instructions that are executed once, at load
+	Lowered      *loweredReport   `json:"lowered,omitempty"` // with --lowered
 	Memory       memoryReport     `json:"memory"`
 	LoadError    string           `json:"load_error,omitempty"` // why the method does not load here
 }
@@ -97,6 +98,7 @@ type memoryReport struct {
 
 func newInspect(a *app) *cobra.Command {
 	var flags openFlags
+	var lowered bool
 	c := &cobra.Command{
 		Use:   "inspect MODEL.pte",
 		Short: "Show what is in a program and whether it runs here",
@@ -107,6 +109,9 @@ func newInspect(a *app) *cobra.Command {
 		Args:              oneModel,
 		ValidArgsFunction: completeModel,
 		RunE: func(c *cobra.Command, args []string) error {
+			if lowered && flags.lower == string(etrun.LowerOff) {
+				flags.lower = string(etrun.LowerAuto)
+			}
 			report, err := inspect(c.Context(), &flags, args[0])
 			if err != nil {
 				return err
@@ -118,6 +123,7 @@ func newInspect(a *app) *cobra.Command {
 		},
 	}
 	flags.add(c.Flags())
+	c.Flags().BoolVar(&lowered, "lowered", false, "show what lowering does: the regions, and for each instruction why it is in one or in none")
 	return c
 }
 
@@ -176,8 +182,12 @@ func (r *methodReport) addLoaded(ctx context.Context, prog *etrun.Program) error
 		return context.Cause(ctx)
 	}
 	defer m.Close()
-	for i, info := range m.Delegates() {
-		r.Delegates[i].describe(info)
+	infos := m.Delegates()
+	for i := range r.Delegates {
+		r.Delegates[i].describe(infos[i])
+	}
+	if report := m.Lowered(); report != nil {
+		r.Lowered = reportLowered(report)
 	}
 	p := m.Plan()
 	r.Memory.Planned, r.Memory.Source, r.Memory.State = p.Bytes(), p.Source, p.StateBytes

@@ -54,6 +54,9 @@ func (m *methodReport) print(t *tabwriter.Writer) {
 		d.print(t, i)
 	}
 	m.printFolded(t)
+	if m.Lowered != nil {
+		m.Lowered.print(t)
+	}
 	m.Memory.print(t)
 	if m.LoadError != "" {
 		fmt.Fprintf(t, "  does not run here: %s\n", m.LoadError)

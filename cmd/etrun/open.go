@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -29,6 +30,7 @@ type openFlags struct {
 	qparams   quantizations
 	npuTrace  func(*ethosu.TraceEvent) // nil for none; no flag
 	lower     string
+	minProfit time.Duration
 	plan      string
 	strict    bool
 	mmap      bool
@@ -47,14 +49,15 @@ func (f *openFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.plan, "plan", "auto", "memory plan: auto (the smaller safe one), file, own or naive")
 	flags.BoolVar(&f.strict, "strict-plan", false, "refuse a program whose own memory plan lets live values overlap, instead of planning anew")
 	flags.BoolVar(&f.mmap, "mmap", false, "map files instead of reading them; they must not change meanwhile")
-	flags.StringVar(&f.lower, "lower", "off", "lowering of portable graphs at load, `MODE`: off")
+	flags.StringVar(&f.lower, "lower", string(etrun.LowerOff), "lowering of portable operators at load, `MODE`: off, or auto (XNNPACK takes the parts that it is estimated to run faster)")
+	flags.DurationVar(&f.minProfit, "min-profit", etrun.MinProfit, "with --lower: by how much an execute must become faster by a part that is taken, as estimated; negative: every part is taken")
 }
 
 // choices are the flags that take one of a few words.
 func (f *openFlags) choices() []choice {
 	return []choice{
 		{"xnnpack", f.xnnpack, engineNames()},
-		{"lower", f.lower, []string{"off"}},
+		{"lower", f.lower, []string{string(etrun.LowerOff), string(etrun.LowerAuto)}},
 		{"plan", f.plan, slices.Sorted(maps.Keys(planModes))},
 	}
 }
@@ -109,7 +112,8 @@ func (f *openFlags) open(ctx context.Context, path string, more ...etrun.Option)
 	if err != nil {
 		return nil, err
 	}
-	options := append(more, etrun.WithPlan(planModes[f.plan]), etrun.WithReusableInputs())
+	options := append(more, etrun.WithPlan(planModes[f.plan]), etrun.WithReusableInputs(),
+		etrun.WithLowering(etrun.Lowering(f.lower)), etrun.WithMinProfit(f.minProfit))
 	if f.strict {
 		options = append(options, etrun.WithStrictPlan())
 	}

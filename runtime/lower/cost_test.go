@@ -1,0 +1,158 @@
+package lower_test
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/delegatetest"
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable"
+	"github.com/etrun-go/etrun/kernels/quantized"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/lower"
+)
+
+// shape is a float32 argument of these sizes.
+type shape []int
+
+// bytesOf is an int8 argument of these sizes.
+type int8s []int
+
+// costCases are calls whose estimates are compared with what they take: an argument is a
+// shape, a list of ints, a number, a bool, or nil. The outs are the last shapes.
+var costCases = []struct {
+	op   string
+	args []any
+}{
+	{"aten::add.out", []any{shape{64, 1024}, shape{64, 1024}, 1, shape{64, 1024}}},
+	{"aten::mul.out", []any{shape{8, 64}, shape{8, 64}, shape{8, 64}}},
+	{"aten::mul.out", []any{shape{1, 64, 56, 56}, shape{1, 64, 1, 1}, shape{1, 64, 56, 56}}},
+	{"aten::relu.out", []any{shape{1, 64, 56, 56}, shape{1, 64, 56, 56}}},
+	{"aten::sigmoid.out", []any{shape{1, 64, 28, 28}, shape{1, 64, 28, 28}}},
+	{"aten::gelu.out", []any{shape{196, 768}, "none", shape{196, 768}}},
+	{"aten::_softmax.out", []any{shape{12, 196, 196}, -1, false, shape{12, 196, 196}}},
+	{"aten::permute_copy.out", []any{shape{1, 196, 12, 64}, []int{0, 2, 1, 3}, shape{1, 12, 196, 64}}},
+	{"aten::convolution.out", []any{shape{1, 3, 224, 224}, shape{32, 3, 3, 3}, shape{32}, []int{2, 2}, []int{1, 1}, []int{1, 1}, false, []int{0, 0}, 1, shape{1, 32, 112, 112}}},
+	{"aten::convolution.out", []any{shape{1, 64, 56, 56}, shape{64, 64, 3, 3}, shape{64}, []int{1, 1}, []int{1, 1}, []int{1, 1}, false, []int{0, 0}, 1, shape{1, 64, 56, 56}}},
+	{"aten::convolution.out", []any{shape{1, 96, 28, 28}, shape{192, 96, 1, 1}, nil, []int{1, 1}, []int{0, 0}, []int{1, 1}, false, []int{0, 0}, 1, shape{1, 192, 28, 28}}},
+	{"aten::convolution.out", []any{shape{1, 96, 56, 56}, shape{96, 1, 3, 3}, nil, []int{1, 1}, []int{1, 1}, []int{1, 1}, false, []int{0, 0}, 96, shape{1, 96, 56, 56}}},
+	{"aten::linear.out", []any{shape{196, 768}, shape{768, 768}, shape{768}, shape{196, 768}}},
+	{"aten::linear.out", []any{shape{1, 512}, shape{10, 512}, shape{10}, shape{1, 10}}},
+	{"aten::addmm.out", []any{shape{256}, shape{64, 256}, shape{256, 256}, 1, 1, shape{64, 256}}},
+	{"aten::bmm.out", []any{shape{12, 196, 64}, shape{12, 64, 196}, shape{12, 196, 196}}},
+	{"aten::max_pool2d_with_indices.out", []any{shape{1, 64, 112, 112}, []int{3, 3}, []int{2, 2}, []int{1, 1}, []int{1, 1}, false, shape{1, 64, 56, 56}, shape{0}}},
+	{"aten::avg_pool2d.out", []any{shape{1, 64, 56, 56}, []int{2, 2}, []int{2, 2}, []int{0, 0}, false, true, nil, shape{1, 64, 28, 28}}},
+	{"aten::mean.out", []any{shape{1, 512, 7, 7}, []int{-1, -2}, true, nil, shape{1, 512, 1, 1}}},
+	{"aten::constant_pad_nd.out", []any{shape{1, 64, 56, 56}, []int{1, 1, 1, 1}, 0, shape{1, 64, 58, 58}}},
+	{"aten::cat.out", []any{[]shape{{1, 64, 28, 28}, {1, 64, 28, 28}}, 1, shape{1, 128, 28, 28}}},
+	{"quantized_decomposed::quantize_per_tensor.out", []any{shape{1, 64, 28, 28}, 0.1, 3, -128, 127, 1, int8s{1, 64, 28, 28}}},
+	{"quantized_decomposed::dequantize_per_tensor.out", []any{int8s{1, 64, 28, 28}, 0.1, 3, -128, 127, 1, nil, shape{1, 64, 28, 28}}},
+	{"aten::native_layer_norm.out", []any{shape{1, 196, 768}, []int{768}, shape{768}, shape{768}, 1e-5, shape{1, 196, 768}, shape{1, 196, 1}, shape{1, 196, 1}}},
+}
+
+// BenchmarkEstimate reports what calls are estimated to take over what they take.
+func BenchmarkEstimate(b *testing.B) {
+	set := kernels.NewSet(portable.Ops(), quantized.Ops())
+	for _, tt := range costCases {
+		b.Run(tt.op, func(b *testing.B) {
+			op, sig, _, err := set.Lookup(tt.op)
+			if err != nil || op == nil {
+				b.Fatal(tt.op, err)
+			}
+			g, args := oneCall(op, sig, tt.args)
+			img, err := delegatetest.Oracle{}.CompileGraph(context.Background(), g, delegate.Limits{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			unit, err := img.Unit(delegate.Instance{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				if err := unit.Execute(context.Background(), args); err != nil {
+					b.Fatal(err)
+				}
+			}
+			took := float64(b.Elapsed().Nanoseconds()) / float64(b.N)
+			b.ReportMetric(float64(lower.Estimate(g))/took, "estimated/measured")
+		})
+	}
+}
+
+// oneCall is a graph of a call, and its arguments.
+func oneCall(op *kernels.Op, sig *kernels.Signature, args []any) (*delegate.Graph, []*tensor.Value) {
+	g := new(delegate.Graph)
+	c := delegate.GraphCall{Op: op, Sig: sig}
+	for k, a := range args {
+		v := addValue(g, a)
+		c.Args = append(c.Args, v)
+		switch {
+		case g.Values[v].Kind != tensor.KindTensor || g.Values[v].Data != nil:
+		case sig.Args[k].Out:
+			g.Outputs = append(g.Outputs, v)
+		default:
+			g.Inputs = append(g.Inputs, v)
+		}
+		if g.Values[v].Kind == tensor.KindTensorList {
+			g.Inputs = append(g.Inputs, g.Values[v].Items...)
+		}
+		if name := sig.Args[k].Name; name == "weight" || name == "mat2" && len(g.Values[v].Sizes) == 2 {
+			g.Values[v].Data = tensor.AlignedBytes(4 * product(g.Values[v].Sizes))
+			g.Inputs = g.Inputs[:len(g.Inputs)-1]
+		}
+	}
+	g.Calls = []delegate.GraphCall{c}
+	g.Calls[0].Args = append(c.Args, c.Args[len(c.Args)-1])
+	var values []*tensor.Value
+	for _, v := range append(append([]int{}, g.Inputs...), g.Outputs...) {
+		t := tensor.New(g.Values[v].DType, g.Values[v].Sizes...)
+		for i := range tensor.Data[float32](t) {
+			tensor.Data[float32](t)[i] = float32(math.Sin(float64(i)))
+		}
+		value := tensor.TensorValue(t)
+		values = append(values, &value)
+	}
+	return g, values
+}
+
+func product(sizes []int) int {
+	n, _ := tensor.Product(sizes)
+	return n
+}
+
+// addValue adds a value made of a Go value.
+func addValue(g *delegate.Graph, a any) int {
+	var v delegate.GraphValue
+	switch a := a.(type) {
+	case shape:
+		v = delegate.GraphValue{Kind: tensor.KindTensor, DType: tensor.Float32, Sizes: a}
+		if len(a) == 1 && a[0] == 0 {
+			v.DType = tensor.Int64
+			v.Sizes = []int{1, 64, 56, 56}
+		}
+	case int8s:
+		v = delegate.GraphValue{Kind: tensor.KindTensor, DType: tensor.Int8, Sizes: a}
+	case []shape:
+		v.Kind = tensor.KindTensorList
+		for _, s := range a {
+			v.Items = append(v.Items, addValue(g, s))
+		}
+	case []int:
+		v.Kind = tensor.KindIntList
+		for _, n := range a {
+			v.Items = append(v.Items, addValue(g, n))
+		}
+	case int:
+		v = delegate.GraphValue{Kind: tensor.KindInt, Int: int64(a)}
+	case float64:
+		v = delegate.GraphValue{Kind: tensor.KindDouble, Double: a}
+	case bool:
+		v = delegate.GraphValue{Kind: tensor.KindBool, Bool: a}
+	case string:
+		v = delegate.GraphValue{Kind: tensor.KindString, Str: a}
+	}
+	g.Values = append(g.Values, v)
+	return len(g.Values) - 1
+}
