@@ -12,7 +12,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/delegatetest"
+	"github.com/etrun-go/etrun/delegate/ethosu"
+	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/internal/campaign"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -57,15 +60,19 @@ func TestLoweredModelsEqualOriginal(t *testing.T) {
 	t.Logf("%d regions", regions)
 }
 
+// payloads is a backend that takes no graphs.
+type payloads struct{ delegate.Backend }
+
 // lowerModel executes all methods of a program as they are and lowered.
 func lowerModel(path string, by delegatetest.Oracle) (regions int, err error) {
 	ctx := context.Background()
-	original, err := Open(path)
+	with := WithDelegates(payloads{xnnpack.Backend{}}, payloads{ethosu.Backend{}}, by)
+	original, err := Open(path, with)
 	if err != nil {
 		return 0, nil
 	}
 	defer original.Close()
-	lowered, err := Open(path, WithLowering(LowerAuto), WithMinProfit(-1), WithDelegates(by))
+	lowered, err := Open(path, WithLowering(LowerAuto), WithMinProfit(-1), with)
 	if err != nil {
 		return 0, err
 	}
