@@ -226,7 +226,7 @@ func (p *mix) bump() {
 	p.call(mixBump, v, p.pick(), v)
 }
 
-// rewrite reads a value and then writes it: what a loop finds there the next time, or the
+// rewrite reads a value, writes it, or both: what a loop finds there the next time, or the
 // next execute where nothing was written before.
 func (p *mix) rewrite() {
 	if len(p.owned) < 3 {
@@ -235,10 +235,15 @@ func (p *mix) rewrite() {
 		p.owned = append(p.owned, v)
 		return
 	}
-	v, out := p.owned[p.r.IntN(len(p.owned))], p.value()
-	p.call(flowAdd, v, p.pick(), out, out)
-	p.defined = append(p.defined, out)
-	p.call(flowAdd, p.pick(), p.pick(), v, v)
+	v, do := p.owned[p.r.IntN(len(p.owned))], p.r.IntN(3)
+	if do != 0 {
+		out := p.value()
+		p.call(flowAdd, v, p.pick(), out, out)
+		p.defined = append(p.defined, out)
+	}
+	if do != 1 {
+		p.call(flowAdd, p.pick(), p.pick(), v, v)
+	}
 }
 
 // again writes a value that was written before, and may be read in between.

@@ -7,7 +7,7 @@ import (
 
 // maxPartitionWork bounds the partitioning of a method, in words of sets: a fraction of a
 // second. Steps beyond it stay as they are.
-const maxPartitionWork = 1 << 28
+const maxPartitionWork = 1 << 27
 
 // set is a set of small numbers.
 type set []uint64
