@@ -442,3 +442,71 @@ func TestLoweredExecutionEqualsOriginal(t *testing.T) {
 }
 
 const lowerSeeds = 1000
+
+// With LowerVerify a method compares itself with what it would be otherwise.
+func TestVerifyLowering(t *testing.T) {
+	spec := newMix(rand.New(rand.NewPCG(4, 5)))
+	wrong := mask(1, 10, false)
+	load := func(by delegate.Backend) *Method {
+		p := flowMethods([]pte.Method{*spec}, WithOperatorSet(mixSet()), WithLowering(LowerVerify), WithMinProfit(-1), WithDelegates(by))
+		m, err := p.Load(context.Background(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	for name, by := range map[string]struct {
+		delegate.Backend
+		differs bool
+	}{"right": {wrong, false}, "wrong": {liar{wrong}, true}} {
+		m := load(by.Backend)
+		for run := range 3 {
+			if err := errors.Join(setMixInputs(m, run), m.Execute(context.Background())); err != nil {
+				t.Fatal(err)
+			}
+			differs := false
+			for i, d := range m.Distances() {
+				if differs = differs || d.Absolute != 0; d.Output != i {
+					t.Errorf("%s, run %d: %d distances, number %d of output %d", name, run, len(m.Distances()), i, d.Output)
+				}
+			}
+			if m.lowered.Taken() == 0 || differs != by.differs || len(m.Distances()) != len(spec.Outputs) {
+				t.Errorf("%s, run %d: %d regions, distances %v", name, run, m.lowered.Taken(), m.Distances())
+			}
+		}
+		if err := errors.Join(m.Reset(), m.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// liar is an oracle whose regions add one to their outputs.
+type liar struct{ delegatetest.Oracle }
+
+func (l liar) CompileGraph(ctx context.Context, g *delegate.Graph, limits delegate.Limits) (delegate.Image, error) {
+	img, err := l.Oracle.CompileGraph(ctx, g, limits)
+	return lyingImage{img, len(g.Inputs)}, err
+}
+
+type lyingImage struct {
+	delegate.Image
+	output int
+}
+
+func (m lyingImage) Unit(in delegate.Instance) (delegate.Unit, error) {
+	u, err := m.Image.Unit(in)
+	return lyingUnit{u, m.output}, err
+}
+
+type lyingUnit struct {
+	delegate.Unit
+	output int
+}
+
+func (u lyingUnit) Execute(ctx context.Context, args []*tensor.Value) error {
+	err := u.Unit.Execute(ctx, args)
+	for _, a := range args[u.output:] {
+		tensor.Data[int64](a.Tensor)[0]++
+	}
+	return err
+}

@@ -38,6 +38,9 @@ type Method struct {
 	limit   int64
 	poison  error // why the method can no longer execute
 
+	reference *Method    // the same without lowering, with LowerVerify only
+	distances []Distance // from it
+
 	executed bool // outputs are those of an execute that succeeded
 
 	observed watch
@@ -196,6 +199,9 @@ func (m *Method) Close() error {
 // free closes the units that exist.
 func (m *Method) free() error {
 	var first error
+	if m.reference != nil {
+		first = m.reference.free()
+	}
 	m.observed.memory(trace.MemoryPlanned, -m.held[0])
 	m.observed.memory(trace.MemoryScratch, -m.held[1])
 	m.held = [2]int64{}

@@ -150,6 +150,9 @@ type Lowering string
 const (
 	LowerOff  Lowering = "off"  // they are executed as they are
 	LowerAuto Lowering = "auto" // backends take the regions that they are estimated to execute faster
+	// LowerVerify lowers, and executes each method a second time without lowering, beside
+	// it: Method.Distances compares the outputs.
+	LowerVerify Lowering = "verify"
 )
 
 // WithLowering hands regions of portable operators to the backends that take graphs.

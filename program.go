@@ -24,6 +24,7 @@ type Program struct {
 	files  []*file
 
 	slots []slot // by method
+	plain []slot // by method, nothing lowered; with LowerVerify only
 
 	mu     sync.Mutex
 	open   int // methods not yet closed, and loads that run
@@ -100,11 +101,21 @@ func (p *Program) path() string {
 
 // makeSlots makes a slot of each method, still empty.
 func (p *Program) makeSlots() {
-	p.slots = make([]slot, len(p.spec.Methods))
-	for i := range p.slots {
-		p.slots[i].preparation = preparation{spec: &p.spec.Methods[i], config: &p.config, data: p.data, pool: p.pool,
+	p.slots = p.slotsOf(&p.config)
+	if p.config.lowering == LowerVerify {
+		plain := p.config
+		plain.lowering, plain.watchers, plain.wants = LowerOff, nil, 0
+		p.plain = p.slotsOf(&plain)
+	}
+}
+
+func (p *Program) slotsOf(c *config) []slot {
+	slots := make([]slot, len(p.spec.Methods))
+	for i := range slots {
+		slots[i].preparation = preparation{spec: &p.spec.Methods[i], config: c, data: p.data, pool: p.pool,
 			size: p.spec.Size, fileBytes: p.fileBytes()}
 	}
+	return slots
 }
 
 // verify reads what the file describes, and the data that it needs.
@@ -207,9 +218,11 @@ func (p *Program) freeLocked() error {
 	}
 	p.freed = true
 	var first error
-	for i := range p.slots {
-		if err := p.slots[i].preparation.close(); err != nil && first == nil {
-			first = err
+	for _, slots := range [...][]slot{p.slots, p.plain} {
+		for i := range slots {
+			if err := slots[i].preparation.close(); err != nil && first == nil {
+				first = err
+			}
 		}
 	}
 	p.pool.Close()

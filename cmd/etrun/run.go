@@ -266,7 +266,21 @@ func (s *session) execute(ctx context.Context, k int, keep bool) error {
 	if !keep {
 		return nil
 	}
+	if m, ok := st.method.(*etrun.Method); ok {
+		s.sayDistances(m)
+	}
 	return s.keep(k, st)
+}
+
+// sayDistances tells how far lowering moved the outputs, with --lower=verify.
+func (a *app) sayDistances(m *etrun.Method) {
+	for _, d := range m.Distances() {
+		if d.Index < 0 && d.Absolute == 0 {
+			a.note("lowering: output %d is the same", d.Output)
+			continue
+		}
+		a.note("lowering: output %d differs by at most %.3g, %.3g of what it is without (index %d)", d.Output, d.Absolute, d.Relative, d.Index)
+	}
 }
 
 // inCall names the call in an error, where there are several.

@@ -48,6 +48,12 @@ func do(op int, args ...int) pte.Instruction {
 	return pte.Instruction{Kind: pte.KernelCall, Index: op, Args: args}
 }
 
+// jump goes to a step where the last value is false.
+func (k sketch) jump(step, target int) sketch {
+	k.steps = slices.Insert(k.steps, step, pte.Instruction{Kind: pte.JumpFalseCall, Index: k.values, Target: target})
+	return k
+}
+
 func (k sketch) build(t testing.TB) *ir.Method {
 	t.Helper()
 	m := &pte.Method{Name: "forward", Inputs: []int{0, 1}, Outputs: k.outputs, Chains: []pte.Chain{{Instructions: k.steps}}}
@@ -61,6 +67,7 @@ func (k sketch) build(t testing.TB) *ir.Method {
 		}
 		m.Values = append(m.Values, pte.Value{Kind: tensor.KindTensor, Tensor: x})
 	}
+	m.Values = append(m.Values, pte.Value{Kind: tensor.KindBool, Bool: true}) // the condition of jumps
 	for v, items := range k.lists {
 		m.Values[v] = pte.Value{Kind: tensor.KindTensorList, Items: items}
 	}
@@ -156,6 +163,10 @@ func TestTopology(t *testing.T) {
 			"delegate a b→g"},
 		"a list": {sketch{values: 9, lists: map[int][]int{8: {4, 0, 2}}, steps: []pte.Instruction{do(opAdd, 0, 1, 4, 4), do(opList, 8, 5, 5)}, outputs: []int{5}},
 			"delegate a b→f"},
+		"a loop that reads what it writes": {sketch{values: 7, steps: []pte.Instruction{do(opAdd, 0, 1, 4, 4), do(opAdd, 4, 1, 5, 5), do(opAdd, 5, 0, 4, 4)}, outputs: []int{5}}.jump(3, 1),
+			"delegate a b→e; delegate e b a→f i; MoveCall i e; JumpFalseCall h"},
+		"a loop of two blocks": {sketch{values: 7, steps: []pte.Instruction{do(opAdd, 0, 1, 4, 4), do(opAdd, 4, 1, 5, 5), do(opAdd, 5, 0, 4, 4)}, outputs: []int{5}}.jump(3, 1).jump(2, 3),
+			"delegate a b→e; delegate e b→f; JumpFalseCall h; delegate f a→e; JumpFalseCall h"},
 		"siblings": {sketch{values: 9, steps: []pte.Instruction{do(opNo, 0, 4, 4), do(opAdd, 4, 0, 5, 5), do(opAdd, 4, 1, 6, 6), do(opNo, 5, 7, 7)}, outputs: []int{6, 7}},
 			"no a e e; delegate e a b→f g; no f h h"},
 	} {
