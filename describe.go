@@ -34,6 +34,9 @@ func (m *Method) Delegates() []delegate.Info {
 // constants. Their results are constants in the methods of the program.
 func (m *Method) Folded() []lower.Folded { return slices.Clone(m.folded) }
 
-// Lowered is what lowering decided about the method, nil without WithLowering. It must not
-// be changed.
+// Rewritten lists the instructions that lowering took away or changed.
+func (m *Method) Rewritten() []lower.Rewritten { return slices.Clone(m.rewritten) }
+
+// Lowered is what lowering decided about the regions of the method, nil without
+// WithLowering. It must not be changed.
 func (m *Method) Lowered() *lower.Report { return m.lowered }

@@ -22,12 +22,9 @@ func (c *config) compilers() (list []delegate.Compiler) {
 	return list
 }
 
-// lower hands regions of the method to backends. Where the result would not fit into the
-// program's limits, everything stays as it is.
-func (p *preparation) lower(ctx context.Context, w *watch, done *prepared) error {
-	if p.config.lowering == LowerOff {
-		return nil
-	}
+// regions hands regions of the method to backends. Where the result would not fit into the
+// program's limits, none is.
+func (p *preparation) regions(ctx context.Context, w *watch, done *prepared) error {
 	by := lower.Backends{Compilers: p.config.compilers(), MinProfit: p.config.minProfit}
 	by.Compile = func(ctx context.Context, c delegate.Compiler, g *delegate.Graph) error {
 		return p.compileGraph(ctx, w, c, g)

@@ -110,9 +110,11 @@ type mix struct {
 }
 
 func newMix(r *rand.Rand) *pte.Method {
-	p := &mix{flowProgram: flowProgram{r: r}}
+	p := &mix{flowProgram: flowProgram{language: wordsOnly{}, r: r}}
+	p.m.Operators = []pte.Operator{{Name: "test::add", Overload: "out"}, {Name: "test::update_"}, {Name: "test::view"}}
+	p.begin()
 	p.more = p.statement
-	m := p.write(constantVector(r), constantVector(r))
+	m := p.make(constantVector(r), constantVector(r))
 	for range r.IntN(3) {
 		m.Outputs = append(m.Outputs, m.Outputs[r.IntN(len(m.Outputs))])
 	}
@@ -160,9 +162,6 @@ func (p *mix) anyDynamic() int { return p.dynamic[p.r.IntN(len(p.dynamic))] }
 
 // statement writes one of the further statements, two times of three.
 func (p *mix) statement(depth int) bool {
-	if len(p.m.Operators) == mixBoth {
-		p.begin()
-	}
 	if depth > 0 && p.r.IntN(8) == 0 {
 		p.loop(depth - 1)
 		return true

@@ -48,7 +48,7 @@ func (mem *memory) bytes(p *plan.Memory, storage int) []byte {
 		return mem.state[storage]
 	case ir.Activation, ir.Input:
 		at := p.Places[storage]
-		if s.Bytes == 0 || !p.Placed[storage] {
+		if s.Bytes == 0 {
 			return nil
 		}
 		return mem.arenas[at.Arena][at.Offset : at.Offset+s.Bytes]

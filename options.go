@@ -143,20 +143,26 @@ func WithObserver(o Observer) Option {
 	}
 }
 
-// Lowering chooses what becomes of portable operators at load.
+// Lowering chooses what is done at load so that methods run faster.
 type Lowering string
 
-// Ways of lowering.
+// Ways of lowering; any other word is LowerOff.
 const (
-	LowerOff  Lowering = "off"  // they are executed as they are
-	LowerAuto Lowering = "auto" // backends take the regions that they are estimated to execute faster
+	LowerOff Lowering = "off" // instructions run as the file has them, but for those on constants
+	// LowerAuto makes chains of instructions into cheaper ones (see Method.Rewritten), and
+	// hands the regions that they are estimated to execute faster to the backends that take
+	// graphs (see Method.Lowered).
+	LowerAuto Lowering = "auto"
 	// LowerVerify lowers, and executes each method a second time without lowering, beside
 	// it: Method.Distances compares the outputs.
 	LowerVerify Lowering = "verify"
 )
 
-// WithLowering hands regions of portable operators to the backends that take graphs.
-// What a backend does not take stays as it is.
+// on reports whether anything is lowered.
+func (l Lowering) on() bool { return l == LowerAuto || l == LowerVerify }
+
+// WithLowering chooses how methods are lowered. What no rewrite matches and no backend
+// takes stays as it is.
 func WithLowering(l Lowering) Option { return func(c *config) { c.lowering = l } }
 
 // MinProfit is that of programs without WithMinProfit: below it, estimates say nothing.

@@ -26,6 +26,7 @@ type prepared struct {
 	plan      *plan.Memory     // for instances that bring no memory
 	conflicts []plan.Conflict  // of the file's plan, in the method as the file has it
 	folded    []lower.Folded
+	rewritten []lower.Rewritten
 	lowered   *lower.Report // nil where nothing was to be lowered
 }
 
@@ -33,6 +34,14 @@ type prepared struct {
 func (p *prepared) foldedBytes() (n int64) {
 	for i := range p.folded {
 		n += p.folded[i].Bytes
+	}
+	return n + p.rewrittenBytes()
+}
+
+// rewrittenBytes is the size of those that rewrites made.
+func (p *prepared) rewrittenBytes() (n int64) {
+	for i := range p.rewritten {
+		n += p.rewritten[i].Bytes
 	}
 	return n
 }
@@ -105,7 +114,7 @@ type preparation struct {
 	held      map[string]int64 // memory that observers were told of, by kind
 }
 
-// Bounds of the work of folding, in elements: a fraction of a second.
+// Bounds of the work of folding, and of rewriting, in elements: a fraction of a second.
 const (
 	foldWork        = 1 << 24
 	foldWorkPerByte = 16 // of the program
@@ -140,13 +149,7 @@ func (p *preparation) run(ctx context.Context) (done *prepared, err error) {
 	if len(done.conflicts) > 0 && p.config.strict {
 		return nil, plan.ConflictError(m, done.conflicts[0])
 	}
-	budget := lower.Budget{Bytes: p.size, Work: foldWork + foldWorkPerByte*p.size}
-	done.ir, done.folded, err = lower.Fold(ctx, m, kernels.NewCtx(p.pool), budget)
-	if err := w.stage(trace.StageFold, done.foldedBytes(), p.placed(err)); err != nil {
-		return nil, err
-	}
-	p.hold(w, trace.MemoryFolded, done.foldedBytes())
-	if err := p.lower(ctx, w, done); err != nil {
+	if err := p.lower(ctx, w, m, done); err != nil {
 		return nil, err
 	}
 	done.plan = plan.Make(done.ir, done.conflicts, p.config.planning())
@@ -154,6 +157,25 @@ func (p *preparation) run(ctx context.Context) (done *prepared, err error) {
 		return nil, err
 	}
 	return done, nil
+}
+
+// lower makes the passes over the method as the file has it.
+func (p *preparation) lower(ctx context.Context, w *watch, m *ir.Method, done *prepared) (err error) {
+	budget := lower.Budget{Bytes: p.size, Work: foldWork + foldWorkPerByte*p.size}
+	done.ir, done.folded, err = lower.Fold(ctx, m, kernels.NewCtx(p.pool), budget)
+	if err := w.stage(trace.StageFold, done.foldedBytes(), p.placed(err)); err != nil {
+		return err
+	}
+	if !p.config.lowering.on() {
+		p.hold(w, trace.MemoryFolded, done.foldedBytes())
+		return nil
+	}
+	done.ir, done.rewritten, err = lower.Rewrite(ctx, done.ir, kernels.NewCtx(p.pool), p.config.operators, budget)
+	if err := w.stage(trace.StageRewrite, done.rewrittenBytes(), p.placed(err)); err != nil {
+		return err
+	}
+	p.hold(w, trace.MemoryFolded, done.foldedBytes())
+	return p.regions(ctx, w, done)
 }
 
 // hold tells of memory that instances share.

@@ -132,19 +132,3 @@ func (m *Method) Accesses() []Accesses {
 	}
 	return all
 }
-
-// Named marks the storages that a step, the inputs or the outputs name, used or not.
-func (m *Method) Named() []bool {
-	marks := make([]bool, len(m.Storages))
-	mark := func(values []int) {
-		for _, v := range m.tensors(nil, values...) {
-			marks[m.Values[v].Storage] = true
-		}
-	}
-	mark(m.Inputs)
-	mark(m.Outputs)
-	for i := range m.Steps {
-		mark(m.Steps[i].Args)
-	}
-	return marks
-}

@@ -98,11 +98,9 @@ func ConflictError(m *ir.Method, c Conflict) error {
 // counts the others.
 func (p *Memory) sort() (inArena []int) {
 	end := len(p.Method.Steps)
-	named := p.Method.Named()
 	for i := range p.Method.Storages {
 		s := &p.Method.Storages[i]
 		switch {
-		case s.Kind == ir.Activation && s.Last < s.First && !named[i]: // an edit left it without use
 		case p.Options.BoundInputs && s.Kind == ir.Input, p.Options.BoundOutputs && s.Kind == ir.Activation && s.Output:
 			p.Callers[i] = true
 		case s.Kind == ir.State:
