@@ -21,6 +21,7 @@ type Def struct {
 	Storage int
 	Block   int
 	Step    int   // that writes it, Entry where it was there when the block began
+	Value   int   // that the step writes, None at entry
 	Whole   bool  // nothing of what was there before is left; a storage that was freed holds nothing
 	Uses    []Use // in the block, in the order of steps; a step that updates the bytes uses them too
 	Next    int   // the definition that follows it in the same storage and block, or None
@@ -123,7 +124,7 @@ func (f *flower) use(i, v int) int {
 	storage := f.m.Values[v].Storage
 	d := f.last[storage] - 1
 	if d < 0 {
-		d = f.add(i, storage, Def{Step: Entry, Whole: true})
+		d = f.add(i, storage, Def{Step: Entry, Value: None, Whole: true})
 		f.exposed[storage] = true
 	}
 	f.Defs[d].Uses = append(f.Defs[d].Uses, Use{i, v})
@@ -132,7 +133,7 @@ func (f *flower) use(i, v int) int {
 
 // define notes that step i writes value v.
 func (f *flower) define(i, v int, whole bool) int {
-	return f.add(i, f.m.Values[v].Storage, Def{Step: i, Whole: whole})
+	return f.add(i, f.m.Values[v].Storage, Def{Step: i, Value: v, Whole: whole})
 }
 
 // add appends a definition that step i meets or makes.

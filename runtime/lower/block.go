@@ -11,60 +11,39 @@ const maxBlock = 2048
 type block struct{ from, to int }
 
 // blocks cuts a method at its jumps, at where they lead, and at what frees memory.
-func blocks(m *ir.Method) (list []block) {
-	targets := make([]bool, len(m.Steps)+1)
-	for i := range m.Steps {
-		if s := &m.Steps[i]; s.Kind == ir.JumpFalseCall {
-			targets[s.Target] = true
+func blocks(m *ir.Method, f *ir.Flow) (list []block) {
+	for _, b := range f.Blocks {
+		from := b.From
+		for i := b.From; i <= b.To; i++ {
+			barrier := i == b.To || m.Steps[i].Kind == ir.JumpFalseCall || m.Steps[i].Kind == ir.FreeCall
+			if i > from && (barrier || i-from == maxBlock) {
+				list = append(list, block{from, i})
+				from = i
+			}
+			if barrier {
+				from = i + 1
+			}
 		}
 	}
-	from := 0
-	end := func(to int) {
-		if to > from {
-			list = append(list, block{from, to})
-		}
-		from = to
-	}
-	for i := range m.Steps {
-		if targets[i] || i-from == maxBlock {
-			end(i)
-		}
-		if k := m.Steps[i].Kind; k == ir.JumpFalseCall || k == ir.FreeCall {
-			end(i)
-			from = i + 1
-		}
-	}
-	end(len(m.Steps))
 	return list
 }
 
-// definition is a write of a storage in a block, with the steps of the block that read
-// it: the storage in static single assignment.
-type definition struct {
-	step    int
-	value   int
-	readers []int
-	last    bool // of its storage in the block
-}
-
-// outside stands for the definitions before a block.
+// outside stands for the definitions before a block, and for steps and compilers that
+// there are none of.
 const outside = -1
 
-// flow is the dataflow of one block after the other. Its tables are made once for the method.
+// flow is the dataflow of one block after the other: its storages are in static single
+// assignment, see [ir.Flow]. Its tables are made once for the method.
 type flow struct {
+	*ir.Flow
 	m        *ir.Method
 	views    []bool        // by value: a step makes it a view
 	accesses []ir.Accesses // by storage, of the whole method
 
 	block
-	defs    []definition
-	reads   [][]int  // by step of the block: the definition that each of Step.Reads sees
-	writes  [][]int  // the definition of each of Step.Writes, but for views
-	after   [][]int  // the earlier steps that it must follow, each once; all by their place in the block
-	refused []string // why no graph can have it, "" where one can
+	after   [][]int  // by step of the block: the earlier ones that it must follow, each once
+	refused []string // and why no graph can have it, "" where one can
 
-	current []mark  // by storage: the definition that holds
-	entered []int   // by storage: the block, plus one, in which it is read as it was before the block
 	viewed  []mark  // by value: the step that made it a view
 	touched []touch // by resource
 	number  int     // of the block
@@ -81,83 +60,42 @@ type touch struct {
 }
 
 func newFlow(m *ir.Method) *flow {
-	return &flow{m: m, views: m.Views(), accesses: m.Accesses(),
-		current: make([]mark, len(m.Storages)), entered: make([]int, len(m.Storages)), viewed: make([]mark, len(m.Values)),
-		touched: make([]touch, len(m.Storages)+len(m.Values)+1)}
+	return &flow{Flow: m.Flow(), m: m, views: m.Views(), accesses: m.Accesses(),
+		viewed: make([]mark, len(m.Values)), touched: make([]touch, len(m.Storages)+len(m.Values)+1)}
 }
 
-// enter finds the dataflow of a block.
+// enter finds what the steps of a block depend on, and which ones graphs can have.
 func (f *flow) enter(b block) {
 	f.number++
 	n := b.to - b.from
-	f.block, f.defs = b, f.defs[:0]
-	f.reads, f.writes, f.after = make([][]int, n), make([][]int, n), make([][]int, n)
-	f.refused = make([]string, n)
+	f.block, f.after, f.refused = b, make([][]int, n), make([]string, n)
 	for i := range n {
 		f.after[i] = f.follow(i)
-		f.define(i)
-	}
-	for i := range f.defs {
-		d := &f.defs[i]
-		d.last = f.current[f.m.Values[d.value].Storage].index == i
+		f.refused[i] = f.refusal(i)
+		if s := f.step(i); s.IsView() {
+			f.viewed[s.Writes[0]] = mark{f.number, i}
+		}
 	}
 }
 
 // step is step i of the block.
 func (f *flow) step(i int) *ir.Step { return &f.m.Steps[f.from+i] }
 
-// define records which definitions step i sees, and makes its own.
-func (f *flow) define(i int) {
-	s := f.step(i)
-	f.reads[i] = f.see(i, s.Reads)
-	f.see(i, s.Updates)
-	f.refused[i] = f.refusal(i)
-	if s.IsView() {
-		f.viewed[s.Writes[0]] = mark{f.number, i}
-		return
+// sees is the definition that step i of the block reads as its Reads[k], outside for one
+// from before the block.
+func (f *flow) sees(i, k int) int {
+	def := f.Steps[f.from+i].Reads[k]
+	if f.Defs[def].Step < f.from {
+		return outside
 	}
-	for _, v := range s.Updates {
-		f.add(i, v)
-	}
-	for _, v := range s.Writes {
-		f.writes[i] = append(f.writes[i], f.add(i, v))
-	}
+	return def
 }
 
-func (f *flow) add(i, v int) int {
-	f.defs = append(f.defs, definition{step: i, value: v})
-	f.current[f.m.Values[v].Storage] = mark{f.number, len(f.defs) - 1}
-	return len(f.defs) - 1
-}
+// makes lists the definitions that step i of the block leaves.
+func (f *flow) makes(i int) []int { return f.Steps[f.from+i].Makes }
 
-func (f *flow) see(i int, values []int) []int {
-	seen := make([]int, len(values))
-	for k, v := range values {
-		storage := f.m.Values[v].Storage
-		seen[k] = outside
-		if c := f.current[storage]; c.block == f.number {
-			seen[k] = c.index
-			d := &f.defs[c.index]
-			if n := len(d.readers); n == 0 || d.readers[n-1] != i {
-				d.readers = append(d.readers, i)
-			}
-			continue
-		}
-		f.entered[storage] = f.number
-	}
-	return seen
-}
-
-// outlives reports a definition that a step outside the block, or the caller, may see.
-func (f *flow) outlives(d *definition) bool {
-	storage := f.m.Values[d.value].Storage
-	if !d.last {
-		return false
-	}
-	r := f.accesses[storage].Readers
-	return f.m.Storages[storage].Output || f.m.Storages[storage].Kind != ir.Activation || f.entered[storage] == f.number ||
-		len(r) > 0 && (r[0] < f.from || r[len(r)-1] >= f.to)
-}
+// maker is the step of the block that leaves a definition.
+func (f *flow) maker(def int) int { return f.Defs[def].Step - f.from }
 
 // follow lists the steps that step i must follow: those that wrote what it touches, and
 // those that read what it writes.

@@ -27,7 +27,7 @@ func (f *flow) refusal(i int) string {
 		return "an argument that is no tensor is computed by the program"
 	}
 	for k, v := range s.Reads {
-		if why := f.refusesRead(v, f.reads[i][k]); why != "" {
+		if why := f.refusesRead(v, f.sees(i, k)); why != "" {
 			return why
 		}
 	}
@@ -46,13 +46,13 @@ func (f *flow) refusesRead(v, def int) string {
 	if t.Dynamism == tensor.DynamicUnbound || f.m.Storages[f.m.Values[v].Storage].Kind == ir.Heap {
 		return fmt.Sprintf("value %d is of unbounded size", v)
 	}
-	if def == outside || f.defs[def].value == v || sameBytes(t, f.m.Values[f.defs[def].value].Tensor) {
+	if def == outside || f.Defs[def].Value == v || sameBytes(t, f.m.Values[f.Defs[def].Value].Tensor) {
 		return ""
 	}
 	if by := f.viewed[v]; by.block == f.number && f.refused[by.index] == "" {
 		return ""
 	}
-	return fmt.Sprintf("value %d shows bytes of value %d at sizes of its own", v, f.defs[def].value)
+	return fmt.Sprintf("value %d shows bytes of value %d at sizes of its own", v, f.Defs[def].Value)
 }
 
 // sameBytes reports tensors of one type and number of elements, whatever is executed.
@@ -123,10 +123,10 @@ func (f *flow) newGraph(steps []int, inside func(i int) bool) *graph {
 		g.call(i)
 	}
 	for _, i := range steps {
-		for _, n := range f.writes[i] {
-			if d := &f.defs[n]; g.escapes(d) {
-				g.outputs = append(g.outputs, n)
-				g.Outputs = append(g.Outputs, g.known[version{d.value, n}])
+		for k, def := range f.makes(i) {
+			if def != ir.None && g.escapes(def) {
+				g.outputs = append(g.outputs, def)
+				g.Outputs = append(g.Outputs, g.known[version{f.step(i).Writes[k], def}])
 			}
 		}
 	}
@@ -134,35 +134,43 @@ func (f *flow) newGraph(steps []int, inside func(i int) bool) *graph {
 }
 
 // has reports a definition by a step of the graph.
-func (g *graph) has(def int) bool { return def != outside && g.inside(g.f.defs[def].step) }
+func (g *graph) has(def int) bool { return def != outside && g.contains(g.f.Defs[def].Step) }
+
+// contains reports a step of the method that is in the graph.
+func (g *graph) contains(step int) bool {
+	return step >= g.f.from && step < g.f.to && g.inside(step-g.f.from)
+}
 
 // escapes reports a definition that somebody outside the graph reads.
-func (g *graph) escapes(d *definition) bool {
-	return g.f.outlives(d) || slices.ContainsFunc(d.readers, func(i int) bool { return !g.inside(i) })
+func (g *graph) escapes(def int) bool {
+	d := &g.f.Defs[def]
+	return d.Live || slices.ContainsFunc(d.Uses, func(u ir.Use) bool { return !g.contains(u.Step) })
 }
 
 // call appends the call that step i is.
 func (g *graph) call(i int) {
-	s, seen := g.f.step(i), g.f.reads[i]
+	s := g.f.step(i)
 	if g.f.isReshape(s) {
-		to := version{s.Writes[0], seen[0]}
+		to := version{s.Writes[0], g.f.sees(i, 0)}
 		if _, ok := g.known[to]; !ok && !g.f.m.Values[to.value].Tensor.Const {
-			g.view(i, g.tensor(i, s.Reads[0], seen[0]), to)
+			g.view(i, g.tensor(i, s.Reads[0], g.f.sees(i, 0)), to)
 		}
 		return
 	}
 	c := delegate.GraphCall{Op: s.Op, Sig: s.Sig, Place: place(s.Origin)}
 	defined := make(map[int]int, len(s.Writes))
 	if s.IsView() {
-		defined[s.Writes[0]] = g.add(version{s.Writes[0], seen[0]})
+		defined[s.Writes[0]] = g.add(version{s.Writes[0], g.f.sees(i, 0)})
 	}
-	for k, v := range s.Writes[:len(g.f.writes[i])] {
-		defined[v] = g.add(version{v, g.f.writes[i][k]})
+	for k, v := range s.Writes {
+		if def := g.f.makes(i)[k]; def != ir.None {
+			defined[v] = g.add(version{v, def})
+		}
 	}
-	sees := make(map[int]int, len(seen))
+	sees := make(map[int]int, len(s.Reads))
 	for k, v := range s.Reads {
 		if _, ok := sees[v]; !ok {
-			sees[v] = g.tensor(i, v, seen[k])
+			sees[v] = g.tensor(i, v, g.f.sees(i, k))
 		}
 	}
 	for k, v := range s.Args {
@@ -207,7 +215,7 @@ func (g *graph) tensor(i, v, def int) int {
 		g.Values[n].Data = constant(g.f.m.Storages[value.Storage].Data, value.Tensor.NBytes())
 		return n
 	case g.has(def):
-		d := g.f.defs[def].value
+		d := g.f.Defs[def].Value
 		return g.view(i, g.tensor(i, d, def), at)
 	}
 	n := g.add(at)

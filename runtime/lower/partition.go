@@ -79,7 +79,7 @@ func newPartition(f *flow, kind []int, left *int) (p *partition, ok bool) {
 func (p *partition) grow() {
 	p.eachRead(func(i int, r version) {
 		if r.def != outside {
-			p.merge(p.defs[r.def].step, i)
+			p.merge(p.maker(r.def), i)
 		}
 	})
 	latest := make(map[version]int)
@@ -101,7 +101,7 @@ func (p *partition) eachRead(do func(i int, r version)) {
 			continue
 		}
 		for k, v := range p.step(i).Reads {
-			do(i, version{v, p.reads[i][k]})
+			do(i, version{v, p.sees(i, k)})
 		}
 	}
 }

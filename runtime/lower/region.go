@@ -97,7 +97,7 @@ func Regions(ctx context.Context, m *ir.Method, by Backends) (*ir.Method, *Repor
 		return m, report, nil
 	}
 	l := &lowering{Backends: by, ctx: ctx, flow: newFlow(m), report: report, left: maxPartitionWork, first: len(m.Delegates)}
-	for _, b := range blocks(m) {
+	for _, b := range blocks(m, l.Flow) {
 		if err := l.block(b); err != nil {
 			return nil, nil, err
 		}
@@ -337,7 +337,7 @@ func (l *lowering) emitRegion(c *candidate) {
 		Delegate: g.Index}
 	var moves []ir.Step
 	for _, n := range g.outputs {
-		v := l.defs[n].value
+		v := l.Defs[n].Value
 		to := v
 		if slices.ContainsFunc(g.inputs, func(in int) bool { return l.m.Values[in].Storage == l.m.Values[v].Storage }) {
 			t := *l.m.Values[v].Tensor
@@ -362,8 +362,8 @@ func (l *lowering) emitRegion(c *candidate) {
 // or its bytes are not those of its storage from the start. Nobody outside reads a view of
 // what only the region has.
 func (l *lowering) remains(g *graph, i int) bool {
-	from, to, def := l.step(i).Reads[0], l.step(i).Writes[0], l.reads[i][0]
-	if l.m.Values[to].Tensor.Const || g.has(def) && !g.escapes(&l.defs[def]) {
+	from, to, def := l.step(i).Reads[0], l.step(i).Writes[0], l.sees(i, 0)
+	if l.m.Values[to].Tensor.Const || g.has(def) && !g.escapes(def) {
 		return false
 	}
 	switch l.m.Storages[l.m.Values[from].Storage].Kind {
