@@ -23,24 +23,47 @@ func (p *preparation) compile(ctx context.Context, w *watch, links ir.Links) err
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		d := &p.spec.Delegates[i]
-		payload := &delegate.Payload{Method: p.spec.Name, Index: i, Data: d.Data, Named: p.data, Args: args[i],
-			Limits: left}
-		for _, s := range d.Specs {
-			payload.Specs = append(payload.Specs, delegate.CompileSpec{Key: s.Key, Value: s.Value})
-		}
-		img, err := p.config.backends[d.ID].Compile(ctx, payload)
+		id := p.spec.Delegates[i].ID
+		img, err := p.compileOne(ctx, i, args[i], left)
 		if err != nil {
-			return w.stageOf(trace.StageCompile, i, d.ID, 0, fmt.Errorf("delegate %d (%.100q): %w", i, d.ID, err))
+			return w.stageOf(trace.StageCompile, i, id, 0, err)
 		}
 		p.images, p.needs = append(p.images, img), append(p.needs, img.Needs())
 		left = less(left, p.needs[i])
 		p.hold(w, trace.MemoryPacked, p.needs[i].PackedBytes)
-		if err := w.stageOf(trace.StageCompile, i, d.ID, p.needs[i].PackedBytes, nil); err != nil {
+		if err := w.stageOf(trace.StageCompile, i, id, p.needs[i].PackedBytes, nil); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// compileOne makes the image of delegate i.
+func (p *preparation) compileOne(ctx context.Context, i int, args []*delegate.ArgSpec, left delegate.Limits) (delegate.Image, error) {
+	if p.lost != nil {
+		return nil, p.lost
+	}
+	if p.scratch == nil {
+		p.scratch = new(delegate.Scratch)
+	}
+	d, gone := &p.spec.Delegates[i], false
+	payload := &delegate.Payload{Method: p.spec.Name, Index: i, Data: d.Data, Named: p.data, Args: args, Limits: left, Scratch: p.scratch,
+		Release: func(data []byte) bool {
+			done := p.giveBack(data)
+			gone = gone || done
+			return done
+		}}
+	for _, s := range d.Specs {
+		payload.Specs = append(payload.Specs, delegate.CompileSpec{Key: s.Key, Value: s.Value})
+	}
+	img, err := p.config.backends[d.ID].Compile(ctx, payload)
+	if err != nil {
+		err = fmt.Errorf("delegate %d (%.100q): %w", i, d.ID, err)
+		if gone {
+			p.lost = fmt.Errorf("%w; its weights were given back by then: open the program again to try again", err)
+		}
+	}
+	return img, err
 }
 
 // packedPerByte is how many bytes of packed weights a byte of a file may make, where
@@ -58,10 +81,11 @@ func (p *preparation) delegateLimits() delegate.Limits {
 	return l
 }
 
-// less is what an image leaves of limits.
+// less is what an image leaves of limits. What units share is taken off by none.
 func less(l delegate.Limits, n delegate.Needs) delegate.Limits {
-	memory := max(l.Memory-n.Scratch-n.PackedBytes, 1)
-	return delegate.Limits{Scratch: min(max(l.Scratch-n.Scratch, 1), memory), Memory: memory}
+	own := n.Scratch - n.Shared
+	memory := max(l.Memory-own-n.PackedBytes, 1)
+	return delegate.Limits{Scratch: min(max(l.Scratch-own, 1), memory), Memory: memory}
 }
 
 // delegateArgs describes, by delegate, the arguments of its first call.

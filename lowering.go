@@ -34,7 +34,7 @@ func (p *preparation) regions(ctx context.Context, w *watch, done *prepared) err
 		return w.stage(trace.StageLower, 0, p.placed(err))
 	}
 	done.lowered = report
-	plain, count := *done, len(done.images)
+	plain, count := done.ir, len(done.images)
 	done.ir, done.images, done.needs = m, p.images, p.needs
 	for i := range report.Regions {
 		if r := &report.Regions[i]; r.Delegate >= 0 {
@@ -45,7 +45,7 @@ func (p *preparation) regions(ctx context.Context, w *watch, done *prepared) err
 		if err := done.checkMemory(plan.Make(done.ir, done.conflicts, p.config.planning()), p.config, p.size); err != nil {
 			report.Drop(err.Error())
 			p.drop(w, count)
-			*done = plain
+			done.ir, done.images, done.needs, done.backends = plain, done.images[:count], done.needs[:count], done.backends[:count]
 		}
 	}
 	return w.stage(trace.StageLower, 0, nil)

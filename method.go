@@ -3,6 +3,7 @@ package etrun
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"sync/atomic"
 
@@ -32,6 +33,7 @@ type Method struct {
 	ctx     *kernels.Ctx
 	random  *rand.PCG // the source of ctx
 	units   []delegate.Unit
+	scratch *delegate.Scratch // of the units
 	inputs  []input
 	logical []*tensor.Tensor // by output: elements in logical order, where that is not memory's
 	restore []saved
@@ -106,9 +108,7 @@ func (m *Method) build(ctx context.Context, w *watch) error {
 // hold tells of the instance's memory.
 func (m *Method) hold(w *watch) {
 	m.held[0] = m.plan.Bytes()
-	for i := range m.needs {
-		m.held[1] += m.needs[i].Scratch
-	}
+	m.held[1] = scratchBytes(m.needs, math.MaxInt64-1)
 	w.memory(trace.MemoryPlanned, m.held[0])
 	w.memory(trace.MemoryScratch, m.held[1])
 }
@@ -155,12 +155,12 @@ func (m *Method) makeTensor(s *ir.Value) *tensor.Tensor {
 }
 
 func (m *Method) makeUnits(ctx context.Context) error {
-	m.units = make([]delegate.Unit, len(m.images))
+	m.units, m.scratch = make([]delegate.Unit, len(m.images)), m.takeScratch()
 	for i, img := range m.images {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		u, err := img.Unit(delegate.Instance{Pool: m.program.pool})
+		u, err := img.Unit(delegate.Instance{Pool: m.program.pool, Scratch: m.scratch})
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.ir.Delegates[i], err)
 		}
@@ -213,6 +213,9 @@ func (m *Method) free() error {
 			first = err
 		}
 		m.units[i] = nil
+	}
+	if err := m.scratch.Close(); err != nil && first == nil {
+		first = err
 	}
 	return first
 }

@@ -16,7 +16,7 @@ import (
 // file refers to its own line and to those above it.
 var order = [][]string{
 	{"doc.go", "errors.go", "limits.go", "operators.go"},
-	{"file.go", "source.go", "named.go", "watch.go"},
+	{"file.go", "source.go", "named.go", "claims.go", "watch.go"},
 	{"options.go"},
 	{"link.go", "compile.go", "lowering.go", "prepared.go"}, // the description of a method to what its instances share
 	{"slot.go"},

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime/debug"
+	"sync/atomic"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/hal/cpu"
@@ -27,7 +29,29 @@ type prepared struct {
 	conflicts []plan.Conflict  // of the file's plan, in the method as the file has it
 	folded    []lower.Folded
 	rewritten []lower.Rewritten
-	lowered   *lower.Report // nil where nothing was to be lowered
+	lowered   *lower.Report     // nil where nothing was to be lowered
+	scratch   *delegate.Scratch // that the images were compiled for
+	taken     atomic.Bool       // an instance has it
+}
+
+// takeScratch is the scratch of the next instance: the first takes that which the
+// delegates have prepared.
+func (p *prepared) takeScratch() *delegate.Scratch {
+	if p.scratch != nil && p.taken.CompareAndSwap(false, true) {
+		return p.scratch
+	}
+	return new(delegate.Scratch)
+}
+
+// scratchBytes is the working memory of an instance's units, of which the shared part
+// counts once, and no more than limit and one byte if there is one.
+func scratchBytes(needs []delegate.Needs, limit int64) int64 {
+	own, shared := int64(0), int64(0)
+	for i := range needs {
+		own += min(needs[i].Scratch-needs[i].Shared, limit-own+1) // no sum may overflow
+		shared = max(shared, needs[i].Shared)
+	}
+	return own + min(shared, limit-own+1)
 }
 
 // foldedBytes is the size of the constants that were computed at load.
@@ -68,10 +92,7 @@ func (p *prepared) checkMemory(on *plan.Memory, c *config, file int64) error {
 			return &MemoryError{Want: n, Limit: limits.PlannedBytes, Parts: []MemoryPart{{fmt.Sprintf("value %d", s.Values[0]), n}}}
 		}
 	}
-	arenas, scratch := on.Bytes(), int64(0)
-	for i := range p.needs {
-		scratch += min(p.needs[i].Scratch, limits.PlannedBytes-scratch+1) // no sum may overflow
-	}
+	arenas, scratch := on.Bytes(), scratchBytes(p.needs, limits.PlannedBytes)
 	if arenas > limits.PlannedBytes || scratch > limits.PlannedBytes-arenas {
 		return &MemoryError{Want: arenas + scratch, Limit: limits.PlannedBytes,
 			Parts: []MemoryPart{{"arenas", arenas - on.StateBytes}, {"state", on.StateBytes}, {"delegate scratch", scratch}}}
@@ -88,10 +109,9 @@ func (p *prepared) checkMemory(on *plan.Memory, c *config, file int64) error {
 // memoryNeeded sums what an instance needs by kind.
 func (p *prepared) memoryNeeded(on *plan.Memory, file int64) *MemoryError {
 	e := &MemoryError{Parts: []MemoryPart{{"file", file}, {"arenas", on.Bytes() - on.StateBytes}, {"state", on.StateBytes}}}
-	var weights, scratch int64
+	scratch, weights := scratchBytes(p.needs, math.MaxInt64-1), int64(0)
 	for i := range p.needs {
 		weights += p.needs[i].PackedBytes
-		scratch += p.needs[i].Scratch
 	}
 	e.Parts = append(e.Parts, MemoryPart{"folded constants", p.foldedBytes()}, MemoryPart{"packed weights", weights}, MemoryPart{"delegate scratch", scratch})
 	for _, part := range e.Parts {
@@ -107,11 +127,14 @@ type preparation struct {
 	config    *config
 	data      *dataMap
 	pool      *cpu.Pool
-	size      int64            // of the program
-	fileBytes int64            // of all files of the program
-	images    []delegate.Image // compiled so far, in order
-	needs     []delegate.Needs // of these
-	held      map[string]int64 // memory that observers were told of, by kind
+	size      int64             // of the program
+	fileBytes int64             // of all files of the program
+	scratch   *delegate.Scratch // of the first instance
+	giveBack  func([]byte) bool // see delegate.Payload
+	lost      error             // a delegate failed when its weights were given back already
+	images    []delegate.Image  // compiled so far, in order
+	needs     []delegate.Needs  // of these
+	held      map[string]int64  // memory that observers were told of, by kind
 }
 
 // Bounds of the work of folding, and of rewriting, in elements: a fraction of a second.
@@ -145,7 +168,7 @@ func (p *preparation) run(ctx context.Context) (done *prepared, err error) {
 	if err := w.stage(trace.StageBuild, 0, p.placed(err)); err != nil {
 		return nil, err
 	}
-	done = &prepared{images: p.images[:count:count], needs: p.needs[:count:count], backends: backends, conflicts: plan.CheckFile(m)}
+	done = &prepared{scratch: p.scratch, images: p.images[:count:count], needs: p.needs[:count:count], backends: backends, conflicts: plan.CheckFile(m)}
 	if len(done.conflicts) > 0 && p.config.strict {
 		return nil, plan.ConflictError(m, done.conflicts[0])
 	}
@@ -209,6 +232,7 @@ func (p *preparation) close() error {
 		}
 	}
 	p.images = nil
+	p.scratch.Close()
 	w := p.config.watch(context.Background(), p.spec.Name)
 	for kind, bytes := range p.held {
 		w.memory(kind, -bytes)

@@ -25,6 +25,7 @@ type Program struct {
 
 	slots []slot // by method
 	plain []slot // by method, nothing lowered; with LowerVerify only
+	reads claims
 
 	mu     sync.Mutex
 	open   int // methods not yet closed, and loads that run
@@ -99,6 +100,12 @@ func (p *Program) path() string {
 	return p.files[0].path
 }
 
+// giveBack returns the memory of bytes that a delegate has packed, unless another slot
+// compiles it, too.
+func (p *Program) giveBack(data []byte) bool {
+	return p.config.lowering != LowerVerify && p.reads.release(p.spec, p.data, p.config.backends, data)
+}
+
 // makeSlots makes a slot of each method, still empty.
 func (p *Program) makeSlots() {
 	p.slots = p.slotsOf(&p.config)
@@ -113,7 +120,7 @@ func (p *Program) slotsOf(c *config) []slot {
 	slots := make([]slot, len(p.spec.Methods))
 	for i := range slots {
 		slots[i].preparation = preparation{spec: &p.spec.Methods[i], config: c, data: p.data, pool: p.pool,
-			size: p.spec.Size, fileBytes: p.fileBytes()}
+			size: p.spec.Size, fileBytes: p.fileBytes(), giveBack: p.giveBack}
 	}
 	return slots
 }
@@ -143,14 +150,15 @@ func (p *Program) parse(data []byte) (err error) {
 	return err
 }
 
-// Spec is the program's description. It must not be changed.
+// Spec is the program's description. It must not be changed. Bytes of weights that a
+// backend has packed may read as zeros once a method was loaded.
 func (p *Program) Spec() *pte.Program { return p.spec }
 
 // Bundle is the test cases that came with a .bpte file, nil for a .pte file.
 func (p *Program) Bundle() *pte.Bundle { return p.bundle }
 
 // Named finds named data of the program and of its data files. It implements
-// delegate.NamedData; the bytes stay valid until Close.
+// delegate.NamedData; the bytes stay valid until Close, and as [Program.Spec] says.
 func (p *Program) Named(key string) ([]byte, bool) { return p.data.Named(key) }
 
 // MethodNames lists the methods in the order of the file.

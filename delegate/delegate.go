@@ -28,6 +28,13 @@ type Backend interface {
 	Compile(ctx context.Context, p *Payload) (Image, error)
 }
 
+// Namer is implemented by backends that tell what a payload names without compiling it.
+// Where all backends of a program do, what one payload alone uses may be released.
+type Namer interface {
+	// Names lists the keys of named data that compiling the payload may ask for.
+	Names(payload []byte) ([]string, error)
+}
+
 // Status is the outcome of a probe.
 type Status struct {
 	Loaded bool   // the backend runs programs on this machine
@@ -44,6 +51,14 @@ type Payload struct {
 	Named  NamedData  // the program's and the external files' named data
 	Args   []*ArgSpec // the arguments of its calls: inputs, then outputs
 	Limits Limits     // what the payload may cost
+	// Release takes back the memory of constants that the payload holds or names and that
+	// nothing will read again; it reports whether it did, and then they read as anything.
+	// It does not where others may read them. nil: nothing is taken back. A payload that
+	// fails after that cannot be compiled again.
+	Release func(data []byte) bool
+	// Scratch is that of the method instance that is made first; nil: every unit has
+	// working memory of its own.
+	Scratch *Scratch
 }
 
 // Limits bound the memory of an image and of one unit, in bytes. A backend compares
@@ -146,7 +161,8 @@ type Image interface {
 
 // Instance is what a unit gets from its method instance.
 type Instance struct {
-	Pool *cpu.Pool // thread budget, nil for one thread
+	Pool    *cpu.Pool // thread budget, nil for one thread
+	Scratch *Scratch  // of the instance, nil for none: see [Payload]
 }
 
 // Unit runs a payload for one method instance, one call at a time.
@@ -204,6 +220,7 @@ type Needs struct {
 	Inputs      int   // number of leading arguments that are inputs
 	PackedBytes int64 // copies of constants that the image keeps, in a form of its own
 	Scratch     int64 // working memory that a unit needs beside its arguments, an upper estimate
+	Shared      int64 // how much of Scratch is in the instance's, where units use the same bytes in turn
 	Profiling   int64 // what it needs beside that once its operations were measured now and then
 }
 

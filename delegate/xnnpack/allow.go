@@ -134,7 +134,7 @@ func leakyLimits(g *graph, n *node, s []shape) string {
 	if reason := convertLimits(g, n, s); reason != "" {
 		return reason
 	}
-	below := in[0] / out * n.Param
+	below := in[0] / out * params[scalarParams](n).value
 	return outside("scale ratio below 0", max(below, -below), 0x1p-8, 0x1.FFFCp6)
 }
 
@@ -191,16 +191,20 @@ func sameQuantization(g *graph, n *node, _ []shape) string {
 }
 
 // finiteParam wants a number for slope, alpha or padding value, in the node's datatype.
-func finiteParam(g *graph, n *node, _ []shape) string {
-	x := n.Param
-	if g.Values[n.Out[0]].Datatype == fp16 {
-		x = float16.Fromfloat32(x).Float32()
+func finiteParam(of func(*node) float32) rule {
+	return func(g *graph, n *node, _ []shape) string {
+		x := of(n)
+		if g.Values[n.Out[0]].Datatype == fp16 {
+			x = float16.Fromfloat32(x).Float32()
+		}
+		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
+			return fmt.Sprintf("parameter %v", of(n))
+		}
+		return ""
 	}
-	if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
-		return fmt.Sprintf("parameter %v", n.Param)
-	}
-	return ""
 }
+
+var finiteScalar = finiteParam(func(n *node) float32 { return params[scalarParams](n).value })
 
 // Ranges of geometries. Exporters stay far below them.
 const (
@@ -212,7 +216,7 @@ const (
 // windowLimits are the geometries of windows: kernels, steps and paddings of exported
 // models. Paddings as large as the window put windows outside of the input.
 func windowLimits(_ *graph, n *node, _ []shape) string {
-	w := &n.Window
+	w := n.window()
 	if w.kernelH > maxKernel || w.kernelW > maxKernel {
 		return fmt.Sprintf("%dx%d window, at most %d", w.kernelH, w.kernelW, maxKernel)
 	}
@@ -232,7 +236,7 @@ func windowLimits(_ *graph, n *node, _ []shape) string {
 // transposedLimits: the library splits a transposed convolution into one for each place
 // within a stride, and asks for memory outside of the output where one has no pixels.
 func transposedLimits(_ *graph, n *node, s []shape) string {
-	w, out := &n.Window, s[n.Out[0]]
+	w, out := n.window(), s[n.Out[0]]
 	if out.dim[1] < w.strideH || out.dim[2] < w.strideW {
 		return fmt.Sprintf("output of %v with stride %dx%d", out, w.strideH, w.strideW)
 	}
@@ -246,7 +250,7 @@ func transposedLimits(_ *graph, n *node, s []shape) string {
 // where paddings reach it, and the library never checks that the place which it reads
 // instead is inside the input.
 func poolLimits(_ *graph, n *node, _ []shape) string {
-	w := &n.Window
+	w := n.window()
 	switch {
 	case w.kernelH*w.kernelW == 1 || w.strideH > w.kernelH || w.strideW > w.kernelW:
 		return "pool of one element, or of a stride above its size"
@@ -259,7 +263,7 @@ func poolLimits(_ *graph, n *node, _ []shape) string {
 // averageLimits: the library keeps pointers for the rows at the top, one in the middle
 // and those at the bottom, which must be different rows.
 func averageLimits(g *graph, n *node, s []shape) string {
-	w, in, out := &n.Window, s[n.In[0]], s[n.Out[0]]
+	w, in, out := n.window(), s[n.In[0]], s[n.Out[0]]
 	if d := g.Values[n.In[0]].Datatype; d != fp32 && d != fp16 {
 		return d.String() + " average pool"
 	}

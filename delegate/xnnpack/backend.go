@@ -61,25 +61,31 @@ func describeLibrary(lib *xnn.Library) string {
 // Compile reads and checks the payload, and makes an image for the engine that the
 // backend asks for.
 func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Image, error) {
-	if b.Engine != "" && !slices.Contains(Engines, b.Engine) {
-		return nil, unsupported("", "engine %q, want one of %q", b.Engine, Engines)
-	}
 	g, err := readGraph(p.Data, p.Named)
 	if err != nil {
 		return nil, err
 	}
+	if len(p.Args) > 0 && len(p.Args) != len(g.Args) {
+		return nil, payloadError("", "the call has %d arguments, the payload %d", len(p.Args), len(g.Args))
+	}
+	return b.compile(ctx, &image{graph: g, limits: p.Limits, args: p.Args, giveBack: p.Release, scratch: p.Scratch})
+}
+
+// compile finishes an image of a checked graph.
+func (b Backend) compile(ctx context.Context, img *image) (delegate.Image, error) {
+	if b.Engine != "" && !slices.Contains(Engines, b.Engine) {
+		return nil, unsupported("", "engine %q, want one of %q", b.Engine, Engines)
+	}
+	g := img.graph
 	shapes, err := g.repair()
 	if err != nil {
 		return nil, err
 	}
 	g.fuse(shapes)
-	if len(p.Args) > 0 && len(p.Args) != len(g.Args) {
-		return nil, payloadError("", "the call has %d arguments, the payload %d", len(p.Args), len(g.Args))
-	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	img := &image{graph: g, shapes: shapes, cost: g.cost(shapes), limits: p.Limits}
+	img.shapes, img.cost = shapes, g.cost(shapes)
 	if b.Engine == EngineReference {
 		return img.openReference()
 	}
@@ -87,8 +93,9 @@ func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Ima
 	if err == nil {
 		return img, nil
 	}
+	gone := img.holdings != nil && img.weights.gone
 	img.Close()
-	if b.Engine == EngineNative || xnn.Named(b.Library) && errors.Is(err, delegate.ErrMissing) {
+	if b.Engine == EngineNative || gone || xnn.Named(b.Library) && errors.Is(err, delegate.ErrMissing) {
 		return nil, err
 	}
 	img.whyReference = err.Error()

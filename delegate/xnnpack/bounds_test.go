@@ -278,7 +278,7 @@ func amplify(n *node, e, most float64) float64 {
 	case "Softmax":
 		return 2 * e
 	case "LeakyReLU", "ELU":
-		return e * max(1, math.Abs(float64(n.Param)))
+		return e * max(1, math.Abs(float64(params[scalarParams](n).value)))
 	case "Square":
 		return e * (2*most + e)
 	case "Exp":
@@ -364,7 +364,7 @@ func (b *bounds) terms(n *node) float64 {
 	switch {
 	case n.Type.tag == tagDepthwiseConv2d:
 		return float64(f.dim[1] * f.dim[2])
-	case n.Type.isConvolution():
+	case n.Type.convolution:
 		return float64(f.trailing(1))
 	}
 	return float64(b.e.shapes[n.In[0]].last())

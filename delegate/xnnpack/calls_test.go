@@ -31,7 +31,7 @@ func (t *trial) makeSets() {
 	if t.r.IntN(3) == 0 {
 		count = 3
 	}
-	m := &maker{g: g, r: t.r, lo: -2, hi: 2}
+	m := &maker{graphBuilder: graphBuilder{g}, r: t.r, lo: -2, hi: 2}
 	switch t.r.IntN(8) {
 	case 0:
 		m.lo, m.hi = 0, 1

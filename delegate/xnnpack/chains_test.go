@@ -79,7 +79,7 @@ func (c *chain) unary(x int, v value) bool {
 	if name == "Floor" && v.Datatype != fp32 { // a step of an operand may be a step of 1
 		return false
 	}
-	y := c.add(name, []int{x}, v.Datatype, v.Shape, func(n *node) { n.Param = 0.25 })
+	y := c.add(name, []int{x}, v.Datatype, v.Shape, func(n *node) { n.setScalar(0.25) })
 	if name == "Clamp" {
 		n := &c.g.Nodes[len(c.g.Nodes)-1]
 		n.Min, n.Max = -0.5, 0.75
@@ -107,24 +107,24 @@ func (c *chain) move(x int, v value) bool {
 	switch c.r.IntN(4) {
 	case 0:
 		perm := c.r.Perm(s.rank)
-		return c.keep(c.add("StaticTranspose", []int{x}, v.Datatype, s.permuted(perm), func(n *node) { n.Dims = perm }), x)
+		return c.keep(c.add("StaticTranspose", []int{x}, v.Datatype, s.permuted(perm), func(n *node) { params[transposeParams](n).perm = perm }), x)
 	case 1:
 		flat := shapeOf(s.dim[0], s.trailing(1))
-		return c.keep(c.add("StaticReshape", []int{x}, v.Datatype, flat, func(n *node) { n.Dims = []int{flat.dim[0], flat.dim[1]} }), x)
+		return c.keep(c.add("StaticReshape", []int{x}, v.Datatype, flat, func(n *node) { params[reshapeParams](n).sizes = []int{flat.dim[0], flat.dim[1]} }), x)
 	case 2:
 		dims, before, after := s, make([]int, s.rank), make([]int, s.rank)
 		for i := range before {
 			before[i], after[i] = c.r.IntN(2), c.r.IntN(2)
 			dims.dim[i] += before[i] + after[i]
 		}
-		return c.keep(c.add("StaticConstantPad", []int{x}, v.Datatype, dims, func(n *node) { n.Dims, n.Dims2 = before, after }), x)
+		return c.keep(c.add("StaticConstantPad", []int{x}, v.Datatype, dims, func(n *node) { p := params[padParams](n); p.before, p.after = before, after }), x)
 	}
 	offsets, sizes := make([]int, s.rank), make([]int, s.rank)
 	for i, d := range s.dims() {
 		offsets[i] = c.r.IntN(d)
 		sizes[i] = 1 + c.r.IntN(d-offsets[i])
 	}
-	return c.keep(c.add("StaticSlice", []int{x}, v.Datatype, shapeOf(sizes...), func(n *node) { n.Dims, n.Dims2 = offsets, sizes }), x)
+	return c.keep(c.add("StaticSlice", []int{x}, v.Datatype, shapeOf(sizes...), func(n *node) { *params[sliceParams](n) = sliceParams{offsets, sizes} }), x)
 }
 
 // types are the filter, bias and output of weighted nodes over an input.
@@ -153,7 +153,7 @@ func (c *chain) convolve(x int, v value) bool {
 	if c.r.IntN(3) == 0 {
 		name, w.groups, w.groupIn, w.groupOut = "DepthwiseConv2d", v.Shape.last(), 1, 1
 	}
-	n := node{Type: nodeTypes[tagConv2d], Window: w}
+	n := node{Type: nodeTypes[tagConv2d], Params: &w}
 	out, err := windowShape(&n, v.Shape)
 	if err != nil {
 		return false
@@ -181,7 +181,7 @@ func (c *chain) transposed(x int, v value) bool {
 	w := window{kernelH: 2 + c.r.IntN(2), kernelW: 2 + c.r.IntN(2), strideH: 1 + c.r.IntN(2), strideW: 1 + c.r.IntN(2), dilationH: 1, dilationW: 1,
 		groups: 1, groupIn: v.Shape.last(), groupOut: 1 + c.r.IntN(5)}
 	s := []shape{v.Shape, {}}
-	n := node{Type: nodeTypes[tagConvTranspose2d], Window: w, In: []int{0}, Out: []int{1}}
+	n := node{Type: nodeTypes[tagConvTranspose2d], Params: &w, In: []int{0}, Out: []int{1}}
 	if transposedShape(&graph{Values: make([]value, 2)}, &n, s) != nil {
 		return false
 	}
@@ -192,7 +192,7 @@ func (c *chain) transposed(x int, v value) bool {
 
 func (c *chain) pool(x int, v value) bool {
 	w := window{kernelH: 2, kernelW: 1 + c.r.IntN(2), strideH: 1 + c.r.IntN(2), strideW: 1, dilationH: 1, dilationW: 1, top: c.r.IntN(2)}
-	n := node{Type: nodeTypes[14], Window: w}
+	n := node{Type: nodeTypes[14], Params: &w}
 	if v.Shape.rank != 4 {
 		return false
 	}
@@ -227,7 +227,7 @@ func (c *chain) join(x int, v value) bool {
 	out := v.Shape
 	axis := c.r.IntN(out.rank)
 	out.dim[axis] *= 2
-	return c.keep(c.add("Concatenate2", []int{x, x}, v.Datatype, out, func(n *node) { n.Axis = axis }), x)
+	return c.keep(c.add("Concatenate2", []int{x, x}, v.Datatype, out, func(n *node) { params[concatenateParams](n).axis = axis }), x)
 }
 
 // TestChains runs random graphs on both engines. Differences of one element grow from
@@ -281,7 +281,7 @@ func stepsOf(g *graph) int {
 	inexact := false
 	for i := range g.Nodes {
 		t := g.Nodes[i].Type
-		if inexact && (t.isConvolution() || t.tag == tagFullyConnected) {
+		if inexact && (t.convolution || t.tag == tagFullyConnected) {
 			return 64
 		}
 		inexact = inexact || !exactNodes[t.name]

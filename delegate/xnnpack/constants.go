@@ -47,15 +47,15 @@ func (r *reader) readConstant(v *value, t flatbuf.Table, place string) error {
 	if v.Arg != none {
 		return payloadError(place, "constant that is an argument of the call too")
 	}
-	if v.Datatype == qdint8 {
-		return payloadError(place, "constant of dynamically quantized elements")
-	}
 	data, err := r.constant(buffer, v.Datatype.bytes(v.Shape), place)
-	v.Data = data
+	if v.Data = data; err == nil && v.Datatype == qdint8 {
+		return v.checkPerToken(place)
+	}
 	return err
 }
 
-// constant is the first size bytes of constant number i, from a multiple of 4 on.
+// constant is the first size bytes of constant number i, from a multiple of 4 on. Its
+// capacity is what may be read behind them.
 func (r *reader) constant(i uint32, size int, place string) ([]byte, error) {
 	data, ok := r.table.aligned[i]
 	if !ok {
@@ -73,7 +73,7 @@ func (r *reader) constant(i uint32, size int, place string) ([]byte, error) {
 	if len(data) < size {
 		return nil, payloadError(place, "constant %d of %d bytes, want %d", i, len(data), size)
 	}
-	return data[:size:len(data)], nil
+	return data[:size], nil
 }
 
 func (r *reader) constantBytes(i uint32, place string) ([]byte, error) {
@@ -98,7 +98,7 @@ func (r *reader) constantBytes(i uint32, place string) ([]byte, error) {
 	if n := uint64(len(r.constants)); at.offset > n || at.size > n-at.offset {
 		return nil, payloadError(place, "constant %d of %d bytes at %d, the payload has %d", i, at.size, at.offset, n)
 	}
-	return r.constants[at.offset : at.offset+at.size : at.offset+at.size], nil
+	return r.constants[at.offset : at.offset+at.size], nil
 }
 
 // floatConstant is a constant of n float32.

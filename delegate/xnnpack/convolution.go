@@ -18,22 +18,34 @@ const flagSamePadding = 4
 // kernel H, kernel W, input channels of a group]; a depthwise one is
 // [1, kernel H, kernel W, output channels].
 var convolutionNodes = []nodeType{
-	{tag: tagConv2d, name: "Conv2d", read: readConvolution, check: checkConv2d, shape: convolutionShape,
-		native: nativeConvolution, scratch: windowScratch, bounded: true, cost: convolutionCost,
+	convolutionNode(nodeType{tag: tagConv2d, name: "Conv2d", check: checkConv2d, shape: convolutionShape,
+		native: nativeConvolution, cost: convolutionCost,
 		define: func(b *builder, n *node) call { return b.convolution(n) },
-		run:    (*reference).convolution},
-	{tag: tagDepthwiseConv2d, name: "DepthwiseConv2d", read: readConvolution, check: checkDepthwise, shape: convolutionShape,
-		native: nativeConvolution, scratch: windowScratch, bounded: true, cost: convolutionCost,
+		run:    (*reference).convolution}),
+	convolutionNode(nodeType{tag: tagDepthwiseConv2d, name: "DepthwiseConv2d", check: checkDepthwise, shape: convolutionShape,
+		native: nativeConvolution, cost: convolutionCost,
 		define: func(b *builder, n *node) call { return b.depthwise(n) },
-		run:    (*reference).depthwise},
-	{tag: tagConvTranspose2d, name: "ConvTranspose2d", read: readConvolution, check: checkConv2d, shape: transposedShape,
-		native: every(nativeConvolution, transposedLimits), scratch: windowScratch, bounded: true, cost: transposedCost,
+		run:    (*reference).depthwise}),
+	convolutionNode(nodeType{tag: tagConvTranspose2d, name: "ConvTranspose2d", check: checkConv2d, shape: transposedShape,
+		native: every(nativeConvolution, transposedLimits), bySize: true, cost: transposedCost,
 		define: func(b *builder, n *node) call { return b.deconvolution(n) },
-		run:    (*reference).transposed},
+		run:    (*reference).transposed}),
 }
 
+// convolutionNode adds what all convolutions share to a row.
+func convolutionNode(t nodeType) nodeType {
+	t.read, t.params, t.optional = readConvolution, newParams[window], 2
+	t.convolution, t.packs, t.bounded = true, true, true
+	t.scratch, t.layout = windowScratch, imageChannels
+	t.widens, t.relayout = besideHalves, (*graph).repairImage
+	return t
+}
+
+// besideHalves is where filters of halves become float32.
+func besideHalves(in datatype) bool { return in == fp16 }
+
 func readConvolution(r *reader, t flatbuf.Table, n *node) {
-	w := &n.Window
+	w := n.window()
 	for i, f := range []struct {
 		to   *int
 		name string
@@ -58,7 +70,7 @@ const maxExtent = 1 << 15
 
 // checkWindow refuses a geometry without a meaning.
 func checkWindow(n *node, values ...int) error {
-	w := &n.Window
+	w := n.window()
 	for _, v := range append(values, w.kernelH, w.kernelW, w.strideH, w.strideW, w.dilationH, w.dilationW) {
 		if v < 1 || v > maxExtent {
 			return n.fault("kernel %dx%d, stride %dx%d, dilation %dx%d; want 1 to %d each",
@@ -78,7 +90,7 @@ func checkWindow(n *node, values ...int) error {
 
 // checkConv2d checks a convolution or transposed convolution.
 func checkConv2d(g *graph, n *node) error {
-	w := &n.Window
+	w := n.window()
 	flags := uint32(flagSamePadding)
 	if n.Type.tag == tagConvTranspose2d {
 		flags = 0
@@ -95,7 +107,7 @@ func checkConv2d(g *graph, n *node) error {
 
 // checkDepthwise checks a convolution with one input channel a group.
 func checkDepthwise(g *graph, n *node) error {
-	w := &n.Window
+	w := n.window()
 	if err := checkConvolution(g, n, flagSamePadding); err != nil {
 		return err
 	}
@@ -111,7 +123,7 @@ func checkDepthwise(g *graph, n *node) error {
 
 // checkConvolution checks what all convolutions share.
 func checkConvolution(g *graph, n *node, flags uint32) error {
-	w := &n.Window
+	w := n.window()
 	if err := wantFlags(n, flags); err != nil {
 		return err
 	}
@@ -185,7 +197,7 @@ func checkWeighted(g *graph, n *node, allowed []weighted) error {
 // an image for convolutions, one a row for products of matrices.
 func checkTokens(g *graph, n *node) error {
 	want := 1
-	if n.Type.isConvolution() {
+	if n.Type.convolution {
 		want = 3
 	}
 	if x := &g.Values[n.In[0]]; x.Datatype == qdint8 && x.Quant.Nonbatch != want {
@@ -216,8 +228,8 @@ func checkBias(g *graph, n *node) error {
 
 // outputChannels is the innermost size of the output of a node with weights.
 func (n *node) outputChannels(g *graph) int {
-	if n.Type.isConvolution() {
-		return n.Window.groups * n.Window.groupOut
+	if n.Type.convolution {
+		return n.window().groups * n.window().groupOut
 	}
 	f := g.Values[n.In[1]].Shape
 	if n.Flags&flagTransposeWeights != 0 {
@@ -236,7 +248,7 @@ func convolutionShape(g *graph, n *node, s []shape) error {
 	if err != nil {
 		return err
 	}
-	out.dim[3] = n.Window.groups * n.Window.groupOut
+	out.dim[3] = n.window().groups * n.window().groupOut
 	s[n.Out[0]] = out
 	return nil
 }
@@ -247,7 +259,7 @@ func wantImage(g *graph, n *node, s []shape) error {
 	if err := wantRank(g, n, n.In[0], s, 4); err != nil {
 		return err
 	}
-	want := n.Window.groups * n.Window.groupIn
+	want := n.window().groups * n.window().groupIn
 	if in.dim[3] == want {
 		return nil
 	}
@@ -260,7 +272,7 @@ func wantImage(g *graph, n *node, s []shape) error {
 
 // windowShape is where a window of the node's geometry moves to over [N, H, W, C].
 func windowShape(n *node, in shape) (shape, error) {
-	w := &n.Window
+	w := n.window()
 	out := in
 	if n.Flags&flagSamePadding != 0 {
 		out.dim[1], out.dim[2] = ceilDiv(in.dim[1], w.strideH), ceilDiv(in.dim[2], w.strideW)
@@ -279,7 +291,7 @@ func ceilDiv(a, b int) int { return (a + b - 1) / b }
 
 // padding is the node's padding over an input of height h and width w.
 func (n *node) padding(h, w int) (top, left int) {
-	g := &n.Window
+	g := n.window()
 	if n.Flags&flagSamePadding == 0 {
 		return g.top, g.left
 	}
@@ -291,7 +303,7 @@ func (n *node) padding(h, w int) (top, left int) {
 
 // transposedShape is the shape whose convolution has the input's.
 func transposedShape(g *graph, n *node, s []shape) error {
-	w := &n.Window
+	w := n.window()
 	if err := wantImage(g, n, s); err != nil {
 		return err
 	}
@@ -309,12 +321,12 @@ func transposedShape(g *graph, n *node, s []shape) error {
 }
 
 func convolutionCost(_ *graph, n *node, s []shape) int {
-	w := &n.Window
+	w := n.window()
 	return s[n.Out[0]].numel() * w.kernelH * w.kernelW * w.groupIn
 }
 
 func transposedCost(_ *graph, n *node, s []shape) int {
-	w := &n.Window
+	w := n.window()
 	return s[n.In[0]].numel() * w.kernelH * w.kernelW * w.groupOut
 }
 

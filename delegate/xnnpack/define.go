@@ -129,7 +129,7 @@ func (b *builder) binary(op xnn.BinaryOperator, params *xnn.BinaryParams, n *nod
 }
 
 func (b *builder) convolution(n *node) call {
-	w := &n.Window
+	w := n.window()
 	return call{"xnn_define_convolution_2d", b.lib.DefineConvolution2D(b.sub, uint32(w.top), uint32(w.right), uint32(w.bottom), uint32(w.left),
 		uint32(w.kernelH), uint32(w.kernelW), uint32(w.strideH), uint32(w.strideW), uint32(w.dilationH), uint32(w.dilationW),
 		uint32(w.groups), uint(w.groupIn), uint(w.groupOut), n.Min, n.Max,
@@ -137,7 +137,7 @@ func (b *builder) convolution(n *node) call {
 }
 
 func (b *builder) depthwise(n *node) call {
-	w := &n.Window
+	w := n.window()
 	return call{"xnn_define_depthwise_convolution_2d", b.lib.DefineDepthwiseConvolution2D(b.sub, uint32(w.top), uint32(w.right), uint32(w.bottom), uint32(w.left),
 		uint32(w.kernelH), uint32(w.kernelW), uint32(w.strideH), uint32(w.strideW), uint32(w.dilationH), uint32(w.dilationW),
 		uint32(w.groupOut), uint(w.groups), n.Min, n.Max,
@@ -145,7 +145,7 @@ func (b *builder) depthwise(n *node) call {
 }
 
 func (b *builder) deconvolution(n *node) call {
-	w := &n.Window
+	w := n.window()
 	return call{"xnn_define_deconvolution_2d", b.lib.DefineDeconvolution2D(b.sub, uint32(w.top), uint32(w.right), uint32(w.bottom), uint32(w.left),
 		uint32(w.adjustH), uint32(w.adjustW), uint32(w.kernelH), uint32(w.kernelW), uint32(w.strideH), uint32(w.strideW),
 		uint32(w.dilationH), uint32(w.dilationW), uint32(w.groups), uint(w.groupIn), uint(w.groupOut), n.Min, n.Max,
@@ -162,13 +162,13 @@ func (b *builder) batchMatrix(n *node) call {
 }
 
 func (b *builder) averagePool(n *node) call {
-	w := &n.Window
+	w := n.window()
 	return call{"xnn_define_average_pooling_2d", b.lib.DefineAveragePooling2D(b.sub, uint32(w.top), uint32(w.right), uint32(w.bottom), uint32(w.left),
 		uint32(w.kernelH), uint32(w.kernelW), uint32(w.strideH), uint32(w.strideW), n.Min, n.Max, b.in(n, 0), b.out(n, 0), n.Flags&flagSamePadding)}
 }
 
 func (b *builder) maxPool(n *node) call {
-	w := &n.Window
+	w := n.window()
 	return call{"xnn_define_max_pooling_2d", b.lib.DefineMaxPooling2D(b.sub, uint32(w.top), uint32(w.right), uint32(w.bottom), uint32(w.left),
 		uint32(w.kernelH), uint32(w.kernelW), uint32(w.strideH), uint32(w.strideW), uint32(w.dilationH), uint32(w.dilationW),
 		n.Min, n.Max, b.in(n, 0), b.out(n, 0), n.Flags&flagSamePadding)}
@@ -190,7 +190,7 @@ func (b *builder) copy(n *node) call {
 
 // reshape leaves a size of 0 to the library to infer. A reshape to rank 0 is one to [1].
 func (b *builder) reshape(n *node) call {
-	dims := sizes(n.Dims)
+	dims := sizes(params[reshapeParams](n).sizes)
 	if len(dims) == 0 {
 		dims = append(dims, 1)
 	}
@@ -198,27 +198,30 @@ func (b *builder) reshape(n *node) call {
 }
 
 func (b *builder) transpose(n *node) call {
-	perm := sizes(n.Dims)
+	perm := sizes(params[transposeParams](n).perm)
 	return call{"xnn_define_static_transpose", b.lib.DefineStaticTranspose(b.sub, uint(len(perm)), &perm[0], b.in(n, 0), b.out(n, 0), 0)}
 }
 
 func (b *builder) slice(n *node) call {
-	offsets, lengths := sizes(n.Dims), sizes(n.Dims2)
+	p := params[sliceParams](n)
+	offsets, lengths := sizes(p.offsets), sizes(p.sizes)
 	return call{"xnn_define_static_slice", b.lib.DefineStaticSlice(b.sub, uint(len(offsets)), &offsets[0], &lengths[0], b.in(n, 0), b.out(n, 0), 0)}
 }
 
 func (b *builder) pad(n *node) call {
-	before, after := sizes(n.Dims), sizes(n.Dims2)
-	return call{"xnn_define_static_constant_pad", b.lib.DefineStaticConstantPad(b.sub, &before[0], &after[0], n.Param, b.in(n, 0), b.out(n, 0), 0)}
+	p := params[padParams](n)
+	before, after := sizes(p.before), sizes(p.after)
+	return call{"xnn_define_static_constant_pad", b.lib.DefineStaticConstantPad(b.sub, &before[0], &after[0], p.value, b.in(n, 0), b.out(n, 0), 0)}
 }
 
 func (b *builder) resize(n *node) call {
-	return call{"xnn_define_static_resize_bilinear_2d", b.lib.DefineStaticResizeBilinear2D(b.sub, uint(n.Dims[0]), uint(n.Dims[1]),
+	p := params[resizeParams](n)
+	return call{"xnn_define_static_resize_bilinear_2d", b.lib.DefineStaticResizeBilinear2D(b.sub, uint(p.height), uint(p.width),
 		b.in(n, 0), b.out(n, 0), n.Flags)}
 }
 
 func (b *builder) concatenate(n *node) call {
-	axis, _ := n.axis(b.shapes[n.Out[0]].rank)
+	axis, _ := params[concatenateParams](n).of(b.shapes[n.Out[0]].rank)
 	a, out := int32(axis), b.out(n, 0)
 	in := func(i int) uint32 { return b.in(n, i) }
 	switch len(n.In) {

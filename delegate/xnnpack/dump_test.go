@@ -55,18 +55,12 @@ func dump(g *graph) string {
 		if n.Min > -inf || n.Max < inf {
 			fmt.Fprintf(&b, " bounds %v to %v", n.Min, n.Max)
 		}
-		if w := n.Window; w.kernelH > 0 {
+		if w := n.window(); w != nil {
 			fmt.Fprintf(&b, " kernel %dx%d stride %dx%d dilation %dx%d padding t%d r%d b%d l%d adjust %dx%d groups %d of %d to %d", w.kernelH, w.kernelW,
 				w.strideH, w.strideW, w.dilationH, w.dilationW, w.top, w.right, w.bottom, w.left, w.adjustH, w.adjustW, w.groups, w.groupIn, w.groupOut)
 		}
-		if n.Dims != nil || n.Dims2 != nil {
-			fmt.Fprintf(&b, " dims %v %v", n.Dims, n.Dims2)
-		}
-		if n.Axis != 0 {
-			fmt.Fprintf(&b, " axis %d", n.Axis)
-		}
-		if n.Param != 0 {
-			fmt.Fprintf(&b, " parameter %v", n.Param)
+		if n.window() == nil && n.Params != nil {
+			fmt.Fprintf(&b, " %+v", n.Params)
 		}
 		b.WriteByte('\n')
 	}

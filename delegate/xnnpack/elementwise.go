@@ -26,7 +26,7 @@ var unaryNodes = []nodeType{
 	unaryNode(22, "SquareRoot", xnn.SquareRoot, each(func(x float32) float32 { return float32(math.Sqrt(float64(x))) })),
 	unaryNode(23, "Ceiling", xnn.Ceiling, each(func(x float32) float32 { return float32(math.Ceil(float64(x))) })),
 	unaryNode(24, "Hardswish", xnn.Hardswish, each(func(x float32) float32 { return x * max(0, min(6, x+3)) / 6 })),
-	limited(unaryParamNode(25, "LeakyReLU", "negative_slope", xnn.LeakyReLU, leakyReLU), every(finiteParam, leakyLimits)),
+	limited(unaryParamNode(25, "LeakyReLU", "negative_slope", xnn.LeakyReLU, leakyReLU), every(finiteScalar, leakyLimits)),
 	unaryNode(27, "Negate", xnn.Negate, each(func(x float32) float32 { return -x })),
 	unaryNode(28, "Square", xnn.Square, each(func(x float32) float32 { return x * x })),
 	unaryParamNode(29, "ELU", "alpha", xnn.ELU, elu),
@@ -81,10 +81,11 @@ func unaryNode(tag uint8, name string, op xnn.UnaryOperator, f func(dst, src []f
 
 // unaryParamNode makes the row of a function with one parameter.
 func unaryParamNode(tag uint8, name, param string, op xnn.UnaryOperator, f func(dst, src []float32, p float32)) nodeType {
-	return nodeType{tag: tag, name: name, read: readUnaryParam(param), check: checkUnary, shape: sameShape, inPlace: true, native: finiteParam,
-		define: func(b *builder, n *node) call { return b.unary(op, &xnn.UnaryParams{n.Param}, n) },
+	return nodeType{tag: tag, name: name, read: readUnaryParam(param), check: checkUnary, shape: sameShape, inPlace: true,
+		native: finiteScalar, params: newParams[scalarParams],
+		define: func(b *builder, n *node) call { return b.unary(op, &xnn.UnaryParams{params[scalarParams](n).value}, n) },
 		run: func(e *reference, n *node) {
-			f(e.result(n.Out[0]), e.load(0, n.In[0]), n.Param)
+			f(e.result(n.Out[0]), e.load(0, n.In[0]), params[scalarParams](n).value)
 			e.store(n.Out[0])
 		}}
 }
@@ -197,7 +198,8 @@ func limited(t nodeType, native rule) nodeType {
 
 // binaryNode makes the row of a function; bounded ones keep their output within bounds.
 func binaryNode(tag uint8, name string, op xnn.BinaryOperator, bounded bool, f func(a, b float32) float32) nodeType {
-	return nodeType{tag: tag, name: name, read: readBinary, shape: broadcastShape, inPlace: true, scratch: boundedScratch, bounded: bounded,
+	return nodeType{tag: tag, name: name, read: readBinary, shape: broadcastShape, inPlace: true,
+		scratch: boundedScratch, bounded: bounded, relayout: (*graph).repairBroadcast, layout: fullOperands,
 		check: func(g *graph, n *node) error {
 			if err := wantDatatype(g, n, n.In[0], elementwiseTypes...); err != nil {
 				return err

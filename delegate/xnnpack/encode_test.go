@@ -227,8 +227,11 @@ func (w *writer) nodeBody(n *node) flatbuffers.UOffsetT {
 			t.b.Slot(from + i)
 		}
 	}
-	dims, dims2 := w.numbers(n.Dims), w.numbers(n.Dims2)
-	g := &n.Window
+	var dims []flatbuffers.UOffsetT
+	for _, list := range n.dimLists() {
+		dims = append(dims, w.numbers(*list))
+	}
+	g := n.geometry()
 	u := func(list ...int) (out []uint32) {
 		for _, x := range list {
 			out = append(out, uint32(x))
@@ -248,27 +251,28 @@ func (w *writer) nodeBody(n *node) flatbuffers.UOffsetT {
 			fields(0, t, u(g.top, g.right, g.bottom, g.left, g.kernelH, g.kernelW)...)
 			fields(6, t, append(ids, n.Flags)...)
 		case "StaticTranspose", "StaticReshape":
-			fields(0, t, uint32(len(n.Dims)))
-			t.ref(1, dims)
+			fields(0, t, uint32(len(*n.dimLists()[0])))
+			t.ref(1, dims[0])
 			fields(2, t, append(ids, n.Flags)...)
 		case "StaticSlice":
-			fields(0, t, uint32(len(n.Dims)))
-			t.ref(1, dims)
-			t.ref(2, dims2)
+			fields(0, t, uint32(len(*n.dimLists()[0])))
+			t.ref(1, dims[0])
+			t.ref(2, dims[1])
 			fields(3, t, append(ids, n.Flags)...)
 		case "StaticConstantPad":
-			t.ref(0, dims)
-			t.ref(1, dims2)
-			t.f32(2, n.Param)
+			t.ref(0, dims[0])
+			t.ref(1, dims[1])
+			t.f32(2, params[padParams](n).value)
 			fields(3, t, append(ids, n.Flags)...)
 		case "StaticResizeBilinear2D":
-			fields(0, t, uint32(n.Dims[0]), uint32(n.Dims[1]))
+			p := params[resizeParams](n)
+			fields(0, t, uint32(p.height), uint32(p.width))
 			fields(2, t, append(ids, n.Flags)...)
 		case "LeakyReLU", "ELU":
-			t.f32(0, n.Param)
+			t.f32(0, params[scalarParams](n).value)
 			fields(1, t, append(ids, n.Flags)...)
 		case "Concatenate2", "Concatenate3", "Concatenate4", "Concatenate5":
-			fields(0, t, uint32(int32(n.Axis)))
+			fields(0, t, uint32(int32(params[concatenateParams](n).axis)))
 			in := ids[:len(n.In)]
 			fields(1, t, in[:min(4, len(in))]...)
 			fields(5, t, ids[len(n.In)], n.Flags)

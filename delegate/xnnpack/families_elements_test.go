@@ -152,7 +152,7 @@ func permutedMatch(sizes, dims []int) *match {
 			}
 		},
 		node: func(g *maker, x []int, y int) {
-			g.node("StaticTranspose", x, []int{y}, func(n *node) { n.Dims = dims })
+			g.node("StaticTranspose", x, []int{y}, func(n *node) { params[transposeParams](n).perm = dims })
 		}}
 }
 
@@ -180,7 +180,7 @@ func sliceMatch(rows, cols, from, to int) *match {
 			}
 		},
 		node: func(g *maker, x []int, y int) {
-			g.node("StaticSlice", x, []int{y}, func(node *node) { node.Dims, node.Dims2 = []int{0, from}, []int{rows, n} })
+			g.node("StaticSlice", x, []int{y}, func(node *node) { *params[sliceParams](node) = sliceParams{[]int{0, from}, []int{rows, n}} })
 		}}
 }
 
@@ -202,7 +202,7 @@ func paddedMatch(planes, size int) *match {
 			}
 		},
 		node: func(g *maker, x []int, y int) {
-			g.node("StaticConstantPad", x, []int{y}, func(n *node) { n.Dims, n.Dims2, n.Param = []int{0, 1, 1}, []int{0, 1, 1}, 0.5 })
+			g.node("StaticConstantPad", x, []int{y}, func(n *node) { *params[padParams](n) = padParams{[]int{0, 1, 1}, []int{0, 1, 1}, 0.5} })
 		}}
 }
 
@@ -226,7 +226,7 @@ func upsampledMatch(channels, in, out int) *match {
 			}
 		},
 		node: func(g *maker, x []int, y int) {
-			g.node("StaticResizeBilinear2D", x, []int{y}, func(n *node) { n.Dims = []int{out, out} })
+			g.node("StaticResizeBilinear2D", x, []int{y}, func(n *node) { *params[resizeParams](n) = resizeParams{out, out} })
 		}}
 }
 

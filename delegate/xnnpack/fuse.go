@@ -100,8 +100,9 @@ func (f *fuser) pad(n *node) {
 		return
 	}
 	merged := *c
-	w := &merged.Window
-	w.top, w.bottom, w.left, w.right = w.top+n.Dims[1], w.bottom+n.Dims2[1], w.left+n.Dims[2], w.right+n.Dims2[2]
+	w, p := *c.window(), params[padParams](n)
+	w.top, w.bottom, w.left, w.right = w.top+p.before[1], w.bottom+p.after[1], w.left+p.before[2], w.right+p.after[2]
+	merged.Params = &w
 	merged.In = slices.Clone(c.In)
 	merged.In[0] = n.In[0]
 	if !f.takes(&merged, c) {
@@ -119,10 +120,11 @@ func (f *fuser) takes(merged, old *node) bool {
 
 // padsZeros reports a pad of height and width of [N, H, W, C] with zeros.
 func (g *graph) padsZeros(n *node) bool {
-	if len(n.Dims) != 4 || n.Dims[0]|n.Dims[3]|n.Dims2[0]|n.Dims2[3] != 0 {
+	p := params[padParams](n)
+	if len(p.before) != 4 || p.before[0]|p.before[3]|p.after[0]|p.after[3] != 0 {
 		return false
 	}
-	return n.Param == 0 // also with a zero point: 0 is that element exactly
+	return p.value == 0 // also with a zero point: 0 is that element exactly
 }
 
 // clamp makes a clamp the bounds of the node before it.

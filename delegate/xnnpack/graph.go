@@ -39,36 +39,20 @@ type quant struct {
 	Nonbatch   int // dynamic: how many inner dimensions share a scale
 }
 
-// node is one operation of a graph (XNode). Which parameters it has depends on its
-// type.
+// node is one operation of a graph (XNode).
 type node struct {
 	Type        *nodeType
 	In, Out     []int // values; none for an absent bias
 	Flags       uint32
 	Min, Max    float32 // bounds of the output
 	DebugHandle uint32
-	Window      window  // convolutions and pools
-	Dims        []int   // transpose: permutation; reshape: sizes; slice: offsets; pad: before; resize: height, width
-	Dims2       []int   // slice: sizes; pad: after
-	Axis        int     // concatenate
-	Param       float32 // pad: value; LeakyReLU: slope; ELU: alpha
-	index       int     // in the payload
-	at          int     // in the graph
+	Params      any // parameters of the node's family, see params.go; nil: it has none
+	index       int // in the payload
+	at          int // in the graph
 }
 
 // none stands for a value that a node does without.
 const none = -1
-
-// window is the geometry of a convolution or pool. For a pool kernel is its size,
-// for a transposed convolution stride is the upsampling.
-type window struct {
-	top, right, bottom, left  int
-	kernelH, kernelW          int
-	strideH, strideW          int
-	dilationH, dilationW      int
-	adjustH, adjustW          int
-	groups, groupIn, groupOut int
-}
 
 // isConst reports a value that the payload gives.
 func (v *value) isConst() bool { return v.Data != nil }

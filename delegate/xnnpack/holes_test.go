@@ -228,8 +228,8 @@ func TestNeedsBeyondTheLimit(t *testing.T) {
 // wideValue has an internal value of size x size x 64.
 func (m *maker) wideValue(size int) *graph {
 	x, wide, y := m.input(fp32, 1, 1, 1, 64), m.value(fp32, 1), m.value(fp32, 1)
-	m.node("StaticConstantPad", []int{x}, []int{wide}, func(n *node) { n.Dims, n.Dims2 = make([]int, 4), []int{0, size, size, 0} })
-	m.node("StaticSlice", []int{wide}, []int{y}, func(n *node) { n.Dims, n.Dims2 = make([]int, 4), []int{1, 1, 1, 1} })
+	m.node("StaticConstantPad", []int{x}, []int{wide}, func(n *node) { p := params[padParams](n); p.before, p.after = make([]int, 4), []int{0, size, size, 0} })
+	m.node("StaticSlice", []int{wide}, []int{y}, func(n *node) { *params[sliceParams](n) = sliceParams{make([]int, 4), []int{1, 1, 1, 1}} })
 	return m.fixed(y)
 }
 
@@ -243,7 +243,7 @@ func (m *maker) wideTable(size int) *graph {
 // wideImage resizes a pixel to size x size.
 func (m *maker) wideImage(size int) *graph {
 	x, y := m.input(fp32, 1, 1, 1, 1), m.value(fp32, 1)
-	m.node("StaticResizeBilinear2D", []int{x}, []int{y}, func(n *node) { n.Dims = []int{size, size} })
+	m.node("StaticResizeBilinear2D", []int{x}, []int{y}, func(n *node) { *params[resizeParams](n) = resizeParams{size, size} })
 	return m.fixed(y)
 }
 

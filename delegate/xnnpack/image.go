@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 
@@ -25,6 +24,10 @@ type image struct {
 	whyReference string         // why not the native one, "" if nobody asked for it
 	noLibrary    *xnn.OpenError // the reason, where it is that there is no library
 	cacheNote    string         // what became of the weights file, if there is to be one
+	args         []*delegate.ArgSpec
+	scratch      *delegate.Scratch
+	giveBack     func([]byte) bool // see delegate.Payload.Release
+	frozen       bool              // filters were given back: no other sizes, no further weights
 
 	mu sync.Mutex // held while a runtime is created: they share the weights
 	*holdings
@@ -42,14 +45,12 @@ type holdings struct {
 // compiled is a runtime with the workspace that its values lie in.
 type compiled struct {
 	runtime   xnn.Runtime
-	workspace xnn.Workspace
+	workspace *workspace
 }
 
-func (c *compiled) release(lib *xnn.Library) {
-	lib.DeleteRuntime(c.runtime)
-	if c.workspace != 0 {
-		lib.ReleaseWorkspace(c.workspace)
-	}
+func (c *compiled) release() {
+	c.workspace.delete(c.runtime)
+	c.workspace.release()
 	*c = compiled{}
 }
 
@@ -69,33 +70,47 @@ func (m *image) openNative(ctx context.Context, b Backend) error {
 	m.native, m.holdings = true, &holdings{lib: lib, weights: newWeights(m.limits.Packed(m.needs.scratch))}
 	runtime.AddCleanup(m, (*holdings).release, m.holdings)
 	m.pinConstants()
+	m.weights.constants = m.graph.releasable(m.args)
+	if b.WeightsCache == "" {
+		m.weights.release = m.giveBack
+	}
 	err = m.useFile(ctx, b, func() (err error) {
-		m.spare.runtime, err = m.newRuntime(m.shapes, 0, 0, &m.spare.workspace)
+		if m.spare.workspace, err = workspaceIn(m.scratch, lib); err == nil {
+			m.spare.runtime, err = m.newRuntime(m.shapes, 0, 0, m.spare.workspace)
+		}
 		return err
 	})
 	if err != nil || m.spare.runtime == 0 {
 		return err
 	}
-	if err := lib.ReshapeRuntime(m.spare.runtime).Error("xnn_reshape_runtime"); err != nil {
+	err = m.spare.workspace.plan("xnn_reshape_runtime", func() xnn.Status { return lib.ReshapeRuntime(m.spare.runtime) })
+	if err != nil {
 		return unsupported("", "%w", err)
 	}
+	m.seal()
 	return nil
 }
 
-// runtimeFor is a runtime for values of the given shapes: the spare one, if it is of the
-// right kind and there is no workspace yet. Its memory is planned already.
-func (m *image) runtimeFor(shapes []shape, pool xnn.Threadpool, flags uint32, workspace *xnn.Workspace) (rt xnn.Runtime, planned bool, err error) {
+// seal ends the packing: what a file of weights was made from is given back now.
+func (m *image) seal() {
+	w := m.weights
+	w.sealed = true
+	if w.release == nil {
+		w.release = m.giveBack
+		for i := range w.entries {
+			w.giveBack(w.entries[i].key.Kernel)
+		}
+	}
+	m.frozen = w.gone
+}
+
+// takeSpare hands over the runtime that Compile has made, with a use of its workspace.
+func (m *image) takeSpare() compiled {
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	spare := m.spare
 	m.spare = compiled{}
-	m.mu.Unlock()
-	if *workspace == 0 && pool == 0 && flags == 0 && spare.runtime != 0 && slices.Equal(shapes, m.shapes) {
-		*workspace = spare.workspace
-		return spare.runtime, true, nil
-	}
-	spare.release(m.lib)
-	rt, err = m.newRuntime(shapes, pool, flags, workspace)
-	return rt, false, err
+	return spare
 }
 
 // pinConstants keeps constants in their places, and makes sure that what the library
@@ -133,9 +148,8 @@ func readableBehind(b []byte) bool {
 }
 
 // newRuntime makes a runtime of the graph, for values of the given shapes at first. The
-// weights are packed by the first one and shared by the others. The workspace is made if
-// there is none; runtimes that share one run one at a time.
-func (m *image) newRuntime(shapes []shape, pool xnn.Threadpool, flags uint32, workspace *xnn.Workspace) (xnn.Runtime, error) {
+// weights are packed by the first one and shared by the others.
+func (m *image) newRuntime(shapes []shape, pool xnn.Threadpool, flags uint32, w *workspace) (xnn.Runtime, error) {
 	if len(m.graph.Nodes) == 0 { // arguments that pass through
 		return 0, nil
 	}
@@ -151,14 +165,14 @@ func (m *image) newRuntime(shapes []shape, pool xnn.Threadpool, flags uint32, wo
 	if err := b.define(); err != nil {
 		return 0, unsupported("", "%w", err)
 	}
-	if *workspace == 0 {
-		if err := lib.CreateWorkspace(workspace).Error("xnn_create_workspace"); err != nil {
-			return 0, &delegate.Error{Backend: ID, Reason: delegate.ErrDevice, Err: err}
-		}
-	}
 	m.weights.begin()
 	var rt xnn.Runtime
-	status := lib.CreateRuntime(b.sub, m.weights.cache.WeightsCache, *workspace, pool, flags|xnn.FlagNoFusion, &rt)
+	w.mu.Lock()
+	status := lib.CreateRuntime(b.sub, m.weights.cache.WeightsCache, w.handle, pool, flags|xnn.FlagNoFusion, &rt)
+	w.mu.Unlock()
+	if m.weights.refused {
+		return 0, delegate.Errorf(ID, delegate.ErrDevice, "", "the library packs in another order than before; the filters were given back")
+	}
 	if m.weights.over {
 		return 0, delegate.Errorf(ID, delegate.ErrMemory, "", "packed weights of more than %d bytes, which the limit leaves", m.weights.limit)
 	}
@@ -189,7 +203,7 @@ func (h *holdings) release() {
 	if h.weights == nil {
 		return
 	}
-	h.spare.release(h.lib)
+	h.spare.release()
 	h.weights.close()
 	h.weights = nil
 	h.pin.Unpin()
@@ -197,7 +211,7 @@ func (h *holdings) release() {
 
 // Needs is at the declared sizes.
 func (m *image) Needs() delegate.Needs {
-	n := delegate.Needs{Inputs: m.graph.Inputs, Scratch: m.needs.scratch, Profiling: m.needs.timed}
+	n := delegate.Needs{Inputs: m.graph.Inputs, Scratch: m.needs.scratch, Shared: m.needs.shared, Profiling: m.needs.timed}
 	if m.native {
 		m.mu.Lock()
 		n.PackedBytes = m.weights.bytes()

@@ -26,23 +26,26 @@ func (l *layout) set(g *graph, s []shape) {
 	}
 }
 
-// state is what must not change about a node's shapes: which of two operands is as
-// large as the output, or how many channels a pool has.
+// state is what must not change about a node's shapes, 0 where anything may.
 func (n *node) state(s []shape) int {
-	switch {
-	case len(n.In) == 2:
-		state := 0
-		for i, v := range n.In {
-			if s[v].numel() == s[n.Out[0]].numel() {
-				state |= 1 << i
-			}
-		}
-		return state
-	case n.Window.kernelH > 0 || n.Type.name == "StaticResizeBilinear2D":
-		return s[n.In[0]].last()
+	if n.Type.layout == nil {
+		return 0
 	}
-	return 0
+	return n.Type.layout(n, s)
 }
+
+// fullOperands says which of the operands are as large as the output.
+func fullOperands(n *node, s []shape) (state int) {
+	for i, v := range n.In {
+		if s[v].numel() == s[n.Out[0]].numel() {
+			state |= 1 << i
+		}
+	}
+	return state
+}
+
+// imageChannels is how many channels the images have.
+func imageChannels(n *node, s []shape) int { return s[n.In[0]].last() }
 
 // scalesOf is how many scales a dynamically quantized value has.
 func scalesOf(x *value, s shape) int { return s.leading(s.rank - x.Quant.Nonbatch) }

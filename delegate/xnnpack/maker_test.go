@@ -10,32 +10,33 @@ import (
 
 // maker builds graphs for tests, with random constants.
 type maker struct {
-	g *graph
+	graphBuilder
 	r *rand.Rand
 	// input numbers lie between these
 	lo, hi float32
 }
 
 func newMaker(seed uint64) *maker {
-	return &maker{g: &graph{Version: "XN01"}, r: rand.New(rand.NewPCG(seed, 1)), lo: -2, hi: 2}
+	return &maker{graphBuilder: newGraphBuilder(), r: rand.New(rand.NewPCG(seed, 1)), lo: -2, hi: 2}
 }
 
 // value adds a value of a datatype, with plausible quantization.
 func (m *maker) value(d datatype, dims ...int) int {
-	v := value{ID: encodedID(len(m.g.Values)), Datatype: d, Shape: shapeOf(dims...), Arg: none}
+	var q quant
 	switch d.info().quant {
 	case perTensor:
-		v.Quant.Scale = 0.02 + 0.01*m.r.Float32()
+		q.Scale = 0.02 + 0.01*m.r.Float32()
 		if d == quint8 {
-			v.Quant.ZeroPoint = 128 + m.r.Int32N(11) - 5
+			q.ZeroPoint = 128 + m.r.Int32N(11) - 5
 		} else if d == qint8 {
-			v.Quant.ZeroPoint = m.r.Int32N(11) - 5
+			q.ZeroPoint = m.r.Int32N(11) - 5
 		}
 	case perToken:
-		v.Quant.Nonbatch = 1
+		q.Nonbatch = 1
 	}
-	m.g.Values = append(m.g.Values, v)
-	return len(m.g.Values) - 1
+	v := m.graphBuilder.value(d, shapeOf(dims...), q)
+	m.g.Values[v].ID = encodedID(v)
+	return v
 }
 
 // input adds an input of the call.
@@ -104,17 +105,11 @@ func (m *maker) number() float32 { return m.lo + (m.hi-m.lo)*m.r.Float32() }
 
 // node adds a node of a type by name.
 func (m *maker) node(name string, in, out []int, set ...func(*node)) *node {
-	n := node{Min: -inf, Max: inf, In: in, Out: out, index: len(m.g.Nodes)}
-	for _, t := range nodeTypes {
-		if t != nil && t.name == name {
-			n.Type = t
-		}
-	}
+	n := m.graphBuilder.node(typeNamed(name), in, out...)
 	for _, f := range set {
-		f(&n)
+		f(n)
 	}
-	m.g.Nodes = append(m.g.Nodes, n)
-	return &m.g.Nodes[len(m.g.Nodes)-1]
+	return n
 }
 
 // quantized gives v as a dynamically quantized value, of which nonbatch inner
@@ -131,23 +126,20 @@ func (m *maker) done(outputs ...int) *graph {
 	for _, v := range outputs {
 		m.g.Values[v].Output = true
 	}
-	for _, inputs := range [2]bool{true, false} {
-		for v := range m.g.Values {
-			x := &m.g.Values[v]
-			if x.Input && inputs || x.Output && !x.Input && !inputs {
-				x.Arg = len(m.g.Args)
-				m.g.Args = append(m.g.Args, v)
-				if inputs {
-					m.g.Inputs++
-				}
-			}
+	var lists [2][]int
+	for v := range m.g.Values {
+		if x := &m.g.Values[v]; x.Input {
+			lists[0] = append(lists[0], v)
+		} else if x.Output {
+			lists[1] = append(lists[1], v)
 		}
 	}
+	m.externals(lists[0], lists[1])
 	return m.g
 }
 
 // window sets a convolution's or pool's geometry.
-func withWindow(w window) func(*node) { return func(n *node) { n.Window = w } }
+func withWindow(w window) func(*node) { return func(n *node) { n.Params = &w } }
 
 // sample is one graph of the suite.
 type sample struct {
@@ -219,7 +211,7 @@ func (m *maker) unarySample(name string, d datatype) *graph {
 		m.g.Values[y].Quant = m.g.Values[x].Quant
 	}
 	m.node(name, []int{x}, []int{y}, func(n *node) {
-		n.Param = 0.3
+		n.setScalar(0.3)
 		if name == "Clamp" {
 			n.Min, n.Max = -0.5, 1.25
 		}
@@ -443,12 +435,12 @@ func moveSamples(seed uint64) []sample {
 			list = append(list, sample{name: name + " " + d.String(), graph: m.fix(y), steps: steps})
 		}
 		add("Copy", 0, []int{2, 3, 5}, func(*node) {})
-		add("StaticTranspose", 0, []int{2, 3, 4, 5}, func(n *node) { n.Dims = []int{2, 0, 3, 1} })
-		add("StaticReshape", 0, []int{2, 3, 4}, func(n *node) { n.Dims = []int{6, 0} })
-		add("StaticSlice", 0, []int{4, 5, 6}, func(n *node) { n.Dims, n.Dims2 = []int{1, 0, 2}, []int{2, 5, 3} })
-		add("StaticConstantPad", 0, []int{2, 3, 4}, func(n *node) { n.Dims, n.Dims2, n.Param = []int{1, 0, 2}, []int{0, 3, 1}, 0.7 })
-		add("StaticResizeBilinear2D", 1, []int{2, 5, 6, 3}, func(n *node) { n.Dims, n.Flags = []int{9, 4}, flagAlignCorners })
-		add("StaticResizeBilinear2D", 1, []int{2, 5, 6, 3}, func(n *node) { n.Dims = []int{8, 13} })
+		add("StaticTranspose", 0, []int{2, 3, 4, 5}, func(n *node) { params[transposeParams](n).perm = []int{2, 0, 3, 1} })
+		add("StaticReshape", 0, []int{2, 3, 4}, func(n *node) { params[reshapeParams](n).sizes = []int{6, 0} })
+		add("StaticSlice", 0, []int{4, 5, 6}, func(n *node) { *params[sliceParams](n) = sliceParams{[]int{1, 0, 2}, []int{2, 5, 3}} })
+		add("StaticConstantPad", 0, []int{2, 3, 4}, func(n *node) { *params[padParams](n) = padParams{[]int{1, 0, 2}, []int{0, 3, 1}, 0.7} })
+		add("StaticResizeBilinear2D", 1, []int{2, 5, 6, 3}, func(n *node) { *params[resizeParams](n), n.Flags = resizeParams{9, 4}, flagAlignCorners })
+		add("StaticResizeBilinear2D", 1, []int{2, 5, 6, 3}, func(n *node) { *params[resizeParams](n) = resizeParams{8, 13} })
 		for k := 2; k <= 5; k++ {
 			m := newMaker(seed + uint64(di))
 			var in []int
@@ -459,7 +451,7 @@ func moveSamples(seed uint64) []sample {
 			y := m.value(d, 2, k*(k+1)/2, 3)
 			m.g.Values[y].Quant = m.g.Values[in[0]].Quant
 			name := []string{"Concatenate2", "Concatenate3", "Concatenate4", "Concatenate5"}[k-2]
-			m.node(name, in, []int{y}, func(n *node) { n.Axis = 1 - 3*(k%2) })
+			m.node(name, in, []int{y}, func(n *node) { params[concatenateParams](n).axis = 1 - 3*(k%2) })
 			list = append(list, sample{name: name + " " + d.String(), graph: m.done(y)})
 		}
 	}

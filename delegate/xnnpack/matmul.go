@@ -20,6 +20,7 @@ const (
 var matmulNodes = []nodeType{
 	// filter [output channels, input channels], bias [output channels]
 	{tag: tagFullyConnected, name: "FullyConnected", read: readFullyConnected, check: checkFullyConnected,
+		optional: 2, packs: true, widens: func(in datatype) bool { return in == fp32 },
 		shape: fullyConnectedShape, native: every(fullyConnectedDatatypes, rowLimits, weightLimits, boundLimits), scratch: productScratch, bounded: true,
 		cost: func(g *graph, n *node, s []shape) int {
 			return s[n.In[0]].numel() * n.outputChannels(g)
@@ -28,6 +29,7 @@ var matmulNodes = []nodeType{
 		run:    (*reference).fullyConnected},
 	// [..., M, K] x [..., K, N]
 	{tag: tagBatchMatrixMultiply, name: "BatchMatrixMultiply", read: readBinary, check: checkBatchMatrix, shape: batchMatrixShape,
+		packs: true, layout: fullOperands,
 		scratch: productScratch,
 		native: func(g *graph, n *node, _ []shape) string {
 			// it would read as many scales as matrices have columns, for each of them

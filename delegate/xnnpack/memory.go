@@ -18,6 +18,7 @@ type needs struct {
 	weights int64 // packed constants
 	scratch int64 // values between nodes, tables of pointers, working memory of nodes
 	timed   int64 // of a second runtime, in the same workspace, that times its nodes
+	shared  int64 // of scratch: values between nodes, where units use one workspace
 }
 
 // times is a product of sizes that stays at a huge number instead of overflowing.
@@ -57,13 +58,14 @@ func (g *graph) nativeNeeds(s []shape, threads int) needs {
 		}
 		n.weights = plus(n.weights, g.weightBytes(node))
 	}
-	n.scratch = plus(g.arenaBytes(s), n.timed)
+	n.shared = g.arenaBytes(s)
+	n.scratch = plus(n.shared, n.timed)
 	return n
 }
 
 // weightBytes is what a node's constants take at least where they are packed.
 func (g *graph) weightBytes(n *node) (bytes int64) {
-	if !n.Type.weighted() {
+	if !n.Type.packs {
 		return 0
 	}
 	for _, v := range n.In[1:] {
@@ -74,15 +76,10 @@ func (g *graph) weightBytes(n *node) (bytes int64) {
 	return bytes
 }
 
-// weighted reports nodes whose constant operands are packed.
-func (t *nodeType) weighted() bool {
-	return t.isConvolution() || t.tag == tagFullyConnected || t.tag == tagBatchMatrixMultiply
-}
-
 // windowScratch is the table of a window's pixels for each place, and the accumulators
 // of a depthwise convolution or pool that takes several passes.
 func windowScratch(g *graph, n *node, s []shape, threads int) int64 {
-	w, in, out := &n.Window, s[n.In[0]], s[n.Out[0]]
+	w, in, out := n.window(), s[n.In[0]], s[n.Out[0]]
 	taps := w.kernelH * w.kernelW
 	if n.Type.tag != tagDepthwiseConv2d && taps*w.strideH*w.strideW == 1 && w.top+w.bottom+w.left+w.right == 0 { // a product of matrices
 		return 0
@@ -93,7 +90,7 @@ func windowScratch(g *graph, n *node, s []shape, threads int) int64 {
 	if n.Type.tag == tagDepthwiseConv2d {
 		bytes = plus(bytes, depthwiseWeights(g, n))
 	}
-	if n.Type.isConvolution() && w.groupIn > 1 {
+	if n.Type.convolution && w.groupIn > 1 {
 		return plus(bytes, zeros)
 	}
 	return plus(plus(bytes, zeros), times(max(threads, in.dim[0]*out.dim[1]), out.dim[3]*8+lineBytes))
@@ -103,7 +100,7 @@ func windowScratch(g *graph, n *node, s []shape, threads int) int64 {
 // keeps with each runtime. Up to 25 taps a tile of channels is packed together; beyond,
 // or with several outputs a channel, each group is a product of its own.
 func depthwiseWeights(g *graph, n *node) int64 {
-	w, size := &n.Window, g.Values[n.In[1]].Datatype.info().bits/8
+	w, size := n.window(), g.Values[n.In[1]].Datatype.info().bits/8
 	taps := w.kernelH * w.kernelW
 	if taps <= 25 && w.groupOut == 1 {
 		return times(roundUp(w.groups, tilePlaces), 25*size+8)
@@ -333,14 +330,14 @@ func (g *graph) numberBytes(v int, s []shape) int64 {
 
 // filterBytes is a node's filter as float32 with its scales, and tiles of rows.
 func (g *graph) filterBytes(n *node, s []shape, threads int) int64 {
-	if !n.Type.weighted() {
+	if !n.Type.packs {
 		return 0
 	}
 	f := s[n.In[1]]
 	filter := plus(times(8, f.numel()), times(8, s[n.Out[0]].last()))
 	k, cols := f.numel()/max(1, f.dim[0]), s[n.Out[0]].last()
 	if n.Type.tag == tagDepthwiseConv2d {
-		k = n.Window.kernelH * n.Window.kernelW
+		k = n.window().kernelH * n.window().kernelW
 	}
 	return plus(filter, times(threads, tileRows, 4, k+3*cols))
 }

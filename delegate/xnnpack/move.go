@@ -20,17 +20,19 @@ const (
 
 // moveNodes put elements elsewhere.
 var moveNodes = []nodeType{
-	{tag: tagStaticTranspose, name: "StaticTranspose", read: readTranspose, check: checkTranspose, native: nativeMove,
+	{tag: tagStaticTranspose, name: "StaticTranspose", read: readTranspose, check: checkTranspose, native: nativeMove, params: newParams[transposeParams],
 		shape: func(g *graph, n *node, s []shape) error {
-			if err := wantRank(g, n, n.In[0], s, len(n.Dims)); err != nil {
+			perm := params[transposeParams](n).perm
+			if err := wantRank(g, n, n.In[0], s, len(perm)); err != nil {
 				return err
 			}
-			s[n.Out[0]] = s[n.In[0]].permuted(n.Dims)
+			s[n.Out[0]] = s[n.In[0]].permuted(perm)
 			return nil
 		},
 		define: func(b *builder, n *node) call { return b.transpose(n) },
 		run:    (*reference).transpose},
-	{tag: 20, name: "StaticReshape", read: readReshape, shape: reshapeShape, inPlace: true, native: nativeMove,
+	{tag: 20, name: "StaticReshape", read: readReshape, shape: reshapeShape, inPlace: true,
+		native: nativeMove, params: newParams[reshapeParams],
 		check:  func(g *graph, n *node) error { return checkMove(g, n, moveTypes) },
 		define: func(b *builder, n *node) call { return b.reshape(n) },
 		run:    (*reference).copy},
@@ -38,10 +40,11 @@ var moveNodes = []nodeType{
 		check:  func(g *graph, n *node) error { return checkMove(g, n, moveTypes) },
 		define: func(b *builder, n *node) call { return b.copy(n) },
 		run:    (*reference).copy},
-	{tag: 35, name: "StaticSlice", read: readSlice, check: checkSlice, shape: sliceShape, native: nativeMove,
+	{tag: 35, name: "StaticSlice", read: readSlice, check: checkSlice, shape: sliceShape, native: nativeMove, params: newParams[sliceParams],
 		define: func(b *builder, n *node) call { return b.slice(n) },
 		run:    (*reference).slice},
-	{tag: tagStaticConstantPad, name: "StaticConstantPad", read: readPad, check: checkPad, shape: padShape, native: every(nativeMove, finiteParam),
+	{tag: tagStaticConstantPad, name: "StaticConstantPad", read: readPad, check: checkPad, shape: padShape, params: newParams[padParams],
+		native: every(nativeMove, finiteParam(func(n *node) float32 { return params[padParams](n).value })),
 		define: func(b *builder, n *node) call { return b.pad(n) },
 		run:    (*reference).pad},
 	concatenate(32, "Concatenate2", 2),
@@ -49,13 +52,14 @@ var moveNodes = []nodeType{
 	concatenate(34, "Concatenate4", 4),
 	concatenate(38, "Concatenate5", 5),
 	// [N, H, W, C] to [N, new height, new width, C]
-	{tag: 9, name: "StaticResizeBilinear2D", read: readResize, check: checkResize, native: every(nativeMove, resizeLimits), scratch: resizeScratch,
+	{tag: 9, name: "StaticResizeBilinear2D", read: readResize, check: checkResize, native: every(nativeMove, resizeLimits), bySize: true, scratch: resizeScratch,
+		params: newParams[resizeParams], layout: imageChannels,
 		shape: func(g *graph, n *node, s []shape) error {
 			if err := wantRank(g, n, n.In[0], s, 4); err != nil {
 				return err
 			}
-			in := s[n.In[0]]
-			s[n.Out[0]] = shapeOf(in.dim[0], n.Dims[0], n.Dims[1], in.dim[3])
+			in, p := s[n.In[0]], params[resizeParams](n)
+			s[n.Out[0]] = shapeOf(in.dim[0], p.height, p.width, in.dim[3])
 			return nil
 		},
 		cost:   func(g *graph, n *node, s []shape) int { return 4 * s[n.Out[0]].numel() },
@@ -64,36 +68,39 @@ var moveNodes = []nodeType{
 }
 
 func readTranspose(r *reader, t flatbuf.Table, n *node) {
-	n.Dims = readDims(t, 1, "perm")
+	params[transposeParams](n).perm = readDims(t, 1, "perm")
 	n.In = []int{id(t, 2, "input_id")}
 	n.Out = []int{id(t, 3, "output_id")}
 	n.Flags = t.Uint32(4, "flags", 0)
 }
 
 func readReshape(r *reader, t flatbuf.Table, n *node) {
-	n.Dims = readDims(t, 1, "new_shape")
+	params[reshapeParams](n).sizes = readDims(t, 1, "new_shape")
 	n.In = []int{id(t, 2, "input_id")}
 	n.Out = []int{id(t, 3, "output_id")}
 	n.Flags = t.Uint32(4, "flags", 0)
 }
 
 func readSlice(r *reader, t flatbuf.Table, n *node) {
-	n.Dims, n.Dims2 = readDims(t, 1, "offsets"), readDims(t, 2, "sizes")
+	p := params[sliceParams](n)
+	p.offsets, p.sizes = readDims(t, 1, "offsets"), readDims(t, 2, "sizes")
 	n.In = []int{id(t, 3, "input_id")}
 	n.Out = []int{id(t, 4, "output_id")}
 	n.Flags = t.Uint32(5, "flags", 0)
 }
 
 func readPad(r *reader, t flatbuf.Table, n *node) {
-	n.Dims, n.Dims2 = readDims(t, 0, "pre_paddings"), readDims(t, 1, "post_paddings")
-	n.Param = t.Float32(2, "padding_value", 0)
+	p := params[padParams](n)
+	p.before, p.after = readDims(t, 0, "pre_paddings"), readDims(t, 1, "post_paddings")
+	p.value = t.Float32(2, "padding_value", 0)
 	n.In = []int{id(t, 3, "input_id")}
 	n.Out = []int{id(t, 4, "output_id")}
 	n.Flags = t.Uint32(5, "flags", 0)
 }
 
 func readResize(r *reader, t flatbuf.Table, n *node) {
-	n.Dims = []int{int(t.Uint32(0, "new_height", 0)), int(t.Uint32(1, "new_width", 0))}
+	p := params[resizeParams](n)
+	p.height, p.width = int(t.Uint32(0, "new_height", 0)), int(t.Uint32(1, "new_width", 0))
 	n.In = []int{id(t, 2, "input_id")}
 	n.Out = []int{id(t, 3, "output_id")}
 	n.Flags = t.Uint32(4, "flags", 0)
@@ -114,13 +121,14 @@ func checkMove(g *graph, n *node, types []datatype) error {
 
 func checkTranspose(g *graph, n *node) error {
 	var seen [16]bool
-	for _, p := range n.Dims {
-		if p >= len(n.Dims) || p >= len(seen) || seen[p] {
-			return n.fault("permutation %v", n.Dims)
+	perm := params[transposeParams](n).perm
+	for _, p := range perm {
+		if p >= len(perm) || p >= len(seen) || seen[p] {
+			return n.fault("permutation %v", perm)
 		}
 		seen[p] = true
 	}
-	if len(n.Dims) == 0 {
+	if len(perm) == 0 {
 		return n.fault("empty permutation")
 	}
 	return checkMove(g, n, moveTypes)
@@ -128,11 +136,11 @@ func checkTranspose(g *graph, n *node) error {
 
 // reshapeShape takes the sizes of the node; one of them may be 0: what is left.
 func reshapeShape(g *graph, n *node, s []shape) error {
-	in := s[n.In[0]]
-	if len(n.Dims) > len(in.dim) {
-		return n.beyond("%d dimensions, at most %d", len(n.Dims), len(in.dim))
+	in, want := s[n.In[0]], params[reshapeParams](n).sizes
+	if len(want) > len(in.dim) {
+		return n.beyond("%d dimensions, at most %d", len(want), len(in.dim))
 	}
-	out := shapeOf(n.Dims...)
+	out := shapeOf(want...)
 	if out.rank == 0 {
 		out = shapeOf(1)
 	}
@@ -161,20 +169,22 @@ func reshapeShape(g *graph, n *node, s []shape) error {
 }
 
 func checkSlice(g *graph, n *node) error {
-	if len(n.Dims) != len(n.Dims2) || len(n.Dims) == 0 {
-		return n.fault("%d offsets and %d sizes", len(n.Dims), len(n.Dims2))
+	p := params[sliceParams](n)
+	if len(p.offsets) != len(p.sizes) || len(p.offsets) == 0 {
+		return n.fault("%d offsets and %d sizes", len(p.offsets), len(p.sizes))
 	}
 	return checkMove(g, n, moveTypes)
 }
 
 // sliceShape takes the node's sizes; 0 stands for all of a dimension.
 func sliceShape(g *graph, n *node, s []shape) error {
-	if err := wantRank(g, n, n.In[0], s, len(n.Dims)); err != nil {
+	p := params[sliceParams](n)
+	if err := wantRank(g, n, n.In[0], s, len(p.offsets)); err != nil {
 		return err
 	}
 	out := s[n.In[0]]
 	for i, size := range out.dims() {
-		offset, length := n.Dims[i], n.Dims2[i]
+		offset, length := p.offsets[i], p.sizes[i]
 		if length == 0 && offset == 0 {
 			continue
 		}
@@ -188,19 +198,21 @@ func sliceShape(g *graph, n *node, s []shape) error {
 }
 
 func checkPad(g *graph, n *node) error {
-	if len(n.Dims) != len(n.Dims2) || len(n.Dims) == 0 {
-		return n.fault("%d paddings before and %d behind", len(n.Dims), len(n.Dims2))
+	p := params[padParams](n)
+	if len(p.before) != len(p.after) || len(p.before) == 0 {
+		return n.fault("%d paddings before and %d behind", len(p.before), len(p.after))
 	}
 	return checkMove(g, n, moveTypes)
 }
 
 func padShape(g *graph, n *node, s []shape) error {
-	if err := wantRank(g, n, n.In[0], s, len(n.Dims)); err != nil {
+	p := params[padParams](n)
+	if err := wantRank(g, n, n.In[0], s, len(p.before)); err != nil {
 		return err
 	}
 	out := s[n.In[0]]
 	for i := range out.dims() {
-		out.dim[i] += n.Dims[i] + n.Dims2[i]
+		out.dim[i] += p.before[i] + p.after[i]
 	}
 	s[n.Out[0]] = out
 	return nil
@@ -208,9 +220,9 @@ func padShape(g *graph, n *node, s []shape) error {
 
 // concatenate makes the row of a concatenation of k values.
 func concatenate(tag uint8, name string, k int) nodeType {
-	return nodeType{tag: tag, name: name, shape: concatenateShape, native: nativeMove,
+	return nodeType{tag: tag, name: name, shape: concatenateShape, native: nativeMove, params: newParams[concatenateParams],
 		read: func(r *reader, t flatbuf.Table, n *node) {
-			n.Axis = int(int32(t.Uint32(0, "axis", 0)))
+			params[concatenateParams](n).axis = int(int32(t.Uint32(0, "axis", 0)))
 			for i := range min(k, 4) {
 				n.In = append(n.In, id(t, 1+i, "input_id"))
 			}
@@ -225,10 +237,10 @@ func concatenate(tag uint8, name string, k int) nodeType {
 		run:    (*reference).concatenate}
 }
 
-// axis is the dimension that a concatenation of values of rank r runs along; ok is
+// of is the dimension that a concatenation of values of rank r runs along; ok is
 // false where they have no such dimension.
-func (n *node) axis(r int) (int, bool) {
-	a := n.Axis
+func (p *concatenateParams) of(r int) (int, bool) {
+	a := p.axis
 	if a < 0 {
 		a += r
 	}
@@ -236,10 +248,10 @@ func (n *node) axis(r int) (int, bool) {
 }
 
 func concatenateShape(g *graph, n *node, s []shape) error {
-	out := s[n.In[0]]
-	axis, ok := n.axis(out.rank)
+	out, p := s[n.In[0]], params[concatenateParams](n)
+	axis, ok := p.of(out.rank)
 	if !ok {
-		return n.fault("axis %d of %d dimensions", n.Axis, out.rank)
+		return n.fault("axis %d of %d dimensions", p.axis, out.rank)
 	}
 	for _, v := range n.In[1:] {
 		next := s[v]
@@ -261,9 +273,10 @@ func checkResize(g *graph, n *node) error {
 	if n.Flags == flagLegacyResize|flagAlignCorners {
 		return n.fault("flags %#x exclude each other", n.Flags)
 	}
-	for _, d := range n.Dims {
+	p := params[resizeParams](n)
+	for _, d := range [2]int{p.height, p.width} {
 		if d < 1 || d >= 1<<24 {
-			return n.fault("new sizes %v, want 1 to %d each", n.Dims, 1<<24-1)
+			return n.fault("new sizes %v, want 1 to %d each", []int{p.height, p.width}, 1<<24-1)
 		}
 	}
 	return checkMove(g, n, elementwiseTypes)

@@ -1,6 +1,9 @@
 package xnnpack
 
-import "slices"
+import (
+	"reflect"
+	"slices"
+)
 
 // kin are types of nodes that take the place of each other.
 var kin = [][]string{
@@ -25,7 +28,9 @@ func (m *mutator) changeType() {
 	n := m.someNode()
 	for _, list := range kin {
 		if slices.Contains(list, n.Type.name) {
-			n.Type = typeNamed(one(m.r, list...))
+			if n.Type = typeNamed(one(m.r, list...)); n.Type.params == nil || reflect.TypeOf(n.Type.params()) != reflect.TypeOf(n.Params) {
+				n.Type.resetParams(n)
+			}
 			return
 		}
 	}
@@ -62,6 +67,7 @@ func (m *mutator) between(name string, v int) *node {
 		m.g.Values[v].Output = m.r.IntN(4) == 0
 	}
 	n := node{Type: typeNamed(name), In: []int{v}, Out: []int{fresh}, Min: -inf, Max: inf}
+	n.Type.setParams(&n)
 	m.g.Nodes = slices.Insert(m.g.Nodes, at+1, n)
 	return &m.g.Nodes[at+1]
 }
@@ -95,20 +101,21 @@ func (m *mutator) insertPad() {
 		return
 	}
 	rank := m.g.Values[v].Shape.rank
-	pad.Dims, pad.Dims2 = make([]int, rank), make([]int, rank)
+	p := params[padParams](pad)
+	p.before, p.after = make([]int, rank), make([]int, rank)
 	for i := range rank {
 		if (i == 1 || i == 2) == (m.r.IntN(8) > 0) {
-			pad.Dims[i], pad.Dims2[i] = m.r.IntN(4), m.r.IntN(4)
+			p.before[i], p.after[i] = m.r.IntN(4), m.r.IntN(4)
 		}
 	}
 	if m.r.IntN(4) == 0 {
-		pad.Param = m.number32(&m.g.Values[v])
+		p.value = m.number32(&m.g.Values[v])
 	}
 }
 
 func (m *mutator) insertCopy() {
 	if n := m.between(one(m.r, "Copy", "Copy", "StaticReshape"), m.r.IntN(len(m.g.Values))); n != nil && n.Type.name == "StaticReshape" {
-		n.Dims = slices.Clone(m.g.Values[n.In[0]].Shape.dims())
+		params[reshapeParams](n).sizes = slices.Clone(m.g.Values[n.In[0]].Shape.dims())
 	}
 }
 
@@ -229,7 +236,7 @@ func (m *mutator) retype() {
 }
 
 func (n *node) takesWeights() bool {
-	return len(n.In) == 3 && (n.Type.isConvolution() || n.Type.tag == tagFullyConnected)
+	return len(n.In) == 3 && (n.Type.convolution || n.Type.tag == tagFullyConnected)
 }
 
 // plausible is a quantization of a datatype.

@@ -42,7 +42,7 @@ func (g *graph) clone() *graph {
 	c.Nodes = slices.Clone(g.Nodes)
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
-		n.In, n.Out, n.Dims, n.Dims2 = slices.Clone(n.In), slices.Clone(n.Out), slices.Clone(n.Dims), slices.Clone(n.Dims2)
+		n.In, n.Out, n.Params = slices.Clone(n.In), slices.Clone(n.Out), cloneParams(n.Params)
 	}
 	return &c
 }
@@ -50,7 +50,7 @@ func (g *graph) clone() *graph {
 // mutate gives a changed copy of a graph: a few fields and neighbourhoods at first,
 // made consistent again as a rule, then at times fields that are left as they are.
 func mutate(g *graph, r *rand.Rand) *graph {
-	m := &mutator{maker: &maker{g: g.clone(), r: r, lo: -2, hi: 2}}
+	m := &mutator{maker: &maker{graphBuilder: graphBuilder{g.clone()}, r: r, lo: -2, hi: 2}}
 	if r.IntN(4) == 0 {
 		m.shrink()
 	}
@@ -85,7 +85,7 @@ var changes = []change{
 	{"flags", 4, (*mutator).changeFlags},
 	{"parameter", 3, (*mutator).changeParam},
 	{"dims", 4, (*mutator).changeDims},
-	{"axis", 1, func(m *mutator) { m.someNode().Axis = m.r.IntN(13) - 6 }},
+	{"axis", 1, (*mutator).changeAxis},
 	{"constant", 3, (*mutator).changeConstant},
 	{"datatypes", 2, (*mutator).retype},
 	{"node type", 3, (*mutator).changeType},
@@ -199,7 +199,7 @@ func (m *mutator) changeWindow() {
 	if n == nil {
 		return
 	}
-	w := &n.Window
+	w := n.window()
 	h, v := w.dilationH*(w.kernelH-1)+1, w.dilationW*(w.kernelW-1)+1
 	switch m.r.IntN(6) {
 	case 0:
@@ -224,7 +224,7 @@ func (m *mutator) padding(h int) int {
 
 func (m *mutator) windowNode() *node {
 	for range 8 {
-		if n := m.someNode(); n.Window.kernelH > 0 {
+		if n := m.someNode(); n.geometry().kernelH > 0 {
 			return n
 		}
 	}
@@ -233,7 +233,7 @@ func (m *mutator) windowNode() *node {
 
 func (m *mutator) changeChannels() {
 	if n := m.windowNode(); n != nil {
-		w := &n.Window
+		w := n.window()
 		c := one(m.r, &w.groups, &w.groupIn, &w.groupOut)
 		*c = m.extent(*c)
 	}
@@ -334,13 +334,23 @@ func (m *mutator) changeFlags() {
 
 func (m *mutator) changeParam() {
 	n := m.someNode()
-	n.Param = m.number32(&m.g.Values[n.Out[0]])
+	n.setScalar(m.number32(&m.g.Values[n.Out[0]]))
+}
+
+func (m *mutator) changeAxis() {
+	if p, ok := m.someNode().Params.(*concatenateParams); ok {
+		p.axis = m.r.IntN(13) - 6
+	}
 }
 
 func (m *mutator) changeDims() {
 	for range 8 {
 		n := m.someNode()
-		list := one(m.r, n.Dims, n.Dims2)
+		lists := n.dimLists()
+		if len(lists) == 0 {
+			continue
+		}
+		list := *one(m.r, lists...)
 		if len(list) == 0 {
 			continue
 		}

@@ -50,7 +50,7 @@ type handles struct {
 	lib          *xnn.Library
 	threads      *threads
 	plain, timed instance // timed measures its nodes
-	workspace    xnn.Workspace
+	workspace    *workspace
 	closed       bool
 	pin          runtime.Pinner // memory of arguments that the runtimes have addresses of
 }
@@ -58,10 +58,8 @@ type handles struct {
 func (h *handles) release() {
 	h.drop(&h.plain)
 	h.drop(&h.timed)
-	if h.workspace != 0 {
-		h.lib.ReleaseWorkspace(h.workspace)
-	}
-	h.workspace, h.closed = 0, true
+	h.workspace.release()
+	h.workspace, h.closed = nil, true
 	h.threads.release()
 	h.threads = nil
 	h.pin.Unpin()
@@ -69,7 +67,9 @@ func (h *handles) release() {
 
 // drop deletes the runtime of an instance, if it has one.
 func (h *handles) drop(r *instance) {
-	h.lib.DeleteRuntime(r.runtime)
+	if h.workspace != nil {
+		h.workspace.delete(r.runtime)
+	}
 	r.runtime, r.planned, r.set, r.used = 0, r.planned[:0], false, false
 }
 
@@ -82,33 +82,72 @@ func newNative(m *image, in delegate.Instance) (*native, error) {
 	if m.parallel() && !u.lib.PoolStalls && in.Pool != nil && in.Pool.Size() > 1 {
 		u.threads = acquireThreads(m.lib, in.Pool.Size())
 	}
-	if err := u.create(); err != nil {
+	if err := u.begin(in.Scratch); err != nil {
 		u.Close()
 		return nil, err
 	}
 	return u, nil
 }
 
+// begin makes the first runtime: the one that Compile has made, if it is of the right kind
+// and in the instance's workspace, or where that is nobody's. Its memory is planned already.
+func (u *native) begin(s *delegate.Scratch) (err error) {
+	spare := u.image.takeSpare()
+	if s == nil && u.image.scratch == nil && spare.runtime != 0 {
+		u.workspace = spare.workspace
+		u.workspace.retain()
+	} else if u.workspace, err = workspaceIn(s, u.lib); err != nil {
+		spare.release()
+		return err
+	}
+	if spare.runtime == 0 || spare.workspace != u.workspace || u.threads.pool() != 0 {
+		spare.release()
+		return u.create()
+	}
+	u.use(spare.runtime)
+	spare.workspace.release() // u has a use of its own
+	u.now.planned = append(u.now.planned, u.shapes...)
+	return u.checkShapes()
+}
+
 // create makes the runtime in use, in place of the one there is.
 func (u *native) create() error {
-	r := u.now
-	rt, planned, err := u.image.runtimeFor(u.shapes, u.threads.pool(), r.flags, &u.workspace)
+	rt, err := u.image.newRuntime(u.shapes, u.threads.pool(), u.now.flags, u.workspace)
 	if err != nil {
 		return err
 	}
-	u.drop(r)
-	r.runtime, u.names = rt, nil
-	r.layout.set(u.image.graph, u.shapes)
-	if !planned || rt == 0 {
-		return nil
+	u.drop(u.now)
+	u.use(rt)
+	return nil
+}
+
+// use takes a new runtime, which is not planned yet.
+func (u *native) use(rt xnn.Runtime) {
+	u.now.runtime, u.names = rt, nil
+	u.now.layout.set(u.image.graph, u.shapes)
+}
+
+// renew leaves a workspace in which another unit's plan failed, for one of its own.
+func (u *native) renew() error {
+	w, err := newWorkspace(u.lib)
+	if err != nil {
+		return err
 	}
-	r.planned = append(r.planned, u.shapes...)
-	return u.checkShapes()
+	u.drop(&u.plain)
+	u.drop(&u.timed)
+	u.workspace.release()
+	u.bound, u.workspace = false, w
+	return nil
 }
 
 // Execute runs the graph on the arguments, which the runtime keeps the addresses of
 // until a call with others.
 func (u *native) Execute(ctx context.Context, args []*tensor.Value) error {
+	if u.workspace != nil && u.workspace.broken {
+		if err := u.renew(); err != nil {
+			return err
+		}
+	}
 	if !u.bound || !u.same(args) {
 		if err := u.bind(args); err != nil {
 			return err
@@ -168,7 +207,9 @@ func (u *native) bind(args []*tensor.Value) error {
 	}
 	u.finish = slices.ContainsFunc(u.args, func(a *argument) bool { return a.after != nil })
 	if reshaped || anew {
-		u.chooseEngine()
+		if err := u.chooseEngine(); err != nil {
+			return err
+		}
 	}
 	u.plain.set, u.timed.set = false, false
 	if !u.beside && len(u.image.graph.Nodes) > 0 {
@@ -223,7 +264,8 @@ func (u *native) setup(r *instance) error {
 	if err := u.reshape(); err != nil {
 		return err
 	}
-	if err := u.lib.PlanRuntime(r.runtime, n, values).Error("xnn_setup_runtime"); err != nil {
+	err := u.workspace.plan("xnn_setup_runtime", func() xnn.Status { return u.lib.PlanRuntime(r.runtime, n, values) })
+	if err != nil {
 		return deviceError(err)
 	}
 	r.planned = append(r.planned, u.shapes...)
@@ -232,16 +274,20 @@ func (u *native) setup(r *instance) error {
 
 // chooseEngine compares the shapes of a call with what the library may have. It costs
 // nothing where they are those that the image was checked at.
-func (u *native) chooseEngine() {
+func (u *native) chooseEngine() error {
 	u.beside = false
 	m := u.image
 	if slices.Equal(u.shapes, m.shapes) || m.graph.refuses(u.shapes) == "" && m.affords(u.shapes) {
-		return
+		return nil
+	}
+	if m.frozen {
+		return delegate.Errorf(ID, delegate.ErrArgument, "", "sizes beyond the declared ones, for which filters are packed in another form only")
 	}
 	u.beside = true
 	if u.other == nil {
 		u.other = newReference(m, delegate.Instance{Pool: u.pool})
 	}
+	return nil
 }
 
 // reshape tells the runtime the inputs' sizes.

@@ -9,15 +9,32 @@ type nodeType struct {
 	tag  uint8 // in the payload's union XNodeUnion
 	name string
 	// read reads the node's own fields into n.
-	read func(r *reader, t flatbuf.Table, n *node)
-	// check refuses parameters and datatypes; shapes are shape's affair.
+	read   func(r *reader, t flatbuf.Table, n *node)
+	params func() any // makes the family's parameters, see node.Params; nil: it has none
+	// optional is an operand that a node may do without, the bias; 0: it needs all.
+	optional int
+	// convolution is for nodes with a window and a filter; packs for all whose constant
+	// operands, from the second on, the library packs.
+	convolution, packs bool
+	// widens says that 16-bit constants behind an input of the datatype become float32,
+	// exactly: the library takes more nodes so. nil: never.
+	widens func(in datatype) bool
+	// relayout transposes an operand whose memory order explains a layoutError of shape.
+	// It reports whether there was one way only to do that. nil: there is none.
+	relayout func(g *graph, n *node, s []shape) bool
+	// check refuses parameters and datatypes; shapes are shape's affair. It changes nothing.
 	check func(g *graph, n *node) error
 	// shape computes the outputs' shapes from the inputs'.
 	shape func(g *graph, n *node, s []shape) error
 	// native is what the library must be given to be safe; nil: anything that check takes.
 	native rule
+	// bySize says that native depends on sizes: a call may be refused where others are not.
+	bySize bool
 	// scratch is what the library allocates for the node beside its values; nil: nothing.
 	scratch func(g *graph, n *node, s []shape, threads int) int64
+	// layout is what must not change about the shapes while a runtime of the library
+	// lives, as a number; nil: anything may.
+	layout func(n *node, s []shape) int
 	// bounded nodes keep their outputs within Min and Max; others have no bounds.
 	bounded bool
 	// inPlace nodes of the library write over an operand of the output's size.
@@ -30,16 +47,16 @@ type nodeType struct {
 	run func(e *reference, n *node)
 }
 
-// nodeTypes is the table, by tag.
-var nodeTypes = func() [256]*nodeType {
-	var all [256]*nodeType
+// nodeTypes is the table, by tag. Rows refer to it, so it is filled by init.
+var nodeTypes [256]*nodeType
+
+func init() {
 	for _, rows := range [][]nodeType{unaryNodes, binaryNodes, convolutionNodes, matmulNodes, poolNodes, moveNodes} {
 		for i := range rows {
-			all[rows[i].tag] = &rows[i]
+			nodeTypes[rows[i].tag] = &rows[i]
 		}
 	}
-	return all
-}()
+}
 
 // readNode reads an XNode.
 func (r *reader) readNode(i int, t flatbuf.Table) error {
@@ -54,12 +71,13 @@ func (r *reader) readNode(i int, t flatbuf.Table) error {
 	if n.Min, n.Max = -inf, inf; n.Type.bounded {
 		readBounds(t, &n)
 	}
+	n.Type.setParams(&n)
 	n.Type.read(r, body, &n)
 	if !t.OK() {
 		return nil
 	}
-	if n.Min != n.Min || n.Max != n.Max || n.Min > n.Max {
-		return n.fault("output bounds %v to %v", n.Min, n.Max)
+	if err := n.checkBounds(); err != nil {
+		return err
 	}
 	if err := r.resolve(&n); err != nil {
 		return err
@@ -68,6 +86,13 @@ func (r *reader) readNode(i int, t flatbuf.Table) error {
 		return err
 	}
 	r.graph.Nodes = append(r.graph.Nodes, n)
+	return nil
+}
+
+func (n *node) checkBounds() error {
+	if n.Min != n.Min || n.Max != n.Max || n.Min > n.Max {
+		return n.fault("output bounds %v to %v", n.Min, n.Max)
+	}
 	return nil
 }
 
@@ -95,7 +120,7 @@ func (r *reader) resolve(n *node) error {
 		n.Out[i] = index
 	}
 	for i, v := range n.In {
-		if v == noValue && n.Type.takesNone(i) {
+		if v == noValue && n.Type.optional == i && i > 0 {
 			n.In[i] = none
 			continue
 		}
@@ -112,15 +137,6 @@ func (r *reader) resolve(n *node) error {
 		n.In[i] = index
 	}
 	return nil
-}
-
-// takesNone reports an input that a node may do without: the bias.
-func (t *nodeType) takesNone(i int) bool {
-	return i == 2 && (t.name == "FullyConnected" || t.isConvolution())
-}
-
-func (t *nodeType) isConvolution() bool {
-	return t.tag == tagConv2d || t.tag == tagDepthwiseConv2d || t.tag == tagConvTranspose2d
 }
 
 // quantizeView adds the node that computes a quantized view, unless it is there.
@@ -148,7 +164,7 @@ func readUnary(r *reader, t flatbuf.Table, n *node) {
 // readUnaryParam is for nodes with one float before the ids.
 func readUnaryParam(name string) func(*reader, flatbuf.Table, *node) {
 	return func(r *reader, t flatbuf.Table, n *node) {
-		n.Param = t.Float32(0, name, 0)
+		params[scalarParams](n).value = t.Float32(0, name, 0)
 		n.In = []int{id(t, 1, "input_id")}
 		n.Out = []int{id(t, 2, "output_id")}
 		n.Flags = t.Uint32(3, "flags", 0)

@@ -17,6 +17,7 @@ const (
 	headerSize  = 30
 	headerMagic = "XH00"
 	maxArgs     = 4096
+	ordinary    = 4096 // up to so many values and nodes have their memory from the start
 )
 
 // identifiers of the FlatBuffer: the older schema lacks nothing that we read.
@@ -116,6 +117,8 @@ func (r *reader) read(root flatbuf.Table) error {
 	if externs > maxArgs {
 		return payloadError("num_externs", "got %d, at most %d", externs, maxArgs)
 	}
+	r.graph.Values = make([]value, 0, min(len(values), ordinary))
+	r.graph.Nodes = make([]node, 0, min(len(nodes), ordinary))
 	for i, t := range values {
 		err := r.readValue(i, t)
 		if !r.flat.OK() {
@@ -139,7 +142,7 @@ func (r *reader) read(root flatbuf.Table) error {
 			return err
 		}
 	}
-	return r.checkOrder()
+	return r.graph.checkOrder()
 }
 
 // collectArgs orders the external values by external id, which numbers the call's
@@ -182,8 +185,7 @@ func (r *reader) collectArgs(externs int) error {
 
 // checkOrder makes sure that every value is there before it is read, is computed at
 // most once, and that every output is computed.
-func (r *reader) checkOrder() error {
-	g := r.graph
+func (g *graph) checkOrder() error {
 	known := make([]bool, len(g.Values))
 	for v := range g.Values {
 		known[v] = g.Values[v].isConst() || g.Values[v].Input

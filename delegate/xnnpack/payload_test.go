@@ -72,24 +72,32 @@ func with(g *graph, change func(*graph)) *graph {
 // TestRefused breaks sound payloads in one place each. They must be refused with
 // that place and a reason, before any engine sees them.
 func TestRefused(t *testing.T) {
+	for _, test := range refusedGraphs() {
+		t.Run(test.name, func(t *testing.T) { checkRefused(t, encode(test.graph), test.reason, test.text) })
+	}
+}
+
+type refusedGraph struct {
+	name   string
+	graph  *graph
+	reason error
+	text   string // parts of the message, separated by " … "
+}
+
+func refusedGraphs() []refusedGraph {
 	nan, infinity := float32(math.NaN()), float32(math.Inf(1))
-	tests := []struct {
-		name   string
-		graph  *graph
-		reason error
-		text   string // parts of the message, separated by " … "
-	}{
+	return []refusedGraph{
 		{"input of no value", with(convolutionGraph(), func(g *graph) { g.Nodes[0].In[0] = 1 << 30 }), delegate.ErrPayload, "node 0 (Conv2d) … input 0 … no value has id"},
 		{"filter of no value", with(convolutionGraph(), func(g *graph) { g.Nodes[0].In[1] = 455 }), delegate.ErrPayload, "node 0 (Conv2d) … input 1 … 555"},
 		{"input left out", with(convolutionGraph(), func(g *graph) { g.Nodes[0].In[0] = none }), delegate.ErrPayload, "node 0 (Conv2d) … input 0"},
 		{"output of no value", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Out[0] = 77 }), delegate.ErrPayload, "node 0 (Conv2d) … output 0"},
-		{"kernel 0", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Window.kernelH = 0 }), delegate.ErrPayload, "kernel 0x3"},
-		{"stride 0", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Window.strideW = 0 }), delegate.ErrPayload, "stride 1x0"},
-		{"dilation 2³²−1", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Window.dilationH = math.MaxUint32 }), delegate.ErrPayload, "dilation"},
-		{"padding 2³¹", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Window.left = 1 << 31 }), delegate.ErrPayload, "padding"},
-		{"groups 0", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Window.groups = 0 }), delegate.ErrPayload, "0 groups"},
-		{"group input channels 2³¹", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Window.groupIn = 1 << 31 }), delegate.ErrPayload, "groups"},
-		{"output channels against the filter", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Window.groupOut = 1_000_000 }), delegate.ErrPayload, "want sizes [1000000 3 3 3]"},
+		{"kernel 0", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().kernelH = 0 }), delegate.ErrPayload, "kernel 0x3"},
+		{"stride 0", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().strideW = 0 }), delegate.ErrPayload, "stride 1x0"},
+		{"dilation 2³²−1", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().dilationH = math.MaxUint32 }), delegate.ErrPayload, "dilation"},
+		{"padding 2³¹", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().left = 1 << 31 }), delegate.ErrPayload, "padding"},
+		{"groups 0", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().groups = 0 }), delegate.ErrPayload, "0 groups"},
+		{"group input channels 2³¹", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().groupIn = 1 << 31 }), delegate.ErrPayload, "groups"},
+		{"output channels against the filter", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().groupOut = 1_000_000 }), delegate.ErrPayload, "want sizes [1000000 3 3 3]"},
 		{"input channels against the filter", with(convolutionGraph(), func(g *graph) { g.Values[0].Shape = shapeOf(1, 5, 5, 4) }), delegate.ErrPayload, "want 3 channels"},
 		{"input of rank 3", with(convolutionGraph(), func(g *graph) { g.Values[0].Shape = shapeOf(5, 5, 3) }), delegate.ErrPayload, "3 dimensions, want 4"},
 		{"kernel above the input", with(convolutionGraph(), func(g *graph) { g.Values[0].Shape = shapeOf(1, 2, 2, 3) }), delegate.ErrPayload, "smaller than the 3x3 kernel"},
@@ -97,7 +105,7 @@ func TestRefused(t *testing.T) {
 		{"bias of another type", with(convolutionGraph(), func(g *graph) { g.Values[2].Datatype = plainInt32 }), delegate.ErrUnsupported, "bias int32"},
 		{"filter computed", with(convolutionGraph(), func(g *graph) { g.Nodes[0].In[1] = 0 }), delegate.ErrPayload, "filter"},
 		{"unknown flags", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Flags = 0x10000 }), delegate.ErrPayload, "flags 0x10000"},
-		{"same and explicit padding", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Flags = 4; g.Nodes[0].Window.top = 1 }), delegate.ErrPayload, "same padding"},
+		{"same and explicit padding", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Flags = 4; g.Nodes[0].window().top = 1 }), delegate.ErrPayload, "same padding"},
 		{"bounds the wrong way", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Min, g.Nodes[0].Max = 1, -1 }), delegate.ErrPayload, "bounds 1 to -1"},
 		{"bound NaN", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Min = nan; g.Nodes[0].Max = 0 }), delegate.ErrPayload, "bounds NaN"},
 
@@ -137,35 +145,32 @@ func TestRefused(t *testing.T) {
 		{"input of less dimensions than share a scale", with(linearGraph(qcint8), func(g *graph) {
 			g.Values[1].Shape, g.Values[1].Quant.Nonbatch = shapeOf(1, 1, 2, 64), 3
 			g.Nodes[1].Type, g.Nodes[1].In = nodeTypes[tagConv2d], []int{1, 2, none}
-			g.Values[2].Shape, g.Nodes[1].Window = shapeOf(8, 1, 1, 64), window{kernelH: 1, kernelW: 1, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1, groups: 1, groupIn: 64, groupOut: 8}
+			g.Values[2].Shape, g.Nodes[1].Params = shapeOf(8, 1, 1, 64), &window{kernelH: 1, kernelW: 1, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1, groups: 1, groupIn: 64, groupOut: 8}
 		}), delegate.ErrPayload, "3 dimensions share a scale"},
 		{"dynamically quantized argument", with(linearGraph(qcint8), func(g *graph) { g.Values[1].Input, g.Values[1].Arg = true, 1 }), delegate.ErrUnsupported, "dynamically quantized argument"},
 		{"input of other channels", with(linearGraph(fp32), func(g *graph) { g.Values[0].Shape = shapeOf(2, 32) }), delegate.ErrPayload, "want 64 channels"},
 		{"constant too short", with(linearGraph(fp32), func(g *graph) { g.Values[1].Data = g.Values[1].Data[:100] }), delegate.ErrPayload, "100 bytes, want 2048"},
 		{"constant that is an argument", with(linearGraph(fp32), func(g *graph) { g.Values[1].Input, g.Values[1].Arg = true, 2 }), delegate.ErrPayload, "argument of the call too"},
 
-		{"permutation with a repeat", moveGraph("StaticTranspose", func(n *node) { n.Dims = []int{0, 1, 1} }), delegate.ErrPayload, "permutation [0 1 1]"},
-		{"permutation beyond the rank", moveGraph("StaticTranspose", func(n *node) { n.Dims = []int{0, 1, 7} }), delegate.ErrPayload, "permutation [0 1 7]"},
-		{"permutation of another rank", moveGraph("StaticTranspose", func(n *node) { n.Dims = []int{1, 0} }), delegate.ErrPayload, "3 dimensions, want 2"},
-		{"reshape to more elements", moveGraph("StaticReshape", func(n *node) { n.Dims = []int{5, 5} }), delegate.ErrPayload, "sizes [5 5]"},
-		{"reshape with two unknown sizes", moveGraph("StaticReshape", func(n *node) { n.Dims = []int{0, 0} }), delegate.ErrPayload, "at most one to infer"},
-		{"reshape that does not divide", moveGraph("StaticReshape", func(n *node) { n.Dims = []int{0, 7} }), delegate.ErrPayload, "sizes"},
-		{"reshape that overflows", moveGraph("StaticReshape", func(n *node) { n.Dims = []int{1 << 31, 1 << 31, 4} }), delegate.ErrPayload, "at most"},
-		{"slice beyond the end", moveGraph("StaticSlice", func(n *node) { n.Dims, n.Dims2 = []int{0, 2, 0}, []int{2, 2, 4} }), delegate.ErrPayload, "dimension 1: 2 elements at 2 of 3"},
-		{"slice offset 2³²−1", moveGraph("StaticSlice", func(n *node) { n.Dims, n.Dims2 = []int{math.MaxUint32, 0, 0}, []int{1, 3, 4} }), delegate.ErrPayload, "dimension 0"},
-		{"slice without sizes", moveGraph("StaticSlice", func(n *node) { n.Dims = []int{0, 0, 0} }), delegate.ErrPayload, "3 offsets and 0 sizes"},
-		{"padding beyond memory", moveGraph("StaticConstantPad", func(n *node) { n.Dims, n.Dims2 = []int{1 << 31, 0, 0}, []int{0, 0, 0} }), delegate.ErrUnsupported, "output of sizes"},
-		{"resize of three dimensions", moveGraph("StaticResizeBilinear2D", func(n *node) { n.Dims = []int{4, 4} }), delegate.ErrPayload, "3 dimensions, want 4"},
-		{"resize to 0", moveGraph("StaticResizeBilinear2D", func(n *node) { n.Dims = []int{0, 4} }), delegate.ErrPayload, "new sizes [0 4]"},
-		{"axis 3", moveGraph("Concatenate2", func(n *node) { n.In = []int{0, 0}; n.Axis = 3 }), delegate.ErrPayload, "axis 3 of 3"},
-		{"axis −4", moveGraph("Concatenate2", func(n *node) { n.In = []int{0, 0}; n.Axis = -4 }), delegate.ErrPayload, "axis -4 of 3"},
+		{"permutation with a repeat", moveGraph("StaticTranspose", func(n *node) { params[transposeParams](n).perm = []int{0, 1, 1} }), delegate.ErrPayload, "permutation [0 1 1]"},
+		{"permutation beyond the rank", moveGraph("StaticTranspose", func(n *node) { params[transposeParams](n).perm = []int{0, 1, 7} }), delegate.ErrPayload, "permutation [0 1 7]"},
+		{"permutation of another rank", moveGraph("StaticTranspose", func(n *node) { params[transposeParams](n).perm = []int{1, 0} }), delegate.ErrPayload, "3 dimensions, want 2"},
+		{"reshape to more elements", moveGraph("StaticReshape", func(n *node) { params[reshapeParams](n).sizes = []int{5, 5} }), delegate.ErrPayload, "sizes [5 5]"},
+		{"reshape with two unknown sizes", moveGraph("StaticReshape", func(n *node) { params[reshapeParams](n).sizes = []int{0, 0} }), delegate.ErrPayload, "at most one to infer"},
+		{"reshape that does not divide", moveGraph("StaticReshape", func(n *node) { params[reshapeParams](n).sizes = []int{0, 7} }), delegate.ErrPayload, "sizes"},
+		{"reshape that overflows", moveGraph("StaticReshape", func(n *node) { params[reshapeParams](n).sizes = []int{1 << 31, 1 << 31, 4} }), delegate.ErrPayload, "at most"},
+		{"slice beyond the end", moveGraph("StaticSlice", func(n *node) { *params[sliceParams](n) = sliceParams{[]int{0, 2, 0}, []int{2, 2, 4}} }), delegate.ErrPayload, "dimension 1: 2 elements at 2 of 3"},
+		{"slice offset 2³²−1", moveGraph("StaticSlice", func(n *node) { *params[sliceParams](n) = sliceParams{[]int{math.MaxUint32, 0, 0}, []int{1, 3, 4}} }), delegate.ErrPayload, "dimension 0"},
+		{"slice without sizes", moveGraph("StaticSlice", func(n *node) { params[sliceParams](n).offsets = []int{0, 0, 0} }), delegate.ErrPayload, "3 offsets and 0 sizes"},
+		{"padding beyond memory", moveGraph("StaticConstantPad", func(n *node) { p := params[padParams](n); p.before, p.after = []int{1 << 31, 0, 0}, []int{0, 0, 0} }), delegate.ErrUnsupported, "output of sizes"},
+		{"resize of three dimensions", moveGraph("StaticResizeBilinear2D", func(n *node) { *params[resizeParams](n) = resizeParams{4, 4} }), delegate.ErrPayload, "3 dimensions, want 4"},
+		{"resize to 0", moveGraph("StaticResizeBilinear2D", func(n *node) { *params[resizeParams](n) = resizeParams{0, 4} }), delegate.ErrPayload, "new sizes [0 4]"},
+		{"axis 3", moveGraph("Concatenate2", func(n *node) { n.In = []int{0, 0}; params[concatenateParams](n).axis = 3 }), delegate.ErrPayload, "axis 3 of 3"},
+		{"axis −4", moveGraph("Concatenate2", func(n *node) { n.In = []int{0, 0}; params[concatenateParams](n).axis = -4 }), delegate.ErrPayload, "axis -4 of 3"},
 
 		{"pool of 0", poolGraph(window{kernelH: 0, kernelW: 2, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1}), delegate.ErrPayload, "kernel 0x2"},
 		{"pool padded by a window", poolGraph(window{top: 2, kernelH: 2, kernelW: 2, strideH: 2, strideW: 2, dilationH: 1, dilationW: 1}), delegate.ErrPayload, "padding 2+0"},
 		{"pool of 2³²−1", poolGraph(window{kernelH: math.MaxUint32, kernelW: math.MaxUint32, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1}), delegate.ErrPayload, "kernel"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) { checkRefused(t, encode(test.graph), test.reason, test.text) })
 	}
 }
 
@@ -303,7 +308,7 @@ func TestRoundTrip(t *testing.T) {
 		}
 		for i := range g.Nodes {
 			a, b := &g.Nodes[i], &s.graph.Nodes[i]
-			if a.Type != b.Type || a.Window != b.Window && b.Type.isConvolution() || a.Flags != b.Flags || a.Min != b.Min || a.Max != b.Max {
+			if a.Type != b.Type || a.geometry() != b.geometry() && b.Type.convolution || a.Flags != b.Flags || a.Min != b.Min || a.Max != b.Max {
 				t.Errorf("%s: node %d is %+v, want %+v", s.name, i, a, b)
 			}
 		}

@@ -12,16 +12,19 @@ const tagAvgPooling2d = 11
 // poolNodes reduce windows, or rows, of a value.
 var poolNodes = []nodeType{
 	// over [N, H, W, C]; padding does not count in the mean
-	{tag: tagAvgPooling2d, name: "AvgPooling2d", read: readPool, check: checkPool(elementwiseTypes), shape: poolShape, cost: poolCost,
-		native: every(windowLimits, averageLimits), scratch: windowScratch, bounded: true,
+	{tag: tagAvgPooling2d, name: "AvgPooling2d", read: readAveragePool, params: newParams[window], layout: imageChannels,
+		check: checkPool(elementwiseTypes), shape: poolShape, cost: poolCost,
+		native: every(windowLimits, averageLimits), bySize: true, scratch: windowScratch, bounded: true,
 		define: func(b *builder, n *node) call { return b.averagePool(n) },
 		run:    (*reference).averagePool},
-	{tag: 14, name: "MaxPooling2d", read: readPool, check: checkPool(elementwiseTypes), shape: poolShape, cost: poolCost,
+	{tag: 14, name: "MaxPooling2d", read: readPool, params: newParams[window], layout: imageChannels,
+		check: checkPool(elementwiseTypes), shape: poolShape, cost: poolCost,
 		native: every(windowLimits, poolLimits, boundLimits), scratch: windowScratch, bounded: true,
 		define: func(b *builder, n *node) call { return b.maxPool(n) },
 		run:    (*reference).maxPool},
 	// two outputs: the maxima, and where in the window they are
-	{tag: 21, name: "ArgMaxPooling2d", read: readArgmaxPool, check: checkArgmaxPool, shape: argmaxShape, cost: poolCost,
+	{tag: 21, name: "ArgMaxPooling2d", read: readArgmaxPool, params: newParams[window], layout: imageChannels,
+		check: checkArgmaxPool, shape: argmaxShape, cost: poolCost,
 		native: argmaxLimits,
 		run:    (*reference).argmaxPool},
 	// mean over H and W of [N, H, W, C], which stay as sizes of 1
@@ -56,10 +59,16 @@ func readPool(r *reader, t flatbuf.Table, n *node) {
 	n.Flags = t.Uint32(12, "flags", 0)
 }
 
+// readAveragePool: it has no dilation; files leave the fields at 0.
+func readAveragePool(r *reader, t flatbuf.Table, n *node) {
+	readPool(r, t, n)
+	n.window().dilationH, n.window().dilationW = 1, 1
+}
+
 // readPoolWindow reads paddings and size and, where a pool has them, strides and
 // dilations; otherwise windows do not overlap.
 func readPoolWindow(t flatbuf.Table, n *node, strides bool) {
-	w := &n.Window
+	w := n.window()
 	w.top, w.right = int(t.Uint32(0, "padding_top", 0)), int(t.Uint32(1, "padding_right", 0))
 	w.bottom, w.left = int(t.Uint32(2, "padding_bottom", 0)), int(t.Uint32(3, "padding_left", 0))
 	w.kernelH, w.kernelW = int(t.Uint32(4, "pooling_height", 0)), int(t.Uint32(5, "pooling_width", 0))
@@ -79,10 +88,6 @@ func readArgmaxPool(r *reader, t flatbuf.Table, n *node) {
 
 func checkPool(types []datatype) func(*graph, *node) error {
 	return func(g *graph, n *node) error {
-		w := &n.Window
-		if n.Type.tag == tagAvgPooling2d { // it has none; files leave the fields at 0
-			w.dilationH, w.dilationW = 1, 1
-		}
 		if err := wantFlags(n, flagSamePadding|xnn.FlagKeepDims); err != nil {
 			return err
 		}
@@ -101,7 +106,7 @@ func checkPool(types []datatype) func(*graph, *node) error {
 
 // checkPoolPadding wants every window to hold an element of the input.
 func checkPoolPadding(n *node) error {
-	w := &n.Window
+	w := n.window()
 	h, v := w.dilationH*(w.kernelH-1)+1, w.dilationW*(w.kernelW-1)+1
 	if w.top >= h || w.bottom >= h || w.left >= v || w.right >= v {
 		return n.fault("padding %d+%d x %d+%d for windows of %dx%d", w.top, w.bottom, w.left, w.right, h, v)
@@ -157,7 +162,7 @@ func argmaxShape(g *graph, n *node, s []shape) error {
 }
 
 func poolCost(_ *graph, n *node, s []shape) int {
-	return s[n.Out[0]].numel() * n.Window.kernelH * n.Window.kernelW
+	return s[n.Out[0]].numel() * n.window().kernelH * n.window().kernelW
 }
 
 // lowest is the start of a search for a maximum.

@@ -42,10 +42,10 @@ type product struct {
 	out    int // value
 	first  int // element of the output that row 0 starts at
 	result requantizer
-	work   []workspace // of the workers
+	work   []rowTile // of the workers
 }
 
-type workspace struct {
+type rowTile struct {
 	rows, sums, part []float32
 	whole            []int32
 }
@@ -56,7 +56,7 @@ const tileRows = 16
 // multiply runs the product over all rows.
 func (p *product) multiply() {
 	for len(p.work) < p.e.threads() {
-		p.work = append(p.work, workspace{})
+		p.work = append(p.work, rowTile{})
 	}
 	f := p.filter
 	grain := max(1, 400_000/max(1, f.groups*f.k*f.n*tileRows))
@@ -82,7 +82,7 @@ func (p *product) Range(worker, lo, hi int) {
 }
 
 // sum adds up m output rows of a group.
-func (p *product) sum(w *workspace, g, from, m int) {
+func (p *product) sum(w *rowTile, g, from, m int) {
 	if p.image != nil {
 		for i := range m {
 			p.sumDepthwise(w, i, from+i)
@@ -102,7 +102,7 @@ func (p *product) sum(w *workspace, g, from, m int) {
 
 // sumFloats adds the products of floats, in steps that keep the filter's part in
 // cache.
-func (p *product) sumFloats(w *workspace, g, m int) {
+func (p *product) sumFloats(w *rowTile, g, m int) {
 	f := p.filter
 	step := max(16, 1<<16/f.n)
 	for k := 0; k < f.k; k += step {
@@ -113,7 +113,7 @@ func (p *product) sumFloats(w *workspace, g, m int) {
 
 // sumWhole adds the products of whole numbers exactly; those of a block are scaled
 // before they are added up.
-func (p *product) sumWhole(w *workspace, g, m int) {
+func (p *product) sumWhole(w *rowTile, g, m int) {
 	f := p.filter
 	clear(w.whole[:m*f.n])
 	step := exactTerms
@@ -145,7 +145,7 @@ func (p *product) sumWhole(w *workspace, g, m int) {
 
 // sumDepthwise adds a window's pixels, each times its row of the filter, channel by
 // channel.
-func (p *product) sumDepthwise(w *workspace, i, at int) {
+func (p *product) sumDepthwise(w *rowTile, i, at int) {
 	f, src := p.filter, p.image
 	sums, whole := w.sums[i*f.n:][:f.n], w.whole[i*f.n:][:f.n]
 	clear(whole)
@@ -183,7 +183,7 @@ func addScaled(sums, x, w []float32) {
 }
 
 // finish turns the sums of row i of the tile, row at of the output, into elements.
-func (p *product) finish(w *workspace, g, i, at int) {
+func (p *product) finish(w *rowTile, g, i, at int) {
 	f := p.filter
 	first := p.first + (at*f.groups+g)*f.n
 	sums, whole := w.sums[i*f.n:][:f.n], w.whole[i*f.n:][:f.n]

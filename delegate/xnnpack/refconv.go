@@ -2,7 +2,7 @@ package xnnpack
 
 // convolution gathers the window of each output pixel into a row of a product.
 func (e *reference) convolution(n *node) {
-	w := &n.Window
+	w := n.window()
 	k := w.kernelH * w.kernelW * w.groupIn
 	f := e.prepared(n, w.groups, k, w.groupOut, func(g, i, j int) int { return (g*w.groupOut+j)*k + i })
 	e.multiplyWindows(n, f, &e.patch)
@@ -10,7 +10,7 @@ func (e *reference) convolution(n *node) {
 
 // transposed gathers, for each output pixel, the input pixels that reach it.
 func (e *reference) transposed(n *node) {
-	w := &n.Window
+	w := n.window()
 	k := w.kernelH * w.kernelW * w.groupIn
 	f := e.prepared(n, w.groups, k, w.groupOut, func(g, i, j int) int { return (g*w.groupOut+j)*k + i })
 	e.multiplyWindows(n, f, (*transposedPatch)(&e.patch))
@@ -19,7 +19,7 @@ func (e *reference) transposed(n *node) {
 // depthwise is a convolution whose groups have one input channel. Its filter,
 // [1, kernel H, kernel W, groups*groupOut], has a row for each element of the window.
 func (e *reference) depthwise(n *node) {
-	w := &n.Window
+	w := n.window()
 	channels := w.groups * w.groupOut
 	f := e.prepared(n, 1, w.kernelH*w.kernelW, channels, func(_, i, j int) int { return i*channels + j })
 	e.setWindows(n, f)
@@ -31,7 +31,7 @@ func (e *reference) depthwise(n *node) {
 func (e *reference) multiplyWindows(n *node, f *filter, source rowSource) {
 	e.setWindows(n, f)
 	e.product.source = source
-	if w := &n.Window; n.Type.tag == tagConv2d && w.kernelH*w.kernelW*w.strideH*w.strideW == 1 &&
+	if w := n.window(); n.Type.tag == tagConv2d && w.kernelH*w.kernelW*w.strideH*w.strideW == 1 &&
 		w.groups == 1 && w.top+w.bottom+w.left+w.right == 0 { // the pixels are the rows
 		e.rows = denseRows{e.patch.x, w.groupIn}
 		e.product.source = &e.rows
@@ -43,7 +43,7 @@ func (e *reference) multiplyWindows(n *node, f *filter, source rowSource) {
 func (e *reference) setWindows(n *node, f *filter) {
 	in, out := e.shapes[n.In[0]], e.shapes[n.Out[0]]
 	top, left := n.padding(in.dim[1], in.dim[2])
-	e.patch = patch{x: e.whole(0, n.In[0]), w: &n.Window, in: in, out: out, top: top, left: left}
+	e.patch = patch{x: e.whole(0, n.In[0]), w: n.window(), in: in, out: out, top: top, left: left}
 	e.product = product{e: e, node: n, filter: f, rows: out.leading(3), out: n.Out[0],
 		result: e.requantizer(n), work: e.product.work}
 }

@@ -44,7 +44,7 @@ func (e *reference) transpose(n *node) {
 	in, out := e.shapes[n.In[0]], e.shapes[n.Out[0]]
 	b := box{sizes: out, to: strides(out)}
 	step := strides(in)
-	for i, p := range n.Dims {
+	for i, p := range params[transposeParams](n).perm {
 		b.from[i] = step[p]
 	}
 	b.copy(e.bytes[n.Out[0]], e.bytes[n.In[0]], e.elementSize(n.Out[0]))
@@ -54,7 +54,7 @@ func (e *reference) slice(n *node) {
 	in, out := e.shapes[n.In[0]], e.shapes[n.Out[0]]
 	b := box{sizes: out, to: strides(out), from: strides(in)}
 	first, size := 0, e.elementSize(n.Out[0])
-	for i, offset := range n.Dims {
+	for i, offset := range params[sliceParams](n).offsets {
 		first += offset * b.from[i]
 	}
 	b.copy(e.bytes[n.Out[0]], e.bytes[n.In[0]][first*size:], size)
@@ -65,10 +65,11 @@ func (e *reference) pad(n *node) {
 	in, out := e.shapes[n.In[0]], e.shapes[n.Out[0]]
 	b := box{sizes: in, to: strides(out), from: strides(in)}
 	first, size := 0, e.elementSize(n.Out[0])
-	for i, before := range n.Dims {
+	p := params[padParams](n)
+	for i, before := range p.before {
 		first += before * b.to[i]
 	}
-	e.fill(n.Out[0], n.Param)
+	e.fill(n.Out[0], p.value)
 	b.copy(e.bytes[n.Out[0]][first*size:], e.bytes[n.In[0]], size)
 }
 
@@ -89,7 +90,7 @@ func (e *reference) fill(v int, x float32) {
 // concatenate copies each input into its part along the axis.
 func (e *reference) concatenate(n *node) {
 	out := e.shapes[n.Out[0]]
-	axis, _ := n.axis(out.rank)
+	axis, _ := params[concatenateParams](n).of(out.rank)
 	dst, size := e.bytes[n.Out[0]], e.elementSize(n.Out[0])
 	row := out.trailing(axis) * size
 	at := 0

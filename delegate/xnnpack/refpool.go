@@ -44,7 +44,7 @@ func (p *pooled) row(k int) []float32 {
 
 // forWindows calls visit for every output pixel with its window.
 func (e *reference) forWindows(n *node, visit func(out int, p *pooled)) {
-	w, out := &n.Window, e.shapes[n.Out[0]]
+	w, out := n.window(), e.shapes[n.Out[0]]
 	e.pooled = pooled{x: e.load(0, n.In[0]), in: e.shapes[n.In[0]]}
 	p := &e.pooled
 	top, left := n.padding(p.in.dim[1], p.in.dim[2])
@@ -129,7 +129,7 @@ func (e *reference) maxPool(n *node) {
 
 // argmaxPool takes the first of equal maxima, counted down the window's columns.
 func (e *reference) argmaxPool(n *node) {
-	y, c, height := e.result(n.Out[0]), e.shapes[n.In[0]].dim[3], n.Window.kernelH
+	y, c, height := e.result(n.Out[0]), e.shapes[n.In[0]].dim[3], n.window().kernelH
 	index := tensor.View[int32](e.bytes[n.Out[1]])
 	e.forWindows(n, func(out int, p *pooled) {
 		for i := range c {
@@ -156,7 +156,7 @@ func (g *graph) checkPools(s []shape) error {
 	total := int64(0)
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
-		if n.Window.kernelH == 0 || n.Type.isConvolution() {
+		if n.window() == nil || n.Type.convolution {
 			continue
 		}
 		if total = plus(total, poolTime(n, s)); total > int64(maxPoolTime) {
@@ -168,7 +168,7 @@ func (g *graph) checkPools(s []shape) error {
 
 // poolTime estimates how long the Go engine takes for a pool, in nanoseconds.
 func poolTime(n *node, s []shape) int64 {
-	w, in, out := &n.Window, s[n.In[0]], s[n.Out[0]]
+	w, in, out := n.window(), s[n.In[0]], s[n.Out[0]]
 	rows, cols, c := min(w.kernelH, in.dim[1]), min(w.kernelW, in.dim[2]), in.dim[3]
 	line := times(cols, 8+c/4)
 	if c == 1 {

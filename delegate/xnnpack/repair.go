@@ -32,7 +32,7 @@ func (g *graph) repair() ([]shape, error) {
 			}
 			return shapes, inPayload(err)
 		}
-		if turned == maxRepairs || !g.repairLayout(mixed.node, shapes) {
+		if turned == maxRepairs || !mixed.node.Type.relayout(g, mixed.node, shapes) {
 			return nil, inPayload(mixed.error)
 		}
 	}
@@ -64,16 +64,19 @@ func (g *graph) splitDynamic() {
 	const small, large = 1, 2
 	readers := make([]uint8, len(g.Values))
 	for i := range g.Nodes {
-		if n := &g.Nodes[i]; n.Type.isConvolution() && n.Window.kernelH*n.Window.kernelW == 1 {
+		if n := &g.Nodes[i]; n.Type.convolution && n.window().kernelH*n.window().kernelW == 1 {
 			readers[n.In[0]] |= small
-		} else if n.Type.isConvolution() {
+		} else if n.Type.convolution {
 			readers[n.In[0]] |= large
 		}
+	}
+	if !slices.Contains(readers, small|large) {
+		return
 	}
 	twins := make(map[int]int) // value to its copy for the larger convolutions
 	var nodes []node
 	for _, n := range g.Nodes {
-		if twin, ok := twins[n.In[0]]; ok && n.Type.isConvolution() && n.Window.kernelH*n.Window.kernelW > 1 {
+		if twin, ok := twins[n.In[0]]; ok && n.Type.convolution && n.window().kernelH*n.window().kernelW > 1 {
 			n.In = append([]int{twin}, n.In[1:]...)
 		}
 		nodes = append(nodes, n)
@@ -109,8 +112,7 @@ func (g *graph) widenFilters() {
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
 		in := g.Values[n.In[0]].Datatype
-		half := n.Type.isConvolution() && in == fp16
-		if brain := n.Type.tag == tagFullyConnected && in == fp32; half || brain {
+		if n.Type.widens != nil && n.Type.widens(in) {
 			n.In = []int{n.In[0], widen(n.In[1]), widen(n.In[2])}
 		}
 	}
@@ -145,18 +147,9 @@ type layoutError struct {
 
 func (e *layoutError) Unwrap() error { return e.error }
 
-// repairLayout puts a transpose in front of a node with an operand in the wrong memory
-// order, if there is one way only to do that.
-func (g *graph) repairLayout(n *node, s []shape) bool {
-	if n.Type.isConvolution() {
-		return g.repairImage(n)
-	}
-	return g.repairBroadcast(n, s)
-}
-
 // repairImage turns the input of a convolution, which has its channels where they are
 // in [N, C, H, W]. A dynamically quantized one is turned before it is quantized.
-func (g *graph) repairImage(n *node) bool {
+func (g *graph) repairImage(n *node, _ []shape) bool {
 	if g.Values[n.In[0]].Datatype != qdint8 {
 		g.insertTranspose(n, 0, toChannelsLast)
 		return true
@@ -207,6 +200,6 @@ func (g *graph) insertTranspose(n *node, operand int, perm []int) {
 	g.Values = append(g.Values, turned)
 	n.In[operand] = len(g.Values) - 1
 	transpose := node{Type: nodeTypes[tagStaticTranspose], In: []int{v}, Out: []int{n.In[operand]}, Min: -inf, Max: inf,
-		Dims: perm, index: n.index, DebugHandle: n.DebugHandle}
+		Params: &transposeParams{perm}, index: n.index, DebugHandle: n.DebugHandle}
 	g.Nodes = slices.Insert(g.Nodes, at, transpose)
 }

@@ -51,7 +51,7 @@ func (g *graph) compact() {
 	for v := range g.Values {
 		g.Values[v].Arg, g.Values[v].ID = none, encodedID(v)
 	}
-	(&maker{g: g}).done()
+	(&maker{graphBuilder: graphBuilder{g}}).done()
 }
 
 // cut is a connected part of up to size nodes around a node. What it reads of the rest
@@ -115,7 +115,7 @@ func (g *graph) part(chosen map[int]bool) *graph {
 		}
 		if chosen[i] {
 			n := g.Nodes[i]
-			n.In, n.Out, n.Dims, n.Dims2 = slices.Clone(n.In), slices.Clone(n.Out), slices.Clone(n.Dims), slices.Clone(n.Dims2)
+			n.In, n.Out, n.Params = slices.Clone(n.In), slices.Clone(n.Out), cloneParams(n.Params)
 			p.Nodes = append(p.Nodes, n)
 			for _, v := range n.Out {
 				made[v] = true
@@ -167,10 +167,11 @@ func (m *mutator) shrink() {
 				m.refit(n, 1, f.Datatype, f.Shape.dims()...)
 			}
 		case n.Type.name == "StaticResizeBilinear2D":
-			n.Dims[0], n.Dims[1] = min(n.Dims[0], 20), min(n.Dims[1], 20)
+			p := params[resizeParams](n)
+			p.height, p.width = min(p.height, 20), min(p.width, 20)
 		case n.Type.name == "StaticSlice":
-			for j := range n.Dims {
-				n.Dims[j] = min(n.Dims[j], 3)
+			for j, offset := range params[sliceParams](n).offsets {
+				params[sliceParams](n).offsets[j] = min(offset, 3)
 			}
 		}
 	}
@@ -283,7 +284,7 @@ func (s *seeds) addPayload(data []byte, named anyBytes) {
 				continue
 			}
 			s.known[part.signature()] = true
-			m := &mutator{maker: &maker{g: part, r: r, lo: -2, hi: 2}}
+			m := &mutator{maker: &maker{graphBuilder: graphBuilder{part}, r: r, lo: -2, hi: 2}}
 			m.shrink()
 			m.settle()
 			m.g.compact()
@@ -327,8 +328,11 @@ func (g *graph) signature() string {
 				}
 			}
 		}
-		w := &n.Window
-		fmt.Fprint(&b, w.kernelH, w.kernelW, w.strideH, w.strideW, w.dilationH, w.top, w.left, w.bottom, min(w.groups, 2), len(n.Dims), ";")
+		w, dims := n.geometry(), 0
+		if lists := n.dimLists(); len(lists) > 0 {
+			dims = len(*lists[0])
+		}
+		fmt.Fprint(&b, w.kernelH, w.kernelW, w.strideH, w.strideW, w.dilationH, w.top, w.left, w.bottom, min(w.groups, 2), dims, ";")
 	}
 	return b.String()
 }

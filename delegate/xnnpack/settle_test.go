@@ -103,23 +103,24 @@ func (m *mutator) settleNode(i int, s []shape) {
 	n := &m.g.Nodes[i]
 	x := s[n.In[0]]
 	switch {
-	case n.Type.isConvolution() && x.rank == 4 && len(n.In) == 3 && n.Window.kernelH > 0:
+	case n.Type.convolution && x.rank == 4 && len(n.In) == 3 && n.geometry().kernelH > 0:
 		m.settleConvolution(n, x)
 	case n.Type.tag == tagFullyConnected:
 		m.settleFullyConnected(n, x)
 	case n.Type.name == "BatchMatrixMultiply" && s[n.In[1]].rank >= 2:
 		m.settleBatchMatrix(n, x, s[n.In[1]])
-	case n.Window.kernelH > 0 && x.rank == 4:
+	case n.geometry().kernelH > 0 && x.rank == 4:
 		settleWindow(n, x)
-	case n.Type.tag == tagStaticTranspose && !permutes(n.Dims, x.rank):
-		n.Dims = m.r.Perm(x.rank)
+	case n.Type.tag == tagStaticTranspose && !permutes(params[transposeParams](n).perm, x.rank):
+		params[transposeParams](n).perm = m.r.Perm(x.rank)
 	case n.Type.name == "StaticReshape":
 		m.settleReshape(n, x)
 	case n.Type.name == "StaticSlice":
 		m.settleSlice(n, x)
-	case n.Type.name == "StaticConstantPad" && len(n.Dims) != x.rank:
-		n.Dims, n.Dims2 = make([]int, x.rank), make([]int, x.rank)
-		n.Dims[m.r.IntN(x.rank)], n.Dims2[m.r.IntN(x.rank)] = m.r.IntN(3), m.r.IntN(3)
+	case n.Type.name == "StaticConstantPad" && len(params[padParams](n).before) != x.rank:
+		p := params[padParams](n)
+		p.before, p.after = make([]int, x.rank), make([]int, x.rank)
+		p.before[m.r.IntN(x.rank)], p.after[m.r.IntN(x.rank)] = m.r.IntN(3), m.r.IntN(3)
 	case len(n.In) >= 2 && (isBinary(n) || strings.HasPrefix(n.Type.name, "Concatenate")):
 		m.settleOperands(n, s)
 	}
@@ -145,10 +146,10 @@ func (m *mutator) settleOperands(n *node, s []shape) {
 		n.In[1] = n.In[0]
 		return
 	}
-	axis, ok := n.axis(x.rank)
+	axis, ok := params[concatenateParams](n).of(x.rank)
 	if !ok {
 		axis = m.r.IntN(x.rank)
-		n.Axis = axis
+		params[concatenateParams](n).axis = axis
 	}
 	for j, v := range n.In[1:] {
 		next := s[v]
@@ -159,7 +160,7 @@ func (m *mutator) settleOperands(n *node, s []shape) {
 }
 
 func (m *mutator) settleConvolution(n *node, x shape) {
-	w := &n.Window
+	w := n.window()
 	c := x.dim[3]
 	switch {
 	case n.Type.tag == tagDepthwiseConv2d:
@@ -187,7 +188,7 @@ func (m *mutator) settleConvolution(n *node, x shape) {
 
 // settleWindow keeps a window within its input and padding.
 func settleWindow(n *node, x shape) {
-	w := &n.Window
+	w := n.window()
 	for _, f := range []*int{&w.kernelH, &w.kernelW, &w.strideH, &w.strideW, &w.dilationH, &w.dilationW} {
 		*f = min(max(*f, 1), 1<<15)
 	}
@@ -257,38 +258,39 @@ func permutes(list []int, rank int) bool {
 
 // settleReshape keeps sizes that hold the elements, else splits or joins dimensions.
 func (m *mutator) settleReshape(n *node, x shape) {
-	known, zeros := 1, 0
-	for _, d := range n.Dims {
+	known, zeros, p := 1, 0, params[reshapeParams](n)
+	for _, d := range p.sizes {
 		if d == 0 {
 			zeros++
 		} else if known < 1<<30 {
 			known *= d
 		}
 	}
-	if len(n.Dims) <= len(x.dim) && (zeros == 0 && known == x.numel() || zeros == 1 && known > 0 && x.numel()%known == 0) {
+	if len(p.sizes) <= len(x.dim) && (zeros == 0 && known == x.numel() || zeros == 1 && known > 0 && x.numel()%known == 0) {
 		return
 	}
 	switch m.r.IntN(4) {
 	case 0:
-		n.Dims = []int{x.numel()}
+		p.sizes = []int{x.numel()}
 	case 1:
-		n.Dims = []int{x.dim[0], 0}
+		p.sizes = []int{x.dim[0], 0}
 	case 2:
-		n.Dims = []int{0, x.last()}
+		p.sizes = []int{0, x.last()}
 	case 3:
-		n.Dims = []int{1, x.leading(x.rank - 1), 1, x.last()}
+		p.sizes = []int{1, x.leading(x.rank - 1), 1, x.last()}
 	}
 }
 
 func (m *mutator) settleSlice(n *node, x shape) {
-	if len(n.Dims) != x.rank || len(n.Dims2) != x.rank {
-		n.Dims, n.Dims2 = make([]int, x.rank), slices.Clone(x.dims())
+	p := params[sliceParams](n)
+	if len(p.offsets) != x.rank || len(p.sizes) != x.rank {
+		p.offsets, p.sizes = make([]int, x.rank), slices.Clone(x.dims())
 	}
 	for i, d := range x.dims() {
-		n.Dims[i] = min(n.Dims[i], d-1)
-		n.Dims2[i] = min(n.Dims2[i], d-n.Dims[i])
-		if n.Dims2[i] < 1 && n.Dims[i] > 0 {
-			n.Dims2[i] = 1
+		p.offsets[i] = min(p.offsets[i], d-1)
+		p.sizes[i] = min(p.sizes[i], d-p.offsets[i])
+		if p.sizes[i] < 1 && p.offsets[i] > 0 {
+			p.sizes[i] = 1
 		}
 	}
 }

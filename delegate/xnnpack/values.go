@@ -134,6 +134,10 @@ func (r *reader) readPerTensor(v *value, t flatbuf.Table, place string) error {
 	if !t.OK() {
 		return nil
 	}
+	return v.checkPerTensor(place)
+}
+
+func (v *value) checkPerTensor(place string) error {
 	d := v.Datatype.info()
 	if v.Quant.ZeroPoint < d.minZero || v.Quant.ZeroPoint > d.maxZero {
 		return payloadError(place, "zero point %d of %v, want %d to %d", v.Quant.ZeroPoint, v.Datatype, d.minZero, d.maxZero)
@@ -146,11 +150,18 @@ func (r *reader) readPerToken(v *value, t flatbuf.Table, place string) error {
 	if !t.OK() {
 		return nil
 	}
+	return v.checkPerToken(place)
+}
+
+func (v *value) checkPerToken(place string) error {
 	if v.Quant.Nonbatch < 1 || v.Quant.Nonbatch > v.Shape.rank {
 		return payloadError(place, "%d dimensions share a scale, want 1 to %d", v.Quant.Nonbatch, v.Shape.rank)
 	}
-	if v.Arg != none {
+	switch {
+	case v.Arg != none:
 		return unsupported(place, "dynamically quantized argument of the call")
+	case v.isConst():
+		return payloadError(place, "constant of dynamically quantized elements")
 	}
 	return nil
 }
@@ -179,6 +190,13 @@ func (r *reader) readPerChannel(v *value, t flatbuf.Table, place string) error {
 	if n := t.Uint32(3, "num_scales", uint32(len(v.Quant.Scales))); int64(n) != int64(channels) && n != 0 || len(v.Quant.Scales) != channels {
 		return payloadError(place, "%d scales, num_scales says %d, for %d channels", len(v.Quant.Scales), n, channels)
 	}
+	return v.checkPerChannel(place)
+}
+
+func (v *value) checkPerChannel(place string) error {
+	if dim := v.Quant.ChannelDim; dim < 0 || dim >= v.Shape.rank || len(v.Quant.Scales) != v.Shape.dim[dim] {
+		return payloadError(place, "%d scales along dimension %d of sizes %v", len(v.Quant.Scales), dim, v.Shape)
+	}
 	for c, s := range v.Quant.Scales {
 		if err := checkScale(s, place, c); err != nil {
 			return err
@@ -205,21 +223,41 @@ func (r *reader) readPerGroup(v *value, t flatbuf.Table, place string) error {
 	if !t.OK() {
 		return nil
 	}
-	if v.Shape.rank != 2 || q.ChannelDim != 0 {
-		return unsupported(place, "%d dimensions, channel dimension %d; want 2 and 0", v.Shape.rank, q.ChannelDim)
+	want, err := v.groups(place)
+	if err != nil {
+		return err
 	}
-	rows, cols := v.Shape.dim[0], v.Shape.dim[1]
-	if q.GroupSize < 1 || cols%q.GroupSize != 0 {
-		return payloadError(place, "groups of %d of %d input channels", q.GroupSize, cols)
-	}
-	want := rows * (cols / q.GroupSize)
 	if err := r.readBlocks(q, t, want, place); err != nil || !t.OK() {
 		return err
 	}
 	if n := t.Uint32(5, "num_scales", uint32(want)); len(q.Blocks) != want || n != 0 && int64(n) != int64(want) {
 		return payloadError(place, "%d scales, num_scales says %d, for %d groups", len(q.Blocks), n, want)
 	}
-	for i, s := range q.Blocks {
+	return v.checkPerGroup(place)
+}
+
+// groups is how many scales a value of 4-bit elements with scales per group has.
+func (v *value) groups(place string) (int, error) {
+	q := &v.Quant
+	if v.Shape.rank != 2 || q.ChannelDim != 0 {
+		return 0, unsupported(place, "%d dimensions, channel dimension %d; want 2 and 0", v.Shape.rank, q.ChannelDim)
+	}
+	rows, cols := v.Shape.dim[0], v.Shape.dim[1]
+	if q.GroupSize < 1 || cols%q.GroupSize != 0 {
+		return 0, payloadError(place, "groups of %d of %d input channels", q.GroupSize, cols)
+	}
+	return rows * (cols / q.GroupSize), nil
+}
+
+func (v *value) checkPerGroup(place string) error {
+	want, err := v.groups(place)
+	if err != nil {
+		return err
+	}
+	if len(v.Quant.Blocks) != want {
+		return payloadError(place, "%d scales for %d groups", len(v.Quant.Blocks), want)
+	}
+	for i, s := range v.Quant.Blocks {
 		if err := checkScale(math.Float32frombits(uint32(s)<<16), place, i); err != nil {
 			return err
 		}

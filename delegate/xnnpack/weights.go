@@ -25,9 +25,15 @@ type weights struct {
 	spare   []byte // reserved and not used
 	limit   int64  // of all packed bytes, 0 for none
 	over    bool   // a request went beyond the limit
-	pin     runtime.Pinner
-	blocks  []*block
-	mapping *cpu.Mapping // of a file that the entries are from
+
+	constants map[xnn.Address][]byte // that may be given back once they are packed
+	release   func([]byte) bool      // gives them back, nil where nothing may be
+	gone      bool                   // some were
+	sealed    bool                   // the first runtime is there: with gone, nothing can be packed any more
+	refused   bool                   // something was asked for all the same
+	pin       runtime.Pinner
+	blocks    []*block
+	mapping   *cpu.Mapping // of a file that the entries are from
 }
 
 type entry struct {
@@ -57,6 +63,10 @@ func (w *weights) LookUp(key xnn.WeightsKey) xnn.Address {
 
 // Reserve implements xnn.WeightsStore.
 func (w *weights) Reserve(size uint) xnn.Address {
+	if w.gone && w.sealed {
+		w.refused = true
+		return 0
+	}
 	if size == 0 || size > math.MaxInt64/4 || w.limit > 0 && w.bytes()+int64(size) > w.limit {
 		w.over = size > 0
 		return 0
@@ -85,7 +95,15 @@ func (w *weights) Insert(key xnn.WeightsKey, at xnn.Address, size uint) xnn.Addr
 	w.blocks = append(w.blocks, b)
 	w.entries = append(w.entries, entry{key, b.at, b.data})
 	w.next = len(w.entries)
+	w.giveBack(key.Kernel)
 	return b.at
+}
+
+// giveBack returns the memory of a constant that was packed.
+func (w *weights) giveBack(at xnn.Address) {
+	if data, ok := w.constants[at]; ok && w.release != nil && w.release(data) {
+		w.gone = true
+	}
 }
 
 // bytes is the size of all packed weights.

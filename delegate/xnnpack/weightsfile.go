@@ -57,7 +57,7 @@ func (m *image) weightsName(ctx context.Context, mark markFunc) (string, error) 
 	}
 	for i := range m.graph.Nodes {
 		n := &m.graph.Nodes[i]
-		fmt.Fprintln(h, n.Type.tag, n.In, n.Out, n.Flags, n.Window)
+		fmt.Fprintln(h, n.Type.tag, n.In, n.Out, n.Flags, n.geometry())
 	}
 	return fmt.Sprintf("%x.xnnweights", h.Sum(nil)), nil
 }

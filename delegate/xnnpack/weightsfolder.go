@@ -161,7 +161,7 @@ func (g *graph) mostPacked() int64 {
 	most := int64(weightsHeader + 2*weightsAlign)
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
-		if n.Type.weighted() && g.Values[n.In[1]].isConst() {
+		if n.Type.packs && g.Values[n.In[1]].isConst() {
 			most = plus(most, plus(n.mostPacked(g.Values[n.In[1]].Shape), weightsEntry+2*weightsAlign))
 		}
 	}
@@ -170,7 +170,7 @@ func (g *graph) mostPacked() int64 {
 
 func (n *node) mostPacked(s shape) int64 {
 	const element, channel, kernels = 4, 32, 4 // bytes; and kernels that one node may be packed for
-	if w := &n.Window; n.Type.isConvolution() {
+	if w := n.window(); n.Type.convolution {
 		out := times(w.groups, roundUp(w.groupOut, tileOut))
 		return times(kernels, int(times(int(out), w.kernelH*w.kernelW, roundUp(w.groupIn, tileOut), element)+
 			times(int(out), channel, 1+w.strideH*w.strideW)))

@@ -31,7 +31,7 @@ func FillMapping(size int64, fill func([]byte) error) (*Mapping, error) {
 	if err != nil {
 		return nil, err
 	}
-	useLargePages(b)
+	UseLargePages(b)
 	m := &Mapping{bytes: b}
 	if err = fill(b); err == nil {
 		err = unix.Mprotect(b, unix.PROT_READ)

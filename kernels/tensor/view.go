@@ -1,6 +1,10 @@
 package tensor
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/etrun-go/etrun/hal/cpu"
+)
 
 // Alignment is where every allocation starts: a cache line and the widest vector.
 const Alignment = 64
@@ -83,6 +87,13 @@ func Aligned(b []byte, n int) bool {
 // are followed by Padding bytes of the same allocation, outside len and cap.
 func AlignedBytes(n int) []byte {
 	b := make([]byte, n+Alignment+Padding)
+	if n >= largeBytes {
+		cpu.UseLargePages(b)
+	}
 	skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & (Alignment - 1))
 	return b[skip : skip+n : skip+n]
 }
+
+// largeBytes is the size from which bytes lie on large pages, as far as they fill them:
+// at least one is filled.
+const largeBytes = 4 << 20

@@ -5,6 +5,7 @@ package plan
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -62,7 +63,7 @@ func Pack(items []Item) Layout {
 	if len(items) > MaxItems {
 		return naive(items)
 	}
-	best := Layout{Size: -1}
+	best := Layout{Size: math.MaxInt64}
 	peaks := peaks(items)
 	bound := slices.Max(append(peaks, 0))
 	p, work := newPacker(items), 0
@@ -73,8 +74,8 @@ func Pack(items []Item) Layout {
 			if sequences[k] == nil {
 				sequences[k] = o.sequence(items, peaks)
 			}
-			l, top := p.place(sequences[k])
-			if best.Size < 0 || l.Size < best.Size {
+			l, top := p.place(sequences[k], best.Size)
+			if l.Size < best.Size {
 				best = l
 				best.Order = o.name
 			}
@@ -129,8 +130,9 @@ type packer struct {
 	cost    int       // comparisons of one attempt
 	offsets []int64
 	placed  []bool
-	order   []int32 // scratch: what is placed, by offset, where near is nil
-	busy    []span  // scratch: the places of what is near
+	order   []int32  // scratch: what is placed, by offset, where near is nil
+	busy    [][]span // by item: the places of what is near, by offset
+	all     []span   // scratch: the same for one item, where near is nil
 }
 
 // span is the bytes from one offset up to another.
@@ -161,24 +163,32 @@ func newPacker(items []Item) *packer {
 		}
 	}
 	p.near, p.cost = near, 8*(2*pairs+len(items)) // they are sorted, too
+	p.busy = make([][]span, len(items))
+	spans := make([]span, 2*pairs)
+	for i := range near {
+		p.busy[i], spans = spans[:0:len(near[i])], spans[len(near[i]):]
+	}
 	return p
 }
 
-// place puts the items down in the order of seq; top is the index in seq of the one
-// that ends highest.
-func (p *packer) place(seq []int) (l Layout, top int) {
+// place puts the items down in the order of seq, as long as they end below limit; top is
+// the index in seq of the one that ends highest.
+func (p *packer) place(seq []int, limit int64) (l Layout, top int) {
 	p.offsets, p.order = make([]int64, len(p.items)), p.order[:0]
 	clear(p.placed)
+	for i := range p.busy {
+		p.busy[i] = p.busy[i][:0]
+	}
 	for n, i := range seq {
 		at := p.lowestGap(i)
 		if end := at + align(p.items[i].Bytes); end > l.Size {
 			l.Size, top = end, n
 		}
-		p.offsets[i], p.placed[i] = at, true
-		if p.near == nil {
-			pos, _ := slices.BinarySearchFunc(p.order, at, func(o int32, at int64) int { return cmp.Compare(p.offsets[o], at) })
-			p.order = slices.Insert(p.order, pos, int32(i))
+		if l.Size >= limit {
+			break
 		}
+		p.offsets[i], p.placed[i] = at, true
+		p.tell(i)
 	}
 	l.Offsets = p.offsets
 	return l, top
@@ -200,25 +210,45 @@ func (p *packer) lowestGap(i int) int64 {
 	return at
 }
 
+// tell notes the place of item i where it matters: for those alive with it that have none yet.
+func (p *packer) tell(i int) {
+	at := p.offsets[i]
+	if p.near == nil {
+		pos, _ := slices.BinarySearchFunc(p.order, at, func(o int32, at int64) int { return cmp.Compare(p.offsets[o], at) })
+		p.order = slices.Insert(p.order, pos, int32(i))
+		return
+	}
+	place := span{at, at + align(p.items[i].Bytes)}
+	for _, o := range p.near[i] {
+		if !p.placed[o] {
+			p.busy[o] = insert(p.busy[o], place)
+		}
+	}
+}
+
+// insert keeps the spans in order of their starts.
+func insert(list []span, s span) []span {
+	list = append(list, s)
+	k := len(list) - 1
+	for ; k > 0 && list[k-1].from > s.from; k-- {
+		list[k] = list[k-1]
+	}
+	list[k] = s
+	return list
+}
+
 // neighbours are the places of what is alive with item i, by offset.
 func (p *packer) neighbours(i int) []span {
-	p.busy = p.busy[:0]
-	add := func(o int32) { p.busy = append(p.busy, span{p.offsets[o], p.offsets[o] + align(p.items[o].Bytes)}) }
-	if p.near == nil {
-		for _, o := range p.order {
-			if p.items[o].Bytes > 0 && p.items[o].overlaps(p.items[i]) {
-				add(o)
-			}
-		}
-		return p.busy
+	if p.near != nil {
+		return p.busy[i]
 	}
-	for _, o := range p.near[i] {
-		if p.placed[o] {
-			add(o)
+	p.all = p.all[:0]
+	for _, o := range p.order {
+		if p.items[o].Bytes > 0 && p.items[o].overlaps(p.items[i]) {
+			p.all = append(p.all, span{p.offsets[o], p.offsets[o] + align(p.items[o].Bytes)})
 		}
 	}
-	slices.SortFunc(p.busy, func(a, b span) int { return cmp.Compare(a.from, b.from) })
-	return p.busy
+	return p.all
 }
 
 // LowerBound is the most bytes alive at one step: no plan is smaller.

@@ -1,6 +1,9 @@
 package pte
 
-import "github.com/etrun-go/etrun/internal/flatbuf"
+import (
+	"github.com/etrun-go/etrun/internal/flatbuf"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
 
 // segments are the byte ranges behind the FlatBuffer (table DataSegment).
 type segments struct {
@@ -14,7 +17,8 @@ func (s *segments) read(root flatbuf.Table, id int) {
 	s.list = flatbuf.List(root, id, "segments", s.segment)
 }
 
-// segment reads a DataSegment and cuts its bytes from the file.
+// segment reads a DataSegment and cuts its bytes from the file. What the file has behind
+// them is in their capacity, as far as vectors may read beyond an operand.
 func (s *segments) segment(t flatbuf.Table) []byte {
 	off, size := t.Uint64(0, "offset", 0), t.Uint64(1, "size", 0)
 	left := uint64(len(s.file)) - s.base
@@ -29,7 +33,7 @@ func (s *segments) segment(t flatbuf.Table) []byte {
 		t.Failf(ErrFormat, 1, "size", "segment size %d at offset %d, the file has %d bytes from the segment base %d", size, off, left, s.base)
 	default:
 		from := s.base + off
-		return s.file[from : from+size : from+size]
+		return s.file[from : from+size : min(from+size+tensor.Padding, uint64(len(s.file)))]
 	}
 	return nil
 }

@@ -1,0 +1,93 @@
+package etrun
+
+import (
+	"sync"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// claims know who reads which bytes of a program's files, so that the memory of weights
+// that a delegate has packed can be given back.
+type claims struct {
+	once sync.Once
+	list []claim
+}
+
+// claim is bytes that have readers. Claims may overlap.
+type claim struct {
+	data []byte
+	uses int // delegates that read them when they are compiled
+}
+
+// always is the number of uses of bytes that are read as long as the program is open.
+const always = 1 << 30
+
+// release gives back the memory of data, part of bytes that one delegate reads and
+// nobody else.
+func (c *claims) release(p *pte.Program, d *dataMap, backends map[string]delegate.Backend, data []byte) bool {
+	c.once.Do(func() { c.list = findClaims(p, d, backends) })
+	owner := false
+	for i := range c.list {
+		switch in := &c.list[i]; {
+		case !cpu.Overlap(in.data, data):
+		case in.uses > 1 || !cpu.Contains(in.data, data) || owner:
+			return false
+		default:
+			owner = true
+		}
+	}
+	if owner {
+		cpu.Discard(data)
+	}
+	return owner
+}
+
+// findClaims lists what is read of a program's files; nothing where a delegate may read
+// what it does not tell.
+func findClaims(p *pte.Program, d *dataMap, backends map[string]delegate.Backend) []claim {
+	names := make(map[string]int)
+	var list []claim
+	for m := range p.Methods {
+		for i := range p.Methods[m].Delegates {
+			g := &p.Methods[m].Delegates[i]
+			namer, ok := backends[g.ID].(delegate.Namer)
+			if !ok {
+				return nil
+			}
+			keys, err := namer.Names(g.Data)
+			if err != nil {
+				return nil
+			}
+			for _, k := range keys {
+				names[k]++
+			}
+			list = append(list, claim{g.Data, 1})
+		}
+		list = append(list, constantClaims(&p.Methods[m], d)...)
+	}
+	for key, e := range d.entries {
+		list = append(list, claim{e.Data, names[key]})
+	}
+	return list
+}
+
+// constantClaims are the tensors of a method, whose bytes are used in place.
+func constantClaims(m *pte.Method, d *dataMap) (list []claim) {
+	for v := range m.Values {
+		t := m.Values[v].Tensor
+		if m.Values[v].Kind != tensor.KindTensor {
+			continue
+		}
+		data := t.Data
+		if t.Storage == pte.External || t.Storage == pte.ExternalPlanned {
+			data = d.entries[t.Name].Data
+		}
+		if len(data) > 0 {
+			list = append(list, claim{data, always})
+		}
+	}
+	return list
+}

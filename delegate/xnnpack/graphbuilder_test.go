@@ -1,0 +1,47 @@
+package xnnpack
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/etrun-go/etrun/delegate"
+)
+
+// TestBuilderChecks wants the builder to take every sample and what the engines made of
+// random chains, as the reader does.
+func TestBuilderChecks(t *testing.T) {
+	for _, s := range samples(1) {
+		b := graphBuilder{s.graph.clone()}
+		if _, err := b.finish(); err != nil {
+			t.Errorf("%s: %v", s.name, err)
+		}
+	}
+	for seed := range uint64(200) {
+		b := graphBuilder{randomGraph(seed, 7)}
+		if _, err := b.finish(); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+// TestBuilderAgreesWithReader breaks graphs: what the reader refuses the builder refuses
+// as well, for the same reason.
+func TestBuilderAgreesWithReader(t *testing.T) {
+	refused := 0
+	for _, test := range refusedGraphs() {
+		data := encode(test.graph)
+		_, want := readGraph(data, nil)
+		b := graphBuilder{test.graph.clone()}
+		_, got := b.finish()
+		var x, y *delegate.Error
+		if errors.As(want, &x) && (!errors.As(got, &y) || y.Reason != x.Reason) {
+			t.Errorf("%s: the builder says %v, the reader %v", test.name, got, want)
+		}
+		if want != nil {
+			refused++
+		}
+	}
+	if refused == 0 {
+		t.Error("the reader refused nothing")
+	}
+}

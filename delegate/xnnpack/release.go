@@ -1,0 +1,111 @@
+package xnnpack
+
+import (
+	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/internal/flatbuf"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// Bytes of filters that the library has packed are given back as soon as they are
+// packed: while the next one is, neither has two copies. That is only right where
+// nothing reads them again: the library packs for all runtimes of an image at once, the
+// Go engine never runs what the native one does, and no other node has the filter.
+const (
+	releaseBytes = 16 << 10 // filters below stay
+	releaseMost  = 4096     // constants of a graph up to which it is looked for overlaps
+)
+
+// Names lists the keys of the constants that a payload names.
+func (Backend) Names(payload []byte) ([]string, error) {
+	flat, base, _, err := splitHeader(payload)
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{flat: flatbuf.New(flat, base, 0)}
+	r.table.read(r.flat.Root())
+	if err := r.flatError(); err != nil {
+		return nil, err
+	}
+	var keys []string
+	for i := range r.table.places {
+		if key := r.table.places[i].key; key != "" {
+			keys = append(keys, key)
+		}
+	}
+	return keys, nil
+}
+
+// releasable are the filters of which nothing but the packed form is needed, by address.
+func (g *graph) releasable(args []*delegate.ArgSpec) map[xnn.Address][]byte {
+	if len(args) == 0 || !areStatic(args) && !g.staysNative() {
+		return nil
+	}
+	readers, all := make([]int, len(g.Values)), [][]byte(nil)
+	for i := range g.Nodes {
+		for _, v := range g.Nodes[i].In {
+			if v != none {
+				readers[v]++
+			}
+		}
+	}
+	for v := range g.Values {
+		if x := &g.Values[v]; readers[v] > 0 && x.isConst() {
+			all = append(all, x.Data)
+		}
+	}
+	if len(all) > releaseMost {
+		return nil
+	}
+	found := make(map[xnn.Address][]byte)
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		if !n.Type.packsFilter() || readers[n.In[1]] != 1 {
+			continue
+		}
+		if x := &g.Values[n.In[1]]; x.isConst() && len(x.Data) >= releaseBytes && isAlone(x.Data, all) {
+			found[xnn.AddressOf(x.Data)] = x.Data
+		}
+	}
+	return found
+}
+
+// packsFilter reports nodes whose filter the library keeps in packed form only, shared
+// by all runtimes. A depthwise one is packed by each runtime.
+func (t *nodeType) packsFilter() bool {
+	return t.tag == tagConv2d || t.tag == tagConvTranspose2d || t.tag == tagFullyConnected
+}
+
+// staysNative reports a graph that the library may have at all sizes up to the declared
+// ones, if it may at those.
+func (g *graph) staysNative() bool {
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		if n.Type.bySize || n.Type.tag == tagFullyConnected && n.Flags&flagReshape2D != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// areStatic reports a call whose arguments have the declared sizes for good.
+func areStatic(args []*delegate.ArgSpec) bool {
+	for _, a := range args {
+		if a == nil || a.Dynamism != tensor.Static {
+			return false
+		}
+	}
+	return true
+}
+
+// isAlone reports data that shares bytes with no other constant, itself being one.
+func isAlone(data []byte, all [][]byte) bool {
+	n := 0
+	for _, other := range all {
+		if cpu.Overlap(data, other) {
+			n++
+		}
+	}
+	return n == 1
+}

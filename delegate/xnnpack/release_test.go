@@ -1,0 +1,199 @@
+package xnnpack
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// twoLayers is y = (x·a)·b with filters of 32 and 64 KiB and one of 4 KiB behind them.
+// shared uses the second filter for a further node.
+func twoLayers(shared bool) *graph {
+	m := newMaker(6)
+	x := m.input(fp32, 3, 64)
+	a, b, c := m.constant(fp32, 0, 128, 64), m.constant(fp32, 0, 128, 128), m.constant(fp32, 0, 8, 128)
+	u, v, y := m.value(fp32, 3, 128), m.value(fp32, 3, 128), m.value(fp32, 3, 8)
+	m.node("FullyConnected", []int{x, a, none}, []int{u})
+	m.node("FullyConnected", []int{u, b, none}, []int{v})
+	m.node("FullyConnected", []int{v, c, none}, []int{y})
+	outputs := []int{y}
+	if shared {
+		w := m.value(fp32, 3, 128)
+		m.node("FullyConnected", []int{v, b, none}, []int{w})
+		outputs = append(outputs, w)
+	}
+	return m.done(outputs...)
+}
+
+// staticArgs describes the arguments of a graph, all of fixed sizes but for dynamic ones.
+func staticArgs(g *graph, dynamic bool) (args []*delegate.ArgSpec) {
+	for _, v := range g.Args {
+		a := &delegate.ArgSpec{DType: tensor.Float32, Sizes: g.Values[v].Shape.dims()}
+		if dynamic {
+			a.Dynamism = tensor.DynamicBound
+		}
+		args = append(args, a)
+	}
+	return args
+}
+
+// TestRelease writes over what is given back: nothing may read it again, not the units
+// made later, nor those with threads or measured nodes.
+func TestRelease(t *testing.T) {
+	xnntest.Library(t)
+	shared, plain, rows := twoLayers(true), twoLayers(false), twoLayers(false)
+	rows.Nodes[0].Flags = flagReshape2D
+	for _, c := range []struct {
+		name    string
+		graph   *graph
+		backend Backend
+		dynamic bool
+		want    int // bytes given back
+	}{
+		{"two filters", plain, Backend{}, false, 32<<10 + 64<<10},
+		{"weights cache", plain, Backend{WeightsCache: t.TempDir()}, false, 32<<10 + 64<<10},
+		{"two readers of a filter", shared, Backend{}, false, 32 << 10},
+		{"dynamic sizes", plain, Backend{}, true, 32<<10 + 64<<10},
+		{"dynamic sizes that the library may not have", rows, Backend{}, true, 0},
+		{"Go engine", plain, Backend{Engine: EngineReference}, false, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for range 2 { // the second time the cache has the weights
+				c.backend.Library = xnntest.Path()
+				testRelease(t, c.backend, c.graph, c.dynamic, c.want)
+			}
+		})
+	}
+}
+
+func testRelease(t *testing.T, b Backend, g *graph, dynamic bool, want int) {
+	args := newMaker(7).arguments(g)
+	reference, _ := mustUnit(t, g, EngineNative, delegate.Instance{})
+	mustExecute(t, reference, args)
+	var outputs [][]float64
+	for _, a := range args[g.Inputs:] {
+		outputs = append(outputs, numbersOf(a.Tensor))
+	}
+	got := 0
+	img, err := b.Compile(context.Background(), &delegate.Payload{Data: encode(g), Args: staticArgs(g, dynamic), Release: func(data []byte) bool {
+		got += len(data)
+		for i := range data {
+			data[i] = 0x7f
+		}
+		return true
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer img.Close()
+	if got != want {
+		t.Errorf("%d bytes given back, want %d", got, want)
+	}
+	pool := cpu.NewPool(2)
+	defer pool.Close()
+	for i, in := range []delegate.Instance{{}, {}, {Pool: pool}} {
+		u, err := img.Unit(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer u.Close()
+		for _, timed := range []bool{false, true} {
+			if err := u.(delegate.Profiler).SetProfiling(timed); err != nil {
+				t.Fatal(err)
+			}
+			args := newMaker(7).arguments(g)
+			mustExecute(t, u, args)
+			for k, a := range args[g.Inputs:] {
+				if n := numbersOf(a.Tensor); !slices.Equal(n, outputs[k]) && b.Engine != EngineReference {
+					t.Errorf("unit %d, timed %v, output %d: %v, want %v", i, timed, k, n[:4], outputs[k][:4])
+				}
+			}
+		}
+		sameAtTwoRows(t, u, reference, args)
+	}
+}
+
+// sameAtTwoRows compares units at other sizes than the declared ones.
+func sameAtTwoRows(t *testing.T, u, reference delegate.Unit, args []*tensor.Value) {
+	t.Helper()
+	if _, native := u.(*native); !native {
+		return
+	}
+	var outputs [2][]float64
+	for i, u := range []delegate.Unit{u, reference} {
+		x := tensor.TensorValue(tensor.New(tensor.Float32, 2, 64))
+		for k := range tensor.Data[float32](x.Tensor) {
+			tensor.Data[float32](x.Tensor)[k] = float32(k%5) - 2
+		}
+		call := []*tensor.Value{&x}
+		for _, a := range args[1:] {
+			y := tensor.Make(tensor.Float32, a.Tensor.Sizes, nil, tensor.DynamicBound)
+			y.Bind(tensor.AlignedBytes(y.NBytes()))
+			v := tensor.TensorValue(y)
+			call = append(call, &v)
+		}
+		mustExecute(t, u, call)
+		outputs[i] = numbersOf(call[1].Tensor)
+	}
+	if !slices.Equal(outputs[0], outputs[1]) {
+		t.Errorf("two rows: got %v, want %v", outputs[0], outputs[1])
+	}
+}
+
+// TestReleaseFails compiles with limits of memory that the estimate keeps and the packed
+// weights, whose last tile is filled up, do not: some filters are gone by then, and the
+// Go engine must not compute with what is left of them.
+func TestReleaseFails(t *testing.T) {
+	xnntest.Library(t)
+	g, failures := twoLayers(false), 0
+	for limit := int64(64 << 10); ; limit += 512 {
+		released := false
+		p := &delegate.Payload{Data: encode(g), Args: staticArgs(g, false), Limits: delegate.Limits{Memory: limit},
+			Release: func([]byte) bool { released = true; return true }}
+		img, err := Backend{Library: xnntest.Path()}.Compile(context.Background(), p)
+		if err == nil && !img.(*image).native && released {
+			t.Fatalf("limit %d: the Go engine runs without its filters", limit)
+		}
+		if err != nil && !errors.Is(err, delegate.ErrMemory) {
+			t.Fatalf("limit %d: got %v, want %v", limit, err, delegate.ErrMemory)
+		}
+		if err != nil && released {
+			failures++
+		}
+		if err == nil {
+			img.Close()
+			if img.(*image).native {
+				break
+			}
+		}
+	}
+	if failures == 0 {
+		t.Error("no limit failed after filters were given back")
+	}
+}
+
+// TestNames lists the constants that a payload names.
+func TestNames(t *testing.T) {
+	named := make(map[string][]byte)
+	keys, err := Backend{}.Names(encodeNamed(twoLayers(false), named))
+	if err != nil || len(keys) != len(named) || len(keys) == 0 {
+		t.Fatalf("got %q, %v, want the keys of %d constants", keys, err, len(named))
+	}
+	for _, k := range keys {
+		if named[k] == nil {
+			t.Errorf("%q is no constant", k)
+		}
+	}
+	if keys, err := (Backend{}).Names(encode(twoLayers(false))); len(keys) != 0 || err != nil {
+		t.Errorf("constants inside: got %q, %v, want none", keys, err)
+	}
+	if _, err := (Backend{}).Names([]byte{1}); err == nil {
+		t.Error("no error for a payload of one byte")
+	}
+}

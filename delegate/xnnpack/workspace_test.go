@@ -1,0 +1,163 @@
+package xnnpack
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// rowGraphs compute on rows, as many as a call has, with values between nodes of several
+// widths, and one that is quantized at run time.
+func rowGraphs() []*graph {
+	var list []*graph
+	for i, width := range []int{8, 64, 200} {
+		m := newMaker(uint64(i))
+		x := m.input(fp32, 4, 16)
+		from := x
+		if i == 1 {
+			from = m.quantized(x, 1)
+		}
+		filter := m.constant(fp32, 0, width, 16)
+		if i == 1 {
+			filter = m.constant(qcint8, 0, width, 16)
+		}
+		u, v, y := m.value(fp32, 4, width), m.value(fp32, 4, width), m.value(fp32, 4, width)
+		m.node("FullyConnected", []int{from, filter, none}, []int{u})
+		m.node("Sigmoid", []int{u}, []int{v})
+		m.node("Multiply", []int{u, v}, []int{y})
+		list = append(list, m.done(y))
+	}
+	return list
+}
+
+// TestSharedWorkspace runs units that share a workspace in random order, at sizes that
+// change and with nodes measured now and then. Each gives what a unit with a workspace of
+// its own gives, whose runtime is made anew for each call.
+func TestSharedWorkspace(t *testing.T) {
+	xnntest.Library(t)
+	graphs, scratch := rowGraphs(), new(delegate.Scratch)
+	var images []delegate.Image
+	var units []delegate.Unit
+	for _, g := range graphs {
+		img, err := Backend{Engine: EngineNative, Library: xnntest.Path()}.Compile(context.Background(),
+			&delegate.Payload{Data: encode(g), Scratch: scratch})
+		if err != nil {
+			t.Fatal(err)
+		}
+		images = append(images, img)
+	}
+	for i, img := range append(images, images...) { // two units of each, the first with the runtime that Compile made
+		u, err := img.Unit(delegate.Instance{Scratch: scratch})
+		if err != nil {
+			t.Fatal(err)
+		}
+		units = append(units, u)
+		if u.(*native).workspace != units[0].(*native).workspace {
+			t.Fatalf("unit %d has a workspace of its own", i)
+		}
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for round := range classRounds() {
+		k := r.IntN(len(units))
+		rows := 1 + r.IntN(40)
+		args := rowArguments(images[k%3].(*image).graph, r, rows)
+		if err := units[k].(delegate.Profiler).SetProfiling(r.IntN(8) == 0); err != nil {
+			t.Fatal(err)
+		}
+		mustExecute(t, units[k], args)
+		got := numbersOf(args[1].Tensor)
+		want := alone(t, images[k%3], args)
+		if !slices.Equal(got, want) {
+			t.Fatalf("round %d, unit %d, %d rows: got %v…, want %v…", round, k, rows, got[:4], want[:4])
+		}
+	}
+	w := units[0].(*native).workspace
+	for i := range units {
+		units[i].Close()
+	}
+	for _, img := range images {
+		img.Close()
+	}
+	if w.uses != 1 {
+		t.Errorf("%d uses of the workspace are left, want the scratch's", w.uses)
+	}
+	scratch.Close()
+	scratch.Close()
+	if w.uses != 0 {
+		t.Errorf("%d uses of the workspace are left", w.uses)
+	}
+}
+
+func rowArguments(g *graph, r *rand.Rand, rows int) []*tensor.Value {
+	x := tensor.New(tensor.Float32, rows, 16)
+	for i := range tensor.Data[float32](x) {
+		tensor.Data[float32](x)[i] = r.Float32()*4 - 2
+	}
+	y := tensor.Make(tensor.Float32, []int{40, g.Values[g.Args[1]].Shape.last()}, nil, tensor.DynamicBound)
+	y.Bind(tensor.AlignedBytes(y.NBytes()))
+	a, b := tensor.TensorValue(x), tensor.TensorValue(y)
+	return []*tensor.Value{&a, &b}
+}
+
+// alone executes with a new unit.
+func alone(t *testing.T, img delegate.Image, args []*tensor.Value) []float64 {
+	u, err := img.Unit(delegate.Instance{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	mustExecute(t, u, args)
+	return numbersOf(args[1].Tensor)
+}
+
+// TestBrokenWorkspace lets a plan fail in a workspace: the other units leave it.
+func TestBrokenWorkspace(t *testing.T) {
+	xnntest.Library(t)
+	g, scratch := rowGraphs()[0], new(delegate.Scratch)
+	img, err := compile(t, encode(g), EngineNative)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var units []*native
+	for range 2 {
+		u, err := img.Unit(delegate.Instance{Scratch: scratch})
+		if err != nil {
+			t.Fatal(err)
+		}
+		units = append(units, u.(*native))
+	}
+	r := rand.New(rand.NewPCG(3, 4))
+	args := rowArguments(img.(*image).graph, r, 5)
+	mustExecute(t, units[0], args)
+	want := fmt.Sprint(numbersOf(args[1].Tensor))
+	shared := units[0].workspace
+	shared.broken = true
+	for i, u := range units {
+		mustExecute(t, u, args)
+		if got := fmt.Sprint(numbersOf(args[1].Tensor)); got != want {
+			t.Errorf("unit %d: got %.60s, want %.60s", i, got, want)
+		}
+		if u.workspace == shared {
+			t.Errorf("unit %d runs in the broken workspace", i)
+		}
+	}
+	late, err := img.Unit(delegate.Instance{Scratch: scratch})
+	if err != nil || late.(*native).workspace == shared {
+		t.Errorf("a unit made afterwards: %v, in the broken workspace: %v", err, err == nil)
+	}
+	late.Close()
+	for _, u := range units {
+		u.Close()
+	}
+	img.Close()
+	scratch.Close()
+	if shared.uses != 0 {
+		t.Errorf("%d uses are left", shared.uses)
+	}
+}
