@@ -165,9 +165,10 @@ func (l Lowering) on() bool { return l == LowerAuto || l == LowerVerify }
 // takes stays as it is.
 func WithLowering(l Lowering) Option { return func(c *config) { c.lowering = l } }
 
-// MinProfit is that of programs without WithMinProfit: below it, estimates say nothing.
-const MinProfit = 10 * time.Microsecond
+// MinProfit is that of programs without WithMinProfit.
+const MinProfit = time.Microsecond
 
 // WithMinProfit is by how much a region must be faster on a backend to be taken, as
-// estimated for one execute at the declared sizes. A negative d takes every region.
+// estimated for one execute at the declared sizes, and by a tenth of what it takes as it
+// is. A negative d takes every region.
 func WithMinProfit(d time.Duration) Option { return func(c *config) { c.minProfit = d } }

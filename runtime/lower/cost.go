@@ -141,23 +141,55 @@ func inner(o *operation) float64 {
 	return written(o)*float64(left.Sizes[len(left.Sizes)-1]) + loadFactor*elements(right)
 }
 
-// depthwiseFactor is how much longer a product of a convolution takes whose groups are of
-// one channel.
-const depthwiseFactor = 2.5
+// What else a convolution does, in products: it gathers the operands of a sum, which takes
+// long where windows do not lie side by side; or it adds up rows, where groups are of one
+// channel.
+const (
+	gatherFactor  = 8
+	stridedFactor = 48
+	rowFactor     = 100
+	planeFactor   = 1.4
+)
 
 // convolved counts the products of a convolution.
 func convolved(o *operation) float64 {
 	in, weight := o.argument(0), o.argument(1)
-	if in == nil || weight == nil || len(weight.Sizes) < 3 || weight.Sizes[0] == 0 {
+	if in == nil || weight == nil || len(weight.Sizes) < 3 || len(in.Sizes) != len(weight.Sizes) || weight.Sizes[0] == 0 {
 		return written(o)
 	}
-	n, factor := written(o), 1.0
-	if transposed := &o.g.Values[o.c.Args[6]]; transposed.Bool {
-		n = elements(in)
-	} else if weight.Sizes[1] == 1 && len(in.Sizes) > 1 && in.Sizes[1] > 1 {
-		factor = depthwiseFactor
+	out, sum := written(o), elements(weight)/float64(weight.Sizes[0])
+	switch {
+	case o.g.Values[o.c.Args[6]].Bool: // transposed
+		return elements(in) * sum
+	case weight.Sizes[1] == 1 && in.Sizes[1] > 1:
+		return out*sum*planeFactor + rowFactor*out*sum/rowOf(weight, o)
+	case sum == float64(weight.Sizes[1]) && !o.isStrided():
+		return out * sum
 	}
-	return n * elements(weight) / float64(weight.Sizes[0]) * factor
+	factor := float64(gatherFactor)
+	if o.isStrided() {
+		factor = stridedFactor
+	}
+	return out * sum * (1 + factor/float64(weight.Sizes[0]))
+}
+
+// rowOf is the number of products that a row of the result takes with a row of the kernel.
+func rowOf(weight *delegate.GraphValue, o *operation) float64 {
+	last := weight.Sizes[len(weight.Sizes)-1]
+	if t := o.argument(len(o.c.Sig.Args) - 1); t != nil && len(t.Sizes) > 0 {
+		return float64(max(last*t.Sizes[len(t.Sizes)-1], 1))
+	}
+	return float64(max(last, 1))
+}
+
+// isStrided reports a window that moves by more than one element.
+func (o *operation) isStrided() bool {
+	for _, v := range o.g.Values[o.c.Args[3]].Items {
+		if o.g.Values[v].Int > 1 {
+			return true
+		}
+	}
+	return false
 }
 
 // windows counts the elements that the windows of a pool have.

@@ -17,8 +17,11 @@ import (
 // shape is a float32 argument of these sizes.
 type shape []int
 
-// bytesOf is an int8 argument of these sizes.
-type int8s []int
+// int8s and int64s are arguments of these sizes.
+type (
+	int8s  []int
+	int64s []int
+)
 
 // costCases are calls whose estimates are compared with what they take: an argument is a
 // shape, a list of ints, a number, a bool, or nil. The outs are the last shapes.
@@ -38,17 +41,26 @@ var costCases = []struct {
 	{"aten::convolution.out", []any{shape{1, 64, 56, 56}, shape{64, 64, 3, 3}, shape{64}, []int{1, 1}, []int{1, 1}, []int{1, 1}, false, []int{0, 0}, 1, shape{1, 64, 56, 56}}},
 	{"aten::convolution.out", []any{shape{1, 96, 28, 28}, shape{192, 96, 1, 1}, nil, []int{1, 1}, []int{0, 0}, []int{1, 1}, false, []int{0, 0}, 1, shape{1, 192, 28, 28}}},
 	{"aten::convolution.out", []any{shape{1, 96, 56, 56}, shape{96, 1, 3, 3}, nil, []int{1, 1}, []int{1, 1}, []int{1, 1}, false, []int{0, 0}, 96, shape{1, 96, 56, 56}}},
+	{"aten::convolution.out", []any{shape{1, 1, 49, 10}, shape{24, 1, 10, 4}, shape{24}, []int{2, 2}, []int{5, 1}, []int{1, 1}, false, []int{0, 0}, 1, shape{1, 24, 25, 5}}},
+	{"aten::convolution.out", []any{shape{1, 24, 25, 5}, shape{24, 1, 3, 3}, shape{24}, []int{1, 1}, []int{1, 1}, []int{1, 1}, false, []int{0, 0}, 24, shape{1, 24, 25, 5}}},
+	{"aten::convolution.out", []any{shape{1, 24, 25, 5}, shape{24, 24, 1, 1}, shape{24}, []int{1, 1}, []int{0, 0}, []int{1, 1}, false, []int{0, 0}, 1, shape{1, 24, 25, 5}}},
+	{"aten::convolution.out", []any{shape{1, 1, 28, 28}, shape{8, 1, 3, 3}, shape{8}, []int{1, 1}, []int{1, 1}, []int{1, 1}, false, []int{0, 0}, 1, shape{1, 8, 28, 28}}},
+	{"aten::convolution.out", []any{shape{1, 16, 14, 14}, shape{32, 16, 3, 3}, shape{32}, []int{2, 2}, []int{1, 1}, []int{1, 1}, false, []int{0, 0}, 1, shape{1, 32, 7, 7}}},
+	{"aten::convolution.out", []any{shape{1, 192, 7, 7}, shape{192, 1, 7, 7}, shape{192}, []int{1, 1}, []int{3, 3}, []int{1, 1}, false, []int{0, 0}, 192, shape{1, 192, 7, 7}}},
+	{"aten::convolution.out", []any{shape{1, 48, 128}, shape{48, 48, 7}, shape{48}, []int{1}, []int{3}, []int{1}, false, []int{0}, 1, shape{1, 48, 128}}},
+	{"aten::convolution.out", []any{shape{1, 3, 64, 64}, shape{48, 3, 16, 16}, shape{48}, []int{16, 16}, []int{0, 0}, []int{1, 1}, false, []int{0, 0}, 1, shape{1, 48, 4, 4}}},
 	{"aten::linear.out", []any{shape{196, 768}, shape{768, 768}, shape{768}, shape{196, 768}}},
 	{"aten::linear.out", []any{shape{1, 512}, shape{10, 512}, shape{10}, shape{1, 10}}},
 	{"aten::addmm.out", []any{shape{256}, shape{64, 256}, shape{256, 256}, 1, 1, shape{64, 256}}},
 	{"aten::bmm.out", []any{shape{12, 196, 64}, shape{12, 64, 196}, shape{12, 196, 196}}},
-	{"aten::max_pool2d_with_indices.out", []any{shape{1, 64, 112, 112}, []int{3, 3}, []int{2, 2}, []int{1, 1}, []int{1, 1}, false, shape{1, 64, 56, 56}, shape{0}}},
+	{"aten::max_pool2d_with_indices.out", []any{shape{1, 64, 112, 112}, []int{3, 3}, []int{2, 2}, []int{1, 1}, []int{1, 1}, false, shape{1, 64, 56, 56}, int64s{1, 64, 56, 56}}},
 	{"aten::avg_pool2d.out", []any{shape{1, 64, 56, 56}, []int{2, 2}, []int{2, 2}, []int{0, 0}, false, true, nil, shape{1, 64, 28, 28}}},
 	{"aten::mean.out", []any{shape{1, 512, 7, 7}, []int{-1, -2}, true, nil, shape{1, 512, 1, 1}}},
 	{"aten::constant_pad_nd.out", []any{shape{1, 64, 56, 56}, []int{1, 1, 1, 1}, 0, shape{1, 64, 58, 58}}},
 	{"aten::cat.out", []any{[]shape{{1, 64, 28, 28}, {1, 64, 28, 28}}, 1, shape{1, 128, 28, 28}}},
 	{"quantized_decomposed::quantize_per_tensor.out", []any{shape{1, 64, 28, 28}, 0.1, 3, -128, 127, 1, int8s{1, 64, 28, 28}}},
 	{"quantized_decomposed::dequantize_per_tensor.out", []any{int8s{1, 64, 28, 28}, 0.1, 3, -128, 127, 1, nil, shape{1, 64, 28, 28}}},
+	{"aten::_native_batch_norm_legit_no_training.out", []any{shape{1, 24, 25, 5}, shape{24}, shape{24}, shape{24}, shape{24}, 0.1, 1e-5, shape{1, 24, 25, 5}, shape{0}, shape{0}}},
 	{"aten::native_layer_norm.out", []any{shape{1, 196, 768}, []int{768}, shape{768}, shape{768}, 1e-5, shape{1, 196, 768}, shape{1, 196, 1}, shape{1, 196, 1}}},
 }
 
@@ -128,12 +140,10 @@ func addValue(g *delegate.Graph, a any) int {
 	switch a := a.(type) {
 	case shape:
 		v = delegate.GraphValue{Kind: tensor.KindTensor, DType: tensor.Float32, Sizes: a}
-		if len(a) == 1 && a[0] == 0 {
-			v.DType = tensor.Int64
-			v.Sizes = []int{1, 64, 56, 56}
-		}
 	case int8s:
 		v = delegate.GraphValue{Kind: tensor.KindTensor, DType: tensor.Int8, Sizes: a}
+	case int64s:
+		v = delegate.GraphValue{Kind: tensor.KindTensor, DType: tensor.Int64, Sizes: a}
 	case []shape:
 		v.Kind = tensor.KindTensorList
 		for _, s := range a {

@@ -15,7 +15,8 @@ import (
 type Backends struct {
 	Compilers []delegate.Compiler // the first one that accepts a call takes it
 	// MinProfit is by how much a region must be faster than its calls on operators, as
-	// estimated for one execute; negative: every region is taken.
+	// estimated for one execute, beside a tenth of what these take; negative: every region
+	// is taken.
 	MinProfit time.Duration
 	// Compile makes the image of delegate g.Index of the method. After an error that is
 	// not of ctx the region's calls stay as they are.
@@ -284,11 +285,11 @@ func (l *lowering) take(c *candidate) (ok bool, err error) {
 	for _, i := range c.steps {
 		r.Calls = append(r.Calls, l.step(i).Origin)
 	}
-	switch profit := r.Portable - r.Lowered; {
+	switch {
 	case r.Reason != "":
 	case len(g.Outputs) == 0:
 		r.Reason = "nobody reads what it computes"
-	case l.MinProfit >= 0 && profit < l.MinProfit:
+	case !l.pays(&r):
 		r.Reason = fmt.Sprintf("it would take about %v, and %v as it is", r.Lowered.Round(time.Microsecond), r.Portable.Round(time.Microsecond))
 	default:
 		if l.ctx.Err() != nil {
@@ -310,6 +311,16 @@ func (l *lowering) take(c *candidate) (ok bool, err error) {
 	}
 	l.report.Regions = append(l.report.Regions, r)
 	return r.Reason == "", nil
+}
+
+// margin is by how much of what a region takes as it is it must be faster: estimates are
+// not better than that.
+const margin = 0.1
+
+// pays reports a region that is estimated to gain enough.
+func (l *lowering) pays(r *Region) bool {
+	profit := r.Portable - r.Lowered
+	return l.MinProfit < 0 || profit >= l.MinProfit && float64(profit) >= margin*float64(r.Portable)
 }
 
 // emit writes the steps of the block anew.
