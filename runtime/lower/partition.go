@@ -12,8 +12,7 @@ const maxPartitionWork = 1 << 27
 // set is a set of small numbers.
 type set []uint64
 
-func (s set) add(i int)      { s[i/64] |= 1 << (i % 64) }
-func (s set) has(i int) bool { return s[i/64]>>(i%64)&1 != 0 }
+func (s set) add(i int) { s[i/64] |= 1 << (i % 64) }
 
 func (s set) join(t set) {
 	for w, b := range t {
