@@ -25,6 +25,7 @@ func (c *config) compilers() (list []delegate.Compiler) {
 // regions hands regions of the method to backends. Where the result would not fit into the
 // program's limits, none is.
 func (p *preparation) regions(ctx context.Context, w *watch, done *prepared) error {
+	p.drop(w, len(p.spec.Delegates)) // an earlier attempt may have left some
 	by := lower.Backends{Compilers: p.config.compilers(), MinProfit: p.config.minProfit}
 	by.Compile = func(ctx context.Context, c delegate.Compiler, g *delegate.Graph) error {
 		return p.compileGraph(ctx, w, c, g)
@@ -51,10 +52,10 @@ func (p *preparation) regions(ctx context.Context, w *watch, done *prepared) err
 	return w.stage(trace.StageLower, 0, nil)
 }
 
-// compileGraph makes the image of a region, unless an earlier attempt did.
+// compileGraph makes the image of a region.
 func (p *preparation) compileGraph(ctx context.Context, w *watch, c delegate.Compiler, g *delegate.Graph) error {
-	if g.Index < len(p.images) {
-		return nil
+	if err := w.stage(trace.StageLower, 0, nil); err != nil { // what came before is no compiling
+		return err
 	}
 	left := p.delegateLimits()
 	for _, n := range p.needs {
@@ -65,13 +66,17 @@ func (p *preparation) compileGraph(ctx context.Context, w *watch, c delegate.Com
 		return err
 	}
 	needs := img.Needs()
-	if needs.Inputs != len(g.Inputs) {
+	err = w.stageOf(trace.StageCompile, g.Index, c.ID(), needs.PackedBytes, nil)
+	if err == nil && needs.Inputs != len(g.Inputs) {
+		err = fmt.Errorf("%s: an image of %d inputs for a graph of %d", c.ID(), needs.Inputs, len(g.Inputs))
+	}
+	if err != nil {
 		img.Close()
-		return fmt.Errorf("%s: an image of %d inputs for a graph of %d", c.ID(), needs.Inputs, len(g.Inputs))
+		return err
 	}
 	p.images, p.needs = append(p.images, img), append(p.needs, needs)
 	p.hold(w, trace.MemoryPacked, needs.PackedBytes)
-	return w.stageOf(trace.StageCompile, g.Index, c.ID(), needs.PackedBytes, nil)
+	return nil
 }
 
 // drop closes the images of regions that are not used after all.

@@ -509,3 +509,61 @@ func (u lyingUnit) Execute(ctx context.Context, args []*tensor.Value) error {
 	}
 	return err
 }
+
+// TestLoweringThatFails loads where regions do not compile, would not fit, or are given up
+// halfway: the method runs as it is, or after another attempt.
+func TestLoweringThatFails(t *testing.T) {
+	spec := newMix(rand.New(rand.NewPCG(1, 5)))
+	ctx, cancel := context.WithCancel(context.Background())
+	compiled, fails := 0, false
+	by := mask(1, 6, false)
+	by.Refuse = func(*delegate.Graph) error {
+		switch compiled++; {
+		case fails:
+			return errors.New("no")
+		case compiled == 3:
+			cancel()
+		}
+		return nil
+	}
+	p := flowMethods([]pte.Method{*spec}, WithOperatorSet(mixSet()), WithLowering(LowerAuto), WithMinProfit(-1), WithDelegates(by))
+	if _, err := p.Load(ctx, ""); !errors.Is(err, context.Canceled) {
+		t.Fatalf("cancelled: %v after %d graphs", err, compiled)
+	}
+	m, err := p.Load(context.Background(), "")
+	if err != nil || m.lowered.Taken() < 3 || len(m.images) != m.lowered.Taken() {
+		t.Fatalf("second attempt: %v", err)
+	}
+	fails = true
+	q := flowMethods([]pte.Method{*spec}, WithOperatorSet(mixSet()), WithLowering(LowerAuto), WithMinProfit(-1), WithDelegates(by))
+	plain, err := q.Load(context.Background(), "")
+	if err != nil || plain.lowered.Taken() != 0 || len(plain.images) != 0 {
+		t.Fatalf("nothing compiles: %v", err)
+	}
+	for run := range 3 {
+		if err := compareMix(m, plain, run); err != nil {
+			t.Error(err)
+		}
+	}
+	checkNoRoom(t, spec, plain.plan.Bytes())
+}
+
+// checkNoRoom lowers a method where its regions' working memory does not fit any more.
+func checkNoRoom(t *testing.T, spec *pte.Method, plain int64) {
+	t.Helper()
+	dropped := 0
+	for limit := plain; limit < plain+256; limit += 16 {
+		p := flowMethods([]pte.Method{*spec}, WithOperatorSet(mixSet()), WithLowering(LowerAuto), WithMinProfit(-1),
+			WithDelegates(mask(1, 6, false)), WithLimits(Limits{PlannedBytes: limit}))
+		m, err := p.Load(context.Background(), "")
+		if err != nil {
+			t.Fatalf("%d bytes, of which %d without lowering: %v", limit, plain, err)
+		}
+		if m.lowered.Taken() < len(m.lowered.Regions) {
+			dropped++
+		}
+	}
+	if dropped == 0 {
+		t.Error("all regions fit in what the method takes without them: the test shows nothing")
+	}
+}
