@@ -29,16 +29,17 @@ type prepared struct {
 	conflicts []plan.Conflict  // of the file's plan, in the method as the file has it
 	folded    []lower.Folded
 	rewritten []lower.Rewritten
-	lowered   *lower.Report     // nil where nothing was to be lowered
-	scratch   *delegate.Scratch // that the images were compiled for
-	taken     atomic.Bool       // an instance has it
+	lowered   *lower.Report                     // nil where no regions were to be found
+	scratch   *atomic.Pointer[delegate.Scratch] // that the images were compiled for, until an instance takes it
 }
 
 // takeScratch is the scratch of the next instance: the first takes that which the
 // delegates have prepared.
 func (p *prepared) takeScratch() *delegate.Scratch {
-	if p.scratch != nil && p.taken.CompareAndSwap(false, true) {
-		return p.scratch
+	if p.scratch != nil {
+		if s := p.scratch.Swap(nil); s != nil {
+			return s
+		}
 	}
 	return new(delegate.Scratch)
 }
@@ -168,7 +169,9 @@ func (p *preparation) run(ctx context.Context) (done *prepared, err error) {
 	if err := w.stage(trace.StageBuild, 0, p.placed(err)); err != nil {
 		return nil, err
 	}
-	done = &prepared{scratch: p.scratch, images: p.images[:count:count], needs: p.needs[:count:count], backends: backends, conflicts: plan.CheckFile(m)}
+	done = &prepared{scratch: new(atomic.Pointer[delegate.Scratch]), images: p.images[:count:count], needs: p.needs[:count:count],
+		backends: backends, conflicts: plan.CheckFile(m)}
+	done.scratch.Store(p.scratch)
 	if len(done.conflicts) > 0 && p.config.strict {
 		return nil, plan.ConflictError(m, done.conflicts[0])
 	}
