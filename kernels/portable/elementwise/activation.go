@@ -2,6 +2,7 @@ package elementwise
 
 import (
 	"math"
+	"slices"
 
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
@@ -13,6 +14,8 @@ var (
 	geluTanh     = unary{rule: floatOnly, table: table{f32: slice(simd.GELUTanh), f64: each[float64](geluTanh64), cost: 6}}
 	expLinear    = unary{rule: floatOnly, table: table{f32: elu32, f64: elu64, cost: inVectors}}
 	leaky        = unary{rule: floatOnly, table: table{f32: leakyRelu32, f64: leakyRelu}}
+	swish        = unary{rule: floatOnly, table: table{f32: silu32, f64: each[float64](silu64), cost: inVectors}}
+	hardSwish    = unary{rule: floatOnly, table: table{f32: hardswish32, f64: each[float64](hardswish64), cost: 4}}
 	logits       = unary{rule: floating, table: table{f32: logit32, f64: logit64, cost: 100}}
 	logitsHalf   = unary{rule: floating, table: table{f32: logitHalf, cost: 100}}
 	logitsBFloat = unary{rule: floating, table: table{f32: logitBFloat, cost: 100}}
@@ -23,6 +26,8 @@ var activationOps = []kernels.Op{
 	{Schema: `aten::gelu.out(Tensor self, *, str approximate="none", Tensor(a!) out)`, Func: gelu, DTypes: floats, Family: kernels.Pointwise},
 	{Schema: "aten::elu.out(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1, *, Tensor(a!) out)", Func: elu, DTypes: floats, Family: kernels.Pointwise},
 	{Schema: "aten::leaky_relu.out(Tensor self, Scalar negative_slope=0.01, *, Tensor(a!) out)", Func: leakyReluNumber, DTypes: floats, Family: kernels.Arith},
+	{Schema: "aten::silu.out(Tensor self, *, Tensor(a!) out)", Func: swish.same, DTypes: floats, Family: kernels.Pointwise},
+	{Schema: "aten::hardswish.out(Tensor self, *, Tensor(a!) out)", Func: hardSwish.same, DTypes: floats, Family: kernels.Pointwise},
 	{Schema: "aten::logit.out(Tensor self, float? eps=None, *, Tensor(a!) out)", Func: logitNumber, DTypes: all, Family: kernels.Pointwise},
 	{Schema: "aten::glu.out(Tensor self, int dim=-1, *, Tensor(a!) out)", Func: glu, DTypes: floats, Family: kernels.Pointwise},
 }
@@ -55,6 +60,42 @@ func gelu64(x float64) float64 {
 func geluTanh64(x float64) float64 {
 	const slope, cubic = math.Sqrt2 * 2 / math.SqrtPi * 0.5, 0.044715
 	return 0.5 * x * (1 + math.Tanh(slope*(x+cubic*x*x*x)))
+}
+
+// silu32 rounds as a sigmoid and a multiplication do that stand alone.
+func silu32(k *block[float32]) {
+	piecewise(k, func(out, a []float32) {
+		simd.Sigmoid(out, a)
+		simd.Mul(out, a, out)
+	})
+}
+
+func silu64(x float64) float64 { return x * sigmoid(x) }
+
+// hardswish32 rounds as the four operators do that stand for it: x·clamp(x+3, 0, 6)/6.
+func hardswish32(k *block[float32]) {
+	piecewise(k, func(out, a []float32) {
+		simd.Add(out, a, threes[:len(a)])
+		simd.Clamp(out, out, 0, 6)
+		simd.Mul(out, a, out)
+		simd.Div(out, out, sixes[:len(a)])
+	})
+}
+
+func hardswish64(x float64) float64 { return x * min(max(x+3, 0), 6) / 6 }
+
+// piece is the elements for which several loops run one after the other, in the
+// first-level cache.
+const piece = blockBytes / 4
+
+var threes, sixes = slices.Repeat([]float32{3}, piece), slices.Repeat([]float32{6}, piece)
+
+// piecewise runs loops on the pieces of a block.
+func piecewise(k *block[float32], loops func(out, a []float32)) {
+	for lo := 0; lo < len(k.out); lo += piece {
+		hi := min(lo+piece, len(k.out))
+		loops(k.out[lo:hi], k.a[lo:hi])
+	}
 }
 
 // elu hands its kernel the factors of the negative part, of its exponent, and of the

@@ -104,6 +104,8 @@ var streams = []struct {
 	{"aten::sigmoid.out", []string{"ff", "hh"}, nil},
 	{"aten::tanh.out", []string{"ff"}, nil},
 	{"aten::gelu.out", []string{"ff", "bb"}, []any{"none"}},
+	{"aten::silu.out", []string{"ff", "bb"}, nil},
+	{"aten::hardswish.out", []string{"ff", "bb"}, nil},
 	{"aten::erf.out", []string{"ff"}, nil},
 	{"aten::elu.out", []string{"ff"}, []any{1, 1, 1}},
 	{"aten::log.out", []string{"ff", "hh"}, nil},
