@@ -32,3 +32,6 @@ func (m *Method) Delegates() []delegate.Info {
 // Folded lists the instructions that were executed at load, since they only depend on
 // constants. Their results are constants in the methods of the program.
 func (m *Method) Folded() []lower.Folded { return slices.Clone(m.folded) }
+
+// Rewritten lists the instructions that lowering took away or changed.
+func (m *Method) Rewritten() []lower.Rewritten { return slices.Clone(m.rewritten) }

@@ -24,6 +24,7 @@ type config struct {
 	maxMemory int64
 	seed      uint64
 	plan      PlanMode
+	lowering  LoweringMode
 	strict    bool
 	reuse     bool // of the inputs' bytes
 	mmap      bool
@@ -62,6 +63,15 @@ const (
 	PlanFile  = PlanMode(plan.File)  // the file's, unless it is unsafe
 	PlanOwn   = PlanMode(plan.Own)   // our own
 	PlanNaive = PlanMode(plan.Naive) // one place per storage, nothing reused
+)
+
+// LoweringMode chooses what is done at load so that methods run faster.
+type LoweringMode uint8
+
+// Lowering modes.
+const (
+	LowerOff  LoweringMode = iota // instructions run as the file has them, but for those on constants
+	LowerAuto                     // chains of instructions become cheaper ones: see Method.Rewritten
 )
 
 // WithDelegates adds backends; a later one replaces an earlier one of the same ID. One
@@ -117,6 +127,9 @@ func WithSeed(seed uint64) Option { return func(c *config) { c.seed = seed } }
 
 // WithPlan chooses the memory plan.
 func WithPlan(m PlanMode) Option { return func(c *config) { c.plan = m } }
+
+// WithLowering chooses how methods are lowered.
+func WithLowering(m LoweringMode) Option { return func(c *config) { c.lowering = m } }
 
 // WithStrictPlan refuses a program whose own memory plan would corrupt values,
 // where otherwise it is planned anew.

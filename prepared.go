@@ -26,6 +26,7 @@ type prepared struct {
 	plan      *plan.Memory     // for instances that bring no memory
 	conflicts []plan.Conflict  // of the file's plan, in the method as the file has it
 	folded    []lower.Folded
+	rewritten []lower.Rewritten
 	scratch   *atomic.Pointer[delegate.Scratch] // that the images were compiled for, until an instance takes it
 }
 
@@ -56,6 +57,14 @@ func (p *prepared) foldedBytes() (n int64) {
 	for i := range p.folded {
 		n += p.folded[i].Bytes
 	}
+	return n + p.rewrittenBytes()
+}
+
+// rewrittenBytes is the size of those that rewrites made.
+func (p *prepared) rewrittenBytes() (n int64) {
+	for i := range p.rewritten {
+		n += p.rewritten[i].Bytes
+	}
 	return n
 }
 
@@ -84,7 +93,7 @@ type preparation struct {
 	held      map[string]int64  // memory that observers were told of, by kind
 }
 
-// Bounds of the work of folding, in elements: a fraction of a second.
+// Bounds of the work of folding, and of rewriting, in elements: a fraction of a second.
 const (
 	foldWork        = 1 << 24
 	foldWorkPerByte = 16 // of the program
@@ -119,9 +128,7 @@ func (p *preparation) run(ctx context.Context) (done *prepared, err error) {
 	if len(done.conflicts) > 0 && p.config.strict {
 		return nil, plan.ConflictError(m, done.conflicts[0])
 	}
-	budget := lower.Budget{Bytes: p.size, Work: foldWork + foldWorkPerByte*p.size}
-	done.ir, done.folded, err = lower.Fold(ctx, m, kernels.NewCtx(p.pool), budget)
-	if err := w.stage(trace.StageFold, done.foldedBytes(), p.placed(err)); err != nil {
+	if err := p.lower(ctx, w, m, done); err != nil {
 		return nil, err
 	}
 	p.hold(w, trace.MemoryFolded, done.foldedBytes())
@@ -130,6 +137,17 @@ func (p *preparation) run(ctx context.Context) (done *prepared, err error) {
 		return nil, err
 	}
 	return done, nil
+}
+
+// lower makes the passes over the method as the file has it.
+func (p *preparation) lower(ctx context.Context, w *watch, m *ir.Method, done *prepared) (err error) {
+	budget := lower.Budget{Bytes: p.size, Work: foldWork + foldWorkPerByte*p.size}
+	done.ir, done.folded, err = lower.Fold(ctx, m, kernels.NewCtx(p.pool), budget)
+	if err := w.stage(trace.StageFold, done.foldedBytes(), p.placed(err)); err != nil || p.config.lowering == LowerOff {
+		return err
+	}
+	done.ir, done.rewritten, err = lower.Rewrite(ctx, done.ir, kernels.NewCtx(p.pool), p.config.operators, budget)
+	return w.stage(trace.StageRewrite, done.rewrittenBytes(), p.placed(err))
 }
 
 // hold tells of memory that instances share.

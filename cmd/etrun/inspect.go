@@ -35,7 +35,8 @@ type methodReport struct {
 	Outputs      []valueReport    `json:"outputs"`
 	Operators    []operatorReport `json:"operators"`
 	Delegates    []delegateReport `json:"delegates"`
-	Folded       []operatorCount  `json:"folded,omitempty"` // instructions that are executed once, at load
+	Folded       []operatorCount  `json:"folded,omitempty"`    // instructions that are executed once, at load
+	Rewritten    []rewriteCount   `json:"rewritten,omitempty"` // instructions that lowering took away or changed
 	Memory       memoryReport     `json:"memory"`
 	LoadError    string           `json:"load_error,omitempty"` // why the method does not load here
 }
@@ -62,6 +63,11 @@ type operatorReport struct {
 type operatorCount struct {
 	Name  string `json:"name"`
 	Calls int    `json:"calls"`
+}
+
+type rewriteCount struct {
+	Rewrite string `json:"rewrite"`
+	operatorCount
 }
 
 type delegateReport struct {
@@ -183,6 +189,7 @@ func (r *methodReport) addLoaded(ctx context.Context, prog *etrun.Program) error
 	r.Memory.Planned, r.Memory.Source, r.Memory.State = p.Bytes(), p.Source, p.StateBytes
 	r.Memory.LowerBound, r.Memory.Conflicts = p.LowerBound, len(p.Conflicts)
 	r.countFolded(m.Folded())
+	r.countRewritten(m.Rewritten())
 	return nil
 }
 
@@ -198,6 +205,23 @@ func (r *methodReport) countFolded(folded []lower.Folded) {
 		}
 		r.Folded[at].Calls++
 		r.Memory.Folded += f.Bytes
+	}
+}
+
+// countRewritten counts instructions by rewrite and operator, in the order of the first of
+// each.
+func (r *methodReport) countRewritten(rewritten []lower.Rewritten) {
+	index := make(map[[2]string]int)
+	for _, w := range rewritten {
+		key := [2]string{w.Rewrite, w.Name}
+		at, ok := index[key]
+		if !ok {
+			at = len(r.Rewritten)
+			index[key] = at
+			r.Rewritten = append(r.Rewritten, rewriteCount{Rewrite: w.Rewrite, operatorCount: operatorCount{Name: w.Name}})
+		}
+		r.Rewritten[at].Calls++
+		r.Memory.Folded += w.Bytes
 	}
 }
 

@@ -54,6 +54,7 @@ func (m *methodReport) print(t *tabwriter.Writer) {
 		d.print(t, i)
 	}
 	m.printFolded(t)
+	m.printRewritten(t)
 	m.Memory.print(t)
 	if m.LoadError != "" {
 		fmt.Fprintf(t, "  does not run here: %s\n", m.LoadError)
@@ -98,6 +99,16 @@ func (m *methodReport) printFolded(t *tabwriter.Writer) {
 	fmt.Fprintf(t, "  executed once, at load, into constants of %s\n", formatBytes(m.Memory.Folded))
 	for _, o := range m.Folded {
 		fmt.Fprintf(t, "    %s\t%d\n", printable(o.Name), o.Calls)
+	}
+}
+
+func (m *methodReport) printRewritten(t *tabwriter.Writer) {
+	if len(m.Rewritten) == 0 {
+		return
+	}
+	fmt.Fprintf(t, "  taken away or changed at load\n")
+	for _, w := range m.Rewritten {
+		fmt.Fprintf(t, "    %s\t%d\t%s\n", printable(w.Name), w.Calls, w.Rewrite)
 	}
 }
 

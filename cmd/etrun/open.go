@@ -47,14 +47,14 @@ func (f *openFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.plan, "plan", "auto", "memory plan: auto (the smaller safe one), file, own or naive")
 	flags.BoolVar(&f.strict, "strict-plan", false, "refuse a program whose own memory plan lets live values overlap, instead of planning anew")
 	flags.BoolVar(&f.mmap, "mmap", false, "map files instead of reading them; they must not change meanwhile")
-	flags.StringVar(&f.lower, "lower", "off", "lowering of portable graphs at load, `MODE`: off")
+	flags.StringVar(&f.lower, "lower", "off", "lowering at load, `MODE`: auto (chains of instructions become cheaper ones) or off")
 }
 
 // choices are the flags that take one of a few words.
 func (f *openFlags) choices() []choice {
 	return []choice{
 		{"xnnpack", f.xnnpack, engineNames()},
-		{"lower", f.lower, []string{"off"}},
+		{"lower", f.lower, slices.Sorted(maps.Keys(lowerModes))},
 		{"plan", f.plan, slices.Sorted(maps.Keys(planModes))},
 	}
 }
@@ -71,6 +71,9 @@ func engineNames() (names []string) {
 var planModes = map[string]etrun.PlanMode{
 	"auto": etrun.PlanAuto, "file": etrun.PlanFile, "own": etrun.PlanOwn, "naive": etrun.PlanNaive,
 }
+
+// lowerModes are the words of --lower.
+var lowerModes = map[string]etrun.LoweringMode{"auto": etrun.LowerAuto, "off": etrun.LowerOff}
 
 type choice struct {
 	flag, value string
@@ -122,6 +125,7 @@ func (f *openFlags) open(ctx context.Context, path string, more ...etrun.Option)
 		etrun.WithThreads(f.threads),
 		etrun.WithMaxMemory(int64(f.maxMemory)),
 		etrun.WithSeed(f.seed),
+		etrun.WithLowering(lowerModes[f.lower]),
 	)...)
 }
 
