@@ -2,6 +2,7 @@ package lower
 
 import (
 	"bytes"
+	"encoding/binary"
 	"slices"
 
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -121,7 +122,10 @@ func (p *pass) outlasts(def *ir.Def, i int) bool {
 		writers := len(p.accesses[def.Storage].Writers)
 		return writers == 0 || writers == 1 && p.m.Storages[def.Storage].Kind == ir.Activation
 	}
-	return def.Next == ir.None || len(made.Uses) == 0 || made.Uses[len(made.Uses)-1].Step < p.flow.Defs[def.Next].Step
+	if n := len(made.Uses); n > 0 {
+		i = made.Uses[n-1].Step
+	}
+	return def.Next == ir.None || i < p.flow.Defs[def.Next].Step
 }
 
 // swap drops step i and lets what reads its result read definition d.
@@ -132,13 +136,19 @@ func (p *pass) swap(d, i int) {
 	p.drop(i)
 }
 
+// trials is what rounds know of chains.
+type trials struct {
+	same  map[chain]bool          // what was tried
+	bytes map[tensor.DType][]byte // elements that count up
+}
+
 // isIdentity reports whether steps, the last one first, make value y of the bytes of x as
 // they are. It executes them on bytes of which no two elements are the same.
 func (p *pass) isIdentity(key chain, steps []int, x, y int) bool {
-	same, ok := p.same[key]
+	same, ok := p.tried.same[key]
 	if !ok {
 		same = p.tryIdentity(steps, x, y)
-		p.same[key] = same
+		p.tried.same[key] = same
 	}
 	return same
 }
@@ -150,8 +160,7 @@ func (p *pass) tryIdentity(steps []int, x, y int) bool {
 		if p.left.Work -= int64(len(steps)+1) * int64(n); p.left.Work < 0 {
 			return false
 		}
-		want := tensor.AlignedBytes(int(p.m.Storages[p.m.Values[x].Storage].Bytes))
-		fill(want[:t.NBytes()], t.DType, place)
+		want := p.counted(x, place)
 		if got, ok := p.move(steps, x, y, want); !ok || !bytes.Equal(got, want[:t.NBytes()]) {
 			return false
 		}
@@ -159,6 +168,24 @@ func (p *pass) tryIdentity(steps []int, x, y int) bool {
 			return true
 		}
 	}
+}
+
+// counted is bytes for the storage of x, whose elements are their indexes' digits at a
+// place.
+func (p *pass) counted(x, place int) []byte {
+	t, size := p.m.Values[x].Tensor, int(p.m.Storages[p.m.Values[x].Storage].Bytes)
+	if place > 1 {
+		b := tensor.AlignedBytes(size)
+		fill(b, t.DType, place)
+		return b
+	}
+	b := p.tried.bytes[t.DType]
+	if len(b) < size {
+		b = tensor.AlignedBytes(size)
+		fill(b, t.DType, 1)
+		p.tried.bytes[t.DType] = b
+	}
+	return b[:size]
 }
 
 // move executes steps, the last one first, on the bytes of x, and returns those of y.
@@ -184,11 +211,10 @@ func digits(d tensor.DType) int {
 // fill makes element i the digit of i at a place.
 func fill(b []byte, d tensor.DType, place int) {
 	size, base := d.Size(), digits(d)
-	for i := range len(b) / size {
-		digit := i / place % base
-		for k := range min(size, 4) {
-			b[i*size+k] = byte(digit >> (8 * k))
-		}
+	var digit [4]byte
+	for i, n := 0, 0; i+size <= len(b); i, n = i+size, n+1 {
+		binary.LittleEndian.PutUint32(digit[:], uint32(n/place%base))
+		copy(b[i:i+size], digit[:])
 	}
 }
 

@@ -63,9 +63,9 @@ func Rewrite(ctx context.Context, m *ir.Method, k *kernels.Ctx, ops *kernels.Set
 		return m, nil, nil
 	}
 	var done []Rewritten
-	same := make(map[chain]bool)
+	tried := &trials{same: make(map[chain]bool), bytes: make(map[tensor.DType][]byte)}
 	for range maxRounds {
-		p := newPass(m, k, ops, left, same)
+		p := newPass(m, k, ops, left, tried)
 		if err := p.run(ctx); err != nil {
 			return nil, nil, err
 		}
@@ -101,13 +101,13 @@ type pass struct {
 	joined   []bool // by storage: it got values of another one in this round
 	gone     []bool // by storage: another one got its values in this round
 	left     Budget
-	same     map[chain]bool // what isIdentity found, in all rounds
+	tried    *trials // in all rounds
 	done     []Rewritten
 }
 
-func newPass(m *ir.Method, k *kernels.Ctx, ops *kernels.Set, left Budget, same map[chain]bool) *pass {
+func newPass(m *ir.Method, k *kernels.Ctx, ops *kernels.Set, left Budget, tried *trials) *pass {
 	return &pass{evaluator: newEvaluator(m, k), ops: ops, flow: m.Flow(), accesses: m.Accesses(), edit: m.Edit(),
-		taken: make([]bool, len(m.Steps)), joined: make([]bool, len(m.Storages)), gone: make([]bool, len(m.Storages)), left: left, same: same}
+		taken: make([]bool, len(m.Steps)), joined: make([]bool, len(m.Storages)), gone: make([]bool, len(m.Storages)), left: left, tried: tried}
 }
 
 func (p *pass) run(ctx context.Context) error {
