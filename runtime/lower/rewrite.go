@@ -30,6 +30,7 @@ type rewrite struct {
 var rewrites = []rewrite{
 	{"identity", movements, dropIdentity},
 	{"neutral", neutralOps(), dropNeutral},
+	{"permutations", permuteOps(), joinPermutations},
 	{"batch norm", []string{batchNormOp}, foldBatchNorm},
 	{"silu", names(products), fuseSiLU},
 	{"hardswish", names(quotients), fuseHardswish},
