@@ -70,8 +70,8 @@ type LoweringMode uint8
 
 // Lowering modes.
 const (
-	LowerOff  LoweringMode = iota // instructions run as the file has them, but for those on constants
-	LowerAuto                     // chains of instructions become cheaper ones: see Method.Rewritten
+	LowerAuto LoweringMode = iota // chains of instructions become cheaper ones: see Method.Rewritten
+	LowerOff                      // instructions run as the file has them, but for those on constants
 )
 
 // WithDelegates adds backends; a later one replaces an earlier one of the same ID. One
@@ -128,7 +128,7 @@ func WithSeed(seed uint64) Option { return func(c *config) { c.seed = seed } }
 // WithPlan chooses the memory plan.
 func WithPlan(m PlanMode) Option { return func(c *config) { c.plan = m } }
 
-// WithLowering chooses how methods are lowered.
+// WithLowering chooses how methods are lowered; without it they are, by LowerAuto.
 func WithLowering(m LoweringMode) Option { return func(c *config) { c.lowering = m } }
 
 // WithStrictPlan refuses a program whose own memory plan would corrupt values,

@@ -146,6 +146,9 @@ func (p *preparation) lower(ctx context.Context, w *watch, m *ir.Method, done *p
 	if err := w.stage(trace.StageFold, done.foldedBytes(), p.placed(err)); err != nil || p.config.lowering == LowerOff {
 		return err
 	}
+	if p.config.maxMemory > 0 { // then constants that take more memory than they save are not made
+		budget.Bytes = 0
+	}
 	done.ir, done.rewritten, err = lower.Rewrite(ctx, done.ir, kernels.NewCtx(p.pool), p.config.operators, budget)
 	return w.stage(trace.StageRewrite, done.rewrittenBytes(), p.placed(err))
 }

@@ -22,7 +22,7 @@ func main() {
 	corpus := flag.String("corpus", "", "folder of the corpus")
 	filter := flag.String("filter", "", "regular expression of cases to run")
 	engine := flag.String("xnnpack", "auto", "XNNPACK engine: auto, native or reference")
-	lower := flag.String("lower", "off", "lowering at load: auto or off")
+	lower := flag.String("lower", "auto", "lowering at load: auto or off")
 	limit := flag.Duration("timeout", time.Minute, "time for each case")
 	jobs := flag.Int("j", runtime.GOMAXPROCS(0), "cases at once")
 	table := flag.Bool("table", false, "print a line for each operator or program")

@@ -47,7 +47,7 @@ func (f *openFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.plan, "plan", "auto", "memory plan: auto (the smaller safe one), file, own or naive")
 	flags.BoolVar(&f.strict, "strict-plan", false, "refuse a program whose own memory plan lets live values overlap, instead of planning anew")
 	flags.BoolVar(&f.mmap, "mmap", false, "map files instead of reading them; they must not change meanwhile")
-	flags.StringVar(&f.lower, "lower", "off", "lowering at load, `MODE`: auto (chains of instructions become cheaper ones) or off")
+	flags.StringVar(&f.lower, "lower", "auto", "lowering at load, `MODE`: auto (chains of instructions become cheaper ones) or off")
 }
 
 // choices are the flags that take one of a few words.
