@@ -89,22 +89,32 @@ func (p *pass) maySwap(d, x, y int) bool {
 		return false
 	}
 	s, t := p.m.Values[x].Tensor, p.m.Values[y].Tensor
-	if s.DType != t.DType || s.NBytes() != t.NBytes() || t.NBytes() != to.Bytes || to.Bytes == 0 || !p.isStatic(from) || !p.isStatic(to) {
+	if s.DType != t.DType || s.NBytes() != t.NBytes() || t.NBytes() != to.Bytes || to.Bytes == 0 || !p.shape[a].static || !p.shape[b].static {
 		return false
 	}
-	if to.Output && (from.Kind != ir.Activation || from.Output || from.Bytes != to.Bytes || p.joined[a] || p.m.Alignment(from) != p.m.Alignment(to)) {
+	if to.Output && (from.Kind != ir.Activation || from.Output || from.Bytes != to.Bytes || p.joined[a] || p.shape[a].alignment != p.shape[b].alignment) {
 		return false
 	}
 	return p.outlasts(def, p.accesses[b].Writers[0])
 }
 
-func (p *pass) isStatic(s *ir.Storage) bool {
-	for _, v := range s.Values {
-		if p.m.Values[v].Tensor.Dynamism != tensor.Static {
-			return false
+// shape is what the values of a storage have in common.
+type shape struct {
+	static    bool // their sizes are fixed
+	alignment int  // of the largest element
+}
+
+// shapes finds those of all storages.
+func shapes(m *ir.Method) []shape {
+	list := make([]shape, len(m.Storages))
+	for i := range m.Storages {
+		s := &m.Storages[i]
+		list[i] = shape{static: true, alignment: m.Alignment(s)}
+		for _, v := range s.Values {
+			list[i].static = list[i].static && m.Values[v].Tensor.Dynamism == tensor.Static
 		}
 	}
-	return true
+	return list
 }
 
 // isUntouched reports a definition that no rewrite of this round made another one.
@@ -156,10 +166,12 @@ func (p *pass) isIdentity(key chain, steps []int, x, y int) bool {
 func (p *pass) tryIdentity(steps []int, x, y int) bool {
 	t := p.m.Values[x].Tensor
 	n, base := int(t.NBytes())/t.DType.Size(), digits(t.DType)
+	cost := p.trialBytes(steps, x)
 	for place := 1; ; place *= base {
-		if p.left.Work -= int64(len(steps)+1) * int64(n); p.left.Work < 0 {
+		if cost > maxTrial || cost/8 > p.left.Work {
 			return false
 		}
+		p.left.Work -= cost / 8
 		want := p.counted(x, place)
 		if got, ok := p.move(steps, x, y, want); !ok || !bytes.Equal(got, want[:t.NBytes()]) {
 			return false
@@ -168,6 +180,20 @@ func (p *pass) tryIdentity(steps []int, x, y int) bool {
 			return true
 		}
 	}
+}
+
+// maxTrial bounds the bytes of the tensors that a trial moves elements through.
+const maxTrial = 32 << 20
+
+// trialBytes is the bytes that steps write, and those of the storage of x.
+func (p *pass) trialBytes(steps []int, x int) int64 {
+	bytes := p.m.Storages[p.m.Values[x].Storage].Bytes
+	for _, i := range steps {
+		for _, v := range p.m.Steps[i].Writes {
+			bytes = min(bytes, maxTrial) + min(p.m.Values[v].Tensor.NBytes(), maxTrial)
+		}
+	}
+	return bytes
 }
 
 // counted is bytes for the storage of x, whose elements are their indexes' digits at a

@@ -51,6 +51,7 @@ var byLastOp = func() map[string][]*rewrite {
 const (
 	maxRounds  = 8
 	maxOperand = 1 << 20 // arguments of all steps, with the items of lists
+	maxResults = 4       // of a step inside a pattern
 )
 
 // Rewrite makes the canonical rewrites, which help every engine, until there is nothing
@@ -97,6 +98,7 @@ type pass struct {
 	ops      *kernels.Set
 	flow     *ir.Flow
 	accesses []ir.Accesses
+	shape    []shape // by storage
 	edit     *ir.Edit
 	taken    []bool // by step: it belongs to a pattern of this round
 	joined   []bool // by storage: it got values of another one in this round
@@ -107,7 +109,7 @@ type pass struct {
 }
 
 func newPass(m *ir.Method, k *kernels.Ctx, ops *kernels.Set, left Budget, tried *trials) *pass {
-	return &pass{evaluator: newEvaluator(m, k), ops: ops, flow: m.Flow(), accesses: m.Accesses(), edit: m.Edit(),
+	return &pass{evaluator: newEvaluator(m, k), ops: ops, flow: m.Flow(), accesses: m.Accesses(), shape: shapes(m), edit: m.Edit(),
 		taken: make([]bool, len(m.Steps)), joined: make([]bool, len(m.Storages)), gone: make([]bool, len(m.Storages)), left: left, tried: tried}
 }
 
@@ -198,7 +200,10 @@ func (p *pass) producer(i, v int) (step int, ok bool) {
 		return 0, false
 	}
 	d := &p.flow.Defs[p.definition(i, v)]
-	if d.Step == ir.Entry || d.Live || !slices.Contains(p.m.Steps[d.Step].Writes, v) {
+	if d.Step == ir.Entry || d.Live {
+		return 0, false
+	}
+	if writes := p.m.Steps[d.Step].Writes; len(writes) > maxResults || !slices.Contains(writes, v) {
 		return 0, false
 	}
 	for _, u := range d.Uses {
