@@ -25,7 +25,8 @@ func (m *Method) Edit() *Edit {
 	to := *m
 	to.Values, to.Storages = slices.Clone(m.Values), slices.Clone(m.Storages)
 	to.Steps, to.Delegates = slices.Clone(m.Steps), slices.Clone(m.Delegates)
-	return &Edit{from: m, to: &to, drop: make([]bool, len(m.Steps)), changed: make([]bool, len(m.Steps)), joined: make(map[int]bool), inserts: make(map[int][]Step)}
+	return &Edit{from: m, to: &to, drop: make([]bool, len(m.Steps)), changed: make([]bool, len(m.Steps)),
+		joined: make(map[int]bool), inserts: make(map[int][]Step)}
 }
 
 // Drop leaves out step i. A jump to it goes to the next step that stays.

@@ -23,9 +23,13 @@ type layer struct {
 }
 
 var layers = []layer{
-	{op: "aten::convolution.out", args: 9, weight: 1, bias: 2, isPlain: func(p *pass, s *ir.Step) bool { return !p.m.Values[s.Args[6]].Bool }},
+	{op: "aten::convolution.out", args: 9, weight: 1, bias: 2, isPlain: func(p *pass, s *ir.Step) bool {
+		return !p.m.Values[s.Args[6]].Bool
+	}},
 	// Transposed: in several groups the dimension has the channels of one only.
-	{op: "aten::convolution.out", args: 9, weight: 1, bias: 2, axis: 1, isPlain: func(p *pass, s *ir.Step) bool { return p.m.Values[s.Args[6]].Bool }},
+	{op: "aten::convolution.out", args: 9, weight: 1, bias: 2, axis: 1, isPlain: func(p *pass, s *ir.Step) bool {
+		return p.m.Values[s.Args[6]].Bool
+	}},
 	{op: "aten::linear.out", args: 3, weight: 1, bias: 2, rank: 2},
 	{op: "aten::addmm.out", args: 5, weight: 2, bias: 0, axis: 1, rank: 2, isPlain: func(p *pass, s *ir.Step) bool {
 		return p.isNumber(s.Args[3], 1) && p.isNumber(s.Args[4], 1)

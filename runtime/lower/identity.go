@@ -85,17 +85,22 @@ func (p *pass) maySwap(d, x, y int) bool {
 	def := &p.flow.Defs[d]
 	a, b := def.Storage, p.m.Values[y].Storage
 	from, to := &p.m.Storages[a], &p.m.Storages[b]
-	if from.Kind > ir.State || to.Kind != ir.Activation || len(p.accesses[b].Writers) != 1 || a == b || !p.isUntouched(def) {
+	if a == b || from.Kind > ir.State || to.Kind != ir.Activation || len(p.accesses[b].Writers) != 1 || !p.isUntouched(def) {
 		return false
 	}
 	s, t := p.m.Values[x].Tensor, p.m.Values[y].Tensor
 	if s.DType != t.DType || s.NBytes() != t.NBytes() || t.NBytes() != to.Bytes || to.Bytes == 0 || !p.shape[a].static || !p.shape[b].static {
 		return false
 	}
-	if to.Output && (from.Kind != ir.Activation || from.Output || from.Bytes != to.Bytes || p.joined[a] || p.shape[a].alignment != p.shape[b].alignment) {
-		return false
-	}
-	return p.outlasts(def, p.accesses[b].Writers[0])
+	return (!to.Output || p.mayBeOutput(a, b)) && p.outlasts(def, p.accesses[b].Writers[0])
+}
+
+// mayBeOutput reports whether storage a can be the output that b is: nobody but this
+// method writes it, it is no other output, and where the caller brings the bytes of b
+// they serve a as well.
+func (p *pass) mayBeOutput(a, b int) bool {
+	from, to := &p.m.Storages[a], &p.m.Storages[b]
+	return from.Kind == ir.Activation && !from.Output && !p.joined[a] && from.Bytes == to.Bytes && p.shape[a].alignment == p.shape[b].alignment
 }
 
 // shape is what the values of a storage have in common.
