@@ -361,7 +361,7 @@ func lowerMix(seed uint64) (regions int, err error) {
 		p := flowMethods([]pte.Method{*spec}, options...)
 		return p.Load(context.Background(), "")
 	}
-	reference, err := load()
+	reference, err := load(WithLowering(LowerOff))
 	if err != nil {
 		return 0, err
 	}

@@ -148,21 +148,23 @@ type Lowering string
 
 // Ways of lowering; any other word is LowerOff.
 const (
-	LowerOff Lowering = "off" // instructions run as the file has them, but for those on constants
-	// LowerAuto makes chains of instructions into cheaper ones (see Method.Rewritten), and
-	// hands the regions that they are estimated to execute faster to the backends that take
-	// graphs (see Method.Lowered).
+	LowerOff     Lowering = "off"     // instructions run as the file has them, but for those on constants
+	LowerRewrite Lowering = "rewrite" // chains of instructions become cheaper ones: see Method.Rewritten
+	// LowerAuto rewrites, and hands the regions that they are estimated to execute faster
+	// to the backends that take graphs: see Method.Lowered.
 	LowerAuto Lowering = "auto"
-	// LowerVerify lowers, and executes each method a second time without lowering, beside
+	// LowerVerify is LowerAuto, and executes each method a second time without lowering, beside
 	// it: Method.Distances compares the outputs.
 	LowerVerify Lowering = "verify"
 )
 
-// on reports whether anything is lowered.
-func (l Lowering) on() bool { return l == LowerAuto || l == LowerVerify }
+// rewrites and lowers report whether chains of instructions are rewritten, and regions
+// handed to backends.
+func (l Lowering) rewrites() bool { return l == LowerRewrite || l.lowers() }
+func (l Lowering) lowers() bool   { return l == LowerAuto || l == LowerVerify }
 
-// WithLowering chooses how methods are lowered. What no rewrite matches and no backend
-// takes stays as it is.
+// WithLowering chooses how methods are lowered; LowerRewrite without it. What no rewrite
+// matches and no backend takes stays as it is.
 func WithLowering(l Lowering) Option { return func(c *config) { c.lowering = l } }
 
 // MinProfit is that of programs without WithMinProfit.

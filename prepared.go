@@ -192,16 +192,20 @@ func (p *preparation) lower(ctx context.Context, w *watch, m *ir.Method, done *p
 	if err := w.stage(trace.StageFold, done.foldedBytes(), p.placed(err)); err != nil {
 		return err
 	}
-	if !p.config.lowering.on() {
-		p.hold(w, trace.MemoryFolded, done.foldedBytes())
-		return nil
-	}
-	done.ir, done.rewritten, err = lower.Rewrite(ctx, done.ir, kernels.NewCtx(p.pool), p.config.operators, budget)
-	if err := w.stage(trace.StageRewrite, done.rewrittenBytes(), p.placed(err)); err != nil {
-		return err
+	if p.config.lowering.rewrites() {
+		if p.config.maxMemory > 0 { // then constants that take more memory than they save are not made
+			budget.Bytes = 0
+		}
+		done.ir, done.rewritten, err = lower.Rewrite(ctx, done.ir, kernels.NewCtx(p.pool), p.config.operators, budget)
+		if err := w.stage(trace.StageRewrite, done.rewrittenBytes(), p.placed(err)); err != nil {
+			return err
+		}
 	}
 	p.hold(w, trace.MemoryFolded, done.foldedBytes())
-	return p.regions(ctx, w, done)
+	if p.config.lowering.lowers() {
+		return p.regions(ctx, w, done)
+	}
+	return nil
 }
 
 // hold tells of memory that instances share.

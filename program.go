@@ -58,7 +58,7 @@ func OpenSource(ctx context.Context, src Source, options ...Option) (*Program, e
 }
 
 func newConfig(options []Option) config {
-	c := config{backends: make(map[string]delegate.Backend), lowering: LowerOff, minProfit: MinProfit}
+	c := config{backends: make(map[string]delegate.Backend), lowering: LowerRewrite, minProfit: MinProfit}
 	for _, o := range options {
 		o(&c)
 	}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"regexp"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,7 +23,7 @@ func main() {
 	corpus := flag.String("corpus", "", "folder of the corpus")
 	filter := flag.String("filter", "", "regular expression of cases to run")
 	engine := flag.String("xnnpack", "auto", "XNNPACK engine: auto, native or reference")
-	lower := flag.String("lower", "off", "lowering at load: auto or off")
+	lower := flag.String("lower", string(etrun.LowerRewrite), "lowering at load: rewrite, auto or off")
 	limit := flag.Duration("timeout", time.Minute, "time for each case")
 	jobs := flag.Int("j", runtime.GOMAXPROCS(0), "cases at once")
 	table := flag.Bool("table", false, "print a line for each operator or program")
@@ -38,7 +39,7 @@ func main() {
 		os.Exit(2)
 	}
 	lowering := etrun.Lowering(*lower)
-	if lowering != etrun.LowerAuto && lowering != etrun.LowerOff {
+	if !slices.Contains([]etrun.Lowering{etrun.LowerOff, etrun.LowerRewrite, etrun.LowerAuto}, lowering) {
 		fmt.Fprintf(os.Stderr, "conformance: -lower %q, want auto or off\n", *lower)
 		os.Exit(2)
 	}

@@ -258,6 +258,8 @@ func TestInspect(t *testing.T) {
 		{name: "bounds", args: "inspect PTE/dynamic_view.pte", stdout: []string{"0  float32 8x8 at most", "dynamic (bounded)"}},
 		{name: "delegates", args: "inspect PTE/named_data.pte", stdout: []string{"delegates", "XnnpackBackend: payload 752 B, 1 call", "named data: 2 entries, 60 B"}},
 		{name: "folded", args: "inspect PTE/../digits/portable.pte", stdout: []string{"executed once, at load, into constants of 1.2 KiB", "aten::permute_copy.out  1"}},
+		{name: "rewritten", args: "inspect PTE/../digits/portable.pte", stdout: []string{"taken away or changed at load, with constants of", "aten::convolution.out                           2  batch norm"}},
+		{name: "not rewritten", args: "inspect PTE/../digits/portable.pte --lower off", stdout: []string{"aten::permute_copy.out  1\n  memory: constants"}},
 		{name: "quantised outputs", args: "inspect PTE/../ethosu/programs/stale.pte --qparams 0:0=0.018,-3",
 			stdout: []string{"output 0: quantised with scale 0.018 and zero point -3, as the caller says"}},
 		{name: "a program that does not load", args: "inspect PTE/external_weights.pte", stdout: []string{"does not run here", "l.weight"}},

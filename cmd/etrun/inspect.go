@@ -97,7 +97,8 @@ type memoryReport struct {
 	Planned    int64   `json:"planned,omitempty"` // arenas, state and unbounded tensors at the start
 	Source     string  `json:"plan,omitempty"`    // whose plan: the file's or our own
 	State      int64   `json:"state,omitempty"`
-	Folded     int64   `json:"folded_constants,omitempty"` // computed at load
+	Folded     int64   `json:"folded_constants,omitempty"`    // computed at load
+	Rewritten  int64   `json:"rewritten_constants,omitempty"` // computed for what was rewritten
 	LowerBound int64   `json:"lower_bound,omitempty"`
 	Conflicts  int     `json:"conflicts,omitempty"` // live storages that the file's plan lets overlap
 }
@@ -115,7 +116,7 @@ func newInspect(a *app) *cobra.Command {
 		Args:              oneModel,
 		ValidArgsFunction: completeModel,
 		RunE: func(c *cobra.Command, args []string) error {
-			if lowered && flags.lower == string(etrun.LowerOff) {
+			if lowered && flags.lower != string(etrun.LowerVerify) {
 				flags.lower = string(etrun.LowerAuto)
 			}
 			report, err := inspect(c.Context(), &flags, args[0])
@@ -231,7 +232,7 @@ func (r *methodReport) countRewritten(rewritten []lower.Rewritten) {
 			r.Rewritten = append(r.Rewritten, rewriteCount{Rewrite: w.Rewrite, operatorCount: operatorCount{Name: w.Name}})
 		}
 		r.Rewritten[at].Calls++
-		r.Memory.Folded += w.Bytes
+		r.Memory.Rewritten += w.Bytes
 	}
 }
 

@@ -109,7 +109,11 @@ func (m *methodReport) printRewritten(t *tabwriter.Writer) {
 	if len(m.Rewritten) == 0 {
 		return
 	}
-	fmt.Fprintf(t, "  taken away or changed at load\n")
+	fmt.Fprint(t, "  taken away or changed at load")
+	if m.Memory.Rewritten > 0 {
+		fmt.Fprintf(t, ", with constants of %s", formatBytes(m.Memory.Rewritten))
+	}
+	fmt.Fprintln(t)
 	for _, w := range m.Rewritten {
 		fmt.Fprintf(t, "    %s\t%d\t%s\n", printable(w.Name), w.Calls, w.Rewrite)
 	}

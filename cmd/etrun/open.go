@@ -49,7 +49,7 @@ func (f *openFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.plan, "plan", "auto", "memory plan: auto (the smaller safe one), file, own or naive")
 	flags.BoolVar(&f.strict, "strict-plan", false, "refuse a program whose own memory plan lets live values overlap, instead of planning anew")
 	flags.BoolVar(&f.mmap, "mmap", false, "map files instead of reading them; they must not change meanwhile")
-	flags.StringVar(&f.lower, "lower", string(etrun.LowerOff), "lowering at load, `MODE`: off, auto (chains of instructions become cheaper ones, and XNNPACK takes the parts that it is estimated to run faster), or verify (auto, and each output's distance from what it is without)")
+	flags.StringVar(&f.lower, "lower", string(etrun.LowerRewrite), "lowering at load, `MODE`: off, rewrite (chains of instructions become cheaper ones), auto (and XNNPACK takes the parts that it is estimated to run faster), or verify (auto, and each output's distance from what it is with off)")
 	flags.DurationVar(&f.minProfit, "min-profit", etrun.MinProfit, "with --lower: by how much an execute must become faster by a part that is taken, as estimated; negative: every part is taken")
 }
 
@@ -57,7 +57,7 @@ func (f *openFlags) add(flags *pflag.FlagSet) {
 func (f *openFlags) choices() []choice {
 	return []choice{
 		{"xnnpack", f.xnnpack, engineNames()},
-		{"lower", f.lower, []string{string(etrun.LowerOff), string(etrun.LowerAuto), string(etrun.LowerVerify)}},
+		{"lower", f.lower, []string{string(etrun.LowerOff), string(etrun.LowerRewrite), string(etrun.LowerAuto), string(etrun.LowerVerify)}},
 		{"plan", f.plan, slices.Sorted(maps.Keys(planModes))},
 	}
 }

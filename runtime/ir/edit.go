@@ -16,6 +16,7 @@ type Edit struct {
 	to      *Method
 	drop    []bool
 	changed []bool
+	joined  map[int]bool   // storages whose list of values is the edit's own
 	inserts map[int][]Step // by the step that they come before
 }
 
@@ -24,7 +25,8 @@ func (m *Method) Edit() *Edit {
 	to := *m
 	to.Values, to.Storages = slices.Clone(m.Values), slices.Clone(m.Storages)
 	to.Steps, to.Delegates = slices.Clone(m.Steps), slices.Clone(m.Delegates)
-	return &Edit{from: m, to: &to, drop: make([]bool, len(m.Steps)), changed: make([]bool, len(m.Steps)), inserts: make(map[int][]Step)}
+	return &Edit{from: m, to: &to, drop: make([]bool, len(m.Steps)), changed: make([]bool, len(m.Steps)),
+		joined: make(map[int]bool), inserts: make(map[int][]Step)}
 }
 
 // Drop leaves out step i. A jump to it goes to the next step that stays.
@@ -94,7 +96,11 @@ func (e *Edit) Join(a, b int) {
 	for _, v := range from.Values {
 		e.to.Values[v].Storage = a
 	}
-	to.Values = slices.Concat(to.Values, from.Values)
+	if !e.joined[a] {
+		to.Values = slices.Clip(to.Values) // those of the method that is edited stay as they are
+		e.joined[a] = true
+	}
+	to.Values = append(to.Values, from.Values...)
 	to.Bytes, to.Output = max(to.Bytes, from.Bytes), to.Output || from.Output
 	*from = Storage{}
 }

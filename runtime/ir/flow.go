@@ -47,7 +47,8 @@ const (
 // Flow finds the definitions. Its time and memory are linear in the steps and their
 // effects.
 func (m *Method) Flow() *Flow {
-	f := &flower{Flow: &Flow{Steps: make([]StepFlow, len(m.Steps))}, m: m, last: make([]int, len(m.Storages)), exposed: make([]bool, len(m.Storages))}
+	f := &flower{Flow: &Flow{Steps: make([]StepFlow, len(m.Steps))}, m: m,
+		last: make([]int, len(m.Storages)), exposed: make([]bool, len(m.Storages))}
 	f.findBlocks()
 	for b := range f.Blocks {
 		first := len(f.Defs)
@@ -58,12 +59,17 @@ func (m *Method) Flow() *Flow {
 			f.last[f.Defs[d].Storage] = 0
 		}
 	}
+	f.setLive()
+	return f.Flow
+}
+
+// setLive marks the last definition of each storage in a block where somebody may read it.
+func (f *flower) setLive() {
 	for d := range f.Defs {
 		def := &f.Defs[d]
-		s := &m.Storages[def.Storage]
+		s := &f.m.Storages[def.Storage]
 		def.Live = def.Next == None && (s.Output || s.Kind != Activation || f.exposed[def.Storage])
 	}
-	return f.Flow
 }
 
 // flower finds a flow.

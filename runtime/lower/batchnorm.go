@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 )
@@ -22,9 +23,13 @@ type layer struct {
 }
 
 var layers = []layer{
-	{op: "aten::convolution.out", args: 9, weight: 1, bias: 2, isPlain: func(p *pass, s *ir.Step) bool { return !p.m.Values[s.Args[6]].Bool }},
+	{op: "aten::convolution.out", args: 9, weight: 1, bias: 2, isPlain: func(p *pass, s *ir.Step) bool {
+		return !p.m.Values[s.Args[6]].Bool
+	}},
 	// Transposed: in several groups the dimension has the channels of one only.
-	{op: "aten::convolution.out", args: 9, weight: 1, bias: 2, axis: 1, isPlain: func(p *pass, s *ir.Step) bool { return p.m.Values[s.Args[6]].Bool }},
+	{op: "aten::convolution.out", args: 9, weight: 1, bias: 2, axis: 1, isPlain: func(p *pass, s *ir.Step) bool {
+		return p.m.Values[s.Args[6]].Bool
+	}},
 	{op: "aten::linear.out", args: 3, weight: 1, bias: 2, rank: 2},
 	{op: "aten::addmm.out", args: 5, weight: 2, bias: 0, axis: 1, rank: 2, isPlain: func(p *pass, s *ir.Step) bool {
 		return p.isNumber(s.Args[3], 1) && p.isNumber(s.Args[4], 1)
@@ -47,8 +52,8 @@ func foldBatchNorm(p *pass, i int) bool {
 	if l == nil {
 		return false
 	}
-	scale, shift, ok := p.affine(s)
-	if !ok || !p.fold(i, j, l, scale, shift) {
+	a, ok := p.affine(s)
+	if !ok || !p.fold(i, j, l, a) {
 		return false
 	}
 	for k, v := range p.m.Steps[j].Args {
@@ -122,33 +127,42 @@ func (p *pass) vector(v, n int, absent float32) ([]float32, bool) {
 }
 
 // affine is what a batch norm does to its channels: times scale, plus shift.
-func (p *pass) affine(s *ir.Step) (scale, shift []float64, ok bool) {
+type affine struct {
+	scale []float32
+	shift []float64
+}
+
+// affine finds that of step s; false is one that varies, or that is not finite.
+func (p *pass) affine(s *ir.Step) (*affine, bool) {
 	sizes := p.m.Values[s.Args[0]].Tensor.Sizes
 	if len(sizes) < 2 || p.m.Values[s.Args[0]].Tensor.DType != tensor.Float32 || !p.isFloats(s.Args[3]) {
-		return nil, nil, false
+		return nil, false
 	}
 	n := sizes[1]
 	var vectors [4][]float32 // weight, bias, mean, variance
 	for k, absent := range [...]float32{1, 0, 0, 1} {
+		var ok bool
 		if vectors[k], ok = p.vector(s.Args[1+k], n, absent); !ok {
-			return nil, nil, false
+			return nil, false
 		}
 	}
 	eps, _ := p.number(s.Args[6])
-	scale, shift = make([]float64, n), make([]float64, n)
+	a := &affine{make([]float32, n), make([]float64, n)}
 	for c := range n {
-		scale[c] = float64(vectors[0][c]) / math.Sqrt(float64(vectors[3][c])+eps)
-		shift[c] = float64(vectors[1][c]) - float64(vectors[2][c])*scale[c]
+		a.scale[c] = float32(float64(vectors[0][c]) / math.Sqrt(float64(vectors[3][c])+eps))
+		a.shift[c] = float64(vectors[1][c]) - float64(vectors[2][c])*float64(a.scale[c])
+		if a.scale[c]-a.scale[c] != 0 || a.shift[c]-a.shift[c] != 0 {
+			return nil, false
+		}
 	}
-	return scale, shift, true
+	return a, true
 }
 
-// fold gives the layer of step j new constants, those of batch norm i in them, unless one
-// of them would not be finite.
-func (p *pass) fold(i, j int, l *layer, scale, shift []float64) bool {
+// fold gives the layer of step j new constants, with a in them.
+func (p *pass) fold(i, j int, l *layer, a *affine) bool {
 	s := &p.m.Steps[j]
 	w := p.m.Values[s.Args[l.weight]].Tensor
-	n := len(scale)
+	n := len(a.scale)
 	bias, ok := p.vector(s.Args[l.bias], n, 0)
 	bytes := w.NBytes() + int64(4*n)
 	if !ok || w.Sizes[l.axis] != n || bytes > p.left.Bytes || bytes/4 > p.left.Work {
@@ -159,20 +173,30 @@ func (p *pass) fold(i, j int, l *layer, scale, shift []float64) bool {
 	for d := l.axis + 1; d < len(w.Sizes); d++ {
 		inner *= w.Sizes[d]
 	}
-	from, weight, offset := p.floats(s.Args[l.weight]), newFloats(int(w.NBytes()/4)), newFloats(n)
-	for k, x := range from {
-		weight[k] = float32(float64(x) * scale[k/inner%n])
-	}
+	weight, offset := newFloats(int(w.NBytes()/4)), newFloats(n)
+	a.multiply(weight, p.floats(s.Args[l.weight]), inner)
 	for c := range offset {
-		offset[c] = float32(float64(bias[c])*scale[c] + shift[c])
-	}
-	if !isFinite(weight) || !isFinite(offset) {
-		return false
+		offset[c] = float32(float64(bias[c])*float64(a.scale[c]) + a.shift[c])
 	}
 	p.edit.SetArg(j, l.weight, p.constant(*w, weight))
 	p.edit.SetArg(j, l.bias, p.constant(ir.Tensor{DType: tensor.Float32, Sizes: []int{n}, DimOrder: []uint8{0}}, offset))
 	p.take(bytes, i, j)
 	return true
+}
+
+// multiply makes dst src times the scale of each channel, of which inner elements follow
+// one another.
+func (a *affine) multiply(dst, src []float32, inner int) {
+	n := len(a.scale)
+	if inner == 1 {
+		for k := 0; k < len(src); k += n {
+			simd.Mul(dst[k:k+n], src[k:k+n], a.scale)
+		}
+		return
+	}
+	for k := 0; k < len(src); k += inner {
+		simd.ScaleShift(dst[k:k+inner], src[k:k+inner], a.scale[k/inner%n], 0)
+	}
 }
 
 func (p *pass) constant(t ir.Tensor, data []float32) int {
@@ -182,7 +206,3 @@ func (p *pass) constant(t ir.Tensor, data []float32) int {
 
 // newFloats are zeros with the alignment and padding that delegates count on.
 func newFloats(n int) []float32 { return tensor.View[float32](tensor.AlignedBytes(4 * n)) }
-
-func isFinite(list []float32) bool {
-	return !slices.ContainsFunc(list, func(x float32) bool { return math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) })
-}

@@ -1,6 +1,7 @@
 // Package lower (no compatibility promise) holds the passes: functions from a method to
 // one that computes the same, cheaper. They change methods by the edits of package ir
-// only, and know operators by their rows, never by name.
+// only. They know operators by their rows; the names of those that patterns are made of
+// stand in the tables of the rewrites.
 package lower
 
 import (

@@ -2,6 +2,7 @@ package lower
 
 import (
 	"bytes"
+	"encoding/binary"
 	"slices"
 
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -84,26 +85,41 @@ func (p *pass) maySwap(d, x, y int) bool {
 	def := &p.flow.Defs[d]
 	a, b := def.Storage, p.m.Values[y].Storage
 	from, to := &p.m.Storages[a], &p.m.Storages[b]
-	if from.Kind > ir.State || to.Kind != ir.Activation || len(p.accesses[b].Writers) != 1 || a == b || !p.isUntouched(def) {
+	if a == b || from.Kind > ir.State || to.Kind != ir.Activation || len(p.accesses[b].Writers) != 1 || !p.isUntouched(def) {
 		return false
 	}
 	s, t := p.m.Values[x].Tensor, p.m.Values[y].Tensor
-	if s.DType != t.DType || s.NBytes() != t.NBytes() || t.NBytes() != to.Bytes || to.Bytes == 0 || !p.isStatic(from) || !p.isStatic(to) {
+	if s.DType != t.DType || s.NBytes() != t.NBytes() || t.NBytes() != to.Bytes || to.Bytes == 0 || !p.shape[a].static || !p.shape[b].static {
 		return false
 	}
-	if to.Output && (from.Kind != ir.Activation || from.Output || from.Bytes != to.Bytes || p.joined[a] || p.m.Alignment(from) != p.m.Alignment(to)) {
-		return false
-	}
-	return p.outlasts(def, p.accesses[b].Writers[0])
+	return (!to.Output || p.mayBeOutput(a, b)) && p.outlasts(def, p.accesses[b].Writers[0])
 }
 
-func (p *pass) isStatic(s *ir.Storage) bool {
-	for _, v := range s.Values {
-		if p.m.Values[v].Tensor.Dynamism != tensor.Static {
-			return false
+// mayBeOutput reports whether storage a can be the output that b is: nobody but this
+// method writes it, it is no other output, and where the caller brings the bytes of b
+// they serve a as well.
+func (p *pass) mayBeOutput(a, b int) bool {
+	from, to := &p.m.Storages[a], &p.m.Storages[b]
+	return from.Kind == ir.Activation && !from.Output && !p.joined[a] && from.Bytes == to.Bytes && p.shape[a].alignment == p.shape[b].alignment
+}
+
+// shape is what the values of a storage have in common.
+type shape struct {
+	static    bool // their sizes are fixed
+	alignment int  // of the largest element
+}
+
+// shapes finds those of all storages.
+func shapes(m *ir.Method) []shape {
+	list := make([]shape, len(m.Storages))
+	for i := range m.Storages {
+		s := &m.Storages[i]
+		list[i] = shape{static: true, alignment: m.Alignment(s)}
+		for _, v := range s.Values {
+			list[i].static = list[i].static && m.Values[v].Tensor.Dynamism == tensor.Static
 		}
 	}
-	return true
+	return list
 }
 
 // isUntouched reports a definition that no rewrite of this round made another one.
@@ -121,7 +137,10 @@ func (p *pass) outlasts(def *ir.Def, i int) bool {
 		writers := len(p.accesses[def.Storage].Writers)
 		return writers == 0 || writers == 1 && p.m.Storages[def.Storage].Kind == ir.Activation
 	}
-	return def.Next == ir.None || len(made.Uses) == 0 || made.Uses[len(made.Uses)-1].Step < p.flow.Defs[def.Next].Step
+	if n := len(made.Uses); n > 0 {
+		i = made.Uses[n-1].Step
+	}
+	return def.Next == ir.None || i < p.flow.Defs[def.Next].Step
 }
 
 // swap drops step i and lets what reads its result read definition d.
@@ -132,13 +151,19 @@ func (p *pass) swap(d, i int) {
 	p.drop(i)
 }
 
+// trials is what rounds know of chains.
+type trials struct {
+	same  map[chain]bool          // what was tried
+	bytes map[tensor.DType][]byte // elements that count up
+}
+
 // isIdentity reports whether steps, the last one first, make value y of the bytes of x as
 // they are. It executes them on bytes of which no two elements are the same.
 func (p *pass) isIdentity(key chain, steps []int, x, y int) bool {
-	same, ok := p.same[key]
+	same, ok := p.tried.same[key]
 	if !ok {
 		same = p.tryIdentity(steps, x, y)
-		p.same[key] = same
+		p.tried.same[key] = same
 	}
 	return same
 }
@@ -146,12 +171,13 @@ func (p *pass) isIdentity(key chain, steps []int, x, y int) bool {
 func (p *pass) tryIdentity(steps []int, x, y int) bool {
 	t := p.m.Values[x].Tensor
 	n, base := int(t.NBytes())/t.DType.Size(), digits(t.DType)
+	cost := p.trialBytes(steps, x)
 	for place := 1; ; place *= base {
-		if p.left.Work -= int64(len(steps)+1) * int64(n); p.left.Work < 0 {
+		if cost > maxTrial || cost/8 > p.left.Work {
 			return false
 		}
-		want := tensor.AlignedBytes(int(p.m.Storages[p.m.Values[x].Storage].Bytes))
-		fill(want[:t.NBytes()], t.DType, place)
+		p.left.Work -= cost / 8
+		want := p.counted(x, place)
 		if got, ok := p.move(steps, x, y, want); !ok || !bytes.Equal(got, want[:t.NBytes()]) {
 			return false
 		}
@@ -159,6 +185,38 @@ func (p *pass) tryIdentity(steps []int, x, y int) bool {
 			return true
 		}
 	}
+}
+
+// maxTrial bounds the bytes of the tensors that a trial moves elements through.
+const maxTrial = 32 << 20
+
+// trialBytes is the bytes that steps write, and those of the storage of x.
+func (p *pass) trialBytes(steps []int, x int) int64 {
+	bytes := p.m.Storages[p.m.Values[x].Storage].Bytes
+	for _, i := range steps {
+		for _, v := range p.m.Steps[i].Writes {
+			bytes = min(bytes, maxTrial) + min(p.m.Values[v].Tensor.NBytes(), maxTrial)
+		}
+	}
+	return bytes
+}
+
+// counted is bytes for the storage of x, whose elements are their indexes' digits at a
+// place.
+func (p *pass) counted(x, place int) []byte {
+	t, size := p.m.Values[x].Tensor, int(p.m.Storages[p.m.Values[x].Storage].Bytes)
+	if place > 1 {
+		b := tensor.AlignedBytes(size)
+		fill(b, t.DType, place)
+		return b
+	}
+	b := p.tried.bytes[t.DType]
+	if len(b) < size {
+		b = tensor.AlignedBytes(size)
+		fill(b, t.DType, 1)
+		p.tried.bytes[t.DType] = b
+	}
+	return b[:size]
 }
 
 // move executes steps, the last one first, on the bytes of x, and returns those of y.
@@ -184,11 +242,10 @@ func digits(d tensor.DType) int {
 // fill makes element i the digit of i at a place.
 func fill(b []byte, d tensor.DType, place int) {
 	size, base := d.Size(), digits(d)
-	for i := range len(b) / size {
-		digit := i / place % base
-		for k := range min(size, 4) {
-			b[i*size+k] = byte(digit >> (8 * k))
-		}
+	var digit [4]byte
+	for i, n := 0, 0; i+size <= len(b); i, n = i+size, n+1 {
+		binary.LittleEndian.PutUint32(digit[:], uint32(n/place%base))
+		copy(b[i:i+size], digit[:])
 	}
 }
 

@@ -30,6 +30,7 @@ type rewrite struct {
 var rewrites = []rewrite{
 	{"identity", movements, dropIdentity},
 	{"neutral", neutralOps(), dropNeutral},
+	{"permutations", permuteOps(), joinPermutations},
 	{"batch norm", []string{batchNormOp}, foldBatchNorm},
 	{"silu", names(products), fuseSiLU},
 	{"hardswish", names(quotients), fuseHardswish},
@@ -50,6 +51,7 @@ var byLastOp = func() map[string][]*rewrite {
 const (
 	maxRounds  = 8
 	maxOperand = 1 << 20 // arguments of all steps, with the items of lists
+	maxResults = 4       // of a step inside a pattern
 )
 
 // Rewrite makes the canonical rewrites, which help every engine, until there is nothing
@@ -63,9 +65,9 @@ func Rewrite(ctx context.Context, m *ir.Method, k *kernels.Ctx, ops *kernels.Set
 		return m, nil, nil
 	}
 	var done []Rewritten
-	same := make(map[chain]bool)
+	tried := &trials{same: make(map[chain]bool), bytes: make(map[tensor.DType][]byte)}
 	for range maxRounds {
-		p := newPass(m, k, ops, left, same)
+		p := newPass(m, k, ops, left, tried)
 		if err := p.run(ctx); err != nil {
 			return nil, nil, err
 		}
@@ -96,18 +98,19 @@ type pass struct {
 	ops      *kernels.Set
 	flow     *ir.Flow
 	accesses []ir.Accesses
+	shape    []shape // by storage
 	edit     *ir.Edit
 	taken    []bool // by step: it belongs to a pattern of this round
 	joined   []bool // by storage: it got values of another one in this round
 	gone     []bool // by storage: another one got its values in this round
 	left     Budget
-	same     map[chain]bool // what isIdentity found, in all rounds
+	tried    *trials // in all rounds
 	done     []Rewritten
 }
 
-func newPass(m *ir.Method, k *kernels.Ctx, ops *kernels.Set, left Budget, same map[chain]bool) *pass {
-	return &pass{evaluator: newEvaluator(m, k), ops: ops, flow: m.Flow(), accesses: m.Accesses(), edit: m.Edit(),
-		taken: make([]bool, len(m.Steps)), joined: make([]bool, len(m.Storages)), gone: make([]bool, len(m.Storages)), left: left, same: same}
+func newPass(m *ir.Method, k *kernels.Ctx, ops *kernels.Set, left Budget, tried *trials) *pass {
+	return &pass{evaluator: newEvaluator(m, k), ops: ops, flow: m.Flow(), accesses: m.Accesses(), shape: shapes(m), edit: m.Edit(),
+		taken: make([]bool, len(m.Steps)), joined: make([]bool, len(m.Storages)), gone: make([]bool, len(m.Storages)), left: left, tried: tried}
 }
 
 func (p *pass) run(ctx context.Context) error {
@@ -197,7 +200,10 @@ func (p *pass) producer(i, v int) (step int, ok bool) {
 		return 0, false
 	}
 	d := &p.flow.Defs[p.definition(i, v)]
-	if d.Step == ir.Entry || d.Live || !slices.Contains(p.m.Steps[d.Step].Writes, v) {
+	if d.Step == ir.Entry || d.Live {
+		return 0, false
+	}
+	if writes := p.m.Steps[d.Step].Writes; len(writes) > maxResults || !slices.Contains(writes, v) {
 		return 0, false
 	}
 	for _, u := range d.Uses {
