@@ -38,12 +38,14 @@ func reportLowered(from *lower.Report) *loweredReport {
 	r := &loweredReport{Regions: []regionReport{}, Instructions: []instructionReport{}}
 	for i := range from.Regions {
 		g := &from.Regions[i]
-		r.Regions = append(r.Regions, regionReport{Backend: g.Backend, Taken: g.Delegate >= 0, Calls: len(g.Calls), Inputs: g.Inputs, Outputs: g.Outputs,
+		r.Regions = append(r.Regions, regionReport{Backend: g.Backend, Taken: g.Delegate >= 0,
+			Calls: len(g.Calls), Inputs: g.Inputs, Outputs: g.Outputs,
 			PortableUS: microseconds(g.Portable), LoweredUS: microseconds(g.Lowered), Reason: g.Reason})
 	}
 	for i := range from.Calls {
 		c := &from.Calls[i]
-		r.Instructions = append(r.Instructions, instructionReport{Chain: c.Origin.Chain, Index: c.Origin.Index, Name: c.Name, Region: c.Region, Reason: c.Reason})
+		r.Instructions = append(r.Instructions, instructionReport{Chain: c.Origin.Chain, Index: c.Origin.Index, Name: c.Name,
+			Region: c.Region, Reason: c.Reason})
 	}
 	return r
 }
@@ -57,7 +59,8 @@ func (r *loweredReport) print(t *tabwriter.Writer) {
 		if !g.Taken {
 			taken = "not taken: " + printable(g.Reason)
 		}
-		fmt.Fprintf(t, "    %d\t%d\t%d\t%d\tabout %.0f µs\tabout %.0f µs\t%s\n", i, g.Calls, g.Inputs, g.Outputs, g.PortableUS, g.LoweredUS, taken)
+		fmt.Fprintf(t, "    %d\t%d\t%d\t%d\tabout %.1f µs\tabout %.1f µs\t%s\n",
+			i, g.Calls, g.Inputs, g.Outputs, g.PortableUS, g.LoweredUS, taken)
 	}
 	fmt.Fprintf(t, "  instructions\tregion\n")
 	for _, c := range r.Instructions {

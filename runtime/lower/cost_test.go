@@ -23,45 +23,51 @@ type (
 	int64s []int
 )
 
+// ints is a list, arguments are those of a call.
+type (
+	ints      = []int
+	arguments = []any
+)
+
 // costCases are calls whose estimates are compared with what they take: an argument is a
 // shape, a list of ints, a number, a bool, or nil. The outs are the last shapes.
 var costCases = []struct {
 	op   string
 	args []any
 }{
-	{"aten::add.out", []any{shape{64, 1024}, shape{64, 1024}, 1, shape{64, 1024}}},
-	{"aten::mul.out", []any{shape{8, 64}, shape{8, 64}, shape{8, 64}}},
-	{"aten::mul.out", []any{shape{1, 64, 56, 56}, shape{1, 64, 1, 1}, shape{1, 64, 56, 56}}},
-	{"aten::relu.out", []any{shape{1, 64, 56, 56}, shape{1, 64, 56, 56}}},
-	{"aten::sigmoid.out", []any{shape{1, 64, 28, 28}, shape{1, 64, 28, 28}}},
-	{"aten::gelu.out", []any{shape{196, 768}, "none", shape{196, 768}}},
-	{"aten::_softmax.out", []any{shape{12, 196, 196}, -1, false, shape{12, 196, 196}}},
-	{"aten::permute_copy.out", []any{shape{1, 196, 12, 64}, []int{0, 2, 1, 3}, shape{1, 12, 196, 64}}},
-	{"aten::convolution.out", []any{shape{1, 3, 224, 224}, shape{32, 3, 3, 3}, shape{32}, []int{2, 2}, []int{1, 1}, []int{1, 1}, false, []int{0, 0}, 1, shape{1, 32, 112, 112}}},
-	{"aten::convolution.out", []any{shape{1, 64, 56, 56}, shape{64, 64, 3, 3}, shape{64}, []int{1, 1}, []int{1, 1}, []int{1, 1}, false, []int{0, 0}, 1, shape{1, 64, 56, 56}}},
-	{"aten::convolution.out", []any{shape{1, 96, 28, 28}, shape{192, 96, 1, 1}, nil, []int{1, 1}, []int{0, 0}, []int{1, 1}, false, []int{0, 0}, 1, shape{1, 192, 28, 28}}},
-	{"aten::convolution.out", []any{shape{1, 96, 56, 56}, shape{96, 1, 3, 3}, nil, []int{1, 1}, []int{1, 1}, []int{1, 1}, false, []int{0, 0}, 96, shape{1, 96, 56, 56}}},
-	{"aten::convolution.out", []any{shape{1, 1, 49, 10}, shape{24, 1, 10, 4}, shape{24}, []int{2, 2}, []int{5, 1}, []int{1, 1}, false, []int{0, 0}, 1, shape{1, 24, 25, 5}}},
-	{"aten::convolution.out", []any{shape{1, 24, 25, 5}, shape{24, 1, 3, 3}, shape{24}, []int{1, 1}, []int{1, 1}, []int{1, 1}, false, []int{0, 0}, 24, shape{1, 24, 25, 5}}},
-	{"aten::convolution.out", []any{shape{1, 24, 25, 5}, shape{24, 24, 1, 1}, shape{24}, []int{1, 1}, []int{0, 0}, []int{1, 1}, false, []int{0, 0}, 1, shape{1, 24, 25, 5}}},
-	{"aten::convolution.out", []any{shape{1, 1, 28, 28}, shape{8, 1, 3, 3}, shape{8}, []int{1, 1}, []int{1, 1}, []int{1, 1}, false, []int{0, 0}, 1, shape{1, 8, 28, 28}}},
-	{"aten::convolution.out", []any{shape{1, 16, 14, 14}, shape{32, 16, 3, 3}, shape{32}, []int{2, 2}, []int{1, 1}, []int{1, 1}, false, []int{0, 0}, 1, shape{1, 32, 7, 7}}},
-	{"aten::convolution.out", []any{shape{1, 192, 7, 7}, shape{192, 1, 7, 7}, shape{192}, []int{1, 1}, []int{3, 3}, []int{1, 1}, false, []int{0, 0}, 192, shape{1, 192, 7, 7}}},
-	{"aten::convolution.out", []any{shape{1, 48, 128}, shape{48, 48, 7}, shape{48}, []int{1}, []int{3}, []int{1}, false, []int{0}, 1, shape{1, 48, 128}}},
-	{"aten::convolution.out", []any{shape{1, 3, 64, 64}, shape{48, 3, 16, 16}, shape{48}, []int{16, 16}, []int{0, 0}, []int{1, 1}, false, []int{0, 0}, 1, shape{1, 48, 4, 4}}},
-	{"aten::linear.out", []any{shape{196, 768}, shape{768, 768}, shape{768}, shape{196, 768}}},
-	{"aten::linear.out", []any{shape{1, 512}, shape{10, 512}, shape{10}, shape{1, 10}}},
-	{"aten::addmm.out", []any{shape{256}, shape{64, 256}, shape{256, 256}, 1, 1, shape{64, 256}}},
-	{"aten::bmm.out", []any{shape{12, 196, 64}, shape{12, 64, 196}, shape{12, 196, 196}}},
-	{"aten::max_pool2d_with_indices.out", []any{shape{1, 64, 112, 112}, []int{3, 3}, []int{2, 2}, []int{1, 1}, []int{1, 1}, false, shape{1, 64, 56, 56}, int64s{1, 64, 56, 56}}},
-	{"aten::avg_pool2d.out", []any{shape{1, 64, 56, 56}, []int{2, 2}, []int{2, 2}, []int{0, 0}, false, true, nil, shape{1, 64, 28, 28}}},
-	{"aten::mean.out", []any{shape{1, 512, 7, 7}, []int{-1, -2}, true, nil, shape{1, 512, 1, 1}}},
-	{"aten::constant_pad_nd.out", []any{shape{1, 64, 56, 56}, []int{1, 1, 1, 1}, 0, shape{1, 64, 58, 58}}},
-	{"aten::cat.out", []any{[]shape{{1, 64, 28, 28}, {1, 64, 28, 28}}, 1, shape{1, 128, 28, 28}}},
-	{"quantized_decomposed::quantize_per_tensor.out", []any{shape{1, 64, 28, 28}, 0.1, 3, -128, 127, 1, int8s{1, 64, 28, 28}}},
-	{"quantized_decomposed::dequantize_per_tensor.out", []any{int8s{1, 64, 28, 28}, 0.1, 3, -128, 127, 1, nil, shape{1, 64, 28, 28}}},
-	{"aten::_native_batch_norm_legit_no_training.out", []any{shape{1, 24, 25, 5}, shape{24}, shape{24}, shape{24}, shape{24}, 0.1, 1e-5, shape{1, 24, 25, 5}, shape{0}, shape{0}}},
-	{"aten::native_layer_norm.out", []any{shape{1, 196, 768}, []int{768}, shape{768}, shape{768}, 1e-5, shape{1, 196, 768}, shape{1, 196, 1}, shape{1, 196, 1}}},
+	{"aten::add.out", arguments{shape{64, 1024}, shape{64, 1024}, 1, shape{64, 1024}}},
+	{"aten::mul.out", arguments{shape{8, 64}, shape{8, 64}, shape{8, 64}}},
+	{"aten::mul.out", arguments{shape{1, 64, 56, 56}, shape{1, 64, 1, 1}, shape{1, 64, 56, 56}}},
+	{"aten::relu.out", arguments{shape{1, 64, 56, 56}, shape{1, 64, 56, 56}}},
+	{"aten::sigmoid.out", arguments{shape{1, 64, 28, 28}, shape{1, 64, 28, 28}}},
+	{"aten::gelu.out", arguments{shape{196, 768}, "none", shape{196, 768}}},
+	{"aten::_softmax.out", arguments{shape{12, 196, 196}, -1, false, shape{12, 196, 196}}},
+	{"aten::permute_copy.out", arguments{shape{1, 196, 12, 64}, ints{0, 2, 1, 3}, shape{1, 12, 196, 64}}},
+	{"aten::convolution.out", arguments{shape{1, 3, 224, 224}, shape{32, 3, 3, 3}, shape{32}, ints{2, 2}, ints{1, 1}, ints{1, 1}, false, ints{0, 0}, 1, shape{1, 32, 112, 112}}},
+	{"aten::convolution.out", arguments{shape{1, 64, 56, 56}, shape{64, 64, 3, 3}, shape{64}, ints{1, 1}, ints{1, 1}, ints{1, 1}, false, ints{0, 0}, 1, shape{1, 64, 56, 56}}},
+	{"aten::convolution.out", arguments{shape{1, 96, 28, 28}, shape{192, 96, 1, 1}, nil, ints{1, 1}, ints{0, 0}, ints{1, 1}, false, ints{0, 0}, 1, shape{1, 192, 28, 28}}},
+	{"aten::convolution.out", arguments{shape{1, 96, 56, 56}, shape{96, 1, 3, 3}, nil, ints{1, 1}, ints{1, 1}, ints{1, 1}, false, ints{0, 0}, 96, shape{1, 96, 56, 56}}},
+	{"aten::convolution.out", arguments{shape{1, 1, 49, 10}, shape{24, 1, 10, 4}, shape{24}, ints{2, 2}, ints{5, 1}, ints{1, 1}, false, ints{0, 0}, 1, shape{1, 24, 25, 5}}},
+	{"aten::convolution.out", arguments{shape{1, 24, 25, 5}, shape{24, 1, 3, 3}, shape{24}, ints{1, 1}, ints{1, 1}, ints{1, 1}, false, ints{0, 0}, 24, shape{1, 24, 25, 5}}},
+	{"aten::convolution.out", arguments{shape{1, 24, 25, 5}, shape{24, 24, 1, 1}, shape{24}, ints{1, 1}, ints{0, 0}, ints{1, 1}, false, ints{0, 0}, 1, shape{1, 24, 25, 5}}},
+	{"aten::convolution.out", arguments{shape{1, 1, 28, 28}, shape{8, 1, 3, 3}, shape{8}, ints{1, 1}, ints{1, 1}, ints{1, 1}, false, ints{0, 0}, 1, shape{1, 8, 28, 28}}},
+	{"aten::convolution.out", arguments{shape{1, 16, 14, 14}, shape{32, 16, 3, 3}, shape{32}, ints{2, 2}, ints{1, 1}, ints{1, 1}, false, ints{0, 0}, 1, shape{1, 32, 7, 7}}},
+	{"aten::convolution.out", arguments{shape{1, 192, 7, 7}, shape{192, 1, 7, 7}, shape{192}, ints{1, 1}, ints{3, 3}, ints{1, 1}, false, ints{0, 0}, 192, shape{1, 192, 7, 7}}},
+	{"aten::convolution.out", arguments{shape{1, 48, 128}, shape{48, 48, 7}, shape{48}, ints{1}, ints{3}, ints{1}, false, ints{0}, 1, shape{1, 48, 128}}},
+	{"aten::convolution.out", arguments{shape{1, 3, 64, 64}, shape{48, 3, 16, 16}, shape{48}, ints{16, 16}, ints{0, 0}, ints{1, 1}, false, ints{0, 0}, 1, shape{1, 48, 4, 4}}},
+	{"aten::linear.out", arguments{shape{196, 768}, shape{768, 768}, shape{768}, shape{196, 768}}},
+	{"aten::linear.out", arguments{shape{1, 512}, shape{10, 512}, shape{10}, shape{1, 10}}},
+	{"aten::addmm.out", arguments{shape{256}, shape{64, 256}, shape{256, 256}, 1, 1, shape{64, 256}}},
+	{"aten::bmm.out", arguments{shape{12, 196, 64}, shape{12, 64, 196}, shape{12, 196, 196}}},
+	{"aten::max_pool2d_with_indices.out", arguments{shape{1, 64, 112, 112}, ints{3, 3}, ints{2, 2}, ints{1, 1}, ints{1, 1}, false, shape{1, 64, 56, 56}, int64s{1, 64, 56, 56}}},
+	{"aten::avg_pool2d.out", arguments{shape{1, 64, 56, 56}, ints{2, 2}, ints{2, 2}, ints{0, 0}, false, true, nil, shape{1, 64, 28, 28}}},
+	{"aten::mean.out", arguments{shape{1, 512, 7, 7}, ints{-1, -2}, true, nil, shape{1, 512, 1, 1}}},
+	{"aten::constant_pad_nd.out", arguments{shape{1, 64, 56, 56}, ints{1, 1, 1, 1}, 0, shape{1, 64, 58, 58}}},
+	{"aten::cat.out", arguments{[]shape{{1, 64, 28, 28}, {1, 64, 28, 28}}, 1, shape{1, 128, 28, 28}}},
+	{"quantized_decomposed::quantize_per_tensor.out", arguments{shape{1, 64, 28, 28}, 0.1, 3, -128, 127, 1, int8s{1, 64, 28, 28}}},
+	{"quantized_decomposed::dequantize_per_tensor.out", arguments{int8s{1, 64, 28, 28}, 0.1, 3, -128, 127, 1, nil, shape{1, 64, 28, 28}}},
+	{"aten::_native_batch_norm_legit_no_training.out", arguments{shape{1, 24, 25, 5}, shape{24}, shape{24}, shape{24}, shape{24}, 0.1, 1e-5, shape{1, 24, 25, 5}, shape{0}, shape{0}}},
+	{"aten::native_layer_norm.out", arguments{shape{1, 196, 768}, ints{768}, shape{768}, shape{768}, 1e-5, shape{1, 196, 768}, shape{1, 196, 1}, shape{1, 196, 1}}},
 }
 
 // BenchmarkEstimate reports what calls are estimated to take over what they take.
@@ -118,7 +124,7 @@ func oneCall(op *kernels.Op, sig *kernels.Signature, args []any) (*delegate.Grap
 	g.Calls = []delegate.GraphCall{c}
 	g.Calls[0].Args = append(c.Args, c.Args[len(c.Args)-1])
 	var values []*tensor.Value
-	for _, v := range append(append([]int{}, g.Inputs...), g.Outputs...) {
+	for _, v := range append(append(ints{}, g.Inputs...), g.Outputs...) {
 		t := tensor.New(g.Values[v].DType, g.Values[v].Sizes...)
 		for i := range tensor.Data[float32](t) {
 			tensor.Data[float32](t)[i] = float32(math.Sin(float64(i)))

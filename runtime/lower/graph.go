@@ -225,7 +225,8 @@ func (g *graph) tensor(i, v, def int) int {
 
 func (g *graph) add(at version) int {
 	t := g.f.m.Values[at.value].Tensor
-	g.Values = append(g.Values, delegate.GraphValue{Kind: tensor.KindTensor, DType: t.DType, Sizes: t.Sizes, DimOrder: t.DimOrder, Dynamism: t.Dynamism})
+	g.Values = append(g.Values, delegate.GraphValue{Kind: tensor.KindTensor,
+		DType: t.DType, Sizes: t.Sizes, DimOrder: t.DimOrder, Dynamism: t.Dynamism})
 	g.known[at] = len(g.Values) - 1
 	return len(g.Values) - 1
 }
@@ -243,7 +244,8 @@ func (g *graph) argument(v int, tensors map[int]int) int {
 	if n, ok := g.plain[v]; ok && !holds {
 		return n
 	}
-	from := delegate.GraphValue{Kind: value.Kind, Bool: value.Bool, Int: value.Int, Double: value.Double, Str: value.Str, Bools: value.Bools, Doubles: value.Doubles}
+	from := delegate.GraphValue{Kind: value.Kind, Bool: value.Bool, Int: value.Int, Double: value.Double, Str: value.Str,
+		Bools: value.Bools, Doubles: value.Doubles}
 	for _, item := range value.Items {
 		if item >= 0 {
 			item = g.argument(item, tensors)

@@ -39,14 +39,15 @@ type partition struct {
 	up      []set // by first member: steps that come before a member, members left out
 	down    []set // and after
 	kind    []int // by step: who takes it, outside for nobody; only steps of one kind are joined
-	scratch set   // of both
+	words   int   // of a set
 }
 
 // newPartition makes a cluster of each step. ok is false where that is too much work.
 func newPartition(f *flow, kind []int, left *int) (p *partition, ok bool) {
 	n := f.to - f.from
 	words := (n + 63) / 64
-	p = &partition{flow: f, left: left, kind: kind, cluster: make([]int, n), members: make([]set, n), up: make([]set, n), down: make([]set, n), scratch: make(set, words)}
+	p = &partition{flow: f, left: left, kind: kind, words: words, cluster: make([]int, n),
+		members: make([]set, n), up: make([]set, n), down: make([]set, n)}
 	all := make(set, 3*n*words)
 	cut := func() set {
 		s := all[:words:words]
@@ -112,7 +113,7 @@ func (p *partition) merge(a, b int) {
 		return
 	}
 	a, b = p.cluster[a], p.cluster[b]
-	if *p.left -= 4 * len(p.scratch); *p.left < 0 || p.between(a, b) || p.between(b, a) {
+	if *p.left -= 4 * p.words; *p.left < 0 || p.between(a, b) || p.between(b, a) {
 		return
 	}
 	a, b = min(a, b), max(a, b)

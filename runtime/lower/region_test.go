@@ -44,6 +44,9 @@ type sketch struct {
 	outputs []int
 }
 
+// steps are the instructions of a sketch.
+type steps = []pte.Instruction
+
 func do(op int, args ...int) pte.Instruction {
 	return pte.Instruction{Kind: pte.KernelCall, Index: op, Args: args}
 }
@@ -133,41 +136,41 @@ func TestTopology(t *testing.T) {
 		sketch
 		want string // the steps afterwards, values as letters
 	}{
-		"a chain": {sketch{values: 7, steps: []pte.Instruction{do(opAdd, 0, 2, 4, 4), do(opAdd, 4, 1, 5, 5)}, outputs: []int{5}},
+		"a chain": {sketch{values: 7, steps: steps{do(opAdd, 0, 2, 4, 4), do(opAdd, 4, 1, 5, 5)}, outputs: []int{5}},
 			"delegate a b→f"},
-		"several consumers, one outside": {sketch{values: 8, steps: []pte.Instruction{do(opAdd, 0, 1, 4, 4), do(opAdd, 4, 0, 5, 5), do(opNo, 4, 6, 6)}, outputs: []int{5, 6}},
+		"several consumers, one outside": {sketch{values: 8, steps: steps{do(opAdd, 0, 1, 4, 4), do(opAdd, 4, 0, 5, 5), do(opNo, 4, 6, 6)}, outputs: []int{5, 6}},
 			"delegate a b→e f; no e g g"},
-		"inside and output": {sketch{values: 7, steps: []pte.Instruction{do(opAdd, 0, 1, 4, 4), do(opAdd, 4, 1, 5, 5)}, outputs: []int{4, 5}},
+		"inside and output": {sketch{values: 7, steps: steps{do(opAdd, 0, 1, 4, 4), do(opAdd, 4, 1, 5, 5)}, outputs: []int{4, 5}},
 			"delegate a b→e f"},
-		"duplicate outputs": {sketch{values: 7, steps: []pte.Instruction{do(opAdd, 0, 1, 4, 4)}, outputs: []int{4, 4}},
+		"duplicate outputs": {sketch{values: 7, steps: steps{do(opAdd, 0, 1, 4, 4)}, outputs: []int{4, 4}},
 			"delegate a b→e"},
-		"pass-through": {sketch{values: 7, steps: []pte.Instruction{do(opAdd, 0, 1, 4, 4)}, outputs: []int{0, 4, 2}},
+		"pass-through": {sketch{values: 7, steps: steps{do(opAdd, 0, 1, 4, 4)}, outputs: []int{0, 4, 2}},
 			"delegate a b→e"},
-		"a view of an input": {sketch{values: 7, steps: []pte.Instruction{do(opView, 0, 4), do(opAdd, 4, 0, 5, 5)}, outputs: []int{5}},
+		"a view of an input": {sketch{values: 7, steps: steps{do(opView, 0, 4), do(opAdd, 4, 0, 5, 5)}, outputs: []int{5}},
 			"delegate a→f"},
-		"a view that is an output": {sketch{values: 7, steps: []pte.Instruction{do(opAdd, 0, 1, 4, 4), do(opView, 4, 5)}, outputs: []int{5}},
+		"a view that is an output": {sketch{values: 7, steps: steps{do(opAdd, 0, 1, 4, 4), do(opView, 4, 5)}, outputs: []int{5}},
 			"delegate a b→e"},
-		"state as an input, written afterwards": {sketch{values: 8, steps: []pte.Instruction{do(opAdd, 3, 0, 4, 4), do(opAdd, 4, 1, 5, 5), do(opCopy, 3, 5, 3)}, outputs: []int{5}},
+		"state as an input, written afterwards": {sketch{values: 8, steps: steps{do(opAdd, 3, 0, 4, 4), do(opAdd, 4, 1, 5, 5), do(opCopy, 3, 5, 3)}, outputs: []int{5}},
 			"delegate d a b→f; copy_ d f d"},
-		"state written between": {sketch{values: 8, steps: []pte.Instruction{do(opAdd, 3, 0, 4, 4), do(opCopy, 3, 1, 3), do(opAdd, 4, 3, 5, 5)}, outputs: []int{5}},
+		"state written between": {sketch{values: 8, steps: steps{do(opAdd, 3, 0, 4, 4), do(opCopy, 3, 1, 3), do(opAdd, 4, 3, 5, 5)}, outputs: []int{5}},
 			"delegate d a→e; copy_ d b d; delegate e d→f"},
-		"an input that is overwritten between": {sketch{values: 8, steps: []pte.Instruction{do(opAdd, 0, 1, 4, 4), do(opCopy, 0, 1, 0), do(opAdd, 4, 1, 5, 5)}, outputs: []int{5, 0}},
+		"an input that is overwritten between": {sketch{values: 8, steps: steps{do(opAdd, 0, 1, 4, 4), do(opCopy, 0, 1, 0), do(opAdd, 4, 1, 5, 5)}, outputs: []int{5, 0}},
 			"delegate a b→f; copy_ a b a"},
-		"a path through another operator": {sketch{values: 8, steps: []pte.Instruction{do(opAdd, 0, 1, 4, 4), do(opNo, 4, 5, 5), do(opAdd, 4, 5, 6, 6)}, outputs: []int{6}},
+		"a path through another operator": {sketch{values: 8, steps: steps{do(opAdd, 0, 1, 4, 4), do(opNo, 4, 5, 5), do(opAdd, 4, 5, 6, 6)}, outputs: []int{6}},
 			"delegate a b→e; no e f f; delegate e f→g"},
-		"another operator waits": {sketch{values: 8, steps: []pte.Instruction{do(opAdd, 0, 1, 4, 4), do(opNo, 4, 5, 5), do(opAdd, 4, 1, 6, 6)}, outputs: []int{6, 5}},
+		"another operator waits": {sketch{values: 8, steps: steps{do(opAdd, 0, 1, 4, 4), do(opNo, 4, 5, 5), do(opAdd, 4, 1, 6, 6)}, outputs: []int{6, 5}},
 			"delegate a b→e g; no e f f"},
-		"a storage that is written twice": {sketch{values: 8, steps: []pte.Instruction{do(opAdd, 0, 1, 4, 4), do(opAdd, 4, 0, 5, 5), do(opAdd, 5, 1, 4, 4)}, outputs: []int{4}},
+		"a storage that is written twice": {sketch{values: 8, steps: steps{do(opAdd, 0, 1, 4, 4), do(opAdd, 4, 0, 5, 5), do(opAdd, 5, 1, 4, 4)}, outputs: []int{4}},
 			"delegate a b→e"},
-		"two results, one read": {sketch{values: 8, steps: []pte.Instruction{do(opTwo, 0, 4, 5, 4), do(opAdd, 4, 1, 6, 6)}, outputs: []int{6}},
+		"two results, one read": {sketch{values: 8, steps: steps{do(opTwo, 0, 4, 5, 4), do(opAdd, 4, 1, 6, 6)}, outputs: []int{6}},
 			"delegate a b→g"},
-		"a list": {sketch{values: 9, lists: map[int][]int{8: {4, 0, 2}}, steps: []pte.Instruction{do(opAdd, 0, 1, 4, 4), do(opList, 8, 5, 5)}, outputs: []int{5}},
+		"a list": {sketch{values: 9, lists: map[int][]int{8: {4, 0, 2}}, steps: steps{do(opAdd, 0, 1, 4, 4), do(opList, 8, 5, 5)}, outputs: []int{5}},
 			"delegate a b→f"},
-		"a loop that reads what it writes": {sketch{values: 7, steps: []pte.Instruction{do(opAdd, 0, 1, 4, 4), do(opAdd, 4, 1, 5, 5), do(opAdd, 5, 0, 4, 4)}, outputs: []int{5}}.jump(3, 1),
+		"a loop that reads what it writes": {sketch{values: 7, steps: steps{do(opAdd, 0, 1, 4, 4), do(opAdd, 4, 1, 5, 5), do(opAdd, 5, 0, 4, 4)}, outputs: []int{5}}.jump(3, 1),
 			"delegate a b→e; delegate e b a→f i; MoveCall i e; JumpFalseCall h"},
-		"a loop of two blocks": {sketch{values: 7, steps: []pte.Instruction{do(opAdd, 0, 1, 4, 4), do(opAdd, 4, 1, 5, 5), do(opAdd, 5, 0, 4, 4)}, outputs: []int{5}}.jump(3, 1).jump(2, 3),
+		"a loop of two blocks": {sketch{values: 7, steps: steps{do(opAdd, 0, 1, 4, 4), do(opAdd, 4, 1, 5, 5), do(opAdd, 5, 0, 4, 4)}, outputs: []int{5}}.jump(3, 1).jump(2, 3),
 			"delegate a b→e; delegate e b→f; JumpFalseCall h; delegate f a→e; JumpFalseCall h"},
-		"siblings": {sketch{values: 9, steps: []pte.Instruction{do(opNo, 0, 4, 4), do(opAdd, 4, 0, 5, 5), do(opAdd, 4, 1, 6, 6), do(opNo, 5, 7, 7)}, outputs: []int{6, 7}},
+		"siblings": {sketch{values: 9, steps: steps{do(opNo, 0, 4, 4), do(opAdd, 4, 0, 5, 5), do(opAdd, 4, 1, 6, 6), do(opNo, 5, 7, 7)}, outputs: []int{6, 7}},
 			"no a e e; delegate e a b→f g; no f h h"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -186,7 +189,7 @@ func TestTopology(t *testing.T) {
 
 // What a backend does not take stays as it is, and the report says why.
 func TestRegionsThatAreNotTaken(t *testing.T) {
-	k := sketch{values: 8, steps: []pte.Instruction{do(opAdd, 0, 1, 4, 4), do(opNo, 4, 5, 5), do(opAdd, 5, 1, 6, 6)}, outputs: []int{6}}
+	k := sketch{values: 8, steps: steps{do(opAdd, 0, 1, 4, 4), do(opNo, 4, 5, 5), do(opAdd, 5, 1, 6, 6)}, outputs: []int{6}}
 	cancelled, cancel := context.WithCancel(context.Background())
 	cancel()
 	slow, fails := all, all
