@@ -23,6 +23,8 @@ func (f *flow) refusal(i int) string {
 		return "its result is a number"
 	case len(s.Writes) == 0:
 		return "it has no result"
+	case !f.fits(s):
+		return "its arguments are not those of its schema"
 	case f.m.Changing(s.Args):
 		return "an argument that is no tensor is computed by the program"
 	}
@@ -37,6 +39,26 @@ func (f *flow) refusal(i int) string {
 		}
 	}
 	return ""
+}
+
+// fits reports arguments of the kinds that the operator's schema asks for.
+func (f *flow) fits(s *ir.Step) bool {
+	for k := range s.Sig.Args {
+		a, v := &s.Sig.Args[k], &f.m.Values[s.Args[k]]
+		if !a.Kinds.Has(v.Kind) {
+			return false
+		}
+		for _, item := range v.Items {
+			kind := tensor.None
+			if item >= 0 {
+				kind = f.m.Values[item].Kind
+			}
+			if a.Items != 0 && !a.Items.Has(kind) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // refusesRead says why a graph cannot have v as it was defined: it must be what was

@@ -195,6 +195,11 @@ func TestRegionsThatAreNotTaken(t *testing.T) {
 	slow, fails := all, all
 	slow.Cost = func(*delegate.Graph) time.Duration { return time.Second }
 	fails.Refuse = func(*delegate.Graph) error { return errors.New("no memory") }
+	misfit := sketch{values: 6, lists: map[int][]int{4: {0}}, steps: steps{do(opAdd, 4, 1, 5, 5)}, outputs: []int{5}}
+	_, report, err := Regions(context.Background(), misfit.build(t), compiled(all, new([]*delegate.Graph)))
+	if err != nil || report.Calls[0].Reason != "its arguments are not those of its schema" {
+		t.Errorf("a list for a tensor: %v, %q", err, report.Calls[0].Reason)
+	}
 	for name, tt := range map[string]struct {
 		by      delegatetest.Oracle
 		profit  time.Duration
