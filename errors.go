@@ -172,9 +172,9 @@ func (e *MissingError) Error() string {
 	if n := len(e.Operators); n > 0 {
 		names := make([]string, n)
 		for i, o := range e.Operators {
-			names[i] = fmt.Sprintf("%.100q (%d calls)", o.Name, len(o.Instructions))
+			names[i] = fmt.Sprintf("%.100q (%s)", o.Name, count(len(o.Instructions), "call"))
 		}
-		parts = append(parts, fmt.Sprintf("%d operators without a kernel: %s", n, strings.Join(names, ", ")))
+		parts = append(parts, fmt.Sprintf("%s without a kernel: %s", count(n, "operator"), strings.Join(names, ", ")))
 	}
 	if len(e.Backends) > 0 {
 		parts = append(parts, fmt.Sprintf("backends not in this build: %.200q", e.Backends))
@@ -183,6 +183,14 @@ func (e *MissingError) Error() string {
 		parts = append(parts, fmt.Sprintf("external tensors in none of the .ptd files given: %.200q", e.Data))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// count is n with its noun.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // Unwrap makes errors.Is(err, ErrMissing) true.

@@ -3,6 +3,7 @@ package etrun
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -160,6 +161,9 @@ func (p *Program) Bundle() *pte.Bundle { return p.bundle }
 // Named finds named data of the program and of its data files. It implements
 // delegate.NamedData; the bytes stay valid until Close, and as [Program.Spec] says.
 func (p *Program) Named(key string) ([]byte, bool) { return p.data.Named(key) }
+
+// NamedKeys lists the keys of named data of the program and of its data files, sorted.
+func (p *Program) NamedKeys() []string { return slices.Sorted(maps.Keys(p.data.entries)) }
 
 // MethodNames lists the methods in the order of the file.
 func (p *Program) MethodNames() []string {

@@ -243,7 +243,7 @@ type Node struct {
 var (
 	ErrPayload     = errors.New("malformed payload")   // the bytes break the payload's format
 	ErrUnsupported = errors.New("unsupported payload") // well formed, but beyond this backend
-	ErrMissing     = errors.New("backend missing")     // what the backend needs is not on this machine
+	ErrMissing     = errors.New("missing")             // what the backend needs is not on this machine
 	ErrArgument    = errors.New("bad argument")        // a call's argument does not fit the payload
 	ErrDevice      = errors.New("device failure")      // the engine or device failed while running
 	ErrMemory      = errors.New("memory limit")        // the payload needs more than its limits allow

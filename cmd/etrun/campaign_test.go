@@ -87,6 +87,14 @@ func TestBundleFiles(t *testing.T) {
 	})
 }
 
+// TestCheckedFiles checks programs that were changed.
+func TestCheckedFiles(t *testing.T) {
+	attackFiles(t, "TestCheckedFiles", 300, func(t *testing.T) func(r *rand.Rand, seed uint64) ([]byte, string, string) {
+		seeds := readAll(t, "../../testdata/pte/*.pte", "../../testdata/ethosu/programs/*.pte")
+		return mutants(seeds, ".pte", "check FILE")
+	})
+}
+
 // mutants makes files whose fields or bytes were changed, of seeds and of the corpus's
 // files with the ending.
 func mutants(seeds [][]byte, ending, line string) func(r *rand.Rand, seed uint64) ([]byte, string, string) {

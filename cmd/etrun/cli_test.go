@@ -15,6 +15,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -96,6 +99,7 @@ func inScriptFolder(t *testing.T) {
 	write(t, "four.bin", four.Data)
 	write(t, "grid.bin", grid.Data)
 	write(t, "empty.pte", nil)
+	write(t, "model.tflite", []byte("\x1c\x00\x00\x00TFL3\x14\x00\x20\x00\x1c\x00\x18\x00"))
 	write(t, "noise.pte", bytes.Repeat([]byte("noise "), 100))
 	var b bytes.Buffer
 	z := npy.NewZipWriter(&b)
@@ -200,7 +204,10 @@ func TestRunCalls(t *testing.T) {
 		{name: "methods share state", args: "PTE/two_methods.pte --method push --input ones --next --method read --input ones", stdout: []string{"call 1: read"}},
 		{name: "repeats begin with fresh state", args: "HERE/state.pte --input four.bin --repeat 5 --output-dir o", files: map[string]string{"o/out0.bin": "2 4 6 8"}, stdout: []string{"5 runs on", "min ", "p50 ", "p90 ", "max "}},
 		{name: "two methods in one call", args: "HERE/methods.pte --method get_dim --method get_name", code: 2, stderr: []string{"--next begins another"}},
-		{name: "no such method", args: "HERE/methods.pte --method gone", code: 5, stderr: []string{`no method "gone"`, "get_name"}},
+		{name: "no such method", args: "HERE/methods.pte --method gone", code: 2, stderr: []string{`no method "gone"`, "get_name"}},
+		{name: "no forward", args: "PTE/two_methods.pte", code: 2, stderr: []string{`no method "forward"`, "push", "choose one with --method"}},
+		{name: "nearly a method", args: "HERE/methods.pte --method get_dimm", code: 2, stderr: []string{`did you mean "get_dim"?`}},
+		{name: "no such input", args: "HERE/add.pte --input x=ones", code: 2, stderr: []string{`no input "x"`}},
 	})
 }
 
@@ -218,7 +225,17 @@ func TestRunOutputs(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	play(t, []script{
-		{name: "nothing", args: "", code: 2, stderr: []string{"0 arguments, want one MODEL.pte"}},
+		{name: "nothing", args: "", code: 2, stderr: []string{"no arguments, want a MODEL.pte or a command; see etrun --help"}},
+		{name: "run under its name", args: "run HERE/add.pte -i ones -i ones -n 2 -q", stdout: []string{"mean 2", "2 runs"}},
+		{name: "quiet", args: "HERE/add.pte -q", stdout: []string{"output 0"}},
+		{name: "misspelt command", args: "instpect x.pte", code: 2, stderr: []string{`no command or file "instpect"; did you mean "etrun inspect"?`}},
+		{name: "misspelt command with a flag of its own", args: "profil x.pte --by instruction", code: 2, stderr: []string{`did you mean "etrun profile"?`}},
+		{name: "misspelt command of a group", args: "npu dissasm x.pte", code: 2, stderr: []string{`did you mean "etrun npu disasm"?`}},
+		{name: "group alone", args: "npu", code: 2, stderr: []string{"a command is missing, want one of disasm, trace"}},
+		{name: "misspelt flag", args: "HERE/add.pte --thread 2", code: 2, stderr: []string{"unknown flag: --thread; did you mean --threads"}},
+		{name: "misspelt flag of a command", args: "plan HERE/add.pte --metod x", code: 2, stderr: []string{"did you mean --method; see etrun plan --help"}},
+		{name: "version command", args: "version", stdout: []string{"etrun ", " go1."}},
+		{name: "commands to complete", args: "__complete p", stdout: []string{"plan", "profile"}},
 		{name: "two models", args: "a.pte b.pte", code: 2, stderr: []string{"2 arguments"}},
 		{name: "unknown flag", args: "HERE/add.pte --gpu", code: 2, stderr: []string{"unknown flag: --gpu", "--help"}},
 		{name: "flag of a subcommand", args: "inspect --repeat 3 x.pte", code: 2, stderr: []string{"unknown flag: --repeat; see etrun inspect --help"}},
@@ -237,13 +254,37 @@ func TestUsage(t *testing.T) {
 	})
 }
 
+// Help fits a usual terminal, of every command.
+func TestHelpIsNarrow(t *testing.T) {
+	a := &app{out: io.Discard, notes: io.Discard}
+	var check func(c *cobra.Command)
+	check = func(c *cobra.Command) {
+		args := append(strings.Fields(c.CommandPath())[1:], "--help")
+		var out bytes.Buffer
+		if code := run(args, strings.NewReader(""), &out, io.Discard); code != 0 || out.Len() == 0 {
+			t.Errorf("%v: exit code %d, %d bytes", args, code, out.Len())
+		}
+		for line := range strings.Lines(out.String()) {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > helpWidth {
+				t.Errorf("%v: %d columns: %s", args, n, line)
+			}
+		}
+		for _, sub := range c.Commands() {
+			check(sub)
+		}
+	}
+	check(newRoot(a))
+}
+
 func TestBadModels(t *testing.T) {
 	play(t, []script{
 		{name: "absent", args: "gone.pte", code: 2, stderr: []string{"gone.pte", "no such file"}},
 		{name: "a folder", args: ".", code: 2, stderr: []string{"is a directory"}},
 		{name: "empty", args: "empty.pte", code: 3},
 		{name: "no program", args: "noise.pte", code: 3},
-		{name: "external weights absent", args: "PTE/external_weights.pte --input ones", code: 4, stderr: []string{"l.weight", "l.bias"}},
+		{name: "of another framework", args: "model.tflite", code: 3, stderr: []string{"etrun: model.tflite: a TensorFlow Lite model, not a .pte; export the model"}},
+		{name: "data that is an array", args: "PTE/external_weights.pte --data four.npy", code: 3, stderr: []string{"four.npy: a NumPy array, not a .ptd; give it with --input"}},
+		{name: "external weights absent", args: "PTE/external_weights.pte --input ones", code: 4, stderr: []string{"l.weight", "l.bias", "give --data FILE.ptd"}},
 		{name: "data that is none", args: "PTE/external_weights.pte --data noise.pte --input ones", code: 3, stderr: []string{"noise.pte"}},
 		{name: "too large", args: "PTE/stack_traces.pte --max-memory 6KiB", code: 9, stderr: []string{"bytes needed", "the limit is 6144"}},
 		{name: "time is up", args: "HERE/add.pte --timeout 1ns", code: 8, stderr: []string{"time-out of 1ns"}},
@@ -319,9 +360,25 @@ func TestJSON(t *testing.T) {
 		{"HERE/add.pte --json --input ones", "etrun.error/1", 5},
 		{"gone.pte --json", "etrun.error/1", 2},
 		{"--json --bad", "etrun.error/1", 2},
+		{"check HERE/add.pte --json", "etrun.check/1", 0},
+		{"check PTE/external_weights.pte --json", "etrun.check/1", 4},
+		{"check gone.pte --json", "etrun.check/1", 2},
+		{"bench HERE/add.pte --json --duration 10ms", "etrun.bench/1", 0},
+		{"bench HERE/add.pte --format json --duration 10ms", "etrun.bench/1", 0},
+		{"bench gone.pte --json", "etrun.error/1", 2},
+		{"compare HERE/add.pte --vs --plan=naive --json", "etrun.compare/1", 0},
+		{"compare HERE/add.pte --json", "etrun.error/1", 2},
+		{"profile HERE/add.pte --json --repeat 2", "etrun.profile/1", 0},
+		{"profile HERE/add.pte --json --repeat 0", "etrun.error/1", 2},
 		{"inspect HERE/add.pte --json", "etrun.inspect/1", 0},
 		{"verify PTE/bundle.bpte --json", "etrun.verify/1", 0},
 		{"ops --json", "etrun.ops/1", 0},
+		{"npu disasm PTE/../ethosu/programs/digits.pte --json", "etrun.disasm/1", 0},
+		{"npu trace PTE/../ethosu/programs/digits.pte --json", "etrun.run/1", 0},
+		{"plan HERE/add.pte --json", "etrun.plan/1", 0},
+		{"version --json", "etrun.version/1", 0},
+		{"run HERE/add.pte --json", "etrun.run/1", 0},
+		{"instpect --json", "etrun.error/1", 2},
 		{"doctor --json", "etrun.doctor/1", 0},
 	}
 	for _, c := range cases {

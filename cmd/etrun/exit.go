@@ -8,15 +8,13 @@ import (
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/internal/openfile"
 )
 
-// Reasons of the command line itself.
-var (
-	errUsage  = errors.New("usage")
-	errDiffer = errors.New("results differ")
-)
+// errDiffer stands for results that are not as expected.
+var errDiffer = errors.New("results differ")
 
 // exit is one exit code and what it stands for.
 type exit struct {
@@ -31,20 +29,23 @@ type exit struct {
 var exits = []exit{
 	{0, "ok", "done", nil},
 	{8, "cancelled", "time limit reached, or interrupted", []error{context.Canceled, context.DeadlineExceeded}},
-	{2, "usage", "wrong usage, or a file cannot be read", []error{errUsage, input.ErrSpec, input.ErrFile, errFile}},
+	{2, "usage", "wrong usage, or a file cannot be read", []error{session.ErrUsage, input.ErrSpec, input.ErrFile, errFile}},
 	{9, "memory", "memory limit, or a file or picture above its limit", []error{etrun.ErrMemory, input.ErrMemory, openfile.ErrSize}},
 	{4, "missing", "operator, backend or external data missing", []error{etrun.ErrMissing, etrun.ErrUnsupported, delegate.ErrMissing, delegate.ErrUnsupported}},
 	{3, "model", "invalid or unsafe model", []error{etrun.ErrFormat, delegate.ErrPayload}},
 	{5, "input", "inputs do not fit the model", []error{etrun.ErrInput, input.ErrMismatch}},
-	{6, "differ", "results differ (verify)", []error{errDiffer}},
+	{6, "differ", "results differ (verify, compare)", []error{errDiffer}},
 	{7, "device", "device failure", []error{etrun.ErrDevice}},
 	{1, "failure", "any other failure at run time", nil},
 }
 
 // errFile stands for every file that cannot be opened.
-var errFile = errors.New("file")
+var errFile = errors.New("file cannot be read")
 
 func exitOf(err error) exit {
+	if err == nil {
+		return exits[0]
+	}
 	if isFileError(err) {
 		err = errors.Join(err, errFile)
 	}

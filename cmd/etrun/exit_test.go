@@ -7,11 +7,11 @@ import (
 	"io/fs"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 )
 
 func TestExitOf(t *testing.T) {
@@ -20,7 +20,7 @@ func TestExitOf(t *testing.T) {
 		err  error
 		want int
 	}{
-		{usage("x"), 2},
+		{session.Usage("x"), 2},
 		{fmt.Errorf("model: %w", noFile), 2},
 		{&etrun.LoadError{Class: etrun.ErrFormat, Err: noFile}, 2},
 		{&output.Error{Err: noFile}, 1},
@@ -56,49 +56,5 @@ func TestExitCodesAreDistinct(t *testing.T) {
 	slices.Sort(codes)
 	if want := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}; !slices.Equal(codes, want) {
 		t.Errorf("codes %v, want %v", codes, want)
-	}
-}
-
-func TestByteSize(t *testing.T) {
-	cases := []struct {
-		text string
-		want int64
-	}{
-		{"0", 0}, {"4096", 4096}, {"4096B", 4096}, {"64MiB", 64 << 20}, {"64M", 64 << 20}, {"64MB", 64e6},
-		{"1.5G", 3 << 29}, {"2 KiB", 2048}, {"1TB", 1e12}, {"10kB", 10e3},
-	}
-	for _, c := range cases {
-		var b byteSize
-		if err := b.Set(c.text); err != nil || int64(b) != c.want {
-			t.Errorf("%q: got %d, %v, want %d", c.text, b, err, c.want)
-		}
-	}
-	for _, text := range []string{"", "x", "-1", "1EiB", "9e30", "NaN", "1MiBs", "Inf"} {
-		var b byteSize
-		if err := b.Set(text); err == nil {
-			t.Errorf("%q: got %d, want an error", text, b)
-		}
-	}
-}
-
-func TestFormatBytes(t *testing.T) {
-	cases := map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 3 << 19: "1.5 MiB", 5 << 30: "5.0 GiB", 7 << 40: "7.0 TiB"}
-	for n, want := range cases {
-		if got := formatBytes(n); got != want {
-			t.Errorf("%d: got %q, want %q", n, got, want)
-		}
-	}
-}
-
-func TestSpread(t *testing.T) {
-	var took []time.Duration
-	for i := 10; i > 0; i-- {
-		took = append(took, time.Duration(i)*time.Millisecond)
-	}
-	if got, want := spread(took), (latency{1, 5, 9, 10}); got != want {
-		t.Errorf("got %v, want %v", got, want)
-	}
-	if got, want := spread(took[:1]), (latency{10, 10, 10, 10}); got != want {
-		t.Errorf("one duration: got %v, want %v", got, want)
 	}
 }

@@ -41,6 +41,8 @@ func TestDiskFull(t *testing.T) {
 		add + " --output-npz o.npz",
 		add + " --output-dir o --output-npz o.npz",
 		add + " --trace trace.json",
+		"profile " + add + " --pprof p.pb.gz",
+		"profile " + add + " --flame f.svg",
 		"plan " + add + " --svg plan.svg",
 		"plan " + add + " --html plan.html",
 	} {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/lower"
@@ -104,7 +105,7 @@ type memoryReport struct {
 }
 
 func newInspect(a *app) *cobra.Command {
-	var flags openFlags
+	o := session.Options{Say: a.note}
 	var lowered bool
 	c := &cobra.Command{
 		Use:   "inspect MODEL.pte",
@@ -112,14 +113,14 @@ func newInspect(a *app) *cobra.Command {
 		Long: "Show the methods of a program: inputs, outputs, operators and whether this build has them, delegates and memory.\n" +
 			"The exit code is 0 for every readable program, runnable or not.",
 		Example: "  etrun inspect model.pte\n  etrun inspect model.pte --data weights.ptd\n" +
-			"  etrun inspect model.pte --json | jq '.methods[].operators[] | select(.available | not)'",
+			"  etrun inspect model.pte --json | jq '.methods[].operators[].name'",
 		Args:              oneModel,
 		ValidArgsFunction: completeModel,
 		RunE: func(c *cobra.Command, args []string) error {
-			if lowered && flags.lower != string(etrun.LowerVerify) {
-				flags.lower = string(etrun.LowerAuto)
+			if lowered {
+				o.Lower = string(etrun.LowerAuto)
 			}
-			report, err := inspect(c.Context(), &flags, args[0])
+			report, err := inspect(c.Context(), &o, args[0])
 			if err != nil {
 				return err
 			}
@@ -129,20 +130,20 @@ func newInspect(a *app) *cobra.Command {
 			return report.print(a.out)
 		},
 	}
-	flags.add(c.Flags())
+	o.AddFlags(c.Flags())
 	c.Flags().BoolVar(&lowered, "lowered", false, "show what lowering does: the regions, and for each instruction why it is in one or in none")
 	return c
 }
 
-func inspect(ctx context.Context, flags *openFlags, path string) (*programReport, error) {
-	prog, err := flags.open(ctx, path)
+func inspect(ctx context.Context, o *session.Options, path string) (*programReport, error) {
+	s, err := session.Open(ctx, path, o)
 	if err != nil {
 		return nil, err
 	}
-	defer prog.Close()
-	spec := prog.Spec()
+	defer s.Close()
+	prog, spec := s.Program, s.Spec()
 	report := &programReport{Schema: "etrun.inspect/1", Model: path, Bytes: spec.Size, Version: spec.Version,
-		Header: spec.Header != nil, Bundled: bundledCases(prog.Bundle()), Named: make(map[string]int)}
+		Header: spec.Header != nil, Bundled: session.CountCases(prog.Bundle()), Named: make(map[string]int)}
 	for key, data := range spec.Named {
 		report.Named[key] = len(data)
 	}
@@ -248,16 +249,6 @@ func (d *delegateReport) describe(info delegate.Info) {
 		}
 		d.Facts[f[0]] = f[1]
 	}
-}
-
-func bundledCases(b *pte.Bundle) (n int) {
-	if b == nil {
-		return 0
-	}
-	for _, s := range b.Suites {
-		n += len(s.Cases)
-	}
-	return n
 }
 
 // methodSpec is the description of a method that is there.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
 )
 
 // count is n with its noun.
@@ -24,7 +26,7 @@ func (r *programReport) print(w io.Writer) error {
 	if r.Header {
 		header = "extended header"
 	}
-	fmt.Fprintf(t, "%s: %s, program version %d, %s", r.Model, formatBytes(r.Bytes), r.Version, header)
+	fmt.Fprintf(t, "%s: %s, program version %d, %s", r.Model, bytesize.Format(r.Bytes), r.Version, header)
 	if r.Bundled > 0 {
 		fmt.Fprintf(t, ", %s", count(r.Bundled, "bundled test case", "bundled test cases"))
 	}
@@ -37,7 +39,7 @@ func (r *programReport) print(w io.Writer) error {
 		for _, bytes := range r.Named {
 			total += bytes
 		}
-		fmt.Fprintf(t, "\nnamed data: %s, %s\n", count(n, "entry", "entries"), formatBytes(int64(total)))
+		fmt.Fprintf(t, "\nnamed data: %s, %s\n", count(n, "entry", "entries"), bytesize.Format(int64(total)))
 	}
 	return t.Flush()
 }
@@ -99,7 +101,7 @@ func (m *methodReport) printFolded(t *tabwriter.Writer) {
 	if len(m.Folded) == 0 {
 		return
 	}
-	fmt.Fprintf(t, "  executed once, at load, into constants of %s\n", formatBytes(m.Memory.Folded))
+	fmt.Fprintf(t, "  executed once, at load, into constants of %s\n", bytesize.Format(m.Memory.Folded))
 	for _, o := range m.Folded {
 		fmt.Fprintf(t, "    %s\t%d\n", printable(o.Name), o.Calls)
 	}
@@ -111,7 +113,7 @@ func (m *methodReport) printRewritten(t *tabwriter.Writer) {
 	}
 	fmt.Fprint(t, "  taken away or changed at load")
 	if m.Memory.Rewritten > 0 {
-		fmt.Fprintf(t, ", with constants of %s", formatBytes(m.Memory.Rewritten))
+		fmt.Fprintf(t, ", with constants of %s", bytesize.Format(m.Memory.Rewritten))
 	}
 	fmt.Fprintln(t)
 	for _, w := range m.Rewritten {
@@ -120,12 +122,12 @@ func (m *methodReport) printRewritten(t *tabwriter.Writer) {
 }
 
 func (d *delegateReport) print(t *tabwriter.Writer, i int) {
-	fmt.Fprintf(t, "    %d  %s: payload %s, %s", i, printable(d.ID), formatBytes(int64(d.PayloadBytes)), count(d.Calls, "call", "calls"))
+	fmt.Fprintf(t, "    %d  %s: payload %s, %s", i, printable(d.ID), bytesize.Format(int64(d.PayloadBytes)), count(d.Calls, "call", "calls"))
 	if !d.Available {
 		fmt.Fprint(t, ", missing")
 	}
 	if d.Engine != "" {
-		fmt.Fprintf(t, ", %s engine, weights %s, scratch %s", d.Engine, formatBytes(d.WeightBytes), formatBytes(d.ScratchBytes))
+		fmt.Fprintf(t, ", %s engine, weights %s, scratch %s", d.Engine, bytesize.Format(d.WeightBytes), bytesize.Format(d.ScratchBytes))
 	}
 	fmt.Fprintln(t)
 	for _, f := range d.info.Facts {
@@ -160,12 +162,12 @@ func (m *memoryReport) print(t *tabwriter.Writer) {
 	for _, a := range m.FileArenas {
 		file += a
 	}
-	fmt.Fprintf(t, "  memory: constants %s, planned by the file %s in %s", formatBytes(m.Constants), formatBytes(file), count(len(m.FileArenas), "arena", "arenas"))
+	fmt.Fprintf(t, "  memory: constants %s, planned by the file %s in %s", bytesize.Format(m.Constants), bytesize.Format(file), count(len(m.FileArenas), "arena", "arenas"))
 	if m.Source != "" {
-		fmt.Fprintf(t, "; in use: %s (plan: %s, state %s, lower bound %s)", formatBytes(m.Planned), m.Source, formatBytes(m.State), formatBytes(m.LowerBound))
+		fmt.Fprintf(t, "; in use: %s (plan: %s, state %s, lower bound %s)", bytesize.Format(m.Planned), m.Source, bytesize.Format(m.State), bytesize.Format(m.LowerBound))
 	}
 	fmt.Fprintln(t)
 	if m.Conflicts > 0 {
-		fmt.Fprintf(t, "  the file's plan lets %d pairs of live storages overlap; it is not used\n", m.Conflicts)
+		fmt.Fprintf(t, "  the file's plan lets %s of live storages overlap; it is not used\n", count(m.Conflicts, "pair", "pairs"))
 	}
 }

@@ -9,14 +9,18 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
-	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 )
 
 func main() {
 	signal.Ignore(syscall.SIGPIPE) // a reader that has gone is an error of the write: hidden files are still removed
+	if runtime.GOMAXPROCS(0) < 2 {
+		runtime.GOMAXPROCS(2) // with one, every hand-over between goroutines is a switch of threads
+	}
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
@@ -43,8 +47,8 @@ type app struct {
 	in          io.Reader
 	out, notes  io.Writer
 	json        bool // results as one JSON object on out
+	quiet       bool // no notes
 	jsonWritten bool
-	warned      []delegate.Warning
 }
 
 // run executes one command line and returns the exit code.
@@ -96,7 +100,41 @@ func (a *app) writeJSON(v any) error {
 
 // note says something to people.
 func (a *app) note(format string, args ...any) {
+	if a.quiet {
+		return
+	}
 	fmt.Fprintf(a.notes, "etrun: "+format+"\n", args...)
+}
+
+// noteOnce is note without what it has said before, for what two programs have in common.
+func (a *app) noteOnce() func(format string, args ...any) {
+	said := make(map[string]bool)
+	return func(format string, args ...any) {
+		if text := fmt.Sprintf(format, args...); !said[text] {
+			said[text] = true
+			a.note("%s", text)
+		}
+	}
+}
+
+// leaveStdout has the results in words go to stderr where one of the files is standard
+// output, which has place for one thing.
+func (a *app) leaveStdout(paths ...string) error {
+	n := 0
+	for _, path := range paths {
+		if path == output.Stdout {
+			n++
+		}
+	}
+	switch {
+	case n > 1:
+		return session.Usage("%d files are to be written to standard output, want one", n)
+	case n == 1 && a.json:
+		return session.Usage("--json and a file are to be written to standard output, want one of them")
+	case n == 1:
+		a.out = a.notes
+	}
+	return nil
 }
 
 // interruptible is a context that the first interrupt cancels, with a cause that is

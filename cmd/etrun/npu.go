@@ -3,14 +3,17 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/delegate/ethosu"
 )
 
@@ -19,17 +22,14 @@ func newNPU(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "npu",
 		Short: "Look inside Ethos-U delegates",
-		Args:  noArguments,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return usage("a command is missing; see %s --help", c.CommandPath())
-		},
+		RunE:  needsCommand,
 	}
 	c.AddCommand(newNPUDisasm(a), newNPUTrace(a))
 	return c
 }
 
 func newNPUDisasm(a *app) *cobra.Command {
-	var flags openFlags
+	o := session.Options{Say: a.note}
 	c := &cobra.Command{
 		Use:   "disasm MODEL.pte",
 		Short: "Show the command streams of Ethos-U delegates",
@@ -38,51 +38,73 @@ func newNPUDisasm(a *app) *cobra.Command {
 		Example:           "  etrun npu disasm model.pte\n  etrun npu disasm model.pte | grep -A3 NPU_OP_",
 		Args:              oneModel,
 		ValidArgsFunction: completeModel,
-		RunE:              func(c *cobra.Command, args []string) error { return a.disasm(c.Context(), &flags, args[0]) },
+		RunE:              func(c *cobra.Command, args []string) error { return a.disasm(c.Context(), &o, args[0]) },
 	}
-	flags.add(c.Flags())
+	o.AddFlags(c.Flags())
 	return c
 }
 
 // disasm prints all Ethos-U delegates of a program and returns the first error.
-func (a *app) disasm(ctx context.Context, flags *openFlags, path string) error {
-	prog, err := flags.open(ctx, path)
+func (a *app) disasm(ctx context.Context, o *session.Options, path string) error {
+	s, err := session.Open(ctx, path, o)
 	if err != nil {
 		return err
 	}
-	defer prog.Close()
-	out := bufio.NewWriter(a.out)
-	defer out.Flush()
+	defer s.Close()
 	var first error
-	found := false
-	for i := range prog.Spec().Methods {
-		m := &prog.Spec().Methods[i]
+	listings := []npuListing{}
+	for i := range s.Spec().Methods {
+		m := &s.Spec().Methods[i]
 		for k, d := range m.Delegates {
 			if d.ID != ethosu.ID {
 				continue
 			}
-			found = true
-			fmt.Fprintf(out, "; method %q, delegate %d\n", m.Name, k)
-			if err := ethosu.Disassemble(out, d.Data, prog); err != nil && first == nil {
+			var text strings.Builder
+			if err := ethosu.Disassemble(&text, d.Data, s); err != nil && first == nil {
 				first = fmt.Errorf("method %q: delegate %d: %w", m.Name, k, err)
 			}
+			listings = append(listings, npuListing{m.Name, k, strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")})
 		}
 	}
-	if !found {
-		return usage("%s: no delegate of %s", path, ethosu.ID)
+	if len(listings) == 0 {
+		return session.Usage("%s: no delegate of %s", path, ethosu.ID)
 	}
-	return first
+	return errors.Join(first, a.writeListings(path, listings))
 }
 
-// npuTrace prints the operations of a run.
+// npuListing is the command stream of a delegate in words.
+type npuListing struct {
+	Method   string   `json:"method"`
+	Delegate int      `json:"delegate"`
+	Lines    []string `json:"lines"`
+}
+
+func (a *app) writeListings(path string, listings []npuListing) error {
+	if a.json {
+		return a.writeJSON(struct {
+			Schema    string       `json:"schema"`
+			Model     string       `json:"model"`
+			Delegates []npuListing `json:"delegates"`
+		}{"etrun.disasm/1", path, listings})
+	}
+	out := bufio.NewWriter(a.out)
+	for _, l := range listings {
+		fmt.Fprintf(out, "; method %q, delegate %d\n%s\n", l.Method, l.Delegate, strings.Join(l.Lines, "\n"))
+	}
+	return out.Flush()
+}
+
+// npuTrace prints the operations of one run of a program's calls.
 type npuTrace struct {
-	*runCommand
-	ctx  context.Context // of the run
-	dump string
+	outcome
+	session.Options
+	calls session.Calls
+	ctx   context.Context // of the run
+	dump  string
 }
 
 func newNPUTrace(a *app) *cobra.Command {
-	t := &npuTrace{runCommand: &runCommand{app: a, repeat: 1}}
+	t := &npuTrace{outcome: outcome{app: a}, Options: session.Options{Say: a.note}}
 	c := &cobra.Command{
 		Use:   "trace MODEL.pte",
 		Short: "Run a program on the software NPU and show each operation",
@@ -90,21 +112,34 @@ func newNPUTrace(a *app) *cobra.Command {
 			"(CRC-32) of the memory that it wrote: the first line that differs between two runs is where they part.",
 		Example: "  etrun npu trace model.pte --input x.bin\n  etrun npu trace model.pte --input x.bin --dump bytes",
 		Args:    oneModel, ValidArgsFunction: completeModel,
-		RunE: func(c *cobra.Command, args []string) error {
-			if t.dump != "" {
-				if err := os.MkdirAll(t.dump, 0o777); err != nil {
-					return err
-				}
-			}
-			t.ctx, t.npuTrace, t.device = c.Context(), t.event, "npu"
-			return t.run(c.Context(), args[0])
-		},
+		RunE: func(c *cobra.Command, args []string) error { return t.run(c.Context(), args[0]) },
 	}
-	t.calls.addFlags(c.Flags())
-	t.openFlags.add(c.Flags())
+	t.calls.AddFlags(c.Flags())
+	t.AddFlags(c.Flags())
 	_ = c.Flags().MarkHidden("device") // it is the software NPU
 	c.Flags().StringVar(&t.dump, "dump", "", "write the bytes that each operation wrote to a file in `DIR`")
 	return c
+}
+
+func (t *npuTrace) run(ctx context.Context, path string) error {
+	if t.dump != "" {
+		if err := os.MkdirAll(t.dump, 0o777); err != nil {
+			return err
+		}
+	}
+	t.ctx, t.NPUTrace, t.Device = ctx, t.event, "npu"
+	s, err := session.Open(ctx, path, &t.Options)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if err := s.Prepare(ctx, t.calls); err != nil {
+		return err
+	}
+	if err := s.Once(ctx, func(k int, st *session.Step) error { return t.keep(s, k, st) }); err != nil || !t.json {
+		return err
+	}
+	return t.writeJSON(newRunReport(s, &t.outcome, t.Seed))
 }
 
 // event prints one operation; with --json its line goes to people.

@@ -9,8 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/chart"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/plan"
 )
@@ -18,7 +20,7 @@ import (
 // planCommand shows the memory plan of a method.
 type planCommand struct {
 	*app
-	openFlags
+	session.Options
 	method, svg, html string
 }
 
@@ -67,7 +69,7 @@ type conflictReport struct {
 }
 
 func newPlan(a *app) *cobra.Command {
-	p := &planCommand{app: a}
+	p := &planCommand{app: a, Options: session.Options{Say: a.note}}
 	c := &cobra.Command{
 		Use:   "plan MODEL.pte",
 		Short: "Show how a method's memory is planned",
@@ -78,7 +80,7 @@ func newPlan(a *app) *cobra.Command {
 		ValidArgsFunction: completeModel,
 		RunE:              func(c *cobra.Command, args []string) error { return p.run(c.Context(), args[0]) },
 	}
-	p.openFlags.add(c.Flags())
+	p.AddFlags(c.Flags())
 	c.Flags().StringVar(&p.method, "method", "", "method `NAME` (default \"forward\")")
 	c.Flags().StringVar(&p.svg, "svg", "", "draw the plans into `FILE`.svg")
 	c.Flags().StringVar(&p.html, "html", "", "draw the plans into `FILE`.html, a page that needs nothing else")
@@ -86,17 +88,19 @@ func newPlan(a *app) *cobra.Command {
 }
 
 func (p *planCommand) run(ctx context.Context, path string) error {
-	prog, err := p.open(ctx, path)
+	if err := p.leaveStdout(p.svg, p.html); err != nil {
+		return err
+	}
+	s, err := session.Open(ctx, path, &p.Options)
 	if err != nil {
 		return err
 	}
-	defer prog.Close()
-	m, err := prog.Load(ctx, p.method)
+	defer s.Close()
+	m, err := s.LoadOwn(ctx, p.method)
 	if err != nil {
 		return err
 	}
-	defer m.Close()
-	p.warn(prog)
+	s.Warn()
 	r := reportPlan(path, m)
 	drawing := r.chart(m.Plan())
 	if p.svg != "" {
@@ -166,7 +170,7 @@ func storageName(m *ir.Method, s *ir.Storage) string {
 
 func (r *planReport) print(a *app) error {
 	t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "method %q: %d instructions\n", r.Method, r.Steps)
+	fmt.Fprintf(t, "method %q: %s\n", r.Method, count(r.Steps, "instruction", "instructions"))
 	fmt.Fprintln(t, "values\tkind\ttype\tbytes\talive\tfile\town\tname")
 	for i := range r.Storages {
 		s := &r.Storages[i]
@@ -186,8 +190,8 @@ func (r *planReport) print(a *app) error {
 	for _, c := range r.Conflicts {
 		fmt.Fprintf(a.out, "conflict: values %v and %v share bytes %d–%d of arena %d at instruction %d of the file's plan\n", c.A, c.B, c.Lo, c.Hi, c.Arena, c.Step)
 	}
-	_, err := fmt.Fprintf(a.out, "file %s%s, own %s, lower bound %s, state %s; in use: %s\n", formatBytes(r.FileBytes), unusable(r.FileWhole),
-		formatBytes(r.OwnBytes), formatBytes(r.LowerBound), formatBytes(r.StateBytes), r.InUse)
+	_, err := fmt.Fprintf(a.out, "file %s%s, own %s, lower bound %s, state %s; in use: %s\n", bytesize.Format(r.FileBytes), unusable(r.FileWhole),
+		bytesize.Format(r.OwnBytes), bytesize.Format(r.LowerBound), bytesize.Format(r.StateBytes), r.InUse)
 	return err
 }
 
@@ -247,5 +251,5 @@ func (s *storageReport) box(it plan.Item, offset int64, conflict bool) chart.Box
 		class = "output"
 	}
 	return chart.Box{First: it.First, Last: it.Last, Offset: offset, Bytes: it.Bytes, Label: label + " " + s.Type, Class: class, Conflict: conflict,
-		Detail: fmt.Sprintf("values %v %s\n%s, %s, alive %d–%d, at %d", s.Values, printable(s.Name), s.Type, formatBytes(it.Bytes), it.First, it.Last, offset)}
+		Detail: fmt.Sprintf("values %v %s\n%s, %s, alive %d–%d, at %d", s.Values, printable(s.Name), s.Type, bytesize.Format(it.Bytes), it.First, it.Last, offset)}
 }

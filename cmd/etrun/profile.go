@@ -2,89 +2,157 @@ package main
 
 import (
 	"context"
-	"io"
+	"fmt"
+	"slices"
+	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
-	"github.com/etrun-go/etrun"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
-	"github.com/etrun-go/etrun/runtime/trace"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/profile"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
 )
 
-// maxEvents bounds what a long run keeps of its events.
-const maxEvents = 1 << 20
-
-// profileFlags say where the times of a run's instructions go.
-type profileFlags struct {
-	table          bool
-	chrome, etdump string
-	recorder       trace.Recorder
-	files          []profileFile
+// profileCommand shows where the time of runs goes.
+type profileCommand struct {
+	*app
+	session.Options
+	profileFlags
+	calls  session.Calls
+	repeat int
+	by     string
 }
 
-// profileFile is a file of events that is written when the run has ended.
-type profileFile struct {
-	*output.File
-	fill func(io.Writer) error
-}
+const profileHelp = `Run a program some times and show where the time goes: by operator, with the nodes
+of each delegate below it, or by instruction. Times are medians and maxima over the
+runs after the first; what a run executes several times counts together. Shares add
+up to 100 %, those of nodes to their delegate's. Measuring takes time itself, so a
+run takes a little longer than in bench.
+`
 
-func (f *profileFlags) add(flags *pflag.FlagSet) {
-	flags.BoolVar(&f.table, "profile", false, "print the time of each operator and of each node inside delegates to stderr")
-	flags.StringVar(&f.chrome, "trace", "", "write a Chrome trace, for Perfetto, to `FILE`.json")
-	flags.StringVar(&f.etdump, "etdump", "", "write an ETDump, for ExecuTorch's Inspector, to `FILE`.etdp")
-}
-
-// profiles reports whether anybody asked.
-func (f *profileFlags) profiles() bool { return f.table || f.chrome != "" || f.etdump != "" }
-
-// options have the program observed, if anybody asked.
-func (f *profileFlags) options() []etrun.Option {
-	if !f.profiles() {
-		return nil
+func newProfile(a *app) *cobra.Command {
+	p := &profileCommand{app: a, Options: session.Options{Say: a.note}}
+	c := &cobra.Command{
+		Use:   "profile MODEL.pte",
+		Short: "Show where the time of a program goes",
+		Long:  profileHelp,
+		Example: "  etrun profile model.pte\n  etrun profile model.pte --by instruction --repeat 200\n" +
+			"  etrun profile model.pte --trace trace.json --flame model.svg\n" +
+			"  etrun profile model.pte --json | jq '.methods[].operators[0]'",
+		Args:              oneModel,
+		ValidArgsFunction: completeModel,
+		RunE:              func(c *cobra.Command, args []string) error { return p.run(c.Context(), args[0]) },
 	}
-	f.recorder.Max = maxEvents
-	return []etrun.Option{etrun.WithObserver(&f.recorder)}
+	flags := c.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&p.by, "by", "operator", "rows of the table: `operator` or instruction")
+	flags.IntVar(&p.repeat, "repeat", 30, "run the calls `N` times after the first, each from fresh state")
+	p.addFiles(flags)
+	p.calls.AddFlags(flags)
+	p.AddFlags(flags)
+	return c
 }
 
-// create begins the files, before anything runs.
-func (f *profileFlags) create(ctx context.Context) error {
-	for _, to := range []struct {
-		path string
-		fill func(io.Writer) error
-	}{{f.chrome, f.recorder.WriteChrome}, {f.etdump, f.recorder.WriteETDump}} {
-		if to.path == "" {
-			continue
+func (p *profileCommand) run(ctx context.Context, path string) error {
+	if p.repeat < 1 {
+		return session.Usage("--repeat %d", p.repeat)
+	}
+	if p.by != "operator" && p.by != "instruction" {
+		return session.Usage("--by %q, want one of operator, instruction", p.by)
+	}
+	if err := p.leaveStdout(p.paths[:]...); err != nil {
+		return err
+	}
+	p.table = true // have it observed
+	s, err := session.Open(ctx, path, &p.Options, p.options()...)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if err := s.Prepare(ctx, p.calls); err != nil {
+		return err
+	}
+	defer p.close()
+	if err := p.create(ctx); err != nil {
+		return err
+	}
+	first, err := s.Time(ctx)
+	if err != nil {
+		return err
+	}
+	p.firstRunEnded()
+	for range p.repeat {
+		if _, err := s.Time(ctx); err != nil {
+			return err
 		}
-		file, err := output.CreateFile(ctx, to.path)
-		if err != nil {
-			return &output.Error{Err: err}
+	}
+	p.table = false // write prints that of run
+	if err := p.write(p.app); err != nil {
+		return err
+	}
+	return p.report(s, first)
+}
+
+// profileReport is the JSON object of profile.
+type profileReport struct {
+	Schema  string          `json:"schema"`
+	Model   string          `json:"model"`
+	Threads int             `json:"threads"`
+	LoadMS  float64         `json:"load_ms"`
+	FirstMS float64         `json:"first_run_ms"`
+	Methods []methodProfile `json:"methods"`
+}
+
+type methodProfile struct {
+	Method       string       `json:"method"`
+	Runs         int          `json:"runs"`
+	MedianMS     float64      `json:"median_ms"`
+	MaxMS        float64      `json:"max_ms"`
+	Operators    []profileRow `json:"operators"`
+	Instructions []profileRow `json:"instructions"`
+}
+
+type profileRow struct {
+	Kind     string       `json:"kind"`
+	Name     string       `json:"name"`
+	At       string       `json:"at,omitempty"` // instruction, or chain:instruction, or node N
+	Calls    int          `json:"calls"`
+	MedianMS float64      `json:"median_ms"`
+	MaxMS    float64      `json:"max_ms"`
+	Share    float64      `json:"share"`
+	Parts    []profileRow `json:"parts,omitempty"`
+}
+
+func (p *profileCommand) report(s *session.Session, first time.Duration) error {
+	if p.json {
+		r := profileReport{"etrun.profile/1", s.Path, s.Threads(), stats.MS(s.Loaded), stats.MS(first), []methodProfile{}}
+		for _, m := range p.profiles() {
+			r.Methods = append(r.Methods, methodProfile{m.Method, m.Runs, stats.MS(m.Median), stats.MS(m.Max),
+				profileRows(m.ByOperator()), profileRows(m.Rows)})
 		}
-		f.files = append(f.files, profileFile{file, to.fill})
+		return p.writeJSON(r)
+	}
+	fmt.Fprintf(p.out, "load %v, first run %v, %s\n", round(s.Loaded), round(first), count(s.Threads(), "thread", "threads"))
+	for _, m := range p.profiles() {
+		rows := m.Rows
+		if p.by == "operator" {
+			rows = m.ByOperator()
+		}
+		if err := m.WriteTable(p.out, rows, printable); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// write hands out what was recorded.
-func (f *profileFlags) write(a *app) error {
-	if f.recorder.Dropped > 0 {
-		a.note("the first %d events are kept, %d are not", len(f.recorder.Events), f.recorder.Dropped)
-	}
-	if f.table {
-		if err := f.recorder.WriteTable(a.notes); err != nil {
-			return err
+func profileRows(rows []profile.Row) []profileRow {
+	list := slices.Grow([]profileRow{}, len(rows))
+	for i := range rows {
+		r := &rows[i]
+		list = append(list, profileRow{r.Kind, r.Name, r.Place(), r.Calls, stats.MS(r.Median), stats.MS(r.Max), r.Share, nil})
+		if len(r.Parts) > 0 {
+			list[i].Parts = profileRows(r.Parts)
 		}
 	}
-	for _, file := range f.files {
-		if err := file.Fill(file.fill); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// close ends what was not written.
-func (f *profileFlags) close() {
-	for _, file := range f.files {
-		file.Close()
-	}
+	return list
 }

@@ -31,35 +31,58 @@ func fences(text, language string) (blocks []string) {
 	return blocks
 }
 
-// Every command line that the README shows must run and succeed.
-func TestReadmeCommands(t *testing.T) {
-	var lines []string
-	for _, block := range fences(readText(t, "README.md"), "console") {
-		for line := range strings.Lines(block) {
-			args, ok := strings.CutPrefix(strings.TrimSpace(line), "$ bin/etrun ")
-			if !ok {
-				t.Errorf("%q: not a command of bin/etrun", line)
-			}
-			lines = append(lines, args)
-		}
-	}
-	if len(lines) < 5 {
-		t.Fatalf("%d commands found", len(lines))
-	}
+// Every command line that the documents show must run and succeed.
+func TestDocumentCommands(t *testing.T) {
 	testdata, err := filepath.Abs(filepath.Join(root, "testdata"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Chdir(t.TempDir())
-	if err := os.Symlink(testdata, "testdata"); err != nil {
-		t.Fatal(err)
+	for path, least := range map[string]int{"README.md": 5, "docs/tool.md": 5} {
+		lines := shownCommands(t, path)
+		if len(lines) < least {
+			t.Fatalf("%s: %d commands found", path, len(lines))
+		}
+		t.Run(path, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			if err := os.Symlink(testdata, "testdata"); err != nil {
+				t.Fatal(err)
+			}
+			for _, args := range lines {
+				var out, notes bytes.Buffer
+				if code := run(words(args), strings.NewReader(""), &out, &notes); code != 0 || out.Len() == 0 {
+					t.Errorf("etrun %s: exit code %d, %d bytes on stdout, stderr:\n%s", args, code, out.Len(), notes.String())
+				}
+			}
+		})
 	}
-	for _, args := range lines {
-		var out, notes bytes.Buffer
-		if code := run(strings.Fields(args), strings.NewReader(""), &out, &notes); code != 0 || out.Len() == 0 {
-			t.Errorf("etrun %s: exit code %d, %d bytes on stdout, stderr:\n%s", args, code, out.Len(), notes.String())
+}
+
+// shownCommands are the arguments of bin/etrun in a document's consoles; lines without a
+// prompt are what it prints.
+func shownCommands(t *testing.T, path string) (lines []string) {
+	for _, block := range fences(readText(t, path), "console") {
+		if !strings.HasPrefix(block, "$ bin/etrun ") {
+			t.Errorf("%s: %q does not begin with a command of bin/etrun", path, block)
+		}
+		for line := range strings.Lines(block) {
+			if args, ok := strings.CutPrefix(strings.TrimSpace(line), "$ bin/etrun "); ok {
+				lines = append(lines, args)
+			}
 		}
 	}
+	return lines
+}
+
+// words are the arguments of a line, in which quotes keep some together.
+func words(line string) (args []string) {
+	for i, part := range strings.Split(line, `"`) {
+		if i%2 == 1 {
+			args = append(args, part)
+			continue
+		}
+		args = append(args, strings.Fields(part)...)
+	}
+	return args
 }
 
 // The README's two set-up commands are what CI runs.

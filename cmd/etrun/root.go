@@ -6,47 +6,58 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 )
 
 // commands is the table of commands; a new one is a file and a row.
-var commands = []func(*app) *cobra.Command{
-	newInspect,
-	newPlan,
-	newVerify,
-	newOps,
-	newDoctor,
-	newNPU,
+var commands = []struct {
+	group string
+	make  func(*app) *cobra.Command
+}{
+	{"run", newRun}, {"run", newVerify}, {"run", newCompare}, {"run", newBench}, {"run", newProfile},
+	{"look", newCheck}, {"look", newInspect}, {"look", newPlan}, {"look", newNPU},
+	{"here", newOps}, {"here", newDoctor}, {"here", newVersion},
+}
+
+// groups are the headings of --help.
+var groups = []*cobra.Group{
+	{ID: "run", Title: "Run programs:"}, {ID: "look", Title: "Look into programs:"}, {ID: "here", Title: "This build and machine:"},
 }
 
 func newRoot(a *app) *cobra.Command {
 	root := newRun(a)
-	for _, c := range commands {
-		root.AddCommand(c(a))
+	root.Use, root.Short, root.Args, root.ValidArgsFunction = "etrun MODEL.pte", "Run ExecuTorch programs", modelOrCommand, completeRoot
+	root.AddGroup(groups...)
+	for _, row := range commands {
+		c := row.make(a)
+		c.GroupID = row.group
+		root.AddCommand(c)
 	}
+	root.SetHelpCommandGroupID("here")
+	root.SetCompletionCommandGroupID("here")
+	root.SetUsageTemplate(narrowFlags(root.UsageTemplate()))
+	narrow(root)
 	root.Version = version()
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "one JSON object on stdout, people's text on stderr")
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage("%v; see %s --help", err, c.CommandPath()) })
+	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "say nothing on stderr but errors")
+	root.SetFlagErrorFunc(flagFault)
 	return root
-}
-
-// usage is a fault of the command line.
-func usage(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", errUsage, fmt.Errorf(format, args...))
 }
 
 // oneModel accepts exactly one argument, a program.
 func oneModel(c *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return usage("%d arguments, want one MODEL.pte or .bpte; see %s --help", len(args), c.CommandPath())
+		return session.Usage("%s, want one MODEL.pte or .bpte; see %s --help", count(len(args), "argument", "arguments"), c.CommandPath())
 	}
 	return nil
 }
 
 func noArguments(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usage("argument %q, want none; see %s --help", args[0], c.CommandPath())
+		return session.Usage("argument %q, want none; see %s --help", args[0], c.CommandPath())
 	}
 	return nil
 }
@@ -56,7 +67,20 @@ func completeModel(_ *cobra.Command, args []string, _ string) ([]string, cobra.S
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+	return completePrograms(nil, nil, "")
+}
+
+// completePrograms offers program files, for any number of arguments.
+func completePrograms(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return []string{"pte", "bpte"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+// completeRoot leaves files to the shell: a filter of theirs would hide the commands.
+func completeRoot(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return nil, cobra.ShellCompDirectiveDefault
 }
 
 // exitHelp is the table of exit codes for --help.

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/kerneltest"
 	"github.com/etrun-go/etrun/runtime/pte"
@@ -15,7 +16,7 @@ import (
 // verifyCommand runs the test cases of a bundled program.
 type verifyCommand struct {
 	*app
-	openFlags
+	session.Options
 	tolerance kernels.Tolerance
 }
 
@@ -37,7 +38,7 @@ type caseReport struct {
 }
 
 func newVerify(a *app) *cobra.Command {
-	v := &verifyCommand{app: a}
+	v := &verifyCommand{app: a, Options: session.Options{Say: a.note}}
 	c := &cobra.Command{
 		Use:   "verify MODEL.bpte",
 		Short: "Run the test cases that came with a program",
@@ -48,7 +49,7 @@ func newVerify(a *app) *cobra.Command {
 		ValidArgsFunction: completeModel,
 		RunE:              func(c *cobra.Command, args []string) error { return v.run(c.Context(), args[0]) },
 	}
-	v.openFlags.add(c.Flags())
+	v.AddFlags(c.Flags())
 	c.Flags().Float64Var(&v.tolerance.Abs, "atol", 1e-5, "absolute tolerance of floats")
 	c.Flags().Float64Var(&v.tolerance.Rel, "rtol", 1e-3, "relative tolerance of floats")
 	return c
@@ -56,19 +57,19 @@ func newVerify(a *app) *cobra.Command {
 
 func (v *verifyCommand) run(ctx context.Context, path string) error {
 	if !(v.tolerance.Abs >= 0 && v.tolerance.Rel >= 0) {
-		return usage("--atol %v --rtol %v, want none below 0", v.tolerance.Abs, v.tolerance.Rel)
+		return session.Usage("--atol %v --rtol %v, want none below 0", v.tolerance.Abs, v.tolerance.Rel)
 	}
-	prog, err := v.open(ctx, path)
+	sess, err := session.Open(ctx, path, &v.Options)
 	if err != nil {
 		return err
 	}
-	defer prog.Close()
-	if bundledCases(prog.Bundle()) == 0 {
-		return usage("%s: no test cases; verify wants a bundled program (.bpte)", path)
+	defer sess.Close()
+	if session.CountCases(sess.Bundle()) == 0 {
+		return session.Usage("%s: no test cases; verify wants a bundled program (.bpte)", path)
 	}
 	report := &verifyReport{Schema: "etrun.verify/1", Model: path}
-	for _, s := range prog.Bundle().Suites {
-		if err := v.suite(ctx, prog, s, report); err != nil {
+	for _, s := range sess.Bundle().Suites {
+		if err := v.suite(ctx, sess, s, report); err != nil {
 			return err
 		}
 	}
@@ -78,21 +79,20 @@ func (v *verifyCommand) run(ctx context.Context, path string) error {
 		}
 	}
 	if report.Failed > 0 {
-		return fmt.Errorf("%w: %d of %d test cases", errDiffer, report.Failed, report.Cases)
+		return fmt.Errorf("%w: %d of %s", errDiffer, report.Failed, count(report.Cases, "test case", "test cases"))
 	}
 	return nil
 }
 
-func (v *verifyCommand) suite(ctx context.Context, prog *etrun.Program, s pte.Suite, report *verifyReport) error {
+func (v *verifyCommand) suite(ctx context.Context, sess *session.Session, s pte.Suite, report *verifyReport) error {
 	if len(s.Cases) == 0 {
 		return nil
 	}
-	m, err := prog.Load(ctx, s.Method)
+	m, err := sess.LoadOwn(ctx, s.Method)
 	if err != nil {
 		return err
 	}
-	defer m.Close()
-	v.warn(prog)
+	sess.Warn()
 	for i := range s.Cases {
 		if err := m.Reset(); err != nil {
 			return err
@@ -132,23 +132,19 @@ func (r *caseReport) print(a *app) {
 
 // testCase runs one case and says what differs.
 func (v *verifyCommand) testCase(ctx context.Context, m *etrun.Method, c *pte.Case) (differences []string, err error) {
-	for i, value := range bundledValues(c.Inputs) {
-		if err := m.SetValue(i, value); err != nil {
-			return nil, err
-		}
-	}
-	if err := m.Execute(ctx); err != nil {
+	step := session.Step{Callee: m, Values: session.BundledValues(c.Inputs)}
+	if err := step.Execute(ctx); err != nil {
 		return nil, err
 	}
-	if n := len(c.Outputs); n > 0 && n != m.NumOutputs() {
-		return []string{fmt.Sprintf("%d outputs, want %d", m.NumOutputs(), n)}, nil
+	got, err := step.Outputs()
+	if err != nil {
+		return nil, err
 	}
-	for i, want := range bundledValues(c.Outputs) {
-		got, err := m.Output(i)
-		if err != nil {
-			return nil, err
-		}
-		if err := kerneltest.CompareValues(&got, &want, v.tolerance); err != nil {
+	if n := len(c.Outputs); n > 0 && n != len(got) {
+		return []string{fmt.Sprintf("%s, want %d", count(len(got), "output", "outputs"), n)}, nil
+	}
+	for i, want := range session.BundledValues(c.Outputs) {
+		if err := kerneltest.CompareValues(got[i], &want, v.tolerance); err != nil {
 			differences = append(differences, fmt.Sprintf("output %d: %v", i, err))
 		}
 	}

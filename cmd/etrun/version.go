@@ -4,7 +4,27 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+
+	"github.com/spf13/cobra"
 )
+
+func newVersion(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Show the version of this build",
+		Args:  noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			if a.json {
+				return a.writeJSON(struct {
+					Schema  string `json:"schema"`
+					Version string `json:"version"`
+				}{"etrun.version/1", version()})
+			}
+			_, err := fmt.Fprintln(a.out, version())
+			return err
+		},
+	}
+}
 
 // release is set by the linker (-X main.release=…).
 var release = ""

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/hal/ethosu/ethosutest"
+	"github.com/etrun-go/etrun/runtime/pte"
 )
 
 // part is one block of a payload that a test makes.
@@ -166,4 +168,31 @@ func TestOldRecords(t *testing.T) {
 	v = &ethosutest.Vector{Name: v.Name, Files: map[string][]byte{"in0.bin": moved(v.Files["in0.bin"]), "out0.bin": moved(v.Files["out0.bin"])}}
 	cl.run(t, v)
 	cl.check(t, v)
+}
+
+// A payload's keys are known whether their bytes are there or not.
+func TestNamedKeys(t *testing.T) {
+	for file, want := range map[string]int{"external.pte": 2, "digits.pte": 0} {
+		program, err := os.ReadFile("../../testdata/ethosu/programs/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := pte.Parse(program, pte.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		payload := p.Methods[0].Delegates[0].Data
+		keys, err := NamedKeys(payload)
+		if err != nil || len(keys) != want {
+			t.Errorf("%s: got %q, %v, want %d", file, keys, err, want)
+		}
+		for _, key := range keys {
+			if len(key) != keyBytes {
+				t.Errorf("%s: key %q of %d bytes, want %d", file, key, len(key), keyBytes)
+			}
+		}
+		if keys, err := NamedKeys(payload[:len(payload)/2]); err == nil {
+			t.Errorf("half of %s: got %q without an error", file, keys)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package xnnpack
 
 import (
+	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/internal/flatbuf"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -93,7 +94,8 @@ func (r *reader) constantBytes(i uint32, place string) ([]byte, error) {
 				return data, nil
 			}
 		}
-		return nil, payloadError(place, "named data %.80q is not in the program or its data files", at.key)
+		return nil, delegate.Errorf(ID, delegate.ErrMissing, place,
+			"named data %.80q is in neither the program nor its data files: give the .ptd file that holds it", at.key)
 	}
 	if n := uint64(len(r.constants)); at.offset > n || at.size > n-at.offset {
 		return nil, payloadError(place, "constant %d of %d bytes at %d, the payload has %d", i, at.size, at.offset, n)

@@ -99,7 +99,7 @@ func (a *assignment) put(name string, src source) error {
 			return fmt.Errorf("%w: %s: one input too many, the method has %d", ErrMismatch, src.spec.Text, at)
 		}
 	case at < 0:
-		return fmt.Errorf("%w: %s: no input %q; %s", ErrMismatch, src.spec.Text, name, a.names())
+		return fmt.Errorf("%w %q: no input %q; %s", ErrSpec, src.spec.Text, name, a.names())
 	case a.sources[at].spec != nil:
 		return fmt.Errorf("%w: input %d given twice, by %s and %s", ErrMismatch, at, a.sources[at].spec.Text, src.spec.Text)
 	}

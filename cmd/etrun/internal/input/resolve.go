@@ -184,12 +184,22 @@ func (r *Resolver) array(ctx context.Context, path string) (*npy.Array, error) {
 }
 
 func (r *Resolver) archive(ctx context.Context, s *Spec) ([]*npy.Array, error) {
-	arrays, err := readArchive(ctx, s.Path, r.Limit)
+	arrays, err := ReadArchive(ctx, s.Path, r.Limit)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", reasonOf(err), err)
+		return nil, err
 	}
 	for _, a := range arrays {
 		r.Limit -= int64(len(a.Data))
+	}
+	return arrays, nil
+}
+
+// ReadArchive reads the arrays of a .npz file, whose elements together take at most limit
+// bytes. Errors are ErrFile or ErrMemory.
+func ReadArchive(ctx context.Context, path string, limit int64) ([]*npy.Array, error) {
+	arrays, err := readArchive(ctx, path, limit)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", reasonOf(err), err)
 	}
 	return arrays, nil
 }

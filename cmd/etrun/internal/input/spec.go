@@ -144,8 +144,9 @@ func (s *Spec) parseFile(text string) (err error) {
 		return err
 	}
 	if s.Path == "" {
-		return errors.New("a file or a value is due")
+		return errors.New("want a file or a value")
 	}
+	s.Path = Stdin(s.Path)
 	switch strings.ToLower(filepath.Ext(s.Path)) {
 	case ".npy":
 		s.Source = Array
@@ -157,6 +158,20 @@ func (s *Spec) parseFile(text string) (err error) {
 	}
 	return nil
 }
+
+// stdin is the file that standard input is.
+const stdin = "/dev/stdin"
+
+// Stdin is a path from the command line, where - stands for standard input.
+func Stdin(path string) string {
+	if path == "-" {
+		return stdin
+	}
+	return path
+}
+
+// ReadsStdin reports an argument that is read from standard input.
+func (s *Spec) ReadsStdin() bool { return s.Path == stdin }
 
 // cutShape takes :dtype:shape off the end. Whatever else holds colons is a path.
 func cutShape(text string) (rest string, shape *Shape, err error) {

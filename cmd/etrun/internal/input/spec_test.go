@@ -58,8 +58,8 @@ func TestParse(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	cases := []struct{ text, want string }{
-		{"", "a file or a value is due"},
-		{"0=", "a file or a value is due"},
+		{"", "want a file or a value"},
+		{"0=", "want a file or a value"},
 		{"x.bin:floaty:1x3", `dtype "floaty"`},
 		{"x.bin:float32:99999999999999999999", "size"},
 		{"x.bin:float32:9223372036854775807x3", "too large"},

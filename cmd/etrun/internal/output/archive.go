@@ -27,16 +27,20 @@ func CreateArchive(ctx context.Context, path string) (*Archive, error) {
 
 // Add writes the outputs of call k: out0, out1, … of call 0, call1_out0, … of call 1.
 func (a *Archive) Add(k int, outputs []*tensor.Value) error {
-	prefix := ""
-	if k > 0 {
-		prefix = fmt.Sprintf("call%d_", k)
-	}
 	for i, v := range outputs {
-		if err := a.value(fmt.Sprintf("%sout%d", prefix, i), v); err != nil {
+		if err := a.value(ArrayName(k, i), v); err != nil {
 			return &Error{err}
 		}
 	}
 	return nil
+}
+
+// ArrayName is the name of output i of call k in an archive.
+func ArrayName(k, i int) string {
+	if k > 0 {
+		return fmt.Sprintf("call%d_out%d", k, i)
+	}
+	return fmt.Sprintf("out%d", i)
 }
 
 func (a *Archive) value(name string, v *tensor.Value) error {

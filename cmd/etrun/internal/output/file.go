@@ -32,9 +32,15 @@ var (
 	errDangling = errors.New("a symbolic link to nothing")
 )
 
+// Stdout is the path that stands for standard output.
+const Stdout = "-"
+
 // CreateFile begins a file. It does not wait for the reader of a pipe. The context ends
 // writing.
 func CreateFile(ctx context.Context, path string) (*File, error) {
+	if path == Stdout {
+		return openStdout(ctx)
+	}
 	// What is there is judged by its descriptor, and stays as it is until Commit.
 	there, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
 	switch {
@@ -50,6 +56,15 @@ func CreateFile(ctx context.Context, path string) (*File, error) {
 		_ = there.Close() // nothing was written
 	}
 	return f, err
+}
+
+// openStdout is standard output, which stays open when the file is closed.
+func openStdout(ctx context.Context) (*File, error) {
+	fd, err := syscall.Dup(int(os.Stdout.Fd()))
+	if err != nil {
+		return nil, os.NewSyscallError("dup", err)
+	}
+	return newFile(ctx, os.NewFile(uintptr(fd), "standard output"), "", 0), nil
 }
 
 // createNew begins a file where none is.

@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"github.com/spf13/pflag"
@@ -6,65 +6,66 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 )
 
-// call is one execution: a method and its inputs.
-type call struct {
-	method string // empty: that of the call before, or forward
-	inputs []input.Spec
+// Call is one execution: a method and its inputs.
+type Call struct {
+	Method string // empty: that of the call before, or forward
+	Inputs []input.Spec
 }
 
-// callList is the calls of one command line. Its flags depend on their order, so
+// Calls are the calls of one command line. Their flags depend on their order, so
 // each records itself when it is parsed: --next begins a call, --method and --input
 // belong to the last one begun.
-type callList []call
+type Calls []Call
 
-func (l *callList) last() *call { return &(*l)[len(*l)-1] }
+func (l *Calls) last() *Call { return &(*l)[len(*l)-1] }
 
-func (l *callList) addFlags(flags *pflag.FlagSet) {
-	*l = callList{{}}
+// AddFlags adds --method, --input and --next.
+func (l *Calls) AddFlags(flags *pflag.FlagSet) {
+	*l = Calls{{}}
 	flags.Var(onSet{"NAME", l.setMethod}, "method", `method to run (default "forward", for further calls that of the call before)`)
-	flags.Var(onSet{"SPEC", l.addInput}, "input", "one input, in order; repeat for each (default: random elements)")
+	flags.VarP(onSet{"SPEC", l.addInput}, "input", "i", "one input, in order; repeat for each (default: random elements)")
 	flags.Var(onSet{"bool", l.next}, "next", "begin the inputs of a further call on the loaded program")
 	flags.Lookup("next").NoOptDefVal = "true"
 }
 
-func (l *callList) setMethod(name string) error {
-	if l.last().method != "" {
-		return usage("a second method for one call; --next begins another")
+func (l *Calls) setMethod(name string) error {
+	if l.last().Method != "" {
+		return Usage("a second method for one call; --next begins another")
 	}
-	l.last().method = name
+	l.last().Method = name
 	return nil
 }
 
-func (l *callList) addInput(text string) error {
+func (l *Calls) addInput(text string) error {
 	s, err := input.Parse(text)
 	if err != nil {
 		return err
 	}
-	l.last().inputs = append(l.last().inputs, s)
+	l.last().Inputs = append(l.last().Inputs, s)
 	return nil
 }
 
-func (l *callList) next(text string) error {
+func (l *Calls) next(text string) error {
 	if text != "true" {
-		return usage("--next takes no value")
+		return Usage("--next takes no value")
 	}
-	*l = append(*l, call{})
+	*l = append(*l, Call{})
 	return nil
 }
 
 // inherit gives each call without a method that of the call before.
-func (l callList) inherit() {
+func (l Calls) inherit() {
 	for i := 1; i < len(l); i++ {
-		if l[i].method == "" {
-			l[i].method = l[i-1].method
+		if l[i].Method == "" {
+			l[i].Method = l[i-1].Method
 		}
 	}
 }
 
 // given reports whether any call has inputs.
-func (l callList) given() bool {
+func (l Calls) given() bool {
 	for _, c := range l {
-		if len(c.inputs) > 0 {
+		if len(c.Inputs) > 0 {
 			return true
 		}
 	}

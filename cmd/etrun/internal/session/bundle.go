@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -12,13 +12,14 @@ func bundledInputs(b *pte.Bundle, method string) []tensor.Value {
 	}
 	for _, s := range b.Suites {
 		if s.Method == method && len(s.Cases) > 0 {
-			return bundledValues(s.Cases[0].Inputs)
+			return BundledValues(s.Cases[0].Inputs)
 		}
 	}
 	return nil
 }
 
-func bundledValues(list []pte.BundleValue) []tensor.Value {
+// BundledValues are the inputs or outputs of a test case as values of their own.
+func BundledValues(list []pte.BundleValue) []tensor.Value {
 	values := make([]tensor.Value, len(list))
 	for i := range list {
 		values[i] = bundledValue(&list[i])
@@ -34,4 +35,15 @@ func bundledValue(v *pte.BundleValue) tensor.Value {
 	t.Bind(tensor.AlignedBytes(t.NBytes())) // bytes in a file may lie anywhere
 	copy(t.Data, v.Data)
 	return tensor.TensorValue(t)
+}
+
+// CountCases is the number of test cases of a bundle, 0 without one.
+func CountCases(b *pte.Bundle) (n int) {
+	if b == nil {
+		return 0
+	}
+	for _, s := range b.Suites {
+		n += len(s.Cases)
+	}
+	return n
 }

@@ -1,4 +1,5 @@
-package main
+// Package bytesize is for numbers of bytes: 4096, 64MiB, 1.5G, 100MB.
+package bytesize
 
 import (
 	"fmt"
@@ -7,8 +8,8 @@ import (
 	"strings"
 )
 
-// byteSize is a flag for a number of bytes: 4096, 64MiB, 1.5G, 100MB.
-type byteSize int64
+// Size is a number of bytes, and a flag for one.
+type Size int64
 
 // units are what may follow a number, longest first. A bare letter is binary.
 var units = []struct {
@@ -21,7 +22,7 @@ var units = []struct {
 }
 
 // Set implements pflag.Value.
-func (b *byteSize) Set(text string) error {
+func (b *Size) Set(text string) error {
 	number, unit := text, 1.0
 	for _, u := range units {
 		if n, ok := strings.CutSuffix(text, u.suffix); ok {
@@ -33,23 +34,23 @@ func (b *byteSize) Set(text string) error {
 	if err != nil || !(v >= 0) || v*unit >= math.MaxInt64 {
 		return fmt.Errorf("%q is no size such as 64MiB", text)
 	}
-	*b = byteSize(v * unit)
+	*b = Size(v * unit)
 	return nil
 }
 
 // String implements pflag.Value.
-func (b *byteSize) String() string {
+func (b *Size) String() string {
 	if *b == 0 {
 		return ""
 	}
-	return formatBytes(int64(*b))
+	return Format(int64(*b))
 }
 
 // Type implements pflag.Value.
-func (b *byteSize) Type() string { return "SIZE" }
+func (b *Size) Type() string { return "SIZE" }
 
-// formatBytes writes a number of bytes with three or four digits: 976 B, 47.7 KiB.
-func formatBytes(n int64) string {
+// Format writes a number of bytes with three or four digits: 976 B, 47.7 KiB.
+func Format(n int64) string {
 	if n < 1<<10 {
 		return fmt.Sprintf("%d B", n)
 	}

@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"bytes"
@@ -106,15 +106,15 @@ func readQuantizations(ctx context.Context, path string) ([]ethosu.Quantization,
 	d.DisallowUnknownFields()
 	var list []quantizationJSON
 	if err := d.Decode(&list); err != nil {
-		return nil, usage("%s: %w", path, err)
+		return nil, Usage("%s: %w", path, err)
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return nil, usage("%s: more than one array", path)
+		return nil, Usage("%s: more than one array", path)
 	}
 	outputs := make([]ethosu.Quantization, len(list))
 	for i, o := range list {
 		if o.Delegate == nil || o.Output == nil || o.Scale == nil || o.ZeroPoint == nil {
-			return nil, usage("%s: entry %d: want delegate, output, scale and zero_point", path, i)
+			return nil, Usage("%s: entry %d: want delegate, output, scale and zero_point", path, i)
 		}
 		outputs[i] = ethosu.Quantization{Method: o.Method, Delegate: *o.Delegate, Output: *o.Output,
 			Quantization: delegate.Quantization{Scale: *o.Scale, ZeroPoint: *o.ZeroPoint}}

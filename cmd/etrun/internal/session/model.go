@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// callee is what runs a call: a method of this process, or a program on a model.
-type callee interface {
+// Callee is what runs a call: a method of this process, or a program on a model.
+type Callee interface {
 	Name() string
 	SetValue(i int, v tensor.Value) error
 	Execute(ctx context.Context) error
@@ -40,15 +40,15 @@ type onModel struct {
 const maxProgramOnModel = 1 << 30
 
 // openOnModel starts nothing yet: the model starts with the first call.
-func (s *session) openOnModel(ctx context.Context, path string, meta *etrun.MethodMeta) (*onModel, error) {
+func (s *Session) openOnModel(ctx context.Context, meta *etrun.MethodMeta) (*onModel, error) {
 	if meta.Name != "forward" {
-		return nil, usage("--fvp-elf runs the method forward, not %q", meta.Name)
+		return nil, Usage("--fvp-elf runs the method forward, not %q", meta.Name)
 	}
 	m := &onModel{meta: meta, inputs: make([][]byte, len(meta.Inputs))}
 	for _, list := range [][]etrun.ValueMeta{meta.Inputs, meta.Outputs} {
 		for i := range list {
 			if list[i].Kind != tensor.KindTensor {
-				return nil, usage("--fvp-elf hands tensors in and out; %q has a value of kind %v", meta.Name, list[i].Kind)
+				return nil, Usage("--fvp-elf hands tensors in and out; %q has a value of kind %v", meta.Name, list[i].Kind)
 			}
 		}
 	}
@@ -57,20 +57,20 @@ func (s *session) openOnModel(ctx context.Context, path string, meta *etrun.Meth
 		m.outputs = append(m.outputs, tensor.TensorValue(t))
 		m.sizes = append(m.sizes, t.NBytes())
 	}
-	c, err := compiledFor(s.prog)
+	c, err := compiledFor(s.Program)
 	if err != nil {
 		return nil, err
 	}
-	program, err := openfile.ReadFile(ctx, path, openfile.Rules{Limit: maxProgramOnModel, Start: pte.StartBytes,
+	program, err := openfile.ReadFile(ctx, s.Path, openfile.Rules{Limit: maxProgramOnModel, Start: pte.StartBytes,
 		Check: func(start []byte) error { return pte.CheckStart(start, pte.FormatPTE) }})
 	if err != nil {
 		return nil, err
 	}
-	model, err := fvp.Find(s.fvp, c.Family)
+	model, err := fvp.Find(s.options.fvp, c.Family)
 	if err != nil {
 		return nil, modelError(err)
 	}
-	if m.runner, err = fvp.NewRunner(model, s.fvpELF, program, len(m.inputs), fvp.RunnerOptions{Config: c}); err != nil {
+	if m.runner, err = fvp.NewRunner(model, s.options.ELF, program, len(m.inputs), fvp.RunnerOptions{Config: c}); err != nil {
 		return nil, modelError(err)
 	}
 	return m, nil
@@ -85,7 +85,7 @@ func compiledFor(p *etrun.Program) (isa.Config, error) {
 			}
 		}
 	}
-	return isa.Config{}, usage("no delegate of %s: the model to start is not known", ethosu.ID)
+	return isa.Config{}, Usage("no delegate of %s: the model to start is not known", ethosu.ID)
 }
 
 // modelError gives a model's error its exit code.

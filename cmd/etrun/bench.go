@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/bench"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+)
+
+// benchCommand measures one program, or two in turn.
+type benchCommand struct {
+	*app
+	session.Options
+	plan    bench.Plan
+	calls   session.Calls
+	vs      string
+	threads []int
+	format  string
+
+	report *benchReport
+}
+
+const benchHelp = `Measure a program: the stages of its load, the first run, and the steady state.
+Two programs, or one with two sets of flags (--vs) or several numbers of threads,
+are measured in turn, in the order ABBA: the ratio is the median over all such
+blocks, with an interval that holds the true ratio in 99 of 100 measurements,
+bootstrapped over blocks. All that was measured counts; outliers are counted, not
+dropped. An interrupt ends it, with the figures so far.
+`
+
+func newBench(a *app) *cobra.Command {
+	b := &benchCommand{app: a, Options: session.Options{Say: a.noteOnce()}}
+	c := &cobra.Command{
+		Use:   "bench A.pte [B.pte]",
+		Short: "Measure load, latency and memory; compare two programs",
+		Long:  benchHelp,
+		Example: "  etrun bench model.pte\n  etrun bench old.pte new.pte --duration 10s\n" +
+			"  etrun bench model.pte --vs \"--xnnpack reference\"\n  etrun bench model.pte --threads 1,2 --json\n" +
+			"  etrun bench model.pte --format benchstat > before.txt",
+		Args:              oneOrTwo,
+		ValidArgsFunction: completePrograms,
+		RunE:              func(c *cobra.Command, args []string) error { return b.run(c.Context(), args) },
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	flags.DurationVar(&b.plan.Duration, "duration", 3*time.Second, "measure the steady state for this `TIME`, of all arms together")
+	flags.Float64Var(&b.plan.Rate, "rate", 0, "begin this many `RUNS` a second (default: one after the other)")
+	flags.IntSliceVar(&b.threads, "threads", nil, "thread budgets `N,…` to measure (default: the processors that the process may use)")
+	flags.StringVar(&b.vs, "vs", "", "measure the last program with further `FLAGS` too, such as \"--xnnpack reference\"")
+	flags.StringVar(&b.format, "format", "table", "`FORMAT` of the results: table, json or benchstat")
+	b.calls.AddFlags(flags)
+	b.AddFlags(flags)
+	return c
+}
+
+// check refuses what cannot be measured, before anything is opened.
+func (b *benchCommand) check() error {
+	if b.json {
+		b.format = "json"
+	}
+	if b.format != "json" && b.format != "table" && b.format != "benchstat" {
+		return session.Usage("--format %q, want one of table, json, benchstat", b.format)
+	}
+	b.json = b.format == "json"
+	if b.plan.Duration <= 0 || b.plan.Duration > 24*time.Hour {
+		return session.Usage("--duration %v, want more than 0 and at most a day", b.plan.Duration)
+	}
+	if !(b.plan.Rate >= 0 && b.plan.Rate <= 1e9) {
+		return session.Usage("--rate %v, want none below 0", b.plan.Rate)
+	}
+	if len(b.threads) == 0 {
+		b.threads = []int{0}
+	}
+	if slices.Min(b.threads) < 0 || len(b.threads) > 16 {
+		return session.Usage("--threads %v, want up to 16 numbers, none below 0", b.threads)
+	}
+	return nil
+}
+
+// groups are the arms that are measured in turn: all of one program without --vs; else
+// a pair for each number of threads.
+func (b *benchCommand) groups(paths []string) (groups [][]*arm, err error) {
+	var vs []string
+	if b.vs != "" {
+		vs = strings.Fields(b.vs)
+	}
+	var alone []*arm
+	for _, n := range b.threads {
+		o := b.Options
+		o.Threads = n
+		a := &arm{Model: paths[0], options: &o}
+		if len(paths) == 1 && b.vs == "" {
+			alone = append(alone, a)
+			continue
+		}
+		with, err := o.With(vs)
+		if err != nil {
+			return nil, session.Usage("--vs: %w", err)
+		}
+		groups = append(groups, []*arm{a, {Model: paths[len(paths)-1], Flags: b.vs, options: with}})
+	}
+	if alone != nil {
+		groups = append(groups, alone)
+	}
+	for _, g := range groups {
+		for i, a := range g {
+			a.Name = string(rune('A' + i))
+		}
+	}
+	return groups, nil
+}
+
+func (b *benchCommand) run(ctx context.Context, paths []string) error {
+	if err := b.check(); err != nil {
+		return err
+	}
+	groups, err := b.groups(paths)
+	if err != nil {
+		return err
+	}
+	b.report = newBenchReport(b.plan)
+	for _, g := range groups {
+		if err = b.measure(ctx, g); err != nil {
+			break
+		}
+	}
+	b.report.finish(err)
+	if err != nil && (ctx.Err() == nil || !b.report.measured()) {
+		return err
+	}
+	return errors.Join(err, b.write())
+}
+
+// measure opens the arms of a group, measures them and closes them.
+func (b *benchCommand) measure(ctx context.Context, group []*arm) error {
+	var arms []*bench.Arm
+	for _, a := range group {
+		if err := a.open(ctx, b.calls); err != nil {
+			return err
+		}
+		defer a.close()
+		b.report.Arms = append(b.report.Arms, a)
+		arms = append(arms, &a.measured)
+	}
+	err := b.plan.Measure(ctx, arms)
+	b.report.Process.GoHeap = max(b.report.Process.GoHeap, liveHeap())
+	for i, a := range group {
+		a.finish(ctx, b.plan)
+		if i > 0 {
+			b.report.compare(group[0], a)
+		}
+	}
+	return err
+}

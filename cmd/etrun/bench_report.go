@@ -1,0 +1,121 @@
+package main
+
+import (
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/prometheus/procfs"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/bench"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
+	"github.com/etrun-go/etrun/delegate/all"
+	"github.com/etrun-go/etrun/hal/cpu"
+)
+
+// benchReport is the JSON object of bench.
+type benchReport struct {
+	Schema      string        `json:"schema"`
+	Environment environment   `json:"environment"`
+	DurationS   float64       `json:"duration_s"`
+	Rate        float64       `json:"rate,omitempty"`
+	Interrupted bool          `json:"interrupted"`
+	Arms        []*arm        `json:"arms"`
+	Comparisons []comparison  `json:"comparisons"`
+	Process     processMemory `json:"process_bytes"`
+}
+
+// comparison is the ratio of two arms that were measured in turn.
+type comparison struct {
+	Arm      string `json:"arm"`
+	Baseline string `json:"baseline"`
+	Threads  [2]int `json:"threads"` // of the arm and of the baseline
+	stats.Ratio
+	Verdict string `json:"verdict"` // faster, slower, or not resolved
+}
+
+// processMemory is of the whole process, all arms together.
+type processMemory struct {
+	PeakResident int64 `json:"peak_resident"`
+	GoHeap       int64 `json:"go_heap"` // live after the steady state, with the programs open
+}
+
+// environment is what times depend on besides the program.
+type environment struct {
+	Version    string          `json:"version"`
+	CPU        string          `json:"cpu"`
+	Features   []string        `json:"features"`
+	Processors int             `json:"processors"`
+	Quota      string          `json:"cgroup_quota,omitempty"`
+	GoMaxProcs int             `json:"gomaxprocs"`
+	Governor   string          `json:"governor,omitempty"`
+	LoadBefore float64         `json:"load_average_before"` // of the last minute
+	LoadAfter  float64         `json:"load_average_after"`
+	Backends   []backendReport `json:"backends"`
+}
+
+func newBenchReport(p bench.Plan) *benchReport {
+	r := &benchReport{Schema: "etrun.bench/1", DurationS: p.Duration.Seconds(), Rate: p.Rate, Arms: []*arm{}, Comparisons: []comparison{}}
+	e := &r.Environment
+	*e = environment{Version: version(), CPU: processorName(), Features: []string{}, Processors: cpu.Allowed(), Quota: quota(),
+		GoMaxProcs: runtime.GOMAXPROCS(0), LoadBefore: loadAverage()}
+	for _, f := range cpu.Features() {
+		if f.Has {
+			e.Features = append(e.Features, f.Name)
+		}
+	}
+	for _, b := range all.Backends() {
+		s := b.Probe()
+		e.Backends = append(e.Backends, backendReport{b.ID(), s.Loaded, s.Engine, s.Detail})
+	}
+	if text, err := os.ReadFile("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"); err == nil {
+		e.Governor = strings.TrimSpace(string(text))
+	}
+	return r
+}
+
+// loadAverage is that of the last minute, 0 where it is not known.
+func loadAverage() float64 {
+	fs, err := procfs.NewDefaultFS()
+	if err != nil {
+		return 0
+	}
+	load, err := fs.LoadAvg()
+	if err != nil {
+		return 0
+	}
+	return load.Load1
+}
+
+// finish adds what is known at the end; err is how it ended.
+func (r *benchReport) finish(err error) {
+	r.Interrupted = err != nil
+	r.Environment.LoadAfter = loadAverage()
+	r.Process.PeakResident = int64(processStatus().VmHWM)
+}
+
+// liveHeap is what lives on the Go heap.
+func liveHeap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// measured reports that there are figures of the steady state.
+func (r *benchReport) measured() bool {
+	return len(r.Arms) > 0 && r.Arms[0].Latency.N > 0
+}
+
+// compare adds the ratio of two arms.
+func (r *benchReport) compare(baseline, a *arm) {
+	c := comparison{Arm: a.Name, Baseline: baseline.Name, Threads: [2]int{a.Threads, baseline.Threads},
+		Ratio: stats.Compare(baseline.Cells, a.Cells), Verdict: "not resolved"}
+	switch {
+	case c.Resolved() && c.High < 1:
+		c.Verdict = "faster"
+	case c.Resolved():
+		c.Verdict = "slower"
+	}
+	r.Comparisons = append(r.Comparisons, c)
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"golang.org/x/perf/benchfmt"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
+)
+
+// write hands out the report in the format that was asked for.
+func (b *benchCommand) write() error {
+	switch b.format {
+	case "json":
+		return b.writeJSON(b.report)
+	case "benchstat":
+		return b.report.writeBenchstat(b.out)
+	}
+	b.report.print(b.out)
+	return nil
+}
+
+func (r *benchReport) print(w io.Writer) {
+	e := &r.Environment
+	fmt.Fprintf(w, "%s; %s, %s; load average %.2f\n", e.Version, orDash(e.CPU), count(e.Processors, "processor", "processors"), e.LoadBefore)
+	for _, a := range r.Arms {
+		a.print(w)
+	}
+	for i := range r.Comparisons {
+		r.Comparisons[i].print(w)
+	}
+	fmt.Fprintf(w, "process: at most %s resident, %s live on the Go heap\n",
+		bytesize.Format(r.Process.PeakResident), bytesize.Format(r.Process.GoHeap))
+}
+
+func (a *arm) print(w io.Writer) {
+	fmt.Fprintf(w, "%s  %s, %s, %s", a.Name, a.Model, printable(strings.Join(a.Methods, " + ")), count(a.Threads, "thread", "threads"))
+	if a.Flags != "" {
+		fmt.Fprintf(w, ", %s", a.Flags)
+	}
+	for _, engine := range a.Engines {
+		fmt.Fprintf(w, ", %s engine", printable(engine))
+	}
+	fmt.Fprintf(w, "\n   load       %.4g ms:", a.LoadMS)
+	for _, s := range a.Stages {
+		fmt.Fprintf(w, " %s %.3g", s.Name, s.MS)
+	}
+	fmt.Fprintf(w, "\n   first run  %.4g ms, then %d to warm up\n", a.FirstMS, a.Warmup)
+	l := &a.Latency
+	fmt.Fprintf(w, "   %-9s  min %.4g ms  p50 %.4g  p90 %.4g  p95 %.4g  p99 %.4g  max %.4g  MAD %.2g; %s\n",
+		count(l.N, "run", "runs"), l.Min, l.P50, l.P90, l.P95, l.P99, l.Max, l.MAD, count(l.Outliers, "outlier", "outliers"))
+	m := &a.Memory
+	fmt.Fprintf(w, "   memory     planned %s, packed %s, scratch %s, the load added %s to the process; %s a run\n", bytesize.Format(m.Planned),
+		bytesize.Format(m.Packed), bytesize.Format(m.Scratch), bytesize.Format(m.Resident),
+		count(int(a.Allocs), "Go allocation", "Go allocations"))
+}
+
+func (c *comparison) print(w io.Writer) {
+	threads := ""
+	if c.Threads[0] != c.Threads[1] {
+		threads = fmt.Sprintf(" (threads %d/%d)", c.Threads[0], c.Threads[1])
+	}
+	fmt.Fprintf(w, "%s/%s%s  ", c.Arm, c.Baseline, threads)
+	if c.Blocks < stats.MinBlocks {
+		fmt.Fprintf(w, "%.4g, %s, too few for an interval\n", c.Value, count(c.Blocks, "block", "blocks"))
+		return
+	}
+	fmt.Fprintf(w, "%.4g, %.0f %% interval %.4g to %.4g, %s: %s\n",
+		c.Value, 100*c.Level, c.Low, c.High, count(c.Blocks, "block", "blocks"), c.Verdict)
+}
+
+// writeBenchstat writes a line for each cell, which benchstat takes for a measurement of
+// its own, and one for load and first run of each arm. Arms are told apart by the key
+// /arm, for benchstat -col /arm.
+func (r *benchReport) writeBenchstat(out io.Writer) error {
+	w := benchfmt.NewWriter(out)
+	config := []benchfmt.Config{}
+	for _, c := range [][2]string{{"goos", runtime.GOOS}, {"goarch", runtime.GOARCH}, {"cpu", r.Environment.CPU},
+		{"etrun", r.Environment.Version}} {
+		if c[1] != "" {
+			config = append(config, benchfmt.Config{Key: c[0], Value: []byte(c[1]), File: true})
+		}
+	}
+	line := func(kind string, a *arm, n int, milliseconds float64) error {
+		name := fmt.Sprintf("%s/model=%s/arm=%s/threads=%d", kind, oneWord(filepath.Base(a.Model)), a.Name, a.Threads)
+		value := benchfmt.Value{Value: milliseconds / 1e3, Unit: "sec/op", OrigValue: milliseconds * 1e6, OrigUnit: "ns/op"}
+		return w.Write(&benchfmt.Result{Config: config, Name: benchfmt.Name(name), Iters: n, Values: []benchfmt.Value{value}})
+	}
+	for _, a := range r.Arms {
+		if err := line("Load", a, 1, a.LoadMS); err != nil {
+			return err
+		}
+		if err := line("FirstRun", a, 1, a.FirstMS); err != nil {
+			return err
+		}
+		for _, cell := range a.Cells {
+			if err := line("Run", a, a.PerCell, cell); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// oneWord is text as the name of a benchmark may have it.
+func oneWord(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r <= ' ' || r == '/' || r == '=' || r == 0x7f {
+			return '_'
+		}
+		return r
+	}, text)
+}

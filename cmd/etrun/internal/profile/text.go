@@ -1,0 +1,38 @@
+package profile
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// WriteTable writes rows of the profile, those of [Profile.ByOperator] or p.Rows, parts
+// below the row that they are of. printable makes names fit for a terminal.
+func (p *Profile) WriteTable(w io.Writer, rows []Row, printable func(string) string) error {
+	runs := "1 run"
+	if p.Runs != 1 {
+		runs = fmt.Sprintf("%d runs", p.Runs)
+	}
+	fmt.Fprintf(w, "method %s, %s: median %v, max %v\n", printable(p.Method), runs, round(p.Median), round(p.Max))
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "median\tmax\tshare\tcalls\tat\t  name")
+	for i := range rows {
+		rows[i].write(t, "", printable)
+		for k := range rows[i].Parts {
+			rows[i].Parts[k].write(t, "  ", printable)
+		}
+	}
+	return t.Flush()
+}
+
+func (r *Row) write(t io.Writer, indent string, printable func(string) string) {
+	fmt.Fprintf(t, "%s\t%s\t%.1f %%\t%d\t%s\t  %s%s\n", micros(r.Median), micros(r.Max), 100*r.Share, r.Calls,
+		strings.TrimPrefix(r.Place(), "node "), indent, printable(r.Name))
+}
+
+// micros is a time in µs with enough digits for one clock tick.
+func micros(d time.Duration) string { return fmt.Sprintf("%.2f µs", float64(d)/1e3) }
+
+func round(d time.Duration) time.Duration { return d.Round(10 * time.Nanosecond) }

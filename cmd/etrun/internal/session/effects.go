@@ -1,0 +1,47 @@
+package session
+
+import (
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/delegate/ethosu"
+	"github.com/etrun-go/etrun/delegate/xnnpack"
+)
+
+// backendFlags are for delegates of one backend.
+var backendFlags = []struct{ flag, backend string }{
+	{"xnnpack", xnnpack.ID}, {"weights-cache", xnnpack.ID}, {"device", ethosu.ID}, {"fvp", ethosu.ID}, {"qparams", ethosu.ID},
+}
+
+// warnOfFlags says which flags were given for nothing.
+func (s *Session) warnOfFlags() {
+	for _, f := range backendFlags {
+		if s.options.given(f.flag) && !s.hasDelegate(f.backend) {
+			s.warn("--" + f.flag + " has no effect: the program has no delegate of " + f.backend)
+		}
+	}
+	if s.options.given("seed") && !s.random && !s.drawsNumbers() {
+		s.warn("--seed has no effect: neither inputs nor operators are random")
+	}
+}
+
+func (s *Session) hasDelegate(backend string) bool {
+	for i := range s.Spec().Methods {
+		for _, d := range s.Spec().Methods[i].Delegates {
+			if d.ID == backend {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// drawsNumbers reports operators that draw random numbers.
+func (s *Session) drawsNumbers() bool {
+	for i := range s.Spec().Methods {
+		for _, o := range s.Spec().Methods[i].Operators {
+			if op, _, ok, err := etrun.DefaultOperators().Lookup(o.FullName()); ok && err == nil && op.Random {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,114 @@
+package session
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/internal/openfile"
+)
+
+// foreign are the kinds of files that people give by mistake: what stands at an offset.
+var foreign = []struct {
+	offset int
+	magic  string
+	name   string
+	cure   string // empty: export with ExecuTorch
+}{
+	{4, "TFL3", "a TensorFlow Lite model", ""},
+	{0, "GGUF", "a GGUF model", ""},
+	{0, "PK\x03\x04", "a zip archive, as PyTorch's own .pt, .pth and .pt2 files are", ""},
+	{0, "\x89HDF", "an HDF5 file, as Keras writes", ""},
+	{0, "\x93NUMPY", "a NumPy array", "give it with --input"},
+	{0, "\x89PNG", "a PNG picture", "give it with --input"},
+	{0, "\xff\xd8\xff", "a JPEG picture", "give it with --input"},
+	{4, "ED00", "an ETDump", "it is read by ExecuTorch's Inspector"},
+	{0, "\x80\x02", "a Python pickle, as old PyTorch checkpoints are", ""},
+	{0, "\x7fELF", "a program of this kind of machine", ""},
+	{0, "\x1f\x8b", "a gzip archive", "unpack it"},
+	{0, "version https://git-lfs", "a pointer of Git LFS", "git lfs pull fetches the file"},
+	{0, "<!doctype", "an HTML page", "download the file itself"},
+	{0, "<!DOCTYPE", "an HTML page", "download the file itself"},
+	{0, "<html", "an HTML page", "download the file itself"},
+}
+
+// foreignStart is how many first bytes are looked at.
+const foreignStart = 64
+
+// foreignKind names the kind of a file that begins with start, empty for none that is
+// known.
+func foreignKind(start []byte, size int64) (name, cure string) {
+	for _, f := range foreign {
+		if len(start) >= f.offset && bytes.HasPrefix(start[f.offset:], []byte(f.magic)) {
+			return f.name, f.cure
+		}
+	}
+	if len(start) < 16 {
+		return "", ""
+	}
+	if n := binary.LittleEndian.Uint64(start); start[8] == '{' && n > 0 && n < uint64(size) {
+		return "a safetensors file", ""
+	}
+	if start[0] == 8 && start[1] < 32 && bytes.IndexByte([]byte{0x12, 0x1a, 0x3a}, start[2]) >= 0 { // version, then text or the graph
+		return "an ONNX model", ""
+	}
+	return "", ""
+}
+
+// foreignError is a file of another kind than was wanted.
+type foreignError struct {
+	text string
+	err  error
+}
+
+func (e *foreignError) Error() string { return e.text }
+
+// Unwrap gives the fault that reading it as a program had.
+func (e *foreignError) Unwrap() error { return e.err }
+
+// nameForeign says what the file is that an error is of, where it is no program or data
+// file and its kind is known.
+func (o *Options) nameForeign(ctx context.Context, program string, err error) error {
+	fault, ok := errors.AsType[*etrun.LoadError](err)
+	if !ok || fault.Class != etrun.ErrFormat {
+		return err
+	}
+	for i, path := range append([]string{program}, o.data...) {
+		if fault.File != path && !strings.HasPrefix(fault.Err.Error(), path+": ") {
+			continue
+		}
+		name, cure := readForeign(ctx, path)
+		if name == "" {
+			return err
+		}
+		want := ".ptd"
+		if i == 0 {
+			want = ".pte"
+		}
+		cure = cmp.Or(cure, "export the model from PyTorch with ExecuTorch")
+		return &foreignError{fmt.Sprintf("%s: %s, not a %s; %s", path, name, want, cure), err}
+	}
+	return err
+}
+
+// readForeign looks at the beginning of a regular file.
+func readForeign(ctx context.Context, path string) (name, cure string) {
+	f, err := openfile.Open(ctx, path, openfile.Rules{})
+	if err != nil {
+		return "", ""
+	}
+	defer f.Close()
+	start := make([]byte, foreignStart)
+	n, err := io.ReadFull(f, start)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return "", ""
+	}
+	size, _ := f.Size()
+	return foreignKind(start[:n], size)
+}

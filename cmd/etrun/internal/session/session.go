@@ -1,0 +1,279 @@
+// Package session opens programs as command lines ask for them, and runs their calls.
+package session
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/nearest"
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// ErrUsage is a fault of the command line; match with errors.Is.
+var ErrUsage = errors.New("usage")
+
+// Usage is a fault of the command line.
+func Usage(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrUsage, fmt.Errorf(format, args...))
+}
+
+// Session is an open program with the calls that are made of it. One goroutine uses it
+// at a time.
+type Session struct {
+	*etrun.Program
+	Path   string
+	Steps  []*Step       // the calls that were prepared, in order
+	Loaded time.Duration // from Open to the end of the last Prepare
+
+	options    *Options
+	begun      time.Time
+	methods    map[string]Callee
+	order      []Callee      // as loaded
+	state      *etrun.Method // the first method of a call, whose state the others share
+	fresh      bool          // no call was executed since the state was
+	inputBytes int64         // that further inputs may take
+	random     bool          // inputs are
+	warned     []string
+}
+
+// Open opens a program as o says, with further options.
+func Open(ctx context.Context, path string, o *Options, more ...etrun.Option) (*Session, error) {
+	path = input.Stdin(path)
+	s := &Session{Path: path, options: o, begun: time.Now(), methods: make(map[string]Callee), fresh: true, inputBytes: o.InputLimit()}
+	var err error
+	if s.Program, err = o.open(ctx, path, more); err != nil {
+		return nil, o.nameForeign(ctx, path, err)
+	}
+	s.Loaded = time.Since(s.begun)
+	return s, nil
+}
+
+// LoadOwn loads a method with state of its own; empty means "forward". Close closes it.
+func (s *Session) LoadOwn(ctx context.Context, name string) (*etrun.Method, error) {
+	if _, err := s.meta(name); err != nil {
+		return nil, err
+	}
+	m, err := s.Load(ctx, name)
+	if err != nil {
+		return nil, cure(err)
+	}
+	s.order = append(s.order, m)
+	return m, nil
+}
+
+// InputLimit bounds the bytes of all files of values, and what making them takes.
+func (s *Session) InputLimit() int64 { return s.options.InputLimit() }
+
+// meta describes a method; that there is none of the name is a fault of the command line.
+func (s *Session) meta(name string) (*etrun.MethodMeta, error) {
+	names := s.MethodNames()
+	if want := cmp.Or(name, "forward"); !slices.Contains(names, want) {
+		hint := ""
+		if other := nearest.Name(want, names); other != "" {
+			hint = fmt.Sprintf("; did you mean %.100q?", other)
+		} else if name == "" {
+			hint = "; choose one with --method"
+		}
+		return nil, Usage("%s: no method %q; the program has %.200q%s", s.Path, want, names, hint)
+	}
+	return s.Meta(name)
+}
+
+// Prepare loads the methods of calls, each once, makes the inputs, and says what the
+// program could not use.
+func (s *Session) Prepare(ctx context.Context, calls Calls) error {
+	if n := s.stdinReaders(calls); n > 1 {
+		return Usage("%d files are to be read from standard input, want one", n)
+	}
+	calls.inherit()
+	for i := range calls {
+		if err := s.prepare(ctx, &calls[i], calls.given()); err != nil {
+			if i > 0 {
+				err = fmt.Errorf("call %d: %w", i, err)
+			}
+			return err
+		}
+	}
+	s.Loaded = time.Since(s.begun)
+	s.Warn()
+	return nil
+}
+
+// stdinReaders counts what is read from standard input.
+func (s *Session) stdinReaders(calls Calls) (n int) {
+	for _, path := range append([]string{s.Path}, s.options.data...) {
+		if input.Stdin(path) == input.Stdin("-") {
+			n++
+		}
+	}
+	for i := range calls {
+		for k := range calls[i].Inputs {
+			if calls[i].Inputs[k].ReadsStdin() {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// prepare adds the step of one call. given says that some call has inputs.
+func (s *Session) prepare(ctx context.Context, c *Call, given bool) error {
+	meta, err := s.meta(c.Method)
+	if err != nil {
+		return err
+	}
+	m := s.methods[meta.Name]
+	if m == nil {
+		if m, err = s.load(ctx, meta); err != nil {
+			return err
+		}
+		s.methods[meta.Name] = m
+		s.order = append(s.order, m)
+	}
+	resolver := &input.Resolver{Seed: s.options.Seed + uint64(len(s.Steps)), Limit: s.inputBytes, Say: s.options.Say}
+	values, err := s.values(ctx, resolver, c, meta, given)
+	s.inputBytes = resolver.Limit
+	if err == nil {
+		s.Steps = append(s.Steps, &Step{Callee: m, Values: values})
+	}
+	return err
+}
+
+// load makes what runs a method. Methods after the first share its state, as programs
+// with several methods over one cache mean it.
+func (s *Session) load(ctx context.Context, meta *etrun.MethodMeta) (Callee, error) {
+	if s.options.ELF != "" {
+		return s.openOnModel(ctx, meta)
+	}
+	var options []etrun.MethodOption
+	if s.state != nil {
+		options = append(options, etrun.WithStateOf(s.state))
+	}
+	m, err := s.Load(ctx, meta.Name, options...)
+	if err != nil {
+		return nil, cure(err)
+	}
+	if s.state == nil {
+		s.state = m
+	}
+	return m, nil
+}
+
+// cure says what helps against an error, where that is known.
+func cure(err error) error {
+	if missing, ok := errors.AsType[*etrun.MissingError](err); ok && len(missing.Data) > 0 {
+		return fmt.Errorf("%w; give --data FILE.ptd", err)
+	}
+	return err
+}
+
+// values makes a call's inputs: what the command line says; where it says nothing at
+// all, a bundle's first test case or random elements.
+func (s *Session) values(ctx context.Context, r *input.Resolver, c *Call, meta *etrun.MethodMeta, given bool) ([]tensor.Value, error) {
+	s.random = s.random || slices.ContainsFunc(c.Inputs, func(in input.Spec) bool { return in.Fill == "rand" })
+	if given || len(meta.Inputs) == 0 {
+		return r.Resolve(ctx, c.Inputs, meta.Inputs)
+	}
+	if values := bundledInputs(s.Bundle(), meta.Name); values != nil {
+		s.options.Say("no --input: the inputs of the first bundled test case")
+		return values, nil
+	}
+	s.random = true
+	s.options.Say("no --input: random elements, seed %d", s.options.Seed)
+	return r.Resolve(ctx, input.Random(meta.Inputs), meta.Inputs)
+}
+
+// Warn says, each once, what the program could not use.
+func (s *Session) Warn() {
+	s.warnOfFlags()
+	for _, w := range s.Warnings() {
+		if w.Class != delegate.WarnBackend { // of flags, which have been named
+			s.warn(w.Text)
+		}
+	}
+}
+
+func (s *Session) warn(text string) {
+	if !slices.Contains(s.warned, text) {
+		s.warned = append(s.warned, text)
+		s.options.Say("warning: %s", text)
+	}
+}
+
+// Once executes all calls, from fresh state, and gives each to keep while its outputs
+// are valid; keep may be nil. Times are added to the steps.
+func (s *Session) Once(ctx context.Context, keep func(k int, st *Step) error) error {
+	if err := s.reset(); err != nil {
+		return err
+	}
+	s.fresh = false
+	for k, st := range s.Steps {
+		err := st.Execute(ctx)
+		if err != nil {
+			return s.inCall(k, err)
+		}
+		if keep == nil {
+			continue
+		}
+		if err := keep(k, st); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reset gives all methods fresh state.
+func (s *Session) reset() error {
+	if s.fresh {
+		return nil
+	}
+	for _, m := range s.order {
+		if err := m.Reset(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inCall names the call in an error, where there are several.
+func (s *Session) inCall(k int, err error) error {
+	if len(s.Steps) == 1 {
+		return err
+	}
+	return fmt.Errorf("call %d: %w", k, err)
+}
+
+// CallName begins a line about call k, where there are several.
+func (s *Session) CallName(k int) string {
+	if len(s.Steps) == 1 {
+		return ""
+	}
+	return fmt.Sprintf("call %d: ", k)
+}
+
+// Close ends the methods, the one whose state others use last, and the program.
+func (s *Session) Close() error {
+	for _, m := range slices.Backward(s.order) {
+		_ = m.Close() // of memory and units; what was computed is there
+	}
+	return s.Program.Close()
+}
+
+// Time executes all calls once, from fresh state, and says how long they took together.
+func (s *Session) Time(ctx context.Context) (took time.Duration, err error) {
+	if err := s.Once(ctx, nil); err != nil {
+		return 0, err
+	}
+	for _, st := range s.Steps {
+		took += st.Took[len(st.Took)-1]
+		st.Took = st.Took[:0]
+	}
+	return took, nil
+}

@@ -1,0 +1,125 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// open opens a program of the command's tests with flags; said gets what it says.
+func open(t *testing.T, name string, said *[]string, args ...string) (*Session, Calls) {
+	t.Helper()
+	var calls Calls
+	o := &Options{Say: func(format string, args ...any) { *said = append(*said, fmt.Sprintf(format, args...)) }}
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	calls.AddFlags(flags)
+	o.AddFlags(flags)
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(t.Context(), "../../testdata/"+name, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s, calls
+}
+
+// Each round of calls begins with fresh state, and within a round state persists.
+func TestOnceBeginsWithFreshState(t *testing.T) {
+	var said []string
+	s, calls := open(t, "state.pte", &said, "--input", "ones", "--next", "--input", "ones")
+	if err := s.Prepare(t.Context(), calls); err != nil {
+		t.Fatal(err)
+	}
+	for round := range 3 {
+		var got []float32
+		err := s.Once(t.Context(), func(_ int, st *Step) error {
+			outputs, err := st.Outputs()
+			got = append(got, tensor.Data[float32](outputs[0].Tensor)[0])
+			return err
+		})
+		if want := []float32{2, 4}; err != nil || !slices.Equal(got, want) {
+			t.Errorf("round %d: got %v, %v, want %v", round, got, err, want)
+		}
+	}
+	for k, st := range s.Steps {
+		if len(st.Took) != 3 || slices.Min(st.Took) <= 0 {
+			t.Errorf("call %d: times %v, want three", k, st.Took)
+		}
+	}
+}
+
+func TestSessionSays(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		args []string
+		want []string
+	}{
+		{"random inputs", []string{"--seed", "5"}, []string{"no --input: random elements, seed 5"}},
+		{"an engine for nobody", []string{"--input", "ones", "--xnnpack", "reference"}, []string{"warning: --xnnpack has no effect: the program has no delegate of XnnpackBackend"}},
+		{"a seed for nothing", []string{"--input", "ones", "--seed", "3"}, []string{"warning: --seed has no effect: neither inputs nor operators are random"}},
+		{"a seed of an input", []string{"--input", "rand", "--seed", "3"}, nil},
+		{"nothing", []string{"--input", "ones"}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var said []string
+			s, calls := open(t, "state.pte", &said, c.args...)
+			if err := s.Prepare(t.Context(), calls); err != nil {
+				t.Fatal(err)
+			}
+			s.Warn() // has been said
+			if !slices.Equal(said, c.want) {
+				t.Errorf("said %q, want %q", said, c.want)
+			}
+		})
+	}
+}
+
+func TestSessionRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		args   []string
+		reason error
+	}{
+		{"a method that is not there", []string{"--method", "gone"}, ErrUsage},
+		{"an input too many, in the second call", []string{"--input", "ones", "--next", "--input", "ones", "--input", "ones"}, input.ErrMismatch},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var said []string
+			s, calls := open(t, "state.pte", &said, c.args...)
+			if err := s.Prepare(t.Context(), calls); !errors.Is(err, c.reason) {
+				t.Errorf("got %v, want %v", err, c.reason)
+			}
+		})
+	}
+}
+
+func TestForeignKind(t *testing.T) {
+	for _, c := range []struct{ start, want string }{
+		{"\x1c\x00\x00\x00TFL3\x14\x00", "a TensorFlow Lite model"},
+		{"GGUF\x03\x00\x00\x00", "a GGUF model"},
+		{"PK\x03\x04\x00\x00", "a zip archive, as PyTorch's own .pt, .pth and .pt2 files are"},
+		{"\x58\x00\x00\x00\x00\x00\x00\x00{\"__metadata__\"", "a safetensors file"},
+		{"\x08\x07\x12\x07pytorch\x1a\x051.12", "an ONNX model"},
+		{"version https://git-lfs.github.com/spec/v1\noid", "a pointer of Git LFS"},
+		{"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P", "a Python pickle, as old PyTorch checkpoints are"},
+		{"\x1c\x00\x00\x00ET12", ""},
+		{"noise noise noise noise", ""},
+		{"", ""},
+	} {
+		if got, _ := foreignKind([]byte(c.start), 1000); got != c.want {
+			t.Errorf("%q: got %q, want %q", c.start, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/nearest"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+)
+
+// modelOrCommand accepts one argument, a program, and tells a misspelt command from one.
+func modelOrCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return session.Usage("no arguments, want a MODEL.pte or a command; see %s --help", c.CommandPath())
+	}
+	if err := misspelt(c, args); err != nil {
+		return err
+	}
+	return oneModel(c, args)
+}
+
+// misspelt is the fault of a first argument that is no file, but nearly a command.
+func misspelt(c *cobra.Command, args []string) error {
+	if len(args) == 0 || !c.HasSubCommands() || strings.ContainsAny(args[0], "./") {
+		return nil
+	}
+	if _, err := os.Lstat(args[0]); err == nil {
+		return nil
+	}
+	name := nearest.Name(args[0], commandNames(c))
+	if name == "" {
+		return nil
+	}
+	return session.Usage("no command or file %q; did you mean %q?", args[0], c.CommandPath()+" "+name)
+}
+
+func commandNames(c *cobra.Command) (names []string) {
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	return names
+}
+
+// flagFault is the fault of a flag, with the nearest one where there is no such flag.
+func flagFault(c *cobra.Command, err error) error {
+	if wrong := misspelt(c, c.Flags().Args()); wrong != nil {
+		return wrong
+	}
+	hint := ""
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		var names []string
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				names = append(names, f.Name)
+			}
+		})
+		if name := nearest.Name(unknown.GetSpecifiedName(), names); name != "" {
+			hint = fmt.Sprintf("; did you mean --%s", name)
+		}
+	}
+	return session.Usage("%w%s; see %s --help", err, hint, c.CommandPath())
+}
+
+// needsCommand is for commands that only group others.
+func needsCommand(c *cobra.Command, args []string) error {
+	if err := misspelt(c, args); err != nil {
+		return err
+	}
+	return session.Usage("a command is missing, want one of %s; see %s --help", strings.Join(commandNames(c), ", "), c.CommandPath())
+}
