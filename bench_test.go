@@ -12,7 +12,9 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
+	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/all"
+	"github.com/etrun-go/etrun/delegate/delegatetest"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/kernels/kerneltest"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -195,10 +197,48 @@ func loadOnce(b *testing.B, path string) {
 	m.Close()
 }
 
-// TestExecuteAllocatesNothing runs the models of testdata in the steady state.
+// BenchmarkLowered compares a portable model as it is with its regions, which execute the
+// same operators on an oracle, and on the backends that take graphs.
+func BenchmarkLowered(b *testing.B) {
+	every := []etrun.Option{etrun.WithLowering(etrun.LowerAuto), etrun.WithMinProfit(-1)}
+	for _, tt := range []struct {
+		name    string
+		options []etrun.Option
+	}{
+		{"off", nil},
+		{"oracle", append(every, etrun.WithDelegates(onlyPayloads{xnnpack.Backend{}}, delegatetest.Oracle{}))},
+		{"all", every},
+	} {
+		b.Run(tt.name, func(b *testing.B) {
+			m := benchMethod(b, "testdata/digits/portable.pte", 1, tt.options...)
+			for b.Loop() {
+				if err := m.Execute(context.Background()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// onlyPayloads is a backend that takes no graphs.
+type onlyPayloads struct{ delegate.Backend }
+
+// TestExecuteAllocatesNothing runs the models of testdata in the steady state, as they are
+// and with regions.
 func TestExecuteAllocatesNothing(t *testing.T) {
+	lowered := []etrun.Option{etrun.WithDelegates(onlyPayloads{xnnpack.Backend{}}, delegatetest.Oracle{}),
+		etrun.WithLowering(etrun.LowerAuto), etrun.WithMinProfit(-1)}
+	allocatesNothing(t)
+	if allocatesNothing(t, lowered...) == 0 {
+		t.Error("no regions")
+	}
+}
+
+func allocatesNothing(t *testing.T, options ...etrun.Option) (regions int) {
+	t.Helper()
+	options = append([]etrun.Option{etrun.WithDelegates(all.Backends()...), etrun.WithThreads(2)}, options...)
 	for _, path := range []string{"testdata/digits/portable.pte", "testdata/digits/xnnpack.pte", "testdata/pte/map_loop.pte", "testdata/pte/dynamic_view.pte"} {
-		m := load(t, path, etrun.WithDelegates(all.Backends()...), etrun.WithThreads(2))
+		m := load(t, path, options...)
 		setOnes(t, m)
 		ctx := context.Background()
 		n := testing.AllocsPerRun(50, func() {
@@ -209,5 +249,9 @@ func TestExecuteAllocatesNothing(t *testing.T) {
 		if n != 0 {
 			t.Errorf("%s: %g allocations per execute, want 0", path, n)
 		}
+		if l := m.Lowered(); l != nil {
+			regions += l.Taken()
+		}
 	}
+	return regions
 }

@@ -28,8 +28,8 @@ const (
 	largestSeed    = 256 << 10 // of the corpus's programs
 )
 
-// TestPrograms loads and runs whole programs whose fields or bytes were changed, with
-// every backend, natively where the library takes their graphs and its memory lies
+// TestPrograms loads and runs whole programs whose fields or bytes were changed, every
+// other one lowered, with every backend, natively where the library takes their graphs and its memory lies
 // between pages without access.
 func TestPrograms(t *testing.T) {
 	c := &campaign.Campaign{Test: "TestPrograms", Usual: 300, Memory: campaignMemory + 64<<20,
@@ -67,7 +67,8 @@ func startPrograms(t *testing.T, p *campaign.Process) func(seed uint64) error {
 func runProgram(data []byte, seed uint64) (calls int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), campaignTime)
 	defer cancel()
-	p, err := etrun.Parse(data, etrun.WithLimits(etrun.Limits{PlannedBytes: campaignMemory, Instructions: 2000}),
+	lowering := []etrun.Lowering{etrun.LowerOff, etrun.LowerAuto}[seed%2]
+	p, err := etrun.Parse(data, etrun.WithLowering(lowering), etrun.WithMinProfit(-1), etrun.WithLimits(etrun.Limits{PlannedBytes: campaignMemory, Instructions: 2000}),
 		etrun.WithMaxMemory(campaignMemory), etrun.WithThreads(1),
 		etrun.WithDelegates(xnnpack.Backend{Library: xnntest.Path()}, ethosu.Backend{}))
 	if err != nil {

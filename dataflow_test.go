@@ -59,16 +59,56 @@ const (
 // flowProgram makes random methods: straight code, conditions whose arms move their
 // results to one place, loops that carry a value, views, updates and state.
 type flowProgram struct {
+	language
 	r       *rand.Rand
 	m       pte.Method
 	defined []int // values that may be read here
 	conds   []int // bool inputs
 
 	constants []int
+	// more is asked for each statement first; it is false where it writes none.
+	more    func(depth int) bool
+	dynamic []int // values of the size of the dynamic input
 }
 
+// language is what the statements of random programs do.
+type language interface {
+	value(p *flowProgram) pte.Value // a new tensor
+	compute(p *flowProgram, out int)
+	view(p *flowProgram)
+	update(p *flowProgram, self int)
+}
+
+// wordsOnly is the language of flowOps.
+type wordsOnly struct{}
+
+func (wordsOnly) value(*flowProgram) pte.Value {
+	return pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Int64, Sizes: []int{flowLen}, DimOrder: []uint8{0}}}
+}
+
+func (wordsOnly) compute(p *flowProgram, out int) { p.call(flowAdd, p.pick(), p.pick(), out, out) }
+
+func (wordsOnly) view(p *flowProgram) {
+	out := p.value()
+	self := p.pick()
+	p.call(flowView, self, out)
+	if slices.Contains(p.constants, self) {
+		p.constants = append(p.constants, out)
+	} else {
+		p.defined = append(p.defined, out)
+	}
+}
+
+func (wordsOnly) update(p *flowProgram, self int) { p.call(flowUpdate, self, p.pick(), self) }
+
 func newFlowProgram(r *rand.Rand, constants ...pte.Value) *pte.Method {
-	p := &flowProgram{r: r}
+	p := &flowProgram{language: wordsOnly{}, r: r}
+	p.m.Operators = []pte.Operator{{Name: "test::add", Overload: "out"}, {Name: "test::update_"}, {Name: "test::view"}}
+	return p.make(constants...)
+}
+
+// make writes a whole method.
+func (p *flowProgram) make(constants ...pte.Value) *pte.Method {
 	for _, c := range constants {
 		p.m.Values, p.constants = append(p.m.Values, c), append(p.constants, len(p.m.Values))
 	}
@@ -82,21 +122,20 @@ func newFlowProgram(r *rand.Rand, constants ...pte.Value) *pte.Method {
 	}
 	p.m.Inputs = append(p.m.Inputs, p.conds...)
 	p.m.Chains = make([]pte.Chain, 1)
-	p.m.Operators = []pte.Operator{{Name: "test::add", Overload: "out"}, {Name: "test::update_"}, {Name: "test::view"}}
 	state := p.value()
-	p.call(flowUpdate, state, p.m.Inputs[0], state)
+	p.update(p, state)
 	p.defined = append(p.defined, state)
-	for range 3 + r.IntN(12) {
+	for range 3 + p.r.IntN(12) {
 		p.statement(2)
 	}
-	for range 1 + r.IntN(3) {
+	for range 1 + p.r.IntN(3) {
 		p.m.Outputs = append(p.m.Outputs, p.pick())
 	}
 	return &p.m
 }
 
 func (p *flowProgram) value() int {
-	p.m.Values = append(p.m.Values, pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Int64, Sizes: []int{flowLen}, DimOrder: []uint8{0}}})
+	p.m.Values = append(p.m.Values, p.language.value(p))
 	return len(p.m.Values) - 1
 }
 
@@ -121,23 +160,16 @@ func (p *flowProgram) call(op int, args ...int) {
 func (p *flowProgram) next() int { return len(p.m.Chains[0].Instructions) }
 
 func (p *flowProgram) statement(depth int) {
+	if p.more != nil && p.more(depth) {
+		return
+	}
 	switch k := p.r.IntN(10); {
 	case k < 5 || depth == 0:
-		out := p.value()
-		p.call(flowAdd, p.pick(), p.pick(), out, out)
-		p.defined = append(p.defined, out)
+		p.defined = append(p.defined, p.computed())
 	case k < 6:
-		out := p.value()
-		self := p.pick()
-		p.call(flowView, self, out)
-		if slices.Contains(p.constants, self) {
-			p.constants = append(p.constants, out)
-		} else {
-			p.defined = append(p.defined, out)
-		}
+		p.view(p)
 	case k < 7:
-		self := p.defined[p.r.IntN(len(p.defined))]
-		p.call(flowUpdate, self, p.pick(), self)
+		p.update(p, p.defined[p.r.IntN(len(p.defined))])
 	case k < 9:
 		p.condition(depth - 1)
 	default:
@@ -145,15 +177,21 @@ func (p *flowProgram) statement(depth int) {
 	}
 }
 
+// computed is a new value.
+func (p *flowProgram) computed() int {
+	out := p.value()
+	p.compute(p, out)
+	return out
+}
+
 // body writes statements whose values are forgotten afterwards, and returns the last.
 func (p *flowProgram) body(depth int) int {
-	outer, constants := len(p.defined), len(p.constants)
+	outer, constants, dynamic := len(p.defined), len(p.constants), len(p.dynamic)
 	for range 1 + p.r.IntN(3) {
 		p.statement(depth)
 	}
-	last := p.value()
-	p.call(flowAdd, p.pick(), p.pick(), last, last)
-	p.defined, p.constants = p.defined[:outer], p.constants[:constants]
+	last := p.computed()
+	p.defined, p.constants, p.dynamic = p.defined[:outer], p.constants[:constants], p.dynamic[:dynamic]
 	return last
 }
 
@@ -173,8 +211,7 @@ func (p *flowProgram) condition(depth int) {
 
 // loop runs its body twice: a counter of type Bool, moved to true in the body.
 func (p *flowProgram) loop(depth int) {
-	carried := p.value()
-	p.call(flowAdd, p.pick(), p.pick(), carried, carried)
+	carried := p.computed()
 	done := len(p.m.Values)
 	p.m.Values = append(p.m.Values, pte.Value{Kind: tensor.KindBool}, pte.Value{Kind: tensor.KindBool}, pte.Value{Kind: tensor.KindBool, Bool: true})
 	again, yes := done+1, done+2

@@ -20,7 +20,8 @@ func (m *Method) Plan() *plan.Memory { return m.plan }
 // Program is the program that the method was loaded from.
 func (m *Method) Program() *Program { return m.program }
 
-// Delegates describes the method's compiled delegates, in the order of the file.
+// Delegates describes the method's compiled delegates: those of the file, in its order, and
+// the regions that [WithLowering] made.
 func (m *Method) Delegates() []delegate.Info {
 	infos := make([]delegate.Info, len(m.images))
 	for i, img := range m.images {
@@ -32,3 +33,10 @@ func (m *Method) Delegates() []delegate.Info {
 // Folded lists the instructions that were executed at load, since they only depend on
 // constants. Their results are constants in the methods of the program.
 func (m *Method) Folded() []lower.Folded { return slices.Clone(m.folded) }
+
+// Rewritten lists the instructions that lowering took away or changed.
+func (m *Method) Rewritten() []lower.Rewritten { return slices.Clone(m.rewritten) }
+
+// Lowered is what lowering decided about the regions of the method, nil without
+// WithLowering. It must not be changed.
+func (m *Method) Lowered() *lower.Report { return m.lowered }

@@ -55,5 +55,5 @@
 // This package promises compatibility, with kernels and kernels/tensor, delegate, its
 // backends delegate/xnnpack and delegate/ethosu with delegate/all, runtime/trace and
 // runtime/metrics. The types of other packages that some methods give are described there,
-// without that promise: [Program.Spec], [Program.Bundle], [Method.Plan] and [Method.Folded].
+// without that promise: [Program.Spec], [Program.Bundle], [Method.Plan], [Method.Folded] and [Method.Rewritten].
 package etrun

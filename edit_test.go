@@ -138,7 +138,7 @@ func TestFoldedExecutionEqualsOriginal(t *testing.T) {
 		spec := newFlowProgram(r, constantVector(r), constantVector(r))
 		spec.Name = "forward"
 		load := func(budget int64) *Method {
-			p := flowMethods([]pte.Method{*spec}, WithPlan(PlanOwn))
+			p := flowMethods([]pte.Method{*spec}, WithPlan(PlanOwn), WithLowering(LowerOff))
 			p.slots[0].preparation.size = budget
 			m, err := p.Load(context.Background(), "")
 			if err != nil {
@@ -196,7 +196,7 @@ func TestNotFolded(t *testing.T) {
 		if tt.mark != nil {
 			tt.mark(&spec)
 		}
-		p := flowMethods([]pte.Method{spec}, WithOperatorSet(kernels.NewSet(flowOps, []kernels.Op{tt.op})))
+		p := flowMethods([]pte.Method{spec}, WithOperatorSet(kernels.NewSet(flowOps, []kernels.Op{tt.op})), WithLowering(LowerOff))
 		p.slots[0].preparation.size = 1 << 20
 		m, err := p.Load(context.Background(), "")
 		if err != nil {

@@ -76,6 +76,7 @@ func ExampleWithObserver() {
 	//   compile XnnpackBackend true
 	//   build  true
 	//   fold  true
+	//   rewrite  true
 	//   plan  true
 	//   allocate  true
 	//   units  true

@@ -94,7 +94,15 @@ func (m *Method) execute(ctx context.Context) error {
 	if err := m.prepare(); err != nil {
 		return err
 	}
+	if m.reference != nil {
+		if err := m.give(); err != nil {
+			return err
+		}
+	}
 	err := m.run(ctx)
+	if err == nil && m.reference != nil {
+		err = m.verify(ctx)
+	}
 	m.executed = err == nil
 	for i := range m.inputs {
 		if m.inputs[i].clobber {

@@ -22,7 +22,7 @@ func TestFold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Parse(data)
+	p, err := Parse(data, WithLowering(LowerOff))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestFoldBudget(t *testing.T) {
 		tried++
 		return kernels.Bad(1, "7", "a dimension")
 	}}}
-	p := &Program{config: newConfig([]Option{WithOperatorSet(kernels.NewSet(ops))}), spec: &pte.Program{Methods: []pte.Method{m}, Size: 5 * size}}
+	p := &Program{config: newConfig([]Option{WithOperatorSet(kernels.NewSet(ops)), WithLowering(LowerOff)}), spec: &pte.Program{Methods: []pte.Method{m}, Size: 5 * size}}
 	p.makeSlots()
 	method, err := p.Load(context.Background(), "forward")
 	if err != nil {

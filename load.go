@@ -46,7 +46,14 @@ func (p *Program) load(ctx context.Context, w *watch, index int, options []Metho
 	for _, o := range options {
 		o(m)
 	}
-	if err := m.build(ctx, w); err != nil {
+	err = m.build(ctx, w)
+	if err == nil && p.plain != nil {
+		var plain *prepared
+		if plain, err = p.plain[index].get(ctx, p); err == nil {
+			err = m.refer(ctx, plain)
+		}
+	}
+	if err != nil {
 		m.free()
 		return nil, err
 	}

@@ -40,6 +40,9 @@ type Method struct {
 	limit   int64
 	poison  error // why the method can no longer execute
 
+	reference *Method    // the same without lowering, with LowerVerify only
+	distances []Distance // from it
+
 	executed bool // outputs are those of an execute that succeeded
 
 	observed watch
@@ -77,7 +80,7 @@ func (m *Method) build(ctx context.Context, w *watch) error {
 		return fmt.Errorf("state of a method of another program: %w", ErrInput)
 	}
 	m.plan = m.planFor(m.planning)
-	if err := m.checkMemory(); err != nil {
+	if err := m.checkMemory(m.plan, &m.program.config, m.program.spec.Size); err != nil {
 		return w.stage(trace.StageAllocate, 0, err)
 	}
 	shared := m.sharedState()
@@ -108,47 +111,6 @@ func (m *Method) hold(w *watch) {
 	m.held[1] = scratchBytes(m.needs, math.MaxInt64-1)
 	w.memory(trace.MemoryPlanned, m.held[0])
 	w.memory(trace.MemoryScratch, m.held[1])
-}
-
-// checkMemory refuses a method that is too large, before anything is allocated.
-func (m *Method) checkMemory() error {
-	limits := &m.program.config.limits
-	for i := range m.ir.Storages { // one by one first: their sum could overflow
-		s := &m.ir.Storages[i]
-		n := s.Bytes
-		if s.Kind == ir.Constant {
-			n = m.plan.StartBytes(i)
-		}
-		if n > limits.PlannedBytes {
-			return &MemoryError{Want: n, Limit: limits.PlannedBytes, Parts: []MemoryPart{{fmt.Sprintf("value %d", s.Values[0]), n}}}
-		}
-	}
-	arenas, scratch := m.plan.Bytes(), scratchBytes(m.needs, limits.PlannedBytes)
-	if arenas > limits.PlannedBytes || scratch > limits.PlannedBytes-arenas {
-		return &MemoryError{Want: arenas + scratch, Limit: limits.PlannedBytes,
-			Parts: []MemoryPart{{"arenas", arenas - m.plan.StateBytes}, {"state", m.plan.StateBytes}, {"delegate scratch", scratch}}}
-	}
-	if limit := m.program.config.maxMemory; limit > 0 {
-		if e := m.memoryNeeded(); e.Want > limit {
-			e.Limit = limit
-			return e
-		}
-	}
-	return nil
-}
-
-// memoryNeeded sums what the method needs by kind.
-func (m *Method) memoryNeeded() *MemoryError {
-	e := &MemoryError{Parts: []MemoryPart{{"file", m.program.spec.Size}, {"arenas", m.plan.Bytes() - m.plan.StateBytes}, {"state", m.plan.StateBytes}}}
-	scratch, weights := scratchBytes(m.needs, math.MaxInt64-1), int64(0)
-	for i := range m.needs {
-		weights += m.needs[i].PackedBytes
-	}
-	e.Parts = append(e.Parts, MemoryPart{"folded constants", m.foldedBytes()}, MemoryPart{"packed weights", weights}, MemoryPart{"delegate scratch", scratch})
-	for _, p := range e.Parts {
-		e.Want += p.Bytes
-	}
-	return e
 }
 
 // makeValues fills the value table.
@@ -237,6 +199,9 @@ func (m *Method) Close() error {
 // free closes the units that exist.
 func (m *Method) free() error {
 	var first error
+	if m.reference != nil {
+		first = m.reference.free()
+	}
 	m.observed.memory(trace.MemoryPlanned, -m.held[0])
 	m.observed.memory(trace.MemoryScratch, -m.held[1])
 	m.held = [2]int64{}

@@ -56,7 +56,7 @@ func (m *Method) affordsProfiling(on bool) error {
 	if !on || limit == 0 {
 		return nil
 	}
-	e := m.memoryNeeded()
+	e := m.memoryNeeded(m.plan, m.program.spec.Size)
 	more := int64(0)
 	for i := range m.needs {
 		more += m.needs[i].Profiling

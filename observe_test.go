@@ -162,7 +162,7 @@ func TestEventsOfALoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shared := []string{trace.StageFind, trace.StageCompile, trace.StageBuild, trace.StageFold, trace.StagePlan}
+	shared := []string{trace.StageFind, trace.StageCompile, trace.StageBuild, trace.StageFold, trace.StageRewrite, trace.StagePlan}
 	own := []string{trace.StageAllocate, trace.StageUnits, trace.StageResolve, "forward"}
 	want := slices.Concat([]string{trace.StageRead, trace.StageParse, trace.StageData, "testdata/digits/xnnpack.pte"}, shared, own, own)
 	var got []string

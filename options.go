@@ -2,6 +2,7 @@ package etrun
 
 import (
 	"context"
+	"time"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels"
@@ -27,6 +28,8 @@ type config struct {
 	strict    bool
 	reuse     bool // of the inputs' bytes
 	mmap      bool
+	lowering  Lowering
+	minProfit time.Duration
 	watchers  []watcher
 	wants     trace.Kinds // of all of them
 }
@@ -139,3 +142,35 @@ func WithObserver(o Observer) Option {
 		c.watchers, c.wants = append(c.watchers, w), c.wants|w.wants
 	}
 }
+
+// Lowering chooses what is done at load so that methods run faster.
+type Lowering string
+
+// Ways of lowering; any other word is LowerOff.
+const (
+	LowerOff     Lowering = "off"     // instructions run as the file has them, but for those on constants
+	LowerRewrite Lowering = "rewrite" // chains of instructions become cheaper ones: see Method.Rewritten
+	// LowerAuto rewrites, and hands the regions that they are estimated to execute faster
+	// to the backends that take graphs: see Method.Lowered.
+	LowerAuto Lowering = "auto"
+	// LowerVerify is LowerAuto, and executes each method a second time without lowering, beside
+	// it: Method.Distances compares the outputs.
+	LowerVerify Lowering = "verify"
+)
+
+// rewrites and lowers report whether chains of instructions are rewritten, and regions
+// handed to backends.
+func (l Lowering) rewrites() bool { return l == LowerRewrite || l.lowers() }
+func (l Lowering) lowers() bool   { return l == LowerAuto || l == LowerVerify }
+
+// WithLowering chooses how methods are lowered; LowerRewrite without it. What no rewrite
+// matches and no backend takes stays as it is.
+func WithLowering(l Lowering) Option { return func(c *config) { c.lowering = l } }
+
+// MinProfit is that of programs without WithMinProfit.
+const MinProfit = time.Microsecond
+
+// WithMinProfit is by how much a region must be faster on a backend to be taken, as
+// estimated for one execute at the declared sizes, and by a tenth of what it takes as it
+// is. A negative d takes every region.
+func WithMinProfit(d time.Duration) Option { return func(c *config) { c.minProfit = d } }

@@ -3,6 +3,8 @@ package etrun
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"runtime/debug"
 	"sync/atomic"
 
@@ -20,12 +22,14 @@ import (
 // changed.
 type prepared struct {
 	ir        *ir.Method
-	images    []delegate.Image
+	images    []delegate.Image // of the file's delegates, then of regions
 	needs     []delegate.Needs // of the images, after they were compiled
 	backends  []string         // of the images: IDs
 	plan      *plan.Memory     // for instances that bring no memory
 	conflicts []plan.Conflict  // of the file's plan, in the method as the file has it
 	folded    []lower.Folded
+	rewritten []lower.Rewritten
+	lowered   *lower.Report                     // nil where no regions were to be found
 	scratch   *atomic.Pointer[delegate.Scratch] // that the images were compiled for, until an instance takes it
 }
 
@@ -56,6 +60,14 @@ func (p *prepared) foldedBytes() (n int64) {
 	for i := range p.folded {
 		n += p.folded[i].Bytes
 	}
+	return n + p.rewrittenBytes()
+}
+
+// rewrittenBytes is the size of those that rewrites made.
+func (p *prepared) rewrittenBytes() (n int64) {
+	for i := range p.rewritten {
+		n += p.rewritten[i].Bytes
+	}
 	return n
 }
 
@@ -65,6 +77,48 @@ func (p *prepared) planFor(o plan.Options) *plan.Memory {
 		return p.plan
 	}
 	return plan.Make(p.ir, p.conflicts, o)
+}
+
+// checkMemory refuses an instance on a plan that is too large, before anything is allocated.
+// file is the program's size.
+func (p *prepared) checkMemory(on *plan.Memory, c *config, file int64) error {
+	limits := &c.limits
+	for i := range p.ir.Storages { // one by one first: their sum could overflow
+		s := &p.ir.Storages[i]
+		n := s.Bytes
+		if s.Kind == ir.Constant {
+			n = on.StartBytes(i)
+		}
+		if n > limits.PlannedBytes {
+			return &MemoryError{Want: n, Limit: limits.PlannedBytes, Parts: []MemoryPart{{fmt.Sprintf("value %d", s.Values[0]), n}}}
+		}
+	}
+	arenas, scratch := on.Bytes(), scratchBytes(p.needs, limits.PlannedBytes)
+	if arenas > limits.PlannedBytes || scratch > limits.PlannedBytes-arenas {
+		return &MemoryError{Want: arenas + scratch, Limit: limits.PlannedBytes,
+			Parts: []MemoryPart{{"arenas", arenas - on.StateBytes}, {"state", on.StateBytes}, {"delegate scratch", scratch}}}
+	}
+	if limit := c.maxMemory; limit > 0 {
+		if e := p.memoryNeeded(on, file); e.Want > limit {
+			e.Limit = limit
+			return e
+		}
+	}
+	return nil
+}
+
+// memoryNeeded sums what an instance needs by kind.
+func (p *prepared) memoryNeeded(on *plan.Memory, file int64) *MemoryError {
+	e := &MemoryError{Parts: []MemoryPart{{"file", file}, {"arenas", on.Bytes() - on.StateBytes}, {"state", on.StateBytes}}}
+	scratch, weights := scratchBytes(p.needs, math.MaxInt64-1), int64(0)
+	for i := range p.needs {
+		weights += p.needs[i].PackedBytes
+	}
+	e.Parts = append(e.Parts, MemoryPart{"folded constants", p.foldedBytes()}, MemoryPart{"packed weights", weights}, MemoryPart{"delegate scratch", scratch})
+	for _, part := range e.Parts {
+		e.Want += part.Bytes
+	}
+	return e
 }
 
 // preparation turns the description of a method into what its instances share. One
@@ -84,7 +138,7 @@ type preparation struct {
 	held      map[string]int64  // memory that observers were told of, by kind
 }
 
-// Bounds of the work of folding, in elements: a fraction of a second.
+// Bounds of the work of folding, and of rewriting, in elements: a fraction of a second.
 const (
 	foldWork        = 1 << 24
 	foldWorkPerByte = 16 // of the program
@@ -105,8 +159,9 @@ func (p *preparation) run(ctx context.Context) (done *prepared, err error) {
 	if err := p.compile(ctx, w, links); err != nil {
 		return nil, err
 	}
-	backends := make([]string, len(p.needs))
-	for i := range p.needs {
+	count := len(p.spec.Delegates) // an earlier attempt may have left images of regions, too
+	backends := make([]string, count)
+	for i := range backends {
 		links.Delegates = append(links.Delegates, ir.Delegate{Inputs: p.needs[i].Inputs})
 		backends[i] = p.spec.Delegates[i].ID
 	}
@@ -114,22 +169,43 @@ func (p *preparation) run(ctx context.Context) (done *prepared, err error) {
 	if err := w.stage(trace.StageBuild, 0, p.placed(err)); err != nil {
 		return nil, err
 	}
-	done = &prepared{scratch: new(atomic.Pointer[delegate.Scratch]), images: p.images, needs: p.needs, backends: backends, conflicts: plan.CheckFile(m)}
+	done = &prepared{scratch: new(atomic.Pointer[delegate.Scratch]), images: p.images[:count:count], needs: p.needs[:count:count],
+		backends: backends, conflicts: plan.CheckFile(m)}
 	done.scratch.Store(p.scratch)
 	if len(done.conflicts) > 0 && p.config.strict {
 		return nil, plan.ConflictError(m, done.conflicts[0])
 	}
-	budget := lower.Budget{Bytes: p.size, Work: foldWork + foldWorkPerByte*p.size}
-	done.ir, done.folded, err = lower.Fold(ctx, m, kernels.NewCtx(p.pool), budget)
-	if err := w.stage(trace.StageFold, done.foldedBytes(), p.placed(err)); err != nil {
+	if err := p.lower(ctx, w, m, done); err != nil {
 		return nil, err
 	}
-	p.hold(w, trace.MemoryFolded, done.foldedBytes())
 	done.plan = plan.Make(done.ir, done.conflicts, p.config.planning())
 	if err := w.stage(trace.StagePlan, done.plan.Bytes(), nil); err != nil {
 		return nil, err
 	}
 	return done, nil
+}
+
+// lower makes the passes over the method as the file has it.
+func (p *preparation) lower(ctx context.Context, w *watch, m *ir.Method, done *prepared) (err error) {
+	budget := lower.Budget{Bytes: p.size, Work: foldWork + foldWorkPerByte*p.size}
+	done.ir, done.folded, err = lower.Fold(ctx, m, kernels.NewCtx(p.pool), budget)
+	if err := w.stage(trace.StageFold, done.foldedBytes(), p.placed(err)); err != nil {
+		return err
+	}
+	if p.config.lowering.rewrites() {
+		if p.config.maxMemory > 0 { // then constants that take more memory than they save are not made
+			budget.Bytes = 0
+		}
+		done.ir, done.rewritten, err = lower.Rewrite(ctx, done.ir, kernels.NewCtx(p.pool), p.config.operators, budget)
+		if err := w.stage(trace.StageRewrite, done.rewrittenBytes(), p.placed(err)); err != nil {
+			return err
+		}
+	}
+	p.hold(w, trace.MemoryFolded, done.foldedBytes())
+	if p.config.lowering.lowers() {
+		return p.regions(ctx, w, done)
+	}
+	return nil
 }
 
 // hold tells of memory that instances share.

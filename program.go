@@ -25,6 +25,7 @@ type Program struct {
 	files  []*file
 
 	slots []slot // by method
+	plain []slot // by method, nothing lowered; with LowerVerify only
 	reads claims
 
 	mu     sync.Mutex
@@ -58,7 +59,7 @@ func OpenSource(ctx context.Context, src Source, options ...Option) (*Program, e
 }
 
 func newConfig(options []Option) config {
-	c := config{backends: make(map[string]delegate.Backend)}
+	c := config{backends: make(map[string]delegate.Backend), lowering: LowerRewrite, minProfit: MinProfit}
 	for _, o := range options {
 		o(&c)
 	}
@@ -100,18 +101,29 @@ func (p *Program) path() string {
 	return p.files[0].path
 }
 
-// giveBack returns the memory of bytes that a delegate has packed.
+// giveBack returns the memory of bytes that a delegate has packed, unless another slot
+// compiles it, too.
 func (p *Program) giveBack(data []byte) bool {
-	return p.reads.release(p.spec, p.data, p.config.backends, data)
+	return p.config.lowering != LowerVerify && p.reads.release(p.spec, p.data, p.config.backends, data)
 }
 
 // makeSlots makes a slot of each method, still empty.
 func (p *Program) makeSlots() {
-	p.slots = make([]slot, len(p.spec.Methods))
-	for i := range p.slots {
-		p.slots[i].preparation = preparation{spec: &p.spec.Methods[i], config: &p.config, data: p.data, pool: p.pool,
+	p.slots = p.slotsOf(&p.config)
+	if p.config.lowering == LowerVerify {
+		plain := p.config
+		plain.lowering, plain.watchers, plain.wants = LowerOff, nil, 0
+		p.plain = p.slotsOf(&plain)
+	}
+}
+
+func (p *Program) slotsOf(c *config) []slot {
+	slots := make([]slot, len(p.spec.Methods))
+	for i := range slots {
+		slots[i].preparation = preparation{spec: &p.spec.Methods[i], config: c, data: p.data, pool: p.pool,
 			size: p.spec.Size, fileBytes: p.fileBytes(), giveBack: p.giveBack}
 	}
+	return slots
 }
 
 // verify reads what the file describes, and the data that it needs.
@@ -218,9 +230,11 @@ func (p *Program) freeLocked() error {
 	}
 	p.freed = true
 	var first error
-	for i := range p.slots {
-		if err := p.slots[i].preparation.close(); err != nil && first == nil {
-			first = err
+	for _, slots := range [...][]slot{p.slots, p.plain} {
+		for i := range slots {
+			if err := slots[i].preparation.close(); err != nil && first == nil {
+				first = err
+			}
 		}
 	}
 	p.pool.Close()

@@ -102,6 +102,9 @@ func (m *Method) Reset() error {
 		}
 	}
 	m.executed = false
+	if m.reference != nil {
+		return m.reference.Reset()
+	}
 	return nil
 }
 

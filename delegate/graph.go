@@ -12,7 +12,8 @@ import (
 // Graph is a region of a method that lowering hands to a backend: calls without control
 // flow, in ATen's vocabulary. Every tensor is written once, by one call, and before it is
 // read. Nothing in it is mutable: state and arguments that a call writes in place are
-// never part of a region.
+// never part of a region. Arguments are of the kinds that schemas ask for; what else an
+// operator wants of them is the backend's to check.
 type Graph struct {
 	Method  string // the method it belongs to
 	Index   int    // the delegate's index in the method that calls it

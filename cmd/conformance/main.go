@@ -12,14 +12,18 @@ import (
 	"os"
 	"regexp"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/etrun-go/etrun"
 )
 
 func main() {
 	corpus := flag.String("corpus", "", "folder of the corpus")
 	filter := flag.String("filter", "", "regular expression of cases to run")
 	engine := flag.String("xnnpack", "auto", "XNNPACK engine: auto, native or reference")
+	lower := flag.String("lower", string(etrun.LowerRewrite), "lowering at load: rewrite, auto or off")
 	limit := flag.Duration("timeout", time.Minute, "time for each case")
 	jobs := flag.Int("j", runtime.GOMAXPROCS(0), "cases at once")
 	table := flag.Bool("table", false, "print a line for each operator or program")
@@ -34,7 +38,12 @@ func main() {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
 		os.Exit(2)
 	}
-	r := runner{engine: *engine, limit: *limit}
+	lowering := etrun.Lowering(*lower)
+	if !slices.Contains([]etrun.Lowering{etrun.LowerOff, etrun.LowerRewrite, etrun.LowerAuto}, lowering) {
+		fmt.Fprintf(os.Stderr, "conformance: -lower %q, want auto or off\n", *lower)
+		os.Exit(2)
+	}
+	r := runner{engine: *engine, lowering: lowering, limit: *limit}
 	all := r.all(cases, wanted, *jobs)
 	if *table {
 		all.print(os.Stdout)
@@ -47,8 +56,9 @@ func main() {
 }
 
 type runner struct {
-	engine string
-	limit  time.Duration
+	engine   string
+	lowering etrun.Lowering
+	limit    time.Duration
 }
 
 // all runs the wanted cases and says which fail.

@@ -30,7 +30,7 @@ func (r runner) run(ctx context.Context, c *testCase) error {
 		return err
 	}
 	prog, err := etrun.Parse(program, etrun.WithDelegates(all.Backends()...), etrun.WithDataFiles(c.data...),
-		etrun.WithDelegates(xnnpack.Backend{Engine: xnnpack.Engine(r.engine)}))
+		etrun.WithDelegates(xnnpack.Backend{Engine: xnnpack.Engine(r.engine)}), etrun.WithLowering(r.lowering))
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,9 @@ type methodReport struct {
 	Outputs      []valueReport    `json:"outputs"`
 	Operators    []operatorReport `json:"operators"`
 	Delegates    []delegateReport `json:"delegates"`
-	Folded       []operatorCount  `json:"folded,omitempty"` // instructions that are executed once, at load
+	Folded       []operatorCount  `json:"folded,omitempty"`    // instructions that are executed once, at load
+	Rewritten    []rewriteCount   `json:"rewritten,omitempty"` // instructions that lowering took away or changed
+	Lowered      *loweredReport   `json:"lowered,omitempty"`   // with --lowered
 	Memory       memoryReport     `json:"memory"`
 	LoadError    string           `json:"load_error,omitempty"` // why the method does not load here
 }
@@ -65,6 +67,11 @@ type operatorCount struct {
 	Calls int    `json:"calls"`
 }
 
+type rewriteCount struct {
+	Rewrite string `json:"rewrite"`
+	operatorCount
+}
+
 type delegateReport struct {
 	ID           string            `json:"id"`
 	PayloadBytes int               `json:"payload_bytes"`
@@ -91,13 +98,15 @@ type memoryReport struct {
 	Planned    int64   `json:"planned,omitempty"` // arenas, state and unbounded tensors at the start
 	Source     string  `json:"plan,omitempty"`    // whose plan: the file's or our own
 	State      int64   `json:"state,omitempty"`
-	Folded     int64   `json:"folded_constants,omitempty"` // computed at load
+	Folded     int64   `json:"folded_constants,omitempty"`    // computed at load
+	Rewritten  int64   `json:"rewritten_constants,omitempty"` // computed for what was rewritten
 	LowerBound int64   `json:"lower_bound,omitempty"`
 	Conflicts  int     `json:"conflicts,omitempty"` // live storages that the file's plan lets overlap
 }
 
 func newInspect(a *app) *cobra.Command {
 	o := session.Options{Say: a.note}
+	var lowered bool
 	c := &cobra.Command{
 		Use:   "inspect MODEL.pte",
 		Short: "Show what is in a program and whether it runs here",
@@ -108,6 +117,9 @@ func newInspect(a *app) *cobra.Command {
 		Args:              oneModel,
 		ValidArgsFunction: completeModel,
 		RunE: func(c *cobra.Command, args []string) error {
+			if lowered {
+				o.Lower = string(etrun.LowerAuto)
+			}
 			report, err := inspect(c.Context(), &o, args[0])
 			if err != nil {
 				return err
@@ -119,6 +131,7 @@ func newInspect(a *app) *cobra.Command {
 		},
 	}
 	o.AddFlags(c.Flags())
+	c.Flags().BoolVar(&lowered, "lowered", false, "show what lowering does: the regions, and for each instruction why it is in one or in none")
 	return c
 }
 
@@ -177,13 +190,18 @@ func (r *methodReport) addLoaded(ctx context.Context, prog *etrun.Program) error
 		return context.Cause(ctx)
 	}
 	defer m.Close()
-	for i, info := range m.Delegates() {
-		r.Delegates[i].describe(info)
+	infos := m.Delegates()
+	for i := range r.Delegates {
+		r.Delegates[i].describe(infos[i])
+	}
+	if report := m.Lowered(); report != nil {
+		r.Lowered = reportLowered(report)
 	}
 	p := m.Plan()
 	r.Memory.Planned, r.Memory.Source, r.Memory.State = p.Bytes(), p.Source, p.StateBytes
 	r.Memory.LowerBound, r.Memory.Conflicts = p.LowerBound, len(p.Conflicts)
 	r.countFolded(m.Folded())
+	r.countRewritten(m.Rewritten())
 	return nil
 }
 
@@ -199,6 +217,23 @@ func (r *methodReport) countFolded(folded []lower.Folded) {
 		}
 		r.Folded[at].Calls++
 		r.Memory.Folded += f.Bytes
+	}
+}
+
+// countRewritten counts instructions by rewrite and operator, in the order of the first of
+// each.
+func (r *methodReport) countRewritten(rewritten []lower.Rewritten) {
+	index := make(map[[2]string]int)
+	for _, w := range rewritten {
+		key := [2]string{w.Rewrite, w.Name}
+		at, ok := index[key]
+		if !ok {
+			at = len(r.Rewritten)
+			index[key] = at
+			r.Rewritten = append(r.Rewritten, rewriteCount{Rewrite: w.Rewrite, operatorCount: operatorCount{Name: w.Name}})
+		}
+		r.Rewritten[at].Calls++
+		r.Memory.Rewritten += w.Bytes
 	}
 }
 

@@ -56,6 +56,10 @@ func (m *methodReport) print(t *tabwriter.Writer) {
 		d.print(t, i)
 	}
 	m.printFolded(t)
+	m.printRewritten(t)
+	if m.Lowered != nil {
+		m.Lowered.print(t)
+	}
 	m.Memory.print(t)
 	if m.LoadError != "" {
 		fmt.Fprintf(t, "  does not run here: %s\n", m.LoadError)
@@ -100,6 +104,20 @@ func (m *methodReport) printFolded(t *tabwriter.Writer) {
 	fmt.Fprintf(t, "  executed once, at load, into constants of %s\n", bytesize.Format(m.Memory.Folded))
 	for _, o := range m.Folded {
 		fmt.Fprintf(t, "    %s\t%d\n", printable(o.Name), o.Calls)
+	}
+}
+
+func (m *methodReport) printRewritten(t *tabwriter.Writer) {
+	if len(m.Rewritten) == 0 {
+		return
+	}
+	fmt.Fprint(t, "  taken away or changed at load")
+	if m.Memory.Rewritten > 0 {
+		fmt.Fprintf(t, ", with constants of %s", bytesize.Format(m.Memory.Rewritten))
+	}
+	fmt.Fprintln(t)
+	for _, w := range m.Rewritten {
+		fmt.Fprintf(t, "    %s\t%d\t%s\n", printable(w.Name), w.Calls, w.Rewrite)
 	}
 }
 

@@ -55,6 +55,7 @@ type storageReport struct {
 	FileOffset *int64 `json:"file_offset,omitempty"`
 	OwnOffset  *int64 `json:"own_offset,omitempty"`
 
+	index    int // in the method
 	conflict bool
 }
 
@@ -127,11 +128,16 @@ func reportPlan(path string, m *etrun.Method) *planReport {
 		FileWhole: mp.File.Whole, OwnBytes: mp.Own.Size(), LowerBound: mp.LowerBound, StateBytes: mp.StateBytes,
 		Steps: len(mp.Method.Steps), Storages: []storageReport{}, Conflicts: []conflictReport{}}
 	for i := range mp.Method.Storages {
-		r.Storages = append(r.Storages, reportStorage(mp, i))
+		if len(mp.Method.Storages[i].Values) > 0 {
+			r.Storages = append(r.Storages, reportStorage(mp, i))
+		}
 	}
 	for _, c := range mp.Conflicts {
 		r.Conflicts = append(r.Conflicts, conflictReport{mp.Method.Storages[c.A].Values, mp.Method.Storages[c.B].Values, c.Arena, c.Lo, c.Hi, c.Step})
-		r.Storages[c.A].conflict, r.Storages[c.B].conflict = true, true
+		for i := range r.Storages {
+			s := &r.Storages[i]
+			s.conflict = s.conflict || s.index == c.A || s.index == c.B
+		}
 	}
 	return r
 }
@@ -140,7 +146,7 @@ func reportStorage(mp *plan.Memory, i int) storageReport {
 	s := &mp.Method.Storages[i]
 	first := mp.Method.Values[s.Values[0]].Tensor
 	r := storageReport{Values: s.Values, Name: storageName(mp.Method, s), Kind: s.Kind.String(),
-		Type: fmt.Sprintf("%v%v", first.DType, first.Sizes), Output: s.Output, Bytes: s.Bytes, First: s.First, Last: s.Last}
+		Type: fmt.Sprintf("%v%v", first.DType, first.Sizes), Output: s.Output, Bytes: s.Bytes, First: s.First, Last: s.Last, index: i}
 	if mp.File.Placed[i] {
 		at := mp.File.Places[i]
 		r.FileArena, r.FileOffset = &at.Arena, &at.Offset
@@ -225,10 +231,10 @@ func (r *planReport) chart(mp *plan.Memory) *chart.Chart {
 	for i := range r.Storages {
 		s := &r.Storages[i]
 		if s.FileOffset != nil {
-			file.Boxes = append(file.Boxes, s.box(mp.Items[i], bases[*s.FileArena]+*s.FileOffset, s.conflict))
+			file.Boxes = append(file.Boxes, s.box(mp.Items[s.index], bases[*s.FileArena]+*s.FileOffset, s.conflict))
 		}
 		if s.OwnOffset != nil {
-			own.Boxes = append(own.Boxes, s.box(mp.Items[i], *s.OwnOffset, false))
+			own.Boxes = append(own.Boxes, s.box(mp.Items[s.index], *s.OwnOffset, false))
 		}
 	}
 	c.Plans = []chart.Plan{file, own}

@@ -124,7 +124,10 @@ func (r *runCommand) rounds(ctx context.Context, s *session.Session) error {
 	if err := r.profileFlags.create(ctx); err != nil {
 		return err
 	}
-	if err := s.Once(ctx, func(k int, st *session.Step) error { return r.keep(s, k, st) }); err != nil {
+	if err := s.Once(ctx, func(k int, st *session.Step) error {
+		r.sayDistances(st.Callee)
+		return r.keep(s, k, st)
+	}); err != nil {
 		return err
 	}
 	r.firstRunEnded()
@@ -187,4 +190,19 @@ func (r *runCommand) report(s *session.Session) error {
 			s.CallName(k), printable(c.Method), c.FirstMS, c.Latency.Min, c.Latency.P50, c.Latency.P90, c.Latency.Max)
 	}
 	return nil
+}
+
+// sayDistances tells how far lowering moved the outputs of a call, with --lower=verify.
+func (a *app) sayDistances(c session.Callee) {
+	m, ok := c.(*etrun.Method)
+	if !ok {
+		return
+	}
+	for _, d := range m.Distances() {
+		if d.Index < 0 && d.Absolute == 0 {
+			a.note("lowering: output %d is the same", d.Output)
+			continue
+		}
+		a.note("lowering: output %d differs by at most %.3g, %.3g of what it is without (index %d)", d.Output, d.Absolute, d.Relative, d.Index)
+	}
 }

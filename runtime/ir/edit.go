@@ -16,6 +16,7 @@ type Edit struct {
 	to      *Method
 	drop    []bool
 	changed []bool
+	joined  map[int]bool   // storages whose list of values is the edit's own
 	inserts map[int][]Step // by the step that they come before
 }
 
@@ -24,7 +25,8 @@ func (m *Method) Edit() *Edit {
 	to := *m
 	to.Values, to.Storages = slices.Clone(m.Values), slices.Clone(m.Storages)
 	to.Steps, to.Delegates = slices.Clone(m.Steps), slices.Clone(m.Delegates)
-	return &Edit{from: m, to: &to, drop: make([]bool, len(m.Steps)), changed: make([]bool, len(m.Steps)), inserts: make(map[int][]Step)}
+	return &Edit{from: m, to: &to, drop: make([]bool, len(m.Steps)), changed: make([]bool, len(m.Steps)),
+		joined: make(map[int]bool), inserts: make(map[int][]Step)}
 }
 
 // Drop leaves out step i. A jump to it goes to the next step that stays.
@@ -86,6 +88,23 @@ func (e *Edit) MakeConstant(storage int, data []byte) {
 	}
 }
 
+// Join gives the values of storage b the bytes of storage a, of which they become views,
+// and leaves b without any. Neither is a constant. The steps that write b must be dropped,
+// and nothing may write a while values of b are still to be read.
+func (e *Edit) Join(a, b int) {
+	from, to := &e.to.Storages[b], &e.to.Storages[a]
+	for _, v := range from.Values {
+		e.to.Values[v].Storage = a
+	}
+	if !e.joined[a] {
+		to.Values = slices.Clip(to.Values) // those of the method that is edited stay as they are
+		e.joined[a] = true
+	}
+	to.Values = append(to.Values, from.Values...)
+	to.Bytes, to.Output = max(to.Bytes, from.Bytes), to.Output || from.Output
+	*from = Storage{}
+}
+
 // Apply makes the changes: steps are numbered anew, jumps lead where they led, and
 // effects and lifetimes are found again. It refuses changes after which a value is
 // read that was never written, or that no file may ask for either.
@@ -96,12 +115,29 @@ func (e *Edit) Apply() (*Method, error) {
 	}
 	m.setChanges()
 	m.setLifetimes()
+	m.freeUnused()
 	for i := range m.Storages {
 		if m.Storages[i].Kind == State && (i >= len(e.from.Storages) || e.from.Storages[i].Kind == Activation) {
 			return nil, fmt.Errorf("edit of method %q: value %d is read before it is written: %w", m.Name, m.Storages[i].Values[0], pte.ErrFormat)
 		}
 	}
 	return m, m.check()
+}
+
+// freeUnused takes the bytes of activations that no step touches any more, and gives them
+// back to those that some step does.
+func (m *Method) freeUnused() {
+	for i := range m.Storages {
+		s := &m.Storages[i]
+		switch unused := s.Kind == Activation && s.Last < s.First; {
+		case unused:
+			s.Bytes = 0
+		case s.Bytes == 0:
+			for _, v := range s.Values {
+				s.Bytes = max(s.Bytes, m.Values[v].Tensor.NBytes())
+			}
+		}
+	}
 }
 
 // renumber makes the list of steps.

@@ -2,6 +2,7 @@ package ir
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,6 +54,9 @@ func TestEdits(t *testing.T) {
 		{"nothing", chain, func(*Method, *Edit) {}, "[0 1 1] [1 2 2] [2 3 3]", "input[-1,0] activation[0,1] activation[1,2] activation[2,3]"},
 		{"a shorter way", chain, func(_ *Method, e *Edit) { e.SetArg(2, 0, 1); e.Drop(1) }, "[0 1 1] [1 3 3]",
 			"input[-1,0] activation[0,1] activation[9223372036854775807,-1] activation[1,2]"},
+		{"a copy less", chain, func(_ *Method, e *Edit) { e.Drop(1); e.Join(1, 2) }, "[0 1 1] [2 3 3]",
+			"input[-1,0] activation[0,1] activation[9223372036854775807,-1] activation[1,2]"},
+		{"what is joined is written", chain, func(_ *Method, e *Edit) { e.Join(1, 2) }, "", "out value 2 shares its bytes with argument value 1"},
 		{"a constant", chain, func(_ *Method, e *Edit) { e.Drop(1); e.MakeConstant(2, make([]byte, 16)) }, "[0 1 1] [2 3 3]",
 			"input[-1,0] activation[0,0] folded[-1,1] activation[1,2]"},
 		{"a detour", chain, func(m *Method, e *Edit) {
@@ -109,6 +113,41 @@ func TestEdits(t *testing.T) {
 				t.Errorf("got %s\n%s\nwant %s\n%s", steps, lives, tt.steps, tt.lives)
 			}
 		})
+	}
+}
+
+// Storages that are joined have the values and the output of both, twice too; what no step
+// touches any more has no bytes until one does.
+func TestJoin(t *testing.T) {
+	m := build(t, 6, []int{3}, call(unary, 0, 1, 1), call(unary, 1, 2, 2), call(unary, 1, 3, 3), call(unary, 0, 4, 4), call(unary, 4, 5, 5))
+	e := m.Edit()
+	for _, i := range []int{1, 2, 3, 4} {
+		e.Drop(i)
+	}
+	e.Join(1, 2)
+	e.Join(1, 3)
+	edited, err := e.Apply()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := edited.Storages[1]; !slices.Equal(s.Values, []int{1, 2, 3}) || !s.Output || s.First != 0 || s.Last != 1 {
+		t.Errorf("joined: %+v", s)
+	}
+	for v, want := range []int{0, 1, 1, 1, 4, 5} {
+		if got := edited.Values[v].Storage; got != want {
+			t.Errorf("value %d has storage %d, want %d", v, got, want)
+		}
+	}
+	if got := []int64{edited.Storages[2].Bytes, edited.Storages[4].Bytes, m.Storages[2].Bytes}; !slices.Equal(got, []int64{0, 0, 16}) {
+		t.Errorf("bytes %d, want none for what is not touched, in the new method", got)
+	}
+	if len(m.Storages[1].Values) != 1 || m.Values[2].Storage != 2 {
+		t.Error("the method that was edited changed")
+	}
+	e = edited.Edit()
+	e.Insert(1, Step{Kind: KernelCall, Op: m.Steps[0].Op, Sig: m.Steps[0].Sig, Args: []int{1, 4, 4}})
+	if again, err := e.Apply(); err != nil || again.Storages[4].Bytes != 16 {
+		t.Errorf("touched again: %v, %d bytes", err, again.Storages[4].Bytes)
 	}
 }
 

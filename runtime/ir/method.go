@@ -91,7 +91,7 @@ type Storage struct {
 	Arena   int   // which, index into Method.Arenas
 	Offset  int64 // from the arena's start
 
-	Values []int // members; the first is the one whose place the others take
+	Values []int // members; the first is the one whose place the others take; none where an edit joined the storage with another
 	Bytes  int64 // of the largest member, at upper bound sizes
 	// Data is the bytes of a constant, or what state starts with; nil where state
 	// starts with zeros, and for all other kinds.

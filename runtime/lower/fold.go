@@ -1,6 +1,7 @@
 // Package lower (no compatibility promise) holds the passes: functions from a method to
 // one that computes the same, cheaper. They change methods by the edits of package ir
-// only, and know operators by their rows, never by name.
+// only. They know operators by their rows; the names of those that patterns are made of
+// stand in the tables of the rewrites.
 package lower
 
 import (
@@ -36,7 +37,7 @@ func Fold(ctx context.Context, m *ir.Method, k *kernels.Ctx, left Budget) (*ir.M
 	if m.Coarse {
 		return m, nil, nil
 	}
-	f := &folder{m: m, accesses: m.Accesses(), results: make(map[int][]byte)}
+	f := &folder{evaluator: newEvaluator(m, k), accesses: m.Accesses()}
 	var done []Folded
 	for i := range m.Steps {
 		s := &m.Steps[i]
@@ -51,7 +52,7 @@ func Fold(ctx context.Context, m *ir.Method, k *kernels.Ctx, left Budget) (*ir.M
 			return nil, nil, context.Cause(ctx)
 		}
 		left.Bytes, left.Work = left.Bytes-cost.Bytes, left.Work-cost.Work
-		if f.execute(k, i) {
+		if f.fold(i) {
 			done = append(done, Folded{Name: m.StepName(s), Origin: s.Origin, Bytes: cost.Bytes})
 		}
 	}
@@ -64,10 +65,9 @@ func Fold(ctx context.Context, m *ir.Method, k *kernels.Ctx, left Budget) (*ir.M
 
 // folder is the state of one pass.
 type folder struct {
-	m        *ir.Method
+	*evaluator
 	edit     *ir.Edit // nil until something was folded
 	accesses []ir.Accesses
-	results  map[int][]byte // by storage
 }
 
 // isFoldable reports a call of a pure operator on what is known, with outs that nothing
@@ -87,23 +87,6 @@ func (f *folder) isFoldable(s *ir.Step) bool {
 		}
 	}
 	return true
-}
-
-// isKnown reports a constant, a number that no step writes, or a list of such.
-func (f *folder) isKnown(v int) bool {
-	if v < 0 {
-		return true
-	}
-	value := &f.m.Values[v]
-	if value.Kind == tensor.KindTensor {
-		return value.Tensor.Const || f.results[value.Storage] != nil
-	}
-	for _, item := range value.Items {
-		if !f.isKnown(item) {
-			return false
-		}
-	}
-	return !value.Changes
 }
 
 // isFree reports an out that can become a constant: all that share its bytes are of
@@ -158,71 +141,18 @@ func (f *folder) sum(values []int) (elements, bytes, largest int64) {
 	return elements, bytes, largest
 }
 
-// execute makes the call of step i on values of its own; false is a call that the
-// operator refuses.
-func (f *folder) execute(k *kernels.Ctx, i int) bool {
-	s := &f.m.Steps[i]
-	values := make(map[int]*tensor.Value)
-	args := make(kernels.Args, len(s.Args))
-	for n, v := range s.Args {
-		args[n] = f.value(values, v)
-	}
-	if s.Sig.Check(args) != nil {
-		return false
-	}
-	call := kernels.NewCall(s.Op.Func, args, false)
-	if call.Do(k) != nil {
+// fold makes the results of step i constants; false is a call that the operator refuses.
+func (f *folder) fold(i int) bool {
+	if !f.execute(i) {
 		return false
 	}
 	if f.edit == nil {
 		f.edit = f.m.Edit()
 	}
 	f.edit.Drop(i)
-	for _, v := range s.Writes {
+	for _, v := range f.m.Steps[i].Writes {
 		storage := f.m.Values[v].Storage
-		f.results[storage] = values[v].Tensor.Data
-		f.edit.MakeConstant(storage, values[v].Tensor.Data)
+		f.edit.MakeConstant(storage, f.bytes[storage])
 	}
 	return true
-}
-
-// none is what an absent item of an optional tensor list refers to.
-var none tensor.Value
-
-// value is a value as it is at load, one for each index.
-func (f *folder) value(values map[int]*tensor.Value, v int) *tensor.Value {
-	if v < 0 {
-		return &none
-	}
-	if known := values[v]; known != nil {
-		return known
-	}
-	s := &f.m.Values[v]
-	value := s.Scalar()
-	values[v] = &value
-	switch s.Kind {
-	case tensor.KindTensor:
-		value.Tensor = f.tensor(s)
-	case tensor.KindIntList, tensor.KindTensorList, tensor.KindOptionalTensorList:
-		items := make([]*tensor.Value, len(s.Items))
-		for i, item := range s.Items {
-			items[i] = f.value(values, item)
-		}
-		value = tensor.NewList(s.Kind, items)
-	}
-	return &value
-}
-
-// tensor has the bytes of a constant or of an earlier result, or new ones for a result.
-func (f *folder) tensor(s *ir.Value) *tensor.Tensor {
-	t := tensor.Make(s.Tensor.DType, s.Tensor.Sizes, s.Tensor.DimOrder, tensor.Static)
-	b := f.results[s.Storage]
-	if s.Tensor.Const {
-		b = f.m.Storages[s.Storage].Data
-	}
-	if b == nil {
-		b = tensor.AlignedBytes(t.NBytes())
-	}
-	t.Bind(b)
-	return t
 }

@@ -13,8 +13,8 @@ import (
 
 const size = 64 // elements of each tensor, one byte each
 
-// chain is calls of one operator, each on the result of the last, the first on a constant.
-func chain(t *testing.T, op kernels.Op, calls, outSize int) *ir.Method {
+// chained is calls of one operator, each on the result of the last, the first on a constant.
+func chained(t *testing.T, op kernels.Op, calls, outSize int) *ir.Method {
 	t.Helper()
 	sig, err := kernels.ParseSchema(op.Schema)
 	if err != nil {
@@ -65,7 +65,7 @@ func TestFoldWithinBudget(t *testing.T) {
 		"a small result":       {op, smallResult, Budget{1 << 20, 1 << 20}, calls},
 		"a large result":       {op, smallResult + 1, Budget{1 << 20, 1 << 20}, 0},
 	} {
-		m := chain(t, tt.op, calls, tt.outSize)
+		m := chained(t, tt.op, calls, tt.outSize)
 		got, folded, err := Fold(context.Background(), m, kernels.NewCtx(nil), tt.budget)
 		if err != nil {
 			t.Fatal(err)
@@ -86,7 +86,7 @@ func TestFoldCancelled(t *testing.T) {
 	why := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(context.Background())
 	calls := 0
-	m := chain(t, kernels.Op{Schema: "test::op.out(Tensor self, *, Tensor(a!) out)", Pure: true, Func: func(*kernels.Ctx, kernels.Args) error {
+	m := chained(t, kernels.Op{Schema: "test::op.out(Tensor self, *, Tensor(a!) out)", Pure: true, Func: func(*kernels.Ctx, kernels.Args) error {
 		calls++
 		cancel(why)
 		return nil

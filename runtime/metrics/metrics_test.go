@@ -150,6 +150,7 @@ etrun_model_load_duration_seconds{model,stage=parse}
 etrun_model_load_duration_seconds{model,stage=plan}
 etrun_model_load_duration_seconds{model,stage=read}
 etrun_model_load_duration_seconds{model,stage=resolve}
+etrun_model_load_duration_seconds{model,stage=rewrite}
 etrun_model_load_duration_seconds{model,stage=units}
 etrun_queue_length{model}
 etrun_queue_rejected_total{model}

@@ -68,6 +68,8 @@ const (
 	StageCompile  = "compile"  // a delegate's payload is checked and compiled: packed weights
 	StageBuild    = "build"    // the dataflow is built
 	StageFold     = "fold"     // constants are computed: their size
+	StageRewrite  = "rewrite"  // steps are taken away or joined: the size of constants computed for it
+	StageLower    = "lower"    // regions are handed to backends, which compile them as delegates
 	StagePlan     = "plan"     // memory is planned: arenas and state
 	StageAllocate = "allocate" // an instance gets its memory: arenas and state
 	StageUnits    = "units"    // an instance of each delegate is made: their working memory, as estimated

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -27,6 +28,7 @@ type Options struct {
 	Device   string                           // of Ethos-U delegates
 	NPUTrace func(*ethosu.TraceEvent)         // hears of operations on the software NPU; nil for none
 	ELF      string                           // an executor_runner to run whole programs on Arm's model, or empty
+	Lower    string                           // see etrun.Lowering; empty for the usual way
 	Static   bool                             // look only: delegates are checked without packing weights or opening devices
 	Say      func(format string, args ...any) // says one line to the user
 
@@ -37,7 +39,7 @@ type Options struct {
 	weights   string
 	fvp       string
 	qparams   quantizations
-	lower     string
+	minProfit time.Duration
 	plan      string
 	strict    bool
 	mmap      bool
@@ -60,7 +62,11 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.fvp, "fvp", "",
 		"run Ethos-U delegates on Arm's model at `PATH`, its program or a folder with it (with --device fvp alone: one in PATH)")
 	flags.StringVar(&o.plan, "plan", "auto", "memory plan, `MODE`: auto (the smaller safe one), file, own or naive")
-	flags.StringVar(&o.lower, "lower", "off", "lowering of portable graphs at load, `MODE`: off")
+	flags.StringVar(&o.Lower, "lower", string(etrun.LowerRewrite),
+		"lowering at load, `MODE`: off, rewrite (chains of instructions become cheaper ones), auto (and XNNPACK takes the parts "+
+			"that it is estimated to run faster), or verify (auto, and each output's distance from what it is with off)")
+	flags.DurationVar(&o.minProfit, "min-profit", etrun.MinProfit,
+		"with --lower: by how much an execute must become faster by a part that is taken, as estimated; negative: every part is taken")
 }
 
 // With is a copy with further flags, as on a command line.
@@ -98,7 +104,7 @@ func (o *Options) AddFileFlags(flags *pflag.FlagSet) {
 func (o *Options) choices() []choice {
 	return []choice{
 		{"xnnpack", o.xnnpack, engineNames()},
-		{"lower", o.lower, []string{"off"}},
+		{"lower", o.Lower, lowerModes},
 		{"plan", o.plan, slices.Sorted(maps.Keys(planModes))},
 	}
 }
@@ -110,6 +116,9 @@ func engineNames() (names []string) {
 	}
 	return names
 }
+
+// lowerModes are the words of --lower.
+var lowerModes = []string{string(etrun.LowerOff), string(etrun.LowerRewrite), string(etrun.LowerAuto), string(etrun.LowerVerify)}
 
 // planModes are the words of --plan.
 var planModes = map[string]etrun.PlanMode{
@@ -154,6 +163,9 @@ func (o *Options) open(ctx context.Context, path string, options []etrun.Option)
 		return nil, err
 	}
 	options = append(options, etrun.WithPlan(planModes[o.plan]), etrun.WithReusableInputs())
+	if o.Lower != "" {
+		options = append(options, etrun.WithLowering(etrun.Lowering(o.Lower)), etrun.WithMinProfit(o.minProfit))
+	}
 	if o.strict {
 		options = append(options, etrun.WithStrictPlan())
 	}

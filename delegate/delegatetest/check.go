@@ -1,0 +1,61 @@
+package delegatetest
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// Check reports what a graph has that none may have.
+func Check(g *delegate.Graph) error {
+	known := make([]bool, len(g.Values))
+	for v := range g.Values {
+		known[v] = g.Values[v].Kind != tensor.KindTensor || g.Values[v].IsConst()
+	}
+	for i, v := range g.Inputs {
+		if known[v] {
+			return fmt.Errorf("input %d, value %d: a constant, no tensor, or another input too", i, v)
+		}
+		known[v] = true
+	}
+	for i := range g.Calls {
+		if err := checkCall(g, i, known); err != nil {
+			return fmt.Errorf("call %d (%s, %s): %w", i, name(&g.Calls[i]), g.Calls[i].Place, err)
+		}
+	}
+	for i, v := range g.Outputs {
+		if !known[v] || g.Writer(v) < 0 || slices.Contains(g.Outputs[:i], v) {
+			return fmt.Errorf("output %d, value %d: no call writes it, or it repeats", i, v)
+		}
+	}
+	return nil
+}
+
+// checkCall checks that what the call reads is known, and makes what it writes known.
+func checkCall(g *delegate.Graph, i int, known []bool) error {
+	c := &g.Calls[i]
+	if want := 2; c.View && len(c.Args) != want || !c.View && len(c.Args) != c.Sig.Slots() {
+		return fmt.Errorf("%d arguments", len(c.Args))
+	}
+	for _, v := range g.Reads(nil, i) {
+		if !known[v] {
+			return fmt.Errorf("it reads value %d before it is written", v)
+		}
+	}
+	for _, v := range g.Writes(nil, i) {
+		if known[v] {
+			return fmt.Errorf("it writes value %d again", v)
+		}
+		known[v] = true
+	}
+	if !c.View {
+		return nil
+	}
+	from, to := &g.Values[c.Args[0]], &g.Values[c.Args[1]]
+	if from.Dynamism != tensor.Static || to.Dynamism != tensor.Static || from.DType != to.DType || nbytes(from) != nbytes(to) {
+		return fmt.Errorf("a view of %v%v as %v%v", from.DType, from.Sizes, to.DType, to.Sizes)
+	}
+	return nil
+}

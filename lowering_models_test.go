@@ -1,0 +1,151 @@
+//go:build linux
+
+package etrun
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/delegatetest"
+	"github.com/etrun-go/etrun/delegate/ethosu"
+	"github.com/etrun-go/etrun/delegate/xnnpack"
+	"github.com/etrun-go/etrun/internal/campaign"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// TestLoweredRandomPrograms is TestLoweredExecutionEqualsOriginal for as long as one wants.
+func TestLoweredRandomPrograms(t *testing.T) {
+	c := &campaign.Campaign{Test: "TestLoweredRandomPrograms", Usual: 200, Memory: 256 << 20, Counters: []string{"programs", "regions"},
+		Start: func(_ *testing.T, p *campaign.Process) func(seed uint64) error {
+			return func(seed uint64) error {
+				n, err := lowerMix(seed + 1<<32)
+				p.Count(0, 1)
+				p.Count(1, n)
+				if err != nil {
+					return &campaign.Finding{Kind: "lowered", Message: err.Error()}
+				}
+				return nil
+			}
+		}}
+	c.Run(t)
+}
+
+// TestLoweredModelsEqualOriginal lowers programs of the exporter, and those of a
+// campaign's corpus, whole and in parts.
+func TestLoweredModelsEqualOriginal(t *testing.T) {
+	files, err := filepath.Glob("testdata/*/*.pte")
+	if err != nil {
+		t.Fatal(err)
+	}
+	regions := 0
+	for _, path := range append(files, campaign.Corpus(".pte")...) {
+		for _, share := range []uint64{10, 7} {
+			n, err := lowerModel(path, mask(uint64(len(path)), share, share < 10))
+			if err != nil {
+				t.Errorf("%s, %d of 10 calls: %v", path, share, err)
+			}
+			regions += n
+		}
+	}
+	if regions < len(files) {
+		t.Errorf("%d regions in %d programs: the test shows nothing", regions, len(files))
+	}
+	t.Logf("%d regions", regions)
+}
+
+// payloads is a backend that takes no graphs.
+type payloads struct{ delegate.Backend }
+
+// lowerModel executes all methods of a program with rewrites only, and with regions, too.
+func lowerModel(path string, by delegatetest.Oracle) (regions int, err error) {
+	ctx := context.Background()
+	with := WithDelegates(payloads{xnnpack.Backend{}}, payloads{ethosu.Backend{}}, by)
+	original, err := Open(path, WithLowering(LowerAuto), WithDelegates(payloads{xnnpack.Backend{}}, payloads{ethosu.Backend{}}))
+	if err != nil {
+		return 0, nil
+	}
+	defer original.Close()
+	lowered, err := Open(path, WithLowering(LowerAuto), WithMinProfit(-1), with)
+	if err != nil {
+		return 0, err
+	}
+	defer lowered.Close()
+	for _, name := range original.MethodNames() {
+		reference, err := original.Load(ctx, name)
+		if err != nil {
+			continue // it needs what is not here
+		}
+		m, err := lowered.Load(ctx, name)
+		if err != nil {
+			return regions, err
+		}
+		for run := range 3 {
+			if err := compareModel(m, reference, run); err != nil {
+				return regions, fmt.Errorf("method %q, run %d: %w", name, run, err)
+			}
+		}
+		regions += m.lowered.Taken()
+		if err := errors.Join(m.Close(), reference.Close()); err != nil {
+			return regions, err
+		}
+	}
+	return regions, nil
+}
+
+// compareModel executes both on the same random inputs.
+func compareModel(m, reference *Method, run int) error {
+	var failed [2]error
+	for k, m := range []*Method{reference, m} {
+		if err := setRandomly(m, rand.New(rand.NewPCG(uint64(run), 7))); err != nil {
+			return err
+		}
+		failed[k] = m.Execute(context.Background())
+	}
+	if failed[0] != nil || failed[1] != nil {
+		if failed[0] == nil || failed[1] == nil {
+			return fmt.Errorf("got %v, want %v", failed[1], failed[0])
+		}
+		return nil
+	}
+	for i := range reference.ir.Outputs {
+		got, want := &m.values[m.ir.Outputs[i]], &reference.values[reference.ir.Outputs[i]]
+		if want.Kind != tensor.KindTensor {
+			if got.Kind != want.Kind || got.Int != want.Int || got.Double != want.Double || got.Bool != want.Bool {
+				return fmt.Errorf("output %d: got %v, want %v", i, got, want)
+			}
+			continue
+		}
+		if !slices.Equal(got.Tensor.Sizes, want.Tensor.Sizes) || !bytes.Equal(got.Tensor.Data, want.Tensor.Data) {
+			return fmt.Errorf("output %d: %v and %v differ", i, got.Tensor, want.Tensor)
+		}
+	}
+	return nil
+}
+
+// setRandomly sets the tensor inputs: small whole numbers, which are indices, or floats.
+func setRandomly(m *Method, r *rand.Rand) error {
+	for i, in := range m.Meta().Inputs {
+		if in.Kind != tensor.KindTensor {
+			continue
+		}
+		x := in.NewTensor()
+		least := 0.0
+		if x.DType.IsFloat() {
+			least = -1
+		}
+		for k, size := 0, x.DType.Size(); k < len(x.Data); k += size {
+			tensor.Put(x.Data[k:], x.DType, least+3*r.Float64())
+		}
+		if err := m.SetInput(i, x); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,264 @@
+package etrun
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/delegatetest"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// mask takes calls, and compiles graphs, at random but always the same: share of 10 of
+// the calls, and three of four regions where hard.
+func mask(seed uint64, share uint64, hard bool) delegatetest.Oracle {
+	chance := func(text string) uint64 {
+		h := fnv.New64a()
+		fmt.Fprint(h, seed, text)
+		return h.Sum64() >> 11
+	}
+	return delegatetest.Oracle{Poison: 0xAA,
+		Accept: func(g *delegate.Graph, i int) string {
+			c := &g.Calls[i]
+			if chance(c.Place)%10 >= share {
+				return "by chance"
+			}
+			if hard && len(g.Readers(g.Writes(nil, i)[0])) == 0 && chance(c.Place+"!")%3 == 0 {
+				return "nobody in the region reads it"
+			}
+			return ""
+		},
+		Refuse: func(g *delegate.Graph) error {
+			if hard && chance(g.Calls[0].Place+"?")%4 == 0 {
+				return errors.New("by chance")
+			}
+			return nil
+		}}
+}
+
+// lowerMix lowers a random program by an oracle, and executes it beside the original.
+func lowerMix(seed uint64) (regions int, err error) {
+	r := rand.New(rand.NewPCG(seed, 5))
+	spec := newMix(r)
+	share, hard := []uint64{10, 9, 6, 3}[r.IntN(4)], r.IntN(2) == 0
+	load := func(options ...Option) (*Method, error) {
+		options = append(options, WithOperatorSet(mixSet()), WithPlan(PlanOwn))
+		if r.IntN(2) == 0 {
+			options = append(options, WithReusableInputs())
+		}
+		p := flowMethods([]pte.Method{*spec}, options...)
+		return p.Load(context.Background(), "")
+	}
+	reference, err := load(WithLowering(LowerOff))
+	if err != nil {
+		return 0, err
+	}
+	m, err := load(WithLowering(LowerAuto), WithMinProfit(-1), WithDelegates(mask(seed, share, hard)))
+	if err != nil {
+		return 0, fmt.Errorf("lowered: %w\n%s", err, listing(reference))
+	}
+	poisonDead(m, 0xAA)
+	poisonDead(reference, 0x55)
+	for run := range 5 {
+		if err := compareMix(m, reference, run); err != nil {
+			return 0, fmt.Errorf("run %d, %w\n%s\nreference:\n%s", run, err, listing(m), listing(reference))
+		}
+	}
+	return m.lowered.Taken(), nil
+}
+
+func compareMix(m, reference *Method, run int) error {
+	for _, m := range []*Method{reference, m} {
+		if err := setMixInputs(m, run); err != nil {
+			return err
+		}
+		if err := m.Execute(context.Background()); err != nil {
+			return err
+		}
+	}
+	for i, v := range reference.ir.Outputs {
+		got, want := outputTensor(m, i), outputTensor(reference, i)
+		if !slices.Equal(got.Sizes, want.Sizes) || !bytes.Equal(got.Data, want.Data) {
+			return fmt.Errorf("output %d (value %d): got %v %v, want %v %v", i, v,
+				got.Sizes, tensor.Data[int64](got), want.Sizes, tensor.Data[int64](want))
+		}
+	}
+	return nil
+}
+
+// setMixInputs gives inputs of random elements, and a size that changes with each run.
+func setMixInputs(m *Method, run int) error {
+	r := rand.New(rand.NewPCG(uint64(run), 6))
+	for i, in := range m.Meta().Inputs {
+		sizes := in.Sizes
+		if in.Dynamism != tensor.Static {
+			sizes = []int{1 + (run+2)%flowLen}
+		}
+		x := tensor.New(in.DType, sizes...)
+		if x.DType == tensor.Bool {
+			x.Data[0] = byte(r.IntN(2))
+		} else {
+			for k := range tensor.Data[int64](x) {
+				tensor.Data[int64](x)[k] = r.Int64N(100)
+			}
+		}
+		if err := m.SetInput(i, x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestLoweredExecutionEqualsOriginal lowers random programs with every kind of sharing,
+// at random, and whatever it costs.
+func TestLoweredExecutionEqualsOriginal(t *testing.T) {
+	regions, merged := 0, 0
+	for seed := range uint64(lowerSeeds) {
+		n, err := lowerMix(seed)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if regions += n; n > 0 {
+			merged++
+		}
+	}
+	if merged < lowerSeeds/2 {
+		t.Errorf("only %d of %d programs have regions, %d in all: the test shows nothing", merged, lowerSeeds, regions)
+	}
+	t.Logf("%d regions in %d of %d programs", regions, merged, lowerSeeds)
+}
+
+const lowerSeeds = 1000
+
+// With LowerVerify a method compares itself with what it would be otherwise.
+func TestVerifyLowering(t *testing.T) {
+	spec := newMix(rand.New(rand.NewPCG(4, 5)))
+	wrong := mask(1, 10, false)
+	load := func(by delegate.Backend) *Method {
+		p := flowMethods([]pte.Method{*spec}, WithOperatorSet(mixSet()), WithLowering(LowerVerify), WithMinProfit(-1), WithDelegates(by))
+		m, err := p.Load(context.Background(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	for name, by := range map[string]struct {
+		delegate.Backend
+		differs bool
+	}{"right": {wrong, false}, "wrong": {liar{wrong}, true}} {
+		m := load(by.Backend)
+		for run := range 3 {
+			if err := errors.Join(setMixInputs(m, run), m.Execute(context.Background())); err != nil {
+				t.Fatal(err)
+			}
+			differs := false
+			for i, d := range m.Distances() {
+				if differs = differs || d.Absolute != 0; d.Output != i {
+					t.Errorf("%s, run %d: %d distances, number %d of output %d", name, run, len(m.Distances()), i, d.Output)
+				}
+			}
+			if m.lowered.Taken() == 0 || differs != by.differs || len(m.Distances()) != len(spec.Outputs) {
+				t.Errorf("%s, run %d: %d regions, distances %v", name, run, m.lowered.Taken(), m.Distances())
+			}
+		}
+		if err := errors.Join(m.Reset(), m.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// liar is an oracle whose regions add one to their outputs.
+type liar struct{ delegatetest.Oracle }
+
+func (l liar) CompileGraph(ctx context.Context, g *delegate.Graph, limits delegate.Limits) (delegate.Image, error) {
+	img, err := l.Oracle.CompileGraph(ctx, g, limits)
+	return lyingImage{img, len(g.Inputs)}, err
+}
+
+type lyingImage struct {
+	delegate.Image
+	output int
+}
+
+func (m lyingImage) Unit(in delegate.Instance) (delegate.Unit, error) {
+	u, err := m.Image.Unit(in)
+	return lyingUnit{u, m.output}, err
+}
+
+type lyingUnit struct {
+	delegate.Unit
+	output int
+}
+
+func (u lyingUnit) Execute(ctx context.Context, args []*tensor.Value) error {
+	err := u.Unit.Execute(ctx, args)
+	for _, a := range args[u.output:] {
+		tensor.Data[int64](a.Tensor)[0]++
+	}
+	return err
+}
+
+// TestLoweringThatFails loads where regions do not compile, would not fit, or are given up
+// halfway: the method runs as it is, or after another attempt.
+func TestLoweringThatFails(t *testing.T) {
+	spec := newMix(rand.New(rand.NewPCG(1, 5)))
+	ctx, cancel := context.WithCancel(context.Background())
+	compiled, fails := 0, false
+	by := mask(1, 6, false)
+	by.Refuse = func(*delegate.Graph) error {
+		switch compiled++; {
+		case fails:
+			return errors.New("no")
+		case compiled == 3:
+			cancel()
+		}
+		return nil
+	}
+	p := flowMethods([]pte.Method{*spec}, WithOperatorSet(mixSet()), WithLowering(LowerAuto), WithMinProfit(-1), WithDelegates(by))
+	if _, err := p.Load(ctx, ""); !errors.Is(err, context.Canceled) {
+		t.Fatalf("cancelled: %v after %d graphs", err, compiled)
+	}
+	m, err := p.Load(context.Background(), "")
+	if err != nil || m.lowered.Taken() < 3 || len(m.images) != m.lowered.Taken() {
+		t.Fatalf("second attempt: %v", err)
+	}
+	fails = true
+	q := flowMethods([]pte.Method{*spec}, WithOperatorSet(mixSet()), WithLowering(LowerAuto), WithMinProfit(-1), WithDelegates(by))
+	plain, err := q.Load(context.Background(), "")
+	if err != nil || plain.lowered.Taken() != 0 || len(plain.images) != 0 {
+		t.Fatalf("nothing compiles: %v", err)
+	}
+	for run := range 3 {
+		if err := compareMix(m, plain, run); err != nil {
+			t.Error(err)
+		}
+	}
+	checkNoRoom(t, spec, plain.plan.Bytes())
+}
+
+// checkNoRoom lowers a method where its regions' working memory does not fit any more.
+func checkNoRoom(t *testing.T, spec *pte.Method, plain int64) {
+	t.Helper()
+	dropped := 0
+	for limit := plain; limit < plain+256; limit += 16 {
+		p := flowMethods([]pte.Method{*spec}, WithOperatorSet(mixSet()), WithLowering(LowerAuto), WithMinProfit(-1),
+			WithDelegates(mask(1, 6, false)), WithLimits(Limits{PlannedBytes: limit}))
+		m, err := p.Load(context.Background(), "")
+		if err != nil {
+			t.Fatalf("%d bytes, of which %d without lowering: %v", limit, plain, err)
+		}
+		if m.lowered.Taken() < len(m.lowered.Regions) {
+			dropped++
+		}
+	}
+	if dropped == 0 {
+		t.Error("all regions fit in what the method takes without them: the test shows nothing")
+	}
+}

@@ -1,0 +1,315 @@
+package etrun
+
+import (
+	"math/rand/v2"
+	"strings"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// mixOps are the further operators of programs that are lowered: several outs, lists,
+// numbers, sizes that vary, and draws of random numbers.
+var mixOps = []kernels.Op{
+	{Pure: true, Schema: "test::both.out(Tensor a, *, Tensor(a!) x, Tensor(b!) y)", Func: func(_ *kernels.Ctx, a kernels.Args) error {
+		for i, v := range words(a, 0) {
+			words(a, 1)[i], words(a, 2)[i] = v+7, v^5
+		}
+		return nil
+	}},
+	{Pure: true, Schema: "test::join.out(Tensor[] list, *, Tensor(a!) out)", Func: func(_ *kernels.Ctx, a kernels.Args) error {
+		out := words(a, 1)
+		clear(out)
+		for n, t := range a.Tensors(0) {
+			for i, v := range tensor.Data[int64](t) {
+				out[i] += int64(n+2) * v
+			}
+		}
+		return nil
+	}},
+	{Pure: true, Schema: "test::parts.out(Tensor self, *, Tensor(a!)[] out)", Func: func(_ *kernels.Ctx, a kernels.Args) error {
+		for n, t := range a.Tensors(1) {
+			for i, v := range words(a, 0) {
+				tensor.Data[int64](t)[i] = v*3 + int64(n)
+			}
+		}
+		return nil
+	}},
+	{Pure: true, Schema: "test::scale.out(Tensor self, Scalar s, *, Tensor(a!) out)", Func: func(_ *kernels.Ctx, a kernels.Args) error {
+		for i, v := range words(a, 0) {
+			words(a, 2)[i] = v * (a.Scalar(1).I%7 + 2)
+		}
+		return nil
+	}},
+	{Pure: true, Schema: "test::number(Tensor self) -> Scalar", Func: flowOps[flowNumber].Func},
+	{Random: true, Schema: "test::draw.out(*, Tensor(a!) out)", Func: func(c *kernels.Ctx, a kernels.Args) error {
+		for i := range words(a, 0) {
+			words(a, 0)[i] = c.Rand.Int64N(1000)
+		}
+		return nil
+	}},
+	{Pure: true, Schema: "test::grown.out(Tensor a, Tensor b, *, Tensor(a!) out)", Func: func(_ *kernels.Ctx, a kernels.Args) error {
+		if err := kernels.ResizeOut(a, 2, a.Tensor(0).Sizes); err != nil {
+			return err
+		}
+		for i, v := range words(a, 0) {
+			words(a, 2)[i] = 2*v + words(a, 1)[i%len(words(a, 1))]
+		}
+		return nil
+	}},
+	{Pure: true, Schema: "test::half.out(Tensor a, *, Tensor(a!) out)", Func: func(_ *kernels.Ctx, a kernels.Args) error {
+		n := (a.Tensor(0).Numel() + 1) / 2
+		if err := kernels.ResizeOut(a, 1, []int{n}); err != nil {
+			return err
+		}
+		copy(words(a, 1), words(a, 0))
+		return nil
+	}},
+	{Pure: true, Schema: "test::total.out(Tensor self, *, Tensor(a!) out)", Func: func(_ *kernels.Ctx, a kernels.Args) error {
+		for i := range words(a, 1) {
+			words(a, 1)[i] = int64(a.Tensor(0).Numel() + i)
+			for _, v := range words(a, 0) {
+				words(a, 1)[i] += v
+			}
+		}
+		return nil
+	}},
+	{Pure: true, Schema: "test::bump_(Tensor(a!) self, Tensor src)", Func: flowOps[flowUpdate].Func},
+}
+
+const (
+	mixBoth = iota + 3 // behind the operators of flowProgram
+	mixJoin
+	mixParts
+	mixScale
+	mixNumber
+	mixDraw
+	mixGrown
+	mixHalf
+	mixTotal
+	mixBump
+	mixView // executorch_prim::et_view
+)
+
+// mix makes programs of all that regions must respect.
+type mix struct {
+	flowProgram
+	offset int64 // of the next planned value
+	sizes  int   // the size list of views, -1
+	owned  []int // values that only rewrite uses: an input that the program overwrites, and others
+}
+
+func newMix(r *rand.Rand) *pte.Method {
+	p := &mix{flowProgram: flowProgram{language: wordsOnly{}, r: r}}
+	p.m.Operators = []pte.Operator{{Name: "test::add", Overload: "out"}, {Name: "test::update_"}, {Name: "test::view"}}
+	p.begin()
+	p.more = p.statement
+	m := p.make(constantVector(r), constantVector(r))
+	for range r.IntN(3) {
+		m.Outputs = append(m.Outputs, m.Outputs[r.IntN(len(m.Outputs))])
+	}
+	if n := len(p.dynamic); n > 0 {
+		m.Outputs = append(m.Outputs, p.dynamic[n-1])
+	}
+	m.Name = "forward"
+	return m
+}
+
+// begin adds the operators, and the input whose size varies.
+func (p *mix) begin() {
+	for i := range mixOps {
+		name, overload := splitName(mixOps[i].Name())
+		p.m.Operators = append(p.m.Operators, pte.Operator{Name: name, Overload: overload})
+	}
+	p.m.Operators = append(p.m.Operators, pte.Operator{Name: "executorch_prim::et_view", Overload: "default"})
+	in, overwritten := p.grown(), p.value()
+	p.m.Inputs, p.dynamic, p.owned = append(p.m.Inputs, in, overwritten), append(p.dynamic, in), append(p.owned, overwritten)
+	p.m.Values = append(p.m.Values, pte.Value{Kind: tensor.KindInt, Int: -1})
+	p.m.Values = append(p.m.Values, pte.Value{Kind: tensor.KindIntList, Items: []int{len(p.m.Values) - 1}})
+	p.sizes = len(p.m.Values) - 1
+}
+
+// splitName takes the overload off a full name.
+func splitName(full string) (name, overload string) {
+	if at := strings.LastIndexByte(full, '.'); at >= 0 {
+		return full[:at], full[at+1:]
+	}
+	return full, ""
+}
+
+// grown is a value whose size varies.
+func (p *mix) grown() int {
+	v := p.value()
+	p.m.Values[v].Tensor.Dynamism = tensor.DynamicBound
+	return v
+}
+
+func (p *mix) list(items ...int) int {
+	p.m.Values = append(p.m.Values, pte.Value{Kind: tensor.KindTensorList, Items: items})
+	return len(p.m.Values) - 1
+}
+
+func (p *mix) anyDynamic() int { return p.dynamic[p.r.IntN(len(p.dynamic))] }
+
+// statement writes one of the further statements, two times of three.
+func (p *mix) statement(depth int) bool {
+	if depth > 0 && p.r.IntN(8) == 0 {
+		p.loop(depth - 1)
+		return true
+	}
+	kinds := [...]func(){p.both, p.join, p.parts, p.scale, p.draw, p.bump, p.again, p.rewrite, p.rewrite,
+		p.elided, p.elided, p.copied, p.grow, p.grow, p.reshape, p.half, p.stale, p.total}
+	if p.r.IntN(3) == 0 {
+		return false
+	}
+	kinds[p.r.IntN(len(kinds))]()
+	return true
+}
+
+func (p *mix) both() {
+	x, y := p.value(), p.value()
+	p.call(mixBoth, p.pick(), x, y, p.list(x, y))
+	p.defined = append(p.defined, x, y)
+}
+
+func (p *mix) join() {
+	out := p.value()
+	p.call(mixJoin, p.list(p.pick(), p.pick(), p.pick()), out, out)
+	p.defined = append(p.defined, out)
+}
+
+func (p *mix) parts() {
+	x, y := p.value(), p.value()
+	l := p.list(x, y)
+	p.call(mixParts, p.pick(), l, l)
+	p.defined = append(p.defined, x, y)
+}
+
+// scale multiplies by a number that the program has, or computes.
+func (p *mix) scale() {
+	p.m.Values = append(p.m.Values, pte.Value{Kind: tensor.KindInt, Int: p.r.Int64N(9)})
+	n := len(p.m.Values) - 1
+	if p.r.IntN(3) == 0 {
+		p.call(mixNumber, p.pick(), n)
+	}
+	for range 1 + p.r.IntN(2) {
+		out := p.value()
+		p.call(mixScale, p.pick(), n, out, out)
+		p.defined = append(p.defined, out)
+	}
+}
+
+// draw writes random numbers to a value that was read before.
+func (p *mix) draw() {
+	v, out := p.value(), p.value()
+	p.call(flowAdd, p.pick(), p.pick(), v, v)
+	p.call(flowAdd, v, p.pick(), out, out)
+	p.call(mixDraw, v, v)
+	fresh := p.value()
+	p.call(mixDraw, fresh, fresh)
+	p.defined = append(p.defined, v, out, fresh)
+}
+
+// bump changes a value in place.
+func (p *mix) bump() {
+	v := p.defined[p.r.IntN(len(p.defined))]
+	p.call(mixBump, v, p.pick(), v)
+}
+
+// rewrite reads a value, writes it, or both: what a loop finds there the next time, or the
+// next execute where nothing was written before.
+func (p *mix) rewrite() {
+	if len(p.owned) < 3 {
+		v := p.value()
+		p.call(flowAdd, p.pick(), p.pick(), v, v)
+		p.owned = append(p.owned, v)
+		return
+	}
+	v, do := p.owned[p.r.IntN(len(p.owned))], p.r.IntN(3)
+	if do != 0 {
+		out := p.value()
+		p.call(flowAdd, v, p.pick(), out, out)
+		p.defined = append(p.defined, out)
+	}
+	if do != 1 {
+		p.call(flowAdd, p.pick(), p.pick(), v, v)
+	}
+}
+
+// again writes a value that was written before, and may be read in between.
+func (p *mix) again() {
+	v := p.value()
+	p.call(flowAdd, p.pick(), p.pick(), v, v)
+	for range 1 + p.r.IntN(2) {
+		out := p.value()
+		p.call(flowAdd, v, p.pick(), out, out)
+		p.defined = append(p.defined, out)
+	}
+	p.call(flowAdd, p.pick(), p.pick(), v, v)
+	p.defined = append(p.defined, v)
+}
+
+// elided is a value that the exporter gave the place of another one.
+func (p *mix) elided() {
+	v, view := p.value(), p.value()
+	for _, v := range []int{v, view} {
+		t := p.m.Values[v].Tensor
+		t.Storage, t.Offset = pte.Planned, p.offset
+	}
+	if len(p.m.Arenas) == 0 {
+		p.m.Arenas = []pte.Arena{{Size: 1 << 20}}
+	}
+	p.offset += 64
+	p.call(flowAdd, p.pick(), p.pick(), v, v)
+	out := p.value()
+	p.call(flowAdd, view, p.pick(), out, out)
+	p.defined = append(p.defined, v, view, out)
+}
+
+func (p *mix) copied() {
+	to := p.value()
+	p.add(pte.Instruction{Kind: pte.MoveCall, Index: p.pick(), Target: to})
+	p.defined = append(p.defined, to)
+}
+
+func (p *mix) grow() {
+	out := p.grown()
+	p.call(mixGrown, p.anyDynamic(), p.anyDynamic(), out, out)
+	p.dynamic = append(p.dynamic, out)
+}
+
+func (p *mix) reshape() {
+	out := p.grown()
+	p.call(mixView, p.anyDynamic(), p.sizes, out)
+	p.dynamic = append(p.dynamic, out)
+}
+
+func (p *mix) half() {
+	out := p.grown()
+	p.call(mixHalf, p.anyDynamic(), out, out)
+	p.dynamic = append(p.dynamic, out)
+}
+
+// stale reads a view whose size is that of what its bytes held before.
+func (p *mix) stale() {
+	v, view, out := p.grown(), p.grown(), p.grown()
+	p.call(mixGrown, p.anyDynamic(), p.anyDynamic(), v, v)
+	p.call(mixView, v, p.sizes, view)
+	p.call(mixHalf, p.anyDynamic(), v, v)
+	p.call(mixGrown, view, p.anyDynamic(), out, out)
+	p.dynamic = append(p.dynamic, out, v)
+}
+
+func (p *mix) total() {
+	out := p.value()
+	p.call(mixTotal, p.anyDynamic(), out, out)
+	p.defined = append(p.defined, out)
+}
+
+// mixSet is the operators of the programs.
+func mixSet() *kernels.Set {
+	view, _, _, _ := kernels.NewSet(portable.Ops()).Lookup("executorch_prim::et_view.default")
+	return kernels.NewSet(flowOps, mixOps, []kernels.Op{*view})
+}

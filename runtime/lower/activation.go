@@ -1,0 +1,174 @@
+package lower
+
+import (
+	"math"
+	"slices"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/ir"
+)
+
+// call is an operator with the number of its arguments before the out.
+type call struct {
+	op   string
+	args int
+}
+
+// The calls that patterns are made of.
+var (
+	sums      = []call{{"aten::add.out", 3}, {"aten::add.Scalar_out", 3}}
+	products  = []call{{"aten::mul.out", 2}}
+	quotients = []call{{"aten::div.out", 2}, {"aten::div.Scalar_out", 2}}
+	sigmoids  = []call{{"aten::sigmoid.out", 1}}
+)
+
+// bound is a call that bounds its operand; the bounds are arguments, or 0 and none where
+// it has none.
+type bound struct {
+	call
+	low, high int
+}
+
+var bounds = []bound{
+	{call{"aten::clamp.out", 3}, 1, 2},
+	{call{"aten::hardtanh.out", 3}, 1, 2},
+	{call{"aten::relu.out", 1}, 0, 0},
+}
+
+// names are the operators of calls.
+func names(calls []call) (list []string) {
+	for _, c := range calls {
+		list = append(list, c.op)
+	}
+	return list
+}
+
+// isOne reports a step that is one of the calls on float32 tensors of one shape: its
+// first operand, or its second, and its out.
+func (p *pass) isOne(i int, calls []call) bool {
+	s := &p.m.Steps[i]
+	return slices.ContainsFunc(calls, func(c call) bool {
+		if !p.is(i, c.op, c.args) {
+			return false
+		}
+		out := s.Args[c.args]
+		return p.m.Values[out].Tensor.DType == tensor.Float32 && slices.ContainsFunc(s.Args[:min(c.args, 2)], func(v int) bool {
+			return p.m.Values[v].Kind == tensor.KindTensor && p.alike(v, out)
+		})
+	})
+}
+
+// made is the step, one of the calls, that makes value v for step i alone.
+func (p *pass) made(i, v int, calls []call) (step int, ok bool) {
+	if p.m.Values[v].Kind != tensor.KindTensor {
+		return 0, false
+	}
+	j, ok := p.producer(i, v)
+	return j, ok && p.isOne(j, calls)
+}
+
+// fuseSiLU makes x·sigmoid(x) one call.
+func fuseSiLU(p *pass, i int) bool {
+	if !p.isOne(i, products) {
+		return false
+	}
+	s := &p.m.Steps[i]
+	for k := range 2 {
+		x := s.Args[1-k]
+		if j, ok := p.made(i, s.Args[k], sigmoids); ok && p.m.Steps[j].Args[0] == x && p.alike(x, s.Args[2]) {
+			return p.fuse("aten::silu.out", x, s.Args[2], i, j)
+		}
+	}
+	return false
+}
+
+// fuseHardswish makes x·clamp(x+3, 0, 6)/6 one call.
+func fuseHardswish(p *pass, i int) bool {
+	s := &p.m.Steps[i]
+	if !p.isOne(i, quotients) || !p.isNumber(s.Args[1], 6) {
+		return false
+	}
+	product, ok := p.made(i, s.Args[0], products)
+	if !ok {
+		return false
+	}
+	for k := range 2 {
+		factors := p.m.Steps[product].Args
+		x := factors[1-k]
+		if steps, ok := p.gate(product, factors[k], x); ok && p.alike(x, s.Args[2]) {
+			return p.fuse("aten::hardswish.out", x, s.Args[2], slices.Concat([]int{i, product}, steps)...)
+		}
+	}
+	return false
+}
+
+// gate is the steps that make value v, which step i alone reads, as clamp(x+3, 0, 6).
+func (p *pass) gate(i, v, x int) (steps []int, ok bool) {
+	low, high := math.Inf(-1), math.Inf(1)
+	for len(steps) <= 2 {
+		if j, ok := p.made(i, v, sums); ok {
+			s := &p.m.Steps[j]
+			ok = low == 0 && high == 6 && s.Args[0] == x && p.isNumber(s.Args[1], 3) && p.isNumber(s.Args[2], 1)
+			return append(steps, j), ok
+		}
+		j, b := p.bounded(i, v)
+		if b == nil {
+			return nil, false
+		}
+		s := &p.m.Steps[j]
+		low, high = max(low, p.bound(s, b.low, math.Inf(-1))), min(high, p.bound(s, b.high, math.Inf(1)))
+		i, v, steps = j, s.Args[0], append(steps, j)
+	}
+	return nil, false
+}
+
+// bounded is the step that makes value v for step i alone by bounding it.
+func (p *pass) bounded(i, v int) (step int, b *bound) {
+	for n := range bounds {
+		if j, ok := p.made(i, v, []call{bounds[n].call}); ok {
+			return j, &bounds[n]
+		}
+	}
+	return 0, nil
+}
+
+// bound is argument k of a step that bounds its operand; none is what stands for one that
+// was left out. NaN is a bound that is not known.
+func (p *pass) bound(s *ir.Step, k int, none float64) float64 {
+	if k == 0 {
+		return max(none, 0)
+	}
+	if p.m.Values[s.Args[k]].Kind == tensor.None {
+		return none
+	}
+	n, ok := p.number(s.Args[k])
+	if !ok {
+		return math.NaN()
+	}
+	return n
+}
+
+// stays reports whether a definition is still there when step i has been made.
+func (p *pass) stays(d, i int) bool {
+	def := &p.flow.Defs[d]
+	return p.isUntouched(def) && (def.Next == ir.None || p.flow.Defs[def.Next].Step > i)
+}
+
+// fuse replaces steps, the last one first, by a call of a function of x. All of them read
+// the same x, which is still there at the last.
+func (p *pass) fuse(op string, x, out int, steps ...int) bool {
+	if p.m.Values[x].Tensor.Const {
+		return false
+	}
+	for _, i := range steps {
+		if slices.Contains(p.m.Steps[i].Reads, x) && !p.stays(p.definition(i, x), steps[0]) {
+			return false
+		}
+	}
+	if !p.call(steps[0], op, x, out, out) {
+		return false
+	}
+	p.drop(steps[1:]...)
+	p.take(0, steps[0])
+	return true
+}

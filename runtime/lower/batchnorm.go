@@ -1,0 +1,208 @@
+package lower
+
+import (
+	"math"
+	"slices"
+
+	"github.com/etrun-go/etrun/internal/simd"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/ir"
+)
+
+const batchNormOp = "aten::_native_batch_norm_legit_no_training.out"
+
+// layer is an operator whose result is linear in its weight and bias: the arguments, and
+// which dimension of the weight the results' channels are.
+type layer struct {
+	op           string
+	args         int // before the out
+	weight, bias int
+	axis         int
+	rank         int // of the result where channels are its last dimension, 0 where they are the second
+	isPlain      func(p *pass, s *ir.Step) bool
+}
+
+var layers = []layer{
+	{op: "aten::convolution.out", args: 9, weight: 1, bias: 2, isPlain: func(p *pass, s *ir.Step) bool {
+		return !p.m.Values[s.Args[6]].Bool
+	}},
+	// Transposed: in several groups the dimension has the channels of one only.
+	{op: "aten::convolution.out", args: 9, weight: 1, bias: 2, axis: 1, isPlain: func(p *pass, s *ir.Step) bool {
+		return p.m.Values[s.Args[6]].Bool
+	}},
+	{op: "aten::linear.out", args: 3, weight: 1, bias: 2, rank: 2},
+	{op: "aten::addmm.out", args: 5, weight: 2, bias: 0, axis: 1, rank: 2, isPlain: func(p *pass, s *ir.Step) bool {
+		return p.isNumber(s.Args[3], 1) && p.isNumber(s.Args[4], 1)
+	}},
+}
+
+// foldBatchNorm multiplies the constants of a convolution or linear layer by the scale of
+// the batch norm that alone reads its result, which then writes what the batch norm wrote.
+func foldBatchNorm(p *pass, i int) bool {
+	s := &p.m.Steps[i]
+	if !p.is(i, batchNormOp, 7) {
+		return false
+	}
+	in, out := s.Args[0], s.Args[7]
+	j, ok := p.producer(i, in)
+	if !ok || !p.alike(in, out) || !p.isOnlyOut(i, out) {
+		return false
+	}
+	l := p.layer(j, in)
+	if l == nil {
+		return false
+	}
+	a, ok := p.affine(s)
+	if !ok || !p.fold(i, j, l, a) {
+		return false
+	}
+	for k, v := range p.m.Steps[j].Args {
+		if v == in {
+			p.edit.SetArg(j, k, out)
+		}
+	}
+	p.edit.Drop(i)
+	return true
+}
+
+// isOnlyOut reports a result that nothing else writes, of a step whose other results
+// nobody reads.
+func (p *pass) isOnlyOut(i, out int) bool {
+	storage := p.m.Values[out].Storage
+	if p.m.Storages[storage].Kind != ir.Activation || len(p.accesses[storage].Writers) != 1 {
+		return false
+	}
+	for k, v := range p.m.Steps[i].Writes {
+		if d := &p.flow.Defs[p.flow.Steps[i].Makes[k]]; v != out && (d.Live || len(d.Uses) > 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// layer is the row of a step whose weight and bias are constants and that writes out.
+func (p *pass) layer(j, out int) *layer {
+	s := &p.m.Steps[j]
+	for n := range layers {
+		l := &layers[n]
+		if !p.is(j, l.op, l.args) || l.isPlain != nil && !l.isPlain(p, s) {
+			continue
+		}
+		w, sizes := p.m.Values[s.Args[l.weight]].Tensor, p.m.Values[out].Tensor.Sizes
+		if l.rank > 0 && len(sizes) != l.rank || len(w.Sizes) <= l.axis || !p.isFloats(s.Args[l.weight]) || s.Args[l.args] != out {
+			continue
+		}
+		if l.axis > 0 && !isPlainOrder(w.DimOrder) || len(w.DimOrder) > 0 && l.axis == 0 && w.DimOrder[0] != 0 {
+			continue // channels are found by their distance in memory
+		}
+		return l
+	}
+	return nil
+}
+
+func isPlainOrder(order []uint8) bool {
+	for i, d := range order {
+		if int(d) != i {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *pass) isFloats(v int) bool {
+	t := p.m.Values[v].Tensor
+	return t != nil && t.Const && t.DType == tensor.Float32
+}
+
+// vector is an optional argument that is a float32 constant of n elements, or n times
+// what stands for it where it is left out.
+func (p *pass) vector(v, n int, absent float32) ([]float32, bool) {
+	if p.m.Values[v].Kind == tensor.None {
+		return slices.Repeat([]float32{absent}, n), true
+	}
+	if !p.isFloats(v) || p.m.Values[v].Tensor.NBytes() != int64(4*n) {
+		return nil, false
+	}
+	return p.floats(v), true
+}
+
+// affine is what a batch norm does to its channels: times scale, plus shift.
+type affine struct {
+	scale []float32
+	shift []float64
+}
+
+// affine finds that of step s; false is one that varies, or that is not finite.
+func (p *pass) affine(s *ir.Step) (*affine, bool) {
+	sizes := p.m.Values[s.Args[0]].Tensor.Sizes
+	if len(sizes) < 2 || p.m.Values[s.Args[0]].Tensor.DType != tensor.Float32 || !p.isFloats(s.Args[3]) {
+		return nil, false
+	}
+	n := sizes[1]
+	var vectors [4][]float32 // weight, bias, mean, variance
+	for k, absent := range [...]float32{1, 0, 0, 1} {
+		var ok bool
+		if vectors[k], ok = p.vector(s.Args[1+k], n, absent); !ok {
+			return nil, false
+		}
+	}
+	eps, _ := p.number(s.Args[6])
+	a := &affine{make([]float32, n), make([]float64, n)}
+	for c := range n {
+		a.scale[c] = float32(float64(vectors[0][c]) / math.Sqrt(float64(vectors[3][c])+eps))
+		a.shift[c] = float64(vectors[1][c]) - float64(vectors[2][c])*float64(a.scale[c])
+		if a.scale[c]-a.scale[c] != 0 || a.shift[c]-a.shift[c] != 0 {
+			return nil, false
+		}
+	}
+	return a, true
+}
+
+// fold gives the layer of step j new constants, with a in them.
+func (p *pass) fold(i, j int, l *layer, a *affine) bool {
+	s := &p.m.Steps[j]
+	w := p.m.Values[s.Args[l.weight]].Tensor
+	n := len(a.scale)
+	bias, ok := p.vector(s.Args[l.bias], n, 0)
+	bytes := w.NBytes() + int64(4*n)
+	if !ok || w.Sizes[l.axis] != n || bytes > p.left.Bytes || bytes/4 > p.left.Work {
+		return false
+	}
+	p.left.Bytes, p.left.Work = p.left.Bytes-bytes, p.left.Work-bytes/4
+	inner := 1 // elements of the weight between those of two channels
+	for d := l.axis + 1; d < len(w.Sizes); d++ {
+		inner *= w.Sizes[d]
+	}
+	weight, offset := newFloats(int(w.NBytes()/4)), newFloats(n)
+	a.multiply(weight, p.floats(s.Args[l.weight]), inner)
+	for c := range offset {
+		offset[c] = float32(float64(bias[c])*float64(a.scale[c]) + a.shift[c])
+	}
+	p.edit.SetArg(j, l.weight, p.constant(*w, weight))
+	p.edit.SetArg(j, l.bias, p.constant(ir.Tensor{DType: tensor.Float32, Sizes: []int{n}, DimOrder: []uint8{0}}, offset))
+	p.take(bytes, i, j)
+	return true
+}
+
+// multiply makes dst src times the scale of each channel, of which inner elements follow
+// one another.
+func (a *affine) multiply(dst, src []float32, inner int) {
+	n := len(a.scale)
+	if inner == 1 {
+		for k := 0; k < len(src); k += n {
+			simd.Mul(dst[k:k+n], src[k:k+n], a.scale)
+		}
+		return
+	}
+	for k := 0; k < len(src); k += inner {
+		simd.ScaleShift(dst[k:k+inner], src[k:k+inner], a.scale[k/inner%n], 0)
+	}
+}
+
+func (p *pass) constant(t ir.Tensor, data []float32) int {
+	t.Name = ""
+	return p.edit.AddConstant(t, tensor.BytesOf(data))
+}
+
+// newFloats are zeros with the alignment and padding that delegates count on.
+func newFloats(n int) []float32 { return tensor.View[float32](tensor.AlignedBytes(4 * n)) }

@@ -1,0 +1,174 @@
+package lower
+
+import "github.com/etrun-go/etrun/runtime/ir"
+
+// maxBlock is the most steps that are looked at together: what is found about them may
+// take its square in bits.
+const maxBlock = 2048
+
+// block is the steps from one up to another, which control enters at the first and leaves
+// after the last only.
+type block struct{ from, to int }
+
+// blocks cuts a method at its jumps, at where they lead, and at what frees memory.
+func blocks(m *ir.Method, f *ir.Flow) (list []block) {
+	for _, b := range f.Blocks {
+		from := b.From
+		for i := b.From; i <= b.To; i++ {
+			barrier := i == b.To || m.Steps[i].Kind == ir.JumpFalseCall || m.Steps[i].Kind == ir.FreeCall
+			if i > from && (barrier || i-from == maxBlock) {
+				list = append(list, block{from, i})
+				from = i
+			}
+			if barrier {
+				from = i + 1
+			}
+		}
+	}
+	return list
+}
+
+// outside stands for the definitions before a block, and for steps and compilers that
+// there are none of.
+const outside = -1
+
+// flow is the dataflow of one block after the other: its storages are in static single
+// assignment, see [ir.Flow]. Its tables are made once for the method.
+type flow struct {
+	*ir.Flow
+	m        *ir.Method
+	views    []bool        // by value: a step makes it a view
+	accesses []ir.Accesses // by storage, of the whole method
+
+	block
+	after   [][]int  // by step of the block: the earlier ones that it must follow, each once
+	refused []string // and why no graph can have it, "" where one can
+
+	viewed  []mark  // by value: the step that made it a view
+	touched []touch // by resource
+	number  int     // of the block
+}
+
+// mark is an index that holds in one block.
+type mark struct{ block, index int }
+
+// touch is who wrote and read a resource last.
+type touch struct {
+	block   int
+	writer  int // outside: nobody in the block
+	readers []int
+}
+
+func newFlow(m *ir.Method) *flow {
+	return &flow{Flow: m.Flow(), m: m, views: m.Views(), accesses: m.Accesses(),
+		viewed: make([]mark, len(m.Values)), touched: make([]touch, len(m.Storages)+len(m.Values)+1)}
+}
+
+// enter finds what the steps of a block depend on, and which ones graphs can have.
+func (f *flow) enter(b block) {
+	f.number++
+	n := b.to - b.from
+	f.block, f.after, f.refused = b, make([][]int, n), make([]string, n)
+	for i := range n {
+		f.after[i] = f.follow(i)
+		f.refused[i] = f.refusal(i)
+		if s := f.step(i); s.IsView() {
+			f.viewed[s.Writes[0]] = mark{f.number, i}
+		}
+	}
+}
+
+// step is step i of the block.
+func (f *flow) step(i int) *ir.Step { return &f.m.Steps[f.from+i] }
+
+// sees is the definition that step i of the block reads as its Reads[k], outside for one
+// from before the block.
+func (f *flow) sees(i, k int) int {
+	def := f.Steps[f.from+i].Reads[k]
+	if f.Defs[def].Step < f.from {
+		return outside
+	}
+	return def
+}
+
+// makes lists the definitions that step i of the block leaves.
+func (f *flow) makes(i int) []int { return f.Steps[f.from+i].Makes }
+
+// maker is the step of the block that leaves a definition.
+func (f *flow) maker(def int) int { return f.Defs[def].Step - f.from }
+
+// follow lists the steps that step i must follow: those that wrote what it touches, and
+// those that read what it writes.
+func (f *flow) follow(i int) (after []int) {
+	seen := make(map[int]bool)
+	add := func(j int) {
+		if j != outside && j != i && !seen[j] {
+			seen[j] = true
+			after = append(after, j)
+		}
+	}
+	f.visit(f.step(i), func(resource int, write bool) {
+		t := &f.touched[resource]
+		if t.block != f.number {
+			*t = touch{block: f.number, writer: outside, readers: t.readers[:0]}
+		}
+		add(t.writer)
+		if !write {
+			t.readers = append(t.readers, i)
+			return
+		}
+		for _, r := range t.readers {
+			add(r)
+		}
+		t.writer, t.readers = i, t.readers[:0]
+	})
+	return after
+}
+
+// visit names all that a step touches, what it reads first: bytes of storages; the sizes
+// and place of views; slots that steps change; and, for what has other effects, the world.
+func (f *flow) visit(s *ir.Step, touch func(resource int, write bool)) {
+	storage := func(v int) int { return f.m.Values[v].Storage }
+	slot := func(v int) int { return len(f.m.Storages) + v }
+	for _, list := range [...][]int{s.Reads, s.Updates} {
+		for _, v := range list {
+			touch(storage(v), false)
+			if f.views[v] {
+				touch(slot(v), false)
+			}
+		}
+	}
+	f.visitSlots(s.Args, func(v int) { touch(slot(v), false) })
+	for _, v := range s.Updates {
+		touch(storage(v), true)
+	}
+	for _, v := range s.Writes {
+		if !s.IsView() {
+			touch(storage(v), true)
+		}
+		if f.views[v] {
+			touch(slot(v), true)
+		}
+	}
+	if s.Kind == ir.MoveCall || s.Kind == ir.KernelCall && s.Sig.Result != nil {
+		if v := s.Args[len(s.Args)-1]; f.m.Values[v].Changes {
+			touch(slot(v), true)
+		}
+	}
+	if s.Kind == ir.DelegateCall || s.Kind == ir.KernelCall && !s.Op.Pure {
+		touch(len(f.touched)-1, true)
+	}
+}
+
+// visitSlots names the slots among values, and among the items of lists, that steps change.
+func (f *flow) visitSlots(values []int, touch func(v int)) {
+	for _, v := range values {
+		if v < 0 {
+			continue
+		}
+		if f.m.Values[v].Changes {
+			touch(v)
+		}
+		f.visitSlots(f.m.Values[v].Items, touch)
+	}
+}

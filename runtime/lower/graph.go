@@ -1,0 +1,294 @@
+package lower
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/ir"
+)
+
+// refusal says why no graph can have step i of the block, "" where one can.
+func (f *flow) refusal(i int) string {
+	s := f.step(i)
+	switch {
+	case s.Kind != ir.KernelCall:
+		return "not an operator's call"
+	case !s.Op.Pure:
+		return "its operator does more than to compute its results"
+	case len(s.Updates) > 0:
+		return "it changes an argument"
+	case s.Sig.Result != nil && !s.IsView():
+		return "its result is a number"
+	case len(s.Writes) == 0:
+		return "it has no result"
+	case !f.fits(s):
+		return "its arguments are not those of its schema"
+	case f.m.Changing(s.Args):
+		return "an argument that is no tensor is computed by the program"
+	}
+	for k, v := range s.Reads {
+		if why := f.refusesRead(v, f.sees(i, k)); why != "" {
+			return why
+		}
+	}
+	for _, v := range s.Writes {
+		if why := f.refusesWrite(i, v); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// fits reports arguments of the kinds that the operator's schema asks for.
+func (f *flow) fits(s *ir.Step) bool {
+	for k := range s.Sig.Args {
+		a, v := &s.Sig.Args[k], &f.m.Values[s.Args[k]]
+		if !a.Kinds.Has(v.Kind) {
+			return false
+		}
+		for _, item := range v.Items {
+			kind := tensor.None
+			if item >= 0 {
+				kind = f.m.Values[item].Kind
+			}
+			if a.Items != 0 && !a.Items.Has(kind) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// refusesRead says why a graph cannot have v as it was defined: it must be what was
+// written, a view that a step made of that, or a view without a step, of one size.
+func (f *flow) refusesRead(v, def int) string {
+	t := f.m.Values[v].Tensor
+	if t.Dynamism == tensor.DynamicUnbound || f.m.Storages[f.m.Values[v].Storage].Kind == ir.Heap {
+		return fmt.Sprintf("value %d is of unbounded size", v)
+	}
+	if def == outside || f.Defs[def].Value == v || sameBytes(t, f.m.Values[f.Defs[def].Value].Tensor) {
+		return ""
+	}
+	if by := f.viewed[v]; by.block == f.number && f.refused[by.index] == "" {
+		return ""
+	}
+	return fmt.Sprintf("value %d shows bytes of value %d at sizes of its own", v, f.Defs[def].Value)
+}
+
+// sameBytes reports tensors of one type and number of elements, whatever is executed.
+func sameBytes(a, b *ir.Tensor) bool {
+	return a.Dynamism == tensor.Static && b.Dynamism == tensor.Static && a.DType == b.DType && a.NBytes() == b.NBytes()
+}
+
+// refusesWrite says why v cannot be a graph's result: it must be all of its storage, and
+// no other value may have sizes that vary with it, but for views that steps make.
+func (f *flow) refusesWrite(i, v int) string {
+	s, t, storage := f.step(i), f.m.Values[v].Tensor, &f.m.Storages[f.m.Values[v].Storage]
+	switch {
+	case t.Dynamism == tensor.DynamicUnbound || storage.Kind == ir.Heap:
+		return fmt.Sprintf("value %d is of unbounded size", v)
+	case s.IsView():
+		return f.refusesView(i)
+	case storage.Kind != ir.Activation:
+		return fmt.Sprintf("value %d is %v", v, storage.Kind)
+	case f.views[v] || t.NBytes() != storage.Bytes:
+		return fmt.Sprintf("value %d is a part of a tensor", v)
+	}
+	for _, other := range storage.Values {
+		o := f.m.Values[other].Tensor
+		if other != v && !f.views[other] && !sameBytes(o, t) {
+			return fmt.Sprintf("value %d shares its bytes with value %d of other sizes", v, other)
+		}
+	}
+	return ""
+}
+
+// refusesView says why no graph can have a view: one whose sizes vary may be made again
+// where the graph is executed, and must then find the same bytes.
+func (f *flow) refusesView(i int) string {
+	s := f.step(i)
+	from, to := f.m.Values[s.Reads[0]].Tensor, f.m.Values[s.Writes[0]].Tensor
+	writers := f.accesses[f.m.Values[s.Reads[0]].Storage].Writers
+	next, _ := slices.BinarySearch(writers, f.from+i)
+	switch {
+	case sameBytes(from, to):
+		return ""
+	case from.Dynamism == tensor.Static && to.Dynamism == tensor.Static:
+		return fmt.Sprintf("value %d is not all of value %d", s.Writes[0], s.Reads[0])
+	case next < len(writers) && writers[next] < f.to:
+		return fmt.Sprintf("value %d is written again after value %d became a view of it", s.Reads[0], s.Writes[0])
+	}
+	return ""
+}
+
+// graph is a delegate.Graph in the making, of some steps of a block.
+type graph struct {
+	*delegate.Graph
+	f       *flow
+	inside  func(i int) bool // steps of the block
+	known   map[version]int
+	plain   map[int]int // values that are no tensors, to the graph's
+	of      []int       // by call: the step of the block that it is, or that reads the view that it makes
+	inputs  []int       // the method's values, as Graph.Inputs
+	outputs []int       // definitions, as Graph.Outputs
+}
+
+// version is a tensor as a definition left it.
+type version struct{ value, def int }
+
+// newGraph makes the graph of some steps, in order, which are those inside.
+func (f *flow) newGraph(steps []int, inside func(i int) bool) *graph {
+	g := &graph{Graph: &delegate.Graph{Method: f.m.Name}, f: f, inside: inside, known: make(map[version]int), plain: make(map[int]int)}
+	for _, i := range steps {
+		g.call(i)
+	}
+	for _, i := range steps {
+		for k, def := range f.makes(i) {
+			if def != ir.None && g.escapes(def) {
+				g.outputs = append(g.outputs, def)
+				g.Outputs = append(g.Outputs, g.known[version{f.step(i).Writes[k], def}])
+			}
+		}
+	}
+	return g
+}
+
+// has reports a definition by a step of the graph.
+func (g *graph) has(def int) bool { return def != outside && g.contains(g.f.Defs[def].Step) }
+
+// contains reports a step of the method that is in the graph.
+func (g *graph) contains(step int) bool {
+	return step >= g.f.from && step < g.f.to && g.inside(step-g.f.from)
+}
+
+// escapes reports a definition that somebody outside the graph reads.
+func (g *graph) escapes(def int) bool {
+	d := &g.f.Defs[def]
+	return d.Live || slices.ContainsFunc(d.Uses, func(u ir.Use) bool { return !g.contains(u.Step) })
+}
+
+// call appends the call that step i is.
+func (g *graph) call(i int) {
+	s := g.f.step(i)
+	if g.f.isReshape(s) {
+		to := version{s.Writes[0], g.f.sees(i, 0)}
+		if _, ok := g.known[to]; !ok && !g.f.m.Values[to.value].Tensor.Const {
+			g.view(i, g.tensor(i, s.Reads[0], g.f.sees(i, 0)), to)
+		}
+		return
+	}
+	c := delegate.GraphCall{Op: s.Op, Sig: s.Sig, Place: place(s.Origin)}
+	defined := make(map[int]int, len(s.Writes))
+	if s.IsView() {
+		defined[s.Writes[0]] = g.add(version{s.Writes[0], g.f.sees(i, 0)})
+	}
+	for k, v := range s.Writes {
+		if def := g.f.makes(i)[k]; def != ir.None {
+			defined[v] = g.add(version{v, def})
+		}
+	}
+	sees := make(map[int]int, len(s.Reads))
+	for k, v := range s.Reads {
+		if _, ok := sees[v]; !ok {
+			sees[v] = g.tensor(i, v, g.f.sees(i, k))
+		}
+	}
+	for k, v := range s.Args {
+		tensors := sees
+		if k == len(s.Sig.Args) || s.Sig.Args[k].Out {
+			tensors = defined
+		}
+		c.Args = append(c.Args, g.argument(v, tensors))
+	}
+	g.Calls, g.of = append(g.Calls, c), append(g.of, i)
+}
+
+// isReshape reports a view whose sizes never vary.
+func (f *flow) isReshape(s *ir.Step) bool {
+	return s.IsView() && sameBytes(f.m.Values[s.Reads[0]].Tensor, f.m.Values[s.Writes[0]].Tensor)
+}
+
+// place is an instruction's place in the file, for messages.
+func place(o ir.Origin) string { return fmt.Sprintf("chain %d, instruction %d", o.Chain, o.Index) }
+
+// view appends a reshape without a copy that step i makes or needs.
+func (g *graph) view(i, from int, to version) int {
+	v := g.add(to)
+	g.Calls = append(g.Calls, delegate.GraphCall{View: true, Args: []int{from, v}, Place: place(g.f.step(i).Origin)})
+	g.of = append(g.of, i)
+	return v
+}
+
+// tensor is value v of a definition, for step i.
+func (g *graph) tensor(i, v, def int) int {
+	value := &g.f.m.Values[v]
+	at := version{v, def}
+	if value.Tensor.Const {
+		at.def = outside
+	}
+	if known, ok := g.known[at]; ok {
+		return known
+	}
+	switch {
+	case value.Tensor.Const:
+		n := g.add(at)
+		g.Values[n].Data = constant(g.f.m.Storages[value.Storage].Data, value.Tensor.NBytes())
+		return n
+	case g.has(def):
+		d := g.f.Defs[def].Value
+		return g.view(i, g.tensor(i, d, def), at)
+	}
+	n := g.add(at)
+	g.Inputs, g.inputs = append(g.Inputs, n), append(g.inputs, v)
+	return n
+}
+
+func (g *graph) add(at version) int {
+	t := g.f.m.Values[at.value].Tensor
+	g.Values = append(g.Values, delegate.GraphValue{Kind: tensor.KindTensor,
+		DType: t.DType, Sizes: t.Sizes, DimOrder: t.DimOrder, Dynamism: t.Dynamism})
+	g.known[at] = len(g.Values) - 1
+	return len(g.Values) - 1
+}
+
+// argument is value v, whose tensors are known.
+func (g *graph) argument(v int, tensors map[int]int) int {
+	value := &g.f.m.Values[v]
+	if value.Kind == tensor.KindTensor {
+		if n, ok := tensors[v]; ok {
+			return n
+		}
+		return g.none()
+	}
+	holds := value.Kind == tensor.KindTensorList || value.Kind == tensor.KindOptionalTensorList
+	if n, ok := g.plain[v]; ok && !holds {
+		return n
+	}
+	from := delegate.GraphValue{Kind: value.Kind, Bool: value.Bool, Int: value.Int, Double: value.Double, Str: value.Str,
+		Bools: value.Bools, Doubles: value.Doubles}
+	for _, item := range value.Items {
+		if item >= 0 {
+			item = g.argument(item, tensors)
+		}
+		from.Items = append(from.Items, item)
+	}
+	g.Values = append(g.Values, from)
+	g.plain[v] = len(g.Values) - 1
+	return len(g.Values) - 1
+}
+
+// none is the slot of a result that names no tensor of its call.
+func (g *graph) none() int {
+	g.Values = append(g.Values, delegate.GraphValue{})
+	return len(g.Values) - 1
+}
+
+// constant is the first n of some bytes, not nil.
+func constant(b []byte, n int64) []byte {
+	if n == 0 {
+		return []byte{}
+	}
+	return b[:n:n]
+}

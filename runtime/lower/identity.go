@@ -1,0 +1,303 @@
+package lower
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/ir"
+)
+
+// movements are the operators that only move elements, from places to places that do not
+// depend on the elements.
+var movements = []string{
+	"aten::alias_copy.out", "aten::clone.out", "aten::detach_copy.out", "aten::lift_fresh_copy.out", "aten::_to_copy.out",
+	"dim_order_ops::_clone_dim_order.out", "dim_order_ops::_to_dim_order_copy.out",
+	"aten::expand_copy.out", "aten::view_copy.out", "aten::_unsafe_view.out", "aten::_reshape_copy.out",
+	"aten::unsqueeze_copy.out", "aten::squeeze_copy.out", "aten::squeeze_copy.dim_out", "aten::squeeze_copy.dims_out",
+	"aten::permute_copy.out", "aten::transpose_copy.int_out", "aten::t_copy.out", "aten::slice_copy.Tensor_out",
+	"aten::select_copy.int_out", "aten::constant_pad_nd.out", "aten::cat.out", "aten::repeat.out", "aten::flip.out",
+	"aten::pixel_shuffle.out", "aten::pixel_unshuffle.out", "aten::roll.out",
+}
+
+var isMovement = func() map[string]bool {
+	names := make(map[string]bool)
+	for _, name := range movements {
+		names[name] = true
+	}
+	return names
+}()
+
+// chain is the origins of steps that move elements one after the other, the last one
+// first, and then nowhere.
+type chain [3]ir.Origin
+
+var nowhere = ir.Origin{Chain: -1, Index: -1}
+
+// dropIdentity takes away a movement whose result has the bytes of what it reads, or of
+// what an earlier movement reads that it undoes. The values of the result become views of
+// these.
+func dropIdentity(p *pass, i int) bool {
+	var steps []int
+	key := chain{nowhere, nowhere, nowhere}
+	y := p.m.Steps[i].Writes
+	for at := i; len(steps) < len(key); {
+		x, ok := p.moved(at)
+		if !ok || len(y) != 1 {
+			return false
+		}
+		key[len(steps)] = p.m.Steps[at].Origin
+		steps = append(steps, at)
+		d := p.definition(at, x)
+		if p.maySwap(d, x, y[0]) && p.isIdentity(key, steps, x, y[0]) {
+			p.swap(d, i)
+			return true
+		}
+		if at = p.flow.Defs[d].Step; at == ir.Entry {
+			return false
+		}
+	}
+	return false
+}
+
+// moved is the one tensor that a movement reads beside constants.
+func (p *pass) moved(i int) (x int, ok bool) {
+	s := &p.m.Steps[i]
+	if s.Kind != ir.KernelCall || !isMovement[s.Op.Name()] || p.taken[i] || !p.fits(i) {
+		return 0, false
+	}
+	for _, v := range s.Reads {
+		if !p.m.Values[v].Tensor.Const {
+			if ok {
+				return 0, false
+			}
+			x, ok = v, true
+		}
+	}
+	return x, ok
+}
+
+// maySwap reports whether the values of y's storage, which one step writes, can all be
+// views of definition d, which has the same bytes as x: sizes are fixed, and what is
+// there stays there for as long as they are read.
+func (p *pass) maySwap(d, x, y int) bool {
+	def := &p.flow.Defs[d]
+	a, b := def.Storage, p.m.Values[y].Storage
+	from, to := &p.m.Storages[a], &p.m.Storages[b]
+	if a == b || from.Kind > ir.State || to.Kind != ir.Activation || len(p.accesses[b].Writers) != 1 || !p.isUntouched(def) {
+		return false
+	}
+	s, t := p.m.Values[x].Tensor, p.m.Values[y].Tensor
+	if s.DType != t.DType || s.NBytes() != t.NBytes() || t.NBytes() != to.Bytes || to.Bytes == 0 || !p.shape[a].static || !p.shape[b].static {
+		return false
+	}
+	return (!to.Output || p.mayBeOutput(a, b)) && p.outlasts(def, p.accesses[b].Writers[0])
+}
+
+// mayBeOutput reports whether storage a can be the output that b is: nobody but this
+// method writes it, it is no other output, and where the caller brings the bytes of b
+// they serve a as well.
+func (p *pass) mayBeOutput(a, b int) bool {
+	from, to := &p.m.Storages[a], &p.m.Storages[b]
+	return from.Kind == ir.Activation && !from.Output && !p.joined[a] && from.Bytes == to.Bytes && p.shape[a].alignment == p.shape[b].alignment
+}
+
+// shape is what the values of a storage have in common.
+type shape struct {
+	static    bool // their sizes are fixed
+	alignment int  // of the largest element
+}
+
+// shapes finds those of all storages.
+func shapes(m *ir.Method) []shape {
+	list := make([]shape, len(m.Storages))
+	for i := range m.Storages {
+		s := &m.Storages[i]
+		list[i] = shape{static: true, alignment: m.Alignment(s)}
+		for _, v := range s.Values {
+			list[i].static = list[i].static && m.Values[v].Tensor.Dynamism == tensor.Static
+		}
+	}
+	return list
+}
+
+// isUntouched reports a definition that no rewrite of this round made another one.
+func (p *pass) isUntouched(def *ir.Def) bool {
+	return !p.gone[def.Storage] && (def.Step == ir.Entry || !p.taken[def.Step])
+}
+
+// outlasts reports whether a definition is there wherever one is read that step i, its
+// storage's only writer, makes of it. Where others than its block read that one, the
+// definition must be the storage's only one, too: it is then made before step i wherever
+// control comes from.
+func (p *pass) outlasts(def *ir.Def, i int) bool {
+	made := &p.flow.Defs[p.flow.Steps[i].Makes[0]]
+	if made.Live {
+		writers := len(p.accesses[def.Storage].Writers)
+		return writers == 0 || writers == 1 && p.m.Storages[def.Storage].Kind == ir.Activation
+	}
+	if n := len(made.Uses); n > 0 {
+		i = made.Uses[n-1].Step
+	}
+	return def.Next == ir.None || i < p.flow.Defs[def.Next].Step
+}
+
+// swap drops step i and lets what reads its result read definition d.
+func (p *pass) swap(d, i int) {
+	a, b := p.flow.Defs[d].Storage, p.m.Values[p.m.Steps[i].Writes[0]].Storage
+	p.edit.Join(a, b)
+	p.joined[a], p.gone[b] = true, true
+	p.drop(i)
+}
+
+// trials is what rounds know of chains.
+type trials struct {
+	same  map[chain]bool          // what was tried
+	bytes map[tensor.DType][]byte // elements that count up
+}
+
+// isIdentity reports whether steps, the last one first, make value y of the bytes of x as
+// they are. It executes them on bytes of which no two elements are the same.
+func (p *pass) isIdentity(key chain, steps []int, x, y int) bool {
+	same, ok := p.tried.same[key]
+	if !ok {
+		same = p.tryIdentity(steps, x, y)
+		p.tried.same[key] = same
+	}
+	return same
+}
+
+func (p *pass) tryIdentity(steps []int, x, y int) bool {
+	t := p.m.Values[x].Tensor
+	n, base := int(t.NBytes())/t.DType.Size(), digits(t.DType)
+	cost := p.trialBytes(steps, x)
+	for place := 1; ; place *= base {
+		if cost > maxTrial || cost/8 > p.left.Work {
+			return false
+		}
+		p.left.Work -= cost / 8
+		want := p.counted(x, place)
+		if got, ok := p.move(steps, x, y, want); !ok || !bytes.Equal(got, want[:t.NBytes()]) {
+			return false
+		}
+		if (n-1)/place < base { // that was the first digit of the last element
+			return true
+		}
+	}
+}
+
+// maxTrial bounds the bytes of the tensors that a trial moves elements through.
+const maxTrial = 32 << 20
+
+// trialBytes is the bytes that steps write, and those of the storage of x.
+func (p *pass) trialBytes(steps []int, x int) int64 {
+	bytes := p.m.Storages[p.m.Values[x].Storage].Bytes
+	for _, i := range steps {
+		for _, v := range p.m.Steps[i].Writes {
+			bytes = min(bytes, maxTrial) + min(p.m.Values[v].Tensor.NBytes(), maxTrial)
+		}
+	}
+	return bytes
+}
+
+// counted is bytes for the storage of x, whose elements are their indexes' digits at a
+// place.
+func (p *pass) counted(x, place int) []byte {
+	t, size := p.m.Values[x].Tensor, int(p.m.Storages[p.m.Values[x].Storage].Bytes)
+	if place > 1 {
+		b := tensor.AlignedBytes(size)
+		fill(b, t.DType, place)
+		return b
+	}
+	b := p.tried.bytes[t.DType]
+	if len(b) < size {
+		b = tensor.AlignedBytes(size)
+		fill(b, t.DType, 1)
+		p.tried.bytes[t.DType] = b
+	}
+	return b[:size]
+}
+
+// move executes steps, the last one first, on the bytes of x, and returns those of y.
+func (p *pass) move(steps []int, x, y int, data []byte) (got []byte, ok bool) {
+	defer clear(p.bytes)
+	p.bytes[p.m.Values[x].Storage] = data
+	for _, i := range slices.Backward(steps) {
+		if !p.execute(i) {
+			return nil, false
+		}
+	}
+	return p.bytes[p.m.Values[y].Storage], true
+}
+
+// digits is how many different elements of a type are told apart.
+func digits(d tensor.DType) int {
+	if d == tensor.Bool {
+		return 2
+	}
+	return 1 << min(8*d.Size(), 32)
+}
+
+// fill makes element i the digit of i at a place.
+func fill(b []byte, d tensor.DType, place int) {
+	size, base := d.Size(), digits(d)
+	var digit [4]byte
+	for i, n := 0, 0; i+size <= len(b); i, n = i+size, n+1 {
+		binary.LittleEndian.PutUint32(digit[:], uint32(n/place%base))
+		copy(b[i:i+size], digit[:])
+	}
+}
+
+// neutral is an operator with the number that leaves its first operand as it is.
+type neutral struct {
+	op     string
+	number float64
+	alpha  bool // it has a factor, too
+	either bool // the operands may be exchanged
+}
+
+// Adding 0 is none: it changes -0.
+var neutrals = []neutral{
+	{op: "aten::mul.out", number: 1, either: true}, {op: "aten::mul.Scalar_out", number: 1},
+	{op: "aten::div.out", number: 1}, {op: "aten::div.Scalar_out", number: 1},
+	{op: "aten::sub.out", number: 0, alpha: true},
+}
+
+func neutralOps() (names []string) {
+	for i := range neutrals {
+		names = append(names, neutrals[i].op)
+	}
+	return names
+}
+
+// dropNeutral takes away a multiplication by 1 and the like.
+func dropNeutral(p *pass, i int) bool {
+	s := &p.m.Steps[i]
+	n := &neutrals[slices.IndexFunc(neutrals, func(n neutral) bool { return n.op == s.Op.Name() })]
+	args := 2
+	if n.alpha {
+		args = 3
+	}
+	if !p.is(i, n.op, args) || n.alpha && !p.isNumber(s.Args[2], 1) {
+		return false
+	}
+	x, y := s.Args[0], s.Args[args]
+	switch {
+	case p.isNumber(s.Args[1], n.number):
+	case n.either && p.isNumber(x, n.number):
+		x = s.Args[1]
+	default:
+		return false
+	}
+	if p.m.Values[x].Tensor.Const || !p.alike(x, y) || !p.maySwap(p.definition(i, x), x, y) {
+		return false
+	}
+	p.swap(p.definition(i, x), i)
+	return true
+}
+
+func (p *pass) isNumber(v int, want float64) bool {
+	n, ok := p.number(v)
+	return ok && n == want
+}

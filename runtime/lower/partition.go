@@ -1,0 +1,212 @@
+package lower
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// maxPartitionWork bounds the partitioning of a method, in words of sets: a fraction of a
+// second. Steps beyond it stay as they are.
+const maxPartitionWork = 1 << 27
+
+// set is a set of small numbers.
+type set []uint64
+
+func (s set) add(i int) { s[i/64] |= 1 << (i % 64) }
+
+func (s set) join(t set) {
+	for w, b := range t {
+		s[w] |= b
+	}
+}
+
+// each calls f with the members, in order.
+func (s set) each(f func(i int)) {
+	for w, b := range s {
+		for ; b != 0; b &= b - 1 {
+			f(w*64 + bits.TrailingZeros64(b))
+		}
+	}
+}
+
+// partition joins steps of a block into clusters. Between two members of one there is no
+// path of dependences through a step that is no member: clusters can be executed as a whole.
+type partition struct {
+	*flow
+	left    *int  // work that may yet be done, in words
+	cluster []int // by step: the first member of its cluster
+	members []set // by first member
+	up      []set // by first member: steps that come before a member, members left out
+	down    []set // and after
+	kind    []int // by step: who takes it, outside for nobody; only steps of one kind are joined
+	words   int   // of a set
+}
+
+// newPartition makes a cluster of each step. ok is false where that is too much work.
+func newPartition(f *flow, kind []int, left *int) (p *partition, ok bool) {
+	n := f.to - f.from
+	words := (n + 63) / 64
+	p = &partition{flow: f, left: left, kind: kind, words: words, cluster: make([]int, n),
+		members: make([]set, n), up: make([]set, n), down: make([]set, n)}
+	all := make(set, 3*n*words)
+	cut := func() set {
+		s := all[:words:words]
+		all = all[words:]
+		return s
+	}
+	for i := range n {
+		p.cluster[i], p.members[i], p.up[i], p.down[i] = i, cut(), cut(), cut()
+		p.members[i].add(i)
+		if *left -= (2 + 2*len(f.after[i])) * words; *left < 0 {
+			return nil, false
+		}
+		for _, j := range f.after[i] {
+			p.up[i].join(p.up[j])
+			p.up[i].add(j)
+		}
+	}
+	for i := n - 1; i >= 0; i-- {
+		for _, j := range f.after[i] {
+			p.down[j].join(p.down[i])
+			p.down[j].add(i)
+		}
+	}
+	return p, true
+}
+
+// grow joins each step with those that compute what it reads and, after that, with the one
+// before it that reads the same, in the order of the file, wherever the result stays a cluster.
+func (p *partition) grow() {
+	p.eachRead(func(i int, r version) {
+		if r.def != outside {
+			p.merge(p.maker(r.def), i)
+		}
+	})
+	latest := make(map[version]int)
+	p.eachRead(func(i int, r version) {
+		if p.m.Values[r.value].Tensor.Const {
+			return
+		}
+		if other, ok := latest[r]; ok {
+			p.merge(other, i)
+		}
+		latest[r] = i
+	})
+}
+
+// eachRead calls do with what the steps read that somebody takes.
+func (p *partition) eachRead(do func(i int, r version)) {
+	for i, kind := range p.kind {
+		if kind == outside {
+			continue
+		}
+		for k, v := range p.step(i).Reads {
+			do(i, version{v, p.sees(i, k)})
+		}
+	}
+}
+
+// merge joins the clusters of two steps if that leaves no path from the result through
+// another step back.
+func (p *partition) merge(a, b int) {
+	if p.kind[a] != p.kind[b] || p.cluster[a] == p.cluster[b] {
+		return
+	}
+	a, b = p.cluster[a], p.cluster[b]
+	if *p.left -= 4 * p.words; *p.left < 0 || p.between(a, b) || p.between(b, a) {
+		return
+	}
+	a, b = min(a, b), max(a, b)
+	p.members[a].join(p.members[b])
+	p.up[a].join(p.up[b])
+	p.down[a].join(p.down[b])
+	for w, m := range p.members[a] {
+		p.up[a][w] &^= m
+		p.down[a][w] &^= m
+	}
+	p.members[b].each(func(i int) { p.cluster[i] = a })
+	p.members[b], p.up[b], p.down[b] = nil, nil, nil
+	p.spread(p.up[a], p.down, a, p.down[a])
+	p.spread(p.down[a], p.up, a, p.up[a])
+}
+
+// between reports a step on a path from cluster a to cluster b.
+func (p *partition) between(a, b int) bool {
+	for w, after := range p.down[a] {
+		if after&p.up[b][w]&^p.members[a][w]&^p.members[b][w] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// spread adds the members of cluster a, and what lies beyond, to the sets of the clusters
+// on one side of it.
+func (p *partition) spread(side set, sets []set, a int, beyond set) {
+	side.each(func(i int) {
+		if p.cluster[i] == i {
+			*p.left -= 2 * len(beyond)
+			sets[i].join(beyond)
+			sets[i].join(p.members[a])
+		}
+	})
+}
+
+// clusters lists the clusters of steps that somebody takes, by first member.
+func (p *partition) clusters() (list [][]int) {
+	for i := range p.cluster {
+		if p.kind[i] == outside || p.cluster[i] != i {
+			continue
+		}
+		var steps []int
+		p.members[i].each(func(i int) { steps = append(steps, i) })
+		list = append(list, steps)
+	}
+	return list
+}
+
+// sequence orders the steps of a block after its clusters were joined: a cluster comes
+// where its last step was or later, any other step where it was or behind the cluster that
+// it depends on. steps[n] is the first member of a cluster, or a step alone.
+func (f *flow) sequence(cluster []int) (steps []int) {
+	n := len(cluster)
+	key, waits, next := make([]int, n), make([]int, n), make([][]int, n)
+	for i, c := range cluster {
+		key[c] = i // the last one stays
+		for _, j := range f.after[i] {
+			if d := cluster[j]; d != c {
+				next[d] = append(next[d], c)
+				waits[c]++
+			}
+		}
+	}
+	ready := make(set, (n+63)/64) // keys
+	byKey := make([]int, n)
+	for i, c := range cluster {
+		if c == i {
+			if byKey[key[i]] = i; waits[i] == 0 {
+				ready.add(key[i])
+			}
+		}
+	}
+	for first := ready.first(); first >= 0; first = ready.first() {
+		ready[first/64] &^= 1 << (first % 64)
+		c := byKey[first]
+		steps = append(steps, c)
+		for _, d := range next[c] {
+			if waits[d]--; waits[d] == 0 {
+				ready.add(key[d])
+			}
+		}
+	}
+	return steps
+}
+
+// first is the smallest member, -1 of an empty set.
+func (s set) first() int {
+	w := slices.IndexFunc(s, func(b uint64) bool { return b != 0 })
+	if w < 0 {
+		return -1
+	}
+	return w*64 + bits.TrailingZeros64(s[w])
+}

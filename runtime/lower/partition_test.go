@@ -1,0 +1,127 @@
+package lower
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// randomFlow is a block of steps that each follow a few of the earlier ones.
+func randomFlow(r *rand.Rand, n, most int) *flow {
+	f := &flow{block: block{0, n}, after: make([][]int, n)}
+	for i := 1; i < n; i++ {
+		for range r.IntN(most + 1) {
+			if j := r.IntN(i); !slices.Contains(f.after[i], j) {
+				f.after[i] = append(f.after[i], j)
+			}
+		}
+	}
+	return f
+}
+
+// TestMergeKeepsClustersConvex joins steps at random: what is joined can be put in order,
+// and what is not could not.
+func TestMergeKeepsClustersConvex(t *testing.T) {
+	joined, refused := 0, 0
+	for seed := range uint64(400) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		n := 3 + r.IntN(70)
+		f := randomFlow(r, n, 1+r.IntN(3))
+		left := maxPartitionWork
+		p, _ := newPartition(f, make([]int, n), &left)
+		for range 2 * n {
+			a, b := r.IntN(n), r.IntN(n)
+			if p.cluster[a] == p.cluster[b] {
+				continue
+			}
+			want := f.isOrdered(joinedClusters(p.cluster, a, b))
+			p.merge(a, b)
+			if got := p.cluster[a] == p.cluster[b]; got != want {
+				t.Fatalf("seed %d: steps %d and %d of %d: joined %v, want %v", seed, a, b, n, got, want)
+			}
+			if want {
+				joined++
+			} else {
+				refused++
+			}
+		}
+	}
+	if joined < 1000 || refused < 1000 {
+		t.Errorf("%d joined, %d refused: the test shows nothing", joined, refused)
+	}
+}
+
+// isOrdered reports clusters whose members can be executed together, in some order.
+func (f *flow) isOrdered(cluster []int) bool {
+	clusters := 0
+	for i, c := range cluster {
+		if i == c {
+			clusters++
+		}
+	}
+	return len(f.sequence(cluster)) == clusters
+}
+
+// joinedClusters is the clusters with those of two steps joined.
+func joinedClusters(cluster []int, a, b int) []int {
+	into, from := min(cluster[a], cluster[b]), max(cluster[a], cluster[b])
+	joined := make([]int, len(cluster))
+	for i, c := range cluster {
+		if joined[i] = c; c == from {
+			joined[i] = into
+		}
+	}
+	return joined
+}
+
+func TestSequenceKeepsOrder(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		n := 2 + r.IntN(60)
+		f := randomFlow(r, n, 3)
+		left := maxPartitionWork
+		p, _ := newPartition(f, make([]int, n), &left)
+		for range r.IntN(n) {
+			p.merge(r.IntN(n), r.IntN(n))
+		}
+		at := make(map[int]int)
+		for place, c := range f.sequence(p.cluster) {
+			at[c] = place
+		}
+		for i := range n {
+			for _, j := range f.after[i] {
+				if a, b := p.cluster[j], p.cluster[i]; a != b && at[a] >= at[b] {
+					t.Fatalf("seed %d: step %d comes before step %d, which it must follow", seed, i, j)
+				}
+			}
+		}
+	}
+}
+
+// A block as large as any, of which everything could be joined, ends in time, and so does
+// a method of many.
+func TestPartitionIsBounded(t *testing.T) {
+	f := randomFlow(rand.New(rand.NewPCG(1, 3)), maxBlock, 40)
+	left := maxPartitionWork
+	begun := time.Now()
+	for blocks := range 200 {
+		p, ok := newPartition(f, make([]int, maxBlock), &left)
+		if !ok {
+			if blocks == 0 {
+				t.Fatal("not even one block")
+			}
+			break
+		}
+		r := rand.New(rand.NewPCG(1, 4))
+		for range 4 * maxBlock {
+			p.merge(r.IntN(maxBlock), r.IntN(maxBlock))
+		}
+	}
+	if left >= 0 {
+		t.Error("the work was not counted")
+	}
+	if took := time.Since(begun); took > 10*time.Second {
+		t.Errorf("%v", took)
+	}
+}

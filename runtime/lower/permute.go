@@ -1,0 +1,135 @@
+package lower
+
+import (
+	"slices"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/ir"
+)
+
+const permuteOp = "aten::permute_copy.out"
+
+// permutation is an operator that exchanges dimensions.
+type permutation struct {
+	call
+	// order is, for each dimension of the result, that of the operand, of as many as rank;
+	// negative ones count from the end.
+	order func(p *pass, s *ir.Step, rank int) []int
+}
+
+var permutations = []permutation{
+	{call{permuteOp, 2}, func(p *pass, s *ir.Step, _ int) []int {
+		var order []int
+		for _, item := range p.m.Values[s.Args[1]].Items {
+			order = append(order, int(p.m.Values[item].Int))
+		}
+		return order
+	}},
+	{call{"aten::transpose_copy.int_out", 3}, func(p *pass, s *ir.Step, rank int) []int {
+		a, b := int(p.m.Values[s.Args[1]].Int), int(p.m.Values[s.Args[2]].Int)
+		return exchanged(rank, a, b)
+	}},
+	{call{"aten::t_copy.out", 1}, func(_ *pass, _ *ir.Step, rank int) []int { return exchanged(rank, 0, rank-1) }},
+}
+
+func permuteOps() (names []string) {
+	for i := range permutations {
+		names = append(names, permutations[i].op)
+	}
+	return names
+}
+
+// exchanged is the order of dimensions when two of them change places, nil where there
+// are none such.
+func exchanged(rank, a, b int) []int {
+	if min(a, b) < -rank || max(a, b) >= rank {
+		return nil
+	}
+	order := make([]int, rank)
+	for k := range order {
+		order[k] = k
+	}
+	a, b = (a+rank)%rank, (b+rank)%rank
+	order[a], order[b] = b, a
+	return order
+}
+
+// permuted is the order of dimensions that step i makes of its operand's, with tensors
+// that lie in this order; nil for other steps.
+func (p *pass) permuted(i int) []int {
+	s := &p.m.Steps[i]
+	for n := range permutations {
+		q := &permutations[n]
+		if !p.is(i, q.op, q.args) {
+			continue
+		}
+		x, y := p.m.Values[s.Args[0]].Tensor, p.m.Values[s.Args[q.args]].Tensor
+		order := q.order(p, s, len(x.Sizes))
+		if len(order) != len(x.Sizes) || !isPlainOrder(x.DimOrder) || !isPlainOrder(y.DimOrder) {
+			return nil
+		}
+		for k := range order {
+			if order[k] < 0 {
+				order[k] += len(order)
+			}
+		}
+		if sorted := slices.Sorted(slices.Values(order)); !slices.Equal(sorted, exchanged(len(order), 0, 0)) {
+			return nil
+		}
+		return order
+	}
+	return nil
+}
+
+// joinPermutations makes one permutation of two, where that is the transposition of a
+// matrix: moving elements once is then faster than twice. Others need not be.
+func joinPermutations(p *pass, i int) bool {
+	s := &p.m.Steps[i]
+	second := p.permuted(i)
+	if len(second) < 2 || p.m.Values[s.Args[0]].Tensor.Const {
+		return false
+	}
+	j, ok := p.producer(i, s.Args[0])
+	if !ok {
+		return false
+	}
+	first := p.permuted(j)
+	x := p.m.Steps[j].Args[0]
+	if len(first) != len(second) || p.m.Values[x].Tensor.Const || !p.stays(p.definition(j, x), i) {
+		return false
+	}
+	order := make([]int, len(second))
+	for k, d := range second {
+		order[k] = first[d]
+	}
+	out := s.Args[len(s.Args)-1]
+	if !isTransposition(p.m.Values[x].Tensor.Sizes, order) || !p.call(i, permuteOp, x, p.ints(order), out, out) {
+		return false
+	}
+	p.drop(j)
+	p.take(0, i)
+	return true
+}
+
+// isTransposition reports an order that exchanges two runs of dimensions, but for those
+// of size 1.
+func isTransposition(sizes, order []int) bool {
+	order = slices.DeleteFunc(slices.Clone(order), func(d int) bool { return sizes[d] == 1 })
+	places := slices.Sorted(slices.Values(order))
+	breaks := 0
+	for k := 1; k < len(order); k++ {
+		if slices.Index(places, order[k]) != slices.Index(places, order[k-1])+1 {
+			breaks++
+		}
+	}
+	return breaks == 1
+}
+
+// ints adds a list of numbers.
+func (p *pass) ints(list []int) int {
+	v := ir.Value{Kind: tensor.KindIntList}
+	for _, n := range list {
+		v.Items = append(v.Items, p.edit.AddValue(ir.Value{Kind: tensor.KindInt, Int: int64(n)}))
+	}
+	return p.edit.AddValue(v)
+}

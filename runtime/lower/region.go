@@ -1,0 +1,385 @@
+package lower
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/ir"
+)
+
+// Backends are who may take regions of a method, and when.
+type Backends struct {
+	Compilers []delegate.Compiler // the first one that accepts a call takes it
+	// MinProfit is by how much a region must be faster than its calls on operators, as
+	// estimated for one execute, beside a tenth of what these take; negative: every region
+	// is taken.
+	MinProfit time.Duration
+	// Compile makes the image of delegate g.Index of the method. After an error that is
+	// not of ctx the region's calls stay as they are.
+	Compile func(ctx context.Context, c delegate.Compiler, g *delegate.Graph) error
+}
+
+// Region is a part of a method that a backend could run as a whole.
+type Region struct {
+	Backend  string
+	Delegate int           // its place in the method's list of delegates, -1 where it was not taken
+	Calls    []ir.Origin   // in the order of the file
+	Inputs   int           // tensors that it reads, constants left out
+	Outputs  int           // and that others read of it
+	Portable time.Duration // estimate of an execute on operators, one thread
+	Lowered  time.Duration // and on the backend
+	Reason   string        // why it was not taken, "" where it was
+}
+
+// Call is what became of an instruction.
+type Call struct {
+	Name   string
+	Origin ir.Origin
+	Region int    // index, -1 for none
+	Reason string // why it is in none
+}
+
+// Report is what was decided about a method, instruction by instruction.
+type Report struct {
+	Regions []Region
+	Calls   []Call
+}
+
+// Taken counts the regions that backends run.
+func (r *Report) Taken() (n int) {
+	for i := range r.Regions {
+		if r.Regions[i].Delegate >= 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// Drop marks all regions as not taken.
+func (r *Report) Drop(why string) {
+	for i := range r.Regions {
+		if r.Regions[i].Delegate >= 0 {
+			r.Regions[i].Delegate, r.Regions[i].Reason = -1, why
+		}
+	}
+	for i := range r.Calls {
+		if r.Calls[i].Region >= 0 {
+			r.Calls[i].Reason = r.Regions[r.Calls[i].Region].Reason
+		}
+	}
+}
+
+// because gives all instructions a reason.
+func (r *Report) because(why string) {
+	for i := range r.Calls {
+		r.Calls[i].Reason = why
+	}
+}
+
+// Regions hands parts of a method to backends: convex sets of calls inside straight-line
+// code, each executed as one delegate where its last call was or, if other steps wait for
+// it, before these. What becomes of a region never is an error: its calls stay as they
+// are. An error is that of ctx, or one of this package.
+func Regions(ctx context.Context, m *ir.Method, by Backends) (*ir.Method, *Report, error) {
+	report := &Report{Calls: make([]Call, len(m.Steps))}
+	for i := range m.Steps {
+		report.Calls[i] = Call{Name: m.StepName(&m.Steps[i]), Origin: m.Steps[i].Origin, Region: -1, Reason: "not an operator's call"}
+	}
+	switch {
+	case m.Coarse:
+		report.because("the method's dataflow is too much work to find")
+		return m, report, nil
+	case len(by.Compilers) == 0:
+		report.because("no backend takes graphs here")
+		return m, report, nil
+	}
+	l := &lowering{Backends: by, ctx: ctx, flow: newFlow(m), report: report, left: maxPartitionWork, first: len(m.Delegates)}
+	for _, b := range blocks(m, l.Flow) {
+		if err := l.block(b); err != nil {
+			return nil, nil, err
+		}
+	}
+	if l.edit == nil {
+		return m, report, nil
+	}
+	m, err := l.edit.Apply()
+	return m, report, err
+}
+
+// lowering is the state of the pass.
+type lowering struct {
+	Backends
+	*flow
+	ctx    context.Context
+	report *Report
+	edit   *ir.Edit // nil until a region was taken
+	left   int      // work of partitioning
+	first  int      // delegates that the file has
+	taken  int
+}
+
+// rounds bounds how often a block is partitioned again because of calls that are not
+// accepted in the region that they came to be in.
+const rounds = 4
+
+// block lowers the regions of one block.
+func (l *lowering) block(b block) error {
+	l.enter(b)
+	kind, any := l.accept()
+	if !any {
+		return nil
+	}
+	for round := range rounds {
+		p, ok := newPartition(l.flow, kind, &l.left)
+		if !ok {
+			l.explain(kind, "the method is too large to look for regions")
+			return nil
+		}
+		p.grow()
+		found := l.candidates(p, kind)
+		if again := l.refuse(found, kind); !again || round == rounds-1 {
+			return l.decide(p, found)
+		}
+	}
+	return nil
+}
+
+// accept asks the compilers for each call of the block, and gives who takes each step.
+func (l *lowering) accept() (kind []int, any bool) {
+	kind = make([]int, l.to-l.from)
+	var steps []int
+	for i := range kind {
+		kind[i] = outside
+		if why := l.refused[i]; why != "" {
+			l.because(i, why)
+			continue
+		}
+		steps, kind[i] = append(steps, i), 0
+	}
+	g := l.newGraph(steps, func(i int) bool { return l.refused[i] == "" })
+	why := make([]string, len(kind))
+	for n, i := range g.of {
+		taker, refusal := l.accepts(g, n)
+		if taker == outside || kind[i] == outside {
+			kind[i] = outside
+			why[i] = first(why[i], refusal)
+			continue
+		}
+		kind[i] = taker
+	}
+	for i, why := range why {
+		if why != "" {
+			l.because(i, why)
+		}
+	}
+	return kind, len(g.Calls) > 0 && slices.ContainsFunc(kind, func(k int) bool { return k != outside })
+}
+
+// first is the first text that says something.
+func first(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// accepts asks who takes call n of a graph.
+func (l *lowering) accepts(g *graph, n int) (taker int, why string) {
+	for k, c := range l.Compilers {
+		refusal := c.Accepts(g.Graph, n)
+		if refusal == "" {
+			return k, ""
+		}
+		why = first(why, c.ID()+": "+refusal)
+	}
+	return outside, why
+}
+
+// because records why step i of the block stays.
+func (l *lowering) because(i int, why string) { l.report.Calls[l.from+i].Reason = why }
+
+// explain records why all steps stay that somebody would have taken.
+func (l *lowering) explain(kind []int, why string) {
+	for i, k := range kind {
+		if k != outside {
+			l.because(i, why)
+		}
+	}
+}
+
+// candidate is a cluster that may become a region.
+type candidate struct {
+	steps  []int // of the block
+	graph  *graph
+	taker  delegate.Compiler
+	reason string // why it cannot be taken
+}
+
+// candidates makes a graph of each cluster.
+func (l *lowering) candidates(p *partition, kind []int) (list []*candidate) {
+	for _, steps := range p.clusters() {
+		g := l.newGraph(steps, func(i int) bool { return p.cluster[i] == steps[0] })
+		if len(g.Calls) > 0 {
+			list = append(list, &candidate{steps: steps, graph: g, taker: l.Compilers[kind[steps[0]]]})
+		}
+	}
+	return list
+}
+
+// refuse asks once more for each call, now that its region is known, and takes those that
+// are refused from their compilers.
+func (l *lowering) refuse(found []*candidate, kind []int) (again bool) {
+	for _, c := range found {
+		for n, i := range c.graph.of {
+			if why := c.taker.Accepts(c.graph.Graph, n); why != "" {
+				why = c.taker.ID() + ": " + why
+				kind[i], again = outside, true
+				c.reason = first(c.reason, fmt.Sprintf("%s: %s", c.graph.Calls[n].Place, why))
+				l.because(i, why)
+			}
+		}
+	}
+	return again
+}
+
+// decide takes the candidates that pay.
+func (l *lowering) decide(p *partition, found []*candidate) error {
+	sequence := slices.Clone(p.cluster)
+	taken := make(map[int]*candidate)
+	for _, c := range found {
+		ok, err := l.take(c)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		if l.edit == nil {
+			l.edit = l.m.Edit()
+		}
+		l.edit.AddDelegate(fmt.Sprintf("delegate %d, %.100s", c.graph.Index, c.taker.ID()))
+		taken[c.steps[0]] = c
+	}
+	for i, first := range sequence {
+		if taken[first] == nil {
+			sequence[i] = i
+		}
+	}
+	if len(taken) == 0 {
+		return nil
+	}
+	l.emit(l.sequence(sequence), taken)
+	return nil
+}
+
+// take compiles a candidate unless it costs more than it gains, and reports it.
+func (l *lowering) take(c *candidate) (ok bool, err error) {
+	g := c.graph
+	g.Index = l.first + l.taken
+	r := Region{Backend: c.taker.ID(), Delegate: -1, Inputs: len(g.Inputs), Outputs: len(g.Outputs), Reason: c.reason,
+		Portable: Estimate(g.Graph), Lowered: c.taker.Estimate(g.Graph)}
+	for _, i := range c.steps {
+		r.Calls = append(r.Calls, l.step(i).Origin)
+	}
+	switch {
+	case r.Reason != "":
+	case len(g.Outputs) == 0:
+		r.Reason = "nobody reads what it computes"
+	case !l.pays(&r):
+		r.Reason = fmt.Sprintf("it would take about %v, and %v as it is", r.Lowered.Round(time.Microsecond), r.Portable.Round(time.Microsecond))
+	default:
+		if l.ctx.Err() != nil {
+			return false, context.Cause(l.ctx)
+		}
+		if err := l.Compile(l.ctx, c.taker, g.Graph); err != nil {
+			if l.ctx.Err() != nil {
+				return false, context.Cause(l.ctx)
+			}
+			r.Reason = err.Error()
+			break
+		}
+		r.Delegate = g.Index
+		l.taken++
+	}
+	for _, i := range c.steps {
+		call := &l.report.Calls[l.from+i]
+		call.Region, call.Reason = len(l.report.Regions), r.Reason
+	}
+	l.report.Regions = append(l.report.Regions, r)
+	return r.Reason == "", nil
+}
+
+// margin is by how much of what a region takes as it is it must be faster: estimates are
+// not better than that.
+const margin = 0.1
+
+// pays reports a region that is estimated to gain enough.
+func (l *lowering) pays(r *Region) bool {
+	profit := r.Portable - r.Lowered
+	return l.MinProfit < 0 || profit >= l.MinProfit && float64(profit) >= margin*float64(r.Portable)
+}
+
+// emit writes the steps of the block anew.
+func (l *lowering) emit(sequence []int, taken map[int]*candidate) {
+	for i := l.from; i < l.to; i++ {
+		l.edit.Drop(i)
+	}
+	for _, i := range sequence {
+		if c := taken[i]; c != nil {
+			l.emitRegion(c)
+			continue
+		}
+		l.insert(*l.step(i))
+	}
+}
+
+func (l *lowering) insert(s ir.Step) { l.edit.Insert(l.from, s) }
+
+// emitRegion writes the call of a region's delegate. A result whose place an input has
+// gets one of its own, and is copied; views that have sizes or bytes only by their step
+// are made again.
+func (l *lowering) emitRegion(c *candidate) {
+	g := c.graph
+	call := ir.Step{Kind: ir.DelegateCall, Inputs: len(g.inputs), Args: slices.Clone(g.inputs), Origin: l.step(c.steps[len(c.steps)-1]).Origin,
+		Delegate: g.Index}
+	var moves []ir.Step
+	for _, n := range g.outputs {
+		v := l.Defs[n].Value
+		to := v
+		if slices.ContainsFunc(g.inputs, func(in int) bool { return l.m.Values[in].Storage == l.m.Values[v].Storage }) {
+			t := *l.m.Values[v].Tensor
+			t.Name = ""
+			to = l.edit.AddTensor(t)
+			moves = append(moves, ir.Step{Kind: ir.MoveCall, Args: []int{to, v}, Origin: call.Origin})
+		}
+		call.Args = append(call.Args, to)
+	}
+	l.insert(call)
+	for _, s := range moves {
+		l.insert(s)
+	}
+	for _, i := range c.steps {
+		if s := l.step(i); s.IsView() && l.remains(g, i) {
+			l.insert(*s)
+		}
+	}
+}
+
+// remains reports a view that must be made outside of a region, too: where its sizes vary
+// or its bytes are not those of its storage from the start. Nobody outside reads a view of
+// what only the region has.
+func (l *lowering) remains(g *graph, i int) bool {
+	from, to, def := l.step(i).Reads[0], l.step(i).Writes[0], l.sees(i, 0)
+	if l.m.Values[to].Tensor.Const || g.has(def) && !g.escapes(def) {
+		return false
+	}
+	switch l.m.Storages[l.m.Values[from].Storage].Kind {
+	case ir.Activation, ir.Input, ir.State:
+		return l.m.Values[to].Tensor.Dynamism != tensor.Static || l.m.Values[from].Tensor.Dynamism != tensor.Static
+	}
+	return true
+}

@@ -1,0 +1,278 @@
+package lower
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/delegatetest"
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// The operators of the methods below, on tensors of size bytes: a sum, and its copies by
+// other names, which backends may refuse.
+var regionOps = []kernels.Op{
+	{Pure: true, Schema: "test::add.out(Tensor a, Tensor b, *, Tensor(a!) out)"},
+	{Pure: true, Schema: "test::no.out(Tensor a, *, Tensor(a!) out)"},
+	{Pure: true, Schema: "test::view(Tensor(a) self) -> Tensor(a)"},
+	{Pure: true, Schema: "test::copy_(Tensor(a!) self, Tensor src)"},
+	{Pure: true, Schema: "test::two.out(Tensor a, *, Tensor(a!) x, Tensor(b!) y)"},
+	{Pure: true, Schema: "test::list.out(Tensor[] list, *, Tensor(a!) out)"},
+}
+
+const (
+	opAdd = iota
+	opNo  // refused
+	opView
+	opCopy
+	opTwo
+	opList
+)
+
+// sketch is a method in short: values are tensors, 0 and 1 inputs, 2 a constant, 3 state.
+type sketch struct {
+	values  int
+	lists   map[int][]int
+	steps   []pte.Instruction
+	outputs []int
+}
+
+// steps are the instructions of a sketch.
+type steps = []pte.Instruction
+
+func do(op int, args ...int) pte.Instruction {
+	return pte.Instruction{Kind: pte.KernelCall, Index: op, Args: args}
+}
+
+// jump goes to a step where the last value is false.
+func (k sketch) jump(step, target int) sketch {
+	k.steps = slices.Insert(k.steps, step, pte.Instruction{Kind: pte.JumpFalseCall, Index: k.values, Target: target})
+	return k
+}
+
+func (k sketch) build(t testing.TB) *ir.Method {
+	t.Helper()
+	m := &pte.Method{Name: "forward", Inputs: []int{0, 1}, Outputs: k.outputs, Chains: []pte.Chain{{Instructions: k.steps}}}
+	for v := range k.values {
+		x := &pte.Tensor{DType: tensor.Uint8, Sizes: []int{size}, DimOrder: []uint8{0}}
+		switch v {
+		case 2:
+			x.Storage, x.Data = pte.Constant, make([]byte, size)
+		case 3:
+			x.Storage, x.Data = pte.PlannedInit, make([]byte, size)
+		}
+		m.Values = append(m.Values, pte.Value{Kind: tensor.KindTensor, Tensor: x})
+	}
+	m.Values = append(m.Values, pte.Value{Kind: tensor.KindBool, Bool: true}) // the condition of jumps
+	for v, items := range k.lists {
+		m.Values[v] = pte.Value{Kind: tensor.KindTensorList, Items: items}
+	}
+	var links ir.Links
+	for i := range regionOps {
+		sig, err := kernels.ParseSchema(regionOps[i].Schema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		links.Operators = append(links.Operators, ir.Operator{Op: &regionOps[i], Sig: sig})
+	}
+	built, err := ir.Build(m, links)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return built
+}
+
+// all takes everything but opNo.
+var all = delegatetest.Oracle{Accept: func(g *delegate.Graph, i int) string {
+	if c := &g.Calls[i]; c.Op != nil && c.Op.Name() == "test::no.out" {
+		return "no"
+	}
+	return ""
+}}
+
+// compiled hands regions to a backend and keeps the graphs.
+func compiled(c delegatetest.Oracle, graphs *[]*delegate.Graph) Backends {
+	return Backends{Compilers: []delegate.Compiler{c}, MinProfit: -1, Compile: func(ctx context.Context, by delegate.Compiler, g *delegate.Graph) error {
+		img, err := by.CompileGraph(ctx, g, delegate.Limits{})
+		if err == nil {
+			*graphs = append(*graphs, g)
+			err = img.Close()
+		}
+		return err
+	}}
+}
+
+// script is the steps of a method in short.
+func script(m *ir.Method) string {
+	var list []string
+	for i := range m.Steps {
+		s := &m.Steps[i]
+		name := strings.TrimSuffix(strings.TrimPrefix(m.StepName(s), "test::"), ".out")
+		if s.Kind == ir.DelegateCall {
+			name = "delegate"
+		}
+		for k, v := range s.Args {
+			sep := " "
+			if s.Kind == ir.DelegateCall && k == s.Inputs {
+				sep = "→"
+			}
+			name += sep + string(rune('a'+v))
+		}
+		list = append(list, name)
+	}
+	return strings.Join(list, "; ")
+}
+
+// TestTopology is the shapes that regions have at their borders.
+func TestTopology(t *testing.T) {
+	for name, tt := range map[string]struct {
+		sketch
+		want string // the steps afterwards, values as letters
+	}{
+		"a chain": {sketch{values: 7, steps: steps{do(opAdd, 0, 2, 4, 4), do(opAdd, 4, 1, 5, 5)}, outputs: []int{5}},
+			"delegate a b→f"},
+		"several consumers, one outside": {sketch{values: 8, steps: steps{do(opAdd, 0, 1, 4, 4), do(opAdd, 4, 0, 5, 5), do(opNo, 4, 6, 6)}, outputs: []int{5, 6}},
+			"delegate a b→e f; no e g g"},
+		"inside and output": {sketch{values: 7, steps: steps{do(opAdd, 0, 1, 4, 4), do(opAdd, 4, 1, 5, 5)}, outputs: []int{4, 5}},
+			"delegate a b→e f"},
+		"duplicate outputs": {sketch{values: 7, steps: steps{do(opAdd, 0, 1, 4, 4)}, outputs: []int{4, 4}},
+			"delegate a b→e"},
+		"pass-through": {sketch{values: 7, steps: steps{do(opAdd, 0, 1, 4, 4)}, outputs: []int{0, 4, 2}},
+			"delegate a b→e"},
+		"a view of an input": {sketch{values: 7, steps: steps{do(opView, 0, 4), do(opAdd, 4, 0, 5, 5)}, outputs: []int{5}},
+			"delegate a→f"},
+		"a view that is an output": {sketch{values: 7, steps: steps{do(opAdd, 0, 1, 4, 4), do(opView, 4, 5)}, outputs: []int{5}},
+			"delegate a b→e"},
+		"state as an input, written afterwards": {sketch{values: 8, steps: steps{do(opAdd, 3, 0, 4, 4), do(opAdd, 4, 1, 5, 5), do(opCopy, 3, 5, 3)}, outputs: []int{5}},
+			"delegate d a b→f; copy_ d f d"},
+		"state written between": {sketch{values: 8, steps: steps{do(opAdd, 3, 0, 4, 4), do(opCopy, 3, 1, 3), do(opAdd, 4, 3, 5, 5)}, outputs: []int{5}},
+			"delegate d a→e; copy_ d b d; delegate e d→f"},
+		"an input that is overwritten between": {sketch{values: 8, steps: steps{do(opAdd, 0, 1, 4, 4), do(opCopy, 0, 1, 0), do(opAdd, 4, 1, 5, 5)}, outputs: []int{5, 0}},
+			"delegate a b→f; copy_ a b a"},
+		"a path through another operator": {sketch{values: 8, steps: steps{do(opAdd, 0, 1, 4, 4), do(opNo, 4, 5, 5), do(opAdd, 4, 5, 6, 6)}, outputs: []int{6}},
+			"delegate a b→e; no e f f; delegate e f→g"},
+		"another operator waits": {sketch{values: 8, steps: steps{do(opAdd, 0, 1, 4, 4), do(opNo, 4, 5, 5), do(opAdd, 4, 1, 6, 6)}, outputs: []int{6, 5}},
+			"delegate a b→e g; no e f f"},
+		"a storage that is written twice": {sketch{values: 8, steps: steps{do(opAdd, 0, 1, 4, 4), do(opAdd, 4, 0, 5, 5), do(opAdd, 5, 1, 4, 4)}, outputs: []int{4}},
+			"delegate a b→e"},
+		"two results, one read": {sketch{values: 8, steps: steps{do(opTwo, 0, 4, 5, 4), do(opAdd, 4, 1, 6, 6)}, outputs: []int{6}},
+			"delegate a b→g"},
+		"a list": {sketch{values: 9, lists: map[int][]int{8: {4, 0, 2}}, steps: steps{do(opAdd, 0, 1, 4, 4), do(opList, 8, 5, 5)}, outputs: []int{5}},
+			"delegate a b→f"},
+		"a loop that reads what it writes": {sketch{values: 7, steps: steps{do(opAdd, 0, 1, 4, 4), do(opAdd, 4, 1, 5, 5), do(opAdd, 5, 0, 4, 4)}, outputs: []int{5}}.jump(3, 1),
+			"delegate a b→e; delegate e b a→f i; MoveCall i e; JumpFalseCall h"},
+		"a loop of two blocks": {sketch{values: 7, steps: steps{do(opAdd, 0, 1, 4, 4), do(opAdd, 4, 1, 5, 5), do(opAdd, 5, 0, 4, 4)}, outputs: []int{5}}.jump(3, 1).jump(2, 3),
+			"delegate a b→e; delegate e b→f; JumpFalseCall h; delegate f a→e; JumpFalseCall h"},
+		"siblings": {sketch{values: 9, steps: steps{do(opNo, 0, 4, 4), do(opAdd, 4, 0, 5, 5), do(opAdd, 4, 1, 6, 6), do(opNo, 5, 7, 7)}, outputs: []int{6, 7}},
+			"no a e e; delegate e a b→f g; no f h h"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := tt.build(t)
+			var graphs []*delegate.Graph
+			got, _, err := Regions(context.Background(), m, compiled(all, &graphs))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if script(got) != tt.want {
+				t.Errorf("got  %s\nwant %s", script(got), tt.want)
+			}
+		})
+	}
+}
+
+// What a backend does not take stays as it is, and the report says why.
+func TestRegionsThatAreNotTaken(t *testing.T) {
+	k := sketch{values: 8, steps: steps{do(opAdd, 0, 1, 4, 4), do(opNo, 4, 5, 5), do(opAdd, 5, 1, 6, 6)}, outputs: []int{6}}
+	cancelled, cancel := context.WithCancel(context.Background())
+	cancel()
+	slow, fails := all, all
+	slow.Cost = func(*delegate.Graph) time.Duration { return time.Second }
+	fails.Refuse = func(*delegate.Graph) error { return errors.New("no memory") }
+	misfit := sketch{values: 6, lists: map[int][]int{4: {0}}, steps: steps{do(opAdd, 4, 1, 5, 5)}, outputs: []int{5}}
+	_, report, err := Regions(context.Background(), misfit.build(t), compiled(all, new([]*delegate.Graph)))
+	if err != nil || report.Calls[0].Reason != "its arguments are not those of its schema" {
+		t.Errorf("a list for a tensor: %v, %q", err, report.Calls[0].Reason)
+	}
+	for name, tt := range map[string]struct {
+		by      delegatetest.Oracle
+		profit  time.Duration
+		reasons []string // of the steps
+	}{
+		"none pays":     {slow, 0, []string{"it would take about 1s", "oracle: no", "it would take about 1s"}},
+		"all are taken": {slow, -1, []string{"", "oracle: no", ""}},
+		"none compiles": {fails, -1, []string{"no memory", "oracle: no", "no memory"}},
+	} {
+		m := k.build(t)
+		var graphs []*delegate.Graph
+		by := compiled(tt.by, &graphs)
+		by.MinProfit = tt.profit
+		got, report, err := Regions(context.Background(), m, by)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(graphs) != report.Taken() || report.Taken() == 0 && got != m {
+			t.Errorf("%s: %d graphs, %d taken", name, len(graphs), report.Taken())
+		}
+		for i, want := range tt.reasons {
+			if why := report.Calls[i].Reason; !strings.HasPrefix(why, want) || (why == "") != (want == "") {
+				t.Errorf("%s: step %d: got %q, want %q", name, i, why, want)
+			}
+		}
+		if _, _, err := Regions(cancelled, m, by); tt.profit < 0 && !errors.Is(err, context.Canceled) {
+			t.Errorf("%s, cancelled: %v", name, err)
+		}
+	}
+}
+
+// A method as long as any is lowered in time, if not all of it.
+func TestLongMethod(t *testing.T) {
+	for _, tt := range []struct{ steps, least int }{{20_000, 20_000 / maxBlock}, {400_000, 1}} {
+		k := sketch{values: tt.steps + 4, outputs: []int{tt.steps + 3}}
+		last := 0
+		for i := range tt.steps {
+			k.steps = append(k.steps, do(opAdd, last, 1, i+4, i+4))
+			last = i + 4
+		}
+		m := k.build(t)
+		var graphs []*delegate.Graph
+		begun := time.Now()
+		got, report, err := Regions(context.Background(), m, compiled(all, &graphs))
+		if err != nil {
+			t.Fatal(err)
+		}
+		took := time.Since(begun)
+		if n := report.Taken(); n < tt.least || took > 20*time.Second {
+			t.Errorf("%d steps: %d regions, %d steps left, %v", tt.steps, n, len(got.Steps), took)
+		}
+		t.Logf("%d steps: %v", tt.steps, took)
+	}
+}
+
+// Two runs decide alike.
+func TestRegionsAreDeterministic(t *testing.T) {
+	k := sketch{values: 40, outputs: []int{39}}
+	for v := 4; v < 40; v++ {
+		if v%5 == 0 {
+			k.steps = append(k.steps, do(opNo, v-1, v, v))
+		} else {
+			k.steps = append(k.steps, do(opAdd, v*7%v, v-1, v, v))
+		}
+	}
+	m := k.build(t)
+	var first, second []*delegate.Graph
+	a, reportA, errA := Regions(context.Background(), m, compiled(all, &first))
+	b, reportB, errB := Regions(context.Background(), m, compiled(all, &second))
+	if err := errors.Join(errA, errB); err != nil {
+		t.Fatal(err)
+	}
+	if script(a) != script(b) || !slices.EqualFunc(reportA.Calls, reportB.Calls, func(a, b Call) bool { return a == b }) || len(first) != len(second) {
+		t.Errorf("%s\n%s", script(a), script(b))
+	}
+}

@@ -1,0 +1,254 @@
+package lower
+
+import (
+	"context"
+	"slices"
+
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/ir"
+)
+
+// Rewritten is a step that a rewrite took away or changed.
+type Rewritten struct {
+	Rewrite string // its name in the table
+	Name    string // of the step's operator
+	Origin  ir.Origin
+	Bytes   int64 // of constants that were computed for it
+}
+
+// rewrite is a row of the table.
+type rewrite struct {
+	name string
+	ops  []string // operators that a pattern may end with
+	// apply rewrites the pattern that ends with step i, whose arguments fit its operator's
+	// schema; false is no such pattern, or one with a hazard, and leaves all as it is.
+	apply func(p *pass, i int) bool
+}
+
+// rewrites are tried at each step in this order.
+var rewrites = []rewrite{
+	{"identity", movements, dropIdentity},
+	{"neutral", neutralOps(), dropNeutral},
+	{"permutations", permuteOps(), joinPermutations},
+	{"batch norm", []string{batchNormOp}, foldBatchNorm},
+	{"silu", names(products), fuseSiLU},
+	{"hardswish", names(quotients), fuseHardswish},
+}
+
+// byLastOp finds the rows by operator.
+var byLastOp = func() map[string][]*rewrite {
+	rows := make(map[string][]*rewrite)
+	for i := range rewrites {
+		for _, op := range rewrites[i].ops {
+			rows[op] = append(rows[op], &rewrites[i])
+		}
+	}
+	return rows
+}()
+
+// Bounds of the work, which no exporter's method reaches.
+const (
+	maxRounds  = 8
+	maxOperand = 1 << 20 // arguments of all steps, with the items of lists
+	maxResults = 4       // of a step inside a pattern
+)
+
+// Rewrite makes the canonical rewrites, which help every engine, until there is nothing
+// left to rewrite: steps that nobody reads and steps that only copy go, batch norms go into
+// the constants of what they follow, and chains that have an operator of their own become
+// it. Results are the same bytes, but for those behind a batch norm, where sums are rounded
+// otherwise. A step that its operator would refuse may go, too. ops has the operators that
+// chains become; left bounds what is computed at load; ctx ends the work between two steps.
+func Rewrite(ctx context.Context, m *ir.Method, k *kernels.Ctx, ops *kernels.Set, left Budget) (*ir.Method, []Rewritten, error) {
+	if m.Coarse || operands(m) > maxOperand {
+		return m, nil, nil
+	}
+	var done []Rewritten
+	tried := &trials{same: make(map[chain]bool), bytes: make(map[tensor.DType][]byte)}
+	for range maxRounds {
+		p := newPass(m, k, ops, left, tried)
+		if err := p.run(ctx); err != nil {
+			return nil, nil, err
+		}
+		if len(p.done) == 0 {
+			break
+		}
+		next, err := p.edit.Apply()
+		if err != nil {
+			return nil, nil, err
+		}
+		m, left, done = next, p.left, append(done, p.done...)
+	}
+	return m, done, nil
+}
+
+// operands counts what all steps read and write.
+func operands(m *ir.Method) (n int) {
+	for i := range m.Steps {
+		s := &m.Steps[i]
+		n += len(s.Reads) + len(s.Writes) + len(s.Updates)
+	}
+	return n
+}
+
+// pass is one round: patterns of one method, none of which touches a step of another.
+type pass struct {
+	*evaluator
+	ops      *kernels.Set
+	flow     *ir.Flow
+	accesses []ir.Accesses
+	shape    []shape // by storage
+	edit     *ir.Edit
+	taken    []bool // by step: it belongs to a pattern of this round
+	joined   []bool // by storage: it got values of another one in this round
+	gone     []bool // by storage: another one got its values in this round
+	left     Budget
+	tried    *trials // in all rounds
+	done     []Rewritten
+}
+
+func newPass(m *ir.Method, k *kernels.Ctx, ops *kernels.Set, left Budget, tried *trials) *pass {
+	return &pass{evaluator: newEvaluator(m, k), ops: ops, flow: m.Flow(), accesses: m.Accesses(), shape: shapes(m), edit: m.Edit(),
+		taken: make([]bool, len(m.Steps)), joined: make([]bool, len(m.Storages)), gone: make([]bool, len(m.Storages)), left: left, tried: tried}
+}
+
+func (p *pass) run(ctx context.Context) error {
+	p.dropDead()
+	for i := range p.m.Steps {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if s := &p.m.Steps[i]; s.Kind == ir.KernelCall && !p.taken[i] {
+			p.rewrite(i, byLastOp[s.Op.Name()])
+		}
+	}
+	return nil
+}
+
+// rewrite tries rows at step i.
+func (p *pass) rewrite(i int, rows []*rewrite) {
+	if len(rows) == 0 || !p.fits(i) {
+		return
+	}
+	for _, row := range rows {
+		first := len(p.done)
+		if row.apply(p, i) {
+			for n := range p.done[first:] {
+				p.done[first+n].Rewrite = row.name
+			}
+			return
+		}
+	}
+}
+
+// take notes that a rewrite takes steps away or changes them; bytes are of the constants
+// made for the first.
+func (p *pass) take(bytes int64, steps ...int) {
+	for _, i := range steps {
+		s := &p.m.Steps[i]
+		p.taken[i] = true
+		p.done = append(p.done, Rewritten{Name: p.m.StepName(s), Origin: s.Origin, Bytes: bytes})
+		bytes = 0
+	}
+}
+
+// drop takes steps away.
+func (p *pass) drop(steps ...int) {
+	for _, i := range steps {
+		p.edit.Drop(i)
+	}
+	p.take(0, steps...)
+}
+
+// fits reports a call of a pure operator whose arguments are what its schema says, and
+// whose numbers no step changes.
+func (p *pass) fits(i int) bool {
+	s := &p.m.Steps[i]
+	if s.Kind != ir.KernelCall || !s.Op.Pure || s.Sig.Result != nil || len(s.Updates) > 0 || p.m.Changing(s.Args) {
+		return false
+	}
+	for k := range s.Sig.Args {
+		a, v := &s.Sig.Args[k], &p.m.Values[s.Args[k]]
+		if !a.Kinds.Has(v.Kind) && !(a.Optional && v.Kind == tensor.None) {
+			return false
+		}
+		for _, item := range v.Items {
+			if item >= 0 && !a.Items.Has(p.m.Values[item].Kind) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// is reports a call that fits, of the named operator with so many arguments before its
+// outs.
+func (p *pass) is(i int, name string, args int) bool {
+	s := &p.m.Steps[i]
+	return s.Kind == ir.KernelCall && !p.taken[i] && s.Op.Name() == name && len(s.Sig.Args) > args && s.Sig.Args[args].Out && p.fits(i)
+}
+
+// definition is what step i reads as value v, a tensor among its arguments.
+func (p *pass) definition(i, v int) int {
+	return p.flow.Steps[i].Reads[slices.Index(p.m.Steps[i].Reads, v)]
+}
+
+// producer is the step that makes value v for step i, and for no other reader.
+func (p *pass) producer(i, v int) (step int, ok bool) {
+	if p.m.Values[v].Tensor.Const {
+		return 0, false
+	}
+	d := &p.flow.Defs[p.definition(i, v)]
+	if d.Step == ir.Entry || d.Live {
+		return 0, false
+	}
+	if writes := p.m.Steps[d.Step].Writes; len(writes) > maxResults || !slices.Contains(writes, v) {
+		return 0, false
+	}
+	for _, u := range d.Uses {
+		if u.Step != i {
+			return 0, false
+		}
+	}
+	return d.Step, true
+}
+
+// number is a number, or that of a constant of one element and no dimension.
+func (p *pass) number(v int) (float64, bool) {
+	value := &p.m.Values[v]
+	switch value.Kind {
+	case tensor.KindInt, tensor.KindDouble:
+		scalar := value.Scalar()
+		return kernels.Args{&scalar}.Float(0), true
+	case tensor.KindTensor:
+		if t := value.Tensor; t.Const && len(t.Sizes) == 0 && t.DType == tensor.Float32 {
+			return float64(p.floats(v)[0]), true
+		}
+	}
+	return 0, false
+}
+
+// floats are the elements of a float32 constant.
+func (p *pass) floats(v int) []float32 {
+	t := p.m.Values[v].Tensor
+	return tensor.View[float32](p.m.Storages[p.m.Values[v].Storage].Data)[:t.NBytes()/4]
+}
+
+// alike reports tensors of the same type, sizes and order, or of the same varying ones as
+// declared.
+func (p *pass) alike(a, b int) bool {
+	x, y := p.m.Values[a].Tensor, p.m.Values[b].Tensor
+	return x.DType == y.DType && x.Dynamism == y.Dynamism && slices.Equal(x.Sizes, y.Sizes) && slices.Equal(x.DimOrder, y.DimOrder)
+}
+
+// call replaces step i by a call of the named operator, and reports whether there is one.
+func (p *pass) call(i int, name string, args ...int) bool {
+	op, sig, ok, err := p.ops.Lookup(name)
+	if !ok || err != nil || !op.Pure || sig.CheckCount(len(args)) != nil {
+		return false
+	}
+	p.edit.Drop(i)
+	p.edit.Insert(i, ir.Step{Kind: ir.KernelCall, Op: op, Sig: sig, Args: args, Origin: p.m.Steps[i].Origin})
+	return true
+}

@@ -1,0 +1,104 @@
+package etrun
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// Distance is how far an output of a lowered method is from that of the same method
+// without lowering, in the last execute.
+type Distance struct {
+	Output   int
+	Index    int     // in memory, of the element that is farthest; -1 where all are equal
+	Absolute float64 // of that element
+	Relative float64 // and over what it is without lowering
+}
+
+// Distances compares the outputs of the last execute, where the program was opened with
+// [LowerVerify], else it is nil.
+func (m *Method) Distances() []Distance { return slices.Clone(m.distances) }
+
+// refer makes m compare itself with the same method as the file has it. State and inputs
+// are each one's own.
+func (m *Method) refer(ctx context.Context, to *prepared) error {
+	r := &Method{program: m.program, index: m.index, prepared: to, limit: m.limit, planning: m.program.config.planning()}
+	if m.shares != nil {
+		r.shares = m.shares.reference
+	}
+	m.reference = r
+	return r.build(ctx, nil)
+}
+
+// give hands the inputs of an execute that begins to the reference.
+func (m *Method) give() error {
+	for i := range m.inputs {
+		if err := m.reference.SetValue(i, *m.inputs[i].value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// verify executes the reference, and finds the distances.
+func (m *Method) verify(ctx context.Context) error {
+	m.distances = m.distances[:0]
+	if err := m.reference.execute(ctx); err != nil {
+		return fmt.Errorf("without lowering: %w", err)
+	}
+	for i, v := range m.ir.Outputs {
+		got, want := &m.values[v], &m.reference.values[m.reference.ir.Outputs[i]]
+		m.distances = append(m.distances, distance(i, got, want))
+	}
+	return nil
+}
+
+// distance compares two values of an output. Those of other kinds, types or sizes are
+// infinitely far from each other.
+func distance(output int, got, want *tensor.Value) Distance {
+	d := Distance{Output: output, Index: -1}
+	far := Distance{Output: output, Absolute: math.Inf(1), Relative: math.Inf(1)}
+	if got.Kind != want.Kind {
+		return far
+	}
+	if got.Kind != tensor.KindTensor {
+		if got.Bool != want.Bool || got.Str != want.Str {
+			return far
+		}
+		d.add(0, got.Double+float64(got.Int), want.Double+float64(want.Int))
+		return d
+	}
+	x, y := got.Tensor, want.Tensor
+	if x.DType != y.DType || !slices.Equal(x.Sizes, y.Sizes) || !slices.Equal(x.DimOrder, y.DimOrder) {
+		return far
+	}
+	for i, size := 0, x.DType.Size(); i < x.Numel(); i++ {
+		a, ok := tensor.Get[float64](x.Data[i*size:], x.DType)
+		b, _ := tensor.Get[float64](y.Data[i*size:], y.DType)
+		if !ok { // complex
+			if !slices.Equal(x.Data[i*size:(i+1)*size], y.Data[i*size:(i+1)*size]) {
+				return far
+			}
+			continue
+		}
+		d.add(i, a, b)
+	}
+	return d
+}
+
+// add counts element i in.
+func (d *Distance) add(i int, got, want float64) {
+	if got == want || math.IsNaN(got) && math.IsNaN(want) {
+		return
+	}
+	a := math.Abs(got - want)
+	if math.IsNaN(a) {
+		a = math.Inf(1)
+	}
+	if a > d.Absolute {
+		d.Index, d.Absolute, d.Relative = i, a, a/math.Abs(want)
+	}
+}
