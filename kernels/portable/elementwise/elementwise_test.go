@@ -119,7 +119,7 @@ func TestOneOperand(t *testing.T) {
 		{Name: "silu", Op: "aten::silu.out", Args: []any{f32(1, -2, 0, inf32, nan32)}, Want: []any{f32(0.7310586, -0.23840584, 0, inf32, nan32)}},
 		{Name: "silu of doubles", Op: "aten::silu.out", Args: []any{f64(1)}, Want: []any{f64(0.7310585786300049)}},
 		{Name: "hardswish", Op: "aten::hardswish.out", Args: []any{f32(1, -4, -1.5, 5, inf32, nan32)}, Want: []any{f32(0.6666667, 0, -0.375, 5, inf32, nan32)}},
-		{Name: "hardswish of doubles", Op: "aten::hardswish.out", Args: []any{f64(1, -3)}, Want: []any{f64(2. / 3, 0)}},
+		{Name: "hardswish of doubles", Op: "aten::hardswish.out", Args: []any{f64(1, -3)}, Want: []any{f64(2./3, 0)}},
 		{Name: "no such gelu", Op: "aten::gelu.out", Args: []any{f32(1), "erf"}, Outs: []any{f32(0)}, Refused: `argument 1: got "erf"`},
 		{Name: "elu", Op: "aten::elu.out", Args: []any{f32(2, -1, nan32), 3, 0.5, 2}, Want: []any{f32(1, 1.5*(1/(math.E*math.E)-1), nan32)}},
 		{Name: "leaky", Op: "aten::leaky_relu.out", Args: []any{f32(2, -2, -inf32), 0.25}, Want: []any{f32(2, -0.5, -inf32)}},
