@@ -43,11 +43,8 @@ func (p *preparation) compileOne(ctx context.Context, i int, args []*delegate.Ar
 	if p.lost != nil {
 		return nil, p.lost
 	}
-	if p.scratch == nil {
-		p.scratch = new(delegate.Scratch)
-	}
 	d, gone := &p.spec.Delegates[i], false
-	payload := &delegate.Payload{Method: p.spec.Name, Index: i, Data: d.Data, Named: p.data, Args: args, Limits: left, Scratch: p.scratch,
+	payload := &delegate.Payload{Method: p.spec.Name, Index: i, Data: d.Data, Named: p.data, Args: args, Limits: left, Scratch: p.sharedScratch(),
 		Release: func(data []byte) bool {
 			done := p.giveBack(data)
 			gone = gone || done
@@ -64,6 +61,14 @@ func (p *preparation) compileOne(ctx context.Context, i int, args []*delegate.Ar
 		}
 	}
 	return img, err
+}
+
+// sharedScratch is the scratch that the first instance takes.
+func (p *preparation) sharedScratch() *delegate.Scratch {
+	if p.scratch == nil {
+		p.scratch = new(delegate.Scratch)
+	}
+	return p.scratch
 }
 
 // packedPerByte is how many bytes of packed weights a byte of a file may make, where

@@ -61,7 +61,8 @@ func (p *preparation) compileGraph(ctx context.Context, w *watch, c delegate.Com
 	for _, n := range p.needs {
 		left = less(left, n)
 	}
-	img, err := c.CompileGraph(ctx, g, left)
+	g.Limits, g.Scratch = left, p.sharedScratch()
+	img, err := c.CompileGraph(ctx, g)
 	if err != nil {
 		return err
 	}

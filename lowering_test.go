@@ -177,8 +177,8 @@ func TestVerifyLowering(t *testing.T) {
 // liar is an oracle whose regions add one to their outputs.
 type liar struct{ delegatetest.Oracle }
 
-func (l liar) CompileGraph(ctx context.Context, g *delegate.Graph, limits delegate.Limits) (delegate.Image, error) {
-	img, err := l.Oracle.CompileGraph(ctx, g, limits)
+func (l liar) CompileGraph(ctx context.Context, g *delegate.Graph) (delegate.Image, error) {
+	img, err := l.Oracle.CompileGraph(ctx, g)
 	return lyingImage{img, len(g.Inputs)}, err
 }
 

@@ -171,7 +171,6 @@ func (p *preparation) run(ctx context.Context) (done *prepared, err error) {
 	}
 	done = &prepared{scratch: new(atomic.Pointer[delegate.Scratch]), images: p.images[:count:count], needs: p.needs[:count:count],
 		backends: backends, conflicts: plan.CheckFile(m)}
-	done.scratch.Store(p.scratch)
 	if len(done.conflicts) > 0 && p.config.strict {
 		return nil, plan.ConflictError(m, done.conflicts[0])
 	}
@@ -182,6 +181,7 @@ func (p *preparation) run(ctx context.Context) (done *prepared, err error) {
 	if err := w.stage(trace.StagePlan, done.plan.Bytes(), nil); err != nil {
 		return nil, err
 	}
+	done.scratch.Store(p.scratch)
 	return done, nil
 }
 

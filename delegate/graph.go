@@ -21,6 +21,8 @@ type Graph struct {
 	Calls   []GraphCall // in the order of execution
 	Inputs  []int       // values that a caller gives, in the order of the arguments
 	Outputs []int       // values that a caller gets, the arguments behind the inputs; none repeats, none is an input
+	Limits  Limits      // what the image may cost
+	Scratch *Scratch    // see Payload
 
 	indexed sync.Once
 	writers []int
@@ -164,5 +166,5 @@ type Compiler interface {
 	// CompileGraph makes an image of a graph. Its units take the inputs and then the
 	// outputs as arguments, as those of a payload do. A graph that it cannot have after all
 	// is an *Error with ErrUnsupported or ErrMemory: its calls then run as they are.
-	CompileGraph(ctx context.Context, g *Graph, l Limits) (Image, error)
+	CompileGraph(ctx context.Context, g *Graph) (Image, error)
 }

@@ -58,7 +58,7 @@ func (o Oracle) Estimate(g *delegate.Graph) time.Duration {
 }
 
 // CompileGraph checks a graph by the rules that lowering keeps, and makes an image.
-func (o Oracle) CompileGraph(_ context.Context, g *delegate.Graph, l delegate.Limits) (delegate.Image, error) {
+func (o Oracle) CompileGraph(_ context.Context, g *delegate.Graph) (delegate.Image, error) {
 	if err := Check(g); err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (o Oracle) CompileGraph(_ context.Context, g *delegate.Graph, l delegate.Li
 		}
 	}
 	img := &image{g: g, poison: o.Poison}
-	return img, l.Check("oracle", 0, img.Needs().Scratch)
+	return img, g.Limits.Check("oracle", 0, img.Needs().Scratch)
 }
 
 // image is a graph as it is.

@@ -112,12 +112,12 @@ func checkInput(g *delegate.Graph, v int) error {
 }
 
 // CompileGraph implements delegate.Compiler.
-func (b Backend) CompileGraph(ctx context.Context, g *delegate.Graph, limits delegate.Limits) (delegate.Image, error) {
+func (b Backend) CompileGraph(ctx context.Context, g *delegate.Graph) (delegate.Image, error) {
 	x, err := lowered(g, false)
 	if err != nil {
 		return nil, err
 	}
-	img, err := b.compile(ctx, &image{graph: x, limits: limits})
+	img, err := b.compile(ctx, &image{graph: x, limits: g.Limits, scratch: g.Scratch})
 	if err != nil {
 		return nil, err
 	}

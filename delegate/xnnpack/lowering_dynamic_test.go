@@ -66,7 +66,7 @@ func (c *calls) runSizes(t *testing.T, b Backend, sizes [][]int) {
 			t.Fatalf("%s is not accepted: %s", c.g.Calls[i].Place, reason)
 		}
 	}
-	img, err := b.CompileGraph(context.Background(), c.g, delegate.Limits{})
+	img, err := b.CompileGraph(context.Background(), c.g)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestLoweringRefuses(t *testing.T) {
 			if reason := (Backend{}).Accepts(c.g, last); !strings.Contains(reason, test.reason) {
 				t.Errorf("got %q, want %q", reason, test.reason)
 			}
-			if img, err := (Backend{}).CompileGraph(context.Background(), c.g, delegate.Limits{}); err == nil {
+			if img, err := (Backend{}).CompileGraph(context.Background(), c.g); err == nil {
 				img.Close()
 				t.Error("the graph compiles")
 			}

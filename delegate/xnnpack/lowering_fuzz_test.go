@@ -430,7 +430,7 @@ func TestLoweringFuzz(t *testing.T) {
 }
 
 func (w *grower) compare(b Backend, tolerance float64) error {
-	img, err := b.CompileGraph(context.Background(), w.g, delegate.Limits{})
+	img, err := b.CompileGraph(context.Background(), w.g)
 	if err != nil {
 		return err
 	}
@@ -478,7 +478,8 @@ func TestLoweringHostile(t *testing.T) {
 			}
 		}
 		Backend{}.Estimate(w.g)
-		if img, err := (Backend{Engine: EngineReference}).CompileGraph(context.Background(), w.g, delegate.Limits{Scratch: 64 << 20}); err == nil {
+		w.g.Limits.Scratch = 64 << 20
+		if img, err := (Backend{Engine: EngineReference}).CompileGraph(context.Background(), w.g); err == nil {
 			compiled++
 			img.Close()
 		}

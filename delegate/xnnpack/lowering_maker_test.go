@@ -248,7 +248,7 @@ func (c *calls) check(t *testing.T, tolerance float64) {
 		}
 	}
 	for _, b := range compilers() {
-		img, err := b.CompileGraph(context.Background(), c.g, delegate.Limits{})
+		img, err := b.CompileGraph(context.Background(), c.g)
 		if err != nil {
 			t.Fatalf("%s: %v", b.Engine, err)
 		}

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -54,7 +53,7 @@ func (c *calls) shortWeights(axis int, sizes ...int) val {
 // checkNodes compares the types of the nodes of the graph's image.
 func (c *calls) checkNodes(t *testing.T, want string) {
 	t.Helper()
-	img, err := Backend{Engine: EngineReference}.CompileGraph(context.Background(), c.g, delegate.Limits{})
+	img, err := Backend{Engine: EngineReference}.CompileGraph(context.Background(), c.g)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,7 +80,7 @@ func BenchmarkEstimate(b *testing.B) {
 				b.Fatal(tt.op, err)
 			}
 			g, args := oneCall(op, sig, tt.args)
-			img, err := delegatetest.Oracle{}.CompileGraph(context.Background(), g, delegate.Limits{})
+			img, err := delegatetest.Oracle{}.CompileGraph(context.Background(), g)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -100,7 +100,7 @@ var all = delegatetest.Oracle{Accept: func(g *delegate.Graph, i int) string {
 // compiled hands regions to a backend and keeps the graphs.
 func compiled(c delegatetest.Oracle, graphs *[]*delegate.Graph) Backends {
 	return Backends{Compilers: []delegate.Compiler{c}, MinProfit: -1, Compile: func(ctx context.Context, by delegate.Compiler, g *delegate.Graph) error {
-		img, err := by.CompileGraph(ctx, g, delegate.Limits{})
+		img, err := by.CompileGraph(ctx, g)
 		if err == nil {
 			*graphs = append(*graphs, g)
 			err = img.Close()
