@@ -58,10 +58,10 @@ func foldBatchNorm(p *pass, i int) bool {
 	}
 	for k, v := range p.m.Steps[j].Args {
 		if v == in {
-			p.edit.SetArg(j, k, out)
+			p.change().SetArg(j, k, out)
 		}
 	}
-	p.edit.Drop(i)
+	p.change().Drop(i)
 	return true
 }
 
@@ -178,8 +178,8 @@ func (p *pass) fold(i, j int, l *layer, a *affine) bool {
 	for c := range offset {
 		offset[c] = float32(float64(bias[c])*float64(a.scale[c]) + a.shift[c])
 	}
-	p.edit.SetArg(j, l.weight, p.constant(*w, weight))
-	p.edit.SetArg(j, l.bias, p.constant(ir.Tensor{DType: tensor.Float32, Sizes: []int{n}, DimOrder: []uint8{0}}, offset))
+	p.change().SetArg(j, l.weight, p.constant(*w, weight))
+	p.change().SetArg(j, l.bias, p.constant(ir.Tensor{DType: tensor.Float32, Sizes: []int{n}, DimOrder: []uint8{0}}, offset))
 	p.take(bytes, i, j)
 	return true
 }
@@ -201,7 +201,7 @@ func (a *affine) multiply(dst, src []float32, inner int) {
 
 func (p *pass) constant(t ir.Tensor, data []float32) int {
 	t.Name = ""
-	return p.edit.AddConstant(t, tensor.BytesOf(data))
+	return p.change().AddConstant(t, tensor.BytesOf(data))
 }
 
 // newFloats are zeros with the alignment and padding that delegates count on.

@@ -146,7 +146,7 @@ func (p *pass) outlasts(def *ir.Def, i int) bool {
 // swap drops step i and lets what reads its result read definition d.
 func (p *pass) swap(d, i int) {
 	a, b := p.flow.Defs[d].Storage, p.m.Values[p.m.Steps[i].Writes[0]].Storage
-	p.edit.Join(a, b)
+	p.change().Join(a, b)
 	p.joined[a], p.gone[b] = true, true
 	p.drop(i)
 }

@@ -129,7 +129,7 @@ func isTransposition(sizes, order []int) bool {
 func (p *pass) ints(list []int) int {
 	v := ir.Value{Kind: tensor.KindIntList}
 	for _, n := range list {
-		v.Items = append(v.Items, p.edit.AddValue(ir.Value{Kind: tensor.KindInt, Int: int64(n)}))
+		v.Items = append(v.Items, p.change().AddValue(ir.Value{Kind: tensor.KindInt, Int: int64(n)}))
 	}
-	return p.edit.AddValue(v)
+	return p.change().AddValue(v)
 }

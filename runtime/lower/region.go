@@ -161,6 +161,10 @@ func (l *lowering) accept() (kind []int, any bool) {
 		steps, kind[i] = append(steps, i), 0
 	}
 	g := l.newGraph(steps, func(i int) bool { return l.refused[i] == "" })
+	if all := Estimate(g.Graph); l.MinProfit > 0 && all < l.MinProfit {
+		l.explain(kind, fmt.Sprintf("the whole block takes about %v, and %v is to be gained", all.Round(time.Microsecond), l.MinProfit))
+		return kind, false
+	}
 	why := make([]string, len(kind))
 	for n, i := range g.of {
 		taker, refusal := l.accepts(g, n)

@@ -74,7 +74,7 @@ func Rewrite(ctx context.Context, m *ir.Method, k *kernels.Ctx, ops *kernels.Set
 		if len(p.done) == 0 {
 			break
 		}
-		next, err := p.edit.Apply()
+		next, err := p.change().Apply()
 		if err != nil {
 			return nil, nil, err
 		}
@@ -99,7 +99,7 @@ type pass struct {
 	flow     *ir.Flow
 	accesses []ir.Accesses
 	shape    []shape // by storage
-	edit     *ir.Edit
+	edit     *ir.Edit // nil until something changes
 	taken    []bool // by step: it belongs to a pattern of this round
 	joined   []bool // by storage: it got values of another one in this round
 	gone     []bool // by storage: another one got its values in this round
@@ -109,8 +109,16 @@ type pass struct {
 }
 
 func newPass(m *ir.Method, k *kernels.Ctx, ops *kernels.Set, left Budget, tried *trials) *pass {
-	return &pass{evaluator: newEvaluator(m, k), ops: ops, flow: m.Flow(), accesses: m.Accesses(), shape: shapes(m), edit: m.Edit(),
+	return &pass{evaluator: newEvaluator(m, k), ops: ops, flow: m.Flow(), accesses: m.Accesses(), shape: shapes(m),
 		taken: make([]bool, len(m.Steps)), joined: make([]bool, len(m.Storages)), gone: make([]bool, len(m.Storages)), left: left, tried: tried}
+}
+
+// change is the edit of the round.
+func (p *pass) change() *ir.Edit {
+	if p.edit == nil {
+		p.edit = p.m.Edit()
+	}
+	return p.edit
 }
 
 func (p *pass) run(ctx context.Context) error {
@@ -156,7 +164,7 @@ func (p *pass) take(bytes int64, steps ...int) {
 // drop takes steps away.
 func (p *pass) drop(steps ...int) {
 	for _, i := range steps {
-		p.edit.Drop(i)
+		p.change().Drop(i)
 	}
 	p.take(0, steps...)
 }
@@ -248,7 +256,7 @@ func (p *pass) call(i int, name string, args ...int) bool {
 	if !ok || err != nil || !op.Pure || sig.CheckCount(len(args)) != nil {
 		return false
 	}
-	p.edit.Drop(i)
-	p.edit.Insert(i, ir.Step{Kind: ir.KernelCall, Op: op, Sig: sig, Args: args, Origin: p.m.Steps[i].Origin})
+	p.change().Drop(i)
+	p.change().Insert(i, ir.Step{Kind: ir.KernelCall, Op: op, Sig: sig, Args: args, Origin: p.m.Steps[i].Origin})
 	return true
 }
