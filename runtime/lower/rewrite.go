@@ -98,11 +98,11 @@ type pass struct {
 	ops      *kernels.Set
 	flow     *ir.Flow
 	accesses []ir.Accesses
-	shape    []shape // by storage
+	shape    []shape  // by storage
 	edit     *ir.Edit // nil until something changes
-	taken    []bool // by step: it belongs to a pattern of this round
-	joined   []bool // by storage: it got values of another one in this round
-	gone     []bool // by storage: another one got its values in this round
+	taken    []bool   // by step: it belongs to a pattern of this round
+	joined   []bool   // by storage: it got values of another one in this round
+	gone     []bool   // by storage: another one got its values in this round
 	left     Budget
 	tried    *trials // in all rounds
 	done     []Rewritten
