@@ -63,13 +63,13 @@ func newNPUCalibrate(a *app) *cobra.Command {
 	n := &npuCalibrate{app: a, Options: session.Options{Say: a.note}}
 	c := &cobra.Command{
 		Use:   "calibrate MODEL.pte",
-		Short: "Fit the quantisation of outputs with a stale type to reference values",
+		Short: "Find the quantisation of outputs with a stale type",
 		Long: "Run a program once and fit, to reference values of the same inputs, scale and zero point of each output of an\n" +
 			"Ethos-U delegate that the program declares with a stale type. The result is a file for --qparams.\n\n" +
 			"The reference is an .npz file of eager's values: an array for each output, in logical order, called\n" +
 			"DELEGATE:OUTPUT or METHOD/DELEGATE:OUTPUT. Where there is none, the program's own word counts, and then the\n" +
 			"one array of the output's sizes that fits, whatever its name.",
-		Example: "  etrun npu calibrate model.pte --reference values.npz --input x.npy -o qparams.json\n" +
+		Example: "  etrun npu calibrate model.pte --reference v.npz --input x.npy -o qparams.json\n" +
 			"  etrun model.pte --qparams qparams.json --input x.npy",
 		Args: oneModel, ValidArgsFunction: completeModel,
 		RunE: func(c *cobra.Command, args []string) error { return n.run(c.Context(), args[0]) },
@@ -85,6 +85,14 @@ func (n *npuCalibrate) run(ctx context.Context, path string) error {
 	n.report = calibrateReport{Schema: "etrun.npu-calibrate/1", Model: path}
 	if n.reference == "" {
 		return session.Usage("--reference is missing")
+	}
+	var file *output.File // a place that cannot be written is found before anything runs
+	if n.file != "" && n.file != output.Stdout {
+		var err error
+		if file, err = output.CreateFile(ctx, n.file); err != nil {
+			return err
+		}
+		defer file.Close()
 	}
 	arrays, err := input.ReadArchive(ctx, n.reference, n.InputLimit())
 	if err != nil {
@@ -103,7 +111,7 @@ func (n *npuCalibrate) run(ctx context.Context, path string) error {
 	if err := n.check(ctx, path); err != nil {
 		return err
 	}
-	return n.write(ctx)
+	return n.write(file)
 }
 
 // measure runs the calls once; output is asked for each stale output in turn, as the NPU
@@ -189,8 +197,8 @@ func (n *npuCalibrate) check(ctx context.Context, path string) error {
 	return nil
 }
 
-// write writes the file and says what was found.
-func (n *npuCalibrate) write(ctx context.Context) error {
+// write writes the file, or to standard output without one, and says what was found.
+func (n *npuCalibrate) write(file *output.File) error {
 	entries := make([]calibratedEntry, len(n.report.Outputs))
 	for i, o := range n.report.Outputs {
 		entries[i] = o.calibratedEntry
@@ -205,8 +213,8 @@ func (n *npuCalibrate) write(ctx context.Context) error {
 	}
 	report := n.out
 	switch {
-	case n.file != "":
-		err = output.WriteFile(ctx, n.file, put)
+	case file != nil:
+		err = file.Fill(put)
 	case !n.json:
 		report, err = n.notes, put(n.out)
 	}
