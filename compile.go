@@ -3,9 +3,11 @@ package etrun
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/pte"
@@ -18,6 +20,9 @@ func (p *preparation) compile(ctx context.Context, w *watch, links ir.Links) err
 	args, left := p.delegateArgs(links), p.delegateLimits()
 	for _, n := range p.needs {
 		left = less(left, n)
+	}
+	if err := p.survey(args); err != nil {
+		return w.stageOf(trace.StageCompile, 0, "", 0, err)
 	}
 	for i := len(p.images); i < len(p.spec.Delegates); i++ {
 		if ctx.Err() != nil {
@@ -44,14 +49,12 @@ func (p *preparation) compileOne(ctx context.Context, i int, args []*delegate.Ar
 		return nil, p.lost
 	}
 	d, gone := &p.spec.Delegates[i], false
-	payload := &delegate.Payload{Method: p.spec.Name, Index: i, Data: d.Data, Named: p.data, Args: args, Limits: left, Scratch: p.sharedScratch(),
-		Release: func(data []byte) bool {
-			done := p.giveBack(data)
-			gone = gone || done
-			return done
-		}}
-	for _, s := range d.Specs {
-		payload.Specs = append(payload.Specs, delegate.CompileSpec{Key: s.Key, Value: s.Value})
+	payload := p.payload(i, args)
+	payload.Limits, payload.Scratch = left, p.sharedScratch()
+	payload.Release = func(data []byte) bool {
+		done := p.giveBack(data)
+		gone = gone || done
+		return done
 	}
 	img, err := p.config.backends[d.ID].Compile(ctx, payload)
 	if err != nil {
@@ -69,6 +72,36 @@ func (p *preparation) sharedScratch() *delegate.Scratch {
 		p.scratch = new(delegate.Scratch)
 	}
 	return p.scratch
+}
+
+// payload is what the file has of delegate i.
+func (p *preparation) payload(i int, args []*delegate.ArgSpec) *delegate.Payload {
+	d := &p.spec.Delegates[i]
+	payload := &delegate.Payload{Method: p.spec.Name, Index: i, Data: d.Data, Named: p.data, Args: args}
+	for _, s := range d.Specs {
+		payload.Specs = append(payload.Specs, delegate.CompileSpec{Key: s.Key, Value: s.Value})
+	}
+	return payload
+}
+
+// survey shows each backend that wants it all its payloads, before the first is compiled.
+func (p *preparation) survey(args [][]*delegate.ArgSpec) error {
+	if len(p.images) > 0 || p.lost != nil { // an attempt before this one did
+		return nil
+	}
+	payloads := make(map[string][]*delegate.Payload)
+	for i := range p.spec.Delegates {
+		id := p.spec.Delegates[i].ID
+		payloads[id] = append(payloads[id], p.payload(i, args[i]))
+	}
+	for _, id := range slices.Sorted(maps.Keys(payloads)) {
+		if b, ok := p.config.backends[id].(delegate.Surveyor); ok {
+			if err := b.Survey(payloads[id]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // packedPerByte is how many bytes of packed weights a byte of a file may make, where
@@ -125,7 +158,7 @@ func (p *preparation) argSpec(v int, links ir.Links, uses map[int][]delegate.Qua
 
 // quantUses finds how operators quantise values, by value and each way once: what a
 // delegate needs to know of an output whose declared type is stale. It finds no more
-// than two ways, of which one is wrong.
+// than two ways of one integer type, of which one is wrong.
 func (p *preparation) quantUses(links ir.Links) map[int][]delegate.QuantUse {
 	found := make(map[int][]delegate.QuantUse)
 	for c := range p.spec.Chains {
@@ -134,21 +167,45 @@ func (p *preparation) quantUses(links ir.Links) map[int][]delegate.QuantUse {
 				continue
 			}
 			o := &links.Operators[in.Index]
+			if len(in.Args) != o.Sig.Slots() {
+				continue // refused later
+			}
 			for _, q := range o.Op.Quants {
-				if len(in.Args) != o.Sig.Slots() {
-					break // refused later
-				}
-				scale, zero := &p.spec.Values[in.Args[q.Scale]], &p.spec.Values[in.Args[q.ZeroPoint]]
-				if scale.Kind != tensor.KindDouble || zero.Kind != tensor.KindInt {
-					continue
-				}
-				u := delegate.Quantization{Scale: scale.Double, ZeroPoint: zero.Int}
-				v := in.Args[q.Tensor]
-				if len(found[v]) < 2 && !slices.ContainsFunc(found[v], func(other delegate.QuantUse) bool { return other.Quantization == u }) {
-					found[v] = append(found[v], delegate.QuantUse{Quantization: u, By: place(c, i, o.Op.Name())})
+				u, ok := p.quantUse(in.Args, q)
+				if v := in.Args[q.Tensor]; ok && !known(found[v], u) {
+					u.By = place(c, i, o.Op.Name())
+					found[v] = append(found[v], u)
 				}
 			}
 		}
 	}
 	return found
+}
+
+// quantUse is how a call with these arguments quantises one of them. What it stores
+// numbers in is the argument itself, or its out where the argument is not of integers.
+func (p *preparation) quantUse(args []int, q kernels.Quant) (u delegate.QuantUse, ok bool) {
+	scale, zero := &p.spec.Values[args[q.Scale]], &p.spec.Values[args[q.ZeroPoint]]
+	stored := p.spec.Values[args[q.Tensor]].Tensor
+	if stored != nil && !stored.DType.IsInt() {
+		stored = p.spec.Values[args[len(args)-1]].Tensor
+	}
+	if scale.Kind != tensor.KindDouble || zero.Kind != tensor.KindInt || stored == nil {
+		return u, false
+	}
+	return delegate.QuantUse{Quantization: delegate.Quantization{Scale: scale.Double, ZeroPoint: zero.Int}, DType: stored.DType}, true
+}
+
+// known reports that a list has the use already, or two of its type that disagree.
+func known(list []delegate.QuantUse, u delegate.QuantUse) bool {
+	n := 0
+	for i := range list {
+		if list[i].DType == u.DType {
+			n++
+			if list[i].Quantization == u.Quantization {
+				return true
+			}
+		}
+	}
+	return n > 1
 }

@@ -3,6 +3,7 @@ package etrun
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -67,8 +68,40 @@ func TestQuantUses(t *testing.T) {
 			t.Errorf("%s: got %v, %v", name, b.found, err)
 			continue
 		}
-		if b.found != nil && (b.found.Scale != tt.uses[0].scale || b.found.ZeroPoint != tt.uses[0].zero || b.found.By != "instruction 1 (test::takes.out)") {
+		if b.found != nil && (b.found.Scale != tt.uses[0].scale || b.found.ZeroPoint != tt.uses[0].zero || b.found.By != "instruction 1 (test::takes.out)" ||
+			b.found.DType != tensor.Int64) {
 			t.Errorf("%s: got %+v, want %v", name, *b.found, tt.uses[0])
 		}
+	}
+}
+
+// surveyBackend refuses payloads before it compiles any.
+type surveyBackend struct {
+	quantBackend
+	seen []int
+	fail error
+}
+
+func (b *surveyBackend) Survey(payloads []*delegate.Payload) error {
+	for _, p := range payloads {
+		if len(p.Args) == 3 && p.Method != "" {
+			b.seen = append(b.seen, p.Index)
+		}
+	}
+	return b.fail
+}
+
+// TestSurvey shows a backend all its payloads before the first is compiled.
+func TestSurvey(t *testing.T) {
+	call := func(i int) pte.Instruction {
+		return pte.Instruction{Kind: pte.DelegateCall, Index: i, Args: []int{vecA, constant, vecB}}
+	}
+	m := hostileMethod(call(0), call(1), call(2))
+	m.Delegates = []pte.Delegate{{ID: "quant"}, {ID: "XnnpackBackend"}, {ID: "quant"}}
+	refused := delegate.Errorf("quant", delegate.ErrPayload, "", "all at once")
+	b := &surveyBackend{fail: refused}
+	_, err := flowMethods([]pte.Method{m}, WithDelegates(b, failing{})).Load(context.Background(), "")
+	if !errors.Is(err, refused) || !errors.Is(err, ErrFormat) || !slices.Equal(b.seen, []int{0, 2}) {
+		t.Errorf("got %v after payloads %v, want %v after 0 and 2", err, b.seen, refused)
 	}
 }

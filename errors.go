@@ -29,6 +29,7 @@ var (
 // classes maps the reasons that lower packages give to classes, first match wins.
 var classes = []struct{ reason, class error }{
 	{pte.ErrFormat, ErrFormat},
+	{pte.ErrVersion, ErrFormat}, // as upstream has it
 	{pte.ErrUnsupported, ErrUnsupported},
 	{pte.ErrLimit, ErrMemory},
 	{delegate.ErrPayload, ErrFormat},

@@ -28,6 +28,14 @@ type Backend interface {
 	Compile(ctx context.Context, p *Payload) (Image, error)
 }
 
+// Surveyor is implemented by backends that tell at once of the faults of several payloads
+// that a caller can put right.
+type Surveyor interface {
+	// Survey looks at all payloads of a method that are the backend's, before the first of
+	// them is compiled. Limits and Release are not set.
+	Survey(payloads []*Payload) error
+}
+
 // Namer is implemented by backends that tell what a payload names without compiling it.
 // Where all backends of a program do, what one payload alone uses may be released.
 type Namer interface {
@@ -115,19 +123,35 @@ type ArgSpec struct {
 // Quantization is how the program quantises the value, nil where it does not say. Its
 // operators must agree: else the error is a *QuantError.
 func (a *ArgSpec) Quantization() (*QuantUse, error) {
-	switch len(a.Quants) {
-	case 0:
-		return nil, nil
-	case 1:
-		return &a.Quants[0], nil
+	return a.agreed(func(*QuantUse) bool { return true })
+}
+
+// QuantizationAs is how the program quantises the value to integers of type d, nil where
+// it does not say. Operators that quantise it to another type, with another range, say
+// nothing about these. Those that do must agree: else the error is a *QuantError.
+func (a *ArgSpec) QuantizationAs(d tensor.DType) (*QuantUse, error) {
+	return a.agreed(func(u *QuantUse) bool { return u.DType == d })
+}
+
+// agreed is the use that all selected ones are.
+func (a *ArgSpec) agreed(selected func(*QuantUse) bool) (use *QuantUse, err error) {
+	for i := range a.Quants {
+		switch u := &a.Quants[i]; {
+		case !selected(u):
+		case use == nil:
+			use = u
+		case use.Quantization != u.Quantization:
+			return nil, &QuantError{Value: a.Value, A: *use, B: *u}
+		}
 	}
-	return nil, &QuantError{Value: a.Value, A: a.Quants[0], B: a.Quants[1]}
+	return use, nil
 }
 
 // QuantUse is how an operator of the program quantises a value.
 type QuantUse struct {
 	Quantization
-	By string // the operator and its place
+	DType tensor.DType // of the integers: the value's own, or what the operator makes of it
+	By    string       // the operator and its place
 }
 
 // QuantError is a value that two operators of a program quantise differently.

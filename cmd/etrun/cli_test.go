@@ -231,7 +231,7 @@ func TestUsage(t *testing.T) {
 		{name: "misspelt command", args: "instpect x.pte", code: 2, stderr: []string{`no command or file "instpect"; did you mean "etrun inspect"?`}},
 		{name: "misspelt command with a flag of its own", args: "profil x.pte --by instruction", code: 2, stderr: []string{`did you mean "etrun profile"?`}},
 		{name: "misspelt command of a group", args: "npu dissasm x.pte", code: 2, stderr: []string{`did you mean "etrun npu disasm"?`}},
-		{name: "group alone", args: "npu", code: 2, stderr: []string{"a command is missing, want one of disasm, trace"}},
+		{name: "group alone", args: "npu", code: 2, stderr: []string{"a command is missing, want one of calibrate, disasm, trace"}},
 		{name: "misspelt flag", args: "HERE/add.pte --thread 2", code: 2, stderr: []string{"unknown flag: --thread; did you mean --threads"}},
 		{name: "misspelt flag of a command", args: "plan HERE/add.pte --metod x", code: 2, stderr: []string{"did you mean --method; see etrun plan --help"}},
 		{name: "version command", args: "version", stdout: []string{"etrun ", " go1."}},

@@ -24,7 +24,7 @@ func newNPU(a *app) *cobra.Command {
 		Short: "Look inside Ethos-U delegates",
 		RunE:  needsCommand,
 	}
-	c.AddCommand(newNPUDisasm(a), newNPUTrace(a))
+	c.AddCommand(newNPUDisasm(a), newNPUTrace(a), newNPUCalibrate(a))
 	return c
 }
 

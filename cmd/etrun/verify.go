@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +19,7 @@ type verifyCommand struct {
 	*app
 	session.Options
 	tolerance kernels.Tolerance
+	given     bool // the tolerance was, so that it holds as it is
 }
 
 // verifyReport is the JSON object of verify.
@@ -27,6 +29,9 @@ type verifyReport struct {
 	Cases  int          `json:"cases"`
 	Failed int          `json:"failed"`
 	Rows   []caseReport `json:"results"`
+	// Steps are what outputs that are computed from quantised values may differ by beside
+	// the tolerance, by method and output.
+	Steps map[string][]float64 `json:"quantization_steps,omitempty"`
 }
 
 // caseReport is the outcome of one test case.
@@ -43,11 +48,15 @@ func newVerify(a *app) *cobra.Command {
 		Use:   "verify MODEL.bpte",
 		Short: "Run the test cases that came with a program",
 		Long: "Run every test case of a bundled program (.bpte), each on fresh state, and compare the outputs with the expected ones.\n" +
-			"Floats pass where |got-want| <= atol + rtol*|want|, everything else where it is equal. The exit code is 6 where a case fails.",
+			"Floats pass where |got-want| <= atol + rtol*|want|, everything else where it is equal. Unless a tolerance is given, floats that\n" +
+			"are computed from quantised values may also be off by one step of these. The exit code is 6 where a case fails.",
 		Example:           "  etrun verify model.bpte\n  etrun verify model.bpte --rtol 1e-4 --json",
 		Args:              oneModel,
 		ValidArgsFunction: completeModel,
-		RunE:              func(c *cobra.Command, args []string) error { return v.run(c.Context(), args[0]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			v.given = c.Flags().Changed("atol") || c.Flags().Changed("rtol")
+			return v.run(c.Context(), args[0])
+		},
 	}
 	v.AddFlags(c.Flags())
 	c.Flags().Float64Var(&v.tolerance.Abs, "atol", 1e-5, "absolute tolerance of floats")
@@ -68,6 +77,9 @@ func (v *verifyCommand) run(ctx context.Context, path string) error {
 		return session.Usage("%s: no test cases; verify wants a bundled program (.bpte)", path)
 	}
 	report := &verifyReport{Schema: "etrun.verify/1", Model: path}
+	if !v.given {
+		v.findSteps(sess.Program, report)
+	}
 	for _, s := range sess.Bundle().Suites {
 		if err := v.suite(ctx, sess, s, report); err != nil {
 			return err
@@ -98,7 +110,7 @@ func (v *verifyCommand) suite(ctx context.Context, sess *session.Session, s pte.
 			return err
 		}
 		row := caseReport{Method: s.Method, Case: i, Outputs: len(s.Cases[i].Outputs)}
-		if row.Differences, err = v.testCase(ctx, m, &s.Cases[i]); err != nil {
+		if row.Differences, err = v.testCase(ctx, m, &s.Cases[i], report.Steps[s.Method]); err != nil {
 			return fmt.Errorf("case %d: %w", i, err)
 		}
 		report.add(row)
@@ -130,8 +142,28 @@ func (r *caseReport) print(a *app) {
 	}
 }
 
-// testCase runs one case and says what differs.
-func (v *verifyCommand) testCase(ctx context.Context, m *etrun.Method, c *pte.Case) (differences []string, err error) {
+// findSteps finds what the outputs of each method may be off by, and says so. It looks at
+// the bytes of all methods before the first is loaded, which may give them back.
+func (v *verifyCommand) findSteps(prog *etrun.Program, report *verifyReport) {
+	report.Steps = make(map[string][]float64)
+	for i := range prog.Spec().Methods {
+		m := &prog.Spec().Methods[i]
+		steps := outputSteps(prog, m)
+		if !slices.ContainsFunc(steps, func(s float64) bool { return s > 0 }) {
+			continue
+		}
+		report.Steps[m.Name] = steps
+		for k, step := range steps {
+			if step > 0 && !v.json {
+				fmt.Fprintf(v.out, "%s, output %d: one step of its quantised values, %.4g, is allowed beside the tolerance\n", printable(m.Name), k, step)
+			}
+		}
+	}
+}
+
+// testCase runs one case and says what differs; each output may be off by its step, if it
+// has one.
+func (v *verifyCommand) testCase(ctx context.Context, m *etrun.Method, c *pte.Case, steps []float64) (differences []string, err error) {
 	step := session.Step{Callee: m, Values: session.BundledValues(c.Inputs)}
 	if err := step.Execute(ctx); err != nil {
 		return nil, err
@@ -144,7 +176,11 @@ func (v *verifyCommand) testCase(ctx context.Context, m *etrun.Method, c *pte.Ca
 		return []string{fmt.Sprintf("%s, want %d", count(len(got), "output", "outputs"), n)}, nil
 	}
 	for i, want := range session.BundledValues(c.Outputs) {
-		if err := kerneltest.CompareValues(got[i], &want, v.tolerance); err != nil {
+		tolerance := v.tolerance
+		if i < len(steps) {
+			tolerance.Abs += steps[i]
+		}
+		if err := kerneltest.CompareValues(got[i], &want, tolerance); err != nil {
 			differences = append(differences, fmt.Sprintf("output %d: %v", i, err))
 		}
 	}

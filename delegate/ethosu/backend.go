@@ -41,6 +41,10 @@ type Backend struct {
 	// Trace is called after each operation of every run, by several units at once if they
 	// run so; the device must be the software NPU. It may be nil.
 	Trace func(*TraceEvent)
+	// Calibrate is asked, in every run and by several units at once if they run so, how an
+	// output with a stale type is quantised; programs that have such outputs load then. An
+	// error ends the run. It may be nil.
+	Calibrate func(*Calibration) (delegate.Quantization, error)
 }
 
 // ID is the name by which programs ask for the delegate.
@@ -70,7 +74,7 @@ func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Ima
 	if err != nil {
 		return nil, err
 	}
-	im := &image{container: c, options: jobOptions(p.Specs), qparams: b.QParams, trace: b.Trace}
+	im := &image{container: c, options: jobOptions(p.Specs), backend: &b}
 	if im.program, err = c.program(p.Data); err != nil {
 		return nil, err
 	}

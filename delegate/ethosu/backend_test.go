@@ -29,7 +29,7 @@ func TestCompileFaults(t *testing.T) {
 		{"an output too many", delegate.Payload{Data: good, Args: append(specs[:2:2], specs[1])}, delegate.ErrPayload, "1 inputs and 1 outputs, the program's call 3 arguments"},
 		{"an output missing", delegate.Payload{Data: good, Args: specs[:1]}, delegate.ErrPayload, "1 arguments"},
 		{"float input", delegate.Payload{Data: good, Args: []*delegate.ArgSpec{arg(tensor.Float32, specs[0].Sizes...), specs[1]}}, delegate.ErrUnsupported, "input 0: elements of float32"},
-		{"stale output", delegate.Payload{Data: good, Index: 3, Args: []*delegate.ArgSpec{specs[0], arg(tensor.Float32, specs[1].Sizes...)}}, delegate.ErrPayload, "output 0: stale type: declared float32"},
+		{"stale output", delegate.Payload{Data: good, Index: 3, Args: []*delegate.ArgSpec{specs[0], arg(tensor.Float32, specs[1].Sizes...)}}, delegate.ErrPayload, "stale type of 1 outputs: delegate 3 output 0, sizes"},
 		{"no such device", delegate.Payload{Data: good, Args: specs}, delegate.ErrMissing, "/dev/null"},
 		{"arena too small", delegate.Payload{Data: join(with(parts(good), "scratch_size", put(0, 2000))), Args: specs}, delegate.ErrPayload, ""},
 		{"scratch beyond the limit", delegate.Payload{Data: good, Args: specs, Limits: delegate.Limits{Scratch: 1000}}, delegate.ErrMemory, "bytes of working memory, the limit leaves 1000"},
@@ -63,7 +63,7 @@ func TestStaleType(t *testing.T) {
 			p := &delegate.Payload{Method: "forward", Index: 2, Data: v.Payload(), Args: slices.Clone(specs)}
 			if b.QParams == nil {
 				out := *specs[1]
-				out.Quants = []delegate.QuantUse{{Quantization: want}}
+				out.Quants = []delegate.QuantUse{{Quantization: wrong, DType: tensor.Int16}, {Quantization: want, DType: tensor.Int8}}
 				p.Args[1] = &out
 			}
 			checkStaleType(t, b, v, p)

@@ -16,8 +16,7 @@ type image struct {
 	options   ethosu.JobOptions
 	method    string
 	index     int
-	qparams   []Quantization
-	trace     func(*TraceEvent)
+	backend   *Backend // its options
 	device    ethosu.Device
 	network   ethosu.Network
 	scratch   int64 // memory of one unit
@@ -43,45 +42,50 @@ func (im *image) plan(p *delegate.Payload) error {
 		}
 		im.inputs = append(im.inputs, t)
 	}
+	var stale StaleError
 	for i := range c.outputs {
-		t, err := planOutput(&c.outputs[i], p.Args[nin+i], c.permuted, quantization(im.qparams, p, nin, i))
-		if err != nil {
+		o := im.stale(p, nin, i)
+		t, err := planOutput(&c.outputs[i], p.Args[nin+i], c.permuted, o, im.backend.Calibrate != nil)
+		if e, ok := errors.AsType[*StaleError](err); ok {
+			stale.Outputs = append(stale.Outputs, e.Outputs...)
+		} else if err != nil {
 			return placed(fmt.Sprintf("output %d", i), err)
 		}
 		im.outputs = append(im.outputs, t)
 	}
+	if len(stale.Outputs) > 0 {
+		return &delegate.Error{Backend: ID, Reason: delegate.ErrPayload, Err: &stale}
+	}
 	return nil
 }
 
-// known is what is known of an output's scale and zero point: use is nil if nothing is,
-// err says that the program contradicts itself.
-type known struct {
-	use *delegate.QuantUse
-	err error
-}
-
-// quantization is what the caller says of an output, in list, or how the program goes
-// on with it.
-func quantization(list []Quantization, p *delegate.Payload, inputs, output int) (k known) {
-	for i := range list {
-		q := &list[i]
+// stale describes an output should its declared type be stale: how the caller says that it
+// is quantised, or how the program goes on with it.
+func (im *image) stale(p *delegate.Payload, inputs, output int) *StaleOutput {
+	o := &StaleOutput{Method: p.Method, Delegate: p.Index, Output: output, Written: written(im.container.outputs[output].elemSize)}
+	a := p.Args[inputs+output]
+	if a == nil {
+		return o
+	}
+	o.Declared, o.Sizes, o.DimOrder = a.DType, a.Sizes, a.DimOrder
+	for i := range im.backend.QParams {
+		q := &im.backend.QParams[i]
 		if (q.Method == "" || q.Method == p.Method) && q.Delegate == p.Index && q.Output == output {
-			return known{use: &delegate.QuantUse{Quantization: q.Quantization, By: "the caller"}}
+			o.Known = &delegate.QuantUse{Quantization: q.Quantization, DType: o.Written, By: "the caller"}
+			return o
 		}
 	}
-	if a := p.Args[inputs+output]; a != nil {
-		k.use, k.err = a.Quantization()
+	if a.DType.IsInt() {
+		o.Known, o.Err = a.Quantization()
+	} else {
+		o.Known, o.Err = a.QuantizationAs(o.Written)
 	}
-	return k
+	return o
 }
 
 // placed gives an error of a transfer its place.
 func placed(place string, err error) error {
-	reason := delegate.ErrUnsupported
-	if errors.Is(err, errStale) {
-		reason = delegate.ErrPayload
-	}
-	return &delegate.Error{Backend: ID, Reason: reason, Place: place, Err: err}
+	return &delegate.Error{Backend: ID, Reason: delegate.ErrUnsupported, Place: place, Err: err}
 }
 
 // Unit makes an instance with memory of its own.
@@ -96,7 +100,7 @@ func (im *image) Unit(in delegate.Instance) (delegate.Unit, error) {
 	for i := range u.regions {
 		u.regions[i] = job.Region(i)
 	}
-	if im.trace == nil {
+	if im.backend.Trace == nil {
 		return u, nil
 	}
 	observable, ok := job.(ethosu.Observable)
@@ -131,6 +135,7 @@ type transfer struct {
 	scale    float32
 	zero     int32
 	quant    *delegate.QuantUse // where scale and zero are from, nil where they are not used
+	stale    *StaleOutput       // of an output whose scale and zero are asked for in the run
 }
 
 // copyBytes moves the argument as it is.

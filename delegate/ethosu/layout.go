@@ -2,7 +2,6 @@ package ethosu
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 
@@ -12,7 +11,9 @@ import (
 
 // planOutput says how an output gets from the NPU to its tensor. The cases are those
 // of the Arm runtime (EthosUBackend.cpp, copy_with_layout_adjustment), decided at load.
-func planOutput(r *record, a *delegate.ArgSpec, permuted bool, k known) (transfer, error) {
+// o describes the output should its type be stale; asked says that a run asks how it is
+// quantised.
+func planOutput(r *record, a *delegate.ArgSpec, permuted bool, o *StaleOutput, asked bool) (transfer, error) {
 	t, err := newTransfer(r, a)
 	if err != nil {
 		return t, err
@@ -26,7 +27,7 @@ func planOutput(r *record, a *delegate.ArgSpec, permuted bool, k known) (transfe
 		}
 		return t, nil
 	case t.elements == r.elements() && (!integer || a.DType.Size() > r.elemSize):
-		return t, t.requantize(a.DType, k)
+		return t, t.requantize(o, asked)
 	case integer:
 		return t, t.adjust(a.DType)
 	}
@@ -87,34 +88,35 @@ func unpackInt4(_ *transfer, dst, src []byte) {
 	}
 }
 
-// errStale is a program that says of an output what is not so.
-var errStale = errors.New("stale type")
-
 // requantize serves a tensor whose declared type is stale: the NPU writes quantised
 // numbers and the program was not told. With the scale and zero point the values can
 // be had, real ones where the program wants floats, the stored ones where it wants
-// wider integers; without them they would be wrong, so the program is refused.
-func (t *transfer) requantize(d tensor.DType, k known) error {
-	from, q := written(t.rec.elemSize), k.use
-	if k.err != nil {
-		return fmt.Errorf("%w: declared %v, the NPU writes %v, and the program does not say how it is quantised: %w", errStale, d, from, k.err)
-	}
-	if q == nil {
-		return fmt.Errorf("%w: declared %v, the NPU writes %v (expansion factor %d, element size %d): "+
-			"export the program again with an ExecuTorch that declares %v here, or give the output's scale and zero point (qparams)",
-			errStale, d, from, d.Size()/t.rec.elemSize, t.rec.elemSize, from)
-	}
+// wider integers; without them they would be wrong: a *StaleError, unless they will be
+// asked for in the run.
+func (t *transfer) requantize(o *StaleOutput, asked bool) error {
 	switch {
 	case t.rec.elemSize > 4:
-	case d == tensor.Float32:
+	case o.Declared == tensor.Float32:
 		t.copy = dequantize
-	case d == tensor.Int16, d == tensor.Int32:
+	case o.Declared == tensor.Int16, o.Declared == tensor.Int32:
 		t.copy = widen
 	}
 	if t.copy == nil {
-		return fmt.Errorf("declared %v, the NPU writes %v: no conversion", d, from)
+		return fmt.Errorf("declared %v, the NPU writes %v: no conversion", o.Declared, o.Written)
 	}
-	if !(q.Scale > 0) || math.IsInf(q.Scale, 0) || q.ZeroPoint < math.MinInt16 || q.ZeroPoint > math.MaxUint16 {
+	if asked {
+		t.stale = o
+		return nil
+	}
+	if o.Known == nil {
+		return &StaleError{Outputs: []StaleOutput{*o}}
+	}
+	return t.quantized(o.Known)
+}
+
+// quantized sets the scale and zero point.
+func (t *transfer) quantized(q *delegate.QuantUse) error {
+	if !(float32(q.Scale) > 0) || math.IsInf(float64(float32(q.Scale)), 0) || q.ZeroPoint < math.MinInt16 || q.ZeroPoint > math.MaxUint16 {
 		return fmt.Errorf("scale %v and zero point %d", q.Scale, q.ZeroPoint)
 	}
 	t.scale, t.zero, t.quant = float32(q.Scale), int32(q.ZeroPoint), q

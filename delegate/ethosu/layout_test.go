@@ -1,7 +1,6 @@
 package ethosu
 
 import (
-	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -55,7 +54,7 @@ func TestOutputs(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			tr, err := planOutput(tt.rec, tt.arg, false, use(tt.q))
+			tr, err := planOutput(tt.rec, tt.arg, false, staleOutput(tt.rec, tt.arg, tt.q), false)
 			if want, isError := tt.want.(string); isError {
 				if err == nil || !strings.Contains(err.Error(), want) {
 					t.Fatalf("got %v, want …%s…", err, want)
@@ -74,34 +73,16 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
-func use(q *delegate.Quantization) known {
-	if q == nil {
-		return known{}
+// staleOutput describes an output that is quantised by q, where that is not nil.
+func staleOutput(r *record, a *delegate.ArgSpec, q *delegate.Quantization) *StaleOutput {
+	o := &StaleOutput{Written: written(r.elemSize)}
+	if a != nil {
+		o.Declared, o.Sizes = a.DType, a.Sizes
 	}
-	return known{use: &delegate.QuantUse{Quantization: *q}}
-}
-
-// TestQuantizationDisagrees gives an output two scales: that matters where its type is
-// stale, and nowhere else.
-func TestQuantizationDisagrees(t *testing.T) {
-	a := arg(tensor.Float32, 2)
-	a.Value = 7
-	a.Quants = []delegate.QuantUse{{Quantization: delegate.Quantization{Scale: 0.5}, By: "instruction 1 (x)"},
-		{Quantization: delegate.Quantization{Scale: 0.5, ZeroPoint: 1}, By: "instruction 4 (y)"}}
-	p := &delegate.Payload{Args: []*delegate.ArgSpec{a}}
-	_, err := planOutput(rec(1, 2), a, false, quantization(nil, p, 0, 0))
-	if e := placed("", err); !errors.Is(e, delegate.ErrPayload) || !strings.Contains(e.Error(), "value 7: instruction 1 (x) takes it") || !strings.Contains(e.Error(), "instruction 4 (y) with scale") {
-		t.Errorf("got %v, want a refusal that names both instructions", err)
+	if q != nil {
+		o.Known = &delegate.QuantUse{Quantization: *q}
 	}
-	a.DType = tensor.Int8
-	if _, err := planOutput(rec(1, 2), a, false, quantization(nil, p, 0, 0)); err != nil {
-		t.Errorf("an output of its true type: %v", err)
-	}
-	a.DType = tensor.Float32
-	given := []Quantization{{Quantization: delegate.Quantization{Scale: 2}}}
-	if tr, err := planOutput(rec(1, 2), a, false, quantization(given, p, 0, 0)); err != nil || tr.scale != 2 || tr.quant.By != "the caller" {
-		t.Errorf("with the caller's scale: %v, %v", tr.scale, err)
-	}
+	return o
 }
 
 func bytesOf(t *testing.T, v any) []byte {

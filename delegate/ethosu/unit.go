@@ -51,6 +51,11 @@ func (u *unit) Execute(ctx context.Context, args []*tensor.Value) error {
 		if err != nil {
 			return err
 		}
+		if t.stale != nil {
+			if t, err = t.calibrated(im.backend, u.at(t.rec)); err != nil {
+				return err
+			}
+		}
 		t.copy(t, b, u.at(t.rec))
 	}
 	return nil
@@ -102,7 +107,7 @@ func (u *unit) SetProfiling(on bool) error {
 
 // observe has the device stop after each operation, if someone wants to know of it.
 func (u *unit) observe(o ethosu.Observable) {
-	if !u.profiling && u.image.trace == nil {
+	if !u.profiling && u.image.backend.Trace == nil {
 		o.Observe(nil)
 		return
 	}
@@ -124,8 +129,8 @@ func (u *unit) observed(i int, mem *npu.Memory) error {
 	if u.profiling {
 		u.times = append(u.times, time.Since(u.last))
 	}
-	if im := u.image; im.trace != nil {
-		im.trace(&TraceEvent{Method: im.method, Delegate: im.index, Index: i, Operation: &u.operations[i], Memory: mem})
+	if im := u.image; im.backend.Trace != nil {
+		im.backend.Trace(&TraceEvent{Method: im.method, Delegate: im.index, Index: i, Operation: &u.operations[i], Memory: mem})
 	}
 	u.last = u.start()
 	return nil

@@ -14,13 +14,15 @@ var (
 	ErrFormat = errors.New("malformed file")
 	// ErrUnsupported: valid, but of a kind that this version does not read.
 	ErrUnsupported = errors.New("unsupported file")
+	// ErrVersion: of another version of its format. It is ErrUnsupported, too.
+	ErrVersion = fmt.Errorf("%w of another version", ErrUnsupported)
 	// ErrLimit: valid so far, but beyond a limit that the caller set.
 	ErrLimit = errors.New("limit exceeded")
 )
 
 // FormatError is a fault in a file's bytes, with its place.
 type FormatError struct {
-	Reason error  // ErrFormat, ErrUnsupported or ErrLimit
+	Reason error  // ErrFormat, ErrUnsupported, ErrVersion or ErrLimit
 	Offset int64  // from the file's start, -1 where no single byte is to blame
 	Path   string // "execution_plan[0].values[17].dim_order", may be empty
 	Msg    string // noun phrase of what is wrong

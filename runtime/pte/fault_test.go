@@ -245,11 +245,11 @@ func TestIdentifier(t *testing.T) {
 		{parsePTE, "", pte.ErrFormat, "0 bytes, too short for the file identifier of a .pte program"},
 		{parsePTE, "\x10\x00\x00\x00ET1", pte.ErrFormat, "7 bytes, too short for the file identifier of a .pte program"},
 		{parsePTE, "....XXXX", pte.ErrFormat, `file identifier "XXXX", want "ET12"`},
-		{parsePTE, "....ET99", pte.ErrUnsupported, `file identifier "ET99", want "ET12": another version of the format, written by a newer exporter; export with an older ExecuTorch, or update etrun`},
+		{parsePTE, "....ET99", pte.ErrVersion, `file identifier "ET99", want "ET12": another version of the format, written by a newer exporter; export with an older ExecuTorch, or update etrun`},
 		{parsePTE, "....FT01", pte.ErrFormat, `file identifier "FT01" of a .ptd data file, want "ET12" of a .pte program`},
 		{parsePTE, "....BP08", pte.ErrFormat, `file identifier "BP08" of a .bpte bundled program, want "ET12" of a .pte program`},
 		{parsePTD, "....ET12", pte.ErrFormat, `file identifier "ET12" of a .pte program, want "FT01" of a .ptd data file`},
-		{parsePTD, "....FT02", pte.ErrUnsupported, `file identifier "FT02", want "FT01": another version of the format, written by a newer exporter; export with an older ExecuTorch, or update etrun`},
+		{parsePTD, "....FT02", pte.ErrVersion, `file identifier "FT02", want "FT01": another version of the format, written by a newer exporter; export with an older ExecuTorch, or update etrun`},
 		{parseBPTE, "....ET12", pte.ErrFormat, `file identifier "ET12" of a .pte program, want "BP08" of a .bpte bundled program`},
 		{parseBPTE, "....\xff\x00\n\"", pte.ErrFormat, `file identifier "\xff\x00\n\"", want "BP08"`},
 	} {
@@ -282,7 +282,7 @@ func TestNewerVersions(t *testing.T) {
 			}
 			f.Root.Set("version", 1)
 			data := f.Bytes()
-			checkFault(t, c.parse(data, pte.Limits{}), pte.ErrUnsupported, "version",
+			checkFault(t, c.parse(data, pte.Limits{}), pte.ErrVersion, "version",
 				"schema version 1, the newest known is 0: written by a newer exporter; export with an older ExecuTorch, or update etrun", len(data))
 		})
 	}

@@ -71,7 +71,7 @@ const newestVersion = 0
 func readVersion(root flatbuf.Table) uint32 {
 	v := root.Uint32(0, "version", 0)
 	if v > newestVersion {
-		root.Failf(ErrUnsupported, 0, "version", "schema version %d, the newest known is %d: %s", v, newestVersion, otherVersion(true))
+		root.Failf(ErrVersion, 0, "version", "schema version %d, the newest known is %d: %s", v, newestVersion, otherVersion(true))
 	}
 	return v
 }
@@ -93,7 +93,7 @@ func checkIdentifier(data []byte, want Format) error {
 	case id == w.identifier:
 		return nil
 	case got == want:
-		return faultf(ErrUnsupported, 4, "", "file identifier %q, want %q: another version of the format, %s", id, w.identifier, otherVersion(id > w.identifier))
+		return faultf(ErrVersion, 4, "", "file identifier %q, want %q: another version of the format, %s", id, w.identifier, otherVersion(id > w.identifier))
 	case got != FormatUnknown:
 		return faultf(ErrFormat, 4, "", "file identifier %q of a %v, want %q of a %s", id, got, w.identifier, w.name)
 	default:

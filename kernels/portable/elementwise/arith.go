@@ -37,6 +37,7 @@ var (
 	largest   = binary{rule: numeric, table: table{f32: pair(simd.Maximum), f64: maximum[float64], i32: pair(simd.MaxInt32), i64: maximum[int64]}}
 	smallest  = binary{rule: numeric, table: table{f32: pair(simd.Minimum), f64: minimum[float64], i32: pair(simd.MinInt32), i64: minimum[int64]}}
 	atan2     = binary{rule: floating, table: table{f32: atan2Values[float32], f64: atan2Values[float64], cost: 100}}
+	hypot     = binary{rule: fractional, table: table{f32: hypot32, f64: hypot64, cost: 8}}
 )
 
 var arithOps = []kernels.Op{
@@ -61,6 +62,8 @@ var arithOps = []kernels.Op{
 	{Schema: "aten::maximum.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: largest.tensors, DTypes: all, Family: kernels.Exact},
 	{Schema: "aten::minimum.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: smallest.tensors, DTypes: all, Family: kernels.Exact},
 	{Schema: "aten::atan2.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: atan2.tensors, DTypes: all, Family: kernels.Pointwise},
+	{Schema: "aten::hypot.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: hypot.tensors, DTypes: floats, Family: kernels.Pointwise,
+		Note: "infinite where an operand is, even if the other is NaN"},
 }
 
 // scaled is a sum of an operand and alpha times the other.
@@ -159,6 +162,20 @@ func minimum[C ordered](k *block[C]) { map2(k, func(x, y C) C { return min(x, y)
 
 func atan2Values[C float](k *block[C]) {
 	map2(k, func(x, y C) C { return C(math.Atan2(float64(x), float64(y))) })
+}
+
+func hypot32(k *block[float32]) { map2(k, hypotenuse) }
+func hypot64(k *block[float64]) { map2(k, math.Hypot) }
+
+// hypotenuse is the root of x·x + y·y: float64 holds the squares exactly, and nothing in
+// between overflows.
+func hypotenuse(x, y float32) float32 {
+	a, b := float64(x), float64(y)
+	r := float32(math.Sqrt(a*a + b*b))
+	if r != r && (math.IsInf(a, 0) || math.IsInf(b, 0)) {
+		return float32(math.Inf(1))
+	}
+	return r
 }
 
 func divTrunc[C float](k *block[C]) {

@@ -74,6 +74,11 @@ func TestArithmetic(t *testing.T) {
 		{Name: "integer power", Op: "aten::pow.Tensor_Tensor_out", Args: []any{ints[int64](3, 2, -1, 2, 0), ints[int64](39, 64, -3, -1, 0)}, Want: []any{ints[int64](4052555153018976267, 0, -1, 0, 1)}},
 		{Name: "negative power of integers", Op: "aten::pow.Tensor_Scalar_out", Args: []any{ints[int64](3), -1}, Outs: []any{ints[int64](0)}, Refused: "argument 1: got -1"},
 		{Name: "root of -Inf", Op: "aten::pow.Tensor_Scalar_out", Args: []any{f32(-inf32, 4), 0.5}, Want: []any{f32(nan32, 2)}},
+		{Name: "length", Op: "aten::hypot.out", Args: []any{f32(3, -1e30, 1e-40, 0), f32(-4, 1e30, 0, 0)}, Want: []any{f32(5, 1.4142135e30, 1e-40, 0)}},
+		{Name: "length of infinite things", Op: "aten::hypot.out", Args: []any{f64(infinity, notANumber, 1), f64(notANumber, -infinity, notANumber)}, Want: []any{f64(infinity, infinity, notANumber)}},
+		{Name: "and of floats", Op: "aten::hypot.out", Args: []any{f32(-inf32, nan32, nan32), f32(nan32, inf32, 1)}, Want: []any{f32(inf32, inf32, nan32)}},
+		{Name: "length of halves and integers", Op: "aten::hypot.out", Args: []any{as(tensor.Float16, 6, 30000), ints[int64](8, 40000)}, Want: []any{as(tensor.Float16, 10, 50000)}},
+		{Name: "length of integers", Op: "aten::hypot.out", Args: []any{ints[int32](3), ints[int32](4)}, Outs: []any{f32(0)}, Refused: "argument 0: got int32 and int32"},
 		{Name: "number to a power", Op: "aten::pow.Scalar_out", Args: []any{2, f32(3, -1)}, Want: []any{f32(8, 0.5)}},
 	}...)
 }

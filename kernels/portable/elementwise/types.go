@@ -86,6 +86,12 @@ func floating(common tensor.DType) (tensor.DType, bool) {
 	return c, ok
 }
 
+// fractional takes floats only.
+func fractional(common tensor.DType) (tensor.DType, bool) {
+	c, ok := numeric(common)
+	return c, ok && common.IsFloat()
+}
+
 // integral takes integers and bool only.
 func integral(common tensor.DType) (tensor.DType, bool) {
 	c, ok := numeric(common)

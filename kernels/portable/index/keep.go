@@ -16,6 +16,9 @@ type keep struct {
 	adv  advanced
 	sort sorter
 
+	bucket bucketer
+	bags   bags
+
 	sizes, strides, dense [tensor.MaxRank]int
 }
 

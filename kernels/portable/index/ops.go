@@ -4,9 +4,13 @@ import "github.com/etrun-go/etrun/kernels"
 
 // What the operators take.
 const (
-	anyType  = "any; integer indices"
-	realType = "integer, float, float16, bfloat16, bool; integer indices"
-	maskType = "any; bool mask"
+	anyType    = "any; integer indices"
+	realType   = "integer, float, float16, bfloat16, bool; integer indices"
+	numberType = "integer, float, float16, bfloat16; out int64 or int32"
+	bagType    = "float, float16, bfloat16; int32 or int64 indices and offsets"
+	maskType   = "any; bool mask"
+
+	bucketNote = "values and boundaries are compared in their common type; a NaN is above all boundaries"
 )
 
 // Ops is the table of the indexing operators.
@@ -18,14 +22,25 @@ var ops = []kernels.Op{
 	{Schema: "aten::index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False)", Func: indexPutInPlace, DTypes: anyType, Family: kernels.Sum},
 	{Schema: "aten::index_select.out(Tensor self, int dim, Tensor index, *, Tensor(a!) out)", Func: indexSelect, DTypes: anyType},
 	{Schema: "aten::embedding.out(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False, *, Tensor(a!) out)", Func: embedding, DTypes: anyType},
+	{Schema: bagSchema("_embedding_bag"), Func: embeddingBag, DTypes: bagType, Family: kernels.Sum},
+	{Schema: bagSchema("_embedding_bag_forward_only"), Func: embeddingBagForward, DTypes: bagType, Family: kernels.Sum},
 	{Schema: "aten::gather.out(Tensor self, int dim, Tensor index, *, bool sparse_grad=False, Tensor(a!) out)", Func: gather, DTypes: anyType},
 	{Schema: "aten::scatter.src_out(Tensor self, int dim, Tensor index, Tensor src, *, Tensor(a!) out)", Func: scatterSrc, DTypes: anyType},
 	{Schema: "aten::scatter.value_out(Tensor self, int dim, Tensor index, Scalar value, *, Tensor(a!) out)", Func: scatterValue, DTypes: realType},
 	{Schema: "aten::scatter_add.out(Tensor self, int dim, Tensor index, Tensor src, *, Tensor(a!) out)", Func: scatterAdd, DTypes: realType, Family: kernels.Sum},
+	{Schema: "aten::bucketize.Tensor_out(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False, Tensor(a!) out)", Func: bucketize, DTypes: numberType, Note: bucketNote},
+	{Schema: "aten::bucketize.Scalar_out(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False, Tensor(a!) out)", Func: bucketizeScalar, DTypes: numberType, Note: bucketNote},
 	{Schema: "aten::masked_select.out(Tensor self, Tensor mask, *, Tensor(a!) out)", Func: maskedSelect, DTypes: maskType},
 	{Schema: "aten::masked_scatter.out(Tensor self, Tensor mask, Tensor source, *, Tensor(a!) out)", Func: maskedScatter, DTypes: maskType},
 	{Schema: "aten::nonzero.out(Tensor self, *, Tensor(a!) out)", Func: nonzero, DTypes: "any but complex128", Rows: true},
 	{Schema: "aten::topk.values(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True, *, Tensor(a!) values, Tensor(b!) indices)", Func: topk, DTypes: "integer, float, float16, bfloat16, bool"},
 	{Schema: "aten::sort.values(Tensor self, int dim=-1, bool descending=False, *, Tensor(a!) values, Tensor(b!) indices)", Func: sortValues, DTypes: "integer, float, float16, bfloat16, bool"},
 	{Schema: "aten::sort.values_stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False, Tensor(a!) values, Tensor(b!) indices)", Func: sortStable, DTypes: "integer, float, float16, bfloat16, bool"},
+}
+
+// bagSchema is the schema of one of the embedding bags, which share all but the name.
+func bagSchema(name string) string {
+	return "aten::" + name + ".out(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, " +
+		"Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1, *, " +
+		"Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) out2, Tensor(d!) out3)"
 }

@@ -24,13 +24,17 @@ import (
 // must be set.
 type Options struct {
 	Seed     uint64
-	Threads  int                              // thread budget, 0 for the processors that the process may use
-	Device   string                           // of Ethos-U delegates
-	NPUTrace func(*ethosu.TraceEvent)         // hears of operations on the software NPU; nil for none
-	ELF      string                           // an executor_runner to run whole programs on Arm's model, or empty
-	Lower    string                           // see etrun.Lowering; empty for the usual way
-	Static   bool                             // look only: delegates are checked without packing weights or opening devices
-	Say      func(format string, args ...any) // says one line to the user
+	Threads  int                      // thread budget, 0 for the processors that the process may use
+	Device   string                   // of Ethos-U delegates
+	NPUTrace func(*ethosu.TraceEvent) // hears of operations on the software NPU; nil for none
+	// Calibrate says how outputs with a stale type are quantised; nil for nobody. QParams
+	// are such quantisations in front of those of the command line.
+	Calibrate func(*ethosu.Calibration) (delegate.Quantization, error)
+	QParams   []ethosu.Quantization
+	ELF       string                           // an executor_runner to run whole programs on Arm's model, or empty
+	Lower     string                           // see etrun.Lowering; empty for the usual way
+	Static    bool                             // look only: delegates are checked without packing weights or opening devices
+	Say       func(format string, args ...any) // says one line to the user
 
 	data []string
 
@@ -162,6 +166,7 @@ func (o *Options) open(ctx context.Context, path string, options []etrun.Option)
 	if err != nil {
 		return nil, err
 	}
+	quantizations = append(slices.Clone(o.QParams), quantizations...)
 	options = append(options, etrun.WithPlan(planModes[o.plan]), etrun.WithReusableInputs())
 	if o.Lower != "" {
 		options = append(options, etrun.WithLowering(etrun.Lowering(o.Lower)), etrun.WithMinProfit(o.minProfit))
@@ -194,7 +199,7 @@ func (o *Options) backends(quantizations []ethosu.Quantization) []delegate.Backe
 	if o.xnnpack != "" && o.xnnpack != string(xnnpack.EngineAuto) {
 		x.Engine = xnnpack.Engine(o.xnnpack)
 	}
-	e := ethosu.Backend{QParams: quantizations, Trace: o.NPUTrace}
+	e := ethosu.Backend{QParams: quantizations, Trace: o.NPUTrace, Calibrate: o.Calibrate}
 	if device := o.deviceName(); device != "" && device != "auto" {
 		e.Device = device
 	}

@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/calibrate"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/ethosu"
+)
+
+// npuCalibrate finds how outputs with a stale type are quantised.
+type npuCalibrate struct {
+	*app
+	session.Options
+	calls     session.Calls
+	reference string
+	file      string // for the quantisations, or empty
+
+	values *calibrate.Reference
+	report calibrateReport
+}
+
+// calibrateReport is the JSON object of npu calibrate.
+type calibrateReport struct {
+	Schema  string             `json:"schema"`
+	Model   string             `json:"model"`
+	Outputs []calibratedOutput `json:"outputs"`
+	Unused  []string           `json:"unused_arrays,omitempty"`
+}
+
+// calibratedOutput is one output with what its quantisation is from.
+type calibratedOutput struct {
+	calibratedEntry
+	Array    string  `json:"array,omitempty"` // of the reference
+	By       string  `json:"by,omitempty"`    // the caller or the operator that tells, where no array was fitted
+	Values   int     `json:"values,omitempty"`
+	Clipped  int     `json:"clipped,omitempty"`
+	MaxError float64 `json:"max_error_steps"`
+	RMSError float64 `json:"rms_error_steps"`
+
+	note string
+}
+
+// calibratedEntry is an entry of a file for --qparams.
+type calibratedEntry struct {
+	Method    string  `json:"method"`
+	Delegate  int     `json:"delegate"`
+	Output    int     `json:"output"`
+	Scale     float64 `json:"scale"`
+	ZeroPoint int64   `json:"zero_point"`
+}
+
+func newNPUCalibrate(a *app) *cobra.Command {
+	n := &npuCalibrate{app: a, Options: session.Options{Say: a.note}}
+	c := &cobra.Command{
+		Use:   "calibrate MODEL.pte",
+		Short: "Find the quantisation of outputs with a stale type",
+		Long: "Run a program once and fit, to reference values of the same inputs, scale and zero point of each output of an\n" +
+			"Ethos-U delegate that the program declares with a stale type. The result is a file for --qparams.\n\n" +
+			"The reference is an .npz file of eager's values: an array for each output, in logical order, called\n" +
+			"DELEGATE:OUTPUT or METHOD/DELEGATE:OUTPUT. Where there is none, the program's own word counts, and then the\n" +
+			"one array of the output's sizes that fits, whatever its name.",
+		Example: "  etrun npu calibrate model.pte --reference v.npz --input x.npy -o qparams.json\n" +
+			"  etrun model.pte --qparams qparams.json --input x.npy",
+		Args: oneModel, ValidArgsFunction: completeModel,
+		RunE: func(c *cobra.Command, args []string) error { return n.run(c.Context(), args[0]) },
+	}
+	n.calls.AddFlags(c.Flags())
+	n.AddFlags(c.Flags())
+	c.Flags().StringVar(&n.reference, "reference", "", "`FILE`.npz with the values that the outputs stand for")
+	c.Flags().StringVarP(&n.file, "output", "o", "", "write the quantisations into `FILE`.json (default: to standard output)")
+	return c
+}
+
+func (n *npuCalibrate) run(ctx context.Context, path string) error {
+	n.report = calibrateReport{Schema: "etrun.npu-calibrate/1", Model: path}
+	if n.reference == "" {
+		return session.Usage("--reference is missing")
+	}
+	var file *output.File // a place that cannot be written is found before anything runs
+	if n.file != "" && n.file != output.Stdout {
+		var err error
+		if file, err = output.CreateFile(ctx, n.file); err != nil {
+			return err
+		}
+		defer file.Close()
+	}
+	arrays, err := input.ReadArchive(ctx, n.reference, n.InputLimit())
+	if err != nil {
+		return fmt.Errorf("--reference: %w", err)
+	}
+	if n.values, err = calibrate.NewReference(arrays); err != nil {
+		return session.Usage("--reference %s: %w", n.reference, err)
+	}
+	if err := n.measure(ctx, path); err != nil {
+		return err
+	}
+	if len(n.report.Outputs) == 0 {
+		return session.Usage("%s: no output of an %s delegate has a stale type", path, ethosu.ID)
+	}
+	n.report.Unused = n.values.Unused()
+	if err := n.check(ctx, path); err != nil {
+		return err
+	}
+	return n.write(file)
+}
+
+// measure runs the calls once; output is asked for each stale output in turn, as the NPU
+// writes it from inputs that are right by then.
+func (n *npuCalibrate) measure(ctx context.Context, path string) error {
+	n.Calibrate = n.output
+	s, err := session.Open(ctx, path, &n.Options)
+	n.Calibrate = nil
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	for _, c := range n.calls {
+		meta, err := s.Meta(c.Method)
+		if err == nil && len(c.Inputs) == 0 && len(meta.Inputs) > 0 && session.CountCases(s.Bundle()) == 0 {
+			return session.Usage("--input is missing: reference values belong to inputs")
+		}
+	}
+	if err := s.Prepare(ctx, n.calls); err != nil {
+		return err
+	}
+	return s.Once(ctx, nil)
+}
+
+// output finds the quantisation of a stale output, once.
+func (n *npuCalibrate) output(c *ethosu.Calibration) (delegate.Quantization, error) {
+	entry := calibratedEntry{Method: c.Method, Delegate: c.Delegate, Output: c.Output}
+	if i := slices.IndexFunc(n.report.Outputs, func(o calibratedOutput) bool {
+		return o.Method == c.Method && o.Delegate == c.Delegate && o.Output == c.Output
+	}); i >= 0 {
+		return n.report.Outputs[i].quantization(), nil
+	}
+	out := calibratedOutput{calibratedEntry: entry}
+	fit, name, found, err := n.values.Fit(c)
+	if !found && c.Known == nil {
+		fit, name, err = n.values.Search(c)
+	}
+	switch {
+	case err != nil:
+		return delegate.Quantization{}, session.Usage("%s: %w", n.reference, err)
+	case name != "":
+		out.fitted(c, fit, name)
+	default:
+		out.By, out.Scale, out.ZeroPoint = c.Known.By, c.Known.Scale, c.Known.ZeroPoint
+	}
+	n.report.Outputs = append(n.report.Outputs, out)
+	return out.quantization(), nil
+}
+
+func (o *calibratedOutput) quantization() delegate.Quantization {
+	return delegate.Quantization{Scale: o.Scale, ZeroPoint: o.ZeroPoint}
+}
+
+// fitted takes over a fit to an array, and says where the program says otherwise.
+func (o *calibratedOutput) fitted(c *ethosu.Calibration, f calibrate.Fit, name string) {
+	o.Scale, o.ZeroPoint, o.Values, o.Clipped, o.MaxError, o.RMSError = f.Scale, f.ZeroPoint, f.Values, f.Clipped, f.Max, f.RMS
+	o.Array = name
+	if k := c.Known; k != nil && (float32(k.Scale) != float32(f.Scale) || k.ZeroPoint != f.ZeroPoint) {
+		o.note = fmt.Sprintf("%s says scale %v and zero point %d", k.By, k.Scale, k.ZeroPoint)
+	}
+	if c.Err != nil {
+		o.note = c.Err.Error()
+	}
+}
+
+// check loads the methods with what was found: outputs that the run did not reach are
+// missing yet.
+func (n *npuCalibrate) check(ctx context.Context, path string) error {
+	for _, o := range n.report.Outputs {
+		q := ethosu.Quantization{Method: o.Method, Delegate: o.Delegate, Output: o.Output, Quantization: o.quantization()}
+		n.QParams = append(n.QParams, q)
+	}
+	s, err := session.Open(ctx, path, &n.Options)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	for _, c := range n.calls {
+		if _, err := s.LoadOwn(ctx, c.Method); err != nil {
+			return fmt.Errorf("with what was found: %w", err)
+		}
+	}
+	return nil
+}
+
+// write writes the file, or to standard output without one, and says what was found.
+func (n *npuCalibrate) write(file *output.File) error {
+	entries := make([]calibratedEntry, len(n.report.Outputs))
+	for i, o := range n.report.Outputs {
+		entries[i] = o.calibratedEntry
+	}
+	text, err := json.MarshalIndent(entries, "", " ")
+	if err != nil {
+		return err
+	}
+	put := func(w io.Writer) error {
+		_, err := w.Write(append(text, '\n'))
+		return err
+	}
+	report := n.out
+	switch {
+	case file != nil:
+		err = file.Fill(put)
+	case !n.json:
+		report, err = n.notes, put(n.out)
+	}
+	if err != nil {
+		return err
+	}
+	if n.json {
+		return n.writeJSON(n.report)
+	}
+	n.report.print(report)
+	return nil
+}
+
+func (r *calibrateReport) print(w io.Writer) {
+	for i := range r.Outputs {
+		o := &r.Outputs[i]
+		fmt.Fprintf(w, "%s/%d:%d: scale %v, zero point %d, ", printable(o.Method), o.Delegate, o.Output, o.Scale, o.ZeroPoint)
+		if o.Array == "" {
+			fmt.Fprintf(w, "as %s says\n", printable(o.By))
+		} else {
+			fmt.Fprintf(w, "from array %q: %d values, error at most %.2f steps (root mean square %.2f), %d clipped\n",
+				o.Array, o.Values, o.MaxError, o.RMSError, o.Clipped)
+		}
+		if o.note != "" {
+			fmt.Fprintf(w, "  but %s\n", o.note)
+		}
+	}
+	if len(r.Unused) > 0 {
+		fmt.Fprintf(w, "arrays that belong to none of these: %.200q\n", r.Unused)
+	}
+}

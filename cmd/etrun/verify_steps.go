@@ -1,0 +1,126 @@
+package main
+
+import (
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/delegate/xnnpack"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// stepFinder finds how far one step of quantised values may move the outputs of a method.
+type stepFinder struct {
+	prog    *etrun.Program
+	method  *pte.Method
+	values  map[int]float64      // by value
+	places  map[[2]int64]float64 // by the place in an arena of what was written last
+	written map[int]bool
+}
+
+// outputSteps says, by output, how far one step of the quantised values that a float output
+// is computed from may move it, 0 where there are none or where that is not known.
+func outputSteps(prog *etrun.Program, m *pte.Method) []float64 {
+	f := &stepFinder{prog: prog, method: m, values: map[int]float64{}, places: map[[2]int64]float64{}, written: map[int]bool{}}
+	for _, v := range m.Inputs {
+		f.write(v, 0)
+	}
+	for c := range m.Chains {
+		for _, in := range m.Chains[c].Instructions {
+			f.instruction(in)
+		}
+	}
+	steps := make([]float64, len(m.Outputs))
+	for i, v := range m.Outputs {
+		if t := m.Values[v].Tensor; t != nil && t.DType.IsFloat() {
+			steps[i] = f.of(v)
+		}
+	}
+	return steps
+}
+
+func (f *stepFinder) instruction(in pte.Instruction) {
+	switch in.Kind {
+	case pte.KernelCall:
+		f.call(f.method.Operators[in.Index], in.Args)
+	case pte.DelegateCall:
+		f.delegate(&f.method.Delegates[in.Index], in.Args)
+	case pte.MoveCall:
+		f.write(in.Target, f.of(in.Index))
+	}
+}
+
+// dequantizers take their step as the second argument.
+var dequantizers = map[string]bool{
+	"quantized_decomposed::dequantize_per_tensor.out": true, "cortex_m::dequantize_per_tensor.out": true,
+}
+
+// slopes are operators whose out holds elements of their first argument, what is between
+// them, or a function of them that is nowhere steeper than the number.
+var slopes = map[string]float64{
+	"aten::view_copy.out": 1, "aten::permute_copy.out": 1, "aten::transpose_copy.int_out": 1, "aten::t_copy.out": 1,
+	"aten::squeeze_copy.dims_out": 1, "aten::squeeze_copy.dim_out": 1, "aten::unsqueeze_copy.out": 1, "aten::clone.out": 1,
+	"aten::select_copy.int_out": 1, "aten::slice_copy.Tensor_out": 1, "aten::expand_copy.out": 1, "aten::alias_copy.out": 1,
+	"dim_order_ops::_to_dim_order_copy.out": 1, "dim_order_ops::_clone_dim_order.out": 1, "executorch_prim::et_view.default": 1,
+	"aten::mean.out": 1, "aten::relu.out": 1, "aten::hardtanh.out": 1, "aten::tanh.out": 1, "aten::sigmoid.out": 0.25,
+	"aten::_softmax.out": 0.5, "aten::_log_softmax.out": 2, // sums over a row
+}
+
+// call finds the step of what an operator writes, its last argument.
+func (f *stepFinder) call(o pte.Operator, args []int) {
+	if len(args) < 2 {
+		return
+	}
+	name, step := o.Name+"."+o.Overload, 0.0
+	scale := &f.method.Values[args[1]]
+	switch {
+	case dequantizers[name] && scale.Kind == tensor.KindDouble:
+		step = scale.Double
+	default:
+		step = slopes[name] * f.of(args[0])
+	}
+	f.write(args[len(args)-1], step)
+}
+
+// delegate finds the steps of a delegate's outputs, which are its last arguments. What a
+// payload has that cannot be read is for loading to say.
+func (f *stepFinder) delegate(d *pte.Delegate, args []int) {
+	var steps []float64
+	if d.ID == xnnpack.ID {
+		steps, _ = xnnpack.OutputSteps(d.Data, f.prog)
+	}
+	first := len(args) - len(steps)
+	for i, v := range args {
+		step := 0.0
+		if i >= first && first >= 0 {
+			step = steps[i-first]
+		}
+		f.write(v, step)
+	}
+}
+
+// place is where a planned tensor lies.
+func (f *stepFinder) place(v int) (at [2]int64, ok bool) {
+	t := f.method.Values[v].Tensor
+	if t == nil || t.Storage != pte.Planned {
+		return at, false
+	}
+	return [2]int64{int64(t.Arena), t.Offset}, true
+}
+
+// write notes the step of a value; of several that branches write to it, the least counts.
+func (f *stepFinder) write(v int, step float64) {
+	if at, ok := f.place(v); ok {
+		f.places[at] = step
+	}
+	if f.written[v] {
+		step = min(step, f.values[v])
+	}
+	f.values[v], f.written[v] = step, true
+}
+
+// of is the step of a value. One that nothing gives is a view of what lies at its place.
+func (f *stepFinder) of(v int) float64 {
+	if at, ok := f.place(v); ok && !f.written[v] {
+		return f.places[at]
+	}
+	return f.values[v]
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/pte/ptetest"
+)
+
+// editedBundle is bundle_int8.bpte with the first element of an expected output moved.
+func editedBundle(t *testing.T, output int, by float32) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(root, "testdata", "pte", "bundle_int8.bpte"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := pte.ParseBundle(data, pte.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &b.Suites[0].Cases[0].Outputs[output]
+	moved := tensor.AlignedBytes(len(out.Data))
+	copy(moved, out.Data)
+	tensor.View[float32](moved)[0] += by
+	out.Data = moved
+	path := filepath.Join(t.TempDir(), "edited.bpte")
+	if err := os.WriteFile(path, ptetest.WriteBundle(b), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestVerifySteps lets outputs that are computed from int8 values be a step of these off,
+// unless a tolerance is given, and nothing more.
+func TestVerifySteps(t *testing.T) {
+	const step0, step1 = 0.0135, 0.0098
+	file := "testdata/pte/bundle_int8.bpte"
+	allowed := []string{"forward, output 0: one step of its quantised values, 0.01349, is allowed", "forward, output 1: one step of its quantised values, 0.009758, is allowed"}
+	for _, c := range []struct {
+		name, line string
+		code       int
+		want       []string
+	}{
+		{"as it is", "verify " + filepath.Join(root, file), 0, append(allowed, "case 0: ok", "case 1: ok")},
+		{"a tolerance holds as it is", "verify --atol 1e-5 " + filepath.Join(root, file), 6, []string{"case 1: differs", "output 1: "}},
+		{"a step and a half off", "verify " + editedBundle(t, 0, 1.5*step0), 6, append(allowed, "case 0: differs", "output 0: 1 of ", "case 1: ok")},
+		{"three steps off", "verify " + editedBundle(t, 1, -3*step1), 6, append(allowed, "case 0: differs", "output 1: 1 of ", "case 1: ok")},
+		{"no quantised values", "verify " + filepath.Join(root, "testdata/pte/bundle.bpte"), 0, []string{"forward, case 0: ok"}},
+	} {
+		code, out, notes := etrunLines(t, c.line)
+		if code != c.code {
+			t.Errorf("%s: exit code %d, want %d: %s", c.name, code, c.code, notes)
+		}
+		checkParts(t, c.name, out, c.want)
+		if c.name == "no quantised values" && strings.Contains(out, "step") {
+			t.Errorf("%s: %s", c.name, out)
+		}
+	}
+	_, out, _ := etrunLines(t, "verify --json "+filepath.Join(root, file))
+	var report verifyReport
+	if err := json.Unmarshal([]byte(out), &report); err != nil || len(report.Steps["forward"]) != 2 || report.Steps["forward"][1] > step1 {
+		t.Errorf("got %v, %v", report.Steps, err)
+	}
+}
+
+// TestStepsOfMethods follows values through operators, branches and views.
+func TestStepsOfMethods(t *testing.T) {
+	const scale = 0.5
+	float := func(offset int64) pte.Value {
+		return pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Float32, Sizes: []int{4}, DimOrder: []uint8{0}, Storage: pte.Planned, Offset: offset}}
+	}
+	codes := float(0)
+	codes.Tensor.DType = tensor.Int8
+	number := pte.Value{Kind: tensor.KindDouble, Double: scale}
+	call := func(op int, args ...int) pte.Instruction {
+		return pte.Instruction{Kind: pte.KernelCall, Index: op, Args: args}
+	}
+	const dequantize, view, sigmoid, sin = 0, 1, 2, 3
+	m := pte.Method{
+		Values: []pte.Value{codes, number, float(64), float(128), float(192), float(192), float(256)},
+		Inputs: []int{0}, Outputs: []int{2, 3, 4, 5, 6, 0},
+		Operators: []pte.Operator{{Name: "cortex_m::dequantize_per_tensor", Overload: "out"}, {Name: "aten::view_copy", Overload: "out"},
+			{Name: "aten::sigmoid", Overload: "out"}, {Name: "aten::sin", Overload: "out"}},
+		Chains: []pte.Chain{{Instructions: []pte.Instruction{
+			call(dequantize, 0, 1, 2, 2), call(sigmoid, 2, 3, 3), call(view, 3, 1, 4, 4), // 5 is a view of 4
+			call(view, 2, 1, 6, 6), call(sin, 2, 6, 6), // two branches
+		}}},
+	}
+	got := outputSteps(nil, &m)
+	for i, want := range []float64{scale, scale / 4, scale / 4, scale / 4, 0, 0} {
+		if got[i] != want {
+			t.Errorf("output %d: got %v, want %v", i, got[i], want)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package xnnpack
+
+import (
+	"math"
+	"os"
+	"testing"
+
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// TestThroughs compares what nodes make of a step with what the functions do: elements a
+// step apart stay as near as was said, and in the range.
+func TestThroughs(t *testing.T) {
+	sigmoid := func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+	one := map[string]func(x float64) float64{
+		"Abs": math.Abs, "Negate": func(x float64) float64 { return -x }, "Sigmoid": sigmoid, "Tanh": math.Tanh,
+		"Hardswish": func(x float64) float64 { return x * max(0, min(6, x+3)) / 6 },
+		"Gelu":      func(x float64) float64 { return x / 2 * (1 + math.Erf(x/math.Sqrt2)) },
+		"Convert":   func(x float64) float64 { return x },
+	}
+	two := map[string]func(a, b float64) float64{
+		"Add": func(a, b float64) float64 { return a + b }, "Subtract": func(a, b float64) float64 { return a - b },
+		"Multiply": func(a, b float64) float64 { return a * b }, "Maximum": math.Max, "Minimum": math.Min,
+	}
+	x := movement{lo: -6, hi: 4, by: 0.125}
+	y := movement{lo: -1, hi: 3, by: 0.25}
+	inside := func(t *testing.T, name string, m movement, from, to float64) {
+		t.Helper()
+		const slack = 1e-12
+		if math.Abs(to-from) > m.by+slack || from < m.lo-slack || from > m.hi+slack {
+			t.Fatalf("%s: from %v to %v, want at most %v within %v to %v", name, from, to, m.by, m.lo, m.hi)
+		}
+	}
+	for name, f := range one {
+		m := throughs[name]([]movement{x})
+		for v := x.lo; v < x.hi; v += 0.01 {
+			inside(t, name, m, f(v), f(min(v+x.by, x.hi)))
+		}
+	}
+	for name, f := range two {
+		m := throughs[name]([]movement{x, y})
+		for a := x.lo; a <= x.hi; a += 0.1 {
+			for b := y.lo; b <= y.hi; b += 0.1 {
+				inside(t, name, m, f(a, b), f(min(a+x.by, x.hi), max(b-y.by, y.lo)))
+				inside(t, name, m, f(a, b), f(max(a-x.by, x.lo), max(b-y.by, y.lo)))
+			}
+		}
+	}
+}
+
+// TestOutputSteps looks at a quantised network with a float end: x·sigmoid(x) of one
+// quantised value, and a sum that is quantised at once.
+func TestOutputSteps(t *testing.T) {
+	file, err := os.ReadFile("../../testdata/pte/bundle_int8.bpte")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := pte.ParseBundle(file, pte.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := pte.Parse(b.Program, pte.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, d := range p.Methods[0].Delegates {
+		g, err := readGraph(d.Data, anyBytes(p.Named))
+		if err != nil {
+			t.Fatal(err)
+		}
+		scale := 0.0 // of the last quantised value
+		for _, n := range g.Nodes {
+			if v := &g.Values[n.Out[0]]; v.quantized() {
+				scale = float64(v.Quant.Scale)
+			}
+		}
+		least, most := scale, scale
+		if i == 0 {
+			most = 1.6 * scale // the steepest of x·sigmoid(x) is 1.1
+		}
+		steps, err := OutputSteps(d.Data, anyBytes(p.Named))
+		if err != nil || len(steps) != len(g.Args)-g.Inputs || steps[0] < least || steps[0] > most {
+			t.Errorf("delegate %d: got %v, %v, want %v to %v", i, steps, err, least, most)
+		}
+		if steps, err := OutputSteps(d.Data[:len(d.Data)/3], anyBytes(p.Named)); err == nil {
+			t.Errorf("a third of delegate %d: got %v", i, steps)
+		}
+	}
+}

@@ -1,0 +1,310 @@
+package index
+
+import (
+	"github.com/etrun-go/etrun/internal/simd"
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// bags is aten::_embedding_bag: rows of a table, reduced bag by bag. A bag is a run of
+// indices from one offset to the next. Outs are the reduced rows, the bag of each index,
+// the number of rows in each bag, and the index of the row that each maximum is from.
+type bags struct {
+	mode    int64
+	padding int64 // an index that counts for nothing
+	dim     int   // of a row
+	table   tensor.DType
+	compute tensor.DType
+	indices []int64
+	offsets []int64 // where each bag starts, and the number of indices
+	rows    []byte  // of the table
+	factors []byte  // of the rows, of the compute type; nil for none
+	loaded  []byte  // a row of the compute type for each worker, where the table is of another
+	reduced []byte  // of the compute type
+	sizes   []int64
+	sources []int64 // of maxima
+}
+
+// Modes of reduction.
+const (
+	bagSum = iota
+	bagMean
+	bagMax
+)
+
+// Arguments of _embedding_bag.
+const (
+	bagIndices, bagOffsets, bagMode, bagWeights, bagLast, bagPadding = 1, 2, 4, 6, 7, 8
+
+	bagOut = 9 // the first of the four
+)
+
+// embeddingBag runs (Tensor weight, Tensor indices, Tensor offsets, bool
+// scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, bool
+// include_last_offset, int padding_idx, *, out0 … out3).
+func embeddingBag(c *kernels.Ctx, a kernels.Args) error { return reduce(c, a, 0) }
+
+// embeddingBagForward is embeddingBag, but that it may be asked for the size of a bag
+// behind the last offset, which is 0.
+func embeddingBagForward(c *kernels.Ctx, a kernels.Args) error { return reduce(c, a, 1) }
+
+func reduce(c *kernels.Ctx, a kernels.Args, more int) error {
+	k := kernels.Keep[keep](c)
+	b := &k.bags
+	if err := b.check(a); err != nil {
+		return err
+	}
+	if err := k.readBags(c, a); err != nil {
+		return err
+	}
+	if err := b.resize(a, more); err != nil {
+		return err
+	}
+	weight, out := a.Tensor(0), a.Tensor(bagOut)
+	n := len(b.sizes)
+	b.rows = k.run.Rows(c, weight)
+	rows := k.run.Target(c, out)
+	b.reduced, b.loaded, b.sources = rows, nil, nil
+	if b.mode == bagMax {
+		b.sources = kernels.Scratch[int64](c, n*b.dim)
+	}
+	if b.table != b.compute && n*b.dim > 0 {
+		b.reduced = kernels.Scratch[uint8](c, n*b.dim*b.compute.Size())
+		b.loaded = kernels.Scratch[uint8](c, c.Threads()*b.dim*b.compute.Size())
+	}
+	c.Parallel(n, 1+(8<<10)*n/(1+len(b.indices)*b.dim), b)
+	if b.table != b.compute {
+		tensor.CastBytes(rows, b.table, b.reduced, b.compute, n*b.dim)
+	}
+	k.run.Settle(c, out, rows)
+	k.writeIndices(c, a)
+	b.drop()
+	return nil
+}
+
+// check refuses what no sizes or values can make right.
+func (b *bags) check(a kernels.Args) error {
+	weight, indices, offsets := a.Tensor(0), a.Tensor(bagIndices), a.Tensor(bagOffsets)
+	b.mode, b.padding = a.Int(bagMode), a.Int(bagPadding)
+	switch {
+	case weight.Rank() != 2:
+		return kernels.Badf(0, "2 dimensions", "%d", weight.Rank())
+	case indices.Rank() != 1:
+		return kernels.Badf(bagIndices, "1 dimension", "%d", indices.Rank())
+	case offsets.Rank() != 1:
+		return kernels.Badf(bagOffsets, "1 dimension", "%d", offsets.Rank())
+	case b.mode < bagSum || b.mode > bagMax:
+		return kernels.Badf(bagMode, "0 (sum), 1 (mean) or 2 (max)", "%d", b.mode)
+	case !weight.DType.IsFloat():
+		return kernels.Bad(0, weight.DType.String(), "a float type")
+	}
+	compute, ok := tensor.ComputeType(weight.DType)
+	if !ok {
+		return kernels.Bad(0, weight.DType.String(), "a type that operators compute on")
+	}
+	b.table, b.compute, b.dim = weight.DType, compute, weight.Sizes[1]
+	if err := sameType(a, 0, bagOut); err != nil {
+		return err
+	}
+	integer := tensor.Int32
+	if indices.DType != tensor.Int32 || offsets.DType != tensor.Int32 {
+		integer = tensor.Int64
+	}
+	for i := bagOut + 1; i < bagOut+4; i++ {
+		if err := kernels.WantDType(i, a.Tensor(i), integer); err != nil {
+			return err
+		}
+	}
+	return b.checkFactors(a)
+}
+
+// checkFactors checks per_sample_weights.
+func (b *bags) checkFactors(a kernels.Args) error {
+	t := a.OptTensor(bagWeights)
+	switch {
+	case t == nil:
+		return nil
+	case b.mode != bagSum:
+		return kernels.Badf(bagWeights, "none but for a sum", "weights for mode %d", b.mode)
+	case t.Rank() != 1 || t.Numel() != a.Tensor(bagIndices).Numel():
+		return kernels.Badf(bagWeights, "one for each index", "sizes %v", t.Sizes)
+	}
+	return kernels.WantDType(bagWeights, t, b.table)
+}
+
+// readBags reads indices, offsets and factors.
+func (k *keep) readBags(c *kernels.Ctx, a kernels.Args) (err error) {
+	b := &k.bags
+	if b.indices, err = k.indices(c, a, bagIndices); err != nil {
+		return err
+	}
+	if err := checkIndices(bagIndices, b.indices, a.Tensor(0).Sizes[0]); err != nil {
+		return err
+	}
+	offsets, err := k.indices(c, a, bagOffsets)
+	if err != nil {
+		return err
+	}
+	n := len(offsets)
+	if a.Bool(bagLast) {
+		if n--; n < 0 {
+			return kernels.Bad(bagOffsets, "none", "at least the last offset")
+		}
+	}
+	from := int64(0)
+	for i, v := range offsets {
+		if v < from || v > int64(len(b.indices)) || i == 0 && v != 0 {
+			return kernels.Badf(bagOffsets, "offsets from 0 that rise to at most "+itoa(len(b.indices)), "%d", v)
+		}
+		from = v
+	}
+	b.offsets = kernels.Scratch[int64](c, n+1)
+	copy(b.offsets, offsets[:n])
+	b.offsets[n] = int64(len(b.indices))
+	b.sizes, b.factors = kernels.Scratch[int64](c, n), nil
+	if t := a.OptTensor(bagWeights); t != nil {
+		b.factors = k.convert(c, k.run.Rows(c, t), b.table, b.compute, t.Numel())
+	}
+	return nil
+}
+
+// resize gives the outs their sizes. ATen's versions differ in two that are not used: a sum
+// without padding may do without the bags of indices, and there may be sizes of as many
+// bags as offsets. What the out was made for counts.
+func (b *bags) resize(a kernels.Args, more int) error {
+	n := len(b.sizes)
+	mapped, sizes := len(b.indices), n
+	if b.mode == bagSum && b.padding < 0 && a.Tensor(bagOut+1).Capacity() == 0 {
+		mapped = 0
+	}
+	if a.Bool(bagLast) && a.Tensor(bagOut+2).Capacity() > n {
+		sizes += more
+	}
+	var buf [2]int
+	sources := append(buf[:0], sizes)
+	if b.mode == bagMax {
+		sources = append(buf[:0], n, b.dim)
+	}
+	for i, sizes := range [...][]int{{n, b.dim}, {mapped}, {sizes}, sources} {
+		if err := kernels.ResizeOut(a, bagOut+i, sizes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Range reduces bags lo to hi.
+func (b *bags) Range(worker, lo, hi int) {
+	if b.compute == tensor.Float32 {
+		reduceBags(b, worker, lo, hi, addScaled32)
+	} else {
+		reduceBags(b, worker, lo, hi, addScaled64)
+	}
+}
+
+func addScaled32(sum, row []float32, factor float32) {
+	if factor == 1 {
+		simd.Add(sum, sum, row)
+	} else {
+		simd.AddScaled(sum, sum, row, factor)
+	}
+}
+
+func addScaled64(sum, row []float64, factor float64) {
+	for i, v := range row {
+		sum[i] += v * factor
+	}
+}
+
+func reduceBags[C float32 | float64](b *bags, worker, lo, hi int, add func(sum, row []C, factor C)) {
+	for bag := lo; bag < hi; bag++ {
+		out := tensor.View[C](b.reduced)[bag*b.dim:][:b.dim]
+		clear(out)
+		if b.mode == bagMax {
+			clear(b.sources[bag*b.dim:][:b.dim])
+		}
+		count := 0
+		for i := b.offsets[bag]; i < b.offsets[bag+1]; i++ {
+			index := b.indices[i]
+			if index == b.padding {
+				continue
+			}
+			row := rowOf[C](b, worker, index)
+			switch {
+			case b.mode == bagMax:
+				takeLarger(b, bag, out, row, index, count == 0)
+			case b.factors != nil:
+				add(out, row, tensor.View[C](b.factors)[i])
+			default:
+				add(out, row, 1)
+			}
+			count++
+		}
+		if b.mode == bagMean && count > 1 {
+			for i := range out {
+				out[i] /= C(count)
+			}
+		}
+		b.sizes[bag] = int64(count)
+	}
+}
+
+// rowOf is a row of the table as the compute type.
+func rowOf[C float32 | float64](b *bags, worker int, index int64) []C {
+	size := b.table.Size() * b.dim
+	row := b.rows[int(index)*size:][:size]
+	if b.loaded == nil {
+		return tensor.View[C](row)
+	}
+	loaded := tensor.View[C](b.loaded)[worker*b.dim:][:b.dim]
+	tensor.Loader[C](b.table)(loaded, row)
+	return loaded
+}
+
+// takeLarger keeps the larger elements and where they are from. A NaN stays where it came
+// first, and is passed over later, as in ATen.
+func takeLarger[C float32 | float64](b *bags, bag int, out, row []C, index int64, first bool) {
+	sources := b.sources[bag*b.dim:][:b.dim]
+	for i, v := range row {
+		if first || v > out[i] {
+			out[i], sources[i] = v, index
+		}
+	}
+}
+
+// writeIndices writes the outs of integers. A sum tells no sizes: they are 0, as in ATen,
+// and so are the sources of what is no maximum.
+func (k *keep) writeIndices(c *kernels.Ctx, a kernels.Args) {
+	b := &k.bags
+	if n := a.Tensor(bagOut + 1).Numel(); n > 0 {
+		mapped := kernels.Scratch[int64](c, n)
+		clear(mapped) // there may be no bag
+		for bag := range b.sizes {
+			for i := b.offsets[bag]; i < b.offsets[bag+1]; i++ {
+				mapped[i] = int64(bag)
+			}
+		}
+		k.putIntegers(c, a.Tensor(bagOut+1), mapped)
+	}
+	if b.mode == bagSum {
+		clear(b.sizes)
+	}
+	k.putIntegers(c, a.Tensor(bagOut+2), b.sizes)
+	if b.mode != bagMax {
+		b.sources = b.sizes
+	}
+	k.putIntegers(c, a.Tensor(bagOut+3), b.sources)
+}
+
+// putIntegers writes a tensor of integers, row by row; what is left is 0.
+func (k *keep) putIntegers(c *kernels.Ctx, t *tensor.Tensor, from []int64) {
+	rows := k.run.Target(c, t)
+	tensor.CastBytes(rows, t.DType, tensor.BytesOf(from), tensor.Int64, len(from))
+	clear(rows[len(from)*t.DType.Size():])
+	k.run.Settle(c, t, rows)
+}
+
+// drop lets go of the arguments' bytes.
+func (b *bags) drop() {
+	b.indices, b.offsets, b.rows, b.factors, b.loaded, b.reduced, b.sizes, b.sources = nil, nil, nil, nil, nil, nil, nil, nil
+}
