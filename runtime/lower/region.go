@@ -15,7 +15,7 @@ import (
 type Backends struct {
 	Compilers []delegate.Compiler // the first one that accepts a call takes it
 	// MinProfit is by how much a region must be faster than its calls on operators, as
-	// estimated for one execute, beside a tenth of what these take; negative: every region
+	// estimated for one execute, beside a quarter of what these take; negative: every region
 	// is taken.
 	MinProfit time.Duration
 	// Compile makes the image of delegate g.Index of the method. After an error that is
@@ -319,7 +319,7 @@ func (l *lowering) take(c *candidate) (ok bool, err error) {
 
 // margin is by how much of what a region takes as it is it must be faster: estimates are
 // not better than that.
-const margin = 0.1
+const margin = 0.25
 
 // pays reports a region that is estimated to gain enough.
 func (l *lowering) pays(r *Region) bool {
