@@ -1,6 +1,7 @@
 package etrun
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/etrun-go/etrun/delegate"
@@ -28,6 +29,19 @@ func (m *Method) Delegates() []delegate.Info {
 		infos[i] = img.Info()
 	}
 	return infos
+}
+
+// Repairs lists the faults of the exporter that were repaired at load, with their places.
+func (m *Method) Repairs() (list []string) {
+	for i, img := range m.images {
+		for _, repair := range img.Info().Repairs {
+			list = append(list, fmt.Sprintf("delegate %d: %s", i, repair))
+		}
+	}
+	for _, r := range m.ir.Relaid {
+		list = append(list, r.String())
+	}
+	return list
 }
 
 // Folded lists the instructions that were executed at load, since they only depend on

@@ -26,6 +26,10 @@ func (p *preparation) link() (links ir.Links, err error) {
 	if links.Data, err = p.findData(&missing); err != nil {
 		return links, err
 	}
+	if op, sig, ok, err := p.config.operators.Lookup("aten::view_copy.out"); ok && err == nil {
+		links.View = &ir.Operator{Op: op, Sig: sig}
+	}
+	links.AsWritten = p.config.asWritten
 	if len(missing.Operators)+len(missing.Backends)+len(missing.Data) > 0 {
 		return links, &missing
 	}

@@ -30,6 +30,7 @@ type config struct {
 	mmap      bool
 	lowering  Lowering
 	minProfit time.Duration
+	asWritten bool // faults of exporters are not repaired
 	watchers  []watcher
 	wants     trace.Kinds // of all of them
 }
@@ -130,6 +131,11 @@ func WithStrictPlan() Option { return func(c *config) { c.strict = true } }
 // set before each execute, and setting one may overwrite outputs. Without it inputs keep
 // their values until they are set again.
 func WithReusableInputs() Option { return func(c *config) { c.reuse = true } }
+
+// WithoutRepair takes programs as they are written, with the known faults of exporters
+// that are repaired otherwise: those of delegates' payloads, and values that lie on
+// others with another dim order, which are laid out anew or refused without it.
+func WithoutRepair() Option { return func(c *config) { c.asWritten = true } }
 
 // WithMmap maps files into memory instead of reading them. The file must not change
 // while the program is open: a shortened file ends the process.

@@ -26,6 +26,10 @@ func (p *Program) Warnings() []delegate.Warning {
 				list = append(list, w.Warnings()...)
 			}
 		}
+		for _, r := range done.ir.Relaid {
+			list = append(list, delegate.Warning{Class: delegate.WarnRepair,
+				Text: fmt.Sprintf("method %.100q: a fault of the exporter was repaired: %v", p.spec.Methods[i].Name, r)})
+		}
 	}
 	var once []delegate.Warning
 	for _, w := range list {

@@ -59,6 +59,8 @@ type Payload struct {
 	Named  NamedData  // the program's and the external files' named data
 	Args   []*ArgSpec // the arguments of its calls: inputs, then outputs
 	Limits Limits     // what the payload may cost
+	// AsWritten asks to repair no fault of the exporter.
+	AsWritten bool
 	// Release takes back the memory of constants that the payload holds or names and that
 	// nothing will read again; it reports whether it did, and then they read as anything.
 	// It does not where others may read them. nil: nothing is taken back. A payload that
@@ -237,6 +239,7 @@ const (
 	WarnCache   WarningClass = "cache"   // a cache cannot be used
 	WarnBackend WarningClass = "backend" // no delegate asks for a backend
 	WarnData    WarningClass = "data"    // nothing asks for external data
+	WarnRepair  WarningClass = "repair"  // a fault of the exporter was repaired
 )
 
 // Needs is what an image needs of those who call it.
@@ -254,6 +257,7 @@ type Info struct {
 	Engine      string      // "native", "reference", an NPU's name, …
 	Nodes       []Node      // operations in order, if the payload has such
 	WeightBytes int64       // constants that the payload holds or names
+	Repairs     []string    // faults of the exporter that were repaired, with their places
 	Facts       [][2]string // further name–value pairs, printed in order
 }
 

@@ -35,7 +35,7 @@ type fileCheck struct {
 // finding is one thing that a program lacks, or that is wrong or odd with it. A note
 // keeps no program from running.
 type finding struct {
-	Kind    string `json:"kind"` // operator, backend, data, load, model, plan, layout, stale type, or surplus
+	Kind    string `json:"kind"` // operator, backend, data, load, model, plan, repair, stale type, or surplus
 	Note    bool   `json:"note,omitempty"`
 	Method  string `json:"method,omitempty"`
 	Name    string `json:"name,omitempty"`

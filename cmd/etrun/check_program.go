@@ -12,7 +12,6 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/delegate/all"
-	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
@@ -161,13 +160,9 @@ func (f *fileCheck) load(ctx context.Context, s *session.Session, m *pte.Method)
 				f.note("stale type", m.Name, fmt.Sprintf("delegate %d, %s: %s", i, fact[0], fact[1]))
 			}
 		}
-		if m.Delegates[i].ID != xnnpack.ID {
-			continue
-		}
-		if n, err := xnnpack.LayoutRepairs(m.Delegates[i].Data, s); err == nil && n > 0 {
-			f.note("layout", m.Name, fmt.Sprintf("delegate %d: %s in another memory order than its node needs, transposed on every run",
-				i, count(n, "operand is", "operands are")))
-		}
+	}
+	for _, repair := range method.Repairs() {
+		f.note("repair", m.Name, repair)
 	}
 	return nil
 }

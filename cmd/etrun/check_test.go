@@ -111,7 +111,10 @@ func TestCheck(t *testing.T) {
 	write(t, mixed, program)
 	play(t, []script{
 		{name: "runs", args: "check PTE/two_methods.pte", stdout: []string{"two_methods.pte: runs here (program version 0, 2 methods, 4 operators, 0 delegates)\n"}},
-		{name: "memory orders", args: "check " + mixed, stdout: []string{"runs here", "note: method forward: delegate 0: 3 operands are in another memory order"}},
+		{name: "memory orders", args: "check " + mixed, stdout: []string{"runs here", "note: method forward: delegate 0: node 1 (Multiply): reads value 0 ", "transposed to channels last order for a convolution"}},
+		{name: "an elided view", args: "check PTE/elided_view.pte", stdout: []string{"runs here", "note: method forward: value 14, a view of value 7"}},
+		{name: "as it is written", args: "check PTE/elided_view.pte --repair=off",
+			stdout: []string{"elided_view.pte: runs here (program version 0, 1 method, 4 operators, 0 delegates)\n"}},
 		{name: "external data", args: "check PTE/external_weights.pte", code: 4,
 			stdout: []string{"lacks what it needs", "data l.weight", "give --data FILE.ptd", "data l.bias"}, stderr: []string{"external_weights.pte: missing\n"}},
 		{name: "external data of a delegate", args: "check PTE/../ethosu/programs/external.pte --data PTE/../ethosu/programs/external_cmd.ptd", code: 4,

@@ -39,6 +39,7 @@ type methodReport struct {
 	Folded       []operatorCount  `json:"folded,omitempty"`    // instructions that are executed once, at load
 	Rewritten    []rewriteCount   `json:"rewritten,omitempty"` // instructions that lowering took away or changed
 	Lowered      *loweredReport   `json:"lowered,omitempty"`   // with --lowered
+	Repairs      []string         `json:"repairs,omitempty"`   // faults of the exporter that were repaired
 	Memory       memoryReport     `json:"memory"`
 	LoadError    string           `json:"load_error,omitempty"` // why the method does not load here
 }
@@ -202,6 +203,7 @@ func (r *methodReport) addLoaded(ctx context.Context, prog *etrun.Program) error
 	r.Memory.LowerBound, r.Memory.Conflicts = p.LowerBound, len(p.Conflicts)
 	r.countFolded(m.Folded())
 	r.countRewritten(m.Rewritten())
+	r.Repairs = m.Repairs()
 	return nil
 }
 

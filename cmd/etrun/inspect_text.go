@@ -60,6 +60,7 @@ func (m *methodReport) print(t *tabwriter.Writer) {
 	if m.Lowered != nil {
 		m.Lowered.print(t)
 	}
+	m.printRepairs(t)
 	m.Memory.print(t)
 	if m.LoadError != "" {
 		fmt.Fprintf(t, "  does not run here: %s\n", m.LoadError)
@@ -118,6 +119,16 @@ func (m *methodReport) printRewritten(t *tabwriter.Writer) {
 	fmt.Fprintln(t)
 	for _, w := range m.Rewritten {
 		fmt.Fprintf(t, "    %s\t%d\t%s\n", printable(w.Name), w.Calls, w.Rewrite)
+	}
+}
+
+func (m *methodReport) printRepairs(t *tabwriter.Writer) {
+	if len(m.Repairs) == 0 {
+		return
+	}
+	fmt.Fprintf(t, "  repaired: faults of the exporter\n")
+	for _, repair := range m.Repairs {
+		fmt.Fprintf(t, "    %s\n", printable(repair))
 	}
 }
 

@@ -41,6 +41,7 @@ type Backend struct {
 	Library      string // libXNNPACK's file or folder, see [xnn.Open]; empty means that it is searched for
 	WeightsCache string // folder where packed weights are kept for later processes, empty for none
 	MapWeights   bool   // map files of packed weights, which then must not change, and share them with other processes
+	NoRepair     bool   // take payloads as they are written, with the faults of exporters that are mended otherwise
 }
 
 // ID is the name of the backend in programs.
@@ -65,7 +66,7 @@ func describeLibrary(lib *xnn.Library) string {
 // Compile reads and checks the payload, and makes an image for the engine that the
 // backend asks for.
 func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Image, error) {
-	g, err := readGraph(p.Data, p.Named)
+	g, err := readPayload(p, !b.NoRepair && !p.AsWritten)
 	if err != nil {
 		return nil, err
 	}

@@ -68,13 +68,21 @@ func (r *reader) constant(i uint32, size int, place string) ([]byte, error) {
 		r.table.aligned[i] = data
 		r.table.stored += len(data)
 	}
-	if r.table.asked += size; r.table.asked > constantReuse*r.table.stored+constantSlack {
-		return nil, payloadError(place, "%d bytes of values made of %d bytes of constants", r.table.asked, r.table.stored)
+	if err := r.table.ask(size, place); err != nil {
+		return nil, err
 	}
 	if len(data) < size {
 		return nil, payloadError(place, "constant %d of %d bytes, want %d", i, len(data), size)
 	}
 	return data[:size], nil
+}
+
+// ask counts bytes of a value that is made of constants.
+func (c *constantTable) ask(size int, place string) error {
+	if c.asked += size; c.asked > constantReuse*c.stored+constantSlack {
+		return payloadError(place, "%d bytes of values made of %d bytes of constants", c.asked, c.stored)
+	}
+	return nil
 }
 
 func (r *reader) constantBytes(i uint32, place string) ([]byte, error) {

@@ -37,7 +37,7 @@ func convolutionNode(t nodeType) nodeType {
 	t.read, t.params, t.optional = readConvolution, newParams[window], 2
 	t.convolution, t.packs, t.bounded = true, true, true
 	t.scratch, t.layout = windowScratch, imageChannels
-	t.widens, t.relayout = besideHalves, (*graph).repairImage
+	t.widens = besideHalves
 	return t
 }
 
@@ -263,11 +263,7 @@ func wantImage(g *graph, n *node, s []shape) error {
 	if in.dim[3] == want {
 		return nil
 	}
-	err := n.fault("input of sizes %v, want %d channels", in, want)
-	if in.dim[1] == want {
-		return &layoutError{err, n}
-	}
-	return err
+	return n.fault("input of sizes %v, want %d channels", in, want)
 }
 
 // windowShape is where a window of the node's geometry moves to over [N, H, W, C].

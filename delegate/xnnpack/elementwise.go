@@ -14,6 +14,7 @@ const (
 	tagClamp    = 6
 	tagMultiply = 15
 	tagConvert  = 18
+	tagPReLU    = 31
 	tagCopy     = 46
 )
 
@@ -182,7 +183,7 @@ var binaryNodes = []nodeType{
 	limited(binaryNode(tagMultiply, "Multiply", xnn.Multiply, true, func(a, b float32) float32 { return a * b }), every(productLimits, boundLimits)),
 	limited(binaryNode(16, "Subtract", xnn.Subtract, true, func(a, b float32) float32 { return a - b }), every(sumLimits, boundLimits)),
 	binaryNode(26, "Maximum", xnn.Maximum, false, func(a, b float32) float32 { return max(a, b) }),
-	binaryNode(31, "PReLU", xnn.PReLU, false, func(x, slope float32) float32 {
+	binaryNode(tagPReLU, "PReLU", xnn.PReLU, false, func(x, slope float32) float32 {
 		if x < 0 {
 			return x * slope
 		}
@@ -199,7 +200,7 @@ func limited(t nodeType, native rule) nodeType {
 // binaryNode makes the row of a function; bounded ones keep their output within bounds.
 func binaryNode(tag uint8, name string, op xnn.BinaryOperator, bounded bool, f func(a, b float32) float32) nodeType {
 	return nodeType{tag: tag, name: name, read: readBinary, shape: broadcastShape, inPlace: true,
-		scratch: boundedScratch, bounded: bounded, relayout: (*graph).repairBroadcast, layout: fullOperands,
+		scratch: boundedScratch, bounded: bounded, layout: fullOperands,
 		check: func(g *graph, n *node) error {
 			if err := wantDatatype(g, n, n.In[0], elementwiseTypes...); err != nil {
 				return err
@@ -222,7 +223,7 @@ func binaryNode(tag uint8, name string, op xnn.BinaryOperator, bounded bool, f f
 func broadcastShape(g *graph, n *node, s []shape) error {
 	out, ok := broadcast(s[n.In[0]], s[n.In[1]])
 	if !ok {
-		return &layoutError{n.fault("operands of sizes %v and %v do not broadcast", s[n.In[0]], s[n.In[1]]), n}
+		return n.fault("operands of sizes %v and %v do not broadcast", s[n.In[0]], s[n.In[1]])
 	}
 	s[n.Out[0]] = out
 	return nil

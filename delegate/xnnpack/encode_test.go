@@ -6,6 +6,8 @@ import (
 	"math"
 
 	flatbuffers "github.com/google/flatbuffers/go"
+
+	"github.com/etrun-go/etrun/delegate"
 )
 
 // encode writes a graph as a payload: the inverse of readGraph for graphs without
@@ -283,4 +285,9 @@ func (w *writer) nodeBody(n *node) flatbuffers.UOffsetT {
 			fields(0, t, append(ids, n.Flags)...)
 		}
 	})
+}
+
+// readGraph reads a payload of which the program says nothing.
+func readGraph(data []byte, named delegate.NamedData) (*graph, error) {
+	return readPayload(&delegate.Payload{Data: data, Named: named}, true)
 }

@@ -1,7 +1,6 @@
 package xnnpack
 
 import (
-	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/internal/flatbuf"
 )
 
@@ -25,29 +24,4 @@ func (Backend) Names(payload []byte) ([]string, error) {
 		}
 	}
 	return keys, nil
-}
-
-// LayoutRepairs counts the operands of a payload's nodes that a transpose is put in front
-// of, since the exporter left them in another memory order than the nodes need. It
-// compiles nothing; named finds the constants that the payload names.
-func LayoutRepairs(payload []byte, named delegate.NamedData) (int, error) {
-	g, err := readGraph(payload, named)
-	if err != nil {
-		return 0, err
-	}
-	g.prune()
-	before := g.transposes()
-	if _, err := g.repair(); err != nil {
-		return 0, err
-	}
-	return g.transposes() - before, nil
-}
-
-func (g *graph) transposes() (n int) {
-	for i := range g.Nodes {
-		if g.Nodes[i].Type == nodeTypes[tagStaticTranspose] {
-			n++
-		}
-	}
-	return n
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/etrun-go/etrun/delegate"
@@ -67,19 +68,27 @@ func TestBackendNames(t *testing.T) {
 	}
 }
 
-func TestLayoutRepairs(t *testing.T) {
+// Repairs of real programs: what reads a copy in place of its original, and what is
+// transposed for a convolution.
+func TestRepairsOfPrograms(t *testing.T) {
 	archive := openArchive(t)
 	for _, c := range []struct {
 		program string
-		want    int
+		want    []string
 	}{
-		{"seed_b_dynq/oldpass_two_convs.pte", 3}, // a product and the inputs of two convolutions,
-		{"chlast/c1_conv_xnnpack.pte", 0},
-		{"linear/xnnpack_q8.pte", 0},
+		{"seed_b_dynq/oldpass_two_convs.pte", []string{"node 1 (Multiply): reads value 0", "node 3 (Convert): value 3 (fp32 [1 4 8 8]) transposed"}},
+		{"chlast/c1_conv_xnnpack.pte", nil},
+		{"linear/xnnpack_q8.pte", nil},
 	} {
-		got, err := xnnpack.LayoutRepairs(payloadOf(t, archive.read(c.program)))
-		if err != nil || got != c.want {
-			t.Errorf("%s: got %d, %v, want %d", c.program, got, err, c.want)
+		payload, data := payloadOf(t, archive.read(c.program))
+		img, err := xnnpack.Backend{Engine: xnnpack.EngineReference}.Compile(context.Background(), &delegate.Payload{Data: payload, Named: data})
+		if err != nil {
+			t.Fatal(err)
 		}
+		got := img.Info().Repairs
+		if !slices.EqualFunc(got, c.want, strings.HasPrefix) {
+			t.Errorf("%s: got %q, want %q", c.program, got, c.want)
+		}
+		img.Close()
 	}
 }

@@ -2,6 +2,8 @@ package xnnpack
 
 import (
 	"fmt"
+
+	"github.com/etrun-go/etrun/delegate"
 )
 
 // graph is what a payload describes: values, and nodes in the order of execution.
@@ -13,6 +15,10 @@ type graph struct {
 	Nodes   []node
 	Args    []int // values of the delegate call's arguments, by external id
 	Inputs  int   // how many of Args, from the first, are inputs
+
+	mend   bool                // faults of exporters are mended
+	mended []string            // those that were
+	specs  []*delegate.ArgSpec // what the program says of Args, nil for nothing
 }
 
 // value is one tensor of a graph (XValue). Sizes are in the order of memory.

@@ -231,8 +231,13 @@ func (g *graph) constantBytes() (n int64) {
 	return n
 }
 
-// Warnings says that the library is not there, and that a folder for weights is not used.
+// Warnings says that the library is not there, that a folder for weights is not used, and
+// that the payload was repaired.
 func (m *image) Warnings() (list []delegate.Warning) {
+	if n := len(m.graph.mended); n > 0 {
+		list = append(list, delegate.Warning{Class: delegate.WarnRepair,
+			Text: fmt.Sprintf("%s: %d faults of the exporter were repaired, the first: %s", ID, n, m.graph.mended[0])})
+	}
 	if m.noLibrary != nil {
 		list = append(list, delegate.Warning{Class: delegate.WarnEngine, Text: fmt.Sprintf("%s: the engine in Go runs, which is slower: %v; "+
 			"\"make deps\" fetches the library, which is also looked for in %s and where the variable %s says", ID, m.noLibrary, xnn.UserFolder(), xnn.EnvPath)})
@@ -248,7 +253,7 @@ const notKept = "not kept: "
 
 // Info lists the nodes with the shapes of their outputs at the declared sizes.
 func (m *image) Info() delegate.Info {
-	info := delegate.Info{Engine: string(EngineNative), Needs: m.Needs(), WeightBytes: m.graph.constantBytes()}
+	info := delegate.Info{Engine: string(EngineNative), Needs: m.Needs(), WeightBytes: m.graph.constantBytes(), Repairs: m.graph.mended}
 	if !m.native {
 		info.Engine = string(EngineReference)
 	}

@@ -15,8 +15,9 @@ var moveTypes = []datatype{fp32, fp16, qint8, quint8, bf16, plainInt32}
 
 const (
 	tagStaticTranspose   = 5
-	tagStaticReshape     = 20
+	tagResizeBilinear2D  = 9
 	tagStaticConstantPad = 10
+	tagStaticReshape     = 20
 )
 
 // moveNodes put elements elsewhere.
@@ -53,7 +54,7 @@ var moveNodes = []nodeType{
 	concatenate(34, "Concatenate4", 4),
 	concatenate(38, "Concatenate5", 5),
 	// [N, H, W, C] to [N, new height, new width, C]
-	{tag: 9, name: "StaticResizeBilinear2D", read: readResize, check: checkResize, native: every(nativeMove, resizeLimits), bySize: true, scratch: resizeScratch,
+	{tag: tagResizeBilinear2D, name: "StaticResizeBilinear2D", read: readResize, check: checkResize, native: every(nativeMove, resizeLimits), bySize: true, scratch: resizeScratch,
 		params: newParams[resizeParams], layout: imageChannels,
 		shape: func(g *graph, n *node, s []shape) error {
 			if err := wantRank(g, n, n.In[0], s, 4); err != nil {

@@ -19,9 +19,6 @@ type nodeType struct {
 	// widens says that 16-bit constants behind an input of the datatype become float32,
 	// exactly: the library takes more nodes so. nil: never.
 	widens func(in datatype) bool
-	// relayout transposes an operand whose memory order explains a layoutError of shape.
-	// It reports whether there was one way only to do that. nil: there is none.
-	relayout func(g *graph, n *node, s []shape) bool
 	// check refuses parameters and datatypes; shapes are shape's affair. It changes nothing.
 	check func(g *graph, n *node) error
 	// shape computes the outputs' shapes from the inputs'.
@@ -82,12 +79,17 @@ func (r *reader) readNode(i int, t flatbuf.Table) error {
 	if err := r.resolve(&n); err != nil {
 		return err
 	}
-	if err := n.Type.check(r.graph, &n); err != nil {
-		return err
+	if !r.graph.mend || !n.Type.weighted() { // those are mended first
+		if err := n.Type.check(r.graph, &n); err != nil {
+			return err
+		}
 	}
 	r.graph.Nodes = append(r.graph.Nodes, n)
 	return nil
 }
+
+// weighted reports nodes with input, filter and optional bias.
+func (t *nodeType) weighted() bool { return t.optional == 2 }
 
 func (n *node) checkBounds() error {
 	if n.Min != n.Min || n.Max != n.Max || n.Min > n.Max {

@@ -33,6 +33,7 @@ type reader struct {
 	table     constantTable
 	views     map[int]int  // plain values whose readers see them quantized at run time
 	viewed    map[int]bool // of those, which are computed by now
+	lost      []int        // external ids that no value has
 }
 
 func payloadError(place, format string, args ...any) error {
@@ -43,10 +44,10 @@ func unsupported(place, format string, args ...any) error {
 	return delegate.Errorf(ID, delegate.ErrUnsupported, place, format, args...)
 }
 
-// readGraph parses and checks a payload. named finds the constants that it names.
-// The graph shares the bytes of both.
-func readGraph(data []byte, named delegate.NamedData) (*graph, error) {
-	flat, base, constants, err := splitHeader(data)
+// readPayload parses and checks a payload. The graph shares its bytes and those of the
+// constants that it names. mend says whether faults of exporters are mended.
+func readPayload(p *delegate.Payload, mend bool) (*graph, error) {
+	flat, base, constants, err := splitHeader(p.Data)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +59,7 @@ func readGraph(data []byte, named delegate.NamedData) (*graph, error) {
 	if !slices.Contains(identifiers, version) {
 		return nil, payloadError("identifier", "got %q, want one of %q", version, identifiers)
 	}
-	r := &reader{graph: &graph{Version: version}, flat: flatbuf.New(flat, base, 0), named: named,
+	r := &reader{graph: &graph{Version: version, mend: mend, specs: p.Args}, flat: flatbuf.New(flat, base, 0), named: p.Named,
 		constants: constants, byID: make(map[uint32]int), views: make(map[int]int), viewed: make(map[int]bool)}
 	root := r.flat.Root()
 	if err := r.read(root); err != nil {
@@ -142,6 +143,12 @@ func (r *reader) read(root flatbuf.Table) error {
 			return err
 		}
 	}
+	if err := r.mendWeights(); err != nil {
+		return err
+	}
+	if err := r.mendOutputs(); err != nil {
+		return err
+	}
 	return r.graph.checkOrder()
 }
 
@@ -169,8 +176,12 @@ func (r *reader) collectArgs(externs int) error {
 		args[x.Arg] = v
 	}
 	for i, v := range args {
+		if v == none && !g.mend {
+			return lostArgument(i, externs)
+		}
 		if v == none {
-			return payloadError("num_externs", "no value has external id %d of %d", i, externs)
+			r.lost = append(r.lost, i)
+			continue
 		}
 		if g.Values[v].Input {
 			if g.Inputs != i {
@@ -181,6 +192,10 @@ func (r *reader) collectArgs(externs int) error {
 	}
 	g.Args = args
 	return nil
+}
+
+func lostArgument(i, externs int) error {
+	return payloadError("num_externs", "no value has external id %d of %d", i, externs)
 }
 
 // checkOrder makes sure that every value is there before it is read, is computed at

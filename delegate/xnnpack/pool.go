@@ -7,7 +7,12 @@ import (
 	"github.com/etrun-go/etrun/internal/flatbuf"
 )
 
-const tagAvgPooling2d = 11
+const (
+	tagAvgPooling2d       = 11
+	tagMaxPooling2d       = 14
+	tagGlobalAvgPooling2d = 19
+	tagArgMaxPooling2d    = 21
+)
 
 // poolNodes reduce windows, or rows, of a value.
 var poolNodes = []nodeType{
@@ -17,18 +22,18 @@ var poolNodes = []nodeType{
 		native: every(windowLimits, averageLimits), bySize: true, scratch: windowScratch, bounded: true,
 		define: func(b *builder, n *node) call { return b.averagePool(n) },
 		run:    (*reference).averagePool},
-	{tag: 14, name: "MaxPooling2d", read: readPool, params: newParams[window], layout: imageChannels,
+	{tag: tagMaxPooling2d, name: "MaxPooling2d", read: readPool, params: newParams[window], layout: imageChannels,
 		check: checkPool(elementwiseTypes), shape: poolShape, cost: poolCost,
 		native: every(windowLimits, poolLimits, boundLimits), scratch: windowScratch, bounded: true,
 		define: func(b *builder, n *node) call { return b.maxPool(n) },
 		run:    (*reference).maxPool},
 	// two outputs: the maxima, and where in the window they are
-	{tag: 21, name: "ArgMaxPooling2d", read: readArgmaxPool, params: newParams[window], layout: imageChannels,
+	{tag: tagArgMaxPooling2d, name: "ArgMaxPooling2d", read: readArgmaxPool, params: newParams[window], layout: imageChannels,
 		check: checkArgmaxPool, shape: argmaxShape, cost: poolCost,
 		native: argmaxLimits,
 		run:    (*reference).argmaxPool},
 	// mean over H and W of [N, H, W, C], which stay as sizes of 1
-	{tag: 19, name: "GlobalAvgPooling2d", read: readUnary, check: checkGlobalPool, scratch: reduceScratch, bounded: true, native: meanLimits,
+	{tag: tagGlobalAvgPooling2d, name: "GlobalAvgPooling2d", read: readUnary, check: checkGlobalPool, scratch: reduceScratch, bounded: true, native: meanLimits,
 		shape: func(g *graph, n *node, s []shape) error {
 			if err := wantRank(g, n, n.In[0], s, 4); err != nil {
 				return err

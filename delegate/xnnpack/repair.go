@@ -1,41 +1,58 @@
 package xnnpack
 
 import (
-	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
-
-// Memory orders that exporters mix up: [N, C, H, W] from [N, H, W, C] and back.
-var (
-	toChannelsFirst = []int{0, 3, 1, 2}
-	toChannelsLast  = []int{0, 2, 3, 1}
-)
-
-// maxRepairs is how many operands repair turns; each one costs a look at every node.
-const maxRepairs = 64
 
 // repair mends what exporters are known to get wrong, so that both engines see a
 // sound graph, and returns the shapes at the declared sizes.
 func (g *graph) repair() ([]shape, error) {
 	g.prune()
+	if err := g.mendLayout(); err != nil {
+		return nil, inPayload(err)
+	}
 	g.splitDynamic()
 	g.widenFilters()
 	g.roundBounds()
-	for turned := 0; ; turned++ {
-		shapes, err := g.declared()
-		var mixed *layoutError
-		if err == nil || !errors.As(err, &mixed) {
-			for i := range g.Nodes {
-				g.Nodes[i].at = i
+	shapes, err := g.declared()
+	if err == nil {
+		err = g.checkMended(shapes)
+	}
+	for i := range g.Nodes {
+		g.Nodes[i].at = i
+	}
+	return shapes, inPayload(err)
+}
+
+// maxMended is how many repairs are listed.
+const maxMended = 64
+
+// note lists a repair.
+func (g *graph) note(place, format string, args ...any) {
+	if len(g.mended) < maxMended {
+		g.mended = append(g.mended, place+": "+fmt.Sprintf(format, args...))
+	}
+}
+
+// checkMended wants the values of a mended graph to have the sizes that the payload
+// declares: else something else is wrong with it. Exporters declare the sizes of
+// dynamically quantized values as they were before their layout pass.
+func (g *graph) checkMended(s []shape) error {
+	if len(g.mended) == 0 {
+		return nil
+	}
+	for i := range g.Nodes {
+		for _, v := range g.Nodes[i].Out {
+			if x := &g.Values[v]; x.Datatype != qdint8 && s[v] != x.Shape {
+				return g.Nodes[i].beyond("output of sizes %v, the payload declares %v; mended so far: %s", s[v], x.Shape, strings.Join(g.mended, "; "))
 			}
-			return shapes, inPayload(err)
-		}
-		if turned == maxRepairs || !mixed.node.Type.relayout(g, mixed.node, shapes) {
-			return nil, inPayload(mixed.error)
 		}
 	}
+	return nil
 }
 
 // prune removes nodes whose outputs nothing needs.
@@ -136,70 +153,4 @@ func (g *graph) roundBounds() {
 			*bound = float32(element-q.ZeroPoint) * q.Scale
 		}
 	}
-}
-
-// layoutError is a node whose operands' shapes do not go together, in a way that a
-// wrong memory order of one of them explains.
-type layoutError struct {
-	error
-	node *node
-}
-
-func (e *layoutError) Unwrap() error { return e.error }
-
-// repairImage turns the input of a convolution, which has its channels where they are
-// in [N, C, H, W]. A dynamically quantized one is turned before it is quantized.
-func (g *graph) repairImage(n *node, _ []shape) bool {
-	if g.Values[n.In[0]].Datatype != qdint8 {
-		g.insertTranspose(n, 0, toChannelsLast)
-		return true
-	}
-	for i := range g.Nodes {
-		if g.Nodes[i].Out[0] == n.In[0] {
-			g.insertTranspose(&g.Nodes[i], 0, toChannelsLast)
-			return true
-		}
-	}
-	return false
-}
-
-// repairBroadcast turns one of two operands. The declared output says which order is
-// meant: of the four ways to turn one operand, exactly one must lead to it.
-func (g *graph) repairBroadcast(n *node, s []shape) bool {
-	want := g.Values[n.Out[0]].Shape
-	type way struct {
-		operand int
-		perm    []int
-	}
-	var ways []way
-	for operand := range n.In {
-		for _, perm := range [][]int{toChannelsFirst, toChannelsLast} {
-			in := [2]shape{s[n.In[0]], s[n.In[1]]}
-			if in[operand].rank != 4 {
-				continue
-			}
-			in[operand] = in[operand].permuted(perm)
-			if out, ok := broadcast(in[0], in[1]); ok && out == want {
-				ways = append(ways, way{operand, perm})
-			}
-		}
-	}
-	if len(ways) != 1 {
-		return false
-	}
-	g.insertTranspose(n, ways[0].operand, ways[0].perm)
-	return true
-}
-
-// insertTranspose turns one operand of a node.
-func (g *graph) insertTranspose(n *node, operand int, perm []int) {
-	at := slices.IndexFunc(g.Nodes, func(m node) bool { return m.Out[0] == n.Out[0] })
-	v := n.In[operand]
-	turned := g.Values[v]
-	turned.Shape, turned.Arg, turned.Input, turned.Output, turned.Data = turned.Shape.permuted(perm), none, false, false, nil
-	g.Values = append(g.Values, turned)
-	n.In[operand] = len(g.Values) - 1
-	transpose := node{Type: nodeTypes[tagStaticTranspose], In: []int{v}, Out: []int{n.In[operand]}, Min: -inf, Max: inf,
-		Params: &transposeParams{perm}, index: n.index, DebugHandle: n.DebugHandle}
-	g.Nodes = slices.Insert(g.Nodes, at, transpose)
 }

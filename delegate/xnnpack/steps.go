@@ -12,7 +12,7 @@ import (
 // 0 for an output that is computed from none, is quantized itself, or of which that is not
 // known. named finds the constants that the payload names.
 func OutputSteps(payload []byte, named delegate.NamedData) ([]float64, error) {
-	g, err := readGraph(payload, named)
+	g, err := readPayload(&delegate.Payload{Data: payload, Named: named}, true)
 	if err != nil {
 		return nil, err
 	}

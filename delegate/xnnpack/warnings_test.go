@@ -10,7 +10,7 @@ import (
 
 // An engine that runs for want of the library says how to get it.
 func TestNoLibraryIsSaid(t *testing.T) {
-	img := &image{noLibrary: &xnn.OpenError{Reason: xnn.ErrAbsent}}
+	img := &image{graph: &graph{}, noLibrary: &xnn.OpenError{Reason: xnn.ErrAbsent}}
 	list := img.Warnings()
 	if len(list) != 1 || list[0].Class != delegate.WarnEngine {
 		t.Fatalf("got %q", list)
@@ -20,7 +20,7 @@ func TestNoLibraryIsSaid(t *testing.T) {
 			t.Errorf("no %q in %q", cure, list[0].Text)
 		}
 	}
-	if list := (&image{whyReference: "the graph is not for it"}).Warnings(); len(list) > 0 {
+	if list := (&image{graph: &graph{}, whyReference: "the graph is not for it"}).Warnings(); len(list) > 0 {
 		t.Errorf("a graph that the library may not have: %q", list)
 	}
 }

@@ -15,6 +15,10 @@ type Links struct {
 	// Data is the bytes of constants and what state starts with, by value, where they
 	// are not those of the description: in an external file, or copied elsewhere.
 	Data map[int][]byte
+	// View is aten::view_copy.out, which lays out elided views; nil: they are refused.
+	View *Operator
+	// AsWritten lets elided views lie where the file has them, right or wrong.
+	AsWritten bool
 }
 
 // Operator is a row of the operators' tables with its parsed schema.
@@ -33,6 +37,8 @@ type builder struct {
 	*Method
 	src   *pte.Method
 	links Links
+
+	relaid []bool // by value: it is copied from what it is an elided view of
 }
 
 // Build analyses a method. Its time is linear in the method's size for methods

@@ -22,6 +22,7 @@ type Method struct {
 	Outputs   []int  // values; may repeat, and may name inputs or constants
 	Arenas    []int64
 	Delegates []string // by index, for messages: the delegate and its backend
+	Relaid    []Relaid // elided views that are copied: where the file has them they would be wrong
 	// Coarse says that the lifetimes are too much work to find, as no exporter's are:
 	// every storage counts as live throughout, and some may be read before it is written.
 	Coarse bool

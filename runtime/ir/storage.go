@@ -11,7 +11,10 @@ import (
 
 // access is when a value is first read and first written, as steps; never where it
 // is not at all.
-type access struct{ read, write int }
+type access struct {
+	read, write int
+	update      bool // it is changed in part too
+}
 
 const never = int(^uint(0) >> 1)
 
@@ -21,7 +24,12 @@ func (b *builder) addStorages() error {
 	if err := b.joinViews(join); err != nil {
 		return err
 	}
-	b.joinElidedViews(b.accesses(), join)
+	if err := b.joinElidedViews(b.accesses(), join); err != nil {
+		return err
+	}
+	if err := b.addRelays(); err != nil {
+		return err
+	}
 	b.collect(join)
 	for i := range b.Storages {
 		b.classify(&b.Storages[i])
@@ -100,7 +108,7 @@ func (b *builder) classify(s *Storage) {
 			s.Kind = Heap
 		}
 	}
-	if first := b.src.Values[s.Values[0]].Tensor; first.Storage == pte.Planned {
+	if first := b.src.Values[s.Values[0]].Tensor; first.Storage == pte.Planned && !b.relaid[s.Values[0]] {
 		s.Planned, s.Arena, s.Offset = true, first.Arena, first.Offset
 	}
 }
@@ -116,7 +124,7 @@ func (b *builder) data(v int) []byte {
 func (b *builder) accesses() []access {
 	acc := make([]access, len(b.Values))
 	for v := range acc {
-		acc[v] = access{never, never}
+		acc[v] = access{read: never, write: never}
 	}
 	for i := range b.Steps {
 		s := &b.Steps[i]
@@ -124,7 +132,7 @@ func (b *builder) accesses() []access {
 			acc[v].read = min(acc[v].read, i)
 		}
 		for _, v := range s.Updates {
-			acc[v].read, acc[v].write = min(acc[v].read, i), min(acc[v].write, i)
+			acc[v] = access{min(acc[v].read, i), min(acc[v].write, i), true}
 		}
 		for _, v := range s.Writes {
 			acc[v].write = min(acc[v].write, i)
@@ -143,26 +151,6 @@ type spot struct {
 }
 
 func spotOf(t *pte.Tensor) spot { return spot{t.Arena, t.Offset, t.NBytes()} }
-
-// joinElidedViews finds values that no instruction writes though they are read: the
-// exporter dropped a view and gave its result the place of the operand. Such a
-// value belongs to the one written last before it is read, in the same bytes.
-func (b *builder) joinElidedViews(acc []access, join *forest) {
-	writers := b.writersBySpot(acc)
-	for _, v := range b.Outputs { // read at the end
-		acc[v].read = min(acc[v].read, len(b.Steps))
-	}
-	for v := range b.Values {
-		if !b.isPlanned(v) || acc[v].write != never || acc[v].read == never {
-			continue
-		}
-		list := writers[spotOf(b.src.Values[v].Tensor)]
-		n, _ := slices.BinarySearchFunc(list, acc[v].read, func(w, at int) int { return cmp.Compare(acc[w].write, at) })
-		if n > 0 {
-			join.union(list[n-1], v)
-		}
-	}
-}
 
 // writersBySpot lists the values that instructions write, by place, as first written.
 func (b *builder) writersBySpot(acc []access) map[spot][]int {

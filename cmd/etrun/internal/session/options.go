@@ -40,6 +40,7 @@ type Options struct {
 
 	maxMemory bytesize.Size
 	xnnpack   string
+	repair    string
 	weights   string
 	fvp       string
 	qparams   quantizations
@@ -101,6 +102,8 @@ func (o *Options) AddFileFlags(flags *pflag.FlagSet) {
 	flags.Var(&o.qparams, "qparams", "`QUANT` of a delegate's output that the program declares with a stale type: "+
 		"[METHOD/]DELEGATE:OUTPUT=SCALE,ZERO, or a FILE.json of them; may be repeated")
 	flags.BoolVar(&o.strict, "strict-plan", false, "refuse a program whose own memory plan lets live values overlap, instead of planning anew")
+	flags.StringVar(&o.repair, "repair", "auto",
+		"faults of exporters, `MODE`: auto repairs those that are known, off takes the program as it is written")
 	flags.BoolVar(&o.mmap, "mmap", false, "map files instead of reading them; they must not change meanwhile")
 }
 
@@ -108,6 +111,7 @@ func (o *Options) AddFileFlags(flags *pflag.FlagSet) {
 func (o *Options) choices() []choice {
 	return []choice{
 		{"xnnpack", o.xnnpack, engineNames()},
+		{"repair", o.repair, []string{"auto", "off"}},
 		{"lower", o.Lower, lowerModes},
 		{"plan", o.plan, slices.Sorted(maps.Keys(planModes))},
 	}
@@ -173,6 +177,9 @@ func (o *Options) open(ctx context.Context, path string, options []etrun.Option)
 	}
 	if o.strict {
 		options = append(options, etrun.WithStrictPlan())
+	}
+	if o.repair == "off" {
+		options = append(options, etrun.WithoutRepair())
 	}
 	if o.mmap {
 		options = append(options, etrun.WithMmap())

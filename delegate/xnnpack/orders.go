@@ -1,0 +1,166 @@
+package xnnpack
+
+import (
+	"slices"
+
+	"github.com/etrun-go/etrun/delegate"
+)
+
+// Memory orders of images: [N, C, H, W] from [N, H, W, C] and back.
+var (
+	toChannelsFirst = []int{0, 3, 1, 2}
+	toChannelsLast  = []int{0, 2, 3, 1}
+)
+
+// imageOrder is how the memory of a value of four dimensions is laid out.
+type imageOrder uint8
+
+const (
+	orderUnknown imageOrder = iota // nothing says which
+	orderFirst                     // [N, C, H, W]
+	orderLast                      // [N, H, W, C]
+	orderBoth                      // what reads it disagrees
+)
+
+// nodeOrders are the orders that exporters give operands and outputs of nodes which
+// do not take any. What is not here computes in the order of its operands.
+var nodeOrders = map[uint8]imageOrder{
+	tagConv2d: orderLast, tagDepthwiseConv2d: orderLast, tagConvTranspose2d: orderLast,
+	tagAvgPooling2d: orderLast, tagMaxPooling2d: orderLast, tagArgMaxPooling2d: orderLast, tagGlobalAvgPooling2d: orderLast,
+	tagResizeBilinear2D: orderLast, tagPReLU: orderLast,
+	tagFullyConnected: orderFirst, tagBatchMatrixMultiply: orderFirst, tagStaticReshape: orderFirst,
+}
+
+// imageOrders are the orders that the exporter believed values to be in. Values that nodes
+// without an order of their own connect form a class, which is in one order. Transposes
+// connect nothing: they may change the order or be the model's own.
+type imageOrders struct {
+	g      *graph
+	parent []int
+	found  []imageOrder // by root
+	turned []bool       // by root: a member is transposed to channels last order
+	back   []bool       // by root: a member is a value transposed to channels first order
+	copies map[int]int
+}
+
+// findOrders finds the orders. Values of copies, by their outputs, are read in either
+// order, so they are of no class.
+func (g *graph) findOrders(copies map[int]int) *imageOrders {
+	o := &imageOrders{g: g, parent: make([]int, len(g.Values)), found: make([]imageOrder, len(g.Values)), turned: make([]bool, len(g.Values)),
+		back: make([]bool, len(g.Values)), copies: copies}
+	for v := range o.parent {
+		o.parent[v] = v
+	}
+	for i := range g.Nodes {
+		o.connect(&g.Nodes[i])
+	}
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		if own, ok := nodeOrders[n.Type.tag]; ok {
+			o.set(n.In[0], own)
+			o.set(n.Out[0], own)
+		} else if n.isTranspose(toChannelsLast) {
+			o.turned[o.find(n.In[0])] = true
+		} else if n.isTranspose(toChannelsFirst) {
+			o.back[o.find(n.Out[0])] = true
+		}
+	}
+	for i, v := range g.Args {
+		if v != none && i < len(g.specs) {
+			o.set(v, specOrder(g.specs[i]))
+		}
+	}
+	return o
+}
+
+func (o *imageOrders) find(v int) int {
+	for o.parent[v] != v {
+		o.parent[v] = o.parent[o.parent[v]]
+		v = o.parent[v]
+	}
+	return v
+}
+
+// connect makes one class of the images that a node without an order of its own has.
+func (o *imageOrders) connect(n *node) {
+	if _, own := nodeOrders[n.Type.tag]; own || n.Type.tag == tagStaticTranspose || !o.isImage(n.Out[0]) {
+		return
+	}
+	for _, v := range n.In {
+		if v != none && o.isImage(v) {
+			o.parent[o.find(v)] = o.find(n.Out[0])
+		}
+	}
+}
+
+// isImage reports a value whose order says something.
+func (o *imageOrders) isImage(v int) bool {
+	x := &o.g.Values[v]
+	_, copied := o.copies[v]
+	return x.Shape.rank == 4 && !x.isConst() && x.Datatype != qdint8 && !copied
+}
+
+// set adds what is known of a value to its class.
+func (o *imageOrders) set(v int, own imageOrder) {
+	if o.isImage(v) {
+		o.found[o.find(v)] |= own
+	}
+}
+
+// of is the order of a value's class.
+func (o *imageOrders) of(v int) imageOrder { return o.found[o.find(v)] }
+
+// specOrder is the order of an argument of the program.
+func specOrder(a *delegate.ArgSpec) imageOrder {
+	switch {
+	case a == nil || len(a.Sizes) != 4:
+		return orderUnknown
+	case a.DimOrder == nil || slices.Equal(a.DimOrder, []uint8{0, 1, 2, 3}):
+		return orderFirst
+	case slices.Equal(a.DimOrder, []uint8{0, 2, 3, 1}):
+		return orderLast
+	}
+	return orderUnknown
+}
+
+// specShape is the sizes of an argument in the order of memory.
+func specShape(a *delegate.ArgSpec) shape {
+	if len(a.Sizes) == 0 || len(a.Sizes) > len(shape{}.dim) {
+		return shapeOf(1)
+	}
+	s := shapeOf(a.Sizes...)
+	if len(a.DimOrder) == len(a.Sizes) {
+		for i, d := range a.DimOrder {
+			s.dim[i] = a.Sizes[min(int(d), len(a.Sizes)-1)]
+		}
+	}
+	return s
+}
+
+// provesOrder reports a value that is in the order of an argument for certain: its sizes
+// alone tell it, or what computes it.
+func (g *graph) provesOrder(v int, a *delegate.ArgSpec) bool {
+	s := g.Values[v].Shape
+	if s.rank != 4 || s.permuted(toChannelsLast).squeezed() != s.squeezed() {
+		return true
+	}
+	own := g.findOrders(nil).of(v)
+	if n := g.producer(v); own == orderUnknown && n != nil && n.isTranspose(toChannelsFirst) {
+		own = orderFirst
+	}
+	return own == specOrder(a) && own != orderUnknown
+}
+
+// producer is the node that computes v, nil for none.
+func (g *graph) producer(v int) *node {
+	for i := range g.Nodes {
+		if slices.Contains(g.Nodes[i].Out, v) {
+			return &g.Nodes[i]
+		}
+	}
+	return nil
+}
+
+func (n *node) isTranspose(perm []int) bool {
+	return n.Type.tag == tagStaticTranspose && slices.Equal(params[transposeParams](n).perm, perm)
+}

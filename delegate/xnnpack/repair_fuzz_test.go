@@ -1,0 +1,58 @@
+package xnnpack
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/etrun-go/etrun/delegate"
+)
+
+// faultyGraphs are graphs with every fault that is repaired.
+func faultyGraphs() (list []*graph) {
+	for _, c := range layoutCases {
+		for _, size := range layoutSizes {
+			list = append(list, c.build(newLayoutCase(size, true)))
+		}
+	}
+	for _, c := range weightCases {
+		list = append(list, c.build(&moduleCalls{maker: newMaker(3), faulty: true}))
+	}
+	return append(list, lostGraph(newMaker(3), true, 2, 3, 4, 5), lostGraph(newMaker(3), true, 1, 4, 4, 4))
+}
+
+// FuzzRepairs changes bytes of payloads that are repaired. What is not refused, by an
+// error of the package, runs.
+func FuzzRepairs(f *testing.F) {
+	graphs := faultyGraphs()
+	var specs [][]*delegate.ArgSpec
+	for i, g := range graphs {
+		f.Add(encode(g), uint8(i), uint8(0))
+		args := g.Args[:len(g.Args):len(g.Args)]
+		if args[len(args)-1] == none { // of a lost output
+			args = append(args[:len(args)-1:len(args)-1], args[0])
+		}
+		specs = append(specs, specsOf(&graph{Values: g.Values, Args: args}))
+	}
+	f.Fuzz(func(t *testing.T, data []byte, which, order uint8) {
+		list := specs[int(which)%len(specs)]
+		if order > 0 { // another order of an argument
+			list = append([]*delegate.ArgSpec(nil), list...)
+			a := *list[int(order)%len(list)]
+			if len(a.DimOrder) == 4 {
+				a.DimOrder = []uint8{0, 2, 3, 1}
+			}
+			list[int(order)%len(list)] = &a
+		}
+		g, err := readPayload(&delegate.Payload{Data: data, Args: list}, true)
+		var placed *delegate.Error
+		if err == nil {
+			shapes, fault := g.repair()
+			if err = fault; err == nil && g.cost(shapes) < 1e7 {
+				runZeros(t, g, shapes)
+			}
+		}
+		if err != nil && !errors.As(err, &placed) {
+			t.Fatalf("error of type %T: %v", err, err)
+		}
+	})
+}

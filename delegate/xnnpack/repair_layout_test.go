@@ -1,0 +1,248 @@
+package xnnpack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// specsOf is what a program says of a graph's arguments: float32 in the order of memory,
+// which is channels first.
+func specsOf(g *graph) (list []*delegate.ArgSpec) {
+	for _, v := range g.Args {
+		a := &delegate.ArgSpec{DType: tensor.Float32, Sizes: g.Values[v].Shape.dims()}
+		for d := range a.Sizes {
+			a.DimOrder = append(a.DimOrder, uint8(d))
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+// runPayload executes a graph once, with random numbers, on an engine.
+func runPayload(t *testing.T, g *graph, engine Engine, asWritten bool) ([]*tensor.Value, []string, error) {
+	t.Helper()
+	return runWith(t, &delegate.Payload{Data: encode(g), Args: specsOf(g), AsWritten: asWritten}, engine)
+}
+
+// runSpecs is runPayload where the program says other things of the arguments.
+func runSpecs(t *testing.T, g *graph, specs []*delegate.ArgSpec, engine Engine) ([]*tensor.Value, []string, error) {
+	t.Helper()
+	return runWith(t, &delegate.Payload{Data: encode(g), Args: specs}, engine)
+}
+
+func runWith(t *testing.T, p *delegate.Payload, engine Engine) ([]*tensor.Value, []string, error) {
+	t.Helper()
+	img, err := Backend{Engine: engine, Library: xnntest.Path()}.Compile(context.Background(), p)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer img.Close()
+	args := newMaker(7).arguments(img.(*image).graph)
+	return args, img.Info().Repairs, runOnce(img, args)
+}
+
+// layoutCase makes a graph as the exporter's layout pass should make it, or as it does.
+type layoutCase struct {
+	*maker
+	c, h, w int
+	faulty  bool
+}
+
+func (b *layoutCase) image() []int { return []int{1, b.c, b.h, b.w} }
+
+// transposed transposes a value.
+func (b *layoutCase) transposed(v int, perm []int) int {
+	y := b.value(fp32, b.g.Values[v].Shape.permuted(perm).dims()...)
+	b.node("StaticTranspose", []int{v}, []int{y}, func(n *node) { *params[transposeParams](n) = transposeParams{perm} })
+	return y
+}
+
+func (b *layoutCase) reshaped(v int, dims ...int) int {
+	y := b.value(fp32, dims...)
+	b.node("StaticReshape", []int{v}, []int{y}, func(n *node) { *params[reshapeParams](n) = reshapeParams{dims} })
+	return y
+}
+
+func (b *layoutCase) unary(name string, v int, dims ...int) int {
+	y := b.value(fp32, dims...)
+	b.node(name, []int{v}, []int{y})
+	return y
+}
+
+// early is what a node reads that the pass had seen before: x, or its copy.
+func (b *layoutCase) early(x, copied int) int {
+	if b.faulty {
+		return copied
+	}
+	return x
+}
+
+// convolved quantizes v, which is in channels first order, and gives the convolution in
+// that order. The exporter leaves out the transpose.
+func (b *layoutCase) convolved(v int) int {
+	if !b.faulty {
+		v = b.transposed(v, toChannelsLast)
+	}
+	return b.convolvedLast(v, b.c)
+}
+
+// convolvedLast is convolved for what is in channels last order.
+func (b *layoutCase) convolvedLast(v, c int) int {
+	filter, bias := b.constant(qcint8, 0, 3, 1, 1, c), b.constant(fp32, 0, 3)
+	q := b.quantized(v, 3)
+	y := b.value(fp32, 1, b.h, b.w, 3)
+	b.node("Conv2d", []int{q, filter, bias}, []int{y}, withWindow(window{kernelH: 1, kernelW: 1, strideH: 1, strideW: 1,
+		dilationH: 1, dilationW: 1, groups: 1, groupIn: c, groupOut: 3}))
+	return b.transposed(y, toChannelsFirst)
+}
+
+var layoutCases = []struct {
+	name  string
+	build func(b *layoutCase) *graph
+	vague [][3]int // sizes that do not tell the orders: refused
+}{
+	{name: "a reshape on the way", build: func(b *layoutCase) *graph {
+		x := b.input(fp32, b.image()...)
+		y := b.reshaped(b.early(x, b.transposed(x, toChannelsLast)), 1, b.c, b.h*b.w)
+		return b.done(b.convolved(b.reshaped(b.unary("Softmax", y, 1, b.c, b.h*b.w), b.image()...)))
+	}},
+	{name: "a reshape beside", build: func(b *layoutCase) *graph {
+		x := b.input(fp32, b.image()...)
+		copied := b.transposed(x, toChannelsLast)
+		y := b.reshaped(b.early(x, copied), b.c, b.h*b.w)
+		return b.done(y, b.convolvedLast(copied, b.c))
+	}},
+	{name: "a function that is returned too", build: func(b *layoutCase) *graph {
+		x := b.input(fp32, b.image()...)
+		y := b.unary("Clamp", b.early(x, b.transposed(x, toChannelsLast)), b.image()...)
+		return b.done(y, b.convolved(y))
+	}},
+	{name: "a product with a number a channel", build: func(b *layoutCase) *graph {
+		x, factors := b.input(fp32, b.image()...), b.constant(fp32, 0, 1, b.c, 1, 1)
+		y := b.value(fp32, b.image()...)
+		b.node("Multiply", []int{b.early(x, b.transposed(x, toChannelsLast)), factors}, []int{y})
+		return b.done(b.convolved(y), b.reshaped(y, b.c*b.h*b.w))
+	}},
+	{name: "a product of both orders", vague: [][3]int{{4, 4, 4}, {3, 3, 3}}, build: func(b *layoutCase) *graph {
+		x := b.input(fp32, b.image()...)
+		copied := b.transposed(x, toChannelsLast)
+		s := b.transposed(b.unary("Sigmoid", b.early(x, copied), b.image()...), toChannelsLast)
+		y := b.value(fp32, 1, b.h, b.w, b.c)
+		b.node("Multiply", []int{copied, s}, []int{y})
+		return b.done(b.convolvedLast(y, b.c))
+	}},
+	{name: "a slice of channels", build: func(b *layoutCase) *graph {
+		x := b.input(fp32, 1, b.c+1, b.h, b.w)
+		y := b.value(fp32, b.image()...)
+		b.node("StaticSlice", []int{b.early(x, b.transposed(x, toChannelsLast))}, []int{y}, func(n *node) {
+			*params[sliceParams](n) = sliceParams{[]int{0, 1, 0, 0}, []int{1, b.c, b.h, b.w}}
+		})
+		return b.done(b.convolved(y), b.reshaped(y, b.c*b.h*b.w))
+	}},
+	{name: "an order of the model's own", build: func(b *layoutCase) *graph {
+		x := b.input(fp32, b.image()...)
+		y := b.transposed(b.early(x, b.transposed(x, toChannelsLast)), toChannelsLast)
+		b.g.Values[y].Shape = shapeOf(1, b.h, b.w, b.c) // as declared: of x transposed
+		z := b.transposed(b.reshaped(y, 1, b.h, b.w, b.c), toChannelsFirst)
+		return b.done(b.convolved(b.reshaped(z, b.image()...)))
+	}},
+	{name: "behind another convolution", vague: [][3]int{{3, 3, 3}}, build: func(b *layoutCase) *graph {
+		x, shift := b.input(fp32, b.image()...), b.constant(fp32, 0, 3, 1, 1)
+		between := b.convolvedLast(b.transposed(x, toChannelsLast), b.c)
+		b.c = 3
+		y := b.value(fp32, b.image()...)
+		b.node("Add", []int{between, shift}, []int{y})
+		return b.done(b.convolved(y))
+	}},
+	{name: "a concatenation", build: func(b *layoutCase) *graph {
+		x := b.value(fp32, b.image()...)
+		b.node("Concatenate2", []int{b.input(fp32, 1, 1, b.h, b.w), b.input(fp32, 1, b.c-1, b.h, b.w)}, []int{x},
+			func(n *node) { params[concatenateParams](n).axis = 1 })
+		copied := b.transposed(x, toChannelsLast)
+		return b.done(b.reshaped(b.early(x, copied), b.c, b.h*b.w), b.convolvedLast(copied, b.c))
+	}},
+}
+
+// sizes of the images: channels, height, width.
+var layoutSizes = [][3]int{{6, 4, 5}, {8, 8, 3}, {4, 3, 4}, {3, 5, 5}, {4, 4, 4}, {3, 3, 3}}
+
+func newLayoutCase(size [3]int, faulty bool) *layoutCase {
+	return &layoutCase{maker: newMaker(5), c: size[0], h: size[1], w: size[2], faulty: faulty}
+}
+
+// Graphs with transposes at the wrong place give what those with transposes at the right
+// place give, and these are left alone.
+func TestLayoutRepairs(t *testing.T) {
+	for _, engine := range []Engine{EngineReference, EngineAuto} {
+		for _, c := range layoutCases {
+			for _, size := range layoutSizes {
+				t.Run(fmt.Sprintf("%s/%s/%v", engine, c.name, size), func(t *testing.T) {
+					right := c.build(newLayoutCase(size, false))
+					want, repairs, err := runPayload(t, right, engine, false)
+					if err != nil || len(repairs) > 0 {
+						t.Fatalf("of the right graph: repairs %q, error %v", repairs, err)
+					}
+					faulty := c.build(newLayoutCase(size, true))
+					got, repairs, err := runPayload(t, faulty, engine, false)
+					if slices.Contains(c.vague, size) {
+						if !errors.Is(err, delegate.ErrUnsupported) || !strings.Contains(err.Error(), "cannot be told") {
+							t.Fatalf("got %v", err)
+						}
+						return
+					}
+					if err != nil || len(repairs) == 0 {
+						t.Fatalf("repairs %q, error %v\n%s", repairs, err, dump(faulty))
+					}
+					if err := (&sample{}).differ(got, want, right); err != nil {
+						t.Errorf("%v\n%q\n%s", err, repairs, dump(faulty))
+					}
+				})
+			}
+		}
+	}
+}
+
+// What cannot be proven is refused, and nothing is repaired that is not wanted.
+func TestLayoutRepairsRefused(t *testing.T) {
+	size := [3]int{6, 4, 5}
+	for _, c := range []struct {
+		name, text string
+		build      func(b *layoutCase) *graph
+	}{
+		{"declared sizes of no order", "no order of its operands gives the declared sizes", func(b *layoutCase) *graph {
+			x := b.input(fp32, b.image()...)
+			y := b.unary("Clamp", b.transposed(x, toChannelsLast), 1, 5, 4, 6)
+			return b.done(y, b.convolved(y))
+		}},
+		{"both orders", "read in channels first and channels last order", func(b *layoutCase) *graph {
+			b.c, b.h, b.w = 4, 4, 4
+			x := b.input(fp32, b.image()...)
+			y := b.unary("Clamp", b.transposed(x, toChannelsLast), b.image()...)
+			pooled := b.value(fp32, 1, 1, 1, 4)
+			b.node("GlobalAvgPooling2d", []int{y}, []int{pooled})
+			return b.done(b.reshaped(y, 64), b.convolved(y), pooled)
+		}},
+		{"other sizes elsewhere", "the payload declares", func(b *layoutCase) *graph {
+			x := b.input(fp32, b.image()...)
+			y := b.unary("Clamp", b.transposed(x, toChannelsLast), b.image()...)
+			return b.done(b.unary("Sigmoid", y, 1, 5, 4, 6), b.convolved(y))
+		}},
+	} {
+		_, _, err := runPayload(t, c.build(newLayoutCase(size, true)), EngineReference, false)
+		if !errors.Is(err, delegate.ErrUnsupported) || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: got %v, want …%s…", c.name, err, c.text)
+		}
+	}
+	_, _, err := runPayload(t, layoutCases[0].build(newLayoutCase(size, true)), EngineReference, true)
+	if !errors.Is(err, delegate.ErrPayload) {
+		t.Errorf("as it is written: %v, want a refusal", err)
+	}
+}

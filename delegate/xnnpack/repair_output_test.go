@@ -1,0 +1,89 @@
+package xnnpack
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/etrun-go/etrun/delegate"
+)
+
+// lostGraph computes numbers from x that nothing reads, and returns others. Without lost
+// they are returned too.
+func lostGraph(m *maker, lost bool, dims ...int) *graph {
+	x, q, s := m.input(fp32, dims...), m.value(qint8, dims...), m.value(fp32, dims[0]*dims[1]*dims[2]*dims[3])
+	m.node("StaticReshape", []int{x}, []int{s}, func(n *node) { *params[reshapeParams](n) = reshapeParams{m.g.Values[s].Shape.dims()} })
+	m.node("Convert", []int{x}, []int{q})
+	y := m.transposedLike(q, toChannelsLast)
+	y = m.transposedLike(y, toChannelsFirst)
+	if lost {
+		g := m.done(s)
+		g.Args = append(g.Args, none)
+		return g
+	}
+	z := m.value(fp32, dims...)
+	m.node("Convert", []int{y}, []int{z})
+	return m.done(s, z)
+}
+
+// transposedLike transposes v, with its datatype and quantization.
+func (m *maker) transposedLike(v int, perm []int) int {
+	x := &m.g.Values[v]
+	y := m.value(x.Datatype, x.Shape.permuted(perm).dims()...)
+	m.g.Values[y].Quant = m.g.Values[v].Quant
+	m.node("StaticTranspose", []int{v}, []int{y}, func(n *node) { *params[transposeParams](n) = transposeParams{perm} })
+	return y
+}
+
+func TestOutputRepairs(t *testing.T) {
+	for _, engine := range []Engine{EngineReference, EngineAuto} {
+		for _, dims := range [][]int{{2, 3, 4, 5}, {1, 4, 4, 4}} {
+			right, faulty := lostGraph(newMaker(3), false, dims...), lostGraph(newMaker(3), true, dims...)
+			specs := specsOf(right)
+			want, _, err := runSpecs(t, right, specs, engine)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, repairs, err := runSpecs(t, faulty, specs, engine)
+			if err != nil || len(repairs) != 1 || !strings.Contains(repairs[0], "dequantized and returned") {
+				t.Fatalf("%v: repairs %q, error %v", dims, repairs, err)
+			}
+			if err := (&sample{}).differ(got, want, right); err != nil {
+				t.Errorf("%v: %v", dims, err)
+			}
+		}
+	}
+}
+
+// A value becomes an output only where no other could.
+func TestOutputRepairsRefused(t *testing.T) {
+	dims := []int{2, 3, 4, 5}
+	for name, change := range map[string]func(m *maker, g *graph, specs []*delegate.ArgSpec){
+		"other sizes":        func(_ *maker, _ *graph, specs []*delegate.ArgSpec) { specs[2].Sizes = []int{2, 4, 5, 3} },
+		"another order":      func(_ *maker, _ *graph, specs []*delegate.ArgSpec) { specs[2].DimOrder = []uint8{0, 2, 3, 1} },
+		"another type":       func(_ *maker, _ *graph, specs []*delegate.ArgSpec) { specs[2].DType = 1 },
+		"no argument":        func(_ *maker, _ *graph, specs []*delegate.ArgSpec) { specs[2] = nil },
+		"two unread values":  func(m *maker, g *graph, _ []*delegate.ArgSpec) { m.transposedLike(0, toChannelsLast) },
+		"no unread value":    func(_ *maker, g *graph, _ []*delegate.ArgSpec) { g.Nodes = g.Nodes[:1] },
+		"two missing values": func(_ *maker, g *graph, _ []*delegate.ArgSpec) { g.Args = append(g.Args, none) },
+	} {
+		m := newMaker(3)
+		g, specs := lostGraph(m, true, dims...), specsOf(lostGraph(newMaker(3), false, dims...))
+		change(m, g, specs)
+		_, _, err := runSpecs(t, g, specs, EngineReference)
+		if !errors.Is(err, delegate.ErrPayload) {
+			t.Errorf("%s: got %v, want a refusal", name, err)
+		}
+	}
+	// a value in channels last order, with sizes that do not tell
+	m := newMaker(3)
+	x, q, y := m.input(fp32, 1, 4, 4, 4), m.value(qint8, 1, 4, 4, 4), m.value(fp32, 64)
+	m.node("StaticReshape", []int{x}, []int{y}, func(n *node) { *params[reshapeParams](n) = reshapeParams{[]int{64}} })
+	m.node("Convert", []int{x}, []int{q})
+	m.transposedLike(q, toChannelsLast)
+	g := m.done(y)
+	g.Args = append(g.Args, none)
+	if _, _, err := runSpecs(t, g, specsOf(lostGraph(newMaker(3), false, 1, 4, 4, 4)), EngineReference); !errors.Is(err, delegate.ErrPayload) {
+		t.Errorf("an order that cannot be told: got %v, want a refusal", err)
+	}
+}

@@ -1,0 +1,303 @@
+package xnnpack
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// A module that is called twice has one bias in the payload, with the scale or the
+// datatype that its first call needs, and its filter may be quantized in some calls only.
+// XNNPACK reads a bias in the scale of the sums, whatever the payload declares, so a
+// further call gets wrong numbers. The declared scale is what the elements were made
+// with: it is believed where it is that of the sums of another node with the same bias.
+
+// sameScale is how far two scales may be apart that are the same, of their size: both
+// are products of float32.
+const sameScale = 1e-6
+
+// weightMender gives nodes with weights constants that fit each other.
+type weightMender struct {
+	*reader
+	proven  map[int]bool // biases with a declared scale that a node has
+	floats  map[int]int  // constant to its numbers as float32
+	rescale map[rescaled]int
+	nodes   []node
+}
+
+// rescaled is a bias in the scale of the sums of an input and a filter.
+type rescaled struct {
+	bias, filter int
+	in           float32
+}
+
+// mendWeights mends the constants of all nodes with weights, and checks these nodes.
+func (r *reader) mendWeights() error {
+	g := r.graph
+	if !g.mend {
+		return nil
+	}
+	m := &weightMender{reader: r, proven: make(map[int]bool), floats: make(map[int]int), rescale: make(map[rescaled]int)}
+	for i := range g.Nodes {
+		if n := &g.Nodes[i]; n.Type.weighted() && m.inScale(n) {
+			m.proven[n.In[2]] = true
+		}
+	}
+	m.nodes = make([]node, 0, len(g.Nodes))
+	for _, n := range g.Nodes {
+		if err := m.add(n); err != nil {
+			return inPayload(err)
+		}
+	}
+	g.Nodes = m.nodes
+	return nil
+}
+
+// add adds a node, mended, and conversions where it needs any.
+func (m *weightMender) add(n node) error {
+	if !n.Type.weighted() {
+		m.nodes = append(m.nodes, n)
+		return nil
+	}
+	at := len(m.nodes)
+	after, err := m.mend(&n)
+	if err != nil {
+		return err
+	}
+	m.nodes = append(append(m.nodes, n), after...)
+	for i := at; i < len(m.nodes); i++ {
+		if err := m.nodes[i].Type.check(m.graph, &m.nodes[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mend gives a node operands that it takes, and returns the nodes to follow it.
+func (m *weightMender) mend(n *node) (after []node, err error) {
+	in, filter, bias := m.operands(n)
+	if !filter.isConst() || bias != nil && !bias.isConst() {
+		return nil, nil
+	}
+	static := in.Datatype.isStatic() && filter.Datatype.isStatic() && m.graph.Values[n.Out[0]].Datatype.isStatic()
+	switch {
+	case static && bias == nil:
+		return nil, nil
+	case static && bias.Datatype == fp32:
+		return nil, m.setBias(n, "quantized in the scale of its sums")
+	case static:
+		if bias.Datatype.isSum() && m.proven[n.In[2]] && !m.inScale(n) {
+			err = m.setBias(n, "rescaled from that of another call to the scale of its sums")
+		}
+		return nil, err
+	}
+	return m.toFloat(n)
+}
+
+// operands are the input, filter and bias of a node; nil for no bias.
+func (m *weightMender) operands(n *node) (in, filter, bias *value) {
+	values := m.graph.Values
+	if n.In[2] != none {
+		bias = &values[n.In[2]]
+	}
+	return &values[n.In[0]], &values[n.In[1]], bias
+}
+
+// isStatic reports 8-bit elements with scales that the payload gives.
+func (d datatype) isStatic() bool { return d == qint8 || d == quint8 || d == qcint8 }
+
+// isSum reports elements of biases in the scale of sums.
+func (d datatype) isSum() bool { return d == qint32 || d == qcint32 }
+
+// scale is the scale of channel c of a value with one per tensor or per channel.
+func (v *value) scale(c int) float64 {
+	if v.Datatype.info().quant == perChannel {
+		return float64(v.Quant.Scales[c])
+	}
+	return float64(v.Quant.Scale)
+}
+
+// channels is how many channels a value has scales for, n where it has one for all.
+func (v *value) channels(n int) int {
+	if v.Datatype.info().quant == perChannel {
+		return len(v.Quant.Scales)
+	}
+	return n
+}
+
+// inScale reports a node with static operands whose bias declares the scale of its sums.
+func (m *weightMender) inScale(n *node) bool {
+	in, filter, bias := m.operands(n)
+	if bias == nil || !bias.isConst() || !bias.Datatype.isSum() || !in.Datatype.isStatic() || !filter.Datatype.isStatic() {
+		return false
+	}
+	count := bias.Shape.numel()
+	if in.channels(1) != 1 || filter.channels(count) != count || bias.channels(count) != count {
+		return false
+	}
+	for c := range count {
+		if want := in.scale(0) * filter.scale(c); math.Abs(bias.scale(c)-want) > sameScale*want {
+			return false
+		}
+	}
+	return true
+}
+
+// setBias gives a node with static operands a bias of its own, in the scale of its sums.
+func (m *weightMender) setBias(n *node, how string) error {
+	in, filter, bias := m.operands(n)
+	key := rescaled{n.In[2], n.In[1], in.Quant.Scale}
+	made, ok := m.rescale[key]
+	if !ok {
+		count := bias.Shape.numel()
+		if in.channels(1) != 1 || filter.channels(count) != count || bias.channels(count) != count {
+			return n.fault("bias %s with a filter of %d channels", m.graph.describe(n.In[2]), filter.channels(count))
+		}
+		if err := m.table.ask(4*count, n.place()); err != nil {
+			return err
+		}
+		v := value{ID: bias.ID, Datatype: qint32, Shape: shapeOf(count), Arg: none, Data: tensor.AlignedBytes(4 * count)}
+		if filter.Datatype == qcint8 {
+			v.Datatype, v.Quant.Scales = qcint32, make([]float32, count)
+		}
+		if err := fillSums(&v, in, filter, bias); err != nil {
+			return n.beyond("bias %s: %w", m.graph.describe(n.In[2]), err)
+		}
+		made = m.addValue(v)
+		m.rescale[key] = made
+	}
+	m.note(n, "bias value %d %s", bias.ID, how)
+	n.In = []int{n.In[0], n.In[1], made}
+	return nil
+}
+
+// fillSums sets elements and scales of a bias in the scale of the sums of in and filter.
+func fillSums(v, in, filter, bias *value) error {
+	to := tensor.View[int32](v.Data)
+	v.Quant.Scale = float32(in.scale(0) * filter.scale(0))
+	for c := range to {
+		scale := in.scale(0) * filter.scale(c)
+		if v.Quant.Scales != nil {
+			v.Quant.Scales[c] = float32(scale)
+		}
+		x := math.RoundToEven(bias.number(c) / scale)
+		if !(math.Abs(x) <= math.MaxInt32) {
+			return fmt.Errorf("element %d, %v, is too large for the scale %v of the sums", c, bias.number(c), scale)
+		}
+		to[c] = int32(x)
+	}
+	return v.check()
+}
+
+// number is element c of a bias, a constant.
+func (v *value) number(c int) float64 {
+	if v.Datatype == fp32 {
+		return float64(tensor.View[float32](v.Data)[c])
+	}
+	return v.scale(c) * float64(tensor.View[int32](v.Data)[c])
+}
+
+// toFloat makes a node with static and float operands one of float32: what they stand
+// for is known, but not in one scale.
+func (m *weightMender) toFloat(n *node) (after []node, err error) {
+	in, filter, bias := m.operands(n)
+	out := &m.graph.Values[n.Out[0]]
+	dynamic := in.Datatype == qdint8
+	if bias != nil && bias.Datatype.isSum() {
+		if !m.proven[n.In[2]] {
+			return nil, n.beyond("input %v, filter %v, bias %v, output %v: no node has sums in the bias's scale, which may be wrong",
+				in.Datatype, filter.Datatype, bias.Datatype, out.Datatype)
+		}
+		if err := m.setFloat(n, 2, "bias"); err != nil {
+			return nil, err
+		}
+	}
+	taken := n.Type.tag == tagFullyConnected && in.Datatype == fp32 && out.Datatype == fp32
+	if filter.Datatype.isStatic() && !dynamic && !taken {
+		if err := m.setFloat(n, 1, "filter"); err != nil {
+			return nil, err
+		}
+	}
+	if m.graph.Values[n.In[1]].Datatype != fp32 {
+		return nil, nil
+	}
+	if in.Datatype.isStatic() {
+		m.note(n, "input dequantized")
+		m.nodes = append(m.nodes, conversion(n, n.In[0], m.floatLike(n.In[0])))
+		n.In = append([]int{m.nodes[len(m.nodes)-1].Out[0]}, n.In[1:]...)
+	}
+	if out.Datatype.isStatic() {
+		m.note(n, "output quantized behind it")
+		y := m.floatLike(n.Out[0])
+		after = append(after, conversion(n, y, n.Out[0]))
+		n.Out = []int{y}
+	}
+	return after, nil
+}
+
+// setFloat makes an operand, a constant, one of float32.
+func (m *weightMender) setFloat(n *node, operand int, name string) error {
+	v := n.In[operand]
+	made, ok := m.floats[v]
+	if !ok {
+		x := m.graph.Values[v]
+		if err := m.table.ask(4*x.Shape.numel(), n.place()); err != nil {
+			return err
+		}
+		x.Data, x.Datatype, x.Quant = x.dequantized(), fp32, quant{}
+		made = m.addValue(x)
+		m.floats[v] = made
+	}
+	m.note(n, "%s value %d dequantized", name, m.graph.Values[v].ID)
+	n.In = append([]int(nil), n.In...)
+	n.In[operand] = made
+	return nil
+}
+
+// dequantized are the numbers of a constant with static scales.
+func (v *value) dequantized() []byte {
+	data := tensor.AlignedBytes(4 * v.Shape.numel())
+	inner, channels := 1, 1
+	if v.Datatype.info().quant == perChannel {
+		channels = len(v.Quant.Scales)
+		for _, d := range v.Shape.dims()[v.Quant.ChannelDim+1:] {
+			inner *= d
+		}
+	}
+	for i := range tensor.View[float32](data) {
+		tensor.View[float32](data)[i] = float32(v.scale(i/inner%channels)) * float32(v.element(i)-int64(v.Quant.ZeroPoint))
+	}
+	return data
+}
+
+// element is element i of a constant of whole numbers.
+func (v *value) element(i int) int64 {
+	switch v.Datatype {
+	case qint32, qcint32:
+		return int64(tensor.View[int32](v.Data)[i])
+	case quint8:
+		return int64(v.Data[i])
+	}
+	return int64(int8(v.Data[i]))
+}
+
+func (m *weightMender) addValue(v value) int {
+	m.graph.Values = append(m.graph.Values, v)
+	return len(m.graph.Values) - 1
+}
+
+// floatLike adds a value of float32 with the shape of v.
+func (m *weightMender) floatLike(v int) int {
+	x := &m.graph.Values[v]
+	return m.addValue(value{ID: x.ID, Datatype: fp32, Shape: x.Shape, Arg: none})
+}
+
+// conversion converts from to to, beside n.
+func conversion(n *node, from, to int) node {
+	return node{Type: nodeTypes[tagConvert], In: []int{from}, Out: []int{to}, Min: -inf, Max: inf, index: n.index, DebugHandle: n.DebugHandle}
+}
+
+func (m *weightMender) note(n *node, format string, args ...any) {
+	m.graph.note(n.place(), format, args...)
+}

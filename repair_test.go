@@ -1,0 +1,76 @@
+package etrun_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+const elidedProgram = "testdata/pte/elided_view.pte"
+
+// elided runs the program, which scales, shifts and views its input, on the number i at
+// element i or on the same number everywhere.
+func elided(t *testing.T, m *etrun.Method, number func(i int) float32) []float32 {
+	t.Helper()
+	x := tensor.New(tensor.Float32, 2, 3, 4, 5)
+	for i := range tensor.View[float32](x.Data) {
+		tensor.View[float32](x.Data)[i] = number(i)
+	}
+	if err := m.SetInput(0, x); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Execute(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	out, err := m.Output(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append([]float32(nil), tensor.View[float32](out.Tensor.Data)...)
+}
+
+// A view that the exporter left out of a value in channels last order has the elements in
+// logical order, under every plan, and is listed.
+func TestElidedView(t *testing.T) {
+	for _, mode := range []etrun.PlanMode{etrun.PlanAuto, etrun.PlanFile, etrun.PlanOwn, etrun.PlanNaive} {
+		m := load(t, elidedProgram, etrun.WithPlan(mode))
+		shift := elided(t, m, func(int) float32 { return 0 })[0]
+		scale := elided(t, m, func(int) float32 { return 1 })[0] - shift
+		got := elided(t, m, func(i int) float32 { return float32(i) })
+		for i, x := range got {
+			if want := scale*float32(i) + shift; x != want || scale == 0 {
+				t.Fatalf("plan %v: element %d: got %v, want %v", mode, i, x, want)
+			}
+		}
+		if list := m.Repairs(); len(list) != 1 || !strings.Contains(list[0], "value 14, a view of value 7") {
+			t.Errorf("repairs %q", list)
+		}
+		if list := m.Program().Warnings(); len(list) != 1 || list[0].Class != delegate.WarnRepair {
+			t.Errorf("warnings %q", list)
+		}
+	}
+}
+
+// Repairs can be turned off, and what cannot be repaired is refused.
+func TestElidedViewOtherwise(t *testing.T) {
+	m := load(t, elidedProgram, etrun.WithoutRepair())
+	if list := append(m.Repairs(), ""); len(list) != 1 || len(m.Program().Warnings()) != 0 {
+		t.Errorf("repairs %q", list)
+	}
+	rows := slices.DeleteFunc(slices.Clone(portable.Ops()), func(o kernels.Op) bool { return o.Name() == "aten::view_copy.out" })
+	p, err := etrun.Open(elidedProgram, etrun.WithOperatorSet(kernels.NewSet(rows)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if _, err := p.Load(t.Context(), ""); !errors.Is(err, etrun.ErrUnsupported) || !strings.Contains(err.Error(), "value 14 of sizes [2 3 20] lies on value 7") {
+		t.Errorf("got %v", err)
+	}
+}

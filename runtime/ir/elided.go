@@ -1,0 +1,168 @@
+package ir
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// Exporters leave out the copy that a view in another form takes, and give its result the
+// place of the operand. That is right where both lie in memory alike. The result of a
+// view of a value in channels last order is declared contiguous all the same: it is laid
+// out by a copy then, in a storage of its own.
+
+// Relaid is an elided view that is copied from the value that it is a view of.
+type Relaid struct{ Value, From int }
+
+func (r Relaid) String() string {
+	return fmt.Sprintf("value %d, a view of value %d, which has another dim order: laid out by a copy", r.Value, r.From)
+}
+
+// joinElidedViews finds values that no instruction writes though they are read: the
+// exporter dropped a view and gave its result the place of the operand. Such a
+// value belongs to the one written last before it is read, in the same bytes.
+func (b *builder) joinElidedViews(acc []access, join *forest) error {
+	writers := b.writersBySpot(acc)
+	b.relaid = make([]bool, len(b.Values))
+	for _, v := range b.Outputs { // read at the end
+		acc[v].read = min(acc[v].read, len(b.Steps))
+	}
+	for v := range b.Values {
+		if !b.isPlanned(v) || acc[v].write != never || acc[v].read == never {
+			continue
+		}
+		list := writers[spotOf(b.src.Values[v].Tensor)]
+		n, _ := slices.BinarySearchFunc(list, acc[v].read, func(w, at int) int { return cmp.Compare(acc[w].write, at) })
+		if n == 0 {
+			continue
+		}
+		from := list[n-1]
+		if b.links.AsWritten || sameMemory(b.Values[from].Tensor, b.Values[v].Tensor) {
+			join.union(from, v)
+			continue
+		}
+		if err := b.canRelay(from, v, acc[from].update); err != nil {
+			return b.elidedError(acc[v].read, from, v, err)
+		}
+		b.Relaid, b.relaid[v] = append(b.Relaid, Relaid{v, from}), true
+	}
+	return nil
+}
+
+func (b *builder) elidedError(read, from, v int, err error) error {
+	f, t := b.Values[from].Tensor, b.Values[v].Tensor
+	err = fmt.Errorf("value %d of sizes %v lies on value %d of sizes %v in dim order %v, a view that the exporter left out: %w; %w",
+		v, t.Sizes, from, f.Sizes, f.DimOrder, err, pte.ErrUnsupported)
+	if read < len(b.Steps) {
+		return b.stepError(&b.Steps[read], err)
+	}
+	return err
+}
+
+// canRelay wants a view that a copy makes.
+func (b *builder) canRelay(from, v int, updated bool) error {
+	f, t := b.Values[from].Tensor, b.Values[v].Tensor
+	n, _ := tensor.Product(f.Sizes)
+	m, _ := tensor.Product(t.Sizes)
+	switch {
+	case b.links.View == nil:
+		return fmt.Errorf("no operator aten::view_copy.out is there to lay it out")
+	case f.DType != t.DType || n != m:
+		return fmt.Errorf("it has other elements")
+	case f.Dynamism != tensor.Static || t.Dynamism != tensor.Static:
+		return fmt.Errorf("its sizes vary")
+	case updated:
+		return fmt.Errorf("value %d is changed in part", from)
+	}
+	return nil
+}
+
+// run is dimensions of a tensor that lie behind each other in memory as its elements do
+// in logical order: how many elements, and how far apart these are in logical order.
+type run struct{ size, stride int }
+
+// runs are a tensor's dimensions in the order of memory, joined where they can be.
+func (t *Tensor) runs() (list []run) {
+	strides := make([]int, len(t.Sizes)+1)
+	strides[len(t.Sizes)] = 1
+	for i := len(t.Sizes) - 1; i >= 0; i-- {
+		strides[i] = strides[i+1] * t.Sizes[i]
+	}
+	for i, size := range t.Sizes {
+		d := i
+		if t.DimOrder != nil {
+			d = int(t.DimOrder[i])
+			size = t.Sizes[d]
+		}
+		r := run{size, strides[d+1]}
+		if n := len(list); n > 0 && list[n-1].stride == r.size*r.stride {
+			list[n-1] = run{list[n-1].size * r.size, r.stride}
+		} else if r.size != 1 {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// sameMemory reports tensors that have each element, in logical order, at the same place.
+func sameMemory(a, b *Tensor) bool { return slices.Equal(a.runs(), b.runs()) }
+
+// maxRelays bounds the copies of one method.
+const maxRelays = 1 << 14
+
+// addRelays puts the copies behind the steps that write what they are made of. A jump to
+// the step behind does not meet them.
+func (b *builder) addRelays() error {
+	if len(b.Relaid) == 0 {
+		return nil
+	}
+	copies := make(map[int][]Step) // by what they are made of
+	for _, r := range b.Relaid {
+		s := Step{Kind: KernelCall, Op: b.links.View.Op, Sig: b.links.View.Sig, Args: []int{r.From, b.addSizes(r.Value), r.Value, r.Value}}
+		if err := b.setEffects(&s); err != nil {
+			return b.stepError(&s, err)
+		}
+		copies[r.From] = append(copies[r.From], s)
+	}
+	var steps []Step
+	for _, v := range b.Inputs {
+		steps = append(steps, copies[v]...)
+	}
+	place := make([]int, len(b.Steps)+1)
+	for i := range b.Steps {
+		place[i] = len(steps)
+		s := b.Steps[i]
+		steps = append(steps, s)
+		for _, v := range s.Writes {
+			for _, c := range copies[v] {
+				c.Origin = s.Origin
+				steps = append(steps, c)
+			}
+		}
+		if len(steps) > len(b.Steps)+maxRelays {
+			return b.stepError(&s, fmt.Errorf("more than %d copies of views that the exporter left out: %w", maxRelays, pte.ErrLimit))
+		}
+	}
+	place[len(b.Steps)] = len(steps)
+	for i := range steps {
+		if s := &steps[i]; s.Kind == JumpFalseCall {
+			s.Target = place[s.Target]
+		}
+	}
+	b.Steps = steps
+	return nil
+}
+
+// addSizes adds the list of a value's sizes.
+func (b *builder) addSizes(v int) int {
+	list := Value{Kind: tensor.KindIntList, Storage: -1}
+	for _, size := range b.Values[v].Tensor.Sizes {
+		list.Items = append(list.Items, len(b.Values))
+		b.Values = append(b.Values, Value{Kind: tensor.KindInt, Int: int64(size), Storage: -1})
+	}
+	b.Values = append(b.Values, list)
+	return len(b.Values) - 1
+}
