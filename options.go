@@ -177,6 +177,6 @@ func WithLowering(l Lowering) Option { return func(c *config) { c.lowering = l }
 const MinProfit = time.Microsecond
 
 // WithMinProfit is by how much a region must be faster on a backend to be taken, as
-// estimated for one execute at the declared sizes, and by a tenth of what it takes as it
+// estimated for one execute at the declared sizes, and by a quarter of what it takes as it
 // is. A negative d takes every region.
 func WithMinProfit(d time.Duration) Option { return func(c *config) { c.minProfit = d } }
