@@ -2,7 +2,9 @@ package etrun
 
 import (
 	"fmt"
+	"reflect"
 
+	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/pte"
@@ -44,7 +46,7 @@ func (p *preparation) findOperators(missing *MissingError) ([]ir.Operator, error
 			return nil, err
 		}
 		if ok {
-			found[i] = ir.Operator{Op: op, Sig: sig}
+			found[i] = ir.Operator{Op: op, Sig: sig, Own: standsIn(op)}
 		}
 	}
 	calls := make(map[string]int) // name to index in missing.Operators
@@ -65,6 +67,12 @@ func (p *preparation) findOperators(missing *MissingError) ([]ir.Operator, error
 		}
 	}
 	return found, nil
+}
+
+// standsIn reports an operator of the caller's with the name of one of this module's.
+func standsIn(op *kernels.Op) bool {
+	known, _, ok, _ := DefaultOperators().Lookup(op.Name())
+	return ok && reflect.ValueOf(known.Func).Pointer() != reflect.ValueOf(op.Func).Pointer()
 }
 
 // findData collects the bytes of constants and of external tensors, by value.

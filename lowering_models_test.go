@@ -17,6 +17,7 @@ import (
 	"github.com/etrun-go/etrun/delegate/ethosu"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 	"github.com/etrun-go/etrun/internal/campaign"
+	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -148,4 +149,35 @@ func setRandomly(m *Method, r *rand.Rand) error {
 		}
 	}
 	return nil
+}
+
+// TestOwnOperatorStays stands in for an operator of this module: neither rewrites nor
+// backends, which know that one by its name, take its calls away.
+func TestOwnOperatorStays(t *testing.T) {
+	calls := 0
+	relu := kernels.Op{Schema: "aten::relu.out(Tensor self, *, Tensor(a!) out)", Pure: true, Func: func(_ *kernels.Ctx, a kernels.Args) error {
+		calls++
+		out := a.Tensor(1)
+		if err := out.Resize(a.Tensor(0).Sizes); err != nil {
+			return err
+		}
+		clear(out.Data)
+		return nil
+	}}
+	p, err := Open("testdata/digits/portable.pte", WithOperators(relu), WithDelegates(delegatetest.Oracle{}), WithLowering(LowerAuto), WithMinProfit(-1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	m, err := p.Load(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if _, err := Run[float32](t.Context(), m, make([]float32, 64)); err != nil || calls != 3 {
+		t.Errorf("%v, %d calls of the caller's operator, want 3", err, calls)
+	}
+	if n := m.Lowered().Taken(); n == 0 {
+		t.Error("nothing else was lowered")
+	}
 }

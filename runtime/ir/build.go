@@ -25,6 +25,9 @@ type Links struct {
 type Operator struct {
 	Op  *kernels.Op
 	Sig *kernels.Signature
+	// Own says that the caller's operator stands in for one of this module's: what is
+	// known of that one by its name does not hold.
+	Own bool
 }
 
 // Delegate is what a compiled delegate says of its calls.
@@ -114,7 +117,7 @@ func (b *builder) step(in *pte.Instruction, base int) Step {
 	switch in.Kind {
 	case pte.KernelCall:
 		o := &b.links.Operators[in.Index]
-		return Step{Kind: KernelCall, Op: o.Op, Sig: o.Sig, Args: in.Args}
+		return Step{Kind: KernelCall, Op: o.Op, Sig: o.Sig, Own: o.Own, Args: in.Args}
 	case pte.DelegateCall:
 		return Step{Kind: DelegateCall, Delegate: in.Index, Inputs: b.links.Delegates[in.Index].Inputs, Args: in.Args}
 	case pte.MoveCall:

@@ -27,7 +27,7 @@ func links(t *testing.T) (l Links) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.Operators = append(l.Operators, Operator{&kernels.Op{Schema: schema}, sig})
+		l.Operators = append(l.Operators, Operator{Op: &kernels.Op{Schema: schema}, Sig: sig})
 	}
 	return l
 }

@@ -57,7 +57,7 @@ func relays(t *testing.T) Links {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.View = &Operator{&kernels.Op{Schema: "aten::view_copy.out"}, sig}
+	l.View = &Operator{Op: &kernels.Op{Schema: "aten::view_copy.out"}, Sig: sig}
 	return l
 }
 

@@ -124,6 +124,7 @@ type Step struct {
 	Kind     StepKind
 	Op       *kernels.Op        // KernelCall
 	Sig      *kernels.Signature // KernelCall: the operator's schema
+	Own      bool               // KernelCall: nothing is known of it by its name, see Operator
 	Delegate int                // DelegateCall: which
 	Inputs   int                // DelegateCall: the number of arguments that are inputs
 	Args     []int              // values

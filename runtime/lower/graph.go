@@ -15,6 +15,8 @@ func (f *flow) refusal(i int) string {
 	switch {
 	case s.Kind != ir.KernelCall:
 		return "not an operator's call"
+	case s.Own:
+		return "its operator is the caller's"
 	case !s.Op.Pure:
 		return "its operator does more than to compute its results"
 	case len(s.Updates) > 0:

@@ -173,7 +173,7 @@ func (p *pass) drop(steps ...int) {
 // whose numbers no step changes.
 func (p *pass) fits(i int) bool {
 	s := &p.m.Steps[i]
-	if s.Kind != ir.KernelCall || !s.Op.Pure || s.Sig.Result != nil || len(s.Updates) > 0 || p.m.Changing(s.Args) {
+	if s.Kind != ir.KernelCall || s.Own || !s.Op.Pure || s.Sig.Result != nil || len(s.Updates) > 0 || p.m.Changing(s.Args) {
 		return false
 	}
 	for k := range s.Sig.Args {
