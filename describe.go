@@ -27,6 +27,7 @@ func (m *Method) Delegates() []delegate.Info {
 	infos := make([]delegate.Info, len(m.images))
 	for i, img := range m.images {
 		infos[i] = img.Info()
+		infos[i].Backend = m.backends[i]
 	}
 	return infos
 }

@@ -254,6 +254,7 @@ type Needs struct {
 // Info is a readable description of an image.
 type Info struct {
 	Needs
+	Backend     string      // by which programs ask for it; images leave it to the runtime
 	Engine      string      // "native", "reference", an NPU's name, …
 	Nodes       []Node      // operations in order, if the payload has such
 	WeightBytes int64       // constants that the payload holds or names

@@ -109,8 +109,8 @@ func (a *arm) engines() []string {
 		if !ok {
 			continue
 		}
-		for i, info := range m.Delegates() {
-			if text := m.Meta().Delegates[i].ID + " " + info.Engine; !slices.Contains(list, text) {
+		for _, info := range m.Delegates() {
+			if text := info.Backend + " " + info.Engine; !slices.Contains(list, text) {
 				list = append(list, text)
 			}
 		}
