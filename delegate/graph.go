@@ -84,8 +84,6 @@ func (c *GraphCall) uses(k int) (reads, writes bool) {
 	switch {
 	case c.View:
 		writes = k == 1
-	case c.Payload != nil:
-		writes = k >= c.PayloadInputs
 	case k == len(c.Sig.Args):
 		return false, c.Sig.Result != nil
 	default:
@@ -135,7 +133,7 @@ func (v *GraphValue) Scalar() tensor.Value {
 // IsConst reports a tensor whose bytes are known.
 func (v *GraphValue) IsConst() bool { return v.Kind == tensor.KindTensor && v.Data != nil }
 
-// GraphCall is one call of a graph. One of Op, View and Payload says of what.
+// GraphCall is one call of a graph. It is a view where View is set, else an operator's.
 type GraphCall struct {
 	Op  *kernels.Op        // an operator
 	Sig *kernels.Signature // its schema
@@ -144,12 +142,8 @@ type GraphCall struct {
 	// instruction, or it is executorch_prim::et_view. An et_view whose sizes vary is an
 	// operator like others, one whose result has the bytes of its first argument.
 	View bool
-	// Payload is a delegate of the exporter for the same backend, which the backend may
-	// merge with the calls around it. Its first PayloadInputs arguments are inputs.
-	Payload       *Payload
-	PayloadInputs int
 
-	Args  []int  // values: the operator's in the order of its schema with the result's slot last, or from and to, or the delegate's
+	Args  []int  // values: the operator's in the order of its schema with the result's slot last, or from and to
 	Place string // chain and instruction in the file, for messages
 }
 

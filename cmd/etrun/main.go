@@ -117,8 +117,7 @@ func (a *app) noteOnce() func(format string, args ...any) {
 	}
 }
 
-// leaveStdout has the results in words go to stderr where one of the files is standard
-// output, which has place for one thing.
+// leaveStdout sends the summary to stderr where one of the files is standard output.
 func (a *app) leaveStdout(paths ...string) error {
 	n := 0
 	for _, path := range paths {

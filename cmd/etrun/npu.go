@@ -33,7 +33,7 @@ func newNPUDisasm(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "disasm MODEL.pte",
 		Short: "Show the command streams of Ethos-U delegates",
-		Long: "Show the command stream of every Ethos-U delegate in words, and below each operation the feature maps,\n" +
+		Long: "Show the command stream of every Ethos-U delegate as text, and below each operation the feature maps,\n" +
 			"weights and memory that it works on. It goes on after operations that would be refused.",
 		Example:           "  etrun npu disasm model.pte\n  etrun npu disasm model.pte | grep -A3 NPU_OP_",
 		Args:              oneModel,
@@ -72,7 +72,7 @@ func (a *app) disasm(ctx context.Context, o *session.Options, path string) error
 	return errors.Join(first, a.writeListings(path, listings))
 }
 
-// npuListing is the command stream of a delegate in words.
+// npuListing is the command stream of a delegate as text.
 type npuListing struct {
 	Method   string   `json:"method"`
 	Delegate int      `json:"delegate"`

@@ -23,7 +23,7 @@ type runCommand struct {
 	timeout time.Duration
 }
 
-const runExamples = `  etrun model.pte                               random inputs, outputs in words
+const runExamples = `  etrun model.pte                               random inputs, outputs in short
   etrun model.pte -i x.bin --output-dir out     raw elements in and out
   etrun model.pte -i x.npy -i int:5             a NumPy array and a number
   etrun model.pte -i x.bin:float32:1x3x64x64    sizes of an input that varies

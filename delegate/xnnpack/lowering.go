@@ -123,7 +123,7 @@ func (l *lowering) call(i int) error {
 	case c.call.View:
 		return c.emit(&viewLowering)
 	case c.call.Op == nil:
-		return refuse("a delegate of the exporter")
+		return refuse("no operator is called")
 	}
 	row, ok := lowerings[c.call.Sig.Name]
 	if !ok {

@@ -90,17 +90,17 @@ func (g *graph) splitDynamic() {
 	if !slices.Contains(readers, small|large) {
 		return
 	}
-	twins := make(map[int]int) // value to its copy for the larger convolutions
+	copies := make(map[int]int) // value to its copy for the larger convolutions
 	var nodes []node
 	for _, n := range g.Nodes {
-		if twin, ok := twins[n.In[0]]; ok && n.Type.convolution && n.window().kernelH*n.window().kernelW > 1 {
-			n.In = append([]int{twin}, n.In[1:]...)
+		if own, ok := copies[n.In[0]]; ok && n.Type.convolution && n.window().kernelH*n.window().kernelW > 1 {
+			n.In = append([]int{own}, n.In[1:]...)
 		}
 		nodes = append(nodes, n)
 		if v := n.Out[0]; g.Values[v].Datatype == qdint8 && readers[v] == small|large {
-			twins[v] = len(g.Values)
+			copies[v] = len(g.Values)
 			g.Values = append(g.Values, g.Values[v])
-			n.In, n.Out = slices.Clone(n.In), []int{twins[v]}
+			n.In, n.Out = slices.Clone(n.In), []int{copies[v]}
 			nodes = append(nodes, n)
 		}
 	}
