@@ -32,6 +32,19 @@ func mulAddToGo[T Number](m, n, k int, a []T, ars, acs int, b []T, ldb int, from
 	}
 }
 
+var inf = float32(math.Inf(1))
+
+func mulAddClampGo(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int, lo, hi float32) {
+	mulAddToGo(m, n, k, a, ars, acs, b, ldb, from, ldf, c, ldc)
+	if lo == -inf && hi == inf {
+		return
+	}
+	for i := range m {
+		row := c[i*ldc:][:n]
+		clampGo(row, row, lo, hi)
+	}
+}
+
 func axpyGo[T Number](y, x []T, a T) {
 	x = x[:len(y)]
 	for i := range y {

@@ -34,18 +34,23 @@ func MulAdd(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, c []fl
 // from may be c, with the same stride; an ldf of 0 adds one row to all. It panics where a
 // slice ends before an element that the sum wants.
 func MulAddTo(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int) {
+	MulAddClamp(m, n, k, a, ars, acs, b, ldb, from, ldf, c, ldc, -inf, inf)
+}
+
+// MulAddClamp is [MulAddTo] with all of c clamped to [lo, hi]; a NaN stays.
+func MulAddClamp(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int, lo, hi float32) {
 	if m <= 0 || n <= 0 {
 		return
 	}
 	if m*n*k < few {
-		mulAddToGo(m, n, k, a, ars, acs, b, ldb, from, ldf, c, ldc)
+		mulAddClampGo(m, n, k, a, ars, acs, b, ldb, from, ldf, c, ldc, lo, hi)
 		return
 	}
 	_ = a[(m-1)*ars+(k-1)*acs]
 	_ = b[(k-1)*ldb+n-1]
 	_ = from[(m-1)*ldf+n-1]
 	_ = c[(m-1)*ldc+n-1]
-	mulAddTo(m, n, k, a, ars, acs, b, ldb, from, ldf, c, ldc)
+	mulAddTo(m, n, k, a, ars, acs, b, ldb, from, ldf, c, ldc, lo, hi)
 }
 
 // MulAddToFunc is the form of [MulAddTo] for elements of T.
@@ -233,4 +238,31 @@ func NormRows(dst, src []float32, n int, mean, rstd, weight, bias []float32, eps
 		bias = bias[:n:len(bias)]
 	}
 	normRows(dst, src, n, mean, rstd, weight, bias, eps)
+}
+
+// PanelCols is how many columns [RowPanels] takes from a panel.
+const PanelCols = 32
+
+// RowPanels multiplies a row by panels, each of k rows of PanelCols dense columns, panel
+// elements after the one before, and tells how many of them it has taken, 0 where that would
+// be no faster than [MulAddClamp]:
+//
+//	c[q*PanelCols+j] = clamp(from[q*PanelCols+j] + Σ_p a[p] · b[q*panel+p*PanelCols+j])    q < panels, p < k
+//
+// from may be c. It panics where a slice ends before an element that the sum wants.
+func RowPanels(panels, k int, a, b []float32, panel int, from, c []float32, lo, hi float32) (done int) {
+	if panels <= 0 || k <= 0 {
+		return 0
+	}
+	_, _ = a[k-1], b[(panels-1)*panel+k*PanelCols-1]
+	_, _ = from[panels*PanelCols-1], c[panels*PanelCols-1]
+	for done < panels {
+		at := done * PanelCols
+		n := rowPanelsOf(panels-done, k, &a[0], &b[done*panel], panel, &from[at], &c[at], lo, hi)
+		if n == 0 {
+			break
+		}
+		done += n
+	}
+	return done
 }

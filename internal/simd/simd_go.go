@@ -8,8 +8,12 @@ const (
 	vector = false
 )
 
-func mulAddTo(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int) {
-	mulAddToGo(m, n, k, a, ars, acs, b, ldb, from, ldf, c, ldc)
+func mulAddTo(m, n, k int, a []float32, ars, acs int, b []float32, ldb int, from []float32, ldf int, c []float32, ldc int, lo, hi float32) {
+	mulAddClampGo(m, n, k, a, ars, acs, b, ldb, from, ldf, c, ldc, lo, hi)
+}
+
+func rowPanelsOf(panels, k int, a, b *float32, panel int, from, c *float32, lo, hi float32) int {
+	return 0
 }
 
 func taps(y, x []float32, off []int, w []float32)         { tapsGo(y, x, off, w) }

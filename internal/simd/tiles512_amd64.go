@@ -8,10 +8,34 @@ package simd
 // tile serves every width.
 
 //go:noescape
-func tile8x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, cols uint32)
+func tile8x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
 
 //go:noescape
-func tile4x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, cols uint32)
+func tile6x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
 
 //go:noescape
-func tile1x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, cols uint32)
+func tile4x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+
+//go:noescape
+func tile2x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+
+//go:noescape
+func tile1x32(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+
+//go:noescape
+func tile8x16cols(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+
+//go:noescape
+func tile6x16cols(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+
+//go:noescape
+func tile4x16cols(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+
+//go:noescape
+func tile2x16cols(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+
+//go:noescape
+func tile1x16cols(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, cols uint32)
+
+//go:noescape
+func rowPanels512(k int, a, b *float32, panel int, from, c *float32, lo, hi float32)

@@ -7,8 +7,8 @@
 // Tiles of a matrix product for AVX2 and FMA. Those of 8 columns have a mask of the ones
 // that there are.
 
-// func tile6x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int)
-TEXT ·tile6x16(SB), NOSPLIT, $0-80
+// func tile6x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32)
+TEXT ·tile6x16(SB), NOSPLIT, $0-88
 	MOVQ k+0(FP), CX
 	MOVQ a+8(FP), SI
 	MOVQ ars+16(FP), R8
@@ -67,6 +67,32 @@ loop:
 	DECQ CX
 	JNZ loop
 
+	VBROADCASTSS lo+80(FP), Y13
+	VBROADCASTSS hi+84(FP), Y14
+	VMAXPS Y0, Y13, Y0
+	VMINPS Y0, Y14, Y0
+	VMAXPS Y1, Y13, Y1
+	VMINPS Y1, Y14, Y1
+	VMAXPS Y2, Y13, Y2
+	VMINPS Y2, Y14, Y2
+	VMAXPS Y3, Y13, Y3
+	VMINPS Y3, Y14, Y3
+	VMAXPS Y4, Y13, Y4
+	VMINPS Y4, Y14, Y4
+	VMAXPS Y5, Y13, Y5
+	VMINPS Y5, Y14, Y5
+	VMAXPS Y6, Y13, Y6
+	VMINPS Y6, Y14, Y6
+	VMAXPS Y7, Y13, Y7
+	VMINPS Y7, Y14, Y7
+	VMAXPS Y8, Y13, Y8
+	VMINPS Y8, Y14, Y8
+	VMAXPS Y9, Y13, Y9
+	VMINPS Y9, Y14, Y9
+	VMAXPS Y10, Y13, Y10
+	VMINPS Y10, Y14, Y10
+	VMAXPS Y11, Y13, Y11
+	VMINPS Y11, Y14, Y11
 	VMOVUPS Y0, (DX)
 	VMOVUPS Y1, 32(DX)
 	ADDQ R11, DX
@@ -87,8 +113,8 @@ loop:
 	VZEROUPPER
 	RET
 
-// func tile4x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int)
-TEXT ·tile4x16(SB), NOSPLIT, $0-80
+// func tile4x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32)
+TEXT ·tile4x16(SB), NOSPLIT, $0-88
 	MOVQ k+0(FP), CX
 	MOVQ a+8(FP), SI
 	MOVQ ars+16(FP), R8
@@ -135,6 +161,24 @@ loop:
 	DECQ CX
 	JNZ loop
 
+	VBROADCASTSS lo+80(FP), Y13
+	VBROADCASTSS hi+84(FP), Y14
+	VMAXPS Y0, Y13, Y0
+	VMINPS Y0, Y14, Y0
+	VMAXPS Y1, Y13, Y1
+	VMINPS Y1, Y14, Y1
+	VMAXPS Y2, Y13, Y2
+	VMINPS Y2, Y14, Y2
+	VMAXPS Y3, Y13, Y3
+	VMINPS Y3, Y14, Y3
+	VMAXPS Y4, Y13, Y4
+	VMINPS Y4, Y14, Y4
+	VMAXPS Y5, Y13, Y5
+	VMINPS Y5, Y14, Y5
+	VMAXPS Y6, Y13, Y6
+	VMINPS Y6, Y14, Y6
+	VMAXPS Y7, Y13, Y7
+	VMINPS Y7, Y14, Y7
 	VMOVUPS Y0, (DX)
 	VMOVUPS Y1, 32(DX)
 	ADDQ R11, DX
@@ -149,8 +193,8 @@ loop:
 	VZEROUPPER
 	RET
 
-// func tile2x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int)
-TEXT ·tile2x16(SB), NOSPLIT, $0-80
+// func tile2x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32)
+TEXT ·tile2x16(SB), NOSPLIT, $0-88
 	MOVQ k+0(FP), CX
 	MOVQ a+8(FP), SI
 	MOVQ ars+16(FP), R8
@@ -182,6 +226,16 @@ loop:
 	DECQ CX
 	JNZ loop
 
+	VBROADCASTSS lo+80(FP), Y13
+	VBROADCASTSS hi+84(FP), Y14
+	VMAXPS Y0, Y13, Y0
+	VMINPS Y0, Y14, Y0
+	VMAXPS Y1, Y13, Y1
+	VMINPS Y1, Y14, Y1
+	VMAXPS Y2, Y13, Y2
+	VMINPS Y2, Y14, Y2
+	VMAXPS Y3, Y13, Y3
+	VMINPS Y3, Y14, Y3
 	VMOVUPS Y0, (DX)
 	VMOVUPS Y1, 32(DX)
 	ADDQ R11, DX
@@ -190,8 +244,8 @@ loop:
 	VZEROUPPER
 	RET
 
-// func tile1x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int)
-TEXT ·tile1x16(SB), NOSPLIT, $0-80
+// func tile1x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32)
+TEXT ·tile1x16(SB), NOSPLIT, $0-88
 	MOVQ k+0(FP), CX
 	MOVQ a+8(FP), SI
 	MOVQ ars+16(FP), R8
@@ -215,13 +269,19 @@ loop:
 	DECQ CX
 	JNZ loop
 
+	VBROADCASTSS lo+80(FP), Y13
+	VBROADCASTSS hi+84(FP), Y14
+	VMAXPS Y0, Y13, Y0
+	VMINPS Y0, Y14, Y0
+	VMAXPS Y1, Y13, Y1
+	VMINPS Y1, Y14, Y1
 	VMOVUPS Y0, (DX)
 	VMOVUPS Y1, 32(DX)
 	VZEROUPPER
 	RET
 
-// func tile1x64(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int)
-TEXT ·tile1x64(SB), NOSPLIT, $0-80
+// func tile1x64(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32)
+TEXT ·tile1x64(SB), NOSPLIT, $0-88
 	MOVQ k+0(FP), CX
 	MOVQ a+8(FP), SI
 	MOVQ ars+16(FP), R8
@@ -257,6 +317,24 @@ loop:
 	DECQ CX
 	JNZ loop
 
+	VBROADCASTSS lo+80(FP), Y13
+	VBROADCASTSS hi+84(FP), Y14
+	VMAXPS Y0, Y13, Y0
+	VMINPS Y0, Y14, Y0
+	VMAXPS Y1, Y13, Y1
+	VMINPS Y1, Y14, Y1
+	VMAXPS Y2, Y13, Y2
+	VMINPS Y2, Y14, Y2
+	VMAXPS Y3, Y13, Y3
+	VMINPS Y3, Y14, Y3
+	VMAXPS Y4, Y13, Y4
+	VMINPS Y4, Y14, Y4
+	VMAXPS Y5, Y13, Y5
+	VMINPS Y5, Y14, Y5
+	VMAXPS Y6, Y13, Y6
+	VMINPS Y6, Y14, Y6
+	VMAXPS Y7, Y13, Y7
+	VMINPS Y7, Y14, Y7
 	VMOVUPS Y0, (DX)
 	VMOVUPS Y1, 32(DX)
 	VMOVUPS Y2, 64(DX)
@@ -268,8 +346,8 @@ loop:
 	VZEROUPPER
 	RET
 
-// func tile6x8(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, mask *int32)
-TEXT ·tile6x8(SB), NOSPLIT, $0-88
+// func tile6x8(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, mask *int32)
+TEXT ·tile6x8(SB), NOSPLIT, $0-96
 	MOVQ k+0(FP), CX
 	MOVQ a+8(FP), SI
 	MOVQ ars+16(FP), R8
@@ -282,7 +360,7 @@ TEXT ·tile6x8(SB), NOSPLIT, $0-88
 	MOVQ ldf+56(FP), R14
 	LEAQ (R8)(R8*2), BX
 	ADDQ SI, BX
-	MOVQ mask+80(FP), R12
+	MOVQ mask+88(FP), R12
 	VMOVUPS (R12), Y15
 	VMASKMOVPS (AX), Y15, Y0
 	ADDQ R14, AX
@@ -317,6 +395,20 @@ loop:
 	DECQ CX
 	JNZ loop
 
+	VBROADCASTSS lo+80(FP), Y13
+	VBROADCASTSS hi+84(FP), Y14
+	VMAXPS Y0, Y13, Y0
+	VMINPS Y0, Y14, Y0
+	VMAXPS Y1, Y13, Y1
+	VMINPS Y1, Y14, Y1
+	VMAXPS Y2, Y13, Y2
+	VMINPS Y2, Y14, Y2
+	VMAXPS Y3, Y13, Y3
+	VMINPS Y3, Y14, Y3
+	VMAXPS Y4, Y13, Y4
+	VMINPS Y4, Y14, Y4
+	VMAXPS Y5, Y13, Y5
+	VMINPS Y5, Y14, Y5
 	VMASKMOVPS Y0, Y15, (DX)
 	ADDQ R11, DX
 	VMASKMOVPS Y1, Y15, (DX)
@@ -331,8 +423,8 @@ loop:
 	VZEROUPPER
 	RET
 
-// func tile2x8(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, mask *int32)
-TEXT ·tile2x8(SB), NOSPLIT, $0-88
+// func tile2x8(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, mask *int32)
+TEXT ·tile2x8(SB), NOSPLIT, $0-96
 	MOVQ k+0(FP), CX
 	MOVQ a+8(FP), SI
 	MOVQ ars+16(FP), R8
@@ -343,7 +435,7 @@ TEXT ·tile2x8(SB), NOSPLIT, $0-88
 	MOVQ ldc+72(FP), R11
 	MOVQ from+48(FP), AX
 	MOVQ ldf+56(FP), R14
-	MOVQ mask+80(FP), R12
+	MOVQ mask+88(FP), R12
 	VMOVUPS (R12), Y15
 	VMASKMOVPS (AX), Y15, Y0
 	ADDQ R14, AX
@@ -361,14 +453,20 @@ loop:
 	DECQ CX
 	JNZ loop
 
+	VBROADCASTSS lo+80(FP), Y13
+	VBROADCASTSS hi+84(FP), Y14
+	VMAXPS Y0, Y13, Y0
+	VMINPS Y0, Y14, Y0
+	VMAXPS Y1, Y13, Y1
+	VMINPS Y1, Y14, Y1
 	VMASKMOVPS Y0, Y15, (DX)
 	ADDQ R11, DX
 	VMASKMOVPS Y1, Y15, (DX)
 	VZEROUPPER
 	RET
 
-// func tile1x8(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, mask *int32)
-TEXT ·tile1x8(SB), NOSPLIT, $0-88
+// func tile1x8(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32, mask *int32)
+TEXT ·tile1x8(SB), NOSPLIT, $0-96
 	MOVQ k+0(FP), CX
 	MOVQ a+8(FP), SI
 	MOVQ ars+16(FP), R8
@@ -379,7 +477,7 @@ TEXT ·tile1x8(SB), NOSPLIT, $0-88
 	MOVQ ldc+72(FP), R11
 	MOVQ from+48(FP), AX
 	MOVQ ldf+56(FP), R14
-	MOVQ mask+80(FP), R12
+	MOVQ mask+88(FP), R12
 	VMOVUPS (R12), Y15
 	VMASKMOVPS (AX), Y15, Y0
 	PCALIGN $64
@@ -393,6 +491,72 @@ loop:
 	DECQ CX
 	JNZ loop
 
+	VBROADCASTSS lo+80(FP), Y13
+	VBROADCASTSS hi+84(FP), Y14
+	VMAXPS Y0, Y13, Y0
+	VMINPS Y0, Y14, Y0
 	VMASKMOVPS Y0, Y15, (DX)
+	VZEROUPPER
+	RET
+
+// func rowPanels(k int, a, b *float32, panel int, from, c *float32, lo, hi float32)
+TEXT ·rowPanels(SB), NOSPLIT, $0-56
+	MOVQ k+0(FP), CX
+	MOVQ a+8(FP), SI
+	MOVQ b+16(FP), DI
+	MOVQ panel+24(FP), R10
+	MOVQ from+32(FP), AX
+	MOVQ c+40(FP), DX
+	VMOVUPS (AX), Y0
+	VMOVUPS 32(AX), Y1
+	VMOVUPS 64(AX), Y2
+	VMOVUPS 96(AX), Y3
+	VMOVUPS 128(AX), Y4
+	VMOVUPS 160(AX), Y5
+	VMOVUPS 192(AX), Y6
+	VMOVUPS 224(AX), Y7
+	PCALIGN $64
+
+loop:
+	VBROADCASTSS (SI), Y8
+	VFMADD231PS (DI), Y8, Y0
+	VFMADD231PS 32(DI), Y8, Y1
+	VFMADD231PS 64(DI), Y8, Y2
+	VFMADD231PS 96(DI), Y8, Y3
+	VFMADD231PS (DI)(R10*1), Y8, Y4
+	VFMADD231PS 32(DI)(R10*1), Y8, Y5
+	VFMADD231PS 64(DI)(R10*1), Y8, Y6
+	VFMADD231PS 96(DI)(R10*1), Y8, Y7
+	ADDQ $4, SI
+	ADDQ $128, DI
+	DECQ CX
+	JNZ loop
+
+	VBROADCASTSS lo+48(FP), Y9
+	VBROADCASTSS hi+52(FP), Y10
+	VMAXPS Y0, Y9, Y0
+	VMINPS Y0, Y10, Y0
+	VMAXPS Y1, Y9, Y1
+	VMINPS Y1, Y10, Y1
+	VMAXPS Y2, Y9, Y2
+	VMINPS Y2, Y10, Y2
+	VMAXPS Y3, Y9, Y3
+	VMINPS Y3, Y10, Y3
+	VMAXPS Y4, Y9, Y4
+	VMINPS Y4, Y10, Y4
+	VMAXPS Y5, Y9, Y5
+	VMINPS Y5, Y10, Y5
+	VMAXPS Y6, Y9, Y6
+	VMINPS Y6, Y10, Y6
+	VMAXPS Y7, Y9, Y7
+	VMINPS Y7, Y10, Y7
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y1, 32(DX)
+	VMOVUPS Y2, 64(DX)
+	VMOVUPS Y3, 96(DX)
+	VMOVUPS Y4, 128(DX)
+	VMOVUPS Y5, 160(DX)
+	VMOVUPS Y6, 192(DX)
+	VMOVUPS Y7, 224(DX)
 	VZEROUPPER
 	RET

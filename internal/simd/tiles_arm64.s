@@ -6,8 +6,8 @@
 
 // Tiles of a matrix product for NEON.
 
-// func tile6x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int)
-TEXT ·tile6x16(SB), NOSPLIT, $0-80
+// func tile6x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32)
+TEXT ·tile6x16(SB), NOSPLIT, $0-88
 	MOVD k+0(FP), R0
 	MOVD a+8(FP), R8
 	MOVD ars+16(FP), R2
@@ -77,6 +77,58 @@ loop:
 	SUBS $1, R0
 	BNE loop
 
+	FMOVS lo+80(FP), F29
+	FMOVS hi+84(FP), F30
+	VDUP V29.S[0], V29.S4
+	VDUP V30.S[0], V30.S4
+	WORD $0x4E3DF400 // FMAX V0, V0, V29
+	WORD $0x4EBEF400 // FMIN V0, V0, V30
+	WORD $0x4E3DF421 // FMAX V1, V1, V29
+	WORD $0x4EBEF421 // FMIN V1, V1, V30
+	WORD $0x4E3DF442 // FMAX V2, V2, V29
+	WORD $0x4EBEF442 // FMIN V2, V2, V30
+	WORD $0x4E3DF463 // FMAX V3, V3, V29
+	WORD $0x4EBEF463 // FMIN V3, V3, V30
+	WORD $0x4E3DF484 // FMAX V4, V4, V29
+	WORD $0x4EBEF484 // FMIN V4, V4, V30
+	WORD $0x4E3DF4A5 // FMAX V5, V5, V29
+	WORD $0x4EBEF4A5 // FMIN V5, V5, V30
+	WORD $0x4E3DF4C6 // FMAX V6, V6, V29
+	WORD $0x4EBEF4C6 // FMIN V6, V6, V30
+	WORD $0x4E3DF4E7 // FMAX V7, V7, V29
+	WORD $0x4EBEF4E7 // FMIN V7, V7, V30
+	WORD $0x4E3DF508 // FMAX V8, V8, V29
+	WORD $0x4EBEF508 // FMIN V8, V8, V30
+	WORD $0x4E3DF529 // FMAX V9, V9, V29
+	WORD $0x4EBEF529 // FMIN V9, V9, V30
+	WORD $0x4E3DF54A // FMAX V10, V10, V29
+	WORD $0x4EBEF54A // FMIN V10, V10, V30
+	WORD $0x4E3DF56B // FMAX V11, V11, V29
+	WORD $0x4EBEF56B // FMIN V11, V11, V30
+	WORD $0x4E3DF58C // FMAX V12, V12, V29
+	WORD $0x4EBEF58C // FMIN V12, V12, V30
+	WORD $0x4E3DF5AD // FMAX V13, V13, V29
+	WORD $0x4EBEF5AD // FMIN V13, V13, V30
+	WORD $0x4E3DF5CE // FMAX V14, V14, V29
+	WORD $0x4EBEF5CE // FMIN V14, V14, V30
+	WORD $0x4E3DF5EF // FMAX V15, V15, V29
+	WORD $0x4EBEF5EF // FMIN V15, V15, V30
+	WORD $0x4E3DF610 // FMAX V16, V16, V29
+	WORD $0x4EBEF610 // FMIN V16, V16, V30
+	WORD $0x4E3DF631 // FMAX V17, V17, V29
+	WORD $0x4EBEF631 // FMIN V17, V17, V30
+	WORD $0x4E3DF652 // FMAX V18, V18, V29
+	WORD $0x4EBEF652 // FMIN V18, V18, V30
+	WORD $0x4E3DF673 // FMAX V19, V19, V29
+	WORD $0x4EBEF673 // FMIN V19, V19, V30
+	WORD $0x4E3DF694 // FMAX V20, V20, V29
+	WORD $0x4EBEF694 // FMIN V20, V20, V30
+	WORD $0x4E3DF6B5 // FMAX V21, V21, V29
+	WORD $0x4EBEF6B5 // FMIN V21, V21, V30
+	WORD $0x4E3DF6D6 // FMAX V22, V22, V29
+	WORD $0x4EBEF6D6 // FMIN V22, V22, V30
+	WORD $0x4E3DF6F7 // FMAX V23, V23, V29
+	WORD $0x4EBEF6F7 // FMIN V23, V23, V30
 	VST1 [V0.S4, V1.S4, V2.S4, V3.S4], (R6)
 	ADD R7, R6
 	VST1 [V4.S4, V5.S4, V6.S4, V7.S4], (R6)
@@ -90,8 +142,8 @@ loop:
 	VST1 [V20.S4, V21.S4, V22.S4, V23.S4], (R6)
 	RET
 
-// func tile2x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int)
-TEXT ·tile2x16(SB), NOSPLIT, $0-80
+// func tile2x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32)
+TEXT ·tile2x16(SB), NOSPLIT, $0-88
 	MOVD k+0(FP), R0
 	MOVD a+8(FP), R8
 	MOVD ars+16(FP), R2
@@ -125,13 +177,33 @@ loop:
 	SUBS $1, R0
 	BNE loop
 
+	FMOVS lo+80(FP), F29
+	FMOVS hi+84(FP), F30
+	VDUP V29.S[0], V29.S4
+	VDUP V30.S[0], V30.S4
+	WORD $0x4E3DF400 // FMAX V0, V0, V29
+	WORD $0x4EBEF400 // FMIN V0, V0, V30
+	WORD $0x4E3DF421 // FMAX V1, V1, V29
+	WORD $0x4EBEF421 // FMIN V1, V1, V30
+	WORD $0x4E3DF442 // FMAX V2, V2, V29
+	WORD $0x4EBEF442 // FMIN V2, V2, V30
+	WORD $0x4E3DF463 // FMAX V3, V3, V29
+	WORD $0x4EBEF463 // FMIN V3, V3, V30
+	WORD $0x4E3DF484 // FMAX V4, V4, V29
+	WORD $0x4EBEF484 // FMIN V4, V4, V30
+	WORD $0x4E3DF4A5 // FMAX V5, V5, V29
+	WORD $0x4EBEF4A5 // FMIN V5, V5, V30
+	WORD $0x4E3DF4C6 // FMAX V6, V6, V29
+	WORD $0x4EBEF4C6 // FMIN V6, V6, V30
+	WORD $0x4E3DF4E7 // FMAX V7, V7, V29
+	WORD $0x4EBEF4E7 // FMIN V7, V7, V30
 	VST1 [V0.S4, V1.S4, V2.S4, V3.S4], (R6)
 	ADD R7, R6
 	VST1 [V4.S4, V5.S4, V6.S4, V7.S4], (R6)
 	RET
 
-// func tile1x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int)
-TEXT ·tile1x16(SB), NOSPLIT, $0-80
+// func tile1x16(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32)
+TEXT ·tile1x16(SB), NOSPLIT, $0-88
 	MOVD k+0(FP), R0
 	MOVD a+8(FP), R8
 	MOVD ars+16(FP), R2
@@ -156,11 +228,23 @@ loop:
 	SUBS $1, R0
 	BNE loop
 
+	FMOVS lo+80(FP), F29
+	FMOVS hi+84(FP), F30
+	VDUP V29.S[0], V29.S4
+	VDUP V30.S[0], V30.S4
+	WORD $0x4E3DF400 // FMAX V0, V0, V29
+	WORD $0x4EBEF400 // FMIN V0, V0, V30
+	WORD $0x4E3DF421 // FMAX V1, V1, V29
+	WORD $0x4EBEF421 // FMIN V1, V1, V30
+	WORD $0x4E3DF442 // FMAX V2, V2, V29
+	WORD $0x4EBEF442 // FMIN V2, V2, V30
+	WORD $0x4E3DF463 // FMAX V3, V3, V29
+	WORD $0x4EBEF463 // FMIN V3, V3, V30
 	VST1 [V0.S4, V1.S4, V2.S4, V3.S4], (R6)
 	RET
 
-// func tile6x4(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int)
-TEXT ·tile6x4(SB), NOSPLIT, $0-80
+// func tile6x4(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32)
+TEXT ·tile6x4(SB), NOSPLIT, $0-88
 	MOVD k+0(FP), R0
 	MOVD a+8(FP), R8
 	MOVD ars+16(FP), R2
@@ -212,6 +296,22 @@ loop:
 	SUBS $1, R0
 	BNE loop
 
+	FMOVS lo+80(FP), F29
+	FMOVS hi+84(FP), F30
+	VDUP V29.S[0], V29.S4
+	VDUP V30.S[0], V30.S4
+	WORD $0x4E3DF400 // FMAX V0, V0, V29
+	WORD $0x4EBEF400 // FMIN V0, V0, V30
+	WORD $0x4E3DF421 // FMAX V1, V1, V29
+	WORD $0x4EBEF421 // FMIN V1, V1, V30
+	WORD $0x4E3DF442 // FMAX V2, V2, V29
+	WORD $0x4EBEF442 // FMIN V2, V2, V30
+	WORD $0x4E3DF463 // FMAX V3, V3, V29
+	WORD $0x4EBEF463 // FMIN V3, V3, V30
+	WORD $0x4E3DF484 // FMAX V4, V4, V29
+	WORD $0x4EBEF484 // FMIN V4, V4, V30
+	WORD $0x4E3DF4A5 // FMAX V5, V5, V29
+	WORD $0x4EBEF4A5 // FMIN V5, V5, V30
 	VST1 [V0.S4], (R6)
 	ADD R7, R6
 	VST1 [V1.S4], (R6)
@@ -225,8 +325,8 @@ loop:
 	VST1 [V5.S4], (R6)
 	RET
 
-// func tile1x4(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int)
-TEXT ·tile1x4(SB), NOSPLIT, $0-80
+// func tile1x4(k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32)
+TEXT ·tile1x4(SB), NOSPLIT, $0-88
 	MOVD k+0(FP), R0
 	MOVD a+8(FP), R8
 	MOVD ars+16(FP), R2
@@ -248,5 +348,60 @@ loop:
 	SUBS $1, R0
 	BNE loop
 
+	FMOVS lo+80(FP), F29
+	FMOVS hi+84(FP), F30
+	VDUP V29.S[0], V29.S4
+	VDUP V30.S[0], V30.S4
+	WORD $0x4E3DF400 // FMAX V0, V0, V29
+	WORD $0x4EBEF400 // FMIN V0, V0, V30
 	VST1 [V0.S4], (R6)
+	RET
+
+// func rowPanels(k int, a, b *float32, panel int, from, c *float32, lo, hi float32)
+TEXT ·rowPanels(SB), NOSPLIT, $0-56
+	MOVD k+0(FP), R0
+	MOVD a+8(FP), R1
+	MOVD b+16(FP), R2
+	MOVD from+32(FP), R3
+	MOVD c+40(FP), R4
+	VLD1.P 64(R3), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1 (R3), [V4.S4, V5.S4, V6.S4, V7.S4]
+
+loop:
+	VLD1R.P 4(R1), [V28.S4]
+	VLD1.P 64(R2), [V16.S4, V17.S4, V18.S4, V19.S4]
+	VLD1.P 64(R2), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VFMLA V16.S4, V28.S4, V0.S4
+	VFMLA V17.S4, V28.S4, V1.S4
+	VFMLA V18.S4, V28.S4, V2.S4
+	VFMLA V19.S4, V28.S4, V3.S4
+	VFMLA V20.S4, V28.S4, V4.S4
+	VFMLA V21.S4, V28.S4, V5.S4
+	VFMLA V22.S4, V28.S4, V6.S4
+	VFMLA V23.S4, V28.S4, V7.S4
+	SUBS $1, R0
+	BNE loop
+
+	FMOVS lo+48(FP), F29
+	FMOVS hi+52(FP), F30
+	VDUP V29.S[0], V29.S4
+	VDUP V30.S[0], V30.S4
+	WORD $0x4E3DF400 // FMAX V0, V0, V29
+	WORD $0x4EBEF400 // FMIN V0, V0, V30
+	WORD $0x4E3DF421 // FMAX V1, V1, V29
+	WORD $0x4EBEF421 // FMIN V1, V1, V30
+	WORD $0x4E3DF442 // FMAX V2, V2, V29
+	WORD $0x4EBEF442 // FMIN V2, V2, V30
+	WORD $0x4E3DF463 // FMAX V3, V3, V29
+	WORD $0x4EBEF463 // FMIN V3, V3, V30
+	WORD $0x4E3DF484 // FMAX V4, V4, V29
+	WORD $0x4EBEF484 // FMIN V4, V4, V30
+	WORD $0x4E3DF4A5 // FMAX V5, V5, V29
+	WORD $0x4EBEF4A5 // FMIN V5, V5, V30
+	WORD $0x4E3DF4C6 // FMAX V6, V6, V29
+	WORD $0x4EBEF4C6 // FMIN V6, V6, V30
+	WORD $0x4E3DF4E7 // FMAX V7, V7, V29
+	WORD $0x4EBEF4E7 // FMIN V7, V7, V30
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R4)
+	VST1 [V4.S4, V5.S4, V6.S4, V7.S4], (R4)
 	RET

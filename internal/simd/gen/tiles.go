@@ -2,11 +2,13 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // tile is a block of a matrix product that is held in registers: it adds Σ_p a[i,p]·b[p,j]
-// to a tile of from and stores the sum to c. Strides are in bytes.
+// to a tile of from, clamps the sum to [lo, hi] and stores it to c. A NaN stays. Strides are in
+// bytes.
 type tile struct {
 	rows, cols int
 	last       string // an argument more, "name type": the columns that there are
@@ -22,17 +24,30 @@ func tiles(write func(t tile) string, list ...tile) (routines []routine) {
 
 var tileSets = []set{
 	{"tiles_amd64", "tiles_amd64.go", "Tiles of a matrix product for AVX2 and FMA. Those of 8 columns have a mask of the ones that there are.",
-		tiles(avx2Tile, tile{6, 16, ""}, tile{4, 16, ""}, tile{2, 16, ""}, tile{1, 16, ""}, tile{1, 64, ""},
-			tile{6, 8, "mask *int32"}, tile{2, 8, "mask *int32"}, tile{1, 8, "mask *int32"})},
+		append(tiles(avx2Tile, tile{6, 16, ""}, tile{4, 16, ""}, tile{2, 16, ""}, tile{1, 16, ""}, tile{1, 64, ""},
+			tile{6, 8, "mask *int32"}, tile{2, 8, "mask *int32"}, tile{1, 8, "mask *int32"}), avx2Row())},
 	{"tiles512_amd64", "tiles512_amd64.go", "Tiles of a matrix product for AVX-512. Bits of cols are the columns that there are: one tile serves every width.",
-		tiles(avx512Tile, tile{8, 32, "cols uint32"}, tile{4, 32, "cols uint32"}, tile{1, 32, "cols uint32"})},
+		slices.Concat(
+			tiles(avx512Tile, columns(32)...), tiles(avx512Narrow, columns(16)...),
+			[]routine{avx512Row()})},
 	{"tiles_arm64", "tiles_arm64.go", "Tiles of a matrix product for NEON.",
-		tiles(neonTile, tile{6, 16, ""}, tile{2, 16, ""}, tile{1, 16, ""}, tile{6, 4, ""}, tile{1, 4, ""})},
+		append(tiles(neonTile, tile{6, 16, ""}, tile{2, 16, ""}, tile{1, 16, ""}, tile{6, 4, ""}, tile{1, 4, ""}), neonRow())},
+}
+
+// columns are the tiles of so many columns for AVX-512.
+func columns(n int) (list []tile) {
+	for _, rows := range []int{8, 6, 4, 2, 1} {
+		list = append(list, tile{rows, n, "cols uint32"})
+	}
+	return list
 }
 
 func (t tile) signature() string {
 	name := fmt.Sprintf("tile%dx%d", t.rows, t.cols)
-	const params = "k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int"
+	if t.cols == 16 && t.last != "" {
+		name += "cols"
+	}
+	const params = "k int, a *float32, ars, acs int, b *float32, ldb int, from *float32, ldf int, c *float32, ldc int, lo, hi float32"
 	if t.last == "" {
 		return "func " + name + "(" + params + ")"
 	}
@@ -56,8 +71,18 @@ func (t tile) each(vectors int, step string, line func(row, vector int) string) 
 }
 
 // body is what all tiles have around them.
-func (t tile) body(arguments, load, product, count, store, end string) string {
-	return lines(arguments, load) + align + "\nloop:\n" + lines(product, count) + "\n" + lines(store, end)
+func (t tile) body(arguments, load, product, count, clamp, store, end string) string {
+	return lines(arguments, load) + align + "\nloop:\n" + lines(product, count) + "\n" + lines(clamp, store, end)
+}
+
+// amd64Clamp clamps n registers; lo and hi are registers that are free then. The second
+// operand of VMAXPS and VMINPS, the first here, is what they give for a NaN.
+func amd64Clamp(f *frame, register string, n int, lo, hi string) string {
+	text := f.arguments("VBROADCASTSS", "lo", lo, "hi", hi)
+	for i := range n {
+		text += fmt.Sprintf("VMAXPS %[1]s%[2]d, %[3]s, %[1]s%[2]d\nVMINPS %[1]s%[2]d, %[4]s, %[1]s%[2]d\n", register, i, lo, hi)
+	}
+	return text
 }
 
 const amd64Count = "DECQ CX\nJNZ loop"
@@ -102,7 +127,7 @@ func avx2Tile(t tile) string {
 	}
 	return t.body(arguments,
 		t.each(vectors, "ADDQ R14, AX", func(r, v int) string { return fmt.Sprintf(load, offset(32*v), "(AX)", acc(r, v)) }),
-		product, "ADDQ R10, DI\n"+amd64Count,
+		product, "ADDQ R10, DI\n"+amd64Count, amd64Clamp(t.frame(), "Y", t.rows*vectors, "Y13", "Y14"),
 		t.each(vectors, "ADDQ R11, DX", func(r, v int) string { return fmt.Sprintf(store, offset(32*v), "(DX)", acc(r, v)) }),
 		"VZEROUPPER\nRET")
 }
@@ -133,9 +158,75 @@ func avx512Tile(t tile) string {
 	}
 	return t.body(arguments,
 		t.each(2, "ADDQ R14, AX", func(r, v int) string { return load("AX", acc(r, v), v) }),
-		product, amd64Count,
+		product, amd64Count, amd64Clamp(t.frame(), "Z", 2*t.rows, "Z24", "Z25"),
 		t.each(2, "ADDQ R11, DX", func(r, v int) string { return fmt.Sprintf("VMOVUPS %s, K%d, %s(DX)", acc(r, v), v+1, offset(64*v)) }),
 		"VZEROUPPER\nRET")
+}
+
+// avx512Narrow has a row of the tile in a register from Z0 on, a row of b in Z24; elements of
+// a are broadcast as they are multiplied.
+func avx512Narrow(t tile) string {
+	arguments := t.frame().arguments("MOVQ", "k", "CX", "a", "SI", "ars", "R8", "acs", "R9", "b", "DI", "ldb", "R10", "c", "DX", "ldc", "R11") +
+		t.frame().arguments("MOVL", "cols", "AX") + "KMOVW AX, K1\n" +
+		"LEAQ (R8)(R8*2), R12\nLEAQ (SI)(R12*1), BX\nLEAQ (BX)(R12*1), R13\n" + t.frame().arguments("MOVQ", "from", "AX", "ldf", "R14")
+	product := "VMOVUPS.Z (DI), K1, Z24\nADDQ R10, DI\n"
+	for r := range t.rows {
+		product += fmt.Sprintf("VFMADD231PS.BCST %s, Z24, Z%d\n", amd64Row(r), r) + nextColumn(t, r)
+	}
+	return t.body(arguments,
+		t.each(1, "ADDQ R14, AX", func(r, _ int) string { return fmt.Sprintf("VMOVUPS.Z (AX), K1, Z%d", r) }),
+		product, amd64Count, amd64Clamp(t.frame(), "Z", t.rows, "Z24", "Z25"),
+		t.each(1, "ADDQ R11, DX", func(r, _ int) string { return fmt.Sprintf("VMOVUPS Z%d, K1, (DX)", r) }),
+		"VZEROUPPER\nRET")
+}
+
+// rowSignature is that of a row of a times as many panels of 32 columns of b as registers
+// hold; panel is from one panel to the next, in bytes.
+const rowSignature = "func rowPanels(k int, a, b *float32, panel int, from, c *float32, lo, hi float32)"
+
+// avx512Row has four panels in Z0 to Z7.
+func avx512Row() routine {
+	return rowRoutine("rowPanels512", 4, "Z", 64, "LEAQ (R10)(R10*2), R12\n", []string{"(DI)", "(DI)(R10*1)", "(DI)(R10*2)", "(DI)(R12*1)"})
+}
+
+// avx2Row has two panels in Y0 to Y7.
+func avx2Row() routine {
+	return rowRoutine("rowPanels", 2, "Y", 32, "", []string{"(DI)", "(DI)(R10*1)"})
+}
+
+func rowRoutine(name string, panels int, register string, width int, setup string, addresses []string) routine {
+	signature := strings.Replace(rowSignature, "rowPanels", name, 1)
+	f := frameOf(signature)
+	load, product, store, n := "", fmt.Sprintf("VBROADCASTSS (SI), %s8\n", register), "", 128/width
+	for v := range panels * n {
+		at := offset(width * v)
+		load += fmt.Sprintf("VMOVUPS %s(AX), %s%d\n", at, register, v)
+		product += fmt.Sprintf("VFMADD231PS %s%s, %[3]s8, %[3]s%[4]d\n", offset(v%n*width), addresses[v/n], register, v)
+		store += fmt.Sprintf("VMOVUPS %s%d, %s(DX)\n", register, v, at)
+	}
+	return routine{signature, tile{}.body(f.arguments("MOVQ", "k", "CX", "a", "SI", "b", "DI", "panel", "R10", "from", "AX", "c", "DX")+setup, load,
+		product+"ADDQ $4, SI\nADDQ $128, DI\n", amd64Count, amd64Clamp(f, register, panels*n, register+"9", register+"10"), store, "VZEROUPPER\nRET")}
+}
+
+// neonRow has a panel in V0 to V7.
+func neonRow() routine {
+	f := frameOf(rowSignature)
+	product := "VLD1R.P 4(R1), [V28.S4]\nVLD1.P 64(R2), " + registers(16, 4) + "\nVLD1.P 64(R2), " + registers(20, 4) + "\n"
+	for v := range 8 {
+		product += fmt.Sprintf("VFMLA V%d.S4, V28.S4, V%d.S4\n", 16+v, v)
+	}
+	return routine{rowSignature, lines(f.arguments("MOVD", "k", "R0", "a", "R1", "b", "R2", "from", "R3", "c", "R4"),
+		"VLD1.P 64(R3), "+registers(0, 4), "VLD1 (R3), "+registers(4, 4)) + "\nloop:\n" + lines(product, "SUBS $1, R0\nBNE loop") + "\n" +
+		arm64Clamp(f, 8) + lines("VST1.P "+registers(0, 4)+", 64(R4)", "VST1 "+registers(4, 4)+", (R4)", "RET")}
+}
+
+// arm64Clamp clamps V0 and on, n registers; FMAX and FMIN hand a NaN on.
+func arm64Clamp(f *frame, n int) string {
+	text := f.arguments("FMOVS", "lo", "F29", "hi", "F30") + "VDUP V29.S[0], V29.S4\nVDUP V30.S[0], V30.S4\n"
+	for v := range n {
+		text += fmt.Sprintf("FMAX(%[1]d, %[1]d, 29)\nFMIN(%[1]d, %[1]d, 30)\n", v)
+	}
+	return lines(encoded(text))
 }
 
 // neonTile has a row of the tile in cols/4 registers from V0 on, a row of b in V24 and on.
@@ -155,7 +246,7 @@ func neonTile(t tile) string {
 		}
 	}
 	return lines(arguments, t.each(1, "ADD R15, R14", func(r, _ int) string { return "VLD1 (R14), " + registers(r*vectors, vectors) })) + "\nloop:\n" +
-		lines(product, "SUBS $1, R0\nBNE loop") + "\n" +
+		lines(product, "SUBS $1, R0\nBNE loop") + "\n" + arm64Clamp(t.frame(), t.rows*vectors) +
 		lines(t.each(1, "ADD R7, R6", func(r, _ int) string { return "VST1 " + registers(r*vectors, vectors) + ", (R6)" }), "RET")
 }
 
