@@ -118,5 +118,6 @@ func (m *image) openReference() (delegate.Image, error) {
 	if err := m.needs.check(m.limits); err != nil {
 		return nil, err
 	}
+	m.filters()
 	return m, nil
 }

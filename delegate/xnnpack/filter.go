@@ -93,6 +93,10 @@ func (e *reference) prepareBias(f *filter, n *node) {
 
 // fullyConnected multiplies rows of the input by the filter.
 func (e *reference) fullyConnected(n *node) {
+	if !e.plain && !e.graph.hasQuantizedInput(n) {
+		e.floatFullyConnected(n)
+		return
+	}
 	k, cols := n.inputChannels(e.graph), n.outputChannels(e.graph)
 	transposed := n.Flags&flagTransposeWeights != 0
 	f := e.prepared(n, 1, k, cols, func(_, i, j int) int {

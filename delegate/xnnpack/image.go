@@ -23,6 +23,8 @@ type image struct {
 	native       bool           // else the reference engine runs it
 	whyReference string         // why not the native one, "" if nobody asked for it
 	noLibrary    *xnn.OpenError // the reason, where it is that there is no library
+	packOnce     sync.Once
+	packed       []*floatFilter // of the Go engine, by node
 	cacheNote    string         // what became of the weights file, if there is to be one
 	args         []*delegate.ArgSpec
 	scratch      *delegate.Scratch
@@ -291,4 +293,10 @@ func (m *image) describeNode(n *node) delegate.Node {
 		}
 	}
 	return delegate.Node{Name: n.Type.name, Detail: detail}
+}
+
+// filters are those that the Go engine multiplies with, packed by the first who asks.
+func (m *image) filters() []*floatFilter {
+	m.packOnce.Do(func() { m.packed = m.graph.packFilters(m.shapes) })
+	return m.packed
 }

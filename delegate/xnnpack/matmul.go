@@ -26,6 +26,7 @@ var matmulNodes = []nodeType{
 			return s[n.In[0]].numel() * n.outputChannels(g)
 		},
 		define: func(b *builder, n *node) call { return b.fullyConnected(n) },
+		pack:   packFullyConnected,
 		run:    (*reference).fullyConnected},
 	// [..., M, K] x [..., K, N]
 	{tag: tagBatchMatrixMultiply, name: "BatchMatrixMultiply", read: readBinary, check: checkBatchMatrix, shape: batchMatrixShape,

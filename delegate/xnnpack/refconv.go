@@ -2,6 +2,10 @@ package xnnpack
 
 // convolution gathers the window of each output pixel into a row of a product.
 func (e *reference) convolution(n *node) {
+	if !e.plain && !e.graph.hasQuantizedInput(n) {
+		e.floatConvolution(n)
+		return
+	}
 	w := n.window()
 	k := w.kernelH * w.kernelW * w.groupIn
 	f := e.prepared(n, w.groups, k, w.groupOut, func(g, i, j int) int { return (g*w.groupOut+j)*k + i })
@@ -19,6 +23,10 @@ func (e *reference) transposed(n *node) {
 // depthwise is a convolution whose groups have one input channel. Its filter,
 // [1, kernel H, kernel W, groups*groupOut], has a row for each element of the window.
 func (e *reference) depthwise(n *node) {
+	if !e.plain && !e.graph.hasQuantizedInput(n) {
+		e.floatDepthwise(n)
+		return
+	}
 	w := n.window()
 	channels := w.groups * w.groupOut
 	f := e.prepared(n, 1, w.kernelH*w.kernelW, channels, func(_, i, j int) int { return i*channels + j })

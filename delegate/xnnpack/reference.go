@@ -30,15 +30,21 @@ type reference struct {
 	slots   [3][]float32
 	out     []float32
 
-	pool    *cpu.Pool
-	run     cpu.Run
-	filters []*filter // prepared, by node
-	product product
-	rows    denseRows
-	patch   patch
-	pooled  pooled
-	timed   bool
-	times   []time.Duration // of the nodes of the last Execute that was timed
+	pool       *cpu.Pool
+	run        cpu.Run
+	plain      bool           // compute by the plain loops only, as tests compare with
+	packed     []*floatFilter // by node, nil where constants are not known before
+	float      floatProduct
+	dense      matrix
+	windows    windowRows
+	depthwises depthwiseLines
+	filters    []*filter // prepared, by node
+	product    product
+	rows       denseRows
+	patch      patch
+	pooled     pooled
+	timed      bool
+	times      []time.Duration // of the nodes of the last Execute that was timed
 }
 
 // token is how one group of dynamically quantized elements stands for numbers.
@@ -49,7 +55,7 @@ type token struct {
 
 func newReference(m *image, in delegate.Instance) *reference {
 	n := len(m.graph.Values)
-	e := &reference{graph: m.graph, limits: m.limits, args: newArguments(m.graph), shapes: slices.Clone(m.shapes), pool: in.Pool,
+	e := &reference{packed: m.filters(), graph: m.graph, limits: m.limits, args: newArguments(m.graph), shapes: slices.Clone(m.shapes), pool: in.Pool,
 		bytes: make([][]byte, n), own: make([][]byte, n), tokens: make([][]token, n),
 		floats: make([][]float32, n), floated: make([]bool, n), filters: make([]*filter, len(m.graph.Nodes))}
 	for v := range m.graph.Values {

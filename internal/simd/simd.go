@@ -1,5 +1,7 @@
 package simd
 
+import "unsafe"
+
 // Level names the instruction set in use: "avx512", "avx2", "neon" or "go".
 func Level() string { return level }
 
@@ -184,7 +186,7 @@ func ExpSum(dst, src []float32, shift float32) float32 {
 //
 //	dst[j*ds+i] = src[i*ss+j]    i < rows, j < cols
 //
-// rows and cols are multiples of 8. Unsigned integers have vector loops. It panics where dst
+// rows and cols are multiples of 8. Unsigned integers and float32 have vector loops. It panics where dst
 // or src ends before its last row does.
 func Transpose[T any](dst, src []T, rows, cols, ds, ss int) {
 	if rows <= 0 || cols <= 0 {
@@ -200,6 +202,8 @@ func Transpose[T any](dst, src []T, rows, cols, ds, ss int) {
 		transpose32(d, any(src).([]uint32), rows, cols, ds, ss)
 	case []uint64:
 		transpose64(d, any(src).([]uint64), rows, cols, ds, ss)
+	case []float32:
+		transpose32(bits(d), bits(any(src).([]float32)), rows, cols, ds, ss)
 	default:
 		transposeGo(dst, src, rows, cols, ds, ss)
 	}
@@ -265,4 +269,9 @@ func RowPanels(panels, k int, a, b []float32, panel int, from, c []float32, lo, 
 		done += n
 	}
 	return done
+}
+
+// bits are the elements of s as integers, in the same memory.
+func bits(s []float32) []uint32 {
+	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(s))), len(s))
 }

@@ -2,7 +2,7 @@ package cortexm
 
 import (
 	"github.com/etrun-go/etrun/kernels"
-	"github.com/etrun-go/etrun/kernels/portable/move"
+	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -10,7 +10,7 @@ import (
 // array of the dimensions that set names. It belongs into what the operator keeps.
 type layout struct {
 	t             *tensor.Tensor
-	copies        move.Strided
+	copies        strided.Copier
 	rank          int
 	sizes         [tensor.MaxRank]int
 	theirs, dense [tensor.MaxRank]int // strides of t and of the array
@@ -89,8 +89,8 @@ func load[T tensor.Element](c *kernels.Ctx, l *layout) []T {
 		return tensor.View[T](l.t.Data)
 	}
 	a := kernels.Scratch[T](c, l.numel())
-	box := move.Box{Sizes: l.sizes[:l.rank], Dst: l.dense[:l.rank], Src: l.theirs[:l.rank]}
-	l.copies.Copy(c, l.t.DType.Size(), box, move.Place{Data: tensor.BytesOf(a)}, move.Place{Data: l.t.Data})
+	box := strided.Shape{Sizes: l.sizes[:l.rank], Dst: l.dense[:l.rank], Src: l.theirs[:l.rank]}
+	l.copies.Copy(c, l.t.DType.Size(), box, strided.Buffer{Data: tensor.BytesOf(a)}, strided.Buffer{Data: l.t.Data})
 	return a
 }
 
@@ -107,6 +107,6 @@ func store[T tensor.Element](c *kernels.Ctx, l *layout, a []T) {
 	if l.inPlace {
 		return
 	}
-	box := move.Box{Sizes: l.sizes[:l.rank], Dst: l.theirs[:l.rank], Src: l.dense[:l.rank]}
-	l.copies.Copy(c, l.t.DType.Size(), box, move.Place{Data: l.t.Data}, move.Place{Data: tensor.BytesOf(a)})
+	box := strided.Shape{Sizes: l.sizes[:l.rank], Dst: l.theirs[:l.rank], Src: l.dense[:l.rank]}
+	l.copies.Copy(c, l.t.DType.Size(), box, strided.Buffer{Data: l.t.Data}, strided.Buffer{Data: tensor.BytesOf(a)})
 }

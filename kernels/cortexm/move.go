@@ -5,7 +5,7 @@ import (
 
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
-	"github.com/etrun-go/etrun/kernels/portable/move"
+	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -55,9 +55,9 @@ func (p *lookup) Range(_, lo, hi int) {
 
 // copier copies a tensor's elements to places in another, and fills the others.
 type copier struct {
-	run     move.Strided
+	run     strided.Copier
 	in, out *tensor.Tensor
-	box     move.Box
+	box     strided.Shape
 	at      int // where the first element goes
 	fill    bool
 	value   int8
@@ -70,7 +70,7 @@ func (p *copier) Repeat(c *kernels.Ctx) error {
 		simd.Fill(tensor.Data[int8](p.out), p.value)
 	}
 	if p.in.Numel() > 0 {
-		p.run.Copy(c, 1, p.box, move.Place{Data: p.out.Data, Offset: p.at}, move.Place{Data: p.in.Data})
+		p.run.Copy(c, 1, p.box, strided.Buffer{Data: p.out.Data, Offset: p.at}, strided.Buffer{Data: p.in.Data})
 	}
 	return nil
 }
@@ -102,7 +102,7 @@ func transpose(c *kernels.Ctx, a kernels.Args) error {
 		return err
 	}
 	p.in, p.out = in, a.Tensor(2)
-	p.box = move.Box{Sizes: p.out.Sizes, Dst: p.out.Strides, Src: p.src[:len(perm)]}
+	p.box = strided.Shape{Sizes: p.out.Sizes, Dst: p.out.Strides, Src: p.src[:len(perm)]}
 	return again(c, p)
 }
 
@@ -141,7 +141,7 @@ func pad(c *kernels.Ctx, a kernels.Args) error {
 	for d := range in.Sizes {
 		p.at += before[d] * p.out.Strides[d]
 	}
-	p.box = move.Box{Sizes: in.Sizes, Dst: p.out.Strides, Src: in.Strides}
+	p.box = strided.Shape{Sizes: in.Sizes, Dst: p.out.Strides, Src: in.Strides}
 	return again(c, p)
 }
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/elementwise"
-	"github.com/etrun-go/etrun/kernels/portable/move"
+	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -28,7 +28,7 @@ const deviceNote = "all memory is the host's: a plain copy"
 
 // copier is the state of a copy: one of two engines, and room for a shape.
 type copier struct {
-	strided move.Strided
+	strided strided.Copier
 	convert any // place of elementwise.Convert
 	sizes   [tensor.MaxRank + 1]int
 	strides [tensor.MaxRank + 1]int
@@ -87,8 +87,8 @@ func store(c *kernels.Ctx, a kernels.Args, o, s int) error {
 		k.strided.Tensor(c, dst, src)
 		return nil
 	}
-	box := move.Box{Sizes: dst.Sizes, Dst: dst.Strides, Src: k.expand(src, dst.Rank())}
-	k.strided.Copy(c, src.DType.Size(), box, move.Place{Data: dst.Data}, move.Place{Data: src.Data})
+	box := strided.Shape{Sizes: dst.Sizes, Dst: dst.Strides, Src: k.expand(src, dst.Rank())}
+	k.strided.Copy(c, src.DType.Size(), box, strided.Buffer{Data: dst.Data}, strided.Buffer{Data: src.Data})
 	return nil
 }
 
@@ -123,7 +123,7 @@ func viewAsReal(c *kernels.Ctx, a kernels.Args) error {
 	if err := kernels.ResizeOut(a, 1, k.sizes[:r+1]); err != nil {
 		return err
 	}
-	box := move.Box{Sizes: out.Sizes, Dst: out.Strides, Src: k.strides[:r+1]}
-	k.strided.Copy(c, out.DType.Size(), box, move.Place{Data: out.Data}, move.Place{Data: self.Data})
+	box := strided.Shape{Sizes: out.Sizes, Dst: out.Strides, Src: k.strides[:r+1]}
+	k.strided.Copy(c, out.DType.Size(), box, strided.Buffer{Data: out.Data}, strided.Buffer{Data: self.Data})
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
-	"github.com/etrun-go/etrun/kernels/portable/move"
+	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -349,16 +349,16 @@ func (k *keep) dimLast(c *kernels.Ctx, t *tensor.Tensor, d int) []byte {
 	}
 	sizes, strides := k.lastSizes(t, d)
 	rows := kernels.Scratch[uint8](c, t.NBytes())
-	k.run.Copy(c, t.DType.Size(), move.Box{Sizes: sizes, Dst: denseStrides(k.dense[:], sizes), Src: strides},
-		move.Place{Data: rows}, move.Place{Data: t.Data})
+	k.run.Copy(c, t.DType.Size(), strided.Shape{Sizes: sizes, Dst: denseStrides(k.dense[:], sizes), Src: strides},
+		strided.Buffer{Data: rows}, strided.Buffer{Data: t.Data})
 	return rows
 }
 
 // fromDimLast is the inverse of dimLast.
 func (k *keep) fromDimLast(c *kernels.Ctx, t *tensor.Tensor, d int, rows []byte) {
 	sizes, strides := k.lastSizes(t, d)
-	k.run.Copy(c, t.DType.Size(), move.Box{Sizes: sizes, Dst: strides, Src: denseStrides(k.dense[:], sizes)},
-		move.Place{Data: t.Data}, move.Place{Data: rows})
+	k.run.Copy(c, t.DType.Size(), strided.Shape{Sizes: sizes, Dst: strides, Src: denseStrides(k.dense[:], sizes)},
+		strided.Buffer{Data: t.Data}, strided.Buffer{Data: rows})
 }
 
 // denseStrides are the strides of a contiguous array.

@@ -4,8 +4,14 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
+
+// Strided copies tensors from and to rows of dense elements, in scratch memory where they are
+// no such rows. The zero value is ready. It belongs into what the caller gets from
+// kernels.Keep, and must not be used by two goroutines at once.
+type Strided struct{ strided.Copier }
 
 // Rows gives t's elements row by row: its own bytes where it is contiguous, else a
 // copy in scratch memory.
@@ -48,7 +54,7 @@ func (s *Strided) Spread(c *kernels.Ctx, rows []byte, t *tensor.Tensor, sizes []
 			from[d] = t.Strides[d-lead]
 		}
 	}
-	s.Copy(c, t.DType.Size(), Box{sizes, to[:], from[:]}, Place{Data: rows}, Place{Data: t.Data})
+	s.Copy(c, t.DType.Size(), strided.Shape{Sizes: sizes, Dst: to[:], Src: from[:]}, strided.Buffer{Data: rows}, strided.Buffer{Data: t.Data})
 }
 
 // Target gives memory for t's elements row by row: its own bytes where it is
@@ -71,5 +77,5 @@ func (s *Strided) Settle(c *kernels.Ctx, t *tensor.Tensor, rows []byte) {
 		from[d] = n
 		n *= t.Sizes[d]
 	}
-	s.Copy(c, t.DType.Size(), Box{t.Sizes, t.Strides, from[:]}, Place{Data: t.Data}, Place{Data: rows})
+	s.Copy(c, t.DType.Size(), strided.Shape{Sizes: t.Sizes, Dst: t.Strides, Src: from[:]}, strided.Buffer{Data: t.Data}, strided.Buffer{Data: rows})
 }

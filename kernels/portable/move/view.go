@@ -2,6 +2,7 @@ package move
 
 import (
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -13,8 +14,8 @@ type view struct {
 	elem    int // bytes of an element
 	at      int // offset of the first element, in elements
 	rank    int
-	sizes   [maxDims]int
-	strides [maxDims]int
+	sizes   [strided.MaxDims]int
+	strides [strided.MaxDims]int
 }
 
 // of sees t as it is.
@@ -81,7 +82,7 @@ func (v *view) shift(d, e int) {
 	v.insert(e, size, stride)
 }
 
-func (v *view) place() Place { return Place{Data: v.data, Offset: v.at} }
+func (v *view) buffer() strided.Buffer { return strided.Buffer{Data: v.data, Offset: v.at} }
 
 // mover is what an instruction of this package keeps: where its elements come from,
 // where they go, the engine between, and the walks that it does again at each execute.
@@ -91,21 +92,17 @@ type mover struct {
 	cuts     [tensor.MaxRank]cut
 	value    [2]uint64 // one element of any type
 
-	walks   []walk
-	outside []dim // of the walks
-	fresh   bool  // an execute does more than the walks
+	plans strided.Plans
+	fresh bool // an execute does more than the plans
 }
-
-// mostWalks is how many an instruction keeps: one that splits a tensor into more
-// parts decides them anew.
-const mostWalks = 64
 
 // moving makes an operator that only copies elements, from places that its arguments'
 // shapes decide, do without deciding again while these stay.
 func moving(f kernels.Func) kernels.Func {
 	return func(c *kernels.Ctx, a kernels.Args) error {
 		m := kernels.Keep[mover](c)
-		m.walks, m.outside, m.fresh = m.walks[:0], m.outside[:0], false
+		m.plans.Reset()
+		m.fresh = false
 		if err := f(c, a); err != nil {
 			return err
 		}
@@ -118,30 +115,16 @@ func moving(f kernels.Func) kernels.Func {
 
 // Repeat copies between the same places again.
 func (m *mover) Repeat(c *kernels.Ctx) error {
-	for i := range m.walks {
-		m.walks[i].copy(c)
-	}
+	m.plans.Repeat(c)
 	return nil
 }
 
 // copy moves from to to; the two have the same sizes.
 func (m *mover) copy(c *kernels.Ctx) {
-	box := Box{m.to.sizes[:m.to.rank], m.to.strides[:m.to.rank], m.from.strides[:m.to.rank]}
-	if !m.run.decide(m.from.elem, box, m.to.place(), m.from.place()) {
-		return
+	shape := strided.Shape{Sizes: m.to.sizes[:m.to.rank], Dst: m.to.strides[:m.to.rank], Src: m.from.strides[:m.to.rank]}
+	if !m.plans.Copy(c, &m.run.Copier, m.from.elem, shape, m.to.buffer(), m.from.buffer()) {
+		m.fresh = true
 	}
-	m.run.copy(c)
-	m.keep(m.run.walk)
-}
-
-func (m *mover) keep(w walk) {
-	if m.fresh = m.fresh || len(m.walks) == mostWalks; m.fresh {
-		return
-	}
-	at := len(m.outside)
-	m.outside = append(m.outside, w.outside...)
-	w.outside = m.outside[at:]
-	m.walks = append(m.walks, w)
 }
 
 // scratch is memory for what an execute computes before it copies.

@@ -4,18 +4,18 @@ import (
 	"sync"
 
 	"github.com/etrun-go/etrun/kernels"
-	"github.com/etrun-go/etrun/kernels/portable/move"
+	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // copies are idle strided copies; the few tensors that are not stored as an operator
 // computes borrow one.
-var copies = sync.Pool{New: func() any { return new(move.Strided) }}
+var copies = sync.Pool{New: func() any { return new(strided.Copier) }}
 
 // relayout copies a box of elements of T.
-func relayout[T tensor.Element](c *kernels.Ctx, dst, src []T, box move.Box) {
-	s := copies.Get().(*move.Strided)
-	s.Copy(c, tensor.TypeOf[T]().Size(), box, move.Place{Data: tensor.BytesOf(dst)}, move.Place{Data: tensor.BytesOf(src)})
+func relayout[T tensor.Element](c *kernels.Ctx, dst, src []T, box strided.Shape) {
+	s := copies.Get().(*strided.Copier)
+	s.Copy(c, tensor.TypeOf[T]().Size(), box, strided.Buffer{Data: tensor.BytesOf(dst)}, strided.Buffer{Data: tensor.BytesOf(src)})
 	copies.Put(s)
 }
 
@@ -26,7 +26,7 @@ func logical[T tensor.Element](c *kernels.Ctx, t *tensor.Tensor, d []T) []T {
 	}
 	var strides [tensor.MaxRank]int
 	l := kernels.Scratch[T](c, len(d))
-	relayout(c, l, d, move.Box{Sizes: t.Sizes, Dst: dense(&strides, t.Sizes), Src: t.Strides})
+	relayout(c, l, d, strided.Shape{Sizes: t.Sizes, Dst: dense(&strides, t.Sizes), Src: t.Strides})
 	return l
 }
 
@@ -37,7 +37,7 @@ func physical[T tensor.Element](c *kernels.Ctx, t *tensor.Tensor, d, dst []T) []
 		dst = kernels.Scratch[T](c, len(d))
 	}
 	var strides [tensor.MaxRank]int
-	relayout(c, dst, d, move.Box{Sizes: t.Sizes, Dst: t.Strides, Src: dense(&strides, t.Sizes)})
+	relayout(c, dst, d, strided.Shape{Sizes: t.Sizes, Dst: t.Strides, Src: dense(&strides, t.Sizes)})
 	return dst
 }
 
@@ -54,5 +54,5 @@ func dense(strides *[tensor.MaxRank]int, sizes []int) []int {
 // Transpose makes dst [cols, rows] of src [rows, cols], both dense.
 func Transpose[T tensor.Element](c *kernels.Ctx, dst, src []T, rows, cols int) {
 	sizes, to, from := [2]int{rows, cols}, [2]int{1, rows}, [2]int{cols, 1}
-	relayout(c, dst, src, move.Box{Sizes: sizes[:], Dst: to[:], Src: from[:]})
+	relayout(c, dst, src, strided.Shape{Sizes: sizes[:], Dst: to[:], Src: from[:]})
 }

@@ -3,6 +3,7 @@ package reduce
 import (
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/move"
+	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -53,8 +54,8 @@ func (p *plan) set(c *kernels.Ctx, t *tensor.Tensor, dims uint32) []byte {
 		}
 	}
 	rows := kernels.Scratch[uint8](c, t.NBytes())
-	box := move.Box{Sizes: p.sizes[:rank], Dst: dense(p.to[:rank], p.sizes[:rank]), Src: p.from[:rank]}
-	p.run.Copy(c, t.DType.Size(), box, move.Place{Data: rows}, move.Place{Data: t.Data})
+	box := strided.Shape{Sizes: p.sizes[:rank], Dst: dense(p.to[:rank], p.sizes[:rank]), Src: p.from[:rank]}
+	p.run.Copy(c, t.DType.Size(), box, strided.Buffer{Data: rows}, strided.Buffer{Data: t.Data})
 	return rows
 }
 
@@ -101,8 +102,8 @@ func (p *plan) write(c *kernels.Ctx, out, t *tensor.Tensor, dims uint32, results
 		}
 		p.to[i] = out.Strides[d]
 	}
-	box := move.Box{Sizes: p.sizes[:p.count], Dst: p.to[:p.count], Src: dense(p.from[:p.count], p.sizes[:p.count])}
-	p.run.Copy(c, out.DType.Size(), box, move.Place{Data: out.Data}, move.Place{Data: results})
+	box := strided.Shape{Sizes: p.sizes[:p.count], Dst: p.to[:p.count], Src: dense(p.from[:p.count], p.sizes[:p.count])}
+	p.run.Copy(c, out.DType.Size(), box, strided.Buffer{Data: out.Data}, strided.Buffer{Data: results})
 }
 
 // place is where dimension d stands when those in the set are gone.

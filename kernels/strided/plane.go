@@ -1,8 +1,7 @@
-package move
+package strided
 
 import (
 	"github.com/etrun-go/etrun/internal/simd"
-	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -16,7 +15,7 @@ type plane struct {
 type form uint8
 
 const (
-	rows  form = iota // q is dense in both places
+	rows  form = iota // q is dense in both buffers
 	tiles             // q is dense in the destination, p in the source
 	lines             // anything else
 )
@@ -26,7 +25,7 @@ const minTile = 8
 
 // choosePlane picks the two innermost dimensions and the way to walk them, and
 // leaves the others in s.dims.
-func (s *Strided) choosePlane() {
+func (s *Copier) choosePlane() {
 	one := dim{1, 1, 1}
 	p, q := one, one
 	if s.rank > 0 {
@@ -56,7 +55,7 @@ func (s *Strided) choosePlane() {
 // nearest is the dimension to walk together with an inner one whose source stride
 // is stride: the one with the smallest source stride where that is smaller, so that
 // cache lines are used whole, else the one next to it.
-func (s *Strided) nearest(stride int) int {
+func (s *Copier) nearest(stride int) int {
 	best, least := s.rank-1, abs(stride)
 	for i, d := range s.dims[:s.rank] {
 		if a := abs(d.src); a != 0 && a < least {
@@ -67,7 +66,7 @@ func (s *Strided) nearest(stride int) int {
 }
 
 // longest is the dimension with most indices, the inner one of equals.
-func (s *Strided) longest() int {
+func (s *Copier) longest() int {
 	best := s.rank - 1
 	for i := best; i >= 0; i-- {
 		if s.dims[i].n > s.dims[best].n {
@@ -77,7 +76,7 @@ func (s *Strided) longest() int {
 	return best
 }
 
-func (s *Strided) takeDim(i int) dim {
+func (s *Copier) takeDim(i int) dim {
 	d := s.dims[i]
 	copy(s.dims[i:s.rank-1], s.dims[i+1:s.rank])
 	s.rank--
@@ -94,8 +93,8 @@ func (p *plane) units() int {
 	return p.p.n
 }
 
-// cut counts the units of the walk, and those that are worth a thread.
-func (w *walk) cut() {
+// cut counts the units of the plan, and those that are worth a thread.
+func (w *plan) cut() {
 	n := w.plane.units()
 	unit := w.plane.p.n * w.plane.q.n / n * w.elem
 	if w.plane.form == rows {
@@ -110,20 +109,20 @@ func (w *walk) cut() {
 	w.units = n
 }
 
-// copy does the walk.
-func (w *walk) copy(c *kernels.Ctx) {
+// copy does what is planned.
+func (w *plan) copy(t Threads) {
 	if w.short && w.units <= w.grain {
 		w.copyShort()
 		return
 	}
-	c.Parallel(w.units, w.grain, w)
+	t.Parallel(w.units, w.grain, w)
 }
 
 // fewRows is the number of rows that are copied one by one without more ado.
 const fewRows = 8
 
 // copyShort copies a few rows.
-func (w *walk) copyShort() {
+func (w *plan) copyShort() {
 	n, p := w.plane.q.n*w.elem, w.plane.p
 	dst, src := w.dst.Offset*w.elem, w.src.Offset*w.elem
 	for range p.n {
@@ -133,8 +132,8 @@ func (w *walk) copyShort() {
 	}
 }
 
-// Range copies units lo to hi; it is for Ctx.Parallel.
-func (w *walk) Range(_, lo, hi int) {
+// Range copies units lo to hi; it is for Threads.
+func (w *plan) Range(_, lo, hi int) {
 	switch w.elem {
 	case 1:
 		copyUnits[uint8](w, lo, hi)
@@ -149,7 +148,7 @@ func (w *walk) Range(_, lo, hi int) {
 	}
 }
 
-func copyUnits[T tensor.Element](w *walk, lo, hi int) {
+func copyUnits[T tensor.Element](w *plan, lo, hi int) {
 	d, t := tensor.View[T](w.dst.Data), tensor.View[T](w.src.Data)
 	pl, at := w.plane, cursor{dst: w.dst.Offset, src: w.src.Offset}
 	n := pl.units()
@@ -171,7 +170,7 @@ func copyUnits[T tensor.Element](w *walk, lo, hi int) {
 // cursor walks the dimensions outside the plane.
 type cursor struct {
 	dst, src int // offsets
-	index    [maxDims]int
+	index    [MaxDims]int
 }
 
 // seek goes to the i-th plane.

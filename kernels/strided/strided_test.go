@@ -1,4 +1,4 @@
-package move
+package strided
 
 import (
 	"fmt"
@@ -84,7 +84,7 @@ func randomBox(r *rand.Rand, most int) box {
 	return b
 }
 
-func (b box) check(t *testing.T, c *kernels.Ctx, s *Strided, shift int) {
+func (b box) check(t *testing.T, c Threads, s *Copier, shift int) {
 	t.Helper()
 	src := tensor.AlignedBytes((b.need + 2*shift) * b.elem)[shift*b.elem:]
 	for i := range src {
@@ -98,7 +98,7 @@ func (b box) check(t *testing.T, c *kernels.Ctx, s *Strided, shift int) {
 		all[i] = 0xA5
 	}
 	got := all[shift*b.elem:]
-	s.Copy(c, b.elem, Box{b.sizes, strides, b.src}, Place{Data: got}, Place{Data: src, Offset: b.at})
+	s.Copy(c, b.elem, Shape{b.sizes, strides, b.src}, Buffer{Data: got}, Buffer{Data: src, Offset: b.at})
 	for i := range want {
 		if got[i] != want[i] {
 			t.Fatalf("%v shift %d: byte %d of %d: got %#x, want %#x", b, shift, i, len(want), got[i], want[i])
@@ -116,7 +116,7 @@ func TestStridedRandom(t *testing.T) {
 	pool := cpu.NewPool(2)
 	defer pool.Close()
 	c := kernels.NewCtx(pool)
-	var s Strided
+	var s Copier
 	for i := range 3000 {
 		randomBox(r, 3+i%17).check(t, c, &s, i%3)
 	}
@@ -124,7 +124,7 @@ func TestStridedRandom(t *testing.T) {
 
 func TestStridedShapes(t *testing.T) {
 	c := kernels.NewCtx(nil)
-	var s Strided
+	var s Copier
 	for _, b := range []box{
 		{elem: 4, sizes: []int{}, order: []int{}, src: []int{}, need: 1},
 		{elem: 4, sizes: []int{700, 300}, order: []int{1, 0}, src: []int{300, 1}, need: 700 * 300},
@@ -141,8 +141,8 @@ func TestStridedShapes(t *testing.T) {
 }
 
 func TestStridedEmpty(t *testing.T) {
-	var s Strided
-	s.Copy(kernels.NewCtx(nil), 4, Box{[]int{3, 0}, []int{1, 1}, []int{1, 1}}, Place{}, Place{})
+	var s Copier
+	s.Copy(kernels.NewCtx(nil), 4, Shape{[]int{3, 0}, []int{1, 1}, []int{1, 1}}, Buffer{}, Buffer{})
 }
 
 func BenchmarkStrided(b *testing.B) {
@@ -176,10 +176,10 @@ func BenchmarkStrided(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/threads=%d", bb.name, threads), func(b *testing.B) {
 				pool := cpu.NewPool(threads)
 				defer pool.Close()
-				c, s := kernels.NewCtx(pool), new(Strided)
+				c, s := kernels.NewCtx(pool), new(Copier)
 				b.SetBytes(int64(n * bb.elem))
 				for b.Loop() {
-					s.Copy(c, bb.elem, Box{bb.sizes, strides, bb.src}, Place{Data: dst}, Place{Data: src, Offset: bb.at})
+					s.Copy(c, bb.elem, Shape{bb.sizes, strides, bb.src}, Buffer{Data: dst}, Buffer{Data: src, Offset: bb.at})
 				}
 				start := time.Now()
 				for range b.N {
@@ -188,27 +188,5 @@ func BenchmarkStrided(b *testing.B) {
 				b.ReportMetric(float64(b.Elapsed())/float64(time.Since(start)), "x-memcpy")
 			})
 		}
-	}
-}
-
-func TestRows(t *testing.T) {
-	c := kernels.NewCtx(nil)
-	var s Strided
-	x := tensor.Make(tensor.Int8, []int{2, 3}, []uint8{1, 0}, tensor.Static)
-	x.Bind([]byte{0, 3, 1, 4, 2, 5})
-	if got, want := s.Rows(c, x), []byte{0, 1, 2, 3, 4, 5}; !slices.Equal(got, want) {
-		t.Errorf("rows: got %v, want %v", got, want)
-	}
-	row := tensor.Of([]int8{7, 8, 9}, 3)
-	if got, want := s.Expand(c, row, []int{2, 3}), []byte{7, 8, 9, 7, 8, 9}; !slices.Equal(got, want) {
-		t.Errorf("expanded row: got %v, want %v", got, want)
-	}
-	y := tensor.Make(tensor.Int8, []int{2, 3}, []uint8{1, 0}, tensor.Static)
-	y.Bind(make([]byte, 6))
-	to := s.Target(c, y)
-	copy(to, []byte{0, 1, 2, 3, 4, 5})
-	s.Settle(c, y, to)
-	if !slices.Equal(y.Data, x.Data) {
-		t.Errorf("settled: got %v, want %v", y.Data, x.Data)
 	}
 }

@@ -1,4 +1,4 @@
-package move
+package strided
 
 import (
 	"github.com/etrun-go/etrun/internal/simd"

@@ -1,0 +1,126 @@
+package xnnpack
+
+import (
+	"github.com/etrun-go/etrun/internal/gemm"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// floatFilter is the constants of a node packed for products of floats. Instances of an
+// image share it.
+type floatFilter struct {
+	panels []*gemm.Panels // of each group; of a transposed convolution of each phase and group
+	taps   []float32      // of a depthwise convolution: [kernel H · W, channels]
+	bias   []float32      // [output channels], zeros for none
+}
+
+// packer makes a node's filter of its numbers.
+type packer func(g *graph, n *node, numbers []float32) *floatFilter
+
+// packFullyConnected packs [output channels, input channels], or the transposed.
+func packFullyConnected(g *graph, n *node, numbers []float32) *floatFilter {
+	k, cols := n.inputChannels(g), n.outputChannels(g)
+	row, col := 1, k
+	if n.Flags&flagTransposeWeights != 0 {
+		row, col = cols, 1
+	}
+	return &floatFilter{panels: []*gemm.Panels{gemm.Pack(numbers, k, cols, row, col)}}
+}
+
+// packConvolution packs [output channels, kernel H, kernel W, input channels of a group].
+func packConvolution(_ *graph, n *node, numbers []float32) *floatFilter {
+	w, f := n.window(), &floatFilter{}
+	k := w.kernelH * w.kernelW * w.groupIn
+	for i := range w.groups {
+		f.panels = append(f.panels, gemm.Pack(numbers[i*w.groupOut*k:], k, w.groupOut, 1, k))
+	}
+	return f
+}
+
+// packDepthwise keeps [1, kernel H, kernel W, output channels] as it is; where a channel has
+// several output channels they are packed, group by group.
+func packDepthwise(_ *graph, n *node, numbers []float32) *floatFilter {
+	w := n.window()
+	if w.groupOut == 1 {
+		return &floatFilter{taps: numbers}
+	}
+	f := &floatFilter{}
+	for i := range w.groups {
+		f.panels = append(f.panels, gemm.Pack(numbers[i*w.groupOut:], w.kernelH*w.kernelW, w.groupOut, w.groups*w.groupOut, 1))
+	}
+	return f
+}
+
+// filterOf is the node's packed filter: the image's, or one of the constants that this call
+// has.
+func (e *reference) filterOf(n *node) *floatFilter {
+	if f := e.packed[n.at]; f != nil {
+		return f
+	}
+	v := n.In[1]
+	f := n.Type.pack(e.graph, n, e.load(2, v))
+	f.bias = e.biasOf(n)
+	return f
+}
+
+// packFilters packs the filters that are constant, for all instances.
+func (g *graph) packFilters(shapes []shape) []*floatFilter {
+	packed := make([]*floatFilter, len(g.Nodes))
+	e := &reference{graph: g, shapes: shapes, bytes: make([][]byte, len(g.Values))}
+	for v := range g.Values {
+		e.bytes[v] = g.Values[v].Data
+	}
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		if n.Type.pack == nil || g.hasQuantizedInput(n) || !g.areConst(n.In[1:]) {
+			continue
+		}
+		packed[i] = n.Type.pack(g, n, e.filterNumbers(n.In[1]))
+		packed[i].bias = e.biasOf(n)
+	}
+	return packed
+}
+
+// hasQuantizedInput reports nodes that multiply whole numbers.
+func (g *graph) hasQuantizedInput(n *node) bool { return !g.Values[n.In[0]].Datatype.isFloat() }
+
+func (g *graph) areConst(list []int) bool {
+	for _, v := range list {
+		if v != none && !g.Values[v].isConst() {
+			return false
+		}
+	}
+	return true
+}
+
+// filterNumbers are the numbers of a filter, in memory that nobody writes.
+func (e *reference) filterNumbers(v int) []float32 {
+	x := &e.graph.Values[v]
+	n := e.shapes[v].numel()
+	if x.Datatype == fp32 {
+		return tensor.View[float32](e.bytes[v])[:n]
+	}
+	numbers := make([]float32, n)
+	if x.Datatype == qcint4 {
+		element, cols := e.elements(v), x.Shape.last()
+		for i := range numbers {
+			numbers[i] = element(i) * x.Quant.Scales[i/cols]
+		}
+	} else {
+		e.decode(numbers, v)
+	}
+	return numbers
+}
+
+// biasOf is the node's bias as numbers, zeros for none.
+func (e *reference) biasOf(n *node) []float32 {
+	channels := e.shapes[n.Out[0]].last()
+	if len(n.In) < 3 || n.In[2] == none {
+		return make([]float32, channels)
+	}
+	if v := n.In[2]; e.graph.Values[v].Datatype == fp32 {
+		return tensor.View[float32](e.bytes[v])[:channels]
+	}
+	numbers := make([]float32, channels)
+	e.decode(numbers, n.In[2])
+	return numbers
+}

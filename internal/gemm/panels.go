@@ -1,0 +1,129 @@
+// Package gemm (no compatibility promise) multiplies matrices of which the second is packed
+// once and used many times.
+package gemm
+
+import (
+	"math"
+
+	"github.com/etrun-go/etrun/internal/simd"
+)
+
+// Panels is a matrix of K rows and N columns of float32, packed for products: panels of
+// [simd.PanelCols] columns, one after the other, each dense. The last panel has as many
+// columns as are left, rounded up to half a panel; those beyond N are 0.
+type Panels struct {
+	K, N int
+	data []float32
+}
+
+const (
+	cols = simd.PanelCols
+	half = cols / 2
+)
+
+// Size is the number of elements of the packed form of a matrix.
+func Size(k, n int) int { return k * ((n + half - 1) / half * half) }
+
+// Pack packs a matrix of k rows and n columns: element (p, j) is src[p·row+j·col]. Of row
+// and col one is 1. It panics where src ends before an element.
+func Pack(src []float32, k, n, row, col int) *Panels {
+	m := &Panels{K: k, N: n, data: make([]float32, Size(k, n))}
+	m.Repack(src, row, col)
+	return m
+}
+
+// Repack replaces the elements, as [Pack] takes them.
+func (m *Panels) Repack(src []float32, row, col int) {
+	for j := 0; j < m.N; j += cols {
+		panel, pitch := m.panel(j)
+		n := min(cols, m.N-j)
+		if col == 1 {
+			simd.CopyRows(panel, src[j:], m.K, n, pitch, row)
+		} else {
+			transpose(panel, src[j*col:], n, m.K, pitch, col)
+		}
+	}
+}
+
+// transpose copies n rows of k elements as columns.
+func transpose(dst, src []float32, n, k, pitch, row int) {
+	whole, depth := n&^7, k&^7
+	simd.Transpose(dst, src, whole, depth, pitch, row)
+	for j := range n {
+		p := depth
+		if j >= whole {
+			p = 0
+		}
+		for ; p < k; p++ {
+			dst[p*pitch+j] = src[j*row+p]
+		}
+	}
+}
+
+// panel is the panel with column j, which begins one, and how far its rows are apart.
+func (m *Panels) panel(j int) (data []float32, pitch int) {
+	pitch = min(cols, (m.N-j+half-1)/half*half)
+	return m.data[j*m.K:][:m.K*pitch], pitch
+}
+
+// Panels is the number of panels.
+func (m *Panels) Panels() int { return (m.N + cols - 1) / cols }
+
+// depth is how many rows of a panel are used at a time: they stay in the first-level cache
+// while rows of a pass over them.
+const depth = 384
+
+// Mul multiplies rows of a by the columns of panels [from, to), adds bias to each row and
+// clamps the sums to [lo, hi]; a NaN stays:
+//
+//	c[i*ldc+j] = clamp(bias[j] + Σ_p a[i*lda+p]·m[p,j])    i < rows
+//
+// c and bias are indexed by the columns of the whole matrix; bias has N elements. It panics
+// where a slice ends before an element that the sum wants.
+func (m *Panels) Mul(rows int, a []float32, lda int, bias, c []float32, ldc int, lo, hi float32, from, to int) {
+	if rows == 1 && m.K > 0 {
+		from = m.mulRow(a, bias, c, lo, hi, from, to)
+	}
+	inf := float32(math.Inf(1))
+	for p := 0; p == 0 || p < m.K; p += depth {
+		k, low, high := min(depth, m.K-p), -inf, inf
+		if p+k == m.K {
+			low, high = lo, hi
+		}
+		m.mulPart(rows, p, k, a[min(p, len(a)):], lda, bias, c, ldc, low, high, from, to)
+	}
+}
+
+// mulRow multiplies one row by as many whole panels as that is fast for, and gives the
+// panel behind them.
+func (m *Panels) mulRow(a, bias, c []float32, lo, hi float32, from, to int) int {
+	whole := min(to, m.N/cols)
+	if whole <= from {
+		return from
+	}
+	at := from * cols
+	return from + simd.RowPanels(whole-from, m.K, a, m.data[at*m.K:], m.K*cols, bias[at:], c[at:], lo, hi)
+}
+
+// mulPart adds the products with rows [p, p+k) of panels: to bias at first, then to c.
+func (m *Panels) mulPart(rows, p, k int, a []float32, lda int, bias, c []float32, ldc int, lo, hi float32, from, to int) {
+	for q := from; q < to; q++ {
+		j := q * cols
+		panel, pitch := m.panel(j)
+		start, lds := bias[j:], 0
+		if p > 0 {
+			start, lds = c[j:], ldc
+		}
+		simd.MulAddClamp(rows, min(cols, m.N-j), k, a, lda, 1, panel[p*pitch:], pitch, start, lds, c[j:], ldc, lo, hi)
+	}
+}
+
+// MulPart is a step of [Panels.Mul] for rows that come in parts: it adds the products of k
+// columns of a, at a[i*lda] and on, with rows [p, p+k) of the matrix, to bias where p is 0 and
+// else to c, and clamps where these are the last rows.
+func (m *Panels) MulPart(rows, p, k int, a []float32, lda int, bias, c []float32, ldc int, lo, hi float32, from, to int) {
+	if p+k < m.K {
+		lo, hi = float32(math.Inf(-1)), float32(math.Inf(1))
+	}
+	m.mulPart(rows, p, k, a, lda, bias, c, ldc, lo, hi, from, to)
+}

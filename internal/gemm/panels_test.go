@@ -1,0 +1,65 @@
+package gemm
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+func random(r *rand.Rand, n int) []float32 {
+	s := make([]float32, n)
+	for i := range s {
+		s[i] = r.Float32() - 0.5
+	}
+	return s
+}
+
+// TestPanels compares products with a sum in float64, also in parts of the columns and of
+// the rows of the packed matrix.
+func TestPanels(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 600 {
+		m, n, k := 1+r.IntN(20), 1+r.IntN(150), r.IntN(60)
+		if r.IntN(10) == 0 {
+			k += 2 * depth
+		}
+		row, col := n+r.IntN(3), 1
+		if r.IntN(2) == 0 {
+			row, col = 1, k+r.IntN(3)
+		}
+		lda, ldc := k+r.IntN(3), n+r.IntN(3)
+		src, a, bias := random(r, k*row+n*col+1), random(r, m*lda+1), random(r, n)
+		p := Pack(src, k, n, row, col)
+		c, parts := random(r, m*ldc), make([]float32, m*ldc)
+		untouched := append([]float32(nil), c...)
+		split := r.IntN(p.Panels() + 1)
+		p.Mul(m, a, lda, bias, c, ldc, -0.5, 1, 0, split)
+		p.Mul(m, a, lda, bias, c, ldc, -0.5, 1, split, p.Panels())
+		first := r.IntN(k + 1)
+		p.MulPart(m, 0, first, a, lda, bias, parts, ldc, -0.5, 1, 0, p.Panels())
+		if first > 0 && first < k {
+			p.MulPart(m, first, k-first, a[first:], lda, bias, parts, ldc, -0.5, 1, 0, p.Panels())
+		}
+		for i := range c {
+			name := fmt.Sprintf("%dx%dx%d, element (%d, %d)", m, n, k, i/ldc, i%ldc)
+			if i%ldc >= n {
+				if c[i] != untouched[i] {
+					t.Fatalf("%s: written", name)
+				}
+				continue
+			}
+			want := float64(bias[i%ldc])
+			for q := range k {
+				want += float64(a[i/ldc*lda+q]) * float64(src[q*row+i%ldc*col])
+			}
+			want = min(max(want, -0.5), 1)
+			if d := math.Abs(float64(c[i]) - want); d > 1e-5 {
+				t.Fatalf("%s: got %v, want %v, off by %g", name, c[i], want, d)
+			}
+			if d := math.Abs(float64(parts[i]) - want); d > 1e-5 && (first > 0 || k == 0) {
+				t.Fatalf("%s in parts of %d: got %v, want %v, off by %g", name, first, parts[i], want, d)
+			}
+		}
+	}
+}

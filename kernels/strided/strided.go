@@ -1,0 +1,160 @@
+// Package strided (no compatibility promise) copies between strided tensors.
+package strided
+
+import (
+	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// Threads runs the body of a loop over [0, n) in ranges of at least grain, on as many
+// threads as there are.
+type Threads interface {
+	Parallel(n, grain int, body cpu.Body)
+}
+
+// MaxDims is the most dimensions of a copy: an operator that splits dimensions
+// (repeat, pixel_shuffle) has up to two for each of the tensor's.
+const MaxDims = 2 * tensor.MaxRank
+
+// Shape is the shape of a strided copy: sizes, and for each dimension the distance in
+// elements from one index to the next in the destination and in the source.
+type Shape struct{ Sizes, Dst, Src []int }
+
+// Buffer is one end of a copy: element (0, 0, …) of the shape is element Offset of
+// Data, which is aligned to the element size.
+type Buffer struct {
+	Data   []byte
+	Offset int
+}
+
+// Copier copies elements between two strided buffers, whatever their type,
+// near the speed of memory: dimensions that run on in both buffers are merged, dense
+// rows go through copy, transposes in tiles. The zero value is ready. Copy
+// allocates nothing. A Copier must not be used by two goroutines at once.
+type Copier struct {
+	dims [MaxDims]dim // outermost in the destination first
+	rank int
+	plan
+}
+
+// plan is a copy with all decided: a plane at each index of the dimensions outside.
+type plan struct {
+	elem     int // bytes of an element
+	dst, src Buffer
+	outside  []dim
+	plane    plane
+	short    bool // a few rows
+	units    int  // how many ranges the work could be cut into at most
+	grain    int  // units that take about 20 µs
+}
+
+// dim is one dimension of the shape: its size and both strides, in elements.
+type dim struct{ n, dst, src int }
+
+// Copy moves the elements of a shape from src to dst. elem is the element size: 1, 2,
+// 4, 8 or 16 bytes. Strides of src may be 0 (the element is repeated) or negative;
+// those of dst are positive and let no two elements meet. The two buffers do not
+// overlap. The caller vouches that every element lies within Data. Large shapes are
+// copied on several threads.
+func (s *Copier) Copy(c Threads, elem int, shape Shape, dst, src Buffer) {
+	if s.decide(elem, shape, dst, src) {
+		s.plan.copy(c)
+		s.dst, s.src = Buffer{}, Buffer{}
+	}
+}
+
+// decide makes the plan of a copy; ok is false where there is nothing to copy.
+func (s *Copier) decide(elem int, shape Shape, dst, src Buffer) (ok bool) {
+	if !s.setDims(shape) {
+		return false
+	}
+	s.elem, s.dst, s.src = elem, dst, src
+	s.merge()
+	s.widen()
+	s.choosePlane()
+	s.outside = s.dims[:s.rank]
+	s.cut()
+	return true
+}
+
+// Tensor copies src into dst, a tensor of the same sizes and element size whose dim
+// order may be another one.
+func (s *Copier) Tensor(c Threads, dst, src *tensor.Tensor) {
+	s.Copy(c, src.DType.Size(), Shape{src.Sizes, dst.Strides, src.Strides}, Buffer{Data: dst.Data}, Buffer{Data: src.Data})
+}
+
+// setDims takes the dimensions over without those of size 1, sorted by the
+// destination's strides. It reports whether there is anything to copy.
+func (s *Copier) setDims(shape Shape) bool {
+	s.rank = 0
+	for i, n := range shape.Sizes {
+		if n == 0 {
+			return false
+		}
+		if n > 1 {
+			s.insert(dim{n, shape.Dst[i], shape.Src[i]})
+		}
+	}
+	return true
+}
+
+func (s *Copier) insert(d dim) {
+	i := s.rank
+	for ; i > 0 && s.dims[i-1].dst < d.dst; i-- {
+		s.dims[i] = s.dims[i-1]
+	}
+	s.dims[i] = d
+	s.rank++
+}
+
+// merge joins neighbours that run on in both buffers.
+func (s *Copier) merge() {
+	last := 0
+	for i := 1; i < s.rank; i++ {
+		d, up := s.dims[i], &s.dims[last]
+		if up.dst == d.n*d.dst && up.src == d.n*d.src {
+			*up = dim{up.n * d.n, d.dst, d.src}
+			continue
+		}
+		last++
+		s.dims[last] = d
+	}
+	s.rank = min(s.rank, last+1)
+}
+
+// widestRow is the longest dense row, in bytes, that is moved as one wide element.
+const widestRow = 16
+
+// widen moves short dense rows as fewer, wider elements: pairs of float32 as one
+// uint64.
+func (s *Copier) widen() {
+	for s.canWiden() {
+		s.elem *= 2
+		s.dst.Offset /= 2
+		s.src.Offset /= 2
+		in := s.rank - 1
+		for i := range s.dims[:in] {
+			s.dims[i].dst /= 2
+			s.dims[i].src /= 2
+		}
+		s.dims[in].n /= 2
+		if s.dims[in].n == 1 {
+			s.rank--
+		}
+	}
+}
+
+func (s *Copier) canWiden() bool {
+	if s.rank < 2 || s.elem == 16 {
+		return false
+	}
+	in := s.dims[s.rank-1]
+	if in.dst != 1 || in.src != 1 || in.n*s.elem > widestRow {
+		return false
+	}
+	odd := in.n | s.dst.Offset | s.src.Offset
+	for _, d := range s.dims[:s.rank-1] {
+		odd |= d.dst | d.src
+	}
+	return odd&1 == 0 && tensor.Aligned(s.dst.Data, 2*s.elem) && tensor.Aligned(s.src.Data, 2*s.elem)
+}
