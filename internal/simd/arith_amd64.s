@@ -8,6 +8,8 @@
 // Arithmetic on each element.
 
 LANES(one, 0x3f800000)
+LANES(three, 0x40400000)
+LANES(six, 0x40c00000)
 LANES(signBit, 0x80000000)
 
 // func addLanes(n int, dst, a, b *float32)
@@ -190,6 +192,31 @@ loop:
 	VMOVUPS (SI)(AX*4), Y0
 	VMULPS Y15, Y0, Y1
 	VBLENDVPS Y0, Y1, Y0, Y0
+	VMOVUPS Y0, (DI)(AX*4)
+	ADDQ $8, AX
+	DECQ CX
+	JNZ loop
+	VZEROUPPER
+	RET
+
+// func hardswishLanes(n int, dst, src *float32)
+TEXT ·hardswishLanes(SB), NOSPLIT, $0-24
+	MOVQ n+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ src+16(FP), SI
+	VMOVUPS three<>(SB), Y13
+	VMOVUPS six<>(SB), Y14
+	VXORPS Y15, Y15, Y15
+	XORQ AX, AX
+	PCALIGN $64
+
+loop:
+	VMOVUPS (SI)(AX*4), Y0
+	VADDPS Y13, Y0, Y1
+	VMAXPS Y1, Y15, Y1
+	VMINPS Y1, Y14, Y1
+	VMULPS Y1, Y0, Y0
+	VDIVPS Y14, Y0, Y0
 	VMOVUPS Y0, (DI)(AX*4)
 	ADDQ $8, AX
 	DECQ CX

@@ -158,6 +158,29 @@ loop:
 	BNE loop
 	RET
 
+// func hardswishLanes(n int, dst, src *float32)
+TEXT ·hardswishLanes(SB), NOSPLIT, $0-24
+	MOVD n+0(FP), R0
+	MOVD dst+8(FP), R1
+	MOVD src+16(FP), R2
+	MOVD $0x40400000, R6
+	VDUP R6, V8.S4
+	MOVD $0x40c00000, R6
+	VDUP R6, V9.S4
+	VEOR V10.B16, V10.B16, V10.B16
+
+loop:
+	VLD1.P 16(R2), [V0.S4]
+	WORD $0x4E28D401 // FADD V1, V0, V8
+	WORD $0x4E2AF421 // FMAX V1, V1, V10
+	WORD $0x4EA9F421 // FMIN V1, V1, V9
+	WORD $0x6E21DC00 // FMUL V0, V0, V1
+	WORD $0x6E29FC00 // FDIV V0, V0, V9
+	VST1.P [V0.S4], 16(R1)
+	SUBS $1, R0
+	BNE loop
+	RET
+
 // func absLanes(n int, dst, src *float32)
 TEXT ·absLanes(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R0

@@ -170,6 +170,24 @@ func leakyReLUGo(dst, src []float32, slope float32) {
 	}
 }
 
+// Hardswish sets dst[i] to src[i] * min(max(src[i]+3, 0), 6) / 6, each operation rounds.
+// dst may be src. It panics where src is shorter than dst.
+func Hardswish(dst, src []float32) {
+	src = src[:len(dst):len(src)]
+	n := whole(len(dst))
+	if n > 0 {
+		hardswishLanes(n/lanes, &dst[0], &src[0])
+	}
+	hardswishGo(dst[n:], src[n:])
+}
+
+func hardswishGo(dst, src []float32) {
+	src = src[:len(dst)]
+	for i := range dst {
+		dst[i] = src[i] * min(max(src[i]+3, 0), 6) / 6
+	}
+}
+
 // Abs sets dst[i] to |src[i]|. dst may be src. It panics where src is shorter than dst.
 func Abs(dst, src []float32) {
 	src = src[:len(dst):len(src)]

@@ -34,6 +34,7 @@ var (
 			func(dst, src []float32) { LeakyReLU(dst, src, 0.01) },
 			func(dst, src []float32) { leakyReLUGo(dst, src, 0.01) },
 		},
+		{"Hardswish", Hardswish, hardswishGo},
 		{"Abs", Abs, absGo},
 		{"Neg", Neg, negGo},
 		{"Sign", Sign, signGo},

@@ -34,6 +34,9 @@ func clampLanes(n int, dst, src *float32, low, high float32)
 func leakyReLULanes(n int, dst, src *float32, slope float32)
 
 //go:noescape
+func hardswishLanes(n int, dst, src *float32)
+
+//go:noescape
 func absLanes(n int, dst, src *float32)
 
 //go:noescape

@@ -24,6 +24,8 @@ func clampLanes(n int, dst, src *float32, low, high float32) {}
 
 func leakyReLULanes(n int, dst, src *float32, slope float32) {}
 
+func hardswishLanes(n int, dst, src *float32) {}
+
 func absLanes(n int, dst, src *float32) {}
 
 func negLanes(n int, dst, src *float32) {}

@@ -34,6 +34,19 @@ var arith = family{name: "arith", about: "Arithmetic on each element.", loops: [
 		scalars: []string{"slope"}, args: []string{"0.01"},
 		amd64: code{body: "VMULPS Y15, Y0, Y1 \n VBLENDVPS Y0, Y1, Y0, Y0"},
 		arm64: code{body: "FMUL(1, 0, 8) \n CMLT0(2, 0) \n BIT(0, 1, 2)"}},
+	{name: "Hardswish", kind: unaryFloat, expr: "src[i] * min(max(src[i]+3, 0), 6) / 6", doc: "each operation rounds",
+		amd64: code{setup: "VMOVUPS three<>(SB), Y13 \n VMOVUPS six<>(SB), Y14 \n VXORPS Y15, Y15, Y15", body: `
+			VADDPS Y13, Y0, Y1
+			VMAXPS Y1, Y15, Y1
+			VMINPS Y1, Y14, Y1
+			VMULPS Y1, Y0, Y0
+			VDIVPS Y14, Y0, Y0`},
+		arm64: code{setup: constant("three", 8) + constant("six", 9) + "VEOR V10.B16, V10.B16, V10.B16", body: `
+			FADD(1, 0, 8)
+			FMAX(1, 1, 10)
+			FMIN(1, 1, 9)
+			FMUL(0, 0, 1)
+			FDIV(0, 0, 9)`}},
 	{name: "Abs", kind: unaryFloat, expr: "math.Float32frombits(math.Float32bits(src[i]) &^ (1 << 31))", formula: "|src[i]|",
 		amd64: code{setup: "VMOVUPS signBit<>(SB), Y15", body: "VANDNPS Y0, Y15, Y0"},
 		arm64: code{body: "FABS(0, 0)"}},

@@ -9,7 +9,7 @@ var constants = []struct {
 	{"expMax", 0x42b17218}, {"expMin", 0xc2cff1b5}, {"expNormal", 0xc2aeac4f}, {"log2e", 0x3fb8aa3b},
 	{"ln2Hi", 0x3f318000}, {"ln2Lo", 0xb95e8083},
 	{"expP0", 0x39506967}, {"expP1", 0x3ab743ce}, {"expP2", 0x3c088908}, {"expP3", 0x3d2aa9c1}, {"expP4", 0x3e2aaaaa}, {"expP5", 0x3f000000},
-	{"one", 0x3f800000}, {"two", 0x40000000}, {"four", 0x40800000}, {"half", 0x3f000000},
+	{"one", 0x3f800000}, {"two", 0x40000000}, {"four", 0x40800000}, {"half", 0x3f000000}, {"three", 0x40400000}, {"six", 0x40c00000},
 	{"bias", 0x0000007f}, {"infinity", 0x7f800000}, {"minusInfinity", 0xff800000}, {"signBit", 0x80000000},
 
 	// Limits of expParts: from expPartsMin on the scale 2^n is a normal number, and up to

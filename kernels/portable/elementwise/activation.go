@@ -2,7 +2,6 @@ package elementwise
 
 import (
 	"math"
-	"slices"
 
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
@@ -73,22 +72,13 @@ func silu32(k *block[float32]) {
 func silu64(x float64) float64 { return x * sigmoid(x) }
 
 // hardswish32 rounds as the four operators do that stand for it: x·clamp(x+3, 0, 6)/6.
-func hardswish32(k *block[float32]) {
-	piecewise(k, func(out, a []float32) {
-		simd.Add(out, a, threes[:len(a)])
-		simd.Clamp(out, out, 0, 6)
-		simd.Mul(out, a, out)
-		simd.Div(out, out, sixes[:len(a)])
-	})
-}
+func hardswish32(k *block[float32]) { simd.Hardswish(k.out, k.a) }
 
 func hardswish64(x float64) float64 { return x * min(max(x+3, 0), 6) / 6 }
 
 // piece is the elements for which several loops run one after the other, in the
 // first-level cache.
 const piece = blockBytes / 4
-
-var threes, sixes = slices.Repeat([]float32{3}, piece), slices.Repeat([]float32{6}, piece)
 
 // piecewise runs loops on the pieces of a block.
 func piecewise(k *block[float32], loops func(out, a []float32)) {
