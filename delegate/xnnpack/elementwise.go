@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
-	"github.com/etrun-go/etrun/internal/math32"
+	"github.com/etrun-go/etrun/internal/simd"
 )
 
 var inf = float32(math.Inf(1))
@@ -20,109 +20,61 @@ const (
 
 // unaryNodes are functions of one operand, element by element.
 var unaryNodes = []nodeType{
-	unaryNode(4, "Sigmoid", xnn.Sigmoid, math32.Sigmoid),
+	unaryNode(4, "Sigmoid", xnn.Sigmoid, simd.Sigmoid),
 	clampNode(tagClamp, "Clamp"),
-	unaryNode(17, "Floor", xnn.Floor, each(func(x float32) float32 { return float32(math.Floor(float64(x))) })),
+	unaryNode(17, "Floor", xnn.Floor, simd.Floor),
 	convertNode(tagConvert, "Convert"),
-	unaryNode(22, "SquareRoot", xnn.SquareRoot, each(func(x float32) float32 { return float32(math.Sqrt(float64(x))) })),
-	unaryNode(23, "Ceiling", xnn.Ceiling, each(func(x float32) float32 { return float32(math.Ceil(float64(x))) })),
-	unaryNode(24, "Hardswish", xnn.Hardswish, each(func(x float32) float32 { return x * max(0, min(6, x+3)) / 6 })),
-	limited(unaryParamNode(25, "LeakyReLU", "negative_slope", xnn.LeakyReLU, leakyReLU), every(finiteScalar, leakyLimits)),
-	unaryNode(27, "Negate", xnn.Negate, each(func(x float32) float32 { return -x })),
-	unaryNode(28, "Square", xnn.Square, each(func(x float32) float32 { return x * x })),
+	unaryNode(22, "SquareRoot", xnn.SquareRoot, simd.Sqrt),
+	unaryNode(23, "Ceiling", xnn.Ceiling, simd.Ceil),
+	unaryNode(24, "Hardswish", xnn.Hardswish, simd.Hardswish),
+	limited(unaryParamNode(25, "LeakyReLU", "negative_slope", xnn.LeakyReLU, simd.LeakyReLU), every(finiteScalar, leakyLimits)),
+	unaryNode(27, "Negate", xnn.Negate, simd.Neg),
+	unaryNode(28, "Square", xnn.Square, func(dst, src []float32) { simd.Mul(dst, src, src) }),
 	unaryParamNode(29, "ELU", "alpha", xnn.ELU, elu),
-	unaryNode(30, "Abs", xnn.Abs, each(func(x float32) float32 { return math.Float32frombits(math.Float32bits(x) &^ (1 << 31)) })),
-	unaryNode(40, "ReciprocalSquareRoot", xnn.ReciprocalSquareRoot, each(func(x float32) float32 { return float32(1 / math.Sqrt(float64(x))) })),
-	unaryNode(41, "Log", xnn.Log, math32.Log),
-	unaryNode(42, "Gelu", xnn.Gelu, math32.GELU),
-	unaryNode(43, "Tanh", xnn.Tanh, math32.Tanh),
-	unaryNode(44, "Exp", xnn.Exp, math32.Exp),
-	unaryNode(45, "Sin", xnn.Sine, math32.Sin),
-	unaryNode(47, "Cos", xnn.Cosine, math32.Cos),
+	unaryNode(30, "Abs", xnn.Abs, simd.Abs),
+	unaryNode(40, "ReciprocalSquareRoot", xnn.ReciprocalSquareRoot, simd.Rsqrt),
+	unaryNode(41, "Log", xnn.Log, simd.Log),
+	unaryNode(42, "Gelu", xnn.Gelu, simd.GELU),
+	unaryNode(43, "Tanh", xnn.Tanh, simd.Tanh),
+	unaryNode(44, "Exp", xnn.Exp, simd.Exp),
+	unaryNode(45, "Sin", xnn.Sine, simd.Sin),
+	unaryNode(47, "Cos", xnn.Cosine, simd.Cos),
 }
 
-// each applies a function element by element.
-func each(f func(float32) float32) func(dst, src []float32) {
-	return func(dst, src []float32) {
-		for i, x := range src {
-			dst[i] = f(x)
-		}
-	}
-}
-
-func leakyReLU(dst, src []float32, slope float32) {
-	for i, x := range src {
-		if x < 0 {
-			x *= slope
-		}
-		dst[i] = x
-	}
-}
-
-func elu(dst, src []float32, alpha float32) {
-	math32.Expm1(dst, src)
-	for i, x := range src {
-		if x < 0 {
-			dst[i] *= alpha
-		} else {
-			dst[i] = x
-		}
-	}
-}
+func elu(dst, src []float32, alpha float32) { simd.ELU(dst, src, alpha, 1, 1) }
 
 // unaryNode makes the row of a function without parameters.
 func unaryNode(tag uint8, name string, op xnn.UnaryOperator, f func(dst, src []float32)) nodeType {
+	each := func(_ *node, dst, src []float32) { f(dst, src) }
 	return nodeType{tag: tag, name: name, read: readUnary, check: checkUnary, shape: sameShape, inPlace: true, cost: transcendental,
 		define: func(b *builder, n *node) call { return b.unary(op, nil, n) },
-		run: func(e *reference, n *node) {
-			f(e.result(n.Out[0]), e.load(0, n.In[0]))
-			e.store(n.Out[0])
-		}}
+		run:    func(e *reference, n *node) { e.mapUnary(n, 8, each) }}
 }
 
 // unaryParamNode makes the row of a function with one parameter.
 func unaryParamNode(tag uint8, name, param string, op xnn.UnaryOperator, f func(dst, src []float32, p float32)) nodeType {
+	each := func(n *node, dst, src []float32) { f(dst, src, params[scalarParams](n).value) }
 	return nodeType{tag: tag, name: name, read: readUnaryParam(param), check: checkUnary, shape: sameShape, inPlace: true,
 		native: finiteScalar, params: newParams[scalarParams],
 		define: func(b *builder, n *node) call { return b.unary(op, &xnn.UnaryParams{params[scalarParams](n).value}, n) },
-		run: func(e *reference, n *node) {
-			f(e.result(n.Out[0]), e.load(0, n.In[0]), params[scalarParams](n).value)
-			e.store(n.Out[0])
-		}}
+		run:    func(e *reference, n *node) { e.mapUnary(n, 4, each) }}
 }
 
 func clampNode(tag uint8, name string) nodeType {
 	return nodeType{tag: tag, name: name, read: readUnary, check: checkUnary, shape: sameShape, inPlace: true, bounded: true,
 		native: every(sameQuantization, boundLimits),
 		define: func(b *builder, n *node) call { return b.unary(xnn.Clamp, &xnn.UnaryParams{n.Min, n.Max}, n) },
-		run: func(e *reference, n *node) {
-			y := e.result(n.Out[0])
-			copy(y, e.load(0, n.In[0]))
-			n.bound(y)
-			e.store(n.Out[0])
-		}}
+		run:    func(e *reference, n *node) { e.mapUnary(n, 1, clampElements) }}
 }
+
+func clampElements(n *node, dst, src []float32) { simd.Clamp(dst, src, n.Min, n.Max) }
 
 // bound keeps numbers within the node's bounds.
 func (n *node) bound(x []float32) {
 	if n.Min == -inf && n.Max == inf {
 		return
 	}
-	lo, hi := n.Min, n.Max
-	for i, v := range x {
-		x[i] = clamp(v, lo, hi)
-	}
-}
-
-// clamp keeps NaN.
-func clamp(x, lo, hi float32) float32 {
-	if x < lo {
-		return lo
-	}
-	if x > hi {
-		return hi
-	}
-	return x
+	simd.Clamp(x, x, n.Min, n.Max)
 }
 
 // convertNode changes the datatype; into dynamically quantized elements it finds
@@ -177,18 +129,23 @@ func transcendental(_ *graph, n *node, s []shape) int { return 8 * s[n.Out[0]].n
 
 // binaryNodes are functions of two broadcast operands.
 var binaryNodes = []nodeType{
-	limited(binaryNode(1, "Add", xnn.Add, true, func(a, b float32) float32 { return a + b }), every(sumLimits, boundLimits)),
-	limited(binaryNode(8, "Div", xnn.Divide, true, func(a, b float32) float32 { return a / b }), boundLimits),
-	binaryNode(12, "Minimum", xnn.Minimum, false, func(a, b float32) float32 { return min(a, b) }),
-	limited(binaryNode(tagMultiply, "Multiply", xnn.Multiply, true, func(a, b float32) float32 { return a * b }), every(productLimits, boundLimits)),
-	limited(binaryNode(16, "Subtract", xnn.Subtract, true, func(a, b float32) float32 { return a - b }), every(sumLimits, boundLimits)),
-	binaryNode(26, "Maximum", xnn.Maximum, false, func(a, b float32) float32 { return max(a, b) }),
-	binaryNode(tagPReLU, "PReLU", xnn.PReLU, false, func(x, slope float32) float32 {
-		if x < 0 {
-			return x * slope
+	limited(binaryNode(1, "Add", xnn.Add, true, simd.Add), every(sumLimits, boundLimits)),
+	limited(binaryNode(8, "Div", xnn.Divide, true, simd.Div), boundLimits),
+	binaryNode(12, "Minimum", xnn.Minimum, false, simd.Minimum),
+	limited(binaryNode(tagMultiply, "Multiply", xnn.Multiply, true, simd.Mul), every(productLimits, boundLimits)),
+	limited(binaryNode(16, "Subtract", xnn.Subtract, true, simd.Sub), every(sumLimits, boundLimits)),
+	binaryNode(26, "Maximum", xnn.Maximum, false, simd.Maximum),
+	binaryNode(tagPReLU, "PReLU", xnn.PReLU, false, prelu),
+}
+
+func prelu(dst, x, slope []float32) {
+	x, slope = x[:len(dst)], slope[:len(dst)]
+	for i, v := range x {
+		if v < 0 {
+			v *= slope[i]
 		}
-		return x
-	}),
+		dst[i] = v
+	}
 }
 
 // limited is a row with bounds on what the library takes.
@@ -198,7 +155,7 @@ func limited(t nodeType, native rule) nodeType {
 }
 
 // binaryNode makes the row of a function; bounded ones keep their output within bounds.
-func binaryNode(tag uint8, name string, op xnn.BinaryOperator, bounded bool, f func(a, b float32) float32) nodeType {
+func binaryNode(tag uint8, name string, op xnn.BinaryOperator, bounded bool, f func(dst, a, b []float32)) nodeType {
 	return nodeType{tag: tag, name: name, read: readBinary, shape: broadcastShape, inPlace: true,
 		scratch: boundedScratch, bounded: bounded, layout: fullOperands,
 		check: func(g *graph, n *node) error {
@@ -217,7 +174,7 @@ func binaryNode(tag uint8, name string, op xnn.BinaryOperator, bounded bool, f f
 			}
 			return b.binary(op, params, n)
 		},
-		run: func(e *reference, n *node) { e.mapBinary(n, bounded, f) }}
+		run: func(e *reference, n *node) { e.mapBinary(n, f) }}
 }
 
 func broadcastShape(g *graph, n *node, s []shape) error {

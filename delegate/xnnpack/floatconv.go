@@ -87,7 +87,7 @@ func (e *reference) floatDepthwise(n *node) {
 		d.work[i].x, d.work[i].w = grow(d.work[i].x, taps), grow(d.work[i].w, taps)
 	}
 	lines := out.leading(2)
-	e.pool.Do(&e.run, lines, 1+macsPerRange/8/max(1, out.dim[2]*out.dim[3]*taps), d)
+	e.Parallel(lines, 1+macsPerRange/8/max(1, out.dim[2]*out.dim[3]*taps), d)
 	e.store(n.Out[0])
 }
 

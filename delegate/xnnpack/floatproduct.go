@@ -51,7 +51,7 @@ func (p *floatProduct) run(e *reference) {
 	if a, _ := p.source.dense(0, 0); a == nil {
 		p.reserve(threads)
 	}
-	e.pool.Do(&e.run, p.tiles*p.groups*p.parts, 1+macsPerRange*p.parts/macs, p)
+	e.Parallel(p.tiles*p.groups*p.parts, 1+macsPerRange*p.parts/macs, p)
 }
 
 // reserve gives each worker memory for gathered rows.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -275,7 +276,7 @@ func relaid(x *delegate.GraphValue, dims, step, perm []int, dry bool) []byte {
 		return x.Data[:n:n]
 	}
 	out := tensor.AlignedBytes(n)
-	b.copy(out, x.Data, size)
+	b.copy(strided.Serial{}, out, x.Data, size)
 	return out
 }
 

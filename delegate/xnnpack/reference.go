@@ -38,6 +38,9 @@ type reference struct {
 	dense      matrix
 	windows    windowRows
 	depthwises depthwiseLines
+	unary      unaryLoop
+	binary     binaryLoop
+	box        box
 	filters    []*filter // prepared, by node
 	product    product
 	rows       denseRows
@@ -98,6 +101,9 @@ func (e *reference) Execute(ctx context.Context, args []*tensor.Value) error {
 	finish(e.args)
 	return nil
 }
+
+// Parallel implements [strided.Threads].
+func (e *reference) Parallel(n, grain int, body cpu.Body) { e.pool.Do(&e.run, n, grain, body) }
 
 // threads is how many workers compute a node at most.
 func (e *reference) threads() int {

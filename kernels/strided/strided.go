@@ -12,6 +12,12 @@ type Threads interface {
 	Parallel(n, grain int, body cpu.Body)
 }
 
+// Serial is the thread of the caller.
+type Serial struct{}
+
+// Parallel implements [Threads].
+func (Serial) Parallel(n, _ int, body cpu.Body) { body.Range(0, 0, n) }
+
 // MaxDims is the most dimensions of a copy: an operator that splits dimensions
 // (repeat, pixel_shuffle) has up to two for each of the tensor's.
 const MaxDims = 2 * tensor.MaxRank

@@ -1,0 +1,179 @@
+package xnnpack
+
+import (
+	"github.com/etrun-go/etrun/internal/simd"
+)
+
+// Loops over elements. A binary loop goes over rows of the output: dimensions along which
+// both operands run on are merged first. An operand that is repeated along a row, or from
+// row to row, is written out for as many rows as a call of the function takes.
+
+// pieceLen is how many elements a function gets at a time: they stay in the first-level cache.
+const pieceLen = 2048
+
+// elementsPerRange is the work of about 20 µs, the least to give to a thread.
+const elementsPerRange = 64 << 10
+
+// unaryLoop applies a function element by element.
+type unaryLoop struct {
+	node *node
+	f    unaryFunc
+	x, y []float32
+}
+
+// unaryFunc computes elements for a node.
+type unaryFunc func(n *node, dst, src []float32)
+
+// Range computes elements [lo, hi).
+func (l *unaryLoop) Range(_, lo, hi int) {
+	for ; lo < hi; lo += pieceLen {
+		end := min(lo+pieceLen, hi)
+		l.f(l.node, l.y[lo:end], l.x[lo:end])
+	}
+}
+
+// mapUnary applies a function to each element; cost is that of one, in additions.
+func (e *reference) mapUnary(n *node, cost int, f unaryFunc) {
+	e.unary = unaryLoop{node: n, f: f, x: e.load(0, n.In[0]), y: e.result(n.Out[0])}
+	e.Parallel(len(e.unary.y), elementsPerRange/cost, &e.unary)
+	e.store(n.Out[0])
+}
+
+// binaryLoop applies a function to two operands.
+type binaryLoop struct {
+	f      func(dst, a, b []float32)
+	node   *node
+	x      [2][]float32
+	y      []float32
+	outer  shape    // of what lies outside of the rows
+	step   [2]steps // of the operands along outer
+	rows   int      // that follow one another in the output
+	n      int      // elements of a row
+	row    [2]int   // from one row to the next, of the operands
+	one    [2]int   // from one element to the next: 1, or 0 where it is repeated
+	chunk  int      // rows at a time
+	chunks int
+	piece  int // elements of a row at a time
+	pieces int
+	work   []pieces
+}
+
+// pieces are operands of one worker that are written out, and what they hold.
+type pieces struct {
+	data [2][]float32
+	at   [2]int // the first element in the operand, -1 for none
+	rows [2]int
+}
+
+func (e *reference) mapBinary(n *node, f func(dst, a, b []float32)) {
+	out := e.shapes[n.Out[0]]
+	l := &e.binary
+	l.f, l.node, l.y = f, n, e.result(n.Out[0])
+	l.x[0], l.x[1] = e.load(0, n.In[0]), e.load(1, n.In[1])
+	if len(l.y) == 0 {
+		return
+	}
+	l.plan(out, repeated(e.shapes[n.In[0]], out), repeated(e.shapes[n.In[1]], out))
+	for len(l.work) < e.threads() {
+		l.work = append(l.work, pieces{})
+	}
+	for i := range l.work {
+		l.work[i].at = [2]int{-1, -1}
+	}
+	e.Parallel(l.outer.numel()*l.chunks*l.pieces, 1+elementsPerRange/(l.chunk*l.piece), l)
+	l.x, l.y = [2][]float32{}, nil
+	e.store(n.Out[0])
+}
+
+// plan merges dimensions and cuts rows.
+func (l *binaryLoop) plan(out shape, a, b steps) {
+	dims, sa, sb := merged(out, a, b)
+	last := dims.rank - 1
+	l.n, l.one = dims.dim[last], [2]int{sa[last], sb[last]}
+	l.rows, l.row, l.outer = 1, [2]int{}, shape{}
+	if last > 0 {
+		l.rows, l.row = dims.dim[last-1], [2]int{sa[last-1], sb[last-1]}
+		l.outer.rank = last - 1
+		copy(l.outer.dim[:], dims.dim[:last-1])
+	}
+	l.step = [2]steps{sa, sb}
+	l.chunk, l.piece = min(l.rows, max(1, pieceLen/l.n)), min(l.n, pieceLen)
+	l.chunks, l.pieces = ceilDiv(l.rows, l.chunk), ceilDiv(l.n, l.piece)
+}
+
+// merged drops dimensions of size 1 and joins neighbours along which both operands run on.
+func merged(out shape, a, b steps) (dims shape, sa, sb steps) {
+	for i := range out.rank {
+		size := out.dim[i]
+		if size == 1 {
+			continue
+		}
+		if up := dims.rank - 1; up >= 0 && sa[up] == a[i]*size && sb[up] == b[i]*size {
+			dims.dim[up] *= size
+			sa[up], sb[up] = a[i], b[i]
+			continue
+		}
+		dims.dim[dims.rank], sa[dims.rank], sb[dims.rank] = size, a[i], b[i]
+		dims.rank++
+	}
+	if dims.rank == 0 {
+		dims = shapeOf(1)
+	}
+	return dims, sa, sb
+}
+
+// Range computes chunks of rows, or pieces of a row, [lo, hi).
+func (l *binaryLoop) Range(worker, lo, hi int) {
+	w := &l.work[worker]
+	for t := lo; t < hi; t++ {
+		at, first, outer := t%l.pieces*l.piece, t/l.pieces%l.chunks*l.chunk, t/l.pieces/l.chunks
+		rows, n := min(l.chunk, l.rows-first), min(l.piece, l.n-at)
+		y := l.y[(outer*l.rows+first)*l.n+at:][:(rows-1)*l.n+n]
+		l.f(y, l.operand(w, 0, outer, first, at, rows, n), l.operand(w, 1, outer, first, at, rows, n))
+		if l.node.Type.bounded {
+			l.node.bound(y)
+		}
+	}
+}
+
+// operand gives rows of an operand side by side: in its place where they lie so.
+func (l *binaryLoop) operand(w *pieces, i, outer, first, at, rows, n int) []float32 {
+	from := first*l.row[i] + at*l.one[i]
+	for d := l.outer.rank - 1; d >= 0; d-- {
+		from += outer % l.outer.dim[d] * l.step[i][d]
+		outer /= l.outer.dim[d]
+	}
+	if l.one[i] == 1 && (rows == 1 || l.row[i] == l.n) {
+		return l.x[i][from:][:rows*n]
+	}
+	w.data[i] = grow(w.data[i], max(l.chunk*l.n, l.piece))
+	dst := w.data[i][:rows*n]
+	if w.at[i] == from && w.rows[i] >= rows && l.row[i] == 0 {
+		return dst
+	}
+	w.at[i], w.rows[i] = from, rows
+	for r := range rows {
+		l.writeRow(dst[r*n:][:n], i, from+r*l.row[i])
+	}
+	return dst
+}
+
+func (l *binaryLoop) writeRow(dst []float32, i, from int) {
+	if l.one[i] == 0 {
+		simd.Fill(dst, l.x[i][from])
+	} else {
+		copy(dst, l.x[i][from:])
+	}
+}
+
+// repeated are the strides of an operand along the output's dimensions, 0 where it is
+// repeated.
+func repeated(in, out shape) (s steps) {
+	own := strides(in)
+	for i := range in.rank {
+		if in.dim[i] > 1 {
+			s[out.rank-in.rank+i] = own[i]
+		}
+	}
+	return s
+}
