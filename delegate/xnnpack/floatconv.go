@@ -14,12 +14,92 @@ func (e *reference) floatConvolution(n *node) {
 	if w.kernelH*w.kernelW*w.strideH*w.strideW == 1 && top+left+w.bottom+w.right == 0 {
 		e.dense = matrix{x: p.x, ld: in.dim[3], k: w.groupIn}
 		p.source = &e.dense
+		p.run(e)
 	} else {
 		e.windows = windowRows{w: w, in: in, out: out, top: top, left: left, x: p.x}
 		p.source = &e.windows
+		if e.windows.inner() >= fewInner {
+			e.lines = lineProduct{&e.windows, p}
+			e.lines.run(e)
+		} else {
+			p.run(e)
+		}
 	}
-	p.run(e)
 	e.store(n.Out[0])
+}
+
+// fewInner is how many pixels of a line have to have all their taps inside of the input for
+// lines to be computed from where the input lies: tiles of rows are used well then.
+const fewInner = 12
+
+// inner is how many pixels of a line have all taps of a row of the kernel in the input.
+func (s *windowRows) inner() int {
+	first := ceilDiv(s.left, s.w.strideW)
+	return min((s.in.dim[2]-1-(s.w.kernelW-1)*s.w.dilationW+s.left)/s.w.strideW, s.out.dim[2]-1) - first + 1
+}
+
+// lineProduct computes lines of a convolution's output: for each row of the kernel the
+// taps side by side in the input are rows of a product as they lie there.
+type lineProduct struct {
+	*windowRows
+	*floatProduct
+}
+
+func (l *lineProduct) run(e *reference) {
+	p, m := l.floatProduct, l.filter.panels[0]
+	p.tiles, p.parts = l.out.leading(2), 1
+	macs := max(1, l.out.dim[2]*m.N*m.K)
+	if p.tiles*p.groups < 2*e.threads() {
+		p.parts = min(m.Panels(), 2*e.threads())
+	}
+	e.Parallel(p.tiles*p.groups*p.parts, 1+macsPerRange*p.parts/macs, l)
+}
+
+// Range computes lines [lo, hi).
+func (l *lineProduct) Range(_, lo, hi int) {
+	for t := lo; t < hi; t++ {
+		part, rest := t%l.parts, t/l.parts
+		l.line(rest%l.tiles, rest/l.tiles, part)
+	}
+}
+
+// line computes a part of the channels of a group in a line, in runs of pixels that have the
+// same taps in the input.
+func (l *lineProduct) line(line, group, part int) {
+	m, width := l.filter.panels[group], l.out.dim[2]
+	from, to := m.Panels()*part/l.parts, m.Panels()*(part+1)/l.parts
+	rows := tapsAt(line%l.out.dim[1]*l.w.strideH-l.top, l.w.kernelH, l.w.dilationH, l.in.dim[1])
+	for ox := 0; ox < width; {
+		cols := tapsAt(ox*l.w.strideW-l.left, l.w.kernelW, l.w.dilationW, l.in.dim[2])
+		run := l.alike(ox, cols)
+		l.pixels(line, ox, run, group, from, to, rows, cols)
+		ox += run
+	}
+}
+
+// pixels computes a run of pixels.
+func (l *lineProduct) pixels(line, ox, run, group, from, to int, rows, cols taps) {
+	w, m, c, ldc := l.w, l.filter.panels[group], l.in.dim[3], l.out.dim[3]
+	bias, y := l.filter.bias[group*m.N:], l.y[(line*l.out.dim[2]+ox)*ldc+group*m.N:]
+	together := 1 // taps at once
+	if w.dilationW == 1 && w.groups == 1 {
+		together = cols.len()
+	}
+	image := line / l.out.dim[1] * l.in.dim[1]
+	start, lds, lo, hi := bias, 0, -inf, inf
+	for ky := rows.lo; ky < rows.hi; ky++ {
+		for kx := cols.lo; kx < cols.hi; kx += together {
+			if ky == rows.hi-1 && kx+together >= cols.hi {
+				lo, hi = l.node.Min, l.node.Max
+			}
+			a := l.windowRows.x[((image+rows.place(ky))*l.in.dim[2]+cols.place(kx))*c+group*w.groupIn:]
+			m.MulAdd(run, (ky*w.kernelW+kx)*w.groupIn, together*w.groupIn, a, w.strideW*c, start, lds, y, ldc, lo, hi, from, to)
+			start, lds = y, ldc
+		}
+	}
+	if rows.len()*cols.len() == 0 {
+		m.MulAdd(run, 0, 0, nil, 0, bias, 0, y, ldc, l.node.Min, l.node.Max, from, to)
+	}
 }
 
 // windowRows are the windows of a convolution's output pixels over an input
@@ -133,12 +213,12 @@ func (d *depthwiseLines) line(list *tapList, line int) {
 
 // alike is for how many pixels from ox on windows have the same taps in the input as its own,
 // which are cols.
-func (d *depthwiseLines) alike(ox int, cols taps) int {
-	w := d.w
+func (s *windowRows) alike(ox int, cols taps) int {
+	w := s.w
 	if cols.len() < w.kernelW {
 		return 1
 	}
 	// The last tap stays in the input up to this pixel.
-	last := (d.in.dim[2] - 1 - (w.kernelW-1)*w.dilationW + d.left) / w.strideW
-	return max(1, min(last, d.out.dim[2]-1)-ox+1)
+	last := (s.in.dim[2] - 1 - (w.kernelW-1)*w.dilationW + s.left) / w.strideW
+	return max(1, min(last, s.out.dim[2]-1)-ox+1)
 }

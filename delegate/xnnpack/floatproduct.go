@@ -84,10 +84,15 @@ func (p *floatProduct) multiply(worker, group, first, part int) {
 		m.Mul(rows, a, lda, bias, y, ldc, lo, hi, from, to)
 		return
 	}
+	start, lds, low, high := bias, 0, -inf, inf
 	for k := 0; k < m.K; k += gatheredDepth {
 		n, a := min(gatheredDepth, m.K-k), p.work[worker]
 		p.source.gather(a, group, first, rows, k, n)
-		m.MulPart(rows, k, n, a, n, bias, y, ldc, lo, hi, from, to)
+		if k+n == m.K {
+			low, high = lo, hi
+		}
+		m.MulAdd(rows, k, n, a, n, start, lds, y, ldc, low, high, from, to)
+		start, lds = y, ldc
 	}
 }
 

@@ -37,6 +37,7 @@ type reference struct {
 	float      floatProduct
 	dense      matrix
 	windows    windowRows
+	lines      lineProduct
 	depthwises depthwiseLines
 	unary      unaryLoop
 	binary     binaryLoop

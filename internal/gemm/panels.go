@@ -85,12 +85,14 @@ func (m *Panels) Mul(rows int, a []float32, lda int, bias, c []float32, ldc int,
 		from = m.mulRow(a, bias, c, lo, hi, from, to)
 	}
 	inf := float32(math.Inf(1))
+	start, lds, inf := bias, 0, float32(math.Inf(1))
 	for p := 0; p == 0 || p < m.K; p += depth {
 		k, low, high := min(depth, m.K-p), -inf, inf
 		if p+k == m.K {
 			low, high = lo, hi
 		}
-		m.mulPart(rows, p, k, a[min(p, len(a)):], lda, bias, c, ldc, low, high, from, to)
+		m.MulAdd(rows, p, k, a[min(p, len(a)):], lda, start, lds, c, ldc, low, high, from, to)
+		start, lds = c, ldc
 	}
 }
 
@@ -105,25 +107,16 @@ func (m *Panels) mulRow(a, bias, c []float32, lo, hi float32, from, to int) int 
 	return from + simd.RowPanels(whole-from, m.K, a, m.data[at*m.K:], m.K*cols, bias[at:], c[at:], lo, hi)
 }
 
-// mulPart adds the products with rows [p, p+k) of panels: to bias at first, then to c.
-func (m *Panels) mulPart(rows, p, k int, a []float32, lda int, bias, c []float32, ldc int, lo, hi float32, from, to int) {
+// MulAdd is a part of [Panels.Mul]: it multiplies rows of a by rows [p, p+k) of panels
+// [from, to), adds the sums to rows of start and clamps what it stores:
+//
+//	c[i*ldc+j] = clamp(start[i*lds+j] + Σ_q a[i*lda+q]·m[p+q,j])    i < rows, q < k
+//
+// start may be c, with the same stride; an lds of 0 adds one row to all.
+func (m *Panels) MulAdd(rows, p, k int, a []float32, lda int, start []float32, lds int, c []float32, ldc int, lo, hi float32, from, to int) {
 	for q := from; q < to; q++ {
 		j := q * cols
 		panel, pitch := m.panel(j)
-		start, lds := bias[j:], 0
-		if p > 0 {
-			start, lds = c[j:], ldc
-		}
-		simd.MulAddClamp(rows, min(cols, m.N-j), k, a, lda, 1, panel[p*pitch:], pitch, start, lds, c[j:], ldc, lo, hi)
+		simd.MulAddClamp(rows, min(cols, m.N-j), k, a, lda, 1, panel[p*pitch:], pitch, start[j:], lds, c[j:], ldc, lo, hi)
 	}
-}
-
-// MulPart is a step of [Panels.Mul] for rows that come in parts: it adds the products of k
-// columns of a, at a[i*lda] and on, with rows [p, p+k) of the matrix, to bias where p is 0 and
-// else to c, and clamps where these are the last rows.
-func (m *Panels) MulPart(rows, p, k int, a []float32, lda int, bias, c []float32, ldc int, lo, hi float32, from, to int) {
-	if p+k < m.K {
-		lo, hi = float32(math.Inf(-1)), float32(math.Inf(1))
-	}
-	m.mulPart(rows, p, k, a, lda, bias, c, ldc, lo, hi, from, to)
 }
