@@ -34,8 +34,11 @@ func (l *unaryLoop) Range(_, lo, hi int) {
 
 // mapUnary applies a function to each element; cost is that of one, in additions.
 func (e *reference) mapUnary(n *node, cost int, f unaryFunc) {
-	e.unary = unaryLoop{node: n, f: f, x: e.load(0, n.In[0]), y: e.result(n.Out[0])}
-	e.Parallel(len(e.unary.y), elementsPerRange/cost, &e.unary)
+	l, stale := loopOf[unaryLoop](e, n, e.direct[n.at])
+	if stale {
+		*l = unaryLoop{node: n, f: f, x: e.load(0, n.In[0]), y: e.result(n.Out[0])}
+	}
+	e.Parallel(len(l.y), elementsPerRange/cost, l)
 	e.store(n.Out[0])
 }
 
@@ -55,7 +58,10 @@ type binaryLoop struct {
 	chunks int
 	piece  int // elements of a row at a time
 	pieces int
-	work   []pieces
+
+	e            *reference
+	units, grain int  // of the parallel loop
+	repeats      bool // operands are written out
 }
 
 // pieces are operands of one worker that are written out, and what they hold.
@@ -66,23 +72,28 @@ type pieces struct {
 }
 
 func (e *reference) mapBinary(n *node, f func(dst, a, b []float32)) {
-	out := e.shapes[n.Out[0]]
-	l := &e.binary
-	l.f, l.node, l.y = f, n, e.result(n.Out[0])
-	l.x[0], l.x[1] = e.load(0, n.In[0]), e.load(1, n.In[1])
-	if len(l.y) == 0 {
-		return
+	l, stale := loopOf[binaryLoop](e, n, e.direct[n.at])
+	if stale {
+		l.e, l.f, l.node, l.y = e, f, n, e.result(n.Out[0])
+		l.x[0], l.x[1] = e.load(0, n.In[0]), e.load(1, n.In[1])
+		out := e.shapes[n.Out[0]]
+		l.plan(out, repeated(e.shapes[n.In[0]], out), repeated(e.shapes[n.In[1]], out))
 	}
-	l.plan(out, repeated(e.shapes[n.In[0]], out), repeated(e.shapes[n.In[1]], out))
-	for len(l.work) < e.threads() {
-		l.work = append(l.work, pieces{})
+	if l.repeats {
+		e.forgetRepeats()
 	}
-	for i := range l.work {
-		l.work[i].at = [2]int{-1, -1}
-	}
-	e.Parallel(l.outer.numel()*l.chunks*l.pieces, 1+elementsPerRange/(l.chunk*l.piece), l)
-	l.x, l.y = [2][]float32{}, nil
+	e.Parallel(l.units, l.grain, l)
 	e.store(n.Out[0])
+}
+
+// forgetRepeats makes sure that each worker has operands of its own to write out.
+func (e *reference) forgetRepeats() {
+	for len(e.repeats) < e.threads() {
+		e.repeats = append(e.repeats, pieces{})
+	}
+	for i := range e.repeats {
+		e.repeats[i].at = [2]int{-1, -1}
+	}
 }
 
 // plan merges dimensions and cuts rows.
@@ -97,9 +108,14 @@ func (l *binaryLoop) plan(out shape, a, b steps) {
 		copy(l.outer.dim[:], dims.dim[:last-1])
 	}
 	l.step = [2]steps{sa, sb}
-	l.chunk, l.piece = min(l.rows, max(1, pieceLen/l.n)), min(l.n, pieceLen)
+	l.chunk, l.piece = min(l.rows, max(1, pieceLen/max(1, l.n))), max(1, min(l.n, pieceLen))
 	l.chunks, l.pieces = ceilDiv(l.rows, l.chunk), ceilDiv(l.n, l.piece)
+	l.units, l.grain = l.outer.numel()*l.chunks*l.pieces, 1+elementsPerRange/(l.chunk*l.piece)
+	l.repeats = !l.runsOn(0) || !l.runsOn(1)
 }
+
+// runsOn reports that rows of an operand always lie side by side.
+func (l *binaryLoop) runsOn(i int) bool { return l.one[i] == 1 && (l.chunk == 1 || l.row[i] == l.n) }
 
 // merged drops dimensions of size 1 and joins neighbours along which both operands run on.
 func merged(out shape, a, b steps) (dims shape, sa, sb steps) {
@@ -124,7 +140,10 @@ func merged(out shape, a, b steps) (dims shape, sa, sb steps) {
 
 // Range computes chunks of rows, or pieces of a row, [lo, hi).
 func (l *binaryLoop) Range(worker, lo, hi int) {
-	w := &l.work[worker]
+	var w *pieces
+	if l.repeats {
+		w = &l.e.repeats[worker]
+	}
 	for t := lo; t < hi; t++ {
 		at, first, outer := t%l.pieces*l.piece, t/l.pieces%l.chunks*l.chunk, t/l.pieces/l.chunks
 		rows, n := min(l.chunk, l.rows-first), min(l.piece, l.n-at)
@@ -143,7 +162,7 @@ func (l *binaryLoop) operand(w *pieces, i, outer, first, at, rows, n int) []floa
 		from += outer % l.outer.dim[d] * l.step[i][d]
 		outer /= l.outer.dim[d]
 	}
-	if l.one[i] == 1 && (rows == 1 || l.row[i] == l.n) {
+	if l.runsOn(i) {
 		return l.x[i][from:][:rows*n]
 	}
 	w.data[i] = grow(w.data[i], max(l.chunk*l.n, l.piece))

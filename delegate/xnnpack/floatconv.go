@@ -6,26 +6,49 @@ import (
 
 // floatConvolution multiplies the windows of output pixels by the filter.
 func (e *reference) floatConvolution(n *node) {
-	w, in, out := n.window(), e.shapes[n.In[0]], e.shapes[n.Out[0]]
-	p := &e.float
+	l, stale := loopOf[windowProduct](e, n, e.direct[n.at])
+	if stale {
+		l.set(e, n)
+	}
+	if l.byLine {
+		e.Parallel(l.units, l.grain, &l.lines)
+	} else {
+		l.run()
+	}
+	e.store(n.Out[0])
+}
+
+// windowProduct is a convolution: rows of its product are windows.
+type windowProduct struct {
+	floatProduct
+	pixels  matrix // where windows are pixels
+	windows windowRows
+	lines   lineProduct
+	byLine  bool
+}
+
+func (l *windowProduct) set(e *reference, n *node) {
+	w, in, out, p := n.window(), e.shapes[n.In[0]], e.shapes[n.Out[0]], &l.floatProduct
 	p.node, p.filter, p.groups = n, e.filterOf(n), w.groups
 	p.x, p.y, p.rows = e.load(0, n.In[0]), e.result(n.Out[0]), out.leading(3)
 	top, left := n.padding(in.dim[1], in.dim[2])
-	if w.kernelH*w.kernelW*w.strideH*w.strideW == 1 && top+left+w.bottom+w.right == 0 {
-		e.dense = matrix{x: p.x, ld: in.dim[3], k: w.groupIn}
-		p.source = &e.dense
-		p.run(e)
-	} else {
-		e.windows = windowRows{w: w, in: in, out: out, top: top, left: left, x: p.x}
-		p.source = &e.windows
-		if e.windows.inner() >= fewInner {
-			e.lines = lineProduct{&e.windows, p}
-			e.lines.run(e)
-		} else {
-			p.run(e)
-		}
+	l.windows = windowRows{w: w, in: in, out: out, top: top, left: left, x: p.x}
+	p.source = &l.windows
+	if l.windows.isPointwise() {
+		l.pixels = matrix{x: p.x, ld: in.dim[3], k: w.groupIn}
+		p.source = &l.pixels
 	}
-	e.store(n.Out[0])
+	p.plan(e)
+	if l.byLine = p.source == &l.windows && l.windows.inner() >= fewInner; l.byLine {
+		l.lines = lineProduct{&l.windows, p}
+		l.lines.plan(e)
+	}
+}
+
+// isPointwise reports windows that are one pixel each, in order.
+func (s *windowRows) isPointwise() bool {
+	w := s.w
+	return w.kernelH*w.kernelW*w.strideH*w.strideW == 1 && s.in.dim[1] == s.out.dim[1] && s.in.dim[2] == s.out.dim[2] && s.top+s.left == 0
 }
 
 // fewInner is how many pixels of a line have to have all their taps inside of the input for
@@ -45,14 +68,15 @@ type lineProduct struct {
 	*floatProduct
 }
 
-func (l *lineProduct) run(e *reference) {
+// plan cuts the work into lines.
+func (l *lineProduct) plan(e *reference) {
 	p, m := l.floatProduct, l.filter.panels[0]
 	p.tiles, p.parts = l.out.leading(2), 1
 	macs := max(1, l.out.dim[2]*m.N*m.K)
 	if p.tiles*p.groups < 2*e.threads() {
 		p.parts = min(m.Panels(), 2*e.threads())
 	}
-	e.Parallel(p.tiles*p.groups*p.parts, 1+macsPerRange*p.parts/macs, l)
+	p.units, p.grain = p.tiles*p.groups*p.parts, 1+macsPerRange*p.parts/macs
 }
 
 // Range computes lines [lo, hi).
@@ -154,9 +178,17 @@ func (e *reference) floatDepthwise(n *node) {
 		e.floatConvolution(n)
 		return
 	}
+	d, stale := loopOf[depthwiseLines](e, n, e.direct[n.at])
+	if stale {
+		d.set(e, n)
+	}
+	e.Parallel(d.lines, d.grain, d)
+	e.store(n.Out[0])
+}
+
+func (d *depthwiseLines) set(e *reference, n *node) {
 	w, in, out := n.window(), e.shapes[n.In[0]], e.shapes[n.Out[0]]
 	top, left := n.padding(in.dim[1], in.dim[2])
-	d := &e.depthwises
 	d.windowRows = windowRows{w: w, in: in, out: out, top: top, left: left, x: e.load(0, n.In[0])}
 	d.node, d.filter, d.y = n, e.filterOf(n), e.result(n.Out[0])
 	taps := w.kernelH * w.kernelW
@@ -166,9 +198,7 @@ func (e *reference) floatDepthwise(n *node) {
 	for i := range d.work {
 		d.work[i].x, d.work[i].w = grow(d.work[i].x, taps), grow(d.work[i].w, taps)
 	}
-	lines := out.leading(2)
-	e.Parallel(lines, 1+macsPerRange/8/max(1, out.dim[2]*out.dim[3]*taps), d)
-	e.store(n.Out[0])
+	d.lines, d.grain = out.leading(2), 1+macsPerRange/8/max(1, out.dim[2]*out.dim[3]*taps)
 }
 
 // depthwiseLines computes lines of a depthwise convolution's output.
@@ -178,6 +208,8 @@ type depthwiseLines struct {
 	filter *floatFilter
 	y      []float32
 	work   []tapList
+
+	lines, grain int // of the parallel loop
 }
 
 // tapList is where the taps of a window read the input and the filter.

@@ -15,7 +15,9 @@ type floatProduct struct {
 	parts      int // of the panels of a group
 	groups     int
 	source     floatRows
-	work       [][]float32 // rows that workers gathered
+	e          *reference
+	units      int // of the parallel loop
+	grain      int
 }
 
 // floatRows are the rows that a filter is multiplied with.
@@ -35,32 +37,33 @@ const (
 	gatheredRows, gatheredDepth = 64, 512
 )
 
-// run computes y. Fields up to source are set, but for tile, tiles and parts.
-func (p *floatProduct) run(e *reference) {
-	if p.rows == 0 {
-		return
-	}
-	threads := e.threads()
-	m := p.filter.panels[0]
-	p.tile, p.parts = min(gatheredRows, p.rows), 1
-	p.tiles = (p.rows + p.tile - 1) / p.tile
+// plan cuts the work. Fields up to source are set, but for tile, tiles and parts.
+func (p *floatProduct) plan(e *reference) {
+	threads, m := e.threads(), p.filter.panels[0]
+	p.tile, p.parts, p.e = max(1, min(gatheredRows, p.rows)), 1, e
+	p.tiles = ceilDiv(p.rows, p.tile)
 	macs := max(1, p.tile*m.N*m.K)
 	if p.tiles*p.groups < 2*threads && p.rows*m.N*m.K >= 2*macsPerRange/p.groups {
 		p.parts = min(m.Panels(), 2*threads)
 	}
-	if a, _ := p.source.dense(0, 0); a == nil {
-		p.reserve(threads)
-	}
-	e.Parallel(p.tiles*p.groups*p.parts, 1+macsPerRange*p.parts/macs, p)
+	p.units, p.grain = p.tiles*p.groups*p.parts, 1+macsPerRange*p.parts/macs
 }
 
-// reserve gives each worker memory for gathered rows.
-func (p *floatProduct) reserve(threads int) {
-	for len(p.work) < threads {
-		p.work = append(p.work, nil)
+// run computes y.
+func (p *floatProduct) run() {
+	if p.rows == 0 {
+		return
 	}
-	for i := range p.work {
-		p.work[i] = grow(p.work[i], gatheredRows*gatheredDepth)
+	if a, _ := p.source.dense(0, 0); a == nil {
+		p.e.reserveRows()
+	}
+	p.e.Parallel(p.units, p.grain, p)
+}
+
+// reserveRows gives each worker memory for gathered rows.
+func (e *reference) reserveRows() {
+	for len(e.gathered) < e.threads() {
+		e.gathered = append(e.gathered, make([]float32, gatheredRows*gatheredDepth))
 	}
 }
 
@@ -86,7 +89,7 @@ func (p *floatProduct) multiply(worker, group, first, part int) {
 	}
 	start, lds, low, high := bias, 0, -inf, inf
 	for k := 0; k < m.K; k += gatheredDepth {
-		n, a := min(gatheredDepth, m.K-k), p.work[worker]
+		n, a := min(gatheredDepth, m.K-k), p.e.gathered[worker]
 		p.source.gather(a, group, first, rows, k, n)
 		if k+n == m.K {
 			low, high = lo, hi
@@ -109,12 +112,21 @@ func (m *matrix) gather([]float32, int, int, int, int, int) {}
 
 // floatFullyConnected multiplies rows of the input by the filter.
 func (e *reference) floatFullyConnected(n *node) {
-	p, k := &e.float, n.inputChannels(e.graph)
-	p.node, p.filter, p.groups = n, e.filterOf(n), 1
-	p.x, p.y = e.load(0, n.In[0]), e.result(n.Out[0])
-	p.rows = len(p.y) / p.filter.panels[0].N
-	e.dense = matrix{x: p.x, ld: k, k: k}
-	p.source = &e.dense
-	p.run(e)
+	l, stale := loopOf[denseProduct](e, n, e.direct[n.at])
+	if p, k := &l.floatProduct, n.inputChannels(e.graph); stale {
+		p.node, p.filter, p.groups = n, e.filterOf(n), 1
+		p.x, p.y = e.load(0, n.In[0]), e.result(n.Out[0])
+		p.rows = len(p.y) / p.filter.panels[0].N
+		l.rows = matrix{x: p.x, ld: k, k: k}
+		p.source = &l.rows
+		p.plan(e)
+	}
+	l.run()
 	e.store(n.Out[0])
+}
+
+// denseProduct is a product with rows that lie side by side.
+type denseProduct struct {
+	floatProduct
+	rows matrix
 }

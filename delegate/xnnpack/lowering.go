@@ -276,7 +276,7 @@ func relaid(x *delegate.GraphValue, dims, step, perm []int, dry bool) []byte {
 		return x.Data[:n:n]
 	}
 	out := tensor.AlignedBytes(n)
-	b.copy(strided.Serial{}, out, x.Data, size)
+	new(strided.Copier).Copy(strided.Serial{}, size, b.shape(), strided.Buffer{Data: out}, strided.Buffer{Data: x.Data})
 	return out
 }
 

@@ -34,15 +34,12 @@ type reference struct {
 	run        cpu.Run
 	plain      bool           // compute by the plain loops only, as tests compare with
 	packed     []*floatFilter // by node, nil where constants are not known before
-	float      floatProduct
-	dense      matrix
-	windows    windowRows
-	lines      lineProduct
-	depthwises depthwiseLines
-	unary      unaryLoop
-	binary     binaryLoop
-	box        box
-	filters    []*filter // prepared, by node
+	direct     []bool         // by node: its loop works on the values' own bytes
+	states     []nodeState    // by node
+	generation uint64         // of the places and shapes of values
+	gathered   [][]float32    // of the workers: rows of a product
+	repeats    []pieces       // of the workers: operands that are repeated
+	filters    []*filter      // prepared, by node
 	product    product
 	rows       denseRows
 	patch      patch
@@ -61,7 +58,9 @@ func newReference(m *image, in delegate.Instance) *reference {
 	n := len(m.graph.Values)
 	e := &reference{packed: m.filters(), graph: m.graph, limits: m.limits, args: newArguments(m.graph), shapes: slices.Clone(m.shapes), pool: in.Pool,
 		bytes: make([][]byte, n), own: make([][]byte, n), tokens: make([][]token, n),
-		floats: make([][]float32, n), floated: make([]bool, n), filters: make([]*filter, len(m.graph.Nodes))}
+		floats: make([][]float32, n), floated: make([]bool, n), filters: make([]*filter, len(m.graph.Nodes)),
+		states: make([]nodeState, len(m.graph.Nodes))}
+	e.direct = e.directNodes()
 	for v := range m.graph.Values {
 		e.bytes[v] = m.graph.Values[v].Data
 	}
@@ -82,10 +81,13 @@ func (e *reference) Execute(ctx context.Context, args []*tensor.Value) error {
 		}
 		e.allocate()
 	}
-	e.bound = true
 	for i, v := range e.graph.Args {
-		e.bytes[v] = e.args[i].data
+		if !e.bound || moved(e.bytes[v], e.args[i].data) {
+			e.bytes[v] = e.args[i].data
+			e.generation++
+		}
 	}
+	e.bound = true
 	for i := range e.graph.Nodes {
 		n := &e.graph.Nodes[i]
 		if ctx.Err() != nil {

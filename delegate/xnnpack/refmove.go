@@ -24,57 +24,73 @@ type box struct {
 	sizes           shape
 	from, to        steps
 	firstFrom, into int
-	copier          strided.Copier
 }
 
-// copy copies elements of size bytes, on the threads of t.
-func (b *box) copy(t strided.Threads, dst, src []byte, size int) {
+func (b *box) shape() strided.Shape {
 	n := b.sizes.rank
-	b.copier.Copy(t, size, strided.Shape{Sizes: b.sizes.dim[:n], Dst: b.to[:n], Src: b.from[:n]},
-		strided.Buffer{Data: dst, Offset: b.into}, strided.Buffer{Data: src, Offset: b.firstFrom})
+	return strided.Shape{Sizes: b.sizes.dim[:n], Dst: b.to[:n], Src: b.from[:n]}
 }
 
-// copyBox copies from the node's first input to its output.
-func (e *reference) copyBox(n *node) {
-	e.box.copy(e, e.bytes[n.Out[0]], e.bytes[n.In[0]], e.elementSize(n.Out[0]))
+// copies are those that a node does.
+type copies struct {
+	box    box
+	copier strided.Copier
+	plans  strided.Plans
 }
 
-// setBox starts a copy of elements of the given sizes.
-func (e *reference) setBox(sizes shape) *box {
-	b := &e.box
-	b.sizes, b.firstFrom, b.into = sizes, 0, 0
-	return b
+// copyBoxes does a node's copies; where they are not planned yet, plan is called for them.
+func (e *reference) copyBoxes(n *node, plan func(e *reference, n *node, c *copies)) {
+	c, stale := loopOf[copies](e, n, true)
+	if !stale {
+		c.plans.Repeat(e)
+		return
+	}
+	c.plans.Reset()
+	plan(e, n, c)
 }
 
-func (e *reference) transpose(n *node) {
-	b := e.setBox(e.shapes[n.Out[0]])
-	b.to = strides(b.sizes)
+// copy copies the box from a value to the node's output.
+func (c *copies) copy(e *reference, n *node, from int) {
+	c.plans.Copy(e, &c.copier, e.elementSize(from), c.box.shape(),
+		strided.Buffer{Data: e.bytes[n.Out[0]], Offset: c.box.into}, strided.Buffer{Data: e.bytes[from], Offset: c.box.firstFrom})
+}
+
+func (e *reference) transpose(n *node) { e.copyBoxes(n, planTranspose) }
+
+func planTranspose(e *reference, n *node, c *copies) {
+	out := e.shapes[n.Out[0]]
+	c.box = box{sizes: out, to: strides(out)}
 	step := strides(e.shapes[n.In[0]])
 	for i, p := range params[transposeParams](n).perm {
-		b.from[i] = step[p]
+		c.box.from[i] = step[p]
 	}
-	e.copyBox(n)
+	c.copy(e, n, n.In[0])
 }
 
-func (e *reference) slice(n *node) {
-	b := e.setBox(e.shapes[n.Out[0]])
-	b.to, b.from = strides(b.sizes), strides(e.shapes[n.In[0]])
+func (e *reference) slice(n *node) { e.copyBoxes(n, planSlice) }
+
+func planSlice(e *reference, n *node, c *copies) {
+	out := e.shapes[n.Out[0]]
+	c.box = box{sizes: out, to: strides(out), from: strides(e.shapes[n.In[0]])}
 	for i, offset := range params[sliceParams](n).offsets {
-		b.firstFrom += offset * b.from[i]
+		c.box.firstFrom += offset * c.box.from[i]
 	}
-	e.copyBox(n)
+	c.copy(e, n, n.In[0])
 }
 
 // pad writes the padding value everywhere, then the input into its place.
 func (e *reference) pad(n *node) {
-	b := e.setBox(e.shapes[n.In[0]])
-	b.to, b.from = strides(e.shapes[n.Out[0]]), strides(b.sizes)
-	p := params[padParams](n)
-	for i, before := range p.before {
-		b.into += before * b.to[i]
+	e.fill(n.Out[0], params[padParams](n).value)
+	e.copyBoxes(n, planPad)
+}
+
+func planPad(e *reference, n *node, c *copies) {
+	in := e.shapes[n.In[0]]
+	c.box = box{sizes: in, to: strides(e.shapes[n.Out[0]]), from: strides(in)}
+	for i, before := range params[padParams](n).before {
+		c.box.into += before * c.box.to[i]
 	}
-	e.fill(n.Out[0], p.value)
-	e.copyBox(n)
+	c.copy(e, n, n.In[0])
 }
 
 // fill gives every element of a value the same number.
@@ -92,15 +108,16 @@ func (e *reference) fill(v int, x float32) {
 }
 
 // concatenate copies each input into its part along the axis.
-func (e *reference) concatenate(n *node) {
+func (e *reference) concatenate(n *node) { e.copyBoxes(n, planConcatenate) }
+
+func planConcatenate(e *reference, n *node, c *copies) {
 	out := e.shapes[n.Out[0]]
 	axis, _ := params[concatenateParams](n).of(out.rank)
 	at := 0
 	for _, v := range n.In {
-		b := e.setBox(e.shapes[v])
-		b.to, b.from = strides(out), strides(b.sizes)
-		b.into = at * b.to[axis]
-		b.copy(e, e.bytes[n.Out[0]], e.bytes[v], e.elementSize(v))
-		at += b.sizes.dim[axis]
+		c.box = box{sizes: e.shapes[v], to: strides(out), from: strides(e.shapes[v])}
+		c.box.into = at * c.box.to[axis]
+		c.copy(e, n, v)
+		at += c.box.sizes.dim[axis]
 	}
 }
