@@ -171,6 +171,20 @@ func (a *argument) same(t *tensor.Tensor) bool {
 	return t == a.from || slices.Equal(t.DimOrder, a.order)
 }
 
+// sameArguments reports arguments that a unit is bound to: the same tensors, or others that
+// look the same, with the same memory and sizes.
+func sameArguments(bound []*argument, args []*tensor.Value) bool {
+	if len(args) != len(bound) {
+		return false
+	}
+	for i, a := range bound {
+		if args[i].Kind != tensor.KindTensor || !a.same(args[i].Tensor) {
+			return false
+		}
+	}
+	return true
+}
+
 // finish brings outputs to their places.
 func finish(args []*argument) {
 	for _, a := range args {

@@ -216,6 +216,7 @@ func wantReason(err error, reasons ...error) error {
 // as it was read, and values between nodes at pages without access.
 func (t *trial) runReference() error {
 	unit := newReference(&image{graph: t.graph, shapes: t.shapes}, delegate.Instance{})
+	unit.apart = make(map[int][]byte)
 	for i := range t.graph.Nodes {
 		for _, v := range t.graph.Nodes[i].Out {
 			n := t.graph.Values[v].Datatype.bytes(t.shapes[v])
@@ -223,8 +224,8 @@ func (t *trial) runReference() error {
 			if err != nil {
 				return err
 			}
-			if unit.own[v] = m.End(n, 0); t.underrun {
-				unit.own[v] = m.Start(n, 0)
+			if unit.apart[v] = m.End(n, 0); t.underrun {
+				unit.apart[v] = m.Start(n, 0)
 			}
 		}
 	}

@@ -142,15 +142,15 @@ type item struct {
 	bytes       int64
 	first, last int
 	offset      int64
+	id          int // its index before items were sorted
 }
 
-// items lists the values between nodes. A dynamically quantized one has its scales
+// items lists the values between nodes, and which item each of them is. A dynamically quantized one has its scales
 // behind its elements. In place, the output of an elementwise node takes the place of an
 // operand of its size that nothing else reads.
-func (g *graph) items(s []shape, inPlace bool) []item {
-	index := make(map[int]int)
+func (g *graph) items(s []shape, inPlace bool) (list []item, index map[int]int) {
+	index = make(map[int]int)
 	readers := g.readers()
-	var list []item
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
 		for _, v := range n.In {
@@ -168,10 +168,10 @@ func (g *graph) items(s []shape, inPlace bool) []item {
 				continue
 			}
 			index[v] = len(list)
-			list = append(list, item{bytes: bytes, first: i, last: i})
+			list = append(list, item{bytes: bytes, first: i, last: i, id: len(list)})
 		}
 	}
-	return list
+	return list, index
 }
 
 // reused is the item whose memory the output v of a node may take, none if there is
@@ -203,9 +203,9 @@ func (g *graph) readers() []int {
 
 func (g *graph) valueBytes(v int, s []shape) int64 {
 	x := &g.Values[v]
-	bytes := int64(x.Datatype.bytes(s[v])) + lineBytes
+	bytes := int64(roundUp(x.Datatype.bytes(s[v]), lineBytes)) + lineBytes
 	if x.Datatype == qdint8 {
-		bytes += 8*int64(scalesOf(x, s[v])) + lineBytes
+		bytes += int64(roundUp(8*scalesOf(x, s[v]), lineBytes)) + lineBytes
 	}
 	return bytes
 }
@@ -224,7 +224,8 @@ func (g *graph) planLimits(s []shape) string {
 	}
 	started := make([]int, len(g.Nodes)+1)
 	ended := make([]int, len(g.Nodes)+1)
-	for _, it := range g.items(s, false) {
+	items, _ := g.items(s, false)
+	for _, it := range items {
 		started[it.first]++
 		ended[it.last]++
 	}
@@ -244,7 +245,9 @@ func (g *graph) planLimits(s []shape) string {
 //
 // It does not take every place that it could, so both ways are tried.
 func (g *graph) arenaBytes(s []shape) int64 {
-	return max(packedBytes(g.items(s, true)), packedBytes(g.items(s, false)))
+	inPlace, _ := g.items(s, true)
+	apart, _ := g.items(s, false)
+	return max(packedBytes(inPlace), packedBytes(apart))
 }
 
 func packedBytes(list []item) (size int64) {
@@ -296,15 +299,17 @@ func (m *image) affords(s []shape) bool {
 // check compares needs with the limits of the payload.
 func (n needs) check(l delegate.Limits) error { return l.Check(ID, n.weights, n.scratch) }
 
-// referenceNeeds estimates a unit of the Go engine: every value between nodes, numbers
-// of operands that are not float32, filters as float32, and a tile of rows a thread.
+// referenceNeeds estimates a unit of the Go engine: values between nodes, numbers of operands
+// that are not float32, filters as float32, and rows of products and pieces of operands for each
+// thread.
 func (g *graph) referenceNeeds(s []shape, threads int) needs {
-	n := needs{timed: times(8, len(g.Nodes))}
+	items, _ := g.items(s, true)
+	n := needs{timed: times(8, len(g.Nodes)), scratch: packedBytes(items)}
+	n.scratch = plus(n.scratch, times(threads, 4*gatheredRows*gatheredDepth+16*pieceLen))
 	largest := [4]int64{}
 	for i := range g.Nodes {
 		node := &g.Nodes[i]
 		for _, v := range node.Out {
-			n.scratch = plus(n.scratch, g.valueBytes(v, s))
 			largest[3] = max(largest[3], g.numberBytes(v, s))
 		}
 		for k, v := range node.In {

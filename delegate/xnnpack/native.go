@@ -148,7 +148,7 @@ func (u *native) Execute(ctx context.Context, args []*tensor.Value) error {
 			return err
 		}
 	}
-	if !u.bound || !u.same(args) {
+	if !u.bound || !sameArguments(u.args, args) {
 		if err := u.bind(args); err != nil {
 			return err
 		}
@@ -180,20 +180,6 @@ func deviceError(err error) error {
 		return nil
 	}
 	return &delegate.Error{Backend: ID, Reason: delegate.ErrDevice, Err: err}
-}
-
-// same reports arguments that the runtime is bound to: the same tensors, or others
-// that look the same, with the same memory and sizes.
-func (u *native) same(args []*tensor.Value) bool {
-	if len(args) != len(u.args) {
-		return false
-	}
-	for i, a := range u.args {
-		if args[i].Kind != tensor.KindTensor || !a.same(args[i].Tensor) {
-			return false
-		}
-	}
-	return true
 }
 
 // bind checks the arguments and takes their sizes and addresses, which no runtime

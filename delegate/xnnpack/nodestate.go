@@ -38,8 +38,3 @@ func (e *reference) directNodes() []bool {
 	}
 	return direct
 }
-
-// moved reports that an argument's bytes lie elsewhere than before.
-func moved(old, now []byte) bool {
-	return len(old) != len(now) || len(now) > 0 && &old[0] != &now[0]
-}

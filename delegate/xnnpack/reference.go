@@ -21,10 +21,12 @@ type reference struct {
 	args   []*argument
 	shapes []shape
 	bound  bool
+	finish bool // arguments have work left behind the last node
 
-	bytes   [][]byte  // elements of every value, constants and arguments included
-	own     [][]byte  // of those, memory of the unit
-	tokens  [][]token // scales of dynamically quantized values
+	bytes   [][]byte       // elements of every value, constants and arguments included
+	arena   []byte         // of those, the ones between nodes
+	apart   map[int][]byte // values that have memory of their own, as tests give it
+	tokens  [][]token      // scales of dynamically quantized values
 	floats  [][]float32
 	floated []bool // floats holds a constant's numbers already
 	slots   [3][]float32
@@ -57,7 +59,7 @@ type token struct {
 func newReference(m *image, in delegate.Instance) *reference {
 	n := len(m.graph.Values)
 	e := &reference{packed: m.filters(), graph: m.graph, limits: m.limits, args: newArguments(m.graph), shapes: slices.Clone(m.shapes), pool: in.Pool,
-		bytes: make([][]byte, n), own: make([][]byte, n), tokens: make([][]token, n),
+		bytes: make([][]byte, n), tokens: make([][]token, n),
 		floats: make([][]float32, n), floated: make([]bool, n), filters: make([]*filter, len(m.graph.Nodes)),
 		states: make([]nodeState, len(m.graph.Nodes))}
 	e.direct = e.directNodes()
@@ -69,25 +71,11 @@ func newReference(m *image, in delegate.Instance) *reference {
 
 // Execute runs the graph. ctx ends it between two nodes.
 func (e *reference) Execute(ctx context.Context, args []*tensor.Value) error {
-	reshaped, err := bindArguments(e.graph, e.args, args, e.shapes, !e.bound)
-	if err != nil {
-		e.bound = false
-		return err
-	}
-	if reshaped || !e.bound {
-		e.bound = false
-		if err := e.graph.referenceNeeds(e.shapes, e.threads()).check(e.limits); err != nil {
+	if !e.bound || !sameArguments(e.args, args) {
+		if err := e.bind(args); err != nil {
 			return err
 		}
-		e.allocate()
 	}
-	for i, v := range e.graph.Args {
-		if !e.bound || moved(e.bytes[v], e.args[i].data) {
-			e.bytes[v] = e.args[i].data
-			e.generation++
-		}
-	}
-	e.bound = true
 	for i := range e.graph.Nodes {
 		n := &e.graph.Nodes[i]
 		if ctx.Err() != nil {
@@ -101,7 +89,33 @@ func (e *reference) Execute(ctx context.Context, args []*tensor.Value) error {
 		n.Type.run(e, n)
 		e.times[i] = time.Since(start)
 	}
-	finish(e.args)
+	if e.finish {
+		finish(e.args)
+	}
+	return nil
+}
+
+// bind checks the arguments, takes their sizes and addresses, and gives values between nodes
+// their memory.
+func (e *reference) bind(args []*tensor.Value) error {
+	anew := !e.bound
+	e.bound = false
+	reshaped, err := bindArguments(e.graph, e.args, args, e.shapes, anew)
+	if err != nil {
+		return err
+	}
+	if reshaped || anew {
+		if err := e.graph.referenceNeeds(e.shapes, e.threads()).check(e.limits); err != nil {
+			return err
+		}
+		e.allocate()
+	}
+	for i, v := range e.graph.Args {
+		e.bytes[v] = e.args[i].data
+	}
+	e.finish = slices.ContainsFunc(e.args, func(a *argument) bool { return a.after != nil })
+	e.bound = true
+	e.generation++
 	return nil
 }
 
@@ -118,18 +132,22 @@ func (e *reference) threads() int {
 
 // allocate gives values between nodes their memory, which grows only.
 func (e *reference) allocate() {
-	for i := range e.graph.Nodes {
-		for _, v := range e.graph.Nodes[i].Out {
-			x := &e.graph.Values[v]
-			if x.Arg != none {
-				continue
-			}
-			n := x.Datatype.bytes(e.shapes[v])
-			if n > len(e.own[v]) {
-				e.own[v] = tensor.AlignedBytes(n)
-			}
-			e.bytes[v] = e.own[v][:n]
+	items, index := e.graph.items(e.shapes, true)
+	size := packedBytes(items)
+	if int64(len(e.arena)) < size {
+		e.arena = tensor.AlignedBytes(int(size))
+	}
+	offsets := make([]int64, len(items))
+	for _, it := range items {
+		offsets[it.id] = it.offset
+	}
+	for v, id := range index {
+		n := e.graph.Values[v].Datatype.bytes(e.shapes[v])
+		if own := e.apart[v]; own != nil && len(own) >= n {
+			e.bytes[v] = own[:n]
+			continue
 		}
+		e.bytes[v] = e.arena[offsets[id]:][:n:n]
 	}
 }
 
