@@ -31,6 +31,7 @@ var convolutionNodes = []nodeType{
 	convolutionNode(nodeType{tag: tagConvTranspose2d, name: "ConvTranspose2d", check: checkConv2d, shape: transposedShape,
 		native: every(nativeConvolution, transposedLimits), bySize: true, cost: transposedCost,
 		define: func(b *builder, n *node) call { return b.deconvolution(n) },
+		pack:   packConvolution,
 		run:    (*reference).transposed}),
 }
 

@@ -121,6 +121,10 @@ func (r *denseRows) row(dst []float32, _, p int) { copy(dst, r.x[p*r.k:(p+1)*r.k
 
 // batchMatrix multiplies matrix by matrix; outer dimensions of size 1 are repeated.
 func (e *reference) batchMatrix(n *node) {
+	if !e.plain && !e.graph.hasQuantizedInput(n) && e.graph.Values[n.In[1]].Datatype.isFloat() {
+		e.floatBatch(n)
+		return
+	}
 	a, b, out := e.shapes[n.In[0]], e.shapes[n.In[1]], e.shapes[n.Out[0]]
 	m, cols, k := out.fromEnd(1), out.fromEnd(0), a.fromEnd(0)
 	transposed := n.Flags&flagTransposeWeights != 0

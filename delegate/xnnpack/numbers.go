@@ -5,6 +5,7 @@ import (
 
 	"github.com/x448/float16"
 
+	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -34,12 +35,14 @@ func (e *reference) decode(dst []float32, v int) {
 func decodeFloats(dst []float32, d datatype, b []byte) {
 	switch d {
 	case fp16:
-		for i, h := range tensor.View[uint16](b)[:len(dst)] {
-			dst[i] = float16.Frombits(h).Float32()
+		done := simd.HalfToFloat(dst, b)
+		for i, h := range tensor.View[uint16](b)[done:len(dst)] {
+			dst[done+i] = float16.Frombits(h).Float32()
 		}
 	case bf16:
-		for i, h := range tensor.View[uint16](b)[:len(dst)] {
-			dst[i] = math.Float32frombits(uint32(h) << 16)
+		done := simd.BFloatToFloat(dst, b)
+		for i, h := range tensor.View[uint16](b)[done:len(dst)] {
+			dst[done+i] = math.Float32frombits(uint32(h) << 16)
 		}
 	case fp32:
 		copy(dst, tensor.View[float32](b))
@@ -76,21 +79,23 @@ func (e *reference) encode(v int, src []float32) {
 }
 
 func encodeFP16(dst []uint16, src []float32) {
-	for i, f := range src {
-		dst[i] = float16.Fromfloat32(f).Bits()
+	done := simd.FloatToHalf(tensor.BytesOf(dst), src)
+	for i, f := range src[done:] {
+		dst[done+i] = float16.Fromfloat32(f).Bits()
 	}
 }
 
 func encodeBF16(dst []uint16, src []float32) {
-	for i, f := range src {
-		dst[i] = toBF16(f)
+	done := simd.FloatToBFloat(tensor.BytesOf(dst), src)
+	for i, f := range src[done:] {
+		dst[done+i] = toBF16(f)
 	}
 }
 
 func toBF16(f float32) uint16 {
 	u := math.Float32bits(f)
 	if f != f {
-		return uint16(u>>16) | 0x40
+		return 0x7fc0
 	}
 	return uint16((u + 0x7fff + u>>16&1) >> 16)
 }

@@ -14,6 +14,10 @@ func (e *reference) convolution(n *node) {
 
 // transposed gathers, for each output pixel, the input pixels that reach it.
 func (e *reference) transposed(n *node) {
+	if !e.plain && !e.graph.hasQuantizedInput(n) {
+		e.floatTransposed(n)
+		return
+	}
 	w := n.window()
 	k := w.kernelH * w.kernelW * w.groupIn
 	f := e.prepared(n, w.groups, k, w.groupOut, func(g, i, j int) int { return (g*w.groupOut+j)*k + i })

@@ -10,7 +10,7 @@ import (
 
 // Panels is a matrix of K rows and N columns of float32, packed for products: panels of
 // [simd.PanelCols] columns, one after the other, each dense. The last panel has as many
-// columns as are left, rounded up to half a panel; those beyond N are 0.
+// columns as are left, rounded up to half a panel; those beyond N are not used.
 type Panels struct {
 	K, N int
 	data []float32
@@ -27,9 +27,21 @@ func Size(k, n int) int { return k * ((n + half - 1) / half * half) }
 // Pack packs a matrix of k rows and n columns: element (p, j) is src[p·row+j·col]. Of row
 // and col one is 1. It panics where src ends before an element.
 func Pack(src []float32, k, n, row, col int) *Panels {
-	m := &Panels{K: k, N: n, data: make([]float32, Size(k, n))}
+	m := &Panels{}
+	m.Reserve(k, n)
 	m.Repack(src, row, col)
 	return m
+}
+
+// Reserve makes m a matrix of k rows and n columns, whose elements [Panels.Repack] then sets. It
+// allocates only where the matrix was smaller before.
+func (m *Panels) Reserve(k, n int) {
+	m.K, m.N = k, n
+	if size := Size(k, n); cap(m.data) < size {
+		m.data = make([]float32, size)
+	} else {
+		m.data = m.data[:size]
+	}
 }
 
 // Repack replaces the elements, as [Pack] takes them.

@@ -1,0 +1,97 @@
+package xnnpack
+
+import (
+	"github.com/etrun-go/etrun/internal/gemm"
+	"github.com/etrun-go/etrun/internal/simd"
+)
+
+// floatBatch multiplies matrix by matrix; outer dimensions of size 1 are repeated.
+func (e *reference) floatBatch(n *node) {
+	p, stale := loopOf[batchProduct](e, n, e.direct[n.at])
+	if stale {
+		p.set(e, n)
+	}
+	if p.transposed && !p.byDots {
+		e.Parallel(len(p.packed), 1+elementsPerRange/max(1, p.k*p.n), (*packing)(p))
+	}
+	e.Parallel(p.batches*p.tiles, p.grain, p)
+	e.store(n.Out[0])
+}
+
+// batchProduct is products of matrices [m, k] and [k, n], or [n, k] where transposed.
+type batchProduct struct {
+	x, w, y    []float32
+	m, k, n    int
+	batches    int
+	xAt, wAt   []int // the matrix of an operand that goes into each of the output
+	transposed bool
+	byDots     bool          // few rows: the second matrix is read once, as it is
+	packed     []gemm.Panels // of w, where it is transposed
+	zeros      []float32     // [n]
+	tile       int           // rows at a time
+	tiles      int
+	grain      int
+}
+
+// fewRows is how many rows are no reason to pack the matrix that they are multiplied with.
+const fewRows = 2
+
+func (p *batchProduct) set(e *reference, n *node) {
+	a, b, out := e.shapes[n.In[0]], e.shapes[n.In[1]], e.shapes[n.Out[0]]
+	p.m, p.n, p.k = out.fromEnd(1), out.fromEnd(0), a.fromEnd(0)
+	p.x, p.w, p.y = e.load(0, n.In[0]), e.load(1, n.In[1]), e.result(n.Out[0])
+	p.batches = out.leading(out.rank - 2)
+	p.xAt, p.wAt = grow(p.xAt, p.batches), grow(p.wAt, p.batches)
+	for i := range p.batches {
+		p.xAt[i], p.wAt[i] = batchOffset(i, out, a), batchOffset(i, out, b)
+	}
+	p.transposed = n.Flags&flagTransposeWeights != 0
+	p.byDots = p.transposed && p.m <= fewRows
+	if p.transposed && !p.byDots {
+		p.packed = grow(p.packed, b.leading(b.rank-2))
+		for i := range p.packed {
+			p.packed[i].Reserve(p.k, p.n)
+		}
+	}
+	p.zeros = grow(p.zeros, p.n)
+	p.tile = max(1, min(gatheredRows, p.m))
+	p.tiles = ceilDiv(p.m, p.tile)
+	p.grain = 1 + macsPerRange/max(1, p.tile*p.n*p.k)
+}
+
+// packing packs the second matrices.
+type packing batchProduct
+
+// Range packs matrices [lo, hi).
+func (p *packing) Range(_, lo, hi int) {
+	for i := lo; i < hi; i++ {
+		p.packed[i].Repack(p.w[i*p.k*p.n:], 1, p.k)
+	}
+}
+
+// Range computes tiles [lo, hi).
+func (p *batchProduct) Range(_, lo, hi int) {
+	for t := lo; t < hi; t++ {
+		batch, first := t/p.tiles, t%p.tiles*p.tile
+		rows := min(p.tile, p.m-first)
+		x, y := p.x[(p.xAt[batch]*p.m+first)*p.k:], p.y[(batch*p.m+first)*p.n:]
+		switch at := p.wAt[batch]; {
+		case p.byDots:
+			p.dots(rows, x, p.w[at*p.k*p.n:], y)
+		case p.transposed:
+			p.packed[at].Mul(rows, x, p.k, p.zeros, y, p.n, -inf, inf, 0, p.packed[at].Panels())
+		default:
+			simd.MulAddTo(rows, p.n, p.k, x, p.k, 1, p.w[at*p.k*p.n:], p.n, p.zeros, 0, y, p.n)
+		}
+	}
+}
+
+// dots multiplies rows by the rows of a transposed matrix.
+func (p *batchProduct) dots(rows int, x, w, y []float32) {
+	for i := range rows {
+		row := x[i*p.k:][:p.k]
+		for j := range p.n {
+			y[i*p.n+j] = simd.Dot(row, w[j*p.k:])
+		}
+	}
+}
