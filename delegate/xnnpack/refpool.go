@@ -27,6 +27,123 @@ func (t taps) len() int { return max(t.hi-t.lo, 0) }
 // place is where element k is.
 func (t taps) place(k int) int { return t.from + k*t.step }
 
+// linePool computes lines of a pool's output: the rows of a line's windows first, over their
+// whole length, then the columns.
+type linePool struct {
+	windowRows
+	node         *node
+	y            []float32
+	average      bool
+	combine      func(dst, a, b []float32)
+	work         [][]float32 // of each worker, a line of the input
+	lines, grain int
+}
+
+func (e *reference) averagePool(n *node) { e.pool2d(n, true) }
+func (e *reference) maxPool(n *node)     { e.pool2d(n, false) }
+
+func (e *reference) pool2d(n *node, average bool) {
+	p, stale := loopOf[linePool](e, n, e.direct[n.at])
+	if stale {
+		p.average = average
+		p.set(e, n)
+	}
+	e.Parallel(p.lines, p.grain, p)
+	e.store(n.Out[0])
+}
+
+func (p *linePool) set(e *reference, n *node) {
+	w, in, out := n.window(), e.shapes[n.In[0]], e.shapes[n.Out[0]]
+	top, left := n.padding(in.dim[1], in.dim[2])
+	p.windowRows = windowRows{w: w, in: in, out: out, top: top, left: left, x: e.load(0, n.In[0])}
+	p.node, p.y, p.combine = n, e.result(n.Out[0]), simd.Maximum
+	if p.average {
+		p.combine = simd.Add
+	}
+	for len(p.work) < e.threads() {
+		p.work = append(p.work, nil)
+	}
+	for i := range p.work {
+		p.work[i] = grow(p.work[i], in.dim[2]*in.dim[3])
+	}
+	p.lines = out.leading(2)
+	p.grain = 1 + elementsPerRange/max(1, in.dim[2]*in.dim[3]*(min(w.kernelH, in.dim[1])+w.kernelW))
+}
+
+// Range computes lines [lo, hi) of the output, counted over all images.
+func (p *linePool) Range(worker, lo, hi int) {
+	for line := lo; line < hi; line++ {
+		p.line(p.work[worker], line)
+	}
+}
+
+func (p *linePool) line(sums []float32, line int) {
+	w, width, c := p.w, p.out.dim[2], p.out.dim[3]
+	y := p.y[line*width*c:][:width*c]
+	rows := tapsAt(line%p.out.dim[1]*w.strideH-p.top, w.kernelH, w.dilationH, p.in.dim[1])
+	if rows.len() == 0 {
+		p.empty(y)
+		return
+	}
+	image, pitch := line/p.out.dim[1]*p.in.dim[1], p.in.dim[2]*c
+	first := p.x[(image+rows.place(rows.lo))*pitch:][:pitch]
+	for ky := rows.lo + 1; ky < rows.hi; ky++ {
+		p.combine(sums, first, p.x[(image+rows.place(ky))*pitch:][:pitch])
+		first = sums
+	}
+	for ox := 0; ox < width; {
+		cols := tapsAt(ox*w.strideW-p.left, w.kernelW, w.dilationW, p.in.dim[2])
+		run := p.alike(ox, cols)
+		p.columns(y[ox*c:][:run*c], first, cols)
+		if p.average {
+			simd.ScaleShift(y[ox*c:][:run*c], y[ox*c:][:run*c], 1/float32(max(1, rows.len()*cols.len())), 0)
+		}
+		ox += run
+	}
+	p.node.bound(y)
+}
+
+// columns combines the columns of windows that are strides apart in a line.
+func (p *linePool) columns(y, line []float32, cols taps) {
+	c := p.out.dim[3]
+	if cols.len() == 0 {
+		p.empty(y)
+		return
+	}
+	at, step := cols.place(cols.lo)*c, p.w.strideW*c
+	if n := cols.len(); p.w.strideW == 1 {
+		y, step, c = y[:len(y):len(y)], 0, len(y)
+		p.window(y, line[at:], n, cols.step*p.out.dim[3])
+		return
+	}
+	for i := 0; i < len(y); i += c {
+		p.window(y[i:][:c], line[at:], cols.len(), cols.step*c)
+		at += step
+	}
+}
+
+// window combines n stretches of a line, step elements apart.
+func (p *linePool) window(y, line []float32, n, step int) {
+	if n == 1 {
+		copy(y, line)
+		return
+	}
+	p.combine(y, line[:len(y)], line[step:])
+	for k := 2; k < n; k++ {
+		p.combine(y, y, line[k*step:])
+	}
+}
+
+// empty is the result of windows that lie outside of the input.
+func (p *linePool) empty(y []float32) {
+	value := lowest
+	if p.average {
+		value = 0
+	}
+	simd.Fill(y, value)
+	p.node.bound(y)
+}
+
 // pooled is the input of a pool and one of its windows: rows h and columns v.
 type pooled struct {
 	x     []float32
@@ -55,76 +172,6 @@ func (e *reference) forWindows(n *node, visit func(out int, p *pooled)) {
 		p.v = tapsAt(ox*w.strideW-left, w.kernelW, w.dilationW, p.in.dim[2])
 		visit(at, p)
 	}
-}
-
-// reduce combines the window's pixels into dst, which has the channels: each for a pixel,
-// line for every step-th number where there is one channel.
-func (p *pooled) reduce(dst []float32, each func(dst, pixel []float32), line func(dst, x []float32, step int)) {
-	c, n := len(dst), p.v.len()
-	if n == 0 {
-		return
-	}
-	for k := p.h.lo; k < p.h.hi; k++ {
-		row := p.row(k)
-		if c == 1 {
-			line(dst, row[:(n-1)*p.v.step+1], p.v.step)
-			continue
-		}
-		for i := range n {
-			each(dst, row[i*p.v.step*c:][:c])
-		}
-	}
-}
-
-func addPixel(dst, pixel []float32) { simd.Axpy(dst, pixel, 1) }
-func maxPixel(dst, pixel []float32) { simd.Maximum(dst, dst, pixel) }
-
-func addLine(dst, x []float32, step int) {
-	if step == 1 {
-		dst[0] += simd.Sum(x)
-		return
-	}
-	sum := dst[0]
-	for i := 0; i < len(x); i += step {
-		sum += x[i]
-	}
-	dst[0] = sum
-}
-
-func maxLine(dst, x []float32, step int) {
-	if step == 1 {
-		dst[0] = max(dst[0], simd.Max(x))
-		return
-	}
-	best := dst[0]
-	for i := 0; i < len(x); i += step {
-		best = max(best, x[i])
-	}
-	dst[0] = best
-}
-
-// averagePool is the mean of each window's elements inside the input.
-func (e *reference) averagePool(n *node) {
-	y, c := e.result(n.Out[0]), e.shapes[n.In[0]].dim[3]
-	e.forWindows(n, func(out int, p *pooled) {
-		row := y[out*c:][:c]
-		clear(row)
-		p.reduce(row, addPixel, addLine)
-		simd.ScaleShift(row, row, 1/float32(max(1, p.h.len()*p.v.len())), 0)
-		n.bound(row)
-	})
-	e.store(n.Out[0])
-}
-
-func (e *reference) maxPool(n *node) {
-	y, c := e.result(n.Out[0]), e.shapes[n.In[0]].dim[3]
-	e.forWindows(n, func(out int, p *pooled) {
-		row := y[out*c:][:c]
-		simd.Fill(row, lowest)
-		p.reduce(row, maxPixel, maxLine)
-		n.bound(row)
-	})
-	e.store(n.Out[0])
 }
 
 // argmaxPool takes the first of equal maxima, counted down the window's columns.
@@ -177,60 +224,136 @@ func poolTime(n *node, s []shape) int64 {
 	return times(out.leading(3), rows, int(min(line, 1<<40)))
 }
 
-// globalPool is the mean over all pixels of an image.
+// globalMean is the mean over all pixels of each image.
+type globalMean struct {
+	node   *node
+	x, y   []float32
+	c      int
+	pixels []int // where they begin
+}
+
 func (e *reference) globalPool(n *node) {
-	in := e.shapes[n.In[0]]
-	x, y, c, pixels := e.load(0, n.In[0]), e.result(n.Out[0]), in.dim[3], in.dim[1]*in.dim[2]
-	for image := range in.dim[0] {
-		row := y[image*c:][:c]
-		clear(row)
-		for p := range pixels {
-			simd.Axpy(row, x[(image*pixels+p)*c:][:c], 1)
+	p, stale := loopOf[globalMean](e, n, e.direct[n.at])
+	if stale {
+		in := e.shapes[n.In[0]]
+		p.node, p.x, p.y, p.c = n, e.load(0, n.In[0]), e.result(n.Out[0]), in.dim[3]
+		p.pixels = grow(p.pixels, in.dim[1]*in.dim[2])
+		for i := range p.pixels {
+			p.pixels[i] = i * p.c
 		}
-		simd.ScaleShift(row, row, 1/float32(pixels), 0)
-		n.bound(row)
 	}
+	e.Parallel(len(p.y)/p.c, 1+elementsPerRange/(p.c*len(p.pixels)), p)
 	e.store(n.Out[0])
 }
 
-// softmax of each row.
+// Range computes images [lo, hi).
+func (p *globalMean) Range(_, lo, hi int) {
+	for image := lo; image < hi; image++ {
+		row := p.y[image*p.c:][:p.c]
+		simd.SumTaps(row, p.x[image*p.c*len(p.pixels):], p.pixels, 1, p.c, p.c, p.c)
+		simd.ScaleShift(row, row, 1/float32(len(p.pixels)), 0)
+		p.node.bound(row)
+	}
+}
+
+// softmaxRows computes the softmax of rows.
+type softmaxRows struct {
+	x, y []float32
+	c    int
+}
+
 func (e *reference) softmax(n *node) {
-	x, y := e.load(0, n.In[0]), e.result(n.Out[0])
-	c := e.shapes[n.In[0]].last()
-	for r := 0; r < len(x); r += c {
-		src, dst := x[r:r+c], y[r:r+c]
-		sum := simd.ExpSum(dst, src, simd.Max(src))
-		simd.ScaleShift(dst, dst, 1/sum, 0)
+	s, stale := loopOf[softmaxRows](e, n, e.direct[n.at])
+	if stale {
+		*s = softmaxRows{x: e.load(0, n.In[0]), y: e.result(n.Out[0]), c: e.shapes[n.In[0]].last()}
 	}
+	e.Parallel(len(s.y)/s.c, 1+elementsPerRange/(8*s.c), s)
 	e.store(n.Out[0])
 }
 
-// resize interpolates between the four nearest pixels.
+// Range computes rows [lo, hi).
+func (s *softmaxRows) Range(_, lo, hi int) {
+	simd.SoftmaxRows(s.y[lo*s.c:hi*s.c], s.x[lo*s.c:hi*s.c], s.c)
+}
+
+// resizeLines interpolates lines of the output between two of the input, then between their
+// pixels.
+type resizeLines struct {
+	node         *node
+	x, y         []float32
+	in, out      shape
+	columns      []samplePoint
+	work         [][]float32 // of each worker, a line of the input
+	lines, grain int
+}
+
+// samplePoint is where an output pixel lies among input pixels: between two of them, and how far
+// from the first.
+type samplePoint struct {
+	lo, hi int
+	weight float32
+}
+
 func (e *reference) resize(n *node) {
-	in, out := e.shapes[n.In[0]], e.shapes[n.Out[0]]
-	x, y, c := e.load(0, n.In[0]), e.result(n.Out[0]), in.dim[3]
-	for image := range in.dim[0] {
-		for oy := range out.dim[1] {
-			y0, y1, fy := n.sample(oy, in.dim[1], out.dim[1])
-			for ox := range out.dim[2] {
-				x0, x1, fx := n.sample(ox, in.dim[2], out.dim[2])
-				at := func(iy, ix int) []float32 { return x[((image*in.dim[1]+iy)*in.dim[2]+ix)*c:][:c] }
-				a, b, d, f := at(y0, x0), at(y0, x1), at(y1, x0), at(y1, x1)
-				row := y[((image*out.dim[1]+oy)*out.dim[2]+ox)*c:][:c]
-				for i := range row {
-					upper := a[i] + float32((b[i]-a[i])*fx)
-					lower := d[i] + float32((f[i]-d[i])*fx)
-					row[i] = upper + float32((lower-upper)*fy)
-				}
+	r, stale := loopOf[resizeLines](e, n, e.direct[n.at])
+	if stale {
+		r.set(e, n)
+	}
+	e.Parallel(r.lines, r.grain, r)
+	e.store(n.Out[0])
+}
+
+func (r *resizeLines) set(e *reference, n *node) {
+	r.node, r.in, r.out = n, e.shapes[n.In[0]], e.shapes[n.Out[0]]
+	r.x, r.y = e.load(0, n.In[0]), e.result(n.Out[0])
+	r.columns = grow(r.columns, r.out.dim[2])
+	for i := range r.columns {
+		r.columns[i] = n.sample(i, r.in.dim[2], r.out.dim[2])
+	}
+	for len(r.work) < e.threads() {
+		r.work = append(r.work, nil)
+	}
+	for i := range r.work {
+		r.work[i] = grow(r.work[i], r.in.dim[2]*r.in.dim[3])
+	}
+	r.lines = r.out.leading(2)
+	r.grain = 1 + elementsPerRange/max(1, (r.in.dim[2]+r.out.dim[2])*r.in.dim[3])
+}
+
+// Range computes lines [lo, hi) of the output, counted over all images.
+func (r *resizeLines) Range(worker, lo, hi int) {
+	pitch := r.in.dim[2] * r.in.dim[3]
+	for line := lo; line < hi; line++ {
+		s := r.node.sample(line%r.out.dim[1], r.in.dim[1], r.out.dim[1])
+		image := r.x[line/r.out.dim[1]*r.in.dim[1]*pitch:]
+		from := image[s.lo*pitch:][:pitch]
+		if s.weight != 0 {
+			simd.Lerp(r.work[worker][:pitch], from, image[s.hi*pitch:], s.weight)
+			from = r.work[worker][:pitch]
+		}
+		r.line(r.y[line*r.out.dim[2]*r.in.dim[3]:], from)
+	}
+}
+
+// line interpolates between the pixels of a line.
+func (r *resizeLines) line(y, from []float32) {
+	c := r.in.dim[3]
+	if c < 8 {
+		for i, s := range r.columns {
+			for k := range c {
+				a := from[s.lo*c+k]
+				y[i*c+k] = a + float32(s.weight*float32(from[s.hi*c+k]-a))
 			}
 		}
+		return
 	}
-	e.store(n.Out[0])
+	for i, s := range r.columns {
+		simd.Lerp(y[i*c:][:c], from[s.lo*c:], from[s.hi*c:], s.weight)
+	}
 }
 
-// sample is where output pixel o of m lies among in input pixels: between two of them,
-// and how far from the first.
-func (n *node) sample(o, in, m int) (lo, hi int, frac float32) {
+// sample is where output pixel o of m lies among in input pixels.
+func (n *node) sample(o, in, m int) samplePoint {
 	scale := float32(in) / float32(m)
 	if n.Flags&flagAlignCorners != 0 && m != 1 {
 		scale = float32(in-1) / float32(m-1)
@@ -240,6 +363,6 @@ func (n *node) sample(o, in, m int) (lo, hi int, frac float32) {
 		at = max(0, float32((float32(o)+0.5)*scale)-0.5)
 	}
 	floor := float32(math.Floor(float64(at)))
-	lo = min(int(floor), in-1)
-	return lo, min(lo+1, in-1), at - floor
+	lo := min(int(floor), in-1)
+	return samplePoint{lo, min(lo+1, in-1), at - floor}
 }

@@ -44,6 +44,24 @@ func addScaledGo(dst, a, b []float32, alpha float32) {
 	}
 }
 
+// Lerp sets dst[i] to a[i] + weight·(b[i]-a[i]), each operation rounds. dst may be an
+// operand. It panics where a or b is shorter than dst.
+func Lerp(dst, a, b []float32, weight float32) {
+	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
+	n := whole(len(dst))
+	if n > 0 {
+		lerpLanes(n/lanes, &dst[0], &a[0], &b[0], weight)
+	}
+	lerpGo(dst[n:], a[n:], b[n:], weight)
+}
+
+func lerpGo(dst, a, b []float32, weight float32) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = a[i] + float32(weight*float32(b[i]-a[i]))
+	}
+}
+
 // Sub sets dst[i] to a[i] - b[i]. dst may be an operand. It panics where a or b is
 // shorter than dst.
 func Sub(dst, a, b []float32) {

@@ -53,6 +53,11 @@ var (
 			func(dst, a, b []float32) { AddScaled(dst, a, b, 2.7) },
 			func(dst, a, b []float32) { addScaledGo(dst, a, b, 2.7) },
 		},
+		{
+			"Lerp(0.3)",
+			func(dst, a, b []float32) { Lerp(dst, a, b, 0.3) },
+			func(dst, a, b []float32) { lerpGo(dst, a, b, 0.3) },
+		},
 		{"Sub", Sub, subGo},
 		{"Mul", Mul, mulGo},
 		{"Div", Div, divGo},

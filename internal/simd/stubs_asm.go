@@ -13,6 +13,9 @@ func addLanes(n int, dst, a, b *float32)
 func addScaledLanes(n int, dst, a, b *float32, alpha float32)
 
 //go:noescape
+func lerpLanes(n int, dst, a, b *float32, weight float32)
+
+//go:noescape
 func subLanes(n int, dst, a, b *float32)
 
 //go:noescape

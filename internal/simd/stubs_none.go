@@ -10,6 +10,8 @@ func addLanes(n int, dst, a, b *float32) {}
 
 func addScaledLanes(n int, dst, a, b *float32, alpha float32) {}
 
+func lerpLanes(n int, dst, a, b *float32, weight float32) {}
+
 func subLanes(n int, dst, a, b *float32) {}
 
 func mulLanes(n int, dst, a, b *float32) {}
