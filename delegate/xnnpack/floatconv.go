@@ -28,19 +28,18 @@ type windowProduct struct {
 }
 
 func (l *windowProduct) set(e *reference, n *node) {
-	w, in, out, p := n.window(), e.shapes[n.In[0]], e.shapes[n.Out[0]], &l.floatProduct
-	p.node, p.filter, p.groups = n, e.filterOf(n), w.groups
-	p.x, p.y, p.rows = e.load(0, n.In[0]), e.result(n.Out[0]), out.leading(3)
-	top, left := n.padding(in.dim[1], in.dim[2])
-	l.windows = windowRows{w: w, in: in, out: out, top: top, left: left, x: p.x}
+	p := &l.floatProduct
+	l.windows = e.windowsOf(n)
+	p.node, p.filter, p.groups = n, e.filterOf(n), l.windows.w.groups
+	p.x, p.y, p.rows = l.windows.x, e.result(n.Out[0]), l.windows.out.leading(3)
 	p.source = &l.windows
 	if l.windows.isPointwise() {
-		l.pixels = matrix{x: p.x, ld: in.dim[3], k: w.groupIn}
+		l.pixels = matrix{x: p.x, ld: l.windows.in.dim[3], k: l.windows.w.groupIn}
 		p.source = &l.pixels
 	}
 	p.plan(e)
-	if l.byLine = p.source == &l.windows && l.windows.inner() >= fewInner; l.byLine {
-		l.lines = lineProduct{&l.windows, p}
+	if l.byLine = p.source == &l.windows && l.suitsLines(); l.byLine {
+		l.lines.windowRows, l.lines.floatProduct = &l.windows, p
 		l.lines.plan(e)
 	}
 }
@@ -51,79 +50,91 @@ func (s *windowRows) isPointwise() bool {
 	return w.kernelH*w.kernelW*w.strideH*w.strideW == 1 && s.in.dim[1] == s.out.dim[1] && s.in.dim[2] == s.out.dim[2] && s.top+s.left == 0
 }
 
-// fewInner is how many pixels of a line have to have all their taps inside of the input for
-// lines to be computed from where the input lies: tiles of rows are used well then.
-const fewInner = 12
+// Lines are computed one by one where they are long enough for tiles of rows, or where the
+// filter stays in the second-level cache from line to line; and where the taps side by side
+// are enough for a product.
+const longLine, shortLine, smallFilter, shortRow = 12, 6, 64 << 10, 8
 
-// inner is how many pixels of a line have all taps of a row of the kernel in the input.
-func (s *windowRows) inner() int {
-	first := ceilDiv(s.left, s.w.strideW)
-	return min((s.in.dim[2]-1-(s.w.kernelW-1)*s.w.dilationW+s.left)/s.w.strideW, s.out.dim[2]-1) - first + 1
+// suitsLines reports a convolution that is computed by lines.
+func (l *windowProduct) suitsLines() bool {
+	w, m, width := l.windows.w, l.filter.panels[0], l.windows.out.dim[2]
+	if w.dilationW != 1 || w.groups != 1 || w.kernelW*w.groupIn < shortRow {
+		return false
+	}
+	return width >= longLine || width >= shortLine && m.K*m.N <= smallFilter
 }
 
-// lineProduct computes lines of a convolution's output: for each row of the kernel the
-// taps side by side in the input are rows of a product as they lie there.
+// lineProduct computes lines of a convolution's output. For each row of the kernel the taps
+// side by side are rows of a product as they lie in a line of the input, which is copied where
+// padding belongs to it.
 type lineProduct struct {
 	*windowRows
 	*floatProduct
+	padded int         // elements of a line with its padding, 0 for none
+	work   [][]float32 // of each worker, a padded line for each row of the kernel
 }
 
 // plan cuts the work into lines.
 func (l *lineProduct) plan(e *reference) {
-	p, m := l.floatProduct, l.filter.panels[0]
+	p, m, w, c := l.floatProduct, l.filter.panels[0], l.w, l.in.dim[3]
 	p.tiles, p.parts = l.out.leading(2), 1
 	macs := max(1, l.out.dim[2]*m.N*m.K)
-	if p.tiles*p.groups < 2*e.threads() {
+	if p.tiles < 2*e.threads() {
 		p.parts = min(m.Panels(), 2*e.threads())
 	}
-	p.units, p.grain = p.tiles*p.groups*p.parts, 1+macsPerRange*p.parts/macs
+	p.units, p.grain = p.tiles*p.parts, 1+macsPerRange*p.parts/macs
+	l.padded = 0
+	if reach := (l.out.dim[2]-1)*w.strideW + w.kernelW; l.left > 0 || reach > l.in.dim[2] {
+		l.padded = reach * c
+	}
+	for len(l.work) < e.threads() {
+		l.work = append(l.work, nil)
+	}
+	for i := range l.work {
+		l.work[i] = grow(l.work[i], l.padded)
+	}
 }
 
 // Range computes lines [lo, hi).
-func (l *lineProduct) Range(_, lo, hi int) {
+func (l *lineProduct) Range(worker, lo, hi int) {
 	for t := lo; t < hi; t++ {
-		part, rest := t%l.parts, t/l.parts
-		l.line(rest%l.tiles, rest/l.tiles, part)
+		l.line(l.work[worker], t/l.parts, t%l.parts)
 	}
 }
 
-// line computes a part of the channels of a group in a line, in runs of pixels that have the
-// same taps in the input.
-func (l *lineProduct) line(line, group, part int) {
-	m, width := l.filter.panels[group], l.out.dim[2]
+// line computes a part of the channels of a line.
+func (l *lineProduct) line(scratch []float32, line, part int) {
+	w, m, c, ldc := l.w, l.filter.panels[0], l.in.dim[3], l.out.dim[3]
 	from, to := m.Panels()*part/l.parts, m.Panels()*(part+1)/l.parts
-	rows := tapsAt(line%l.out.dim[1]*l.w.strideH-l.top, l.w.kernelH, l.w.dilationH, l.in.dim[1])
-	for ox := 0; ox < width; {
-		cols := tapsAt(ox*l.w.strideW-l.left, l.w.kernelW, l.w.dilationW, l.in.dim[2])
-		run := l.alike(ox, cols)
-		l.pixels(line, ox, run, group, from, to, rows, cols)
-		ox += run
+	rows := tapsAt(line%l.out.dim[1]*w.strideH-l.top, w.kernelH, w.dilationH, l.in.dim[1])
+	y := l.y[line*l.out.dim[2]*ldc:]
+	start, lds, lo, hi := l.filter.bias, 0, -inf, inf
+	for ky := rows.lo; ky < rows.hi; ky++ {
+		if ky == rows.hi-1 {
+			lo, hi = l.node.Min, l.node.Max
+		}
+		a := l.inputLine(scratch, line/l.out.dim[1]*l.in.dim[1]+rows.place(ky))
+		m.MulAdd(l.out.dim[2], ky*w.kernelW*c, w.kernelW*c, a, w.strideW*c, start, lds, y, ldc, lo, hi, from, to)
+		start, lds = y, ldc
+	}
+	if rows.len() == 0 {
+		m.MulAdd(l.out.dim[2], 0, 0, nil, 0, l.filter.bias, 0, y, ldc, l.node.Min, l.node.Max, from, to)
 	}
 }
 
-// pixels computes a run of pixels.
-func (l *lineProduct) pixels(line, ox, run, group, from, to int, rows, cols taps) {
-	w, m, c, ldc := l.w, l.filter.panels[group], l.in.dim[3], l.out.dim[3]
-	bias, y := l.filter.bias[group*m.N:], l.y[(line*l.out.dim[2]+ox)*ldc+group*m.N:]
-	together := 1 // taps at once
-	if w.dilationW == 1 && w.groups == 1 {
-		together = cols.len()
+// inputLine is a line of the input with its padding.
+func (l *lineProduct) inputLine(scratch []float32, line int) []float32 {
+	c, pitch := l.in.dim[3], l.in.dim[2]*l.in.dim[3]
+	x := l.windowRows.x[line*pitch:][:pitch]
+	if l.padded == 0 {
+		return x
 	}
-	image := line / l.out.dim[1] * l.in.dim[1]
-	start, lds, lo, hi := bias, 0, -inf, inf
-	for ky := rows.lo; ky < rows.hi; ky++ {
-		for kx := cols.lo; kx < cols.hi; kx += together {
-			if ky == rows.hi-1 && kx+together >= cols.hi {
-				lo, hi = l.node.Min, l.node.Max
-			}
-			a := l.windowRows.x[((image+rows.place(ky))*l.in.dim[2]+cols.place(kx))*c+group*w.groupIn:]
-			m.MulAdd(run, (ky*w.kernelW+kx)*w.groupIn, together*w.groupIn, a, w.strideW*c, start, lds, y, ldc, lo, hi, from, to)
-			start, lds = y, ldc
-		}
-	}
-	if rows.len()*cols.len() == 0 {
-		m.MulAdd(run, 0, 0, nil, 0, bias, 0, y, ldc, l.node.Min, l.node.Max, from, to)
-	}
+	scratch = scratch[:l.padded]
+	left := min(l.left*c, l.padded)
+	clear(scratch[:left])
+	n := copy(scratch[left:], x)
+	clear(scratch[left+n:])
+	return scratch
 }
 
 // windowRows are the windows of a convolution's output pixels over an input
@@ -135,14 +146,63 @@ type windowRows struct {
 	x         []float32
 }
 
+// windowsOf are the windows of a node with one input. A column of pixels is taken for a line.
+func (e *reference) windowsOf(n *node) windowRows {
+	in, out := e.shapes[n.In[0]], e.shapes[n.Out[0]]
+	top, left := n.padding(in.dim[1], in.dim[2])
+	s := windowRows{w: n.window(), in: in, out: out, top: top, left: left, x: e.load(0, n.In[0])}
+	if in.dim[2] == 1 && out.dim[2] == 1 && s.w.kernelW == 1 && left == 0 {
+		w := *s.w
+		w.kernelH, w.kernelW, w.strideH, w.strideW = 1, w.kernelH, 1, w.strideH
+		w.dilationH, w.dilationW = 1, w.dilationH
+		s.w, s.top, s.left = &w, 0, top
+		s.in.dim[1], s.in.dim[2], s.out.dim[1], s.out.dim[2] = 1, in.dim[1], 1, out.dim[1]
+	}
+	return s
+}
+
 func (s *windowRows) dense(int, int) ([]float32, int) { return nil, 0 }
 
 // gather copies what taps read, whole taps or parts of them.
 func (s *windowRows) gather(dst []float32, group, p, rows, k, n int) {
+	whole := s.w.groups == 1 && s.w.dilationW == 1 && n == s.w.kernelH*s.w.kernelW*s.w.groupIn
 	for i := range rows {
-		s.window(dst[i*n:][:n], group, p+i, k)
+		if whole {
+			s.wholeWindow(dst[i*n:][:n], p+i)
+		} else {
+			s.window(dst[i*n:][:n], group, p+i, k)
+		}
 	}
 }
+
+// wholeWindow copies the window of an output pixel, line by line.
+func (s *windowRows) wholeWindow(dst []float32, at int) {
+	w, c := s.w, s.in.dim[3]
+	ox, rest := at%s.out.dim[2], at/s.out.dim[2]
+	rows := tapsAt(rest%s.out.dim[1]*w.strideH-s.top, w.kernelH, w.dilationH, s.in.dim[1])
+	cols := tapsAt(ox*w.strideW-s.left, w.kernelW, 1, s.in.dim[2])
+	n := cols.len() * c
+	if rows.len() < w.kernelH || cols.len() < w.kernelW {
+		clear(dst)
+	}
+	if n == 0 {
+		return
+	}
+	from := s.x[(rest/s.out.dim[1]*s.in.dim[1]*s.in.dim[2]+cols.place(cols.lo))*c:]
+	for ky := rows.lo; ky < rows.hi; ky++ {
+		to, src := dst[(ky*w.kernelW+cols.lo)*c:][:n], from[rows.place(ky)*s.in.dim[2]*c:][:n]
+		if n > fewFloats {
+			copy(to, src)
+			continue
+		}
+		for i := range to {
+			to[i] = src[i]
+		}
+	}
+}
+
+// fewFloats are copied one by one sooner than by a call.
+const fewFloats = 8
 
 // window copies elements [k, k+len(dst)) of the window of an output pixel: taps side by side
 // at once where they are in the input.
@@ -187,11 +247,9 @@ func (e *reference) floatDepthwise(n *node) {
 }
 
 func (d *depthwiseLines) set(e *reference, n *node) {
-	w, in, out := n.window(), e.shapes[n.In[0]], e.shapes[n.Out[0]]
-	top, left := n.padding(in.dim[1], in.dim[2])
-	d.windowRows = windowRows{w: w, in: in, out: out, top: top, left: left, x: e.load(0, n.In[0])}
+	d.windowRows = e.windowsOf(n)
 	d.node, d.filter, d.y = n, e.filterOf(n), e.result(n.Out[0])
-	taps := w.kernelH * w.kernelW
+	out, taps := &d.out, d.w.kernelH*d.w.kernelW
 	for len(d.work) < e.threads() {
 		d.work = append(d.work, tapList{})
 	}

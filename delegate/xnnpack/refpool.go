@@ -53,9 +53,8 @@ func (e *reference) pool2d(n *node, average bool) {
 }
 
 func (p *linePool) set(e *reference, n *node) {
-	w, in, out := n.window(), e.shapes[n.In[0]], e.shapes[n.Out[0]]
-	top, left := n.padding(in.dim[1], in.dim[2])
-	p.windowRows = windowRows{w: w, in: in, out: out, top: top, left: left, x: e.load(0, n.In[0])}
+	p.windowRows = e.windowsOf(n)
+	w, in, out := p.w, &p.in, &p.out
 	p.node, p.y, p.combine = n, e.result(n.Out[0]), simd.Maximum
 	if p.average {
 		p.combine = simd.Add
