@@ -135,17 +135,7 @@ var binaryNodes = []nodeType{
 	limited(binaryNode(tagMultiply, "Multiply", xnn.Multiply, true, simd.Mul), every(productLimits, boundLimits)),
 	limited(binaryNode(16, "Subtract", xnn.Subtract, true, simd.Sub), every(sumLimits, boundLimits)),
 	binaryNode(26, "Maximum", xnn.Maximum, false, simd.Maximum),
-	binaryNode(tagPReLU, "PReLU", xnn.PReLU, false, prelu),
-}
-
-func prelu(dst, x, slope []float32) {
-	x, slope = x[:len(dst)], slope[:len(dst)]
-	for i, v := range x {
-		if v < 0 {
-			v *= slope[i]
-		}
-		dst[i] = v
-	}
+	binaryNode(tagPReLU, "PReLU", xnn.PReLU, false, simd.PReLU),
 }
 
 // limited is a row with bounds on what the library takes.

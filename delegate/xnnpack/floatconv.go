@@ -44,6 +44,14 @@ func (l *windowProduct) set(e *reference, n *node) {
 	}
 }
 
+// together is how many taps of a row of the kernel lie side by side in the input.
+func (s *windowRows) together() int {
+	if s.w.dilationW == 1 && s.w.groups == 1 {
+		return s.w.kernelW
+	}
+	return 1
+}
+
 // isPointwise reports windows that are one pixel each, in order.
 func (s *windowRows) isPointwise() bool {
 	w := s.w
@@ -58,7 +66,7 @@ const longLine, shortLine, smallFilter, shortRow = 12, 6, 64 << 10, 8
 // suitsLines reports a convolution that is computed by lines.
 func (l *windowProduct) suitsLines() bool {
 	w, m, width := l.windows.w, l.filter.panels[0], l.windows.out.dim[2]
-	if w.dilationW != 1 || w.groups != 1 || w.kernelW*w.groupIn < shortRow {
+	if k := l.windows.together() * w.groupIn; k < shortRow || w.groups > 1 && k < 4*shortRow {
 		return false
 	}
 	return width >= longLine || width >= shortLine && m.K*m.N <= smallFilter
@@ -78,13 +86,13 @@ type lineProduct struct {
 func (l *lineProduct) plan(e *reference) {
 	p, m, w, c := l.floatProduct, l.filter.panels[0], l.w, l.in.dim[3]
 	p.tiles, p.parts = l.out.leading(2), 1
-	macs := max(1, l.out.dim[2]*m.N*m.K)
+	macs := max(1, l.out.dim[2]*m.N*m.K*w.groups)
 	if p.tiles < 2*e.threads() {
 		p.parts = min(m.Panels(), 2*e.threads())
 	}
 	p.units, p.grain = p.tiles*p.parts, 1+macsPerRange*p.parts/macs
 	l.padded = 0
-	if reach := (l.out.dim[2]-1)*w.strideW + w.kernelW; l.left > 0 || reach > l.in.dim[2] {
+	if reach := (l.out.dim[2]-1)*w.strideW + (w.kernelW-1)*w.dilationW + 1; l.left > 0 || reach > l.in.dim[2] {
 		l.padded = reach * c
 	}
 	for len(l.work) < e.threads() {
@@ -102,23 +110,41 @@ func (l *lineProduct) Range(worker, lo, hi int) {
 	}
 }
 
-// line computes a part of the channels of a line.
+// line computes a part of the channels of each group in a line.
 func (l *lineProduct) line(scratch []float32, line, part int) {
-	w, m, c, ldc := l.w, l.filter.panels[0], l.in.dim[3], l.out.dim[3]
+	w, m := l.w, l.filter.panels[0]
 	from, to := m.Panels()*part/l.parts, m.Panels()*(part+1)/l.parts
 	rows := tapsAt(line%l.out.dim[1]*w.strideH-l.top, w.kernelH, w.dilationH, l.in.dim[1])
-	y := l.y[line*l.out.dim[2]*ldc:]
-	start, lds, lo, hi := l.filter.bias, 0, -inf, inf
 	for ky := rows.lo; ky < rows.hi; ky++ {
-		if ky == rows.hi-1 {
-			lo, hi = l.node.Min, l.node.Max
+		x := l.inputLine(scratch, line/l.out.dim[1]*l.in.dim[1]+rows.place(ky))
+		for g := range w.groups {
+			l.multiply(x, line, g, ky, ky == rows.lo, ky == rows.hi-1, from, to)
 		}
-		a := l.inputLine(scratch, line/l.out.dim[1]*l.in.dim[1]+rows.place(ky))
-		m.MulAdd(l.out.dim[2], ky*w.kernelW*c, w.kernelW*c, a, w.strideW*c, start, lds, y, ldc, lo, hi, from, to)
-		start, lds = y, ldc
 	}
 	if rows.len() == 0 {
-		m.MulAdd(l.out.dim[2], 0, 0, nil, 0, l.filter.bias, 0, y, ldc, l.node.Min, l.node.Max, from, to)
+		y := l.y[line*l.out.dim[2]*l.out.dim[3]:]
+		for g, m := range l.filter.panels {
+			m.MulAdd(l.out.dim[2], 0, 0, nil, 0, l.filter.bias[g*m.N:], 0, y[g*m.N:], l.out.dim[3], l.node.Min, l.node.Max, from, to)
+		}
+	}
+}
+
+// multiply adds the taps of a row of the kernel for a group: to the bias first, clamped last.
+func (l *lineProduct) multiply(x []float32, line, group, ky int, first, last bool, from, to int) {
+	w, m, c, ldc := l.w, l.filter.panels[group], l.in.dim[3], l.out.dim[3]
+	y := l.y[line*l.out.dim[2]*ldc+group*m.N:]
+	start, lds := y, ldc
+	if first {
+		start, lds = l.filter.bias[group*m.N:], 0
+	}
+	together, lo, hi := l.together(), -inf, inf
+	for kx := 0; kx < w.kernelW; kx += together {
+		if last && kx+together == w.kernelW {
+			lo, hi = l.node.Min, l.node.Max
+		}
+		m.MulAdd(l.out.dim[2], (ky*w.kernelW+kx)*w.groupIn, together*w.groupIn, x[kx*w.dilationW*c+group*w.groupIn:], w.strideW*c,
+			start, lds, y, ldc, lo, hi, from, to)
+		start, lds = y, ldc
 	}
 }
 

@@ -247,6 +247,27 @@ loop:
 	VZEROUPPER
 	RET
 
+// func pReLULanes(n int, dst, a, b *float32)
+TEXT ·pReLULanes(SB), NOSPLIT, $0-32
+	MOVQ n+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ a+16(FP), SI
+	MOVQ b+24(FP), DX
+	XORQ AX, AX
+	PCALIGN $64
+
+loop:
+	VMOVUPS (SI)(AX*4), Y0
+	VMOVUPS (DX)(AX*4), Y1
+	VMULPS Y0, Y1, Y1
+	VBLENDVPS Y0, Y1, Y0, Y0
+	VMOVUPS Y0, (DI)(AX*4)
+	ADDQ $8, AX
+	DECQ CX
+	JNZ loop
+	VZEROUPPER
+	RET
+
 // func absLanes(n int, dst, src *float32)
 TEXT ·absLanes(SB), NOSPLIT, $0-24
 	MOVQ n+0(FP), CX

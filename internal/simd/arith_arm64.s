@@ -201,6 +201,24 @@ loop:
 	BNE loop
 	RET
 
+// func pReLULanes(n int, dst, a, b *float32)
+TEXT ·pReLULanes(SB), NOSPLIT, $0-32
+	MOVD n+0(FP), R0
+	MOVD dst+8(FP), R1
+	MOVD a+16(FP), R2
+	MOVD b+24(FP), R3
+
+loop:
+	VLD1.P 16(R2), [V0.S4]
+	VLD1.P 16(R3), [V1.S4]
+	WORD $0x6E21DC01 // FMUL V1, V0, V1
+	WORD $0x4EA0A802 // CMLT0 V2, V0
+	WORD $0x6EA21C20 // BIT V0, V1, V2
+	VST1.P [V0.S4], 16(R1)
+	SUBS $1, R0
+	BNE loop
+	RET
+
 // func absLanes(n int, dst, src *float32)
 TEXT ·absLanes(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R0

@@ -206,6 +206,24 @@ func hardswishGo(dst, src []float32) {
 	}
 }
 
+// PReLU sets dst[i] to a[i], times b[i] where the sign of a[i] is negative. dst may be an
+// operand. It panics where a or b is shorter than dst.
+func PReLU(dst, a, b []float32) {
+	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
+	n := whole(len(dst))
+	if n > 0 {
+		pReLULanes(n/lanes, &dst[0], &a[0], &b[0])
+	}
+	pReLUGo(dst[n:], a[n:], b[n:])
+}
+
+func pReLUGo(dst, a, b []float32) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = leaky(a[i], b[i])
+	}
+}
+
 // Abs sets dst[i] to |src[i]|. dst may be src. It panics where src is shorter than dst.
 func Abs(dst, src []float32) {
 	src = src[:len(dst):len(src)]

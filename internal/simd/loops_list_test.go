@@ -63,6 +63,7 @@ var (
 		{"Div", Div, divGo},
 		{"Maximum", Maximum, maximumGo},
 		{"Minimum", Minimum, minimumGo},
+		{"PReLU", PReLU, pReLUGo},
 	}
 	compareFloats = []pair[func(dst []uint8, a, b []float32)]{
 		{"Equal", Equal, equalGo},

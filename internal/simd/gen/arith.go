@@ -51,6 +51,9 @@ var arith = family{name: "arith", about: "Arithmetic on each element.", loops: [
 			FMIN(1, 1, 9)
 			FMUL(0, 0, 1)
 			FDIV(0, 0, 9)`}},
+	{name: "PReLU", kind: binaryFloat, expr: "leaky(a[i], b[i])", formula: "a[i]", doc: "times b[i] where the sign of a[i] is negative",
+		amd64: code{body: "VMULPS Y0, Y1, Y1 \n VBLENDVPS Y0, Y1, Y0, Y0"},
+		arm64: code{body: "FMUL(1, 0, 1) \n CMLT0(2, 0) \n BIT(0, 1, 2)"}},
 	{name: "Abs", kind: unaryFloat, expr: "math.Float32frombits(math.Float32bits(src[i]) &^ (1 << 31))", formula: "|src[i]|",
 		amd64: code{setup: "VMOVUPS signBit<>(SB), Y15", body: "VANDNPS Y0, Y15, Y0"},
 		arm64: code{body: "FABS(0, 0)"}},
