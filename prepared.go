@@ -30,6 +30,7 @@ type prepared struct {
 	folded    []lower.Folded
 	rewritten []lower.Rewritten
 	lowered   *lower.Report                     // nil where no regions were to be found
+	refusal   *atomic.Pointer[regionError]      // the first region that its delegate did not take in an execute
 	scratch   *atomic.Pointer[delegate.Scratch] // that the images were compiled for, until an instance takes it
 }
 
@@ -169,7 +170,7 @@ func (p *preparation) run(ctx context.Context) (done *prepared, err error) {
 	if err := w.stage(trace.StageBuild, 0, p.placed(err)); err != nil {
 		return nil, err
 	}
-	done = &prepared{scratch: new(atomic.Pointer[delegate.Scratch]), images: p.images[:count:count], needs: p.needs[:count:count],
+	done = &prepared{scratch: new(atomic.Pointer[delegate.Scratch]), refusal: new(atomic.Pointer[regionError]), images: p.images[:count:count], needs: p.needs[:count:count],
 		backends: backends, conflicts: plan.CheckFile(m)}
 	if len(done.conflicts) > 0 && p.config.strict {
 		return nil, plan.ConflictError(m, done.conflicts[0])

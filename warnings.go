@@ -26,6 +26,11 @@ func (p *Program) Warnings() []delegate.Warning {
 				list = append(list, w.Warnings()...)
 			}
 		}
+		if e := done.refusal.Load(); e != nil {
+			list = append(list, delegate.Warning{Class: delegate.WarnEngine, Text: fmt.Sprintf(
+				"method %.100q: at some sizes operators execute the calls up to chain %d, instruction %d, which are a delegate's at others: %v",
+				p.spec.Methods[i].Name, e.origin.Chain, e.origin.Index, e.err)})
+		}
 		for _, r := range done.ir.Relaid {
 			list = append(list, delegate.Warning{Class: delegate.WarnRepair,
 				Text: fmt.Sprintf("method %.100q: a fault of the exporter was repaired: %v", p.spec.Methods[i].Name, r)})

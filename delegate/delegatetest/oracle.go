@@ -21,7 +21,9 @@ type Oracle struct {
 	// Refuse says why a graph cannot be compiled after all; nil compiles every graph.
 	Refuse func(g *delegate.Graph) error
 	// Cost is what Estimate gives; nil for nothing.
-	Cost func(g *delegate.Graph) time.Duration
+	Cost func(g *delegate.Graph, share float64) time.Duration
+	// Reject says why a unit does not take the arguments of a run; nil takes them.
+	Reject func(g *delegate.Graph, args []*tensor.Value) error
 	// Poison fills a unit's own memory before each execute; with it, no input may share
 	// bytes with an output. 0 leaves both alone.
 	Poison byte
@@ -47,11 +49,11 @@ func (o Oracle) Accepts(g *delegate.Graph, i int) string {
 }
 
 // Estimate asks Cost.
-func (o Oracle) Estimate(g *delegate.Graph) time.Duration {
+func (o Oracle) Estimate(g *delegate.Graph, share float64) time.Duration {
 	if o.Cost == nil {
 		return 0
 	}
-	return o.Cost(g)
+	return o.Cost(g, share)
 }
 
 // CompileGraph checks a graph by the rules that lowering keeps, and makes an image.
@@ -64,7 +66,7 @@ func (o Oracle) CompileGraph(_ context.Context, g *delegate.Graph) (delegate.Ima
 			return nil, err
 		}
 	}
-	img := &image{g: g, poison: o.Poison}
+	img := &image{g: g, poison: o.Poison, reject: o.Reject}
 	return img, g.Limits.Check("oracle", 0, img.Needs().Scratch)
 }
 
@@ -72,6 +74,7 @@ func (o Oracle) CompileGraph(_ context.Context, g *delegate.Graph) (delegate.Ima
 type image struct {
 	g      *delegate.Graph
 	poison byte
+	reject func(g *delegate.Graph, args []*tensor.Value) error
 }
 
 func (m *image) Needs() delegate.Needs {
@@ -170,6 +173,14 @@ func (u *unit) slots(items []int) []*tensor.Value {
 		}
 	}
 	return list
+}
+
+// Check asks Reject.
+func (u *unit) Check(args []*tensor.Value) error {
+	if u.reject == nil {
+		return nil
+	}
+	return u.reject(u.g, args)
 }
 
 // Execute makes the calls of the graph, in order.

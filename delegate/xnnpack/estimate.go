@@ -7,6 +7,7 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // rate is how long a kind of node takes on one thread, in nanoseconds: for an element of
@@ -89,54 +90,95 @@ func lanes() (lanes, tile int) {
 	return 4, 8
 }
 
-// estimate is about how long a run of the graph takes on one thread.
-func (g *graph) estimate(s []shape, engine int) time.Duration {
+// estimate is about how long a run of the graph takes on one thread. Inputs that vary have
+// a share of their elements.
+func (g *graph) estimate(s []shape, engine int, varies []bool, share float64) time.Duration {
 	width, tile := lanes()
 	if engine == byGo {
 		tile = 8
 	}
+	e := estimator{graph: g, shapes: s, engine: engine, slower: 16 / float64(width), tile: tile, part: make([]float64, len(g.Values))}
+	for v := range e.part {
+		e.part[v] = 1
+	}
+	for i, v := range g.Args[:g.Inputs] {
+		if varies[i] {
+			e.part[v] = share
+		}
+	}
 	total := float64(callTime)
 	for i := range g.Nodes {
-		total += nodeTime + g.nodeTime(&g.Nodes[i], s, engine, 16/float64(width), tile)
+		total += nodeTime + e.nodeTime(&g.Nodes[i])
 	}
 	return time.Duration(total)
 }
 
-// nodeTime is a node's own time. slower is how much longer products take than at the
-// rates' vectors.
-func (g *graph) nodeTime(n *node, s []shape, engine int, slower float64, tile int) float64 {
+// estimator is what nodes' times depend on.
+type estimator struct {
+	*graph
+	shapes []shape
+	engine int
+	slower float64   // how much longer products take than at the rates' vectors
+	tile   int       // see lanes
+	part   []float64 // by value: the share of its elements
+}
+
+// nodeTime is a node's own time. Nodes come after those that compute what they read.
+func (e *estimator) nodeTime(n *node) float64 {
+	part := 1.0
+	for _, v := range n.In {
+		if v != none {
+			part = min(part, e.part[v])
+		}
+	}
+	for _, v := range n.Out {
+		e.part[v] = part
+	}
 	r, ok := rates[n.Type.name]
 	if !ok {
 		r = rateOfOthers
 	}
-	work := 0.0
-	if n.Type.cost != nil && r.work[engine] > 0 {
-		work = float64(n.Type.cost(g, n, s))
+	return part*(e.workTime(n, r.work[e.engine])+r.element[e.engine]*float64(e.shapes[n.Out[0]].numel())) + e.weightTime(n)
+}
+
+// weightTime is what reading a product's second operand takes beside the work.
+func (e *estimator) weightTime(n *node) float64 {
+	if !n.Type.packs {
+		return 0
 	}
-	per := r.work[engine]
-	switch {
-	case n.Type.tag == tagDepthwiseConv2d:
-		if w := n.window(); engine == byLibrary && (w.kernelH*w.kernelW > depthwiseTaps || w.groupOut > 1) {
-			per = slowTap
-		}
-	case n.Type.packs:
-		if n.Type.convolution || g.Values[n.In[1]].isConst() && n.Type.optional > 0 {
-			channels := n.outputChannels(g)
-			if w := n.window(); w != nil {
-				channels = w.groupOut
-			}
-			work *= float64(roundUp(channels, tile)) / float64(channels)
-		}
-		per *= slower
-		work += float64(s[n.In[1]].numel()) * weightTime / per
+	return float64(e.shapes[n.In[1]].numel()) * e.part[n.In[1]] * weightTime
+}
+
+// workTime is what a node's work takes at a rate.
+func (e *estimator) workTime(n *node, rate float64) float64 {
+	if n.Type.cost == nil || rate == 0 {
+		return 0
 	}
-	if short := g.Values[n.In[0]].Datatype.info().bits == 8; short && engine == byLibrary && n.Type.packs {
-		per *= shortProduct
-		if n.Type.tag == tagDepthwiseConv2d {
-			per *= shortDepthwise / shortProduct
+	work := float64(n.Type.cost(e.graph, n, e.shapes))
+	short := e.Values[n.In[0]].Datatype.info().bits == 8 && e.engine == byLibrary
+	if n.Type.tag == tagDepthwiseConv2d {
+		if w := n.window(); e.engine == byLibrary && (w.kernelH*w.kernelW > depthwiseTaps || w.groupOut > 1) {
+			rate = slowTap
 		}
+		if short {
+			rate *= shortDepthwise
+		}
+		return work * rate
 	}
-	return per*work + r.element[engine]*float64(s[n.Out[0]].numel())
+	if !n.Type.packs {
+		return work * rate
+	}
+	if n.Type.convolution || e.Values[n.In[1]].isConst() && n.Type.optional > 0 {
+		channels := n.outputChannels(e.graph)
+		if w := n.window(); w != nil {
+			channels = w.groupOut
+		}
+		work *= float64(roundUp(channels, e.tile)) / float64(channels)
+	}
+	if short {
+		rate *= shortProduct
+	}
+	return work * rate * e.slower
 }
 
 // engine is the engine that graphs get if the library may have them.
@@ -154,7 +196,7 @@ func (b Backend) engine() int {
 const noEstimate = time.Hour
 
 // Estimate implements delegate.Compiler.
-func (b Backend) Estimate(g *delegate.Graph) time.Duration {
+func (b Backend) Estimate(g *delegate.Graph, share float64) time.Duration {
 	x, err := lowered(g, true)
 	if err != nil {
 		return noEstimate
@@ -164,5 +206,9 @@ func (b Backend) Estimate(g *delegate.Graph) time.Duration {
 		return noEstimate
 	}
 	x.fuse(shapes)
-	return x.estimate(shapes, b.engine())
+	varies := make([]bool, len(g.Inputs))
+	for i, v := range g.Inputs {
+		varies[i] = g.Values[v].Dynamism != tensor.Static
+	}
+	return x.estimate(shapes, b.engine(), varies, share)
 }

@@ -55,18 +55,20 @@ var families = [...]rate{
 
 // operation is a call with its graph.
 type operation struct {
-	g *delegate.Graph
-	c *delegate.GraphCall
+	g     *delegate.Graph
+	c     *delegate.GraphCall
+	share float64 // of the elements of tensors whose sizes vary
 }
 
-// Estimate is about how long a run of a graph takes on operators, at its declared sizes
-// and on one thread. Views cost nothing.
-func Estimate(g *delegate.Graph) time.Duration {
+// Estimate is about how long a run of a graph takes on operators, on one thread, with a
+// share of the elements that tensors of varying sizes have at their declared ones. Views
+// cost nothing.
+func Estimate(g *delegate.Graph, share float64) time.Duration {
 	sum := 0.0
 	for i := range g.Calls {
 		if c := &g.Calls[i]; c.Op != nil {
 			r := rateOf(c.Op)
-			sum += callTime + r.work(&operation{g, c})*r.time
+			sum += callTime + r.work(&operation{g, c, share})*r.time
 		}
 	}
 	return time.Duration(min(sum, float64(1<<60)))
@@ -93,8 +95,12 @@ func (o *operation) argument(k int) *delegate.GraphValue {
 	return &o.g.Values[o.c.Args[k]]
 }
 
-func elements(v *delegate.GraphValue) float64 {
+// elements is how many a tensor has.
+func (o *operation) elements(v *delegate.GraphValue) float64 {
 	n, _ := tensor.Product(v.Sizes)
+	if v.Dynamism != tensor.Static {
+		return float64(n) * o.share
+	}
 	return float64(n)
 }
 
@@ -105,11 +111,11 @@ func written(o *operation) (n float64) {
 			continue
 		}
 		if t := o.argument(k); t != nil {
-			n += elements(t)
+			n += o.elements(t)
 		}
 		for _, item := range o.g.Values[o.c.Args[k]].Items {
 			if item >= 0 {
-				n += elements(&o.g.Values[item])
+				n += o.elements(&o.g.Values[item])
 			}
 		}
 	}
@@ -119,7 +125,7 @@ func written(o *operation) (n float64) {
 // reduced counts the elements of the first argument, or of the results where these are more.
 func reduced(o *operation) float64 {
 	if t := o.argument(0); t != nil {
-		return max(elements(t), written(o))
+		return max(o.elements(t), written(o))
 	}
 	return written(o)
 }
@@ -138,7 +144,7 @@ func inner(o *operation) float64 {
 	if left == nil || right == nil || len(left.Sizes) == 0 {
 		return written(o)
 	}
-	return written(o)*float64(left.Sizes[len(left.Sizes)-1]) + loadFactor*elements(right)
+	return written(o)*float64(left.Sizes[len(left.Sizes)-1]) + loadFactor*o.elements(right)
 }
 
 // What else a convolution does, in products: it gathers the operands of a sum, which takes
@@ -157,10 +163,10 @@ func convolved(o *operation) float64 {
 	if in == nil || weight == nil || len(weight.Sizes) < 3 || len(in.Sizes) != len(weight.Sizes) || weight.Sizes[0] == 0 {
 		return written(o)
 	}
-	out, sum := written(o), elements(weight)/float64(weight.Sizes[0])
+	out, sum := written(o), o.elements(weight)/float64(weight.Sizes[0])
 	switch {
 	case o.g.Values[o.c.Args[6]].Bool: // transposed
-		return elements(in) * sum
+		return o.elements(in) * sum
 	case weight.Sizes[1] == 1 && in.Sizes[1] > 1:
 		return out*sum*planeFactor + rowFactor*out*sum/rowOf(weight, o)
 	case sum == float64(weight.Sizes[1]) && !o.isStrided():
@@ -203,7 +209,7 @@ func windows(o *operation) float64 {
 		area *= area
 	}
 	if t := o.argument(len(o.c.Sig.Args) - 1); t != nil {
-		return elements(t) * area
+		return o.elements(t) * area
 	}
 	return written(o) * area
 }

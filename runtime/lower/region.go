@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/etrun-go/etrun/delegate"
-	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
@@ -32,7 +31,10 @@ type Region struct {
 	Outputs  int           // and that others read of it
 	Portable time.Duration // estimate of an execute on operators, one thread
 	Lowered  time.Duration // and on the backend
-	Reason   string        // why it was not taken, "" where it was
+	// Share is how many elements the inputs of varying sizes must have, of those at the
+	// declared sizes, for the backend to run it; with fewer its calls are executed.
+	Share  float64
+	Reason string // why it was not taken, "" where it was
 }
 
 // Call is what became of an instruction.
@@ -120,6 +122,7 @@ type lowering struct {
 	left   int      // work of partitioning
 	first  int      // delegates that the file has
 	taken  int
+	never  int // a value that is false plus one, 0 for none yet
 }
 
 // rounds bounds how often a block is partitioned again because of calls that are not
@@ -161,7 +164,7 @@ func (l *lowering) accept() (kind []int, any bool) {
 		steps, kind[i] = append(steps, i), 0
 	}
 	g := l.newGraph(steps, func(i int) bool { return l.refused[i] == "" })
-	if all := Estimate(g.Graph); l.MinProfit > 0 && all < l.MinProfit {
+	if all := Estimate(g.Graph, 1); l.MinProfit > 0 && all < l.MinProfit {
 		l.explain(kind, fmt.Sprintf("the whole block takes about %v, and %v is to be gained", all.Round(time.Microsecond), l.MinProfit))
 		return kind, false
 	}
@@ -221,6 +224,7 @@ type candidate struct {
 	graph  *graph
 	taker  delegate.Compiler
 	reason string // why it cannot be taken
+	share  float64
 }
 
 // candidates makes a graph of each cluster.
@@ -285,7 +289,7 @@ func (l *lowering) take(c *candidate) (ok bool, err error) {
 	g := c.graph
 	g.Index = l.first + l.taken
 	r := Region{Backend: c.taker.ID(), Delegate: -1, Inputs: len(g.Inputs), Outputs: len(g.Outputs), Reason: c.reason,
-		Portable: Estimate(g.Graph), Lowered: c.taker.Estimate(g.Graph)}
+		Portable: Estimate(g.Graph, 1), Lowered: c.taker.Estimate(g.Graph, 1)}
 	for _, i := range c.steps {
 		r.Calls = append(r.Calls, l.step(i).Origin)
 	}
@@ -307,6 +311,8 @@ func (l *lowering) take(c *candidate) (ok bool, err error) {
 			break
 		}
 		r.Delegate = g.Index
+		r.Share = l.share(c, &r)
+		c.share = r.Share
 		l.taken++
 	}
 	for _, i := range c.steps {
@@ -327,63 +333,16 @@ func (l *lowering) pays(r *Region) bool {
 	return l.MinProfit < 0 || profit >= l.MinProfit && float64(profit) >= margin*float64(r.Portable)
 }
 
-// emit writes the steps of the block anew.
-func (l *lowering) emit(sequence []int, taken map[int]*candidate) {
-	for i := l.from; i < l.to; i++ {
-		l.edit.Drop(i)
+// share is the least share of varying sizes at which a region pays that does at the declared
+// ones. Both estimates are a sum of what is always to be done and of what grows with sizes.
+func (l *lowering) share(c *candidate, r *Region) float64 {
+	if l.MinProfit < 0 || !c.graph.varies() {
+		return 0
 	}
-	for _, i := range sequence {
-		if c := taken[i]; c != nil {
-			l.emitRegion(c)
-			continue
-		}
-		l.insert(*l.step(i))
+	gain := func(portable, lowered time.Duration) float64 { return (1-margin)*float64(portable) - float64(lowered) }
+	none, all := gain(Estimate(c.graph.Graph, 0), c.taker.Estimate(c.graph.Graph, 0)), gain(r.Portable, r.Lowered)
+	if none >= 0 {
+		return 0
 	}
-}
-
-func (l *lowering) insert(s ir.Step) { l.edit.Insert(l.from, s) }
-
-// emitRegion writes the call of a region's delegate. A result whose place an input has
-// gets one of its own, and is copied; views that have sizes or bytes only by their step
-// are made again.
-func (l *lowering) emitRegion(c *candidate) {
-	g := c.graph
-	call := ir.Step{Kind: ir.DelegateCall, Inputs: len(g.inputs), Args: slices.Clone(g.inputs), Origin: l.step(c.steps[len(c.steps)-1]).Origin,
-		Delegate: g.Index}
-	var moves []ir.Step
-	for _, n := range g.outputs {
-		v := l.Defs[n].Value
-		to := v
-		if slices.ContainsFunc(g.inputs, func(in int) bool { return l.m.Values[in].Storage == l.m.Values[v].Storage }) {
-			t := *l.m.Values[v].Tensor
-			t.Name = ""
-			to = l.edit.AddTensor(t)
-			moves = append(moves, ir.Step{Kind: ir.MoveCall, Args: []int{to, v}, Origin: call.Origin})
-		}
-		call.Args = append(call.Args, to)
-	}
-	l.insert(call)
-	for _, s := range moves {
-		l.insert(s)
-	}
-	for _, i := range c.steps {
-		if s := l.step(i); s.IsView() && l.remains(g, i) {
-			l.insert(*s)
-		}
-	}
-}
-
-// remains reports a view that must be made outside of a region, too: where its sizes vary
-// or its bytes are not those of its storage from the start. Nobody outside reads a view of
-// what only the region has.
-func (l *lowering) remains(g *graph, i int) bool {
-	from, to, def := l.step(i).Reads[0], l.step(i).Writes[0], l.sees(i, 0)
-	if l.m.Values[to].Tensor.Const || g.has(def) && !g.escapes(def) {
-		return false
-	}
-	switch l.m.Storages[l.m.Values[from].Storage].Kind {
-	case ir.Activation, ir.Input, ir.State:
-		return l.m.Values[to].Tensor.Dynamism != tensor.Static || l.m.Values[from].Tensor.Dynamism != tensor.Static
-	}
-	return true
+	return none / (none - all)
 }

@@ -193,7 +193,7 @@ func TestRegionsThatAreNotTaken(t *testing.T) {
 	cancelled, cancel := context.WithCancel(context.Background())
 	cancel()
 	slow, fails := all, all
-	slow.Cost = func(*delegate.Graph) time.Duration { return time.Second }
+	slow.Cost = func(*delegate.Graph, float64) time.Duration { return time.Second }
 	fails.Refuse = func(*delegate.Graph) error { return errors.New("no memory") }
 	misfit := sketch{values: 6, lists: map[int][]int{4: {0}}, steps: steps{do(opAdd, 4, 1, 5, 5)}, outputs: []int{5}}
 	_, report, err := Regions(context.Background(), misfit.build(t), compiled(all, new([]*delegate.Graph)))
