@@ -137,6 +137,12 @@ func (v *GraphValue) Scalar() tensor.Value {
 	return tensor.Value{Kind: v.Kind, Bool: v.Bool, Int: v.Int, Double: v.Double, Str: v.Str, Bools: v.Bools, Doubles: v.Doubles}
 }
 
+// NBytes is the size of a tensor at its declared sizes.
+func (v *GraphValue) NBytes() int64 {
+	n, _ := tensor.Product(v.Sizes)
+	return int64(n) * int64(v.DType.Size())
+}
+
 // IsConst reports a tensor whose bytes are known.
 func (v *GraphValue) IsConst() bool { return v.Kind == tensor.KindTensor && v.Data != nil }
 
