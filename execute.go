@@ -223,12 +223,6 @@ func (m *Method) takes(s *step) bool {
 	return err == nil
 }
 
-// regionError is why a delegate does not take a region at some sizes.
-type regionError struct {
-	origin ir.Origin
-	err    error
-}
-
 // refusesArguments reports an operator or delegate that cannot take what it is called with.
 func refusesArguments(err error) bool {
 	_, resize := errors.AsType[*tensor.ResizeError](err)

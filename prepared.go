@@ -31,7 +31,14 @@ type prepared struct {
 	rewritten []lower.Rewritten
 	lowered   *lower.Report                     // nil where no regions were to be found
 	refusal   *atomic.Pointer[regionError]      // the first region that its delegate did not take in an execute
+	tuning    *tuning                           // with LowerTune only
 	scratch   *atomic.Pointer[delegate.Scratch] // that the images were compiled for, until an instance takes it
+}
+
+// regionError is why a delegate does not take a region at some sizes.
+type regionError struct {
+	origin ir.Origin
+	err    error
 }
 
 // takeScratch is the scratch of the next instance: the first takes that which the
@@ -134,9 +141,13 @@ type preparation struct {
 	scratch   *delegate.Scratch // of the first instance
 	giveBack  func([]byte) bool // see delegate.Payload
 	lost      error             // a delegate failed when its weights were given back already
+	digest    []byte            // SHA-256 of the program's bytes, with LowerTune only
 	images    []delegate.Image  // compiled so far, in order
 	needs     []delegate.Needs  // of these
 	held      map[string]int64  // memory that observers were told of, by kind
+
+	measured      delegate.Image // of measuredGraph, of which nobody knows yet whether it is taken; nil for none
+	measuredGraph *delegate.Graph
 }
 
 // Bounds of the work of folding, and of rewriting, in elements: a fraction of a second.

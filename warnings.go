@@ -31,6 +31,9 @@ func (p *Program) Warnings() []delegate.Warning {
 				"method %.100q: at some sizes operators execute the calls up to chain %d, instruction %d, which are a delegate's at others: %v",
 				p.spec.Methods[i].Name, e.origin.Chain, e.origin.Index, e.err)})
 		}
+		if t := done.tuning; t != nil && t.fault != "" {
+			list = append(list, delegate.Warning{Class: delegate.WarnCache, Text: "measured regions are not kept: " + t.fault})
+		}
 		for _, r := range done.ir.Relaid {
 			list = append(list, delegate.Warning{Class: delegate.WarnRepair,
 				Text: fmt.Sprintf("method %.100q: a fault of the exporter was repaired: %v", p.spec.Methods[i].Name, r)})

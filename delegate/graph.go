@@ -171,6 +171,8 @@ type Compiler interface {
 	// calls are accepted. Tensors of varying sizes have a share, 0 to 1, of the elements
 	// that they have at their declared ones. It makes nothing.
 	Estimate(g *Graph, share float64) time.Duration
+	// Version is which engine runs graphs, as far as how long that takes depends on it.
+	Version() string
 	// CompileGraph makes an image of a graph. Its units take the inputs and then the
 	// outputs as arguments, as those of a payload do. A graph that it cannot have after all
 	// is an *Error with ErrUnsupported or ErrMemory: its calls then run as they are.

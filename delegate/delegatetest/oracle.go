@@ -55,6 +55,9 @@ func (o Oracle) Estimate(g *delegate.Graph, share float64) time.Duration {
 	return o.Cost(g, share)
 }
 
+// Version is empty: the program's operators do the work.
+func (Oracle) Version() string { return "" }
+
 // CompileGraph checks a graph by the rules that lowering keeps, and makes an image.
 func (o Oracle) CompileGraph(_ context.Context, g *delegate.Graph) (delegate.Image, error) {
 	if err := Check(g); err != nil {

@@ -1,6 +1,7 @@
 package xnnpack
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -179,6 +180,15 @@ func (e *estimator) workTime(n *node, rate float64) float64 {
 		rate *= shortProduct
 	}
 	return work * rate * e.slower
+}
+
+// Version implements delegate.Compiler.
+func (b Backend) Version() string {
+	lib, err := xnn.Open(b.Library)
+	if b.Engine == EngineReference || err != nil {
+		return string(EngineReference)
+	}
+	return fmt.Sprintf("%s %s %x", b.Engine, lib.Soname.Name, lib.BuildIdentifier())
 }
 
 // engine is the engine that graphs get if the library may have them.

@@ -20,17 +20,27 @@ type Backends struct {
 	// Compile makes the image of delegate g.Index of the method. After an error that is
 	// not of ctx the region's calls stay as they are.
 	Compile func(ctx context.Context, c delegate.Compiler, g *delegate.Graph) error
+	// Measure finds what a graph takes before it is compiled, unless MinProfit is negative;
+	// ok is false where only estimates are to be had. Errors are those of Compile. nil: all
+	// regions are judged by estimates.
+	Measure func(ctx context.Context, c delegate.Compiler, g *delegate.Graph) (t Times, ok bool, err error)
+}
+
+// Times is what one execute of a region takes.
+type Times struct {
+	Portable time.Duration // on operators
+	Lowered  time.Duration // on the backend
 }
 
 // Region is a part of a method that a backend could run as a whole.
 type Region struct {
 	Backend  string
-	Delegate int           // its place in the method's list of delegates, -1 where it was not taken
-	Calls    []ir.Origin   // in the order of the file
-	Inputs   int           // tensors that it reads, constants left out
-	Outputs  int           // and that others read of it
-	Portable time.Duration // estimate of an execute on operators, one thread
-	Lowered  time.Duration // and on the backend
+	Delegate int         // its place in the method's list of delegates, -1 where it was not taken
+	Calls    []ir.Origin // in the order of the file
+	Inputs   int         // tensors that it reads, constants left out
+	Outputs  int         // and that others read of it
+	Times                // estimated, of one thread
+	Measured Times       // zero where nothing was measured
 	// Share is how many elements the inputs of varying sizes must have, of those at the
 	// declared sizes, for the backend to run it; with fewer its calls are executed.
 	Share  float64
@@ -289,31 +299,26 @@ func (l *lowering) take(c *candidate) (ok bool, err error) {
 	g := c.graph
 	g.Index = l.first + l.taken
 	r := Region{Backend: c.taker.ID(), Delegate: -1, Inputs: len(g.Inputs), Outputs: len(g.Outputs), Reason: c.reason,
-		Portable: Estimate(g.Graph, 1), Lowered: c.taker.Estimate(g.Graph, 1)}
+		Times: Times{Estimate(g.Graph, 1), c.taker.Estimate(g.Graph, 1)}}
 	for _, i := range c.steps {
 		r.Calls = append(r.Calls, l.step(i).Origin)
 	}
-	switch {
-	case r.Reason != "":
-	case len(g.Outputs) == 0:
-		r.Reason = "nobody reads what it computes"
-	case !l.pays(&r):
-		r.Reason = fmt.Sprintf("it would take about %v, and %v as it is", r.Lowered.Round(time.Microsecond), r.Portable.Round(time.Microsecond))
-	default:
+	if len(g.Outputs) == 0 {
+		r.Reason = first(r.Reason, "nobody reads what it computes")
+	}
+	for _, try := range [...]func(*candidate, *Region) error{l.weigh, l.compile} {
+		if r.Reason != "" {
+			break
+		}
+		if l.ctx.Err() == nil {
+			err = try(c, &r)
+		}
 		if l.ctx.Err() != nil {
 			return false, context.Cause(l.ctx)
 		}
-		if err := l.Compile(l.ctx, c.taker, g.Graph); err != nil {
-			if l.ctx.Err() != nil {
-				return false, context.Cause(l.ctx)
-			}
+		if err != nil {
 			r.Reason = err.Error()
-			break
 		}
-		r.Delegate = g.Index
-		r.Share = l.share(c, &r)
-		c.share = r.Share
-		l.taken++
 	}
 	for _, i := range c.steps {
 		call := &l.report.Calls[l.from+i]
@@ -323,26 +328,76 @@ func (l *lowering) take(c *candidate) (ok bool, err error) {
 	return r.Reason == "", nil
 }
 
-// margin is by how much of what a region takes as it is it must be faster: estimates are
-// not better than that.
-const margin = 0.25
+// compile makes the image of a region.
+func (l *lowering) compile(c *candidate, r *Region) error {
+	if err := l.Compile(l.ctx, c.taker, c.graph.Graph); err != nil {
+		return err
+	}
+	r.Delegate = c.graph.Index
+	r.Share = l.share(c, r)
+	c.share = r.Share
+	l.taken++
+	return nil
+}
 
-// pays reports a region that is estimated to gain enough.
-func (l *lowering) pays(r *Region) bool {
-	profit := r.Portable - r.Lowered
-	return l.MinProfit < 0 || profit >= l.MinProfit && float64(profit) >= margin*float64(r.Portable)
+// By how much of what a region takes as it is it must be faster: estimates are not better
+// than that, and what is measured not the same twice.
+const (
+	margin         = 0.25
+	measuredMargin = 0.03
+)
+
+// weigh gives a region that does not gain enough a reason.
+func (l *lowering) weigh(c *candidate, r *Region) error {
+	if l.MinProfit < 0 {
+		return nil
+	}
+	t, share, about := r.Times, margin, "about "
+	if l.Measure != nil && t.Portable >= l.MinProfit {
+		measured, ok, err := l.Measure(l.ctx, c.taker, c.graph.Graph)
+		if err != nil {
+			return err
+		}
+		if ok {
+			r.Measured = measured
+			t, share, about = measured, measuredMargin, ""
+		}
+	}
+	if profit := t.Portable - t.Lowered; profit < l.MinProfit || float64(profit) < share*float64(t.Portable) {
+		r.Reason = fmt.Sprintf("it would take %s%v, and %v as it is", about, rounded(t.Lowered), rounded(t.Portable))
+	}
+	return nil
+}
+
+// rounded is a time with three digits or so.
+func rounded(d time.Duration) time.Duration {
+	if d < 10*time.Microsecond {
+		return d.Round(10 * time.Nanosecond)
+	}
+	return d.Round(100 * time.Nanosecond)
 }
 
 // share is the least share of varying sizes at which a region pays that does at the declared
-// ones. Both estimates are a sum of what is always to be done and of what grows with sizes.
+// ones. What it takes is a sum of what is always to be done and of what grows with sizes.
 func (l *lowering) share(c *candidate, r *Region) float64 {
 	if l.MinProfit < 0 || !c.graph.varies() {
 		return 0
 	}
-	gain := func(portable, lowered time.Duration) float64 { return (1-margin)*float64(portable) - float64(lowered) }
-	none, all := gain(Estimate(c.graph.Graph, 0), c.taker.Estimate(c.graph.Graph, 0)), gain(r.Portable, r.Lowered)
-	if none >= 0 {
+	t, margin := r.Times, margin
+	none := Times{Estimate(c.graph.Graph, 0), c.taker.Estimate(c.graph.Graph, 0)}
+	if r.Measured != (Times{}) {
+		t, margin = r.Measured, measuredMargin
+		none.Portable = scaled(none.Portable, t.Portable, r.Portable)
+		none.Lowered = scaled(none.Lowered, t.Lowered, r.Lowered)
+	}
+	gain := func(t Times) float64 { return (1-margin)*float64(t.Portable) - float64(t.Lowered) }
+	if gain(none) >= 0 {
 		return 0
 	}
-	return none / (none - all)
+	return gain(none) / (gain(none) - gain(t))
+}
+
+// scaled is an estimate in the proportion in which another one was measured.
+func scaled(d, measured, estimated time.Duration) time.Duration {
+	return time.Duration(float64(d) * float64(measured) / float64(max(estimated, 1)))
 }
