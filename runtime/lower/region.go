@@ -343,7 +343,7 @@ func (l *lowering) compile(c *candidate, r *Region) error {
 // By how much of what a region takes as it is it must be faster: estimates are not better
 // than that, and what is measured not the same twice.
 const (
-	margin         = 0.25
+	margin         = 0.2
 	measuredMargin = 0.03
 )
 
