@@ -34,8 +34,8 @@ type tuning struct {
 	times  map[uint64]lower.Times
 	name   string // of the file, "" without a folder
 	folder string
-	dirty  bool   // something was measured
-	fault  string // why the file was not used, or not written
+	dirty  bool     // something was measured
+	faults []string // why the file was not used, or not written
 }
 
 const (
@@ -72,7 +72,7 @@ func (p *preparation) newTuning(ctx context.Context) *tuning {
 	h.Write(p.digest)
 	t.name = fmt.Sprintf("%x.tuning", h.Sum(nil))
 	if err := t.read(ctx); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		t.fault = err.Error()
+		t.faults = append(t.faults, "measured regions of an earlier time are not used: "+err.Error())
 	}
 	return t
 }
@@ -145,7 +145,7 @@ func (t *tuning) keep() {
 		folder.Close()
 	}
 	if err != nil {
-		t.fault = err.Error()
+		t.faults = append(t.faults, "measured regions are not kept: "+err.Error())
 	}
 }
 
