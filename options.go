@@ -178,10 +178,10 @@ func (l Lowering) lowers() bool   { return l == LowerAuto || l == LowerTune || l
 func WithLowering(l Lowering) Option { return func(c *config) { c.lowering = l } }
 
 // MinProfit is that of programs without WithMinProfit.
-const MinProfit = time.Microsecond
+const MinProfit = 300 * time.Nanosecond
 
 // WithMinProfit is by how much a region must be faster on a backend to be taken, as
-// estimated for one execute at the declared sizes, and by a quarter of what it takes as it
+// estimated for one execute at the declared sizes, and by a fifth of what it takes as it
 // is. A negative d takes every region.
 func WithMinProfit(d time.Duration) Option { return func(c *config) { c.minProfit = d } }
 

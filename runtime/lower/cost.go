@@ -49,6 +49,7 @@ var rates = map[string]timeOf{
 	"aten::silu":                        each(written, 0.38),
 	"aten::tanh":                        each(written, 0.12),
 	"aten::upsample_bilinear2d":         each(written, 1.7),
+	"aten::pow":                         each(written, 0.12),
 	"aten::cat":                         each(written, 0.09),
 	"aten::slice_copy":                  each(written, 0.07),
 	"aten::split_with_sizes_copy":       each(written, 0.1),

@@ -14,7 +14,7 @@ import (
 type Backends struct {
 	Compilers []delegate.Compiler // the first one that accepts a call takes it
 	// MinProfit is by how much a region must be faster than its calls on operators, as
-	// estimated for one execute, beside a quarter of what these take; negative: every region
+	// estimated for one execute, beside a fifth of what these take; negative: every region
 	// is taken.
 	MinProfit time.Duration
 	// Compile makes the image of delegate g.Index of the method. After an error that is
