@@ -146,13 +146,8 @@ func (u *native) Check(args []*tensor.Value) error {
 
 // Check implements delegate.Checker.
 func (e *reference) Check(args []*tensor.Value) error {
-	reshaped, err := bindArguments(e.graph, e.args, args, e.shapes, !e.bound)
-	if err == nil && !reshaped && e.bound {
+	if e.bound && sameArguments(e.args, args) {
 		return nil
 	}
-	e.bound = false // Execute gets memory for the sizes
-	if err != nil {
-		return err
-	}
-	return e.graph.referenceNeeds(e.shapes, e.threads()).check(e.limits)
+	return e.bind(args)
 }
