@@ -17,18 +17,21 @@ import (
 type step struct {
 	kind    ir.StepKind
 	recheck bool // an argument's kind can change: the call is checked each time
-	target  int  // JumpFalseCall
+	target  int  // JumpFalseCall and SizesJump
+	least   int  // SizesJump
 
-	delegate int    // DelegateCall: place in the method's list
+	delegate int    // DelegateCall and SizesJump: place in the method's list
 	backend  string // and who runs it
 
 	call kernels.Call // KernelCall
 	sig  *kernels.Signature
 
-	args  kernels.Args  // DelegateCall
-	unit  delegate.Unit // DelegateCall
-	value *tensor.Value // MoveCall: from; JumpFalseCall: condition; FreeCall
-	to    *tensor.Value // MoveCall
+	args   kernels.Args     // DelegateCall and SizesJump
+	unit   delegate.Unit    // DelegateCall
+	check  delegate.Checker // SizesJump; nil takes all sizes
+	inputs kernels.Args     // SizesJump: of args
+	value  *tensor.Value    // MoveCall: from; JumpFalseCall: condition; FreeCall
+	to     *tensor.Value    // MoveCall
 
 	origin ir.Origin
 	name   string
@@ -39,7 +42,7 @@ func (m *Method) makeSteps() error {
 	m.steps = make([]step, len(m.ir.Steps))
 	for i := range m.ir.Steps {
 		from, s := &m.ir.Steps[i], &m.steps[i]
-		*s = step{kind: from.Kind, target: from.Target, origin: from.Origin, name: m.ir.StepName(from)}
+		*s = step{kind: from.Kind, target: from.Target, least: from.Least, origin: from.Origin, name: m.ir.StepName(from)}
 		if err := m.resolve(s, from); err != nil {
 			return &InstructionError{Class: ErrFormat, Method: m.ir.Name, Chain: s.origin.Chain, Index: s.origin.Index, Op: s.name, Err: err}
 		}
@@ -62,6 +65,11 @@ func (m *Method) resolve(s *step, from *ir.Step) error {
 		}
 	case ir.DelegateCall:
 		s.unit, s.args = m.units[from.Delegate], m.slots(from.Args)
+		s.delegate, s.backend = from.Delegate, m.backends[from.Delegate]
+	case ir.SizesJump:
+		s.check, _ = m.units[from.Delegate].(delegate.Checker)
+		s.args = m.slots(from.Args)
+		s.inputs = s.args[:from.Inputs]
 		s.delegate, s.backend = from.Delegate, m.backends[from.Delegate]
 	case ir.MoveCall:
 		s.value, s.to = &m.values[from.Args[0]], &m.values[from.Args[1]]
@@ -185,10 +193,34 @@ func (m *Method) do(ctx context.Context, pc int) (next int, err error) {
 		if truth, err = isTrue(s.value); !truth {
 			return s.target, err
 		}
+	case ir.SizesJump:
+		if !m.takes(s) {
+			return s.target, nil
+		}
 	case ir.FreeCall:
 		free(s.value)
 	}
 	return pc + 1, err
+}
+
+// takes reports whether a region is for its delegate at the sizes of its inputs, which they
+// alone decide.
+func (m *Method) takes(s *step) bool {
+	elements := 0
+	for _, v := range s.inputs {
+		elements += v.Tensor.Numel()
+	}
+	if elements < s.least {
+		return false
+	}
+	if s.check == nil {
+		return true
+	}
+	err := s.check.Check(s.args)
+	if err != nil {
+		m.refusal.CompareAndSwap(nil, &regionError{s.origin, err})
+	}
+	return err == nil
 }
 
 // refusesArguments reports an operator or delegate that cannot take what it is called with.

@@ -30,6 +30,14 @@ func (p *preparation) regions(ctx context.Context, w *watch, done *prepared) err
 	by.Compile = func(ctx context.Context, c delegate.Compiler, g *delegate.Graph) error {
 		return p.compileGraph(ctx, w, c, g)
 	}
+	if p.config.lowering == LowerTune {
+		done.tuning = p.newTuning(ctx)
+		by.Measure = func(ctx context.Context, c delegate.Compiler, g *delegate.Graph) (lower.Times, bool, error) {
+			return p.measure(ctx, w, done.tuning, c, g)
+		}
+		defer done.tuning.keep()
+		defer p.dropMeasured()
+	}
 	m, report, err := lower.Regions(ctx, done.ir, by)
 	if err != nil {
 		return w.stage(trace.StageLower, 0, p.placed(err))
@@ -52,10 +60,26 @@ func (p *preparation) regions(ctx context.Context, w *watch, done *prepared) err
 	return w.stage(trace.StageLower, 0, nil)
 }
 
-// compileGraph makes the image of a region.
+// compileGraph makes the image of a region, if it was not made to be measured.
 func (p *preparation) compileGraph(ctx context.Context, w *watch, c delegate.Compiler, g *delegate.Graph) error {
+	img := p.measured
+	if img != nil && p.measuredGraph == g {
+		p.measured = nil
+	} else {
+		var err error
+		if img, err = p.graphImage(ctx, w, c, g); err != nil {
+			return err
+		}
+	}
+	p.images, p.needs = append(p.images, img), append(p.needs, img.Needs())
+	p.hold(w, trace.MemoryPacked, img.Needs().PackedBytes)
+	return nil
+}
+
+// graphImage compiles a graph.
+func (p *preparation) graphImage(ctx context.Context, w *watch, c delegate.Compiler, g *delegate.Graph) (delegate.Image, error) {
 	if err := w.stage(trace.StageLower, 0, nil); err != nil { // what came before is no compiling
-		return err
+		return nil, err
 	}
 	left := p.delegateLimits()
 	for _, n := range p.needs {
@@ -64,7 +88,7 @@ func (p *preparation) compileGraph(ctx context.Context, w *watch, c delegate.Com
 	g.Limits, g.Scratch = left, p.sharedScratch()
 	img, err := c.CompileGraph(ctx, g)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	needs := img.Needs()
 	err = w.stageOf(trace.StageCompile, g.Index, c.ID(), needs.PackedBytes, nil)
@@ -73,11 +97,46 @@ func (p *preparation) compileGraph(ctx context.Context, w *watch, c delegate.Com
 	}
 	if err != nil {
 		img.Close()
-		return err
+		return nil, err
 	}
-	p.images, p.needs = append(p.images, img), append(p.needs, needs)
-	p.hold(w, trace.MemoryPacked, needs.PackedBytes)
-	return nil
+	return img, nil
+}
+
+// measure is what a graph takes, if it was measured before or can be now. What fails in a
+// run says nothing about other inputs.
+func (p *preparation) measure(ctx context.Context, w *watch, t *tuning, c delegate.Compiler, g *delegate.Graph) (lower.Times, bool, error) {
+	digest := regionDigest(c, g)
+	if times, ok := t.times[digest]; ok {
+		return times, true, nil
+	}
+	if tuningBytes(g) > p.config.limits.PlannedBytes || p.config.maxMemory > 0 {
+		return lower.Times{}, false, nil
+	}
+	p.dropMeasured()
+	img, err := p.graphImage(ctx, w, c, g)
+	if err != nil {
+		return lower.Times{}, false, err
+	}
+	p.measured, p.measuredGraph = img, g
+	unit, err := img.Unit(delegate.Instance{Pool: p.pool, Scratch: p.sharedScratch()})
+	if err != nil {
+		return lower.Times{}, false, err
+	}
+	defer unit.Close()
+	times, err := measure(ctx, g, p.pool, unit)
+	if err != nil {
+		return lower.Times{}, false, context.Cause(ctx)
+	}
+	t.times[digest], t.dirty = times, true
+	return times, true, nil
+}
+
+// dropMeasured closes the image that was measured last, if its region was not taken.
+func (p *preparation) dropMeasured() {
+	if p.measured != nil {
+		p.measured.Close()
+		p.measured = nil
+	}
 }
 
 // drop closes the images of regions that are not used after all.

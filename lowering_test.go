@@ -17,7 +17,7 @@ import (
 )
 
 // mask takes calls, and compiles graphs, at random but always the same: share of 10 of
-// the calls, and three of four regions where hard.
+// the calls and, where hard, three of four regions, those of varying sizes at half of them.
 func mask(seed uint64, share uint64, hard bool) delegatetest.Oracle {
 	chance := func(text string) uint64 {
 		h := fnv.New64a()
@@ -40,11 +40,22 @@ func mask(seed uint64, share uint64, hard bool) delegatetest.Oracle {
 				return errors.New("by chance")
 			}
 			return nil
+		},
+		Reject: func(g *delegate.Graph, args []*tensor.Value) error {
+			text := g.Calls[0].Place
+			for _, a := range args[:len(g.Inputs)] {
+				text += fmt.Sprint(a.Tensor.Sizes)
+			}
+			if hard && chance(text)%2 == 0 {
+				return errors.New("by chance")
+			}
+			return nil
 		}}
 }
 
 // lowerMix lowers a random program by an oracle, and executes it beside the original.
-func lowerMix(seed uint64) (regions int, err error) {
+// rejected reports that operators had to execute a region.
+func lowerMix(seed uint64) (regions int, rejected bool, err error) {
 	r := rand.New(rand.NewPCG(seed, 5))
 	spec := newMix(r)
 	share, hard := []uint64{10, 9, 6, 3}[r.IntN(4)], r.IntN(2) == 0
@@ -58,20 +69,20 @@ func lowerMix(seed uint64) (regions int, err error) {
 	}
 	reference, err := load(WithLowering(LowerOff))
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	m, err := load(WithLowering(LowerAuto), WithMinProfit(-1), WithDelegates(mask(seed, share, hard)))
 	if err != nil {
-		return 0, fmt.Errorf("lowered: %w\n%s", err, listing(reference))
+		return 0, false, fmt.Errorf("lowered: %w\n%s", err, listing(reference))
 	}
 	poisonDead(m, 0xAA)
 	poisonDead(reference, 0x55)
 	for run := range 5 {
 		if err := compareMix(m, reference, run); err != nil {
-			return 0, fmt.Errorf("run %d, %w\n%s\nreference:\n%s", run, err, listing(m), listing(reference))
+			return 0, false, fmt.Errorf("run %d, %w\n%s\nreference:\n%s", run, err, listing(m), listing(reference))
 		}
 	}
-	return m.lowered.Taken(), nil
+	return m.lowered.Taken(), m.refusal.Load() != nil, nil
 }
 
 func compareMix(m, reference *Method, run int) error {
@@ -119,20 +130,24 @@ func setMixInputs(m *Method, run int) error {
 // TestLoweredExecutionEqualsOriginal lowers random programs with every kind of sharing,
 // at random, and whatever it costs.
 func TestLoweredExecutionEqualsOriginal(t *testing.T) {
-	regions, merged := 0, 0
+	regions, merged, rejecting := 0, 0, 0
 	for seed := range uint64(lowerSeeds) {
-		n, err := lowerMix(seed)
+		n, rejected, err := lowerMix(seed)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		if regions += n; n > 0 {
 			merged++
 		}
+		if rejected {
+			rejecting++
+		}
 	}
-	if merged < lowerSeeds/2 {
-		t.Errorf("only %d of %d programs have regions, %d in all: the test shows nothing", merged, lowerSeeds, regions)
+	if merged < lowerSeeds/2 || rejecting < lowerSeeds/50 {
+		t.Errorf("only %d of %d programs have regions, %d in all, of which %d rejected some sizes: the test shows nothing",
+			merged, lowerSeeds, regions, rejecting)
 	}
-	t.Logf("%d regions in %d of %d programs", regions, merged, lowerSeeds)
+	t.Logf("%d regions in %d of %d programs, %d of which rejected some sizes", regions, merged, lowerSeeds, rejecting)
 }
 
 const lowerSeeds = 1000

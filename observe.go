@@ -114,7 +114,7 @@ func (m *Method) refused(ctx context.Context, err error) error {
 
 var eventKinds = [...]trace.Kind{
 	ir.KernelCall: trace.Operator, ir.DelegateCall: trace.Delegate, ir.MoveCall: trace.Move,
-	ir.JumpFalseCall: trace.Jump, ir.FreeCall: trace.Free,
+	ir.JumpFalseCall: trace.Jump, ir.FreeCall: trace.Free, ir.SizesJump: trace.Jump,
 }
 
 // doObserved is do with somebody who wants to know.

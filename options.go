@@ -30,6 +30,7 @@ type config struct {
 	mmap      bool
 	lowering  Lowering
 	minProfit time.Duration
+	tuning    string
 	asWritten bool // faults of exporters are not repaired
 	watchers  []watcher
 	wants     trace.Kinds // of all of them
@@ -159,6 +160,9 @@ const (
 	// LowerAuto rewrites, and hands the regions that they are estimated to execute faster
 	// to the backends that take graphs: see Method.Lowered.
 	LowerAuto Lowering = "auto"
+	// LowerTune is LowerAuto, but regions are measured at load, beside their instructions: see
+	// WithTuning.
+	LowerTune Lowering = "tune"
 	// LowerVerify is LowerAuto, and executes each method a second time without lowering, beside
 	// it: Method.Distances compares the outputs.
 	LowerVerify Lowering = "verify"
@@ -167,16 +171,21 @@ const (
 // rewrites and lowers report whether chains of instructions are rewritten, and regions
 // handed to backends.
 func (l Lowering) rewrites() bool { return l == LowerRewrite || l.lowers() }
-func (l Lowering) lowers() bool   { return l == LowerAuto || l == LowerVerify }
+func (l Lowering) lowers() bool   { return l == LowerAuto || l == LowerTune || l == LowerVerify }
 
 // WithLowering chooses how methods are lowered; LowerRewrite without it. What no rewrite
 // matches and no backend takes stays as it is.
 func WithLowering(l Lowering) Option { return func(c *config) { c.lowering = l } }
 
 // MinProfit is that of programs without WithMinProfit.
-const MinProfit = time.Microsecond
+const MinProfit = 300 * time.Nanosecond
 
 // WithMinProfit is by how much a region must be faster on a backend to be taken, as
-// estimated for one execute at the declared sizes, and by a quarter of what it takes as it
+// estimated for one execute at the declared sizes, and by a fifth of what it takes as it
 // is. A negative d takes every region.
 func WithMinProfit(d time.Duration) Option { return func(c *config) { c.minProfit = d } }
+
+// WithTuning keeps what LowerTune measures in a folder, so that later processes on the same
+// processor decide alike, without measuring again. The folder must be private to this user;
+// it may be that of a backend's weights. Without a folder each program measures anew.
+func WithTuning(folder string) Option { return func(c *config) { c.tuning = folder } }

@@ -30,7 +30,15 @@ type prepared struct {
 	folded    []lower.Folded
 	rewritten []lower.Rewritten
 	lowered   *lower.Report                     // nil where no regions were to be found
+	refusal   *atomic.Pointer[regionError]      // the first region that its delegate did not take in an execute
+	tuning    *tuning                           // with LowerTune only
 	scratch   *atomic.Pointer[delegate.Scratch] // that the images were compiled for, until an instance takes it
+}
+
+// regionError is why a delegate does not take a region at some sizes.
+type regionError struct {
+	origin ir.Origin
+	err    error
 }
 
 // takeScratch is the scratch of the next instance: the first takes that which the
@@ -133,9 +141,13 @@ type preparation struct {
 	scratch   *delegate.Scratch // of the first instance
 	giveBack  func([]byte) bool // see delegate.Payload
 	lost      error             // a delegate failed when its weights were given back already
+	digest    []byte            // SHA-256 of the program's bytes, with LowerTune only
 	images    []delegate.Image  // compiled so far, in order
 	needs     []delegate.Needs  // of these
 	held      map[string]int64  // memory that observers were told of, by kind
+
+	measured      delegate.Image // of measuredGraph, of which nobody knows yet whether it is taken; nil for none
+	measuredGraph *delegate.Graph
 }
 
 // Bounds of the work of folding, and of rewriting, in elements: a fraction of a second.
@@ -169,7 +181,7 @@ func (p *preparation) run(ctx context.Context) (done *prepared, err error) {
 	if err := w.stage(trace.StageBuild, 0, p.placed(err)); err != nil {
 		return nil, err
 	}
-	done = &prepared{scratch: new(atomic.Pointer[delegate.Scratch]), images: p.images[:count:count], needs: p.needs[:count:count],
+	done = &prepared{scratch: new(atomic.Pointer[delegate.Scratch]), refusal: new(atomic.Pointer[regionError]), images: p.images[:count:count], needs: p.needs[:count:count],
 		backends: backends, conflicts: plan.CheckFile(m)}
 	if len(done.conflicts) > 0 && p.config.strict {
 		return nil, plan.ConflictError(m, done.conflicts[0])

@@ -2,6 +2,7 @@ package etrun
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,6 +28,7 @@ type Program struct {
 	slots []slot // by method
 	plain []slot // by method, nothing lowered; with LowerVerify only
 	reads claims
+	sum   []byte // SHA-256 of the program's bytes, with LowerTune only
 
 	mu     sync.Mutex
 	open   int // methods not yet closed, and loads that run
@@ -83,6 +85,10 @@ func newProgram(ctx context.Context, f *file, c config, w *watch) (*Program, err
 		p.closeFiles()
 		return nil, w.whole(trace.Open, f.path, p.fileBytes(), err)
 	}
+	if c.lowering == LowerTune { // delegates may give bytes back later
+		sum := sha256.Sum256(f.data)
+		p.sum = sum[:]
+	}
 	p.pool = cpu.NewPool(c.threads)
 	p.makeSlots()
 	w.memory(trace.MemoryProgram, p.fileBytes())
@@ -120,7 +126,7 @@ func (p *Program) makeSlots() {
 func (p *Program) slotsOf(c *config) []slot {
 	slots := make([]slot, len(p.spec.Methods))
 	for i := range slots {
-		slots[i].preparation = preparation{spec: &p.spec.Methods[i], config: c, data: p.data, pool: p.pool,
+		slots[i].preparation = preparation{digest: p.sum, spec: &p.spec.Methods[i], config: c, data: p.data, pool: p.pool,
 			size: p.spec.Size, fileBytes: p.fileBytes(), giveBack: p.giveBack}
 	}
 	return slots

@@ -26,6 +26,16 @@ func (p *Program) Warnings() []delegate.Warning {
 				list = append(list, w.Warnings()...)
 			}
 		}
+		if e := done.refusal.Load(); e != nil {
+			list = append(list, delegate.Warning{Class: delegate.WarnEngine, Text: fmt.Sprintf(
+				"method %.100q: at some sizes operators execute the calls up to chain %d, instruction %d, which are a delegate's at others: %v",
+				p.spec.Methods[i].Name, e.origin.Chain, e.origin.Index, e.err)})
+		}
+		if t := done.tuning; t != nil {
+			for _, fault := range t.faults {
+				list = append(list, delegate.Warning{Class: delegate.WarnCache, Text: fault})
+			}
+		}
 		for _, r := range done.ir.Relaid {
 			list = append(list, delegate.Warning{Class: delegate.WarnRepair,
 				Text: fmt.Sprintf("method %.100q: a fault of the exporter was repaired: %v", p.spec.Methods[i].Name, r)})
@@ -40,9 +50,13 @@ func (p *Program) Warnings() []delegate.Warning {
 	return once
 }
 
-// unusedBackends are those with fields of their own that no delegate asks for.
+// unusedBackends are those with fields of their own that no delegate asks for, and no
+// lowering.
 func (p *Program) unusedBackends() (list []delegate.Warning) {
 	for _, id := range slices.Sorted(maps.Keys(p.config.backends)) {
+		if _, ok := p.config.backends[id].(delegate.Compiler); ok && p.config.lowering.lowers() {
+			continue
+		}
 		if reflect.ValueOf(p.config.backends[id]).IsZero() || p.asksFor(id) {
 			continue
 		}

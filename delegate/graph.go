@@ -106,6 +106,13 @@ func (g *Graph) tensors(dst []int, v int) []int {
 	return dst
 }
 
+// Checker is implemented by units of graphs that tell before a run whether they take it.
+type Checker interface {
+	// Check gets ready for a run with these arguments, and gives the outputs their sizes.
+	// After an error Execute is not called with them; no element was written.
+	Check(args []*tensor.Value) error
+}
+
 // GraphValue is a tensor, a number or a list. Only the fields that Kind names are meaningful.
 type GraphValue struct {
 	Kind    tensor.Kind
@@ -128,6 +135,12 @@ type GraphValue struct {
 // Scalar is the value of a kind that refers to no other value.
 func (v *GraphValue) Scalar() tensor.Value {
 	return tensor.Value{Kind: v.Kind, Bool: v.Bool, Int: v.Int, Double: v.Double, Str: v.Str, Bools: v.Bools, Doubles: v.Doubles}
+}
+
+// NBytes is the size of a tensor at its declared sizes.
+func (v *GraphValue) NBytes() int64 {
+	n, _ := tensor.Product(v.Sizes)
+	return int64(n) * int64(v.DType.Size())
 }
 
 // IsConst reports a tensor whose bytes are known.
@@ -154,9 +167,12 @@ type Compiler interface {
 	// looks at the call and at what computes and reads its values, not at the whole graph,
 	// which may be a method and not yet a region.
 	Accepts(g *Graph, i int) string
-	// Estimate is about how long a run of the graph takes, at its declared sizes and on
-	// one thread, all of whose calls are accepted. It makes nothing.
-	Estimate(g *Graph) time.Duration
+	// Estimate is about how long a run of the graph takes, on one thread, all of whose
+	// calls are accepted. Tensors of varying sizes have a share, 0 to 1, of the elements
+	// that they have at their declared ones. It makes nothing.
+	Estimate(g *Graph, share float64) time.Duration
+	// Version is which engine runs graphs, as far as how long that takes depends on it.
+	Version() string
 	// CompileGraph makes an image of a graph. Its units take the inputs and then the
 	// outputs as arguments, as those of a payload do. A graph that it cannot have after all
 	// is an *Error with ErrUnsupported or ErrMemory: its calls then run as they are.

@@ -118,7 +118,7 @@ func newInspect(a *app) *cobra.Command {
 		Args:              oneModel,
 		ValidArgsFunction: completeModel,
 		RunE: func(c *cobra.Command, args []string) error {
-			if lowered {
+			if lowered && o.Lower != string(etrun.LowerTune) {
 				o.Lower = string(etrun.LowerAuto)
 			}
 			report, err := inspect(c.Context(), &o, args[0])

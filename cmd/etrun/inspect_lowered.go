@@ -23,7 +23,11 @@ type regionReport struct {
 	Outputs    int     `json:"outputs"`
 	PortableUS float64 `json:"portable_us"`
 	LoweredUS  float64 `json:"lowered_us"`
-	Reason     string  `json:"reason,omitempty"` // why it was not taken
+	// With --lower=tune.
+	MeasuredPortableUS float64 `json:"measured_portable_us,omitempty"`
+	MeasuredLoweredUS  float64 `json:"measured_lowered_us,omitempty"`
+	Share              float64 `json:"share,omitempty"`  // of the elements of inputs of varying sizes, below which it runs as operators
+	Reason             string  `json:"reason,omitempty"` // why it was not taken
 }
 
 type instructionReport struct {
@@ -40,7 +44,8 @@ func reportLowered(from *lower.Report) *loweredReport {
 		g := &from.Regions[i]
 		r.Regions = append(r.Regions, regionReport{Backend: g.Backend, Taken: g.Delegate >= 0,
 			Calls: len(g.Calls), Inputs: g.Inputs, Outputs: g.Outputs,
-			PortableUS: microseconds(g.Portable), LoweredUS: microseconds(g.Lowered), Reason: g.Reason})
+			PortableUS: microseconds(g.Portable), LoweredUS: microseconds(g.Lowered), Share: g.Share, Reason: g.Reason,
+			MeasuredPortableUS: microseconds(g.Measured.Portable), MeasuredLoweredUS: microseconds(g.Measured.Lowered)})
 	}
 	for i := range from.Calls {
 		c := &from.Calls[i]
@@ -52,15 +57,32 @@ func reportLowered(from *lower.Report) *loweredReport {
 
 func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
+// took is an estimate, with what was measured if that is known.
+func took(estimated, measured float64) string {
+	text := fmt.Sprintf("about %.1f µs", estimated)
+	if measured > 0 {
+		text += fmt.Sprintf(", measured %.1f", measured)
+	}
+	return text
+}
+
+// fate is what became of a region.
+func (g *regionReport) fate() string {
+	switch {
+	case !g.Taken:
+		return "not taken: " + printable(g.Reason)
+	case g.Share > 0:
+		return fmt.Sprintf("taken by %s from %.3g of the declared elements on", printable(g.Backend), g.Share)
+	}
+	return "taken by " + printable(g.Backend)
+}
+
 func (r *loweredReport) print(t *tabwriter.Writer) {
 	fmt.Fprintf(t, "  regions\tcalls\tinputs\toutputs\tas operators\tlowered\n")
-	for i, g := range r.Regions {
-		taken := "taken by " + printable(g.Backend)
-		if !g.Taken {
-			taken = "not taken: " + printable(g.Reason)
-		}
-		fmt.Fprintf(t, "    %d\t%d\t%d\t%d\tabout %.1f µs\tabout %.1f µs\t%s\n",
-			i, g.Calls, g.Inputs, g.Outputs, g.PortableUS, g.LoweredUS, taken)
+	for i := range r.Regions {
+		g := &r.Regions[i]
+		fmt.Fprintf(t, "    %d\t%d\t%d\t%d\t%s\t%s\t%s\n", i, g.Calls, g.Inputs, g.Outputs,
+			took(g.PortableUS, g.MeasuredPortableUS), took(g.LoweredUS, g.MeasuredLoweredUS), g.fate())
 	}
 	fmt.Fprintf(t, "  instructions\tregion\n")
 	for _, c := range r.Instructions {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/interpreter"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -22,7 +23,7 @@ func Check(g *delegate.Graph) error {
 	}
 	for i := range g.Calls {
 		if err := checkCall(g, i, known); err != nil {
-			return fmt.Errorf("call %d (%s, %s): %w", i, name(&g.Calls[i]), g.Calls[i].Place, err)
+			return fmt.Errorf("call %d (%s, %s): %w", i, interpreter.Name(&g.Calls[i]), g.Calls[i].Place, err)
 		}
 	}
 	for i, v := range g.Outputs {
@@ -54,7 +55,7 @@ func checkCall(g *delegate.Graph, i int, known []bool) error {
 		return nil
 	}
 	from, to := &g.Values[c.Args[0]], &g.Values[c.Args[1]]
-	if from.Dynamism != tensor.Static || to.Dynamism != tensor.Static || from.DType != to.DType || nbytes(from) != nbytes(to) {
+	if from.Dynamism != tensor.Static || to.Dynamism != tensor.Static || from.DType != to.DType || from.NBytes() != to.NBytes() {
 		return fmt.Errorf("a view of %v%v as %v%v", from.DType, from.Sizes, to.DType, to.Sizes)
 	}
 	return nil

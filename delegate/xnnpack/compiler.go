@@ -8,7 +8,11 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-var _ delegate.Compiler = Backend{}
+var (
+	_ delegate.Compiler = Backend{}
+	_ delegate.Checker  = (*native)(nil)
+	_ delegate.Checker  = (*reference)(nil)
+)
 
 // Accepts implements delegate.Compiler: it lowers the call by itself, and asks whether
 // the library may have what comes of it.
@@ -126,4 +130,24 @@ func (b Backend) CompileGraph(ctx context.Context, g *delegate.Graph) (delegate.
 		return nil, unsupported("", "%s", m.whyReference)
 	}
 	return img, nil
+}
+
+// Check implements delegate.Checker. What the library may not have at these sizes is not
+// for the Go engine either: the calls are faster.
+func (u *native) Check(args []*tensor.Value) error {
+	if err := u.follow(args); err != nil {
+		return err
+	}
+	if u.beside {
+		return unsupported("", "sizes that the library may not have")
+	}
+	return nil
+}
+
+// Check implements delegate.Checker.
+func (e *reference) Check(args []*tensor.Value) error {
+	if e.bound && sameArguments(e.args, args) {
+		return nil
+	}
+	return e.bind(args)
 }

@@ -1,19 +1,24 @@
 package xnnpack
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // rate is how long a kind of node takes on one thread, in nanoseconds: for an element of
-// the output, and for a unit of work, which is a multiplication of a product or an element
-// of a window. BenchmarkRates measures them; these are of an AVX-512 processor at 3 GHz.
+// the output; for a unit of work, which is a multiplication of a product or an element of
+// a window; and, in the library, for a row. The rates of the library are a fit to what
+// some five hundred regions of models took on a processor with AVX-512 at 3 GHz, and
+// BenchmarkRates measures them.
 type rate struct {
 	element, work [2]float64 // of libXNNPACK, of the Go engine
+	row           float64
 }
 
 // Engines of rates.
@@ -24,119 +29,249 @@ const (
 
 // rates of nodes, by name; those of rateOfOthers for the rest.
 var rates = map[string]rate{
-	"Conv2d":              {work: [2]float64{0.0178, 0.024}, element: [2]float64{0.05, 6}},
-	"ConvTranspose2d":     {work: [2]float64{0.035, 0.08}, element: [2]float64{0.05, 0.5}},
-	"DepthwiseConv2d":     {work: [2]float64{0.05, 0.6}, element: [2]float64{0.1, 1}},
-	"FullyConnected":      {work: [2]float64{0.0178, 0.02}, element: [2]float64{0.05, 0.2}},
-	"BatchMatrixMultiply": {work: [2]float64{0.0178, 0.03}, element: [2]float64{0.2, 0.5}},
+	"Conv2d":              {work: [2]float64{0.0185, 0.024}, element: [2]float64{0.05, 6}, row: 2.3},
+	"ConvTranspose2d":     {work: [2]float64{0.044, 0.08}, element: [2]float64{0.05, 0.5}, row: 2.2},
+	"DepthwiseConv2d":     {work: [2]float64{0.055, 0.6}, element: [2]float64{0.11, 1}},
+	"FullyConnected":      {work: [2]float64{0.0186, 0.02}, element: [2]float64{0.085, 0.2}, row: 3.4},
+	"BatchMatrixMultiply": {work: [2]float64{0.0264, 0.03}, element: [2]float64{0.2, 0.5}, row: 2},
 
-	"AvgPooling2d":           {work: [2]float64{0.06, 0.3}, element: [2]float64{0.15, 0.3}},
-	"MaxPooling2d":           {work: [2]float64{0.06, 0.2}, element: [2]float64{0.15, 0.3}},
-	"GlobalAvgPooling2d":     {work: [2]float64{0.045, 0.17}},
-	"Softmax":                {element: [2]float64{0.46, 0.7}},
-	"StaticResizeBilinear2D": {element: [2]float64{0.37, 1.5}},
+	"AvgPooling2d":           {work: [2]float64{0.07, 0.3}, element: [2]float64{0.15, 0.3}},
+	"MaxPooling2d":           {work: [2]float64{0.061, 0.2}, element: [2]float64{0.15, 0.3}},
+	"GlobalAvgPooling2d":     {work: [2]float64{0.044, 0.17}, element: [2]float64{2.2, 0.3}},
+	"Softmax":                {element: [2]float64{0.76, 0.7}, row: 3.7},
+	"StaticResizeBilinear2D": {element: [2]float64{0.34, 1.5}},
 
-	"StaticTranspose":   {element: [2]float64{0.2, 5}},
-	"StaticReshape":     {element: [2]float64{0.08, 0.08}},
-	"Copy":              {element: [2]float64{0.08, 0.08}},
-	"StaticSlice":       {element: [2]float64{0.13, 0.28}},
-	"StaticConstantPad": {element: [2]float64{0.2, 0.2}},
-	"Concatenate2":      {element: [2]float64{0.115, 0.2}},
-	"Concatenate3":      {element: [2]float64{0.115, 0.2}},
+	"StaticTranspose":   {element: [2]float64{0.05, 5}, row: 0.1},
+	"StaticReshape":     {element: [2]float64{0.04, 0.08}},
+	"Copy":              {element: [2]float64{0.075, 0.08}},
+	"StaticSlice":       {element: [2]float64{0.11, 0.28}},
+	"StaticConstantPad": {element: [2]float64{0.1, 0.2}},
+	"Concatenate2":      {element: [2]float64{0.1, 0.2}},
+	"Concatenate3":      {element: [2]float64{0.11, 0.2}},
 	"Concatenate4":      {element: [2]float64{0.115, 0.2}},
 	"Concatenate5":      {element: [2]float64{0.115, 0.2}},
 	"Convert":           {element: [2]float64{0.06, 1}},
 
+	"Add":                  {element: [2]float64{0.1, 3}, row: 3.5},
+	"Subtract":             {element: [2]float64{0.1, 3}, row: 3.5},
+	"Multiply":             {element: [2]float64{0.1, 3}, row: 3.5},
+	"Div":                  {element: [2]float64{0.1, 3}, row: 3.5},
+	"Maximum":              {element: [2]float64{0.1, 3}, row: 3.5},
+	"Minimum":              {element: [2]float64{0.1, 3}, row: 3.5},
 	"Clamp":                {element: [2]float64{0.08, 5.3}},
 	"LeakyReLU":            {element: [2]float64{0.08, 1.4}},
 	"SquareRoot":           {element: [2]float64{0.125, 2.2}},
 	"ReciprocalSquareRoot": {element: [2]float64{0.1, 6.5}},
-	"Sigmoid":              {element: [2]float64{0.2, 4.2}},
-	"Tanh":                 {element: [2]float64{0.25, 5.4}},
+	"Sigmoid":              {element: [2]float64{0.21, 4.2}},
+	"Tanh":                 {element: [2]float64{0.19, 5.4}},
 	"Log":                  {element: [2]float64{0.25, 6.2}},
-	"Gelu":                 {element: [2]float64{0.32, 5.3}},
+	"Gelu":                 {element: [2]float64{0.48, 5.3}},
 	"ELU":                  {element: [2]float64{0.34, 5.7}},
-	"Exp":                  {element: [2]float64{3, 3.2}},
-	"Sin":                  {element: [2]float64{5.8, 6.9}},
-	"Cos":                  {element: [2]float64{5.6, 6.3}},
+	"Exp":                  {element: [2]float64{4.4, 3.2}},
+	"Sin":                  {element: [2]float64{5.2, 6.9}},
+	"Cos":                  {element: [2]float64{5.1, 6.3}},
 }
 
-var rateOfOthers = rate{element: [2]float64{0.13, 3}}
+var rateOfOthers = rate{element: [2]float64{0.09, 3}}
 
 const (
-	nodeTime = 60  // to start a node
-	callTime = 500 // to come to the library and back
+	nodeTime  = 35 // to start a node
+	callTime  = 60 // to come to the library and back
+	batchTime = 35 // for each product of a batch
 	// The library has depthwise kernels for so many taps; larger windows it computes
 	// channel by channel.
-	depthwiseTaps, slowTap = 25, 0.97
-	weightTime             = 0.025 // to read a weight of a product from memory
+	depthwiseTaps, slowTap = 25, 0.8
+	weightTime             = 0.02 // to read a weight of a product from memory
+	turnTime               = 0.06 // for an element of a transpose that moves alone, beside the rate
+	// For one of more elements than caches hold, beside that.
+	farElements, farTime = 1 << 16, 0.13
+	scaleTime            = 0.4 // for an element whose scale is found at run time
 	// how long products of 8-bit elements take beside float32, and depthwise ones
 	shortProduct, shortDepthwise = 0.3, 1.4
 )
 
-// lanes is how many float32 a vector holds that the rates hold for, and tile how many
-// output channels products compute together: one channel takes as long as so many.
-func lanes() (lanes, tile int) {
+// slower is how much longer products take with the processor's vectors than at the rates.
+// AVX2 computes as many as AVX-512 does on processors that split its vectors. tile is how
+// many output channels they compute together: one takes as long as so many.
+func vectors() (slower float64, tile int) {
 	has := func(name string) bool {
 		return slices.ContainsFunc(cpu.Features(), func(f cpu.Feature) bool { return f.Name == name && f.Has })
 	}
 	switch {
 	case has("avx512f"):
-		return 16, 32
+		return 1, 32
 	case has("avx2"):
-		return 8, 16
+		return 1, 16
 	}
-	return 4, 8
+	return 2, 8
 }
 
-// estimate is about how long a run of the graph takes on one thread.
-func (g *graph) estimate(s []shape, engine int) time.Duration {
-	width, tile := lanes()
+// estimate is about how long a run of the graph takes on one thread. Inputs that vary have
+// a share of their elements.
+func (g *graph) estimate(s []shape, engine int, varies []bool, share float64) time.Duration {
+	slower, tile := vectors()
 	if engine == byGo {
 		tile = 8
 	}
+	e := estimator{graph: g, shapes: s, engine: engine, slower: slower, tile: tile, part: make([]float64, len(g.Values))}
+	for v := range e.part {
+		e.part[v] = 1
+	}
+	for i, v := range g.Args[:g.Inputs] {
+		if varies[i] {
+			e.part[v] = share
+		}
+	}
 	total := float64(callTime)
 	for i := range g.Nodes {
-		total += nodeTime + g.nodeTime(&g.Nodes[i], s, engine, 16/float64(width), tile)
+		total += nodeTime + e.nodeTime(&g.Nodes[i])
 	}
 	return time.Duration(total)
 }
 
-// nodeTime is a node's own time. slower is how much longer products take than at the
-// rates' vectors.
-func (g *graph) nodeTime(n *node, s []shape, engine int, slower float64, tile int) float64 {
+// estimator is what nodes' times depend on.
+type estimator struct {
+	*graph
+	shapes []shape
+	engine int
+	slower float64   // see vectors
+	tile   int       // see vectors
+	part   []float64 // by value: the share of its elements
+}
+
+// nodeTime is a node's own time. Nodes come after those that compute what they read.
+func (e *estimator) nodeTime(n *node) float64 {
+	part := 1.0
+	for _, v := range n.In {
+		if v != none {
+			part = min(part, e.part[v])
+		}
+	}
+	for _, v := range n.Out {
+		e.part[v] = part
+	}
 	r, ok := rates[n.Type.name]
 	if !ok {
 		r = rateOfOthers
 	}
-	work := 0.0
-	if n.Type.cost != nil && r.work[engine] > 0 {
-		work = float64(n.Type.cost(g, n, s))
+	y := e.shapes[n.Out[0]]
+	time := e.workTime(n, r.work[e.engine]) + r.element[e.engine]*float64(y.numel())
+	if e.engine == byLibrary && r.row > 0 {
+		time += r.row * float64(e.rows(n, y))
 	}
-	per := r.work[engine]
 	switch {
-	case n.Type.tag == tagDepthwiseConv2d:
-		if w := n.window(); engine == byLibrary && (w.kernelH*w.kernelW > depthwiseTaps || w.groupOut > 1) {
-			per = slowTap
-		}
-	case n.Type.packs:
-		if n.Type.convolution || g.Values[n.In[1]].isConst() && n.Type.optional > 0 {
-			channels := n.outputChannels(g)
-			if w := n.window(); w != nil {
-				channels = w.groupOut
-			}
-			work *= float64(roundUp(channels, tile)) / float64(channels)
-		}
-		per *= slower
-		work += float64(s[n.In[1]].numel()) * weightTime / per
+	case n.Type.tag == tagStaticTranspose && e.engine == byLibrary:
+		time += e.moveTime(n, y)
+	case n.Type.tag == tagBatchMatrixMultiply:
+		time += batchTime * float64(y.leading(max(y.rank-2, 0)))
+	case e.Values[n.Out[0]].Datatype == qdint8:
+		time += scaleTime * float64(y.numel())
 	}
-	if short := g.Values[n.In[0]].Datatype.info().bits == 8; short && engine == byLibrary && n.Type.packs {
-		per *= shortProduct
-		if n.Type.tag == tagDepthwiseConv2d {
-			per *= shortDepthwise / shortProduct
-		}
+	return part*time + e.weightTime(n)
+}
+
+// moveTime is what a transpose takes beside its rate.
+func (e *estimator) moveTime(n *node, y shape) (time float64) {
+	if e.rows(n, y) == 0 {
+		time = turnTime
 	}
-	return per*work + r.element[engine]*float64(s[n.Out[0]].numel())
+	if y.numel() > farElements {
+		time += farTime
+	}
+	return time * float64(y.numel())
+}
+
+// rows is how many runs of elements a node treats one after the other: those that stay
+// side by side in a transpose, those along which an operand of a pair goes on or stays,
+// those of the last dimension elsewhere.
+func (e *estimator) rows(n *node, y shape) int {
+	run := y.last()
+	switch {
+	case n.Type.tag == tagStaticTranspose:
+		if perm := params[transposeParams](n).perm; perm[len(perm)-1] != len(perm)-1 {
+			return 0 // elements one by one
+		}
+	case len(n.In) == 2 && !n.Type.packs:
+		run = e.pairRun(n.In[0], n.In[1], y)
+	}
+	return y.numel() / max(run, 1)
+}
+
+// pairRun is how many of the innermost elements of y either operand has as many of, or one.
+func (e *estimator) pairRun(a, b int, y shape) int {
+	has := func(v, i int) bool { return i < e.shapes[v].rank && e.shapes[v].fromEnd(i) == y.fromEnd(i) }
+	run, goesOn := 1, [2]bool{}
+	for i := range y.rank {
+		if y.fromEnd(i) == 1 {
+			continue
+		}
+		now := [2]bool{has(a, i), has(b, i)}
+		if run > 1 && now != goesOn {
+			break
+		}
+		run, goesOn = run*y.fromEnd(i), now
+	}
+	return run
+}
+
+// weightTime is what reading a product's second operand takes beside the work.
+func (e *estimator) weightTime(n *node) float64 {
+	if !n.Type.packs {
+		return 0
+	}
+	return float64(e.shapes[n.In[1]].numel()) * e.part[n.In[1]] * weightTime
+}
+
+// workTime is what a node's work takes at a rate.
+func (e *estimator) workTime(n *node, rate float64) float64 {
+	if n.Type.cost == nil || rate == 0 {
+		return 0
+	}
+	work := float64(n.Type.cost(e.graph, n, e.shapes))
+	short := e.Values[n.In[0]].Datatype.info().bits == 8 && e.engine == byLibrary
+	if e.engine == byLibrary && (!n.Type.packs || n.Type.tag == tagDepthwiseConv2d) { // vectors of channels
+		channels := max(e.shapes[n.In[0]].last(), 1)
+		work *= float64(roundUp(channels, e.tile/2)) / float64(channels)
+	}
+	if n.Type.tag == tagDepthwiseConv2d {
+		if w := n.window(); e.engine == byLibrary && (w.kernelH*w.kernelW > depthwiseTaps || w.groupOut > 1) {
+			rate = slowTap
+		}
+		if short {
+			rate *= shortDepthwise
+		}
+		return work * rate
+	}
+	if !n.Type.packs {
+		return work * rate
+	}
+	if channels, tile := e.together(n); channels > 0 {
+		work *= float64(roundUp(channels, tile)) / float64(channels)
+	}
+	if short {
+		rate *= shortProduct
+	}
+	return work * rate * e.slower
+}
+
+// together is how many output channels a product has, and how many it computes at once.
+func (e *estimator) together(n *node) (channels, tile int) {
+	switch w := n.window(); {
+	case w != nil:
+		return w.groupOut, e.tile
+	case n.Type.tag == tagBatchMatrixMultiply:
+		return e.shapes[n.Out[0]].last(), e.tile
+	}
+	return e.shapes[n.Out[0]].last(), max(e.tile/2, 8)
+}
+
+// Version implements delegate.Compiler.
+func (b Backend) Version() string {
+	lib, err := xnn.Open(b.Library)
+	if b.Engine == EngineReference || err != nil {
+		return string(EngineReference)
+	}
+	return fmt.Sprintf("%s %s %x", b.Engine, lib.Soname.Name, lib.BuildIdentifier())
 }
 
 // engine is the engine that graphs get if the library may have them.
@@ -154,7 +289,7 @@ func (b Backend) engine() int {
 const noEstimate = time.Hour
 
 // Estimate implements delegate.Compiler.
-func (b Backend) Estimate(g *delegate.Graph) time.Duration {
+func (b Backend) Estimate(g *delegate.Graph, share float64) time.Duration {
 	x, err := lowered(g, true)
 	if err != nil {
 		return noEstimate
@@ -164,5 +299,9 @@ func (b Backend) Estimate(g *delegate.Graph) time.Duration {
 		return noEstimate
 	}
 	x.fuse(shapes)
-	return x.estimate(shapes, b.engine())
+	varies := make([]bool, len(g.Inputs))
+	for i, v := range g.Inputs {
+		varies[i] = g.Values[v].Dynamism != tensor.Static
+	}
+	return x.estimate(shapes, b.engine(), varies, share)
 }

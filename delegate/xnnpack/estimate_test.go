@@ -10,7 +10,7 @@ func TestEstimate(t *testing.T) {
 	of := func(b Backend, build func(c *calls) val) time.Duration {
 		c := newCalls(1)
 		c.outputs(build(c))
-		return b.Estimate(c.g)
+		return b.Estimate(c.g, 1)
 	}
 	convolve := func(in, to, size, kernel, groups int, order []uint8) func(c *calls) val {
 		return func(c *calls) val {

@@ -477,7 +477,7 @@ func TestLoweringHostile(t *testing.T) {
 				accepted++
 			}
 		}
-		Backend{}.Estimate(w.g)
+		Backend{}.Estimate(w.g, 1)
 		w.g.Limits.Scratch = 64 << 20
 		if img, err := (Backend{Engine: EngineReference}).CompileGraph(context.Background(), w.g); err == nil {
 			compiled++

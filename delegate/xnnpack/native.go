@@ -143,6 +143,25 @@ func (u *native) renew() error {
 // Execute runs the graph on the arguments, which the runtime keeps the addresses of
 // until a call with others.
 func (u *native) Execute(ctx context.Context, args []*tensor.Value) error {
+	if err := u.follow(args); err != nil {
+		return err
+	}
+	if u.beside {
+		return u.other.Execute(ctx, args)
+	}
+	if u.now.runtime != 0 {
+		if status := u.lib.InvokeRuntime(u.now.runtime); status != xnn.Success {
+			return deviceError(status.Error("xnn_invoke_runtime"))
+		}
+	}
+	if u.finish {
+		finish(u.args)
+	}
+	return nil
+}
+
+// follow brings the unit to the arguments of a call.
+func (u *native) follow(args []*tensor.Value) error {
 	if u.workspace != nil && u.workspace.broken {
 		if err := u.renew(); err != nil {
 			return err
@@ -153,23 +172,12 @@ func (u *native) Execute(ctx context.Context, args []*tensor.Value) error {
 			return err
 		}
 	}
-	if u.beside {
-		return u.other.Execute(ctx, args)
-	}
-	if !u.now.set {
+	if !u.beside && !u.now.set {
 		if err := u.ready(); err != nil {
 			u.drop(u.now) // its operators may be in any state
 			u.bound = false
 			return err
 		}
-	}
-	if u.now.runtime != 0 {
-		if status := u.lib.InvokeRuntime(u.now.runtime); status != xnn.Success {
-			return deviceError(status.Error("xnn_invoke_runtime"))
-		}
-	}
-	if u.finish {
-		finish(u.args)
 	}
 	return nil
 }

@@ -193,7 +193,7 @@ func BenchmarkRates(b *testing.B) {
 					}
 					best = min(best, time.Since(start))
 				}
-				estimate := g.estimate(shapes, map[Engine]int{EngineNative: byLibrary, EngineReference: byGo}[engine])
+				estimate := g.estimate(shapes, map[Engine]int{EngineNative: byLibrary, EngineReference: byGo}[engine], make([]bool, g.Inputs), 1)
 				b.ReportMetric(float64(best.Nanoseconds()), "best-ns")
 				b.ReportMetric(float64(estimate)/float64(best), "x-estimated")
 			})

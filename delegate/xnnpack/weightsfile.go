@@ -12,11 +12,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
-	"sync"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/internal/cachefolder"
 	"github.com/etrun-go/etrun/internal/openfile"
 )
 
@@ -42,7 +41,7 @@ func (m *image) weightsName(ctx context.Context, mark markFunc) (string, error) 
 	h := sha256.New()
 	fmt.Fprintln(h, runtime.GOARCH, m.lib.Soname.Name)
 	h.Write(m.lib.BuildIdentifier())
-	fmt.Fprintln(h, processor())
+	fmt.Fprintln(h, cpu.Processor())
 	for v := range m.graph.Values {
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)
@@ -62,20 +61,6 @@ func (m *image) weightsName(ctx context.Context, mark markFunc) (string, error) 
 	return fmt.Sprintf("%x.xnnweights", h.Sum(nil)), nil
 }
 
-// processor is what the library chooses its kernels by.
-var processor = sync.OnceValue(func() string {
-	text := fmt.Sprintln(cpu.Features())
-	info, _ := os.ReadFile("/proc/cpuinfo")
-	for line := range strings.Lines(string(info)) {
-		name, _, _ := strings.Cut(line, ":")
-		switch strings.TrimSpace(name) {
-		case "model name", "flags", "Features", "CPU implementer", "CPU part", "CPU variant":
-			text += line
-		}
-	}
-	return text
-})
-
 // openFile takes the weights from a file, if it is there and whole. They are read: a file
 // that changes afterwards changes nothing. mapped maps them instead, and shares them with
 // other processes. The sum is one of the bytes that are used.
@@ -89,7 +74,7 @@ func (w *weights) openFile(ctx context.Context, folder *os.Root, name string, g 
 		return err
 	}
 	defer f.Close()
-	if err := openfile.CheckOwner(f.Info(), othersWrite); err != nil {
+	if err := openfile.CheckOwner(f.Info(), cachefolder.OthersWrite); err != nil {
 		return err
 	}
 	mapping, err := mapWeights(f, mapped)

@@ -11,17 +11,13 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/etrun-go/etrun/internal/cachefolder"
 	"github.com/etrun-go/etrun/internal/openfile"
 )
 
-// Weights that the library reads are trusted, so their folder must be: it and what is in
-// it belong to this process's user or to root, and nobody else may write there. In a
-// folder with the sticky bit, such as /tmp, others may add files but not change ours.
-// Permissions that others must not have:
-const (
-	othersWrite = 0o022 // on the folder and its files
-	othersUse   = 0o077 // on the key
-)
+// Weights that the library reads are trusted, so their folder must be: see cachefolder.
+// othersUse are the permissions that others must not have on its key.
+const othersUse = 0o077
 
 // folderKey is the file of a folder's secret, and keyBytes its size.
 const (
@@ -34,35 +30,16 @@ type markFunc func(value int, data []byte) []byte
 
 // openFolder opens a folder of weights, and makes it where there is none.
 func openFolder(ctx context.Context, path string) (*os.Root, markFunc, error) {
-	if err := os.MkdirAll(path, 0o755); err != nil {
-		return nil, nil, err
-	}
-	folder, err := os.OpenRoot(path)
+	folder, err := cachefolder.Open(path)
 	if err != nil {
 		return nil, nil, err
 	}
-	err = checkFolder(folder)
-	var mark markFunc
-	if err == nil {
-		mark, err = folderMark(ctx, folder)
-	}
+	mark, err := folderMark(ctx, folder)
 	if err != nil {
 		folder.Close()
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return folder, mark, nil
-}
-
-func checkFolder(folder *os.Root) error {
-	info, err := folder.Stat(".")
-	if err != nil {
-		return err
-	}
-	forbidden := fs.FileMode(othersWrite)
-	if info.Mode()&fs.ModeSticky != 0 {
-		forbidden = 0
-	}
-	return openfile.CheckOwner(info, forbidden)
 }
 
 // folderMark gives the authentication tags (GMAC) of constants under a secret of the
@@ -116,7 +93,7 @@ func readKey(ctx context.Context, folder *os.Root) ([]byte, error) {
 func writeKey(folder *os.Root) error {
 	key := make([]byte, keyBytes)
 	rand.Read(key)
-	return writeHidden(folder, 0o600, key, func(hidden string) error {
+	return cachefolder.Write(folder, 0o600, key, func(hidden string) error {
 		if err := folder.Link(hidden, folderKey); !errors.Is(err, fs.ErrExist) {
 			return err
 		}
@@ -130,28 +107,7 @@ func (w *weights) writeFile(folder *os.Root, name string, g *graph) error {
 	if err != nil {
 		return err
 	}
-	return writeHidden(folder, 0o644, data, func(hidden string) error { return folder.Rename(hidden, name) })
-}
-
-// writeHidden writes a file under a name of its own, which place gives its real one.
-func writeHidden(folder *os.Root, mode fs.FileMode, data []byte, place func(hidden string) error) error {
-	hidden := ".etrun-" + rand.Text()
-	f, err := folder.OpenFile(hidden, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	defer folder.Remove(hidden)
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Chmod(mode)
-	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
-		return err
-	}
-	return place(hidden)
+	return cachefolder.Replace(folder, name, data)
 }
 
 // mostPacked bounds the size of a file of packed weights by the graph's constants: their

@@ -17,7 +17,8 @@ type Edit struct {
 	drop    []bool
 	changed []bool
 	joined  map[int]bool   // storages whose list of values is the edit's own
-	inserts map[int][]Step // by the step that they come before
+	inserts map[int][]Step // by the step that they come before; steps without a kind are labels
+	labels  int
 }
 
 // Edit begins to change a method, which itself stays as it is.
@@ -36,6 +37,15 @@ func (e *Edit) Drop(i int) { e.drop[i] = true }
 // of steps for the end. A jump to step i meets s. The effects of s are not looked at:
 // they follow from the rest.
 func (e *Edit) Insert(i int, s Step) { e.inserts[i] = append(e.inserts[i], s) }
+
+// Label is a target for steps to be inserted: where Place is called for it.
+func (e *Edit) Label() (target int) {
+	e.labels++
+	return -e.labels
+}
+
+// Place lets a label lead to what is inserted before step i next, or to step i.
+func (e *Edit) Place(i, label int) { e.inserts[i] = append(e.inserts[i], Step{Target: label}) }
 
 // SetArg makes v argument k of step i.
 func (e *Edit) SetArg(i, k, v int) {
@@ -144,10 +154,15 @@ func (m *Method) freeUnused() {
 func (e *Edit) renumber() error {
 	old := e.to.Steps
 	place := make([]int, len(old)+1) // old index to new: the first step that control meets
+	labels := make([]int, e.labels+1)
 	steps := make([]Step, 0, len(old))
 	for i := range len(old) + 1 {
 		place[i] = len(steps)
 		for _, s := range e.inserts[i] {
+			if s.Kind == 0 {
+				labels[-s.Target] = len(steps)
+				continue
+			}
 			if err := e.link(&s); err != nil {
 				return err
 			}
@@ -165,7 +180,11 @@ func (e *Edit) renumber() error {
 		steps = append(steps, s)
 	}
 	for i := range steps {
-		if s := &steps[i]; s.Kind == JumpFalseCall {
+		switch s := &steps[i]; {
+		case !s.IsJump():
+		case s.Target < 0:
+			s.Target = labels[-s.Target]
+		default:
 			s.Target = place[s.Target]
 		}
 	}

@@ -18,6 +18,8 @@ func (m *Method) setEffects(s *Step) error {
 		}
 		s.Reads = m.tensors(nil, s.Args[:s.Inputs]...)
 		s.Writes = m.tensors(nil, s.Args[s.Inputs:]...)
+	case SizesJump:
+		s.Reads = m.tensors(nil, s.Args[:s.Inputs]...)
 	case MoveCall:
 		s.Reads = m.tensors(nil, s.Args[0])
 		s.Writes = m.tensors(nil, s.Args[1])

@@ -148,7 +148,7 @@ func (b *builder) addRelays() error {
 	}
 	place[len(b.Steps)] = len(steps)
 	for i := range steps {
-		if s := &steps[i]; s.Kind == JumpFalseCall {
+		if s := &steps[i]; s.IsJump() {
 			s.Target = place[s.Target]
 		}
 	}

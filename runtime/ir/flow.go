@@ -86,7 +86,7 @@ func (f *flower) findBlocks() {
 	begins := make([]bool, n+1)
 	begins[0], begins[n] = true, true
 	for i := range f.m.Steps {
-		if s := &f.m.Steps[i]; s.Kind == JumpFalseCall {
+		if s := &f.m.Steps[i]; s.IsJump() {
 			begins[i+1], begins[s.Target] = true, true
 		}
 	}

@@ -40,7 +40,7 @@ func (m *Method) setLifetimes() {
 
 func (m *Method) hasJumps() bool {
 	for i := range m.Steps {
-		if m.Steps[i].Kind == JumpFalseCall {
+		if m.Steps[i].IsJump() {
 			return true
 		}
 	}
@@ -127,7 +127,7 @@ func (m *Method) dataflowLifetimes(words int) bool {
 func (m *Method) liveInto(i int, in []uint64, row func(int) []uint64) {
 	s := &m.Steps[i]
 	copy(in, row(i+1))
-	if s.Kind == JumpFalseCall {
+	if s.IsJump() {
 		for w, bits := range row(s.Target) {
 			in[w] |= bits
 		}

@@ -113,10 +113,13 @@ const (
 	MoveCall                          // from, to
 	JumpFalseCall                     // the condition
 	FreeCall                          // what is freed
+	// SizesJump leads on where the delegate takes its arguments at their sizes, and else to
+	// the target. Only edits make it, before a call of the delegate with the same arguments.
+	SizesJump
 )
 
 func (k StepKind) String() string {
-	return [...]string{"none", "KernelCall", "DelegateCall", "MoveCall", "JumpFalseCall", "FreeCall"}[min(k, 5)]
+	return [...]string{"none", "KernelCall", "DelegateCall", "MoveCall", "JumpFalseCall", "FreeCall", "SizesJump"}[min(k, 6)]
 }
 
 // Step is one instruction of the flattened chains, with its effects on storages.
@@ -125,10 +128,11 @@ type Step struct {
 	Op       *kernels.Op        // KernelCall
 	Sig      *kernels.Signature // KernelCall: the operator's schema
 	Own      bool               // KernelCall: nothing is known of it by its name, see Operator
-	Delegate int                // DelegateCall: which
-	Inputs   int                // DelegateCall: the number of arguments that are inputs
+	Delegate int                // DelegateCall and SizesJump: which
+	Inputs   int                // of these: the number of arguments that are inputs
 	Args     []int              // values
-	Target   int                // JumpFalseCall: the step jumped to, at most the number of steps
+	Target   int                // JumpFalseCall and SizesJump: the step jumped to, at most the number of steps
+	Least    int                // SizesJump: how many elements the inputs must have together
 	Origin   Origin
 
 	// The effects, which follow from the fields above.
@@ -145,11 +149,14 @@ func (m *Method) StepName(s *Step) string {
 	switch s.Kind {
 	case KernelCall:
 		return s.Op.Name()
-	case DelegateCall:
+	case DelegateCall, SizesJump:
 		return m.Delegates[s.Delegate]
 	}
 	return s.Kind.String()
 }
+
+// IsJump reports a step that may lead to its target instead of the next step.
+func (s *Step) IsJump() bool { return s.Kind == JumpFalseCall || s.Kind == SizesJump }
 
 // IsView reports a step whose result shares the bytes of its first argument
 // (executorch_prim::et_view).

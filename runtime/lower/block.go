@@ -15,7 +15,7 @@ func blocks(m *ir.Method, f *ir.Flow) (list []block) {
 	for _, b := range f.Blocks {
 		from := b.From
 		for i := b.From; i <= b.To; i++ {
-			barrier := i == b.To || m.Steps[i].Kind == ir.JumpFalseCall || m.Steps[i].Kind == ir.FreeCall
+			barrier := i == b.To || m.Steps[i].IsJump() || m.Steps[i].Kind == ir.FreeCall
 			if i > from && (barrier || i-from == maxBlock) {
 				list = append(list, block{from, i})
 				from = i

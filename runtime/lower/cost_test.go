@@ -94,7 +94,7 @@ func BenchmarkEstimate(b *testing.B) {
 				}
 			}
 			took := float64(b.Elapsed().Nanoseconds()) / float64(b.N)
-			b.ReportMetric(float64(lower.Estimate(g))/took, "estimated/measured")
+			b.ReportMetric(float64(lower.Estimate(g, 1))/took, "estimated/measured")
 		})
 	}
 }

@@ -2,6 +2,7 @@ package lower
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/etrun-go/etrun/delegate"
@@ -279,6 +280,22 @@ func (g *graph) argument(v int, tensors map[int]int) int {
 	g.Values = append(g.Values, from)
 	g.plain[v] = len(g.Values) - 1
 	return len(g.Values) - 1
+}
+
+// varies reports sizes that the calls of an execute decide.
+func (g *graph) varies() bool {
+	return slices.ContainsFunc(g.Values, func(v delegate.GraphValue) bool {
+		return v.Kind == tensor.KindTensor && v.Dynamism != tensor.Static
+	})
+}
+
+// least is how many elements the inputs have together where those of varying sizes have a
+// share of what they have at the declared sizes.
+func (g *graph) least(share float64) (n int) {
+	for _, v := range g.Inputs {
+		n += int(math.Ceil((&operation{g: g.Graph, share: share}).elements(&g.Values[v])))
+	}
+	return n
 }
 
 // none is the slot of a result that names no tensor of its call.

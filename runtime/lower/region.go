@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/etrun-go/etrun/delegate"
-	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
@@ -15,24 +14,37 @@ import (
 type Backends struct {
 	Compilers []delegate.Compiler // the first one that accepts a call takes it
 	// MinProfit is by how much a region must be faster than its calls on operators, as
-	// estimated for one execute, beside a quarter of what these take; negative: every region
+	// estimated for one execute, beside a fifth of what these take; negative: every region
 	// is taken.
 	MinProfit time.Duration
 	// Compile makes the image of delegate g.Index of the method. After an error that is
 	// not of ctx the region's calls stay as they are.
 	Compile func(ctx context.Context, c delegate.Compiler, g *delegate.Graph) error
+	// Measure finds what a graph takes before it is compiled, unless MinProfit is negative;
+	// ok is false where only estimates are to be had. Errors are those of Compile. nil: all
+	// regions are judged by estimates.
+	Measure func(ctx context.Context, c delegate.Compiler, g *delegate.Graph) (t Times, ok bool, err error)
+}
+
+// Times is what one execute of a region takes.
+type Times struct {
+	Portable time.Duration // on operators
+	Lowered  time.Duration // on the backend
 }
 
 // Region is a part of a method that a backend could run as a whole.
 type Region struct {
 	Backend  string
-	Delegate int           // its place in the method's list of delegates, -1 where it was not taken
-	Calls    []ir.Origin   // in the order of the file
-	Inputs   int           // tensors that it reads, constants left out
-	Outputs  int           // and that others read of it
-	Portable time.Duration // estimate of an execute on operators, one thread
-	Lowered  time.Duration // and on the backend
-	Reason   string        // why it was not taken, "" where it was
+	Delegate int         // its place in the method's list of delegates, -1 where it was not taken
+	Calls    []ir.Origin // in the order of the file
+	Inputs   int         // tensors that it reads, constants left out
+	Outputs  int         // and that others read of it
+	Times                // estimated, of one thread
+	Measured Times       // zero where nothing was measured
+	// Share is how many elements the inputs of varying sizes must have, of those at the
+	// declared sizes, for the backend to run it; with fewer its calls are executed.
+	Share  float64
+	Reason string // why it was not taken, "" where it was
 }
 
 // Call is what became of an instruction.
@@ -120,6 +132,7 @@ type lowering struct {
 	left   int      // work of partitioning
 	first  int      // delegates that the file has
 	taken  int
+	never  int // a value that is false plus one, 0 for none yet
 }
 
 // rounds bounds how often a block is partitioned again because of calls that are not
@@ -161,7 +174,7 @@ func (l *lowering) accept() (kind []int, any bool) {
 		steps, kind[i] = append(steps, i), 0
 	}
 	g := l.newGraph(steps, func(i int) bool { return l.refused[i] == "" })
-	if all := Estimate(g.Graph); l.MinProfit > 0 && all < l.MinProfit {
+	if all := Estimate(g.Graph, 1); l.MinProfit > 0 && all < l.MinProfit {
 		l.explain(kind, fmt.Sprintf("the whole block takes about %v, and %v is to be gained", all.Round(time.Microsecond), l.MinProfit))
 		return kind, false
 	}
@@ -221,6 +234,7 @@ type candidate struct {
 	graph  *graph
 	taker  delegate.Compiler
 	reason string // why it cannot be taken
+	share  float64
 }
 
 // candidates makes a graph of each cluster.
@@ -285,29 +299,26 @@ func (l *lowering) take(c *candidate) (ok bool, err error) {
 	g := c.graph
 	g.Index = l.first + l.taken
 	r := Region{Backend: c.taker.ID(), Delegate: -1, Inputs: len(g.Inputs), Outputs: len(g.Outputs), Reason: c.reason,
-		Portable: Estimate(g.Graph), Lowered: c.taker.Estimate(g.Graph)}
+		Times: Times{Estimate(g.Graph, 1), c.taker.Estimate(g.Graph, 1)}}
 	for _, i := range c.steps {
 		r.Calls = append(r.Calls, l.step(i).Origin)
 	}
-	switch {
-	case r.Reason != "":
-	case len(g.Outputs) == 0:
-		r.Reason = "nobody reads what it computes"
-	case !l.pays(&r):
-		r.Reason = fmt.Sprintf("it would take about %v, and %v as it is", r.Lowered.Round(time.Microsecond), r.Portable.Round(time.Microsecond))
-	default:
+	if len(g.Outputs) == 0 {
+		r.Reason = first(r.Reason, "nobody reads what it computes")
+	}
+	for _, try := range [...]func(*candidate, *Region) error{l.weigh, l.compile} {
+		if r.Reason != "" {
+			break
+		}
+		if l.ctx.Err() == nil {
+			err = try(c, &r)
+		}
 		if l.ctx.Err() != nil {
 			return false, context.Cause(l.ctx)
 		}
-		if err := l.Compile(l.ctx, c.taker, g.Graph); err != nil {
-			if l.ctx.Err() != nil {
-				return false, context.Cause(l.ctx)
-			}
+		if err != nil {
 			r.Reason = err.Error()
-			break
 		}
-		r.Delegate = g.Index
-		l.taken++
 	}
 	for _, i := range c.steps {
 		call := &l.report.Calls[l.from+i]
@@ -317,73 +328,76 @@ func (l *lowering) take(c *candidate) (ok bool, err error) {
 	return r.Reason == "", nil
 }
 
-// margin is by how much of what a region takes as it is it must be faster: estimates are
-// not better than that.
-const margin = 0.25
-
-// pays reports a region that is estimated to gain enough.
-func (l *lowering) pays(r *Region) bool {
-	profit := r.Portable - r.Lowered
-	return l.MinProfit < 0 || profit >= l.MinProfit && float64(profit) >= margin*float64(r.Portable)
+// compile makes the image of a region.
+func (l *lowering) compile(c *candidate, r *Region) error {
+	if err := l.Compile(l.ctx, c.taker, c.graph.Graph); err != nil {
+		return err
+	}
+	r.Delegate = c.graph.Index
+	r.Share = l.share(c, r)
+	c.share = r.Share
+	l.taken++
+	return nil
 }
 
-// emit writes the steps of the block anew.
-func (l *lowering) emit(sequence []int, taken map[int]*candidate) {
-	for i := l.from; i < l.to; i++ {
-		l.edit.Drop(i)
+// By how much of what a region takes as it is it must be faster: estimates are not better
+// than that, and what is measured not the same twice.
+const (
+	margin         = 0.2
+	measuredMargin = 0.03
+)
+
+// weigh gives a region that does not gain enough a reason.
+func (l *lowering) weigh(c *candidate, r *Region) error {
+	if l.MinProfit < 0 {
+		return nil
 	}
-	for _, i := range sequence {
-		if c := taken[i]; c != nil {
-			l.emitRegion(c)
-			continue
+	t, share, about := r.Times, margin, "about "
+	if l.Measure != nil && t.Portable >= l.MinProfit {
+		measured, ok, err := l.Measure(l.ctx, c.taker, c.graph.Graph)
+		if err != nil {
+			return err
 		}
-		l.insert(*l.step(i))
+		if ok {
+			r.Measured = measured
+			t, share, about = measured, measuredMargin, ""
+		}
 	}
+	if profit := t.Portable - t.Lowered; profit < l.MinProfit || float64(profit) < share*float64(t.Portable) {
+		r.Reason = fmt.Sprintf("it would take %s%v, and %v as it is", about, rounded(t.Lowered), rounded(t.Portable))
+	}
+	return nil
 }
 
-func (l *lowering) insert(s ir.Step) { l.edit.Insert(l.from, s) }
-
-// emitRegion writes the call of a region's delegate. A result whose place an input has
-// gets one of its own, and is copied; views that have sizes or bytes only by their step
-// are made again.
-func (l *lowering) emitRegion(c *candidate) {
-	g := c.graph
-	call := ir.Step{Kind: ir.DelegateCall, Inputs: len(g.inputs), Args: slices.Clone(g.inputs), Origin: l.step(c.steps[len(c.steps)-1]).Origin,
-		Delegate: g.Index}
-	var moves []ir.Step
-	for _, n := range g.outputs {
-		v := l.Defs[n].Value
-		to := v
-		if slices.ContainsFunc(g.inputs, func(in int) bool { return l.m.Values[in].Storage == l.m.Values[v].Storage }) {
-			t := *l.m.Values[v].Tensor
-			t.Name = ""
-			to = l.edit.AddTensor(t)
-			moves = append(moves, ir.Step{Kind: ir.MoveCall, Args: []int{to, v}, Origin: call.Origin})
-		}
-		call.Args = append(call.Args, to)
+// rounded is a time with three digits or so.
+func rounded(d time.Duration) time.Duration {
+	if d < 10*time.Microsecond {
+		return d.Round(10 * time.Nanosecond)
 	}
-	l.insert(call)
-	for _, s := range moves {
-		l.insert(s)
-	}
-	for _, i := range c.steps {
-		if s := l.step(i); s.IsView() && l.remains(g, i) {
-			l.insert(*s)
-		}
-	}
+	return d.Round(100 * time.Nanosecond)
 }
 
-// remains reports a view that must be made outside of a region, too: where its sizes vary
-// or its bytes are not those of its storage from the start. Nobody outside reads a view of
-// what only the region has.
-func (l *lowering) remains(g *graph, i int) bool {
-	from, to, def := l.step(i).Reads[0], l.step(i).Writes[0], l.sees(i, 0)
-	if l.m.Values[to].Tensor.Const || g.has(def) && !g.escapes(def) {
-		return false
+// share is the least share of varying sizes at which a region pays that does at the declared
+// ones. What it takes is a sum of what is always to be done and of what grows with sizes.
+func (l *lowering) share(c *candidate, r *Region) float64 {
+	if l.MinProfit < 0 || !c.graph.varies() {
+		return 0
 	}
-	switch l.m.Storages[l.m.Values[from].Storage].Kind {
-	case ir.Activation, ir.Input, ir.State:
-		return l.m.Values[to].Tensor.Dynamism != tensor.Static || l.m.Values[from].Tensor.Dynamism != tensor.Static
+	t, margin := r.Times, margin
+	none := Times{Estimate(c.graph.Graph, 0), c.taker.Estimate(c.graph.Graph, 0)}
+	if r.Measured != (Times{}) {
+		t, margin = r.Measured, measuredMargin
+		none.Portable = scaled(none.Portable, t.Portable, r.Portable)
+		none.Lowered = scaled(none.Lowered, t.Lowered, r.Lowered)
 	}
-	return true
+	gain := func(t Times) float64 { return (1-margin)*float64(t.Portable) - float64(t.Lowered) }
+	if gain(none) >= 0 {
+		return 0
+	}
+	return gain(none) / (gain(none) - gain(t))
+}
+
+// scaled is an estimate in the proportion in which another one was measured.
+func scaled(d, measured, estimated time.Duration) time.Duration {
+	return time.Duration(float64(d) * float64(measured) / float64(max(estimated, 1)))
 }

@@ -3,6 +3,7 @@ package lower
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -42,6 +43,7 @@ type sketch struct {
 	lists   map[int][]int
 	steps   []pte.Instruction
 	outputs []int
+	varies  bool // sizes of all but constants and state
 }
 
 // steps are the instructions of a sketch.
@@ -67,6 +69,10 @@ func (k sketch) build(t testing.TB) *ir.Method {
 			x.Storage, x.Data = pte.Constant, make([]byte, size)
 		case 3:
 			x.Storage, x.Data = pte.PlannedInit, make([]byte, size)
+		default:
+			if k.varies {
+				x.Dynamism = tensor.DynamicBound
+			}
 		}
 		m.Values = append(m.Values, pte.Value{Kind: tensor.KindTensor, Tensor: x})
 	}
@@ -115,8 +121,13 @@ func script(m *ir.Method) string {
 	for i := range m.Steps {
 		s := &m.Steps[i]
 		name := strings.TrimSuffix(strings.TrimPrefix(m.StepName(s), "test::"), ".out")
-		if s.Kind == ir.DelegateCall {
+		switch s.Kind {
+		case ir.DelegateCall:
 			name = "delegate"
+		case ir.SizesJump:
+			name = fmt.Sprintf("from %d elements, else %d:", s.Least, s.Target)
+		case ir.JumpFalseCall:
+			name = fmt.Sprintf("to %d", s.Target)
 		}
 		for k, v := range s.Args {
 			sep := " "
@@ -167,9 +178,9 @@ func TestTopology(t *testing.T) {
 		"a list": {sketch{values: 9, lists: map[int][]int{8: {4, 0, 2}}, steps: steps{do(opAdd, 0, 1, 4, 4), do(opList, 8, 5, 5)}, outputs: []int{5}},
 			"delegate a b→f"},
 		"a loop that reads what it writes": {sketch{values: 7, steps: steps{do(opAdd, 0, 1, 4, 4), do(opAdd, 4, 1, 5, 5), do(opAdd, 5, 0, 4, 4)}, outputs: []int{5}}.jump(3, 1),
-			"delegate a b→e; delegate e b a→f i; MoveCall i e; JumpFalseCall h"},
+			"delegate a b→e; delegate e b a→f i; MoveCall i e; to 1 h"},
 		"a loop of two blocks": {sketch{values: 7, steps: steps{do(opAdd, 0, 1, 4, 4), do(opAdd, 4, 1, 5, 5), do(opAdd, 5, 0, 4, 4)}, outputs: []int{5}}.jump(3, 1).jump(2, 3),
-			"delegate a b→e; delegate e b→f; JumpFalseCall h; delegate f a→e; JumpFalseCall h"},
+			"delegate a b→e; delegate e b→f; to 3 h; delegate f a→e; to 1 h"},
 		"siblings": {sketch{values: 9, steps: steps{do(opNo, 0, 4, 4), do(opAdd, 4, 0, 5, 5), do(opAdd, 4, 1, 6, 6), do(opNo, 5, 7, 7)}, outputs: []int{6, 7}},
 			"no a e e; delegate e a b→f g; no f h h"},
 	} {
@@ -187,13 +198,58 @@ func TestTopology(t *testing.T) {
 	}
 }
 
+// A region of varying sizes keeps its calls, and takes sizes from where it pays.
+func TestRegionsOfVaryingSizes(t *testing.T) {
+	k := sketch{values: 7, varies: true, steps: steps{do(opAdd, 0, 1, 4, 4), do(opAdd, 4, 1, 5, 5), do(opNo, 5, 6, 6)}, outputs: []int{6}}
+	portable := func(share float64) float64 { // two sums of size elements
+		g := delegate.Graph{}
+		_, _, err := Regions(context.Background(), k.build(t), Backends{MinProfit: 0, Compilers: []delegate.Compiler{all},
+			Compile: func(_ context.Context, _ delegate.Compiler, from *delegate.Graph) error {
+				g.Values, g.Calls = from.Values, from.Calls
+				return nil
+			}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return float64(Estimate(&g, share))
+	}
+	none, whole := portable(0), portable(1)
+	for name, tt := range map[string]struct {
+		cost   func(share float64) float64
+		profit time.Duration
+		least  int // elements of both inputs
+	}{
+		"it always pays":            {func(share float64) float64 { return 0.5 * (none + share*(whole-none)) }, 0, 0},
+		"from half the sizes on":    {func(float64) float64 { return (1 - margin) * (none + whole) / 2 }, 0, size},
+		"whatever it costs":         {func(float64) float64 { return 1e9 }, -1, 0},
+		"from a quarter of them on": {func(float64) float64 { return (1 - margin) * (none + (whole-none)/4) }, 0, size / 2},
+	} {
+		by := all
+		by.Cost = func(_ *delegate.Graph, share float64) time.Duration { return time.Duration(tt.cost(share)) }
+		backends := compiled(by, new([]*delegate.Graph))
+		backends.MinProfit = tt.profit
+		got, report, err := Regions(context.Background(), k.build(t), backends)
+		if err != nil || report.Taken() != 1 {
+			t.Fatalf("%s: %d regions, %v", name, report.Taken(), err)
+		}
+		if least := got.Steps[0].Least; least < tt.least-6 || least > tt.least+6 { // estimates are whole nanoseconds
+			t.Errorf("%s: from %d elements on, want %d", name, least, tt.least)
+		}
+		got.Steps[0].Least = 7
+		want := "from 7 elements, else 3: a b f; delegate a b→f; to 5 i; add a b e e; add e b f f; no f g g"
+		if script(got) != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", name, script(got), want)
+		}
+	}
+}
+
 // What a backend does not take stays as it is, and the report says why.
 func TestRegionsThatAreNotTaken(t *testing.T) {
 	k := sketch{values: 8, steps: steps{do(opAdd, 0, 1, 4, 4), do(opNo, 4, 5, 5), do(opAdd, 5, 1, 6, 6)}, outputs: []int{6}}
 	cancelled, cancel := context.WithCancel(context.Background())
 	cancel()
 	slow, fails := all, all
-	slow.Cost = func(*delegate.Graph) time.Duration { return time.Second }
+	slow.Cost = func(*delegate.Graph, float64) time.Duration { return time.Second }
 	fails.Refuse = func(*delegate.Graph) error { return errors.New("no memory") }
 	misfit := sketch{values: 6, lists: map[int][]int{4: {0}}, steps: steps{do(opAdd, 4, 1, 5, 5)}, outputs: []int{5}}
 	_, report, err := Regions(context.Background(), misfit.build(t), compiled(all, new([]*delegate.Graph)))

@@ -69,7 +69,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.plan, "plan", "auto", "memory plan, `MODE`: auto (the smaller safe one), file, own or naive")
 	flags.StringVar(&o.Lower, "lower", string(etrun.LowerRewrite),
 		"lowering at load, `MODE`: off, rewrite (chains of instructions become cheaper ones), auto (and XNNPACK takes the parts "+
-			"that it is estimated to run faster), or verify (auto, and each output's distance from what it is with off)")
+			"that it is estimated to run faster), tune (auto, but what is faster is measured; with --weights-cache later runs know it), "+
+			"or verify (auto, and each output's distance from what it is with off)")
 	flags.DurationVar(&o.minProfit, "min-profit", etrun.MinProfit,
 		"with --lower: by how much an execute must become faster by a part that is taken, as estimated; negative: every part is taken")
 }
@@ -126,7 +127,7 @@ func engineNames() (names []string) {
 }
 
 // lowerModes are the words of --lower.
-var lowerModes = []string{string(etrun.LowerOff), string(etrun.LowerRewrite), string(etrun.LowerAuto), string(etrun.LowerVerify)}
+var lowerModes = []string{string(etrun.LowerOff), string(etrun.LowerRewrite), string(etrun.LowerAuto), string(etrun.LowerTune), string(etrun.LowerVerify)}
 
 // planModes are the words of --plan.
 var planModes = map[string]etrun.PlanMode{
@@ -173,7 +174,7 @@ func (o *Options) open(ctx context.Context, path string, options []etrun.Option)
 	quantizations = append(slices.Clone(o.QParams), quantizations...)
 	options = append(options, etrun.WithPlan(planModes[o.plan]), etrun.WithReusableInputs())
 	if o.Lower != "" {
-		options = append(options, etrun.WithLowering(etrun.Lowering(o.Lower)), etrun.WithMinProfit(o.minProfit))
+		options = append(options, etrun.WithLowering(etrun.Lowering(o.Lower)), etrun.WithMinProfit(o.minProfit), etrun.WithTuning(o.weights))
 	}
 	if o.strict {
 		options = append(options, etrun.WithStrictPlan())

@@ -1,0 +1,63 @@
+package xnnpack
+
+import (
+	"context"
+	"testing"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// TestCheck asks units of both engines whether they take sizes, before they run. A refusal
+// writes no element, and leaves the unit as good as before.
+func TestCheck(t *testing.T) {
+	c := newCalls(5)
+	x := c.input(2, 3, 12, 10)
+	c.outputs(c.do("aten::relu.out", 4, c.convolve(x, 3, 4)))
+	c.dynamic()
+	for _, b := range compilers() {
+		img, err := b.CompileGraph(context.Background(), c.g)
+		if err != nil {
+			t.Fatal(b.Engine, err)
+		}
+		unit, err := img.Unit(delegate.Instance{})
+		if err != nil {
+			t.Fatal(b.Engine, err)
+		}
+		for i, tt := range []struct {
+			sizes []int
+			fits  bool
+		}{
+			{[]int{2, 3, 12, 10}, true}, {[]int{2, 4, 12, 10}, false}, {[]int{1, 3, 5, 7}, true}, {[]int{3, 3, 12, 10}, false},
+			{[]int{1, 3, 5, 7}, true}, {[]int{1, 5, 5, 7}, false}, {[]int{1, 3, 5, 7}, true},
+		} {
+			in := tensor.New(tensor.Float32, tt.sizes...)
+			out := tensor.Make(tensor.Float32, []int{2, 4, 12, 10}, nil, tensor.DynamicBound)
+			bytes := tensor.AlignedBytes(out.NBytes())
+			out.Bind(bytes)
+			for k := range bytes {
+				bytes[k] = 0x5A
+			}
+			a, y := tensor.TensorValue(in), tensor.TensorValue(out)
+			args := []*tensor.Value{&a, &y}
+			if err := unit.(delegate.Checker).Check(args); (err == nil) != tt.fits {
+				t.Fatalf("%s, call %d of %v: %v", b.Engine, i, tt.sizes, err)
+			}
+			for k := range bytes {
+				if bytes[k] != 0x5A {
+					t.Fatalf("%s, call %d of %v: byte %d was written", b.Engine, i, tt.sizes, k)
+				}
+			}
+			if !tt.fits {
+				continue
+			}
+			if err := unit.Execute(context.Background(), args); err != nil || out.Sizes[0] != tt.sizes[0] || out.Sizes[3] != tt.sizes[3] {
+				t.Fatalf("%s, call %d of %v: %v, %v", b.Engine, i, tt.sizes, out.Sizes, err)
+			}
+		}
+		if err := unit.Close(); err != nil {
+			t.Error(err)
+		}
+		img.Close()
+	}
+}

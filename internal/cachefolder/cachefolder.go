@@ -1,0 +1,74 @@
+// Package cachefolder keeps files that later processes trust.
+//
+// The folder and what is in it must belong to this process's user or to root, and nobody
+// else may write there. In a folder with the sticky bit, such as /tmp, others may add
+// files but not change ours.
+package cachefolder
+
+import (
+	"crypto/rand"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/etrun-go/etrun/internal/openfile"
+)
+
+// OthersWrite are the permissions that others must not have on a folder and its files,
+// see [openfile.CheckOwner].
+const OthersWrite = 0o022
+
+// Open opens a folder, and makes it where there is none.
+func Open(path string) (*os.Root, error) {
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return nil, err
+	}
+	folder, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := check(folder); err != nil {
+		folder.Close()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return folder, nil
+}
+
+func check(folder *os.Root) error {
+	info, err := folder.Stat(".")
+	if err != nil {
+		return err
+	}
+	forbidden := fs.FileMode(OthersWrite)
+	if info.Mode()&fs.ModeSticky != 0 {
+		forbidden = 0
+	}
+	return openfile.CheckOwner(info, forbidden)
+}
+
+// Replace writes a file, in place of the one that may be there. It appears whole or not at
+// all.
+func Replace(folder *os.Root, name string, data []byte) error {
+	return Write(folder, 0o644, data, func(hidden string) error { return folder.Rename(hidden, name) })
+}
+
+// Write writes a file under a name of its own, which place gives its real one.
+func Write(folder *os.Root, mode fs.FileMode, data []byte, place func(hidden string) error) error {
+	hidden := ".etrun-" + rand.Text()
+	f, err := folder.OpenFile(hidden, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer folder.Remove(hidden)
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Chmod(mode)
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return err
+	}
+	return place(hidden)
+}

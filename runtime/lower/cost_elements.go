@@ -1,0 +1,113 @@
+package lower
+
+import (
+	"slices"
+
+	"github.com/etrun-go/etrun/delegate"
+)
+
+// softmax is along the innermost dimension, or so slow.
+func softmax(o *operation) float64 {
+	y := o.out()
+	if y == nil {
+		return written(o)
+	}
+	return o.elements(y) * (1 + 3.5/float64(last(y))) * speed.element
+}
+
+// mean is a sum for each element of the result.
+func mean(o *operation) float64 { return (reduced(o)*0.24 + written(o)*20) * speed.element }
+
+// broadcast is a function of two tensors, in runs along which either goes on or stays.
+func broadcast(o *operation) float64 {
+	y := o.out()
+	if y == nil {
+		return written(o)
+	}
+	return o.elements(y) * (0.175 + 3.2/float64(run(y, o.argument(0), o.argument(1)))) * speed.element
+}
+
+// run is the number of innermost elements of y that have as many of each operand, or one.
+func run(y, a, b *delegate.GraphValue) int {
+	n, goesOn := 1, [2]bool{}
+	for back, size := range slices.Backward(y.Sizes) {
+		if size == 1 {
+			continue
+		}
+		now := [2]bool{has(a, len(y.Sizes)-back, size), has(b, len(y.Sizes)-back, size)}
+		if n > 1 && now != goesOn {
+			return n
+		}
+		n, goesOn = n*max(size, 1), now
+	}
+	return n
+}
+
+// has reports a size of dimension back from the end.
+func has(v *delegate.GraphValue, back, size int) bool {
+	return v != nil && back <= len(v.Sizes) && v.Sizes[len(v.Sizes)-back] == size
+}
+
+// farElements is how many elements a tensor has that does not stay in a processor's caches.
+const farElements = 1 << 16
+
+// permuted moves elements in runs, one by one, or not at all.
+func permuted(o *operation) float64 {
+	x, y := o.argument(0), o.out()
+	if x == nil || y == nil {
+		return written(o)
+	}
+	n := o.elements(y)
+	switch row := o.moved(x); {
+	case row == 0:
+		return n * 0.03
+	case row > 1:
+		return n * (0.27 + 0.12/float64(row))
+	case n > farElements:
+		return n * 0.25 * speed.element
+	}
+	return n * 0.14 * speed.element
+}
+
+// moved is how many elements stay side by side in a permutation, 0 for all of them.
+func (o *operation) moved(x *delegate.GraphValue) (row int) {
+	perm := o.permutation(len(x.Sizes))
+	row, at := 1, len(x.Sizes)
+	for i := len(perm) - 1; i >= 0; i-- {
+		switch {
+		case perm[i] < 0 || perm[i] >= len(x.Sizes):
+			return 1
+		case x.Sizes[perm[i]] == 1:
+			continue
+		}
+		for at--; at > 0 && x.Sizes[at] == 1; at-- {
+		}
+		if perm[i] != at {
+			return row
+		}
+		row *= x.Sizes[at]
+	}
+	return 0
+}
+
+// permutation is the list of a permute_copy, or that of a transpose_copy.
+func (o *operation) permutation(rank int) []int {
+	if o.g.Values[o.c.Args[1]].Items != nil {
+		perm := o.ints(1)
+		for i := range perm {
+			if perm[i] < 0 {
+				perm[i] += rank
+			}
+		}
+		return perm
+	}
+	perm := make([]int, rank)
+	for i := range perm {
+		perm[i] = i
+	}
+	a, b := int(o.g.Values[o.c.Args[1]].Int), int(o.g.Values[o.c.Args[2]].Int)
+	if a, b = (a+rank)%max(rank, 1), (b+rank)%max(rank, 1); min(a, b) >= 0 && max(a, b) < rank {
+		perm[a], perm[b] = b, a
+	}
+	return perm
+}

@@ -1,0 +1,89 @@
+package lower
+
+import (
+	"strings"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// matrixColumns is how many columns of the result a product of matrices computes together:
+// fewer take as long.
+const matrixColumns = 16
+
+// full is how many of the columns that are computed there are in fact.
+func full(columns int) float64 {
+	return float64(max(columns, 1)) / float64((max(columns, 1)+matrixColumns-1)/matrixColumns*matrixColumns)
+}
+
+// product is a product of matrices: the right one has rows of the result's, or it is a
+// batch.
+func product(o *operation) float64 {
+	at := 0
+	if strings.HasPrefix(o.c.Op.Schema, "aten::addmm") {
+		at = 1
+	}
+	left, right, y := o.argument(at), o.argument(at+1), o.out()
+	if left == nil || right == nil || y == nil {
+		return written(o)
+	}
+	out := o.elements(y)
+	fetch := 0.005
+	if strings.HasPrefix(o.c.Op.Schema, "aten::linear") {
+		fetch = 0.1 // by rows
+	}
+	time := out*float64(last(left))/full(last(y))*0.022*speed.product + out*0.02 + o.elements(right)*fetch
+	if len(y.Sizes) == 3 {
+		time += 58 * float64(y.Sizes[0])
+	}
+	return time
+}
+
+// convolution is a product of the filter and of columns that are gathered; or, where
+// groups are of one channel, a sum of shifted planes.
+func convolution(o *operation) float64 {
+	in, weight, y := o.argument(0), o.argument(1), o.out()
+	if in == nil || weight == nil || y == nil || len(weight.Sizes) < 3 || len(in.Sizes) != len(weight.Sizes) || weight.Sizes[0] == 0 {
+		return written(o)
+	}
+	const start = 500
+	out, sum := o.elements(y), o.elements(weight)/float64(weight.Sizes[0])
+	switch {
+	case o.g.Values[o.c.Args[6]].Bool: // transposed
+		return start + o.elements(in)*sum*0.11*speed.product
+	case weight.Sizes[1] == 1 && in.Sizes[1] > 1:
+		return o.planes(sum)
+	}
+	points, _ := tensor.Product(y.Sizes[2:])
+	gathered := out / float64(weight.Sizes[0]) * float64(max(o.g.Values[o.c.Args[8]].Int, 1)) // by groups
+	least := 0.0175
+	if sum == float64(weight.Sizes[1]) { // of large images every element comes from memory
+		least = 0.024
+	}
+	each := max(least, 1/float64(max(points, 1))) * speed.product // few points do not fill vectors
+	time := start + out*(0.02+sum*each) + o.elements(weight)*0.02 + gathered*2
+	switch {
+	case o.isStrided():
+		time += gathered * sum * (0.45 + 7/float64(last(y)))
+	case sum > float64(weight.Sizes[1]):
+		time += gathered * sum * (0.25 + 1.5/float64(last(y)))
+	}
+	return time
+}
+
+// planes is a depthwise convolution whose windows have sum elements.
+func (o *operation) planes(sum float64) float64 {
+	y := o.out()
+	out := o.elements(y)
+	points, _ := tensor.Product(y.Sizes[2:])
+	return 250 + out*sum*0.027*speed.product + out*sum/float64(last(y))*0.7*speed.product + out/float64(max(points, 1))*60
+}
+
+// isStrided reports a window that moves by more than one element.
+func (o *operation) isStrided() bool {
+	for _, n := range o.ints(3) {
+		if n > 1 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,102 @@
+package lower
+
+import (
+	"slices"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/ir"
+)
+
+// emit writes the steps of the block anew.
+func (l *lowering) emit(sequence []int, taken map[int]*candidate) {
+	for i := l.from; i < l.to; i++ {
+		l.edit.Drop(i)
+	}
+	for _, i := range sequence {
+		if c := taken[i]; c != nil {
+			l.emitRegion(c)
+			continue
+		}
+		l.insert(*l.step(i))
+	}
+}
+
+func (l *lowering) insert(s ir.Step) { l.edit.Insert(l.from, s) }
+
+// emitRegion writes the call of a region's delegate. Where sizes vary the region's own
+// calls stay behind it, for sizes that the delegate does not take.
+func (l *lowering) emitRegion(c *candidate) {
+	call, moves := l.delegateCall(c)
+	if !c.graph.varies() {
+		l.emitCall(c, call, moves)
+		return
+	}
+	asIs, behind := l.edit.Label(), l.edit.Label()
+	jump := call
+	jump.Kind, jump.Target, jump.Least = ir.SizesJump, asIs, c.graph.least(c.share)
+	l.insert(jump)
+	l.emitCall(c, call, moves)
+	l.insert(ir.Step{Kind: ir.JumpFalseCall, Args: []int{l.no()}, Target: behind, Origin: call.Origin})
+	l.edit.Place(l.from, asIs)
+	for _, i := range c.steps {
+		l.insert(*l.step(i))
+	}
+	l.edit.Place(l.from, behind)
+}
+
+// no is a value that is false.
+func (l *lowering) no() int {
+	if l.never == 0 {
+		l.never = l.edit.AddValue(ir.Value{Kind: tensor.KindBool}) + 1
+	}
+	return l.never - 1
+}
+
+// delegateCall makes the call of a region's delegate. A result whose place an input has
+// gets one of its own, and is copied by the moves.
+func (l *lowering) delegateCall(c *candidate) (call ir.Step, moves []ir.Step) {
+	g := c.graph
+	call = ir.Step{Kind: ir.DelegateCall, Inputs: len(g.inputs), Args: slices.Clone(g.inputs),
+		Origin: l.step(c.steps[len(c.steps)-1]).Origin, Delegate: g.Index}
+	for _, n := range g.outputs {
+		v := l.Defs[n].Value
+		to := v
+		if slices.ContainsFunc(g.inputs, func(in int) bool { return l.m.Values[in].Storage == l.m.Values[v].Storage }) {
+			t := *l.m.Values[v].Tensor
+			t.Name = ""
+			to = l.edit.AddTensor(t)
+			moves = append(moves, ir.Step{Kind: ir.MoveCall, Args: []int{to, v}, Origin: call.Origin})
+		}
+		call.Args = append(call.Args, to)
+	}
+	return call, moves
+}
+
+// emitCall writes a call, the moves, and the views that have sizes or bytes only by their
+// step.
+func (l *lowering) emitCall(c *candidate, call ir.Step, moves []ir.Step) {
+	l.insert(call)
+	for _, s := range moves {
+		l.insert(s)
+	}
+	for _, i := range c.steps {
+		if s := l.step(i); s.IsView() && l.remains(c.graph, i) {
+			l.insert(*s)
+		}
+	}
+}
+
+// remains reports a view that must be made outside of a region, too: where its sizes vary
+// or its bytes are not those of its storage from the start. Nobody outside reads a view of
+// what only the region has.
+func (l *lowering) remains(g *graph, i int) bool {
+	from, to, def := l.step(i).Reads[0], l.step(i).Writes[0], l.sees(i, 0)
+	if l.m.Values[to].Tensor.Const || g.has(def) && !g.escapes(def) {
+		return false
+	}
+	switch l.m.Storages[l.m.Values[from].Storage].Kind {
+	case ir.Activation, ir.Input, ir.State:
+		return l.m.Values[to].Tensor.Dynamism != tensor.Static || l.m.Values[from].Tensor.Dynamism != tensor.Static
+	}
+	return true
+}
