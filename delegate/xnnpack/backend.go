@@ -24,8 +24,9 @@ import (
 // Engine says what runs graphs.
 type Engine string
 
-// Engines. Auto is the native one where the library is and may have the graph, else
-// the reference engine.
+// Engines. Auto chooses for each graph the one that is estimated to be faster; the reference
+// engine where the library is missing or may not have the graph; and the native one wherever it
+// can with a WeightsCache, which keeps the library's weights.
 const (
 	EngineAuto      Engine = "auto"
 	EngineNative    Engine = "native"    // libXNNPACK
@@ -94,6 +95,9 @@ func (b Backend) compile(ctx context.Context, img *image) (delegate.Image, error
 	if b.Engine == EngineReference {
 		return img.openReference()
 	}
+	if done, err := b.choose(img); done || err != nil {
+		return img, err
+	}
 	err = img.openNative(ctx, b)
 	if err == nil {
 		return img, nil
@@ -119,5 +123,6 @@ func (m *image) openReference() (delegate.Image, error) {
 		return nil, err
 	}
 	m.filters()
+	m.releaseFilters()
 	return m, nil
 }

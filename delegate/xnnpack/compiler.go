@@ -125,7 +125,7 @@ func (b Backend) CompileGraph(ctx context.Context, g *delegate.Graph) (delegate.
 	if err != nil {
 		return nil, err
 	}
-	if m := img.(*image); !m.native && b.engine() == byLibrary { // the calls are faster as they are
+	if m := img.(*image); m.whyReference != "" && b.engine() == byLibrary { // the calls are faster as they are
 		m.Close()
 		return nil, unsupported("", "%s", m.whyReference)
 	}

@@ -29,54 +29,55 @@ const (
 
 // rates of nodes, by name; those of rateOfOthers for the rest.
 var rates = map[string]rate{
-	"Conv2d":              {work: [2]float64{0.0185, 0.024}, element: [2]float64{0.05, 6}, row: 2.3},
-	"ConvTranspose2d":     {work: [2]float64{0.044, 0.08}, element: [2]float64{0.05, 0.5}, row: 2.2},
-	"DepthwiseConv2d":     {work: [2]float64{0.055, 0.6}, element: [2]float64{0.11, 1}},
-	"FullyConnected":      {work: [2]float64{0.0186, 0.02}, element: [2]float64{0.085, 0.2}, row: 3.4},
-	"BatchMatrixMultiply": {work: [2]float64{0.0264, 0.03}, element: [2]float64{0.2, 0.5}, row: 2},
+	"Conv2d":              {work: [2]float64{0.0185, 0.0185}, element: [2]float64{0.05, 0.05}, row: 2.3},
+	"ConvTranspose2d":     {work: [2]float64{0.044, 0.0195}, element: [2]float64{0.05, 0.1}, row: 2.2},
+	"DepthwiseConv2d":     {work: [2]float64{0.055, 0.035}, element: [2]float64{0.11, 0.05}},
+	"FullyConnected":      {work: [2]float64{0.0186, 0.0182}, element: [2]float64{0.085, 0.085}, row: 3.4},
+	"BatchMatrixMultiply": {work: [2]float64{0.0264, 0.0184}, element: [2]float64{0.2, 0.1}, row: 2},
 
-	"AvgPooling2d":           {work: [2]float64{0.07, 0.3}, element: [2]float64{0.15, 0.3}},
-	"MaxPooling2d":           {work: [2]float64{0.061, 0.2}, element: [2]float64{0.15, 0.3}},
-	"GlobalAvgPooling2d":     {work: [2]float64{0.044, 0.17}, element: [2]float64{2.2, 0.3}},
-	"Softmax":                {element: [2]float64{0.76, 0.7}, row: 3.7},
-	"StaticResizeBilinear2D": {element: [2]float64{0.34, 1.5}},
+	"AvgPooling2d":           {work: [2]float64{0.07, 0.025}, element: [2]float64{0.15, 0.3}},
+	"MaxPooling2d":           {work: [2]float64{0.061, 0.03}, element: [2]float64{0.15, 0.2}},
+	"GlobalAvgPooling2d":     {work: [2]float64{0.044, 0.047}, element: [2]float64{2.2, 0.1}},
+	"Softmax":                {element: [2]float64{0.76, 0.65}, row: 3.7},
+	"StaticResizeBilinear2D": {element: [2]float64{0.34, 0.19}},
 
-	"StaticTranspose":   {element: [2]float64{0.05, 5}, row: 0.1},
-	"StaticReshape":     {element: [2]float64{0.04, 0.08}},
-	"Copy":              {element: [2]float64{0.075, 0.08}},
-	"StaticSlice":       {element: [2]float64{0.11, 0.28}},
-	"StaticConstantPad": {element: [2]float64{0.1, 0.2}},
-	"Concatenate2":      {element: [2]float64{0.1, 0.2}},
-	"Concatenate3":      {element: [2]float64{0.11, 0.2}},
-	"Concatenate4":      {element: [2]float64{0.115, 0.2}},
-	"Concatenate5":      {element: [2]float64{0.115, 0.2}},
+	"StaticTranspose":   {element: [2]float64{0.05, 0.12}, row: 0.1},
+	"StaticReshape":     {element: [2]float64{0.04, 0.073}},
+	"Copy":              {element: [2]float64{0.075, 0.073}},
+	"StaticSlice":       {element: [2]float64{0.11, 0.13}},
+	"StaticConstantPad": {element: [2]float64{0.1, 0.13}},
+	"Concatenate2":      {element: [2]float64{0.1, 0.15}},
+	"Concatenate3":      {element: [2]float64{0.11, 0.15}},
+	"Concatenate4":      {element: [2]float64{0.115, 0.15}},
+	"Concatenate5":      {element: [2]float64{0.115, 0.15}},
 	"Convert":           {element: [2]float64{0.06, 1}},
 
-	"Add":                  {element: [2]float64{0.1, 3}, row: 3.5},
-	"Subtract":             {element: [2]float64{0.1, 3}, row: 3.5},
-	"Multiply":             {element: [2]float64{0.1, 3}, row: 3.5},
-	"Div":                  {element: [2]float64{0.1, 3}, row: 3.5},
-	"Maximum":              {element: [2]float64{0.1, 3}, row: 3.5},
-	"Minimum":              {element: [2]float64{0.1, 3}, row: 3.5},
-	"Clamp":                {element: [2]float64{0.08, 5.3}},
-	"LeakyReLU":            {element: [2]float64{0.08, 1.4}},
-	"SquareRoot":           {element: [2]float64{0.125, 2.2}},
-	"ReciprocalSquareRoot": {element: [2]float64{0.1, 6.5}},
-	"Sigmoid":              {element: [2]float64{0.21, 4.2}},
-	"Tanh":                 {element: [2]float64{0.19, 5.4}},
-	"Log":                  {element: [2]float64{0.25, 6.2}},
-	"Gelu":                 {element: [2]float64{0.48, 5.3}},
-	"ELU":                  {element: [2]float64{0.34, 5.7}},
-	"Exp":                  {element: [2]float64{4.4, 3.2}},
-	"Sin":                  {element: [2]float64{5.2, 6.9}},
-	"Cos":                  {element: [2]float64{5.1, 6.3}},
+	"Add":                  {element: [2]float64{0.1, 0.12}, row: 3.5},
+	"Subtract":             {element: [2]float64{0.1, 0.12}, row: 3.5},
+	"Multiply":             {element: [2]float64{0.1, 0.12}, row: 3.5},
+	"Div":                  {element: [2]float64{0.1, 0.12}, row: 3.5},
+	"Maximum":              {element: [2]float64{0.1, 0.12}, row: 3.5},
+	"Minimum":              {element: [2]float64{0.1, 0.12}, row: 3.5},
+	"Clamp":                {element: [2]float64{0.08, 0.074}},
+	"LeakyReLU":            {element: [2]float64{0.08, 0.074}},
+	"SquareRoot":           {element: [2]float64{0.125, 0.17}},
+	"ReciprocalSquareRoot": {element: [2]float64{0.1, 0.285}},
+	"Sigmoid":              {element: [2]float64{0.21, 0.45}},
+	"Tanh":                 {element: [2]float64{0.19, 0.41}},
+	"Log":                  {element: [2]float64{0.25, 0.62}},
+	"Gelu":                 {element: [2]float64{0.48, 0.69}},
+	"ELU":                  {element: [2]float64{0.34, 0.48}},
+	"Exp":                  {element: [2]float64{4.4, 0.38}},
+	"Sin":                  {element: [2]float64{5.2, 0.41}},
+	"Cos":                  {element: [2]float64{5.1, 0.41}},
 }
 
-var rateOfOthers = rate{element: [2]float64{0.09, 3}}
+var rateOfOthers = rate{element: [2]float64{0.09, 0.12}}
 
 const (
-	nodeTime  = 35 // to start a node
+	nodeTime  = 35 // to start a node of the library
 	callTime  = 60 // to come to the library and back
+	goTime    = 18 // to start a node of the Go engine, and to come there
 	batchTime = 35 // for each product of a batch
 	// The library has depthwise kernels for so many taps; larger windows it computes
 	// channel by channel.
@@ -110,8 +111,9 @@ func vectors() (slower float64, tile int) {
 // a share of their elements.
 func (g *graph) estimate(s []shape, engine int, varies []bool, share float64) time.Duration {
 	slower, tile := vectors()
+	call, start := float64(callTime), float64(nodeTime)
 	if engine == byGo {
-		tile = 8
+		tile, call, start = tile/2, goTime, goTime
 	}
 	e := estimator{graph: g, shapes: s, engine: engine, slower: slower, tile: tile, part: make([]float64, len(g.Values))}
 	for v := range e.part {
@@ -122,9 +124,9 @@ func (g *graph) estimate(s []shape, engine int, varies []bool, share float64) ti
 			e.part[v] = share
 		}
 	}
-	total := float64(callTime)
+	total := call
 	for i := range g.Nodes {
-		total += nodeTime + e.nodeTime(&g.Nodes[i])
+		total += start + e.nodeTime(&g.Nodes[i])
 	}
 	return time.Duration(total)
 }
@@ -162,7 +164,7 @@ func (e *estimator) nodeTime(n *node) float64 {
 	switch {
 	case n.Type.tag == tagStaticTranspose && e.engine == byLibrary:
 		time += e.moveTime(n, y)
-	case n.Type.tag == tagBatchMatrixMultiply:
+	case n.Type.tag == tagBatchMatrixMultiply && e.engine == byLibrary:
 		time += batchTime * float64(y.leading(max(y.rank-2, 0)))
 	case e.Values[n.Out[0]].Datatype == qdint8:
 		time += scaleTime * float64(y.numel())
@@ -234,7 +236,7 @@ func (e *estimator) workTime(n *node, rate float64) float64 {
 		work *= float64(roundUp(channels, e.tile/2)) / float64(channels)
 	}
 	if n.Type.tag == tagDepthwiseConv2d {
-		if w := n.window(); e.engine == byLibrary && (w.kernelH*w.kernelW > depthwiseTaps || w.groupOut > 1) {
+		if w := n.window(); e.engine == byLibrary && (w.kernelH*w.kernelW > depthwiseTaps || w.groupOut > 1 && w.groups > 1) {
 			rate = slowTap
 		}
 		if short {
@@ -303,5 +305,9 @@ func (b Backend) Estimate(g *delegate.Graph, share float64) time.Duration {
 	for i, v := range g.Inputs {
 		varies[i] = g.Values[v].Dynamism != tensor.Static
 	}
-	return x.estimate(shapes, b.engine(), varies, share)
+	estimate := x.estimate(shapes, b.engine(), varies, share)
+	if b.automatic() {
+		estimate = min(estimate, x.estimate(shapes, byGo, varies, share))
+	}
+	return estimate
 }

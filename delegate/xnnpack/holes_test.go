@@ -263,15 +263,20 @@ func TestManyLiveValues(t *testing.T) {
 			m.node("Add", []int{total, v}, []int{y})
 			total = y
 		}
-		img, err := compile(t, encode(m.done(total)), EngineAuto)
+		data := encode(m.done(total))
+		img, err := compile(t, data, EngineAuto)
 		if err != nil {
 			t.Fatal(err)
 		}
+		img.Close()
 		xnntest.Library(t)
-		if got, want := img.(*image).native, live == 100; got != want {
+		img, err = compile(t, data, EngineNative)
+		if got, want := err == nil, live == 100; got != want {
 			t.Errorf("%d live values: native %v, want %v", live, got, want)
 		}
-		img.Close()
+		if err == nil {
+			img.Close()
+		}
 	}
 }
 

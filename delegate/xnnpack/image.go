@@ -21,6 +21,7 @@ type image struct {
 	limits       delegate.Limits
 	needs        needs          // at the declared sizes
 	native       bool           // else the reference engine runs it
+	estimates    estimates      // by which an engine was chosen, zero where none was
 	whyReference string         // why not the native one, "" if nobody asked for it
 	noLibrary    *xnn.OpenError // the reason, where it is that there is no library
 	packOnce     sync.Once
@@ -260,6 +261,9 @@ func (m *image) Info() delegate.Info {
 		info.Engine = string(EngineReference)
 	}
 	info.Facts = append(info.Facts, [2]string{"schema", m.graph.Version}, [2]string{"multiplications", fmt.Sprintf("%.0f", m.cost)})
+	if m.estimates != (estimates{}) {
+		info.Facts = append(info.Facts, [2]string{"estimated", m.estimates.String()})
+	}
 	if m.whyReference != "" {
 		info.Facts = append(info.Facts, [2]string{"not native", m.whyReference})
 	}

@@ -275,15 +275,21 @@ func (s *softmaxRows) Range(_, lo, hi int) {
 	simd.SoftmaxRows(s.y[lo*s.c:hi*s.c], s.x[lo*s.c:hi*s.c], s.c)
 }
 
-// resizeLines interpolates lines of the output between two of the input, then between their
-// pixels.
+// resizeLines interpolates lines of the output: between the pixels of two lines of the input,
+// which the next line of the output often has too, then between these.
 type resizeLines struct {
 	node         *node
 	x, y         []float32
 	in, out      shape
 	columns      []samplePoint
-	work         [][]float32 // of each worker, a line of the input
+	work         []resizedLines
 	lines, grain int
+}
+
+// resizedLines are two lines of the input as wide as the output, and which those are.
+type resizedLines struct {
+	data [2][]float32
+	line [2]int
 }
 
 // samplePoint is where an output pixel lies among input pixels: between two of them, and how far
@@ -310,44 +316,61 @@ func (r *resizeLines) set(e *reference, n *node) {
 		r.columns[i] = n.sample(i, r.in.dim[2], r.out.dim[2])
 	}
 	for len(r.work) < e.threads() {
-		r.work = append(r.work, nil)
+		r.work = append(r.work, resizedLines{})
 	}
 	for i := range r.work {
-		r.work[i] = grow(r.work[i], r.in.dim[2]*r.in.dim[3])
+		for k := range r.work[i].data {
+			r.work[i].data[k] = grow(r.work[i].data[k], r.out.dim[2]*r.in.dim[3])
+		}
 	}
 	r.lines = r.out.leading(2)
-	r.grain = 1 + elementsPerRange/max(1, (r.in.dim[2]+r.out.dim[2])*r.in.dim[3])
+	r.grain = 1 + elementsPerRange/max(1, 2*r.out.dim[2]*r.in.dim[3])
 }
 
 // Range computes lines [lo, hi) of the output, counted over all images.
 func (r *resizeLines) Range(worker, lo, hi int) {
-	pitch := r.in.dim[2] * r.in.dim[3]
+	w, pitch := &r.work[worker], r.out.dim[2]*r.in.dim[3]
+	w.line = [2]int{-1, -1}
 	for line := lo; line < hi; line++ {
 		s := r.node.sample(line%r.out.dim[1], r.in.dim[1], r.out.dim[1])
-		image := r.x[line/r.out.dim[1]*r.in.dim[1]*pitch:]
-		from := image[s.lo*pitch:][:pitch]
-		if s.weight != 0 {
-			simd.Lerp(r.work[worker][:pitch], from, image[s.hi*pitch:], s.weight)
-			from = r.work[worker][:pitch]
+		image := line / r.out.dim[1] * r.in.dim[1]
+		if w.line[1] == image+s.lo { // one line further
+			w.data[0], w.data[1] = w.data[1], w.data[0]
+			w.line = [2]int{w.line[1], -1}
 		}
-		r.line(r.y[line*r.out.dim[2]*r.in.dim[3]:], from)
+		y, from := r.y[line*pitch:][:pitch], r.resized(w, 0, image+s.lo)
+		if s.weight == 0 {
+			copy(y, from)
+			continue
+		}
+		simd.Lerp(y, from, r.resized(w, 1, image+s.hi), s.weight)
 	}
 }
 
-// line interpolates between the pixels of a line.
-func (r *resizeLines) line(y, from []float32) {
+// resized is a line of the input as wide as the output, in the k-th place of a worker.
+func (r *resizeLines) resized(w *resizedLines, k, line int) []float32 {
+	to := w.data[k][:r.out.dim[2]*r.in.dim[3]]
+	if w.line[k] != line {
+		w.line[k] = line
+		r.widen(to, r.x[line*r.in.dim[2]*r.in.dim[3]:])
+	}
+	return to
+}
+
+// widen interpolates between the pixels of a line.
+func (r *resizeLines) widen(y, from []float32) {
 	c := r.in.dim[3]
-	if c < 8 {
+	if c >= 8 {
 		for i, s := range r.columns {
-			for k := range c {
-				a := from[s.lo*c+k]
-				y[i*c+k] = a + float32(s.weight*float32(from[s.hi*c+k]-a))
-			}
+			simd.Lerp(y[i*c:][:c], from[s.lo*c:], from[s.hi*c:], s.weight)
 		}
 		return
 	}
 	for i, s := range r.columns {
-		simd.Lerp(y[i*c:][:c], from[s.lo*c:], from[s.hi*c:], s.weight)
+		to, a, b := y[i*c:][:c], from[s.lo*c:][:c], from[s.hi*c:][:c]
+		for k := range to {
+			to[k] = a[k] + float32(s.weight*float32(b[k]-a[k]))
+		}
 	}
 }
 

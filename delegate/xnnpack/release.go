@@ -21,6 +21,28 @@ func (g *graph) releasable(args []*delegate.ArgSpec) map[xnn.Address][]byte {
 	if len(args) == 0 || !areStatic(args) && !g.staysNative() {
 		return nil
 	}
+	return g.ownFilters()
+}
+
+// releaseFilters gives back the filters that the Go engine has packed.
+func (m *image) releaseFilters() {
+	if m.giveBack == nil || len(m.args) == 0 {
+		return
+	}
+	own := m.graph.ownFilters()
+	for i := range m.graph.Nodes {
+		n := &m.graph.Nodes[i]
+		if m.packed[i] == nil || !n.Type.packsFilter() {
+			continue
+		}
+		if data := own[xnn.AddressOf(m.graph.Values[n.In[1]].Data)]; data != nil {
+			m.giveBack(data)
+		}
+	}
+}
+
+// ownFilters are the filters that one node alone reads and that share no bytes, by address.
+func (g *graph) ownFilters() map[xnn.Address][]byte {
 	readers, all := make([]int, len(g.Values)), [][]byte(nil)
 	for i := range g.Nodes {
 		for _, v := range g.Nodes[i].In {

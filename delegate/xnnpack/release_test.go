@@ -61,7 +61,7 @@ func TestRelease(t *testing.T) {
 		{"two readers of a filter", shared, Backend{}, false, 32 << 10},
 		{"dynamic sizes", plain, Backend{}, true, 32<<10 + 64<<10},
 		{"dynamic sizes that the library may not have", rows, Backend{}, true, 0},
-		{"Go engine", plain, Backend{Engine: EngineReference}, false, 0},
+		{"Go engine", plain, Backend{Engine: EngineReference}, false, 32<<10 + 64<<10},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for range 2 { // the second time the cache has the weights

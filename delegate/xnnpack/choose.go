@@ -1,0 +1,63 @@
+package xnnpack
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/delegate"
+)
+
+// estimates are how long a run takes about on one thread, by engine.
+type estimates [2]time.Duration
+
+// estimates of a graph at its declared sizes.
+func (g *graph) estimates(s []shape) (e estimates) {
+	varies := make([]bool, g.Inputs)
+	for _, engine := range []int{byLibrary, byGo} {
+		e[engine] = g.estimate(s, engine, varies, 1)
+	}
+	return e
+}
+
+// prefersGo reports a graph that the Go engine runs faster than the library, with a margin
+// for what estimates cannot tell.
+func (e estimates) prefersGo() bool { return e[byGo]+e[byGo]/8 < e[byLibrary] }
+
+func (e estimates) String() string {
+	return fmt.Sprintf("%v in Go, %v in the library", e[byGo].Round(10*time.Nanosecond), e[byLibrary].Round(10*time.Nanosecond))
+}
+
+// isQuantized reports a graph with nodes on quantized elements.
+func (g *graph) isQuantized() bool {
+	for v := range g.Values {
+		if g.Values[v].Datatype.info().quant != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// automatic reports that the engine is chosen graph by graph. A folder for packed weights is
+// for those of the library, which then has every graph that it may have.
+func (b Backend) automatic() bool {
+	return (b.Engine == "" || b.Engine == EngineAuto) && b.WeightsCache == ""
+}
+
+// choose makes the image one of the Go engine where that is faster; done is false where the
+// library is to have it. A library that is asked for by name has to be there anyhow.
+func (b Backend) choose(m *image) (done bool, err error) {
+	if !b.automatic() {
+		return false, nil
+	}
+	if xnn.Named(b.Library) {
+		if _, err := xnn.Open(b.Library); err != nil {
+			return false, &delegate.Error{Backend: ID, Reason: delegate.ErrMissing, Err: err}
+		}
+	}
+	if m.estimates = m.graph.estimates(m.shapes); m.graph.isQuantized() || !m.estimates.prefersGo() {
+		return false, nil
+	}
+	_, err = m.openReference()
+	return err == nil, nil
+}
