@@ -1,9 +1,5 @@
 package xnnpack
 
-import (
-	"github.com/etrun-go/etrun/internal/simd"
-)
-
 // floatConvolution multiplies the windows of output pixels by the filter.
 func (e *reference) floatConvolution(n *node) {
 	l, stale := loopOf[windowProduct](e, n, e.direct[n.at])
@@ -63,10 +59,18 @@ func (s *windowRows) isPointwise() bool {
 // are enough for a product.
 const longLine, shortLine, smallFilter, shortRow = 12, 6, 64 << 10, 8
 
+// padded is how many elements a line has with the padding that windows reach into.
+func (s *windowRows) padded() int {
+	return ((s.out.dim[2]-1)*s.w.strideW + (s.w.kernelW-1)*s.w.dilationW + 1) * s.in.dim[3]
+}
+
 // suitsLines reports a convolution that is computed by lines.
 func (l *windowProduct) suitsLines() bool {
 	w, m, width := l.windows.w, l.filter.panels[0], l.windows.out.dim[2]
 	if k := l.windows.together() * w.groupIn; k < shortRow || w.groups > 1 && k < 4*shortRow {
+		return false
+	}
+	if l.windows.padded() > maxPadded*l.windows.in.dim[2]*l.windows.in.dim[3] {
 		return false
 	}
 	return width >= longLine || width >= shortLine && m.K*m.N <= smallFilter
@@ -78,28 +82,28 @@ func (l *windowProduct) suitsLines() bool {
 type lineProduct struct {
 	*windowRows
 	*floatProduct
-	padded int         // elements of a line with its padding, 0 for none
+	copied int         // elements of a line with its padding, 0 for none
 	work   [][]float32 // of each worker, a padded line for each row of the kernel
 }
 
 // plan cuts the work into lines.
 func (l *lineProduct) plan(e *reference) {
-	p, m, w, c := l.floatProduct, l.filter.panels[0], l.w, l.in.dim[3]
+	p, m, w := l.floatProduct, l.filter.panels[0], l.w
 	p.tiles, p.parts = l.out.leading(2), 1
 	macs := max(1, l.out.dim[2]*m.N*m.K*w.groups)
 	if p.tiles < 2*e.threads() {
 		p.parts = min(m.Panels(), 2*e.threads())
 	}
 	p.units, p.grain = p.tiles*p.parts, 1+macsPerRange*p.parts/macs
-	l.padded = 0
-	if reach := (l.out.dim[2]-1)*w.strideW + (w.kernelW-1)*w.dilationW + 1; l.left > 0 || reach > l.in.dim[2] {
-		l.padded = reach * c
+	l.copied = 0
+	if padded := l.padded(); l.left > 0 || padded > l.in.dim[2]*l.in.dim[3] {
+		l.copied = padded
 	}
 	for len(l.work) < e.threads() {
 		l.work = append(l.work, nil)
 	}
 	for i := range l.work {
-		l.work[i] = grow(l.work[i], l.padded)
+		l.work[i] = grow(l.work[i], l.copied)
 	}
 }
 
@@ -152,11 +156,11 @@ func (l *lineProduct) multiply(x []float32, line, group, ky int, first, last boo
 func (l *lineProduct) inputLine(scratch []float32, line int) []float32 {
 	c, pitch := l.in.dim[3], l.in.dim[2]*l.in.dim[3]
 	x := l.windowRows.x[line*pitch:][:pitch]
-	if l.padded == 0 {
+	if l.copied == 0 {
 		return x
 	}
-	scratch = scratch[:l.padded]
-	left := min(l.left*c, l.padded)
+	scratch = scratch[:l.copied]
+	left := min(l.left*c, l.copied)
 	clear(scratch[:left])
 	n := copy(scratch[left:], x)
 	clear(scratch[left+n:])
@@ -254,76 +258,6 @@ func (s *windowRows) window(dst []float32, group, at, k int) {
 			copy(dst[:n], s.x[((image*s.in.dim[1]+y)*s.in.dim[2]+x)*c+group*w.groupIn+from:])
 		}
 		dst, k = dst[n:], k+n
-	}
-}
-
-// floatDepthwise sums the taps of each channel. Where a channel has several output channels,
-// it is a convolution of groups of one channel.
-func (e *reference) floatDepthwise(n *node) {
-	if n.window().groupOut > 1 {
-		e.floatConvolution(n)
-		return
-	}
-	d, stale := loopOf[depthwiseLines](e, n, e.direct[n.at])
-	if stale {
-		d.set(e, n)
-	}
-	e.Parallel(d.lines, d.grain, d)
-	e.store(n.Out[0])
-}
-
-func (d *depthwiseLines) set(e *reference, n *node) {
-	d.windowRows = e.windowsOf(n)
-	d.node, d.filter, d.y = n, e.filterOf(n), e.result(n.Out[0])
-	out, taps := &d.out, d.w.kernelH*d.w.kernelW
-	for len(d.work) < e.threads() {
-		d.work = append(d.work, tapList{})
-	}
-	for i := range d.work {
-		d.work[i].x, d.work[i].w = grow(d.work[i].x, taps), grow(d.work[i].w, taps)
-	}
-	d.lines, d.grain = out.leading(2), 1+macsPerRange/8/max(1, out.dim[2]*out.dim[3]*taps)
-}
-
-// depthwiseLines computes lines of a depthwise convolution's output.
-type depthwiseLines struct {
-	windowRows
-	node   *node
-	filter *floatFilter
-	y      []float32
-	work   []tapList
-
-	lines, grain int // of the parallel loop
-}
-
-// tapList is where the taps of a window read the input and the filter.
-type tapList struct{ x, w []int }
-
-// Range computes lines [lo, hi) of the output, counted over all images.
-func (d *depthwiseLines) Range(worker, lo, hi int) {
-	for line := lo; line < hi; line++ {
-		d.line(&d.work[worker], line)
-	}
-}
-
-// line computes a line in runs of pixels whose windows lie in the input alike.
-func (d *depthwiseLines) line(list *tapList, line int) {
-	w, width, c := d.w, d.out.dim[2], d.out.dim[3]
-	y := line%d.out.dim[1]*w.strideH - d.top
-	rows := tapsAt(y, w.kernelH, w.dilationH, d.in.dim[1])
-	first := line / d.out.dim[1] * d.in.dim[1] // the image's first line
-	for ox := 0; ox < width; {
-		cols := tapsAt(ox*w.strideW-d.left, w.kernelW, w.dilationW, d.in.dim[2])
-		run := d.alike(ox, cols)
-		x, taps := list.x[:0], list.w[:0]
-		for ky := rows.lo; ky < rows.hi; ky++ {
-			for kx := cols.lo; kx < cols.hi; kx++ {
-				x = append(x, ((first+rows.place(ky))*d.in.dim[2]+cols.place(kx))*c)
-				taps = append(taps, (ky*w.kernelW+kx)*c)
-			}
-		}
-		simd.ChannelTaps(d.y[(line*width+ox)*c:], d.x, d.filter.taps, d.filter.bias, x, taps, run, c, c, w.strideW*c, d.node.Min, d.node.Max)
-		ox += run
 	}
 }
 

@@ -43,6 +43,7 @@ var matmulNodes = []nodeType{
 			return s[n.Out[0]].numel() * s[n.In[0]].last()
 		},
 		define: func(b *builder, n *node) call { return b.batchMatrix(n) },
+		loops:  batchLoops,
 		run:    (*reference).batchMatrix},
 }
 

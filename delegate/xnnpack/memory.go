@@ -318,11 +318,44 @@ func (g *graph) referenceNeeds(s []shape, threads int) needs {
 			}
 		}
 		n.scratch = plus(n.scratch, g.filterBytes(node, s, threads))
+		if node.Type.loops != nil {
+			n.scratch = plus(n.scratch, node.Type.loops(g, node, s, threads))
+		}
 	}
 	for _, bytes := range largest {
 		n.scratch = plus(n.scratch, bytes)
 	}
 	return n
+}
+
+// What loops of the Go engine keep.
+
+// lineLoops are lines of the input with their padding, for each thread.
+func lineLoops(_ *graph, n *node, s []shape, threads int) int64 {
+	in := s[n.In[0]]
+	return times(threads, 4*maxPadded, in.dim[1]+in.dim[2], in.dim[3])
+}
+
+// paddedLoops is the input with its padding.
+func paddedLoops(g *graph, n *node, s []shape, threads int) int64 {
+	return plus(times(4*maxPadded, s[n.In[0]].numel()), lineLoops(g, n, s, threads))
+}
+
+// resizeLoops are two lines of the output for each thread, and where pixels lie.
+func resizeLoops(_ *graph, n *node, s []shape, threads int) int64 {
+	out := s[n.Out[0]]
+	return plus(times(threads, 8, out.dim[2], out.dim[3]), times(24, out.dim[2]))
+}
+
+// batchLoops are the packed second operands.
+func batchLoops(_ *graph, n *node, s []shape, _ int) int64 {
+	b, out := s[n.In[1]], s[n.Out[0]]
+	return plus(times(b.leading(b.rank-2), 4, roundUp(b.fromEnd(1), 32), roundUp(b.fromEnd(0), 32)), times(64, out.leading(out.rank-2)))
+}
+
+// pixelLoops is where pixels are.
+func pixelLoops(_ *graph, n *node, s []shape, _ int) int64 {
+	return times(8, s[n.In[0]].dim[1], s[n.In[0]].dim[2])
 }
 
 // numberBytes is what a value takes as float32, 0 where it is float32 already.

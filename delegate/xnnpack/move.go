@@ -66,6 +66,7 @@ var moveNodes = []nodeType{
 		},
 		cost:   func(g *graph, n *node, s []shape) int { return 4 * s[n.Out[0]].numel() },
 		define: func(b *builder, n *node) call { return b.resize(n) },
+		loops:  resizeLoops,
 		run:    (*reference).resize},
 }
 

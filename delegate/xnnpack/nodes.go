@@ -40,6 +40,8 @@ type nodeType struct {
 	define func(b *builder, n *node) call
 	// cost is about how many multiplications the node takes; nil: one an output element.
 	cost func(g *graph, n *node, s []shape) int
+	// loops is what a unit of the Go engine keeps for the node; nil: little or nothing.
+	loops func(g *graph, n *node, s []shape, threads int) int64
 	// pack makes the node's filter ready for products of floats; nil: it has none.
 	pack packer
 	// run is the reference: it computes the outputs.

@@ -21,11 +21,13 @@ var poolNodes = []nodeType{
 		check: checkPool(elementwiseTypes), shape: poolShape, cost: poolCost,
 		native: every(windowLimits, averageLimits), bySize: true, scratch: windowScratch, bounded: true,
 		define: func(b *builder, n *node) call { return b.averagePool(n) },
+		loops:  lineLoops,
 		run:    (*reference).averagePool},
 	{tag: tagMaxPooling2d, name: "MaxPooling2d", read: readPool, params: newParams[window], layout: imageChannels,
 		check: checkPool(elementwiseTypes), shape: poolShape, cost: poolCost,
 		native: every(windowLimits, poolLimits, boundLimits), scratch: windowScratch, bounded: true,
 		define: func(b *builder, n *node) call { return b.maxPool(n) },
+		loops:  lineLoops,
 		run:    (*reference).maxPool},
 	// two outputs: the maxima, and where in the window they are
 	{tag: tagArgMaxPooling2d, name: "ArgMaxPooling2d", read: readArgmaxPool, params: newParams[window], layout: imageChannels,
@@ -44,6 +46,7 @@ var poolNodes = []nodeType{
 		},
 		cost:   func(g *graph, n *node, s []shape) int { return s[n.In[0]].numel() },
 		define: func(b *builder, n *node) call { return b.globalPool(n) },
+		loops:  pixelLoops,
 		run:    (*reference).globalPool},
 	// over the innermost dimension
 	{tag: 3, name: "Softmax", read: readUnary, shape: sameShape, inPlace: true, cost: transcendental,
