@@ -20,9 +20,18 @@ func (g *graph) estimates(s []shape) (e estimates) {
 	return e
 }
 
-// prefersGo reports a graph that the Go engine runs faster than the library, with a margin
-// for what estimates cannot tell.
-func (e estimates) prefersGo() bool { return e[byGo]+e[byGo]/8 < e[byLibrary] }
+// sureTime is from where on estimates are good: short runs depend on more than rates.
+const sureTime = 50 * time.Microsecond
+
+// prefersGo reports a graph that the Go engine runs faster than the library, with a margin for
+// what estimates cannot tell.
+func (e estimates) prefersGo() bool {
+	margin := e[byGo] / 4
+	if e[byGo] > sureTime {
+		margin = e[byGo] / 12
+	}
+	return e[byGo]+margin < e[byLibrary]
+}
 
 func (e estimates) String() string {
 	return fmt.Sprintf("%v in Go, %v in the library", e[byGo].Round(10*time.Nanosecond), e[byLibrary].Round(10*time.Nanosecond))
@@ -31,7 +40,7 @@ func (e estimates) String() string {
 // isQuantized reports a graph with nodes on quantized elements.
 func (g *graph) isQuantized() bool {
 	for v := range g.Values {
-		if g.Values[v].Datatype.info().quant != 0 {
+		if d := g.Values[v].Datatype; d.info().quant != 0 || d == qdint8 {
 			return true
 		}
 	}

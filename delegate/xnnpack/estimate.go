@@ -77,7 +77,7 @@ var rateOfOthers = rate{element: [2]float64{0.09, 0.12}}
 const (
 	nodeTime  = 35 // to start a node of the library
 	callTime  = 60 // to come to the library and back
-	goTime    = 18 // to start a node of the Go engine, and to come there
+	goTime    = 30 // to start a node of the Go engine, and to come there
 	batchTime = 35 // for each product of a batch
 	// The library has depthwise kernels for so many taps; larger windows it computes
 	// channel by channel.
@@ -153,8 +153,11 @@ func (e *estimator) nodeTime(n *node) float64 {
 		e.part[v] = part
 	}
 	r, ok := rates[n.Type.name]
-	if !ok {
+	switch {
+	case !ok:
 		r = rateOfOthers
+	case n.Type.tag == tagDepthwiseConv2d && !n.isDepthwise():
+		r = rates["Conv2d"]
 	}
 	y := e.shapes[n.Out[0]]
 	time := e.workTime(n, r.work[e.engine]) + r.element[e.engine]*float64(y.numel())
@@ -168,6 +171,9 @@ func (e *estimator) nodeTime(n *node) float64 {
 		time += batchTime * float64(y.leading(max(y.rank-2, 0)))
 	case e.Values[n.Out[0]].Datatype == qdint8:
 		time += scaleTime * float64(y.numel())
+	}
+	if e.engine == byGo {
+		time += e.goTime(n)
 	}
 	return part*time + e.weightTime(n)
 }
@@ -231,13 +237,17 @@ func (e *estimator) workTime(n *node, rate float64) float64 {
 	}
 	work := float64(n.Type.cost(e.graph, n, e.shapes))
 	short := e.Values[n.In[0]].Datatype.info().bits == 8 && e.engine == byLibrary
-	if e.engine == byLibrary && (!n.Type.packs || n.Type.tag == tagDepthwiseConv2d) { // vectors of channels
+	if e.engine == byLibrary && (!n.Type.packs || n.isDepthwise()) { // vectors of channels
 		channels := max(e.shapes[n.In[0]].last(), 1)
 		work *= float64(roundUp(channels, e.tile/2)) / float64(channels)
 	}
-	if n.Type.tag == tagDepthwiseConv2d {
-		if w := n.window(); e.engine == byLibrary && (w.kernelH*w.kernelW > depthwiseTaps || w.groupOut > 1 && w.groups > 1) {
+	if n.isDepthwise() {
+		if w := n.window(); e.engine == byLibrary && w.kernelH*w.kernelW > depthwiseTaps {
 			rate = slowTap
+		}
+		if e.engine == byGo {
+			c := e.shapes[n.In[0]].last()
+			work *= float64(roundUp(c, goChannels)) / float64(max(c, 1))
 		}
 		if short {
 			rate *= shortDepthwise
