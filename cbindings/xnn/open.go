@@ -104,6 +104,25 @@ func Open(path string) (*Library, error) {
 	return o.lib, o.err
 }
 
+// Found reports that the place which path or the environment names has a library of a known
+// version. It opens none: whether the library works is not known by that.
+func Found(path string) bool {
+	if path == "" {
+		path = os.Getenv(EnvPath)
+	}
+	if !dynamicLoading || path == "" {
+		return false
+	}
+	for _, s := range sonames {
+		if file := filepath.Join(path, s.Name); exists(file) {
+			path = file
+			break
+		}
+	}
+	name, err := sonameOf(path)
+	return err == nil && knownSoname(name) != nil
+}
+
 // places lists folders and files to look at, in order; the empty one is the system.
 func places(path string) []string {
 	if path != "" {

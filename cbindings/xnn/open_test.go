@@ -27,6 +27,19 @@ func TestOpen(t *testing.T) {
 }
 
 // TestOpenRefused wants a reason with the place's name for everything unusable.
+// Found tells a library from what is none, without opening it.
+func TestFound(t *testing.T) {
+	junk := filepath.Join(t.TempDir(), "libXNNPACK.so")
+	if err := os.WriteFile(junk, []byte("no library"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]bool{t.TempDir(): false, junk: false, filepath.Dir(junk): false, xnntest.Path(): xnntest.Path() != ""} {
+		if got := xnn.Found(path); path != "" && got != want {
+			t.Errorf("%s: got %v, want %v", path, got, want)
+		}
+	}
+}
+
 func TestOpenRefused(t *testing.T) {
 	dir := t.TempDir()
 	folder := func(name string, files ...string) string {

@@ -59,7 +59,7 @@ func (b Backend) choose(m *image) (done bool, err error) {
 	if !b.automatic() {
 		return false, nil
 	}
-	if xnn.Named(b.Library) {
+	if xnn.Named(b.Library) && !xnn.Found(b.Library) {
 		if _, err := xnn.Open(b.Library); err != nil {
 			return false, &delegate.Error{Backend: ID, Reason: delegate.ErrMissing, Err: err}
 		}
