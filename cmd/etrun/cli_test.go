@@ -41,6 +41,12 @@ type script struct {
 func (s script) run(t *testing.T) (stdout, stderr string) {
 	t.Helper()
 	inScriptFolder(t)
+	return s.runHere(t)
+}
+
+// runHere plays the script in the working folder.
+func (s script) runHere(t *testing.T) (stdout, stderr string) {
+	t.Helper()
 	var out, notes bytes.Buffer
 	code := run(strings.Fields(s.args), strings.NewReader(""), &out, &notes)
 	if code != s.code {
@@ -381,6 +387,8 @@ func TestJSON(t *testing.T) {
 		{"npu disasm PTE/../ethosu/programs/digits.pte --json", "etrun.disasm/1", 0},
 		{"npu trace PTE/../ethosu/programs/digits.pte --json", "etrun.run/1", 0},
 		{"plan HERE/add.pte --json", "etrun.plan/1", 0},
+		{"report HERE/add.pte --json", "etrun.report/1", 0},
+		{"report gone.pte --json", "etrun.error/1", 2},
 		{"version --json", "etrun.version/1", 0},
 		{"run HERE/add.pte --json", "etrun.run/1", 0},
 		{"instpect --json", "etrun.error/1", 2},

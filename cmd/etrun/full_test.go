@@ -45,6 +45,7 @@ func TestDiskFull(t *testing.T) {
 		"profile " + add + " --flame f.svg",
 		"plan " + add + " --svg plan.svg",
 		"plan " + add + " --html plan.html",
+		"report " + add + " -o page.html",
 	} {
 		t.Run(args, func(t *testing.T) {
 			inScriptFolder(t)
