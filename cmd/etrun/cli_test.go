@@ -113,6 +113,8 @@ func inScriptFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, "grids.npz", b.Bytes())
+	write(t, "grids.tmp", b.Bytes())
+	write(t, "labels.txt", []byte("zero\none\r\ntwo\x1b[31m\n"))
 	b.Reset()
 	if err := npy.Write(&b, four); err != nil {
 		t.Fatal(err)
@@ -154,6 +156,9 @@ func TestRunInputs(t *testing.T) {
 	const added = "0.5 1 -2 0.5 1 -2 0.5 1 -2 0.5 1 -2 0.5 1 -2 0.5 1 -2"
 	play(t, []script{
 		{name: "raw elements", args: "HERE/add.pte --input grid.bin --input zeros --output-dir o", files: map[string]string{"o/out0.bin": added}},
+		{name: "of the model's type", args: "PTE/dynamic_view.pte --input rand:2x8", stdout: []string{"float32 "}},
+		{name: "JSON", args: "HERE/state.pte --input json:[1,2,3,4] --output-dir o", files: map[string]string{"o/out0.bin": "2 4 6 8"}},
+		{name: "an archive under another name", args: "HERE/add.pte --input grids.tmp --output-dir o", files: map[string]string{"o/out0.bin": added}},
 		{name: "stated type and sizes", args: "HERE/add.pte --input grid.bin:float32:3x6 --input zeros:float32:3x6 --output-dir o", files: map[string]string{"o/out0.bin": added}},
 		{name: "named inputs", args: "HERE/add.pte --input 1=grid.bin --input 0=zeros --output-dir o", files: map[string]string{"o/out0.bin": added}},
 		{name: "archive", args: "HERE/add.pte --input grids.npz --output-dir o", files: map[string]string{"o/out0.bin": added}},
@@ -224,6 +229,14 @@ func TestRunOutputs(t *testing.T) {
 			"o/outputs.json": `[{"index":0,"kind":"tensor","dtype":"float32","shape":[1,3,6,6],"dim_order":[0,2,3,1],"file":"out0.bin"},{"index":1,"kind":"tensor","dtype":"float32","shape":[1,2,8,8],"dim_order":[0,2,3,1],"file":"out1.bin"}]`}},
 		{name: "an input that is an output", args: "PTE/split_passthrough.pte --input ones --output-dir o", files: map[string]string{"o/out0.bin": "1 1 1 1 1 1 1 1"}},
 		{name: "as an archive that is an input again", args: "HERE/state.pte --input four.bin --next --input zeros --output-npz o.npz", stdout: []string{"call 1"}},
+		{name: "single outputs", args: "HERE/state.pte --input four.bin --next --input zeros --output y.json --output call1_out0=z.bin --output call1_out1=z.tmp:json",
+			files: map[string]string{"y.json": "[2,4,6,8]", "z.bin": "2 4 6 8"}},
+		{name: "labels", args: "PTE/../digits/portable.pte --input ones --labels labels.txt --softmax --top-k 10", stdout: []string{"top\n", "9 – (0.5768)", "1 one (", `2 "two\x1b[31m" (`, "0 zero ("}},
+		{name: "labels as JSON", args: "PTE/../digits/portable.pte --input ones --labels labels.txt --top-k 2 --json", stdout: []string{`"class": `}},
+		{name: "no labels", args: "HERE/add.pte --labels gone.txt", code: 2, stderr: []string{"gone.txt"}},
+		{name: "no such output", args: "HERE/state.pte --input ones --output 7=y.npy", code: 2, stderr: []string{`output argument "7=y.npy": no output 7`}, absent: []string{"y.npy"}},
+		{name: "no such kind", args: "HERE/state.pte --input ones --output y.txt", code: 2, stderr: []string{"say :KIND"}},
+		{name: "no picture", args: "HERE/state.pte --input ones --output y.png", code: 1, stderr: []string{"no picture"}, absent: []string{"y.png"}},
 		{name: "folder cannot be made", args: "HERE/add.pte --input ones --input ones --output-dir four.bin/o", code: 2, stderr: []string{"four.bin"}},
 		{name: "nothing after a failure", args: "HERE/state.pte --input ones --next --input four.npy --next --input ones:float32:5 --output-dir o/p", code: 5, absent: []string{"o"}},
 	})

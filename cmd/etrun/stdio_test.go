@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"encoding/xml"
 	"os"
 	"os/exec"
@@ -76,6 +77,7 @@ func TestStdout(t *testing.T) {
 	}{
 		{"T/digits/portable.pte --output-npz -", npz, "output 0: float32 [1 10]"},
 		{"T/digits/portable.pte --repeat 2 --output-npz -", npz, "2 runs"},
+		{"T/digits/portable.pte --output -:json", func(b []byte) error { return json.Unmarshal(b, new([1][10]float64)) }, "output 0: "},
 		{"plan T/digits/portable.pte --svg -", svg, ""},
 		{"profile T/digits/portable.pte --flame -", svg, "outside instructions"},
 		{"profile T/digits/portable.pte --pprof -", func(b []byte) error { _, err := pprof.ParseData(b); return err }, "outside instructions"},

@@ -24,15 +24,16 @@ const charWidth = 6.2
 // it for scripts that know the width.
 func (c *Cell) write(b *strings.Builder, width float64) {
 	fmt.Fprintf(b, `<svg class="cell" x="%.3f%%" y="%.1f" width="%.3f%%" height="%.1f" data-label="%s"><title>%s</title>`+
-		`<rect class="box %s" width="100%%" height="100%%"/>`, c.Left, c.Top, c.Width, c.Height, attribute(c.Label), attribute(c.Detail), c.Class)
+		`<rect class="box %s" width="100%%" height="100%%"/>`,
+		c.Left, c.Top, c.Width, c.Height, attribute(c.Label), attribute(c.Detail), c.Class)
 	w := c.Width / 100 * width
 	along, up := fit(c.Label, w-8), fit(c.Label, c.Height-8)
 	switch {
 	case along != "" && c.Height >= 13:
 		fmt.Fprintf(b, `<text class="label" x="4" y="%.1f">%s</text>`, c.Height/2+4, attribute(along))
 	case up != "" && w >= 11:
-		fmt.Fprintf(b, `<svg class="up" x="50%%" overflow="visible"><text class="label" transform="translate(4 %.1f) rotate(-90)">%s</text></svg>`,
-			c.Height-4, attribute(up))
+		fmt.Fprintf(b, `<svg class="up" x="50%%" overflow="visible">`+
+			`<text class="label" transform="translate(4 %.1f) rotate(-90)">%s</text></svg>`, c.Height-4, attribute(up))
 	}
 	b.WriteString("</svg>\n")
 }

@@ -70,11 +70,14 @@ func (c *Chart) WriteSVG(w io.Writer) error {
 	var b strings.Builder
 	const title = 34
 	height := title + len(c.Plans)*panelHeight + legendFoot
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" class="chart" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d">`+"\n<style>%[3]s</style>\n", Width, height, Style)
-	fmt.Fprintf(&b, `<rect class="paper" width="%d" height="%d"/><text x="8" y="22" class="title">%s</text>`+"\n", Width, height, html.EscapeString(c.Title))
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" class="chart" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d">`+
+		"\n<style>%[3]s</style>\n", Width, height, Style)
+	fmt.Fprintf(&b, `<rect class="paper" width="%d" height="%d"/><text x="8" y="22" class="title">%s</text>`+"\n",
+		Width, height, html.EscapeString(c.Title))
 	for i := range c.Plans {
 		at := title + i*panelHeight
-		fmt.Fprintf(&b, `<svg y="%d" width="%d" height="%d"><text x="8" y="18" class="name">%s</text></svg>`+"\n", at, Width, nameHeight, html.EscapeString(c.Plans[i].Name))
+		fmt.Fprintf(&b, `<svg y="%d" width="%d" height="%d"><text x="8" y="18" class="name">%s</text></svg>`+"\n",
+			at, Width, nameHeight, html.EscapeString(c.Plans[i].Name))
 		fmt.Fprintf(&b, `<svg y="%d" width="%d" height="%d">`+"\n", at+nameHeight, axisWidth, plotHeight+panelFoot)
 		c.axis(&b)
 		fmt.Fprintf(&b, `</svg><svg x="%d" y="%d" width="%d" height="%d">`+"\n", axisWidth, at+nameHeight, areaWidth, plotHeight+panelFoot)
@@ -128,7 +131,8 @@ func (c *Chart) classes() (list []string) {
 func (c *Chart) legend(b *strings.Builder) {
 	x := 8
 	for _, class := range c.classes() {
-		fmt.Fprintf(b, `<rect x="%d" y="5" width="12" height="12" class="%s"/><text x="%d" y="15" class="tick">%s</text>`+"\n", x, class, x+17, class)
+		fmt.Fprintf(b, `<rect x="%d" y="5" width="12" height="12" class="%s"/><text x="%d" y="15" class="tick">%s</text>`+"\n",
+			x, class, x+17, class)
 		x += 46 + int(charWidth*float64(len(class)))
 	}
 	fmt.Fprintf(b, `<line x1="%d" x2="%d" y1="11" y2="11" class="bound"/><text x="%d" y="15" class="tick">lower bound %s</text>`+"\n",
@@ -153,7 +157,8 @@ func (c *Chart) ticks() (list []int64) {
 // axis is the axis of addresses.
 func (c *Chart) axis(b *strings.Builder) {
 	for _, at := range c.ticks() {
-		fmt.Fprintf(b, `<text x="%d" y="%.1f" class="tick" text-anchor="end">%s</text>`+"\n", axisWidth-6, min(max(c.y(at)+4, 9), plotHeight), bytesize.Format(at))
+		fmt.Fprintf(b, `<text x="%d" y="%.1f" class="tick" text-anchor="end">%s</text>`+"\n",
+			axisWidth-6, min(max(c.y(at)+4, 9), plotHeight), bytesize.Format(at))
 	}
 }
 
@@ -166,7 +171,8 @@ func (c *Chart) area(b *strings.Builder, p *Plan) {
 	for _, box := range largest(p.Boxes) {
 		c.cell(&box).write(b, areaWidth)
 	}
-	fmt.Fprintf(b, `<rect x="%.3f%%" width="%.3f%%" height="%d" class="peak"/>`+"\n", c.x(c.Peak), max(c.x(c.Peak+1)-c.x(c.Peak), 0.2), plotHeight)
+	fmt.Fprintf(b, `<rect x="%.3f%%" width="%.3f%%" height="%d" class="peak"/>`+"\n",
+		c.x(c.Peak), max(c.x(c.Peak+1)-c.x(c.Peak), 0.2), plotHeight)
 	across(b, c.y(p.Size), "size")
 	across(b, c.y(c.Bound), "bound")
 	c.steps(b)
@@ -185,7 +191,8 @@ func largest(boxes []Box) []Box {
 }
 
 func (c *Chart) cell(box *Box) *Cell {
-	cell := &Cell{Left: c.x(box.First), Top: c.y(box.Offset + box.Bytes), Class: box.Class, Label: box.Label, Detail: box.Detail}
+	cell := &Cell{Left: c.x(box.First), Top: c.y(box.Offset + box.Bytes),
+		Class: box.Class, Label: box.Label, Detail: box.Detail}
 	cell.Width, cell.Height = c.x(box.Last+1)-cell.Left, max(c.y(box.Offset)-cell.Top, .8)
 	if box.Conflict {
 		cell.Class += " conflict"
@@ -197,7 +204,8 @@ func (c *Chart) cell(box *Box) *Cell {
 func (c *Chart) steps(b *strings.Builder) {
 	every := int(max(round(float64(c.Steps)/6), 1))
 	for at := 0; at < c.Steps; at += every {
-		fmt.Fprintf(b, `<text x="%.2f%%" y="%d" class="tick" text-anchor="middle">%d</text>`+"\n", (c.x(at)+c.x(at+1))/2, plotHeight+15, at)
+		fmt.Fprintf(b, `<text x="%.2f%%" y="%d" class="tick" text-anchor="middle">%d</text>`+"\n",
+			(c.x(at)+c.x(at+1))/2, plotHeight+15, at)
 	}
 	fmt.Fprintf(b, `<text x="50%%" y="%d" class="tick" text-anchor="middle">instruction</text>`+"\n", plotHeight+31)
 }

@@ -46,6 +46,7 @@ func (c *Chart) Legend() string {
 	for _, class := range c.classes() {
 		fmt.Fprintf(&b, `<svg class="chart" width="12" height="12"><rect width="12" height="12" class="%s"/></svg> %s `, class, class)
 	}
-	fmt.Fprintf(&b, `<svg class="chart" width="24" height="12"><line x2="24" y1="7" y2="7" class="bound"/></svg> lower bound %s</p>`+"\n", bytesize.Format(c.Bound))
+	fmt.Fprintf(&b, `<svg class="chart" width="24" height="12"><line x2="24" y1="7" y2="7" class="bound"/></svg> lower bound %s</p>`+"\n",
+		bytesize.Format(c.Bound))
 	return b.String()
 }

@@ -11,7 +11,7 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	f32 := func(sizes ...int) *Shape { return &Shape{tensor.Float32, append([]int{}, sizes...)} }
+	f32 := func(sizes ...int) *Shape { return &Shape{DType: tensor.Float32, Sizes: append([]int{}, sizes...)} }
 	cases := []struct {
 		text string
 		want Spec

@@ -203,7 +203,7 @@ func TestSummarize(t *testing.T) {
 		{"more than a block", tensor.New(tensor.Uint8, 3000), `{"min":0,"max":0,"mean":0,"first":[0,0,0,0,0,0]}`},
 	}
 	for _, c := range cases {
-		got, err := json.Marshal(Summarize(c.t))
+		got, err := json.Marshal(new(Scores).Summarize(c.t))
 		if err != nil || string(got) != c.want {
 			t.Errorf("%s: got %s, %v, want %s", c.name, got, err, c.want)
 		}
@@ -213,9 +213,9 @@ func TestSummarize(t *testing.T) {
 func TestPrint(t *testing.T) {
 	var b strings.Builder
 	for i, v := range values() {
-		Print(&b, i, v)
+		new(Scores).Print(&b, i, v)
 	}
-	Print(&b, 9, ptr(tensor.TensorValue(tensor.Of([]float32{1, 5, 2.25, 4, 3, -1, 0}, 1, 7))))
+	new(Scores).Print(&b, 9, ptr(tensor.TensorValue(tensor.Of([]float32{1, 5, 2.25, 4, 3, -1, 0}, 1, 7))))
 	want := `  output 0: float32 [1 2 1 2]  min 1  max 4  mean 2.5
     first 1 2 3 4
   output 1: int 5

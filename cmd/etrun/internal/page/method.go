@@ -165,7 +165,9 @@ func (d *describer) step(s *ir.Step) Instruction {
 	return in
 }
 
-var stepKinds = map[ir.StepKind]string{ir.KernelCall: "operator", ir.DelegateCall: "delegate", ir.MoveCall: "move", ir.JumpFalseCall: "jump", ir.FreeCall: "free"}
+var stepKinds = map[ir.StepKind]string{
+	ir.KernelCall: "operator", ir.DelegateCall: "delegate", ir.MoveCall: "move", ir.JumpFalseCall: "jump", ir.FreeCall: "free",
+}
 
 // instruction is one with what the file says of its place.
 func (d *describer) instruction(chain, index int, kind, name string) Instruction {

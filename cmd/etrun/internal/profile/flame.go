@@ -83,8 +83,10 @@ func (r *Row) cell(left float64, row int) chart.Cell {
 	if place != "" && r.Node < 0 {
 		place = "instruction " + place
 	}
-	return chart.Cell{Left: 100 * left, Width: 100 * r.Share, Top: flameRow * float64(row), Height: flameRow, Class: r.class(), Label: cut(chart.Short(r.Name), 200),
-		Detail: strings.TrimSpace(cut(r.Name, 200)+"\n"+place) + fmt.Sprintf("\nmedian %v, max %v, %.1f %%", round(r.Median), round(r.Max), 100*r.Share)}
+	detail := strings.TrimSpace(cut(r.Name, 200)+"\n"+place) +
+		fmt.Sprintf("\nmedian %v, max %v, %.1f %%", round(r.Median), round(r.Max), 100*r.Share)
+	return chart.Cell{Left: 100 * left, Width: 100 * r.Share, Top: flameRow * float64(row), Height: flameRow,
+		Class: r.class(), Label: cut(chart.Short(r.Name), 200), Detail: detail}
 }
 
 // class is the style of a row's box: its kind, and one tint for all of one name.
