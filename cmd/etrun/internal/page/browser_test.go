@@ -55,7 +55,7 @@ func openBrowser(t *testing.T, path string, width int) *browser {
 		_ = c.Wait()
 		from.Close()
 	})
-	_ = from.SetReadDeadline(time.Now().Add(60 * time.Second))
+	_ = from.SetReadDeadline(time.Now().Add(5 * time.Minute))
 	b := &browser{t: t, to: to, from: bufio.NewReader(from)}
 	var target struct{ TargetID, SessionID string }
 	b.call("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
@@ -63,7 +63,7 @@ func openBrowser(t *testing.T, path string, width int) *browser {
 	b.session = target.SessionID
 	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false}, nil)
 	b.call("Page.navigate", map[string]any{"url": "file://" + path}, nil)
-	for range 200 {
+	for range 3000 {
 		if b.eval("document.readyState + ' ' + document.querySelectorAll('main').length") == "complete 1" {
 			return b
 		}
