@@ -104,6 +104,14 @@ func Open(path string) (*Library, error) {
 	return o.lib, o.err
 }
 
+// Forget makes the next Open look again, after a library was put into its place. Libraries
+// that are open stay so.
+func Forget() {
+	opened.Lock()
+	defer opened.Unlock()
+	clear(opened.at)
+}
+
 // places lists folders and files to look at, in order; the empty one is the system.
 func places(path string) []string {
 	if path != "" {

@@ -170,6 +170,9 @@ func (t *npuTrace) run(ctx context.Context, path string) error {
 		return err
 	}
 	defer s.Close()
+	if err := eachNPU(s, func(string, int, []byte) error { return nil }); err != nil {
+		return err
+	}
 	if err := s.Prepare(ctx, t.calls); err != nil {
 		return err
 	}

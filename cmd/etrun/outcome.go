@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,7 @@ type outcome struct {
 	folder   *output.Folder
 	archive  *output.Archive
 	entries  [][]output.Entry // by call
+	scored   bool             // an output had classes
 }
 
 // targets are the files of single outputs, and a flag for them.
@@ -127,6 +129,7 @@ func (o *outcome) keep(s *session.Session, k int, st *session.Step) error {
 			return err
 		}
 	}
+	o.scored = o.scored || o.folder == nil && slices.ContainsFunc(outputs, o.scores.Shows)
 	var entries []output.Entry
 	switch {
 	case o.folder != nil:
@@ -141,6 +144,17 @@ func (o *outcome) keep(s *session.Session, k int, st *session.Step) error {
 	}
 	o.entries = append(o.entries, entries)
 	return err
+}
+
+// warn says which flags were given for nothing.
+func (o *outcome) warn() {
+	switch {
+	case !o.scores.Asked() || o.scored:
+	case o.folder != nil:
+		o.note("warning: --top-k, --softmax and --labels have no effect with --output-dir")
+	default:
+		o.note("warning: --top-k, --softmax and --labels have no effect: no output is one row of real numbers")
+	}
 }
 
 // readLabels reads the names of classes.

@@ -26,7 +26,8 @@ type planCommand struct {
 }
 
 // planReport is the JSON object of plan. Sizes and offsets are in bytes, lives in
-// instructions: -1 is before the first, when inputs are set.
+// instructions: -1 is before the first, when inputs are set. A storage that is never used
+// ends before it begins.
 type planReport struct {
 	Schema     string           `json:"schema"`
 	Model      string           `json:"model"`
@@ -138,9 +139,12 @@ func reportPlan(path string, m *etrun.Method) *planReport {
 
 func reportStorage(mp *plan.Memory, i int) storageReport {
 	s := &mp.Method.Storages[i]
-	first := mp.Method.Values[s.Values[0]].Tensor
+	value, first, last := mp.Method.Values[s.Values[0]].Tensor, s.First, s.Last
+	if s.Last < s.First { // never used
+		first, last = 0, -1
+	}
 	r := storageReport{Values: s.Values, Name: storageName(mp.Method, s), Kind: s.Kind.String(),
-		Type: first.DType.String() + " " + input.FormatSizes(first.Sizes), Output: s.Output, Bytes: s.Bytes, First: s.First, Last: s.Last}
+		Type: value.DType.String() + " " + input.FormatSizes(value.Sizes), Output: s.Output, Bytes: s.Bytes, First: first, Last: last}
 	if mp.File.Placed[i] {
 		at := mp.File.Places[i]
 		r.FileArena, r.FileOffset = &at.Arena, &at.Offset
@@ -175,7 +179,7 @@ func (r *planReport) print(a *app) error {
 		if s.Output {
 			kind += ", output"
 		}
-		fmt.Fprintf(t, "%v\t%s\t%s\t%d\t%d–%d\t%s\t%s\t%s\n", s.Values, kind, s.Type, s.Bytes, s.First, s.Last,
+		fmt.Fprintf(t, "%v\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", s.Values, kind, s.Type, s.Bytes, s.alive(),
 			filePlace(s), place(s.OwnOffset), printable(s.Name))
 	}
 	if err := t.Flush(); err != nil {
@@ -187,6 +191,14 @@ func (r *planReport) print(a *app) error {
 	_, err := fmt.Fprintf(a.out, "file %s%s, own %s, lower bound %s, state %s; in use: %s\n", bytesize.Format(r.FileBytes), unusable(r.FileWhole),
 		bytesize.Format(r.OwnBytes), bytesize.Format(r.LowerBound), bytesize.Format(r.StateBytes), r.InUse)
 	return err
+}
+
+// alive are the instructions from the first to the last use.
+func (s *storageReport) alive() string {
+	if s.Last < s.First {
+		return "never"
+	}
+	return fmt.Sprintf("%d–%d", s.First, s.Last)
 }
 
 func unusable(whole bool) string {

@@ -130,7 +130,8 @@ func (r *reportCommand) time(ctx context.Context, s *session.Session) error {
 		return err
 	}
 	r.firstRunEnded()
-	for range r.repeat {
+	for i := range r.repeat {
+		r.progress.say("run %d of %d", i+1, r.repeat)
 		if _, err := s.Time(ctx); err != nil {
 			return err
 		}

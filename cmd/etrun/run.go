@@ -115,6 +115,7 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 		ctx, cancel = context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("time-out of %v: %w", r.timeout, context.DeadlineExceeded))
 		defer cancel()
 	}
+	r.progress.say("loading %s", printable(path))
 	s, err := session.Open(ctx, path, &r.Options, r.profileFlags.options()...)
 	if err != nil {
 		return err
@@ -129,6 +130,7 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 // rounds executes the calls as often as was asked; the outputs of the first round are
 // kept.
 func (r *runCommand) rounds(ctx context.Context, s *session.Session) error {
+	r.progress.say("first run of %d", r.repeat)
 	defer r.outcome.close()
 	defer r.profileFlags.close()
 	if err := r.outcome.create(ctx); err != nil {
@@ -143,8 +145,10 @@ func (r *runCommand) rounds(ctx context.Context, s *session.Session) error {
 	}); err != nil {
 		return err
 	}
+	r.outcome.warn()
 	r.firstRunEnded()
-	for range r.repeat - 1 {
+	for i := range r.repeat - 1 {
+		r.progress.say("run %d of %d", i+2, r.repeat)
 		if err := s.Once(ctx, nil); err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -87,10 +88,18 @@ func (o *Scores) Summarize(t *tensor.Tensor) *Summary {
 	return s
 }
 
+// Asked reports that something was said of scores.
+func (o *Scores) Asked() bool { return o.Top > 0 || o.Softmax || o.Labels != nil }
+
+// Shows reports a value whose largest elements are shown.
+func (o *Scores) Shows(v *tensor.Value) bool {
+	return v.Kind == tensor.KindTensor && tensor.Loader[float64](v.Tensor.DType) != nil && v.Tensor.Numel() > 0 && o.top(v.Tensor) != nil
+}
+
 // top finds the largest elements of one row of classes.
 func (o *Scores) top(t *tensor.Tensor) []Score {
 	n := t.Numel()
-	asked := o.Top > 0 || o.Softmax || o.Labels != nil
+	asked := o.Asked()
 	if t.Rank() == 0 || len(squeezed(t.Sizes)) > 1 || !asked && (!t.DType.IsFloat() || t.Rank() > 2 || n < tops || t.Sizes[t.Rank()-1] != n) {
 		return nil
 	}
@@ -151,7 +160,7 @@ func (o *Scores) printValue(w io.Writer, v *tensor.Value) {
 }
 
 func (o *Scores) printTensor(w io.Writer, t *tensor.Tensor) {
-	fmt.Fprintf(w, "%v %v", t.DType, t.Sizes)
+	fmt.Fprintf(w, "%v %s", t.DType, input.FormatSizes(t.Sizes))
 	s := o.Summarize(t)
 	if s == nil {
 		fmt.Fprintf(w, ", %d bytes\n", t.NBytes())

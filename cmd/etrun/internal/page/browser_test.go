@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -41,9 +42,14 @@ func openBrowser(t *testing.T, path string, width int) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
+	profile, err := os.MkdirTemp("", "page-test-") // which helper processes may still write to at the end
+	if err != nil {
+		t.Fatal(err)
+	}
 	c := exec.Command(program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe",
-		"--user-data-dir="+t.TempDir(), "about:blank")
+		"--user-data-dir="+profile, "about:blank")
 	c.ExtraFiles = []*os.File{theirs, theirOut}
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -51,9 +57,10 @@ func openBrowser(t *testing.T, path string, width int) *browser {
 	theirOut.Close()
 	t.Cleanup(func() {
 		to.Close()
-		_ = c.Process.Kill()
+		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // with its helpers
 		_ = c.Wait()
 		from.Close()
+		_ = os.RemoveAll(profile)
 	})
 	_ = from.SetReadDeadline(time.Now().Add(5 * time.Minute))
 	b := &browser{t: t, to: to, from: bufio.NewReader(from)}

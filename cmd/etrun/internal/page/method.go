@@ -12,6 +12,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/chart"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/timeline"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -59,7 +60,7 @@ func (d *describer) describe(ctx context.Context) (*Method, error) {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case err != nil:
-		r.Fault = cut(err.Error())
+		r.Fault = cut(session.Cure(err).Error())
 		d.asInFile(r)
 	default:
 		defer m.Close()
