@@ -160,6 +160,14 @@ func (a *app) leaveStdout(paths ...string) error {
 	return nil
 }
 
+// interrupted is the cause of a context that a signal ended.
+type interrupted struct{ signal os.Signal }
+
+func (e interrupted) Error() string { return "ended by a signal: " + e.signal.String() }
+
+// Unwrap makes it a context.Canceled.
+func (e interrupted) Unwrap() error { return context.Canceled }
+
 // interruptible is a context that the first interrupt cancels, with a cause that is
 // context.Canceled. The second interrupt ends the process as usual.
 func interruptible() (context.Context, func()) {
@@ -169,7 +177,7 @@ func interruptible() (context.Context, func()) {
 	go func() {
 		select {
 		case s := <-signals:
-			cancel(fmt.Errorf("%v: %w", s, context.Canceled))
+			cancel(interrupted{s})
 			signal.Stop(signals)
 		case <-ctx.Done():
 		}

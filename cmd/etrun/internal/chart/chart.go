@@ -112,6 +112,7 @@ func (c *Chart) top() int64 {
 			most = max(most, p.Boxes[i].Offset+p.Boxes[i].Bytes)
 		}
 	}
+	most = min(most, 1<<60) // a file may claim more
 	return most + most/20 + 1
 }
 

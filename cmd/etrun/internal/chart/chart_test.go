@@ -3,6 +3,7 @@ package chart
 import (
 	"encoding/xml"
 	"io"
+	"math"
 	"strings"
 	"testing"
 )
@@ -76,6 +77,16 @@ func TestNothingBeyondTheWidth(t *testing.T) {
 			t.Errorf("%s: from %g to %g %%", box.Label, cell.Left, cell.Left+cell.Width)
 		}
 	}
+}
+
+// Sizes that a file claims cannot make a drawing without end.
+func TestHugeSizes(t *testing.T) {
+	c := sample()
+	c.Plans[1].Size, c.Bound = math.MaxInt64, math.MaxInt64
+	if n := len(c.ticks()); n < 2 || n > 20 {
+		t.Errorf("%d ticks", n)
+	}
+	elements(t, "<x>"+c.Panel(1)+"</x>")
 }
 
 func TestDrawsTheLargest(t *testing.T) {
