@@ -59,7 +59,7 @@ func printCure(w io.Writer, cure string) {
 // retargetCommand is what this program does as the helper of the script.
 const retargetCommand = "__retarget"
 
-// newRetarget is not for people: the script of --fix calls it.
+// newRetarget is hidden: the script of --fix calls it.
 func newRetarget(a *app) *cobra.Command {
 	return &cobra.Command{Use: retargetCommand + " FILE", Hidden: true, Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return retarget.File(args[0], a.notes) }}

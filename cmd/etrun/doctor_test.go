@@ -101,6 +101,6 @@ func TestRetargetCommand(t *testing.T) {
 	}
 	out.Reset()
 	if run([]string{"--help"}, strings.NewReader(""), &out, &notes); strings.Contains(out.String(), retargetCommand) {
-		t.Error("it is for people")
+		t.Error("help lists it")
 	}
 }

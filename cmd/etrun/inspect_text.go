@@ -20,7 +20,7 @@ func count(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// print writes the report for people, one screen for a usual program. Methods that only give
+// print writes the report as text, one screen for a usual program. Methods that only give
 // constants, and delegates that are alike, take one line together unless all are wanted.
 func (r *programReport) print(w io.Writer, all bool) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

@@ -144,7 +144,7 @@ func (s *Spec) parseFill(text string) error {
 	}
 	rest, shape, err := cutShape(text)
 	if err == nil && rest != s.Fill {
-		err = fmt.Errorf("%s:shape or %[1]s:dtype:shape is due, such as %[1]s:float32:1x3", s.Fill)
+		err = fmt.Errorf("%s:shape or %[1]s:dtype:shape is wanted, such as %[1]s:float32:1x3", s.Fill)
 	}
 	s.Shape = shape
 	return err

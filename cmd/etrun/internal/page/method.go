@@ -217,7 +217,7 @@ func (d *describer) unfold(in *Instruction, info *delegate.Info) {
 	}
 }
 
-// text is a value of the loaded method in words.
+// text is a value of the loaded method as text.
 func (d *describer) text(v int) string {
 	if v < 0 {
 		return "none"
