@@ -57,13 +57,16 @@ var memoryNames = map[string]isa.RegionKind{"constants": isa.Constants, "scratch
 var regionOf = map[isa.RegionKind]int{isa.Constants: 0, isa.Scratch: 1, isa.Fast: 2}
 
 // timings are the memories of an NPU: those that Vela assumes by default, and what the
-// command line says.
-func (n *npuCycles) timings(f isa.Family) (npu.Timings, error) {
+// command line says. The scratch of programs with a fast one is in the slow memory.
+func (n *npuCycles) timings(f isa.Family, fast bool) (npu.Timings, error) {
 	flash, sram := npu.Timing{Rate: 1.875, Latency: 500, Burst: 128}, npu.Timing{Rate: 8, Latency: 32, Burst: 32}
 	t := npu.Timings{flash, sram, sram, sram, sram}
-	if f != isa.U55 { // the arena is in DRAM where a fast scratch is used
+	if f != isa.U55 {
 		flash.Rate, sram.Rate = 3.75, 16
 		t = npu.Timings{flash, sram, sram, sram, sram}
+	}
+	if fast {
+		t[1] = t[0]
 	}
 	for _, text := range n.memories {
 		name, values, ok := strings.Cut(text, "=")
@@ -163,7 +166,7 @@ func (n *npuCycles) estimate(payload []byte, s *session.Session) (d delegateCycl
 	if err != nil {
 		return d, err
 	}
-	timings, err := n.timings(p.Config.Family)
+	timings, err := n.timings(p.Config.Family, program.Footprint()[2] > 0)
 	if err != nil {
 		return d, err
 	}
