@@ -21,7 +21,7 @@ var layers = [][]string{
 	{"delegate"},
 	{"runtime"},
 	{"."},
-	{"examples"},
+	{"examples", "scripts"},
 	{"cmd"},
 }
 

@@ -16,7 +16,7 @@ var commands = []struct {
 	make  func(*app) *cobra.Command
 }{
 	{"run", newRun}, {"run", newVerify}, {"run", newCompare}, {"run", newBench}, {"run", newProfile},
-	{"look", newCheck}, {"look", newInspect}, {"look", newPlan}, {"look", newNPU},
+	{"look", newCheck}, {"look", newInspect}, {"look", newPlan}, {"look", newReport}, {"look", newNPU},
 	{"here", newOps}, {"here", newDoctor}, {"here", newVersion},
 }
 
@@ -34,6 +34,8 @@ func newRoot(a *app) *cobra.Command {
 		c.GroupID = row.group
 		root.AddCommand(c)
 	}
+	root.AddCommand(newRetarget(a))
+	root.SetHelpCommand(newHelp())
 	root.SetHelpCommandGroupID("here")
 	root.SetCompletionCommandGroupID("here")
 	root.SetUsageTemplate(narrowFlags(root.UsageTemplate()))
@@ -44,6 +46,7 @@ func newRoot(a *app) *cobra.Command {
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "one JSON object on stdout, people's text on stderr")
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "say nothing on stderr but errors")
 	root.SetFlagErrorFunc(flagFault)
+	completeFlags(root)
 	return root
 }
 

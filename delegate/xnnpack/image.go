@@ -280,23 +280,20 @@ func (m *image) Info() delegate.Info {
 	return info
 }
 
+// describeNode names a node's values: "fp32 1x5x5x3, fp32 4x3x3x3 → fp32 1x3x3x4".
 func (m *image) describeNode(n *node) delegate.Node {
-	detail := ""
+	var sides [2]string
 	for i, list := range [2][]int{n.In, n.Out} {
-		if i == 1 {
-			detail += " →"
-		}
-		for j, v := range list {
-			if v == none {
-				continue
+		var values []string
+		for _, v := range list {
+			if v != none {
+				sizes := strings.ReplaceAll(strings.Trim(m.shapes[v].String(), "[]"), " ", "x")
+				values = append(values, m.graph.Values[v].Datatype.String()+" "+cmp.Or(sizes, "scalar"))
 			}
-			if i+j > 0 {
-				detail += " "
-			}
-			detail += m.graph.Values[v].Datatype.String() + m.shapes[v].String()
 		}
+		sides[i] = strings.Join(values, ", ")
 	}
-	return delegate.Node{Name: n.Type.name, Detail: detail}
+	return delegate.Node{Name: n.Type.name, Detail: sides[0] + " → " + sides[1]}
 }
 
 // filters are those that the Go engine multiplies with, packed by the first who asks.

@@ -221,3 +221,12 @@ func (o *Options) InputLimit() int64 {
 	}
 	return 1 << 30
 }
+
+// Words are the words that flags take one of.
+func Words() map[string][]string {
+	words := make(map[string][]string)
+	for _, c := range new(Options).choices() {
+		words[c.flag] = c.words
+	}
+	return words
+}
