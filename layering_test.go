@@ -21,6 +21,7 @@ var layers = [][]string{
 	{"delegate"},
 	{"runtime"},
 	{"."},
+	{"serve"},
 	{"examples"},
 	{"cmd"},
 }
@@ -48,9 +49,12 @@ var light = []string{
 	"golang.org/x/sys", "github.com/google/flatbuffers", "github.com/ebitengine/purego", "github.com/x448/float16",
 }
 
-// heavy are the modules that one library package may import, which only programs that
-// ask for it import in their turn.
-var heavy = map[string]string{"github.com/prometheus/client_golang": "runtime/metrics"}
+// heavy are the modules that one library package may import, which only programs, and
+// packages above the root, import in their turn.
+var heavy = map[string]string{
+	"github.com/prometheus/client_golang": "runtime/metrics",
+	"github.com/go-json-experiment/json":  "serve/oip",
+}
 
 // under reports that pkg is one of the folders or lies below it.
 func under(pkg string, folders ...string) bool {
@@ -78,7 +82,7 @@ func verdict(pkg, imported string, test bool) string {
 		return foreign(pkg, imported)
 	}
 	for _, only := range heavy {
-		if own == only && !under(pkg, "cmd", "examples") {
+		if own == only && !under(pkg, "cmd", "examples", "serve") {
 			return "only for programs that ask for it"
 		}
 	}
@@ -186,6 +190,12 @@ func TestVerdict(t *testing.T) {
 		{"runtime/metrics", "github.com/prometheus/client_golang/prometheus", false, false},
 		{"runtime/trace", "github.com/prometheus/client_golang/prometheus", false, true},
 		{".", module + "/runtime/metrics", false, true},
+		{"serve", module + "/serve/oip", false, false},
+		{"serve", module, false, false},
+		{".", module + "/serve", false, true},
+		{"serve", "github.com/prometheus/client_golang/prometheus", false, true},
+		{"serve/oip", "github.com/go-json-experiment/json/jsontext", false, false},
+		{"kernels", "github.com/go-json-experiment/json/jsontext", false, true},
 		{"examples/daemon", module + "/runtime/metrics", false, false},
 		{"examples/daemon", "github.com/prometheus/client_golang/prometheus/promhttp", false, false},
 		{"cmd/etrun", module + "/runtime/pte", false, false},
