@@ -166,7 +166,10 @@ func (b *batch) close() (members []*member) {
 
 func (b *batch) execute(members []*member) error {
 	e := b.owner.endpoint
-	if len(members) == 1 {
+	switch len(members) {
+	case 0:
+		return nil
+	case 1:
 		return e.pool.Do(b.ctx, func(m *etrun.Method) error { return members[0].call.execute(b.ctx, m) })
 	}
 	joined := &call{endpoint: e}

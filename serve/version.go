@@ -105,7 +105,7 @@ const (
 
 // limits are what a request to the version may take.
 func (v *version) limits(body int64) oip.Limits {
-	l := oip.Limits{Header: headerBytes, Body: headerBytes, Inputs: minInputs, Alloc: v.alloc}
+	l := oip.Limits{Header: headerBytes, Body: headerBytes, Tensors: headerBytes, Inputs: minInputs, Alloc: v.alloc}
 	for _, e := range v.endpoints {
 		bytes, elements, ok := e.maxBytes()
 		if !ok || elements > body/jsonElement {
