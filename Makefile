@@ -7,7 +7,7 @@ BENCHTIME ?= 1s
 FUZZTIME ?= 10m
 RACETEST ?= . ./cmd/... ./delegate/... ./hal/... ./runtime/... ./serve/...
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
-LDFLAGS  := -X main.release=$(VERSION)
+LDFLAGS  := -s -w -X main.release=$(VERSION)
 
 .PHONY: help deps demo build test check format vet staticcheck levels arm64 race conformance docs bench fuzz firmware clean
 .DEFAULT_GOAL := help
