@@ -110,20 +110,34 @@ func (m *Model) verifySignature(ctx context.Context) (digest string, err error) 
 	if err != nil {
 		return "", fmt.Errorf("--trust wants a signature: %w", err)
 	}
+	digest, ok, err := m.signed(ctx, key, signature)
+	if err == nil && !ok {
+		err = fmt.Errorf("%s: its signature is not one of the key %016X: %w", m.Path, key.ID(), etrun.ErrFormat)
+	}
+	return digest, err
+}
+
+// signed verifies the file against a signature: of its BLAKE2b digest, or, as older programs
+// made them, of its bytes, which are then read into memory.
+func (m *Model) signed(ctx context.Context, key minisign.PublicKey, signature []byte) (digest string, ok bool, err error) {
+	var form minisign.Signature
+	if err := form.UnmarshalText(signature); err != nil {
+		return "", false, nil
+	}
+	if form.Algorithm == minisign.EdDSA {
+		b, err := openfile.ReadFile(ctx, m.Path, openfile.Rules{})
+		sum := sha256.Sum256(b)
+		return hex.EncodeToString(sum[:]), err == nil && minisign.Verify(key, b, signature), err
+	}
 	f, err := openfile.Open(ctx, m.Path, openfile.Rules{})
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	defer f.Close()
 	sum := sha256.New()
 	read := minisign.NewReader(io.TeeReader(f, sum))
-	if _, err := io.Copy(io.Discard, read); err != nil {
-		return "", err
-	}
-	if !read.Verify(key, signature) {
-		return "", fmt.Errorf("%s: its signature is not one of the key %016X: %w", m.Path, key.ID(), etrun.ErrFormat)
-	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
+	_, err = io.Copy(io.Discard, read)
+	return hex.EncodeToString(sum.Sum(nil)), err == nil && read.Verify(key, signature), err
 }
 
 // publicKey is a key, or that of a file.
