@@ -15,6 +15,7 @@ import (
 
 // infer answers an inference.
 func (s *Server) infer(w http.ResponseWriter, r *http.Request) {
+	arrived := time.Now()
 	m, v, err := s.acquire(r)
 	if err != nil {
 		s.refuse(w, r, headerBytes, err)
@@ -28,7 +29,7 @@ func (s *Server) infer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.budget.give(size)
-	if err := s.inferIn(w, r, v, limits); err != nil {
+	if err := s.inferIn(w, r, v, limits, arrived); err != nil {
 		fail(w, err)
 	}
 }
@@ -94,7 +95,7 @@ func (e *lateError) Error() string { return fmt.Sprintf("no answer within %v", e
 func (e *lateError) Unwrap() error { return context.DeadlineExceeded }
 
 // inferIn reads, checks, executes and answers, in a version.
-func (s *Server) inferIn(w http.ResponseWriter, r *http.Request, v *version, limits oip.Limits) error {
+func (s *Server) inferIn(w http.ResponseWriter, r *http.Request, v *version, limits oip.Limits, arrived time.Time) error {
 	s.readBy(w, s.options.BodyTimeout)
 	request, err := oip.Read(r.Body, r.Header.Get(oip.HeaderLength), limits)
 	if err != nil {
@@ -113,7 +114,7 @@ func (s *Server) inferIn(w http.ResponseWriter, r *http.Request, v *version, lim
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(r.Context(), limit, &lateError{limit})
+	ctx, cancel := context.WithDeadlineCause(r.Context(), arrived.Add(limit), &lateError{limit})
 	defer cancel()
 	if err := e.admit(ctx, c, request); err != nil {
 		return err

@@ -30,7 +30,7 @@ type Config struct {
 
 	Instances  int           // requests that execute at once, default 2
 	Queue      int           // requests that wait, default 64; negative for none
-	Timeout    time.Duration // for waiting and executing, default 10 s
+	Timeout    time.Duration // from a request's header to its outputs, default 10 s
 	MaxBatch   int           // rows of requests that are joined into one execute, 0 or 1 for none
 	BatchDelay time.Duration // how long a batch waits for further requests
 	Sequences  SequenceLimits

@@ -107,7 +107,7 @@ func (l *Limits) AddFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&l.Methods, "method", l.Methods, "method to serve, `NAME`; may be repeated (default: all)")
 	flags.IntVar(&l.Instances, "instances", l.Instances, "requests of a model that execute at once, `N`")
 	flags.IntVar(&l.Queue, "queue", l.Queue, "requests of a model that wait, `N`; further ones get 429")
-	flags.DurationVar(&l.Timeout, "timeout", l.Timeout, "`TIME` for a request to wait and execute, then it gets 504")
+	flags.DurationVar(&l.Timeout, "timeout", l.Timeout, "`TIME` for a request to be read, wait and execute, then it gets 504")
 	flags.IntVar(&l.MaxBatch, "max-batch", l.MaxBatch, "join requests into executes of up to `N` rows, where the first dimension varies")
 	flags.DurationVar(&l.BatchDelay, "batch-delay", l.BatchDelay, "`TIME` that a batch waits for further requests")
 	flags.IntVar(&l.Sequences, "sequences", l.Sequences, "sequences of a model that keep state at once, `N`")
