@@ -3,7 +3,9 @@ package serve_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,9 +13,11 @@ import (
 	"time"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/trace"
 	"github.com/etrun-go/etrun/serve"
+	"github.com/etrun-go/etrun/serve/oip"
 )
 
 // Joined rows give what each gives alone.
@@ -88,4 +92,74 @@ func TestBatchRefused(t *testing.T) {
 		}
 		s.Close()
 	}
+}
+
+// BenchmarkBatch has sixteen callers send one row each, alone and in batches, in turn. The
+// model is that of ETRUN_SERVE_MODEL, or one of the tests.
+func BenchmarkBatch(b *testing.B) {
+	path := os.Getenv("ETRUN_SERVE_MODEL")
+	if path == "" {
+		path = "../testdata/pte/dynamic_pair.pte"
+	}
+	open := func(ctx context.Context) (*etrun.Program, error) {
+		return etrun.OpenSource(ctx, etrun.File(path), etrun.WithDelegates(all.Backends()...), etrun.WithThreads(1))
+	}
+	const callers, each, most = 16, 20, 4
+	var arms [2]*serve.Server
+	for i, rows := range []int{1, most} {
+		s, err := serve.New(serve.Options{}, serve.Config{Name: "m", Open: open, Instances: 1, Queue: 2 * callers, MaxBatch: rows})
+		if err == nil {
+			err = s.LoadAll(b.Context())
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer s.Close()
+		arms[i] = s
+	}
+	body, n := oneRow(b, open)
+	var took [2]time.Duration
+	for b.Loop() {
+		for i, s := range arms {
+			begun := time.Now()
+			var group sync.WaitGroup
+			for range callers {
+				group.Go(func() {
+					for range each {
+						if w := ask(s, "POST", "/v2/models/m/infer", body, headerLength(n)...); w.Code != 200 {
+							b.Errorf("%d, %s", w.Code, w.Body)
+						}
+					}
+				})
+			}
+			group.Wait()
+			took[i] += time.Since(begun)
+		}
+	}
+	b.ReportMetric(float64(took[0])/float64(took[1]), "times-the-throughput")
+}
+
+// oneRow is a request with one row of zeros for each input.
+func oneRow(b *testing.B, open func(context.Context) (*etrun.Program, error)) (body string, header int) {
+	b.Helper()
+	prog, err := open(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer prog.Close()
+	meta, err := prog.Meta("")
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := &oip.Request{}
+	for i := range meta.Inputs {
+		sizes := append([]int{1}, meta.Inputs[i].Sizes[1:]...)
+		d, _ := oip.DatatypeOf(meta.Inputs[i].DType)
+		r.Inputs = append(r.Inputs, oip.Tensor{Name: fmt.Sprintf("input_%d", i), Datatype: d, Shape: sizes, Data: tensor.New(meta.Inputs[i].DType, sizes...).Data, Binary: true})
+	}
+	text, n, err := r.Append(nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return string(text), n
 }

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bytes"
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -247,7 +248,7 @@ func TestUnixSocket(t *testing.T) {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
 	r.url = "http://unix"
-	r.client.Transport = &http.Transport{Dial: func(string, string) (net.Conn, error) { return net.Dial("unix", path) }}
+	r.client.Transport = &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", path) }}
 	if code, text, _ := r.ask("POST", "/v2/models/m/infer", adderBody); code != 200 {
 		t.Errorf("%d, %s", code, text)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/serve"
 	"github.com/etrun-go/etrun/serve/oip"
 )
 
@@ -355,6 +356,7 @@ func BenchmarkOverhead(b *testing.B) {
 	arms := map[string]func() error{
 		"library": func() error { _, err := call(); return err },
 		"bare":    func() error { return post(bare.Client(), bare.URL, body) },
+		"handler": handled(b, path),
 	}
 	for _, form := range []struct {
 		name, address string
@@ -368,6 +370,31 @@ func BenchmarkOverhead(b *testing.B) {
 		arms[form.name] = send
 	}
 	compare(b, arms)
+}
+
+// handled sends requests to package serve without a connection.
+func handled(b *testing.B, path string) func() error {
+	b.Helper()
+	s, err := serve.New(serve.Options{}, serve.Config{Name: "m", Instances: 1, Open: func(ctx context.Context) (*etrun.Program, error) {
+		return etrun.OpenSource(ctx, etrun.File(path), etrun.WithDelegates(all.Backends()...))
+	}})
+	if err == nil {
+		err = s.LoadAll(b.Context())
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { s.Close() })
+	e := exchanges(b, path, 1, true)[0]
+	return func() error {
+		r := httptest.NewRequest("POST", "/v2/models/m/infer", bytes.NewReader(e.body))
+		r.Header.Set(oip.HeaderLength, e.header)
+		w := httptest.NewRecorder()
+		if s.ServeHTTP(w, r); w.Code != http.StatusOK {
+			return fmt.Errorf("%d, %s", w.Code, w.Body)
+		}
+		return nil
+	}
 }
 
 // post sends a body and reads the answer.
