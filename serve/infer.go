@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/trace"
 	"github.com/etrun-go/etrun/serve/oip"
 )
@@ -43,7 +44,8 @@ func (s *Server) look(r *http.Request, m *Model, most int64) (size int64, err er
 	}
 	switch {
 	case r.ContentLength > most:
-		return 0, &oip.Error{Class: oip.ErrTooLarge, Err: fmt.Errorf("body of %d bytes, model %q takes at most %d", r.ContentLength, m.config.Name, most)}
+		err := fmt.Errorf("body of %d bytes, model %q takes at most %d", r.ContentLength, m.config.Name, most)
+		return 0, &oip.Error{Class: oip.ErrTooLarge, Err: err}
 	case encoding != "" && encoding != "identity":
 		return 0, fmt.Errorf("%w: %.40q", errEncoding, encoding)
 	case m.queue.full():
@@ -205,11 +207,13 @@ func (s *Server) respond(w http.ResponseWriter, c *call, request *oip.Request) e
 		h.Set(oip.HeaderLength, strconv.Itoa(header))
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.options.BodyTimeout))
+	s.writeBy(w, 0)
 	_, _ = w.Write(body) // a client that has gone
 	v.answers.put(body)
-	for i := range c.outputs {
-		v.tensors.put(c.outputs[i].Data)
+	for i, w := range c.wanted {
+		if c.endpoint.batches == nil && c.endpoint.outputs[w.output].meta.Kind == tensor.KindTensor {
+			v.tensors.put(c.outputs[i].Data) // others are not from alloc
+		}
 	}
 	return nil
 }

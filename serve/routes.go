@@ -207,6 +207,7 @@ func (s *Server) control(w http.ResponseWriter, r *http.Request, act func(*Model
 	}
 	if err == nil {
 		err = act(m)
+		s.writeBy(w, 0) // it may have taken longer than an inference
 	}
 	if err != nil {
 		failControl(w, err)

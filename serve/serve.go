@@ -48,6 +48,7 @@ type Server struct {
 	models  []*Model // by name
 	mux     *http.ServeMux
 	budget  budget
+	longest time.Duration   // time limit of the models
 	ctx     context.Context // ends with Close: that of loads
 	cancel  context.CancelFunc
 }
@@ -69,7 +70,8 @@ func New(o Options, models ...Config) (*Server, error) {
 		if s.Model(c.Name) != nil {
 			return nil, fmt.Errorf("two models with the name %q", c.Name)
 		}
-		s.models = append(s.models, newModel(c))
+		m := newModel(c)
+		s.models, s.longest = append(s.models, m), max(s.longest, m.config.Timeout)
 	}
 	slices.SortFunc(s.models, func(a, b *Model) int { return cmp.Compare(a.config.Name, b.config.Name) })
 	s.mux = s.routes()
@@ -77,7 +79,15 @@ func New(o Options, models ...Config) (*Server, error) {
 }
 
 // ServeHTTP answers a request.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.writeBy(w, s.options.BodyTimeout+s.longest) // an earlier request of the connection left its own
+	s.mux.ServeHTTP(w, r)
+}
+
+// writeBy sets a time limit for writing the answer.
+func (s *Server) writeBy(w http.ResponseWriter, after time.Duration) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(after + s.options.BodyTimeout)) // see readBy
+}
 
 // Model finds a model, nil for none of the name.
 func (s *Server) Model(name string) *Model {

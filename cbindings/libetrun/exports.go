@@ -17,7 +17,8 @@ import (
 )
 
 //export etrun_open
-func etrun_open(path *C.char, data **C.char, nData C.size_t, threads C.int, maxMemory C.int64_t, program *C.etrun_program, text **C.char) C.int {
+func etrun_open(path *C.char, data **C.char, nData C.size_t, threads C.int, maxMemory C.int64_t,
+	program *C.etrun_program, text **C.char) C.int {
 	return call(text, func() error {
 		if path == nil || program == nil || data == nil && nData > 0 || threads < 0 {
 			return fmt.Errorf("%w of etrun_open: NULL, or a negative number of threads", errArgument)
@@ -142,7 +143,8 @@ func etrun_output(method C.etrun_method, i C.size_t, info *C.etrun_info, text **
 }
 
 //export etrun_set
-func etrun_set(method C.etrun_method, i C.size_t, data unsafe.Pointer, bytes C.size_t, sizes *C.int64_t, rank C.size_t, text **C.char) C.int {
+func etrun_set(method C.etrun_method, i C.size_t, data unsafe.Pointer, bytes C.size_t,
+	sizes *C.int64_t, rank C.size_t, text **C.char) C.int {
 	return use(method, text, func(m *etrun.Method) error {
 		if data == nil && bytes > 0 || sizes == nil && rank > 0 || rank > C.ETRUN_MAX_RANK {
 			return fmt.Errorf("%w of etrun_set: NULL, or a rank above %d", errArgument, C.ETRUN_MAX_RANK)

@@ -47,7 +47,8 @@ var classes = []struct {
 	{context.Canceled, C.ETRUN_CANCELLED}, {context.DeadlineExceeded, C.ETRUN_CANCELLED},
 	{etrun.ErrPanic, C.ETRUN_PANIC}, {etrun.ErrClosed, C.ETRUN_CLOSED}, {etrun.ErrBusy, C.ETRUN_BUSY},
 	{etrun.ErrMemory, C.ETRUN_MEMORY}, {etrun.ErrMissing, C.ETRUN_MISSING}, {etrun.ErrUnsupported, C.ETRUN_MISSING},
-	{delegate.ErrMissing, C.ETRUN_MISSING}, {etrun.ErrFormat, C.ETRUN_MODEL}, {etrun.ErrInput, C.ETRUN_INPUT}, {etrun.ErrDevice, C.ETRUN_DEVICE},
+	{delegate.ErrMissing, C.ETRUN_MISSING}, {etrun.ErrFormat, C.ETRUN_MODEL},
+	{etrun.ErrInput, C.ETRUN_INPUT}, {etrun.ErrDevice, C.ETRUN_DEVICE},
 }
 
 func classOf(err error) C.int {

@@ -68,7 +68,8 @@ func newServer(ctx context.Context, folder string) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &classifier{digits: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "classified_total", Help: "Pictures by digit."}, []string{"digit"})}
+	counts := prometheus.CounterOpts{Name: "classified_total", Help: "Pictures by digit."}
+	c := &classifier{digits: prometheus.NewCounterVec(counts, []string{"digit"})}
 	if c.pool, err = program.NewPool("", 2, etrun.WithQueue(16)); err != nil {
 		return nil, err
 	}

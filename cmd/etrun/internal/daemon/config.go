@@ -155,7 +155,8 @@ func (m *Model) complete() error {
 
 // Models are those of the command line and of the configuration file, if there is one,
 // whose flags are set where the command line did not.
-func Models(ctx context.Context, flags *pflag.FlagSet, path string, arguments []string, options *session.Options, limits *Limits) (models []*Model, err error) {
+func Models(ctx context.Context, flags *pflag.FlagSet, path string, arguments []string,
+	options *session.Options, limits *Limits) (models []*Model, err error) {
 	c := &config{}
 	if path != "" {
 		if c, err = readConfig(ctx, path); err != nil {

@@ -39,7 +39,8 @@ func (c *counts) watch(s *serve.Server, models *metrics.Collector) {
 	for _, m := range s.Models() {
 		models.Model(m.Name(), "").SetQueue(m.Waiting)
 		c.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "etrun_sequences",
-			Help: "Sequences that keep state.", ConstLabels: prometheus.Labels{"model": m.Name()}}, func() float64 { return float64(m.Sequences()) }))
+			Help: "Sequences that keep state.", ConstLabels: prometheus.Labels{"model": m.Name()}},
+			func() float64 { return float64(m.Sequences()) }))
 	}
 }
 

@@ -119,9 +119,10 @@ func (d *Daemon) httpServer(ctx context.Context) *http.Server {
 	return &http.Server{
 		Handler:           &access{next: d.keeper.guard(mux), log: d.log, counts: d.counts, verbose: d.AccessLog},
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytes,
-		ConnState: newConnections(d.Connections).state,
-		ErrorLog:  slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
-		Protocols: protocols,
+		WriteTimeout: d.BodyTimeout, // package serve gives inferences more
+		ConnState:    newConnections(d.Connections).state,
+		ErrorLog:     slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
+		Protocols:    protocols,
 	}
 }
 

@@ -275,6 +275,26 @@ func TestDrainEnds(t *testing.T) {
 	}
 }
 
+// Time limits of a request do not reach the next one of its connection.
+func TestKeptConnection(t *testing.T) {
+	r := start(t, func(d *Daemon) { d.BodyTimeout = 100 * time.Millisecond }, model("m", adder))
+	r.client.Transport = &http.Transport{MaxConnsPerHost: 1}
+	for range 2 {
+		for _, c := range []struct {
+			method, path, body string
+			code               int
+		}{{"POST", "/v2/models/m/infer", adderBody, 200}, {"POST", "/v2/models/m/infer", "{", 400}, {"GET", "/metrics", "", 200}, {"GET", "/v2", "", 200}} {
+			if code, text, _ := r.ask(c.method, c.path, c.body); code != c.code {
+				t.Errorf("%s: %d, %s", c.path, code, text)
+			}
+			time.Sleep(150 * time.Millisecond)
+		}
+	}
+	if n := len(r.log.lines("request")); n != 8 {
+		t.Errorf("%d requests are logged", n)
+	}
+}
+
 // Profiles are on their own address alone.
 func TestDebug(t *testing.T) {
 	r := start(t, func(d *Daemon) { d.Debug = "127.0.0.1:0" }, model("m", adder))

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -39,7 +40,8 @@ func (s *Settings) listen(ctx context.Context, encrypted *tls.Config, known bool
 			continue
 		}
 		if !s.Insecure && !local(l.Addr()) && (encrypted == nil || !known) {
-			return list, session.Usage("--listen %v is reachable from other machines; give --tls-cert with --token-file or --client-ca, or --insecure", l.Addr())
+			return list, session.Usage("--listen %v is reachable from other machines; "+
+				"give --tls-cert with --token-file or --client-ca, or --insecure", l.Addr())
 		}
 		if encrypted != nil {
 			list[i] = tls.NewListener(l, encrypted)
@@ -51,6 +53,7 @@ func (s *Settings) listen(ctx context.Context, encrypted *tls.Config, known bool
 func (s *Settings) listenOn(ctx context.Context, address string) ([]net.Listener, error) {
 	if address == "systemd" {
 		list, err := activation.Listeners()
+		list = slices.DeleteFunc(list, func(l net.Listener) bool { return l == nil }) // those that take no connections
 		if err == nil && len(list) == 0 {
 			err = session.Usage("--listen systemd: systemd opened no socket for this process")
 		}

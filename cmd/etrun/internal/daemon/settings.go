@@ -38,13 +38,15 @@ func Defaults() Settings {
 
 // AddFlags adds the flags, with the settings as their defaults.
 func (s *Settings) AddFlags(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&s.Listen, "listen", s.Listen, "`ADDRESS` to listen on: HOST:PORT, unix:PATH, or systemd for sockets that systemd opened; may be repeated")
+	flags.StringArrayVar(&s.Listen, "listen", s.Listen,
+		"`ADDRESS` to listen on: HOST:PORT, unix:PATH, or systemd for sockets that systemd opened; may be repeated")
 	flags.StringVar(&s.SocketMode, "socket-mode", s.SocketMode, "permissions of unix sockets, `MODE` in octal digits")
 	flags.BoolVar(&s.Insecure, "insecure", s.Insecure, "listen beyond this machine without encryption, or for callers that are not known")
 	flags.StringVar(&s.Cert, "tls-cert", s.Cert, "certificate chain, `FILE`.pem, read anew at SIGHUP")
 	flags.StringVar(&s.Key, "tls-key", s.Key, "private key of the certificate, `FILE`.pem")
 	flags.StringVar(&s.ClientCA, "client-ca", s.ClientCA, "take callers with a certificate of these authorities only, `FILE`.pem")
-	flags.StringVar(&s.TokenFile, "token-file", s.TokenFile, "take callers with a bearer token of this `FILE` only, one a line; read anew at SIGHUP")
+	flags.StringVar(&s.TokenFile, "token-file", s.TokenFile,
+		"take callers with a bearer token of this `FILE` only, one a line; read anew at SIGHUP")
 	flags.Var(&s.Body, "max-body", "most bytes of a request")
 	flags.Var(&s.Busy, "max-busy", "most bytes of all requests that are being read or answered")
 	flags.DurationVar(&s.BodyTimeout, "body-timeout", s.BodyTimeout, "`TIME` for a client to send a body, and to take an answer")
@@ -117,7 +119,8 @@ func (l *Limits) AddFlags(flags *pflag.FlagSet) {
 }
 
 func (l *Limits) check() error {
-	if l.Instances < 1 || l.Queue < 0 || l.Timeout <= 0 || l.MaxBatch < 1 || l.BatchDelay < 0 || l.Sequences < 1 || l.SequenceIdle <= 0 || l.SequenceMemory < 1 {
+	if l.Instances < 1 || l.Queue < 0 || l.Timeout <= 0 || l.MaxBatch < 1 || l.BatchDelay < 0 || l.Sequences < 1 ||
+		l.SequenceIdle <= 0 || l.SequenceMemory < 1 {
 		return session.Usage("a limit of a model below 1")
 	}
 	return nil

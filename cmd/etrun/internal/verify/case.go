@@ -16,7 +16,8 @@ var Tolerance = kernels.Tolerance{Abs: 1e-5, Rel: 1e-3}
 
 // Case runs one case and says what differs; each output may be off by its step, if it has
 // one.
-func Case(ctx context.Context, m *etrun.Method, c *pte.Case, tolerance kernels.Tolerance, steps []float64) (differences []string, err error) {
+func Case(ctx context.Context, m *etrun.Method, c *pte.Case, tolerance kernels.Tolerance, steps []float64) (
+	differences []string, err error) {
 	step := session.Step{Callee: m, Values: session.BundledValues(c.Inputs)}
 	if err := step.Execute(ctx); err != nil {
 		return nil, err
