@@ -162,8 +162,17 @@ func (o *Options) deviceName() string {
 	return o.Device
 }
 
-// open opens a program with every backend of this build, and with further options.
-func (o *Options) open(ctx context.Context, path string, options []etrun.Option) (*etrun.Program, error) {
+// OpenProgram opens a program as the flags say, with every backend of this build and with
+// further options. path names it in errors.
+func (o *Options) OpenProgram(ctx context.Context, path string, from etrun.Source, options ...etrun.Option) (*etrun.Program, error) {
+	p, err := o.open(ctx, from, options)
+	if err != nil {
+		return nil, o.nameForeign(ctx, path, err)
+	}
+	return p, nil
+}
+
+func (o *Options) open(ctx context.Context, from etrun.Source, options []etrun.Option) (*etrun.Program, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
@@ -189,7 +198,7 @@ func (o *Options) open(ctx context.Context, path string, options []etrun.Option)
 	for _, path := range o.data {
 		data = append(data, input.Stdin(path))
 	}
-	return etrun.OpenSource(ctx, etrun.File(path), append(options,
+	return etrun.OpenSource(ctx, from, append(options,
 		etrun.WithDelegates(o.backends(quantizations)...),
 		etrun.WithDataFiles(data...),
 		etrun.WithThreads(o.Threads),
@@ -213,6 +222,9 @@ func (o *Options) backends(quantizations []ethosu.Quantization) []delegate.Backe
 	}
 	return append(all.Backends(), x, e)
 }
+
+// Mmap reports that files are to be mapped.
+func (o *Options) Mmap() bool { return o.mmap }
 
 // InputLimit bounds the bytes of all inputs, and what making them takes.
 func (o *Options) InputLimit() int64 {

@@ -48,8 +48,8 @@ func Open(ctx context.Context, path string, o *Options, more ...etrun.Option) (*
 	path = input.Stdin(path)
 	s := &Session{Path: path, options: o, begun: time.Now(), methods: make(map[string]Callee), fresh: true, inputBytes: o.InputLimit()}
 	var err error
-	if s.Program, err = o.open(ctx, path, more); err != nil {
-		return nil, o.nameForeign(ctx, path, err)
+	if s.Program, err = o.OpenProgram(ctx, path, etrun.File(path), more...); err != nil {
+		return nil, err
 	}
 	s.Loaded = time.Since(s.begun)
 	return s, nil
