@@ -49,6 +49,7 @@ type holdings struct {
 type compiled struct {
 	runtime   xnn.Runtime
 	workspace *workspace
+	planned   bool // for the declared sizes
 }
 
 func (c *compiled) release() {
@@ -86,15 +87,31 @@ func (m *image) openNative(ctx context.Context, b Backend) error {
 	if err != nil || m.spare.runtime == 0 {
 		return err
 	}
-	err = m.spare.workspace.plan("xnn_reshape_runtime", func() xnn.Status { return lib.ReshapeRuntime(m.spare.runtime) })
-	if err != nil {
-		return unsupported("", "%w", err)
+	if err := m.planSpare(); err != nil {
+		return err
 	}
 	m.seal()
 	return nil
 }
 
-// seal ends the packing: what a file of weights was made from is given back now.
+// planSpare plans the memory of the spare runtime, unless its calls have sizes of their
+// own: the first one plans for these. The library clears the memory of a plan, and the
+// largest sizes could take much more than there is ever use for.
+func (m *image) planSpare() error {
+	if m.hasDynamicArgs() {
+		return nil
+	}
+	spare := &m.spare
+	err := spare.workspace.plan("xnn_reshape_runtime", func() xnn.Status { return m.lib.ReshapeRuntime(spare.runtime) })
+	if err != nil {
+		return unsupported("", "%w", err)
+	}
+	spare.planned = true
+	return nil
+}
+
+// seal ends the packing: what a file of weights was made from is given back now, and later
+// runtimes get stand-ins for scales that are gone.
 func (m *image) seal() {
 	w := m.weights
 	w.sealed = true
@@ -104,8 +121,15 @@ func (m *image) seal() {
 			w.giveBack(w.entries[i].key.Kernel)
 		}
 	}
-	m.frozen = w.gone
+	for _, x := range w.unscaled {
+		x.Quant.Blocks = standInScales(len(x.Quant.Blocks))
+		m.pin.Pin(&x.Quant.Blocks[0])
+	}
+	w.unscaled, m.frozen = nil, w.gone
 }
+
+// hasDynamicArgs reports calls that are known to have sizes of their own.
+func (m *image) hasDynamicArgs() bool { return len(m.args) > 0 && !areStatic(m.args) }
 
 // takeSpare hands over the runtime that Compile has made, with a use of its workspace.
 func (m *image) takeSpare() compiled {

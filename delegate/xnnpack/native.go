@@ -42,6 +42,7 @@ type instance struct {
 	planned []shape // of the values, at the sizes that its memory is planned for; empty if it is not
 	set     bool    // it has the sizes and addresses of the last call
 	used    bool    // it has run
+	fresh   bool    // it was made for the declared sizes, and nothing is planned yet
 }
 
 // handles are what a unit has of the library. They are freed by Close, or after the
@@ -70,7 +71,7 @@ func (h *handles) drop(r *instance) {
 	if h.workspace != nil {
 		h.workspace.delete(r.runtime)
 	}
-	r.runtime, r.planned, r.set, r.used = 0, r.planned[:0], false, false
+	r.runtime, r.planned, r.set, r.used, r.fresh = 0, r.planned[:0], false, false, false
 }
 
 func newNative(m *image, in delegate.Instance) (*native, error) {
@@ -90,7 +91,7 @@ func newNative(m *image, in delegate.Instance) (*native, error) {
 }
 
 // begin makes the first runtime: the one that Compile has made, if it is of the right kind
-// and in the instance's workspace, or where that is nobody's. Its memory is planned already.
+// and in the instance's workspace, or where that is nobody's. Its memory may be planned already.
 func (u *native) begin(s *delegate.Scratch) (err error) {
 	spare := u.image.takeSpare()
 	if s == nil && u.image.scratch == nil && spare.runtime != 0 {
@@ -102,10 +103,16 @@ func (u *native) begin(s *delegate.Scratch) (err error) {
 	}
 	if spare.runtime == 0 || spare.workspace != u.workspace || u.threads.pool() != 0 {
 		spare.release()
+		if u.image.hasDynamicArgs() {
+			return nil // the first call makes one for its sizes
+		}
 		return u.create()
 	}
 	u.use(spare.runtime)
 	spare.workspace.release() // u has a use of its own
+	if u.now.fresh = !spare.planned; u.now.fresh {
+		return nil
+	}
 	u.now.planned = append(u.now.planned, u.shapes...)
 	return u.checkShapes()
 }
@@ -231,7 +238,7 @@ func (u *native) ready() error {
 	case u.closed:
 		return delegate.Errorf(ID, delegate.ErrDevice, "", "unit is closed")
 	}
-	if r.runtime == 0 || !slices.Equal(r.planned, u.shapes) && !r.layout.fits(g, u.shapes) {
+	if r.runtime == 0 || !slices.Equal(r.planned, u.shapes) && !r.layout.fits(g, u.shapes) || r.fresh && u.wastes() {
 		if err := u.create(); err != nil {
 			return err
 		}
@@ -239,8 +246,18 @@ func (u *native) ready() error {
 	if err := u.setup(r); err != nil {
 		return err
 	}
-	r.set, r.used = true, true
+	r.set, r.used, r.fresh = true, true, false
 	return nil
+}
+
+// wastefulBytes is the memory for values from which a runtime is rather made anew.
+const wastefulBytes = 1 << 20
+
+// wastes reports that the declared sizes need so much and more than twice what the last
+// call's need: a runtime never plans for less than what it was made for.
+func (u *native) wastes() bool {
+	most := u.image.needs.shared
+	return most >= wastefulBytes && u.image.graph.arenaBytes(u.shapes) < most/2
 }
 
 // setup gives the runtime the arguments' addresses and, where they are not those that it

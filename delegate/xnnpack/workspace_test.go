@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 
@@ -160,4 +161,71 @@ func TestBrokenWorkspace(t *testing.T) {
 	if shared.uses != 0 {
 		t.Errorf("%d uses are left", shared.uses)
 	}
+}
+
+// TestPlansForCalls declares sizes that need 128 MB between nodes. Calls of a few rows do
+// not take them; one of all rows does, and those after it are right, too.
+func TestPlansForCalls(t *testing.T) {
+	xnntest.Library(t)
+	const rows, width = 1 << 16, 256
+	m := newMaker(10)
+	x := m.input(fp32, rows, 16)
+	u, v, y := m.value(fp32, rows, width), m.value(fp32, rows, width), m.value(fp32, rows, 1)
+	m.node("FullyConnected", []int{x, m.constant(fp32, 0, width, 16), none}, []int{u})
+	m.node("Sigmoid", []int{u}, []int{v})
+	m.node("FullyConnected", []int{v, m.constant(fp32, 0, 1, width), none}, []int{y})
+	g := m.done(y)
+	img, err := Backend{Engine: EngineNative, Library: xnntest.Path()}.Compile(context.Background(),
+		&delegate.Payload{Data: encode(g), Args: staticArgs(g, true)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer img.Close()
+	unit, err := img.Unit(delegate.Instance{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unit.Close()
+	before := resident(t)
+	want := make(map[int][]float64)
+	for _, n := range []int{3, 40, rows, 3, 40} {
+		args := rowsOf(n, rows)
+		mustExecute(t, unit, args)
+		got := numbersOf(args[1].Tensor)
+		if want[n] == nil {
+			want[n] = alone(t, img, args)
+		}
+		if !slices.Equal(got, want[n]) {
+			t.Errorf("%d rows: got %v…, want %v…", n, got[:3], want[n][:3])
+		}
+		if grown := resident(t) - before; n < rows && len(want) < 3 && grown > 32<<20 {
+			t.Errorf("%d rows took %d MB", n, grown>>20)
+		}
+	}
+}
+
+// rowsOf is arguments with n rows of at most most.
+func rowsOf(n, most int) []*tensor.Value {
+	x := tensor.New(tensor.Float32, n, 16)
+	for i := range tensor.Data[float32](x) {
+		tensor.Data[float32](x)[i] = float32(i%13) - 6
+	}
+	y := tensor.Make(tensor.Float32, []int{most, 1}, nil, tensor.DynamicBound)
+	y.Bind(tensor.AlignedBytes(y.NBytes()))
+	a, b := tensor.TensorValue(x), tensor.TensorValue(y)
+	return []*tensor.Value{&a, &b}
+}
+
+// resident is the memory of the process, in bytes.
+func resident(t *testing.T) (bytes int64) {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Skip(err)
+	}
+	var size, pages int64
+	if _, err := fmt.Sscan(string(text), &size, &pages); err != nil {
+		t.Fatal(err)
+	}
+	return pages * int64(os.Getpagesize())
 }
