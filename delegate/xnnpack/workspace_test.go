@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -228,4 +229,71 @@ func resident(t *testing.T) (bytes int64) {
 		t.Fatal(err)
 	}
 	return pages * int64(os.Getpagesize())
+}
+
+// TestBroadcastOperands runs sums and products of values between nodes, of which one is
+// repeated along rows, at numbers of rows that come and go: where both have one row, one
+// lends its memory to the output. The runtime stays the same.
+func TestBroadcastOperands(t *testing.T) {
+	xnntest.Library(t)
+	m := newMaker(11)
+	x, y := m.input(fp32, 4, 16), m.input(fp32, 4, 16)
+	u, v := m.value(fp32, 4, 16), m.value(fp32, 4, 16)
+	m.node("Sigmoid", []int{x}, []int{u})
+	m.node("Tanh", []int{y}, []int{v})
+	sum, product, both := m.value(fp32, 4, 16), m.value(fp32, 4, 16), m.value(fp32, 4, 16)
+	m.node("Add", []int{u, v}, []int{sum})
+	m.node("Multiply", []int{sum, m.constant(fp32, 0, 16)}, []int{product})
+	m.node("Subtract", []int{product, m.sigmoid(x)}, []int{both})
+	last := m.value(fp32, 4, 8)
+	m.node("FullyConnected", []int{m.quantized(both, 1), m.constant(qcint8, 0, 8, 16), none}, []int{last})
+	g := m.done(last)
+	img, err := Backend{Engine: EngineNative, Library: xnntest.Path()}.Compile(context.Background(), &delegate.Payload{Data: encode(g)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer img.Close()
+	unit, err := img.Unit(delegate.Instance{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unit.Close()
+	r, first := rand.New(rand.NewPCG(12, 13)), xnn.Runtime(0)
+	for round := range classRounds() {
+		rows := []int{1, 1 + r.IntN(60)}
+		if r.IntN(2) == 0 {
+			rows = []int{rows[1], 1}
+		}
+		if r.IntN(3) == 0 {
+			rows = []int{rows[r.IntN(2)], rows[r.IntN(2)]}
+		}
+		if rows[0] != rows[1] && min(rows[0], rows[1]) != 1 {
+			continue
+		}
+		args := rowArguments(img.(*image).graph, r, rows[0])
+		other := rowArguments(img.(*image).graph, r, rows[1])
+		call := []*tensor.Value{args[0], other[0], args[1]}
+		mustExecute(t, unit, call)
+		if n := unit.(*native); n.beside || round > 0 && n.plain.runtime != first {
+			t.Fatalf("round %d: beside the library %v, or in another runtime than before", round, n.beside)
+		}
+		first = unit.(*native).plain.runtime
+		got := numbersOf(call[2].Tensor)
+		fresh, err := img.Unit(delegate.Instance{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustExecute(t, fresh, call)
+		fresh.Close()
+		if want := numbersOf(call[2].Tensor); !slices.Equal(got, want) {
+			t.Fatalf("round %d, %d and %d rows: got %v…, want %v…", round, rows[0], rows[1], got[:4], want[:4])
+		}
+	}
+}
+
+// sigmoid adds a node that reads x.
+func (m *maker) sigmoid(x int) int {
+	v := m.value(fp32, m.g.Values[x].Shape.dims()...)
+	m.node("Sigmoid", []int{x}, []int{v})
+	return v
 }
