@@ -49,7 +49,8 @@ type holdings struct {
 type compiled struct {
 	runtime   xnn.Runtime
 	workspace *workspace
-	planned   bool // for the declared sizes
+	shapes    []shape // that it was made for
+	planned   bool    // for these, which are then the declared ones
 }
 
 func (c *compiled) release() {
@@ -80,7 +81,8 @@ func (m *image) openNative(ctx context.Context, b Backend) error {
 	}
 	err = m.useFile(ctx, b, func() (err error) {
 		if m.spare.workspace, err = workspaceIn(m.scratch, lib); err == nil {
-			m.spare.runtime, err = m.newRuntime(m.shapes, 0, 0, m.spare.workspace)
+			m.spare.shapes = m.firstShapes()
+			m.spare.runtime, err = m.newRuntime(m.spare.shapes, 0, 0, m.spare.workspace)
 		}
 		return err
 	})
@@ -126,6 +128,63 @@ func (m *image) seal() {
 		m.pin.Pin(&x.Quant.Blocks[0])
 	}
 	w.unscaled, m.frozen = nil, w.gone
+}
+
+const (
+	// manyBytes is the memory between nodes from which it matters what sizes a runtime is
+	// made for: it never plans for less.
+	manyBytes = 256 << 10
+	mostTried = 8 // sizes
+)
+
+// firstShapes are those that the first runtime is made for: small ones where calls have
+// sizes of their own. As nothing says what sizes they may have, each dynamic size of the
+// inputs is tried as 1, everywhere at once: the tokens of a language model are one.
+func (m *image) firstShapes() []shape {
+	first, least := m.shapes, m.needs.shared
+	if !m.hasDynamicArgs() || least < manyBytes {
+		return first
+	}
+	tried := make(map[int]bool)
+	for i, v := range m.graph.Args[:m.graph.Inputs] {
+		for _, d := range m.shapes[v].dims() {
+			if !isDynamic(m.args[i]) || d == 1 || tried[d] || len(tried) == mostTried {
+				continue
+			}
+			tried[d] = true
+			s := m.with(d)
+			if s == nil {
+				continue
+			}
+			if n := m.graph.arenaBytes(s); n < least {
+				first, least = s, n
+			}
+		}
+	}
+	return first
+}
+
+// with are the shapes where all dynamic sizes d of inputs are 1, nil where the graph or
+// the library cannot have them, or a runtime for them would not serve the declared ones.
+func (m *image) with(d int) []shape {
+	g := m.graph
+	s := make([]shape, len(m.shapes))
+	for i, v := range g.Args[:g.Inputs] {
+		s[v] = m.shapes[v]
+		for k := range s[v].rank {
+			if s[v].dim[k] == d && isDynamic(m.args[i]) {
+				s[v].dim[k] = 1
+			}
+		}
+	}
+	if g.infer(s) != nil || g.refuses(s) != "" {
+		return nil
+	}
+	var l layout
+	if l.set(g, s); !l.fits(g, m.shapes) {
+		return nil
+	}
+	return s
 }
 
 // hasDynamicArgs reports calls that are known to have sizes of their own.

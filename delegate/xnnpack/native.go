@@ -13,12 +13,14 @@ import (
 
 // native is a unit that runs in libXNNPACK: a runtime with a workspace of the unit, set up
 // with the addresses of the last call's arguments. A call with the same arguments and
-// sizes is one C call.
+// sizes is one C call. Calls that are worth several threads, and those whose nodes are
+// measured, have runtimes of their own, made by the first such call.
 type native struct {
 	image *image
 	pool  *cpu.Pool
 	*handles
-	now *instance // the runtime in use, one of handles
+	now       *instance // the runtime in use, one of handles
+	profiling bool      // nodes are measured
 
 	args   []*argument
 	values []xnn.ExternalValue
@@ -26,7 +28,6 @@ type native struct {
 	bound  bool    // args, values and shapes are those of the last call
 	finish bool    // outputs are not in place yet after a run
 	dims   [xnn.MaxDims]uint
-	names  []string // of the timed runtime's operators
 	times  []uint64
 	need   uint // what the library says of their size
 	// other runs calls at shapes that the library may not have; nil until there is one
@@ -36,29 +37,35 @@ type native struct {
 
 // instance is a runtime of the library, with how far it follows the unit's last call.
 type instance struct {
-	runtime xnn.Runtime
-	flags   uint32
-	layout  layout  // what the runtime's memory is laid out for
-	planned []shape // of the values, at the sizes that its memory is planned for; empty if it is not
-	set     bool    // it has the sizes and addresses of the last call
-	used    bool    // it has run
-	fresh   bool    // it was made for the declared sizes, and nothing is planned yet
+	runtime  xnn.Runtime
+	flags    uint32
+	threaded bool
+	layout   layout   // what the runtime is made for
+	planned  []shape  // of the values, at the sizes that its memory is planned for; empty if it is not
+	set      bool     // it has the sizes and addresses of the last call
+	used     bool     // it has run
+	names    []string // of a timed runtime's operators
+}
+
+// take gives the instance a runtime for values of the given shapes, which is not planned.
+func (r *instance) take(rt xnn.Runtime, g *graph, s []shape) {
+	r.runtime, r.names = rt, nil
+	r.layout.set(g, s)
 }
 
 // handles are what a unit has of the library. They are freed by Close, or after the
 // unit was forgotten.
 type handles struct {
 	lib          *xnn.Library
-	threads      *threads
-	plain, timed instance // timed measures its nodes
+	threads      *threads    // nil where no call is worth several
+	plain, timed [2]instance // with one thread and with all; the timed ones measure their nodes
 	workspace    *workspace
 	closed       bool
 	pin          runtime.Pinner // memory of arguments that the runtimes have addresses of
 }
 
 func (h *handles) release() {
-	h.drop(&h.plain)
-	h.drop(&h.timed)
+	h.dropAll()
 	h.workspace.release()
 	h.workspace, h.closed = nil, true
 	h.threads.release()
@@ -71,16 +78,25 @@ func (h *handles) drop(r *instance) {
 	if h.workspace != nil {
 		h.workspace.delete(r.runtime)
 	}
-	r.runtime, r.planned, r.set, r.used, r.fresh = 0, r.planned[:0], false, false, false
+	r.runtime, r.planned, r.set, r.used = 0, r.planned[:0], false, false
+}
+
+func (h *handles) dropAll() {
+	for i := range h.plain {
+		h.drop(&h.plain[i])
+		h.drop(&h.timed[i])
+	}
 }
 
 func newNative(m *image, in delegate.Instance) (*native, error) {
 	u := &native{image: m, pool: in.Pool, handles: &handles{lib: m.lib}, shapes: slices.Clone(m.shapes)}
-	u.now, u.timed.flags = &u.plain, xnn.FlagBasicProfiling
+	for i := range u.plain {
+		u.plain[i].threaded, u.timed[i].threaded, u.timed[i].flags = i > 0, i > 0, xnn.FlagBasicProfiling
+	}
 	runtime.AddCleanup(u, (*handles).release, u.handles)
 	u.args = newArguments(m.graph)
 	u.values = make([]xnn.ExternalValue, len(u.args))
-	if m.parallel() && !u.lib.PoolStalls && in.Pool != nil && in.Pool.Size() > 1 {
+	if m.parallel(m.cost) && !u.lib.PoolStalls && in.Pool != nil && in.Pool.Size() > 1 {
 		u.threads = acquireThreads(m.lib, in.Pool.Size())
 	}
 	if err := u.begin(in.Scratch); err != nil {
@@ -91,47 +107,62 @@ func newNative(m *image, in delegate.Instance) (*native, error) {
 }
 
 // begin makes the first runtime: the one that Compile has made, if it is of the right kind
-// and in the instance's workspace, or where that is nobody's. Its memory may be planned already.
+// and in the instance's workspace, or where that is nobody's. For calls of other sizes than
+// the declared ones it is planned by the first.
 func (u *native) begin(s *delegate.Scratch) (err error) {
-	spare := u.image.takeSpare()
-	if s == nil && u.image.scratch == nil && spare.runtime != 0 {
+	m := u.image
+	spare := m.takeSpare()
+	if s == nil && m.scratch == nil && spare.runtime != 0 {
 		u.workspace = spare.workspace
 		u.workspace.retain()
 	} else if u.workspace, err = workspaceIn(s, u.lib); err != nil {
 		spare.release()
 		return err
 	}
-	if spare.runtime == 0 || spare.workspace != u.workspace || u.threads.pool() != 0 {
+	u.choose()
+	switch {
+	case spare.runtime == 0 || spare.workspace != u.workspace || spare.planned && u.now.threaded:
 		spare.release()
-		if u.image.hasDynamicArgs() {
-			return nil // the first call makes one for its sizes
+		if m.hasDynamicArgs() {
+			return nil
 		}
 		return u.create()
-	}
-	u.use(spare.runtime)
-	spare.workspace.release() // u has a use of its own
-	if u.now.fresh = !spare.planned; u.now.fresh {
+	case !spare.planned:
+		u.plain[0].take(spare.runtime, m.graph, spare.shapes)
+		spare.workspace.release() // u has a use of its own
 		return nil
 	}
-	u.now.planned = append(u.now.planned, u.shapes...)
+	u.now.take(spare.runtime, m.graph, spare.shapes)
+	spare.workspace.release()
+	u.now.planned = append(u.now.planned, spare.shapes...)
 	return u.checkShapes()
+}
+
+// choose takes the runtime for the sizes of the last call.
+func (u *native) choose() {
+	list, m := &u.plain, u.image
+	if u.profiling {
+		list = &u.timed
+	}
+	u.now = &list[0]
+	if u.threads != nil && (slices.Equal(u.shapes, m.shapes) || m.parallel(m.graph.cost(u.shapes))) {
+		u.now = &list[1]
+	}
 }
 
 // create makes the runtime in use, in place of the one there is.
 func (u *native) create() error {
-	rt, err := u.image.newRuntime(u.shapes, u.threads.pool(), u.now.flags, u.workspace)
+	pool := xnn.Threadpool(0)
+	if u.now.threaded {
+		pool = u.threads.pool()
+	}
+	rt, err := u.image.newRuntime(u.shapes, pool, u.now.flags, u.workspace)
 	if err != nil {
 		return err
 	}
 	u.drop(u.now)
-	u.use(rt)
+	u.now.take(rt, u.image.graph, u.shapes)
 	return nil
-}
-
-// use takes a new runtime, which is not planned yet.
-func (u *native) use(rt xnn.Runtime) {
-	u.now.runtime, u.names = rt, nil
-	u.now.layout.set(u.image.graph, u.shapes)
 }
 
 // renew leaves a workspace in which another unit's plan failed, for one of its own.
@@ -140,8 +171,7 @@ func (u *native) renew() error {
 	if err != nil {
 		return err
 	}
-	u.drop(&u.plain)
-	u.drop(&u.timed)
+	u.dropAll()
 	u.workspace.release()
 	u.bound, u.workspace = false, w
 	return nil
@@ -211,8 +241,11 @@ func (u *native) bind(args []*tensor.Value) error {
 		if err := u.chooseEngine(); err != nil {
 			return err
 		}
+		u.choose()
 	}
-	u.plain.set, u.timed.set = false, false
+	for i := range u.plain {
+		u.plain[i].set, u.timed[i].set = false, false
+	}
 	if !u.beside && len(u.image.graph.Nodes) > 0 {
 		u.pinArguments()
 	}
@@ -238,7 +271,7 @@ func (u *native) ready() error {
 	case u.closed:
 		return delegate.Errorf(ID, delegate.ErrDevice, "", "unit is closed")
 	}
-	if r.runtime == 0 || !slices.Equal(r.planned, u.shapes) && !r.layout.fits(g, u.shapes) || r.fresh && u.wastes() {
+	if r.runtime == 0 || !slices.Equal(r.planned, u.shapes) && !r.layout.fits(g, u.shapes) {
 		if err := u.create(); err != nil {
 			return err
 		}
@@ -246,18 +279,8 @@ func (u *native) ready() error {
 	if err := u.setup(r); err != nil {
 		return err
 	}
-	r.set, r.used, r.fresh = true, true, false
+	r.set, r.used = true, true
 	return nil
-}
-
-// wastefulBytes is the memory for values from which a runtime is rather made anew.
-const wastefulBytes = 1 << 20
-
-// wastes reports that the declared sizes need so much and more than twice what the last
-// call's need: a runtime never plans for less than what it was made for.
-func (u *native) wastes() bool {
-	most := u.image.needs.shared
-	return most >= wastefulBytes && u.image.graph.arenaBytes(u.shapes) < most/2
 }
 
 // setup gives the runtime the arguments' addresses and, where they are not those that it

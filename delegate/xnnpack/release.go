@@ -128,14 +128,9 @@ func (g *graph) staysNative() bool {
 }
 
 // areStatic reports a call whose arguments have the declared sizes for good.
-func areStatic(args []*delegate.ArgSpec) bool {
-	for _, a := range args {
-		if a == nil || a.Dynamism != tensor.Static {
-			return false
-		}
-	}
-	return true
-}
+func areStatic(args []*delegate.ArgSpec) bool { return !slices.ContainsFunc(args, isDynamic) }
+
+func isDynamic(a *delegate.ArgSpec) bool { return a == nil || a.Dynamism != tensor.Static }
 
 // isAlone reports data that shares bytes with no other constant, itself being one.
 func isAlone(data []byte, all [][]byte) bool {

@@ -274,10 +274,10 @@ func TestBroadcastOperands(t *testing.T) {
 		other := rowArguments(img.(*image).graph, r, rows[1])
 		call := []*tensor.Value{args[0], other[0], args[1]}
 		mustExecute(t, unit, call)
-		if n := unit.(*native); n.beside || round > 0 && n.plain.runtime != first {
+		if n := unit.(*native); n.beside || round > 0 && n.plain[0].runtime != first {
 			t.Fatalf("round %d: beside the library %v, or in another runtime than before", round, n.beside)
 		}
-		first = unit.(*native).plain.runtime
+		first = unit.(*native).plain[0].runtime
 		got := numbersOf(call[2].Tensor)
 		fresh, err := img.Unit(delegate.Instance{})
 		if err != nil {
