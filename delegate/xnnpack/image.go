@@ -17,6 +17,7 @@ import (
 type image struct {
 	graph        *graph
 	shapes       []shape // at the declared sizes
+	small        []shape // at small ones that calls may have, too; nil where there is no need for them
 	cost         float64
 	limits       delegate.Limits
 	needs        needs          // at the declared sizes
@@ -50,7 +51,7 @@ type compiled struct {
 	runtime   xnn.Runtime
 	workspace *workspace
 	shapes    []shape // that it was made for
-	planned   bool    // for these, which are then the declared ones
+	planned   bool    // for these
 }
 
 func (c *compiled) release() {
@@ -81,7 +82,10 @@ func (m *image) openNative(ctx context.Context, b Backend) error {
 	}
 	err = m.useFile(ctx, b, func() (err error) {
 		if m.spare.workspace, err = workspaceIn(m.scratch, lib); err == nil {
-			m.spare.shapes = m.firstShapes()
+			m.small = m.smallShapes()
+			if m.spare.shapes = m.shapes; m.small != nil {
+				m.spare.shapes = m.small
+			}
 			m.spare.runtime, err = m.newRuntime(m.spare.shapes, 0, 0, m.spare.workspace)
 		}
 		return err
@@ -96,11 +100,11 @@ func (m *image) openNative(ctx context.Context, b Backend) error {
 	return nil
 }
 
-// planSpare plans the memory of the spare runtime, unless its calls have sizes of their
-// own: the first one plans for these. The library clears the memory of a plan, and the
-// largest sizes could take much more than there is ever use for.
+// planSpare plans the memory of the spare runtime, unless that is for the largest sizes,
+// which could take much more than there is ever use for: the library clears the memory of
+// a plan. The first call plans for its own then.
 func (m *image) planSpare() error {
-	if m.hasDynamicArgs() {
+	if m.hasDynamicArgs() && m.small == nil {
 		return nil
 	}
 	spare := &m.spare
@@ -137,13 +141,13 @@ const (
 	mostTried = 8 // sizes
 )
 
-// firstShapes are those that the first runtime is made for: small ones where calls have
-// sizes of their own. As nothing says what sizes they may have, each dynamic size of the
-// inputs is tried as 1, everywhere at once: the tokens of a language model are one.
-func (m *image) firstShapes() []shape {
-	first, least := m.shapes, m.needs.shared
+// smallShapes are those that the first runtime is made for where calls have sizes of their
+// own. As nothing says what sizes they may have, each dynamic size of the inputs is tried
+// as 1, everywhere at once: the tokens of a language model are one.
+func (m *image) smallShapes() (small []shape) {
+	least := m.needs.shared
 	if !m.hasDynamicArgs() || least < manyBytes {
-		return first
+		return nil
 	}
 	tried := make(map[int]bool)
 	for i, v := range m.graph.Args[:m.graph.Inputs] {
@@ -157,11 +161,11 @@ func (m *image) firstShapes() []shape {
 				continue
 			}
 			if n := m.graph.arenaBytes(s); n < least {
-				first, least = s, n
+				small, least = s, n
 			}
 		}
 	}
-	return first
+	return small
 }
 
 // with are the shapes where all dynamic sizes d of inputs are 1, nil where the graph or

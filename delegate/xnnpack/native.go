@@ -13,8 +13,8 @@ import (
 
 // native is a unit that runs in libXNNPACK: a runtime with a workspace of the unit, set up
 // with the addresses of the last call's arguments. A call with the same arguments and
-// sizes is one C call. Calls that are worth several threads, and those whose nodes are
-// measured, have runtimes of their own, made by the first such call.
+// sizes is one C call. Large calls, and those whose nodes are measured, have runtimes of
+// their own, made by the first such call.
 type native struct {
 	image *image
 	pool  *cpu.Pool
@@ -58,7 +58,7 @@ func (r *instance) take(rt xnn.Runtime, g *graph, s []shape) {
 type handles struct {
 	lib          *xnn.Library
 	threads      *threads    // nil where no call is worth several
-	plain, timed [2]instance // with one thread and with all; the timed ones measure their nodes
+	plain, timed [2]instance // for small calls and for large ones; the timed ones measure their nodes
 	workspace    *workspace
 	closed       bool
 	pin          runtime.Pinner // memory of arguments that the runtimes have addresses of
@@ -90,14 +90,15 @@ func (h *handles) dropAll() {
 
 func newNative(m *image, in delegate.Instance) (*native, error) {
 	u := &native{image: m, pool: in.Pool, handles: &handles{lib: m.lib}, shapes: slices.Clone(m.shapes)}
-	for i := range u.plain {
-		u.plain[i].threaded, u.timed[i].threaded, u.timed[i].flags = i > 0, i > 0, xnn.FlagBasicProfiling
+	for i := range u.timed {
+		u.timed[i].flags = xnn.FlagBasicProfiling
 	}
 	runtime.AddCleanup(u, (*handles).release, u.handles)
 	u.args = newArguments(m.graph)
 	u.values = make([]xnn.ExternalValue, len(u.args))
 	if m.parallel(m.cost) && !u.lib.PoolStalls && in.Pool != nil && in.Pool.Size() > 1 {
 		u.threads = acquireThreads(m.lib, in.Pool.Size())
+		u.plain[1].threaded, u.timed[1].threaded = true, true
 	}
 	if err := u.begin(in.Scratch); err != nil {
 		u.Close()
@@ -120,34 +121,43 @@ func (u *native) begin(s *delegate.Scratch) (err error) {
 		return err
 	}
 	u.choose()
-	switch {
-	case spare.runtime == 0 || spare.workspace != u.workspace || spare.planned && u.now.threaded:
+	if spare.runtime == 0 || spare.workspace != u.workspace || u.now.threaded && !m.hasDynamicArgs() {
 		spare.release()
 		if m.hasDynamicArgs() {
 			return nil
 		}
 		return u.create()
-	case !spare.planned:
-		u.plain[0].take(spare.runtime, m.graph, spare.shapes)
-		spare.workspace.release() // u has a use of its own
+	}
+	r := &u.plain[0]
+	r.take(spare.runtime, m.graph, spare.shapes)
+	spare.workspace.release() // u has a use of its own
+	if !spare.planned {
 		return nil
 	}
-	u.now.take(spare.runtime, m.graph, spare.shapes)
-	spare.workspace.release()
-	u.now.planned = append(u.now.planned, spare.shapes...)
-	return u.checkShapes()
+	r.planned = append(r.planned, spare.shapes...)
+	return u.checkShapes(r)
 }
 
 // choose takes the runtime for the sizes of the last call.
 func (u *native) choose() {
-	list, m := &u.plain, u.image
+	list := &u.plain
 	if u.profiling {
 		list = &u.timed
 	}
 	u.now = &list[0]
-	if u.threads != nil && (slices.Equal(u.shapes, m.shapes) || m.parallel(m.graph.cost(u.shapes))) {
+	if u.isLarge() {
 		u.now = &list[1]
 	}
+}
+
+// isLarge reports a call that is worth the threads or, without any, one of more than the
+// small sizes that the first runtime stays planned for.
+func (u *native) isLarge() bool {
+	m := u.image
+	if u.threads != nil {
+		return slices.Equal(u.shapes, m.shapes) || m.parallel(m.graph.cost(u.shapes))
+	}
+	return m.small != nil && !slices.Equal(u.shapes, m.small)
 }
 
 // create makes the runtime in use, in place of the one there is.
@@ -232,7 +242,7 @@ func deviceError(err error) error {
 func (u *native) bind(args []*tensor.Value) error {
 	anew := !u.bound
 	u.bound = false
-	reshaped, err := bindArguments(u.image.graph, u.args, args, u.shapes, anew)
+	reshaped, err := bindArguments(u.image.graph, u.args, args, u.shapes, anew, u.plain[0].planned, u.plain[1].planned)
 	if err != nil {
 		return err
 	}
@@ -253,12 +263,25 @@ func (u *native) bind(args []*tensor.Value) error {
 	return nil
 }
 
+// pinArguments keeps the arguments' memory in its place, unless it is that of the last call.
 func (u *native) pinArguments() {
+	if u.pinned() {
+		return
+	}
 	u.pin.Unpin()
 	for i, a := range u.args {
 		u.pin.Pin(&a.data[0])
 		u.values[i] = xnn.ExternalValue{ID: uint32(i), Data: xnn.AddressOf(a.data)}
 	}
+}
+
+func (u *native) pinned() bool {
+	for i, a := range u.args {
+		if u.values[i].Data != xnn.AddressOf(a.data) {
+			return false
+		}
+	}
+	return true
 }
 
 // ready brings the runtime in use to the sizes and addresses of the last call.
@@ -303,7 +326,7 @@ func (u *native) setup(r *instance) error {
 		return deviceError(err)
 	}
 	r.planned = append(r.planned, u.shapes...)
-	return u.checkShapes()
+	return u.checkShapes(r)
 }
 
 // chooseEngine compares the shapes of a call with what the library may have. It costs
@@ -311,7 +334,7 @@ func (u *native) setup(r *instance) error {
 func (u *native) chooseEngine() error {
 	u.beside = false
 	m := u.image
-	if slices.Equal(u.shapes, m.shapes) || m.graph.refuses(u.shapes) == "" && m.affords(u.shapes) {
+	if slices.Equal(u.shapes, m.shapes) || u.isPlanned() || m.graph.refuses(u.shapes) == "" && m.affords(u.shapes) {
 		return nil
 	}
 	if m.frozen {
@@ -322,6 +345,11 @@ func (u *native) chooseEngine() error {
 		u.other = newReference(m, delegate.Instance{Pool: u.pool})
 	}
 	return nil
+}
+
+// isPlanned reports sizes that a runtime has had lately.
+func (u *native) isPlanned() bool {
+	return slices.Equal(u.shapes, u.plain[0].planned) || slices.Equal(u.shapes, u.plain[1].planned)
 }
 
 // reshape tells the runtime the inputs' sizes.
@@ -336,16 +364,16 @@ func (u *native) reshape() error {
 	return nil
 }
 
-// checkShapes wants the runtime to come to the same sizes of arguments as our own rules.
-func (u *native) checkShapes() error {
-	g, r := u.image.graph, u.now
+// checkShapes wants a planned runtime to come to the same sizes of arguments as our own rules.
+func (u *native) checkShapes(r *instance) error {
+	g := u.image.graph
 	for i, v := range g.Args {
 		var rank uint
 		if err := u.lib.GetExternalValueShape(r.runtime, uint32(i), &rank, &u.dims[0]).Error("xnn_get_external_value_shape"); err != nil {
 			return deviceError(err)
 		}
-		if got := u.getDims(rank); got != u.shapes[v] {
-			return delegate.Errorf(ID, delegate.ErrDevice, argumentPlace(g, i), "the library makes it %v, want %v", got, u.shapes[v])
+		if got := u.getDims(rank); got != r.planned[v] {
+			return delegate.Errorf(ID, delegate.ErrDevice, argumentPlace(g, i), "the library makes it %v, want %v", got, r.planned[v])
 		}
 	}
 	return nil
