@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -70,6 +71,9 @@ func (m *image) openNative(ctx context.Context, b Backend) error {
 		return unsupported("", "%s: not for %s", reason, lib.Soname.Name)
 	}
 	m.needs = m.graph.nativeNeeds(m.shapes, cpu.DefaultThreads())
+	if m.hasDynamicArgs() { // there may be a second runtime, for large calls
+		m.needs.scratch = plus(m.needs.scratch, m.needs.timed)
+	}
 	if err := m.needs.check(m.limits); err != nil {
 		return err
 	}
@@ -100,11 +104,11 @@ func (m *image) openNative(ctx context.Context, b Backend) error {
 	return nil
 }
 
-// planSpare plans the memory of the spare runtime, unless that is for the largest sizes,
-// which could take much more than there is ever use for: the library clears the memory of
-// a plan. The first call plans for its own then.
+// planSpare plans the memory of the spare runtime, unless that is much memory for the
+// largest of several sizes, for which there may never be a use: the library clears what it
+// plans. The first call plans for its own sizes then.
 func (m *image) planSpare() error {
-	if m.hasDynamicArgs() && m.small == nil {
+	if m.hasDynamicArgs() && m.small == nil && m.needs.shared >= manyBytes {
 		return nil
 	}
 	spare := &m.spare
@@ -138,15 +142,16 @@ const (
 	// manyBytes is the memory between nodes from which it matters what sizes a runtime is
 	// made for: it never plans for less.
 	manyBytes = 256 << 10
-	mostTried = 8 // sizes
+	mostTried = 4    // sizes
+	mostNodes = 1024 // of graphs where sizes are tried
 )
 
 // smallShapes are those that the first runtime is made for where calls have sizes of their
 // own. As nothing says what sizes they may have, each dynamic size of the inputs is tried
-// as 1, everywhere at once: the tokens of a language model are one.
+// as 1, everywhere at once: the tokens of a language model are one. Images stay images.
 func (m *image) smallShapes() (small []shape) {
 	least := m.needs.shared
-	if !m.hasDynamicArgs() || least < manyBytes {
+	if !m.hasDynamicArgs() || least < manyBytes || len(m.graph.Nodes) > mostNodes || m.graph.hasImages() {
 		return nil
 	}
 	tried := make(map[int]bool)
@@ -166,6 +171,11 @@ func (m *image) smallShapes() (small []shape) {
 		}
 	}
 	return small
+}
+
+// hasImages reports nodes that slide windows.
+func (g *graph) hasImages() bool {
+	return slices.ContainsFunc(g.Nodes, func(n node) bool { return n.Type.convolution || n.Type.bySize })
 }
 
 // with are the shapes where all dynamic sizes d of inputs are 1, nil where the graph or
