@@ -398,6 +398,6 @@ func (m *image) describeNode(n *node) delegate.Node {
 
 // filters are those that the Go engine multiplies with, packed by the first who asks.
 func (m *image) filters() []*floatFilter {
-	m.packOnce.Do(func() { m.packed = m.graph.packFilters(m.shapes) })
+	m.packOnce.Do(func() { m.packed = m.graph.packFilters(m.shapes, func(*node) {}) })
 	return m.packed
 }

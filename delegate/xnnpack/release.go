@@ -33,18 +33,14 @@ func (g *graph) releasable(args []*delegate.ArgSpec) map[xnn.Address]releasable 
 	return g.ownFilters()
 }
 
-// releaseFilters gives back the filters that the Go engine has packed.
-func (m *image) releaseFilters() {
+// releaseFilters gives back the filter of a node that the Go engine has packed.
+func (m *image) releaseFilters() func(*node) {
 	if m.giveBack == nil || len(m.args) == 0 {
-		return
+		return func(*node) {}
 	}
 	own := m.graph.ownFilters()
-	for i := range m.graph.Nodes {
-		n := &m.graph.Nodes[i]
-		if m.packed[i] == nil || !n.Type.packsFilter() {
-			continue
-		}
-		if r, ok := own[xnn.AddressOf(m.graph.Values[n.In[1]].Data)]; ok {
+	return func(n *node) {
+		if r, ok := own[xnn.AddressOf(m.graph.Values[n.In[1]].Data)]; ok && n.Type.packsFilter() {
 			m.giveBack(r.value.Data)
 		}
 	}
