@@ -532,7 +532,7 @@ func BenchmarkOverhead(b *testing.B) {
 	})
 	b.Run("library", func(b *testing.B) {
 		for b.Loop() {
-			lib.InvokeRuntime(u.(*native).plain.runtime)
+			lib.InvokeRuntime(u.(*native).plain[0].runtime)
 		}
 	})
 }
