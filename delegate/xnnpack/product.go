@@ -271,8 +271,8 @@ type requantizer struct {
 func (r *requantizer) scale(filter float32) float32 { return float32(r.in*filter) / r.out }
 
 // requantizer of a node from its input's scale to its output's.
-func (e *reference) requantizer(n *node) requantizer {
-	in, out := &e.graph.Values[n.In[0]], &e.graph.Values[n.Out[0]]
+func (g *graph) requantizer(n *node) requantizer {
+	in, out := &g.Values[n.In[0]], &g.Values[n.Out[0]]
 	r := requantizer{in: in.Quant.Scale, out: out.Quant.Scale, zero: out.Quant.ZeroPoint}
 	switch out.Datatype {
 	case qint8:
