@@ -265,3 +265,74 @@ func TestQuantized(t *testing.T) {
 		}
 	}
 }
+
+// TestQuantizedDefinition compares loops over quantized elements with their definitions, also
+// where there is one level only.
+func TestQuantizedDefinition(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 9))
+	for round := range 300 {
+		n, q, scale := r.IntN(70), someQuantized(r), r.Float32()+.01
+		x, a, dst, f := numbers(r, n), fillBytes[uint8](r, n), make([]uint8, n), make([]float32, n)
+		check := func(name string, i int, got, want any) {
+			if got != want {
+				t.Fatalf("round %d, %s, element %d of %d: got %v, want %v", round, name, i, n, got, want)
+			}
+		}
+		q.Quantize(dst, x, scale, false)
+		for i, v := range x {
+			check("product", i, dst[i], q.element(v*scale))
+		}
+		q.Quantize(dst, x, scale, true)
+		for i, v := range x {
+			check("quotient", i, dst[i], q.element(v/scale))
+		}
+		q.Dequantize(f, a, scale)
+		for i, v := range a {
+			check("number", i, f[i], float32(q.number(v)-q.Zero)*scale)
+		}
+		m, lds := 1+r.IntN(3), (n+31)&^15
+		sums, init, scales, rows := make([]int32, m*lds), make([]int32, lds), make([]float32, lds), make([]uint8, m*(n+3))
+		for i := range sums {
+			sums[i] = int32(r.IntN(20001) - 10000)
+		}
+		for i := range init {
+			init[i], scales[i] = int32(r.IntN(2001)-1000), r.Float32()/50
+		}
+		q.Requantize(rows, n+3, sums, lds, init, scales, m, n)
+		for i := range m {
+			for j := range n {
+				check("sum", j, rows[i*(n+3)+j], q.element(float32(sums[i*lds+j]+init[j])*scales[j]))
+			}
+		}
+		checkDepthwise(t, r, q)
+	}
+}
+
+// checkDepthwise compares a row with sums over taps.
+func checkDepthwise(t *testing.T, r *rand.Rand, q Quantized) {
+	channels, taps, pixels := 1+r.IntN(40), 1+r.IntN(10), 1+r.IntN(20)
+	init, scale, weights := make([]int32, channels), make([]float32, channels), make([]int16, channels*taps)
+	for i := range init {
+		init[i], scale[i] = int32(r.IntN(2001)-1000), r.Float32()/500
+	}
+	for i := range weights {
+		weights[i] = int16(r.IntN(511) - 255)
+	}
+	d := PackDepthwise(channels, taps, func(tap, c int) int16 { return weights[tap*channels+c] }, init, scale)
+	off, a, dst := make([]int, (taps+1)&^1), fillBytes[uint8](r, 2000), make([]uint8, pixels*channels)
+	for i := range off {
+		off[i] = r.IntN(300)
+	}
+	d.Row(&q, dst, channels, a, 5, 33, off, pixels)
+	for i := range pixels {
+		for c := range channels {
+			sum := init[c]
+			for tap := range taps {
+				sum += q.number(a[5+i*33+off[tap]+c]) * int32(weights[tap*channels+c])
+			}
+			if got, want := dst[i*channels+c], q.element(float32(sum)*scale[c]); got != want {
+				t.Fatalf("%d taps, pixel %d, channel %d of %d: got %d, want %d", taps, i, c, channels, got, want)
+			}
+		}
+	}
+}

@@ -8,7 +8,7 @@ import "golang.org/x/sys/cpu"
 var dotProducts = cpu.ARM64.HasASIMDDP
 
 // nibbles reports that products with 4-bit weights have a vector loop.
-func nibbles() bool { return false }
+func nibbles() bool { return dotProducts }
 
 func (w *DotWeights) multiply(c []int32, ldc int, a []uint8, rows, off []int, lo, hi int, flip uint32) {
 	groups, size := w.groups(), w.panel()
@@ -28,5 +28,10 @@ func (w *DotWeights) multiply(c []int32, ldc int, a []uint8, rows, off []int, lo
 }
 
 func (w *Nibbles) multiply(c []float32, ldc int, a []uint8, rows []int, zeros []int32, lo, hi int, flip uint32) {
-	w.multiplyGo(c, ldc, a, rows, zeros, lo, hi, flip != 0)
+	size := w.panel()
+	for p := lo; p < hi; p++ {
+		for i := range rows {
+			nibble1x16(w.blocks(), &a[0], &rows[i], &zeros[i], w.Groups, w.K, &w.panels[p*size], size, &c[i*ldc+(p-lo)*DotCols], 4*ldc, flip)
+		}
+	}
 }

@@ -48,7 +48,7 @@ func (q *Quantized) Requantize(dst []uint8, ldd int, src []int32, lds int, init 
 	for i := range m {
 		to, from := dst[i*ldd:][:n], src[i*lds:][:n]
 		for j := done; j < n; j++ {
-			to[j] = q.element(float32(from[j]+init[j]) * scale[j])
+			to[j] = q.element(float32(float32(from[j]+init[j]) * scale[j]))
 		}
 	}
 }
@@ -61,7 +61,7 @@ func (q *Quantized) Quantize(dst []uint8, src []float32, scale float32, divide b
 		if divide {
 			dst[i] = q.element(src[i] / scale)
 		} else {
-			dst[i] = q.element(src[i] * scale)
+			dst[i] = q.element(float32(src[i] * scale))
 		}
 	}
 }
@@ -277,7 +277,7 @@ func (d *Depthwise) pixel(q *Quantized, dst, a []uint8, off []int, from int) {
 		for t := range d.Taps {
 			sum += q.number(a[off[t]+from+c]) * int32(int16(block[DotCols*(1+t/2)+i]>>(16*(t%2))))
 		}
-		dst[from+c] = q.element(float32(sum) * math.Float32frombits(uint32(block[d.block()-DotCols+i])))
+		dst[from+c] = q.element(float32(float32(sum) * math.Float32frombits(uint32(block[d.block()-DotCols+i]))))
 	}
 }
 

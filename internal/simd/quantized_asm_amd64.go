@@ -10,8 +10,6 @@ func quantizedLoops() bool { return vector }
 // tailMask has the lanes of the last block of n columns.
 func tailMask(n int) *int32 { return &masks[7-(n-1)%8] }
 
-func (q *Quantized) bounds() (lo, hi float32) { return float32(q.Lo - q.Zero), float32(q.Hi - q.Zero) }
-
 // requantize returns how many columns are done.
 func (q *Quantized) requantize(dst []uint8, ldd int, src []int32, lds int, init []int32, scale []float32, m, n int) int {
 	lo, hi := q.bounds()
@@ -85,37 +83,6 @@ func (f *Binary) apply(op BinaryOp, dst, a, b []uint8) int {
 	f.words = binaryParams{f.A.Zero, f.A.Scale, f.B.Zero, f.B.Scale, f.Min, f.Max, f.Scale, lo, hi, f.Out.Zero}
 	binaryLoops[op][boolIndex(f.Out.Signed)](n/lanes, &dst[0], &a[0], &b[0], &f.words)
 	return n
-}
-
-// row returns how many channels are done.
-func (d *Depthwise) row(q *Quantized, dst []uint8, ldd int, a []uint8, step int, off []int, pixels int) int {
-	if !vector {
-		return 0
-	}
-	c := 0
-	for ; c+DotCols <= d.Channels; c += DotCols {
-		d.lane(q, &dst[c], ldd, &a[c], step, off, pixels, c)
-	}
-	for i := 0; c < d.Channels && i < pixels; i += DotCols {
-		var part [DotCols * DotCols]uint8 // a pixel's last channels each
-		n := min(pixels-i, DotCols)
-		d.lane(q, &part[0], DotCols, &a[i*step+c], step, off, n, c)
-		for k := range n {
-			copy(dst[(i+k)*ldd+c:][:d.Channels-c], part[k*DotCols:])
-		}
-	}
-	return d.Channels
-}
-
-// lane computes a block of channels from c on. Calls by name keep dst on the stack.
-func (d *Depthwise) lane(q *Quantized, dst *uint8, ldd int, a *uint8, step int, off []int, pixels, c int) {
-	lo, hi := q.bounds()
-	w := &d.blocks[c/DotCols*d.block()]
-	if q.Signed {
-		depthwiseInt8(pixels, a, step, &off[0], d.pairs(), w, dst, ldd, lo, hi, q.Zero)
-	} else {
-		depthwiseUint8(pixels, a, step, &off[0], d.pairs(), w, dst, ldd, lo, hi, q.Zero)
-	}
 }
 
 // maximumRow reports whether it did the row.

@@ -13,19 +13,7 @@ func scaleSumsRows(m, n int, dst *float32, ldd int, src *int32, lds int, sums *i
 func scaleFloatsRows(m, n int, dst *float32, ldd int, src *float32, lds int, scale, bias, factors *float32, lo, hi float32, mask *int32) {
 }
 
-func (q *Quantized) requantize(dst []uint8, ldd int, src []int32, lds int, init []int32, scale []float32, m, n int) int {
-	return 0
-}
-
-func (q *Quantized) quantize(dst []uint8, src []float32, scale float32, divide bool) int { return 0 }
-
-func (q *Quantized) dequantize(dst []float32, src []uint8, scale float32) int { return 0 }
-
 func (f *Binary) apply(op BinaryOp, dst, a, b []uint8) int { return 0 }
-
-func (d *Depthwise) row(q *Quantized, dst []uint8, ldd int, a []uint8, step int, off []int, pixels int) int {
-	return 0
-}
 
 func maximumRow(signed bool, dst []uint8, ldd int, a []uint8, step int, off []int, pixels, channels int) bool {
 	return false
