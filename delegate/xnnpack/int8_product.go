@@ -20,6 +20,7 @@ type int8Product struct {
 	gather func(dst []uint8, group, at int)
 	rows   int
 	row    int   // bytes between rows of activations
+	table  []int // where rows are, unless they are too many
 	off    []int // of segments, in a row
 	out    shape
 	a      []uint8   // where rows lie
@@ -33,7 +34,8 @@ type int8Product struct {
 
 // int8Work is what a worker computes a task with.
 type int8Work struct {
-	rows     []int
+	rows     []int // in places, or in the product's table
+	places   []int
 	sums     []int32
 	floats   []float32
 	zeros    []int32
@@ -97,7 +99,20 @@ func (p *int8Product) plan() bool {
 		}
 	}
 	p.cut()
+	p.tabulate()
 	return true
+}
+
+// maxTable bounds the rows whose places are noted.
+const maxTable = 1 << 18
+
+// tabulate notes the places of rows.
+func (p *int8Product) tabulate() {
+	if p.table = p.table[:0]; p.depth != nil || p.gather != nil || p.rows > maxTable {
+		return
+	}
+	p.table = grow(p.table, p.rows)
+	p.find(p.table, 0)
 }
 
 // tail is how many bytes tiles read behind the elements that they use.
@@ -252,7 +267,7 @@ func (p *int8Product) Range(worker, lo, hi int) {
 	for task := lo; task < hi; task++ {
 		from, panel := task/p.cuts*p.tile, task%p.cuts*p.panels
 		m := min(p.tile, p.rows-from)
-		if p.find(w, from, m); p.dynamic {
+		if p.rowsFrom(w, from, m); p.dynamic {
 			p.findTokens(w, from)
 		}
 		for g := range p.groups {
@@ -275,24 +290,33 @@ func (p *int8Product) prepare(w *int8Work) {
 	w.sums = grow(w.sums, p.tile*ldc)
 }
 
-// find makes w.rows the places of m rows from one on.
-func (p *int8Product) find(w *int8Work, from, m int) {
-	w.rows = grow(w.rows, m)
+// rowsFrom makes w.rows the places of m rows from one on.
+func (p *int8Product) rowsFrom(w *int8Work, from, m int) {
+	if len(p.table) > 0 {
+		w.rows = p.table[from : from+m]
+		return
+	}
+	w.places = grow(w.places, m)
+	w.rows = w.places
+	p.find(w.rows, from)
+}
+
+// find makes rows the places of those from one on.
+func (p *int8Product) find(rows []int, from int) {
 	if p.window == nil || p.gather != nil {
-		base := from
 		if p.gather != nil {
-			base = 0
+			from = 0
 		}
-		for i := range w.rows {
-			w.rows[i] = (base + i) * p.row
+		for i := range rows {
+			rows[i] = (from + i) * p.row
 		}
 		return
 	}
 	x, y := from%p.out.dim[2], from/p.out.dim[2]
 	image := y / p.out.dim[1]
 	y %= p.out.dim[1]
-	for i := range w.rows {
-		w.rows[i] = p.stage.pixel(image, y, x, p.window)
+	for i := range rows {
+		rows[i] = p.stage.pixel(image, y, x, p.window)
 		if x++; x == p.out.dim[2] {
 			x, y = 0, y+1
 		}
@@ -353,6 +377,12 @@ func (p *int8Product) tokenAt(at int) token {
 // findTokens notes zero points and scales of rows from one on.
 func (p *int8Product) findTokens(w *int8Work, from int) {
 	w.zeros, w.factors = grow(w.zeros, len(w.rows)), grow(w.factors, len(w.rows))
+	if tokens := p.e.tokens[p.node.In[0]]; len(tokens) == 1 {
+		t := tokens[0]
+		simd.Fill(w.factors, t.scale)
+		simd.Fill(w.zeros, p.unsigned(t.zero))
+		return
+	}
 	for i := range w.rows {
 		t := p.tokenAt(from + i)
 		w.zeros[i], w.factors[i] = p.unsigned(t.zero), t.scale

@@ -97,6 +97,7 @@ func (g *graph) int8Scratch(n *node, s []shape, threads int) int64 {
 		staged = min(st.bytes(), stageLimit(in, out))
 	}
 	row := g.Values[n.In[1]].Shape.numel() / max(1, s[n.Out[0]].last())
+	staged = plus(staged, times(8, min(s[n.Out[0]].numel()/max(1, s[n.Out[0]].last()), maxTable)))
 	return plus(staged, plus(times(threads, 64, roundUp(row, 4)+offsetsOf(n)), times(threads, 4, 4, tileSums)))
 }
 
