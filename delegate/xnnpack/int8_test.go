@@ -196,3 +196,38 @@ func (m *maker) randomConvolution(w weighted) (string, *graph) {
 	g.Values[y].Shape = s[y]
 	return name, g
 }
+
+// TestFuseConversions compares functions between conversions with the same as one of bytes.
+func TestFuseConversions(t *testing.T) {
+	for i := range unaryNodes {
+		kind := &unaryNodes[i]
+		if !kind.ofOneOperand() {
+			continue
+		}
+		for _, d := range []datatype{qint8, quint8} {
+			m := newMaker(uint64(i))
+			x, a, b, y := m.input(d, 3, 70), m.value(fp32, 3, 70), m.value(fp32, 3, 70), m.value(d, 3, 70)
+			m.node("Convert", []int{x}, []int{a})
+			m.node(kind.name, []int{a}, []int{b}, func(n *node) { n.setScalar(0.3) })
+			m.node("Convert", []int{b}, []int{y})
+			g := m.done(y)
+			img, err := Backend{Engine: EngineReference}.Compile(context.Background(), &delegate.Payload{Data: encode(g)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			fused := img.(*image)
+			if n := len(fused.graph.Nodes); n != 1 || fused.graph.Nodes[0].Type != kind {
+				t.Errorf("%s %v: %d nodes, want one", kind.name, d, n)
+				continue
+			}
+			shapes, err := g.declared()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, want := newMaker(1).arguments(g), newMaker(1).arguments(g)
+			mustExecute(t, newReference(fused, delegate.Instance{}), got)
+			mustExecute(t, newReference(&image{graph: g, shapes: shapes}, delegate.Instance{}), want)
+			sameResult(t, kind.name+" "+d.String(), got[1].Tensor, want[1].Tensor, true)
+		}
+	}
+}
