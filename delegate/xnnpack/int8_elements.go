@@ -75,9 +75,7 @@ func (e *reference) tabled(n *node, f unaryFunc) bool {
 	if e.tables[n.at] == nil {
 		e.tables[n.at] = e.tableOf(n, &in, &out, f)
 	}
-	count := e.shapes[n.Out[0]].numel()
-	e.byteLoop = int8Elements{op: lookUp, table: e.tables[n.at], in: e.bytes[n.In[0]][:count], out: e.bytes[n.Out[0]][:count]}
-	e.Parallel(count, elementsPerRange, &e.byteLoop)
+	e.lookUp(n, e.tables[n.at])
 	return true
 }
 

@@ -197,37 +197,50 @@ func (m *maker) randomConvolution(w weighted) (string, *graph) {
 	return name, g
 }
 
-// TestFuseConversions compares functions between conversions with the same as one of bytes.
-func TestFuseConversions(t *testing.T) {
+// TestFuseTables compares elementwise nodes between conversions with the table that they
+// become: functions of one operand, and x times such a function, plus one.
+func TestFuseTables(t *testing.T) {
 	for i := range unaryNodes {
 		kind := &unaryNodes[i]
-		if !kind.ofOneOperand() {
+		if kind.tag == tagConvert {
 			continue
 		}
 		for _, d := range []datatype{qint8, quint8} {
-			m := newMaker(uint64(i))
-			x, a, b, y := m.input(d, 3, 70), m.value(fp32, 3, 70), m.value(fp32, 3, 70), m.value(d, 3, 70)
-			m.node("Convert", []int{x}, []int{a})
-			m.node(kind.name, []int{a}, []int{b}, func(n *node) { n.setScalar(0.3) })
-			m.node("Convert", []int{b}, []int{y})
-			g := m.done(y)
-			img, err := Backend{Engine: EngineReference}.Compile(context.Background(), &delegate.Payload{Data: encode(g)})
-			if err != nil {
-				t.Fatal(err)
+			for _, product := range []bool{false, true} {
+				m := newMaker(uint64(i))
+				x, a, b, y := m.input(d, 3, 70), m.value(fp32, 3, 70), m.value(fp32, 3, 70), m.value(d, 3, 70)
+				m.node("Convert", []int{x}, []int{a})
+				m.node(kind.name, []int{a}, []int{b}, func(n *node) { n.setScalar(0.3) })
+				if product {
+					c, one, sum := m.value(fp32, 3, 70), m.constant(fp32, 0, 1), m.value(fp32, 3, 70)
+					m.node("Multiply", []int{b, a}, []int{c})
+					m.node("Add", []int{c, one}, []int{sum})
+					b = sum
+				}
+				m.node("Convert", []int{b}, []int{y})
+				compareWithUnfused(t, kind.name+" "+d.String(), m.done(y))
 			}
-			fused := img.(*image)
-			if n := len(fused.graph.Nodes); n != 1 || fused.graph.Nodes[0].Type != kind {
-				t.Errorf("%s %v: %d nodes, want one", kind.name, d, n)
-				continue
-			}
-			shapes, err := g.declared()
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, want := newMaker(1).arguments(g), newMaker(1).arguments(g)
-			mustExecute(t, newReference(fused, delegate.Instance{}), got)
-			mustExecute(t, newReference(&image{graph: g, shapes: shapes}, delegate.Instance{}), want)
-			sameResult(t, kind.name+" "+d.String(), got[1].Tensor, want[1].Tensor, true)
 		}
 	}
+}
+
+// compareWithUnfused wants a graph that becomes a table.
+func compareWithUnfused(t *testing.T, name string, g *graph) {
+	t.Helper()
+	img, err := Backend{Engine: EngineReference}.Compile(context.Background(), &delegate.Payload{Data: encode(g)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fused := img.(*image)
+	if n := len(fused.graph.Nodes); n != 1 || fused.graph.Nodes[0].Type != &tableNode {
+		t.Fatalf("%s: %d nodes, want a table", name, n)
+	}
+	shapes, err := g.declared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := newMaker(1).arguments(g), newMaker(1).arguments(g)
+	mustExecute(t, newReference(fused, delegate.Instance{}), got)
+	mustExecute(t, newReference(&image{graph: g, shapes: shapes}, delegate.Instance{}), want)
+	sameResult(t, name, got[1].Tensor, want[1].Tensor, true)
 }
