@@ -135,6 +135,8 @@ type int8Binary struct {
 	step      [2]steps
 	one       [2]int // from one element of a row to the next: 1, or 0 where it is repeated
 	n, pieces int
+	row       int // elements of a row that one operand repeats, 0 where none does
+	repeats   int // that operand
 	workers   []simd.Binary
 	repeated  [][2][]uint8 // of the workers: repeated elements, written out
 }
@@ -159,21 +161,39 @@ func (e *reference) int8Binary(n *node) bool {
 	l.dst, l.operands = e.bytes[n.Out[0]], [2][]uint8{e.bytes[n.In[0]], e.bytes[n.In[1]]}
 	s := e.shapes[n.Out[0]]
 	l.plan(s, repeated(e.shapes[n.In[0]], s), repeated(e.shapes[n.In[1]], s), e.threads())
-	e.Parallel(l.outer.numel()*l.pieces, 1+elementsPerRange/4/min(l.n, bytePiece), l)
+	e.Parallel(l.outer.numel()*l.pieces, 1+elementsPerRange/4/min(l.n, l.piece()), l)
 	return true
 }
 
-// plan merges dimensions, and gives workers their memory.
+// plan merges dimensions, and gives workers their memory. Rows that one operand repeats while
+// the other runs on count as one, in whose pieces the former is written out.
 func (l *int8Binary) plan(out shape, a, b steps, threads int) {
 	dims, sa, sb := merged(out, a, b)
 	last := dims.rank - 1
-	l.n, l.one, l.step = dims.dim[last], [2]int{sa[last], sb[last]}, [2]steps{sa, sb}
+	l.n, l.row, l.one, l.step = dims.dim[last], 0, [2]int{sa[last], sb[last]}, [2]steps{sa, sb}
+	if up := last - 1; up >= 0 && l.one == [2]int{1, 1} && 2*l.n <= bytePiece && (sa[up] == 0 || sb[up] == 0) {
+		l.row, l.repeats = l.n, 0
+		if sb[up] == 0 {
+			l.repeats = 1
+		}
+		l.n *= dims.dim[up]
+		last = up
+	}
 	l.outer = dims
 	l.outer.rank = last
-	l.pieces = ceilDiv(l.n, bytePiece)
+	l.pieces = ceilDiv(l.n, l.piece())
 	for len(l.workers) < threads {
 		l.workers, l.repeated = append(l.workers, simd.Binary{}), append(l.repeated, [2][]uint8{})
 	}
+}
+
+// piece is how many elements are computed at a time: whole rows where one operand repeats
+// them.
+func (l *int8Binary) piece() int {
+	if l.row > 0 {
+		return bytePiece / l.row * l.row
+	}
+	return bytePiece
 }
 
 // Range computes pieces of rows.
@@ -181,16 +201,19 @@ func (l *int8Binary) Range(worker, lo, hi int) {
 	f := &l.workers[worker]
 	*f = l.f
 	for task := lo; task < hi; task++ {
-		row, from := task/l.pieces, task%l.pieces*bytePiece
-		n := min(bytePiece, l.n-from)
+		row, from := task/l.pieces, task%l.pieces*l.piece()
+		n := min(l.piece(), l.n-from)
 		var x [2][]uint8
 		for k := range x {
-			at := l.place(k, row) + from*l.one[k]
-			if l.one[k] == 1 {
-				x[k] = l.operands[k][at:][:n]
-				continue
+			at := l.place(k, row)
+			switch {
+			case l.row > 0 && k == l.repeats:
+				x[k] = repeatRow(&l.repeated[worker][k], l.operands[k][at:][:l.row], n)
+			case l.one[k] == 1:
+				x[k] = l.operands[k][at+from:][:n]
+			default:
+				x[k] = repeatRow(&l.repeated[worker][k], l.operands[k][at:][:1], n)
 			}
-			x[k] = repeatByte(&l.repeated[worker][k], l.operands[k][at], n)
 		}
 		f.Apply(l.op, l.dst[row*l.n+from:][:n], x[0], x[1])
 	}
@@ -205,17 +228,13 @@ func (l *int8Binary) place(operand, row int) (at int) {
 	return at
 }
 
-// repeatByte is n times x, in memory that keeps what it holds.
-func repeatByte(memory *[]uint8, x uint8, n int) []uint8 {
-	b := *memory
-	if len(b) >= n && b[0] == x {
-		return b[:n]
-	}
-	b = grow(b, n)
-	for i := range b {
-		b[i] = x
-	}
+// repeatRow is n elements of rows that are all the same.
+func repeatRow(memory *[]uint8, row []uint8, n int) []uint8 {
+	b := grow(*memory, n)
 	*memory = b
+	for done := copy(b, row); done < n; done *= 2 {
+		copy(b[done:], b[:done])
+	}
 	return b
 }
 

@@ -244,3 +244,37 @@ func compareWithUnfused(t *testing.T, name string, g *graph) {
 	mustExecute(t, newReference(&image{graph: g, shapes: shapes}, delegate.Instance{}), want)
 	sameResult(t, name, got[1].Tensor, want[1].Tensor, true)
 }
+
+// TestInt8Broadcast compares sums and products of bytes of random sizes that are repeated.
+func TestInt8Broadcast(t *testing.T) {
+	pool := cpu.NewPool(2)
+	defer pool.Close()
+	for seed := range uint64(200) {
+		m := newMaker(seed)
+		d, kind := []datatype{qint8, quint8}[m.r.IntN(2)], []string{"Add", "Subtract", "Multiply"}[m.r.IntN(3)]
+		var out, a, b []int
+		for range 1 + m.r.IntN(4) {
+			size := m.upTo(20)
+			if m.r.IntN(6) == 0 {
+				size = m.upTo(900)
+			}
+			out, a, b = append(out, size), append(a, size), append(b, size)
+			switch m.r.IntN(5) {
+			case 0:
+				a[len(a)-1] = 1
+			case 1:
+				b[len(b)-1] = 1
+			}
+		}
+		x, y := m.input(d, a...), m.input(d, b...)
+		z := m.value(d, 1)
+		m.node(kind, []int{x, y}, []int{z}, m.someBounds)
+		g := m.fix(z)
+		if g.Values[z].Shape.numel() > 1<<18 {
+			continue
+		}
+		s := sample{name: fmt.Sprintf("seed %d: %s %v of %v and %v", seed, kind, d, a, b), graph: g}
+		compareWithPlain(t, s, nil)
+		compareWithPlain(t, s, pool)
+	}
+}
