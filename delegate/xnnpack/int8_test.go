@@ -252,13 +252,13 @@ func TestInt8Broadcast(t *testing.T) {
 	for seed := range uint64(200) {
 		m := newMaker(seed)
 		d, kind := []datatype{qint8, quint8}[m.r.IntN(2)], []string{"Add", "Subtract", "Multiply"}[m.r.IntN(3)]
-		var out, a, b []int
+		var a, b []int
 		for range 1 + m.r.IntN(4) {
 			size := m.upTo(20)
 			if m.r.IntN(6) == 0 {
 				size = m.upTo(900)
 			}
-			out, a, b = append(out, size), append(a, size), append(b, size)
+			a, b = append(a, size), append(b, size)
 			switch m.r.IntN(5) {
 			case 0:
 				a[len(a)-1] = 1

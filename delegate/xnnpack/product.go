@@ -10,7 +10,8 @@ import (
 // Convolutions and products of matrices are one computation in the reference: rows of
 // numbers, gathered from the input, times a prepared filter. Quantized elements take
 // part as whole numbers in float32, which sums them exactly as long as the sums stay
-// below 2²⁴: exactTerms products of 8-bit numbers do.
+// below 2²⁴: exactTerms products of 8-bit numbers do. These loops are what the products of
+// bytes and of floats are compared with, and they run where those two do not.
 const exactTerms = 512
 
 // filter is a node's weights, ready for products: for each group a matrix of k rows
