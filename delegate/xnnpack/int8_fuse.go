@@ -40,7 +40,8 @@ func (f *fuser) table(n *node) {
 	}
 	r.nodes = append(r.nodes, n)
 	if t, err := r.compute(n.Out[0]); err == nil {
-		*n = node{Type: &tableNode, In: []int{r.from}, Out: n.Out, Min: -inf, Max: inf, DebugHandle: n.DebugHandle, Params: t, index: n.index, at: n.at}
+		*n = node{Type: &tableNode, In: []int{r.from}, Out: n.Out, Min: -inf, Max: inf, Params: t,
+			DebugHandle: n.DebugHandle, index: n.index, at: n.at}
 		f.readers[r.from]++
 	}
 }

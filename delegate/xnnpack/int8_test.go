@@ -162,12 +162,14 @@ func (m *maker) someBounds(n *node) {
 func (m *maker) randomConvolution(w weighted) (string, *graph) {
 	kind := []string{"Conv2d", "DepthwiseConv2d", "ConvTranspose2d"}[m.r.IntN(3)]
 	o := window{top: m.r.IntN(3), right: m.r.IntN(3), bottom: m.r.IntN(3), left: m.r.IntN(3), kernelH: m.upTo(5), kernelW: m.upTo(5),
-		strideH: m.upTo(3), strideW: m.upTo(3), dilationH: m.upTo(2), dilationW: m.upTo(2), groups: m.upTo(4), groupIn: m.upTo(40), groupOut: m.upTo(50)}
+		strideH: m.upTo(3), strideW: m.upTo(3), dilationH: m.upTo(2), dilationW: m.upTo(2),
+		groups: m.upTo(4), groupIn: m.upTo(40), groupOut: m.upTo(50)}
 	if kind == "DepthwiseConv2d" {
 		o.groups, o.groupIn, o.groupOut = m.upTo(70), 1, max(1, m.upTo(9)-6)
 	}
 	if m.r.IntN(3) == 0 { // pixels are rows
-		o = window{kernelH: 1, kernelW: 1, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1, groups: o.groups, groupIn: o.groupIn, groupOut: o.groupOut}
+		o = window{kernelH: 1, kernelW: 1, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1,
+			groups: o.groups, groupIn: o.groupIn, groupOut: o.groupOut}
 	}
 	dims, out := []int{m.upTo(2), m.upTo(14), m.upTo(14), o.groups * o.groupIn}, o.groups*o.groupOut
 	var x int

@@ -46,7 +46,8 @@ func TestDot(t *testing.T) {
 			ldc := (hi-lo)*DotCols + 3
 			c := slices.Repeat([]int32{-7}, m*ldc)
 			w.Multiply(c, ldc, a, rows, off, lo, hi, signed)
-			place := fmt.Sprintf("level %s: %d rows, columns %d to %d of %d, %d segments of %d, signed %v", level, m, lo*DotCols, hi*DotCols, n, segments, k, signed)
+			place := fmt.Sprintf("level %s: %d rows, columns %d to %d of %d, %d segments of %d, signed %v",
+				level, m, lo*DotCols, hi*DotCols, n, segments, k, signed)
 			for i := range m {
 				for j := range ldc {
 					want := int32(-7)
@@ -123,7 +124,8 @@ func TestNibbles(t *testing.T) {
 						}
 					}
 					if got := c[i*ldc+j]; got != want {
-						t.Fatalf("level %s: %d rows, %d columns, %d groups of %d: row %d, column %d: got %v, want %v", level, m, n, groups, k, i, j, got, want)
+						t.Fatalf("level %s: %d rows, %d columns, %d groups of %d: row %d, column %d: got %v, want %v",
+							level, m, n, groups, k, i, j, got, want)
 					}
 				}
 			}

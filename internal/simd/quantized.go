@@ -80,7 +80,8 @@ func (q *Quantized) Dequantize(dst []float32, src []uint8, scale float32) {
 //
 // for i < len(zeros) and j < n. NaN stays. Slices but dst hold whole blocks of DotCols columns.
 // It panics where one is too short.
-func ScaleSums(dst []float32, ldd int, src []int32, lds int, sums []int32, scale, bias []float32, zeros []int32, factors []float32, n int, lo, hi float32) {
+func ScaleSums(dst []float32, ldd int, src []int32, lds int, sums []int32, scale, bias []float32,
+	zeros []int32, factors []float32, n int, lo, hi float32) {
 	m := len(zeros)
 	if m == 0 || n <= 0 {
 		return

@@ -7,7 +7,8 @@ func quantizedLoops() bool { return false }
 
 func tailMask(int) *int32 { return nil }
 
-func scaleSumsRows(m, n int, dst *float32, ldd int, src *int32, lds int, sums *int32, scale, bias *float32, zeros *int32, factors *float32, lo, hi float32, mask *int32) {
+func scaleSumsRows(m, n int, dst *float32, ldd int, src *int32, lds int, sums *int32, scale, bias *float32,
+	zeros *int32, factors *float32, lo, hi float32, mask *int32) {
 }
 
 func scaleFloatsRows(m, n int, dst *float32, ldd int, src *float32, lds int, scale, bias, factors *float32, lo, hi float32, mask *int32) {
