@@ -11,6 +11,7 @@ run() {
 	echo "levels: $*"
 	# shellcheck disable=SC2086 # a list of packages
 	env "$@" go test -short -count=1 $packages
+	env "$@" go test -short -count=1 -run '^TestInt8$' ./delegate/xnnpack
 }
 
 if [ "$(go env GOARCH)" = amd64 ]; then

@@ -115,6 +115,7 @@ func (b Backend) compile(ctx context.Context, img *image) (delegate.Image, error
 // openReference makes the image one of the Go engine.
 func (m *image) openReference() (delegate.Image, error) {
 	m.native = false
+	m.graph.fuseTables(m.shapes)
 	if err := m.graph.checkPools(m.shapes); err != nil {
 		return nil, err
 	}

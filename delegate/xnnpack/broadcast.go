@@ -34,6 +34,9 @@ func (l *unaryLoop) Range(_, lo, hi int) {
 
 // mapUnary applies a function to each element; cost is that of one, in additions.
 func (e *reference) mapUnary(n *node, cost int, f unaryFunc) {
+	if e.tabled(n, f) {
+		return
+	}
 	l, stale := loopOf[unaryLoop](e, n, e.direct[n.at])
 	if stale {
 		*l = unaryLoop{node: n, f: f, x: e.load(0, n.In[0]), y: e.result(n.Out[0])}
@@ -72,6 +75,9 @@ type pieces struct {
 }
 
 func (e *reference) mapBinary(n *node, f func(dst, a, b []float32)) {
+	if e.int8Binary(n) {
+		return
+	}
 	l, stale := loopOf[binaryLoop](e, n, e.direct[n.at])
 	if stale {
 		l.e, l.f, l.node, l.y = e, f, n, e.result(n.Out[0])

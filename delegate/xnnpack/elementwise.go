@@ -93,6 +93,9 @@ func convertNode(tag uint8, name string) nodeType {
 		},
 		define: func(b *builder, n *node) call { return b.unary(xnn.Convert, nil, n) },
 		run: func(e *reference, n *node) {
+			if e.int8Convert(n) {
+				return
+			}
 			x := e.load(0, n.In[0])
 			if e.graph.Values[n.Out[0]].Datatype == qdint8 {
 				e.quantizeDynamic(n.Out[0], x, e.graph.Values[n.In[0]].Datatype == fp16)

@@ -93,6 +93,9 @@ func (e *reference) prepareBias(f *filter, n *node) {
 
 // fullyConnected multiplies rows of the input by the filter.
 func (e *reference) fullyConnected(n *node) {
+	if e.int8(n) {
+		return
+	}
 	if !e.plain && !e.graph.hasQuantizedInput(n) {
 		e.floatFullyConnected(n)
 		return
@@ -107,7 +110,7 @@ func (e *reference) fullyConnected(n *node) {
 	})
 	e.rows = denseRows{e.whole(0, n.In[0]), k}
 	e.product = product{e: e, node: n, filter: f, source: &e.rows, rows: e.shapes[n.Out[0]].numel() / cols,
-		out: n.Out[0], result: e.requantizer(n), work: e.product.work}
+		out: n.Out[0], result: e.graph.requantizer(n), work: e.product.work}
 	e.product.multiply()
 }
 
@@ -121,6 +124,9 @@ func (r *denseRows) row(dst []float32, _, p int) { copy(dst, r.x[p*r.k:(p+1)*r.k
 
 // batchMatrix multiplies matrix by matrix; outer dimensions of size 1 are repeated.
 func (e *reference) batchMatrix(n *node) {
+	if e.int8(n) {
+		return
+	}
 	if !e.plain && !e.graph.hasQuantizedInput(n) && e.graph.Values[n.In[1]].Datatype.isFloat() {
 		e.floatBatch(n)
 		return

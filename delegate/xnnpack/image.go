@@ -34,6 +34,8 @@ type image struct {
 	giveBack     func([]byte) bool // see delegate.Payload.Release
 	frozen       bool              // filters were given back: no other sizes, no further weights
 
+	int8 int8Store // of the Go engine
+
 	mu sync.Mutex // held while a runtime is created: they share the weights
 	*holdings
 }

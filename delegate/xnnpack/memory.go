@@ -163,7 +163,7 @@ func (g *graph) items(s []shape, inPlace bool) (list []item, index map[int]int) 
 				continue
 			}
 			bytes := g.valueBytes(v, s)
-			if at := reused(n, v, index, readers); inPlace && at >= 0 && list[at].bytes == bytes {
+			if at := g.reused(n, v, s, index, readers); inPlace && at >= 0 && list[at].bytes == bytes {
 				index[v] = at
 				continue
 			}
@@ -175,13 +175,13 @@ func (g *graph) items(s []shape, inPlace bool) (list []item, index map[int]int) 
 }
 
 // reused is the item whose memory the output v of a node may take, none if there is
-// no such item.
-func reused(n *node, v int, index map[int]int, readers []int) int {
+// no such item: of an operand of exactly its size.
+func (g *graph) reused(n *node, v int, s []shape, index map[int]int, readers []int) int {
 	if !n.Type.inPlace || readers[v] != 1 {
 		return none
 	}
 	for _, in := range n.In {
-		if at, ok := index[in]; ok && readers[in] == 1 {
+		if at, ok := index[in]; ok && readers[in] == 1 && g.Values[in].Datatype.bytes(s[in]) == g.Values[v].Datatype.bytes(s[v]) {
 			return at
 		}
 	}
@@ -370,6 +370,9 @@ func (g *graph) numberBytes(v int, s []shape) int64 {
 func (g *graph) filterBytes(n *node, s []shape, threads int) int64 {
 	if !n.Type.packs {
 		return 0
+	}
+	if g.takesInt8(n) {
+		return plus(g.packedInt8(n), g.int8Scratch(n, s, threads))
 	}
 	f := s[n.In[1]]
 	filter := plus(times(8, f.numel()), times(8, s[n.Out[0]].last()))

@@ -15,14 +15,9 @@ func (e *reference) decode(dst []float32, v int) {
 	switch x.Datatype {
 	case fp16, bf16, fp32:
 		decodeFloats(dst, x.Datatype, b)
-	case qint8:
-		for i, q := range tensor.View[int8](b)[:len(dst)] {
-			dst[i] = float32(int32(q)-x.Quant.ZeroPoint) * x.Quant.Scale
-		}
-	case quint8:
-		for i, q := range b[:len(dst)] {
-			dst[i] = float32(int32(q)-x.Quant.ZeroPoint) * x.Quant.Scale
-		}
+	case qint8, quint8:
+		q, _ := x.bytesAs()
+		q.Dequantize(dst, b, x.Quant.Scale)
 	case plainInt32, qint32:
 		for i, q := range tensor.View[int32](b)[:len(dst)] {
 			dst[i] = float32(q)
@@ -67,14 +62,9 @@ func (e *reference) encode(v int, src []float32) {
 		encodeFP16(tensor.View[uint16](b), src)
 	case bf16:
 		encodeBF16(tensor.View[uint16](b), src)
-	case qint8:
-		for i, f := range src {
-			tensor.View[int8](b)[i] = int8(quantize(f/x.Quant.Scale, x.Quant.ZeroPoint, -128, 127))
-		}
-	case quint8:
-		for i, f := range src {
-			b[i] = uint8(quantize(f/x.Quant.Scale, x.Quant.ZeroPoint, 0, 255))
-		}
+	case qint8, quint8:
+		q, _ := x.bytesAs()
+		q.Quantize(b, src, x.Quant.Scale, true)
 	}
 }
 
@@ -117,6 +107,10 @@ func quantize(x float32, zero, lo, hi int32) int32 {
 // its least and greatest number and 0, and quantizes it. Halves are multiplied by a
 // scale that is a half too.
 func (e *reference) quantizeDynamic(v int, x []float32, half bool) {
+	if !e.plain {
+		e.quantizeRows(v, x, half)
+		return
+	}
 	s := e.shapes[v]
 	groups := s.leading(s.rank - e.graph.Values[v].Quant.Nonbatch)
 	e.tokens[v] = grow(e.tokens[v], groups)
@@ -125,12 +119,9 @@ func (e *reference) quantizeDynamic(v int, x []float32, half bool) {
 	for g := range groups {
 		t := dynamicToken(x[g*n : (g+1)*n])
 		e.tokens[v][g] = t
-		inverse := 1 / t.scale
-		if half {
-			inverse = float16.Fromfloat32(inverse).Float32()
-		}
+		scale := reciprocal(t, half)
 		for i, f := range x[g*n : (g+1)*n] {
-			out[g*n+i] = int8(quantize(f*inverse, t.zero, -128, 127))
+			out[g*n+i] = int8(quantize(f*scale, t.zero, -128, 127))
 		}
 	}
 }
@@ -138,10 +129,7 @@ func (e *reference) quantizeDynamic(v int, x []float32, half bool) {
 // dynamicToken spreads int8 over the range of x, which is made to hold 0; 0 is an
 // element exactly (xnn_f32_qd8_asymmetric_quantization_params).
 func dynamicToken(x []float32) token {
-	var lo, hi float32
-	for _, f := range x {
-		lo, hi = min(lo, f), max(hi, f)
-	}
+	lo, hi := min(0, simd.Min(x)), max(0, simd.Max(x))
 	const qmin, qmax = -128, 127
 	scale := float32(1)
 	if lo != hi {

@@ -10,7 +10,8 @@ import (
 // Convolutions and products of matrices are one computation in the reference: rows of
 // numbers, gathered from the input, times a prepared filter. Quantized elements take
 // part as whole numbers in float32, which sums them exactly as long as the sums stay
-// below 2²⁴: exactTerms products of 8-bit numbers do.
+// below 2²⁴: exactTerms products of 8-bit numbers do. These loops are what the products of
+// bytes and of floats are compared with, and they run where those two do not.
 const exactTerms = 512
 
 // filter is a node's weights, ready for products: for each group a matrix of k rows
@@ -271,8 +272,8 @@ type requantizer struct {
 func (r *requantizer) scale(filter float32) float32 { return float32(r.in*filter) / r.out }
 
 // requantizer of a node from its input's scale to its output's.
-func (e *reference) requantizer(n *node) requantizer {
-	in, out := &e.graph.Values[n.In[0]], &e.graph.Values[n.Out[0]]
+func (g *graph) requantizer(n *node) requantizer {
+	in, out := &g.Values[n.In[0]], &g.Values[n.Out[0]]
 	r := requantizer{in: in.Quant.Scale, out: out.Quant.Scale, zero: out.Quant.ZeroPoint}
 	switch out.Datatype {
 	case qint8:

@@ -2,6 +2,9 @@ package xnnpack
 
 // convolution gathers the window of each output pixel into a row of a product.
 func (e *reference) convolution(n *node) {
+	if e.int8(n) {
+		return
+	}
 	if !e.plain && !e.graph.hasQuantizedInput(n) {
 		e.floatConvolution(n)
 		return
@@ -14,6 +17,9 @@ func (e *reference) convolution(n *node) {
 
 // transposed gathers, for each output pixel, the input pixels that reach it.
 func (e *reference) transposed(n *node) {
+	if e.int8(n) {
+		return
+	}
 	if !e.plain && !e.graph.hasQuantizedInput(n) {
 		e.floatTransposed(n)
 		return
@@ -27,6 +33,9 @@ func (e *reference) transposed(n *node) {
 // depthwise is a convolution whose groups have one input channel. Its filter,
 // [1, kernel H, kernel W, groups*groupOut], has a row for each element of the window.
 func (e *reference) depthwise(n *node) {
+	if e.int8(n) {
+		return
+	}
 	if !e.plain && !e.graph.hasQuantizedInput(n) {
 		e.floatDepthwise(n)
 		return
@@ -57,7 +66,7 @@ func (e *reference) setWindows(n *node, f *filter) {
 	top, left := n.padding(in.dim[1], in.dim[2])
 	e.patch = patch{x: e.whole(0, n.In[0]), w: n.window(), in: in, out: out, top: top, left: left}
 	e.product = product{e: e, node: n, filter: f, rows: out.leading(3), out: n.Out[0],
-		result: e.requantizer(n), work: e.product.work}
+		result: e.graph.requantizer(n), work: e.product.work}
 }
 
 // patch is the input of a convolution, [N, H, W, groups*groupIn], seen window by

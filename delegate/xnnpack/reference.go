@@ -32,22 +32,30 @@ type reference struct {
 	slots   [3][]float32
 	out     []float32
 
-	pool       *cpu.Pool
-	run        cpu.Run
-	plain      bool           // compute by the plain loops only, as tests compare with
-	packed     []*floatFilter // by node, nil where constants are not known before
-	direct     []bool         // by node: its loop works on the values' own bytes
-	states     []nodeState    // by node
-	generation uint64         // of the places and shapes of values
-	gathered   [][]float32    // of the workers: rows of a product
-	repeats    []pieces       // of the workers: operands that are repeated
-	filters    []*filter      // prepared, by node
-	product    product
-	rows       denseRows
-	patch      patch
-	pooled     pooled
-	timed      bool
-	times      []time.Duration // of the nodes of the last Execute that was timed
+	pool        *cpu.Pool
+	run         cpu.Run
+	plain       bool           // compute by the plain loops only, as tests compare with
+	packed      []*floatFilter // by node, nil where constants are not known before
+	direct      []bool         // by node: its loop works on the values' own bytes
+	states      []nodeState    // by node
+	generation  uint64         // of the places and shapes of values
+	gathered    [][]float32    // of the workers: rows of a product
+	repeats     []pieces       // of the workers: operands that are repeated
+	filter8     *int8Store
+	products    []*int8Product // by node, nil where floats are multiplied
+	work        []int8Work     // of the workers
+	staged      []uint8
+	tables      []*[256]uint8 // of nodes from bytes to bytes
+	byteLoop    int8Elements
+	bytesBinary int8Binary
+	bytesPool   int8MaxPool
+	filters     []*filter // prepared, by node
+	product     product
+	rows        denseRows
+	patch       patch
+	pooled      pooled
+	timed       bool
+	times       []time.Duration // of the nodes of the last Execute that was timed
 }
 
 // token is how one group of dynamically quantized elements stands for numbers.
@@ -61,7 +69,7 @@ func newReference(m *image, in delegate.Instance) *reference {
 	e := &reference{packed: m.filters(), graph: m.graph, limits: m.limits, args: newArguments(m.graph), shapes: slices.Clone(m.shapes), pool: in.Pool,
 		bytes: make([][]byte, n), tokens: make([][]token, n),
 		floats: make([][]float32, n), floated: make([]bool, n), filters: make([]*filter, len(m.graph.Nodes)),
-		states: make([]nodeState, len(m.graph.Nodes))}
+		filter8: &m.int8, states: make([]nodeState, len(m.graph.Nodes))}
 	e.direct = e.directNodes()
 	for v := range m.graph.Values {
 		e.bytes[v] = m.graph.Values[v].Data
@@ -134,7 +142,7 @@ func (e *reference) threads() int {
 func (e *reference) allocate() {
 	items, index := e.graph.items(e.shapes, true)
 	size := packedBytes(items)
-	if int64(len(e.arena)) < size {
+	if size += overread; int64(len(e.arena)) < size {
 		e.arena = tensor.AlignedBytes(int(size))
 	}
 	offsets := make([]int64, len(items))
@@ -147,8 +155,9 @@ func (e *reference) allocate() {
 			e.bytes[v] = own[:n]
 			continue
 		}
-		e.bytes[v] = e.arena[offsets[id]:][:n:n]
+		e.bytes[v] = e.arena[offsets[id]:][: n : n+overread]
 	}
+	e.planInt8()
 }
 
 // SetProfiling implements delegate.Profiler.

@@ -40,7 +40,12 @@ type linePool struct {
 }
 
 func (e *reference) averagePool(n *node) { e.pool2d(n, true) }
-func (e *reference) maxPool(n *node)     { e.pool2d(n, false) }
+
+func (e *reference) maxPool(n *node) {
+	if !e.int8MaxPool(n) {
+		e.pool2d(n, false)
+	}
+}
 
 func (e *reference) pool2d(n *node, average bool) {
 	p, stale := loopOf[linePool](e, n, e.direct[n.at])

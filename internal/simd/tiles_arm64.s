@@ -362,6 +362,7 @@ TEXT ·rowPanels(SB), NOSPLIT, $0-56
 	MOVD k+0(FP), R0
 	MOVD a+8(FP), R1
 	MOVD b+16(FP), R2
+	MOVD panel+24(FP), R5
 	MOVD from+32(FP), R3
 	MOVD c+40(FP), R4
 	VLD1.P 64(R3), [V0.S4, V1.S4, V2.S4, V3.S4]

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -20,6 +21,7 @@ func add(c *kernels.Ctx, a kernels.Args) error {
 	}
 	s := kernels.Keep[adder](c)
 	s.x, s.y = operandOf(a, 0), operandOf(a, 5)
+	s.direct = widening[float32](x.DType, tensor.Float32)
 	s.load, s.sums = tensor.Loader[float32](x.DType), kernels.Scratch[float32](c, 2*blockSize*c.Threads())
 	s.sum.params = one[float32](c, 1/a.Float(10), a.Int(11), x.Numel())
 	s.sum.lo, s.sum.hi, s.sum.dst = a.Int(12), a.Int(13), out.Data
@@ -66,8 +68,10 @@ func operandOf(a kernels.Args, i int) operand {
 type adder struct {
 	x, y operand
 	load tensor.LoadFunc[float32]
-	sums []float32 // per thread: a block of each operand
-	sum  quantizer[float32]
+	// direct converts 8 bits, else nil
+	direct func(dst, src []byte, scale, zero float32)
+	sums   []float32 // per thread: a block of each operand
+	sum    quantizer[float32]
 }
 
 // Range adds elements [lo, hi).
@@ -76,11 +80,22 @@ func (s *adder) Range(worker, lo, hi int) {
 	for at := lo; at < hi; at += blockSize {
 		n := min(blockSize, hi-at)
 		x, y := sums[:n], sums[blockSize:][:n]
-		s.load(x, s.x.bytes[at*s.x.size:])
-		s.load(y, s.y.bytes[at*s.y.size:])
-		for i, v := range y {
-			x[i] = float32((x[i]-s.x.zero)*s.x.scale) + float32((v-s.y.zero)*s.y.scale)
-		}
+		s.widen(&s.x, x, at)
+		s.widen(&s.y, y, at)
+		simd.Add(x, x, y)
 		s.sum.block(worker, tensor.BytesOf(x), at, n)
+	}
+}
+
+// widen makes numbers of an operand's elements from one on.
+func (s *adder) widen(o *operand, dst []float32, at int) {
+	src := o.bytes[at*o.size : (at+len(dst))*o.size]
+	if s.direct != nil {
+		s.direct(tensor.BytesOf(dst), src, o.scale, o.zero)
+		return
+	}
+	s.load(dst, src)
+	for i, v := range dst {
+		dst[i] = (v - o.zero) * o.scale
 	}
 }

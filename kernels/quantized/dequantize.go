@@ -1,6 +1,7 @@
 package quantized
 
 import (
+	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -192,11 +193,27 @@ func widening[F float](from, to tensor.DType) func(dst, src []byte, scale, zero 
 	case !single:
 		return nil
 	case from == tensor.Uint8 && to == tensor.Float32:
-		return widen[uint8]
+		return widenVector[uint8]
 	case from == tensor.Int8 && to == tensor.Float32:
-		return widen[int8]
+		return widenVector[int8]
 	}
 	return nil
+}
+
+// widenVector is widen by the vector loop, where the zero point is a whole number that the
+// differences from it hold exactly.
+func widenVector[T int8 | uint8](dst, src []byte, scale, zero float32) {
+	if !wholeZero(zero) {
+		widen[T](dst, src, scale, zero)
+		return
+	}
+	codes := simd.Quantized{Signed: T(0)-1 < 0, Zero: int32(zero)}
+	codes.Dequantize(tensor.View[float32](dst), src, scale)
+}
+
+// wholeZero reports a zero point that is a whole number, and not too large to be exact.
+func wholeZero(zero float32) bool {
+	return zero > -exact && zero < exact && zero == float32(int32(zero))
 }
 
 func widen[T int8 | uint8](dst, src []byte, scale, zero float32) {

@@ -3,6 +3,7 @@ package quantized
 import (
 	"math"
 
+	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -118,6 +119,7 @@ type quantizer[F float] struct {
 	load             tensor.LoadFunc[F]
 	store            tensor.StoreFunc[int64]
 	narrow           func(dst, src []byte, s step) // float32 to 8 bits, else nil
+	signed           bool                          // those are int8
 	lo, hi           int64
 	addFirst         bool
 	floats           []F     // per thread: a block of values, of scales and of zero points
@@ -128,7 +130,7 @@ type quantizer[F float] struct {
 func (q *quantizer[F]) convert(from, to tensor.DType) {
 	q.load, q.srcSize = tensor.Loader[F](from), from.Size()
 	q.store, q.dstSize = tensor.Storer[int64](stored(to)), to.Size()
-	q.narrow = narrowing[F](from, to)
+	q.narrow, q.signed = narrowing[F](from, to), to == tensor.Int8
 }
 
 // reserve takes working memory.
@@ -209,6 +211,11 @@ func (q *quantizer[F]) narrowBlock(dst, src []byte, at, n int) (done bool) {
 		return false
 	}
 	s := step{factor: float32(q.scale[i])}
+	if x := tensor.View[float32](src); !q.addFirst && q.lo <= q.hi && s.factor != 0 && s.factor-s.factor == 0 && !hasNaN(x) {
+		codes := simd.Quantized{Signed: q.signed, Zero: int32(zero), Lo: int32(q.lo), Hi: int32(q.hi)}
+		codes.Quantize(dst, x, s.factor, false)
+		return true
+	}
 	if q.addFirst {
 		s.add, s.lo, s.hi = float32(zero), float32(q.lo), float32(q.hi)
 	} else {
@@ -216,6 +223,13 @@ func (q *quantizer[F]) narrowBlock(dst, src []byte, at, n int) (done bool) {
 	}
 	q.narrow(dst, src, s)
 	return true
+}
+
+// hasNaN reports a NaN among x, or infinities of both signs. A NaN becomes 0, not so in the
+// vector loop.
+func hasNaN(x []float32) bool {
+	sum := simd.Sum(x)
+	return sum != sum
 }
 
 func narrowing[F float](from, to tensor.DType) func(dst, src []byte, s step) {

@@ -215,7 +215,7 @@ func neonRow() routine {
 	for v := range 8 {
 		product += fmt.Sprintf("VFMLA V%d.S4, V28.S4, V%d.S4\n", 16+v, v)
 	}
-	return routine{rowSignature, lines(f.arguments("MOVD", "k", "R0", "a", "R1", "b", "R2", "from", "R3", "c", "R4"),
+	return routine{rowSignature, lines(f.arguments("MOVD", "k", "R0", "a", "R1", "b", "R2", "panel", "R5", "from", "R3", "c", "R4"),
 		"VLD1.P 64(R3), "+registers(0, 4), "VLD1 (R3), "+registers(4, 4)) + "\nloop:\n" + lines(product, "SUBS $1, R0\nBNE loop") + "\n" +
 		arm64Clamp(f, 8) + lines("VST1.P "+registers(0, 4)+", 64(R4)", "VST1 "+registers(4, 4)+", (R4)", "RET")}
 }

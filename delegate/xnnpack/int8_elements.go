@@ -1,0 +1,300 @@
+package xnnpack
+
+import (
+	"github.com/x448/float16"
+
+	"github.com/etrun-go/etrun/internal/simd"
+)
+
+// bytesAs is how the bytes of a value stand for numbers, false where it has no bytes with
+// one scale.
+func (x *value) bytesAs() (simd.Quantized, bool) {
+	switch x.Datatype {
+	case qint8:
+		return simd.Quantized{Signed: true, Zero: x.Quant.ZeroPoint, Lo: -128, Hi: 127}, true
+	case quint8:
+		return simd.Quantized{Zero: x.Quant.ZeroPoint, Lo: 0, Hi: 255}, true
+	}
+	return simd.Quantized{}, false
+}
+
+// int8Elements is the parallel loop of an elementwise node of bytes.
+type int8Elements struct {
+	op      elementsOp
+	q       simd.Quantized
+	scale   float32
+	half    bool
+	in, out []uint8
+	x, y    []float32
+	table   *[256]uint8
+	tokens  []token
+	row     int // elements that share a token
+}
+
+// elementsOp is what a loop does.
+type elementsOp int
+
+const (
+	lookUp elementsOp = iota
+	quantizeAll
+	dequantizeAll
+	quantizeTokens
+)
+
+// Range implements cpu.Body over elements, or rows of them that share a token.
+func (l *int8Elements) Range(_, lo, hi int) {
+	switch l.op {
+	case lookUp:
+		simd.Lookup(l.out[lo:hi], l.in[lo:hi], l.table)
+	case quantizeAll:
+		l.q.Quantize(l.out[lo:hi], l.x[lo:hi], l.scale, true)
+	case dequantizeAll:
+		l.q.Dequantize(l.y[lo:hi], l.in[lo:hi], l.scale)
+	case quantizeTokens:
+		for g := lo; g < hi; g++ {
+			x := l.x[g*l.row:][:l.row]
+			t := dynamicToken(x)
+			l.tokens[g] = t
+			q := simd.Quantized{Signed: true, Zero: t.zero, Lo: -128, Hi: 127}
+			q.Quantize(l.out[g*l.row:], x, reciprocal(t, l.half), false)
+		}
+	}
+}
+
+// tabled computes an elementwise node from bytes to bytes by a table of all of them, which f
+// makes. It reports false for other nodes.
+func (e *reference) tabled(n *node, f unaryFunc) bool {
+	in, ok := e.graph.Values[n.In[0]].bytesAs()
+	out, too := e.graph.Values[n.Out[0]].bytesAs()
+	if !ok || !too || e.plain {
+		return false
+	}
+	if e.tables == nil {
+		e.tables = make([]*[256]uint8, len(e.graph.Nodes))
+	}
+	if e.tables[n.at] == nil {
+		e.tables[n.at] = e.tableOf(n, &in, &out, f)
+	}
+	e.lookUp(n, e.tables[n.at])
+	return true
+}
+
+// tableOf computes what becomes of every byte.
+func (e *reference) tableOf(n *node, in, out *simd.Quantized, f unaryFunc) *[256]uint8 {
+	table, x, y := new([256]uint8), make([]float32, 256), make([]float32, 256)
+	for i := range table {
+		table[i] = uint8(i)
+	}
+	in.Dequantize(x, table[:], e.graph.Values[n.In[0]].Quant.Scale)
+	f(n, y, x)
+	out.Quantize(table[:], y, e.graph.Values[n.Out[0]].Quant.Scale, true)
+	return table
+}
+
+// int8Convert converts between bytes, and between them and float32. It reports false for
+// other datatypes.
+func (e *reference) int8Convert(n *node) bool {
+	in, out := &e.graph.Values[n.In[0]], &e.graph.Values[n.Out[0]]
+	from, bytes := in.bytesAs()
+	to, toBytes := out.bytesAs()
+	count := e.shapes[n.Out[0]].numel()
+	l := &e.byteLoop
+	switch {
+	case e.plain:
+		return false
+	case bytes && toBytes:
+		return e.tabled(n, func(_ *node, dst, src []float32) { copy(dst, src) })
+	case bytes && out.Datatype == fp32:
+		*l = int8Elements{op: dequantizeAll, q: from, scale: in.Quant.Scale, in: e.bytes[n.In[0]][:count], y: e.result(n.Out[0])}
+	case in.Datatype == fp32 && toBytes:
+		*l = int8Elements{op: quantizeAll, q: to, scale: out.Quant.Scale, out: e.bytes[n.Out[0]][:count], x: e.load(0, n.In[0])}
+	default:
+		return false
+	}
+	e.Parallel(count, elementsPerRange/2, l)
+	return true
+}
+
+// quantizeRows is quantizeDynamic on the unit's threads.
+func (e *reference) quantizeRows(v int, x []float32, half bool) {
+	groups := e.shapes[v].leading(e.shapes[v].rank - e.graph.Values[v].Quant.Nonbatch)
+	e.tokens[v] = grow(e.tokens[v], groups)
+	row := len(x) / groups
+	e.byteLoop = int8Elements{op: quantizeTokens, half: half, x: x, out: e.bytes[v], tokens: e.tokens[v], row: row}
+	e.Parallel(groups, 1+elementsPerRange/4/row, &e.byteLoop)
+}
+
+// int8Binary is the parallel loop of a function of two operands of bytes: over rows that run
+// on in both, cut into pieces.
+type int8Binary struct {
+	f         simd.Binary
+	op        simd.BinaryOp
+	dst       []uint8
+	operands  [2][]uint8
+	outer     shape
+	step      [2]steps
+	one       [2]int // from one element of a row to the next: 1, or 0 where it is repeated
+	n, pieces int
+	row       int // elements of a row that one operand repeats, 0 where none does
+	repeats   int // that operand
+	workers   []simd.Binary
+	repeated  [][2][]uint8 // of the workers: repeated elements, written out
+}
+
+// bytePiece is how many elements of a row are computed at a time.
+const bytePiece = 4096
+
+var binaryOps = map[uint8]simd.BinaryOp{1: simd.BinaryAdd, tagMultiply: simd.BinaryMul, 16: simd.BinarySub}
+
+// int8Binary computes a node of two operands of bytes. It reports false for others.
+func (e *reference) int8Binary(n *node) bool {
+	out := &e.graph.Values[n.Out[0]]
+	q, ok := out.bytesAs()
+	op, known := binaryOps[n.Type.tag]
+	if !ok || !known || e.plain {
+		return false
+	}
+	a, b, l := &e.graph.Values[n.In[0]].Quant, &e.graph.Values[n.In[1]].Quant, &e.bytesBinary
+	l.op = op
+	l.f = simd.Binary{A: simd.Operand{Zero: a.ZeroPoint, Scale: a.Scale}, B: simd.Operand{Zero: b.ZeroPoint, Scale: b.Scale},
+		Min: n.Min, Max: n.Max, Scale: out.Quant.Scale, Out: q}
+	l.dst, l.operands = e.bytes[n.Out[0]], [2][]uint8{e.bytes[n.In[0]], e.bytes[n.In[1]]}
+	s := e.shapes[n.Out[0]]
+	l.plan(s, repeated(e.shapes[n.In[0]], s), repeated(e.shapes[n.In[1]], s), e.threads())
+	e.Parallel(l.outer.numel()*l.pieces, 1+elementsPerRange/4/min(l.n, l.piece()), l)
+	return true
+}
+
+// plan merges dimensions, and gives workers their memory. Rows that one operand repeats while
+// the other runs on count as one, in whose pieces the former is written out.
+func (l *int8Binary) plan(out shape, a, b steps, threads int) {
+	dims, sa, sb := merged(out, a, b)
+	last := dims.rank - 1
+	l.n, l.row, l.one, l.step = dims.dim[last], 0, [2]int{sa[last], sb[last]}, [2]steps{sa, sb}
+	if up := last - 1; up >= 0 && l.one == [2]int{1, 1} && 2*l.n <= bytePiece && (sa[up] == 0 || sb[up] == 0) {
+		l.row, l.repeats = l.n, 0
+		if sb[up] == 0 {
+			l.repeats = 1
+		}
+		l.n *= dims.dim[up]
+		last = up
+	}
+	l.outer = dims
+	l.outer.rank = last
+	l.pieces = ceilDiv(l.n, l.piece())
+	for len(l.workers) < threads {
+		l.workers, l.repeated = append(l.workers, simd.Binary{}), append(l.repeated, [2][]uint8{})
+	}
+}
+
+// piece is how many elements are computed at a time: whole rows where one operand repeats
+// them.
+func (l *int8Binary) piece() int {
+	if l.row > 0 {
+		return bytePiece / l.row * l.row
+	}
+	return bytePiece
+}
+
+// Range computes pieces of rows.
+func (l *int8Binary) Range(worker, lo, hi int) {
+	f := &l.workers[worker]
+	*f = l.f
+	for task := lo; task < hi; task++ {
+		row, from := task/l.pieces, task%l.pieces*l.piece()
+		n := min(l.piece(), l.n-from)
+		var x [2][]uint8
+		for k := range x {
+			at := l.place(k, row)
+			switch {
+			case l.row > 0 && k == l.repeats:
+				x[k] = repeatRow(&l.repeated[worker][k], l.operands[k][at:][:l.row], n)
+			case l.one[k] == 1:
+				x[k] = l.operands[k][at+from:][:n]
+			default:
+				x[k] = repeatRow(&l.repeated[worker][k], l.operands[k][at:][:1], n)
+			}
+		}
+		f.Apply(l.op, l.dst[row*l.n+from:][:n], x[0], x[1])
+	}
+}
+
+// place is where an operand's part of a row begins.
+func (l *int8Binary) place(operand, row int) (at int) {
+	for i := l.outer.rank - 1; i >= 0; i-- {
+		at += row % l.outer.dim[i] * l.step[operand][i]
+		row /= l.outer.dim[i]
+	}
+	return at
+}
+
+// repeatRow is n elements of rows that are all the same.
+func repeatRow(memory *[]uint8, row []uint8, n int) []uint8 {
+	b := grow(*memory, n)
+	*memory = b
+	for done := copy(b, row); done < n; done *= 2 {
+		copy(b[done:], b[:done])
+	}
+	return b
+}
+
+// int8MaxPool is the largest element of each window. Padding is the least there is.
+type int8MaxPool struct {
+	e     *reference
+	node  *node
+	stage stage
+	off   []int
+	q     simd.Quantized
+	a     []uint8
+	out   shape
+}
+
+// int8MaxPool computes a pool of bytes, which keep their scale. It reports false for others,
+// and for windows that are mostly padding.
+func (e *reference) int8MaxPool(n *node) bool {
+	q, ok := e.graph.Values[n.In[0]].bytesAs()
+	p, in, out := &e.bytesPool, e.shapes[n.In[0]], e.shapes[n.Out[0]]
+	if !ok || e.plain || !p.stage.plan(n, in, out, -in.dim[3]&(simd.DotCols-1)) {
+		return false
+	}
+	p.e, p.node, p.q, p.out = e, n, q, out
+	p.off = p.stage.offsets(p.off[:0], n.window(), false)
+	p.a = e.bytes[n.In[0]]
+	if p.stage.needed {
+		e.staged = grow(e.staged, int(p.stage.bytes()))
+		p.stage.fill(e.staged, p.a, func(int) uint8 { return uint8(q.Lo) })
+		p.a = e.staged
+	}
+	e.Parallel(out.leading(2), max(1, elementsPerRange*4/(out.trailing(2)*len(p.off))), p)
+	if n.Min != -inf || n.Max != inf {
+		e.boundBytes(n)
+	}
+	return true
+}
+
+// Range computes lines of the output.
+func (p *int8MaxPool) Range(_, lo, hi int) {
+	w, c := p.node.window(), p.out.dim[3]
+	for line := lo; line < hi; line++ {
+		at := p.stage.pixel(line/p.out.dim[1], line%p.out.dim[1], 0, w)
+		simd.MaximumRow(p.q.Signed, p.e.bytes[p.node.Out[0]][line*p.out.dim[2]*c:], c, p.a, at, w.strideW*c, p.off, p.out.dim[2], c)
+	}
+}
+
+// boundBytes keeps a node's output within its bounds.
+func (e *reference) boundBytes(n *node) {
+	y := e.result(n.Out[0])
+	e.decode(y, n.Out[0])
+	n.bound(y)
+	e.store(n.Out[0])
+}
+
+// reciprocal is what numbers are multiplied by to become elements. Halves are multiplied by a
+// number that is a half too.
+func reciprocal(t token, half bool) float32 {
+	x := 1 / t.scale
+	if half {
+		x = float16.Fromfloat32(x).Float32()
+	}
+	return x
+}

@@ -1,0 +1,161 @@
+package xnnpack
+
+import (
+	"context"
+	"slices"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// maxTableNodes bounds the nodes that a table stands for.
+const maxTableNodes = 8
+
+// tableNode is the Go engine's own node: each byte of the output is a function of one of the
+// input.
+var tableNode = nodeType{name: "Table", check: func(*graph, *node) error { return nil }, shape: sameShape, inPlace: true,
+	run: func(e *reference, n *node) { e.lookUp(n, params[[256]uint8](n)) }}
+
+// fuseTables makes tables of elementwise nodes between bytes and bytes, such as those of x
+// times its sigmoid between conversions. The library's functions of bytes are others, so its
+// graphs stay as they are.
+func (g *graph) fuseTables(shapes []shape) {
+	f := newFuser(g, shapes)
+	for i := range g.Nodes {
+		if n := &g.Nodes[i]; n.Type.tag == tagConvert && g.Values[n.Out[0]].quantized() {
+			f.table(n)
+		}
+	}
+	g.dropUnread()
+	for i := range g.Nodes {
+		g.Nodes[i].at = i
+	}
+}
+
+// table makes a conversion to bytes, and what is computed for it from other bytes, one node.
+func (f *fuser) table(n *node) {
+	r := tableRegion{f: f, from: none, shape: f.shapes[n.Out[0]]}
+	if !r.collect(n.In[0]) || r.from == none {
+		return
+	}
+	r.nodes = append(r.nodes, n)
+	if t, err := r.compute(n.Out[0]); err == nil {
+		*n = node{Type: &tableNode, In: []int{r.from}, Out: n.Out, Min: -inf, Max: inf, Params: t,
+			DebugHandle: n.DebugHandle, index: n.index, at: n.at}
+		f.readers[r.from]++
+	}
+}
+
+// tableRegion is elementwise nodes that compute floats from the bytes of one value.
+type tableRegion struct {
+	f     *fuser
+	from  int
+	shape shape
+	nodes []*node
+}
+
+// collect adds the nodes that compute a value. It reports false where it is not made of the
+// bytes and single constants alone, element by element.
+func (r *tableRegion) collect(v int) bool {
+	g := r.f.g
+	x, n := &g.Values[v], r.f.producer[v]
+	if x.Datatype != fp32 || n == nil || r.f.shapes[v] != r.shape || len(r.nodes) == maxTableNodes {
+		return x.Datatype == fp32 && x.isConst() && x.Shape.numel() == 1
+	}
+	if slices.Contains(r.nodes, n) {
+		return true
+	}
+	from := n.In[0]
+	switch {
+	case n.Type.tag == tagConvert && g.Values[from].quantized() && (r.from == none || r.from == from):
+		r.from = from
+	case n.Type.isIn(unaryNodes) && n.Type.tag != tagConvert || n.Type.isIn(binaryNodes):
+		for _, in := range n.In {
+			if !r.collect(in) {
+				return false
+			}
+		}
+	default:
+		return false
+	}
+	r.nodes = append(r.nodes, n)
+	return true
+}
+
+// isIn reports a row of a list.
+func (t *nodeType) isIn(list []nodeType) bool {
+	return slices.ContainsFunc(list, func(u nodeType) bool { return u.tag == t.tag && u.name == t.name })
+}
+
+// compute runs the region's nodes on every byte there is, to value out.
+func (r *tableRegion) compute(out int) (*[256]uint8, error) {
+	g, index := r.graph()
+	m := &image{graph: g}
+	var args []*tensor.Value
+	for i := range g.Values {
+		m.shapes = append(m.shapes, g.Values[i].Shape)
+	}
+	for i, v := range []int{r.from, out} {
+		x := &g.Values[index[v]]
+		x.Arg, x.Input, x.Output = i, i == 0, i == 1
+		g.Args = append(g.Args, index[v])
+		t := tensor.New(x.Datatype.info().tensor, 256)
+		for k := range t.Data {
+			t.Data[k] = uint8(k)
+		}
+		value := tensor.TensorValue(t)
+		args = append(args, &value)
+	}
+	g.Inputs = 1
+	err := newReference(m, delegate.Instance{}).Execute(context.Background(), args)
+	return (*[256]uint8)(args[1].Tensor.Data), err
+}
+
+// graph is the region's nodes on 256 elements, and where it has their values.
+func (r *tableRegion) graph() (g *graph, index map[int]int) {
+	g, index = &graph{}, make(map[int]int)
+	place := func(list []int) (out []int) {
+		for _, v := range list {
+			if _, ok := index[v]; !ok {
+				x := r.f.g.Values[v]
+				x.Arg, x.Input, x.Output = none, false, false
+				if x.Shape = shapeOf(256); x.isConst() {
+					x.Shape = shapeOf(1)
+				}
+				index[v] = len(g.Values)
+				g.Values = append(g.Values, x)
+			}
+			out = append(out, index[v])
+		}
+		return out
+	}
+	for i, n := range r.nodes {
+		copied := *n
+		copied.In, copied.Out, copied.at = place(n.In), place(n.Out), i
+		g.Nodes = append(g.Nodes, copied)
+	}
+	return g, index
+}
+
+// dropUnread drops elementwise nodes whose outputs nobody reads any more.
+func (g *graph) dropUnread() {
+	readers := g.readers()
+	for i := len(g.Nodes) - 1; i >= 0; i-- {
+		n := &g.Nodes[i]
+		if !n.Type.isIn(unaryNodes) && !n.Type.isIn(binaryNodes) || readers[n.Out[0]] > 0 || g.Values[n.Out[0]].Arg != none {
+			continue
+		}
+		for _, v := range n.In {
+			readers[v]--
+		}
+		n.Out = nil
+	}
+	g.Nodes = slices.DeleteFunc(g.Nodes, func(n node) bool { return len(n.Out) == 0 })
+}
+
+// lookUp computes a node from bytes to bytes.
+func (e *reference) lookUp(n *node, table *[256]uint8) {
+	count := e.shapes[n.Out[0]].numel()
+	e.byteLoop = int8Elements{op: lookUp, table: table, in: e.bytes[n.In[0]][:count], out: e.bytes[n.Out[0]][:count]}
+	e.Parallel(count, elementsPerRange, &e.byteLoop)
+}

@@ -1,0 +1,492 @@
+package xnnpack
+
+import (
+	"slices"
+
+	"github.com/etrun-go/etrun/internal/simd"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// int8Product is the products of a node with 8-bit activations, planned for the shapes of a
+// unit: rows of activations, found in the input, in its stage or gathered, times weights.
+type int8Product struct {
+	e    *reference
+	node *node
+	*int8Weights
+	stage  stage
+	window *window // nil for matrices
+	// gather copies the segments of output row at, which lie neither in the input nor in a
+	// stage side by side; nil where they do.
+	gather func(dst []uint8, group, at int)
+	rows   int
+	row    int   // bytes between rows of activations
+	table  []int // where rows are, unless they are too many
+	off    []int // of segments, in a row
+	out    shape
+	a      []uint8   // where rows lie
+	added  []float32 // the bias of float outputs
+
+	first, matrix int // of a product of a batch: its first output row, and its weights
+	token         int // the first output row's group of dynamically quantized elements
+	tile, panels  int // rows and panels of a task
+	cuts          int // tasks a tile of rows
+}
+
+// int8Work is what a worker computes a task with.
+type int8Work struct {
+	rows     []int // in places, or in the product's table
+	places   []int
+	sums     []int32
+	floats   []float32
+	zeros    []int32
+	factors  []float32
+	gathered []uint8
+}
+
+// planInt8 plans the products of all nodes that have weights of 8 bits.
+func (e *reference) planInt8() {
+	if e.plain {
+		return
+	}
+	weights := e.filter8.of(e.graph)
+	if e.products == nil {
+		e.products = make([]*int8Product, len(weights))
+	}
+	for len(e.work) < e.threads() {
+		e.work = append(e.work, int8Work{})
+	}
+	for i, w := range weights {
+		if w == nil {
+			continue
+		}
+		p := e.products[i]
+		if p == nil {
+			p = &int8Product{e: e, node: &e.graph.Nodes[i], int8Weights: w}
+		}
+		if e.products[i] = nil; p.plan() {
+			e.products[i] = p
+		}
+	}
+}
+
+// int8 runs a node by products of 8 bits, if it is planned so.
+func (e *reference) int8(n *node) bool {
+	if e.products == nil || e.products[n.at] == nil {
+		return false
+	}
+	e.products[n.at].run()
+	return true
+}
+
+// plan fits the product to the unit's shapes. It reports false where the loops on floats do
+// better.
+func (p *int8Product) plan() bool {
+	n, in := p.node, p.e.shapes[p.node.In[0]]
+	p.out, p.window, p.gather, p.off = p.e.shapes[n.Out[0]], nil, nil, p.off[:0]
+	if p.added = p.bias; p.given {
+		p.added = slices.Clone(p.bias)
+	}
+	switch {
+	case n.Type.tag == tagBatchMatrixMultiply:
+		p.planDense(p.out.fromEnd(1))
+	case !n.Type.convolution:
+		p.planDense(p.out.numel() / p.n)
+	default:
+		p.window = n.window()
+		p.rows = p.out.leading(3)
+		if !p.planWindow(in) {
+			return false
+		}
+	}
+	p.cut()
+	p.tabulate()
+	return true
+}
+
+// maxTable bounds the rows whose places are noted.
+const maxTable = 1 << 18
+
+// tabulate notes the places of rows.
+func (p *int8Product) tabulate() {
+	if p.table = p.table[:0]; p.depth != nil || p.gather != nil || p.rows > maxTable {
+		return
+	}
+	p.table = grow(p.table, p.rows)
+	p.find(p.table, 0)
+}
+
+// tail is how many bytes tiles read behind the elements that they use.
+func (p *int8Product) tail() int {
+	switch {
+	case p.depth != nil:
+		return -p.n & (simd.DotCols - 1)
+	case p.nibbles != nil:
+		return -p.nibbles.K & 7
+	}
+	return -p.dot[0].K & 3
+}
+
+func (p *int8Product) planDense(rows int) {
+	p.rows, p.row = rows, p.k
+	in := p.e.shapes[p.node.In[0]].numel()
+	p.stage = stage{n: 1, h: 1, w: 1, c: in, rows: 1, cols: 1, needed: p.tail() > 0, padding: p.stage.padding}
+	p.off = append(p.off, 0)
+	if p.twice {
+		p.off = append(p.off, 0)
+	}
+}
+
+func (p *int8Product) planWindow(in shape) bool {
+	if p.node.Type.tag == tagConvTranspose2d || !p.stage.plan(p.node, in, p.out, p.tail()) {
+		p.planGather()
+		return p.depth == nil
+	}
+	p.off = p.stage.offsets(p.off, p.window, p.depth == nil && p.node.joined())
+	if p.twice {
+		p.off = append(p.off, p.off...)
+	}
+	if p.depth != nil && len(p.off)%2 == 1 {
+		p.off = append(p.off, p.off[len(p.off)-1])
+	}
+	return true
+}
+
+// planGather has every row of activations copied, segment by segment.
+func (p *int8Product) planGather() {
+	p.stage.needed = false
+	segment := roundUp(p.k/p.segments, 4)
+	p.row = p.segments * segment
+	for s := range p.segments {
+		p.off = append(p.off, s*segment)
+	}
+	if p.twice {
+		p.off = append(p.off, p.off...)
+	}
+	p.gather = p.gatherWindow
+	if p.node.Type.tag == tagConvTranspose2d {
+		p.gather = p.gatherTransposed
+	}
+}
+
+// tileSums is how many sums of a task are held at once, taskWork how many products are worth
+// a task of their own.
+const (
+	tileSums = 4096
+	taskWork = 1 << 20
+)
+
+// cut makes tasks: tiles of rows times parts of the panels.
+func (p *int8Product) cut() {
+	if p.depth != nil {
+		return
+	}
+	all := p.columns() / simd.DotCols
+	p.tile = max(1, min(p.rows, 64))
+	p.panels = min(max(tileSums/simd.DotCols/p.tile, 2)&^1, all)
+	if p.tile == p.rows && p.e.threads() > 1 { // a single tile: threads share the columns
+		p.panels = min(p.panels, max(4, roundUp(all/(4*p.e.threads()), 4)))
+	}
+	p.cuts = (all + p.panels - 1) / p.panels
+}
+
+// run computes the node.
+func (p *int8Product) run() {
+	p.bring()
+	if p.given {
+		p.bringBias()
+	}
+	p.first, p.matrix, p.token = 0, 0, 0
+	if p.depth != nil {
+		p.e.pool.Do(&p.e.run, p.out.leading(2), max(1, taskWork/16/max(1, p.out.dim[2]*p.n*p.k)), p)
+		return
+	}
+	if p.node.Type.tag != tagBatchMatrixMultiply {
+		p.multiply()
+		return
+	}
+	a, b := p.e.shapes[p.node.In[0]], p.e.shapes[p.node.In[1]]
+	all := p.a
+	for batch := range p.out.leading(p.out.rank - 2) {
+		p.first, p.matrix, p.token = batch*p.rows, batchOffset(batch, p.out, b), batchOffset(batch, p.out, a)*p.rows
+		p.a = all[p.token*p.k:]
+		p.multiply()
+	}
+}
+
+// multiply computes the rows of a product.
+func (p *int8Product) multiply() {
+	work := p.tile * p.panels * simd.DotCols * p.k * p.groups
+	p.e.pool.Do(&p.e.run, (p.rows+p.tile-1)/p.tile*p.cuts, max(1, taskWork/max(1, work)), p)
+}
+
+// bringBias brings a bias that is computed at run time to where the columns are.
+func (p *int8Product) bringBias() {
+	bias := tensor.View[float32](p.e.bytes[p.node.In[2]])
+	for g := range p.groups {
+		copy(p.added[g*p.columns():], bias[g*p.n:][:p.n])
+	}
+}
+
+// bring makes p.a the activations.
+func (p *int8Product) bring() {
+	v := p.node.In[0]
+	src := p.e.bytes[v]
+	tail := p.tail()
+	if p.stage.needed && p.stage.rows == p.stage.h && p.stage.cols == p.stage.w && cap(src)-len(src) >= tail {
+		p.a = src[:len(src)+tail] // the bytes behind may be read
+		return
+	}
+	if !p.stage.needed {
+		p.a = src
+		return
+	}
+	p.e.staged = grow(p.e.staged, int(p.stage.bytes()))
+	p.a = p.e.staged
+	p.stage.fill(p.a, src, p.zeroByte)
+}
+
+// zeroByte is the element that stands for 0 in an image.
+func (p *int8Product) zeroByte(image int) uint8 {
+	if !p.dynamic {
+		return uint8(p.e.graph.Values[p.node.In[0]].Quant.ZeroPoint)
+	}
+	if t := p.e.tokens[p.node.In[0]]; p.window != nil {
+		return uint8(t[image].zero)
+	}
+	return 0
+}
+
+// Range computes tasks, or lines of a depthwise convolution.
+func (p *int8Product) Range(worker, lo, hi int) {
+	if p.depth != nil {
+		p.depthwise(lo, hi)
+		return
+	}
+	w := &p.e.work[worker]
+	p.prepare(w)
+	for task := lo; task < hi; task++ {
+		from, panel := task/p.cuts*p.tile, task%p.cuts*p.panels
+		m := min(p.tile, p.rows-from)
+		if p.rowsFrom(w, from, m); p.dynamic {
+			p.findTokens(w, from)
+		}
+		for g := range p.groups {
+			p.compute(w, g, from, m, panel)
+		}
+	}
+}
+
+// prepare gives a worker its memory: floats are of a task's results, and of its sums if they are
+// floats.
+func (p *int8Product) prepare(w *int8Work) {
+	ldc := p.panels * simd.DotCols
+	switch {
+	case p.nibbles != nil:
+		w.floats = grow(w.floats, 2*p.tile*ldc)
+		return
+	case p.dynamic:
+		w.floats = grow(w.floats, p.tile*ldc)
+	}
+	w.sums = grow(w.sums, p.tile*ldc)
+}
+
+// rowsFrom makes w.rows the places of m rows from one on.
+func (p *int8Product) rowsFrom(w *int8Work, from, m int) {
+	if len(p.table) > 0 {
+		w.rows = p.table[from : from+m]
+		return
+	}
+	w.places = grow(w.places, m)
+	w.rows = w.places
+	p.find(w.rows, from)
+}
+
+// find makes rows the places of those from one on.
+func (p *int8Product) find(rows []int, from int) {
+	if p.window == nil || p.gather != nil {
+		if p.gather != nil {
+			from = 0
+		}
+		for i := range rows {
+			rows[i] = (from + i) * p.row
+		}
+		return
+	}
+	x, y := from%p.out.dim[2], from/p.out.dim[2]
+	image := y / p.out.dim[1]
+	y %= p.out.dim[1]
+	for i := range rows {
+		rows[i] = p.stage.pixel(image, y, x, p.window)
+		if x++; x == p.out.dim[2] {
+			x, y = 0, y+1
+		}
+		if y == p.out.dim[1] {
+			y, image = 0, image+1
+		}
+	}
+}
+
+// compute multiplies and stores m rows of a group from a panel on.
+func (p *int8Product) compute(w *int8Work, g, from, m, panel int) {
+	a := p.a
+	switch {
+	case p.gather != nil:
+		w.gathered = grow(w.gathered, p.tile*p.row)
+		a = w.gathered
+		for i := range m {
+			p.gather(a[i*p.row:][:p.row], g, from+i)
+		}
+	case p.window != nil:
+		a = a[g*p.window.groupIn:]
+	}
+	to := min(panel+p.panels, p.columns()/simd.DotCols)
+	ldc := p.panels * simd.DotCols
+	if p.nibbles != nil {
+		p.computeNibbles(w, a, from, panel, to)
+		return
+	}
+	weights := p.dot[g+p.matrix]
+	weights.Multiply(w.sums, ldc, a, w.rows, p.off, panel, to, p.signed)
+	if p.dynamic {
+		p.storeDynamic(w, weights.Sums, g, from, panel)
+		return
+	}
+	column := panel * simd.DotCols
+	at := g*p.columns() + column
+	q := p.result.quantized(p.signed)
+	q.Requantize(p.e.bytes[p.node.Out[0]][(from*p.groups+g)*p.n+column:], p.groups*p.n, w.sums, ldc, p.init[at:], p.scales[at:],
+		m, min(ldc, p.n-column))
+}
+
+func (r *requantizer) quantized(signed bool) simd.Quantized {
+	return simd.Quantized{Signed: signed, Zero: r.zero, Lo: r.lo, Hi: r.hi}
+}
+
+// tokenAt is the group of dynamically quantized elements that output row at is made of.
+func (p *int8Product) tokenAt(at int) token {
+	tokens := p.e.tokens[p.node.In[0]]
+	if p.node.Type.tag == tagBatchMatrixMultiply {
+		return tokens[p.token+at]
+	}
+	if len(tokens) == p.rows {
+		return tokens[at]
+	}
+	return tokens[at*len(tokens)/p.rows]
+}
+
+// findTokens notes zero points and scales of rows from one on.
+func (p *int8Product) findTokens(w *int8Work, from int) {
+	w.zeros, w.factors = grow(w.zeros, len(w.rows)), grow(w.factors, len(w.rows))
+	if tokens := p.e.tokens[p.node.In[0]]; len(tokens) == 1 {
+		t := tokens[0]
+		simd.Fill(w.factors, t.scale)
+		simd.Fill(w.zeros, p.unsigned(t.zero))
+		return
+	}
+	for i := range w.rows {
+		t := p.tokenAt(from + i)
+		w.zeros[i], w.factors[i] = p.unsigned(t.zero), t.scale
+	}
+}
+
+// storeDynamic scales rows of sums to floats.
+func (p *int8Product) storeDynamic(w *int8Work, sums []int32, g, from, panel int) {
+	column, ldc := panel*simd.DotCols, p.panels*simd.DotCols
+	n, at := min(ldc, p.n-column), g*p.columns()+column
+	dst, ldd := p.place(w, g, from, column)
+	simd.ScaleSums(dst, ldd, w.sums, ldc, sums[column:], p.scales[at:], p.added[at:], w.zeros, w.factors, n, p.node.Min, p.node.Max)
+	p.keep(dst, ldd, g, from, column, n, len(w.rows))
+}
+
+// computeNibbles is compute for 4-bit weights.
+func (p *int8Product) computeNibbles(w *int8Work, a []uint8, from, panel, to int) {
+	column, ldc := panel*simd.DotCols, p.panels*simd.DotCols
+	n, sums := min(ldc, p.n-column), w.floats[p.tile*ldc:]
+	p.nibbles.Multiply(sums, ldc, a, w.rows, w.zeros, panel, to, p.signed)
+	dst, ldd := p.place(w, 0, from, column)
+	simd.ScaleFloats(dst, ldd, sums, ldc, p.scales[column:], p.added[column:], w.factors, n, p.node.Min, p.node.Max)
+	p.keep(dst, ldd, 0, from, column, n, len(w.rows))
+}
+
+// element is the place of a column of an output row of a group.
+func (p *int8Product) element(g, row, column int) int {
+	return ((p.first+row)*p.groups+g)*p.n + column
+}
+
+// place is where floats of output rows from a column on go, and how far rows lie apart: the
+// output, or memory that keep brings there.
+func (p *int8Product) place(w *int8Work, g, row, column int) (dst []float32, ldd int) {
+	if v := p.node.Out[0]; p.e.graph.Values[v].Datatype == fp32 {
+		return tensor.View[float32](p.e.bytes[v])[p.element(g, row, column):], p.groups * p.n
+	}
+	return w.floats, p.panels * simd.DotCols
+}
+
+// keep rounds n columns of m rows that place gave to the output's halves, unless it is of
+// floats.
+func (p *int8Product) keep(x []float32, ldx, g, row, column, n, m int) {
+	v := p.node.Out[0]
+	if p.e.graph.Values[v].Datatype == fp32 {
+		return
+	}
+	for i := range m {
+		dst, src := p.e.bytes[v][2*p.element(g, row+i, column):], x[i*ldx:][:n]
+		done := simd.FloatToHalf(dst, src)
+		encodeFP16(tensor.View[uint16](dst)[done:], src[done:])
+	}
+}
+
+// depthwise computes lines of the output.
+func (p *int8Product) depthwise(lo, hi int) {
+	q := p.result.quantized(p.signed)
+	for line := lo; line < hi; line++ {
+		image, y := line/p.out.dim[1], line%p.out.dim[1]
+		p.depth.Row(&q, p.e.bytes[p.node.Out[0]][line*p.out.dim[2]*p.n:], p.n, p.a, p.stage.pixel(image, y, 0, p.window),
+			p.window.strideW*p.stage.c, p.off, p.out.dim[2])
+	}
+}
+
+// gatherWindow copies the segments of a window, which are pixels or kernel rows.
+func (p *int8Product) gatherWindow(dst []uint8, group, at int) {
+	w, s := p.window, &p.stage
+	image, oy, ox := p.split(at)
+	for ky := range w.kernelH {
+		y := oy*w.strideH - s.top + ky*w.dilationH
+		for kx := range w.kernelW {
+			p.gatherPixel(dst, group, ky*w.kernelW+kx, image, y, ox*w.strideW-s.left+kx*w.dilationW)
+		}
+	}
+}
+
+// gatherTransposed copies the input pixels that reach an output pixel.
+func (p *int8Product) gatherTransposed(dst []uint8, group, at int) {
+	w := p.window
+	image, oy, ox := p.split(at)
+	for ky := range w.kernelH {
+		y := upsampled(oy+w.top-ky*w.dilationH, w.strideH)
+		for kx := range w.kernelW {
+			p.gatherPixel(dst, group, ky*w.kernelW+kx, image, y, upsampled(ox+w.left-kx*w.dilationW, w.strideW))
+		}
+	}
+}
+
+// split is the image, line and column of an output row.
+func (p *int8Product) split(at int) (image, y, x int) {
+	x, y = at%p.out.dim[2], at/p.out.dim[2]
+	return y / p.out.dim[1], y % p.out.dim[1], x
+}
+
+// gatherPixel copies a tap's pixel of a group, or its image's zeros outside of the input.
+func (p *int8Product) gatherPixel(dst []uint8, group, tap, image, y, x int) {
+	n, in := p.window.groupIn, p.e.shapes[p.node.In[0]]
+	taps := p.window.kernelH * p.window.kernelW / p.segments // of a segment
+	to := dst[tap/taps*roundUp(taps*n, 4)+tap%taps*n:][:n]
+	if uint(y) < uint(in.dim[1]) && uint(x) < uint(in.dim[2]) {
+		copy(to, p.e.bytes[p.node.In[0]][((image*in.dim[1]+y)*in.dim[2]+x)*in.dim[3]+group*n:])
+		return
+	}
+	zero := p.zeroByte(image)
+	for i := range to {
+		to[i] = zero
+	}
+}

@@ -1,0 +1,110 @@
+package xnnpack
+
+// overread is how many bytes products of 8-bit elements may read behind the last element
+// that they use.
+const overread = 16
+
+// stage is the activations of a convolution, [N, H, W, C], as its products read them: with
+// the padding around, and with bytes behind that may be read. Where the input is so already,
+// it is the input.
+type stage struct {
+	needed     bool
+	n, h, w, c int     // of the input
+	top, left  int     // padding
+	rows, cols int     // of an image, with padding
+	padding    []uint8 // at least a row
+}
+
+// plan makes it the stage of windows over an input of [N, H, W, C]; tail is how many bytes
+// products read behind what they use. It reports whether the stage is of a reasonable size.
+func (s *stage) plan(n *node, in, out shape, tail int) bool {
+	o := n.window()
+	top, left := n.padding(in.dim[1], in.dim[2])
+	*s = stage{n: in.dim[0], h: in.dim[1], w: in.dim[2], c: in.dim[3], top: top, left: left, padding: s.padding}
+	s.rows = max(top+s.h, (out.dim[1]-1)*o.strideH+(o.kernelH-1)*o.dilationH+1)
+	s.cols = max(left+s.w, (out.dim[2]-1)*o.strideW+(o.kernelW-1)*o.dilationW+1)
+	s.needed = tail > 0 || s.rows != s.h || s.cols != s.w
+	return s.bytes() <= stageLimit(in, out)
+}
+
+// stageLimit bounds a stage: more is mostly padding.
+func stageLimit(in, out shape) int64 { return int64(4*(in.numel()+out.numel())) + 1<<16 }
+
+// bytes is the size of the stage.
+func (s *stage) bytes() int64 {
+	return plus(times(s.n, s.rows, s.cols, s.c), overread)
+}
+
+// fill brings src into dst, zeros of the images around it.
+func (s *stage) fill(dst, src []uint8, zero func(image int) uint8) {
+	line, width := s.w*s.c, s.cols*s.c
+	for image := range s.n {
+		s.pad(zero(image), width)
+		for y := range s.rows {
+			row := dst[(image*s.rows+y)*width:][:width]
+			if y < s.top || y >= s.top+s.h {
+				copy(row, s.padding)
+				continue
+			}
+			left := s.left * s.c
+			copy(row[:left], s.padding)
+			copy(row[left:], src[(image*s.h+y-s.top)*line:][:line])
+			copy(row[left+line:], s.padding)
+		}
+	}
+}
+
+// pad makes n bytes of padding.
+func (s *stage) pad(zero uint8, n int) {
+	if len(s.padding) >= n && s.padding[0] == zero {
+		return
+	}
+	s.padding = grow(s.padding, n)
+	for i := range s.padding {
+		s.padding[i] = zero
+	}
+}
+
+// pixel is where the window of an output pixel begins.
+func (s *stage) pixel(image, y, x int, w *window) int {
+	return ((image*s.rows+y*w.strideH)*s.cols + x*w.strideW) * s.c
+}
+
+// offsets are the places of a window's segments in the stage: whole kernel rows if joined,
+// else pixels.
+func (s *stage) offsets(dst []int, w *window, joined bool) []int {
+	for ky := range w.kernelH {
+		row := ky * w.dilationH * s.cols * s.c
+		if joined {
+			dst = append(dst, row)
+			continue
+		}
+		for kx := range w.kernelW {
+			dst = append(dst, row+kx*w.dilationW*s.c)
+		}
+	}
+	return dst
+}
+
+// int8Scratch is what products of bytes take beside the weights: the stage, and tiles of rows
+// and sums.
+func (g *graph) int8Scratch(n *node, s []shape, threads int) int64 {
+	in, out := s[n.In[0]], s[n.Out[0]]
+	staged := plus(int64(in.numel()), overread)
+	if n.Type.convolution {
+		var st stage
+		st.plan(n, in, out, 1)
+		staged = min(st.bytes(), stageLimit(in, out))
+	}
+	row := g.Values[n.In[1]].Shape.numel() / max(1, s[n.Out[0]].last())
+	staged = plus(staged, times(8, min(s[n.Out[0]].numel()/max(1, s[n.Out[0]].last()), maxTable)))
+	return plus(staged, plus(times(threads, 64, roundUp(row, 4)+offsetsOf(n)), times(threads, 4, 4, tileSums)))
+}
+
+// offsetsOf is how many segments rows of activations have.
+func offsetsOf(n *node) int {
+	if w := n.window(); w != nil {
+		return 4 * w.kernelH * w.kernelW
+	}
+	return 2
+}

@@ -1,0 +1,236 @@
+package simd
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// Products of 8-bit elements have weights in panels of DotCols columns, whose rows are
+// taken dotGroup at a time.
+const (
+	DotCols  = 16
+	dotGroup = 4
+	// dotHead is the bytes in front of a panel's weights: 128 times their sum, column by
+	// column, which is what signed activations take in place of unsigned ones.
+	dotHead = 4 * DotCols
+)
+
+// DotWeights are the weights of products of 8-bit elements: a matrix of Segments·K rows,
+// which find their activations segment by segment, and Cols columns. Goroutines may use
+// them at once.
+type DotWeights struct {
+	Segments, K, Cols int
+	Sums              []int32 // of the columns, in whole panels
+
+	panels []int8
+}
+
+// PackDot makes weights. column fills dst, of segments·k elements, with those of column j.
+// segments and k are 1 at least.
+func PackDot(cols, segments, k int, column func(dst []int8, j int)) *DotWeights {
+	w := &DotWeights{Segments: segments, K: k, Cols: cols}
+	panels := w.Panels()
+	w.Sums, w.panels = make([]int32, panels*DotCols), make([]int8, panels*w.panel())
+	buffer := make([]int8, segments*k)
+	for j := range cols {
+		column(buffer, j)
+		panel := w.panels[j/DotCols*w.panel():][:w.panel()]
+		at := dotHead + j%DotCols*dotGroup
+		for s := range segments {
+			part := buffer[s*k:][:k]
+			for i := 0; i < k; i += dotGroup {
+				copy(panel[at:at+dotGroup], part[i:])
+				at += dotGroup * DotCols
+			}
+		}
+		for _, v := range buffer {
+			w.Sums[j] += int32(v)
+		}
+		head := 128 * uint32(w.Sums[j])
+		for i := range 4 {
+			panel[j%DotCols*4+i] = int8(head >> (8 * i))
+		}
+	}
+	return w
+}
+
+// Panels is how many panels there are; the last one may have columns without weights.
+func (w *DotWeights) Panels() int { return (w.Cols + DotCols - 1) / DotCols }
+
+// Bytes is the memory that the weights take.
+func (w *DotWeights) Bytes() int { return len(w.panels) + 4*len(w.Sums) }
+
+// groups is the number of groups of rows of a segment.
+func (w *DotWeights) groups() int { return (w.K + dotGroup - 1) / dotGroup }
+
+// panel is the bytes of a panel.
+func (w *DotWeights) panel() int { return dotHead + w.Segments*w.groups()*dotGroup*DotCols }
+
+// Multiply computes the columns of panels lo to hi of a product:
+//
+//	c[i*ldc+j] = Σ_s Σ_p u(a[rows[i]+off[s]+p]) · w[s,p,16·lo+j]    i < len(rows), s < Segments, p < K
+//
+// u(x) is x or, for signed activations, x + 128: less that much of Sums the sum is of x. It
+// wraps around. c has whole panels. It reads up to three elements behind a segment, and
+// panics where a ends before them, or c or off are too short.
+func (w *DotWeights) Multiply(c []int32, ldc int, a []uint8, rows, off []int, lo, hi int, signed bool) {
+	if len(rows) == 0 || lo >= hi {
+		return
+	}
+	off = off[:w.Segments:len(off)]
+	checkReach(a, rows, off, w.groups()*dotGroup)
+	_, _ = c[(len(rows)-1)*ldc+(hi-lo)*DotCols-1], w.panels[hi*w.panel()-1]
+	if !vector {
+		w.multiplyGo(c, ldc, a, rows, off, lo, hi, signed)
+		return
+	}
+	w.multiply(c, ldc, a, rows, off, lo, hi, flip(signed))
+}
+
+// flip is what signed bytes differ by from themselves plus 128, four at a time.
+func flip(signed bool) uint32 {
+	if signed {
+		return 0x80808080
+	}
+	return 0
+}
+
+// checkReach panics where a row plus an offset and n elements reach beyond a, or before it.
+func checkReach(a []uint8, rows, off []int, n int) {
+	first, last := rows[0], rows[0]
+	for _, r := range rows {
+		first, last = min(first, r), max(last, r)
+	}
+	least, most := 0, 0
+	if len(off) > 0 {
+		least, most = off[0], off[0]
+	}
+	for _, o := range off {
+		least, most = min(least, o), max(most, o)
+	}
+	_ = a[first+least:]
+	_ = a[: last+most+n : len(a)]
+}
+
+func (w *DotWeights) multiplyGo(c []int32, ldc int, a []uint8, rows, off []int, lo, hi int, signed bool) {
+	x := byte(flip(signed))
+	for panel := lo; panel < hi; panel++ {
+		b := w.panels[panel*w.panel()+dotHead:]
+		for i, row := range rows {
+			sums, at := (*[DotCols]int32)(c[i*ldc+(panel-lo)*DotCols:]), 0
+			clear(sums[:])
+			for _, o := range off {
+				for p, v := range a[row+o:][:w.K] {
+					u, group := int32(v^x), b[at+p/dotGroup*dotGroup*DotCols+p%dotGroup:]
+					for j := range sums {
+						sums[j] += u * int32(group[j*dotGroup])
+					}
+				}
+				at += w.groups() * dotGroup * DotCols
+			}
+		}
+	}
+}
+
+// nibbleGroup is how many rows a panel of 4-bit weights holds together, nibbleTail the bytes
+// behind a group's weights.
+const (
+	nibbleGroup = 8
+	nibbleTail  = 8 * DotCols
+)
+
+// Nibbles are 4-bit weights: a matrix of Groups·K rows and Cols columns, whose sums of a
+// group have a scale a column. Goroutines may use them at once.
+type Nibbles struct {
+	Groups, K, Cols int
+
+	panels []uint8
+}
+
+// MaxNibbleRows bounds the rows of a group: sums of 16 times the weights fit in 32 bits.
+const MaxNibbleRows = 1 << 15
+
+// PackNibbles makes weights. column fills dst, of groups·k elements from -8 to 7, and the
+// groups' scales with those of column j. k is 1 to MaxNibbleRows.
+func PackNibbles(cols, groups, k int, column func(dst []int8, scales []float32, j int)) *Nibbles {
+	w := &Nibbles{Groups: groups, K: k, Cols: cols}
+	w.panels = make([]uint8, w.Panels()*w.panel())
+	buffer, scales := make([]int8, groups*k), make([]float32, groups)
+	for j := range cols {
+		column(buffer, scales, j)
+		panel := w.panels[j/DotCols*w.panel():][:w.panel()]
+		for g := range groups {
+			group := panel[g*w.group():][:w.group()]
+			sum := int32(0)
+			for i, v := range buffer[g*k:][:k] {
+				sum += int32(v)
+				group[i/nibbleGroup*4*DotCols+j%DotCols*4+i%4] |= uint8(v&15) << (4 * (i / 4 % 2))
+			}
+			tail := group[len(group)-nibbleTail+j%DotCols*4:]
+			binary.LittleEndian.PutUint32(tail, uint32(16*sum))
+			binary.LittleEndian.PutUint32(tail[4*DotCols:], math.Float32bits(scales[g]/16))
+		}
+	}
+	return w
+}
+
+// Panels is how many panels there are; the last one may have columns without weights.
+func (w *Nibbles) Panels() int { return (w.Cols + DotCols - 1) / DotCols }
+
+// Bytes is the memory that the weights take.
+func (w *Nibbles) Bytes() int { return len(w.panels) }
+
+// blocks is how many times nibbleGroup rows a group has.
+func (w *Nibbles) blocks() int { return (w.K + nibbleGroup - 1) / nibbleGroup }
+
+// group and panel are their bytes.
+func (w *Nibbles) group() int { return w.blocks()*4*DotCols + nibbleTail }
+func (w *Nibbles) panel() int { return w.Groups * w.group() }
+
+// Multiply computes the columns of panels lo to hi of a product whose groups are scaled:
+//
+//	c[i*ldc+j] = Σ_g scale[g,16·lo+j] · float32(Σ_p (u(a[rows[i]+g·K+p]) - zeros[i]) · w[g,p,16·lo+j])
+//
+// for i < len(rows), g < Groups and p < K, in the order of g. u(x) is x or, for signed
+// activations, x + 128. c has whole panels. It reads up to seven elements behind a row, and
+// panics where a ends before them, or c or zeros are too short.
+func (w *Nibbles) Multiply(c []float32, ldc int, a []uint8, rows []int, zeros []int32, lo, hi int, signed bool) {
+	if len(rows) == 0 || lo >= hi {
+		return
+	}
+	zeros = zeros[:len(rows):len(zeros)]
+	checkReach(a, rows, nil, (w.Groups-1)*w.K+w.blocks()*nibbleGroup)
+	_, _ = c[(len(rows)-1)*ldc+(hi-lo)*DotCols-1], w.panels[hi*w.panel()-1]
+	if !nibbles() {
+		w.multiplyGo(c, ldc, a, rows, zeros, lo, hi, signed)
+		return
+	}
+	w.multiply(c, ldc, a, rows, zeros, lo, hi, flip(signed))
+}
+
+func (w *Nibbles) multiplyGo(c []float32, ldc int, a []uint8, rows []int, zeros []int32, lo, hi int, signed bool) {
+	x := byte(flip(signed))
+	for panel := lo; panel < hi; panel++ {
+		for i, row := range rows {
+			out := (*[DotCols]float32)(c[i*ldc+(panel-lo)*DotCols:])
+			clear(out[:])
+			for g := range w.Groups {
+				group := w.panels[panel*w.panel()+g*w.group():][:w.group()]
+				w.addGroup(out, group, a[row+g*w.K:][:w.K], x, zeros[i])
+			}
+		}
+	}
+}
+
+// addGroup adds a group's scaled sums to a panel's columns.
+func (w *Nibbles) addGroup(out *[DotCols]float32, group, a []uint8, flip byte, zero int32) {
+	tail := group[len(group)-nibbleTail:]
+	for j := range out {
+		sum := -zero * int32(binary.LittleEndian.Uint32(tail[4*j:]))
+		for p, v := range a {
+			pair := group[p/nibbleGroup*4*DotCols+4*j+p%4]
+			sum += int32(v^flip) * int32(int8(pair>>(4*(p/4%2))<<4))
+		}
+		out[j] += float32(float32(sum) * math.Float32frombits(binary.LittleEndian.Uint32(tail[4*DotCols+4*j:])))
+	}
+}

@@ -1,0 +1,340 @@
+package simd
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// fill makes random bytes, extremes among them.
+func fillBytes[T int8 | uint8](r *rand.Rand, n int) []T {
+	x := make([]T, n)
+	for i := range x {
+		switch r.IntN(6) {
+		case 0:
+			x[i] = T(r.IntN(2) * 255) // the extremes of either type: 0 and -1
+		case 1:
+			x[i] = T(127 + r.IntN(2))
+		default:
+			x[i] = T(r.IntN(256))
+		}
+	}
+	return x
+}
+
+// TestDot compares products with sums in int64, over shapes around those of tiles.
+func TestDot(t *testing.T) {
+	EachLevel(func(level string) {
+		r := rand.New(rand.NewPCG(3, 4))
+		for range 300 {
+			m, n, k, segments := 1+r.IntN(19), 1+r.IntN(140), 1+r.IntN(40), 1+r.IntN(4)
+			signed := r.IntN(2) == 0
+			weights := fillBytes[int8](r, n*segments*k)
+			w := PackDot(n, segments, k, func(dst []int8, j int) { copy(dst, weights[j*segments*k:]) })
+			a := fillBytes[uint8](r, 1000+k)
+			rows, off := make([]int, m), make([]int, segments)
+			for i := range rows {
+				rows[i] = r.IntN(500)
+			}
+			for i := range off {
+				off[i] = r.IntN(497)
+			}
+			lo := r.IntN(w.Panels())
+			hi := lo + 1 + r.IntN(w.Panels()-lo)
+			ldc := (hi-lo)*DotCols + 3
+			c := slices.Repeat([]int32{-7}, m*ldc)
+			w.Multiply(c, ldc, a, rows, off, lo, hi, signed)
+			place := fmt.Sprintf("level %s: %d rows, columns %d to %d of %d, %d segments of %d, signed %v",
+				level, m, lo*DotCols, hi*DotCols, n, segments, k, signed)
+			for i := range m {
+				for j := range ldc {
+					want := int32(-7)
+					if col := lo*DotCols + j; j < (hi-lo)*DotCols {
+						want = 0
+						for s := range segments {
+							for p := range k {
+								u := int32(a[rows[i]+off[s]+p])
+								if signed {
+									u = int32(int8(u)) + 128
+								}
+								if col < n {
+									want += u * int32(weights[(col*segments+s)*k+p])
+								}
+							}
+						}
+					}
+					if got := c[i*ldc+j]; got != want {
+						t.Fatalf("%s: row %d, column %d: got %d, want %d", place, i, j, got, want)
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestNibbles compares products with 4-bit weights with the same sums group by group.
+func TestNibbles(t *testing.T) {
+	EachLevel(func(level string) {
+		r := rand.New(rand.NewPCG(5, 6))
+		for range 300 {
+			m, n, k, groups := 1+r.IntN(9), 1+r.IntN(140), 1+r.IntN(40), 1+r.IntN(4)
+			signed := r.IntN(2) == 0
+			weights, scales := fillBytes[int8](r, n*groups*k), make([]float32, n*groups)
+			for i := range weights {
+				weights[i] = weights[i] << 4 >> 4
+			}
+			for i := range scales {
+				scales[i] = r.Float32()
+			}
+			w := PackNibbles(n, groups, k, func(dst []int8, s []float32, j int) {
+				copy(dst, weights[j*groups*k:])
+				copy(s, scales[j*groups:])
+			})
+			a := fillBytes[uint8](r, 1000)
+			rows, zeros := make([]int, m), make([]int32, m)
+			for i := range rows {
+				rows[i], zeros[i] = r.IntN(700), int32(r.IntN(256))
+			}
+			lo := r.IntN(w.Panels())
+			hi := lo + 1 + r.IntN(w.Panels()-lo)
+			ldc := (hi-lo)*DotCols + 3
+			c := slices.Repeat([]float32{-7}, m*ldc)
+			w.Multiply(c, ldc, a, rows, zeros, lo, hi, signed)
+			for i := range m {
+				for j := range ldc {
+					want := float32(-7)
+					if col := lo*DotCols + j; j < (hi-lo)*DotCols {
+						want = 0
+						for g := range groups {
+							sum := int32(0)
+							for p := range k {
+								u := int32(a[rows[i]+g*k+p])
+								if signed {
+									u = int32(int8(u)) + 128
+								}
+								if col < n {
+									sum += (u - zeros[i]) * int32(weights[(col*groups+g)*k+p])
+								}
+							}
+							if col < n {
+								want += float32(float32(sum) * scales[col*groups+g])
+							}
+						}
+					}
+					if got := c[i*ldc+j]; got != want {
+						t.Fatalf("level %s: %d rows, %d columns, %d groups of %d: row %d, column %d: got %v, want %v",
+							level, m, n, groups, k, i, j, got, want)
+					}
+				}
+			}
+		}
+	})
+}
+
+// numbers are floats of all kinds.
+func numbers(r *rand.Rand, n int) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		switch r.IntN(8) {
+		case 0:
+			x[i] = float32(r.IntN(600)) - 300 + .5
+		case 1:
+			x[i] = math.Float32frombits(r.Uint32())
+		default:
+			x[i] = (r.Float32() - .5) * 600
+		}
+	}
+	return x
+}
+
+func someQuantized(r *rand.Rand) Quantized {
+	q := Quantized{Signed: r.IntN(2) == 0, Zero: int32(r.IntN(256)), Hi: 255}
+	if r.IntN(3) == 0 {
+		q.Lo, q.Hi = 17, 201
+	}
+	if q.Signed {
+		q.Zero, q.Lo, q.Hi = q.Zero-128, q.Lo-128, q.Hi-128
+	}
+	return q
+}
+
+// quantizedResults runs every function over quantized elements on operands of a seed.
+func quantizedResults(seed uint64) (results [][]uint8, floats [][]float32) {
+	r := rand.New(rand.NewPCG(seed, 1))
+	n := r.IntN(90)
+	q := someQuantized(r)
+	scale := r.Float32() + .01
+	dst := make([]uint8, n)
+	x := numbers(r, n)
+	for _, divide := range []bool{false, true} {
+		q.Quantize(dst, x, scale, divide)
+		results = append(results, slices.Clone(dst))
+	}
+	a, b, f := fillBytes[uint8](r, n), fillBytes[uint8](r, n), make([]float32, n)
+	q.Dequantize(f, a, scale)
+	floats = append(floats, slices.Clone(f))
+	binary := Binary{A: Operand{int32(r.IntN(9)), r.Float32()}, B: Operand{int32(r.IntN(9)), r.Float32()}, Min: -50, Max: float32(math.Inf(1)),
+		Scale: r.Float32(), Out: q}
+	for op := BinaryAdd; op <= BinaryMul; op++ {
+		binary.Apply(op, dst, a, b)
+		results = append(results, slices.Clone(dst))
+	}
+	m, ldd, lds := 1+r.IntN(3), n+r.IntN(5), (n+31)&^15
+	sums, init, scales := make([]int32, m*lds), make([]int32, lds), make([]float32, lds)
+	for i := range sums {
+		sums[i] = int32(r.IntN(20001) - 10000)
+	}
+	for i := range init {
+		init[i], scales[i] = int32(r.IntN(2001)-1000), r.Float32()/50
+	}
+	rows := slices.Repeat([]uint8{99}, m*ldd)
+	q.Requantize(rows, ldd, sums, lds, init, scales, m, n)
+	results = append(results, rows)
+	bias, factors, f := numbers(r, lds), numbers(r, m), slices.Repeat([]float32{99}, m*ldd)
+	zeros := init[:m]
+	ScaleSums(f, ldd, sums, lds, init, scales, bias, zeros, factors, n, -100, 200)
+	floats = append(floats, slices.Clone(f))
+	ScaleFloats(f, ldd, numbers(r, m*lds), lds, scales, bias, factors, n, -100, 200)
+	floats = append(floats, f)
+	var table [256]uint8
+	for i := range table {
+		table[i] = uint8(r.IntN(256))
+	}
+	bytes := fillBytes[uint8](r, 3*n)
+	Lookup(bytes, bytes, &table)
+	channels, pixels := 1+r.IntN(40), 1+r.IntN(20)
+	off := []int{r.IntN(90), r.IntN(90), r.IntN(90)}[:1+r.IntN(3)]
+	largest := slices.Repeat([]uint8{99}, pixels*(channels+1))
+	MaximumRow(q.Signed, largest, channels+1, fillBytes[uint8](r, 2000), 3, r.IntN(80), off, pixels, channels)
+	return append(results, bytes, largest, depthwiseResult(r, q)), floats
+}
+
+func depthwiseResult(r *rand.Rand, q Quantized) []uint8 {
+	channels, taps, pixels := 1+r.IntN(40), 1+r.IntN(12), 1+r.IntN(40)
+	init, scale := make([]int32, channels), make([]float32, channels)
+	for i := range init {
+		init[i], scale[i] = int32(r.IntN(2001)-1000), r.Float32()/50
+	}
+	weights := make([]int16, channels*taps)
+	for i := range weights {
+		weights[i] = int16(r.IntN(511) - 255)
+	}
+	d := PackDepthwise(channels, taps, func(tap, c int) int16 { return weights[tap*channels+c] }, init, scale)
+	off := make([]int, (taps+1)&^1)
+	for i := range off {
+		off[i] = r.IntN(300)
+	}
+	step, ldd := r.IntN(60), channels+r.IntN(3)
+	a := fillBytes[uint8](r, 5+39*60+300+48)
+	dst := slices.Repeat([]uint8{99}, pixels*ldd)
+	d.Row(&q, dst, ldd, a, 5, step, off, pixels)
+	return dst
+}
+
+// TestQuantized compares loops over quantized elements with those in Go.
+func TestQuantized(t *testing.T) {
+	type result struct {
+		bytes  [][]uint8
+		floats [][]float32
+	}
+	levels, last := make(map[string][]result), ""
+	EachLevel(func(level string) {
+		last = level
+		for seed := range uint64(400) {
+			b, f := quantizedResults(seed)
+			levels[level] = append(levels[level], result{b, f})
+		}
+	})
+	for level, list := range levels {
+		for seed, got := range list {
+			want := levels[last][seed]
+			for k := range want.bytes {
+				for i, w := range want.bytes[k] {
+					if got.bytes[k][i] != w {
+						t.Fatalf("%s, seed %d, result %d, element %d of %d: got %d, want %d", level, seed, k, i, len(want.bytes[k]), got.bytes[k][i], w)
+					}
+				}
+			}
+			for k := range want.floats {
+				for i, w := range want.floats[k] {
+					if g := got.floats[k][i]; math.Float32bits(g) != math.Float32bits(w) && (g == g || w == w) {
+						t.Fatalf("%s, seed %d, numbers %d, element %d: got %v, want %v", level, seed, k, i, g, w)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestQuantizedDefinition compares loops over quantized elements with their definitions, also
+// where there is one level only.
+func TestQuantizedDefinition(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 9))
+	for round := range 300 {
+		n, q, scale := r.IntN(70), someQuantized(r), r.Float32()+.01
+		x, a, dst, f := numbers(r, n), fillBytes[uint8](r, n), make([]uint8, n), make([]float32, n)
+		check := func(name string, i int, got, want any) {
+			if got != want {
+				t.Fatalf("round %d, %s, element %d of %d: got %v, want %v", round, name, i, n, got, want)
+			}
+		}
+		q.Quantize(dst, x, scale, false)
+		for i, v := range x {
+			check("product", i, dst[i], q.element(v*scale))
+		}
+		q.Quantize(dst, x, scale, true)
+		for i, v := range x {
+			check("quotient", i, dst[i], q.element(v/scale))
+		}
+		q.Dequantize(f, a, scale)
+		for i, v := range a {
+			check("number", i, f[i], float32(q.number(v)-q.Zero)*scale)
+		}
+		m, lds := 1+r.IntN(3), (n+31)&^15
+		sums, init, scales, rows := make([]int32, m*lds), make([]int32, lds), make([]float32, lds), make([]uint8, m*(n+3))
+		for i := range sums {
+			sums[i] = int32(r.IntN(20001) - 10000)
+		}
+		for i := range init {
+			init[i], scales[i] = int32(r.IntN(2001)-1000), r.Float32()/50
+		}
+		q.Requantize(rows, n+3, sums, lds, init, scales, m, n)
+		for i := range m {
+			for j := range n {
+				check("sum", j, rows[i*(n+3)+j], q.element(float32(sums[i*lds+j]+init[j])*scales[j]))
+			}
+		}
+		checkDepthwise(t, r, q)
+	}
+}
+
+// checkDepthwise compares a row with sums over taps.
+func checkDepthwise(t *testing.T, r *rand.Rand, q Quantized) {
+	channels, taps, pixels := 1+r.IntN(40), 1+r.IntN(10), 1+r.IntN(20)
+	init, scale, weights := make([]int32, channels), make([]float32, channels), make([]int16, channels*taps)
+	for i := range init {
+		init[i], scale[i] = int32(r.IntN(2001)-1000), r.Float32()/500
+	}
+	for i := range weights {
+		weights[i] = int16(r.IntN(511) - 255)
+	}
+	d := PackDepthwise(channels, taps, func(tap, c int) int16 { return weights[tap*channels+c] }, init, scale)
+	off, a, dst := make([]int, (taps+1)&^1), fillBytes[uint8](r, 2000), make([]uint8, pixels*channels)
+	for i := range off {
+		off[i] = r.IntN(300)
+	}
+	d.Row(&q, dst, channels, a, 5, 33, off, pixels)
+	for i := range pixels {
+		for c := range channels {
+			sum := init[c]
+			for tap := range taps {
+				sum += q.number(a[5+i*33+off[tap]+c]) * int32(weights[tap*channels+c])
+			}
+			if got, want := dst[i*channels+c], q.element(float32(sum)*scale[c]); got != want {
+				t.Fatalf("%d taps, pixel %d, channel %d of %d: got %d, want %d", taps, i, c, channels, got, want)
+			}
+		}
+	}
+}

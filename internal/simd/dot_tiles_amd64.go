@@ -1,0 +1,90 @@
+//go:build !purego
+
+package simd
+
+import "golang.org/x/sys/cpu"
+
+// hasVNNI reports the dot products of AVX-512.
+var hasVNNI = cpu.X86.HasAVX512VNNI
+
+func vnni() bool { return avx512 && hasVNNI }
+
+// nibbles reports that products with 4-bit weights have a vector loop.
+func nibbles() bool { return vector }
+
+type (
+	dotFunc    func(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
+	nibbleFunc func(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32)
+)
+
+// tileOf is a vector loop for so many rows.
+type tileOf[F any] struct {
+	rows int
+	f    F
+}
+
+// Tiles by their panels, those of more rows first.
+var (
+	vnniTiles = [...][]tileOf[dotFunc]{
+		4: {{1, vnni1x64}},
+		2: {{8, vnni8x32}, {4, vnni4x32}, {2, vnni2x32}, {1, vnni1x32}},
+		1: {{8, vnni8x16}, {4, vnni4x16}, {2, vnni2x16}, {1, vnni1x16}},
+	}
+	maddTiles   = [][]tileOf[dotFunc]{1: {{2, madd2x16}, {1, madd1x16}}}
+	nibbleTiles = [...][]tileOf[nibbleFunc]{
+		4: {{1, nibble512x1x64}},
+		2: {{4, nibble512x4x32}, {1, nibble512x1x32}},
+		1: {{4, nibble512x4x16}, {1, nibble512x1x16}},
+	}
+	nibbleMaddTiles = [][]tileOf[nibbleFunc]{1: {{1, nibble1x16}}}
+)
+
+// width is how many of n panels a tile of so many rows takes.
+func width(rows, n int) int {
+	switch {
+	case !vnni():
+		return 1
+	case rows == 1 && n >= 4:
+		return 4
+	}
+	return min(n, 2)
+}
+
+// multiply goes panel by panel, so that a panel stays in cache while all rows pass over it.
+func (w *DotWeights) multiply(c []int32, ldc int, a []uint8, rows, off []int, lo, hi int, flip uint32) {
+	groups, size, tiles := w.groups(), w.panel(), maddTiles
+	if vnni() {
+		tiles = vnniTiles[:]
+	}
+	for p := lo; p < hi; {
+		n := width(len(rows), hi-p)
+		list := tiles[n]
+		for i := 0; i < len(rows); {
+			for list[0].rows > len(rows)-i {
+				list = list[1:]
+			}
+			list[0].f(groups, &a[0], &rows[i], &off[0], len(off), &w.panels[p*size], size, &c[i*ldc+(p-lo)*DotCols], 4*ldc, flip)
+			i += list[0].rows
+		}
+		p += n
+	}
+}
+
+func (w *Nibbles) multiply(c []float32, ldc int, a []uint8, rows []int, zeros []int32, lo, hi int, flip uint32) {
+	size, tiles := w.panel(), nibbleMaddTiles
+	if vnni() {
+		tiles = nibbleTiles[:]
+	}
+	for p := lo; p < hi; {
+		n := width(len(rows), hi-p)
+		list := tiles[n]
+		for i := 0; i < len(rows); {
+			for list[0].rows > len(rows)-i {
+				list = list[1:]
+			}
+			list[0].f(w.blocks(), &a[0], &rows[i], &zeros[i], w.Groups, w.K, &w.panels[p*size], size, &c[i*ldc+(p-lo)*DotCols], 4*ldc, flip)
+			i += list[0].rows
+		}
+		p += n
+	}
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"fmt"
+)
+
+// Tiles of products of 8-bit elements, see simd.Dot. A panel is 16 columns: their sums of
+// weights times 128, then for every segment and four rows of it 16 columns of four weights
+// each. A tile has rows times panels·16 sums.
+
+// dotTile is a tile: rows of activations and panels of weights.
+type dotTile struct{ rows, panels int }
+
+const dotParams = "(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)"
+
+func (d dotTile) signature(name string) string {
+	return fmt.Sprintf("func %s%dx%d%s", name, d.rows, 16*d.panels, dotParams)
+}
+
+// dotTiles makes routines of the tiles of an instruction set.
+func dotTiles(name string, write func(d dotTile, f *frame) string, list ...dotTile) (routines []routine) {
+	for _, d := range list {
+		s := d.signature(name)
+		routines = append(routines, routine{s, write(d, frameOf(s))})
+	}
+	return routines
+}
+
+var dotSets = []set{
+	{"dot512_amd64", "dot512_amd64.go", "Tiles of products of 8-bit elements for AVX-512 with VNNI.",
+		dotTiles("vnni", vnniTile, dotTile{8, 2}, dotTile{4, 2}, dotTile{2, 2}, dotTile{1, 4}, dotTile{1, 2},
+			dotTile{8, 1}, dotTile{4, 1}, dotTile{2, 1}, dotTile{1, 1})},
+	{"dot_amd64", "dot_amd64.go", "Tiles of products of 8-bit elements for AVX2.", dotTiles("madd", maddTile, dotTile{2, 1}, dotTile{1, 1})},
+	{"dot_arm64", "dot_arm64.go", "Tiles of products of 8-bit elements for NEON, with its dot products and without.",
+		append(dotTiles("sdot", sdotTile, dotTile{4, 1}, dotTile{1, 1}), dotTiles("smull", smullTile, dotTile{2, 1}, dotTile{1, 1})...)},
+}
+
+// amd64RowPointers are the rows of a, to which AX, where a segment begins, is added.
+func amd64RowPointers(f *frame, rows int) string {
+	text := f.arguments("MOVQ", "rows", "BX", "a", "AX")
+	for r := range rows {
+		text += fmt.Sprintf("MOVQ %d(BX), R%d\nADDQ AX, R%[2]d\n", 8*r, 8+r)
+	}
+	return text
+}
+
+// panelAddress is the p-th panel behind DI: SI is their distance, R12 three times that.
+func panelAddress(p int) string {
+	return []string{"(DI)", "(DI)(SI*1)", "(DI)(SI*2)", "(DI)(R12*1)"}[p]
+}
+
+// amd64Segments wraps the loop over the rows of every segment.
+func amd64Segments(before, product, after string) string {
+	return before + "\nsegment:\n" + lines("MOVQ (BX), AX", "ADDQ $8, BX", "MOVQ k+0(FP), CX") + align + "\nloop:\n" +
+		lines(product, "ADDQ $64, DI", "ADDQ $4, AX", "DECQ CX", "JNZ loop", "DECQ DX", "JNZ segment") + "\n" + after
+}
+
+// vnniTile has the sums from Z0 on, weights from Z20 on and activations from Z24 on.
+func vnniTile(d dotTile, f *frame) string {
+	before := amd64RowPointers(f, d.rows) + "VBROADCASTSS " + f.at("flip") + ", Z31\n" +
+		f.arguments("MOVQ", "off", "BX", "t", "DX", "b", "DI", "ldb", "SI") + "ADDQ $64, DI\n"
+	if d.panels == 4 {
+		before += "LEAQ (SI)(SI*2), R12\n"
+	}
+	product, after := "", f.arguments("MOVQ", "c", "DX", "ldc", "R8")
+	for p := range d.panels {
+		product += fmt.Sprintf("VMOVDQU32 %s, Z%d\n", panelAddress(p), 20+p)
+	}
+	for r := range d.rows {
+		a := fmt.Sprint("Z", 24+r%4)
+		product += fmt.Sprintf("VPBROADCASTD (R%d)(AX*1), %s\nVPXORD Z31, %[2]s, %[2]s\n", 8+r, a)
+		for p := range d.panels {
+			acc := r*d.panels + p
+			before += fmt.Sprintf("VPXORD Z%d, Z%[1]d, Z%[1]d\n", acc)
+			product += fmt.Sprintf("VPDPBUSD Z%d, %s, Z%d\n", 20+p, a, acc)
+			after += fmt.Sprintf("VMOVDQU32 Z%d, %s(DX)\n", acc, offset(64*p))
+		}
+		if r < d.rows-1 {
+			after += "ADDQ R8, DX\n"
+		}
+	}
+	return amd64Segments(lines(before), lines(product), lines(after, "VZEROUPPER\nRET"))
+}
+
+// maddTile has four registers of sums for a row: of its column pairs' first and second two
+// weights. Activations lie in Y8 and on.
+func maddTile(d dotTile, f *frame) string {
+	before := amd64RowPointers(f, d.rows) + "VBROADCASTSS " + f.at("flip") + ", X12\n" +
+		f.arguments("MOVQ", "off", "BX", "t", "DX", "b", "DI", "ldb", "SI") + "ADDQ $64, DI\n"
+	product, after := "", f.arguments("MOVQ", "c", "DX", "ldc", "R8")
+	for r := range d.rows {
+		product += fmt.Sprintf("VPBROADCASTD (R%d)(AX*1), X%d\nVPXOR X12, X%[2]d, X%[2]d\nVPMOVZXBW X%[2]d, Y%[2]d\n", 8+r, 8+r)
+		if r > 0 {
+			after += "ADDQ R8, DX\n"
+		}
+		after += pairSums(4*r, "DX")
+	}
+	for v := range 4 {
+		product += fmt.Sprintf("VPMOVSXBW %d(DI), Y10\n", 16*v)
+		for r := range d.rows {
+			before += fmt.Sprintf("VPXOR Y%d, Y%[1]d, Y%[1]d\n", 4*r+v)
+			product += fmt.Sprintf("VPMADDWD Y10, Y%d, Y11\nVPADDD Y11, Y%d, Y%[2]d\n", 8+r, 4*r+v)
+		}
+	}
+	return amd64Segments(lines(before), lines(product), lines(after, "VZEROUPPER\nRET"))
+}
+
+// pairSums stores the sums of neighbours in four registers.
+func pairSums(first int, to string) (text string) {
+	for v := range 2 {
+		at := first + 2*v
+		text += fmt.Sprintf("VPHADDD Y%d, Y%d, Y%[2]d\nVPERMQ $0xd8, Y%[2]d, Y%[2]d\nVMOVDQU Y%[2]d, %[3]s(%[4]s)\n", at+1, at, offset(32*v), to)
+	}
+	return text
+}
+
+// neonDot is what the tiles of NEON have in common: R8 and on point to rows, R4 to the
+// panel; start makes the sums, row adds the products of activations in V20 and weights in
+// V16 to V19, and end leaves four registers of sums of a row behind each other from V0 on.
+func neonDot(d dotTile, f *frame, start string, row func(r int) string, end func(r int) string) string {
+	before := f.arguments("MOVD", "a", "R1", "rows", "R2", "off", "R3", "t", "R5", "b", "R4", "ldb", "R14", "c", "R6", "ldc", "R7") +
+		f.arguments("MOVWU", "flip", "R0") + "EOR $0x80808080, R0, R0\nVDUP R0, V21.S4\n" + start
+	segment, product, after := "MOVD.P 8(R3), R12\nADD R1, R12, R12\n"+f.arguments("MOVD", "k", "R0"), "VLD1.P 64(R4), [V16.B16, V17.B16, V18.B16, V19.B16]\n", ""
+	for r := range d.rows {
+		segment += fmt.Sprintf("MOVD %d(R2), R%d\nADD R12, R%[2]d, R%[2]d\n", 8*r, 8+r)
+		product += fmt.Sprintf("VLD1R.P 4(R%d), [V20.S4]\nVEOR V21.B16, V20.B16, V20.B16\n", 8+r) + row(r)
+		after += end(r) + "ADD R7, R6\n"
+	}
+	return lines(before) + "\nsegment:\n" + lines(segment) + "\nloop:\n" +
+		lines(encoded(lines(product)), "SUBS $1, R0", "BNE loop", "SUBS $1, R5", "BNE segment") + "\n" + lines(encoded(lines(after)), "RET")
+}
+
+func sdotTile(d dotTile, f *frame) string {
+	start := "VLD1.P 64(R4), [V0.S4, V1.S4, V2.S4, V3.S4]\n"
+	for i := 4; i < 4*d.rows; i++ {
+		start += moved(fmt.Sprint(i%4), fmt.Sprint(i))
+	}
+	return neonDot(d, f, start, func(r int) (text string) {
+		for v := range 4 {
+			text += fmt.Sprintf("SDOT(%d, %d, 20)\n", 4*r+v, 16+v)
+		}
+		return text
+	}, func(r int) string { return "VST1 " + registers(4*r, 4) + ", (R6)\n" })
+}
+
+// smullTile has eight registers of sums for a row, each of two columns' first and second
+// two weights.
+func smullTile(d dotTile, f *frame) string {
+	start := "VLD1.P 64(R4), " + registers(24, 4) + "\n"
+	for i := range 8 * d.rows {
+		start += fmt.Sprintf("VEOR V%d.B16, V%[1]d.B16, V%[1]d.B16\n", i)
+	}
+	return neonDot(d, f, start, func(r int) (text string) {
+		for v := range 4 {
+			text += fmt.Sprintf("SMULL(22, %d, 20)\nSMULL2(23, %[1]d, 20)\nSADALP(%[2]d, 22)\nSADALP(%[3]d, 23)\n", 16+v, 8*r+2*v, 8*r+2*v+1)
+		}
+		return text
+	}, func(r int) (text string) {
+		for v := range 4 {
+			text += fmt.Sprintf("ADDP(%d, %d, %d)\nVADD V%d.S4, V%[1]d.S4, V%[1]d.S4\n", 8*r+v, 8*r+2*v, 8*r+2*v+1, 24+v)
+		}
+		return text + "VST1 " + registers(8*r, 4) + ", (R6)\n"
+	})
+}

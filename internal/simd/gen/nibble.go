@@ -1,0 +1,107 @@
+package main
+
+import "fmt"
+
+// Tiles of products with 4-bit weights, see simd.Nibbles. A panel is 16 columns: for every
+// group of rows, eight of them in 64 bytes, column by column four bytes whose lower halves
+// are the first four weights and whose upper halves are the next; behind them 16 sums of
+// the group's weights and 16 scales. Weights count 16 times what they are.
+
+const nibbleParams = "(k int, a *uint8, rows *int, zeros *int32, groups, step int, b *uint8, ldb int, c *float32, ldc int, flip uint32)"
+
+func nibbleTiles(name string, write func(d dotTile, f *frame) string, list ...dotTile) (routines []routine) {
+	for _, d := range list {
+		s := fmt.Sprintf("func %s%dx%d%s", name, d.rows, 16*d.panels, nibbleParams)
+		routines = append(routines, routine{s, write(d, frameOf(s))})
+	}
+	return routines
+}
+
+var nibbleSets = []set{
+	{"nibble512_amd64", "nibble512_amd64.go", "Tiles of products with 4-bit weights for AVX-512 with VNNI.",
+		nibbleTiles("nibble512x", nibble512, dotTile{4, 2}, dotTile{1, 4}, dotTile{1, 2}, dotTile{4, 1}, dotTile{1, 1})},
+	{"nibble_amd64", "nibble_amd64.go", "Tiles of products with 4-bit weights for AVX2.", nibbleTiles("nibble", nibbleAVX2, dotTile{1, 1})},
+}
+
+// nibbleGroups wraps the loop over the groups' rows. R15 is where a group begins.
+func nibbleGroups(before, start, product, finish, after string) string {
+	return before + "\ngroup:\n" + lines(start, "MOVQ R15, AX", "MOVQ k+0(FP), CX") + align + "\nloop:\n" +
+		lines(product, "ADDQ $64, DI", "ADDQ $8, AX", "DECQ CX", "JNZ loop") + "\n" +
+		lines(finish, "ADDQ $128, DI", "ADDQ BX, R15", "DECQ DX", "JNZ group") + "\n" + after
+}
+
+func nibbleArguments(f *frame, rows int) string {
+	return amd64RowPointers(f, rows) +
+		f.arguments("MOVQ", "zeros", "R13", "groups", "DX", "step", "BX", "b", "DI", "ldb", "SI") + "XORQ R15, R15\n"
+}
+
+// nibble512 has float sums from Z0 on, whole ones from Z8 on, and weights in Z16 and on:
+// lower halves, then upper ones.
+func nibble512(d dotTile, f *frame) string {
+	before := nibbleArguments(f, d.rows) + "VBROADCASTSS " + f.at("flip") + ", Z31\nMOVL $0xf0f0f0f0, AX\nVPBROADCASTD AX, Z30\n"
+	if d.panels == 4 {
+		before += "LEAQ (SI)(SI*2), R12\n"
+	}
+	start, product, finish, after := "", "", "", f.arguments("MOVQ", "c", "DX", "ldc", "R8")
+	for p := range d.panels {
+		product += fmt.Sprintf("VMOVDQU32 %s, Z%d\nVPANDD Z30, Z%[2]d, Z%d\nVPSLLD $4, Z%[2]d, Z%[2]d\nVPANDD Z30, Z%[2]d, Z%[2]d\n",
+			panelAddress(p), 16+p, 20+p)
+	}
+	for r := range d.rows {
+		product += fmt.Sprintf("VPBROADCASTD (R%d)(AX*1), Z24\nVPXORD Z31, Z24, Z24\nVPBROADCASTD 4(R%[1]d)(AX*1), Z25\nVPXORD Z31, Z25, Z25\n", 8+r)
+		finish += fmt.Sprintf("VPBROADCASTD %d(R13), Z24\n", 4*r)
+		for p := range d.panels {
+			acc := r*d.panels + p
+			before += fmt.Sprintf("VPXORD Z%d, Z%[1]d, Z%[1]d\n", acc)
+			start += fmt.Sprintf("VPXORD Z%d, Z%[1]d, Z%[1]d\n", 8+acc)
+			product += fmt.Sprintf("VPDPBUSD Z%d, Z24, Z%d\nVPDPBUSD Z%d, Z25, Z%[2]d\n", 16+p, 8+acc, 20+p)
+			finish += fmt.Sprintf("VPMULLD %s, Z24, Z25\nVPSUBD Z25, Z%d, Z%[2]d\nVCVTDQ2PS Z%[2]d, Z%[2]d\nVMULPS 64%[1]s, Z%[2]d, Z%[2]d\n"+
+				"VADDPS Z%[2]d, Z%d, Z%[3]d\n", panelAddress(p), 8+acc, acc)
+			after += fmt.Sprintf("VMOVUPS Z%d, %s(DX)\n", acc, offset(64*p))
+		}
+		if r < d.rows-1 {
+			after += "ADDQ R8, DX\n"
+		}
+	}
+	return nibbleGroups(lines(before), start, product, finish, lines(after, "VZEROUPPER\nRET"))
+}
+
+// nibbleAVX2 has float sums in Y4 and Y5, and whole ones in Y0 to Y3 as maddTile has.
+func nibbleAVX2(_ dotTile, f *frame) string {
+	before := nibbleArguments(f, 1) + "VBROADCASTSS " + f.at("flip") + ", X12\nMOVL $0xfff0fff0, AX\nMOVQ AX, X13\nVPBROADCASTD X13, Y13\n" +
+		"VXORPS Y4, Y4, Y4\nVXORPS Y5, Y5, Y5\n"
+	start := ""
+	product := `
+		VPBROADCASTD (R8)(AX*1), X6
+		VPXOR        X12, X6, X6
+		VPMOVZXBW    X6, Y6
+		VPBROADCASTD 4(R8)(AX*1), X7
+		VPXOR        X12, X7, X7
+		VPMOVZXBW    X7, Y7
+	`
+	finish := "VPBROADCASTD (R13), Y8\n"
+	for v := range 4 {
+		start += fmt.Sprintf("VPXOR Y%d, Y%[1]d, Y%[1]d\n", v)
+		product += fmt.Sprintf(`VPMOVSXBW %d(DI), Y8
+			VPAND     Y13, Y8, Y9
+			VPSLLW    $12, Y8, Y8
+			VPSRAW    $8, Y8, Y8
+			VPMADDWD  Y8, Y6, Y10
+			VPADDD    Y10, Y%d, Y%[2]d
+			VPMADDWD  Y9, Y7, Y11
+			VPADDD    Y11, Y%[2]d, Y%[2]d
+		`, 16*v, v)
+	}
+	for v := range 2 {
+		finish += fmt.Sprintf(`VPHADDD Y%d, Y%d, Y%[2]d
+			VPERMQ    $0xd8, Y%[2]d, Y%[2]d
+			VPMULLD   %[3]d(DI), Y8, Y9
+			VPSUBD    Y9, Y%[2]d, Y%[2]d
+			VCVTDQ2PS Y%[2]d, Y%[2]d
+			VMULPS    %[4]d(DI), Y%[2]d, Y%[2]d
+			VADDPS    Y%[2]d, Y%[5]d, Y%[5]d
+		`, 2*v+1, 2*v, 32*v, 64+32*v, 4+v)
+	}
+	after := f.arguments("MOVQ", "c", "DX", "ldc", "R8") + "VMOVUPS Y4, (DX)\nVMOVUPS Y5, 32(DX)\n"
+	return nibbleGroups(lines(before), start, product, finish, lines(after, "VZEROUPPER\nRET"))
+}

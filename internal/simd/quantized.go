@@ -1,0 +1,326 @@
+package simd
+
+import "math"
+
+// Quantized says what bytes stand for numbers: int8 if Signed, else uint8. A number is
+// rounded half to even, Zero is added, and it is kept within Lo and Hi, which are bounds of
+// the type; NaN becomes Lo.
+type Quantized struct {
+	Signed       bool
+	Zero, Lo, Hi int32
+}
+
+// number is an element as it is.
+func (q *Quantized) number(x uint8) int32 {
+	if q.Signed {
+		return int32(int8(x))
+	}
+	return int32(x)
+}
+
+// element rounds x.
+func (q *Quantized) element(x float32) uint8 {
+	if !(x > float32(q.Lo-q.Zero)) {
+		return uint8(q.Lo)
+	}
+	if x >= float32(q.Hi-q.Zero) {
+		return uint8(q.Hi)
+	}
+	const whole = 3 << 22 // numbers around it have no fraction
+	return uint8(int32(float32(x+whole)-whole) + q.Zero)
+}
+
+// Requantize turns sums of products into elements, row by row:
+//
+//	dst[i*ldd+j] = q(float32(src[i*lds+j] + init[j]) · scale[j])    i < m, j < n
+//
+// Slices but dst hold whole blocks of DotCols columns. It panics where one is too short.
+func (q *Quantized) Requantize(dst []uint8, ldd int, src []int32, lds int, init []int32, scale []float32, m, n int) {
+	if m <= 0 || n <= 0 {
+		return
+	}
+	whole := (n + DotCols - 1) &^ (DotCols - 1)
+	_, _, _, _ = dst[(m-1)*ldd+n-1], src[(m-1)*lds+whole-1], init[whole-1], scale[whole-1]
+	done := q.requantize(dst, ldd, src, lds, init, scale, m, n)
+	if done == n {
+		return
+	}
+	for i := range m {
+		to, from := dst[i*ldd:][:n], src[i*lds:][:n]
+		for j := done; j < n; j++ {
+			to[j] = q.element(float32(float32(from[j]+init[j]) * scale[j]))
+		}
+	}
+}
+
+// Quantize sets dst[i] to q(src[i]·scale) or, if divide is set, to q(src[i]/scale). It
+// panics where dst is shorter than src.
+func (q *Quantized) Quantize(dst []uint8, src []float32, scale float32, divide bool) {
+	dst = dst[:len(src):len(dst)]
+	for i := q.quantize(dst, src, scale, divide); i < len(src); i++ {
+		if divide {
+			dst[i] = q.element(src[i] / scale)
+		} else {
+			dst[i] = q.element(float32(src[i] * scale))
+		}
+	}
+}
+
+// Dequantize sets dst[i] to (src[i]-Zero)·scale. It panics where src is shorter than dst.
+func (q *Quantized) Dequantize(dst []float32, src []uint8, scale float32) {
+	src = src[:len(dst):len(src)]
+	for i := q.dequantize(dst, src, scale); i < len(dst); i++ {
+		dst[i] = float32(q.number(src[i])-q.Zero) * scale
+	}
+}
+
+// ScaleSums turns sums of products into numbers, row by row:
+//
+//	dst[i*ldd+j] = min(max((float32(src[i*lds+j] - zeros[i]·sums[j]) · factors[i]) · scale[j] + bias[j], lo), hi)
+//
+// for i < len(zeros) and j < n. NaN stays. Slices but dst hold whole blocks of DotCols columns.
+// It panics where one is too short.
+func ScaleSums(dst []float32, ldd int, src []int32, lds int, sums []int32, scale, bias []float32,
+	zeros []int32, factors []float32, n int, lo, hi float32) {
+	m := len(zeros)
+	if m == 0 || n <= 0 {
+		return
+	}
+	whole := (n + DotCols - 1) &^ (DotCols - 1)
+	sums, scale, bias, factors = sums[:whole:len(sums)], scale[:whole:len(scale)], bias[:whole:len(bias)], factors[:m:len(factors)]
+	_, _ = dst[(m-1)*ldd+n-1], src[(m-1)*lds+whole-1]
+	if quantizedLoops() {
+		scaleSumsRows(m, n, &dst[0], 4*ldd, &src[0], 4*lds, &sums[0], &scale[0], &bias[0], &zeros[0], &factors[0], lo, hi, tailMask(n))
+		return
+	}
+	for i, zero := range zeros {
+		row, from := dst[i*ldd:][:n], src[i*lds:][:n]
+		for j := range row {
+			x := float32(from[j]-zero*sums[j]) * factors[i]
+			row[j] = within(float32(x*scale[j])+bias[j], lo, hi)
+		}
+	}
+}
+
+// ScaleFloats is [ScaleSums] of sums that are numbers:
+//
+//	dst[i*ldd+j] = min(max((src[i*lds+j] · factors[i]) · scale[j] + bias[j], lo), hi)
+//
+// for i < len(factors) and j < n.
+func ScaleFloats(dst []float32, ldd int, src []float32, lds int, scale, bias, factors []float32, n int, lo, hi float32) {
+	m := len(factors)
+	if m == 0 || n <= 0 {
+		return
+	}
+	whole := (n + DotCols - 1) &^ (DotCols - 1)
+	scale, bias = scale[:whole:len(scale)], bias[:whole:len(bias)]
+	_, _ = dst[(m-1)*ldd+n-1], src[(m-1)*lds+whole-1]
+	if quantizedLoops() {
+		scaleFloatsRows(m, n, &dst[0], 4*ldd, &src[0], 4*lds, &scale[0], &bias[0], &factors[0], lo, hi, tailMask(n))
+		return
+	}
+	for i, factor := range factors {
+		row, from := dst[i*ldd:][:n], src[i*lds:][:n]
+		for j := range row {
+			x := from[j] * factor
+			row[j] = within(float32(x*scale[j])+bias[j], lo, hi)
+		}
+	}
+}
+
+// within keeps x within bounds, and NaN.
+func within(x, lo, hi float32) float32 {
+	if x < lo {
+		return lo
+	}
+	if x > hi {
+		return hi
+	}
+	return x
+}
+
+// Binary is a function of two quantized operands: each becomes a number, the result is kept
+// within Min and Max, divided by Scale and rounded.
+type Binary struct {
+	A, B     Operand
+	Min, Max float32
+	Scale    float32 // of the result
+	Out      Quantized
+
+	words binaryParams // for the loops
+}
+
+// Operand is how elements of an operand stand for numbers.
+type Operand struct {
+	Zero  int32
+	Scale float32
+}
+
+// BinaryOp is the function.
+type BinaryOp int
+
+// The functions.
+const (
+	BinaryAdd BinaryOp = iota
+	BinarySub
+	BinaryMul
+)
+
+// Apply sets dst[i] to the function of a[i] and b[i], which are of Out's type. dst may be a
+// or b. It panics where they are shorter than dst.
+func (f *Binary) Apply(op BinaryOp, dst, a, b []uint8) {
+	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
+	for i := f.apply(op, dst, a, b); i < len(dst); i++ {
+		x := float32(float32(f.Out.number(a[i])-f.A.Zero) * f.A.Scale) // rounded before they are added
+		y := float32(float32(f.Out.number(b[i])-f.B.Zero) * f.B.Scale)
+		switch op {
+		case BinaryAdd:
+			x += y
+		case BinarySub:
+			x -= y
+		case BinaryMul:
+			x *= y
+		}
+		dst[i] = f.Out.element(within(x, f.Min, f.Max) / f.Scale)
+	}
+}
+
+// binaryParams is what the loops of Binary take, word by word.
+type binaryParams struct {
+	zeroA    int32
+	scaleA   float32
+	zeroB    int32
+	scaleB   float32
+	min, max float32
+	scale    float32
+	lo, hi   float32
+	zero     int32
+}
+
+// Depthwise is the weights of a convolution of 8-bit elements whose channels stay by
+// themselves. Goroutines may use it at once.
+type Depthwise struct {
+	Channels, Taps int
+
+	// blocks are DotCols channels each: what the sums start with, the weights of pairs of
+	// taps as 16-bit halves, and scales, in the order that depthwiseOrder has.
+	blocks []int32
+}
+
+// depthwiseOrder is the channels of a block in the order of their sums: that in which AVX2
+// unpacks bytes.
+var depthwiseOrder = [DotCols]int{0, 1, 2, 3, 8, 9, 10, 11, 4, 5, 6, 7, 12, 13, 14, 15}
+
+// PackDepthwise makes weights: weight is that of a tap and channel, -255 to 255, init what a
+// channel's sum starts with and scale what it is multiplied by.
+func PackDepthwise(channels, taps int, weight func(tap, channel int) int16, init []int32, scale []float32) *Depthwise {
+	d := &Depthwise{Channels: channels, Taps: taps}
+	d.blocks = make([]int32, (channels+DotCols-1)/DotCols*d.block())
+	for c := 0; c < channels; c += DotCols {
+		block := d.blocks[c/DotCols*d.block():][:d.block()]
+		for i, at := range depthwiseOrder {
+			if c+at >= channels {
+				continue
+			}
+			block[i] = init[c+at]
+			for t := range taps {
+				block[DotCols*(1+t/2)+i] |= int32(uint32(uint16(weight(t, c+at))) << (16 * (t % 2)))
+			}
+			block[d.block()-DotCols+i] = int32(math.Float32bits(scale[c+at]))
+		}
+	}
+	return d
+}
+
+// pairs is how many pairs of taps there are.
+func (d *Depthwise) pairs() int { return (d.Taps + 1) / 2 }
+
+// block is the words of a block.
+func (d *Depthwise) block() int { return DotCols * (d.pairs() + 2) }
+
+// Bytes is the memory that the weights take.
+func (d *Depthwise) Bytes() int { return 4 * len(d.blocks) }
+
+// Row computes the result of pixels that are step elements of a apart:
+//
+//	dst[i*ldd+c] = q(float32(init[c] + Σ_t a[at+i*step+off[t]+c] · w[t,c]) · scale[c])    i < pixels, c < Channels
+//
+// off has an even number of elements: the last one counts for nothing where Taps is odd.
+// It reads whole blocks of DotCols channels, and panics where a ends before them or dst is
+// too short.
+func (d *Depthwise) Row(q *Quantized, dst []uint8, ldd int, a []uint8, at, step int, off []int, pixels int) {
+	if pixels <= 0 {
+		return
+	}
+	off = off[: 2*d.pairs() : len(off)]
+	most := 0
+	for _, o := range off {
+		most = max(most, o)
+	}
+	_ = dst[(pixels-1)*ldd+d.Channels-1]
+	_ = a[:at+(pixels-1)*step+most+len(d.blocks)/d.block()*DotCols]
+	done := d.row(q, dst, ldd, a[at:], step, off, pixels)
+	for ; done < d.Channels; done += DotCols {
+		for i := range pixels {
+			d.pixel(q, dst[i*ldd:][:d.Channels], a[at+i*step:], off, done)
+		}
+	}
+}
+
+// pixel computes the channels from one on of a pixel, a block of them at most.
+func (d *Depthwise) pixel(q *Quantized, dst, a []uint8, off []int, from int) {
+	block := d.blocks[from/DotCols*d.block():][:d.block()]
+	for i, c := range depthwiseOrder {
+		if from+c >= d.Channels {
+			continue
+		}
+		sum := block[i]
+		for t := range d.Taps {
+			sum += q.number(a[off[t]+from+c]) * int32(int16(block[DotCols*(1+t/2)+i]>>(16*(t%2))))
+		}
+		dst[from+c] = q.element(float32(float32(sum) * math.Float32frombits(uint32(block[d.block()-DotCols+i]))))
+	}
+}
+
+// MaximumRow takes the largest of every channel of windows that are step elements of a
+// apart:
+//
+//	dst[i*ldd+c] = max over t of a[at+i*step+off[t]+c]    i < pixels, c < channels
+//
+// It reads whole blocks of DotCols channels, and panics where a ends before them, dst is too
+// short or off is empty.
+func MaximumRow(signed bool, dst []uint8, ldd int, a []uint8, at, step int, off []int, pixels, channels int) {
+	if pixels <= 0 {
+		return
+	}
+	most := off[0]
+	for _, o := range off {
+		most = max(most, o)
+	}
+	_ = dst[(pixels-1)*ldd+channels-1]
+	_ = a[:at+(pixels-1)*step+most+(channels+DotCols-1)&^(DotCols-1)]
+	if maximumRow(signed, dst, ldd, a[at:], step, off, pixels, channels) {
+		return
+	}
+	q := Quantized{Signed: signed}
+	for i := range pixels {
+		for c := range channels {
+			best := a[at+i*step+off[0]+c]
+			for _, o := range off[1:] {
+				if v := a[at+i*step+o+c]; q.number(v) > q.number(best) {
+					best = v
+				}
+			}
+			dst[i*ldd+c] = best
+		}
+	}
+}
+
+// Lookup sets dst[i] to table[src[i]]. dst may be src. It panics where src is shorter than
+// dst.
+func Lookup(dst, src []uint8, table *[256]uint8) {
+	src = src[:len(dst):len(src)]
+	for i := lookup(dst, src, table); i < len(dst); i++ {
+		dst[i] = table[src[i]]
+	}
+}
