@@ -37,16 +37,6 @@ func (e estimates) String() string {
 	return fmt.Sprintf("%v in Go, %v in the library", e[byGo].Round(10*time.Nanosecond), e[byLibrary].Round(10*time.Nanosecond))
 }
 
-// isQuantized reports a graph with nodes on quantized elements.
-func (g *graph) isQuantized() bool {
-	for v := range g.Values {
-		if d := g.Values[v].Datatype; d.info().quant != 0 || d == qdint8 {
-			return true
-		}
-	}
-	return false
-}
-
 // automatic reports that the engine is chosen graph by graph. A folder for packed weights is
 // for those of the library, which then has every graph that it may have.
 func (b Backend) automatic() bool {
@@ -64,7 +54,7 @@ func (b Backend) choose(m *image) (done bool, err error) {
 			return false, &delegate.Error{Backend: ID, Reason: delegate.ErrMissing, Err: err}
 		}
 	}
-	if m.estimates = m.graph.estimates(m.shapes); m.graph.isQuantized() || !m.estimates.prefersGo() {
+	if m.estimates = m.graph.estimates(m.shapes); !m.estimates.prefersGo() {
 		return false, nil
 	}
 	_, err = m.openReference()

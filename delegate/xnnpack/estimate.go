@@ -87,9 +87,10 @@ const (
 	// For one of more elements than caches hold, beside that.
 	farElements, farTime = 1 << 16, 0.13
 	scaleTime            = 0.4 // for an element whose scale is found at run time
-	// how long products of 8-bit elements take beside float32, and depthwise ones
-	shortProduct, shortDepthwise = 0.3, 1.4
 )
+
+// How long products of 8-bit elements take beside float32, and depthwise ones, by engine.
+var shortProduct, shortDepthwise = [2]float64{0.3, 0.36}, [2]float64{1.4, 1.2}
 
 // slower is how much longer products take with the processor's vectors than at the rates.
 // AVX2 computes as many as AVX-512 does on processors that split its vectors. tile is how
@@ -236,7 +237,7 @@ func (e *estimator) workTime(n *node, rate float64) float64 {
 		return 0
 	}
 	work := float64(n.Type.cost(e.graph, n, e.shapes))
-	short := e.Values[n.In[0]].Datatype.info().bits == 8 && e.engine == byLibrary
+	short := e.Values[n.In[0]].Datatype.info().bits == 8
 	if e.engine == byLibrary && (!n.Type.packs || n.isDepthwise()) { // vectors of channels
 		channels := max(e.shapes[n.In[0]].last(), 1)
 		work *= float64(roundUp(channels, e.tile/2)) / float64(channels)
@@ -250,7 +251,7 @@ func (e *estimator) workTime(n *node, rate float64) float64 {
 			work *= float64(roundUp(c, goChannels)) / float64(max(c, 1))
 		}
 		if short {
-			rate *= shortDepthwise
+			rate *= shortDepthwise[e.engine]
 		}
 		return work * rate
 	}
@@ -261,7 +262,7 @@ func (e *estimator) workTime(n *node, rate float64) float64 {
 		work *= float64(roundUp(channels, tile)) / float64(channels)
 	}
 	if short {
-		rate *= shortProduct
+		rate *= shortProduct[e.engine]
 	}
 	return work * rate * e.slower
 }
