@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/lower"
 	"github.com/etrun-go/etrun/runtime/plan"
 	"github.com/etrun-go/etrun/runtime/trace"
@@ -146,4 +148,38 @@ func (p *preparation) drop(w *watch, count int) {
 		p.hold(w, trace.MemoryPacked, -p.needs[count+i].PackedBytes)
 	}
 	p.images, p.needs = p.images[:count], p.needs[:count]
+}
+
+// tellFolded shows what steps that were executed at load have written.
+func tellFolded(w *watch, before, after *ir.Method, folded []lower.Folded) {
+	if w == nil || !w.wants.Has(trace.Written) {
+		return
+	}
+	at := make(map[ir.Origin]bool, len(folded))
+	for i := range folded {
+		at[folded[i].Origin] = true
+	}
+	for i := range before.Steps {
+		s := &before.Steps[i]
+		if !at[s.Origin] {
+			continue
+		}
+		w.values = w.values[:0]
+		for _, v := range s.Writes {
+			w.values = append(w.values, constantValue(after, v))
+		}
+		now := trace.Now()
+		e := w.set(trace.Written, before.StepName(s), now, now, nil)
+		e.Chain, e.Instruction, e.Values = s.Origin.Chain, s.Origin.Index, w.values
+		w.tell()
+	}
+}
+
+// constantValue is a tensor whose bytes are computed.
+func constantValue(m *ir.Method, v int) trace.Value {
+	d := m.Values[v].Tensor
+	t := tensor.Make(d.DType, d.Sizes, d.DimOrder, tensor.Static)
+	t.Bind(m.Storages[m.Values[v].Storage].Data)
+	value := tensor.TensorValue(t)
+	return trace.Value{Index: v, Name: d.Name, Value: &value}
 }

@@ -212,6 +212,29 @@ type Profiler interface {
 	Profile(dst []NodeTime) []NodeTime
 }
 
+// Viewer is implemented by units that can show the values inside them.
+type Viewer interface {
+	// View has the executes that follow call see before each operation inside the unit,
+	// with what it reads, and after it, with what it wrote; nil ends that. see must not use
+	// the unit.
+	View(see func(*NodeValues))
+}
+
+// NodeValues are what one operation inside a unit reads, or has written. They, and the
+// tensors, are lent for the call and must not be written.
+type NodeValues struct {
+	Index   int    // of the operation, as in Info.Nodes
+	Name    string // of the operation
+	Written bool   // it has written the values; else it is about to read them
+	Values  []NodeValue
+}
+
+// NodeValue is a value inside a payload. Sizes are in the order of memory.
+type NodeValue struct {
+	Index int // the payload's name for it
+	tensor.Value
+}
+
 // NodeTime is the duration of one operation inside a delegate.
 type NodeTime struct {
 	Name     string

@@ -43,6 +43,9 @@ type Backend struct {
 	WeightsCache string // folder where packed weights are kept for later processes, empty for none
 	MapWeights   bool   // map files of packed weights, which then must not change, and share them with other processes
 	NoRepair     bool   // take payloads as they are written, with the faults of exporters that are mended otherwise
+	// Values keeps what every node computes in memory of its own, so that observers can see
+	// it (see [delegate.Viewer]). It takes more memory and time.
+	Values bool
 }
 
 // ID is the name of the backend in programs.
@@ -88,6 +91,11 @@ func (b Backend) compile(ctx context.Context, img *image) (delegate.Image, error
 		return nil, err
 	}
 	g.fuse(shapes)
+	img.calls = len(g.Args)
+	if b.Values {
+		g.showValues()
+		img.giveBack = nil // constants can be seen, too
+	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}

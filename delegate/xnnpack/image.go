@@ -31,6 +31,7 @@ type image struct {
 	scratch      *delegate.Scratch
 	giveBack     func([]byte) bool // see delegate.Payload.Release
 	frozen       bool              // filters were given back: no other sizes, no further weights
+	calls        int               // the number of arguments of calls; values that are shown follow them
 
 	mu sync.Mutex // held while a runtime is created: they share the weights
 	*holdings
@@ -187,10 +188,21 @@ func (m *image) newRuntime(shapes []shape, pool xnn.Threadpool, flags uint32, w 
 
 // Unit makes an instance.
 func (m *image) Unit(in delegate.Instance) (delegate.Unit, error) {
-	if !m.native {
-		return newReference(m, in), nil
+	u, err := m.unit(in)
+	if err != nil {
+		return nil, err
 	}
-	return newNative(m, in)
+	if m.calls < len(m.graph.Args) {
+		return newViewed(m, u), nil
+	}
+	return u, nil
+}
+
+func (m *image) unit(in delegate.Instance) (delegate.Unit, error) {
+	if m.native {
+		return newNative(m, in)
+	}
+	return newReference(m, in), nil
 }
 
 // Close frees the packed weights.

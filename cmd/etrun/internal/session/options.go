@@ -34,6 +34,7 @@ type Options struct {
 	ELF       string                           // an executor_runner to run whole programs on Arm's model, or empty
 	Lower     string                           // see etrun.Lowering; empty for the usual way
 	Static    bool                             // look only: delegates are checked without packing weights or opening devices
+	Values    bool                             // observers see values inside delegates, where they can be seen
 	Say       func(format string, args ...any) // says one line to the user
 
 	data []string
@@ -203,7 +204,7 @@ func (o *Options) backends(quantizations []ethosu.Quantization) []delegate.Backe
 	if o.Static {
 		return append(all.Backends(), xnnpack.Backend{Engine: xnnpack.EngineReference}, ethosu.Backend{QParams: quantizations, Device: "npu"})
 	}
-	x := xnnpack.Backend{WeightsCache: o.weights, MapWeights: o.mmap && o.weights != ""}
+	x := xnnpack.Backend{WeightsCache: o.weights, MapWeights: o.mmap && o.weights != "", Values: o.Values}
 	if o.xnnpack != "" && o.xnnpack != string(xnnpack.EngineAuto) {
 		x.Engine = xnnpack.Engine(o.xnnpack)
 	}
