@@ -18,6 +18,7 @@ type runCommand struct {
 	outcome
 	session.Options
 	profileFlags
+	intermediates
 	calls   session.Calls
 	repeat  int
 	timeout time.Duration
@@ -67,6 +68,7 @@ func newRun(a *app) *cobra.Command {
 	flags.DurationVar(&r.timeout, "timeout", 0, "give up after this `TIME`, such as 30s")
 	flags.BoolVar(&r.table, "profile", false, "print the time of each operator and of each node inside delegates to stderr")
 	r.addFiles(flags)
+	r.intermediates.addFlags(flags)
 	_ = c.RegisterFlagCompletionFunc("method", completeMethod)
 	return c
 }
@@ -88,13 +90,16 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 	if r.repeat < 1 {
 		return session.Usage("--repeat %d", r.repeat)
 	}
+	if r.repeat > 1 && r.dump != "" {
+		return session.Usage("--repeat %d with --dump-intermediates, which is of one run", r.repeat)
+	}
 	if r.timeout < 0 {
 		return session.Usage("--timeout %v", r.timeout)
 	}
-	if r.ELF != "" && r.wanted() {
-		return session.Usage("--fvp-elf with a profile: the model runs the program out of sight")
+	if r.ELF != "" && (r.profileFlags.wanted() || r.intermediates.wanted()) {
+		return session.Usage("--fvp-elf with a profile or intermediate values: the model runs the program out of sight")
 	}
-	if err := r.leaveStdout(append(r.paths[:], r.npz)...); err != nil {
+	if err := r.leaveStdout(append(r.paths[:], r.npz, r.dump)...); err != nil {
 		return err
 	}
 	if r.timeout > 0 {
@@ -102,7 +107,12 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 		ctx, cancel = context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("time-out of %v: %w", r.timeout, context.DeadlineExceeded))
 		defer cancel()
 	}
-	s, err := session.Open(ctx, path, &r.Options, r.profileFlags.options()...)
+	ctx, w, err := r.begin(ctx, &r.Options, r.dump)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	s, err := session.Open(ctx, path, &r.Options, append(w.observers, r.profileFlags.options()...)...)
 	if err != nil {
 		return err
 	}
@@ -110,7 +120,7 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 	if err := s.Prepare(ctx, r.calls); err != nil {
 		return err
 	}
-	return r.rounds(ctx, s)
+	return w.end(r.rounds(ctx, s))
 }
 
 // rounds executes the calls as often as was asked; the outputs of the first round are

@@ -76,6 +76,15 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 		"with --lower: by how much an execute must become faster by a part that is taken, as estimated; negative: every part is taken")
 }
 
+// ShowValues has observers see all values, those inside delegates too, and the program
+// executed as the file has it, unless the command line says how it is lowered.
+func (o *Options) ShowValues() {
+	o.Values = true
+	if !o.given("lower") {
+		o.Lower = string(etrun.LowerOff)
+	}
+}
+
 // With is a copy with further flags, as on a command line.
 func (o *Options) With(args []string) (*Options, error) {
 	with := &Options{}
