@@ -150,9 +150,9 @@ func (p *preparation) drop(w *watch, count int) {
 	p.images, p.needs = p.images[:count], p.needs[:count]
 }
 
-// tellFolded shows what steps that were executed at load have written.
+// tellFolded shows what steps that were executed at load read and wrote.
 func tellFolded(w *watch, before, after *ir.Method, folded []lower.Folded) {
-	if w == nil || !w.wants.Has(trace.Written) {
+	if w == nil || !w.wants.Any(trace.Values) {
 		return
 	}
 	at := make(map[ir.Origin]bool, len(folded))
@@ -160,19 +160,23 @@ func tellFolded(w *watch, before, after *ir.Method, folded []lower.Folded) {
 		at[folded[i].Origin] = true
 	}
 	for i := range before.Steps {
-		s := &before.Steps[i]
-		if !at[s.Origin] {
-			continue
+		if s := &before.Steps[i]; at[s.Origin] {
+			w.constants(trace.Read, before.StepName(s), s.Origin, after, s.Reads)
+			w.constants(trace.Written, before.StepName(s), s.Origin, after, s.Writes)
 		}
-		w.values = w.values[:0]
-		for _, v := range s.Writes {
-			w.values = append(w.values, constantValue(after, v))
-		}
-		now := trace.Now()
-		e := w.set(trace.Written, before.StepName(s), now, now, nil)
-		e.Chain, e.Instruction, e.Values = s.Origin.Chain, s.Origin.Index, w.values
-		w.tell()
 	}
+}
+
+// constants tells of values of a step that are constants once it was executed at load.
+func (w *watch) constants(kind trace.Kind, name string, at ir.Origin, m *ir.Method, values []int) {
+	w.values = w.values[:0]
+	for _, v := range values {
+		w.values = append(w.values, constantValue(m, v))
+	}
+	now := trace.Now()
+	e := w.set(kind, name, now, now, nil)
+	e.Chain, e.Instruction, e.Values = at.Chain, at.Index, w.values
+	w.tell()
 }
 
 // constantValue is a tensor whose bytes are computed.

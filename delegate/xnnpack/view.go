@@ -70,7 +70,7 @@ func (w *viewed) tell(i int, n *node, values []int, written bool) {
 		switch x := &w.graph.Values[v]; {
 		case x.Arg != none:
 			list = append(list, delegate.NodeValue{Index: int(x.ID), Value: *w.args[x.Arg]})
-		case x.isConst() && x.Datatype.info().bits >= 8:
+		case x.isConst():
 			list = append(list, delegate.NodeValue{Index: int(x.ID), Value: constantTensor(x)})
 		}
 	}
@@ -78,8 +78,13 @@ func (w *viewed) tell(i int, n *node, values []int, written bool) {
 	w.see(&w.told)
 }
 
+// constantTensor is a constant; elements of 4 bits are shown as the bytes that hold them.
 func constantTensor(x *value) tensor.Value {
-	t := tensor.Make(x.Datatype.info().tensor, x.Shape.dims(), nil, tensor.Static)
+	sizes := x.Shape.dims()
+	if x.Datatype.info().bits < 8 {
+		sizes = []int{len(x.Data)}
+	}
+	t := tensor.Make(x.Datatype.info().tensor, sizes, nil, tensor.Static)
 	t.Data = x.Data[:t.NBytes():t.NBytes()]
 	return tensor.TensorValue(t)
 }
