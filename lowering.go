@@ -183,6 +183,7 @@ func (w *watch) constants(kind trace.Kind, name string, at ir.Origin, m *ir.Meth
 func constantValue(m *ir.Method, v int) trace.Value {
 	d := m.Values[v].Tensor
 	t := tensor.Make(d.DType, d.Sizes, d.DimOrder, tensor.Static)
+	t.Const = true
 	t.Bind(m.Storages[m.Values[v].Storage].Data)
 	value := tensor.TensorValue(t)
 	return trace.Value{Index: v, Name: d.Name, Value: &value}

@@ -289,6 +289,9 @@ type Info struct {
 type Node struct {
 	Name   string
 	Detail string
+	// Constants are those that it reads, where the payload shows them. They are valid while
+	// the image lives, and the memory may have been given back (see Payload.Release).
+	Constants []*tensor.Tensor
 }
 
 // Reasons of refusal; match with errors.Is.

@@ -70,7 +70,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return 0
 	}
 	e := exitOf(err)
-	if !errors.Is(err, syscall.EPIPE) { // whoever closed the pipe has read enough
+	if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, errUnlike) { // whoever closed the pipe has read enough
 		fmt.Fprintf(stderr, "etrun: %v\n", err)
 	}
 	if a.json && !a.jsonWritten {

@@ -91,7 +91,7 @@ func (b Backend) compile(ctx context.Context, img *image) (delegate.Image, error
 		return nil, err
 	}
 	g.fuse(shapes)
-	img.calls = len(g.Args)
+	img.calls, img.shown = len(g.Args), b.Values
 	if b.Values {
 		g.showValues()
 		img.giveBack = nil // constants can be seen, too

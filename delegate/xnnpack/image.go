@@ -11,6 +11,7 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // image is a compiled payload.
@@ -32,6 +33,7 @@ type image struct {
 	giveBack     func([]byte) bool // see delegate.Payload.Release
 	frozen       bool              // filters were given back: no other sizes, no further weights
 	calls        int               // the number of arguments of calls; values that are shown follow them
+	shown        bool              // units show their values
 
 	mu sync.Mutex // held while a runtime is created: they share the weights
 	*holdings
@@ -192,7 +194,7 @@ func (m *image) Unit(in delegate.Instance) (delegate.Unit, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.calls < len(m.graph.Args) {
+	if m.shown {
 		return newViewed(m, u), nil
 	}
 	return u, nil
@@ -294,6 +296,7 @@ func (m *image) Info() delegate.Info {
 
 func (m *image) describeNode(n *node) delegate.Node {
 	detail := ""
+	var constants []*tensor.Tensor
 	for i, list := range [2][]int{n.In, n.Out} {
 		if i == 1 {
 			detail += " →"
@@ -305,10 +308,14 @@ func (m *image) describeNode(n *node) delegate.Node {
 			if i+j > 0 {
 				detail += " "
 			}
-			detail += m.graph.Values[v].Datatype.String() + m.shapes[v].String()
+			x := &m.graph.Values[v]
+			detail += x.Datatype.String() + m.shapes[v].String()
+			if x.isConst() {
+				constants = append(constants, constantTensor(x).Tensor)
+			}
 		}
 	}
-	return delegate.Node{Name: n.Type.name, Detail: detail}
+	return delegate.Node{Name: n.Type.name, Detail: detail, Constants: constants}
 }
 
 // filters are those that the Go engine multiplies with, packed by the first who asks.

@@ -85,7 +85,7 @@ func constantTensor(x *value) tensor.Value {
 		sizes = []int{len(x.Data)}
 	}
 	t := tensor.Make(x.Datatype.info().tensor, sizes, nil, tensor.Static)
-	t.Data = x.Data[:t.NBytes():t.NBytes()]
+	t.Const, t.Data = true, x.Data[:t.NBytes():t.NBytes()]
 	return tensor.TensorValue(t)
 }
 
