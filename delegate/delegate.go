@@ -282,6 +282,7 @@ type Info struct {
 	Nodes       []Node      // operations in order, if the payload has such
 	WeightBytes int64       // constants that the payload holds or names
 	Repairs     []string    // faults of the exporter that were repaired, with their places
+	Repaired    []byte      // the payload with these repairs, where the backend can write it and the constants are still there
 	Facts       [][2]string // further name–value pairs, printed in order
 }
 

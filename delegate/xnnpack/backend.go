@@ -90,6 +90,9 @@ func (b Backend) compile(ctx context.Context, img *image) (delegate.Image, error
 	if err != nil {
 		return nil, err
 	}
+	if len(g.mended) > 0 {
+		img.mended = g.snapshot()
+	}
 	g.fuse(shapes)
 	img.calls, img.shown = len(g.Args), b.Values
 	if b.Values {

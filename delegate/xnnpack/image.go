@@ -34,6 +34,7 @@ type image struct {
 	frozen       bool              // filters were given back: no other sizes, no further weights
 	calls        int               // the number of arguments of calls; values that are shown follow them
 	shown        bool              // units show their values
+	mended       *graph            // where the exporter's faults were repaired: the graph before it was fused
 
 	mu sync.Mutex // held while a runtime is created: they share the weights
 	*holdings
@@ -273,6 +274,9 @@ func (m *image) Info() delegate.Info {
 	info := delegate.Info{Engine: string(EngineNative), Needs: m.Needs(), WeightBytes: m.graph.constantBytes(), Repairs: m.graph.mended}
 	if !m.native {
 		info.Engine = string(EngineReference)
+	}
+	if m.mended != nil && !m.native { // else constants may have been given back
+		info.Repaired = m.mended.payload(0)
 	}
 	info.Facts = append(info.Facts, [2]string{"schema", m.graph.Version}, [2]string{"multiplications", fmt.Sprintf("%.0f", m.cost)})
 	if m.estimates != (estimates{}) {
