@@ -284,6 +284,14 @@ type Info struct {
 	Repairs     []string    // faults of the exporter that were repaired, with their places
 	Repaired    []byte      // the payload with these repairs, where the backend can write it and the constants are still there
 	Facts       [][2]string // further name–value pairs, printed in order
+	Conversions []Conversion
+}
+
+// Conversion is an output that the payload writes as integers and that the program
+// declares as another type; the backend converts it in every run.
+type Conversion struct {
+	Output   int // of the delegate
+	QuantUse     // how the integers stand for numbers; DType is theirs
 }
 
 // Node is one operation inside a payload.

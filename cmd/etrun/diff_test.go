@@ -66,7 +66,9 @@ func TestDiffFindsChanges(t *testing.T) {
 		}, difference{Section: inInstructions, Item: "chain 0, instruction 1", B: "aten::_native_batch_norm_legit_no_training.out(float32 1x16x8x8"}},
 		{"a place", func(p *pte.Program) {
 			values := p.Methods[0].Values
-			values[slices.IndexFunc(values, func(v pte.Value) bool { return v.Tensor != nil && v.Tensor.Storage == pte.Planned && v.Tensor.Offset > 0 })].Tensor.Offset += 16
+			values[slices.IndexFunc(values, func(v pte.Value) bool {
+				return v.Tensor != nil && v.Tensor.Storage == pte.Planned && v.Tensor.Offset > 0
+			})].Tensor.Offset += 16
 		}, difference{Section: inPlan, Item: "1 value", Detail: "at another place, the first is value"}},
 		{"an arena", func(p *pte.Program) { p.Methods[0].Arenas[0].Size += 64 },
 			difference{Section: inPlan, Item: "arena 0", A: "16384 bytes", B: "16448 bytes"}},

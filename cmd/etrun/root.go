@@ -16,7 +16,7 @@ var commands = []struct {
 	make  func(*app) *cobra.Command
 }{
 	{"run", newRun}, {"run", newVerify}, {"run", newCompare}, {"run", newBench}, {"run", newProfile},
-	{"look", newCheck}, {"look", newInspect}, {"look", newDiff}, {"look", newPlan}, {"look", newNPU},
+	{"look", newCheck}, {"look", newInspect}, {"look", newDiff}, {"look", newRepair}, {"look", newPlan}, {"look", newNPU},
 	{"here", newOps}, {"here", newDoctor}, {"here", newVersion},
 }
 

@@ -173,7 +173,7 @@ func (o *Options) deviceName() string {
 }
 
 // open opens a program with every backend of this build, and with further options.
-func (o *Options) open(ctx context.Context, path string, options []etrun.Option) (*etrun.Program, error) {
+func (o *Options) open(ctx context.Context, from etrun.Source, options []etrun.Option) (*etrun.Program, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
@@ -199,7 +199,7 @@ func (o *Options) open(ctx context.Context, path string, options []etrun.Option)
 	for _, path := range o.data {
 		data = append(data, input.Stdin(path))
 	}
-	return etrun.OpenSource(ctx, etrun.File(path), append(options,
+	return etrun.OpenSource(ctx, from, append(options,
 		etrun.WithDelegates(o.backends(quantizations)...),
 		etrun.WithDataFiles(data...),
 		etrun.WithThreads(o.Threads),
@@ -223,6 +223,9 @@ func (o *Options) backends(quantizations []ethosu.Quantization) []delegate.Backe
 	}
 	return append(all.Backends(), x, e)
 }
+
+// ProgramLimit bounds the bytes of a program's file, 0 for no bound.
+func (o *Options) ProgramLimit() int64 { return int64(o.maxMemory) }
 
 // InputLimit bounds the bytes of all inputs, and what making them takes.
 func (o *Options) InputLimit() int64 {
