@@ -82,7 +82,7 @@ func (r *repairCommand) run(ctx context.Context, from, to string) error {
 		_, err := w.Write(fixed)
 		return err
 	}); err != nil {
-		return &output.Error{Err: err}
+		return err
 	}
 	if r.json {
 		return r.writeJSON(&repairReport{"etrun.repair/1", from, to, append([]repair.Change{}, changes...)})

@@ -11,19 +11,18 @@ import (
 )
 
 // ExecuTorch's runtime follows the file's memory plan, and a move of a tensor makes the
-// target the source: the source's bytes are alive as long as the target's.
+// target the source, see moves.go.
 
 // item is a storage that has a place in the file's plan.
 type item struct {
-	storage     int
-	values      []int // those at the place
-	arena       int
-	offset      int64
-	bytes       int64
-	own         life // as long as the storage is used
-	moved       life // as long as what moves make of it is used
-	class       int  // of storages that moves join: only their own lives count
-	fixed       bool
+	values []int // those at the place
+	arena  int
+	offset int64
+	bytes  int64
+	own    life // as long as the storage is used
+	use    *use // with what moves make of it; nil where nothing moves
+	state  bool
+	vague  bool // used like state, but not said to be: it may be scratch memory of one operator
 }
 
 // life is the steps at which bytes matter, inclusive.
@@ -42,8 +41,15 @@ func (p *Program) Plan(i int, spec *pte.Method, inputs []int) error {
 	if g.Coarse {
 		return beyond("method %q: the memory plan is too much work to check", spec.Name)
 	}
+	var uses []*use
+	if f := newFlow(g); f != nil {
+		if len(g.Steps) > mostCells/(len(g.Storages)+1) {
+			return beyond("method %q: the moves are too much work to follow", spec.Name)
+		}
+		uses = f.uses()
+	}
 	m := p.method(i)
-	items := itemsOf(spec, g)
+	items := itemsOf(spec, g, uses)
 	if len(items) > maxItems {
 		return beyond("method %q: %d values have places in the memory plan, at most %d are checked", spec.Name, len(items), maxItems)
 	}
@@ -53,11 +59,8 @@ func (p *Program) Plan(i int, spec *pte.Method, inputs []int) error {
 			return nil
 		}
 		moved := b
-		if b.fixed || !a.fixed && a.bytes < b.bytes {
+		if b.state || !a.state && a.bytes < b.bytes {
 			moved = a
-		}
-		if moved.fixed {
-			return beyond("method %q: values %v and %v are state, and share bytes of the memory plan", spec.Name, a.values, b.values)
 		}
 		other := a
 		if moved == a {
@@ -90,32 +93,25 @@ func dataflow(spec *pte.Method, inputs []int) (*ir.Method, error) {
 }
 
 // itemsOf lists the storages that the file's plan has a place for.
-func itemsOf(spec *pte.Method, g *ir.Method) []*item {
+func itemsOf(spec *pte.Method, g *ir.Method, uses []*use) []*item {
 	var items []*item
-	of := make([]*item, len(g.Storages))
 	for s := range g.Storages {
 		st := &g.Storages[s]
 		at := spec.Values[st.Values[0]].Tensor
 		if !isPlanned(at) || st.Bytes == 0 || st.Last < st.First {
 			continue
 		}
-		x := &item{storage: s, arena: at.Arena, offset: at.Offset, bytes: st.Bytes, own: life{st.First, st.Last}, class: s, fixed: st.Kind == ir.State}
-		x.moved = x.own
+		x := &item{arena: at.Arena, offset: at.Offset, bytes: st.Bytes, own: life{st.First, st.Last}, state: st.Kind == ir.State}
+		x.vague = x.state && at.Storage == pte.Planned && at.Name == ""
+		if uses != nil {
+			x.use = uses[s]
+		}
 		for _, v := range st.Values {
 			if t := spec.Values[v].Tensor; isPlanned(t) && t.Arena == at.Arena && t.Offset == at.Offset {
 				x.values = append(x.values, v)
 			}
 		}
 		items = append(items, x)
-		of[s] = x
-	}
-	for changed := true; changed; { // moves of moved values
-		changed = false
-		for i := range g.Steps {
-			if st := &g.Steps[i]; st.Kind == ir.MoveCall {
-				changed = follow(g, of, st, i) || changed
-			}
-		}
 	}
 	return items
 }
@@ -124,41 +120,21 @@ func isPlanned(t *pte.Tensor) bool {
 	return t.Storage == pte.Planned || t.Storage == pte.PlannedInit || t.Storage == pte.ExternalPlanned
 }
 
-// follow lets the source of a move live as long as the target, in a loop also as early.
-func follow(g *ir.Method, of []*item, st *ir.Step, step int) (changed bool) {
-	from, to := g.Values[st.Args[0]], g.Values[st.Args[1]]
-	if from.Tensor == nil || to.Tensor == nil || of[from.Storage] == nil || of[to.Storage] == nil || from.Storage == to.Storage {
-		return false
-	}
-	a, b := of[from.Storage], of[to.Storage]
-	before, classes := a.moved, a.class+b.class
-	a.moved.last = max(a.moved.last, b.moved.last)
-	if inLoop(g, step) {
-		a.moved.first = min(a.moved.first, b.moved.first)
-	}
-	a.class = min(a.class, b.class)
-	b.class = a.class
-	return before != a.moved || classes != a.class+b.class
-}
-
-// inLoop reports a step that a later one may jump back over.
-func inLoop(g *ir.Method, step int) bool {
-	return slices.ContainsFunc(g.Steps[step:], func(s ir.Step) bool { return s.Kind == ir.JumpFalseCall && s.Target <= step })
-}
-
+// isAlongside reports two items that are alive at one step.
 func (a *item) isAlongside(b *item) bool {
-	return a != b && a.arena == b.arena && (a.own.overlaps(b.own) || a.class != b.class && a.moved.overlaps(b.moved))
+	return a != b && a.arena == b.arena && (a.own.overlaps(b.own) || a.use != nil && a.use.conflicts(b.use))
 }
 
 func (a *item) overlaps(b *item) bool {
 	return a.isAlongside(b) && a.offset < b.offset+b.bytes && b.offset < a.offset+a.bytes
 }
 
-// conflict is the first pair that shares bytes while both are alive.
+// conflict is the first pair that shares bytes while both are alive. State that shares a
+// place is the same state.
 func conflict(items []*item) (a, b *item) {
 	for i, a := range items {
 		for _, b := range items[i+1:] {
-			if a.overlaps(b) {
+			if a.overlaps(b) && !a.vague && !b.vague && !(a.state && b.state) {
 				return a, b
 			}
 		}
