@@ -97,6 +97,9 @@ func (m *Method) observe(ctx context.Context) error {
 	if err == nil {
 		err = m.execute(ctx)
 	}
+	if err == nil && w.wants.Has(trace.Written) {
+		m.tellOutputs()
+	}
 	err = w.whole(trace.Execute, w.method, 0, err)
 	w.ctx, w.run, w.event = nil, 0, trace.Event{}
 	return err

@@ -18,6 +18,17 @@ func (m *Method) tellValues(pc int, kind trace.Kind) {
 	w.tell()
 }
 
+// tellOutputs shows what an execute returns.
+func (m *Method) tellOutputs() {
+	w, now := &m.observed, trace.Now()
+	w.values = w.values[:0]
+	for _, v := range m.ir.Outputs {
+		w.values = m.appendValue(w.values, v)
+	}
+	w.set(trace.Written, w.method, now, now, nil).Values = w.values
+	w.tell()
+}
+
 // setValues begins an event of values of a step, which the watch holds.
 func (m *Method) setValues(s *step, kind trace.Kind, name string) *trace.Event {
 	w, now := &m.observed, trace.Now()

@@ -2,9 +2,11 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/layers"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
+	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // layerReport is what --layer found.
@@ -39,14 +41,14 @@ func (p *compareCommand) keptLayers(a *side, named map[string]*npy.Array) *layer
 	for i := range kept {
 		of[&kept[i]] = arrays[i]
 	}
-	pairs := layers.AlignKept(kept, a.kept.List)
-	for _, pair := range pairs {
+	pairs := slices.DeleteFunc(layers.AlignKept(kept, a.kept.List), func(pair layers.Pair) bool {
 		pair.A.Value = wanted(of[pair.A], pair.B.Value)
-	}
+		return pair.A.Value.Kind != pair.B.Value.Kind || pair.A.Value.Kind == tensor.KindTensor && pair.A.Value.Tensor.Numel() != pair.B.Value.Tensor.Numel()
+	})
 	r := &layerReport{Result: layers.Find(pairs, p.tolerance)}
 	r.Values = len(a.kept.List)
 	if n := len(named) - len(pairs); n > 0 {
-		r.Note = fmt.Sprintf("nothing was written for %s of %s", count(n, "array", "arrays"), p.against)
+		r.Note = fmt.Sprintf("nothing with as many elements was written for %s of %s", count(n, "array", "arrays"), p.against)
 	}
 	r.hide(a.kept.List)
 	return r

@@ -30,6 +30,9 @@ func TestCompareLayers(t *testing.T) {
 			stderr: []string{"the programs have different instructions"}},
 		{name: "nothing kept", args: "compare HERE/add.pte --against grids.npz --layer", code: 2, stderr: []string{"no array is named after an instruction"}},
 		{name: "two programs to standard output", args: d("compare D/portable.pte D/portable.pte --dump-intermediates -"), code: 2},
+		{name: "values without an ETDump", args: d("run D/portable.pte --etdump-values x.bin"), code: 2, stderr: []string{"--etdump-values without --etdump"}, absent: []string{"x.bin"}},
+		{name: "values of an ETDump", args: d("profile D/xnnpack.pte --repeat 2 --etdump x.etdp --etdump-values x.bin"), stdout: []string{"forward"}},
+		{name: "values of an ETDump of a run", args: d("run D/portable.pte --repeat 2 --etdump x.etdp --etdump-values x.bin"), stdout: []string{"forward"}},
 		{name: "several runs", args: d("run D/portable.pte --repeat 3 --dump-intermediates x"), code: 2, absent: []string{"x"}},
 	})
 }

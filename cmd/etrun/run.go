@@ -107,6 +107,9 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 		ctx, cancel = context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("time-out of %v: %w", r.timeout, context.DeadlineExceeded))
 		defer cancel()
 	}
+	if err := r.showValues(&r.Options); err != nil {
+		return err
+	}
 	ctx, w, err := r.begin(ctx, &r.Options, r.dump)
 	if err != nil {
 		return err

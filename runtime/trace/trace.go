@@ -114,7 +114,8 @@ type Event struct {
 
 	// Values are of Read and Written: arguments in their order, items of lists one by one.
 	// Tensors are views of the program's memory: they are valid during the call, and must
-	// not be written.
+	// not be written. What a whole execute returns is told of as Written, too, with a Chain
+	// of -1.
 	Values []Value
 
 	Start, End time.Duration // see Now and Time

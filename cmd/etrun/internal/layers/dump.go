@@ -44,7 +44,7 @@ func (d *Dump) Observe(e *trace.Event) {
 	}
 	for k := range e.Values {
 		w := d.written(e, k)
-		if d.err == nil {
+		if d.err == nil && e.Chain >= 0 {
 			d.err = d.save(&w)
 		}
 	}

@@ -129,6 +129,9 @@ func (r *Recorder) Observe(e *trace.Event) {
 		return
 	}
 	for k := range e.Values {
+		if e.Chain < 0 { // the outputs, which an instruction has written
+			continue
+		}
 		w := r.written(e, k)
 		if t := w.Value; t.Kind == tensor.KindTensor {
 			r.Limit -= int64(t.Tensor.NBytes())

@@ -110,7 +110,7 @@ func isFinite(nans int, least, most output.Number) bool {
 
 // check looks for elements that are not finite. What is computed at load was not read.
 func (t *Trap) check(e *trace.Event) {
-	if e.Run == 0 || slices.ContainsFunc(t.inputs, func(o Operand) bool { return !o.isFinite() }) {
+	if e.Run == 0 || e.Chain < 0 || slices.ContainsFunc(t.inputs, func(o Operand) bool { return !o.isFinite() }) {
 		return
 	}
 	for k := range e.Values {
