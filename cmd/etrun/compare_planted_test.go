@@ -138,7 +138,7 @@ func TestPlantedLayers(t *testing.T) {
 		copied := slices.Clone(file)
 		u.corrupt(r, copied)
 		write(t, changed, copied)
-		report, code, notes := comparedFiles(t, name, changed, seed)
+		report, _, notes := comparedFiles(t, name, changed, seed)
 		switch {
 		case report.Layer == nil:
 			refused++
@@ -167,6 +167,7 @@ func TestPlantedLayers(t *testing.T) {
 			beyond++
 		}
 		write(t, changed, file)
+		var code int
 		if report, code, notes = comparedFiles(t, name, changed, seed); code != 0 || report.Layer.Unequal != nil || report.Layer.Compared == 0 {
 			t.Errorf("seed %d, %s untouched: exit code %d, %+v %s", seed, name, code, report.Layer, notes)
 		}

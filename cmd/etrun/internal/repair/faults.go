@@ -64,8 +64,8 @@ func (p *Program) addSegment(data []byte) int {
 	return add(p.file.Root, "segments", tree.New("DataSegment").With("offset", tree.Scalar(at)).With("size", tree.Scalar(len(data))))
 }
 
-// spot is an instruction of a chain, and where its arguments have a value.
-type spot struct{ chain, instruction, arg int }
+// spot is an instruction of a chain.
+type spot struct{ chain, instruction int }
 
 // conversions lets delegates write integers, which an operator behind the call turns into
 // what the program declares.
