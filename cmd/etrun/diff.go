@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 )
@@ -33,6 +34,7 @@ func newDiff(a *app) *cobra.Command {
 	}
 	c.Flags().SortFlags = false
 	d.AddFileFlags(c.Flags())
+	hide(c.Flags(), "threads", "strict-plan", "qparams")
 	return c
 }
 
@@ -186,5 +188,12 @@ func (d *differ) print() {
 		default:
 			fmt.Fprintf(d.out, "  - %s: %s\n  + %s: %s\n", printable(x.Item), legible(x.A), printable(x.Item), legible(x.B))
 		}
+	}
+}
+
+// hide leaves flags out of the help that mean nothing to a command.
+func hide(flags *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		_ = flags.MarkHidden(name)
 	}
 }

@@ -54,6 +54,7 @@ func newRepair(a *app) *cobra.Command {
 	}
 	c.Flags().SortFlags = false
 	r.AddFileFlags(c.Flags())
+	hide(c.Flags(), "threads", "strict-plan", "repair")
 	return c
 }
 
@@ -86,6 +87,9 @@ func (r *repairCommand) run(ctx context.Context, from, to string) error {
 	}
 	if r.json {
 		return r.writeJSON(&repairReport{"etrun.repair/1", from, to, append([]repair.Change{}, changes...)})
+	}
+	if to == output.Stdout {
+		to = "standard output"
 	}
 	if len(changes) == 0 {
 		fmt.Fprintf(r.out, "%s: nothing to repair; copied to %s\n", from, to)
