@@ -160,10 +160,11 @@ func (p *compareCommand) open(ctx context.Context, path string, o *session.Optio
 	}
 	if p.layer {
 		a.kept = &layers.Recorder{Limit: o.InputLimit()}
+		a.ctx, a.kept.Stop = context.WithCancelCause(a.ctx)
 		a.observers = append(a.observers, etrun.WithObserver(a.kept))
 	}
 	if a.Session, err = session.Open(a.ctx, path, o, a.observers...); err != nil {
-		a.watching.close()
+		a.stop()
 		return nil, err
 	}
 	if err := a.Prepare(a.ctx, append(session.Calls{}, p.calls...)); err != nil {
@@ -176,14 +177,22 @@ func (p *compareCommand) open(ctx context.Context, path string, o *session.Optio
 // once runs the calls, see [session.Session.Once].
 func (a *side) once(keep func(k int, st *session.Step) error) error {
 	err := a.end(a.Once(a.ctx, keep))
-	if err == nil && a.kept != nil {
-		err = a.kept.Err()
+	if a.kept != nil && a.kept.Err() != nil {
+		return a.kept.Err()
 	}
 	return err
 }
 
 func (a *side) close() {
 	_ = a.Close() // of memory and units; what was computed is there
+	a.stop()
+}
+
+// stop ends what observes the program.
+func (a *side) stop() {
+	if a.kept != nil {
+		a.kept.Stop(nil)
+	}
 	a.watching.close()
 }
 

@@ -12,7 +12,8 @@ import (
 // layerReport is what --layer found.
 type layerReport struct {
 	*layers.Result
-	Note string `json:"note,omitempty"` // what could not be compared
+	Traced *layers.Traced `json:"by_value,omitempty"` // of programs with different instructions
+	Note   string         `json:"note,omitempty"`     // what could not be compared
 }
 
 // layers compares what the instructions of two programs wrote.
@@ -25,7 +26,9 @@ func (p *compareCommand) layers(a, b *side) *layerReport {
 		r.Note = "the programs have different instructions: operators outside delegates are compared where both programs " +
 			"have as many with the same name and result; delegates are compared by the outputs alone"
 	}
-	r.Values = len(b.kept.List)
+	if r.Values = len(b.kept.List); r.Compared < r.Values && (r.Note != "" || p.vs != "") {
+		r.Traced = layers.Trace(a.kept.List, b.kept.List, p.tolerance)
+	}
 	r.hide(b.kept.List)
 	return r
 }
@@ -69,7 +72,7 @@ func (r *layerReport) hide(list []layers.Written) {
 
 func (r *layerReport) print(a *app) {
 	fmt.Fprintf(a.out, "layer: %d of %s compared, %d equal", r.Compared, count(r.Values, "value", "values"), r.Equal)
-	if r.First == nil {
+	if r.First == nil && r.Compared > 0 {
 		fmt.Fprint(a.out, ", all within the tolerance")
 	}
 	fmt.Fprintln(a.out)
@@ -82,6 +85,22 @@ func (r *layerReport) print(a *app) {
 	if r.First != nil {
 		printDifference(a, "first beyond the tolerance", r.First)
 	}
+	if r.Traced != nil && r.Traced.Looked > 0 {
+		r.printTraced(a)
+	}
+}
+
+// printTraced says which values of one program are among those of the other.
+func (r *layerReport) printTraced(a *app) {
+	t := r.Traced
+	fmt.Fprintf(a.out, "  by value: %d of %s are among those of the other program\n", t.Found, count(t.Looked, "value", "values"))
+	if t.First == nil {
+		return
+	}
+	if t.Last != nil {
+		fmt.Fprintf(a.out, "    the last of them: %s\n", printable(t.Last.String()))
+	}
+	fmt.Fprintf(a.out, "    the first behind that is not: %s\n", printable(t.First.String()))
 }
 
 func printDifference(a *app, what string, d *layers.Difference) {

@@ -26,7 +26,7 @@ func TestCompareLayers(t *testing.T) {
 		{name: "loops", args: "compare PTE/map_loop.pte --vs --plan=naive --layer", stdout: []string{"all within the tolerance"}},
 		{name: "branches", args: "compare PTE/two_conds.pte --vs --plan=naive --layer -i zeros -i ones -i rand", stdout: []string{"all within the tolerance"}},
 		{name: "an NPU", args: "compare PTE/../ethosu/programs/digits.pte --vs --plan=naive --layer", stdout: []string{"layer: 8 of 8 values compared, 8 equal"}},
-		{name: "other programs", args: d("compare D/portable.pte D/xnnpack.pte --layer --atol 1e-3"), stdout: []string{"layer: 0 of 11 values compared"},
+		{name: "other programs", args: d("compare D/portable.pte D/xnnpack.pte --layer --atol 1e-3"), stdout: []string{"layer: 0 of 11 values compared, 0 equal\n  by value: 10 of 10 values are among those of the other program\n"},
 			stderr: []string{"the programs have different instructions"}},
 		{name: "nothing kept", args: "compare HERE/add.pte --against grids.npz --layer", code: 2, stderr: []string{"no array is named after an instruction"}},
 		{name: "two programs to standard output", args: d("compare D/portable.pte D/portable.pte --dump-intermediates -"), code: 2},
@@ -111,6 +111,29 @@ func TestTrapLetsInputsThrough(t *testing.T) {
 		var out, notes bytes.Buffer
 		if code := run([]string{"run", digits(t, model), "-i", file, "--trap-nan"}, strings.NewReader(""), &out, &notes); code != 0 {
 			t.Errorf("%s: exit code %d, %s", model, code, notes.String())
+		}
+	}
+}
+
+// TestCompareTracesNodes changes the weights of a node in a payload, and wants the node to be
+// the first whose result is no value of the portable program.
+func TestCompareTracesNodes(t *testing.T) {
+	for size, want := range map[int]string{4 * 32 * 32 * 9: "node 5 (Conv2d)", 4 * 320: "node 9 (FullyConnected)", 4 * 32 * 16: "node 3 (Conv2d)"} {
+		changed := changedProgram(t, "../digits/xnnpack.pte", func(p *pte.Program) {
+			for key, data := range p.Named {
+				if len(data) == size {
+					numbers := append([]float32{}, tensor.View[float32](data)...)
+					for i := range numbers {
+						numbers[i] *= 1.5
+					}
+					p.Named[key] = tensor.BytesOf(numbers)
+				}
+			}
+		})
+		var out, notes bytes.Buffer
+		code := run([]string{"compare", digits(t, "portable.pte"), changed, "--layer", "--atol", "1e-4"}, strings.NewReader(""), &out, &notes)
+		if text := out.String(); code != 6 || !strings.Contains(text, "the first behind that is not: forward, chain 0, instruction 0 (delegate 0, XnnpackBackend), "+want+"\n") {
+			t.Errorf("exit code %d, want %s in %s%s", code, want, text, notes.String())
 		}
 	}
 }

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -347,5 +349,54 @@ func TestRepairKeepsUnknownFields(t *testing.T) {
 	}
 	if _, err := os.Stat(to); err == nil {
 		t.Error("something was written")
+	}
+}
+
+func wantNoPanic(notes string) error {
+	if strings.Contains(notes, "panic") || strings.Contains(notes, "runtime error") {
+		return errors.New(notes)
+	}
+	return nil
+}
+
+// TestRepairMutants wants programs that were changed at random to be repaired or refused,
+// and compared without a fault of our own.
+func TestRepairMutants(t *testing.T) {
+	var seeds [][]byte
+	for _, name := range []string{"../../testdata/pte/two_conds.pte", "../../testdata/pte/elided_view.pte", "../../testdata/pte/bundle.bpte",
+		"../../testdata/repair/transposes.pte", "../../testdata/repair/stale_type.pte", "../../testdata/pte/map_loop.pte"} {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seeds = append(seeds, data)
+	}
+	in, to := filepath.Join(t.TempDir(), "in.pte"), filepath.Join(t.TempDir(), "out.pte")
+	runs, done := 150, 0
+	if n, err := strconv.Atoi(os.Getenv(campaign.EnvRuns)); err == nil {
+		runs = n
+	}
+	for seed := range runs {
+		data, changes := ptetest.Mutate(seeds[seed%len(seeds)], uint64(seed), 1+seed%3)
+		write(t, in, data)
+		var out, notes bytes.Buffer
+		code := run([]string{"repair", in, to, "--max-memory", "64MiB"}, strings.NewReader(""), &out, &notes)
+		if code == 0 {
+			done++
+		}
+		if text := notes.String(); code == 1 || wantNoPanic(text) != nil {
+			t.Errorf("seed %d, %q: exit code %d, %s", seed, changes, code, text)
+		}
+		write(t, to, seeds[seed%len(seeds)])
+		for _, args := range [][]string{{"diff", to, in}, {"compare", to, in, "--layer"}, {"run", in, "--trap-nan", "--timeout", "2s"}} {
+			notes.Reset()
+			run(append(args, "--max-memory", "64MiB", "--quiet"), strings.NewReader(""), &out, &notes)
+			if err := wantNoPanic(notes.String()); err != nil {
+				t.Errorf("seed %d, %q, %s: %v", seed, changes, args[0], err)
+			}
+		}
+	}
+	if done < runs/10 {
+		t.Errorf("%d of %d repaired", done, runs)
 	}
 }

@@ -114,10 +114,14 @@ func (t *tracker) written(e *trace.Event, k int) Written {
 // Recorder is an observer of one session that keeps what it writes, up to Limit bytes.
 type Recorder struct {
 	Limit int64
+	Stop  func(error) // is called once more is written; may be nil
 	List  []Written
 	tracker
 	over bool
 }
+
+// ofEntry is what an entry takes beside its bytes, about.
+const ofEntry = 512
 
 // Wants is what is written, and where calls begin.
 func (r *Recorder) Wants() trace.Kinds { return 1<<trace.Written | 1<<trace.Begin }
@@ -133,11 +137,17 @@ func (r *Recorder) Observe(e *trace.Event) {
 			continue
 		}
 		w := r.written(e, k)
+		r.Limit -= ofEntry
 		if t := w.Value; t.Kind == tensor.KindTensor {
 			r.Limit -= int64(t.Tensor.NBytes())
 		}
-		if r.over = r.over || r.Limit < 0; r.over {
-			r.List = nil
+		if r.Limit < 0 && !r.over {
+			r.over, r.List = true, nil
+			if r.Stop != nil {
+				r.Stop(r.Err())
+			}
+		}
+		if r.over {
 			return
 		}
 		w.Value = session.Clone(w.Value)

@@ -44,7 +44,7 @@ func TestFileNames(t *testing.T) {
 
 func TestRecorderKeepsToItsLimit(t *testing.T) {
 	v := tensor.TensorValue(tensor.New(tensor.Float32, 10))
-	r := &Recorder{Limit: 100}
+	r := &Recorder{Limit: 2*ofEntry + 100}
 	e := &trace.Event{Kind: trace.Written, Run: 1, Delegate: -1, Index: -1, Values: []trace.Value{{Value: &v}}}
 	for range 2 {
 		r.Observe(e)
