@@ -49,7 +49,8 @@ func newCompare(a *app) *cobra.Command {
 		Short: "Compare the outputs of two programs, engines or plans",
 		Long:  compareHelp,
 		Example: "  etrun compare portable.pte xnnpack.pte\n  etrun compare model.pte --vs \"--xnnpack reference\"\n" +
-			"  etrun compare model.pte --vs \"--plan naive\" --atol 0 --rtol 0\n  etrun compare model.pte -i x.npy --against eager.npz\n  etrun compare good.pte bad.pte --layer",
+			"  etrun compare model.pte --vs \"--plan naive\" --atol 0 --rtol 0\n  etrun compare model.pte -i x.npy --against eager.npz\n" +
+			"  etrun compare good.pte bad.pte --layer",
 		Args:              oneOrTwo,
 		ValidArgsFunction: completePrograms,
 		RunE:              func(c *cobra.Command, args []string) error { return p.run(c.Context(), args) },
@@ -291,5 +292,6 @@ func (v *comparedValue) print(a *app) {
 }
 
 func distanceText(d *diff.Distance) string {
-	return fmt.Sprintf("max abs %v, mean abs %v, max rel %v, max ULP %d, cosine %.9f", d.MaxAbs, d.MeanAbs, d.MaxRel, d.MaxULP, float64(d.Cosine))
+	return fmt.Sprintf("max abs %v, mean abs %v, max rel %v, max ULP %d, cosine %.9f",
+		d.MaxAbs, d.MeanAbs, d.MaxRel, d.MaxULP, float64(d.Cosine))
 }

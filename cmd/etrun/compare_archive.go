@@ -31,7 +31,8 @@ func (p *compareCommand) withArchive(ctx context.Context, r *compareReport, a *s
 		}
 	}
 	if p.layer && len(inner) == 0 {
-		return session.Usage("%s: no array is named after an instruction, such as \"0_0012_0\" for output 0 of instruction 12 of chain 0", p.against)
+		return session.Usage("%s: no array is named after an instruction, such as \"0_0012_0\" for output 0 of instruction 12 of chain 0",
+			p.against)
 	}
 	partial := p.layer && len(named) == 0
 	err = a.once(func(k int, st *session.Step) error {

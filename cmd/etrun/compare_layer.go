@@ -46,7 +46,8 @@ func (p *compareCommand) keptLayers(a *side, named map[string]*npy.Array) *layer
 	}
 	pairs := slices.DeleteFunc(layers.AlignKept(kept, a.kept.List), func(pair layers.Pair) bool {
 		pair.A.Value = wanted(of[pair.A], pair.B.Value)
-		return pair.A.Value.Kind != pair.B.Value.Kind || pair.A.Value.Kind == tensor.KindTensor && pair.A.Value.Tensor.Numel() != pair.B.Value.Tensor.Numel()
+		want, got := pair.A.Value, pair.B.Value
+		return want.Kind != got.Kind || want.Kind == tensor.KindTensor && want.Tensor.Numel() != got.Tensor.Numel()
 	})
 	r := &layerReport{Result: layers.Find(pairs, p.tolerance)}
 	r.Values = len(a.kept.List)

@@ -19,7 +19,8 @@ type intermediates struct {
 
 func (f *intermediates) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.dump, "dump-intermediates", "",
-		"write what every instruction writes as NumPy arrays into `PLACE`, a folder or FILE.npz; the program is not rewritten unless --lower says so")
+		"write what every instruction writes as NumPy arrays into `PLACE`, a folder or FILE.npz; "+
+			"the program is not rewritten unless --lower says so")
 	flags.BoolVar(&f.trap, "trap-nan", false,
 		"end the run at the first operator that makes NaN or infinity of inputs without, and show these; not rewritten either")
 }

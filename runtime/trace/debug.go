@@ -41,8 +41,8 @@ type loggedValue struct {
 const bufferAlign = 64
 
 // inDebugBuffer are the types that the Inspector reads.
-var inDebugBuffer = [tensor.NumDTypes]bool{tensor.Uint8: true, tensor.Int8: true, tensor.Int16: true, tensor.Int32: true, tensor.Int64: true,
-	tensor.Float16: true, tensor.Float32: true, tensor.Float64: true, tensor.Bool: true, tensor.Uint16: true}
+var inDebugBuffer = [tensor.NumDTypes]bool{tensor.Uint8: true, tensor.Int8: true, tensor.Int16: true, tensor.Int32: true,
+	tensor.Int64: true, tensor.Float16: true, tensor.Float32: true, tensor.Float64: true, tensor.Bool: true, tensor.Uint16: true}
 
 // Wants is what the Recorder wants, and what is written.
 func (r *DebugRecorder) Wants() Kinds { return r.Recorder.Wants() | 1<<Written }

@@ -95,8 +95,8 @@ func (m *method) convert(f *Faults, i int, c *delegate.Conversion) error {
 		}
 		args[k] = tree.Scalar(stored)
 		m.insert(at.chain, at.instruction+1, call)
-		m.note("stale type", m.name, "delegate %d, output %d: declared %v, written as %v with scale %v and zero point %d; %s makes the one of the other",
-			i, c.Output, declared, c.DType, c.Scale, c.ZeroPoint, m.operatorOf(call))
+		m.note("stale type", m.name, "delegate %d, output %d: declared %v, written as %v with scale %v and zero point %d; "+
+			"%s makes the one of the other", i, c.Output, declared, c.DType, c.Scale, c.ZeroPoint, m.operatorOf(call))
 	}
 	return nil
 }
@@ -137,7 +137,8 @@ func (m *method) relay(from, to value, order []byte) (*tree.Node, error) {
 	for i, d := range order {
 		dims[i] = int64(d)
 	}
-	return m.call("dim_order_ops::_to_dim_order_copy", "out", map[string]any{"self": from, "non_blocking": false, "dim_order": dims, "out": to})
+	args := map[string]any{"self": from, "non_blocking": false, "dim_order": dims, "out": to}
+	return m.call("dim_order_ops::_to_dim_order_copy", "out", args)
 }
 
 // operatorOf names what an instruction calls.
@@ -164,7 +165,8 @@ func (m *method) view(spec *pte.Method, r ir.Relaid) error {
 	d := tensor.DType(int8(number(from, "scalar_type")))
 	laid := m.addTensor(r.From, d, order)
 	at := m.tensor(laid).Fields["allocation_info"].(*tree.Node)
-	m.tensor(r.Value).With("allocation_info", place(int(number(at, "memory_id")), int64(number(at, "memory_offset_low"))|int64(number(at, "memory_offset_high"))<<32))
+	offset := int64(number(at, "memory_offset_low")) | int64(number(at, "memory_offset_high"))<<32
+	m.tensor(r.Value).With("allocation_info", place(int(number(at, "memory_id")), offset))
 	writers := m.writers(spec, r.From)
 	if len(writers) == 0 {
 		return beyond("value %d, a view of value %d that was left out: nothing writes it", r.Value, r.From)
