@@ -298,8 +298,8 @@ type Conversion struct {
 type Node struct {
 	Name   string
 	Detail string
-	// Constants are those that it reads, where the payload shows them. They are valid while
-	// the image lives, and the memory may have been given back (see Payload.Release).
+	// Constants are those that it reads, where the payload shows them and no memory of
+	// constants is given back (see Payload.Release). They are valid while the image lives.
 	Constants []*tensor.Tensor
 }
 

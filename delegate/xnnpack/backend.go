@@ -46,6 +46,8 @@ type Backend struct {
 	// Values keeps what every node computes in memory of its own, so that observers can see
 	// it (see [delegate.Viewer]). It takes more memory and time.
 	Values bool
+	// KeepConstants gives no memory of constants back, so that Info shows them.
+	KeepConstants bool
 }
 
 // ID is the name of the backend in programs.
@@ -97,7 +99,9 @@ func (b Backend) compile(ctx context.Context, img *image) (delegate.Image, error
 	img.calls, img.shown = len(g.Args), b.Values
 	if b.Values {
 		g.showValues()
-		img.giveBack = nil // constants can be seen, too
+	}
+	if b.Values || b.KeepConstants {
+		img.giveBack = nil
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)

@@ -275,7 +275,7 @@ func (m *image) Info() delegate.Info {
 	if !m.native {
 		info.Engine = string(EngineReference)
 	}
-	if m.mended != nil && !m.native { // else constants may have been given back
+	if m.mended != nil && m.giveBack == nil { // else constants may not be there any more
 		info.Repaired = m.mended.payload(0)
 	}
 	info.Facts = append(info.Facts, [2]string{"schema", m.graph.Version}, [2]string{"multiplications", fmt.Sprintf("%.0f", m.cost)})
@@ -314,7 +314,7 @@ func (m *image) describeNode(n *node) delegate.Node {
 			}
 			x := &m.graph.Values[v]
 			detail += x.Datatype.String() + m.shapes[v].String()
-			if x.isConst() {
+			if x.isConst() && m.giveBack == nil {
 				constants = append(constants, constantTensor(x).Tensor)
 			}
 		}

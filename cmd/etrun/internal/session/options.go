@@ -211,7 +211,7 @@ func (o *Options) open(ctx context.Context, from etrun.Source, options []etrun.O
 // backends are those of this build, as the flags want them.
 func (o *Options) backends(quantizations []ethosu.Quantization) []delegate.Backend {
 	if o.Static {
-		return append(all.Backends(), xnnpack.Backend{Engine: xnnpack.EngineReference}, ethosu.Backend{QParams: quantizations, Device: "npu"})
+		return append(all.Backends(), xnnpack.Backend{Engine: xnnpack.EngineReference, KeepConstants: true}, ethosu.Backend{QParams: quantizations, Device: "npu"})
 	}
 	x := xnnpack.Backend{WeightsCache: o.weights, MapWeights: o.mmap && o.weights != "", Values: o.Values}
 	if o.xnnpack != "" && o.xnnpack != string(xnnpack.EngineAuto) {
