@@ -5,11 +5,11 @@ CORPUS   ?=
 BENCH    ?= .
 BENCHTIME ?= 1s
 FUZZTIME ?= 10m
-RACETEST ?= . ./cmd/... ./delegate/... ./hal/... ./runtime/...
+RACETEST ?= . ./cmd/... ./delegate/... ./hal/... ./runtime/... ./serve/...
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
-LDFLAGS  := -X main.release=$(VERSION)
+LDFLAGS  := -s -w -X main.release=$(VERSION)
 
-.PHONY: help deps demo build test check format vet staticcheck levels arm64 race conformance docs bench fuzz firmware clean
+.PHONY: help deps demo build libetrun test check format vet staticcheck levels arm64 race conformance docs bench fuzz firmware clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -29,6 +29,10 @@ demo: lib/.complete build ## build, and classify handwritten digits on every eng
 
 build: ## build bin/etrun
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/etrun ./cmd/etrun
+
+libetrun: lib/.complete ## build bin/libetrun.so, the library for C and other languages, and its header
+	$(GO) build -buildmode=c-shared -trimpath -ldflags '-s -w' -o bin/libetrun.so ./cbindings/libetrun
+	cp cbindings/libetrun/etrun.h bin/
 
 test: lib/.complete ## run the tests
 	$(GO) test ./...

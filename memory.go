@@ -1,6 +1,9 @@
 package etrun
 
 import (
+	"slices"
+
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/plan"
@@ -17,15 +20,19 @@ type memory struct {
 // instance already holds.
 func allocate(p *plan.Memory, shared map[int][]byte) *memory {
 	mem := &memory{state: make(map[int][]byte), heap: make(map[int][]byte)}
+	bytes := tensor.AlignedBytes
+	if hasDynamicInputs(p.Method) { // small calls touch little of what the largest would
+		bytes = smallPages
+	}
 	for _, size := range p.Arenas {
-		mem.arenas = append(mem.arenas, tensor.AlignedBytes(int(size)))
+		mem.arenas = append(mem.arenas, bytes(int(size)))
 	}
 	for i := range p.Method.Storages {
 		s := &p.Method.Storages[i]
 		switch s.Kind {
 		case ir.State:
 			if mem.state[i] = shared[i]; mem.state[i] == nil {
-				mem.state[i] = tensor.AlignedBytes(int(s.Bytes))
+				mem.state[i] = bytes(int(s.Bytes))
 			}
 		case ir.Heap, ir.Constant:
 			if n := p.StartBytes(i); n > 0 {
@@ -34,6 +41,20 @@ func allocate(p *plan.Memory, shared map[int][]byte) *memory {
 		}
 	}
 	return mem
+}
+
+func hasDynamicInputs(m *ir.Method) bool {
+	return slices.ContainsFunc(m.Inputs, func(v int) bool {
+		t := m.Values[v].Tensor
+		return t != nil && t.Dynamism != tensor.Static
+	})
+}
+
+// smallPages is AlignedBytes without the large pages that touching one byte would fill.
+func smallPages(n int) []byte {
+	b := tensor.AlignedBytes(n)
+	cpu.UseSmallPages(b)
+	return b
 }
 
 // bytes is the place of a storage, nil where the caller brings it. That of a constant

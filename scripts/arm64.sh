@@ -25,5 +25,5 @@ for tags in nodl ""; do
 		$qemu -L $libc $bin $args
 	done
 done
-# TestFVP, TestDiskFull, TestHoles, TestStdin, TestStdout and the campaigns start the test binary itself, which the kernel cannot do here.
-go test -tags nodl -short -skip '^(TestFVP|TestDiskFull|TestHoles|TestInputFiles|TestDataFiles|TestBundleFiles|TestCheckedFiles|TestStdin|TestStdout)$' -exec "$qemu" ./internal/simd/... ./kernels/tensor/... ./cmd/etrun/...
+# TestFVP, TestDiskFull, TestHoles, TestStdin, TestStdout, tests of serve and the campaigns start the test binary itself, which the kernel cannot do here.
+go test -tags nodl -short -skip '^(TestFVP|TestDiskFull|TestHoles|TestInputFiles|TestDataFiles|TestBundleFiles|TestCheckedFiles|TestStdin|TestStdout|TestServeSignals|TestServeEndsAtOnce|TestServeWatchdog|TestServeSocketActivation|TestServeMemory)$' -exec "$qemu" ./internal/simd/... ./kernels/tensor/... ./cmd/etrun/...

@@ -6,12 +6,21 @@
 # no root is needed. The mirror is the machine's own, only the suite differs. Where
 # lib/ is complete nothing is done; remove lib/ to fetch again.
 #
+# etrun doctor --fix runs this script for a folder of its own, ETRUN_LIB, with a program in
+# the place of go, ETRUN_RETARGET.
+#
 # Needs: apt, dpkg-deb and go, on Debian 12 or later, amd64 or arm64.
 set -eu
 
-cd "$(dirname "$0")/.."
-lib=$PWD/lib
-deps=$PWD/.deps
+if [ -n "${ETRUN_LIB:-}" ]; then
+	lib=$ETRUN_LIB
+	deps=$lib/.deps
+else
+	cd "$(dirname "$0")/.."
+	lib=$PWD/lib
+	deps=$PWD/.deps
+fi
+retarget=${ETRUN_RETARGET:-go run ./scripts/retarget}
 xnnpack=libXNNPACK.so.0.20241108
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
@@ -26,7 +35,7 @@ die() {
 	exit 0
 }
 
-for tool in apt-get dpkg-deb go; do
+for tool in apt-get dpkg-deb "${retarget%% *}"; do
 	command -v "$tool" >/dev/null || die "$tool: missing"
 done
 [ -r "$keyring" ] || die "$keyring: missing (package debian-archive-keyring)"
@@ -73,7 +82,7 @@ done
 glibc=$(getconf GNU_LIBC_VERSION | awk '{ print $2 }')
 if dpkg --compare-versions "$glibc" lt 2.38; then
 	say "glibc $glibc: retargeting the one symbol that asks for 2.38"
-	go run ./cbindings/xnn/retarget "$lib/$xnnpack"
+	$retarget "$lib/$xnnpack"
 fi
 
 rm -rf "$deps"

@@ -1,13 +1,16 @@
 #!/bin/sh
 # Installs what building and checking need beside Go, where it is missing: a C
-# compiler for cgo, qemu-user with a C library to run arm64 programs, and for the firmware
-# of Arm's Ethos-U models a compiler and a machine to run it on. As root, or with sudo.
+# compiler for cgo, python3 and curl for tests of the shared library and the server,
+# qemu-user with a C library to run arm64 programs, and for the firmware of Arm's Ethos-U
+# models a compiler and a machine to run it on. As root, or with sudo.
 set -eu
 
 missing=""
 command -v gcc >/dev/null || missing="$missing gcc libc6-dev"
 command -v qemu-aarch64 >/dev/null || command -v qemu-aarch64-static >/dev/null || missing="$missing qemu-user"
 [ -e /usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1 ] || missing="$missing libc6-arm64-cross"
+command -v python3 >/dev/null || missing="$missing python3"
+command -v curl >/dev/null || missing="$missing curl"
 command -v arm-none-eabi-gcc >/dev/null || missing="$missing gcc-arm-none-eabi"
 command -v qemu-system-arm >/dev/null || missing="$missing qemu-system-arm"
 [ -n "$missing" ] || {

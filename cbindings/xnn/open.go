@@ -123,6 +123,14 @@ func Found(path string) bool {
 	return err == nil && knownSoname(name) != nil
 }
 
+// Forget makes the next Open look again, after a library was put into its place. Libraries
+// that are open stay so.
+func Forget() {
+	opened.Lock()
+	defer opened.Unlock()
+	clear(opened.at)
+}
+
 // places lists folders and files to look at, in order; the empty one is the system.
 func places(path string) []string {
 	if path != "" {

@@ -66,7 +66,7 @@ func newBenchReport(p bench.Plan) *benchReport {
 	}
 	for _, b := range all.Backends() {
 		s := b.Probe()
-		e.Backends = append(e.Backends, backendReport{b.ID(), s.Loaded, s.Engine, s.Detail})
+		e.Backends = append(e.Backends, backendReport{ID: b.ID(), Loaded: s.Loaded, Engine: s.Engine, Detail: s.Detail})
 	}
 	if text, err := os.ReadFile("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"); err == nil {
 		e.Governor = strings.TrimSpace(string(text))

@@ -3,11 +3,9 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,134 +18,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
-	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
-
-// A script is a command line with what must come of it. In args and files, PTE is
-// the folder of the module's test programs, HERE this package's; every other name is
-// relative to the script's own folder, which holds the files of inScriptFolder.
-type script struct {
-	name   string
-	args   string
-	code   int
-	stdout []string // parts that must be there, in this order
-	stderr []string
-	files  map[string]string // what float32, int64 or text files must hold after it
-	absent []string          // files that must not be there after it
-}
-
-// run plays the script and returns what it printed.
-func (s script) run(t *testing.T) (stdout, stderr string) {
-	t.Helper()
-	inScriptFolder(t)
-	var out, notes bytes.Buffer
-	code := run(strings.Fields(s.args), strings.NewReader(""), &out, &notes)
-	if code != s.code {
-		t.Errorf("exit code %d, want %d; stderr:\n%s", code, s.code, notes.String())
-	}
-	checkParts(t, "stdout", out.String(), s.stdout)
-	checkParts(t, "stderr", notes.String(), s.stderr)
-	for name, want := range s.files {
-		if got := fileText(t, name); got != want {
-			t.Errorf("%s: got %s, want %s", name, got, want)
-		}
-	}
-	for _, name := range s.absent {
-		if _, err := os.Stat(name); err == nil {
-			t.Errorf("%s is there", name)
-		}
-	}
-	return out.String(), notes.String()
-}
-
-func play(t *testing.T, scripts []script) {
-	here, err := filepath.Abs("testdata")
-	if err != nil {
-		t.Fatal(err)
-	}
-	pte, err := filepath.Abs("../../testdata/pte")
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := strings.NewReplacer("HERE", here, "PTE", pte)
-	for _, s := range scripts {
-		s.args = names.Replace(s.args)
-		t.Run(s.name, func(t *testing.T) { s.run(t) })
-	}
-}
-
-func checkParts(t *testing.T, what, text string, parts []string) {
-	t.Helper()
-	rest := text
-	for _, part := range parts {
-		_, after, found := strings.Cut(rest, part)
-		if !found {
-			t.Errorf("%s: %q is not there, or not in its place, in\n%s", what, part, text)
-			return
-		}
-		rest = after
-	}
-}
-
-// inScriptFolder makes a folder with input files the working one.
-func inScriptFolder(t *testing.T) {
-	t.Helper()
-	t.Chdir(t.TempDir())
-	four := tensor.Of([]float32{1, 2, 3, 4}, 4)
-	grid := tensor.Of(slices.Repeat([]float32{0.5, 1, -2}, 6), 3, 6)
-	write(t, "four.bin", four.Data)
-	write(t, "grid.bin", grid.Data)
-	write(t, "empty.pte", nil)
-	write(t, "model.tflite", []byte("\x1c\x00\x00\x00TFL3\x14\x00\x20\x00\x1c\x00\x18\x00"))
-	write(t, "noise.pte", bytes.Repeat([]byte("noise "), 100))
-	var b bytes.Buffer
-	z := npy.NewZipWriter(&b)
-	if err := errors.Join(z.Add("arr_1", grid), z.Add("arr_0", tensor.New(tensor.Float32, 3, 6)), z.Close()); err != nil {
-		t.Fatal(err)
-	}
-	write(t, "grids.npz", b.Bytes())
-	b.Reset()
-	if err := npy.Write(&b, four); err != nil {
-		t.Fatal(err)
-	}
-	write(t, "four.npy", b.Bytes())
-}
-
-func write(t *testing.T, name string, b []byte) {
-	t.Helper()
-	if err := os.WriteFile(name, b, 0o666); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// fileText prints a file of float32 elements as numbers, any other as compact JSON.
-func fileText(t *testing.T, name string) string {
-	t.Helper()
-	b, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if filepath.Ext(name) != ".json" {
-		var floats []string
-		for i := 0; i+4 <= len(b); i += 4 {
-			bits := uint32(b[i]) | uint32(b[i+1])<<8 | uint32(b[i+2])<<16 | uint32(b[i+3])<<24
-			text, _ := json.Marshal(math.Float32frombits(bits))
-			floats = append(floats, string(text))
-		}
-		return strings.Join(floats, " ")
-	}
-	var c bytes.Buffer
-	if err := json.Compact(&c, b); err != nil {
-		t.Fatal(err)
-	}
-	return c.String()
-}
 
 func TestRunInputs(t *testing.T) {
 	const added = "0.5 1 -2 0.5 1 -2 0.5 1 -2 0.5 1 -2 0.5 1 -2 0.5 1 -2"
 	play(t, []script{
 		{name: "raw elements", args: "HERE/add.pte --input grid.bin --input zeros --output-dir o", files: map[string]string{"o/out0.bin": added}},
+		{name: "of the model's type", args: "PTE/dynamic_view.pte --input rand:2x8", stdout: []string{"float32 "}},
+		{name: "JSON", args: "HERE/state.pte --input json:[1,2,3,4] --output-dir o", files: map[string]string{"o/out0.bin": "2 4 6 8"}},
+		{name: "an archive under another name", args: "HERE/add.pte --input grids.tmp --output-dir o", files: map[string]string{"o/out0.bin": added}},
 		{name: "stated type and sizes", args: "HERE/add.pte --input grid.bin:float32:3x6 --input zeros:float32:3x6 --output-dir o", files: map[string]string{"o/out0.bin": added}},
 		{name: "named inputs", args: "HERE/add.pte --input 1=grid.bin --input 0=zeros --output-dir o", files: map[string]string{"o/out0.bin": added}},
 		{name: "archive", args: "HERE/add.pte --input grids.npz --output-dir o", files: map[string]string{"o/out0.bin": added}},
@@ -155,18 +35,18 @@ func TestRunInputs(t *testing.T) {
 		{name: "flags before the model", args: "--input ones --input ones HERE/add.pte", stdout: []string{"min 2  max 2  mean 2"}},
 		{name: "integer that varies", args: "HERE/symint.pte --input grid.bin --input int:2 --output-dir o",
 			files: map[string]string{"o/out0.bin": "0.5 1 0.5 1 0.5 1", "o/outputs.json": `[{"index":0,"kind":"tensor","dtype":"float32","shape":[3,2],"dim_order":[0,1],"file":"out0.bin"},{"index":1,"kind":"int","value":4}]`}},
-		{name: "sizes within bounds", args: "PTE/dynamic_view.pte --input ones:float32:2x8", stdout: []string{"float32 [4 4]"}},
+		{name: "sizes within bounds", args: "PTE/dynamic_view.pte --input ones:float32:2x8", stdout: []string{"float32 4x4"}},
 		{name: "text", args: "HERE/string.pte --input zeros --input str:inc", stdout: []string{"min 1  max 1"}},
 		{name: "none", args: "HERE/string.pte --input zeros --input none", stdout: []string{"min 1  max 1"}},
-		{name: "scalars as exported", args: "PTE/scalar_inputs.pte --input zeros --input int:3 --input float:0.5 --input bool:true", stdout: []string{"output 1: float32 []"}},
+		{name: "scalars as exported", args: "PTE/scalar_inputs.pte --input zeros --input int:3 --input float:0.5 --input bool:true", stdout: []string{"output 1: float32 scalar"}},
 		{name: "no input at all", args: "HERE/add.pte --seed 3", stderr: []string{"no --input: random elements, seed 3"}},
 		{name: "no input wanted", args: "HERE/methods.pte --method get_dim", stdout: []string{"get_dim", "int 10"}},
 		{name: "bundled inputs", args: "PTE/bundle.bpte", stderr: []string{"inputs of the first bundled test case"}},
-		{name: "bundle with inputs of one's own", args: "PTE/bundle.bpte --input zeros", stdout: []string{"float32 [2 3]"}},
-		{name: "picture", args: "PTE/../digits/portable.pte --input HERE/../internal/picture/testdata/gray.png:size=8x8", stdout: []string{"float32 [1 10]", "top"},
+		{name: "bundle with inputs of one's own", args: "PTE/bundle.bpte --input zeros", stdout: []string{"float32 2x3"}},
+		{name: "picture", args: "PTE/../digits/portable.pte --input HERE/../internal/picture/testdata/gray.png:size=8x8", stdout: []string{"float32 1x10", "top"},
 			stderr: []string{"input 0", "53×37 pixels, resized to 8×8, scaled to 0…1, mean [0], std [1], layout nchw"}},
 		{name: "picture for other channels", args: "HERE/channels_last.pte --input HERE/../internal/picture/testdata/noise.png", code: 5, stderr: []string{"no picture of 1 or 3 channels"}},
-		{name: "external weights", args: "PTE/external_weights.pte --data PTE/external_weights.ptd --input ones", stdout: []string{"float32 [2 3]"}},
+		{name: "external weights", args: "PTE/external_weights.pte --data PTE/external_weights.ptd --input ones", stdout: []string{"float32 2x3"}},
 	})
 }
 
@@ -213,11 +93,21 @@ func TestRunCalls(t *testing.T) {
 
 func TestRunOutputs(t *testing.T) {
 	play(t, []script{
-		{name: "in words", args: "HERE/add.pte --input grid.bin --input zeros", stdout: []string{"forward", "output 0: float32 [3 6]  min -2  max 1  mean -0.16667", "first 0.5 1 -2 0.5 1 -2 …"}},
+		{name: "in words", args: "HERE/add.pte --input grid.bin --input zeros", stdout: []string{"forward", "output 0: float32 3x6  min -2  max 1  mean -0.16667", "first 0.5 1 -2 0.5 1 -2 …"}},
 		{name: "memory order", args: "HERE/channels_last.pte --output-dir o", files: map[string]string{
 			"o/outputs.json": `[{"index":0,"kind":"tensor","dtype":"float32","shape":[1,3,6,6],"dim_order":[0,2,3,1],"file":"out0.bin"},{"index":1,"kind":"tensor","dtype":"float32","shape":[1,2,8,8],"dim_order":[0,2,3,1],"file":"out1.bin"}]`}},
 		{name: "an input that is an output", args: "PTE/split_passthrough.pte --input ones --output-dir o", files: map[string]string{"o/out0.bin": "1 1 1 1 1 1 1 1"}},
 		{name: "as an archive that is an input again", args: "HERE/state.pte --input four.bin --next --input zeros --output-npz o.npz", stdout: []string{"call 1"}},
+		{name: "single outputs", args: "HERE/state.pte --input four.bin --next --input zeros --output y.json --output call1_out0=z.bin --output call1_out1=z.tmp:json",
+			files: map[string]string{"y.json": "[2,4,6,8]", "z.bin": "2 4 6 8"}},
+		{name: "labels", args: "PTE/../digits/portable.pte --input ones --labels labels.txt --softmax --top-k 10", stdout: []string{"top\n", "9 – (0.5768)", "1 one (", `2 "two\x1b[31m" (`, "0 zero ("}},
+		{name: "labels as JSON", args: "PTE/../digits/portable.pte --input ones --labels labels.txt --top-k 2 --json", stdout: []string{`"class": `}},
+		{name: "labels for nothing", args: "HERE/add.pte -i ones -i ones --softmax", stderr: []string{"warning: --top-k, --softmax and --labels have no effect: no output"}},
+		{name: "a profit that nothing asks for", args: "HERE/add.pte --min-profit 1ms", stderr: []string{"warning: --min-profit has no effect with --lower rewrite"}},
+		{name: "no labels", args: "HERE/add.pte --labels gone.txt", code: 2, stderr: []string{"gone.txt"}},
+		{name: "no such output", args: "HERE/state.pte --input ones --output 7=y.npy", code: 2, stderr: []string{`output argument "7=y.npy": no output 7`}, absent: []string{"y.npy"}},
+		{name: "no such kind", args: "HERE/state.pte --input ones --output y.txt", code: 2, stderr: []string{"say :KIND"}},
+		{name: "no picture", args: "HERE/state.pte --input ones --output y.png", code: 1, stderr: []string{"no picture"}, absent: []string{"y.png"}},
 		{name: "folder cannot be made", args: "HERE/add.pte --input ones --input ones --output-dir four.bin/o", code: 2, stderr: []string{"four.bin"}},
 		{name: "nothing after a failure", args: "HERE/state.pte --input ones --next --input four.npy --next --input ones:float32:5 --output-dir o/p", code: 5, absent: []string{"o"}},
 	})
@@ -231,12 +121,21 @@ func TestUsage(t *testing.T) {
 		{name: "misspelt command", args: "instpect x.pte", code: 2, stderr: []string{`no command or file "instpect"; did you mean "etrun inspect"?`}},
 		{name: "misspelt command with a flag of its own", args: "profil x.pte --by instruction", code: 2, stderr: []string{`did you mean "etrun profile"?`}},
 		{name: "misspelt command of a group", args: "npu dissasm x.pte", code: 2, stderr: []string{`did you mean "etrun npu disasm"?`}},
-		{name: "group alone", args: "npu", code: 2, stderr: []string{"a command is missing, want one of calibrate, disasm, trace"}},
+		{name: "group alone", args: "npu", code: 2, stderr: []string{"a command is missing, want one of calibrate, cycles, disasm, trace"}},
 		{name: "misspelt flag", args: "HERE/add.pte --thread 2", code: 2, stderr: []string{"unknown flag: --thread; did you mean --threads"}},
 		{name: "misspelt flag of a command", args: "plan HERE/add.pte --metod x", code: 2, stderr: []string{"did you mean --method; see etrun plan --help"}},
 		{name: "version command", args: "version", stdout: []string{"etrun ", " go1."}},
 		{name: "commands to complete", args: "__complete p", stdout: []string{"plan", "profile"}},
 		{name: "two models", args: "a.pte b.pte", code: 2, stderr: []string{"2 arguments"}},
+		{name: "help of no command", args: "help instpect", code: 2, stderr: []string{`did you mean "etrun inspect"?`}},
+		{name: "help of a command of a group", args: "help npu disasm", stdout: []string{"--summary"}},
+		{name: "no command of a group", args: "npu foo", code: 2, stderr: []string{`no command "foo", want one of calibrate, cycles, disasm, trace`}},
+		{name: "no shell", args: "completion xsh", code: 2, stderr: []string{`did you mean "etrun completion zsh"?`}},
+		{name: "engines to complete", args: "__complete HERE/add.pte --xnnpack =", stdout: []string{"auto", "native", "reference"}},
+		{name: "devices to complete", args: "__complete run --device =", stdout: []string{"auto", "npu"}},
+		{name: "methods of a plan to complete", args: "__complete plan PTE/two_methods.pte --method =", stdout: []string{"push", "read"}},
+		{name: "two parts of names", args: "ops a b", code: 2, stderr: []string{"2 arguments"}},
+		{name: "trace without an NPU", args: "npu trace HERE/add.pte", code: 2, stderr: []string{"no delegate of EthosUBackend"}},
 		{name: "unknown flag", args: "HERE/add.pte --gpu", code: 2, stderr: []string{"unknown flag: --gpu", "--help"}},
 		{name: "flag of a subcommand", args: "inspect --repeat 3 x.pte", code: 2, stderr: []string{"unknown flag: --repeat; see etrun inspect --help"}},
 		{name: "bad number", args: "HERE/add.pte --threads many", code: 2, stderr: []string{"many"}},
@@ -282,7 +181,7 @@ func TestBadModels(t *testing.T) {
 		{name: "a folder", args: ".", code: 2, stderr: []string{"is a directory"}},
 		{name: "empty", args: "empty.pte", code: 3},
 		{name: "no program", args: "noise.pte", code: 3},
-		{name: "of another framework", args: "model.tflite", code: 3, stderr: []string{"etrun: model.tflite: a TensorFlow Lite model, not a .pte; export the model"}},
+		{name: "of another framework", args: "model.tflite", code: 3, stderr: []string{"etrun: model.tflite: a TensorFlow Lite model, not a .pte; export the model from PyTorch with ExecuTorch, see docs/export.md"}},
 		{name: "data that is an array", args: "PTE/external_weights.pte --data four.npy", code: 3, stderr: []string{"four.npy: a NumPy array, not a .ptd; give it with --input"}},
 		{name: "external weights absent", args: "PTE/external_weights.pte --input ones", code: 4, stderr: []string{"l.weight", "l.bias", "give --data FILE.ptd"}},
 		{name: "data that is none", args: "PTE/external_weights.pte --data noise.pte --input ones", code: 3, stderr: []string{"noise.pte"}},
@@ -313,9 +212,10 @@ func TestInspect(t *testing.T) {
 		{name: "repairs", args: "inspect PTE/elided_view.pte", stdout: []string{"repaired: faults of the exporter", "value 14, a view of value 7"}},
 		{name: "repairs as JSON", args: "inspect PTE/elided_view.pte --json", stdout: []string{`"repairs": [`, "value 14, a view of value 7"}},
 		{name: "a mode of repair that is none", args: "inspect PTE/elided_view.pte --repair=some", code: 2, stderr: []string{`--repair "some", want one of auto, off`}},
-		{name: "a program that does not load", args: "inspect PTE/external_weights.pte", stdout: []string{"does not run here", "l.weight"}},
+		{name: "a program that does not load", args: "inspect PTE/external_weights.pte", stdout: []string{"does not run here", "l.weight", "give --data FILE.ptd"}},
 		{name: "bundle", args: "inspect PTE/bundle.bpte", stdout: []string{"1 bundled test case"}},
-		{name: "several methods", args: "inspect HERE/methods.pte", stdout: []string{"method decode", "method get_dim: 0 instructions", "no inputs"}},
+		{name: "constant methods", args: "inspect HERE/methods.pte", stdout: []string{"method decode", "constant methods: get_dim = 10, ", `"codec"`}},
+		{name: "several methods", args: "inspect HERE/methods.pte -v", stdout: []string{"method decode", "method get_dim: 0 instructions", "no inputs"}},
 		{name: "no program", args: "inspect noise.pte", code: 3},
 	})
 }
@@ -365,6 +265,9 @@ func TestJSON(t *testing.T) {
 		{"HERE/add.pte --json --input ones", "etrun.error/1", 5},
 		{"gone.pte --json", "etrun.error/1", 2},
 		{"--json --bad", "etrun.error/1", 2},
+		{"--bad --json", "etrun.error/1", 2},
+		{"inspect --bad --json", "etrun.error/1", 2},
+		{"ops a b --json", "etrun.error/1", 2},
 		{"check HERE/add.pte --json", "etrun.check/1", 0},
 		{"check PTE/external_weights.pte --json", "etrun.check/1", 4},
 		{"check gone.pte --json", "etrun.check/1", 2},
@@ -379,8 +282,13 @@ func TestJSON(t *testing.T) {
 		{"verify PTE/bundle.bpte --json", "etrun.verify/1", 0},
 		{"ops --json", "etrun.ops/1", 0},
 		{"npu disasm PTE/../ethosu/programs/digits.pte --json", "etrun.disasm/1", 0},
+		{"npu disasm PTE/../ethosu/programs/digits.pte --summary --json", "etrun.disasm.summary/1", 0},
+		{"npu cycles PTE/../ethosu/programs/digits.pte --json", "etrun.cycles/1", 0},
+		{"npu cycles HERE/add.pte --json", "etrun.error/1", 2},
 		{"npu trace PTE/../ethosu/programs/digits.pte --json", "etrun.run/1", 0},
 		{"plan HERE/add.pte --json", "etrun.plan/1", 0},
+		{"report HERE/add.pte --json", "etrun.report/1", 0},
+		{"report gone.pte --json", "etrun.error/1", 2},
 		{"version --json", "etrun.version/1", 0},
 		{"run HERE/add.pte --json", "etrun.run/1", 0},
 		{"instpect --json", "etrun.error/1", 2},

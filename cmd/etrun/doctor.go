@@ -35,6 +35,7 @@ type backendReport struct {
 	Loaded bool   `json:"loaded"`
 	Engine string `json:"engine,omitempty"`
 	Detail string `json:"detail,omitempty"`
+	Cure   string `json:"cure,omitempty"` // what makes it better
 }
 
 // npuReport is what a driver of Ethos-U NPUs found.
@@ -44,22 +45,35 @@ type npuReport struct {
 	State  string   `json:"state"` // loaded, skipped or failed
 	Reason string   `json:"reason"`
 	Paths  []string `json:"paths,omitempty"` // of the devices, for --device
+	Cure   string   `json:"cure,omitempty"`  // what makes it work, where it does not
 }
 
 func newDoctor(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:     "doctor",
-		Short:   "Show what this machine offers, and why not more",
-		Example: "  etrun doctor\n  etrun doctor --json",
+	fix := false
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "Show what this machine offers, and why not more",
+		Long: "Show what this machine offers to programs, why not more, and what helps. With --fix, libXNNPACK is fetched\n" +
+			"from the machine's Debian archive into a folder of this user, where it is missing. The system stays as it is.",
+		Example: "  etrun doctor\n  etrun doctor --fix\n  etrun doctor --json",
 		Args:    noArguments,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(c *cobra.Command, _ []string) error {
 			r := examine()
+			if fix {
+				fixed, err := a.fix(c.Context(), r)
+				if err != nil {
+					return err
+				}
+				r = fixed
+			}
 			if a.json {
 				return a.writeJSON(r)
 			}
 			return r.print(a)
 		},
 	}
+	c.Flags().BoolVar(&fix, "fix", false, "fetch libXNNPACK where it is missing")
+	return c
 }
 
 func examine() *machineReport {
@@ -75,12 +89,12 @@ func examine() *machineReport {
 	}
 	for _, b := range all.Backends() {
 		s := b.Probe()
-		r.Backends = append(r.Backends, backendReport{b.ID(), s.Loaded, s.Engine, s.Detail})
+		r.Backends = append(r.Backends, backendReport{b.ID(), s.Loaded, s.Engine, s.Detail, cureOfBackend(b.ID(), s)})
 	}
 	for _, d := range ethosu.Drivers() {
 		found := d.Probe()
 		paths := slices.DeleteFunc(found.Paths, func(p string) bool { return p == "" })
-		r.NPUs = append(r.NPUs, npuReport{d.Name, d.Doc, found.State.String(), found.Reason, paths})
+		r.NPUs = append(r.NPUs, npuReport{d.Name, d.Doc, found.State.String(), found.Reason, paths, cureOfDriver(d.Name, found.State)})
 	}
 	return r
 }
@@ -99,12 +113,14 @@ func (r *machineReport) print(a *app) error {
 			state = "loaded, " + b.Engine + " engine"
 		}
 		fmt.Fprintf(t, "%s\t%s: %s\n", b.ID, state, b.Detail)
+		printCure(t, b.Cure)
 	}
 	if len(r.Backends) == 0 {
 		fmt.Fprintf(t, "backends\tnone in this build\n")
 	}
 	for _, d := range r.NPUs {
 		fmt.Fprintf(t, "--device %s\t%s: %s\n", d.Driver, d.State, d.Reason)
+		printCure(t, d.Cure)
 	}
 	return t.Flush()
 }

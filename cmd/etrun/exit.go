@@ -30,7 +30,7 @@ type exit struct {
 var exits = []exit{
 	{0, "ok", "done", nil},
 	{8, "cancelled", "time limit reached, or interrupted", []error{context.Canceled, context.DeadlineExceeded}},
-	{2, "usage", "wrong usage, or a file cannot be read", []error{session.ErrUsage, input.ErrSpec, input.ErrFile, errFile}},
+	{2, "usage", "wrong usage, or a file cannot be read", []error{session.ErrUsage, input.ErrSpec, input.ErrFile, output.ErrTarget, errFile}},
 	{9, "memory", "memory limit, or a file or picture above its limit", []error{etrun.ErrMemory, input.ErrMemory, openfile.ErrSize}},
 	{4, "missing", "operator, backend or external data missing", []error{etrun.ErrMissing, etrun.ErrUnsupported, delegate.ErrMissing, delegate.ErrUnsupported}},
 	{3, "model", "invalid or unsafe model", []error{etrun.ErrFormat, delegate.ErrPayload, repair.ErrBeyond}},

@@ -41,10 +41,12 @@ func TestDiskFull(t *testing.T) {
 		add + " --output-npz o.npz",
 		add + " --output-dir o --output-npz o.npz",
 		add + " --trace trace.json",
+		add + " -o y.json",
 		"profile " + add + " --pprof p.pb.gz",
 		"profile " + add + " --flame f.svg",
 		"plan " + add + " --svg plan.svg",
 		"plan " + add + " --html plan.html",
+		"report " + add + " -o page.html",
 	} {
 		t.Run(args, func(t *testing.T) {
 			inScriptFolder(t)
@@ -61,6 +63,9 @@ func TestDiskFull(t *testing.T) {
 				t.Fatal(err)
 			}
 			code := limited.ProcessState.ExitCode()
+			if strings.Contains(notes.String(), ".etrun-") {
+				t.Errorf("a hidden name: %s", notes.String())
+			}
 			if code != 1 || !strings.Contains(notes.String(), "output: ") || !strings.Contains(notes.String(), "file too large") {
 				t.Errorf("exit code %d, stderr %q, want 1 and the reason", code, notes.String())
 			}
@@ -93,6 +98,7 @@ func here(t *testing.T) string {
 // Places where nothing can be written are reported, and nothing is left elsewhere.
 func TestUnwritablePlaces(t *testing.T) {
 	play(t, []script{
+		{name: "no folder", args: "HERE/add.pte --output gone/y.npy", code: 2, stderr: []string{"etrun: open gone/y.npy: no such file"}},
 		{name: "archive", args: "HERE/add.pte --output-npz four.bin/o.npz", code: 2, stderr: []string{"four.bin"}},
 		{name: "archive beside a folder", args: "HERE/add.pte --output-dir o --output-npz four.bin/o.npz", code: 2, stderr: []string{"four.bin"}, absent: []string{"o"}},
 		{name: "picture", args: "plan HERE/add.pte --svg four.bin/plan.svg", code: 1, stderr: []string{"output: ", "four.bin"}},

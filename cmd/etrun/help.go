@@ -1,11 +1,13 @@
 package main
 
 import (
-	"strconv"
+	"fmt"
+	"io"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // helpWidth is that of a usual terminal, in columns.
@@ -19,9 +21,50 @@ func narrow(c *cobra.Command) {
 	}
 }
 
-// narrowFlags is a template of usage whose flags keep within helpWidth.
-func narrowFlags(template string) string {
-	return strings.ReplaceAll(template, "FlagUsages ", "FlagUsagesWrapped "+strconv.Itoa(helpWidth)+" ")
+// usage writes how a command is used. Cobra's own templates would link text/template, which
+// makes the program two megabytes larger.
+func usage(w io.Writer, c *cobra.Command) error {
+	var b strings.Builder
+	b.WriteString("Usage:")
+	if c.Runnable() {
+		b.WriteString("\n  " + c.UseLine())
+	}
+	if c.HasAvailableSubCommands() {
+		b.WriteString("\n  " + c.CommandPath() + " [command]")
+	}
+	if c.HasExample() {
+		b.WriteString("\n\nExamples:\n" + c.Example)
+	}
+	writeCommands(&b, c)
+	writeFlags(&b, "Flags", c.LocalFlags())
+	writeFlags(&b, "Global Flags", c.InheritedFlags())
+	if c.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "\n\nUse \"%s [command] --help\" for more information about a command.", c.CommandPath())
+	}
+	_, err := io.WriteString(w, b.String()+"\n")
+	return err
+}
+
+// writeCommands lists the commands below c, by group where there are groups.
+func writeCommands(b *strings.Builder, c *cobra.Command) {
+	groups := c.Groups()
+	if len(groups) == 0 && c.HasAvailableSubCommands() {
+		groups = []*cobra.Group{{Title: "Available Commands:"}}
+	}
+	for _, g := range groups {
+		b.WriteString("\n\n" + g.Title)
+		for _, sub := range c.Commands() {
+			if sub.GroupID == g.ID && (sub.IsAvailableCommand() || sub.Name() == "help") {
+				fmt.Fprintf(b, "\n  %-*s %s", sub.NamePadding(), sub.Name(), sub.Short)
+			}
+		}
+	}
+}
+
+func writeFlags(b *strings.Builder, title string, flags *pflag.FlagSet) {
+	if flags.HasAvailableFlags() {
+		b.WriteString("\n\n" + title + ":\n" + strings.TrimRight(flags.FlagUsagesWrapped(helpWidth), "\n"))
+	}
 }
 
 // wrap breaks the lines of text anew. Lines that begin with a space, and empty ones, stay

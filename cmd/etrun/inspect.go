@@ -107,7 +107,7 @@ type memoryReport struct {
 
 func newInspect(a *app) *cobra.Command {
 	o := session.Options{Say: a.note}
-	var lowered bool
+	var lowered, all bool
 	c := &cobra.Command{
 		Use:   "inspect MODEL.pte",
 		Short: "Show what is in a program and whether it runs here",
@@ -128,10 +128,11 @@ func newInspect(a *app) *cobra.Command {
 			if a.json {
 				return a.writeJSON(report)
 			}
-			return report.print(a.out)
+			return report.print(a.out, all)
 		},
 	}
 	o.AddFlags(c.Flags())
+	c.Flags().BoolVarP(&all, "verbose", "v", false, "show all methods and delegates, also those that are constants or alike")
 	c.Flags().BoolVar(&lowered, "lowered", false, "show what lowering does: the regions, and for each instruction why it is in one or in none")
 	return c
 }
@@ -187,7 +188,7 @@ func inspectMethod(ctx context.Context, prog *etrun.Program, name string) (metho
 func (r *methodReport) addLoaded(ctx context.Context, prog *etrun.Program) error {
 	m, err := prog.Load(ctx, r.Name)
 	if err != nil {
-		r.LoadError = err.Error()
+		r.LoadError = session.Cure(err).Error()
 		return context.Cause(ctx)
 	}
 	defer m.Close()

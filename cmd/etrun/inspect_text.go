@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -19,8 +20,9 @@ func count(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// print writes the report for people, one screen for a usual program.
-func (r *programReport) print(w io.Writer) error {
+// print writes the report as text, one screen for a usual program. Methods that only give
+// constants, and delegates that are alike, take one line together unless all are wanted.
+func (r *programReport) print(w io.Writer, all bool) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	header := "no extended header"
 	if r.Header {
@@ -31,8 +33,17 @@ func (r *programReport) print(w io.Writer) error {
 		fmt.Fprintf(t, ", %s", count(r.Bundled, "bundled test case", "bundled test cases"))
 	}
 	fmt.Fprintln(t)
-	for _, m := range r.Methods {
-		m.print(t)
+	constants := []string{}
+	for i := range r.Methods {
+		m := &r.Methods[i]
+		if text, ok := m.constants(); ok && !all {
+			constants = append(constants, printable(m.Name)+" = "+text)
+			continue
+		}
+		m.print(t, all)
+	}
+	if len(constants) > 0 {
+		fmt.Fprintf(t, "\n%s: %s\n", count(len(constants), "constant method", "constant methods"), strings.Join(constants, ", "))
 	}
 	if n := len(r.Named); n > 0 {
 		total := 0
@@ -44,7 +55,27 @@ func (r *programReport) print(w io.Writer) error {
 	return t.Flush()
 }
 
-func (m *methodReport) print(t *tabwriter.Writer) {
+// constants are the outputs of a method that executes nothing and takes nothing, as
+// exporters add them for figures of the model.
+func (m *methodReport) constants() (text string, ok bool) {
+	if m.Instructions > 0 || len(m.Inputs) > 0 || len(m.Outputs) == 0 || m.LoadError != "" {
+		return "", false
+	}
+	var values []string
+	for _, v := range m.Outputs {
+		if v.Value == nil {
+			return "", false
+		}
+		value := fmt.Sprint(v.Value)
+		if text, isText := v.Value.(string); isText {
+			value = strconv.Quote(text)
+		}
+		values = append(values, printable(value))
+	}
+	return strings.Join(values, ", "), true
+}
+
+func (m *methodReport) print(t *tabwriter.Writer, all bool) {
 	fmt.Fprintf(t, "\nmethod %s: %s\n", printable(m.Name), count(m.Instructions, "instruction", "instructions"))
 	printValues(t, "inputs", m.Inputs)
 	printValues(t, "outputs", m.Outputs)
@@ -52,9 +83,7 @@ func (m *methodReport) print(t *tabwriter.Writer) {
 	if len(m.Delegates) > 0 {
 		fmt.Fprintf(t, "  delegates\n")
 	}
-	for i, d := range m.Delegates {
-		d.print(t, i)
-	}
+	m.printDelegates(t, all)
 	m.printFolded(t)
 	m.printRewritten(t)
 	if m.Lowered != nil {
@@ -132,8 +161,31 @@ func (m *methodReport) printRepairs(t *tabwriter.Writer) {
 	}
 }
 
-func (d *delegateReport) print(t *tabwriter.Writer, i int) {
-	fmt.Fprintf(t, "    %d  %s: payload %s, %s", i, printable(d.ID), bytesize.Format(int64(d.PayloadBytes)), count(d.Calls, "call", "calls"))
+// printDelegates writes delegates that are alike, but for their weights, once.
+func (m *methodReport) printDelegates(t *tabwriter.Writer, all bool) {
+	for i := 0; i < len(m.Delegates); {
+		last := i
+		for last+1 < len(m.Delegates) && !all && m.Delegates[i].alike(&m.Delegates[last+1]) {
+			last++
+		}
+		at := fmt.Sprint(i)
+		if last > i {
+			at = fmt.Sprintf("%d–%d, alike", i, last)
+		}
+		m.Delegates[i].print(t, at)
+		i = last + 1
+	}
+}
+
+// alike reports delegates of one backend with the same nodes and figures.
+func (d *delegateReport) alike(e *delegateReport) bool {
+	return d.ID == e.ID && d.PayloadBytes == e.PayloadBytes && d.Calls == e.Calls && d.Available == e.Available && d.Engine == e.Engine &&
+		d.WeightBytes == e.WeightBytes && d.ScratchBytes == e.ScratchBytes && slices.Equal(d.Nodes, e.Nodes) &&
+		slices.Equal(d.info.Facts, e.info.Facts)
+}
+
+func (d *delegateReport) print(t *tabwriter.Writer, at string) {
+	fmt.Fprintf(t, "    %s  %s: payload %s, %s", at, printable(d.ID), bytesize.Format(int64(d.PayloadBytes)), count(d.Calls, "call", "calls"))
 	if !d.Available {
 		fmt.Fprint(t, ", missing")
 	}

@@ -10,7 +10,9 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"syscall"
+	"time"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
@@ -49,12 +51,19 @@ type app struct {
 	json        bool // results as one JSON object on out
 	quiet       bool // no notes
 	jsonWritten bool
+	progress    *progress // nil where nobody sees it
 }
 
 // run executes one command line and returns the exit code.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	var p *progress
+	if isTerminal(stderr) && !hasFlag(args, "-q", "--quiet", "--quiet=true") {
+		p = newProgress(stderr, time.Second, time.Second)
+		defer p.close()
+		stdout, stderr = p.over(stdout), p.over(stderr)
+	}
 	out := &results{w: stdout}
-	a := &app{in: stdin, out: out, notes: stderr}
+	a := &app{in: stdin, out: out, notes: stderr, progress: p}
 	ctx, stop := interruptible()
 	defer stop()
 	root := newRoot(a)
@@ -62,6 +71,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetIn(stdin)
 	root.SetOut(out)
 	root.SetErr(stderr)
+	addCompletion(root)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		err = out.err
@@ -70,6 +80,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return 0
 	}
 	e := exitOf(err)
+	a.json = a.json || hasFlag(args, "--json", "--json=true")         // the fault may stand before the flag
 	if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, errUnlike) { // whoever closed the pipe has read enough
 		fmt.Fprintf(stderr, "etrun: %v\n", err)
 	}
@@ -77,6 +88,19 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		_ = a.writeJSON(failure{Schema: "etrun.error/1", Class: e.name, Exit: e.code, Message: err.Error()})
 	}
 	return e.code
+}
+
+// hasFlag reports a flag among arguments of which not all may have been read.
+func hasFlag(args []string, names ...string) bool {
+	for _, arg := range args {
+		if arg == "--" {
+			return false
+		}
+		if slices.Contains(names, arg) {
+			return true
+		}
+	}
+	return false
 }
 
 // failure is the JSON object of a command that did not get to its own.
@@ -136,6 +160,14 @@ func (a *app) leaveStdout(paths ...string) error {
 	return nil
 }
 
+// interrupted is the cause of a context that a signal ended.
+type interrupted struct{ signal os.Signal }
+
+func (e interrupted) Error() string { return "ended by a signal: " + e.signal.String() }
+
+// Unwrap makes it a context.Canceled.
+func (e interrupted) Unwrap() error { return context.Canceled }
+
 // interruptible is a context that the first interrupt cancels, with a cause that is
 // context.Canceled. The second interrupt ends the process as usual.
 func interruptible() (context.Context, func()) {
@@ -145,7 +177,7 @@ func interruptible() (context.Context, func()) {
 	go func() {
 		select {
 		case s := <-signals:
-			cancel(fmt.Errorf("%v: %w", s, context.Canceled))
+			cancel(interrupted{s})
 			signal.Stop(signals)
 		case <-ctx.Done():
 		}

@@ -24,23 +24,31 @@ func newNPU(a *app) *cobra.Command {
 		Short: "Look inside Ethos-U delegates",
 		RunE:  needsCommand,
 	}
-	c.AddCommand(newNPUDisasm(a), newNPUTrace(a), newNPUCalibrate(a))
+	c.AddCommand(newNPUDisasm(a), newNPUCycles(a), newNPUTrace(a), newNPUCalibrate(a))
 	return c
 }
 
 func newNPUDisasm(a *app) *cobra.Command {
-	o := session.Options{Say: a.note}
+	o := session.Options{Say: a.note, Static: true}
+	summary := false
 	c := &cobra.Command{
 		Use:   "disasm MODEL.pte",
 		Short: "Show the command streams of Ethos-U delegates",
 		Long: "Show the command stream of every Ethos-U delegate as text, and below each operation the feature maps,\n" +
 			"weights and memory that it works on. It goes on after operations that would be refused.",
-		Example:           "  etrun npu disasm model.pte\n  etrun npu disasm model.pte | grep -A3 NPU_OP_",
+		Example: "  etrun npu disasm model.pte\n  etrun npu disasm model.pte | grep -A3 NPU_OP_\n" +
+			"  etrun npu disasm model.pte --summary",
 		Args:              oneModel,
 		ValidArgsFunction: completeModel,
-		RunE:              func(c *cobra.Command, args []string) error { return a.disasm(c.Context(), &o, args[0]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			if summary {
+				return a.summarize(c.Context(), &o, args[0])
+			}
+			return a.disasm(c.Context(), &o, args[0])
+		},
 	}
 	o.AddFlags(c.Flags())
+	c.Flags().BoolVar(&summary, "summary", false, "show only which operations there are and what dominates, by the estimate of npu cycles")
 	return c
 }
 
@@ -53,23 +61,52 @@ func (a *app) disasm(ctx context.Context, o *session.Options, path string) error
 	defer s.Close()
 	var first error
 	listings := []npuListing{}
-	for i := range s.Spec().Methods {
-		m := &s.Spec().Methods[i]
-		for k, d := range m.Delegates {
-			if d.ID != ethosu.ID {
-				continue
-			}
-			var text strings.Builder
-			if err := ethosu.Disassemble(&text, d.Data, s); err != nil && first == nil {
-				first = fmt.Errorf("method %q: delegate %d: %w", m.Name, k, err)
-			}
-			listings = append(listings, npuListing{m.Name, k, strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")})
+	err = eachNPU(s, func(method string, k int, payload []byte) error {
+		var text strings.Builder
+		if err := ethosu.Disassemble(&text, payload, s); err != nil && first == nil {
+			first = fmt.Errorf("method %q: delegate %d: %w", method, k, err)
 		}
-	}
-	if len(listings) == 0 {
-		return session.Usage("%s: no delegate of %s", path, ethosu.ID)
+		listings = append(listings, npuListing{method, k, strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")})
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	return errors.Join(first, a.writeListings(path, listings))
+}
+
+// summarize says what dominates in all Ethos-U delegates of a program.
+func (a *app) summarize(ctx context.Context, o *session.Options, path string) error {
+	s, err := session.Open(ctx, path, o)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	n := npuCycles{app: a}
+	list := []delegateSummary{}
+	err = eachNPU(s, func(method string, k int, payload []byte) error {
+		d, err := n.estimate(payload, s)
+		list = append(list, delegateSummary{method, k, d.NPU, len(d.Operations), d.Cycles, d.dominant(), d.Kinds})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.writeJSON(struct {
+			Schema    string            `json:"schema"`
+			Model     string            `json:"model"`
+			Delegates []delegateSummary `json:"delegates"`
+		}{"etrun.disasm.summary/1", path, list})
+	}
+	for _, d := range list {
+		fmt.Fprintf(a.out, "method %s, delegate %d, %s: %s, about %.0f cycles\n%s\n", printable(d.Method), d.Delegate, d.NPU,
+			count(d.Operations, "operation", "operations"), d.Cycles, d.Dominant)
+		if err := printKinds(a.out, d.Kinds); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // npuListing is the command stream of a delegate as text.
@@ -133,6 +170,9 @@ func (t *npuTrace) run(ctx context.Context, path string) error {
 		return err
 	}
 	defer s.Close()
+	if err := eachNPU(s, func(string, int, []byte) error { return nil }); err != nil {
+		return err
+	}
 	if err := s.Prepare(ctx, t.calls); err != nil {
 		return err
 	}

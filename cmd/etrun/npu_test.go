@@ -32,10 +32,10 @@ func TestNPUCommands(t *testing.T) {
 		{"npu disasm P/external.pte --data P/external_cmd.ptd --data P/external_weights.ptd", 0, []string{"218 words"}},
 		{"npu disasm P/external.pte", 4, []string{"give the .ptd file"}},
 		{"npu trace P/digits.pte --input P/digits_in0.bin --dump " + dump, 0, []string{
-			"delegate 0     0  word    73  crc32 ", "NPU_OP_CONV", "word   216", "output 0: float32 [1 10]"}},
+			"delegate 0     0  word    73  crc32 ", "NPU_OP_CONV", "word   216", "output 0: float32 1x10"}},
 		{"P/digits.pte --device nothing", 4, []string{"nothing: open: no such device"}},
 		{"P/stale.pte", 3, []string{"declared float32, the NPU writes int8", "export the program again", "qparams"}},
-		{"P/stale.pte --qparams 0:0=0.018166271969676018,-3", 0, []string{"output 0: float32 [1 20 9 11]"}},
+		{"P/stale.pte --qparams 0:0=0.018166271969676018,-3", 0, []string{"output 0: float32 1x20x9x11"}},
 		{"npu", 2, []string{"a command is missing"}},
 		{"npu disasm testdata/add.pte", 2, []string{"no delegate of EthosUBackend"}},
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 )
 
 // opReport is one row of the operators' table.
@@ -27,7 +28,15 @@ func newOps(a *app) *cobra.Command {
 		Long: "List the operators of this build: schema, element types, numeric contract, notes. PART keeps those whose name holds it.\n" +
 			"The contract bounds the distance from exact results: exact, arith, pointwise, sum, loose, from the strictest.",
 		Example: "  etrun ops\n  etrun ops convolution\n  etrun ops --json | jq -r '.operators[].name'",
-		Args:    cobra.MaximumNArgs(1),
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return session.Usage("%d arguments, want at most one; see %s --help", len(args), c.CommandPath())
+			}
+			return nil
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return etrun.DefaultOperators().Names(), cobra.ShellCompDirectiveNoFileComp
+		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			rows, err := operators(strings.Join(args, ""))
 			if err != nil {

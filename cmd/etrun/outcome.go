@@ -2,13 +2,17 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/internal/openfile"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -16,19 +20,58 @@ import (
 type outcome struct {
 	*app
 	dir, npz string // from the command line, empty for none
+	targets  targets
+	scores   output.Scores
+	labels   string // a file, empty for none
 	folder   *output.Folder
 	archive  *output.Archive
 	entries  [][]output.Entry // by call
+	scored   bool             // an output had classes
 }
 
+// targets are the files of single outputs, and a flag for them.
+type targets []*output.Target
+
+// Set implements pflag.Value.
+func (l *targets) Set(text string) error {
+	t, err := output.ParseTarget(text)
+	*l = append(*l, t)
+	return err
+}
+
+// String implements pflag.Value.
+func (l *targets) String() string { return "" }
+
+// Type implements pflag.Value.
+func (l *targets) Type() string { return "[N=]FILE" }
+
 func (o *outcome) addFlags(flags *pflag.FlagSet) {
+	flags.VarP(&o.targets, "output", "o",
+		"write output N, by default 0, as .npy, .json, .png, .wav or .bin; :npy and so on where the name does not tell; may be repeated")
 	flags.StringVar(&o.dir, "output-dir", "", "write out0.bin, out1.bin, … and outputs.json into `DIR`, further calls' into DIR/call1, …")
 	flags.StringVar(&o.npz, "output-npz", "", "write the outputs as NumPy arrays in logical order into `FILE`.npz")
+	flags.IntVar(&o.scores.Top, "top-k", 0, "show the `K` largest elements of outputs that are one row (default: 5 of logits)")
+	flags.BoolVar(&o.scores.Softmax, "softmax", false, "show them as probabilities")
+	flags.StringVar(&o.labels, "labels", "", "show them with the lines of `FILE`, one for each class, or a JSON list")
+}
+
+// files are the paths of all files, to see which are standard output.
+func (o *outcome) files() []string {
+	paths := []string{o.npz}
+	for _, t := range o.targets {
+		paths = append(paths, t.Path)
+	}
+	return paths
 }
 
 // create makes the hidden places for the files that are wanted, before anything runs: a
 // place that cannot be written shows at once.
 func (o *outcome) create(ctx context.Context) (err error) {
+	for _, t := range o.targets {
+		if err := t.Create(ctx); err != nil {
+			return err
+		}
+	}
 	if o.dir != "" {
 		if o.folder, err = output.Open(ctx, o.dir); err != nil {
 			return err
@@ -41,6 +84,11 @@ func (o *outcome) create(ctx context.Context) (err error) {
 }
 
 func (o *outcome) commit() error {
+	for _, t := range o.targets {
+		if err := t.Commit(); err != nil {
+			return err
+		}
+	}
 	if o.archive != nil {
 		if err := o.archive.Commit(); err != nil {
 			return err
@@ -54,6 +102,9 @@ func (o *outcome) commit() error {
 
 // close removes what was not committed.
 func (o *outcome) close() {
+	for _, t := range o.targets {
+		t.Close()
+	}
 	if o.folder != nil {
 		o.folder.Close()
 	}
@@ -68,31 +119,68 @@ func (o *outcome) keep(s *session.Session, k int, st *session.Step) error {
 	if err != nil {
 		return err
 	}
+	for _, t := range o.targets {
+		if err := t.Add(k, outputs); err != nil {
+			return err
+		}
+	}
 	if o.archive != nil {
 		if err := o.archive.Add(k, outputs); err != nil {
 			return err
 		}
 	}
+	o.scored = o.scored || o.folder == nil && slices.ContainsFunc(outputs, o.scores.Shows)
 	var entries []output.Entry
 	switch {
 	case o.folder != nil:
 		entries, err = o.folder.Add(k, outputs)
 	case o.json:
-		entries, err = describe(outputs)
+		entries, err = o.describe(outputs)
 	default:
 		fmt.Fprintf(o.out, "%s%s  %v\n", s.CallName(k), printable(st.Name()), round(st.Took[0]))
 		for i, v := range outputs {
-			output.Print(o.out, i, v)
+			o.scores.Print(o.out, i, v)
 		}
 	}
 	o.entries = append(o.entries, entries)
 	return err
 }
 
-func describe(outputs []*tensor.Value) ([]output.Entry, error) {
+// warn says which flags were given for nothing.
+func (o *outcome) warn() {
+	switch {
+	case !o.scores.Asked() || o.scored:
+	case o.folder != nil:
+		o.note("warning: --top-k, --softmax and --labels have no effect with --output-dir")
+	default:
+		o.note("warning: --top-k, --softmax and --labels have no effect: no output is one row of real numbers")
+	}
+}
+
+// readLabels reads the names of classes.
+func (o *outcome) readLabels(ctx context.Context) error {
+	if o.labels == "" {
+		return nil
+	}
+	const most = 16 << 20
+	text, err := openfile.ReadFile(ctx, o.labels, openfile.Rules{Kinds: openfile.Pipes, Limit: most})
+	if err != nil {
+		return err
+	}
+	var list []string
+	if err := json.Unmarshal(text, &list); err != nil {
+		list = strings.Split(strings.TrimRight(string(text), "\r\n"), "\n")
+	}
+	for _, label := range list {
+		o.scores.Labels = append(o.scores.Labels, printable(strings.TrimSpace(label)))
+	}
+	return nil
+}
+
+func (o *outcome) describe(outputs []*tensor.Value) ([]output.Entry, error) {
 	entries := []output.Entry{}
 	for i, v := range outputs {
-		e, err := output.Describer{Summaries: true}.Describe(i, v, "")
+		e, err := output.Describer{Summaries: true, Scores: o.scores}.Describe(i, v, "")
 		if err != nil {
 			return nil, err
 		}

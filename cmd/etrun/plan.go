@@ -10,9 +10,10 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/chart"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/timeline"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/plan"
 )
@@ -25,7 +26,8 @@ type planCommand struct {
 }
 
 // planReport is the JSON object of plan. Sizes and offsets are in bytes, lives in
-// instructions: -1 is before the first, when inputs are set.
+// instructions: -1 is before the first, when inputs are set. A storage that is never used
+// ends before it begins.
 type planReport struct {
 	Schema     string           `json:"schema"`
 	Model      string           `json:"model"`
@@ -54,9 +56,6 @@ type storageReport struct {
 	FileArena  *int   `json:"file_arena,omitempty"`
 	FileOffset *int64 `json:"file_offset,omitempty"`
 	OwnOffset  *int64 `json:"own_offset,omitempty"`
-
-	index    int // in the method
-	conflict bool
 }
 
 type conflictReport struct {
@@ -102,7 +101,7 @@ func (p *planCommand) run(ctx context.Context, path string) error {
 	}
 	s.Warn()
 	r := reportPlan(path, m)
-	drawing := r.chart(m.Plan())
+	drawing := timeline.New(m).Chart(fmt.Sprintf("%s, method %s", filepath.Base(path), printable(m.Name())))
 	if p.svg != "" {
 		if err := output.WriteFile(ctx, p.svg, drawing.WriteSVG); err != nil {
 			return err
@@ -134,19 +133,18 @@ func reportPlan(path string, m *etrun.Method) *planReport {
 	}
 	for _, c := range mp.Conflicts {
 		r.Conflicts = append(r.Conflicts, conflictReport{mp.Method.Storages[c.A].Values, mp.Method.Storages[c.B].Values, c.Arena, c.Lo, c.Hi, c.Step})
-		for i := range r.Storages {
-			s := &r.Storages[i]
-			s.conflict = s.conflict || s.index == c.A || s.index == c.B
-		}
 	}
 	return r
 }
 
 func reportStorage(mp *plan.Memory, i int) storageReport {
 	s := &mp.Method.Storages[i]
-	first := mp.Method.Values[s.Values[0]].Tensor
+	value, first, last := mp.Method.Values[s.Values[0]].Tensor, s.First, s.Last
+	if s.Last < s.First { // never used
+		first, last = 0, -1
+	}
 	r := storageReport{Values: s.Values, Name: storageName(mp.Method, s), Kind: s.Kind.String(),
-		Type: fmt.Sprintf("%v%v", first.DType, first.Sizes), Output: s.Output, Bytes: s.Bytes, First: s.First, Last: s.Last, index: i}
+		Type: value.DType.String() + " " + input.FormatSizes(value.Sizes), Output: s.Output, Bytes: s.Bytes, First: first, Last: last}
 	if mp.File.Placed[i] {
 		at := mp.File.Places[i]
 		r.FileArena, r.FileOffset = &at.Arena, &at.Offset
@@ -181,7 +179,7 @@ func (r *planReport) print(a *app) error {
 		if s.Output {
 			kind += ", output"
 		}
-		fmt.Fprintf(t, "%v\t%s\t%s\t%d\t%d–%d\t%s\t%s\t%s\n", s.Values, kind, s.Type, s.Bytes, s.First, s.Last,
+		fmt.Fprintf(t, "%v\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", s.Values, kind, s.Type, s.Bytes, s.alive(),
 			filePlace(s), place(s.OwnOffset), printable(s.Name))
 	}
 	if err := t.Flush(); err != nil {
@@ -193,6 +191,14 @@ func (r *planReport) print(a *app) error {
 	_, err := fmt.Fprintf(a.out, "file %s%s, own %s, lower bound %s, state %s; in use: %s\n", bytesize.Format(r.FileBytes), unusable(r.FileWhole),
 		bytesize.Format(r.OwnBytes), bytesize.Format(r.LowerBound), bytesize.Format(r.StateBytes), r.InUse)
 	return err
+}
+
+// alive are the instructions from the first to the last use.
+func (s *storageReport) alive() string {
+	if s.Last < s.First {
+		return "never"
+	}
+	return fmt.Sprintf("%d–%d", s.First, s.Last)
 }
 
 func unusable(whole bool) string {
@@ -214,42 +220,4 @@ func filePlace(s *storageReport) string {
 		return fmt.Sprintf("%d:%d", *s.FileArena, *s.FileOffset)
 	}
 	return place(s.FileOffset)
-}
-
-// planClasses are the kinds of boxes and their colours.
-var planClasses = []chart.Class{{Name: "input", Fill: "#9ec9f0"}, {Name: "activation", Fill: "#cfd8c0"}, {Name: "output", Fill: "#f3c98b"}}
-
-// chart draws the file's plan, its arenas one above the other, and our own.
-func (r *planReport) chart(mp *plan.Memory) *chart.Chart {
-	c := &chart.Chart{Title: fmt.Sprintf("%s, method %s", filepath.Base(r.Model), printable(r.Method)), Steps: r.Steps, Bound: r.LowerBound, Legend: planClasses}
-	bases := make([]int64, len(mp.File.Arenas)+1)
-	for i, size := range mp.File.Arenas {
-		bases[i+1] = bases[i] + size
-	}
-	file := chart.Plan{Name: "plan of the file" + unusable(r.FileWhole), Size: r.FileBytes}
-	own := chart.Plan{Name: "own plan", Size: r.OwnBytes}
-	for i := range r.Storages {
-		s := &r.Storages[i]
-		if s.FileOffset != nil {
-			file.Boxes = append(file.Boxes, s.box(mp.Items[s.index], bases[*s.FileArena]+*s.FileOffset, s.conflict))
-		}
-		if s.OwnOffset != nil {
-			own.Boxes = append(own.Boxes, s.box(mp.Items[s.index], *s.OwnOffset, false))
-		}
-	}
-	c.Plans = []chart.Plan{file, own}
-	return c
-}
-
-func (s *storageReport) box(it plan.Item, offset int64, conflict bool) chart.Box {
-	label := fmt.Sprintf("%d", s.Values[0])
-	if s.Name != "" {
-		label = printable(s.Name)
-	}
-	class := s.Kind
-	if s.Output {
-		class = "output"
-	}
-	return chart.Box{First: it.First, Last: it.Last, Offset: offset, Bytes: it.Bytes, Label: label + " " + s.Type, Class: class, Conflict: conflict,
-		Detail: fmt.Sprintf("values %v %s\n%s, %s, alive %d–%d, at %d", s.Values, printable(s.Name), s.Type, bytesize.Format(it.Bytes), it.First, it.Last, offset)}
 }

@@ -84,7 +84,8 @@ func (p *profileCommand) run(ctx context.Context, path string) error {
 		return err
 	}
 	p.firstRunEnded()
-	for range p.repeat {
+	for i := range p.repeat {
+		p.progress.say("run %d of %d", i+1, p.repeat)
 		if _, err := s.Time(ctx); err != nil {
 			return err
 		}

@@ -15,8 +15,8 @@ var commands = []struct {
 	group string
 	make  func(*app) *cobra.Command
 }{
-	{"run", newRun}, {"run", newVerify}, {"run", newCompare}, {"run", newBench}, {"run", newProfile},
-	{"look", newCheck}, {"look", newInspect}, {"look", newDiff}, {"look", newRepair}, {"look", newPlan}, {"look", newNPU},
+	{"run", newRun}, {"run", newServe}, {"run", newVerify}, {"run", newCompare}, {"run", newBench}, {"run", newProfile},
+	{"look", newCheck}, {"look", newInspect}, {"look", newDiff}, {"look", newRepair}, {"look", newPlan}, {"look", newReport}, {"look", newNPU},
 	{"here", newOps}, {"here", newDoctor}, {"here", newVersion},
 }
 
@@ -34,17 +34,38 @@ func newRoot(a *app) *cobra.Command {
 		c.GroupID = row.group
 		root.AddCommand(c)
 	}
+	root.AddCommand(newRetarget(a))
+	root.SetHelpCommand(newHelp())
 	root.SetHelpCommandGroupID("here")
 	root.SetCompletionCommandGroupID("here")
-	root.SetUsageTemplate(narrowFlags(root.UsageTemplate()))
+	root.SetUsageFunc(func(c *cobra.Command) error { return usage(c.OutOrStderr(), c) })
 	narrow(root)
-	root.Version = version()
-	root.SetVersionTemplate("{{.Version}}\n")
+	addVersion(a, root)
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "one JSON object on stdout, people's text on stderr")
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "say nothing on stderr but errors")
 	root.SetFlagErrorFunc(flagFault)
+	completeFlags(root)
 	return root
+}
+
+// addVersion adds --version, beside the command of that name.
+func addVersion(a *app, root *cobra.Command) {
+	check, run, asked := root.Args, root.RunE, false
+	root.Flags().BoolVarP(&asked, "version", "v", false, "show the version of this build")
+	root.Args = func(c *cobra.Command, args []string) error {
+		if asked {
+			return nil
+		}
+		return check(c, args)
+	}
+	root.RunE = func(c *cobra.Command, args []string) error {
+		if asked {
+			_, err := fmt.Fprintln(a.out, version())
+			return err
+		}
+		return run(c, args)
+	}
 }
 
 // oneModel accepts exactly one argument, a program.

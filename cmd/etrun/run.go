@@ -28,7 +28,9 @@ const runExamples = `  etrun model.pte                               random inpu
   etrun model.pte -i x.bin --output-dir out     raw elements in and out
   etrun model.pte -i x.npy -i int:5             a NumPy array and a number
   etrun model.pte -i x.bin:float32:1x3x64x64    sizes of an input that varies
-  etrun model.pte -i cat.png:size=256,mean=imagenet,std=imagenet
+  etrun model.pte -i cat.png:resize=256,mean=imagenet,std=imagenet \
+    --labels classes.txt --softmax --top-k 3
+  etrun model.pte -i speech.wav:resample=16000 -o y.json -o 1=y.png
   etrun kv.pte -i a.bin --next -i b.bin         two calls; state persists
   etrun model.pte -n 100 --threads 2            latency
   etrun model.pte --profile --trace trace.json  where the time goes`
@@ -40,10 +42,15 @@ Inputs are given in the order of the method, or by index or name as 0=x.bin:
                           the model; x.bin:float32:1x3x64x64 states their type
                           and sizes ("scalar" for rank 0)
   x.npy, x.npz            NumPy arrays; an archive's by name (arr_0) or in order
-  x.png, x.jpg            a picture, with :size=64,mean=…,std=…,layout=nchw or
-                          nhwc or auto
+  x.safetensors           tensors, likewise
+  x.json json:[[1,2]]     lists of numbers, or an object of them by input
+  x.png, x.jpg            a picture, with :resize=256,crop=224,mean=…,std=…,
+                          layout=nchw or nhwc or auto
+  x.wav                   a recording, with :rate=16000 (refuse others) or
+                          resample=16000,channel=mix,length=fit
   int:5 float:0.5 bool:true str:text none
-  zeros ones rand         each also with :dtype:sizes
+  zeros ones rand         each also with :sizes or :dtype:sizes
+A file's first bytes go before its name. - is standard input.
 `
 
 // newRun is the command that runs a program, which the root command is, too.
@@ -99,7 +106,13 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 	if r.ELF != "" && (r.profileFlags.wanted() || r.intermediates.wanted()) {
 		return session.Usage("--fvp-elf with a profile or intermediate values: the model runs the program out of sight")
 	}
-	if err := r.leaveStdout(append(r.paths[:], r.npz, r.dump)...); err != nil {
+	if err := r.leaveStdout(append(append(r.paths[:], r.outcome.files()...), r.dump)...); err != nil {
+		return err
+	}
+	if r.scores.Top < 0 {
+		return session.Usage("--top-k %d", r.scores.Top)
+	}
+	if err := r.readLabels(ctx); err != nil {
 		return err
 	}
 	if r.timeout > 0 {
@@ -107,6 +120,7 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 		ctx, cancel = context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("time-out of %v: %w", r.timeout, context.DeadlineExceeded))
 		defer cancel()
 	}
+	r.progress.say("loading %s", printable(path))
 	if err := r.showValues(&r.Options); err != nil {
 		return err
 	}
@@ -129,6 +143,7 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 // rounds executes the calls as often as was asked; the outputs of the first round are
 // kept.
 func (r *runCommand) rounds(ctx context.Context, s *session.Session) error {
+	r.progress.say("first run of %d", r.repeat)
 	defer r.outcome.close()
 	defer r.profileFlags.close()
 	if err := r.outcome.create(ctx); err != nil {
@@ -143,8 +158,10 @@ func (r *runCommand) rounds(ctx context.Context, s *session.Session) error {
 	}); err != nil {
 		return err
 	}
+	r.outcome.warn()
 	r.firstRunEnded()
-	for range r.repeat - 1 {
+	for i := range r.repeat - 1 {
+		r.progress.say("run %d of %d", i+2, r.repeat)
 		if err := s.Once(ctx, nil); err != nil {
 			return err
 		}

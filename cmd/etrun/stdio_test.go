@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"encoding/xml"
 	"os"
 	"os/exec"
@@ -41,12 +42,12 @@ func TestStdin(t *testing.T) {
 		code  int
 		want  string // in stdout, or in stderr where the code is not 0
 	}{
-		{"-", program, 0, "output 0: float32 [1 10]"},
+		{"-", program, 0, "output 0: float32 1x10"},
 		{"inspect -", program, 0, "method forward"},
 		{"check -", program, 0, "runs here"},
-		{"T/digits/portable.pte --input -", image, 0, "output 0: float32 [1 10]"},
-		{"T/digits/portable.pte --input -:float32:1x1x8x8", image, 0, "output 0: float32 [1 10]"},
-		{"T/pte/external_weights.pte --data - --input ones", weights, 0, "float32 [2 3]"},
+		{"T/digits/portable.pte --input -", image, 0, "output 0: float32 1x10"},
+		{"T/digits/portable.pte --input -:float32:1x1x8x8", image, 0, "output 0: float32 1x10"},
+		{"T/pte/external_weights.pte --data - --input ones", weights, 0, "float32 2x3"},
 		{"- --input -", program, 2, "2 files are to be read from standard input"},
 		{"T/digits/portable.pte --input -", image[:5], 5, "5 bytes, want 256"},
 		{"-", nil, 2, "no process writes to the pipe"},
@@ -74,8 +75,9 @@ func TestStdout(t *testing.T) {
 		check func([]byte) error
 		words string // in stderr
 	}{
-		{"T/digits/portable.pte --output-npz -", npz, "output 0: float32 [1 10]"},
+		{"T/digits/portable.pte --output-npz -", npz, "output 0: float32 1x10"},
 		{"T/digits/portable.pte --repeat 2 --output-npz -", npz, "2 runs"},
+		{"T/digits/portable.pte --output -:json", func(b []byte) error { return json.Unmarshal(b, new([1][10]float64)) }, "output 0: "},
 		{"plan T/digits/portable.pte --svg -", svg, ""},
 		{"profile T/digits/portable.pte --flame -", svg, "outside instructions"},
 		{"profile T/digits/portable.pte --pprof -", func(b []byte) error { _, err := pprof.ParseData(b); return err }, "outside instructions"},

@@ -73,5 +73,8 @@ func needsCommand(c *cobra.Command, args []string) error {
 	if err := misspelt(c, args); err != nil {
 		return err
 	}
+	if len(args) > 0 {
+		return session.Usage("no command %q, want one of %s; see %s --help", args[0], strings.Join(commandNames(c), ", "), c.CommandPath())
+	}
 	return session.Usage("a command is missing, want one of %s; see %s --help", strings.Join(commandNames(c), ", "), c.CommandPath())
 }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/verify"
 	"github.com/etrun-go/etrun/kernels"
-	"github.com/etrun-go/etrun/kernels/kerneltest"
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
@@ -59,8 +59,8 @@ func newVerify(a *app) *cobra.Command {
 		},
 	}
 	v.AddFlags(c.Flags())
-	c.Flags().Float64Var(&v.tolerance.Abs, "atol", 1e-5, "absolute tolerance of floats")
-	c.Flags().Float64Var(&v.tolerance.Rel, "rtol", 1e-3, "relative tolerance of floats")
+	c.Flags().Float64Var(&v.tolerance.Abs, "atol", verify.Tolerance.Abs, "absolute tolerance of floats")
+	c.Flags().Float64Var(&v.tolerance.Rel, "rtol", verify.Tolerance.Rel, "relative tolerance of floats")
 	return c
 }
 
@@ -110,7 +110,7 @@ func (v *verifyCommand) suite(ctx context.Context, sess *session.Session, s pte.
 			return err
 		}
 		row := caseReport{Method: s.Method, Case: i, Outputs: len(s.Cases[i].Outputs)}
-		if row.Differences, err = v.testCase(ctx, m, &s.Cases[i], report.Steps[s.Method]); err != nil {
+		if row.Differences, err = verify.Case(ctx, m, &s.Cases[i], v.tolerance, report.Steps[s.Method]); err != nil {
 			return fmt.Errorf("case %d: %w", i, err)
 		}
 		report.add(row)
@@ -148,7 +148,7 @@ func (v *verifyCommand) findSteps(prog *etrun.Program, report *verifyReport) {
 	report.Steps = make(map[string][]float64)
 	for i := range prog.Spec().Methods {
 		m := &prog.Spec().Methods[i]
-		steps := outputSteps(prog, m)
+		steps := verify.OutputSteps(prog, m)
 		if !slices.ContainsFunc(steps, func(s float64) bool { return s > 0 }) {
 			continue
 		}
@@ -159,30 +159,4 @@ func (v *verifyCommand) findSteps(prog *etrun.Program, report *verifyReport) {
 			}
 		}
 	}
-}
-
-// testCase runs one case and says what differs; each output may be off by its step, if it
-// has one.
-func (v *verifyCommand) testCase(ctx context.Context, m *etrun.Method, c *pte.Case, steps []float64) (differences []string, err error) {
-	step := session.Step{Callee: m, Values: session.BundledValues(c.Inputs)}
-	if err := step.Execute(ctx); err != nil {
-		return nil, err
-	}
-	got, err := step.Outputs()
-	if err != nil {
-		return nil, err
-	}
-	if n := len(c.Outputs); n > 0 && n != len(got) {
-		return []string{fmt.Sprintf("%s, want %d", count(len(got), "output", "outputs"), n)}, nil
-	}
-	for i, want := range session.BundledValues(c.Outputs) {
-		tolerance := v.tolerance
-		if i < len(steps) {
-			tolerance.Abs += steps[i]
-		}
-		if err := kerneltest.CompareValues(got[i], &want, tolerance); err != nil {
-			differences = append(differences, fmt.Sprintf("output %d: %v", i, err))
-		}
-	}
-	return differences, nil
 }

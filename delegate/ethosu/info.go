@@ -14,15 +14,25 @@ import (
 // CompiledFor is the NPU that a payload was compiled for. named finds the bytes of
 // external blocks, it may be nil. Errors are *delegate.Error.
 func CompiledFor(payload []byte, named delegate.NamedData) (isa.Config, error) {
-	c, err := parse(payload, named)
+	p, err := Commands(payload, named)
 	if err != nil {
 		return isa.Config{}, err
 	}
+	return p.Config, nil
+}
+
+// Commands is the command stream of a payload. It shares the payload's bytes. named finds
+// the bytes of external blocks, it may be nil. Errors are *delegate.Error.
+func Commands(payload []byte, named delegate.NamedData) (*isa.Payload, error) {
+	c, err := parse(payload, named)
+	if err != nil {
+		return nil, err
+	}
 	p, err := isa.ParsePayload(c.commands)
 	if err != nil {
-		return isa.Config{}, streamError(err)
+		return nil, streamError(err)
 	}
-	return p.Config, nil
+	return p, nil
 }
 
 // Needs is the same for every job.

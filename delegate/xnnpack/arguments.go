@@ -45,8 +45,8 @@ func badArgument(g *graph, i int, format string, args ...any) error {
 
 // bindArguments checks a call's arguments, computes the shapes of all values and
 // resizes the outputs. reshaped reports shapes other than before; anew computes them
-// in any case.
-func bindArguments(g *graph, bound []*argument, args []*tensor.Value, s []shape, anew bool) (reshaped bool, err error) {
+// in any case. known are shapes of all values for some inputs, or empty.
+func bindArguments(g *graph, bound []*argument, args []*tensor.Value, s []shape, anew bool, known ...[]shape) (reshaped bool, err error) {
 	if len(args) != len(bound) {
 		return false, delegate.Errorf(ID, delegate.ErrArgument, "", "%d arguments, want %d", len(args), len(bound))
 	}
@@ -67,7 +67,7 @@ func bindArguments(g *graph, bound []*argument, args []*tensor.Value, s []shape,
 			s[v], reshaped = p, true
 		}
 	}
-	if reshaped || anew {
+	if (reshaped || anew) && !g.recall(s, known) {
 		if err := g.infer(s); err != nil {
 			return true, inCall(err)
 		}
@@ -86,6 +86,17 @@ func bindArguments(g *graph, bound []*argument, args []*tensor.Value, s []shape,
 		bound[i].separate(bound, i)
 	}
 	return reshaped, nil
+}
+
+// recall takes the shapes from known ones for the same inputs.
+func (g *graph) recall(s []shape, known [][]shape) bool {
+	for _, k := range known {
+		if len(k) == len(s) && !slices.ContainsFunc(g.Args[:g.Inputs], func(v int) bool { return s[v] != k[v] }) {
+			copy(s, k)
+			return true
+		}
+	}
+	return false
 }
 
 // checkDType wants the tensor's type to be the value's. The indices of an argmax pool

@@ -137,7 +137,6 @@ func (m *image) openReference() (delegate.Image, error) {
 	if err := m.needs.check(m.limits); err != nil {
 		return nil, err
 	}
-	m.filters()
-	m.releaseFilters()
+	m.packOnce.Do(func() { m.packed = m.graph.packFilters(m.shapes, m.releaseFilters()) })
 	return m, nil
 }

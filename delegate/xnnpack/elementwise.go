@@ -147,7 +147,7 @@ func limited(t nodeType, native rule) nodeType {
 // binaryNode makes the row of a function; bounded ones keep their output within bounds.
 func binaryNode(tag uint8, name string, op xnn.BinaryOperator, bounded bool, f func(dst, a, b []float32)) nodeType {
 	return nodeType{tag: tag, name: name, read: readBinary, shape: broadcastShape, inPlace: true,
-		scratch: boundedScratch, bounded: bounded, layout: fullOperands,
+		scratch: boundedScratch, bounded: bounded,
 		check: func(g *graph, n *node) error {
 			if err := wantDatatype(g, n, n.In[0], elementwiseTypes...); err != nil {
 				return err

@@ -62,8 +62,9 @@ func (e *reference) filterOf(n *node) *floatFilter {
 	return f
 }
 
-// packFilters packs the filters that are constant, for all instances.
-func (g *graph) packFilters(shapes []shape) []*floatFilter {
+// packFilters packs the filters that are constant, for all instances. done is called for
+// each node as soon as nothing reads its filter any more.
+func (g *graph) packFilters(shapes []shape, done func(*node)) []*floatFilter {
 	packed := make([]*floatFilter, len(g.Nodes))
 	e := &reference{graph: g, shapes: shapes, bytes: make([][]byte, len(g.Values))}
 	for v := range g.Values {
@@ -76,6 +77,7 @@ func (g *graph) packFilters(shapes []shape) []*floatFilter {
 		}
 		packed[i] = n.Type.pack(g, n, e.filterNumbers(n.In[1]))
 		packed[i].bias = e.biasOf(n)
+		done(n)
 	}
 	return packed
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -18,6 +19,7 @@ import (
 type image struct {
 	graph        *graph
 	shapes       []shape // at the declared sizes
+	small        []shape // at small ones that calls may have, too; nil where there is no need for them
 	cost         float64
 	limits       delegate.Limits
 	needs        needs          // at the declared sizes
@@ -53,6 +55,8 @@ type holdings struct {
 type compiled struct {
 	runtime   xnn.Runtime
 	workspace *workspace
+	shapes    []shape // that it was made for
+	planned   bool    // for these
 }
 
 func (c *compiled) release() {
@@ -71,6 +75,9 @@ func (m *image) openNative(ctx context.Context, b Backend) error {
 		return unsupported("", "%s: not for %s", reason, lib.Soname.Name)
 	}
 	m.needs = m.graph.nativeNeeds(m.shapes, cpu.DefaultThreads())
+	if m.hasDynamicArgs() { // there may be a second runtime, for large calls
+		m.needs.scratch = plus(m.needs.scratch, m.needs.timed)
+	}
 	if err := m.needs.check(m.limits); err != nil {
 		return err
 	}
@@ -83,22 +90,42 @@ func (m *image) openNative(ctx context.Context, b Backend) error {
 	}
 	err = m.useFile(ctx, b, func() (err error) {
 		if m.spare.workspace, err = workspaceIn(m.scratch, lib); err == nil {
-			m.spare.runtime, err = m.newRuntime(m.shapes, 0, 0, m.spare.workspace)
+			m.small = m.smallShapes()
+			if m.spare.shapes = m.shapes; m.small != nil {
+				m.spare.shapes = m.small
+			}
+			m.spare.runtime, err = m.newRuntime(m.spare.shapes, 0, 0, m.spare.workspace)
 		}
 		return err
 	})
 	if err != nil || m.spare.runtime == 0 {
 		return err
 	}
-	err = m.spare.workspace.plan("xnn_reshape_runtime", func() xnn.Status { return lib.ReshapeRuntime(m.spare.runtime) })
-	if err != nil {
-		return unsupported("", "%w", err)
+	if err := m.planSpare(); err != nil {
+		return err
 	}
 	m.seal()
 	return nil
 }
 
-// seal ends the packing: what a file of weights was made from is given back now.
+// planSpare plans the memory of the spare runtime, unless that is much memory for the
+// largest of several sizes, for which there may never be a use: the library clears what it
+// plans. The first call plans for its own sizes then.
+func (m *image) planSpare() error {
+	if m.hasDynamicArgs() && m.small == nil && m.needs.shared >= manyBytes {
+		return nil
+	}
+	spare := &m.spare
+	err := spare.workspace.plan("xnn_reshape_runtime", func() xnn.Status { return m.lib.ReshapeRuntime(spare.runtime) })
+	if err != nil {
+		return unsupported("", "%w", err)
+	}
+	spare.planned = true
+	return nil
+}
+
+// seal ends the packing: what a file of weights was made from is given back now, and later
+// runtimes get stand-ins for scales that are gone.
 func (m *image) seal() {
 	w := m.weights
 	w.sealed = true
@@ -108,8 +135,78 @@ func (m *image) seal() {
 			w.giveBack(w.entries[i].key.Kernel)
 		}
 	}
-	m.frozen = w.gone
+	for _, x := range w.unscaled {
+		x.Quant.Blocks = standInScales(len(x.Quant.Blocks))
+		m.pin.Pin(&x.Quant.Blocks[0])
+	}
+	w.unscaled, m.frozen = nil, w.gone
 }
+
+const (
+	// manyBytes is the memory between nodes from which it matters what sizes a runtime is
+	// made for: it never plans for less.
+	manyBytes = 256 << 10
+	mostTried = 4    // sizes
+	mostNodes = 1024 // of graphs where sizes are tried
+)
+
+// smallShapes are those that the first runtime is made for where calls have sizes of their
+// own. As nothing says what sizes they may have, each dynamic size of the inputs is tried
+// as 1, everywhere at once: the tokens of a language model are one. Images stay images.
+func (m *image) smallShapes() (small []shape) {
+	least := m.needs.shared
+	if !m.hasDynamicArgs() || least < manyBytes || len(m.graph.Nodes) > mostNodes || m.graph.hasImages() {
+		return nil
+	}
+	tried := make(map[int]bool)
+	for i, v := range m.graph.Args[:m.graph.Inputs] {
+		for _, d := range m.shapes[v].dims() {
+			if !isDynamic(m.args[i]) || d == 1 || tried[d] || len(tried) == mostTried {
+				continue
+			}
+			tried[d] = true
+			s := m.with(d)
+			if s == nil {
+				continue
+			}
+			if n := m.graph.arenaBytes(s); n < least {
+				small, least = s, n
+			}
+		}
+	}
+	return small
+}
+
+// hasImages reports nodes that slide windows.
+func (g *graph) hasImages() bool {
+	return slices.ContainsFunc(g.Nodes, func(n node) bool { return n.Type.convolution || n.Type.bySize })
+}
+
+// with are the shapes where all dynamic sizes d of inputs are 1, nil where the graph or
+// the library cannot have them, or a runtime for them would not serve the declared ones.
+func (m *image) with(d int) []shape {
+	g := m.graph
+	s := make([]shape, len(m.shapes))
+	for i, v := range g.Args[:g.Inputs] {
+		s[v] = m.shapes[v]
+		for k := range s[v].rank {
+			if s[v].dim[k] == d && isDynamic(m.args[i]) {
+				s[v].dim[k] = 1
+			}
+		}
+	}
+	if g.infer(s) != nil || g.refuses(s) != "" {
+		return nil
+	}
+	var l layout
+	if l.set(g, s); !l.fits(g, m.shapes) {
+		return nil
+	}
+	return s
+}
+
+// hasDynamicArgs reports calls that are known to have sizes of their own.
+func (m *image) hasDynamicArgs() bool { return len(m.args) > 0 && !areStatic(m.args) }
 
 // takeSpare hands over the runtime that Compile has made, with a use of its workspace.
 func (m *image) takeSpare() compiled {
@@ -298,32 +395,30 @@ func (m *image) Info() delegate.Info {
 	return info
 }
 
+// describeNode names a node's values: "fp32 1x5x5x3, fp32 4x3x3x3 → fp32 1x3x3x4".
 func (m *image) describeNode(n *node) delegate.Node {
-	detail := ""
+	var sides [2]string
 	var constants []*tensor.Tensor
 	for i, list := range [2][]int{n.In, n.Out} {
-		if i == 1 {
-			detail += " →"
-		}
-		for j, v := range list {
+		var values []string
+		for _, v := range list {
 			if v == none {
 				continue
 			}
-			if i+j > 0 {
-				detail += " "
-			}
 			x := &m.graph.Values[v]
-			detail += x.Datatype.String() + m.shapes[v].String()
+			sizes := strings.ReplaceAll(strings.Trim(m.shapes[v].String(), "[]"), " ", "x")
+			values = append(values, x.Datatype.String()+" "+cmp.Or(sizes, "scalar"))
 			if x.isConst() && m.giveBack == nil {
 				constants = append(constants, constantTensor(x).Tensor)
 			}
 		}
+		sides[i] = strings.Join(values, ", ")
 	}
-	return delegate.Node{Name: n.Type.name, Detail: detail, Constants: constants}
+	return delegate.Node{Name: n.Type.name, Detail: sides[0] + " → " + sides[1], Constants: constants}
 }
 
 // filters are those that the Go engine multiplies with, packed by the first who asks.
 func (m *image) filters() []*floatFilter {
-	m.packOnce.Do(func() { m.packed = m.graph.packFilters(m.shapes) })
+	m.packOnce.Do(func() { m.packed = m.graph.packFilters(m.shapes, func(*node) {}) })
 	return m.packed
 }

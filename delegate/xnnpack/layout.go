@@ -1,29 +1,36 @@
 package xnnpack
 
-// layout is what the memory of a runtime is laid out for. The library of 2024 lays it
-// out anew when a value outgrows its bytes, and misses other cases: a dynamically
-// quantized value of the same bytes with more scales; a convolution of such a value
-// over another number of images; a pool or resize of other channels; a broadcasting
-// operand that lent its memory to the output while both were of one size. In these it
-// would read and write out of bounds, so the runtime is made anew instead.
+// layout is what a runtime is made for besides the memory of its values, which is planned
+// at every change of sizes. The library of 2024 takes some sizes for constant: a
+// dynamically quantized value of images keeps their number; a pool or resize keeps its
+// channels; a product of matrices keeps which operand is broadcast. With others it would
+// read and write out of bounds, so the runtime is made anew instead.
 type layout struct {
-	dynamic []dynamicSize // of the dynamically quantized values
-	states  []int         // of the nodes, as far as the library takes them for constant
+	images []int // scales of the dynamically quantized values of images
+	states []int // of the nodes
 }
-
-type dynamicSize struct{ value, bytes, scales int }
 
 // set notes the layout of a runtime that is made for the shapes.
 func (l *layout) set(g *graph, s []shape) {
-	l.dynamic, l.states = l.dynamic[:0], l.states[:0]
+	l.images, l.states = l.images[:0], l.states[:0]
 	for v := range g.Values {
-		if x := &g.Values[v]; x.Datatype == qdint8 && s[v].rank > 0 {
-			l.dynamic = append(l.dynamic, dynamicSize{v, s[v].numel(), scalesOf(x, s[v])})
+		if n, ok := imageScales(g, v, s); ok {
+			l.images = append(l.images, n)
 		}
 	}
 	for i := range g.Nodes {
 		l.states = append(l.states, g.Nodes[i].state(s))
 	}
+}
+
+// imageScales is how many scales a value has if it is one of images that is quantized
+// dynamically.
+func imageScales(g *graph, v int, s []shape) (n int, ok bool) {
+	x := &g.Values[v]
+	if x.Datatype != qdint8 || x.Quant.Nonbatch <= 1 || s[v].rank == 0 {
+		return 0, false
+	}
+	return scalesOf(x, s[v]), true
 }
 
 // state is what must not change about a node's shapes, 0 where anything may.
@@ -50,22 +57,20 @@ func imageChannels(n *node, s []shape) int { return s[n.In[0]].last() }
 // scalesOf is how many scales a dynamically quantized value has.
 func scalesOf(x *value, s shape) int { return s.leading(s.rank - x.Quant.Nonbatch) }
 
-// fits reports that the runtime's memory serves other shapes, and follows what the
-// library does with it then.
+// fits reports that the runtime serves other shapes.
 func (l *layout) fits(g *graph, s []shape) bool {
 	for i := range g.Nodes {
 		if l.states[i] != g.Nodes[i].state(s) {
 			return false
 		}
 	}
-	for i := range l.dynamic {
-		r := &l.dynamic[i]
-		bytes, scales := s[r.value].numel(), scalesOf(&g.Values[r.value], s[r.value])
-		if images := g.Values[r.value].Quant.Nonbatch > 1; scales > r.scales || images && scales != r.scales {
-			return false
-		}
-		if bytes > r.bytes {
-			r.bytes, r.scales = bytes, scales
+	known := l.images
+	for v := range g.Values {
+		if n, ok := imageScales(g, v, s); ok {
+			if n != known[0] {
+				return false
+			}
+			known = known[1:]
 		}
 	}
 	return true

@@ -13,12 +13,14 @@ import (
 
 // native is a unit that runs in libXNNPACK: a runtime with a workspace of the unit, set up
 // with the addresses of the last call's arguments. A call with the same arguments and
-// sizes is one C call.
+// sizes is one C call. Large calls, and those whose nodes are measured, have runtimes of
+// their own, made by the first such call.
 type native struct {
 	image *image
 	pool  *cpu.Pool
 	*handles
-	now *instance // the runtime in use, one of handles
+	now       *instance // the runtime in use, one of handles
+	profiling bool      // nodes are measured
 
 	args   []*argument
 	values []xnn.ExternalValue
@@ -26,7 +28,6 @@ type native struct {
 	bound  bool    // args, values and shapes are those of the last call
 	finish bool    // outputs are not in place yet after a run
 	dims   [xnn.MaxDims]uint
-	names  []string // of the timed runtime's operators
 	times  []uint64
 	need   uint // what the library says of their size
 	// other runs calls at shapes that the library may not have; nil until there is one
@@ -36,28 +37,35 @@ type native struct {
 
 // instance is a runtime of the library, with how far it follows the unit's last call.
 type instance struct {
-	runtime xnn.Runtime
-	flags   uint32
-	layout  layout  // what the runtime's memory is laid out for
-	planned []shape // of the values, at the sizes that its memory is planned for; empty if it is not
-	set     bool    // it has the sizes and addresses of the last call
-	used    bool    // it has run
+	runtime  xnn.Runtime
+	flags    uint32
+	threaded bool
+	layout   layout   // what the runtime is made for
+	planned  []shape  // of the values, at the sizes that its memory is planned for; empty if it is not
+	set      bool     // it has the sizes and addresses of the last call
+	used     bool     // it has run
+	names    []string // of a timed runtime's operators
+}
+
+// take gives the instance a runtime for values of the given shapes, which is not planned.
+func (r *instance) take(rt xnn.Runtime, g *graph, s []shape) {
+	r.runtime, r.names = rt, nil
+	r.layout.set(g, s)
 }
 
 // handles are what a unit has of the library. They are freed by Close, or after the
 // unit was forgotten.
 type handles struct {
 	lib          *xnn.Library
-	threads      *threads
-	plain, timed instance // timed measures its nodes
+	threads      *threads    // nil where no call is worth several
+	plain, timed [2]instance // for small calls and for large ones; the timed ones measure their nodes
 	workspace    *workspace
 	closed       bool
 	pin          runtime.Pinner // memory of arguments that the runtimes have addresses of
 }
 
 func (h *handles) release() {
-	h.drop(&h.plain)
-	h.drop(&h.timed)
+	h.dropAll()
 	h.workspace.release()
 	h.workspace, h.closed = nil, true
 	h.threads.release()
@@ -73,14 +81,24 @@ func (h *handles) drop(r *instance) {
 	r.runtime, r.planned, r.set, r.used = 0, r.planned[:0], false, false
 }
 
+func (h *handles) dropAll() {
+	for i := range h.plain {
+		h.drop(&h.plain[i])
+		h.drop(&h.timed[i])
+	}
+}
+
 func newNative(m *image, in delegate.Instance) (*native, error) {
 	u := &native{image: m, pool: in.Pool, handles: &handles{lib: m.lib}, shapes: slices.Clone(m.shapes)}
-	u.now, u.timed.flags = &u.plain, xnn.FlagBasicProfiling
+	for i := range u.timed {
+		u.timed[i].flags = xnn.FlagBasicProfiling
+	}
 	runtime.AddCleanup(u, (*handles).release, u.handles)
 	u.args = newArguments(m.graph)
 	u.values = make([]xnn.ExternalValue, len(u.args))
-	if m.parallel() && !u.lib.PoolStalls && in.Pool != nil && in.Pool.Size() > 1 {
+	if m.parallel(m.cost) && !u.lib.PoolStalls && in.Pool != nil && in.Pool.Size() > 1 {
 		u.threads = acquireThreads(m.lib, in.Pool.Size())
+		u.plain[1].threaded, u.timed[1].threaded = true, true
 	}
 	if err := u.begin(in.Scratch); err != nil {
 		u.Close()
@@ -90,41 +108,71 @@ func newNative(m *image, in delegate.Instance) (*native, error) {
 }
 
 // begin makes the first runtime: the one that Compile has made, if it is of the right kind
-// and in the instance's workspace, or where that is nobody's. Its memory is planned already.
+// and in the instance's workspace, or where that is nobody's. For calls of other sizes than
+// the declared ones it is planned by the first.
 func (u *native) begin(s *delegate.Scratch) (err error) {
-	spare := u.image.takeSpare()
-	if s == nil && u.image.scratch == nil && spare.runtime != 0 {
+	m := u.image
+	spare := m.takeSpare()
+	if s == nil && m.scratch == nil && spare.runtime != 0 {
 		u.workspace = spare.workspace
 		u.workspace.retain()
 	} else if u.workspace, err = workspaceIn(s, u.lib); err != nil {
 		spare.release()
 		return err
 	}
-	if spare.runtime == 0 || spare.workspace != u.workspace || u.threads.pool() != 0 {
+	u.choose()
+	if spare.runtime == 0 || spare.workspace != u.workspace || u.now.threaded && !m.hasDynamicArgs() {
 		spare.release()
+		if m.hasDynamicArgs() {
+			return nil
+		}
 		return u.create()
 	}
-	u.use(spare.runtime)
+	r := &u.plain[0]
+	r.take(spare.runtime, m.graph, spare.shapes)
 	spare.workspace.release() // u has a use of its own
-	u.now.planned = append(u.now.planned, u.shapes...)
-	return u.checkShapes()
+	if !spare.planned {
+		return nil
+	}
+	r.planned = append(r.planned, spare.shapes...)
+	return u.checkShapes(r)
+}
+
+// choose takes the runtime for the sizes of the last call.
+func (u *native) choose() {
+	list := &u.plain
+	if u.profiling {
+		list = &u.timed
+	}
+	u.now = &list[0]
+	if u.isLarge() {
+		u.now = &list[1]
+	}
+}
+
+// isLarge reports a call that is worth the threads or, without any, one of more than the
+// small sizes that the first runtime stays planned for.
+func (u *native) isLarge() bool {
+	m := u.image
+	if u.threads != nil {
+		return slices.Equal(u.shapes, m.shapes) || m.parallel(m.graph.cost(u.shapes))
+	}
+	return m.small != nil && !slices.Equal(u.shapes, m.small)
 }
 
 // create makes the runtime in use, in place of the one there is.
 func (u *native) create() error {
-	rt, err := u.image.newRuntime(u.shapes, u.threads.pool(), u.now.flags, u.workspace)
+	pool := xnn.Threadpool(0)
+	if u.now.threaded {
+		pool = u.threads.pool()
+	}
+	rt, err := u.image.newRuntime(u.shapes, pool, u.now.flags, u.workspace)
 	if err != nil {
 		return err
 	}
 	u.drop(u.now)
-	u.use(rt)
+	u.now.take(rt, u.image.graph, u.shapes)
 	return nil
-}
-
-// use takes a new runtime, which is not planned yet.
-func (u *native) use(rt xnn.Runtime) {
-	u.now.runtime, u.names = rt, nil
-	u.now.layout.set(u.image.graph, u.shapes)
 }
 
 // renew leaves a workspace in which another unit's plan failed, for one of its own.
@@ -133,8 +181,7 @@ func (u *native) renew() error {
 	if err != nil {
 		return err
 	}
-	u.drop(&u.plain)
-	u.drop(&u.timed)
+	u.dropAll()
 	u.workspace.release()
 	u.bound, u.workspace = false, w
 	return nil
@@ -195,7 +242,7 @@ func deviceError(err error) error {
 func (u *native) bind(args []*tensor.Value) error {
 	anew := !u.bound
 	u.bound = false
-	reshaped, err := bindArguments(u.image.graph, u.args, args, u.shapes, anew)
+	reshaped, err := bindArguments(u.image.graph, u.args, args, u.shapes, anew, u.plain[0].planned, u.plain[1].planned)
 	if err != nil {
 		return err
 	}
@@ -204,8 +251,11 @@ func (u *native) bind(args []*tensor.Value) error {
 		if err := u.chooseEngine(); err != nil {
 			return err
 		}
+		u.choose()
 	}
-	u.plain.set, u.timed.set = false, false
+	for i := range u.plain {
+		u.plain[i].set, u.timed[i].set = false, false
+	}
 	if !u.beside && len(u.image.graph.Nodes) > 0 {
 		u.pinArguments()
 	}
@@ -213,12 +263,25 @@ func (u *native) bind(args []*tensor.Value) error {
 	return nil
 }
 
+// pinArguments keeps the arguments' memory in its place, unless it is that of the last call.
 func (u *native) pinArguments() {
+	if u.pinned() {
+		return
+	}
 	u.pin.Unpin()
 	for i, a := range u.args {
 		u.pin.Pin(&a.data[0])
 		u.values[i] = xnn.ExternalValue{ID: uint32(i), Data: xnn.AddressOf(a.data)}
 	}
+}
+
+func (u *native) pinned() bool {
+	for i, a := range u.args {
+		if u.values[i].Data != xnn.AddressOf(a.data) {
+			return false
+		}
+	}
+	return true
 }
 
 // ready brings the runtime in use to the sizes and addresses of the last call.
@@ -263,7 +326,7 @@ func (u *native) setup(r *instance) error {
 		return deviceError(err)
 	}
 	r.planned = append(r.planned, u.shapes...)
-	return u.checkShapes()
+	return u.checkShapes(r)
 }
 
 // chooseEngine compares the shapes of a call with what the library may have. It costs
@@ -271,7 +334,7 @@ func (u *native) setup(r *instance) error {
 func (u *native) chooseEngine() error {
 	u.beside = false
 	m := u.image
-	if slices.Equal(u.shapes, m.shapes) || m.graph.refuses(u.shapes) == "" && m.affords(u.shapes) {
+	if slices.Equal(u.shapes, m.shapes) || u.isPlanned() || m.graph.refuses(u.shapes) == "" && m.affords(u.shapes) {
 		return nil
 	}
 	if m.frozen {
@@ -282,6 +345,11 @@ func (u *native) chooseEngine() error {
 		u.other = newReference(m, delegate.Instance{Pool: u.pool})
 	}
 	return nil
+}
+
+// isPlanned reports sizes that a runtime has had lately.
+func (u *native) isPlanned() bool {
+	return slices.Equal(u.shapes, u.plain[0].planned) || slices.Equal(u.shapes, u.plain[1].planned)
 }
 
 // reshape tells the runtime the inputs' sizes.
@@ -296,16 +364,16 @@ func (u *native) reshape() error {
 	return nil
 }
 
-// checkShapes wants the runtime to come to the same sizes of arguments as our own rules.
-func (u *native) checkShapes() error {
-	g, r := u.image.graph, u.now
+// checkShapes wants a planned runtime to come to the same sizes of arguments as our own rules.
+func (u *native) checkShapes(r *instance) error {
+	g := u.image.graph
 	for i, v := range g.Args {
 		var rank uint
 		if err := u.lib.GetExternalValueShape(r.runtime, uint32(i), &rank, &u.dims[0]).Error("xnn_get_external_value_shape"); err != nil {
 			return deviceError(err)
 		}
-		if got := u.getDims(rank); got != u.shapes[v] {
-			return delegate.Errorf(ID, delegate.ErrDevice, argumentPlace(g, i), "the library makes it %v, want %v", got, u.shapes[v])
+		if got := u.getDims(rank); got != r.planned[v] {
+			return delegate.Errorf(ID, delegate.ErrDevice, argumentPlace(g, i), "the library makes it %v, want %v", got, r.planned[v])
 		}
 	}
 	return nil

@@ -14,17 +14,15 @@ import (
 // made for it. That one is kept beside the other, if both are in use, and changing over
 // costs as much as a call with other arguments.
 func (u *native) SetProfiling(on bool) error {
-	old, next := u.now, &u.plain
-	if on {
-		next = &u.timed
-	}
-	if next == old || u.closed {
+	if on == u.profiling || u.closed {
 		return nil
 	}
-	u.now = next
-	if fit := u.bound && !u.beside || slices.Equal(u.shapes, u.image.shapes); fit && next.runtime == 0 { // else by the next call
+	old := u.now
+	u.profiling = on
+	u.choose()
+	if fit := u.bound && !u.beside || slices.Equal(u.shapes, u.image.shapes); fit && u.now.runtime == 0 { // else by the next call
 		if err := u.create(); err != nil {
-			u.now = old
+			u.now, u.profiling = old, !on
 			return err
 		}
 	}
@@ -44,17 +42,17 @@ func (u *native) Profile(dst []delegate.NodeTime) []delegate.NodeTime {
 		return u.other.Profile(dst)
 	}
 	r := u.now
-	if r != &u.timed || !u.bound || r.runtime == 0 || u.names == nil && !u.readNames() {
+	if !u.profiling || !u.bound || r.runtime == 0 || r.names == nil && !u.readNames() {
 		return dst
 	}
-	if len(u.times) != len(u.names) {
-		u.times = make([]uint64, len(u.names))
+	if len(u.times) != len(r.names) {
+		u.times = make([]uint64, len(r.names))
 	}
 	times := tensor.BytesOf(u.times)
 	if u.lib.GetRuntimeProfilingInfo(r.runtime, xnn.ProfileOperatorTiming, uint(len(times)), &times[0], &u.need) != xnn.Success {
 		return dst
 	}
-	for i, name := range u.names {
+	for i, name := range r.names {
 		dst = append(dst, delegate.NodeTime{Name: name, Duration: time.Duration(u.times[i]) * time.Microsecond})
 	}
 	return dst
@@ -64,14 +62,14 @@ func (u *native) Profile(dst []delegate.NodeTime) []delegate.NodeTime {
 func (u *native) readNames() bool {
 	var need uint
 	var none byte
-	u.lib.GetRuntimeProfilingInfo(u.timed.runtime, xnn.ProfileOperatorName, 0, &none, &need)
+	u.lib.GetRuntimeProfilingInfo(u.now.runtime, xnn.ProfileOperatorName, 0, &none, &need)
 	if need == 0 || need > 1<<20 {
 		return false
 	}
 	text := make([]byte, need)
-	if u.lib.GetRuntimeProfilingInfo(u.timed.runtime, xnn.ProfileOperatorName, need, &text[0], &need) != xnn.Success {
+	if u.lib.GetRuntimeProfilingInfo(u.now.runtime, xnn.ProfileOperatorName, need, &text[0], &need) != xnn.Success {
 		return false
 	}
-	u.names = strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
+	u.now.names = strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
 	return true
 }

@@ -47,10 +47,10 @@ func TestProfilingInTurn(t *testing.T) {
 			t.Fatalf("round %d, timed %v: times %v", round, on, times)
 		}
 		u := timed.(*native)
-		if round > 20 && runtimes != [2]xnn.Runtime{u.plain.runtime, u.timed.runtime} {
+		if round > 20 && runtimes != [2]xnn.Runtime{u.plain[0].runtime, u.timed[0].runtime} {
 			t.Fatalf("round %d: another runtime", round)
 		}
-		runtimes = [2]xnn.Runtime{u.plain.runtime, u.timed.runtime}
+		runtimes = [2]xnn.Runtime{u.plain[0].runtime, u.timed[0].runtime}
 	}
 }
 
@@ -84,8 +84,8 @@ func TestProfilingFromTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustExecute(t, u, newMaker(1).arguments(g))
-	if u.plain.runtime != 0 || u.timed.runtime == 0 {
-		t.Errorf("runtimes %#x and %#x, want the second only", u.plain.runtime, u.timed.runtime)
+	if u.plain[0].runtime != 0 || u.timed[0].runtime == 0 {
+		t.Errorf("runtimes %#x and %#x, want the second only", u.plain[0].runtime, u.timed[0].runtime)
 	}
 }
 

@@ -109,15 +109,14 @@ func (p *linePool) columns(y, line []float32, cols taps) {
 		p.empty(y)
 		return
 	}
-	at, step := cols.place(cols.lo)*c, p.w.strideW*c
-	if n := cols.len(); p.w.strideW == 1 {
-		y, step, c = y[:len(y):len(y)], 0, len(y)
-		p.window(y, line[at:], n, cols.step*p.out.dim[3])
+	at := cols.place(cols.lo) * c
+	if p.w.strideW == 1 { // pixels side by side are one run
+		p.window(y, line[at:], cols.len(), cols.step*c)
 		return
 	}
 	for i := 0; i < len(y); i += c {
 		p.window(y[i:][:c], line[at:], cols.len(), cols.step*c)
-		at += step
+		at += p.w.strideW * c
 	}
 }
 

@@ -1,6 +1,9 @@
 package xnnpack
 
 import (
+	"slices"
+	"sync"
+
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/hal/cpu"
@@ -16,60 +19,90 @@ const (
 	releaseMost  = 4096     // constants of a graph up to which it is looked for overlaps
 )
 
-// releasable are the filters of which nothing but the packed form is needed, by address.
-func (g *graph) releasable(args []*delegate.ArgSpec) map[xnn.Address][]byte {
+// releasable is a filter of which nothing but the packed form is needed.
+type releasable struct {
+	value  *value
+	scales []byte // of groups, which go with it; nil where they stay
+}
+
+// releasable are such filters by address.
+func (g *graph) releasable(args []*delegate.ArgSpec) map[xnn.Address]releasable {
 	if len(args) == 0 || !areStatic(args) && !g.staysNative() {
 		return nil
 	}
 	return g.ownFilters()
 }
 
-// releaseFilters gives back the filters that the Go engine has packed.
-func (m *image) releaseFilters() {
+// releaseFilters gives back the filter of a node that the Go engine has packed.
+func (m *image) releaseFilters() func(*node) {
 	if m.giveBack == nil || len(m.args) == 0 {
-		return
+		return func(*node) {}
 	}
 	own := m.graph.ownFilters()
-	for i := range m.graph.Nodes {
-		n := &m.graph.Nodes[i]
-		if m.packed[i] == nil || !n.Type.packsFilter() {
-			continue
-		}
-		if data := own[xnn.AddressOf(m.graph.Values[n.In[1]].Data)]; data != nil {
-			m.giveBack(data)
+	return func(n *node) {
+		if r, ok := own[xnn.AddressOf(m.graph.Values[n.In[1]].Data)]; ok && n.Type.packsFilter() {
+			m.giveBack(r.value.Data)
 		}
 	}
 }
 
 // ownFilters are the filters that one node alone reads and that share no bytes, by address.
-func (g *graph) ownFilters() map[xnn.Address][]byte {
-	readers, all := make([]int, len(g.Values)), [][]byte(nil)
-	for i := range g.Nodes {
-		for _, v := range g.Nodes[i].In {
-			if v != none {
-				readers[v]++
-			}
-		}
-	}
-	for v := range g.Values {
-		if x := &g.Values[v]; readers[v] > 0 && x.isConst() {
-			all = append(all, x.Data)
-		}
-	}
+func (g *graph) ownFilters() map[xnn.Address]releasable {
+	readers := g.readers()
+	all := g.constantsRead(readers)
 	if len(all) > releaseMost {
 		return nil
 	}
-	found := make(map[xnn.Address][]byte)
+	found := make(map[xnn.Address]releasable)
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
 		if !n.Type.packsFilter() || readers[n.In[1]] != 1 {
 			continue
 		}
-		if x := &g.Values[n.In[1]]; x.isConst() && len(x.Data) >= releaseBytes && isAlone(x.Data, all) {
-			found[xnn.AddressOf(x.Data)] = x.Data
+		x := &g.Values[n.In[1]]
+		if !x.isConst() || len(x.Data) < releaseBytes || !isAlone(x.Data, all) {
+			continue
 		}
+		r := releasable{value: x, scales: tensor.BytesOf(x.Quant.Blocks)}
+		if len(r.scales) < releaseBytes || !isAlone(r.scales, all) {
+			r.scales = nil
+		}
+		found[xnn.AddressOf(x.Data)] = r
 	}
 	return found
+}
+
+// constantsRead are the bytes of the constants that nodes read, and of their scales.
+func (g *graph) constantsRead(readers []int) (all [][]byte) {
+	for v := range g.Values {
+		x := &g.Values[v]
+		if readers[v] == 0 || !x.isConst() {
+			continue
+		}
+		all = append(all, x.Data)
+		for _, scales := range [][]byte{tensor.BytesOf(x.Quant.Scales), tensor.BytesOf(x.Quant.Blocks)} {
+			if len(scales) > 0 {
+				all = append(all, scales)
+			}
+		}
+	}
+	return all
+}
+
+// standInScales are n scales of groups, all 1. The library looks at the scales of every
+// filter that it is told of, though it takes the packed one as it is.
+func standInScales(n int) []uint16 {
+	standIn.Lock()
+	defer standIn.Unlock()
+	if len(standIn.ones) < n {
+		standIn.ones = slices.Repeat([]uint16{0x3f80}, n) // bfloat16
+	}
+	return standIn.ones[:n:n]
+}
+
+var standIn struct {
+	sync.Mutex
+	ones []uint16
 }
 
 // packsFilter reports nodes whose filter the library keeps in packed form only, shared
@@ -91,14 +124,9 @@ func (g *graph) staysNative() bool {
 }
 
 // areStatic reports a call whose arguments have the declared sizes for good.
-func areStatic(args []*delegate.ArgSpec) bool {
-	for _, a := range args {
-		if a == nil || a.Dynamism != tensor.Static {
-			return false
-		}
-	}
-	return true
-}
+func areStatic(args []*delegate.ArgSpec) bool { return !slices.ContainsFunc(args, isDynamic) }
+
+func isDynamic(a *delegate.ArgSpec) bool { return a == nil || a.Dynamism != tensor.Static }
 
 // isAlone reports data that shares bytes with no other constant, itself being one.
 func isAlone(data []byte, all [][]byte) bool {

@@ -31,6 +31,15 @@ func twoLayers(shared bool) *graph {
 	return m.done(outputs...)
 }
 
+// groupLayer is a product with a filter of 128 KiB in groups, which have 16 KiB of scales.
+func groupLayer() *graph {
+	m := newMaker(9)
+	x := m.input(fp32, 3, 64)
+	y := m.value(fp32, 3, 4096)
+	m.node("FullyConnected", []int{m.quantized(x, 1), m.constant(qbint4, 0, 4096, 64), none}, []int{y})
+	return m.done(y)
+}
+
 // staticArgs describes the arguments of a graph, all of fixed sizes but for dynamic ones.
 func staticArgs(g *graph, dynamic bool) (args []*delegate.ArgSpec) {
 	for _, v := range g.Args {
@@ -60,6 +69,9 @@ func TestRelease(t *testing.T) {
 		{"weights cache", plain, Backend{WeightsCache: t.TempDir()}, false, 32<<10 + 64<<10},
 		{"two readers of a filter", shared, Backend{}, false, 32 << 10},
 		{"dynamic sizes", plain, Backend{}, true, 32<<10 + 64<<10},
+		{"scales of groups", groupLayer(), Backend{}, false, 128<<10 + 16<<10},
+		{"scales of groups, dynamic sizes", groupLayer(), Backend{}, true, 128<<10 + 16<<10},
+		{"scales of groups, weights cache", groupLayer(), Backend{WeightsCache: t.TempDir()}, false, 128<<10 + 16<<10},
 		{"dynamic sizes that the library may not have", rows, Backend{}, true, 0},
 		{"Go engine", plain, Backend{Engine: EngineReference}, false, 32<<10 + 64<<10},
 	} {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/etrun-go/etrun/runtime/pte"
@@ -245,13 +246,13 @@ func (s *seeds) addArchive(path string) {
 // anyBytes is named data that has bytes for every key: weights do not matter here.
 type anyBytes map[string][]byte
 
-var lent = bytes.Repeat([]byte{0x11, 0x3c, 0xa2, 0x3e}, 1<<24)
+var lent = sync.OnceValue(func() []byte { return bytes.Repeat([]byte{0x11, 0x3c, 0xa2, 0x3e}, 1<<24) })
 
 func (a anyBytes) Named(key string) ([]byte, bool) {
 	if b, ok := a[key]; ok {
 		return b, true
 	}
-	return lent, true
+	return lent(), true
 }
 
 // addProgram adds parts of the graphs of a program's payloads.

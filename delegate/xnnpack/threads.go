@@ -13,8 +13,9 @@ const (
 	parallelNodeCost = 5e4
 )
 
-func (m *image) parallel() bool {
-	return m.cost >= parallelCost && m.cost >= parallelNodeCost*float64(len(m.graph.Nodes))
+// parallel reports a call of that cost that is worth several threads.
+func (m *image) parallel(cost float64) bool {
+	return cost >= parallelCost && cost >= parallelNodeCost*float64(len(m.graph.Nodes))
 }
 
 // threads is a thread pool of the library that units share.

@@ -513,7 +513,7 @@ func TestInfo(t *testing.T) {
 	if info.Inputs != 1 || len(info.Nodes) != 1 || info.WeightBytes != 4*(4*27+4) {
 		t.Errorf("got %+v", info)
 	}
-	if want := "fp32[1 5 5 3] fp32[4 3 3 3] fp32[4] → fp32[1 3 3 4]"; info.Nodes[0].Detail != want {
+	if want := "fp32 1x5x5x3, fp32 4x3x3x3, fp32 4 → fp32 1x3x3x4"; info.Nodes[0].Detail != want {
 		t.Errorf("node %q, want %q", info.Nodes[0].Detail, want)
 	}
 }
@@ -532,7 +532,7 @@ func BenchmarkOverhead(b *testing.B) {
 	})
 	b.Run("library", func(b *testing.B) {
 		for b.Loop() {
-			lib.InvokeRuntime(u.(*native).plain.runtime)
+			lib.InvokeRuntime(u.(*native).plain[0].runtime)
 		}
 	})
 }

@@ -26,11 +26,12 @@ type weights struct {
 	limit   int64  // of all packed bytes, 0 for none
 	over    bool   // a request went beyond the limit
 
-	constants map[xnn.Address][]byte // that may be given back once they are packed
-	release   func([]byte) bool      // gives them back, nil where nothing may be
-	gone      bool                   // some were
-	sealed    bool                   // the first runtime is there: with gone, nothing can be packed any more
-	refused   bool                   // something was asked for all the same
+	constants map[xnn.Address]releasable // that may be given back once they are packed
+	release   func([]byte) bool          // gives them back, nil where nothing may be
+	gone      bool                       // some were
+	unscaled  []*value                   // constants whose scales were
+	sealed    bool                       // the first runtime is there: with gone, nothing can be packed any more
+	refused   bool                       // something was asked for all the same
 	pin       runtime.Pinner
 	blocks    []*block
 	mapping   *cpu.Mapping // of a file that the entries are from
@@ -101,8 +102,13 @@ func (w *weights) Insert(key xnn.WeightsKey, at xnn.Address, size uint) xnn.Addr
 
 // giveBack returns the memory of a constant that was packed.
 func (w *weights) giveBack(at xnn.Address) {
-	if data, ok := w.constants[at]; ok && w.release != nil && w.release(data) {
-		w.gone = true
+	c, ok := w.constants[at]
+	if !ok || w.release == nil || !w.release(c.value.Data) {
+		return
+	}
+	w.gone = true
+	if len(c.scales) > 0 && w.release(c.scales) {
+		w.unscaled = append(w.unscaled, c.value)
 	}
 }
 

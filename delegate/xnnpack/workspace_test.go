@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 
+	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -160,4 +162,138 @@ func TestBrokenWorkspace(t *testing.T) {
 	if shared.uses != 0 {
 		t.Errorf("%d uses are left", shared.uses)
 	}
+}
+
+// TestPlansForCalls declares sizes that need 128 MB between nodes. Calls of a few rows do
+// not take them; one of all rows does, and those after it are right, too.
+func TestPlansForCalls(t *testing.T) {
+	xnntest.Library(t)
+	const rows, width = 1 << 16, 256
+	m := newMaker(10)
+	x := m.input(fp32, rows, 16)
+	u, v, y := m.value(fp32, rows, width), m.value(fp32, rows, width), m.value(fp32, rows, 1)
+	m.node("FullyConnected", []int{x, m.constant(fp32, 0, width, 16), none}, []int{u})
+	m.node("Sigmoid", []int{u}, []int{v})
+	m.node("FullyConnected", []int{v, m.constant(fp32, 0, 1, width), none}, []int{y})
+	g := m.done(y)
+	img, err := Backend{Engine: EngineNative, Library: xnntest.Path()}.Compile(context.Background(),
+		&delegate.Payload{Data: encode(g), Args: staticArgs(g, true)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer img.Close()
+	unit, err := img.Unit(delegate.Instance{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unit.Close()
+	before := resident(t)
+	want := make(map[int][]float64)
+	for _, n := range []int{3, 40, rows, 3, 40} {
+		args := rowsOf(n, rows)
+		mustExecute(t, unit, args)
+		got := numbersOf(args[1].Tensor)
+		if want[n] == nil {
+			want[n] = alone(t, img, args)
+		}
+		if !slices.Equal(got, want[n]) {
+			t.Errorf("%d rows: got %v…, want %v…", n, got[:3], want[n][:3])
+		}
+		if grown := resident(t) - before; n < rows && len(want) < 3 && grown > 32<<20 {
+			t.Errorf("%d rows took %d MB", n, grown>>20)
+		}
+	}
+}
+
+// rowsOf is arguments with n rows of at most most.
+func rowsOf(n, most int) []*tensor.Value {
+	x := tensor.New(tensor.Float32, n, 16)
+	for i := range tensor.Data[float32](x) {
+		tensor.Data[float32](x)[i] = float32(i%13) - 6
+	}
+	y := tensor.Make(tensor.Float32, []int{most, 1}, nil, tensor.DynamicBound)
+	y.Bind(tensor.AlignedBytes(y.NBytes()))
+	a, b := tensor.TensorValue(x), tensor.TensorValue(y)
+	return []*tensor.Value{&a, &b}
+}
+
+// resident is the memory of the process, in bytes.
+func resident(t *testing.T) (bytes int64) {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Skip(err)
+	}
+	var size, pages int64
+	if _, err := fmt.Sscan(string(text), &size, &pages); err != nil {
+		t.Fatal(err)
+	}
+	return pages * int64(os.Getpagesize())
+}
+
+// TestBroadcastOperands runs sums and products of values between nodes, of which one is
+// repeated along rows, at numbers of rows that come and go: where both have one row, one
+// lends its memory to the output. The runtime stays the same.
+func TestBroadcastOperands(t *testing.T) {
+	xnntest.Library(t)
+	m := newMaker(11)
+	x, y := m.input(fp32, 4, 16), m.input(fp32, 4, 16)
+	u, v := m.value(fp32, 4, 16), m.value(fp32, 4, 16)
+	m.node("Sigmoid", []int{x}, []int{u})
+	m.node("Tanh", []int{y}, []int{v})
+	sum, product, both := m.value(fp32, 4, 16), m.value(fp32, 4, 16), m.value(fp32, 4, 16)
+	m.node("Add", []int{u, v}, []int{sum})
+	m.node("Multiply", []int{sum, m.constant(fp32, 0, 16)}, []int{product})
+	m.node("Subtract", []int{product, m.sigmoid(x)}, []int{both})
+	last := m.value(fp32, 4, 8)
+	m.node("FullyConnected", []int{m.quantized(both, 1), m.constant(qcint8, 0, 8, 16), none}, []int{last})
+	g := m.done(last)
+	img, err := Backend{Engine: EngineNative, Library: xnntest.Path()}.Compile(context.Background(), &delegate.Payload{Data: encode(g)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer img.Close()
+	unit, err := img.Unit(delegate.Instance{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unit.Close()
+	r, first := rand.New(rand.NewPCG(12, 13)), xnn.Runtime(0)
+	for round := range classRounds() {
+		rows := []int{1, 1 + r.IntN(60)}
+		if r.IntN(2) == 0 {
+			rows = []int{rows[1], 1}
+		}
+		if r.IntN(3) == 0 {
+			rows = []int{rows[r.IntN(2)], rows[r.IntN(2)]}
+		}
+		if rows[0] != rows[1] && min(rows[0], rows[1]) != 1 {
+			continue
+		}
+		args := rowArguments(img.(*image).graph, r, rows[0])
+		other := rowArguments(img.(*image).graph, r, rows[1])
+		call := []*tensor.Value{args[0], other[0], args[1]}
+		mustExecute(t, unit, call)
+		if n := unit.(*native); n.beside || round > 0 && n.plain[0].runtime != first {
+			t.Fatalf("round %d: beside the library %v, or in another runtime than before", round, n.beside)
+		}
+		first = unit.(*native).plain[0].runtime
+		got := numbersOf(call[2].Tensor)
+		fresh, err := img.Unit(delegate.Instance{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustExecute(t, fresh, call)
+		fresh.Close()
+		if want := numbersOf(call[2].Tensor); !slices.Equal(got, want) {
+			t.Fatalf("round %d, %d and %d rows: got %v…, want %v…", round, rows[0], rows[1], got[:4], want[:4])
+		}
+	}
+}
+
+// sigmoid adds a node that reads x.
+func (m *maker) sigmoid(x int) int {
+	v := m.value(fp32, m.g.Values[x].Shape.dims()...)
+	m.node("Sigmoid", []int{x}, []int{v})
+	return v
 }

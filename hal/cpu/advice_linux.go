@@ -11,6 +11,10 @@ import (
 // system has them: a fault for each small one takes longer than to fill it.
 func UseLargePages(b []byte) { advise(b, unix.MADV_HUGEPAGE) }
 
+// UseSmallPages asks for the opposite: memory of which much may never be touched is then
+// taken page by page.
+func UseSmallPages(b []byte) { advise(b, unix.MADV_NOHUGEPAGE) }
+
 // Discard gives back the memory of the whole pages within b, which reads as zeros
 // afterwards, or as the file's bytes where b is a view of a file.
 func Discard(b []byte) { advise(b, unix.MADV_DONTNEED) }

@@ -96,7 +96,6 @@ func (m *Panels) Mul(rows int, a []float32, lda int, bias, c []float32, ldc int,
 	if rows == 1 && m.K > 0 {
 		from = m.mulRow(a, bias, c, lo, hi, from, to)
 	}
-	inf := float32(math.Inf(1))
 	start, lds, inf := bias, 0, float32(math.Inf(1))
 	for p := 0; p == 0 || p < m.K; p += depth {
 		k, low, high := min(depth, m.K-p), -inf, inf

@@ -171,6 +171,11 @@ var structured = []loop{
 			simd.MulAddTo(rows, n, k, a, ars, acs, b, ldb, m.floats(n), 0, c, ldc)
 		}
 	}},
+	{name: "sums of rows", align: 4, run: func(m *memory, n int) {
+		for _, rows := range []int{1, 4, 7} {
+			simd.SumRows(m.floats(rows), m.floats(rows*n), n)
+		}
+	}},
 	{name: "transpose", align: 8, least: 8, step: 8, run: func(m *memory, n int) {
 		transposed(m, n, func(r *rand.Rand) uint8 { return uint8(r.Uint32()) })
 		transposed(m, n, func(r *rand.Rand) uint16 { return uint16(r.Uint32()) })

@@ -80,3 +80,34 @@ func TestSumTaps(t *testing.T) {
 		}
 	})
 }
+
+// TestSumRows compares with sums of each row in float64.
+func TestSumRows(t *testing.T) {
+	r := rand.New(rand.NewPCG(21, 3))
+	for _, rows := range []int{0, 1, 3, 4, 5, 12, 31} {
+		for _, n := range []int{0, 1, 4, 7, 8, 9, 16, 31, 49, 64, 255} {
+			x, got := make([]float32, rows*n), make([]float32, rows)
+			for i := range x {
+				x[i] = r.Float32()*2 - 1
+			}
+			for i := range got {
+				got[i] = 7
+			}
+			SumRows(got, x, n)
+			for i, v := range got {
+				want := 0.0
+				for _, e := range x[i*n:][:n] {
+					want += float64(e)
+				}
+				if math.Abs(float64(v)-want) > 1e-7*float64(n+1) {
+					t.Errorf("%d rows of %d, row %d: got %v, want %v", rows, n, i, v, want)
+				}
+			}
+		}
+	}
+	x := []float32{1, 2, 3, float32(math.NaN()), 5, 6, 7, 8, float32(math.Inf(1))}
+	got := make([]float32, 1)
+	if SumRows(got, x, 9); got[0] == got[0] {
+		t.Errorf("got %v for a row with NaN", got[0])
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/etrun-go/etrun/internal/simd"
+	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // The attention of a head goes by blocks of queries and, for each, blocks of keys:
@@ -12,9 +13,8 @@ import (
 const (
 	queryBlock = 32  // queries of a block
 	keyBlock   = 128 // keys of a block
-	// wide is the number of rows from which scores are computed as a matrix
-	// product, else as dot products.
-	wide = 8
+	// products want so many rows: blocks of several queries are filled up with zeros
+	rowTile = 4
 )
 
 // tile chooses the query blocks and the scratch memory for one of them. The rows of a
@@ -24,20 +24,25 @@ func (p *attention) tile() {
 	all := p.rows * p.reps
 	p.block = max(1, min(all, queryBlock))
 	p.blocks = (all + p.block - 1) / p.block
-	keys := min(p.keys, keyBlock)
-	p.perWorker = p.block*(2*p.dim+keys+2) + keys*p.dim
-	if p.block >= wide {
-		p.perWorker += p.block * (p.dim + keys)
+	keys, rows := min(p.keys, keyBlock), filled(p.block)
+	p.perWorker = rows*(2*p.dim+keys+2) + 2*keys*p.dim
+}
+
+// filled is how many rows a block with so many queries has.
+func filled(queries int) int {
+	if queries == 1 {
+		return 1
 	}
+	return (queries + rowTile - 1) / rowTile * rowTile
 }
 
 // tileMemory is the scratch memory of a block of queries.
 type tileMemory struct {
-	q, acc        []float32 // rows × dim: the queries times the scale; the sums of values
-	scores        []float32 // rows × keys
-	most, sum     []float32 // of each row
-	kv            []float32 // keys × dim: keys or values of another type than float32
-	qt, scoresOfK []float32 // dim × rows and keys × rows, the transposes, from wide rows on
+	q, acc    []float32 // rows × dim: the queries times the scale; the sums of values
+	scores    []float32 // rows × keys
+	most, sum []float32 // of each row
+	kv        []float32 // keys × dim: keys or values of another type than float32
+	kt        []float32 // dim × keys, for products
 }
 
 func (p *attention) memory(worker int) (m tileMemory) {
@@ -47,12 +52,9 @@ func (p *attention) memory(worker int) (m tileMemory) {
 		s = s[n:]
 		return part
 	}
-	keys := min(p.keys, keyBlock)
-	m.q, m.acc, m.scores = cut(p.block*p.dim), cut(p.block*p.dim), cut(p.block*keys)
-	m.most, m.sum, m.kv = cut(p.block), cut(p.block), cut(keys*p.dim)
-	if p.block >= wide {
-		m.qt, m.scoresOfK = cut(p.block*p.dim), cut(p.block*keys)
-	}
+	keys, rows := min(p.keys, keyBlock), filled(p.block)
+	m.q, m.acc, m.scores = cut(rows*p.dim), cut(rows*p.dim), cut(rows*keys)
+	m.most, m.sum, m.kv, m.kt = cut(rows), cut(rows), cut(keys*p.dim), cut(keys*p.dim)
 	return m
 }
 
@@ -91,7 +93,7 @@ func (p *attention) attend(m *tileMemory, b, kvHead, first int) {
 			p.soften(m, (first+r)/p.reps, r, key, n)
 		}
 		v, stride := p.v.rows(b, kvHead, key, n, m.kv)
-		simd.MulAdd(rows, p.dim, n, m.scores, n, 1, v, stride, m.acc, p.dim)
+		simd.MulAdd(filled(rows), p.dim, n, m.scores, n, 1, v, stride, m.acc, p.dim)
 	}
 	for r := range rows {
 		row := m.acc[r*p.dim : (r+1)*p.dim]
@@ -102,8 +104,7 @@ func (p *attention) attend(m *tileMemory, b, kvHead, first int) {
 	}
 }
 
-// loadQueries takes the queries times the scale, and their transpose where scores are
-// computed as a product.
+// loadQueries takes the queries times the scale, and fills the block up.
 func (p *attention) loadQueries(m *tileMemory, b, kvHead, first, rows int) {
 	for r := range rows {
 		row := m.q[r*p.dim : (r+1)*p.dim]
@@ -111,36 +112,40 @@ func (p *attention) loadQueries(m *tileMemory, b, kvHead, first, rows int) {
 		q, _ := p.q.rows(b, head, pos, 1, row)
 		simd.ScaleShift(row, q, p.scale, 0)
 	}
-	if rows >= wide {
-		transpose(m.qt, m.q, rows, p.dim)
-	}
+	clear(m.q[rows*p.dim : filled(rows)*p.dim])
 }
 
-// score computes the scores of n keys: rows × n.
+// score computes the scores of n keys, rows × n, and zeros for rows without a query.
 func (p *attention) score(m *tileMemory, k []float32, stride, rows, n int) {
-	if rows < wide {
-		for r := range rows {
-			q := m.q[r*p.dim : (r+1)*p.dim]
-			for j := range n {
-				m.scores[r*n+j] = simd.Dot(q, k[j*stride:])
-			}
+	if rows == 1 {
+		for j := range n {
+			m.scores[j] = simd.Dot(m.q[:p.dim], k[j*stride:])
 		}
 		return
 	}
-	t := m.scoresOfK[:n*rows]
-	clear(t)
-	simd.MulAdd(n, rows, p.dim, k, stride, 1, m.qt, rows, t, rows)
-	transpose(m.scores, t, n, rows)
+	transpose(m.kt, k, n, p.dim, stride)
+	scores := m.scores[:filled(rows)*n]
+	clear(scores)
+	simd.MulAdd(filled(rows), n, p.dim, m.q, p.dim, 1, m.kt, n, scores, n)
 }
 
-// transpose writes the columns of src, rows × cols, as rows of dst.
-func transpose(dst, src []float32, rows, cols int) {
+// transpose writes the rows of src, stride elements apart, as columns of dst, cols × rows.
+func transpose(dst, src []float32, rows, cols, stride int) {
+	const tile = 8
+	whole, across := rows/tile*tile, cols/tile*tile
+	simd.Transpose(bitsOf(dst), bitsOf(src), whole, across, rows, stride)
 	for i := range rows {
-		for j, x := range src[i*cols : (i+1)*cols] {
-			dst[j*rows+i] = x
+		from := across
+		if i >= whole {
+			from = 0
+		}
+		for j := from; j < cols; j++ {
+			dst[j*rows+i] = src[i*stride+j]
 		}
 	}
 }
+
+func bitsOf(x []float32) []uint32 { return tensor.View[uint32](tensor.BytesOf(x)) }
 
 // soften turns row r of the scores, of position i and n keys from key on, into weights
 // relative to the greatest score so far, and brings what was summed up before into

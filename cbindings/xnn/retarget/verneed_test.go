@@ -1,4 +1,4 @@
-package main
+package retarget
 
 import (
 	"bytes"
@@ -169,8 +169,8 @@ func symbolsOf(t *testing.T, image []byte) []elf.Symbol {
 	return s
 }
 
-// TestRewrite runs the command on a file, twice: the second run finds nothing to do.
-func TestRewrite(t *testing.T) {
+// TestFile changes a file, twice: the second run finds nothing to do.
+func TestFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lib.so")
 	lib := library{elf.EM_X86_64, []string{"fmodf"}, []int{2}, []string{"GLIBC_2.38", "GLIBC_2.2.5"}}
 	if err := os.WriteFile(path, lib.build(), 0o600); err != nil {
@@ -178,14 +178,14 @@ func TestRewrite(t *testing.T) {
 	}
 	var out strings.Builder
 	for range 2 {
-		if err := run([]string{path}, &out); err != nil {
+		if err := File(path, &out); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if got := strings.Count(out.String(), "no longer required"); got != 1 {
 		t.Errorf("%d reports, want 1: %q", got, out.String())
 	}
-	if err := run([]string{path + ".missing"}, io.Discard); err == nil {
+	if err := File(path+".missing", io.Discard); err == nil {
 		t.Error("no error for a missing file")
 	}
 }

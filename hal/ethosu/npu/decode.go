@@ -30,6 +30,7 @@ type decoder struct {
 
 	chained [isa.NumRegions]fmap // what the chain buffers hold
 	left    *kernelOp            // the operation that left its accumulators
+	waits   waits                // before the next operation
 	stopped bool
 }
 
@@ -85,6 +86,7 @@ func (d *decoder) step(s *isa.Step) error {
 	case s.Code == isa.OpBranch:
 		return isa.StreamError(s.Word, s.Name, isa.ErrUnsupported, "branches")
 	default: // waits, interrupts and counters
+		d.waits.add(s)
 		return nil
 	}
 	op, err := decode(d, s)
@@ -113,7 +115,8 @@ func placed(s *isa.Step, err error) error {
 // add appends an operation to the program and accounts for what it takes.
 func (d *decoder) add(op operation, s *isa.Step) error {
 	h := op.head()
-	h.word, h.code, h.name, h.param = s.Word, s.Code, s.Name, s.Param
+	h.word, h.code, h.name, h.param, h.schedule = s.Word, s.Code, s.Name, s.Param, d.schedule()
+	h.waits, d.waits = d.waits, waits{}
 	o, ok := op.(*kernelOp)
 	if ok {
 		h.work += elementWork * o.out.elements()

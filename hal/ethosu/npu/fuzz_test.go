@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -67,6 +68,7 @@ func FuzzStream(f *testing.F) {
 			checkError(t, err)
 			return
 		}
+		checkCosts(t, p)
 		const fill = 0xa5
 		all0, mem0 := guarded(len(constants), fill)
 		copy(mem0, constants)
@@ -144,5 +146,18 @@ func run(t *testing.T, s sample, stream []byte) {
 	defer cancel()
 	if err := n.NewRun(nil).Execute(ctx, &mem, nil); err != nil {
 		checkError(t, err)
+	}
+}
+
+// checkCosts checks that the estimates of a program are numbers, and in order.
+func checkCosts(t *testing.T, p *npu.Program) {
+	t.Helper()
+	m := &npu.Timings{{Rate: 1.875, Latency: 500, Burst: 128}, {Rate: 8, Latency: 32, Burst: 32}}
+	costs := p.Costs(m)
+	for i, s := range npu.Timeline(costs, m) {
+		c := &costs[i]
+		if !(s.Begin >= 0 && s.End >= s.Begin && s.End <= math.MaxFloat64) || c.Cycles < 0 || c.MACs < 0 {
+			t.Fatalf("word %d, %s: %v, %d cycles, %d MACs", c.Word, c.Name, s, c.Cycles, c.MACs)
+		}
 	}
 }

@@ -120,6 +120,8 @@ type header struct {
 	param    uint16
 	accesses []access
 	work     int64 // in multiplications
+	schedule schedule
+	waits    waits
 }
 
 func (h *header) head() *header { return h }

@@ -14,6 +14,7 @@ type fold[C cell] struct {
 	row  func(acc C, x []C, shift C) C // folds a row into acc
 	cols func(acc, x, shift []C)       // folds x into acc, cell by cell; shift may be nil
 	join *fold[C]                      // for the results of chunks, nil for the fold itself
+	rows func(dst, x []C, n int)       // folds rows of n cells, at most shortRow, or nil
 
 	// Of sums of float32, in place of row and cols.
 	row32  func(x []float32, shift C) C
@@ -25,6 +26,7 @@ var (
 	sum32 = fold[float32]{
 		row:  func(acc float32, x []float32, _ float32) float32 { return acc + simd.Sum(x) },
 		cols: func(acc, x, _ []float32) { simd.Axpy(acc, x, 1) },
+		rows: simd.SumRows,
 	}
 	sum64  = fold[float64]{row: sumRow[float64], cols: addCols[float64]}
 	sumInt = fold[int64]{row: sumRow[int64], cols: addCols[int64]}

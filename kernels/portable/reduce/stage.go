@@ -62,6 +62,10 @@ func (s *stage[C]) cut() {
 
 // Range folds chunks lo to hi, counted through outer indices, chunks and blocks.
 func (s *stage[C]) Range(worker, lo, hi int) {
+	if s.fold.rows != nil && s.inner == 1 && s.n <= shortRow && s.load == nil {
+		s.fold.rows(s.dst[lo:hi], tensor.View[C](s.data)[lo*s.n:hi*s.n], s.n)
+		return
+	}
 	at := lo % s.blocks
 	row := lo / s.blocks
 	o, chunk := row/s.chunks, row%s.chunks

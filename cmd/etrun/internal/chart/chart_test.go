@@ -3,54 +3,97 @@ package chart
 import (
 	"encoding/xml"
 	"io"
+	"math"
 	"strings"
 	"testing"
 )
 
 func sample() *Chart {
 	return &Chart{
-		Title: `a "model" <of> mine`, Steps: 10, Bound: 3 << 10,
-		Legend: []Class{{"input", "#9ec9f0"}, {"activation", "#cfd8c0"}},
+		Title: `a "model" <of> mine`, Steps: 10, Bound: 3 << 10, Peak: 2,
 		Plans: []Plan{
-			{Name: "file", Size: 4 << 10, Boxes: []Box{
+			{Name: "plan of the file, <in use>", Size: 4 << 10, Boxes: []Box{
 				{First: -1, Last: 2, Bytes: 1 << 10, Label: "x", Detail: "values [0]\nfloat32", Class: "input"},
-				{First: 1, Last: 9, Offset: 1 << 10, Bytes: 3 << 10, Label: "a rather long label", Detail: "<b>", Class: "activation", Conflict: true},
+				{First: 1, Last: 9, Offset: 1 << 10, Bytes: 3 << 10, Label: `a "long" <label>`, Detail: "<b>\x01", Class: "activation", Conflict: true},
+				{First: -1, Last: 10, Offset: 4 << 10, Bytes: 1 << 10, Label: "cache", Class: "state"},
+				{First: 3, Last: 3, Offset: 5 << 10, Bytes: 1 << 10, Label: "a label that does not fit into its box", Class: "scratch"},
 			}},
 			{Name: "own", Size: 3 << 10},
 		},
 	}
 }
 
-// TestWellFormed reads the drawings as XML: names from files must not break out.
+// elements reads a drawing as XML, where names from files must not break out, and counts
+// elements by their class.
+func elements(t *testing.T, text string) map[string]int {
+	t.Helper()
+	count := make(map[string]int)
+	for d := xml.NewDecoder(strings.NewReader(text)); ; {
+		tok, err := d.Token()
+		if err == io.EOF {
+			return count
+		}
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		if e, ok := tok.(xml.StartElement); ok {
+			for _, a := range e.Attr {
+				if a.Name.Local == "class" {
+					count[e.Name.Local+"."+a.Value]++
+				}
+			}
+		}
+	}
+}
+
 func TestWellFormed(t *testing.T) {
-	for name, write := range map[string]func(io.Writer) error{"svg": sample().WriteSVG} {
-		var b strings.Builder
-		if err := write(&b); err != nil {
-			t.Fatal(err)
+	var b strings.Builder
+	if err := sample().WriteSVG(&b); err != nil {
+		t.Fatal(err)
+	}
+	got := elements(t, b.String())
+	for class, want := range map[string]int{"rect.box input": 1, "rect.box activation conflict": 1, "rect.box state": 1, "rect.box scratch": 1,
+		"rect.peak": 2, "line.size": 2, "line.bound": 3, "text.label": 4} {
+		if got[class] != want {
+			t.Errorf("%s: %d, want %d", class, got[class], want)
 		}
-		d := xml.NewDecoder(strings.NewReader(b.String()))
-		rects := 0
-		for {
-			tok, err := d.Token()
-			if err == io.EOF {
-				break
-			}
-			if err != nil {
-				t.Fatalf("%s: %v\n%s", name, err, b.String())
-			}
-			if e, ok := tok.(xml.StartElement); ok && e.Name.Local == "rect" {
-				rects++
-			}
+	}
+	for _, want := range []string{"a &#34;model&#34; &lt;of&gt; mine", "lower bound 3.0 KiB", "&lt;b&gt;?", ">a &#34;long&#34; &lt;label&gt;<", ">cache<"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q", want)
 		}
-		// a background, two frames, two boxes, two of the legend
-		if rects != 7 {
-			t.Errorf("%s: %d rectangles, want 7", name, rects)
+	}
+}
+
+// A drawing is as wide as a page, and none of it lies beyond.
+func TestNothingBeyondTheWidth(t *testing.T) {
+	c := sample()
+	if at := c.x(c.Steps + 1); at != 100 {
+		t.Errorf("the end is at %g %%", at)
+	}
+	for _, box := range c.Plans[0].Boxes {
+		cell := c.cell(&box)
+		if cell.Left < 0 || cell.Left+cell.Width > 100.0001 {
+			t.Errorf("%s: from %g to %g %%", box.Label, cell.Left, cell.Left+cell.Width)
 		}
-		for _, want := range []string{"a &#34;model&#34; &lt;of&gt; mine", "conflict", "lower bound, 3 KiB", "&lt;b&gt;"} {
-			if !strings.Contains(b.String(), want) {
-				t.Errorf("%s: no %q", name, want)
-			}
-		}
+	}
+}
+
+// Sizes that a file claims cannot make a drawing without end.
+func TestHugeSizes(t *testing.T) {
+	c := sample()
+	c.Plans[1].Size, c.Bound = math.MaxInt64, math.MaxInt64
+	if n := len(c.ticks()); n < 2 || n > 20 {
+		t.Errorf("%d ticks", n)
+	}
+	elements(t, "<x>"+c.Panel(1)+"</x>")
+}
+
+func TestDrawsTheLargest(t *testing.T) {
+	boxes := make([]Box, maxBoxes+5)
+	boxes[maxBoxes+1].Bytes, boxes[3].Bytes = 9, 7
+	if got := largest(boxes); len(got) != maxBoxes || got[0].Bytes != 9 || got[1].Bytes != 7 {
+		t.Errorf("%d boxes, the first of %d and %d bytes", len(got), got[0].Bytes, got[1].Bytes)
 	}
 }
 
@@ -59,7 +102,7 @@ func TestWriteHTMLNeedsNothingElse(t *testing.T) {
 	if err := sample().WriteHTML(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, word := range []string{"<script", "src=", "href=", "@import"} {
+	for _, word := range []string{"src=", "href=", "@import", "url("} {
 		if strings.Contains(b.String(), word) {
 			t.Errorf("the page refers to something: %q", word)
 		}
@@ -71,17 +114,9 @@ func TestFit(t *testing.T) {
 		label string
 		width float64
 		want  string
-	}{{"short", 100, "short"}, {"a long label", 40, "a lon…"}, {"label", 20, ""}} {
+	}{{"short", 100, "short"}, {"a long label", 50, "a long …"}, {"a long label", 30, ""}, {"label", 20, ""}} {
 		if got := fit(tt.label, tt.width); got != tt.want {
 			t.Errorf("%q in %g px: got %q, want %q", tt.label, tt.width, got, tt.want)
-		}
-	}
-}
-
-func TestBytes(t *testing.T) {
-	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1 KiB", 1536: "1.5 KiB", 200 << 20: "200 MiB"} {
-		if got := Bytes(n); got != want {
-			t.Errorf("%d: got %q, want %q", n, got, want)
 		}
 	}
 }

@@ -9,12 +9,16 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
+	"github.com/etrun-go/etrun/internal/openfile"
 )
 
 // source is what one input is made of.
 type source struct {
 	spec  *Spec
-	array *npy.Array // of an archive
+	kind  Source
+	array *npy.Array     // of an archive
+	json  []byte         // a JSON value
+	file  *openfile.File // of other files, open
 }
 
 // assignment collects the slots' sources.
@@ -47,27 +51,77 @@ func (r *Resolver) assign(ctx context.Context, specs []Spec, slots []etrun.Value
 
 // place finds the slots of one argument.
 func (r *Resolver) place(ctx context.Context, a *assignment, s *Spec) error {
-	if s.Source != Archive {
-		return a.put(s.Input, source{spec: s})
+	src := source{spec: s, kind: s.Source}
+	if s.Path != "" {
+		var err error
+		if src.file, src.kind, err = r.open(ctx, s); err != nil {
+			at := a.nextFree()
+			if s.Input != "" {
+				at = max(a.find(s.Input), 0)
+			}
+			return placed(err, at, "", s.Text)
+		}
 	}
-	arrays, err := r.archive(ctx, s)
+	parts, names, err := r.parts(src)
 	if err != nil {
 		return err
 	}
-	if s.Input != "" && len(arrays) != 1 {
-		return fmt.Errorf("%w: %s: %d arrays for one input", ErrMismatch, s.Text, len(arrays))
+	if parts == nil {
+		return a.put(s.Input, src)
 	}
-	byName := s.Input == "" && !slices.ContainsFunc(arrays, func(x *npy.Array) bool { return a.find(arrayInput(x.Name)) < 0 })
-	for _, x := range arrays {
+	if s.Input != "" && len(parts) != 1 {
+		return fmt.Errorf("%w: %s: %d arrays for one input", ErrMismatch, s.Text, len(parts))
+	}
+	byName := s.Input == "" && !slices.ContainsFunc(names, func(name string) bool { return a.find(arrayInput(name)) < 0 })
+	for i, part := range parts {
 		name := s.Input
 		if byName {
-			name = arrayInput(x.Name)
+			name = arrayInput(names[i])
 		}
-		if err := a.put(name, source{s, x}); err != nil {
+		if err := a.put(name, part); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// parts are what an argument has for several inputs, with their names; nil where it is of
+// one.
+func (r *Resolver) parts(src source) (parts []source, names []string, err error) {
+	s := src.spec
+	switch src.kind {
+	case Archive, Tensors:
+		if s.Shape != nil {
+			return nil, nil, fmt.Errorf("%w: %s: an archive of arrays states their types itself", ErrSpec, s.Text)
+		}
+		arrays, err := r.arrays(src)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%w: %s: %w", reasonOf(err), s.Path, err)
+		}
+		parts = []source{}
+		for _, x := range arrays {
+			parts, names = append(parts, source{spec: s, kind: src.kind, array: x}), append(names, x.Name)
+		}
+	case JSON:
+		text := []byte(s.Inline)
+		if src.file != nil {
+			if text, err = whole(src.file, s.Path, max(r.Limit, 1)); err != nil {
+				return nil, nil, fmt.Errorf("%w: %w", reasonOf(err), err)
+			}
+		}
+		members, several, err := jsonMembers(text)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%w: %s: %w", ErrFile, s.Text, err)
+		}
+		if !several {
+			return []source{{spec: s, kind: JSON, json: text}}, []string{s.Input}, nil
+		}
+		parts = []source{}
+		for _, m := range members {
+			parts, names = append(parts, source{spec: s, kind: JSON, json: m.text}), append(names, m.name)
+		}
+	}
+	return parts, names, nil
 }
 
 var numbered = regexp.MustCompile(`^(?:arr|arg|args|in|input)_?([0-9]+)$`)

@@ -1,7 +1,6 @@
 package input
 
 import (
-	"context"
 	"fmt"
 	"io"
 
@@ -12,12 +11,7 @@ import (
 
 // raw reads a file of elements in the slot's memory order. The size is checked
 // before anything is allocated where the file has one.
-func (r *Resolver) raw(ctx context.Context, s *Spec, slot etrun.ValueMeta) (*tensor.Tensor, error) {
-	f, err := openfile.Open(ctx, s.Path, openfile.Rules{Kinds: openfile.Pipes | openfile.Devices})
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
+func (r *Resolver) raw(f *openfile.File, s *Spec, slot etrun.ValueMeta) (*tensor.Tensor, error) {
 	n, ok := tensor.Product(slot.Sizes)
 	if !ok {
 		return nil, mismatch("sizes %v", slot.Sizes)

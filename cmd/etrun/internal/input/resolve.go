@@ -9,6 +9,7 @@ import (
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/picture"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/safetensors"
 	"github.com/etrun-go/etrun/internal/openfile"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -30,12 +31,15 @@ type Resolver struct {
 	Seed  uint64                           // of random elements
 	Limit int64                            // bytes that inputs, and making them, may take; what is left of it after Resolve
 	Say   func(format string, args ...any) // hears what was chosen or done, one line a call
+
+	files []*openfile.File // open, of this call of Resolve
 }
 
 // Resolve makes the values of a method's inputs, which the method itself holds
 // against their declarations when it is given them. Faults in a value are *Error. The
 // context ends reading and decoding.
 func (r *Resolver) Resolve(ctx context.Context, specs []Spec, slots []etrun.ValueMeta) ([]tensor.Value, error) {
+	defer r.closeFiles()
 	sources, err := r.assign(ctx, specs, slots)
 	if err != nil {
 		return nil, err
@@ -83,8 +87,11 @@ func Random(slots []etrun.ValueMeta) []Spec {
 }
 
 func (r *Resolver) value(ctx context.Context, index int, src source, slot etrun.ValueMeta) (tensor.Value, error) {
-	if src.spec.Source == Scalar {
+	switch src.kind {
+	case Scalar:
 		return src.spec.Value, nil
+	case JSON:
+		return r.jsonValue(src.json, slot)
 	}
 	if slot.Kind != tensor.KindTensor {
 		return fillScalar(src.spec, slot)
@@ -122,18 +129,23 @@ func fillScalar(s *Spec, slot etrun.ValueMeta) (tensor.Value, error) {
 func (r *Resolver) tensor(ctx context.Context, index int, src source, slot etrun.ValueMeta) (*tensor.Tensor, error) {
 	s := src.spec
 	if s.Shape != nil {
-		slot.DType, slot.Sizes = s.Shape.DType, s.Shape.Sizes
+		slot.Sizes = s.Shape.Sizes
+		if !s.Shape.AnyType {
+			slot.DType = s.Shape.DType
+		}
 		if len(slot.DimOrder) != len(slot.Sizes) {
 			slot.DimOrder = nil // of the wrong rank: the method will say so
 		}
 	}
-	switch s.Source {
+	switch src.kind {
 	case Fill:
 		return r.fill(ctx, index, s.Fill, slot)
 	case Picture:
-		return r.picture(ctx, index, s, slot)
+		return r.picture(ctx, index, src, slot)
+	case Sound:
+		return r.sound(index, src, slot)
 	case Array:
-		a, err := r.array(ctx, s.Path)
+		a, err := r.array(src.file)
 		if err != nil {
 			return nil, err
 		}
@@ -141,10 +153,10 @@ func (r *Resolver) tensor(ctx context.Context, index int, src source, slot etrun
 			return nil, mismatch("array of %s", FormatSizes(a.Sizes))
 		}
 		return wrap(a, slot)
-	case Archive:
+	case Archive, Tensors:
 		return wrap(src.array, slot)
 	}
-	return r.raw(ctx, s, slot)
+	return r.raw(src.file, s, slot)
 }
 
 // allocate makes a tensor in the slot's memory order, within the limit.
@@ -166,12 +178,7 @@ func (r *Resolver) take(n int64) error {
 	return nil
 }
 
-func (r *Resolver) array(ctx context.Context, path string) (*npy.Array, error) {
-	f, err := openfile.Open(ctx, path, openfile.Rules{Kinds: openfile.Pipes, Start: npy.StartBytes, Check: npy.CheckStart})
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
+func (r *Resolver) array(f *openfile.File) (*npy.Array, error) {
 	size, regular := f.Size()
 	if !regular {
 		size = npy.UnknownSize
@@ -183,15 +190,23 @@ func (r *Resolver) array(ctx context.Context, path string) (*npy.Array, error) {
 	return a, r.take(int64(len(a.Data)))
 }
 
-func (r *Resolver) archive(ctx context.Context, s *Spec) ([]*npy.Array, error) {
-	arrays, err := ReadArchive(ctx, s.Path, r.Limit)
+// arrays reads a file of several arrays.
+func (r *Resolver) arrays(src source) (list []*npy.Array, err error) {
+	most, read := npy.MaxZip(r.Limit), npy.ReadZip
+	if src.kind == Tensors {
+		most, read = r.Limit+(16<<20), safetensors.Read
+	}
+	f, size, err := readerAt(src.file, src.spec.Path, most)
 	if err != nil {
 		return nil, err
 	}
-	for _, a := range arrays {
+	if list, err = read(f, size, r.Limit); err != nil {
+		return nil, err
+	}
+	for _, a := range list {
 		r.Limit -= int64(len(a.Data))
 	}
-	return arrays, nil
+	return list, nil
 }
 
 // ReadArchive reads the arrays of a .npz file, whose elements together take at most limit
@@ -233,9 +248,9 @@ const maxPicture = 256 << 20
 
 // picture reads a picture and makes the input of it; the file and the pixels are in
 // memory together.
-func (r *Resolver) picture(ctx context.Context, index int, s *Spec, slot etrun.ValueMeta) (*tensor.Tensor, error) {
-	file, err := openfile.ReadFile(ctx, s.Path, openfile.Rules{Kinds: openfile.Pipes, Limit: max(min(maxPicture, r.Limit), 1),
-		Start: picture.StartBytes, Check: picture.CheckStart})
+func (r *Resolver) picture(ctx context.Context, index int, src source, slot etrun.ValueMeta) (*tensor.Tensor, error) {
+	s := src.spec
+	file, err := whole(src.file, s.Path, max(min(maxPicture, r.Limit), 1))
 	if err != nil {
 		return nil, err
 	}

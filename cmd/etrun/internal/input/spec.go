@@ -24,24 +24,30 @@ const (
 	Picture               // a .png or .jpg file
 	Scalar                // a value in the argument itself
 	Fill                  // zeros, ones or random elements
+	Sound                 // a .wav file
+	Tensors               // a .safetensors file, one tensor per input
+	JSON                  // a .json file, or the argument itself: lists of numbers, or an object of them by input
 )
 
 // Spec is one parsed argument.
 type Spec struct {
 	Text   string
-	Input  string // index or name of the input it is for; empty: the next in order
-	Source Source
-	Path   string         // files
+	Input  string         // index or name of the input it is for; empty: the next in order
+	Source Source         // of files as their names say; what their first bytes say goes before it
+	Path   string         // files; empty for JSON in the argument
+	Inline string         // JSON in the argument
 	Value  tensor.Value   // Scalar
 	Fill   string         // "zeros", "ones" or "rand"
 	Shape  *Shape         // the stated element type and sizes, nil where the model's apply
 	Recipe picture.Recipe // Picture
+	Sound  SoundRecipe
 }
 
 // Shape is a stated element type with sizes.
 type Shape struct {
-	DType tensor.DType
-	Sizes []int
+	DType   tensor.DType
+	AnyType bool // that of the model, instead of DType
+	Sizes   []int
 }
 
 // ErrSpec is the class of faults in an argument's text.
@@ -50,13 +56,19 @@ var ErrSpec = errors.New("input argument")
 var (
 	namePrefix = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_.]*|[0-9]+)=`)
 	statedTail = regexp.MustCompile(`:([A-Za-z][A-Za-z0-9_]*):(scalar|[0-9]+(?:x[0-9]+)*)$`)
+	statedFill = regexp.MustCompile(`^(?:zeros|ones|rand):(scalar|[0-9]+(?:x[0-9]+)*)$`)
 	pictureExt = regexp.MustCompile(`(?i)\.(png|jpe?g)(:|$)`)
+	soundExt   = regexp.MustCompile(`(?i)\.wav(:|$)`)
+	// Options tell the kind of a file whose name does not.
+	pictureTail = regexp.MustCompile(`:((?:size|resize|crop|mean|std|layout)=[^:]*)$`)
+	soundTail   = regexp.MustCompile(`:((?:rate|resample|channel|length)=[^:]*)$`)
 )
 
-// Parse reads [NAME=]SOURCE, where SOURCE is a file (.npy, .npz, .png, .jpg, else
-// raw elements), int:5, float:0.5, bool:true, str:text, none, zeros, ones or rand.
-// Raw files, arrays and fills may state :dtype:shape, pictures :key=value,…; a path
-// may hold colons and, written as ./a=b, equals signs.
+// Parse reads [NAME=]SOURCE, where SOURCE is a file (.npy, .npz, .safetensors, .json,
+// .png, .jpg, .wav, else raw elements), int:5, float:0.5, bool:true, str:text, none,
+// json:[1,2], zeros, ones or rand. Raw files, arrays and fills may state :dtype:shape, fills
+// :shape alone, pictures and recordings :key=value,…; a path may hold colons and, written
+// as ./a=b, equals signs.
 func Parse(text string) (Spec, error) {
 	s := Spec{Text: text}
 	rest := text
@@ -79,11 +91,16 @@ func (s *Spec) parseSource(text string) error {
 	case text == "none":
 		s.Source = Scalar
 		return nil
+	case head == "json" && more:
+		s.Source, s.Inline = JSON, tail
+		return nil
 	case head == "zeros" || head == "ones" || head == "rand":
 		s.Source, s.Fill = Fill, head
 		return s.parseFill(text)
 	case pictureExt.MatchString(text):
 		return s.parsePicture(text)
+	case soundExt.MatchString(text):
+		return s.parseSound(text)
 	}
 	return s.parseFile(text)
 }
@@ -120,9 +137,14 @@ func plain(err error) error {
 }
 
 func (s *Spec) parseFill(text string) error {
+	if m := statedFill.FindStringSubmatch(text); m != nil {
+		sizes, err := ParseSizes(m[1])
+		s.Shape = &Shape{Sizes: sizes, AnyType: true}
+		return err
+	}
 	rest, shape, err := cutShape(text)
 	if err == nil && rest != s.Fill {
-		err = fmt.Errorf("%s:dtype:shape is due, such as %s:float32:1x3", s.Fill, s.Fill)
+		err = fmt.Errorf("%s:shape or %[1]s:dtype:shape is wanted, such as %[1]s:float32:1x3", s.Fill)
 	}
 	s.Shape = shape
 	return err
@@ -139,7 +161,36 @@ func (s *Spec) parsePicture(text string) (err error) {
 	return err
 }
 
+func (s *Spec) parseSound(text string) (err error) {
+	s.Source = Sound
+	at := soundExt.FindAllStringIndex(text, -1)
+	end := at[len(at)-1][1]
+	s.Path = strings.TrimSuffix(text[:end], ":")
+	if end > len(s.Path) {
+		s.Sound, err = ParseSoundRecipe(text[end:])
+	}
+	return err
+}
+
+// parseOptions takes options off the end, which tell the kind of file.
+func (s *Spec) parseOptions(text string) (rest string, err error) {
+	if m := pictureTail.FindStringSubmatchIndex(text); m != nil {
+		s.Source = Picture
+		s.Recipe, err = picture.ParseRecipe(text[m[2]:m[3]])
+		return text[:m[0]], err
+	}
+	if m := soundTail.FindStringSubmatchIndex(text); m != nil {
+		s.Source = Sound
+		s.Sound, err = ParseSoundRecipe(text[m[2]:m[3]])
+		return text[:m[0]], err
+	}
+	return text, nil
+}
+
 func (s *Spec) parseFile(text string) (err error) {
+	if text, err = s.parseOptions(text); err != nil {
+		return err
+	}
 	if s.Path, s.Shape, err = cutShape(text); err != nil {
 		return err
 	}
@@ -150,6 +201,10 @@ func (s *Spec) parseFile(text string) (err error) {
 	switch strings.ToLower(filepath.Ext(s.Path)) {
 	case ".npy":
 		s.Source = Array
+	case ".json":
+		s.Source = JSON
+	case ".safetensors":
+		s.Source = Tensors
 	case ".npz":
 		s.Source = Archive
 		if s.Shape != nil {
@@ -187,7 +242,7 @@ func cutShape(text string) (rest string, shape *Shape, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	return text[:m[0]], &Shape{d, sizes}, nil
+	return text[:m[0]], &Shape{DType: d, Sizes: sizes}, nil
 }
 
 // ParseSizes reads "1x3x224x224", or "scalar" for rank 0.

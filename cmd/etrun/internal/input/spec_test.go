@@ -11,7 +11,7 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	f32 := func(sizes ...int) *Shape { return &Shape{tensor.Float32, append([]int{}, sizes...)} }
+	f32 := func(sizes ...int) *Shape { return &Shape{DType: tensor.Float32, Sizes: append([]int{}, sizes...)} }
 	cases := []struct {
 		text string
 		want Spec
@@ -68,9 +68,9 @@ func TestParseRefuses(t *testing.T) {
 		{"int:99999999999999999999", "out of range"},
 		{"float:x", "invalid syntax"},
 		{"bool:maybe", "invalid syntax"},
-		{"zeros:", "zeros:dtype:shape is due"},
+		{"zeros:", "zeros:dtype:shape is wanted"},
 		{"zeros:float32", "such as zeros:float32:1x3"},
-		{"ones:x:float32:3", "ones:dtype:shape is due"},
+		{"ones:x:float32:3", "ones:dtype:shape is wanted"},
 		{"x.npz:float32:3", "archive"},
 		{"cat.png:size=big", "size=big"},
 		{"cat.png:", "picture recipe"},

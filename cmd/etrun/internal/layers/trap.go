@@ -90,7 +90,7 @@ func read(e *trace.Event) (list []Operand) {
 		if x == nil {
 			continue
 		}
-		s := output.Summarize(x)
+		s := new(output.Scores).Summarize(x)
 		if s == nil {
 			continue
 		}
@@ -118,7 +118,7 @@ func (t *Trap) check(e *trace.Event) {
 		if x == nil || !x.DType.IsFloat() {
 			continue
 		}
-		s := output.Summarize(x)
+		s := new(output.Scores).Summarize(x)
 		if s == nil || isFinite(s.NaNs, s.Min, s.Max) {
 			continue
 		}

@@ -27,6 +27,7 @@ type Entry struct {
 type Describer struct {
 	Save      func(name string, t *tensor.Tensor) error // writes a tensor's file; nil for no files
 	Summaries bool                                      // describe tensors' elements too
+	Scores    Scores                                    // and how
 }
 
 // Describe makes the entry of a value. stem names its file: a tensor's is stem.bin,
@@ -65,7 +66,7 @@ func (d Describer) tensor(e *Entry, t *tensor.Tensor, stem string) error {
 		e.DimOrder = append(e.DimOrder, int(dim))
 	}
 	if d.Summaries {
-		e.Summary = Summarize(t)
+		e.Summary = d.Scores.Summarize(t)
 	}
 	if d.Save == nil {
 		return nil

@@ -2,6 +2,7 @@ package output
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,7 +99,7 @@ func createOver(ctx context.Context, path string, there *os.File) (*File, error)
 func createBeside(ctx context.Context, place string, mode fs.FileMode) (*File, error) {
 	file, err := os.CreateTemp(filepath.Dir(place), ".etrun-*")
 	if err != nil {
-		return nil, err
+		return nil, visible(err, place)
 	}
 	return newFile(ctx, file, place, mode), nil
 }
@@ -113,9 +114,23 @@ func newFile(ctx context.Context, file *os.File, place string, mode fs.FileMode)
 func (f *File) Write(b []byte) (int, error) {
 	n, err := f.file.Write(b)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = fmt.Errorf("%s: %w", f.file.Name(), context.Cause(f.ctx))
+		err = fmt.Errorf("%s: %w", cmp.Or(f.place, f.file.Name()), context.Cause(f.ctx))
+	}
+	if f.place != "" {
+		err = visible(err, f.place)
 	}
 	return n, err
+}
+
+// visible is an error of a hidden file with the place that it is for.
+func visible(err error, place string) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return &fs.PathError{Op: e.Op, Path: place, Err: e.Err}
+	}
+	if e, ok := errors.AsType[*os.LinkError](err); ok {
+		return &fs.PathError{Op: e.Op, Path: place, Err: e.Err}
+	}
+	return err
 }
 
 // Commit puts the file in its place.
@@ -136,7 +151,7 @@ func (f *File) Commit() (err error) {
 		return err
 	}
 	if err := os.Rename(f.file.Name(), f.place); err != nil {
-		return err
+		return visible(err, f.place)
 	}
 	f.file = nil
 	return nil

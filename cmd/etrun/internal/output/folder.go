@@ -42,7 +42,7 @@ func Open(ctx context.Context, dir string) (*Folder, error) {
 	stage, err := os.MkdirTemp(dir, ".etrun-")
 	if err != nil {
 		f.Close()
-		return nil, err
+		return nil, visible(err, dir)
 	}
 	f.stage = stage
 	return f, nil
@@ -77,7 +77,7 @@ func (f *Folder) Add(k int, outputs []*tensor.Value) ([]Entry, error) {
 	}
 	f.calls = append(f.calls, sub)
 	describer := Describer{Save: func(name string, t *tensor.Tensor) error {
-		return os.WriteFile(filepath.Join(dir, name), t.Data, 0o666)
+		return visible(os.WriteFile(filepath.Join(dir, name), t.Data, 0o666), filepath.Join(f.dir, sub, name))
 	}}
 	entries := []Entry{}
 	for i, v := range outputs {
@@ -89,7 +89,7 @@ func (f *Folder) Add(k int, outputs []*tensor.Value) ([]Entry, error) {
 	}
 	text, err := json.MarshalIndent(entries, "", "  ")
 	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, index), append(text, '\n'), 0o666)
+		err = visible(os.WriteFile(filepath.Join(dir, index), append(text, '\n'), 0o666), filepath.Join(f.dir, sub, index))
 	}
 	if err != nil {
 		return nil, &Error{err}
@@ -144,11 +144,11 @@ func (f *Folder) install(from, to string) error {
 	there, err := os.Lstat(to)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return os.Rename(from, to)
+		return visible(os.Rename(from, to), to)
 	case err != nil:
 		return err
 	case there.Mode().IsRegular():
-		return errors.Join(os.Chmod(from, there.Mode().Perm()), os.Rename(from, to))
+		return visible(errors.Join(os.Chmod(from, there.Mode().Perm()), os.Rename(from, to)), to)
 	}
 	staged, err := os.Open(from)
 	if err != nil {

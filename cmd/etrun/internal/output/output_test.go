@@ -203,7 +203,7 @@ func TestSummarize(t *testing.T) {
 		{"more than a block", tensor.New(tensor.Uint8, 3000), `{"min":0,"max":0,"mean":0,"first":[0,0,0,0,0,0]}`},
 	}
 	for _, c := range cases {
-		got, err := json.Marshal(Summarize(c.t))
+		got, err := json.Marshal(new(Scores).Summarize(c.t))
 		if err != nil || string(got) != c.want {
 			t.Errorf("%s: got %s, %v, want %s", c.name, got, err, c.want)
 		}
@@ -213,10 +213,10 @@ func TestSummarize(t *testing.T) {
 func TestPrint(t *testing.T) {
 	var b strings.Builder
 	for i, v := range values() {
-		Print(&b, i, v)
+		new(Scores).Print(&b, i, v)
 	}
-	Print(&b, 9, ptr(tensor.TensorValue(tensor.Of([]float32{1, 5, 2.25, 4, 3, -1, 0}, 1, 7))))
-	want := `  output 0: float32 [1 2 1 2]  min 1  max 4  mean 2.5
+	new(Scores).Print(&b, 9, ptr(tensor.TensorValue(tensor.Of([]float32{1, 5, 2.25, 4, 3, -1, 0}, 1, 7))))
+	want := `  output 0: float32 1x2x1x2  min 1  max 4  mean 2.5
     first 1 2 3 4
   output 1: int 5
   output 2: double -Inf
@@ -227,12 +227,12 @@ func TestPrint(t *testing.T) {
     0: int 7
     1: int 8
   output 7: optional tensor list of 2
-    0: int8 []  min 5  max 5  mean 5
+    0: int8 scalar  min 5  max 5  mean 5
     first 5
     1: none
   output 8: double list of 1
     0: double 0.5
-  output 9: float32 [1 7]  min -1  max 5  mean 2.0357
+  output 9: float32 1x7  min -1  max 5  mean 2.0357
     first 1 5 2.25 4 3 -1 …
     top  1 (5)  3 (4)  4 (3)  2 (2.25)  0 (1)
 `

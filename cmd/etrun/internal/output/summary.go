@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -26,7 +27,15 @@ type Summary struct {
 // Score is one of the largest elements of what looks like logits.
 type Score struct {
 	Class int    `json:"class"`
+	Label string `json:"label,omitempty"`
 	Score Number `json:"score"`
+}
+
+// Scores say how the largest elements of an output are shown.
+type Scores struct {
+	Top     int      // how many, 0: a few of floats that look like logits
+	Softmax bool     // as probabilities
+	Labels  []string // of the classes, nil for none
 }
 
 // Number is a float64 that JSON can hold whatever its value.
@@ -47,8 +56,8 @@ const (
 	tops   = 5
 )
 
-// Summarize reads a tensor; nil where its elements are no real numbers or there are none.
-func Summarize(t *tensor.Tensor) *Summary {
+// Summarize reads a tensor and shows its largest elements as o says; nil where its elements are no real numbers or there are none.
+func (o *Scores) Summarize(t *tensor.Tensor) *Summary {
 	load := tensor.Loader[float64](t.DType)
 	if load == nil || t.Numel() == 0 {
 		return nil
@@ -75,35 +84,62 @@ func Summarize(t *tensor.Tensor) *Summary {
 	if s.Mean = Number(sum / float64(n)); n == 0 {
 		s.Min, s.Max = s.Mean, s.Mean
 	}
-	s.Top = top(t)
+	s.Top = o.top(t)
 	return s
 }
 
-// top finds the largest elements of a float tensor with one row of at least tops classes.
-func top(t *tensor.Tensor) []Score {
+// Asked reports that something was said of scores.
+func (o *Scores) Asked() bool { return o.Top > 0 || o.Softmax || o.Labels != nil }
+
+// Shows reports a value whose largest elements are shown.
+func (o *Scores) Shows(v *tensor.Value) bool {
+	return v.Kind == tensor.KindTensor && tensor.Loader[float64](v.Tensor.DType) != nil && v.Tensor.Numel() > 0 && o.top(v.Tensor) != nil
+}
+
+// top finds the largest elements of one row of classes.
+func (o *Scores) top(t *tensor.Tensor) []Score {
 	n := t.Numel()
-	if !t.DType.IsFloat() || t.Rank() == 0 || t.Rank() > 2 || n < tops || t.Sizes[t.Rank()-1] != n {
+	asked := o.Asked()
+	if t.Rank() == 0 || len(squeezed(t.Sizes)) > 1 || !asked && (!t.DType.IsFloat() || t.Rank() > 2 || n < tops || t.Sizes[t.Rank()-1] != n) {
 		return nil
 	}
 	values, scores := make([]float64, n), make([]Score, n)
 	tensor.Loader[float64](t.DType)(values, t.Data)
+	if o.Softmax {
+		softmax(values)
+	}
 	for i, v := range values {
-		scores[i] = Score{i, Number(v)}
+		scores[i] = Score{Class: i, Score: Number(v)}
+		if i < len(o.Labels) {
+			scores[i].Label = o.Labels[i]
+		}
 	}
 	slices.SortStableFunc(scores, func(a, b Score) int { return cmp.Compare(b.Score, a.Score) })
-	return scores[:tops]
+	return scores[:min(cmp.Or(o.Top, tops), n)]
+}
+
+// softmax makes probabilities of logits.
+func softmax(values []float64) {
+	most, sum := slices.Max(values), 0.0
+	for i, v := range values {
+		values[i] = math.Exp(v - most)
+		sum += values[i]
+	}
+	for i := range values {
+		values[i] /= sum
+	}
 }
 
 // Print writes the summary of one output in a line or two.
-func Print(w io.Writer, i int, v *tensor.Value) {
+func (o *Scores) Print(w io.Writer, i int, v *tensor.Value) {
 	fmt.Fprintf(w, "  output %d: ", i)
-	printValue(w, v)
+	o.printValue(w, v)
 }
 
-func printValue(w io.Writer, v *tensor.Value) {
+func (o *Scores) printValue(w io.Writer, v *tensor.Value) {
 	switch v.Kind {
 	case tensor.KindTensor:
-		printTensor(w, v.Tensor)
+		o.printTensor(w, v.Tensor)
 	case tensor.KindInt:
 		fmt.Fprintf(w, "int %d\n", v.Int)
 	case tensor.KindDouble:
@@ -118,14 +154,14 @@ func printValue(w io.Writer, v *tensor.Value) {
 		fmt.Fprintf(w, "%v of %d\n", v.Kind, len(listItems(v)))
 		for i, item := range listItems(v) {
 			fmt.Fprintf(w, "    %d: ", i)
-			printValue(w, item)
+			o.printValue(w, item)
 		}
 	}
 }
 
-func printTensor(w io.Writer, t *tensor.Tensor) {
-	fmt.Fprintf(w, "%v %v", t.DType, t.Sizes)
-	s := Summarize(t)
+func (o *Scores) printTensor(w io.Writer, t *tensor.Tensor) {
+	fmt.Fprintf(w, "%v %s", t.DType, input.FormatSizes(t.Sizes))
+	s := o.Summarize(t)
 	if s == nil {
 		fmt.Fprintf(w, ", %d bytes\n", t.NBytes())
 		return
@@ -143,13 +179,7 @@ func printTensor(w io.Writer, t *tensor.Tensor) {
 		fmt.Fprint(w, " …")
 	}
 	fmt.Fprintln(w)
-	if s.Top != nil {
-		fmt.Fprint(w, "    top")
-		for _, c := range s.Top {
-			fmt.Fprintf(w, "  %d (%s)", c.Class, c.Score)
-		}
-		fmt.Fprintln(w)
-	}
+	s.printTop(w)
 }
 
 // String is n with 5 digits, whole numbers in full.
@@ -158,4 +188,21 @@ func (n Number) String() string {
 		return strconv.FormatFloat(f, 'f', -1, 64)
 	}
 	return strconv.FormatFloat(float64(n), 'g', 5, 64)
+}
+
+// printTop writes the largest elements in a line, or each with its label in one.
+func (s *Summary) printTop(w io.Writer) {
+	if s.Top == nil {
+		return
+	}
+	fmt.Fprint(w, "    top")
+	named := slices.ContainsFunc(s.Top, func(c Score) bool { return c.Label != "" })
+	for _, c := range s.Top {
+		if named {
+			fmt.Fprintf(w, "\n      %d %s (%s)", c.Class, cmp.Or(c.Label, "–"), c.Score)
+			continue
+		}
+		fmt.Fprintf(w, "  %d (%s)", c.Class, c.Score)
+	}
+	fmt.Fprintln(w)
 }

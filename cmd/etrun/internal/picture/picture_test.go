@@ -95,6 +95,8 @@ func TestTensorLayouts(t *testing.T) {
 		sizes   []int
 		applied string // a part
 	}{
+		{"a stated crop", Recipe{Short: 20, CropH: 15, CropW: 10}, Want{DType: tensor.Float32, Sizes: []int{1, 3, 64, 64}, Dynamic: true}, []int{1, 3, 15, 10},
+			"resized to 28×20, centre cropped to 10×15"},
 		{"channels first", Recipe{}, Want{DType: tensor.Float32, Sizes: []int{1, 3, 8, 8}}, []int{1, 3, 8, 8}, "resized to 11×8, centre cropped to 8×8"},
 		{"channels behind", Recipe{}, Want{DType: tensor.Uint8, Sizes: []int{1, 8, 8, 3}}, []int{1, 8, 8, 3}, "0…255, layout nhwc"},
 		{"no batch", Recipe{}, Want{DType: tensor.Int8, Sizes: []int{3, 8, 8}}, []int{3, 8, 8}, "shifted by -128, layout nchw"},
@@ -157,7 +159,10 @@ func TestParseRecipe(t *testing.T) {
 	if r.Height != 224 || r.Width != 320 || !slices.Equal(r.Mean, []float32{0.5}) || !slices.Equal(r.Std, []float32{0.1, 0.2, 0.3}) || r.Layout != NHWC {
 		t.Errorf("got %+v", r)
 	}
-	for _, text := range []string{"", "size", "size=0", "size=3x", "size=3x4x5", "size=99999", "size=1,2", "mean=a", "std=0", "layout=chw", "color=red", "224"} {
+	if r, err = ParseRecipe("resize=256,crop=224"); err != nil || r.Short != 256 || r.CropH != 224 || r.CropW != 224 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	for _, text := range []string{"", "crop=0", "crop=3x0", "resize=-1", "size", "size=0", "size=3x", "size=3x4x5", "size=99999", "size=1,2", "mean=a", "std=0", "layout=chw", "color=red", "224"} {
 		if _, err := ParseRecipe(text); !errors.Is(err, ErrRecipe) {
 			t.Errorf("%q: got %v, want %v", text, err, ErrRecipe)
 		}

@@ -19,7 +19,7 @@ func (r Recipe) plan(pic header, f frame, want Want) (way, error) {
 	if h < 1 || w < 1 || h > maxPixels/w {
 		return way{}, fmt.Errorf("%w: resized to %d×%d", ErrShape, w, h)
 	}
-	if !want.Dynamic && (h < f.height || w < f.width) {
+	if (!want.Dynamic || r.CropH > 0) && (h < f.height || w < f.width) {
 		return way{}, fmt.Errorf("%w: resized to %d×%d, the input is %d×%d", ErrShape, w, h, f.width, f.height)
 	}
 	if pic.h > maxPixels/w {

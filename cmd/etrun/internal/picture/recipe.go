@@ -26,6 +26,8 @@ type Recipe struct {
 	Short     int       // scale the shorter side to this, keeping the aspect; 0: as Height, Width say
 	Height    int       // scale to exactly Height by Width; 0: to cover the input
 	Width     int       //
+	CropH     int       // of the middle, then; 0: what the input takes
+	CropW     int       //
 	Mean, Std []float32 // per channel, or one for all; of samples in 0…1
 	Layout    Layout    // empty is Auto
 }
@@ -38,7 +40,7 @@ var presets = map[string]map[string][]float32{
 }
 
 // ParseRecipe reads "size=224,mean=0.485,0.456,0.406,std=imagenet,layout=auto".
-// size is the shorter side, or HxW; a value without a key continues the list before it.
+// size, or resize, is the shorter side or HxW, crop a side or HxW; a value without a key continues the list before it.
 func ParseRecipe(text string) (Recipe, error) {
 	var r Recipe
 	for _, option := range options(text) {
@@ -71,8 +73,12 @@ func (r *Recipe) set(key string, values []string) (err error) {
 		return errors.New("one value is due")
 	}
 	switch key {
-	case "size":
+	case "size", "resize":
 		return r.setSize(values[0])
+	case "crop":
+		if r.CropH, r.CropW, err = sides(values[0]); r.CropW == 0 {
+			r.CropW = r.CropH
+		}
 	case "layout":
 		r.Layout = Layout(values[0])
 		if r.Layout != Auto && r.Layout != NCHW && r.Layout != NHWC {
@@ -85,27 +91,32 @@ func (r *Recipe) set(key string, values []string) (err error) {
 			err = notZero(r.Std)
 		}
 	default:
-		return errors.New("the keys are size, mean, std and layout")
+		return errors.New("the keys are size (or resize), crop, mean, std and layout")
 	}
 	return err
 }
 
 func (r *Recipe) setSize(text string) error {
+	h, w, err := sides(text)
+	if err == nil && w == 0 {
+		r.Short = h
+	} else if err == nil {
+		r.Height, r.Width = h, w
+	}
+	return err
+}
+
+// sides reads a side, or HxW; w is 0 for a side alone.
+func sides(text string) (h, w int, err error) {
 	const most = 1 << 15
-	h, w, both := strings.Cut(text, "x")
-	height, err := strconv.Atoi(h)
-	if err != nil || height < 1 || height > most {
-		return fmt.Errorf("the shorter side or HxW, each 1 to %d", most)
+	height, width, both := strings.Cut(text, "x")
+	if h, err = strconv.Atoi(height); err == nil && both {
+		w, err = strconv.Atoi(width)
 	}
-	if !both {
-		r.Short = height
-		return nil
+	if err != nil || h < 1 || h > most || w < 0 || w > most || both && w == 0 {
+		return 0, 0, fmt.Errorf("a side or HxW, each 1 to %d", most)
 	}
-	r.Height = height
-	if r.Width, err = strconv.Atoi(w); err != nil || r.Width < 1 || r.Width > most {
-		return fmt.Errorf("the shorter side or HxW, each 1 to %d", most)
-	}
-	return nil
+	return h, w, nil
 }
 
 func channelValues(key string, values []string) ([]float32, error) {

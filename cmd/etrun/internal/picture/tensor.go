@@ -45,6 +45,9 @@ func (r Recipe) tensor(ctx context.Context, file []byte, want Want) (t *tensor.T
 	if err != nil {
 		return nil, "", err
 	}
+	if err := r.crop(&f, want); err != nil {
+		return nil, "", err
+	}
 	if err := checkChannels(r, f.channels); err != nil {
 		return nil, "", err
 	}
@@ -116,6 +119,18 @@ func frameOf(want Want, layout Layout) (frame, error) {
 	}
 	f.channels, f.height, f.width = s[f.c], s[f.h], s[f.w]
 	return f, nil
+}
+
+// crop makes a stated crop the size of the input.
+func (r Recipe) crop(f *frame, want Want) error {
+	if r.CropH == 0 {
+		return nil
+	}
+	if fits := r.CropH <= f.height && r.CropW <= f.width; !fits || !want.Dynamic && (r.CropH != f.height || r.CropW != f.width) {
+		return fmt.Errorf("%w: cropped to %d×%d, the input is %d×%d", ErrShape, r.CropW, r.CropH, f.width, f.height)
+	}
+	f.height, f.width = r.CropH, r.CropW
+	return nil
 }
 
 func (f frame) sizes(p Pixels, want Want) []int {

@@ -2,54 +2,52 @@ package profile
 
 import (
 	"fmt"
+	"hash/fnv"
 	"html"
 	"io"
+	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/chart"
 )
 
-// Sizes of the drawing.
+// Sizes of the drawing, in pixels.
 const (
-	flameWidth  = 1200.0
-	flameRow    = 22.0
-	flameTop    = 34.0
-	flameChar   = 6.4 // width of a letter
-	flameMargin = 10.0
+	flameRow = 22.0
+	flameTop = 30.0
 )
-
-// flameStyle is for light and dark pages.
-const flameStyle = `<style>
-svg{background:#fff;color:#1b1b1b}
-text{font:11px system-ui,sans-serif;fill:#1b1b1b;pointer-events:none}
-.title{font-size:14px;font-weight:600;fill:currentColor}
-rect{stroke:#fff;stroke-width:.6}
-rect:hover{stroke:#000;stroke-width:1.4}
-.method{fill:#c9cdd2}.operator{fill:#8fbfe0}.delegate{fill:#f0b45c}.node{fill:#f6d58f}.outside{fill:#e4e4e4}
-.move,.jump,.free{fill:#b6d7a8}
-@media (prefers-color-scheme:dark){svg{background:#16181b;color:#e8e8e8}rect{stroke:#16181b}rect:hover{stroke:#fff}}
-</style>
-`
 
 // WriteFlame draws profiles, one below the other: the method, its instructions from left to
 // right, and their nodes, each as wide as its share of the run.
 func WriteFlame(w io.Writer, profiles []*Profile) error {
-	var b strings.Builder
-	height := 0.0
+	const width = 1200
+	var body strings.Builder
+	y := 8.0
 	for _, p := range profiles {
-		height += flameTop + flameRow*float64(p.depth()) + flameMargin
+		fmt.Fprintf(&body, `<text x="10" y="%g" class="title">%s</text>`+"\n", y+16, html.EscapeString(cut(p.title(), 160)))
+		cells := p.Flame()
+		height := flameRow * float64(p.depth())
+		fmt.Fprintf(&body, `<svg x="10" y="%g" width="%d" height="%g">`, y+flameTop, width-20, height)
+		chart.WriteArea(&body, height, width-20, cells)
+		body.WriteString("</svg>\n")
+		y += flameTop + height + 12
 	}
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" width="100%%" style="max-width:%gpx">`+"\n%s",
-		flameWidth+2*flameMargin, height+flameMargin, 2*flameWidth, flameStyle)
-	y := 0.0
-	for _, p := range profiles {
-		p.flame(&b, y)
-		y += flameTop + flameRow*float64(p.depth()) + flameMargin
-	}
-	b.WriteString("</svg>\n")
-	_, err := io.WriteString(w, b.String())
+	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" class="chart" width="%d" height="%g" viewBox="0 0 %[1]d %[2]g">`+"\n"+
+		`<style>%[3]s</style><rect class="paper" width="100%%" height="100%%"/>`+"\n%[4]s</svg>\n", width, y, chart.Style, body.String())
 	return err
 }
+
+func (p *Profile) title() string {
+	runs := "1 run"
+	if p.Runs != 1 {
+		runs = fmt.Sprintf("%d runs", p.Runs)
+	}
+	return fmt.Sprintf("%s, %s: median %v, max %v", p.Method, runs, round(p.Median), round(p.Max))
+}
+
+// FlameHeight is the height of what [Profile.Flame] draws, in pixels.
+func (p *Profile) FlameHeight() float64 { return flameRow * float64(p.depth()) }
 
 // depth is the number of rows of boxes.
 func (p *Profile) depth() int {
@@ -61,41 +59,44 @@ func (p *Profile) depth() int {
 	return 2
 }
 
-func (p *Profile) flame(b *strings.Builder, y float64) {
-	fmt.Fprintf(b, `<text x="%g" y="%g" class="title">%s: median of %d runs %v, max %v</text>`+"\n", flameMargin, y+22,
-		html.EscapeString(cut(p.Method, 80)), p.Runs, round(p.Median), round(p.Max))
-	y += flameTop
+// Flame is the drawing as cells: the method above its instructions above their nodes.
+func (p *Profile) Flame() []chart.Cell {
 	whole := Row{Kind: "method", Name: p.Method, Share: 1, Median: p.Median, Max: p.Max, Node: -1, Instruction: -1, Calls: 1}
-	whole.box(b, flameMargin, y)
-	x := flameMargin
+	cells := []chart.Cell{whole.cell(0, 0)}
+	at := 0.0
 	for i := range p.Rows {
 		r := &p.Rows[i]
-		r.box(b, x, y+flameRow)
-		at := x
+		cells = append(cells, r.cell(at, 1))
+		part := at
 		for k := range r.Parts {
-			r.Parts[k].box(b, at, y+2*flameRow)
-			at += r.Parts[k].Share * flameWidth
+			cells = append(cells, r.Parts[k].cell(part, 2))
+			part += r.Parts[k].Share
 		}
-		x += r.Share * flameWidth
+		at += r.Share
 	}
+	return slices.DeleteFunc(cells, func(c chart.Cell) bool { return c.Width < 0.004 })
 }
 
-// box draws a row as wide as its share, with its name where that fits.
-func (r *Row) box(b *strings.Builder, x, y float64) {
-	width := r.Share * flameWidth
-	if width < 0.05 {
-		return
-	}
+// cell is a box as wide as the row's share.
+func (r *Row) cell(left float64, row int) chart.Cell {
 	place := r.Place()
 	if place != "" && r.Node < 0 {
 		place = "instruction " + place
 	}
-	fmt.Fprintf(b, `<rect x="%.2f" y="%.1f" width="%.2f" height="%.1f" class="%s">`+
-		"<title>%s\n%s\nmedian %v, max %v, %.1f %%</title></rect>\n",
-		x, y, width, flameRow, r.Kind, html.EscapeString(cut(r.Name, 200)), place, r.Median.Round(time.Nanosecond), r.Max, 100*r.Share)
-	if letters := int((width - 8) / flameChar); letters >= 4 {
-		fmt.Fprintf(b, `<text x="%.2f" y="%.1f">%s</text>`+"\n", x+4, y+15, html.EscapeString(cut(r.Name, letters)))
+	detail := strings.TrimSpace(cut(r.Name, 200)+"\n"+place) +
+		fmt.Sprintf("\nmedian %v, max %v, %.1f %%", round(r.Median), round(r.Max), 100*r.Share)
+	return chart.Cell{Left: 100 * left, Width: 100 * r.Share, Top: flameRow * float64(row), Height: flameRow,
+		Class: r.class(), Label: cut(chart.Short(r.Name), 200), Detail: detail}
+}
+
+// class is the style of a row's box: its kind, and one tint for all of one name.
+func (r *Row) class() string {
+	h := fnv.New32a()
+	io.WriteString(h, r.Name)
+	if tint := h.Sum32() % 4; tint > 0 && (r.Kind == "operator" || r.Kind == "node") {
+		return fmt.Sprintf("%s tint%d", r.Kind, tint)
 	}
+	return r.Kind
 }
 
 // cut leaves at most n letters that XML allows.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"strings"
@@ -165,22 +166,23 @@ func TestWriteFlame(t *testing.T) {
 			t.Fatal(err)
 		}
 		e, ok := token.(xml.StartElement)
-		if !ok || e.Name.Local != "rect" {
+		if !ok || e.Name.Local != "svg" || len(e.Attr) == 0 || e.Attr[0].Value != "cell" {
 			continue
 		}
-		var box struct {
-			Y     string  `xml:"y,attr"`
-			Width float64 `xml:"width,attr"`
+		attributes := make(map[string]string)
+		for _, a := range e.Attr {
+			attributes[a.Name.Local] = a.Value
 		}
-		if err := d.DecodeElement(&box, &e); err != nil {
-			t.Fatal(err)
+		var width float64
+		if _, err := fmt.Sscanf(attributes["width"], "%f%%", &width); err != nil {
+			t.Fatalf("width %q: %v", attributes["width"], err)
 		}
-		widths[box.Y] += box.Width
+		widths[attributes["y"]] += width
 	}
-	want := map[string]float64{"34.0": flameWidth, "56.0": flameWidth, "78.0": 0.7 * flameWidth}
+	want := map[string]float64{"0.0": 100, "22.0": 100, "44.0": 70}
 	for y, w := range want {
 		if math.Abs(widths[y]-w) > 0.1 {
-			t.Errorf("row at %s: %v wide, want %v", y, widths[y], w)
+			t.Errorf("row at %s: %v %% wide, want %v", y, widths[y], w)
 		}
 	}
 	if len(widths) != len(want) {

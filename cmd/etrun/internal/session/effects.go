@@ -1,6 +1,8 @@
 package session
 
 import (
+	"slices"
+
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/ethosu"
 	"github.com/etrun-go/etrun/delegate/xnnpack"
@@ -11,12 +13,21 @@ var backendFlags = []struct{ flag, backend string }{
 	{"xnnpack", xnnpack.ID}, {"weights-cache", xnnpack.ID}, {"device", ethosu.ID}, {"fvp", ethosu.ID}, {"qparams", ethosu.ID},
 }
 
+// measuredModes are the modes of lowering that weigh what a part gains.
+var measuredModes = []string{string(etrun.LowerAuto), string(etrun.LowerTune), string(etrun.LowerVerify)}
+
 // warnOfFlags says which flags were given for nothing.
 func (s *Session) warnOfFlags() {
 	for _, f := range backendFlags {
 		if s.options.given(f.flag) && !s.hasDelegate(f.backend) {
 			s.warn("--" + f.flag + " has no effect: the program has no delegate of " + f.backend)
 		}
+	}
+	if s.options.given("min-profit") && !slices.Contains(measuredModes, s.options.Lower) {
+		s.warn("--min-profit has no effect with --lower " + s.options.Lower)
+	}
+	if s.options.given("weights-cache") && s.options.xnnpack == string(xnnpack.EngineReference) {
+		s.warn("--weights-cache has no effect with --xnnpack reference")
 	}
 	if s.options.given("seed") && !s.random && !s.drawsNumbers() {
 		s.warn("--seed has no effect: neither inputs nor operators are random")

@@ -91,7 +91,7 @@ func (o *Options) nameForeign(ctx context.Context, program string, err error) er
 		if i == 0 {
 			want = ".pte"
 		}
-		cure = cmp.Or(cure, "export the model from PyTorch with ExecuTorch")
+		cure = cmp.Or(cure, "export the model from PyTorch with ExecuTorch, see docs/export.md")
 		return &foreignError{fmt.Sprintf("%s: %s, not a %s; %s", path, name, want, cure), err}
 	}
 	return err

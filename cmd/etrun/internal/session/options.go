@@ -172,6 +172,16 @@ func (o *Options) deviceName() string {
 	return o.Device
 }
 
+// OpenProgram opens a program as the flags say, with every backend of this build and with
+// further options. path names it in errors.
+func (o *Options) OpenProgram(ctx context.Context, path string, from etrun.Source, options ...etrun.Option) (*etrun.Program, error) {
+	p, err := o.open(ctx, from, options)
+	if err != nil {
+		return nil, o.nameForeign(ctx, path, err)
+	}
+	return p, nil
+}
+
 // open opens a program with every backend of this build, and with further options.
 func (o *Options) open(ctx context.Context, from etrun.Source, options []etrun.Option) (*etrun.Program, error) {
 	if err := o.check(); err != nil {
@@ -227,10 +237,22 @@ func (o *Options) backends(quantizations []ethosu.Quantization) []delegate.Backe
 // ProgramLimit bounds the bytes of a program's file, 0 for no bound.
 func (o *Options) ProgramLimit() int64 { return int64(o.maxMemory) }
 
+// Mmap reports that files are to be mapped.
+func (o *Options) Mmap() bool { return o.mmap }
+
 // InputLimit bounds the bytes of all inputs, and what making them takes.
 func (o *Options) InputLimit() int64 {
 	if o.maxMemory > 0 {
 		return int64(o.maxMemory)
 	}
 	return 1 << 30
+}
+
+// Words are the words that flags take one of.
+func Words() map[string][]string {
+	words := make(map[string][]string)
+	for _, c := range new(Options).choices() {
+		words[c.flag] = c.words
+	}
+	return words
 }

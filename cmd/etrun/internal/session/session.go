@@ -71,7 +71,7 @@ func (s *Session) LoadOwn(ctx context.Context, name string) (*etrun.Method, erro
 	}
 	m, err := s.Load(ctx, name)
 	if err != nil {
-		return nil, cure(err)
+		return nil, Cure(err)
 	}
 	s.order = append(s.order, m)
 	return m, nil
@@ -167,7 +167,7 @@ func (s *Session) load(ctx context.Context, meta *etrun.MethodMeta) (Callee, err
 	}
 	m, err := s.Load(ctx, meta.Name, options...)
 	if err != nil {
-		return nil, cure(err)
+		return nil, Cure(err)
 	}
 	if s.state == nil {
 		s.state = m
@@ -175,8 +175,8 @@ func (s *Session) load(ctx context.Context, meta *etrun.MethodMeta) (Callee, err
 	return m, nil
 }
 
-// cure says what helps against an error, where that is known.
-func cure(err error) error {
+// Cure says what helps against an error, where that is known.
+func Cure(err error) error {
 	if missing, ok := errors.AsType[*etrun.MissingError](err); ok && len(missing.Data) > 0 {
 		return fmt.Errorf("%w; give --data FILE.ptd", err)
 	}

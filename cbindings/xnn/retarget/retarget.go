@@ -1,47 +1,27 @@
-// Command retarget makes a libXNNPACK that was built against glibc 2.38 load on
+// Package retarget (no compatibility promise) makes a libXNNPACK that was built against glibc 2.38 load on
 // older systems. Of all that the library takes from glibc, one symbol names that
 // version: fmodf, which got a new version tag there while the function is old.
-//
-//	retarget -version GLIBC_2.38 -symbols fmodf lib/libXNNPACK.so.0.20241108
-//
-// It changes that one requirement to the base version of the architecture, in
-// place and at once, and refuses a library in which the requirement covers
-// anything else. A library without the requirement is left as it is.
-package main
+package retarget
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/etrun-go/etrun/internal/openfile"
 )
 
-func main() {
-	if err := run(os.Args[1:], os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "retarget:", err)
-		os.Exit(1)
-	}
-}
+// newest is the requirement that is removed.
+var newest = need{version: "GLIBC_2.38", symbols: []string{"fmodf"}}
 
-func run(args []string, out io.Writer) error {
-	flags := flag.NewFlagSet("retarget", flag.ContinueOnError)
-	version := flags.String("version", "GLIBC_2.38", "the version requirement to remove")
-	symbols := flags.String("symbols", "fmodf", "the symbols, comma-separated, that carry it")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	want := need{version: *version, symbols: strings.Split(*symbols, ",")}
-	slices.Sort(want.symbols)
-	for _, path := range flags.Args() {
-		if err := rewrite(path, want, out); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
+// File changes that one requirement of a library to the base version of the architecture,
+// in place and at once, and says so. It refuses a library in which the requirement covers
+// anything else, and leaves one without it as it is.
+func File(path string, out io.Writer) error {
+	if err := rewrite(path, newest, out); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
 }

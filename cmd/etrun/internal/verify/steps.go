@@ -1,4 +1,5 @@
-package main
+// Package verify runs the test cases that came with a program.
+package verify
 
 import (
 	"github.com/etrun-go/etrun"
@@ -16,9 +17,10 @@ type stepFinder struct {
 	written map[int]bool
 }
 
-// outputSteps says, by output, how far one step of the quantised values that a float output
-// is computed from may move it, 0 where there are none or where that is not known.
-func outputSteps(prog *etrun.Program, m *pte.Method) []float64 {
+// OutputSteps says, by output, how far one step of the quantised values that a float output
+// is computed from may move it, 0 where there are none or where that is not known. It looks at bytes that loading a
+// method of the program may give back.
+func OutputSteps(prog *etrun.Program, m *pte.Method) []float64 {
 	f := &stepFinder{prog: prog, method: m, values: map[int]float64{}, places: map[[2]int64]float64{}, written: map[int]bool{}}
 	for _, v := range m.Inputs {
 		f.write(v, 0)

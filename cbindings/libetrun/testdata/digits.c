@@ -1,0 +1,123 @@
+/* Runs the digits model on raw images, as "etrun MODEL --input FILE" does, and writes the
+ * outputs of all of them, then tries what a library must refuse. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "etrun.h"
+
+enum { PIXELS = 64, CLASSES = 10, IMAGES = 20, THREADS = 4 };
+
+static _Thread_local char *error; /* of the last call of this thread */
+
+static void check(int class, const char *what)
+{
+	if (class == ETRUN_OK)
+		return;
+	fprintf(stderr, "%s: class %d: %s\n", what, class, error ? error : "no text");
+	exit(1);
+}
+
+static void refused(int class, int want, const char *what)
+{
+	if (class != want || error == NULL || *error == 0) {
+		fprintf(stderr, "%s: class %d, want %d, with a text\n", what, class, want);
+		exit(1);
+	}
+	etrun_free(error);
+}
+
+static float images[IMAGES][PIXELS], scores[IMAGES][CLASSES];
+static etrun_program program;
+
+static void *run_all(void *unused)
+{
+	etrun_method m;
+	(void)unused;
+	check(etrun_load(program, "forward", &m, &error), "load");
+	for (int i = 0; i < IMAGES; i++) {
+		float out[CLASSES];
+		check(etrun_set(m, 0, images[i], sizeof images[i], NULL, 0, &error), "set");
+		check(etrun_run(m, 0, &error), "run");
+		check(etrun_get(m, 0, out, sizeof out, &error), "get");
+		if (memcmp(out, scores[i], sizeof out) != 0) {
+			fprintf(stderr, "image %d: another thread got other scores\n", i);
+			exit(1);
+		}
+	}
+	check(etrun_unload(m, &error), "unload");
+	return NULL;
+}
+
+static void refusals(etrun_method m)
+{
+	etrun_program p;
+	etrun_method other;
+	etrun_info info;
+	int64_t wrong[2] = {8, 8}, negative[4] = {1, 1, -8, -8};
+	float small[1];
+	refused(etrun_open("/no/such/file.pte", NULL, 0, 0, 0, &p, &error), ETRUN_FILE, "a file that is not there");
+	refused(etrun_open("etrun.h", NULL, 0, 0, 0, &p, &error), ETRUN_MODEL, "a file that is no program");
+	refused(etrun_open(NULL, NULL, 0, 0, 0, &p, &error), ETRUN_INPUT, "no path");
+	refused(etrun_load(program, "gone", &other, &error), ETRUN_INPUT, "a method that is not there");
+	refused(etrun_load(12345, NULL, &other, &error), ETRUN_CLOSED, "no handle");
+	refused(etrun_load((etrun_program)m, NULL, &other, &error), ETRUN_CLOSED, "a handle of another kind");
+	refused(etrun_set(m, 0, images, 7, NULL, 0, &error), ETRUN_INPUT, "too few bytes");
+	refused(etrun_set(m, 0, images, 256, wrong, 2, &error), ETRUN_INPUT, "another shape");
+	refused(etrun_set(m, 0, images, 256, negative, 4, &error), ETRUN_INPUT, "negative sizes");
+	refused(etrun_set(m, 9, images, 256, NULL, 0, &error), ETRUN_INPUT, "no such input");
+	refused(etrun_set(m, 0, NULL, 256, NULL, 0, &error), ETRUN_INPUT, "no data");
+	refused(etrun_get(m, 0, small, sizeof small, &error), ETRUN_INPUT, "a small buffer");
+	refused(etrun_get(m, (size_t)-1, small, sizeof small, &error), ETRUN_INPUT, "no such output");
+	refused(etrun_output(m, 1, &info, &error), ETRUN_INPUT, "no such output");
+	refused(etrun_run(m, -1, &error), ETRUN_INPUT, "a negative time");
+	if (etrun_load(0, NULL, &other, NULL) != ETRUN_CLOSED) {
+		fprintf(stderr, "no place for the text\n");
+		exit(1);
+	}
+	check(etrun_reset(m, &error), "reset");
+	refused(etrun_run(m, 0, &error), ETRUN_INPUT, "no input after a reset");
+}
+
+int main(int argc, char **argv)
+{
+	char *name;
+	etrun_method m;
+	etrun_info info;
+	size_t inputs, outputs;
+	pthread_t threads[THREADS];
+	FILE *in = argc == 4 ? fopen(argv[2], "rb") : NULL, *out = argc == 4 ? fopen(argv[3], "wb") : NULL;
+	if (in == NULL || out == NULL || fread(images, sizeof images, 1, in) != 1)
+		return 2;
+	check(etrun_open(argv[1], NULL, 0, 1, 0, &program, &error), "open");
+	check(etrun_method_name(program, 0, &name, &error), "name");
+	check(etrun_load(program, name, &m, &error), "load");
+	check(etrun_counts(m, &inputs, &outputs, &error), "counts");
+	check(etrun_input(m, 0, &info, &error), "input");
+	if (inputs != 1 || outputs != 1 || info.kind != ETRUN_TENSOR || info.dtype != 6 || info.rank != 4 || info.bytes != sizeof images[0])
+		return 3;
+	for (int i = 0; i < IMAGES; i++) {
+		check(etrun_set(m, 0, images[i], sizeof images[i], NULL, 0, &error), "set");
+		check(etrun_run(m, 10000, &error), "run");
+		check(etrun_output(m, 0, &info, &error), "output");
+		if (info.bytes != sizeof scores[i])
+			return 4;
+		check(etrun_get(m, 0, scores[i], sizeof scores[i], &error), "get");
+	}
+	for (int i = 0; i < THREADS; i++)
+		if (pthread_create(&threads[i], NULL, run_all, NULL) != 0)
+			return 5;
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	refusals(m);
+	check(etrun_close(program, &error), "close");
+	refused(etrun_close(program, &error), ETRUN_CLOSED, "closed twice");
+	check(etrun_set(m, 0, images[0], sizeof images[0], NULL, 0, &error), "a method of a closed program");
+	check(etrun_run(m, 0, &error), "a method of a closed program");
+	check(etrun_unload(m, &error), "unload");
+	refused(etrun_run(m, 0, &error), ETRUN_CLOSED, "a closed method");
+	etrun_free(name);
+	fwrite(scores, sizeof scores, 1, out);
+	return fclose(out);
+}

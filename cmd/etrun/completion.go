@@ -1,0 +1,93 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/hal/ethosu"
+)
+
+// flagWords are the words that flags take, for completion in shells.
+var flagWords = map[string]func() []string{
+	"device": func() []string {
+		names := []string{"auto"}
+		for _, d := range ethosu.Drivers() {
+			names = append(names, d.Name)
+		}
+		return names
+	},
+	"by":     func() []string { return []string{"operator", "instruction"} },
+	"format": func() []string { return []string{"table", "json", "benchstat"} },
+	"memory": func() []string { return []string{"constants=", "scratch=", "fast="} },
+}
+
+// flagFiles are the ends of names of the files that flags take.
+var flagFiles = map[string][]string{
+	"data": {"ptd"}, "qparams": {"json"}, "against": {"npz"}, "output-npz": {"npz"}, "html": {"html"}, "svg": {"svg"}, "flame": {"svg"},
+	"trace": {"json"}, "pprof": {"pb.gz"}, "etdump": {"etdp"},
+}
+
+// completeFlags has shells offer what the flags of a command, and of those below it, take.
+func completeFlags(c *cobra.Command) {
+	words := session.Words()
+	for name, list := range flagWords {
+		words[name] = list()
+	}
+	for name, list := range words {
+		if c.Flags().Lookup(name) != nil {
+			_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp))
+		}
+	}
+	for name, ends := range flagFiles {
+		if c.Flags().Lookup(name) != nil {
+			_ = c.MarkFlagFilename(name, ends...)
+		}
+	}
+	if _, there := c.GetFlagCompletionFunc("method"); !there && c.Flags().Lookup("method") != nil {
+		_ = c.RegisterFlagCompletionFunc("method", completeMethod)
+	}
+	for _, sub := range c.Commands() {
+		completeFlags(sub)
+	}
+}
+
+// addCompletion adds the command completion, which keeps the output that root has now. A
+// shell that is not known is a fault.
+func addCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			c.RunE, c.Args = needsCommand, cobra.ArbitraryArgs
+			narrow(c)
+		}
+	}
+}
+
+// newHelp is the command help; the help of no command is a fault.
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Help about any command",
+		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			at, _, err := c.Root().Find(args)
+			if err != nil || at == nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return commandNames(at), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			at, rest, err := c.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				if err := misspelt(c.Root(), args); err != nil {
+					return err
+				}
+				return session.Usage("no command %q, want one of %s", strings.Join(args, " "), strings.Join(slices.Sorted(slices.Values(commandNames(c.Root()))), ", "))
+			}
+			at.InitDefaultHelpFlag()
+			return at.Help()
+		},
+	}
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/daemon"
+)
+
+// The command lines of the files for deployment are ones that serve takes.
+func TestDeployFlags(t *testing.T) {
+	flag := regexp.MustCompile(`--([a-z][a-z-]+)`)
+	for _, name := range []string{"etrun.service", "Containerfile", "kserve.yaml"} {
+		found := 0
+		for line := range strings.Lines(readText(t, "deploy", name)) {
+			if strings.HasPrefix(strings.TrimSpace(line), "#") {
+				continue
+			}
+			for _, m := range flag.FindAllStringSubmatch(line, -1) {
+				if found++; newServe(&app{}).Flags().Lookup(m[1]) == nil {
+					t.Errorf("%s: no flag --%s", name, m[1])
+				}
+			}
+		}
+		if found == 0 {
+			t.Errorf("%s: no flags", name)
+		}
+	}
+	if d := daemon.Defaults().Drain.Seconds(); d > 25 {
+		t.Errorf("systemd gives 30 s to end, draining takes %v", d)
+	}
+}
+
+// The unit leaves the server few rights: systemd's own score, of which less is better.
+func TestUnitExposure(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("systemd-analyze: missing (package systemd)")
+	}
+	out, err := exec.CommandContext(t.Context(), analyze, "security", "--offline=true", "--threshold=15", filepath.Join(root, "deploy", "etrun.service")).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v: above 1.5:\n%s", err, out)
+	}
+}

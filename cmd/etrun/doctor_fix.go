@@ -1,0 +1,117 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/cbindings/xnn/retarget"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack"
+	"github.com/etrun-go/etrun/hal/ethosu"
+	"github.com/etrun-go/etrun/scripts"
+)
+
+// cureOfBackend is what helps a backend that is not at its best.
+func cureOfBackend(id string, s delegate.Status) string {
+	if id != xnnpack.ID || s.Engine == string(xnnpack.EngineNative) {
+		return ""
+	}
+	if xnn.Named("") {
+		return fmt.Sprintf("%s names a place without it: unset it, or put libXNNPACK there", xnn.EnvPath)
+	}
+	return "etrun doctor --fix fetches libXNNPACK, with which programs run faster"
+}
+
+// cures are what makes drivers of NPUs work.
+var cures = map[string]string{
+	"drm": "on a board with an Ethos-U65 or U85: a kernel with CONFIG_DRM_ACCEL_ARM_ETHOSU, and read and write access to /dev/accel/accel0",
+	"arm": "on a board with Arm's driver stack: load its module ethosu, and get read and write access to /dev/ethosu0",
+	"fvp": "Arm's Corstone models are free of charge: install one, and name its folder with --fvp",
+}
+
+func cureOfDriver(name string, state ethosu.State) string {
+	if state == ethosu.Loaded {
+		return ""
+	}
+	return cures[name]
+}
+
+// printCure writes what helps below what it is for.
+func printCure(w io.Writer, cure string) {
+	if cure != "" {
+		fmt.Fprintf(w, "\t  %s\n", cure)
+	}
+}
+
+// retargetCommand is what this program does as the helper of the script.
+const retargetCommand = "__retarget"
+
+// newRetarget is hidden: the script of --fix calls it.
+func newRetarget(a *app) *cobra.Command {
+	return &cobra.Command{Use: retargetCommand + " FILE", Hidden: true, Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return retarget.File(args[0], a.notes) }}
+}
+
+// fix fetches what is missing and examines the machine again.
+func (a *app) fix(ctx context.Context, r *machineReport) (*machineReport, error) {
+	for _, b := range r.Backends {
+		if b.ID == xnnpack.ID && b.Cure == "" {
+			a.note("nothing to fix: libXNNPACK is loaded")
+			return r, nil
+		}
+	}
+	if xnn.Named("") {
+		return nil, session.Usage("%s names the place of libXNNPACK; unset it first", xnn.EnvPath)
+	}
+	dir := xnn.UserFolder()
+	if dir == "" {
+		return nil, errors.New("this user has no home to put libXNNPACK into")
+	}
+	if err := a.fetch(ctx, dir); err != nil {
+		return nil, err
+	}
+	a.note("libXNNPACK is in %s", dir)
+	xnn.Forget()
+	return examine(), nil
+}
+
+// fetch runs the script that puts the library into a folder.
+func (a *app) fetch(ctx context.Context, dir string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if strings.ContainsAny(self, " \t") {
+		return fmt.Errorf("%s: a path with spaces; scripts/deps.sh of the sources does without", self)
+	}
+	a.progress.say("fetching libXNNPACK")
+	var said bytes.Buffer
+	c := exec.CommandContext(ctx, "sh")
+	c.Stdin, c.Stdout, c.Stderr = strings.NewReader(scripts.Deps), &said, &said
+	c.Env = append(os.Environ(), "ETRUN_LIB="+filepath.Clean(dir), "ETRUN_RETARGET="+self+" "+retargetCommand)
+	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
+	c.WaitDelay = 5 * time.Second // what it started may hold its output
+	if err := c.Run(); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return fmt.Errorf("libXNNPACK cannot be fetched here: %w\n%s", err, strings.TrimSpace(said.String()))
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack"
+	"github.com/etrun-go/etrun/hal/ethosu"
+)
+
+func TestCures(t *testing.T) {
+	t.Setenv(xnn.EnvPath, "")
+	if got := cureOfBackend(xnnpack.ID, delegate.Status{Engine: "reference"}); !strings.Contains(got, "doctor --fix") {
+		t.Errorf("no library: %q", got)
+	}
+	if got := cureOfBackend(xnnpack.ID, delegate.Status{Engine: "native"}); got != "" {
+		t.Errorf("a library: %q", got)
+	}
+	t.Setenv(xnn.EnvPath, "/nowhere")
+	if got := cureOfBackend(xnnpack.ID, delegate.Status{Engine: "reference"}); !strings.Contains(got, "unset it") {
+		t.Errorf("a wrong place: %q", got)
+	}
+	for _, d := range ethosu.Drivers() {
+		if got := cureOfDriver(d.Name, ethosu.Skipped); got == "" && d.Name != "npu" {
+			t.Errorf("no cure for driver %s", d.Name)
+		}
+		if got := cureOfDriver(d.Name, ethosu.Loaded); got != "" {
+			t.Errorf("driver %s is there: %q", d.Name, got)
+		}
+	}
+}
+
+// onlyShell makes a folder with sh and scripts the only one of PATH.
+func onlyShell(t *testing.T, scripts map[string]string) {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"sh", "awk", "cat", "rm", "mkdir", "dirname"} {
+		real, err := exec.LookPath(name)
+		if err != nil {
+			t.Skip(err)
+		}
+		if err := os.Symlink(real, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range scripts {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir)
+}
+
+func TestFetchSaysWhatIsMissing(t *testing.T) {
+	a := &app{notes: &bytes.Buffer{}}
+	onlyShell(t, nil)
+	dir := filepath.Join(t.TempDir(), "lib")
+	if err := a.fetch(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "apt-get: missing") {
+		t.Errorf("got %v", err)
+	}
+	onlyShell(t, map[string]string{"apt-get": "exit 0", "dpkg-deb": "exit 0"})
+	if err := a.fetch(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "cannot be fetched here") {
+		t.Errorf("got %v", err)
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) > 0 {
+		t.Errorf("%v is left", entries)
+	}
+}
+
+func TestFetchEndsWithTheContext(t *testing.T) {
+	a := &app{notes: &bytes.Buffer{}}
+	onlyShell(t, map[string]string{"apt-get": "exit 0", "dpkg-deb": "exit 0"})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	gone := errors.New("gone")
+	cancel(gone)
+	if err := a.fetch(ctx, t.TempDir()); !errors.Is(err, gone) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestFixRefusesANamedPlace(t *testing.T) {
+	t.Setenv(xnn.EnvPath, "/nowhere")
+	var out, notes bytes.Buffer
+	if code := run([]string{"doctor", "--fix"}, strings.NewReader(""), &out, &notes); code != 2 || !strings.Contains(notes.String(), "unset it first") {
+		t.Errorf("exit code %d: %s", code, notes.String())
+	}
+}
+
+func TestRetargetCommand(t *testing.T) {
+	var out, notes bytes.Buffer
+	if code := run([]string{retargetCommand, filepath.Join(t.TempDir(), "gone.so")}, strings.NewReader(""), &out, &notes); code == 0 {
+		t.Error("no fault of a file that is not there")
+	}
+	out.Reset()
+	if run([]string{"--help"}, strings.NewReader(""), &out, &notes); strings.Contains(out.String(), retargetCommand) {
+		t.Error("help lists it")
+	}
+}

@@ -1,0 +1,34 @@
+"use strict";
+// Labels as they fit: along a box, up a box, or none.
+(function () {
+  const SVG = "http://www.w3.org/2000/svg", LETTER = 6.2;
+  function fit(label, width) {
+    const n = Math.floor(width / LETTER);
+    if (label.length <= n) return label;
+    return n >= 5 ? label.slice(0, n - 1) + "…" : "";
+  }
+  function text(parent, value, attributes) {
+    const t = document.createElementNS(SVG, "text");
+    t.setAttribute("class", "label");
+    for (const name in attributes) t.setAttribute(name, attributes[name]);
+    t.textContent = value;
+    parent.append(t);
+  }
+  function relabel(cell, width) {
+    cell.querySelectorAll(".label, .up").forEach((old) => old.remove());
+    const w = parseFloat(cell.getAttribute("width")) / 100 * width, h = parseFloat(cell.getAttribute("height"));
+    const along = fit(cell.dataset.label, w - 8), up = fit(cell.dataset.label, h - 8);
+    if (along && h >= 13) {
+      text(cell, along, { x: 4, y: h / 2 + 4 });
+    } else if (up && w >= 11) {
+      text(cell, up, { transform: `translate(${w / 2 + 4} ${h - 4}) rotate(-90)` });
+    }
+  }
+  const seen = new ResizeObserver((entries) => {
+    for (const entry of entries) {
+      const width = entry.contentRect.width;
+      if (width > 0) entry.target.querySelectorAll(".cell").forEach((cell) => relabel(cell, width));
+    }
+  });
+  document.querySelectorAll(".chart").forEach((chart) => seen.observe(chart));
+})();

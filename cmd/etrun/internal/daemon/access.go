@@ -1,0 +1,100 @@
+package daemon
+
+import (
+	"crypto/rand"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"time"
+)
+
+// headerID is the header of a request's id, headerTrace that of W3C's trace context.
+const (
+	headerID    = "X-Request-Id"
+	headerTrace = "Traceparent"
+)
+
+// What callers may send in these headers; anything else is replaced, or left out.
+var (
+	idForm    = regexp.MustCompile(`^[A-Za-z0-9._:/+=-]{1,128}$`)
+	traceForm = regexp.MustCompile(`^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}$`)
+)
+
+// recorder remembers how a request was answered.
+type recorder struct {
+	http.ResponseWriter
+	code  int
+	bytes int64
+	fault error
+}
+
+func (r *recorder) WriteHeader(code int) {
+	if r.code == 0 {
+		r.code = code
+	}
+	r.ResponseWriter.WriteHeader(code)
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	if r.code == 0 {
+		r.code = http.StatusOK
+	}
+	n, err := r.ResponseWriter.Write(b)
+	r.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap is for http.ResponseController.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// Fault keeps what the client may not see for the log.
+func (r *recorder) Fault(err error) { r.fault = err }
+
+// access counts and logs requests, and gives each an id.
+type access struct {
+	next    http.Handler
+	log     *slog.Logger
+	counts  *counts
+	verbose bool // every request; else those that failed inside
+}
+
+func (a *access) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	begun := time.Now()
+	id := r.Header.Get(headerID)
+	if !idForm.MatchString(id) {
+		id = rand.Text()
+		r.Header.Set(headerID, id)
+	}
+	w.Header().Set(headerID, id)
+	trace := ""
+	if m := traceForm.FindStringSubmatch(r.Header.Get(headerTrace)); m != nil {
+		trace = m[1]
+		w.Header().Set(headerTrace, r.Header.Get(headerTrace))
+	}
+	rec := &recorder{ResponseWriter: w}
+	a.next.ServeHTTP(rec, r)
+	if rec.code == 0 {
+		rec.code = http.StatusOK
+	}
+	a.counts.answered(rec.code)
+	a.write(r, rec, id, trace, time.Since(begun))
+}
+
+func (a *access) write(r *http.Request, rec *recorder, id, trace string, took time.Duration) {
+	level := slog.LevelInfo
+	if rec.code == http.StatusInternalServerError {
+		level = slog.LevelError
+	} else if !a.verbose {
+		return
+	}
+	attributes := []slog.Attr{slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", rec.code),
+		slog.Int64("received", max(r.ContentLength, 0)), slog.Int64("sent", rec.bytes), slog.Duration("took", took),
+		slog.String("remote", r.RemoteAddr), slog.String("id", id)}
+	if trace != "" {
+		attributes = append(attributes, slog.String("trace", trace))
+	}
+	if rec.fault != nil {
+		attributes = append(attributes, slog.Any("error", rec.fault))
+	}
+	a.log.LogAttrs(r.Context(), level, "request", attributes...)
+}

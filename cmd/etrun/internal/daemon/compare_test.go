@@ -1,0 +1,92 @@
+package daemon
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/delegate/all"
+)
+
+// serveFor runs a daemon for a benchmark, and returns what sends one request to it.
+func serveFor(b *testing.B, path, address string, binaryData bool) (stop func(), send func() error) {
+	b.Helper()
+	log := &record{}
+	m := &Model{Name: "m", Path: path, Options: session.Options{}, Limits: DefaultLimits()}
+	m.Instances = 1
+	d := &Daemon{Settings: Defaults(), Models: []*Model{m}, Backends: all.Backends(), Log: log}
+	d.Listen, d.LogFormat, d.AccessLog = []string{address}, "json", false
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- d.Run(ctx) }()
+	for len(log.lines("model loaded")) == 0 {
+		select {
+		case err := <-ended:
+			b.Fatal(err)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	list := exchanges(b, path, 4, binaryData)
+	at := log.lines("listening")[0]["address"].(string)
+	client, url := &http.Client{}, "http://"+at
+	if socket, unix := strings.CutPrefix(address, "unix:"); unix {
+		url = "http://unix"
+		client.Transport = &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", socket) }}
+	}
+	next := 0
+	return func() {
+			client.CloseIdleConnections()
+			cancel()
+			if err := <-ended; err != nil {
+				b.Error(err)
+			}
+		}, func() error {
+			next++
+			code, err := list[next%len(list)].send(ctx, client, url)
+			if err == nil && code != http.StatusOK {
+				err = io.ErrUnexpectedEOF
+			}
+			return err
+		}
+}
+
+// compare times functions in turn, so that what else the machine does meets all of them,
+// and reports the median of each, and of its ratio to that named library.
+func compare(b *testing.B, list map[string]func() error) {
+	for _, f := range list {
+		for range 5 {
+			if err := f(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	times := make(map[string][]float64)
+	for b.Loop() {
+		for name, f := range list {
+			begun := time.Now()
+			if err := f(); err != nil {
+				b.Fatal(err)
+			}
+			times[name] = append(times[name], float64(time.Since(begun).Microseconds()))
+		}
+	}
+	for name, took := range times {
+		ratios := make([]float64, len(took))
+		for i := range took {
+			ratios[i] = took[i] / times["library"][i]
+		}
+		b.ReportMetric(median(took), name+"-us")
+		b.ReportMetric(median(ratios), name+"-ratio")
+	}
+}
+
+func median(list []float64) float64 {
+	sorted := slices.Sorted(slices.Values(list))
+	return sorted[len(sorted)/2]
+}

@@ -1,0 +1,81 @@
+package daemon
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+)
+
+// read makes models of a command line and a configuration.
+func readLine(t *testing.T, config, line string) (*Settings, []*Model, error) {
+	t.Helper()
+	s, options, limits := Defaults(), session.Options{}, DefaultLimits()
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	s.AddFlags(flags)
+	limits.AddFlags(flags)
+	options.AddFlags(flags)
+	if err := flags.Parse(strings.Fields(line)); err != nil {
+		t.Fatal(err)
+	}
+	path := ""
+	if config != "" {
+		path = file(t, "serve.json", config)
+	}
+	models, err := Models(t.Context(), flags, path, flags.Args(), &options, &limits)
+	return &s, models, err
+}
+
+// Flags of the command line come before those of the file, a model's own before both.
+func TestConfig(t *testing.T) {
+	s, models, err := readLine(t, `{"listen": ["unix:/a", "127.0.0.1:1"], "drain": "3s", "max-body": "1MiB", "access-log": false, "queue": 7, "threads": 2,
+		"models": [{"path": "/m/words.pte", "instances": 5, "threads": 3, "method": ["a", "b"], "data": ["x.ptd", "y.ptd"]}, {"name": "n", "path": "z.pte", "queue": 0}]}`,
+		"--drain 4s --timeout 9s digits=d.bpte sub/other.pte")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Listen) != 2 || s.Drain != 4*time.Second || s.Body != 1<<20 || s.AccessLog {
+		t.Errorf("settings %+v", s)
+	}
+	if len(models) != 4 {
+		t.Fatalf("%d models", len(models))
+	}
+	for i, want := range []struct {
+		name, path       string
+		instances, queue int
+		threads, methods int
+	}{{"digits", "d.bpte", 2, 7, 2, 0}, {"other", "sub/other.pte", 2, 7, 2, 0}, {"words", "/m/words.pte", 5, 7, 3, 2}, {"n", "z.pte", 2, 0, 2, 0}} {
+		m := models[i]
+		if m.Name != want.name || m.Path != want.path || m.Instances != want.instances || m.Queue != want.queue || m.Threads != want.threads ||
+			len(m.Methods) != want.methods || m.Timeout != 9*time.Second {
+			t.Errorf("model %d: %+v, want %+v", i, m, want)
+		}
+	}
+}
+
+func TestConfigRefuses(t *testing.T) {
+	for config, text := range map[string]string{
+		`{`:                    "EOF",
+		`{"models":{}}`:        "no array",
+		`{} {}`:                "more behind",
+		`{"models":["m.pte"]}`: "no object",
+		`{"models":[{"path":"m.pte","speed":1}]}`:              "speed",
+		`{"models":[{"path":"m.pte","instances":0}]}`:          "limit of a model",
+		`{"models":[{"name":"m"}]}`:                            "want a file",
+		`{"models":[{"path":"m.pte","queue":{}}]}`:             "queue",
+		`{"models":[{"path":"m.pte","xnnpack":"fast"}]}`:       "fast",
+		`{"models":[{"path":"m.pte","listen":"127.0.0.1:1"}]}`: "listen",
+		`{"colour":"red"}`:                                     "colour",
+		`{"config":"x.json"}`:                                  "config",
+		`{"drain":"soon"}`:                                     "soon",
+		`{}`:                                                   "no model",
+	} {
+		if _, _, err := readLine(t, config, ""); !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: got %v, want one with %q", config, err, text)
+		}
+	}
+}

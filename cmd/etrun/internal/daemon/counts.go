@@ -1,0 +1,64 @@
+package daemon
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/etrun-go/etrun/runtime/metrics"
+	"github.com/etrun-go/etrun/serve"
+)
+
+// counts are the metrics of the server beside those of its models' programs.
+type counts struct {
+	registry  *prometheus.Registry
+	requests  *prometheus.CounterVec
+	reloads   *prometheus.CounterVec
+	succeeded *prometheus.GaugeVec
+}
+
+func newCounts(models *metrics.Collector) *counts {
+	c := &counts{registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "etrun_http_requests_total",
+			Help: "HTTP requests by status; 499 is a client that left."}, []string{"code"}),
+		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "etrun_reloads_total",
+			Help: "Loads of models, the first one too, by result: ok or error."}, []string{"model", "result"}),
+		succeeded: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "etrun_last_reload_success_timestamp_seconds",
+			Help: "When the model was last loaded."}, []string{"model"}),
+	}
+	c.registry.MustRegister(c.requests, c.reloads, c.succeeded, models,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return c
+}
+
+// watch adds the gauges of a server's models.
+func (c *counts) watch(s *serve.Server, models *metrics.Collector) {
+	for _, m := range s.Models() {
+		models.Model(m.Name(), "").SetQueue(m.Waiting)
+		c.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "etrun_sequences",
+			Help: "Sequences that keep state.", ConstLabels: prometheus.Labels{"model": m.Name()}},
+			func() float64 { return float64(m.Sequences()) }))
+	}
+}
+
+func (c *counts) reloaded(model string, err error) {
+	result := "ok"
+	if err != nil {
+		result = "error"
+	} else {
+		c.succeeded.WithLabelValues(model).SetToCurrentTime()
+	}
+	c.reloads.WithLabelValues(model, result).Inc()
+}
+
+func (c *counts) answered(code int) { c.requests.WithLabelValues(strconv.Itoa(code)).Inc() }
+
+// scrapes at once, which one Prometheus does not make.
+const scrapes = 4
+
+func (c *counts) handler() http.Handler {
+	return promhttp.HandlerFor(c.registry, promhttp.HandlerOpts{MaxRequestsInFlight: scrapes})
+}

@@ -1,0 +1,228 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/runtime/metrics"
+	"github.com/etrun-go/etrun/serve"
+)
+
+// Daemon is a server of models that is about to run.
+type Daemon struct {
+	Settings
+	Models   []*Model
+	Version  string
+	Backends []delegate.Backend
+	Log      io.Writer
+
+	log     *slog.Logger
+	counts  *counts
+	keeper  *keeper
+	server  *serve.Server
+	ended   chan error // of listeners that fail
+	workers sync.WaitGroup
+}
+
+// Bounds of connections that no flag changes.
+const (
+	headerTimeout = 10 * time.Second
+	idleTimeout   = time.Minute
+	headerBytes   = 16 << 10
+)
+
+// Run serves until ctx ends, then lets requests end within the time of Drain. It reads
+// secrets and models anew at SIGHUP.
+func (d *Daemon) Run(ctx context.Context) error {
+	if err := d.prepare(ctx); err != nil {
+		return err
+	}
+	listeners, err := d.listen(ctx, d.keeper.tls(), d.keeper.known())
+	if err != nil {
+		return err
+	}
+	hangups := make(chan os.Signal, 1)
+	signal.Reset(syscall.SIGHUP) // it ends other commands
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	h := d.httpServer(ctx)
+	d.ended = make(chan error, len(listeners)+1)
+	for _, l := range listeners {
+		d.log.Info("listening", "address", l.Addr().String(), "network", l.Addr().Network())
+		d.workers.Go(func() { d.ended <- h.Serve(l) })
+	}
+	debug, err := d.serveDebug(ctx)
+	if err == nil {
+		err = d.work(ctx, hangups)
+	}
+	notify(d.log, stopping)
+	return errors.Join(err, d.end(h, debug))
+}
+
+// prepare makes what does not listen yet.
+func (d *Daemon) prepare(ctx context.Context) (err error) {
+	if err := d.check(); err != nil {
+		return err
+	}
+	d.log = slog.New(slog.NewTextHandler(d.Log, nil))
+	if d.LogFormat == "json" {
+		d.log = slog.New(slog.NewJSONHandler(d.Log, nil))
+	}
+	d.keeper = &keeper{settings: &d.Settings}
+	if err := d.keeper.read(ctx); err != nil {
+		return err
+	}
+	collector := metrics.New(metrics.Options{Version: d.Version, Backends: d.Backends})
+	d.counts = newCounts(collector)
+	var configs []serve.Config
+	for _, m := range d.Models {
+		m.Options.Say = func(format string, args ...any) { d.log.Warn(fmt.Sprintf(format, args...), "model", m.Name) }
+		s := &served{Model: m, metrics: collector, counts: d.counts, log: d.log}
+		configs = append(configs, s.config())
+	}
+	d.server, err = serve.New(serve.Options{Version: d.Version, BodyBytes: int64(d.Body), BusyBytes: int64(d.Busy),
+		BodyTimeout: d.BodyTimeout, Control: d.Control}, configs...)
+	if err != nil {
+		return session.Usage("%w", err)
+	}
+	d.counts.watch(d.server, collector)
+	return nil
+}
+
+// httpServer answers requests; from ctx's end on it is not ready for more.
+func (d *Daemon) httpServer(ctx context.Context) *http.Server {
+	mux := http.NewServeMux()
+	mux.Handle("/", d.server)
+	mux.Handle("GET /metrics", d.counts.handler())
+	mux.HandleFunc("GET /v2/health/ready", func(w http.ResponseWriter, r *http.Request) {
+		if ctx.Err() != nil {
+			refusal(http.StatusServiceUnavailable, "the server is ending").ServeHTTP(w, r)
+			return
+		}
+		d.server.ServeHTTP(w, r)
+	})
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	return &http.Server{
+		Handler:           &access{next: d.keeper.guard(mux), log: d.log, counts: d.counts, verbose: d.AccessLog},
+		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytes,
+		WriteTimeout: d.BodyTimeout, // package serve gives inferences more
+		ConnState:    newConnections(d.Connections).state,
+		ErrorLog:     slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
+		Protocols:    protocols,
+	}
+}
+
+// serveDebug serves profiles on an address of this machine, if one is given.
+func (d *Daemon) serveDebug(ctx context.Context) (*http.Server, error) {
+	if d.Debug == "" {
+		return nil, nil
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", d.Debug)
+	if err != nil {
+		return nil, fmt.Errorf("--debug %s: %w", d.Debug, err)
+	}
+	if !local(l.Addr()) {
+		_ = l.Close()
+		return nil, session.Usage("--debug %v is reachable from other machines", l.Addr())
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	h := &http.Server{Handler: mux, ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: headerBytes}
+	d.log.Info("profiles", "address", l.Addr().String())
+	d.workers.Go(func() { d.ended <- h.Serve(l) })
+	return h, nil
+}
+
+// work loads the models, says that they are ready, and serves until ctx ends or a listener
+// fails.
+func (d *Daemon) work(ctx context.Context, hangups <-chan os.Signal) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var loads sync.WaitGroup
+	defer loads.Wait()
+	defer cancel()
+	loaded := make(chan error, 1)
+	loads.Go(func() { loaded <- d.server.LoadAll(ctx) })
+	select {
+	case err := <-loaded:
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	case err := <-d.ended:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+	notify(d.log, ready)
+	loads.Go(func() { d.feedWatchdog(ctx) })
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-d.ended:
+			return err
+		case <-hangups:
+			loads.Go(func() { d.reload(ctx) })
+		}
+	}
+}
+
+// reload reads secrets and models anew. What cannot be read stays as it is.
+func (d *Daemon) reload(ctx context.Context) {
+	notify(d.log, reloading())
+	if err := d.keeper.read(ctx); err != nil {
+		d.log.Error("secrets not read anew", "error", err)
+	}
+	_ = d.server.LoadAll(ctx) // each failure is logged
+	notify(d.log, ready)
+}
+
+// closeTime is what is left for closing programs when requests have ended, or not.
+const closeTime = 2 * time.Second
+
+var errDrain = errors.New("requests did not end in time")
+
+// end lets requests end, and closes everything.
+func (d *Daemon) end(h, debug *http.Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), d.Drain)
+	defer cancel()
+	err := h.Shutdown(ctx)
+	if err != nil {
+		err = fmt.Errorf("%w: %v: %w", errDrain, d.Drain, err)
+		_ = h.Close()
+	}
+	if debug != nil {
+		_ = debug.Close()
+	}
+	d.workers.Wait()
+	closed := make(chan struct{})
+	go func() {
+		_ = d.server.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(closeTime): // an operator is not interrupted; the process ends with it
+	}
+	d.log.Info("ended", "error", err)
+	return err
+}

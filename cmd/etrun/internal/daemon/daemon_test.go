@@ -1,0 +1,327 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/goleak"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/delegate/all"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	digits = "../../../../testdata/digits/xnnpack.pte"
+	adder  = "../../../../testdata/pte/initial_state.pte"
+	bundle = "../../../../testdata/pte/bundle.bpte"
+)
+
+// record keeps a log for a test to read.
+type record struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (r *record) Write(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.Write(b)
+}
+
+// lines are the log's objects with a message.
+func (r *record) lines(message string) (list []map[string]any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for line := range bytes.Lines(r.text.Bytes()) {
+		var object map[string]any
+		if json.Unmarshal(line, &object) == nil && object["msg"] == message {
+			list = append(list, object)
+		}
+	}
+	return list
+}
+
+// running is a daemon in this process.
+type running struct {
+	*Daemon
+	t      *testing.T
+	log    *record
+	url    string
+	client *http.Client
+	cancel context.CancelFunc
+	ended  chan error
+}
+
+// model is one with the usual flags.
+func model(name, path string) *Model {
+	return &Model{Name: name, Path: path, Options: session.Options{Threads: 1}, Limits: DefaultLimits()}
+}
+
+// start runs a daemon until it is ready.
+func start(t *testing.T, change func(*Daemon), models ...*Model) *running {
+	t.Helper()
+	r := &running{Daemon: &Daemon{Settings: Defaults(), Models: models, Backends: all.Backends()}, t: t, log: &record{}, ended: make(chan error, 1)}
+	r.Listen, r.LogFormat, r.Log = []string{"127.0.0.1:0"}, "json", r.log
+	r.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: time.Minute}
+	if change != nil {
+		change(r.Daemon)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r.cancel = cancel
+	go func() { r.ended <- r.Run(ctx) }()
+	t.Cleanup(func() {
+		if err := r.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	r.wait("the daemon is ready", func() bool {
+		select {
+		case err := <-r.ended:
+			r.ended <- err
+			t.Fatalf("ended: %v\n%s", err, r.log.text.String())
+		default:
+		}
+		return len(r.log.lines("model loaded")) >= len(models)
+	})
+	r.url = "http://" + r.address()
+	return r
+}
+
+// address is where it listens first.
+func (r *running) address() string {
+	return r.log.lines("listening")[0]["address"].(string)
+}
+
+// stop ends the daemon as a signal does, once.
+func (r *running) stop() error {
+	r.client.CloseIdleConnections()
+	r.cancel()
+	err := <-r.ended
+	r.ended <- nil
+	return err
+}
+
+func (r *running) wait(what string, ok func() bool) {
+	r.t.Helper()
+	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			r.t.Fatalf("%s: not within 20 s\n%s", what, r.log.text.String())
+		}
+	}
+}
+
+// ask sends a request and reads its answer.
+func (r *running) ask(method, path, body string, header ...string) (code int, text string, h http.Header) {
+	r.t.Helper()
+	request, err := http.NewRequest(method, r.url+path, strings.NewReader(body))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
+	answer, err := r.client.Do(request)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	b, err := io.ReadAll(answer.Body)
+	if err != nil {
+		r.t.Error(err)
+	}
+	return answer.StatusCode, string(b), answer.Header
+}
+
+const adderBody = `{"inputs":[{"name":"input_0","shape":[4],"datatype":"FP32","data":[1,2,3,4]}]}`
+
+// Requests have an id and a trace, which the answer and the log have too.
+func TestRequestIDs(t *testing.T) {
+	r := start(t, nil, model("m", adder))
+	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	_, _, h := r.ask("POST", "/v2/models/m/infer", adderBody, headerID, "mine-7", headerTrace, trace)
+	if h.Get(headerID) != "mine-7" || h.Get(headerTrace) != trace {
+		t.Errorf("got %v", h)
+	}
+	_, _, h = r.ask("GET", "/v2", "", headerID, "not {} good", headerTrace, "00-zz")
+	if id := h.Get(headerID); id == "" || strings.ContainsAny(id, " {}") || h.Get(headerTrace) != "" {
+		t.Errorf("got %v", h)
+	}
+	r.wait("both requests are logged", func() bool { return len(r.log.lines("request")) == 2 })
+	line := r.log.lines("request")[0]
+	for name, want := range map[string]any{"id": "mine-7", "trace": trace[3:35], "status": 200.0, "path": "/v2/models/m/infer", "method": "POST", "received": float64(len(adderBody))} {
+		if line[name] != want {
+			t.Errorf("log: %s is %v, want %v", name, line[name], want)
+		}
+	}
+}
+
+// The metrics are those that are promised, and well formed.
+func TestMetrics(t *testing.T) {
+	r := start(t, nil, model("m", adder))
+	for range 3 {
+		r.ask("POST", "/v2/models/m/infer", adderBody)
+	}
+	r.ask("POST", "/v2/models/m/infer", "{")
+	code, text, _ := r.ask("GET", "/metrics", "")
+	for _, line := range []string{`etrun_inferences_total{method="forward",model="m",result="ok"} 5`, // two of the self-test
+		`etrun_queue_wait_seconds_count{model="m"} 3`, `etrun_queue_length{model="m"} 0`, `etrun_reloads_total{model="m",result="ok"} 1`,
+		`etrun_http_requests_total{code="200"} 3`, `etrun_http_requests_total{code="400"} 1`, `etrun_sequences{model="m"} 0`,
+		`etrun_model_info{method="forward",model="m",sha256="`, `etrun_last_reload_success_timestamp_seconds{model="m"} 1.`} {
+		if code != 200 || !strings.Contains(text, line) {
+			t.Errorf("%d, %s is not there", code, line)
+		}
+	}
+	if problems, err := testutil.GatherAndLint(r.counts.registry); err != nil || len(problems) > 0 {
+		t.Errorf("%v, %v", problems, err)
+	}
+}
+
+// The self-test runs the cases of a bundle; one that differs is not served.
+func TestBundle(t *testing.T) {
+	start(t, nil, model("m", bundle))
+	good, err := os.ReadFile(bundle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "model.bpte")
+	write := func(b []byte) {
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(good)
+	r := start(t, func(d *Daemon) { d.Control = true }, model("m", path))
+	before := r.log.lines("model loaded")[0]["sha256"]
+	write(movedOutput(t, good))
+	if code, text, _ := r.ask("POST", "/v2/repository/models/m/load", ""); code != 500 || !strings.Contains(text, "results differ") {
+		t.Errorf("a model that differs: %d, %s", code, text)
+	}
+	if code, _, _ := r.ask("GET", "/v2/health/ready", ""); code != 200 {
+		t.Errorf("the old model: %d", code)
+	}
+	if lines := r.log.lines("model not loaded"); len(lines) != 1 || before == nil {
+		t.Errorf("log: %v", lines)
+	}
+}
+
+// A daemon whose model does not load does not run.
+func TestBrokenModel(t *testing.T) {
+	d := &Daemon{Settings: Defaults(), Models: []*Model{model("m", "daemon_test.go")}, Log: io.Discard}
+	d.Listen = []string{"127.0.0.1:0"}
+	if err := d.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "model m") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A request that is under way ends before the daemon does; a new one finds it not ready.
+func TestDrain(t *testing.T) {
+	r := start(t, nil, model("m", adder))
+	conn, err := net.Dial("tcp", r.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	half := len(adderBody) / 2
+	begin(t, conn, adderBody[:half])
+	r.wait("the request is under way", func() bool { return r.server.Model("m").State() == "READY" && r.counts != nil })
+	time.Sleep(50 * time.Millisecond)
+	r.cancel()
+	time.Sleep(50 * time.Millisecond)
+	if _, err := io.WriteString(conn, adderBody[half:]); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(conn)
+	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 200 OK") {
+		t.Errorf("%v, %s", err, answer)
+	}
+}
+
+// begin sends a request's header and the first part of its body.
+func begin(t *testing.T, conn net.Conn, part string) {
+	t.Helper()
+	if _, err := io.WriteString(conn, "POST /v2/models/m/infer HTTP/1.1\r\nHost: h\r\nContent-Length: "+
+		itoa(len(adderBody))+"\r\n\r\n"+part); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A request that does not end holds the daemon no longer than the time it has.
+func TestDrainEnds(t *testing.T) {
+	r := start(t, func(d *Daemon) { d.Drain = 200 * time.Millisecond }, model("m", adder))
+	conn, err := net.Dial("tcp", r.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	begin(t, conn, "{")
+	time.Sleep(50 * time.Millisecond)
+	begun := time.Now()
+	if err := r.stop(); !errors.Is(err, errDrain) || time.Since(begun) > 5*time.Second {
+		t.Errorf("%v after %v", err, time.Since(begun))
+	}
+}
+
+// Time limits of a request do not reach the next one of its connection.
+func TestKeptConnection(t *testing.T) {
+	r := start(t, func(d *Daemon) { d.BodyTimeout = 100 * time.Millisecond }, model("m", adder))
+	r.client.Transport = &http.Transport{MaxConnsPerHost: 1}
+	for range 2 {
+		for _, c := range []struct {
+			method, path, body string
+			code               int
+		}{{"POST", "/v2/models/m/infer", adderBody, 200}, {"POST", "/v2/models/m/infer", "{", 400}, {"GET", "/metrics", "", 200}, {"GET", "/v2", "", 200}} {
+			if code, text, _ := r.ask(c.method, c.path, c.body); code != c.code {
+				t.Errorf("%s: %d, %s", c.path, code, text)
+			}
+			time.Sleep(150 * time.Millisecond)
+		}
+	}
+	if n := len(r.log.lines("request")); n != 8 {
+		t.Errorf("%d requests are logged", n)
+	}
+}
+
+// Profiles are on their own address alone.
+func TestDebug(t *testing.T) {
+	r := start(t, func(d *Daemon) { d.Debug = "127.0.0.1:0" }, model("m", adder))
+	if code, _, _ := r.ask("GET", "/debug/pprof/", ""); code != 404 {
+		t.Errorf("on the main address: %d", code)
+	}
+	r.url = "http://" + r.log.lines("profiles")[0]["address"].(string)
+	if code, text, _ := r.ask("GET", "/debug/pprof/goroutine?debug=1", ""); code != 200 || !strings.Contains(text, "goroutine profile") {
+		t.Errorf("on its own: %d, %s", code, text)
+	}
+	d := &Daemon{Settings: Defaults(), Models: []*Model{model("m", adder)}, Log: io.Discard}
+	d.Listen, d.Debug = []string{"127.0.0.1:0"}, "0.0.0.0:0"
+	if err := d.Run(t.Context()); !errors.Is(err, session.ErrUsage) {
+		t.Errorf("beyond this machine: %v", err)
+	}
+}
+
+// Pages of other origins that a browser shows cannot use the server.
+func TestOtherOrigins(t *testing.T) {
+	r := start(t, nil, model("m", adder))
+	for origin, want := range map[string]int{"": 200, r.url: 200, "https://elsewhere.example": 403} {
+		header := []string{}
+		if origin != "" {
+			header = []string{"Origin", origin}
+		}
+		if code, text, _ := r.ask("POST", "/v2/models/m/infer", adderBody, header...); code != want {
+			t.Errorf("origin %q: %d, %s, want %d", origin, code, text, want)
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package daemon
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/etrun-go/etrun/serve/oip"
+)
+
+// raw sends bytes over a connection of its own and reads the status of the answer, 0 where
+// there is none.
+func (r *running) raw(text string, hold time.Duration) (code int, closed bool) {
+	r.t.Helper()
+	conn, err := net.Dial("tcp", r.address())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer conn.Close()
+	_, _ = io.WriteString(conn, text) // the server may have answered and closed already
+	_ = conn.SetReadDeadline(time.Now().Add(hold))
+	reader := bufio.NewReader(conn)
+	answer, err := http.ReadResponse(reader, nil)
+	if err != nil {
+		return 0, !errors.Is(err, os.ErrDeadlineExceeded)
+	}
+	defer answer.Body.Close()
+	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+		r.t.Error(err)
+	}
+	return answer.StatusCode, false
+}
+
+// posted is a request as a hostile client writes it.
+func posted(headers, body string) string {
+	return "POST /v2/models/m/infer HTTP/1.1\r\nHost: h\r\n" + headers + "\r\n" + body
+}
+
+// Requests that claim what is not so are answered with a 4xx, or the connection is closed.
+func TestHostileRequests(t *testing.T) {
+	r := start(t, func(d *Daemon) { d.BodyTimeout = 300 * time.Millisecond }, model("m", adder))
+	length := func(n int) string { return fmt.Sprintf("Content-Length: %d\r\n", n) }
+	binary := func(shape string, size int, body int) string {
+		header := fmt.Sprintf(`{"inputs":[{"name":"input_0","shape":%s,"datatype":"FP32","parameters":{"binary_data_size":%d}}]}`, shape, size)
+		return posted(fmt.Sprintf("%s: %d\r\n", oip.HeaderLength, len(header))+length(len(header)+body), header+strings.Repeat("\x00", body))
+	}
+	for _, c := range []struct {
+		name, text string
+		codes      []int // 0 is a closed connection
+	}{
+		{"malformed JSON", posted(length(9), `{"inputs"`), []int{400}},
+		{"deep JSON", posted(length(30000), strings.Repeat("[", 30000)), []int{400}},
+		{"deep inside", posted(length(30006), `{"x": `+strings.Repeat("[", 30000)), []int{400}},
+		{"a length of 9 EB", posted("Content-Length: 9223372036854775807\r\n", "{"), []int{413}},
+		{"a length beyond 64 bits", posted("Content-Length: 99999999999999999999\r\n", "{"), []int{400}},
+		{"a negative length", posted("Content-Length: -1\r\n", "{"), []int{400}},
+		{"two lengths", posted(length(5)+length(6), "{}"), []int{400}},
+		{"length and chunks", posted(length(5)+"Transfer-Encoding: chunked\r\n", "0\r\n\r\n"), []int{400}},
+		{"endless chunks", posted("Transfer-Encoding: chunked\r\n", strings.Repeat("4000\r\n"+strings.Repeat(" ", 0x4000)+"\r\n", 20)), []int{413}},
+		{"a huge chunk", posted("Transfer-Encoding: chunked\r\n", "7fffffffffffffff\r\n{"), []int{408, 400}},
+		{"a wrong shape", binary("[5]", 20, 20), []int{400}},
+		{"a huge shape", binary("[1000000000]", 4000000000, 0), []int{413}},
+		{"a negative shape", binary("[-4]", 16, 16), []int{400}},
+		{"less than the size", binary("[4]", 16, 8), []int{400}},
+		{"more than the size", binary("[4]", 16, 24), []int{400}},
+		{"a size that lies", binary("[4]", 12, 16), []int{400}},
+		{"a size of 9 EB", binary("[4]", 1<<62, 16), []int{400}},
+		{"a negative size", binary("[4]", -16, 16), []int{400}},
+		{"the header's length beyond the body", posted(oip.HeaderLength+": 60000\r\n"+length(len(adderBody)), adderBody), []int{400, 200}},
+		{"a huge header length", posted(oip.HeaderLength+": 6000000000\r\n"+length(len(adderBody)), adderBody), []int{413}},
+		{"long headers", "GET /v2 HTTP/1.1\r\nHost: h\r\nX: " + strings.Repeat("x", 40000) + "\r\n\r\n", []int{431, 0}},
+		{"a long path", "GET /" + strings.Repeat("x", 40000) + " HTTP/1.1\r\nHost: h\r\n\r\n", []int{431, 0}},
+		{"no HTTP", "\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", []int{400}},
+		{"HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", []int{505, 400, 0}},
+		{"a body that stops", posted(length(100), "{"), []int{408}},
+		{"another method", "TRACE /v2/models/m/infer HTTP/1.1\r\nHost: h\r\n\r\n", []int{405}},
+		{"out of the tree", "GET /v2/../../etc/passwd HTTP/1.1\r\nHost: h\r\n\r\n", []int{301, 307, 404}},
+	} {
+		code, closed := r.raw(c.text, 10*time.Second)
+		if !slices.Contains(c.codes, code) || code == 0 && !closed {
+			t.Errorf("%s: %d, want one of %v", c.name, code, c.codes)
+		}
+	}
+	if code, text, _ := r.ask("POST", "/v2/models/m/infer", adderBody); code != 200 {
+		t.Errorf("after all of them: %d, %s", code, text)
+	}
+}
+
+// Requests that are sent without waiting for answers get them in order.
+func TestPipelining(t *testing.T) {
+	r := start(t, nil, model("m", adder))
+	conn, err := net.Dial("tcp", r.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	const n = 50
+	go func() {
+		for i := range n {
+			body := strings.Replace(adderBody, "{", fmt.Sprintf(`{"id":"%d",`, i), 1)
+			_, _ = io.WriteString(conn, posted(fmt.Sprintf("Content-Length: %d\r\n", len(body)), body))
+		}
+	}()
+	reader := bufio.NewReader(conn)
+	for i := range n {
+		answer, err := http.ReadResponse(reader, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		if err != nil || answer.StatusCode != 200 || !strings.Contains(string(text), fmt.Sprintf(`"id":"%d"`, i)) {
+			t.Fatalf("answer %d: %v, %d, %s", i, err, answer.StatusCode, text)
+		}
+	}
+}
+
+// Clients that hold what they can, all at once: memory stays bounded, and others are
+// served.
+func TestHoarders(t *testing.T) {
+	idle := 2000
+	if testing.Short() {
+		idle = 300
+	}
+	m := model("m", adder)
+	r := start(t, func(d *Daemon) {
+		d.BodyTimeout, d.Connections, d.Busy, d.AccessLog = 2*time.Second, 128, 1<<20, false
+	}, m)
+	r.ask("POST", "/v2/models/m/infer", adderBody)
+	before := settled(t)
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	var conns []net.Conn
+	for i := range idle {
+		all.Go(func() {
+			conn, err := net.Dial("tcp", r.address())
+			if err != nil {
+				return // the system's limit of files
+			}
+			mu.Lock()
+			conns = append(conns, conn)
+			mu.Unlock()
+			if i%4 == 1 { // slow bodies, which claim as much as they may
+				_, _ = io.WriteString(conn, posted("Content-Length: 65000\r\n", "{"))
+			}
+		})
+	}
+	all.Wait()
+	good := 0
+	for range 100 {
+		if code, _ := r.raw(posted(fmt.Sprintf("Connection: close\r\nContent-Length: %d\r\n", len(adderBody)), adderBody), 5*time.Second); code == 200 {
+			good++
+		}
+		time.Sleep(30 * time.Millisecond)
+	}
+	after := settled(t)
+	for _, c := range conns {
+		c.Close()
+	}
+	t.Logf("%d connections: %d of 100 others were served, memory %d MB before and %d MB with them", len(conns), good, before>>20, after>>20)
+	if good < 20 || after > before+64<<20 {
+		t.Errorf("%d of 100 others were served, memory %d MB before and %d MB with them", good, before>>20, after>>20)
+	}
+	r.wait("others are served again", func() bool { code, _, _ := r.ask("POST", "/v2/models/m/infer", adderBody); return code == 200 })
+}

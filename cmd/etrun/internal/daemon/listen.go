@@ -1,0 +1,109 @@
+package daemon
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/activation"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+)
+
+// listen opens all listeners, or none.
+func (s *Settings) listen(ctx context.Context, encrypted *tls.Config, known bool) (list []net.Listener, err error) {
+	defer func() {
+		if err != nil {
+			for _, l := range list {
+				_ = l.Close()
+			}
+		}
+	}()
+	for _, address := range s.Listen {
+		more, err := s.listenOn(ctx, address)
+		list = append(list, more...)
+		if err != nil {
+			return list, err
+		}
+	}
+	for i, l := range list {
+		if _, unix := l.Addr().(*net.UnixAddr); unix {
+			continue
+		}
+		if !s.Insecure && !local(l.Addr()) && (encrypted == nil || !known) {
+			return list, session.Usage("--listen %v is reachable from other machines; "+
+				"give --tls-cert with --token-file or --client-ca, or --insecure", l.Addr())
+		}
+		if encrypted != nil {
+			list[i] = tls.NewListener(l, encrypted)
+		}
+	}
+	return list, nil
+}
+
+func (s *Settings) listenOn(ctx context.Context, address string) ([]net.Listener, error) {
+	if address == "systemd" {
+		list, err := activation.Listeners()
+		list = slices.DeleteFunc(list, func(l net.Listener) bool { return l == nil }) // those that take no connections
+		if err == nil && len(list) == 0 {
+			err = session.Usage("--listen systemd: systemd opened no socket for this process")
+		}
+		return list, err
+	}
+	var l net.Listener
+	var err error
+	if path, unix := strings.CutPrefix(address, "unix:"); unix {
+		l, err = s.listenUnix(ctx, path)
+	} else {
+		if _, _, bad := net.SplitHostPort(address); bad != nil {
+			return nil, session.Usage("--listen %s: %w", address, bad)
+		}
+		l, err = new(net.ListenConfig).Listen(ctx, "tcp", address)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--listen %s: %w", address, err)
+	}
+	return []net.Listener{l}, nil
+}
+
+// local reports an address that only this machine reaches.
+func local(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
+// listenUnix makes a socket, in place of one that a process left behind.
+func (s *Settings) listenUnix(ctx context.Context, path string) (net.Listener, error) {
+	mode, err := strconv.ParseUint(s.SocketMode, 8, 12)
+	if err != nil {
+		return nil, session.Usage("--socket-mode %q, want octal digits", s.SocketMode)
+	}
+	if info, err := os.Lstat(path); err == nil && info.Mode().Type() == fs.ModeSocket {
+		if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
+			_ = c.Close()
+			return nil, &fs.PathError{Op: "listen", Path: path, Err: errors.New("another process listens there")}
+		}
+		_ = os.Remove(path) // where that fails, so does the next line
+	}
+	// The socket is nobody else's from its first moment.
+	before := syscall.Umask(0o177)
+	l, err := new(net.ListenConfig).Listen(ctx, "unix", path)
+	syscall.Umask(before)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, fs.FileMode(mode)); err != nil {
+		_ = l.Close()
+		return nil, err
+	}
+	return l, nil
+}

@@ -1,0 +1,409 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/delegate/all"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/serve"
+	"github.com/etrun-go/etrun/serve/oip"
+)
+
+// loadTime is how long the load tests run: a second, or what ETRUN_SERVE_LOAD says.
+func loadTime(t testing.TB) time.Duration {
+	text := os.Getenv("ETRUN_SERVE_LOAD")
+	if text == "" {
+		return time.Second
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// loadModel is what the load tests serve: the digits, or the file of ETRUN_SERVE_MODEL.
+func loadModel() string {
+	if path := os.Getenv("ETRUN_SERVE_MODEL"); path != "" {
+		return path
+	}
+	return digits
+}
+
+// exchange is a request with the outputs that it must get.
+type exchange struct {
+	body   []byte
+	header string
+	want   [][]byte
+}
+
+// exchanges are requests of random inputs, with what the library makes of them.
+func exchanges(t testing.TB, path string, n int, binaryData bool) []exchange {
+	t.Helper()
+	prog, err := etrun.OpenSource(t.Context(), etrun.File(path), etrun.WithDelegates(all.Backends()...), etrun.WithThreads(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer prog.Close()
+	m, err := prog.Load(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	list := make([]exchange, n)
+	for i := range list {
+		list[i] = newExchange(t, m, uint64(i), binaryData)
+	}
+	return list
+}
+
+func newExchange(t testing.TB, m *etrun.Method, seed uint64, binaryData bool) exchange {
+	t.Helper()
+	r := rand.New(rand.NewPCG(7, seed))
+	request := oip.Request{ID: strconv.FormatUint(seed, 10)}
+	if binaryData {
+		for i := range m.NumOutputs() {
+			request.Outputs = append(request.Outputs, oip.Output{Name: fmt.Sprintf("output_%d", i)})
+		}
+	}
+	for i := range m.Meta().Inputs {
+		x := m.Meta().Inputs[i].NewTensor()
+		for rest := x.Data; len(rest) > 0; rest = rest[4:] {
+			tensor.Put(rest, tensor.Float32, r.Float64())
+		}
+		if err := m.SetInput(i, x); err != nil {
+			t.Fatal(err)
+		}
+		request.Inputs = append(request.Inputs, oip.Tensor{Name: fmt.Sprintf("input_%d", i), Datatype: "FP32", Shape: x.Sizes, Data: x.Data, Binary: binaryData})
+	}
+	if err := m.Execute(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var e exchange
+	for i := range m.NumOutputs() {
+		data, err := etrun.Get[float32](m, i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.want = append(e.want, bytes.Clone(tensor.BytesOf(data)))
+	}
+	body, n, err := request.Append(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n > 0 {
+		e.header = strconv.Itoa(n)
+	}
+	e.body = body
+	return e
+}
+
+// send sends the request and checks that an answer is its own; it returns the status.
+func (e *exchange) send(ctx context.Context, client *http.Client, url string) (code int, err error) {
+	request, err := http.NewRequestWithContext(ctx, "POST", url+"/v2/models/m/infer", bytes.NewReader(e.body))
+	if err != nil {
+		return 0, err
+	}
+	if e.header != "" {
+		request.Header.Set(oip.HeaderLength, e.header)
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		var text bytes.Buffer
+		_, err := text.ReadFrom(answer.Body)
+		return answer.StatusCode, err
+	}
+	r, err := oip.ReadResponse(answer.Body, answer.Header.Get(oip.HeaderLength), oip.Limits{Header: 1 << 20, Body: 1 << 26, Tensors: 1 << 26, Inputs: 64})
+	if err != nil {
+		return 0, err
+	}
+	for i, want := range e.want {
+		if !bytes.Equal(r.Outputs[i].Data, want) {
+			return 0, fmt.Errorf("request %s got another answer in output %d", r.ID, i)
+		}
+	}
+	return http.StatusOK, nil
+}
+
+// tally is what became of the requests of a load.
+type tally struct {
+	mu    sync.Mutex
+	codes map[int]int
+	took  []time.Duration // of the requests that were accepted
+}
+
+func (l *tally) add(code int, took time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.codes[code]++
+	if code == http.StatusOK {
+		l.took = append(l.took, took)
+	}
+}
+
+// percentile is one of the accepted requests' times.
+func (l *tally) percentile(p int) time.Duration {
+	slices.Sort(l.took)
+	if len(l.took) == 0 {
+		return 0
+	}
+	return l.took[(len(l.took)-1)*p/100]
+}
+
+// backOff is how long a client that was refused waits. It is shorter than the server asks
+// for, so that the queue stays full.
+const backOff = 50 * time.Millisecond
+
+// storm has clients send requests one after the other until the time ends, and meanwhile
+// calls between.
+func storm(t *testing.T, r *running, clients int, list []exchange, d time.Duration, between func()) *tally {
+	t.Helper()
+	result := &tally{codes: make(map[int]int)}
+	end := time.Now().Add(d)
+	var all sync.WaitGroup
+	for c := range clients {
+		all.Go(func() {
+			for k := c; time.Now().Before(end); k++ {
+				begun := time.Now()
+				code, err := list[k%len(list)].send(t.Context(), r.client, r.url)
+				if err != nil || code != 200 && code != 429 && code != 504 {
+					t.Errorf("client %d: %d, %v", c, code, err)
+					return
+				}
+				if result.add(code, time.Since(begun)); code == 429 {
+					time.Sleep(backOff)
+				}
+			}
+		})
+	}
+	between()
+	all.Wait()
+	return result
+}
+
+// residentBytes is the memory of this process.
+func residentBytes(t *testing.T) int64 {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := bytes.Fields(text)
+	pages, err := strconv.ParseInt(string(fields[1]), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages * int64(os.Getpagesize())
+}
+
+// Twice as many clients as there are places: every answer belongs to its request, others
+// are refused with 429 or 504, accepted ones are in time, and memory stays flat.
+func TestOverload(t *testing.T) {
+	const clients = 32
+	m := model("m", loadModel())
+	m.Instances, m.Queue, m.Timeout = 2, clients/2-2, 2*time.Second
+	r := start(t, func(d *Daemon) { d.AccessLog = false }, m)
+	list := exchanges(t, m.Path, 8, true)
+	storm(t, r, clients, list, loadTime(t)/4, func() {}) // buffers and connections come to be
+	before, goroutines := settled(t), runtime.NumGoroutine()
+	result := storm(t, r, clients, list, loadTime(t), func() {})
+	after := settled(t)
+	t.Logf("%v: codes %v, p50 %v, p99 %v of %v, %d MB resident before and %d MB after", loadTime(t), result.codes, result.percentile(50),
+		result.percentile(99), m.Timeout, before>>20, after>>20)
+	if result.codes[200] == 0 || result.percentile(99) > m.Timeout {
+		t.Errorf("codes %v, p99 %v, want at most %v", result.codes, result.percentile(99), m.Timeout)
+	}
+	if after > before+before/10+16<<20 {
+		t.Errorf("memory went from %d to %d bytes", before, after)
+	}
+	r.client.CloseIdleConnections()
+	r.wait("goroutines end", func() bool { return runtime.NumGoroutine() <= goroutines })
+}
+
+// settled is the memory after the garbage is gone.
+func settled(t *testing.T) int64 {
+	runtime.GC()
+	runtime.GC()
+	return residentBytes(t)
+}
+
+// Ten loads during the overload, every third one of a broken file: no request but those
+// that are refused fails.
+func TestReloadUnderLoad(t *testing.T) {
+	good, err := os.ReadFile(loadModel())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := model("m", filepath.Join(t.TempDir(), "m.pte"))
+	m.Instances, m.Queue = 2, 14
+	replace := func(b []byte) {
+		if err := errors.Join(os.WriteFile(m.Path+".new", b, 0o600), os.Rename(m.Path+".new", m.Path)); err != nil {
+			t.Error(err)
+		}
+	}
+	replace(good)
+	r := start(t, func(d *Daemon) { d.AccessLog = false }, m)
+	list := exchanges(t, m.Path, 8, true)
+	const loads = 10
+	var failed atomic.Int64
+	result := storm(t, r, 32, list, loadTime(t), func() {
+		for i := range loads {
+			if replace(good); i%3 == 1 {
+				replace(good[:len(good)/2])
+			}
+			if err := r.server.LoadAll(t.Context()); err != nil {
+				failed.Add(1)
+			}
+			time.Sleep(loadTime(t) / (2 * loads))
+		}
+	})
+	t.Logf("%v with %d loads: codes %v, p99 %v", loadTime(t), loads, result.codes, result.percentile(99))
+	if failed.Load() != 3 || result.codes[200] == 0 {
+		t.Errorf("%d loads failed, want 3; codes %v", failed.Load(), result.codes)
+	}
+}
+
+// The end comes during the overload: what was accepted is answered, and the daemon ends in
+// its time.
+func TestEndUnderLoad(t *testing.T) {
+	m := model("m", loadModel())
+	m.Instances, m.Queue = 2, 14
+	r := start(t, func(d *Daemon) { d.AccessLog = false }, m)
+	list := exchanges(t, m.Path, 4, true)
+	var answered, cut atomic.Int64
+	ended := make(chan struct{})
+	var all sync.WaitGroup
+	for c := range 32 {
+		all.Go(func() {
+			for {
+				code, err := list[c%len(list)].send(t.Context(), r.client, r.url)
+				select {
+				case <-ended:
+					return
+				default:
+				}
+				if code == 200 {
+					answered.Add(1)
+				} else if err != nil {
+					cut.Add(1) // refused connections, once the listener is closed
+					time.Sleep(time.Millisecond)
+				}
+			}
+		})
+	}
+	time.Sleep(200 * time.Millisecond)
+	begun := time.Now()
+	r.cancel()
+	err := <-r.ended
+	close(ended)
+	r.ended <- nil
+	all.Wait()
+	if err != nil || time.Since(begun) > r.Drain || answered.Load() == 0 {
+		t.Errorf("%v after %v, %d answers", err, time.Since(begun), answered.Load())
+	}
+}
+
+// BenchmarkOverhead compares requests over connections with calls of the library, and with
+// the least that a program around it does: one that reads a body of raw elements over HTTP.
+func BenchmarkOverhead(b *testing.B) {
+	path := loadModel()
+	prog, err := etrun.OpenSource(b.Context(), etrun.File(path), etrun.WithDelegates(all.Backends()...))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer prog.Close()
+	m, err := prog.Load(b.Context(), "")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer m.Close()
+	sample := m.Meta().Inputs[0].NewTensor()
+	call := func() ([]float32, error) { return etrun.Run[float32](b.Context(), m, sample) }
+	bare := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.ReadFull(r.Body, sample.Data); err != nil {
+			b.Error(err)
+		}
+		if y, err := call(); err != nil {
+			b.Error(err)
+		} else {
+			_, _ = w.Write(tensor.BytesOf(y))
+		}
+	}))
+	defer bare.Close()
+	body := bytes.Clone(sample.Data)
+	arms := map[string]func() error{
+		"library": func() error { _, err := call(); return err },
+		"bare":    func() error { return post(bare.Client(), bare.URL, body) },
+		"handler": handled(b, path),
+	}
+	for _, form := range []struct {
+		name, address string
+		binaryData    bool
+	}{{"tcp", "127.0.0.1:0", true}, {"unix", "unix:" + filepath.Join(b.TempDir(), "s"), true}, {"json", "127.0.0.1:0", false}} {
+		if only := os.Getenv("ETRUN_SERVE_ARMS"); only != "" && !strings.Contains(only, form.name) {
+			continue
+		}
+		stop, send := serveFor(b, path, form.address, form.binaryData)
+		defer stop()
+		arms[form.name] = send
+	}
+	compare(b, arms)
+}
+
+// handled sends requests to package serve without a connection.
+func handled(b *testing.B, path string) func() error {
+	b.Helper()
+	s, err := serve.New(serve.Options{}, serve.Config{Name: "m", Instances: 1, Open: func(ctx context.Context) (*etrun.Program, error) {
+		return etrun.OpenSource(ctx, etrun.File(path), etrun.WithDelegates(all.Backends()...))
+	}})
+	if err == nil {
+		err = s.LoadAll(b.Context())
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { s.Close() })
+	e := exchanges(b, path, 1, true)[0]
+	return func() error {
+		r := httptest.NewRequest("POST", "/v2/models/m/infer", bytes.NewReader(e.body))
+		r.Header.Set(oip.HeaderLength, e.header)
+		w := httptest.NewRecorder()
+		if s.ServeHTTP(w, r); w.Code != http.StatusOK {
+			return fmt.Errorf("%d, %s", w.Code, w.Body)
+		}
+		return nil
+	}
+}
+
+// post sends a body and reads the answer.
+func post(client *http.Client, url string, body []byte) error {
+	answer, err := client.Post(url, "application/octet-stream", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	_, err = io.Copy(io.Discard, answer.Body)
+	return err
+}

@@ -1,0 +1,128 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/verify"
+	"github.com/etrun-go/etrun/runtime/metrics"
+	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/trace"
+	"github.com/etrun-go/etrun/serve"
+)
+
+// errDiffers is a self-test that found other numbers.
+var errDiffers = errors.New("results differ")
+
+// served is a model with what is known of the program that was opened last.
+type served struct {
+	*Model
+	metrics *metrics.Collector
+	counts  *counts
+	log     *slog.Logger
+
+	mu     sync.Mutex
+	digest string
+	steps  map[*etrun.Program]map[string][]float64 // see verify.OutputSteps
+}
+
+// config is the model as the server has it.
+func (m *served) config() serve.Config {
+	queue := m.Queue
+	if queue == 0 {
+		queue = -1 // 0 is the default there
+	}
+	return serve.Config{Name: m.Name, Open: m.openObserved, Check: m.check, Loaded: m.loaded, Methods: m.Methods,
+		Observer: m.metrics.Model(m.Name, ""), Instances: m.Instances, Queue: queue,
+		Timeout: m.Timeout, MaxBatch: m.MaxBatch, BatchDelay: m.BatchDelay,
+		Sequences: serve.SequenceLimits{Most: m.Sequences, Idle: m.SequenceIdle, Bytes: int64(m.SequenceMemory)}}
+}
+
+// inside is an observer of a program whose waits somebody else tells of.
+type inside struct{ *metrics.Model }
+
+// Wants is all but waits.
+func (i inside) Wants() trace.Kinds { return i.Model.Wants() &^ trace.Pools }
+
+func (m *served) openObserved(ctx context.Context) (*etrun.Program, error) {
+	p, err := m.open(ctx, etrun.WithObserver(inside{m.metrics.Model(m.Name, m.known(""))}))
+	if err != nil {
+		return nil, err
+	}
+	m.metrics.Model(m.Name, m.known(p.digest))
+	m.note(p.Program)
+	return p.Program, nil
+}
+
+// known is the digest, which a new one replaces.
+func (m *served) known(digest string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if digest != "" {
+		m.digest = digest
+	}
+	return m.digest
+}
+
+// note finds the steps of quantised outputs, before loading gives bytes back.
+func (m *served) note(p *etrun.Program) {
+	steps := make(map[string][]float64)
+	for i := range p.Spec().Methods {
+		if method := &p.Spec().Methods[i]; len(casesOf(p.Bundle(), method.Name)) > 0 {
+			steps[method.Name] = verify.OutputSteps(p, method)
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.steps = map[*etrun.Program]map[string][]float64{p: steps}
+}
+
+// check runs the test cases that came with a program; without any, the method is executed
+// on random inputs.
+func (m *served) check(ctx context.Context, method *etrun.Method) error {
+	cases := casesOf(method.Program().Bundle(), method.Name())
+	if len(cases) == 0 {
+		return serve.TryMethod(ctx, method)
+	}
+	m.mu.Lock()
+	steps := m.steps[method.Program()][method.Name()]
+	m.mu.Unlock()
+	for i := range cases {
+		differences, err := verify.Case(ctx, method, &cases[i], verify.Tolerance, steps)
+		if err == nil && len(differences) > 0 {
+			err = fmt.Errorf("%w: %s", errDiffers, strings.Join(differences, "; "))
+		}
+		if err = errors.Join(err, method.Reset()); err != nil {
+			return fmt.Errorf("method %q, case %d: %w", method.Name(), i, err)
+		}
+	}
+	return nil
+}
+
+// casesOf are the test cases of a method.
+func casesOf(b *pte.Bundle, method string) (cases []pte.Case) {
+	if b == nil {
+		return nil
+	}
+	for _, s := range b.Suites {
+		if s.Method == method {
+			cases = append(cases, s.Cases...)
+		}
+	}
+	return cases
+}
+
+// loaded hears of the end of each load.
+func (m *served) loaded(err error) {
+	m.counts.reloaded(m.Name, err)
+	if err != nil {
+		m.log.Error("model not loaded", "model", m.Name, "path", m.Path, "error", err)
+		return
+	}
+	m.log.Info("model loaded", "model", m.Name, "path", m.Path, "sha256", m.known(""))
+}

@@ -1,0 +1,122 @@
+package input
+
+import (
+	"bytes"
+	"context"
+	"io"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/picture"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/safetensors"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/wav"
+	"github.com/etrun-go/etrun/internal/openfile"
+)
+
+// startBytes is how many first bytes of a file tell its kind.
+const startBytes = 16
+
+// kindOf is the kind of a file by its first bytes; ok is false where they tell nothing, as
+// those of raw elements.
+func kindOf(start []byte) (kind Source, ok bool) {
+	has := func(magic string) bool { return bytes.HasPrefix(start, []byte(magic)) }
+	switch {
+	case has("\x93NUMPY"):
+		return Array, true
+	case has("PK\x03\x04"):
+		return Archive, true
+	case has("\x89PNG\r\n\x1a\n"), has("\xff\xd8\xff") && len(start) > 3 && start[3] >= 0xc0:
+		return Picture, true
+	case wav.IsStart(start):
+		return Sound, true
+	case safetensors.IsStart(start):
+		return Tensors, true
+	case looksLikeJSON(start):
+		return JSON, true
+	}
+	return Raw, false
+}
+
+// looksLikeJSON reports the beginning of a list of numbers. Elements hardly ever are so:
+// every byte must be one of few.
+func looksLikeJSON(start []byte) bool {
+	start = bytes.TrimLeft(start, " \t\r\n")
+	if len(start) < 8 || start[0] != '[' {
+		return false
+	}
+	for _, c := range start {
+		if !bytes.ContainsRune([]byte("0123456789+-.eE[], \t\r\n"), rune(c)) {
+			return false
+		}
+	}
+	return true
+}
+
+// startChecks refuse a file by its first bytes that is not of the kind that its name says.
+var startChecks = map[Source]func([]byte) error{
+	Array:   func(start []byte) error { return npy.CheckStart(start[:min(len(start), npy.StartBytes)]) },
+	Archive: func(start []byte) error { return npy.CheckZipStart(start[:min(len(start), npy.StartBytes)]) },
+	Picture: func(start []byte) error { return picture.CheckStart(start[:min(len(start), picture.StartBytes)]) },
+}
+
+// open opens the file of an argument. Its kind is what its first bytes tell; where they
+// tell nothing, or the argument states raw elements, what its name says.
+func (r *Resolver) open(ctx context.Context, s *Spec) (*openfile.File, Source, error) {
+	kind := s.Source
+	most := int64(0) // the reader of each kind knows, too
+	switch kind {
+	case Archive:
+		most = npy.MaxZip(r.Limit)
+	case Picture:
+		most = max(min(maxPicture, r.Limit), 1)
+	}
+	check := func(start []byte) error {
+		if known, ok := kindOf(start); ok && (s.Source != Raw || s.Shape == nil) {
+			kind = known
+			return nil
+		}
+		if check := startChecks[kind]; check != nil {
+			return check(start)
+		}
+		return nil
+	}
+	f, err := openfile.Open(ctx, s.Path, openfile.Rules{Kinds: openfile.Pipes | openfile.Devices, Limit: most, Start: startBytes, Check: check})
+	if err == nil {
+		r.files = append(r.files, f)
+	}
+	return f, kind, err
+}
+
+// closeFiles ends all that were opened.
+func (r *Resolver) closeFiles() {
+	for _, f := range r.files {
+		f.Close()
+	}
+	r.files = nil
+}
+
+// whole reads a file to its end, at most limit bytes.
+func whole(f *openfile.File, path string, limit int64) ([]byte, error) {
+	if size, regular := f.Size(); regular {
+		if size > limit {
+			return nil, &openfile.SizeError{Path: path, Size: size, Limit: limit}
+		}
+		return f.ReadAll(func(n int) []byte { return make([]byte, n) })
+	}
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		err = &openfile.SizeError{Path: path, Size: int64(len(b)), Limit: limit}
+	}
+	return b, err
+}
+
+// readerAt is a file as archives are read: a pipe's bytes are kept.
+func readerAt(f *openfile.File, path string, limit int64) (io.ReaderAt, int64, error) {
+	if size, regular := f.Size(); regular {
+		if size > limit {
+			return nil, 0, &openfile.SizeError{Path: path, Size: size, Limit: limit}
+		}
+		return f, size, nil
+	}
+	b, err := whole(f, path, limit)
+	return bytes.NewReader(b), int64(len(b)), err
+}

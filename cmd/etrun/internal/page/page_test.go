@@ -1,0 +1,277 @@
+package page
+
+import (
+	"bytes"
+	"html/template"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/profile"
+	"github.com/etrun-go/etrun/delegate/all"
+	"github.com/etrun-go/etrun/delegate/xnnpack"
+	"github.com/etrun-go/etrun/runtime/trace"
+)
+
+// open opens a program of the module's tests, on engines that every machine has.
+func open(t *testing.T, name string, more ...etrun.Option) *etrun.Program {
+	t.Helper()
+	more = append(more, etrun.WithDelegates(append(all.Backends(), xnnpack.Backend{Engine: xnnpack.EngineReference})...))
+	p, err := etrun.OpenSource(t.Context(), etrun.File(filepath.Join("../../../../testdata", name)), more...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
+func describe(t *testing.T, name string) *Page {
+	t.Helper()
+	p, err := New(t.Context(), open(t, name), name, "etrun test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func text(t *testing.T, p *Page) string {
+	t.Helper()
+	var b strings.Builder
+	if err := p.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestPages(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		instructions int
+		nodes        int
+		plans        int
+		want         []string
+	}{
+		{"digits/portable.pte", 10, 0, 2, []string{"convolution", "float32 1x1x8x8", "computed at load", "in use"}},
+		{"digits/xnnpack.pte", 1, 10, 2, []string{"Conv2d", "payload of delegate 0", "reference"}},
+		{"ethosu/programs/digits.pte", 3, 5, 2, []string{"CONV", "compiled for", "delegate 0 scratch"}},
+		{"pte/external_weights.pte", 2, 0, 0, []string{"does not run here", "l.weight"}},
+		{"pte/two_methods.pte", 0, 0, 0, []string{"method push", "method read", `class="box state"`}},
+		{"pte/map_loop.pte", 0, 0, 0, []string{"JumpFalseCall", "jump"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := describe(t, c.name)
+			m := p.Methods[0]
+			if c.instructions > 0 && len(m.Instructions) != c.instructions || c.nodes > 0 && m.Nodes != c.nodes || c.plans > 0 && len(m.Plans) != c.plans {
+				t.Errorf("%d instructions, %d nodes, %d plans, want %d, %d, %d", len(m.Instructions), m.Nodes, len(m.Plans), c.instructions, c.nodes, c.plans)
+			}
+			got := text(t, p)
+			for _, want := range c.want {
+				if !strings.Contains(got, want) {
+					t.Errorf("no %q", want)
+				}
+			}
+		})
+	}
+}
+
+// The peak that the page marks is what the plan says that no plan is below.
+func TestPeakIsTheLowerBound(t *testing.T) {
+	for _, name := range []string{"digits/portable.pte", "pte/two_methods.pte", "pte/map_loop.pte", "pte/stack_traces.pte"} {
+		prog := open(t, name)
+		for _, method := range prog.MethodNames() {
+			m, err := prog.Load(t.Context(), method)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := New(t.Context(), prog, name, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			shown := p.Methods[slices.Index(prog.MethodNames(), method)]
+			sum := int64(0)
+			for _, l := range shown.AtPeak {
+				sum += l.Bytes
+			}
+			if bound := m.Plan().LowerBound; sum != shown.PeakBytes || sum > bound || bound > sum+64*int64(len(shown.AtPeak)) {
+				t.Errorf("%s, %s: %d bytes at the peak, %d listed, lower bound %d", name, method, shown.PeakBytes, sum, bound)
+			}
+			if err := m.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// hostile is text that would become elements, scripts and attributes.
+const hostile = `</script></style><img src=x onerror=alert(1)>"'><!--{{.}}`
+
+// spoil sets every text of a page, but for drawings, to hostile.
+func spoil(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			spoil(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				spoil(v.Field(i))
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			spoil(v.Index(i))
+		}
+	case reflect.String:
+		if v.Type() != reflect.TypeFor[template.HTML]() {
+			v.SetString(hostile)
+		}
+	}
+}
+
+func TestHostileTextIsEscaped(t *testing.T) {
+	p := describe(t, "ethosu/programs/digits.pte")
+	p.Notes = []string{""}
+	p.Methods[0].Fault = "x"
+	p.Timed(timed(t, "ethosu/programs/digits.pte"))
+	spoil(reflect.ValueOf(p))
+	got := text(t, p)
+	if n := strings.Count(got, "onerror"); n < 50 {
+		t.Errorf("hostile text %d times", n)
+	}
+	for _, bad := range []string{"<img", "</script></style>", "<!--"} {
+		if strings.Contains(got, bad) {
+			t.Errorf("%q is there", bad)
+		}
+	}
+}
+
+// Names that the file has reach drawings too.
+func TestHostileFile(t *testing.T) {
+	file, err := os.ReadFile("../../testdata/state.pte")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(file, []byte("forward")) {
+		t.Fatal("no method forward")
+	}
+	prog, err := etrun.Parse(bytes.ReplaceAll(file, []byte("forward"), []byte("<b>\"&'x")), etrun.WithDelegates(all.Backends()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer prog.Close()
+	p, err := New(t.Context(), prog, "x", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := text(t, p); strings.Contains(got, "<b>") || !strings.Contains(got, "method &lt;b&gt;") {
+		t.Error("the name of the method is not escaped")
+	}
+}
+
+func TestNothingFromOutside(t *testing.T) {
+	got := text(t, describe(t, "digits/portable.pte"))
+	for _, word := range []string{"src=", "@import", "url(", "http://www", "https:"} {
+		rest := strings.ReplaceAll(got, "http://www.w3.org/2000/svg", "")
+		if strings.Contains(rest, word) {
+			t.Errorf("the page refers to something: %q", word)
+		}
+	}
+}
+
+// timed runs a program and gives its profile.
+func timed(t *testing.T, name string) []*profile.Profile {
+	t.Helper()
+	var r trace.Recorder
+	m, err := open(t, name, etrun.WithObserver(&r)).Load(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for i, in := range m.Meta().Inputs {
+		if err := m.SetInput(i, in.NewTensor()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 {
+		if err := m.Execute(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return profile.New(r.Events)
+}
+
+func TestTimes(t *testing.T) {
+	for _, name := range []string{"digits/portable.pte", "digits/xnnpack.pte", "ethosu/programs/digits.pte"} {
+		p := describe(t, name)
+		p.Timed(timed(t, name))
+		m := p.Methods[0]
+		if m.Profile == nil || m.Profile.Runs != 3 {
+			t.Fatalf("%s: no profile of 3 runs", name)
+		}
+		for _, in := range m.Instructions {
+			if in.Time == nil {
+				t.Errorf("%s: instruction %s (%s) has no time", name, in.At, in.Name)
+			}
+			for k, n := range in.Nodes {
+				if n.Time == nil && in.Measured == nil {
+					t.Errorf("%s: node %d (%s) has no time", name, k, n.Name)
+				}
+			}
+		}
+		if got := text(t, p); !strings.Contains(got, "where the time goes") || !strings.Contains(got, `class="chart"`) {
+			t.Errorf("%s: the profile is not on the page", name)
+		}
+	}
+}
+
+func TestTook(t *testing.T) {
+	for d, want := range map[time.Duration]string{1234 * time.Nanosecond: "1.2 µs", 12345678 * time.Nanosecond: "12.35 ms"} {
+		if got := took(d); got != want {
+			t.Errorf("%v: got %q, want %q", d, got, want)
+		}
+	}
+}
+
+// The page as a person uses it.
+func TestClicks(t *testing.T) {
+	p := describe(t, "ethosu/programs/digits.pte")
+	p.Timed(timed(t, "ethosu/programs/digits.pte"))
+	p.Notes = []string{hostile}
+	path := filepath.Join(t.TempDir(), "page.html")
+	if err := os.WriteFile(path, []byte(text(t, p)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := openBrowser(t, path, 400)
+	const shown = "[...document.querySelectorAll('%')].filter(e => e.checkVisibility()).length"
+	count := func(selector string) string { return strings.ReplaceAll(shown, "%", selector) }
+	for _, step := range []struct{ what, do, see, want string }{
+		{"nothing of a hostile text runs", "", "document.images.length", "0"},
+		{"fits a telephone", "", "document.documentElement.scrollWidth <= innerWidth", "true"},
+		{"delegates are unfolded", "", count(".nodes li"), "5"},
+		{"labels fit their boxes", "", "[...document.querySelectorAll('.cell .label')].every(l => { const a = l.getBoundingClientRect(), c = l.closest('.cell').querySelector('rect').getBoundingClientRect();" +
+			" return a.width <= c.width + 2 && a.height <= c.height + 4 })", "true"},
+		{"search finds nodes", "document.getElementById('search').value = 'pool'; document.getElementById('search').dispatchEvent(new Event('input'))", count(".nodes li"), "2"},
+		{"search counts", "", "Number(document.getElementById('found').textContent.split(' ')[0]) >= 2", "true"},
+		{"search dims boxes", "", "document.querySelectorAll('.plan .cell.dim').length == document.querySelectorAll('.plan .cell').length", "true"},
+		{"no search shows all", "document.getElementById('search').value = ''; document.getElementById('search').dispatchEvent(new Event('input'))", count(".nodes li"), "5"},
+		{"fold all", "document.getElementById('fold').click()", count(".nodes li"), "0"},
+		{"unfold all", "document.getElementById('unfold').click()", count(".nodes li"), "5"},
+		{"a box tells what it is", "document.querySelector('.plan .cell').dispatchEvent(new Event('click'))", "document.querySelector('.detail').textContent.includes('bytes')" +
+			" || document.querySelector('.detail').textContent.includes('scratch')", "true"},
+		{"dark", "document.getElementById('theme').click()", "document.documentElement.dataset.theme + ' ' + getComputedStyle(document.body).backgroundColor", "dark rgb(20, 23, 26)"},
+		{"light again", "document.getElementById('theme').click()", "document.documentElement.dataset.theme + ' ' + getComputedStyle(document.body).backgroundColor", "light rgb(255, 255, 255)"},
+	} {
+		if step.do != "" {
+			b.eval(step.do)
+		}
+		if got := b.eval(step.see); got != step.want {
+			t.Errorf("%s: got %s, want %s", step.what, got, step.want)
+		}
+	}
+}

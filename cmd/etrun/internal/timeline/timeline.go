@@ -1,0 +1,229 @@
+// Package timeline says what is in a method's memory and when: the chart of its plans, and
+// what is alive at the peak.
+package timeline
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/chart"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/plan"
+)
+
+// Timeline is the memory of a method over the steps of a run.
+type Timeline struct {
+	Peak      int   // the first step at which the most bytes of arenas are alive, -1 … number of steps
+	PeakBytes int64 // and how many these are
+
+	plan      *plan.Memory
+	delegates []delegate.Info
+	names     []string // by storage
+}
+
+// New looks at a method.
+func New(m *etrun.Method) *Timeline {
+	t := &Timeline{plan: m.Plan(), delegates: m.Delegates()}
+	t.names = names(t.plan.Method)
+	t.findPeak()
+	return t
+}
+
+// names are what storages are called: as the file names them, as inputs, or by the operator
+// that writes them first.
+func names(m *ir.Method) []string {
+	list := make([]string, len(m.Storages))
+	name := func(v int, text string) {
+		if s := m.Values[v].Storage; s >= 0 && list[s] == "" {
+			list[s] = text
+		}
+	}
+	for i := range m.Storages {
+		for _, v := range m.Storages[i].Values {
+			name(v, m.Values[v].Tensor.Name)
+		}
+	}
+	for k, v := range m.Inputs {
+		name(v, fmt.Sprintf("input %d", k))
+	}
+	for i := range m.Steps {
+		step := &m.Steps[i]
+		if step.IsView() {
+			continue
+		}
+		for _, v := range slices.Concat(step.Writes, step.Updates) {
+			name(v, chart.Short(m.StepName(step)))
+		}
+	}
+	return list
+}
+
+// findPeak adds up what is alive at every step.
+func (t *Timeline) findPeak() {
+	change := make([]int64, len(t.plan.Method.Steps)+3)
+	for i := range t.plan.Items {
+		it := &t.plan.Items[i]
+		if it.Bytes > 0 {
+			change[it.First+1] += it.Bytes
+			change[it.Last+2] -= it.Bytes
+		}
+	}
+	alive := int64(0)
+	t.Peak = -1
+	for i, bytes := range change[:len(change)-1] {
+		if alive += bytes; alive > t.PeakBytes {
+			t.Peak, t.PeakBytes = i-1, alive
+		}
+	}
+}
+
+// Live is a storage that is alive at the peak.
+type Live struct {
+	Name, Type, Kind string
+	Bytes            int64
+	First, Last      int // steps
+}
+
+// AtPeak lists what is alive at the peak, the largest first.
+func (t *Timeline) AtPeak() (list []Live) {
+	m := t.plan.Method
+	for i := range t.plan.Items {
+		if it := &t.plan.Items[i]; it.Bytes > 0 && it.First <= t.Peak && t.Peak <= it.Last {
+			s := &m.Storages[i]
+			list = append(list, Live{t.names[i], typeOf(m, s), class(s), it.Bytes, it.First, it.Last})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Live) int { return int(min(max(b.Bytes-a.Bytes, -1), 1)) })
+	return list
+}
+
+func typeOf(m *ir.Method, s *ir.Storage) string {
+	if len(s.Values) == 0 {
+		return ""
+	}
+	d := m.Values[s.Values[0]].Tensor
+	return d.DType.String() + " " + input.FormatSizes(d.Sizes)
+}
+
+// class is one of chart.Classes.
+func class(s *ir.Storage) string {
+	if s.Output && s.Kind == ir.Activation {
+		return "output"
+	}
+	return s.Kind.String()
+}
+
+// Chart draws the plan in use and below it the other one: arenas one above the other, then
+// state, then the delegates' scratch.
+func (t *Timeline) Chart(title string) *chart.Chart {
+	mp := t.plan
+	c := &chart.Chart{Title: title, Steps: len(mp.Method.Steps), Bound: mp.LowerBound, Peak: t.Peak}
+	file, own := t.draw(&mp.File, "plan of the file"), t.draw(&mp.Own, "own plan")
+	if mp.File.Whole && mp.Source == mp.File.Source {
+		file.Name, own.Name = file.Name+", in use", own.Name+", not in use"
+		c.Plans = []chart.Plan{file, own}
+		return c
+	}
+	own.Name += ", in use"
+	if c.Plans = []chart.Plan{own}; mp.File.Size() > 0 {
+		file.Name += ", not in use" + unusable(mp)
+		c.Plans = append(c.Plans, file)
+	}
+	return c
+}
+
+// unusable is why the file's plan is not used, where it cannot be.
+func unusable(mp *plan.Memory) string {
+	switch {
+	case len(mp.Conflicts) > 0:
+		return ": live storages overlap"
+	case !mp.File.Whole:
+		return ": some storages have no place in it"
+	}
+	return ""
+}
+
+func (t *Timeline) draw(a *plan.Arrangement, name string) chart.Plan {
+	p := chart.Plan{Name: name + ", " + bytesize.Format(a.Size()), Size: a.Size()}
+	bases := make([]int64, len(a.Arenas)+1)
+	for i, size := range a.Arenas {
+		bases[i+1] = bases[i] + size
+	}
+	clash := t.conflicting(a)
+	for i := range t.plan.Items {
+		if it := &t.plan.Items[i]; it.Bytes > 0 && a.Placed[i] {
+			box := t.box(i, bases[a.Places[i].Arena]+a.Places[i].Offset)
+			box.First, box.Last, box.Bytes, box.Conflict = it.First, it.Last, it.Bytes, clash[i]
+			p.Boxes = append(p.Boxes, box)
+		}
+	}
+	return t.scratch(t.state(p))
+}
+
+// conflicting are the storages that the file's plan lets overlap.
+func (t *Timeline) conflicting(a *plan.Arrangement) map[int]bool {
+	set := make(map[int]bool)
+	if a == &t.plan.File {
+		for _, c := range t.plan.Conflicts {
+			set[c.A], set[c.B] = true, true
+		}
+	}
+	return set
+}
+
+// box is that of a storage.
+func (t *Timeline) box(i int, offset int64) chart.Box {
+	m := t.plan.Method
+	s := &m.Storages[i]
+	typ := typeOf(m, s)
+	_, shape, _ := strings.Cut(typ, " ")
+	return chart.Box{First: s.First, Last: s.Last, Offset: offset, Bytes: s.Bytes, Class: class(s), Label: t.names[i] + " " + shape,
+		Detail: fmt.Sprintf("%s\n%s, %s\n%s, bytes %d to %d, instructions %d to %d, values %v", t.names[i], typ, class(s),
+			bytesize.Format(s.Bytes), offset, offset+s.Bytes, s.First, s.Last, s.Values)}
+}
+
+// state puts the storages that persist above the arenas.
+func (t *Timeline) state(p chart.Plan) chart.Plan {
+	at := p.Size
+	m := t.plan.Method
+	for i := range m.Storages {
+		if s := &m.Storages[i]; s.Kind == ir.State && len(s.Values) > 0 {
+			p.Boxes = append(p.Boxes, t.box(i, at))
+			at += s.Bytes
+		}
+	}
+	return p
+}
+
+// scratch puts the working memory of delegates above everything else: what each keeps for
+// itself, and above that what they use in turn while they are called.
+func (t *Timeline) scratch(p chart.Plan) chart.Plan {
+	at, steps := p.Size+t.plan.StateBytes, len(t.plan.Method.Steps)
+	for i := range t.delegates {
+		if own := t.delegates[i].Scratch - t.delegates[i].Shared; own > 0 {
+			p.Boxes = append(p.Boxes, scratchBox(i, at, own, -1, steps))
+			at += own
+		}
+	}
+	for k := range t.plan.Method.Steps {
+		s := &t.plan.Method.Steps[k]
+		if s.Kind != ir.DelegateCall || s.Delegate >= len(t.delegates) {
+			continue
+		}
+		if shared := t.delegates[s.Delegate].Shared; shared > 0 {
+			p.Boxes = append(p.Boxes, scratchBox(s.Delegate, at, shared, k, k))
+		}
+	}
+	return p
+}
+
+func scratchBox(i int, offset, bytes int64, first, last int) chart.Box {
+	name := fmt.Sprintf("delegate %d scratch", i)
+	return chart.Box{First: first, Last: last, Offset: offset, Bytes: bytes, Label: name, Class: "scratch",
+		Detail: fmt.Sprintf("%s\n%s, instructions %d to %d", name, bytesize.Format(bytes), first, last)}
+}

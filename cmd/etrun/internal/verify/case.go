@@ -1,0 +1,42 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/kerneltest"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// Tolerance is that of floats unless another one is given.
+var Tolerance = kernels.Tolerance{Abs: 1e-5, Rel: 1e-3}
+
+// Case runs one case and says what differs; each output may be off by its step, if it has
+// one.
+func Case(ctx context.Context, m *etrun.Method, c *pte.Case, tolerance kernels.Tolerance, steps []float64) (
+	differences []string, err error) {
+	step := session.Step{Callee: m, Values: session.BundledValues(c.Inputs)}
+	if err := step.Execute(ctx); err != nil {
+		return nil, err
+	}
+	got, err := step.Outputs()
+	if err != nil {
+		return nil, err
+	}
+	if n := len(c.Outputs); n > 0 && n != len(got) {
+		return []string{fmt.Sprintf("outputs: %d, want %d", len(got), n)}, nil
+	}
+	for i, want := range session.BundledValues(c.Outputs) {
+		allowed := tolerance
+		if i < len(steps) {
+			allowed.Abs += steps[i]
+		}
+		if err := kerneltest.CompareValues(got[i], &want, allowed); err != nil {
+			differences = append(differences, fmt.Sprintf("output %d: %v", i, err))
+		}
+	}
+	return differences, nil
+}

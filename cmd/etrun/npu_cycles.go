@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/delegate/ethosu"
+	"github.com/etrun-go/etrun/hal/ethosu/isa"
+	"github.com/etrun-go/etrun/hal/ethosu/npu"
+)
+
+// npuCycles estimates what command streams take.
+type npuCycles struct {
+	*app
+	session.Options
+	memories []string // REGION=RATE[,LATENCY[,BURST]]
+	clock    float64  // MHz
+}
+
+const cyclesHelp = `Estimate the cycles of each operation of Ethos-U delegates from their command streams:
+what the MAC and output units take for the blocks that the compiler chose, and what the
+bytes take that go to and from each memory. DMA runs beside the other operations, but
+where the stream waits. Nothing is executed.
+
+The memories are those that Vela assumes by default; --memory gives others.
+`
+
+func newNPUCycles(a *app) *cobra.Command {
+	n := &npuCycles{app: a, Options: session.Options{Say: a.note, Static: true}}
+	c := &cobra.Command{
+		Use:   "cycles MODEL.pte",
+		Short: "Estimate the cycles of Ethos-U delegates",
+		Long:  cyclesHelp,
+		Example: "  etrun npu cycles model.pte\n  etrun npu cycles model.pte --memory constants=0.5,200 --clock 400\n" +
+			"  etrun npu cycles model.pte --json | jq '.delegates[].cycles'",
+		Args:              oneModel,
+		ValidArgsFunction: completeModel,
+		RunE:              func(c *cobra.Command, args []string) error { return n.run(c.Context(), args[0]) },
+	}
+	n.AddFileFlags(c.Flags())
+	c.Flags().StringArrayVar(&n.memories, "memory", nil,
+		"`REGION=RATE` of constants, scratch or fast: bytes in a cycle; then ,latency in cycles and ,bytes of a burst; may be repeated")
+	c.Flags().Float64Var(&n.clock, "clock", 0, "clock of the NPU in `MHZ`, for times")
+	return c
+}
+
+// memoryNames are the words for regions.
+var memoryNames = map[string]isa.RegionKind{"constants": isa.Constants, "scratch": isa.Scratch, "fast": isa.Fast}
+
+// regionOf is where compilers put each kind of memory.
+var regionOf = map[isa.RegionKind]int{isa.Constants: 0, isa.Scratch: 1, isa.Fast: 2}
+
+// timings are the memories of an NPU: those that Vela assumes by default, and what the
+// command line says. The scratch of programs with a fast one is in the slow memory.
+func (n *npuCycles) timings(f isa.Family, fast bool) (npu.Timings, error) {
+	flash, sram := npu.Timing{Rate: 1.875, Latency: 500, Burst: 128}, npu.Timing{Rate: 8, Latency: 32, Burst: 32}
+	t := npu.Timings{flash, sram, sram, sram, sram}
+	if f != isa.U55 {
+		flash.Rate, sram.Rate = 3.75, 16
+		t = npu.Timings{flash, sram, sram, sram, sram}
+	}
+	if fast {
+		t[1] = t[0]
+	}
+	for _, text := range n.memories {
+		name, values, ok := strings.Cut(text, "=")
+		kind, known := memoryNames[name]
+		if !ok || !known {
+			return t, session.Usage("--memory %q, want REGION=RATE with one of constants, scratch, fast", text)
+		}
+		m := &t[regionOf[kind]]
+		if err := parseTiming(m, values); err != nil {
+			return t, session.Usage("--memory %q: %w", text, err)
+		}
+	}
+	return t, nil
+}
+
+// parseTiming reads RATE[,LATENCY[,BURST]].
+func parseTiming(m *npu.Timing, text string) (err error) {
+	parts := strings.Split(text, ",")
+	if len(parts) > 3 {
+		return errors.New("want a rate, a latency and a burst")
+	}
+	if m.Rate, err = strconv.ParseFloat(parts[0], 64); err != nil || !(m.Rate > 0) || m.Rate > 1e6 {
+		return fmt.Errorf("rate %q, want bytes in a cycle", parts[0])
+	}
+	for i, to := range []*int{&m.Latency, &m.Burst} {
+		if len(parts) <= i+1 {
+			break
+		}
+		if *to, err = strconv.Atoi(parts[i+1]); err != nil || *to < 0 || *to > 1<<20 {
+			return fmt.Errorf("%q, want a number up to %d", parts[i+1], 1<<20)
+		}
+	}
+	return nil
+}
+
+func (n *npuCycles) run(ctx context.Context, path string) error {
+	if n.clock < 0 {
+		return session.Usage("--clock %v", n.clock)
+	}
+	s, err := session.Open(ctx, path, &n.Options)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	r := cyclesReport{Schema: "etrun.cycles/1", Model: path, Delegates: []delegateCycles{}}
+	err = eachNPU(s, func(method string, k int, payload []byte) error {
+		d, err := n.estimate(payload, s)
+		d.Method, d.Delegate = method, k
+		if err == nil {
+			r.Delegates = append(r.Delegates, d)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if n.json {
+		return n.writeJSON(r)
+	}
+	for i := range r.Delegates {
+		if err := r.Delegates[i].print(n.out, n.clock); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachNPU visits the Ethos-U delegates of a program; that there are none is a fault of the
+// command line.
+func eachNPU(s *session.Session, visit func(method string, k int, payload []byte) error) error {
+	found := false
+	for i := range s.Spec().Methods {
+		m := &s.Spec().Methods[i]
+		for k, d := range m.Delegates {
+			if d.ID != ethosu.ID {
+				continue
+			}
+			found = true
+			if err := visit(m.Name, k, d.Data); err != nil {
+				return fmt.Errorf("method %q: delegate %d: %w", m.Name, k, err)
+			}
+		}
+	}
+	if !found {
+		return session.Usage("%s: no delegate of %s", s.Path, ethosu.ID)
+	}
+	return nil
+}
+
+// estimate makes the figures of a payload.
+func (n *npuCycles) estimate(payload []byte, s *session.Session) (d delegateCycles, err error) {
+	p, err := ethosu.Commands(payload, s)
+	if err != nil {
+		return d, err
+	}
+	program, err := npu.Decode(p.Config, p.Stream)
+	if err != nil {
+		return d, err
+	}
+	timings, err := n.timings(p.Config.Family, program.Footprint()[2] > 0)
+	if err != nil {
+		return d, err
+	}
+	costs := program.Costs(&timings)
+	d = delegateCycles{NPU: p.Config.String(), Operations: []opCycles{}, Kinds: kindsOf(costs, &timings)}
+	for i, span := range npu.Timeline(costs, &timings) {
+		c := &costs[i]
+		d.MACs += c.MACs
+		d.Busy += float64(c.Cycles)
+		d.Cycles = max(d.Cycles, span.End)
+		d.Operations = append(d.Operations, opCycles{c.Word, operationName(c), c.Copy, c.MACs, c.Cycles, timings.Wait(c), span.Begin, span.End,
+			byRegion(c.Read), byRegion(c.Write)})
+	}
+	if d.Cycles > 0 {
+		d.Use = float64(d.MACs) / d.Cycles / float64(p.Config.MACs)
+	}
+	return d, nil
+}

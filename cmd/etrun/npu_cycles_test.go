@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/etrun-go/etrun/hal/ethosu/isa"
+	"github.com/etrun-go/etrun/hal/ethosu/npu"
+)
+
+func TestNPUCycles(t *testing.T) {
+	const digits = "PTE/../ethosu/programs/digits.pte"
+	play(t, []script{
+		{name: "table", args: "npu cycles " + digits + " --clock 500", stdout: []string{"method forward, delegate 0, ethos-u85-256: about ", " ms at 500 MHz; 24448 MACs", "CONV\n", "POOL MAX\n", "share"}},
+		{name: "summary", args: "npu disasm " + digits + " --summary", stdout: []string{"5 operations", "3 CONV take ", "share", "POOL MAX"}},
+		{name: "no NPU", args: "npu cycles HERE/add.pte", code: 2, stderr: []string{"no delegate of EthosUBackend"}},
+		{name: "no NPU to sum up", args: "npu disasm HERE/add.pte --summary", code: 2, stderr: []string{"no delegate of EthosUBackend"}},
+		{name: "no file", args: "npu cycles gone.pte", code: 2, stderr: []string{"no such file"}},
+		{name: "no program", args: "npu cycles noise.pte", code: 3},
+		{name: "a memory that is none", args: "npu cycles " + digits + " --memory flash=3", code: 2, stderr: []string{"one of constants, scratch, fast"}},
+		{name: "a rate that is none", args: "npu cycles " + digits + " --memory scratch=0", code: 2, stderr: []string{`rate "0"`}},
+		{name: "too many figures", args: "npu cycles " + digits + " --memory scratch=1,2,3,4", code: 2, stderr: []string{"a rate, a latency and a burst"}},
+		{name: "a latency that is none", args: "npu cycles " + digits + " --memory scratch=1,x", code: 2, stderr: []string{`"x", want a number`}},
+		{name: "a clock that is none", args: "npu cycles " + digits + " --clock -1", code: 2, stderr: []string{"--clock -1"}},
+	})
+}
+
+// Slow memory makes operations longer, and never shorter.
+func TestNPUCyclesOfSlowMemory(t *testing.T) {
+	estimate := func(args ...string) delegateCycles {
+		var out, notes bytes.Buffer
+		args = append([]string{"npu", "cycles", "../../testdata/ethosu/programs/digits.pte", "--json"}, args...)
+		if code := run(args, strings.NewReader(""), &out, &notes); code != 0 {
+			t.Fatalf("exit code %d: %s", code, notes.String())
+		}
+		var r cyclesReport
+		if err := json.Unmarshal(out.Bytes(), &r); err != nil || len(r.Delegates) != 1 {
+			t.Fatalf("got %+v, %v", r, err)
+		}
+		return r.Delegates[0]
+	}
+	fast, slow := estimate(), estimate("--memory", "constants=0.01", "--memory", "scratch=0.01")
+	if slow.Cycles < 10*fast.Cycles || slow.MACs != fast.MACs || slow.Use >= fast.Use {
+		t.Errorf("%g cycles, and %g on slow memory", fast.Cycles, slow.Cycles)
+	}
+	end, shares := 0.0, 0.0
+	for i, o := range fast.Operations {
+		end = max(end, o.End)
+		if took := o.End - o.Begin; math.Abs(took-max(float64(o.NPU), o.Memory)) > 1e-6 {
+			t.Errorf("operation %d takes %g, units %d, memory %g", i, took, o.NPU, o.Memory)
+		}
+	}
+	for _, k := range fast.Kinds {
+		shares += k.Share
+	}
+	if end != fast.Cycles || math.Abs(shares-1) > 1e-9 {
+		t.Errorf("the end is %g of %g, shares add up to %g", end, fast.Cycles, shares)
+	}
+}
+
+func TestDominant(t *testing.T) {
+	pool := npu.Cost{Name: "NPU_OP_POOL", Detail: " pooling_mode=AVERAGE", Cycles: 10, Copy: true}
+	conv := npu.Cost{Name: "NPU_OP_CONV", Cycles: 100}
+	for _, c := range []struct {
+		costs []npu.Cost
+		want  string
+	}{
+		{nil, "no operations"},
+		{[]npu.Cost{conv}, "1 CONV takes 100 % of the cycles"},
+		{[]npu.Cost{pool, conv, pool}, "1 CONV takes 83 % of the cycles; layout copies are 2 of 3 operations"},
+	} {
+		d := delegateCycles{Kinds: kindsOf(c.costs, &npu.Timings{})}
+		for i := range c.costs {
+			d.Operations = append(d.Operations, opCycles{Copy: c.costs[i].Copy})
+		}
+		if got := d.dominant(); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
+func TestTimingsOfAFastScratch(t *testing.T) {
+	for _, f := range []isa.Family{isa.U55, isa.U65, isa.U85} {
+		slow, err := new(npuCycles).timings(f, false)
+		fast, err2 := new(npuCycles).timings(f, true)
+		if err != nil || err2 != nil || slow[1] != slow[2] || fast[1] != fast[0] || fast[2] != slow[2] {
+			t.Errorf("%v: %v, and with a fast scratch %v", f, slow, fast)
+		}
+	}
+	n := npuCycles{memories: []string{"scratch=3,4,5"}}
+	if got, err := n.timings(isa.U85, true); err != nil || got[1].Rate != 3 || got[1].Latency != 4 || got[1].Burst != 5 {
+		t.Errorf("got %v, %v", got, err)
+	}
+}

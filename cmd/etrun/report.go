@@ -1,0 +1,160 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/page"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+)
+
+// reportCommand writes a page about a program.
+type reportCommand struct {
+	*app
+	session.Options
+	profileFlags
+	calls  session.Calls
+	path   string
+	run    bool
+	repeat int
+}
+
+const reportHelp = `Write one HTML page about a program: its instructions with delegates unfolded, its
+memory over time, its weights by size and, with --run or inputs, where the time of
+its runs goes. The page needs no network. A method that does not load here is shown
+as the file has it.
+`
+
+func newReport(a *app) *cobra.Command {
+	r := &reportCommand{app: a, Options: session.Options{Say: a.note}}
+	c := &cobra.Command{
+		Use:   "report MODEL.pte",
+		Short: "Write a page about a program, for browsers",
+		Long:  reportHelp,
+		Example: "  etrun report model.pte\n  etrun report model.pte --run -o page.html\n" +
+			"  etrun report model.pte -i x.npy --repeat 100",
+		Args:              oneModel,
+		ValidArgsFunction: completeModel,
+		RunE: func(c *cobra.Command, args []string) error {
+			for _, flag := range []string{"input", "next", "method", "repeat"} {
+				r.run = r.run || c.Flags().Changed(flag)
+			}
+			return r.make(c.Context(), args[0])
+		},
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	flags.StringVarP(&r.path, "output", "o", "", "write the page to `FILE`.html (default: the model's name in this folder)")
+	flags.BoolVar(&r.run, "run", false, "run the program and show its profile; inputs ask for it too")
+	flags.IntVar(&r.repeat, "repeat", 30, "run the calls `N` times after the first, each from fresh state")
+	r.calls.AddFlags(flags)
+	r.AddFlags(flags)
+	_ = c.RegisterFlagCompletionFunc("method", completeMethod)
+	return c
+}
+
+// pageReport is the JSON object of report.
+type pageReport struct {
+	Schema  string       `json:"schema"`
+	Model   string       `json:"model"`
+	Page    string       `json:"page"`
+	Methods []pageMethod `json:"methods"`
+}
+
+type pageMethod struct {
+	Name         string `json:"name"`
+	Instructions int    `json:"instructions"`
+	Nodes        int    `json:"nodes"`
+	Runs         int    `json:"runs"`
+	LoadError    string `json:"load_error,omitempty"`
+}
+
+func (r *reportCommand) make(ctx context.Context, path string) error {
+	if r.repeat < 1 {
+		return session.Usage("--repeat %d", r.repeat)
+	}
+	place := cmp.Or(r.path, pageName(path))
+	if err := r.leaveStdout(place); err != nil {
+		return err
+	}
+	r.table = r.run // have it observed
+	s, err := session.Open(ctx, path, &r.Options, r.profileFlags.options()...)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	file, err := output.CreateFile(ctx, place)
+	if err != nil {
+		return &output.Error{Err: err}
+	}
+	defer file.Close()
+	p, err := page.New(ctx, s.Program, path, version())
+	if err != nil {
+		return err
+	}
+	if r.run {
+		if err := r.time(ctx, s); err != nil {
+			return err
+		}
+		p.Timed(r.profiles())
+	} else {
+		s.Warn()
+	}
+	if err := file.Fill(p.Write); err != nil {
+		return err
+	}
+	return r.tell(p, path, place)
+}
+
+// pageName is the file that a page goes to where none is named.
+func pageName(model string) string {
+	if model == output.Stdout {
+		return "stdin.html"
+	}
+	name := filepath.Base(model)
+	return strings.TrimSuffix(name, filepath.Ext(name)) + ".html"
+}
+
+// time runs the calls.
+func (r *reportCommand) time(ctx context.Context, s *session.Session) error {
+	if err := s.Prepare(ctx, r.calls); err != nil {
+		return err
+	}
+	if _, err := s.Time(ctx); err != nil {
+		return err
+	}
+	r.firstRunEnded()
+	for i := range r.repeat {
+		r.progress.say("run %d of %d", i+1, r.repeat)
+		if _, err := s.Time(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tell says where the page is.
+func (r *reportCommand) tell(p *page.Page, model, place string) error {
+	report := pageReport{Schema: "etrun.report/1", Model: model, Page: place, Methods: []pageMethod{}}
+	for _, m := range p.Methods {
+		entry := pageMethod{Name: m.Name, Instructions: len(m.Instructions) + m.Left, Nodes: m.Nodes, LoadError: m.Fault}
+		if m.Profile != nil {
+			entry.Runs = m.Profile.Runs
+		}
+		report.Methods = append(report.Methods, entry)
+	}
+	if r.json {
+		return r.writeJSON(report)
+	}
+	if place == output.Stdout {
+		return nil
+	}
+	_, err := fmt.Fprintf(r.out, "%s\n", place)
+	return err
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/daemon"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/delegate/all"
+)
+
+// serveCommand answers requests over HTTP.
+type serveCommand struct {
+	*app
+	daemon.Settings
+	session.Options
+	daemon.Limits
+	config string
+}
+
+const serveHelp = `Answer inference requests in the Open Inference Protocol, version 2, over HTTP.
+
+A model has its file's name, or that in front of the path, NAME=PATH. Its methods are its versions. The file that --config names is a
+JSON object whose names are those of flags, with "models", an array of objects that have "path", "name", and flags of their own. Flags
+of the command line come before those of the file, which come before the defaults.
+
+At SIGHUP certificates, tokens and models are read anew: a model that fails its test stays as it was. At SIGTERM requests end within
+--drain.
+`
+
+const serveExamples = `  etrun serve model.pte
+  etrun serve digits=a.bpte words=b.pte --listen unix:/run/etrun.sock
+  etrun serve model.pte --listen 0.0.0.0:8443 --tls-cert cert.pem \
+      --tls-key key.pem --token-file tokens
+  etrun serve --config /etc/etrun/serve.json`
+
+func newServe(a *app) *cobra.Command {
+	s := &serveCommand{app: a, Settings: daemon.Defaults(), Options: session.Options{Say: a.note}, Limits: daemon.DefaultLimits()}
+	c := &cobra.Command{
+		Use:               "serve MODEL.pte...",
+		Short:             "Answer inference requests over HTTP",
+		Long:              serveHelp,
+		Example:           serveExamples,
+		ValidArgsFunction: completePrograms,
+		RunE:              func(c *cobra.Command, args []string) error { return s.run(c.Context(), c, args) },
+	}
+	flags := c.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&s.config, "config", "", "read flags and models from `FILE`.json")
+	s.Settings.AddFlags(flags)
+	s.Limits.AddFlags(flags)
+	s.Options.AddFlags(flags)
+	return c
+}
+
+func (s *serveCommand) run(ctx context.Context, c *cobra.Command, args []string) error {
+	if s.json {
+		return session.Usage("--json: the log has a format of its own, --log-format json")
+	}
+	models, err := daemon.Models(ctx, c.Flags(), s.config, args, &s.Options, &s.Limits)
+	if err != nil {
+		return err
+	}
+	d := &daemon.Daemon{Settings: s.Settings, Models: models, Version: version(), Backends: all.Backends(), Log: s.notes}
+	return d.Run(ctx)
+}

@@ -1,0 +1,250 @@
+package xnnpack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
+	"github.com/etrun-go/etrun/internal/cputime"
+	"github.com/etrun-go/etrun/runtime/trace"
+)
+
+// envLanguage is the file that a process of BenchmarkLanguageModel loads.
+const envLanguage = "ETRUN_LANGUAGE_MODEL"
+
+// decoder runs a language model token by token.
+type decoder struct {
+	t       testing.TB
+	program *etrun.Program
+	method  *etrun.Method
+}
+
+func openDecoder(t testing.TB, path string, engine Engine, threads int, more ...etrun.Option) *decoder {
+	t.Helper()
+	options := append([]etrun.Option{etrun.WithDelegates(Backend{Engine: engine, Library: xnntest.Path()}), etrun.WithThreads(threads)}, more...)
+	p, err := etrun.Open(path, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := p.Load(context.Background(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close(); p.Close() })
+	return &decoder{t, p, m}
+}
+
+// step takes n tokens at a position, and returns the time and the processor's time that
+// it took.
+func (d *decoder) step(position, n int) (wall, processor time.Duration) {
+	tokens := make([]int64, n)
+	for i := range tokens {
+		tokens[i] = int64(position+i) % 90
+	}
+	if err := errors.Join(etrun.Set(d.method, 0, tokens, 1, n), etrun.Set(d.method, 1, []int64{int64(position)}, 1)); err != nil {
+		d.t.Fatal(err)
+	}
+	began, used := time.Now(), cputime.Process()
+	if err := d.method.Execute(context.Background()); err != nil {
+		d.t.Fatal(err)
+	}
+	return time.Since(began), cputime.Process() - used
+}
+
+func (d *decoder) logits() []float32 {
+	list, err := etrun.Get[float32](d.method, 0)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return list
+}
+
+// TestLanguageModel wants the same logits of a prompt at once, of its tokens one by one,
+// and of the Go engine.
+func TestLanguageModel(t *testing.T) {
+	xnntest.Library(t)
+	path := smallLanguageModel.write(t)
+	var want []float32
+	for _, c := range []struct {
+		engine  Engine
+		threads int
+		steps   []int
+	}{{EngineReference, 1, []int{6}}, {EngineNative, 1, []int{6}}, {EngineNative, 2, []int{1, 1, 1, 1, 1, 1}}, {EngineNative, 1, []int{1, 4, 1}}, {EngineNative, 2, []int{5, 1}}} {
+		d, position := openDecoder(t, path, c.engine, c.threads), 0
+		for _, n := range c.steps {
+			d.step(position, n)
+			position += n
+		}
+		got := slices.Clone(d.logits())
+		if want == nil {
+			want = got
+		}
+		for i := range got {
+			if diff := math.Abs(float64(got[i] - want[i])); !(diff <= 0.02) {
+				t.Errorf("%v: logit %d is %v, want %v", c, i, got[i], want[i])
+				break
+			}
+		}
+	}
+}
+
+// BenchmarkLanguageModel generates a model of 90 MB and decodes with it, in a process that
+// does nothing else. Of the metrics, all but the first two are ratios:
+//
+//	peak-MB       the most memory after a prompt of 8 tokens and decoding
+//	decode-ms     a decode step, one thread
+//	peak/file     that memory without the caches, over the file
+//	after-prompt  processor's time of the first decode after a prompt, over that of others
+//	threads-2/1   a decode step with two threads, over one with one
+//	views-%       of a decode step, its views of tensors
+//	portable-%    of a decode step, all operators but the attention
+//	attention-%   of a decode step
+func BenchmarkLanguageModel(b *testing.B) {
+	xnntest.Library(b)
+	path := largeLanguageModel.write(b)
+	metrics := make(map[string][]float64)
+	for b.Loop() {
+		c := exec.Command(os.Args[0], "-test.run=^TestDecodeProcess$", "-test.v")
+		c.Env = append(os.Environ(), envLanguage+"="+path)
+		if lib := xnntest.Path(); lib != "" {
+			c.Env = append(c.Env, xnn.EnvPath+"="+lib)
+		}
+		out, err := c.CombinedOutput()
+		if err != nil {
+			b.Fatalf("%v: %s", err, out)
+		}
+		for line := range strings.Lines(string(out)) {
+			var name string
+			var x float64
+			if n, _ := fmt.Sscanf(line, "metric %s %g", &name, &x); n == 2 {
+				metrics[name] = append(metrics[name], x)
+			}
+		}
+	}
+	if len(metrics) == 0 {
+		b.Fatal("no metrics")
+	}
+	for name, list := range metrics {
+		b.ReportMetric(middle(list), name)
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+func middle[T float64 | time.Duration](list []T) T {
+	slices.Sort(list)
+	return list[len(list)/2]
+}
+
+// TestDecodeProcess is the process of BenchmarkLanguageModel, and nothing else.
+func TestDecodeProcess(t *testing.T) {
+	path := os.Getenv(envLanguage)
+	if path == "" {
+		t.Skip("runs in a process of BenchmarkLanguageModel")
+	}
+	one := openDecoder(t, path, EngineNative, 1)
+	one.step(0, 8)
+	one.step(8, 1)
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	peak := float64(peakBytes(t))
+	metric("peak-MB", peak/1e6)
+	metric("peak/file", (peak-float64(largeLanguageModel.cacheBytes()))/float64(info.Size()))
+	runtime.GC()
+	afterPrompt(one)
+	compareThreads(one, openDecoder(t, path, EngineNative, 2))
+	shares(t, path)
+}
+
+func metric(name string, x float64) { fmt.Printf("metric %s %g\n", name, x) }
+
+func peakBytes(t *testing.T) int64 {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Skip(err)
+	}
+	_, after, _ := strings.Cut(string(status), "VmHWM:")
+	var kilobytes int64
+	if _, err := fmt.Sscan(after, &kilobytes); err != nil {
+		t.Fatal(err)
+	}
+	return kilobytes << 10
+}
+
+// afterPrompt alternates prompts and decoding.
+func afterPrompt(d *decoder) {
+	var first, later []time.Duration
+	for range 15 {
+		d.step(0, 32)
+		_, used := d.step(32, 1)
+		first = append(first, used)
+		for i := range 4 {
+			_, used := d.step(33+i, 1)
+			later = append(later, used)
+		}
+	}
+	metric("decode-ms", middle(later).Seconds()*1e3)
+	metric("after-prompt", middle(first).Seconds()/middle(later).Seconds())
+}
+
+// compareThreads lets two instances decode in turns, ABBA.
+func compareThreads(one, two *decoder) {
+	two.step(0, 32)
+	two.step(32, 1)
+	var ratios []float64
+	for range 25 {
+		a, _ := one.step(33, 1)
+		b, _ := two.step(33, 1)
+		c, _ := two.step(33, 1)
+		d, _ := one.step(33, 1)
+		ratios = append(ratios, float64(b+c)/float64(a+d))
+	}
+	metric("threads-2/1", middle(ratios))
+}
+
+// shares observes decode steps.
+func shares(t *testing.T, path string) {
+	var views, attention, portable, all []time.Duration
+	at := func(list []time.Duration) *time.Duration { return &list[len(list)-1] }
+	observer := trace.Func{Kinds: trace.Instructions, Do: func(e *trace.Event) {
+		*at(all) += e.Duration()
+		switch {
+		case e.Kind != trace.Operator:
+		case strings.Contains(e.Name, "sdpa"):
+			*at(attention) += e.Duration()
+		case strings.Contains(e.Name, "et_view"):
+			*at(views) += e.Duration()
+			fallthrough
+		default:
+			*at(portable) += e.Duration()
+		}
+	}}
+	begin := func() {
+		for _, list := range []*[]time.Duration{&views, &attention, &portable, &all} {
+			*list = append(*list, 0)
+		}
+	}
+	begin()
+	d := openDecoder(t, path, EngineNative, 1, etrun.WithObserver(observer))
+	d.step(0, 32)
+	for i := range 40 {
+		begin()
+		d.step(32+i, 1)
+	}
+	total := middle(all[2:]).Seconds() / 100
+	metric("views-%", middle(views[2:]).Seconds()/total)
+	metric("portable-%", middle(portable[2:]).Seconds()/total)
+	metric("attention-%", middle(attention[2:]).Seconds()/total)
+}

@@ -1,0 +1,154 @@
+package xnnpack
+
+import (
+	"math"
+	"strings"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
+)
+
+// normalized is x / √(mean square + ε), times weights, quantized row by row.
+func (w *languageWriter) normalized(m *maker, x, meanSquare int) int {
+	sum, root := m.value(fp32, 1, w.tokens, 1), m.value(fp32, 1, w.tokens, 1)
+	scaled, y := m.value(fp32, 1, w.tokens, w.dim), m.value(fp32, 1, w.tokens, w.dim)
+	m.node("Add", []int{meanSquare, m.filled(1e-5, 1)}, []int{sum})
+	m.node("ReciprocalSquareRoot", []int{sum}, []int{root})
+	m.node("Multiply", []int{x, root}, []int{scaled})
+	m.node("Multiply", []int{scaled, m.filled(1, w.dim)}, []int{y})
+	return m.quantized(y, 1)
+}
+
+// linear is a product with a random filter.
+func (w *languageWriter) linear(m *maker, x, out int) int {
+	in := m.g.Values[x].Shape
+	dims := append(append([]int(nil), in.dims()[:in.rank-1]...), out)
+	y := m.value(fp32, dims...)
+	m.node("FullyConnected", []int{x, m.constant(qbint4, 0, out, in.last()), none}, []int{y})
+	return y
+}
+
+// projections are products with the normalized x.
+func (w *languageWriter) projections(m *maker, sizes ...int) *graph {
+	x, mean := m.input(fp32, 1, w.tokens, w.dim), m.input(fp32, 1, w.tokens, 1)
+	q := w.normalized(m, x, mean)
+	var outs []int
+	for _, n := range sizes {
+		outs = append(outs, w.linear(m, q, n))
+	}
+	return m.done(outs...)
+}
+
+// residual is the product behind the attention, added to x.
+func (w *languageWriter) residual(m *maker) *graph {
+	a, x := m.input(fp32, 1, w.tokens, w.dim), m.input(fp32, 1, w.tokens, w.dim)
+	u, y := w.linear(m, m.quantized(a, 1), w.dim), m.value(fp32, 1, w.tokens, w.dim)
+	m.node("Add", []int{u, x}, []int{y})
+	return m.done(y)
+}
+
+// feedForward is x + down(silu(gate) · up).
+func (w *languageWriter) feedForward(m *maker) *graph {
+	x, mean := m.input(fp32, 1, w.tokens, w.dim), m.input(fp32, 1, w.tokens, 1)
+	q := w.normalized(m, x, mean)
+	gate, up := w.linear(m, q, w.hidden), w.linear(m, q, w.hidden)
+	s, g, p := m.value(fp32, 1, w.tokens, w.hidden), m.value(fp32, 1, w.tokens, w.hidden), m.value(fp32, 1, w.tokens, w.hidden)
+	m.node("Sigmoid", []int{gate}, []int{s})
+	m.node("Multiply", []int{gate, s}, []int{g})
+	m.node("Multiply", []int{g, up}, []int{p})
+	down, y := w.linear(m, m.quantized(p, 1), w.dim), m.value(fp32, 1, w.tokens, w.dim)
+	m.node("Add", []int{down, x}, []int{y})
+	return m.done(y)
+}
+
+// filled is a constant of n equal elements.
+func (m *maker) filled(x float32, n int) int {
+	lo, hi := m.lo, m.hi
+	m.lo, m.hi = x, x
+	v := m.constant(fp32, 0, n)
+	m.lo, m.hi = lo, hi
+	return v
+}
+
+// delegate adds a call of a payload with the graph that build makes.
+func (w *languageWriter) delegate(build func(m *maker) *graph, inputs, outputs []int) {
+	m := newMaker(uint64(len(w.m.Delegates)))
+	m.lo, m.hi = -0.5, 0.5
+	w.m.Delegates = append(w.m.Delegates, pte.Delegate{ID: ID, Data: encode(build(m))})
+	w.chain.Instructions = append(w.chain.Instructions, pte.Instruction{Kind: pte.DelegateCall,
+		Index: len(w.m.Delegates) - 1, Args: append(append([]int(nil), inputs...), outputs...)})
+}
+
+// call adds a call of an operator. The result of those with an out is given again.
+func (w *languageWriter) call(name string, args ...int) {
+	at, ok := w.names[name]
+	if !ok {
+		at = len(w.m.Operators)
+		w.names[name] = at
+		base, overload, _ := strings.Cut(name, ".")
+		w.m.Operators = append(w.m.Operators, pte.Operator{Name: base, Overload: overload})
+	}
+	if strings.HasSuffix(name, "out") {
+		args = append(args, args[len(args)-1])
+	}
+	w.chain.Instructions = append(w.chain.Instructions, pte.Instruction{Kind: pte.KernelCall, Index: at, Args: args})
+}
+
+func (w *languageWriter) value(v pte.Value) int {
+	w.m.Values = append(w.m.Values, v)
+	return len(w.m.Values) - 1
+}
+
+func (w *languageWriter) none() int { return w.value(pte.Value{}) }
+func (w *languageWriter) int(n int) int {
+	return w.value(pte.Value{Kind: tensor.KindInt, Int: int64(n)})
+}
+
+func (w *languageWriter) ints(list ...int) int {
+	var items []int
+	for _, n := range list {
+		items = append(items, w.int(n))
+	}
+	return w.value(pte.Value{Kind: tensor.KindIntList, Items: items})
+}
+
+// tensor is a value in an arena, whose sizes a call may choose if it is dynamic.
+func (w *languageWriter) tensor(d tensor.DType, dynamic bool, sizes ...int) int {
+	t := &pte.Tensor{DType: d, Sizes: sizes, Storage: pte.Planned}
+	bytes := d.Size()
+	for i, n := range sizes {
+		t.DimOrder = append(t.DimOrder, uint8(i))
+		bytes *= n
+	}
+	if t.Offset = w.arena(bytes); dynamic {
+		t.Dynamism = tensor.DynamicBound
+	}
+	return w.value(pte.Value{Kind: tensor.KindTensor, Tensor: t})
+}
+
+// arena takes bytes of the only arena: the plan of the file is none that saves memory.
+func (w *languageWriter) arena(bytes int) (offset int64) {
+	if len(w.m.Arenas) == 0 {
+		w.m.Arenas = []pte.Arena{{}}
+	}
+	offset = w.m.Arenas[0].Size
+	w.m.Arenas[0].Size += int64(bytes+63) &^ 63
+	return offset
+}
+
+// constant is random bytes, or floats that make numbers of codes.
+func (w *languageWriter) constant(d tensor.DType, sizes ...int) int {
+	v := w.tensor(d, false, sizes...)
+	t := w.m.Values[v].Tensor
+	t.Storage, t.Offset, t.Data = pte.Constant, 0, make([]byte, t.NBytes())
+	if d == tensor.Float32 {
+		for i := range len(t.Data) / 4 {
+			tensor.View[float32](t.Data)[i] = float32(math.Ldexp(1, -4))
+		}
+		return v
+	}
+	for i := range t.Data {
+		t.Data[i] = byte(w.r.Uint32())
+	}
+	return v
+}

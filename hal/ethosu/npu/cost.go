@@ -1,0 +1,423 @@
+package npu
+
+import (
+	"github.com/etrun-go/etrun/hal/ethosu/isa"
+)
+
+// Cost is what an operation takes on an NPU, as its commands tell: an estimate.
+type Cost struct {
+	Word   int    // of its command in the stream
+	Name   string // "NPU_OP_CONV"
+	Detail string // its fields: " pooling_mode=AVERAGE"
+	MACs   int64  // multiplications of the output, without those of rounding
+	Cycles int64  // of the MAC and output units, where memory is fast enough; 0 for DMA
+	Copy   bool   // it changes no value: compilers turn layouts with it
+	Read   [isa.NumRegions]int64
+	Write  [isa.NumRegions]int64 // bytes
+
+	moved [isa.NumRegions]float64 // Read and Write with what requests take beyond them
+	isDMA bool
+	waits waits
+}
+
+// waits are for operations before, DMA and others: so many may be unfinished, and one less
+// than what is kept; 0 where nothing is waited for.
+type waits struct{ dma, kernels int }
+
+// add reads a command that waits.
+func (w *waits) add(s *isa.Step) {
+	switch s.Code {
+	case isa.OpDMAWait:
+		w.dma = int(s.Param) + 1
+	case isa.OpKernelWait:
+		w.kernels = int(s.Param) + 1
+	}
+}
+
+// Span is when an operation runs, in cycles from the begin of the stream.
+type Span struct{ Begin, End float64 }
+
+// Timing is that of the memory of a region. The zero value is never waited for.
+type Timing struct {
+	Rate    float64 // bytes in a cycle, both ways together
+	Latency int     // cycles from a request to the first byte
+	Burst   int     // bytes that a request takes at least
+}
+
+// Timings are those of all regions.
+type Timings [isa.NumRegions]Timing
+
+// Wait is what the bytes of a cost take: those of one memory follow each other.
+func (m *Timings) Wait(c *Cost) (most float64) {
+	for i := range m {
+		if m[i].Rate > 0 {
+			most = max(most, c.moved[i]/m[i].Rate)
+		}
+	}
+	return most
+}
+
+// Timeline says when operations run: each after the one before it of its kind, DMA beside
+// the others, and after what the stream waits for.
+func Timeline(costs []Cost, m *Timings) []Span {
+	spans := make([]Span, len(costs))
+	var ends [2][]float64 // of kernels and of DMA
+	issued := 0.0
+	for i := range costs {
+		c := &costs[i]
+		for kind, most := range [2]int{c.waits.kernels, c.waits.dma} {
+			if done := len(ends[kind]) - most; most > 0 && done >= 0 {
+				issued = max(issued, ends[kind][done])
+			}
+		}
+		kind, took := 0, max(float64(c.Cycles), m.Wait(c))
+		if c.isDMA {
+			kind = 1
+		}
+		begin := issued
+		if n := len(ends[kind]); n > 0 {
+			begin = max(begin, ends[kind][n-1])
+		}
+		spans[i] = Span{begin, begin + took}
+		ends[kind] = append(ends[kind], begin+took)
+	}
+	return spans
+}
+
+// schedule is how an operation is cut for the MAC unit. Sizes are those of the OFM.
+type schedule struct {
+	block      [3]int // h, w, d of what is accumulated at once
+	micro      [3]int // of what the MAC unit computes in 4 cycles, or in 4 for each input channel group
+	wide       bool   // accumulators of 40 or 48 bits
+	partKernel bool
+}
+
+// microblocks give height and width by the U85's register.
+var microblocks = [8][2]int{{1, 1}, {1, 2}, {1, 4}, {2, 2}, {2, 4}, {4, 4}}
+
+// microsU65 are the micro blocks of the U55 and U65 by MACs.
+var microsU65 = map[int][3]int{32: {1, 1, 4}, 64: {1, 1, 8}, 128: {1, 2, 8}, 256: {2, 2, 8}, 512: {2, 2, 8}}
+
+// schedule reads the registers of an operation.
+func (d *decoder) schedule() schedule {
+	r := &d.regs
+	s := schedule{block: [3]int{r.m1(isa.OFMBlkHeightM1), r.m1(isa.OFMBlkWidthM1), r.m1(isa.OFMBlkDepthM1)},
+		wide: r.bits(isa.AccFormat, 0, 2) == 1, partKernel: r.bits(isa.KernelStride, 2, 1) == 1}
+	if !d.u85 {
+		s.micro = microsU65[d.config.MACs]
+		return s
+	}
+	k := r.bits(isa.AccFormat, 8, 3)
+	s.micro = [3]int{max(microblocks[k][0], 1), max(microblocks[k][1], 1), 8}
+	if depths := ublocksU85[d.config.MACs]; k < len(depths) && depths[k] > 0 {
+		s.micro[2] = depths[k]
+	}
+	return s
+}
+
+// Costs estimates all operations of a program on memory of such timings.
+func (p *Program) Costs(m *Timings) []Cost {
+	list := make([]Cost, len(p.ops))
+	for i, op := range p.ops {
+		h := op.head()
+		c := Cost{Word: h.word, Name: h.name, Detail: h.detail(p.Config.Family), waits: h.waits}
+		switch o := op.(type) {
+		case *kernelOp:
+			o.cost(&c, p.Config, m)
+		case *move:
+			c.Copy = true
+			k := kernelOp{header: o.header, ifm: o.src, out: o.out,
+				window: window{kh: 1, kw: 1, strideY: 1, strideX: 1, h: o.src.h, w: o.src.w, d: o.src.d}}
+			k.cost(&c, p.Config, m)
+		case *dma:
+			o.cost(&c, m)
+		}
+		list[i] = c
+	}
+	return list
+}
+
+// cost is bytes alone: the units wait for nothing but memory.
+func (o *dma) cost(c *Cost, m *Timings) {
+	c.isDMA = true
+	n := int64(o.length) * int64(o.rows) * int64(o.planes)
+	if !o.src.internal {
+		c.read(m, o.src.region, n, o.length)
+	}
+	if !o.dst.internal {
+		c.write(m, o.dst.region, n, o.length)
+	}
+}
+
+// read adds bytes that come from a region in runs of so many.
+func (c *Cost) read(m *Timings, region int, n int64, run int) {
+	c.Read[region] += n
+	c.move(m, region, n, run)
+}
+
+// write adds bytes that go to a region in runs of so many.
+func (c *Cost) write(m *Timings, region int, n int64, run int) {
+	c.Write[region] += n
+	c.move(m, region, n, run)
+}
+
+// move adds what requests take: a short run costs a whole burst.
+func (c *Cost) move(m *Timings, region int, n int64, run int) {
+	c.moved[region] += float64(n) * max(float64(m[region].Burst)/float64(max(run, 1)), 1)
+}
+
+func ceil(n, d int) int64 { return int64((n + d - 1) / max(d, 1)) }
+
+// cost estimates a kernel operation block by block.
+func (o *kernelOp) cost(c *Cost, config isa.Config, m *Timings) {
+	t := &tally{op: o, config: config, timings: m, ofm: [3]int{o.out.h, o.out.w, o.out.d}}
+	for i := range t.block {
+		t.block[i] = min(o.schedule.block[i], t.ofm[i])
+		t.count[i] = ceil(t.ofm[i], t.block[i])
+	}
+	c.MACs = t.macs()
+	c.Cycles = t.cycles()
+	t.traffic(c)
+}
+
+// tally is the estimate of one operation.
+type tally struct {
+	op     *kernelOp
+	config isa.Config
+	ofm    [3]int
+	block  [3]int   // clipped to the OFM
+	count  [3]int64 // of blocks along each axis
+
+	timings *Timings
+}
+
+// blocks is the number of blocks of the OFM.
+func (t *tally) blocks() int64 { return t.count[0] * t.count[1] * t.count[2] }
+
+// elements is the number of elements of a block.
+func (t *tally) elements() int64 { return int64(t.block[0]) * int64(t.block[1]) * int64(t.block[2]) }
+
+// sums reports an operation that adds over input channels.
+func (t *tally) sums() bool { return t.op.code == isa.OpConv || t.mode() == poolReduceSum }
+
+// mode is the pooling mode, -1 for other operations.
+func (t *tally) mode() int {
+	if t.op.code != isa.OpPool {
+		return -1
+	}
+	return int(t.op.param & 7)
+}
+
+func (t *tally) macs() int64 {
+	n := t.op.out.elements() * int64(t.op.window.kh) * int64(t.op.window.kw)
+	switch {
+	case t.op.code == isa.OpElementwise || t.op.code == isa.OpResize:
+		return 0
+	case t.sums():
+		return n * int64(t.op.window.d)
+	}
+	return n
+}
+
+// inFlight is the number of blocks that are worked on at a time.
+const inFlight = 4
+
+// cycles estimates the time of the MAC and the output unit, which work side by side on
+// blocks that follow each other.
+func (t *tally) cycles() int64 {
+	out := t.outputPerElement()
+	if t.op.code == isa.OpElementwise {
+		n := float64(t.elements())
+		out = max(out, (t.blockTraffic()+out*n)/inFlight/n)
+		depth := (t.ofm[2] + 15) &^ 15
+		if !t.op.out.ofm.bricks {
+			depth = t.ofm[2]
+		}
+		return int64(out*float64(t.ofm[0])*float64(t.ofm[1])*float64(depth) + .5)
+	}
+	macs := t.macCycles()
+	output := out * float64(t.elements())
+	if c := t.op.out.perChannel; c != nil { // entries of 10 bytes come one by one
+		output = max(output, 10*float64(t.block[2]*t.timings[c.region].Latency)/256)
+	}
+	pipeline := (t.blockTraffic() + output + macs) / inFlight
+	macs, output = max(macs, pipeline), max(output, pipeline)
+	return int64(max(macs, output)*float64(t.blocks()) + min(macs, output))
+}
+
+// blockTraffic is what reading one block's IFM and writing its OFM take, at 8 bytes a cycle.
+func (t *tally) blockTraffic() float64 {
+	return float64(t.latency(&t.op.ifm)+t.latency(&t.op.out.ofm)) + float64(t.inputBlock()+t.elements())/8
+}
+
+// latency is that of a map's memory.
+func (t *tally) latency(m *fmap) int {
+	if m.storage != inMemory {
+		return 0
+	}
+	return t.timings[m.region].Latency
+}
+
+// inputBlock is the number of elements of the IFM that a step on a block needs.
+func (t *tally) inputBlock() int64 {
+	w := &t.op.window
+	if t.op.code == isa.OpElementwise {
+		return t.elements()
+	}
+	h := min(int64(t.block[0]-1)*int64(w.strideY)+int64(min(w.kh, 8)), int64(max(w.h, 1)))
+	wd := min(int64(t.block[1]-1)*int64(w.strideX)+int64(min(w.kw, 8)), int64(max(w.w, 1)))
+	return h * wd * int64(t.inputDepth())
+}
+
+// inputDepth is the number of channels of the IFM that are worked on at once.
+func (t *tally) inputDepth() int {
+	if !t.sums() {
+		return t.block[2]
+	}
+	most := 32 / max(t.op.ifm.size, 1)
+	if t.config.Family == isa.U85 {
+		most *= 2
+	}
+	return min(most, (t.op.window.d+7)&^7)
+}
+
+// macCycles is what the MAC unit takes for a block.
+func (t *tally) macCycles() float64 {
+	micro, block := t.op.schedule.micro, t.block
+	w := &t.op.window
+	if micro[0] == 2 && t.op.code != isa.OpPool && t.ofm[0] == 1 && t.ofm[1]%2 == 0 && w.kh == 1 {
+		micro = [3]int{1, 4, micro[2]} // both rows do one
+	}
+	xy, z := ceil(block[0], micro[0])*ceil(block[1], micro[1]), ceil(block[2], micro[2])
+	total := int64(0)
+	for y := 0; y < w.kh; y += 8 {
+		for x := 0; x < w.kw; x += 8 {
+			total += t.subKernel(min(8, w.kh-y)*min(8, w.kw-x), xy, z, micro[2])
+		}
+	}
+	if t.sums() {
+		total *= ceil(t.op.window.d, t.inputDepth())
+	}
+	return float64(total) / float64(t.config.Cores())
+}
+
+// subKernel is what kernel elements take, of which the unit has up to 64 at once: steps of 4
+// cycles for each micro block, and the wait for sums that go on in the same accumulator.
+func (t *tally) subKernel(elements int, xy, z int64, depth int) int64 {
+	weights, once := 4*int64(depth), 4*xy // weights come to all in so many cycles
+	wide := t.op.ifm.size == 2
+	steps, groups := int64(elements), int64(1)
+	switch {
+	case t.op.code == isa.OpPool && t.mode() != poolReduceSum:
+		cycles := int64(max(4, elements)) * xy * z
+		if wide && t.config.MACs > 32 {
+			cycles *= 2
+		}
+		return cycles + t.wait(1, xy, z)
+	case t.op.code == isa.OpDepthwise:
+		if steps = ceil(elements, 4); wide {
+			once *= 2
+		}
+	case t.op.code == isa.OpConv && t.op.schedule.partKernel:
+		together := 4
+		if wide {
+			together = 2
+		}
+		steps, groups = ceil(elements, together), ceil(t.inputDepth(), 8)
+	}
+	return (max(weights, once)*steps*z + t.wait(steps, xy, z)) * groups
+}
+
+// wait is the time between sums in the same accumulator, where a block is so small that
+// nothing else is to be done.
+func (t *tally) wait(steps, xy, z int64) int64 {
+	delay := int64(2)
+	switch {
+	case t.config.MACs == 32 && t.op.schedule.wide:
+		delay = 7
+	case t.config.MACs == 32, t.op.schedule.wide && t.config.MACs <= 128:
+		delay = 3
+	}
+	switch {
+	case xy > 1:
+		return 0
+	case z == 1:
+		return delay * steps
+	}
+	return delay * (steps - 1) * z
+}
+
+// outputPerElement is the cycles that the output unit takes for an element. It has one lane
+// for every 32 MACs.
+func (t *tally) outputPerElement() float64 {
+	lanes := float64(t.config.MACs) / 32
+	cycles := 2.0
+	mode := int(t.op.param & 63)
+	switch elementwise := t.op.code == isa.OpElementwise; {
+	case elementwise && t.op.ifm.size == 4:
+		cycles = 3
+	case elementwise && mode == opMul, !elementwise && t.op.schedule.wide:
+		cycles = 3
+	case elementwise && (mode == opAdd || mode == opSub):
+		cycles = 6
+	case t.mode() == poolMax:
+		cycles = 1
+	}
+	cycles /= lanes
+	switch {
+	case t.op.out.table.kind != noTable:
+		return max(cycles, 1/float64(t.config.Cores()))
+	case t.op.out.clamp:
+		return max(cycles, min(2/lanes, 1))
+	}
+	return cycles
+}
+
+// traffic adds the bytes that go to and from memory. The IFM is read again for every block
+// that needs it, weights for every block of a plane.
+func (t *tally) traffic(c *Cost) {
+	o, m := t.op, t.timings
+	if o.ifm.storage == inMemory && o.ifm.h > 0 {
+		depth := int64(1)
+		if t.sums() {
+			depth = ceil(o.window.d, t.inputDepth())
+		}
+		c.read(m, o.ifm.region, t.inputBlock()*depth*t.blocks()*int64(o.ifm.size), t.readRun(&o.ifm))
+	}
+	if f := &o.ifm2; f.storage == inMemory && f.h > 0 {
+		c.read(m, f.region, int64(f.h)*int64(f.w)*int64(f.d)*int64(f.size), t.readRun(f))
+	}
+	if o.stored != nil {
+		for _, s := range o.stored.streams {
+			c.read(m, s.region, (s.hi-s.lo)*t.count[0]*t.count[1], int(s.hi-s.lo))
+		}
+	}
+	if p := o.out.perChannel; p != nil {
+		c.read(m, p.region, 10*int64(t.ofm[2]), 10*t.ofm[2])
+	}
+	if f := &o.out.ofm; f.storage == inMemory && !o.out.disabled {
+		c.write(m, f.region, o.out.elements()*int64(f.size), t.writeRun(f))
+	}
+}
+
+// readRun is the number of bytes that a request reads one after the other.
+func (t *tally) readRun(f *fmap) int {
+	if f.bricks {
+		return brick * f.size * t.block[1]
+	}
+	if t.inputDepth() < f.d {
+		return f.size * t.inputDepth()
+	}
+	return f.size * max(f.d, 1) * t.block[1] // pixels side by side
+}
+
+// writeRun is the same of writes, which are of 16 channels for each core.
+func (t *tally) writeRun(f *fmap) int {
+	if f.bricks {
+		return brick * f.size * t.block[1] * t.config.Cores()
+	}
+	if f.d <= min(t.block[2], brick) {
+		return f.size * f.d * t.block[1]
+	}
+	return min(64, brick*f.size*t.config.Cores(), t.block[2]*f.size)
+}

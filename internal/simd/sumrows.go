@@ -1,0 +1,25 @@
+package simd
+
+// SumRows sums rows of n elements, one behind the other:
+//
+//	dst[i] = Σ_j x[i*n+j]    i < len(dst), j < n
+//
+// It is for short rows, where a call for each would take longer than the sum. It panics
+// where x ends before the last row does.
+func SumRows(dst, x []float32, n int) {
+	if len(dst) == 0 {
+		return
+	}
+	if n <= 0 {
+		clear(dst)
+		return
+	}
+	_ = x[len(dst)*n-1]
+	sumRows(dst, x, n)
+}
+
+func sumRowsGo(dst, x []float32, n int) {
+	for i := range dst {
+		dst[i] = Sum(x[i*n:][:n])
+	}
+}

@@ -1,0 +1,238 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/serve/oip"
+)
+
+// batches join calls of a method into executes of several rows: the first dimension of all
+// inputs and outputs.
+type batches struct {
+	endpoint *endpoint
+	most     int // rows of a batch
+	delay    time.Duration
+
+	mu   sync.Mutex
+	open []*batch // that take further calls
+}
+
+// batch is calls that are executed together.
+type batch struct {
+	owner  *batches
+	rows   int
+	full   chan struct{} // closed when no more rows fit
+	ctx    context.Context
+	cancel context.CancelFunc // when nobody waits any more
+
+	members []*member
+	present int // members that wait
+}
+
+// member is a call in a batch.
+type member struct {
+	call *call
+	rows int
+	gone bool
+	done chan struct{}
+	err  error
+}
+
+// rows is the size of the first dimension of all inputs, 0 where the call cannot be joined
+// with others.
+func (c *call) rows() (n int) {
+	for i := range c.values {
+		t := c.values[i].Tensor
+		if c.values[i].Kind != tensor.KindTensor || t.Rank() == 0 || i > 0 && t.Sizes[0] != n {
+			return 0
+		}
+		n = t.Sizes[0]
+	}
+	return n
+}
+
+// fits reports that calls differ in nothing but their rows.
+func (c *call) fits(other *call) bool {
+	for i := range c.values {
+		if !slices.Equal(c.values[i].Tensor.Sizes[1:], other.values[i].Tensor.Sizes[1:]) {
+			return false
+		}
+	}
+	return true
+}
+
+// run puts a call into a batch and waits for its outputs.
+func (l *batches) run(ctx context.Context, c *call) error {
+	m := &member{call: c, rows: c.rows(), done: make(chan struct{})}
+	b := l.join(m)
+	select {
+	case <-m.done:
+		if m.err == nil {
+			return context.Cause(ctx)
+		}
+		return m.err
+	case <-ctx.Done():
+		b.drop(m)
+		return context.Cause(ctx)
+	}
+}
+
+// join finds or begins the batch of a call.
+func (l *batches) join(m *member) *batch {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.IndexFunc(l.open, func(b *batch) bool { return b.rows+m.rows <= l.most && b.members[0].call.fits(m.call) })
+	if i < 0 {
+		b := &batch{owner: l, full: make(chan struct{})}
+		b.ctx, b.cancel = context.WithCancel(context.Background())
+		l.open, i = append(l.open, b), len(l.open)
+		l.endpoint.version.users.Add(1) // the batch may outlive its requests
+		go b.run()
+	}
+	b := l.open[i]
+	b.members = append(b.members, m)
+	b.rows += m.rows
+	b.present++
+	if b.rows >= l.most {
+		l.open = slices.Delete(l.open, i, i+1)
+		close(b.full)
+	}
+	return b
+}
+
+// drop takes a call out whose client waits no longer.
+func (b *batch) drop(m *member) {
+	b.owner.mu.Lock()
+	defer b.owner.mu.Unlock()
+	m.gone = true
+	if b.present--; b.present == 0 {
+		b.end()
+		b.cancel()
+	}
+}
+
+// end lets no further calls in. b.owner.mu is held.
+func (b *batch) end() {
+	if i := slices.Index(b.owner.open, b); i >= 0 {
+		b.owner.open = slices.Delete(b.owner.open, i, i+1)
+	}
+}
+
+// run waits for further calls and for a turn, during which more may come, and executes.
+func (b *batch) run() {
+	defer b.owner.endpoint.version.release()
+	defer b.cancel()
+	if b.owner.delay > 0 {
+		timer := time.NewTimer(b.owner.delay)
+		select {
+		case <-timer.C:
+		case <-b.full:
+		case <-b.ctx.Done():
+		}
+		timer.Stop()
+	}
+	endTurn, err := b.owner.endpoint.turn(b.ctx)
+	members := b.close()
+	if err == nil {
+		err = b.execute(members)
+		endTurn()
+	}
+	for _, m := range members {
+		m.err = err
+		close(m.done)
+	}
+}
+
+// close ends the batch and returns the calls that somebody waits for.
+func (b *batch) close() (members []*member) {
+	b.owner.mu.Lock()
+	defer b.owner.mu.Unlock()
+	b.end()
+	for _, m := range b.members {
+		if !m.gone {
+			members = append(members, m)
+		}
+	}
+	return members
+}
+
+func (b *batch) execute(members []*member) error {
+	e := b.owner.endpoint
+	switch len(members) {
+	case 0:
+		return nil
+	case 1:
+		return e.pool.Do(b.ctx, func(m *etrun.Method) error { return members[0].call.execute(b.ctx, m) })
+	}
+	joined := &call{endpoint: e}
+	for i := range e.inputs {
+		joined.values = append(joined.values, joinInput(members, i))
+	}
+	for i := range e.outputs {
+		joined.wanted = append(joined.wanted, wanted{output: i})
+	}
+	if err := e.pool.Do(b.ctx, func(m *etrun.Method) error { return joined.execute(b.ctx, m) }); err != nil {
+		return err
+	}
+	return joined.split(members)
+}
+
+// joinInput is input i of all members, one behind the other.
+func joinInput(members []*member, i int) tensor.Value {
+	first := members[0].call.values[i].Tensor
+	sizes := slices.Clone(first.Sizes)
+	sizes[0] = 0
+	for _, m := range members {
+		sizes[0] += m.rows
+	}
+	t := tensor.Make(first.DType, sizes, nil, tensor.Static)
+	t.Bind(members[0].call.endpoint.version.alloc(t.NBytes()))
+	at := 0
+	for _, m := range members {
+		at += copy(t.Data[at:], m.call.values[i].Tensor.Data)
+	}
+	return tensor.TensorValue(t)
+}
+
+var errRows = errors.New("an output has other rows than the inputs")
+
+// split gives each member its rows of the outputs, in bytes of its own.
+func (c *call) split(members []*member) error {
+	total := 0
+	for _, m := range members {
+		total += m.rows
+	}
+	for i := range c.outputs {
+		if shape := c.outputs[i].Shape; len(shape) == 0 || shape[0] != total {
+			return fmt.Errorf("output %q: %w", c.outputs[i].Name, errRows)
+		}
+	}
+	first := 0
+	for _, m := range members {
+		m.call.outputs = make([]oip.Tensor, len(m.call.wanted))
+		for k, w := range m.call.wanted {
+			m.call.outputs[k] = rowsOf(&c.outputs[w.output], first, m.rows)
+			m.call.outputs[k].Binary = w.binary
+		}
+		first += m.rows
+	}
+	return nil
+}
+
+// rowsOf copies rows of a tensor.
+func rowsOf(t *oip.Tensor, first, n int) oip.Tensor {
+	part := *t
+	row := len(t.Data) / max(t.Shape[0], 1)
+	part.Shape = slices.Clone(t.Shape)
+	part.Shape[0] = n
+	part.Data = bytes.Clone(t.Data[first*row : (first+n)*row])
+	return part
+}

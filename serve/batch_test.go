@@ -1,0 +1,165 @@
+package serve_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/delegate/all"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/trace"
+	"github.com/etrun-go/etrun/serve"
+	"github.com/etrun-go/etrun/serve/oip"
+)
+
+// Joined rows give what each gives alone.
+func TestBatches(t *testing.T) {
+	open := program("pte/dynamic_pair.pte")
+	s := server(t, serve.Options{}, serve.Config{Name: "m", Open: open, Instances: 1, MaxBatch: 5, BatchDelay: 30 * time.Millisecond})
+	var all sync.WaitGroup
+	for i := range 20 {
+		rows := 1 + i%3
+		values := make([]float32, rows*3)
+		for k := range values {
+			values[k] = float32(i*10+k) / 17
+		}
+		want := library(t, open, "", tensor.Of(values, rows, 3), tensor.Of(values, rows, 3))
+		all.Go(func() {
+			shape := []int{rows, 3}
+			got, w := infer(t, s, "/v2/models/m/infer", floats("input_0", shape, values...), floats("input_1", shape, values...))
+			if got == nil || !bytes.Equal(got.Outputs[0].Data, want[0]) || !bytes.Equal(got.Outputs[1].Data, want[1]) || got.Outputs[0].Shape[0] != rows {
+				t.Errorf("request %d: %d, %s, %+v", i, w.Code, w.Body, got)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// A batch is executed as one, by its number of rows or after its delay; a client that left
+// is not waited for.
+func TestBatchForms(t *testing.T) {
+	var executes atomic.Int64
+	count := trace.Func{Kinds: trace.Executes, Do: func(e *trace.Event) {
+		if e.Kind == trace.Execute {
+			executes.Add(1)
+		}
+	}}
+	s := server(t, serve.Options{}, serve.Config{Name: "m", Open: program("pte/dynamic_pair.pte", etrun.WithObserver(count)),
+		MaxBatch: 3, BatchDelay: time.Minute})
+	before := executes.Load()
+	const body = `{"inputs":[{"name":"input_0","shape":[1,3],"datatype":"FP32","data":[1,2,3]},{"name":"input_1","shape":[1,3],"datatype":"FP32","data":[1,2,3]}]}`
+	begun := time.Now()
+	var list []<-chan *httptest.ResponseRecorder
+	for range 3 {
+		list = append(list, send(s, t.Context(), body))
+	}
+	for _, done := range list {
+		if w := <-done; w.Code != 200 {
+			t.Errorf("%d, %s", w.Code, w.Body)
+		}
+	}
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("a full batch took %v", took)
+	}
+	gone, leave := context.WithCancel(t.Context())
+	alone := send(s, gone, body)
+	time.Sleep(10 * time.Millisecond)
+	leave()
+	<-alone
+	waitFor(t, "the batch without members ends", func() bool { return s.Model("m").Waiting() == 0 })
+	if n := executes.Load() - before; n != 1 {
+		t.Errorf("%d executes, want one", n)
+	}
+}
+
+// A method whose rows depend on one another, or whose sizes are fixed, is not batched.
+func TestBatchRefused(t *testing.T) {
+	for path, want := range map[string]string{"digits/portable.pte": "FP32 [1 1 8 8]", "pte/dynamic_view.pte": "cannot be batched"} {
+		s, err := serve.New(serve.Options{}, serve.Config{Name: "m", Open: program(path), MaxBatch: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.LoadAll(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", path, err, want)
+		}
+		s.Close()
+	}
+}
+
+// BenchmarkBatch has sixteen callers send one row each, alone and in batches, in turn. The
+// model is that of ETRUN_SERVE_MODEL, or one of the tests.
+func BenchmarkBatch(b *testing.B) {
+	path := os.Getenv("ETRUN_SERVE_MODEL")
+	if path == "" {
+		path = "../testdata/pte/dynamic_pair.pte"
+	}
+	open := func(ctx context.Context) (*etrun.Program, error) {
+		return etrun.OpenSource(ctx, etrun.File(path), etrun.WithDelegates(all.Backends()...), etrun.WithThreads(1))
+	}
+	const callers, each, most = 16, 20, 4
+	var arms [2]*serve.Server
+	for i, rows := range []int{1, most} {
+		s, err := serve.New(serve.Options{}, serve.Config{Name: "m", Open: open, Instances: 1, Queue: 2 * callers, MaxBatch: rows})
+		if err == nil {
+			err = s.LoadAll(b.Context())
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer s.Close()
+		arms[i] = s
+	}
+	body, n := oneRow(b, open)
+	var took [2]time.Duration
+	for b.Loop() {
+		for i, s := range arms {
+			begun := time.Now()
+			var group sync.WaitGroup
+			for range callers {
+				group.Go(func() {
+					for range each {
+						if w := ask(s, "POST", "/v2/models/m/infer", body, headerLength(n)...); w.Code != 200 {
+							b.Errorf("%d, %s", w.Code, w.Body)
+						}
+					}
+				})
+			}
+			group.Wait()
+			took[i] += time.Since(begun)
+		}
+	}
+	b.ReportMetric(float64(took[0])/float64(took[1]), "times-the-throughput")
+}
+
+// oneRow is a request with one row of zeros for each input.
+func oneRow(b *testing.B, open func(context.Context) (*etrun.Program, error)) (body string, header int) {
+	b.Helper()
+	prog, err := open(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer prog.Close()
+	meta, err := prog.Meta("")
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := &oip.Request{}
+	for i := range meta.Inputs {
+		sizes := append([]int{1}, meta.Inputs[i].Sizes[1:]...)
+		d, _ := oip.DatatypeOf(meta.Inputs[i].DType)
+		r.Inputs = append(r.Inputs, oip.Tensor{Name: fmt.Sprintf("input_%d", i), Datatype: d, Shape: sizes, Data: tensor.New(meta.Inputs[i].DType, sizes...).Data, Binary: true})
+	}
+	text, n, err := r.Append(nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return string(text), n
+}

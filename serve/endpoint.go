@@ -1,0 +1,206 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/trace"
+	"github.com/etrun-go/etrun/serve/oip"
+)
+
+// endpoint is a method that serves.
+type endpoint struct {
+	version         *version
+	method          string
+	inputs, outputs []slot
+	pool            *etrun.Pool
+	batches         *batches // nil where requests are not joined
+}
+
+func newEndpoint(v *version, method string) (*endpoint, error) {
+	meta, err := v.program.Meta(method)
+	if err != nil {
+		return nil, err
+	}
+	e := &endpoint{version: v, method: meta.Name}
+	if e.inputs, err = slotsOf(meta.Inputs, "input"); err != nil {
+		return nil, fmt.Errorf("method %q: %w", meta.Name, err)
+	}
+	if e.outputs, err = slotsOf(meta.Outputs, "output"); err != nil {
+		return nil, fmt.Errorf("method %q: %w", meta.Name, err)
+	}
+	e.pool, err = v.program.NewPool(meta.Name, v.model.config.Instances)
+	return e, err
+}
+
+// try makes all instances and has each of them executed.
+func (e *endpoint) try(ctx context.Context) error {
+	first := true
+	err := e.pool.Warm(ctx, func(m *etrun.Method) error {
+		try := TryMethod
+		if first {
+			try, first = e.version.model.config.Check, false
+		}
+		return try(ctx, m)
+	})
+	if err != nil || e.version.model.config.MaxBatch == 1 {
+		return err
+	}
+	e.batches, err = newBatches(ctx, e)
+	return err
+}
+
+// maxBytes bounds the inputs' bytes and elements; ok is false where they have no bound.
+func (e *endpoint) maxBytes() (bytes, elements int64, ok bool) {
+	for i := range e.inputs {
+		meta := &e.inputs[i].meta
+		if meta.Kind != tensor.KindTensor {
+			bytes, elements = bytes+maxScalar, elements+maxScalar
+			continue
+		}
+		n, fits := tensor.Product(meta.Sizes)
+		if !fits || meta.Dynamism == tensor.DynamicUnbound {
+			return 0, 0, false
+		}
+		bytes, elements = add(bytes, int64(n)*int64(meta.DType.Size())), add(elements, int64(n))
+	}
+	return bytes, elements, true
+}
+
+// maxScalar is what a number or string may take.
+const maxScalar = 4096
+
+// add is a+b, or the largest number.
+func add(a, b int64) int64 {
+	if sum, carry := bits.Add64(uint64(a), uint64(b), 0); carry == 0 && sum <= math.MaxInt64 {
+		return int64(sum)
+	}
+	return math.MaxInt64
+}
+
+// call is an inference whose request was checked.
+type call struct {
+	endpoint *endpoint
+	values   []tensor.Value // of the inputs; bytes are the request's
+	wanted   []wanted
+	outputs  []oip.Tensor // after run, in bytes of their own
+}
+
+// wanted is an output that a request asks for.
+type wanted struct {
+	output int
+	binary bool
+}
+
+// newCall checks a request against the method.
+func (e *endpoint) newCall(r *oip.Request) (*call, error) {
+	c := &call{endpoint: e, values: make([]tensor.Value, len(e.inputs))}
+	given := make([]bool, len(e.inputs))
+	for i := range r.Inputs {
+		t := &r.Inputs[i]
+		at := find(e.inputs, t.Name)
+		switch {
+		case at < 0:
+			return nil, requestError("no input %q; method %q has %s", t.Name, e.method, namesOf(e.inputs))
+		case given[at]:
+			return nil, requestError("input %q twice", t.Name)
+		}
+		v, err := e.inputs[at].value(t)
+		if err != nil {
+			return nil, err
+		}
+		c.values[at], given[at] = v, true
+	}
+	for i := range given {
+		switch {
+		case given[i]:
+		case !e.inputs[i].optional():
+			return nil, requestError("input %q is missing, want %s", e.inputs[i].name, e.inputs[i].want())
+		default:
+			c.values[i] = e.inputs[i].meta.Scalar
+		}
+	}
+	return c, c.ask(r)
+}
+
+// ask finds the outputs that the request wants.
+func (c *call) ask(r *oip.Request) error {
+	all, err := r.Parameters.Bool("binary_data_output")
+	if err != nil {
+		return err
+	}
+	slots := c.endpoint.outputs
+	if len(r.Outputs) == 0 {
+		for i := range slots {
+			c.wanted = append(c.wanted, wanted{i, all})
+		}
+		return nil
+	}
+	for _, o := range r.Outputs {
+		w := wanted{find(slots, o.Name), all}
+		if w.output < 0 {
+			return requestError("no output %q; method %q has %s", o.Name, c.endpoint.method, namesOf(slots))
+		}
+		if _, given := o.Parameters["binary_data"]; given {
+			if w.binary, err = o.Parameters.Bool("binary_data"); err != nil {
+				return err
+			}
+		}
+		for _, refused := range []string{"classification", "shared_memory_region"} {
+			if o.Parameters[refused] != nil {
+				return requestError("output %q: %s, want binary_data or nothing", o.Name, refused)
+			}
+		}
+		c.wanted = append(c.wanted, w)
+	}
+	return nil
+}
+
+// run waits for a turn and executes the call.
+func (c *call) run(ctx context.Context) error {
+	e := c.endpoint
+	if e.batches != nil && c.rows() > 0 {
+		return e.batches.run(ctx, c)
+	}
+	end, err := e.turn(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	return e.pool.Do(ctx, func(m *etrun.Method) error { return c.execute(ctx, m) })
+}
+
+// turn waits for one in the model's queue.
+func (e *endpoint) turn(ctx context.Context) (end func(), err error) {
+	m, begun := e.version.model, trace.Now()
+	end, err = m.queue.turn(ctx)
+	m.waited(ctx, e.method, begun, err)
+	return end, err
+}
+
+// execute runs the call on an instance. A deadline that passed meanwhile is an error: the
+// answer comes too late.
+func (c *call) execute(ctx context.Context, m *etrun.Method) error {
+	for i, v := range c.values {
+		if err := m.SetValue(i, v); err != nil {
+			return err
+		}
+	}
+	if err := m.Execute(ctx); err != nil {
+		return err
+	}
+	c.outputs = make([]oip.Tensor, len(c.wanted))
+	for i, w := range c.wanted {
+		v, err := m.Output(w.output)
+		if err != nil {
+			return err
+		}
+		c.outputs[i].Binary = w.binary
+		c.endpoint.outputs[w.output].fill(&c.outputs[i], &v, c.endpoint.version.alloc)
+	}
+	return context.Cause(ctx)
+}

@@ -1,0 +1,153 @@
+package oip
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// Datatype is an element type of the protocol.
+type Datatype string
+
+// Bytes is the datatype of strings, which have no fixed size.
+const Bytes Datatype = "BYTES"
+
+// format is how the elements of a datatype look in JSON. parse and print are nil where they
+// have no form there.
+type format struct {
+	name  Datatype
+	dtype tensor.DType
+	parse func(dst, text []byte) bool
+	print func(dst, src []byte) ([]byte, bool)
+}
+
+// formats are the datatypes with a fixed size. Half floats have no JSON form.
+var formats = []format{
+	{"BOOL", tensor.Bool, parseBool, printBool},
+	{"UINT8", tensor.Uint8, parseUint(8), printUint(8)},
+	{"UINT16", tensor.Uint16, parseUint(16), printUint(16)},
+	{"UINT32", tensor.Uint32, parseUint(32), printUint(32)},
+	{"UINT64", tensor.Uint64, parseUint(64), printUint(64)},
+	{"INT8", tensor.Int8, parseInt(8), printInt(8)},
+	{"INT16", tensor.Int16, parseInt(16), printInt(16)},
+	{"INT32", tensor.Int32, parseInt(32), printInt(32)},
+	{"INT64", tensor.Int64, parseInt(64), printInt(64)},
+	{"FP16", tensor.Float16, nil, nil},
+	{"BF16", tensor.BFloat16, nil, nil},
+	{"FP32", tensor.Float32, parseFloat(32), printFloat(32)},
+	{"FP64", tensor.Float64, parseFloat(64), printFloat(64)},
+}
+
+// formatOf is nil for BYTES and for what is no datatype.
+func formatOf(d Datatype) *format {
+	for i := range formats {
+		if formats[i].name == d {
+			return &formats[i]
+		}
+	}
+	return nil
+}
+
+// DatatypeOf is the datatype of a tensor's elements; ok is false where the protocol has
+// none.
+func DatatypeOf(d tensor.DType) (name Datatype, ok bool) {
+	for i := range formats {
+		if formats[i].dtype == d {
+			return formats[i].name, true
+		}
+	}
+	return "", false
+}
+
+// DType is the element type of a datatype with a fixed size.
+func (d Datatype) DType() (t tensor.DType, ok bool) {
+	if f := formatOf(d); f != nil {
+		return f.dtype, true
+	}
+	return tensor.NoDType, false
+}
+
+// put stores the low bits of x, as many as dst has.
+func put(dst []byte, x uint64) {
+	for i := range dst {
+		dst[i] = byte(x >> (8 * i))
+	}
+}
+
+// bits are those of an element.
+func bits(src []byte) (x uint64) {
+	for i, b := range src {
+		x |= uint64(b) << (8 * i)
+	}
+	return x
+}
+
+func parseBool(dst, text []byte) bool {
+	switch string(text) {
+	case "true", "1":
+		dst[0] = 1
+	case "false", "0":
+		dst[0] = 0
+	default:
+		return false
+	}
+	return true
+}
+
+func printBool(dst, src []byte) ([]byte, bool) {
+	return strconv.AppendBool(dst, src[0] != 0), true
+}
+
+func parseUint(size int) func(dst, text []byte) bool {
+	return func(dst, text []byte) bool {
+		x, err := strconv.ParseUint(string(text), 10, size)
+		put(dst, x)
+		return err == nil
+	}
+}
+
+func parseInt(size int) func(dst, text []byte) bool {
+	return func(dst, text []byte) bool {
+		x, err := strconv.ParseInt(string(text), 10, size)
+		put(dst, uint64(x))
+		return err == nil
+	}
+}
+
+func parseFloat(size int) func(dst, text []byte) bool {
+	return func(dst, text []byte) bool {
+		x, err := strconv.ParseFloat(string(text), size)
+		if size == 32 {
+			put(dst, uint64(math.Float32bits(float32(x))))
+		} else {
+			put(dst, math.Float64bits(x))
+		}
+		return err == nil
+	}
+}
+
+func printUint(int) func(dst, src []byte) ([]byte, bool) {
+	return func(dst, src []byte) ([]byte, bool) { return strconv.AppendUint(dst, bits(src), 10), true }
+}
+
+func printInt(size int) func(dst, src []byte) ([]byte, bool) {
+	return func(dst, src []byte) ([]byte, bool) {
+		return strconv.AppendInt(dst, int64(bits(src)<<(64-size))>>(64-size), 10), true
+	}
+}
+
+// printFloat writes the shortest text that is read as the same number. NaN and infinity
+// have none in JSON.
+func printFloat(size int) func(dst, src []byte) ([]byte, bool) {
+	return func(dst, src []byte) ([]byte, bool) {
+		x := math.Float64frombits(bits(src))
+		if size == 32 {
+			x = float64(math.Float32frombits(uint32(bits(src))))
+		}
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return dst, false
+		}
+		return strconv.AppendFloat(dst, x, 'g', -1, size), true
+	}
+}

@@ -1,0 +1,309 @@
+package oip
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// Fixed limits of what a request names.
+const (
+	maxParameters = 64
+	maxText       = 4096 // bytes of a name, an id or a parameter
+)
+
+// Read reads a request. headerLength is the value of the header HeaderLength: how much of
+// the body is JSON, with binary tensors behind it; empty where all of it is. Errors are
+// *Error. What it returns refers to nothing of the body.
+func Read(body io.Reader, headerLength string, limits Limits) (*Request, error) {
+	r := &Request{}
+	return r, read(body, headerLength, limits, "inputs", &r.Inputs, func(p *parser) field {
+		return field{
+			"id":         func(place string) (err error) { r.ID, err = p.text(place); return err },
+			"parameters": func(place string) (err error) { r.Parameters, err = p.parameters(place); return err },
+			"inputs":     func(place string) error { return p.list(place, &r.Inputs) },
+			"outputs":    func(place string) error { return p.outputs(place, r) },
+		}
+	})
+}
+
+// ReadResponse reads an answer as Read does a request.
+func ReadResponse(body io.Reader, headerLength string, limits Limits) (*Response, error) {
+	r := &Response{}
+	return r, read(body, headerLength, limits, "outputs", &r.Outputs, func(p *parser) field {
+		return field{
+			"id":            func(place string) (err error) { r.ID, err = p.text(place); return err },
+			"model_name":    func(place string) (err error) { r.Model, err = p.text(place); return err },
+			"model_version": func(place string) (err error) { r.Version, err = p.text(place); return err },
+			"outputs":       func(place string) error { return p.list(place, &r.Outputs) },
+		}
+	})
+}
+
+// read reads the JSON part, with the members that fields has, and the binary data of the
+// list of tensors of that name.
+func read(body io.Reader, headerLength string, limits Limits, tensors string, list *[]Tensor, fields func(*parser) field) error {
+	if limits.Alloc == nil {
+		limits.Alloc = tensor.AlignedBytes
+	}
+	whole := &bounded{r: body, left: limits.Body}
+	header, err := headerOf(whole, headerLength, limits)
+	if err != nil {
+		return err
+	}
+	p := &parser{dec: jsontext.NewDecoder(header), limits: limits, left: limits.Tensors, binary: headerLength != "", tensors: tensors}
+	if err := p.whole(fields(p)); err != nil {
+		return whole.explain(err)
+	}
+	if err := p.readBinary(*list, whole); err != nil {
+		return whole.explain(err)
+	}
+	return nil
+}
+
+// headerOf is the part of the body that is JSON.
+func headerOf(whole io.Reader, length string, limits Limits) (io.Reader, error) {
+	if length == "" {
+		return whole, nil
+	}
+	n, err := strconv.ParseUint(length, 10, 63)
+	if err != nil || n == 0 {
+		return nil, invalid(HeaderLength, "%.40q, want the number of bytes of the JSON part", length)
+	}
+	if int64(n) > limits.Header {
+		return nil, &Error{ErrTooLarge, HeaderLength, fmt.Errorf("%d, want at most %d", n, limits.Header)}
+	}
+	return io.LimitReader(whole, int64(n)), nil
+}
+
+// bounded is a body that ends with an error where it is too long.
+type bounded struct {
+	r    io.Reader
+	left int64
+	err  error // of the body, other than its end
+}
+
+var errBody = errors.New("body too long")
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 { // one byte more tells a body that ends here from a longer one
+		n, err := b.r.Read(make([]byte, 1))
+		if n > 0 {
+			err = errBody
+		}
+		return 0, b.note(err)
+	}
+	n, err := b.r.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, b.note(err)
+}
+
+func (b *bounded) note(err error) error {
+	if err != nil && err != io.EOF {
+		b.err = err
+	}
+	return err
+}
+
+// explain puts the body's own fault in place of what came of it.
+func (b *bounded) explain(err error) error {
+	switch {
+	case b.err == nil:
+		return err
+	case errors.Is(b.err, errBody):
+		return &Error{ErrTooLarge, "", b.err}
+	}
+	return &Error{ErrRead, "", b.err}
+}
+
+// parser reads the JSON part.
+type parser struct {
+	dec     *jsontext.Decoder
+	limits  Limits
+	left    int64 // bytes that further tensors may take
+	binary  bool
+	tensors string  // name of the list of tensors
+	sizes   []int64 // of their binary data, -1 for JSON
+}
+
+// field is a member of an object. The string is its place.
+type field map[string]func(place string) error
+
+// whole reads the one object of the JSON part.
+func (p *parser) whole(fields field) error {
+	if err := p.object("", fields); err != nil {
+		return err
+	}
+	if _, err := p.dec.ReadToken(); err == nil {
+		return invalid("", "more behind the JSON object; binary data want the header %s", HeaderLength)
+	} else if err != io.EOF {
+		return p.syntax("", err)
+	}
+	return nil
+}
+
+// list reads tensors.
+func (p *parser) list(place string, to *[]Tensor) error {
+	*to, p.sizes = nil, nil
+	return p.array(place, func(place string) error {
+		t, size, err := p.tensor(place)
+		*to, p.sizes = append(*to, t), append(p.sizes, size)
+		return err
+	})
+}
+
+func (p *parser) outputs(place string, r *Request) error {
+	return p.array(place, func(place string) error {
+		var o Output
+		err := p.object(place, field{
+			"name":       func(place string) (err error) { o.Name, err = p.text(place); return err },
+			"parameters": func(place string) (err error) { o.Parameters, err = p.parameters(place); return err },
+		})
+		r.Outputs = append(r.Outputs, o)
+		return err
+	})
+}
+
+// object reads an object. Members that are not asked for are skipped.
+func (p *parser) object(place string, fields field) error {
+	if err := p.begin(place, '{', "an object"); err != nil {
+		return err
+	}
+	for p.dec.PeekKind() == '"' {
+		name, err := p.text(place)
+		if err != nil {
+			return err
+		}
+		at := join(place, name)
+		if read := fields[name]; read != nil {
+			err = read(at)
+		} else if err = p.dec.SkipValue(); err != nil {
+			err = p.syntax(at, err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return p.end(place)
+}
+
+func join(place, name string) string {
+	if place == "" {
+		return name
+	}
+	return place + "." + name
+}
+
+// array reads an array of at most limits.Inputs elements.
+func (p *parser) array(place string, read func(place string) error) error {
+	if err := p.begin(place, '[', "an array"); err != nil {
+		return err
+	}
+	for i := 0; p.dec.PeekKind() != ']'; i++ {
+		if i == p.limits.Inputs {
+			return &Error{ErrTooLarge, place, fmt.Errorf("more than %d elements", i)}
+		}
+		if err := read(fmt.Sprintf("%s[%d]", place, i)); err != nil {
+			return err
+		}
+	}
+	return p.end(place)
+}
+
+func (p *parser) begin(place string, kind jsontext.Kind, want string) error {
+	if got := p.dec.PeekKind(); got != kind && got != 0 {
+		return invalid(place, "%v, want %s", got, want)
+	}
+	return p.end(place)
+}
+
+// end reads a delimiter.
+func (p *parser) end(place string) error {
+	_, err := p.dec.ReadToken()
+	return p.syntax(place, err)
+}
+
+// syntax is a fault of the JSON itself.
+func (p *parser) syntax(place string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF):
+		return invalid(place, "the JSON ends too early, after %d bytes", p.dec.InputOffset())
+	}
+	return invalid(place, "no valid JSON at byte %d: %w", p.dec.InputOffset(), err)
+}
+
+// text reads a string.
+func (p *parser) text(place string) (string, error) {
+	if got := p.dec.PeekKind(); got != '"' && got != 0 {
+		return "", invalid(place, "%v, want a string", got)
+	}
+	token, err := p.dec.ReadToken()
+	if err != nil {
+		return "", p.syntax(place, err)
+	}
+	s := token.String()
+	if len(s) > maxText {
+		return "", &Error{ErrTooLarge, place, fmt.Errorf("a string of %d bytes, want at most %d", len(s), maxText)}
+	}
+	return s, nil
+}
+
+// parameters reads an object of scalars.
+func (p *parser) parameters(place string) (Parameters, error) {
+	if err := p.begin(place, '{', "an object"); err != nil {
+		return nil, err
+	}
+	list := make(Parameters)
+	for p.dec.PeekKind() == '"' {
+		name, err := p.text(place)
+		if err != nil {
+			return nil, err
+		}
+		if len(list) == maxParameters {
+			return nil, &Error{ErrTooLarge, place, fmt.Errorf("more than %d parameters", maxParameters)}
+		}
+		if list[name], err = p.scalar(join(place, name)); err != nil {
+			return nil, err
+		}
+	}
+	return list, p.end(place)
+}
+
+func (p *parser) scalar(place string) (any, error) {
+	switch kind := p.dec.PeekKind(); kind {
+	case '"':
+		return p.text(place)
+	case 't', 'f', '0', 'n':
+		text, err := p.dec.ReadValue()
+		if err != nil || kind == 'n' {
+			return nil, p.syntax(place, err)
+		}
+		if kind != '0' {
+			return kind == 't', nil
+		}
+		return number(string(text)), nil
+	case 0:
+		return nil, p.end(place)
+	default:
+		return nil, invalid(place, "%v, want a string, a number or a bool", kind)
+	}
+}
+
+// number is an int64 or uint64 where the text is one, else a float64.
+func number(text string) any {
+	if x, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return x
+	}
+	if x, err := strconv.ParseUint(text, 10, 64); err == nil {
+		return x
+	}
+	x, _ := strconv.ParseFloat(text, 64)
+	return x
+}

@@ -1,0 +1,142 @@
+package oip
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Response is the answer to a request.
+type Response struct {
+	Model, Version string
+	ID             string
+	Outputs        []Tensor
+}
+
+// Append writes the answer behind dst: the JSON part, and behind it the data of the outputs
+// that are binary. headerLength is the length of the JSON part where there are some, else
+// 0. Numbers without a JSON form are ErrNoJSON.
+func (r *Response) Append(dst []byte) (body []byte, headerLength int, err error) {
+	first := len(dst)
+	dst = quote(append(dst, `{"model_name":`...), r.Model)
+	dst = quote(append(dst, `,"model_version":`...), r.Version)
+	if r.ID != "" {
+		dst = quote(append(dst, `,"id":`...), r.ID)
+	}
+	return appendTensors(dst, first, `,"outputs":[`, "outputs", r.Outputs)
+}
+
+// Append writes the request as Response.Append does an answer, with the names of Outputs
+// and without parameters.
+func (r *Request) Append(dst []byte) (body []byte, headerLength int, err error) {
+	first := len(dst)
+	dst = quote(append(dst, `{"id":`...), r.ID)
+	for i, o := range r.Outputs {
+		if i == 0 {
+			dst = append(dst, `,"outputs":[`...)
+		} else {
+			dst = append(dst, ',')
+		}
+		dst = append(quote(append(dst, `{"name":`...), o.Name), '}')
+	}
+	if len(r.Outputs) > 0 {
+		dst = append(dst, ']')
+	}
+	return appendTensors(dst, first, `,"inputs":[`, "inputs", r.Inputs)
+}
+
+// appendTensors ends the JSON part, which begins at first, with a list of tensors.
+func appendTensors(dst []byte, first int, begin, name string, list []Tensor) (body []byte, headerLength int, err error) {
+	dst = append(dst, begin...)
+	binaries := false
+	for i := range list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if dst, err = list[i].append(dst); err != nil {
+			return nil, 0, &Error{ErrNoJSON, fmt.Sprintf("%s[%d]", name, i), err}
+		}
+		binaries = binaries || list[i].Binary
+	}
+	dst = append(dst, `]}`...)
+	if !binaries {
+		return dst, 0, nil
+	}
+	headerLength = len(dst) - first
+	for i := range list {
+		if list[i].Binary {
+			dst = list[i].appendData(dst)
+		}
+	}
+	return dst, headerLength, nil
+}
+
+func quote(dst []byte, s string) []byte {
+	dst, _ = jsontext.AppendQuote(dst, s) // what is no UTF-8 is replaced
+	return dst
+}
+
+// append writes the JSON of an output.
+func (t *Tensor) append(dst []byte) ([]byte, error) {
+	dst = quote(append(dst, `{"name":`...), t.Name)
+	dst = quote(append(dst, `,"datatype":`...), string(t.Datatype))
+	dst = append(dst, `,"shape":[`...)
+	for i, n := range t.Shape {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendInt(dst, int64(n), 10)
+	}
+	dst = append(dst, ']')
+	if t.Binary {
+		dst = append(dst, `,"parameters":{"binary_data_size":`...)
+		return append(strconv.AppendInt(dst, int64(t.dataSize()), 10), `}}`...), nil
+	}
+	dst, err := t.appendElements(append(dst, `,"data":[`...))
+	return append(dst, `]}`...), err
+}
+
+func (t *Tensor) appendElements(dst []byte) ([]byte, error) {
+	for i, text := range t.Texts {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = quote(dst, string(text))
+	}
+	if t.Datatype == Bytes {
+		return dst, nil
+	}
+	f := formatOf(t.Datatype)
+	if f == nil || f.print == nil {
+		return dst, fmt.Errorf("%q: %s has no JSON form; ask for binary data", t.Name, t.Datatype)
+	}
+	size, ok := f.dtype.Size(), true
+	for i := 0; i < len(t.Data); i += size {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if dst, ok = f.print(dst, t.Data[i:][:size]); !ok {
+			return dst, fmt.Errorf("%q: element %d is not finite and has no JSON form; ask for binary data", t.Name, i/size)
+		}
+	}
+	return dst, nil
+}
+
+// dataSize is the number of bytes that appendData writes.
+func (t *Tensor) dataSize() int {
+	n := len(t.Data)
+	for _, text := range t.Texts {
+		n += 4 + len(text)
+	}
+	return n
+}
+
+func (t *Tensor) appendData(dst []byte) []byte {
+	for _, text := range t.Texts {
+		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(text)))
+		dst = append(dst, text...)
+	}
+	return append(dst, t.Data...)
+}

@@ -1,0 +1,190 @@
+package serve_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/etrun-go/etrun/runtime/trace"
+	"github.com/etrun-go/etrun/serve"
+	"github.com/etrun-go/etrun/serve/oip"
+)
+
+// gate stops executes whose sum is 100 or more until it is opened.
+type gate struct {
+	arrived chan struct{}
+	open    chan struct{}
+}
+
+func newGate() *gate { return &gate{make(chan struct{}, 100), make(chan struct{})} }
+
+func (g *gate) hear(sum []float32) {
+	if sum[0] >= 100 {
+		g.arrived <- struct{}{}
+		<-g.open
+	}
+}
+
+// send asks in the background.
+func send(s http.Handler, ctx context.Context, body string, header ...string) <-chan *httptest.ResponseRecorder {
+	done := make(chan *httptest.ResponseRecorder, 1)
+	go func() {
+		r := httptest.NewRequestWithContext(ctx, "POST", "/v2/models/m/infer", strings.NewReader(body))
+		for i := 0; i+1 < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		done <- w
+	}()
+	return done
+}
+
+// request is the JSON of a request to an adder.
+func request(x float32, parameters string) string {
+	text := strconv.FormatFloat(float64(x), 'g', -1, 32)
+	return `{"parameters":{` + parameters + `},"inputs":[{"name":"input_0","shape":[4],"datatype":"FP32","data":[` + text + `,1,1,1]}]}`
+}
+
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within 10 s", what)
+		}
+	}
+}
+
+// One executes, two wait, the next is refused; deadlines of client and server end waits.
+func TestQueue(t *testing.T) {
+	g := newGate()
+	var waits, refused atomic.Int64
+	c := adder("m", g.hear)
+	c.Instances, c.Queue, c.Timeout = 1, 2, time.Minute
+	c.Observer = trace.Func{Kinds: trace.Pools, Do: func(e *trace.Event) {
+		if waits.Add(1); e.Reason == "busy" {
+			refused.Add(1)
+		}
+	}}
+	s := server(t, serve.Options{}, c)
+	first := send(s, t.Context(), request(100, ""))
+	<-g.arrived
+	second := send(s, t.Context(), request(1, ""))
+	waitFor(t, "the second waits", func() bool { return s.Model("m").Waiting() == 1 })
+	if w := <-send(s, t.Context(), request(1, `"timeout":20000`)); w.Code != 504 || !strings.Contains(w.Body.String(), "20ms") {
+		t.Errorf("the client's deadline: %d, %s", w.Code, w.Body)
+	}
+	gone, leave := context.WithCancel(t.Context())
+	third := send(s, gone, request(1, ""))
+	waitFor(t, "the third waits", func() bool { return s.Model("m").Waiting() == 2 })
+	w := <-send(s, t.Context(), request(1, ""))
+	if after, err := strconv.Atoi(w.Header().Get("Retry-After")); w.Code != 429 || err != nil || after < 1 {
+		t.Errorf("a full queue: %d, Retry-After %d, %s", w.Code, after, w.Body)
+	}
+	leave()
+	<-third
+	if n := s.Model("m").Waiting(); n != 1 {
+		t.Errorf("%d wait after a client left, want 1", n)
+	}
+	close(g.open)
+	for _, done := range []<-chan *httptest.ResponseRecorder{first, second} {
+		if w := <-done; w.Code != 200 {
+			t.Errorf("%d, %s", w.Code, w.Body)
+		}
+	}
+	if waits.Load() != 5 || refused.Load() != 1 {
+		t.Errorf("the observer heard of %d waits and %d refusals, want 5 and 1", waits.Load(), refused.Load())
+	}
+}
+
+// An answer that comes after its deadline is none.
+func TestTimeout(t *testing.T) {
+	c := adder("m", func(sum []float32) {
+		if sum[0] >= 100 {
+			time.Sleep(50 * time.Millisecond)
+		}
+	})
+	c.Timeout = 20 * time.Millisecond
+	s := server(t, serve.Options{}, c)
+	if w := <-send(s, t.Context(), request(100, "")); w.Code != 504 {
+		t.Errorf("got %d, %s", w.Code, w.Body)
+	}
+	if w := <-send(s, t.Context(), request(1, "")); w.Code != 200 {
+		t.Errorf("got %d, %s", w.Code, w.Body)
+	}
+}
+
+// Bodies that are read or answered count together.
+func TestBusyBytes(t *testing.T) {
+	g := newGate()
+	c := adder("m", g.hear)
+	c.Instances = 2
+	s := server(t, serve.Options{BusyBytes: 250}, c)
+	first := send(s, t.Context(), request(100, ""))
+	<-g.arrived
+	if w := <-send(s, t.Context(), request(1, "")+strings.Repeat(" ", 100)); w.Code != 429 || !strings.Contains(w.Body.String(), "bytes") {
+		t.Errorf("got %d, %s", w.Code, w.Body)
+	}
+	close(g.open)
+	if w := <-first; w.Code != 200 {
+		t.Errorf("got %d, %s", w.Code, w.Body)
+	}
+	if w := <-send(s, t.Context(), request(1, "")+strings.Repeat(" ", 100)); w.Code != 200 {
+		t.Errorf("got %d, %s", w.Code, w.Body)
+	}
+}
+
+// Each of many callers gets the answer to its own request.
+func TestCallers(t *testing.T) {
+	s := server(t, serve.Options{}, serve.Config{Name: "m", Open: program("digits/xnnpack.pte"), Instances: 3, Queue: 100})
+	images, open := digits(t), program("digits/xnnpack.pte")
+	var want [][]byte
+	for i := range 20 {
+		want = append(want, library(t, open, "", images[i*64:][:64])[0])
+	}
+	var all sync.WaitGroup
+	for caller := range 16 {
+		all.Go(func() {
+			for k := range 30 {
+				i := (caller*7 + k) % 20
+				in := floats("input_0", []int{1, 1, 8, 8}, images[i*64:][:64]...)
+				in.Binary = k%2 == 0
+				got, w := infer(t, s, "/v2/models/m/infer", in)
+				if got == nil || string(got.Outputs[0].Data) != string(want[i]) {
+					t.Errorf("caller %d, request %d: %d, %+v", caller, k, w.Code, got)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// In the steady state a request costs few allocations.
+func BenchmarkInfer(b *testing.B) {
+	s, err := serve.New(serve.Options{}, serve.Config{Name: "m", Open: program("digits/xnnpack.pte")})
+	if err == nil {
+		err = s.LoadAll(b.Context())
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	in := floats("input_0", []int{1, 1, 8, 8}, make([]float32, 64)...)
+	in.Binary = true
+	body, n, err := (&oip.Request{Inputs: []oip.Tensor{in}}).Append(nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if w := ask(s, "POST", "/v2/models/m/infer", string(body), headerLength(n)...); w.Code != 200 {
+			b.Fatal(w.Body)
+		}
+	}
+}

@@ -1,0 +1,242 @@
+package serve
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/etrun-go/etrun/serve/oip"
+)
+
+// OpenAPI describes the paths, for programs that make clients of it.
+//
+//go:embed openapi.json
+var OpenAPI []byte
+
+// route is a path with what answers it. openapi.json has the same ones, which a test
+// compares.
+type route struct {
+	method, path string
+	handler      http.HandlerFunc
+}
+
+// table has all routes.
+func (s *Server) table() []route {
+	return []route{
+		{"GET", "/v2", s.metadata},
+		{"GET", "/v2/health/live", s.live},
+		{"GET", "/v2/health/ready", s.ready},
+		{"GET", "/v2/openapi.json", s.describe},
+		{"GET", "/v2/models/{model}", s.modelMetadata},
+		{"GET", "/v2/models/{model}/ready", s.modelReady},
+		{"POST", "/v2/models/{model}/infer", s.infer},
+		{"GET", "/v2/models/{model}/versions/{version}", s.modelMetadata},
+		{"GET", "/v2/models/{model}/versions/{version}/ready", s.modelReady},
+		{"POST", "/v2/models/{model}/versions/{version}/infer", s.infer},
+		{"POST", "/v2/repository/index", s.index},
+		{"POST", "/v2/repository/models/{model}/load", s.load},
+		{"POST", "/v2/repository/models/{model}/unload", s.unload},
+	}
+}
+
+func (s *Server) routes() *http.ServeMux {
+	mux := http.NewServeMux()
+	paths := make(map[string][]string) // methods of each
+	for _, r := range s.table() {
+		mux.HandleFunc(r.method+" "+r.path, r.handler)
+		paths[r.path] = append(paths[r.path], r.method)
+	}
+	for path, methods := range paths {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Allow", strings.Join(methods, ", "))
+			answer(w, http.StatusMethodNotAllowed, errorAnswer{fmt.Sprintf("method %.20q, want %s", r.Method, strings.Join(methods, " or "))})
+		})
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		fail(w, fmt.Errorf("%w: path %.140q", ErrUnknown, r.URL.Path))
+	})
+	return mux
+}
+
+// live says that the process answers.
+func (s *Server) live(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }
+
+// ready says whether all models serve.
+func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
+	for _, m := range s.models {
+		if state := m.State(); state != Ready {
+			fail(w, fmt.Errorf("%w: model %q: %s", ErrNotReady, m.config.Name, state))
+			return
+		}
+	}
+	w.WriteHeader(http.StatusOK)
+}
+
+func (s *Server) describe(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(OpenAPI) // a client that has gone
+}
+
+// serverAnswer is the server's metadata.
+type serverAnswer struct {
+	Name       string   `json:"name"`
+	Version    string   `json:"version"`
+	Extensions []string `json:"extensions"`
+}
+
+func (s *Server) metadata(w http.ResponseWriter, _ *http.Request) {
+	extensions := []string{"binary_tensor_data", "sequence", "parameters"}
+	if s.options.Control {
+		extensions = append(extensions, "model_repository", "model_repository(unload_dependents)")
+	}
+	answer(w, http.StatusOK, serverAnswer{"etrun", s.options.Version, extensions})
+}
+
+// modelAnswer is a model's metadata: that of the method that the version names, or of the
+// default one.
+type modelAnswer struct {
+	Name     string         `json:"name"`
+	Versions []string       `json:"versions"`
+	Platform string         `json:"platform"`
+	Inputs   []tensorAnswer `json:"inputs"`
+	Outputs  []tensorAnswer `json:"outputs"`
+}
+
+// tensorAnswer is an input or output. Shape has -1 for sizes that vary, at most as
+// MaxShape says.
+type tensorAnswer struct {
+	Name     string       `json:"name"`
+	Datatype oip.Datatype `json:"datatype"`
+	Shape    []int        `json:"shape"`
+	MaxShape []int        `json:"max_shape,omitempty"`
+	Optional bool         `json:"optional,omitempty"`
+}
+
+func tensorAnswers(slots []slot, inputs bool) []tensorAnswer {
+	list := make([]tensorAnswer, len(slots))
+	for i := range slots {
+		s := &slots[i]
+		list[i] = tensorAnswer{Name: s.name, Datatype: s.datatype, Shape: s.shape(), Optional: inputs && s.optional()}
+		if slices.Contains(list[i].Shape, -1) {
+			list[i].MaxShape = s.meta.Sizes
+		}
+	}
+	return list
+}
+
+// find is the method of a request about a model.
+func (s *Server) find(r *http.Request, use func(v *version, e *endpoint)) error {
+	_, v, err := s.acquire(r)
+	if err != nil {
+		return err
+	}
+	defer v.release()
+	name := r.PathValue("version")
+	e, err := v.endpoint(name)
+	if err != nil && name == "" { // several methods, none of them "forward"
+		e, err = v.endpoints[0], nil
+	}
+	if err != nil {
+		return err
+	}
+	use(v, e)
+	return nil
+}
+
+func (s *Server) modelMetadata(w http.ResponseWriter, r *http.Request) {
+	err := s.find(r, func(v *version, e *endpoint) {
+		answer(w, http.StatusOK, modelAnswer{v.model.config.Name, v.methods(), "executorch_pte",
+			tensorAnswers(e.inputs, true), tensorAnswers(e.outputs, false)})
+	})
+	if err != nil {
+		fail(w, err)
+	}
+}
+
+func (s *Server) modelReady(w http.ResponseWriter, r *http.Request) {
+	if err := s.find(r, func(*version, *endpoint) {}); err != nil {
+		fail(w, err)
+	}
+}
+
+// indexAnswer is a model in the list of all.
+type indexAnswer struct {
+	Name    string `json:"name"`
+	Version string `json:"version,omitempty"`
+	State   State  `json:"state"`
+	Reason  string `json:"reason"`
+}
+
+func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
+	list := []indexAnswer{}
+	for _, m := range s.models {
+		m.mu.Lock()
+		row, v := indexAnswer{Name: m.config.Name, State: m.state, Reason: m.reason}, m.current
+		m.mu.Unlock()
+		if v == nil {
+			list = append(list, row)
+			continue
+		}
+		for _, row.Version = range v.methods() {
+			list = append(list, row)
+		}
+	}
+	answer(w, http.StatusOK, list)
+}
+
+// load loads a model, or loads it anew. It goes on where the client leaves.
+func (s *Server) load(w http.ResponseWriter, r *http.Request) {
+	s.control(w, r, func(m *Model) error { return m.Load(s.ctx) })
+}
+
+func (s *Server) unload(w http.ResponseWriter, r *http.Request) {
+	s.control(w, r, func(m *Model) error { return m.Unload(r.Context()) }, "unload_dependents")
+}
+
+// control acts on a model, where requests may. Parameters but those that mean nothing here
+// are refused.
+func (s *Server) control(w http.ResponseWriter, r *http.Request, act func(*Model) error, ignored ...string) {
+	err := s.mayControl(w, r, ignored)
+	m := s.Model(r.PathValue("model"))
+	if m == nil && err == nil {
+		err = fmt.Errorf("%w: model %.140q", ErrUnknown, r.PathValue("model"))
+	}
+	if err == nil {
+		err = act(m)
+		s.writeBy(w, 0) // it may have taken longer than an inference
+	}
+	if err != nil {
+		failControl(w, err)
+		return
+	}
+	answer(w, http.StatusOK, struct{}{})
+}
+
+func (s *Server) mayControl(w http.ResponseWriter, r *http.Request, ignored []string) error {
+	if !s.options.Control {
+		return errControl
+	}
+	s.readBy(w, s.options.BodyTimeout)
+	defer s.readBy(w, 0)
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, headerBytes))
+	if err != nil {
+		return &oip.Error{Class: oip.ErrRead, Err: err}
+	}
+	var body struct{ Parameters map[string]any }
+	if len(text) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(text, &body); err != nil {
+		return &oip.Error{Class: oip.ErrInvalid, Err: err}
+	}
+	for name := range body.Parameters {
+		if !slices.Contains(ignored, name) {
+			return fmt.Errorf("%w: %.40q", errNoLoad, name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,182 @@
+package serve
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/serve/oip"
+)
+
+// slot is an input or output of a method as the protocol sees it. Numbers, bools and
+// strings are tensors of one element there.
+type slot struct {
+	name     string
+	datatype oip.Datatype
+	meta     etrun.ValueMeta
+}
+
+// scalars are the datatypes of kinds that are no tensors. An input that the program holds
+// nothing for is usually a symbolic size.
+var scalars = map[tensor.Kind]oip.Datatype{
+	tensor.KindInt: "INT64", tensor.KindDouble: "FP64", tensor.KindBool: "BOOL", tensor.KindString: oip.Bytes, tensor.None: "INT64",
+}
+
+// slotsOf describes inputs or outputs. Those without a name of their own get one of prefix
+// and index.
+func slotsOf(list []etrun.ValueMeta, prefix string) ([]slot, error) {
+	slots := make([]slot, len(list))
+	for i, meta := range list {
+		s := slot{name: meta.Name, meta: meta}
+		taken := slices.ContainsFunc(slots[:i], func(other slot) bool { return other.name == s.name })
+		if s.name == "" || taken {
+			s.name = fmt.Sprintf("%s_%d", prefix, i)
+		}
+		ok := false
+		if meta.Kind == tensor.KindTensor {
+			s.datatype, ok = oip.DatatypeOf(meta.DType)
+		} else {
+			s.datatype, ok = scalars[meta.Kind]
+		}
+		if !ok {
+			return nil, fmt.Errorf("%s: %s has no datatype in the protocol", s.name, describe(meta))
+		}
+		slots[i] = s
+	}
+	return slots, nil
+}
+
+func describe(meta etrun.ValueMeta) string {
+	if meta.Kind == tensor.KindTensor {
+		return meta.DType.String()
+	}
+	return meta.Kind.String()
+}
+
+// optional reports an input that has a value without the request.
+func (s *slot) optional() bool { return s.meta.Kind != tensor.KindTensor }
+
+// shape is that of the protocol's metadata: -1 where a size varies.
+func (s *slot) shape() []int {
+	if s.meta.Kind != tensor.KindTensor {
+		return []int{1}
+	}
+	shape := slices.Clone(s.meta.Sizes)
+	for i := range shape {
+		if s.meta.Dynamism != tensor.Static {
+			shape[i] = -1
+		}
+	}
+	if shape == nil {
+		shape = []int{}
+	}
+	return shape
+}
+
+// takes reports sizes that the input accepts.
+func (s *slot) takes(shape []int) bool {
+	if s.meta.Kind != tensor.KindTensor {
+		return len(shape) == 0 || slices.Equal(shape, []int{1})
+	}
+	if len(shape) != len(s.meta.Sizes) {
+		return false
+	}
+	for i, n := range shape {
+		most := s.meta.Sizes[i]
+		if s.meta.Dynamism == tensor.Static && n != most || s.meta.Dynamism == tensor.DynamicBound && n > most {
+			return false
+		}
+	}
+	return true
+}
+
+// want describes what the input accepts.
+func (s *slot) want() string {
+	sizes := []int{1}
+	bound := ""
+	if s.meta.Kind == tensor.KindTensor {
+		sizes = s.meta.Sizes
+		bound = map[tensor.Dynamism]string{tensor.DynamicBound: " at most", tensor.DynamicUnbound: " or other sizes"}[s.meta.Dynamism]
+	}
+	return fmt.Sprintf("%s %v%s", s.datatype, sizes, bound)
+}
+
+// value makes what a method takes of a tensor of a request, whose bytes it keeps.
+func (s *slot) value(t *oip.Tensor) (v tensor.Value, err error) {
+	free := s.meta.Kind == tensor.None && isScalar(t.Datatype)
+	if t.Datatype != s.datatype && !free || !s.takes(t.Shape) {
+		note := ""
+		if t.Datatype == oip.Bytes && s.datatype != oip.Bytes {
+			note = "; it takes no strings"
+		}
+		return v, requestError("input %q: %s %v, want %s%s", t.Name, t.Datatype, t.Shape, s.want(), note)
+	}
+	if s.meta.Kind != tensor.KindTensor {
+		return scalarOf(t), nil
+	}
+	x := tensor.Make(s.meta.DType, t.Shape, nil, tensor.Static)
+	x.Bind(t.Data)
+	return tensor.TensorValue(x), nil
+}
+
+func isScalar(d oip.Datatype) bool {
+	return slices.Contains([]oip.Datatype{"INT64", "FP64", "BOOL", oip.Bytes}, d)
+}
+
+// scalarOf is the one element of a tensor of a scalar's datatype.
+func scalarOf(t *oip.Tensor) tensor.Value {
+	switch t.Datatype {
+	case "INT64":
+		return tensor.IntValue(tensor.View[int64](t.Data)[0])
+	case "FP64":
+		return tensor.DoubleValue(tensor.View[float64](t.Data)[0])
+	case "BOOL":
+		return tensor.BoolValue(t.Data[0] != 0)
+	}
+	return tensor.StringValue(string(t.Texts[0]))
+}
+
+// fill puts an output into a tensor of an answer, in bytes of its own from alloc.
+func (s *slot) fill(t *oip.Tensor, v *tensor.Value, alloc func(n int) []byte) {
+	t.Name, t.Datatype, t.Shape = s.name, s.datatype, []int{1}
+	switch v.Kind {
+	case tensor.KindTensor:
+		t.Shape = slices.Clone(v.Tensor.Sizes)
+		to := tensor.Make(v.Tensor.DType, t.Shape, nil, tensor.Static)
+		t.Data = alloc(v.Tensor.NBytes())
+		to.Bind(t.Data)
+		tensor.CopyLayout(to, v.Tensor)
+	case tensor.KindInt:
+		t.Data = tensor.BytesOf([]int64{v.Int})
+	case tensor.KindDouble:
+		t.Data = tensor.BytesOf([]float64{v.Double})
+	case tensor.KindBool:
+		t.Data = tensor.BytesOf([]bool{v.Bool})
+	case tensor.KindString:
+		t.Texts = [][]byte{[]byte(v.Str)}
+	default: // nothing
+		t.Shape, t.Data = []int{0}, []byte{}
+	}
+}
+
+// find is the index of the slot of that name, -1 for none.
+func find(slots []slot, name string) int {
+	return slices.IndexFunc(slots, func(s slot) bool { return s.name == name })
+}
+
+// namesOf lists the slots for messages.
+func namesOf(slots []slot) string {
+	if len(slots) == 0 {
+		return "none"
+	}
+	var b strings.Builder
+	for i := range slots {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%q", slots[i].name)
+	}
+	return b.String()
+}

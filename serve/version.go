@@ -1,0 +1,158 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/serve/oip"
+)
+
+// version is an open program with its methods. It is closed when nobody uses it: the model
+// counts as one user as long as it is the current one.
+type version struct {
+	model     *Model
+	program   *etrun.Program
+	endpoints []*endpoint
+	sequences *sequences
+	tensors   buffers // from alloc
+	answers   buffers
+	users     atomic.Int64
+	closed    chan struct{}
+}
+
+// open opens the program of a model and tries its methods.
+func (m *Model) open(ctx context.Context) (*version, error) {
+	program, err := m.config.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v := &version{model: m, program: program, closed: make(chan struct{})}
+	v.users.Store(1)
+	v.tensors.most, v.answers.most = 8*m.config.Instances*m.config.MaxBatch, 2*m.config.Instances*m.config.MaxBatch
+	v.sequences = newSequences(v, m.config.Sequences)
+	if err := v.prepare(ctx); err != nil {
+		v.release()
+		return nil, err
+	}
+	return v, nil
+}
+
+// prepare makes the endpoints.
+func (v *version) prepare(ctx context.Context) error {
+	methods := v.model.config.Methods
+	if len(methods) == 0 {
+		methods = v.program.MethodNames()
+	}
+	for _, name := range methods {
+		e, err := newEndpoint(v, name)
+		if err != nil {
+			return err
+		}
+		v.endpoints = append(v.endpoints, e)
+		if err := e.try(ctx); err != nil {
+			return fmt.Errorf("self-test: %w", err)
+		}
+	}
+	if len(v.endpoints) == 0 {
+		return fmt.Errorf("the program has no methods")
+	}
+	return nil
+}
+
+// release ends a use; the last one closes the program.
+func (v *version) release() {
+	if v.users.Add(-1) > 0 {
+		return
+	}
+	v.sequences.close()
+	for _, e := range v.endpoints {
+		_ = e.pool.Close() // of memory: nobody waits for what it says
+	}
+	_ = v.program.Close()
+	close(v.closed)
+}
+
+// endpoint finds a method. The empty name is "forward", or the only method.
+func (v *version) endpoint(name string) (*endpoint, error) {
+	i := slices.IndexFunc(v.endpoints, func(e *endpoint) bool { return e.method == name || name == "" && e.method == "forward" })
+	if i < 0 && name == "" && len(v.endpoints) == 1 {
+		i = 0
+	}
+	if i < 0 {
+		return nil, fmt.Errorf("%w: method %q of model %q, which has %q", ErrUnknown, name, v.model.config.Name, v.methods())
+	}
+	return v.endpoints[i], nil
+}
+
+func (v *version) methods() (names []string) {
+	for _, e := range v.endpoints {
+		names = append(names, e.method)
+	}
+	return names
+}
+
+// Bounds of a request beside its tensors.
+const (
+	headerBytes = 64 << 10
+	jsonElement = 32 // bytes of an element in JSON, with what is around it
+	minInputs   = 64
+)
+
+// limits are what a request to the version may take.
+func (v *version) limits(body int64) oip.Limits {
+	l := oip.Limits{Header: headerBytes, Body: headerBytes, Tensors: headerBytes, Inputs: minInputs, Alloc: v.alloc}
+	for _, e := range v.endpoints {
+		bytes, elements, ok := e.maxBytes()
+		if !ok || elements > body/jsonElement {
+			bytes, elements = min(bytes, body), body/jsonElement
+			if !ok {
+				bytes = body
+			}
+		}
+		l.Tensors = max(l.Tensors, min(bytes, body))
+		l.Body = max(l.Body, min(body, headerBytes+max(bytes, elements*jsonElement)))
+		l.Inputs = max(l.Inputs, len(e.inputs), len(e.outputs))
+	}
+	return l
+}
+
+// alloc makes the bytes of a tensor, with any contents.
+func (v *version) alloc(n int) []byte {
+	if b := v.tensors.get(n); b != nil {
+		return b
+	}
+	return tensor.AlignedBytes(n)
+}
+
+// TryMethod executes a method on random inputs of the declared sizes: floats in [0, 1),
+// integers and bools 0 or 1.
+func TryMethod(ctx context.Context, m *etrun.Method) error {
+	meta := m.Meta()
+	for i := range meta.Inputs {
+		t := meta.Inputs[i].NewTensor()
+		if t == nil {
+			continue // it has the program's value
+		}
+		randomize(t, uint64(i))
+		if err := m.SetInput(i, t); err != nil {
+			return err
+		}
+	}
+	return m.Execute(ctx)
+}
+
+func randomize(t *tensor.Tensor, seed uint64) {
+	r := rand.New(rand.NewPCG(1, seed))
+	for rest := t.Data; len(rest) > 0; rest = rest[t.DType.Size():] {
+		x := r.Float64()
+		if !t.DType.IsFloat() {
+			x = float64(r.IntN(2))
+		}
+		tensor.Put(rest, t.DType, x) // what operators do not compute on stays zero
+	}
+}
