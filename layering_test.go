@@ -34,7 +34,8 @@ var runtimeImports = map[string][]string{
 	"runtime/trace":       nil,
 	"runtime/metrics":     {"runtime/trace"},
 	"runtime/pte":         nil,
-	"runtime/pte/ptetest": {"runtime/pte"},
+	"runtime/pte/tree":    {"runtime/pte"},
+	"runtime/pte/ptetest": {"runtime/pte", "runtime/pte/tree"},
 }
 
 // confined are the imports that only some folders may have.

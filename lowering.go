@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/lower"
 	"github.com/etrun-go/etrun/runtime/plan"
 	"github.com/etrun-go/etrun/runtime/trace"
@@ -146,4 +148,43 @@ func (p *preparation) drop(w *watch, count int) {
 		p.hold(w, trace.MemoryPacked, -p.needs[count+i].PackedBytes)
 	}
 	p.images, p.needs = p.images[:count], p.needs[:count]
+}
+
+// tellFolded shows what steps that were executed at load read and wrote.
+func tellFolded(w *watch, before, after *ir.Method, folded []lower.Folded) {
+	if w == nil || !w.wants.Any(trace.Values) {
+		return
+	}
+	at := make(map[ir.Origin]bool, len(folded))
+	for i := range folded {
+		at[folded[i].Origin] = true
+	}
+	for i := range before.Steps {
+		if s := &before.Steps[i]; at[s.Origin] {
+			w.constants(trace.Read, before.StepName(s), s.Origin, after, s.Reads)
+			w.constants(trace.Written, before.StepName(s), s.Origin, after, s.Writes)
+		}
+	}
+}
+
+// constants tells of values of a step that are constants once it was executed at load.
+func (w *watch) constants(kind trace.Kind, name string, at ir.Origin, m *ir.Method, values []int) {
+	w.values = w.values[:0]
+	for _, v := range values {
+		w.values = append(w.values, constantValue(m, v))
+	}
+	now := trace.Now()
+	e := w.set(kind, name, now, now, nil)
+	e.Chain, e.Instruction, e.Values = at.Chain, at.Index, w.values
+	w.tell()
+}
+
+// constantValue is a tensor whose bytes are computed.
+func constantValue(m *ir.Method, v int) trace.Value {
+	d := m.Values[v].Tensor
+	t := tensor.Make(d.DType, d.Sizes, d.DimOrder, tensor.Static)
+	t.Const = true
+	t.Bind(m.Storages[m.Values[v].Storage].Data)
+	value := tensor.TensorValue(t)
+	return trace.Value{Index: v, Name: d.Name, Value: &value}
 }

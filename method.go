@@ -166,6 +166,9 @@ func (m *Method) makeUnits(ctx context.Context) error {
 		}
 		m.units[i] = u
 	}
+	if m.observed.wants.Any(trace.Values) {
+		m.setViews(true)
+	}
 	if m.observed.wants.Has(trace.Node) {
 		return m.setProfiling(true)
 	}

@@ -34,6 +34,7 @@ func (m *Method) Observe(o Observer) error {
 	before := w.wants.Has(trace.Node)
 	w.own = own
 	w.count()
+	m.setViews(w.wants.Any(trace.Values))
 	now := w.wants.Has(trace.Node)
 	if now == before {
 		return nil
@@ -45,6 +46,7 @@ func (m *Method) Observe(o Observer) error {
 	if err != nil {
 		w.own = watcher{}
 		w.count()
+		m.setViews(w.wants.Any(trace.Values))
 		m.setProfiling(before)
 	}
 	return err
@@ -82,7 +84,7 @@ func (m *Method) setProfiling(on bool) error {
 
 // ofExecutes are the kinds that an execute tells of; ofInstructions its parts.
 const (
-	ofInstructions = trace.Instructions | trace.Nodes
+	ofInstructions = trace.Instructions | trace.Nodes | trace.Values
 	ofExecutes     = ofInstructions | trace.Executes
 )
 
@@ -94,6 +96,9 @@ func (m *Method) observe(ctx context.Context) error {
 	err := w.failure(nil)
 	if err == nil {
 		err = m.execute(ctx)
+	}
+	if err == nil && w.wants.Has(trace.Written) {
+		m.tellOutputs()
 	}
 	err = w.whole(trace.Execute, w.method, 0, err)
 	w.ctx, w.run, w.event = nil, 0, trace.Event{}
@@ -120,14 +125,21 @@ var eventKinds = [...]trace.Kind{
 // doObserved is do with somebody who wants to know.
 func (m *Method) doObserved(ctx context.Context, pc int) (next int, err error) {
 	w, s := &m.observed, &m.steps[pc]
-	if !w.wants.Has(eventKinds[s.kind]) && (s.unit == nil || !w.wants.Has(trace.Node)) {
-		return m.do(ctx, pc)
+	if w.wants.Has(trace.Read) {
+		m.tellValues(pc, trace.Read)
 	}
-	w.mark = trace.Now()
-	if next, err = m.do(ctx, pc); err != nil {
-		err = m.failed(pc, err)
+	if w.pc = pc; !w.wants.Has(eventKinds[s.kind]) && (s.unit == nil || !w.wants.Has(trace.Node)) {
+		next, err = m.do(ctx, pc)
+	} else {
+		w.mark = trace.Now()
+		if next, err = m.do(ctx, pc); err != nil {
+			err = m.failed(pc, err)
+		}
+		m.tellInstruction(s, err)
 	}
-	m.tellInstruction(s, err)
+	if err == nil && w.wants.Has(trace.Written) {
+		m.tellValues(pc, trace.Written)
+	}
 	return next, w.failure(err)
 }
 

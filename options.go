@@ -52,7 +52,7 @@ func (c *config) reading(used int64, want ...pte.Format) reading {
 
 // watch makes a watch of one piece of loading or freeing, nil where nobody wants it.
 func (c *config) watch(ctx context.Context, method string) *watch {
-	if !c.wants.Any(trace.Loads | trace.Memories) {
+	if !c.wants.Any(trace.Loads | trace.Memories | trace.Values) {
 		return nil
 	}
 	return newWatch(ctx, c.watchers, method)

@@ -21,7 +21,7 @@ var order = [][]string{
 	{"link.go", "compile.go", "tuning.go", "lowering.go", "prepared.go"}, // the description of a method to what its instances share
 	{"slot.go"},
 	{"program.go", "data.go", "meta.go", "warnings.go"},
-	{"memory.go", "verify.go", "method.go", "inputs.go", "outputs.go", "run.go", "bind.go", "state.go", "execute.go", "observe.go", "describe.go"}, // an instance
+	{"memory.go", "verify.go", "method.go", "inputs.go", "outputs.go", "run.go", "bind.go", "state.go", "execute.go", "observe.go", "values.go", "describe.go"}, // an instance
 	{"load.go"},
 	{"pool.go"},
 }

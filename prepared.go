@@ -204,6 +204,7 @@ func (p *preparation) lower(ctx context.Context, w *watch, m *ir.Method, done *p
 	if err := w.stage(trace.StageFold, done.foldedBytes(), p.placed(err)); err != nil {
 		return err
 	}
+	tellFolded(w, m, done.ir, done.folded)
 	if p.config.lowering.rewrites() {
 		if p.config.maxMemory > 0 { // then constants that take more memory than they save are not made
 			budget.Bytes = 0

@@ -53,11 +53,13 @@ type watch struct {
 	instance int64
 	run      int64
 
-	event trace.Event   // lent to observers
-	began time.Duration // the whole
-	mark  time.Duration // the stage or instruction
-	nodes []delegate.NodeTime
-	fault *PanicError // of an observer
+	event  trace.Event   // lent to observers
+	began  time.Duration // the whole
+	mark   time.Duration // the stage or instruction
+	nodes  []delegate.NodeTime
+	pc     int // the step that executes
+	values []trace.Value
+	fault  *PanicError // of an observer
 }
 
 // Numbers of instances and runs, see trace.Event.

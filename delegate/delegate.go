@@ -212,6 +212,29 @@ type Profiler interface {
 	Profile(dst []NodeTime) []NodeTime
 }
 
+// Viewer is implemented by units that can show the values inside them.
+type Viewer interface {
+	// View has the executes that follow call see before each operation inside the unit,
+	// with what it reads, and after it, with what it wrote; nil ends that. see must not use
+	// the unit.
+	View(see func(*NodeValues))
+}
+
+// NodeValues are what one operation inside a unit reads, or has written. They, and the
+// tensors, are lent for the call and must not be written.
+type NodeValues struct {
+	Index   int    // of the operation, as in Info.Nodes
+	Name    string // of the operation
+	Written bool   // it has written the values; else it is about to read them
+	Values  []NodeValue
+}
+
+// NodeValue is a value inside a payload. Sizes are in the order of memory.
+type NodeValue struct {
+	Index int // the payload's name for it
+	tensor.Value
+}
+
 // NodeTime is the duration of one operation inside a delegate.
 type NodeTime struct {
 	Name     string
@@ -259,13 +282,25 @@ type Info struct {
 	Nodes       []Node      // operations in order, if the payload has such
 	WeightBytes int64       // constants that the payload holds or names
 	Repairs     []string    // faults of the exporter that were repaired, with their places
+	Repaired    []byte      // the payload with these repairs, where the backend can write it and the constants are still there
 	Facts       [][2]string // further name–value pairs, printed in order
+	Conversions []Conversion
+}
+
+// Conversion is an output that the payload writes as integers and that the program
+// declares as another type; the backend converts it in every run.
+type Conversion struct {
+	Output   int // of the delegate
+	QuantUse     // how the integers stand for numbers; DType is theirs
 }
 
 // Node is one operation inside a payload.
 type Node struct {
 	Name   string
 	Detail string
+	// Constants are those that it reads, where the payload shows them and no memory of
+	// constants is given back (see Payload.Release). They are valid while the image lives.
+	Constants []*tensor.Tensor
 }
 
 // Reasons of refusal; match with errors.Is.

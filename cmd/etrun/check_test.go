@@ -26,7 +26,7 @@ func changedProgram(t *testing.T, name string, change func(*pte.Program)) string
 		t.Fatal(err)
 	}
 	change(p)
-	path := filepath.Join(t.TempDir(), name)
+	path := filepath.Join(t.TempDir(), filepath.Base(name))
 	write(t, path, ptetest.Write(p, ptetest.Layout{}))
 	return path
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/repair"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/internal/openfile"
@@ -32,7 +33,7 @@ var exits = []exit{
 	{2, "usage", "wrong usage, or a file cannot be read", []error{session.ErrUsage, input.ErrSpec, input.ErrFile, output.ErrTarget, errFile}},
 	{9, "memory", "memory limit, or a file or picture above its limit", []error{etrun.ErrMemory, input.ErrMemory, openfile.ErrSize}},
 	{4, "missing", "operator, backend or external data missing", []error{etrun.ErrMissing, etrun.ErrUnsupported, delegate.ErrMissing, delegate.ErrUnsupported}},
-	{3, "model", "invalid or unsafe model", []error{etrun.ErrFormat, delegate.ErrPayload}},
+	{3, "model", "invalid or unsafe model", []error{etrun.ErrFormat, delegate.ErrPayload, repair.ErrBeyond}},
 	{5, "input", "inputs do not fit the model", []error{etrun.ErrInput, input.ErrMismatch}},
 	{6, "differ", "results differ (verify, compare)", []error{errDiffer}},
 	{7, "device", "device failure", []error{etrun.ErrDevice}},

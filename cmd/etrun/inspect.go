@@ -244,7 +244,7 @@ func (d *delegateReport) describe(info delegate.Info) {
 	d.info = info
 	d.Engine, d.WeightBytes, d.ScratchBytes = info.Engine, info.WeightBytes, info.Scratch
 	for _, n := range info.Nodes {
-		d.Nodes = append(d.Nodes, nodeReport(n))
+		d.Nodes = append(d.Nodes, nodeReport{n.Name, n.Detail})
 	}
 	for _, f := range info.Facts {
 		if d.Facts == nil {

@@ -80,8 +80,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return 0
 	}
 	e := exitOf(err)
-	a.json = a.json || hasFlag(args, "--json", "--json=true") // the fault may stand before the flag
-	if !errors.Is(err, syscall.EPIPE) {                       // whoever closed the pipe has read enough
+	a.json = a.json || hasFlag(args, "--json", "--json=true")         // the fault may stand before the flag
+	if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, errUnlike) { // whoever closed the pipe has read enough
 		fmt.Fprintf(stderr, "etrun: %v\n", err)
 	}
 	if a.json && !a.jsonWritten {

@@ -63,6 +63,9 @@ func (p *profileCommand) run(ctx context.Context, path string) error {
 	if err := p.leaveStdout(p.paths[:]...); err != nil {
 		return err
 	}
+	if err := p.showValues(&p.Options); err != nil {
+		return err
+	}
 	p.table = true // have it observed
 	s, err := session.Open(ctx, path, &p.Options, p.options()...)
 	if err != nil {

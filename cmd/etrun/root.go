@@ -16,7 +16,7 @@ var commands = []struct {
 	make  func(*app) *cobra.Command
 }{
 	{"run", newRun}, {"run", newServe}, {"run", newVerify}, {"run", newCompare}, {"run", newBench}, {"run", newProfile},
-	{"look", newCheck}, {"look", newInspect}, {"look", newPlan}, {"look", newReport}, {"look", newNPU},
+	{"look", newCheck}, {"look", newInspect}, {"look", newDiff}, {"look", newRepair}, {"look", newPlan}, {"look", newReport}, {"look", newNPU},
 	{"here", newOps}, {"here", newDoctor}, {"here", newVersion},
 }
 

@@ -18,6 +18,7 @@ type runCommand struct {
 	outcome
 	session.Options
 	profileFlags
+	intermediates
 	calls   session.Calls
 	repeat  int
 	timeout time.Duration
@@ -74,6 +75,7 @@ func newRun(a *app) *cobra.Command {
 	flags.DurationVar(&r.timeout, "timeout", 0, "give up after this `TIME`, such as 30s")
 	flags.BoolVar(&r.table, "profile", false, "print the time of each operator and of each node inside delegates to stderr")
 	r.addFiles(flags)
+	r.intermediates.addFlags(flags)
 	_ = c.RegisterFlagCompletionFunc("method", completeMethod)
 	return c
 }
@@ -95,13 +97,16 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 	if r.repeat < 1 {
 		return session.Usage("--repeat %d", r.repeat)
 	}
+	if r.repeat > 1 && r.dump != "" {
+		return session.Usage("--repeat %d with --dump-intermediates, which is of one run", r.repeat)
+	}
 	if r.timeout < 0 {
 		return session.Usage("--timeout %v", r.timeout)
 	}
-	if r.ELF != "" && r.wanted() {
-		return session.Usage("--fvp-elf with a profile: the model runs the program out of sight")
+	if r.ELF != "" && (r.profileFlags.wanted() || r.intermediates.wanted()) {
+		return session.Usage("--fvp-elf with a profile or intermediate values: the model runs the program out of sight")
 	}
-	if err := r.leaveStdout(append(r.paths[:], r.outcome.files()...)...); err != nil {
+	if err := r.leaveStdout(append(append(r.paths[:], r.outcome.files()...), r.dump)...); err != nil {
 		return err
 	}
 	if r.scores.Top < 0 {
@@ -116,7 +121,15 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 		defer cancel()
 	}
 	r.progress.say("loading %s", printable(path))
-	s, err := session.Open(ctx, path, &r.Options, r.profileFlags.options()...)
+	if err := r.showValues(&r.Options); err != nil {
+		return err
+	}
+	ctx, w, err := r.begin(ctx, &r.Options, r.dump)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	s, err := session.Open(ctx, path, &r.Options, append(w.observers, r.profileFlags.options()...)...)
 	if err != nil {
 		return err
 	}
@@ -124,7 +137,7 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 	if err := s.Prepare(ctx, r.calls); err != nil {
 		return err
 	}
-	return r.rounds(ctx, s)
+	return w.end(r.rounds(ctx, s))
 }
 
 // rounds executes the calls as often as was asked; the outputs of the first round are

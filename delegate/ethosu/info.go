@@ -64,6 +64,9 @@ func (im *image) Info() delegate.Info {
 		if q := im.outputs[i].quant; q != nil {
 			info.Facts = append(info.Facts, [2]string{fmt.Sprintf("output %d", i),
 				fmt.Sprintf("quantised with scale %v and zero point %d, as %s says", q.Scale, q.ZeroPoint, q.By)})
+			as := *q
+			as.DType = written(im.container.outputs[i].elemSize)
+			info.Conversions = append(info.Conversions, delegate.Conversion{Output: i, QuantUse: as})
 		}
 	}
 	return info

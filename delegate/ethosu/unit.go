@@ -24,6 +24,8 @@ type unit struct {
 	times      []time.Duration // of the operations of the last Execute, if it was measured
 	last       time.Time
 	after      npu.Trace // observed
+	see        func(*delegate.NodeValues)
+	told       delegate.NodeValues
 }
 
 // Execute copies all inputs to the NPU's memory, runs the network, and copies the
@@ -107,7 +109,7 @@ func (u *unit) SetProfiling(on bool) error {
 
 // observe has the device stop after each operation, if someone wants to know of it.
 func (u *unit) observe(o ethosu.Observable) {
-	if !u.profiling && u.image.backend.Trace == nil {
+	if !u.profiling && u.see == nil && u.image.backend.Trace == nil {
 		o.Observe(nil)
 		return
 	}
@@ -132,8 +134,32 @@ func (u *unit) observed(i int, mem *npu.Memory) error {
 	if im := u.image; im.backend.Trace != nil {
 		im.backend.Trace(&TraceEvent{Method: im.method, Delegate: im.index, Index: i, Operation: &u.operations[i], Memory: mem})
 	}
+	if u.see != nil {
+		u.show(i, mem)
+	}
 	u.last = u.start()
 	return nil
+}
+
+// show tells of the bytes that operation i has written, those between its rows included.
+func (u *unit) show(i int, mem *npu.Memory) {
+	op := &u.operations[i]
+	u.told = delegate.NodeValues{Index: i, Name: op.Name, Written: true, Values: u.told.Values[:0]}
+	for k, r := range op.Writes {
+		t := tensor.Make(tensor.Uint8, []int{int(r.Hi - r.Lo)}, nil, tensor.Static)
+		t.Bind(mem[r.Region][r.Lo:r.Hi])
+		u.told.Values = append(u.told.Values, delegate.NodeValue{Index: k, Value: tensor.TensorValue(t)})
+	}
+	u.see(&u.told)
+}
+
+// View implements delegate.Viewer where the device stops after each operation: the software
+// NPU. What an operation has written are bytes, in the NPU's layouts.
+func (u *unit) View(see func(*delegate.NodeValues)) {
+	if o, ok := u.job.(ethosu.Observable); ok {
+		u.see = see
+		u.observe(o)
+	}
 }
 
 // Profile appends the times of the last Execute's operations.

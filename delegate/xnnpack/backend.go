@@ -43,6 +43,11 @@ type Backend struct {
 	WeightsCache string // folder where packed weights are kept for later processes, empty for none
 	MapWeights   bool   // map files of packed weights, which then must not change, and share them with other processes
 	NoRepair     bool   // take payloads as they are written, with the faults of exporters that are mended otherwise
+	// Values keeps what every node computes in memory of its own, so that observers can see
+	// it (see [delegate.Viewer]). It takes more memory and time.
+	Values bool
+	// KeepConstants gives no memory of constants back, so that Info shows them.
+	KeepConstants bool
 }
 
 // ID is the name of the backend in programs.
@@ -87,7 +92,17 @@ func (b Backend) compile(ctx context.Context, img *image) (delegate.Image, error
 	if err != nil {
 		return nil, err
 	}
+	if len(g.mended) > 0 {
+		img.mended = g.snapshot()
+	}
 	g.fuse(shapes)
+	img.calls, img.shown = len(g.Args), b.Values
+	if b.Values {
+		g.showValues()
+	}
+	if b.Values || b.KeepConstants {
+		img.giveBack = nil
+	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}

@@ -49,10 +49,27 @@ func (r *reader) readConstant(v *value, t flatbuf.Table, place string) error {
 		return payloadError(place, "constant that is an argument of the call too")
 	}
 	data, err := r.constant(buffer, v.Datatype.bytes(v.Shape), place)
+	if int64(buffer) < int64(len(r.table.places)) {
+		v.found = foundData{r.table.places[buffer].key, data}
+	}
 	if v.Data = data; err == nil && v.Datatype == qdint8 {
 		return v.checkPerToken(place)
 	}
 	return err
+}
+
+// foundData is the key under which the bytes of a constant were found, empty for none.
+type foundData struct {
+	key  string
+	data []byte
+}
+
+// of is the key of data, if it is still what was found.
+func (f *foundData) of(data []byte) string {
+	if len(data) == 0 || len(f.data) != len(data) || &f.data[0] != &data[0] {
+		return ""
+	}
+	return f.key
 }
 
 // constant is the first size bytes of constant number i, from a multiple of 4 on. Its

@@ -2,6 +2,7 @@ package xnnpack
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/etrun-go/etrun/delegate"
 )
@@ -30,6 +31,7 @@ type value struct {
 	Input    bool
 	Output   bool
 	Data     []byte // the bytes of a constant, else nil
+	found    foundData
 	Quant    quant
 }
 
@@ -73,3 +75,18 @@ func (g *graph) describe(v int) string {
 
 // place names a node for messages.
 func (n *node) place() string { return fmt.Sprintf("node %d (%s)", n.index, n.Type.name) }
+
+// snapshot is a copy of what fusing changes.
+func (g *graph) snapshot() *graph {
+	c := *g
+	c.Values, c.Nodes = slices.Clone(g.Values), slices.Clone(g.Nodes)
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		n.In, n.Out = slices.Clone(n.In), slices.Clone(n.Out)
+		if w := n.window(); w != nil {
+			own := *w
+			n.Params = &own
+		}
+	}
+	return &c
+}

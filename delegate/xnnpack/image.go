@@ -12,6 +12,7 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // image is a compiled payload.
@@ -33,6 +34,9 @@ type image struct {
 	scratch      *delegate.Scratch
 	giveBack     func([]byte) bool // see delegate.Payload.Release
 	frozen       bool              // filters were given back: no other sizes, no further weights
+	calls        int               // the number of arguments of calls; values that are shown follow them
+	shown        bool              // units show their values
+	mended       *graph            // where the exporter's faults were repaired: the graph before it was fused
 
 	int8 int8Store // of the Go engine
 
@@ -286,10 +290,21 @@ func (m *image) newRuntime(shapes []shape, pool xnn.Threadpool, flags uint32, w 
 
 // Unit makes an instance.
 func (m *image) Unit(in delegate.Instance) (delegate.Unit, error) {
-	if !m.native {
-		return newReference(m, in), nil
+	u, err := m.unit(in)
+	if err != nil {
+		return nil, err
 	}
-	return newNative(m, in)
+	if m.shown {
+		return newViewed(m, u), nil
+	}
+	return u, nil
+}
+
+func (m *image) unit(in delegate.Instance) (delegate.Unit, error) {
+	if m.native {
+		return newNative(m, in)
+	}
+	return newReference(m, in), nil
 }
 
 // Close frees the packed weights.
@@ -359,6 +374,9 @@ func (m *image) Info() delegate.Info {
 	if !m.native {
 		info.Engine = string(EngineReference)
 	}
+	if m.mended != nil && m.giveBack == nil { // else constants may not be there any more
+		info.Repaired = m.mended.payload(0)
+	}
 	info.Facts = append(info.Facts, [2]string{"schema", m.graph.Version}, [2]string{"multiplications", fmt.Sprintf("%.0f", m.cost)})
 	if m.estimates != (estimates{}) {
 		info.Facts = append(info.Facts, [2]string{"estimated", m.estimates.String()})
@@ -382,17 +400,23 @@ func (m *image) Info() delegate.Info {
 // describeNode names a node's values: "fp32 1x5x5x3, fp32 4x3x3x3 → fp32 1x3x3x4".
 func (m *image) describeNode(n *node) delegate.Node {
 	var sides [2]string
+	var constants []*tensor.Tensor
 	for i, list := range [2][]int{n.In, n.Out} {
 		var values []string
 		for _, v := range list {
-			if v != none {
-				sizes := strings.ReplaceAll(strings.Trim(m.shapes[v].String(), "[]"), " ", "x")
-				values = append(values, m.graph.Values[v].Datatype.String()+" "+cmp.Or(sizes, "scalar"))
+			if v == none {
+				continue
+			}
+			x := &m.graph.Values[v]
+			sizes := strings.ReplaceAll(strings.Trim(m.shapes[v].String(), "[]"), " ", "x")
+			values = append(values, x.Datatype.String()+" "+cmp.Or(sizes, "scalar"))
+			if x.isConst() && m.giveBack == nil {
+				constants = append(constants, constantTensor(x).Tensor)
 			}
 		}
 		sides[i] = strings.Join(values, ", ")
 	}
-	return delegate.Node{Name: n.Type.name, Detail: sides[0] + " → " + sides[1]}
+	return delegate.Node{Name: n.Type.name, Detail: sides[0] + " → " + sides[1], Constants: constants}
 }
 
 // filters are those that the Go engine multiplies with, packed by the first who asks.

@@ -61,6 +61,14 @@ func (t Table) OK() bool { return t.r == nil || t.r.fault == nil }
 // Has reports that the field is stored.
 func (t Table) Has(id int) bool { return t.place(id) != 0 }
 
+// Slots is the number of fields that the table's schema had when it was written, or less.
+func (t Table) Slots() int {
+	if t.r == nil {
+		return 0
+	}
+	return (int(t.vsize) - 4) / 2
+}
+
 // Within is [Reader.Within] of the table's reader.
 func (t Table) Within(name string, i int) {
 	if t.r != nil {

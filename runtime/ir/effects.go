@@ -49,6 +49,24 @@ func (m *Method) setKernelEffects(s *Step) error {
 	return nil
 }
 
+// Uses says what the step does with argument i: whether it reads it, and whether it writes
+// its bytes or slot.
+func (s *Step) Uses(i int) (reads, writes bool) {
+	switch s.Kind {
+	case KernelCall:
+		if i == len(s.Sig.Args) { // the result's slot repeats an out where there is one
+			return false, s.Sig.Result != nil
+		}
+		a := &s.Sig.Args[i]
+		return !a.Out, a.Out || a.Mutated
+	case DelegateCall:
+		return i < s.Inputs, i >= s.Inputs
+	case MoveCall:
+		return i == 0, i == 1
+	}
+	return s.Kind == JumpFalseCall, false
+}
+
 // tensors appends the values among vs that are tensors, and the tensors of lists.
 func (m *Method) tensors(to []int, vs ...int) []int {
 	for _, v := range vs {

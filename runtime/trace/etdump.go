@@ -20,10 +20,17 @@ const inETDump = Instructions | Nodes | 1<<Execute
 func (r *Recorder) WriteETDump(w io.Writer) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return r.write(w, func(*flatbuffers.Builder, int64) ([]flatbuffers.UOffsetT, int) { return nil, -1 })
+}
+
+// write writes the ETDump. more gives further events of an execute, and its
+// bundled_input_index.
+func (r *Recorder) write(w io.Writer, more func(b *flatbuffers.Builder, run int64) (events []flatbuffers.UOffsetT, bundled int)) error {
 	b := flatbuffers.NewBuilder(1024)
 	var runs []flatbuffers.UOffsetT
 	for _, events := range r.byRun() {
-		runs = append(runs, runData(b, events))
+		debug, bundled := more(b, events[0].Run)
+		runs = append(runs, runData(b, events, debug, bundled))
 	}
 	list := vector(b, runs)
 	b.StartObject(2) // ETDump
@@ -53,7 +60,7 @@ func (r *Recorder) byRun() (groups [][]*Event) {
 	return groups
 }
 
-func runData(b *flatbuffers.Builder, events []*Event) flatbuffers.UOffsetT {
+func runData(b *flatbuffers.Builder, events []*Event, debug []flatbuffers.UOffsetT, bundled int) flatbuffers.UOffsetT {
 	var list []flatbuffers.UOffsetT
 	for _, e := range events {
 		if e.Kind == Operator { // Inspector wants the kernel's own time, then the call around it
@@ -67,10 +74,10 @@ func runData(b *flatbuffers.Builder, events []*Event) flatbuffers.UOffsetT {
 		list = append(list, profileEvent(b, e, name))
 	}
 	name := b.CreateString("Execute")
-	vec := vector(b, list)
+	vec := vector(b, append(list, debug...))
 	b.StartObject(4) // RunData
 	b.PrependUOffsetTSlot(0, name, 0)
-	b.PrependInt32Slot(1, -1, -1)
+	b.PrependInt32Slot(1, int32(bundled), -1)
 	b.PrependUOffsetTSlot(3, vec, 0)
 	return b.EndObject()
 }

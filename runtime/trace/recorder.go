@@ -3,15 +3,16 @@ package trace
 import "sync"
 
 // Recorder is an observer that keeps events. The zero value is ready and keeps all of
-// them but Begin. It is safe for concurrent use; its fields are, while nothing is
+// them but Begin and values. It is safe for concurrent use; its fields are, while nothing is
 // observed.
 type Recorder struct {
-	// Kinds are the events to keep; 0 means all but Begin.
+	// Kinds are the events to keep; 0 means all but Begin. Of values only their events are
+	// kept, without Values.
 	Kinds Kinds
 	// Max bounds the number of events kept; later ones are counted in Dropped. 0
 	// means no bound.
 	Max int
-	// Events are in the order in which they were told, without their Context.
+	// Events are in the order in which they were told, without their Context and Values.
 	Events  []Event
 	Dropped int
 
@@ -35,7 +36,8 @@ func (r *Recorder) Observe(e *Event) {
 		return
 	}
 	r.Events = append(r.Events, *e)
-	r.Events[len(r.Events)-1].Context = nil
+	kept := &r.Events[len(r.Events)-1]
+	kept.Context, kept.Values = nil, nil
 }
 
 // Reset forgets all events and keeps the memory that they were in.

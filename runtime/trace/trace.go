@@ -6,13 +6,15 @@ package trace
 import (
 	"context"
 	"time"
+
+	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // Kind is what an event tells of.
 type Kind uint8
 
-// Kinds of events. All but Begin and Memory are spans of time, told of when they have
-// ended: parts before the whole.
+// Kinds of events. All but Begin, Memory, Read and Written are spans of time, told of when
+// they have ended: parts before the whole.
 const (
 	Execute  Kind = iota // a whole execute of a method
 	Operator             // a KernelCall
@@ -27,11 +29,13 @@ const (
 	Stage                // a part of an Open or Load; Name is one of the stages below
 	Wait                 // a caller waited for an instance of a pool
 	Memory               // memory was taken, or given back; Name is its kind
+	Read                 // an instruction or node begins: Values are what it reads
+	Written              // an instruction or node has ended without an error: Values are what it wrote
 	numKinds
 )
 
 var kindNames = [numKinds]string{"execute", "operator", "delegate", "node", "move", "jump", "free", "begin", "open",
-	"load", "stage", "wait", "memory"}
+	"load", "stage", "wait", "memory", "read", "written"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -50,7 +54,10 @@ const (
 	Loads        Kinds = 1<<Open | 1<<Load | 1<<Stage
 	Pools        Kinds = 1 << Wait
 	Memories     Kinds = 1 << Memory
-	Everything   Kinds = 1<<numKinds - 1
+	// Values shows what instructions read, and what they have just written, before another
+	// one takes the memory. So do nodes inside delegates, of engines that can show them.
+	Values     Kinds = 1<<Read | 1<<Written
+	Everything Kinds = 1<<numKinds - 1 - Values // all but values, which have to be asked for
 )
 
 // Has reports that k is in the set.
@@ -90,7 +97,7 @@ const (
 type Event struct {
 	Kind Kind
 	// Name is the operator, node, stage or kind of memory; "delegate 0, XnnpackBackend"
-	// for a Delegate; the method for Execute, Begin, Load and Wait; the path for Open.
+	// for a Delegate; that of the instruction or node for Read and Written; the method for Execute, Begin, Load and Wait; the path for Open.
 	Name    string
 	Method  string // the method that it happened in or for, else empty
 	Backend string // of a Delegate, Node, or Stage of a delegate, else empty
@@ -103,7 +110,13 @@ type Event struct {
 	Chain       int // of the instruction, else -1
 	Instruction int // in its chain, also of the DelegateCall around a Node, else -1
 	Delegate    int // place in the method's list of delegates, of a Delegate, Node or Stage, else -1
-	Index       int // of a Node in its delegate, else -1
+	Index       int // of a Node in its delegate, also of what a node reads and has written, else -1
+
+	// Values are of Read and Written: arguments in their order, items of lists one by one.
+	// Tensors are views of the program's memory: they are valid during the call, and must
+	// not be written. What a whole execute returns is told of as Written, too, with a Chain
+	// of -1.
+	Values []Value
 
 	Start, End time.Duration // see Now and Time
 	Bytes      int64         // of a Stage, Load or Memory, where sizes matter; negative for memory given back
@@ -117,6 +130,16 @@ type Event struct {
 	// missing, input, memory, execute, device, closed, busy, panic, deadline, canceled,
 	// io (a file cannot be read) or other.
 	Reason string
+}
+
+// Value is a value that an instruction or node reads, or has written.
+type Value struct {
+	// Index is the place in the method's value table, or in the payload of a delegate.
+	// Values that lowering made follow those of the file.
+	Index int
+	// Name is the fully qualified name of a parameter or buffer, empty for others.
+	Name string
+	*tensor.Value
 }
 
 // Duration is the time from Start to End.

@@ -2,6 +2,7 @@ package ptetest
 
 import (
 	"bytes"
+	"github.com/etrun-go/etrun/runtime/pte/tree"
 	"maps"
 	"math"
 	"slices"
@@ -27,12 +28,12 @@ func Write(p *pte.Program, layout Layout) []byte { return Describe(p, layout).By
 func Describe(p *pte.Program, layout Layout) *File {
 	d := &describer{layout: layout}
 	d.segment() // the constants', index 0
-	root := node("Program").with("version", Scalar(p.Version)).with("execution_plan", list(p.Methods, d.method))
+	root := tree.New("Program").With("version", Scalar(p.Version)).With("execution_plan", list(p.Methods, d.method))
 	d.constantTables(root)
 	if len(p.Named) > 0 {
 		keys := slices.Sorted(maps.Keys(p.Named))
-		root.with("named_data", list(keys, func(key string) *Node {
-			return node("NamedData").with("key", key).with("segment_index", d.add(p.Named[key]))
+		root.With("named_data", list(keys, func(key string) *Node {
+			return tree.New("NamedData").With("key", key).With("segment_index", d.add(p.Named[key]))
 		}))
 	}
 	f := &File{Format: pte.FormatPTE, Root: root}
@@ -74,11 +75,11 @@ func (s *segments) add(b []byte) Scalar {
 // lay joins the segments and lists them in the root.
 func (s *segments) lay(root *Node) []byte {
 	var tail []byte
-	root.with("segments", list(s.list, func(b []byte) *Node {
-		tail = pad(tail, segmentAlign)
+	root.With("segments", list(s.list, func(b []byte) *Node {
+		tail = tree.Pad(tail, tree.SegmentAlign)
 		off := len(tail)
 		tail = append(tail, b...)
-		return node("DataSegment").with("offset", Scalar(off)).with("size", Scalar(len(b)))
+		return tree.New("DataSegment").With("offset", Scalar(off)).With("size", Scalar(len(b)))
 	}))
 	return tail
 }
@@ -98,31 +99,31 @@ func (p *pieces) add(b []byte) Scalar {
 func (p *pieces) join() (data []byte, offsets []Scalar) {
 	offsets = []Scalar{0}
 	for _, b := range p.list {
-		data = pad(data, max(p.align, 1))
+		data = tree.Pad(data, max(p.align, 1))
 		offsets = append(offsets, Scalar(len(data)))
 		data = append(data, b...)
 	}
 	return data, offsets
 }
 
-func buffer(b []byte) *Node { return node("Buffer").with("storage", b) }
+func buffer(b []byte) *Node { return tree.New("Buffer").With("storage", b) }
 
 // constantTables writes constants, initial state and inline delegate data.
 func (d *describer) constantTables(root *Node) {
 	if d.layout.Inline {
-		root.with("constant_buffer", append([]*Node{buffer(nil)}, list(d.constants.list, buffer)...))
+		root.With("constant_buffer", append([]*Node{buffer(nil)}, list(d.constants.list, buffer)...))
 	} else {
 		d.constants.align = 16
 		data, offsets := d.constants.join()
 		d.list[0] = data
-		root.with("constant_segment", node("SubsegmentOffsets").with("segment_index", Scalar(0)).with("offsets", offsets))
+		root.With("constant_segment", tree.New("SubsegmentOffsets").With("segment_index", Scalar(0)).With("offsets", offsets))
 	}
 	if len(d.initial.list) > 0 {
 		data, offsets := d.initial.join()
-		root.with("mutable_data_segments", []*Node{node("SubsegmentOffsets").with("segment_index", d.add(data)).with("offsets", offsets)})
+		root.With("mutable_data_segments", []*Node{tree.New("SubsegmentOffsets").With("segment_index", d.add(data)).With("offsets", offsets)})
 	}
 	if d.blobs != nil {
-		root.with("backend_delegate_data", d.blobs)
+		root.With("backend_delegate_data", d.blobs)
 	}
 }
 
@@ -131,20 +132,20 @@ func (d *describer) method(m pte.Method) *Node {
 	for i, a := range m.Arenas {
 		sizes = append(sizes, a.Size)
 		if a.Device != 0 || a.DeviceIndex != 0 {
-			devices = append(devices, node("NonConstBufferDevice").with("buffer_idx", Scalar(i+1)).
-				with("device_type", Scalar(a.Device)).with("device_index", Scalar(a.DeviceIndex)))
+			devices = append(devices, tree.New("NonConstBufferDevice").With("buffer_idx", Scalar(i+1)).
+				With("device_type", Scalar(a.Device)).With("device_index", Scalar(a.DeviceIndex)))
 		}
 	}
-	n := node("ExecutionPlan").with("name", m.Name).
-		with("container_meta_type", node("ContainerMetadata").with("encoded_inp_str", m.InSpec).with("encoded_out_str", m.OutSpec)).
-		with("values", list(m.Values, d.value)).
-		with("inputs", scalars(m.Inputs)).with("outputs", scalars(m.Outputs)).
-		with("chains", list(m.Chains, chain)).
-		with("operators", list(m.Operators, operator)).
-		with("delegates", list(m.Delegates, d.delegate)).
-		with("non_const_buffer_sizes", scalars(sizes))
+	n := tree.New("ExecutionPlan").With("name", m.Name).
+		With("container_meta_type", tree.New("ContainerMetadata").With("encoded_inp_str", m.InSpec).With("encoded_out_str", m.OutSpec)).
+		With("values", list(m.Values, d.value)).
+		With("inputs", tree.Scalars(m.Inputs)).With("outputs", tree.Scalars(m.Outputs)).
+		With("chains", list(m.Chains, chain)).
+		With("operators", list(m.Operators, operator)).
+		With("delegates", list(m.Delegates, d.delegate)).
+		With("non_const_buffer_sizes", tree.Scalars(sizes))
 	if len(devices) > 0 {
-		n.with("non_const_buffer_device", devices)
+		n.With("non_const_buffer_device", devices)
 	}
 	return n
 }
@@ -159,48 +160,48 @@ func list[T any](s []T, f func(T) *Node) []*Node {
 }
 
 func operator(o pte.Operator) *Node {
-	return node("Operator").with("name", o.Name).with("overload", o.Overload)
+	return tree.New("Operator").With("name", o.Name).With("overload", o.Overload)
 }
 
 func (d *describer) delegate(x pte.Delegate) *Node {
-	ref := node("BackendDelegateDataReference")
+	ref := tree.New("BackendDelegateDataReference")
 	if d.layout.Inline {
-		ref.with("location", Scalar(0)).with("index", Scalar(len(d.blobs)))
+		ref.With("location", Scalar(0)).With("index", Scalar(len(d.blobs)))
 		d.blobs = append(d.blobs, buffer(x.Data))
 	} else {
-		ref.with("location", Scalar(1)).with("index", d.add(x.Data))
+		ref.With("location", Scalar(1)).With("index", d.add(x.Data))
 	}
-	return node("BackendDelegate").with("id", x.ID).with("processed", ref).
-		with("compile_specs", list(x.Specs, func(s pte.CompileSpec) *Node {
-			return node("CompileSpec").with("key", s.Key).with("value", s.Value)
+	return tree.New("BackendDelegate").With("id", x.ID).With("processed", ref).
+		With("compile_specs", list(x.Specs, func(s pte.CompileSpec) *Node {
+			return tree.New("CompileSpec").With("key", s.Key).With("value", s.Value)
 		}))
 }
 
 func chain(c pte.Chain) *Node {
-	n := node("Chain").with("instructions", list(c.Instructions, instruction))
+	n := tree.New("Chain").With("instructions", list(c.Instructions, instruction))
 	if c.Stacks != nil {
-		n.with("stacktrace", list(c.Stacks, func(frames []pte.Frame) *Node {
-			return node("FrameList").with("items", list(frames, frame))
+		n.With("stacktrace", list(c.Stacks, func(frames []pte.Frame) *Node {
+			return tree.New("FrameList").With("items", list(frames, frame))
 		}))
 	}
 	return n
 }
 
 func frame(f pte.Frame) *Node {
-	return node("Frame").with("filename", f.File).with("lineno", Scalar(f.Line)).with("name", f.Name).with("context", f.Context)
+	return tree.New("Frame").With("filename", f.File).With("lineno", Scalar(f.Line)).With("name", f.Name).With("context", f.Context)
 }
 
 func instruction(in pte.Instruction) *Node {
-	n := node(unionMember("InstructionArguments", uint64(in.Kind)))
+	n := tree.New(tree.UnionMember("InstructionArguments", uint64(in.Kind)))
 	switch in.Kind {
 	case pte.KernelCall, pte.DelegateCall:
-		n.with(tables[n.Type][0].name, Scalar(in.Index)).with("args", scalars(in.Args))
+		n.With(tree.Tables[n.Type][0].Name, Scalar(in.Index)).With("args", tree.Scalars(in.Args))
 	case pte.MoveCall, pte.JumpFalseCall:
-		n.with(tables[n.Type][0].name, Scalar(in.Index)).with(tables[n.Type][1].name, Scalar(in.Target))
+		n.With(tree.Tables[n.Type][0].Name, Scalar(in.Index)).With(tree.Tables[n.Type][1].Name, Scalar(in.Target))
 	case pte.FreeCall:
-		n.with("value_index", Scalar(in.Index))
+		n.With("value_index", Scalar(in.Index))
 	}
-	return node("Instruction").with("instr_args_type", Scalar(in.Kind)).with("instr_args", n)
+	return tree.New("Instruction").With("instr_args_type", Scalar(in.Kind)).With("instr_args", n)
 }
 
 // valueTypes are the union members of the kinds of values.
@@ -212,30 +213,30 @@ var valueTypes = map[tensor.Kind]string{
 
 // union is a table with a union's tag and its member.
 func union(typ, name string, members []string, n *Node) *Node {
-	return node(typ).with(name+"_type", Scalar(slices.Index(members, n.Type))).with(name, n)
+	return tree.New(typ).With(name+"_type", Scalar(slices.Index(members, n.Type))).With(name, n)
 }
 
 func (d *describer) value(v pte.Value) *Node {
-	n := node(valueTypes[v.Kind])
+	n := tree.New(valueTypes[v.Kind])
 	switch v.Kind {
 	case tensor.KindInt:
-		n.with("int_val", Scalar(v.Int))
+		n.With("int_val", Scalar(v.Int))
 	case tensor.KindBool:
-		n.with("bool_val", boolean(v.Bool))
+		n.With("bool_val", boolean(v.Bool))
 	case tensor.KindDouble:
-		n.with("double_val", Scalar(math.Float64bits(v.Double)))
+		n.With("double_val", Scalar(math.Float64bits(v.Double)))
 	case tensor.KindString:
-		n.with("string_val", v.Str)
+		n.With("string_val", v.Str)
 	case tensor.KindDoubleList:
-		n.with("items", doubles(v.Doubles))
+		n.With("items", doubles(v.Doubles))
 	case tensor.KindBoolList:
-		n.with("items", booleans(v.Bools))
+		n.With("items", booleans(v.Bools))
 	case tensor.KindIntList, tensor.KindTensorList, tensor.KindOptionalTensorList:
-		n.with("items", scalars(v.Items))
+		n.With("items", tree.Scalars(v.Items))
 	case tensor.KindTensor:
 		d.tensor(n, v.Tensor)
 	}
-	return union("EValue", "val", unions["KernelTypes"], n)
+	return union("EValue", "val", tree.Unions["KernelTypes"], n)
 }
 
 func boolean(b bool) Scalar {
@@ -264,27 +265,27 @@ func doubles(v []float64) []Scalar {
 // shape sets the fields that every table of a tensor has. A nil dim order is left out.
 func shape(n *Node, d tensor.DType, sizes []int, order []uint8) *Node {
 	if order != nil {
-		n.with("dim_order", bytes.Clone(order))
+		n.With("dim_order", bytes.Clone(order))
 	}
-	return n.with("scalar_type", Scalar(d)).with("sizes", scalars(sizes))
+	return n.With("scalar_type", Scalar(d)).With("sizes", tree.Scalars(sizes))
 }
 
 func (d *describer) tensor(n *Node, t *pte.Tensor) {
-	shape(n, t.DType, t.Sizes, t.DimOrder).with("shape_dynamism", Scalar(t.Dynamism))
+	shape(n, t.DType, t.Sizes, t.DimOrder).With("shape_dynamism", Scalar(t.Dynamism))
 	planned := t.Storage == pte.Planned || t.Storage == pte.PlannedInit || t.Storage == pte.ExternalPlanned
 	if planned {
-		n.with("allocation_info", node("AllocationDetails").with("memory_id", Scalar(t.Arena+1)).
-			with("memory_offset_low", Scalar(uint32(t.Offset))).with("memory_offset_high", Scalar(t.Offset>>32)))
+		n.With("allocation_info", tree.New("AllocationDetails").With("memory_id", Scalar(t.Arena+1)).
+			With("memory_offset_low", Scalar(uint32(t.Offset))).With("memory_offset_high", Scalar(t.Offset>>32)))
 	}
 	switch t.Storage {
 	case pte.Constant:
-		n.with("data_buffer_idx", d.constants.add(t.Data))
+		n.With("data_buffer_idx", d.constants.add(t.Data))
 	case pte.PlannedInit:
-		n.with("data_buffer_idx", d.initial.add(t.Data))
+		n.With("data_buffer_idx", d.initial.add(t.Data))
 	}
 	external := t.Storage == pte.External || t.Storage == pte.ExternalPlanned
 	if external || t.Name != "" || t.Device != 0 {
-		n.with("extra_tensor_info", node("ExtraTensorInfo").with("fully_qualified_name", t.Name).
-			with("location", boolean(external)).with("device_type", Scalar(t.Device)))
+		n.With("extra_tensor_info", tree.New("ExtraTensorInfo").With("fully_qualified_name", t.Name).
+			With("location", boolean(external)).With("device_type", Scalar(t.Device)))
 	}
 }

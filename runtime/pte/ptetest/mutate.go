@@ -3,6 +3,7 @@ package ptetest
 import (
 	"bytes"
 	"fmt"
+	"github.com/etrun-go/etrun/runtime/pte/tree"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -21,7 +22,7 @@ func Mutate(data []byte, seed uint64, n int) ([]byte, []string) {
 	}
 	log := make([]string, n)
 	for i := range log {
-		log[i] = f.Mutate(r)
+		log[i] = MutateFile(f, r)
 	}
 	return f.Bytes(), log
 }
@@ -47,15 +48,15 @@ func mutateBytes(r *rand.Rand, data []byte, n int) ([]byte, []string) {
 // site is a field of some node, stored or not.
 type site struct {
 	n *Node
-	column
+	tree.Column
 }
 
 // sites lists the fields of the tree below n, and its nodes by type.
 func sites(n *Node, list []site, nodes map[string][]*Node) []site {
 	nodes[n.Type] = append(nodes[n.Type], n)
-	for _, c := range tables[n.Type] {
+	for _, c := range tree.Tables[n.Type] {
 		list = append(list, site{n, c})
-		switch v := n.Fields[c.name].(type) {
+		switch v := n.Fields[c.Name].(type) {
 		case *Node:
 			list = sites(v, list, nodes)
 		case []*Node:
@@ -67,18 +68,18 @@ func sites(n *Node, list []site, nodes map[string][]*Node) []site {
 	return list
 }
 
-// Mutate changes one field of the tree at random, and says what it did.
-func (f *File) Mutate(r *rand.Rand) string {
+// MutateFile changes one field of the tree at random, and says what it did.
+func MutateFile(f *File, r *rand.Rand) string {
 	nodes := map[string][]*Node{}
 	all := sites(f.Root, nil, nodes)
 	s := all[r.IntN(len(all))]
-	old := s.n.Fields[s.name]
+	old := s.n.Fields[s.Name]
 	if old != nil && r.IntN(8) == 0 {
-		delete(s.n.Fields, s.name)
-		return fmt.Sprintf("%s.%s: dropped", s.n.Type, s.name)
+		delete(s.n.Fields, s.Name)
+		return fmt.Sprintf("%s.%s: dropped", s.n.Type, s.Name)
 	}
-	s.n.Fields[s.name] = mutateField(r, s, old, nodes)
-	return fmt.Sprintf("%s.%s: %s to %s", s.n.Type, s.name, show(old), show(s.n.Fields[s.name]))
+	s.n.Fields[s.Name] = mutateField(r, s, old, nodes)
+	return fmt.Sprintf("%s.%s: %s to %s", s.n.Type, s.Name, show(old), show(s.n.Fields[s.Name]))
 }
 
 func show(v any) string {
@@ -93,27 +94,27 @@ func show(v any) string {
 
 // mutateField gives a field another content; old is nil where it was not stored.
 func mutateField(r *rand.Rand, s site, old any, nodes map[string][]*Node) any {
-	elem, isList := element(s.typ)
+	elem, isList := tree.Element(s.Type)
 	switch {
-	case width[s.typ] > 0:
+	case tree.Width[s.Type] > 0:
 		v, _ := old.(Scalar)
 		return mutateScalar(r, v)
-	case s.typ == "string":
+	case s.Type == "string":
 		v, _ := old.(string)
 		return pick(r, "", "\xff\xfe", v+"\x00"+v, strings.Repeat("long ", 100), v[:len(v)/2])
-	case byteAlign[s.typ] > 0:
+	case tree.ByteAlign[s.Type] > 0:
 		v, _ := old.([]byte)
 		return mutateList(r, v, func(b byte) byte { return byte(mutateScalar(r, Scalar(b))) })
-	case isList && width[elem] > 0:
+	case isList && tree.Width[elem] > 0:
 		v, _ := old.([]Scalar)
 		return mutateList(r, v, func(x Scalar) Scalar { return mutateScalar(r, x) })
 	case isList:
 		v, _ := old.([]*Node)
 		return mutateList(r, v, func(*Node) *Node { return someNode(r, elem, nodes) })
-	case unions[s.typ] != nil:
-		return someNode(r, pick(r, unions[s.typ][1:]...), nodes)
+	case tree.Unions[s.Type] != nil:
+		return someNode(r, pick(r, tree.Unions[s.Type][1:]...), nodes)
 	}
-	return someNode(r, s.typ, nodes)
+	return someNode(r, s.Type, nodes)
 }
 
 func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
@@ -154,15 +155,15 @@ func mutateList[T any](r *rand.Rand, old []T, change func(T) T) []T {
 func someNode(r *rand.Rand, typ string, nodes map[string][]*Node) *Node {
 	have := nodes[typ]
 	if len(have) == 0 || r.IntN(4) == 0 {
-		return node(typ)
+		return tree.New(typ)
 	}
 	n := have[r.IntN(len(have))]
 	if r.IntN(2) == 0 {
 		return n
 	}
 	copied := &Node{Type: typ, Fields: maps.Clone(n.Fields)}
-	if columns := tables[typ]; len(columns) > 0 {
-		delete(copied.Fields, columns[r.IntN(len(columns))].name)
+	if columns := tree.Tables[typ]; len(columns) > 0 {
+		delete(copied.Fields, columns[r.IntN(len(columns))].Name)
 	}
 	return copied
 }

@@ -44,15 +44,8 @@ func ArrayName(k, i int) string {
 }
 
 func (a *Archive) value(name string, v *tensor.Value) error {
-	switch v.Kind {
-	case tensor.KindTensor:
-		return a.writer.Add(name, v.Tensor)
-	case tensor.KindInt:
-		return a.writer.Add(name, tensor.Of([]int64{v.Int}))
-	case tensor.KindDouble:
-		return a.writer.Add(name, tensor.Of([]float64{v.Double}))
-	case tensor.KindBool:
-		return a.writer.Add(name, tensor.Of([]bool{v.Bool}))
+	if t := AsTensor(v); t != nil {
+		return a.writer.Add(name, t)
 	}
 	for i, item := range listItems(v) {
 		if err := a.value(fmt.Sprintf("%s.%d", name, i), item); err != nil {

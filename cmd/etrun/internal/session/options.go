@@ -34,6 +34,7 @@ type Options struct {
 	ELF       string                           // an executor_runner to run whole programs on Arm's model, or empty
 	Lower     string                           // see etrun.Lowering; empty for the usual way
 	Static    bool                             // look only: delegates are checked without packing weights or opening devices
+	Values    bool                             // observers see values inside delegates, where they can be seen
 	Say       func(format string, args ...any) // says one line to the user
 
 	data []string
@@ -73,6 +74,15 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 			"or verify (auto, and each output's distance from what it is with off)")
 	flags.DurationVar(&o.minProfit, "min-profit", etrun.MinProfit,
 		"with --lower: by how much an execute must become faster by a part that is taken, as estimated; negative: every part is taken")
+}
+
+// ShowValues has observers see all values, those inside delegates too, and the program
+// executed as the file has it, unless the command line says how it is lowered.
+func (o *Options) ShowValues() {
+	o.Values = true
+	if !o.given("lower") {
+		o.Lower = string(etrun.LowerOff)
+	}
 }
 
 // With is a copy with further flags, as on a command line.
@@ -172,6 +182,7 @@ func (o *Options) OpenProgram(ctx context.Context, path string, from etrun.Sourc
 	return p, nil
 }
 
+// open opens a program with every backend of this build, and with further options.
 func (o *Options) open(ctx context.Context, from etrun.Source, options []etrun.Option) (*etrun.Program, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -210,9 +221,9 @@ func (o *Options) open(ctx context.Context, from etrun.Source, options []etrun.O
 // backends are those of this build, as the flags want them.
 func (o *Options) backends(quantizations []ethosu.Quantization) []delegate.Backend {
 	if o.Static {
-		return append(all.Backends(), xnnpack.Backend{Engine: xnnpack.EngineReference}, ethosu.Backend{QParams: quantizations, Device: "npu"})
+		return append(all.Backends(), xnnpack.Backend{Engine: xnnpack.EngineReference, KeepConstants: true}, ethosu.Backend{QParams: quantizations, Device: "npu"})
 	}
-	x := xnnpack.Backend{WeightsCache: o.weights, MapWeights: o.mmap && o.weights != ""}
+	x := xnnpack.Backend{WeightsCache: o.weights, MapWeights: o.mmap && o.weights != "", Values: o.Values}
 	if o.xnnpack != "" && o.xnnpack != string(xnnpack.EngineAuto) {
 		x.Engine = xnnpack.Engine(o.xnnpack)
 	}
@@ -222,6 +233,9 @@ func (o *Options) backends(quantizations []ethosu.Quantization) []delegate.Backe
 	}
 	return append(all.Backends(), x, e)
 }
+
+// ProgramLimit bounds the bytes of a program's file, 0 for no bound.
+func (o *Options) ProgramLimit() int64 { return int64(o.maxMemory) }
 
 // Mmap reports that files are to be mapped.
 func (o *Options) Mmap() bool { return o.mmap }

@@ -47,12 +47,21 @@ type Session struct {
 func Open(ctx context.Context, path string, o *Options, more ...etrun.Option) (*Session, error) {
 	path = input.Stdin(path)
 	s := &Session{Path: path, options: o, begun: time.Now(), methods: make(map[string]Callee), fresh: true, inputBytes: o.InputLimit()}
-	var err error
-	if s.Program, err = o.OpenProgram(ctx, path, etrun.File(path), more...); err != nil {
-		return nil, err
+	return s, s.openFrom(ctx, etrun.File(path), more)
+}
+
+// OpenBytes is Open on a file's bytes, for which its path stands in messages.
+func OpenBytes(ctx context.Context, path string, data []byte, o *Options) (*Session, error) {
+	s := &Session{Path: path, options: o, begun: time.Now(), methods: make(map[string]Callee), fresh: true, inputBytes: o.InputLimit()}
+	return s, s.openFrom(ctx, etrun.Bytes(path, data), nil)
+}
+
+func (s *Session) openFrom(ctx context.Context, from etrun.Source, more []etrun.Option) (err error) {
+	if s.Program, err = s.options.open(ctx, from, more); err != nil {
+		return s.options.nameForeign(ctx, s.Path, err)
 	}
 	s.Loaded = time.Since(s.begun)
-	return s, nil
+	return nil
 }
 
 // LoadOwn loads a method with state of its own; empty means "forward". Close closes it.

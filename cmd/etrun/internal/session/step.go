@@ -35,12 +35,13 @@ func (s *Step) Execute(ctx context.Context) error {
 func (s *Step) CloneOutputs() ([]*tensor.Value, error) {
 	outputs, err := s.Outputs()
 	for i, v := range outputs {
-		outputs[i] = clone(v)
+		outputs[i] = Clone(v)
 	}
 	return outputs, err
 }
 
-func clone(v *tensor.Value) *tensor.Value {
+// Clone is a value in memory of its own.
+func Clone(v *tensor.Value) *tensor.Value {
 	c := *v
 	c.Bools, c.Doubles = slices.Clone(v.Bools), slices.Clone(v.Doubles)
 	if v.Kind == tensor.KindTensor {
@@ -51,7 +52,7 @@ func clone(v *tensor.Value) *tensor.Value {
 	c.Items = slices.Clone(v.Items)
 	for i, item := range c.Items {
 		if item != nil {
-			c.Items[i] = clone(item)
+			c.Items[i] = Clone(item)
 		}
 	}
 	return &c

@@ -1,9 +1,11 @@
-package ptetest
+package tree
 
 import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/etrun-go/etrun/internal/flatbuf"
 	"github.com/etrun-go/etrun/runtime/pte"
@@ -15,6 +17,10 @@ type File struct {
 	Root   *Node
 	Tail   []byte // segments, from their base to the end of the file
 	Header int    // length of the extended header: 0 for none, 24 or 32 in a .pte, 40 in a .ptd
+	Align  int    // of the segments' base, at least SegmentAlign
+	// Unknown names fields that are stored and that no schema here has: writing the file
+	// leaves them out.
+	Unknown []string
 }
 
 // container says how a format holds its FlatBuffer.
@@ -29,11 +35,16 @@ var containers = map[pte.Format]container{
 	pte.FormatBPTE: {"BP08", "BundledProgram", "", 0},
 }
 
+// SegmentAlign is that of the segments' base, and between segments.
+const SegmentAlign = 128
+
+// mostBase bounds the alignment of the base that is kept.
+const mostBase = 1 << 16
+
 const (
-	segmentAlign = 128 // of the segments' base, and between segments
-	headerAt     = 8   // of the extended header, behind root offset and identifier
-	mostHeader   = 256 // room for a header, whatever length it claims: readers skip what they do not know
-	headerAlign  = 16  // what the inserted header is padded to, to keep the alignment behind it
+	headerAt    = 8   // of the extended header, behind root offset and identifier
+	mostHeader  = 256 // room for a header, whatever length it claims: readers skip what they do not know
+	headerAlign = 16  // what the inserted header is padded to, to keep the alignment behind it
 )
 
 // Decode reads a file of any of the formats into its tree. A file that the readers
@@ -53,10 +64,13 @@ func Decode(data []byte) (*File, error) {
 		f.Header, body, base = cutHeader(data, f.Format)
 		if base > 0 {
 			f.Tail = bytes.Clone(data[base:])
+			f.Align = int(min(base&-base, mostBase))
 		}
 	}
 	r := flatbuf.New(body, 0, 0)
-	f.Root = decode(c.root, r.Root())
+	d := &decoder{unknown: make(map[string]bool)}
+	f.Root = d.table(c.root, r.Root())
+	f.Unknown = slices.Sorted(maps.Keys(d.unknown))
 	return f, r.Err()
 }
 
@@ -97,7 +111,7 @@ func (f *File) Bytes() []byte {
 	end := len(out)
 	base := 0
 	if len(f.Tail) > 0 {
-		out = pad(out, segmentAlign)
+		out = Pad(out, max(f.Align, SegmentAlign))
 		base = len(out)
 		out = append(out, f.Tail...)
 	}
@@ -120,6 +134,7 @@ func (f *File) headerFields(end, inserted, base int) []int {
 	return []int{end, base, len(f.Tail)}
 }
 
-func pad(b []byte, align int) []byte {
+// Pad appends zeros up to a multiple of align.
+func Pad(b []byte, align int) []byte {
 	return append(b, make([]byte, (align-len(b)%align)%align)...)
 }

@@ -1,16 +1,16 @@
-package ptetest
+package tree
 
 import "strings"
 
-// column is a field of a table: its place in the table's list is its id.
-type column struct {
-	name string
-	typ  string // scalar, "string", table, union, or one of those in brackets for a vector
+// Column is a field of a table: its place in the table's list is its id.
+type Column struct {
+	Name string
+	Type string // scalar, "string", table, union, or one of those in brackets for a vector
 }
 
-// tables are the schemas of the three formats. The tables of .ptd and .bpte files
+// Tables are the schemas of the three formats. The tables of .ptd and .bpte files
 // that share a name with one of program.fbs have a prefix.
-var tables = map[string][]column{
+var Tables = map[string][]Column{
 	"Program": {
 		{"version", "u32"}, {"execution_plan", "[ExecutionPlan]"}, {"constant_buffer", "[Buffer]"}, {"backend_delegate_data", "[Buffer]"},
 		{"segments", "[DataSegment]"}, {"constant_segment", "SubsegmentOffsets"}, {"mutable_data_segments", "[SubsegmentOffsets]"}, {"named_data", "[NamedData]"},
@@ -70,28 +70,28 @@ var tables = map[string][]column{
 	"bundle.Tensor":          {{"scalar_type", "i8"}, {"sizes", "[i32]"}, {"data", "bytes16"}, {"dim_order", "[u8]"}},
 }
 
-// unions list the tables of each union by tag.
-var unions = map[string][]string{
+// Unions list the tables of each union by tag.
+var Unions = map[string][]string{
 	"KernelTypes":          {"", "Null", "Int", "Bool", "Double", "Tensor", "String", "IntList", "DoubleList", "BoolList", "TensorList", "OptionalTensorList"},
 	"InstructionArguments": {"", "KernelCall", "DelegateCall", "MoveCall", "JumpFalseCall", "FreeCall"},
 	"bundle.ValueUnion":    {"", "bundle.Tensor", "Int", "Bool", "Double"},
 }
 
-// width is the size of a scalar type in bytes, 0 for other types.
-var width = map[string]int{"bool": 1, "i8": 1, "u8": 1, "i32": 4, "u32": 4, "i64": 8, "u64": 8, "f64": 8}
+// Width is the size of a scalar type in bytes, 0 for other types.
+var Width = map[string]int{"bool": 1, "i8": 1, "u8": 1, "i32": 4, "u32": 4, "i64": 8, "u64": 8, "f64": 8}
 
-// byteAlign are the types of byte vectors with an alignment of their own.
-var byteAlign = map[string]int{"[u8]": 1, "bytes16": 16, "bytes32": 32}
+// ByteAlign are the types of byte vectors with an alignment of their own.
+var ByteAlign = map[string]int{"[u8]": 1, "bytes16": 16, "bytes32": 32}
 
-// element is the type of a vector's elements.
-func element(typ string) (string, bool) {
+// Element is the type of a vector's elements.
+func Element(typ string) (string, bool) {
 	return strings.CutSuffix(strings.TrimPrefix(typ, "["), "]")
 }
 
-// unionMember is the table for a union's tag. A tag beyond the schema gets a table
+// UnionMember is the table for a union's tag. A tag beyond the schema gets a table
 // without fields.
-func unionMember(union string, tag uint64) string {
-	if members := unions[union]; tag > 0 && tag < uint64(len(members)) {
+func UnionMember(union string, tag uint64) string {
+	if members := Unions[union]; tag > 0 && tag < uint64(len(members)) {
 		return members[tag]
 	}
 	return "Null"

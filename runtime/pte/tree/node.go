@@ -1,13 +1,7 @@
-// Package ptetest (no compatibility promise) writes ExecuTorch's file formats, for tests:
-// whole programs from their descriptions, and files with single fields changed, dropped or
-// shared.
-//
-// Three levels build on each other. [Write], [WriteData] and [WriteBundle] turn the
-// descriptions of package pte into files. [Decode] turns a file into a [File], a tree
-// of [Node] that mirrors its tables, in which a test changes what no description can
-// express; [File.Bytes] writes it back. [File.Mutate] makes such changes at random,
-// for fuzzing.
-package ptetest
+// Package tree (no compatibility promise) reads ExecuTorch's file formats into trees of
+// tables that can be changed, and writes them back: for the command line's repairs, and
+// for tests.
+package tree
 
 import (
 	"fmt"
@@ -25,26 +19,27 @@ type Node struct {
 // Scalar is a scalar of any type, as its bits.
 type Scalar uint64
 
-func node(typ string) *Node { return &Node{Type: typ, Fields: map[string]any{}} }
+// New is a table without fields.
+func New(typ string) *Node { return &Node{Type: typ, Fields: map[string]any{}} }
 
-// with sets a field and returns n.
-func (n *Node) with(field string, v any) *Node {
+// With sets a field and returns n.
+func (n *Node) With(field string, v any) *Node {
 	n.Fields[field] = v
 	return n
 }
 
-// column is the column of a field, for a name that the schema has.
-func (n *Node) column(field string) column {
-	for _, c := range tables[n.Type] {
-		if c.name == field {
+// column is that of a field, for a name that the schema has.
+func (n *Node) column(field string) Column {
+	for _, c := range Tables[n.Type] {
+		if c.Name == field {
 			return c
 		}
 	}
-	panic(fmt.Sprintf("ptetest: table %s has no field %q", n.Type, field))
+	panic(fmt.Sprintf("tree: table %s has no field %q", n.Type, field))
 }
 
 // Find is the node at a path like "execution_plan[0].values[3].val". It panics where
-// there is none: a mistake in the test.
+// there is none: a mistake of the caller.
 func (n *Node) Find(path string) *Node {
 	for part := range strings.SplitSeq(path, ".") {
 		name, index, list := cutIndex(part)
@@ -54,11 +49,11 @@ func (n *Node) Find(path string) *Node {
 			n = v
 		case []*Node:
 			if !list || index >= len(v) {
-				panic(fmt.Sprintf("ptetest: %q in path %q, the list has %d", part, path, len(v)))
+				panic(fmt.Sprintf("tree: %q in path %q, the list has %d", part, path, len(v)))
 			}
 			n = v[index]
 		default:
-			panic(fmt.Sprintf("ptetest: %q in path %q is no table", part, path))
+			panic(fmt.Sprintf("tree: %q in path %q is no table", part, path))
 		}
 	}
 	return n
@@ -97,13 +92,13 @@ func cutIndex(part string) (name string, index int, ok bool) {
 	}
 	index, err := strconv.Atoi(strings.TrimSuffix(rest, "]"))
 	if err != nil {
-		panic(fmt.Sprintf("ptetest: index in path element %q", part))
+		panic(fmt.Sprintf("tree: index in path element %q", part))
 	}
 	return name, index, true
 }
 
-// scalars widens the elements of a vector.
-func scalars[T ~int | ~int32 | ~int64 | ~uint8 | ~uint64](v []T) []Scalar {
+// Scalars widens the elements of a vector.
+func Scalars[T ~int | ~int32 | ~int64 | ~uint8 | ~uint64](v []T) []Scalar {
 	out := make([]Scalar, len(v))
 	for i, x := range v {
 		out[i] = Scalar(x)

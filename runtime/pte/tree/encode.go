@@ -1,4 +1,4 @@
-package ptetest
+package tree
 
 import (
 	flatbuffers "github.com/google/flatbuffers/go"
@@ -21,18 +21,18 @@ func (e *encoder) table(n *Node) flatbuffers.UOffsetT {
 	if at, ok := e.done[n]; ok {
 		return at
 	}
-	columns := tables[n.Type]
+	columns := Tables[n.Type]
 	refs := make([]flatbuffers.UOffsetT, len(columns))
 	for i, c := range columns {
-		refs[i] = e.reference(c, n.Fields[c.name])
+		refs[i] = e.reference(c, n.Fields[c.Name])
 	}
 	e.StartObject(len(columns))
 	for i, c := range columns {
-		switch v := n.Fields[c.name].(type) {
+		switch v := n.Fields[c.Name].(type) {
 		case nil:
 			continue
 		case Scalar:
-			e.scalar(width[c.typ], v)
+			e.scalar(Width[c.Type], v)
 		default:
 			e.PrependUOffsetT(refs[i])
 		}
@@ -43,15 +43,15 @@ func (e *encoder) table(n *Node) flatbuffers.UOffsetT {
 }
 
 // reference writes what a field refers to; 0 for scalars and absent fields.
-func (e *encoder) reference(c column, v any) flatbuffers.UOffsetT {
+func (e *encoder) reference(c Column, v any) flatbuffers.UOffsetT {
 	switch v := v.(type) {
 	case string:
 		return e.CreateString(v)
 	case []byte:
-		return e.bytes(v, byteAlign[c.typ])
+		return e.bytes(v, ByteAlign[c.Type])
 	case []Scalar:
-		elem, _ := element(c.typ)
-		return e.vector(v, width[elem])
+		elem, _ := Element(c.Type)
+		return e.vector(v, Width[elem])
 	case *Node:
 		return e.table(v)
 	case []*Node:

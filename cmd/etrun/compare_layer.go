@@ -1,0 +1,112 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/layers"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// layerReport is what --layer found.
+type layerReport struct {
+	*layers.Result
+	Traced *layers.Traced `json:"by_value,omitempty"` // of programs with different instructions
+	Note   string         `json:"note,omitempty"`     // what could not be compared
+}
+
+// layers compares what the instructions of two programs wrote.
+func (p *compareCommand) layers(a, b *side) *layerReport {
+	r := &layerReport{}
+	if layers.Same(a.Spec(), b.Spec()) {
+		r.Result = layers.Find(layers.Align(a.kept.List, b.kept.List), p.tolerance)
+	} else {
+		r.Result = layers.Find(layers.AlignOther(a.kept.List, b.kept.List), p.tolerance)
+		r.Note = "the programs have different instructions: operators outside delegates are compared where both programs " +
+			"have as many with the same name and result; delegates are compared by the outputs alone"
+	}
+	if r.Values = len(b.kept.List); r.Compared < r.Values && (r.Note != "" || p.vs != "") {
+		r.Traced = layers.Trace(a.kept.List, b.kept.List, p.tolerance)
+	}
+	r.hide(b.kept.List)
+	return r
+}
+
+// keptLayers compares what instructions wrote with kept arrays.
+func (p *compareCommand) keptLayers(a *side, named map[string]*npy.Array) *layerReport {
+	kept, arrays := make([]layers.Written, 0, len(named)), make([]*npy.Array, 0, len(named))
+	for name, x := range named {
+		w, _ := layers.ParseFileName(name)
+		kept, arrays = append(kept, w), append(arrays, x)
+	}
+	of := make(map[*layers.Written]*npy.Array, len(kept))
+	for i := range kept {
+		of[&kept[i]] = arrays[i]
+	}
+	pairs := slices.DeleteFunc(layers.AlignKept(kept, a.kept.List), func(pair layers.Pair) bool {
+		pair.A.Value = wanted(of[pair.A], pair.B.Value)
+		want, got := pair.A.Value, pair.B.Value
+		return want.Kind != got.Kind || want.Kind == tensor.KindTensor && want.Tensor.Numel() != got.Tensor.Numel()
+	})
+	r := &layerReport{Result: layers.Find(pairs, p.tolerance)}
+	r.Values = len(a.kept.List)
+	if n := len(named) - len(pairs); n > 0 {
+		r.Note = fmt.Sprintf("nothing with as many elements was written for %s of %s", count(n, "array", "arrays"), p.against)
+	}
+	r.hide(a.kept.List)
+	return r
+}
+
+// hide says that the nodes of the delegate that differs are out of sight.
+func (r *layerReport) hide(list []layers.Written) {
+	if r.First == nil || r.First.Delegate < 0 || r.First.Node >= 0 {
+		return
+	}
+	for i := range list {
+		if list[i].Delegate == r.First.Delegate && list[i].Node >= 0 && list[i].Method == r.First.Method {
+			return
+		}
+	}
+	r.Note = fmt.Sprintf("what is inside delegate %d cannot be seen on this device", r.First.Delegate)
+}
+
+func (r *layerReport) print(a *app) {
+	fmt.Fprintf(a.out, "layer: %d of %s compared, %d equal", r.Compared, count(r.Values, "value", "values"), r.Equal)
+	if r.First == nil && r.Compared > 0 {
+		fmt.Fprint(a.out, ", all within the tolerance")
+	}
+	fmt.Fprintln(a.out)
+	if r.Note != "" {
+		a.note("%s", r.Note)
+	}
+	if r.Unequal != nil && (r.First == nil || r.Unequal.Place != r.First.Place || r.Unequal.Output != r.First.Output) {
+		printDifference(a, "first not equal", r.Unequal)
+	}
+	if r.First != nil {
+		printDifference(a, "first beyond the tolerance", r.First)
+	}
+	if r.Traced != nil && r.Traced.Looked > 0 {
+		r.printTraced(a)
+	}
+}
+
+// printTraced says which values of one program are among those of the other.
+func (r *layerReport) printTraced(a *app) {
+	t := r.Traced
+	fmt.Fprintf(a.out, "  by value: %d of %s are among those of the other program\n", t.Found, count(t.Looked, "value", "values"))
+	if t.First == nil {
+		return
+	}
+	if t.Last != nil {
+		fmt.Fprintf(a.out, "    the last of them: %s\n", printable(t.Last.String()))
+	}
+	fmt.Fprintf(a.out, "    the first behind that is not: %s\n", printable(t.First.String()))
+}
+
+func printDifference(a *app, what string, d *layers.Difference) {
+	fmt.Fprintf(a.out, "  %s: %s, output %d %s\n    %s\n", what, printable(d.Place.String()), d.Output, d.Type, distanceText(&d.Distance))
+	if d.Differs != "" {
+		fmt.Fprintf(a.out, "    %s\n", d.Differs)
+	}
+}

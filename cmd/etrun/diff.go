@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+)
+
+// errUnlike stands for two programs that differ, as diff(1) tells it.
+var errUnlike = errors.New("the programs differ")
+
+const diffHelp = `Show what two programs differ in: methods, inputs and outputs, instructions with their
+operators and arguments, the memory plan, constants by name and value, and delegates
+with the nodes and constants in their payloads. Nothing is run. As with diff, the exit
+code is 0 where they are the same, and 1 where they differ.
+`
+
+func newDiff(a *app) *cobra.Command {
+	d := &differ{app: a, Options: session.Options{Say: a.noteOnce(), Static: true}}
+	c := &cobra.Command{
+		Use:               "diff A.pte B.pte",
+		Short:             "Show what two programs differ in",
+		Long:              diffHelp,
+		Example:           "  etrun diff old.pte new.pte\n  etrun diff old.pte new.pte --json | jq '.differences[].section'",
+		Args:              twoPrograms,
+		ValidArgsFunction: completePrograms,
+		RunE:              func(c *cobra.Command, args []string) error { return d.run(c.Context(), args) },
+	}
+	c.Flags().SortFlags = false
+	d.AddFileFlags(c.Flags())
+	hide(c.Flags(), "threads", "strict-plan", "qparams")
+	return c
+}
+
+func twoPrograms(c *cobra.Command, args []string) error {
+	if len(args) != 2 {
+		return session.Usage("%s, want A.pte B.pte; see %s --help", count(len(args), "argument", "arguments"), c.CommandPath())
+	}
+	return nil
+}
+
+// differ collects differences.
+type differ struct {
+	*app
+	session.Options
+	report diffReport
+	method string // that is looked at, empty for the program
+}
+
+// diffReport is the JSON object of diff.
+type diffReport struct {
+	Schema      string       `json:"schema"`
+	A           string       `json:"a"`
+	B           string       `json:"b"`
+	Same        bool         `json:"same"`
+	Differences []difference `json:"differences"`
+}
+
+// difference is one thing in two programs; empty stands for what one of them lacks.
+type difference struct {
+	Section string `json:"section"`
+	Method  string `json:"method,omitempty"`
+	Item    string `json:"item"`
+	A       string `json:"a,omitempty"`
+	B       string `json:"b,omitempty"`
+	Detail  string `json:"detail,omitempty"`
+}
+
+// Sections of a report, in their order.
+const (
+	inFile         = "file"
+	inMethods      = "methods"
+	inInputs       = "inputs"
+	inOutputs      = "outputs"
+	inOperators    = "operators"
+	inInstructions = "instructions"
+	inPlan         = "plan"
+	inConstants    = "constants"
+	inDelegates    = "delegates"
+)
+
+func (d *differ) add(section, item, a, b, detail string) {
+	d.report.Differences = append(d.report.Differences, difference{section, d.method, item, a, b, detail})
+}
+
+// texts adds a difference where two texts are not the same.
+func (d *differ) texts(section, item, a, b string) {
+	if a != b {
+		d.add(section, item, a, b, "")
+	}
+}
+
+func (d *differ) run(ctx context.Context, paths []string) error {
+	d.report = diffReport{Schema: "etrun.diff/1", A: paths[0], B: paths[1], Differences: []difference{}}
+	var programs [2]*session.Session
+	for i, path := range paths {
+		s, err := session.Open(ctx, path, &d.Options)
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		programs[i] = s
+	}
+	if err := d.programs(ctx, programs[0], programs[1]); err != nil {
+		return err
+	}
+	d.report.Same = len(d.report.Differences) == 0
+	if d.json {
+		if err := d.writeJSON(&d.report); err != nil {
+			return err
+		}
+	} else {
+		d.print()
+	}
+	if !d.report.Same {
+		return errUnlike
+	}
+	return nil
+}
+
+// programs compares what does not belong to a method, and then methods by name.
+func (d *differ) programs(ctx context.Context, a, b *session.Session) error {
+	d.texts(inFile, "program version", fmt.Sprint(a.Spec().Version), fmt.Sprint(b.Spec().Version))
+	d.texts(inFile, "bundled test cases", fmt.Sprint(session.CountCases(a.Bundle())), fmt.Sprint(session.CountCases(b.Bundle())))
+	names := a.MethodNames()
+	for _, name := range b.MethodNames() {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		inA, inB := slices.Contains(a.MethodNames(), name), slices.Contains(b.MethodNames(), name)
+		if !inA || !inB {
+			d.add(inMethods, name, there(inA), there(inB), "")
+			continue
+		}
+		x, err := newMethodFacts(ctx, a, name, d.note)
+		if err != nil {
+			return err
+		}
+		y, err := newMethodFacts(ctx, b, name, d.note)
+		if err != nil {
+			x.close()
+			return err
+		}
+		d.method = name
+		d.methods(x, y)
+		d.method = ""
+		x.close()
+		y.close()
+	}
+	return nil
+}
+
+func there(yes bool) string {
+	if yes {
+		return "present"
+	}
+	return ""
+}
+
+// print writes a heading for each section of a method, and a line or two for each
+// difference.
+func (d *differ) print() {
+	heading := ""
+	for _, x := range d.report.Differences {
+		text := x.Section
+		if x.Method != "" {
+			text = printable(x.Method) + ", " + x.Section
+		}
+		if text != heading {
+			fmt.Fprintf(d.out, "%s\n", text)
+			heading = text
+		}
+		switch {
+		case x.Detail != "":
+			fmt.Fprintf(d.out, "  %s: %s\n", printable(x.Item), x.Detail)
+		case x.A == "":
+			fmt.Fprintf(d.out, "  + %s: %s\n", printable(x.Item), legible(x.B))
+		case x.B == "":
+			fmt.Fprintf(d.out, "  - %s: %s\n", printable(x.Item), legible(x.A))
+		default:
+			fmt.Fprintf(d.out, "  - %s: %s\n  + %s: %s\n", printable(x.Item), legible(x.A), printable(x.Item), legible(x.B))
+		}
+	}
+}
+
+// hide leaves flags out of the help that mean nothing to a command.
+func hide(flags *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		_ = flags.MarkHidden(name)
+	}
+}

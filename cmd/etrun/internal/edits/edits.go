@@ -1,0 +1,70 @@
+// Package edits aligns two lists of lines.
+package edits
+
+// Pair is a line of either list; -1 stands for none.
+type Pair struct{ A, B int }
+
+// mostCells bounds the table of a comparison: longer lists are compared by their common
+// beginning and end alone.
+const mostCells = 1 << 24
+
+// Align pairs the lines of a longest common subsequence, in order, with the other lines
+// of both lists between them, those of a first.
+func Align(a, b []string) (pairs []Pair) {
+	head := 0
+	for head < min(len(a), len(b)) && a[head] == b[head] {
+		pairs = append(pairs, Pair{head, head})
+		head++
+	}
+	tail := 0
+	for tail < min(len(a), len(b))-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
+		tail++
+	}
+	pairs = append(pairs, middle(a[:len(a)-tail], b[:len(b)-tail], head)...)
+	for i := tail; i > 0; i-- {
+		pairs = append(pairs, Pair{len(a) - i, len(b) - i})
+	}
+	return pairs
+}
+
+// middle aligns what stands behind the first lines.
+func middle(a, b []string, head int) (pairs []Pair) {
+	n, m := len(a)-head, len(b)-head
+	common := func(i, j int) int { return 0 }
+	if n > 0 && m > 0 && n < mostCells/m {
+		table := lengths(a[head:], b[head:])
+		common = func(i, j int) int { return int(table[(i-head)*(m+1)+j-head]) }
+	}
+	i, j := head, head
+	for i < len(a) || j < len(b) {
+		switch {
+		case i < len(a) && j < len(b) && common(i, j) > 0 && a[i] == b[j]:
+			pairs = append(pairs, Pair{i, j})
+			i, j = i+1, j+1
+		case i < len(a) && (j == len(b) || common(i+1, j) >= common(i, j+1)):
+			pairs = append(pairs, Pair{i, -1})
+			i++
+		default:
+			pairs = append(pairs, Pair{-1, j})
+			j++
+		}
+	}
+	return pairs
+}
+
+// lengths are those of longest common subsequences of the ends of a and b from each place
+// on, by rows of len(b)+1.
+func lengths(a, b []string) []int32 {
+	row := len(b) + 1
+	table := make([]int32, (len(a)+1)*row)
+	for i := len(a) - 1; i >= 0; i-- {
+		for j := len(b) - 1; j >= 0; j-- {
+			if a[i] == b[j] {
+				table[i*row+j] = table[(i+1)*row+j+1] + 1
+			} else {
+				table[i*row+j] = max(table[(i+1)*row+j], table[i*row+j+1])
+			}
+		}
+	}
+	return table
+}

@@ -1,0 +1,77 @@
+package layers
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
+	"github.com/etrun-go/etrun/runtime/trace"
+)
+
+// Dump is an observer that writes what is written into files, as NumPy arrays in logical
+// order: into a folder, one file each, or into one archive.
+type Dump struct {
+	ctx     context.Context
+	folder  string
+	archive *output.Archive // nil for a folder
+	tracker
+	err error
+}
+
+// NewDump begins the place: a folder, or an archive where the name ends in .npz.
+func NewDump(ctx context.Context, place string) (*Dump, error) {
+	d := &Dump{ctx: ctx, folder: place}
+	if strings.HasSuffix(place, ".npz") || place == output.Stdout {
+		var err error
+		d.archive, err = output.CreateArchive(ctx, place)
+		return d, err
+	}
+	return d, os.MkdirAll(place, 0o777)
+}
+
+// Wants is what is written, and where calls begin.
+func (d *Dump) Wants() trace.Kinds { return 1<<trace.Written | 1<<trace.Begin }
+
+// Observe writes values.
+func (d *Dump) Observe(e *trace.Event) {
+	if e.Kind == trace.Begin {
+		d.begin()
+		return
+	}
+	for k := range e.Values {
+		w := d.written(e, k)
+		if d.err == nil && e.Chain >= 0 {
+			d.err = d.save(&w)
+		}
+	}
+}
+
+func (d *Dump) save(w *Written) error {
+	if d.archive != nil {
+		return d.archive.Put(w.FileName(), w.Value)
+	}
+	t := output.AsTensor(w.Value)
+	if t == nil {
+		return nil
+	}
+	return output.WriteFile(d.ctx, filepath.Join(d.folder, w.FileName()+".npy"), func(to io.Writer) error { return npy.Write(to, t) })
+}
+
+// Commit completes the archive; its error is the first of all.
+func (d *Dump) Commit() error {
+	if d.err == nil && d.archive != nil {
+		d.err = d.archive.Commit()
+	}
+	return d.err
+}
+
+// Close removes an archive that was not committed.
+func (d *Dump) Close() {
+	if d.archive != nil {
+		d.archive.Close()
+	}
+}

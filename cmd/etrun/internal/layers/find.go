@@ -1,0 +1,61 @@
+package layers
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/diff"
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// Difference is a value that differs from its counterpart.
+type Difference struct {
+	Place
+	Output int    `json:"output"`
+	Type   string `json:"type"`
+	diff.Distance
+}
+
+// Result is what comparing two runs value by value has found.
+type Result struct {
+	Compared int `json:"compared"` // values that have a counterpart
+	Values   int `json:"values"`   // those of B
+	Equal    int `json:"equal"`    // compared values that are equal
+	// Unequal is the first that is not equal, and First the first beyond the tolerance, in
+	// the order of execution; nil for none.
+	Unequal *Difference `json:"first_not_equal"`
+	First   *Difference `json:"first_beyond_tolerance"`
+}
+
+// Find compares pairs in their order.
+func Find(pairs []Pair, tol kernels.Tolerance) *Result {
+	r := &Result{Compared: len(pairs)}
+	for _, p := range pairs {
+		if sameBytes(p.A.Value, p.B.Value) {
+			r.Equal++
+			continue
+		}
+		d := Difference{p.B.Place, p.B.Output, p.B.TypeName(), diff.Measure(p.B.Value, p.A.Value, tol)}
+		if d.Equal {
+			r.Equal++
+			continue
+		}
+		if r.Unequal == nil {
+			r.Unequal = &d
+		}
+		if r.First == nil && d.Differs != "" {
+			r.First = &d
+		}
+	}
+	return r
+}
+
+// sameBytes reports tensors that are the same, which is quick to see.
+func sameBytes(a, b *tensor.Value) bool {
+	if a.Kind != tensor.KindTensor || b.Kind != tensor.KindTensor {
+		return false
+	}
+	x, y := a.Tensor, b.Tensor
+	return x.DType == y.DType && slices.Equal(x.Sizes, y.Sizes) && slices.Equal(x.DimOrder, y.DimOrder) && bytes.Equal(x.Data, y.Data)
+}

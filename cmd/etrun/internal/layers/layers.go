@@ -1,0 +1,204 @@
+// Package layers keeps what the instructions of programs write, and what nodes inside
+// their delegates do, and finds where two runs part.
+package layers
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/trace"
+)
+
+// AtLoad is the call of what is computed at load.
+const AtLoad = -1
+
+// Place is an instruction in a call, or a node inside the delegate that it calls.
+type Place struct {
+	Call        int    `json:"call"` // or AtLoad
+	Method      string `json:"method"`
+	Chain       int    `json:"chain"`
+	Instruction int    `json:"instruction"`
+	Operator    string `json:"operator,omitempty"`
+	Delegate    int    `json:"delegate"` // -1 for none
+	Backend     string `json:"backend,omitempty"`
+	Node        int    `json:"node"` // -1 for the instruction itself
+	NodeName    string `json:"node_name,omitempty"`
+}
+
+func placeOf(e *trace.Event, call int) Place {
+	p := Place{Call: call, Method: e.Method, Chain: e.Chain, Instruction: e.Instruction,
+		Delegate: e.Delegate, Backend: e.Backend, Node: e.Index}
+	if e.Run == 0 {
+		p.Call = AtLoad
+	}
+	switch {
+	case e.Index >= 0:
+		p.NodeName = e.Name
+	case e.Delegate < 0:
+		p.Operator = e.Name
+	}
+	return p
+}
+
+// String names the place as errors of a run do.
+func (p *Place) String() string {
+	what := p.Operator
+	if p.Delegate >= 0 {
+		what = fmt.Sprintf("delegate %d, %s", p.Delegate, p.Backend)
+	}
+	s := fmt.Sprintf("%s, chain %d, instruction %d (%s)", p.Method, p.Chain, p.Instruction, what)
+	if p.Node >= 0 {
+		s += fmt.Sprintf(", node %d (%s)", p.Node, p.NodeName)
+	}
+	switch {
+	case p.Call == AtLoad:
+		s += ", computed at load"
+	case p.Call > 0:
+		s = fmt.Sprintf("call %d, %s", p.Call, s)
+	}
+	return s
+}
+
+// Written is a value that a place has written.
+type Written struct {
+	Place
+	Output int // its number among those that the place writes
+	Slot   int // in the method's value table, or in the delegate's payload
+	Round  int // how often the place had written it before in the call
+	Value  *tensor.Value
+}
+
+// TypeName is the value's type and sizes.
+func (w *Written) TypeName() string {
+	if w.Value.Kind == tensor.KindTensor {
+		return w.Value.Tensor.String()
+	}
+	return w.Value.Kind.String()
+}
+
+// tracker follows the calls of a session, and how often places write.
+type tracker struct {
+	call   int // of the execute that runs
+	begun  bool
+	rounds map[roundKey]int
+}
+
+type roundKey struct {
+	Place
+	slot int
+}
+
+// begin counts executes: each is a call.
+func (t *tracker) begin() {
+	if t.begun {
+		t.call++
+	}
+	t.begun, t.rounds = true, make(map[roundKey]int)
+}
+
+func (t *tracker) written(e *trace.Event, k int) Written {
+	w := Written{Place: placeOf(e, t.call), Output: k, Slot: e.Values[k].Index, Value: e.Values[k].Value}
+	if t.rounds == nil {
+		t.rounds = make(map[roundKey]int)
+	}
+	key := roundKey{w.Place, w.Slot}
+	w.Round = t.rounds[key]
+	t.rounds[key]++
+	return w
+}
+
+// Recorder is an observer of one session that keeps what it writes, up to Limit bytes.
+type Recorder struct {
+	Limit int64
+	Stop  func(error) // is called once more is written; may be nil
+	List  []Written
+	tracker
+	over bool
+}
+
+// ofEntry is what an entry takes beside its bytes, about.
+const ofEntry = 512
+
+// Wants is what is written, and where calls begin.
+func (r *Recorder) Wants() trace.Kinds { return 1<<trace.Written | 1<<trace.Begin }
+
+// Observe keeps copies of values.
+func (r *Recorder) Observe(e *trace.Event) {
+	if e.Kind == trace.Begin {
+		r.begin()
+		return
+	}
+	for k := range e.Values {
+		if e.Chain < 0 { // the outputs, which an instruction has written
+			continue
+		}
+		w := r.written(e, k)
+		r.Limit -= ofEntry
+		if t := w.Value; t.Kind == tensor.KindTensor {
+			r.Limit -= int64(t.Tensor.NBytes())
+		}
+		if r.Limit < 0 && !r.over {
+			r.over, r.List = true, nil
+			if r.Stop != nil {
+				r.Stop(r.Err())
+			}
+		}
+		if r.over {
+			return
+		}
+		w.Value = session.Clone(w.Value)
+		r.List = append(r.List, w)
+	}
+}
+
+// errLimit is more values than the limit has place for.
+var errLimit = errors.New("the values of all instructions take more memory than there is for them; --max-memory gives more")
+
+// Err is that more was written than the limit has place for.
+func (r *Recorder) Err() error {
+	if r.over {
+		return fmt.Errorf("%w: %w", etrun.ErrMemory, errLimit)
+	}
+	return nil
+}
+
+// FileName names a written value for files: [load_|callN_]CHAIN_INSTRUCTION[_nodeN]_NAME[_rROUND]_OUTPUT.
+func (w *Written) FileName() string {
+	var b strings.Builder
+	switch {
+	case w.Call == AtLoad:
+		b.WriteString("load_")
+	case w.Call > 0:
+		fmt.Fprintf(&b, "call%d_", w.Call)
+	}
+	fmt.Fprintf(&b, "%d_%04d", w.Chain, w.Instruction)
+	name := w.Operator
+	if w.Delegate >= 0 {
+		name = fmt.Sprintf("delegate%d", w.Delegate)
+	}
+	if w.Node >= 0 {
+		fmt.Fprintf(&b, "_node%03d", w.Node)
+		name = w.NodeName
+	}
+	b.WriteString("_" + fileText(name))
+	if w.Round > 0 {
+		fmt.Fprintf(&b, "_r%d", w.Round)
+	}
+	fmt.Fprintf(&b, "_%d", w.Output)
+	return b.String()
+}
+
+// fileText is an operator's name as file systems take it.
+func fileText(s string) string {
+	s = strings.ReplaceAll(s, "::", ".")
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-' {
+			return r
+		}
+		return '-'
+	}, s[:min(len(s), 100)])
+}

@@ -1,0 +1,255 @@
+// Package repair changes programs so that ExecuTorch's own runtime, which repairs nothing,
+// runs them as they are meant.
+package repair
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/pte/tree"
+)
+
+// ErrBeyond is a fault that a repaired file cannot express; match with errors.Is.
+var ErrBeyond = errors.New("cannot be repaired in the file")
+
+func beyond(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrBeyond, fmt.Errorf(format, args...))
+}
+
+// Change is one thing that was changed.
+type Change struct {
+	Kind   string `json:"kind"` // "payload", "stale type", "view", "plan"
+	Method string `json:"method"`
+	Text   string `json:"text"`
+}
+
+// Program is a program that is being changed.
+type Program struct {
+	Changes []Change
+	file    *tree.File
+}
+
+// Open reads a program into a tree. Fields that are not known would get lost: a program
+// that has some is refused.
+func Open(data []byte) (*Program, error) {
+	f, err := tree.Decode(data)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case f.Format != pte.FormatPTE:
+		return nil, beyond("a %v file", f.Format)
+	case len(f.Unknown) > 0:
+		return nil, beyond("the file has what a newer exporter wrote and this version does not know: %s", f.Unknown[0])
+	case f.Header > knownHeader:
+		return nil, beyond("an extended header of %d bytes, of which %d are known", f.Header, knownHeader)
+	}
+	return &Program{file: f}, nil
+}
+
+// knownHeader is the length of the extended header that is written.
+const knownHeader = 32
+
+// Bytes is the program as it is now.
+func (p *Program) Bytes() []byte { return p.file.Bytes() }
+
+func (p *Program) note(kind, method, format string, args ...any) {
+	p.Changes = append(p.Changes, Change{kind, method, fmt.Sprintf(format, args...)})
+}
+
+// method is a method of a program that is being changed.
+type method struct {
+	*Program
+	plan *tree.Node // table ExecutionPlan
+	name string
+}
+
+func (p *Program) method(i int) *method {
+	plan := nodes(p.file.Root, "execution_plan")[i]
+	name, _ := plan.Fields["name"].(string)
+	return &method{p, plan, name}
+}
+
+// nodes is a list of tables, which may be left out.
+func nodes(n *tree.Node, field string) []*tree.Node {
+	list, _ := n.Fields[field].([]*tree.Node)
+	return list
+}
+
+// numbers is a list of scalars, which may be left out.
+func numbers(n *tree.Node, field string) []tree.Scalar {
+	list, _ := n.Fields[field].([]tree.Scalar)
+	return list
+}
+
+func number(n *tree.Node, field string) uint64 {
+	x, _ := n.Fields[field].(tree.Scalar)
+	return uint64(x)
+}
+
+// add appends a table to a list and gives its index.
+func add(n *tree.Node, field string, what *tree.Node) int {
+	list := nodes(n, field)
+	n.With(field, append(slices.Clip(list), what))
+	return len(list)
+}
+
+// addValue adds a value of a kind, by the name of its table.
+func (m *method) addValue(payload *tree.Node) int {
+	tag := slices.Index(tree.Unions["KernelTypes"], payload.Type)
+	return add(m.plan, "values", tree.New("EValue").With("val_type", tree.Scalar(tag)).With("val", payload))
+}
+
+func (m *method) addInt(x int64) int {
+	return m.addValue(tree.New("Int").With("int_val", tree.Scalar(x)))
+}
+
+// tensor is the table of a value that is a tensor.
+func (m *method) tensor(v int) *tree.Node {
+	return nodes(m.plan, "values")[v].Fields["val"].(*tree.Node)
+}
+
+// addTensor adds a planned tensor like that of value v, at a place of its own.
+func (m *method) addTensor(v int, d tensor.DType, order []byte) int {
+	from := m.tensor(v)
+	t := tree.New("Tensor").With("scalar_type", tree.Scalar(d)).With("sizes", slices.Clone(numbers(from, "sizes"))).With("dim_order", order)
+	for _, field := range []string{"shape_dynamism", "layout"} {
+		if x, ok := from.Fields[field]; ok {
+			t.With(field, x)
+		}
+	}
+	if info, ok := from.Fields["extra_tensor_info"].(*tree.Node); ok && info.Fields["device_type"] != nil {
+		t.With("extra_tensor_info", tree.New("ExtraTensorInfo").With("device_type", info.Fields["device_type"]).
+			With("device_index", tree.Scalar(number(info, "device_index"))))
+	}
+	arena := 1
+	if at, ok := from.Fields["allocation_info"].(*tree.Node); ok {
+		arena = int(number(at, "memory_id"))
+	}
+	n := d.Size()
+	for _, size := range numbers(from, "sizes") {
+		n *= int(int32(size))
+	}
+	t.With("allocation_info", place(arena, m.grow(arena, int64(n))))
+	return m.addValue(t)
+}
+
+// place is a table AllocationDetails.
+func place(arena int, offset int64) *tree.Node {
+	return tree.New("AllocationDetails").With("memory_id", tree.Scalar(arena)).
+		With("memory_offset_low", tree.Scalar(uint32(offset))).With("memory_offset_high", tree.Scalar(offset>>32))
+}
+
+// planAlign is that of places in arenas.
+const planAlign = 16
+
+// xnnpackSlack is what exporters add to arenas of programs with XNNPACK delegates, which
+// read behind their arguments.
+const xnnpackSlack = 64
+
+func (m *method) slack() int64 {
+	for _, d := range nodes(m.plan, "delegates") {
+		if d.Fields["id"] == "XnnpackBackend" {
+			return xnnpackSlack
+		}
+	}
+	return 0
+}
+
+// grow makes an arena, by its memory_id, larger and gives the place of n new bytes.
+func (m *method) grow(arena int, n int64) (offset int64) {
+	sizes := numbers(m.plan, "non_const_buffer_sizes")
+	for len(sizes) <= arena {
+		sizes = append(sizes, 0)
+	}
+	offset = align(int64(sizes[arena]))
+	sizes[arena] = tree.Scalar(offset + align(n) + m.slack())
+	m.plan.With("non_const_buffer_sizes", sizes)
+	return offset
+}
+
+func align(n int64) int64 { return (n + planAlign - 1) / planAlign * planAlign }
+
+// operator is the index of an operator, which is added where the method has not called it.
+func (m *method) operator(name, overload string) int {
+	for i, o := range nodes(m.plan, "operators") {
+		if o.Fields["name"] == name && o.Fields["overload"] == overload {
+			return i
+		}
+	}
+	return add(m.plan, "operators", tree.New("Operator").With("name", name).With("overload", overload))
+}
+
+// call makes a call of an operator, whose arguments are given by their names in the
+// schema: a value, or a number, text or list that becomes one. Others are None.
+func (m *method) call(name, overload string, args map[string]any) (*tree.Node, error) {
+	full := name + "." + overload
+	_, sig, ok, err := etrun.DefaultOperators().Lookup(full)
+	if err != nil || !ok {
+		return nil, beyond("no operator %s: %v", full, err)
+	}
+	var list []tree.Scalar
+	for i := range sig.Args {
+		v, err := m.argument(&sig.Args[i], args[sig.Args[i].Name])
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, tree.Scalar(v))
+	}
+	list = append(list, list[len(list)-1]) // the returned value is the out
+	body := tree.New("KernelCall").With("op_index", tree.Scalar(m.operator(name, overload))).With("args", list)
+	return tree.New("Instruction").With("instr_args_type", tree.Scalar(pte.KernelCall)).With("instr_args", body), nil
+}
+
+// value is an argument that is there already.
+type value int
+
+func (m *method) argument(a *kernels.Arg, x any) (int, error) {
+	switch x := x.(type) {
+	case value:
+		return int(x), nil
+	case int64:
+		return m.addInt(x), nil
+	case float64:
+		return m.addValue(tree.New("Double").With("double_val", tree.Scalar(math.Float64bits(x)))), nil
+	case bool:
+		b := tree.Scalar(0)
+		if x {
+			b = 1
+		}
+		return m.addValue(tree.New("Bool").With("bool_val", b)), nil
+	case []int64:
+		items := make([]tree.Scalar, len(x))
+		for i, n := range x {
+			items[i] = tree.Scalar(m.addInt(n))
+		}
+		return m.addValue(tree.New("IntList").With("items", items)), nil
+	case nil:
+		return m.addValue(tree.New("Null")), nil
+	}
+	return 0, fmt.Errorf("argument %s: %T", a.Name, x)
+}
+
+// insert puts an instruction in front of number at of a chain. Jumps to it go on to lead to
+// what stood there.
+func (m *method) insert(chain, at int, what *tree.Node) {
+	c := nodes(m.plan, "chains")[chain]
+	list := nodes(c, "instructions")
+	for _, in := range list {
+		if body := in.Fields["instr_args"].(*tree.Node); body.Type == "JumpFalseCall" {
+			if to := number(body, "destination_instruction"); to >= uint64(at) {
+				body.With("destination_instruction", tree.Scalar(to+1))
+			}
+		}
+	}
+	c.With("instructions", slices.Insert(slices.Clone(list), at, what))
+	if traces := nodes(c, "stacktrace"); at <= len(traces) && len(traces) > 0 {
+		c.With("stacktrace", slices.Insert(slices.Clone(traces), at, tree.New("FrameList").With("items", []*tree.Node{})))
+	}
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/repair"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/internal/openfile"
+	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/pte/tree"
+)
+
+const repairHelp = `Write a program anew without the faults of exporters that etrun repairs at load, so
+that ExecuTorch's own runtime runs it as it is meant:
+
+  payload     what is mixed, misplaced or missing in XNNPACK payloads
+  view        views of values in channels last order that were left out
+  stale type  outputs of Ethos-U delegates that are declared as another type
+  plan        memory plans in which values share bytes while both are alive,
+              also because ExecuTorch's runtime moves tensors by their address
+
+All else stays as it is. What was changed is listed; a program without faults is
+copied. What a file cannot express is refused and named, and nothing is written.
+`
+
+// repairCommand writes programs without the faults of exporters.
+type repairCommand struct {
+	*app
+	session.Options
+}
+
+func newRepair(a *app) *cobra.Command {
+	r := &repairCommand{a, session.Options{Say: a.noteOnce(), Static: true, Lower: string(etrun.LowerOff)}}
+	c := &cobra.Command{
+		Use:     "repair IN.pte OUT.pte",
+		Short:   "Write a program without the faults of its exporter",
+		Long:    repairHelp,
+		Example: "  etrun repair model.pte fixed.pte\n  etrun repair stale.pte fixed.pte --qparams 0:0=0.018,-3",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return session.Usage("%s, want IN.pte OUT.pte; see %s --help", count(len(args), "argument", "arguments"), c.CommandPath())
+			}
+			return nil
+		},
+		ValidArgsFunction: completePrograms,
+		RunE:              func(c *cobra.Command, args []string) error { return r.run(c.Context(), args[0], args[1]) },
+	}
+	c.Flags().SortFlags = false
+	r.AddFileFlags(c.Flags())
+	hide(c.Flags(), "threads", "strict-plan", "repair")
+	return c
+}
+
+// repairReport is the JSON object of repair.
+type repairReport struct {
+	Schema  string          `json:"schema"`
+	Model   string          `json:"model"`
+	Output  string          `json:"output"`
+	Changes []repair.Change `json:"changes"`
+}
+
+func (r *repairCommand) run(ctx context.Context, from, to string) error {
+	if err := r.leaveStdout(to); err != nil {
+		return err
+	}
+	path := input.Stdin(from)
+	data, err := openfile.ReadFile(ctx, path, openfile.Rules{Kinds: openfile.Pipes, Limit: r.ProgramLimit()})
+	if err != nil {
+		return err
+	}
+	fixed, changes, err := r.repaired(ctx, path, data)
+	if err != nil {
+		return err
+	}
+	if err := output.WriteFile(ctx, to, func(w io.Writer) error {
+		_, err := w.Write(fixed)
+		return err
+	}); err != nil {
+		return err
+	}
+	if r.json {
+		return r.writeJSON(&repairReport{"etrun.repair/1", from, to, append([]repair.Change{}, changes...)})
+	}
+	if to == output.Stdout {
+		to = "standard output"
+	}
+	if len(changes) == 0 {
+		fmt.Fprintf(r.out, "%s: nothing to repair; copied to %s\n", from, to)
+		return nil
+	}
+	fmt.Fprintf(r.out, "%s: %s, written to %s\n", from, count(len(changes), "repair", "repairs"), to)
+	for _, c := range changes {
+		fmt.Fprintf(r.out, "  %s, %s: %s\n", printable(c.Method), c.Kind, legible(c.Text))
+	}
+	return nil
+}
+
+// repaired is a file without faults. In a bundle, the program is repaired; its test cases
+// stay as they are.
+func (r *repairCommand) repaired(ctx context.Context, path string, data []byte) ([]byte, []repair.Change, error) {
+	if pte.Sniff(data) != pte.FormatBPTE {
+		return r.program(ctx, path, data)
+	}
+	bundle, err := tree.Decode(data)
+	if err != nil {
+		_, err = session.OpenBytes(ctx, path, data, &r.Options) // says what is wrong with it
+		return nil, nil, err
+	}
+	inner, _ := bundle.Root.Fields["program"].([]byte)
+	fixed, changes, err := r.program(ctx, path, inner)
+	if err != nil || len(changes) == 0 {
+		return data, changes, err
+	}
+	if len(bundle.Unknown) > 0 {
+		return nil, nil, fmt.Errorf("%s: %w: the bundle has what this version does not know: %s", path, repair.ErrBeyond, bundle.Unknown[0])
+	}
+	bundle.Root.With("program", fixed)
+	return bundle.Bytes(), changes, nil
+}
+
+// program repairs a program, and looks at the result as at the original.
+func (r *repairCommand) program(ctx context.Context, path string, data []byte) ([]byte, []repair.Change, error) {
+	faults, err := r.faults(ctx, path, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := mend(data, faults)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if len(p.Changes) == 0 {
+		return data, nil, nil
+	}
+	fixed := p.Bytes()
+	if faults, err = r.faults(ctx, path, fixed); err != nil {
+		return nil, nil, fmt.Errorf("after the repair: %w", err)
+	}
+	again, err := mend(fixed, faults)
+	if err == nil && len(again.Changes) > 0 {
+		err = fmt.Errorf("%w: after the repair: %s", repair.ErrBeyond, again.Changes[0].Text)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return fixed, p.Changes, nil
+}
+
+// faults are those of each method.
+func (r *repairCommand) faults(ctx context.Context, path string, data []byte) (list []*repair.Faults, err error) {
+	s, err := session.OpenBytes(ctx, path, data, &r.Options)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	for i, name := range s.MethodNames() {
+		m, err := s.LoadOwn(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, &repair.Faults{Method: i, Spec: &s.Spec().Methods[i], Delegates: m.Delegates(), Views: m.Plan().Method.Relaid})
+	}
+	return list, nil
+}
+
+// mend puts faults right, those of memory plans last: new values have places by then.
+func mend(data []byte, faults []*repair.Faults) (*repair.Program, error) {
+	p, err := repair.Open(data)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range faults {
+		if err := p.Repair(f); err != nil {
+			return nil, err
+		}
+	}
+	spec, err := pte.Parse(p.Bytes(), pte.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	for i, f := range faults {
+		var inputs []int
+		for k := range f.Delegates {
+			inputs = append(inputs, f.Delegates[k].Inputs)
+		}
+		if err := p.Plan(i, &spec.Methods[i], inputs); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}

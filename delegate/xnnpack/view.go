@@ -1,0 +1,93 @@
+package xnnpack
+
+import (
+	"context"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// showValues gives every value that a node computes memory of its own: the engines write
+// it as they write the outputs of the call. Dynamically quantized values cannot be such.
+func (g *graph) showValues() {
+	for i := range g.Nodes {
+		for _, v := range g.Nodes[i].Out {
+			x := &g.Values[v]
+			if x.Arg != none || x.Datatype == qdint8 || len(g.Args) >= maxArgs {
+				continue
+			}
+			x.Arg, x.Output = len(g.Args), true
+			g.Args = append(g.Args, v)
+		}
+	}
+}
+
+// viewed is a unit whose graph shows its values.
+type viewed struct {
+	delegate.Unit
+	delegate.Profiler
+	graph *graph
+	args  []*tensor.Value // of the call, then those that are shown
+	shown []*tensor.Value
+	see   func(*delegate.NodeValues)
+	told  delegate.NodeValues
+}
+
+func newViewed(m *image, u delegate.Unit) *viewed {
+	w := &viewed{Unit: u, Profiler: u.(delegate.Profiler), graph: m.graph}
+	for _, v := range m.graph.Args[m.calls:] {
+		t := tensor.Make(m.graph.Values[v].Datatype.info().tensor, m.shapes[v].dims(), nil, tensor.DynamicUnbound)
+		t.Bind(tensor.AlignedBytes(t.NBytes()))
+		value := tensor.TensorValue(t)
+		w.shown = append(w.shown, &value)
+	}
+	return w
+}
+
+// Execute runs the graph, and shows what its nodes read and wrote.
+func (w *viewed) Execute(ctx context.Context, args []*tensor.Value) error {
+	if len(args)+len(w.shown) != len(w.graph.Args) {
+		return delegate.Errorf(ID, delegate.ErrArgument, "", "%d arguments, want %d", len(args), len(w.graph.Args)-len(w.shown))
+	}
+	w.args = append(append(w.args[:0], args...), w.shown...)
+	if err := w.Unit.Execute(ctx, w.args); err != nil || w.see == nil {
+		return err
+	}
+	for i := range w.graph.Nodes {
+		n := &w.graph.Nodes[i]
+		w.tell(i, n, n.In, false)
+		w.tell(i, n, n.Out, true)
+	}
+	return nil
+}
+
+func (w *viewed) tell(i int, n *node, values []int, written bool) {
+	list := w.told.Values[:0]
+	for _, v := range values {
+		if v == none {
+			continue
+		}
+		switch x := &w.graph.Values[v]; {
+		case x.Arg != none:
+			list = append(list, delegate.NodeValue{Index: int(x.ID), Value: *w.args[x.Arg]})
+		case x.isConst():
+			list = append(list, delegate.NodeValue{Index: int(x.ID), Value: constantTensor(x)})
+		}
+	}
+	w.told = delegate.NodeValues{Index: i, Name: n.Type.name, Written: written, Values: list}
+	w.see(&w.told)
+}
+
+// constantTensor is a constant; elements of 4 bits are shown as the bytes that hold them.
+func constantTensor(x *value) tensor.Value {
+	sizes := x.Shape.dims()
+	if x.Datatype.info().bits < 8 {
+		sizes = []int{len(x.Data)}
+	}
+	t := tensor.Make(x.Datatype.info().tensor, sizes, nil, tensor.Static)
+	t.Const, t.Data = true, x.Data[:t.NBytes():t.NBytes()]
+	return tensor.TensorValue(t)
+}
+
+// View implements delegate.Viewer.
+func (w *viewed) View(see func(*delegate.NodeValues)) { w.see = see }

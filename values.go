@@ -1,0 +1,103 @@
+package etrun
+
+import (
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/trace"
+)
+
+// tellValues shows what step pc is about to read, or has written.
+func (m *Method) tellValues(pc int, kind trace.Kind) {
+	w, s := &m.observed, &m.steps[pc]
+	w.values = m.appendArgs(w.values[:0], &m.ir.Steps[pc], kind)
+	if s.kind == ir.FreeCall {
+		return
+	}
+	m.setValues(s, kind, s.name)
+	w.tell()
+}
+
+// tellOutputs shows what an execute returns.
+func (m *Method) tellOutputs() {
+	w, now := &m.observed, trace.Now()
+	w.values = w.values[:0]
+	for _, v := range m.ir.Outputs {
+		w.values = m.appendValue(w.values, v)
+	}
+	w.set(trace.Written, w.method, now, now, nil).Values = w.values
+	w.tell()
+}
+
+// setValues begins an event of values of a step, which the watch holds.
+func (m *Method) setValues(s *step, kind trace.Kind, name string) *trace.Event {
+	w, now := &m.observed, trace.Now()
+	e := w.set(kind, name, now, now, nil)
+	e.Chain, e.Instruction, e.Values = s.origin.Chain, s.origin.Index, w.values
+	if s.unit != nil {
+		e.Delegate, e.Backend = s.delegate, s.backend
+	}
+	return e
+}
+
+// appendArgs appends the arguments of a step that it reads or writes, in their order.
+func (m *Method) appendArgs(dst []trace.Value, s *ir.Step, kind trace.Kind) []trace.Value {
+	for i, v := range s.Args {
+		if reads, writes := s.Uses(i); kind == trace.Read && reads || kind == trace.Written && writes {
+			dst = m.appendValue(dst, v)
+		}
+	}
+	return dst
+}
+
+// appendValue appends a value, or the items of a list. None is no value.
+func (m *Method) appendValue(dst []trace.Value, v int) []trace.Value {
+	from, now := &m.ir.Values[v], &m.values[v]
+	switch now.Kind {
+	case tensor.None:
+		return dst
+	case tensor.KindIntList, tensor.KindTensorList, tensor.KindOptionalTensorList:
+		for _, item := range from.Items {
+			if item >= 0 {
+				dst = m.appendValue(dst, item)
+			}
+		}
+		return dst
+	}
+	name := ""
+	if from.Tensor != nil {
+		name = from.Tensor.Name
+	}
+	return append(dst, trace.Value{Index: v, Name: name, Value: now})
+}
+
+// setViews has units show the values inside them, as far as they can.
+func (m *Method) setViews(on bool) {
+	for _, u := range m.units {
+		if v, ok := u.(delegate.Viewer); ok {
+			if on {
+				v.View(m.tellNodeValues)
+			} else {
+				v.View(nil)
+			}
+		}
+	}
+}
+
+// tellNodeValues shows what a node of the delegate that executes reads, or has written.
+func (m *Method) tellNodeValues(n *delegate.NodeValues) {
+	kind := trace.Read
+	if n.Written {
+		kind = trace.Written
+	}
+	w := &m.observed
+	if !w.wants.Has(kind) {
+		return
+	}
+	w.values = w.values[:0]
+	for i := range n.Values {
+		w.values = append(w.values, trace.Value{Index: n.Values[i].Index, Value: &n.Values[i].Value})
+	}
+	m.setValues(&m.steps[w.pc], kind, n.Name).Index = n.Index
+	w.tell()
+}
