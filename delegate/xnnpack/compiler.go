@@ -56,7 +56,7 @@ func (l *lowering) finishCall(i int) (*graph, []shape, error) {
 
 // known reports a tensor that there is a value of.
 func (l *lowering) known(v int) bool {
-	return l.held[v] != held{[orders]int{none, none}, [orders]int{none, none}}
+	return *l.holds(v) != nothing
 }
 
 // complete is the checked and repaired graph with its shapes at the declared sizes.

@@ -59,7 +59,7 @@ func (c *lowerCall) emit(row *lowerRow) error {
 
 // checkResult wants the values of a tensor to have its sizes, as far as those are known.
 func (c *lowerCall) checkResult(v int) error {
-	y, h := &c.vals[v], &c.held[v]
+	y, h := &c.vals[v], c.holds(v)
 	for _, o := range []order{contiguous, channelsLast} {
 		want := memoryShapeOf(y, o)
 		for _, x := range [2]int{h.at[o], h.codes[o]} {
@@ -209,9 +209,9 @@ func (c *lowerCall) value(v int, o order) int {
 // values are a tensor's values of the elements that the call computes on.
 func (c *lowerCall) values(v int) *[orders]int {
 	if c.to != nil {
-		return &c.held[v].codes
+		return &c.holds(v).codes
 	}
-	return &c.held[v].at
+	return &c.holds(v).at
 }
 
 // result makes the value of a tensor that the call computes, in a memory order.
@@ -245,9 +245,9 @@ func (c *lowerCall) is(v, same int) error {
 		c.put(v, o, c.value(same, o))
 		return nil
 	}
-	if c.held[same].codes == [orders]int{none, none} {
+	if c.holds(same).codes == [orders]int{none, none} {
 		c.value(same, o)
 	}
-	c.held[v] = c.held[same]
+	*c.holds(v) = *c.holds(same)
 	return nil
 }

@@ -16,13 +16,13 @@ type lowering struct {
 	graphBuilder
 	in    *delegate.Graph
 	vals  []delegate.GraphValue  // of the graph, and constants that calls of it make
-	held  []held                 // by the tensor's value in the graph
+	held  map[int]*held          // by tensor, see holds
 	short map[int]*shortConstant // constants that have codes
 	// dry lowerings are for their shapes alone: constants keep their own bytes, in
 	// whatever order, and nothing of the size of weights is computed.
 	dry    bool
 	padded map[paddedConstant]int // constants with further dimensions of size 1
-	done   []bool                 // calls that are lowered
+	done   map[int]bool           // calls that are lowered
 	// dynamic are tensors that were quantized at run time, and what they were before;
 	// rows8 the latter's quantized values.
 	dynamic, rows8 map[int]int
@@ -92,6 +92,20 @@ func memoryShapeOf(v *delegate.GraphValue, o order) shape {
 	return shapeOf(v.Sizes...).permuted(o.perm(len(v.Sizes)))
 }
 
+// nothing is what a tensor is before anything reads or makes it.
+var nothing = held{at: [orders]int{none, none}, codes: [orders]int{none, none}}
+
+// holds is what a tensor is. Lowerings of one call look at few of a graph's tensors.
+func (l *lowering) holds(v int) *held {
+	h, ok := l.held[v]
+	if !ok {
+		h = new(held)
+		*h = nothing
+		l.held[v] = h
+	}
+	return h
+}
+
 // refusal is why a call cannot be lowered.
 type refusal string
 
@@ -101,12 +115,9 @@ func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(forma
 
 func newLowering(g *delegate.Graph, dry bool) *lowering {
 	l := &lowering{graphBuilder: newGraphBuilder(), in: g, dry: dry, vals: g.Values,
-		held: make([]held, len(g.Values)), done: make([]bool, len(g.Calls)),
+		held: make(map[int]*held), done: make(map[int]bool),
 		short: make(map[int]*shortConstant), padded: make(map[paddedConstant]int),
 		dynamic: make(map[int]int), rows8: make(map[int]int)}
-	for v := range l.held {
-		l.held[v] = held{at: [orders]int{none, none}, codes: [orders]int{none, none}}
-	}
 	return l
 }
 
@@ -144,12 +155,12 @@ func (l *lowering) input(v int) {
 	if x.DType != tensor.Float32 {
 		q = codeQuantization(l.in, v)
 	}
-	l.held[v].at[o] = l.graphBuilder.value(q.datatype, memoryShapeOf(x, o), q.quant)
+	l.holds(v).at[o] = l.graphBuilder.value(q.datatype, memoryShapeOf(x, o), q.quant)
 }
 
 // value is a tensor's value in a memory order.
 func (l *lowering) value(v int, o order) int {
-	h, x := &l.held[v], &l.vals[v]
+	h, x := l.holds(v), &l.vals[v]
 	if h.at[o] != none {
 		return h.at[o]
 	}
@@ -172,7 +183,7 @@ func (l *lowering) value(v int, o order) int {
 
 // codes is a tensor's value of quantized elements in a memory order.
 func (l *lowering) codes(v int, o order) int {
-	h := &l.held[v]
+	h := l.holds(v)
 	if h.codes[o] == none {
 		h.codes[o] = l.turned(h.codes[o.other()], &l.vals[v], o)
 	}
@@ -292,7 +303,7 @@ func (l *lowering) floats(list []float32, dims ...int) int {
 func (l *lowering) follow(tensors ...int) order {
 	turn, rank := [orders]int{}, none
 	for _, v := range tensors {
-		x, h := &l.vals[v], &l.held[v]
+		x, h := &l.vals[v], l.holds(v)
 		if x.IsConst() {
 			continue
 		}
@@ -349,7 +360,7 @@ func (l *lowering) madeBy(v int) bool {
 func (l *lowering) inputValues(list []int) (values []int) {
 	for _, v := range list {
 		o, _ := declaredOrder(&l.vals[v])
-		values = append(values, l.held[v].at[o])
+		values = append(values, l.holds(v).at[o])
 	}
 	return values
 }
