@@ -109,7 +109,7 @@ func checkInput(g *delegate.Graph, v int) error {
 	if x.Kind != tensor.KindTensor {
 		return refuse("an input that is no tensor")
 	}
-	if x.DType != tensor.Float32 && codeQuantization(g, v) == nil {
+	if x.DType != tensor.Float32 && x.DType != tensor.Float16 && codeQuantization(g, v) == nil {
 		return refuse("an input of %v", x.DType)
 	}
 	return checkTensor(x)

@@ -148,6 +148,24 @@ func (l *lowering) numbers(v int) *delegate.GraphValue {
 	return x
 }
 
+// wide are the bytes of a constant as float32: weights beside float16 are such.
+func (l *lowering) wide(v int) *delegate.GraphValue {
+	x := l.numbers(v)
+	if x.DType != tensor.Float16 {
+		return x
+	}
+	if l.widened[v] == nil {
+		y := *x
+		y.DType = tensor.Float32
+		if y.Data = make([]byte, 2*len(x.Data)); !l.dry { // untouched else
+			y.Data = tensor.AlignedBytes(2 * len(x.Data))
+			tensor.Loader[float32](tensor.Float16)(tensor.View[float32](y.Data), x.Data)
+		}
+		l.widened[v] = &y
+	}
+	return l.widened[v]
+}
+
 // shortFilter is a filter of codes as its node wants it, none where the constant has no
 // codes or scales along another dimension.
 func (c *lowerCall) shortFilter(v, axis int, s shape, channel int, dims, step, perm []int) int {

@@ -12,9 +12,10 @@ import (
 type lowerRow struct {
 	op      string
 	emit    func(c *lowerCall) error
-	anyType bool // emit looks at the element types itself; else all tensors are float32
+	anyType bool // emit looks at the element types itself; else all tensors are float32, or all float16
 	several bool // several results may be read
-	scalars bool // constants without dimensions may be of any type
+	scalars bool // constants without dimensions may be of any type beside float32
+	single  bool // tensors of float16 are not taken
 	codes   bool // the nodes compute on quantized elements, too
 	weights bool // and their constants are weights, which are quantized then
 	// fold makes the result a constant, where the first argument is one; nil: never.
@@ -40,6 +41,7 @@ type lowerCall struct {
 	call  *delegate.GraphCall
 	index int
 	to    *quantization // of the results; nil: floats are computed of floats
+	half  bool          // of float16
 }
 
 func (c *lowerCall) emit(row *lowerRow) error {
@@ -136,14 +138,17 @@ func (c *lowerCall) checkTensors(row *lowerRow) error {
 	if len(outs) == 0 {
 		return refuse("no tensor is computed")
 	}
-	varies := false
+	varies, want := false, tensor.Float32
+	if c.half = c.vals[outs[0]].DType == tensor.Float16 && !row.anyType && !row.single; c.half {
+		want = tensor.Float16
+	}
 	for _, v := range slices.Concat(read, outs) {
 		x := &c.vals[v]
 		if err := checkTensor(x); err != nil {
 			return err
 		}
-		scalar := row.scalars && x.IsConst() && len(x.Sizes) == 0 && tensor.Loader[float32](x.DType) != nil
-		if !row.anyType && x.DType != tensor.Float32 && !scalar {
+		scalar := row.scalars && !c.half && x.IsConst() && len(x.Sizes) == 0 && tensor.Loader[float32](x.DType) != nil
+		if !row.anyType && x.DType != want && !scalar {
 			return refuse("%v tensors", x.DType)
 		}
 	}
@@ -225,6 +230,9 @@ func (c *lowerCall) result(v int, o order) int {
 func (c *lowerCall) made(s shape) int {
 	if c.to != nil {
 		return c.graphBuilder.value(c.to.datatype, s, c.to.quant)
+	}
+	if c.half {
+		return c.graphBuilder.value(fp16, s, quant{})
 	}
 	return c.graphBuilder.value(fp32, s, quant{})
 }

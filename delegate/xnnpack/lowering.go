@@ -26,6 +26,7 @@ type lowering struct {
 	// dynamic are tensors that were quantized at run time, and what they were before;
 	// rows8 the latter's quantized values.
 	dynamic, rows8 map[int]int
+	widened        map[int]*delegate.GraphValue // constants of float16 as float32
 }
 
 // held is what a tensor is in the new graph: a value for each memory order, none where
@@ -117,7 +118,7 @@ func newLowering(g *delegate.Graph, dry bool) *lowering {
 	l := &lowering{graphBuilder: newGraphBuilder(), in: g, dry: dry, vals: g.Values,
 		held: make(map[int]*held), done: make(map[int]bool),
 		short: make(map[int]*shortConstant), padded: make(map[paddedConstant]int),
-		dynamic: make(map[int]int), rows8: make(map[int]int)}
+		dynamic: make(map[int]int), rows8: make(map[int]int), widened: make(map[int]*delegate.GraphValue)}
 	return l
 }
 
@@ -151,11 +152,19 @@ func (l *lowering) call(i int) error {
 func (l *lowering) input(v int) {
 	x := &l.vals[v]
 	o, _ := declaredOrder(x)
-	q := &quantization{datatype: fp32}
-	if x.DType != tensor.Float32 {
+	q := &quantization{datatype: floatOf(x)}
+	if x.DType != tensor.Float32 && x.DType != tensor.Float16 {
 		q = codeQuantization(l.in, v)
 	}
 	l.holds(v).at[o] = l.graphBuilder.value(q.datatype, memoryShapeOf(x, o), q.quant)
+}
+
+// floatOf is a tensor's datatype, where it is of floats.
+func floatOf(x *delegate.GraphValue) datatype {
+	if x.DType == tensor.Float16 {
+		return fp16
+	}
+	return fp32
 }
 
 // value is a tensor's value in a memory order.
@@ -245,7 +254,7 @@ func (l *lowering) constantIn(x *delegate.GraphValue, o order, rank int) int {
 	if len(dims) > 0 {
 		s = shapeOf(dims...).permuted(perm)
 	}
-	return l.graphBuilder.constant(fp32, s, quant{}, relaid(x, dims, strides, perm, l.dry))
+	return l.graphBuilder.constant(floatOf(x), s, quant{}, relaid(x, dims, strides, perm, l.dry))
 }
 
 // padDims are the sizes and the strides in elements of a dense tensor, with further
