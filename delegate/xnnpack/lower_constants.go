@@ -139,7 +139,7 @@ func (l *lowering) numbers(v int) *delegate.GraphValue {
 		return x
 	}
 	short.filled = true
-	x.Data = tensor.AlignedBytes(4 * len(short.codes))
+	x.Data = roomy(4 * len(short.codes))
 	_, step := padDims(x, 0)
 	out := tensor.View[float32](x.Data)
 	for i, q := range tensor.View[int8](short.codes) {
@@ -158,7 +158,7 @@ func (l *lowering) wide(v int) *delegate.GraphValue {
 		y := *x
 		y.DType = tensor.Float32
 		if y.Data = make([]byte, 2*len(x.Data)); !l.dry { // untouched else
-			y.Data = tensor.AlignedBytes(2 * len(x.Data))
+			y.Data = roomy(2 * len(x.Data))
 			tensor.Loader[float32](tensor.Float16)(tensor.View[float32](y.Data), x.Data)
 		}
 		l.widened[v] = &y

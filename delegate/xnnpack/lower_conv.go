@@ -114,7 +114,10 @@ func (c *lowerCall) filter(t *nodeType, v int, w window) (int, error) {
 			return short, nil
 		}
 	}
-	return c.weights(s, channel, relaid(c.wide(v), dims, step, perm, c.dry && c.to == nil), c.to != nil)
+	x = c.wide(v)
+	data := relaid(x, dims, step, perm, c.dry && c.to == nil)
+	c.owns(data, c.vals[v].Data)
+	return c.weights(s, channel, data, c.to != nil)
 }
 
 // batchNormCall is a scale and a shift a channel: a depthwise convolution of one pixel

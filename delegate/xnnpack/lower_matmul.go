@@ -119,7 +119,9 @@ func (c *lowerCall) rows(filter int, flipped, short bool) (v int, flags uint32, 
 			return v, flags, nil
 		}
 	}
-	v, err = c.weights(shapeOf(sizes...), channel, c.wide(filter).Data, short)
+	data := c.wide(filter).Data
+	c.owns(data, c.vals[filter].Data)
+	v, err = c.weights(shapeOf(sizes...), channel, data, short)
 	return v, flags, err
 }
 
@@ -148,7 +150,7 @@ func (c *lowerCall) bias(v, filter, in, channels int) (int, error) {
 	}
 	data := c.wide(v).Data
 	if memoryShapeOf(x, contiguous).numel() < channels {
-		data = tensor.AlignedBytes(4 * channels)
+		data = roomy(4 * channels)
 		for i := range tensor.View[float32](data) {
 			tensor.View[float32](data)[i] = tensor.View[float32](c.wide(v).Data)[0]
 		}

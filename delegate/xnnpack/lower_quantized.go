@@ -236,7 +236,7 @@ const sampled = 4
 func (c *lowerCall) shortWeights(s shape, channel int, data []byte) (int, error) {
 	w := tensor.View[float32](data)
 	channels, inner := s.dim[channel], s.trailing(channel+1)
-	codes, scales := tensor.AlignedBytes(s.numel()), make([]float32, channels)
+	codes, scales := roomy(s.numel()), make([]float32, channels)
 	row := make([]float32, 0, s.numel()/channels)
 	for k := range channels {
 		if c.dry && k >= sampled {
@@ -290,7 +290,7 @@ func multiples(row []float32, scale float32) bool {
 // wholeBias is a bias as multiples of the scales of the sums.
 func (c *lowerCall) wholeBias(list []float32, filter, in int) (int, error) {
 	q := quant{ChannelDim: 0}
-	data := tensor.AlignedBytes(4 * len(list))
+	data := roomy(4 * len(list))
 	for i, x := range list {
 		scale := c.g.Values[in].Quant.Scale * c.g.Values[filter].Quant.Scales[i]
 		n := math.RoundToEven(float64(x) / float64(scale))

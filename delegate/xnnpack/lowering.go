@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -105,6 +106,13 @@ func (l *lowering) holds(v int) *held {
 		l.held[v] = h
 	}
 	return h
+}
+
+// owns notes a filter that is a copy of a constant: once it is packed nobody needs it.
+func (l *lowering) owns(data, constant []byte) {
+	if len(data) > 0 && !cpu.Overlap(data, constant) {
+		l.g.own = append(l.g.own, data)
+	}
 }
 
 // refusal is why a call cannot be lowered.
@@ -295,14 +303,17 @@ func relaid(x *delegate.GraphValue, dims, step, perm []int, dry bool) []byte {
 	if same || dry {
 		return x.Data[:n:n]
 	}
-	out := tensor.AlignedBytes(n)
+	out := roomy(n)
 	new(strided.Copier).Copy(strided.Serial{}, size, b.shape(), strided.Buffer{Data: out}, strided.Buffer{Data: x.Data})
 	return out
 }
 
+// roomy is memory of n bytes behind which vectors may read, see readableBehind.
+func roomy(n int) []byte { return tensor.AlignedBytes(n + readBehind)[:n] }
+
 // floats is a constant of float32.
 func (l *lowering) floats(list []float32, dims ...int) int {
-	b := tensor.AlignedBytes(4 * len(list))
+	b := roomy(4 * len(list))
 	copy(tensor.View[float32](b), list)
 	return l.graphBuilder.constant(fp32, shapeOf(dims...), quant{}, b)
 }
