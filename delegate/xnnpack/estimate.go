@@ -317,7 +317,7 @@ func (b Backend) Estimate(g *delegate.Graph, share float64) time.Duration {
 	}
 	estimate := x.estimate(shapes, b.engine(), varies, share)
 	if b.automatic() {
-		estimate = min(estimate, x.estimate(shapes, byGo, varies, share))
+		estimate = min(estimate, x.estimate(shapes, byGo, varies, share)*5/4) // the lower of two estimates is too low more often than not
 	}
 	return estimate
 }
