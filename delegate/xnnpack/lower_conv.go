@@ -162,7 +162,8 @@ func (c *lowerCall) normalization(channels int) (scale, shift []float32, err err
 		if x.Kind == tensor.None && i < 2 {
 			continue
 		}
-		if !x.IsConst() || x.DType != tensor.Float32 && x.DType != tensor.Float16 || checkTensor(x) != nil || memoryShapeOf(x, contiguous).numel() != channels {
+		float := x.DType == tensor.Float32 || x.DType == tensor.Float16
+		if !x.IsConst() || !float || checkTensor(x) != nil || memoryShapeOf(x, contiguous).numel() != channels {
 			return nil, nil, refuse("statistics that are no constants of %d elements", channels)
 		}
 		list[i] = tensor.View[float32](c.wide(c.call.Args[1+i]).Data)

@@ -128,7 +128,8 @@ func (c *lowerCall) rows(filter int, flipped, short bool) (v int, flags uint32, 
 // isBias reports a constant of one element a channel, or one for all.
 func isBias(x *delegate.GraphValue, channels int) bool {
 	s := memoryShapeOf(x, contiguous)
-	return x.IsConst() && (x.DType == tensor.Float32 || x.DType == tensor.Float16) && (s.numel() == 1 || s.numel() == channels && s.last() == channels)
+	float := x.DType == tensor.Float32 || x.DType == tensor.Float16
+	return x.IsConst() && float && (s.numel() == 1 || s.numel() == channels && s.last() == channels)
 }
 
 // weights is a constant filter of float32, or of 8-bit elements if it is to be short.
