@@ -165,7 +165,7 @@ func (e *estimator) nodeTime(n *node) float64 {
 		time += r.row * float64(e.rows(n, y))
 	}
 	switch {
-	case n.Type.tag == tagStaticTranspose && e.engine == byLibrary:
+	case n.Type.tag == tagStaticTranspose:
 		time += e.moveTime(n, y)
 	case n.Type.tag == tagBatchMatrixMultiply && e.engine == byLibrary:
 		time += batchTime * float64(y.leading(max(y.rank-2, 0)))
@@ -180,7 +180,7 @@ func (e *estimator) nodeTime(n *node) float64 {
 
 // moveTime is what a transpose takes beside its rate.
 func (e *estimator) moveTime(n *node, y shape) (time float64) {
-	if e.rows(n, y) == 0 {
+	if e.engine == byLibrary && e.rows(n, y) == 0 {
 		time = turnTime
 	}
 	if y.numel() > farElements {
