@@ -101,6 +101,8 @@ type memoryReport struct {
 	State      int64   `json:"state,omitempty"`
 	Folded     int64   `json:"folded_constants,omitempty"`    // computed at load
 	Rewritten  int64   `json:"rewritten_constants,omitempty"` // computed for what was rewritten
+	Packed     int64   `json:"packed_weights,omitempty"`      // of all delegates, those made by lowering too
+	Scratch    int64   `json:"scratch,omitempty"`             // working memory of these, an upper estimate
 	LowerBound int64   `json:"lower_bound,omitempty"`
 	Conflicts  int     `json:"conflicts,omitempty"` // live storages that the file's plan lets overlap
 }
@@ -199,6 +201,7 @@ func (r *methodReport) addLoaded(ctx context.Context, prog *etrun.Program) error
 	if report := m.Lowered(); report != nil {
 		r.Lowered = reportLowered(report)
 	}
+	r.Memory.countDelegates(infos)
 	p := m.Plan()
 	r.Memory.Planned, r.Memory.Source, r.Memory.State = p.Bytes(), p.Source, p.StateBytes
 	r.Memory.LowerBound, r.Memory.Conflicts = p.LowerBound, len(p.Conflicts)
@@ -206,6 +209,17 @@ func (r *methodReport) addLoaded(ctx context.Context, prog *etrun.Program) error
 	r.countRewritten(m.Rewritten())
 	r.Repairs = m.Repairs()
 	return nil
+}
+
+// countDelegates adds up what delegates need; working memory that they share counts once.
+func (m *memoryReport) countDelegates(infos []delegate.Info) {
+	shared := int64(0)
+	for i := range infos {
+		m.Packed += infos[i].PackedBytes
+		m.Scratch += infos[i].Scratch - infos[i].Shared
+		shared = max(shared, infos[i].Shared)
+	}
+	m.Scratch += shared
 }
 
 // countFolded counts instructions by operator, in the order of the first of each.

@@ -229,6 +229,9 @@ func (m *memoryReport) print(t *tabwriter.Writer) {
 	if m.Source != "" {
 		fmt.Fprintf(t, "; in use: %s (plan: %s, state %s, lower bound %s)", bytesize.Format(m.Planned), m.Source, bytesize.Format(m.State), bytesize.Format(m.LowerBound))
 	}
+	if m.Packed+m.Scratch > 0 {
+		fmt.Fprintf(t, "; delegates: packed weights %s, working memory %s at most", bytesize.Format(m.Packed), bytesize.Format(m.Scratch))
+	}
 	fmt.Fprintln(t)
 	if m.Conflicts > 0 {
 		fmt.Fprintf(t, "  the file's plan lets %s of live storages overlap; it is not used\n", count(m.Conflicts, "pair", "pairs"))

@@ -56,7 +56,7 @@ func (l *lowering) finishCall(i int) (*graph, []shape, error) {
 
 // known reports a tensor that there is a value of.
 func (l *lowering) known(v int) bool {
-	return l.held[v] != held{[orders]int{none, none}, [orders]int{none, none}}
+	return *l.holds(v) != nothing
 }
 
 // complete is the checked and repaired graph with its shapes at the declared sizes.
@@ -109,7 +109,7 @@ func checkInput(g *delegate.Graph, v int) error {
 	if x.Kind != tensor.KindTensor {
 		return refuse("an input that is no tensor")
 	}
-	if x.DType != tensor.Float32 && codeQuantization(g, v) == nil {
+	if x.DType != tensor.Float32 && x.DType != tensor.Float16 && codeQuantization(g, v) == nil {
 		return refuse("an input of %v", x.DType)
 	}
 	return checkTensor(x)
@@ -121,7 +121,7 @@ func (b Backend) CompileGraph(ctx context.Context, g *delegate.Graph) (delegate.
 	if err != nil {
 		return nil, err
 	}
-	img, err := b.compile(ctx, &image{graph: x, limits: g.Limits, scratch: g.Scratch})
+	img, err := b.compile(ctx, &image{graph: x, limits: g.Limits, scratch: g.Scratch, giveBack: x.discard, region: true})
 	if err != nil {
 		return nil, err
 	}

@@ -166,7 +166,7 @@ func (e *estimator) nodeTime(n *node) float64 {
 		time += r.row * float64(e.rows(n, y))
 	}
 	switch {
-	case n.Type.tag == tagStaticTranspose && e.engine == byLibrary:
+	case n.Type.tag == tagStaticTranspose:
 		time += e.moveTime(n, y)
 	case n.Type.tag == tagBatchMatrixMultiply && e.engine == byLibrary:
 		time += batchTime * float64(y.leading(max(y.rank-2, 0)))
@@ -181,7 +181,7 @@ func (e *estimator) nodeTime(n *node) float64 {
 
 // moveTime is what a transpose takes beside its rate.
 func (e *estimator) moveTime(n *node, y shape) (time float64) {
-	if e.rows(n, y) == 0 {
+	if e.engine == byLibrary && e.rows(n, y) == 0 {
 		time = turnTime
 	}
 	if y.numel() > farElements {
@@ -318,7 +318,7 @@ func (b Backend) Estimate(g *delegate.Graph, share float64) time.Duration {
 	}
 	estimate := x.estimate(shapes, b.engine(), varies, share)
 	if b.automatic() {
-		estimate = min(estimate, x.estimate(shapes, byGo, varies, share))
+		estimate = min(estimate, x.estimate(shapes, byGo, varies, share)*5/4) // the lower of two estimates is too low more often than not
 	}
 	return estimate
 }

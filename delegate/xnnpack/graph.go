@@ -19,6 +19,7 @@ type graph struct {
 
 	mend   bool                // faults of exporters are mended
 	mended []string            // those that were
+	own    [][]byte            // filters that lowering made, which nobody else knows
 	specs  []*delegate.ArgSpec // what the program says of Args, nil for nothing
 }
 

@@ -33,6 +33,7 @@ type image struct {
 	args         []*delegate.ArgSpec
 	scratch      *delegate.Scratch
 	giveBack     func([]byte) bool // see delegate.Payload.Release
+	region       bool              // the graph is one that was lowered
 	frozen       bool              // filters were given back: no other sizes, no further weights
 	calls        int               // the number of arguments of calls; values that are shown follow them
 	shown        bool              // units show their values
@@ -232,6 +233,9 @@ func (m *image) pinConstants() {
 			at := xnn.AddressOf(x.Data)
 			if old, ok := copied[at]; !ok || len(old) < len(x.Data) {
 				copied[at] = padded(x.Data)
+				if m.region {
+					m.graph.own = append(m.graph.own, copied[at])
+				}
 			}
 			x.Data = copied[at][:len(x.Data)]
 		}
@@ -245,12 +249,15 @@ func (m *image) pinConstants() {
 	}
 }
 
+// readBehind is the width of a vector.
+const readBehind = 64
+
 // readableBehind reports that a vector's width of bytes behind b can be read: they
 // are b's own capacity, or lie on the page that b ends on.
 func readableBehind(b []byte) bool {
-	const vector, page = 64, 4096
+	const page = 4096
 	last := uintptr(xnn.AddressOf(b)) + uintptr(len(b)) - 1
-	return cap(b)-len(b) >= vector || last/page == (last+vector)/page
+	return cap(b)-len(b) >= readBehind || last/page == (last+readBehind)/page
 }
 
 // newRuntime makes a runtime of the graph, for values of the given shapes at first. The

@@ -139,13 +139,31 @@ func (l *lowering) numbers(v int) *delegate.GraphValue {
 		return x
 	}
 	short.filled = true
-	x.Data = tensor.AlignedBytes(4 * len(short.codes))
+	x.Data = roomy(4 * len(short.codes))
 	_, step := padDims(x, 0)
 	out := tensor.View[float32](x.Data)
 	for i, q := range tensor.View[int8](short.codes) {
 		out[i] = float32(q) * short.scales[i/step[short.axis]%x.Sizes[short.axis]%len(short.scales)]
 	}
 	return x
+}
+
+// wide are the bytes of a constant as float32: weights beside float16 are such.
+func (l *lowering) wide(v int) *delegate.GraphValue {
+	x := l.numbers(v)
+	if x.DType != tensor.Float16 {
+		return x
+	}
+	if l.widened[v] == nil {
+		y := *x
+		y.DType = tensor.Float32
+		if y.Data = make([]byte, 2*len(x.Data)); !l.dry { // untouched else
+			y.Data = roomy(2 * len(x.Data))
+			tensor.Loader[float32](tensor.Float16)(tensor.View[float32](y.Data), x.Data)
+		}
+		l.widened[v] = &y
+	}
+	return l.widened[v]
 }
 
 // shortFilter is a filter of codes as its node wants it, none where the constant has no

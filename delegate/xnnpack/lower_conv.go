@@ -114,7 +114,10 @@ func (c *lowerCall) filter(t *nodeType, v int, w window) (int, error) {
 			return short, nil
 		}
 	}
-	return c.weights(s, channel, relaid(c.numbers(v), dims, step, perm, c.dry && c.to == nil), c.to != nil)
+	x = c.wide(v)
+	data := relaid(x, dims, step, perm, c.dry && c.to == nil)
+	c.owns(data, c.vals[v].Data)
+	return c.weights(s, channel, data, c.to != nil)
 }
 
 // batchNormCall is a scale and a shift a channel: a depthwise convolution of one pixel
@@ -136,6 +139,9 @@ func batchNormCall(c *lowerCall) error {
 			groups: channels, groupIn: 1, groupOut: 1}
 		return nil
 	}
+	if c.half {
+		return refuse("float16 tensors of %d dimensions", rank)
+	}
 	dims := make([]int, rank-1)
 	for i := range dims {
 		dims[i] = 1
@@ -156,10 +162,11 @@ func (c *lowerCall) normalization(channels int) (scale, shift []float32, err err
 		if x.Kind == tensor.None && i < 2 {
 			continue
 		}
-		if !x.IsConst() || x.DType != tensor.Float32 || checkTensor(x) != nil || memoryShapeOf(x, contiguous).numel() != channels {
+		float := x.DType == tensor.Float32 || x.DType == tensor.Float16
+		if !x.IsConst() || !float || checkTensor(x) != nil || memoryShapeOf(x, contiguous).numel() != channels {
 			return nil, nil, refuse("statistics that are no constants of %d elements", channels)
 		}
-		list[i] = tensor.View[float32](c.numbers(c.call.Args[1+i]).Data)
+		list[i] = tensor.View[float32](c.wide(c.call.Args[1+i]).Data)
 	}
 	eps := 0.0
 	if x := c.arg(6); x.Kind == tensor.KindDouble {

@@ -1,6 +1,8 @@
 package xnnpack
 
 import (
+	"slices"
+
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -20,12 +22,12 @@ var elementwiseLowerings = []lowerRow{
 	{op: "aten::tanh.out", emit: unaryCall("Tanh"), codes: true},
 	{op: "aten::relu.out", emit: func(c *lowerCall) error { return c.clamp(0, inf) }, codes: true},
 	{op: "aten::hardtanh.out", emit: func(c *lowerCall) error { return c.clamp(c.float(1), c.float(2)) }, codes: true},
-	{op: "aten::clamp.out", emit: clampCall, codes: true},
+	{op: "aten::clamp.out", emit: clampCall, codes: true, single: true},
 	{op: "aten::hardswish.out", emit: unaryCall("Hardswish"), codes: true},
 	{op: "aten::silu.out", emit: siluCall},
-	{op: "aten::gelu.out", emit: geluCall},
+	{op: "aten::gelu.out", emit: geluCall, single: true},
 	{op: "aten::leaky_relu.out", emit: func(c *lowerCall) error { return c.scalarUnary("LeakyReLU", c.float(1)) }, codes: true},
-	{op: "aten::elu.out", emit: eluCall},
+	{op: "aten::elu.out", emit: eluCall, single: true},
 	{op: "aten::pow.Tensor_Scalar_out", emit: powCall},
 	{op: "aten::_softmax.out", emit: softmaxCall},
 
@@ -33,13 +35,13 @@ var elementwiseLowerings = []lowerRow{
 	{op: "aten::sub.out", emit: binaryCall("Subtract", 2), scalars: true, codes: true},
 	{op: "aten::mul.out", emit: binaryCall("Multiply", 0), scalars: true, codes: true},
 	{op: "aten::div.out", emit: binaryCall("Div", 0), scalars: true},
-	{op: "aten::maximum.out", emit: binaryCall("Maximum", 0), scalars: true},
-	{op: "aten::minimum.out", emit: binaryCall("Minimum", 0), scalars: true},
-	{op: "aten::add.Scalar_out", emit: scalarCall("Add", 2)},
-	{op: "aten::sub.Scalar_out", emit: scalarCall("Subtract", 2)},
-	{op: "aten::rsub.Scalar_out", emit: reversedCall},
-	{op: "aten::mul.Scalar_out", emit: scalarCall("Multiply", 0)},
-	{op: "aten::div.Scalar_out", emit: scalarCall("Div", 0)},
+	{op: "aten::maximum.out", emit: binaryCall("Maximum", 0), scalars: true, single: true},
+	{op: "aten::minimum.out", emit: binaryCall("Minimum", 0), scalars: true, single: true},
+	{op: "aten::add.Scalar_out", emit: scalarCall("Add", 2), single: true},
+	{op: "aten::sub.Scalar_out", emit: scalarCall("Subtract", 2), single: true},
+	{op: "aten::rsub.Scalar_out", emit: reversedCall, single: true},
+	{op: "aten::mul.Scalar_out", emit: scalarCall("Multiply", 0), single: true},
+	{op: "aten::div.Scalar_out", emit: scalarCall("Div", 0), single: true},
 }
 
 // nodeNamed finds a row of the node table.
@@ -71,11 +73,20 @@ func (c *lowerCall) scalarUnary(name string, x float32) error {
 	return nil
 }
 
+// activated are the operators whose nodes have bounds.
+var activated = []string{"aten::convolution.out", "aten::_native_batch_norm_legit_no_training.out", "aten::linear.out", "aten::addmm.out",
+	"aten::mm.out", "aten::add.out", "aten::sub.out", "aten::mul.out"}
+
+// clamp of float16 makes NaN the lower bound, as the bounds of nodes do: alone it would
+// not be what the operator is.
 func (c *lowerCall) clamp(lo, hi float32) error {
 	if !(lo < hi) {
 		return refuse("bounds %v to %v", lo, hi)
 	}
 	x := c.call.Args[0]
+	if w := c.in.Writer(x); c.half && (w < 0 || c.in.Calls[w].View || !slices.Contains(activated, c.in.Calls[w].Sig.Name)) {
+		return refuse("bounds of float16 tensors that no product or sum computes")
+	}
 	o := c.follow(x)
 	in := c.value(x, o)
 	to := c.like(in, c.g.Values[in].Shape)
@@ -187,7 +198,7 @@ func (c *lowerCall) operand(v int, o order, rank int) int {
 	switch {
 	case !x.IsConst():
 		return c.value(v, o)
-	case x.DType != tensor.Float32:
+	case x.DType != tensor.Float32 && !c.half:
 		return c.scalar(x)
 	case o == contiguous || memoryShapeOf(x, contiguous).numel() == 1:
 		return c.value(v, contiguous)

@@ -119,14 +119,17 @@ func (c *lowerCall) rows(filter int, flipped, short bool) (v int, flags uint32, 
 			return v, flags, nil
 		}
 	}
-	v, err = c.weights(shapeOf(sizes...), channel, c.numbers(filter).Data, short)
+	data := c.wide(filter).Data
+	c.owns(data, c.vals[filter].Data)
+	v, err = c.weights(shapeOf(sizes...), channel, data, short)
 	return v, flags, err
 }
 
 // isBias reports a constant of one element a channel, or one for all.
 func isBias(x *delegate.GraphValue, channels int) bool {
 	s := memoryShapeOf(x, contiguous)
-	return x.IsConst() && x.DType == tensor.Float32 && (s.numel() == 1 || s.numel() == channels && s.last() == channels)
+	float := x.DType == tensor.Float32 || x.DType == tensor.Float16
+	return x.IsConst() && float && (s.numel() == 1 || s.numel() == channels && s.last() == channels)
 }
 
 // weights is a constant filter of float32, or of 8-bit elements if it is to be short.
@@ -146,11 +149,11 @@ func (c *lowerCall) bias(v, filter, in, channels int) (int, error) {
 	if !isBias(x, channels) {
 		return none, refuse("a bias that is no row of constants")
 	}
-	data := c.numbers(v).Data
+	data := c.wide(v).Data
 	if memoryShapeOf(x, contiguous).numel() < channels {
-		data = tensor.AlignedBytes(4 * channels)
+		data = roomy(4 * channels)
 		for i := range tensor.View[float32](data) {
-			tensor.View[float32](data)[i] = tensor.View[float32](c.numbers(v).Data)[0]
+			tensor.View[float32](data)[i] = tensor.View[float32](c.wide(v).Data)[0]
 		}
 	}
 	if c.to != nil {

@@ -99,14 +99,14 @@ func quantizeCall(c *lowerCall) error {
 		return err
 	}
 	o := c.follow(x)
-	h := &c.held[x]
+	h := c.holds(x)
 	if h.codes != [orders]int{none, none} {
 		if from := c.codes(x, o); q.is(&c.g.Values[from]) {
-			c.held[y].at[o] = from
+			c.holds(y).at[o] = from
 			return nil
 		}
 	}
-	c.held[y].at[o] = c.converted(c.value(x, o), q.datatype, q.quant)
+	c.holds(y).at[o] = c.converted(c.value(x, o), q.datatype, q.quant)
 	return nil
 }
 
@@ -117,7 +117,7 @@ func dequantizeCall(c *lowerCall) error {
 		return err
 	}
 	o := c.follow(x)
-	c.held[y].codes[o] = c.value(x, o)
+	c.holds(y).codes[o] = c.value(x, o)
 	return nil
 }
 
@@ -168,10 +168,10 @@ func (l *lowering) quantized(c *lowerCall) bool {
 	trial := newLowering(l.in, true)
 	trial.vals, trial.short = l.vals, l.short
 	for _, v := range read {
-		for o, x := range l.held[v].codes {
+		for o, x := range l.holds(v).codes {
 			if x != none {
 				from := &l.g.Values[x]
-				trial.held[v].codes[o] = trial.graphBuilder.value(from.Datatype, from.Shape, from.Quant)
+				trial.holds(v).codes[o] = trial.graphBuilder.value(from.Datatype, from.Shape, from.Quant)
 			}
 		}
 	}
@@ -188,7 +188,7 @@ func (l *lowering) codesAt(read []int, weights bool) bool {
 		if l.vals[v].IsConst() && weights {
 			continue
 		}
-		if some = true; l.held[v].codes == [orders]int{none, none} {
+		if some = true; l.holds(v).codes == [orders]int{none, none} {
 			return false
 		}
 	}
@@ -207,10 +207,10 @@ func (l *lowering) attempt(c *lowerCall, to *quantization) error {
 	}
 	y := c.outs()[0]
 	o := contiguous
-	if l.held[y].codes[o] == none {
+	if l.holds(y).codes[o] == none {
 		o = channelsLast
 	}
-	out := l.held[y].codes[o]
+	out := l.holds(y).codes[o]
 	if out < len(inputs) {
 		return nil
 	}
@@ -236,7 +236,7 @@ const sampled = 4
 func (c *lowerCall) shortWeights(s shape, channel int, data []byte) (int, error) {
 	w := tensor.View[float32](data)
 	channels, inner := s.dim[channel], s.trailing(channel+1)
-	codes, scales := tensor.AlignedBytes(s.numel()), make([]float32, channels)
+	codes, scales := roomy(s.numel()), make([]float32, channels)
 	row := make([]float32, 0, s.numel()/channels)
 	for k := range channels {
 		if c.dry && k >= sampled {
@@ -290,7 +290,7 @@ func multiples(row []float32, scale float32) bool {
 // wholeBias is a bias as multiples of the scales of the sums.
 func (c *lowerCall) wholeBias(list []float32, filter, in int) (int, error) {
 	q := quant{ChannelDim: 0}
-	data := tensor.AlignedBytes(4 * len(list))
+	data := roomy(4 * len(list))
 	for i, x := range list {
 		scale := c.g.Values[in].Quant.Scale * c.g.Values[filter].Quant.Scales[i]
 		n := math.RoundToEven(float64(x) / float64(scale))

@@ -12,9 +12,10 @@ import (
 type lowerRow struct {
 	op      string
 	emit    func(c *lowerCall) error
-	anyType bool // emit looks at the element types itself; else all tensors are float32
+	anyType bool // emit looks at the element types itself; else all tensors are float32, or all float16
 	several bool // several results may be read
-	scalars bool // constants without dimensions may be of any type
+	scalars bool // constants without dimensions may be of any type beside float32
+	single  bool // tensors of float16 are not taken
 	codes   bool // the nodes compute on quantized elements, too
 	weights bool // and their constants are weights, which are quantized then
 	// fold makes the result a constant, where the first argument is one; nil: never.
@@ -40,6 +41,7 @@ type lowerCall struct {
 	call  *delegate.GraphCall
 	index int
 	to    *quantization // of the results; nil: floats are computed of floats
+	half  bool          // of float16
 }
 
 func (c *lowerCall) emit(row *lowerRow) error {
@@ -59,7 +61,7 @@ func (c *lowerCall) emit(row *lowerRow) error {
 
 // checkResult wants the values of a tensor to have its sizes, as far as those are known.
 func (c *lowerCall) checkResult(v int) error {
-	y, h := &c.vals[v], &c.held[v]
+	y, h := &c.vals[v], c.holds(v)
 	for _, o := range []order{contiguous, channelsLast} {
 		want := memoryShapeOf(y, o)
 		for _, x := range [2]int{h.at[o], h.codes[o]} {
@@ -136,14 +138,17 @@ func (c *lowerCall) checkTensors(row *lowerRow) error {
 	if len(outs) == 0 {
 		return refuse("no tensor is computed")
 	}
-	varies := false
+	varies, want := false, tensor.Float32
+	if c.half = c.vals[outs[0]].DType == tensor.Float16 && !row.anyType && !row.single; c.half {
+		want = tensor.Float16
+	}
 	for _, v := range slices.Concat(read, outs) {
 		x := &c.vals[v]
 		if err := checkTensor(x); err != nil {
 			return err
 		}
-		scalar := row.scalars && x.IsConst() && len(x.Sizes) == 0 && tensor.Loader[float32](x.DType) != nil
-		if !row.anyType && x.DType != tensor.Float32 && !scalar {
+		scalar := row.scalars && !c.half && x.IsConst() && len(x.Sizes) == 0 && tensor.Loader[float32](x.DType) != nil
+		if !row.anyType && x.DType != want && !scalar {
 			return refuse("%v tensors", x.DType)
 		}
 	}
@@ -209,9 +214,9 @@ func (c *lowerCall) value(v int, o order) int {
 // values are a tensor's values of the elements that the call computes on.
 func (c *lowerCall) values(v int) *[orders]int {
 	if c.to != nil {
-		return &c.held[v].codes
+		return &c.holds(v).codes
 	}
-	return &c.held[v].at
+	return &c.holds(v).at
 }
 
 // result makes the value of a tensor that the call computes, in a memory order.
@@ -225,6 +230,9 @@ func (c *lowerCall) result(v int, o order) int {
 func (c *lowerCall) made(s shape) int {
 	if c.to != nil {
 		return c.graphBuilder.value(c.to.datatype, s, c.to.quant)
+	}
+	if c.half {
+		return c.graphBuilder.value(fp16, s, quant{})
 	}
 	return c.graphBuilder.value(fp32, s, quant{})
 }
@@ -245,9 +253,9 @@ func (c *lowerCall) is(v, same int) error {
 		c.put(v, o, c.value(same, o))
 		return nil
 	}
-	if c.held[same].codes == [orders]int{none, none} {
+	if c.holds(same).codes == [orders]int{none, none} {
 		c.value(same, o)
 	}
-	c.held[v] = c.held[same]
+	*c.holds(v) = *c.holds(same)
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -16,16 +17,17 @@ type lowering struct {
 	graphBuilder
 	in    *delegate.Graph
 	vals  []delegate.GraphValue  // of the graph, and constants that calls of it make
-	held  []held                 // by the tensor's value in the graph
+	held  map[int]*held          // by tensor, see holds
 	short map[int]*shortConstant // constants that have codes
 	// dry lowerings are for their shapes alone: constants keep their own bytes, in
 	// whatever order, and nothing of the size of weights is computed.
 	dry    bool
 	padded map[paddedConstant]int // constants with further dimensions of size 1
-	done   []bool                 // calls that are lowered
+	done   map[int]bool           // calls that are lowered
 	// dynamic are tensors that were quantized at run time, and what they were before;
 	// rows8 the latter's quantized values.
 	dynamic, rows8 map[int]int
+	widened        map[int]*delegate.GraphValue // constants of float16 as float32
 }
 
 // held is what a tensor is in the new graph: a value for each memory order, none where
@@ -92,6 +94,27 @@ func memoryShapeOf(v *delegate.GraphValue, o order) shape {
 	return shapeOf(v.Sizes...).permuted(o.perm(len(v.Sizes)))
 }
 
+// nothing is what a tensor is before anything reads or makes it.
+var nothing = held{at: [orders]int{none, none}, codes: [orders]int{none, none}}
+
+// holds is what a tensor is. Lowerings of one call look at few of a graph's tensors.
+func (l *lowering) holds(v int) *held {
+	h, ok := l.held[v]
+	if !ok {
+		h = new(held)
+		*h = nothing
+		l.held[v] = h
+	}
+	return h
+}
+
+// owns notes a filter that is a copy of a constant: once it is packed nobody needs it.
+func (l *lowering) owns(data, constant []byte) {
+	if len(data) > 0 && !cpu.Overlap(data, constant) {
+		l.g.own = append(l.g.own, data)
+	}
+}
+
 // refusal is why a call cannot be lowered.
 type refusal string
 
@@ -101,12 +124,9 @@ func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(forma
 
 func newLowering(g *delegate.Graph, dry bool) *lowering {
 	l := &lowering{graphBuilder: newGraphBuilder(), in: g, dry: dry, vals: g.Values,
-		held: make([]held, len(g.Values)), done: make([]bool, len(g.Calls)),
+		held: make(map[int]*held), done: make(map[int]bool),
 		short: make(map[int]*shortConstant), padded: make(map[paddedConstant]int),
-		dynamic: make(map[int]int), rows8: make(map[int]int)}
-	for v := range l.held {
-		l.held[v] = held{at: [orders]int{none, none}, codes: [orders]int{none, none}}
-	}
+		dynamic: make(map[int]int), rows8: make(map[int]int), widened: make(map[int]*delegate.GraphValue)}
 	return l
 }
 
@@ -140,16 +160,24 @@ func (l *lowering) call(i int) error {
 func (l *lowering) input(v int) {
 	x := &l.vals[v]
 	o, _ := declaredOrder(x)
-	q := &quantization{datatype: fp32}
-	if x.DType != tensor.Float32 {
+	q := &quantization{datatype: floatOf(x)}
+	if x.DType != tensor.Float32 && x.DType != tensor.Float16 {
 		q = codeQuantization(l.in, v)
 	}
-	l.held[v].at[o] = l.graphBuilder.value(q.datatype, memoryShapeOf(x, o), q.quant)
+	l.holds(v).at[o] = l.graphBuilder.value(q.datatype, memoryShapeOf(x, o), q.quant)
+}
+
+// floatOf is a tensor's datatype, where it is of floats.
+func floatOf(x *delegate.GraphValue) datatype {
+	if x.DType == tensor.Float16 {
+		return fp16
+	}
+	return fp32
 }
 
 // value is a tensor's value in a memory order.
 func (l *lowering) value(v int, o order) int {
-	h, x := &l.held[v], &l.vals[v]
+	h, x := l.holds(v), &l.vals[v]
 	if h.at[o] != none {
 		return h.at[o]
 	}
@@ -172,7 +200,7 @@ func (l *lowering) value(v int, o order) int {
 
 // codes is a tensor's value of quantized elements in a memory order.
 func (l *lowering) codes(v int, o order) int {
-	h := &l.held[v]
+	h := l.holds(v)
 	if h.codes[o] == none {
 		h.codes[o] = l.turned(h.codes[o.other()], &l.vals[v], o)
 	}
@@ -234,7 +262,7 @@ func (l *lowering) constantIn(x *delegate.GraphValue, o order, rank int) int {
 	if len(dims) > 0 {
 		s = shapeOf(dims...).permuted(perm)
 	}
-	return l.graphBuilder.constant(fp32, s, quant{}, relaid(x, dims, strides, perm, l.dry))
+	return l.graphBuilder.constant(floatOf(x), s, quant{}, relaid(x, dims, strides, perm, l.dry))
 }
 
 // padDims are the sizes and the strides in elements of a dense tensor, with further
@@ -275,14 +303,17 @@ func relaid(x *delegate.GraphValue, dims, step, perm []int, dry bool) []byte {
 	if same || dry {
 		return x.Data[:n:n]
 	}
-	out := tensor.AlignedBytes(n)
+	out := roomy(n)
 	new(strided.Copier).Copy(strided.Serial{}, size, b.shape(), strided.Buffer{Data: out}, strided.Buffer{Data: x.Data})
 	return out
 }
 
+// roomy is memory of n bytes behind which vectors may read, see readableBehind.
+func roomy(n int) []byte { return tensor.AlignedBytes(n + readBehind)[:n] }
+
 // floats is a constant of float32.
 func (l *lowering) floats(list []float32, dims ...int) int {
-	b := tensor.AlignedBytes(4 * len(list))
+	b := roomy(4 * len(list))
 	copy(tensor.View[float32](b), list)
 	return l.graphBuilder.constant(fp32, shapeOf(dims...), quant{}, b)
 }
@@ -292,7 +323,7 @@ func (l *lowering) floats(list []float32, dims ...int) int {
 func (l *lowering) follow(tensors ...int) order {
 	turn, rank := [orders]int{}, none
 	for _, v := range tensors {
-		x, h := &l.vals[v], &l.held[v]
+		x, h := &l.vals[v], l.holds(v)
 		if x.IsConst() {
 			continue
 		}
@@ -349,7 +380,7 @@ func (l *lowering) madeBy(v int) bool {
 func (l *lowering) inputValues(list []int) (values []int) {
 	for _, v := range list {
 		o, _ := declaredOrder(&l.vals[v])
-		values = append(values, l.held[v].at[o])
+		values = append(values, l.holds(v).at[o])
 	}
 	return values
 }

@@ -30,6 +30,7 @@ type calls struct {
 	allowed float64        // how far numbers may be apart, 0: by the tolerance
 	err     error          // of a kernel
 	again   []func() error // makes each call once more
+	float   tensor.DType   // of tensors that are not said to be of another one
 }
 
 // val is a value of the graph as an argument of a call; vals are a list of them.
@@ -39,7 +40,7 @@ type (
 )
 
 func newCalls(seed uint64) *calls {
-	return &calls{g: &delegate.Graph{Method: "forward"}, r: rand.New(rand.NewPCG(seed, 7)), lo: -2, hi: 2}
+	return &calls{g: &delegate.Graph{Method: "forward"}, r: rand.New(rand.NewPCG(seed, 7)), lo: -2, hi: 2, float: tensor.Float32}
 }
 
 func (c *calls) add(v delegate.GraphValue, t *tensor.Tensor) val {
@@ -53,11 +54,13 @@ func (c *calls) tensor(t *tensor.Tensor) val {
 }
 
 func (c *calls) random(order []uint8, sizes ...int) *tensor.Tensor {
-	t := tensor.Make(tensor.Float32, sizes, order, tensor.Static)
+	t := tensor.Make(c.float, sizes, order, tensor.Static)
 	t.Bind(tensor.AlignedBytes(t.NBytes()))
-	for i := range tensor.View[float32](t.Data) {
-		tensor.View[float32](t.Data)[i] = float32(c.lo + (c.hi-c.lo)*c.r.Float64())
+	numbers := make([]float32, t.Numel())
+	for i := range numbers {
+		numbers[i] = float32(c.lo + (c.hi-c.lo)*c.r.Float64())
 	}
+	tensor.Storer[float32](c.float)(t.Data, numbers)
 	return t
 }
 
@@ -137,7 +140,7 @@ type out struct {
 func (c *calls) result(o out) val {
 	d := o.dtype
 	if d == 0 {
-		d = tensor.Float32
+		d = c.float
 	}
 	t := tensor.Make(d, make([]int, o.rank), o.order, tensor.DynamicUnbound)
 	if o.one {
@@ -196,7 +199,7 @@ func (c *calls) do(op string, rank int, args ...any) val {
 
 // view adds a view without an operator.
 func (c *calls) view(x val, sizes ...int) val {
-	t := tensor.Make(tensor.Float32, sizes, nil, tensor.Static)
+	t := tensor.Make(c.float, sizes, nil, tensor.Static)
 	t.Bind(c.tensors[x].Data)
 	v := c.tensor(t)
 	c.g.Calls = append(c.g.Calls, delegate.GraphCall{View: true, Args: []int{int(x), int(v)}, Place: fmt.Sprintf("call %d (view)", len(c.g.Calls))})

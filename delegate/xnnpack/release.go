@@ -27,7 +27,7 @@ type releasable struct {
 
 // releasable are such filters by address.
 func (g *graph) releasable(args []*delegate.ArgSpec) map[xnn.Address]releasable {
-	if len(args) == 0 || !areStatic(args) && !g.staysNative() {
+	if g.own == nil && (len(args) == 0 || !areStatic(args) && !g.staysNative()) {
 		return nil
 	}
 	return g.ownFilters()
@@ -103,6 +103,17 @@ func standInScales(n int) []uint16 {
 var standIn struct {
 	sync.Mutex
 	ones []uint16
+}
+
+// discard gives back the memory of a filter that lowering made.
+func (g *graph) discard(data []byte) bool {
+	for _, own := range g.own {
+		if cpu.Contains(own, data) {
+			cpu.Discard(data)
+			return true
+		}
+	}
+	return false
 }
 
 // packsFilter reports nodes whose filter the library keeps in packed form only, shared

@@ -119,7 +119,20 @@ func Regions(ctx context.Context, m *ir.Method, by Backends) (*ir.Method, *Repor
 		return m, report, nil
 	}
 	m, err := l.edit.Apply()
+	if err == nil {
+		forgetConstants(m)
+	}
 	return m, report, err
+}
+
+// forgetConstants lets go of what was computed at load for steps that are in regions now:
+// backends keep what they need of it.
+func forgetConstants(m *ir.Method) {
+	for i := range m.Storages {
+		if s := &m.Storages[i]; s.Kind == ir.Folded && !s.Output && s.Last < s.First {
+			s.Data, s.Bytes = nil, 0
+		}
+	}
 }
 
 // lowering is the state of the pass.

@@ -137,7 +137,8 @@ func engineNames() (names []string) {
 }
 
 // lowerModes are the words of --lower.
-var lowerModes = []string{string(etrun.LowerOff), string(etrun.LowerRewrite), string(etrun.LowerAuto), string(etrun.LowerTune), string(etrun.LowerVerify)}
+var lowerModes = []string{string(etrun.LowerOff), string(etrun.LowerRewrite), string(etrun.LowerAuto), string(etrun.LowerTune),
+	string(etrun.LowerVerify)}
 
 // planModes are the words of --plan.
 var planModes = map[string]etrun.PlanMode{

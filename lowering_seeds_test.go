@@ -1,0 +1,96 @@
+package etrun
+
+import (
+	"archive/zip"
+	"context"
+	"io"
+	"math/rand/v2"
+	"path"
+	"testing"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/delegatetest"
+	"github.com/etrun-go/etrun/delegate/xnnpack"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// seedRegions is how many regions programs of testdata/lowering have where everything that
+// XNNPACK accepts is taken; 1 where it is not said. Fewer, or more, is a shape of dataflow
+// that regions cut or miss.
+var seedRegions = map[string]int{
+	"seed_c_scalar/sdpa_portable.pte": 2, "seed_e_passthrough/aliases_portable.pte": 2, "seed_e_passthrough/views_portable.pte": 2,
+	"topo_one_pixel/portable.pte": 2, "topo_permute_conv/portable.pte": 2, "topo_view_of_input/portable.pte": 2,
+	"seed_e_passthrough/const_only_portable.pte": 0, "seed_e_passthrough/identity_portable.pte": 0, "seed_e_passthrough/swap_portable.pte": 0,
+}
+
+// seedTolerance is of float32, of the elements or as a part of them.
+const seedTolerance = 2e-5
+
+// TestSeeds lowers programs with the shapes of dataflow that exporters got wrong: on the
+// operators, where nothing may change, and on XNNPACK.
+func TestSeeds(t *testing.T) {
+	archive, err := zip.OpenReader("testdata/lowering/seeds.zip")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer archive.Close()
+	for _, f := range archive.File {
+		r, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, ok := seedRegions[f.Name]
+		if !ok {
+			want = 1
+		}
+		for name, by := range map[string]delegate.Backend{
+			"operators": delegatetest.Oracle{Poison: 0xAA}, "XNNPACK in Go": xnnpack.Backend{Engine: xnnpack.EngineReference}, "XNNPACK": xnnpack.Backend{},
+		} {
+			t.Run(path.Join(f.Name, name), func(t *testing.T) { checkSeed(t, data, by, want) })
+		}
+	}
+}
+
+// checkSeed executes a program with regions and without, and compares the outputs.
+func checkSeed(t *testing.T, data []byte, by delegate.Backend, regions int) {
+	p, err := Parse(data, WithLowering(LowerVerify), WithMinProfit(-1), WithDelegates(by), WithThreads(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	m, err := p.Load(context.Background(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	_, exact := by.(delegatetest.Oracle)
+	if n := m.Lowered().Taken(); !exact && n != regions {
+		t.Errorf("%d regions, want %d", n, regions)
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for run := range 3 {
+		for i, in := range m.Meta().Inputs {
+			x := tensor.New(in.DType, in.Sizes...)
+			for k := range x.Numel() {
+				if in.DType == tensor.Float32 {
+					tensor.Data[float32](x)[k] = 2*r.Float32() - 1
+				}
+			}
+			if err := m.SetInput(i, x); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := m.Execute(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range m.Distances() {
+			if d.Absolute != 0 && (exact || min(d.Absolute, d.Relative) > seedTolerance) {
+				t.Errorf("run %d: output %d differs by %g, %g of what it is (index %d)", run, d.Output, d.Absolute, d.Relative, d.Index)
+			}
+		}
+	}
+}
