@@ -1,6 +1,7 @@
 package xnnpack
 
 import (
+	"bytes"
 	"math"
 	"sync"
 
@@ -62,6 +63,9 @@ func (g *graph) takesInt8(n *node) bool {
 	}
 	if f.Datatype.info().bits == 4 && (f.Quant.ZeroPoint != 8 || n.nibbleRows(g) > simd.MaxNibbleRows) {
 		return false
+	}
+	if f.Datatype == quint8 && f.Quant.ZeroPoint == 0 && bytes.IndexByte(f.Data, 255) >= 0 {
+		return false // 255 is no sum of two int8
 	}
 	return g.packedInt8(n) <= int64(16*f.Shape.numel()+1<<20) // else it is mostly padding
 }
