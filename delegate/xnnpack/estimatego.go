@@ -1,5 +1,7 @@
 package xnnpack
 
+import "strings"
+
 // What nodes take in the Go engine beside their rates, in nanoseconds.
 const (
 	goTile      = 2.5 // for a row of a tile of a product, in each pass over the output
@@ -8,6 +10,9 @@ const (
 	goRowCols   = 128 //
 	goConverted = 0.3 // for an element of 16 bits
 	goPadded    = 0.1 // for an element of an image that is copied with its padding
+	goFew       = 8   // output channels up to which tiles are half as wide, and rows take
+	goNarrow    = 4   //
+	goCopied    = 3   // for a row of an operand that is joined to others
 	goRepeat    = 60  // for operands of which one is repeated
 	goPanel     = 32  // output channels of a tile
 	goChannels  = 32  // channels that a depthwise convolution computes together
@@ -33,9 +38,14 @@ func (e *estimator) goTime(n *node) (time float64) {
 	case n.Type.convolution:
 		rows := float64(out.leading(3) * w.groups)
 		time += goTile * rows * float64(w.kernelH*ceilDiv(w.groupOut, goPanel))
+		if w.groupOut <= goFew {
+			time += goNarrow * rows * float64(w.kernelH)
+		}
 		if taps := w.kernelW * w.groupIn; w.kernelH*w.kernelW > 1 && taps < shortRow {
 			time += goGathered * rows * float64(w.kernelH*taps)
 		}
+	case strings.HasPrefix(n.Type.name, "Concatenate"):
+		time += goCopied * float64(out.numel()/max(out.last(), 1)*len(n.In))
 	case len(n.In) == 2 && !n.Type.packs && in != e.shapes[n.In[1]]:
 		time += goRepeat + goPadded*float64(out.numel())
 	case n.Type.packs:
