@@ -293,7 +293,7 @@ func (in *input) want() string {
 	if in.bound == nil {
 		return describe(in.given)
 	}
-	text := fmt.Sprintf("%v%v", in.bound.DType, in.bound.Sizes)
+	text := fmt.Sprintf("%v %s", in.bound.DType, tensor.FormatSizes(in.bound.Sizes))
 	switch in.bound.Dynamism {
 	case tensor.DynamicBound:
 		text += " at most"

@@ -176,7 +176,7 @@ func BenchmarkSet(b *testing.B) {
 func TestInputErrorsSayWhatFits(t *testing.T) {
 	d := load(t, dynamicProgram)
 	err := etrun.Set(d, 0, make([]float32, 16))
-	if err == nil || !strings.Contains(err.Error(), "16 elements") || !strings.Contains(err.Error(), "want float32[8 8] at most") {
+	if err == nil || !strings.Contains(err.Error(), "16 elements") || !strings.Contains(err.Error(), "want float32 8x8 at most") {
 		t.Errorf("got %v", err)
 	}
 }

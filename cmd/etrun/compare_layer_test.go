@@ -21,7 +21,7 @@ func TestCompareLayers(t *testing.T) {
 	play(t, []script{
 		{name: "the same", args: d("compare D/portable.pte D/portable.pte --layer"), stdout: []string{"layer: 18 of 18 values compared, 18 equal, all within the tolerance\n"}},
 		{name: "plans", args: d("compare D/portable.pte --vs --plan=naive --layer --atol 0 --rtol 0"), stdout: []string{"layer: 18 of 18 values compared, 18 equal"}},
-		{name: "lowered", args: d("compare D/portable.pte --vs --lower=rewrite --layer --atol 1e-4"), stdout: []string{"values compared", "first not equal: forward, chain 0, instruction 0 (aten::convolution.out), output 0 float32[1 16 8 8]\n"}},
+		{name: "lowered", args: d("compare D/portable.pte --vs --lower=rewrite --layer --atol 1e-4"), stdout: []string{"values compared", "first not equal: forward, chain 0, instruction 0 (aten::convolution.out), output 0 float32 1x16x8x8\n"}},
 		{name: "engines", args: d("compare D/xnnpack.pte --vs --xnnpack=reference --layer --atol 1e-4"), stdout: []string{"layer: 11 of 11 values compared"}},
 		{name: "loops", args: "compare PTE/map_loop.pte --vs --plan=naive --layer", stdout: []string{"all within the tolerance"}},
 		{name: "branches", args: "compare PTE/two_conds.pte --vs --plan=naive --layer -i zeros -i ones -i rand", stdout: []string{"all within the tolerance"}},
@@ -89,8 +89,8 @@ func TestTrapNaN(t *testing.T) {
 		var out, notes bytes.Buffer
 		code := run(strings.Fields(strings.ReplaceAll(line, "PATH", path)), strings.NewReader(""), &out, &notes)
 		text := notes.String()
-		if code != 1 || !strings.Contains(text, "chain 0, instruction 6 (aten::log.out): output 0 float32[1 32 8 8] has ") ||
-			!strings.Contains(text, "what it read has none:\n  value ") || !strings.Contains(text, "float32[1 32 8 8]: min -") || strings.Contains(out.String(), "output 0") {
+		if code != 1 || !strings.Contains(text, "chain 0, instruction 6 (aten::log.out): output 0 float32 1x32x8x8 has ") ||
+			!strings.Contains(text, "what it read has none:\n  value ") || !strings.Contains(text, "float32 1x32x8x8: min -") || strings.Contains(out.String(), "output 0") {
 			t.Errorf("%s: exit code %d, %s%s", line, code, out.String(), text)
 		}
 	}

@@ -21,12 +21,12 @@ func TestCompare(t *testing.T) {
 	digits := filepath.Dir(digits(t, "portable.pte"))
 	d := func(args string) string { return strings.ReplaceAll(args, "D/", digits+"/") }
 	play(t, []script{
-		{name: "two programs", args: d("compare D/portable.pte D/xnnpack.pte"), stdout: []string{"forward, call 0, output 0 float32[1 10]: ok; max abs", "cosine 1.0000"}},
-		{name: "two engines", args: d("compare D/xnnpack.pte --vs --xnnpack=reference --atol 1"), stdout: []string{"output 0 float32[1 10]: "}},
-		{name: "two plans", args: d("compare D/portable.pte --vs --plan=naive --atol 0 --rtol 0"), stdout: []string{"output 0 float32[1 10]: equal\n"}},
+		{name: "two programs", args: d("compare D/portable.pte D/xnnpack.pte"), stdout: []string{"forward, call 0, output 0 float32 1x10: ok; max abs", "cosine 1.0000"}},
+		{name: "two engines", args: d("compare D/xnnpack.pte --vs --xnnpack=reference --atol 1"), stdout: []string{"output 0 float32 1x10: "}},
+		{name: "two plans", args: d("compare D/portable.pte --vs --plan=naive --atol 0 --rtol 0"), stdout: []string{"output 0 float32 1x10: equal\n"}},
 		{name: "one input", args: d("compare D/portable.pte D/xnnpack.pte --input zeros"), stdout: []string{": ok; "}},
 		{name: "every value of every call", args: "compare HERE/symint.pte --vs --plan=naive --input ones --input int:2 --next --input ones --input int:3",
-			stdout: []string{"call 0, output 0 float32[3 2]: equal", "call 0, output 1 int: equal", "call 1, output 0 float32[3 3]: equal"}},
+			stdout: []string{"call 0, output 0 float32 3x2: equal", "call 0, output 1 int: equal", "call 1, output 0 float32 3x3: equal"}},
 		{name: "text", args: "compare HERE/methods.pte --vs --plan=naive --method get_name", stdout: []string{"output 0 string: equal"}},
 		{name: "other inputs", args: d("compare D/portable.pte HERE/add.pte"), code: 5},
 		{name: "other outputs", args: "compare HERE/add.pte HERE/string.pte --input zeros:float32:3x6 --input none", code: 5},
@@ -49,7 +49,7 @@ func TestCompareAgainst(t *testing.T) {
 	run := " --input four.bin --next --input zeros"
 	script{args: here + "/state.pte --output-npz " + archive + run}.run(t)
 	script{args: "compare --atol 0 --rtol 0 --against " + archive + " " + here + "/state.pte" + run,
-		stdout: []string{"call 0, output 0 float32[4]: equal", "call 0, output 1 int64[1]: equal", "call 1, output 0", "equal", "call 1, output 1", "equal"}}.run(t)
+		stdout: []string{"call 0, output 0 float32 4: equal", "call 0, output 1 int64 1: equal", "call 1, output 0", "equal", "call 1, output 1", "equal"}}.run(t)
 }
 
 func TestCompareAgainstWrongArrays(t *testing.T) {
@@ -66,8 +66,8 @@ func TestCompareAgainstWrongArrays(t *testing.T) {
 		want   string
 	}{
 		{"one element", map[string]*tensor.Tensor{"out0": wrong, "out1": tensor.Of([]int64{1}, 1)}, 6, "1 of 4 elements differ, first at [2]: got 6, want 6.5"},
-		{"sizes", map[string]*tensor.Tensor{"out0": tensor.Of([]float32{2, 4}, 2), "out1": tensor.Of([]int64{1}, 1)}, 6, "got float32[4], want float32[2]"},
-		{"type", map[string]*tensor.Tensor{"out0": tensor.Of([]float64{2, 4, 6, 8}, 4), "out1": tensor.Of([]int64{1}, 1)}, 6, "want float64[4]"},
+		{"sizes", map[string]*tensor.Tensor{"out0": tensor.Of([]float32{2, 4}, 2), "out1": tensor.Of([]int64{1}, 1)}, 6, "got float32 4, want float32 2"},
+		{"type", map[string]*tensor.Tensor{"out0": tensor.Of([]float64{2, 4, 6, 8}, 4), "out1": tensor.Of([]int64{1}, 1)}, 6, "want float64 4"},
 		{"none", map[string]*tensor.Tensor{"out0": tensor.Of([]float32{2, 4, 6, 8}, 4)}, 6, `no array "out1"`},
 		{"one too many", map[string]*tensor.Tensor{"out0": tensor.Of([]float32{2, 4, 6, 8}, 4), "out1": tensor.Of([]int64{1}, 1), "out2": wrong}, 0, `no output for 1 array: ["out2"]`},
 	} {

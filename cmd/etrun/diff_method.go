@@ -9,7 +9,6 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/edits"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -199,7 +198,7 @@ func argText(m *pte.Method, v int) string {
 }
 
 func typeText(t *pte.Tensor) string {
-	text := t.DType.String() + " " + input.FormatSizes(t.Sizes)
+	text := t.DType.String() + " " + tensor.FormatSizes(t.Sizes)
 	if !slices.Equal(t.DimOrder, tensor.ContiguousOrder(len(t.Sizes))) && len(t.DimOrder) > 0 {
 		text += fmt.Sprintf(" order %v", t.DimOrder)
 	}

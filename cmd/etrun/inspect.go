@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/etrun-go/etrun"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -322,7 +321,7 @@ func (v valueReport) shapeText() string {
 		}
 		return v.Kind
 	}
-	text := v.DType + " " + input.FormatSizes(v.Shape)
+	text := v.DType + " " + tensor.FormatSizes(v.Shape)
 	if v.Dynamism != tensor.Static.String() {
 		text += " at most"
 	}

@@ -10,10 +10,10 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/output"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/timeline"
+	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/plan"
 )
@@ -144,7 +144,7 @@ func reportStorage(mp *plan.Memory, i int) storageReport {
 		first, last = 0, -1
 	}
 	r := storageReport{Values: s.Values, Name: storageName(mp.Method, s), Kind: s.Kind.String(),
-		Type: value.DType.String() + " " + input.FormatSizes(value.Sizes), Output: s.Output, Bytes: s.Bytes, First: first, Last: last}
+		Type: value.DType.String() + " " + tensor.FormatSizes(value.Sizes), Output: s.Output, Bytes: s.Bytes, First: first, Last: last}
 	if mp.File.Placed[i] {
 		at := mp.File.Places[i]
 		r.FileArena, r.FileOffset = &at.Arena, &at.Offset

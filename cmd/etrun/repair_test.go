@@ -105,7 +105,9 @@ func checkRepaired(t *testing.T, name, fixed string) {
 	}
 	var out, notes bytes.Buffer
 	code := run([]string{"run", fixed}, strings.NewReader(""), &out, &notes)
-	if strings.Contains(notes.String(), "warning") || code != 0 && code != 5 {
+	// There may be no library here.
+	warned := strings.Count(notes.String(), "warning: ") - strings.Count(notes.String(), "warning: XnnpackBackend: the engine in Go runs")
+	if warned > 0 || code != 0 && code != 5 {
 		t.Errorf("%s: run: exit code %d, %s", name, code, notes.String())
 	}
 	data, err := os.ReadFile(fixed)

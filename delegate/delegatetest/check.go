@@ -56,7 +56,7 @@ func checkCall(g *delegate.Graph, i int, known []bool) error {
 	}
 	from, to := &g.Values[c.Args[0]], &g.Values[c.Args[1]]
 	if from.Dynamism != tensor.Static || to.Dynamism != tensor.Static || from.DType != to.DType || from.NBytes() != to.NBytes() {
-		return fmt.Errorf("a view of %v%v as %v%v", from.DType, from.Sizes, to.DType, to.Sizes)
+		return fmt.Errorf("a view of %v %v as %v %v", from.DType, from.Sizes, to.DType, to.Sizes)
 	}
 	return nil
 }

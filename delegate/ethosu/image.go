@@ -170,7 +170,7 @@ func newTransfer(r *record, a *delegate.ArgSpec) (transfer, error) {
 	}
 	n, ok := tensor.Product(a.Sizes)
 	if !ok || !a.DType.Valid() {
-		return t, fmt.Errorf("%v%v", a.DType, a.Sizes)
+		return t, fmt.Errorf("%v %s", a.DType, tensor.FormatSizes(a.Sizes))
 	}
 	t.elements, t.bytes = n, n*a.DType.Size()
 	return t, nil

@@ -31,7 +31,7 @@ func planOutput(r *record, a *delegate.ArgSpec, permuted bool, o *StaleOutput, a
 	case integer:
 		return t, t.adjust(a.DType)
 	}
-	return t, fmt.Errorf("%v%v, the NPU writes %v%v", a.DType, a.Sizes, written(r.elemSize), r.shape)
+	return t, fmt.Errorf("%v %s, the NPU writes %v %s", a.DType, tensor.FormatSizes(a.Sizes), written(r.elemSize), tensor.FormatSizes(r.shape[:]))
 }
 
 // adjust serves outputs whose size at the NPU is another than the tensor's: rows with

@@ -49,7 +49,7 @@ func TestOutputs(t *testing.T) {
 		{"stale float16", rec(1, 2), arg(tensor.Float16, 2), q, nil, "no conversion"},
 		{"scale 0", rec(1, 2), arg(tensor.Float32, 2), &delegate.Quantization{}, nil, "scale 0"},
 		{"infinite scale", rec(1, 2), arg(tensor.Float32, 2), &delegate.Quantization{Scale: math.Inf(1)}, nil, "scale +Inf"},
-		{"float of other sizes", rec(1, 8), arg(tensor.Float32, 2), q, nil, "float32[2], the NPU writes int8[1 1 1 1 1 8]"},
+		{"float of other sizes", rec(1, 8), arg(tensor.Float32, 2), q, nil, "float32 2, the NPU writes int8 1x1x1x1x1x8"},
 		{"not a tensor", rec(1, 8), nil, nil, nil, "not a tensor"},
 	}
 	for _, tt := range tests {

@@ -65,7 +65,7 @@ func tensorText(t *tensor.Tensor) string {
 	if t == nil {
 		return "None"
 	}
-	s := t.String()
+	s := fmt.Sprintf("%v%v", t.DType, t.Sizes)
 	if !slices.Equal(t.DimOrder, tensor.ContiguousOrder(t.Rank())) {
 		s += fmt.Sprintf("order%v", t.DimOrder)
 	}

@@ -70,12 +70,12 @@ var broken = []struct {
 		a.Tensor(1).Data = nil
 		return nil
 	}},
-	{"outgrows its out", "resized to float32[9 9]", func(c *kernels.Ctx, a kernels.Args) error {
+	{"outgrows its out", "resized to float32 9x9", func(c *kernels.Ctx, a kernels.Args) error {
 		out := a.Tensor(1)
 		*out = *tensor.New(tensor.Float32, 9, 9)
 		return nil
 	}},
-	{"turns its out", "turned from float32[2 2] into int8[2 2]", func(c *kernels.Ctx, a kernels.Args) error {
+	{"turns its out", "turned from float32 2x2 into int8 2x2", func(c *kernels.Ctx, a kernels.Args) error {
 		a.Tensor(1).DType = tensor.Int8
 		return nil
 	}},
@@ -158,8 +158,8 @@ func TestCompareNamesTheFirstWrongElement(t *testing.T) {
 		{"integer", tensor.Of([]int64{math.MaxInt64 - 1}, 1), tensor.Of([]int64{math.MaxInt64}, 1), kernels.Tolerance{Abs: 9},
 			"got 9223372036854775806, want 9223372036854775807"},
 		{"complex", tensor.Of([]complex64{1 + 2i}, 1), tensor.Of([]complex64{1 + 3i}, 1), kernels.Tolerance{Abs: 0.5}, "got 1+2i, want 1+3i, distance 1"},
-		{"type", tensor.New(tensor.Int8, 2), tensor.New(tensor.Uint8, 2), kernels.Tolerance{}, "got int8[2], want uint8[2]"},
-		{"sizes", tensor.New(tensor.Int8, 2, 1), tensor.New(tensor.Int8, 2), kernels.Tolerance{}, "got int8[2 1], want int8[2]"},
+		{"type", tensor.New(tensor.Int8, 2), tensor.New(tensor.Uint8, 2), kernels.Tolerance{}, "got int8 2, want uint8 2"},
+		{"sizes", tensor.New(tensor.Int8, 2, 1), tensor.New(tensor.Int8, 2), kernels.Tolerance{}, "got int8 2x1, want int8 2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := Compare(c.got, c.want, c.tol)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"strconv"
 )
 
 // MaxUnbound is the number of bytes that an unbounded tensor grows to unless
@@ -232,7 +233,23 @@ func (t *Tensor) inOrder(channelsLast bool) bool {
 	return true
 }
 
-func (t *Tensor) String() string { return fmt.Sprintf("%v%v", t.DType, t.Sizes) }
+func (t *Tensor) String() string { return t.DType.String() + " " + FormatSizes(t.Sizes) }
+
+// FormatSizes writes sizes as 1x3x224x224; those of a tensor of one element without
+// dimensions are "scalar".
+func FormatSizes(sizes []int) string {
+	if len(sizes) == 0 {
+		return "scalar"
+	}
+	text := make([]byte, 0, 24)
+	for i, n := range sizes {
+		if i > 0 {
+			text = append(text, 'x')
+		}
+		text = strconv.AppendInt(text, int64(n), 10)
+	}
+	return string(text)
+}
 
 // ResizeError reports sizes that a tensor cannot take.
 type ResizeError struct {

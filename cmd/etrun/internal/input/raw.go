@@ -43,7 +43,7 @@ func (r *Resolver) raw(f *openfile.File, s *Spec, slot etrun.ValueMeta) (*tensor
 func wrongSize(got, due int64, s *Spec, slot etrun.ValueMeta) error {
 	hint := ""
 	if slot.Dynamism != tensor.Static && s.Shape == nil {
-		hint = fmt.Sprintf("; other sizes are stated as %s:%v:%s", s.Path, slot.DType, FormatSizes(slot.Sizes))
+		hint = fmt.Sprintf("; other sizes are stated as %s:%v:%s", s.Path, slot.DType, tensor.FormatSizes(slot.Sizes))
 	}
 	return mismatch("%d bytes, want %d (%s)%s", got, due, want(slot), hint)
 }

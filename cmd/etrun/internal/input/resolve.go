@@ -19,7 +19,7 @@ func want(slot etrun.ValueMeta) string {
 	if slot.Kind != tensor.KindTensor {
 		return slot.Kind.String()
 	}
-	text := slot.DType.String() + " " + FormatSizes(slot.Sizes)
+	text := slot.DType.String() + " " + tensor.FormatSizes(slot.Sizes)
 	if slot.Dynamism == tensor.DynamicBound {
 		text = "at most " + text
 	}
@@ -150,7 +150,7 @@ func (r *Resolver) tensor(ctx context.Context, index int, src source, slot etrun
 			return nil, err
 		}
 		if s.Shape != nil && !slices.Equal(a.Sizes, s.Shape.Sizes) {
-			return nil, mismatch("array of %s", FormatSizes(a.Sizes))
+			return nil, mismatch("array of %s", tensor.FormatSizes(a.Sizes))
 		}
 		return wrap(a, slot)
 	case Archive, Tensors:
@@ -236,7 +236,7 @@ func readArchive(ctx context.Context, path string, limit int64) ([]*npy.Array, e
 // wrap makes a tensor of an array, in the logical order that arrays come in.
 func wrap(a *npy.Array, slot etrun.ValueMeta) (*tensor.Tensor, error) {
 	if !a.Holds(slot.DType) {
-		return nil, mismatch("%s %s, want %s", a.TypeName(), FormatSizes(a.Sizes), want(slot))
+		return nil, mismatch("%s %s, want %s", a.TypeName(), tensor.FormatSizes(a.Sizes), want(slot))
 	}
 	t := tensor.Make(slot.DType, a.Sizes, nil, tensor.Static)
 	t.Bind(a.Data)

@@ -113,24 +113,24 @@ func TestResolve(t *testing.T) {
 		slots []etrun.ValueMeta
 		want  string
 	}{
-		{"six.bin", []etrun.ValueMeta{slotOf(1, 2, 1, 3)}, "float32[1 2 1 3] [0 1 2 3 4 5]"},
-		{"six.bin", []etrun.ValueMeta{channelsLast(slotOf(1, 2, 1, 3))}, "float32[1 2 1 3] in order [0 2 3 1] [0 1 2 3 4 5]"},
-		{"six.bin:float32:1x2x3x1", []etrun.ValueMeta{channelsLast(slotOf(1, 2, 1, 3))}, "float32[1 2 3 1] in order [0 2 3 1] [0 1 2 3 4 5]"}, // refused by the method
-		{"six.npy", []etrun.ValueMeta{slotOf(1, 2, 1, 3)}, "float32[1 2 1 3] [0 1 2 3 4 5]"},
-		{"six.npy", []etrun.ValueMeta{channelsLast(slotOf(1, 2, 1, 3))}, "float32[1 2 1 3] [0 1 2 3 4 5]"}, // contiguous: the method lays it out
-		{"six.npy", []etrun.ValueMeta{bounded(slotOf(1, 2, 4, 4))}, "float32[1 2 1 3] [0 1 2 3 4 5]"},
-		{"six.bin:float32:3x2", []etrun.ValueMeta{bounded(slotOf(4, 4))}, "float32[3 2] [0 1 2 3 4 5]"},
-		{"order.npz", []etrun.ValueMeta{one, one}, "float32[1] [7]; float32[1] [8]"},
-		{"number.npz", []etrun.ValueMeta{one, one}, "float32[1] [8]; float32[1] [7]"},
-		{"name.npz", []etrun.ValueMeta{named(one, "a"), named(one, "b")}, "float32[1] [8]; float32[1] [7]"},
-		{"0=int:4 order.npz", []etrun.ValueMeta{none, one, one}, "4; float32[1] [7]; float32[1] [8]"},
-		{"ones b=zeros", []etrun.ValueMeta{named(one, "b"), one}, "float32[1] [0]; float32[1] [1]"},
-		{"1=ones 0=zeros", []etrun.ValueMeta{one, one}, "float32[1] [0]; float32[1] [1]"},
+		{"six.bin", []etrun.ValueMeta{slotOf(1, 2, 1, 3)}, "float32 1x2x1x3 [0 1 2 3 4 5]"},
+		{"six.bin", []etrun.ValueMeta{channelsLast(slotOf(1, 2, 1, 3))}, "float32 1x2x1x3 in order [0 2 3 1] [0 1 2 3 4 5]"},
+		{"six.bin:float32:1x2x3x1", []etrun.ValueMeta{channelsLast(slotOf(1, 2, 1, 3))}, "float32 1x2x3x1 in order [0 2 3 1] [0 1 2 3 4 5]"}, // refused by the method
+		{"six.npy", []etrun.ValueMeta{slotOf(1, 2, 1, 3)}, "float32 1x2x1x3 [0 1 2 3 4 5]"},
+		{"six.npy", []etrun.ValueMeta{channelsLast(slotOf(1, 2, 1, 3))}, "float32 1x2x1x3 [0 1 2 3 4 5]"}, // contiguous: the method lays it out
+		{"six.npy", []etrun.ValueMeta{bounded(slotOf(1, 2, 4, 4))}, "float32 1x2x1x3 [0 1 2 3 4 5]"},
+		{"six.bin:float32:3x2", []etrun.ValueMeta{bounded(slotOf(4, 4))}, "float32 3x2 [0 1 2 3 4 5]"},
+		{"order.npz", []etrun.ValueMeta{one, one}, "float32 1 [7]; float32 1 [8]"},
+		{"number.npz", []etrun.ValueMeta{one, one}, "float32 1 [8]; float32 1 [7]"},
+		{"name.npz", []etrun.ValueMeta{named(one, "a"), named(one, "b")}, "float32 1 [8]; float32 1 [7]"},
+		{"0=int:4 order.npz", []etrun.ValueMeta{none, one, one}, "4; float32 1 [7]; float32 1 [8]"},
+		{"ones b=zeros", []etrun.ValueMeta{named(one, "b"), one}, "float32 1 [0]; float32 1 [1]"},
+		{"1=ones 0=zeros", []etrun.ValueMeta{one, one}, "float32 1 [0]; float32 1 [1]"},
 		{"int:5 float:0.5 bool:true", []etrun.ValueMeta{integer, {Kind: tensor.KindDouble}, {Kind: tensor.KindBool}}, "5; 0.5; true"},
 		{"str:inc none int:2", []etrun.ValueMeta{none, none, none}, `"inc"; none; 2`},
 		{"zeros ones ones ones zeros", []etrun.ValueMeta{integer, {Kind: tensor.KindDouble}, {Kind: tensor.KindBool}, none, {Kind: tensor.KindString}}, `0; 1; true; none; ""`},
-		{"zeros:float32:2x0", []etrun.ValueMeta{bounded(slotOf(4, 4))}, "float32[2 0] []"},
-		{"ones:float32:scalar", []etrun.ValueMeta{slotOf()}, "float32[] [1]"},
+		{"zeros:float32:2x0", []etrun.ValueMeta{bounded(slotOf(4, 4))}, "float32 2x0 []"},
+		{"ones:float32:scalar", []etrun.ValueMeta{slotOf()}, "float32 scalar [1]"},
 		{"", nil, ""},
 	}
 	for _, c := range cases {

@@ -260,15 +260,3 @@ func ParseSizes(text string) ([]int, error) {
 	}
 	return sizes, tensor.CheckShape(sizes, nil)
 }
-
-// FormatSizes is the inverse of ParseSizes.
-func FormatSizes(sizes []int) string {
-	if len(sizes) == 0 {
-		return "scalar"
-	}
-	parts := make([]string, len(sizes))
-	for i, s := range sizes {
-		parts[i] = strconv.Itoa(s)
-	}
-	return strings.Join(parts, "x")
-}

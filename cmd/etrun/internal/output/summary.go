@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -160,7 +159,7 @@ func (o *Scores) printValue(w io.Writer, v *tensor.Value) {
 }
 
 func (o *Scores) printTensor(w io.Writer, t *tensor.Tensor) {
-	fmt.Fprintf(w, "%v %s", t.DType, input.FormatSizes(t.Sizes))
+	fmt.Fprintf(w, "%v %s", t.DType, tensor.FormatSizes(t.Sizes))
 	s := o.Summarize(t)
 	if s == nil {
 		fmt.Fprintf(w, ", %d bytes\n", t.NBytes())

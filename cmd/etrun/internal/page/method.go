@@ -11,7 +11,6 @@ import (
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/chart"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/timeline"
 	"github.com/etrun-go/etrun/delegate"
@@ -89,7 +88,7 @@ func (d *describer) values() (facts []Fact) {
 			v := &list.values[i]
 			text := v.Kind.String()
 			if v.Kind == tensor.KindTensor {
-				text = v.DType.String() + " " + input.FormatSizes(v.Sizes)
+				text = v.DType.String() + " " + tensor.FormatSizes(v.Sizes)
 			}
 			if v.Dynamism != tensor.Static && v.Kind == tensor.KindTensor {
 				text += " at most"
@@ -261,4 +260,6 @@ func scalarText(v tensor.Value) string {
 	return v.Kind.String()
 }
 
-func typeText(t tensor.DType, sizes []int) string { return t.String() + " " + input.FormatSizes(sizes) }
+func typeText(t tensor.DType, sizes []int) string {
+	return t.String() + " " + tensor.FormatSizes(sizes)
+}

@@ -270,7 +270,11 @@ func TestClicks(t *testing.T) {
 		if step.do != "" {
 			b.eval(step.do)
 		}
-		if got := b.eval(step.see); got != step.want {
+		got := b.eval(step.see)
+		for end := time.Now().Add(5 * time.Second); got != step.want && time.Now().Before(end); got = b.eval(step.see) {
+			time.Sleep(50 * time.Millisecond) // the page may still be laid out
+		}
+		if got != step.want {
 			t.Errorf("%s: got %s, want %s", step.what, got, step.want)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/chart"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
 	"github.com/etrun-go/etrun/runtime/plan"
 )
@@ -107,7 +107,7 @@ func typeOf(m *ir.Method, s *ir.Storage) string {
 		return ""
 	}
 	d := m.Values[s.Values[0]].Tensor
-	return d.DType.String() + " " + input.FormatSizes(d.Sizes)
+	return d.DType.String() + " " + tensor.FormatSizes(d.Sizes)
 }
 
 // class is one of chart.Classes.
