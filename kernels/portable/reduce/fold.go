@@ -8,7 +8,7 @@ import (
 )
 
 // fold is a way to take many cells to one. A shift is a number for each result, which
-// only squares look at.
+// squares and exponentials look at.
 type fold[C cell] struct {
 	init C                             // of nothing
 	row  func(acc C, x []C, shift C) C // folds a row into acc

@@ -30,6 +30,7 @@ var ops = []kernels.Op{
 	{Schema: "aten::any.all_out(Tensor self, *, Tensor(a!) out)", Func: anyAll, DTypes: anyType},
 	{Schema: "aten::any.dims_out(Tensor self, int[]? dim=None, bool keepdim=False, *, Tensor(a!) out)", Func: anyDims, DTypes: anyType, Note: "an empty list of dimensions reduces none"},
 	{Schema: "aten::any.out(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) out)", Func: anyDim, DTypes: anyType},
+	{Schema: "aten::logsumexp.out(Tensor self, int[1] dim, bool keepdim=False, *, Tensor(a!) out)", Func: logSumExp, DTypes: floatType, Family: kernels.Loose},
 	{Schema: "aten::cumsum.out(Tensor self, int dim, *, ScalarType? dtype=None, Tensor(a!) out)", Func: cumsum, DTypes: realType, Family: kernels.Sum},
 	{Schema: "aten::var.out(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False, *, Tensor(a!) out)", Func: varUnbiased, DTypes: floatType, Family: kernels.Loose},
 	{Schema: "aten::var.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False, Tensor(a!) out)", Func: varCorrection, DTypes: floatType, Family: kernels.Loose},

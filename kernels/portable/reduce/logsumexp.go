@@ -1,0 +1,58 @@
+package reduce
+
+import (
+	"math"
+
+	"github.com/etrun-go/etrun/kernels"
+)
+
+// exponentials sums e^(x - shift); its chunks are summed.
+var exponentials = fold[float64]{row: exponentialRow, cols: exponentialCols, join: &sum64}
+
+func exponentialRow(acc float64, x []float64, shift float64) float64 {
+	for _, v := range x {
+		acc += math.Exp(v - shift)
+	}
+	return acc
+}
+
+func exponentialCols(acc, x, shift []float64) {
+	x, shift = x[:len(acc)], shift[:len(acc)]
+	for i := range acc {
+		acc[i] += math.Exp(x[i] - shift[i])
+	}
+}
+
+// logSumExp is aten::logsumexp: log Σ e^x, in float64, with the greatest element taken out so
+// that no power overflows. An infinite one is left in.
+func logSumExp(c *kernels.Ctx, a kernels.Args) error {
+	self, out := a.Tensor(0), a.Tensor(3)
+	dims, err := dimSet(a, 1, self)
+	if err != nil {
+		return err
+	}
+	for _, i := range [...]int{0, 3} {
+		if d := a.Tensor(i).DType; !d.IsFloat() {
+			return kernels.Bad(i, d.String(), "a floating type")
+		}
+	}
+	if err := resize(a, 3, dims, a.Bool(2)); err != nil {
+		return err
+	}
+	s := kernels.Keep[state[float64]](c)
+	data := s.plan.set(c, self, dims)
+	from := newSource(c, data, self.DType.Size(), loader[float64](self.DType))
+	greatest := s.stage.results(c, &max64, s.plan.layout, from)
+	for i, v := range greatest {
+		if math.IsInf(v, 0) {
+			greatest[i] = 0
+		}
+	}
+	s.stage.shift = greatest
+	sums := s.stage.results(c, &exponentials, s.plan.layout, from)
+	for i, v := range sums {
+		sums[i] = math.Log(v) + greatest[i]
+	}
+	s.plan.write(c, out, self, dims, narrow(c, out.DType, sums))
+	return nil
+}
