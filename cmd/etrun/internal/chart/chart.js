@@ -7,21 +7,29 @@
     if (label.length <= n) return label;
     return n >= 5 ? label.slice(0, n - 1) + "…" : "";
   }
-  function text(parent, value, attributes) {
+  // Letters differ in width: what is too long in truth is cut further.
+  function text(parent, value, length, attributes) {
     const t = document.createElementNS(SVG, "text");
     t.setAttribute("class", "label");
     for (const name in attributes) t.setAttribute(name, attributes[name]);
     t.textContent = value;
     parent.append(t);
+    for (let n = value.length - 2; t.getComputedTextLength() > length; n--) {
+      if (n < 4) {
+        t.remove();
+        return;
+      }
+      t.textContent = value.slice(0, n) + "…";
+    }
   }
   function relabel(cell, width) {
     cell.querySelectorAll(".label, .up").forEach((old) => old.remove());
     const w = parseFloat(cell.getAttribute("width")) / 100 * width, h = parseFloat(cell.getAttribute("height"));
     const along = fit(cell.dataset.label, w - 8), up = fit(cell.dataset.label, h - 8);
     if (along && h >= 13) {
-      text(cell, along, { x: 4, y: h / 2 + 4 });
+      text(cell, along, w - 6, { x: 4, y: h / 2 + 4 });
     } else if (up && w >= 11) {
-      text(cell, up, { transform: `translate(${w / 2 + 4} ${h - 4}) rotate(-90)` });
+      text(cell, up, h - 6, { transform: `translate(${w / 2 + 4} ${h - 4}) rotate(-90)` });
     }
   }
   const seen = new ResizeObserver((entries) => {
