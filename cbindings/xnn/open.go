@@ -68,7 +68,8 @@ const EnvPath = "ETRUN_XNNPACK"
 // opened holds one library, or its failure, per place asked for.
 var opened struct {
 	sync.Mutex
-	at map[string]outcome
+	at    map[string]outcome
+	found map[string]bool // see Found
 }
 
 type outcome struct {
@@ -105,7 +106,8 @@ func Open(path string) (*Library, error) {
 }
 
 // Found reports that the place which path or the environment names has a library of a known
-// version. It opens none: whether the library works is not known by that.
+// version. It opens none: whether the library works is not known by that. A place is looked at
+// once: a program has many graphs to ask for.
 func Found(path string) bool {
 	if path == "" {
 		path = os.Getenv(EnvPath)
@@ -113,6 +115,21 @@ func Found(path string) bool {
 	if !dynamicLoading || path == "" {
 		return false
 	}
+	opened.Lock()
+	defer opened.Unlock()
+	found, known := opened.found[path]
+	if !known {
+		found = hasLibrary(path)
+		if opened.found == nil {
+			opened.found = make(map[string]bool)
+		}
+		opened.found[path] = found
+	}
+	return found
+}
+
+// hasLibrary reports a file, or a folder with one, whose soname is known.
+func hasLibrary(path string) bool {
 	for _, s := range sonames {
 		if file := filepath.Join(path, s.Name); exists(file) {
 			path = file
@@ -129,6 +146,7 @@ func Forget() {
 	opened.Lock()
 	defer opened.Unlock()
 	clear(opened.at)
+	clear(opened.found)
 }
 
 // places lists folders and files to look at, in order; the empty one is the system.

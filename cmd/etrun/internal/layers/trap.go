@@ -53,7 +53,7 @@ func (e *NaNError) Error() string {
 	return b.String()
 }
 
-// String is a line for people.
+// String is one line of text.
 func (o *Operand) String() string {
 	s := fmt.Sprintf("value %d", o.Slot)
 	if o.Name != "" {
