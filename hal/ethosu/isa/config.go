@@ -48,12 +48,11 @@ type Config struct {
 func ParseConfig(word, arch uint32) (Config, error) {
 	c := Config{Family: Family(word >> 28), Version: int(word >> 4 & 15), Word: word, Arch: arch}
 	if int(c.Family) >= len(families) {
-		return c, fmt.Errorf("%w: configuration word %#x: %v", ErrUnsupported, word, c.Family)
+		return c, Unsupported("configuration word %#x: %v", word, c.Family)
 	}
 	f, log2 := families[c.Family], word&15
 	if log2 < f.minMACs || log2 > f.maxMACs {
-		return c, fmt.Errorf("%w: configuration word %#x: %v with 2^%d MACs, it has 2^%d to 2^%d",
-			ErrUnsupported, word, c.Family, log2, f.minMACs, f.maxMACs)
+		return c, Unsupported("configuration word %#x: %v with 2^%d MACs, it has 2^%d to 2^%d", word, c.Family, log2, f.minMACs, f.maxMACs)
 	}
 	c.MACs = 1 << log2
 	if c.Family != U85 {
@@ -68,9 +67,9 @@ func ParseConfig(word, arch uint32) (Config, error) {
 func (c Config) Runs(want Config) error {
 	switch {
 	case c.Family != want.Family || c.MACs != want.MACs:
-		return fmt.Errorf("%w: the program is for %v, the device is %v", ErrUnsupported, want, c)
+		return Unsupported("the program is for %v, the device is %v", want, c)
 	case c.Version != want.Version:
-		return fmt.Errorf("%w: command stream version %d, the device takes %d", ErrUnsupported, want.Version, c.Version)
+		return Unsupported("command stream version %d, the device takes %d", want.Version, c.Version)
 	}
 	return nil
 }

@@ -40,6 +40,38 @@ func (e *Error) Error() string {
 // Unwrap gives the reason.
 func (e *Error) Unwrap() error { return e.Reason }
 
+// Fault is what is wrong, before its place is known: the decoders of operations return
+// it, and the reader of the stream places it with [Place]. It is its Reason.
+type Fault struct {
+	Reason error // ErrMalformed or ErrUnsupported
+	Detail string
+}
+
+func (f *Fault) Error() string { return f.Reason.Error() + ": " + f.Detail }
+
+// Unwrap gives the reason.
+func (f *Fault) Unwrap() error { return f.Reason }
+
+// Malformed makes a *Fault of words that break the format's rules.
+func Malformed(format string, args ...any) error {
+	return &Fault{ErrMalformed, fmt.Sprintf(format, args...)}
+}
+
+// Unsupported makes a *Fault of what is well formed, but not known here.
+func Unsupported(format string, args ...any) error {
+	return &Fault{ErrUnsupported, fmt.Sprintf(format, args...)}
+}
+
+// Place makes an *Error of err at a word of a part, with the command there, which may
+// be empty. An error that is no *Fault becomes a malformed one with its text.
+func Place(part Part, word int, command string, err error) error {
+	var f *Fault
+	if !errors.As(err, &f) {
+		f = &Fault{ErrMalformed, err.Error()}
+	}
+	return &Error{Part: part, Word: word, Command: command, Reason: f.Reason, Detail: f.Detail}
+}
+
 func payloadError(word int, reason error, format string, args ...any) error {
 	return &Error{Part: DriverPayload, Word: word, Reason: reason, Detail: fmt.Sprintf(format, args...)}
 }

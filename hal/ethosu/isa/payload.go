@@ -67,7 +67,7 @@ func parseCOP1(b []byte) (*Payload, error) {
 			}
 			c, err := ParseConfig(word(b, at+1), word(b, at+2))
 			if err != nil {
-				return nil, payloadError(at, ErrUnsupported, "%v", err)
+				return nil, Place(DriverPayload, at, "", err)
 			}
 			p.Config, configured = c, true
 			at += 3

@@ -1,8 +1,6 @@
 package npu
 
 import (
-	"fmt"
-
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
@@ -42,7 +40,7 @@ func (d *decoder) depthwise(*isa.Step) (operation, error) {
 // element (0, x, c).
 func (d *decoder) dynamicWeights(o *kernelOp) error {
 	if o.window.taps() != 1 {
-		return fmt.Errorf("%w: kernel of %dx%d with weights from IFM2", isa.ErrUnsupported, o.window.kh, o.window.kw)
+		return isa.Unsupported("kernel of %dx%d with weights from IFM2", o.window.kh, o.window.kw)
 	}
 	o.dynamic = true
 	if err := d.inputMap(&o.ifm2, &ifm2Registers, 1, o.out.d, o.window.d); err != nil {

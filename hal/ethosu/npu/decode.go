@@ -1,9 +1,6 @@
 package npu
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
@@ -94,22 +91,9 @@ func (d *decoder) step(s *isa.Step) error {
 		err = d.add(op, s)
 	}
 	if err != nil {
-		return placed(s, err)
+		return isa.Place(isa.CommandStream, s.Word, s.Name, err)
 	}
 	return nil
-}
-
-// placed gives an error the place of the command.
-func placed(s *isa.Step, err error) error {
-	reason := isa.ErrMalformed
-	if errors.Is(err, isa.ErrUnsupported) {
-		reason = isa.ErrUnsupported
-	}
-	detail := err.Error()
-	if prefix := reason.Error() + ": "; len(detail) > len(prefix) && detail[:len(prefix)] == prefix {
-		detail = detail[len(prefix):]
-	}
-	return isa.StreamError(s.Word, s.Name, reason, "%s", detail)
 }
 
 // add appends an operation to the program and accounts for what it takes.
@@ -122,10 +106,10 @@ func (d *decoder) add(op operation, s *isa.Step) error {
 		h.work += elementWork * o.out.elements()
 	}
 	if d.work += h.work; d.work > maxWork {
-		return fmt.Errorf("%w: work of more than %d multiplications", isa.ErrUnsupported, int64(maxWork))
+		return isa.Unsupported("work of more than %d multiplications", int64(maxWork))
 	}
 	if len(d.p.ops) == maxOperations {
-		return fmt.Errorf("%w: more than %d operations", isa.ErrUnsupported, maxOperations)
+		return isa.Unsupported("more than %d operations", maxOperations)
 	}
 	if ok {
 		if err := d.account(o); err != nil {
@@ -164,7 +148,7 @@ func (d *decoder) account(o *kernelOp) error {
 		p.matmul = max(p.matmul, pairRows(o.out.d)*o.window.d)
 	}
 	if b := p.workingBytes(1); b > maxWorking {
-		return fmt.Errorf("%w: working memory of %d bytes, at most %d", isa.ErrUnsupported, b, maxWorking)
+		return isa.Unsupported("working memory of %d bytes, at most %d", b, maxWorking)
 	}
 	return nil
 }
@@ -184,12 +168,12 @@ func (p *Program) workingBytes(threads int) int64 {
 // carry follows what operations leave for others: chain buffers and accumulators.
 func (d *decoder) carry(o *kernelOp) error {
 	if d.ifm2Accumulates() && o.acc != accIFM2 {
-		return fmt.Errorf("%w: accumulators from IFM2 in an operation that has none", isa.ErrMalformed)
+		return isa.Malformed("accumulators from IFM2 in an operation that has none")
 	}
 	if o.acc == accKeep {
 		l := d.left
 		if l == nil || l.out.h != o.out.h || l.out.w != o.out.w || l.out.d != o.out.d {
-			return fmt.Errorf("%w: accumulators of %dx%dx%d that no operation left", isa.ErrMalformed, o.out.h, o.out.w, o.out.d)
+			return isa.Malformed("accumulators of %dx%dx%d that no operation left", o.out.h, o.out.w, o.out.d)
 		}
 	}
 	d.left = nil
@@ -199,7 +183,7 @@ func (d *decoder) carry(o *kernelOp) error {
 	f := &o.out.ofm
 	if f.storage == inChain && !o.out.disabled {
 		if f.size > 4 || o.out.reverse != 0 || o.out.axes != transposes[0] {
-			return fmt.Errorf("%w: chained OFM of %d bytes an element, or moved", isa.ErrUnsupported, f.size)
+			return isa.Unsupported("chained OFM of %d bytes an element, or moved", f.size)
 		}
 		d.chained[f.region] = *f
 	}
@@ -240,7 +224,7 @@ func (d *decoder) kernelOutput() (*kernelOp, error) {
 	}
 	switch in := accInput(d.regs.bits(isa.AccFormat, 4, 2)); {
 	case in > accIFM2:
-		return nil, fmt.Errorf("%w: accumulator input %d", isa.ErrMalformed, in)
+		return nil, isa.Malformed("accumulator input %d", in)
 	case in == accKeep:
 		o.acc = in
 	}
@@ -272,14 +256,13 @@ func (d *decoder) inputMap(f *fmap, m *mapRegisters, h, w, depth int) error {
 		return err
 	}
 	if f.size > 4 && f.storage != isScalar {
-		return fmt.Errorf("%w: input of %d bytes an element", isa.ErrUnsupported, f.size)
+		return isa.Unsupported("input of %d bytes an element", f.size)
 	}
 	if f.storage != inChain {
 		return nil
 	}
 	if c := &d.chained[f.region]; c.h != h || c.w != w || c.d != depth {
-		return fmt.Errorf("%w: chained input of %dx%dx%d, buffer %d has %dx%dx%d",
-			isa.ErrMalformed, h, w, depth, f.region, c.h, c.w, c.d)
+		return isa.Malformed("chained input of %dx%dx%d, buffer %d has %dx%dx%d", h, w, depth, f.region, c.h, c.w, c.d)
 	}
 	return nil
 }
@@ -296,7 +279,7 @@ func (d *decoder) accumulatorMap(o *kernelOp) error {
 		return err
 	}
 	if f.storage != inMemory || f.size < 4 {
-		return fmt.Errorf("%w: accumulators of %d bytes, or not in memory", isa.ErrUnsupported, f.size)
+		return isa.Unsupported("accumulators of %d bytes, or not in memory", f.size)
 	}
 	o.ifm2, o.acc = f, accIFM2
 	o.reads("IFM2", f.span())

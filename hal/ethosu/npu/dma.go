@@ -2,7 +2,6 @@ package npu
 
 import (
 	"encoding/binary"
-	"fmt"
 
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
@@ -42,7 +41,7 @@ func (d *decoder) dma(*isa.Step) (operation, error) {
 	r := &d.regs
 	length := r.address(isa.DMA0Len)
 	if length > 1<<32 {
-		return nil, fmt.Errorf("%w: DMA of %d bytes", isa.ErrMalformed, length)
+		return nil, isa.Malformed("DMA of %d bytes", length)
 	}
 	o := &dma{length: int(length), rows: 1, planes: 1}
 	o.src = d.dmaSide(isa.DMA0SrcRegion, isa.DMA0Src)
@@ -53,7 +52,7 @@ func (d *decoder) dma(*isa.Step) (operation, error) {
 	}
 	mode := max(srcMode, dstMode)
 	if mode > 2 {
-		return nil, fmt.Errorf("%w: stride mode %d", isa.ErrMalformed, mode)
+		return nil, isa.Malformed("stride mode %d", mode)
 	}
 	if mode > 0 {
 		o.rows = r.get(isa.DMA0Size0)
@@ -68,11 +67,11 @@ func (d *decoder) dma(*isa.Step) (operation, error) {
 		o.dst.skips(o, r, dstMode)
 	}
 	if o.src.indexed && o.dst.indexed {
-		return nil, fmt.Errorf("%w: rows of both sides from a list", isa.ErrMalformed)
+		return nil, isa.Malformed("rows of both sides from a list")
 	}
 	o.work = product64(int64(o.length)/4+elementWork, int64(o.rows)*int64(o.planes))
 	if o.length == 0 || o.work == 0 {
-		return nil, fmt.Errorf("%w: DMA of no bytes", isa.ErrMalformed)
+		return nil, isa.Malformed("DMA of no bytes")
 	}
 	o.spans()
 	return o, nil

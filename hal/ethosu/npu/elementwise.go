@@ -1,7 +1,6 @@
 package npu
 
 import (
-	"fmt"
 	"math/bits"
 
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
@@ -65,7 +64,7 @@ const (
 func (d *decoder) elementwise(s *isa.Step) (operation, error) {
 	mode := int(s.Param & 63)
 	if table := isa.Lookup(d.config.Family, isa.OpElementwise).Fields[0].Enum; mode >= len(table) || table[mode] == "" {
-		return nil, fmt.Errorf("%w: elementwise mode %d", isa.ErrMalformed, mode)
+		return nil, isa.Malformed("elementwise mode %d", mode)
 	}
 	o, err := d.kernelOutput()
 	if err != nil {
@@ -159,7 +158,7 @@ func (e *elementwise) scalesU65(d *decoder) error {
 	case 2:
 		e.first.scale, e.second.scale = shifted, opA
 	default:
-		return fmt.Errorf("%w: scale mode %d", isa.ErrMalformed, mode)
+		return isa.Malformed("scale mode %d", mode)
 	}
 	return nil
 }
@@ -199,7 +198,7 @@ func (e *elementwise) decodeU85(d *decoder) error {
 func (d *decoder) inputScale(c isa.Code) (scaling, error) {
 	r := &d.regs
 	if n := r.high(c, 6, 5); n != 0 {
-		return unit, fmt.Errorf("%w: double rounding at %d of an input", isa.ErrUnsupported, n)
+		return unit, isa.Unsupported("double rounding at %d of an input", n)
 	}
 	return scaling{mult: int64(r.word(c) & (1<<31 - 1)), shift: uint(r.high(c, 0, 6)),
 		rounding: roundingsIFMU85[r.high(c, 13, 1)]}, nil

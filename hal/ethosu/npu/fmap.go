@@ -1,8 +1,6 @@
 package npu
 
 import (
-	"fmt"
-
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
@@ -67,7 +65,7 @@ func (r *registers) featureMap(m *mapRegisters, u85 bool, h, w, d int) (fmap, er
 	f.zero = r.signed(m.zero, f.signed)
 	format := r.bits(m.precision, 6, 2)
 	if format > 1 {
-		return f, fmt.Errorf("%w: activation format %d", isa.ErrMalformed, format)
+		return f, isa.Malformed("activation format %d", format)
 	}
 	f.bricks = format == 1
 	for i := range f.base {
@@ -81,7 +79,7 @@ func (r *registers) featureMap(m *mapRegisters, u85 bool, h, w, d int) (fmap, er
 	if u85 {
 		switch r.bits(m.precision, 14, 2) {
 		case 1:
-			return f, fmt.Errorf("%w: activation storage TILE3X1", isa.ErrUnsupported)
+			return f, isa.Unsupported("activation storage TILE3X1")
 		case 2:
 			f.storage = inChain
 		case 3:

@@ -1,8 +1,6 @@
 package npu
 
 import (
-	"fmt"
-
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
@@ -17,7 +15,7 @@ const (
 // (raw), 4 bits or 2 bits, the narrow ones indexes of a table in the header.
 func decodeFWD(data []byte, budget *int) ([]int16, error) {
 	if len(data) < fwdHeader {
-		return nil, fmt.Errorf("%w: fast weight stream of %d bytes, its header has %d", isa.ErrMalformed, len(data), fwdHeader)
+		return nil, isa.Malformed("fast weight stream of %d bytes, its header has %d", len(data), fwdHeader)
 	}
 	raw, narrow := data[0]&1 == 1, data[0]&2 != 0
 	adjust, body := int16(int8(data[13])), data[fwdHeader:]

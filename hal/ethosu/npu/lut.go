@@ -2,7 +2,6 @@ package npu
 
 import (
 	"encoding/binary"
-	"fmt"
 
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
@@ -71,14 +70,14 @@ func (d *decoder) activationU65(o *output) error {
 	case clipInt16:
 		size, signed = 2, true
 	default:
-		return fmt.Errorf("%w: clip range %d", isa.ErrMalformed, clip)
+		return isa.Malformed("clip range %d", clip)
 	}
 	o.clamp = o.ofm.size < 4 || forced
 	o.min, o.max = int64(r.signed(isa.ActivationMin, signed)), int64(r.signed(isa.ActivationMax, signed))
 	switch f := r.bits(isa.Activation, 0, 5); {
 	case f == 0:
 	case f < firstTable:
-		return fmt.Errorf("%w: built-in activation function %d", isa.ErrUnsupported, f)
+		return isa.Unsupported("built-in activation function %d", f)
 	case f < firstTable+8 && size == 1:
 		o.table = lookup{kind: from8, at: (f - firstTable) * lutSlot, size: o.ofm.size, signed: o.ofm.signed}
 		if signed {
@@ -87,7 +86,7 @@ func (d *decoder) activationU65(o *output) error {
 	case f < firstTable+8 && size == 2:
 		o.table = lookup{kind: from16, at: (f - firstTable) * lutSlot}
 	default:
-		return fmt.Errorf("%w: activation function %d of %d-byte values", isa.ErrMalformed, f, size)
+		return isa.Malformed("activation function %d of %d-byte values", f, size)
 	}
 	return nil
 }
@@ -109,7 +108,7 @@ func (d *decoder) activationU85(o *output) error {
 	f, n := r.bits(isa.Activation, 0, 5), r.bits(isa.Activation, 5, 3)
 	if f != 0 {
 		if f >= len(tablesU85) || tablesU85[f].kind == noTable {
-			return fmt.Errorf("%w: activation function %d", isa.ErrUnsupported, f)
+			return isa.Unsupported("activation function %d", f)
 		}
 		o.table = tablesU85[f]
 		o.table.at = n * o.table.bytes()

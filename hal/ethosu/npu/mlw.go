@@ -2,7 +2,6 @@ package npu
 
 import (
 	"encoding/binary"
-	"fmt"
 
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
@@ -93,9 +92,9 @@ func (m *mlw) slice() (ok bool, err error) {
 	case m.in.left() < 0:
 		return false, nil // fewer bits than a header has
 	case zdiv > 3 && zdiv != zdivNone, wdiv == 6:
-		return false, fmt.Errorf("%w: slice with zero divisor %d and weight divisor %d", isa.ErrMalformed, zdiv, wdiv)
+		return false, isa.Malformed("slice with zero divisor %d and weight divisor %d", zdiv, wdiv)
 	case !newPalette && !m.paletted:
-		return false, fmt.Errorf("%w: first slice without a palette", isa.ErrMalformed)
+		return false, isa.Malformed("first slice without a palette")
 	}
 	m.paletted = true
 	if newPalette {
@@ -142,7 +141,7 @@ func (m *mlw) indexBits() uint {
 // value turns an index into a weight: bit 0 is the sign, the others the magnitude.
 func (m *mlw) value(index int) (int16, error) {
 	if index > 511 {
-		return 0, fmt.Errorf("%w: weight index %d, at most 511", isa.ErrMalformed, index)
+		return 0, isa.Malformed("weight index %d, at most 511", index)
 	}
 	v := int16(index - m.palSize + m.directOff)
 	if index < m.palSize {
@@ -211,7 +210,7 @@ func (c *chunks) read(newPalette bool) error {
 			zdone++
 		}
 		if c.in.left() < 0 {
-			return fmt.Errorf("%w: weight stream ends inside a slice", isa.ErrMalformed)
+			return isa.Malformed("weight stream ends inside a slice")
 		}
 		if !wOn && !zOn {
 			return nil

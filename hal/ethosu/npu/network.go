@@ -106,7 +106,7 @@ func (h *header) check(regions *isa.Regions) error {
 }
 
 func (h *header) placed(err error) error {
-	return placed(&isa.Step{Command: &isa.Command{Name: h.name}, Word: h.word}, err)
+	return isa.Place(isa.CommandStream, h.word, h.name, err)
 }
 
 // constantWeights finds the encoded weights of operation i: in a region of constants,

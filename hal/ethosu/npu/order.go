@@ -1,13 +1,11 @@
 package npu
 
 import (
-	"fmt"
-
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
 // errBudget is the refusal of streams that blow up.
-var errBudget = fmt.Errorf("%w: more weights than the constants can hold", isa.ErrMalformed)
+var errBudget = isa.Malformed("more weights than the constants can hold")
 
 // weightStream gives the weights of one core in the order of the stream.
 type weightStream struct {
@@ -58,10 +56,10 @@ func (s *weightStream) rest() error {
 			return s.err
 		}
 		if v != 0 {
-			return fmt.Errorf("%w: weight %d is past the end and %d, not 0", isa.ErrMalformed, s.given+s.at-1, v)
+			return isa.Malformed("weight %d is past the end and %d, not 0", s.given+s.at-1, v)
 		}
 	}
-	return fmt.Errorf("%w: weight stream goes on after its end", isa.ErrMalformed)
+	return isa.Malformed("weight stream goes on after its end")
 }
 
 // grid holds the weights of an operation: [output channel][ky][kx][input channel],
@@ -79,8 +77,7 @@ func (g *grid) place(s *weightStream, o, ky, kx, i int) error {
 		if s.err != nil {
 			return s.err
 		}
-		return fmt.Errorf("%w: weight stream too short: it ends after %d weights, at output channel %d of %d",
-			isa.ErrMalformed, s.given+s.at, min(o, g.o), g.o)
+		return isa.Malformed("weight stream too short: it ends after %d weights, at output channel %d of %d", s.given+s.at, min(o, g.o), g.o)
 	}
 	if o < g.o && i < g.i && ky < g.kh && kx < g.kw {
 		g.v[((o*g.kh+ky)*g.kw+kx)*g.i+i] = v
@@ -103,7 +100,7 @@ func paddingError(s *weightStream, v int16) error {
 	if v == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: weight %d is padding and %d, not 0", isa.ErrMalformed, s.given+s.at-1, v)
+	return isa.Malformed("weight %d is padding and %d, not 0", s.given+s.at-1, v)
 }
 
 // weightOrder says in which order an operation's weights are stored.

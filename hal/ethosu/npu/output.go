@@ -2,7 +2,6 @@ package npu
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
 
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
@@ -51,7 +50,7 @@ func (d *decoder) output() (output, error) {
 	if d.u85 {
 		code := r.bits(isa.OFMPrecision, 11, 3)
 		if code == 4 || code == 5 {
-			return o, fmt.Errorf("%w: activation transpose %d", isa.ErrMalformed, code)
+			return o, isa.Malformed("activation transpose %d", code)
 		}
 		o.axes, o.reverse = transposes[code], r.bits(isa.OFMPrecision, 9, 2)
 	}
@@ -129,7 +128,7 @@ func (c *channelScales) check(n int) error {
 	for i := range c.cores {
 		need := int64((n+c.cores-1-i)/c.cores) * scaleEntry
 		if c.length[i] < need {
-			return fmt.Errorf("%w: scales of %d bytes for %d channels, want %d", isa.ErrMalformed, c.length[i], n, need)
+			return isa.Malformed("scales of %d bytes for %d channels, want %d", c.length[i], n, need)
 		}
 	}
 	return nil

@@ -1,7 +1,6 @@
 package npu
 
 import (
-	"fmt"
 	"math"
 	"math/bits"
 
@@ -30,7 +29,7 @@ type pool struct {
 func (d *decoder) pool(s *isa.Step) (operation, error) {
 	mode := int(s.Param & 7)
 	if mode > poolReduceSum && !d.u85 {
-		return nil, fmt.Errorf("%w: pooling mode %d", isa.ErrMalformed, mode)
+		return nil, isa.Malformed("pooling mode %d", mode)
 	}
 	depth := d.regs.m1(isa.OFMDepthM1)
 	if mode == poolReduceSum {
@@ -46,7 +45,7 @@ func (d *decoder) pool(s *isa.Step) (operation, error) {
 	o.tile, o.work = o.smallTile(), product64(o.out.elements(), int64(o.window.taps()))
 	if mode == poolReduceSum {
 		if o.out.d != 1 {
-			return nil, fmt.Errorf("%w: sum over channels with %d channels of output", isa.ErrMalformed, o.out.d)
+			return nil, isa.Malformed("sum over channels with %d channels of output", o.out.d)
 		}
 		o.work = product64(o.work, int64(depth))
 	}
@@ -75,7 +74,7 @@ func (d *decoder) nullPool() (operation, error) {
 	}
 	o.unit, o.tile, o.work = nullPool{o}, o.smallTile(), o.out.elements()
 	if !d.ifm2Accumulates() {
-		return nil, fmt.Errorf("%w: pooling mode NONE without IFM2 as accumulator", isa.ErrMalformed)
+		return nil, isa.Malformed("pooling mode NONE without IFM2 as accumulator")
 	}
 	if err := d.accumulatorMap(o); err != nil {
 		return nil, err

@@ -1,8 +1,6 @@
 package npu
 
 import (
-	"fmt"
-
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
@@ -43,7 +41,7 @@ func (d *decoder) resize(s *isa.Step) (operation, error) {
 	r := &d.regs
 	mode := s.Param & 3
 	if mode != resizeBilinear && mode != resizeNearest {
-		return nil, fmt.Errorf("%w: resize mode %d", isa.ErrUnsupported, mode)
+		return nil, isa.Unsupported("resize mode %d", mode)
 	}
 	o, err := d.kernelOutput()
 	if err != nil {
@@ -54,7 +52,7 @@ func (d *decoder) resize(s *isa.Step) (operation, error) {
 	u.x = d.sampling(isa.ResizeX, isa.ResizeXScaleNM1, isa.ResizeXOffset, r.m1(isa.KernelWidthM1))
 	// The field holds 16 more than the shift.
 	if o.out.scale.shift < 16 {
-		return nil, fmt.Errorf("%w: resize with shift %d, at least 16", isa.ErrMalformed, o.out.scale.shift)
+		return nil, isa.Malformed("resize with shift %d, at least 16", o.out.scale.shift)
 	}
 	o.out.scale.shift -= 16
 	o.unit, o.tile, o.work = u, o.out.w, 4*o.out.elements()

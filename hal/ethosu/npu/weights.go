@@ -2,7 +2,6 @@ package npu
 
 import (
 	"bytes"
-	"fmt"
 	"math"
 
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
@@ -76,7 +75,7 @@ func checkGrid(shape [4]int) error {
 	n := int64(shape[0])
 	for _, s := range shape[1:] {
 		if n *= int64(s); n > maxWeights { // at most 2^28 times 2^16
-			return fmt.Errorf("%w: weights of %v, at most %d", isa.ErrUnsupported, shape, maxWeights)
+			return isa.Unsupported("weights of %v, at most %d", shape, maxWeights)
 		}
 	}
 	return nil
@@ -120,11 +119,11 @@ func (d *decoder) orderU85(o *kernelOp, w *storedWeights) error {
 		t.ublock = ublocksU85[d.config.MACs][micro]
 	}
 	if t.ublock == 0 {
-		return fmt.Errorf("%w: microblock %d with %d MACs", isa.ErrMalformed, micro, d.config.MACs)
+		return isa.Malformed("microblock %d with %d MACs", micro, d.config.MACs)
 	}
 	w.fast, t.sparse = r.bits(isa.WeightFormat, 0, 1) == 1, r.bits(isa.WeightFormat, 4, 1) == 1
 	if w.fast && t.depthwise {
-		return fmt.Errorf("%w: fast weight stream of a depthwise operation", isa.ErrMalformed)
+		return isa.Malformed("fast weight stream of a depthwise operation")
 	}
 	small := d.config.MACs <= 256
 	switch {
@@ -247,7 +246,7 @@ func (w *storedWeights) readFast(g *grid, encoded []byte, r *weightReader) error
 		left += len(s.values) - s.at
 	}
 	if left > 4*fwdAlign {
-		return fmt.Errorf("%w: fast weight stream with %d weights too many", isa.ErrMalformed, left)
+		return isa.Malformed("fast weight stream with %d weights too many", left)
 	}
 	return nil
 }

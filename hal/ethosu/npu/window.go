@@ -1,8 +1,6 @@
 package npu
 
 import (
-	"fmt"
-
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
@@ -40,13 +38,13 @@ func (d *decoder) window(h, w, depth int) (window, error) {
 		d: depth, upscale: upscale(r.bits(isa.IFMUpscale, 0, 2)),
 	}
 	if v.upscale > upscaleZeros {
-		return v, fmt.Errorf("%w: upscale mode %d", isa.ErrMalformed, v.upscale)
+		return v, isa.Malformed("upscale mode %d", v.upscale)
 	}
 	v.kh, v.kw = r.get(isa.KernelHeightM1)/v.dilY+1, r.get(isa.KernelWidthM1)/v.dilX+1
 	v.h = (h-1)*v.strideY + (v.kh-1)*v.dilY + 1 - v.top - v.bottom
 	v.w = (w-1)*v.strideX + (v.kw-1)*v.dilX + 1 - v.left - v.right
 	if v.h <= 0 || v.w <= 0 {
-		return v, fmt.Errorf("%w: IFM of %d rows and %d columns", isa.ErrMalformed, v.h, v.w)
+		return v, isa.Malformed("IFM of %d rows and %d columns", v.h, v.w)
 	}
 	return v, nil
 }
