@@ -8,14 +8,15 @@ import (
 
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
+	"github.com/etrun-go/etrun/hal/ethosu/npu/weights"
 )
 
 // Network is a program bound to its memory. It is safe for concurrent use.
 type Network struct {
 	program *Program
-	budget  int                       // weights that may be decoded
-	ready   []atomic.Pointer[weights] // per operation
-	mu      sync.Mutex                // decodes weights
+	budget  int                             // weights that may be decoded
+	ready   []atomic.Pointer[packedWeights] // per operation
+	mu      sync.Mutex                      // decodes weights
 }
 
 // Footprint is the end of what the program touches in each region.
@@ -57,12 +58,12 @@ func (p *Program) Bind(regions *isa.Regions) (*Network, error) {
 	if err := p.Check(regions); err != nil {
 		return nil, err
 	}
-	n := &Network{program: p, ready: make([]atomic.Pointer[weights], len(p.ops))}
+	n := &Network{program: p, ready: make([]atomic.Pointer[packedWeights], len(p.ops))}
 	for i := range regions {
 		n.budget += zerosPerByte * len(regions[i].Data)
 	}
 	n.budget = max(n.budget, fewWeights)
-	reader := &weightReader{budget: n.budget}
+	reader := &weights.Decoder{Budget: n.budget}
 	for i, op := range p.ops {
 		o, ok := op.(*kernelOp)
 		if !ok || o.stored == nil {
@@ -167,7 +168,7 @@ func (w *storedWeights) same(encoded, mem []byte) bool {
 
 // weights are the decoded weights of operation i. Those in memory that can change are
 // decoded again when they have changed.
-func (n *Network) weights(mem *Memory, o *kernelOp, i int) (*weights, error) {
+func (n *Network) weights(mem *Memory, o *kernelOp, i int) (*packedWeights, error) {
 	ready := n.ready[i].Load()
 	bytes := mem[o.stored.region]
 	if ready != nil && o.stored.same(ready.encoded, bytes) {
@@ -175,7 +176,7 @@ func (n *Network) weights(mem *Memory, o *kernelOp, i int) (*weights, error) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	w, err := o.stored.decode(o.stored.gather(bytes), &weightReader{budget: n.budget})
+	w, err := o.stored.decode(o.stored.gather(bytes), &weights.Decoder{Budget: n.budget})
 	if err != nil {
 		return nil, o.placed(err)
 	}

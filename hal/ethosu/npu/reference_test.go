@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/etrun-go/etrun/hal/ethosu/npu/weights"
 )
 
 // element is an element of a map in memory, less the zero point: one address at a time.
@@ -86,14 +88,14 @@ func TestKernels(t *testing.T) {
 		for i := range v {
 			v[i] = int16(r.IntN(511) - 255)
 		}
-		w := &weights{}
+		w := &packedWeights{}
 		switch kind {
 		case "conv":
 			o.unit = conv{o}
 			pack(w, v, o.out.d, k, o.inputLimit())
 		case "depthwise":
 			o.unit = depthwise{o}
-			w.transpose(&grid{o: o.out.d, kh: o.window.kh, kw: o.window.kw, i: 1, v: v})
+			w.transpose(&weights.Grid{Shape: weights.Shape{O: o.out.d, KH: o.window.kh, KW: o.window.kw, I: 1}, Values: v})
 		default:
 			modes := map[string]int{"max": poolMax, "min": poolMin, "sum": poolSum, "average": poolAverage}
 			o.unit = pool{kernelOp: o, mode: modes[kind]}

@@ -26,11 +26,11 @@ type Run struct {
 	operations uint64  // operations started, over all executes
 
 	op        *kernelOp // the operation that runs
-	weights   *weights
+	weights   *packedWeights
 	scales    scaleTable
 	lutValues lutValues
-	dynamic   weights // weights that are a feature map
-	matrix    []int32 // its elements
+	dynamic   packedWeights // weights that are a feature map
+	matrix    []int32       // its elements
 	workers   []worker
 }
 

@@ -1,23 +1,23 @@
-package npu
+package weights
 
 // interleave is the number of output channels that go to one core of a U85 together.
 const interleave = 4
 
 // readU85 reads the stream of one core of a U85. The direction through the IFM blocks
 // changes with every OFM block.
-func (w *weightOrder) readU85(g *grid, s *weightStream, core int) error {
-	last := (g.i - 1) / w.ifmBlock
-	if w.depthwise {
+func (w *Order) readU85(g *Grid, s *stream, core int) error {
+	last := (g.I - 1) / w.IFMBlock
+	if w.Depthwise {
 		last = 0
 	}
 	backwards := false
-	for ob := 0; ob < g.o; ob += w.blockDepth {
+	for ob := 0; ob < g.O; ob += w.BlockDepth {
 		for n := range last + 1 {
 			ib := n
 			if backwards {
 				ib = last - n
 			}
-			if err := w.ifmBlockU85(g, s, core, ob, ib*w.ifmBlock); err != nil {
+			if err := w.ifmBlockU85(g, s, core, ob, ib*w.IFMBlock); err != nil {
 				return err
 			}
 		}
@@ -26,16 +26,16 @@ func (w *weightOrder) readU85(g *grid, s *weightStream, core int) error {
 	return nil
 }
 
-func (w *weightOrder) ifmBlockU85(g *grid, s *weightStream, core, ob, ib int) error {
-	odepth, idepth := min(w.blockDepth, g.o-ob), min(w.ifmBlock, g.i-ib)
-	if w.depthwise {
+func (w *Order) ifmBlockU85(g *Grid, s *stream, core, ob, ib int) error {
+	odepth, idepth := min(w.BlockDepth, g.O-ob), min(w.IFMBlock, g.I-ib)
+	if w.Depthwise {
 		idepth = 1
 	}
-	for sx := 0; sx < g.kw; sx += w.subX {
-		for sy := 0; sy < g.kh; sy += w.subY {
-			for iu := 0; iu < idepth; iu += w.ifmUBlock {
-				for ou := 0; ou < odepth; ou += w.ublock {
-					p := partU85{w, g, s, core, ob + ou, ib + iu, sy, sx, min(w.subY, g.kh-sy), min(w.subX, g.kw-sx), 0}
+	for sx := 0; sx < g.KW; sx += w.SubX {
+		for sy := 0; sy < g.KH; sy += w.SubY {
+			for iu := 0; iu < idepth; iu += w.IFMUBlock {
+				for ou := 0; ou < odepth; ou += w.UBlock {
+					p := partU85{w, g, s, core, ob + ou, ib + iu, sy, sx, min(w.SubY, g.KH-sy), min(w.SubX, g.KW-sx), 0}
 					if err := p.read(); err != nil {
 						return err
 					}
@@ -48,9 +48,9 @@ func (w *weightOrder) ifmBlockU85(g *grid, s *weightStream, core, ob, ib int) er
 
 // partU85 is one part of the kernel for one group of output and of input channels.
 type partU85 struct {
-	*weightOrder
-	g      *grid
-	s      *weightStream
+	*Order
+	g      *Grid
+	s      *stream
 	core   int
 	o, i   int // first channels of the groups
 	sy, sx int
@@ -61,16 +61,16 @@ type partU85 struct {
 // read goes through the phases of the kernel's stride, and through each phase's
 // elements, every second row backwards.
 func (p *partU85) read() error {
-	p.left = roundUp(p.h*p.w, p.round)
-	for py := range p.strideY {
-		for px := range p.strideX {
-			h, w := (p.h+p.strideY-1-py)/p.strideY, (p.w+p.strideX-1-px)/p.strideX
+	p.left = roundUp(p.h*p.w, p.Round)
+	for py := range p.StrideY {
+		for px := range p.StrideX {
+			h, w := (p.h+p.StrideY-1-py)/p.StrideY, (p.w+p.StrideX-1-px)/p.StrideX
 			for y := range h {
 				for x := range w {
 					if y%2 == 1 {
 						x = w - 1 - x
 					}
-					if err := p.element(p.sy+py+y*p.strideY, p.sx+px+x*p.strideX); err != nil {
+					if err := p.element(p.sy+py+y*p.StrideY, p.sx+px+x*p.StrideX); err != nil {
 						return err
 					}
 				}
@@ -81,10 +81,10 @@ func (p *partU85) read() error {
 		return nil
 	}
 	n := p.left
-	if p.depthwise {
-		n += p.dwPad
+	if p.Depthwise {
+		n += p.DepthwisePad
 	}
-	return p.g.pad(p.s, n*p.ifmUBlock*p.ublock/p.cores)
+	return p.g.pad(p.s, n*p.IFMUBlock*p.UBlock/p.Cores)
 }
 
 // element reads one kernel element.
@@ -92,13 +92,13 @@ func (p *partU85) element(ky, kx int) error {
 	p.left--
 	step := 8
 	switch {
-	case p.depthwise:
+	case p.Depthwise:
 		step = 1
-	case p.sparse:
+	case p.Sparse:
 		step = 16
 	}
-	for ii := 0; ii < p.ifmUBlock; ii += step {
-		for o := interleave * p.core; o < p.ublock; o += interleave * p.cores {
+	for ii := 0; ii < p.IFMUBlock; ii += step {
+		for o := interleave * p.core; o < p.UBlock; o += interleave * p.Cores {
 			for oi := range interleave {
 				for i := range step {
 					if err := p.g.place(p.s, p.o+o+oi, ky, kx, p.i+ii+i); err != nil {
@@ -108,8 +108,8 @@ func (p *partU85) element(ky, kx int) error {
 			}
 		}
 	}
-	if p.depthwise && p.left%p.round == 0 {
-		return p.g.pad(p.s, p.dwPad*p.ublock/p.cores)
+	if p.Depthwise && p.left%p.Round == 0 {
+		return p.g.pad(p.s, p.DepthwisePad*p.UBlock/p.Cores)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package npu
+package weights
 
 import (
 	"encoding/binary"

@@ -1,7 +1,9 @@
 package npu
 
-// weights are decoded weights in the form that the inner loops want.
-type weights struct {
+import "github.com/etrun-go/etrun/hal/ethosu/npu/weights"
+
+// packedWeights are decoded weights in the form that the inner loops want.
+type packedWeights struct {
 	encoded []byte  // the streams they were decoded from, one after the other
 	k       int     // products per output
 	o       int     // output channels
@@ -22,7 +24,7 @@ const pairBlock = 8
 // Two weights a and b travel as a + b·2^32. The sum over k of x·(a + b·2^32) is
 // A + B·2^32, from which both sums are taken apart if A is a number of 32 bits: one
 // multiplication for two products.
-func pack[T int16 | int32](w *weights, v []T, channels, k int, limit int64) {
+func pack[T int16 | int32](w *packedWeights, v []T, channels, k int, limit int64) {
 	w.o, w.k = channels, k
 	for o := range channels {
 		if magnitude(v[o*k:(o+1)*k])*limit >= 1<<31 {
@@ -62,7 +64,7 @@ func grow[T any](s []T, n int) []T {
 
 // multiply computes all channels of n pixels: acc[pixel][channel] is the sum of the
 // products of a patch and the channel's weights.
-func (w *weights) multiply(acc []int64, patches []int32, n int) {
+func (w *packedWeights) multiply(acc []int64, patches []int32, n int) {
 	if len(w.pairs) == 0 {
 		w.multiplyWide(acc, patches, n)
 		return
@@ -125,7 +127,7 @@ func dot1x2(x []int32, wa, wb []int64) (a0, b0 int64) {
 	return
 }
 
-func (w *weights) multiplyWide(acc []int64, patches []int32, n int) {
+func (w *packedWeights) multiplyWide(acc []int64, patches []int32, n int) {
 	k := w.k
 	for o := range w.o {
 		row := w.wide[o*k : (o+1)*k]
@@ -137,4 +139,24 @@ func (w *weights) multiplyWide(acc []int64, patches []int32, n int) {
 			acc[p*w.o+o] = sum
 		}
 	}
+}
+
+// transpose lays out depthwise weights: [ky][kx][channel].
+func (w *packedWeights) transpose(g *weights.Grid) {
+	k := g.KH * g.KW
+	w.o, w.k, w.taps = g.O, k, make([]int32, len(g.Values))
+	for o := range g.O {
+		for i := range k {
+			w.taps[i*g.O+o] = int32(g.Values[o*k+i])
+		}
+	}
+}
+
+// weightsFromMap makes IFM2 the weights of the operation that runs.
+func (o *kernelOp) weightsFromMap(r *Run) {
+	n := o.out.d * o.window.d
+	r.matrix = grow(r.matrix, n)
+	r.read(&o.ifm2, r.matrix, 0, 0, o.out.d)
+	pack(&r.dynamic, r.matrix, o.out.d, o.window.d, o.inputLimit())
+	r.weights = &r.dynamic
 }

@@ -1,4 +1,4 @@
-package npu
+package weights
 
 import (
 	"errors"
@@ -173,7 +173,7 @@ func TestMLWFaults(t *testing.T) {
 
 // TestPaddingIsZero finds a weight where the order has padding, and one after the end.
 func TestPaddingIsZero(t *testing.T) {
-	order := weightOrder{blockDepth: 8, ublock: 8, ifmUBlock: 8, ifmBlock: 32, round: 1, subY: 8, subX: 8, cores: 1, strideX: 1, strideY: 1}
+	order := Order{BlockDepth: 8, UBlock: 8, IFMUBlock: 8, IFMBlock: 32, Round: 1, SubY: 8, SubX: 8, Cores: 1, StrideX: 1, StrideY: 1}
 	for _, tt := range []struct {
 		n, at int // number of weights, and the one that is not 0
 		want  string
@@ -188,8 +188,8 @@ func TestPaddingIsZero(t *testing.T) {
 		var w bitWriter
 		slice(&w, values)
 		w.put(3, zdivEnd)
-		s := &storedWeights{order: order, shape: [4]int{4, 1, 1, 4}, streams: []span{{0, 0, int64(len(w.b))}}, limit: 255}
-		_, err := s.decode(w.b, &weightReader{budget: 1 << 20})
+		d := Decoder{Budget: 1 << 20}
+		_, err := d.Decode(&order, Shape{O: 4, KH: 1, KW: 1, I: 4}, [][]byte{w.b})
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("weight %d of %d: %v, want %q", tt.at, tt.n, err, tt.want)
 		}

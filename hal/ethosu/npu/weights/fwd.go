@@ -1,4 +1,4 @@
-package npu
+package weights
 
 import (
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
