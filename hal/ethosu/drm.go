@@ -162,9 +162,9 @@ func (d *drmDevice) offset(handle uint32) (int64, error) {
 	return int64(o.offset), nil
 }
 
-// allocate creates a buffer of at least room bytes and maps the first size of them.
-func (d *drmDevice) allocate(size, room int64) (b drmBuffer, err error) {
-	if b.handle, err = d.create(max(size, room, 1)); err != nil {
+// allocate creates a buffer of at least capacity bytes and maps the first size of them.
+func (d *drmDevice) allocate(size, capacity int64) (b drmBuffer, err error) {
+	if b.handle, err = d.create(max(size, capacity, 1)); err != nil {
 		return b, err
 	}
 	at, err := d.offset(b.handle)
@@ -181,8 +181,8 @@ func (d *drmDevice) allocate(size, room int64) (b drmBuffer, err error) {
 }
 
 // renew gives a mapping fresh memory; work that still runs keeps the old.
-func (d *drmDevice) renew(b *drmBuffer, room int64) error {
-	handle, err := d.create(max(int64(len(b.mem)), room))
+func (d *drmDevice) renew(b *drmBuffer, capacity int64) error {
+	handle, err := d.create(max(int64(len(b.mem)), capacity))
 	if err != nil {
 		return err
 	}
@@ -209,8 +209,8 @@ func (d *drmDevice) free(b *drmBuffer) {
 	*b = drmBuffer{}
 }
 
-// witnessRegion is where the witness is: the scratch region, behind its last byte.
-const witnessRegion = 1
+// markerRegion is where the marker is: the scratch region, behind its last byte.
+const markerRegion = 1
 
 // drmNetwork is a stream and its constants on the device.
 type drmNetwork struct {
@@ -221,8 +221,8 @@ type drmNetwork struct {
 	constants drmBuffer
 	region    int   // of the constants
 	sram      int64 // bytes of the device's memory for region 2
-	room      int64 // the kernel counts this many times a region's size
-	witness   int64 // offset in witnessRegion
+	factor    int64 // buffers are this many times a region's size, as the kernel checks them
+	marker    int64 // offset in markerRegion
 }
 
 // Load checks the stream with the kernel, too.
@@ -230,16 +230,16 @@ func (d *drmDevice) Load(p *Program) (Network, error) {
 	if err := d.info.Config.Runs(p.Config); err != nil {
 		return nil, &DeviceError{Device: d.name, Op: "load", Reason: ErrUnsupported, Err: err}
 	}
-	n := &drmNetwork{device: d, program: p, room: 1}
+	n := &drmNetwork{device: d, program: p, factor: 1}
 	if upscales(p) {
-		n.room = 4 // the kernel's check of a stream takes an IFM for as large as it becomes
+		n.factor = 4 // the kernel's check of a stream takes an IFM for as large as it becomes
 	}
 	for i, size := range p.Stream.Footprint() {
 		n.used[i] = size > 0
 	}
-	n.used[witnessRegion] = true
-	n.witness = (p.Regions[witnessRegion].Size + witnessBytes - 1) &^ (witnessBytes - 1)
-	stream, err := withWitness(p.Config.Family, p.Commands, witnessRegion, n.witness)
+	n.used[markerRegion] = true
+	n.marker = (p.Regions[markerRegion].Size + markerBytes - 1) &^ (markerBytes - 1)
+	stream, err := withMarker(p.Config.Family, p.Commands, markerRegion, n.marker)
 	if err != nil {
 		return nil, &DeviceError{Device: d.name, Op: "load", Reason: ErrProgram, Err: err}
 	}

@@ -50,8 +50,8 @@ func (n *drmNetwork) NewJob(o JobOptions) (Job, error) {
 
 // size is the bytes of a region that the CPU sees.
 func (n *drmNetwork) size(region int) int64 {
-	if region == witnessRegion {
-		return n.witness + witnessSpace
+	if region == markerRegion {
+		return n.marker + markerSpace
 	}
 	return n.program.Regions[region].Size
 }
@@ -69,7 +69,7 @@ func (j *drmJob) allocate() error {
 		if !n.owned(i) && kind != isa.Inputs && kind != isa.Outputs {
 			continue
 		}
-		b, err := n.device.allocate(n.size(i), n.size(i)*n.room)
+		b, err := n.device.allocate(n.size(i), n.size(i)*n.factor)
 		if err != nil {
 			return err
 		}
@@ -144,8 +144,8 @@ func (j *drmJob) Submit(ctx context.Context) (Result, error) {
 	}
 	defer d.queue.Leave()
 	j.runs++
-	witness := j.buffers[witnessRegion].mem[j.network.witness:]
-	armWitness(witness, j.runs)
+	marker := j.buffers[markerRegion].mem[j.network.marker:]
+	armMarker(marker, j.runs)
 	deadline := time.Now().Add(j.timeout)
 	if err := j.start(ctx, deadline); err != nil {
 		return Result{}, err
@@ -153,7 +153,7 @@ func (j *drmJob) Submit(ctx context.Context) (Result, error) {
 	if err := j.await(ctx, deadline); err != nil {
 		return Result{}, j.abandon(err)
 	}
-	if !testifies(witness) {
+	if !completed(marker) {
 		return Result{}, &DeviceError{Device: d.name, Op: "wait", Reason: ErrFault,
 			Err: fmt.Errorf("the run ended before its end: the kernel found it hanging or faulty and reset the NPU")}
 	}
@@ -187,7 +187,7 @@ func (j *drmJob) start(ctx context.Context, deadline time.Time) error {
 // await waits for the end of all work on the job's memory.
 func (j *drmJob) await(ctx context.Context, deadline time.Time) error {
 	d := j.network.device
-	j.wait.handle = j.buffers[witnessRegion].handle
+	j.wait.handle = j.buffers[markerRegion].handle
 	for {
 		j.wait.timeout = d.k.monotonic() + int64(max(0, min(slice, time.Until(deadline))))
 		_, err := d.k.ioctl(d.fd, drmWaitCall, unsafe.Pointer(&j.wait))
@@ -213,7 +213,7 @@ func (j *drmJob) abandon(why error) error {
 		if !n.owned(i) {
 			continue
 		}
-		if err := n.device.renew(&j.buffers[i], n.size(i)*n.room); err != nil {
+		if err := n.device.renew(&j.buffers[i], n.size(i)*n.factor); err != nil {
 			j.broken = &DeviceError{Device: n.device.name, Op: "submit", Reason: ErrFault,
 				Err: fmt.Errorf("no memory beside that of a run that was given up: %w", err)}
 			break

@@ -430,17 +430,17 @@ func TestDRMConcurrent(t *testing.T) {
 	all.Wait()
 }
 
-// idleDRM is a kernel whose NPU takes no time: it only testifies.
+// idleDRM is a kernel whose NPU takes no time: it only writes the completion marker.
 type idleDRM struct{ *fakeDRM }
 
 func (k idleDRM) ioctl(fd int, request uint32, arg unsafe.Pointer) (int, error) {
 	switch request {
 	case drmSubmitCall:
 		task := (*drmTask)((*drmSubmit)(arg).jobs)
-		mem := k.buffers[task.regions[witnessRegion]].mem
-		for at := 0; at+witnessSpace <= len(mem); at += witnessBytes {
-			if n := binary.LittleEndian.Uint64(mem[at:]); n != 0 && n == ^binary.LittleEndian.Uint64(mem[at+witnessBytes:]) {
-				copy(mem[at+witnessBytes:], mem[at:at+witnessBytes])
+		mem := k.buffers[task.regions[markerRegion]].mem
+		for at := 0; at+markerSpace <= len(mem); at += markerBytes {
+			if n := binary.LittleEndian.Uint64(mem[at:]); n != 0 && n == ^binary.LittleEndian.Uint64(mem[at+markerBytes:]) {
+				copy(mem[at+markerBytes:], mem[at:at+markerBytes])
 			}
 		}
 		return 0, nil
