@@ -93,11 +93,7 @@ func (a *app) summarize(ctx context.Context, o *session.Options, path string) er
 		return err
 	}
 	if a.json {
-		return a.writeJSON(struct {
-			Schema    string            `json:"schema"`
-			Model     string            `json:"model"`
-			Delegates []delegateSummary `json:"delegates"`
-		}{"etrun.disasm.summary/1", path, list})
+		return a.writeJSON(summaryReport{"etrun.disasm.summary/1", path, list})
 	}
 	for _, d := range list {
 		fmt.Fprintf(a.out, "method %s, delegate %d, %s: %s, about %.0f cycles\n%s\n", printable(d.Method), d.Delegate, d.NPU,
@@ -116,13 +112,23 @@ type npuListing struct {
 	Lines    []string `json:"lines"`
 }
 
+// disasmReport is the JSON object of npu disasm.
+type disasmReport struct {
+	Schema    string       `json:"schema"`
+	Model     string       `json:"model"`
+	Delegates []npuListing `json:"delegates"`
+}
+
+// summaryReport is the JSON object of npu disasm --summary.
+type summaryReport struct {
+	Schema    string            `json:"schema"`
+	Model     string            `json:"model"`
+	Delegates []delegateSummary `json:"delegates"`
+}
+
 func (a *app) writeListings(path string, listings []npuListing) error {
 	if a.json {
-		return a.writeJSON(struct {
-			Schema    string       `json:"schema"`
-			Model     string       `json:"model"`
-			Delegates []npuListing `json:"delegates"`
-		}{"etrun.disasm/1", path, listings})
+		return a.writeJSON(disasmReport{"etrun.disasm/1", path, listings})
 	}
 	out := bufio.NewWriter(a.out)
 	for _, l := range listings {

@@ -12,6 +12,12 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 )
 
+// opsReport is the JSON object of ops.
+type opsReport struct {
+	Schema    string     `json:"schema"`
+	Operators []opReport `json:"operators"`
+}
+
 // opReport is one row of the operators' table.
 type opReport struct {
 	Name   string `json:"name"`
@@ -43,10 +49,7 @@ func newOps(a *app) *cobra.Command {
 				return err
 			}
 			if a.json {
-				return a.writeJSON(struct {
-					Schema    string     `json:"schema"`
-					Operators []opReport `json:"operators"`
-				}{"etrun.ops/1", rows})
+				return a.writeJSON(opsReport{"etrun.ops/1", rows})
 			}
 			for _, r := range rows {
 				r.print(a.out)

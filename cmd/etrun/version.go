@@ -8,6 +8,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// versionReport is the JSON object of version.
+type versionReport struct {
+	Schema  string `json:"schema"`
+	Version string `json:"version"`
+}
+
 func newVersion(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
@@ -15,10 +21,7 @@ func newVersion(a *app) *cobra.Command {
 		Args:  noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			if a.json {
-				return a.writeJSON(struct {
-					Schema  string `json:"schema"`
-					Version string `json:"version"`
-				}{"etrun.version/1", version()})
+				return a.writeJSON(versionReport{"etrun.version/1", version()})
 			}
 			_, err := fmt.Fprintln(a.out, version())
 			return err
