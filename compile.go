@@ -50,7 +50,7 @@ func (p *preparation) compileOne(ctx context.Context, i int, args []*delegate.Ar
 	}
 	d, gone := &p.spec.Delegates[i], false
 	payload := p.payload(i, args)
-	payload.Limits, payload.Scratch = left, p.sharedScratch()
+	payload.Limits = left
 	payload.Release = func(data []byte) bool {
 		done := p.giveBack(data)
 		gone = gone || done
@@ -77,7 +77,8 @@ func (p *preparation) sharedScratch() *delegate.Scratch {
 // payload is what the file has of delegate i.
 func (p *preparation) payload(i int, args []*delegate.ArgSpec) *delegate.Payload {
 	d := &p.spec.Delegates[i]
-	payload := &delegate.Payload{Method: p.spec.Name, Index: i, Data: d.Data, Named: p.data, Args: args, AsWritten: p.config.asWritten}
+	payload := &delegate.Payload{Method: p.spec.Name, Index: i, Data: d.Data, Named: p.data, Args: args, AsWritten: p.config.asWritten,
+		Scratch: p.sharedScratch()}
 	for _, s := range d.Specs {
 		payload.Specs = append(payload.Specs, delegate.CompileSpec{Key: s.Key, Value: s.Value})
 	}

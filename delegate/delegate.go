@@ -28,11 +28,12 @@ type Backend interface {
 	Compile(ctx context.Context, p *Payload) (Image, error)
 }
 
-// Surveyor is implemented by backends that tell at once of the faults of several payloads
-// that a caller can put right.
+// Surveyor is implemented by backends that look at several payloads together: to decide by
+// all of them, or to tell at once of the faults that a caller can put right.
 type Surveyor interface {
 	// Survey looks at all payloads of a method that are the backend's, before the first of
-	// them is compiled. Limits and Release are not set.
+	// them is compiled. Limits and Release are not set. What it finds out for Compile it may
+	// keep in the Scratch, under the payloads' indices.
 	Survey(payloads []*Payload) error
 }
 

@@ -72,30 +72,22 @@ func describeLibrary(lib *xnn.Library) string {
 // Compile reads and checks the payload, and makes an image for the engine that the
 // backend asks for.
 func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Image, error) {
-	g, err := readPayload(p, !b.NoRepair && !p.AsWritten)
-	if err != nil {
-		return nil, err
+	x, inGo := b.surveyed(p)
+	if x == nil {
+		var err error
+		if x, err = b.plan(p); err != nil {
+			return nil, err
+		}
 	}
-	if len(p.Args) > 0 && len(p.Args) != len(g.Args) {
-		return nil, payloadError("", "the call has %d arguments, the payload %d", len(p.Args), len(g.Args))
-	}
-	return b.compile(ctx, &image{graph: g, limits: p.Limits, args: p.Args, giveBack: p.Release, scratch: p.Scratch})
+	return b.compile(ctx, x.image(&image{limits: p.Limits, args: p.Args, giveBack: p.Release, scratch: p.Scratch, inGo: inGo}))
 }
 
-// compile finishes an image of a checked graph.
+// compile finishes an image of a plan.
 func (b Backend) compile(ctx context.Context, img *image) (delegate.Image, error) {
 	if b.Engine != "" && !slices.Contains(Engines, b.Engine) {
 		return nil, unsupported("", "engine %q, want one of %q", b.Engine, Engines)
 	}
 	g := img.graph
-	shapes, err := g.repair()
-	if err != nil {
-		return nil, err
-	}
-	if len(g.mended) > 0 {
-		img.mended = g.snapshot()
-	}
-	g.fuse(shapes)
 	img.calls, img.shown = len(g.Args), b.Values
 	if b.Values {
 		g.showValues()
@@ -106,14 +98,14 @@ func (b Backend) compile(ctx context.Context, img *image) (delegate.Image, error
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	img.shapes, img.cost = shapes, g.cost(shapes)
+	img.cost = g.cost(img.shapes)
 	if b.Engine == EngineReference {
 		return img.openReference()
 	}
 	if done, err := b.choose(img); done || err != nil {
 		return img, err
 	}
-	err = img.openNative(ctx, b)
+	err := img.openNative(ctx, b)
 	if err == nil {
 		return img, nil
 	}

@@ -54,7 +54,7 @@ func (b Backend) choose(m *image) (done bool, err error) {
 			return false, &delegate.Error{Backend: ID, Reason: delegate.ErrMissing, Err: err}
 		}
 	}
-	if m.estimates = m.graph.estimates(m.shapes); !m.estimates.prefersGo() {
+	if m.estimates = m.graph.estimates(m.shapes); !m.inGo && !m.estimates.prefersGo() {
 		return false, nil
 	}
 	_, err = m.openReference()

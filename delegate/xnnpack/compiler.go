@@ -121,7 +121,11 @@ func (b Backend) CompileGraph(ctx context.Context, g *delegate.Graph) (delegate.
 	if err != nil {
 		return nil, err
 	}
-	img, err := b.compile(ctx, &image{graph: x, limits: g.Limits, scratch: g.Scratch, giveBack: x.discard, region: true})
+	made, err := planOf(x)
+	if err != nil {
+		return nil, err
+	}
+	img, err := b.compile(ctx, made.image(&image{limits: g.Limits, scratch: g.Scratch, giveBack: x.discard, region: true}))
 	if err != nil {
 		return nil, err
 	}

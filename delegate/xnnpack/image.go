@@ -24,6 +24,7 @@ type image struct {
 	limits       delegate.Limits
 	needs        needs          // at the declared sizes
 	native       bool           // else the reference engine runs it
+	inGo         bool           // the method's graphs are none for the library, see survey
 	estimates    estimates      // by which an engine was chosen, zero where none was
 	whyReference string         // why not the native one, "" if nobody asked for it
 	noLibrary    *xnn.OpenError // the reason, where it is that there is no library

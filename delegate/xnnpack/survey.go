@@ -1,0 +1,133 @@
+package xnnpack
+
+import (
+	"io"
+	"sync"
+	"time"
+
+	"github.com/etrun-go/etrun/delegate"
+)
+
+// What it takes to have the library run graphs of a method, in about the measured times.
+const (
+	openTime    = 700 * time.Microsecond // once, to open it
+	runtimeTime = 100 * time.Microsecond // to make a graph's runtime
+	switchTime  = 150 * time.Nanosecond  // each run: from other graphs to one of the library's, beside the estimate
+	longTime    = time.Millisecond       // of a run: here the library may save more than estimates tell
+	paidRuns    = 250                    // runs in which the library is to make up for the first two
+)
+
+// survey is the graphs of a method that were read before the first of them is compiled.
+type survey struct {
+	mu      sync.Mutex
+	plans   map[int]*plan // by index of the payload, until it is compiled
+	inGo    bool          // the library is not worth it
+	time    time.Duration // of a run in the Go engine
+	saving  time.Duration // of a run, by the library
+	library int           // graphs that it is estimated to be faster for
+}
+
+// plan is a checked graph, ready to be compiled.
+type plan struct {
+	graph  *graph
+	mended *graph // where the exporter's faults were repaired: the graph before it was fused
+	shapes []shape
+}
+
+// surveyKey is the survey's in a [delegate.Scratch].
+type surveyKey struct{ Backend }
+
+// Survey implements delegate.Surveyor. Where a method has several graphs, the library may run
+// each in a little less time than the Go engine, and yet take longer to start than it saves:
+// the graphs are looked at together. What is wrong with a payload Compile says.
+func (b Backend) Survey(payloads []*delegate.Payload) error {
+	if !b.automatic() || len(payloads) < 2 || payloads[0].Scratch == nil {
+		return nil
+	}
+	s := &survey{plans: make(map[int]*plan)}
+	for _, p := range payloads {
+		x, err := b.plan(p)
+		if err != nil {
+			return nil
+		}
+		s.plans[p.Index] = x
+		if s.add(x.graph.estimates(x.shapes)); s.time > longTime {
+			break
+		}
+	}
+	s.inGo = s.time <= longTime && !s.worth()
+	_, err := payloads[0].Scratch.Part(surveyKey{b}, func() (io.Closer, error) { return s, nil })
+	return err
+}
+
+// add counts a graph.
+func (s *survey) add(e estimates) {
+	s.time += e[byGo]
+	if !e.prefersGo() {
+		s.saving += e[byGo] - e[byLibrary] - switchTime
+		s.library++
+	}
+}
+
+// worth reports that the library makes up for what it takes to start.
+func (s *survey) worth() bool {
+	return s.saving*paidRuns > openTime+time.Duration(s.library)*runtimeTime
+}
+
+// plan reads and checks a payload.
+func (b Backend) plan(p *delegate.Payload) (*plan, error) {
+	g, err := readPayload(p, !b.NoRepair && !p.AsWritten)
+	if err != nil {
+		return nil, err
+	}
+	if len(p.Args) > 0 && len(p.Args) != len(g.Args) {
+		return nil, payloadError("", "the call has %d arguments, the payload %d", len(p.Args), len(g.Args))
+	}
+	return planOf(g)
+}
+
+// planOf is a graph after its repair.
+func planOf(g *graph) (*plan, error) {
+	shapes, err := g.repair()
+	if err != nil {
+		return nil, err
+	}
+	x := &plan{graph: g, shapes: shapes}
+	if len(g.mended) > 0 {
+		x.mended = g.snapshot()
+	}
+	g.fuse(shapes)
+	return x, nil
+}
+
+// image takes over the plan.
+func (x *plan) image(m *image) *image {
+	m.graph, m.mended, m.shapes = x.graph, x.mended, x.shapes
+	return m
+}
+
+// surveyed is the plan of a payload that the survey has, else nil, and whether the method
+// is one for the Go engine.
+func (b Backend) surveyed(p *delegate.Payload) (x *plan, inGo bool) {
+	if p.Scratch == nil {
+		return nil, false
+	}
+	part, err := p.Scratch.Part(surveyKey{b}, func() (io.Closer, error) { return &survey{}, nil })
+	if err != nil {
+		return nil, false
+	}
+	s := part.(*survey)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x = s.plans[p.Index]
+	delete(s.plans, p.Index)
+	return x, s.inGo
+}
+
+// Close forgets the graphs.
+func (s *survey) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.plans)
+	return nil
+}

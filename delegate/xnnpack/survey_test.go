@@ -1,0 +1,104 @@
+package xnnpack
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
+	"github.com/etrun-go/etrun/delegate"
+)
+
+func TestSurveyWorth(t *testing.T) {
+	us := func(inGo, library float64) estimates {
+		return estimates{byLibrary: time.Duration(library * 1e3), byGo: time.Duration(inGo * 1e3)}
+	}
+	for _, test := range []struct {
+		name  string
+		graph estimates
+		count int
+		worth bool
+	}{
+		{"faster in Go", us(3, 5), 30, false},
+		{"a little faster in the library", us(1.2, 1), 30, false},
+		{"much faster in the library", us(12, 8), 30, true},
+		{"one of much work", us(50, 40), 1, true},
+	} {
+		var s survey
+		for range test.count {
+			s.add(test.graph)
+		}
+		if got := s.worth(); got != test.worth {
+			t.Errorf("%s: got %v, want %v", test.name, got, test.worth)
+		}
+	}
+}
+
+// TestSurvey compiles methods of several graphs: a scratch has what the survey found out.
+func TestSurvey(t *testing.T) {
+	xnntest.Library(t)
+	move := func(dims ...int) []byte {
+		m := newMaker(1)
+		x := m.input(fp32, dims...)
+		return encode(m.done(m.transposedLike(x, []int{1, 0, 2})))
+	}
+	for _, test := range []struct {
+		name    string
+		payload []byte
+		count   int
+		engine  string
+	}{
+		{"one short graph", move(17, 3, 64), 1, "native"},
+		{"short graphs", move(17, 3, 64), 5, "reference"},
+		{"long graphs", move(64, 64, 256), 5, "native"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b, scratch := Backend{Library: xnntest.Path()}, new(delegate.Scratch)
+			defer scratch.Close()
+			var payloads []*delegate.Payload
+			for i := range test.count {
+				payloads = append(payloads, &delegate.Payload{Index: i, Data: test.payload, Scratch: scratch})
+			}
+			if err := b.Survey(payloads); err != nil {
+				t.Fatal(err)
+			}
+			for round := range 2 { // a graph is taken once, the decision stays
+				for i, p := range payloads {
+					if got := engineOf(t, b, p); got != test.engine {
+						t.Errorf("round %d, graph %d: engine %q, want %q", round, i, got, test.engine)
+					}
+				}
+			}
+		})
+	}
+}
+
+func engineOf(t *testing.T, b Backend, p *delegate.Payload) string {
+	t.Helper()
+	img, err := b.Compile(context.Background(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer img.Close()
+	return img.Info().Engine
+}
+
+// TestSurveyOfFaults leaves faults to Compile, which names the payload.
+func TestSurveyOfFaults(t *testing.T) {
+	scratch := new(delegate.Scratch)
+	defer scratch.Close()
+	good, bad := &delegate.Payload{Data: encode(linearGraph(fp32)), Scratch: scratch}, &delegate.Payload{Index: 1, Data: []byte("no payload"), Scratch: scratch}
+	b := Backend{Library: xnntest.Path()}
+	if err := b.Survey([]*delegate.Payload{good, bad}); err != nil {
+		t.Errorf("survey: %v", err)
+	}
+	if _, err := b.Compile(context.Background(), bad); !errors.Is(err, delegate.ErrPayload) {
+		t.Errorf("bad payload: %v, want %v", err, delegate.ErrPayload)
+	}
+	img, err := b.Compile(context.Background(), good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	img.Close()
+}
