@@ -167,10 +167,11 @@ type Compiler interface {
 	// looks at the call and at what computes and reads its values, not at the whole graph,
 	// which may be a method and not yet a region.
 	Accepts(g *Graph, i int) string
-	// Estimate is about how long a run of the graph takes, on one thread, all of whose
-	// calls are accepted. Tensors of varying sizes have a share, 0 to 1, of the elements
-	// that they have at their declared ones. It makes nothing.
-	Estimate(g *Graph, share float64) time.Duration
+	// Estimate is about how long a run of the graph takes, on one thread, on the engine
+	// that would run it. Tensors of varying sizes have a share, 0 to 1, of the elements that
+	// they have at their declared ones. It makes nothing. An error is why the backend cannot
+	// take the graph as a whole.
+	Estimate(g *Graph, share float64) (time.Duration, error)
 	// Version is which engine runs graphs, as far as how long that takes depends on it.
 	Version() string
 	// CompileGraph makes an image of a graph. Its units take the inputs and then the

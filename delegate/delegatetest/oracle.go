@@ -5,6 +5,7 @@ package delegatetest
 
 import (
 	"context"
+	"errors"
 	"hash/crc32"
 	"time"
 
@@ -47,12 +48,17 @@ func (o Oracle) Accepts(g *delegate.Graph, i int) string {
 	return o.Accept(g, i)
 }
 
-// Estimate asks Cost.
-func (o Oracle) Estimate(g *delegate.Graph, share float64) time.Duration {
-	if o.Cost == nil {
-		return 0
+// Estimate asks Accept for each call, and then Cost.
+func (o Oracle) Estimate(g *delegate.Graph, share float64) (time.Duration, error) {
+	for i := range g.Calls {
+		if why := o.Accepts(g, i); why != "" {
+			return 0, errors.New(why)
+		}
 	}
-	return o.Cost(g, share)
+	if o.Cost == nil {
+		return 0, nil
+	}
+	return o.Cost(g, share), nil
 }
 
 // Version is empty: the program's operators do the work.

@@ -18,6 +18,7 @@ var (
 // the library may have what comes of it.
 func (b Backend) Accepts(g *delegate.Graph, i int) string {
 	l := newLowering(g, true)
+	defer l.again()
 	if err := l.call(i); err != nil {
 		return reasonOf(err)
 	}
@@ -81,27 +82,26 @@ func (l *lowering) complete(inputs, outputs []int) (*graph, []shape, error) {
 	return g, s, nil
 }
 
-// lowered is the graph of all calls.
-func lowered(g *delegate.Graph, dry bool) (*graph, error) {
-	l := newLowering(g, dry)
+// whole is the graph of all calls, with its shapes at the declared sizes.
+func (l *lowering) whole() (*graph, []shape, error) {
+	g := l.in
 	for _, v := range g.Inputs {
 		if err := checkInput(g, v); err != nil {
-			return nil, unsupported("", "%w", err)
+			return nil, nil, unsupported("", "%w", err)
 		}
 		l.input(v)
 	}
 	for i := range g.Calls {
 		if err := l.call(i); err != nil {
-			return nil, unsupported(g.Calls[i].Place, "%w", err)
+			return nil, nil, unsupported(g.Calls[i].Place, "%w", err)
 		}
 	}
 	for _, v := range g.Outputs {
 		if !l.known(v) && !l.vals[v].IsConst() {
-			return nil, unsupported("", "an output that no call computes")
+			return nil, nil, unsupported("", "an output that no call computes")
 		}
 	}
-	x, _, err := l.complete(g.Inputs, g.Outputs)
-	return x, err
+	return l.complete(g.Inputs, g.Outputs)
 }
 
 func checkInput(g *delegate.Graph, v int) error {
@@ -117,7 +117,7 @@ func checkInput(g *delegate.Graph, v int) error {
 
 // CompileGraph implements delegate.Compiler.
 func (b Backend) CompileGraph(ctx context.Context, g *delegate.Graph) (delegate.Image, error) {
-	x, err := lowered(g, false)
+	x, _, err := newLowering(g, false).whole()
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package xnnpack
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -298,27 +299,28 @@ func (b Backend) engine() int {
 	return byLibrary
 }
 
-// noEstimate is for graphs that cannot be lowered.
-const noEstimate = time.Hour
-
 // Estimate implements delegate.Compiler.
-func (b Backend) Estimate(g *delegate.Graph, share float64) time.Duration {
-	x, err := lowered(g, true)
+func (b Backend) Estimate(g *delegate.Graph, share float64) (time.Duration, error) {
+	l := newLowering(g, true)
+	defer l.again()
+	x, shapes, err := l.whole()
 	if err != nil {
-		return noEstimate
+		return 0, err
 	}
-	shapes, err := x.repair()
-	if err != nil {
-		return noEstimate
+	if shapes, err = x.repair(); err != nil {
+		return 0, err
 	}
 	x.fuse(shapes)
+	if why := cmp.Or(x.planLimits(shapes), x.refuses(shapes)); why != "" {
+		return 0, unsupported("", "%s", why)
+	}
 	varies := make([]bool, len(g.Inputs))
 	for i, v := range g.Inputs {
 		varies[i] = g.Values[v].Dynamism != tensor.Static
 	}
-	estimate := x.estimate(shapes, b.engine(), varies, share)
-	if b.automatic() {
-		estimate = min(estimate, x.estimate(shapes, byGo, varies, share)*5/4) // the lower of two estimates is too low more often than not
+	engine := b.engine()
+	if b.automatic() && x.estimates(shapes).prefersGo() {
+		engine = byGo
 	}
-	return estimate
+	return x.estimate(shapes, engine, varies, share), nil
 }

@@ -10,7 +10,11 @@ func TestEstimate(t *testing.T) {
 	of := func(b Backend, build func(c *calls) val) time.Duration {
 		c := newCalls(1)
 		c.outputs(build(c))
-		return b.Estimate(c.g, 1)
+		d, err := b.Estimate(c.g, 1)
+		if err != nil {
+			t.Error(err)
+		}
+		return d
 	}
 	convolve := func(in, to, size, kernel, groups int, order []uint8) func(c *calls) val {
 		return func(c *calls) val {

@@ -3,6 +3,7 @@ package xnnpack
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/hal/cpu"
@@ -18,6 +19,7 @@ type lowering struct {
 	in    *delegate.Graph
 	vals  []delegate.GraphValue  // of the graph, and constants that calls of it make
 	held  map[int]*held          // by tensor, see holds
+	slab  []held                 // where further ones lie
 	short map[int]*shortConstant // constants that have codes
 	// dry lowerings are for their shapes alone: constants keep their own bytes, in
 	// whatever order, and nothing of the size of weights is computed.
@@ -101,8 +103,11 @@ var nothing = held{at: [orders]int{none, none}, codes: [orders]int{none, none}}
 func (l *lowering) holds(v int) *held {
 	h, ok := l.held[v]
 	if !ok {
-		h = new(held)
-		*h = nothing
+		if len(l.slab) == cap(l.slab) {
+			l.slab = make([]held, 0, 16+cap(l.slab))
+		}
+		l.slab = append(l.slab, nothing)
+		h = &l.slab[len(l.slab)-1]
 		l.held[v] = h
 	}
 	return h
@@ -122,12 +127,37 @@ func (r refusal) Error() string { return string(r) }
 
 func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
 
+// dryLowerings are ready for other graphs: a method takes one for each of its calls.
+var dryLowerings sync.Pool
+
 func newLowering(g *delegate.Graph, dry bool) *lowering {
-	l := &lowering{graphBuilder: newGraphBuilder(), in: g, dry: dry, vals: g.Values,
+	if dry {
+		if l, ok := dryLowerings.Get().(*lowering); ok {
+			l.in, l.vals = g, g.Values
+			return l
+		}
+	}
+	return &lowering{graphBuilder: newGraphBuilder(), in: g, dry: dry, vals: g.Values,
 		held: make(map[int]*held), done: make(map[int]bool),
 		short: make(map[int]*shortConstant), padded: make(map[paddedConstant]int),
 		dynamic: make(map[int]int), rows8: make(map[int]int), widened: make(map[int]*delegate.GraphValue)}
-	return l
+}
+
+// again lets another graph have a dry lowering. Nobody uses what it made any more.
+func (l *lowering) again() {
+	g := l.g
+	clear(g.Values)
+	clear(g.Nodes)
+	*g = graph{Version: g.Version, Values: g.Values[:0], Nodes: g.Nodes[:0], Args: g.Args[:0]}
+	l.in, l.vals, l.slab = nil, nil, l.slab[:0]
+	clear(l.held)
+	clear(l.done)
+	clear(l.short)
+	clear(l.padded)
+	clear(l.dynamic)
+	clear(l.rows8)
+	clear(l.widened)
+	dryLowerings.Put(l)
 }
 
 // call lowers call i of the graph.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -130,6 +131,7 @@ func (f *flow) refusesView(i int) string {
 type graph struct {
 	*delegate.Graph
 	f       *flow
+	steps   []int
 	inside  func(i int) bool // steps of the block
 	known   map[version]int
 	plain   map[int]int // values that are no tensors, to the graph's
@@ -143,7 +145,9 @@ type version struct{ value, def int }
 
 // newGraph makes the graph of some steps, in order, which are those inside.
 func (f *flow) newGraph(steps []int, inside func(i int) bool) *graph {
-	g := &graph{Graph: &delegate.Graph{Method: f.m.Name}, f: f, inside: inside, known: make(map[version]int), plain: make(map[int]int)}
+	most := f.operands(steps)
+	g := &graph{Graph: &delegate.Graph{Method: f.m.Name, Values: make([]delegate.GraphValue, 0, most), Calls: make([]delegate.GraphCall, 0, len(steps))},
+		f: f, steps: steps, inside: inside, known: make(map[version]int, 2*len(steps)), plain: make(map[int]int, most/2)}
 	for _, i := range steps {
 		g.call(i)
 	}
@@ -156,6 +160,14 @@ func (f *flow) newGraph(steps []int, inside func(i int) bool) *graph {
 		}
 	}
 	return g
+}
+
+// operands is about how many values a graph of some steps has, no less than most have.
+func (f *flow) operands(steps []int) (n int) {
+	for _, i := range steps {
+		n += len(f.step(i).Args) + 2
+	}
+	return min(n, len(f.m.Values)+len(steps))
 }
 
 // has reports a definition by a step of the graph.
@@ -183,6 +195,7 @@ func (g *graph) call(i int) {
 		return
 	}
 	c := delegate.GraphCall{Op: s.Op, Sig: s.Sig, Place: place(s.Origin)}
+	c.Args = make([]int, 0, len(s.Args))
 	defined := make(map[int]int, len(s.Writes))
 	if s.IsView() {
 		defined[s.Writes[0]] = g.add(version{s.Writes[0], g.f.sees(i, 0)})
@@ -214,7 +227,9 @@ func (f *flow) isReshape(s *ir.Step) bool {
 }
 
 // place is an instruction's place in the file, for messages.
-func place(o ir.Origin) string { return fmt.Sprintf("chain %d, instruction %d", o.Chain, o.Index) }
+func place(o ir.Origin) string {
+	return "chain " + strconv.Itoa(o.Chain) + ", instruction " + strconv.Itoa(o.Index)
+}
 
 // view appends a reshape without a copy that step i makes or needs.
 func (g *graph) view(i, from int, to version) int {

@@ -155,8 +155,8 @@ const rounds = 4
 // block lowers the regions of one block.
 func (l *lowering) block(b block) error {
 	l.enter(b)
-	kind, any := l.accept()
-	if !any {
+	kind, whole := l.accept()
+	if whole == nil {
 		return nil
 	}
 	for round := range rounds {
@@ -166,7 +166,7 @@ func (l *lowering) block(b block) error {
 			return nil
 		}
 		p.grow()
-		found := l.candidates(p, kind)
+		found := l.candidates(p, kind, whole)
 		if again := l.refuse(found, kind); !again || round == rounds-1 {
 			return l.decide(p, found)
 		}
@@ -174,8 +174,9 @@ func (l *lowering) block(b block) error {
 	return nil
 }
 
-// accept asks the compilers for each call of the block, and gives who takes each step.
-func (l *lowering) accept() (kind []int, any bool) {
+// accept asks the compilers for each call of the block, and gives who takes each step, and
+// the graph of all steps that graphs can have; nil where nobody takes any.
+func (l *lowering) accept() (kind []int, whole *graph) {
 	kind = make([]int, l.to-l.from)
 	var steps []int
 	for i := range kind {
@@ -189,7 +190,7 @@ func (l *lowering) accept() (kind []int, any bool) {
 	g := l.newGraph(steps, func(i int) bool { return l.refused[i] == "" })
 	if all := Estimate(g.Graph, 1); l.MinProfit > 0 && all < l.MinProfit {
 		l.explain(kind, fmt.Sprintf("the whole block takes about %v, and %v is to be gained", all.Round(time.Microsecond), l.MinProfit))
-		return kind, false
+		return kind, nil
 	}
 	why := make([]string, len(kind))
 	for n, i := range g.of {
@@ -206,7 +207,10 @@ func (l *lowering) accept() (kind []int, any bool) {
 			l.because(i, why)
 		}
 	}
-	return kind, len(g.Calls) > 0 && slices.ContainsFunc(kind, func(k int) bool { return k != outside })
+	if len(g.Calls) == 0 || !slices.ContainsFunc(kind, func(k int) bool { return k != outside }) {
+		return kind, nil
+	}
+	return kind, g
 }
 
 // first is the first text that says something.
@@ -246,25 +250,38 @@ type candidate struct {
 	steps  []int // of the block
 	graph  *graph
 	taker  delegate.Compiler
+	times  Times  // estimated
 	reason string // why it cannot be taken
 	share  float64
 }
 
-// candidates makes a graph of each cluster.
-func (l *lowering) candidates(p *partition, kind []int) (list []*candidate) {
+// candidates makes a graph of each cluster. There may be one of all steps that graphs can have.
+func (l *lowering) candidates(p *partition, kind []int, whole *graph) (list []*candidate) {
 	for _, steps := range p.clusters() {
-		g := l.newGraph(steps, func(i int) bool { return p.cluster[i] == steps[0] })
+		g := whole
+		if !slices.Equal(steps, whole.steps) {
+			g = l.newGraph(steps, func(i int) bool { return p.cluster[i] == steps[0] })
+		}
 		if len(g.Calls) > 0 {
-			list = append(list, &candidate{steps: steps, graph: g, taker: l.Compilers[kind[steps[0]]]})
+			list = append(list, &candidate{steps: steps, graph: g, taker: l.Compilers[kind[steps[0]]], times: Times{Portable: Estimate(g.Graph, 1)}})
 		}
 	}
 	return list
 }
 
-// refuse asks once more for each call, now that its region is known, and takes those that
-// are refused from their compilers.
+// refuse asks for each region how long it takes. Where it cannot be had as a whole each of
+// its calls is asked for once more, now that the region is known, and those that are refused
+// are taken from their compilers.
 func (l *lowering) refuse(found []*candidate, kind []int) (again bool) {
 	for _, c := range found {
+		if c.times.Portable < l.MinProfit {
+			c.reason = fmt.Sprintf("it takes about %v as it is, and %v is to be gained", rounded(c.times.Portable), l.MinProfit)
+			continue
+		}
+		var err error
+		if c.times.Lowered, err = c.taker.Estimate(c.graph.Graph, 1); err == nil {
+			continue
+		}
 		for n, i := range c.graph.of {
 			if why := c.taker.Accepts(c.graph.Graph, n); why != "" {
 				why = c.taker.ID() + ": " + why
@@ -273,6 +290,7 @@ func (l *lowering) refuse(found []*candidate, kind []int) (again bool) {
 				l.because(i, why)
 			}
 		}
+		c.reason = first(c.reason, err.Error())
 	}
 	return again
 }
@@ -312,7 +330,7 @@ func (l *lowering) take(c *candidate) (ok bool, err error) {
 	g := c.graph
 	g.Index = l.first + l.taken
 	r := Region{Backend: c.taker.ID(), Delegate: -1, Inputs: len(g.Inputs), Outputs: len(g.Outputs), Reason: c.reason,
-		Times: Times{Estimate(g.Graph, 1), c.taker.Estimate(g.Graph, 1)}}
+		Times: c.times}
 	for _, i := range c.steps {
 		r.Calls = append(r.Calls, l.step(i).Origin)
 	}
@@ -397,7 +415,11 @@ func (l *lowering) share(c *candidate, r *Region) float64 {
 		return 0
 	}
 	t, margin := r.Times, margin
-	none := Times{Estimate(c.graph.Graph, 0), c.taker.Estimate(c.graph.Graph, 0)}
+	least, err := c.taker.Estimate(c.graph.Graph, 0)
+	if err != nil {
+		return 1
+	}
+	none := Times{Estimate(c.graph.Graph, 0), least}
 	if r.Measured != (Times{}) {
 		t, margin = r.Measured, measuredMargin
 		none.Portable = scaled(none.Portable, t.Portable, r.Portable)
