@@ -39,7 +39,7 @@ func TestProduct(t *testing.T) {
 		}
 		return s
 	}
-	for range 300 {
+	for range 100 {
 		batch, m, n, k := 1+r.IntN(3), 1+r.IntN(70), 1+r.IntN(300), r.IntN(20)
 		switch r.IntN(10) {
 		case 0:
