@@ -33,9 +33,6 @@ type batchProduct struct {
 	grain      int
 }
 
-// fewRows is how many rows are no reason to pack the matrix that they are multiplied with.
-const fewRows = 2
-
 func (p *batchProduct) set(e *reference, n *node) {
 	a, b, out := e.shapes[n.In[0]], e.shapes[n.In[1]], e.shapes[n.Out[0]]
 	p.m, p.n, p.k = out.fromEnd(1), out.fromEnd(0), a.fromEnd(0)
@@ -46,7 +43,7 @@ func (p *batchProduct) set(e *reference, n *node) {
 		p.xAt[i], p.wAt[i] = batchOffset(i, out, a), batchOffset(i, out, b)
 	}
 	p.transposed = n.Flags&flagTransposeWeights != 0
-	p.byDots = p.transposed && p.m <= fewRows
+	p.byDots = p.transposed && p.m <= gemm.FewRows
 	if p.transposed && !p.byDots {
 		p.packed = grow(p.packed, b.leading(b.rank-2))
 		for i := range p.packed {
@@ -77,21 +74,11 @@ func (p *batchProduct) Range(_, lo, hi int) {
 		x, y := p.x[(p.xAt[batch]*p.m+first)*p.k:], p.y[(batch*p.m+first)*p.n:]
 		switch at := p.wAt[batch]; {
 		case p.byDots:
-			p.dots(rows, x, p.w[at*p.k*p.n:], y)
+			gemm.MulTransposed(rows, p.n, p.k, x, p.k, p.w[at*p.k*p.n:], p.k, y, p.n, nil)
 		case p.transposed:
 			p.packed[at].Mul(rows, x, p.k, p.zeros, y, p.n, -inf, inf, 0, p.packed[at].Panels())
 		default:
 			simd.MulAddTo(rows, p.n, p.k, x, p.k, 1, p.w[at*p.k*p.n:], p.n, p.zeros, 0, y, p.n)
-		}
-	}
-}
-
-// dots multiplies rows by the rows of a transposed matrix.
-func (p *batchProduct) dots(rows int, x, w, y []float32) {
-	for i := range rows {
-		row := x[i*p.k:][:p.k]
-		for j := range p.n {
-			y[i*p.n+j] = simd.Dot(row, w[j*p.k:])
 		}
 	}
 }

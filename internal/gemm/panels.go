@@ -131,3 +131,34 @@ func (m *Panels) MulAdd(rows, p, k int, a []float32, lda int, start []float32, l
 		simd.MulAddClamp(rows, min(cols, m.N-j), k, a, lda, 1, panel[p*pitch:], pitch, start[j:], lds, c[j:], ldc, lo, hi)
 	}
 }
+
+// FewRows is up to how many rows it is no use to pack the matrix that they are multiplied
+// with.
+const FewRows = 2
+
+// TransposedWork is how many elements of memory [MulTransposed] needs for sums of k products.
+func TransposedWork(k int) int { return k * cols }
+
+// MulTransposed multiplies rows of a by rows of b:
+//
+//	c[i*ldc+j] = Σ_p a[i*lda+p]·b[j*ldb+p]    i < m, j < n, p < k
+//
+// The rows of b are turned into columns in work, a panel of them at a time. It panics where a
+// slice ends before an element that the sum wants, or work is short; up to FewRows rows need none.
+func MulTransposed(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, work []float32) {
+	if m <= FewRows {
+		for i := range m {
+			for j := range n {
+				c[i*ldc+j] = simd.Dot(a[i*lda:][:k], b[j*ldb:])
+			}
+		}
+		return
+	}
+	for j := 0; j < n; j += cols {
+		w := min(cols, n-j)
+		transpose(work, b[j*ldb:], w, k, cols, ldb)
+		simd.MulAddTo(m, w, k, a, lda, 1, work, cols, zeros[:], 0, c[j:], ldc)
+	}
+}
+
+var zeros [cols]float32

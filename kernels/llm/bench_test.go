@@ -25,6 +25,9 @@ func BenchmarkOps(b *testing.B) {
 		x := random(1, f32, 64, 4096)
 		kerneltest.Benchmark(b, set, kerneltest.Case{Op: transformOut, Args: []any{x}, Want: []any{x}})
 	})
+	b.Run("experts of 64 tokens", func(b *testing.B) {
+		kerneltest.Benchmark(b, set, moeCase("", 64, 8, 2, 512, 512, 4, "softmax", false))
+	})
 	b.Run("experts", func(b *testing.B) {
 		kerneltest.Benchmark(b, set, moeCase("", 1, 8, 2, 512, 512, 4, "softmax", false))
 	})

@@ -3,8 +3,8 @@ package llm
 import (
 	"math"
 
+	"github.com/etrun-go/etrun/internal/gemm"
 	"github.com/etrun-go/etrun/internal/simd"
-	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // The attention of a head goes by blocks of queries and, for each, blocks of keys:
@@ -25,7 +25,7 @@ func (p *attention) tile() {
 	p.block = max(1, min(all, queryBlock))
 	p.blocks = (all + p.block - 1) / p.block
 	keys, rows := min(p.keys, keyBlock), filled(p.block)
-	p.perWorker = rows*(2*p.dim+keys+2) + 2*keys*p.dim
+	p.perWorker = rows*(2*p.dim+keys+2) + keys*p.dim + gemm.TransposedWork(p.dim)
 }
 
 // filled is how many rows a block with so many queries has.
@@ -42,7 +42,7 @@ type tileMemory struct {
 	scores    []float32 // rows × keys
 	most, sum []float32 // of each row
 	kv        []float32 // keys × dim: keys or values of another type than float32
-	kt        []float32 // dim × keys, for products
+	work      []float32 // for products with keys
 }
 
 func (p *attention) memory(worker int) (m tileMemory) {
@@ -54,7 +54,7 @@ func (p *attention) memory(worker int) (m tileMemory) {
 	}
 	keys, rows := min(p.keys, keyBlock), filled(p.block)
 	m.q, m.acc, m.scores = cut(rows*p.dim), cut(rows*p.dim), cut(rows*keys)
-	m.most, m.sum, m.kv, m.kt = cut(rows), cut(rows), cut(keys*p.dim), cut(keys*p.dim)
+	m.most, m.sum, m.kv, m.work = cut(rows), cut(rows), cut(keys*p.dim), cut(gemm.TransposedWork(p.dim))
 	return m
 }
 
@@ -88,7 +88,7 @@ func (p *attention) attend(m *tileMemory, b, kvHead, first int) {
 	for key := 0; key < last; key += keyBlock {
 		n := min(keyBlock, last-key)
 		k, stride := p.k.rows(b, kvHead, key, n, m.kv)
-		p.score(m, k, stride, rows, n)
+		gemm.MulTransposed(filled(rows), n, p.dim, m.q, p.dim, k, stride, m.scores, n, m.work)
 		for r := range rows {
 			p.soften(m, (first+r)/p.reps, r, key, n)
 		}
@@ -114,38 +114,6 @@ func (p *attention) loadQueries(m *tileMemory, b, kvHead, first, rows int) {
 	}
 	clear(m.q[rows*p.dim : filled(rows)*p.dim])
 }
-
-// score computes the scores of n keys, rows × n, and zeros for rows without a query.
-func (p *attention) score(m *tileMemory, k []float32, stride, rows, n int) {
-	if rows == 1 {
-		for j := range n {
-			m.scores[j] = simd.Dot(m.q[:p.dim], k[j*stride:])
-		}
-		return
-	}
-	transpose(m.kt, k, n, p.dim, stride)
-	scores := m.scores[:filled(rows)*n]
-	clear(scores)
-	simd.MulAdd(filled(rows), n, p.dim, m.q, p.dim, 1, m.kt, n, scores, n)
-}
-
-// transpose writes the rows of src, stride elements apart, as columns of dst, cols × rows.
-func transpose(dst, src []float32, rows, cols, stride int) {
-	const tile = 8
-	whole, across := rows/tile*tile, cols/tile*tile
-	simd.Transpose(bitsOf(dst), bitsOf(src), whole, across, rows, stride)
-	for i := range rows {
-		from := across
-		if i >= whole {
-			from = 0
-		}
-		for j := from; j < cols; j++ {
-			dst[j*rows+i] = src[i*stride+j]
-		}
-	}
-}
-
-func bitsOf(x []float32) []uint32 { return tensor.View[uint32](tensor.BytesOf(x)) }
 
 // soften turns row r of the scores, of position i and n keys from key on, into weights
 // relative to the greatest score so far, and brings what was summed up before into

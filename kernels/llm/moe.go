@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/etrun-go/etrun/internal/gemm"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -155,7 +156,7 @@ func (m *mixture) bind(c *kernels.Ctx, a kernels.Args) {
 	n := min(t, mostTokens)
 	m.in, m.y = kernels.Scratch[float32](c, n*m.dim), kernels.Scratch[float32](c, n*m.dim)
 	m.up, m.mid = kernels.Scratch[float32](c, n*2*m.hidden), kernels.Scratch[float32](c, n*m.hidden)
-	m.product.tile = packedColumns * max(m.dim, m.hidden)
+	m.product.tile = tileSize(max(m.dim, m.hidden))
 	m.product.tiles = kernels.Scratch[float32](c, m.product.tile*c.Threads())
 }
 
@@ -266,28 +267,38 @@ func (m *mixture) feed(c *kernels.Ctx, e int) {
 // product multiplies rows of x [M, K] by the transpose of a packed weight [N, K].
 type product struct {
 	packed
-	bytes []byte
-	x, y  []float32
-	m     int
-	tiles []float32 // per thread: eight dequantised columns
-	tile  int       // elements of a thread's
+	bytes  []byte
+	x, y   []float32
+	m      int
+	blocks int       // of eight columns, dequantised together
+	tiles  []float32 // per thread: dequantised columns, and memory for their product
+	tile   int       // elements of a thread's
 }
+
+// mostBlocks is how many blocks of eight columns many rows are multiplied with at a time.
+const mostBlocks = 4
+
+// tileSize is how many elements a thread needs for weights with rows of k elements.
+func tileSize(k int) int { return mostBlocks*packedColumns*k + gemm.TransposedWork(k) }
 
 func (p *product) run(c *kernels.Ctx, w packed, bytes []byte, x, y []float32, m int) {
 	p.packed, p.bytes, p.x, p.y, p.m = w, bytes, x, y, m
-	blocks := (w.n + packedColumns - 1) / packedColumns
-	c.Parallel(blocks, 1+perThread/(packedColumns*w.k*(m+2)), p)
+	if p.blocks = mostBlocks; m <= gemm.FewRows {
+		p.blocks = 1
+	}
+	columns := p.blocks * packedColumns
+	c.Parallel((w.n+columns-1)/columns, 1+perThread/(columns*w.k*(m+2)), p)
 }
 
-// Range computes blocks of eight columns [lo, hi).
+// Range computes groups of blocks [lo, hi).
 func (p *product) Range(worker, lo, hi int) {
-	tile := p.tiles[worker*p.tile:][:p.tile]
-	for i := lo; i < hi; i++ {
-		p.columns(tile, p.bytes, i)
-		for c := range min(packedColumns, p.n-i*packedColumns) {
-			for r := range p.m {
-				p.y[r*p.n+i*packedColumns+c] = simd.Dot(p.x[r*p.k:(r+1)*p.k], tile[c*p.k:])
-			}
+	columns := p.blocks * packedColumns
+	tile, work := p.tiles[worker*p.tile:][:columns*p.k], p.tiles[worker*p.tile+columns*p.k:]
+	for j := lo * columns; j < min(hi*columns, p.n); j += columns {
+		n := min(columns, p.n-j)
+		for b := 0; b < n; b += packedColumns {
+			p.columns(tile[b*p.k:], p.bytes, (j+b)/packedColumns)
 		}
+		gemm.MulTransposed(p.m, n, p.k, p.x, p.k, tile, p.k, p.y[j:], p.n, work)
 	}
 }

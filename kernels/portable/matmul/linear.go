@@ -54,12 +54,9 @@ func linearOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 	x, w, bias, out := a.Tensor(0), a.Tensor(1), a.OptTensor(2), a.Tensor(3)
 	s := kernels.Keep[linearState[T]](c)
 	g := &s.product
-	g.n, g.k, g.batch = w.Sizes[0], w.Sizes[1], 1
-	g.m = out.Numel() / g.n
-	g.aRow, g.aCol, g.bRow = g.k, 1, g.n
-	g.alpha, g.beta, g.addRow, g.addCol = 1, 1, 0, 1
-	g.add = operand.OptIn[T](c, bias)
-	g.a, g.b = operand.In[T](c, x), s.transposed(c, w)
+	g.multiply(1, out.Numel()/w.Sizes[0], w.Sizes[0], w.Sizes[1])
+	g.add, g.addRow, g.addCol = operand.OptIn[T](c, bias), 0, 1
+	g.A, g.B = operand.In[T](c, x), s.transposed(c, w)
 	return into(c, g, out, w.Const && operand.InPlace[T](x, bias, out))
 }
 

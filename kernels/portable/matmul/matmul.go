@@ -67,36 +67,32 @@ func mm(c *kernels.Ctx, a kernels.Args) error {
 func mmOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 	x, y, out := a.Tensor(0), a.Tensor(1), a.Tensor(2)
 	g := shaped[T](c, x, y)
-	g.a, g.b = operand.In[T](c, x), operand.In[T](c, y)
+	g.A, g.B = operand.In[T](c, x), operand.In[T](c, y)
 	return into(c, g, out, operand.InPlace[T](x, y, out))
 }
 
 func rawProduct[T complex64 | complex128](c *kernels.Ctx, x, y, out *tensor.Tensor) error {
 	g := shaped[T](c, x, y)
-	if g.m == 0 || g.n == 0 || g.batch == 0 {
+	if out.Numel() == 0 {
 		return nil
 	}
 	dst := operand.RawOut[T](c, out)
-	if g.k > 0 {
-		g.a, g.b = operand.Raw[T](c, x), operand.Raw[T](c, y)
+	if g.K > 0 {
+		g.A, g.B = operand.Raw[T](c, x), operand.Raw[T](c, y)
 	}
-	g.c = dst
-	g.run(c)
+	g.C = dst
+	err := g.Repeat(c)
 	operand.RawStore(c, out, dst)
-	return nil
+	return err
 }
 
 // shaped is the instruction's product, set up for dense x·y of rank 2 or 3.
 func shaped[T simd.Number](c *kernels.Ctx, x, y *tensor.Tensor) *product[T] {
-	g := kernels.Keep[product[T]](c)
-	r := x.Rank()
-	g.m, g.k, g.n, g.batch = x.Sizes[r-2], x.Sizes[r-1], y.Sizes[r-1], 1
+	g, batch, r := kernels.Keep[product[T]](c), 1, x.Rank()
 	if r == 3 {
-		g.batch = x.Sizes[0]
+		batch = x.Sizes[0]
 	}
-	g.aRow, g.aCol, g.bRow = g.k, 1, g.n
-	g.aBatch, g.bBatch = g.m*g.k, g.k*g.n
-	g.alpha, g.beta, g.add = 1, 1, nil
+	g.multiply(batch, x.Sizes[r-2], y.Sizes[r-1], x.Sizes[r-1])
 	return g
 }
 
@@ -139,19 +135,19 @@ func addmmOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 		g.add = operand.In[T](c, self)
 		g.addRow, g.addCol = broadcastStrides(self.Sizes)
 	}
-	g.a, g.b = operand.In[T](c, x), operand.In[T](c, y)
+	g.A, g.B = operand.In[T](c, x), operand.In[T](c, y)
 	return into(c, g, out, operand.InPlace[T](x, y, self, out))
 }
 
 // into computes g for out. inPlace says that all operands are the tensors' own memory.
 func into[T tensor.Compute](c *kernels.Ctx, g *product[T], out *tensor.Tensor, inPlace bool) error {
-	g.c = operand.Out[T](c, out)
-	g.run(c)
-	operand.Store(c, out, g.c)
+	g.C = operand.Out[T](c, out)
+	err := g.Repeat(c)
+	operand.Store(c, out, g.C)
 	if inPlace {
 		c.Repeat(g)
 	}
-	return nil
+	return err
 }
 
 // expandsTo reports whether a tensor of the given sizes broadcasts to a matrix.
