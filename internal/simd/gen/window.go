@@ -175,12 +175,12 @@ var avx512Stride2 = func() routine {
 	signature := "func stride2Rows" + rowsOfPairs
 	f := frameOf(signature)
 	return routine{signature, lines(f.arguments("MOVQ", "rows", "CX", "dst", "R11", "src", "R12", "ds", "R8", "ss", "R9"), lanesOf(0, 2, "Z14")) +
-		"\nrow:\n" + lines("MOVQ R11, DI", "MOVQ R12, SI", f.arguments("MOVQ", "n", "R10")) + "\nblock:\n" +
-		lines("MOVL $16, BX", "CMPQ R10, $16", "CMOVQLT R10, BX", "MOVQ $-1, AX", "BZHIQ BX, AX, R13", "KMOVW R13, K3",
-			"LEAQ -1(BX)(BX*1), BX", "BZHIQ BX, AX, AX", "KMOVW AX, K1", "SHRQ $16, AX", "KMOVW AX, K2",
-			"VMOVUPS.Z (SI), K1, Z0", "VMOVUPS.Z 64(SI), K2, Z1", "VMOVDQA32 Z14, Z2", "VPERMI2PS Z1, Z0, Z2", "VMOVUPS Z2, K3, (DI)",
-			"ADDQ $64, DI", "ADDQ $128, SI", "SUBQ $16, R10", "JG block",
-			"ADDQ R8, R11", "ADDQ R9, R12", "DECQ CX", "JNZ row", "VZEROUPPER", "RET")}
+		"\nrow:\n" + lines("MOVQ R11, DI", "MOVQ R12, SI", f.arguments("MOVQ", "n", "R10"), "SUBQ $17, R10", "JLT last") + "\nblock:\n" +
+		lines("VMOVUPS (SI), Z0", "VMOVDQA32 Z14, Z2", "VPERMI2PS 64(SI), Z0, Z2", "VMOVUPS Z2, (DI)", "ADDQ $64, DI", "ADDQ $128, SI", "SUBQ $16, R10", "JGE block") +
+		"\nlast:\n" + // one to 16 elements
+		lines("ADDQ $17, R10", "MOVQ $-1, AX", "BZHIQ R10, AX, BX", "KMOVW BX, K3", "LEAQ -1(R10)(R10*1), R10", "BZHIQ R10, AX, AX",
+			"KMOVW AX, K1", "SHRQ $16, AX", "KMOVW AX, K2", "VMOVUPS.Z (SI), K1, Z0", "VMOVUPS.Z 64(SI), K2, Z1", "VMOVDQA32 Z14, Z2",
+			"VPERMI2PS Z1, Z0, Z2", "VMOVUPS Z2, K3, (DI)", "ADDQ R8, R11", "ADDQ R9, R12", "DECQ CX", "JNZ row", "VZEROUPPER", "RET")}
 }()
 
 const rowsOfTwo = "(rows, n int, dst, a, b *float32, ds, ss int)"
@@ -189,18 +189,19 @@ const rowsOfTwo = "(rows, n int, dst, a, b *float32, ds, ss int)"
 var avx512Zip2 = func() routine {
 	signature := "func zip2Rows16" + rowsOfTwo
 	f := frameOf(signature)
+	zipped := "VMOVDQA32 Z10, Z2\nVPERMI2PS Z1, Z0, Z2\nVMOVDQA32 Z11, Z3\nVPERMI2PS Z1, Z0, Z3"
 	ramp := func(first int, register string) string { // 0, 16, 1, 17 and so on
 		low := strings.Replace(lanesOf(first, 1, "Z12"), "VPMOVZXBD X15, Z12\n", "", 1)
 		return low + "VPADDB X13, X15, X14\nVPUNPCKLBW X14, X15, X15\nVPMOVZXBD X15, " + register + "\n"
 	}
 	return routine{signature, lines(f.arguments("MOVQ", "rows", "CX", "dst", "R11", "a", "R12", "b", "R13", "ds", "R8", "ss", "R9"),
 		"MOVQ $0x1010101010101010, AX", "VMOVQ AX, X13", "VPBROADCASTQ X13, X13", ramp(0, "Z10"), ramp(8, "Z11")) +
-		"\nrow:\n" + lines("MOVQ R11, DI", "MOVQ R12, SI", "MOVQ R13, DX", f.arguments("MOVQ", "n", "R10")) + "\nblock:\n" +
-		lines("MOVL $16, BX", "CMPQ R10, $16", "CMOVQLT R10, BX", "MOVQ $-1, AX", "BZHIQ BX, AX, AX", "KMOVW AX, K3", "MOVQ $-1, AX",
-			"ADDQ BX, BX", "BZHIQ BX, AX, AX", "KMOVW AX, K1", "SHRQ $16, AX", "KMOVW AX, K2",
-			"VMOVUPS.Z (SI), K3, Z0", "VMOVUPS.Z (DX), K3, Z1", "VMOVDQA32 Z10, Z2", "VPERMI2PS Z1, Z0, Z2", "VMOVDQA32 Z11, Z3", "VPERMI2PS Z1, Z0, Z3",
-			"VMOVUPS Z2, K1, (DI)", "VMOVUPS Z3, K2, 64(DI)",
-			"ADDQ $128, DI", "ADDQ $64, SI", "ADDQ $64, DX", "SUBQ $16, R10", "JG block",
+		"\nrow:\n" + lines("MOVQ R11, DI", "MOVQ R12, SI", "MOVQ R13, DX", f.arguments("MOVQ", "n", "R10"), "SUBQ $17, R10", "JLT last") + "\nblock:\n" +
+		lines("VMOVUPS (SI), Z0", "VMOVUPS (DX), Z1", zipped, "VMOVUPS Z2, (DI)", "VMOVUPS Z3, 64(DI)",
+			"ADDQ $128, DI", "ADDQ $64, SI", "ADDQ $64, DX", "SUBQ $16, R10", "JGE block") +
+		"\nlast:\n" + // one to 16 elements
+		lines("ADDQ $17, R10", "MOVQ $-1, AX", "BZHIQ R10, AX, BX", "KMOVW BX, K3", "ADDQ R10, R10", "BZHIQ R10, AX, AX", "KMOVW AX, K1",
+			"SHRQ $16, AX", "KMOVW AX, K2", "VMOVUPS.Z (SI), K3, Z0", "VMOVUPS.Z (DX), K3, Z1", zipped, "VMOVUPS Z2, K1, (DI)", "VMOVUPS Z3, K2, 64(DI)",
 			"ADDQ R8, R11", "ADDQ R9, R12", "ADDQ R9, R13", "DECQ CX", "JNZ row", "VZEROUPPER", "RET")}
 }()
 

@@ -87,7 +87,7 @@ type avgPass[T tensor.Compute] struct {
 	channels int // not 0 where they lie last
 	off      []int
 	taps     int // of off for each worker
-	room     []T // a row of columns' sums for each worker, or of what it divides by
+	room     []T // a row of columns' sums for each worker, or what a band is divided by
 	across   []T // what the length of each window of a row counts for in its divisor
 	even     T   // the divisor of all windows, 0 where they differ
 }
@@ -142,10 +142,10 @@ func (p *avgPass[T]) longest(d int) int {
 func (p *avgPass[T]) compute(c *kernels.Ctx) {
 	units, work := p.planes*p.Out[0]*p.Out[1], p.Out[2]*p.longest(0)*p.longest(1)*p.longest(2)
 	p.byBands = p.channels == 0 && !p.adaptive && p.Stride[2] <= 2 && p.bands.plan(c, &p.pooling, 0)
-	width := p.Out[2]
+	width := 0
 	switch {
 	case p.byBands:
-		units, work = p.bands.units(), p.bands.rows*work
+		units, work, width = p.bands.units(), p.bands.rows*work, p.bands.rows*p.Out[2]
 	case p.channels > 0:
 		units, work = units/p.channels, work*p.channels
 		p.taps = p.longest(0) * p.longest(1) * p.longest(2)
@@ -212,7 +212,8 @@ func (p *avgPass[T]) Range(worker, lo, hi int) {
 // bandsOf averages bands [lo, hi).
 func (p *avgPass[T]) bandsOf(worker, lo, hi int) {
 	b, cols, points := &p.bands, p.Out[2], window.Volume(p.bands.In)
-	by, filled := p.room[worker*cols:][:cols], T(0)
+	size := b.rows * cols
+	by, have := p.room[worker*size:][:size], [3]int{} // of which rows: depth, the first, how many
 	for i := lo; i < hi; i++ {
 		plane, d, row, n := b.at(i)
 		y := p.y[((plane*b.Out[0]+d)*b.Out[1]+row)*cols:][:n*cols]
@@ -221,21 +222,31 @@ func (p *avgPass[T]) bandsOf(worker, lo, hi int) {
 			divideBy(y, p.even)
 			continue
 		}
-		for ; len(y) > 0; y, row = y[cols:], row+1 {
-			if tall := p.share(0, d) * p.share(1, row%p.Out[1]); tall != filled {
-				for j, w := range p.across {
-					by[j] = tall * w
-				}
-				filled = tall
-			}
-			divide(y[:cols], by)
+		if rows := [3]int{d, row % p.Out[1], n}; rows != have {
+			p.divisors(by, d, row, n)
+			have = rows
 		}
+		divide(y, by)
 	}
 }
 
+// divisors are what the windows of n rows from row on are divided by, as divide wants it.
+func (p *avgPass[T]) divisors(dst []T, d, row, n int) {
+	for r := range n {
+		tall := p.share(0, d) * p.share(1, (row+r)%p.Out[1])
+		for j, w := range p.across {
+			dst[r*p.Out[2]+j] = tall * w
+		}
+	}
+	if f, ok := any(dst).([]float32); ok {
+		simd.Reciprocal(f, f)
+	}
+}
+
+// divide divides by divisors.
 func divide[T tensor.Compute](y, by []T) {
 	if y, ok := any(y).([]float32); ok {
-		simd.Div(y, y, any(by).([]float32))
+		simd.Mul(y, y, any(by).([]float32))
 		return
 	}
 	for i := range y {
