@@ -150,6 +150,12 @@ var structured = []loop{
 			simd.ExtremeTaps(y, at, x, off, tag, rows, n, n+ys, n+xs, least)
 		}
 	}},
+	{name: "pairs of rows", align: 4, least: 1, run: func(m *memory, n int) {
+		const rows = 3
+		simd.Stride2Rows(m.floats((rows-1)*(n+3)+n), m.floats((rows-1)*(2*n+1)+2*n-1), rows, n, n+3, 2*n+1)
+		simd.Zip2Rows(m.floats((rows-1)*(2*n+1)+2*n), m.floats((rows-1)*(n+2)+n), m.floats((rows-1)*(n+2)+n), rows, n, 2*n+1, n+2)
+		simd.Places(vec(m, n, func(r *rand.Rand) int64 { return r.Int64() }), vec(m, n, anyInt), -7, 3)
+	}},
 	{name: "filter", align: 4, least: 1, run: func(m *memory, n int) {
 		f := simd.Filter{InRows: 1 + n%7, InCols: 1 + n%67, KernelRows: 1 + n%3, KernelCols: 1 + n%5,
 			Top: n % 2, Left: n % 3, Stride: 1 + n%2, DilateRows: 1 + n%2, DilateCols: 1 + n%3}

@@ -48,12 +48,65 @@ func ExtremeTaps[T Ordered](y []T, at []int32, x []T, off []int, tag []int32, ro
 	extremeTapsGo(y, at, x, off, tag, rows, n, ys, xs, least)
 }
 
-// signsFor are the bits to turn around in all elements, so that the largest is wanted.
-func signsFor(least bool) uint32 {
-	if least {
-		return 1 << 31
+// Stride2Rows takes every second element of rows:
+//
+//	dst[i*ds+j] = src[i*ss+2*j]    i < rows, j < n
+//
+// It panics where a slice ends before an element of the last row.
+func Stride2Rows[T any](dst, src []T, rows, n, ds, ss int) {
+	if rows <= 0 || n <= 0 {
+		return
 	}
-	return 0
+	_, _ = dst[(rows-1)*ds+n-1], src[(rows-1)*ss+2*n-2]
+	if d, ok := any(dst).([]float32); ok && strideRows2(d, any(src).([]float32), rows, n, ds, ss) {
+		return
+	}
+	for i := range rows {
+		Stride2(dst[i*ds:][:n], src[i*ss:])
+	}
+}
+
+// Zip2Rows puts rows of a and of b together, an element of each in turn:
+//
+//	dst[i*ds+2*j], dst[i*ds+2*j+1] = a[i*ss+j], b[i*ss+j]    i < rows, j < n
+//
+// It panics where a slice ends before an element of the last row.
+func Zip2Rows[T any](dst, a, b []T, rows, n, ds, ss int) {
+	if rows <= 0 || n <= 0 {
+		return
+	}
+	_, _, _ = dst[(rows-1)*ds+2*n-1], a[(rows-1)*ss+n-1], b[(rows-1)*ss+n-1]
+	done := 0
+	if d, ok := any(dst).([]float32); ok {
+		done = zipRows2(d, any(a).([]float32), any(b).([]float32), rows, n, ds, ss)
+	}
+	if done == n {
+		return
+	}
+	for i := range rows {
+		d, a, b := dst[i*ds+2*done:][:2*(n-done)], a[i*ss+done:][:n-done], b[i*ss+done:][:n-done]
+		for j, v := range a {
+			d[2*j], d[2*j+1] = v, b[j]
+		}
+	}
+}
+
+// Places makes places of the tags that windows step apart took, the first of which is at
+// start:
+//
+//	dst[j] = at[j] + start + j*step
+//
+// It panics where at is shorter than dst.
+func Places(dst []int64, at []int32, start, step int) {
+	at = at[:len(dst)]
+	done := 0
+	if n := len(dst) / placeLanes; n > 0 && vector {
+		placesLanes(n, &dst[0], &at[0], start, step)
+		done = n * placeLanes
+	}
+	for j := done; j < len(dst); j++ {
+		dst[j] = int64(int(at[j]) + start + j*step)
+	}
 }
 
 func sumTapsGo[T Ordered](y, x []T, off []int, rows, n, ys, xs int) {

@@ -111,3 +111,60 @@ func TestSumRows(t *testing.T) {
 		t.Errorf("got %v for a row with NaN", got[0])
 	}
 }
+
+// TestPairsOfRows compares every second element, and elements in turn, with plain loops.
+func TestPairsOfRows(t *testing.T) {
+	r := rand.New(rand.NewPCG(31, 4))
+	for n := range 70 {
+		for _, rows := range []int{1, 3} {
+			ds, ss := 2*n+r.IntN(3), 2*n+r.IntN(5)
+			x := newGuarded(r, rows*ss+1)
+			if n > 0 {
+				x = newGuarded(r, (rows-1)*ss+2*n-1) // the last odd element is not there
+			}
+			y, want := newGuarded(r, rows*ds), make([]float32, rows*ds)
+			copy(want, y.data)
+			Stride2Rows(y.data, x.data, rows, n, ds, ss)
+			for i := range rows * n {
+				want[i/n*ds+i%n] = x.data[i/n*ss+2*(i%n)]
+			}
+			checkRows(t, fmt.Sprintf("stride 2: n=%d rows=%d", n, rows), y, want)
+			a, b := newGuarded(r, rows*ss), newGuarded(r, rows*ss)
+			Zip2Rows(y.data, a.data, b.data, rows, n, ds, ss)
+			for i := range rows * n {
+				to := want[i/n*ds+2*(i%n):]
+				to[0], to[1] = a.data[i/n*ss+i%n], b.data[i/n*ss+i%n]
+			}
+			checkRows(t, fmt.Sprintf("zip 2: n=%d rows=%d", n, rows), y, want)
+		}
+	}
+}
+
+func checkRows(t *testing.T, name string, y guarded, want []float32) {
+	t.Helper()
+	y.check(t, name)
+	for i, v := range want {
+		if !same(y.data[i], v) {
+			t.Fatalf("%s: element %d: got %v, want %v", name, i, y.data[i], v)
+		}
+	}
+}
+
+func TestPlaces(t *testing.T) {
+	for n := range 40 {
+		got, at := make([]int64, n+1), make([]int32, n)
+		for i := range at {
+			at[i] = int32(i*i - 7)
+		}
+		got[n] = 99
+		Places(got[:n], at, -5, 3)
+		for i, v := range got[:n] {
+			if want := int64(i*i - 7 - 5 + 3*i); v != want {
+				t.Fatalf("%d places: place %d: got %d, want %d", n, i, v, want)
+			}
+		}
+		if got[n] != 99 {
+			t.Fatalf("%d places: the element behind them is %d", n, got[n])
+		}
+	}
+}

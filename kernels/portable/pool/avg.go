@@ -1,91 +1,100 @@
 package pool
 
 import (
+	"fmt"
+
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/kernels/window"
 )
 
-// Arguments of avg_pool2d.out.
+// Arguments of avg_pool2d.out and avg_pool3d.out.
 const avgCeil, avgIncludePad, avgDivisor, avgOut = 4, 5, 6, 7
 
 // avgPool is the mean of each window: its sum by divisor_override, else by the
 // elements of the window within the padded input (count_include_pad) or the input.
-func avgPool(c *kernels.Ctx, a kernels.Args) error {
-	return byMeanType(c, a, avgOut, avgPoolOf[float32], avgPoolOf[float64], avgPoolOf[int64])
+func avgPool(dims int) kernels.Func {
+	return byMeanType(avgOut, avgPoolOf[float32](dims), avgPoolOf[float64](dims), avgPoolOf[int64](dims))
 }
 
 // byMeanType checks the types of an average's input and out and calls its function.
-func byMeanType(c *kernels.Ctx, a kernels.Args, out int, f32, f64, i64 kernels.Func) error {
-	x := a.Tensor(0)
-	if !x.DType.IsFloat() && x.DType != tensor.Int64 {
-		return kernels.Bad(0, x.DType.String(), "a floating type or int64")
+func byMeanType(out int, f32, f64, i64 kernels.Func) kernels.Func {
+	return func(c *kernels.Ctx, a kernels.Args) error {
+		x := a.Tensor(0)
+		if !x.DType.IsFloat() && x.DType != tensor.Int64 {
+			return kernels.Bad(0, x.DType.String(), "a floating type or int64")
+		}
+		if t := a.Tensor(out); t.DType != x.DType {
+			return kernels.Bad(out, t.DType.String(), "the input's "+x.DType.String())
+		}
+		return operand.ByType(x.DType, f32, f64, i64)(c, a)
 	}
-	if t := a.Tensor(out); t.DType != x.DType {
-		return kernels.Bad(out, t.DType.String(), "the input's "+x.DType.String())
-	}
-	return operand.ByType(x.DType, f32, f64, i64)(c, a)
 }
 
-func avgPoolOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
-	x, out := a.Tensor(0), a.Tensor(avgOut)
-	p := kernels.Keep[avgPass[T]](c)
-	if err := p.input(0, x); err != nil {
-		return err
+func avgPoolOf[T tensor.Compute](dims int) kernels.Func {
+	return func(c *kernels.Ctx, a kernels.Args) error {
+		p := kernels.Keep[avgPass[T]](c)
+		if err := p.input(0, a.Tensor(0), dims); err != nil {
+			return err
+		}
+		if err := p.slide(a, 1, -1, a.Bool(avgCeil)); err != nil {
+			return err
+		}
+		p.includePad, p.divisor, p.adaptive = a.Bool(avgIncludePad), int(a.OptInt(avgDivisor, 0)), false
+		if p.divisor == 0 && !a.IsNone(avgDivisor) {
+			return kernels.Bad(avgDivisor, "0", "anything but 0")
+		}
+		return p.run(c, a, avgOut)
 	}
-	if err := p.slide(a, 1, -1, a.Bool(avgCeil)); err != nil {
-		return err
-	}
-	p.includePad, p.divisor, p.adaptive = a.Bool(avgIncludePad), int(a.OptInt(avgDivisor, 0)), false
-	if p.divisor == 0 && !a.IsNone(avgDivisor) {
-		return kernels.Bad(avgDivisor, "0", "anything but 0")
-	}
-	return p.run(c, a, x, out, avgOut)
 }
 
 // adaptiveAvgPool averages windows that cut the input into output_size parts.
-func adaptiveAvgPool(c *kernels.Ctx, a kernels.Args) error {
-	return byMeanType(c, a, 2, adaptiveOf[float32], adaptiveOf[float64], adaptiveOf[int64])
+func adaptiveAvgPool(dims int) kernels.Func {
+	return byMeanType(2, adaptiveOf[float32](dims), adaptiveOf[float64](dims), adaptiveOf[int64](dims))
 }
 
-func adaptiveOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
-	x, out := a.Tensor(0), a.Tensor(2)
-	p := kernels.Keep[avgPass[T]](c)
-	if err := p.input(0, x); err != nil {
-		return err
+func adaptiveOf[T tensor.Compute](dims int) kernels.Func {
+	return func(c *kernels.Ctx, a kernels.Args) error {
+		p := kernels.Keep[avgPass[T]](c)
+		if err := p.input(0, a.Tensor(0), dims); err != nil {
+			return err
+		}
+		if n := len(a.Ints(1)); n != dims {
+			return kernels.Badf(1, fmt.Sprintf("%d entries", dims), "%d", n)
+		}
+		if err := window.Read(&p.Out, a, 1, dims, 0, nil); err != nil {
+			return err
+		}
+		for i := range 3 - dims {
+			p.Out[i] = 1
+		}
+		p.adaptive, p.divisor = true, 0
+		return p.run(c, a, 2)
 	}
-	if n := len(a.Ints(1)); n != 2 {
-		return kernels.Badf(1, "2 entries", "%d", n)
-	}
-	if err := pair(&p.out, a, 1, 0, nil); err != nil {
-		return err
-	}
-	p.adaptive = true
-	return p.run(c, a, x, out, 2)
 }
 
 type avgPass[T tensor.Compute] struct {
-	window
+	pooling
 	includePad bool
 	divisor    int // 0 for the size of the window
 	adaptive   bool
 	x, y       []T
 
-	tapped   bool // by bands
+	byBands  bool
 	bands    bands[T]
 	channels int // not 0 where they lie last
 	off      []int
-	taps     int     // of off for each worker
-	room     []T     // a row of columns' sums for each worker
-	cols     []int64 // where each window of a row starts and ends
-	across   []T     // and what its length counts for in its divisor
-	divisors []T     // what a band or a point's channels are divided by, for each worker
-	plot     int     // of divisors for each worker
+	taps     int // of off for each worker
+	room     []T // a row of columns' sums for each worker, or what a band is divided by
+	across   []T // what the length of each window of a row counts for in its divisor
+	even     T   // the divisor of all windows, 0 where they differ
 }
 
-func (p *avgPass[T]) run(c *kernels.Ctx, a kernels.Args, x, out *tensor.Tensor, outArg int) error {
-	var dst [4]int
+func (p *avgPass[T]) run(c *kernels.Ctx, a kernels.Args, outArg int) error {
+	x, out := a.Tensor(0), a.Tensor(outArg)
+	var dst [5]int
 	if err := kernels.ResizeOut(a, outArg, p.sizes(&dst, x)); err != nil {
 		return err
 	}
@@ -94,7 +103,7 @@ func (p *avgPass[T]) run(c *kernels.Ctx, a kernels.Args, x, out *tensor.Tensor, 
 	}
 	p.slideEvenly()
 	p.channels = 0
-	if area := p.longest(0) * p.longest(1); area <= mostArea && channelsLast[T](x, out) {
+	if area := p.longest(0) * p.longest(1) * p.longest(2); area <= mostArea && channelsLast[T](x, out) {
 		p.channels = x.Sizes[1]
 		p.x, p.y = tensor.Data[T](x), tensor.Data[T](out)
 		p.compute(c)
@@ -113,80 +122,85 @@ const mostArea = 1 << 14
 // slideEvenly makes a sliding window of an adaptive one that divides the input without
 // a remainder.
 func (p *avgPass[T]) slideEvenly() {
-	if !p.adaptive || p.in[0]%p.out[0] != 0 || p.in[1]%p.out[1] != 0 {
+	if !p.adaptive || p.In[0]%p.Out[0] != 0 || p.In[1]%p.Out[1] != 0 || p.In[2]%p.Out[2] != 0 {
 		return
 	}
-	p.kernel = [2]int{p.in[0] / p.out[0], p.in[1] / p.out[1]}
-	p.stride, p.pad, p.dilate = p.kernel, [2]int{}, [2]int{1, 1}
-	p.adaptive, p.includePad, p.divisor = false, false, 0
+	p.Kernel = [3]int{p.In[0] / p.Out[0], p.In[1] / p.Out[1], p.In[2] / p.Out[2]}
+	p.Stride, p.Pad, p.Dilate = p.Kernel, [3]int{}, [3]int{1, 1, 1}
+	p.adaptive, p.includePad = false, false
 }
 
 // longest bounds the length of the windows along a dimension.
 func (p *avgPass[T]) longest(d int) int {
 	if p.adaptive {
-		return min(p.in[d]/p.out[d]+2, p.in[d])
+		return min(p.In[d]/p.Out[d]+2, p.In[d])
 	}
-	return min(p.kernel[d], p.in[d])
+	return min(p.Kernel[d], p.In[d])
 }
 
 // compute averages p.x to p.y.
 func (p *avgPass[T]) compute(c *kernels.Ctx) {
-	units, work := p.planes*p.out[0], p.out[1]*p.longest(0)*p.longest(1)
-	p.tapped = p.channels == 0 && !p.adaptive && p.stride[1] <= 2 && p.bands.plan(c, &p.window, 0)
+	units, work := p.planes*p.Out[0]*p.Out[1], p.Out[2]*p.longest(0)*p.longest(1)*p.longest(2)
+	p.byBands = p.channels == 0 && !p.adaptive && p.Stride[2] <= 2 && p.bands.plan(c, &p.pooling, 0)
+	width := 0
 	switch {
-	case p.tapped:
-		units, work = p.bands.planes*p.bands.count, p.bands.rows*work
-		p.plot = p.bands.rows * p.out[1]
+	case p.byBands:
+		units, work, width = p.bands.units(), p.bands.rows*work, p.bands.rows*p.Out[2]
 	case p.channels > 0:
 		units, work = units/p.channels, work*p.channels
-		p.taps, p.plot = p.longest(0)*p.longest(1), p.channels
-		p.off = grow(p.off, c.Threads()*p.taps)
+		p.taps = p.longest(0) * p.longest(1) * p.longest(2)
 	default:
-		p.taps, p.plot = p.longest(0), 0
-		p.off = grow(p.off, c.Threads()*p.taps)
-		p.room = kernels.Scratch[T](c, c.Threads()*p.in[1])
+		p.taps, width = p.longest(0)*p.longest(1), p.In[2]
 	}
-	p.cols, p.across = kernels.Scratch[int64](c, 2*p.out[1]), kernels.Scratch[T](c, p.out[1])
-	for j := range p.across {
-		w0, w1, _ := p.bounds(1, j)
-		p.cols[2*j], p.cols[2*j+1] = int64(w0), int64(max(w1, w0))
-		p.across[j] = p.share(1, j)
-	}
-	p.divisors = kernels.Scratch[T](c, c.Threads()*p.plot)
+	p.off = grow(p.off, c.Threads()*p.taps)
+	p.room = kernels.Scratch[T](c, c.Threads()*width)
+	p.shares(c)
 	c.Parallel(units, 1+tappedPerRange/work, p)
-	p.x, p.y, p.room, p.cols, p.across, p.divisors = nil, nil, nil, nil, nil, nil
+	p.x, p.y, p.room, p.across = nil, nil, nil, nil
+}
+
+// shares finds what windows are divided by.
+func (p *avgPass[T]) shares(c *kernels.Ctx) {
+	p.across = kernels.Scratch[T](c, p.Out[2])
+	for j := range p.across {
+		p.across[j] = p.share(2, j)
+	}
+	p.even = 1
+	for d := range 3 {
+		share := p.share(d, 0)
+		for at := 1; at < p.Out[d]; at++ {
+			if p.share(d, at) != share {
+				p.even = 0
+				return
+			}
+		}
+		p.even *= share
+	}
 }
 
 // share is what a window's length along a dimension counts for in its divisor: its
-// elements of the padded input, or of the input.
+// elements of the padded input, or of the input. Along the depth it is a given divisor.
 func (p *avgPass[T]) share(d, at int) T {
 	lo, hi, padded := p.bounds(d, at)
 	switch {
+	case p.divisor != 0 && d == 0:
+		return T(p.divisor)
 	case p.divisor != 0:
-		return T(1)
+		return 1
 	case p.includePad && !p.adaptive:
 		return T(max(padded, 1))
 	}
 	return T(max(hi-lo, 1))
 }
 
-// height is share along the height, or the divisor that was given.
-func (p *avgPass[T]) height(r int) T {
-	if p.divisor != 0 {
-		return T(p.divisor)
-	}
-	return p.share(0, r)
-}
-
 // Range averages bands or rows [lo, hi).
 func (p *avgPass[T]) Range(worker, lo, hi int) {
-	divisors := p.divisors[worker*p.plot:][:p.plot]
 	switch {
-	case p.tapped:
-		p.bandsOf(worker, lo, hi, divisors)
+	case p.byBands:
+		p.bandsOf(worker, lo, hi)
 	case p.channels > 0:
 		for i := lo; i < hi; i++ {
-			p.lastRow(worker, i, divisors)
+			p.lastRow(worker, i)
 		}
 	default:
 		for i := lo; i < hi; i++ {
@@ -196,35 +210,43 @@ func (p *avgPass[T]) Range(worker, lo, hi int) {
 }
 
 // bandsOf averages bands [lo, hi).
-func (p *avgPass[T]) bandsOf(worker, lo, hi int, divisors []T) {
-	b, cols := &p.bands, p.out[1]
-	have, filled := -1, 0 // the first of the rows that divisors are for, and how many
+func (p *avgPass[T]) bandsOf(worker, lo, hi int) {
+	b, cols, points := &p.bands, p.Out[2], window.Volume(p.bands.In)
+	size := b.rows * cols
+	by, have := p.room[worker*size:][:size], [3]int{} // of which rows: depth, the first, how many
 	for i := lo; i < hi; i++ {
-		plane, row, n := b.at(i)
-		points := b.in[0] * b.in[1]
-		y := p.y[(plane*b.out[0]+row)*cols:][:n*cols]
-		simd.SumTaps(y, b.load(worker, p.x[plane*points:][:points], row, n), b.off, n, cols, cols, b.step)
-		if row %= p.out[0]; row != have || n > filled {
-			p.divisorsOf(divisors, row, n)
-			have, filled = row, n
+		plane, d, row, n := b.at(i)
+		y := p.y[((plane*b.Out[0]+d)*b.Out[1]+row)*cols:][:n*cols]
+		simd.SumTaps(y, b.load(worker, p.x[plane*points:][:points], d, row, n), b.off, n, cols, cols, b.step)
+		if p.even != 0 {
+			divideBy(y, p.even)
+			continue
 		}
-		divide(y, divisors)
+		if rows := [3]int{d, row % p.Out[1], n}; rows != have {
+			p.divisors(by, d, row, n)
+			have = rows
+		}
+		divide(y, by)
 	}
 }
 
-// divisorsOf are what the windows of n rows from row on are divided by.
-func (p *avgPass[T]) divisorsOf(dst []T, row, n int) {
+// divisors are what the windows of n rows from row on are divided by, as divide wants it.
+func (p *avgPass[T]) divisors(dst []T, d, row, n int) {
 	for r := range n {
-		height := p.height((row + r) % p.out[0])
+		tall := p.share(0, d) * p.share(1, (row+r)%p.Out[1])
 		for j, w := range p.across {
-			dst[r*p.out[1]+j] = height * w
+			dst[r*p.Out[2]+j] = tall * w
 		}
+	}
+	if f, ok := any(dst).([]float32); ok {
+		simd.Reciprocal(f, f)
 	}
 }
 
+// divide divides by divisors.
 func divide[T tensor.Compute](y, by []T) {
 	if y, ok := any(y).([]float32); ok {
-		simd.Div(y, y, any(by).([]float32))
+		simd.Mul(y, y, any(by).([]float32))
 		return
 	}
 	for i := range y {
@@ -232,26 +254,42 @@ func divide[T tensor.Compute](y, by []T) {
 	}
 }
 
+// divideBy divides by one number; float32 multiplies by its reciprocal, as XNNPACK does.
+func divideBy[T tensor.Compute](y []T, by T) {
+	if y, ok := any(y).([]float32); ok {
+		simd.ScaleShift(y, y, 1/float32(by), 0)
+		return
+	}
+	for i := range y {
+		y[i] /= by
+	}
+}
+
 // row averages output row i, counted through the planes: it sums up the columns of
 // the input, then those of each window.
 func (p *avgPass[T]) row(worker, i int) {
-	r, in := i%p.out[0], p.in[1]
-	x, y, room := p.x[i/p.out[0]*p.in[0]*in:][:p.in[0]*in], p.y[i*p.out[1]:][:p.out[1]], p.room[worker*in:][:in]
-	h0, h1, _ := p.bounds(0, r)
-	switch height := p.height(r); {
-	case h0 >= h1:
+	plane, d, r := p.point(i)
+	in, points := p.In[2], window.Volume(p.In)
+	x, y, room := p.x[plane*points:][:points], p.y[i*p.Out[2]:][:p.Out[2]], p.room[worker*in:][:in]
+	d0, d1, _ := p.bounds(0, d)
+	h0, h1, _ := p.bounds(1, r)
+	if d0 >= d1 || h0 >= h1 {
 		clear(y)
-	case len(y) == 1 && p.cols[0] == 0 && p.cols[1] == int64(in):
-		y[0] = sumOf(x[h0*in:h1*in]) / (height * p.across[0])
-	default:
-		off := p.off[worker*p.taps:][:h1-h0]
-		for h := range off {
-			off[h] = (h0 + h) * in
-		}
-		simd.SumTaps(room, x, off, 1, in, in, in)
-		for j, w := range p.across {
-			y[j] = sumOf(room[p.cols[2*j]:p.cols[2*j+1]]) / (height * w)
-		}
+		return
+	}
+	tall := p.share(0, d) * p.share(1, r)
+	if w0, w1, _ := p.bounds(2, 0); len(y) == 1 && w1-w0 == in && (d1-d0 == 1 || h1-h0 == p.In[1]) {
+		y[0] = sumOf(x[p.place(d0, h0, 0):p.place(d1-1, h1, 0)]) / (tall * p.across[0])
+		return
+	}
+	off := p.off[worker*p.taps:][:(d1-d0)*(h1-h0)]
+	for t := range off {
+		off[t] = p.place(d0+t/(h1-h0), h0+t%(h1-h0), 0)
+	}
+	simd.SumTaps(room, x, off, 1, in, in, in)
+	for j, w := range p.across {
+		w0, w1, _ := p.bounds(2, j)
+		y[j] = sumOf(room[w0:max(w1, w0)]) / (tall * w)
 	}
 }
 
@@ -270,13 +308,13 @@ func sumOf[T tensor.Compute](x []T) (s T) {
 // bounds is the range of input points of a window along a dimension, and its length
 // within the padded input.
 func (p *avgPass[T]) bounds(dim, at int) (lo, hi, padded int) {
-	in := p.in[dim]
+	in := p.In[dim]
 	if p.adaptive {
-		out := p.out[dim]
+		out := p.Out[dim]
 		lo, hi = at*in/out, ((at+1)*in+out-1)/out
 		return lo, hi, hi - lo
 	}
-	start := at*p.stride[dim] - p.pad[dim]
-	end := min(start+p.kernel[dim], in+p.pad[dim])
+	start := p.Start(dim, at)
+	end := min(start+p.Kernel[dim], in+p.Pad[dim])
 	return max(start, 0), min(end, in), end - start
 }

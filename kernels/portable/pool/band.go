@@ -4,6 +4,7 @@ import (
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/kernels/window"
 )
 
 // bands cuts the output of contiguous planes into bands of rows. The windows of a band
@@ -11,18 +12,17 @@ import (
 // is element off[t] + i·step + j of what load brings. For that the input rows are
 // padded, and their columns dealt out to as many phases as the stride has columns.
 type bands[T tensor.Compute] struct {
-	window      // planes may be stacked to one tall plane
-	fill   T    // what the padding holds
-	direct bool // read in place
-	even   bool // two phases divide rows up without a remainder
-	rows   int  // of the output in a band, fewer in the last one of a plane
-	count  int  // bands of a plane
-	phases []phase
-	height int // input rows of a band
-	width  int // columns of a phase
-	off    []int
-	step   int // between output rows
-	room   []T // phases · height · width for each worker
+	pooling      // planes may be stacked to one tall plane
+	fill    T    // what the padding holds
+	direct  bool // read in place
+	rows    int  // of the output in a band, fewer in the last one of a plane
+	count   int  // bands of one depth of a plane
+	phases  []phase
+	height  int // input rows of a band
+	width   int // columns of a phase
+	off     []int
+	step    int // between output rows
+	room    []T // kernel's depth · phases · height · width for each worker
 }
 
 // phase is every stride-th column of an input row, as it comes to columns [lo, hi) of
@@ -33,118 +33,133 @@ type phase struct{ lo, hi, from int }
 // elements that a band's input should not exceed, and mostRoom the one that it cannot.
 const mostTaps, bandSize, mostRoom = 64, 1 << 13, 1 << 18
 
+// tapped reports windows of so few elements that they are pooled tap by tap.
+func (w *pooling) tapped() bool {
+	return max(w.Kernel[0], w.Kernel[1], w.Kernel[2]) <= mostTaps && window.Volume(w.Kernel) <= mostTaps
+}
+
 // plan cuts w's planes. It reports false for windows that are too large.
-func (b *bands[T]) plan(c *kernels.Ctx, w *window, fill T) bool {
-	b.window, b.fill = *w, fill
-	if w.kernel[0] > mostTaps || w.kernel[1] > mostTaps || w.kernel[0]*w.kernel[1] > mostTaps {
+func (b *bands[T]) plan(c *kernels.Ctx, w *pooling, fill T) bool {
+	b.pooling, b.fill = *w, fill
+	if !w.tapped() {
 		return false
 	}
-	extent := [2]int{w.dilate[0]*(w.kernel[0]-1) + 1, w.dilate[1]*(w.kernel[1]-1) + 1}
-	b.width = w.out[1] + (extent[1]-1)/w.stride[1]
-	row := min(w.stride[1], extent[1]) * b.width
-	if extent[0] > mostRoom || row > mostRoom || row*extent[0] > mostRoom {
+	tall := w.Extent(1)
+	b.width = w.Out[2] + (w.Extent(2)-1)/w.Stride[2]
+	row := min(w.Stride[2], w.Extent(2)) * b.width
+	if tall > mostRoom || row > mostRoom || w.Kernel[0]*row*tall > mostRoom {
 		return false
 	}
-	if w.pad[0] == 0 && extent[0] <= w.stride[0] && w.in[0] == w.out[0]*w.stride[0] {
-		b.in[0], b.out[0], b.planes = b.in[0]*b.planes, b.out[0]*b.planes, 1
+	row *= w.Kernel[0]
+	if w.In[0] == 1 && w.Out[0] == 1 && w.Kernel[0] == 1 && w.Pad[1] == 0 && tall <= w.Stride[1] && w.In[1] == w.Out[1]*w.Stride[1] {
+		b.In[1], b.Out[1], b.planes = b.In[1]*b.planes, b.Out[1]*b.planes, 1
 	}
 	b.rows = 1
-	if size := row * extent[0]; size < bandSize {
-		b.rows += min((bandSize-size)/(row*min(w.stride[0], bandSize)), b.out[0]-1)
+	if size := row * tall; size < bandSize {
+		b.rows += min((bandSize-size)/(row*min(w.Stride[1], bandSize)), b.Out[1]-1)
 	}
-	b.count = (b.out[0] + b.rows - 1) / b.rows
-	b.height = (b.rows-1)*w.stride[0] + extent[0]
-	b.direct = w.stride[1] == 1 && b.inside(0, extent[0]) && b.inside(1, extent[1])
-	b.even = w.stride[1] == 2 && w.pad[1] == 0 && w.in[1] == 2*b.width
+	b.count = (b.Out[1] + b.rows - 1) / b.rows
+	b.height = (b.rows-1)*w.Stride[1] + tall
+	b.direct = w.Stride[2] == 1 && b.Whole(0) && b.Whole(1) && b.Whole(2)
 	if b.direct {
-		b.width = w.in[1]
+		b.width = w.In[2]
 	} else {
-		b.planPhases(min(w.stride[1], extent[1]))
+		b.planPhases(min(w.Stride[2], w.Extent(2)))
 		b.room = kernels.Scratch[T](c, c.Threads()*row*b.height)
 	}
-	b.step = w.stride[0] * b.width
+	b.step = w.Stride[1] * b.width
 	b.placeTaps()
 	return true
 }
 
-// inside reports whether no window reaches over an edge of the input.
-func (w *window) inside(d, extent int) bool {
-	return w.pad[d] == 0 && (w.out[d]-1)*w.stride[d]+extent <= w.in[d]
-}
-
 func (b *bands[T]) planPhases(n int) {
 	b.phases = b.phases[:0]
-	s := b.stride[1]
 	for q := range n {
-		f := phase{from: q - b.pad[1]}
-		if f.from < 0 {
-			f.lo = min((-f.from+s-1)/s, b.width)
-			f.from += f.lo * s
-		}
-		f.hi = f.lo
-		if f.from < b.in[1] {
-			f.hi = min(f.lo+(b.in[1]-f.from+s-1)/s, b.width)
-		}
+		f := phase{from: q - b.Pad[2]}
+		f.lo, f.hi = window.Inside(b.width, b.In[2], f.from, b.Stride[2])
+		f.from += f.lo * b.Stride[2]
 		b.phases = append(b.phases, f)
 	}
 }
 
 func (b *bands[T]) placeTaps() {
 	b.off = b.off[:0]
-	for h := range b.kernel[0] {
-		for k := range b.kernel[1] {
-			x := k * b.dilate[1]
-			b.off = append(b.off, (x%b.stride[1]*b.height+h*b.dilate[0])*b.width+x/b.stride[1])
-		}
-	}
-}
-
-// at is the plane of band i, its first output row and how many it has.
-func (b *bands[T]) at(i int) (plane, row, n int) {
-	row = i % b.count * b.rows
-	return i / b.count, row, min(b.rows, b.out[0]-row)
-}
-
-// load gives the input of n output rows from row on.
-func (b *bands[T]) load(worker int, plane []T, row, n int) []T {
-	top := row*b.stride[0] - b.pad[0]
+	deep, tall := len(b.phases)*b.height*b.width, b.height
 	if b.direct {
-		return plane[top*b.in[1]:]
+		deep, tall = b.Dilate[0]*b.In[1]*b.In[2], 0
 	}
-	plot := b.height * b.width
-	room := b.room[worker*len(b.phases)*plot:][:len(b.phases)*plot]
-	rows := b.height - (b.rows-n)*b.stride[0]
-	if b.even && top >= 0 && top+rows <= b.in[0] {
-		for q := range b.phases {
-			simd.Stride2(room[q*plot:][:rows*b.width], plane[top*b.in[1]+q:])
-		}
-		return room
-	}
-	for q, f := range b.phases {
-		for r := range rows {
-			dst := room[q*plot+r*b.width:][:b.width]
-			if h := top + r; h >= 0 && h < b.in[0] && f.lo < f.hi {
-				fill(dst[:f.lo], b.fill)
-				b.every(dst[f.lo:f.hi], plane[h*b.in[1]+f.from:(h+1)*b.in[1]])
-				fill(dst[f.hi:], b.fill)
-			} else {
-				fill(dst, b.fill)
+	for d := range b.Kernel[0] {
+		for h := range b.Kernel[1] {
+			for k := range b.Kernel[2] {
+				x := k * b.Dilate[2]
+				b.off = append(b.off, d*deep+(x%b.Stride[2]*tall+h*b.Dilate[1])*b.width+x/b.Stride[2])
 			}
 		}
+	}
+}
+
+// units is the number of bands.
+func (b *bands[T]) units() int { return b.planes * b.Out[0] * b.count }
+
+// at is the plane of band i, the depth of its output, its first row and how many it has.
+func (b *bands[T]) at(i int) (plane, d, row, n int) {
+	row = i % b.count * b.rows
+	return i / b.count / b.Out[0], i / b.count % b.Out[0], row, min(b.rows, b.Out[1]-row)
+}
+
+// load gives the input of n output rows from row on, at depth d.
+func (b *bands[T]) load(worker int, plane []T, d, row, n int) []T {
+	d = b.Start(0, d)
+	if b.direct {
+		return plane[b.place(d, b.Start(1, row), 0):]
+	}
+	size := len(b.phases) * b.height * b.width
+	room := b.room[worker*size*b.Kernel[0]:][:size*b.Kernel[0]]
+	for k := range b.Kernel[0] {
+		if slice := room[k*size:][:size]; d >= 0 && d < b.In[0] {
+			b.loadRows(slice, plane[b.place(d, 0, 0):b.place(d+1, 0, 0)], row, n)
+		} else {
+			simd.Fill(slice, b.fill)
+		}
+		d += b.Dilate[0]
 	}
 	return room
 }
 
-// every takes every stride-th element of src.
-func (b *bands[T]) every(dst, src []T) {
-	switch s := b.stride[1]; s {
+// loadRows brings the input of n output rows from row on to each phase.
+func (b *bands[T]) loadRows(room, slice []T, row, n int) {
+	top, rows, width := b.Start(1, row), b.height-(b.rows-n)*b.Stride[1], b.width
+	lo, hi := window.Inside(rows, b.In[1], top, 1)
+	for q, f := range b.phases {
+		dst := room[q*b.height*width:][:rows*width]
+		if lo == hi || f.lo == f.hi {
+			simd.Fill(dst, b.fill)
+			continue
+		}
+		simd.Fill(dst[:lo*width], b.fill)
+		simd.Fill(dst[hi*width:], b.fill)
+		dst = dst[lo*width : hi*width]
+		for i := 0; i < len(dst) && f.hi-f.lo < width; i += width {
+			fill(dst[i:][:f.lo], b.fill)
+			fill(dst[i+f.hi:i+width], b.fill)
+		}
+		b.every(dst[f.lo:], slice[(top+lo)*b.In[2]+f.from:], hi-lo, f.hi-f.lo)
+	}
+}
+
+// every takes every stride-th of n elements of rows.
+func (b *bands[T]) every(dst, src []T, rows, n int) {
+	switch s := b.Stride[2]; s {
 	case 1:
-		copy(dst, src)
+		simd.CopyRows(dst, src, rows, n, b.width, b.In[2])
 	case 2:
-		simd.Stride2(dst, src)
+		simd.Stride2Rows(dst, src, rows, n, b.width, b.In[2])
 	default:
-		for i := range dst {
-			dst[i] = src[i*s]
+		for r := range rows {
+			to, from := dst[r*b.width:][:n], src[r*b.In[2]:]
+			for i := range to {
+				to[i] = from[i*s]
+			}
 		}
 	}
 }

@@ -7,9 +7,10 @@ import (
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/kernels/window"
 )
 
-// Arguments of max_pool2d_with_indices.out.
+// Arguments of max_pool2d_with_indices.out and max_pool3d_with_indices.out.
 const (
 	maxCeil, maxOut, maxIndices = 5, 6, 7
 	maxDilation                 = 4
@@ -20,67 +21,62 @@ const (
 const windowsPerRange, tappedPerRange = 5_000, 50_000
 
 // maxPool finds the largest element of each window and where it lies in its plane,
-// height · width of the plane + width. The first of equal ones wins; NaN wins. A
+// (depth · height + row) · width + column. The first of equal ones wins; NaN wins. A
 // float32 holds integers of 8 and 16 bits exactly.
-func maxPool(c *kernels.Ctx, a kernels.Args) error {
-	x := a.Tensor(0)
-	f := operand.ByType(x.DType, maxPoolOf[float32], maxPoolOf[float64], maxPoolOf[int64])
-	switch {
-	case f == nil:
-		return kernels.Bad(0, x.DType.String(), "an integer or floating type")
-	case a.Tensor(maxOut).DType != x.DType:
-		return kernels.Bad(maxOut, a.Tensor(maxOut).DType.String(), "the input's "+x.DType.String())
-	case a.Tensor(maxIndices).DType != tensor.Int64:
-		return kernels.Bad(maxIndices, a.Tensor(maxIndices).DType.String(), "int64")
+func maxPool(dims int) kernels.Func {
+	f32, f64, i64 := maxPoolOf[float32](dims), maxPoolOf[float64](dims), maxPoolOf[int64](dims)
+	return func(c *kernels.Ctx, a kernels.Args) error {
+		x := a.Tensor(0)
+		f := operand.ByType(x.DType, f32, f64, i64)
+		switch {
+		case f == nil:
+			return kernels.Bad(0, x.DType.String(), "an integer or floating type")
+		case a.Tensor(maxOut).DType != x.DType:
+			return kernels.Bad(maxOut, a.Tensor(maxOut).DType.String(), "the input's "+x.DType.String())
+		case a.Tensor(maxIndices).DType != tensor.Int64:
+			return kernels.Bad(maxIndices, a.Tensor(maxIndices).DType.String(), "int64")
+		}
+		if x.DType.Size() <= 2 {
+			f = f32
+		}
+		return f(c, a)
 	}
-	if x.DType.Size() <= 2 {
-		f = maxPoolOf[float32]
-	}
-	return f(c, a)
 }
 
-func maxPoolOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
-	x, out, indices := a.Tensor(0), a.Tensor(maxOut), a.Tensor(maxIndices)
-	p := kernels.Keep[maxPass[T]](c)
-	if err := p.input(0, x); err != nil {
-		return err
-	}
-	if err := p.slide(a, 1, maxDilation, a.Bool(maxCeil)); err != nil {
-		return err
-	}
-	var dst [4]int
-	sizes := p.sizes(&dst, x)
-	if err := kernels.ResizeOut(a, maxOut, sizes); err != nil {
-		return err
-	}
-	if err := kernels.ResizeOut(a, maxIndices, sizes); err != nil {
-		return err
-	}
-	p.lowest = lowest[T](x.DType)
-	if out.Numel() == 0 {
+func maxPoolOf[T tensor.Compute](dims int) kernels.Func {
+	return func(c *kernels.Ctx, a kernels.Args) error {
+		x, out, indices := a.Tensor(0), a.Tensor(maxOut), a.Tensor(maxIndices)
+		p := kernels.Keep[maxPass[T]](c)
+		if err := p.input(0, x, dims); err != nil {
+			return err
+		}
+		if err := p.slide(a, 1, maxDilation, a.Bool(maxCeil)); err != nil {
+			return err
+		}
+		var dst [5]int
+		sizes := p.sizes(&dst, x)
+		if err := kernels.ResizeOut(a, maxOut, sizes); err != nil {
+			return err
+		}
+		if err := kernels.ResizeOut(a, maxIndices, sizes); err != nil {
+			return err
+		}
+		if out.Numel() > 0 {
+			p.lowest = lowest[T](x.DType)
+			p.compute(c, x, out, indices)
+		}
 		return nil
 	}
-	if channelsLast[T](x, out, indices) && p.kernel[0]*p.kernel[1] <= mostTaps && p.in[0]*p.in[1] <= mostPoints {
-		p.lastRun(c, x, out, indices)
-		return nil
-	}
-	y, index := operand.Out[T](c, out), operand.Out[int64](c, indices)
-	p.x, p.y, p.index = operand.In[T](c, x), y, index
-	p.run(c)
-	p.x, p.y, p.index, p.at = nil, nil, nil, nil
-	operand.Store(c, out, y)
-	operand.Store(c, indices, index)
-	return nil
 }
 
 type maxPass[T tensor.Compute] struct {
-	window
+	pooling
 	x, y  []T
 	index []int64
 	// lowest stands for a window whose taps all miss the input, which dilation allows.
 	lowest T
 
-	tapped   bool // by bands
+	byBands  bool
 	bands    bands[T]
 	tag      []int32 // how far behind a window's first element each tap lies
 	at       []int32 // places of a band's results for each worker
@@ -91,39 +87,51 @@ type maxPass[T tensor.Compute] struct {
 // mostPoints is the largest plane whose places fit an int32.
 const mostPoints = 1 << 30
 
-func (p *maxPass[T]) run(c *kernels.Ctx) {
+func (p *maxPass[T]) compute(c *kernels.Ctx, x, out, indices *tensor.Tensor) {
+	small := window.Volume(p.In) <= mostPoints && p.tapped()
+	if small && channelsLast[T](x, out, indices) {
+		p.lastRun(c, x, out, indices)
+		return
+	}
+	y, index := operand.Out[T](c, out), operand.Out[int64](c, indices)
+	p.x, p.y, p.index = operand.In[T](c, x), y, index
+	p.run(c, small)
+	p.x, p.y, p.index, p.at = nil, nil, nil, nil
+	operand.Store(c, out, y)
+	operand.Store(c, indices, index)
+}
+
+func (p *maxPass[T]) run(c *kernels.Ctx, small bool) {
 	p.channels = 0
-	work := p.out[0] * p.out[1] * min(p.kernel[0], p.in[0]) * min(p.kernel[1], p.in[1])
-	reach := (p.dilate[0]*(p.kernel[0]-1) + 1) * p.in[1]
-	p.tapped = reach <= mostPoints && p.in[0]*p.in[1] <= mostPoints && p.bands.plan(c, &p.window, p.lowest)
-	if !p.tapped {
-		c.Parallel(p.planes, 1+windowsPerRange/work, p)
+	work := p.Out[2] * min(p.Kernel[0], p.In[0]) * min(p.Kernel[1], p.In[1]) * min(p.Kernel[2], p.In[2])
+	small = small && p.Extent(0)-1 <= mostPoints/2/(p.In[1]*p.In[2]) && p.Extent(1)-1 <= mostPoints/2/p.In[2]
+	p.byBands = small && p.bands.plan(c, &p.pooling, p.lowest)
+	if !p.byBands {
+		c.Parallel(p.planes*p.Out[0]*p.Out[1], 1+windowsPerRange/work, p)
 		return
 	}
 	p.tag = p.tag[:0]
-	for h := range p.kernel[0] {
-		for k := range p.kernel[1] {
-			p.tag = append(p.tag, int32(h*p.dilate[0]*p.in[1]+k*p.dilate[1]))
+	for d := range p.Kernel[0] {
+		for h := range p.Kernel[1] {
+			for k := range p.Kernel[2] {
+				p.tag = append(p.tag, int32(p.place(d*p.Dilate[0], h*p.Dilate[1], k*p.Dilate[2])))
+			}
 		}
 	}
-	p.at = kernels.Scratch[int32](c, c.Threads()*p.bands.rows*p.out[1])
-	c.Parallel(p.bands.planes*p.bands.count, 1+tappedPerRange/(p.bands.rows*work/p.out[0]), p)
+	p.at = kernels.Scratch[int32](c, c.Threads()*p.bands.rows*p.Out[2])
+	c.Parallel(p.bands.units(), 1+tappedPerRange/(p.bands.rows*work), p)
 }
 
-// Range pools bands, planes or, where channels lie last, rows [lo, hi).
+// Range pools bands or rows [lo, hi).
 func (p *maxPass[T]) Range(worker, lo, hi int) {
-	points, outPoints := p.in[0]*p.in[1], p.out[0]*p.out[1]
 	for i := lo; i < hi; i++ {
 		switch {
 		case p.channels > 0:
 			p.lastRow(worker, i)
-		case p.tapped:
+		case p.byBands:
 			p.band(worker, i)
 		default:
-			for r := range p.out[0] {
-				at := i*outPoints + r*p.out[1]
-				p.row(p.x[i*points:][:points], p.y[at:][:p.out[1]], p.index[at:], r)
-			}
+			p.row(i)
 		}
 	}
 }
@@ -131,68 +139,70 @@ func (p *maxPass[T]) Range(worker, lo, hi int) {
 // band pools one band.
 func (p *maxPass[T]) band(worker, i int) {
 	b := &p.bands
-	plane, row, n := b.at(i)
-	cols, points := p.out[1], b.in[0]*b.in[1]
-	from := (plane*b.out[0] + row) * cols
+	plane, d, row, n := b.at(i)
+	cols, points := p.Out[2], window.Volume(b.In)
+	from := ((plane*b.Out[0]+d)*b.Out[1] + row) * cols
 	y, index, at := p.y[from:][:n*cols], p.index[from:][:n*cols], p.at[worker*b.rows*cols:][:n*cols]
-	simd.ExtremeTaps(y, at, b.load(worker, p.x[plane*points:][:points], row, n), b.off, p.tag, n, cols, cols, b.step, false)
-	row %= p.out[0]
+	simd.ExtremeTaps(y, at, b.load(worker, p.x[plane*points:][:points], d, row, n), b.off, p.tag, n, cols, cols, b.step, false)
+	row %= p.Out[1]
 	for r := 0; r < n*cols; r += cols {
-		start := (row*p.stride[0]-p.pad[0])*p.in[1] - p.pad[1]
-		spread(index[r:r+cols], at[r:], start, p.stride[1])
+		simd.Places(index[r:r+cols], at[r:], p.place(p.Start(0, d), p.Start(1, row), -p.Pad[2]), p.Stride[2])
 		if !b.direct {
-			p.mend(y[r:r+cols], index[r:], row)
+			p.mend(y[r:r+cols], index[r:], d, row)
 		}
-		if row++; row == p.out[0] {
+		if row++; row == p.Out[1] {
 			row = 0
 		}
 	}
 }
 
-// spread makes places of the tags that windows step apart took.
-func spread(index []int64, at []int32, start, step int) {
-	at = at[:len(index)]
-	for j := range index {
-		index[j] = int64(int(at[j]) + start)
-		start += step
-	}
-}
-
-// mend corrects the places of row r's windows that start in the padding and hold
+// mend corrects the places of a row's windows that start in the padding and hold
 // nothing larger than it.
-func (p *maxPass[T]) mend(y []T, index []int64, r int) {
-	if r*p.stride[0] >= p.pad[0] && p.pad[1] == 0 {
+func (p *maxPass[T]) mend(y []T, index []int64, d, row int) {
+	inside := p.Start(0, d) >= 0 && p.Start(1, row) >= 0
+	if inside && p.Pad[2] == 0 {
 		return
 	}
-	start0, h0, _ := p.span(0, r)
 	for j, v := range y {
-		start1, w0, _ := p.span(1, j)
-		if start0 >= 0 && start1 >= 0 {
+		if inside && p.Start(2, j) >= 0 {
 			return
 		}
 		if v == p.lowest {
-			index[j] = int64((start0+h0*p.dilate[0])*p.in[1] + start1 + w0*p.dilate[1])
+			index[j] = int64(p.first(d, row, j))
 		}
 	}
 }
 
-// row pools the windows of output row r.
-func (p *maxPass[T]) row(x, y []T, index []int64, r int) {
-	start0, h0, h1 := p.span(0, r)
+// first is the place of the first element of a window, or where it would be.
+func (p *maxPass[T]) first(d, row, j int) int {
+	d0, lo, _ := p.Taps(0, d)
+	h0, top, _ := p.Taps(1, row)
+	w0, left, _ := p.Taps(2, j)
+	return p.place(d0+lo*p.Dilate[0], h0+top*p.Dilate[1], w0+left*p.Dilate[2])
+}
+
+// row pools the windows of output row i, counted through the planes, one by one.
+func (p *maxPass[T]) row(i int) {
+	plane, d, r := p.point(i)
+	points := window.Volume(p.In)
+	x, y, index := p.x[plane*points:][:points], p.y[i*p.Out[2]:][:p.Out[2]], p.index[i*p.Out[2]:]
+	d0, d1, d2 := p.Taps(0, d)
+	h0, h1, h2 := p.Taps(1, r)
 	for j := range y {
-		start1, w0, w1 := p.span(1, j)
-		at := (start0+h0*p.dilate[0])*p.in[1] + start1 + w0*p.dilate[1]
-		best := p.lowest
-		if h0 < h1 && w0 < w1 {
+		w0, w1, w2 := p.Taps(2, j)
+		best, at := p.lowest, p.first(d, r, j)
+		if d1 < d2 && h1 < h2 && w1 < w2 {
 			best = x[at]
 		}
-		for h := h0; h < h1; h++ {
-			i := (start0+h*p.dilate[0])*p.in[1] + start1 + w0*p.dilate[1]
-			for range w1 - w0 {
-				if v := x[i]; v > best || v != v {
-					best, at = v, i
+		for k := d1; k < d2; k++ {
+			for h := h1; h < h2; h++ {
+				from := p.place(d0+k*p.Dilate[0], h0+h*p.Dilate[1], w0+w1*p.Dilate[2])
+				for range w2 - w1 {
+					if v := x[from]; v > best || v != v {
+						best, at = v, from
+					}
+					from += p.Dilate[2]
 				}
-				i += p.dilate[1]
 			}
 		}
 		y[j], index[j] = best, int64(at)

@@ -1,146 +1,106 @@
 // Package pool (no compatibility promise) holds the ATen pooling operators over two
-// spatial dimensions.
+// and three spatial dimensions.
 package pool
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/kernels/window"
 )
 
 // Ops are the operators of the package.
-func Ops() []kernels.Op {
+func Ops() []kernels.Op { return slices.Concat(ops(2), ops(3)) }
+
+// ops are the operators over dims spatial dimensions.
+func ops(dims int) []kernels.Op {
 	const float = "float16, bfloat16, float32, float64"
+	list := fmt.Sprintf("int[%d]", dims)
+	name := func(format string) string { return fmt.Sprintf(format, dims) }
 	return []kernels.Op{
-		{Schema: "aten::max_pool2d_with_indices.out(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, " +
-			"int[2] dilation=1, bool ceil_mode=False, *, Tensor(a!) out, Tensor(b!) indices)",
-			Func: maxPool, DTypes: "integers, " + float, Family: kernels.Exact, Note: "NaN wins, as in PyTorch"},
-		{Schema: "aten::max_pool2d_with_indices_backward.grad_input(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, " +
-			"int[2] padding, int[2] dilation, bool ceil_mode, Tensor indices, *, Tensor(a!) grad_input)",
-			Func: maxPoolBackward, DTypes: float, Family: kernels.Sum},
-		{Schema: "aten::avg_pool2d.out(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, " +
-			"bool count_include_pad=True, int? divisor_override=None, *, Tensor(a!) out)",
-			Func: avgPool, DTypes: "int64, " + float, Family: kernels.Sum},
-		{Schema: "aten::_adaptive_avg_pool2d.out(Tensor self, SymInt[2] output_size, *, Tensor(a!) out)",
-			Func: adaptiveAvgPool, DTypes: "int64, " + float, Family: kernels.Sum},
+		{Schema: name("aten::max_pool%dd_with_indices.out(Tensor self, ") + list + " kernel_size, " + list + " stride=[], " + list + " padding=0, " +
+			list + " dilation=1, bool ceil_mode=False, *, Tensor(a!) out, Tensor(b!) indices)",
+			Func: maxPool(dims), DTypes: "integers, " + float, Family: kernels.Exact, Note: "NaN wins, as in PyTorch"},
+		{Schema: name("aten::max_pool%dd_with_indices_backward.grad_input(Tensor grad_output, Tensor self, ") + list + " kernel_size, " + list +
+			" stride, " + list + " padding, " + list + " dilation, bool ceil_mode, Tensor indices, *, Tensor(a!) grad_input)",
+			Func: maxPoolBackward(dims), DTypes: float, Family: kernels.Sum},
+		{Schema: name("aten::avg_pool%dd.out(Tensor self, ") + list + " kernel_size, " + list + " stride=[], " + list + " padding=0, " +
+			"bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None, *, Tensor(a!) out)",
+			Func: avgPool(dims), DTypes: "int64, " + float, Family: kernels.Sum},
+		{Schema: name("aten::_adaptive_avg_pool%dd.out(Tensor self, SymInt") + fmt.Sprintf("[%d] output_size, *, Tensor(a!) out)", dims),
+			Func: adaptiveAvgPool(dims), DTypes: "int64, " + float, Family: kernels.Sum},
 	}
 }
 
-// window is the geometry of a pooling: planes of in points become planes of out
-// points; index 0 is height, 1 width.
-type window struct {
-	planes, rank                int
-	in, out                     [2]int
-	kernel, stride, pad, dilate [2]int
+// pooling is the geometry of a pooling: planes of points, each over the last dims dimensions
+// of tensors of the given rank.
+type pooling struct {
+	window.Shape
+	planes, rank, dims int
 }
 
-// limit bounds every size and parameter, so that no product of two leaves int64.
-const limit = 1 << 31
-
-// input checks argument i, [channels, height, width] with or without a batch.
-func (w *window) input(i int, t *tensor.Tensor) error {
-	w.rank = t.Rank()
-	if w.rank != 3 && w.rank != 4 {
-		return kernels.Bad(i, t.String(), "rank 3 or 4")
+// input checks argument i: channels and spatial dimensions, with or without a batch.
+func (w *pooling) input(i int, t *tensor.Tensor, dims int) error {
+	w.dims, w.rank = dims, t.Rank()
+	if w.rank != dims+1 && w.rank != dims+2 {
+		return kernels.Bad(i, t.String(), fmt.Sprintf("rank %d or %d", dims+1, dims+2))
 	}
 	for d, n := range t.Sizes {
-		if n > limit || n == 0 && (d > 0 || w.rank == 3) {
+		if n > window.Limit || n == 0 && (d > 0 || w.rank == dims+1) {
 			return kernels.Bad(i, t.String(), "sizes of at least 1 and at most 2^31 behind the batch")
 		}
 	}
-	w.in = [2]int(t.Sizes[w.rank-2:])
+	w.In = window.Spatial(t.Sizes, dims)
 	w.planes = 1
-	for _, n := range t.Sizes[:w.rank-2] {
+	for _, n := range t.Sizes[:w.rank-dims] {
 		w.planes *= n
 	}
 	return nil
 }
 
 // sizes are the output's, out last.
-func (w *window) sizes(dst *[4]int, in *tensor.Tensor) []int {
+func (w *pooling) sizes(dst *[5]int, in *tensor.Tensor) []int {
 	copy(dst[:], in.Sizes)
-	copy(dst[w.rank-2:], w.out[:])
+	copy(dst[w.rank-w.dims:], w.Out[3-w.dims:])
 	return dst[:w.rank]
 }
 
 // slide reads kernel size, stride and padding, arguments from first on, then
 // dilation unless dilation is negative, and computes the output's size.
-func (w *window) slide(a kernels.Args, first, dilation int, ceil bool) error {
-	if err := pair(&w.kernel, a, first, 1, nil); err != nil {
+func (w *pooling) slide(a kernels.Args, first, dilation int, ceil bool) error {
+	if err := window.Read(&w.Kernel, a, first, w.dims, 1, nil); err != nil {
 		return err
 	}
-	if err := pair(&w.stride, a, first+1, 1, &w.kernel); err != nil {
+	if err := window.Read(&w.Stride, a, first+1, w.dims, 1, &w.Kernel); err != nil {
 		return err
 	}
-	if err := pair(&w.pad, a, first+2, 0, nil); err != nil {
+	if err := window.Read(&w.Pad, a, first+2, w.dims, 0, nil); err != nil {
 		return err
 	}
-	w.dilate = [2]int{1, 1}
+	w.Dilate = [3]int{1, 1, 1}
 	if dilation >= 0 {
-		if err := pair(&w.dilate, a, dilation, 1, nil); err != nil {
+		if err := window.Read(&w.Dilate, a, dilation, w.dims, 1, nil); err != nil {
 			return err
 		}
 	}
-	for i := range 2 {
-		extent := w.dilate[i]*(w.kernel[i]-1) + 1
-		if w.pad[i] > extent/2 {
-			return kernels.Badf(first+2, fmt.Sprintf("at most half of the kernel's extent %d", extent), "%d", w.pad[i])
+	for i := range 3 {
+		extent := w.Extent(i)
+		if w.Pad[i] > extent/2 {
+			return kernels.Badf(first+2, fmt.Sprintf("at most half of the kernel's extent %d", extent), "%d", w.Pad[i])
 		}
-		w.out[i] = outSize(w.in[i], extent, w.stride[i], w.pad[i], ceil)
-		if w.out[i] < 1 {
-			return kernels.Badf(first, "a kernel that fits the input", "extent %d for size %d and padding %d", extent, w.in[i], w.pad[i])
+		if w.Slide(i, ceil); w.Out[i] < 1 {
+			return kernels.Badf(first, "a kernel that fits the input", "extent %d for size %d and padding %d", extent, w.In[i], w.Pad[i])
 		}
 	}
 	return nil
 }
 
-// outSize is the number of windows; in ceil mode the last may end outside, but not
-// start there.
-func outSize(in, extent, stride, pad int, ceil bool) int {
-	room := in + 2*pad - extent
-	if ceil {
-		room += stride - 1
-	}
-	if room < 0 {
-		return 0
-	}
-	n := room/stride + 1
-	if ceil && (n-1)*stride >= in+pad {
-		n--
-	}
-	return n
-}
+// place is where a point lies in a plane of the input.
+func (w *pooling) place(d, h, x int) int { return (d*w.In[1]+h)*w.In[2] + x }
 
-// pair reads an int[2] of one entry for both dimensions or two; unset stands for an
-// empty list, where that is allowed.
-func pair(dst *[2]int, a kernels.Args, arg int, least int64, unset *[2]int) error {
-	list := a.Ints(arg)
-	if len(list) == 0 && unset != nil {
-		*dst = *unset
-		return nil
-	}
-	if len(list) != 1 && len(list) != 2 {
-		return kernels.Badf(arg, "1 or 2 entries", "%v", list)
-	}
-	for i := range dst {
-		v := list[min(i, len(list)-1)]
-		if v < least || v > limit {
-			return kernels.Badf(arg, fmt.Sprintf("entries in [%d, 2^31]", least), "%v", list)
-		}
-		dst[i] = int(v)
-	}
-	return nil
-}
-
-// span is where a window over a dimension lies: from its first tap, the range of
-// taps inside the input.
-func (w *window) span(dim, at int) (start, lo, hi int) {
-	start = at*w.stride[dim] - w.pad[dim]
-	d := w.dilate[dim]
-	if start < 0 {
-		lo = (-start + d - 1) / d
-	}
-	hi = min(w.kernel[dim], (w.in[dim]-start+d-1)/d)
-	return start, lo, max(hi, lo)
+// point is the plane of output row i, counted through the planes, its depth and its height.
+func (w *pooling) point(i int) (plane, d, h int) {
+	return i / w.Out[1] / w.Out[0], i / w.Out[1] % w.Out[0], i % w.Out[1]
 }

@@ -12,21 +12,23 @@ import (
 
 var types = []tensor.DType{tensor.Float32, tensor.Float64, tensor.Float16, tensor.BFloat16, tensor.Int64, tensor.Int8, tensor.Uint8}
 
-// problem is a pooling of [2, 3, h, w] with everything chosen at random.
+// problem is a pooling over the last dims of three dimensions with everything chosen at random.
 type problem struct {
-	size, kernel, stride, pad, dil, out [2]int
+	dims                                int
+	size, kernel, stride, pad, dil, out [3]int
 	ceil                                bool
 }
 
 // random draws a legal problem; dilation is 1 unless dilated.
-func random(r *rand.Rand, dilated bool) *problem {
+func random(r *rand.Rand, dims int, dilated bool) *problem {
+	one := [3]int{1, 1, 1}
 	for {
-		p := &problem{ceil: r.IntN(2) == 0}
+		p := &problem{dims: dims, size: one, kernel: one, stride: one, dil: one, out: one, ceil: r.IntN(2) == 0}
 		ok := true
-		for i := range 2 {
-			p.size[i], p.kernel[i], p.stride[i], p.dil[i] = 1+r.IntN(9), 1+r.IntN(4), 1+r.IntN(3), 1
-			if r.IntN(4) == 0 { // several bands, and rows longer than vectors
-				p.size[i] = 20 + r.IntN(100)
+		for i := 3 - dims; i < 3; i++ {
+			p.size[i], p.kernel[i], p.stride[i] = 1+r.IntN(9), 1+r.IntN(4), 1+r.IntN(3)
+			if r.IntN(4) == 0 && i > 0 { // several bands, and rows longer than vectors
+				p.size[i] = 20 + r.IntN(100/(dims-1))
 			}
 			if r.IntN(10) == 0 { // not tap by tap
 				p.kernel[i] = 5 + r.IntN(20)
@@ -53,55 +55,69 @@ func (p *problem) String() string {
 	return fmt.Sprintf("size %v kernel %v stride %v pad %v dilation %v ceil %v", p.size, p.kernel, p.stride, p.pad, p.dil, p.ceil)
 }
 
-// window calls f for the input points of output point (y, x) that lie inside.
-func (p *problem) window(y, x int, f func(at int)) {
-	for i := range p.kernel[0] {
-		for j := range p.kernel[1] {
-			h, w := y*p.stride[0]-p.pad[0]+i*p.dil[0], x*p.stride[1]-p.pad[1]+j*p.dil[1]
-			if h >= 0 && h < p.size[0] && w >= 0 && w < p.size[1] {
-				f(h*p.size[1] + w)
-			}
+// last is a size or parameter of the problem's own dimensions.
+func (p *problem) last(v *[3]int) []int { return v[3-p.dims:] }
+
+// of is sizes of a tensor with those at its end.
+func (p *problem) of(batch, channels int, v *[3]int) []int {
+	return append([]int{batch, channels}, p.last(v)...)
+}
+
+func (p *problem) op(format string) string { return fmt.Sprintf(format, p.dims) }
+
+// window calls f for the input points of an output point that lie inside.
+func (p *problem) window(o [3]int, f func(at int)) {
+	for k := range p.kernel[0] * p.kernel[1] * p.kernel[2] {
+		tap := [3]int{k / p.kernel[2] / p.kernel[1], k / p.kernel[2] % p.kernel[1], k % p.kernel[2]}
+		at, inside := 0, true
+		for i := range 3 {
+			v := o[i]*p.stride[i] - p.pad[i] + tap[i]*p.dil[i]
+			inside = inside && v >= 0 && v < p.size[i]
+			at = at*p.size[i] + v
+		}
+		if inside {
+			f(at)
 		}
 	}
 }
 
 // each calls f for every output element: its flat index, its plane of x, its place.
-func (p *problem) each(x []float64, f func(i int, plane []float64, y, x int)) {
-	points, outs := p.size[0]*p.size[1], p.out[0]*p.out[1]
+func (p *problem) each(x []float64, f func(i int, plane []float64, o [3]int)) {
+	points, outs := p.size[0]*p.size[1]*p.size[2], p.out[0]*p.out[1]*p.out[2]
 	for i := range len(x) / points * outs {
-		f(i, x[i/outs*points:][:points], i%outs/p.out[1], i%p.out[1])
+		f(i, x[i/outs*points:][:points], [3]int{i % outs / p.out[2] / p.out[1], i / p.out[2] % p.out[1], i % p.out[2]})
 	}
 }
 
 // layouts are channels and dim orders of input and output: any, or channels last with
 // enough of them for vectors.
-func layouts(r *rand.Rand, i int) (channels int, in, out []uint8) {
+func layouts(r *rand.Rand, i, dims int) (channels int, in, out []uint8) {
 	if i%4 == 0 {
-		last := []uint8{0, 2, 3, 1}
+		last := append([]uint8{0, 2, 3, 4}[:dims+1:dims+1], 1)
 		return 8 + r.IntN(5), last, last
 	}
-	return 3, kerneltest.AnyOrder(r, 4), kerneltest.AnyOrder(r, 4)
+	return 3, kerneltest.AnyOrder(r, dims+2), kerneltest.AnyOrder(r, dims+2)
 }
 
 func TestMaxPool(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	var cases []kerneltest.Case
-	for i := range 120 {
-		p, d := random(r, true), types[i%len(types)]
-		channels, from, to := layouts(r, i/2)
-		x := kerneltest.Noise(r, d, []int{2, channels, p.size[0], p.size[1]}, from)
+	for i := range 200 {
+		p, d := random(r, 2+i/120, true), types[i%len(types)]
+		channels, from, to := layouts(r, i/2, p.dims)
+		x := kerneltest.Noise(r, d, p.of(2, channels, &p.size), from)
 		if xs := tensor.Data[float32](x); d == tensor.Float32 && i%2 == 0 {
 			for range len(xs) / 2 {
 				xs[r.IntN(len(xs))] = float32(math.Inf(-1)) // no more than padding
 			}
 		}
-		sizes := []int{2, channels, p.out[0], p.out[1]}
+		sizes := p.of(2, channels, &p.out)
 		n, _ := tensor.Product(sizes)
 		want, index := make([]float64, n), make([]float64, n)
 		missed := false
-		p.each(kerneltest.Dense(x), func(i int, plane []float64, y, x int) {
+		p.each(kerneltest.Dense(x), func(i int, plane []float64, o [3]int) {
 			best := -1
-			p.window(y, x, func(at int) {
+			p.window(o, func(at int) {
 				if best < 0 || plane[at] > plane[best] {
 					best = at
 				}
@@ -115,8 +131,8 @@ func TestMaxPool(t *testing.T) {
 		if missed { // what a window without elements gives is nowhere defined
 			continue
 		}
-		cases = append(cases, kerneltest.Case{Name: fmt.Sprint(d, " ", p), Op: "aten::max_pool2d_with_indices.out",
-			Args: []any{x, p.kernel[:], p.stride[:], p.pad[:], p.dil[:], p.ceil},
+		cases = append(cases, kerneltest.Case{Name: fmt.Sprint(d, " ", p), Op: p.op("aten::max_pool%dd_with_indices.out"),
+			Args: []any{x, p.last(&p.kernel), p.last(&p.stride), p.last(&p.pad), p.last(&p.dil), p.ceil},
 			Want: []any{kerneltest.FromDense(d, sizes, to, want), kerneltest.FromDense(tensor.Int64, sizes, to, index)}})
 	}
 	kerneltest.Run(t, set, cases...)
@@ -125,19 +141,19 @@ func TestMaxPool(t *testing.T) {
 func TestMaxPoolBackward(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	var cases []kerneltest.Case
-	for i := range 30 {
-		p, d := random(r, false), types[i%4]
-		x := kerneltest.Noise(r, d, []int{2, 3, p.size[0], p.size[1]}, nil)
-		sizes := []int{2, 3, p.out[0], p.out[1]}
-		g := kerneltest.Noise(r, d, sizes, kerneltest.AnyOrder(r, 4))
+	for i := range 40 {
+		p, d := random(r, 2+i/30, false), types[i%4]
+		x := kerneltest.Noise(r, d, p.of(2, 3, &p.size), nil)
+		sizes, points := p.of(2, 3, &p.out), p.size[0]*p.size[1]*p.size[2]
+		g := kerneltest.Noise(r, d, sizes, kerneltest.AnyOrder(r, p.dims+2))
 		gs, index := kerneltest.Dense(g), make([]float64, g.Numel())
 		want := make([]float64, x.Numel())
-		p.each(kerneltest.Dense(x), func(i int, _ []float64, _, _ int) {
-			index[i] = float64(r.IntN(p.size[0] * p.size[1]))
-			want[i/(p.out[0]*p.out[1])*p.size[0]*p.size[1]+int(index[i])] += gs[i]
+		p.each(kerneltest.Dense(x), func(i int, _ []float64, _ [3]int) {
+			index[i] = float64(r.IntN(points))
+			want[i/(p.out[0]*p.out[1]*p.out[2])*points+int(index[i])] += gs[i]
 		})
-		cases = append(cases, kerneltest.Case{Name: fmt.Sprint(d, " ", p), Op: "aten::max_pool2d_with_indices_backward.grad_input", Scale: 40,
-			Args: []any{g, x, p.kernel[:], p.stride[:], p.pad[:], []int{1}, p.ceil, kerneltest.FromDense(tensor.Int64, sizes, nil, index)},
+		cases = append(cases, kerneltest.Case{Name: fmt.Sprint(d, " ", p), Op: p.op("aten::max_pool%dd_with_indices_backward.grad_input"), Scale: 40,
+			Args: []any{g, x, p.last(&p.kernel), p.last(&p.stride), p.last(&p.pad), []int{1}, p.ceil, kerneltest.FromDense(tensor.Int64, sizes, nil, index)},
 			Want: []any{kerneltest.FromDense(d, x.Sizes, nil, want)}})
 	}
 	kerneltest.Run(t, set, cases...)
@@ -146,29 +162,26 @@ func TestMaxPoolBackward(t *testing.T) {
 func TestAvgPool(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	var cases []kerneltest.Case
-	for i := range 120 {
-		p, d := random(r, false), types[i%5]
-		for p.pad[0] > p.kernel[0]/2 || p.pad[1] > p.kernel[1]/2 {
-			p = random(r, false)
-		}
-		channels, from, to := layouts(r, i)
-		x := kerneltest.Noise(r, d, []int{2, channels, p.size[0], p.size[1]}, from)
-		sizes := []int{2, channels, p.out[0], p.out[1]}
+	for i := range 200 {
+		p, d := random(r, 2+i/120, false), types[i%5]
+		channels, from, to := layouts(r, i, p.dims)
+		x := kerneltest.Noise(r, d, p.of(2, channels, &p.size), from)
+		sizes := p.of(2, channels, &p.out)
 		n, _ := tensor.Product(sizes)
 		want := make([]float64, n)
 		include, divisor := i%2 == 0, any(nil)
 		if i%3 == 0 {
 			divisor = 1 + r.IntN(5)
 		}
-		p.each(kerneltest.Dense(x), func(i int, plane []float64, y, x int) {
+		p.each(kerneltest.Dense(x), func(i int, plane []float64, o [3]int) {
 			count := 0
-			p.window(y, x, func(at int) { want[i] += plane[at]; count++ })
+			p.window(o, func(at int) { want[i] += plane[at]; count++ })
 			switch {
 			case divisor != nil:
 				count = divisor.(int)
 			case include:
 				count = 1
-				for d, at := range [2]int{y, x} {
+				for d, at := range o {
 					start := at*p.stride[d] - p.pad[d]
 					count *= min(start+p.kernel[d], p.size[d]+p.pad[d]) - start
 				}
@@ -178,8 +191,8 @@ func TestAvgPool(t *testing.T) {
 				want[i] = math.Trunc(want[i])
 			}
 		})
-		cases = append(cases, kerneltest.Case{Name: fmt.Sprint(d, " ", p, include, divisor), Op: "aten::avg_pool2d.out", Scale: 16,
-			Args: []any{x, p.kernel[:], p.stride[:], p.pad[:], p.ceil, include, divisor},
+		cases = append(cases, kerneltest.Case{Name: fmt.Sprint(d, " ", p, include, divisor), Op: p.op("aten::avg_pool%dd.out"), Scale: 16,
+			Args: []any{x, p.last(&p.kernel), p.last(&p.stride), p.last(&p.pad), p.ceil, include, divisor},
 			Want: []any{kerneltest.FromDense(d, sizes, to, want)}})
 	}
 	kerneltest.Run(t, set, cases...)
@@ -188,23 +201,24 @@ func TestAvgPool(t *testing.T) {
 func TestAdaptiveAvgPool(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	var cases []kerneltest.Case
-	for i := range 40 {
-		d, in, out := types[i%4], [2]int{1 + r.IntN(9), 1 + r.IntN(9)}, [2]int{1 + r.IntN(9), 1 + r.IntN(9)}
-		channels, from, to := layouts(r, i)
-		x := kerneltest.Noise(r, d, []int{1, channels, in[0], in[1]}, from)
-		dense, want := kerneltest.Dense(x), make([]float64, channels*out[0]*out[1])
-		for i := range want {
-			y, x := i/out[1]%out[0], i%out[1]
-			h0, h1 := y*in[0]/out[0], ((y+1)*in[0]+out[0]-1)/out[0]
-			w0, w1 := x*in[1]/out[1], ((x+1)*in[1]+out[1]-1)/out[1]
-			for h := h0; h < h1; h++ {
-				for w := w0; w < w1; w++ {
-					want[i] += dense[(i/(out[0]*out[1])*in[0]+h)*in[1]+w] / float64((h1-h0)*(w1-w0))
-				}
-			}
+	for i := range 60 {
+		dims, d, in, out := 2+i/40, types[i%4], [3]int{1, 1, 1}, [3]int{1, 1, 1}
+		for k := 3 - dims; k < 3; k++ {
+			in[k], out[k] = 1+r.IntN(9), 1+r.IntN(9)
 		}
-		cases = append(cases, kerneltest.Case{Name: fmt.Sprint(d, in, "→", out), Op: "aten::_adaptive_avg_pool2d.out", Scale: 4,
-			Args: []any{x, out[:]}, Want: []any{kerneltest.FromDense(d, []int{1, channels, out[0], out[1]}, to, want)}})
+		channels, from, to := layouts(r, i, dims)
+		p := &problem{dims: dims, size: in, out: out, stride: [3]int{1, 1, 1}, dil: [3]int{1, 1, 1}}
+		x := kerneltest.Noise(r, d, p.of(1, channels, &in), from)
+		want := make([]float64, channels*out[0]*out[1]*out[2])
+		p.each(kerneltest.Dense(x), func(i int, plane []float64, o [3]int) {
+			for k := range 3 { // the window is one of its own, at its place
+				lo := o[k] * in[k] / out[k]
+				p.kernel[k], p.pad[k] = ((o[k]+1)*in[k]+out[k]-1)/out[k]-lo, o[k]-lo
+			}
+			p.window(o, func(at int) { want[i] += plane[at] / float64(p.kernel[0]*p.kernel[1]*p.kernel[2]) })
+		})
+		cases = append(cases, kerneltest.Case{Name: fmt.Sprint(d, in, "→", out), Op: p.op("aten::_adaptive_avg_pool%dd.out"), Scale: 4,
+			Args: []any{x, p.last(&out)}, Want: []any{kerneltest.FromDense(d, p.of(1, channels, &out), to, want)}})
 	}
 	kerneltest.Run(t, set, cases...)
 }
@@ -234,6 +248,10 @@ func TestEdges(t *testing.T) {
 			Args: []any{f(1, 1), f(1, 2), one, one, []int{0, 0}, one, false, index(0, 2)}},
 		kerneltest.Case{Name: "divisor of 0", Op: "aten::avg_pool2d.out", Outs: []any{f(1, 2)}, Refused: "anything but 0",
 			Args: []any{f(1, 2), one, one, []int{0, 0}, false, true, 0}},
+		kerneltest.Case{Name: "two sizes of three", Op: "aten::avg_pool3d.out", Outs: []any{tensor.New(tensor.Float32, 1, 2, 2, 2)}, Refused: "1 or 3",
+			Args: []any{tensor.New(tensor.Float32, 1, 2, 2, 2), one, []int{}, []int{0}, false, true, nil}},
+		kerneltest.Case{Name: "rank of 2 dimensions", Op: "aten::avg_pool3d.out", Outs: []any{f(1, 2)}, Refused: "rank 4 or 5",
+			Args: []any{f(1, 2), []int{1}, []int{}, []int{0}, false, true, nil}},
 		kerneltest.Case{Name: "no output", Op: "aten::_adaptive_avg_pool2d.out", Args: []any{f(1, 2), []int{0, 2}}, Want: []any{tensor.New(tensor.Float32, 1, 0, 2)}},
 	)
 }
@@ -245,6 +263,7 @@ func TestNoAllocs(t *testing.T) {
 	last := func(d tensor.DType, size int) *tensor.Tensor {
 		return kerneltest.FromDense(d, []int{1, 8, size, size}, []uint8{0, 2, 3, 1}, make([]float64, 8*size*size))
 	}
+	deep := func(size int) *tensor.Tensor { return tensor.New(tensor.Float32, 4, size, size, size) }
 	kerneltest.NoAllocs(t, set,
 		kerneltest.Case{Name: "max", Op: "aten::max_pool2d_with_indices.out", Args: []any{x, two, two, []int{0}, []int{1}, false}, Want: []any{y, i}},
 		kerneltest.Case{Name: "max backward", Op: "aten::max_pool2d_with_indices_backward.grad_input", Args: []any{y, x, two, two, []int{0}, []int{1}, false, i}, Want: []any{x}},
@@ -253,6 +272,9 @@ func TestNoAllocs(t *testing.T) {
 			Want: []any{last(tensor.Float32, 20), last(tensor.Int64, 20)}},
 		kerneltest.Case{Name: "avg, channels last", Op: "aten::avg_pool2d.out", Args: []any{last(tensor.Float32, 40), two, two, []int{0}, false, true, nil}, Want: []any{last(tensor.Float32, 20)}},
 		kerneltest.Case{Name: "avg of large windows", Op: "aten::avg_pool2d.out", Args: []any{x, []int{10}, []int{10}, []int{0}, false, true, nil}, Want: []any{tensor.New(tensor.Float32, 8, 4, 4)}},
+		kerneltest.Case{Name: "max of 3 dimensions", Op: "aten::max_pool3d_with_indices.out", Args: []any{deep(8), []int{2}, []int{2}, []int{1}, []int{1}, false},
+			Want: []any{deep(5), tensor.New(tensor.Int64, 4, 5, 5, 5)}},
+		kerneltest.Case{Name: "avg of 3 dimensions", Op: "aten::avg_pool3d.out", Args: []any{deep(8), []int{2}, []int{2}, []int{1}, false, true, nil}, Want: []any{deep(5)}},
 		kerneltest.Case{Name: "adaptive", Op: "aten::_adaptive_avg_pool2d.out", Args: []any{x, []int{20, 20}}, Want: []any{y}},
 	)
 }

@@ -1,0 +1,127 @@
+// Package window (no compatibility promise) is the geometry of windows that slide over one
+// to three spatial dimensions: what convolutions and poolings of all families read.
+package window
+
+import (
+	"fmt"
+
+	"github.com/etrun-go/etrun/kernels"
+)
+
+// Limit bounds every size and parameter, so that no sum of products of two leaves int64.
+const Limit = 1 << 31
+
+// Shape is how windows of Kernel taps, Dilate apart, lie Stride apart over In points with Pad
+// points around them: Out windows. Always over depth, height and width; missing leading
+// dimensions have size, kernel and stride 1.
+type Shape struct {
+	In, Out, Kernel, Stride, Pad, Dilate [3]int
+}
+
+// Volume is the number of points of spatial sizes.
+func Volume(d [3]int) int { return d[0] * d[1] * d[2] }
+
+// Spatial is the last n sizes of a tensor, behind ones.
+func Spatial(sizes []int, n int) [3]int {
+	d := [3]int{1, 1, 1}
+	copy(d[3-n:], sizes[len(sizes)-n:])
+	return d
+}
+
+// Read reads argument arg, an int[] of one entry for all n spatial dimensions or one for each,
+// of at least least, which missing dimensions have. unset stands for an empty list, where that
+// is allowed.
+func Read(dst *[3]int, a kernels.Args, arg, n int, least int64, unset *[3]int) error {
+	list := a.Ints(arg)
+	if len(list) == 0 && unset != nil {
+		*dst = *unset
+		return nil
+	}
+	if len(list) != 1 && len(list) != n {
+		return kernels.Badf(arg, fmt.Sprintf("1 or %d entries", n), "%v", list)
+	}
+	*dst = [3]int{int(least), int(least), int(least)}
+	for i := range n {
+		v := list[min(i, len(list)-1)]
+		if v < least || v > Limit {
+			return kernels.Badf(arg, fmt.Sprintf("entries in [%d, 2^31]", least), "%v", list)
+		}
+		dst[3-n+i] = int(v)
+	}
+	return nil
+}
+
+// Extent is how many points a window covers along dimension d.
+func (s *Shape) Extent(d int) int { return s.Dilate[d]*(s.Kernel[d]-1) + 1 }
+
+// Slide computes how often a window slides along dimension d, 0 where it does not fit. In ceil
+// mode the last one may end outside of the padded input, but not start behind the input.
+func (s *Shape) Slide(d int, ceil bool) {
+	room := s.In[d] + 2*s.Pad[d] - s.Extent(d)
+	if ceil {
+		room += s.Stride[d] - 1
+	}
+	if s.Out[d] = 0; room < 0 {
+		return
+	}
+	s.Out[d] = room/s.Stride[d] + 1
+	if ceil && (s.Out[d]-1)*s.Stride[d] >= s.In[d]+s.Pad[d] {
+		s.Out[d]--
+	}
+}
+
+// SlideBack computes the points along dimension d of which the windows of a transposed
+// convolution cover In, and more behind them; it may be negative.
+func (s *Shape) SlideBack(d, more int) {
+	s.Out[d] = (s.In[d]-1)*s.Stride[d] - 2*s.Pad[d] + s.Extent(d) + more
+}
+
+// Reverse turns windows that go from the input to the output into those that go back.
+func (s *Shape) Reverse() { s.In, s.Out = s.Out, s.In }
+
+// Start is where window at begins along dimension d; it may be in the padding.
+func (s *Shape) Start(d, at int) int { return at*s.Stride[d] - s.Pad[d] }
+
+// Taps is where window at begins along dimension d, and which of its taps lie in the input.
+func (s *Shape) Taps(d, at int) (start, lo, hi int) {
+	start = s.Start(d, at)
+	lo, hi = Inside(s.Kernel[d], s.In[d], start, s.Dilate[d])
+	return start, lo, hi
+}
+
+// Whole reports that no window reaches over an edge of the input along dimension d.
+func (s *Shape) Whole(d int) bool {
+	return s.Pad[d] == 0 && s.Start(d, s.Out[d]-1)+s.Extent(d) <= s.In[d]
+}
+
+// Alike is how many windows from at on along dimension d have the same taps in the input, of
+// which that one has the given number.
+func (s *Shape) Alike(d, at, taps int) int {
+	room := s.In[d] - s.Start(d, at) - s.Extent(d)
+	if taps < s.Kernel[d] || room < 0 {
+		return 1
+	}
+	return min(room/s.Stride[d]+1, s.Out[d]-at)
+}
+
+// Inside is the range of i < n with 0 ≤ x+i·step < size; lo = hi where there are none.
+func Inside(n, size, x, step int) (lo, hi int) {
+	if x < 0 {
+		lo = min(stepsTo(-x, step), n)
+	}
+	if size <= x {
+		return lo, lo
+	}
+	return lo, max(min(stepsTo(size-x, step), n), lo)
+}
+
+// stepsTo is ⌈distance / step⌉; the usual steps do without a division.
+func stepsTo(distance, step int) int {
+	switch step {
+	case 1:
+		return distance
+	case 2:
+		return (distance + 1) >> 1
+	}
+	return (distance + step - 1) / step
+}
