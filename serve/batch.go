@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/serve/oip"
 )
@@ -170,7 +169,7 @@ func (b *batch) execute(members []*member) error {
 	case 0:
 		return nil
 	case 1:
-		return e.pool.Do(b.ctx, func(m *etrun.Method) error { return members[0].call.execute(b.ctx, m) })
+		return members[0].call.execute(b.ctx, e.pool)
 	}
 	joined := &call{endpoint: e}
 	for i := range e.inputs {
@@ -179,7 +178,7 @@ func (b *batch) execute(members []*member) error {
 	for i := range e.outputs {
 		joined.wanted = append(joined.wanted, wanted{output: i})
 	}
-	if err := e.pool.Do(b.ctx, func(m *etrun.Method) error { return joined.execute(b.ctx, m) }); err != nil {
+	if err := joined.execute(b.ctx, e.pool); err != nil {
 		return err
 	}
 	return joined.split(members)

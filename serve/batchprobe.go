@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/serve/oip"
 )
@@ -30,16 +29,16 @@ func newBatches(ctx context.Context, e *endpoint) (*batches, error) {
 		}
 	}
 	l := &batches{endpoint: e, most: most, delay: e.version.model.config.BatchDelay}
-	return l, e.pool.Do(ctx, func(m *etrun.Method) error { return l.probe(ctx, m) })
+	return l, l.probe(ctx, e.pool)
 }
 
-func (l *batches) probe(ctx context.Context, m *etrun.Method) error {
+func (l *batches) probe(ctx context.Context, r Runner) error {
 	members := []*member{l.sample(1), l.sample(2)}
 	joined := &call{endpoint: l.endpoint, wanted: members[0].call.wanted}
 	for i := range l.endpoint.inputs {
 		joined.values = append(joined.values, joinInput(members, i))
 	}
-	if err := joined.execute(ctx, m); err != nil {
+	if err := joined.execute(ctx, r); err != nil {
 		return fmt.Errorf("method %q with two rows: %w", l.endpoint.method, err)
 	}
 	if err := joined.split(members); err != nil {
@@ -47,7 +46,7 @@ func (l *batches) probe(ctx context.Context, m *etrun.Method) error {
 	}
 	for row, member := range members {
 		together := member.call.outputs
-		if err := member.call.execute(ctx, m); err != nil {
+		if err := member.call.execute(ctx, r); err != nil {
 			return fmt.Errorf("method %q with one row: %w", l.endpoint.method, err)
 		}
 		for i := range together {

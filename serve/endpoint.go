@@ -17,7 +17,7 @@ type endpoint struct {
 	version         *version
 	method          string
 	inputs, outputs []slot
-	pool            *etrun.Pool
+	pool            Runner
 	batches         *batches // nil where requests are not joined
 }
 
@@ -33,25 +33,27 @@ func newEndpoint(v *version, method string) (*endpoint, error) {
 	if e.outputs, err = slotsOf(meta.Outputs, "output"); err != nil {
 		return nil, fmt.Errorf("method %q: %w", meta.Name, err)
 	}
-	e.pool, err = v.program.NewPool(meta.Name, v.model.config.Instances)
-	return e, err
+	return e, nil
 }
 
-// try makes all instances and has each of them executed.
-func (e *endpoint) try(ctx context.Context) error {
-	first := true
-	err := e.pool.Warm(ctx, func(m *etrun.Method) error {
-		try := TryMethod
-		if first {
-			try, first = e.version.model.config.Check, false
-		}
-		return try(ctx, m)
-	})
-	if err != nil || e.version.model.config.MaxBatch == 1 {
+// prepare makes all instances, has each of them executed, and finds whether rows may be joined.
+func (e *endpoint) prepare(ctx context.Context) (err error) {
+	c := &e.version.model.config
+	e.pool, err = e.version.program.Pool(ctx, e.method, c.Instances)
+	if err != nil || c.MaxBatch == 1 {
 		return err
 	}
 	e.batches, err = newBatches(ctx, e)
 	return err
+}
+
+// try executes the method on random inputs.
+func (e *endpoint) try(ctx context.Context) error {
+	list := make([]etrun.ValueMeta, len(e.inputs))
+	for i := range list {
+		list[i] = e.inputs[i].meta
+	}
+	return e.pool.Run(ctx, samples(list), nil, nil)
 }
 
 // maxBytes bounds the inputs' bytes and elements; ok is false where they have no bound.
@@ -171,7 +173,7 @@ func (c *call) run(ctx context.Context) error {
 		return err
 	}
 	defer end()
-	return e.pool.Do(ctx, func(m *etrun.Method) error { return c.execute(ctx, m) })
+	return c.execute(ctx, e.pool)
 }
 
 // turn waits for one in the model's queue.
@@ -182,25 +184,19 @@ func (e *endpoint) turn(ctx context.Context) (end func(), err error) {
 	return end, err
 }
 
-// execute runs the call on an instance. A deadline that passed meanwhile is an error: the
-// answer comes too late.
-func (c *call) execute(ctx context.Context, m *etrun.Method) error {
-	for i, v := range c.values {
-		if err := m.SetValue(i, v); err != nil {
-			return err
-		}
-	}
-	if err := m.Execute(ctx); err != nil {
-		return err
-	}
+// execute runs the call. A deadline that passed meanwhile is an error: the answer comes too
+// late.
+func (c *call) execute(ctx context.Context, r Runner) error {
 	c.outputs = make([]oip.Tensor, len(c.wanted))
-	for i, w := range c.wanted {
-		v, err := m.Output(w.output)
-		if err != nil {
-			return err
-		}
-		c.outputs[i].Binary = w.binary
-		c.endpoint.outputs[w.output].fill(&c.outputs[i], &v, c.endpoint.version.alloc)
+	indexes := make([]int, len(c.wanted))
+	for k, w := range c.wanted {
+		indexes[k], c.outputs[k].Binary = w.output, w.binary
+	}
+	err := r.Run(ctx, c.values, indexes, func(k int, v *tensor.Value) {
+		c.endpoint.outputs[indexes[k]].fill(&c.outputs[k], v, c.endpoint.version.alloc)
+	})
+	if err != nil {
+		return err
 	}
 	return context.Cause(ctx)
 }

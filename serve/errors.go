@@ -45,6 +45,7 @@ var statuses = []struct {
 	{errRequest, http.StatusBadRequest},
 	{ErrUnknown, http.StatusNotFound},
 	{ErrEnded, http.StatusGone},
+	{ErrCrashed, http.StatusBadGateway},
 	{ErrNotReady, http.StatusServiceUnavailable},
 	{context.DeadlineExceeded, http.StatusGatewayTimeout},
 	{context.Canceled, statusGone},

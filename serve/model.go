@@ -20,6 +20,9 @@ type Config struct {
 	// Check decides whether a method that was loaded may serve; nil executes it on random
 	// inputs. It must not keep the method.
 	Check func(ctx context.Context, m *etrun.Method) error
+	// Start opens the program, tries it, and may have it run in another process. nil is
+	// for Open and Check.
+	Start func(ctx context.Context) (Program, error)
 	// Loaded hears of each load and how it ended; nil for nobody.
 	Loaded func(err error)
 	// Methods are served under their names as versions; empty means all.
@@ -52,6 +55,8 @@ const (
 	Loading  State = "LOADING" // for the first time, or after Unload
 	Ready    State = "READY"   // also while it is loaded anew
 	Failed   State = "FAILED"  // its first load failed
+	// Restarting is a program whose process ended, while another one is begun.
+	Restarting State = "RESTARTING"
 )
 
 // Faults of requests to a model; match with errors.Is.
@@ -59,6 +64,8 @@ var (
 	ErrNotReady = errors.New("model is not ready")
 	ErrUnknown  = errors.New("not found")
 	ErrEnded    = errors.New("no such sequence") // it ended, or never began
+	// ErrCrashed is a request that was under way when the process of its program ended.
+	ErrCrashed = errors.New("the process of the model ended")
 )
 
 // Model is one of a server's models.
@@ -81,8 +88,14 @@ func newModel(c Config) *Model {
 	c.Sequences.Most = cmp.Or(c.Sequences.Most, 16)
 	c.Sequences.Idle = cmp.Or(c.Sequences.Idle, time.Minute)
 	c.Sequences.Bytes = cmp.Or(c.Sequences.Bytes, 1<<30)
-	if c.Check == nil {
-		c.Check = TryMethod
+	if c.Start == nil {
+		c.Start = func(ctx context.Context) (Program, error) {
+			p, err := c.Open(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return Local(p, c.Check), nil
+		}
 	}
 	return &Model{config: c, state: Unloaded, queue: newQueue(c.Instances, c.MaxBatch, max(c.Queue, 0))}
 }
@@ -94,7 +107,18 @@ func (m *Model) Name() string { return m.config.Name }
 func (m *Model) State() State {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.state
+	state, _ := m.now()
+	return state
+}
+
+// now is the state, with a reason where it is bad. m.mu is held.
+func (m *Model) now() (State, string) {
+	if m.current != nil {
+		if down := m.current.program.Down(); down != nil {
+			return Restarting, down.Error()
+		}
+	}
+	return m.state, m.reason
 }
 
 // Waiting is how many requests wait for their turn.
@@ -166,8 +190,8 @@ func (m *Model) change(f func()) {
 func (m *Model) acquire() (*version, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.current == nil {
-		return nil, &stateError{m.config.Name, m.state}
+	if state, _ := m.now(); state != Ready {
+		return nil, &stateError{m.config.Name, state}
 	}
 	m.current.users.Add(1)
 	return m.current, nil
@@ -204,7 +228,7 @@ func (m *Model) Try(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		err = e.pool.Do(ctx, func(method *etrun.Method) error { return TryMethod(ctx, method) })
+		err = e.try(ctx)
 		end()
 		if err != nil {
 			return err

@@ -85,7 +85,7 @@ func TestOpenAPIWords(t *testing.T) {
 		}
 	}
 	states := d.Components.Schemas["Index"].Properties["state"].Enum
-	if want := []string{string(Unloaded), string(Loading), string(Ready), string(Failed)}; !slices.Equal(states, want) {
+	if want := []string{string(Unloaded), string(Loading), string(Ready), string(Failed), string(Restarting)}; !slices.Equal(states, want) {
 		t.Errorf("states %v, want %v", states, want)
 	}
 }

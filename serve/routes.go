@@ -175,7 +175,8 @@ func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
 	list := []indexAnswer{}
 	for _, m := range s.models {
 		m.mu.Lock()
-		row, v := indexAnswer{Name: m.config.Name, State: m.state, Reason: m.reason}, m.current
+		row, v := indexAnswer{Name: m.config.Name}, m.current
+		row.State, row.Reason = m.now()
 		m.mu.Unlock()
 		if v == nil {
 			list = append(list, row)

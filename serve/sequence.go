@@ -31,8 +31,8 @@ type sequence struct {
 	// waiting are the requests that use it or wait for it.
 	waiting int
 
-	methods map[string]*etrun.Method
-	first   *etrun.Method // whose state the others share
+	methods map[string]Instance
+	first   Instance // whose state the others share
 	bytes   int64
 	dead    bool
 }
@@ -91,7 +91,7 @@ func (l *sequences) enter(ctx context.Context, s step) (*sequence, error) {
 		l.mu.Unlock()
 		return nil, &busyError{fmt.Sprintf("%d sequences are open, no more are allowed", l.limits.Most), l.limits.Idle}
 	case q == nil:
-		q = &sequence{id: s.id, busy: make(chan struct{}, 1), methods: make(map[string]*etrun.Method)}
+		q = &sequence{id: s.id, busy: make(chan struct{}, 1), methods: make(map[string]Instance)}
 		l.live[s.id] = q
 		l.watch()
 	}
@@ -126,20 +126,15 @@ func (l *sequences) leave(q *sequence) {
 }
 
 // method is the sequence's instance of a method.
-func (l *sequences) method(ctx context.Context, q *sequence, name string) (*etrun.Method, error) {
+func (l *sequences) method(ctx context.Context, q *sequence, name string) (Instance, error) {
 	if m := q.methods[name]; m != nil {
 		return m, nil
 	}
-	var options []etrun.MethodOption
-	if q.first != nil {
-		options = append(options, etrun.WithStateOf(q.first))
-	}
-	m, err := l.version.program.Load(ctx, name, options...)
+	m, err := l.version.program.Instance(ctx, name, q.first)
 	if err != nil {
 		return nil, err
 	}
-	plan := m.Plan()
-	size := plan.Size() + plan.StateBytes + plan.HeapBytes
+	size := m.Bytes()
 	if err := l.take(size); err != nil {
 		_ = m.Close()
 		return nil, err

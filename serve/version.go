@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/serve/oip"
 )
@@ -16,7 +15,7 @@ import (
 // counts as one user as long as it is the current one.
 type version struct {
 	model     *Model
-	program   *etrun.Program
+	program   Program
 	endpoints []*endpoint
 	sequences *sequences
 	tensors   buffers // from alloc
@@ -27,7 +26,7 @@ type version struct {
 
 // open opens the program of a model and tries its methods.
 func (m *Model) open(ctx context.Context) (*version, error) {
-	program, err := m.config.Open(ctx)
+	program, err := m.config.Start(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +53,7 @@ func (v *version) prepare(ctx context.Context) error {
 			return err
 		}
 		v.endpoints = append(v.endpoints, e)
-		if err := e.try(ctx); err != nil {
+		if err := e.prepare(ctx); err != nil {
 			return fmt.Errorf("self-test: %w", err)
 		}
 	}
@@ -71,7 +70,9 @@ func (v *version) release() {
 	}
 	v.sequences.close()
 	for _, e := range v.endpoints {
-		_ = e.pool.Close() // of memory: nobody waits for what it says
+		if e.pool != nil {
+			_ = e.pool.Close() // of memory: nobody waits for what it says
+		}
 	}
 	_ = v.program.Close()
 	close(v.closed)
@@ -127,23 +128,6 @@ func (v *version) alloc(n int) []byte {
 		return b
 	}
 	return tensor.AlignedBytes(n)
-}
-
-// TryMethod executes a method on random inputs of the declared sizes: floats in [0, 1),
-// integers and bools 0 or 1.
-func TryMethod(ctx context.Context, m *etrun.Method) error {
-	meta := m.Meta()
-	for i := range meta.Inputs {
-		t := meta.Inputs[i].NewTensor()
-		if t == nil {
-			continue // it has the program's value
-		}
-		randomize(t, uint64(i))
-		if err := m.SetInput(i, t); err != nil {
-			return err
-		}
-	}
-	return m.Execute(ctx)
 }
 
 func randomize(t *tensor.Tensor, seed uint64) {

@@ -1,0 +1,14 @@
+package confine
+
+import "golang.org/x/sys/unix"
+
+const (
+	machine   = unix.AUDIT_ARCH_X86_64
+	largeFile = 0x8000
+)
+
+// Calls that this processor has beside others for the same.
+var (
+	harmlessHere = []uintptr{unix.SYS_TIME, unix.SYS_POLL, unix.SYS_EPOLL_WAIT}
+	loadingHere  = []uintptr{unix.SYS_NEWFSTATAT, unix.SYS_ACCESS, unix.SYS_READLINK}
+)

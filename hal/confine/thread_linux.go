@@ -1,0 +1,147 @@
+//go:build linux && (amd64 || arm64)
+
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Thread confines the calling thread, which the caller has locked and does not unlock: it
+// and the processes that it starts gain no privileges, have no capabilities, and open no
+// files but those given, no TCP connections and no abstract sockets, and signal nobody but
+// their own. Files that are not there are left out.
+func Thread(files Files) []Layer {
+	return []Layer{
+		{Privileges, unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)},
+		{Capabilities, dropCapabilities()},
+		{Landlock, restrict(files)},
+	}
+}
+
+// dropCapabilities leaves a process that the thread starts none, not even to root.
+func dropCapabilities() error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var have [2]unix.CapUserData
+	if err := unix.Capget(&header, &have[0]); err != nil {
+		return err
+	}
+	err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+	for c := uintptr(0); have[0].Permitted|have[1].Permitted != 0; c++ {
+		if _, missing := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0); missing != nil {
+			break // beyond the last one
+		}
+		err = errors.Join(err, unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0))
+	}
+	have[0].Inheritable, have[1].Inheritable = 0, 0
+	return errors.Join(err, unix.Capset(&header, &have[0]))
+}
+
+// rights are what each version of Landlock's interface added.
+var rights = []unix.LandlockRulesetAttr{
+	{Handled_access_fs: 1<<13 - 1},
+	{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_REFER},
+	{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_TRUNCATE},
+	{Handled_access_net: unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP},
+	{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_IOCTL_DEV},
+	{Scoped: unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL},
+}
+
+// landlockVersion is that of the kernel's interface.
+func landlockVersion() (int, error) {
+	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if errno != 0 {
+		return 0, fmt.Errorf("the kernel has none: %w", errno)
+	}
+	return int(v), nil
+}
+
+// restrict applies a set of rules to the thread.
+func restrict(files Files) error {
+	version, err := landlockVersion()
+	if err != nil {
+		return err
+	}
+	var all unix.LandlockRulesetAttr
+	for _, r := range rights[:min(version, len(rights))] {
+		all.Handled_access_fs |= r.Handled_access_fs
+		all.Handled_access_net |= r.Handled_access_net
+		all.Scoped |= r.Scoped
+	}
+	set, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&all)), unsafe.Sizeof(all), 0)
+	if errno != 0 {
+		return fmt.Errorf("landlock_create_ruleset: %w", errno)
+	}
+	defer unix.Close(int(set))
+	if err := files.allow(int(set)); err != nil {
+		return err
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, set, 0, 0); errno != 0 {
+		return fmt.Errorf("landlock_restrict_self: %w", errno)
+	}
+	return nil
+}
+
+const (
+	read    = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	execute = unix.LANDLOCK_ACCESS_FS_EXECUTE
+)
+
+// allow adds a rule for each file.
+func (f *Files) allow(set int) error {
+	for _, list := range []struct {
+		paths  []string
+		access uint64
+	}{{f.Read, read}, {f.Execute, read | execute}} {
+		for _, path := range list.paths {
+			if err := allowPath(set, path, list.access); err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+		}
+	}
+	for _, fd := range f.Open {
+		if err := allowOpen(set, int(fd), read); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func allowPath(set int, path string, access uint64) error {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) || errors.Is(err, unix.ENOTDIR) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return allowOpen(set, fd, access)
+}
+
+// allowOpen allows what a descriptor stands for, and what is below it.
+func allowOpen(set, fd int, access uint64) error {
+	var info unix.Stat_t
+	if err := unix.Fstat(fd, &info); err != nil {
+		return err
+	}
+	if info.Mode&unix.S_IFMT != unix.S_IFDIR {
+		access &^= unix.LANDLOCK_ACCESS_FS_READ_DIR
+	}
+	rule := unix.LandlockPathBeneathAttr{Allowed_access: access, Parent_fd: int32(fd)}
+	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(set), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
+	if errno != 0 {
+		return fmt.Errorf("landlock_add_rule: %w", errno)
+	}
+	return nil
+}
+
+// Available says what the kernel has of the layers that not every kernel has.
+func Available() []Layer {
+	_, err := landlockVersion()
+	return []Layer{{Landlock, err}, {Seccomp, seccompAvailable()}}
+}
