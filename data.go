@@ -9,8 +9,8 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// openData reads the .ptd files and joins them with the program's named data. Equal
-// bytes under one key are one entry; different ones are an error.
+// openData reads the .ptd files and merges them with the program's named data. A key may occur
+// several times with equal bytes; different bytes are an error.
 func (p *Program) openData(ctx context.Context) (*dataMap, error) {
 	d := &dataMap{entries: make(map[string]dataEntry), asked: make([]atomic.Bool, len(p.config.data))}
 	for key, data := range p.spec.Named {
@@ -36,7 +36,7 @@ func (p *Program) openData(ctx context.Context) (*dataMap, error) {
 	return d, nil
 }
 
-// fileBytes is the size of all files of the program.
+// fileBytes returns the total size of the program's files.
 func (p *Program) fileBytes() (n int64) {
 	for _, f := range p.files {
 		n += int64(len(f.data))

@@ -9,20 +9,20 @@ import (
 	"github.com/etrun-go/etrun/runtime/plan"
 )
 
-// Name is the method's name.
+// Name returns the method's name.
 func (m *Method) Name() string { return m.ir.Name }
 
-// Meta describes the method as the file has it.
+// Meta describes the method as declared in the file.
 func (m *Method) Meta() *MethodMeta { return m.program.meta(m.index) }
 
-// Plan describes the method's memory. It must not be changed.
+// Plan returns the method's memory plan, which must not be changed.
 func (m *Method) Plan() *plan.Memory { return m.plan }
 
-// Program is the program that the method was loaded from.
+// Program returns the program that the method was loaded from.
 func (m *Method) Program() *Program { return m.program }
 
-// Delegates describes the method's compiled delegates: those of the file, in its order, and
-// the regions that [WithLowering] made.
+// Delegates describes the method's compiled delegates: first those of the file, in file order, then
+// the regions compiled because of [WithLowering].
 func (m *Method) Delegates() []delegate.Info {
 	infos := make([]delegate.Info, len(m.images))
 	for i, img := range m.images {
@@ -32,7 +32,7 @@ func (m *Method) Delegates() []delegate.Info {
 	return infos
 }
 
-// Repairs lists the faults of the exporter that were repaired at load, with their places.
+// Repairs lists the exporter faults that were repaired at load, with their locations.
 func (m *Method) Repairs() (list []string) {
 	for i, img := range m.images {
 		for _, repair := range img.Info().Repairs {
@@ -45,13 +45,13 @@ func (m *Method) Repairs() (list []string) {
 	return list
 }
 
-// Folded lists the instructions that were executed at load, since they only depend on
-// constants. Their results are constants in the methods of the program.
+// Folded lists the instructions that were executed at load because they depend on constants only.
+// All instances of the method share the results.
 func (m *Method) Folded() []lower.Folded { return slices.Clone(m.folded) }
 
-// Rewritten lists the instructions that lowering took away or changed.
+// Rewritten lists the instructions that lowering removed or changed.
 func (m *Method) Rewritten() []lower.Rewritten { return slices.Clone(m.rewritten) }
 
-// Lowered is what lowering decided about the regions of the method, nil without
-// WithLowering. It must not be changed.
+// Lowered returns the lowering decision for each region of the method, nil unless the program was
+// opened with LowerAuto, LowerTune or LowerVerify. It must not be changed.
 func (m *Method) Lowered() *lower.Report { return m.lowered }

@@ -1,4 +1,4 @@
-// Package etrun opens ExecuTorch programs and runs their methods.
+// Package etrun loads and runs ExecuTorch programs (.pte files).
 //
 //	prog, err := etrun.Open("mobilenet_v2.pte", etrun.WithDelegates(all.Backends()...))
 //	defer prog.Close()
@@ -8,52 +8,53 @@
 //
 // # Programs and methods
 //
-// A [Program] is an open file, verified whole: [Open] and [Parse], or [OpenSource] for any
-// [Source] such as an embedded file. It is immutable and safe for concurrent use. [Program.Meta]
-// describes a method without loading it.
+// A [Program] is an open file that has been verified completely. [Open] reads a file, [Parse]
+// a byte slice, and [OpenSource] any [Source], such as an embedded file. A Program is
+// immutable and safe for concurrent use. [Program.Meta] describes a method without loading it.
 //
-// A [Method] is a live instance of one of the program's methods, with memory and state of its
-// own. One goroutine uses it at a time; a call while another runs gives ErrBusy and changes
-// nothing. Instances share constants and packed weights, so a second one costs little. A
-// [Pool] holds several for callers in many goroutines.
+// A [Method] is a loaded instance of one of the program's methods, with its own memory and
+// state. Only one goroutine may use it at a time: a call during another call returns ErrBusy
+// and changes nothing. Instances share constants and packed weights, so each further instance
+// costs little. A [Pool] manages several instances for concurrent callers.
 //
 // # Inputs and outputs
 //
-// [Run] is the short form. Where nothing may be allocated, [Set] the inputs, [Method.Execute]
-// and [Get] the outputs. [Method.SetInput], [Method.SetValue] and [Method.Output] have
-// tensors and values of any kind; [Method.BindInput] and [Method.BindOutput] let the method
-// use the caller's own memory instead of copies.
+// [Run] sets the inputs, runs the method and returns its first output. To avoid allocations,
+// call [Set] for each input, then [Method.Execute], then [Get] for each output.
+// [Method.SetInput], [Method.SetValue] and [Method.Output] handle tensors and values of any
+// kind. [Method.BindInput] and [Method.BindOutput] make the method use the caller's memory
+// instead of copies.
 //
-// Inputs keep their values until they are set again. Outputs are valid until the next
-// execute. Mutable buffers of the program, its state, keep theirs until [Method.Reset].
+// An input keeps its value until it is set again. Outputs are valid until the next run.
+// Mutable buffers (the program's state) keep their contents until [Method.Reset].
 //
 // # Operators and backends
 //
-// [DefaultOperators] are all operators of this module; [WithOperators] adds others. A part of
-// a program that was lowered for a backend needs that backend: [WithDelegates] gives it.
-// [Program.Warnings] says what was given but is of no use, and what runs slower than it
-// could.
+// [DefaultOperators] returns all operators of this module; [WithOperators] adds others.
+// A program lowered to a backend needs that backend: pass it with [WithDelegates].
+// [Program.Warnings] lists backends and data that the program does not use, and parts of it
+// that run slower than they could.
 //
 // # Observers
 //
-// An [Observer] is told what a program does and how long it takes, as far as it wants to
-// know: loads and their stages, executes, instructions, delegates and nodes inside them,
-// memory, waiting for a pool, and failures. [WithObserver] sets one for a program,
-// [Method.Observe] one for some executes. Package runtime/trace has a recorder with writers
-// of tables and traces.
+// An [Observer] receives the events that it subscribes to, with their durations: loads and
+// their stages, runs, instructions, delegate calls and the nodes inside delegates, memory,
+// waits for a pool, and failures. [WithObserver] sets an observer for a program,
+// [Method.Observe] for some runs of one method. Package runtime/trace provides a recorder,
+// which writes tables and traces.
 //
 // # Errors
 //
-// Every error is one of the classes [ErrFormat], [ErrUnsupported], [ErrMissing], [ErrInput],
-// [ErrMemory], [ErrExecute], [ErrDevice], [ErrClosed], [ErrBusy] and [ErrPanic], the cause of
-// the context that ended, or an [io/fs.PathError] of a file that cannot be read. Types such as
-// [InputError] and [InstructionError] say the place. No file and no argument makes the package
-// panic.
+// Every error matches one of the classes [ErrFormat], [ErrUnsupported], [ErrMissing],
+// [ErrInput], [ErrMemory], [ErrExecute], [ErrDevice], [ErrClosed], [ErrBusy] and [ErrPanic],
+// or is the cause of a context that ended, or an [io/fs.PathError] for a file that cannot be
+// read. Types such as [InputError] and [InstructionError] locate the failure. No file and no
+// argument makes the package panic.
 //
 // # Compatibility
 //
-// This package promises compatibility, with kernels and kernels/tensor, delegate, its
-// backends delegate/xnnpack and delegate/ethosu with delegate/all, runtime/trace and
-// runtime/metrics. The types of other packages that some methods give are described there,
-// without that promise: [Program.Spec], [Program.Bundle], [Method.Plan], [Method.Folded] and [Method.Rewritten].
+// The API of this package is stable, as are those of kernels, kernels/tensor, delegate,
+// delegate/xnnpack, delegate/ethosu, delegate/all, runtime/trace and runtime/metrics. A few
+// methods return types of other packages, which may change: [Program.Spec], [Program.Bundle],
+// [Method.Plan], [Method.Folded], [Method.Rewritten] and [Method.Lowered].
 package etrun

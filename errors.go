@@ -11,25 +11,25 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// Classes of failure: what a caller can do about an error. Match with errors.Is;
-// every error of this package is one of them, or context.Cause of a cancelled context.
+// Error classes. Match them with errors.Is: every error of this package matches one of them, or is
+// context.Cause of a canceled context.
 var (
-	ErrFormat      = errors.New("invalid program")     // the file breaks its format, or asks for nonsense
-	ErrUnsupported = errors.New("unsupported program") // valid, but of a kind that this version does not run
-	ErrMissing     = errors.New("missing")             // an operator, a backend or external data is not here
-	ErrInput       = errors.New("input mismatch")      // an input, or what is asked of an output, does not fit the method
-	ErrMemory      = errors.New("memory limit")        // the method needs more than it may have
-	ErrExecute     = errors.New("execution failure")   // an operator refused its arguments, or a limit of the run
-	ErrDevice      = errors.New("device failure")      // a device or engine failed
+	ErrFormat      = errors.New("invalid program")     // the file violates its format
+	ErrUnsupported = errors.New("unsupported program") // valid, but not supported by this version
+	ErrMissing     = errors.New("missing")             // an operator, backend or external tensor is not available
+	ErrInput       = errors.New("input mismatch")      // an input, or a request for an output, does not match the method
+	ErrMemory      = errors.New("memory limit")        // the method needs more memory than the limit
+	ErrExecute     = errors.New("execution failure")   // an operator rejected its arguments, or the instruction limit was reached
+	ErrDevice      = errors.New("device failure")      // a device or compute engine failed
 	ErrClosed      = errors.New("closed")              // the program or method has been closed
-	ErrBusy        = errors.New("busy")                // the method is executing in another goroutine
-	ErrPanic       = errors.New("operator panicked")   // a fault of an operator or backend, or of an observer
+	ErrBusy        = errors.New("busy")                // another goroutine is using the method
+	ErrPanic       = errors.New("operator panicked")   // an operator, backend or observer panicked
 )
 
-// classes maps the reasons that lower packages give to classes, first match wins.
+// classes maps the errors of lower packages to classes; the first match wins.
 var classes = []struct{ reason, class error }{
 	{pte.ErrFormat, ErrFormat},
-	{pte.ErrVersion, ErrFormat}, // as upstream has it
+	{pte.ErrVersion, ErrFormat}, // as in ExecuTorch
 	{pte.ErrUnsupported, ErrUnsupported},
 	{pte.ErrLimit, ErrMemory},
 	{delegate.ErrPayload, ErrFormat},
@@ -40,7 +40,7 @@ var classes = []struct{ reason, class error }{
 	{delegate.ErrArgument, ErrExecute},
 }
 
-// classOf finds the class of an error, def where it has none.
+// classOf returns the class of an error, def if it has none.
 func classOf(err, def error) error {
 	for _, c := range [...]error{ErrFormat, ErrUnsupported, ErrMissing, ErrInput, ErrMemory, ErrExecute, ErrDevice, ErrClosed, ErrBusy, ErrPanic} {
 		if errors.Is(err, c) {
@@ -58,7 +58,7 @@ func classOf(err, def error) error {
 	return def
 }
 
-// codes are ExecuTorch's names and numbers (runtime/core/error.h) of the classes.
+// codes maps each class to ExecuTorch's error name and number (runtime/core/error.h).
 var codes = map[error]string{
 	ErrFormat:      "InvalidProgram 0x23",
 	ErrUnsupported: "NotSupported 0x10",
@@ -72,10 +72,10 @@ var codes = map[error]string{
 	ErrPanic:       "Internal 0x1",
 }
 
-// LoadError is a failure before a method can execute.
+// LoadError is a failure to open a program or to load a method.
 type LoadError struct {
-	Class  error  // one of the package's classes, nil for a cancelled context
-	File   string // the program's, empty where it is not from a file or Err names it
+	Class  error  // one of the package's classes, nil for a canceled context
+	File   string // path of the program, empty if it is not a file or Err names it
 	Method string // empty for the program as a whole
 	Err    error
 }
@@ -89,22 +89,22 @@ func (e *LoadError) Error() string {
 	if e.Method != "" {
 		s += fmt.Sprintf("method %q: ", e.Method)
 	}
-	if in, ok := errors.AsType[*InstructionError](e.Err); ok && in.Method == e.Method { // says the method and the code itself
+	if in, ok := errors.AsType[*InstructionError](e.Err); ok && in.Method == e.Method { // contains the method and the code itself
 		text = strings.Replace(text, in.Error(), in.text(), 1)
 	}
 	return withCode(s+text, e.Class, e.Err)
 }
 
-// Unwrap gives class and cause to errors.Is and errors.As.
+// Unwrap returns the class and the cause.
 func (e *LoadError) Unwrap() []error { return causes(e.Class, e.Err) }
 
-// InstructionError is a failure of one instruction.
+// InstructionError is the failure of one instruction.
 type InstructionError struct {
-	Class  error // one of the package's classes, nil for a cancelled context
+	Class  error // one of the package's classes, nil for a canceled context
 	Method string
 	Chain  int
 	Index  int    // of the instruction in its chain
-	Op     string // operator, delegate or kind of instruction
+	Op     string // operator name, delegate or kind of instruction
 	Err    error
 }
 
@@ -112,10 +112,10 @@ func (e *InstructionError) Error() string {
 	return withCode(fmt.Sprintf("method %q: %s", e.Method, e.text()), e.Class, e.Err)
 }
 
-// text is the error without the method and the code.
+// text is the message without method and code.
 func (e *InstructionError) text() string { return place(e.Chain, e.Index, e.Op) + ": " + e.Err.Error() }
 
-// place is where an instruction stands in the file.
+// place formats the position of an instruction in the file.
 func place(chain, index int, name string) string {
 	if chain > 0 {
 		return fmt.Sprintf("chain %d, instruction %d (%s)", chain, index, name)
@@ -123,10 +123,10 @@ func place(chain, index int, name string) string {
 	return fmt.Sprintf("instruction %d (%s)", index, name)
 }
 
-// Unwrap gives class and cause to errors.Is and errors.As.
+// Unwrap returns the class and the cause.
 func (e *InstructionError) Unwrap() []error { return causes(e.Class, e.Err) }
 
-// InputError is an input that a method cannot take.
+// InputError reports an input that does not match the method's declaration.
 type InputError struct {
 	Method string
 	Index  int
@@ -141,7 +141,7 @@ func (e *InputError) Error() string {
 // Unwrap makes errors.Is(err, ErrInput) true.
 func (e *InputError) Unwrap() error { return ErrInput }
 
-// OutputError is an output that a method cannot give.
+// OutputError reports a request for an output that the method cannot fulfill.
 type OutputError struct {
 	Method string
 	Index  int
@@ -155,17 +155,17 @@ func (e *OutputError) Error() string {
 // Unwrap makes errors.Is(err, ErrInput) true.
 func (e *OutputError) Unwrap() error { return ErrInput }
 
-// MissingError names everything that a method needs and the runtime has not.
+// MissingError lists everything a method needs that is not available.
 type MissingError struct {
 	Operators []MissingOperator
-	Backends  []string // delegate ids
-	Data      []string // names of external tensors that no .ptd file holds
+	Backends  []string // backend IDs
+	Data      []string // names of external tensors that no .ptd file contains
 }
 
-// MissingOperator is an operator without a kernel.
+// MissingOperator is an operator for which no kernel is registered.
 type MissingOperator struct {
 	Name         string
-	Instructions []int // indexes in the flattened chains that call it
+	Instructions []int // indices, in the flattened chains, of the instructions that call it
 }
 
 func (e *MissingError) Error() string {
@@ -178,7 +178,7 @@ func (e *MissingError) Error() string {
 		parts = append(parts, fmt.Sprintf("%s without a kernel: %s", count(n, "operator"), strings.Join(names, ", ")))
 	}
 	if len(e.Backends) > 0 {
-		parts = append(parts, fmt.Sprintf("backends not in this build: %.200q", e.Backends))
+		parts = append(parts, fmt.Sprintf("backends not available: %.200q (pass them with WithDelegates)", e.Backends))
 	}
 	if len(e.Data) > 0 {
 		parts = append(parts, fmt.Sprintf("external tensors in none of the .ptd files given: %.200q", e.Data))
@@ -186,7 +186,7 @@ func (e *MissingError) Error() string {
 	return strings.Join(parts, "; ")
 }
 
-// count is n with its noun.
+// count formats n with its noun.
 func count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -197,13 +197,13 @@ func count(n int, noun string) string {
 // Unwrap makes errors.Is(err, ErrMissing) true.
 func (e *MissingError) Unwrap() error { return ErrMissing }
 
-// MemoryError is a demand for memory beyond the limit.
+// MemoryError reports a memory requirement above the limit. Want and Limit are in bytes.
 type MemoryError struct {
 	Want, Limit int64
 	Parts       []MemoryPart
 }
 
-// MemoryPart is one kind of memory in a sum.
+// MemoryPart is one component of a memory requirement.
 type MemoryPart struct {
 	Name  string
 	Bytes int64
@@ -222,9 +222,9 @@ func (e *MemoryError) Error() string {
 // Unwrap makes errors.Is(err, ErrMemory) true.
 func (e *MemoryError) Unwrap() error { return ErrMemory }
 
-// PanicError is a panic of an operator or backend: a fault of theirs, not of the
-// program. The method that it happened in cannot execute again. Or it is a panic of an
-// observer, and the method can.
+// PanicError is a panic of an operator or backend, which is a bug in it and not in the program. The
+// method cannot run again. A panic of an observer is also a PanicError; after it the method remains
+// usable.
 type PanicError struct {
 	Value any
 	Stack []byte
@@ -242,7 +242,7 @@ func (e *PanicError) Error() string {
 // Unwrap makes errors.Is(err, ErrPanic) true.
 func (e *PanicError) Unwrap() error { return ErrPanic }
 
-// withCode appends ExecuTorch's code of a failure to its text.
+// withCode appends ExecuTorch's error code to a message.
 func withCode(s string, class, err error) string {
 	code, ok := codes[class]
 	if m, isMissing := errors.AsType[*MissingError](err); isMissing && len(m.Operators) > 0 {
@@ -261,7 +261,7 @@ func causes(class, err error) []error {
 	return []error{class, err}
 }
 
-// loadError wraps a failure of loading; def is its class where nothing says better.
+// loadError wraps a load failure; def is the class of an error without one.
 func loadError(file, method string, err, def error) error {
 	if _, ok := errors.AsType[*LoadError](err); ok {
 		return err
@@ -269,7 +269,7 @@ func loadError(file, method string, err, def error) error {
 	return &LoadError{Class: classOf(err, def), File: file, Method: method, Err: err}
 }
 
-// nameArgument completes an operator's ArgumentError with names from its schema.
+// nameArgument fills in an ArgumentError's operator and argument name from the schema.
 func nameArgument(err error, sig *kernels.Signature) {
 	a, ok := errors.AsType[*kernels.ArgumentError](err)
 	if !ok || sig == nil {

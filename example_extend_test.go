@@ -10,8 +10,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// An operator of one's own is a schema and a function. It is added to those that are
-// there; here it replaces one, to count its calls.
+// An operator is a schema and a function. This one replaces the built-in operator of the same name,
+// and counts its calls.
 func ExampleWithOperators() {
 	calls := 0
 	add := kernels.Op{
@@ -41,16 +41,16 @@ func ExampleWithOperators() {
 	// Output: [2 6 10 14] 1
 }
 
-// A backend of one's own compiles payloads into images, and each method instance gets a
-// unit of an image. This one runs nothing: it gives ones.
+// A backend compiles payloads into images; each method instance gets a unit of an image. This one
+// computes nothing and returns ones.
 type ones struct{}
 
-func (ones) ID() string             { return "XnnpackBackend" } // as the program names it
+func (ones) ID() string             { return "XnnpackBackend" } // the ID in the program
 func (ones) Probe() delegate.Status { return delegate.Status{Loaded: true, Engine: "ones"} }
 
 func (ones) Compile(_ context.Context, p *delegate.Payload) (delegate.Image, error) {
 	if len(p.Data) == 0 {
-		return nil, delegate.Errorf("ones", delegate.ErrPayload, "", "no bytes")
+		return nil, delegate.Errorf("ones", delegate.ErrPayload, "", "empty payload")
 	}
 	return onesImage{inputs: len(p.Args) - 1}, nil
 }
@@ -74,7 +74,7 @@ func (onesUnit) Execute(_ context.Context, args []*tensor.Value) error {
 
 func (onesUnit) Close() error { return nil }
 
-// A backend is given to Open. Methods show what became of their delegates.
+// Backends are passed to Open. Delegates describes the compiled delegates of a method.
 func ExampleWithDelegates() {
 	prog := must(etrun.Open("testdata/digits/xnnpack.pte", etrun.WithDelegates(ones{})))
 	defer prog.Close()

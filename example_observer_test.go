@@ -12,27 +12,27 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// meter counts what several methods do at the same time, so its fields are atomic.
+// meter counts runs of methods. Several may run concurrently, so its fields are atomic.
 type meter struct {
-	executes, failures atomic.Int64
-	busy               atomic.Int64 // nanoseconds in executes
+	runs, failures atomic.Int64
+	busy           atomic.Int64 // nanoseconds
 }
 
-// Wants executes and nothing inside them: an instruction then costs nothing more.
+// Wants subscribes to runs and nothing inside them, so instructions cost nothing extra.
 func (m *meter) Wants() trace.Kinds { return trace.Executes }
 
 func (m *meter) Observe(e *trace.Event) {
 	if e.Kind != trace.Execute {
-		return // it begins
+		return // the start of a run
 	}
-	m.executes.Add(1)
+	m.runs.Add(1)
 	m.busy.Add(int64(e.Duration()))
 	if e.Err != nil {
 		m.failures.Add(1)
 	}
 }
 
-// An observer of a program is told of all its methods.
+// An observer of a program receives the events of all its methods.
 func ExampleObserver() {
 	var meter meter
 	prog := must(etrun.Open("testdata/digits/xnnpack.pte", etrun.WithDelegates(all.Backends()...), etrun.WithObserver(&meter)))
@@ -46,17 +46,17 @@ func ExampleObserver() {
 	for i := range 3 {
 		must(etrun.Run[float32](ctx, m, digit(i)))
 	}
-	fmt.Println(meter.executes.Load(), "executes,", meter.failures.Load(), "of them failed;",
+	fmt.Println(meter.runs.Load(), "runs,", meter.failures.Load(), "of them failed;",
 		"under a minute:", time.Duration(meter.busy.Load()) < time.Minute)
 	// Output:
 	// no input yet: true
-	// 4 executes, 1 of them failed; under a minute: true
+	// 4 runs, 1 of them failed; under a minute: true
 }
 
-// A function is enough to log what loading does, and what it takes.
+// A function is enough to log the stages of loading and their cost.
 func ExampleWithObserver() {
 	loads := trace.Func{Kinds: trace.Loads, Do: func(e *trace.Event) {
-		took := e.Duration() // and e.Bytes, where sizes matter
+		took := e.Duration() // see also e.Bytes
 		if e.Kind == trace.Stage {
 			fmt.Println(" ", e.Name, e.Backend, took < time.Minute)
 			return
@@ -84,8 +84,8 @@ func ExampleWithObserver() {
 	// load forward <nil>
 }
 
-// One request in a thousand may want to know where its time goes: a recorder keeps the
-// events of exactly that caller's executes, with the nodes inside delegates.
+// Find out where the time of one request in a thousand goes: a recorder stores the events of that
+// caller's runs only, with the nodes inside delegates.
 func ExampleMethod_Observe() {
 	prog := must(etrun.Open("testdata/pte/scalar_inputs.pte", etrun.WithDelegates(all.Backends()...)))
 	defer prog.Close()
@@ -110,7 +110,7 @@ func ExampleMethod_Observe() {
 	for _, e := range r.Events {
 		fmt.Println(e.Kind, e.Name)
 	}
-	// r.WriteTable, r.WriteChrome and r.WriteETDump write it down.
+	// Write the events with r.WriteTable, r.WriteChrome or r.WriteETDump.
 
 	// Output:
 	// <nil>

@@ -14,7 +14,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// must is what the examples do with errors that they do not explain.
+// must handles the errors that an example does not explain.
 func must[T any](x T, err error) T {
 	if err != nil {
 		log.Fatal(err)
@@ -22,8 +22,8 @@ func must[T any](x T, err error) T {
 	return x
 }
 
-// Open a program, load a method, run it. A program needs a backend for each of its
-// delegates: package all has those of this build.
+// Open a program, load a method, run it. A program needs a backend for each of its delegates:
+// package all provides those of this build.
 func Example() {
 	prog, err := etrun.Open("testdata/digits/xnnpack.pte", etrun.WithDelegates(all.Backends()...))
 	if err != nil {
@@ -44,7 +44,7 @@ func Example() {
 	// Output: the digit is a 0
 }
 
-// digit is a picture of 8 by 8 pixels of the test data.
+// digit returns a test image of 8 by 8 pixels.
 func digit(i int) []float32 {
 	data := must(os.ReadFile("testdata/digits/images.f32.bin"))
 	pixels := make([]float32, 64)
@@ -61,7 +61,7 @@ func largest(scores []float32) (at int) {
 	return at
 }
 
-// What a method takes and gives is known without loading it.
+// Meta describes the inputs and outputs of a method without loading it.
 func ExampleProgram_Meta() {
 	prog := must(etrun.Open("testdata/pte/scalar_inputs.pte"))
 	defer prog.Close()
@@ -81,8 +81,8 @@ func ExampleProgram_Meta() {
 	// output 1 tensor float32 []
 }
 
-// Run takes slices, tensors, numbers, bools and strings, and returns output 0. Get has
-// the other outputs.
+// Run accepts slices, tensors, numbers, bools and strings, and returns output 0. Get returns the
+// other outputs.
 func ExampleRun() {
 	prog := must(etrun.Open("testdata/pte/scalar_inputs.pte"))
 	defer prog.Close()
@@ -103,14 +103,14 @@ func ExampleRun() {
 	// Output: [4 3] [2]
 }
 
-// An input keeps its value until it is set again. Set, Execute and Get allocate nothing.
+// An input keeps its value until it is set again. Set, Execute and Get do not allocate.
 func ExampleSet() {
 	prog := must(etrun.Open("testdata/pte/two_conds.pte"))
 	defer prog.Close()
 	ctx := context.Background()
 	m := must(prog.Load(ctx, "forward"))
 	defer m.Close()
-	_ = etrun.Set(m, 1, []bool{true}) // errors left out here
+	_ = etrun.Set(m, 1, []bool{true}) // error handling omitted
 	_ = etrun.Set(m, 2, []float32{1, 2, 3})
 	for _, first := range []bool{true, false} {
 		_ = etrun.Set(m, 0, []bool{first})
@@ -124,8 +124,8 @@ func ExampleSet() {
 	// [7 10.5 14]
 }
 
-// An input whose sizes vary takes any up to its bounds. Where more than one dimension may
-// vary, sizes follow the elements.
+// A dynamic input accepts sizes up to its bounds. If more than one dimension varies, pass the sizes
+// after the elements.
 func ExampleSet_dynamicSizes() {
 	prog := must(etrun.Open("testdata/pte/dynamic_view.pte")) // [a, b] to [2a, b/2], plus 1
 	defer prog.Close()
@@ -149,8 +149,8 @@ func ExampleSet_dynamicSizes() {
 	// method "forward": input 0: got 100 elements, sizes [10 10], want float32 8x8 at most [InvalidArgument 0x12]
 }
 
-// Mutable buffers of a program, such as a cache, keep their values from one execute to
-// the next. Reset makes the method as it was loaded.
+// Mutable buffers of a program, such as a cache, keep their values between runs. Reset returns the
+// method to its state after Load.
 func ExampleMethod_Reset() {
 	prog := must(etrun.Open("testdata/pte/initial_state.pte"))
 	defer prog.Close()
@@ -170,8 +170,7 @@ func ExampleMethod_Reset() {
 	// [2 6 10 14]
 }
 
-// Methods of one program share constants. Those that share state, too, are loaded with
-// the state of the first one.
+// Methods of one program share constants. WithStateOf makes them share mutable state, too.
 func ExampleWithStateOf() {
 	prog := must(etrun.Open("testdata/pte/two_methods.pte"))
 	defer prog.Close()
@@ -189,8 +188,8 @@ func ExampleWithStateOf() {
 	// [1 2 3 4]
 }
 
-// A pool serves many goroutines: each call gets an instance that is as it was loaded.
-// Deadlines end the wait and the execute; a full queue sends callers away at once.
+// A pool serves many goroutines: each call gets an instance in its initial state. Deadlines end the
+// wait and the run; if the queue is full, Do returns immediately.
 func ExamplePool() {
 	prog := must(etrun.Open("testdata/pte/initial_state.pte"))
 	defer prog.Close()
@@ -219,7 +218,7 @@ func ExamplePool() {
 	// 2 calls of 2 instances
 }
 
-// Bound memory saves the copies: the method reads and writes the caller's own.
+// Bound inputs and outputs avoid copies: the method reads and writes the caller's memory.
 func ExampleMethod_BindInput() {
 	prog := must(etrun.Open("testdata/pte/initial_state.pte"))
 	defer prog.Close()
@@ -247,8 +246,8 @@ func ExampleMethod_BindInput() {
 //go:embed testdata/pte/external_weights.pte testdata/pte/external_weights.ptd
 var model embed.FS
 
-// A program and its external weights may be part of the binary. Sources are also files,
-// bytes, and anything that has ReadAt.
+// A program and its external weights can be embedded in the binary. Other sources are files, byte
+// slices, and any io.ReaderAt.
 func ExampleWithData() {
 	ctx := context.Background()
 	prog, err := etrun.OpenSource(ctx, etrun.FS(model, "testdata/pte/external_weights.pte"),
@@ -264,7 +263,7 @@ func ExampleWithData() {
 	// Output: [-0.443 -0.402 0.305 -0.443 -0.402 0.305]
 }
 
-// Errors are classes, which say what a caller can do, and types, which say the place.
+// Error classes tell callers how to react; error types locate the failure.
 func Example_errors() {
 	_, err := etrun.Parse([]byte("not a program"))
 	fmt.Println(errors.Is(err, etrun.ErrFormat))
@@ -295,8 +294,8 @@ func Example_errors() {
 	// true
 }
 
-// A method that needs more memory than it may have is refused before anything is
-// allocated, with what it needs.
+// Load fails, before it allocates, if the method needs more memory than the limit. The error lists
+// the components.
 func ExampleWithMaxMemory() {
 	prog := must(etrun.Open("testdata/digits/portable.pte", etrun.WithMaxMemory(60_000)))
 	defer prog.Close()
@@ -316,12 +315,12 @@ func ExampleWithMaxMemory() {
 	// true
 }
 
-// What was given but is of no use is said.
+// Warnings lists backends and data that the program does not use.
 func ExampleProgram_Warnings() {
 	prog := must(etrun.Open("testdata/pte/two_conds.pte", etrun.WithDataFiles("testdata/pte/external_weights.ptd")))
 	defer prog.Close()
 	for _, w := range prog.Warnings() {
 		fmt.Println(w.Class+":", w.Text)
 	}
-	// Output: data: testdata/pte/external_weights.ptd: nothing in the program asks for this data
+	// Output: data: testdata/pte/external_weights.ptd: the program does not use this data
 }

@@ -13,31 +13,31 @@ import (
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
-// step is a step of the dataflow with everything resolved.
+// step is a step of the dataflow with all references resolved.
 type step struct {
 	kind    ir.StepKind
-	recheck bool // an argument's kind can change: the call is checked each time
+	recheck bool // an argument's kind can change: check each call
 	target  int  // JumpFalseCall and SizesJump
 	least   int  // SizesJump
 
-	delegate int    // DelegateCall and SizesJump: place in the method's list
-	backend  string // and who runs it
+	delegate int    // DelegateCall and SizesJump: index in the method's list
+	backend  string // ID of its backend
 
 	call kernels.Call // KernelCall
 	sig  *kernels.Signature
 
 	args   kernels.Args     // DelegateCall and SizesJump
 	unit   delegate.Unit    // DelegateCall
-	check  delegate.Checker // SizesJump; nil takes all sizes
-	inputs kernels.Args     // SizesJump: of args
-	value  *tensor.Value    // MoveCall: from; JumpFalseCall: condition; FreeCall
+	check  delegate.Checker // SizesJump; nil accepts all sizes
+	inputs kernels.Args     // SizesJump: the inputs among args
+	value  *tensor.Value    // MoveCall: source; JumpFalseCall: condition; FreeCall
 	to     *tensor.Value    // MoveCall
 
 	origin ir.Origin
 	name   string
 }
 
-// makeSteps resolves the steps and finds the slots to restore.
+// makeSteps resolves the steps and lists the slots to restore before each run.
 func (m *Method) makeSteps() error {
 	m.steps = make([]step, len(m.ir.Steps))
 	for i := range m.ir.Steps {
@@ -79,10 +79,10 @@ func (m *Method) resolve(s *step, from *ir.Step) error {
 	return nil
 }
 
-// Execute runs the method on the inputs that were set. It allocates nothing after
-// the first execute, but for what operators with unbounded results need. A cancelled
-// ctx ends it between instructions, and inside devices; outputs are then undefined.
-// Errors are *InstructionError and *InputError.
+// Execute runs the method on the inputs that were set. After the first run it allocates nothing,
+// except for the results of operators with unbounded output sizes. A canceled ctx ends the run
+// between instructions and inside devices; outputs are then undefined. Errors are *InstructionError
+// and *InputError.
 func (m *Method) Execute(ctx context.Context) error {
 	if err := m.beginAll(); err != nil {
 		return m.refused(ctx, err)
@@ -120,7 +120,7 @@ func (m *Method) execute(ctx context.Context) error {
 	return err
 }
 
-// prepare gives every slot the value that it starts an execute with.
+// prepare sets every slot to its value at the start of a run.
 func (m *Method) prepare() error {
 	if err := m.heap.begin(); err != nil {
 		return err
@@ -157,7 +157,7 @@ func (m *Method) run(ctx context.Context) (err error) {
 			return m.failed(pc, context.Cause(ctx))
 		}
 		if left == 0 {
-			return m.failed(pc, fmt.Errorf("%d instructions executed, the limit: %w", m.limit, ErrExecute))
+			return m.failed(pc, fmt.Errorf("limit of %d instructions reached (see Limits): %w", m.limit, ErrExecute))
 		}
 		var next int
 		if observed {
@@ -173,7 +173,7 @@ func (m *Method) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// do executes one instruction and returns the next.
+// do executes one instruction and returns the index of the next.
 func (m *Method) do(ctx context.Context, pc int) (next int, err error) {
 	s := &m.steps[pc]
 	switch s.kind {
@@ -203,8 +203,7 @@ func (m *Method) do(ctx context.Context, pc int) (next int, err error) {
 	return pc + 1, err
 }
 
-// takes reports whether a region is for its delegate at the sizes of its inputs, which they
-// alone decide.
+// takes reports whether the delegate runs a region at the current sizes of its inputs.
 func (m *Method) takes(s *step) bool {
 	elements := 0
 	for _, v := range s.inputs {
@@ -223,23 +222,21 @@ func (m *Method) takes(s *step) bool {
 	return err == nil
 }
 
-// refusesArguments reports an operator or delegate that cannot take what it is called with.
+// refusesArguments reports whether an operator or delegate rejected its arguments.
 func refusesArguments(err error) bool {
 	_, resize := errors.AsType[*tensor.ResizeError](err)
 	return resize || errors.Is(err, kernels.ErrArgument) || errors.Is(err, delegate.ErrArgument)
 }
 
-// resized reports an input of other sizes than the declared ones, with which the program
-// was exported.
+// resized reports whether an input has other sizes than declared at export.
 func (m *Method) resized() bool {
 	return slices.ContainsFunc(m.inputs, func(in input) bool {
 		return in.bound != nil && !slices.Equal(in.given.Tensor.Sizes, in.bound.Sizes)
 	})
 }
 
-// move copies a value. A tensor's bytes are copied into the target's own place: the
-// two stay apart, so a later write to one never shows in the other, and a caller's
-// output buffer is really filled.
+// move copies a value. A tensor's bytes are copied into the target's own memory, so that later
+// writes to one do not affect the other and a bound output is filled.
 func move(to, from *tensor.Value) error {
 	if to.Kind != tensor.KindTensor || from.Kind != tensor.KindTensor {
 		*to = *from
@@ -254,7 +251,7 @@ func move(to, from *tensor.Value) error {
 
 var errCondition = errors.New("the condition is neither a bool nor a bool tensor")
 
-// isTrue is the truth of a condition: a bool, or a bool tensor without a false element.
+// isTrue evaluates a condition: a bool, or a bool tensor without a false element.
 func isTrue(v *tensor.Value) (bool, error) {
 	switch {
 	case v.Kind == tensor.KindBool:
@@ -270,14 +267,14 @@ func isTrue(v *tensor.Value) (bool, error) {
 	return false, errCondition
 }
 
-// free gives up the bytes of an unbounded tensor; others keep their place.
+// free releases the bytes of an unbounded tensor. Others keep their memory.
 func free(v *tensor.Value) {
 	if v.Kind == tensor.KindTensor && v.Tensor.Dynamism == tensor.DynamicUnbound {
 		v.Tensor.Free()
 	}
 }
 
-// failed places an error at a step, unless it has its place.
+// failed adds a step's position to an error that has none.
 func (m *Method) failed(pc int, err error) error {
 	if _, ok := err.(*InstructionError); ok {
 		return err

@@ -12,7 +12,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// file is the bytes of a file, read or mapped.
+// file is the contents of a file, read or mapped.
 type file struct {
 	path   string // empty for bytes in memory
 	data   []byte
@@ -26,14 +26,14 @@ func (f *file) close() {
 	}
 }
 
-// reading says how a file is read, and of which formats it may be.
+// reading describes how to read a file and the formats it may have.
 type reading struct {
 	limit int64 // bytes
 	mmap  bool
 	want  []pte.Format
 }
 
-// checkSize refuses a size, before anything is allocated.
+// checkSize returns an error for a size above the limit, before anything is allocated.
 func (r reading) checkSize(name string, size int64) error {
 	if size < 0 || size > r.limit {
 		return loadError(name, "", &MemoryError{Want: size, Limit: r.limit, Parts: []MemoryPart{{"file", size}}}, ErrMemory)
@@ -41,10 +41,10 @@ func (r reading) checkSize(name string, size int64) error {
 	return nil
 }
 
-// checkStart refuses a file of another format by its first bytes.
+// checkStart returns an error if the first bytes belong to another format.
 func (r reading) checkStart(start []byte) error { return pte.CheckStart(start, r.want...) }
 
-// openFile reads or maps a file. A pipe is read to its end.
+// openFile reads or maps a file. Pipes are read to the end.
 func openFile(ctx context.Context, path string, r reading) (*file, error) {
 	f, err := openfile.Open(ctx, path, openfile.Rules{Kinds: openfile.Pipes, Limit: r.limit, Start: pte.StartBytes, Check: r.checkStart})
 	if err != nil {
@@ -65,7 +65,7 @@ func openFile(ctx context.Context, path string, r reading) (*file, error) {
 	return &file{path: path, data: b}, nil
 }
 
-// openError gives an error its class, except where the file could not be read at all.
+// openError adds the class to an error, except to one that prevented reading at all.
 func openError(err error) error {
 	if large, ok := errors.AsType[*openfile.SizeError](err); ok {
 		err = fmt.Errorf("%s: %w", large.Path, &MemoryError{Want: large.Size, Limit: large.Limit, Parts: []MemoryPart{{"file", large.Size}}})

@@ -9,25 +9,25 @@ import (
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
-// input is the caller's side of one method input.
+// input is the state of one method input.
 type input struct {
 	value   *tensor.Value // the slot
-	given   tensor.Value  // what the slot starts each execute with
+	given   tensor.Value  // the slot's value at the start of each run
 	bound   *ir.Tensor    // the declared tensor, nil for other kinds
 	set     bool
-	callers bool           // its bytes are the caller's
-	clobber bool           // an execute overwrites its bytes: it must be set again
-	kept    *kept          // nil where an execute leaves the bytes alone
-	logical *tensor.Tensor // elements in logical order, on their way to another one
+	callers bool           // the caller provides the bytes
+	clobber bool           // a run overwrites its bytes: it must be set again
+	kept    *kept          // nil if runs leave the bytes unchanged
+	logical *tensor.Tensor // source of a conversion from logical to memory order
 }
 
-// kept is a copy of an input that the program itself writes: each execute starts from it.
+// kept is a copy of an input that the program itself overwrites: each run starts from it.
 type kept struct {
 	bytes []byte
 	sizes []int
 }
 
-// makeInputs prepares the inputs. Those that are no tensors have their value already.
+// makeInputs initializes the inputs. Those that are not tensors have a value already.
 func (m *Method) makeInputs() {
 	m.inputs = make([]input, len(m.ir.Inputs))
 	written := m.written()
@@ -53,8 +53,7 @@ func (m *Method) makeInputs() {
 	}
 }
 
-// written marks the storages in which instructions leave other bytes than they found,
-// or free them.
+// written marks the storages whose bytes instructions change or free.
 func (m *Method) written() []bool {
 	marks := make([]bool, len(m.ir.Storages))
 	for i := range m.ir.Steps {
@@ -72,17 +71,17 @@ func (m *Method) written() []bool {
 	return marks
 }
 
-// NumInputs is the number of inputs.
+// NumInputs returns the number of inputs.
 func (m *Method) NumInputs() int { return len(m.inputs) }
 
-// Set copies elements into input i, in logical order: the last dimension varies fastest,
-// whatever the input's order in memory is. T is the Go type of the input's elements,
-// uint16 for half floats. Without sizes they are the declared ones; an input whose sizes
-// vary in one dimension only, the others being 1, then takes them from the number of
-// elements. An input that is a number or a bool takes one int64, float64 or bool.
+// Set copies elements into input i. They are in logical order (the last dimension varies fastest),
+// whatever the input's dim order. T must be the Go type of the input's elements, uint16 for half
+// floats. If sizes are omitted, the declared sizes are used, or, for a dynamic input in which all
+// dimensions but one are 1, derived from the number of elements. For an input that is a number or
+// bool, data is one int64, float64 or bool.
 //
-// The input keeps its value from one execute to the next, until it is set again. Set
-// allocates nothing. Errors are *InputError, and leave the input as it was.
+// The input keeps its value until it is set again. Set does not allocate. Errors are *InputError
+// and leave the input unchanged.
 func Set[T tensor.Element](m *Method, i int, data []T, sizes ...int) error {
 	if err := m.begin(); err != nil {
 		return err
@@ -105,7 +104,7 @@ func Set[T tensor.Element](m *Method, i int, data []T, sizes ...int) error {
 	return m.setElements(i, in, tensor.BytesOf(data), sizes)
 }
 
-// oneNumber is the value of a slice of one element that is a number or bool.
+// oneNumber returns the value of a slice of one number or bool.
 func oneNumber[T tensor.Element](data []T) (v tensor.Value, ok bool) {
 	if len(data) != 1 {
 		return v, false
@@ -144,8 +143,8 @@ func (m *Method) setElements(i int, in *input, data []byte, sizes []int) error {
 	return nil
 }
 
-// infer are the sizes of an input of so many elements: the declared ones unless they
-// vary in a single dimension.
+// infer returns the sizes of an input with the given number of elements: the declared sizes unless
+// only one dimension varies.
 func (in *input) infer(room []int, elements int) []int {
 	sizes, free := append(room, in.bound.Sizes...), -1
 	if in.bound.Dynamism == tensor.Static {
@@ -165,7 +164,7 @@ func (in *input) infer(room []int, elements int) []int {
 	return sizes
 }
 
-// takes reports sizes that are the declared ones or within their bounds.
+// takes reports whether sizes are the declared ones or within their bounds.
 func (in *input) takes(sizes []int) bool {
 	if len(sizes) != len(in.bound.Sizes) {
 		return false
@@ -180,11 +179,11 @@ func (in *input) takes(sizes []int) bool {
 	return true
 }
 
-// resizeInput makes room for an input of sizes that it takes.
+// resizeInput resizes an input to sizes that it accepts.
 func (m *Method) resizeInput(i int, in *input, sizes []int) (*tensor.Tensor, error) {
 	dst := in.given.Tensor
 	if in.callers {
-		return nil, m.badInput(i, "a copy", "BindInput: the method was loaded with WithBoundInputs")
+		return nil, m.badInput(i, "a value to copy", "BindInput, because the method was loaded with WithBoundInputs")
 	}
 	bytes, ok := tensor.Product(sizes)
 	bytes *= dst.DType.Size()
@@ -200,7 +199,7 @@ func (m *Method) resizeInput(i int, in *input, sizes []int) (*tensor.Tensor, err
 	return dst, nil
 }
 
-// reorder copies elements in logical order to where another order wants them.
+// reorder copies elements in logical order into a tensor of another dim order.
 func (in *input) reorder(dst *tensor.Tensor, data []byte) error {
 	if in.logical == nil {
 		in.logical = tensor.Make(dst.DType, dst.Sizes, nil, tensor.DynamicBound)
@@ -215,7 +214,7 @@ func (in *input) reorder(dst *tensor.Tensor, data []byte) error {
 	return nil
 }
 
-// stored says that the input's bytes are what the caller wants.
+// stored records that the input has been set.
 func (in *input) stored() {
 	in.set = true
 	if in.kept != nil {
@@ -224,7 +223,7 @@ func (in *input) stored() {
 	}
 }
 
-// start gives the slot what it starts an execute with.
+// start sets the slot to its value at the start of a run.
 func (in *input) start() error {
 	*in.value = in.given
 	if in.kept == nil {
@@ -237,10 +236,10 @@ func (in *input) start() error {
 	return nil
 }
 
-// SetInput copies a tensor into input i. Its type must be the input's; its sizes
-// must be the input's or, for a dynamic input, within its bounds. A dim order other
-// than the input's is converted. The input keeps its value until it is set again.
-// SetInput allocates nothing. Errors are *InputError and leave the input as it was.
+// SetInput copies a tensor into input i. Its type must be the input's; its sizes must be the
+// declared ones or, for a dynamic input, within their bounds. Its dim order may differ. The input
+// keeps its value until it is set again. SetInput does not allocate. Errors are *InputError and
+// leave the input unchanged.
 func (m *Method) SetInput(i int, t *tensor.Tensor) error {
 	if err := m.begin(); err != nil {
 		return err
@@ -261,12 +260,12 @@ func (m *Method) SetInput(i int, t *tensor.Tensor) error {
 
 func (m *Method) input(i int) (*input, error) {
 	if i < 0 || i >= len(m.inputs) {
-		return nil, m.badInput(i, "an index", fmt.Sprintf("one of %d inputs", len(m.inputs)))
+		return nil, m.badInput(i, fmt.Sprintf("index %d", i), fmt.Sprintf("an index below %d", len(m.inputs)))
 	}
 	return &m.inputs[i], nil
 }
 
-// tensorInput is input i, which takes t.
+// tensorInput returns input i if it accepts t.
 func (m *Method) tensorInput(i int, t *tensor.Tensor) (*input, error) {
 	in, err := m.input(i)
 	if err != nil {
@@ -288,7 +287,7 @@ func (m *Method) badInput(i int, got, want string) error {
 	return &InputError{Method: m.ir.Name, Index: i, Got: got, Want: want}
 }
 
-// want describes what an input takes.
+// want describes the values that an input accepts.
 func (in *input) want() string {
 	if in.bound == nil {
 		return describe(in.given)
@@ -303,9 +302,9 @@ func (in *input) want() string {
 	return text
 }
 
-// SetValue sets input i to a value of any kind. Numbers and strings were fixed when
-// the program was exported: they must equal what the program holds. Where the
-// program holds nothing, a number (a symbolic size), a string and None are taken.
+// SetValue sets input i to a value of any kind. Numbers, bools and strings were fixed at export: v
+// must equal the value in the program. If the program contains None, v may be a number (a symbolic
+// size), bool, string or None.
 func (m *Method) SetValue(i int, v tensor.Value) error {
 	if v.Kind == tensor.KindTensor {
 		return m.SetInput(i, v.Tensor)
@@ -339,7 +338,7 @@ func (m *Method) setScalar(i int, in *input, v tensor.Value) error {
 	return nil
 }
 
-// sameScalar compares as ExecuTorch does: doubles to 1e-4 + 1e-5 of the value.
+// sameScalar compares as ExecuTorch does: doubles with tolerance 1e-4 + 1e-5 of the value.
 func sameScalar(got, want tensor.Value) bool {
 	if got.Kind == tensor.KindInt && want.Kind == tensor.KindDouble {
 		got = tensor.DoubleValue(float64(got.Int))

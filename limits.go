@@ -2,24 +2,24 @@ package etrun
 
 import "github.com/etrun-go/etrun/runtime/pte"
 
-// Limits bound what a program may cost. Zero fields mean the defaults, which every
-// model that an edge device can hold stays far below.
+// Limits bound the resources of a program. Zero fields mean the defaults, which are far above the
+// needs of any model that fits an edge device.
 type Limits struct {
 	Format       FormatLimits
-	FileBytes    int64 // size of a file, default 8 GiB
-	PlannedBytes int64 // arenas, state and delegates' scratch of one method, default 1 GiB
-	Instructions int64 // executed in one Execute, default 10,000,000 (ExecuTorch's)
+	FileBytes    int64 // size of each file, default 8 GiB
+	PlannedBytes int64 // arenas, state and delegate scratch of one method, default 1 GiB
+	Instructions int64 // executed by one Execute, default 10,000,000 (ExecuTorch's)
 }
 
-// FormatLimits bound what a file describes.
+// FormatLimits bound the sizes declared inside a file.
 type FormatLimits struct {
 	Tables       int   // FlatBuffers tables, default 2 Mi
-	Values       int   // values of a method, default 512 Ki
-	Instructions int   // instructions of a method, default 512 Ki
-	ArenaBytes   int64 // planned buffers of a method together, default 8 GiB
+	Values       int   // values per method, default 512 Ki
+	Instructions int   // instructions per method, default 512 Ki
+	ArenaBytes   int64 // sum of a method's planned buffers, default 8 GiB
 }
 
-// format is the limits as the reader of the formats has them.
+// format converts the limits to those of package pte.
 func (l *Limits) format() pte.Limits { return pte.Limits(l.Format) }
 
 func (l Limits) withDefaults() Limits {

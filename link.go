@@ -10,8 +10,8 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// link resolves the operators, backends and external data of a method; all that is not
-// there comes in one MissingError.
+// link resolves the operators, backends and external data of a method. One MissingError lists
+// everything that is not available.
 func (p *preparation) link() (links ir.Links, err error) {
 	var missing MissingError
 	if links.Operators, err = p.findOperators(&missing); err != nil {
@@ -69,13 +69,13 @@ func (p *preparation) findOperators(missing *MissingError) ([]ir.Operator, error
 	return found, nil
 }
 
-// standsIn reports an operator of the caller's with the name of one of this module's.
+// standsIn reports whether op is a caller's operator with the name of one of this module.
 func standsIn(op *kernels.Op) bool {
 	known, _, ok, _ := DefaultOperators().Lookup(op.Name())
 	return ok && reflect.ValueOf(known.Func).Pointer() != reflect.ValueOf(op.Func).Pointer()
 }
 
-// findData collects the bytes of constants and of external tensors, by value.
+// findData returns, by value index, the bytes of constants and external tensors.
 func (p *preparation) findData(missing *MissingError) (map[int][]byte, error) {
 	found := make(map[int][]byte)
 	for v := range p.spec.Values {
@@ -100,9 +100,9 @@ func (p *preparation) findData(missing *MissingError) (map[int][]byte, error) {
 	return found, p.alignConstants(found)
 }
 
-// alignConstants copies the constants that do not start at a multiple of their
-// element's size, each run of bytes once. Constants that overlap could be copied
-// without end: together the copies are no larger than what was read.
+// alignConstants copies the constants that are not aligned to their element size, each byte range
+// once. Overlapping constants could make the copies arbitrarily large, so their total is limited to
+// the size of the files.
 func (p *preparation) alignConstants(found map[int][]byte) error {
 	type run struct {
 		start *byte
@@ -118,7 +118,7 @@ func (p *preparation) alignConstants(found map[int][]byte) error {
 		r := run{&b[0], len(b)}
 		if copies[r] == nil {
 			if left -= int64(len(b)); left < 0 {
-				return fmt.Errorf("constants of value %d and others overlap, out of alignment: %w", v, ErrFormat)
+				return fmt.Errorf("constant of value %d: unaligned constants overlap: %w", v, ErrFormat)
 			}
 			copies[r] = tensor.AlignedBytes(len(b))
 			copy(copies[r], b)

@@ -6,11 +6,11 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// Load makes a method ready to execute. What its instances share is prepared by the
-// first load: operators, backends and external data are found, delegates compiled,
-// constants folded and the memory planned. The others wait for that, each no longer
-// than its ctx allows; it goes on without the one that began it. The empty name means
-// "forward". Errors are *LoadError; everything that is missing is reported at once.
+// Load loads a method. The first load prepares what all instances of the method share: it resolves
+// operators, backends and external data, compiles delegates, folds constants and plans memory.
+// Concurrent loads wait for that preparation, each no longer than its ctx allows; it continues as
+// long as one of them waits. The empty name means "forward". Errors are *LoadError; a MissingError
+// lists everything that is not available.
 func (p *Program) Load(ctx context.Context, name string, options ...MethodOption) (*Method, error) {
 	i, err := p.methodIndex(name)
 	if err != nil {

@@ -9,19 +9,18 @@ import (
 	"github.com/etrun-go/etrun/runtime/plan"
 )
 
-// memory is the bytes of a method instance.
+// memory is the memory of a method instance.
 type memory struct {
 	arenas [][]byte
 	state  map[int][]byte // storage to bytes
-	heap   map[int][]byte // storage to the bytes that its members start with
+	heap   map[int][]byte // storage to the initial bytes of its members
 }
 
-// allocate makes zeroed memory by the plan; shared is state that another method
-// instance already holds.
+// allocate makes zeroed memory for the plan; shared is state held by another instance.
 func allocate(p *plan.Memory, shared map[int][]byte) *memory {
 	mem := &memory{state: make(map[int][]byte), heap: make(map[int][]byte)}
 	bytes := tensor.AlignedBytes
-	if hasDynamicInputs(p.Method) { // small calls touch little of what the largest would
+	if hasDynamicInputs(p.Method) { // small inputs touch only part of it
 		bytes = smallPages
 	}
 	for _, size := range p.Arenas {
@@ -50,15 +49,15 @@ func hasDynamicInputs(m *ir.Method) bool {
 	})
 }
 
-// smallPages is AlignedBytes without the large pages that touching one byte would fill.
+// smallPages is AlignedBytes without huge pages, which touching a single byte would fill.
 func smallPages(n int) []byte {
 	b := tensor.AlignedBytes(n)
 	cpu.UseSmallPages(b)
 	return b
 }
 
-// bytes is the place of a storage, nil where the caller brings it. That of a constant
-// is for values that are to be views of it.
+// bytes returns the memory of a storage, nil if the caller provides it. The memory of a constant is
+// for views of it.
 func (mem *memory) bytes(p *plan.Memory, storage int) []byte {
 	s := &p.Method.Storages[storage]
 	if p.Callers[storage] {
@@ -77,7 +76,8 @@ func (mem *memory) bytes(p *plan.Memory, storage int) []byte {
 	return mem.heap[storage]
 }
 
-// unbounded is the tensors that grow, with their views, and what they may grow by.
+// unbounded is the tensors without an upper bound, their views, and the bytes that they may still
+// allocate.
 type unbounded struct {
 	limit  int64
 	budget tensor.Budget
@@ -85,14 +85,14 @@ type unbounded struct {
 	views  []view
 }
 
-// view is a tensor that takes the bytes of another one, with what it starts with.
+// view is a tensor that takes the bytes of another one, with its initial sizes and bytes.
 type view struct {
 	tensor *tensor.Tensor
 	sizes  []int
 	bytes  []byte
 }
 
-// findUnbounded lists the tensors without a bound and the views of such.
+// findUnbounded lists the unbounded tensors and their views.
 func (m *Method) findUnbounded() {
 	m.heap.limit = m.program.config.limits.PlannedBytes
 	views := m.ir.Views()
@@ -116,7 +116,7 @@ func (m *Method) findUnbounded() {
 	m.heap.reckon()
 }
 
-// reckon makes the budget what the tensors do not hold already.
+// reckon sets the budget to the limit less the bytes that the tensors hold.
 func (u *unbounded) reckon() {
 	u.budget.Left = u.limit
 	for _, t := range u.own {
@@ -124,14 +124,14 @@ func (u *unbounded) reckon() {
 	}
 }
 
-// clear zeroes what tensors have grown to.
+// clear zeroes the memory of the tensors.
 func (u *unbounded) clear() {
 	for _, t := range u.own {
 		clear(t.Storage())
 	}
 }
 
-// begin starts an execute: views give up the bytes that they took in the last one.
+// begin starts a run: views release the bytes that they took in the last one.
 func (u *unbounded) begin() error {
 	for i := range u.views {
 		v := &u.views[i]

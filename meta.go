@@ -5,16 +5,16 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// MethodMeta describes a method without loading it.
+// MethodMeta describes a method as declared in the file.
 type MethodMeta struct {
 	Name         string
 	Inputs       []ValueMeta
 	Outputs      []ValueMeta
-	Operators    []OperatorMeta // in the order of the file
+	Operators    []OperatorMeta // in file order
 	Delegates    []DelegateMeta
 	Instructions int
 	ArenaBytes   []int64 // sizes of the file's planned arenas
-	ConstBytes   int64   // constants in the file, each counted once
+	ConstBytes   int64   // bytes of the file's constants, each counted once
 }
 
 // ValueMeta describes an input or output.
@@ -22,15 +22,15 @@ type ValueMeta struct {
 	Kind     tensor.Kind
 	Value    int // index in the value table
 	DType    tensor.DType
-	Sizes    []int // upper bounds where the tensor is dynamic
+	Sizes    []int // upper bounds if the tensor is dynamic
 	DimOrder []uint8
 	Dynamism tensor.Dynamism
 	Name     string       // fully qualified name, may be empty
-	Scalar   tensor.Value // the value of other kinds, as the file has it
+	Scalar   tensor.Value // the file's value if Kind is not KindTensor
 }
 
-// NewTensor makes a zeroed tensor as declared, with the largest sizes; nil for a value
-// that is no tensor.
+// NewTensor returns a zeroed tensor of the declared type and dim order and the largest sizes, nil
+// if the value is not a tensor.
 func (v *ValueMeta) NewTensor() *tensor.Tensor {
 	if v.Kind != tensor.KindTensor {
 		return nil
@@ -40,22 +40,22 @@ func (v *ValueMeta) NewTensor() *tensor.Tensor {
 	return t
 }
 
-// OperatorMeta is an operator that a method calls.
+// OperatorMeta describes an operator that a method calls.
 type OperatorMeta struct {
 	Name      string
 	Calls     int
 	Available bool
 }
 
-// DelegateMeta is a delegate of a method.
+// DelegateMeta describes a delegate of a method.
 type DelegateMeta struct {
 	ID        string
 	Bytes     int
 	Calls     int
-	Available bool // a backend of this ID was given to Open
+	Available bool // a backend with this ID was passed to Open
 }
 
-// Meta describes a method; the empty name means "forward".
+// Meta describes a method without loading it. The empty name means "forward".
 func (p *Program) Meta(name string) (*MethodMeta, error) {
 	i, err := p.methodIndex(name)
 	if err != nil {
@@ -92,7 +92,7 @@ func valueMeta(spec *pte.Method, v int) ValueMeta {
 	return m
 }
 
-// constBytes counts constants; several values may name the same bytes.
+// constBytes counts the bytes of constants, each byte range once.
 func constBytes(spec *pte.Method) (n int64) {
 	seen := make(map[*byte]bool)
 	for v := range spec.Values {

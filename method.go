@@ -15,9 +15,9 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// Method is a live instance of a program's method: its memory, its state and its
-// delegate units. One goroutine uses it at a time; a call while another runs gives
-// ErrBusy and changes nothing.
+// Method is a loaded instance of a program's method, with its own memory, state and delegate units.
+// Only one goroutine may use it at a time: a call during another call returns ErrBusy and changes
+// nothing.
 type Method struct {
 	program *Program
 	index   int // in the program
@@ -26,32 +26,32 @@ type Method struct {
 	plan     *plan.Memory
 	memory   *memory
 	heap     unbounded
-	shares   *Method // whose state this method uses, nil for its own
+	shares   *Method // the method whose state this one uses, nil for its own
 
 	values  []tensor.Value
 	steps   []step
 	ctx     *kernels.Ctx
-	random  *rand.PCG // the source of ctx
+	random  *rand.PCG // the source of ctx.Rand
 	units   []delegate.Unit
-	scratch *delegate.Scratch // of the units
+	scratch *delegate.Scratch // shared by the units
 	inputs  []input
-	logical []*tensor.Tensor // by output: elements in logical order, where that is not memory's
+	logical []*tensor.Tensor // by output: elements in logical order, if memory order differs
 	restore []saved
 	limit   int64
-	poison  error // why the method can no longer execute
+	poison  error // why the method can no longer run
 
-	reference *Method    // the same without lowering, with LowerVerify only
-	distances []Distance // from it
+	reference *Method    // the method without lowering, with LowerVerify only
+	distances []Distance // from the reference
 
-	executed bool // outputs are those of an execute that succeeded
+	executed bool // the last run succeeded: outputs are valid
 
 	observed watch
-	held     [2]int64 // planned and scratch memory that observers were told of
+	held     [2]int64 // planned and scratch memory reported to observers
 
 	life atomic.Int32
 }
 
-// The life of a method.
+// States of a method.
 const (
 	idle int32 = iota
 	running
@@ -59,25 +59,24 @@ const (
 	closed
 )
 
-// saved is a slot that instructions overwrite, with what it holds at the start.
+// saved is a slot that instructions overwrite, with its initial value.
 type saved struct {
 	slot *tensor.Value
 	was  tensor.Value
 }
 
-// MethodOption configures Load.
+// MethodOption configures [Program.Load].
 type MethodOption func(*Method)
 
-// WithStateOf lets a method use the mutable state of another one of the same
-// program, as programs with several methods over one cache mean it: state with the
-// same name and size, or, where the file has no names, at the same place of the
-// file's second arena. The other method must outlive this one.
+// WithStateOf makes a method share the mutable state of another method of the same program, such as
+// a cache. State is shared if name and size match or, in files without names, if it is at the same
+// offset of the file's second arena. The other method must outlive this one.
 func WithStateOf(other *Method) MethodOption { return func(m *Method) { m.shares = other } }
 
-// build makes the instance of what is prepared.
+// build creates the instance from the shared preparation.
 func (m *Method) build(ctx context.Context, w *watch) error {
 	if m.shares != nil && m.shares.program != m.program {
-		return fmt.Errorf("state of a method of another program: %w", ErrInput)
+		return fmt.Errorf("WithStateOf: the method belongs to another program: %w", ErrInput)
 	}
 	m.plan = m.planFor(m.planning)
 	if err := m.checkMemory(m.plan, &m.program.config, m.program.spec.Size); err != nil {
@@ -105,7 +104,7 @@ func (m *Method) build(ctx context.Context, w *watch) error {
 	return nil
 }
 
-// hold tells of the instance's memory.
+// hold reports the instance's memory to observers.
 func (m *Method) hold(w *watch) {
 	m.held[0] = m.plan.Bytes()
 	m.held[1] = scratchBytes(m.needs, math.MaxInt64-1)
@@ -128,7 +127,7 @@ func (m *Method) makeValues() {
 	}
 }
 
-// none is what an absent item of an optional tensor list refers to.
+// none is the value of absent items of an optional tensor list.
 var none tensor.Value
 
 func (m *Method) slots(items []int) []*tensor.Value {
@@ -175,9 +174,8 @@ func (m *Method) makeUnits(ctx context.Context) error {
 	return nil
 }
 
-// Close frees the method. While it executes in another goroutine, it is freed when
-// that execute ends. Closing twice is fine. Tensors of outputs stay readable, but for
-// constants of a mapped file.
+// Close frees the method. If another goroutine is running it, it is freed when that run ends.
+// Closing twice is allowed. Output tensors remain readable, except constants of a mapped file.
 func (m *Method) Close() error {
 	for {
 		switch now := m.life.Load(); now {
@@ -223,7 +221,7 @@ func (m *Method) free() error {
 	return first
 }
 
-// begin claims the method for one call; end gives it back.
+// begin claims the method for one call; end releases it.
 func (m *Method) begin() error {
 	if m.life.CompareAndSwap(idle, running) {
 		return nil
@@ -243,7 +241,7 @@ func (m *Method) end() {
 	m.program.release()
 }
 
-// beginAll claims the method and those whose state it uses; endAll gives them back.
+// beginAll also claims the method whose state this one uses; endAll releases both.
 func (m *Method) beginAll() error {
 	if err := m.begin(); err != nil || m.shares == nil {
 		return err

@@ -9,9 +9,9 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// Observe sets an observer of this instance beside those of the program, in place of the
-// last one; nil ends it. It is told of the executes that follow: in [Pool.Do] of those
-// of one caller, until its function returns.
+// Observe sets an observer for this method, in addition to those of the program. It replaces an
+// earlier one; nil removes it. The observer receives the events of the following runs. In [Pool.Do]
+// it is removed when the function returns.
 //
 //	var r trace.Recorder
 //	err := pool.Do(ctx, func(m *etrun.Method) error {
@@ -19,8 +19,8 @@ import (
 //		return m.Execute(ctx)
 //	})
 //
-// It is quick enough to do for one execute in many. What measuring nodes needs is made
-// the first time and kept; it is refused where a limit of memory has no place for that.
+// Observe is cheap enough to observe one run in many. Resources for measuring nodes are allocated
+// by the first call and kept; Observe fails if they would exceed the limit of WithMaxMemory.
 func (m *Method) Observe(o Observer) error {
 	var own watcher
 	if o != nil {
@@ -52,7 +52,7 @@ func (m *Method) Observe(o Observer) error {
 	return err
 }
 
-// affordsProfiling refuses what measuring takes beside what the method has.
+// affordsProfiling returns an error if measuring nodes would exceed the memory limit.
 func (m *Method) affordsProfiling(on bool) error {
 	limit := m.program.config.maxMemory
 	if !on || limit == 0 {
@@ -70,7 +70,7 @@ func (m *Method) affordsProfiling(on bool) error {
 	return e
 }
 
-// setProfiling has units measure their nodes, as far as they can.
+// setProfiling switches the measurement of nodes in the units that support it.
 func (m *Method) setProfiling(on bool) error {
 	for i, u := range m.units {
 		if p, ok := u.(delegate.Profiler); ok {
@@ -82,13 +82,13 @@ func (m *Method) setProfiling(on bool) error {
 	return nil
 }
 
-// ofExecutes are the kinds that an execute tells of; ofInstructions its parts.
+// Kinds of events within a run, without and with the run itself.
 const (
 	ofInstructions = trace.Instructions | trace.Nodes | trace.Values
 	ofExecutes     = ofInstructions | trace.Executes
 )
 
-// observe is execute with somebody who wants to know.
+// observe is execute with observers.
 func (m *Method) observe(ctx context.Context) error {
 	w := &m.observed
 	w.ctx, w.run, w.fault = ctx, lastRun.Add(1), nil
@@ -105,8 +105,7 @@ func (m *Method) observe(ctx context.Context) error {
 	return err
 }
 
-// refused tells the program's observers of an execute of a method that is closed, or
-// that another goroutine uses.
+// refused reports to the program's observers a run of a method that is closed or in use.
 func (m *Method) refused(ctx context.Context, err error) error {
 	if len(m.program.config.watchers) == 0 {
 		return err
@@ -122,7 +121,7 @@ var eventKinds = [...]trace.Kind{
 	ir.JumpFalseCall: trace.Jump, ir.FreeCall: trace.Free, ir.SizesJump: trace.Jump,
 }
 
-// doObserved is do with somebody who wants to know.
+// doObserved is do with observers.
 func (m *Method) doObserved(ctx context.Context, pc int) (next int, err error) {
 	w, s := &m.observed, &m.steps[pc]
 	if w.wants.Has(trace.Read) {
@@ -143,7 +142,7 @@ func (m *Method) doObserved(ctx context.Context, pc int) (next int, err error) {
 	return next, w.failure(err)
 }
 
-// tellInstruction tells of the nodes of an instruction and of itself.
+// tellInstruction reports an instruction and its nodes.
 func (m *Method) tellInstruction(s *step, err error) {
 	w, end := &m.observed, trace.Now()
 	if err == nil && s.unit != nil && w.wants.Has(trace.Node) {
@@ -159,7 +158,7 @@ func (m *Method) tellInstruction(s *step, err error) {
 	}
 }
 
-// tellNodes tells of what a delegate has measured, one after the other from its start.
+// tellNodes reports the nodes that a delegate has measured, laid end to end from its start.
 func (m *Method) tellNodes(s *step) {
 	w := &m.observed
 	p, ok := s.unit.(delegate.Profiler)

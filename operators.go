@@ -10,7 +10,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/quantized"
 )
 
-// DefaultOperators is every operator that this module implements.
+// DefaultOperators returns the set of all operators of this module.
 func DefaultOperators() *kernels.Set { return defaultOperators() }
 
 var defaultOperators = sync.OnceValue(func() *kernels.Set {

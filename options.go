@@ -11,14 +11,14 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// Option configures a program. A later one replaces an earlier one unless it says that it
-// adds.
+// Option configures a program. A later option replaces an earlier one unless its documentation says
+// that it adds.
 type Option func(*config)
 
 type config struct {
 	backends  map[string]delegate.Backend
 	operators *kernels.Set
-	rows      []kernels.Op // to be added
+	rows      []kernels.Op // added to operators
 	data      []Source
 	threads   int
 	limits    Limits
@@ -26,22 +26,22 @@ type config struct {
 	seed      uint64
 	plan      PlanMode
 	strict    bool
-	reuse     bool // of the inputs' bytes
+	reuse     bool // of the inputs' memory
 	mmap      bool
 	lowering  Lowering
 	minProfit time.Duration
 	tuning    string
-	asWritten bool // faults of exporters are not repaired
+	asWritten bool // exporter faults are not repaired
 	watchers  []watcher
-	wants     trace.Kinds // of all of them
+	wants     trace.Kinds // of all watchers
 }
 
-// planning is how methods are planned unless they bring their memory.
+// planning returns the plan options of a method without options of its own.
 func (c *config) planning() plan.Options {
 	return plan.Options{Mode: plan.Mode(c.plan), Preserve: !c.reuse}
 }
 
-// reading is how a file is read beside others of used bytes.
+// reading returns how to read a file when used bytes have been read already.
 func (c *config) reading(used int64, want ...pte.Format) reading {
 	limit := c.limits.FileBytes
 	if c.maxMemory > 0 && !c.mmap {
@@ -50,7 +50,7 @@ func (c *config) reading(used int64, want ...pte.Format) reading {
 	return reading{limit: limit, mmap: c.mmap, want: want}
 }
 
-// watch makes a watch of one piece of loading or freeing, nil where nobody wants it.
+// watch returns a watch for one load or free, nil if no observer subscribes to it.
 func (c *config) watch(ctx context.Context, method string) *watch {
 	if !c.wants.Any(trace.Loads | trace.Memories | trace.Values) {
 		return nil
@@ -58,20 +58,19 @@ func (c *config) watch(ctx context.Context, method string) *watch {
 	return newWatch(ctx, c.watchers, method)
 }
 
-// PlanMode chooses whose memory plan a method uses.
+// PlanMode selects the memory plan of a method.
 type PlanMode plan.Mode
 
 // Plan modes.
 const (
-	PlanAuto  = PlanMode(plan.Auto)  // the smaller of the file's and our own that is safe
-	PlanFile  = PlanMode(plan.File)  // the file's, unless it is unsafe
-	PlanOwn   = PlanMode(plan.Own)   // our own
-	PlanNaive = PlanMode(plan.Naive) // one place per storage, nothing reused
+	PlanAuto  = PlanMode(plan.Auto)  // the smaller of the file's plan, if safe, and our own
+	PlanFile  = PlanMode(plan.File)  // the file's plan, unless it is unsafe
+	PlanOwn   = PlanMode(plan.Own)   // our own plan
+	PlanNaive = PlanMode(plan.Naive) // a separate buffer per storage, no reuse
 )
 
-// WithDelegates adds backends; a later one replaces an earlier one of the same ID. One
-// that is not a zero value, and that no delegate of the program asks for, is among the
-// program's Warnings.
+// WithDelegates adds backends. A backend replaces an earlier one with the same ID. Program.Warnings
+// lists each backend that is not a zero value and that no delegate of the program uses.
 func WithDelegates(backends ...delegate.Backend) Option {
 	return func(c *config) {
 		for _, b := range backends {
@@ -80,18 +79,16 @@ func WithDelegates(backends ...delegate.Backend) Option {
 	}
 }
 
-// WithOperators adds operators to the program's set, [DefaultOperators] or that of
-// WithOperatorSet. A row whose name is there already replaces it.
+// WithOperators adds operators to the program's set, which is [DefaultOperators] or the set passed
+// to [WithOperatorSet]. An operator replaces one with the same name.
 func WithOperators(rows ...kernels.Op) Option {
 	return func(c *config) { c.rows = append(c.rows, rows...) }
 }
 
-// WithOperatorSet replaces the set of operators: nothing else is there but what
-// WithOperators adds.
+// WithOperatorSet replaces the default set of operators.
 func WithOperatorSet(s *kernels.Set) Option { return func(c *config) { c.operators = s } }
 
-// WithDataFiles adds .ptd files with external weights. No path is ever taken from
-// inside a program.
+// WithDataFiles adds .ptd files with external weights. Paths inside a program are never followed.
 func WithDataFiles(paths ...string) Option {
 	return func(c *config) {
 		for _, path := range paths {
@@ -100,49 +97,47 @@ func WithDataFiles(paths ...string) Option {
 	}
 }
 
-// WithData adds external weights in .ptd format from any source.
+// WithData adds external weights in .ptd format from any [Source].
 func WithData(sources ...Source) Option {
 	return func(c *config) { c.data = append(c.data, sources...) }
 }
 
-// WithThreads sets the thread budget that all methods of the program share; 0 means
-// the processors that the process may use.
+// WithThreads sets the number of threads that all methods of the program share; 0 means the number
+// of processors available to the process.
 func WithThreads(n int) Option { return func(c *config) { c.threads = n } }
 
-// WithLimits bounds what the program may cost.
+// WithLimits bounds the resources of the program.
 func WithLimits(l Limits) Option { return func(c *config) { c.limits = l } }
 
-// WithMaxMemory refuses, before allocating it, a method whose memory together with
-// the files would exceed n bytes, and files that do so by themselves unless they are
-// mapped.
+// WithMaxMemory makes Load fail, before it allocates, if the method's memory and the files need
+// more than n bytes. Open fails if the files alone do, unless they are mapped.
 func WithMaxMemory(n int64) Option { return func(c *config) { c.maxMemory = n } }
 
-// WithSeed seeds the operators that draw random numbers.
+// WithSeed seeds the random number generator of operators.
 func WithSeed(seed uint64) Option { return func(c *config) { c.seed = seed } }
 
-// WithPlan chooses the memory plan.
+// WithPlan selects the memory plan.
 func WithPlan(m PlanMode) Option { return func(c *config) { c.plan = m } }
 
-// WithStrictPlan refuses a program whose own memory plan would corrupt values,
-// where otherwise it is planned anew.
+// WithStrictPlan makes Load fail if the file's memory plan would corrupt values. By default such a
+// method is replanned.
 func WithStrictPlan() Option { return func(c *config) { c.strict = true } }
 
-// WithReusableInputs lets an execute use the inputs' bytes for other values once they
-// have been read, which makes arenas smaller. Inputs whose bytes are used again must be
-// set before each execute, and setting one may overwrite outputs. Without it inputs keep
-// their values until they are set again.
+// WithReusableInputs lets a run reuse the memory of inputs that have been read, which makes arenas
+// smaller. Inputs whose memory is reused must be set before each run, and setting one may overwrite
+// outputs. By default inputs keep their values until they are set again.
 func WithReusableInputs() Option { return func(c *config) { c.reuse = true } }
 
-// WithoutRepair takes programs as they are written, with the known faults of exporters
-// that are repaired otherwise: those of delegates' payloads, and values that lie on
-// others with another dim order, which are laid out anew or refused without it.
+// WithoutRepair disables the repair of known exporter faults. Two kinds are repaired by default:
+// faults in delegate payloads, and values that share memory with values of a different dim order.
 func WithoutRepair() Option { return func(c *config) { c.asWritten = true } }
 
-// WithMmap maps files into memory instead of reading them. The file must not change
-// while the program is open: a shortened file ends the process.
+// WithMmap maps files into memory instead of reading them. The files must not change while the
+// program is open: if one is truncated, the process crashes.
 func WithMmap() Option { return func(c *config) { c.mmap = true } }
 
-// WithObserver adds an observer of the program, from its opening until it is closed.
+// WithObserver adds an observer that receives the program's events, from Open until everything is
+// closed.
 func WithObserver(o Observer) Option {
 	return func(c *config) {
 		w := newWatcher(o)
@@ -150,42 +145,42 @@ func WithObserver(o Observer) Option {
 	}
 }
 
-// Lowering chooses what is done at load so that methods run faster.
+// Lowering selects the optimizations made at load.
 type Lowering string
 
-// Ways of lowering; any other word is LowerOff.
+// Lowering modes. Any other value means LowerOff.
 const (
-	LowerOff     Lowering = "off"     // instructions run as the file has them, but for those on constants
-	LowerRewrite Lowering = "rewrite" // chains of instructions become cheaper ones: see Method.Rewritten
-	// LowerAuto rewrites, and hands the regions that they are estimated to execute faster
-	// to the backends that take graphs: see Method.Lowered.
+	LowerOff     Lowering = "off"     // only instructions on constants are folded
+	LowerRewrite Lowering = "rewrite" // chains of instructions are replaced by cheaper ones: see Method.Rewritten
+	// LowerAuto rewrites, and compiles regions for backends that accept graphs where they are
+	// estimated to run faster: see Method.Lowered.
 	LowerAuto Lowering = "auto"
-	// LowerTune is LowerAuto, but regions are measured at load, beside their instructions: see
-	// WithTuning.
+	// LowerTune is LowerAuto, but measures each region at load against its instructions instead of
+	// estimating: see WithTuning.
 	LowerTune Lowering = "tune"
-	// LowerVerify is LowerAuto, and executes each method a second time without lowering, beside
-	// it: Method.Distances compares the outputs.
+	// LowerVerify is LowerAuto, but each run executes the method a second time without lowering:
+	// Method.Distances compares the outputs.
 	LowerVerify Lowering = "verify"
 )
 
-// rewrites and lowers report whether chains of instructions are rewritten, and regions
-// handed to backends.
+// rewrites and lowers report whether instructions are rewritten, and regions compiled for backends.
 func (l Lowering) rewrites() bool { return l == LowerRewrite || l.lowers() }
 func (l Lowering) lowers() bool   { return l == LowerAuto || l == LowerTune || l == LowerVerify }
 
-// WithLowering chooses how methods are lowered; LowerRewrite without it. What no rewrite
-// matches and no backend takes stays as it is.
+// WithLowering selects the lowering mode; the default is LowerRewrite. Instructions that match no
+// rewrite, and that no backend accepts, run unchanged.
 func WithLowering(l Lowering) Option { return func(c *config) { c.lowering = l } }
 
-// MinProfit is that of programs without WithMinProfit.
+// MinProfit is the default of [WithMinProfit].
 const MinProfit = 300 * time.Nanosecond
 
-// WithMinProfit is by how much a region must be faster on a backend to be taken, as
-// estimated for one execute at the declared sizes, and by a fifth of what it takes as it
-// is. A negative d takes every region.
+// WithMinProfit sets how much faster than its operators a region must be on a backend to be
+// compiled for it: by d per run at the declared sizes, as estimated, and by at least a fifth. A
+// negative d accepts every region.
 func WithMinProfit(d time.Duration) Option { return func(c *config) { c.minProfit = d } }
 
-// WithTuning keeps what LowerTune measures in a folder, so that later processes on the same
-// processor decide alike, without measuring again. The folder must be private to this user;
-// it may be that of a backend's weights. Without a folder each program measures anew.
+// WithTuning stores the measurements of LowerTune in a folder, so that later processes on the same
+// processor reuse them and reach the same decisions. The folder must be accessible to the current
+// user only; it may be the same as a backend's weight cache. By default every program measures
+// again.
 func WithTuning(folder string) Option { return func(c *config) { c.tuning = folder } }

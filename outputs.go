@@ -6,13 +6,13 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// NumOutputs is the number of outputs.
+// NumOutputs returns the number of outputs.
 func (m *Method) NumOutputs() int { return len(m.ir.Outputs) }
 
-// Output is output i of the last execute. Its tensor is valid until the next Execute or
-// Reset, with WithReusableInputs also until an input is set, and must not be written:
-// outputs may be inputs, constants, or each other. Elements are in the order of memory
-// (see [tensor.Tensor]); [Get] has them in logical order. Errors are *OutputError.
+// Output returns output i of the last run. Its tensor is valid until the next Execute or Reset,
+// with WithReusableInputs also until an input is set. It must not be written: outputs may share
+// memory with inputs, constants or other outputs. Elements are in memory order (see
+// [tensor.Tensor]); [Get] returns them in logical order. Errors are *OutputError.
 func (m *Method) Output(i int) (tensor.Value, error) {
 	v, err := m.output(i)
 	if err != nil {
@@ -27,19 +27,19 @@ func (m *Method) output(i int) (*tensor.Value, error) {
 	}
 	defer m.end()
 	if i < 0 || i >= len(m.ir.Outputs) {
-		return nil, m.badOutput(i, "the method has %d", len(m.ir.Outputs))
+		return nil, m.badOutput(i, "the method has %d outputs", len(m.ir.Outputs))
 	}
 	if !m.executed {
-		return nil, m.badOutput(i, "there is none before an execute has succeeded")
+		return nil, m.badOutput(i, "no run has succeeded yet")
 	}
 	return &m.values[m.ir.Outputs[i]], nil
 }
 
-// Get is the elements of output i in logical order: the last dimension varies fastest. T
-// is the Go type of the output's elements, uint16 for half floats. A number or a bool is
-// one int64, float64 or bool. The slice is valid until the next Execute or Reset, with
-// WithReusableInputs also until an input is set, and must not be written. After the first
-// call it allocates nothing for a tensor. Errors are *OutputError.
+// Get returns the elements of output i in logical order: the last dimension varies fastest. T must
+// be the Go type of the output's elements, uint16 for half floats. An output that is a number or
+// bool yields one int64, float64 or bool. The slice is valid until the next Execute or Reset, with
+// WithReusableInputs also until an input is set, and must not be written. For tensors only the
+// first call allocates. Errors are *OutputError.
 func Get[T tensor.Element](m *Method, i int) ([]T, error) {
 	v, err := m.output(i)
 	if err != nil {
@@ -49,11 +49,11 @@ func Get[T tensor.Element](m *Method, i int) ([]T, error) {
 		if x, ok := scalar[T](v); ok {
 			return []T{x}, nil
 		}
-		return nil, m.badOutput(i, "it is %s, not a tensor of %v", describe(*v), tensor.TypeOf[T]())
+		return nil, m.badOutput(i, "got %s, want a tensor of %v", describe(*v), tensor.TypeOf[T]())
 	}
 	t := v.Tensor
 	if !tensor.Stores[T](t.DType) {
-		return nil, m.badOutput(i, "it is %v, not %v", t, tensor.TypeOf[T]())
+		return nil, m.badOutput(i, "got %v, want elements of %v", t, tensor.TypeOf[T]())
 	}
 	if t.IsContiguous() {
 		return tensor.View[T](t.Data), nil
@@ -62,7 +62,7 @@ func Get[T tensor.Element](m *Method, i int) ([]T, error) {
 	return tensor.View[T](logical), err
 }
 
-// scalar is a number or bool in its own type.
+// scalar returns a number or bool in its own type.
 func scalar[T tensor.Element](v *tensor.Value) (x T, ok bool) {
 	var boxed any
 	switch v.Kind {
@@ -77,7 +77,8 @@ func scalar[T tensor.Element](v *tensor.Value) (x T, ok bool) {
 	return x, ok
 }
 
-// inLogicalOrder is the elements of output i in memory that the method keeps for them.
+// inLogicalOrder returns the elements of output i in a buffer that the method keeps for this
+// purpose.
 func (m *Method) inLogicalOrder(i int, t *tensor.Tensor) ([]byte, error) {
 	if m.logical == nil {
 		m.logical = make([]*tensor.Tensor, len(m.ir.Outputs))

@@ -10,15 +10,15 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// Pool holds up to a number of instances of one method, for callers in many goroutines.
-// Instances are made when they are first needed, or by Warm. They share the program's
-// constants and packed weights, and each begins every caller's turn as it was loaded:
-// nothing of one caller's inputs or state reaches the next. It is safe for concurrent use.
+// Pool manages up to a fixed number of instances of one method for concurrent callers. Instances
+// are loaded on demand or by Warm, and share the program's constants and packed weights. Each call
+// of Do gets an instance in its initial state: no inputs or state of one caller reach the next. A
+// Pool is safe for concurrent use.
 type Pool struct {
 	program *Program
 	method  string
 	config  poolConfig
-	turns   chan struct{} // one element for each instance in use
+	turns   chan struct{} // one element per instance in use
 	warming chan struct{} // one element while Warm collects instances
 	ended   chan struct{} // closed by Close
 
@@ -28,49 +28,49 @@ type Pool struct {
 }
 
 type poolConfig struct {
-	queue   int // callers that may wait
+	queue   int // maximum number of waiting callers
 	keep    bool
 	methods []MethodOption
 }
 
-// PoolOption configures a pool.
+// PoolOption configures [Program.NewPool].
 type PoolOption func(*poolConfig)
 
-// WithQueue lets at most n callers wait for an instance; a further one gets a
-// *QueueError at once. Without it there is no bound.
+// WithQueue limits the number of callers waiting for an instance to n; a further caller immediately
+// gets a *QueueError. By default there is no limit.
 func WithQueue(n int) PoolOption { return func(c *poolConfig) { c.queue = max(n, 0) } }
 
-// WithKeptState leaves each instance's state and inputs from one caller to the next, who
-// gets any of the instances. It saves the time of a Reset where no caller minds.
+// WithKeptState skips the Reset of an instance between callers: its state and inputs remain for the
+// next caller, which may get any instance.
 func WithKeptState() PoolOption { return func(c *poolConfig) { c.keep = true } }
 
-// WithMethodOptions gives the instances options. Instances that share the state of one
-// method (WithStateOf) want WithKeptState too, and cannot execute at once: the others get
-// ErrBusy.
+// WithMethodOptions sets options for loading the instances. Instances that share the state of one
+// method (WithStateOf) also need WithKeptState, and cannot run at the same time: calls during
+// another call return ErrBusy.
 func WithMethodOptions(options ...MethodOption) PoolOption {
 	return func(c *poolConfig) { c.methods = append(c.methods, options...) }
 }
 
-// PoolStats says what a pool is doing and has done.
+// PoolStats contains the current state and the counters of a pool.
 type PoolStats struct {
-	Size    int // the most instances there may be
-	InUse   int // instances with a caller, or being loaded for one
-	Idle    int // instances without one
+	Size    int // maximum number of instances
+	InUse   int // instances in use, or being loaded for a caller
+	Idle    int // instances not in use
 	Waiting int // callers that wait for an instance
 
 	Created  int64         // instances loaded so far
-	Replaced int64         // of these, closed since they could not be used again
+	Replaced int64         // of these, closed because they could not be reused
 	Calls    int64         // calls of Do that got an instance
-	Refused  int64         // callers that the bound of the queue sent away
+	Refused  int64         // callers rejected because the queue was full
 	Waited   int64         // callers that had to wait
-	WaitTime time.Duration // by all of these together
+	WaitTime time.Duration // total of all waiting callers
 }
 
-// QueueError is a call of a pool whose queue is full. It is ErrBusy.
+// QueueError reports a full queue. It matches ErrBusy.
 type QueueError struct {
 	Method string
 	Size   int // instances, all in use
-	Queue  int // callers that wait for one
+	Queue  int // callers waiting for one
 }
 
 func (e *QueueError) Error() string {
@@ -80,8 +80,8 @@ func (e *QueueError) Error() string {
 // Unwrap makes errors.Is(err, ErrBusy) true.
 func (e *QueueError) Unwrap() error { return ErrBusy }
 
-// NewPool returns a pool of up to n instances of a method, at least one; the empty name
-// means "forward". No instance is made yet.
+// NewPool returns a pool of up to n instances of a method, at least one. The empty name means
+// "forward". It does not load any instance.
 func (p *Program) NewPool(method string, n int, options ...PoolOption) (*Pool, error) {
 	i, err := p.methodIndex(method)
 	if err != nil {
@@ -96,13 +96,12 @@ func (p *Program) NewPool(method string, n int, options ...PoolOption) (*Pool, e
 	return pool, nil
 }
 
-// Do calls fn with an instance that nobody else uses meanwhile, and returns its error.
-// Callers that must wait get their turn in order. ctx ends the wait and the loading of an
-// instance; fn gives it to Execute or Run itself. The instance and the slices of its
-// outputs must not be kept after fn has returned. An instance that an operator's panic
-// made useless, or that fn closed or still uses, is replaced.
+// Do calls fn with an instance for its exclusive use and returns fn's error. Waiting callers are
+// served in order. ctx limits the wait and the load of an instance; fn itself passes a context to
+// Execute or Run. fn must not keep the instance or its output slices. Do replaces an instance that
+// is unusable after an operator panicked, or that fn closed or still uses.
 //
-// Errors are those of fn and of Load, context.Cause(ctx), *QueueError and ErrClosed.
+// Errors are those of fn and Load, context.Cause(ctx), *QueueError and ErrClosed.
 func (p *Pool) Do(ctx context.Context, fn func(*Method) error) error {
 	if err := p.enterObserved(ctx); err != nil {
 		return err
@@ -119,7 +118,7 @@ func (p *Pool) Do(ctx context.Context, fn func(*Method) error) error {
 	return fn(m)
 }
 
-// enterObserved is enter for a caller of Do, with somebody who may want to know.
+// enterObserved is enter for Do, with observers.
 func (p *Pool) enterObserved(ctx context.Context) error {
 	if !p.program.config.wants.Has(trace.Wait) {
 		return p.enter(ctx, p.config.queue)
@@ -136,10 +135,10 @@ func (p *Pool) enterObserved(ctx context.Context) error {
 	return told
 }
 
-// waits are watches of callers of pools, kept so that waiting allocates nothing.
+// waits recycles watches, so that waiting does not allocate.
 var waits = sync.Pool{New: func() any { return new(watch) }}
 
-// enter waits for a turn, behind at most bound other callers.
+// enter waits for a free instance, with at most bound callers already waiting.
 func (p *Pool) enter(ctx context.Context, bound int) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -172,7 +171,7 @@ func (p *Pool) enter(ctx context.Context, bound int) error {
 	}
 }
 
-// queue counts a caller that has to wait.
+// queue counts a waiting caller.
 func (p *Pool) queue(bound int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -188,7 +187,7 @@ func (p *Pool) queue(bound int) error {
 
 func (p *Pool) closedError() error { return fmt.Errorf("pool of method %q: %w", p.method, ErrClosed) }
 
-// take hands out an idle instance, or a new one.
+// take returns an idle instance or loads a new one.
 func (p *Pool) take(ctx context.Context) (*Method, error) {
 	p.mu.Lock()
 	p.stats.InUse++
@@ -210,7 +209,7 @@ func (p *Pool) take(ctx context.Context) (*Method, error) {
 	return m, nil
 }
 
-// give takes an instance back, as it was loaded.
+// give returns an instance to the pool in its initial state.
 func (p *Pool) give(m *Method) {
 	usable := m.poison == nil && m.life.Load() == idle && m.Observe(nil) == nil
 	if usable && !p.config.keep {
@@ -230,9 +229,9 @@ func (p *Pool) give(m *Method) {
 	}
 }
 
-// Warm makes all instances there may be, and calls fn with each where it is not nil, such
-// as to execute on sample inputs: the first execute of an instance is slower than later
-// ones. It waits for the turns of callers, as they do for its own.
+// Warm loads all instances and, if fn is not nil, calls it with each, for example to run it on
+// sample inputs: the first run of an instance is slower than later ones. Warm and callers of Do
+// wait for each other.
 func (p *Pool) Warm(ctx context.Context, fn func(*Method) error) error {
 	select {
 	case p.warming <- struct{}{}:
@@ -267,7 +266,7 @@ func (p *Pool) Warm(ctx context.Context, fn func(*Method) error) error {
 	return nil
 }
 
-// Stats says what the pool is doing and has done.
+// Stats returns the current state and the counters of the pool.
 func (p *Pool) Stats() PoolStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -276,7 +275,7 @@ func (p *Pool) Stats() PoolStats {
 	return s
 }
 
-// closed reports that Close was called.
+// closed reports whether Close was called.
 func (p *Pool) closed() bool {
 	select {
 	case <-p.ended:
@@ -286,9 +285,8 @@ func (p *Pool) closed() bool {
 	}
 }
 
-// Close ends the pool: callers that wait get ErrClosed, idle instances are closed now, and
-// each other one when its caller's turn ends. Close does not wait for these. Closing twice
-// is fine.
+// Close closes the pool. Waiting callers get ErrClosed. Idle instances are closed now, others when
+// their callers return; Close does not wait for them. Closing twice is allowed.
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	if !p.closed() {

@@ -15,8 +15,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// Program is an open file: its verified description, its constants and what its
-// methods share.
+// Program is an open, verified file, with the constants and other data that its methods share.
 type Program struct {
 	spec   *pte.Program
 	bundle *pte.Bundle
@@ -26,7 +25,7 @@ type Program struct {
 	files  []*file
 
 	slots []slot // by method
-	plain []slot // by method, nothing lowered; with LowerVerify only
+	plain []slot // by method, without lowering; with LowerVerify only
 	reads claims
 	sum   []byte // SHA-256 of the program's bytes, with LowerTune only
 
@@ -36,19 +35,19 @@ type Program struct {
 	freed  bool
 }
 
-// Open reads a .pte file, or the program inside a .bpte file, and verifies it whole. The
-// file may be a pipe. A file that cannot be read is an *fs.PathError, every other error a *LoadError.
+// Open reads and verifies a .pte file, or the program inside a .bpte file. The file may be a pipe.
+// The error is an *fs.PathError if the file cannot be read, else a *LoadError.
 func Open(path string, options ...Option) (*Program, error) {
 	return OpenSource(context.Background(), File(path), options...)
 }
 
-// Parse is Open on bytes in memory, which are copied: they may change afterwards.
+// Parse is Open for a byte slice, which is copied.
 func Parse(data []byte, options ...Option) (*Program, error) {
 	return OpenSource(context.Background(), Bytes("", data), options...)
 }
 
-// OpenSource is Open on any source. ctx ends the reading: a pipe may let its reader wait
-// for ever.
+// OpenSource is Open for any source. ctx can end the read, for example of a pipe that never
+// delivers.
 func OpenSource(ctx context.Context, src Source, options ...Option) (*Program, error) {
 	c := newConfig(options)
 	w := c.watch(ctx, "")
@@ -78,14 +77,14 @@ func newConfig(options []Option) config {
 	return c
 }
 
-// newProgram takes over f, also where it fails.
+// newProgram takes ownership of f, even if it fails.
 func newProgram(ctx context.Context, f *file, c config, w *watch) (*Program, error) {
 	p := &Program{config: c, files: []*file{f}}
 	if err := p.verify(ctx, f, w); err != nil {
 		p.closeFiles()
 		return nil, w.whole(trace.Open, f.path, p.fileBytes(), err)
 	}
-	if c.lowering == LowerTune { // delegates may give bytes back later
+	if c.lowering == LowerTune { // before delegates discard bytes
 		sum := sha256.Sum256(f.data)
 		p.sum = sum[:]
 	}
@@ -99,7 +98,7 @@ func newProgram(ctx context.Context, f *file, c config, w *watch) (*Program, err
 	return p, nil
 }
 
-// path is the program's file, empty for bytes in memory.
+// path returns the path of the program's file, empty for bytes in memory.
 func (p *Program) path() string {
 	if len(p.files) == 0 {
 		return ""
@@ -107,13 +106,13 @@ func (p *Program) path() string {
 	return p.files[0].path
 }
 
-// giveBack returns the memory of bytes that a delegate has packed, unless another slot
-// compiles it, too.
+// giveBack discards the memory of weights that a delegate has packed, unless another slot compiles
+// them too.
 func (p *Program) giveBack(data []byte) bool {
 	return p.config.lowering != LowerVerify && p.reads.release(p.spec, p.data, p.config.backends, data)
 }
 
-// makeSlots makes a slot of each method, still empty.
+// makeSlots creates an empty slot for each method.
 func (p *Program) makeSlots() {
 	p.slots = p.slotsOf(&p.config)
 	if p.config.lowering == LowerVerify {
@@ -132,7 +131,7 @@ func (p *Program) slotsOf(c *config) []slot {
 	return slots
 }
 
-// verify reads what the file describes, and the data that it needs.
+// verify parses the file and reads the external data.
 func (p *Program) verify(ctx context.Context, f *file, w *watch) error {
 	err := w.stage(trace.StageParse, int64(len(f.data)), p.parse(f.data))
 	if err != nil {
@@ -150,28 +149,28 @@ func (p *Program) parse(data []byte) (err error) {
 		if p.bundle, err = pte.ParseBundle(data, p.config.limits.format()); err != nil {
 			return err
 		}
-		data = tensor.AlignedBytes(len(p.bundle.Program)) // its own place: tensors in it want aligned bytes
+		data = tensor.AlignedBytes(len(p.bundle.Program)) // tensors in it need aligned bytes
 		copy(data, p.bundle.Program)
 	}
 	p.spec, err = pte.Parse(data, p.config.limits.format())
 	return err
 }
 
-// Spec is the program's description. It must not be changed. Bytes of weights that a
-// backend has packed may read as zeros once a method was loaded.
+// Spec returns the parsed program, which must not be changed. Weights that a backend has packed may
+// read as zeros after a method was loaded.
 func (p *Program) Spec() *pte.Program { return p.spec }
 
-// Bundle is the test cases that came with a .bpte file, nil for a .pte file.
+// Bundle returns the test cases of a .bpte file, nil for a .pte file.
 func (p *Program) Bundle() *pte.Bundle { return p.bundle }
 
-// Named finds named data of the program and of its data files. It implements
-// delegate.NamedData; the bytes stay valid until Close, and as [Program.Spec] says.
+// Named returns named data of the program and of its .ptd files. It implements delegate.NamedData.
+// The bytes are valid until Close, subject to the remark at [Program.Spec].
 func (p *Program) Named(key string) ([]byte, bool) { return p.data.Named(key) }
 
-// NamedKeys lists the keys of named data of the program and of its data files, sorted.
+// NamedKeys returns the sorted keys of the named data of the program and of its .ptd files.
 func (p *Program) NamedKeys() []string { return slices.Sorted(maps.Keys(p.data.entries)) }
 
-// MethodNames lists the methods in the order of the file.
+// MethodNames returns the names of the methods in file order.
 func (p *Program) MethodNames() []string {
 	names := make([]string, len(p.spec.Methods))
 	for i := range p.spec.Methods {
@@ -180,10 +179,10 @@ func (p *Program) MethodNames() []string {
 	return names
 }
 
-// Threads is the size of the thread budget.
+// Threads returns the number of threads that the methods share.
 func (p *Program) Threads() int { return p.pool.Size() }
 
-// methodIndex finds a method; the empty name means "forward".
+// methodIndex returns the index of a method; the empty name means "forward".
 func (p *Program) methodIndex(name string) (int, error) {
 	names := p.MethodNames()
 	want := name
@@ -196,8 +195,8 @@ func (p *Program) methodIndex(name string) (int, error) {
 	return 0, &LoadError{Class: ErrInput, File: p.path(), Err: fmt.Errorf("no method %q; the program has %.200q", want, names)}
 }
 
-// Close ends the program: no method loads from now on, and what the methods shared
-// is freed when the last of them is closed. Closing twice is fine.
+// Close closes the program: further loads fail, and shared memory is freed when the last method is
+// closed. Closing twice is allowed.
 func (p *Program) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -205,8 +204,7 @@ func (p *Program) Close() error {
 	return p.freeLocked()
 }
 
-// acquire counts a new method, retain a further user of what is open already; release
-// gives either back.
+// acquire counts a new method, retain a further user of an open program; release undoes either.
 func (p *Program) acquire() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,11 +7,11 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Run sets all inputs, executes, and returns the elements of output 0 as [Get] does; Get
-// has the further outputs. An input is one of
+// Run sets all inputs, runs the method, and returns the elements of output 0 as [Get] does; use Get
+// for further outputs. Each input is one of
 //
-//   - a slice of elements, as [Set] takes it without sizes;
-//   - a *tensor.Tensor, for other sizes or another order in memory;
+//   - a slice of elements, passed to [Set] without sizes;
+//   - a *tensor.Tensor, for other sizes or another dim order;
 //   - an int, int64, float64, bool or string, nil for None, or a tensor.Value.
 //
 // Errors are *InputError, *InstructionError and *OutputError.

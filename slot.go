@@ -5,35 +5,35 @@ import (
 	"sync"
 )
 
-// slot holds what the instances of one method share, from the first load on.
+// slot holds the data that the instances of one method share, from the first load on.
 type slot struct {
-	preparation preparation // used by the attempt that runs
+	preparation preparation // used by the running attempt
 
 	mu      sync.Mutex
 	done    *prepared
-	running *attempt // nil where none is
+	running *attempt // nil if none
 }
 
-// attempt is one run of a preparation, which nothing interrupts while a delegate
-// compiles. It goes on as long as somebody waits for it and is cancelled when the last
-// one has left; what it has made by then is kept.
+// attempt is one run of a preparation. It continues as long as a caller waits for it, and is
+// canceled when the last one leaves, between two delegates. Finished parts are kept for the next
+// attempt.
 type attempt struct {
 	cancel    context.CancelFunc
 	waiting   int           // guarded by slot.mu
-	abandoned bool          // cancelled; guarded by slot.mu
-	ended     chan struct{} // closed when result and err are there
+	abandoned bool          // canceled; guarded by slot.mu
+	ended     chan struct{} // closed when result and err are set
 	result    *prepared
 	err       error
 }
 
-// holder is what stays open while an attempt runs: the program.
+// holder is the program, which must stay open while an attempt runs.
 type holder interface {
 	retain()
 	release() error
 }
 
-// get returns what the slot holds. It waits for an attempt, a running one or its own,
-// no longer than ctx allows. The caller holds h.
+// get returns the prepared data. It waits for the running attempt, or starts one, no longer than
+// ctx allows. The caller holds h.
 func (s *slot) get(ctx context.Context, h holder) (*prepared, error) {
 	for ctx.Err() == nil {
 		done, a := s.join(ctx, h)
@@ -52,14 +52,14 @@ func (s *slot) get(ctx context.Context, h holder) (*prepared, error) {
 	return nil, context.Cause(ctx)
 }
 
-// ready is what the slot holds, nil as long as it holds nothing.
+// ready returns the prepared data, nil if there is none yet.
 func (s *slot) ready() *prepared {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.done
 }
 
-// join returns what there is, or waits with others for the running attempt, or begins one.
+// join returns the prepared data if there is any, else the running attempt or a new one.
 func (s *slot) join(ctx context.Context, h holder) (*prepared, *attempt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +76,7 @@ func (s *slot) join(ctx context.Context, h holder) (*prepared, *attempt) {
 	return nil, s.running
 }
 
-// leave ends the wait for an attempt; abandoned says that it was cancelled.
+// leave ends the wait for an attempt; abandoned reports whether the attempt was canceled.
 func (s *slot) leave(a *attempt) (abandoned bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +87,7 @@ func (s *slot) leave(a *attempt) (abandoned bool) {
 	return a.abandoned
 }
 
-// attempt runs the preparation to its end.
+// attempt runs the preparation.
 func (s *slot) attempt(ctx context.Context, a *attempt, h holder) {
 	a.result, a.err = s.preparation.run(ctx)
 	a.cancel()

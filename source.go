@@ -11,28 +11,27 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// Source is where the bytes of a program or of external data come from: [File], [FS],
-// [Bytes] or [ReaderAt]. Nothing is opened or read before it is used, and it may be used
-// several times.
+// Source provides the bytes of a program or of external data: [File], [FS], [Bytes] or [ReaderAt].
+// It is not opened before use, and may be used several times.
 type Source struct {
 	name string
 	open func(ctx context.Context, r reading) (*file, error)
 }
 
-// read opens the source and reads it whole.
+// read opens the source and reads all of it.
 func (s Source) read(ctx context.Context, r reading) (*file, error) {
 	if s.open == nil {
-		return nil, &LoadError{Class: ErrInput, Err: errors.New("no source")}
+		return nil, &LoadError{Class: ErrInput, Err: errors.New("empty Source: use File, FS, Bytes or ReaderAt")}
 	}
 	return s.open(ctx, r)
 }
 
-// File is a file of the system, or a pipe that is read to its end.
+// File is a file of the operating system, or a pipe, which is read to the end.
 func File(path string) Source {
 	return Source{path, func(ctx context.Context, r reading) (*file, error) { return openFile(ctx, path, r) }}
 }
 
-// FS is a regular file of a file system, such as an embed.FS.
+// FS is a regular file of an fs.FS, such as an embed.FS.
 func FS(files fs.FS, name string) Source {
 	return Source{name, func(ctx context.Context, r reading) (*file, error) {
 		f, err := files.Open(name)
@@ -51,9 +50,8 @@ func FS(files fs.FS, name string) Source {
 	}}
 }
 
-// Bytes is bytes in memory, such as an embedded file. They are copied to where kernels
-// may read them, aligned and with room behind, and may change afterwards. name stands for
-// them in errors.
+// Bytes is a byte slice. It is copied to aligned, padded memory, as kernels need it, when the
+// source is used. name identifies it in errors.
 func Bytes(name string, data []byte) Source {
 	return Source{name, func(_ context.Context, r reading) (*file, error) {
 		if err := r.checkSize(name, int64(len(data))); err != nil {
@@ -65,16 +63,15 @@ func Bytes(name string, data []byte) Source {
 	}}
 }
 
-// ReaderAt is size bytes of a reader, from its first. They are read once. name stands
-// for them in errors.
+// ReaderAt is the first size bytes of a reader. They are read once per use. name identifies them in
+// errors.
 func ReaderAt(name string, from io.ReaderAt, size int64) Source {
 	return Source{name, func(ctx context.Context, r reading) (*file, error) {
 		return readWhole(ctx, name, io.NewSectionReader(from, 0, size), size, r)
 	}}
 }
 
-// readWhole reads size bytes, until ctx ends. The first ones are checked before the others
-// are read.
+// readWhole reads size bytes, until ctx ends. It checks the format before it reads the rest.
 func readWhole(ctx context.Context, name string, from io.Reader, size int64, r reading) (*file, error) {
 	if err := r.checkSize(name, size); err != nil {
 		return nil, err
@@ -86,13 +83,13 @@ func readWhole(ctx context.Context, name string, from io.Reader, size int64, r r
 	if err := r.checkStart(start); err != nil {
 		return nil, loadError(name, "", err, ErrFormat)
 	}
-	const piece = 1 << 20
+	const chunk = 1 << 20
 	b := tensor.AlignedBytes(int(size))
-	for at := copy(b, start); at < len(b); at += piece {
+	for at := copy(b, start); at < len(b); at += chunk {
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("%s: %w", name, context.Cause(ctx))
 		}
-		if _, err := io.ReadFull(from, b[at:min(at+piece, len(b))]); err != nil {
+		if _, err := io.ReadFull(from, b[at:min(at+chunk, len(b))]); err != nil {
 			return nil, &fs.PathError{Op: "read", Path: name, Err: err}
 		}
 	}

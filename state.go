@@ -5,12 +5,11 @@ import (
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
-// sharedArena is the arena in which the exporter puts state that several methods
-// share (memory_id 2).
+// sharedArena is the arena of state that several methods share (memory_id 2).
 const sharedArena = 1
 
-// stateKey is what makes state of two methods the same: its name or, where the file
-// has none, its place in the shared arena; and its size and type.
+// stateKey identifies state across methods: by name or, if the file has no names, by its offset in
+// the shared arena; and by size and type.
 type stateKey struct {
 	name   string
 	offset int64
@@ -18,7 +17,7 @@ type stateKey struct {
 	dtype  tensor.DType
 }
 
-// stateKeyOf is a storage's key; ok is false for state that nobody else can name.
+// stateKeyOf returns a storage's key; ok is false for state that other methods cannot refer to.
 func (m *Method) stateKeyOf(storage int) (k stateKey, ok bool) {
 	s := &m.ir.Storages[storage]
 	t := m.ir.Values[s.Values[0]].Tensor
@@ -36,8 +35,7 @@ func (m *Method) stateKeyOf(storage int) (k stateKey, ok bool) {
 	return k, true
 }
 
-// sharedState finds, by storage, the bytes of state that the method whose state this
-// one uses has already.
+// sharedState returns, by storage, the state that this method shares with m.shares.
 func (m *Method) sharedState() map[int][]byte {
 	found := make(map[int][]byte)
 	if m.shares == nil {
@@ -60,8 +58,8 @@ func (m *Method) sharedState() map[int][]byte {
 	return found
 }
 
-// fillState gives state its initial bytes, but not to what is in shared: its
-// owner did, and may have executed since.
+// fillState sets state to its initial bytes, except shared state: its owner has done so, and may
+// have run since.
 func (m *Method) fillState(shared map[int][]byte) {
 	for storage, b := range m.memory.state {
 		if shared[storage] == nil {
@@ -70,9 +68,9 @@ func (m *Method) fillState(shared map[int][]byte) {
 	}
 }
 
-// Reset makes the method as it was loaded: mutable state has its initial bytes again, also
-// where other methods share it, random numbers begin anew, no input is set and no output
-// is there.
+// Reset returns the method to the state after Load: mutable state, including state shared with
+// other methods, is reset to its initial bytes, the random number generator is seeded again, and
+// inputs and outputs are unset.
 func (m *Method) Reset() error {
 	if err := m.beginAll(); err != nil {
 		return err
@@ -108,8 +106,8 @@ func (m *Method) Reset() error {
 	return nil
 }
 
-// State is a named mutable buffer (ExecuTorch attribute); ok is false where the method has
-// none of that name. Writing to it while the method executes is a data race.
+// State returns a named mutable buffer (ExecuTorch attribute); ok is false if the method has none
+// of that name. Writing to it while the method runs is a data race.
 func (m *Method) State(name string) (t *tensor.Tensor, ok bool) {
 	for v := range m.ir.Values {
 		s := &m.ir.Values[v]

@@ -24,9 +24,9 @@ import (
 	"github.com/etrun-go/etrun/runtime/lower"
 )
 
-// tuning is what the regions of a method take on this machine, by region. With a folder it
-// is kept in a file, whose name is a digest of all that the times depend on: the program,
-// the method, the backends, the processor, the threads, and this module. Little-endian:
+// tuning is the measured times of a method's regions on this machine. With a folder they are stored
+// in a file. Its name is a digest of everything that the times depend on: the program, the method,
+// the backends, the processor, the number of threads, and this module. Format, little-endian:
 //
 //	magic, u32 CRC-32C of the rest, u32 number of regions
 //	regions: u64 digest, u64 nanoseconds on operators, u64 on the backend
@@ -34,8 +34,8 @@ type tuning struct {
 	times  map[uint64]lower.Times
 	name   string // of the file, "" without a folder
 	folder string
-	dirty  bool     // something was measured
-	faults []string // why the file was not used, or not written
+	dirty  bool     // there are new measurements
+	faults []string // why the file was not read or written
 }
 
 const (
@@ -58,7 +58,7 @@ var (
 	}
 )
 
-// newTuning reads what an earlier process has measured.
+// newTuning reads the measurements of earlier processes.
 func (p *preparation) newTuning(ctx context.Context) *tuning {
 	t := &tuning{times: make(map[uint64]lower.Times), folder: p.config.tuning}
 	if t.folder == "" {
@@ -72,7 +72,7 @@ func (p *preparation) newTuning(ctx context.Context) *tuning {
 	h.Write(p.digest)
 	t.name = fmt.Sprintf("%x.tuning", h.Sum(nil))
 	if err := t.read(ctx); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		t.faults = append(t.faults, "measured regions of an earlier time are not used: "+err.Error())
+		t.faults = append(t.faults, "stored measurements were not used: "+err.Error())
 	}
 	return t
 }
@@ -98,7 +98,7 @@ func (t *tuning) read(ctx context.Context) error {
 	return t.decode(data)
 }
 
-// decode takes the regions of a file, all or none.
+// decode reads all regions of a file, or none.
 func (t *tuning) decode(data []byte) error {
 	le := binary.LittleEndian
 	if len(data) < tuningHeader || string(data[:8]) != tuningMagic || le.Uint32(data[8:]) != crc32.Checksum(data[12:], castagnoli) {
@@ -134,7 +134,7 @@ func (t *tuning) encode() []byte {
 	return b
 }
 
-// keep writes the file if there is something new.
+// keep writes the file if there are new measurements.
 func (t *tuning) keep() {
 	if t.name == "" || !t.dirty || len(t.times) > maxTuned {
 		return
@@ -145,11 +145,11 @@ func (t *tuning) keep() {
 		folder.Close()
 	}
 	if err != nil {
-		t.faults = append(t.faults, "measured regions are not kept: "+err.Error())
+		t.faults = append(t.faults, "measurements were not stored: "+err.Error())
 	}
 }
 
-// regionDigest tells the regions of a method apart.
+// regionDigest identifies a region within its method.
 func regionDigest(by delegate.Compiler, g *delegate.Graph) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintln(h, by.ID(), g.Inputs, g.Outputs)
@@ -164,15 +164,15 @@ func regionDigest(by delegate.Compiler, g *delegate.Graph) uint64 {
 	return h.Sum64()
 }
 
-// How long a region is executed on either side, in rounds that take turns.
+// Bounds of a measurement, whose rounds alternate between the two sides.
 const (
 	tuningRounds = 5                     // at least
 	tuningTime   = 20 * time.Millisecond // of all rounds, at least
-	tuningRound  = 50 * time.Microsecond // of a round, at least, unless it is of the most executes
-	mostExecutes = 200
+	tuningRound  = 50 * time.Microsecond // of a round, at least, unless maxRuns is reached
+	maxRuns      = 200
 )
 
-// tuningBytes is what measuring a graph needs beside its image.
+// tuningBytes is the memory for measuring a graph, in addition to its image.
 func tuningBytes(g *delegate.Graph) int64 {
 	n := interpreter.Bytes(g)
 	for _, v := range slices.Concat(g.Inputs, g.Outputs, g.Outputs) {
@@ -181,8 +181,8 @@ func tuningBytes(g *delegate.Graph) int64 {
 	return n
 }
 
-// measure executes a graph on operators and on a unit of its image, in turn, on random
-// inputs, and gives the least time of either.
+// measure runs a graph alternately on operators and on a unit of its image, with random inputs, and
+// returns the minimum time of each.
 func measure(ctx context.Context, g *delegate.Graph, pool *cpu.Pool, lowered delegate.Unit) (t lower.Times, err error) {
 	sides := [2]tuned{{unit: interpreter.New(g, pool)}, {unit: lowered}}
 	inputs := tuningInputs(g)
@@ -207,15 +207,15 @@ func measure(ctx context.Context, g *delegate.Graph, pool *cpu.Pool, lowered del
 	return lower.Times{Portable: sides[0].least, Lowered: sides[1].least}, nil
 }
 
-// tuned is a side of a measurement.
+// tuned is one side of a measurement.
 type tuned struct {
 	unit  delegate.Unit
 	args  []*tensor.Value
-	count int // executes of a round
+	count int // runs per round
 	least time.Duration
 }
 
-// begin executes a few times, to know how many executes make a round.
+// begin runs the side a few times to choose the number of runs per round.
 func (s *tuned) begin(ctx context.Context) error {
 	s.count, s.least = 1, maxTime
 	for range 3 {
@@ -223,7 +223,7 @@ func (s *tuned) begin(ctx context.Context) error {
 			return err
 		}
 	}
-	s.count = int(min(max(tuningRound/s.least, 1), mostExecutes))
+	s.count = int(min(max(tuningRound/s.least, 1), maxRuns))
 	return nil
 }
 
@@ -238,7 +238,7 @@ func (s *tuned) round(ctx context.Context) error {
 	return nil
 }
 
-// tuningTensors makes arguments of the declared sizes.
+// tuningTensors allocates arguments of the declared sizes.
 func tuningTensors(g *delegate.Graph, list []int) (args []*tensor.Value) {
 	for _, v := range list {
 		x := &g.Values[v]
@@ -250,7 +250,7 @@ func tuningTensors(g *delegate.Graph, list []int) (args []*tensor.Value) {
 	return args
 }
 
-// tuningInputs are always the same numbers, between -1 and 1 where they are floats.
+// tuningInputs returns pseudorandom inputs from a fixed seed; floats are between -1 and 1.
 func tuningInputs(g *delegate.Graph) []*tensor.Value {
 	args := tuningTensors(g, g.Inputs)
 	r := rand.New(rand.NewPCG(1, 2))

@@ -7,7 +7,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// tellValues shows what step pc is about to read, or has written.
+// tellValues reports the values that step pc is about to read, or has written.
 func (m *Method) tellValues(pc int, kind trace.Kind) {
 	w, s := &m.observed, &m.steps[pc]
 	w.values = m.appendArgs(w.values[:0], &m.ir.Steps[pc], kind)
@@ -18,7 +18,7 @@ func (m *Method) tellValues(pc int, kind trace.Kind) {
 	w.tell()
 }
 
-// tellOutputs shows what an execute returns.
+// tellOutputs reports the outputs of a run.
 func (m *Method) tellOutputs() {
 	w, now := &m.observed, trace.Now()
 	w.values = w.values[:0]
@@ -29,7 +29,7 @@ func (m *Method) tellOutputs() {
 	w.tell()
 }
 
-// setValues begins an event of values of a step, which the watch holds.
+// setValues starts an event for the values in m.observed.values.
 func (m *Method) setValues(s *step, kind trace.Kind, name string) *trace.Event {
 	w, now := &m.observed, trace.Now()
 	e := w.set(kind, name, now, now, nil)
@@ -40,7 +40,7 @@ func (m *Method) setValues(s *step, kind trace.Kind, name string) *trace.Event {
 	return e
 }
 
-// appendArgs appends the arguments of a step that it reads or writes, in their order.
+// appendArgs appends the arguments that a step reads or writes, in order.
 func (m *Method) appendArgs(dst []trace.Value, s *ir.Step, kind trace.Kind) []trace.Value {
 	for i, v := range s.Args {
 		if reads, writes := s.Uses(i); kind == trace.Read && reads || kind == trace.Written && writes {
@@ -50,7 +50,7 @@ func (m *Method) appendArgs(dst []trace.Value, s *ir.Step, kind trace.Kind) []tr
 	return dst
 }
 
-// appendValue appends a value, or the items of a list. None is no value.
+// appendValue appends a value, or the items of a list. It skips None.
 func (m *Method) appendValue(dst []trace.Value, v int) []trace.Value {
 	from, now := &m.ir.Values[v], &m.values[v]
 	switch now.Kind {
@@ -71,7 +71,7 @@ func (m *Method) appendValue(dst []trace.Value, v int) []trace.Value {
 	return append(dst, trace.Value{Index: v, Name: name, Value: now})
 }
 
-// setViews has units show the values inside them, as far as they can.
+// setViews switches the reporting of inner values in the units that support it.
 func (m *Method) setViews(on bool) {
 	for _, u := range m.units {
 		if v, ok := u.(delegate.Viewer); ok {
@@ -84,7 +84,7 @@ func (m *Method) setViews(on bool) {
 	}
 }
 
-// tellNodeValues shows what a node of the delegate that executes reads, or has written.
+// tellNodeValues reports the values that a node of the running delegate reads, or has written.
 func (m *Method) tellNodeValues(n *delegate.NodeValues) {
 	kind := trace.Read
 	if n.Written {

@@ -9,21 +9,21 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Distance is how far an output of a lowered method is from that of the same method
-// without lowering, in the last execute.
+// Distance is the largest difference between an output of a lowered method and the same output
+// without lowering, in the last run.
 type Distance struct {
 	Output   int
-	Index    int     // in memory, of the element that is farthest; -1 where all are equal
-	Absolute float64 // of that element
-	Relative float64 // and over what it is without lowering
+	Index    int     // index, in memory order, of the element that differs most; -1 if all are equal
+	Absolute float64 // absolute difference of that element
+	Relative float64 // Absolute over the value without lowering
 }
 
-// Distances compares the outputs of the last execute, where the program was opened with
-// [LowerVerify], else it is nil.
+// Distances returns the differences of the outputs of the last run, nil unless the program was
+// opened with [LowerVerify].
 func (m *Method) Distances() []Distance { return slices.Clone(m.distances) }
 
-// refer makes m compare itself with the same method as the file has it. State and inputs
-// are each one's own.
+// refer makes m compare itself with the same method without lowering, which has its own inputs and
+// state.
 func (m *Method) refer(ctx context.Context, to *prepared) error {
 	r := &Method{program: m.program, index: m.index, prepared: to, limit: m.limit, planning: m.program.config.planning()}
 	if m.shares != nil {
@@ -33,7 +33,7 @@ func (m *Method) refer(ctx context.Context, to *prepared) error {
 	return r.build(ctx, nil)
 }
 
-// give hands the inputs of an execute that begins to the reference.
+// give copies the inputs of a run to the reference.
 func (m *Method) give() error {
 	for i := range m.inputs {
 		if err := m.reference.SetValue(i, *m.inputs[i].value); err != nil {
@@ -43,7 +43,7 @@ func (m *Method) give() error {
 	return nil
 }
 
-// verify executes the reference, and finds the distances.
+// verify runs the reference and computes the distances.
 func (m *Method) verify(ctx context.Context) error {
 	m.distances = m.distances[:0]
 	if err := m.reference.execute(ctx); err != nil {
@@ -56,8 +56,8 @@ func (m *Method) verify(ctx context.Context) error {
 	return nil
 }
 
-// distance compares two values of an output. Those of other kinds, types or sizes are
-// infinitely far from each other.
+// distance compares two values of an output. Values of different kinds, types or sizes are
+// infinitely far apart.
 func distance(output int, got, want *tensor.Value) Distance {
 	d := Distance{Output: output, Index: -1}
 	far := Distance{Output: output, Absolute: math.Inf(1), Relative: math.Inf(1)}
@@ -89,7 +89,7 @@ func distance(output int, got, want *tensor.Value) Distance {
 	return d
 }
 
-// add counts element i in.
+// add includes element i.
 func (d *Distance) add(i int, got, want float64) {
 	if got == want || math.IsNaN(got) && math.IsNaN(want) {
 		return

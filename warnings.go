@@ -12,8 +12,8 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// Warnings lists what was passed over so far, each once: the program runs, but not with
-// all that it was given, or not as fast as it could. Loading a method may add some.
+// Warnings returns, without duplicates, what the program ignored or runs slower than it could.
+// Loading a method may add warnings.
 func (p *Program) Warnings() []delegate.Warning {
 	list := append(p.unusedBackends(), p.unusedData()...)
 	for i := range p.slots {
@@ -28,7 +28,7 @@ func (p *Program) Warnings() []delegate.Warning {
 		}
 		if e := done.refusal.Load(); e != nil {
 			list = append(list, delegate.Warning{Class: delegate.WarnEngine, Text: fmt.Sprintf(
-				"method %.100q: at some sizes operators execute the calls up to chain %d, instruction %d, which are a delegate's at others: %v",
+				"method %.100q: the region that ends at chain %d, instruction %d runs on operators at some sizes, because its delegate rejected them: %v",
 				p.spec.Methods[i].Name, e.origin.Chain, e.origin.Index, e.err)})
 		}
 		if t := done.tuning; t != nil {
@@ -38,7 +38,7 @@ func (p *Program) Warnings() []delegate.Warning {
 		}
 		for _, r := range done.ir.Relaid {
 			list = append(list, delegate.Warning{Class: delegate.WarnRepair,
-				Text: fmt.Sprintf("method %.100q: a fault of the exporter was repaired: %v", p.spec.Methods[i].Name, r)})
+				Text: fmt.Sprintf("method %.100q: repaired an exporter fault: %v", p.spec.Methods[i].Name, r)})
 		}
 	}
 	var once []delegate.Warning
@@ -50,8 +50,8 @@ func (p *Program) Warnings() []delegate.Warning {
 	return once
 }
 
-// unusedBackends are those with fields of their own that no delegate asks for, and no
-// lowering.
+// unusedBackends lists the configured backends (not zero values) that no delegate and no lowering
+// uses.
 func (p *Program) unusedBackends() (list []delegate.Warning) {
 	for _, id := range slices.Sorted(maps.Keys(p.config.backends)) {
 		if _, ok := p.config.backends[id].(delegate.Compiler); ok && p.config.lowering.lowers() {
@@ -60,7 +60,7 @@ func (p *Program) unusedBackends() (list []delegate.Warning) {
 		if reflect.ValueOf(p.config.backends[id]).IsZero() || p.asksFor(id) {
 			continue
 		}
-		list = append(list, delegate.Warning{Class: delegate.WarnBackend, Text: fmt.Sprintf("%.100q: no delegate of the program asks for this backend", id)})
+		list = append(list, delegate.Warning{Class: delegate.WarnBackend, Text: fmt.Sprintf("%.100q: no delegate of the program uses this backend", id)})
 	}
 	return list
 }
@@ -71,8 +71,8 @@ func (p *Program) asksFor(backend string) bool {
 	})
 }
 
-// unusedData are sources that nothing asks for. What delegates ask for is known when all
-// of them have been compiled.
+// unusedData lists the sources that are not used, once all delegates are compiled: until then it is
+// not known which data they use.
 func (p *Program) unusedData() (list []delegate.Warning) {
 	used := make([]bool, len(p.config.data))
 	for i := range p.spec.Methods {
@@ -84,7 +84,7 @@ func (p *Program) unusedData() (list []delegate.Warning) {
 	}
 	for i, src := range p.config.data {
 		if !used[i] && !p.data.asked[i].Load() {
-			list = append(list, delegate.Warning{Class: delegate.WarnData, Text: cmp.Or(src.name, fmt.Sprintf("data %d", i)) + ": nothing in the program asks for this data"})
+			list = append(list, delegate.Warning{Class: delegate.WarnData, Text: cmp.Or(src.name, fmt.Sprintf("data %d", i)) + ": the program does not use this data"})
 		}
 	}
 	return list

@@ -12,29 +12,26 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// Observer is told what a program does: what loading takes, executes, instructions,
-// calls of delegates, nodes inside delegates, memory, and how each of them failed.
-// [WithObserver] sets one for a program, [Method.Observe] one for an instance of a
-// method. Collectors of metrics, tracers and loggers are observers, and so are
-// [trace.Recorder], which keeps events, and [trace.Func].
+// Observer receives events of a program: loads, runs, instructions, delegate calls, nodes inside
+// delegates, memory, and failures, with their durations. [WithObserver] sets one for a program,
+// [Method.Observe] one for a method. Use it for metrics, tracing and logging. [trace.Recorder],
+// which stores events, and [trace.Func] are observers.
 //
-// Every call of Open, Read, Load and Execute is told of once, with its error, after its
-// parts; so is every stage that began. What no observer wants costs nothing.
+// Each call of Open, Load and Execute is one event, reported with its error after the events of its
+// parts; so is each stage that started. Events that no observer subscribes to cost nothing.
 type Observer interface {
-	// Wants says which events the observer is told of. It is called once, when the
-	// observer is set.
+	// Wants returns the kinds of events to report. It is called once, when the observer is set.
 	Wants() trace.Kinds
-	// Observe is told of an event by the goroutine that does the work, which waits for
-	// it: it must be quick, and must not use the method that it is told of. Methods
-	// that work at the same time call it at the same time. The event is lent for the
-	// call, see [trace.Event].
+	// Observe receives an event. The goroutine that does the work calls it and waits, so it must
+	// return quickly and must not use the method of the event. Several methods may call it
+	// concurrently. The event is valid during the call only, see [trace.Event].
 	//
-	// A panic ends the call of Open, Load or Execute that it was told of with a
-	// *PanicError; the method stays usable.
+	// A panic ends the reported call of Open, Load or Execute with a *PanicError; the method
+	// remains usable.
 	Observe(e *trace.Event)
 }
 
-// watcher is an observer with what it wants.
+// watcher is an observer and the kinds of events it receives.
 type watcher struct {
 	Observer
 	wants trace.Kinds
@@ -42,8 +39,7 @@ type watcher struct {
 
 func newWatcher(o Observer) watcher { return watcher{o, o.Wants()} }
 
-// watch tells observers what one goroutine at a time does. Its zero value has none, and
-// neither has nil.
+// watch reports the work of one goroutine to observers. The zero value and nil have no observers.
 type watch struct {
 	watchers []watcher // the program's
 	own      watcher   // the method's
@@ -53,19 +49,19 @@ type watch struct {
 	instance int64
 	run      int64
 
-	event  trace.Event   // lent to observers
-	began  time.Duration // the whole
-	mark   time.Duration // the stage or instruction
+	event  trace.Event   // passed to observers
+	began  time.Duration // start of the whole
+	mark   time.Duration // start of the stage or instruction
 	nodes  []delegate.NodeTime
-	pc     int // the step that executes
+	pc     int // the current step
 	values []trace.Value
 	fault  *PanicError // of an observer
 }
 
-// Numbers of instances and runs, see trace.Event.
+// Counters of instances and runs, see trace.Event.
 var lastInstance, lastRun atomic.Int64
 
-// newWatch makes a watch of one piece of work.
+// newWatch returns a watch for one load, run or wait.
 func newWatch(ctx context.Context, watchers []watcher, method string) *watch {
 	w := &watch{watchers: watchers, ctx: ctx, method: method, instance: lastInstance.Add(1), mark: trace.Now()}
 	w.began = w.mark
@@ -73,7 +69,7 @@ func newWatch(ctx context.Context, watchers []watcher, method string) *watch {
 	return w
 }
 
-// count finds what the observers want together.
+// count computes the union of the observers' kinds.
 func (w *watch) count() {
 	w.wants = w.own.wants
 	for i := range w.watchers {
@@ -81,7 +77,7 @@ func (w *watch) count() {
 	}
 }
 
-// set begins the event that is told next.
+// set initializes the next event.
 func (w *watch) set(kind trace.Kind, name string, start, end time.Duration, err error) *trace.Event {
 	w.event = trace.Event{Kind: kind, Name: name, Method: w.method, Instance: w.instance, Run: w.run,
 		Chain: -1, Instruction: -1, Delegate: -1, Index: -1, Start: start, End: end, Context: w.ctx,
@@ -89,7 +85,7 @@ func (w *watch) set(kind trace.Kind, name string, start, end time.Duration, err 
 	return &w.event
 }
 
-// tell hands the event to those that want its kind.
+// tell reports the event to the observers that subscribe to its kind.
 func (w *watch) tell() {
 	for i := range w.watchers {
 		w.call(&w.watchers[i])
@@ -97,7 +93,7 @@ func (w *watch) tell() {
 	w.call(&w.own)
 }
 
-// call contains a panic of an observer.
+// call calls one observer and recovers its panic.
 func (w *watch) call(o *watcher) {
 	if !o.wants.Has(w.event.Kind) {
 		return
@@ -110,7 +106,7 @@ func (w *watch) call(o *watcher) {
 	o.Observe(&w.event)
 }
 
-// failure is err or, without it, the fault of an observer.
+// failure returns err or, if it is nil, the panic of an observer.
 func (w *watch) failure(err error) error {
 	if err == nil && w != nil && w.fault != nil {
 		return w.fault
@@ -118,7 +114,7 @@ func (w *watch) failure(err error) error {
 	return err
 }
 
-// stage tells of a stage that has just ended and began when the last one had.
+// stage reports a stage that has just ended. It started when the previous one ended.
 func (w *watch) stage(name string, bytes int64, err error) error {
 	return w.stageOf(name, -1, "", bytes, err)
 }
@@ -137,14 +133,14 @@ func (w *watch) stageOf(name string, index int, backend string, bytes int64, err
 	return w.failure(err)
 }
 
-// next lets a stage begin now.
+// next starts the next stage now.
 func (w *watch) next() {
 	if w != nil {
 		w.mark = trace.Now()
 	}
 }
 
-// whole tells of an Open or Load that has ended.
+// whole reports an Open, Load, run or wait that has ended.
 func (w *watch) whole(kind trace.Kind, name string, bytes int64, err error) error {
 	if w == nil {
 		return err
@@ -156,7 +152,7 @@ func (w *watch) whole(kind trace.Kind, name string, bytes int64, err error) erro
 	return w.failure(err)
 }
 
-// memory tells of memory taken, or given back where bytes is negative.
+// memory reports bytes allocated, or freed if negative.
 func (w *watch) memory(kind string, bytes int64) {
 	if w != nil && bytes != 0 && w.wants.Has(trace.Memory) {
 		now := trace.Now()
@@ -165,7 +161,7 @@ func (w *watch) memory(kind string, bytes int64) {
 	}
 }
 
-// begin tells that an execute begins.
+// begin reports the start of a run.
 func (w *watch) begin() {
 	if w.began = trace.Now(); w.wants.Has(trace.Begin) {
 		w.set(trace.Begin, w.method, w.began, w.began, nil)
@@ -174,7 +170,7 @@ func (w *watch) begin() {
 	}
 }
 
-// reasons are the words for the classes of failure, see trace.Event.
+// reasons are the names of the error classes, see trace.Event.
 var reasons = []struct {
 	class error
 	word  string
@@ -184,7 +180,7 @@ var reasons = []struct {
 	{ErrExecute, "execute"}, {context.DeadlineExceeded, "deadline"}, {context.Canceled, "canceled"},
 }
 
-// reasonOf is the word for an error's class.
+// reasonOf returns the name of an error's class.
 func reasonOf(err error) string {
 	if err == nil {
 		return ""

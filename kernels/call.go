@@ -2,28 +2,28 @@ package kernels
 
 import "github.com/etrun-go/etrun/kernels/tensor"
 
-// Call is one instruction's call of an operator, made at every execute. It belongs
-// to one method instance.
+// Call is an instruction's call of an operator, repeated in every run. It belongs to one method
+// instance.
 type Call struct {
 	op    Func
 	args  Args
-	state any // the operator's own place, see Keep
+	state any // the operator's state, see Keep
 
-	// Tensors among the arguments whose slots never change; what the operator prepared
-	// for them holds while none of them was resized or bound.
+	// Tensor arguments, if the slots never change. What the operator prepared for them remains
+	// valid while none of them is resized or bound.
 	fixed   bool
 	tensors []*tensor.Tensor
 	changes uint64
-	again   Repeater
+	replay  Repeater
 }
 
-// Repeater makes a call once more that an operator prepared, see [Ctx.Repeat].
+// Repeater repeats a call that an operator prepared, see [Ctx.Repeat].
 type Repeater interface {
 	Repeat(c *Ctx) error
 }
 
-// NewCall prepares a call. fixed says that nothing but tensors changes among the
-// arguments: no slot gets another tensor, number or list.
+// NewCall prepares a call. fixed means that only the contents and sizes of tensors change between
+// calls: no slot is assigned another tensor, number or list.
 func NewCall(op Func, args Args, fixed bool) Call {
 	k := Call{op: op, args: args, fixed: fixed}
 	if fixed {
@@ -43,29 +43,29 @@ func (k *Call) observe(v *tensor.Value) {
 	}
 }
 
-// Args are the call's argument slots.
+// Args returns the call's argument slots.
 func (k *Call) Args() Args { return k.args }
 
-// Do makes the call. Where the operator prepared for more calls with the same
-// shapes, and they still are the same, it only computes.
+// Do executes the call. If the operator prepared a repetition and the argument shapes and buffers
+// are unchanged, only that is executed.
 func (k *Call) Do(c *Ctx) error {
 	c.State = &k.state
-	if k.again != nil && k.sum() == k.changes {
-		err := k.again.Repeat(c)
+	if k.replay != nil && k.sum() == k.changes {
+		err := k.replay.Repeat(c)
 		c.Release()
 		return err
 	}
-	c.again = nil
+	c.replay = nil
 	err := k.op(c, k.args)
-	k.again = nil
-	if err == nil && k.fixed && c.again != nil {
-		k.again, k.changes = c.again, k.sum()
+	k.replay = nil
+	if err == nil && k.fixed && c.replay != nil {
+		k.replay, k.changes = c.replay, k.sum()
 	}
 	c.Release()
 	return err
 }
 
-// sum grows whenever a tensor changes: each one's count only ever grows.
+// sum increases whenever a tensor changes, because each tensor's counter only increases.
 func (k *Call) sum() (n uint64) {
 	for _, t := range k.tensors {
 		n += t.Changes()
@@ -73,7 +73,7 @@ func (k *Call) sum() (n uint64) {
 	return n
 }
 
-// Repeat says that r makes the running call once more, for as long as its arguments
-// stay as they are but for the elements of the tensors. An operator calls it at most
-// once, when it has succeeded. r is best what the operator keeps.
-func (c *Ctx) Repeat(r Repeater) { c.again = r }
+// Repeat registers r to replace later executions of the running call, as long as only the elements
+// of its tensors change. An operator calls it at most once, after it has succeeded. To avoid
+// allocations, r should be part of the operator's state (see [Keep]).
+func (c *Ctx) Repeat(r Repeater) { c.replay = r }

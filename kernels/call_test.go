@@ -7,7 +7,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// counting is an operator that counts its calls and those that it repeats.
+// counting is an operator that counts its calls and repetitions.
 type counting struct {
 	calls, repeats int
 	fail           error
@@ -24,8 +24,8 @@ func (n *counting) Repeat(*Ctx) error {
 	return nil
 }
 
-// TestCallRepeats changes what a call depends on between its executes: each row does
-// something and executes, and says whether the operator had to decide anew.
+// TestCallRepeats changes the arguments of a call between its executions and checks whether the
+// operator runs in full.
 func TestCallRepeats(t *testing.T) {
 	x := tensor.Make(tensor.Float32, []int{4}, nil, tensor.DynamicBound)
 	memory, other := tensor.AlignedBytes(16), tensor.AlignedBytes(16)
@@ -38,10 +38,10 @@ func TestCallRepeats(t *testing.T) {
 	for _, row := range []struct {
 		what  string
 		do    func()
-		anew  bool
+		full  bool
 		error bool
 	}{
-		{"the first execute", func() {}, true, false},
+		{"the first call", func() {}, true, false},
 		{"nothing changed", func() {}, false, false},
 		{"other elements", func() { tensor.Data[float32](x)[0] = 7 }, false, false},
 		{"resized", func() { x.Resize([]int{3}) }, true, false},
@@ -49,10 +49,10 @@ func TestCallRepeats(t *testing.T) {
 		{"resized there and back", func() { x.Resize([]int{4}); x.Resize([]int{3}) }, true, false},
 		{"bound to other bytes", func() { x.Bind(other) }, true, false},
 		{"bound to the same bytes", func() { x.Bind(other) }, false, false},
-		{"bytes taken away from an item of a list", func() { item.Bind(nil) }, true, false},
-		{"refused after a change", func() { x.Bind(memory); op.fail = errors.New("refused") }, true, true},
-		{"refused again", func() {}, true, true},
-		{"taken again", func() { op.fail = nil }, true, false},
+		{"an item of a list unbound", func() { item.Bind(nil) }, true, false},
+		{"failed after a change", func() { x.Bind(memory); op.fail = errors.New("failed") }, true, true},
+		{"failed again", func() {}, true, true},
+		{"succeeded again", func() { op.fail = nil }, true, false},
 		{"nothing changed after all", func() {}, false, false},
 	} {
 		calls, repeats := op.calls, op.repeats
@@ -60,13 +60,13 @@ func TestCallRepeats(t *testing.T) {
 		if err := call.Do(c); (err != nil) != row.error {
 			t.Errorf("%s: got error %v", row.what, err)
 		}
-		if anew := op.calls > calls; anew != row.anew || anew == (op.repeats > repeats) {
-			t.Errorf("%s: %d calls and %d repetitions, want a call: %v", row.what, op.calls-calls, op.repeats-repeats, row.anew)
+		if full := op.calls > calls; full != row.full || full == (op.repeats > repeats) {
+			t.Errorf("%s: %d calls and %d repetitions, want a call: %v", row.what, op.calls-calls, op.repeats-repeats, row.full)
 		}
 	}
 }
 
-// TestCallOfChangingSlots makes a call whose slots get other values.
+// TestCallOfChangingSlots executes a call whose slots may change.
 func TestCallOfChangingSlots(t *testing.T) {
 	op := &counting{}
 	call := NewCall(op.call, Args{new(tensor.IntValue(1))}, false)

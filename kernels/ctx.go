@@ -7,29 +7,28 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Ctx is what an operator has besides its arguments: threads, scratch memory, a
-// random source and a place of its own. It belongs to one method instance and is
-// used by one goroutine at a time.
+// Ctx is the context of an operator: threads, scratch memory, random numbers and per-instruction
+// state. It belongs to one method instance and is used by one goroutine at a time.
 type Ctx struct {
-	// Rand is the source of random operators, seeded by the caller.
+	// Rand is the source of random numbers, seeded by the caller.
 	Rand *rand.Rand
-	// State is the calling instruction's own place, see Keep. Call.Do points it there.
+	// State points to the state of the calling instruction, see Keep. Call.Do sets it.
 	State *any
 
 	pool    *cpu.Pool
 	run     cpu.Run
-	again   Repeater
+	replay  Repeater
 	scratch []byte
 	used    int
 	wanted  int
 }
 
-// NewCtx returns a context on the given thread budget; nil means one thread.
+// NewCtx returns a context that uses the threads of pool; nil means one thread.
 func NewCtx(pool *cpu.Pool) *Ctx {
 	return &Ctx{pool: pool, State: new(any), Rand: rand.New(rand.NewPCG(0, 0))}
 }
 
-// Threads is the number of threads that Parallel may use, and so of worker numbers.
+// Threads returns the number of threads that Parallel may use. Worker numbers are smaller.
 func (c *Ctx) Threads() int {
 	if c.pool == nil {
 		return 1
@@ -37,16 +36,14 @@ func (c *Ctx) Threads() int {
 	return c.pool.Size()
 }
 
-// Parallel calls body.Range over [0, n) in ranges of at least grain, on several
-// threads where that is worth it. grain is the caller's threshold: choose it so
-// that a range takes about 20 µs. Range must not call Parallel or Scratch. body is
-// best a struct from Keep, so that nothing is allocated.
+// Parallel calls body.Range for ranges of at least grain that cover [0, n), on several threads if n
+// allows. Choose grain so that a range takes about 20 µs. Range must not call Parallel or Scratch.
+// To avoid allocations, body should be a struct returned by Keep.
 func (c *Ctx) Parallel(n, grain int, body cpu.Body) { c.pool.Do(&c.run, n, grain, body) }
 
-// Keep returns the calling instruction's own T, zero at the first call and the same
-// one at every later execute of that instruction: the place for a loop body's
-// fields, for tables, and for forms of constant arguments ([tensor.Tensor.Const])
-// that are worth computing once.
+// Keep returns the state of the calling instruction: a zero T in the first call, and the same T in
+// later calls of that instruction. Use it for the fields of loop bodies, for tables, and for
+// constant arguments ([tensor.Tensor.Const]) in a precomputed form.
 func Keep[T any](c *Ctx) *T {
 	if t, ok := (*c.State).(*T); ok {
 		return t
@@ -56,8 +53,8 @@ func Keep[T any](c *Ctx) *T {
 	return t
 }
 
-// Scratch returns n elements of working memory, not zeroed, aligned to 64 bytes,
-// valid until the operator returns. After the first execute it allocates nothing.
+// Scratch returns n elements of uninitialized memory, aligned to 64 bytes and valid until the
+// operator returns. Only the first run allocates.
 func Scratch[T tensor.Element](c *Ctx, n int) []T {
 	var z [1]T
 	size := n * len(tensor.BytesOf(z[:]))
@@ -71,8 +68,8 @@ func Scratch[T tensor.Element](c *Ctx, n int) []T {
 	return tensor.View[T](b)[:n]
 }
 
-// Release ends the validity of all scratch memory; whoever calls an operator calls it
-// afterwards, as Call.Do does. Memory grows to what the largest instruction wanted.
+// Release invalidates all scratch memory. The caller of an operator calls it after each call, as
+// Call.Do does. The memory grows to the largest requirement of any call.
 func (c *Ctx) Release() {
 	if c.wanted > len(c.scratch) {
 		c.scratch = tensor.AlignedBytes(c.wanted)
@@ -80,5 +77,5 @@ func (c *Ctx) Release() {
 	c.used, c.wanted = 0, 0
 }
 
-// ScratchBytes is the size of the working memory that the context keeps.
+// ScratchBytes returns the size of the scratch memory.
 func (c *Ctx) ScratchBytes() int { return len(c.scratch) }

@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// ErrArgument is the reason of every refused argument; match with errors.Is.
+// ErrArgument is matched by every error about an argument; use errors.Is.
 var ErrArgument = errors.New("bad argument")
 
-// ArgumentError names an argument that an operator cannot take. It is ErrArgument.
+// ArgumentError reports an argument that an operator does not accept. It matches ErrArgument.
 type ArgumentError struct {
 	Op   string // full name; the runtime fills it in
 	Arg  int    // index in the schema, -1 for the call as a whole
@@ -31,10 +31,10 @@ func (e *ArgumentError) Error() string {
 // Unwrap makes errors.Is(err, ErrArgument) true.
 func (e *ArgumentError) Unwrap() error { return ErrArgument }
 
-// Bad reports argument i: got describes what it is, want what the operator takes.
+// Bad returns an error about argument i: got describes its value, want what the operator accepts.
 func Bad(i int, got, want string) error { return &ArgumentError{Arg: i, Got: got, Want: want} }
 
-// Badf is Bad with a formatted got.
+// Badf is Bad with a format for got.
 func Badf(i int, want, got string, args ...any) error {
 	return &ArgumentError{Arg: i, Got: fmt.Sprintf(got, args...), Want: want}
 }

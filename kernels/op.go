@@ -1,6 +1,5 @@
-// Package kernels defines what an operator is: its schema, its function, the
-// context it runs in, and sets of operators that a runtime looks names up in.
-// The operators themselves are in the packages below.
+// Package kernels defines operators: the schema, the function, the context it runs in, and sets of
+// operators with lookup by name. The packages below it implement the operators.
 package kernels
 
 import (
@@ -12,48 +11,45 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Func computes one operator. a holds the arguments of the schema in order, then
-// the slot of the returned value (for an out-variant the out argument again), and
-// has been checked against the schema: a slot that the schema calls a Tensor holds
-// one. Shapes, element types, ranges and dim orders are the function's to check.
+// Func computes one operator. a contains the arguments of the schema in order, then the slot of the
+// result (for an out variant, the out argument again). Their kinds have been checked against the
+// schema: a slot declared as Tensor contains one. The function itself must check shapes, element
+// types, ranges and dim orders.
 //
-// It resizes its outs before it writes them, writes every element of them, and
-// leaves its other arguments alone. An out never shares bytes with an input unless
-// the schema marks the input as mutated. Where the shapes decide all it does, it may
-// leave behind how to do it again ([Ctx.Repeat]).
+// It resizes its outs before it writes them, writes all their elements, and does not modify other
+// arguments. An out never shares memory with an input unless the schema marks the input as mutated.
+// If the work depends only on the shapes, the function may register a repetition ([Ctx.Repeat]).
 type Func func(c *Ctx, a Args) error
 
-// Op is one row of an operator table.
+// Op is an entry of an operator table.
 type Op struct {
-	// Schema is the operator's signature as ATen writes it, with its namespace:
+	// Schema is the operator's signature in ATen's notation, with its namespace:
 	//
 	//	aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out)
 	//
-	// Arguments marked ! after the star are outs: written whole. Those marked !
-	// before it are read and written in place. A result after an arrow is the slot
-	// of a value without an out argument ("-> SymInt"), "-> Tensor(a)" says that the
-	// result shares the bytes of the argument marked (a), and "-> ()" that a call has
-	// no slot for a result.
+	// Arguments marked ! after the star are outs, which are overwritten. Those marked ! before the
+	// star are read and updated in place. A result after an arrow is the slot of a value without an
+	// out argument ("-> SymInt"). "-> Tensor(a)" means that the result shares the memory of the
+	// argument marked (a), and "-> ()" that a call has no result slot.
 	Schema string
 	Func   Func
-	DTypes string // element types accepted, in the words of docs/operators.md
+	DTypes string // accepted element types, as in docs/operators.md
 	Family Family // numeric contract
-	Note   string // what a user should know: deviations, limits
-	Rows   bool   // outs lie in rows: the exporter recorded the strides of a transposed view
-	Random bool   // draws from the context's random source
-	// Pure says that a call does nothing but compute its outs and results from its
-	// arguments, and the same from the same ones: it may be made once, at load. An
-	// operator that marks an argument as mutated in its schema is pure beside that.
+	Note   string // deviations and limits, for users
+	Rows   bool   // outs are contiguous: the exporter recorded the strides of a transposed view
+	Random bool   // uses the context's random numbers
+	// Pure means that a call only computes its outs and results, and that they depend only on its
+	// arguments: it may be executed once, at load. For an operator with arguments marked as
+	// mutated, Pure covers everything else.
 	Pure   bool
-	Quants []Quant // the arguments whose scale and zero point the call tells
+	Quants []Quant // arguments whose scale and zero point the call contains
 }
 
-// Quant names the arguments of an operator, by index, that say how a tensor is
-// quantised, be it an input or an input's values before or after the call.
+// Quant contains argument indices of an operator: Scale and ZeroPoint describe how Tensor is
+// quantized, or its values before or after the call.
 type Quant struct{ Tensor, Scale, ZeroPoint int }
 
-// Pure marks the rows of a table as pure, but for those that draw random numbers.
-// The table itself stays as it is.
+// Pure returns a copy of a table with Pure set for all operators that use no random numbers.
 func Pure(table []Op) []Op {
 	table = slices.Clone(table)
 	for i := range table {
@@ -62,23 +58,23 @@ func Pure(table []Op) []Op {
 	return table
 }
 
-// Name is the full name, overload included: "aten::add.out".
+// Name returns the full name including the overload: "aten::add.out".
 func (o *Op) Name() string {
 	name, _, _ := strings.Cut(o.Schema, "(")
 	return name
 }
 
-// Family is the numeric contract of an operator: how far its float results may be
-// from the exact ones (see [Family.Tolerance]).
+// Family is the numeric contract of an operator: the error allowed for its float results (see
+// [Family.Tolerance]).
 type Family uint8
 
-// Families, from the strictest.
+// Families, strictest first.
 const (
-	Exact     Family = iota // bytes are equal
-	Arith                   // one correctly rounded operation, or two
-	Pointwise               // transcendental functions, element by element
-	Sum                     // sums of products; the order of additions is free
-	Loose                   // sums inside transcendental functions: softmax, norms, distances
+	Exact     Family = iota // equal bytes
+	Arith                   // one or two correctly rounded operations
+	Pointwise               // elementwise transcendental functions
+	Sum                     // sums of products, in any order
+	Loose                   // sums combined with transcendental functions: softmax, norms, distances
 )
 
 func (f Family) String() string {
@@ -97,7 +93,8 @@ type entry struct {
 	err  error
 }
 
-// NewSet joins tables; where a name occurs twice the later row wins.
+// NewSet returns the set of all operators in the tables; of entries with the same name the last
+// wins.
 func NewSet(tables ...[]Op) *Set {
 	s := &Set{ops: make(map[string]*entry)}
 	for _, t := range tables {
@@ -108,7 +105,7 @@ func NewSet(tables ...[]Op) *Set {
 	return s
 }
 
-// With is a set with further operators; where a name occurs already the new row wins.
+// With returns a set with additional operators, which replace those of the same name.
 func (s *Set) With(rows ...Op) *Set {
 	more := &Set{ops: maps.Clone(s.ops)}
 	for i := range rows {
@@ -117,9 +114,8 @@ func (s *Set) With(rows ...Op) *Set {
 	return more
 }
 
-// Lookup finds an operator and its parsed schema by full name ("aten::add.out").
-// ok is false where the set has no such operator; err reports a schema that does
-// not parse, a mistake of the table.
+// Lookup returns an operator and its parsed schema by full name ("aten::add.out"). ok is false if
+// the set does not contain it. err reports an invalid schema, which is a bug in the table.
 func (s *Set) Lookup(name string) (op *Op, sig *Signature, ok bool, err error) {
 	e, ok := s.ops[name]
 	if !ok {
@@ -129,7 +125,7 @@ func (s *Set) Lookup(name string) (op *Op, sig *Signature, ok bool, err error) {
 	return e.op, e.sig, true, e.err
 }
 
-// Names lists the operators, unordered.
+// Names returns the names of the operators, unordered.
 func (s *Set) Names() []string {
 	names := make([]string, 0, len(s.ops))
 	for n := range s.ops {
@@ -138,13 +134,13 @@ func (s *Set) Names() []string {
 	return names
 }
 
-// Args are the argument slots of a call, the return slot last.
+// Args are the argument slots of a call; the result slot is last.
 type Args []*tensor.Value
 
-// Tensor is argument i, which the schema calls a Tensor.
+// Tensor returns argument i, declared as Tensor.
 func (a Args) Tensor(i int) *tensor.Tensor { return a[i].Tensor }
 
-// OptTensor is argument i, or nil for None.
+// OptTensor returns argument i, or nil for None.
 func (a Args) OptTensor(i int) *tensor.Tensor {
 	if a[i].Kind == tensor.None {
 		return nil
@@ -152,13 +148,13 @@ func (a Args) OptTensor(i int) *tensor.Tensor {
 	return a[i].Tensor
 }
 
-// Tensors is a list argument, nil entries for None. Valid until the function returns.
+// Tensors returns a list argument, with nil for None. It is valid until the function returns.
 func (a Args) Tensors(i int) []*tensor.Tensor { return a[i].TensorList() }
 
-// Int is an int or SymInt argument.
+// Int returns an int or SymInt argument.
 func (a Args) Int(i int) int64 { return a[i].Int }
 
-// OptInt is an int argument, or def for None.
+// OptInt returns an int argument, or def for None.
 func (a Args) OptInt(i int, def int64) int64 {
 	if a[i].Kind == tensor.None {
 		return def
@@ -166,13 +162,13 @@ func (a Args) OptInt(i int, def int64) int64 {
 	return a[i].Int
 }
 
-// Float is a float argument; an Int value counts as its float.
+// Float returns a float argument; an Int value is converted.
 func (a Args) Float(i int) float64 { return a.Scalar(i).Float() }
 
-// Bool is a bool argument.
+// Bool returns a bool argument.
 func (a Args) Bool(i int) bool { return a[i].Bool }
 
-// Str is a str argument, or "" for None.
+// Str returns a str argument, or "" for None.
 func (a Args) Str(i int) string {
 	if a[i].Kind == tensor.None {
 		return ""
@@ -180,7 +176,7 @@ func (a Args) Str(i int) string {
 	return a[i].Str
 }
 
-// Ints is an int[] argument, nil for None. Valid until the function returns.
+// Ints returns an int[] argument, nil for None. It is valid until the function returns.
 func (a Args) Ints(i int) []int64 {
 	if a[i].Kind == tensor.None {
 		return nil
@@ -188,7 +184,7 @@ func (a Args) Ints(i int) []int64 {
 	return a[i].IntList()
 }
 
-// Floats is a float[] argument, nil for None.
+// Floats returns a float[] argument, nil for None.
 func (a Args) Floats(i int) []float64 {
 	if a[i].Kind == tensor.None {
 		return nil
@@ -196,7 +192,7 @@ func (a Args) Floats(i int) []float64 {
 	return a[i].Doubles
 }
 
-// Bools is a bool[] argument, nil for None.
+// Bools returns a bool[] argument, nil for None.
 func (a Args) Bools(i int) []bool {
 	if a[i].Kind == tensor.None {
 		return nil
@@ -204,10 +200,10 @@ func (a Args) Bools(i int) []bool {
 	return a[i].Bools
 }
 
-// IsNone reports whether argument i was left out.
+// IsNone reports whether argument i is None.
 func (a Args) IsNone(i int) bool { return a[i].Kind == tensor.None }
 
-// Scalar is a Scalar argument.
+// Scalar returns a Scalar argument.
 func (a Args) Scalar(i int) Scalar {
 	switch v := a[i]; v.Kind {
 	case tensor.KindInt:

@@ -14,7 +14,7 @@ type Scalar struct {
 	F    float64
 }
 
-// Float is the number as a double.
+// Float returns the number as a double.
 func (s Scalar) Float() float64 {
 	if s.Type == tensor.Float64 {
 		return s.F
@@ -22,7 +22,7 @@ func (s Scalar) Float() float64 {
 	return float64(s.I)
 }
 
-// Int is the number as an int64, truncated by [tensor.FloatToInt].
+// Int returns the number as an int64, truncated by [tensor.FloatToInt].
 func (s Scalar) Int() int64 {
 	if s.Type == tensor.Float64 {
 		return tensor.FloatToInt(s.F)
@@ -30,10 +30,10 @@ func (s Scalar) Int() int64 {
 	return s.I
 }
 
-// IsFloat reports a double.
+// IsFloat reports whether the number is a double.
 func (s Scalar) IsFloat() bool { return s.Type == tensor.Float64 }
 
-// ScalarAs is the number in a compute type.
+// ScalarAs converts the number to a compute type.
 func ScalarAs[C tensor.Convertible](s Scalar) C {
 	if s.Type == tensor.Float64 {
 		switch any(C(0)).(type) {
@@ -45,8 +45,8 @@ func ScalarAs[C tensor.Convertible](s Scalar) C {
 	return C(s.I)
 }
 
-// intRanges are the least and largest values that an integer type takes from a
-// number: unsigned types take negative numbers and wrap, as PyTorch allows.
+// intRanges are the ranges of numbers that convert to each integer type. As in PyTorch, unsigned
+// types accept negative integers, which wrap.
 var intRanges = [tensor.NumDTypes]struct{ lo, hi int64 }{
 	tensor.Uint8:  {-math.MaxUint8, math.MaxUint8},
 	tensor.Int8:   {math.MinInt8, math.MaxInt8},
@@ -66,9 +66,8 @@ var floatLimits = [tensor.NumDTypes]float64{
 	tensor.Float64:  math.MaxFloat64,
 }
 
-// Fits reports whether the number converts to d without overflow
-// (c10::overflows): infinities fit floats, a NaN fits no integer, a fraction is cut
-// off, and anything fits bool.
+// Fits reports whether the number converts to d without overflow (c10::overflows): infinities fit
+// floats, NaN fits no integer, fractions are truncated, and everything fits bool.
 func (s Scalar) Fits(d tensor.DType) bool {
 	switch {
 	case d == tensor.Bool || d.IsComplex():
@@ -85,8 +84,8 @@ func (s Scalar) Fits(d tensor.DType) bool {
 	return s.I >= intRanges[d].lo && s.I <= intRanges[d].hi
 }
 
-// floatRange is the range of doubles that fit an integer type; unlike a negative
-// integer a negative double never fits an unsigned one.
+// floatRange returns the range of doubles that fit an integer type. Unlike negative integers,
+// negative doubles do not fit unsigned types.
 func floatRange(d tensor.DType) (lo, hi float64) {
 	switch d {
 	case tensor.Uint64:
@@ -97,7 +96,7 @@ func floatRange(d tensor.DType) (lo, hi float64) {
 	return float64(intRanges[d].lo), float64(intRanges[d].hi)
 }
 
-// CheckFits reports argument i, the number s, unless it fits d.
+// CheckFits returns an error for argument i if its value s does not fit d.
 func CheckFits(i int, s Scalar, d tensor.DType) error {
 	if s.Fits(d) {
 		return nil
@@ -105,8 +104,8 @@ func CheckFits(i int, s Scalar, d tensor.DType) error {
 	return Badf(i, "a number that fits "+d.String(), "%v", s)
 }
 
-// Put stores the number as the element at the start of dst, which is aligned to d.
-// ok is false where operators do not compute on d.
+// Put stores the number as an element of type d at the start of dst, which must be aligned to it.
+// ok is false for types that operators do not compute on.
 func (s Scalar) Put(dst []byte, d tensor.DType) (ok bool) {
 	if s.IsFloat() {
 		return tensor.Put(dst, d, s.F)

@@ -12,11 +12,10 @@ type Signature struct {
 	Name   string
 	Args   []Arg
 	Result *Arg // the returned value of an operator without outs (prim ops), else nil
-	void   bool // nothing is returned: a call has no slot after its arguments
+	void   bool // no result: a call has no slot after its arguments
 }
 
-// Slots is the number of argument slots of a call: one for each argument, and one
-// for the returned value.
+// Slots returns the number of argument slots of a call, including the result's.
 func (s *Signature) Slots() int {
 	if s.void {
 		return len(s.Args)
@@ -29,10 +28,10 @@ type Arg struct {
 	Name     string
 	Type     string // as written, without default and annotation: "Tensor?", "int[]"
 	Kinds    KindSet
-	Items    KindSet // what a list's items may be
-	Out      bool    // written whole
-	Mutated  bool    // read and written in place
-	Alias    bool    // on a Result: shares the bytes of the argument marked (a)
+	Items    KindSet // kinds of a list's items
+	Out      bool    // overwritten
+	Mutated  bool    // read and updated in place
+	Alias    bool    // on a Result: shares the memory of the argument marked (a)
 	Optional bool
 }
 
@@ -46,11 +45,11 @@ func kinds(ks ...tensor.Kind) (s KindSet) {
 	return s
 }
 
-// Has reports whether a value of kind k fits.
+// Has reports whether the set contains k.
 func (s KindSet) Has(k tensor.Kind) bool { return s&(1<<k) != 0 }
 
-// argTypes gives the kinds of value that each schema type takes. A float takes an
-// Int since the exporter writes whole numbers so.
+// argTypes are the kinds of value that each schema type accepts. float accepts Int because the
+// exporter writes whole numbers as Int.
 var argTypes = map[string]struct{ kinds, items KindSet }{
 	"Tensor":       {kinds: kinds(tensor.KindTensor)},
 	"Tensor[]":     {kinds(tensor.KindTensorList), kinds(tensor.KindTensor)},
@@ -69,7 +68,7 @@ var argTypes = map[string]struct{ kinds, items KindSet }{
 	"bool[]":       {kinds: kinds(tensor.KindBoolList)},
 }
 
-// ParseSchema reads a schema in the form that [Op.Schema] describes.
+// ParseSchema parses a schema in the notation of [Op.Schema].
 func ParseSchema(schema string) (*Signature, error) {
 	open, end := strings.IndexByte(schema, '('), strings.LastIndex(schema, ") -> ")
 	if end < 0 {
@@ -110,7 +109,7 @@ func ParseSchema(schema string) (*Signature, error) {
 	return s, nil
 }
 
-// parseArg reads "Tensor(a!) out" or "int[1]? dim=None".
+// parseArg parses "Tensor(a!) out" or "int[1]? dim=None".
 func parseArg(field string) (Arg, error) {
 	typ, name, ok := strings.Cut(field, " ")
 	if !ok {
@@ -121,7 +120,7 @@ func parseArg(field string) (Arg, error) {
 	if i := strings.IndexByte(typ, '('); i >= 0 {
 		j := strings.IndexByte(typ, ')')
 		if j < i {
-			return Arg{}, fmt.Errorf("argument %q: open annotation", field)
+			return Arg{}, fmt.Errorf("argument %q: missing ) in annotation", field)
 		}
 		a.Mutated = strings.Contains(typ[i:j], "!")
 		a.Alias = !a.Mutated
@@ -130,7 +129,7 @@ func parseArg(field string) (Arg, error) {
 	if i := strings.IndexByte(typ, '['); i >= 0 { // int[2] is int[]
 		j := strings.IndexByte(typ, ']')
 		if j < i {
-			return Arg{}, fmt.Errorf("argument %q: open bracket", field)
+			return Arg{}, fmt.Errorf("argument %q: missing ]", field)
 		}
 		typ = typ[:i+1] + typ[j:]
 	}
@@ -150,9 +149,8 @@ func parseArg(field string) (Arg, error) {
 	return a, nil
 }
 
-// Check compares the slots of a call with the signature: their number (one more
-// than the arguments, for the result) and the kind of each. It returns an
-// *ArgumentError for the first that does not fit.
+// Check checks the number of slots and the kind of each. It returns an *ArgumentError for the first
+// mismatch.
 func (s *Signature) Check(a Args) error {
 	if err := s.CheckCount(len(a)); err != nil {
 		return err
@@ -165,13 +163,13 @@ func (s *Signature) Check(a Args) error {
 	return nil
 }
 
-// CheckCount compares the number of slots of a call with the signature.
+// CheckCount checks the number of slots of a call.
 func (s *Signature) CheckCount(n int) error {
 	if n == s.Slots() {
 		return nil
 	}
-	return &ArgumentError{Op: s.Name, Arg: -1, Got: fmt.Sprintf("%d arguments", n),
-		Want: fmt.Sprintf("%d, the result included", s.Slots())}
+	return &ArgumentError{Op: s.Name, Arg: -1, Got: fmt.Sprintf("%d argument slots", n),
+		Want: fmt.Sprintf("%d, including the result", s.Slots())}
 }
 
 func (s *Signature) checkArg(i int, v *tensor.Value) error {

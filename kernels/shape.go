@@ -8,8 +8,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// WrapDim resolves a dimension argument against a rank: -rank … rank-1, where rank
-// 0 counts as 1, as in ATen. i is the argument's index, for the error.
+// WrapDim returns a dimension argument in [0, rank), after adding rank to a negative one. As in
+// ATen, rank 0 counts as 1. i is the argument's index, for the error.
 func WrapDim(i int, dim int64, rank int) (int, error) {
 	n := int64(max(rank, 1))
 	if dim < -n || dim >= n {
@@ -21,7 +21,7 @@ func WrapDim(i int, dim int64, rank int) (int, error) {
 	return int(dim), nil
 }
 
-// ResizeOut gives out argument i the sizes that the operator computed.
+// ResizeOut resizes out argument i to the sizes that the operator computed.
 func ResizeOut(a Args, i int, sizes []int) error {
 	if err := a[i].Tensor.Resize(sizes); err != nil {
 		return &OutError{Arg: i, Err: err}
@@ -29,8 +29,8 @@ func ResizeOut(a Args, i int, sizes []int) error {
 	return nil
 }
 
-// OutError reports an out argument that cannot take the result's shape. It is
-// ErrArgument and the *tensor.ResizeError it holds.
+// OutError reports an out argument that cannot be resized to the result's shape. It matches
+// ErrArgument and wraps the *tensor.ResizeError.
 type OutError struct {
 	Arg int
 	Err error
@@ -38,25 +38,25 @@ type OutError struct {
 
 func (e *OutError) Error() string { return fmt.Sprintf("out argument %d: %v", e.Arg, e.Err) }
 
-// Unwrap gives the reason and the details.
+// Unwrap returns ErrArgument and the cause.
 func (e *OutError) Unwrap() []error { return []error{ErrArgument, e.Err} }
 
-// WantDType reports argument i unless it has one of the types.
+// WantDType returns an error for argument i unless it has one of the types.
 func WantDType(i int, t *tensor.Tensor, types ...tensor.DType) error {
 	for _, d := range types {
 		if t.DType == d {
 			return nil
 		}
 	}
-	names := make([]string, len(types)) // not the slice itself, which would then escape at every call
+	names := make([]string, len(types)) // not types itself, which would then escape in every call
 	for j, d := range types {
 		names[j] = d.String()
 	}
 	return Bad(i, t.DType.String(), strings.Join(names, " or "))
 }
 
-// Sizes copies an int[] argument into dst, which has room for MaxRank, and reports
-// negative or too many entries. i is the argument's index.
+// Sizes converts an int[] argument to sizes in dst, which must have capacity MaxRank. It returns an
+// error for negative or too many sizes. i is the argument's index.
 func Sizes(dst []int, i int, list []int64) ([]int, error) {
 	if len(list) > tensor.MaxRank {
 		return nil, Badf(i, fmt.Sprintf("at most %d sizes", tensor.MaxRank), "%d", len(list))
@@ -64,19 +64,17 @@ func Sizes(dst []int, i int, list []int64) ([]int, error) {
 	dst = dst[:0]
 	for _, v := range list {
 		if v < 0 || v > 1<<56 {
-			return nil, Badf(i, "sizes of at least 0", "%v", list)
+			return nil, Badf(i, "non-negative sizes", "%v", list)
 		}
 		dst = append(dst, int(v))
 	}
 	if _, ok := tensor.Product(dst); !ok {
-		return nil, Badf(i, "sizes whose product fits", "%v", list)
+		return nil, Badf(i, "sizes whose product does not overflow", "%v", list)
 	}
 	return dst, nil
 }
 
-// InferSizes copies an int[] argument into dst, which has room for MaxRank: the
-// sizes of n elements, one of which may be -1 for what is left of n. i is the
-// argument's index.
+// InferSizes is Sizes for a tensor of n elements, where one size may be -1 and is inferred.
 func InferSizes(dst []int, i int, list []int64, n int) ([]int, error) {
 	if len(list) > tensor.MaxRank {
 		return nil, Badf(i, fmt.Sprintf("at most %d sizes", tensor.MaxRank), "%d", len(list))
@@ -88,7 +86,7 @@ func InferSizes(dst []int, i int, list []int64, n int) ([]int, error) {
 			infer, v = d, 1
 		}
 		if v < 0 || v > math.MaxInt {
-			return nil, Badf(i, "sizes of at least 0, one -1", "%v", list)
+			return nil, Badf(i, "non-negative sizes, at most one -1", "%v", list)
 		}
 		dst[d] = int(v)
 	}

@@ -6,22 +6,22 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Tolerance is how far a result may be from the exact one.
+// Tolerance is an allowed error.
 type Tolerance struct{ Abs, Rel float64 }
 
-// Allows reports whether got passes for want: both are equal, both are NaN, or both
-// are finite and |got-want| <= Abs + Rel*|want|.
+// Allows reports whether got is close enough to want: both are equal, both are NaN, or both are
+// finite and |got-want| <= Abs + Rel*|want|.
 func (t Tolerance) Allows(got, want float64) bool {
 	return got == want || math.IsNaN(got) && math.IsNaN(want) ||
 		!math.IsInf(want, 0) && math.Abs(got-want) <= t.Abs+t.Rel*math.Abs(want)
 }
 
-// A bound gives a family's figures in units of the element type's epsilon.
+// bound is a family's tolerance in units of the element type's epsilon.
 type bound struct {
 	abs, rel         float64 // float32 and float64
 	halfAbs, halfRel float64 // float16 and bfloat16, which operators compute in float32
 	scaled           bool    // abs grows with the operator's scale
-	least            float64 // smallest scale
+	minScale         float64 // minimum scale
 }
 
 var bounds = [...]bound{
@@ -29,13 +29,12 @@ var bounds = [...]bound{
 	Arith:     {rel: 2, halfRel: 1.01},
 	Pointwise: {abs: 2, rel: 16, halfAbs: 0.25, halfRel: 2},
 	Sum:       {abs: 16, rel: 32, halfAbs: 2, halfRel: 4, scaled: true},
-	Loose:     {abs: 32, rel: 64, halfAbs: 1, halfRel: 4, scaled: true, least: 1},
+	Loose:     {abs: 32, rel: 64, halfAbs: 1, halfRel: 4, scaled: true, minScale: 1},
 }
 
-// Tolerance is the family's figure for outputs of type d. Integer and bool outputs
-// are exact in every family. scale is the largest output that the operator gives on
-// the absolute values of its inputs: what the terms of a sum may amount to before
-// they cancel. Only [Sum] and [Loose] look at it.
+// Tolerance returns the family's tolerance for outputs of type d. Integer and bool outputs are
+// exact in every family. scale is the largest output of the operator for the absolute values of its
+// inputs: the magnitude of the terms of a sum before cancellation. Only [Sum] and [Loose] use it.
 func (f Family) Tolerance(d tensor.DType, scale float64) Tolerance {
 	eps := Epsilon(d)
 	if eps == 0 {
@@ -47,16 +46,16 @@ func (f Family) Tolerance(d tensor.DType, scale float64) Tolerance {
 		abs, rel = b.halfAbs, b.halfRel
 	}
 	if b.scaled {
-		abs *= max(scale, b.least)
+		abs *= max(scale, b.minScale)
 	}
 	return Tolerance{Abs: abs * eps, Rel: rel * eps}
 }
 
-// Scaled reports a family whose absolute tolerance grows with the operator's scale.
+// Scaled reports whether the family's absolute tolerance grows with scale.
 func (f Family) Scaled() bool { return bounds[f].scaled }
 
-// Epsilon is the distance from 1 to the next number of a floating type, and of a
-// complex type's parts; 0 for types that are compared exactly.
+// Epsilon returns the distance from 1 to the next number of a floating type, and of a complex
+// type's parts; 0 for types that are compared exactly.
 func Epsilon(d tensor.DType) float64 {
 	switch d {
 	case tensor.Float32, tensor.Complex64:

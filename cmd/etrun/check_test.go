@@ -120,7 +120,7 @@ func TestCheck(t *testing.T) {
 		{name: "external data of a delegate", args: "check PTE/../ethosu/programs/external.pte --data PTE/../ethosu/programs/external_cmd.ptd", code: 4,
 			stdout: []string{"lacks what it needs", "method forward: data 455d23"}},
 		{name: "external data that is there", args: "check PTE/external_weights.pte --data PTE/external_weights.ptd", stdout: []string{"runs here"}},
-		{name: "surplus data", args: "check HERE/add.pte --data PTE/external_weights.ptd", stdout: []string{"runs here", "note: ", "external_weights.ptd: nothing in the program asks for this data"}},
+		{name: "surplus data", args: "check HERE/add.pte --data PTE/external_weights.ptd", stdout: []string{"runs here", "note: ", "external_weights.ptd: the program does not use this data"}},
 		{name: "stale type", args: "check PTE/../ethosu/programs/stale.pte", code: 3, stdout: []string{"invalid", "declared float32, the NPU writes int8"}},
 		{name: "stale type with its scale", args: "check PTE/../ethosu/programs/stale.pte --qparams 0:0=0.018,-3", stdout: []string{"runs here", "note", "quantised with scale 0.018"}},
 		{name: "several files", args: "check HERE/add.pte noise.pte gone.pte PTE/external_weights.pte", code: 2,

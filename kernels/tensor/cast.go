@@ -2,9 +2,8 @@ package tensor
 
 import "sync"
 
-// CanCast reports whether values of type from may be stored as to in the result of
-// an operator (c10::canCast): not complex as real, not float as integer, and
-// nothing but bool as bool.
+// CanCast reports whether a value of type from may be stored as type to in the result of an
+// operator (c10::canCast): not complex as real, not float as integer, and only bool as bool.
 func CanCast(from, to DType) bool {
 	switch {
 	case from.IsComplex() && !to.IsComplex():
@@ -15,11 +14,10 @@ func CanCast(from, to DType) bool {
 	return from == Bool || to != Bool
 }
 
-// Cast converts every element of src to dst's type, position by position in memory:
-// the two have the same number of elements and the same order. Rounding and
-// wrapping are those of [StoreFunc]; integers become floats with one rounding. A
-// complex tensor converts to another complex type only. ok is false, and nothing is
-// written, where the sizes differ or the types do not convert.
+// Cast converts every element of src to dst's type. The two must have the same number of elements
+// and the same memory order. Rounding and wrapping are those of [StoreFunc]; integers are converted
+// to floats with one rounding, complex types only to complex types. ok is false, and nothing is
+// written, if the numbers of elements differ or there is no conversion.
 func Cast(dst, src *Tensor) (ok bool) {
 	n := src.Numel()
 	if dst.Numel() != n || len(dst.Data) != dst.NBytes() || len(src.Data) != src.NBytes() {
@@ -28,8 +26,8 @@ func Cast(dst, src *Tensor) (ok bool) {
 	return CastBytes(dst.Data, dst.DType, src.Data, src.DType, n)
 }
 
-// CastBytes is [Cast] of the first n elements of src to the first n of dst. Both
-// are aligned to their elements, and do not overlap unless they are the same.
+// CastBytes is [Cast] for the first n elements of src and dst. Both must be aligned to their
+// element sizes, and must be identical or not overlap.
 func CastBytes(dst []byte, to DType, src []byte, from DType, n int) (ok bool) {
 	if from == to {
 		copy(dst[:n*to.Size()], src)
@@ -51,7 +49,7 @@ func CastBytes(dst []byte, to DType, src []byte, from DType, n int) (ok bool) {
 	return castThrough[int64](dst, to, src, from, n)
 }
 
-// Component is the type of a complex type's two parts, d itself otherwise.
+// Component returns the type of a complex type's parts, d itself for other types.
 func (d DType) Component() DType {
 	if !d.IsComplex() {
 		return d
@@ -59,8 +57,8 @@ func (d DType) Component() DType {
 	return [...]DType{Float16, Float32, Float64}[d-Complex32]
 }
 
-// CastType is the compute type through which a conversion between real types rounds
-// once, and Complex128 where one of the two is complex.
+// CastType returns the compute type through which a conversion between real types rounds once,
+// Complex128 if one of the two is complex.
 func CastType(from, to DType) DType {
 	if from.IsComplex() || to.IsComplex() {
 		return Complex128
@@ -76,12 +74,12 @@ func CastType(from, to DType) DType {
 	return c
 }
 
-// FitsInt32 reports bool and the integer types whose values are all int32.
+// FitsInt32 reports whether d is bool or an integer type whose values all fit int32.
 func FitsInt32(d DType) bool {
 	return d == Bool || d.IsInt() && (d.Size() <= 2 || d == Int32)
 }
 
-// blocks keeps the in-cache buffers of casts, 512 elements long.
+// blocks recycles the buffers of casts: 512 elements, which fit the cache.
 var blocks = sync.Pool{New: func() any { return new([512]int64) }}
 
 func castThrough[C Convertible](dst []byte, to DType, src []byte, from DType, n int) bool {
@@ -100,8 +98,8 @@ func castThrough[C Convertible](dst []byte, to DType, src []byte, from DType, n 
 	return true
 }
 
-// Put stores v as the element of type d at the start of dst. ok is false where
-// operators do not compute on d.
+// Put stores v as an element of type d at the start of dst, which must be aligned to it. ok is
+// false for types that operators do not compute on.
 func Put[C Convertible](dst []byte, d DType, v C) (ok bool) {
 	store := Storer[C](d)
 	if store == nil {
@@ -115,8 +113,8 @@ func Put[C Convertible](dst []byte, d DType, v C) (ok bool) {
 	return true
 }
 
-// Get loads the element of type d at the start of src, which is aligned to it. ok
-// is false where operators do not compute on d.
+// Get loads the element of type d at the start of src, which must be aligned to it. ok is false for
+// types that operators do not compute on.
 func Get[C Convertible](src []byte, d DType) (v C, ok bool) {
 	load := Loader[C](d)
 	if load == nil {

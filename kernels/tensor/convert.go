@@ -2,27 +2,27 @@ package tensor
 
 import "github.com/etrun-go/etrun/internal/simd"
 
-// Compute is a type that operators calculate in. Every storage type converts to
-// one of the three on loading and back on storing: narrow integers and bool compute
-// exactly as int64 and wrap when stored, half floats compute as float32.
+// Compute is a type that operators calculate in. Every storage type is converted to one of the
+// three when loaded, and back when stored: narrow integers and bool are computed exactly as int64
+// and wrap when stored, half floats are computed as float32.
 type Compute interface{ float32 | float64 | int64 }
 
-// Convertible is a type with conversions from and to storage types: Compute, and int32
-// for narrow integers where more of them in a vector count.
+// Convertible is a type with conversions from and to storage types: Compute, and int32, of which
+// more fit into a vector, for narrow integers.
 type Convertible interface{ Compute | int32 }
 
-// A LoadFunc converts the first len(dst) elements of src, which holds elements of
-// the DType that the function was looked up for and is aligned to them.
+// A LoadFunc converts the first len(dst) elements of src, which must be aligned to them. Their type
+// is the one passed to [Loader].
 type LoadFunc[C Convertible] func(dst []C, src []byte)
 
-// A StoreFunc converts src to the first len(src) elements of dst. Floats are
-// rounded to nearest even, integers wrap, floats become integers by the rule of
-// [FloatToInt], and everything but zero becomes true.
+// A StoreFunc converts src to the first len(src) elements of dst. Floats are rounded to nearest
+// even, integers wrap, floats are converted to integers as by [FloatToInt], and every nonzero value
+// is stored as true.
 type StoreFunc[C Convertible] func(dst []byte, src []C)
 
-// Loader is the conversion from d to C, nil where operators do not compute on d, and
-// from floats to int32. Loading an integer that C does not hold wraps; loading a float
-// as int64 follows [FloatToInt].
+// Loader returns the conversion from d to C, nil for types that operators do not compute on, and
+// from floats to int32. Integers that do not fit C wrap; floats are converted to int64 by
+// [FloatToInt].
 func Loader[C Convertible](d DType) LoadFunc[C] {
 	if !d.Valid() {
 		return nil
@@ -30,7 +30,7 @@ func Loader[C Convertible](d DType) LoadFunc[C] {
 	return conversion[C]().load[d]
 }
 
-// Storer is the conversion from C to d, nil where operators do not compute on d.
+// Storer returns the conversion from C to d, nil for types that operators do not compute on.
 func Storer[C Convertible](d DType) StoreFunc[C] {
 	if !d.Valid() {
 		return nil
@@ -38,9 +38,8 @@ func Storer[C Convertible](d DType) StoreFunc[C] {
 	return conversion[C]().store[d]
 }
 
-// ComputeType is the type that a tensor of dtype d is calculated in where the
-// operator does not say otherwise: Float32, Float64 or Int64. ok is false where
-// operators do not compute on d.
+// ComputeType returns the type in which operators calculate on d by default: Float32, Float64 or
+// Int64. ok is false for types that operators do not compute on.
 func ComputeType(d DType) (c DType, ok bool) {
 	switch {
 	case d == Float64:
@@ -123,8 +122,8 @@ var (
 	}
 )
 
-// loadBlocks and storeBlocks convert with vectors, and what these leave with loops.
-// size is that of an element in bytes.
+// loadBlocks and storeBlocks convert with vectors, and the rest with scalar loops. size is the
+// element size in bytes.
 
 func loadBlocks[C Convertible](vectors func(dst []C, src []byte) int, rest LoadFunc[C], size int) LoadFunc[C] {
 	return func(dst []C, src []byte) {
@@ -157,8 +156,8 @@ func conversion[C Convertible]() *conversions[C] {
 	return t.(*conversions[C])
 }
 
-// real is a storage type whose conversion Go defines for every value, or whose
-// out-of-range values do not reach it.
+// real is a storage type whose conversion Go defines for every value, or that is never passed
+// values out of range.
 type real interface {
 	uint8 | int8 | int16 | int32 | int64 | uint16 | uint32 | uint64 | float32 | float64
 }
@@ -180,7 +179,7 @@ func store[D real, C Convertible](dst []byte, src []C) {
 func loadSame[C Convertible](dst []C, src []byte)  { copy(dst, View[C](src)[:len(dst)]) }
 func storeSame[C Convertible](dst []byte, src []C) { copy(View[C](dst)[:len(src)], src) }
 
-// loadBool reads any byte but zero as 1: a hostile file may hold others.
+// loadBool reads every nonzero byte as 1: a hostile file may contain others.
 func loadBool[C Convertible](dst []C, src []byte) {
 	s := src[:len(dst)]
 	for i := range dst {

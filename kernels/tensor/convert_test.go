@@ -13,7 +13,7 @@ import (
 
 var inf, nan = math.Inf(1), math.NaN()
 
-// number renders the first element of b for a comparison that sees NaN and -0.
+// number formats the first element of b, so that NaN and -0 can be compared.
 func number(b []byte, d DType) string {
 	switch d {
 	case Uint64:
@@ -92,7 +92,7 @@ func TestStoreIntegerWraps(t *testing.T) {
 	}
 }
 
-// TestHalfBits goes over every half float of both kinds, there and back.
+// TestHalfBits converts every half float of both kinds to float32 and back.
 func TestHalfBits(t *testing.T) {
 	for i := range 1 << 16 {
 		h := uint16(i)
@@ -101,17 +101,17 @@ func TestHalfBits(t *testing.T) {
 			t.Fatalf("half %#04x: got %v, want %v", h, f, want)
 		}
 		if back := FloatToHalf(f); f == f && back != h {
-			t.Fatalf("half %#04x: comes back as %#04x", h, back)
+			t.Fatalf("half %#04x: got %#04x after a round trip", h, back)
 		}
 		b := BFloatToFloat(h)
 		if back := FloatToBFloat(b); b == b && back != h {
-			t.Fatalf("bfloat16 %#04x: comes back as %#04x", h, back)
+			t.Fatalf("bfloat16 %#04x: got %#04x after a round trip", h, back)
 		}
 	}
 }
 
-// TestFloatToHalf goes over float32 at a stride that meets every exponent, and over
-// the neighbours of what lies halfway between two half floats.
+// TestFloatToHalf converts float32 values at a stride that covers every exponent, and the neighbors
+// of the midpoints between half floats.
 func TestFloatToHalf(t *testing.T) {
 	check := func(bits uint32) {
 		f := math.Float32frombits(bits)
@@ -136,8 +136,7 @@ func TestFloatToHalf(t *testing.T) {
 	}
 }
 
-// TestHalfBlocks converts slices, for which there are vectors, and compares them with
-// the conversion of each number.
+// TestHalfBlocks compares the vector conversion of slices with the conversion of each number.
 func TestHalfBlocks(t *testing.T) {
 	const n = 1<<16 + 5 // every bit pattern, and an incomplete vector
 	bits, floats := make([]uint16, n), make([]float32, n)
@@ -169,8 +168,8 @@ func TestHalfBlocks(t *testing.T) {
 	}
 }
 
-// TestBlocks converts slices of every length, which vectors do in part, and compares
-// them with elements alone, which loops convert.
+// TestBlocks compares the conversion of slices of every length, partly by vectors, with scalar
+// conversion.
 func TestBlocks(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for d := range DType(NumDTypes) {
@@ -181,8 +180,8 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// hardBits are the bits of numbers at which conversions change their way: odd floats,
-// and such around the ends of the integer types.
+// hardBits are the bits of numbers at the edges of conversions: special floats, and numbers near
+// the limits of the integer types.
 var hardBits = []uint32{0, 1 << 31, 1, 0x7f800000, 0xff800000, 0x7fc00000, 0x4f000000, 0xcf000000, 0x4effffff, 0xcf000001,
 	0x5f000000, 0xdf000000, 0x43800000, 0xc3800000, 0x47800000, 0x3f7fffff, 0xbf7fffff, 0x437f8000, 0xff, 0x80, 0xffff, 0x8000}
 
@@ -222,8 +221,8 @@ func checkBlocks[C Convertible](t *testing.T, r *rand.Rand, d DType, n int) {
 	}
 }
 
-// TestLoadStoreRoundTrip proves that every pair of tables has a conversion for
-// every type that operators compute on, and none for the others.
+// TestLoadStoreRoundTrip checks that the tables have a conversion for exactly the types that
+// operators compute on.
 func TestLoadStoreRoundTrip(t *testing.T) {
 	for d := range DType(NumDTypes) {
 		_, computes := ComputeType(d)
@@ -270,7 +269,7 @@ func TestCast(t *testing.T) {
 		}
 	}
 	if Cast(New(Float32, 999), src) || Cast(New(Complex64, 1000), src) || Cast(New(QInt8, 1000), src) {
-		t.Fatal("a cast that is none was done")
+		t.Fatal("got ok for a cast without a conversion")
 	}
 	c := Of([]complex64{1 + 2i, -3}, 2)
 	wide := New(Complex128, 2)

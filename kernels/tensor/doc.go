@@ -1,7 +1,7 @@
-// Package tensor holds what everything above it computes on: element types, dim
-// orders, tensors, values and the typed views of their bytes.
+// Package tensor defines element types, dim orders, tensors, values, and typed views of their
+// bytes.
 //
-// A [Tensor] is dense: its bytes hold exactly the product of its sizes, laid out
-// in the order that its dim order names (outermost dimension first). There are no
-// strided views. Element bytes are little-endian, as in the .pte file.
+// A [Tensor] is dense: its bytes contain exactly the product of its sizes in elements, ordered by
+// its dim order (outermost dimension first). There are no strided views. Elements are
+// little-endian, as in the .pte file.
 package tensor

@@ -2,12 +2,12 @@ package tensor
 
 import "fmt"
 
-// DType is the type of a tensor's elements. The numbers are ExecuTorch's
-// ScalarType (program.fbs, enum ScalarType), so a file's byte converts directly.
+// DType is the type of a tensor's elements. The values are those of ExecuTorch's ScalarType
+// (program.fbs), so that a file's byte converts directly.
 type DType int8
 
-// Element types. QInt8 and later quantised types occur in files as raw bytes only;
-// no operator computes on them.
+// Element types. QInt8 and later quantized types occur in files as raw bytes only; no operator
+// computes on them.
 const (
 	Uint8        DType = 0
 	Int8         DType = 1
@@ -57,7 +57,7 @@ var dtypes = [NumDTypes]dtypeInfo{
 // Valid reports whether d is an element type of the format.
 func (d DType) Valid() bool { return d >= 0 && d < NumDTypes && dtypes[d].size > 0 }
 
-// Size is the number of bytes of one element, 0 if d is not valid.
+// Size returns the size of one element in bytes, 0 if d is not valid.
 func (d DType) Size() int {
 	if !d.Valid() {
 		return 0
@@ -65,7 +65,7 @@ func (d DType) Size() int {
 	return dtypes[d].size
 }
 
-// String is PyTorch's name of the type ("float32").
+// String returns PyTorch's name of the type ("float32").
 func (d DType) String() string {
 	if !d.Valid() {
 		return fmt.Sprintf("dtype(%d)", int8(d))
@@ -80,16 +80,16 @@ func ParseDType(name string) (DType, error) {
 			return DType(d), nil
 		}
 	}
-	return 0, fmt.Errorf("dtype %q: unknown", name)
+	return 0, fmt.Errorf("unknown dtype %q", name)
 }
 
-// IsFloat reports a real floating type that operators compute on.
+// IsFloat reports whether d is a real floating type that operators compute on.
 func (d DType) IsFloat() bool {
 	return d == Float32 || d == Float64 || d == Float16 || d == BFloat16
 }
 
-// IsInt reports an integer type; Bool is not one.
+// IsInt reports whether d is an integer type; Bool is not.
 func (d DType) IsInt() bool { return d >= Uint8 && d <= Int64 || d >= Uint16 && d <= Uint64 }
 
-// IsComplex reports a complex type.
+// IsComplex reports whether d is a complex type.
 func (d DType) IsComplex() bool { return d >= Complex32 && d <= Complex128 }

@@ -2,8 +2,8 @@ package tensor
 
 import "math"
 
-// HalfToFloat widens the bits of a Float16, exactly: the product moves the exponent
-// and normalises the subnormal ones.
+// HalfToFloat converts the bits of a Float16 to float32, exactly. The multiplication adjusts the
+// exponent and normalizes subnormal numbers.
 func HalfToFloat(h uint16) float32 {
 	sign, rest := uint32(h&0x8000)<<16, uint32(h&0x7fff)<<13
 	if rest >= 0x7c00<<13 { // infinite or NaN
@@ -12,8 +12,8 @@ func HalfToFloat(h uint16) float32 {
 	return math.Float32frombits(sign | math.Float32bits(math.Float32frombits(rest)*0x1p112))
 }
 
-// FloatToHalf rounds to the nearest Float16, ties to even; beyond ±65504 by half a
-// step or more it is infinite, and a NaN stays one.
+// FloatToHalf rounds to the nearest Float16, ties to even. Values of magnitude 65520 or more become
+// infinite, NaN stays NaN.
 func FloatToHalf(f float32) uint16 {
 	b := math.Float32bits(f)
 	sign, b := uint16(b>>16)&0x8000, b&0x7fffffff
@@ -28,11 +28,11 @@ func FloatToHalf(f float32) uint16 {
 	return sign | uint16((b-0x38000000+0xfff+b>>13&1)>>13) // may carry into the exponent, up to infinity
 }
 
-// BFloatToFloat widens the bits of a BFloat16, exactly.
+// BFloatToFloat converts the bits of a BFloat16 to float32, exactly.
 func BFloatToFloat(b uint16) float32 { return math.Float32frombits(uint32(b) << 16) }
 
-// FloatToBFloat rounds to the nearest BFloat16, ties to even; a NaN becomes the
-// quiet one (c10::detail::round_to_nearest_even).
+// FloatToBFloat rounds to the nearest BFloat16, ties to even; NaN becomes the quiet NaN
+// (c10::detail::round_to_nearest_even).
 func FloatToBFloat(f float32) uint16 {
 	if f != f {
 		return 0x7fc0
@@ -48,7 +48,7 @@ func loadHalf[C Convertible](dst []C, src []byte) {
 	}
 }
 
-// storeHalf goes through float32, as PyTorch does from every type.
+// storeHalf converts through float32, as PyTorch does for every type.
 func storeHalf[C Convertible](dst []byte, src []C) {
 	d := View[uint16](dst)[:len(src)]
 	for i := range d {
@@ -70,7 +70,7 @@ func loadBFloat[C Convertible](dst []C, src []byte) {
 	}
 }
 
-// storeBFloat goes through float32, as PyTorch does from every type.
+// storeBFloat converts through float32, as PyTorch does for every type.
 func storeBFloat[C Convertible](dst []byte, src []C) {
 	d := View[uint16](dst)[:len(src)]
 	for i := range d {

@@ -1,8 +1,8 @@
 package tensor
 
-// CopyLayout copies src into dst, which has the same type and sizes, element by
-// logical element: where the dim orders differ, the bytes are rearranged. It is
-// meant for inputs and moves; operators have faster ways.
+// CopyLayout copies src into dst, which must have the same type and sizes. If the dim orders
+// differ, the elements are rearranged. It is meant for inputs and MoveCalls; operators have faster
+// implementations.
 func CopyLayout(dst, src *Tensor) {
 	if sameLayout(dst, src) {
 		copy(dst.Data, src.Data)
@@ -31,7 +31,7 @@ func CopyLayout(dst, src *Tensor) {
 	}
 }
 
-// sameLayout reports equal strides wherever a dimension has more than one element.
+// sameLayout reports whether the strides of all dimensions with more than one element are equal.
 func sameLayout(a, b *Tensor) bool {
 	for d, n := range a.Sizes {
 		if n > 1 && a.Strides[d] != b.Strides[d] {

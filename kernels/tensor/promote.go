@@ -1,14 +1,13 @@
 package tensor
 
-// NoDType is the result of promoting types that no operator accepts together. It
-// is not valid and has no conversions.
+// NoDType is the result of promoting types without a common type. It is not valid and has no
+// conversions.
 const NoDType DType = -1
 
-// Promote is PyTorch's type promotion of two tensors' element types
-// (c10::promoteTypes). It is symmetric, and Promote(a, a) is a for every type.
-// Different types have no common one, NoDType, where either is quantised, bits or
-// an 8-bit float, or where one is uint16, uint32 or uint64 and the other is not a
-// real float.
+// Promote returns the promoted type of two element types (c10::promoteTypes). It is symmetric, and
+// Promote(a, a) is a for every type. The result is NoDType for different types if either is
+// quantized, a bits type or an 8-bit float, or if one is uint16, uint32 or uint64 and the other is
+// not a real float.
 func Promote(a, b DType) DType {
 	if a == b {
 		return a
@@ -22,7 +21,7 @@ func Promote(a, b DType) DType {
 		return NoDType
 	case ca == categoryComplex:
 		return promoteComplex(a, b)
-	case ca != cb: // a float against integers or bool, or an integer against bool
+	case ca != cb: // a float with an integer or bool, or an integer with bool
 		return a
 	case ca == categoryFloat:
 		return promoteFloat(a, b)
@@ -33,7 +32,7 @@ func Promote(a, b DType) DType {
 
 const (
 	categoryNone = iota
-	categoryWide // the unsigned integers that came late
+	categoryWide // uint16, uint32 and uint64, added to PyTorch later
 	categoryBool
 	categoryInt
 	categoryFloat
@@ -60,7 +59,7 @@ func promoteFloat(a, b DType) DType {
 	if a == Float64 || b == Float64 {
 		return Float64
 	}
-	return Float32 // float32 with a half, or the two halves with each other
+	return Float32 // float32 with a half float, or Float16 with BFloat16
 }
 
 func promoteInt(a, b DType) DType {
@@ -70,7 +69,7 @@ func promoteInt(a, b DType) DType {
 	case a.Size() < b.Size():
 		return b
 	}
-	return Int16 // uint8 with int8, the only two of one size
+	return Int16 // uint8 with int8, the only pair of equal size
 }
 
 func promoteComplex(a, b DType) DType {

@@ -8,46 +8,46 @@ import (
 	"strconv"
 )
 
-// MaxUnbound is the number of bytes that an unbounded tensor grows to unless
-// [Tensor.Limit] says otherwise: its sizes come from data that nobody has checked.
+// MaxUnbound is the default maximum size in bytes of an unbounded tensor, whose sizes come from
+// unchecked data. See [Tensor.Limit].
 const MaxUnbound = 1 << 30
 
-// MaxRank is the largest number of dimensions (ExecuTorch's kTensorDimensionLimit).
+// MaxRank is the largest supported rank (ExecuTorch's kTensorDimensionLimit).
 const MaxRank = 16
 
-// Dynamism says how a tensor's sizes may change (program.fbs, TensorShapeDynamism).
+// Dynamism describes how a tensor's sizes may change (program.fbs, TensorShapeDynamism).
 type Dynamism uint8
 
-// The three kinds of shape.
+// Kinds of shapes.
 const (
 	Static         Dynamism = 0 // sizes never change
-	DynamicBound   Dynamism = 1 // any sizes whose element count stays within the capacity
-	DynamicUnbound Dynamism = 2 // any sizes; the bytes are allocated at each growth
+	DynamicBound   Dynamism = 1 // any sizes up to the capacity in elements
+	DynamicUnbound Dynamism = 2 // any sizes; memory is allocated as the tensor grows
 )
 
 func (d Dynamism) String() string {
 	return [...]string{"static", "dynamic (bounded)", "dynamic (unbounded)", "invalid"}[min(d, 3)]
 }
 
-// Tensor is a dense array of one element type. It is not safe for concurrent use
-// while it is resized or written.
+// Tensor is a dense array of one element type. It is safe for concurrent use only while it is
+// neither resized nor written.
 type Tensor struct {
 	DType    DType
 	Dynamism Dynamism
-	Const    bool    // the bytes never change while the tensor lives: derived forms may be kept
+	Const    bool    // the elements never change: derived data may be cached
 	Sizes    []int   // logical sizes, outermost first; read only, use Resize
 	Strides  []int   // in elements, per logical dimension; derived from Sizes and DimOrder
 	DimOrder []uint8 // permutation: logical dimensions from the outermost in memory to the innermost
 	Data     []byte  // exactly NBytes long, aligned to the element size; nil while unbound or empty
 
-	store    []byte // the bytes that Data is cut from
+	store    []byte // the slice passed to Bind, of which Data is the start
 	capacity int    // largest element count that Resize accepts
 	budget   *Budget
 	changes  uint64
 }
 
-// Budget is the bytes that unbounded tensors may still allocate together. Bytes that
-// are given up do not come back by themselves: a view may hold them.
+// Budget is the number of bytes that a group of unbounded tensors may still allocate. Released
+// bytes are not added back automatically, because a view may still use them.
 type Budget struct{ Left int64 }
 
 // New returns a static, contiguous, zeroed tensor that owns its bytes.
@@ -57,9 +57,9 @@ func New(d DType, sizes ...int) *Tensor {
 	return t
 }
 
-// Make returns a tensor without bytes. A nil dimOrder means contiguous. sizes are
-// its initial sizes and, where it is DynamicBound, its capacity. sizes and dimOrder
-// are copied; the caller has checked them ([CheckShape]).
+// Make returns a tensor without memory. A nil dimOrder means contiguous. sizes are the initial
+// sizes and, for a DynamicBound tensor, the capacity. sizes and dimOrder are copied; the caller
+// must have checked them ([CheckShape]).
 func Make(d DType, sizes []int, dimOrder []uint8, dyn Dynamism) *Tensor {
 	t := &Tensor{DType: d, Dynamism: dyn, Sizes: slices.Clone(sizes), Strides: make([]int, len(sizes))}
 	t.DimOrder = slices.Clone(dimOrder)
@@ -74,8 +74,8 @@ func Make(d DType, sizes []int, dimOrder []uint8, dyn Dynamism) *Tensor {
 	return t
 }
 
-// Of wraps data, which is not copied, as a static contiguous tensor. It panics
-// where the sizes' product is not len(data): a mistake in the caller's program.
+// Of returns a static contiguous tensor that uses data without copying it. It panics if the product
+// of sizes is not len(data).
 func Of[T Element](data []T, sizes ...int) *Tensor {
 	t := Make(TypeOf[T](), sizes, nil, Static)
 	if t.Numel() != len(data) {
@@ -85,7 +85,7 @@ func Of[T Element](data []T, sizes ...int) *Tensor {
 	return t
 }
 
-// ContiguousOrder is the dim order 0, 1, …, rank-1.
+// ContiguousOrder returns the dim order 0, 1, …, rank-1.
 func ContiguousOrder(rank int) []uint8 {
 	o := make([]uint8, rank)
 	for i := range o {
@@ -94,10 +94,10 @@ func ContiguousOrder(rank int) []uint8 {
 	return o
 }
 
-// Rank is the number of dimensions; 0 for a scalar tensor.
+// Rank returns the number of dimensions; 0 for a scalar tensor.
 func (t *Tensor) Rank() int { return len(t.Sizes) }
 
-// Numel is the current number of elements; 1 for rank 0.
+// Numel returns the current number of elements; 1 for rank 0.
 func (t *Tensor) Numel() int {
 	n := 1
 	for _, s := range t.Sizes {
@@ -106,33 +106,33 @@ func (t *Tensor) Numel() int {
 	return n
 }
 
-// NBytes is the current number of bytes.
+// NBytes returns the current size in bytes.
 func (t *Tensor) NBytes() int { return t.Numel() * t.DType.Size() }
 
-// Capacity is the largest number of elements that Resize accepts.
+// Capacity returns the largest number of elements that Resize accepts.
 func (t *Tensor) Capacity() int { return t.capacity }
 
-// Limit sets the capacity of a tensor that is not static to n elements, which must
-// not be fewer than it has.
+// Limit sets the capacity of a tensor that is not static to n elements, but not below the current
+// number.
 func (t *Tensor) Limit(n int) { t.capacity = max(n, t.Numel()) }
 
-// ChargeTo makes an unbounded tensor take what it grows by from b.
+// ChargeTo charges the future growth of an unbounded tensor to b.
 func (t *Tensor) ChargeTo(b *Budget) { t.budget = b }
 
-// Bind gives the tensor its bytes: at least the current size, and for a bound
-// tensor at least the capacity if it is ever to grow. b is kept, not copied, and
-// must be aligned to the element size. Bind(nil) takes the bytes away.
+// Bind sets the tensor's memory to b, which is not copied. b must be aligned to the element size
+// and have at least the current size; to grow, a bounded tensor needs its full capacity. Bind(nil)
+// detaches the memory.
 func (t *Tensor) Bind(b []byte) {
 	same := len(b) == len(t.store) && (len(b) == 0 || &b[0] == &t.store[0])
 	if same && len(t.Data) == t.NBytes() {
 		return
 	}
 	t.store = b
-	t.cut()
+	t.slice()
 }
 
-// Free gives up the bytes of an unbounded tensor; its sizes become 0, so that
-// nobody reads what is gone. A scalar tensor keeps its element.
+// Free releases the memory of an unbounded tensor and sets its sizes to 0, so that released memory
+// is not read. It does nothing for a scalar tensor.
 func (t *Tensor) Free() {
 	if t.Dynamism != DynamicUnbound || t.Rank() == 0 {
 		return
@@ -142,14 +142,14 @@ func (t *Tensor) Free() {
 	t.Bind(nil)
 }
 
-// Storage is the whole slice given to Bind.
+// Storage returns the slice passed to Bind.
 func (t *Tensor) Storage() []byte { return t.store }
 
-// Changes counts how often the tensor was resized or got other bytes: what was
-// derived from its sizes and addresses holds while the count stays.
+// Changes returns a counter that increases when the tensor is resized or bound. Data derived from
+// its sizes and addresses is valid while the counter is unchanged.
 func (t *Tensor) Changes() uint64 { return t.changes }
 
-func (t *Tensor) cut() {
+func (t *Tensor) slice() {
 	t.changes++
 	n := t.NBytes()
 	if n > len(t.store) {
@@ -159,11 +159,10 @@ func (t *Tensor) cut() {
 	t.Data = t.store[:n:n]
 }
 
-// Resize changes the logical sizes by the rules of the tensor's dynamism
-// (ExecuTorch resize_tensor): the rank stays, a static tensor stays as it is, a
-// dynamic one may take any sizes whose element count fits the capacity. Bytes keep
-// their place; their contents are then unspecified. It allocates only for an
-// unbounded tensor that grows.
+// Resize changes the sizes as ExecuTorch's resize_tensor does: the rank cannot change, a static
+// tensor cannot change at all, and a dynamic one accepts any sizes up to its capacity in elements.
+// The memory stays in place with unspecified contents. Resize allocates only if an unbounded tensor
+// grows.
 func (t *Tensor) Resize(sizes []int) error {
 	missing := t.Dynamism == DynamicUnbound && len(t.Data) < t.NBytes() // freed, or never bound
 	if slices.Equal(t.Sizes, sizes) && !missing {
@@ -181,11 +180,11 @@ func (t *Tensor) Resize(sizes []int) error {
 	}
 	copy(t.Sizes, sizes)
 	t.setStrides()
-	t.cut()
+	t.slice()
 	return nil
 }
 
-// take reports whether n bytes were left; there is no end of them without a budget.
+// take subtracts n bytes and reports whether they were available. A nil budget is unlimited.
 func (b *Budget) take(n int64) bool {
 	if b == nil {
 		return true
@@ -197,7 +196,7 @@ func (b *Budget) take(n int64) bool {
 	return true
 }
 
-// setStrides derives Strides from Sizes and DimOrder; a size of 0 counts as 1.
+// setStrides computes Strides from Sizes and DimOrder; a size of 0 counts as 1.
 func (t *Tensor) setStrides() {
 	stride := 1
 	for i := len(t.DimOrder) - 1; i >= 0; i-- {
@@ -207,11 +206,11 @@ func (t *Tensor) setStrides() {
 	}
 }
 
-// IsContiguous reports whether logical and memory order agree. Dimensions of size
-// 1 do not count, so a [1,1,H,W] tensor is contiguous in either usual order.
+// IsContiguous reports whether logical and memory order are the same. Dimensions of size 1 do not
+// matter, so a [1,1,H,W] tensor is both contiguous and channels last.
 func (t *Tensor) IsContiguous() bool { return t.inOrder(false) }
 
-// IsChannelsLast reports the memory order N, spatial…, C for rank 3 to 5.
+// IsChannelsLast reports whether the memory order of a tensor of rank 3 to 5 is N, spatial…, C.
 func (t *Tensor) IsChannelsLast() bool { return t.Rank() >= 3 && t.Rank() <= 5 && t.inOrder(true) }
 
 func (t *Tensor) inOrder(channelsLast bool) bool {
@@ -235,8 +234,7 @@ func (t *Tensor) inOrder(channelsLast bool) bool {
 
 func (t *Tensor) String() string { return t.DType.String() + " " + FormatSizes(t.Sizes) }
 
-// FormatSizes writes sizes as 1x3x224x224; those of a tensor of one element without
-// dimensions are "scalar".
+// FormatSizes formats sizes as 1x3x224x224, and no sizes as "scalar".
 func FormatSizes(sizes []int) string {
 	if len(sizes) == 0 {
 		return "scalar"
@@ -251,7 +249,7 @@ func FormatSizes(sizes []int) string {
 	return string(text)
 }
 
-// ResizeError reports sizes that a tensor cannot take.
+// ResizeError reports sizes that a tensor does not accept.
 type ResizeError struct {
 	From, To []int
 	Dynamism Dynamism
@@ -260,9 +258,9 @@ type ResizeError struct {
 
 func (e *ResizeError) Error() string {
 	if e.Dynamism != Static && len(e.From) == len(e.To) {
-		return fmt.Sprintf("resize to %v: the tensor is %v of at most %d elements", e.To, e.Dynamism, e.Capacity)
+		return fmt.Sprintf("cannot resize to %s: the tensor is %v with at most %d elements", FormatSizes(e.To), e.Dynamism, e.Capacity)
 	}
-	return fmt.Sprintf("resize to %v: the tensor is %v %v", e.To, e.Dynamism, e.From)
+	return fmt.Sprintf("cannot resize to %s: the tensor is %v with sizes %s", FormatSizes(e.To), e.Dynamism, FormatSizes(e.From))
 }
 
 // Product multiplies sizes; ok is false where one is negative or the product of the
@@ -289,22 +287,22 @@ func Product(sizes []int) (n int, ok bool) {
 	return int(p), true
 }
 
-// Check reports why the fields do not go together, for a tensor that somebody else made:
-// DimOrder and Strides that do not belong to Sizes, or fewer bytes than Sizes ask for.
+// Check validates a tensor that another package made: DimOrder and Strides must match Sizes, and
+// Data must contain enough bytes.
 func (t *Tensor) Check() error {
 	if err := CheckShape(t.Sizes, t.DimOrder); err != nil {
 		return err
 	}
 	if !t.DType.Valid() || len(t.DimOrder) != len(t.Sizes) || !t.dense() {
-		return fmt.Errorf("%v%v with dim order %v and strides %v: not made by this package", t.DType, t.Sizes, t.DimOrder, t.Strides)
+		return fmt.Errorf("%v with dim order %v and strides %v: inconsistent, use Make or New", t, t.DimOrder, t.Strides)
 	}
 	if n := t.NBytes(); len(t.Data) < n {
-		return fmt.Errorf("%d bytes, want %d", len(t.Data), n)
+		return fmt.Errorf("got %d bytes, want %d", len(t.Data), n)
 	}
 	return nil
 }
 
-// dense reports strides that follow from sizes and dim order.
+// dense reports whether the strides follow from sizes and dim order.
 func (t *Tensor) dense() bool {
 	if len(t.Strides) != len(t.Sizes) {
 		return false
@@ -320,8 +318,8 @@ func (t *Tensor) dense() bool {
 	return true
 }
 
-// CheckShape reports why sizes and dimOrder cannot be a tensor's: a rank above
-// MaxRank, a negative size, a product too large, or an order that is no permutation.
+// CheckShape validates sizes and dimOrder: the rank is at most MaxRank, no size is negative, the
+// product does not overflow, and the order is a permutation.
 func CheckShape(sizes []int, dimOrder []uint8) error {
 	if len(sizes) > MaxRank {
 		return fmt.Errorf("rank %d, at most %d", len(sizes), MaxRank)

@@ -2,13 +2,11 @@ package tensor
 
 import "math"
 
-// FloatToInt truncates toward zero. Where the result does not fit, and for NaN, it
-// is MinInt64.
+// FloatToInt truncates toward zero. If the result does not fit, or f is NaN, it returns MinInt64.
 //
-// C leaves those cases open and so does Go, whose results differ between
-// architectures. The rule here and in [StoreFunc] is what PyTorch shows on x86-64,
-// on every architecture: Uint8, Uint32 and Int64 are converted to 64 bits, the
-// other integers to 32 (out of range: the least value of that width), and the low
+// C and Go do not define those cases, and Go's results differ between architectures. FloatToInt and
+// [StoreFunc] behave on every architecture as PyTorch does on x86-64: Uint8, Uint32 and Int64 are
+// converted to 64 bits, other integers to 32 (out of range: the minimum of that width), and the low
 // bits are stored.
 func FloatToInt[F float32 | float64](f F) int64 {
 	if f >= math.MinInt64 && f < -math.MinInt64 {

@@ -1,8 +1,8 @@
 package tensor
 
-// Truth is a function that writes a byte for each element of type d in src, as many
-// as dst has: 0 where the element is zero, else another value. Negative zeros are
-// zero, NaN is not. It is nil where operators do not compute on d.
+// Truth returns a function that writes one byte per element of type d in src, for len(dst)
+// elements: 0 if the element is zero, else another value. Negative zero is zero, NaN is not. The
+// result is nil for types that operators do not compute on.
 func Truth(d DType) func(dst, src []byte) {
 	if !d.Valid() {
 		return nil
@@ -22,7 +22,7 @@ var truths = [NumDTypes]func(dst, src []byte){
 
 func truth8(dst, src []byte) { copy(dst, src[:len(dst)]) }
 
-// truth looks at the bits of mask: all but the signs of floats.
+// truth tests the bits of mask: all but the signs of floats.
 func truth[T uint16 | uint32 | uint64](mask T) func(dst, src []byte) {
 	return func(dst, src []byte) {
 		s := View[T](src)[:len(dst)]

@@ -2,8 +2,8 @@ package tensor
 
 import "fmt"
 
-// Kind is what a [Value] holds. The numbers are the ExecuTorch runtime's tags
-// (runtime/core/tag.h), not the file's KernelTypes.
+// Kind is the type of a [Value]. The values are the ExecuTorch runtime's tags (runtime/core/tag.h),
+// not the file's KernelTypes.
 type Kind uint8
 
 // Kinds of values.
@@ -31,8 +31,8 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
 
-// Value is one slot of a method's value table (ExecuTorch EValue): a tagged union.
-// Only the field that Kind names is meaningful.
+// Value is one slot of a method's value table (ExecuTorch's EValue): a tagged union. Only the field
+// selected by Kind is meaningful.
 type Value struct {
 	Kind    Kind
 	Bool    bool
@@ -48,8 +48,8 @@ type Value struct {
 	tensors []*Tensor // unwrapped Items of a list of tensors
 }
 
-// NewList makes a list value over other slots; the slots stay live, so a symbolic
-// int in an IntList is read at each use.
+// NewList returns a list value that refers to other slots: a symbolic int in an IntList is read at
+// each use.
 func NewList(k Kind, items []*Value) Value {
 	v := Value{Kind: k, Items: items}
 	if k == KindIntList {
@@ -60,7 +60,7 @@ func NewList(k Kind, items []*Value) Value {
 	return v
 }
 
-// IntList reads the current integers of an IntList. Valid until the next call on v.
+// IntList returns the current integers of an IntList. The slice is valid until the next call.
 func (v *Value) IntList() []int64 {
 	for i, item := range v.Items {
 		v.ints[i] = item.Int
@@ -68,8 +68,8 @@ func (v *Value) IntList() []int64 {
 	return v.ints
 }
 
-// TensorList reads the current tensors of a TensorList or OptionalTensorList, nil
-// for None. Valid until the next call on v.
+// TensorList returns the current tensors of a TensorList or OptionalTensorList, nil for None. The
+// slice is valid until the next call.
 func (v *Value) TensorList() []*Tensor {
 	for i, item := range v.Items {
 		v.tensors[i] = nil

@@ -6,33 +6,33 @@ import (
 	"github.com/etrun-go/etrun/hal/cpu"
 )
 
-// Alignment is where every allocation starts: a cache line and the widest vector.
+// Alignment of every allocation: a cache line and the widest vector.
 const Alignment = 64
 
-// Padding follows every allocation, readable but never written: XNNPACK may read
-// up to 16 bytes past an operand (XNN_EXTRA_BYTES).
+// Padding is the number of bytes after every allocation that may be read but not written: XNNPACK
+// may read up to 16 bytes past an operand (XNN_EXTRA_BYTES).
 const Padding = 64
 
-// Element is a Go type that some DType stores. Half floats are seen as uint16.
+// Element is a Go type that some DType stores. Half floats are stored as uint16.
 type Element interface {
 	~uint8 | ~int8 | ~int16 | ~int32 | ~int64 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64 | ~bool | ~complex64 | ~complex128
 }
 
-// View sees b as elements of T. b must be aligned to T; the rest of an incomplete
-// last element is left out. The view shares b's bytes.
+// View returns b as a slice of T that shares its memory. b must be aligned to T; an incomplete last
+// element is omitted.
 func View[T Element](b []byte) []T {
 	var z T
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(z)))
 }
 
-// BytesOf sees elements as their bytes; it shares them.
+// BytesOf returns the bytes of s, sharing its memory.
 func BytesOf[T Element](s []T) []byte {
 	var z T
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(z)))
 }
 
-// Data is a tensor's elements, or nil where T does not store its DType. Valid as
-// long as the tensor's bytes are; elements come in memory order.
+// Data returns a tensor's elements in memory order, or nil if T is not the Go type of its DType.
+// The slice is valid as long as the tensor's memory.
 func Data[T Element](t *Tensor) []T {
 	if !Stores[T](t.DType) {
 		return nil
@@ -40,7 +40,7 @@ func Data[T Element](t *Tensor) []T {
 	return View[T](t.Data)
 }
 
-// TypeOf is the DType that T stores by itself; uint16 is Uint16, never a half.
+// TypeOf returns the DType of T. For uint16 it is Uint16, never a half float.
 func TypeOf[T Element]() DType {
 	var z T
 	switch any(z).(type) {
@@ -72,19 +72,19 @@ func TypeOf[T Element]() DType {
 	return Complex128
 }
 
-// Stores reports whether T is the Go type of d's elements; uint16 is that of halves, too.
+// Stores reports whether T is the Go type of d's elements; half floats are uint16.
 func Stores[T Element](d DType) bool {
 	own := TypeOf[T]()
 	return own == d || own == Uint16 && (d == Float16 || d == BFloat16 || d == Bits16)
 }
 
-// Aligned reports whether b starts at a multiple of n, a power of two.
+// Aligned reports whether the address of b is a multiple of n, a power of two.
 func Aligned(b []byte, n int) bool {
 	return uintptr(unsafe.Pointer(unsafe.SliceData(b)))&uintptr(n-1) == 0
 }
 
-// AlignedBytes allocates n zeroed bytes that start at a multiple of Alignment and
-// are followed by Padding bytes of the same allocation, outside len and cap.
+// AlignedBytes allocates n zeroed bytes, aligned to Alignment and followed by Padding further bytes
+// beyond the capacity of the slice.
 func AlignedBytes(n int) []byte {
 	b := make([]byte, n+Alignment+Padding)
 	if n >= largeBytes {
@@ -94,6 +94,5 @@ func AlignedBytes(n int) []byte {
 	return b[skip : skip+n : skip+n]
 }
 
-// largeBytes is the size from which bytes lie on large pages, as far as they fill them:
-// at least one is filled.
+// largeBytes is the size from which allocations use huge pages: at least one page is filled.
 const largeBytes = 4 << 20
