@@ -1,5 +1,5 @@
-// Package confine takes rights away from a process that reads what strangers made. Nothing
-// gives them back.
+// Package confine (no compatibility promise) takes rights away from a process that reads
+// untrusted files. They cannot be restored.
 //
 // A thread is confined first: the process that it starts is born without capabilities, and
 // with Landlock's rules for files, sockets and signals. That process then limits its own

@@ -86,7 +86,7 @@ func TestEdits(t *testing.T) {
 		{"a new value without one", chain, func(_ *Method, e *Edit) { e.SetArg(2, 0, e.AddTensor(vector())) }, "", "value 5 is read before it is written"},
 		{"an out that is read", chain, func(m *Method, e *Edit) { e.Insert(3, unaryStep(m, 1, 1, 1)) }, "", "out value 1 shares its bytes with argument value 1"},
 		{"a constant that is written", chain, func(_ *Method, e *Edit) { e.MakeConstant(2, make([]byte, 16)) }, "", "it would write a constant"},
-		{"a call without its result", chain, func(m *Method, e *Edit) { e.Insert(1, unaryStep(m, 0, 1)) }, "", "2 arguments"},
+		{"a call without its result", chain, func(m *Method, e *Edit) { e.Insert(1, unaryStep(m, 0, 1)) }, "", "got 2 argument slots"},
 		{"a view of other bytes", append([]pte.Instruction{call(view, 0, 4, 1)}, chain[1:]...), func(_ *Method, e *Edit) { e.SetArg(0, 0, 3) }, "",
 			"value 1 would be a view of value 3"},
 	}

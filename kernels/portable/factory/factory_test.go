@@ -50,7 +50,7 @@ func TestFill(t *testing.T) {
 		{Name: "too large", Op: "aten::full.out", Args: []any{[]int{1}, 300}, Outs: []any{of[int8](0)}, Refused: "argument 1: got 300"},
 		{Name: "NaN as integer", Op: "aten::full.out", Args: []any{[]int{1}, nan}, Outs: []any{of[int8](0)}, Refused: "argument 1: got NaN"},
 		{Name: "negative size", Op: "aten::full.out", Args: []any{[]int{-1}, 1}, Outs: []any{of[int8](0)}, Refused: "argument 0"},
-		{Name: "other size", Op: "aten::full.out", Args: []any{[]int{2}, 1}, Outs: []any{of[int8](0)}, Refused: "out argument 2: resize to [2]"},
+		{Name: "other size", Op: "aten::full.out", Args: []any{[]int{2}, 1}, Outs: []any{of[int8](0)}, Refused: "out argument 2: cannot resize to 2"},
 		{Name: "long", Op: "aten::full.out", Args: []any{[]int{20001}, true}, Want: []any{of(repeated(20001, true)...)}},
 		{Name: "like", Op: "aten::full_like.out", Args: []any{of[int8](1, 2), 7, nil}, Want: []any{as(tensor.BFloat16, 7, 7)}},
 		{Name: "fill", Op: "aten::fill.Scalar_out", Args: []any{of[int8](1, 2), -1}, Want: []any{of[uint8](255, 255)}},
