@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -354,26 +353,29 @@ func archiveText(t *testing.T, name string) string {
 	return strings.Join(parts, "; ")
 }
 
-// An interrupt must end a run with its own exit code and leave no outputs.
+// An interrupt must end a run with its own exit code, print the latency so far, and leave
+// no outputs.
 func TestInterrupt(t *testing.T) {
 	state, err := filepath.Abs("testdata/state.pte")
 	if err != nil {
 		t.Fatal(err)
 	}
 	inScriptFolder(t)
-	done := make(chan int)
-	var notes bytes.Buffer
+	done, started := make(chan int), make(chan bool, 1)
+	var out, notes bytes.Buffer
 	go func() {
-		done <- run(strings.Fields(state+" --input ones --repeat 2000000000 --output-dir o/p --output-npz o.npz"), strings.NewReader(""), io.Discard, &notes)
+		stdout := io.MultiWriter(&out, &onceWritten{func() { started <- true }}) // the outputs of the first run
+		done <- run(strings.Fields(state+" --input ones --repeat 2000000000 --output-dir o/p --output-npz o.npz"), strings.NewReader(""), stdout, &notes)
 	}()
-	for _, err := os.Stat("o/p"); err != nil; _, err = os.Stat("o/p") { // until it runs
-		time.Sleep(time.Millisecond)
-	}
+	<-started
 	if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
 	if code := <-done; code != 8 || !strings.Contains(notes.String(), "interrupt") {
 		t.Errorf("exit code %d, stderr %q, want 8 and the reason", code, notes.String())
+	}
+	if !strings.Contains(out.String(), "forward  first ") {
+		t.Errorf("stdout %q, want the latency so far", out.String())
 	}
 	for _, name := range []string{"o", "o.npz"} {
 		if _, err := os.Stat(name); err == nil {

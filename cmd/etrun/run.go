@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -160,11 +161,8 @@ func (r *runCommand) rounds(ctx context.Context, s *session.Session) error {
 	}
 	r.outcome.warn()
 	r.firstRunEnded()
-	for i := range r.repeat - 1 {
-		r.progress.say("run %d of %d", i+2, r.repeat)
-		if err := s.Once(ctx, nil); err != nil {
-			return err
-		}
+	if done, err := r.again(ctx, s); err != nil {
+		return r.interrupted(s, done, err)
 	}
 	if err := r.commit(); err != nil {
 		return err
@@ -173,6 +171,35 @@ func (r *runCommand) rounds(ctx context.Context, s *session.Session) error {
 		return err
 	}
 	return r.report(s)
+}
+
+// again executes the calls for all rounds but the first. It returns how many rounds are
+// complete, the first included.
+func (r *runCommand) again(ctx context.Context, s *session.Session) (done int, err error) {
+	for done = 1; done < r.repeat; done++ {
+		r.progress.say("run %d of %d", done+1, r.repeat)
+		if err := s.Once(ctx, nil); err != nil {
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+// interrupted reports the latency of the complete rounds where an interrupt or the time
+// limit ended the others. No outputs are written. It returns err.
+func (r *runCommand) interrupted(s *session.Session, done int, err error) error {
+	if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	for _, st := range s.Steps {
+		st.Took = st.Took[:done]
+	}
+	report := newRunReport(s, &r.outcome, r.Seed)
+	report.Interrupted, report.OutputDir = true, ""
+	for k := range report.Calls {
+		report.Calls[k].Outputs = []output.Entry{}
+	}
+	return errors.Join(err, r.print(s, report))
 }
 
 // runReport is the JSON object of a run.
@@ -185,6 +212,9 @@ type runReport struct {
 	LoadMS    float64      `json:"load_ms"`
 	OutputDir string       `json:"output_dir,omitempty"`
 	Calls     []callReport `json:"calls"`
+	// Interrupted is set where an interrupt or the time limit ended the runs. The figures
+	// are those of complete runs, and no outputs were written.
+	Interrupted bool `json:"interrupted,omitempty"`
 }
 
 // callReport is of one call. The latency is that of the runs after the first, where
@@ -197,7 +227,7 @@ type callReport struct {
 }
 
 func newRunReport(s *session.Session, o *outcome, seed uint64) *runReport {
-	report := &runReport{"etrun.run/1", s.Path, seed, s.Threads(), len(s.Steps[0].Took), stats.MS(s.Loaded), o.dir, nil}
+	report := &runReport{"etrun.run/1", s.Path, seed, s.Threads(), len(s.Steps[0].Took), stats.MS(s.Loaded), o.dir, nil, false}
 	for k, st := range s.Steps {
 		later := st.Took[min(1, len(st.Took)-1):]
 		report.Calls = append(report.Calls, callReport{st.Name(), stats.MS(st.Took[0]), stats.Of(later), o.entries[k]})
@@ -208,13 +238,17 @@ func newRunReport(s *session.Session, o *outcome, seed uint64) *runReport {
 // report says how long it took; without --json only of repeated runs.
 func (r *runCommand) report(s *session.Session) error {
 	report := newRunReport(s, &r.outcome, r.Seed)
+	if r.repeat == 1 && !r.json {
+		return nil
+	}
+	return r.print(s, report)
+}
+
+func (r *runCommand) print(s *session.Session, report *runReport) error {
 	if r.json {
 		return r.writeJSON(report)
 	}
-	if r.repeat == 1 {
-		return nil
-	}
-	fmt.Fprintf(r.out, "load %v, %s on %s\n", round(s.Loaded), count(r.repeat, "run", "runs"), count(s.Threads(), "thread", "threads"))
+	fmt.Fprintf(r.out, "load %v, %s on %s\n", round(s.Loaded), count(report.Repeat, "run", "runs"), count(s.Threads(), "thread", "threads"))
 	for k, c := range report.Calls {
 		fmt.Fprintf(r.out, "%s%s  first %.4g ms, then min %.4g ms  p50 %.4g ms  p90 %.4g ms  max %.4g ms\n",
 			s.CallName(k), printable(c.Method), c.FirstMS, c.Latency.Min, c.Latency.P50, c.Latency.P90, c.Latency.Max)
