@@ -54,8 +54,8 @@ func newProfile(a *app) *cobra.Command {
 }
 
 func (p *profileCommand) run(ctx context.Context, path string) error {
-	if p.repeat < 1 {
-		return session.Usage("--repeat %d", p.repeat)
+	if err := checkRepeat(p.repeat); err != nil {
+		return err
 	}
 	if p.by != "operator" && p.by != "instruction" {
 		return session.Usage("--by %q, want one of operator, instruction", p.by)

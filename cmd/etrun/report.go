@@ -76,8 +76,8 @@ type pageMethod struct {
 }
 
 func (r *reportCommand) make(ctx context.Context, path string) error {
-	if r.repeat < 1 {
-		return session.Usage("--repeat %d", r.repeat)
+	if err := checkRepeat(r.repeat); err != nil {
+		return err
 	}
 	place := cmp.Or(r.path, pageName(path))
 	if err := r.leaveStdout(place); err != nil {

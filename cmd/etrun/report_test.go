@@ -56,7 +56,7 @@ func TestReportInterrupted(t *testing.T) {
 	var out, notes bytes.Buffer
 	a := &app{in: strings.NewReader(""), out: &out, notes: &notes}
 	c := newRoot(a)
-	c.SetArgs([]string{"report", program, "--repeat", "100000000"})
+	c.SetArgs([]string{"report", program, "--repeat", "10000000"})
 	if err := c.ExecuteContext(ctx); exitOf(err).code != 8 {
 		t.Errorf("got %v", err)
 	}

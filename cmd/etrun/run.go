@@ -94,9 +94,19 @@ func completeMethod(c *cobra.Command, args []string, _ string) ([]string, cobra.
 	return prog.MethodNames(), cobra.ShellCompDirectiveNoFileComp
 }
 
+// maxRepeat bounds the memory of the times: 8 bytes for each run of each call.
+const maxRepeat = 10_000_000
+
+func checkRepeat(n int) error {
+	if n < 1 || n > maxRepeat {
+		return session.Usage("--repeat %d, want 1 to %d", n, maxRepeat)
+	}
+	return nil
+}
+
 func (r *runCommand) run(ctx context.Context, path string) error {
-	if r.repeat < 1 {
-		return session.Usage("--repeat %d", r.repeat)
+	if err := checkRepeat(r.repeat); err != nil {
+		return err
 	}
 	if r.repeat > 1 && r.dump != "" {
 		return session.Usage("--repeat %d with --dump-intermediates, which is of one run", r.repeat)
