@@ -100,7 +100,7 @@ func TestTally(t *testing.T) {
 	}
 	var b strings.Builder
 	counts.print(&b)
-	for _, line := range []string{"2       2                 1       0  one", "1       0                 0       1  two"} {
+	for _, line := range []string{"2       2        1       0  one", "1       0        0       1  two"} {
 		if !strings.Contains(b.String(), line) {
 			t.Errorf("no line %q in\n%s", line, &b)
 		}

@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// testCase is a program with a sequence of calls and what each must return.
+// testCase is a program with a sequence of calls and their expected outputs.
 type testCase struct {
 	name      string
-	files     fs.FS // of the names below
+	files     fs.FS // contains the files below
 	program   string
 	data      []string // .ptd files, by path
 	calls     []call
-	refuse    bool // an error is due
-	mayRefuse bool // an error is as good as the outputs
+	refuse    bool // an error is expected
+	mayRefuse bool // an error is accepted
 }
 
 type call struct {
@@ -32,27 +32,27 @@ type call struct {
 // value is an input or output: a file of elements, or a scalar.
 type value struct {
 	Kind       string
-	File, Data string // two names of one thing
+	File, Data string // alternative names
 	DType      string
 	Shape      []int
 	DimOrder   []uint8 `json:"dim_order"`
 	Value      any
 	ATol, RTol *float64
 	Compare    string
-	Reference  string `json:"reference_data"` // another file that passes
+	Reference  string `json:"reference_data"` // an alternative expected output
 }
 
 // load reads the cases of a corpus.
 func load(folder string) ([]*testCase, error) {
 	if folder == "" {
-		return nil, errors.New("-corpus: a folder is due")
+		return nil, errors.New("-corpus is required")
 	}
 	if _, err := os.Stat(filepath.Join(folder, "manifest.json")); err == nil {
 		return loadManifest(folder)
 	}
 	zips, err := filepath.Glob(filepath.Join(folder, "*.zip"))
 	if err != nil || len(zips) == 0 {
-		return nil, fmt.Errorf("%s: neither a manifest.json nor zips of cases", folder)
+		return nil, fmt.Errorf("%s: no manifest.json and no zip files of cases", folder)
 	}
 	var cases []*testCase
 	for _, z := range zips {
@@ -92,7 +92,7 @@ func loadManifest(folder string) (cases []*testCase, err error) {
 	}
 	for _, m := range manifest.Cases {
 		if strings.HasPrefix(m.Expect, "program is wrong") {
-			continue // whatever it gives
+			continue // any output passes
 		}
 		c := &testCase{name: m.ID, files: files, program: m.File, calls: m.Steps, mayRefuse: strings.Contains(m.Expect, "clean error")}
 		for _, d := range m.DataFiles {

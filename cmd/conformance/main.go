@@ -1,8 +1,8 @@
-// Command conformance runs a corpus of programs with known outputs and compares.
+// Command conformance runs a corpus of programs and compares the outputs with known ones.
 //
-// A corpus is a folder with a manifest.json that lists cases, or with zips of cases
-// of single operators (a kNNN.json each). Inputs and outputs are files of raw
-// elements in the program's memory order. The exit code is 1 where a case fails.
+// A corpus is a folder with a manifest.json that lists cases, or with zip files of cases
+// of single operators (a kNNN.json each). Inputs and outputs are files of raw elements in
+// the program's memory order. The exit code is 1 if a case fails.
 package main
 
 import (
@@ -24,9 +24,9 @@ func main() {
 	filter := flag.String("filter", "", "regular expression of cases to run")
 	engine := flag.String("xnnpack", "auto", "XNNPACK engine: auto, native or reference")
 	lower := flag.String("lower", string(etrun.LowerRewrite), "lowering at load: rewrite, auto or off")
-	limit := flag.Duration("timeout", time.Minute, "time for each case")
-	jobs := flag.Int("j", runtime.GOMAXPROCS(0), "cases at once")
-	table := flag.Bool("table", false, "print a line for each operator or program")
+	limit := flag.Duration("timeout", time.Minute, "time limit per case")
+	jobs := flag.Int("j", runtime.GOMAXPROCS(0), "number of parallel cases")
+	table := flag.Bool("table", false, "print one line per operator or program")
 	flag.Parse()
 	cases, err := load(*corpus)
 	if err != nil {
@@ -61,7 +61,7 @@ type runner struct {
 	limit    time.Duration
 }
 
-// all runs the wanted cases and says which fail.
+// all runs the selected cases and prints the failures.
 func (r runner) all(cases []*testCase, wanted *regexp.Regexp, jobs int) tally {
 	var (
 		mu     sync.Mutex
@@ -92,14 +92,14 @@ func (r runner) all(cases []*testCase, wanted *regexp.Regexp, jobs int) tally {
 	return counts
 }
 
-// one runs a case; refused says that it passed with the error that was due or allowed.
+// one runs a case; refused reports that it passed with an expected or accepted error.
 func (r runner) one(c *testCase) (refused bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), r.limit)
 	defer cancel()
 	err = r.run(ctx, c)
 	switch {
 	case c.refuse && err == nil:
-		return false, fmt.Errorf("accepted, an error was due")
+		return false, fmt.Errorf("accepted, want an error")
 	case c.refuse || c.mayRefuse && isRefusal(err):
 		return true, nil
 	}

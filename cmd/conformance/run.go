@@ -15,7 +15,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// isRefusal reports an error of the runtime's own, as opposed to a wrong output.
+// isRefusal reports whether err is an error of the runtime, not a wrong output.
 func isRefusal(err error) bool {
 	_, load := errors.AsType[*etrun.LoadError](err)
 	_, run := errors.AsType[*etrun.InstructionError](err)
@@ -96,7 +96,7 @@ func (v *value) file() string {
 	return v.Data
 }
 
-// value reads an input or an expected output; a tensor's elements come from file.
+// value reads an input or an expected output; the elements of a tensor come from file.
 func (c *testCase) value(v *value, file string) (tensor.Value, error) {
 	switch x := v.Value.(type) {
 	case float64:
@@ -132,7 +132,7 @@ func (c *testCase) value(v *value, file string) (tensor.Value, error) {
 	return tensor.TensorValue(t), nil
 }
 
-// compare holds an output against the expected one, or against another that passes.
+// compare compares an output with the expected one, or with the alternative.
 func (c *testCase) compare(got *tensor.Value, v *value) error {
 	if v.Compare == "shape" {
 		if got.Kind != tensor.KindTensor || got.Tensor.DType.String() != v.DType || !slices.Equal(got.Tensor.Sizes, v.Shape) {

@@ -9,11 +9,10 @@ import (
 	"text/tabwriter"
 )
 
-// tally counts outcomes by group: the operator or program that a case's name begins
-// with.
+// tally counts outcomes by group: the operator or program at the start of a case's name.
 type tally map[string]counts
 
-type counts struct{ passed, refused, failed int } // refused are among the passed
+type counts struct{ passed, refused, failed int } // refused are included in passed
 
 func (t tally) add(name string, refused bool, err error) {
 	group, _, _ := strings.Cut(name, "/")
@@ -39,10 +38,10 @@ func (t tally) total() (sum counts) {
 	return sum
 }
 
-// print writes a line for each group.
+// print writes one line per group.
 func (t tally) print(w io.Writer) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "cases\tpassed\tof these refused\tfailed\t ")
+	fmt.Fprintln(tw, "cases\tpassed\trefused\tfailed\t ")
 	for _, group := range slices.Sorted(maps.Keys(t)) {
 		c := t[group]
 		fmt.Fprintf(tw, "%d\t%d\t%d\t%d\t  %s\n", c.passed+c.failed, c.passed, c.refused, c.failed, group)

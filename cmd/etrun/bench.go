@@ -13,7 +13,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 )
 
-// benchCommand measures one program, or two in turn.
+// benchCommand measures one program, or compares several.
 type benchCommand struct {
 	*app
 	session.Options
@@ -26,12 +26,12 @@ type benchCommand struct {
 	report *benchReport
 }
 
-const benchHelp = `Measure a program: the stages of its load, the first run, and the steady state.
-Two programs, or one with two sets of flags (--vs) or several numbers of threads,
-are measured in turn, in the order ABBA: the ratio is the median over all such
-blocks, with an interval that holds the true ratio in 99 of 100 measurements,
-bootstrapped over blocks. All that was measured counts; outliers are counted, not
-dropped. An interrupt ends it, with the figures so far.
+const benchHelp = `Measure a program: the stages of its load, the first run, and the steady state. Two
+programs, or one with two sets of flags (--vs) or several thread counts, are
+measured together, in blocks of ABBA. The ratio is the median over blocks, with a
+99 % confidence interval that is bootstrapped over blocks. No measurement is
+dropped; outliers are counted. An interrupt ends the measurement and prints the
+figures so far.
 `
 
 func newBench(a *app) *cobra.Command {
@@ -49,17 +49,17 @@ func newBench(a *app) *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
-	flags.DurationVar(&b.plan.Duration, "duration", 3*time.Second, "measure the steady state for this `TIME`, of all arms together")
-	flags.Float64Var(&b.plan.Rate, "rate", 0, "begin this many `RUNS` a second (default: one after the other)")
-	flags.IntSliceVar(&b.threads, "threads", nil, "thread budgets `N,…` to measure (default: the processors that the process may use)")
-	flags.StringVar(&b.vs, "vs", "", "measure the last program with further `FLAGS` too, such as \"--xnnpack reference\"")
-	flags.StringVar(&b.format, "format", "table", "`FORMAT` of the results: table, json or benchstat")
+	flags.DurationVar(&b.plan.Duration, "duration", 3*time.Second, "measure the steady state for `TIME` in total")
+	flags.Float64Var(&b.plan.Rate, "rate", 0, "start `RUNS` per second (default: back to back)")
+	flags.IntSliceVar(&b.threads, "threads", nil, "thread counts `N,…` to measure (default: the available processors)")
+	flags.StringVar(&b.vs, "vs", "", "also measure the last program with `FLAGS`, such as \"--xnnpack reference\"")
+	flags.StringVar(&b.format, "format", "table", "output `FORMAT`: table, json or benchstat")
 	b.calls.AddFlags(flags)
 	b.AddFlags(flags)
 	return c
 }
 
-// check refuses what cannot be measured, before anything is opened.
+// check validates the flags before any program is opened.
 func (b *benchCommand) check() error {
 	if b.json {
 		b.format = "json"
@@ -72,19 +72,19 @@ func (b *benchCommand) check() error {
 		return session.Usage("--duration %v, want more than 0 and at most a day", b.plan.Duration)
 	}
 	if !(b.plan.Rate >= 0 && b.plan.Rate <= 1e9) {
-		return session.Usage("--rate %v, want none below 0", b.plan.Rate)
+		return session.Usage("--rate %v, want 0 or more", b.plan.Rate)
 	}
 	if len(b.threads) == 0 {
 		b.threads = []int{0}
 	}
 	if slices.Min(b.threads) < 0 || len(b.threads) > 16 {
-		return session.Usage("--threads %v, want up to 16 numbers, none below 0", b.threads)
+		return session.Usage("--threads %v, want at most 16 numbers, each 0 or more", b.threads)
 	}
 	return nil
 }
 
-// groups are the arms that are measured in turn: all of one program without --vs; else
-// a pair for each number of threads.
+// groups returns the arms that are measured together: all arms of one program without
+// --vs, else a pair for each number of threads.
 func (b *benchCommand) groups(paths []string) (groups [][]*arm, err error) {
 	var vs []string
 	if b.vs != "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// arm is one program with one set of flags, and what was measured of it.
+// arm is one program with one set of flags, and its measurements.
 type arm struct {
 	Name      string        `json:"arm"`
 	Model     string        `json:"model"`
@@ -40,14 +40,14 @@ type arm struct {
 	measured bench.Arm
 }
 
-// stageReport is the sum of the parts of a load that have one name.
+// stageReport is the total time of the load stages of one name.
 type stageReport struct {
 	Name  string  `json:"name"`
 	MS    float64 `json:"ms"`
 	Bytes int64   `json:"bytes,omitempty"`
 }
 
-// armMemory is what a program takes, as it says itself, and what the process grew by.
+// armMemory is the memory that a program reports, and the growth of the process.
 type armMemory struct {
 	Program  int64 `json:"program"`
 	Folded   int64 `json:"folded"`
@@ -57,7 +57,7 @@ type armMemory struct {
 	Resident int64 `json:"resident_added"` // by the load
 }
 
-// open opens the program, with somebody who notes the stages of the load.
+// open opens the program with an observer that records the load stages.
 func (a *arm) open(ctx context.Context, calls session.Calls) error {
 	before := resident()
 	recorder := &trace.Recorder{Kinds: trace.Loads | trace.Memories}
@@ -101,7 +101,7 @@ func (a *arm) close() {
 	}
 }
 
-// engines are those of the loaded methods' delegates.
+// engines returns the engines of the loaded methods' delegates.
 func (a *arm) engines() []string {
 	list := []string{}
 	for _, st := range a.session.Steps {
@@ -118,7 +118,7 @@ func (a *arm) engines() []string {
 	return list
 }
 
-// stages sums the parts of the load by name, in order, and memory by its kind.
+// stages sums the load stages by name, in order, and the memory by kind.
 func (a *arm) stages(events []trace.Event) {
 	memory := map[string]*int64{trace.MemoryProgram: &a.Memory.Program, trace.MemoryFolded: &a.Memory.Folded,
 		trace.MemoryPacked: &a.Memory.Packed, trace.MemoryPlanned: &a.Memory.Planned, trace.MemoryScratch: &a.Memory.Scratch}
@@ -141,8 +141,8 @@ func (a *arm) stages(events []trace.Event) {
 	}
 }
 
-// finish takes over what was measured, and counts allocations in a few runs more, unless
-// it was interrupted.
+// finish summarizes the measurements. Unless interrupted, it counts allocations in a few
+// more runs.
 func (a *arm) finish(ctx context.Context, p bench.Plan) {
 	m := &a.measured
 	a.FirstMS, a.Warmup, a.PerCell, a.Cells = stats.MS(m.First), m.Warmup, m.PerCell, append([]float64{}, m.Cells...)
@@ -153,7 +153,7 @@ func (a *arm) finish(ctx context.Context, p bench.Plan) {
 	}
 }
 
-// allocations counts what n runs take of the Go heap.
+// allocations counts the Go heap allocations of n runs.
 func (a *arm) allocations(ctx context.Context, n int) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -163,11 +163,11 @@ func (a *arm) allocations(ctx context.Context, n int) {
 		}
 	}
 	runtime.ReadMemStats(&after)
-	a.Allocs = float64((after.Mallocs - before.Mallocs) / uint64(n)) // whole ones: the odd one is the runtime's own
+	a.Allocs = float64((after.Mallocs - before.Mallocs) / uint64(n)) // rounded down: stray allocations belong to the Go runtime
 	a.GoHeapRun = float64((after.TotalAlloc - before.TotalAlloc) / uint64(n))
 }
 
-// resident is the memory of the process that is in RAM, 0 where that is not known.
+// resident returns the resident memory of the process, 0 if unknown.
 func resident() int64 { return int64(processStatus().VmRSS) }
 
 func processStatus() procfs.ProcStatus {

@@ -25,7 +25,7 @@ type benchReport struct {
 	Process     processMemory `json:"process_bytes"`
 }
 
-// comparison is the ratio of two arms that were measured in turn.
+// comparison is the ratio of two arms that were measured together.
 type comparison struct {
 	Arm      string `json:"arm"`
 	Baseline string `json:"baseline"`
@@ -34,13 +34,13 @@ type comparison struct {
 	Verdict string `json:"verdict"` // faster, slower, or not resolved
 }
 
-// processMemory is of the whole process, all arms together.
+// processMemory is the memory of the whole process, all arms together.
 type processMemory struct {
 	PeakResident int64 `json:"peak_resident"`
 	GoHeap       int64 `json:"go_heap"` // live after the steady state, with the programs open
 }
 
-// environment is what times depend on besides the program.
+// environment is everything else that affects the times.
 type environment struct {
 	Version    string          `json:"version"`
 	CPU        string          `json:"cpu"`
@@ -74,7 +74,7 @@ func newBenchReport(p bench.Plan) *benchReport {
 	return r
 }
 
-// loadAverage is that of the last minute, 0 where it is not known.
+// loadAverage returns the load average of the last minute, 0 if unknown.
 func loadAverage() float64 {
 	fs, err := procfs.NewDefaultFS()
 	if err != nil {
@@ -87,14 +87,14 @@ func loadAverage() float64 {
 	return load.Load1
 }
 
-// finish adds what is known at the end; err is how it ended.
+// finish adds the figures of the end; err is the error that ended the measurement.
 func (r *benchReport) finish(err error) {
 	r.Interrupted = err != nil
 	r.Environment.LoadAfter = loadAverage()
 	r.Process.PeakResident = int64(processStatus().VmHWM)
 }
 
-// liveHeap is what lives on the Go heap.
+// liveHeap returns the live bytes of the Go heap.
 func liveHeap() int64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -102,7 +102,7 @@ func liveHeap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// measured reports that there are figures of the steady state.
+// measured reports whether the steady state was measured.
 func (r *benchReport) measured() bool {
 	return len(r.Arms) > 0 && r.Arms[0].Latency.N > 0
 }

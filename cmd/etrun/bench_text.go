@@ -13,7 +13,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
 )
 
-// write hands out the report in the format that was asked for.
+// write writes the report in the selected format.
 func (b *benchCommand) write() error {
 	switch b.format {
 	case "json":
@@ -50,12 +50,12 @@ func (a *arm) print(w io.Writer) {
 	for _, s := range a.Stages {
 		fmt.Fprintf(w, " %s %.3g", s.Name, s.MS)
 	}
-	fmt.Fprintf(w, "\n   first run  %.4g ms, then %d to warm up\n", a.FirstMS, a.Warmup)
+	fmt.Fprintf(w, "\n   first run  %.4g ms, then %s\n", a.FirstMS, count(a.Warmup, "warm-up run", "warm-up runs"))
 	l := &a.Latency
 	fmt.Fprintf(w, "   %-9s  min %.4g ms  p50 %.4g  p90 %.4g  p95 %.4g  p99 %.4g  max %.4g  MAD %.2g; %s\n",
 		count(l.N, "run", "runs"), l.Min, l.P50, l.P90, l.P95, l.P99, l.Max, l.MAD, count(l.Outliers, "outlier", "outliers"))
 	m := &a.Memory
-	fmt.Fprintf(w, "   memory     planned %s, packed %s, scratch %s, the load added %s to the process; %s a run\n", bytesize.Format(m.Planned),
+	fmt.Fprintf(w, "   memory     planned %s, packed %s, scratch %s, load added %s to the process; %s per run\n", bytesize.Format(m.Planned),
 		bytesize.Format(m.Packed), bytesize.Format(m.Scratch), bytesize.Format(m.Resident),
 		count(int(a.Allocs), "Go allocation", "Go allocations"))
 }
@@ -74,9 +74,9 @@ func (c *comparison) print(w io.Writer) {
 		c.Value, 100*c.Level, c.Low, c.High, count(c.Blocks, "block", "blocks"), c.Verdict)
 }
 
-// writeBenchstat writes a line for each cell, which benchstat takes for a measurement of
-// its own, and one for load and first run of each arm. Arms are told apart by the key
-// /arm, for benchstat -col /arm.
+// writeBenchstat writes a line for each cell, which benchstat treats as one measurement,
+// and one line each for load and first run of each arm. The key /arm names the arm, for
+// benchstat -col /arm.
 func (r *benchReport) writeBenchstat(out io.Writer) error {
 	w := benchfmt.NewWriter(out)
 	config := []benchfmt.Config{}
@@ -107,7 +107,7 @@ func (r *benchReport) writeBenchstat(out io.Writer) error {
 	return nil
 }
 
-// oneWord is text as the name of a benchmark may have it.
+// oneWord replaces characters that a benchmark name must not contain.
 func oneWord(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r <= ' ' || r == '/' || r == '=' || r == 0x7f {

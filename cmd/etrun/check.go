@@ -18,30 +18,30 @@ type checkReport struct {
 	Files  []fileCheck `json:"files"`
 }
 
-// fileCheck is what is to say of one program.
+// fileCheck is the result for one program.
 type fileCheck struct {
 	Model     string    `json:"model"`
-	Verdict   string    `json:"verdict"` // the name of the exit code that it would have alone
+	Verdict   string    `json:"verdict"` // name of this file's own exit code
 	Exit      int       `json:"exit"`
 	Version   uint32    `json:"program_version"`
 	Methods   int       `json:"methods"`
-	Operators int       `json:"operators"` // different ones
+	Operators int       `json:"operators"` // distinct
 	Delegates int       `json:"delegates"`
 	Findings  []finding `json:"findings"`
 
-	err error // the first that keeps the program from running
+	err error // first error that prevents a run
 }
 
-// finding is one thing that a program lacks, or that is wrong or odd with it. A note
-// keeps no program from running.
+// finding is something a program lacks, or a fault. A finding with Note set does not
+// prevent a run.
 type finding struct {
 	Kind    string `json:"kind"` // operator, backend, data, load, model, plan, repair, stale type, or surplus
 	Note    bool   `json:"note,omitempty"`
 	Method  string `json:"method,omitempty"`
 	Name    string `json:"name,omitempty"`
-	Nearest string `json:"nearest,omitempty"` // that there is
+	Nearest string `json:"nearest,omitempty"` // nearest available name
 	Calls   int    `json:"calls,omitempty"`
-	First   string `json:"first,omitempty"` // place of the first call
+	First   string `json:"first,omitempty"` // location of the first call
 	Text    string `json:"text"`
 }
 
@@ -49,11 +49,11 @@ func newCheck(a *app) *cobra.Command {
 	o := session.Options{Say: a.note, Static: true}
 	c := &cobra.Command{
 		Use:   "check FILE.pte…",
-		Short: "Say what keeps programs from running here, all at once",
-		Long: "Check programs without running them: operators, backends and external data that are missing, each with the nearest name\n" +
-			"that there is, and whatever a load would refuse. Notes tell of what is put right at load: memory plans that let live\n" +
-			"values overlap, memory orders that do not go together, stale types; and of data that nothing asks for.\n" +
-			"The exit code is 0 where all programs run, 4 where something is missing, 3 where one is invalid.",
+		Short: "Report everything that keeps programs from running here",
+		Long: "Check programs without running them. check lists missing operators, backends and external data, each with the nearest\n" +
+			"available name, and every error of a load. Notes report what a load corrects (memory plans with overlapping live\n" +
+			"values, faults of the exporter, stale types) and data that no program uses.\n" +
+			"The exit code is 0 if all programs run, 4 if something is missing, 3 if a program is invalid.",
 		Example: "  etrun check model.pte\n  etrun check model.pte --data weights.ptd\n" +
 			"  etrun check *.pte --json | jq '.files[] | select(.exit != 0) | .model'",
 		Args: func(c *cobra.Command, args []string) error {
@@ -69,7 +69,7 @@ func newCheck(a *app) *cobra.Command {
 	return c
 }
 
-// check reports on all files. Its error is of the class that is worst, in the order of
+// check checks all files. The error it returns has the worst class, in the order of
 // verdicts.
 func (a *app) check(ctx context.Context, o *session.Options, paths []string) error {
 	report := &checkReport{Schema: "etrun.check/1"}
@@ -95,10 +95,10 @@ func (a *app) check(ctx context.Context, o *session.Options, paths []string) err
 	return err
 }
 
-// verdicts are the classes of faults, the worst first.
+// verdicts are the error classes, the worst first.
 var verdicts = []error{errFile, etrun.ErrMemory, etrun.ErrFormat, etrun.ErrDevice, etrun.ErrMissing}
 
-// verdict is nil where all programs run.
+// verdict returns the worst error, nil if all programs run.
 func verdict(files []fileCheck) error {
 	for _, class := range verdicts {
 		n := 0
@@ -122,7 +122,7 @@ func verdict(files []fileCheck) error {
 	return nil
 }
 
-// checkFile looks at one program. Its error is the end of the whole check.
+// checkFile checks one program. An error ends the whole check.
 func checkFile(ctx context.Context, o *session.Options, path string) (*fileCheck, error) {
 	f := &fileCheck{Model: path, Findings: []finding{}}
 	s, err := session.Open(ctx, path, o)
@@ -144,10 +144,10 @@ func checkFile(ctx context.Context, o *session.Options, path string) (*fileCheck
 	return f, nil
 }
 
-// fail adds a finding that keeps the program from running.
+// fail adds a finding that prevents a run.
 func (f *fileCheck) fail(what finding, err error) {
 	f.Findings = append(f.Findings, what)
 	if f.err == nil || exitOf(f.err).code == exitOf(etrun.ErrMissing).code {
-		f.err = err // an invalid program is worse than one that lacks something
+		f.err = err // an invalid program is worse than an incomplete one
 	}
 }

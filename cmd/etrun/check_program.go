@@ -16,8 +16,8 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// program looks at an open program: what its methods lack, and what a load says of those
-// that lack nothing.
+// program checks an open program: what its methods lack, and whether the complete ones
+// load.
 func (f *fileCheck) program(ctx context.Context, s *session.Session) error {
 	spec := s.Spec()
 	f.Version, f.Methods = spec.Version, len(spec.Methods)
@@ -48,7 +48,7 @@ func (f *fileCheck) program(ctx context.Context, s *session.Session) error {
 	return nil
 }
 
-// note adds a finding that keeps no program from running.
+// note adds a finding that does not prevent a run.
 func (f *fileCheck) note(kind, method, text string) {
 	f.Findings = append(f.Findings, finding{Kind: kind, Note: true, Method: method, Text: text})
 }
@@ -79,7 +79,7 @@ func (f *fileCheck) missing(p *etrun.Program, m *pte.Method) error {
 	return nil
 }
 
-// lacks adds a missing thing, once for all delegates of a backend.
+// lacks adds a missing item, once for all delegates of a backend.
 func (f *fileCheck) lacks(what finding) {
 	at := slices.IndexFunc(f.Findings, func(other finding) bool {
 		return other.Kind == what.Kind && other.Method == what.Method && other.Name == what.Name
@@ -94,7 +94,7 @@ func (f *fileCheck) lacks(what finding) {
 	case "backend":
 		what.Text = "not in this build, which has " + strings.Join(backendIDs(), " and ")
 	case "data":
-		what.Text = "in neither the program nor a data file; give --data FILE.ptd"
+		what.Text = "neither in the program nor in a data file; pass --data FILE.ptd"
 	}
 	f.fail(what, etrun.ErrMissing)
 }
@@ -106,7 +106,7 @@ func backendIDs() (ids []string) {
 	return ids
 }
 
-// firstCall is the place of the first instruction of a kind with an index.
+// firstCall returns the location of the first instruction of a kind with an index.
 func firstCall(m *pte.Method, kind pte.InstructionKind, index int) string {
 	for c := range m.Chains {
 		for i, in := range m.Chains[c].Instructions {
@@ -121,8 +121,8 @@ func firstCall(m *pte.Method, kind pte.InstructionKind, index int) string {
 	return ""
 }
 
-// dataKeys are the names of a method's external tensors, and those that its delegates
-// ask for. A payload that cannot be read has none: loading says why.
+// dataKeys returns the names of a method's external tensors and of the data that its
+// delegates use. A malformed payload has none: the load reports it.
 func dataKeys(m *pte.Method) (keys []string) {
 	for v := range m.Values {
 		if t := m.Values[v].Tensor; m.Values[v].Kind == tensor.KindTensor && (t.Storage == pte.External || t.Storage == pte.ExternalPlanned) {
@@ -141,7 +141,7 @@ func dataKeys(m *pte.Method) (keys []string) {
 	return keys
 }
 
-// load loads a method that lacks nothing, and says what was put right for it.
+// load loads a complete method, and notes what the load corrected.
 func (f *fileCheck) load(ctx context.Context, s *session.Session, m *pte.Method) error {
 	method, err := s.LoadOwn(ctx, m.Name)
 	if ctx.Err() != nil {
@@ -152,11 +152,11 @@ func (f *fileCheck) load(ctx context.Context, s *session.Session, m *pte.Method)
 		return nil
 	}
 	if n := len(method.Plan().Conflicts); n > 0 {
-		f.note("plan", m.Name, fmt.Sprintf("the file's memory plan lets %s of live values overlap; it is not used", count(n, "pair", "pairs")))
+		f.note("plan", m.Name, fmt.Sprintf("the file's memory plan overlaps %s of live values; it is not used", count(n, "pair", "pairs")))
 	}
 	for i, info := range method.Delegates() {
 		for _, fact := range info.Facts {
-			if strings.HasPrefix(fact[0], "output") && strings.HasPrefix(fact[1], "quantised") {
+			if strings.HasPrefix(fact[0], "output") && strings.Contains(fact[1], "with scale") {
 				f.note("stale type", m.Name, fmt.Sprintf("delegate %d, %s: %s", i, fact[0], fact[1]))
 			}
 		}
@@ -168,7 +168,7 @@ func (f *fileCheck) load(ctx context.Context, s *session.Session, m *pte.Method)
 }
 
 var verdictWords = map[string]string{"ok": "runs here", "missing": "lacks what it needs", "model": "invalid",
-	"usage": "cannot be read", "memory": "above the limit of memory"}
+	"usage": "cannot be read", "memory": "above the memory limit"}
 
 // print writes the verdict, and the findings below it.
 func (f *fileCheck) print(w io.Writer) {

@@ -17,8 +17,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// compareCommand runs the same calls twice, or once beside kept outputs, and measures how
-// far the outputs are apart.
+// compareCommand runs the same calls on two programs, or compares one program with stored
+// outputs, and measures the differences.
 type compareCommand struct {
 	*app
 	session.Options
@@ -29,17 +29,16 @@ type compareCommand struct {
 	tolerance   kernels.Tolerance
 }
 
-const compareHelp = `Run the same calls on two programs, or on one with two sets of flags (--vs), or on one
-whose outputs are to be those of an archive (--against), and measure how far the
-outputs of the second are from those of the first, or from the archive's. Floats pass
-where |got-want| <= atol + rtol*|want|, everything else where it is equal. The exit
-code is 6 where an output does not pass.
+const compareHelp = `Run the same calls on two programs, or on one with two sets of flags (--vs), and
+compare the outputs; or compare the outputs of one program with stored arrays
+(--against). Floats pass if |got-want| <= atol + rtol*|want|, other types if they
+are equal. The exit code is 6 if an output does not pass.
 
-With --layer, so is what every instruction writes, and what nodes inside delegates
-write where the engine or device shows it: the first value that does not pass is
-named, and the first that is not equal. Programs are not rewritten then, unless
---lower says so. The archive may have the values of instructions, as
---dump-intermediates names them, and --against may name a folder of .npy files.
+With --layer, the results of all instructions are compared too, and those of nodes
+inside delegates if the engine or device exposes them. compare prints the first
+value beyond the tolerance, and the first that is not equal. This turns rewrites
+off, unless --lower is set. --against may then have the values of instructions, with
+names as in --dump-intermediates.
 `
 
 func newCompare(a *app) *cobra.Command {
@@ -57,12 +56,12 @@ func newCompare(a *app) *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&p.vs, "vs", "", "run the last program with further `FLAGS`, such as \"--xnnpack reference\"")
+	flags.StringVar(&p.vs, "vs", "", "also run the last program with `FLAGS`, such as \"--xnnpack reference\"")
 	flags.StringVar(&p.against, "against", "",
-		"compare with the arrays in `FILE`.npz, or in a folder's .npy files: out0, out1, …, of further calls call1_out0, …")
-	flags.BoolVar(&p.layer, "layer", false, "find the first instruction, or node inside a delegate, that leaves the tolerance")
-	flags.Float64Var(&p.tolerance.Abs, "atol", 1e-5, "absolute tolerance of floats")
-	flags.Float64Var(&p.tolerance.Rel, "rtol", 1e-3, "relative tolerance of floats")
+		"compare with the arrays in `FILE`.npz, or in .npy files of a folder: out0, out1, …, for further calls call1_out0, …")
+	flags.BoolVar(&p.layer, "layer", false, "find the first instruction, or node inside a delegate, beyond the tolerance")
+	flags.Float64Var(&p.tolerance.Abs, "atol", 1e-5, "absolute tolerance for floats")
+	flags.Float64Var(&p.tolerance.Rel, "rtol", 1e-3, "relative tolerance for floats")
 	p.intermediates.addFlags(flags)
 	p.calls.AddFlags(flags)
 	p.AddFlags(flags)
@@ -100,7 +99,7 @@ type comparedValue struct {
 
 func (p *compareCommand) run(ctx context.Context, paths []string) error {
 	if !(p.tolerance.Abs >= 0 && p.tolerance.Rel >= 0) {
-		return session.Usage("--atol %v --rtol %v, want none below 0", p.tolerance.Abs, p.tolerance.Rel)
+		return session.Usage("--atol %v --rtol %v, want 0 or more", p.tolerance.Abs, p.tolerance.Rel)
 	}
 	if err := p.leaveStdout(p.dump); err != nil {
 		return err
@@ -110,7 +109,7 @@ func (p *compareCommand) run(ctx context.Context, paths []string) error {
 		return session.Usage("want two programs, or one with --vs, or one with --against")
 	}
 	if two && p.dump == output.Stdout {
-		return session.Usage("--dump-intermediates -, want a folder for the values of two programs")
+		return session.Usage("--dump-intermediates -, want a folder: there are two programs")
 	}
 	if p.layer {
 		p.ShowValues()
@@ -134,7 +133,7 @@ func (p *compareCommand) run(ctx context.Context, paths []string) error {
 	return p.report(r)
 }
 
-// place is where one of two programs has its files of values.
+// place returns the path for the intermediate values of one of two programs.
 func (p *compareCommand) place(name string) string {
 	switch {
 	case p.against != "":
@@ -149,7 +148,7 @@ func (p *compareCommand) place(name string) string {
 type side struct {
 	*session.Session
 	*watching
-	ctx  context.Context  // that its trap ends
+	ctx  context.Context  // canceled by its trap
 	kept *layers.Recorder // with --layer
 }
 
@@ -175,7 +174,7 @@ func (p *compareCommand) open(ctx context.Context, path string, o *session.Optio
 	return a, nil
 }
 
-// once runs the calls, see [session.Session.Once].
+// once runs the calls; see [session.Session.Once].
 func (a *side) once(keep func(k int, st *session.Step) error) error {
 	err := a.end(a.Once(a.ctx, keep))
 	if a.kept != nil && a.kept.Err() != nil {
@@ -185,11 +184,11 @@ func (a *side) once(keep func(k int, st *session.Step) error) error {
 }
 
 func (a *side) close() {
-	_ = a.Close() // of memory and units; what was computed is there
+	_ = a.Close() // the outputs are already read
 	a.stop()
 }
 
-// stop ends what observes the program.
+// stop closes the observers of the program.
 func (a *side) stop() {
 	if a.kept != nil {
 		a.kept.Stop(nil)
@@ -225,7 +224,7 @@ func (p *compareCommand) withProgram(ctx context.Context, r *compareReport, a *s
 	return err
 }
 
-// add compares the outputs of a call with those that are wanted, nil for any.
+// add compares the outputs of a call with the expected ones, nil for any.
 func (p *compareCommand) add(r *compareReport, k int, st *session.Step, wants []*tensor.Value) error {
 	outputs, err := st.Outputs()
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// withArchive compares outputs, and with --layer what instructions write, with the arrays
-// of --against. Outputs that no array can hold, such as text, are left out, and named.
+// withArchive compares outputs, and with --layer the results of instructions, with the
+// arrays of --against. Outputs that are not arrays, such as text, are skipped, with a note.
 func (p *compareCommand) withArchive(ctx context.Context, r *compareReport, a *side) error {
 	arrays, err := p.readKept(ctx, a.InputLimit())
 	if err != nil {
@@ -31,7 +31,7 @@ func (p *compareCommand) withArchive(ctx context.Context, r *compareReport, a *s
 		}
 	}
 	if p.layer && len(inner) == 0 {
-		return session.Usage("%s: no array is named after an instruction, such as \"0_0012_0\" for output 0 of instruction 12 of chain 0",
+		return session.Usage("%s: no array has the name of an instruction, such as \"0_0012_0\" for output 0 of instruction 12 of chain 0",
 			p.against)
 	}
 	partial := p.layer && len(named) == 0
@@ -59,7 +59,7 @@ func (p *compareCommand) readKept(ctx context.Context, limit int64) ([]*npy.Arra
 	return input.ReadArchive(ctx, input.Stdin(p.against), limit)
 }
 
-// addNamed compares the outputs of a call with their arrays, which it takes away.
+// addNamed compares the outputs of a call with their arrays, and deletes these from named.
 func (p *compareCommand) addNamed(r *compareReport, k int, st *session.Step, outputs []*tensor.Value, named map[string]*npy.Array) error {
 	wants := make([]*tensor.Value, len(outputs))
 	for i, got := range outputs {
@@ -77,7 +77,7 @@ func (p *compareCommand) addNamed(r *compareReport, k int, st *session.Step, out
 	return p.add(r, k, st, wants)
 }
 
-// wanted is an array as the value that an output is to be: a number where the output is
+// wanted returns an array as the expected value of an output: a number if the output is
 // one and the array has rank 0.
 func wanted(a *npy.Array, got *tensor.Value) *tensor.Value {
 	d := a.DType

@@ -9,22 +9,22 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// layerReport is what --layer found.
+// layerReport is the result of --layer.
 type layerReport struct {
 	*layers.Result
-	Traced *layers.Traced `json:"by_value,omitempty"` // of programs with different instructions
-	Note   string         `json:"note,omitempty"`     // what could not be compared
+	Traced *layers.Traced `json:"by_value,omitempty"` // for programs with different instructions
+	Note   string         `json:"note,omitempty"`     // values that were not compared
 }
 
-// layers compares what the instructions of two programs wrote.
+// layers compares the results of all instructions of two programs.
 func (p *compareCommand) layers(a, b *side) *layerReport {
 	r := &layerReport{}
 	if layers.Same(a.Spec(), b.Spec()) {
 		r.Result = layers.Find(layers.Align(a.kept.List, b.kept.List), p.tolerance)
 	} else {
 		r.Result = layers.Find(layers.AlignOther(a.kept.List, b.kept.List), p.tolerance)
-		r.Note = "the programs have different instructions: operators outside delegates are compared where both programs " +
-			"have as many with the same name and result; delegates are compared by the outputs alone"
+		r.Note = "the programs have different instructions: operators outside delegates are compared if both programs " +
+			"have equally many of one name and result type; delegates are compared by the outputs only"
 	}
 	if r.Values = len(b.kept.List); r.Compared < r.Values && (r.Note != "" || p.vs != "") {
 		r.Traced = layers.Trace(a.kept.List, b.kept.List, p.tolerance)
@@ -33,7 +33,7 @@ func (p *compareCommand) layers(a, b *side) *layerReport {
 	return r
 }
 
-// keptLayers compares what instructions wrote with kept arrays.
+// keptLayers compares the results of instructions with stored arrays.
 func (p *compareCommand) keptLayers(a *side, named map[string]*npy.Array) *layerReport {
 	kept, arrays := make([]layers.Written, 0, len(named)), make([]*npy.Array, 0, len(named))
 	for name, x := range named {
@@ -52,13 +52,13 @@ func (p *compareCommand) keptLayers(a *side, named map[string]*npy.Array) *layer
 	r := &layerReport{Result: layers.Find(pairs, p.tolerance)}
 	r.Values = len(a.kept.List)
 	if n := len(named) - len(pairs); n > 0 {
-		r.Note = fmt.Sprintf("nothing with as many elements was written for %s of %s", count(n, "array", "arrays"), p.against)
+		r.Note = fmt.Sprintf("no instruction writes as many elements as %s of %s", count(n, "array", "arrays"), p.against)
 	}
 	r.hide(a.kept.List)
 	return r
 }
 
-// hide says that the nodes of the delegate that differs are out of sight.
+// hide notes that the nodes of the first different delegate are not visible.
 func (r *layerReport) hide(list []layers.Written) {
 	if r.First == nil || r.First.Delegate < 0 || r.First.Node >= 0 {
 		return
@@ -68,7 +68,7 @@ func (r *layerReport) hide(list []layers.Written) {
 			return
 		}
 	}
-	r.Note = fmt.Sprintf("what is inside delegate %d cannot be seen on this device", r.First.Delegate)
+	r.Note = fmt.Sprintf("the nodes of delegate %d are not visible on this device", r.First.Delegate)
 }
 
 func (r *layerReport) print(a *app) {
@@ -91,17 +91,17 @@ func (r *layerReport) print(a *app) {
 	}
 }
 
-// printTraced says which values of one program are among those of the other.
+// printTraced reports which values of one program occur in the other.
 func (r *layerReport) printTraced(a *app) {
 	t := r.Traced
-	fmt.Fprintf(a.out, "  by value: %d of %s are among those of the other program\n", t.Found, count(t.Looked, "value", "values"))
+	fmt.Fprintf(a.out, "  by value: %d of %s also occur in the other program\n", t.Found, count(t.Looked, "value", "values"))
 	if t.First == nil {
 		return
 	}
 	if t.Last != nil {
-		fmt.Fprintf(a.out, "    the last of them: %s\n", printable(t.Last.String()))
+		fmt.Fprintf(a.out, "    last one: %s\n", printable(t.Last.String()))
 	}
-	fmt.Fprintf(a.out, "    the first behind that is not: %s\n", printable(t.First.String()))
+	fmt.Fprintf(a.out, "    first one after it that does not: %s\n", printable(t.First.String()))
 }
 
 func printDifference(a *app, what string, d *layers.Difference) {

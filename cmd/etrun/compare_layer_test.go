@@ -26,11 +26,11 @@ func TestCompareLayers(t *testing.T) {
 		{name: "loops", args: "compare PTE/map_loop.pte --vs --plan=naive --layer", stdout: []string{"all within the tolerance"}},
 		{name: "branches", args: "compare PTE/two_conds.pte --vs --plan=naive --layer -i zeros -i ones -i rand", stdout: []string{"all within the tolerance"}},
 		{name: "an NPU", args: "compare PTE/../ethosu/programs/digits.pte --vs --plan=naive --layer", stdout: []string{"layer: 8 of 8 values compared, 8 equal"}},
-		{name: "other programs", args: d("compare D/portable.pte D/xnnpack.pte --layer --atol 1e-3"), stdout: []string{"layer: 0 of 11 values compared, 0 equal\n  by value: 10 of 10 values are among those of the other program\n"},
+		{name: "other programs", args: d("compare D/portable.pte D/xnnpack.pte --layer --atol 1e-3"), stdout: []string{"layer: 0 of 11 values compared, 0 equal\n  by value: 10 of 10 values also occur in the other program\n"},
 			stderr: []string{"the programs have different instructions"}},
-		{name: "nothing kept", args: "compare HERE/add.pte --against grids.npz --layer", code: 2, stderr: []string{"no array is named after an instruction"}},
+		{name: "nothing kept", args: "compare HERE/add.pte --against grids.npz --layer", code: 2, stderr: []string{"no array has the name of an instruction"}},
 		{name: "two programs to standard output", args: d("compare D/portable.pte D/portable.pte --dump-intermediates -"), code: 2},
-		{name: "values without an ETDump", args: d("run D/portable.pte --etdump-values x.bin"), code: 2, stderr: []string{"--etdump-values without --etdump"}, absent: []string{"x.bin"}},
+		{name: "values without an ETDump", args: d("run D/portable.pte --etdump-values x.bin"), code: 2, stderr: []string{"--etdump-values requires --etdump"}, absent: []string{"x.bin"}},
 		{name: "values of an ETDump", args: d("profile D/xnnpack.pte --repeat 2 --etdump x.etdp --etdump-values x.bin"), stdout: []string{"forward"}},
 		{name: "values of an ETDump of a run", args: d("run D/portable.pte --repeat 2 --etdump x.etdp --etdump-values x.bin"), stdout: []string{"forward"}},
 		{name: "several runs", args: d("run D/portable.pte --repeat 3 --dump-intermediates x"), code: 2, absent: []string{"x"}},
@@ -90,7 +90,7 @@ func TestTrapNaN(t *testing.T) {
 		code := run(strings.Fields(strings.ReplaceAll(line, "PATH", path)), strings.NewReader(""), &out, &notes)
 		text := notes.String()
 		if code != 1 || !strings.Contains(text, "chain 0, instruction 6 (aten::log.out): output 0 float32 1x32x8x8 has ") ||
-			!strings.Contains(text, "what it read has none:\n  value ") || !strings.Contains(text, "float32 1x32x8x8: min -") || strings.Contains(out.String(), "output 0") {
+			!strings.Contains(text, "its inputs have none:\n  value ") || !strings.Contains(text, "float32 1x32x8x8: min -") || strings.Contains(out.String(), "output 0") {
 			t.Errorf("%s: exit code %d, %s%s", line, code, out.String(), text)
 		}
 	}
@@ -132,7 +132,7 @@ func TestCompareTracesNodes(t *testing.T) {
 		})
 		var out, notes bytes.Buffer
 		code := run([]string{"compare", digits(t, "portable.pte"), changed, "--layer", "--atol", "1e-4"}, strings.NewReader(""), &out, &notes)
-		if text := out.String(); code != 6 || !strings.Contains(text, "the first behind that is not: forward, chain 0, instruction 0 (delegate 0, XnnpackBackend), "+want+"\n") {
+		if text := out.String(); code != 6 || !strings.Contains(text, "first one after it that does not: forward, chain 0, instruction 0 (delegate 0, XnnpackBackend), "+want+"\n") {
 			t.Errorf("exit code %d, want %s in %s%s", code, want, text, notes.String())
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu"
 )
 
-// flagWords are the words that flags take, for completion in shells.
+// flagWords are the values of flags, for shell completion.
 var flagWords = map[string]func() []string{
 	"device": func() []string {
 		names := []string{"auto"}
@@ -24,13 +24,13 @@ var flagWords = map[string]func() []string{
 	"memory": func() []string { return []string{"constants=", "scratch=", "fast="} },
 }
 
-// flagFiles are the ends of names of the files that flags take.
+// flagFiles are the extensions of the files that flags take.
 var flagFiles = map[string][]string{
 	"data": {"ptd"}, "qparams": {"json"}, "against": {"npz"}, "output-npz": {"npz"}, "html": {"html"}, "svg": {"svg"}, "flame": {"svg"},
 	"trace": {"json"}, "pprof": {"pb.gz"}, "etdump": {"etdp"},
 }
 
-// completeFlags has shells offer what the flags of a command, and of those below it, take.
+// completeFlags adds completion for the flags of a command and its subcommands.
 func completeFlags(c *cobra.Command) {
 	words := session.Words()
 	for name, list := range flagWords {
@@ -54,8 +54,8 @@ func completeFlags(c *cobra.Command) {
 	}
 }
 
-// addCompletion adds the command completion, which keeps the output that root has now. A
-// shell that is not known is a fault.
+// addCompletion adds the command completion, which writes to the current output of root.
+// An unknown shell is a usage error.
 func addCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
@@ -66,11 +66,11 @@ func addCompletion(root *cobra.Command) {
 	}
 }
 
-// newHelp is the command help; the help of no command is a fault.
+// newHelp is the command help; help for an unknown command is a usage error.
 func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
-		Short: "Help about any command",
+		Short: "Show help for a command",
 		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			at, _, err := c.Root().Find(args)
 			if err != nil || at == nil {
@@ -81,7 +81,7 @@ func newHelp() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			at, rest, err := c.Root().Find(args)
 			if err != nil || len(rest) > 0 {
-				if err := misspelt(c.Root(), args); err != nil {
+				if err := misspelled(c.Root(), args); err != nil {
 					return err
 				}
 				return session.Usage("no command %q, want one of %s", strings.Join(args, " "), strings.Join(slices.Sorted(slices.Values(commandNames(c.Root()))), ", "))

@@ -12,20 +12,20 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 )
 
-// errUnlike stands for two programs that differ, as diff(1) tells it.
+// errUnlike means that two programs differ, as in diff(1).
 var errUnlike = errors.New("the programs differ")
 
-const diffHelp = `Show what two programs differ in: methods, inputs and outputs, instructions with their
-operators and arguments, the memory plan, constants by name and value, and delegates
-with the nodes and constants in their payloads. Nothing is run. As with diff, the exit
-code is 0 where they are the same, and 1 where they differ.
+const diffHelp = `Show the differences between two programs: methods, inputs and outputs, instructions
+with operators and arguments, the memory plan, constants by name and value, and
+delegates with the nodes and constants of their payloads. The programs do not run. As
+with diff(1), the exit code is 0 if the programs are equal, and 1 if they differ.
 `
 
 func newDiff(a *app) *cobra.Command {
 	d := &differ{app: a, Options: session.Options{Say: a.noteOnce(), Static: true}}
 	c := &cobra.Command{
 		Use:               "diff A.pte B.pte",
-		Short:             "Show what two programs differ in",
+		Short:             "Show the differences between two programs",
 		Long:              diffHelp,
 		Example:           "  etrun diff old.pte new.pte\n  etrun diff old.pte new.pte --json | jq '.differences[].section'",
 		Args:              twoPrograms,
@@ -50,7 +50,7 @@ type differ struct {
 	*app
 	session.Options
 	report diffReport
-	method string // that is looked at, empty for the program
+	method string // current method, empty for the program
 }
 
 // diffReport is the JSON object of diff.
@@ -62,7 +62,7 @@ type diffReport struct {
 	Differences []difference `json:"differences"`
 }
 
-// difference is one thing in two programs; empty stands for what one of them lacks.
+// difference is one item in two programs; an empty side means that it is missing there.
 type difference struct {
 	Section string `json:"section"`
 	Method  string `json:"method,omitempty"`
@@ -72,7 +72,7 @@ type difference struct {
 	Detail  string `json:"detail,omitempty"`
 }
 
-// Sections of a report, in their order.
+// Sections of a report, in order.
 const (
 	inFile         = "file"
 	inMethods      = "methods"
@@ -89,7 +89,7 @@ func (d *differ) add(section, item, a, b, detail string) {
 	d.report.Differences = append(d.report.Differences, difference{section, d.method, item, a, b, detail})
 }
 
-// texts adds a difference where two texts are not the same.
+// texts adds a difference unless two texts are equal.
 func (d *differ) texts(section, item, a, b string) {
 	if a != b {
 		d.add(section, item, a, b, "")
@@ -124,7 +124,7 @@ func (d *differ) run(ctx context.Context, paths []string) error {
 	return nil
 }
 
-// programs compares what does not belong to a method, and then methods by name.
+// programs compares the programs, then their methods by name.
 func (d *differ) programs(ctx context.Context, a, b *session.Session) error {
 	d.texts(inFile, "program version", fmt.Sprint(a.Spec().Version), fmt.Sprint(b.Spec().Version))
 	d.texts(inFile, "bundled test cases", fmt.Sprint(session.CountCases(a.Bundle())), fmt.Sprint(session.CountCases(b.Bundle())))
@@ -165,7 +165,7 @@ func there(yes bool) string {
 	return ""
 }
 
-// print writes a heading for each section of a method, and a line or two for each
+// print writes a heading for each section of a method, and one or two lines for each
 // difference.
 func (d *differ) print() {
 	heading := ""
@@ -191,7 +191,7 @@ func (d *differ) print() {
 	}
 }
 
-// hide leaves flags out of the help that mean nothing to a command.
+// hide removes flags from the help that have no effect on a command.
 func hide(flags *pflag.FlagSet, names ...string) {
 	for _, name := range names {
 		_ = flags.MarkHidden(name)

@@ -16,9 +16,9 @@ import (
 // constant is a constant, or the initial value of state, of a method.
 type constant struct {
 	label string
-	named bool // by its parameter's or buffer's name
+	named bool // has the name of a parameter or buffer
 	spec  *pte.Tensor
-	data  []byte // nil where it is not to be had
+	data  []byte // nil if not available
 }
 
 // constantsOf lists the constants of a method in the order of its values.
@@ -40,9 +40,8 @@ func (f *methodFacts) constantsOf() (list []constant) {
 	return list
 }
 
-// constants compares constants by name. Those without a counterpart of their name are
-// compared with ones of the same bytes, then with ones of the same type in order, and last
-// with what has their place.
+// constants compares constants by name. Constants without a counterpart of that name are
+// matched by equal bytes, then by type in order, and last by position.
 func (d *differ) constants(a, b *methodFacts) {
 	left, right := a.constantsOf(), b.constantsOf()
 	for _, alike := range []func(x, y *constant) bool{
@@ -79,7 +78,7 @@ func (c *constant) text() string {
 	return typeText(c.spec) + ", " + digest(c.data)
 }
 
-// constant compares two constants that stand for each other.
+// constant compares two matched constants.
 func (d *differ) constant(a, b *constant) {
 	ta, tb := typeText(a.spec), typeText(b.spec)
 	switch {
@@ -92,19 +91,19 @@ func (d *differ) constant(a, b *constant) {
 
 func specTensor(c *constant) *tensor.Tensor {
 	t := tensor.Make(c.spec.DType, c.spec.Sizes, c.spec.DimOrder, tensor.Static)
-	t.Bind(tensor.AlignedBytes(t.NBytes())) // bytes in a file may lie anywhere
+	t.Bind(tensor.AlignedBytes(t.NBytes())) // bytes in a file may be unaligned
 	copy(t.Data, c.data)
 	return t
 }
 
-// valuesText says how far two tensors of one type are apart.
+// valuesText describes the distance of two tensors of one type.
 func valuesText(a, b *tensor.Tensor) string {
 	x, y := tensor.TensorValue(a), tensor.TensorValue(b)
 	m := diff.Measure(&y, &x, kernels.Tolerance{})
 	return fmt.Sprintf("%s (max abs %v, mean abs %v)", m.Differs, m.MaxAbs, m.MeanAbs)
 }
 
-// delegates compares delegates by their places.
+// delegates compares delegates by index.
 func (d *differ) delegates(a, b *methodFacts) {
 	x, y := a.spec.Delegates, b.spec.Delegates
 	for i := range max(len(x), len(y)) {
@@ -141,7 +140,7 @@ func (d *differ) specs(item string, a, b []pte.CompileSpec) {
 	d.lines(inDelegates, item+", compile spec", lines(a), lines(b))
 }
 
-// nodes compares payloads node by node, and the constants of nodes that are the same.
+// nodes compares payloads node by node, and the constants of equal nodes.
 func (d *differ) nodes(item string, a, b *delegate.Info) {
 	left, right := nodeLines(a), nodeLines(b)
 	d.lines(inDelegates, item+", node", left, right)

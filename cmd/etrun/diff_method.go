@@ -15,13 +15,13 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// methodFacts is a method as diff looks at it.
+// methodFacts is a method with what diff compares.
 type methodFacts struct {
 	*session.Session
 	meta   *etrun.MethodMeta
 	spec   *pte.Method
-	loaded *etrun.Method   // nil where it does not load here
-	infos  []delegate.Info // of delegates, where it loads
+	loaded *etrun.Method   // nil if it does not load here
+	infos  []delegate.Info // of delegates, if it loads
 }
 
 func newMethodFacts(ctx context.Context, s *session.Session, name string, say func(string, ...any)) (*methodFacts, error) {
@@ -43,7 +43,7 @@ func newMethodFacts(ctx context.Context, s *session.Session, name string, say fu
 
 func (f *methodFacts) close() {
 	if f.loaded != nil {
-		_ = f.loaded.Close() // nothing was computed
+		_ = f.loaded.Close() // nothing has run
 	}
 }
 
@@ -64,7 +64,7 @@ func (d *differ) values(section string, a, b []etrun.ValueMeta, in, of *pte.Meth
 	}
 }
 
-// valueText describes input or output i, empty where there is none.
+// valueText describes input or output i; it is empty if there is none.
 func valueText(list []etrun.ValueMeta, i int, m *pte.Method) string {
 	if i >= len(list) {
 		return ""
@@ -102,7 +102,8 @@ func (d *differ) operators(a, b *methodFacts) {
 	}
 }
 
-// mostEdits bounds the lines about instructions of a method, and about nodes of a delegate.
+// mostEdits is the maximum number of lines about the instructions of a method, and about
+// the nodes of a delegate.
 const mostEdits = 100
 
 // instructions compares chains line by line.
@@ -112,7 +113,7 @@ func (d *differ) instructions(a, b *methodFacts) {
 	}
 }
 
-// lines adds the lines that are in one list alone.
+// lines adds the lines that are in only one of two lists.
 func (d *differ) lines(section, item string, a, b []string) {
 	n := 0
 	for _, p := range edits.Align(a, b) {
@@ -129,7 +130,7 @@ func (d *differ) lines(section, item string, a, b []string) {
 		}
 	}
 	if n > mostEdits {
-		d.add(section, item+"s", "", "", fmt.Sprintf("%d more are in one of the programs alone", n-mostEdits))
+		d.add(section, item+"s", "", "", fmt.Sprintf("%d more differ", n-mostEdits))
 	}
 }
 
@@ -143,8 +144,8 @@ func chainLines(m *pte.Method, c int) (lines []string) {
 	return lines
 }
 
-// instructionText is an instruction with its arguments, by what they are and not by their
-// places in the value table.
+// instructionText formats an instruction; arguments are described by type and value, not
+// by index in the value table.
 func instructionText(m *pte.Method, in *pte.Instruction) string {
 	args := in.Args
 	name := in.Kind.String()
@@ -208,7 +209,7 @@ func typeText(t *pte.Tensor) string {
 	return text
 }
 
-// plan compares the file's arenas, and where values lie in them.
+// plan compares the file's arenas, and the positions of values in them.
 func (d *differ) plan(a, b *methodFacts) {
 	for i := range max(len(a.spec.Arenas), len(b.spec.Arenas)) {
 		d.texts(inPlan, fmt.Sprintf("arena %d", i), arenaText(a.spec, i), arenaText(b.spec, i))
@@ -227,7 +228,7 @@ func (d *differ) plan(a, b *methodFacts) {
 		}
 	}
 	if moved > 0 {
-		d.add(inPlan, count(moved, "value", "values"), "", "", fmt.Sprintf("at another place, the first is value %d: %s, then %s",
+		d.add(inPlan, count(moved, "value", "values"), "", "", fmt.Sprintf("moved, the first is value %d: %s, then %s",
 			first, placeText(a.spec.Values[first].Tensor), placeText(b.spec.Values[first].Tensor)))
 	}
 }
@@ -251,5 +252,5 @@ func placeText(t *pte.Tensor) string {
 	return t.Storage.String()
 }
 
-// digest names bytes.
+// digest identifies bytes.
 func digest(data []byte) string { return fmt.Sprintf("sha256 %.8x", sha256.Sum256(data)) }

@@ -69,7 +69,7 @@ func TestDiffFindsChanges(t *testing.T) {
 			values[slices.IndexFunc(values, func(v pte.Value) bool {
 				return v.Tensor != nil && v.Tensor.Storage == pte.Planned && v.Tensor.Offset > 0
 			})].Tensor.Offset += 16
-		}, difference{Section: inPlan, Item: "1 value", Detail: "at another place, the first is value"}},
+		}, difference{Section: inPlan, Item: "1 value", Detail: "moved, the first is value"}},
 		{"an arena", func(p *pte.Program) { p.Methods[0].Arenas[0].Size += 64 },
 			difference{Section: inPlan, Item: "arena 0", A: "16384 bytes", B: "16448 bytes"}},
 		{"an input", func(p *pte.Program) {

@@ -15,14 +15,14 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu"
 )
 
-// machineReport is what this machine offers to programs.
+// machineReport describes what this machine supports.
 type machineReport struct {
 	Schema     string          `json:"schema"`
 	Version    string          `json:"version"`
 	CPU        string          `json:"cpu,omitempty"`
-	Processors int             `json:"processors"` // of the machine
+	Processors int             `json:"processors"` // available to the process
 	Quota      string          `json:"cgroup_quota,omitempty"`
-	Threads    int             `json:"threads"` // the default budget
+	Threads    int             `json:"threads"` // default number of threads
 	Features   []string        `json:"features"`
 	Absent     []string        `json:"absent_features"`
 	Operators  int             `json:"operators"`
@@ -35,26 +35,26 @@ type backendReport struct {
 	Loaded bool   `json:"loaded"`
 	Engine string `json:"engine,omitempty"`
 	Detail string `json:"detail,omitempty"`
-	Cure   string `json:"cure,omitempty"` // what makes it better
+	Cure   string `json:"cure,omitempty"` // how to improve it
 }
 
-// npuReport is what a driver of Ethos-U NPUs found.
+// npuReport is the result of probing one Ethos-U driver.
 type npuReport struct {
 	Driver string   `json:"driver"`
 	Doc    string   `json:"doc"`
 	State  string   `json:"state"` // loaded, skipped or failed
 	Reason string   `json:"reason"`
-	Paths  []string `json:"paths,omitempty"` // of the devices, for --device
-	Cure   string   `json:"cure,omitempty"`  // what makes it work, where it does not
+	Paths  []string `json:"paths,omitempty"` // device paths, for --device
+	Cure   string   `json:"cure,omitempty"`  // how to make it work, if it does not
 }
 
 func newDoctor(a *app) *cobra.Command {
 	fix := false
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Show what this machine offers, and why not more",
-		Long: "Show what this machine offers to programs, why not more, and what helps. With --fix, libXNNPACK is fetched\n" +
-			"from the machine's Debian archive into a folder of this user, where it is missing. The system stays as it is.",
+		Short: "Check what this machine supports and what is missing",
+		Long: "Check what this machine supports, what is missing, and how to add it. With --fix, download libXNNPACK from the\n" +
+			"machine's Debian archive into a folder of this user if it is missing. The system is not changed.",
 		Example: "  etrun doctor\n  etrun doctor --fix\n  etrun doctor --json",
 		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -72,7 +72,7 @@ func newDoctor(a *app) *cobra.Command {
 			return r.print(a)
 		},
 	}
-	c.Flags().BoolVar(&fix, "fix", false, "fetch libXNNPACK where it is missing")
+	c.Flags().BoolVar(&fix, "fix", false, "download libXNNPACK if it is missing")
 	return c
 }
 
@@ -103,7 +103,7 @@ func (r *machineReport) print(a *app) error {
 	t := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "version\t%s\n", r.Version)
 	fmt.Fprintf(t, "processor\t%s\n", orDash(r.CPU))
-	fmt.Fprintf(t, "threads\t%d by default (%d processors allowed, cgroup quota %s)\n", r.Threads, r.Processors, orDash(r.Quota))
+	fmt.Fprintf(t, "threads\t%d by default (%d processors available, cgroup quota %s)\n", r.Threads, r.Processors, orDash(r.Quota))
 	fmt.Fprintf(t, "features\t%s\n", orDash(strings.Join(r.Features, " ")))
 	fmt.Fprintf(t, "without\t%s\n", orDash(strings.Join(r.Absent, " ")))
 	fmt.Fprintf(t, "operators\t%d\n", r.Operators)
@@ -132,7 +132,7 @@ func orDash(text string) string {
 	return text
 }
 
-// processorName is the first "model name" of /proc/cpuinfo, empty where there is none.
+// processorName returns the first "model name" of /proc/cpuinfo, empty if there is none.
 func processorName() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
@@ -146,7 +146,7 @@ func processorName() string {
 	return ""
 }
 
-// quota is this process's limit of processor time, empty where there is none.
+// quota formats the CPU quota of the process, empty if there is none.
 func quota() string {
 	if q, limited := cpu.Quota(); limited {
 		return fmt.Sprintf("%.3g processors", q)

@@ -24,22 +24,23 @@ import (
 	"github.com/etrun-go/etrun/scripts"
 )
 
-// cureOfBackend is what helps a backend that is not at its best.
+// cureOfBackend returns advice for a backend without its best engine.
 func cureOfBackend(id string, s delegate.Status) string {
 	if id != xnnpack.ID || s.Engine == string(xnnpack.EngineNative) {
 		return ""
 	}
 	if xnn.Named("") {
-		return fmt.Sprintf("%s names a place without it: unset it, or put libXNNPACK there", xnn.EnvPath)
+		return fmt.Sprintf("%s is set to a path without libXNNPACK: unset it, or install the library there", xnn.EnvPath)
 	}
-	return "etrun doctor --fix fetches libXNNPACK, with which programs run faster"
+	return "etrun doctor --fix downloads libXNNPACK, which makes programs faster"
 }
 
-// cures are what makes drivers of NPUs work.
+// cures are the instructions that make NPU drivers work.
 var cures = map[string]string{
-	"drm": "on a board with an Ethos-U65 or U85: a kernel with CONFIG_DRM_ACCEL_ARM_ETHOSU, and read and write access to /dev/accel/accel0",
-	"arm": "on a board with Arm's driver stack: load its module ethosu, and get read and write access to /dev/ethosu0",
-	"fvp": "Arm's Corstone models are free of charge: install one, and name its folder with --fvp",
+	"drm": "on a board with an Ethos-U65 or U85: use a kernel with CONFIG_DRM_ACCEL_ARM_ETHOSU, " +
+		"and get read and write access to /dev/accel/accel0",
+	"arm": "on a board with Arm's driver stack: load the module ethosu, and get read and write access to /dev/ethosu0",
+	"fvp": "Arm's Corstone models are free of charge: install one, and pass its folder with --fvp",
 }
 
 func cureOfDriver(name string, state ethosu.State) string {
@@ -49,23 +50,23 @@ func cureOfDriver(name string, state ethosu.State) string {
 	return cures[name]
 }
 
-// printCure writes what helps below what it is for.
+// printCure writes advice below its line.
 func printCure(w io.Writer, cure string) {
 	if cure != "" {
 		fmt.Fprintf(w, "\t  %s\n", cure)
 	}
 }
 
-// retargetCommand is what this program does as the helper of the script.
+// retargetCommand is the hidden command that the script runs.
 const retargetCommand = "__retarget"
 
-// newRetarget is hidden: the script of --fix calls it.
+// newRetarget is hidden: the script of --fix runs it.
 func newRetarget(a *app) *cobra.Command {
 	return &cobra.Command{Use: retargetCommand + " FILE", Hidden: true, Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return retarget.File(args[0], a.notes) }}
 }
 
-// fix fetches what is missing and examines the machine again.
+// fix downloads what is missing and examines the machine again.
 func (a *app) fix(ctx context.Context, r *machineReport) (*machineReport, error) {
 	for _, b := range r.Backends {
 		if b.ID == xnnpack.ID && b.Cure == "" {
@@ -74,11 +75,11 @@ func (a *app) fix(ctx context.Context, r *machineReport) (*machineReport, error)
 		}
 	}
 	if xnn.Named("") {
-		return nil, session.Usage("%s names the place of libXNNPACK; unset it first", xnn.EnvPath)
+		return nil, session.Usage("%s is set; unset it first", xnn.EnvPath)
 	}
 	dir := xnn.UserFolder()
 	if dir == "" {
-		return nil, errors.New("this user has no home to put libXNNPACK into")
+		return nil, errors.New("no home directory for libXNNPACK: set HOME")
 	}
 	if err := a.fetch(ctx, dir); err != nil {
 		return nil, err
@@ -88,7 +89,7 @@ func (a *app) fix(ctx context.Context, r *machineReport) (*machineReport, error)
 	return examine(), nil
 }
 
-// fetch runs the script that puts the library into a folder.
+// fetch runs the script that installs the library into a folder.
 func (a *app) fetch(ctx context.Context, dir string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -98,20 +99,20 @@ func (a *app) fetch(ctx context.Context, dir string) error {
 		return err
 	}
 	if strings.ContainsAny(self, " \t") {
-		return fmt.Errorf("%s: a path with spaces; scripts/deps.sh of the sources does without", self)
+		return fmt.Errorf("%s: the path contains spaces; use scripts/deps.sh in the source tree instead", self)
 	}
-	a.progress.say("fetching libXNNPACK")
+	a.progress.say("downloading libXNNPACK")
 	var said bytes.Buffer
 	c := exec.CommandContext(ctx, "sh")
 	c.Stdin, c.Stdout, c.Stderr = strings.NewReader(scripts.Deps), &said, &said
 	c.Env = append(os.Environ(), "ETRUN_LIB="+filepath.Clean(dir), "ETRUN_RETARGET="+self+" "+retargetCommand)
 	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
-	c.WaitDelay = 5 * time.Second // what it started may hold its output
+	c.WaitDelay = 5 * time.Second // its children may keep the output open
 	if err := c.Run(); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return fmt.Errorf("libXNNPACK cannot be fetched here: %w\n%s", err, strings.TrimSpace(said.String()))
+		return fmt.Errorf("libXNNPACK cannot be downloaded: %w\n%s", err, strings.TrimSpace(said.String()))
 	}
 	return nil
 }

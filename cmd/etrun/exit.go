@@ -14,10 +14,10 @@ import (
 	"github.com/etrun-go/etrun/internal/openfile"
 )
 
-// errDiffer stands for results that are not as expected.
+// errDiffer means that results are not as expected.
 var errDiffer = errors.New("results differ")
 
-// exit is one exit code and what it stands for.
+// exit is one exit code and its meaning.
 type exit struct {
 	code   int
 	name   string // for --json
@@ -25,8 +25,8 @@ type exit struct {
 	causes []error // matched with errors.Is
 }
 
-// exits is the list of exit codes. An error's code is that of the first row, in
-// this order, that one of its causes stands in; the last row takes all others.
+// exits lists the exit codes. An error has the code of the first row, in this order, that
+// contains one of its causes; the last row is for all others.
 var exits = []exit{
 	{0, "ok", "done", nil},
 	{8, "cancelled", "time limit reached, or interrupted", []error{context.Canceled, context.DeadlineExceeded}},
@@ -40,7 +40,7 @@ var exits = []exit{
 	{1, "failure", "any other failure at run time", nil},
 }
 
-// errFile stands for every file that cannot be opened.
+// errFile is the class of all files that cannot be opened.
 var errFile = errors.New("file cannot be read")
 
 func exitOf(err error) exit {
@@ -60,8 +60,8 @@ func exitOf(err error) exit {
 	return exits[len(exits)-1]
 }
 
-// isFileError reports a fault of a file that was named; outputs that could not be
-// written after a run are a failure of the run.
+// isFileError reports whether err is about a file that the user named. An output that
+// cannot be written after a run is a failure of the run.
 func isFileError(err error) bool {
 	if _, writing := errors.AsType[*output.Error](err); writing {
 		return false

@@ -106,7 +106,7 @@ func TestSilentFiles(t *testing.T) {
 			continue
 		}
 		if p.args[:4] == "FILE" || p.ext != "pte" {
-			wantEnd(t, append(args, "--timeout", "100ms"), func() {}, "time-out of 100ms")
+			wantEnd(t, append(args, "--timeout", "100ms"), func() {}, "timeout of 100ms")
 		}
 		wantEnd(t, args, func() {
 			time.Sleep(50 * time.Millisecond)

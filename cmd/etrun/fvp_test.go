@@ -82,7 +82,7 @@ func TestFVP(t *testing.T) {
 		{name: "no model for the program", args: "--fvp-elf " + elf, code: 4, stderr: []string{"is not in PATH"}},
 		{name: "no image", args: "--fvp " + models + " --fvp-elf nowhere.elf", code: 4, stderr: []string{"nowhere.elf"}},
 		{name: "another device", args: "--device npu --fvp " + models, code: 2, stderr: []string{"--fvp with --device npu"}},
-		{name: "profile", args: "--profile --fvp " + models + " --fvp-elf " + elf, code: 2, stderr: []string{"out of sight"}},
+		{name: "profile", args: "--profile --fvp " + models + " --fvp-elf " + elf, code: 2, stderr: []string{"cannot be observed"}},
 		{name: "faulty NPU", args: "--fvp " + models, fault: "npu", code: 7, stderr: []string{"register STATUS 0x14"}},
 		{name: "hard fault", args: "--fvp " + models + " --fvp-elf " + elf, fault: "hard fault", code: 7, stderr: []string{"Hard fault"}},
 		{name: "hangs", args: "--timeout 300ms --fvp " + models + " --fvp-elf " + elf, fault: "hang", code: 8},

@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// helpWidth is that of a usual terminal, in columns.
+// helpWidth is the width of help texts in columns.
 const helpWidth = 80
 
-// narrow keeps the help of a command and of those below it within helpWidth.
+// narrow wraps the help of a command and its subcommands at helpWidth.
 func narrow(c *cobra.Command) {
 	c.Long = wrap(c.Long)
 	for _, sub := range c.Commands() {
@@ -21,8 +21,8 @@ func narrow(c *cobra.Command) {
 	}
 }
 
-// usage writes how a command is used. Cobra's own templates would link text/template, which
-// makes the program two megabytes larger.
+// usage writes the usage of a command. Cobra's own templates would link text/template,
+// which adds two megabytes to the binary.
 func usage(w io.Writer, c *cobra.Command) error {
 	var b strings.Builder
 	b.WriteString("Usage:")
@@ -45,7 +45,7 @@ func usage(w io.Writer, c *cobra.Command) error {
 	return err
 }
 
-// writeCommands lists the commands below c, by group where there are groups.
+// writeCommands lists the subcommands of c, by group if there are groups.
 func writeCommands(b *strings.Builder, c *cobra.Command) {
 	groups := c.Groups()
 	if len(groups) == 0 && c.HasAvailableSubCommands() {
@@ -67,8 +67,8 @@ func writeFlags(b *strings.Builder, title string, flags *pflag.FlagSet) {
 	}
 }
 
-// wrap breaks the lines of text anew. Lines that begin with a space, and empty ones, stay
-// as they are.
+// wrap rewraps text at helpWidth. Empty lines, and lines that begin with a space, are
+// unchanged.
 func wrap(text string) string {
 	var b strings.Builder
 	column := 0

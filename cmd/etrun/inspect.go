@@ -16,7 +16,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// programReport is the JSON object of inspect, and what its text is printed from.
+// programReport is the JSON object of inspect; the text is printed from it.
 type programReport struct {
 	Schema  string         `json:"schema"`
 	Model   string         `json:"model"`
@@ -24,7 +24,7 @@ type programReport struct {
 	Version uint32         `json:"program_version"`
 	Header  bool           `json:"extended_header"`
 	Bundled int            `json:"bundled_cases"`
-	Named   map[string]int `json:"named_data,omitempty"` // bytes by key
+	Named   map[string]int `json:"named_data,omitempty"` // sizes by key
 	Methods []methodReport `json:"methods"`
 }
 
@@ -35,10 +35,10 @@ type methodReport struct {
 	Outputs      []valueReport    `json:"outputs"`
 	Operators    []operatorReport `json:"operators"`
 	Delegates    []delegateReport `json:"delegates"`
-	Folded       []operatorCount  `json:"folded,omitempty"`    // instructions that are executed once, at load
-	Rewritten    []rewriteCount   `json:"rewritten,omitempty"` // instructions that lowering took away or changed
+	Folded       []operatorCount  `json:"folded,omitempty"`    // instructions executed once, at load
+	Rewritten    []rewriteCount   `json:"rewritten,omitempty"` // instructions removed or changed by rewrites
 	Lowered      *loweredReport   `json:"lowered,omitempty"`   // with --lowered
-	Repairs      []string         `json:"repairs,omitempty"`   // faults of the exporter that were repaired
+	Repairs      []string         `json:"repairs,omitempty"`   // repaired faults of the exporter
 	Memory       memoryReport     `json:"memory"`
 	LoadError    string           `json:"load_error,omitempty"` // why the method does not load here
 }
@@ -47,9 +47,9 @@ type valueReport struct {
 	Kind     string `json:"kind"`
 	Name     string `json:"name,omitempty"`
 	DType    string `json:"dtype,omitempty"`
-	Shape    []int  `json:"shape,omitzero"` // upper bounds where dynamic
+	Shape    []int  `json:"shape,omitzero"` // upper bounds if dynamic
 	DimOrder []int  `json:"dim_order,omitzero"`
-	Order    string `json:"order,omitempty"` // the dim order in words
+	Order    string `json:"order,omitempty"` // name of the dim order
 	Dynamism string `json:"dynamism,omitempty"`
 	Storage  string `json:"storage,omitempty"`
 	Value    any    `json:"value,omitempty"`
@@ -91,19 +91,19 @@ type nodeReport struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// memoryReport is in bytes. What the runtime plans is known only of a method that loads.
+// memoryReport is in bytes. Runtime figures are known only for methods that load.
 type memoryReport struct {
 	Constants  int64   `json:"constants"`
 	FileArenas []int64 `json:"file_arenas"`
 	Planned    int64   `json:"planned,omitempty"` // arenas, state and unbounded tensors at the start
-	Source     string  `json:"plan,omitempty"`    // whose plan: the file's or our own
+	Source     string  `json:"plan,omitempty"`    // the file's plan or etrun's own
 	State      int64   `json:"state,omitempty"`
 	Folded     int64   `json:"folded_constants,omitempty"`    // computed at load
-	Rewritten  int64   `json:"rewritten_constants,omitempty"` // computed for what was rewritten
-	Packed     int64   `json:"packed_weights,omitempty"`      // of all delegates, those made by lowering too
-	Scratch    int64   `json:"scratch,omitempty"`             // working memory of these, an upper estimate
+	Rewritten  int64   `json:"rewritten_constants,omitempty"` // computed by rewrites
+	Packed     int64   `json:"packed_weights,omitempty"`      // of all delegates, including those made by lowering
+	Scratch    int64   `json:"scratch,omitempty"`             // working memory of these, an upper bound
 	LowerBound int64   `json:"lower_bound,omitempty"`
-	Conflicts  int     `json:"conflicts,omitempty"` // live storages that the file's plan lets overlap
+	Conflicts  int     `json:"conflicts,omitempty"` // pairs of live storages that overlap in the file's plan
 }
 
 func newInspect(a *app) *cobra.Command {
@@ -111,9 +111,9 @@ func newInspect(a *app) *cobra.Command {
 	var lowered, all bool
 	c := &cobra.Command{
 		Use:   "inspect MODEL.pte",
-		Short: "Show what is in a program and whether it runs here",
-		Long: "Show the methods of a program: inputs, outputs, operators and whether this build has them, delegates and memory.\n" +
-			"The exit code is 0 for every readable program, runnable or not.",
+		Short: "Show the contents of a program, and whether it runs here",
+		Long: "Show the methods of a program: inputs, outputs, operators and whether this build supports them, delegates and memory.\n" +
+			"The exit code is 0 for every readable program, whether it runs here or not.",
 		Example: "  etrun inspect model.pte\n  etrun inspect model.pte --data weights.ptd\n" +
 			"  etrun inspect model.pte --json | jq '.methods[].operators[].name'",
 		Args:              oneModel,
@@ -133,8 +133,9 @@ func newInspect(a *app) *cobra.Command {
 		},
 	}
 	o.AddFlags(c.Flags())
-	c.Flags().BoolVarP(&all, "verbose", "v", false, "show all methods and delegates, also those that are constants or alike")
-	c.Flags().BoolVar(&lowered, "lowered", false, "show what lowering does: the regions, and for each instruction why it is in one or in none")
+	c.Flags().BoolVarP(&all, "verbose", "v", false, "show all methods and delegates, also constant methods and identical delegates")
+	c.Flags().BoolVar(&lowered, "lowered", false,
+		"show the result of lowering: the regions, and for each instruction its region or why it has none")
 	return c
 }
 
@@ -184,8 +185,8 @@ func inspectMethod(ctx context.Context, prog *etrun.Program, name string) (metho
 	return r, r.addLoaded(ctx, prog)
 }
 
-// addLoaded adds what is known of a loaded method only. That it does not load is
-// part of the report; that the user gave up is not.
+// addLoaded adds the facts of the loaded method. An error of the load is part of the
+// report; a canceled context is an error.
 func (r *methodReport) addLoaded(ctx context.Context, prog *etrun.Program) error {
 	m, err := prog.Load(ctx, r.Name)
 	if err != nil {
@@ -210,7 +211,7 @@ func (r *methodReport) addLoaded(ctx context.Context, prog *etrun.Program) error
 	return nil
 }
 
-// countDelegates adds up what delegates need; working memory that they share counts once.
+// countDelegates sums the memory of delegates; shared working memory counts once.
 func (m *memoryReport) countDelegates(infos []delegate.Info) {
 	shared := int64(0)
 	for i := range infos {
@@ -221,7 +222,7 @@ func (m *memoryReport) countDelegates(infos []delegate.Info) {
 	m.Scratch += shared
 }
 
-// countFolded counts instructions by operator, in the order of the first of each.
+// countFolded counts instructions by operator, in order of first occurrence.
 func (r *methodReport) countFolded(folded []lower.Folded) {
 	index := make(map[string]int)
 	for _, f := range folded {
@@ -236,8 +237,8 @@ func (r *methodReport) countFolded(folded []lower.Folded) {
 	}
 }
 
-// countRewritten counts instructions by rewrite and operator, in the order of the first of
-// each.
+// countRewritten counts instructions by rewrite and operator, in order of first
+// occurrence.
 func (r *methodReport) countRewritten(rewritten []lower.Rewritten) {
 	index := make(map[[2]string]int)
 	for _, w := range rewritten {
@@ -267,7 +268,7 @@ func (d *delegateReport) describe(info delegate.Info) {
 	}
 }
 
-// methodSpec is the description of a method that is there.
+// methodSpec returns the description of an existing method.
 func methodSpec(prog *etrun.Program, name string) *pte.Method {
 	return &prog.Spec().Methods[slices.Index(prog.MethodNames(), name)]
 }
@@ -293,7 +294,7 @@ func reportValue(v etrun.ValueMeta, m *pte.Method) valueReport {
 	return r
 }
 
-// orderName is a dim order in words.
+// orderName names a dim order.
 func orderName(order []uint8) string {
 	text := fmt.Sprint(order)
 	for _, known := range []struct {
@@ -313,7 +314,7 @@ func orderName(order []uint8) string {
 	return "dim order " + strings.ReplaceAll(strings.Trim(text, "[]"), " ", ",")
 }
 
-// shapeText is a value's type and sizes.
+// shapeText formats a value's type and sizes.
 func (v valueReport) shapeText() string {
 	if v.Kind != "tensor" {
 		if v.Value != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/etrun-go/etrun/runtime/lower"
 )
 
-// loweredReport is what lowering decided about a method. Times are estimates of one
-// execute, on one thread.
+// loweredReport is the result of lowering a method. Times are estimates for one run on
+// one thread.
 type loweredReport struct {
 	Regions      []regionReport      `json:"regions"`
 	Instructions []instructionReport `json:"instructions"`
@@ -26,8 +26,8 @@ type regionReport struct {
 	// With --lower=tune.
 	MeasuredPortableUS float64 `json:"measured_portable_us,omitempty"`
 	MeasuredLoweredUS  float64 `json:"measured_lowered_us,omitempty"`
-	Share              float64 `json:"share,omitempty"`  // of the elements of inputs of varying sizes, below which it runs as operators
-	Reason             string  `json:"reason,omitempty"` // why it was not taken
+	Share              float64 `json:"share,omitempty"`  // fraction of the declared elements of dynamic inputs below which it runs as operators
+	Reason             string  `json:"reason,omitempty"` // why it was not lowered
 }
 
 type instructionReport struct {
@@ -35,7 +35,7 @@ type instructionReport struct {
 	Index  int    `json:"index"`
 	Name   string `json:"name"`
 	Region int    `json:"region"`           // index, -1 for none
-	Reason string `json:"reason,omitempty"` // why no region has it, or its region was not taken
+	Reason string `json:"reason,omitempty"` // why it has no region, or why its region was not lowered
 }
 
 func reportLowered(from *lower.Report) *loweredReport {
@@ -57,7 +57,7 @@ func reportLowered(from *lower.Report) *loweredReport {
 
 func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// took is an estimate, with what was measured if that is known.
+// took formats an estimate, and the measured time if there is one.
 func took(estimated, measured float64) string {
 	text := fmt.Sprintf("about %.1f µs", estimated)
 	if measured > 0 {
@@ -66,15 +66,15 @@ func took(estimated, measured float64) string {
 	return text
 }
 
-// fate is what became of a region.
+// fate describes the decision about a region.
 func (g *regionReport) fate() string {
 	switch {
 	case !g.Taken:
-		return "not taken: " + printable(g.Reason)
+		return "not lowered: " + printable(g.Reason)
 	case g.Share > 0:
-		return fmt.Sprintf("taken by %s from %.3g of the declared elements on", printable(g.Backend), g.Share)
+		return fmt.Sprintf("lowered to %s from %.3g of the declared elements", printable(g.Backend), g.Share)
 	}
-	return "taken by " + printable(g.Backend)
+	return "lowered to " + printable(g.Backend)
 }
 
 func (r *loweredReport) print(t *tabwriter.Writer) {

@@ -12,7 +12,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
 )
 
-// count is n with its noun.
+// count formats n with its noun.
 func count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -20,8 +20,8 @@ func count(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// print writes the report as text, one screen for a usual program. Methods that only give
-// constants, and delegates that are alike, take one line together unless all are wanted.
+// print writes the report as text, one screen for a usual program. Unless all is set,
+// constant methods share a line, and so do identical delegates.
 func (r *programReport) print(w io.Writer, all bool) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	header := "no extended header"
@@ -55,8 +55,8 @@ func (r *programReport) print(w io.Writer, all bool) error {
 	return t.Flush()
 }
 
-// constants are the outputs of a method that executes nothing and takes nothing, as
-// exporters add them for figures of the model.
+// constants returns the outputs of a method without inputs and instructions, which
+// exporters add for metadata.
 func (m *methodReport) constants() (text string, ok bool) {
 	if m.Instructions > 0 || len(m.Inputs) > 0 || len(m.Outputs) == 0 || m.LoadError != "" {
 		return "", false
@@ -131,7 +131,7 @@ func (m *methodReport) printFolded(t *tabwriter.Writer) {
 	if len(m.Folded) == 0 {
 		return
 	}
-	fmt.Fprintf(t, "  executed once, at load, into constants of %s\n", bytesize.Format(m.Memory.Folded))
+	fmt.Fprintf(t, "  executed once, at load: constants of %s\n", bytesize.Format(m.Memory.Folded))
 	for _, o := range m.Folded {
 		fmt.Fprintf(t, "    %s\t%d\n", printable(o.Name), o.Calls)
 	}
@@ -141,7 +141,7 @@ func (m *methodReport) printRewritten(t *tabwriter.Writer) {
 	if len(m.Rewritten) == 0 {
 		return
 	}
-	fmt.Fprint(t, "  taken away or changed at load")
+	fmt.Fprint(t, "  removed or changed at load")
 	if m.Memory.Rewritten > 0 {
 		fmt.Fprintf(t, ", with constants of %s", bytesize.Format(m.Memory.Rewritten))
 	}
@@ -155,13 +155,13 @@ func (m *methodReport) printRepairs(t *tabwriter.Writer) {
 	if len(m.Repairs) == 0 {
 		return
 	}
-	fmt.Fprintf(t, "  repaired: faults of the exporter\n")
+	fmt.Fprintf(t, "  repaired faults of the exporter\n")
 	for _, repair := range m.Repairs {
 		fmt.Fprintf(t, "    %s\n", printable(repair))
 	}
 }
 
-// printDelegates writes delegates that are alike, but for their weights, once.
+// printDelegates writes delegates that differ only in their weights once.
 func (m *methodReport) printDelegates(t *tabwriter.Writer, all bool) {
 	for i := 0; i < len(m.Delegates); {
 		last := i
@@ -170,14 +170,14 @@ func (m *methodReport) printDelegates(t *tabwriter.Writer, all bool) {
 		}
 		at := fmt.Sprint(i)
 		if last > i {
-			at = fmt.Sprintf("%d–%d, alike", i, last)
+			at = fmt.Sprintf("%d–%d, identical", i, last)
 		}
 		m.Delegates[i].print(t, at)
 		i = last + 1
 	}
 }
 
-// alike reports delegates of one backend with the same nodes and figures.
+// alike reports whether two delegates have the same backend, nodes and figures.
 func (d *delegateReport) alike(e *delegateReport) bool {
 	return d.ID == e.ID && d.PayloadBytes == e.PayloadBytes && d.Calls == e.Calls && d.Available == e.Available && d.Engine == e.Engine &&
 		d.WeightBytes == e.WeightBytes && d.ScratchBytes == e.ScratchBytes && slices.Equal(d.Nodes, e.Nodes) &&
@@ -230,10 +230,10 @@ func (m *memoryReport) print(t *tabwriter.Writer) {
 		fmt.Fprintf(t, "; in use: %s (plan: %s, state %s, lower bound %s)", bytesize.Format(m.Planned), m.Source, bytesize.Format(m.State), bytesize.Format(m.LowerBound))
 	}
 	if m.Packed+m.Scratch > 0 {
-		fmt.Fprintf(t, "; delegates: packed weights %s, working memory %s at most", bytesize.Format(m.Packed), bytesize.Format(m.Scratch))
+		fmt.Fprintf(t, "; delegates: packed weights %s, working memory at most %s", bytesize.Format(m.Packed), bytesize.Format(m.Scratch))
 	}
 	fmt.Fprintln(t)
 	if m.Conflicts > 0 {
-		fmt.Fprintf(t, "  the file's plan lets %s of live storages overlap; it is not used\n", count(m.Conflicts, "pair", "pairs"))
+		fmt.Fprintf(t, "  the file's plan overlaps %s of live storages; it is not used\n", count(m.Conflicts, "pair", "pairs"))
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 )
 
-// intermediates are the flags about what instructions read and write.
+// intermediates are the flags for intermediate values.
 type intermediates struct {
 	dump string
 	trap bool
@@ -19,22 +19,22 @@ type intermediates struct {
 
 func (f *intermediates) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.dump, "dump-intermediates", "",
-		"write what every instruction writes as NumPy arrays into `PLACE`, a folder or FILE.npz; "+
-			"the program is not rewritten unless --lower says so")
+		"write the results of all instructions as NumPy arrays into `PLACE`, a folder or FILE.npz; "+
+			"turns rewrites off unless --lower is set")
 	flags.BoolVar(&f.trap, "trap-nan", false,
-		"end the run at the first operator that makes NaN or infinity of inputs without, and show these; not rewritten either")
+		"stop at the first operator that produces NaN or infinity from finite inputs, and show the inputs; turns rewrites off too")
 }
 
 func (f *intermediates) wanted() bool { return f.dump != "" || f.trap }
 
-// watching is what these flags have of one session.
+// watching holds the observers of these flags for one session.
 type watching struct {
 	observers []etrun.Option
 	dump      *layers.Dump // nil for none
 	trap      *layers.Trap // nil for none
 }
 
-// begin makes the place for files, and a context that the trap ends.
+// begin creates the output files, and a context that the trap cancels.
 func (f *intermediates) begin(ctx context.Context, o *session.Options, place string) (context.Context, *watching, error) {
 	w := &watching{}
 	if !f.wanted() {
@@ -57,7 +57,7 @@ func (f *intermediates) begin(ctx context.Context, o *session.Options, place str
 	return ctx, w, nil
 }
 
-// end completes what was begun, after the runs ended with err.
+// end finishes the observers after the runs ended with err.
 func (w *watching) end(err error) error {
 	if w.trap != nil && w.trap.Found != nil {
 		return w.trap.Found

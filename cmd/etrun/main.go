@@ -1,4 +1,4 @@
-// Command etrun runs ExecuTorch programs and shows what is in them.
+// Command etrun runs ExecuTorch programs and inspects them.
 package main
 
 import (
@@ -19,15 +19,15 @@ import (
 )
 
 func main() {
-	signal.Ignore(syscall.SIGPIPE) // a reader that has gone is an error of the write: hidden files are still removed
+	signal.Ignore(syscall.SIGPIPE) // a closed pipe is a write error, so that temporary files are removed
 	if runtime.GOMAXPROCS(0) < 2 {
-		runtime.GOMAXPROCS(2) // with one, every hand-over between goroutines is a switch of threads
+		runtime.GOMAXPROCS(2) // with one, each handoff between goroutines switches threads
 	}
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// results is standard output, which keeps its first fault: what is printed may be all
-// that a run leaves.
+// results is standard output. It keeps its first error: the printed results may be the
+// only ones of a run.
 type results struct {
 	w   io.Writer
 	err error
@@ -44,14 +44,14 @@ func (r *results) Write(b []byte) (int, error) {
 	return n, r.err
 }
 
-// app is what every command gets: where its results go, and where people's text goes.
+// app is the environment of a command: its streams and the global flags.
 type app struct {
 	in          io.Reader
 	out, notes  io.Writer
 	json        bool // results as one JSON object on out
 	quiet       bool // no notes
 	jsonWritten bool
-	progress    *progress // nil where nobody sees it
+	progress    *progress // nil unless stderr is a terminal
 }
 
 // run executes one command line and returns the exit code.
@@ -80,8 +80,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return 0
 	}
 	e := exitOf(err)
-	a.json = a.json || hasFlag(args, "--json", "--json=true")         // the fault may stand before the flag
-	if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, errUnlike) { // whoever closed the pipe has read enough
+	a.json = a.json || hasFlag(args, "--json", "--json=true")         // the error may precede the flag
+	if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, errUnlike) { // the reader closed the pipe
 		fmt.Fprintf(stderr, "etrun: %v\n", err)
 	}
 	if a.json && !a.jsonWritten {
@@ -90,7 +90,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return e.code
 }
 
-// hasFlag reports a flag among arguments of which not all may have been read.
+// hasFlag reports whether a flag is among arguments that may not have been parsed.
 func hasFlag(args []string, names ...string) bool {
 	for _, arg := range args {
 		if arg == "--" {
@@ -103,7 +103,7 @@ func hasFlag(args []string, names ...string) bool {
 	return false
 }
 
-// failure is the JSON object of a command that did not get to its own.
+// failure is the JSON object of a command that failed before writing its own.
 type failure struct {
 	Schema  string `json:"schema"`
 	Class   string `json:"class"`
@@ -111,7 +111,7 @@ type failure struct {
 	Message string `json:"message"`
 }
 
-// writeJSON writes the one object of --json.
+// writeJSON writes the single object of --json.
 func (a *app) writeJSON(v any) error {
 	a.jsonWritten = true
 	text, err := json.MarshalIndent(v, "", "  ")
@@ -122,7 +122,7 @@ func (a *app) writeJSON(v any) error {
 	return err
 }
 
-// note says something to people.
+// note writes a message to stderr, unless --quiet is set.
 func (a *app) note(format string, args ...any) {
 	if a.quiet {
 		return
@@ -130,7 +130,7 @@ func (a *app) note(format string, args ...any) {
 	fmt.Fprintf(a.notes, "etrun: "+format+"\n", args...)
 }
 
-// noteOnce is note without what it has said before, for what two programs have in common.
+// noteOnce returns a note that does not repeat messages, for facts that two programs share.
 func (a *app) noteOnce() func(format string, args ...any) {
 	said := make(map[string]bool)
 	return func(format string, args ...any) {
@@ -141,7 +141,7 @@ func (a *app) noteOnce() func(format string, args ...any) {
 	}
 }
 
-// leaveStdout sends the summary to stderr where one of the files is standard output.
+// leaveStdout redirects the summary to stderr if one of the files is standard output.
 func (a *app) leaveStdout(paths ...string) error {
 	n := 0
 	for _, path := range paths {
@@ -151,25 +151,25 @@ func (a *app) leaveStdout(paths ...string) error {
 	}
 	switch {
 	case n > 1:
-		return session.Usage("%d files are to be written to standard output, want one", n)
+		return session.Usage("%d outputs are set to standard output, want at most one", n)
 	case n == 1 && a.json:
-		return session.Usage("--json and a file are to be written to standard output, want one of them")
+		return session.Usage("--json and an output both use standard output; choose one")
 	case n == 1:
 		a.out = a.notes
 	}
 	return nil
 }
 
-// interrupted is the cause of a context that a signal ended.
+// interrupted is the cause of a context that a signal canceled.
 type interrupted struct{ signal os.Signal }
 
-func (e interrupted) Error() string { return "ended by a signal: " + e.signal.String() }
+func (e interrupted) Error() string { return "interrupted by a signal: " + e.signal.String() }
 
-// Unwrap makes it a context.Canceled.
+// Unwrap returns context.Canceled.
 func (e interrupted) Unwrap() error { return context.Canceled }
 
-// interruptible is a context that the first interrupt cancels, with a cause that is
-// context.Canceled. The second interrupt ends the process as usual.
+// interruptible returns a context that the first interrupt cancels, with a cause that is
+// context.Canceled. The second interrupt ends the process.
 func interruptible() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)

@@ -17,11 +17,11 @@ import (
 	"github.com/etrun-go/etrun/delegate/ethosu"
 )
 
-// newNPU groups the commands that look inside Ethos-U delegates.
+// newNPU groups the commands for Ethos-U delegates.
 func newNPU(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "npu",
-		Short: "Look inside Ethos-U delegates",
+		Short: "Inspect Ethos-U delegates",
 		RunE:  needsCommand,
 	}
 	c.AddCommand(newNPUDisasm(a), newNPUCycles(a), newNPUTrace(a), newNPUCalibrate(a))
@@ -34,8 +34,8 @@ func newNPUDisasm(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "disasm MODEL.pte",
 		Short: "Show the command streams of Ethos-U delegates",
-		Long: "Show the command stream of every Ethos-U delegate as text, and below each operation the feature maps,\n" +
-			"weights and memory that it works on. It goes on after operations that would be refused.",
+		Long: "Show the command stream of every Ethos-U delegate as text, and below each operation its feature maps,\n" +
+			"weights and memory accesses. Invalid operations do not end the listing.",
 		Example: "  etrun npu disasm model.pte\n  etrun npu disasm model.pte | grep -A3 NPU_OP_\n" +
 			"  etrun npu disasm model.pte --summary",
 		Args:              oneModel,
@@ -48,7 +48,7 @@ func newNPUDisasm(a *app) *cobra.Command {
 		},
 	}
 	o.AddFlags(c.Flags())
-	c.Flags().BoolVar(&summary, "summary", false, "show only which operations there are and what dominates, by the estimate of npu cycles")
+	c.Flags().BoolVar(&summary, "summary", false, "show only the kinds of operations and which of them dominate, by the estimates of npu cycles")
 	return c
 }
 
@@ -75,7 +75,7 @@ func (a *app) disasm(ctx context.Context, o *session.Options, path string) error
 	return errors.Join(first, a.writeListings(path, listings))
 }
 
-// summarize says what dominates in all Ethos-U delegates of a program.
+// summarize prints what dominates in all Ethos-U delegates of a program.
 func (a *app) summarize(ctx context.Context, o *session.Options, path string) error {
 	s, err := session.Open(ctx, path, o)
 	if err != nil {
@@ -137,7 +137,7 @@ func (a *app) writeListings(path string, listings []npuListing) error {
 	return out.Flush()
 }
 
-// npuTrace prints the operations of one run of a program's calls.
+// npuTrace prints the operations of one run.
 type npuTrace struct {
 	outcome
 	session.Options
@@ -151,16 +151,16 @@ func newNPUTrace(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trace MODEL.pte",
 		Short: "Run a program on the software NPU and show each operation",
-		Long: "Run a program once on the software NPU and show, after each operation of its Ethos-U delegates, a checksum\n" +
-			"(CRC-32) of the memory that it wrote: the first line that differs between two runs is where they part.",
+		Long: "Run a program once on the software NPU and show a checksum (CRC-32) of the memory that each operation of its Ethos-U\n" +
+			"delegates wrote. Two runs diverge at the first line that differs.",
 		Example: "  etrun npu trace model.pte --input x.bin\n  etrun npu trace model.pte --input x.bin --dump bytes",
 		Args:    oneModel, ValidArgsFunction: completeModel,
 		RunE: func(c *cobra.Command, args []string) error { return t.run(c.Context(), args[0]) },
 	}
 	t.calls.AddFlags(c.Flags())
 	t.AddFlags(c.Flags())
-	_ = c.Flags().MarkHidden("device") // it is the software NPU
-	c.Flags().StringVar(&t.dump, "dump", "", "write the bytes that each operation wrote to a file in `DIR`")
+	_ = c.Flags().MarkHidden("device") // always the software NPU
+	c.Flags().StringVar(&t.dump, "dump", "", "write the bytes that each operation writes to a file in `DIR`")
 	return c
 }
 
@@ -188,7 +188,7 @@ func (t *npuTrace) run(ctx context.Context, path string) error {
 	return t.writeJSON(newRunReport(s, &t.outcome, t.Seed))
 }
 
-// event prints one operation; with --json its line goes to people.
+// event prints one operation; with --json its line goes to stderr.
 func (t *npuTrace) event(e *ethosu.TraceEvent) {
 	w := t.out
 	if t.json {

@@ -17,13 +17,13 @@ import (
 	"github.com/etrun-go/etrun/delegate/ethosu"
 )
 
-// npuCalibrate finds how outputs with a stale type are quantised.
+// npuCalibrate finds the quantization of outputs with a stale type.
 type npuCalibrate struct {
 	*app
 	session.Options
 	calls     session.Calls
 	reference string
-	file      string // for the quantisations, or empty
+	file      string // for the quantizations, or empty
 
 	values *calibrate.Reference
 	report calibrateReport
@@ -37,11 +37,11 @@ type calibrateReport struct {
 	Unused  []string           `json:"unused_arrays,omitempty"`
 }
 
-// calibratedOutput is one output with what its quantisation is from.
+// calibratedOutput is one output with the source of its quantization.
 type calibratedOutput struct {
 	calibratedEntry
-	Array    string  `json:"array,omitempty"` // of the reference
-	By       string  `json:"by,omitempty"`    // the caller or the operator that tells, where no array was fitted
+	Array    string  `json:"array,omitempty"` // array of the reference
+	By       string  `json:"by,omitempty"`    // caller or operator that states it, if no array was fitted
 	Values   int     `json:"values,omitempty"`
 	Clipped  int     `json:"clipped,omitempty"`
 	MaxError float64 `json:"max_error_steps"`
@@ -63,12 +63,12 @@ func newNPUCalibrate(a *app) *cobra.Command {
 	n := &npuCalibrate{app: a, Options: session.Options{Say: a.note}}
 	c := &cobra.Command{
 		Use:   "calibrate MODEL.pte",
-		Short: "Find the quantisation of outputs with a stale type",
-		Long: "Run a program once and fit, to reference values of the same inputs, scale and zero point of each output of an\n" +
-			"Ethos-U delegate that the program declares with a stale type. The result is a file for --qparams.\n\n" +
-			"The reference is an .npz file of eager's values: an array for each output, in logical order, called\n" +
-			"DELEGATE:OUTPUT or METHOD/DELEGATE:OUTPUT. Where there is none, the program's own word counts, and then the\n" +
-			"one array of the output's sizes that fits, whatever its name.",
+		Short: "Find the quantization of outputs with a stale type",
+		Long: "Run a program once. For each output of an Ethos-U delegate that the program declares with a stale type, fit scale\n" +
+			"and zero point to reference values of the same inputs. The result is a file for --qparams.\n\n" +
+			"The reference is an .npz file of eager values: an array for each output, in logical order, with the name\n" +
+			"DELEGATE:OUTPUT or METHOD/DELEGATE:OUTPUT. For an output without such an array, the program's own quantization is\n" +
+			"used, else the only array of the same sizes that fits, whatever its name.",
 		Example: "  etrun npu calibrate model.pte --reference v.npz --input x.npy -o qparams.json\n" +
 			"  etrun model.pte --qparams qparams.json --input x.npy",
 		Args: oneModel, ValidArgsFunction: completeModel,
@@ -76,8 +76,8 @@ func newNPUCalibrate(a *app) *cobra.Command {
 	}
 	n.calls.AddFlags(c.Flags())
 	n.AddFlags(c.Flags())
-	c.Flags().StringVar(&n.reference, "reference", "", "`FILE`.npz with the values that the outputs stand for")
-	c.Flags().StringVarP(&n.file, "output", "o", "", "write the quantisations into `FILE`.json (default: to standard output)")
+	c.Flags().StringVar(&n.reference, "reference", "", "`FILE`.npz with the real values of the outputs")
+	c.Flags().StringVarP(&n.file, "output", "o", "", "write the quantizations to `FILE`.json (default: standard output)")
 	return c
 }
 
@@ -86,7 +86,7 @@ func (n *npuCalibrate) run(ctx context.Context, path string) error {
 	if n.reference == "" {
 		return session.Usage("--reference is missing")
 	}
-	var file *output.File // a place that cannot be written is found before anything runs
+	var file *output.File // created first, so that an unwritable path fails before the run
 	if n.file != "" && n.file != output.Stdout {
 		var err error
 		if file, err = output.CreateFile(ctx, n.file); err != nil {
@@ -114,8 +114,8 @@ func (n *npuCalibrate) run(ctx context.Context, path string) error {
 	return n.write(file)
 }
 
-// measure runs the calls once; output is asked for each stale output in turn, as the NPU
-// writes it from inputs that are right by then.
+// measure runs the calls once. output is called for each stale output when the NPU writes
+// it; its inputs are already correct.
 func (n *npuCalibrate) measure(ctx context.Context, path string) error {
 	n.Calibrate = n.output
 	s, err := session.Open(ctx, path, &n.Options)
@@ -136,7 +136,7 @@ func (n *npuCalibrate) measure(ctx context.Context, path string) error {
 	return s.Once(ctx, nil)
 }
 
-// output finds the quantisation of a stale output, once.
+// output finds the quantization of a stale output, once.
 func (n *npuCalibrate) output(c *ethosu.Calibration) (delegate.Quantization, error) {
 	entry := calibratedEntry{Method: c.Method, Delegate: c.Delegate, Output: c.Output}
 	if i := slices.IndexFunc(n.report.Outputs, func(o calibratedOutput) bool {
@@ -165,20 +165,20 @@ func (o *calibratedOutput) quantization() delegate.Quantization {
 	return delegate.Quantization{Scale: o.Scale, ZeroPoint: o.ZeroPoint}
 }
 
-// fitted takes over a fit to an array, and says where the program says otherwise.
+// fitted records a fit to an array, and notes a different quantization in the program.
 func (o *calibratedOutput) fitted(c *ethosu.Calibration, f calibrate.Fit, name string) {
 	o.Scale, o.ZeroPoint, o.Values, o.Clipped, o.MaxError, o.RMSError = f.Scale, f.ZeroPoint, f.Values, f.Clipped, f.Max, f.RMS
 	o.Array = name
 	if k := c.Known; k != nil && (float32(k.Scale) != float32(f.Scale) || k.ZeroPoint != f.ZeroPoint) {
-		o.note = fmt.Sprintf("%s says scale %v and zero point %d", k.By, k.Scale, k.ZeroPoint)
+		o.note = fmt.Sprintf("%s states scale %v and zero point %d", k.By, k.Scale, k.ZeroPoint)
 	}
 	if c.Err != nil {
 		o.note = c.Err.Error()
 	}
 }
 
-// check loads the methods with what was found: outputs that the run did not reach are
-// missing yet.
+// check loads the methods with the quantizations found. Outputs that the run did not reach
+// are still missing.
 func (n *npuCalibrate) check(ctx context.Context, path string) error {
 	for _, o := range n.report.Outputs {
 		q := ethosu.Quantization{Method: o.Method, Delegate: o.Delegate, Output: o.Output, Quantization: o.quantization()}
@@ -191,13 +191,13 @@ func (n *npuCalibrate) check(ctx context.Context, path string) error {
 	defer s.Close()
 	for _, c := range n.calls {
 		if _, err := s.LoadOwn(ctx, c.Method); err != nil {
-			return fmt.Errorf("with what was found: %w", err)
+			return fmt.Errorf("with the quantizations found: %w", err)
 		}
 	}
 	return nil
 }
 
-// write writes the file, or to standard output without one, and says what was found.
+// write writes the file, or to standard output without one, and reports the results.
 func (n *npuCalibrate) write(file *output.File) error {
 	entries := make([]calibratedEntry, len(n.report.Outputs))
 	for i, o := range n.report.Outputs {
@@ -233,7 +233,7 @@ func (r *calibrateReport) print(w io.Writer) {
 		o := &r.Outputs[i]
 		fmt.Fprintf(w, "%s/%d:%d: scale %v, zero point %d, ", printable(o.Method), o.Delegate, o.Output, o.Scale, o.ZeroPoint)
 		if o.Array == "" {
-			fmt.Fprintf(w, "as %s says\n", printable(o.By))
+			fmt.Fprintf(w, "stated by %s\n", printable(o.By))
 		} else {
 			fmt.Fprintf(w, "from array %q: %d values, error at most %.2f steps (root mean square %.2f), %d clipped\n",
 				o.Array, o.Values, o.MaxError, o.RMSError, o.Clipped)
@@ -243,6 +243,6 @@ func (r *calibrateReport) print(w io.Writer) {
 		}
 	}
 	if len(r.Unused) > 0 {
-		fmt.Fprintf(w, "arrays that belong to none of these: %.200q\n", r.Unused)
+		fmt.Fprintf(w, "arrays that match no output: %.200q\n", r.Unused)
 	}
 }

@@ -108,8 +108,8 @@ func TestCalibrateKnown(t *testing.T) {
 	eager := tensor.New(tensor.Float32, 1, 20, 9, 11)
 	copy(eager.Data, readFile(t, "stale_out0.bin"))
 	for name, want := range map[string][]string{
-		"conv": {"forward/0:0: scale 0.5, zero point 3, as the caller says\n", `arrays that belong to none of these: ["conv"]`},
-		"0:0":  {`zero point -3, from array "0:0": 1980 values`, "but the caller says scale 0.5 and zero point 3"},
+		"conv": {"forward/0:0: scale 0.5, zero point 3, stated by the caller\n", `arrays that match no output: ["conv"]`},
+		"0:0":  {`zero point -3, from array "0:0": 1980 values`, "but the caller states scale 0.5 and zero point 3"},
 	} {
 		reference := writeArrays(t, []string{name}, []*tensor.Tensor{eager})
 		code, _, notes := etrunLines(t, "npu calibrate P/stale.pte --input P/stale_in0.bin --qparams 0:0=0.5,3 --reference "+reference)

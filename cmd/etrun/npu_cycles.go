@@ -15,7 +15,7 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/npu"
 )
 
-// npuCycles estimates what command streams take.
+// npuCycles estimates the cycles of command streams.
 type npuCycles struct {
 	*app
 	session.Options
@@ -24,11 +24,11 @@ type npuCycles struct {
 }
 
 const cyclesHelp = `Estimate the cycles of each operation of Ethos-U delegates from their command streams:
-what the MAC and output units take for the blocks that the compiler chose, and what the
-bytes take that go to and from each memory. DMA runs beside the other operations, but
-where the stream waits. Nothing is executed.
+the time of the MAC and output units, for the block sizes that the compiler chose, and
+the time of the memory traffic. DMA runs in parallel with other operations, unless the
+stream waits for it. The programs do not run.
 
-The memories are those that Vela assumes by default; --memory gives others.
+The memory timings are the defaults of Vela; --memory sets others.
 `
 
 func newNPUCycles(a *app) *cobra.Command {
@@ -45,19 +45,19 @@ func newNPUCycles(a *app) *cobra.Command {
 	}
 	n.AddFileFlags(c.Flags())
 	c.Flags().StringArrayVar(&n.memories, "memory", nil,
-		"`REGION=RATE` of constants, scratch or fast: bytes in a cycle; then ,latency in cycles and ,bytes of a burst; may be repeated")
-	c.Flags().Float64Var(&n.clock, "clock", 0, "clock of the NPU in `MHZ`, for times")
+		"`REGION=RATE` of constants, scratch or fast, in bytes per cycle; optionally ,latency in cycles and ,burst in bytes; may be repeated")
+	c.Flags().Float64Var(&n.clock, "clock", 0, "NPU clock in `MHZ`, to show times")
 	return c
 }
 
-// memoryNames are the words for regions.
+// memoryNames are the names of regions on the command line.
 var memoryNames = map[string]isa.RegionKind{"constants": isa.Constants, "scratch": isa.Scratch, "fast": isa.Fast}
 
-// regionOf is where compilers put each kind of memory.
+// regionOf is the region in which compilers place each kind of memory.
 var regionOf = map[isa.RegionKind]int{isa.Constants: 0, isa.Scratch: 1, isa.Fast: 2}
 
-// timings are the memories of an NPU: those that Vela assumes by default, and what the
-// command line says. The scratch of programs with a fast one is in the slow memory.
+// timings returns the memory timings of an NPU: the defaults of Vela, with those of the
+// command line. The scratch of programs with fast scratch is in slow memory.
 func (n *npuCycles) timings(f isa.Family, fast bool) (npu.Timings, error) {
 	flash, sram := npu.Timing{Rate: 1.875, Latency: 500, Burst: 128}, npu.Timing{Rate: 8, Latency: 32, Burst: 32}
 	t := npu.Timings{flash, sram, sram, sram, sram}
@@ -86,10 +86,10 @@ func (n *npuCycles) timings(f isa.Family, fast bool) (npu.Timings, error) {
 func parseTiming(m *npu.Timing, text string) (err error) {
 	parts := strings.Split(text, ",")
 	if len(parts) > 3 {
-		return errors.New("want a rate, a latency and a burst")
+		return errors.New("want RATE,LATENCY,BURST")
 	}
 	if m.Rate, err = strconv.ParseFloat(parts[0], 64); err != nil || !(m.Rate > 0) || m.Rate > 1e6 {
-		return fmt.Errorf("rate %q, want bytes in a cycle", parts[0])
+		return fmt.Errorf("rate %q, want bytes per cycle", parts[0])
 	}
 	for i, to := range []*int{&m.Latency, &m.Burst} {
 		if len(parts) <= i+1 {
@@ -134,8 +134,8 @@ func (n *npuCycles) run(ctx context.Context, path string) error {
 	return nil
 }
 
-// eachNPU visits the Ethos-U delegates of a program; that there are none is a fault of the
-// command line.
+// eachNPU visits the Ethos-U delegates of a program. A program without any is a usage
+// error.
 func eachNPU(s *session.Session, visit func(method string, k int, payload []byte) error) error {
 	found := false
 	for i := range s.Spec().Methods {
@@ -151,12 +151,12 @@ func eachNPU(s *session.Session, visit func(method string, k int, payload []byte
 		}
 	}
 	if !found {
-		return session.Usage("%s: no delegate of %s", s.Path, ethosu.ID)
+		return session.Usage("%s: no delegate for %s", s.Path, ethosu.ID)
 	}
 	return nil
 }
 
-// estimate makes the figures of a payload.
+// estimate computes the figures of a payload.
 func (n *npuCycles) estimate(payload []byte, s *session.Session) (d delegateCycles, err error) {
 	p, err := ethosu.Commands(payload, s)
 	if err != nil {

@@ -24,16 +24,16 @@ type cyclesReport struct {
 type delegateCycles struct {
 	Method     string      `json:"method"`
 	Delegate   int         `json:"delegate"`
-	NPU        string      `json:"npu"` // that it was compiled for
+	NPU        string      `json:"npu"` // compile target
 	MACs       int64       `json:"macs"`
 	Cycles     float64     `json:"cycles"`      // of the whole stream
-	Busy       float64     `json:"busy_cycles"` // of its MAC and output units
-	Use        float64     `json:"mac_use"`     // part of the MACs that could be done meanwhile
+	Busy       float64     `json:"busy_cycles"` // of the MAC and output units
+	Use        float64     `json:"mac_use"`     // fraction of the peak MACs
 	Operations []opCycles  `json:"operations"`
 	Kinds      []kindCosts `json:"kinds"`
 }
 
-// delegateSummary is a delegate without its single operations.
+// delegateSummary is a delegate without its individual operations.
 type delegateSummary struct {
 	Method     string      `json:"method"`
 	Delegate   int         `json:"delegate"`
@@ -44,7 +44,7 @@ type delegateSummary struct {
 	Kinds      []kindCosts `json:"kinds"`
 }
 
-// dominant says which kind of operation there is most of, and which takes longest.
+// dominant names the most frequent and the longest kind of operation.
 func (d *delegateCycles) dominant() string {
 	if len(d.Kinds) == 0 {
 		return "no operations"
@@ -67,7 +67,7 @@ func (d *delegateCycles) dominant() string {
 	return text
 }
 
-// copies counts operations that change no value.
+// copies counts operations that only copy.
 func (d *delegateCycles) copies() (n int) {
 	for i := range d.Operations {
 		if d.Operations[i].Copy {
@@ -90,13 +90,13 @@ type opCycles struct {
 	Write  map[string]int64 `json:"write_bytes,omitempty"`
 }
 
-// kindCosts are operations of one kind together.
+// kindCosts is the sum over the operations of one kind.
 type kindCosts struct {
 	Name   string  `json:"name"`
 	Count  int     `json:"count"`
 	MACs   int64   `json:"macs"`
 	Cycles float64 `json:"cycles"`
-	Share  float64 `json:"share"` // of all operations' cycles
+	Share  float64 `json:"share"` // of the cycles of all operations
 }
 
 func byRegion(bytes [isa.NumRegions]int64) map[string]int64 {
@@ -109,7 +109,7 @@ func byRegion(bytes [isa.NumRegions]int64) map[string]int64 {
 	return m
 }
 
-// operationName is an operation with its mode: "POOL MAX".
+// operationName is the name of an operation with its mode: "POOL MAX".
 func operationName(c *npu.Cost) string {
 	name := strings.TrimPrefix(c.Name, "NPU_OP_")
 	if _, mode, ok := strings.Cut(c.Detail, "_mode="); ok {
@@ -122,7 +122,7 @@ func operationName(c *npu.Cost) string {
 	return name
 }
 
-// kindsOf adds up operations by name, the longest first.
+// kindsOf sums operations by name, the longest first.
 func kindsOf(costs []npu.Cost, t *npu.Timings) []kindCosts {
 	index := make(map[string]int)
 	list, sum := []kindCosts{}, 0.0
@@ -155,7 +155,7 @@ func (d *delegateCycles) print(w io.Writer, clock float64) error {
 	if clock > 0 {
 		fmt.Fprintf(w, ", %.4g ms at %g MHz", d.Cycles/clock/1e3, clock)
 	}
-	fmt.Fprintf(w, "; %d MACs, %.1f %% of what the NPU could do\n", d.MACs, 100*d.Use)
+	fmt.Fprintf(w, "; %d MACs, %.1f %% of the peak\n", d.MACs, 100*d.Use)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "word\tcycles\tunits\tmemory\tMACs\tread\twritten\t  operation")
 	for i := range d.Operations {
@@ -177,7 +177,7 @@ func sumBytes(m map[string]int64) string {
 	return bytesize.Format(n)
 }
 
-// printKinds writes what dominates.
+// printKinds writes the table of kinds.
 func printKinds(w io.Writer, kinds []kindCosts) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "share\tcycles\tMACs\tcount\t  operations")

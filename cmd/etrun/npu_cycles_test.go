@@ -16,13 +16,13 @@ func TestNPUCycles(t *testing.T) {
 	play(t, []script{
 		{name: "table", args: "npu cycles " + digits + " --clock 500", stdout: []string{"method forward, delegate 0, ethos-u85-256: about ", " ms at 500 MHz; 24448 MACs", "CONV\n", "POOL MAX\n", "share"}},
 		{name: "summary", args: "npu disasm " + digits + " --summary", stdout: []string{"5 operations", "3 CONV take ", "share", "POOL MAX"}},
-		{name: "no NPU", args: "npu cycles HERE/add.pte", code: 2, stderr: []string{"no delegate of EthosUBackend"}},
-		{name: "no NPU to sum up", args: "npu disasm HERE/add.pte --summary", code: 2, stderr: []string{"no delegate of EthosUBackend"}},
+		{name: "no NPU", args: "npu cycles HERE/add.pte", code: 2, stderr: []string{"no delegate for EthosUBackend"}},
+		{name: "no NPU to sum up", args: "npu disasm HERE/add.pte --summary", code: 2, stderr: []string{"no delegate for EthosUBackend"}},
 		{name: "no file", args: "npu cycles gone.pte", code: 2, stderr: []string{"no such file"}},
 		{name: "no program", args: "npu cycles noise.pte", code: 3},
 		{name: "a memory that is none", args: "npu cycles " + digits + " --memory flash=3", code: 2, stderr: []string{"one of constants, scratch, fast"}},
 		{name: "a rate that is none", args: "npu cycles " + digits + " --memory scratch=0", code: 2, stderr: []string{`rate "0"`}},
-		{name: "too many figures", args: "npu cycles " + digits + " --memory scratch=1,2,3,4", code: 2, stderr: []string{"a rate, a latency and a burst"}},
+		{name: "too many figures", args: "npu cycles " + digits + " --memory scratch=1,2,3,4", code: 2, stderr: []string{"RATE,LATENCY,BURST"}},
 		{name: "a latency that is none", args: "npu cycles " + digits + " --memory scratch=1,x", code: 2, stderr: []string{`"x", want a number`}},
 		{name: "a clock that is none", args: "npu cycles " + digits + " --clock -1", code: 2, stderr: []string{"--clock -1"}},
 	})

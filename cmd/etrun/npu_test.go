@@ -36,8 +36,8 @@ func TestNPUCommands(t *testing.T) {
 		{"P/digits.pte --device nothing", 4, []string{"nothing: open: no such device"}},
 		{"P/stale.pte", 3, []string{"declared float32, the NPU writes int8", "export the program again", "qparams"}},
 		{"P/stale.pte --qparams 0:0=0.018166271969676018,-3", 0, []string{"output 0: float32 1x20x9x11"}},
-		{"npu", 2, []string{"a command is missing"}},
-		{"npu disasm testdata/add.pte", 2, []string{"no delegate of EthosUBackend"}},
+		{"npu", 2, []string{"no command, want"}},
+		{"npu disasm testdata/add.pte", 2, []string{"no delegate for EthosUBackend"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.line, func(t *testing.T) {

@@ -18,7 +18,7 @@ type opsReport struct {
 	Operators []opReport `json:"operators"`
 }
 
-// opReport is one row of the operators' table.
+// opReport is one row of the operator table.
 type opReport struct {
 	Name   string `json:"name"`
 	Schema string `json:"schema"`
@@ -31,8 +31,8 @@ func newOps(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "ops [PART]",
 		Short: "List the operators of this build",
-		Long: "List the operators of this build: schema, element types, numeric contract, notes. PART keeps those whose name holds it.\n" +
-			"The contract bounds the distance from exact results: exact, arith, pointwise, sum, loose, from the strictest.",
+		Long: "List the operators of this build: schema, element types, numeric contract, notes. PART selects those whose name contains it.\n" +
+			"The contract bounds the error: exact, arith, pointwise, sum, loose, in order from the strictest.",
 		Example: "  etrun ops\n  etrun ops convolution\n  etrun ops --json | jq -r '.operators[].name'",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -60,8 +60,8 @@ func newOps(a *app) *cobra.Command {
 	}
 }
 
-// print writes the operator's name with its contract, and below it the arguments as
-// ATen writes them.
+// print writes the operator's name with its contract, and below it the arguments as in
+// ATen.
 func (r *opReport) print(w io.Writer) {
 	fmt.Fprintf(w, "%s  %s; %s\n", r.Name, r.Family, r.DTypes)
 	fmt.Fprintf(w, "    %s\n", strings.TrimPrefix(r.Schema, r.Name))
@@ -70,7 +70,7 @@ func (r *opReport) print(w io.Writer) {
 	}
 }
 
-// operators lists the operators whose name holds part, by name.
+// operators lists the operators whose name contains part, by name.
 func operators(part string) ([]opReport, error) {
 	set := etrun.DefaultOperators()
 	names := set.Names()

@@ -16,20 +16,20 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// outcome is what becomes of the outputs of calls: files, entries for --json, or words.
+// outcome writes the outputs of calls: to files, as entries for --json, or as text.
 type outcome struct {
 	*app
-	dir, npz string // from the command line, empty for none
+	dir, npz string // from the command line, empty if not set
 	targets  targets
 	scores   output.Scores
 	labels   string // a file, empty for none
 	folder   *output.Folder
 	archive  *output.Archive
 	entries  [][]output.Entry // by call
-	scored   bool             // an output had classes
+	scored   bool             // an output had class scores
 }
 
-// targets are the files of single outputs, and a flag for them.
+// targets are the files of single outputs; it is a flag value.
 type targets []*output.Target
 
 // Set implements pflag.Value.
@@ -47,15 +47,16 @@ func (l *targets) Type() string { return "[N=]FILE" }
 
 func (o *outcome) addFlags(flags *pflag.FlagSet) {
 	flags.VarP(&o.targets, "output", "o",
-		"write output N, by default 0, as .npy, .json, .png, .wav or .bin; :npy and so on where the name does not tell; may be repeated")
-	flags.StringVar(&o.dir, "output-dir", "", "write out0.bin, out1.bin, … and outputs.json into `DIR`, further calls' into DIR/call1, …")
-	flags.StringVar(&o.npz, "output-npz", "", "write the outputs as NumPy arrays in logical order into `FILE`.npz")
-	flags.IntVar(&o.scores.Top, "top-k", 0, "show the `K` largest elements of outputs that are one row (default: 5 of logits)")
+		"write output N, by default 0, as .npy, .json, .png, .wav or .bin; :npy etc. overrides the extension; may be repeated")
+	flags.StringVar(&o.dir, "output-dir", "",
+		"write out0.bin, out1.bin, … and outputs.json to `DIR`, those of further calls to DIR/call1, …")
+	flags.StringVar(&o.npz, "output-npz", "", "write the outputs as NumPy arrays in logical order to `FILE`.npz")
+	flags.IntVar(&o.scores.Top, "top-k", 0, "show the `K` largest elements of single-row outputs (default: 5 for logits)")
 	flags.BoolVar(&o.scores.Softmax, "softmax", false, "show them as probabilities")
-	flags.StringVar(&o.labels, "labels", "", "show them with the lines of `FILE`, one for each class, or a JSON list")
+	flags.StringVar(&o.labels, "labels", "", "label them with the lines of `FILE`, one per class, or a JSON list")
 }
 
-// files are the paths of all files, to see which are standard output.
+// files returns all output paths, to find those that are standard output.
 func (o *outcome) files() []string {
 	paths := []string{o.npz}
 	for _, t := range o.targets {
@@ -64,8 +65,8 @@ func (o *outcome) files() []string {
 	return paths
 }
 
-// create makes the hidden places for the files that are wanted, before anything runs: a
-// place that cannot be written shows at once.
+// create creates temporary files for all outputs before anything runs, so that an
+// unwritable path fails at once.
 func (o *outcome) create(ctx context.Context) (err error) {
 	for _, t := range o.targets {
 		if err := t.Create(ctx); err != nil {
@@ -100,7 +101,7 @@ func (o *outcome) commit() error {
 	return nil
 }
 
-// close removes what was not committed.
+// close removes uncommitted files.
 func (o *outcome) close() {
 	for _, t := range o.targets {
 		t.Close()
@@ -113,7 +114,7 @@ func (o *outcome) close() {
 	}
 }
 
-// keep takes the outputs of call k of a session while they are valid.
+// keep copies the outputs of call k of a session while they are valid.
 func (o *outcome) keep(s *session.Session, k int, st *session.Step) error {
 	outputs, err := st.Outputs()
 	if err != nil {
@@ -146,14 +147,14 @@ func (o *outcome) keep(s *session.Session, k int, st *session.Step) error {
 	return err
 }
 
-// warn says which flags were given for nothing.
+// warn reports flags without effect.
 func (o *outcome) warn() {
 	switch {
 	case !o.scores.Asked() || o.scored:
 	case o.folder != nil:
 		o.note("warning: --top-k, --softmax and --labels have no effect with --output-dir")
 	default:
-		o.note("warning: --top-k, --softmax and --labels have no effect: no output is one row of real numbers")
+		o.note("warning: --top-k, --softmax and --labels have no effect: no output is a single row of real numbers")
 	}
 }
 
@@ -189,7 +190,7 @@ func (o *outcome) describe(outputs []*tensor.Value) ([]output.Entry, error) {
 	return entries, nil
 }
 
-// round leaves a duration four digits or so.
+// round keeps about four digits of a duration.
 func round(d time.Duration) time.Duration {
 	for unit := time.Hour; unit > 1; unit /= 10 {
 		if d >= unit {

@@ -25,8 +25,8 @@ type planCommand struct {
 	method, svg, html string
 }
 
-// planReport is the JSON object of plan. Sizes and offsets are in bytes, lives in
-// instructions: -1 is before the first, when inputs are set. A storage that is never used
+// planReport is the JSON object of plan. Sizes and offsets are in bytes. Lifetimes are in
+// instructions; -1 is before the first, when inputs are set. A storage that is never used
 // ends before it begins.
 type planReport struct {
 	Schema     string           `json:"schema"`
@@ -43,7 +43,7 @@ type planReport struct {
 	Conflicts  []conflictReport `json:"conflicts"`
 }
 
-// storageReport is one row; an offset is absent where the plan has no place for it.
+// storageReport is one row; an offset is absent if the plan does not place the storage.
 type storageReport struct {
 	Values     []int  `json:"values"`
 	Name       string `json:"name,omitempty"`
@@ -71,9 +71,9 @@ func newPlan(a *app) *cobra.Command {
 	p := &planCommand{app: a, Options: session.Options{Say: a.note}}
 	c := &cobra.Command{
 		Use:   "plan MODEL.pte",
-		Short: "Show how a method's memory is planned",
-		Long: "Show the storages of a method, when each is alive and where the file's plan and our own put it; as a table, as JSON,\n" +
-			"or as a picture: time from left to right, addresses upwards.",
+		Short: "Show the memory plan of a method",
+		Long: "Show the storages of a method with their lifetimes and their offsets in the file's plan and in etrun's own; as a table, as\n" +
+			"JSON, or as a drawing: time from left to right, addresses upward.",
 		Example:           "  etrun plan model.pte\n  etrun plan model.pte --svg plan.svg\n  etrun plan model.pte --html plan.html\n  etrun plan model.pte --json",
 		Args:              oneModel,
 		ValidArgsFunction: completeModel,
@@ -81,8 +81,8 @@ func newPlan(a *app) *cobra.Command {
 	}
 	p.AddFlags(c.Flags())
 	c.Flags().StringVar(&p.method, "method", "", "method `NAME` (default \"forward\")")
-	c.Flags().StringVar(&p.svg, "svg", "", "draw the plans into `FILE`.svg")
-	c.Flags().StringVar(&p.html, "html", "", "draw the plans into `FILE`.html, a page that needs nothing else")
+	c.Flags().StringVar(&p.svg, "svg", "", "draw the plans to `FILE`.svg")
+	c.Flags().StringVar(&p.html, "html", "", "draw the plans to `FILE`.html, a self-contained page")
 	return c
 }
 
@@ -156,7 +156,7 @@ func reportStorage(mp *plan.Memory, i int) storageReport {
 	return r
 }
 
-// storageName is the first name that a value of the storage has.
+// storageName returns the first name of a value in the storage.
 func storageName(m *ir.Method, s *ir.Storage) string {
 	for _, v := range s.Values {
 		if name := m.Values[v].Tensor.Name; name != "" {
@@ -193,7 +193,7 @@ func (r *planReport) print(a *app) error {
 	return err
 }
 
-// alive are the instructions from the first to the last use.
+// alive formats the instructions from the first to the last use.
 func (s *storageReport) alive() string {
 	if s.Last < s.First {
 		return "never"
@@ -205,7 +205,7 @@ func unusable(whole bool) string {
 	if whole {
 		return ""
 	}
-	return " (not whole, or unsafe)"
+	return " (incomplete or unsafe)"
 }
 
 func place(offset *int64) string {

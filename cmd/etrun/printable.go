@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// printable is text from a file as a terminal may have it: quoted where it holds
-// anything but printable characters, and cut where it is long.
+// printable makes text from a file safe for a terminal: quoted if it contains unprintable
+// characters, and truncated if it is long.
 func printable(s string) string {
 	const most = 120
 	if len(s) > most {
@@ -16,7 +16,7 @@ func printable(s string) string {
 	return legible(s)
 }
 
-// legible is printable without the cut, for text whose parts were cut.
+// legible is printable without the truncation, for text whose parts are truncated.
 func legible(s string) string {
 	odd := func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }
 	if strings.ContainsFunc(s, odd) {

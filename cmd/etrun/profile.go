@@ -13,7 +13,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
 )
 
-// profileCommand shows where the time of runs goes.
+// profileCommand shows the time of runs by operator.
 type profileCommand struct {
 	*app
 	session.Options
@@ -23,18 +23,18 @@ type profileCommand struct {
 	by     string
 }
 
-const profileHelp = `Run a program some times and show where the time goes: by operator, with the nodes
-of each delegate below it, or by instruction. Times are medians and maxima over the
-runs after the first; what a run executes several times counts together. Shares add
-up to 100 %, those of nodes to their delegate's. Measuring takes time itself, so a
-run takes a little longer than in bench.
+const profileHelp = `Run a program several times and show the time of each operator, with the nodes of each
+delegate below it, or of each instruction. Times are medians and maxima over the runs
+after the first; repeated executions in one run are added up. Shares add up to 100 %,
+those of nodes to the share of their delegate. Profiling has a cost, so a run takes a
+little longer than in bench.
 `
 
 func newProfile(a *app) *cobra.Command {
 	p := &profileCommand{app: a, Options: session.Options{Say: a.note}}
 	c := &cobra.Command{
 		Use:   "profile MODEL.pte",
-		Short: "Show where the time of a program goes",
+		Short: "Show the time of each operator or instruction",
 		Long:  profileHelp,
 		Example: "  etrun profile model.pte\n  etrun profile model.pte --by instruction --repeat 200\n" +
 			"  etrun profile model.pte --trace trace.json --flame model.svg\n" +
@@ -45,8 +45,8 @@ func newProfile(a *app) *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&p.by, "by", "operator", "rows of the table: `operator` or instruction")
-	flags.IntVar(&p.repeat, "repeat", 30, "run the calls `N` times after the first, each from fresh state")
+	flags.StringVar(&p.by, "by", "operator", "table rows: `operator` or instruction")
+	flags.IntVar(&p.repeat, "repeat", 30, "run the calls `N` times after the first, each from the initial state")
 	p.addFiles(flags)
 	p.calls.AddFlags(flags)
 	p.AddFlags(flags)
@@ -66,7 +66,7 @@ func (p *profileCommand) run(ctx context.Context, path string) error {
 	if err := p.showValues(&p.Options); err != nil {
 		return err
 	}
-	p.table = true // have it observed
+	p.table = true // turns the observer on
 	s, err := session.Open(ctx, path, &p.Options, p.options()...)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (p *profileCommand) run(ctx context.Context, path string) error {
 			return err
 		}
 	}
-	p.table = false // write prints that of run
+	p.table = false // write prints the table of run only
 	if err := p.write(p.app); err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ type methodProfile struct {
 type profileRow struct {
 	Kind     string       `json:"kind"`
 	Name     string       `json:"name"`
-	At       string       `json:"at,omitempty"` // instruction, or chain:instruction, or node N
+	At       string       `json:"at,omitempty"` // instruction, chain:instruction, or node N
 	Calls    int          `json:"calls"`
 	MedianMS float64      `json:"median_ms"`
 	MaxMS    float64      `json:"max_ms"`

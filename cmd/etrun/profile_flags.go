@@ -13,52 +13,52 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// maxEvents bounds what a long run keeps of its events.
+// maxEvents limits the recorded events of a long run.
 const maxEvents = 1 << 20
 
-// profileFlags say where the times of a run's instructions go.
+// profileFlags are the flags for profiles of a run.
 type profileFlags struct {
 	table    bool
-	paths    [5]string // of profileFiles, empty for none
+	paths    [5]string // by index of profileFiles, empty if not set
 	recorder trace.DebugRecorder
-	cold     int // events up to the end of the first run, which do not count where there are more runs
+	cold     int // events up to the end of the first run; ignored if there are more runs
 	files    []profileFile
 }
 
-// profileFile is a file of events that is written when the run has ended.
+// profileFile is a file of events that is written at the end.
 type profileFile struct {
 	*output.File
 	fill func(io.Writer) error
 }
 
-// profileFiles are the files that a profile can go to.
+// profileFiles are the profile formats.
 var profileFiles = [5]struct {
 	flag, help string
 	fill       func(f *profileFlags, w io.Writer) error
 }{
-	{"trace", "write a Chrome trace, for Perfetto, to `FILE`.json",
+	{"trace", "write a Chrome trace (for Perfetto) to `FILE`.json",
 		func(f *profileFlags, w io.Writer) error { return f.recorder.WriteChrome(w) }},
-	{"etdump", "write an ETDump, for ExecuTorch's Inspector, to `FILE`.etdp",
+	{"etdump", "write an ETDump (for ExecuTorch's Inspector) to `FILE`.etdp",
 		func(f *profileFlags, w io.Writer) error { return f.recorder.WriteETDump(w) }},
-	{"etdump-values", "with --etdump: write the values of the first run, the Inspector's debug buffer, to `FILE`.bin",
+	{"etdump-values", "with --etdump: write the values of the first run (the Inspector's debug buffer) to `FILE`.bin",
 		func(f *profileFlags, w io.Writer) error { _, err := w.Write(f.recorder.Buffer); return err }},
 	{"pprof", "write a profile for go tool pprof to `FILE`.pb.gz",
 		func(f *profileFlags, w io.Writer) error { return profile.WritePprof(w, f.profiles()) }},
-	{"flame", "draw a flame graph into `FILE`.svg",
+	{"flame", "draw a flame graph to `FILE`.svg",
 		func(f *profileFlags, w io.Writer) error { return profile.WriteFlame(w, f.profiles()) }},
 }
 
-// addFiles adds the flags of files.
+// addFiles adds the file flags.
 func (f *profileFlags) addFiles(flags *pflag.FlagSet) {
 	for i, file := range profileFiles {
 		flags.StringVar(&f.paths[i], file.flag, "", file.help)
 	}
 }
 
-// wanted reports whether anybody asked.
+// wanted reports whether any profile is requested.
 func (f *profileFlags) wanted() bool { return f.table || f.paths != [5]string{} }
 
-// options have the program observed, if anybody asked.
+// options returns the observer option, if any profile is requested.
 func (f *profileFlags) options() []etrun.Option {
 	if !f.wanted() {
 		return nil
@@ -70,29 +70,29 @@ func (f *profileFlags) options() []etrun.Option {
 	return []etrun.Option{etrun.WithObserver(&f.recorder.Recorder)}
 }
 
-// Places in profileFiles.
+// Indexes of profileFiles.
 const (
 	etdumpFile = 1
 	valuesFile = 2
 )
 
-// keepsValues reports whether the values of instructions are asked for.
+// keepsValues reports whether the values of instructions are requested.
 func (f *profileFlags) keepsValues() bool { return f.paths[valuesFile] != "" }
 
-// showValues has them seen, up to a number of bytes.
+// showValues makes values visible to the observer, within a memory limit.
 func (f *profileFlags) showValues(o *session.Options) error {
 	if !f.keepsValues() {
 		return nil
 	}
 	if f.paths[etdumpFile] == "" {
-		return session.Usage("--etdump-values without --etdump, which says what the values are")
+		return session.Usage("--etdump-values requires --etdump")
 	}
 	o.ShowValues()
 	f.recorder.MaxBytes = o.InputLimit()
 	return nil
 }
 
-// create begins the files, before anything runs.
+// create creates the files, before anything runs.
 func (f *profileFlags) create(ctx context.Context) error {
 	for i, path := range f.paths {
 		if path == "" {
@@ -107,10 +107,10 @@ func (f *profileFlags) create(ctx context.Context) error {
 	return nil
 }
 
-// firstRunEnded notes that what comes is not cold.
+// firstRunEnded marks the end of the cold events.
 func (f *profileFlags) firstRunEnded() { f.cold, f.recorder.Paused = len(f.recorder.Events), true }
 
-// profiles are of the runs after the first, or of that where there is no other.
+// profiles returns the profiles of the runs after the first, or of the first if it is the only one.
 func (f *profileFlags) profiles() []*profile.Profile {
 	if list := profile.New(f.recorder.Events[f.cold:]); len(list) > 0 {
 		return list
@@ -118,13 +118,13 @@ func (f *profileFlags) profiles() []*profile.Profile {
 	return profile.New(f.recorder.Events)
 }
 
-// write hands out what was recorded: files, and the table of --profile.
+// write writes the recorded events to files, and prints the table of --profile.
 func (f *profileFlags) write(a *app) error {
 	if f.recorder.Dropped > 0 {
-		a.note("the first %d events are kept, %d are not", len(f.recorder.Events), f.recorder.Dropped)
+		a.note("the first %d events were recorded, %d were dropped", len(f.recorder.Events), f.recorder.Dropped)
 	}
 	if n := f.recorder.DroppedValues; n > 0 {
-		a.note("%s: %s not kept: of a type that the Inspector does not know, or beyond %d bytes; --max-memory gives more",
+		a.note("%s: %s dropped: the Inspector does not support the type, or the limit of %d bytes is reached (set --max-memory)",
 			f.paths[valuesFile], count(n, "value", "values"), f.recorder.MaxBytes)
 	}
 	if f.table {
@@ -142,7 +142,7 @@ func (f *profileFlags) write(a *app) error {
 	return nil
 }
 
-// close ends what was not written.
+// close removes unwritten files.
 func (f *profileFlags) close() {
 	for _, file := range f.files {
 		file.Close()

@@ -10,29 +10,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// progress is a line on a terminal that says how long a command has been at work. It is
-// there while nothing else is written, from the second second on.
+// progress is a status line on a terminal with the elapsed time. It appears after a
+// second, and disappears when other output is written.
 type progress struct {
 	mu    sync.Mutex
-	w     io.Writer // the terminal
+	w     io.Writer // terminal
 	begun time.Time
-	what  string // that is done
+	what  string // current activity
 	shown bool
 	stop  chan struct{}
 	ended chan struct{}
 }
 
-// clearLine goes to the begin of a line and clears it.
+// clearLine moves to the start of the line and clears it.
 const clearLine = "\r\x1b[K"
 
-// newProgress begins a line; it is nil where nobody sees it.
+// newProgress starts the status line after a delay, and updates it periodically.
 func newProgress(w io.Writer, after, every time.Duration) *progress {
 	p := &progress{w: w, begun: time.Now(), what: "working", stop: make(chan struct{}), ended: make(chan struct{})}
 	go p.run(after, every)
 	return p
 }
 
-// run shows the line again and again until the end.
+// run shows the line periodically until the end.
 func (p *progress) run(after, every time.Duration) {
 	defer close(p.ended)
 	for next := time.NewTimer(after); ; next.Reset(every) {
@@ -53,7 +53,7 @@ func (p *progress) show() {
 	fmt.Fprintf(p.w, "%setrun: %s, %d s", clearLine, p.what, int(time.Since(p.begun).Seconds()))
 }
 
-// say names what is done.
+// say sets the current activity.
 func (p *progress) say(format string, args ...any) {
 	if p == nil {
 		return
@@ -63,7 +63,7 @@ func (p *progress) say(format string, args ...any) {
 	p.what = fmt.Sprintf(format, args...)
 }
 
-// close takes the line away for good.
+// close removes the line.
 func (p *progress) close() {
 	if p == nil {
 		return
@@ -75,7 +75,7 @@ func (p *progress) close() {
 	p.clear()
 }
 
-// clear takes the line away. The lock is held.
+// clear removes the line. The lock is held.
 func (p *progress) clear() {
 	if p.shown {
 		io.WriteString(p.w, clearLine)
@@ -83,7 +83,7 @@ func (p *progress) clear() {
 	}
 }
 
-// over is w with the line taken away before each write.
+// over returns w with the line removed before each write.
 func (p *progress) over(w io.Writer) io.Writer {
 	if p == nil {
 		return w
@@ -103,7 +103,7 @@ func (o *overProgress) Write(b []byte) (int, error) {
 	return o.w.Write(b)
 }
 
-// isTerminal reports a terminal that can clear a line.
+// isTerminal reports whether w is a terminal that can clear a line.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok || os.Getenv("TERM") == "dumb" || os.Getenv("TERM") == "" {

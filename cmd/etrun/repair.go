@@ -17,17 +17,17 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte/tree"
 )
 
-const repairHelp = `Write a program anew without the faults of exporters that etrun repairs at load, so
-that ExecuTorch's own runtime runs it as it is meant:
+const repairHelp = `Write a program without the faults of exporters that etrun repairs at load, so that it
+also runs correctly on ExecuTorch's own runtime:
 
-  payload     what is mixed, misplaced or missing in XNNPACK payloads
-  view        views of values in channels last order that were left out
-  stale type  outputs of Ethos-U delegates that are declared as another type
-  plan        memory plans in which values share bytes while both are alive,
-              also because ExecuTorch's runtime moves tensors by their address
+  payload     mixed, misplaced or missing values in XNNPACK payloads
+  view        missing views of values in channels-last order
+  stale type  outputs of Ethos-U delegates that are declared with another type
+  plan        memory plans in which live values share bytes, also because
+              ExecuTorch's runtime relocates tensors by their address
 
-All else stays as it is. What was changed is listed; a program without faults is
-copied. What a file cannot express is refused and named, and nothing is written.
+Everything else is unchanged. Changes are listed; a program without faults is copied.
+If a repair cannot be expressed in the file, the command fails and writes nothing.
 `
 
 // repairCommand writes programs without the faults of exporters.
@@ -102,15 +102,15 @@ func (r *repairCommand) run(ctx context.Context, from, to string) error {
 	return nil
 }
 
-// repaired is a file without faults. In a bundle, the program is repaired; its test cases
-// stay as they are.
+// repaired returns a file without faults. In a bundle, the program is repaired; its test
+// cases are unchanged.
 func (r *repairCommand) repaired(ctx context.Context, path string, data []byte) ([]byte, []repair.Change, error) {
 	if pte.Sniff(data) != pte.FormatBPTE {
 		return r.program(ctx, path, data)
 	}
 	bundle, err := tree.Decode(data)
 	if err != nil {
-		_, err = session.OpenBytes(ctx, path, data, &r.Options) // says what is wrong with it
+		_, err = session.OpenBytes(ctx, path, data, &r.Options) // returns the error of the file
 		return nil, nil, err
 	}
 	inner, _ := bundle.Root.Fields["program"].([]byte)
@@ -119,13 +119,13 @@ func (r *repairCommand) repaired(ctx context.Context, path string, data []byte) 
 		return data, changes, err
 	}
 	if len(bundle.Unknown) > 0 {
-		return nil, nil, fmt.Errorf("%s: %w: the bundle has what this version does not know: %s", path, repair.ErrBeyond, bundle.Unknown[0])
+		return nil, nil, fmt.Errorf("%s: %w: the bundle has a field that this version does not support: %s", path, repair.ErrBeyond, bundle.Unknown[0])
 	}
 	bundle.Root.With("program", fixed)
 	return bundle.Bytes(), changes, nil
 }
 
-// program repairs a program, and looks at the result as at the original.
+// program repairs a program, and checks the result like the original.
 func (r *repairCommand) program(ctx context.Context, path string, data []byte) ([]byte, []repair.Change, error) {
 	faults, err := r.faults(ctx, path, data)
 	if err != nil {
@@ -152,7 +152,7 @@ func (r *repairCommand) program(ctx context.Context, path string, data []byte) (
 	return fixed, p.Changes, nil
 }
 
-// faults are those of each method.
+// faults finds the faults of each method.
 func (r *repairCommand) faults(ctx context.Context, path string, data []byte) (list []*repair.Faults, err error) {
 	s, err := session.OpenBytes(ctx, path, data, &r.Options)
 	if err != nil {
@@ -169,7 +169,7 @@ func (r *repairCommand) faults(ctx context.Context, path string, data []byte) (l
 	return list, nil
 }
 
-// mend puts faults right, those of memory plans last: new values have places by then.
+// mend repairs faults, those of memory plans last: by then new values have offsets.
 func mend(data []byte, faults []*repair.Faults) (*repair.Program, error) {
 	p, err := repair.Open(data)
 	if err != nil {

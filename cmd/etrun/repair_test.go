@@ -346,7 +346,7 @@ func TestRepairKeepsUnknownFields(t *testing.T) {
 	write(t, path, newer)
 	var out, notes bytes.Buffer
 	code := run([]string{"repair", path, to}, strings.NewReader(""), &out, &notes)
-	if code != 3 || !strings.Contains(notes.String(), "does not know: field 4 of table Chain") {
+	if code != 3 || !strings.Contains(notes.String(), "does not support: field 4 of table Chain") {
 		t.Errorf("exit code %d, %s", code, notes.String())
 	}
 	if _, err := os.Stat(to); err == nil {

@@ -25,17 +25,17 @@ type reportCommand struct {
 	repeat int
 }
 
-const reportHelp = `Write one HTML page about a program: its instructions with delegates unfolded, its
-memory over time, its weights by size and, with --run or inputs, where the time of
-its runs goes. The page needs no network. A method that does not load here is shown
-as the file has it.
+const reportHelp = `Write one HTML page about a program: its instructions with the nodes of delegates, its
+memory over time, its weights by size and, with --run or inputs, a profile of its
+runs. The page works offline. A method that does not load here is shown as it is in
+the file.
 `
 
 func newReport(a *app) *cobra.Command {
 	r := &reportCommand{app: a, Options: session.Options{Say: a.note}}
 	c := &cobra.Command{
 		Use:   "report MODEL.pte",
-		Short: "Write a page about a program, for browsers",
+		Short: "Write an HTML page about a program",
 		Long:  reportHelp,
 		Example: "  etrun report model.pte\n  etrun report model.pte --run -o page.html\n" +
 			"  etrun report model.pte -i x.npy --repeat 100",
@@ -50,9 +50,9 @@ func newReport(a *app) *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.SortFlags = false
-	flags.StringVarP(&r.path, "output", "o", "", "write the page to `FILE`.html (default: the model's name in this folder)")
-	flags.BoolVar(&r.run, "run", false, "run the program and show its profile; inputs ask for it too")
-	flags.IntVar(&r.repeat, "repeat", 30, "run the calls `N` times after the first, each from fresh state")
+	flags.StringVarP(&r.path, "output", "o", "", "write the page to `FILE`.html (default: the model's name, in the current folder)")
+	flags.BoolVar(&r.run, "run", false, "run the program and show its profile (implied by inputs)")
+	flags.IntVar(&r.repeat, "repeat", 30, "run the calls `N` times after the first, each from the initial state")
 	r.calls.AddFlags(flags)
 	r.AddFlags(flags)
 	_ = c.RegisterFlagCompletionFunc("method", completeMethod)
@@ -83,7 +83,7 @@ func (r *reportCommand) make(ctx context.Context, path string) error {
 	if err := r.leaveStdout(place); err != nil {
 		return err
 	}
-	r.table = r.run // have it observed
+	r.table = r.run // turns the observer on
 	s, err := session.Open(ctx, path, &r.Options, r.profileFlags.options()...)
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (r *reportCommand) make(ctx context.Context, path string) error {
 	return r.tell(p, path, place)
 }
 
-// pageName is the file that a page goes to where none is named.
+// pageName is the default file name of the page.
 func pageName(model string) string {
 	if model == output.Stdout {
 		return "stdin.html"
@@ -139,7 +139,7 @@ func (r *reportCommand) time(ctx context.Context, s *session.Session) error {
 	return nil
 }
 
-// tell says where the page is.
+// tell reports the path of the page.
 func (r *reportCommand) tell(p *page.Page, model, place string) error {
 	report := pageReport{Schema: "etrun.report/1", Model: model, Page: place, Methods: []pageMethod{}}
 	for _, m := range p.Methods {

@@ -18,7 +18,7 @@ func TestReport(t *testing.T) {
 		{name: "inputs ask for a profile", args: "report HERE/add.pte -i ones -i ones --json", stdout: []string{json, `"runs": 30`}},
 		{name: "NPU", args: "report PTE/../ethosu/programs/digits.pte --json", stdout: []string{json, `"nodes": 5`, `"runs": 0`}},
 		{name: "does not load here", args: "report PTE/external_weights.pte --json", stdout: []string{json, `"load_error"`, "l.weight"}},
-		{name: "does not run here", args: "report PTE/external_weights.pte --run", code: 4, stderr: []string{"give --data FILE.ptd"}, absent: []string{"external_weights.html"}},
+		{name: "does not run here", args: "report PTE/external_weights.pte --run", code: 4, stderr: []string{"pass --data FILE.ptd"}, absent: []string{"external_weights.html"}},
 		{name: "several methods", args: "report PTE/two_methods.pte --method read --json", stdout: []string{`"name": "push"`, `"runs": 0`, `"name": "read"`, `"runs": 30`}},
 		{name: "no file", args: "report gone.pte", code: 2, stderr: []string{"no such file"}, absent: []string{"gone.html"}},
 		{name: "no program", args: "report noise.pte", code: 3, absent: []string{"noise.html"}},

@@ -10,7 +10,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 )
 
-// commands is the table of commands; a new one is a file and a row.
+// commands is the table of commands; a new command is a file and a row.
 var commands = []struct {
 	group string
 	make  func(*app) *cobra.Command
@@ -22,7 +22,7 @@ var commands = []struct {
 
 // groups are the headings of --help.
 var groups = []*cobra.Group{
-	{ID: "run", Title: "Run programs:"}, {ID: "look", Title: "Look into programs:"}, {ID: "here", Title: "This build and machine:"},
+	{ID: "run", Title: "Run programs:"}, {ID: "look", Title: "Inspect programs:"}, {ID: "here", Title: "This build and machine:"},
 }
 
 func newRoot(a *app) *cobra.Command {
@@ -42,14 +42,14 @@ func newRoot(a *app) *cobra.Command {
 	narrow(root)
 	addVersion(a, root)
 	root.SilenceErrors, root.SilenceUsage = true, true
-	root.PersistentFlags().BoolVar(&a.json, "json", false, "one JSON object on stdout, people's text on stderr")
-	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "say nothing on stderr but errors")
+	root.PersistentFlags().BoolVar(&a.json, "json", false, "write one JSON object to stdout, messages to stderr")
+	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "write only errors to stderr")
 	root.SetFlagErrorFunc(flagFault)
 	completeFlags(root)
 	return root
 }
 
-// addVersion adds --version, beside the command of that name.
+// addVersion adds --version, in addition to the command of that name.
 func addVersion(a *app, root *cobra.Command) {
 	check, run, asked := root.Args, root.RunE, false
 	root.Flags().BoolVarP(&asked, "version", "v", false, "show the version of this build")
@@ -83,7 +83,7 @@ func noArguments(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// completeModel offers program files.
+// completeModel completes program files.
 func completeModel(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -91,12 +91,12 @@ func completeModel(_ *cobra.Command, args []string, _ string) ([]string, cobra.S
 	return completePrograms(nil, nil, "")
 }
 
-// completePrograms offers program files, for any number of arguments.
+// completePrograms completes program files, for any number of arguments.
 func completePrograms(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return []string{"pte", "bpte"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-// completeRoot leaves files to the shell: a filter of theirs would hide the commands.
+// completeRoot leaves files to the shell: a file filter would hide the commands.
 func completeRoot(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -104,7 +104,7 @@ func completeRoot(_ *cobra.Command, args []string, _ string) ([]string, cobra.Sh
 	return nil, cobra.ShellCompDirectiveDefault
 }
 
-// exitHelp is the table of exit codes for --help.
+// exitHelp formats the table of exit codes for --help.
 func exitHelp() string {
 	rows := slices.Clone(exits)
 	slices.SortFunc(rows, func(a, b exit) int { return a.code - b.code })

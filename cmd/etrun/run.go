@@ -14,7 +14,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
 )
 
-// runCommand is etrun MODEL: it runs calls and hands out what they return.
+// runCommand is etrun MODEL: it runs calls and writes their outputs.
 type runCommand struct {
 	outcome
 	session.Options
@@ -25,41 +25,41 @@ type runCommand struct {
 	timeout time.Duration
 }
 
-const runExamples = `  etrun model.pte                               random inputs, outputs in short
+const runExamples = `  etrun model.pte                               random inputs, output summary
   etrun model.pte -i x.bin --output-dir out     raw elements in and out
   etrun model.pte -i x.npy -i int:5             a NumPy array and a number
-  etrun model.pte -i x.bin:float32:1x3x64x64    sizes of an input that varies
+  etrun model.pte -i x.bin:float32:1x3x64x64    sizes of a dynamic input
   etrun model.pte -i cat.png:resize=256,mean=imagenet,std=imagenet \
     --labels classes.txt --softmax --top-k 3
   etrun model.pte -i speech.wav:resample=16000 -o y.json -o 1=y.png
   etrun kv.pte -i a.bin --next -i b.bin         two calls; state persists
   etrun model.pte -n 100 --threads 2            latency
-  etrun model.pte --profile --trace trace.json  where the time goes`
+  etrun model.pte --profile --trace trace.json  time by operator`
 
 const runHelp = `Run an ExecuTorch program: a .pte file, or the program in a .bpte file.
 
-Inputs are given in the order of the method, or by index or name as 0=x.bin:
+Inputs are assigned in the order of the method, or by index or name (0=x.bin):
   x.bin                   raw little-endian elements in the memory order of
-                          the model; x.bin:float32:1x3x64x64 states their type
-                          and sizes ("scalar" for rank 0)
-  x.npy, x.npz            NumPy arrays; an archive's by name (arr_0) or in order
+                          the model; x.bin:float32:1x3x64x64 sets type and
+                          sizes ("scalar" for rank 0)
+  x.npy, x.npz            NumPy arrays; those of an archive by name or in order
   x.safetensors           tensors, likewise
   x.json json:[[1,2]]     lists of numbers, or an object of them by input
-  x.png, x.jpg            a picture, with :resize=256,crop=224,mean=…,std=…,
+  x.png, x.jpg            an image, with :resize=256,crop=224,mean=…,std=…,
                           layout=nchw or nhwc or auto
-  x.wav                   a recording, with :rate=16000 (refuse others) or
+  x.wav                   a recording, with :rate=16000 (reject others) or
                           resample=16000,channel=mix,length=fit
   int:5 float:0.5 bool:true str:text none
   zeros ones rand         each also with :sizes or :dtype:sizes
-A file's first bytes go before its name. - is standard input.
+The format is detected by content, then by extension. - is standard input.
 `
 
-// newRun is the command that runs a program, which the root command is, too.
+// newRun returns the command that runs a program; the root command is one, too.
 func newRun(a *app) *cobra.Command {
 	r := &runCommand{outcome: outcome{app: a}, Options: session.Options{Say: a.note}}
 	c := &cobra.Command{
 		Use:               "run MODEL.pte",
-		Short:             "Run a program; so does etrun MODEL.pte",
+		Short:             "Run a program; same as etrun MODEL.pte",
 		Long:              runHelp + "\nExit codes:\n" + exitHelp(),
 		Example:           runExamples,
 		Args:              oneModel,
@@ -70,18 +70,18 @@ func newRun(a *app) *cobra.Command {
 	flags.SortFlags = false
 	r.calls.AddFlags(flags)
 	r.Options.AddFlags(flags)
-	flags.StringVar(&r.ELF, "fvp-elf", "", "run the whole program on Arm's model, in the executor_runner `ELF` built for its board")
+	flags.StringVar(&r.ELF, "fvp-elf", "", "run the whole program on Arm's model, with the executor_runner `ELF` built for its board")
 	r.outcome.addFlags(flags)
-	flags.IntVarP(&r.repeat, "repeat", "n", 1, "run the calls `N` times, each from fresh state, and report latency")
-	flags.DurationVar(&r.timeout, "timeout", 0, "give up after this `TIME`, such as 30s")
-	flags.BoolVar(&r.table, "profile", false, "print the time of each operator and of each node inside delegates to stderr")
+	flags.IntVarP(&r.repeat, "repeat", "n", 1, "run the calls `N` times, each from the initial state, and report latency")
+	flags.DurationVar(&r.timeout, "timeout", 0, "time limit `TIME`, such as 30s")
+	flags.BoolVar(&r.table, "profile", false, "print the time of each operator, and of each node inside delegates, to stderr")
 	r.addFiles(flags)
 	r.intermediates.addFlags(flags)
 	_ = c.RegisterFlagCompletionFunc("method", completeMethod)
 	return c
 }
 
-// completeMethod offers the methods of the program on the line.
+// completeMethod completes the methods of the program on the command line.
 func completeMethod(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) != 1 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -109,13 +109,13 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 		return err
 	}
 	if r.repeat > 1 && r.dump != "" {
-		return session.Usage("--repeat %d with --dump-intermediates, which is of one run", r.repeat)
+		return session.Usage("--repeat %d with --dump-intermediates, which records one run", r.repeat)
 	}
 	if r.timeout < 0 {
 		return session.Usage("--timeout %v", r.timeout)
 	}
 	if r.ELF != "" && (r.profileFlags.wanted() || r.intermediates.wanted()) {
-		return session.Usage("--fvp-elf with a profile or intermediate values: the model runs the program out of sight")
+		return session.Usage("--fvp-elf with a profile or intermediate values: the program on the model cannot be observed")
 	}
 	if err := r.leaveStdout(append(append(r.paths[:], r.outcome.files()...), r.dump)...); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 	}
 	if r.timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("time-out of %v: %w", r.timeout, context.DeadlineExceeded))
+		ctx, cancel = context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("timeout of %v: %w", r.timeout, context.DeadlineExceeded))
 		defer cancel()
 	}
 	r.progress.say("loading %s", printable(path))
@@ -151,8 +151,7 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 	return w.end(r.rounds(ctx, s))
 }
 
-// rounds executes the calls as often as was asked; the outputs of the first round are
-// kept.
+// rounds runs the calls as often as requested, and keeps the outputs of the first round.
 func (r *runCommand) rounds(ctx context.Context, s *session.Session) error {
 	r.progress.say("first run of %d", r.repeat)
 	defer r.outcome.close()
@@ -227,8 +226,8 @@ type runReport struct {
 	Interrupted bool `json:"interrupted,omitempty"`
 }
 
-// callReport is of one call. The latency is that of the runs after the first, where
-// there are some.
+// callReport is the report of one call. The latency is that of the runs after the first,
+// if there are any.
 type callReport struct {
 	Method  string         `json:"method"`
 	FirstMS float64        `json:"first_run_ms"`
@@ -245,7 +244,7 @@ func newRunReport(s *session.Session, o *outcome, seed uint64) *runReport {
 	return report
 }
 
-// report says how long it took; without --json only of repeated runs.
+// report prints the times; without --json only those of repeated runs.
 func (r *runCommand) report(s *session.Session) error {
 	report := newRunReport(s, &r.outcome, r.Seed)
 	if r.repeat == 1 && !r.json {
@@ -266,7 +265,7 @@ func (r *runCommand) print(s *session.Session, report *runReport) error {
 	return nil
 }
 
-// sayDistances tells how far lowering moved the outputs of a call, with --lower=verify.
+// sayDistances reports how far lowering moved the outputs of a call, with --lower=verify.
 func (a *app) sayDistances(c session.Callee) {
 	m, ok := c.(*etrun.Method)
 	if !ok {
@@ -274,9 +273,9 @@ func (a *app) sayDistances(c session.Callee) {
 	}
 	for _, d := range m.Distances() {
 		if d.Index < 0 && d.Absolute == 0 {
-			a.note("lowering: output %d is the same", d.Output)
+			a.note("lowering: output %d is identical", d.Output)
 			continue
 		}
-		a.note("lowering: output %d differs by at most %.3g, %.3g of what it is without (index %d)", d.Output, d.Absolute, d.Relative, d.Index)
+		a.note("lowering: output %d differs by at most %.3g, relative %.3g (index %d)", d.Output, d.Absolute, d.Relative, d.Index)
 	}
 }

@@ -48,7 +48,7 @@ func TestStdin(t *testing.T) {
 		{"T/digits/portable.pte --input -", image, 0, "output 0: float32 1x10"},
 		{"T/digits/portable.pte --input -:float32:1x1x8x8", image, 0, "output 0: float32 1x10"},
 		{"T/pte/external_weights.pte --data - --input ones", weights, 0, "float32 2x3"},
-		{"- --input -", program, 2, "2 files are to be read from standard input"},
+		{"- --input -", program, 2, "2 arguments read standard input"},
 		{"T/digits/portable.pte --input -", image[:5], 5, "5 bytes, want 256"},
 		{"-", nil, 2, "no process writes to the pipe"},
 	} {
@@ -88,7 +88,7 @@ func TestStdout(t *testing.T) {
 		}
 	}
 	for _, line := range []string{"T/digits/portable.pte --output-npz - --json", "profile T/digits/portable.pte --flame - --pprof -"} {
-		if code, _, notes := piped(t, nil, line); code != 2 || !strings.Contains(notes, "to standard output") {
+		if code, _, notes := piped(t, nil, line); code != 2 || !strings.Contains(notes, "standard output") {
 			t.Errorf("%s: exit code %d, want 2: %s", line, code, notes)
 		}
 	}

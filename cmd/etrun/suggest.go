@@ -13,19 +13,19 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 )
 
-// modelOrCommand accepts one argument, a program, and tells a misspelt command from one.
+// modelOrCommand accepts one argument, a program, and detects misspelled commands.
 func modelOrCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return session.Usage("no arguments, want a MODEL.pte or a command; see %s --help", c.CommandPath())
+		return session.Usage("no arguments, want MODEL.pte or a command; see %s --help", c.CommandPath())
 	}
-	if err := misspelt(c, args); err != nil {
+	if err := misspelled(c, args); err != nil {
 		return err
 	}
 	return oneModel(c, args)
 }
 
-// misspelt is the fault of a first argument that is no file, but nearly a command.
-func misspelt(c *cobra.Command, args []string) error {
+// misspelled returns an error if the first argument is no file, but close to a command name.
+func misspelled(c *cobra.Command, args []string) error {
 	if len(args) == 0 || !c.HasSubCommands() || strings.ContainsAny(args[0], "./") {
 		return nil
 	}
@@ -48,9 +48,9 @@ func commandNames(c *cobra.Command) (names []string) {
 	return names
 }
 
-// flagFault is the fault of a flag, with the nearest one where there is no such flag.
+// flagFault is the error of a flag, with the nearest flag if it is unknown.
 func flagFault(c *cobra.Command, err error) error {
-	if wrong := misspelt(c, c.Flags().Args()); wrong != nil {
+	if wrong := misspelled(c, c.Flags().Args()); wrong != nil {
 		return wrong
 	}
 	hint := ""
@@ -70,11 +70,11 @@ func flagFault(c *cobra.Command, err error) error {
 
 // needsCommand is for commands that only group others.
 func needsCommand(c *cobra.Command, args []string) error {
-	if err := misspelt(c, args); err != nil {
+	if err := misspelled(c, args); err != nil {
 		return err
 	}
 	if len(args) > 0 {
 		return session.Usage("no command %q, want one of %s; see %s --help", args[0], strings.Join(commandNames(c), ", "), c.CommandPath())
 	}
-	return session.Usage("a command is missing, want one of %s; see %s --help", strings.Join(commandNames(c), ", "), c.CommandPath())
+	return session.Usage("no command, want one of %s; see %s --help", strings.Join(commandNames(c), ", "), c.CommandPath())
 }

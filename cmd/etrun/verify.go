@@ -19,7 +19,7 @@ type verifyCommand struct {
 	*app
 	session.Options
 	tolerance kernels.Tolerance
-	given     bool // the tolerance was, so that it holds as it is
+	given     bool // the tolerance was given, and is not extended
 }
 
 // verifyReport is the JSON object of verify.
@@ -29,8 +29,8 @@ type verifyReport struct {
 	Cases  int          `json:"cases"`
 	Failed int          `json:"failed"`
 	Rows   []caseReport `json:"results"`
-	// Steps are what outputs that are computed from quantised values may differ by beside
-	// the tolerance, by method and output.
+	// Steps are the additional tolerances of outputs that are computed from quantized
+	// values, by method and output.
 	Steps map[string][]float64 `json:"quantization_steps,omitempty"`
 }
 
@@ -46,10 +46,10 @@ func newVerify(a *app) *cobra.Command {
 	v := &verifyCommand{app: a, Options: session.Options{Say: a.note}}
 	c := &cobra.Command{
 		Use:   "verify MODEL.bpte",
-		Short: "Run the test cases that came with a program",
-		Long: "Run every test case of a bundled program (.bpte), each on fresh state, and compare the outputs with the expected ones.\n" +
-			"Floats pass where |got-want| <= atol + rtol*|want|, everything else where it is equal. Unless a tolerance is given, floats that\n" +
-			"are computed from quantised values may also be off by one step of these. The exit code is 6 where a case fails.",
+		Short: "Run the test cases of a bundled program",
+		Long: "Run every test case of a bundled program (.bpte), each from the initial state, and compare the outputs with the expected ones.\n" +
+			"Floats pass if |got-want| <= atol + rtol*|want|, other types if they are equal. Unless a tolerance is given, floats computed\n" +
+			"from quantized values may also differ by one quantization step. The exit code is 6 if a case fails.",
 		Example:           "  etrun verify model.bpte\n  etrun verify model.bpte --rtol 1e-4 --json",
 		Args:              oneModel,
 		ValidArgsFunction: completeModel,
@@ -59,8 +59,8 @@ func newVerify(a *app) *cobra.Command {
 		},
 	}
 	v.AddFlags(c.Flags())
-	c.Flags().Float64Var(&v.tolerance.Abs, "atol", verify.Tolerance.Abs, "absolute tolerance of floats")
-	c.Flags().Float64Var(&v.tolerance.Rel, "rtol", verify.Tolerance.Rel, "relative tolerance of floats")
+	c.Flags().Float64Var(&v.tolerance.Abs, "atol", verify.Tolerance.Abs, "absolute tolerance for floats")
+	c.Flags().Float64Var(&v.tolerance.Rel, "rtol", verify.Tolerance.Rel, "relative tolerance for floats")
 	return c
 }
 
@@ -74,7 +74,7 @@ func (v *verifyCommand) run(ctx context.Context, path string) error {
 	}
 	defer sess.Close()
 	if session.CountCases(sess.Bundle()) == 0 {
-		return session.Usage("%s: no test cases; verify wants a bundled program (.bpte)", path)
+		return session.Usage("%s: no test cases; verify requires a bundled program (.bpte)", path)
 	}
 	report := &verifyReport{Schema: "etrun.verify/1", Model: path}
 	if !v.given {
@@ -134,7 +134,7 @@ func (r *caseReport) print(a *app) {
 	if len(r.Differences) > 0 {
 		verdict = "differs"
 	} else if r.Outputs == 0 {
-		verdict = "ran, nothing to compare with"
+		verdict = "ran, no expected outputs"
 	}
 	fmt.Fprintf(a.out, "%s, case %d: %s\n", r.Method, r.Case, verdict)
 	for _, d := range r.Differences {
@@ -142,8 +142,8 @@ func (r *caseReport) print(a *app) {
 	}
 }
 
-// findSteps finds what the outputs of each method may be off by, and says so. It looks at
-// the bytes of all methods before the first is loaded, which may give them back.
+// findSteps finds the additional tolerances of the outputs of each method, and prints them.
+// It reads the bytes of all methods before the first is loaded, which may release them.
 func (v *verifyCommand) findSteps(prog *etrun.Program, report *verifyReport) {
 	report.Steps = make(map[string][]float64)
 	for i := range prog.Spec().Methods {
@@ -155,7 +155,7 @@ func (v *verifyCommand) findSteps(prog *etrun.Program, report *verifyReport) {
 		report.Steps[m.Name] = steps
 		for k, step := range steps {
 			if step > 0 && !v.json {
-				fmt.Fprintf(v.out, "%s, output %d: one step of its quantised values, %.4g, is allowed beside the tolerance\n", printable(m.Name), k, step)
+				fmt.Fprintf(v.out, "%s, output %d: one step of its quantized values, %.4g, is added to the tolerance\n", printable(m.Name), k, step)
 			}
 		}
 	}

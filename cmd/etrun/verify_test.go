@@ -40,7 +40,7 @@ func editedBundle(t *testing.T, output int, by float32) string {
 func TestVerifySteps(t *testing.T) {
 	const step0, step1 = 0.0135, 0.0098
 	file := "testdata/pte/bundle_int8.bpte"
-	allowed := []string{"forward, output 0: one step of its quantised values, 0.01349, is allowed", "forward, output 1: one step of its quantised values, 0.009758, is allowed"}
+	allowed := []string{"forward, output 0: one step of its quantized values, 0.01349, is added", "forward, output 1: one step of its quantized values, 0.009758, is added"}
 	for _, c := range []struct {
 		name, line string
 		code       int
@@ -50,14 +50,14 @@ func TestVerifySteps(t *testing.T) {
 		{"a tolerance holds as it is", "verify --atol 1e-5 " + filepath.Join(root, file), 6, []string{"case 1: differs", "output 1: "}},
 		{"a step and a half off", "verify " + editedBundle(t, 0, 1.5*step0), 6, append(allowed, "case 0: differs", "output 0: 1 of ", "case 1: ok")},
 		{"three steps off", "verify " + editedBundle(t, 1, -3*step1), 6, append(allowed, "case 0: differs", "output 1: 1 of ", "case 1: ok")},
-		{"no quantised values", "verify " + filepath.Join(root, "testdata/pte/bundle.bpte"), 0, []string{"forward, case 0: ok"}},
+		{"no quantized values", "verify " + filepath.Join(root, "testdata/pte/bundle.bpte"), 0, []string{"forward, case 0: ok"}},
 	} {
 		code, out, notes := etrunLines(t, c.line)
 		if code != c.code {
 			t.Errorf("%s: exit code %d, want %d: %s", c.name, code, c.code, notes)
 		}
 		checkParts(t, c.name, out, c.want)
-		if c.name == "no quantised values" && strings.Contains(out, "step") {
+		if c.name == "no quantized values" && strings.Contains(out, "step") {
 			t.Errorf("%s: %s", c.name, out)
 		}
 	}

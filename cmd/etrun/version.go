@@ -32,7 +32,7 @@ func newVersion(a *app) *cobra.Command {
 // release is set by the linker (-X main.release=…).
 var release = ""
 
-// version names the build: release or revision, Go version and platform.
+// version formats the build: release or revision, Go version and platform.
 func version() string {
 	name := release
 	if info, ok := debug.ReadBuildInfo(); ok && name == "" {

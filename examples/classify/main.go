@@ -1,6 +1,6 @@
-// Command classify is an inference server with a path of its own: pictures of digits that are
-// posted to /classify are answered with the digit, and counted. Beside it the models are
-// served in the Open Inference Protocol, and metrics under /metrics.
+// Command classify is an inference server with an extra endpoint: POST /classify accepts
+// images of digits, returns the digit and counts it. The models are also served with the
+// Open Inference Protocol, and metrics under /metrics.
 package main
 
 import (
@@ -35,19 +35,19 @@ func main() {
 	log.Fatal(http.ListenAndServe("localhost:8080", h))
 }
 
-// size is that of the model's pictures, maxBytes bounds a file.
+// size is the size of the model's images, maxBytes the maximum size of a file.
 const (
 	size     = 8
 	maxBytes = 1 << 20
 )
 
-// classifier answers pictures from a pool of its own.
+// classifier classifies images with its own pool.
 type classifier struct {
 	pool   *etrun.Pool
-	digits *prometheus.CounterVec // what pictures were found to be
+	digits *prometheus.CounterVec // images by digit
 }
 
-// newServer serves a model for pictures, and one that keeps state for each sequence.
+// newServer serves a model for images, and one with state per sequence.
 func newServer(ctx context.Context, folder string) (http.Handler, error) {
 	models := metrics.New(metrics.Options{Backends: all.Backends()})
 	open := func(name, file string) func(context.Context) (*etrun.Program, error) {
@@ -68,7 +68,7 @@ func newServer(ctx context.Context, folder string) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	counts := prometheus.CounterOpts{Name: "classified_total", Help: "Pictures by digit."}
+	counts := prometheus.CounterOpts{Name: "classified_total", Help: "Images by digit."}
 	c := &classifier{digits: prometheus.NewCounterVec(counts, []string{"digit"})}
 	if c.pool, err = program.NewPool("", 2, etrun.WithQueue(16)); err != nil {
 		return nil, err
@@ -82,11 +82,11 @@ func newServer(ctx context.Context, folder string) (http.Handler, error) {
 	return mux, nil
 }
 
-// ServeHTTP answers a PNG picture of a digit, white on black.
+// ServeHTTP classifies a PNG image of a digit, white on black.
 func (c *classifier) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	picture, err := png.Decode(http.MaxBytesReader(w, r.Body, maxBytes))
 	if err != nil || picture.Bounds().Dx() != size || picture.Bounds().Dy() != size {
-		http.Error(w, "want a PNG picture of 8 by 8 pixels", http.StatusBadRequest)
+		http.Error(w, "want a PNG image of 8 by 8 pixels", http.StatusBadRequest)
 		return
 	}
 	digit := 0
@@ -97,15 +97,15 @@ func (c *classifier) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return err
 	})
-	if err != nil { // its class says whose fault it is
+	if err != nil { // its class tells client errors from server errors
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	c.digits.WithLabelValues(strconv.Itoa(digit)).Inc()
-	_ = json.NewEncoder(w).Encode(map[string]int{"digit": digit}) // a client that has gone
+	_ = json.NewEncoder(w).Encode(map[string]int{"digit": digit}) // the client may be gone
 }
 
-// pixels are the model's input: brightness from 0 to 1, row by row.
+// pixels returns the model's input: brightness from 0 to 1, row by row.
 func pixels(picture image.Image) []float32 {
 	list := make([]float32, 0, size*size)
 	at := picture.Bounds().Min

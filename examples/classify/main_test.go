@@ -54,7 +54,7 @@ func TestClassify(t *testing.T) {
 		code               int
 		text               string
 	}{
-		{"POST", "/classify", "no picture", 400, "PNG"},
+		{"POST", "/classify", "not an image", 400, "PNG"},
 		{"GET", "/v2/models/digits", "", 200, `"shape":[1,1,8,8]`},
 		{"POST", "/v2/models/sums/infer", `{"parameters":{"sequence_id":1,"sequence_start":true},"inputs":[{"name":"input_0","shape":[4],"datatype":"FP32","data":[1,2,3,4]}]}`, 200, `"outputs"`},
 		{"GET", "/metrics", "", 200, `classified_total{digit="3"}`},

@@ -1,5 +1,5 @@
-// Command daemon serves a program over HTTP: numbers that are posted to localhost:8080 are
-// answered with the model's, and /debug/vars has the seconds that each operator took.
+// Command daemon serves a program over HTTP: it accepts numbers at localhost:8080 and
+// returns those of the model. /debug/vars has the seconds per operator.
 package main
 
 import (
@@ -22,7 +22,7 @@ var files embed.FS
 
 var seconds = expvar.NewMap("seconds") // by operator
 
-// clip is the operator that the model was exported with.
+// clip is the custom operator of the model.
 func clip(_ *kernels.Ctx, a kernels.Args) error {
 	for i, x := range tensor.Data[float32](a.Tensor(0)) {
 		tensor.Data[float32](a.Tensor(1))[i] = min(max(x, 0), 1)
@@ -43,7 +43,7 @@ func open() (daemon, error) {
 	return daemon{pool}, err
 }
 
-// ServeHTTP answers within a second, the wait for an instance included.
+// ServeHTTP replies within a second, including the wait for an instance.
 func (d daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 	defer cancel()
@@ -58,7 +58,7 @@ func (d daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return json.NewEncoder(w).Encode(y)
 		})
 	}
-	if err != nil { // its class says whose fault it is
+	if err != nil { // its class tells client errors from server errors
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 	}
 }

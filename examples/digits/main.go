@@ -1,5 +1,5 @@
-// Command digits classifies handwritten digits with a net trained in PyTorch, on
-// every engine there is, and holds the answers against PyTorch's own.
+// Command digits classifies handwritten digits with a network trained in PyTorch, on every
+// available engine, and compares the results with PyTorch's.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// engines are the ways to run the net: the program, and what runs it.
+// engines are the programs and the engines that run them.
 var engines = []struct {
 	name, program string
 	options       []etrun.Option
@@ -49,7 +49,7 @@ func main() {
 	}
 }
 
-// data is the test set with PyTorch's answers.
+// data is the test set with PyTorch's results.
 type data struct {
 	images []float32 // [n,1,8,8]
 	labels []byte
@@ -68,7 +68,7 @@ func load(folder string) (*data, error) {
 	}
 	d := &data{tensor.View[float32](files[0]), files[1], tensor.View[float32](files[2])}
 	if n := len(d.labels); len(d.images) != n*pixels || len(d.logits) != n*classes {
-		return nil, fmt.Errorf("%s: %d labels, %d pixels and %d logits do not belong together", folder, n, len(d.images), len(d.logits))
+		return nil, fmt.Errorf("%s: %d labels, %d pixels and %d logits do not match", folder, n, len(d.images), len(d.logits))
 	}
 	return d, nil
 }
@@ -88,7 +88,7 @@ func run(folder string, w io.Writer) error {
 	for _, e := range engines {
 		logits, median, err := classify(d, filepath.Join(folder, e.program), e.options)
 		if errors.Is(err, etrun.ErrMissing) && ran > 0 {
-			fmt.Fprintf(t, "%s\tnot here\t\t\n", e.name)
+			fmt.Fprintf(t, "%s\tnot available\t\t\n", e.name)
 			absent = append(absent, fmt.Sprintf("%s: %v", e.name, err))
 			continue
 		}
@@ -99,7 +99,7 @@ func run(folder string, w io.Writer) error {
 		right := d.accuracy(logits)
 		fmt.Fprintf(t, "%s\t%d of %d\t%.1e\t%v\n", e.name, right, n, distance(logits, d.logits), median)
 		if right != pytorch {
-			return fmt.Errorf("%s: %d of %d right, PyTorch has %d", e.name, right, n, pytorch)
+			return fmt.Errorf("%s: %d of %d correct, PyTorch has %d", e.name, right, n, pytorch)
 		}
 	}
 	if err := t.Flush(); err != nil {
@@ -111,7 +111,7 @@ func run(folder string, w io.Writer) error {
 	return nil
 }
 
-// classify runs the net on each image. Every call after the first is timed.
+// classify runs the network on each image. Every call after the first is timed.
 func classify(d *data, path string, options []etrun.Option) (logits []float32, median time.Duration, err error) {
 	prog, err := etrun.Open(path, append([]etrun.Option{etrun.WithDelegates(all.Backends()...)}, options...)...)
 	if err != nil {

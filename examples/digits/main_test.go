@@ -38,7 +38,7 @@ func TestDigitsRefusesOtherData(t *testing.T) {
 		}
 	}
 	err := run(folder, &strings.Builder{})
-	if err == nil || !strings.Contains(err.Error(), "do not belong together") {
+	if err == nil || !strings.Contains(err.Error(), "do not match") {
 		t.Errorf("got %v", err)
 	}
 }

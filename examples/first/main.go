@@ -1,4 +1,4 @@
-// Command first runs a program once: the example of the README.
+// Command first runs a program once. It is the example of the README.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command startup measures what a daemon pays until it is ready: the time to open and
-// load a program, the time of the first run, and the most memory until then.
+// Command startup measures the startup cost of a program: the time to open and load it, the
+// time of the first run, and the peak memory until then.
 package main
 
 import (
@@ -57,8 +57,7 @@ func measure(path string) error {
 
 func ms(d time.Duration) float64 { return d.Seconds() * 1e3 }
 
-// peak is the most memory that the process had, in megabytes, 0 where the system does
-// not tell.
+// peak is the peak resident memory of the process in megabytes, 0 if unknown.
 func peak() float64 {
 	status, _ := os.ReadFile("/proc/self/status")
 	_, after, _ := bytes.Cut(status, []byte("VmHWM:"))

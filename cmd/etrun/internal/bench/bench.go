@@ -1,4 +1,4 @@
-// Package bench measures how long runs take, of one arm or of several in turn.
+// Package bench measures the time of runs, of one arm or of several alternating ones.
 package bench
 
 import (
@@ -9,39 +9,39 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
 )
 
-// Arm is one thing that is measured.
+// Arm is one measured configuration.
 type Arm struct {
-	// Run runs once and says how long that took.
+	// Run runs once and returns the time.
 	Run func(ctx context.Context) (time.Duration, error)
-	// Reopen closes what runs, and gives a function that opens it anew; nil where that
-	// cannot be. Where memory lies changes times by some per cent, and stays as it is
-	// until a program is opened again.
+	// Reopen closes the program, and returns a function that opens it again; nil if not
+	// possible. Memory addresses change times by some per cent, and stay the same until a
+	// program is opened again.
 	Reopen func() (open func(ctx context.Context) error)
 
-	First   time.Duration   // the first run
+	First   time.Duration   // time of the first run
 	Warmup  int             // runs between the first and the steady state
-	Runs    []time.Duration // of the steady state, in order
-	PerCell int             // runs of a cell
+	Runs    []time.Duration // steady state, in order
+	PerCell int             // runs per cell
 	Cells   []float64       // median of each cell, in milliseconds
 }
 
-// Plan says how to measure.
+// Plan sets the length and the rate of a measurement.
 type Plan struct {
-	Duration time.Duration // of the steady state, of all arms together
-	Rate     float64       // runs a second, 0 for one after the other
+	Duration time.Duration // steady state of all arms together
+	Rate     float64       // runs per second, 0 for back to back
 }
 
-// The steady state of several arms is cut into blocks in which each arm has two cells,
-// in the order ABBA. One arm has cells too, with nothing between them.
+// The steady state of several arms consists of blocks in which each arm has two cells, in
+// the order ABBA. A single arm has cells only.
 const (
-	blocks     = 30 // to aim at
-	leastCells = 5  // of one arm
+	blocks     = 30 // target number
+	leastCells = 5  // per arm
 )
 
 const longestWarmup = time.Second
 
-// Measure runs all arms: first runs, warm-up, steady state. Where ctx ends it, what was
-// measured so far is in the arms.
+// Measure runs all arms: first runs, warm-up, steady state. If ctx ends it, the arms hold
+// the measurements so far.
 func (p Plan) Measure(ctx context.Context, arms []*Arm) error {
 	pace := &pacer{ctx: ctx}
 	if p.Rate > 0 {
@@ -68,7 +68,7 @@ func (p Plan) Measure(ctx context.Context, arms []*Arm) error {
 	return nil
 }
 
-// block adds two cells to each arm, forwards and then backwards.
+// block adds two cells to each arm, in forward and then in reverse order.
 func block(pace *pacer, arms []*Arm) error {
 	for _, a := range arms {
 		if err := a.cell(pace); err != nil {
@@ -83,8 +83,8 @@ func block(pace *pacer, arms []*Arm) error {
 	return nil
 }
 
-// reopen closes all arms and opens them anew, in turned order every other time, so that
-// none always has the same place in memory.
+// reopen closes all arms and opens them again, in reverse order every other time, so that
+// no arm always has the same addresses.
 func reopen(pace *pacer, arms []*Arm, turned bool) (time.Duration, error) {
 	begun := time.Now()
 	if slices.ContainsFunc(arms, func(a *Arm) bool { return a.Reopen == nil }) {
@@ -102,7 +102,7 @@ func reopen(pace *pacer, arms []*Arm, turned bool) (time.Duration, error) {
 		if err := opens[k](pace.ctx); err != nil {
 			return 0, err
 		}
-		for range 2 { // not measured: the first runs of what was opened
+		for range 2 { // first runs, not measured
 			if _, err := arms[k].once(pace); err != nil {
 				return 0, err
 			}
@@ -111,7 +111,7 @@ func reopen(pace *pacer, arms []*Arm, turned bool) (time.Duration, error) {
 	return time.Since(begun), nil
 }
 
-// enough reports the end of the steady state: time is up, and there are cells enough.
+// enough reports the end of the steady state: the time is over, and there are enough cells.
 func (p Plan) enough(arms []*Arm, took time.Duration) bool {
 	least := leastCells
 	if len(arms) > 1 {
@@ -120,9 +120,9 @@ func (p Plan) enough(arms []*Arm, took time.Duration) bool {
 	return took >= p.Duration && len(arms[len(arms)-1].Cells) >= least
 }
 
-// begin runs an arm for the first time, warms it up and finds the size of its cells. The
-// arm is warm when the medians of two successive windows differ by less than 2 %, or after
-// a fifth of the duration.
+// begin runs an arm for the first time, warms it up and determines its cell size. The arm
+// is warm when the medians of two successive windows differ by less than 2 %, or after a
+// fifth of the duration.
 func (p Plan) begin(pace *pacer, a *Arm) (err error) {
 	if a.First, err = a.once(pace); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (a *Arm) once(pace *pacer) (time.Duration, error) {
 	return a.Run(pace.ctx)
 }
 
-// cell adds one cell.
+// cell measures one cell.
 func (a *Arm) cell(pace *pacer) error {
 	from := len(a.Runs)
 	for range a.PerCell {
@@ -175,17 +175,17 @@ func (a *Arm) cell(pace *pacer) error {
 	return nil
 }
 
-// median sorts took.
+// median sorts took and returns its median.
 func median(took []time.Duration) time.Duration {
 	slices.Sort(took)
 	return (took[(len(took)-1)/2] + took[len(took)/2]) / 2
 }
 
-// pacer lets runs begin at a rate. One that is late begins at once, and those after it
-// keep to its rhythm.
+// pacer starts runs at a rate. A late run starts at once; the runs after it keep the
+// original schedule.
 type pacer struct {
 	ctx      context.Context
-	interval time.Duration // 0 for no waiting
+	interval time.Duration // 0 for no pauses
 	next     time.Time
 }
 

@@ -1,4 +1,4 @@
-// Package bytesize is for numbers of bytes: 4096, 64MiB, 1.5G, 100MB.
+// Package bytesize parses and formats sizes in bytes: 4096, 64MiB, 1.5G, 100MB.
 package bytesize
 
 import (
@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Size is a number of bytes, and a flag for one.
+// Size is a size in bytes, and a flag value.
 type Size int64
 
-// units are what may follow a number, longest first. A bare letter is binary.
+// units are the suffixes, the longest first. A bare letter is binary.
 var units = []struct {
 	suffix string
 	bytes  float64
@@ -32,7 +32,7 @@ func (b *Size) Set(text string) error {
 	}
 	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	if err != nil || !(v >= 0) || v*unit >= math.MaxInt64 {
-		return fmt.Errorf("%q is no size such as 64MiB", text)
+		return fmt.Errorf("%q is not a size such as 64MiB", text)
 	}
 	*b = Size(v * unit)
 	return nil
@@ -49,7 +49,7 @@ func (b *Size) String() string {
 // Type implements pflag.Value.
 func (b *Size) Type() string { return "SIZE" }
 
-// Format writes a number of bytes with three or four digits: 976 B, 47.7 KiB.
+// Format formats a size with three or four digits: 976 B, 47.7 KiB.
 func Format(n int64) string {
 	if n < 1<<10 {
 		return fmt.Sprintf("%d B", n)

@@ -1,5 +1,5 @@
-// Package calibrate finds how integers of an NPU stand for real numbers, from reference
-// values of the same tensor.
+// Package calibrate finds the quantization of an NPU's integers from reference values of
+// the same tensor.
 package calibrate
 
 import (
@@ -10,26 +10,26 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Fit is a scale and a zero point, and how far the reference values are from what they
-// make of the integers. Errors are in steps of the scale.
+// Fit is a scale and a zero point, and the error of the dequantized integers against the
+// reference values. Errors are in steps of the scale.
 type Fit struct {
-	Scale     float64 // a float32
+	Scale     float64 // representable as float32
 	ZeroPoint int64
-	Values    int     // compared
-	Clipped   int     // of these, at an end of the integers' range, with a reference value that does not round to it
-	Max       float64 // the largest error
-	RMS       float64 // the root of the mean square error
+	Values    int     // number of compared values
+	Clipped   int     // number of these at a limit of the integer type whose reference value rounds elsewhere
+	Max       float64 // largest error
+	RMS       float64 // root mean square error
 }
 
-// ErrFit is a reference that the integers do not stand for; match with errors.Is.
+// ErrFit means that the integers do not represent the reference values; match with errors.Is.
 var ErrFit = errors.New("reference values do not fit")
 
-// minCorrelation is how well reference values must follow the integers. Values of a float
-// model do so to more than 0.99, those of another tensor hardly at all.
+// minCorrelation is the minimum correlation of reference values with the integers. Values
+// of the float model have more than 0.99, those of another tensor almost none.
 const minCorrelation = 0.9
 
-// Of fits (q-zero)·scale, for q in stored, to reference values of the same order. stored
-// are of the integer type d.
+// Of fits (q-zero)·scale, for q in stored, to reference values in the same order. stored
+// has values of the integer type d.
 func Of(stored []int32, reference []float64, d tensor.DType) (Fit, error) {
 	lo, hi := limits(d)
 	m, err := measure(stored, reference, lo, hi)
@@ -39,9 +39,9 @@ func Of(stored []int32, reference []float64, d tensor.DType) (Fit, error) {
 	slope, r := m.line()
 	switch {
 	case !(m.qq > 0):
-		return Fit{}, fmt.Errorf("%w: the NPU wrote %v everywhere, which tells no scale: other inputs may", ErrFit, m.q)
+		return Fit{}, fmt.Errorf("%w: the NPU wrote %v everywhere, which determines no scale: use other inputs", ErrFit, m.q)
 	case !(r >= minCorrelation):
-		return Fit{}, fmt.Errorf("%w: correlation %.3f with what the NPU wrote, want %v or more", ErrFit, r, minCorrelation)
+		return Fit{}, fmt.Errorf("%w: correlation %.3f with the NPU's output, want at least %v", ErrFit, r, minCorrelation)
 	}
 	zero := math.Floor(m.q - m.y/slope)
 	best := Fit{RMS: math.Inf(1)}
@@ -55,32 +55,32 @@ func Of(stored []int32, reference []float64, d tensor.DType) (Fit, error) {
 		}
 	}
 	if math.IsInf(best.RMS, 1) {
-		return Fit{}, fmt.Errorf("%w: they ask for scale %v and zero point %v", ErrFit, slope, zero)
+		return Fit{}, fmt.Errorf("%w: the best fit is scale %v and zero point %v", ErrFit, slope, zero)
 	}
 	return best, nil
 }
 
-// smallest is the smallest scale: denormal ones have too few bits.
+// smallest is the smallest scale: denormal scales have too few bits.
 const smallest = 0x1p-126
 
-// limits are the smallest and the largest integer of a type.
+// limits returns the smallest and the largest value of an integer type.
 func limits(d tensor.DType) (lo, hi int32) {
 	shift := 8*min(d.Size(), 4) - 1
 	return -1 << shift, 1<<shift - 1
 }
 
 // moments are sums over pairs of an integer and a reference value: means, and products of
-// distances from these.
+// deviations from them.
 type moments struct {
 	n, q, y    float64
 	qq, qy, yy float64
 }
 
-// measure sums over the pairs inside the range of the integers; over all where nearly none
-// is, as the values at its ends may be clipped.
+// measure sums over the pairs within the range of the integers, as values at its limits may
+// be clipped; over all pairs if nearly all are at the limits.
 func measure(stored []int32, reference []float64, lo, hi int32) (m moments, err error) {
 	if len(stored) != len(reference) || len(stored) == 0 {
-		return m, fmt.Errorf("%w: %d values, the NPU wrote %d", ErrFit, len(reference), len(stored))
+		return m, fmt.Errorf("%w: %d values, want %d", ErrFit, len(reference), len(stored))
 	}
 	for i, y := range reference {
 		if math.IsNaN(y) || math.IsInf(y, 0) {
@@ -93,7 +93,7 @@ func measure(stored []int32, reference []float64, lo, hi int32) (m moments, err 
 	return m, nil
 }
 
-// sum is over the pairs whose integer is from lo to hi.
+// sum sums over the pairs whose integer is from lo to hi.
 func sum(stored []int32, reference []float64, lo, hi int32) (m moments) {
 	for i, q := range stored {
 		if q >= lo && q <= hi {
@@ -112,19 +112,19 @@ func sum(stored []int32, reference []float64, lo, hi int32) (m moments) {
 	return m
 }
 
-// line is the slope of the best line, and the correlation.
+// line returns the slope of the regression line, and the correlation.
 func (m *moments) line() (slope, correlation float64) {
 	return m.qy / m.qq, m.qy / math.Sqrt(m.qq) / math.Sqrt(m.yy)
 }
 
-// through is the slope of the best line with 0 at zero.
+// through returns the slope of the regression line through zero.
 func (m *moments) through(zero float64) float64 {
 	d := m.q - zero
 	return (m.qy + m.n*d*m.y) / (m.qq + m.n*d*d)
 }
 
-// refine is the float32 near scale that makes most reference values exactly: those of a
-// quantised model are products of its own scale.
+// refine returns the float32 near scale that reproduces most reference values exactly:
+// values of a quantized model are products of its own scale.
 func refine(stored []int32, reference []float64, scale float32, zero int32) float32 {
 	const around = 4
 	best, most := scale, -1
@@ -144,7 +144,7 @@ func refine(stored []int32, reference []float64, scale float32, zero int32) floa
 	return best
 }
 
-// judge says how far the reference values are.
+// judge computes the error of the reference values.
 func judge(stored []int32, reference []float64, scale float32, zero, lo, hi int32) Fit {
 	f := Fit{Scale: float64(scale), ZeroPoint: int64(zero), Values: len(stored)}
 	var squares float64

@@ -71,7 +71,7 @@ func TestFitRefuses(t *testing.T) {
 		want string
 	}{
 		"none":                {nil, nil, "0 values"},
-		"another count":       {[]int32{1, 2}, []float64{1}, "1 values, the NPU wrote 2"},
+		"another count":       {[]int32{1, 2}, []float64{1}, "1 values, want 2"},
 		"NaN":                 {[]int32{1, 2}, []float64{1, nan}, "element 1 is NaN"},
 		"infinite":            {[]int32{1, 2}, []float64{inf, 1}, "element 0 is +Inf"},
 		"one integer":         {[]int32{5, 5, 5}, []float64{1, 2, 3}, "wrote 5 everywhere"},
@@ -79,8 +79,8 @@ func TestFitRefuses(t *testing.T) {
 		"constant":            {[]int32{1, 2, 3}, []float64{4, 4, 4}, "correlation NaN"},
 		"unrelated":           {[]int32{1, 2, 3, 4}, []float64{1, -1, 1, -1}, "correlation"},
 		"too large":           {[]int32{1, 2}, []float64{1e300, 1.7e308}, "correlation"},
-		"too small":           {[]int32{1, 2}, []float64{1e-60, 2e-60}, "they ask for scale"},
-		"zero point too high": {[]int32{1, 2, 3}, []float64{-1000, -999, -998}, "they ask for scale 1 and zero point 1001"},
+		"too small":           {[]int32{1, 2}, []float64{1e-60, 2e-60}, "the best fit is scale"},
+		"zero point too high": {[]int32{1, 2, 3}, []float64{-1000, -999, -998}, "the best fit is scale 1 and zero point 1001"},
 	} {
 		if f, err := Of(tt.q, tt.y, tensor.Int8); !errors.Is(err, ErrFit) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: got %+v, %v, want …%s…", name, f, err, tt.want)
@@ -113,7 +113,7 @@ func TestReference(t *testing.T) {
 		"by fit":              {arrays: []*npy.Array{array("a", wrong, 3, 2), array("b", right, 3, 1, 2), array("c", right, 2, 3)}, found: "b"},
 		"another's key":       {arrays: []*npy.Array{array("3:0", right, 3, 2), array("main/3:1", right, 3, 2)}, want: "none of sizes [1 3 2] fits"},
 		"nothing fits":        {arrays: []*npy.Array{array("a", wrong, 3, 2)}, want: `none of sizes [1 3 2] fits: "a": reference values do not fit`},
-		"two fit":             {arrays: []*npy.Array{array("a", right, 3, 2), array("b", twice, 3, 2)}, want: `arrays "a" and "b" both fit; call one "3:1"`},
+		"two fit":             {arrays: []*npy.Array{array("a", right, 3, 2), array("b", twice, 3, 2)}, want: `arrays "a" and "b" both fit; name one "3:1"`},
 		"the same twice":      {arrays: []*npy.Array{array("a", wrong, 3, 2), array("b", right, 3, 2), array("c", right, 1, 3, 2)}, found: "b"},
 		"channels last":       {arrays: []*npy.Array{array("3:1", right, 1, 2, 1, 3)}, c: &last, found: "3:1"},
 		"not numbers":         {arrays: []*npy.Array{{Name: "3:1", Void: true, DType: tensor.Uint8, Sizes: []int{3, 2}, Data: make([]byte, 6)}}, want: "raw 1-byte elements, want real numbers"},

@@ -17,23 +17,23 @@ type Reference struct {
 	used   map[string]bool
 }
 
-// ErrReference is a set of arrays that does not tell about an output; match with errors.Is.
+// ErrReference means that no array fits an output; match with errors.Is.
 var ErrReference = errors.New("no reference values")
 
-// NewReference takes arrays with distinct names.
+// NewReference returns a set of arrays, which must have distinct names.
 func NewReference(arrays []*npy.Array) (*Reference, error) {
 	r := &Reference{arrays: arrays, used: make(map[string]bool)}
 	names := make(map[string]bool, len(arrays))
 	for _, a := range arrays {
 		if names[a.Name] {
-			return nil, fmt.Errorf("%w: two arrays are called %q", ErrReference, a.Name)
+			return nil, fmt.Errorf("%w: two arrays have the name %q", ErrReference, a.Name)
 		}
 		names[a.Name] = true
 	}
 	return r, nil
 }
 
-// Unused lists the arrays that no fit used, in their order.
+// Unused returns the names of the arrays that no fit used, in order.
 func (r *Reference) Unused() (names []string) {
 	for _, a := range r.arrays {
 		if !r.used[a.Name] {
@@ -43,11 +43,11 @@ func (r *Reference) Unused() (names []string) {
 	return names
 }
 
-// Key is the name of an output: DELEGATE:OUTPUT.
+// Key returns the name of an output: DELEGATE:OUTPUT.
 func Key(o *ethosu.StaleOutput) string { return fmt.Sprintf("%d:%d", o.Delegate, o.Output) }
 
-// Fit fits the array that is named after an output, METHOD/DELEGATE:OUTPUT or
-// DELEGATE:OUTPUT, to what the NPU wrote. found is false where there is none.
+// Fit fits the array with the name of an output, METHOD/DELEGATE:OUTPUT or
+// DELEGATE:OUTPUT, to the NPU's output. found is false if there is none.
 func (r *Reference) Fit(c *ethosu.Calibration) (f Fit, name string, found bool, err error) {
 	for _, name := range []string{c.Method + "/" + Key(&c.StaleOutput), Key(&c.StaleOutput)} {
 		i := slices.IndexFunc(r.arrays, func(a *npy.Array) bool { return a.Name == name })
@@ -64,8 +64,8 @@ func (r *Reference) Fit(c *ethosu.Calibration) (f Fit, name string, found bool, 
 	return Fit{}, "", false, nil
 }
 
-// Search fits the arrays of an output's sizes and takes the one that fits, whatever its
-// name. Of two that fit about as well and tell different scales it takes none.
+// Search fits all arrays of an output's sizes and returns the one that fits, whatever its
+// name. If two fit about equally well with different scales, it returns an error.
 func (r *Reference) Search(c *ethosu.Calibration) (best Fit, name string, err error) {
 	var why []string
 	var rival string
@@ -93,22 +93,22 @@ func (r *Reference) Search(c *ethosu.Calibration) (best Fit, name string, err er
 		}
 	}
 	if rival != "" {
-		return best, "", fmt.Errorf("%w: arrays %q and %q both fit; call one %q", ErrReference, name, rival, Key(&c.StaleOutput))
+		return best, "", fmt.Errorf("%w: arrays %q and %q both fit; name one %q", ErrReference, name, rival, Key(&c.StaleOutput))
 	}
 	if name == "" {
-		return best, "", fmt.Errorf("%w: no array is called %q, and none of sizes %v fits%s", ErrReference, Key(&c.StaleOutput), c.Sizes, list(why))
+		return best, "", fmt.Errorf("%w: no array has the name %q, and none of sizes %v fits%s", ErrReference, Key(&c.StaleOutput), c.Sizes, list(why))
 	}
 	r.used[name] = true
 	return best, name, nil
 }
 
-// close reports two fits of which neither is much better than the other, or both are good.
+// close reports whether neither fit is much better than the other, or both are good.
 func close(a, b Fit) bool {
 	const good = 0.01
 	return max(a.RMS, good) <= 2*max(b.RMS, good) && max(b.RMS, good) <= 2*max(a.RMS, good)
 }
 
-// list is a few reasons.
+// list formats a few reasons.
 func list(why []string) string {
 	const most = 4
 	if len(why) > most {
@@ -120,7 +120,7 @@ func list(why []string) string {
 	return ": " + strings.Join(why, "; ")
 }
 
-// isKey reports the name of an output.
+// isKey reports whether name is the name of an output.
 func isKey(name string) bool {
 	var d, o int
 	_, key, found := strings.Cut(name, "/")
@@ -131,7 +131,7 @@ func isKey(name string) bool {
 	return n == 2 && key == fmt.Sprintf("%d:%d", d, o)
 }
 
-// fitArray fits an array in logical order to an output in the order of its memory.
+// fitArray fits an array in logical order to an output in memory order.
 func fitArray(a *npy.Array, c *ethosu.Calibration) (Fit, error) {
 	load := tensor.Loader[float64](a.DType)
 	if a.Void || load == nil {
@@ -148,7 +148,7 @@ func fitArray(a *npy.Array, c *ethosu.Calibration) (Fit, error) {
 	return Of(c.Stored, tensor.Data[float64](stored), c.Written)
 }
 
-// sameSizes compares sizes but for those that are 1.
+// sameSizes compares sizes, ignoring those that are 1.
 func sameSizes(a, b []int) bool {
 	one := func(n int) bool { return n == 1 }
 	return slices.Equal(slices.DeleteFunc(slices.Clone(a), one), slices.DeleteFunc(slices.Clone(b), one))

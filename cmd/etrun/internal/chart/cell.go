@@ -7,21 +7,21 @@ import (
 	"unicode/utf8"
 )
 
-// Cell is a box with a label. Left and Width are parts of the drawing's width in per cent,
-// Top and Height are pixels.
+// Cell is a box with a label. Left and Width are percentages of the drawing's width, Top and
+// Height are pixels.
 type Cell struct {
 	Left, Width float64
 	Top, Height float64
-	Class       string // of the style
-	Label       string // drawn where it fits, or cut
-	Detail      string // shown on hovering
+	Class       string // CSS class
+	Label       string // truncated to fit
+	Detail      string // tooltip
 }
 
-// charWidth is that of a letter of a label, in pixels.
+// charWidth is the width of a character of a label, in pixels.
 const charWidth = 6.2
 
-// write draws the cell. Its label is the one for a drawing of so many pixels; data-label has
-// it for scripts that know the width.
+// write draws the cell. Its label fits a drawing of the given width in pixels; data-label has
+// the full text for scripts that know the real width.
 func (c *Cell) write(b *strings.Builder, width float64) {
 	fmt.Fprintf(b, `<svg class="cell" x="%.3f%%" y="%.1f" width="%.3f%%" height="%.1f" data-label="%s"><title>%s</title>`+
 		`<rect class="box %s" width="100%%" height="100%%"/>`,
@@ -38,8 +38,8 @@ func (c *Cell) write(b *strings.Builder, width float64) {
 	b.WriteString("</svg>\n")
 }
 
-// WriteArea draws cells as an element of so many pixels. A page that has [Style] may make it
-// as wide as it wants.
+// WriteArea draws cells as an element of the given size in pixels. A page with [Style] may
+// scale its width.
 func WriteArea(b *strings.Builder, height, width float64, cells []Cell) {
 	fmt.Fprintf(b, `<svg class="chart" width="%.0f" height="%.0f">`+"\n", width, height)
 	for i := range cells {
@@ -48,7 +48,7 @@ func WriteArea(b *strings.Builder, height, width float64, cells []Cell) {
 	b.WriteString("</svg>\n")
 }
 
-// attribute is text as XML allows it, also between quotes.
+// attribute escapes text for XML, also between quotes.
 func attribute(text string) string {
 	return html.EscapeString(strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\n' || r == utf8.RuneError || r == 0xfffe || r == 0xffff {
@@ -58,7 +58,7 @@ func attribute(text string) string {
 	}, text))
 }
 
-// fit cuts a label to a width, or leaves it out.
+// fit truncates a label to a width, or drops it.
 func fit(label string, width float64) string {
 	n := int(width / charWidth)
 	switch r := []rune(label); {
@@ -70,8 +70,8 @@ func fit(label string, width float64) string {
 	return ""
 }
 
-// Short is the name of an operator or delegate as a label has it: without the namespace and
-// overload, or the backend, which most of a program share.
+// Short returns the short name of an operator or delegate for labels: without namespace and
+// overload, or backend.
 func Short(name string) string {
 	if _, operator, ok := strings.Cut(name, "::"); ok && operator != "" {
 		name, _, _ = strings.Cut(operator, ".")

@@ -1,10 +1,10 @@
-// Package chart draws memory plans and profiles as SVG: boxes whose horizontal places are
-// parts of a width that only the reader's window knows, and vertical ones pixels.
+// Package chart draws memory plans and profiles as SVG. Horizontal positions are percentages,
+// as the width depends on the window; vertical positions are pixels.
 package chart
 
 import (
 	"cmp"
-	_ "embed" // the style
+	_ "embed" // style sheet
 	"fmt"
 	"html"
 	"io"
@@ -15,16 +15,16 @@ import (
 )
 
 // Chart is a drawing of several plans of one method, one below the other, on one scale:
-// time from left to right, addresses upwards, one box for each storage.
+// time from left to right, addresses upward, one box per storage.
 type Chart struct {
 	Title string
 	Steps int   // instructions; time goes from -1 (inputs are set) to Steps (outputs are read)
-	Bound int64 // bytes of arenas that no plan can do without
-	Peak  int   // step at which the most bytes of arenas are alive, -1 … Steps
+	Bound int64 // lower bound of the arena size of any plan
+	Peak  int   // step with the most live arena bytes, -1 … Steps
 	Plans []Plan
 }
 
-// Plan is one placement.
+// Plan is one memory plan.
 type Plan struct {
 	Name  string
 	Size  int64 // bytes of the arenas; boxes above them are state and scratch
@@ -35,34 +35,34 @@ type Plan struct {
 type Box struct {
 	First, Last   int
 	Offset, Bytes int64
-	Label         string // short, drawn where it fits
-	Detail        string // shown on hovering
+	Label         string // short, drawn if it fits
+	Detail        string // tooltip
 	Class         string // one of Classes
 	Conflict      bool   // shares bytes with another box at the same time
 }
 
-// Classes are the kinds of boxes, as the style has them.
+// Classes are the kinds of boxes, and their CSS classes.
 var Classes = []string{"input", "activation", "output", "state", "scratch"}
 
-// Style is the style sheet of drawings: colours for light and dark windows as variables of
-// the root, and what uses them.
+// Style is the style sheet of drawings, with colors for light and dark windows as variables
+// of the root.
 //
 //go:embed chart.css
 var Style string
 
 // Sizes of a drawing, in pixels.
 const (
-	Width      = 720 // where the window does not give another
+	Width      = 720 // unless the window sets another
 	axisWidth  = 72
 	areaWidth  = Width - axisWidth - 8
 	nameHeight = 26
 	plotHeight = 340
 	panelFoot  = 40
 	legendFoot = 26
-	maxBoxes   = 4000 // of a plan; the largest are drawn
+	maxBoxes   = 4000 // per plan; the largest are drawn
 )
 
-// panelHeight is that of one plan with its axes.
+// panelHeight is the height of one plan with its axes.
 const panelHeight = nameHeight + plotHeight + panelFoot
 
 // WriteSVG writes the chart as an SVG document.
@@ -91,8 +91,8 @@ func (c *Chart) WriteSVG(w io.Writer) error {
 	return err
 }
 
-// Panel is the drawing of one plan, without its name, as an element of a page that has [Style]. It is as wide
-// as the page makes it; labels are those that fit [Width].
+// Panel draws one plan, without its name, as an element of a page with [Style]. The page sets
+// its width; labels fit [Width].
 func (c *Chart) Panel(i int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<div class="plan"><svg class="chart axis" width="%d" height="%d">`+"\n", axisWidth, plotHeight+panelFoot)
@@ -103,7 +103,7 @@ func (c *Chart) Panel(i int) string {
 	return b.String()
 }
 
-// top is the number of bytes at the upper edge of all plans.
+// top returns the number of bytes at the upper edge of all plans.
 func (c *Chart) top() int64 {
 	most := max(c.Bound, 1)
 	for _, p := range c.Plans {
@@ -112,11 +112,11 @@ func (c *Chart) top() int64 {
 			most = max(most, p.Boxes[i].Offset+p.Boxes[i].Bytes)
 		}
 	}
-	most = min(most, 1<<60) // a file may claim more
+	most = min(most, 1<<60) // a file may declare more
 	return most + most/20 + 1
 }
 
-// classes are those that some box has.
+// classes returns the classes in use.
 func (c *Chart) classes() (list []string) {
 	for _, class := range Classes {
 		if slices.ContainsFunc(c.Plans, func(p Plan) bool {
@@ -128,7 +128,7 @@ func (c *Chart) classes() (list []string) {
 	return list
 }
 
-// legend is a row of the classes and of the bound.
+// legend draws the classes and the lower bound.
 func (c *Chart) legend(b *strings.Builder) {
 	x := 8
 	for _, class := range c.classes() {
@@ -140,13 +140,13 @@ func (c *Chart) legend(b *strings.Builder) {
 		x, x+24, x+30, bytesize.Format(c.Bound))
 }
 
-// x is a step's place in the width, in per cent.
+// x returns the horizontal position of a step in per cent.
 func (c *Chart) x(step int) float64 { return 100 * float64(step+1) / float64(c.Steps+2) }
 
-// y is the place of an address, in pixels from above.
+// y returns the vertical position of an address in pixels from the top.
 func (c *Chart) y(bytes int64) float64 { return plotHeight * (1 - float64(bytes)/float64(c.top())) }
 
-// ticks are round addresses.
+// ticks returns round addresses.
 func (c *Chart) ticks() (list []int64) {
 	top := c.top()
 	for at, step := int64(0), round(float64(top)/6); at <= top; at += step {
@@ -155,7 +155,7 @@ func (c *Chart) ticks() (list []int64) {
 	return list
 }
 
-// axis is the axis of addresses.
+// axis draws the address axis.
 func (c *Chart) axis(b *strings.Builder) {
 	for _, at := range c.ticks() {
 		fmt.Fprintf(b, `<text x="%d" y="%.1f" class="tick" text-anchor="end">%s</text>`+"\n",
@@ -163,7 +163,7 @@ func (c *Chart) axis(b *strings.Builder) {
 	}
 }
 
-// area draws the boxes of a plan and the axis of time.
+// area draws the boxes of a plan and the time axis.
 func (c *Chart) area(b *strings.Builder, p *Plan) {
 	fmt.Fprintf(b, `<rect width="100%%" height="%d" class="ground"/>`+"\n", plotHeight)
 	for _, at := range c.ticks() {
@@ -184,7 +184,7 @@ func across(b *strings.Builder, y float64, class string) {
 	fmt.Fprintf(b, `<line x1="0" x2="100%%" y1="%.1f" y2="%.1f" class="%s"/>`+"\n", y, y, class)
 }
 
-// largest are the boxes to draw, small ones last so that they are on top.
+// largest returns the boxes to draw, the small ones last so that they are on top.
 func largest(boxes []Box) []Box {
 	boxes = slices.Clone(boxes)
 	slices.SortStableFunc(boxes, func(a, b Box) int { return cmp.Compare(b.Bytes, a.Bytes) })
@@ -201,7 +201,7 @@ func (c *Chart) cell(box *Box) *Cell {
 	return cell
 }
 
-// steps is the axis of time.
+// steps draws the time axis.
 func (c *Chart) steps(b *strings.Builder) {
 	every := int(max(round(float64(c.Steps)/6), 1))
 	for at := 0; at < c.Steps; at += every {
@@ -211,7 +211,7 @@ func (c *Chart) steps(b *strings.Builder) {
 	fmt.Fprintf(b, `<text x="50%%" y="%d" class="tick" text-anchor="middle">instruction</text>`+"\n", plotHeight+31)
 }
 
-// round is the next of 1, 2, 4, 8, … that is at least v.
+// round returns the smallest power of two that is at least v.
 func round(v float64) int64 {
 	n := int64(1)
 	for float64(n) < v && n < 1<<60 {

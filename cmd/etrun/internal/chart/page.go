@@ -1,7 +1,7 @@
 package chart
 
 import (
-	_ "embed" // the script
+	_ "embed" // script
 	"fmt"
 	"html"
 	"io"
@@ -10,7 +10,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
 )
 
-// Script makes the labels of all drawings of a page fit the width that the page gives them.
+// Script fits the labels of all drawings of a page to the page's width.
 //
 //go:embed chart.js
 var Script string
@@ -26,7 +26,7 @@ The red line is the size of the arenas, with state and scratch above it; the das
 red band is the peak.</p>
 `
 
-// WriteHTML writes a page that holds the chart and needs nothing else.
+// WriteHTML writes a self-contained page with the chart.
 func (c *Chart) WriteHTML(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, pageHead, html.EscapeString(c.Title), Style)
@@ -39,7 +39,7 @@ func (c *Chart) WriteHTML(w io.Writer) error {
 	return err
 }
 
-// Legend is the legend as an element of a page that has [Style].
+// Legend returns the legend as an element of a page with [Style].
 func (c *Chart) Legend() string {
 	var b strings.Builder
 	b.WriteString(`<p class="legend">`)

@@ -1,4 +1,4 @@
-// Package diff measures how far the outputs of two runs are apart.
+// Package diff measures the distance between the outputs of two runs.
 package diff
 
 import (
@@ -13,19 +13,19 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Distance is how far an output is from the one wanted. Figures are of tensors of real
-// numbers; pairs of equal elements, also of NaNs and of infinities, are 0 apart.
+// Distance is the distance of an output from the expected one. The figures are for tensors
+// of real numbers; pairs of equal elements, including NaNs and infinities, have distance 0.
 type Distance struct {
-	Differs string        `json:"difference,omitempty"` // beyond the tolerance: what, and where first
-	Equal   bool          `json:"equal"`                // element by element
+	Differs string        `json:"difference,omitempty"` // first element beyond the tolerance, and how many
+	Equal   bool          `json:"equal"`                // all elements are equal
 	MaxAbs  output.Number `json:"max_abs"`
 	MeanAbs output.Number `json:"mean_abs"`
-	MaxRel  output.Number `json:"max_rel"` // of |want|, where that is not 0
-	MaxULP  uint64        `json:"max_ulp"` // steps between neighbouring numbers of the type
-	Cosine  output.Number `json:"cosine"`  // of the angle between both as vectors
+	MaxRel  output.Number `json:"max_rel"` // relative to |want|, unless that is 0
+	MaxULP  uint64        `json:"max_ulp"` // units in the last place
+	Cosine  output.Number `json:"cosine"`  // cosine similarity
 }
 
-// Measure compares got with want; a tolerance is for floats.
+// Measure compares got with want; the tolerance applies to floats.
 func Measure(got, want *tensor.Value, tol kernels.Tolerance) Distance {
 	d := Distance{Cosine: 1, Equal: true}
 	if err := kerneltest.CompareValues(got, want, tol); err != nil {
@@ -44,7 +44,7 @@ func Measure(got, want *tensor.Value, tol kernels.Tolerance) Distance {
 	return d
 }
 
-// elements goes through two series of elements of one type.
+// elements compares two lists of elements of one type.
 func (d *Distance) elements(t tensor.DType, got, want []byte) {
 	load, size := tensor.Loader[float64](t), t.Size()
 	if load == nil {
@@ -72,7 +72,7 @@ func (d *Distance) elements(t tensor.DType, got, want []byte) {
 	}
 }
 
-// sums are over pairs that went by; the angle is of the finite ones.
+// sums are over the pairs so far; the cosine is over the finite ones.
 type sums struct {
 	n                       int
 	abs, got, want, product float64
@@ -103,7 +103,7 @@ func (d *Distance) pair(t tensor.DType, g, w float64, sum *sums) {
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// steps counts the numbers of a type from one to the other.
+// steps counts the representable numbers of a type from a to b.
 func steps(t tensor.DType, a, b float64) uint64 {
 	x, ok := ordinal(t, a)
 	if !ok {
@@ -116,9 +116,9 @@ func steps(t tensor.DType, a, b float64) uint64 {
 	return uint64(y) - uint64(x)
 }
 
-// ordinal numbers the floats of a type in their order; both zeros are 0.
+// ordinal numbers the floats of a type in order; both zeros are 0.
 func ordinal(t tensor.DType, x float64) (int64, bool) {
-	var magnitude uint64 // the bits without the sign
+	var magnitude uint64 // bits without the sign
 	switch abs := math.Abs(x); t {
 	case tensor.Float64:
 		magnitude = math.Float64bits(abs)

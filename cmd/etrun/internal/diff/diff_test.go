@@ -53,7 +53,7 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// Neighbours are a step apart, in every type and at every magnitude.
+// Adjacent numbers are one ULP apart, in every type and at every magnitude.
 func TestSteps(t *testing.T) {
 	for bits := range uint16(0x7bff) {
 		a, b := float64(float16.Frombits(bits).Float32()), float64(float16.Frombits(bits+1).Float32())

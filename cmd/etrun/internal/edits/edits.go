@@ -1,15 +1,15 @@
 // Package edits aligns two lists of lines.
 package edits
 
-// Pair is a line of either list; -1 stands for none.
+// Pair is a line of either list; -1 means no line.
 type Pair struct{ A, B int }
 
-// mostCells bounds the table of a comparison: longer lists are compared by their common
-// beginning and end alone.
+// mostCells limits the table of a comparison: for longer lists only the common beginning
+// and end are aligned.
 const mostCells = 1 << 24
 
-// Align pairs the lines of a longest common subsequence, in order, with the other lines
-// of both lists between them, those of a first.
+// Align pairs the lines of a longest common subsequence, in order. The other lines of both
+// lists are between them, those of a first.
 func Align(a, b []string) (pairs []Pair) {
 	head := 0
 	for head < min(len(a), len(b)) && a[head] == b[head] {
@@ -27,7 +27,7 @@ func Align(a, b []string) (pairs []Pair) {
 	return pairs
 }
 
-// middle aligns what stands behind the first lines.
+// middle aligns the lines after the common head.
 func middle(a, b []string, head int) (pairs []Pair) {
 	n, m := len(a)-head, len(b)-head
 	common := func(i, j int) int { return 0 }
@@ -52,8 +52,8 @@ func middle(a, b []string, head int) (pairs []Pair) {
 	return pairs
 }
 
-// lengths are those of longest common subsequences of the ends of a and b from each place
-// on, by rows of len(b)+1.
+// lengths returns the lengths of the longest common subsequences of the suffixes of a and b,
+// in rows of len(b)+1.
 func lengths(a, b []string) []int32 {
 	row := len(b) + 1
 	table := make([]int32, (len(a)+1)*row)

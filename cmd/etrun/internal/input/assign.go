@@ -12,24 +12,24 @@ import (
 	"github.com/etrun-go/etrun/internal/openfile"
 )
 
-// source is what one input is made of.
+// source is the source of one input.
 type source struct {
 	spec  *Spec
 	kind  Source
-	array *npy.Array     // of an archive
+	array *npy.Array     // from an archive
 	json  []byte         // a JSON value
-	file  *openfile.File // of other files, open
+	file  *openfile.File // other files, open
 }
 
-// assignment collects the slots' sources.
+// assignment collects the sources of the slots.
 type assignment struct {
 	slots   []etrun.ValueMeta
-	sources []source // a nil spec: not yet given
-	next    int      // no free slot before this
+	sources []source // nil spec: not assigned
+	next    int      // all slots before this are assigned
 }
 
-// assign gives each slot its source: named arguments first, then the others in
-// order, each archive spreading over as many slots as it has arrays.
+// assign assigns a source to each slot: named arguments first, then the others in order. An
+// archive fills as many slots as it has arrays.
 func (r *Resolver) assign(ctx context.Context, specs []Spec, slots []etrun.ValueMeta) ([]source, error) {
 	a := &assignment{slots: slots, sources: make([]source, len(slots))}
 	for _, named := range []bool{true, false} {
@@ -49,7 +49,7 @@ func (r *Resolver) assign(ctx context.Context, specs []Spec, slots []etrun.Value
 	return a.sources, nil
 }
 
-// place finds the slots of one argument.
+// place assigns one argument to its slots.
 func (r *Resolver) place(ctx context.Context, a *assignment, s *Spec) error {
 	src := source{spec: s, kind: s.Source}
 	if s.Path != "" {
@@ -85,14 +85,14 @@ func (r *Resolver) place(ctx context.Context, a *assignment, s *Spec) error {
 	return nil
 }
 
-// parts are what an argument has for several inputs, with their names; nil where it is of
-// one.
+// parts splits an argument for several inputs into sources with names; nil for an argument
+// for one input.
 func (r *Resolver) parts(src source) (parts []source, names []string, err error) {
 	s := src.spec
 	switch src.kind {
 	case Archive, Tensors:
 		if s.Shape != nil {
-			return nil, nil, fmt.Errorf("%w: %s: an archive of arrays states their types itself", ErrSpec, s.Text)
+			return nil, nil, fmt.Errorf("%w: %s: an archive already contains the types", ErrSpec, s.Text)
 		}
 		arrays, err := r.arrays(src)
 		if err != nil {
@@ -126,8 +126,8 @@ func (r *Resolver) parts(src source) (parts []source, names []string, err error)
 
 var numbered = regexp.MustCompile(`^(?:arr|arg|args|in|input)_?([0-9]+)$`)
 
-// arrayInput is the input that an array's name stands for: NumPy's own arr_0 and
-// its like count inputs, any other is a name.
+// arrayInput returns the input for an array's name: arr_0 and the like are indexes of
+// inputs, other names are input names.
 func arrayInput(name string) string {
 	if m := numbered.FindStringSubmatch(name); m != nil {
 		return m[1]
@@ -135,7 +135,7 @@ func arrayInput(name string) string {
 	return name
 }
 
-// find is the slot of that index or name, -1 if there is none.
+// find returns the slot of an index or name, -1 if there is none.
 func (a *assignment) find(name string) int {
 	if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(a.slots) {
 		return i
@@ -143,7 +143,7 @@ func (a *assignment) find(name string) int {
 	return slices.IndexFunc(a.slots, func(s etrun.ValueMeta) bool { return s.Name == name && name != "" })
 }
 
-// put gives the slot called name, or the next free one, its source.
+// put assigns src to the slot name, or to the next free one.
 func (a *assignment) put(name string, src source) error {
 	at := a.find(name)
 	switch {
@@ -155,7 +155,7 @@ func (a *assignment) put(name string, src source) error {
 	case at < 0:
 		return fmt.Errorf("%w %q: no input %q; %s", ErrSpec, src.spec.Text, name, a.names())
 	case a.sources[at].spec != nil:
-		return fmt.Errorf("%w: input %d given twice, by %s and %s", ErrMismatch, at, a.sources[at].spec.Text, src.spec.Text)
+		return fmt.Errorf("%w: input %d is set twice, by %s and %s", ErrMismatch, at, a.sources[at].spec.Text, src.spec.Text)
 	}
 	a.sources[at] = src
 	return nil

@@ -6,18 +6,18 @@ import (
 	"strconv"
 )
 
-// Faults of inputs; match with errors.Is.
+// Classes of input errors; match with errors.Is.
 var (
 	ErrMismatch = errors.New("input mismatch")   // the input does not fit the method
 	ErrMemory   = errors.New("inputs too large") // more bytes than the limit
-	ErrFile     = errors.New("unreadable input") // the file is not what its name says, or cannot be read
+	ErrFile     = errors.New("unreadable input") // the file has another format than its name, or cannot be read
 )
 
-// Error is a fault of one input.
+// Error is an error of one input.
 type Error struct {
 	Index  int
-	Name   string // as the program declares it, may be empty
-	Spec   string // the argument, empty where none was given
+	Name   string // declared name, may be empty
+	Spec   string // argument, empty if there is none
 	Reason error  // ErrMismatch, ErrMemory or ErrFile
 	Err    error  // the details
 }
@@ -33,10 +33,10 @@ func (e *Error) Error() string {
 	return text + ": " + e.Err.Error()
 }
 
-// Unwrap gives the reason and the details to errors.Is and errors.As.
+// Unwrap returns the reason and the details.
 func (e *Error) Unwrap() []error { return []error{e.Reason, e.Err} }
 
-// mismatch is an input's error without its place, which Resolve adds.
+// mismatch is an input error without a location, which Resolve adds.
 func mismatch(format string, args ...any) error {
 	return &Error{Index: -1, Reason: ErrMismatch, Err: fmt.Errorf(format, args...)}
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// fillStretch is how many elements are made between two looks at the context.
+// fillStretch is the number of elements between two checks of the context.
 const fillStretch = 1 << 20
 
-// fill makes a tensor of zeros, ones or random elements. Random floats are uniform
-// in [0, 1); bytes take every value; wider integers and booleans are 0 or 1, which
-// serve as indices too. The same seed and index give the same elements anywhere.
+// fill makes a tensor of zeros, ones or random elements. Random floats are uniform in
+// [0, 1); bytes have any value; wider integers and booleans are 0 or 1, so that they are
+// valid indices. Equal seed and index give equal elements on every machine.
 func (r *Resolver) fill(ctx context.Context, index int, how string, slot etrun.ValueMeta) (*tensor.Tensor, error) {
 	t, err := r.allocate(slot)
 	if err != nil || how == "zeros" {
@@ -28,7 +28,7 @@ func (r *Resolver) fill(ctx context.Context, index int, how string, slot etrun.V
 		part, parts = real, 2
 	}
 	if tensor.Storer[float64](part) == nil {
-		return nil, mismatch("%s for elements of %v; zeros or a file will do", how, slot.DType)
+		return nil, mismatch("%s for elements of %v; use zeros or a file", how, slot.DType)
 	}
 	for i, rest := 0, t.Data; len(rest) > 0; i, rest = i+1, rest[part.Size()*parts:] {
 		if i%fillStretch == 0 && ctx.Err() != nil {
@@ -39,8 +39,8 @@ func (r *Resolver) fill(ctx context.Context, index int, how string, slot etrun.V
 	return t, nil
 }
 
-// realParts are the element types of complex numbers' two halves. The imaginary
-// ones stay zero.
+// realParts are the element types of the halves of complex numbers. Imaginary parts stay
+// zero.
 var realParts = map[tensor.DType]tensor.DType{
 	tensor.Complex32: tensor.Float16, tensor.Complex64: tensor.Float32, tensor.Complex128: tensor.Float64,
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/etrun-go/etrun/internal/openfile"
 )
 
-// ReadFolder reads the .npy files of a folder as arrays with their names, whose elements
-// together take at most limit bytes. Errors are ErrFile or ErrMemory.
+// ReadFolder reads the .npy files of a folder as arrays with their names, of at most limit
+// bytes in total. Errors are ErrFile or ErrMemory.
 func ReadFolder(ctx context.Context, dir string, limit int64) (arrays []*npy.Array, err error) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -34,7 +34,7 @@ func ReadFolder(ctx context.Context, dir string, limit int64) (arrays []*npy.Arr
 		arrays = append(arrays, a)
 	}
 	if len(arrays) == 0 {
-		return nil, fmt.Errorf("%w: %s: no .npy file in the folder", ErrFile, dir)
+		return nil, fmt.Errorf("%w: %s: no .npy files in the folder", ErrFile, dir)
 	}
 	return arrays, nil
 }

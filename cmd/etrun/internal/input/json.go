@@ -13,13 +13,13 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// member is a value of a JSON object.
+// member is one member of a JSON object.
 type member struct {
 	name string
 	text json.RawMessage
 }
 
-// jsonMembers are the values of an object, in its order; ok is false for other values.
+// jsonMembers returns the members of an object, in order; ok is false for other values.
 func jsonMembers(text []byte) (list []member, ok bool, err error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -47,7 +47,7 @@ func jsonMembers(text []byte) (list []member, ok bool, err error) {
 	return list, true, nil
 }
 
-// plainJSON is an error of reading JSON, which all are faults of the file.
+// plainJSON wraps an error of reading JSON as an error of the file.
 func plainJSON(err error) error {
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
@@ -55,16 +55,16 @@ func plainJSON(err error) error {
 	return fmt.Errorf("JSON: %w", err)
 }
 
-// numbers is a list of lists of JSON as it is read.
+// numbers is a nested list of JSON numbers being read.
 type numbers struct {
 	decoder *json.Decoder
 	dtype   tensor.DType
-	sizes   []int // known from the first lists at each depth
+	sizes   []int // lengths of the first lists at each depth
 	data    []byte
 	most    int64 // bytes of data
 }
 
-// jsonValue makes the value of a JSON text for an input.
+// jsonValue converts a JSON text to the value of an input.
 func (r *Resolver) jsonValue(text []byte, slot etrun.ValueMeta) (tensor.Value, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -78,12 +78,12 @@ func (r *Resolver) jsonValue(text []byte, slot etrun.ValueMeta) (tensor.Value, e
 	if !jsonTypes[slot.DType] {
 		return tensor.Value{}, mismatch("JSON for elements of %v", slot.DType)
 	}
-	n := numbers{decoder: d, dtype: slot.DType, most: r.Limit / 2} // growing takes as much again
+	n := numbers{decoder: d, dtype: slot.DType, most: r.Limit / 2} // growing doubles the memory
 	if err := n.read(0); err != nil {
 		return tensor.Value{}, err
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return tensor.Value{}, plainJSON(errors.New("more follows the value"))
+		return tensor.Value{}, plainJSON(errors.New("text after the value"))
 	}
 	slot.Sizes, slot.DimOrder = n.sizes, nil
 	if slot.Sizes == nil {
@@ -97,13 +97,13 @@ func (r *Resolver) jsonValue(text []byte, slot etrun.ValueMeta) (tensor.Value, e
 	return tensor.TensorValue(t), nil
 }
 
-// jsonTypes are the element types that JSON has numbers for.
+// jsonTypes are the element types with a JSON representation.
 var jsonTypes = map[tensor.DType]bool{
 	tensor.Uint8: true, tensor.Int8: true, tensor.Int16: true, tensor.Int32: true, tensor.Int64: true, tensor.Bool: true,
 	tensor.Float16: true, tensor.BFloat16: true, tensor.Float32: true, tensor.Float64: true,
 }
 
-// jsonScalar is a value of a declared scalar.
+// jsonScalar returns the value of a declared scalar.
 func jsonScalar(v any, slot etrun.ValueMeta) (tensor.Value, error) {
 	number, isNumber := v.(json.Number)
 	switch slot.Kind {
@@ -131,7 +131,7 @@ func jsonScalar(v any, slot etrun.ValueMeta) (tensor.Value, error) {
 	return tensor.Value{}, mismatch("%.40s, want %s", fmt.Sprint(v), want(slot))
 }
 
-// read reads a value at a depth: a list, whose items are all alike, or a number.
+// read reads a value at a depth: a list of values of one shape, or a number.
 func (n *numbers) read(depth int) error {
 	token, err := n.decoder.Token()
 	if err != nil {
@@ -139,12 +139,12 @@ func (n *numbers) read(depth int) error {
 	}
 	if token != json.Delim('[') {
 		if depth != len(n.sizes) {
-			return mismatch("JSON: a number beside lists")
+			return mismatch("JSON: a number in a list of lists")
 		}
 		return n.element(token)
 	}
 	if len(n.data) > 0 && depth >= len(n.sizes) || depth >= tensor.MaxRank {
-		return mismatch("JSON: a list beside numbers, or more than %d in each other", tensor.MaxRank)
+		return mismatch("JSON: a list in a list of numbers, or more than %d levels", tensor.MaxRank)
 	}
 	first := depth == len(n.sizes)
 	if first {
@@ -168,7 +168,7 @@ func (n *numbers) read(depth int) error {
 	return nil
 }
 
-// element adds a number, which must be one that the type holds.
+// element adds a number, which the type must be able to represent.
 func (n *numbers) element(token json.Token) error {
 	size := n.dtype.Size()
 	if int64(len(n.data)+size) > n.most {
@@ -208,7 +208,7 @@ func (n *numbers) element(token json.Token) error {
 	return nil
 }
 
-// integerRange is what integers of a type, or a boolean, may be.
+// integerRange returns the range of an integer type, or of booleans.
 func integerRange(d tensor.DType) (low, high int64) {
 	switch d {
 	case tensor.Bool:

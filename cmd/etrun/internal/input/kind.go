@@ -12,11 +12,11 @@ import (
 	"github.com/etrun-go/etrun/internal/openfile"
 )
 
-// startBytes is how many first bytes of a file tell its kind.
+// startBytes is the number of first bytes that identify a file format.
 const startBytes = 16
 
-// kindOf is the kind of a file by its first bytes; ok is false where they tell nothing, as
-// those of raw elements.
+// kindOf returns the kind of a file by its first bytes; ok is false if they are not
+// conclusive, as for raw elements.
 func kindOf(start []byte) (kind Source, ok bool) {
 	has := func(magic string) bool { return bytes.HasPrefix(start, []byte(magic)) }
 	switch {
@@ -36,8 +36,8 @@ func kindOf(start []byte) (kind Source, ok bool) {
 	return Raw, false
 }
 
-// looksLikeJSON reports the beginning of a list of numbers. Elements hardly ever are so:
-// every byte must be one of few.
+// looksLikeJSON reports whether start is the beginning of a list of numbers. Raw elements
+// hardly ever match: every byte must be one of a few.
 func looksLikeJSON(start []byte) bool {
 	start = bytes.TrimLeft(start, " \t\r\n")
 	if len(start) < 8 || start[0] != '[' {
@@ -51,18 +51,18 @@ func looksLikeJSON(start []byte) bool {
 	return true
 }
 
-// startChecks refuse a file by its first bytes that is not of the kind that its name says.
+// startChecks reject files whose first bytes do not match the extension.
 var startChecks = map[Source]func([]byte) error{
 	Array:   func(start []byte) error { return npy.CheckStart(start[:min(len(start), npy.StartBytes)]) },
 	Archive: func(start []byte) error { return npy.CheckZipStart(start[:min(len(start), npy.StartBytes)]) },
 	Picture: func(start []byte) error { return picture.CheckStart(start[:min(len(start), picture.StartBytes)]) },
 }
 
-// open opens the file of an argument. Its kind is what its first bytes tell; where they
-// tell nothing, or the argument states raw elements, what its name says.
+// open opens the file of an argument. Its first bytes determine the kind; if they are not
+// conclusive, or the argument sets a type for raw elements, the extension does.
 func (r *Resolver) open(ctx context.Context, s *Spec) (*openfile.File, Source, error) {
 	kind := s.Source
-	most := int64(0) // the reader of each kind knows, too
+	most := int64(0) // the reader of each kind has its own limit, too
 	switch kind {
 	case Archive:
 		most = npy.MaxZip(r.Limit)
@@ -86,7 +86,7 @@ func (r *Resolver) open(ctx context.Context, s *Spec) (*openfile.File, Source, e
 	return f, kind, err
 }
 
-// closeFiles ends all that were opened.
+// closeFiles closes all opened files.
 func (r *Resolver) closeFiles() {
 	for _, f := range r.files {
 		f.Close()
@@ -109,7 +109,7 @@ func whole(f *openfile.File, path string, limit int64) ([]byte, error) {
 	return b, err
 }
 
-// readerAt is a file as archives are read: a pipe's bytes are kept.
+// readerAt returns a file with random access for archives; the bytes of a pipe are buffered.
 func readerAt(f *openfile.File, path string, limit int64) (io.ReaderAt, int64, error) {
 	if size, regular := f.Size(); regular {
 		if size > limit {

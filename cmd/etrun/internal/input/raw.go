@@ -9,8 +9,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// raw reads a file of elements in the slot's memory order. The size is checked
-// before anything is allocated where the file has one.
+// raw reads a file of elements in the slot's memory order. If the file has a size, it is
+// checked before anything is allocated.
 func (r *Resolver) raw(f *openfile.File, s *Spec, slot etrun.ValueMeta) (*tensor.Tensor, error) {
 	n, ok := tensor.Product(slot.Sizes)
 	if !ok {
@@ -43,7 +43,7 @@ func (r *Resolver) raw(f *openfile.File, s *Spec, slot etrun.ValueMeta) (*tensor
 func wrongSize(got, due int64, s *Spec, slot etrun.ValueMeta) error {
 	hint := ""
 	if slot.Dynamism != tensor.Static && s.Shape == nil {
-		hint = fmt.Sprintf("; other sizes are stated as %s:%v:%s", s.Path, slot.DType, tensor.FormatSizes(slot.Sizes))
+		hint = fmt.Sprintf("; set other sizes as %s:%v:%s", s.Path, slot.DType, tensor.FormatSizes(slot.Sizes))
 	}
 	return mismatch("%d bytes, want %d (%s)%s", got, due, want(slot), hint)
 }

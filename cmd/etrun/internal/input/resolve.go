@@ -14,7 +14,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// want names a declared input in messages.
+// want formats a declared input for messages.
 func want(slot etrun.ValueMeta) string {
 	if slot.Kind != tensor.KindTensor {
 		return slot.Kind.String()
@@ -26,18 +26,18 @@ func want(slot etrun.ValueMeta) string {
 	return text
 }
 
-// Resolver makes values of arguments.
+// Resolver converts arguments to values.
 type Resolver struct {
-	Seed  uint64                           // of random elements
-	Limit int64                            // bytes that inputs, and making them, may take; what is left of it after Resolve
-	Say   func(format string, args ...any) // hears what was chosen or done, one line a call
+	Seed  uint64                           // for random elements
+	Limit int64                            // maximum bytes for inputs and their conversion; Resolve subtracts what it used
+	Say   func(format string, args ...any) // receives notes, one line each
 
-	files []*openfile.File // open, of this call of Resolve
+	files []*openfile.File // opened by the current call of Resolve
 }
 
-// Resolve makes the values of a method's inputs, which the method itself holds
-// against their declarations when it is given them. Faults in a value are *Error. The
-// context ends reading and decoding.
+// Resolve returns the values of a method's inputs. The method itself checks them against
+// their declarations. Errors of a value are *Error. Canceling the context stops reading
+// and decoding.
 func (r *Resolver) Resolve(ctx context.Context, specs []Spec, slots []etrun.ValueMeta) ([]tensor.Value, error) {
 	defer r.closeFiles()
 	sources, err := r.assign(ctx, specs, slots)
@@ -53,7 +53,7 @@ func (r *Resolver) Resolve(ctx context.Context, specs []Spec, slots []etrun.Valu
 	return values, nil
 }
 
-// placed puts an input's index, name and argument into its error.
+// placed adds an input's index, name and argument to its error.
 func placed(err error, index int, name, spec string) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || e.Index >= 0 {
@@ -63,7 +63,7 @@ func placed(err error, index int, name, spec string) error {
 	return e
 }
 
-// reasonOf is why a file was of no use.
+// reasonOf returns the class of a file error.
 func reasonOf(err error) error {
 	for _, limit := range []error{openfile.ErrSize, npy.ErrLimit, picture.ErrLimit} {
 		if errors.Is(err, limit) {
@@ -73,8 +73,8 @@ func reasonOf(err error) error {
 	return ErrFile
 }
 
-// Random are the arguments for a method of which nothing is known: random tensors,
-// and scalars as they were at export.
+// Random returns arguments for all inputs of a method: random tensors, and scalars with
+// their values at export.
 func Random(slots []etrun.ValueMeta) []Spec {
 	specs := make([]Spec, len(slots))
 	for i, slot := range slots {
@@ -103,7 +103,7 @@ func (r *Resolver) value(ctx context.Context, index int, src source, slot etrun.
 	return tensor.TensorValue(t), nil
 }
 
-// fillScalar is zeros or ones for a declared scalar.
+// fillScalar returns zero or one for a declared scalar.
 func fillScalar(s *Spec, slot etrun.ValueMeta) (tensor.Value, error) {
 	one := int64(0)
 	if s.Fill == "ones" {
@@ -134,7 +134,7 @@ func (r *Resolver) tensor(ctx context.Context, index int, src source, slot etrun
 			slot.DType = s.Shape.DType
 		}
 		if len(slot.DimOrder) != len(slot.Sizes) {
-			slot.DimOrder = nil // of the wrong rank: the method will say so
+			slot.DimOrder = nil // the rank is wrong: the method will report it
 		}
 	}
 	switch src.kind {
@@ -169,10 +169,10 @@ func (r *Resolver) allocate(slot etrun.ValueMeta) (*tensor.Tensor, error) {
 	return t, nil
 }
 
-// take counts n bytes against the limit.
+// take subtracts n bytes from the limit.
 func (r *Resolver) take(n int64) error {
 	if n > r.Limit {
-		return &Error{Index: -1, Reason: ErrMemory, Err: fmt.Errorf("%d bytes, %d left of the limit", n, r.Limit)}
+		return &Error{Index: -1, Reason: ErrMemory, Err: fmt.Errorf("%d bytes, the remaining limit is %d", n, r.Limit)}
 	}
 	r.Limit -= n
 	return nil
@@ -190,7 +190,7 @@ func (r *Resolver) array(f *openfile.File) (*npy.Array, error) {
 	return a, r.take(int64(len(a.Data)))
 }
 
-// arrays reads a file of several arrays.
+// arrays reads a file with several arrays.
 func (r *Resolver) arrays(src source) (list []*npy.Array, err error) {
 	most, read := npy.MaxZip(r.Limit), npy.ReadZip
 	if src.kind == Tensors {
@@ -209,8 +209,8 @@ func (r *Resolver) arrays(src source) (list []*npy.Array, err error) {
 	return list, nil
 }
 
-// ReadArchive reads the arrays of a .npz file, whose elements together take at most limit
-// bytes. Errors are ErrFile or ErrMemory.
+// ReadArchive reads the arrays of a .npz file, of at most limit bytes in total. Errors are
+// ErrFile or ErrMemory.
 func ReadArchive(ctx context.Context, path string, limit int64) ([]*npy.Array, error) {
 	arrays, err := readArchive(ctx, path, limit)
 	if err != nil {
@@ -233,7 +233,7 @@ func readArchive(ctx context.Context, path string, limit int64) ([]*npy.Array, e
 	return arrays, nil
 }
 
-// wrap makes a tensor of an array, in the logical order that arrays come in.
+// wrap makes a tensor of an array, in the logical order of arrays.
 func wrap(a *npy.Array, slot etrun.ValueMeta) (*tensor.Tensor, error) {
 	if !a.Holds(slot.DType) {
 		return nil, mismatch("%s %s, want %s", a.TypeName(), tensor.FormatSizes(a.Sizes), want(slot))
@@ -243,11 +243,11 @@ func wrap(a *npy.Array, slot etrun.ValueMeta) (*tensor.Tensor, error) {
 	return t, nil
 }
 
-// maxPicture bounds a picture's file.
+// maxPicture is the maximum size of an image file.
 const maxPicture = 256 << 20
 
-// picture reads a picture and makes the input of it; the file and the pixels are in
-// memory together.
+// picture reads an image and converts it to an input; the file and the pixels are in memory
+// at the same time.
 func (r *Resolver) picture(ctx context.Context, index int, src source, slot etrun.ValueMeta) (*tensor.Tensor, error) {
 	s := src.spec
 	file, err := whole(src.file, s.Path, max(min(maxPicture, r.Limit), 1))

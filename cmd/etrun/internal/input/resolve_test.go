@@ -158,11 +158,11 @@ func TestResolveRefuses(t *testing.T) {
 	}{
 		{"one missing", "ones", []etrun.ValueMeta{one, named(one, "mask")}, ErrMismatch, `input 1 "mask": missing, want float32 1`},
 		{"one too many", "ones ones", []etrun.ValueMeta{one}, ErrMismatch, "ones: one input too many, the method has 1"},
-		{"one twice", "0=ones 0=zeros", []etrun.ValueMeta{one}, ErrMismatch, "input 0 given twice, by 0=ones and 0=zeros"},
+		{"one twice", "0=ones 0=zeros", []etrun.ValueMeta{one}, ErrMismatch, "input 0 is set twice, by 0=ones and 0=zeros"},
 		{"no such name", "x=ones", []etrun.ValueMeta{named(one, "y")}, ErrSpec, `no input "x"; the method has 1, 0 is "y"`},
 		{"no such index", "7=ones", []etrun.ValueMeta{one}, ErrSpec, `no input "7"; the method has 1`},
 		{"file too short", "six.bin", []etrun.ValueMeta{slotOf(7)}, ErrMismatch, "input 0 (six.bin): 24 bytes, want 28 (float32 7)"},
-		{"file of other bounds", "six.bin", []etrun.ValueMeta{bounded(slotOf(7))}, ErrMismatch, "other sizes are stated as six.bin:float32:7"},
+		{"file of other bounds", "six.bin", []etrun.ValueMeta{bounded(slotOf(7))}, ErrMismatch, "set other sizes as six.bin:float32:7"},
 		{"stated sizes, wrong bytes", "six.bin:float32:7", []etrun.ValueMeta{bounded(slotOf(9))}, ErrMismatch, "24 bytes, want 28"},
 		{"array of other type", "six.npy", []etrun.ValueMeta{{Kind: tensor.KindTensor, DType: tensor.Int32, Sizes: []int{6}}}, ErrMismatch, "float32 1x2x1x3, want int32 6"},
 		{"array of other sizes than stated", "six.npy:float32:6", []etrun.ValueMeta{bounded(slotOf(6))}, ErrMismatch, "array of 1x2x1x3"},
@@ -174,7 +174,7 @@ func TestResolveRefuses(t *testing.T) {
 		{"no file", "absent.bin", []etrun.ValueMeta{one}, fs.ErrNotExist, "absent.bin"},
 		{"no archive", "absent.npz", []etrun.ValueMeta{one}, fs.ErrNotExist, "absent.npz"},
 		{"a folder", ".", []etrun.ValueMeta{one}, nil, "input 0 (.)"},
-		{"beyond the limit", "zeros zeros", []etrun.ValueMeta{slotOf(200), slotOf(200)}, ErrMemory, "input 1 (zeros): 800 bytes, 224 left"},
+		{"beyond the limit", "zeros zeros", []etrun.ValueMeta{slotOf(200), slotOf(200)}, ErrMemory, "input 1 (zeros): 800 bytes, the remaining limit is 224"},
 		{"random elements of no number", "rand", []etrun.ValueMeta{{Kind: tensor.KindTensor, DType: tensor.QInt8, Sizes: []int{1}}}, ErrMismatch, "elements of qint8"},
 	}
 	for _, c := range cases {

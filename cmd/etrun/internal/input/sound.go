@@ -13,17 +13,17 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// SoundRecipe says how a recording becomes an input. The zero recipe takes the samples of
-// one channel as they are.
+// SoundRecipe is the conversion of a recording to an input. The zero recipe uses the
+// samples of one channel unchanged.
 type SoundRecipe struct {
-	Rate     int  // that the model wants; 0: not stated
-	Resample bool // to Rate, where the file has another
-	Mix      bool // the mean of all channels
-	Channel  int  // else this one, counted from 1; 0 where the file has one
-	Fit      bool // fill with zeros or cut at the end to the input's length
+	Rate     int  // rate of the model; 0: not set
+	Resample bool // convert to Rate if the file has another
+	Mix      bool // use the mean of all channels
+	Channel  int  // else this one, counted from 1; 0 if the file has only one
+	Fit      bool // pad with zeros or truncate to the input's length
 }
 
-// soundKeys are the options of recordings.
+// soundKeys are the options for recordings.
 var soundKeys = map[string]func(*SoundRecipe, string) error{
 	"rate":     func(r *SoundRecipe, text string) error { return setRate(&r.Rate, text) },
 	"resample": func(r *SoundRecipe, text string) error { r.Resample = true; return setRate(&r.Rate, text) },
@@ -32,13 +32,13 @@ var soundKeys = map[string]func(*SoundRecipe, string) error{
 			return nil
 		}
 		if r.Channel, err = strconv.Atoi(text); err != nil || r.Channel < 1 {
-			return errors.New("a channel, counted from 1, or mix")
+			return errors.New("want a channel, counted from 1, or mix")
 		}
 		return nil
 	},
 	"length": func(r *SoundRecipe, text string) error {
 		if r.Fit = text == "fit"; !r.Fit && text != "exact" {
-			return errors.New("exact or fit")
+			return errors.New("want exact or fit")
 		}
 		return nil
 	},
@@ -47,7 +47,7 @@ var soundKeys = map[string]func(*SoundRecipe, string) error{
 func setRate(rate *int, text string) (err error) {
 	const most = 768_000
 	if *rate, err = strconv.Atoi(text); err != nil || *rate < 1 || *rate > most {
-		return fmt.Errorf("samples a second, 1 to %d", most)
+		return fmt.Errorf("want samples per second, 1 to %d", most)
 	}
 	return nil
 }
@@ -58,7 +58,7 @@ func ParseSoundRecipe(text string) (r SoundRecipe, err error) {
 		key, value, _ := strings.Cut(field, "=")
 		set := soundKeys[key]
 		if set == nil {
-			return r, fmt.Errorf("%q: the keys are rate, resample, channel and length", key)
+			return r, fmt.Errorf("unknown key %q, want one of rate, resample, channel, length", key)
 		}
 		if err := set(&r, value); err != nil {
 			return r, fmt.Errorf("%s: %w", field, err)
@@ -67,10 +67,10 @@ func ParseSoundRecipe(text string) (r SoundRecipe, err error) {
 	return r, nil
 }
 
-// maxSound bounds a recording's file.
+// maxSound is the maximum size of a recording's file.
 const maxSound = 1 << 30
 
-// sound reads a recording and makes the input of it: the last size of the input is the
+// sound reads a recording and converts it to an input: the last size of the input is the
 // number of samples, the others are 1.
 func (r *Resolver) sound(index int, src source, slot etrun.ValueMeta) (*tensor.Tensor, error) {
 	s := src.spec
@@ -78,7 +78,7 @@ func (r *Resolver) sound(index int, src source, slot etrun.ValueMeta) (*tensor.T
 	if err != nil {
 		return nil, err
 	}
-	if 4*int64(len(b)) > r.Limit { // the file, its samples, and those of one channel
+	if 4*int64(len(b)) > r.Limit { // file, samples, and samples of one channel
 		return nil, &openfile.SizeError{Path: s.Path, Size: int64(len(b)), Limit: r.Limit / 4}
 	}
 	from, err := wav.Parse(b)
@@ -105,14 +105,14 @@ func (r *Resolver) sound(index int, src source, slot etrun.ValueMeta) (*tensor.T
 	return t, nil
 }
 
-// apply gives the samples of one channel at the wanted rate; said tells what was done.
+// apply returns the samples of one channel at the requested rate; said describes the conversion.
 func (p *SoundRecipe) apply(from *wav.Sound, limit int64) (samples []float32, said string, err error) {
 	said = fmt.Sprintf(" at %d Hz", from.Rate)
 	switch n := from.Channels; {
 	case p.Channel > n:
-		return nil, "", mismatch("channel %d of %d", p.Channel, n)
+		return nil, "", mismatch("channel %d, the file has %d", p.Channel, n)
 	case n > 1 && p.Channel == 0 && !p.Mix:
-		return nil, "", mismatch("a recording of %d channels; say :channel=1, or :channel=mix for their mean", n)
+		return nil, "", mismatch("a recording with %d channels; set :channel=1, or :channel=mix for the mean", n)
 	case n > 1:
 		samples, said = oneChannel(from, p), fmt.Sprintf("%s, of %d channels", said, n)
 	default:
@@ -122,16 +122,16 @@ func (p *SoundRecipe) apply(from *wav.Sound, limit int64) (samples []float32, sa
 		return samples, said, nil
 	}
 	if !p.Resample {
-		return nil, "", mismatch("a recording at %d Hz, want %d; :resample=%[2]d converts it", from.Rate, p.Rate)
+		return nil, "", mismatch("a recording at %d Hz, want %d; convert it with :resample=%[2]d", from.Rate, p.Rate)
 	}
 	if after := int64(len(samples)) * int64(p.Rate) / int64(from.Rate); after > limit/4 {
 		return nil, "", &Error{Index: -1, Reason: ErrMemory,
-			Err: fmt.Errorf("%d samples after resampling, %d bytes left of the limit", after, limit)}
+			Err: fmt.Errorf("%d samples after resampling, the remaining limit is %d bytes", after, limit)}
 	}
 	return wav.Resample(samples, from.Rate, p.Rate), fmt.Sprintf("%s, resampled to %d Hz", said, p.Rate), nil
 }
 
-// oneChannel takes a channel or the mean of all.
+// oneChannel returns one channel, or the mean of all.
 func oneChannel(from *wav.Sound, p *SoundRecipe) []float32 {
 	n := from.Channels
 	samples := make([]float32, len(from.Samples)/n)
@@ -150,23 +150,23 @@ func oneChannel(from *wav.Sound, p *SoundRecipe) []float32 {
 	return samples
 }
 
-// sizes are those of the input for so many samples.
+// sizes returns the sizes of the input for n samples.
 func (p *SoundRecipe) sizes(n int, slot etrun.ValueMeta) ([]int, error) {
 	rank := len(slot.Sizes)
 	if rank == 0 || slices.ContainsFunc(slot.Sizes[:max(rank-1, 0)], func(size int) bool { return size != 1 }) {
-		return nil, mismatch("a recording, want %s; it fills inputs such as 16000 or 1x1x16000", want(slot))
+		return nil, mismatch("a recording, want %s; recordings fit inputs such as 16000 or 1x1x16000", want(slot))
 	}
 	sizes := slices.Clone(slot.Sizes)
 	if most := sizes[rank-1]; !p.Fit && (n > most || n < most && slot.Dynamism == tensor.Static) {
-		return nil, mismatch("%d samples, want %s; :length=fit fills with zeros or cuts the end", n, want(slot))
+		return nil, mismatch("%d samples, want %s; :length=fit pads with zeros or truncates", n, want(slot))
 	} else if !p.Fit || n < most && slot.Dynamism != tensor.Static {
 		sizes[rank-1] = n
 	}
 	return sizes, nil
 }
 
-// storeSamples writes samples as the input's type, as many as it holds: floats as they are,
-// int16 as the file has them.
+// storeSamples writes as many samples as the tensor holds, in its type: floats unchanged,
+// int16 as in the file.
 func storeSamples(t *tensor.Tensor, samples []float32, integers bool) error {
 	scale := float32(1)
 	switch {
@@ -174,7 +174,7 @@ func storeSamples(t *tensor.Tensor, samples []float32, integers bool) error {
 	case t.DType == tensor.Int16 && integers:
 		scale = 1 << 15
 	default:
-		return fmt.Errorf("samples become floats, and 16-bit integers int16")
+		return fmt.Errorf("a recording requires an input of floats, or of int16 for 16-bit files")
 	}
 	for i, v := range samples[:min(len(samples), t.Numel())] {
 		tensor.Put(t.Data[i*t.DType.Size():], t.DType, v*scale)

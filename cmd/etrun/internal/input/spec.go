@@ -1,4 +1,4 @@
-// Package input turns the command line's --input arguments into a method's inputs.
+// Package input converts the command line's --input arguments to a method's inputs.
 package input
 
 import (
@@ -13,44 +13,44 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Source is where a value comes from.
+// Source is the kind of source of a value.
 type Source uint8
 
-// The sources.
+// Kinds of sources.
 const (
-	Raw     Source = iota // a file of elements in memory order
-	Array                 // a .npy file
-	Archive               // a .npz file, one array per input
-	Picture               // a .png or .jpg file
-	Scalar                // a value in the argument itself
+	Raw     Source = iota // file of elements in memory order
+	Array                 // .npy file
+	Archive               // .npz file, one array per input
+	Picture               // .png or .jpg file
+	Scalar                // value in the argument
 	Fill                  // zeros, ones or random elements
-	Sound                 // a .wav file
-	Tensors               // a .safetensors file, one tensor per input
-	JSON                  // a .json file, or the argument itself: lists of numbers, or an object of them by input
+	Sound                 // .wav file
+	Tensors               // .safetensors file, one tensor per input
+	JSON                  // .json file, or JSON in the argument: lists of numbers, or an object of them by input
 )
 
 // Spec is one parsed argument.
 type Spec struct {
 	Text   string
-	Input  string         // index or name of the input it is for; empty: the next in order
-	Source Source         // of files as their names say; what their first bytes say goes before it
+	Input  string         // index or name of the input; empty: the next in order
+	Source Source         // by extension for files; their first bytes take precedence
 	Path   string         // files; empty for JSON in the argument
 	Inline string         // JSON in the argument
 	Value  tensor.Value   // Scalar
 	Fill   string         // "zeros", "ones" or "rand"
-	Shape  *Shape         // the stated element type and sizes, nil where the model's apply
+	Shape  *Shape         // explicit element type and sizes, nil for those of the model
 	Recipe picture.Recipe // Picture
 	Sound  SoundRecipe
 }
 
-// Shape is a stated element type with sizes.
+// Shape is an explicit element type with sizes.
 type Shape struct {
 	DType   tensor.DType
-	AnyType bool // that of the model, instead of DType
+	AnyType bool // use the model's type instead of DType
 	Sizes   []int
 }
 
-// ErrSpec is the class of faults in an argument's text.
+// ErrSpec is the class of errors in an argument's text.
 var ErrSpec = errors.New("input argument")
 
 var (
@@ -59,16 +59,16 @@ var (
 	statedFill = regexp.MustCompile(`^(?:zeros|ones|rand):(scalar|[0-9]+(?:x[0-9]+)*)$`)
 	pictureExt = regexp.MustCompile(`(?i)\.(png|jpe?g)(:|$)`)
 	soundExt   = regexp.MustCompile(`(?i)\.wav(:|$)`)
-	// Options tell the kind of a file whose name does not.
+	// Options determine the kind of a file if its extension does not.
 	pictureTail = regexp.MustCompile(`:((?:size|resize|crop|mean|std|layout)=[^:]*)$`)
 	soundTail   = regexp.MustCompile(`:((?:rate|resample|channel|length)=[^:]*)$`)
 )
 
-// Parse reads [NAME=]SOURCE, where SOURCE is a file (.npy, .npz, .safetensors, .json,
-// .png, .jpg, .wav, else raw elements), int:5, float:0.5, bool:true, str:text, none,
-// json:[1,2], zeros, ones or rand. Raw files, arrays and fills may state :dtype:shape, fills
-// :shape alone, pictures and recordings :key=value,…; a path may hold colons and, written
-// as ./a=b, equals signs.
+// Parse parses [NAME=]SOURCE, where SOURCE is a file (.npy, .npz, .safetensors, .json, .png,
+// .jpg, .wav, else raw elements), int:5, float:0.5, bool:true, str:text, none, json:[1,2],
+// zeros, ones or rand. Raw files, arrays and fills accept :dtype:shape, fills also :shape,
+// images and recordings :key=value,…. A path may contain colons and, if written as ./a=b,
+// equals signs.
 func Parse(text string) (Spec, error) {
 	s := Spec{Text: text}
 	rest := text
@@ -105,7 +105,7 @@ func (s *Spec) parseSource(text string) error {
 	return s.parseFile(text)
 }
 
-// scalars reads the text behind the colon.
+// scalars parse the text after the colon.
 var scalars = map[string]func(*tensor.Value, string) error{
 	"int": func(v *tensor.Value, text string) error {
 		i, err := strconv.ParseInt(text, 10, 64)
@@ -128,7 +128,7 @@ var scalars = map[string]func(*tensor.Value, string) error{
 	},
 }
 
-// plain leaves the function's name out of strconv's errors.
+// plain removes the function name from strconv's errors.
 func plain(err error) error {
 	if e, ok := errors.AsType[*strconv.NumError](err); ok {
 		return fmt.Errorf("%q: %w", e.Num, e.Err)
@@ -144,7 +144,7 @@ func (s *Spec) parseFill(text string) error {
 	}
 	rest, shape, err := cutShape(text)
 	if err == nil && rest != s.Fill {
-		err = fmt.Errorf("%s:shape or %[1]s:dtype:shape is wanted, such as %[1]s:float32:1x3", s.Fill)
+		err = fmt.Errorf("want %s:shape or %[1]s:dtype:shape, such as %[1]s:float32:1x3", s.Fill)
 	}
 	s.Shape = shape
 	return err
@@ -172,7 +172,7 @@ func (s *Spec) parseSound(text string) (err error) {
 	return err
 }
 
-// parseOptions takes options off the end, which tell the kind of file.
+// parseOptions cuts off options at the end, which determine the kind of file.
 func (s *Spec) parseOptions(text string) (rest string, err error) {
 	if m := pictureTail.FindStringSubmatchIndex(text); m != nil {
 		s.Source = Picture
@@ -208,16 +208,16 @@ func (s *Spec) parseFile(text string) (err error) {
 	case ".npz":
 		s.Source = Archive
 		if s.Shape != nil {
-			return errors.New("an archive of arrays states their types itself")
+			return errors.New("an archive already contains the types")
 		}
 	}
 	return nil
 }
 
-// stdin is the file that standard input is.
+// stdin is the file name of standard input.
 const stdin = "/dev/stdin"
 
-// Stdin is a path from the command line, where - stands for standard input.
+// Stdin converts a path of the command line, where - is standard input.
 func Stdin(path string) string {
 	if path == "-" {
 		return stdin
@@ -225,10 +225,10 @@ func Stdin(path string) string {
 	return path
 }
 
-// ReadsStdin reports an argument that is read from standard input.
+// ReadsStdin reports whether the argument is read from standard input.
 func (s *Spec) ReadsStdin() bool { return s.Path == stdin }
 
-// cutShape takes :dtype:shape off the end. Whatever else holds colons is a path.
+// cutShape cuts off :dtype:shape at the end. Other text with colons is a path.
 func cutShape(text string) (rest string, shape *Shape, err error) {
 	m := statedTail.FindStringSubmatchIndex(text)
 	if m == nil {
@@ -245,7 +245,7 @@ func cutShape(text string) (rest string, shape *Shape, err error) {
 	return text[:m[0]], &Shape{DType: d, Sizes: sizes}, nil
 }
 
-// ParseSizes reads "1x3x224x224", or "scalar" for rank 0.
+// ParseSizes parses "1x3x224x224", or "scalar" for rank 0.
 func ParseSizes(text string) ([]int, error) {
 	if text == "scalar" {
 		return []int{}, nil

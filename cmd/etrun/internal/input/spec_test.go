@@ -68,13 +68,13 @@ func TestParseRefuses(t *testing.T) {
 		{"int:99999999999999999999", "out of range"},
 		{"float:x", "invalid syntax"},
 		{"bool:maybe", "invalid syntax"},
-		{"zeros:", "zeros:dtype:shape is wanted"},
+		{"zeros:", "zeros:dtype:shape, such as"},
 		{"zeros:float32", "such as zeros:float32:1x3"},
-		{"ones:x:float32:3", "ones:dtype:shape is wanted"},
+		{"ones:x:float32:3", "ones:dtype:shape, such as"},
 		{"x.npz:float32:3", "archive"},
 		{"cat.png:size=big", "size=big"},
 		{"cat.png:", "picture recipe"},
-		{"cat.png:color=red", "keys are size"},
+		{"cat.png:color=red", "want one of size"},
 	}
 	for _, c := range cases {
 		if got, err := Parse(c.text); !errors.Is(err, ErrSpec) || !strings.Contains(err.Error(), c.want) {

@@ -8,11 +8,11 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// Pair is a value of a run with its counterpart in another.
+// Pair is a value of a run with its counterpart in another run.
 type Pair struct{ A, B *Written }
 
-// Same reports that two programs are the same but for the bytes of constants and of
-// delegates: then each value of one has its counterpart in the other.
+// Same reports whether two programs differ only in the bytes of constants and delegates:
+// then each value has a counterpart.
 func Same(a, b *pte.Program) bool {
 	if len(a.Methods) != len(b.Methods) {
 		return false
@@ -25,7 +25,7 @@ func Same(a, b *pte.Program) bool {
 	return true
 }
 
-// skeleton is a method's text without constants.
+// skeleton returns a method's description without constants.
 func skeleton(m *pte.Method) string {
 	b := fmt.Appendf(nil, "%q %v %v %v\n", m.Name, m.Inputs, m.Outputs, m.Operators)
 	for i := range m.Values {
@@ -45,19 +45,19 @@ func skeleton(m *pte.Method) string {
 	return string(b)
 }
 
-// key is what a value and its counterpart have in common.
+// key identifies a value and its counterpart.
 type key struct {
 	method                     string
 	call, slot, output, round  int
-	chain, instruction, number int // of a node
+	chain, instruction, number int // for a node
 	text                       string
 }
 
 // alone is the key of a value without a counterpart.
 var alone = key{output: -1}
 
-// keyBySlot is for two runs of one program, however it is lowered: a slot of the value
-// table means the same in both.
+// keyBySlot is for two runs of one program with any lowering: a slot of the value table is
+// the same value in both.
 func keyBySlot(w *Written) key {
 	if w.Node >= 0 {
 		return key{method: w.Method, call: w.Call, output: w.Output, round: w.Round, slot: -1,
@@ -66,16 +66,16 @@ func keyBySlot(w *Written) key {
 	return key{method: w.Method, call: w.Call, slot: w.Slot, round: w.Round}
 }
 
-// keyByPlace is for kept values that name their instruction.
+// keyByPlace is for stored values with the names of instructions.
 func keyByPlace(w *Written) key {
 	return key{call: w.Call, chain: w.Chain, instruction: w.Instruction, number: w.Node, output: w.Output, round: w.Round}
 }
 
-// Align pairs the values of two runs of programs that are the same, in b's order.
+// Align pairs the values of two runs of the same program, in b's order.
 func Align(a, b []Written) []Pair { return align(a, b, bySlot(a), bySlot(b)) }
 
-// bySlot numbers the writes of each slot through all instructions that write it: a move at
-// the end of either branch of a condition writes the slot once.
+// bySlot numbers the writes of each slot over all instructions that write it: the moves at
+// the end of the branches of a condition write it once.
 func bySlot(list []Written) []key {
 	keys, seen := make([]key, len(list)), make(map[key]int)
 	for i := range list {
@@ -89,7 +89,7 @@ func bySlot(list []Written) []key {
 	return keys
 }
 
-// AlignKept pairs kept values with those of a run.
+// AlignKept pairs stored values with those of a run.
 func AlignKept(kept, b []Written) []Pair {
 	keys := func(list []Written) []key {
 		keys := make([]key, len(list))
@@ -101,8 +101,8 @@ func AlignKept(kept, b []Written) []Pair {
 	return align(kept, b, keys(kept), keys(b))
 }
 
-// AlignOther pairs values of programs that differ: those of operators outside delegates of
-// which both have as many with the same name and the same result, one after the other.
+// AlignOther pairs values of different programs: those of operators outside delegates of
+// which both programs have equally many with the same name and result type, in order.
 func AlignOther(a, b []Written) []Pair {
 	ka, na := bySignature(a)
 	kb, nb := bySignature(b)
@@ -115,7 +115,7 @@ func AlignOther(a, b []Written) []Pair {
 	return align(a, b, ka, kb)
 }
 
-// bySignature are keys of operators and results, and how many values have each.
+// bySignature returns keys of operators and results, and the number of values of each key.
 func bySignature(list []Written) (keys []key, count map[key]int) {
 	keys, count = make([]key, len(list)), make(map[key]int)
 	for i := range list {
@@ -144,10 +144,10 @@ func align(a, b []Written, ka, kb []key) (pairs []Pair) {
 	return pairs
 }
 
-// fileName is what FileName writes, and what export scripts write: the name may be left out.
+// fileName matches names of FileName and of export scripts; the operator is optional.
 var fileName = regexp.MustCompile(`^(?:(load|call\d+)_)?(\d+)_(\d+)(?:_node(\d+))?(?:_.*?)??(?:_r(\d+))?_(\d+)$`)
 
-// ParseFileName reads the place of a kept value; false is another name.
+// ParseFileName parses the name of a stored value; ok is false for other names.
 func ParseFileName(name string) (w Written, ok bool) {
 	m := fileName.FindStringSubmatch(name)
 	if m == nil {

@@ -8,23 +8,23 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Traced is where the values of a program stop being those of another one: what can be
-// told of programs with different instructions, such as a portable one and its delegated
-// one, whose nodes have the results of several operators.
+// Traced tells where the values of a program diverge from those of another one, for
+// programs with different instructions, such as a portable one and its delegated one, whose
+// nodes compute several operators.
 type Traced struct {
-	Looked int `json:"looked"` // values of B with as many elements as some of A
-	Found  int `json:"found"`  // those that are a value of A within the tolerance
-	// Last is the last value of B that is one of A, and First the first behind it that is
-	// not, in the order of execution; nil for none.
+	Looked int `json:"looked"` // values of B with the element count of a value of A
+	Found  int `json:"found"`  // those equal to a value of A within the tolerance
+	// Last is the last value of B that also occurs in A, and First the first one after it
+	// that does not, in the order of execution; nil for none.
 	Last  *Place `json:"last_found"`
 	First *Place `json:"first_not_found"`
 }
 
-// leastElements is what a value must have to be told from others by its elements.
+// leastElements is the minimum number of elements that identify a value.
 const leastElements = 8
 
-// Trace looks for the values of b among those of a: floats of the same sizes, or of the same
-// in channels last order.
+// Trace searches for the values of b among those of a: floats of the same sizes, in the same
+// or in channels-last order.
 func Trace(a, b []Written, tol kernels.Tolerance) *Traced {
 	t, bySize := &Traced{}, make(map[int][]*candidate)
 	for i := range a {
@@ -48,11 +48,11 @@ func Trace(a, b []Written, tol kernels.Tolerance) *Traced {
 	return t
 }
 
-// candidate is a value by its elements in logical order.
+// candidate is a value with its elements in logical order.
 type candidate struct {
 	sizes   []int
 	numbers []float32
-	last    []float32 // in channels last order, where it is an image; made when it is asked for
+	last    []float32 // in channels-last order, for images; computed on demand
 }
 
 func newCandidate(w *Written) *candidate {
@@ -65,7 +65,7 @@ func newCandidate(w *Written) *candidate {
 	return c
 }
 
-// is reports that c is want, as it is or as a node has it, in channels last order.
+// is reports whether c equals want, in the same or in channels-last order.
 func (c *candidate) is(want *candidate, tol kernels.Tolerance) bool {
 	if squeezed(c.sizes, nil) == squeezed(want.sizes, nil) && near(c.numbers, want.numbers, tol) {
 		return true
@@ -86,7 +86,7 @@ func (c *candidate) is(want *candidate, tol kernels.Tolerance) bool {
 
 var channelsLast = []int{0, 2, 3, 1}
 
-// squeezed are sizes without those of 1, in an order.
+// squeezed returns the sizes other than 1, in a dim order.
 func squeezed(sizes []int, order []int) (s [8]int) {
 	n := 0
 	for i := range sizes {

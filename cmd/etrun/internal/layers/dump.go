@@ -12,8 +12,8 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// Dump is an observer that writes what is written into files, as NumPy arrays in logical
-// order: into a folder, one file each, or into one archive.
+// Dump is an observer that writes all values to NumPy arrays in logical order: to one file
+// each in a folder, or to one archive.
 type Dump struct {
 	ctx     context.Context
 	folder  string
@@ -22,7 +22,7 @@ type Dump struct {
 	err error
 }
 
-// NewDump begins the place: a folder, or an archive where the name ends in .npz.
+// NewDump creates the output: a folder, or an archive if the name ends in .npz.
 func NewDump(ctx context.Context, place string) (*Dump, error) {
 	d := &Dump{ctx: ctx, folder: place}
 	if strings.HasSuffix(place, ".npz") || place == output.Stdout {
@@ -33,7 +33,7 @@ func NewDump(ctx context.Context, place string) (*Dump, error) {
 	return d, os.MkdirAll(place, 0o777)
 }
 
-// Wants is what is written, and where calls begin.
+// Wants selects written values and the beginnings of calls.
 func (d *Dump) Wants() trace.Kinds { return 1<<trace.Written | 1<<trace.Begin }
 
 // Observe writes values.
@@ -61,7 +61,7 @@ func (d *Dump) save(w *Written) error {
 	return output.WriteFile(d.ctx, filepath.Join(d.folder, w.FileName()+".npy"), func(to io.Writer) error { return npy.Write(to, t) })
 }
 
-// Commit completes the archive; its error is the first of all.
+// Commit completes the archive, and returns the first error.
 func (d *Dump) Commit() error {
 	if d.err == nil && d.archive != nil {
 		d.err = d.archive.Commit()
@@ -69,7 +69,7 @@ func (d *Dump) Commit() error {
 	return d.err
 }
 
-// Close removes an archive that was not committed.
+// Close removes an uncommitted archive.
 func (d *Dump) Close() {
 	if d.archive != nil {
 		d.archive.Close()

@@ -17,18 +17,18 @@ type Difference struct {
 	diff.Distance
 }
 
-// Result is what comparing two runs value by value has found.
+// Result is the result of comparing two runs value by value.
 type Result struct {
-	Compared int `json:"compared"` // values that have a counterpart
-	Values   int `json:"values"`   // those of B
-	Equal    int `json:"equal"`    // compared values that are equal
-	// Unequal is the first that is not equal, and First the first beyond the tolerance, in
-	// the order of execution; nil for none.
+	Compared int `json:"compared"` // values with a counterpart
+	Values   int `json:"values"`   // values of B
+	Equal    int `json:"equal"`    // equal among the compared values
+	// Unequal is the first value that is not equal, and First the first beyond the tolerance,
+	// in the order of execution; nil for none.
 	Unequal *Difference `json:"first_not_equal"`
 	First   *Difference `json:"first_beyond_tolerance"`
 }
 
-// Find compares pairs in their order.
+// Find compares pairs in order.
 func Find(pairs []Pair, tol kernels.Tolerance) *Result {
 	r := &Result{Compared: len(pairs)}
 	for _, p := range pairs {
@@ -51,7 +51,7 @@ func Find(pairs []Pair, tol kernels.Tolerance) *Result {
 	return r
 }
 
-// sameBytes reports tensors that are the same, which is quick to see.
+// sameBytes reports whether two tensors have the same bytes, which is a cheap check.
 func sameBytes(a, b *tensor.Value) bool {
 	if a.Kind != tensor.KindTensor || b.Kind != tensor.KindTensor {
 		return false

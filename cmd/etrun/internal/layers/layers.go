@@ -1,5 +1,5 @@
-// Package layers keeps what the instructions of programs write, and what nodes inside
-// their delegates do, and finds where two runs part.
+// Package layers records the values that instructions, and nodes inside delegates, write,
+// and finds where two runs diverge.
 package layers
 
 import (
@@ -13,10 +13,10 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// AtLoad is the call of what is computed at load.
+// AtLoad is the call of values computed at load.
 const AtLoad = -1
 
-// Place is an instruction in a call, or a node inside the delegate that it calls.
+// Place is an instruction in a call, or a node inside its delegate.
 type Place struct {
 	Call        int    `json:"call"` // or AtLoad
 	Method      string `json:"method"`
@@ -44,7 +44,7 @@ func placeOf(e *trace.Event, call int) Place {
 	return p
 }
 
-// String names the place as errors of a run do.
+// String formats the place like the errors of a run.
 func (p *Place) String() string {
 	what := p.Operator
 	if p.Delegate >= 0 {
@@ -63,16 +63,16 @@ func (p *Place) String() string {
 	return s
 }
 
-// Written is a value that a place has written.
+// Written is a written value.
 type Written struct {
 	Place
-	Output int // its number among those that the place writes
-	Slot   int // in the method's value table, or in the delegate's payload
-	Round  int // how often the place had written it before in the call
+	Output int // index among the values of the place
+	Slot   int // index in the method's value table, or in the delegate's payload
+	Round  int // number of earlier writes of the place in the call
 	Value  *tensor.Value
 }
 
-// TypeName is the value's type and sizes.
+// TypeName formats the value's type and sizes.
 func (w *Written) TypeName() string {
 	if w.Value.Kind == tensor.KindTensor {
 		return w.Value.Tensor.String()
@@ -80,9 +80,9 @@ func (w *Written) TypeName() string {
 	return w.Value.Kind.String()
 }
 
-// tracker follows the calls of a session, and how often places write.
+// tracker counts the calls of a session, and the writes of each place.
 type tracker struct {
-	call   int // of the execute that runs
+	call   int // current call
 	begun  bool
 	rounds map[roundKey]int
 }
@@ -92,7 +92,7 @@ type roundKey struct {
 	slot int
 }
 
-// begin counts executes: each is a call.
+// begin counts a call.
 func (t *tracker) begin() {
 	if t.begun {
 		t.call++
@@ -111,19 +111,19 @@ func (t *tracker) written(e *trace.Event, k int) Written {
 	return w
 }
 
-// Recorder is an observer of one session that keeps what it writes, up to Limit bytes.
+// Recorder is an observer that keeps the values of one session, up to Limit bytes.
 type Recorder struct {
 	Limit int64
-	Stop  func(error) // is called once more is written; may be nil
+	Stop  func(error) // called once when the limit is exceeded; may be nil
 	List  []Written
 	tracker
 	over bool
 }
 
-// ofEntry is what an entry takes beside its bytes, about.
+// ofEntry is the approximate overhead of an entry in bytes.
 const ofEntry = 512
 
-// Wants is what is written, and where calls begin.
+// Wants selects written values and the beginnings of calls.
 func (r *Recorder) Wants() trace.Kinds { return 1<<trace.Written | 1<<trace.Begin }
 
 // Observe keeps copies of values.
@@ -133,7 +133,7 @@ func (r *Recorder) Observe(e *trace.Event) {
 		return
 	}
 	for k := range e.Values {
-		if e.Chain < 0 { // the outputs, which an instruction has written
+		if e.Chain < 0 { // outputs, already written by an instruction
 			continue
 		}
 		w := r.written(e, k)
@@ -155,10 +155,10 @@ func (r *Recorder) Observe(e *trace.Event) {
 	}
 }
 
-// errLimit is more values than the limit has place for.
-var errLimit = errors.New("the values of all instructions take more memory than there is for them; --max-memory gives more")
+// errLimit means that the values exceed the limit.
+var errLimit = errors.New("the values of all instructions exceed the memory limit; raise --max-memory")
 
-// Err is that more was written than the limit has place for.
+// Err returns an error if the values exceeded the limit.
 func (r *Recorder) Err() error {
 	if r.over {
 		return fmt.Errorf("%w: %w", etrun.ErrMemory, errLimit)
@@ -166,7 +166,7 @@ func (r *Recorder) Err() error {
 	return nil
 }
 
-// FileName names a written value for files: [load_|callN_]CHAIN_INSTRUCTION[_nodeN]_NAME[_rROUND]_OUTPUT.
+// FileName is the file name of a written value: [load_|callN_]CHAIN_INSTRUCTION[_nodeN]_NAME[_rROUND]_OUTPUT.
 func (w *Written) FileName() string {
 	var b strings.Builder
 	switch {
@@ -192,7 +192,7 @@ func (w *Written) FileName() string {
 	return b.String()
 }
 
-// fileText is an operator's name as file systems take it.
+// fileText replaces characters of an operator's name that file systems reject.
 func fileText(s string) string {
 	s = strings.ReplaceAll(s, "::", ".")
 	return strings.Map(func(r rune) rune {

@@ -11,20 +11,20 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// Trap is an observer that ends a run at the first place that makes NaN or infinity of
-// inputs without.
+// Trap is an observer that stops a run at the first place that produces NaN or infinity
+// from finite inputs.
 type Trap struct {
-	Stop  func(error) // is called once, with a *NaNError
-	Found *NaNError   // what it was called with
+	Stop  func(error) // called once, with a *NaNError
+	Found *NaNError   // argument of that call
 	tracker
-	inputs []Operand // of the instruction or node that runs
-	outer  []Operand // of the instruction around a node
+	inputs []Operand // inputs of the current instruction or node
+	outer  []Operand // inputs of the instruction around a node
 }
 
-// Operand is what a place read. Figures leave NaNs out.
+// Operand is a value that a place has read. The figures ignore NaNs.
 type Operand struct {
 	Slot int           `json:"slot"`
-	Name string        `json:"name,omitempty"` // of a parameter or buffer
+	Name string        `json:"name,omitempty"` // name of a parameter or buffer
 	Type string        `json:"type"`
 	Min  output.Number `json:"min"`
 	Max  output.Number `json:"max"`
@@ -32,7 +32,7 @@ type Operand struct {
 	nans int
 }
 
-// NaNError is NaN or infinity that a place made of inputs without.
+// NaNError is NaN or infinity that a place produced from finite inputs.
 type NaNError struct {
 	Place
 	Output int       `json:"output"`
@@ -45,7 +45,7 @@ type NaNError struct {
 
 func (e *NaNError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: output %d %s has %d NaN and %d infinite elements, the first at %v; what it read has none:",
+	fmt.Fprintf(&b, "%s: output %d %s has %d NaN and %d infinite elements, the first at %v; its inputs have none:",
 		&e.Place, e.Output, e.Type, e.NaNs, e.Infs, e.First)
 	for i := range e.Inputs {
 		b.WriteString("\n  " + e.Inputs[i].String())
@@ -53,7 +53,7 @@ func (e *NaNError) Error() string {
 	return b.String()
 }
 
-// String is one line of text.
+// String formats the operand in one line.
 func (o *Operand) String() string {
 	s := fmt.Sprintf("value %d", o.Slot)
 	if o.Name != "" {
@@ -62,10 +62,10 @@ func (o *Operand) String() string {
 	return fmt.Sprintf("%s %s: min %s, max %s, mean %s", s, o.Type, o.Min, o.Max, o.Mean)
 }
 
-// Wants is what is read and written, and where calls begin.
+// Wants selects values and the beginnings of calls.
 func (t *Trap) Wants() trace.Kinds { return trace.Values | 1<<trace.Begin }
 
-// Observe looks at values until it has found something.
+// Observe checks values until it has found something.
 func (t *Trap) Observe(e *trace.Event) {
 	switch {
 	case e.Kind == trace.Begin:
@@ -78,11 +78,11 @@ func (t *Trap) Observe(e *trace.Event) {
 		t.inputs = read(e)
 	default:
 		t.check(e)
-		t.inputs = t.outer // of the instruction, behind its nodes
+		t.inputs = t.outer // inputs of the instruction, after its nodes
 	}
 }
 
-// read sums up the operands of a place; numbers count as tensors of one.
+// read summarizes the operands of a place; numbers count as tensors with one element.
 func read(e *trace.Event) (list []Operand) {
 	for i := range e.Values {
 		v := &e.Values[i]
@@ -99,7 +99,7 @@ func read(e *trace.Event) (list []Operand) {
 	return list
 }
 
-// isFinite reports an operand without NaN and infinity.
+// isFinite reports whether an operand has no NaN and no infinity.
 func (o *Operand) isFinite() bool {
 	return isFinite(o.nans, o.Min, o.Max)
 }
@@ -108,7 +108,7 @@ func isFinite(nans int, least, most output.Number) bool {
 	return nans == 0 && !math.IsInf(float64(least), 0) && !math.IsInf(float64(most), 0)
 }
 
-// check looks for elements that are not finite. What is computed at load was not read.
+// check finds elements that are not finite. Values computed at load have no recorded inputs.
 func (t *Trap) check(e *trace.Event) {
 	if e.Run == 0 || e.Chain < 0 || slices.ContainsFunc(t.inputs, func(o Operand) bool { return !o.isFinite() }) {
 		return
@@ -130,7 +130,7 @@ func (t *Trap) check(e *trace.Event) {
 	}
 }
 
-// count finds the infinite elements, and the first that is not finite.
+// count counts infinite elements, and finds the first element that is not finite.
 func (e *NaNError) count(t *tensor.Tensor) {
 	index := make([]int, t.Rank())
 	element, load := make([]float64, 1), tensor.Loader[float64](t.DType)

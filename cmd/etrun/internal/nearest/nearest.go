@@ -1,14 +1,14 @@
-// Package nearest finds the name that somebody may have meant.
+// Package nearest suggests names for misspelled ones.
 package nearest
 
 import "strings"
 
-// maxName bounds the names that are compared: those of files may be of any length.
+// maxName is the maximum length of compared names: names from files may have any length.
 const maxName = 128
 
-// Name is the one of names that the fewest changes of single bytes lead to from name,
-// empty where all need more than a third of its length. Names that share what stands
-// before the last dot, as overloads of an operator do, are nearer than all others.
+// Name returns the name with the smallest edit distance from name, empty if the distance
+// exceeds a third of the length. Names with the same text before the last dot, such as
+// overloads of an operator, come before all others.
 func Name(name string, names []string) string {
 	base, _ := cutLast(name)
 	best, least := "", len(name)/3+1
@@ -31,7 +31,7 @@ func cutLast(name string) (base string, dotted bool) {
 	return name, false
 }
 
-// distance is the Levenshtein distance of two names, maxName where one is longer than that.
+// distance is the Levenshtein distance of two names, maxName if one is longer than that.
 func distance(a, b string) int {
 	if len(a) > maxName || len(b) > maxName {
 		return maxName

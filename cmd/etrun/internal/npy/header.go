@@ -16,7 +16,7 @@ type header struct {
 	shape   []int
 }
 
-// letters are the array protocol's kind letter and width, by element type.
+// letters maps the array protocol's kind letter and width to element types.
 var letters = map[string]tensor.DType{
 	"b1": tensor.Bool,
 	"u1": tensor.Uint8, "u2": tensor.Uint16, "u4": tensor.Uint32, "u8": tensor.Uint64,
@@ -25,11 +25,11 @@ var letters = map[string]tensor.DType{
 	"c8": tensor.Complex64, "c16": tensor.Complex128,
 }
 
-// raw are the elements of no stated type, as a type of that width.
+// raw maps raw elements to types of the same width.
 var raw = map[string]tensor.DType{"V1": tensor.Uint8, "V2": tensor.Bits16, "V4": tensor.Uint32, "V8": tensor.Uint64}
 
-// array is the empty array that h describes, and the width of the units whose
-// bytes must be reversed, 0 for none.
+// array returns the empty array described by h, and the width of units to byte-swap, 0 for
+// none.
 func (h header) array() (a *Array, swap int, err error) {
 	if len(h.descr) < 2 {
 		return nil, 0, fmt.Errorf("%w: descr %q", ErrFormat, h.descr)
@@ -42,7 +42,7 @@ func (h header) array() (a *Array, swap int, err error) {
 	var known bool
 	if a.DType, known = letters[name]; !known {
 		if a.DType, a.Void = raw[name]; !a.Void {
-			return nil, 0, fmt.Errorf("%w: descr %q is no plain number", ErrUnsupported, h.descr)
+			return nil, 0, fmt.Errorf("%w: descr %q is not a numeric type", ErrUnsupported, h.descr)
 		}
 		return a, 0, nil
 	}
@@ -55,7 +55,7 @@ func (h header) array() (a *Array, swap int, err error) {
 	return a, swap, nil
 }
 
-// parseHeader reads the dictionary: the three keys, each once, in any order.
+// parseHeader parses the dictionary: the three keys, each once, in any order.
 func parseHeader(text string) (h header, err error) {
 	p := literal{rest: text}
 	p.want('{')
@@ -64,7 +64,7 @@ func parseHeader(text string) (h header, err error) {
 		key := p.str()
 		p.want(':')
 		if seen[key] {
-			p.fail("key %q twice", key)
+			p.fail("duplicate key %q", key)
 		}
 		seen[key] = true
 		switch key {
@@ -75,14 +75,14 @@ func parseHeader(text string) (h header, err error) {
 		case "shape":
 			h.shape = p.tuple()
 		default:
-			p.fail("key %q", key)
+			p.fail("unknown key %q", key)
 		}
 		if !p.accept(',') && p.peek() != '}' {
-			p.fail("%q where a comma or the end was due", p.peek())
+			p.fail("%q, want a comma or the end", p.peek())
 		}
 	}
 	if p.err == nil && len(seen) != 3 {
-		p.fail("keys descr, fortran_order and shape are due, %d are there", len(seen))
+		p.fail("%d keys, want descr, fortran_order and shape", len(seen))
 	}
 	if p.err == nil && strings.TrimSpace(p.rest) != "" {
 		p.fail("%q after the dictionary", p.rest)
@@ -95,7 +95,7 @@ func parseHeader(text string) (h header, err error) {
 	return h, p.err
 }
 
-// literal scans a Python literal; after the first fault everything yields zero.
+// literal scans a Python literal; after the first error everything returns zero.
 type literal struct {
 	rest string
 	err  error
@@ -108,7 +108,7 @@ func (p *literal) fail(format string, args ...any) {
 	p.rest = ""
 }
 
-// peek is the next byte after white space, 0 at the end.
+// peek returns the next byte after white space, 0 at the end.
 func (p *literal) peek() byte {
 	p.rest = strings.TrimLeft(p.rest, " \t\r\n")
 	if p.rest == "" {
@@ -127,7 +127,7 @@ func (p *literal) accept(c byte) bool {
 
 func (p *literal) want(c byte) {
 	if !p.accept(c) {
-		p.fail("%q where %q was due", p.peek(), c)
+		p.fail("%q, want %q", p.peek(), c)
 	}
 }
 
@@ -139,12 +139,12 @@ func (p *literal) str() string {
 		return ""
 	}
 	if quote != '\'' && quote != '"' {
-		p.fail("%q where a string was due", quote)
+		p.fail("%q, want a string", quote)
 		return ""
 	}
 	text, rest, found := strings.Cut(p.rest[1:], string(quote))
 	if !found || strings.ContainsRune(text, '\\') {
-		p.fail("string without end, or with an escape")
+		p.fail("unterminated string, or an escape")
 		return ""
 	}
 	p.rest = rest
@@ -190,6 +190,6 @@ func (p *literal) integer() int {
 		p.fail("size %q", p.rest[:digits])
 		return 0
 	}
-	p.rest = strings.TrimPrefix(p.rest[digits:], "L") // Python 2 wrote 3L
+	p.rest = strings.TrimPrefix(p.rest[digits:], "L") // Python 2 writes 3L
 	return n
 }

@@ -1,7 +1,6 @@
-// Package npy reads and writes NumPy's array files: .npy, one array, and .npz, a
-// ZIP of them. Arrays come out in logical (C) order and little-endian whatever the
-// file holds, so a caller sees one form only. Nothing is allocated that the file's
-// own bytes do not back, and never more than the caller's limit.
+// Package npy reads and writes NumPy's array files: .npy, one array, and .npz, a ZIP of
+// them. Arrays are always returned in logical (C) order and little-endian. Allocations are
+// bounded by the size of the file and by the caller's limit.
 package npy
 
 import (
@@ -16,14 +15,14 @@ import (
 
 // Array is one array of a file.
 type Array struct {
-	Name  string // in a .npz: the member's name without ".npy"
+	Name  string // in a .npz: name of the member without ".npy"
 	DType tensor.DType
 	Void  bool // raw elements of no stated type (descr "|V2", as bfloat16 is saved), as wide as DType
 	Sizes []int
 	Data  []byte // logical order, little-endian
 }
 
-// Holds reports whether the array's elements are, or as raw bytes can be, of type d.
+// Holds reports whether the elements have type d, or are raw elements of its width.
 func (a *Array) Holds(d tensor.DType) bool {
 	if a.Void {
 		return a.DType.Size() == d.Size()
@@ -31,7 +30,7 @@ func (a *Array) Holds(d tensor.DType) bool {
 	return a.DType == d
 }
 
-// TypeName is the element type for people.
+// TypeName is the human-readable element type.
 func (a *Array) TypeName() string {
 	if a.Void {
 		return fmt.Sprintf("raw %d-byte elements", a.DType.Size())
@@ -39,19 +38,19 @@ func (a *Array) TypeName() string {
 	return a.DType.String()
 }
 
-// Errors of reading; match with errors.Is.
+// Classes of errors; match with errors.Is.
 var (
-	ErrFormat      = errors.New("malformed npy")   // the bytes break the format
+	ErrFormat      = errors.New("malformed npy")   // invalid format
 	ErrUnsupported = errors.New("unsupported npy") // well formed, but not an array of plain numbers
 	ErrLimit       = errors.New("array too large") // more bytes than the caller allows
 )
 
 const magic = "\x93NUMPY"
 
-// StartBytes is how many first bytes of a file CheckStart and CheckZipStart look at.
+// StartBytes is the number of first bytes that CheckStart and CheckZipStart need.
 const StartBytes = len(magic)
 
-// CheckStart refuses what is no .npy file by its first bytes.
+// CheckStart returns an error if start is not the beginning of a .npy file.
 func CheckStart(start []byte) error {
 	if string(start) != magic {
 		return fmt.Errorf("%w: first bytes %q, want %q", ErrFormat, start, magic)
@@ -59,15 +58,15 @@ func CheckStart(start []byte) error {
 	return nil
 }
 
-// UnknownSize stands for the size of a file that has none, such as a pipe.
+// UnknownSize is the size of a file without a size, such as a pipe.
 const UnknownSize = -1
 
-// maxHeader bounds the textual header; NumPy itself refuses more than 10000 bytes
-// unless told to trust the file.
+// maxHeader is the maximum size of the textual header; NumPy itself rejects more than 10000
+// bytes of untrusted files.
 const maxHeader = 1 << 16
 
-// Read reads one .npy file of size bytes, or of UnknownSize. Its elements, and the copy
-// that sorting them takes, are at most limit bytes. Bytes after the array are left unread.
+// Read reads one .npy file of size bytes, or of UnknownSize. Its elements, and a copy for
+// reordering, have at most limit bytes. Bytes after the array are not read.
 func Read(r io.Reader, size, limit int64) (*Array, error) {
 	text, err := readHeader(r)
 	if err != nil {
@@ -87,7 +86,7 @@ func Read(r io.Reader, size, limit int64) (*Array, error) {
 		copies = 2
 	}
 	if !ok || int64(n) > limit/int64(elem*copies) {
-		return nil, fmt.Errorf("%w: sizes %v of %s, %d times in memory, at most %d bytes", ErrLimit, a.Sizes, a.TypeName(), copies, limit)
+		return nil, fmt.Errorf("%w: sizes %v of %s, %d copies, want at most %d bytes", ErrLimit, a.Sizes, a.TypeName(), copies, limit)
 	}
 	if a.Data, err = readN(r, n*elem, size-int64(len(text))); err != nil {
 		return nil, fmt.Errorf("%w: elements of %s%v: %w", ErrFormat, a.TypeName(), a.Sizes, err)
@@ -129,9 +128,9 @@ func readHeader(r io.Reader) (string, error) {
 	return string(text), nil
 }
 
-// readN reads exactly n bytes, which the left bytes of the file must back. Where nobody
-// knows how many are left, negative, it allocates as they come: a length that nothing
-// backs costs nothing. The result is aligned for any element.
+// readN reads exactly n bytes; left is the rest of the file. If left is unknown (negative),
+// it allocates as bytes arrive, so that a wrong length costs nothing. The result is aligned
+// for any element.
 func readN(r io.Reader, n int, left int64) ([]byte, error) {
 	const first, backing = 1 << 20, 8
 	if left >= 0 && int64(n) > left {
@@ -159,7 +158,7 @@ func readN(r io.Reader, n int, left int64) ([]byte, error) {
 	}
 }
 
-// reverseBytes reverses each unit of width bytes in place; 0 and 1 leave b as it is.
+// reverseBytes reverses each unit of width bytes in place; width 0 and 1 change nothing.
 func reverseBytes(b []byte, width int) {
 	if width < 2 {
 		return
@@ -169,7 +168,7 @@ func reverseBytes(b []byte, width int) {
 	}
 }
 
-// fromFortran turns first-dimension-fastest order into C order.
+// fromFortran converts Fortran order to C order.
 func fromFortran(src []byte, sizes []int, d tensor.DType) []byte {
 	order := make([]uint8, len(sizes))
 	for i := range order {
@@ -180,7 +179,7 @@ func fromFortran(src []byte, sizes []int, d tensor.DType) []byte {
 	return Logical(t)
 }
 
-// Logical is t's bytes in logical order: t's own bytes if they are so already.
+// Logical returns t's bytes in logical order; t's own bytes if they are in that order.
 func Logical(t *tensor.Tensor) []byte {
 	if t.IsContiguous() {
 		return t.Data

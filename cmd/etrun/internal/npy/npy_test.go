@@ -73,12 +73,12 @@ func TestReadRefuses(t *testing.T) {
 		{"raw elements of no type's width", file("{'descr': '|V3'" + rest), ErrUnsupported, "|V3"},
 		{"structured", file("{'descr': [('x', '<f4')]" + rest), ErrUnsupported, "structured"},
 		{"negative size", file("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }"), ErrFormat, "size"},
-		{"key twice", file("{'descr': '<f4', 'descr': '<f4'" + rest), ErrFormat, "twice"},
+		{"key twice", file("{'descr': '<f4', 'descr': '<f4'" + rest), ErrFormat, "duplicate key"},
 		{"key unknown", file("{'descr': '<f4', 'order': 1" + rest), ErrFormat, `"order"`},
-		{"key absent", file("{'descr': '<f4', 'shape': (2,), }"), ErrFormat, "2 are there"},
+		{"key absent", file("{'descr': '<f4', 'shape': (2,), }"), ErrFormat, "2 keys, want"},
 		{"rank 17", file("{'descr': '<f4', 'fortran_order': False, 'shape': (" + strings.Repeat("1,", 17) + "), }"), ErrFormat, "rank above 16"},
 		{"something after", file("{'descr': '<f4'" + rest + " {}"), ErrFormat, "after the dictionary"},
-		{"no dictionary", file("[]"), ErrFormat, "was due"},
+		{"no dictionary", file("[]"), ErrFormat, "want"},
 	}
 	for _, c := range cases {
 		a, err := Read(bytes.NewReader(c.file), UnknownSize, 1<<10)
@@ -203,7 +203,7 @@ func TestReadZipRefuses(t *testing.T) {
 			b := archiveOf(t, zip.Store, []string{"a.npy"}, [][]byte{three})
 			le.PutUint32(directory(t, b, 0)[16:], 1)
 			return b
-		}, ErrFormat, "wrong check sum"},
+		}, ErrFormat, "wrong checksum"},
 	}
 	for _, c := range cases {
 		b := c.make()

@@ -12,32 +12,32 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Bounds of an archive.
+// Limits of an archive.
 const (
 	maxMembers   = 4096
-	maxDirectory = 4 << 20 // bytes that are read to list the members
-	maxInflation = 1032    // DEFLATE makes at most so many bytes of one
+	maxDirectory = 4 << 20 // bytes read to list the members
+	maxInflation = 1032    // maximum expansion of DEFLATE
 	slack        = 64 << 10
 )
 
-// MaxZip is the size of the largest file that may hold arrays of limit bytes.
+// MaxZip is the maximum size of a file with arrays of limit bytes.
 func MaxZip(limit int64) int64 { return largest(limit) + maxDirectory }
 
-// largest is what n bytes take at most when they are compressed as badly as can be.
+// largest is the maximum compressed size of n bytes.
 func largest(n int64) int64 { return n + n/1024 + slack }
 
-// CheckZipStart refuses what is no .npz file by its first bytes.
+// CheckZipStart returns an error if start is not the beginning of a .npz file.
 func CheckZipStart(start []byte) error {
-	for _, magic := range []string{"PK\x03\x04", "PK\x05\x06"} { // a member, an archive without any
+	for _, magic := range []string{"PK\x03\x04", "PK\x05\x06"} { // a member, an empty archive
 		if strings.HasPrefix(string(start), magic) {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: first bytes %q of no ZIP archive", ErrFormat, start)
+	return fmt.Errorf("%w: first bytes %q, want a ZIP archive", ErrFormat, start)
 }
 
-// ReadZip reads every array of a .npz file of size bytes, in the archive's order.
-// limit bounds the bytes of all elements together.
+// ReadZip reads every array of a .npz file of size bytes, in the archive's order. The
+// arrays have at most limit bytes in total.
 func ReadZip(r io.ReaderAt, size, limit int64) ([]*Array, error) {
 	directory := &bounded{r: r, left: maxDirectory}
 	archive, err := zip.NewReader(directory, size)
@@ -63,7 +63,7 @@ func ReadZip(r io.ReaderAt, size, limit int64) ([]*Array, error) {
 	return arrays, nil
 }
 
-// bounded reads no more than the left bytes.
+// bounded limits the number of bytes read.
 type bounded struct {
 	r    io.ReaderAt
 	left int64
@@ -76,8 +76,8 @@ func (b *bounded) ReadAt(p []byte, at int64) (int, error) {
 	return b.r.ReadAt(p, at)
 }
 
-// checkPlaces refuses members that lie outside the file of size bytes, and ones that
-// share bytes: few bytes would be read many times.
+// checkPlaces rejects members outside the file, and members that share bytes: a few bytes
+// would be read many times.
 func checkPlaces(members []*zip.File, size int64) error {
 	type place struct {
 		start, end int64
@@ -119,15 +119,15 @@ func readMember(member *zip.File, limit int64) (*Array, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The archive checks a member's sum at its end only.
+	// The archive verifies a member's checksum only at its end.
 	if n, err := io.Copy(io.Discard, io.LimitReader(r, 1)); err != nil || n != 0 {
-		return nil, fmt.Errorf("%w: bytes after the array, or a wrong check sum", ErrFormat)
+		return nil, fmt.Errorf("%w: bytes after the array, or a wrong checksum", ErrFormat)
 	}
 	a.Name = name
 	return a, nil
 }
 
-// Write writes t as a .npy file, in logical order. Types that NumPy does not know
+// Write writes t as a .npy file, in logical order. Types without a NumPy equivalent
 // (bfloat16, float8, …) are written as raw elements of their width.
 func Write(w io.Writer, t *tensor.Tensor) error {
 	shape := strings.TrimSuffix(strings.ReplaceAll(fmt.Sprint(t.Sizes), " ", ", "), "]")[1:]
@@ -135,7 +135,7 @@ func Write(w io.Writer, t *tensor.Tensor) error {
 		shape += ","
 	}
 	text := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr(t.DType), shape)
-	// The elements start at a multiple of 64 bytes, and a line end closes the header.
+	// The elements start at a multiple of 64 bytes, after a newline.
 	text += strings.Repeat(" ", 63-(len(magic)+4+len(text))%64) + "\n"
 	head := append([]byte(magic), 1, 0, byte(len(text)), byte(len(text)>>8))
 	if _, err := w.Write(append(head, text...)); err != nil {
@@ -158,13 +158,13 @@ func descr(d tensor.DType) string {
 	return fmt.Sprintf("|V%d", d.Size())
 }
 
-// A ZipWriter writes a .npz file, its members stored uncompressed.
+// A ZipWriter writes a .npz file with uncompressed members.
 type ZipWriter struct{ archive *zip.Writer }
 
-// NewZipWriter begins a file.
+// NewZipWriter starts a file.
 func NewZipWriter(w io.Writer) *ZipWriter { return &ZipWriter{zip.NewWriter(w)} }
 
-// Add writes t as the array called name.
+// Add writes t as the array name.
 func (z *ZipWriter) Add(name string, t *tensor.Tensor) error {
 	member, err := z.archive.CreateHeader(&zip.FileHeader{Name: name + ".npy", Method: zip.Store})
 	if err != nil {
@@ -173,5 +173,5 @@ func (z *ZipWriter) Add(name string, t *tensor.Tensor) error {
 	return Write(member, t)
 }
 
-// Close ends the file; it does not close the writer below.
+// Close completes the file; it does not close the underlying writer.
 func (z *ZipWriter) Close() error { return z.archive.Close() }

@@ -9,14 +9,14 @@ import (
 )
 
 // Archive collects outputs as NumPy arrays in logical order, in one .npz file. Numbers are
-// arrays of rank 0; text and None have none. Close without Commit leaves a regular file as
-// it was found.
+// arrays of rank 0; text and None are omitted. Close without Commit does not change an
+// existing regular file.
 type Archive struct {
 	file   *File
 	writer *npy.ZipWriter
 }
 
-// CreateArchive begins the file, see [CreateFile].
+// CreateArchive creates the file, see [CreateFile].
 func CreateArchive(ctx context.Context, path string) (*Archive, error) {
 	file, err := CreateFile(ctx, path)
 	if err != nil {
@@ -35,7 +35,7 @@ func (a *Archive) Add(k int, outputs []*tensor.Value) error {
 	return nil
 }
 
-// ArrayName is the name of output i of call k in an archive.
+// ArrayName returns the name of output i of call k in an archive.
 func ArrayName(k, i int) string {
 	if k > 0 {
 		return fmt.Sprintf("call%d_out%d", k, i)
@@ -67,5 +67,5 @@ func (a *Archive) Commit() error {
 	return nil
 }
 
-// Close removes what was not committed.
+// Close removes an uncommitted file.
 func (a *Archive) Close() { a.file.Close() }

@@ -1,5 +1,5 @@
-// Package output writes a method's outputs: to files that appear all at once or not
-// at all, and in words.
+// Package output writes a method's outputs: to files that appear complete or not at all,
+// and as text.
 package output
 
 import (
@@ -18,20 +18,20 @@ type Entry struct {
 	Shape    []int    `json:"shape,omitzero"`
 	DimOrder []int    `json:"dim_order,omitzero"`
 	File     string   `json:"file,omitempty"`  // raw little-endian elements in memory order
-	Value    any      `json:"value,omitempty"` // of a scalar; NaN and infinities as text
-	Items    []Entry  `json:"items,omitzero"`  // of a list
+	Value    any      `json:"value,omitempty"` // scalars; NaN and infinities as text
+	Items    []Entry  `json:"items,omitzero"`  // lists
 	Summary  *Summary `json:"summary,omitempty"`
 }
 
 // Describer makes entries.
 type Describer struct {
-	Save      func(name string, t *tensor.Tensor) error // writes a tensor's file; nil for no files
-	Summaries bool                                      // describe tensors' elements too
-	Scores    Scores                                    // and how
+	Save      func(name string, t *tensor.Tensor) error // writes a tensor to a file; nil for no files
+	Summaries bool                                      // also summarize the elements of tensors
+	Scores    Scores                                    // settings of the summaries
 }
 
-// Describe makes the entry of a value. stem names its file: a tensor's is stem.bin,
-// those of a list's tensors stem.0.bin, stem.1.bin, ….
+// Describe returns the entry of a value. stem is its file name: tensors go to stem.bin,
+// those of a list to stem.0.bin, stem.1.bin, ….
 func (d Describer) Describe(index int, v *tensor.Value, stem string) (Entry, error) {
 	e := Entry{Index: index, Kind: strings.ReplaceAll(v.Kind.String(), " ", "_")}
 	switch v.Kind {
@@ -75,7 +75,7 @@ func (d Describer) tensor(e *Entry, t *tensor.Tensor, stem string) error {
 	return d.Save(e.File, t)
 }
 
-// number is d, or its name where JSON has no number for it.
+// number returns d, or its name if JSON cannot represent it.
 func number(d float64) any {
 	switch {
 	case math.IsNaN(d):

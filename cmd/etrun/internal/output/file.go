@@ -14,35 +14,35 @@ import (
 	"time"
 )
 
-// File is one output that is being written. A regular file is written under a hidden name
-// beside its place and appears when it is complete, with the mode of the file that it
-// replaces; through a symbolic link, the link's target. A pipe or a character device is
-// written to as it is. Close without Commit leaves regular files as they were found.
+// File is an output file being written. A regular file is written under a temporary name in
+// the same folder and renamed when complete, with the mode of the file that it replaces;
+// for a symbolic link, its target is replaced. Pipes and character devices are written
+// directly. Close without Commit does not change existing regular files.
 type File struct {
 	ctx    context.Context
-	place  string // of a regular file, empty for what is written to as it is
+	place  string // path of a regular file, empty for direct writes
 	mode   fs.FileMode
-	file   *os.File // nil once it is closed
+	file   *os.File // nil after Close
 	forget func() bool
 }
 
-// Faults of places; match with errors.Is.
+// Errors of paths; match with errors.Is.
 var (
 	errNoReader = errors.New("no process reads the pipe")
 	errKind     = errors.New("neither a regular file nor a pipe nor a character device")
-	errDangling = errors.New("a symbolic link to nothing")
+	errDangling = errors.New("a dangling symbolic link")
 )
 
-// Stdout is the path that stands for standard output.
+// Stdout is the path of standard output.
 const Stdout = "-"
 
-// CreateFile begins a file. It does not wait for the reader of a pipe. The context ends
-// writing.
+// CreateFile creates a file. It does not wait for the reader of a pipe. Canceling the
+// context stops writing.
 func CreateFile(ctx context.Context, path string) (*File, error) {
 	if path == Stdout {
 		return openStdout(ctx)
 	}
-	// What is there is judged by its descriptor, and stays as it is until Commit.
+	// An existing file is examined by its descriptor, and does not change before Commit.
 	there, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -59,7 +59,7 @@ func CreateFile(ctx context.Context, path string) (*File, error) {
 	return f, err
 }
 
-// openStdout is standard output, which stays open when the file is closed.
+// openStdout returns standard output, which stays open when the file is closed.
 func openStdout(ctx context.Context) (*File, error) {
 	fd, err := syscall.Dup(int(os.Stdout.Fd()))
 	if err != nil {
@@ -68,7 +68,7 @@ func openStdout(ctx context.Context) (*File, error) {
 	return newFile(ctx, os.NewFile(uintptr(fd), "standard output"), "", 0), nil
 }
 
-// createNew begins a file where none is.
+// createNew creates a file that does not exist.
 func createNew(ctx context.Context, path string) (*File, error) {
 	if _, err := os.Lstat(path); err == nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: errDangling}
@@ -76,7 +76,7 @@ func createNew(ctx context.Context, path string) (*File, error) {
 	return createBeside(ctx, path, 0o644)
 }
 
-// createOver begins a file in the place of one that is there, or takes that one.
+// createOver creates the replacement of an existing file, or opens a pipe or device.
 func createOver(ctx context.Context, path string, there *os.File) (*File, error) {
 	info, err := there.Stat()
 	if err != nil {
@@ -95,7 +95,7 @@ func createOver(ctx context.Context, path string, there *os.File) (*File, error)
 	return nil, &fs.PathError{Op: "open", Path: path, Err: errKind}
 }
 
-// createBeside makes the hidden file of a place.
+// createBeside creates the temporary file of a path.
 func createBeside(ctx context.Context, place string, mode fs.FileMode) (*File, error) {
 	file, err := os.CreateTemp(filepath.Dir(place), ".etrun-*")
 	if err != nil {
@@ -106,7 +106,7 @@ func createBeside(ctx context.Context, place string, mode fs.FileMode) (*File, e
 
 func newFile(ctx context.Context, file *os.File, place string, mode fs.FileMode) *File {
 	f := &File{ctx: ctx, file: file, place: place, mode: mode}
-	f.forget = context.AfterFunc(ctx, func() { _ = file.SetWriteDeadline(time.Unix(1, 0)) }) // regular files do not wait
+	f.forget = context.AfterFunc(ctx, func() { _ = file.SetWriteDeadline(time.Unix(1, 0)) }) // no effect on regular files
 	return f
 }
 
@@ -122,7 +122,7 @@ func (f *File) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// visible is an error of a hidden file with the place that it is for.
+// visible replaces the temporary name in an error by the final one.
 func visible(err error, place string) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return &fs.PathError{Op: e.Op, Path: place, Err: e.Err}
@@ -133,7 +133,7 @@ func visible(err error, place string) error {
 	return err
 }
 
-// Commit puts the file in its place.
+// Commit renames the file to its final name.
 func (f *File) Commit() (err error) {
 	defer f.Close()
 	if f.place == "" {
@@ -157,7 +157,7 @@ func (f *File) Commit() (err error) {
 	return nil
 }
 
-// Close ends a file that was not committed.
+// Close removes an uncommitted file.
 func (f *File) Close() {
 	f.forget()
 	if f.file == nil {
@@ -187,7 +187,7 @@ func (f *File) Fill(fill func(io.Writer) error) error {
 	return nil
 }
 
-// WriteFile is CreateFile and Fill.
+// WriteFile combines CreateFile and Fill.
 func WriteFile(ctx context.Context, path string, fill func(io.Writer) error) error {
 	f, err := CreateFile(ctx, path)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Folder collects the files of a run out of sight, in a hidden folder beside their
-// places, and puts them in place together. outputs.json, which goes last, says that
-// its folder is complete. Close without Commit leaves everything as it was found.
+// Folder collects the files of a run in a hidden folder and moves them to their final
+// paths together. outputs.json is moved last and marks the folder as complete. Close
+// without Commit changes nothing.
 type Folder struct {
 	ctx        context.Context
 	dir, stage string
@@ -23,16 +23,16 @@ type Folder struct {
 	calls      []string // staged folders, relative
 }
 
-// Error is a fault while outputs are written.
+// Error is an error of writing outputs.
 type Error struct{ Err error }
 
 func (e *Error) Error() string { return "output: " + e.Err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Open makes dir, if need be, and the hidden folder in it. The context ends writing to
-// pipes, which stand where a file has its place.
+// Open creates dir, if needed, and the hidden folder in it. Canceling the context stops
+// writes to pipes that exist in the place of files.
 func Open(ctx context.Context, dir string) (*Folder, error) {
 	f := &Folder{ctx: ctx, dir: dir}
 	if err := f.makeAll(dir); err != nil {
@@ -48,7 +48,7 @@ func Open(ctx context.Context, dir string) (*Folder, error) {
 	return f, nil
 }
 
-// makeAll makes path and its parents, and remembers which were not there.
+// makeAll creates path and its parents, and records which ones did not exist.
 func (f *Folder) makeAll(path string) error {
 	var missing []string
 	for p := filepath.Clean(path); ; p = filepath.Dir(p) {
@@ -64,8 +64,8 @@ func (f *Folder) makeAll(path string) error {
 	return nil
 }
 
-// Add stages the outputs of call k and returns their entries. Call 0 belongs in the
-// folder itself, call k in call<k>.
+// Add stages the outputs of call k and returns their entries. Call 0 belongs to the folder
+// itself, call k to call<k>.
 func (f *Folder) Add(k int, outputs []*tensor.Value) ([]Entry, error) {
 	sub := "."
 	if k > 0 {
@@ -99,7 +99,7 @@ func (f *Folder) Add(k int, outputs []*tensor.Value) ([]Entry, error) {
 
 const index = "outputs.json"
 
-// Commit puts the staged files in their places, replacing what an earlier run left.
+// Commit moves the staged files to their final paths, and replaces those of earlier runs.
 func (f *Folder) Commit() error {
 	for _, sub := range f.calls {
 		if place := filepath.Join(f.dir, sub, index); isRegular(place) {
@@ -138,8 +138,8 @@ func (f *Folder) place(sub string) error {
 	return f.install(filepath.Join(from, index), filepath.Join(to, index))
 }
 
-// install moves a staged file to its place, with the mode of the file that it replaces.
-// What is there and no regular file is written to instead, as [File] does.
+// install moves a staged file to its final path, with the mode of the file that it
+// replaces. Existing pipes and devices are written to, as in [File].
 func (f *Folder) install(from, to string) error {
 	there, err := os.Lstat(to)
 	switch {
@@ -161,19 +161,19 @@ func (f *Folder) install(from, to string) error {
 	})
 }
 
-// isRegular reports a regular file, not a link to one.
+// isRegular reports whether path is a regular file, not a symbolic link to one.
 func isRegular(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && info.Mode().IsRegular()
 }
 
-// Close removes the hidden folder and, without Commit, the folders that Open made.
+// Close removes the hidden folder and, without Commit, the folders that Open created.
 func (f *Folder) Close() {
 	if f.stage != "" {
 		_ = os.RemoveAll(f.stage)
 	}
 	for i := len(f.created) - 1; i >= 0; i-- {
-		_ = os.Remove(f.created[i]) // stays where somebody put something into it
+		_ = os.Remove(f.created[i]) // fails if it is not empty
 	}
 	f.created = nil
 }

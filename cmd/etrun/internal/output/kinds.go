@@ -15,7 +15,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// logical are a tensor's elements in logical order.
+// logical returns a tensor's elements in logical order.
 func logical(t *tensor.Tensor) []byte { return npy.Logical(t) }
 
 // writeRaw writes little-endian elements in memory order.
@@ -36,8 +36,8 @@ func writeArray(w io.Writer, _ *Target, v *tensor.Value) error {
 	return npy.Write(w, t)
 }
 
-// writeJSON writes lists of numbers in each other, and other values as JSON has them. NaN
-// and infinities become text.
+// writeJSON writes tensors as nested lists, and other values as JSON. NaN and infinities
+// become text.
 func writeJSON(w io.Writer, _ *Target, v *tensor.Value) error {
 	b := bufio.NewWriter(w)
 	switch v.Kind {
@@ -59,11 +59,11 @@ func writeJSON(w io.Writer, _ *Target, v *tensor.Value) error {
 	return b.Flush()
 }
 
-// jsonWriter writes elements one after the other.
+// jsonWriter writes elements in sequence.
 type jsonWriter struct {
 	w     *bufio.Writer
 	dtype tensor.DType
-	data  []byte // that are left
+	data  []byte // remaining elements
 }
 
 func (j *jsonWriter) write(sizes []int) error {
@@ -96,7 +96,7 @@ func (j *jsonWriter) element() error {
 		_, err := j.w.WriteString(strconv.FormatInt(v[0], 10))
 		return err
 	case tensor.Loader[float64](j.dtype) == nil:
-		return fmt.Errorf("elements of %v are no real numbers", j.dtype)
+		return fmt.Errorf("elements of %v are not real numbers", j.dtype)
 	}
 	var v [1]float64
 	tensor.Loader[float64](j.dtype)(v[:], one)
@@ -112,8 +112,8 @@ func (j *jsonWriter) element() error {
 	return err
 }
 
-// writePNG writes a tensor of 1, 3 or 4 channels, in front of or behind the sides, or of
-// two sides: floats of 0…1, uint8 as they are, int8 shifted by 128.
+// writePNG writes a tensor of two sides, with 1, 3 or 4 channels before or after them, as an
+// image: floats in 0…1, uint8 unchanged, int8 shifted by 128.
 func writePNG(w io.Writer, _ *Target, v *tensor.Value) error {
 	t, err := tensorOf(v)
 	if err != nil {
@@ -145,7 +145,7 @@ func writePNG(w io.Writer, _ *Target, v *tensor.Value) error {
 	return png.Encode(w, m)
 }
 
-// layout is where the pixels of a tensor are.
+// layout is the layout of the pixels of a tensor.
 type layout struct {
 	channels, h, w            int
 	strideC, strideY, strideX int
@@ -154,7 +154,7 @@ type layout struct {
 
 func pictureOf(t *tensor.Tensor) (p layout, err error) {
 	s := t.Sizes
-	for len(s) > 3 && s[0] == 1 { // a batch of one
+	for len(s) > 3 && s[0] == 1 { // batch of one
 		s = s[1:]
 	}
 	known := func(n int) bool { return n == 1 || n == 3 || n == 4 }
@@ -168,7 +168,7 @@ func pictureOf(t *tensor.Tensor) (p layout, err error) {
 	}
 	const most = 1 << 15
 	if p.h < 1 || p.w < 1 || p.h > most || p.w > most {
-		return p, fmt.Errorf("sizes %v are no picture of 1, 3 or 4 channels", t.Sizes)
+		return p, fmt.Errorf("sizes %v are not an image of 1, 3 or 4 channels", t.Sizes)
 	}
 	switch {
 	case t.DType.IsFloat():
@@ -178,7 +178,7 @@ func pictureOf(t *tensor.Tensor) (p layout, err error) {
 	case t.DType == tensor.Int8:
 		p.scale, p.shift = 1, 128
 	default:
-		return p, fmt.Errorf("elements of %v are no picture; floats, uint8 or int8 are", t.DType)
+		return p, fmt.Errorf("elements of %v, want floats, uint8 or int8 for an image", t.DType)
 	}
 	return p, nil
 }
@@ -190,7 +190,7 @@ func writeWave(w io.Writer, target *Target, v *tensor.Value) error {
 		return err
 	}
 	if len(squeezed(t.Sizes)) > 1 || !t.DType.IsFloat() && t.DType != tensor.Int16 {
-		return fmt.Errorf("%v %v is no recording of one channel: want floats or int16", t.DType, t.Sizes)
+		return fmt.Errorf("%v %v is not a recording of one channel: want floats or int16", t.DType, t.Sizes)
 	}
 	values, err := floats(t)
 	if err != nil {

@@ -2,7 +2,7 @@ package output
 
 import "github.com/etrun-go/etrun/kernels/tensor"
 
-// Put writes a value under a name: a list under several, text and None not at all.
+// Put writes a value under a name: a list under several names, text and None not at all.
 func (a *Archive) Put(name string, v *tensor.Value) error {
 	if err := a.value(name, v); err != nil {
 		return &Error{err}
@@ -10,7 +10,7 @@ func (a *Archive) Put(name string, v *tensor.Value) error {
 	return nil
 }
 
-// AsTensor is a tensor, or a number as one of rank 0; nil for other values.
+// AsTensor returns a tensor, or a number as a tensor of rank 0; nil for other values.
 func AsTensor(v *tensor.Value) *tensor.Tensor {
 	switch v.Kind {
 	case tensor.KindTensor:

@@ -12,32 +12,32 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Summary is what a person wants to know of a tensor's elements. Min, Max and Mean
-// leave NaNs out; they are NaN where nothing is left.
+// Summary summarizes a tensor's elements. Min, Max and Mean ignore NaNs; they are NaN if
+// there are no other elements.
 type Summary struct {
 	Min   Number   `json:"min"`
 	Max   Number   `json:"max"`
 	Mean  Number   `json:"mean"`
 	NaNs  int      `json:"nans,omitempty"`
-	First []Number `json:"first"` // in logical order where memory order is logical
+	First []Number `json:"first"` // in memory order
 	Top   []Score  `json:"top,omitempty"`
 }
 
-// Score is one of the largest elements of what looks like logits.
+// Score is one of the largest elements of a tensor that looks like logits.
 type Score struct {
 	Class int    `json:"class"`
 	Label string `json:"label,omitempty"`
 	Score Number `json:"score"`
 }
 
-// Scores say how the largest elements of an output are shown.
+// Scores sets how the largest elements of an output are shown.
 type Scores struct {
-	Top     int      // how many, 0: a few of floats that look like logits
-	Softmax bool     // as probabilities
-	Labels  []string // of the classes, nil for none
+	Top     int      // how many; 0: a few, for floats that look like logits
+	Softmax bool     // show probabilities
+	Labels  []string // class names, nil for none
 }
 
-// Number is a float64 that JSON can hold whatever its value.
+// Number is a float64 that JSON can represent, whatever its value.
 type Number float64
 
 // MarshalJSON writes NaN and infinities as text.
@@ -49,13 +49,14 @@ func (n Number) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, float64(n), 'g', -1, 64), nil
 }
 
-// Parts of a summary.
+// Limits of a summary.
 const (
 	firsts = 6
 	tops   = 5
 )
 
-// Summarize reads a tensor and shows its largest elements as o says; nil where its elements are no real numbers or there are none.
+// Summarize summarizes a tensor and finds its largest elements; it returns nil if the
+// tensor is empty or its elements are not real numbers.
 func (o *Scores) Summarize(t *tensor.Tensor) *Summary {
 	load := tensor.Loader[float64](t.DType)
 	if load == nil || t.Numel() == 0 {
@@ -87,15 +88,15 @@ func (o *Scores) Summarize(t *tensor.Tensor) *Summary {
 	return s
 }
 
-// Asked reports that something was said of scores.
+// Asked reports whether any setting of scores is set.
 func (o *Scores) Asked() bool { return o.Top > 0 || o.Softmax || o.Labels != nil }
 
-// Shows reports a value whose largest elements are shown.
+// Shows reports whether the largest elements of a value are shown.
 func (o *Scores) Shows(v *tensor.Value) bool {
 	return v.Kind == tensor.KindTensor && tensor.Loader[float64](v.Tensor.DType) != nil && v.Tensor.Numel() > 0 && o.top(v.Tensor) != nil
 }
 
-// top finds the largest elements of one row of classes.
+// top finds the largest elements of a single row of classes.
 func (o *Scores) top(t *tensor.Tensor) []Score {
 	n := t.Numel()
 	asked := o.Asked()
@@ -117,7 +118,7 @@ func (o *Scores) top(t *tensor.Tensor) []Score {
 	return scores[:min(cmp.Or(o.Top, tops), n)]
 }
 
-// softmax makes probabilities of logits.
+// softmax replaces logits by probabilities.
 func softmax(values []float64) {
 	most, sum := slices.Max(values), 0.0
 	for i, v := range values {
@@ -129,7 +130,7 @@ func softmax(values []float64) {
 	}
 }
 
-// Print writes the summary of one output in a line or two.
+// Print writes the summary of one output in one or two lines.
 func (o *Scores) Print(w io.Writer, i int, v *tensor.Value) {
 	fmt.Fprintf(w, "  output %d: ", i)
 	o.printValue(w, v)
@@ -181,7 +182,7 @@ func (o *Scores) printTensor(w io.Writer, t *tensor.Tensor) {
 	s.printTop(w)
 }
 
-// String is n with 5 digits, whole numbers in full.
+// String formats n with 5 digits, integers in full.
 func (n Number) String() string {
 	if f := float64(n); f == math.Trunc(f) && math.Abs(f) < 1<<53 {
 		return strconv.FormatFloat(f, 'f', -1, 64)
@@ -189,7 +190,7 @@ func (n Number) String() string {
 	return strconv.FormatFloat(float64(n), 'g', 5, 64)
 }
 
-// printTop writes the largest elements in a line, or each with its label in one.
+// printTop writes the largest elements in one line, or one line each with labels.
 func (s *Summary) printTop(w io.Writer) {
 	if s.Top == nil {
 		return

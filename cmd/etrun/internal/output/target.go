@@ -14,24 +14,24 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Target is a file that one output goes to.
+// Target is the file of one output.
 type Target struct {
 	Call, Index int
 	Path        string
-	Kind        string // one of the kinds
-	Rate        int    // samples a second, of a recording
+	Kind        string // key of writers
+	Rate        int    // samples per second, for recordings
 
 	text string
 	file *File
 	done bool
 }
 
-// writers write an output as a kind of file.
+// writers write an output in each file format.
 var writers = map[string]func(io.Writer, *Target, *tensor.Value) error{
 	"bin": writeRaw, "npy": writeArray, "json": writeJSON, "png": writePNG, "wav": writeWave,
 }
 
-// kindWords are the kinds of files.
+// kindWords lists the file formats.
 const kindWords = "npy, json, png, wav or bin"
 
 var (
@@ -39,22 +39,22 @@ var (
 	targetTail   = regexp.MustCompile(`(?::(npy|json|png|wav|bin))?(?::rate=([0-9]+))?$`)
 )
 
-// ErrTarget is the class of faults in an argument's text; match with errors.Is.
+// ErrTarget is the class of errors in an argument's text; match with errors.Is.
 var ErrTarget = errors.New("output argument")
 
-// ParseTarget reads [OUTPUT=]FILE[:KIND][:rate=N], where OUTPUT is an index, out0 or
-// call1_out0, and KIND goes before the end of the file's name.
+// ParseTarget parses [OUTPUT=]FILE[:KIND][:rate=N], where OUTPUT is an index, out0 or
+// call1_out0, and KIND overrides the extension.
 func ParseTarget(text string) (*Target, error) {
 	t := &Target{text: text}
 	rest := text
 	if m := targetPrefix.FindStringSubmatch(text); m != nil {
 		t.Call, _ = strconv.Atoi(m[1])
-		t.Index, _ = strconv.Atoi(m[2]) // one too large is no output of any method
+		t.Index, _ = strconv.Atoi(m[2]) // a number too large matches no output
 		rest = text[len(m[0]):]
 	}
 	m := targetTail.FindStringSubmatch(rest)
 	t.Kind = m[1]
-	t.Rate, _ = strconv.Atoi(m[2]) // one too large is refused when it is written
+	t.Rate, _ = strconv.Atoi(m[2]) // a number too large fails when it is written
 	rest = strings.TrimSuffix(rest, m[0])
 	if t.Path = rest; t.Path == "" {
 		return nil, fmt.Errorf("%w %q: want a file", ErrTarget, text)
@@ -63,21 +63,21 @@ func ParseTarget(text string) (*Target, error) {
 		t.Kind = strings.ToLower(strings.TrimPrefix(filepath.Ext(t.Path), "."))
 	}
 	if writers[t.Kind] == nil {
-		return nil, fmt.Errorf("%w %q: the kind is not known by the file's name; say :KIND, which is %s", ErrTarget, text, kindWords)
+		return nil, fmt.Errorf("%w %q: unknown extension; append :KIND, one of %s", ErrTarget, text, kindWords)
 	}
 	if t.Kind == "wav" && t.Rate == 0 {
-		return nil, fmt.Errorf("%w %q: say :rate=N, the samples a second", ErrTarget, text)
+		return nil, fmt.Errorf("%w %q: append :rate=N, the samples per second", ErrTarget, text)
 	}
 	return t, nil
 }
 
-// Create begins the file, before anything runs.
+// Create creates the file, before anything runs.
 func (t *Target) Create(ctx context.Context) (err error) {
 	t.file, err = CreateFile(ctx, t.Path)
 	return err
 }
 
-// Add writes the output of call k that the target is for; it does nothing for other calls.
+// Add writes the target's output of call k; it does nothing for other calls.
 func (t *Target) Add(k int, outputs []*tensor.Value) error {
 	if k != t.Call || t.done {
 		return nil
@@ -103,14 +103,14 @@ func (t *Target) Commit() error {
 	return nil
 }
 
-// Close removes what was not committed.
+// Close removes an uncommitted file.
 func (t *Target) Close() {
 	if t.file != nil {
 		t.file.Close()
 	}
 }
 
-// tensorOf is a value as a tensor: numbers are of rank 0.
+// tensorOf returns a value as a tensor; numbers have rank 0.
 func tensorOf(v *tensor.Value) (*tensor.Tensor, error) {
 	switch v.Kind {
 	case tensor.KindTensor:
@@ -122,21 +122,21 @@ func tensorOf(v *tensor.Value) (*tensor.Tensor, error) {
 	case tensor.KindBool:
 		return tensor.Of([]bool{v.Bool}), nil
 	}
-	return nil, fmt.Errorf("an output of kind %v is no tensor or number", v.Kind)
+	return nil, fmt.Errorf("an output of kind %v is not a tensor or number", v.Kind)
 }
 
-// floats are the elements of a real tensor in logical order.
+// floats returns the elements of a real tensor in logical order.
 func floats(t *tensor.Tensor) ([]float64, error) {
 	load := tensor.Loader[float64](t.DType)
 	if load == nil {
-		return nil, fmt.Errorf("elements of %v are no real numbers", t.DType)
+		return nil, fmt.Errorf("elements of %v are not real numbers", t.DType)
 	}
 	values := make([]float64, t.Numel())
 	load(values, logical(t))
 	return values, nil
 }
 
-// squeezed are the sizes without those of 1.
+// squeezed returns the sizes other than 1.
 func squeezed(sizes []int) []int {
 	return slices.DeleteFunc(slices.Clone(sizes), func(n int) bool { return n == 1 })
 }

@@ -38,7 +38,7 @@ func TestParseTarget(t *testing.T) {
 			t.Errorf("%q: got %+v, %v, want %+v", text, got, err, want)
 		}
 	}
-	for text, want := range map[string]string{"": "want a file", "1=": "want a file", "-": "say :KIND", "y.txt": "say :KIND", "y.wav": "say :rate=N", ":npy": "want a file"} {
+	for text, want := range map[string]string{"": "want a file", "1=": "want a file", "-": "append :KIND", "y.txt": "append :KIND", "y.wav": "append :rate=N", ":npy": "want a file"} {
 		if _, err := ParseTarget(text); !errors.Is(err, ErrTarget) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", text, err, want)
 		}
@@ -136,14 +136,14 @@ func TestTargetsRefused(t *testing.T) {
 		v    tensor.Value
 		want string
 	}{
-		{"y.png", f32(1, 2, 8, 8), "no picture of 1, 3 or 4 channels"},
+		{"y.png", f32(1, 2, 8, 8), "not an image of 1, 3 or 4 channels"},
 		{"y.png", tensor.TensorValue(tensor.New(tensor.Int64, 8, 8)), "int64"},
-		{"y.png", f32(3, 0, 0), "no picture"},
-		{"y.wav:rate=8000", f32(2, 8), "no recording"},
-		{"y.wav:rate=8000", tensor.TensorValue(tensor.New(tensor.Int64, 8)), "no recording"},
-		{"y.wav:rate=99999999", f32(8), "samples a second"},
+		{"y.png", f32(3, 0, 0), "not an image"},
+		{"y.wav:rate=8000", f32(2, 8), "not a recording"},
+		{"y.wav:rate=8000", tensor.TensorValue(tensor.New(tensor.Int64, 8)), "not a recording"},
+		{"y.wav:rate=99999999", f32(8), "samples per second"},
 		{"y.npy", tensor.StringValue("x"), "string"},
-		{"y.json", tensor.TensorValue(tensor.New(tensor.Complex64, 2)), "no real numbers"},
+		{"y.json", tensor.TensorValue(tensor.New(tensor.Complex64, 2)), "not real numbers"},
 	} {
 		var e *Error
 		if _, err := written(t, c.name, c.v); !errors.As(err, &e) || !strings.Contains(err.Error(), c.want) {

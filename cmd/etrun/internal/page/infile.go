@@ -8,7 +8,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// asInFile shows the instructions of a method that does not load here, as the file has them.
+// asInFile shows the instructions of a method that does not load here, as they are in the file.
 func (d *describer) asInFile(r *Method) {
 	meta, err := d.program.Meta(d.spec.Name)
 	if err != nil {
@@ -28,8 +28,8 @@ func (d *describer) asInFile(r *Method) {
 	}
 }
 
-// fileInstruction describes instruction i of chain c. Its arguments have no names: these are
-// in the operators' schemas.
+// fileInstruction describes instruction i of chain c. Its arguments have no names, as these
+// are in the operators' schemas.
 func (d *describer) fileInstruction(meta *etrun.MethodMeta, c, i int) Instruction {
 	from := &d.spec.Chains[c].Instructions[i]
 	in := d.instruction(c, i, "operator", from.Kind.String())
@@ -37,12 +37,12 @@ func (d *describer) fileInstruction(meta *etrun.MethodMeta, c, i int) Instructio
 	case pte.KernelCall:
 		o := meta.Operators[from.Index]
 		if in = d.instruction(c, i, "operator", o.Name); !o.Available {
-			in.Fault = "this build has no such operator"
+			in.Fault = "operator missing in this build"
 		}
 	case pte.DelegateCall:
 		o := meta.Delegates[from.Index]
 		if in = d.instruction(c, i, "delegate", fmt.Sprintf("delegate %d, %s", from.Index, o.ID)); !o.Available {
-			in.Fault = "this build has no such backend"
+			in.Fault = "backend missing in this build"
 		}
 	}
 	for _, v := range from.Args {

@@ -19,8 +19,8 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// New describes a program. A method that does not load here is shown as the file has it.
-// An error is that of ctx.
+// New describes a program. A method that does not load here is shown as it is in the file.
+// The only error is that of ctx.
 func New(ctx context.Context, prog *etrun.Program, model, version string) (*Page, error) {
 	p := &Page{Name: filepath.Base(model), Version: version}
 	spec := prog.Spec()
@@ -47,9 +47,9 @@ func New(ctx context.Context, prog *etrun.Program, model, version string) (*Page
 type describer struct {
 	program *etrun.Program
 	spec    *pte.Method
-	ir      *ir.Method // nil where the method does not load
+	ir      *ir.Method // nil if the method does not load
 	infos   []delegate.Info
-	nodes   *int // that may still be shown
+	nodes   *int // remaining limit
 }
 
 func (d *describer) describe(ctx context.Context) (*Method, error) {
@@ -73,7 +73,7 @@ func (d *describer) describe(ctx context.Context) (*Method, error) {
 	return r, nil
 }
 
-// values are the inputs and outputs as facts.
+// values returns the inputs and outputs as facts.
 func (d *describer) values() (facts []Fact) {
 	meta, err := d.program.Meta(d.spec.Name)
 	if err != nil {
@@ -100,7 +100,7 @@ func (d *describer) values() (facts []Fact) {
 	return facts
 }
 
-// asLoaded shows what is executed here.
+// asLoaded shows the steps of the loaded method.
 func (d *describer) asLoaded(r *Method, m *etrun.Method) {
 	mp := m.Plan()
 	scratch := int64(0)
@@ -110,7 +110,7 @@ func (d *describer) asLoaded(r *Method, m *etrun.Method) {
 	r.Facts = []Fact{
 		{"memory", fmt.Sprintf("%s planned (plan: %s), %s of state, %s of scratch", bytesize.Format(mp.Size()), mp.Source,
 			bytesize.Format(mp.StateBytes), bytesize.Format(scratch))},
-		{"put right", strings.Join(m.Repairs(), "; ")},
+		{"repaired", strings.Join(m.Repairs(), "; ")},
 		{"instructions", atLoad(m)},
 	}
 	r.Facts = slices.DeleteFunc(r.Facts, func(f Fact) bool { return f.Text == "" })
@@ -130,22 +130,22 @@ func (d *describer) asLoaded(r *Method, m *etrun.Method) {
 	r.Peak, r.PeakBytes, r.AtPeak = t.Peak, t.PeakBytes, t.AtPeak()
 }
 
-// atLoad counts what lowering did.
+// atLoad counts the changes made by lowering.
 func atLoad(m *etrun.Method) string {
 	var parts []string
 	if n := len(m.Folded()); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d executed once at load", n))
 	}
 	if n := len(m.Rewritten()); n > 0 {
-		parts = append(parts, fmt.Sprintf("%d taken away or changed at load", n))
+		parts = append(parts, fmt.Sprintf("%d removed or changed at load", n))
 	}
 	if report := m.Lowered(); report != nil {
-		parts = append(parts, fmt.Sprintf("regions given to backends: %d", report.Taken()))
+		parts = append(parts, fmt.Sprintf("regions lowered to backends: %d", report.Taken()))
 	}
 	return strings.Join(parts, ", ")
 }
 
-// step describes a step as it is executed.
+// step describes a step of the loaded method.
 func (d *describer) step(s *ir.Step) Instruction {
 	in := d.instruction(s.Origin.Chain, s.Origin.Index, stepKinds[s.Kind], d.ir.StepName(s))
 	for i, v := range s.Args {
@@ -169,7 +169,7 @@ var stepKinds = map[ir.StepKind]string{
 	ir.KernelCall: "operator", ir.DelegateCall: "delegate", ir.MoveCall: "move", ir.JumpFalseCall: "jump", ir.FreeCall: "free",
 }
 
-// instruction is one with what the file says of its place.
+// instruction returns an instruction with its source location in the file.
 func (d *describer) instruction(chain, index int, kind, name string) Instruction {
 	in := Instruction{At: fmt.Sprint(index), Kind: kind, Name: cut(name), Short: cut(chart.Short(name))}
 	if chain > 0 {
@@ -184,7 +184,7 @@ func (d *describer) instruction(chain, index int, kind, name string) Instruction
 	return in
 }
 
-// argName is the name of an argument, empty where the instruction has no names.
+// argName is the name of an argument, empty if the instruction has no names.
 func argName(s *ir.Step, i int) string {
 	switch {
 	case s.Kind == ir.KernelCall && i < len(s.Sig.Args):
@@ -197,7 +197,7 @@ func argName(s *ir.Step, i int) string {
 	return ""
 }
 
-// unfold adds what is inside a delegate.
+// unfold adds the nodes of a delegate.
 func (d *describer) unfold(in *Instruction, info *delegate.Info) {
 	if info.Engine != "" {
 		in.Facts = append(in.Facts, Fact{"engine", cut(info.Engine)})
@@ -216,7 +216,7 @@ func (d *describer) unfold(in *Instruction, info *delegate.Info) {
 	}
 }
 
-// text is a value of the loaded method as text.
+// text formats a value of the loaded method.
 func (d *describer) text(v int) string {
 	if v < 0 {
 		return "none"
@@ -239,7 +239,7 @@ func (d *describer) text(v int) string {
 	return scalarText(value.Scalar())
 }
 
-// scalarText is a value that refers to no other.
+// scalarText formats a value that refers to no other value.
 func scalarText(v tensor.Value) string {
 	switch v.Kind {
 	case tensor.None:

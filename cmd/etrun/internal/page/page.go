@@ -1,10 +1,10 @@
-// Package page makes one HTML page of what is known of a program: its instructions with
-// delegates unfolded, its memory, its weights and where the time of its runs goes. The page
-// needs nothing but itself.
+// Package page makes an HTML page about a program: its instructions with the nodes of
+// delegates, its memory, its weights and a profile of its runs. The page is
+// self-contained.
 package page
 
 import (
-	_ "embed" // the parts of the page
+	_ "embed" // template, style and script
 	"fmt"
 	"html/template"
 	"io"
@@ -16,28 +16,28 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/timeline"
 )
 
-// Page is what is shown.
+// Page is the content of the page.
 type Page struct {
-	Name    string // of the file
-	Version string // of etrun
+	Name    string // name of the file
+	Version string // version of etrun
 	Facts   []Fact
 	Notes   []string // warnings
 	Methods []*Method
 	Weights Weights
 }
 
-// Fact is a line of a table.
+// Fact is a row of a table.
 type Fact struct{ Name, Text string }
 
 // Method is a method of the program.
 type Method struct {
 	Name         string
-	Fault        string // why it does not load here; the instructions are those of the file then
+	Fault        string // why it does not load here; the instructions are then those of the file
 	Facts        []Fact
 	Instructions []Instruction
-	Left         int    // instructions that are not shown
-	Nodes        int    // of all delegates
-	Plans        []Plan // the one in use first
+	Left         int    // number of instructions not shown
+	Nodes        int    // nodes of all delegates
+	Plans        []Plan // the plan in use first
 	Legend       template.HTML
 	Peak         int
 	PeakBytes    int64
@@ -53,21 +53,21 @@ type Plan struct {
 
 // Instruction is one row.
 type Instruction struct {
-	At     string // where the file has it: the instruction, or chain:instruction
-	Step   int    // in the order of a run
+	At     string // location in the file: instruction, or chain:instruction
+	Step   int    // position in the order of a run
 	Kind   string // operator, delegate, move, jump or free
 	Name   string
-	Short  string // the name without what most have in common
+	Short  string // name without namespace and overload
 	Result string // type and shape of the first result
-	Bytes  int64  // that the results have
+	Bytes  int64  // size of the results
 	Args   []Arg
-	Source string // where the exporting program has it, where the file tells
+	Source string // location in the exporting program, if the file has it
 	Fault  string // why it does not run here
-	Time   *Time  // nil where it was not run
-	Nodes  []Node // of a delegate
-	Facts  []Fact // likewise
+	Time   *Time  // nil if not run
+	Nodes  []Node // nodes of a delegate
+	Facts  []Fact // facts of a delegate
 
-	Measured []profile.Row // operations of a delegate that are not its nodes one by one
+	Measured []profile.Row // operations of a delegate that do not map to single nodes
 }
 
 // Arg is an argument of an instruction.
@@ -79,17 +79,17 @@ type Node struct {
 	Time         *Time
 }
 
-// Time is what something takes of a run.
+// Time is the time of an instruction or node in a run.
 type Time struct {
 	Median, Max time.Duration
-	Share       float64 // of the run, 0 … 1
+	Share       float64 // fraction of the run, 0 … 1
 }
 
 // Weights are constants by size.
 type Weights struct {
 	Rows  []Weight
 	Total int64
-	Left  int // that are not shown
+	Left  int // number of constants not shown
 }
 
 // Weight is a constant.
@@ -99,12 +99,12 @@ type Weight struct {
 	Users            string
 }
 
-// Bounds of what a page shows.
+// Limits of a page.
 const (
 	maxInstructions = 20_000
 	maxNodes        = 100_000
 	maxWeights      = 5_000
-	maxText         = 400 // letters of a text from the file
+	maxText         = 400 // characters of a text from the file
 )
 
 //go:embed page.html
@@ -136,7 +136,7 @@ var layout = template.Must(template.New("page").Funcs(template.FuncMap{
 	"script": func() template.JS { return template.JS(chart.Script + pageJS) },
 }).Parse(pageHTML))
 
-// took is a time with three digits or more.
+// took formats a time with three digits or more.
 func took(d time.Duration) string {
 	if d >= time.Millisecond {
 		return fmt.Sprintf("%.2f ms", float64(d)/1e6)
@@ -147,7 +147,7 @@ func took(d time.Duration) string {
 // Write writes the page.
 func (p *Page) Write(w io.Writer) error { return layout.Execute(w, p) }
 
-// cut bounds a text from the file.
+// cut truncates a text from the file.
 func cut(text string) string {
 	if r := []rune(text[:min(len(text), 4*maxText)]); len(r) > maxText || len(text) > 4*maxText {
 		return string(r[:min(len(r), maxText)]) + "…"

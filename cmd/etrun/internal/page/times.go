@@ -9,7 +9,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/profile"
 )
 
-// Profile is where the time of a method's runs goes.
+// Profile is the profile of a method's runs.
 type Profile struct {
 	Runs        int
 	Median, Max time.Duration
@@ -17,7 +17,7 @@ type Profile struct {
 	Flame       template.HTML
 }
 
-// Timed adds the times of runs to the methods and instructions that they are of.
+// Timed adds profiles to the methods and instructions.
 func (p *Page) Timed(profiles []*profile.Profile) {
 	for _, from := range profiles {
 		for _, m := range p.Methods {
@@ -42,14 +42,14 @@ func (m *Method) timed(from *profile.Profile) {
 		if r == nil {
 			continue
 		}
-		delete(rows, in.At) // a step of lowering may stand at the same place
+		delete(rows, in.At) // a step of lowering may have the same location
 		in.Time = timeOf(r)
 		in.timeNodes(r.Parts)
 	}
 }
 
-// timeNodes gives the nodes of a delegate their times. XNNPACK's own engine measures what it
-// made of the nodes, which is a list of its own then.
+// timeNodes adds times to the nodes of a delegate. XNNPACK's engine measures its own
+// operators, which are then a separate list.
 func (in *Instruction) timeNodes(parts []profile.Row) {
 	same := func(r *profile.Row) bool {
 		return r.Node < len(in.Nodes) && (r.Node < 0 || strings.HasSuffix(r.Name, in.Nodes[r.Node].Name))

@@ -11,13 +11,13 @@ import (
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
-// weights collects constants: methods share some.
+// weights collects constants, each once; methods may share them.
 type weights struct {
 	rows []Weight
-	seen map[*byte]int // first byte: row
+	seen map[*byte]int // row by first byte
 }
 
-// newWeights begins with what the file has by name, for delegates, and data files beside it.
+// newWeights starts with the named data of the program and its data files.
 func newWeights(prog *etrun.Program) *weights {
 	w := &weights{seen: make(map[*byte]int)}
 	for _, key := range prog.NamedKeys() {
@@ -28,7 +28,7 @@ func newWeights(prog *etrun.Program) *weights {
 	return w
 }
 
-// row adds bytes, or gives the row that has them.
+// row adds a row for data, or returns the existing one.
 func (w *weights) row(data []byte, as Weight) *Weight {
 	if len(data) == 0 {
 		return nil
@@ -86,7 +86,7 @@ func (w *weights) addFile(d *describer) {
 	}
 }
 
-// users are the instructions that read each storage.
+// users returns the instructions that read each storage.
 func (d *describer) users() [][]string {
 	const most = 4
 	list := make([][]string, len(d.ir.Storages))
@@ -107,7 +107,7 @@ func (d *describer) users() [][]string {
 	return list
 }
 
-// list is all of them, the largest first.
+// list returns all rows, the largest first.
 func (w *weights) list() Weights {
 	l := Weights{Rows: w.rows}
 	for i := range w.rows {

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"image"
 	"image/color"
-	_ "image/jpeg" // decoders that image.Decode knows
+	_ "image/jpeg" // registers decoders with package image
 	_ "image/png"
 )
 
-// decode reads a file that was examined into 1 (gray) or 3 (red, green, blue) channels.
-// Transparency is dropped, not blended, and 16-bit samples keep their upper byte. The
-// context ends it at the decoder's next read, or at the next row.
+// decode decodes an examined file into 1 (gray) or 3 (red, green, blue) channels.
+// Transparency is dropped, not blended, and 16-bit samples keep their upper byte. Canceling
+// the context stops it at the decoder's next read, or at the next row.
 func decode(ctx context.Context, file []byte, channels int) (Pixels, error) {
 	img, format, err := image.Decode(&reader{ctx, bytes.NewReader(file)})
 	if ctx.Err() != nil {
@@ -21,11 +21,11 @@ func decode(ctx context.Context, file []byte, channels int) (Pixels, error) {
 	if err != nil {
 		return Pixels{}, fmt.Errorf("picture: %s: %w", format, err)
 	}
-	colours, ok := img.(image.RGBA64Image)
+	colors, ok := img.(image.RGBA64Image)
 	if !ok {
-		return Pixels{}, fmt.Errorf("picture: %s: unknown colours %T", format, img)
+		return Pixels{}, fmt.Errorf("picture: %s: unknown color model %T", format, img)
 	}
-	return convert(ctx, colours, channels)
+	return convert(ctx, colors, channels)
 }
 
 // reader reads until its context ends.
@@ -41,7 +41,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	return r.file.Read(p)
 }
 
-// convert makes rows of interleaved bytes.
+// convert returns rows of interleaved bytes.
 func convert(ctx context.Context, img image.RGBA64Image, channels int) (Pixels, error) {
 	b := img.Bounds()
 	p := Pixels{b.Dy(), b.Dx(), channels, make([]byte, channels*b.Dy()*b.Dx())}
@@ -63,13 +63,13 @@ func convert(ctx context.Context, img image.RGBA64Image, channels int) (Pixels, 
 	return p, nil
 }
 
-// gray weighs the channels by ITU-R 601-2 in 16-bit fixed point, as Pillow does;
-// a picture that is gray already comes out unchanged.
+// gray weighs the channels by ITU-R 601-2 in 16-bit fixed point, like Pillow; gray images
+// are unchanged.
 func gray(r, g, b byte) byte {
 	return byte((uint32(r)*19595 + uint32(g)*38470 + uint32(b)*7471 + 1<<15) >> 16)
 }
 
-// pixelOf reads colours as color.NRGBAModel converts them.
+// pixelOf returns colors as color.NRGBAModel converts them.
 func pixelOf(img image.RGBA64Image) func(x, y int) (r, g, b byte) {
 	switch img := img.(type) {
 	case *image.YCbCr:
@@ -83,12 +83,12 @@ func pixelOf(img image.RGBA64Image) func(x, y int) (r, g, b byte) {
 			return c.R, c.G, c.B
 		}
 	case *image.Paletted:
-		colours := make([]color.NRGBA, len(img.Palette))
+		colors := make([]color.NRGBA, len(img.Palette))
 		for i, c := range img.Palette {
-			colours[i] = color.NRGBAModel.Convert(c).(color.NRGBA)
+			colors[i] = color.NRGBAModel.Convert(c).(color.NRGBA)
 		}
 		return func(x, y int) (r, g, b byte) {
-			c := colours[img.ColorIndexAt(x, y)]
+			c := colors[img.ColorIndexAt(x, y)]
 			return c.R, c.G, c.B
 		}
 	}
@@ -98,7 +98,7 @@ func pixelOf(img image.RGBA64Image) func(x, y int) (r, g, b byte) {
 	}
 }
 
-// unmultiplied is the upper byte of a colour's channel before it was multiplied by alpha.
+// unmultiplied returns the upper byte of a color channel without the alpha factor.
 func unmultiplied(v, alpha uint16) byte {
 	switch alpha {
 	case 0:

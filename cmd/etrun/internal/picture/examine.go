@@ -9,26 +9,26 @@ import (
 	"strings"
 )
 
-// ErrLimit is the class of pictures that take more memory, pixels or work than allowed.
+// ErrLimit is the class of images that exceed the limits of memory, pixels or work.
 var ErrLimit = errors.New("too large")
 
-// Bounds of a picture before its pixels are decoded.
+// Limits of an image before its pixels are decoded.
 const (
 	maxPixels = 1 << 26
-	// maxWork is in steps, of about a nanosecond each.
+	// maxWork is in steps of about a nanosecond each.
 	maxWork = 10_000_000_000
 )
 
-// header is what is known of a picture before it is decoded.
+// header is the description of an image before decoding.
 type header struct {
 	format string
 	w, h   int
-	memory int64  // bytes that decoding allocates, at most
-	work   int64  // steps that decoding takes, at most
-	why    string // what the work consists of
+	memory int64  // upper bound of the bytes that decoding allocates
+	work   int64  // upper bound of the steps that decoding takes
+	why    string // explanation of the work
 }
 
-// formats are the kinds of pictures by their first bytes.
+// formats are the image formats by their first bytes.
 var formats = []struct {
 	magic   string
 	examine func(file []byte) (header, error)
@@ -37,20 +37,20 @@ var formats = []struct {
 	{"\xff\xd8", examineJPEG},
 }
 
-// StartBytes is how many first bytes of a file CheckStart looks at.
+// StartBytes is the number of first bytes that CheckStart needs.
 const StartBytes = len(pngMagic)
 
-// CheckStart refuses what is no picture by its first bytes.
+// CheckStart returns an error if start is not the beginning of an image.
 func CheckStart(start []byte) error {
 	for _, f := range formats {
 		if strings.HasPrefix(string(start), f.magic) {
 			return nil
 		}
 	}
-	return fmt.Errorf("picture: unknown format: first bytes %q are neither of a PNG nor of a JPEG file", start)
+	return fmt.Errorf("picture: unknown format: first bytes %q, want a PNG or JPEG file", start)
 }
 
-// examine reads a file's own description and refuses a picture that is too large.
+// examine reads the header of an image and rejects it if it is too large.
 func examine(file []byte) (header, error) {
 	if err := CheckStart(file[:min(len(file), StartBytes)]); err != nil {
 		return header{}, err
@@ -68,17 +68,17 @@ func examine(file []byte) (header, error) {
 	panic("unreachable: CheckStart knows the same formats")
 }
 
-// checkSize bounds the pixels, which all other sums are products of.
+// checkSize limits the pixels, on which all other estimates depend.
 func checkSize(w, h int) error {
 	if w < 1 || h < 1 || w > maxPixels/h {
-		return fmt.Errorf("%w: %d×%d pixels, at most %d in all: scale the picture down", ErrLimit, w, h, maxPixels)
+		return fmt.Errorf("%w: %d×%d pixels, want at most %d in total: scale the image down", ErrLimit, w, h, maxPixels)
 	}
 	return nil
 }
 
 func (h *header) check() error {
 	if h.work > maxWork {
-		return fmt.Errorf("picture: %w: %s of %d×%d pixels takes %d steps to decode (%s), at most %d: save it anew, as a baseline JPEG or smaller",
+		return fmt.Errorf("picture: %w: %s of %d×%d pixels takes %d steps to decode (%s), want at most %d: save it as a baseline JPEG, or smaller",
 			ErrLimit, h.format, h.w, h.h, h.work, h.why, int64(maxWork))
 	}
 	return nil
@@ -86,16 +86,16 @@ func (h *header) check() error {
 
 const pngMagic = "\x89PNG\r\n\x1a\n"
 
-// Steps of decoding a PNG file: of a compressed byte, where its blocks hold nothing but
-// the tables of their codes; of a decompressed byte and of a pixel.
+// Steps of decoding a PNG file: per compressed byte if its blocks contain only code tables;
+// per decompressed byte, and per pixel.
 const (
 	stepsPNGByte  = 160
 	stepsPNGRow   = 8
 	stepsPNGPixel = 24
 )
 
-// examinePNG reads the first chunk, which is all that the decoder's work depends on
-// besides the size of the file.
+// examinePNG reads the first chunk, which together with the size of the file bounds the
+// decoder's work.
 func examinePNG(file []byte) (header, error) {
 	const ihdr, depth, color, interlace, end = 12, 24, 25, 28, 33
 	if len(file) < end || string(file[ihdr:ihdr+4]) != "IHDR" {
@@ -114,7 +114,7 @@ func examinePNG(file []byte) (header, error) {
 		return h, fmt.Errorf("png: color type %d", file[color])
 	}
 	pixels, bits := int64(h.w)*int64(h.h), samples*int64(file[depth])
-	rows := pixels*bits/8 + 2*int64(h.h) // of all passes together, less than two filter bytes and ends of a row
+	rows := pixels*bits/8 + 2*int64(h.h) // all passes, with less than two bytes per row for filter and padding
 	held := int64(4)
 	switch {
 	case file[depth] == 16:
@@ -131,32 +131,32 @@ func examinePNG(file []byte) (header, error) {
 	return h, nil
 }
 
-// decoderBytes is what a decoder takes besides the picture.
+// decoderBytes is the memory of a decoder besides the image.
 const decoderBytes = 256 << 10
 
-// Steps of decoding a JPEG file: of a byte of codes, of a block of 8×8 samples in one
-// scan, and of turning a block's coefficients into samples.
+// Steps of decoding a JPEG file: per byte of codes, per block of 8×8 samples in one scan,
+// and per block for the inverse transform.
 const (
 	stepsJPEGByte  = 60
 	stepsJPEGVisit = 160
 	stepsJPEGBlock = 400
 )
 
-// jpegFrame is the geometry that a JPEG file declares.
+// jpegFrame is the geometry declared by a JPEG file.
 type jpegFrame struct {
 	progressive bool
 	w, h        int
-	mcus        int64 // of the picture
+	mcus        int64 // MCUs of the image
 	components  []jpegComponent
 }
 
 type jpegComponent struct {
 	id     byte
-	blocks int64 // in an MCU
+	blocks int64 // blocks per MCU
 }
 
-// examineJPEG bounds what the decoder does: each start-of-scan marker in the file,
-// wherever it stands, counts as a scan over all blocks of the components that it names.
+// examineJPEG bounds the decoder's work: each start-of-scan marker anywhere in the file
+// counts as a scan over all blocks of its components.
 func examineJPEG(file []byte) (header, error) {
 	config, err := jpeg.DecodeConfig(bytes.NewReader(file))
 	if err != nil {
@@ -168,7 +168,7 @@ func examineJPEG(file []byte) (header, error) {
 	}
 	h := header{format: "jpeg", w: config.Width, h: config.Height}
 	if h.w != frame.w || h.h != frame.h {
-		return h, errors.New("jpeg: no frame in front of the first scan")
+		return h, errors.New("jpeg: no frame before the first scan")
 	}
 	if err := checkSize(h.w, h.h); err != nil {
 		return h, err
@@ -180,8 +180,8 @@ func examineJPEG(file []byte) (header, error) {
 		}
 	}
 	blocks := frame.blocks()
-	h.memory = 64*blocks + 4*int64(h.w)*int64(h.h) + decoderBytes // samples, and those of another colour space
-	finished := visits                                            // in each scan
+	h.memory = 64*blocks + 4*int64(h.w)*int64(h.h) + decoderBytes // samples, and a copy in another color space
+	finished := visits                                            // once per scan
 	if frame.progressive {
 		h.memory += 4 * 64 * blocks
 		finished = blocks

@@ -18,8 +18,8 @@ const (
 
 var errNoFrame = errors.New("jpeg: no frame")
 
-// findFrame walks over the segments as the decoder does, to the first frame, and returns
-// it with the place behind it.
+// findFrame parses the segments like the decoder up to the first frame, and returns the
+// frame and the offset after it.
 func findFrame(file []byte) (*jpegFrame, int, error) {
 	for at := 2; ; {
 		skip := bytes.IndexByte(file[min(at, len(file)):], 0xff)
@@ -53,7 +53,7 @@ func findFrame(file []byte) (*jpegFrame, int, error) {
 	}
 }
 
-// readFrame reads a frame's segment.
+// readFrame parses a frame's segment.
 func readFrame(b []byte) (*jpegFrame, error) {
 	const fixed, each = 6, 3
 	if len(b) < fixed || len(b) != fixed+each*int(b[5]) || len(b) == fixed {
@@ -76,7 +76,7 @@ func readFrame(b []byte) (*jpegFrame, error) {
 	return f, nil
 }
 
-// blocks is how many blocks of 8×8 samples all components have.
+// blocks is the number of 8×8 blocks of all components.
 func (f *jpegFrame) blocks() (n int64) {
 	for _, c := range f.components {
 		n += c.blocks
@@ -84,7 +84,7 @@ func (f *jpegFrame) blocks() (n int64) {
 	return n * f.mcus
 }
 
-// nextScan is the place behind the next start-of-scan marker, len(file) where there is
+// nextScan returns the offset after the next start-of-scan marker, len(file) if there is
 // none.
 func nextScan(file []byte, at int) int {
 	if i := bytes.Index(file[at:], []byte{0xff, markerSOS}); i >= 0 {
@@ -93,8 +93,8 @@ func nextScan(file []byte, at int) int {
 	return len(file)
 }
 
-// visits is how many blocks a scan goes over whose segment begins with b, 0 where the
-// decoder refuses it.
+// visits returns the number of blocks of the scan whose segment starts with b, 0 if the
+// decoder rejects it.
 func (f *jpegFrame) visits(b []byte) (n int64) {
 	const length, selector = 2, 2
 	if len(b) < length+1 {

@@ -74,7 +74,7 @@ func TestTensorEqualsTorchvision(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "53×37 pixels, resized to 28×20, centre cropped to 15×15, scaled to 0…1, mean [0.485 0.456 0.406], std [0.229 0.224 0.225], layout nchw"; applied != want {
+	if want := "53×37 pixels, resized to 28×20, center cropped to 15×15, scaled to 0…1, mean [0.485 0.456 0.406], std [0.229 0.224 0.225], layout nchw"; applied != want {
 		t.Errorf("applied %q, want %q", applied, want)
 	}
 	data := tensor.Data[float32](got)
@@ -96,8 +96,8 @@ func TestTensorLayouts(t *testing.T) {
 		applied string // a part
 	}{
 		{"a stated crop", Recipe{Short: 20, CropH: 15, CropW: 10}, Want{DType: tensor.Float32, Sizes: []int{1, 3, 64, 64}, Dynamic: true}, []int{1, 3, 15, 10},
-			"resized to 28×20, centre cropped to 10×15"},
-		{"channels first", Recipe{}, Want{DType: tensor.Float32, Sizes: []int{1, 3, 8, 8}}, []int{1, 3, 8, 8}, "resized to 11×8, centre cropped to 8×8"},
+			"resized to 28×20, center cropped to 10×15"},
+		{"channels first", Recipe{}, Want{DType: tensor.Float32, Sizes: []int{1, 3, 8, 8}}, []int{1, 3, 8, 8}, "resized to 11×8, center cropped to 8×8"},
 		{"channels behind", Recipe{}, Want{DType: tensor.Uint8, Sizes: []int{1, 8, 8, 3}}, []int{1, 8, 8, 3}, "0…255, layout nhwc"},
 		{"no batch", Recipe{}, Want{DType: tensor.Int8, Sizes: []int{3, 8, 8}}, []int{3, 8, 8}, "shifted by -128, layout nchw"},
 		{"a matrix", Recipe{}, Want{DType: tensor.Float64, Sizes: []int{8, 8}}, []int{8, 8}, "layout hw"},
@@ -130,14 +130,14 @@ func TestTensorRefuses(t *testing.T) {
 		want   Want
 		text   string
 	}{
-		{"no channels", picture, Recipe{}, f32(1, 2, 8, 8), "is no picture of 1 or 3 channels"},
-		{"rank 5", picture, Recipe{}, f32(1, 1, 3, 8, 8), "is no picture"},
+		{"no channels", picture, Recipe{}, f32(1, 2, 8, 8), "is not an image of 1 or 3 channels"},
+		{"rank 5", picture, Recipe{}, f32(1, 1, 3, 8, 8), "is not an image"},
 		{"a batch", picture, Recipe{}, f32(4, 3, 8, 8), "a batch of 4"},
 		{"smaller than the input", picture, Recipe{Short: 4}, f32(1, 3, 8, 8), "resized to 5×4, the input is 8×8"},
 		{"means for three channels, one is there", picture, Recipe{Mean: []float32{1, 2, 3}}, f32(1, 1, 8, 8), "3 values of mean or std for 1 channels"},
 		{"integers", picture, Recipe{}, Want{DType: tensor.Int64, Sizes: []int{1, 3, 8, 8}}, "floats, uint8 or int8"},
-		{"normalised integers", picture, Recipe{Mean: []float32{1}}, Want{DType: tensor.Uint8, Sizes: []int{1, 3, 8, 8}}, "mean and std for an input of uint8"},
-		{"no picture", []byte("hello"), Recipe{}, f32(1, 3, 8, 8), "unknown format"},
+		{"normalized integers", picture, Recipe{Mean: []float32{1}}, Want{DType: tensor.Uint8, Sizes: []int{1, 3, 8, 8}}, "mean and std for an input of uint8"},
+		{"not an image", []byte("hello"), Recipe{}, f32(1, 3, 8, 8), "unknown format"},
 		{"a picture cut off", picture[:200], Recipe{}, f32(1, 3, 8, 8), "png"},
 		{"an input without pixels", picture, Recipe{}, f32(1, 3, 0, 0), "resized to"},
 		{"an input too large", picture, Recipe{}, f32(1, 3, math.MaxInt32, math.MaxInt32), "resized to"},

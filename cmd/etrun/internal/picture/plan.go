@@ -2,7 +2,7 @@ package picture
 
 import "fmt"
 
-// way is how a picture of w×h pixels gets its size: resized, then cropped.
+// way is the geometry of a conversion: an image of w×h pixels is resized, then cropped.
 type way struct {
 	h, w           int
 	toH, toW       int
@@ -10,7 +10,7 @@ type way struct {
 	channels, elem int
 }
 
-// plan chooses the sizes and refuses what they would take beyond the limits.
+// plan computes the sizes and rejects those beyond the limits.
 func (r Recipe) plan(pic header, f frame, want Want) (way, error) {
 	if f.height > maxPixels || f.width > maxPixels {
 		return way{}, fmt.Errorf("%w: resized to %d×%d", ErrShape, f.width, f.height)
@@ -23,18 +23,18 @@ func (r Recipe) plan(pic header, f frame, want Want) (way, error) {
 		return way{}, fmt.Errorf("%w: resized to %d×%d, the input is %d×%d", ErrShape, w, h, f.width, f.height)
 	}
 	if pic.h > maxPixels/w {
-		return way{}, fmt.Errorf("picture: %w: %d×%d pixels resized to %d×%d, at most %d in between", ErrLimit, pic.w, pic.h, w, h, maxPixels)
+		return way{}, fmt.Errorf("picture: %w: %d×%d pixels resized to %d×%d, want at most %d in between", ErrLimit, pic.w, pic.h, w, h, maxPixels)
 	}
 	y := way{pic.h, pic.w, h, w, min(h, f.height), min(w, f.width), f.channels, want.DType.Size()}
 	if need := pic.memory + y.memory(); need > want.Limit {
-		return y, fmt.Errorf("picture: %w: %s of %d×%d pixels takes %d bytes to decode and %d to resize to %d×%d, %d are left of the limit: scale it down or raise --max-memory",
+		return y, fmt.Errorf("picture: %w: %s of %d×%d pixels takes %d bytes to decode and %d to resize to %d×%d, the remaining limit is %d: scale it down or raise --max-memory",
 			ErrLimit, pic.format, pic.w, pic.h, pic.memory, y.memory(), w, h, want.Limit)
 	}
 	return y, nil
 }
 
-// scaled is the size before the crop. The longer side is cut to a whole number as
-// torchvision's Resize does.
+// scaled returns the size before the crop. The longer side is truncated to an integer, like
+// torchvision's Resize.
 func (r Recipe) scaled(p header, f frame) (h, w int) {
 	switch {
 	case r.Height > 0:
@@ -43,15 +43,15 @@ func (r Recipe) scaled(p header, f frame) (h, w int) {
 		return r.Short, r.Short * p.w / p.h
 	case r.Short > 0:
 		return r.Short * p.h / p.w, r.Short
-	case f.height*p.w >= f.width*p.h: // the height is what must be covered
+	case f.height*p.w >= f.width*p.h: // the height must be covered
 		return f.height, max(f.height*p.w/p.h, f.width)
 	}
 	return max(f.width*p.h/p.w, f.height), f.width
 }
 
-// memory is all that is allocated behind the decoder, as if nothing were freed.
+// memory is the total of all allocations after the decoder, without any freed.
 func (y *way) memory() int64 {
-	const tap = 96 // bytes of a sample's taps, and 24 of each weight
+	const tap = 96 // bytes per output sample, and 24 per weight
 	pixels := int64(y.h) * int64(y.w)
 	if y.toW != y.w {
 		pixels += int64(y.h) * int64(y.toW)
@@ -69,14 +69,14 @@ func (y *way) apply(p Pixels) Pixels {
 	return p.Resize(y.toH, y.toW).crop(y.cropH, y.cropW)
 }
 
-// String says what is done.
+// String describes the conversion.
 func (y *way) String() string {
 	text := fmt.Sprintf("%d×%d pixels", y.w, y.h)
 	if y.toH != y.h || y.toW != y.w {
 		text += fmt.Sprintf(", resized to %d×%d", y.toW, y.toH)
 	}
 	if y.cropH != y.toH || y.cropW != y.toW {
-		text += fmt.Sprintf(", centre cropped to %d×%d", y.cropW, y.cropH)
+		text += fmt.Sprintf(", center cropped to %d×%d", y.cropW, y.cropH)
 	}
 	return text
 }

@@ -1,6 +1,5 @@
-// Package picture turns PNG and JPEG files into image-shaped inputs the way that
-// torchvision's usual pipeline does: resize, crop the middle, scale to 0…1,
-// normalise, lay out.
+// Package picture converts PNG and JPEG files to image inputs like torchvision's usual
+// pipeline: resize, center crop, scale to 0…1, normalize, transpose.
 package picture
 
 import (
@@ -10,37 +9,38 @@ import (
 	"strings"
 )
 
-// Layout is where a tensor's channels are, in logical order.
+// Layout is the position of a tensor's channels, in logical order.
 type Layout string
 
-// Layouts. The memory order is the tensor's dim order and another matter.
+// Layouts. They are independent of the memory order (dim order) of the tensor.
 const (
 	Auto Layout = "auto" // by the shape
 	NCHW Layout = "nchw"
 	NHWC Layout = "nhwc"
 )
 
-// Recipe says how a picture becomes an input. The zero recipe covers the input's
-// height and width, cuts the middle out and scales to 0…1.
+// Recipe is the conversion of an image to an input. The zero recipe resizes to cover the
+// input's height and width, crops the center and scales to 0…1.
 type Recipe struct {
-	Short     int       // scale the shorter side to this, keeping the aspect; 0: as Height, Width say
+	Short     int       // scale the shorter side to this, keeping the aspect ratio; 0: use Height and Width
 	Height    int       // scale to exactly Height by Width; 0: to cover the input
 	Width     int       //
-	CropH     int       // of the middle, then; 0: what the input takes
+	CropH     int       // then center crop; 0: size of the input
 	CropW     int       //
 	Mean, Std []float32 // per channel, or one for all; of samples in 0…1
 	Layout    Layout    // empty is Auto
 }
 
-// ErrRecipe is the class of faults in a recipe's text.
+// ErrRecipe is the class of errors in a recipe's text.
 var ErrRecipe = errors.New("picture recipe")
 
 var presets = map[string]map[string][]float32{
 	"imagenet": {"mean": {0.485, 0.456, 0.406}, "std": {0.229, 0.224, 0.225}},
 }
 
-// ParseRecipe reads "size=224,mean=0.485,0.456,0.406,std=imagenet,layout=auto".
-// size, or resize, is the shorter side or HxW, crop a side or HxW; a value without a key continues the list before it.
+// ParseRecipe parses "size=224,mean=0.485,0.456,0.406,std=imagenet,layout=auto". size, or
+// resize, is the shorter side or HxW, crop a side or HxW; a value without a key continues
+// the list before it.
 func ParseRecipe(text string) (Recipe, error) {
 	var r Recipe
 	for _, option := range options(text) {
@@ -70,7 +70,7 @@ func options(text string) (all [][]string) {
 
 func (r *Recipe) set(key string, values []string) (err error) {
 	if len(values) != 1 && key != "mean" && key != "std" {
-		return errors.New("one value is due")
+		return errors.New("want one value")
 	}
 	switch key {
 	case "size", "resize":
@@ -82,7 +82,7 @@ func (r *Recipe) set(key string, values []string) (err error) {
 	case "layout":
 		r.Layout = Layout(values[0])
 		if r.Layout != Auto && r.Layout != NCHW && r.Layout != NHWC {
-			return errors.New("auto, nchw or nhwc")
+			return errors.New("want auto, nchw or nhwc")
 		}
 	case "mean":
 		r.Mean, err = channelValues(key, values)
@@ -91,7 +91,7 @@ func (r *Recipe) set(key string, values []string) (err error) {
 			err = notZero(r.Std)
 		}
 	default:
-		return errors.New("the keys are size (or resize), crop, mean, std and layout")
+		return errors.New("unknown key, want one of size (or resize), crop, mean, std, layout")
 	}
 	return err
 }
@@ -106,7 +106,7 @@ func (r *Recipe) setSize(text string) error {
 	return err
 }
 
-// sides reads a side, or HxW; w is 0 for a side alone.
+// sides parses a side, or HxW; w is 0 for a single side.
 func sides(text string) (h, w int, err error) {
 	const most = 1 << 15
 	height, width, both := strings.Cut(text, "x")
@@ -114,7 +114,7 @@ func sides(text string) (h, w int, err error) {
 		w, err = strconv.Atoi(width)
 	}
 	if err != nil || h < 1 || h > most || w < 0 || w > most || both && w == 0 {
-		return 0, 0, fmt.Errorf("a side or HxW, each 1 to %d", most)
+		return 0, 0, fmt.Errorf("want a side or HxW, each 1 to %d", most)
 	}
 	return h, w, nil
 }
@@ -127,7 +127,7 @@ func channelValues(key string, values []string) ([]float32, error) {
 	for i, v := range values {
 		f, err := strconv.ParseFloat(v, 32)
 		if err != nil {
-			return nil, errors.New("numbers, one for all channels or one each, or imagenet")
+			return nil, errors.New("want numbers, one for all channels or one each, or imagenet")
 		}
 		list[i] = float32(f)
 	}

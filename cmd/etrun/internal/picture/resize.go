@@ -2,15 +2,15 @@ package picture
 
 import "math"
 
-// Pixels is a decoded picture: rows of H, columns of W, C interleaved 8-bit channels.
+// Pixels is a decoded image: H rows of W pixels of C interleaved 8-bit channels.
 type Pixels struct {
 	H, W, C int
 	Data    []byte
 }
 
-// Resize scales p to h by w with the bilinear filter widened to the scale
-// (antialiasing), as Pillow and so torchvision do it: first along the rows, then
-// along the columns, with 22-bit fixed-point weights and each pass rounded to bytes.
+// Resize scales p to h by w with an antialiasing bilinear filter, bit for bit like Pillow
+// and torchvision: first along the rows, then along the columns, with 22-bit fixed-point
+// weights, and rounded to bytes after each pass.
 func (p Pixels) Resize(h, w int) Pixels {
 	if w != p.W {
 		p = p.stretchRows(w)
@@ -21,7 +21,7 @@ func (p Pixels) Resize(h, w int) Pixels {
 	return p
 }
 
-// weightBits is the precision of a weight; sums of 255 times all of them fit an int32.
+// weightBits is the precision of a weight; 255 times the sum of all weights fits an int32.
 const weightBits = 22
 
 // taps are the source samples of one output sample.
@@ -30,13 +30,13 @@ type taps struct {
 	weights []int32
 }
 
-// triangle computes the taps of every output sample along one axis.
+// triangle computes the taps of all output samples along one axis.
 func triangle(from, to int) []taps {
 	scale := float64(from) / float64(to)
-	support := max(scale, 1) // of the filter, in source samples
+	support := max(scale, 1) // filter support in source samples
 	all := make([]taps, to)
 	for i := range all {
-		center := float64((float64(i) + 0.5) * scale) // rounded, never fused with what follows
+		center := float64((float64(i) + 0.5) * scale) // explicit conversion prevents fusing with the following operation
 		first := max(int(center-support+0.5), 0)
 		last := min(int(center+support+0.5), from)
 		all[i] = taps{first, fixedWeights(first, last, center, support)}
@@ -58,7 +58,7 @@ func fixedWeights(first, last int, center, support float64) []int32 {
 	return fixed
 }
 
-// sample applies one output sample's taps to source bytes that are stride apart.
+// sample applies one output sample's taps to source bytes at intervals of stride.
 func (t taps) sample(src []byte, stride int) byte {
 	sum := int32(1) << (weightBits - 1)
 	at := t.first * stride
@@ -94,8 +94,8 @@ func (p Pixels) stretchColumns(h int) Pixels {
 	return out
 }
 
-// crop cuts h by w pixels out of the middle, rounded as torchvision's CenterCrop
-// does. The picture is at least that large.
+// crop returns the center h by w pixels, rounded like torchvision's CenterCrop. The image
+// is at least that large.
 func (p Pixels) crop(h, w int) Pixels {
 	if h == p.H && w == p.W {
 		return p

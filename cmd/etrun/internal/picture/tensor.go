@@ -8,20 +8,20 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Want is the input that a picture is made for.
+// Want is the input that an image is converted to.
 type Want struct {
 	DType   tensor.DType
-	Sizes   []int // upper bounds where Dynamic
+	Sizes   []int // upper bounds if Dynamic
 	Dynamic bool
-	Limit   int64 // bytes that the tensor and all that making it takes may have
+	Limit   int64 // maximum bytes of the tensor and its conversion
 }
 
-// ErrShape is the class of faults of a picture that does not fit its input.
+// ErrShape is the class of images that do not fit their input.
 var ErrShape = errors.New("picture does not fit")
 
-// Tensor decodes a PNG or JPEG file and makes the wanted input of it, contiguous, by the
-// recipe. applied says what was done. Whatever depends on the picture's size is checked
-// against the limits before it is decoded. Tensor returns when the context ends; the
+// Tensor decodes a PNG or JPEG file and converts it by the recipe to a contiguous tensor for
+// the input. applied describes the conversion. Everything that depends on the image's size
+// is checked against the limits before decoding. Tensor returns when the context ends; the
 // decoder stops at its next read.
 func Tensor(ctx context.Context, file []byte, r Recipe, want Want) (t *tensor.Tensor, applied string, err error) {
 	done := make(chan struct{})
@@ -64,7 +64,7 @@ func (r Recipe) tensor(ctx context.Context, file []byte, want Want) (t *tensor.T
 		return nil, "", err
 	}
 	if p.H != h.h || p.W != h.w {
-		return nil, "", fmt.Errorf("picture: %s of %d×%d pixels declared %d×%d", h.format, p.W, p.H, h.w, h.h)
+		return nil, "", fmt.Errorf("picture: %s has %d×%d pixels, declared %d×%d", h.format, p.W, p.H, h.w, h.h)
 	}
 	p = way.apply(p)
 	if ctx.Err() != nil {
@@ -79,20 +79,20 @@ func (r Recipe) tensor(ctx context.Context, file []byte, want Want) (t *tensor.T
 	return t, way.String() + scaled + ", layout " + string(f.layout), nil
 }
 
-// frame is the meaning of an input's dimensions; -1 for one that it has not.
+// frame is the meaning of an input's dimensions; -1 for a missing one.
 type frame struct {
 	n, c, h, w    int
 	channels      int
 	layout        Layout
-	height, width int // of the input; upper bounds where dynamic
+	height, width int // of the input; upper bounds if dynamic
 }
 
-// frameOf finds the channels: 1 or 3 of them stand before or behind the picture's
-// sides; where both places would do, before, as PyTorch has it.
+// frameOf finds the channel dimension: size 1 or 3, before or after the sides; if both are
+// possible, before, like PyTorch.
 func frameOf(want Want, layout Layout) (frame, error) {
 	s := want.Sizes
 	refuse := func() (frame, error) {
-		return frame{}, fmt.Errorf("%w: input of sizes %v with layout %q is no picture of 1 or 3 channels", ErrShape, s, layout)
+		return frame{}, fmt.Errorf("%w: input of sizes %v with layout %q is not an image of 1 or 3 channels", ErrShape, s, layout)
 	}
 	if layout == "" {
 		layout = Auto
@@ -103,7 +103,7 @@ func frameOf(want Want, layout Layout) (frame, error) {
 	if len(s) != 3 && len(s) != 4 {
 		return refuse()
 	}
-	b := len(s) - 3 // 1 where there is a batch
+	b := len(s) - 3 // 1 if there is a batch
 	isChannels := func(d int) bool { return s[d] == 1 || s[d] == 3 }
 	f := frame{n: b - 1}
 	switch {
@@ -115,13 +115,13 @@ func frameOf(want Want, layout Layout) (frame, error) {
 		return refuse()
 	}
 	if f.n >= 0 && s[f.n] != 1 && !want.Dynamic {
-		return frame{}, fmt.Errorf("%w: a batch of %d, the picture fills one", ErrShape, s[f.n])
+		return frame{}, fmt.Errorf("%w: a batch of %d, want 1", ErrShape, s[f.n])
 	}
 	f.channels, f.height, f.width = s[f.c], s[f.h], s[f.w]
 	return f, nil
 }
 
-// crop makes a stated crop the size of the input.
+// crop makes an explicit crop the size of a dynamic input.
 func (r Recipe) crop(f *frame, want Want) error {
 	if r.CropH == 0 {
 		return nil
@@ -152,8 +152,8 @@ func checkChannels(r Recipe, channels int) error {
 	return nil
 }
 
-// store writes the pixels as the input's type: floats scaled to 0…1 and normalised,
-// uint8 as they are, int8 shifted by -128 (the usual zero point of quantised pictures).
+// store writes the pixels in the input's type: floats scaled to 0…1 and normalized, uint8
+// unchanged, int8 shifted by -128 (the usual zero point of quantized images).
 func (r Recipe) store(t *tensor.Tensor, p Pixels, f frame) (string, error) {
 	var level func(v byte, c int) float32
 	said := ""
@@ -168,13 +168,13 @@ func (r Recipe) store(t *tensor.Tensor, p Pixels, f frame) (string, error) {
 	case t.DType == tensor.Uint8:
 		level, said = func(v byte, _ int) float32 { return float32(v) }, ", 0…255"
 	default:
-		return "", fmt.Errorf("%w: input of %v; pictures become floats, uint8 or int8", ErrShape, t.DType)
+		return "", fmt.Errorf("%w: input of %v, want floats, uint8 or int8 for an image", ErrShape, t.DType)
 	}
 	r.scatter(t, p, f, level)
 	return said, nil
 }
 
-// scatter writes each pixel to its place in memory.
+// scatter writes each pixel to its offset in memory.
 func (r Recipe) scatter(t *tensor.Tensor, p Pixels, f frame, level func(byte, int) float32) {
 	elem := t.DType.Size()
 	for i, v := range p.Data {

@@ -19,7 +19,7 @@ const (
 )
 
 // WriteFlame draws profiles, one below the other: the method, its instructions from left to
-// right, and their nodes, each as wide as its share of the run.
+// right, and their nodes, with widths proportional to their time.
 func WriteFlame(w io.Writer, profiles []*Profile) error {
 	const width = 1200
 	var body strings.Builder
@@ -46,7 +46,7 @@ func (p *Profile) title() string {
 	return fmt.Sprintf("%s, %s: median %v, max %v", p.Method, runs, round(p.Median), round(p.Max))
 }
 
-// FlameHeight is the height of what [Profile.Flame] draws, in pixels.
+// FlameHeight is the height of the drawing of [Profile.Flame], in pixels.
 func (p *Profile) FlameHeight() float64 { return flameRow * float64(p.depth()) }
 
 // depth is the number of rows of boxes.
@@ -59,7 +59,7 @@ func (p *Profile) depth() int {
 	return 2
 }
 
-// Flame is the drawing as cells: the method above its instructions above their nodes.
+// Flame returns the drawing as cells: the method above its instructions above their nodes.
 func (p *Profile) Flame() []chart.Cell {
 	whole := Row{Kind: "method", Name: p.Method, Share: 1, Median: p.Median, Max: p.Max, Node: -1, Instruction: -1, Calls: 1}
 	cells := []chart.Cell{whole.cell(0, 0)}
@@ -77,7 +77,7 @@ func (p *Profile) Flame() []chart.Cell {
 	return slices.DeleteFunc(cells, func(c chart.Cell) bool { return c.Width < 0.004 })
 }
 
-// cell is a box as wide as the row's share.
+// cell returns a box as wide as the row's share.
 func (r *Row) cell(left float64, row int) chart.Cell {
 	place := r.Place()
 	if place != "" && r.Node < 0 {
@@ -89,7 +89,7 @@ func (r *Row) cell(left float64, row int) chart.Cell {
 		Class: r.class(), Label: cut(chart.Short(r.Name), 200), Detail: detail}
 }
 
-// class is the style of a row's box: its kind, and one tint for all of one name.
+// class is the CSS class of a row's box: its kind, and a tint derived from its name.
 func (r *Row) class() string {
 	h := fnv.New32a()
 	io.WriteString(h, r.Name)
@@ -99,7 +99,7 @@ func (r *Row) class() string {
 	return r.Kind
 }
 
-// cut leaves at most n letters that XML allows.
+// cut truncates text to at most n characters that XML allows.
 func cut(text string, n int) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == utf8.RuneError || r == 0xfffe || r == 0xffff {

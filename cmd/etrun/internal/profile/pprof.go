@@ -8,8 +8,8 @@ import (
 )
 
 // WritePprof writes profiles for go tool pprof: a sample for each instruction and node,
-// whose stack is the node, its operator or delegate, and the method. Values are medians
-// and maxima of a run's time, in nanoseconds, and calls.
+// whose stack is the node, its operator or delegate, and the method. Values are medians and
+// maxima of the time in a run, in nanoseconds, and calls.
 func WritePprof(w io.Writer, profiles []*Profile) error {
 	b := &pprofWriter{locations: make(map[string]*pprof.Location)}
 	b.out = &pprof.Profile{DefaultSampleType: "median",
@@ -27,13 +27,13 @@ func WritePprof(w io.Writer, profiles []*Profile) error {
 	return b.out.Write(w)
 }
 
-// pprofWriter makes a location of each name once.
+// pprofWriter makes one location per name.
 type pprofWriter struct {
 	out       *pprof.Profile
 	locations map[string]*pprof.Location
 }
 
-// row adds a row, or what it consists of.
+// row adds a row, or its parts.
 func (b *pprofWriter) row(method string, r *Row) {
 	if len(r.Parts) == 0 {
 		b.sample(r, r, r.Name, method)
@@ -43,7 +43,7 @@ func (b *pprofWriter) row(method string, r *Row) {
 	}
 }
 
-// sample adds the values of a row of an instruction; stack names the innermost first.
+// sample adds the values of a row of an instruction; stack has the innermost name first.
 func (b *pprofWriter) sample(r, at *Row, stack ...string) {
 	s := &pprof.Sample{Value: []int64{int64(r.Median), int64(r.Max), int64(r.Calls)}}
 	for _, name := range stack {

@@ -1,5 +1,5 @@
-// Package profile says where the time of runs went, by instruction, by operator and by
-// node inside delegates. Times are medians over runs: one stall does not change them.
+// Package profile computes the time of runs by instruction, by operator and by node inside
+// delegates. Times are medians over runs, so that one stall does not change them.
 package profile
 
 import (
@@ -11,27 +11,27 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// Profile is what was seen of the runs of one method.
+// Profile is the profile of the runs of one method.
 type Profile struct {
 	Method string
 	Runs   int
-	Median time.Duration // of a whole run
+	Median time.Duration // time of a whole run
 	Max    time.Duration
-	Rows   []Row // by instruction, in the order of the program, and last what is between them
+	Rows   []Row // by instruction, in the order of the program; last the time outside of them
 }
 
-// Row is what an instruction, all instructions of an operator, or a node takes in a run.
+// Row is the time of an instruction, of all instructions of an operator, or of a node.
 type Row struct {
-	Kind        string // as in trace.Kind; "outside" for what no instruction or no node takes
+	Kind        string // as in trace.Kind; "outside" for the time outside instructions or nodes
 	Name        string
-	Chain       int // -1 where a row is of several instructions, or of none
+	Chain       int // -1 for a row of several instructions, or of none
 	Instruction int // -1 likewise
-	Node        int // in its delegate, else -1
-	Calls       int // per run, the median
+	Node        int // index in its delegate, else -1
+	Calls       int // median per run
 	Median      time.Duration
 	Max         time.Duration
-	Share       float64 // of the run: those of Rows add up to 1, those of Parts to their row's
-	Parts       []Row   // nodes of a delegate, and what is outside them
+	Share       float64 // of the run: those of Rows add up to 1, those of Parts to that of their row
+	Parts       []Row   // nodes of a delegate, and the time outside of them
 
 	took []time.Duration // by run
 }
@@ -39,15 +39,15 @@ type Row struct {
 // settle computes median and maximum.
 func (r *Row) settle() { r.Median, r.Max = median(slices.Clone(r.took)), slices.Max(r.took) }
 
-// Names of the rows for what is left.
+// Names of the rows for the remaining time.
 const (
 	outsideInstructions = "outside instructions"
 	outsideNodes        = "outside nodes"
 	outside             = "outside"
 )
 
-// New makes a profile of each method that was executed without an error, in the order of
-// their first runs. Runs whose execute is not among the events are left out.
+// New returns a profile of each method that ran without an error, in the order of their
+// first runs. Runs whose execute event is missing are ignored.
 func New(events []trace.Event) []*Profile {
 	var methods []string
 	runs := make(map[string][]*run)
@@ -98,7 +98,7 @@ func newProfile(method string, runs []*run) *Profile {
 	return p
 }
 
-// share spreads a whole over rows by their medians, and each row's share over its parts.
+// share distributes a whole over rows by their medians, and each row's share over its parts.
 func share(rows []Row, whole float64) {
 	var sum time.Duration
 	for i := range rows {
@@ -112,7 +112,7 @@ func share(rows []Row, whole float64) {
 	}
 }
 
-// ByOperator joins rows of one kind and name, the longest first; what is outside is last.
+// ByOperator merges rows of one kind and name, the longest first; the outside row is last.
 func (p *Profile) ByOperator() []Row {
 	list := merge(p.Rows)
 	for i := range list {
@@ -122,7 +122,7 @@ func (p *Profile) ByOperator() []Row {
 	return list
 }
 
-// merge adds up, run by run, the rows of one kind and name.
+// merge sums, run by run, the rows of one kind and name.
 func merge(rows []Row) []Row {
 	type key struct{ kind, name string }
 	index := make(map[key]int)
@@ -160,7 +160,7 @@ func last(r *Row) int {
 	return 0
 }
 
-// Place is where an instruction stands, empty for rows of several.
+// Place is the location of an instruction, empty for rows of several.
 func (r *Row) Place() string {
 	switch {
 	case r.Node >= 0:
@@ -173,7 +173,7 @@ func (r *Row) Place() string {
 	return fmt.Sprint(r.Instruction)
 }
 
-// median sorts took.
+// median sorts took and returns its median.
 func median(took []time.Duration) time.Duration {
 	slices.Sort(took)
 	return (took[(len(took)-1)/2] + took[len(took)/2]) / 2

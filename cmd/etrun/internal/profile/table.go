@@ -9,7 +9,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// run is the events of one execute.
+// run holds the events of one run.
 type run struct {
 	whole time.Duration
 	spans []span
@@ -23,8 +23,7 @@ type span struct {
 	took time.Duration
 }
 
-// place is where in a method time is spent: at an instruction, or at a node of the
-// delegate that it calls.
+// place is a location in a method: an instruction, or a node of the delegate that it calls.
 type place struct {
 	chain, instruction, node int
 }
@@ -37,7 +36,7 @@ func (r *run) add(e *trace.Event) {
 	r.spans = append(r.spans, span{at, e.Kind, e.Name, e.Duration()})
 }
 
-// series is the times of a place, one per run: the sum where the run came by more often.
+// series is the times of a place, one per run: the sum if the place is executed several times.
 type series struct {
 	kind  string
 	name  string
@@ -45,7 +44,7 @@ type series struct {
 	calls []int
 }
 
-// table is the series of all places.
+// table holds the series of all places.
 type table struct {
 	runs int
 	rows map[place]*series
@@ -66,7 +65,7 @@ func (t *table) addRun(i int, r *run) {
 	t.rest = append(t.rest, max(rest, 0))
 }
 
-// at is the series of a place.
+// at returns the series of a place.
 func (t *table) at(p place, kind, name string) *series {
 	s := t.rows[p]
 	if s == nil {
@@ -76,13 +75,13 @@ func (t *table) at(p place, kind, name string) *series {
 	return s
 }
 
-// list makes rows of all places, nodes below their delegates.
+// list returns rows of all places, nodes below their delegates.
 func (t *table) list() []Row {
 	places := slices.SortedFunc(maps.Keys(t.rows), func(a, b place) int {
 		return cmp.Or(cmp.Compare(a.chain, b.chain), cmp.Compare(a.instruction, b.instruction), cmp.Compare(a.node, b.node))
 	})
 	var rows []Row
-	var left []time.Duration // of the delegate, outside its nodes so far
+	var left []time.Duration // remaining time of the delegate outside its nodes
 	for i, p := range places {
 		s := t.rows[p]
 		row := Row{Kind: s.kind, Name: s.name, Chain: p.chain, Instruction: p.instruction, Node: p.node, Calls: middle(s.calls), took: s.took}
@@ -92,7 +91,7 @@ func (t *table) list() []Row {
 			continue
 		}
 		if len(rows) == 0 || rows[len(rows)-1].Chain != p.chain || rows[len(rows)-1].Instruction != p.instruction {
-			continue // of a call that was not seen
+			continue // the call was not recorded
 		}
 		owner := &rows[len(rows)-1]
 		owner.Parts = append(owner.Parts, row)
@@ -106,14 +105,14 @@ func (t *table) list() []Row {
 	return append(rows, remainder(outsideInstructions, 1, t.rest))
 }
 
-// remainder is a row for what is left.
+// remainder returns a row for the remaining time.
 func remainder(name string, calls int, left []time.Duration) Row {
 	r := Row{Kind: outside, Name: name, Chain: -1, Instruction: -1, Node: -1, Calls: calls, took: left}
 	r.settle()
 	return r
 }
 
-// middle is the median of counts; it sorts them.
+// middle sorts counts and returns their median.
 func middle(counts []int) int {
 	slices.Sort(counts)
 	return counts[len(counts)/2]

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// WriteTable writes rows of the profile, those of [Profile.ByOperator] or p.Rows, parts
-// below the row that they are of. printable makes names fit for a terminal.
+// WriteTable writes rows of the profile, those of [Profile.ByOperator] or p.Rows, with parts
+// below their row. printable makes names safe for a terminal.
 func (p *Profile) WriteTable(w io.Writer, rows []Row, printable func(string) string) error {
 	runs := "1 run"
 	if p.Runs != 1 {
@@ -32,7 +32,7 @@ func (r *Row) write(t io.Writer, indent string, printable func(string) string) {
 		strings.TrimPrefix(r.Place(), "node "), indent, printable(r.Name))
 }
 
-// micros is a time in µs with enough digits for one clock tick.
+// micros formats a time in µs with enough digits for one clock tick.
 func micros(d time.Duration) string { return fmt.Sprintf("%.2f µs", float64(d)/1e3) }
 
 func round(d time.Duration) time.Duration { return d.Round(10 * time.Nanosecond) }

@@ -10,7 +10,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte/tree"
 )
 
-// Faults are those of a method that etrun repairs at load.
+// Faults are the faults of a method that etrun repairs at load.
 type Faults struct {
 	Method    int // index in the program
 	Spec      *pte.Method
@@ -18,7 +18,7 @@ type Faults struct {
 	Views     []ir.Relaid
 }
 
-// Repair puts the faults of a method right, and leaves its memory plan to [Program.Plan].
+// Repair repairs the faults of a method except its memory plan, see [Program.Plan].
 func (p *Program) Repair(f *Faults) error {
 	m := p.method(f.Method)
 	for i := range f.Delegates {
@@ -34,7 +34,7 @@ func (p *Program) Repair(f *Faults) error {
 	return m.conversions(f)
 }
 
-// payload puts a repaired payload in the place of a delegate's.
+// payload replaces a delegate's payload by the repaired one.
 func (m *method) payload(i int, info *delegate.Info) error {
 	if len(info.Repairs) == 0 {
 		return nil
@@ -56,7 +56,7 @@ func (m *method) payload(i int, info *delegate.Info) error {
 	return nil
 }
 
-// addSegment puts bytes behind the last segment.
+// addSegment appends bytes after the last segment.
 func (p *Program) addSegment(data []byte) int {
 	p.file.Tail = tree.Pad(p.file.Tail, tree.SegmentAlign)
 	at := len(p.file.Tail)
@@ -64,11 +64,11 @@ func (p *Program) addSegment(data []byte) int {
 	return add(p.file.Root, "segments", tree.New("DataSegment").With("offset", tree.Scalar(at)).With("size", tree.Scalar(len(data))))
 }
 
-// spot is an instruction of a chain.
+// spot is the position of an instruction in a chain.
 type spot struct{ chain, instruction int }
 
-// conversions lets delegates write integers, which an operator behind the call turns into
-// what the program declares.
+// conversions makes delegates write integers, which an operator after the call converts to
+// the declared type.
 func (m *method) conversions(f *Faults) error {
 	for i := range f.Delegates {
 		for k := range f.Delegates[i].Conversions {
@@ -96,12 +96,12 @@ func (m *method) convert(f *Faults, i int, c *delegate.Conversion) error {
 		args[k] = tree.Scalar(stored)
 		m.insert(at.chain, at.instruction+1, call)
 		m.note("stale type", m.name, "delegate %d, output %d: declared %v, written as %v with scale %v and zero point %d; "+
-			"%s makes the one of the other", i, c.Output, declared, c.DType, c.Scale, c.ZeroPoint, m.operatorOf(call))
+			"converted by %s", i, c.Output, declared, c.DType, c.Scale, c.ZeroPoint, m.operatorOf(call))
 	}
 	return nil
 }
 
-// calls are the instructions that call a delegate.
+// calls returns the instructions that call a delegate.
 func (m *method) calls(delegate int) (list []spot) {
 	for c, chain := range nodes(m.plan, "chains") {
 		for i, in := range nodes(chain, "instructions") {
@@ -114,15 +114,15 @@ func (m *method) calls(delegate int) (list []spot) {
 	return list
 }
 
-// conversion makes the declared type of what the delegate wrote: numbers of integers, or
-// wider integers.
+// conversion converts a delegate's output to its declared type: integers to real numbers, or
+// to wider integers.
 func (m *method) conversion(c *delegate.Conversion, declared tensor.DType, from, to value, order []byte) (*tree.Node, error) {
 	if declared != tensor.Float32 {
 		return m.relay(from, to, order)
 	}
 	family := "quantized_decomposed"
 	for _, o := range nodes(m.plan, "operators") {
-		if o.Fields["name"] == "cortex_m::quantize_per_tensor" { // the operators of microcontrollers
+		if o.Fields["name"] == "cortex_m::quantize_per_tensor" { // operators for microcontrollers
 			family = "cortex_m"
 		}
 	}
@@ -131,7 +131,7 @@ func (m *method) conversion(c *delegate.Conversion, declared tensor.DType, from,
 		"quant_min": low, "quant_max": high, "dtype": int64(c.DType), "out": to})
 }
 
-// relay copies a tensor into one of another type or dim order.
+// relay copies a tensor to one of another type or dim order.
 func (m *method) relay(from, to value, order []byte) (*tree.Node, error) {
 	dims := make([]int64, len(order))
 	for i, d := range order {
@@ -141,7 +141,7 @@ func (m *method) relay(from, to value, order []byte) (*tree.Node, error) {
 	return m.call("dim_order_ops::_to_dim_order_copy", "out", args)
 }
 
-// operatorOf names what an instruction calls.
+// operatorOf returns the name of the operator of an instruction.
 func (m *method) operatorOf(call *tree.Node) string {
 	o := nodes(m.plan, "operators")[number(call.Fields["instr_args"].(*tree.Node), "op_index")]
 	name, _ := o.Fields["name"].(string)
@@ -149,9 +149,9 @@ func (m *method) operatorOf(call *tree.Node) string {
 	return pte.Operator{Name: name, Overload: overload}.FullName()
 }
 
-// view lays out a view that the exporter left out: the value that it is made of is copied
-// into contiguous order behind each instruction that writes it, and the view gets the
-// place of the copy.
+// view materializes a view that the exporter left out: its base is copied into contiguous
+// order after each instruction that writes it, and the view gets the offset of the
+// copy.
 func (m *method) view(spec *pte.Method, r ir.Relaid) error {
 	from := m.tensor(r.From)
 	sizes := numbers(from, "sizes")
@@ -160,7 +160,7 @@ func (m *method) view(spec *pte.Method, r ir.Relaid) error {
 		order[i] = byte(i)
 	}
 	if !slices.Equal(viewOrder(m.tensor(r.Value)), tensor.ContiguousOrder(len(viewOrder(m.tensor(r.Value))))) {
-		return beyond("value %d, a view of value %d that was left out, is not contiguous", r.Value, r.From)
+		return beyond("value %d, a missing view of value %d, is not contiguous", r.Value, r.From)
 	}
 	d := tensor.DType(int8(number(from, "scalar_type")))
 	laid := m.addTensor(r.From, d, order)
@@ -169,7 +169,7 @@ func (m *method) view(spec *pte.Method, r ir.Relaid) error {
 	m.tensor(r.Value).With("allocation_info", place(int(number(at, "memory_id")), offset))
 	writers := m.writers(spec, r.From)
 	if len(writers) == 0 {
-		return beyond("value %d, a view of value %d that was left out: nothing writes it", r.Value, r.From)
+		return beyond("value %d, a missing view of value %d: no instruction writes it", r.Value, r.From)
 	}
 	for _, w := range slices.Backward(writers) {
 		call, err := m.relay(value(r.From), value(laid), order)
@@ -178,7 +178,7 @@ func (m *method) view(spec *pte.Method, r ir.Relaid) error {
 		}
 		m.insert(w.chain, w.instruction, call)
 	}
-	m.note("view", m.name, "value %d, a view of value %d in dim order %v that was left out: laid out by %s",
+	m.note("view", m.name, "value %d, a missing view of value %d in dim order %v: copied by %s",
 		r.Value, r.From, viewOrder(from), "dim_order_ops::_to_dim_order_copy.out")
 	return nil
 }
@@ -188,8 +188,8 @@ func viewOrder(t *tree.Node) []uint8 {
 	return order
 }
 
-// writers are the places behind the instructions that write a value, and the beginning for
-// an input.
+// writers returns the positions after the instructions that write a value, and the beginning
+// for an input.
 func (m *method) writers(spec *pte.Method, v int) (list []spot) {
 	if slices.Contains(spec.Inputs, v) {
 		list = append(list, spot{})
@@ -203,7 +203,7 @@ func (m *method) writers(spec *pte.Method, v int) (list []spot) {
 				written = m.isOut(args, v)
 			}
 			if body.Type == "DelegateCall" {
-				written = slices.Contains(args, tree.Scalar(v)) // an input is laid out again, which changes nothing
+				written = slices.Contains(args, tree.Scalar(v)) // an input is copied again, which changes nothing
 			}
 			if written {
 				list = append(list, spot{chain: c, instruction: i + 1})
@@ -213,7 +213,7 @@ func (m *method) writers(spec *pte.Method, v int) (list []spot) {
 	return list
 }
 
-// isOut reports that a call's returned value is v, or a list with it.
+// isOut reports whether a call's returned value is v, or a list that contains it.
 func (m *method) isOut(args []tree.Scalar, v int) bool {
 	last := int(int32(args[len(args)-1]))
 	if last == v {

@@ -7,24 +7,24 @@ import (
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
-// A move of a tensor makes the target the source, so the source's bytes are alive as long
-// as the target is read. Which moves a step comes behind is found along the jumps: the
-// branches of a condition, of which one is executed, may share bytes.
+// A move of a tensor makes the target an alias of the source, so the source's bytes are alive
+// as long as the target is read. The moves that reach a step are found along the jumps:
+// the branches of a condition, of which only one is executed, may share bytes.
 
-// flow is the control flow of a method with tensors that move.
+// flow is the control flow of a method with moves of tensors.
 type flow struct {
 	*ir.Method
-	next  [][]int // steps that may follow, by step
+	next  [][]int // possible successors, by step
 	moves []move
 }
 
 // move is a move of a tensor, by storage.
 type move struct{ step, from, to, target int }
 
-// mostCells bounds the tables of storages by steps.
+// mostCells limits the tables of storages by steps.
 const mostCells = 1 << 26
 
-// newFlow is nil for a method in which no tensor moves.
+// newFlow returns nil if the method moves no tensor.
 func newFlow(g *ir.Method) *flow {
 	f := &flow{Method: g, next: make([][]int, len(g.Steps))}
 	for i := range g.Steps {
@@ -51,13 +51,13 @@ func newFlow(g *ir.Method) *flow {
 	return f
 }
 
-// use is what becomes of a storage's bytes, by step.
+// use is the use of a storage's bytes, by step.
 type use struct {
-	written []bool // the step writes them
-	needed  []bool // the step reads them, or a later one what is in them
+	written []bool // written by the step
+	needed  []bool // read by the step, or by a later one
 }
 
-// conflicts reports that one is written while the other is needed or written.
+// conflicts reports whether one is written while the other is needed or written.
 func (a *use) conflicts(b *use) bool {
 	for p := range a.written {
 		if a.written[p] && (b.needed[p] || b.written[p]) || b.written[p] && a.needed[p] {
@@ -67,7 +67,7 @@ func (a *use) conflicts(b *use) bool {
 	return false
 }
 
-// uses are those of each storage.
+// uses returns the use of each storage.
 func (f *flow) uses() []*use {
 	live := make([][]bool, len(f.Storages))
 	for s := range live {
@@ -94,7 +94,7 @@ func (f *flow) uses() []*use {
 	return uses
 }
 
-// reads and writes say what a step does to a storage.
+// reads and writes report the effect of a step on a storage.
 func (f *flow) reads(p, s int) bool {
 	return f.touches(f.Steps[p].Reads, s) || f.touches(f.Steps[p].Updates, s)
 }
@@ -105,7 +105,7 @@ func (f *flow) touches(values []int, s int) bool {
 	return slices.ContainsFunc(values, func(v int) bool { return f.Values[v].Storage == s })
 }
 
-// live is, by step, that the bytes are read there or later, before they are written.
+// live reports, by step, whether the bytes are read there or later, before they are written.
 func (f *flow) live(s int) []bool {
 	n := len(f.Steps)
 	live := make([]bool, n+1)
@@ -125,7 +125,7 @@ func (f *flow) after(live []bool, p int) bool {
 	return slices.ContainsFunc(f.next[p], func(q int) bool { return live[q] })
 }
 
-// reach is, by step, that the target may still be what move k made it.
+// reach reports, by step, whether the target may still be an alias made by move k.
 func (f *flow) reach(k int) []bool {
 	reach := make([]bool, len(f.Steps)+1)
 	for changed := true; changed; {
@@ -144,7 +144,7 @@ func (f *flow) reach(k int) []bool {
 	return reach
 }
 
-// use is that of a storage whose bytes are alive at some steps. A move writes none.
+// use returns the use of a storage whose bytes are alive at some steps. A move writes none.
 func (f *flow) use(s int, live []bool) *use {
 	u := &use{written: make([]bool, len(f.Steps)), needed: live}
 	for p := range f.Steps {

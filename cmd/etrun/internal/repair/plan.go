@@ -10,48 +10,47 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte/tree"
 )
 
-// ExecuTorch's runtime follows the file's memory plan, and a move of a tensor makes the
-// target the source, see moves.go.
+// ExecuTorch's runtime uses the file's memory plan, and a move of a tensor makes the target
+// an alias of the source, see moves.go.
 
-// item is a storage that has a place in the file's plan.
+// item is a storage with an offset in the file's plan.
 type item struct {
-	values []int // those at the place
+	values []int // values with this offset
 	arena  int
 	offset int64
 	bytes  int64
-	own    life // as long as the storage is used
-	use    *use // with what moves make of it; nil where nothing moves
+	own    life // lifetime without moves
+	use    *use // use with moves; nil if nothing moves
 	state  bool
-	vague  bool // used like state, but not said to be: it may be scratch memory of one operator
+	vague  bool // used like state without being declared as state: it may be scratch of one operator
 }
 
-// life is the steps at which bytes matter, inclusive.
+// life is the range of steps at which bytes are alive, inclusive.
 type life struct{ first, last int }
 
 func (a life) overlaps(b life) bool { return a.first <= b.last && b.first <= a.last }
 
-// Plan puts values apart that share bytes of the file's memory plan while both are alive
-// in ExecuTorch's runtime. data is the program as it is, inputs how many arguments of each
-// delegate are inputs.
+// Plan separates values that share bytes of the file's memory plan while both are alive in
+// ExecuTorch's runtime. inputs is the number of input arguments of each delegate.
 func (p *Program) Plan(i int, spec *pte.Method, inputs []int) error {
 	g, err := dataflow(spec, inputs)
 	if err != nil {
 		return err
 	}
 	if g.Coarse {
-		return beyond("method %q: the memory plan is too much work to check", spec.Name)
+		return beyond("method %q: the memory plan is too large to check", spec.Name)
 	}
 	var uses []*use
 	if f := newFlow(g); f != nil {
 		if len(g.Steps) > mostCells/(len(g.Storages)+1) {
-			return beyond("method %q: the moves are too much work to follow", spec.Name)
+			return beyond("method %q: too many moves to check", spec.Name)
 		}
 		uses = f.uses()
 	}
 	m := p.method(i)
 	items := itemsOf(spec, g, uses)
 	if len(items) > maxItems {
-		return beyond("method %q: %d values have places in the memory plan, at most %d are checked", spec.Name, len(items), maxItems)
+		return beyond("method %q: %d values in the memory plan, want at most %d", spec.Name, len(items), maxItems)
 	}
 	for {
 		a, b := conflict(items)
@@ -73,16 +72,16 @@ func (p *Program) Plan(i int, spec *pte.Method, inputs []int) error {
 	}
 }
 
-// maxItems bounds the work of comparing all pairs.
+// maxItems limits the work of comparing all pairs.
 const maxItems = 1 << 13
 
-// dataflow is that of a method as ExecuTorch's runtime executes it.
+// dataflow returns the dataflow of a method as ExecuTorch's runtime executes it.
 func dataflow(spec *pte.Method, inputs []int) (*ir.Method, error) {
 	links := ir.Links{AsWritten: true, Data: make(map[int][]byte)}
 	for _, o := range spec.Operators {
 		op, sig, ok, err := etrun.DefaultOperators().Lookup(o.FullName())
 		if err != nil || !ok {
-			return nil, beyond("method %q: operator %s is not known, and what it does to memory", spec.Name, o.FullName())
+			return nil, beyond("method %q: unknown operator %s: its effect on memory is not known", spec.Name, o.FullName())
 		}
 		links.Operators = append(links.Operators, ir.Operator{Op: op, Sig: sig})
 	}
@@ -92,7 +91,7 @@ func dataflow(spec *pte.Method, inputs []int) (*ir.Method, error) {
 	return ir.Build(spec, links)
 }
 
-// itemsOf lists the storages that the file's plan has a place for.
+// itemsOf lists the storages that have an offset in the file's plan.
 func itemsOf(spec *pte.Method, g *ir.Method, uses []*use) []*item {
 	var items []*item
 	for s := range g.Storages {
@@ -120,7 +119,7 @@ func isPlanned(t *pte.Tensor) bool {
 	return t.Storage == pte.Planned || t.Storage == pte.PlannedInit || t.Storage == pte.ExternalPlanned
 }
 
-// isAlongside reports two items that are alive at one step.
+// isAlongside reports whether two items are alive at the same step.
 func (a *item) isAlongside(b *item) bool {
 	return a != b && a.arena == b.arena && (a.own.overlaps(b.own) || a.use != nil && a.use.conflicts(b.use))
 }
@@ -129,8 +128,8 @@ func (a *item) overlaps(b *item) bool {
 	return a.isAlongside(b) && a.offset < b.offset+b.bytes && b.offset < a.offset+a.bytes
 }
 
-// conflict is the first pair that shares bytes while both are alive. State that shares a
-// place is the same state.
+// conflict returns the first pair that shares bytes while both are alive. State at the same
+// offset is the same state.
 func conflict(items []*item) (a, b *item) {
 	for i, a := range items {
 		for _, b := range items[i+1:] {
@@ -142,8 +141,8 @@ func conflict(items []*item) (a, b *item) {
 	return nil, nil
 }
 
-// move gives an item the first place that no other one has while it is alive, behind the
-// arena where there is none.
+// move moves an item to the first offset that is free while it is alive, after the end of
+// the arena if there is none.
 func (m *method) move(spec *pte.Method, items []*item, x *item) {
 	var near []*item
 	for _, other := range items {

@@ -1,5 +1,5 @@
-// Package repair changes programs so that ExecuTorch's own runtime, which repairs nothing,
-// runs them as they are meant.
+// Package repair changes programs so that they run correctly on ExecuTorch's own runtime,
+// which repairs nothing.
 package repair
 
 import (
@@ -15,28 +15,28 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte/tree"
 )
 
-// ErrBeyond is a fault that a repaired file cannot express; match with errors.Is.
+// ErrBeyond is a fault that cannot be repaired in the file; match with errors.Is.
 var ErrBeyond = errors.New("cannot be repaired in the file")
 
 func beyond(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrBeyond, fmt.Errorf(format, args...))
 }
 
-// Change is one thing that was changed.
+// Change is one change.
 type Change struct {
 	Kind   string `json:"kind"` // "payload", "stale type", "view", "plan"
 	Method string `json:"method"`
 	Text   string `json:"text"`
 }
 
-// Program is a program that is being changed.
+// Program is a program being changed.
 type Program struct {
 	Changes []Change
 	file    *tree.File
 }
 
-// Open reads a program into a tree. Fields that are not known would get lost: a program
-// that has some is refused.
+// Open reads a program into a tree. It rejects programs with unknown fields, which would be
+// lost.
 func Open(data []byte) (*Program, error) {
 	f, err := tree.Decode(data)
 	if err != nil {
@@ -46,9 +46,9 @@ func Open(data []byte) (*Program, error) {
 	case f.Format != pte.FormatPTE:
 		return nil, beyond("a %v file", f.Format)
 	case len(f.Unknown) > 0:
-		return nil, beyond("the file has what a newer exporter wrote and this version does not know: %s", f.Unknown[0])
+		return nil, beyond("the file has a field of a newer exporter that this version does not support: %s", f.Unknown[0])
 	case f.Header > knownHeader:
-		return nil, beyond("an extended header of %d bytes, of which %d are known", f.Header, knownHeader)
+		return nil, beyond("an extended header of %d bytes, want %d", f.Header, knownHeader)
 	}
 	return &Program{file: f}, nil
 }
@@ -56,14 +56,14 @@ func Open(data []byte) (*Program, error) {
 // knownHeader is the length of the extended header that is written.
 const knownHeader = 32
 
-// Bytes is the program as it is now.
+// Bytes returns the current program.
 func (p *Program) Bytes() []byte { return p.file.Bytes() }
 
 func (p *Program) note(kind, method, format string, args ...any) {
 	p.Changes = append(p.Changes, Change{kind, method, fmt.Sprintf(format, args...)})
 }
 
-// method is a method of a program that is being changed.
+// method is a method of a program being changed.
 type method struct {
 	*Program
 	plan *tree.Node // table ExecutionPlan
@@ -76,13 +76,13 @@ func (p *Program) method(i int) *method {
 	return &method{p, plan, name}
 }
 
-// nodes is a list of tables, which may be left out.
+// nodes returns a list of tables; it may be absent.
 func nodes(n *tree.Node, field string) []*tree.Node {
 	list, _ := n.Fields[field].([]*tree.Node)
 	return list
 }
 
-// numbers is a list of scalars, which may be left out.
+// numbers returns a list of scalars; it may be absent.
 func numbers(n *tree.Node, field string) []tree.Scalar {
 	list, _ := n.Fields[field].([]tree.Scalar)
 	return list
@@ -93,14 +93,14 @@ func number(n *tree.Node, field string) uint64 {
 	return uint64(x)
 }
 
-// add appends a table to a list and gives its index.
+// add appends a table to a list and returns its index.
 func add(n *tree.Node, field string, what *tree.Node) int {
 	list := nodes(n, field)
 	n.With(field, append(slices.Clip(list), what))
 	return len(list)
 }
 
-// addValue adds a value of a kind, by the name of its table.
+// addValue adds a value; its kind is the name of its table.
 func (m *method) addValue(payload *tree.Node) int {
 	tag := slices.Index(tree.Unions["KernelTypes"], payload.Type)
 	return add(m.plan, "values", tree.New("EValue").With("val_type", tree.Scalar(tag)).With("val", payload))
@@ -110,12 +110,12 @@ func (m *method) addInt(x int64) int {
 	return m.addValue(tree.New("Int").With("int_val", tree.Scalar(x)))
 }
 
-// tensor is the table of a value that is a tensor.
+// tensor returns the table of a tensor value.
 func (m *method) tensor(v int) *tree.Node {
 	return nodes(m.plan, "values")[v].Fields["val"].(*tree.Node)
 }
 
-// addTensor adds a planned tensor like that of value v, at a place of its own.
+// addTensor adds a planned tensor like value v, with an offset of its own.
 func (m *method) addTensor(v int, d tensor.DType, order []byte) int {
 	from := m.tensor(v)
 	t := tree.New("Tensor").With("scalar_type", tree.Scalar(d)).With("sizes", slices.Clone(numbers(from, "sizes"))).With("dim_order", order)
@@ -140,17 +140,17 @@ func (m *method) addTensor(v int, d tensor.DType, order []byte) int {
 	return m.addValue(t)
 }
 
-// place is a table AllocationDetails.
+// place returns a table AllocationDetails.
 func place(arena int, offset int64) *tree.Node {
 	return tree.New("AllocationDetails").With("memory_id", tree.Scalar(arena)).
 		With("memory_offset_low", tree.Scalar(uint32(offset))).With("memory_offset_high", tree.Scalar(offset>>32))
 }
 
-// planAlign is that of places in arenas.
+// planAlign is the alignment of offsets in arenas.
 const planAlign = 16
 
 // xnnpackSlack is what exporters add to arenas of programs with XNNPACK delegates, which
-// read behind their arguments.
+// read past their arguments.
 const xnnpackSlack = 64
 
 func (m *method) slack() int64 {
@@ -162,7 +162,7 @@ func (m *method) slack() int64 {
 	return 0
 }
 
-// grow makes an arena, by its memory_id, larger and gives the place of n new bytes.
+// grow grows an arena, by its memory_id, and returns the offset of n new bytes.
 func (m *method) grow(arena int, n int64) (offset int64) {
 	sizes := numbers(m.plan, "non_const_buffer_sizes")
 	for len(sizes) <= arena {
@@ -176,7 +176,7 @@ func (m *method) grow(arena int, n int64) (offset int64) {
 
 func align(n int64) int64 { return (n + planAlign - 1) / planAlign * planAlign }
 
-// operator is the index of an operator, which is added where the method has not called it.
+// operator returns the index of an operator, and adds it to the method if needed.
 func (m *method) operator(name, overload string) int {
 	for i, o := range nodes(m.plan, "operators") {
 		if o.Fields["name"] == name && o.Fields["overload"] == overload {
@@ -186,8 +186,8 @@ func (m *method) operator(name, overload string) int {
 	return add(m.plan, "operators", tree.New("Operator").With("name", name).With("overload", overload))
 }
 
-// call makes a call of an operator, whose arguments are given by their names in the
-// schema: a value, or a number, text or list that becomes one. Others are None.
+// call makes a call of an operator. Its arguments are given by their names in the schema: a
+// value, or a number, text or list that becomes one. Missing arguments are None.
 func (m *method) call(name, overload string, args map[string]any) (*tree.Node, error) {
 	full := name + "." + overload
 	_, sig, ok, err := etrun.DefaultOperators().Lookup(full)
@@ -202,12 +202,12 @@ func (m *method) call(name, overload string, args map[string]any) (*tree.Node, e
 		}
 		list = append(list, tree.Scalar(v))
 	}
-	list = append(list, list[len(list)-1]) // the returned value is the out
+	list = append(list, list[len(list)-1]) // the return value is the out argument
 	body := tree.New("KernelCall").With("op_index", tree.Scalar(m.operator(name, overload))).With("args", list)
 	return tree.New("Instruction").With("instr_args_type", tree.Scalar(pte.KernelCall)).With("instr_args", body), nil
 }
 
-// value is an argument that is there already.
+// value is an argument that is an existing value.
 type value int
 
 func (m *method) argument(a *kernels.Arg, x any) (int, error) {
@@ -236,8 +236,8 @@ func (m *method) argument(a *kernels.Arg, x any) (int, error) {
 	return 0, fmt.Errorf("argument %s: %T", a.Name, x)
 }
 
-// insert puts an instruction in front of number at of a chain. Jumps to it go on to lead to
-// what stood there.
+// insert inserts an instruction before instruction at of a chain. Jumps keep their
+// targets.
 func (m *method) insert(chain, at int, what *tree.Node) {
 	c := nodes(m.plan, "chains")[chain]
 	list := nodes(c, "instructions")

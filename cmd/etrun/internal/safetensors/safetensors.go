@@ -1,5 +1,5 @@
-// Package safetensors reads the files that Hugging Face keeps tensors in. Nothing is
-// allocated that the file's own bytes do not back, and never more than the caller's limit.
+// Package safetensors reads Hugging Face's safetensors files. Allocations are bounded by the
+// size of the file and by the caller's limit.
 package safetensors
 
 import (
@@ -16,22 +16,22 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Faults of files; match with errors.Is. A file above the limit is [npy.ErrLimit].
+// Classes of errors; match with errors.Is. A file above the limit is [npy.ErrLimit].
 var (
 	ErrFormat      = errors.New("malformed safetensors file")
 	ErrUnsupported = errors.New("unsupported safetensors file")
 )
 
-// maxHeader bounds the description of the tensors.
+// maxHeader is the maximum size of the header.
 const maxHeader = 8 << 20
 
-// maxTensors bounds their number.
+// maxTensors is the maximum number of tensors.
 const maxTensors = 1 << 16
 
-// StartBytes is how many first bytes of a file tell that it is one.
+// StartBytes is the number of first bytes that identify a file.
 const StartBytes = 10
 
-// IsStart reports the first bytes of a file: the length of the description, and its begin.
+// IsStart reports whether start is the beginning of a file: the length of the header, and its first bytes.
 func IsStart(start []byte) bool {
 	if len(start) < StartBytes {
 		return false
@@ -47,15 +47,15 @@ type entry struct {
 	Offsets []int64 `json:"data_offsets"`
 }
 
-// dtypes are the element types that programs have.
+// dtypes maps type names to the element types of programs.
 var dtypes = map[string]tensor.DType{
 	"F64": tensor.Float64, "F32": tensor.Float32, "F16": tensor.Float16, "BF16": tensor.BFloat16, "BOOL": tensor.Bool,
 	"I64": tensor.Int64, "I32": tensor.Int32, "I16": tensor.Int16, "I8": tensor.Int8, "U8": tensor.Uint8,
 	"U16": tensor.Uint16, "U32": tensor.Uint32, "U64": tensor.Uint64,
 }
 
-// Read reads the tensors of a file of size bytes, in the order of their bytes. These are
-// together at most limit.
+// Read reads the tensors of a file of size bytes, in file order. They have at most limit
+// bytes in total.
 func Read(r io.ReaderAt, size, limit int64) ([]*npy.Array, error) {
 	entries, begin, err := readHeader(r, size)
 	if err != nil {
@@ -69,7 +69,7 @@ func Read(r io.ReaderAt, size, limit int64) ([]*npy.Array, error) {
 		}
 		n := e.Offsets[1] - e.Offsets[0]
 		if n > limit {
-			return nil, fmt.Errorf("%w: %q has %d bytes, %d are left of the limit", npy.ErrLimit, e.name, n, limit)
+			return nil, fmt.Errorf("%w: %q has %d bytes, the remaining limit is %d", npy.ErrLimit, e.name, n, limit)
 		}
 		limit -= n
 		a.Data = tensor.AlignedBytes(int(n))
@@ -87,7 +87,7 @@ type named struct {
 	entry
 }
 
-// readHeader reads the description; begin is where the elements begin.
+// readHeader reads the header; begin is the offset of the elements.
 func readHeader(r io.ReaderAt, size int64) (entries []named, begin int64, err error) {
 	start := make([]byte, StartBytes)
 	if n, _ := r.ReadAt(start, 0); !IsStart(start[:n]) {
@@ -95,7 +95,7 @@ func readHeader(r io.ReaderAt, size int64) (entries []named, begin int64, err er
 	}
 	n := int64(binary.LittleEndian.Uint64(start))
 	if n > size-8 {
-		return nil, 0, fmt.Errorf("%w: a description of %d bytes in a file of %d", ErrFormat, n, size)
+		return nil, 0, fmt.Errorf("%w: a header of %d bytes in a file of %d", ErrFormat, n, size)
 	}
 	text := make([]byte, n)
 	if got, err := r.ReadAt(text, 8); got < len(text) {
@@ -106,7 +106,7 @@ func readHeader(r io.ReaderAt, size int64) (entries []named, begin int64, err er
 		return nil, 0, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	if len(raw) > maxTensors {
-		return nil, 0, fmt.Errorf("%w: %d tensors, at most %d", ErrUnsupported, len(raw), maxTensors)
+		return nil, 0, fmt.Errorf("%w: %d tensors, want at most %d", ErrUnsupported, len(raw), maxTensors)
 	}
 	for name, text := range raw {
 		if name == "__metadata__" {
@@ -128,8 +128,8 @@ func readHeader(r io.ReaderAt, size int64) (entries []named, begin int64, err er
 	return entries, 8 + n, nil
 }
 
-// array checks an entry against the number of bytes of all elements, and makes an array of
-// it without its elements.
+// array checks an entry against the size of all elements, and returns an array without
+// elements.
 func (e *named) array(bytes int64) (*npy.Array, error) {
 	d, ok := dtypes[e.DType]
 	if !ok {

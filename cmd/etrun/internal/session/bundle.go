@@ -5,7 +5,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// bundledInputs are the inputs of the first test case of a method, nil without one.
+// bundledInputs returns the inputs of the first test case of a method, nil without one.
 func bundledInputs(b *pte.Bundle, method string) []tensor.Value {
 	if b == nil {
 		return nil
@@ -18,7 +18,7 @@ func bundledInputs(b *pte.Bundle, method string) []tensor.Value {
 	return nil
 }
 
-// BundledValues are the inputs or outputs of a test case as values of their own.
+// BundledValues returns copies of the inputs or outputs of a test case.
 func BundledValues(list []pte.BundleValue) []tensor.Value {
 	values := make([]tensor.Value, len(list))
 	for i := range list {
@@ -32,12 +32,12 @@ func bundledValue(v *pte.BundleValue) tensor.Value {
 		return tensor.Value{Kind: v.Kind, Bool: v.Bool, Int: v.Int, Double: v.Double}
 	}
 	t := tensor.Make(v.DType, v.Sizes, v.DimOrder, tensor.Static)
-	t.Bind(tensor.AlignedBytes(t.NBytes())) // bytes in a file may lie anywhere
+	t.Bind(tensor.AlignedBytes(t.NBytes())) // bytes in a file may be unaligned
 	copy(t.Data, v.Data)
 	return tensor.TensorValue(t)
 }
 
-// CountCases is the number of test cases of a bundle, 0 without one.
+// CountCases returns the number of test cases of a bundle, 0 without one.
 func CountCases(b *pte.Bundle) (n int) {
 	if b == nil {
 		return 0

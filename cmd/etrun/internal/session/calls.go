@@ -6,15 +6,15 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
 )
 
-// Call is one execution: a method and its inputs.
+// Call is one call of a method with its inputs.
 type Call struct {
-	Method string // empty: that of the call before, or forward
+	Method string // empty: that of the previous call, or forward
 	Inputs []input.Spec
 }
 
-// Calls are the calls of one command line. Their flags depend on their order, so
-// each records itself when it is parsed: --next begins a call, --method and --input
-// belong to the last one begun.
+// Calls are the calls of a command line. Their flags depend on the order, so each is
+// recorded when it is parsed: --next starts a call, --method and --input apply to the
+// current one.
 type Calls []Call
 
 func (l *Calls) last() *Call { return &(*l)[len(*l)-1] }
@@ -22,15 +22,15 @@ func (l *Calls) last() *Call { return &(*l)[len(*l)-1] }
 // AddFlags adds --method, --input and --next.
 func (l *Calls) AddFlags(flags *pflag.FlagSet) {
 	*l = Calls{{}}
-	flags.Var(onSet{"NAME", l.setMethod}, "method", `method to run (default "forward", for further calls that of the call before)`)
-	flags.VarP(onSet{"SPEC", l.addInput}, "input", "i", "one input, in order; repeat for each (default: random elements)")
-	flags.Var(onSet{"bool", l.next}, "next", "begin the inputs of a further call on the loaded program")
+	flags.Var(onSet{"NAME", l.setMethod}, "method", `method to run (default "forward", for further calls the previous one)`)
+	flags.VarP(onSet{"SPEC", l.addInput}, "input", "i", "one input, in order; may be repeated (default: random elements)")
+	flags.Var(onSet{"bool", l.next}, "next", "start the inputs of another call on the loaded program")
 	flags.Lookup("next").NoOptDefVal = "true"
 }
 
 func (l *Calls) setMethod(name string) error {
 	if l.last().Method != "" {
-		return Usage("a second method for one call; --next begins another")
+		return Usage("a second method for one call; use --next for another call")
 	}
 	l.last().Method = name
 	return nil
@@ -53,7 +53,7 @@ func (l *Calls) next(text string) error {
 	return nil
 }
 
-// inherit gives each call without a method that of the call before.
+// inherit sets empty methods to the method of the previous call.
 func (l Calls) inherit() {
 	for i := 1; i < len(l); i++ {
 		if l[i].Method == "" {

@@ -8,15 +8,15 @@ import (
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 )
 
-// backendFlags are for delegates of one backend.
+// backendFlags are flags for delegates of one backend.
 var backendFlags = []struct{ flag, backend string }{
 	{"xnnpack", xnnpack.ID}, {"weights-cache", xnnpack.ID}, {"device", ethosu.ID}, {"fvp", ethosu.ID}, {"qparams", ethosu.ID},
 }
 
-// measuredModes are the modes of lowering that weigh what a part gains.
+// measuredModes are the modes of lowering that compare costs.
 var measuredModes = []string{string(etrun.LowerAuto), string(etrun.LowerTune), string(etrun.LowerVerify)}
 
-// warnOfFlags says which flags were given for nothing.
+// warnOfFlags reports flags without effect.
 func (s *Session) warnOfFlags() {
 	for _, f := range backendFlags {
 		if s.options.given(f.flag) && !s.hasDelegate(f.backend) {
@@ -45,7 +45,7 @@ func (s *Session) hasDelegate(backend string) bool {
 	return false
 }
 
-// drawsNumbers reports operators that draw random numbers.
+// drawsNumbers reports whether an operator draws random numbers.
 func (s *Session) drawsNumbers() bool {
 	for i := range s.Spec().Methods {
 		for _, o := range s.Spec().Methods[i].Operators {

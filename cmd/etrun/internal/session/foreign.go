@@ -14,7 +14,7 @@ import (
 	"github.com/etrun-go/etrun/internal/openfile"
 )
 
-// foreign are the kinds of files that people give by mistake: what stands at an offset.
+// foreign are the file formats that users pass by mistake, with their magic bytes.
 var foreign = []struct {
 	offset int
 	magic  string
@@ -25,24 +25,23 @@ var foreign = []struct {
 	{0, "GGUF", "a GGUF model", ""},
 	{0, "PK\x03\x04", "a zip archive, as PyTorch's own .pt, .pth and .pt2 files are", ""},
 	{0, "\x89HDF", "an HDF5 file, as Keras writes", ""},
-	{0, "\x93NUMPY", "a NumPy array", "give it with --input"},
-	{0, "\x89PNG", "a PNG picture", "give it with --input"},
-	{0, "\xff\xd8\xff", "a JPEG picture", "give it with --input"},
-	{4, "ED00", "an ETDump", "it is read by ExecuTorch's Inspector"},
+	{0, "\x93NUMPY", "a NumPy array", "pass it with --input"},
+	{0, "\x89PNG", "a PNG image", "pass it with --input"},
+	{0, "\xff\xd8\xff", "a JPEG image", "pass it with --input"},
+	{4, "ED00", "an ETDump", "read it with ExecuTorch's Inspector"},
 	{0, "\x80\x02", "a Python pickle, as old PyTorch checkpoints are", ""},
-	{0, "\x7fELF", "a program of this kind of machine", ""},
+	{0, "\x7fELF", "an ELF binary", ""},
 	{0, "\x1f\x8b", "a gzip archive", "unpack it"},
-	{0, "version https://git-lfs", "a pointer of Git LFS", "git lfs pull fetches the file"},
+	{0, "version https://git-lfs", "a Git LFS pointer", "fetch the file with git lfs pull"},
 	{0, "<!doctype", "an HTML page", "download the file itself"},
 	{0, "<!DOCTYPE", "an HTML page", "download the file itself"},
 	{0, "<html", "an HTML page", "download the file itself"},
 }
 
-// foreignStart is how many first bytes are looked at.
+// foreignStart is the number of first bytes examined.
 const foreignStart = 64
 
-// foreignKind names the kind of a file that begins with start, empty for none that is
-// known.
+// foreignKind returns the format of a file that begins with start, empty if unknown.
 func foreignKind(start []byte, size int64) (name, cure string) {
 	for _, f := range foreign {
 		if len(start) >= f.offset && bytes.HasPrefix(start[f.offset:], []byte(f.magic)) {
@@ -61,7 +60,7 @@ func foreignKind(start []byte, size int64) (name, cure string) {
 	return "", ""
 }
 
-// foreignError is a file of another kind than was wanted.
+// foreignError is a file of another format than expected.
 type foreignError struct {
 	text string
 	err  error
@@ -69,11 +68,11 @@ type foreignError struct {
 
 func (e *foreignError) Error() string { return e.text }
 
-// Unwrap gives the fault that reading it as a program had.
+// Unwrap returns the error of reading the file as a program.
 func (e *foreignError) Unwrap() error { return e.err }
 
-// nameForeign says what the file is that an error is of, where it is no program or data
-// file and its kind is known.
+// nameForeign replaces err by one with the format of the file, if it is not a program or
+// data file and its format is known.
 func (o *Options) nameForeign(ctx context.Context, program string, err error) error {
 	fault, ok := errors.AsType[*etrun.LoadError](err)
 	if !ok || fault.Class != etrun.ErrFormat {
@@ -97,7 +96,7 @@ func (o *Options) nameForeign(ctx context.Context, program string, err error) er
 	return err
 }
 
-// readForeign looks at the beginning of a regular file.
+// readForeign reads the beginning of a regular file.
 func readForeign(ctx context.Context, path string) (name, cure string) {
 	f, err := openfile.Open(ctx, path, openfile.Rules{})
 	if err != nil {

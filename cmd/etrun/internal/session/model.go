@@ -15,7 +15,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// Callee is what runs a call: a method of this process, or a program on a model.
+// Callee runs a call: a method of this process, or a program on a model.
 type Callee interface {
 	Name() string
 	SetValue(i int, v tensor.Value) error
@@ -26,8 +26,8 @@ type Callee interface {
 	Close() error
 }
 
-// onModel is a whole program on one of Arm's models, in an executor_runner that the
-// user built.
+// onModel is a whole program on one of Arm's models, in an executor_runner that the user
+// built.
 type onModel struct {
 	runner  *fvp.Runner
 	meta    *etrun.MethodMeta
@@ -36,10 +36,10 @@ type onModel struct {
 	sizes   []int
 }
 
-// maxProgramOnModel bounds the file of a program, which a board holds in its memory.
+// maxProgramOnModel limits the size of a program, which a board holds in its memory.
 const maxProgramOnModel = 1 << 30
 
-// openOnModel starts nothing yet: the model starts with the first call.
+// openOnModel does not start the model: the first call does.
 func (s *Session) openOnModel(ctx context.Context, meta *etrun.MethodMeta) (*onModel, error) {
 	if meta.Name != "forward" {
 		return nil, Usage("--fvp-elf runs the method forward, not %q", meta.Name)
@@ -48,7 +48,7 @@ func (s *Session) openOnModel(ctx context.Context, meta *etrun.MethodMeta) (*onM
 	for _, list := range [][]etrun.ValueMeta{meta.Inputs, meta.Outputs} {
 		for i := range list {
 			if list[i].Kind != tensor.KindTensor {
-				return nil, Usage("--fvp-elf hands tensors in and out; %q has a value of kind %v", meta.Name, list[i].Kind)
+				return nil, Usage("--fvp-elf supports only tensors; %q has a value of kind %v", meta.Name, list[i].Kind)
 			}
 		}
 	}
@@ -76,7 +76,7 @@ func (s *Session) openOnModel(ctx context.Context, meta *etrun.MethodMeta) (*onM
 	return m, nil
 }
 
-// compiledFor is the NPU that a program was compiled for.
+// compiledFor returns the NPU that a program was compiled for.
 func compiledFor(p *etrun.Program) (isa.Config, error) {
 	for i := range p.Spec().Methods {
 		for _, d := range p.Spec().Methods[i].Delegates {
@@ -85,10 +85,10 @@ func compiledFor(p *etrun.Program) (isa.Config, error) {
 			}
 		}
 	}
-	return isa.Config{}, Usage("no delegate of %s: the model to start is not known", ethosu.ID)
+	return isa.Config{}, Usage("no delegate for %s: the model to start is unknown", ethosu.ID)
 }
 
-// modelError gives a model's error its exit code.
+// modelError adds the class that determines the exit code.
 func modelError(err error) error {
 	class := etrun.ErrDevice
 	if errors.Is(err, fvp.ErrMissing) || errors.Is(err, fvp.ErrUnsupported) {
@@ -99,10 +99,10 @@ func modelError(err error) error {
 
 func (m *onModel) Name() string { return "forward" }
 
-// SetValue takes an input's bytes; they are not copied.
+// SetValue sets an input; its bytes are not copied.
 func (m *onModel) SetValue(i int, v tensor.Value) error {
 	if i >= len(m.inputs) {
-		return fmt.Errorf("%w: input %d: there are %d", etrun.ErrInput, i, len(m.inputs))
+		return fmt.Errorf("%w: input %d: the program has %d", etrun.ErrInput, i, len(m.inputs))
 	}
 	want := &m.meta.Inputs[i]
 	if v.Kind != tensor.KindTensor || v.Tensor.DType != want.DType || !slices.Equal(v.Tensor.Sizes, want.Sizes) {

@@ -20,22 +20,21 @@ import (
 	hal "github.com/etrun-go/etrun/hal/ethosu"
 )
 
-// Options say how a program is opened: the flags of every command that opens one. Say
-// must be set.
+// Options are the flags of all commands that open programs. Say must be set.
 type Options struct {
 	Seed     uint64
-	Threads  int                      // thread budget, 0 for the processors that the process may use
-	Device   string                   // of Ethos-U delegates
-	NPUTrace func(*ethosu.TraceEvent) // hears of operations on the software NPU; nil for none
-	// Calibrate says how outputs with a stale type are quantised; nil for nobody. QParams
-	// are such quantisations in front of those of the command line.
+	Threads  int                      // thread budget, 0 for the available processors
+	Device   string                   // device for Ethos-U delegates
+	NPUTrace func(*ethosu.TraceEvent) // receives operations on the software NPU; may be nil
+	// Calibrate returns the quantization of outputs with a stale type; may be nil. QParams
+	// are such quantizations; they precede those of the command line.
 	Calibrate func(*ethosu.Calibration) (delegate.Quantization, error)
 	QParams   []ethosu.Quantization
-	ELF       string                           // an executor_runner to run whole programs on Arm's model, or empty
-	Lower     string                           // see etrun.Lowering; empty for the usual way
-	Static    bool                             // look only: delegates are checked without packing weights or opening devices
-	Values    bool                             // observers see values inside delegates, where they can be seen
-	Say       func(format string, args ...any) // says one line to the user
+	ELF       string                           // executor_runner that runs whole programs on Arm's model, or empty
+	Lower     string                           // see etrun.Lowering; empty for the default
+	Static    bool                             // check only: no packed weights, no open devices
+	Values    bool                             // observers receive values inside delegates, if exposed
+	Say       func(format string, args ...any) // writes one line to the user
 
 	data []string
 
@@ -50,34 +49,34 @@ type Options struct {
 	strict    bool
 	mmap      bool
 
-	flags *pflag.FlagSet // that it has its values from
+	flags *pflag.FlagSet // source of the values
 }
 
-// given reports a flag that the command line has.
+// given reports whether the command line sets a flag.
 func (o *Options) given(flag string) bool { return o.flags != nil && o.flags.Changed(flag) }
 
-// AddFlags adds the flags of commands that run programs, but for those that the command
-// has already.
+// AddFlags adds the flags of commands that run programs, except those that the command
+// already has.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.AddFileFlags(flags)
-	flags.Uint64Var(&o.Seed, "seed", 0, "seed `N` of random inputs and of operators that draw random numbers")
+	flags.Uint64Var(&o.Seed, "seed", 0, "seed `N` for random inputs and for operators with random numbers")
 	flags.StringVar(&o.xnnpack, "xnnpack", string(xnnpack.EngineAuto), "XNNPACK `ENGINE`: auto, native or reference")
 	flags.StringVar(&o.weights, "weights-cache", "",
-		"keep packed XNNPACK weights in `FOLDER`, private to this user, for later runs; with --mmap processes share them")
-	flags.StringVar(&o.Device, "device", "auto", "Ethos-U `DEVICE`: auto, npu (the software NPU), another driver's name, or a device's path")
+		"cache packed XNNPACK weights in `FOLDER`, private to this user; with --mmap processes share them")
+	flags.StringVar(&o.Device, "device", "auto", "Ethos-U `DEVICE`: auto, npu (software NPU), the name of another driver, or the path of a device")
 	flags.StringVar(&o.fvp, "fvp", "",
-		"run Ethos-U delegates on Arm's model at `PATH`, its program or a folder with it (with --device fvp alone: one in PATH)")
-	flags.StringVar(&o.plan, "plan", "auto", "memory plan, `MODE`: auto (the smaller safe one), file, own or naive")
+		"run Ethos-U delegates on Arm's Fixed Virtual Platform at `PATH`, a program or its folder (--device fvp searches $PATH)")
+	flags.StringVar(&o.plan, "plan", "auto", "memory plan `MODE`: auto (the smaller safe plan), file, own or naive")
 	flags.StringVar(&o.Lower, "lower", string(etrun.LowerRewrite),
-		"lowering at load, `MODE`: off, rewrite (chains of instructions become cheaper ones), auto (and XNNPACK takes the parts "+
-			"that it is estimated to run faster), tune (auto, but what is faster is measured; with --weights-cache later runs know it), "+
-			"or verify (auto, and each output's distance from what it is with off)")
+		"lowering at load, `MODE`: off, rewrite (replace chains of instructions by cheaper ones), auto (also run parts on XNNPACK "+
+			"that are estimated to be faster there), tune (like auto, but measured; --weights-cache stores the results), "+
+			"or verify (like auto, and compare the outputs with those of off)")
 	flags.DurationVar(&o.minProfit, "min-profit", etrun.MinProfit,
-		"with --lower: by how much an execute must become faster by a part that is taken, as estimated; negative: every part is taken")
+		"with --lower auto: minimum estimated gain `TIME` per run of a lowered part; negative lowers every part")
 }
 
-// ShowValues has observers see all values, those inside delegates too, and the program
-// executed as the file has it, unless the command line says how it is lowered.
+// ShowValues makes all values visible to observers, including those inside delegates, and
+// turns lowering off unless the command line sets it.
 func (o *Options) ShowValues() {
 	o.Values = true
 	if !o.given("lower") {
@@ -85,7 +84,7 @@ func (o *Options) ShowValues() {
 	}
 }
 
-// With is a copy with further flags, as on a command line.
+// With returns a copy with further flags, as on a command line.
 func (o *Options) With(args []string) (*Options, error) {
 	with := &Options{}
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -102,23 +101,23 @@ func (o *Options) With(args []string) (*Options, error) {
 	return with, with.check()
 }
 
-// AddFileFlags adds the flags of commands that only look at programs.
+// AddFileFlags adds the flags of commands that only inspect programs.
 func (o *Options) AddFileFlags(flags *pflag.FlagSet) {
 	o.flags = flags
 	flags.StringArrayVar(&o.data, "data", nil, "`FILE`.ptd with external weights; may be repeated")
 	if flags.Lookup("threads") == nil {
-		flags.IntVar(&o.Threads, "threads", 0, "thread budget `N` (default: the processors that the process may use)")
+		flags.IntVar(&o.Threads, "threads", 0, "number of threads `N` (default: the available processors)")
 	}
-	flags.Var(&o.maxMemory, "max-memory", "refuse, before allocating, what needs more than this, such as 64MiB")
-	flags.Var(&o.qparams, "qparams", "`QUANT` of a delegate's output that the program declares with a stale type: "+
+	flags.Var(&o.maxMemory, "max-memory", "fail before allocating if the model needs more than `SIZE`, such as 64MiB")
+	flags.Var(&o.qparams, "qparams", "quantization `QUANT` of a delegate's output with a stale type: "+
 		"[METHOD/]DELEGATE:OUTPUT=SCALE,ZERO, or a FILE.json of them; may be repeated")
-	flags.BoolVar(&o.strict, "strict-plan", false, "refuse a program whose own memory plan lets live values overlap, instead of planning anew")
+	flags.BoolVar(&o.strict, "strict-plan", false, "fail if live values overlap in the program's own memory plan, instead of replanning")
 	flags.StringVar(&o.repair, "repair", "auto",
-		"faults of exporters, `MODE`: auto repairs those that are known, off takes the program as it is written")
-	flags.BoolVar(&o.mmap, "mmap", false, "map files instead of reading them; they must not change meanwhile")
+		"faults of exporters, `MODE`: auto repairs known ones, off runs the program unchanged")
+	flags.BoolVar(&o.mmap, "mmap", false, "map files instead of reading them; they must not change during the run")
 }
 
-// choices are the flags that take one of a few words; empty is the first.
+// choices are the flags with a fixed set of values; empty is the default.
 func (o *Options) choices() []choice {
 	return []choice{
 		{"xnnpack", o.xnnpack, engineNames()},
@@ -128,7 +127,7 @@ func (o *Options) choices() []choice {
 	}
 }
 
-// engineNames are the words of --xnnpack.
+// engineNames are the values of --xnnpack.
 func engineNames() (names []string) {
 	for _, e := range xnnpack.Engines {
 		names = append(names, string(e))
@@ -136,11 +135,11 @@ func engineNames() (names []string) {
 	return names
 }
 
-// lowerModes are the words of --lower.
+// lowerModes are the values of --lower.
 var lowerModes = []string{string(etrun.LowerOff), string(etrun.LowerRewrite), string(etrun.LowerAuto), string(etrun.LowerTune),
 	string(etrun.LowerVerify)}
 
-// planModes are the words of --plan.
+// planModes are the values of --plan.
 var planModes = map[string]etrun.PlanMode{
 	"auto": etrun.PlanAuto, "file": etrun.PlanFile, "own": etrun.PlanOwn, "naive": etrun.PlanNaive,
 }
@@ -165,7 +164,7 @@ func (o *Options) check() error {
 	return nil
 }
 
-// deviceName is the device that is asked for.
+// deviceName is the requested device.
 func (o *Options) deviceName() string {
 	if o.fvp != "" {
 		return hal.FVPPrefix + o.fvp
@@ -173,8 +172,8 @@ func (o *Options) deviceName() string {
 	return o.Device
 }
 
-// OpenProgram opens a program as the flags say, with every backend of this build and with
-// further options. path names it in errors.
+// OpenProgram opens a program with the flags, every backend of this build and further
+// options. path is its name in errors.
 func (o *Options) OpenProgram(ctx context.Context, path string, from etrun.Source, options ...etrun.Option) (*etrun.Program, error) {
 	p, err := o.open(ctx, from, options)
 	if err != nil {
@@ -219,7 +218,7 @@ func (o *Options) open(ctx context.Context, from etrun.Source, options []etrun.O
 	)...)
 }
 
-// backends are those of this build, as the flags want them.
+// backends returns the backends of this build, configured by the flags.
 func (o *Options) backends(quantizations []ethosu.Quantization) []delegate.Backend {
 	if o.Static {
 		return append(all.Backends(), xnnpack.Backend{Engine: xnnpack.EngineReference, KeepConstants: true}, ethosu.Backend{QParams: quantizations, Device: "npu"})
@@ -235,13 +234,13 @@ func (o *Options) backends(quantizations []ethosu.Quantization) []delegate.Backe
 	return append(all.Backends(), x, e)
 }
 
-// ProgramLimit bounds the bytes of a program's file, 0 for no bound.
+// ProgramLimit is the maximum size of a program's file, 0 for no limit.
 func (o *Options) ProgramLimit() int64 { return int64(o.maxMemory) }
 
-// Mmap reports that files are to be mapped.
+// Mmap reports whether files are mapped.
 func (o *Options) Mmap() bool { return o.mmap }
 
-// InputLimit bounds the bytes of all inputs, and what making them takes.
+// InputLimit is the maximum memory of all inputs and their conversion.
 func (o *Options) InputLimit() int64 {
 	if o.maxMemory > 0 {
 		return int64(o.maxMemory)
@@ -249,7 +248,7 @@ func (o *Options) InputLimit() int64 {
 	return 1 << 30
 }
 
-// Words are the words that flags take one of.
+// Words returns the values of flags with a fixed set.
 func Words() map[string][]string {
 	words := make(map[string][]string)
 	for _, c := range new(Options).choices() {

@@ -14,14 +14,14 @@ import (
 	"github.com/etrun-go/etrun/internal/openfile"
 )
 
-// quantizations is the flag --qparams: outputs of delegates with their scale and zero
-// point, and files of them.
+// quantizations is the value of --qparams: scales and zero points of outputs of delegates,
+// and files of them.
 type quantizations []quantization
 
 // quantization is one argument of the flag.
 type quantization struct {
 	text   string
-	output ethosu.Quantization // where the text is no file
+	output ethosu.Quantization // if the text is not a file
 }
 
 func (q *quantizations) Type() string { return "qparams" }
@@ -34,7 +34,7 @@ func (q *quantizations) String() string {
 	return strings.Join(s, " ")
 }
 
-// isFile reports a file, which is read when the program is opened.
+// isFile reports whether the argument is a file, which is read when the program is opened.
 func (a *quantization) isFile() bool { return strings.HasSuffix(a.text, ".json") }
 
 // Set adds one output, or a file of them.
@@ -67,7 +67,7 @@ func parseQuantization(s string) (o ethosu.Quantization, err error) {
 	return o, nil
 }
 
-// read lists all outputs, those of files among them, in the order of the command line.
+// read returns all outputs, including those of files, in the order of the command line.
 func (q quantizations) read(ctx context.Context) ([]ethosu.Quantization, error) {
 	var all []ethosu.Quantization
 	for i := range q {
@@ -84,10 +84,10 @@ func (q quantizations) read(ctx context.Context) ([]ethosu.Quantization, error) 
 	return all, nil
 }
 
-// maxQuantizations is the largest file of quantisations, in bytes.
+// maxQuantizations is the maximum size of a file of quantizations in bytes.
 const maxQuantizations = 1 << 20
 
-// quantizationJSON is one output in a file. All but the method must be given.
+// quantizationJSON is one output in a file. All fields but the method are required.
 type quantizationJSON struct {
 	Method    string   `json:"method"`
 	Delegate  *int     `json:"delegate"`

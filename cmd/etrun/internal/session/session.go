@@ -1,4 +1,4 @@
-// Package session opens programs as command lines ask for them, and runs their calls.
+// Package session opens programs with the flags of a command line, and runs their calls.
 package session
 
 import (
@@ -16,41 +16,40 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// ErrUsage is a fault of the command line; match with errors.Is.
+// ErrUsage is the class of command line errors; match with errors.Is.
 var ErrUsage = errors.New("usage")
 
-// Usage is a fault of the command line.
+// Usage returns a command line error.
 func Usage(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrUsage, fmt.Errorf(format, args...))
 }
 
-// Session is an open program with the calls that are made of it. One goroutine uses it
-// at a time.
+// Session is an open program with its calls. It is not safe for concurrent use.
 type Session struct {
 	*etrun.Program
 	Path   string
-	Steps  []*Step       // the calls that were prepared, in order
+	Steps  []*Step       // prepared calls, in order
 	Loaded time.Duration // from Open to the end of the last Prepare
 
 	options    *Options
 	begun      time.Time
 	methods    map[string]Callee
-	order      []Callee      // as loaded
-	state      *etrun.Method // the first method of a call, whose state the others share
-	fresh      bool          // no call was executed since the state was
-	inputBytes int64         // that further inputs may take
-	random     bool          // inputs are
+	order      []Callee      // in load order
+	state      *etrun.Method // first method, whose state the others share
+	fresh      bool          // no call has run since the state was reset
+	inputBytes int64         // limit for further inputs
+	random     bool          // inputs are random
 	warned     []string
 }
 
-// Open opens a program as o says, with further options.
+// Open opens a program with the flags of o and further options.
 func Open(ctx context.Context, path string, o *Options, more ...etrun.Option) (*Session, error) {
 	path = input.Stdin(path)
 	s := &Session{Path: path, options: o, begun: time.Now(), methods: make(map[string]Callee), fresh: true, inputBytes: o.InputLimit()}
 	return s, s.openFrom(ctx, etrun.File(path), more)
 }
 
-// OpenBytes is Open on a file's bytes, for which its path stands in messages.
+// OpenBytes is Open for a file's bytes; path is its name in messages.
 func OpenBytes(ctx context.Context, path string, data []byte, o *Options) (*Session, error) {
 	s := &Session{Path: path, options: o, begun: time.Now(), methods: make(map[string]Callee), fresh: true, inputBytes: o.InputLimit()}
 	return s, s.openFrom(ctx, etrun.Bytes(path, data), nil)
@@ -64,7 +63,7 @@ func (s *Session) openFrom(ctx context.Context, from etrun.Source, more []etrun.
 	return nil
 }
 
-// LoadOwn loads a method with state of its own; empty means "forward". Close closes it.
+// LoadOwn loads a method with its own state; empty means "forward". Close closes it.
 func (s *Session) LoadOwn(ctx context.Context, name string) (*etrun.Method, error) {
 	if _, err := s.meta(name); err != nil {
 		return nil, err
@@ -77,10 +76,10 @@ func (s *Session) LoadOwn(ctx context.Context, name string) (*etrun.Method, erro
 	return m, nil
 }
 
-// InputLimit bounds the bytes of all files of values, and what making them takes.
+// InputLimit is the maximum memory of all value files and their conversion.
 func (s *Session) InputLimit() int64 { return s.options.InputLimit() }
 
-// meta describes a method; that there is none of the name is a fault of the command line.
+// meta returns the description of a method; an unknown name is a usage error.
 func (s *Session) meta(name string) (*etrun.MethodMeta, error) {
 	names := s.MethodNames()
 	if want := cmp.Or(name, "forward"); !slices.Contains(names, want) {
@@ -95,11 +94,11 @@ func (s *Session) meta(name string) (*etrun.MethodMeta, error) {
 	return s.Meta(name)
 }
 
-// Prepare loads the methods of calls, each once, makes the inputs, and says what the
-// program could not use.
+// Prepare loads the methods of calls, each once, makes the inputs, and reports what the
+// program did not use.
 func (s *Session) Prepare(ctx context.Context, calls Calls) error {
 	if n := s.stdinReaders(calls); n > 1 {
-		return Usage("%d files are to be read from standard input, want one", n)
+		return Usage("%d arguments read standard input, want at most one", n)
 	}
 	calls.inherit()
 	for i := range calls {
@@ -115,7 +114,7 @@ func (s *Session) Prepare(ctx context.Context, calls Calls) error {
 	return nil
 }
 
-// stdinReaders counts what is read from standard input.
+// stdinReaders counts the arguments that read standard input.
 func (s *Session) stdinReaders(calls Calls) (n int) {
 	for _, path := range append([]string{s.Path}, s.options.data...) {
 		if input.Stdin(path) == input.Stdin("-") {
@@ -132,7 +131,7 @@ func (s *Session) stdinReaders(calls Calls) (n int) {
 	return n
 }
 
-// prepare adds the step of one call. given says that some call has inputs.
+// prepare adds the step of one call. given reports whether any call has inputs.
 func (s *Session) prepare(ctx context.Context, c *Call, given bool) error {
 	meta, err := s.meta(c.Method)
 	if err != nil {
@@ -155,8 +154,8 @@ func (s *Session) prepare(ctx context.Context, c *Call, given bool) error {
 	return err
 }
 
-// load makes what runs a method. Methods after the first share its state, as programs
-// with several methods over one cache mean it.
+// load loads a method. Methods after the first share its state, as programs with several
+// methods over one cache expect.
 func (s *Session) load(ctx context.Context, meta *etrun.MethodMeta) (Callee, error) {
 	if s.options.ELF != "" {
 		return s.openOnModel(ctx, meta)
@@ -175,35 +174,35 @@ func (s *Session) load(ctx context.Context, meta *etrun.MethodMeta) (Callee, err
 	return m, nil
 }
 
-// Cure says what helps against an error, where that is known.
+// Cure adds advice to an error, if there is any.
 func Cure(err error) error {
 	if missing, ok := errors.AsType[*etrun.MissingError](err); ok && len(missing.Data) > 0 {
-		return fmt.Errorf("%w; give --data FILE.ptd", err)
+		return fmt.Errorf("%w; pass --data FILE.ptd", err)
 	}
 	return err
 }
 
-// values makes a call's inputs: what the command line says; where it says nothing at
-// all, a bundle's first test case or random elements.
+// values returns a call's inputs: those of the command line; if it has none for any call,
+// those of a bundle's first test case, or random elements.
 func (s *Session) values(ctx context.Context, r *input.Resolver, c *Call, meta *etrun.MethodMeta, given bool) ([]tensor.Value, error) {
 	s.random = s.random || slices.ContainsFunc(c.Inputs, func(in input.Spec) bool { return in.Fill == "rand" })
 	if given || len(meta.Inputs) == 0 {
 		return r.Resolve(ctx, c.Inputs, meta.Inputs)
 	}
 	if values := bundledInputs(s.Bundle(), meta.Name); values != nil {
-		s.options.Say("no --input: the inputs of the first bundled test case")
+		s.options.Say("no --input: using the inputs of the first bundled test case")
 		return values, nil
 	}
 	s.random = true
-	s.options.Say("no --input: random elements, seed %d", s.options.Seed)
+	s.options.Say("no --input: using random elements, seed %d", s.options.Seed)
 	return r.Resolve(ctx, input.Random(meta.Inputs), meta.Inputs)
 }
 
-// Warn says, each once, what the program could not use.
+// Warn reports, each once, what the program did not use.
 func (s *Session) Warn() {
 	s.warnOfFlags()
 	for _, w := range s.Warnings() {
-		if w.Class != delegate.WarnBackend { // of flags, which have been named
+		if w.Class != delegate.WarnBackend { // flags are already reported
 			s.warn(w.Text)
 		}
 	}
@@ -216,7 +215,7 @@ func (s *Session) warn(text string) {
 	}
 }
 
-// Once executes all calls, from fresh state, and gives each to keep while its outputs
+// Once runs all calls, from the initial state, and passes each to keep while its outputs
 // are valid; keep may be nil. Times are added to the steps.
 func (s *Session) Once(ctx context.Context, keep func(k int, st *Step) error) error {
 	if err := s.reset(); err != nil {
@@ -238,7 +237,7 @@ func (s *Session) Once(ctx context.Context, keep func(k int, st *Step) error) er
 	return nil
 }
 
-// reset gives all methods fresh state.
+// reset resets the state of all methods.
 func (s *Session) reset() error {
 	if s.fresh {
 		return nil
@@ -251,7 +250,7 @@ func (s *Session) reset() error {
 	return nil
 }
 
-// inCall names the call in an error, where there are several.
+// inCall adds the call to an error, if there are several.
 func (s *Session) inCall(k int, err error) error {
 	if len(s.Steps) == 1 {
 		return err
@@ -259,7 +258,7 @@ func (s *Session) inCall(k int, err error) error {
 	return fmt.Errorf("call %d: %w", k, err)
 }
 
-// CallName begins a line about call k, where there are several.
+// CallName is the prefix of a line about call k, if there are several.
 func (s *Session) CallName(k int) string {
 	if len(s.Steps) == 1 {
 		return ""
@@ -267,15 +266,15 @@ func (s *Session) CallName(k int) string {
 	return fmt.Sprintf("call %d: ", k)
 }
 
-// Close ends the methods, the one whose state others use last, and the program.
+// Close closes the methods, the owner of shared state last, and the program.
 func (s *Session) Close() error {
 	for _, m := range slices.Backward(s.order) {
-		_ = m.Close() // of memory and units; what was computed is there
+		_ = m.Close() // the outputs are already read
 	}
 	return s.Program.Close()
 }
 
-// Time executes all calls once, from fresh state, and says how long they took together.
+// Time runs all calls once, from the initial state, and returns their total time.
 func (s *Session) Time(ctx context.Context) (took time.Duration, err error) {
 	if err := s.Once(ctx, nil); err != nil {
 		return 0, err

@@ -66,7 +66,7 @@ func TestSessionSays(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{"random inputs", []string{"--seed", "5"}, []string{"no --input: random elements, seed 5"}},
+		{"random inputs", []string{"--seed", "5"}, []string{"no --input: using random elements, seed 5"}},
 		{"an engine for nobody", []string{"--input", "ones", "--xnnpack", "reference"}, []string{"warning: --xnnpack has no effect: the program has no delegate of XnnpackBackend"}},
 		{"a seed for nothing", []string{"--input", "ones", "--seed", "3"}, []string{"warning: --seed has no effect: neither inputs nor operators are random"}},
 		{"a seed of an input", []string{"--input", "rand", "--seed", "3"}, nil},
@@ -112,7 +112,7 @@ func TestForeignKind(t *testing.T) {
 		{"PK\x03\x04\x00\x00", "a zip archive, as PyTorch's own .pt, .pth and .pt2 files are"},
 		{"\x58\x00\x00\x00\x00\x00\x00\x00{\"__metadata__\"", "a safetensors file"},
 		{"\x08\x07\x12\x07pytorch\x1a\x051.12", "an ONNX model"},
-		{"version https://git-lfs.github.com/spec/v1\noid", "a pointer of Git LFS"},
+		{"version https://git-lfs.github.com/spec/v1\noid", "a Git LFS pointer"},
 		{"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P", "a Python pickle, as old PyTorch checkpoints are"},
 		{"\x1c\x00\x00\x00ET12", ""},
 		{"noise noise noise noise", ""},

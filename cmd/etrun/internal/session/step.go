@@ -8,14 +8,14 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Step is a call that is ready to execute.
+// Step is a prepared call.
 type Step struct {
 	Callee
 	Values []tensor.Value
-	Took   []time.Duration // each execute, without setting its inputs
+	Took   []time.Duration // times of the runs, without setting the inputs
 }
 
-// Execute sets the inputs, runs the call and adds its time.
+// Execute sets the inputs, runs the call and records its time.
 func (s *Step) Execute(ctx context.Context) error {
 	for i, v := range s.Values {
 		if err := s.SetValue(i, v); err != nil {
@@ -31,7 +31,7 @@ func (s *Step) Execute(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// CloneOutputs are the outputs of the last execute, in memory of their own.
+// CloneOutputs returns copies of the outputs of the last run.
 func (s *Step) CloneOutputs() ([]*tensor.Value, error) {
 	outputs, err := s.Outputs()
 	for i, v := range outputs {
@@ -40,7 +40,7 @@ func (s *Step) CloneOutputs() ([]*tensor.Value, error) {
 	return outputs, err
 }
 
-// Clone is a value in memory of its own.
+// Clone returns a deep copy of a value.
 func Clone(v *tensor.Value) *tensor.Value {
 	c := *v
 	c.Bools, c.Doubles = slices.Clone(v.Bools), slices.Clone(v.Doubles)
@@ -58,7 +58,7 @@ func Clone(v *tensor.Value) *tensor.Value {
 	return &c
 }
 
-// Outputs are the outputs of the last execute, valid until the next.
+// Outputs returns the outputs of the last run, valid until the next.
 func (s *Step) Outputs() ([]*tensor.Value, error) {
 	outputs := make([]*tensor.Value, s.NumOutputs())
 	for i := range outputs {

@@ -5,29 +5,29 @@ import (
 	"slices"
 )
 
-// Level is the share of measurements whose interval is to hold the true ratio.
+// Level is the confidence level of intervals.
 const Level = 0.99
 
-// MinBlocks is the least number of blocks that an interval is made of.
+// MinBlocks is the minimum number of blocks for an interval.
 const MinBlocks = 10
 
-// Ratio is how long B takes, as a multiple of A's time.
+// Ratio is B's time divided by A's.
 type Ratio struct {
 	Value  float64 `json:"ratio"`
-	Low    float64 `json:"low"`  // of the interval
-	High   float64 `json:"high"` // of the interval
+	Low    float64 `json:"low"`  // lower bound of the interval
+	High   float64 `json:"high"` // upper bound of the interval
 	Level  float64 `json:"level"`
 	Blocks int     `json:"blocks"`
 }
 
-// Resolved reports an interval without 1.
+// Resolved reports whether the interval excludes 1.
 func (r *Ratio) Resolved() bool { return r.Blocks >= MinBlocks && (r.Low > 1 || r.High < 1) }
 
-// Compare is the ratio of b to a. Their elements are the median times of short series;
-// two of a and two of b at the same places are a block, measured in the order ABBA, in
-// which slow changes of the machine cancel. The ratio is the median of the blocks' own
-// ratios. The interval is the bootstrap's over blocks, with as many resamples as there
-// are: the same times have the same interval. Below MinBlocks it is from 0 to 0.
+// Compare returns the ratio of b to a. Their elements are median times of short series; two
+// of a and two of b at the same indexes are a block, measured in the order ABBA, which
+// cancels slow drift of the machine. The ratio is the median of the blocks' ratios. The
+// interval is the exact bootstrap interval over blocks, so it is deterministic. With fewer
+// than MinBlocks it is from 0 to 0.
 func Compare(a, b []float64) Ratio {
 	blocks := min(len(a), len(b)) / 2
 	r := Ratio{Level: Level, Blocks: blocks}
@@ -47,9 +47,10 @@ func Compare(a, b []float64) Ratio {
 	return r
 }
 
-// bootstrapRank is the highest rank, from 1, of an element of n sorted ones that at most
-// the given share of the medians of all resamples is at or below: a resample of n has its
-// median there if at least half of its draws are. It is 1 where there is no such rank.
+// bootstrapRank returns the highest rank, from 1, of an element of n sorted ones such that
+// the medians of all resamples are at or below it with at most the probability share: a
+// resample has its median there if at least half of its draws are. It is 1 if there is
+// none.
 func bootstrapRank(n int, share float64) int {
 	k := 1
 	for k < n && atLeast(n, (n+1)/2, float64(k+1)/float64(n)) <= share {

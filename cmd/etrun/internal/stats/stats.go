@@ -1,4 +1,4 @@
-// Package stats describes series of times that were taken on machines with other work.
+// Package stats summarizes series of times measured on machines with other load.
 package stats
 
 import (
@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Summary is the spread of a series, in milliseconds. Percentiles are of the nearest
-// rank. Nothing is left out.
+// Summary summarizes a series, in milliseconds. Percentiles use the nearest rank. Outliers
+// are included.
 type Summary struct {
 	N        int     `json:"runs"`
 	Min      float64 `json:"min"`
@@ -17,10 +17,10 @@ type Summary struct {
 	P99      float64 `json:"p99"`
 	Max      float64 `json:"max"`
 	MAD      float64 `json:"mad"`      // median absolute deviation from the median
-	Outliers int     `json:"outliers"` // further from the median than 3 standard deviations, as estimated from the MAD
+	Outliers int     `json:"outliers"` // farther from the median than 3 standard deviations, estimated from the MAD
 }
 
-// Of describes a series; that of nothing is zero.
+// Of summarizes a series; that of an empty series is zero.
 func Of(took []time.Duration) Summary {
 	if len(took) == 0 {
 		return Summary{}
@@ -42,11 +42,11 @@ func Of(took []time.Duration) Summary {
 	return Summary{len(s), MS(s[0]), MS(median), MS(rank(s, 90)), MS(rank(s, 95)), MS(rank(s, 99)), MS(s[len(s)-1]), MS(mad), outliers}
 }
 
-// perMAD is the standard deviation of a normal distribution in median absolute deviations.
+// perMAD is the ratio of the standard deviation to the MAD of a normal distribution.
 const perMAD = 1.4826
 
-// rank is a percentile of a sorted series.
+// rank returns a percentile of a sorted series.
 func rank[T any](sorted []T, percent int) T { return sorted[(len(sorted)*percent+99)/100-1] }
 
-// MS is a duration in milliseconds.
+// MS converts a duration to milliseconds.
 func MS(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -1,5 +1,5 @@
-// Package timeline says what is in a method's memory and when: the chart of its plans, and
-// what is alive at the peak.
+// Package timeline computes the memory use of a method over time: the chart of its plans, and
+// the live storages at the peak.
 package timeline
 
 import (
@@ -18,15 +18,15 @@ import (
 
 // Timeline is the memory of a method over the steps of a run.
 type Timeline struct {
-	Peak      int   // the first step at which the most bytes of arenas are alive, -1 … number of steps
-	PeakBytes int64 // and how many these are
+	Peak      int   // first step with the most live arena bytes, -1 … number of steps
+	PeakBytes int64 // live arena bytes at the peak
 
 	plan      *plan.Memory
 	delegates []delegate.Info
 	names     []string // by storage
 }
 
-// New looks at a method.
+// New computes the timeline of a method.
 func New(m *etrun.Method) *Timeline {
 	t := &Timeline{plan: m.Plan(), delegates: m.Delegates()}
 	t.names = names(t.plan.Method)
@@ -34,8 +34,8 @@ func New(m *etrun.Method) *Timeline {
 	return t
 }
 
-// names are what storages are called: as the file names them, as inputs, or by the operator
-// that writes them first.
+// names returns the names of storages: from the file, as inputs, or by the operator that
+// writes them first.
 func names(m *ir.Method) []string {
 	list := make([]string, len(m.Storages))
 	name := func(v int, text string) {
@@ -63,7 +63,7 @@ func names(m *ir.Method) []string {
 	return list
 }
 
-// findPeak adds up what is alive at every step.
+// findPeak sums the live bytes at every step.
 func (t *Timeline) findPeak() {
 	change := make([]int64, len(t.plan.Method.Steps)+3)
 	for i := range t.plan.Items {
@@ -89,7 +89,7 @@ type Live struct {
 	First, Last      int // steps
 }
 
-// AtPeak lists what is alive at the peak, the largest first.
+// AtPeak lists the live storages at the peak, the largest first.
 func (t *Timeline) AtPeak() (list []Live) {
 	m := t.plan.Method
 	for i := range t.plan.Items {
@@ -110,7 +110,7 @@ func typeOf(m *ir.Method, s *ir.Storage) string {
 	return d.DType.String() + " " + tensor.FormatSizes(d.Sizes)
 }
 
-// class is one of chart.Classes.
+// class returns one of chart.Classes.
 func class(s *ir.Storage) string {
 	if s.Output && s.Kind == ir.Activation {
 		return "output"
@@ -137,13 +137,13 @@ func (t *Timeline) Chart(title string) *chart.Chart {
 	return c
 }
 
-// unusable is why the file's plan is not used, where it cannot be.
+// unusable returns the reason why the file's plan cannot be used, if there is one.
 func unusable(mp *plan.Memory) string {
 	switch {
 	case len(mp.Conflicts) > 0:
 		return ": live storages overlap"
 	case !mp.File.Whole:
-		return ": some storages have no place in it"
+		return ": it does not cover all storages"
 	}
 	return ""
 }
@@ -165,7 +165,7 @@ func (t *Timeline) draw(a *plan.Arrangement, name string) chart.Plan {
 	return t.scratch(t.state(p))
 }
 
-// conflicting are the storages that the file's plan lets overlap.
+// conflicting returns the storages that overlap in the file's plan.
 func (t *Timeline) conflicting(a *plan.Arrangement) map[int]bool {
 	set := make(map[int]bool)
 	if a == &t.plan.File {
@@ -176,7 +176,7 @@ func (t *Timeline) conflicting(a *plan.Arrangement) map[int]bool {
 	return set
 }
 
-// box is that of a storage.
+// box returns the box of a storage.
 func (t *Timeline) box(i int, offset int64) chart.Box {
 	m := t.plan.Method
 	s := &m.Storages[i]
@@ -187,7 +187,7 @@ func (t *Timeline) box(i int, offset int64) chart.Box {
 			bytesize.Format(s.Bytes), offset, offset+s.Bytes, s.First, s.Last, s.Values)}
 }
 
-// state puts the storages that persist above the arenas.
+// state adds the persistent storages above the arenas.
 func (t *Timeline) state(p chart.Plan) chart.Plan {
 	at := p.Size
 	m := t.plan.Method
@@ -200,8 +200,8 @@ func (t *Timeline) state(p chart.Plan) chart.Plan {
 	return p
 }
 
-// scratch puts the working memory of delegates above everything else: what each keeps for
-// itself, and above that what they use in turn while they are called.
+// scratch adds the working memory of delegates at the top: first the private scratch of each,
+// above it the scratch that they share.
 func (t *Timeline) scratch(p chart.Plan) chart.Plan {
 	at, steps := p.Size+t.plan.StateBytes, len(t.plan.Method.Steps)
 	for i := range t.delegates {

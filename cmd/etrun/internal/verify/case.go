@@ -11,11 +11,11 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// Tolerance is that of floats unless another one is given.
+// Tolerance is the default tolerance for floats.
 var Tolerance = kernels.Tolerance{Abs: 1e-5, Rel: 1e-3}
 
-// Case runs one case and says what differs; each output may be off by its step, if it has
-// one.
+// Case runs one test case and returns the differences. steps has the additional tolerance of
+// each output, if any.
 func Case(ctx context.Context, m *etrun.Method, c *pte.Case, tolerance kernels.Tolerance, steps []float64) (
 	differences []string, err error) {
 	step := session.Step{Callee: m, Values: session.BundledValues(c.Inputs)}

@@ -1,4 +1,4 @@
-// Package verify runs the test cases that came with a program.
+// Package verify runs the test cases of bundled programs.
 package verify
 
 import (
@@ -8,18 +8,18 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// stepFinder finds how far one step of quantised values may move the outputs of a method.
+// stepFinder computes how far one quantization step may move the outputs of a method.
 type stepFinder struct {
 	prog    *etrun.Program
 	method  *pte.Method
 	values  map[int]float64      // by value
-	places  map[[2]int64]float64 // by the place in an arena of what was written last
+	places  map[[2]int64]float64 // by arena and offset, of the last write
 	written map[int]bool
 }
 
-// OutputSteps says, by output, how far one step of the quantised values that a float output
-// is computed from may move it, 0 where there are none or where that is not known. It looks at bytes that loading a
-// method of the program may give back.
+// OutputSteps returns, by output, how far one step of the quantized values behind a float
+// output may move it, 0 if there are none or if unknown. It reads bytes that loading a
+// method of the program may release.
 func OutputSteps(prog *etrun.Program, m *pte.Method) []float64 {
 	f := &stepFinder{prog: prog, method: m, values: map[int]float64{}, places: map[[2]int64]float64{}, written: map[int]bool{}}
 	for _, v := range m.Inputs {
@@ -50,13 +50,13 @@ func (f *stepFinder) instruction(in pte.Instruction) {
 	}
 }
 
-// dequantizers take their step as the second argument.
+// dequantizers have their step as the second argument.
 var dequantizers = map[string]bool{
 	"quantized_decomposed::dequantize_per_tensor.out": true, "cortex_m::dequantize_per_tensor.out": true,
 }
 
-// slopes are operators whose out holds elements of their first argument, what is between
-// them, or a function of them that is nowhere steeper than the number.
+// slopes are operators whose result consists of elements of their first argument, of values
+// between them, or of a function of them with this maximum slope.
 var slopes = map[string]float64{
 	"aten::view_copy.out": 1, "aten::permute_copy.out": 1, "aten::transpose_copy.int_out": 1, "aten::t_copy.out": 1,
 	"aten::squeeze_copy.dims_out": 1, "aten::squeeze_copy.dim_out": 1, "aten::unsqueeze_copy.out": 1, "aten::clone.out": 1,
@@ -66,7 +66,7 @@ var slopes = map[string]float64{
 	"aten::_softmax.out": 0.5, "aten::_log_softmax.out": 2, // sums over a row
 }
 
-// call finds the step of what an operator writes, its last argument.
+// call computes the step of an operator's result, its last argument.
 func (f *stepFinder) call(o pte.Operator, args []int) {
 	if len(args) < 2 {
 		return
@@ -82,8 +82,8 @@ func (f *stepFinder) call(o pte.Operator, args []int) {
 	f.write(args[len(args)-1], step)
 }
 
-// delegate finds the steps of a delegate's outputs, which are its last arguments. What a
-// payload has that cannot be read is for loading to say.
+// delegate computes the steps of a delegate's outputs, its last arguments. The load reports
+// malformed payloads.
 func (f *stepFinder) delegate(d *pte.Delegate, args []int) {
 	var steps []float64
 	if d.ID == xnnpack.ID {
@@ -99,7 +99,7 @@ func (f *stepFinder) delegate(d *pte.Delegate, args []int) {
 	}
 }
 
-// place is where a planned tensor lies.
+// place returns the arena and offset of a planned tensor.
 func (f *stepFinder) place(v int) (at [2]int64, ok bool) {
 	t := f.method.Values[v].Tensor
 	if t == nil || t.Storage != pte.Planned {
@@ -108,7 +108,7 @@ func (f *stepFinder) place(v int) (at [2]int64, ok bool) {
 	return [2]int64{int64(t.Arena), t.Offset}, true
 }
 
-// write notes the step of a value; of several that branches write to it, the least counts.
+// write records the step of a value; if several branches write it, the smallest is used.
 func (f *stepFinder) write(v int, step float64) {
 	if at, ok := f.place(v); ok {
 		f.places[at] = step
@@ -119,7 +119,7 @@ func (f *stepFinder) write(v int, step float64) {
 	f.values[v], f.written[v] = step, true
 }
 
-// of is the step of a value. One that nothing gives is a view of what lies at its place.
+// of returns the step of a value. A value that is not written is a view of the value at its offset.
 func (f *stepFinder) of(v int) float64 {
 	if at, ok := f.place(v); ok && !f.written[v] {
 		return f.places[at]

@@ -2,14 +2,14 @@ package wav
 
 import "math"
 
-// Parameters of the low-pass filter, those of torchaudio's resample.
+// Parameters of the low-pass filter, as in torchaudio's resample.
 const (
 	filterWidth = 6    // zero crossings on each side
 	rolloff     = 0.99 // of the lower Nyquist frequency
 )
 
-// Resample converts samples of one channel from one rate to another by a sinc filter with
-// a Hann window. It gives ceil(len·to/from) samples.
+// Resample converts samples of one channel from one rate to another with a Hann-windowed
+// sinc filter. It returns ceil(len·to/from) samples.
 func Resample(samples []float32, from, to int) []float32 {
 	if from == to {
 		return samples
@@ -17,7 +17,7 @@ func Resample(samples []float32, from, to int) []float32 {
 	g := gcd(from, to)
 	from, to = from/g, to/g
 	base := float64(min(from, to)) * rolloff
-	half := filterWidth * float64(from) / base // of the filter, in samples of the input
+	half := filterWidth * float64(from) / base // half width of the filter in input samples
 	n := (int64(len(samples))*int64(to) + int64(from) - 1) / int64(from)
 	out := make([]float32, n)
 	for i := range out {

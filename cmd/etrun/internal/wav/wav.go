@@ -1,5 +1,5 @@
-// Package wav reads and writes WAVE files of 16-bit integers or 32-bit floats. Nothing is
-// allocated that the file's own bytes do not back.
+// Package wav reads and writes WAVE files of 16-bit integers or 32-bit floats. Allocations
+// are bounded by the size of the file.
 package wav
 
 import (
@@ -10,24 +10,24 @@ import (
 	"math"
 )
 
-// Sound is samples of all channels in turn, in -1 … 1 where they were integers.
+// Sound holds interleaved samples of all channels; integers are scaled to -1 … 1.
 type Sound struct {
-	Rate     int // samples of a channel in a second
+	Rate     int // samples per channel and second
 	Channels int
-	Integers bool // they were 16-bit integers
+	Integers bool // the file has 16-bit integers
 	Samples  []float32
 }
 
-// Faults of files; match with errors.Is.
+// Classes of errors; match with errors.Is.
 var (
 	ErrFormat      = errors.New("malformed WAVE file")
 	ErrUnsupported = errors.New("unsupported WAVE file")
 )
 
-// StartBytes is how many first bytes of a file tell that it is one.
+// StartBytes is the number of first bytes that identify a file.
 const StartBytes = 12
 
-// IsStart reports the first bytes of a WAVE file.
+// IsStart reports whether start is the beginning of a WAVE file.
 func IsStart(start []byte) bool {
 	return len(start) >= StartBytes && string(start[:4]) == "RIFF" && string(start[8:12]) == "WAVE"
 }
@@ -36,23 +36,23 @@ func IsStart(start []byte) bool {
 const (
 	codePCM        = 1
 	codeFloat      = 3
-	codeExtensible = 0xfffe // the code stands at the end of a longer description
+	codeExtensible = 0xfffe // the code is at the end of a longer format chunk
 )
 
-// Bounds that no microphone leaves.
+// Limits far beyond any recording.
 const (
 	maxRate     = 768_000
 	maxChannels = 64
 )
 
-// format is what the chunk "fmt " says.
+// format is the content of the chunk "fmt ".
 type format struct {
 	code, channels, bits int
 	rate                 int
 }
 
-// Parse reads a file. A data chunk that claims more than there is, as those of recorders
-// that write to pipes do, ends with the file.
+// Parse parses a file. A data chunk longer than the file, as written by recorders that write
+// to pipes, ends with the file.
 func Parse(file []byte) (*Sound, error) {
 	if !IsStart(file) {
 		return nil, fmt.Errorf("%w: first bytes %q", ErrFormat, file[:min(len(file), StartBytes)])
@@ -62,7 +62,7 @@ func Parse(file []byte) (*Sound, error) {
 		id, n := string(rest[:4]), int64(binary.LittleEndian.Uint32(rest[4:]))
 		body := rest[8:]
 		if n > int64(len(body)) && id != "data" {
-			return nil, fmt.Errorf("%w: chunk %q of %d bytes, %d are left", ErrFormat, id, n, len(body))
+			return nil, fmt.Errorf("%w: chunk %q of %d bytes, the file has %d more", ErrFormat, id, n, len(body))
 		}
 		body = body[:min(n, int64(len(body)))]
 		switch id {
@@ -92,7 +92,7 @@ func parseFormat(b []byte) (*format, error) {
 		f.code = int(le.Uint16(b[24:]))
 	}
 	if f.channels < 1 || f.channels > maxChannels || f.rate < 1 || f.rate > maxRate {
-		return nil, fmt.Errorf("%w: %d channels of %d samples a second", ErrFormat, f.channels, f.rate)
+		return nil, fmt.Errorf("%w: %d channels of %d samples per second", ErrFormat, f.channels, f.rate)
 	}
 	if (f.code != codePCM || f.bits != 16) && (f.code != codeFloat || f.bits != 32) {
 		return nil, fmt.Errorf("%w: samples of code %d and %d bits, want 16-bit integers (PCM) or 32-bit floats", ErrUnsupported, f.code, f.bits)
@@ -100,7 +100,7 @@ func parseFormat(b []byte) (*format, error) {
 	return f, nil
 }
 
-// sound converts samples, leaving out what is less than one of every channel.
+// sound converts samples, and drops an incomplete last frame.
 func (f *format) sound(data []byte) (*Sound, error) {
 	width := f.bits / 8
 	n := len(data) / (width * f.channels) * f.channels
@@ -122,7 +122,7 @@ func (f *format) sound(data []byte) (*Sound, error) {
 // Write writes samples of one channel as 32-bit floats.
 func Write(w io.Writer, rate int, samples []float32) error {
 	if rate < 1 || rate > maxRate {
-		return fmt.Errorf("%d samples a second", rate)
+		return fmt.Errorf("%d samples per second", rate)
 	}
 	if int64(len(samples)) > (math.MaxUint32-64)/4 {
 		return fmt.Errorf("%d samples are too many for a WAVE file", len(samples))
