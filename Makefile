@@ -66,6 +66,7 @@ conformance: lib/.complete ## run a corpus of programs with expected outputs: CO
 
 docs: ## write docs/operators.md from the operators' tables
 	$(GO) run ./cmd/opsdoc
+	$(GO) test ./cmd/etrun -run '^(TestJSONPage|TestCommandPages)$$' -update
 
 bench: lib/.complete ## run the benchmarks: BENCH=regexp BENCHTIME=1s
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem ./...
