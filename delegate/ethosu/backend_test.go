@@ -32,8 +32,8 @@ func TestCompileFaults(t *testing.T) {
 		{"stale output", delegate.Payload{Data: good, Index: 3, Args: []*delegate.ArgSpec{specs[0], arg(tensor.Float32, specs[1].Sizes...)}}, delegate.ErrPayload, "stale type of 1 outputs: delegate 3 output 0, sizes"},
 		{"no such device", delegate.Payload{Data: good, Args: specs}, delegate.ErrMissing, "/dev/null"},
 		{"arena too small", delegate.Payload{Data: join(with(parts(good), "scratch_size", put(0, 2000))), Args: specs}, delegate.ErrPayload, ""},
-		{"scratch beyond the limit", delegate.Payload{Data: good, Args: specs, Limits: delegate.Limits{Scratch: 1000}}, delegate.ErrMemory, "bytes of working memory, the limit leaves 1000"},
-		{"scratch of 4 GiB", delegate.Payload{Data: join(with(parts(good), "scratch_size", put(0, -16))), Args: specs, Limits: delegate.Limits{Scratch: 1 << 30}}, delegate.ErrMemory, " bytes of working memory, the limit leaves 1073741824"},
+		{"scratch beyond the limit", delegate.Payload{Data: good, Args: specs, Limits: delegate.Limits{Scratch: 1000}}, delegate.ErrMemory, "bytes of working memory, more than the limit of 1000"},
+		{"scratch of 4 GiB", delegate.Payload{Data: join(with(parts(good), "scratch_size", put(0, -16))), Args: specs, Limits: delegate.Limits{Scratch: 1 << 30}}, delegate.ErrMemory, " bytes of working memory, more than the limit of 1073741824"},
 		{"driver payload", delegate.Payload{Data: join(with(parts(good), "cmd_data", func(p *part) { p.data[3] = '9' })), Args: specs}, delegate.ErrPayload, "COP9"},
 	}
 	for _, tt := range tests {

@@ -36,7 +36,7 @@ func TestQuantizationDisagrees(t *testing.T) {
 		scale float32
 		want  string // part of the error
 	}{
-		"two of the NPU's type":     {dtype: tensor.Float32, uses: uses, want: "value 7: instruction 1 (x) takes it with scale 0.5 and zero point 0, instruction 4 (y) with scale 0.5 and zero point 1"},
+		"two of the NPU's type":     {dtype: tensor.Float32, uses: uses, want: "value 7: instruction 1 (x) uses scale 0.5 and zero point 0, instruction 4 (y) uses scale 0.5 and zero point 1"},
 		"one of another type":       {dtype: tensor.Float32, uses: uses[1:], scale: 0.5},
 		"only one of another type":  {dtype: tensor.Float32, uses: uses[2:], want: "declared float32"},
 		"the true type":             {dtype: tensor.Int8, uses: uses},
