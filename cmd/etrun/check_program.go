@@ -156,7 +156,7 @@ func (f *fileCheck) load(ctx context.Context, s *session.Session, m *pte.Method)
 	}
 	for i, info := range method.Delegates() {
 		for _, fact := range info.Facts {
-			if strings.HasPrefix(fact[0], "output") && strings.HasPrefix(fact[1], "quantised") {
+			if strings.HasPrefix(fact[0], "output") && strings.Contains(fact[1], "with scale") {
 				f.note("stale type", m.Name, fmt.Sprintf("delegate %d, %s: %s", i, fact[0], fact[1]))
 			}
 		}

@@ -122,7 +122,7 @@ func TestCheck(t *testing.T) {
 		{name: "external data that is there", args: "check PTE/external_weights.pte --data PTE/external_weights.ptd", stdout: []string{"runs here"}},
 		{name: "surplus data", args: "check HERE/add.pte --data PTE/external_weights.ptd", stdout: []string{"runs here", "note: ", "external_weights.ptd: the program does not use this data"}},
 		{name: "stale type", args: "check PTE/../ethosu/programs/stale.pte", code: 3, stdout: []string{"invalid", "declared float32, the NPU writes int8"}},
-		{name: "stale type with its scale", args: "check PTE/../ethosu/programs/stale.pte --qparams 0:0=0.018,-3", stdout: []string{"runs here", "note", "quantised with scale 0.018"}},
+		{name: "stale type with its scale", args: "check PTE/../ethosu/programs/stale.pte --qparams 0:0=0.018,-3", stdout: []string{"runs here", "note", "with scale 0.018"}},
 		{name: "several files", args: "check HERE/add.pte noise.pte gone.pte PTE/external_weights.pte", code: 2,
 			stdout: []string{"add.pte: runs here", "noise.pte: invalid", "gone.pte: cannot be read", "external_weights.pte: lacks"}, stderr: []string{"1 of 4 files"}},
 		{name: "invalid is worse than missing", args: "check PTE/external_weights.pte noise.pte", code: 3, stderr: []string{"invalid program: 1 of 2 files"}},

@@ -207,7 +207,7 @@ func TestInspect(t *testing.T) {
 		{name: "distances", args: "PTE/../digits/portable.pte --lower verify --min-profit=-1ns", stderr: []string{"lowering: output 0 "}},
 		{name: "unknown lowering", args: "HERE/add.pte --lower on", code: 2, stderr: []string{`--lower "on", want one of off, rewrite, auto, tune, verify`}},
 		{name: "quantised outputs", args: "inspect PTE/../ethosu/programs/stale.pte --qparams 0:0=0.018,-3",
-			stdout: []string{"output 0: quantised with scale 0.018 and zero point -3, as the caller says"}},
+			stdout: []string{"with scale 0.018 and zero point -3"}},
 		{name: "repairs", args: "inspect PTE/elided_view.pte", stdout: []string{"repaired: faults of the exporter", "value 14, a view of value 7"}},
 		{name: "repairs as JSON", args: "inspect PTE/elided_view.pte --json", stdout: []string{`"repairs": [`, "value 14, a view of value 7"}},
 		{name: "a mode of repair that is none", args: "inspect PTE/elided_view.pte --repair=some", code: 2, stderr: []string{`--repair "some", want one of auto, off`}},
