@@ -11,7 +11,7 @@ import (
 	pt "github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
 
-// checkFault wants a fault of the given reason and path, with the whole message.
+// checkFault checks the reason, path and message of an error.
 func checkFault(t *testing.T, err error, reason error, path, msg string, size int) {
 	t.Helper()
 	e, ok := errors.AsType[*pte.FormatError](err)
@@ -38,7 +38,7 @@ func parseFault(t *testing.T, data []byte, reason error, path, msg string) {
 
 const plan = "execution_plan[0]"
 
-// TestDescriptionFaults parses programs whose descriptions are wrong in one place.
+// TestDescriptionFaults parses programs with one error in their description.
 func TestDescriptionFaults(t *testing.T) {
 	type method = pte.Method
 	value := func(i int) string { return plan + ".values[" + string(rune('0'+i)) + "]" }
@@ -113,7 +113,7 @@ func TestDescriptionFaults(t *testing.T) {
 	}
 }
 
-// TestFileFaults changes fields that no description has.
+// TestFileFaults changes fields that descriptions do not contain.
 func TestFileFaults(t *testing.T) {
 	const tensor0 = plan + ".values[0].val"
 	for _, c := range []struct {
@@ -191,8 +191,7 @@ func TestInlineFaults(t *testing.T) {
 	parseFault(t, segment.Bytes(), pte.ErrFormat, "constant_buffer", "2 inline buffers beside a constant_segment of 2")
 }
 
-// TestHeaderFaults changes the header of a real file, of 5352 bytes with its
-// segments at 4736.
+// TestHeaderFaults changes the header of a real file of 5352 bytes with its segments at 4736.
 func TestHeaderFaults(t *testing.T) {
 	u32, u64 := binary.LittleEndian.AppendUint32, binary.LittleEndian.AppendUint64
 	for _, c := range []struct {
@@ -221,7 +220,7 @@ func TestHeaderFaults(t *testing.T) {
 	}
 }
 
-// TestOldHeader has no segment data size: the segments are checked one by one.
+// TestOldHeader has no segment data size: each segment is checked separately.
 func TestOldHeader(t *testing.T) {
 	data := pt.Write(pt.Sample(), pt.Layout{OldHeader: true})
 	p, err := pte.Parse(data, pte.Limits{})
@@ -261,7 +260,7 @@ func parsePTE(b []byte, l pte.Limits) error  { _, err := pte.Parse(b, l); return
 func parsePTD(b []byte, l pte.Limits) error  { _, err := pte.ParseData(b, l); return err }
 func parseBPTE(b []byte, l pte.Limits) error { _, err := pte.ParseBundle(b, l); return err }
 
-// TestNewerVersions refuses a program and a data file whose schema is newer.
+// TestNewerVersions parses a program and a data file with newer schema versions, which must fail.
 func TestNewerVersions(t *testing.T) {
 	d := &pte.DataMap{Entries: map[string]pte.DataEntry{"a": {Data: make([]byte, 4)}}}
 	for name, c := range map[string]struct {
