@@ -102,7 +102,7 @@ func List[T any](t Table, id int, name string, read func(Table) T) []T {
 func Each(t Table, id int, name string, read func(Table)) {
 	v := t.Vector(id, name, 4)
 	if v.n > 0 && v.n > v.r.tables {
-		v.Failf(ErrLimit, -1, "%d tables, want at most %d more, limited by Limits or the file's size", v.n, v.r.tables)
+		v.Failf(ErrLimit, -1, "%d tables, want at most %d more within the limit and the file's size", v.n, v.r.tables)
 		return
 	}
 	for i := range v.n {

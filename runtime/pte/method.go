@@ -129,7 +129,7 @@ func (p *programReader) processed(t flatbuf.Table) []byte {
 func ref(t flatbuf.Table, id int, name, what string, n int) int {
 	i := t.Int32(id, name, 0)
 	if i < 0 || int64(i) >= int64(n) {
-		t.Failf(ErrFormat, id, name, "%s %d, want one of %d", what, i, n)
+		t.Failf(ErrFormat, id, name, "%s %d out of range [0, %d)", what, i, n)
 		return 0
 	}
 	return int(i)
