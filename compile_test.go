@@ -44,8 +44,8 @@ func TestQuantUses(t *testing.T) {
 		"no operator":              {},
 		"one":                      {uses: []use{{0.5, 3}}},
 		"three that agree":         {uses: []use{{0.5, 3}, {0.5, 3}, {0.5, 3}}},
-		"the third disagrees":      {uses: []use{{0.5, 3}, {0.5, 3}, {0.25, 3}}, want: "instruction 1 (test::takes.out) takes it with scale 0.5 and zero point 3, instruction 3 (test::takes.out) with scale 0.25"},
-		"the zero point disagrees": {uses: []use{{0.5, 3}, {0.5, 4}}, want: "instruction 2 (test::takes.out) with scale 0.5 and zero point 4"},
+		"the third disagrees":      {uses: []use{{0.5, 3}, {0.5, 3}, {0.25, 3}}, want: "instruction 1 (test::takes.out) uses scale 0.5 and zero point 3, instruction 3 (test::takes.out) uses scale 0.25"},
+		"the zero point disagrees": {uses: []use{{0.5, 3}, {0.5, 4}}, want: "instruction 2 (test::takes.out) uses scale 0.5 and zero point 4"},
 	} {
 		m := hostileMethod(pte.Instruction{Kind: pte.DelegateCall, Index: 0, Args: []int{vecA, constant, vecB}})
 		m.Delegates, m.Operators = []pte.Delegate{{ID: "quant"}}, []pte.Operator{{Name: "test::takes", Overload: "out"}}

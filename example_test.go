@@ -146,7 +146,7 @@ func ExampleSet_dynamicSizes() {
 	// Output:
 	// [2 2] [2 3 4 5]
 	// [4 1] [2 3 4 5]
-	// method "forward": input 0: got 100 elements, sizes [10 10], want float32 8x8 at most [InvalidArgument 0x12]
+	// method "forward": input 0: got 100 elements, sizes 10x10, want float32 8x8 at most [InvalidArgument 0x12]
 }
 
 // Mutable buffers of a program, such as a cache, keep their values between runs. Reset returns the
@@ -290,7 +290,7 @@ func Example_errors() {
 	// Output:
 	// true
 	// data: [l.weight l.bias]
-	// input 2: got 2 elements, sizes [3], want float32 3
+	// input 2: got 2 elements, sizes 3, want float32 3
 	// true
 }
 

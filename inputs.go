@@ -128,7 +128,7 @@ func (m *Method) setElements(i int, in *input, data []byte, sizes []int) error {
 		sizes = in.infer(room[:0], elements)
 	}
 	if n, ok := tensor.Product(sizes); !ok || n != elements || !in.takes(sizes) {
-		return m.badInput(i, fmt.Sprintf("%d elements, sizes %v", elements, slices.Clone(sizes)), in.want())
+		return m.badInput(i, fmt.Sprintf("%d elements, sizes %s", elements, tensor.FormatSizes(sizes)), in.want())
 	}
 	dst, err := m.resizeInput(i, in, sizes)
 	if err != nil {
@@ -188,7 +188,7 @@ func (m *Method) resizeInput(i int, in *input, sizes []int) (*tensor.Tensor, err
 	bytes, ok := tensor.Product(sizes)
 	bytes *= dst.DType.Size()
 	if !ok || int64(bytes) > m.program.config.limits.PlannedBytes {
-		return nil, m.badInput(i, fmt.Sprintf("sizes %v", slices.Clone(sizes)), "a tensor within the memory limit")
+		return nil, m.badInput(i, "sizes "+tensor.FormatSizes(sizes), "a tensor within the memory limit")
 	}
 	if bytes > len(dst.Storage()) {
 		m.heap.reckon()

@@ -1,9 +1,8 @@
-// Package delegate defines a backend: something that takes a part of a program,
-// handed over by the exporter as an opaque payload, and runs it.
+// Package delegate defines the interface of backends. A backend runs the parts of a program that
+// the exporter lowered to it, as opaque payloads.
 //
-// A backend follows the same two steps as the runtime: a payload is compiled into
-// an immutable [Image], once per program and shared, and each method instance makes
-// its own [Unit] of it.
+// A backend compiles each payload into an immutable [Image], once per program. Each method instance
+// then gets its own [Unit] of the image, which executes it.
 package delegate
 
 import (
@@ -16,72 +15,71 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Backend compiles payloads. Its options are fields of the type that implements it. It
-// is safe for concurrent use.
+// Backend compiles payloads. Its options are fields of the implementing type. It must be safe for
+// concurrent use.
 type Backend interface {
-	// ID is the name by which programs ask for it (program.fbs BackendDelegate.id).
+	// ID returns the name that identifies the backend in programs (program.fbs,
+	// BackendDelegate.id).
 	ID() string
-	// Probe says whether the backend can run here, without running anything.
+	// Probe reports whether the backend can run on this machine, without running anything.
 	Probe() Status
-	// Compile checks every byte of a payload and makes an image of it. The payload's
-	// bytes stay valid and unchanged until the image is closed. Errors are *Error.
+	// Compile validates a payload completely and compiles it. The payload's bytes remain valid and
+	// unchanged until the image is closed. Errors are *Error.
 	Compile(ctx context.Context, p *Payload) (Image, error)
 }
 
-// Surveyor is implemented by backends that look at several payloads together: to decide by
-// all of them, or to tell at once of the faults that a caller can put right.
+// Surveyor is implemented by backends that examine several payloads together: to take decisions
+// that depend on all of them, or to report at once certain faults that a caller can fix.
 type Surveyor interface {
-	// Survey looks at all payloads of a method that are the backend's, before the first of
-	// them is compiled. Limits and Release are not set. What it finds out for Compile it may
-	// keep in the Scratch, under the payloads' indices.
+	// Survey examines all payloads of a method for this backend, before any is compiled. Limits and
+	// Release are not set. It may store results for Compile in the Scratch, keyed by the payloads'
+	// indices.
 	Survey(payloads []*Payload) error
 }
 
-// Namer is implemented by backends that tell what a payload names without compiling it.
-// Where all backends of a program do, what one payload alone uses may be released.
+// Namer is implemented by backends that can list the named data a payload uses without compiling
+// it. If all backends of a program implement it, data used by a single payload may be released.
 type Namer interface {
-	// Names lists the keys of named data that compiling the payload may ask for.
+	// Names returns the keys of named data that compiling the payload may request.
 	Names(payload []byte) ([]string, error)
 }
 
 // Status is the outcome of a probe.
 type Status struct {
-	Loaded bool   // the backend runs programs on this machine
-	Detail string // what was found, or why not
-	Engine string // which of its engines it would use, if it has several
+	Loaded bool   // the backend can run programs on this machine
+	Detail string // what was found, or what is missing
+	Engine string // the engine that it would use, if it has several
 }
 
 // Payload is one entry of a method's delegate list.
 type Payload struct {
 	Method string // the method it belongs to
-	Index  int    // its place in the method's delegate list
+	Index  int    // index in the method's list of delegates
 	Data   []byte // processed bytes
 	Specs  []CompileSpec
-	Named  NamedData  // the program's and the external files' named data
-	Args   []*ArgSpec // the arguments of its calls: inputs, then outputs
-	Limits Limits     // what the payload may cost
-	// AsWritten asks to repair no fault of the exporter.
+	Named  NamedData  // named data of the program and of .ptd files
+	Args   []*ArgSpec // arguments of its calls: inputs, then outputs
+	Limits Limits     // memory limits of the payload
+	// AsWritten disables the repair of exporter faults.
 	AsWritten bool
-	// Release takes back the memory of constants that the payload holds or names and that
-	// nothing will read again; it reports whether it did, and then they read as anything.
-	// It does not where others may read them. nil: nothing is taken back. A payload that
-	// fails after that cannot be compiled again.
+	// Release frees the memory of constants that the payload contains or names, once they are no
+	// longer needed, and reports whether it did; their contents are then undefined. It does nothing
+	// if others may read them. nil: nothing is freed. If compilation fails after a release, the
+	// payload cannot be compiled again.
 	Release func(data []byte) bool
-	// Scratch is that of the method instance that is made first; nil: every unit has
-	// working memory of its own.
+	// Scratch is the scratch memory of the first method instance; nil: each unit has its own
+	// working memory.
 	Scratch *Scratch
 }
 
-// Limits bound the memory of an image and of one unit, in bytes. A backend compares
-// them with an estimate before it allocates, and refuses with ErrMemory. A zero field
-// is no bound.
+// Limits bound the memory of an image and of one unit, in bytes. A backend must compare them with
+// an estimate before it allocates, and fail with ErrMemory. Zero means no limit.
 type Limits struct {
 	Scratch int64 // working memory of one unit
 	Memory  int64 // working memory of one unit and packed weights together
 }
 
-// Packed is what is left for packed weights beside a unit's working memory, 0 for no
-// bound.
+// Packed returns the limit for packed weights, given a unit's working memory; 0 means no limit.
 func (l Limits) Packed(scratch int64) int64 {
 	if l.Memory == 0 {
 		return 0
@@ -89,54 +87,55 @@ func (l Limits) Packed(scratch int64) int64 {
 	return max(l.Memory-scratch, 1)
 }
 
-// Check refuses a need of scratch bytes for a unit and of weights bytes for the image.
+// Check returns an error if a unit's working memory of scratch bytes, or packed weights of weights
+// bytes, exceed the limits.
 func (l Limits) Check(backend string, weights, scratch int64) error {
 	switch {
 	case l.Scratch != 0 && scratch > l.Scratch:
-		return Errorf(backend, ErrMemory, "", "%d bytes of working memory, the limit leaves %d", scratch, l.Scratch)
+		return Errorf(backend, ErrMemory, "", "needs %d bytes of working memory, more than the limit of %d", scratch, l.Scratch)
 	case l.Memory != 0 && (scratch > l.Memory || weights > l.Memory-scratch):
-		return Errorf(backend, ErrMemory, "", "%d bytes of working memory and %d of packed weights, the limit leaves %d", scratch, weights, l.Memory)
+		return Errorf(backend, ErrMemory, "", "needs %d bytes of working memory and %d of packed weights, more than the limit of %d", scratch, weights, l.Memory)
 	}
 	return nil
 }
 
-// CompileSpec is one compile-time option that the exporter stored.
+// CompileSpec is a compile-time option stored by the exporter.
 type CompileSpec struct {
 	Key   string
 	Value []byte
 }
 
-// NamedData finds bytes by key; they stay valid as long as the program.
+// NamedData looks up bytes by key; they are valid as long as the program is open.
 type NamedData interface {
 	Named(key string) (data []byte, ok bool)
 }
 
-// ArgSpec describes one argument of a delegate call as the program declares it.
-// A nil *ArgSpec stands for a value that is not a tensor.
+// ArgSpec describes one argument of a delegate call as declared by the program. A nil *ArgSpec is a
+// value that is not a tensor.
 type ArgSpec struct {
 	Value    int // index in the method's value table
 	DType    tensor.DType
 	Sizes    []int // upper bounds if dynamic
 	DimOrder []uint8
 	Dynamism tensor.Dynamism
-	Const    []byte     // the bytes if the argument is a constant, else nil
-	Quants   []QuantUse // how the program's operators quantise the value, each way once
+	Const    []byte     // contents of a constant, nil for other arguments
+	Quants   []QuantUse // how the program's operators quantize the value, without duplicates
 }
 
-// Quantization is how the program quantises the value, nil where it does not say. Its
-// operators must agree: else the error is a *QuantError.
+// Quantization returns how the program's operators quantize the value, nil if they do not. If they
+// disagree, the error is a *QuantError.
 func (a *ArgSpec) Quantization() (*QuantUse, error) {
 	return a.agreed(func(*QuantUse) bool { return true })
 }
 
-// QuantizationAs is how the program quantises the value to integers of type d, nil where
-// it does not say. Operators that quantise it to another type, with another range, say
-// nothing about these. Those that do must agree: else the error is a *QuantError.
+// QuantizationAs returns how the program's operators quantize the value to integers of type d, nil
+// if they do not. Operators that quantize it to other types, with other ranges, are ignored. If the
+// remaining ones disagree, the error is a *QuantError.
 func (a *ArgSpec) QuantizationAs(d tensor.DType) (*QuantUse, error) {
 	return a.agreed(func(u *QuantUse) bool { return u.DType == d })
 }
 
-// agreed is the use that all selected ones are.
+// agreed returns the use that all selected operators agree on.
 func (a *ArgSpec) agreed(selected func(*QuantUse) bool) (use *QuantUse, err error) {
 	for i := range a.Quants {
 		switch u := &a.Quants[i]; {
@@ -150,21 +149,21 @@ func (a *ArgSpec) agreed(selected func(*QuantUse) bool) (use *QuantUse, err erro
 	return use, nil
 }
 
-// QuantUse is how an operator of the program quantises a value.
+// QuantUse is how an operator of the program quantizes a value.
 type QuantUse struct {
 	Quantization
-	DType tensor.DType // of the integers: the value's own, or what the operator makes of it
-	By    string       // the operator and its place
+	DType tensor.DType // integer type of the value, or of the operator's result
+	By    string       // the operator and its position
 }
 
-// QuantError is a value that two operators of a program quantise differently.
+// QuantError reports a value that two operators of a program quantize differently.
 type QuantError struct {
 	Value int // index in the method's value table
 	A, B  QuantUse
 }
 
 func (e *QuantError) Error() string {
-	return fmt.Sprintf("value %d: %s takes it with scale %v and zero point %d, %s with scale %v and zero point %d",
+	return fmt.Sprintf("value %d: %s uses scale %v and zero point %d, %s uses scale %v and zero point %d",
 		e.Value, e.A.By, e.A.Scale, e.A.ZeroPoint, e.B.By, e.B.Scale, e.B.ZeroPoint)
 }
 
@@ -174,65 +173,64 @@ type Quantization struct {
 	ZeroPoint int64
 }
 
-// Image is a compiled payload: immutable, safe for concurrent use.
+// Image is a compiled payload: immutable and safe for concurrent use.
 type Image interface {
-	// Unit makes an instance for one method instance.
+	// Unit creates the unit of one method instance.
 	Unit(in Instance) (Unit, error)
-	// Needs is what loading asks of every image.
+	// Needs returns the image's memory requirements.
 	Needs() Needs
-	// Info describes the image (etrun inspect). It is made when asked for.
+	// Info describes the image (for etrun inspect). It is built on each call.
 	Info() Info
-	// Close frees what the units shared; all of them have been closed before.
+	// Close frees the memory shared by the units, all of which must be closed.
 	Close() error
 }
 
-// Instance is what a unit gets from its method instance.
+// Instance contains the resources of a method instance that its units use.
 type Instance struct {
-	Pool    *cpu.Pool // thread budget, nil for one thread
-	Scratch *Scratch  // of the instance, nil for none: see [Payload]
+	Pool    *cpu.Pool // threads, nil for one
+	Scratch *Scratch  // shared by the instance's units, nil for none: see [Payload]
 }
 
-// Unit runs a payload for one method instance, one call at a time.
+// Unit executes a payload for one method instance, one call at a time.
 type Unit interface {
-	// Execute reads the input arguments, resizes and writes the outputs. args are
-	// in the order of the call. It allocates nothing in the steady state. ctx ends
-	// waits on devices; work on the CPU is not interrupted.
+	// Execute reads the inputs, then resizes and writes the outputs. args are in the order of the
+	// call. It does not allocate in the steady state. ctx ends waits for devices; work on the CPU
+	// is not interrupted.
 	Execute(ctx context.Context, args []*tensor.Value) error
-	// Close frees the instance. It is called once.
+	// Close frees the unit. It is called once.
 	Close() error
 }
 
-// Profiler is implemented by units that can measure the operations inside them.
+// Profiler is implemented by units that can measure their operations.
 type Profiler interface {
-	// SetProfiling turns measuring on or off, from the next Execute on. It is cheap
-	// enough to do before and after every call: what measuring needs is made the first
-	// time and kept. A unit whose device cannot measure has no times.
+	// SetProfiling switches measurement on or off for subsequent calls of Execute. It is cheap
+	// enough to call before and after every execution: the resources are allocated once and kept.
+	// If the device cannot measure, there are no times.
 	SetProfiling(on bool) error
-	// Profile appends the times of the last Execute's operations, in order, if that
-	// was measured and did not fail. It allocates nothing but dst.
+	// Profile appends the times of the operations of the last Execute, in order, if it was measured
+	// and succeeded. It allocates nothing but dst.
 	Profile(dst []NodeTime) []NodeTime
 }
 
-// Viewer is implemented by units that can show the values inside them.
+// Viewer is implemented by units that can expose their intermediate values.
 type Viewer interface {
-	// View has the executes that follow call see before each operation inside the unit,
-	// with what it reads, and after it, with what it wrote; nil ends that. see must not use
-	// the unit.
+	// View makes subsequent executions call see before each operation with the values that it
+	// reads, and after it with the values that it wrote; nil ends this. see must not use the unit.
 	View(see func(*NodeValues))
 }
 
-// NodeValues are what one operation inside a unit reads, or has written. They, and the
-// tensors, are lent for the call and must not be written.
+// NodeValues are the values that one operation of a unit reads or has written. They and their
+// tensors are valid during the call only and must not be written.
 type NodeValues struct {
 	Index   int    // of the operation, as in Info.Nodes
 	Name    string // of the operation
-	Written bool   // it has written the values; else it is about to read them
+	Written bool   // Values have been written; else they are about to be read
 	Values  []NodeValue
 }
 
-// NodeValue is a value inside a payload. Sizes are in the order of memory.
+// NodeValue is a value inside a payload. Tensor sizes are in memory order.
 type NodeValue struct {
-	Index int // the payload's name for it
+	Index int // the payload's value number
 	tensor.Value
 }
 
@@ -242,80 +240,79 @@ type NodeTime struct {
 	Duration time.Duration
 }
 
-// Warner is implemented by images that may run otherwise than was asked for.
+// Warner is implemented by images that may run differently than requested.
 type Warner interface {
-	// Warnings lists what the caller should know, as long as the image lives.
+	// Warnings returns the current warnings of the image.
 	Warnings() []Warning
 }
 
-// Warning is something that was passed over: the program runs, but not as it could.
+// Warning reports that something was ignored, or that the program does not run as well as it could.
 type Warning struct {
 	Class WarningClass
 	Text  string
 }
 
-// WarningClass says what a warning is about.
+// WarningClass is the subject of a warning.
 type WarningClass string
 
 // Classes of warnings.
 const (
-	WarnEngine  WarningClass = "engine"  // a slower engine runs than there could be
-	WarnCache   WarningClass = "cache"   // a cache cannot be used
-	WarnBackend WarningClass = "backend" // no delegate asks for a backend
-	WarnData    WarningClass = "data"    // nothing asks for external data
-	WarnRepair  WarningClass = "repair"  // a fault of the exporter was repaired
+	WarnEngine  WarningClass = "engine"  // a slower engine runs than possible
+	WarnCache   WarningClass = "cache"   // a cache is not usable
+	WarnBackend WarningClass = "backend" // no delegate uses a backend
+	WarnData    WarningClass = "data"    // external data is not used
+	WarnRepair  WarningClass = "repair"  // an exporter fault was repaired
 )
 
-// Needs is what an image needs of those who call it.
+// Needs contains the requirements of an image, in bytes unless stated otherwise.
 type Needs struct {
 	Inputs      int   // number of leading arguments that are inputs
-	PackedBytes int64 // copies of constants that the image keeps, in a form of its own
-	Scratch     int64 // working memory that a unit needs beside its arguments, an upper estimate
-	Shared      int64 // how much of Scratch is in the instance's, where units use the same bytes in turn
-	Profiling   int64 // what it needs beside that once its operations were measured now and then
+	PackedBytes int64 // constants that the image keeps in packed form
+	Scratch     int64 // working memory of a unit in addition to its arguments, an upper estimate
+	Shared      int64 // part of Scratch in the instance's scratch memory, which units share
+	Profiling   int64 // additional memory of a unit for measuring its operations
 }
 
-// Info is a readable description of an image.
+// Info is a human-readable description of an image.
 type Info struct {
 	Needs
-	Backend     string      // by which programs ask for it; images leave it to the runtime
+	Backend     string      // ID of the backend, filled in by the runtime
 	Engine      string      // "native", "reference", an NPU's name, …
-	Nodes       []Node      // operations in order, if the payload has such
-	WeightBytes int64       // constants that the payload holds or names
-	Repairs     []string    // faults of the exporter that were repaired, with their places
-	Repaired    []byte      // the payload with these repairs, where the backend can write it and the constants are still there
-	Facts       [][2]string // further name–value pairs, printed in order
+	Nodes       []Node      // operations in order, if the payload has any
+	WeightBytes int64       // constants that the payload contains or names
+	Repairs     []string    // repaired exporter faults, with their locations
+	Repaired    []byte      // the repaired payload, if the backend can write it and the constants have not been released
+	Facts       [][2]string // further name-value pairs, printed in order
 	Conversions []Conversion
 }
 
-// Conversion is an output that the payload writes as integers and that the program
-// declares as another type; the backend converts it in every run.
+// Conversion is an output that the payload writes as integers but the program declares with another
+// type. The backend converts it in every run.
 type Conversion struct {
 	Output   int // of the delegate
-	QuantUse     // how the integers stand for numbers; DType is theirs
+	QuantUse     // quantization and type of the integers
 }
 
 // Node is one operation inside a payload.
 type Node struct {
 	Name   string
 	Detail string
-	// Constants are those that it reads, where the payload shows them and no memory of
-	// constants is given back (see Payload.Release). They are valid while the image lives.
+	// Constants are the constants that the operation reads, if the payload provides them and none
+	// have been released (see Payload.Release). They are valid until the image is closed.
 	Constants []*tensor.Tensor
 }
 
-// Reasons of refusal; match with errors.Is.
+// Reasons of an Error; match them with errors.Is.
 var (
-	ErrPayload     = errors.New("malformed payload")   // the bytes break the payload's format
-	ErrUnsupported = errors.New("unsupported payload") // well formed, but beyond this backend
-	ErrMissing     = errors.New("missing")             // what the backend needs is not on this machine
-	ErrArgument    = errors.New("bad argument")        // a call's argument does not fit the payload
+	ErrPayload     = errors.New("malformed payload")   // the bytes violate the payload's format
+	ErrUnsupported = errors.New("unsupported payload") // well formed, but not supported by this backend
+	ErrMissing     = errors.New("missing")             // a library, device or data is not available
+	ErrArgument    = errors.New("bad argument")        // an argument of a call does not match the payload
 	ErrDevice      = errors.New("device failure")      // the engine or device failed while running
-	ErrMemory      = errors.New("memory limit")        // the payload needs more than its limits allow
+	ErrMemory      = errors.New("memory limit")        // the payload needs more memory than its limits
 )
 
-// Error places a fault inside a payload. It is its Reason, one of the above, and
-// whatever Err is.
+// Error is a failure at a place inside a payload. It matches its Reason, one of the above, and Err.
 type Error struct {
 	Backend string
 	Reason  error
@@ -334,7 +331,7 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Unwrap gives the reason and the details to errors.Is and errors.As.
+// Unwrap returns the reason and the details.
 func (e *Error) Unwrap() []error {
 	if e.Err == nil {
 		return []error{e.Reason}
@@ -342,7 +339,7 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Reason, e.Err}
 }
 
-// Errorf makes an *Error with formatted details.
+// Errorf returns an *Error with formatted details.
 func Errorf(backend string, reason error, place, format string, args ...any) *Error {
 	return &Error{Backend: backend, Reason: reason, Place: place, Err: fmt.Errorf(format, args...)}
 }

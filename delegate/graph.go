@@ -9,11 +9,10 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Graph is a region of a method that lowering hands to a backend: calls without control
-// flow, in ATen's vocabulary. Every tensor is written once, by one call, and before it is
-// read. Nothing in it is mutable: state and arguments that a call writes in place are
-// never part of a region. Arguments are of the kinds that schemas ask for; what else an
-// operator wants of them is the backend's to check.
+// Graph is a region of a method that lowering offers to a backend: calls of ATen operators without
+// control flow. Every tensor is written once, by one call, before it is read. Nothing in it is
+// mutable: state, and arguments that a call updates in place, are never part of a region. The kinds
+// of arguments match the schemas; backends check all further requirements of an operator.
 type Graph struct {
 	Method  string // the method it belongs to
 	Index   int    // the delegate's index in the method that calls it
@@ -29,14 +28,15 @@ type Graph struct {
 	readers [][]int
 }
 
-// Writer is the call that writes value v, -1 for inputs, constants and what is no tensor.
+// Writer returns the index of the call that writes value v, -1 for inputs, constants and values
+// that are not tensors.
 func (g *Graph) Writer(v int) int {
 	g.indexed.Do(g.index)
 	return g.writers[v]
 }
 
-// Readers lists the calls that read tensor v, in order, each once, through lists too.
-// Outputs are read by the caller as well.
+// Readers returns the indices of the calls that read tensor v, also through lists, in order and
+// without duplicates. The caller of the graph additionally reads outputs.
 func (g *Graph) Readers(v int) []int {
 	g.indexed.Do(g.index)
 	return g.readers[v]
@@ -62,10 +62,10 @@ func (g *Graph) index() {
 	}
 }
 
-// Reads appends the tensors that call i reads, items of lists included.
+// Reads appends the tensors that call i reads, including items of lists.
 func (g *Graph) Reads(dst []int, i int) []int { return g.operands(dst, i, false) }
 
-// Writes appends the tensors that call i writes, items of lists included.
+// Writes appends the tensors that call i writes, including items of lists.
 func (g *Graph) Writes(dst []int, i int) []int { return g.operands(dst, i, true) }
 
 func (g *Graph) operands(dst []int, i int, written bool) []int {
@@ -106,10 +106,10 @@ func (g *Graph) tensors(dst []int, v int) []int {
 	return dst
 }
 
-// Checker is implemented by units of graphs that tell before a run whether they take it.
+// Checker is implemented by units of graphs that check before a run whether they support its sizes.
 type Checker interface {
-	// Check gets ready for a run with these arguments, and gives the outputs their sizes.
-	// After an error Execute is not called with them; no element was written.
+	// Check prepares a run with these arguments and resizes the outputs, without writing any
+	// element. After an error, Execute must not be called with them.
 	Check(args []*tensor.Value) error
 }
 
@@ -122,28 +122,29 @@ type GraphValue struct {
 	Str     string
 	Bools   []bool
 	Doubles []float64
-	Items   []int // of a list: values; -1 is None in an optional tensor list
+	Items   []int // values of a list; -1 is None in an optional tensor list
 
-	// Of a tensor. Sizes are logical (ATen's order), and upper bounds unless it is static.
+	// Fields of a tensor. Sizes are logical (in ATen's order), and upper bounds unless the tensor
+	// is static.
 	DType    tensor.DType
 	Sizes    []int
 	DimOrder []uint8 // nil: contiguous
 	Dynamism tensor.Dynamism
-	Data     []byte // the bytes of a constant, aligned to its elements, valid until the image is closed; nil for others
+	Data     []byte // contents of a constant, aligned to its elements and valid until the image is closed; else nil
 }
 
-// Scalar is the value of a kind that refers to no other value.
+// Scalar returns a value of a kind that does not refer to other values.
 func (v *GraphValue) Scalar() tensor.Value {
 	return tensor.Value{Kind: v.Kind, Bool: v.Bool, Int: v.Int, Double: v.Double, Str: v.Str, Bools: v.Bools, Doubles: v.Doubles}
 }
 
-// NBytes is the size of a tensor at its declared sizes.
+// NBytes returns the size of a tensor at its declared sizes.
 func (v *GraphValue) NBytes() int64 {
 	n, _ := tensor.Product(v.Sizes)
 	return int64(n) * int64(v.DType.Size())
 }
 
-// IsConst reports a tensor whose bytes are known.
+// IsConst reports whether the value is a constant tensor.
 func (v *GraphValue) IsConst() bool { return v.Kind == tensor.KindTensor && v.Data != nil }
 
 // GraphCall is one call of a graph. It is a view where View is set, else an operator's.
@@ -163,19 +164,19 @@ type GraphCall struct {
 // Compiler is implemented by backends that take graphs.
 type Compiler interface {
 	Backend
-	// Accepts says why the backend cannot take call i of a graph, "" where it can. It
-	// looks at the call and at what computes and reads its values, not at the whole graph,
-	// which may be a method and not yet a region.
+	// Accepts returns the reason why the backend does not support call i of a graph, "" if it does.
+	// It may examine the call and the calls that compute and read its values, but must not depend
+	// on the rest of the graph, which may be a whole method instead of a region.
 	Accepts(g *Graph, i int) string
-	// Estimate is about how long a run of the graph takes, on one thread, on the engine
-	// that would run it. Tensors of varying sizes have a share, 0 to 1, of the elements that
-	// they have at their declared ones. It makes nothing. An error is why the backend cannot
-	// take the graph as a whole.
+	// Estimate returns the approximate single-threaded duration of a run of the graph on the engine
+	// that would run it. Tensors of varying size have the given share, 0 to 1, of their declared
+	// number of elements. Nothing is compiled. An error is the reason why the backend does not
+	// support the graph as a whole.
 	Estimate(g *Graph, share float64) (time.Duration, error)
-	// Version is which engine runs graphs, as far as how long that takes depends on it.
+	// Version identifies the engine that runs graphs, as far as durations depend on it.
 	Version() string
-	// CompileGraph makes an image of a graph. Its units take the inputs and then the
-	// outputs as arguments, as those of a payload do. A graph that it cannot have after all
-	// is an *Error with ErrUnsupported or ErrMemory: its calls then run as they are.
+	// CompileGraph compiles a graph. The arguments of its units are the inputs, then the outputs,
+	// as for payloads. An *Error with ErrUnsupported or ErrMemory means that the graph cannot be
+	// compiled after all: its calls then run on operators.
 	CompileGraph(ctx context.Context, g *Graph) (Image, error)
 }

@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// Scratch is working memory that the units of one method instance use in turn: one of
-// them runs at a time, and none leaves anything there for its next run. Backends keep
-// parts of their own in it. It is safe for concurrent use.
+// Scratch is working memory shared by the units of one method instance: only one of them runs at a
+// time, and none leaves data there for its next run. Backends store their own parts in it. It is
+// safe for concurrent use.
 type Scratch struct {
 	mu    sync.Mutex
 	parts map[any]io.Closer
 }
 
-// Part is the part under a key, made by make where there is none yet. The scratch closes
-// it; units that still use it then keep what they need of it.
+// Part returns the part stored under a key; if there is none, make creates it. Scratch closes its
+// parts. Units that still use a closed part keep what they need of it.
 func (s *Scratch) Part(key any, make func() (io.Closer, error)) (io.Closer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -32,7 +32,7 @@ func (s *Scratch) Part(key any, make func() (io.Closer, error)) (io.Closer, erro
 	return part, nil
 }
 
-// Close gives back the parts. Closing twice, and closing nil, is fine.
+// Close closes the parts. Closing twice, and closing nil, is allowed.
 func (s *Scratch) Close() error {
 	if s == nil {
 		return nil

@@ -95,7 +95,7 @@ func etrun_unload(method C.etrun_method, text **C.char) C.int {
 		if err != nil {
 			return err
 		}
-		i.mu.Lock() // a thread that is in a call leaves first
+		i.mu.Lock() // wait for a thread that is in a call
 		defer i.mu.Unlock()
 		return i.method.Close()
 	})
@@ -121,7 +121,7 @@ func etrun_input(method C.etrun_method, i C.size_t, info *C.etrun_info, text **C
 			return fmt.Errorf("%w of etrun_input: NULL", errArgument)
 		}
 		if uint64(i) >= uint64(m.NumInputs()) {
-			return fmt.Errorf("%w: input %d, there are %d", errArgument, uint64(i), m.NumInputs())
+			return fmt.Errorf("%w: input %d, the method has %d", errArgument, uint64(i), m.NumInputs())
 		}
 		*info = declared(&m.Meta().Inputs[i])
 		return nil
@@ -150,7 +150,7 @@ func etrun_set(method C.etrun_method, i C.size_t, data unsafe.Pointer, bytes C.s
 			return fmt.Errorf("%w of etrun_set: NULL, or a rank above %d", errArgument, C.ETRUN_MAX_RANK)
 		}
 		if uint64(i) >= uint64(m.NumInputs()) {
-			return fmt.Errorf("%w: input %d, there are %d", errArgument, uint64(i), m.NumInputs())
+			return fmt.Errorf("%w: input %d, the method has %d", errArgument, uint64(i), m.NumInputs())
 		}
 		return set(m, int(i), unsafe.Slice((*byte)(data), bytes), unsafe.Slice(sizes, rank))
 	})
@@ -180,7 +180,7 @@ func etrun_get(method C.etrun_method, i C.size_t, buffer unsafe.Pointer, bytes C
 		}
 		need := int(described(&v).bytes)
 		if uint64(bytes) < uint64(need) || buffer == nil && need > 0 {
-			return fmt.Errorf("%w of etrun_get: a buffer of %d bytes, want %d", errArgument, uint64(bytes), need)
+			return fmt.Errorf("%w of etrun_get: got a buffer of %d bytes, want %d", errArgument, uint64(bytes), need)
 		}
 		get(unsafe.Slice((*byte)(buffer), need), &v)
 		return nil

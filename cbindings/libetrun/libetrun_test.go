@@ -27,7 +27,7 @@ func run(t *testing.T, name string, args ...string) []byte {
 	return b
 }
 
-// build builds the library, and the command, whose bytes the library must give.
+// build builds the library, and the command, whose results the library must reproduce.
 func build(t *testing.T) (library, command string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -37,7 +37,7 @@ func build(t *testing.T) (library, command string) {
 	return library, command
 }
 
-// commandScores are what the command line makes of the images.
+// commandScores returns the command line's results for the images.
 func commandScores(t *testing.T, command string) (scores []byte) {
 	t.Helper()
 	all, err := os.ReadFile(pictures)
@@ -60,7 +60,7 @@ func commandScores(t *testing.T, command string) (scores []byte) {
 	return scores
 }
 
-// A program in C and one in Python get the bytes that the command line gives.
+// TestLibrary checks that a C program and a Python program get the same bytes as the command line.
 func TestLibrary(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: building the shared library takes a minute")

@@ -1,7 +1,7 @@
 //go:build cgo
 
-// Command libetrun is the library for other languages: built with -buildmode=c-shared it is
-// what etrun.h describes.
+// Command libetrun is the library for other languages. Built with -buildmode=c-shared, it
+// implements etrun.h.
 package main
 
 // #include <stdlib.h>
@@ -23,9 +23,9 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 )
 
-func main() {} // nothing: -buildmode=c-shared wants one
+func main() {} // required by -buildmode=c-shared
 
-// instance is what a method's handle stands for.
+// instance is the method of a handle.
 type instance struct {
 	mu     sync.Mutex
 	method *etrun.Method
@@ -37,8 +37,7 @@ var (
 	errBusy     = errors.New("another thread uses the method")
 )
 
-// classes are the classes of failures. An error's is that of the first row that it stands
-// in.
+// classes are the error classes; the first match wins.
 var classes = []struct {
 	cause error
 	class C.int
@@ -63,8 +62,7 @@ func classOf(err error) C.int {
 	return C.ETRUN_FAILURE
 }
 
-// call runs a function for a caller in C: its error becomes a class and a text, and so does
-// a panic.
+// call runs a function for a C caller and converts its error or panic to a class and a message.
 func call(text **C.char, f func() error) (class C.int) {
 	if text != nil {
 		*text = nil
@@ -87,7 +85,7 @@ func fail(text **C.char, class C.int, message string) C.int {
 	return class
 }
 
-// handles are those that are open. Numbers of closed ones never come again.
+// handles are the open handles. Closed ones are never reused.
 var handles sync.Map // of cgo.Handle
 
 func open(value any) C.uintptr_t {
@@ -96,7 +94,7 @@ func open(value any) C.uintptr_t {
 	return C.uintptr_t(h)
 }
 
-// take finds what a handle stands for.
+// take returns the object of a handle.
 func take[T any](number C.uintptr_t) (found T, err error) {
 	value, ok := handles.Load(cgo.Handle(number))
 	if ok {
@@ -108,7 +106,7 @@ func take[T any](number C.uintptr_t) (found T, err error) {
 	return found, nil
 }
 
-// drop closes a handle; of several threads one succeeds.
+// drop closes a handle; of several concurrent calls one succeeds.
 func drop[T any](number C.uintptr_t) (found T, err error) {
 	if found, err = take[T](number); err != nil {
 		return found, err
@@ -120,7 +118,7 @@ func drop[T any](number C.uintptr_t) (found T, err error) {
 	return found, nil
 }
 
-// use calls f with a method that no other thread uses meanwhile.
+// use calls f with exclusive use of a method.
 func use(number C.etrun_method, text **C.char, f func(m *etrun.Method) error) C.int {
 	return call(text, func() error {
 		i, err := take[*instance](C.uintptr_t(number))

@@ -13,10 +13,10 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// scalarBytes are the sizes of what is no tensor.
+// scalarBytes are the sizes of kinds other than tensors.
 var scalarBytes = map[tensor.Kind]int{tensor.KindInt: 8, tensor.KindDouble: 8, tensor.KindBool: 1}
 
-// declared describes an input.
+// declared describes an input as declared.
 func declared(meta *etrun.ValueMeta) C.etrun_info {
 	info := C.etrun_info{kind: C.int32_t(meta.Kind), bytes: C.uint64_t(scalarBytes[meta.Kind])}
 	if meta.Kind == tensor.KindTensor {
@@ -42,14 +42,14 @@ func described(v *tensor.Value) C.etrun_info {
 
 func describe(info *C.etrun_info, d tensor.DType, sizes []int) {
 	info.dtype, info.rank = C.int32_t(d), C.int32_t(len(sizes))
-	elements, _ := tensor.Product(sizes) // the method has them
+	elements, _ := tensor.Product(sizes) // checked at load
 	info.bytes = C.uint64_t(elements * d.Size())
 	for i, n := range sizes {
 		info.sizes[i] = C.int64_t(n)
 	}
 }
 
-// set copies an input from a caller's bytes, which may lie anywhere.
+// set copies an input from a caller's memory, which need not be aligned.
 func set(m *etrun.Method, i int, data []byte, sizes []C.int64_t) error {
 	meta := &m.Meta().Inputs[i]
 	if meta.Kind != tensor.KindTensor {
@@ -67,7 +67,7 @@ func set(m *etrun.Method, i int, data []byte, sizes []C.int64_t) error {
 	}
 	t := tensor.Make(meta.DType, shape, nil, tensor.Static)
 	if len(data) != t.NBytes() {
-		return fmt.Errorf("%w: input %d: %d bytes, want %d of %v", errArgument, i, len(data), t.NBytes(), t)
+		return fmt.Errorf("%w: input %d: got %d bytes, want %d of %v", errArgument, i, len(data), t.NBytes(), t)
 	}
 	if len(data) > 0 && !tensor.Aligned(data, tensor.Alignment) {
 		data = append(tensor.AlignedBytes(len(data))[:0], data...)
@@ -81,7 +81,7 @@ func setScalar(m *etrun.Method, i int, kind tensor.Kind, data []byte) error {
 		return m.SetValue(i, tensor.StringValue(string(data)))
 	}
 	if want, ok := scalarBytes[kind]; !ok || len(data) != want {
-		return fmt.Errorf("%w: input %d: %d bytes, want %d of %v", errArgument, i, len(data), want, kind)
+		return fmt.Errorf("%w: input %d: got %d bytes, want %d of %v", errArgument, i, len(data), want, kind)
 	}
 	data = append(tensor.AlignedBytes(len(data))[:0], data...)
 	switch kind {
@@ -95,12 +95,12 @@ func setScalar(m *etrun.Method, i int, kind tensor.Kind, data []byte) error {
 
 func output(m *etrun.Method, i C.size_t) (v tensor.Value, err error) {
 	if uint64(i) >= uint64(m.NumOutputs()) {
-		return v, fmt.Errorf("%w: output %d, there are %d", errArgument, uint64(i), m.NumOutputs())
+		return v, fmt.Errorf("%w: output %d, the method has %d", errArgument, uint64(i), m.NumOutputs())
 	}
 	return m.Output(int(i))
 }
 
-// get copies an output to a caller's bytes, which may lie anywhere.
+// get copies an output to a caller's memory, which need not be aligned.
 func get(to []byte, v *tensor.Value) {
 	switch v.Kind {
 	case tensor.KindTensor:

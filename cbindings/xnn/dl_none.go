@@ -7,7 +7,7 @@ import "errors"
 const dynamicLoading = false
 
 func dlopen(string, bool) (uintptr, error) {
-	return 0, errors.New("this program is built without dynamic loading")
+	return 0, errors.New("this program was built without dynamic loading")
 }
 
 func dlsym(uintptr, string) uintptr { return 0 }

@@ -29,8 +29,8 @@ func dlsym(handle uintptr, name string) uintptr {
 	return address
 }
 
-// bind makes a Go function of every C function, from the field's type. The few that
-// every execute calls take the shortest way.
+// bind creates a Go function for every C function from the field's type. Functions called in every
+// run use the shortest path.
 func bind(f *Functions, addresses map[string]uintptr) {
 	fields := reflect.ValueOf(f).Elem()
 	for i := range fields.NumField() {
@@ -42,7 +42,7 @@ func bind(f *Functions, addresses map[string]uintptr) {
 	f.GetRuntimeProfilingInfo = profilingCall(addresses["xnn_get_runtime_profiling_info"])
 }
 
-// runtimeCall keeps the argument lists: purego would allocate one at every call.
+// runtimeCall reuses the argument lists: purego would allocate one per call.
 func runtimeCall(address uintptr) func(Runtime) Status {
 	lists := sync.Pool{New: func() any { return new([1]uintptr) }}
 	return func(r Runtime) Status {
@@ -54,7 +54,7 @@ func runtimeCall(address uintptr) func(Runtime) Status {
 	}
 }
 
-// profilingCall is runtimeCall for a function that observed executes call.
+// profilingCall is runtimeCall for a function called in observed runs.
 func profilingCall(address uintptr) func(Runtime, ProfileInfo, uint, *byte, *uint) Status {
 	lists := sync.Pool{New: func() any { return new([5]uintptr) }}
 	return func(r Runtime, info ProfileInfo, size uint, value *byte, need *uint) Status {

@@ -2,18 +2,17 @@ package xnn
 
 import "unsafe"
 
-// Functions are the library's entry points, in C's argument order, each a field
-// tagged with its C name. A definer's value ids are those that the value definers
-// stored; flags are the node's. Datatypes and operators are numbers of the
-// library's [Soname].
+// Functions are the library's entry points, with C's argument order, each a field tagged with its C
+// name. Value IDs of node definitions are those stored by value definitions; flags are the node's.
+// The numbers of datatypes and operators depend on the library's [Soname].
 type Functions struct {
 	Initialize func(allocator Address) Status `c:"xnn_initialize"`
 
 	CreateSubgraph func(externalValueIDs, flags uint32, out *Subgraph) Status `c:"xnn_create_subgraph"`
 	DeleteSubgraph func(Subgraph) Status                                      `c:"xnn_delete_subgraph"`
 
-	// Values. data is a constant's bytes, 0 for a value that is computed; it and
-	// scale are kept until the runtime made of the subgraph is deleted.
+	// Values. data points to a constant's bytes, 0 for a computed value; it and scale must stay
+	// valid until the runtime created from the subgraph is deleted.
 
 	DefineTensorValue func(s Subgraph, datatype int32, numDims uint, dims *uint,
 		data Address, externalID, flags uint32, out *uint32) Status `c:"xnn_define_tensor_value"`
@@ -26,7 +25,7 @@ type Functions struct {
 	DefineDynamicallyQuantizedTensorValue func(s Subgraph, datatype int32, numDims, numNonbatchDims uint, dims *uint,
 		externalID, flags uint32, out *uint32) Status `c:"xnn_define_dynamically_quantized_tensor_value"`
 
-	// Nodes. params may be nil where the operator has none.
+	// Nodes. params may be nil if the operator has none.
 
 	DefineUnary func(s Subgraph, operator int32, params *UnaryParams,
 		input, output, flags uint32) Status `c:"xnn_define_unary"`
@@ -72,8 +71,8 @@ type Functions struct {
 	DefineConcatenate4 func(s Subgraph, axis int32, input1, input2, input3, input4, output, flags uint32) Status         `c:"xnn_define_concatenate4"`
 	DefineConcatenate5 func(s Subgraph, axis int32, input1, input2, input3, input4, input5, output, flags uint32) Status `c:"xnn_define_concatenate5"`
 
-	// Runtimes. One belongs to one goroutine at a time; so do a workspace's. A
-	// threadpool may serve several runtimes at once.
+	// Runtimes. A runtime, and a workspace, are used by one goroutine at a time. A threadpool may
+	// serve several runtimes concurrently.
 
 	CreateWorkspace  func(out *Workspace) Status `c:"xnn_create_workspace"`
 	ReleaseWorkspace func(Workspace) Status      `c:"xnn_release_workspace"`
@@ -83,8 +82,8 @@ type Functions struct {
 	ReshapeExternalValue  func(r Runtime, externalID uint32, numDims uint, dims *uint) Status  `c:"xnn_reshape_external_value"`
 	GetExternalValueShape func(r Runtime, externalID uint32, numDims *uint, dims *uint) Status `c:"xnn_get_external_value_shape"`
 	ReshapeRuntime        func(Runtime) Status                                                 `c:"xnn_reshape_runtime"`
-	// PlanRuntime reshapes a runtime, plans its memory at the shapes that it has now, and
-	// does what SetupRuntime does.
+	// PlanRuntime reshapes a runtime, plans its memory for the current shapes, and then acts as
+	// SetupRuntime.
 	PlanRuntime func(r Runtime, numValues uint, values *ExternalValue) Status `c:"xnn_setup_runtime"`
 	// SetupRuntime stores the addresses of values until the next setup.
 	SetupRuntime            func(r Runtime, numValues uint, values *ExternalValue) Status                      `c:"xnn_setup_runtime_v2"`
@@ -94,7 +93,7 @@ type Functions struct {
 	BuildIdentifierData func() unsafe.Pointer `c:"xnn_experimental_get_build_identifier_data"`
 	BuildIdentifierSize func() uint           `c:"xnn_experimental_get_build_identifier_size"`
 
-	// The thread pool that the library was loaded with.
+	// The thread pool loaded with the library.
 
 	CreateThreadpool  func(threads uint) Threadpool `c:"pthreadpool_create"`
 	DestroyThreadpool func(Threadpool)              `c:"pthreadpool_destroy"`

@@ -69,7 +69,7 @@ func (g *graph) setup(r xnn.Runtime, values ...[]float32) {
 	g.must("xnn_setup_runtime_v2", g.lib.SetupRuntime(r, uint(len(external)), &external[0]))
 }
 
-// padded leaves room behind n floats for what XNNPACK may read past the end.
+// padded allocates extra space after n floats, which XNNPACK may read.
 func padded(values ...float32) []float32 {
 	return append(slices.Clone(values), make([]float32, xnn.ExtraBytes/4)...)[:len(values)]
 }
@@ -121,7 +121,7 @@ func convolution(t testing.TB, lib *xnn.Library, w, b []float32) *graph {
 	return g
 }
 
-// TestConvolution calls a function of 21 arguments, more than registers hold.
+// TestConvolution calls a function with 21 arguments, more than fit in registers.
 func TestConvolution(t *testing.T) {
 	lib := xnntest.Library(t)
 	g := convolution(t, lib, padded(1, 0, 0, 1, 1, 1, 1, 1), padded(0, 100))
@@ -154,7 +154,7 @@ func TestProfile(t *testing.T) {
 	}
 }
 
-// record is a store that keeps everything, and counts.
+// record is a store that keeps everything and counts calls.
 type record struct {
 	pin                        runtime.Pinner
 	kept                       map[xnn.WeightsKey]xnn.Address
@@ -182,15 +182,14 @@ func (s *record) Insert(k xnn.WeightsKey, at xnn.Address, size uint) xnn.Address
 	return at
 }
 
-// TestWeightsCache makes two runtimes of the same constants: the second one packs
-// nothing.
+// TestWeightsCache creates two runtimes with the same constants: the second one packs nothing.
 func TestWeightsCache(t *testing.T) {
 	lib := xnntest.Library(t)
 	store := &record{kept: make(map[xnn.WeightsKey]xnn.Address)}
 	cache := xnn.NewWeightsCache(store)
 	t.Cleanup(func() {
 		cache.Delete()
-		cache.Delete() // twice is once
+		cache.Delete() // a second call has no effect
 		store.pin.Unpin()
 	})
 	w, b := padded(1, 0, 0, 1, 1, 1, 1, 1), padded(0, 100)

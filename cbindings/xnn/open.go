@@ -15,33 +15,33 @@ import (
 	"unsafe"
 )
 
-// Library is an open libXNNPACK, initialised and ready. It is safe for concurrent
-// use and never closed: its threads may run code in it at any time.
+// Library is an open and initialized libXNNPACK. It is safe for concurrent use and never closed,
+// because its threads may run code in it at any time.
 type Library struct {
-	Path   string // the file, or the soname where the system's linker found it
+	Path   string // path, or the soname if the dynamic linker found it
 	Soname *Soname
-	// PoolStalls says that the thread pool loaded with the library is one of the
-	// builds that stall for milliseconds where a core is busy: use one thread.
+	// PoolStalls means that the library's thread pool is a build that stalls for milliseconds when
+	// a core is busy: use one thread.
 	PoolStalls bool
 	Functions
 }
 
-// Reasons why no library is open; match with errors.Is.
+// Reasons of an OpenError; match with errors.Is.
 var (
-	ErrAbsent  = errors.New("libXNNPACK is not installed") // nothing was found
-	ErrRefused = errors.New("libXNNPACK is unusable")      // something was found, but not usable
+	ErrAbsent  = errors.New("libXNNPACK is not installed") // no library found
+	ErrRefused = errors.New("libXNNPACK is unusable")      // a library was found but is not usable
 )
 
-// OpenError says what was tried. It is ErrAbsent or ErrRefused.
+// OpenError lists the attempts to open the library. It matches ErrAbsent or ErrRefused.
 type OpenError struct {
 	Reason error
 	Tried  []Attempt
 }
 
-// Attempt is one place where the library was looked for.
+// Attempt is one location that was searched.
 type Attempt struct {
 	Path   string
-	Absent bool // nothing is there
+	Absent bool // no library there
 	Err    error
 }
 
@@ -59,13 +59,13 @@ func (e *OpenError) Error() string {
 	return b.String()
 }
 
-// Unwrap is the reason.
+// Unwrap returns the reason.
 func (e *OpenError) Unwrap() error { return e.Reason }
 
-// EnvPath names the environment variable that holds the library's file or folder.
+// EnvPath is the environment variable with the path of the library or its folder.
 const EnvPath = "ETRUN_XNNPACK"
 
-// opened holds one library, or its failure, per place asked for.
+// opened caches a library or an error per path.
 var opened struct {
 	sync.Mutex
 	at    map[string]outcome
@@ -77,16 +77,15 @@ type outcome struct {
 	err error
 }
 
-// Named reports that the caller or the environment names the place of the library:
-// then nowhere else is looked, and a failure is not to be passed over.
+// Named reports whether the caller or the environment specifies the library's location: then no
+// other location is searched, and a failure must not be ignored.
 func Named(path string) bool { return path != "" || os.Getenv(EnvPath) != "" }
 
-// Open finds and opens the library. path is its file or the folder that holds it;
-// with an empty path the search goes through the environment variable EnvPath, the
-// folder lib beside the executable and beside its folder, the folder lib of the
-// checkout that the executable was built in, UserFolder, and the system's linker. The
-// current folder is never looked at. A given path or variable is the only place looked
-// at. The same path gives the same library, and the same *OpenError.
+// Open finds and opens the library. path is its file or folder. If path is empty, Open searches the
+// environment variable EnvPath, the folder lib next to the executable and next to its folder, the
+// folder lib of the source checkout that the executable was built in, UserFolder, and the dynamic
+// linker's path; never the current folder. If path or the variable is set, only that location is
+// searched. The same path returns the same library, or the same *OpenError.
 func Open(path string) (*Library, error) {
 	if path == "" {
 		path = os.Getenv(EnvPath)
@@ -105,9 +104,9 @@ func Open(path string) (*Library, error) {
 	return o.lib, o.err
 }
 
-// Found reports that the place which path or the environment names has a library of a known
-// version. It opens none: whether the library works is not known by that. A place is looked at
-// once: a program has many graphs to ask for.
+// Found reports whether the location given by path or the environment contains a library of a
+// supported version, without opening it. Each location is searched once, because it is called for
+// every graph of a program.
 func Found(path string) bool {
 	if path == "" {
 		path = os.Getenv(EnvPath)
@@ -128,7 +127,7 @@ func Found(path string) bool {
 	return found
 }
 
-// hasLibrary reports a file, or a folder with one, whose soname is known.
+// hasLibrary reports whether path is a library with a supported soname, or a folder with one.
 func hasLibrary(path string) bool {
 	for _, s := range sonames {
 		if file := filepath.Join(path, s.Name); exists(file) {
@@ -140,8 +139,8 @@ func hasLibrary(path string) bool {
 	return err == nil && knownSoname(name) != nil
 }
 
-// Forget makes the next Open look again, after a library was put into its place. Libraries
-// that are open stay so.
+// Forget makes the next Open search again, after a library was installed. Open libraries remain
+// open.
 func Forget() {
 	opened.Lock()
 	defer opened.Unlock()
@@ -149,7 +148,7 @@ func Forget() {
 	clear(opened.found)
 }
 
-// places lists folders and files to look at, in order; the empty one is the system.
+// places returns the files and folders to search, in order; the empty one is the dynamic linker.
 func places(path string) []string {
 	if path != "" {
 		return []string{path}
@@ -170,8 +169,8 @@ func places(path string) []string {
 	return append(list, "")
 }
 
-// UserFolder is where programs that `go install` made find the library: etrun/lib in
-// XDG_DATA_HOME or else in ~/.local/share. It is empty where there is no home.
+// UserFolder returns the folder where programs installed by `go install` find the library:
+// etrun/lib in XDG_DATA_HOME, by default ~/.local/share. It is empty without a home directory.
 func UserFolder() string {
 	data := os.Getenv("XDG_DATA_HOME")
 	if !filepath.IsAbs(data) {
@@ -184,8 +183,8 @@ func UserFolder() string {
 	return filepath.Join(data, "etrun", "lib")
 }
 
-// sourceFolder is lib of the checkout that this file was compiled in, for programs that
-// `go run` and `go test` start. It is empty where the build left paths out (-trimpath).
+// sourceFolder returns lib in the source checkout, for programs started by `go run` and `go test`.
+// It is empty if the build omits paths (-trimpath).
 func sourceFolder() string {
 	_, file, _, _ := runtime.Caller(0)
 	if !filepath.IsAbs(file) {
@@ -194,8 +193,8 @@ func sourceFolder() string {
 	return filepath.Join(filepath.Dir(file), "..", "..", "lib")
 }
 
-// owned reports a folder that only its owner can write to, who is this user or root:
-// nobody else can have put a library there.
+// owned reports whether a folder is writable only by its owner, who is this user or root, so that
+// no one else can have put a library there.
 func owned(dir string) bool {
 	info, err := os.Stat(dir)
 	if err != nil || !info.IsDir() || info.Mode().Perm()&0o022 != 0 {
@@ -226,7 +225,7 @@ func search(places []string) (*Library, error) {
 	return nil, failure
 }
 
-// openPlace opens a file, or the first known library of a folder.
+// openPlace opens a file, or the first supported library of a folder.
 func openPlace(place string) (*Library, Attempt) {
 	info, err := os.Stat(place)
 	if err != nil {
@@ -243,7 +242,7 @@ func openPlace(place string) (*Library, Attempt) {
 	return nil, otherVersions(filepath.Join(place, "libXNNPACK.so*"))
 }
 
-// openSystem asks the dynamic linker for the known names.
+// openSystem opens the supported sonames with the dynamic linker.
 func openSystem() (*Library, Attempt) {
 	for _, s := range sonames {
 		handle, err := dlopen(s.Name, false)
@@ -263,7 +262,7 @@ func openSystem() (*Library, Attempt) {
 	return nil, a
 }
 
-// otherVersions reports a library of another version by its name.
+// otherVersions reports a library of an unsupported version.
 func otherVersions(pattern string) Attempt {
 	found, _ := filepath.Glob(pattern)
 	if len(found) == 0 {
@@ -277,7 +276,7 @@ func unknownVersion(name string) error {
 	for _, s := range sonames {
 		known = append(known, s.Name)
 	}
-	return fmt.Errorf("version %q is not known, want %s", name, strings.Join(known, " or "))
+	return fmt.Errorf("unsupported version %q, want %s", name, strings.Join(known, " or "))
 }
 
 func exists(path string) bool {
@@ -285,8 +284,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// openFile opens one file after reading its soname, with the companions beside it
-// loaded first, so that its own needs resolve to them and not to the system's.
+// openFile checks a file's soname and opens it. Companion libraries next to it are loaded first, so
+// that it uses them and not the system's.
 func openFile(path string) (*Library, Attempt) {
 	refuse := func(err error) (*Library, Attempt) { return nil, Attempt{Path: path, Err: err} }
 	if !dynamicLoading {
@@ -315,7 +314,7 @@ func openFile(path string) (*Library, Attempt) {
 	return lib, Attempt{Path: path, Err: err}
 }
 
-// sonameOf reads DT_SONAME of a shared library.
+// sonameOf returns the DT_SONAME of a shared library.
 func sonameOf(path string) (string, error) {
 	f, err := elf.Open(path)
 	if err != nil {
@@ -332,7 +331,7 @@ func sonameOf(path string) (string, error) {
 	return names[0], nil
 }
 
-// load resolves every function and initialises the library.
+// load resolves all functions and initializes the library.
 func load(handle uintptr, soname *Soname, path string) (*Library, error) {
 	if runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
 		return nil, fmt.Errorf("%s is not supported", runtime.GOARCH)
@@ -350,11 +349,11 @@ func load(handle uintptr, soname *Soname, path string) (*Library, error) {
 	return lib, nil
 }
 
-// poolWithoutStall is a function that pthreadpool has since the version whose
-// waiting threads yield to others.
+// poolWithoutStall is a function that pthreadpool has since the version whose waiting threads
+// yield.
 const poolWithoutStall = "pthreadpool_create_v2"
 
-// resolve finds the address of every function of the table by its C name.
+// resolve returns the address of every function of the table by its C name.
 func resolve(handle uintptr) (map[string]uintptr, error) {
 	table := reflect.TypeFor[Functions]()
 	found := make(map[string]uintptr, table.NumField())
@@ -371,8 +370,8 @@ func resolve(handle uintptr) (map[string]uintptr, error) {
 	return found, nil
 }
 
-// BuildIdentifier is a digest of the sources that the library was built from. Packed
-// weights are only valid for the library that packed them.
+// BuildIdentifier returns a digest of the sources that the library was built from. Packed weights
+// are only valid for the library that packed them.
 func (l *Library) BuildIdentifier() []byte {
 	n := l.BuildIdentifierSize()
 	p := l.BuildIdentifierData()

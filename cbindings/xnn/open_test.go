@@ -26,8 +26,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestOpenRefused wants a reason with the place's name for everything unusable.
-// Found tells a library from what is none, without opening it.
+// TestOpenRefused checks the reason and location of each error.
 func TestFound(t *testing.T) {
 	junk := filepath.Join(t.TempDir(), "libXNNPACK.so")
 	if err := os.WriteFile(junk, []byte("no library"), 0o600); err != nil {
@@ -80,8 +79,7 @@ func TestOpenRefused(t *testing.T) {
 	}
 }
 
-// TestOpenOtherSoname gives the system's libm the library's file name: the name in
-// the file counts.
+// TestOpenOtherSoname renames the system's libm: the soname in the file counts.
 func TestOpenOtherSoname(t *testing.T) {
 	xnntest.Library(t)
 	for _, pattern := range []string{"/lib/*/libm.so.6", "/usr/lib/*/libm.so.6"} {
@@ -98,8 +96,8 @@ func TestOpenOtherSoname(t *testing.T) {
 	t.Skip("needs libm.so.6 in a folder of the system's libraries")
 }
 
-// TestPlaces looks beside the executable, in the checkout and in the user's folder, and
-// never in one that somebody else can write to.
+// TestPlaces searches next to the executable, in the checkout and in the user's folder, but never
+// in a folder that another user can write to.
 func TestPlaces(t *testing.T) {
 	data := t.TempDir()
 	t.Setenv("XDG_DATA_HOME", data)

@@ -1,11 +1,10 @@
 package xnn
 
-// Soname is what the binding knows about one version of the library: the numbers
-// that XNNPACK changes between versions. Index Datatypes, Unary, Binary and Reduce
-// by the constants below.
+// Soname describes one version of the library: the numbers that XNNPACK changes between versions.
+// Datatypes, Unary, Binary and Reduce are indexed by the constants below.
 type Soname struct {
 	Name      string
-	Build     string // the upstream commit, for people
+	Build     string // the upstream commit, for messages
 	Datatypes [numDatatypes]int32
 	Unary     [numUnary]int32
 	Binary    [numBinary]int32
@@ -84,7 +83,7 @@ const (
 	numReduce
 )
 
-// sonames are the versions that the binding knows.
+// sonames are the supported versions.
 var sonames = []*Soname{{
 	Name:  "libXNNPACK.so.0.20241108",
 	Build: "4ea82e595b36",

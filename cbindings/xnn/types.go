@@ -14,10 +14,10 @@ type (
 	Threadpool   uintptr // pthreadpool_t
 )
 
-// Address is a pointer that XNNPACK keeps beyond the call.
+// Address is a pointer that XNNPACK keeps after the call.
 type Address uintptr
 
-// AddressOf is where the elements of s are, 0 if there are none. The caller keeps
+// AddressOf returns the address of the elements of s, 0 if there are none. The caller must keep
 // them alive and pinned as long as XNNPACK may use the address.
 func AddressOf[T any](s []T) Address {
 	if len(s) == 0 {
@@ -26,10 +26,10 @@ func AddressOf[T any](s []T) Address {
 	return addressOf(unsafe.SliceData(s))
 }
 
-// Limits and flags of xnnpack.h that no version changed.
+// Limits and flags of xnnpack.h that are the same in all versions.
 const (
 	MaxDims    = 6          // XNN_MAX_TENSOR_DIMS
-	ExtraBytes = 16         // XNN_EXTRA_BYTES: readable bytes behind every operand
+	ExtraBytes = 16         // XNN_EXTRA_BYTES: readable bytes after every operand
 	NoValue    = 0xFFFFFFFF // XNN_INVALID_VALUE_ID
 
 	ValueExternalInput  = 1 // XNN_VALUE_FLAG_EXTERNAL_INPUT
@@ -39,12 +39,12 @@ const (
 	FlagYieldWorkers   = 0x10 // XNN_FLAG_YIELD_WORKERS, of a runtime
 	FlagKeepDims       = 0x40 // XNN_FLAG_KEEP_DIMS, of a reduction
 
-	// FlagNoFusion keeps a runtime's nodes as they were defined
-	// (XNN_FLAG_NO_OPERATOR_FUSION of the internal header).
+	// FlagNoFusion disables the fusion of a runtime's nodes (XNN_FLAG_NO_OPERATOR_FUSION of the
+	// internal header).
 	FlagNoFusion = 0x80000000
 )
 
-// ExternalValue is struct xnn_external_value: where an input or output is.
+// ExternalValue is struct xnn_external_value: the location of an input or output.
 type ExternalValue struct {
 	ID   uint32
 	_    uint32
@@ -58,14 +58,14 @@ type BinaryParams struct{ OutputMin, OutputMax float64 }
 // negative slope of leaky_relu in the first.
 type UnaryParams [2]float32
 
-// ProfileInfo says what GetRuntimeProfilingInfo is asked for (enum xnn_profile_info).
+// ProfileInfo selects the result of GetRuntimeProfilingInfo (enum xnn_profile_info).
 type ProfileInfo uint32
 
-// The three questions.
+// Kinds of profiling information.
 const (
 	ProfileNumOperators   ProfileInfo = 0 // one uint
 	ProfileOperatorName   ProfileInfo = 1 // names, each ended by a zero byte
-	ProfileOperatorTiming ProfileInfo = 2 // one uint64 a name, microseconds
+	ProfileOperatorTiming ProfileInfo = 2 // one uint64 per name, microseconds
 )
 
 // Status is enum xnn_status.
@@ -94,7 +94,7 @@ func (s Status) String() string {
 	return fmt.Sprintf("status %d", uint32(s))
 }
 
-// Error is the status as the error of a named call, nil for Success.
+// Error returns the status as the error of the named call, nil for Success.
 func (s Status) Error(call string) error {
 	if s == Success {
 		return nil
@@ -102,7 +102,7 @@ func (s Status) Error(call string) error {
 	return &StatusError{Call: call, Status: s}
 }
 
-// StatusError is a call that XNNPACK refused.
+// StatusError is an unsuccessful status of a call.
 type StatusError struct {
 	Call   string // the C function
 	Status Status

@@ -2,38 +2,37 @@ package xnn
 
 import "sync"
 
-// WeightsStore keeps packed weights for the runtimes that are created with it
-// (struct xnn_weights_cache_provider). XNNPACK calls it from CreateRuntime alone, in
-// the order of the subgraph's nodes, on the calling goroutine.
+// WeightsStore stores packed weights for the runtimes that are created with it (struct
+// xnn_weights_cache_provider). XNNPACK calls it only from CreateRuntime, in the order of the
+// subgraph's nodes, on the calling goroutine.
 type WeightsStore interface {
-	// LookUp is where weights packed earlier under the key are, 0 if not known.
+	// LookUp returns the address of weights packed earlier under the key, 0 if unknown.
 	LookUp(key WeightsKey) Address
-	// Reserve gives 64-byte aligned space for weights about to be packed, 0 if there
-	// is none.
+	// Reserve returns 64-byte aligned memory for weights to be packed, 0 if there is none.
 	Reserve(size uint) Address
-	// Insert keeps size packed bytes at the address that Reserve gave, and returns
-	// where equal ones are from now on, which may be elsewhere. at is 0 for weights
-	// that LookUp found.
+	// Insert stores size packed bytes at the address that Reserve returned, and returns the address
+	// of equal bytes to use from now on, which may be different. at is 0 for weights that LookUp
+	// found.
 	Insert(key WeightsKey, at Address, size uint) Address
 }
 
-// WeightsKey is struct xnn_weights_cache_look_up_key: how the weights are packed, and
-// where the constants are that they are packed from. Quantization scales are packed
-// too but are not part of it.
+// WeightsKey is struct xnn_weights_cache_look_up_key: how the weights are packed, and the addresses
+// of the constants that they are packed from. Quantization scales are also packed but are not part
+// of it.
 type WeightsKey struct {
 	Seed         uint32
 	Kernel, Bias Address
 }
 
-// stores are the stores in use, by the number that C knows them by.
+// stores are the stores in use, by the number that C code refers to them by.
 var stores struct {
 	sync.RWMutex
 	next uintptr
 	by   map[uintptr]WeightsStore
 }
 
-// NewWeightsCache makes a cache for CreateRuntime. Runtimes that were created with it
-// use it until they are deleted; then Delete it.
+// NewWeightsCache returns a cache for CreateRuntime. Call Delete after the runtimes created with it
+// have been deleted.
 func NewWeightsCache(store WeightsStore) *StoreCache {
 	stores.Lock()
 	defer stores.Unlock()
@@ -45,13 +44,13 @@ func NewWeightsCache(store WeightsStore) *StoreCache {
 	return &StoreCache{WeightsCache: newProvider(stores.next), number: stores.next}
 }
 
-// StoreCache is a weights cache over a WeightsStore.
+// StoreCache is a weights cache backed by a WeightsStore.
 type StoreCache struct {
 	WeightsCache
 	number uintptr
 }
 
-// Delete ends the cache; the store's memory is the store's affair.
+// Delete frees the cache; the store manages its own memory.
 func (c *StoreCache) Delete() {
 	stores.Lock()
 	defer stores.Unlock()

@@ -35,7 +35,7 @@ func offset(a Address) uintptr {
 	return uintptr(a)
 }
 
-// callbacks are made once: purego never frees them.
+// callbacks are created once, because purego never frees them.
 var callbacks = sync.OnceValue(func() provider {
 	return provider{
 		lookUp: purego.NewCallback(func(store uintptr, k *lookUpKey) uintptr {
@@ -53,7 +53,7 @@ var callbacks = sync.OnceValue(func() provider {
 	}
 })
 
-// providers keeps what C points to alive; the caller holds the lock of stores.
+// providers keeps memory referenced from C alive; the caller holds the lock of stores.
 var providers = make(map[WeightsCache]*provider)
 
 func newProvider(store uintptr) WeightsCache {

@@ -146,7 +146,7 @@ func TestCalibrateRefuses(t *testing.T) {
 		{"npu calibrate P/chain/model.pte --reference " + some + input, 2, `delegate 0 output 0: usage: ` + some + `: array "0:0": reference values do not fit`},
 		{"npu calibrate P/digits.pte --input P/digits_in0.bin --reference " + good, 2, "no output of an EthosUBackend delegate has a stale type"},
 		{"npu calibrate P/chain/model.pte --reference " + good + input + " -o P/none/q.json", 2, "no such file or directory"},
-		{"P/chain/model.pte" + input, 3, "stale type of 8 outputs: delegate 0 output 0, sizes [1 6 16]: declared float32, the NPU writes int8"},
+		{"P/chain/model.pte" + input, 3, "stale type of 8 outputs: delegate 0 output 0, sizes 1x6x16: declared float32, the NPU writes int8"},
 	} {
 		file := filepath.Join(t.TempDir(), "q.json")
 		line := tt.line

@@ -30,7 +30,7 @@ func TestNPUCommands(t *testing.T) {
 		{"npu disasm P/digits.pte", 0, []string{`; method "forward", delegate 0`, "ethos-u85-256, COP1, 218 words",
 			"; input  0: region 1 at 0x400, [1 1 1 8 8 1]", "   73 NPU_OP_CONV", "; weights 8x3x3x1 (OHWI)", "NPU_OP_STOP"}},
 		{"npu disasm P/external.pte --data P/external_cmd.ptd --data P/external_weights.ptd", 0, []string{"218 words"}},
-		{"npu disasm P/external.pte", 4, []string{"give the .ptd file"}},
+		{"npu disasm P/external.pte", 4, []string{"pass the .ptd file"}},
 		{"npu trace P/digits.pte --input P/digits_in0.bin --dump " + dump, 0, []string{
 			"delegate 0     0  word    73  crc32 ", "NPU_OP_CONV", "word   216", "output 0: float32 1x10"}},
 		{"P/digits.pte --device nothing", 4, []string{"nothing: open: no such device"}},

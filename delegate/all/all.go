@@ -1,4 +1,4 @@
-// Package all lists the backends that this build holds.
+// Package all provides the backends of this build.
 package all
 
 import (
@@ -7,7 +7,7 @@ import (
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 )
 
-// Backends returns one of each.
+// Backends returns one of each backend, with default options.
 func Backends() []delegate.Backend {
 	return []delegate.Backend{
 		xnnpack.Backend{},

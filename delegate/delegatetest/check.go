@@ -9,7 +9,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Check reports what a graph has that none may have.
+// Check returns an error if a graph violates the rules of [delegate.Graph].
 func Check(g *delegate.Graph) error {
 	known := make([]bool, len(g.Values))
 	for v := range g.Values {
@@ -17,7 +17,7 @@ func Check(g *delegate.Graph) error {
 	}
 	for i, v := range g.Inputs {
 		if known[v] {
-			return fmt.Errorf("input %d, value %d: a constant, no tensor, or another input too", i, v)
+			return fmt.Errorf("input %d, value %d: not a tensor, a constant, or a duplicate", i, v)
 		}
 		known[v] = true
 	}
@@ -28,13 +28,13 @@ func Check(g *delegate.Graph) error {
 	}
 	for i, v := range g.Outputs {
 		if !known[v] || g.Writer(v) < 0 || slices.Contains(g.Outputs[:i], v) {
-			return fmt.Errorf("output %d, value %d: no call writes it, or it repeats", i, v)
+			return fmt.Errorf("output %d, value %d: not written by a call, or a duplicate", i, v)
 		}
 	}
 	return nil
 }
 
-// checkCall checks that what the call reads is known, and makes what it writes known.
+// checkCall checks that every value a call reads is known, and marks those it writes as known.
 func checkCall(g *delegate.Graph, i int, known []bool) error {
 	c := &g.Calls[i]
 	if want := 2; c.View && len(c.Args) != want || !c.View && len(c.Args) != c.Sig.Slots() {
@@ -42,12 +42,12 @@ func checkCall(g *delegate.Graph, i int, known []bool) error {
 	}
 	for _, v := range g.Reads(nil, i) {
 		if !known[v] {
-			return fmt.Errorf("it reads value %d before it is written", v)
+			return fmt.Errorf("reads value %d before it is written", v)
 		}
 	}
 	for _, v := range g.Writes(nil, i) {
 		if known[v] {
-			return fmt.Errorf("it writes value %d again", v)
+			return fmt.Errorf("writes value %d a second time", v)
 		}
 		known[v] = true
 	}

@@ -14,44 +14,45 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/npu"
 )
 
-// TraceEvent is one operation that has run. It is valid during the call.
+// TraceEvent reports an operation that has run. It is valid during the call.
 type TraceEvent struct {
 	Method    string
 	Delegate  int
-	Index     int // of the operation in the delegate's stream
+	Index     int // index of the operation in the delegate's command stream
 	Operation *npu.Operation
-	Memory    *npu.Memory // all regions, as the operation left them
+	Memory    *npu.Memory // all regions, after the operation
 }
 
 // Quantization is the scale and zero point of an output of a delegate.
 type Quantization struct {
-	Method   string // "" is any
-	Delegate int    // its place in the method's delegate list
-	Output   int    // of the delegate
+	Method   string // "" means any
+	Delegate int    // index in the method's list of delegates
+	Output   int    // index of the delegate's output
 	delegate.Quantization
 }
 
-// Backend compiles Vela payloads. The zero value is ready. It is safe for concurrent use.
+// Backend compiles Vela payloads. The zero value is ready to use. It is safe for concurrent use.
 type Backend struct {
-	// Device is "auto", "npu" (the software NPU), the name of another driver, or the path
-	// of a device ([ethosu.Open]). Empty means "auto".
+	// Device is "auto", "npu" (the software NPU), the name of another driver, or the path of a
+	// device (see [ethosu.Open]). Empty means "auto".
 	Device string
-	// QParams are how outputs are quantized whose declared type is not what the NPU writes.
+	// QParams are the scales and zero points of outputs whose declared type differs from the type
+	// that the NPU writes.
 	QParams []Quantization
-	// Trace is called after each operation of every run, by several units at once if they
-	// run so; the device must be the software NPU. It may be nil.
+	// Trace, if not nil, is called after each operation of every run, concurrently if units run
+	// concurrently. The device must be the software NPU.
 	Trace func(*TraceEvent)
-	// Calibrate is asked, in every run and by several units at once if they run so, how an
-	// output with a stale type is quantised; programs that have such outputs load then. An
-	// error ends the run. It may be nil.
+	// Calibrate, if not nil, is called in every run for each output with a stale type and returns
+	// its quantization; programs with such outputs then load. It is called concurrently if units
+	// run concurrently. An error ends the run.
 	Calibrate func(*Calibration) (delegate.Quantization, error)
 }
 
-// ID is the name by which programs ask for the delegate.
+// ID returns the name that identifies the delegate in programs.
 func (Backend) ID() string { return ID }
 
-// Probe reports the first device of the automatic choice; the software NPU is always
-// there. [ethosu.Drivers] tells of all.
+// Probe returns the status of the first device that "auto" selects; the software NPU is always
+// available. [ethosu.Drivers] lists all drivers.
 func (Backend) Probe() delegate.Status {
 	for _, d := range ethosu.Drivers() {
 		if !d.Auto {
@@ -64,8 +65,8 @@ func (Backend) Probe() delegate.Status {
 	return delegate.Status{Detail: "no device"}
 }
 
-// Compile reads a payload, checks it against the call's arguments and every address of
-// its command stream against its memory, and loads it onto a device.
+// Compile reads a payload, checks it against the call's arguments and every address of its command
+// stream against its memory regions, and loads it onto a device.
 func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Image, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -92,7 +93,7 @@ func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Ima
 	return im, nil
 }
 
-// program reads the driver payload and its command stream.
+// program parses the driver payload and its command stream.
 func (c *container) program(whole []byte) (*ethosu.Program, error) {
 	payload, err := isa.ParsePayload(c.commands)
 	if err != nil {
@@ -110,7 +111,7 @@ func (c *container) program(whole []byte) (*ethosu.Program, error) {
 	return p, nil
 }
 
-// Regions by the compiler's convention.
+// Region numbers used by the Vela compiler.
 const (
 	regionConstants = iota
 	regionScratch
@@ -119,8 +120,8 @@ const (
 	regionOutputs
 )
 
-// regions gives each region its memory. The payload does not say how much fast
-// scratch there must be: it is what the stream touches.
+// regions sets the memory regions. The payload does not contain the size of the fast scratch
+// region: it is derived from the addresses in the stream.
 func (c *container) regions(p *ethosu.Program) {
 	r := &p.Regions
 	r[regionConstants] = isa.Region{Kind: isa.Constants, Size: int64(len(c.weights)), Data: c.weights}
@@ -138,8 +139,8 @@ func (c *container) regions(p *ethosu.Program) {
 	}
 }
 
-// scratchBytes is the memory of one instance: the regions that a run writes, and the
-// software NPU's own.
+// scratchBytes returns the memory of one instance: the regions that a run writes, and the working
+// memory of the software NPU.
 func scratchBytes(p *ethosu.Program) (n int64) {
 	for i := range p.Regions {
 		if p.Regions[i].Kind.Writable() {
@@ -157,8 +158,7 @@ func bindings(records []record) []ethosu.Binding {
 	return out
 }
 
-// jobOptions reads the compile specs that are about running. Others are the
-// compiler's business.
+// jobOptions parses the compile specs that configure runs. Others only concern the compiler.
 func jobOptions(specs []delegate.CompileSpec) ethosu.JobOptions {
 	var o ethosu.JobOptions
 	for _, s := range specs {
@@ -177,7 +177,7 @@ func jobOptions(specs []delegate.CompileSpec) ethosu.JobOptions {
 	return o
 }
 
-// streamError makes an error about a command stream or driver payload the delegate's.
+// streamError wraps an error about a command stream or driver payload in a *delegate.Error.
 func streamError(err error) error {
 	reason := delegate.ErrPayload
 	if errors.Is(err, isa.ErrUnsupported) {
@@ -186,7 +186,7 @@ func streamError(err error) error {
 	return &delegate.Error{Backend: ID, Reason: reason, Place: "cmd_data", Err: err}
 }
 
-// deviceReasons maps a device's reasons to the delegate's.
+// deviceReasons maps device errors to delegate errors.
 var deviceReasons = []struct{ device, reason error }{
 	{ethosu.ErrMissing, delegate.ErrMissing},
 	{ethosu.ErrUnsupported, delegate.ErrUnsupported},

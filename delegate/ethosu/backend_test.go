@@ -26,14 +26,14 @@ func TestCompileFaults(t *testing.T) {
 		reason  error
 		want    string
 	}{
-		{"an output too many", delegate.Payload{Data: good, Args: append(specs[:2:2], specs[1])}, delegate.ErrPayload, "1 inputs and 1 outputs, the program's call 3 arguments"},
-		{"an output missing", delegate.Payload{Data: good, Args: specs[:1]}, delegate.ErrPayload, "1 arguments"},
-		{"float input", delegate.Payload{Data: good, Args: []*delegate.ArgSpec{arg(tensor.Float32, specs[0].Sizes...), specs[1]}}, delegate.ErrUnsupported, "input 0: elements of float32"},
+		{"an output too many", delegate.Payload{Data: good, Args: append(specs[:2:2], specs[1])}, delegate.ErrPayload, "1 inputs and 1 outputs, but the program's call has 3 arguments"},
+		{"an output missing", delegate.Payload{Data: good, Args: specs[:1]}, delegate.ErrPayload, "call has 1 arguments"},
+		{"float input", delegate.Payload{Data: good, Args: []*delegate.ArgSpec{arg(tensor.Float32, specs[0].Sizes...), specs[1]}}, delegate.ErrUnsupported, "input 0: got elements of float32"},
 		{"stale output", delegate.Payload{Data: good, Index: 3, Args: []*delegate.ArgSpec{specs[0], arg(tensor.Float32, specs[1].Sizes...)}}, delegate.ErrPayload, "stale type of 1 outputs: delegate 3 output 0, sizes"},
 		{"no such device", delegate.Payload{Data: good, Args: specs}, delegate.ErrMissing, "/dev/null"},
 		{"arena too small", delegate.Payload{Data: join(with(parts(good), "scratch_size", put(0, 2000))), Args: specs}, delegate.ErrPayload, ""},
-		{"scratch beyond the limit", delegate.Payload{Data: good, Args: specs, Limits: delegate.Limits{Scratch: 1000}}, delegate.ErrMemory, "bytes of working memory, the limit leaves 1000"},
-		{"scratch of 4 GiB", delegate.Payload{Data: join(with(parts(good), "scratch_size", put(0, -16))), Args: specs, Limits: delegate.Limits{Scratch: 1 << 30}}, delegate.ErrMemory, " bytes of working memory, the limit leaves 1073741824"},
+		{"scratch beyond the limit", delegate.Payload{Data: good, Args: specs, Limits: delegate.Limits{Scratch: 1000}}, delegate.ErrMemory, "bytes of working memory, more than the limit of 1000"},
+		{"scratch of 4 GiB", delegate.Payload{Data: join(with(parts(good), "scratch_size", put(0, -16))), Args: specs, Limits: delegate.Limits{Scratch: 1 << 30}}, delegate.ErrMemory, " bytes of working memory, more than the limit of 1073741824"},
 		{"driver payload", delegate.Payload{Data: join(with(parts(good), "cmd_data", func(p *part) { p.data[3] = '9' })), Args: specs}, delegate.ErrPayload, "COP9"},
 	}
 	for _, tt := range tests {
@@ -51,7 +51,7 @@ func TestCompileFaults(t *testing.T) {
 	}
 }
 
-// TestStaleType gives the scale and zero point of an output that is declared float32.
+// TestStaleType sets the scale and zero point of an output that is declared float32.
 func TestStaleType(t *testing.T) {
 	v := ethosutest.Find(t, "u55-128/conv3x3/d0")
 	specs, _ := args(t, v.Payload())

@@ -9,15 +9,15 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 )
 
-// container is a payload taken apart (vela_bin_stream): blocks of a name, a size and
-// bytes.
+// container is a parsed payload (vela_bin_stream), which consists of blocks of a name, a size and
+// data.
 type container struct {
 	commands []byte // the driver payload
 	weights  []byte // constants, region 0
 	scratch  int64  // bytes of region 1
 	inputs   []record
 	outputs  []record
-	permuted bool // written by ExecuTorch 0.7 or before: the runtime moves NCHW to NHWC and back
+	permuted bool // written by ExecuTorch 0.7 or earlier: the runtime converts NCHW to NHWC and back
 }
 
 // record is one input or output of the network.
@@ -28,7 +28,7 @@ type record struct {
 	region   int
 }
 
-// elements is the number of elements; it has been checked to fit.
+// elements returns the number of elements, which has been checked for overflow.
 func (r *record) elements() int {
 	n := 1
 	for _, s := range r.shape {
@@ -37,7 +37,7 @@ func (r *record) elements() int {
 	return n
 }
 
-// The format of a block: a name of 16 bytes, its size, a flag, and bytes that are 0.
+// Block format: a name of 16 bytes, the size, a flag, and zero bytes.
 const (
 	blockHeader = 32
 	nameBytes   = 16
@@ -47,11 +47,11 @@ const (
 	lastBlock   = "vela_end_stream"
 )
 
-// block is one block as it stands in the payload.
+// block is one block of the payload.
 type block struct {
-	kind int // in the list of blocks
+	kind int // index in blocks
 	name string
-	at   int // of its header
+	at   int // offset of its header
 	data []byte
 }
 
@@ -61,7 +61,7 @@ func malformed(place, format string, args ...any) error {
 	return delegate.Errorf(ID, delegate.ErrPayload, place, format, args...)
 }
 
-// parse reads a payload. named finds the bytes of external blocks, it may be nil.
+// parse parses a payload. named looks up the data of external blocks and may be nil.
 func parse(b []byte, named delegate.NamedData) (*container, error) {
 	if len(b) < 2*blockHeader || len(b)%blockAlign != 0 {
 		return nil, malformed("", "%d bytes, want a multiple of %d and at least %d", len(b), blockAlign, 2*blockHeader)
@@ -81,7 +81,7 @@ func parse(b []byte, named delegate.NamedData) (*container, error) {
 			return nil, err
 		}
 		if seen[blk.kind] {
-			return nil, malformed(blk.place(), "second block of its name")
+			return nil, malformed(blk.place(), "duplicate block")
 		}
 		seen[blk.kind] = true
 		if err := blocks[blk.kind].read(c, blk); err != nil {
@@ -101,18 +101,18 @@ func parse(b []byte, named delegate.NamedData) (*container, error) {
 
 func blockName(b []byte) string { return strings.TrimRight(string(b[:nameBytes]), "\x00") }
 
-// readBlock reads the block at an offset and finds the next one.
+// readBlock reads the block at an offset and returns the offset of the next one.
 func readBlock(b []byte, at int, named delegate.NamedData) (*block, int, error) {
 	blk := &block{name: blockName(b[at:]), at: at}
 	if blk.kind = kindOf(blk.name); blk.kind < 0 {
-		return nil, 0, malformed(blk.place(), "no such block")
+		return nil, 0, malformed(blk.place(), "unknown block")
 	}
 	blk.name = blocks[blk.kind].name
 	size := int64(binary.LittleEndian.Uint32(b[at+nameBytes:]))
 	padded := (size + blockAlign - 1) &^ (blockAlign - 1)
 	next := int64(at) + blockHeader + padded
 	if next > int64(len(b)) || blk.name != lastBlock && next > int64(len(b))-blockHeader {
-		return nil, 0, malformed(blk.place(), "%d bytes, %d are left", size, len(b)-at-blockHeader)
+		return nil, 0, malformed(blk.place(), "block of %d bytes, but only %d are left", size, len(b)-at-blockHeader)
 	}
 	blk.data = b[at+blockHeader : at+blockHeader+int(size)]
 	if b[at+nameBytes+4] != 0 {
@@ -125,7 +125,7 @@ func readBlock(b []byte, at int, named delegate.NamedData) (*block, int, error) 
 	return blk, int(next), nil
 }
 
-// kindOf is the block whose name s starts with, -1 if there is none.
+// kindOf returns the kind of the block whose name is a prefix of s, -1 if there is none.
 func kindOf(s string) int {
 	for i := range blocks {
 		if strings.HasPrefix(s, blocks[i].name) {
@@ -135,10 +135,10 @@ func kindOf(s string) int {
 	return -1
 }
 
-// external finds the bytes of a block that holds a key.
+// external looks up the data of a block that contains a key.
 func external(b *block, named delegate.NamedData) ([]byte, error) {
 	if b.name != "cmd_data" && b.name != "weight_data" {
-		return nil, malformed(b.place(), "external, only cmd_data and weight_data can be")
+		return nil, malformed(b.place(), "external data is allowed for cmd_data and weight_data only")
 	}
 	if len(b.data) != keyBytes {
 		return nil, malformed(b.place(), "key of %d bytes, want %d", len(b.data), keyBytes)
@@ -148,10 +148,10 @@ func external(b *block, named delegate.NamedData) ([]byte, error) {
 			return data, nil
 		}
 	}
-	return nil, delegate.Errorf(ID, delegate.ErrMissing, b.place(), "external data %q: give the .ptd file that holds it", b.data)
+	return nil, delegate.Errorf(ID, delegate.ErrMissing, b.place(), "external data %q: pass the .ptd file that contains it", b.data)
 }
 
-// blocks are the blocks of a payload; all must be there, once.
+// blocks are the block types of a payload; each must occur once.
 var blocks = [...]struct {
 	name string
 	read func(c *container, b *block) error
@@ -180,8 +180,8 @@ func (c *container) readScratch(b *block) error {
 	return nil
 }
 
-// Sizes of a record: six sizes, element size, offset and region; ExecuTorch 0.7 and
-// before wrote four sizes.
+// Record format: six sizes, element size, offset and region. ExecuTorch 0.7 and earlier wrote four
+// sizes.
 const (
 	recordBytes    = 36
 	oldRecordBytes = 28
@@ -237,12 +237,12 @@ func (r *record) read(b []byte) error {
 	return nil
 }
 
-// check compares the records with the memory that they lie in.
+// check checks that the records lie within their regions.
 func (c *container) check() error {
 	for _, list := range []struct {
 		name    string
 		records []record
-		own     int // region of direct drive
+		own     int // region used in direct drive
 	}{{"input", c.inputs, regionInputs}, {"output", c.outputs, regionOutputs}} {
 		for i := range list.records {
 			r := &list.records[i]
@@ -250,7 +250,7 @@ func (c *container) check() error {
 				return malformed(fmt.Sprintf("%s %d", list.name, i), "region %d, want %d or %d", r.region, regionScratch, list.own)
 			}
 			end := int64(r.offset) + int64(r.elements())*int64(r.elemSize)
-			if r.region == regionScratch && end > c.scratch { // the other regions are as large as their records
+			if r.region == regionScratch && end > c.scratch { // other regions are sized by their records
 				return malformed(fmt.Sprintf("%s %d", list.name, i), "bytes %#x to %#x of region %d, which has %#x", r.offset, end, r.region, c.scratch)
 			}
 		}

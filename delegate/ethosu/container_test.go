@@ -13,14 +13,14 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// part is one block of a payload that a test makes.
+// part is a block of a test payload.
 type part struct {
 	name     string
 	external bool
 	data     []byte
 }
 
-// parts takes a well-formed payload apart.
+// parts splits a well-formed payload into blocks.
 func parts(b []byte) (out []part) {
 	for len(b) >= blockHeader {
 		size := int(binary.LittleEndian.Uint32(b[nameBytes:]))
@@ -30,7 +30,7 @@ func parts(b []byte) (out []part) {
 	return out
 }
 
-// join makes a payload of parts.
+// join builds a payload from blocks.
 func join(list []part) (b []byte) {
 	for _, p := range list {
 		h := make([]byte, blockHeader)
@@ -45,7 +45,7 @@ func join(list []part) (b []byte) {
 	return b
 }
 
-// with returns parts with a change to the one of a name.
+// with returns blocks with a change to the one with the given name.
 func with(list []part, name string, change func(p *part)) []part {
 	out := append([]part(nil), list...)
 	for i := range out {
@@ -75,8 +75,8 @@ func TestParseFaults(t *testing.T) {
 		{"first block", append([]byte("x"), good[1:]...), delegate.ErrPayload, "first block"},
 		{"end cut off", good[:len(good)-32], delegate.ErrPayload, "last block"},
 		{"after the end", append(bytes.Clone(good), good[len(good)-32:]...), delegate.ErrPayload, "follow it"},
-		{"unknown block", join(with(list, "weight_data", func(p *part) { p.name = "bias_data" })), delegate.ErrPayload, "no such block"},
-		{"block twice", join(append(list[:2:2], list[1:]...)), delegate.ErrPayload, "second block"},
+		{"unknown block", join(with(list, "weight_data", func(p *part) { p.name = "bias_data" })), delegate.ErrPayload, "unknown block"},
+		{"block twice", join(append(list[:2:2], list[1:]...)), delegate.ErrPayload, "duplicate block"},
 		{"block missing", join(append(list[:5:5], list[6:]...)), delegate.ErrPayload, `no block "outputs"`},
 		{"size beyond the end", damaged(good, 32+16, 0x7fffffff), delegate.ErrPayload, "are left"},
 		{"size that wraps", damaged(good, 32+16, -1), delegate.ErrPayload, "are left"},
@@ -91,7 +91,7 @@ func TestParseFaults(t *testing.T) {
 		{"region 5", join(with(list, "outputs", put(36, 5))), delegate.ErrPayload, "region 5"},
 		{"input from the outputs' region", join(with(list, "inputs", put(36, 4))), delegate.ErrPayload, "region 4"},
 		{"key of the wrong length", join(with(list, "cmd_data", func(p *part) { p.external = true })), delegate.ErrPayload, "want 64"},
-		{"external block that cannot be", join(with(list, "inputs", func(p *part) { p.external = true })), delegate.ErrPayload, "only cmd_data"},
+		{"external data not allowed", join(with(list, "inputs", func(p *part) { p.external = true })), delegate.ErrPayload, "cmd_data and weight_data only"},
 		{"external data missing", join(with(list, "cmd_data", func(p *part) { p.external, p.data = true, bytes.Repeat([]byte("a"), 64) })), delegate.ErrMissing, ".ptd"},
 	}
 	for _, tt := range tests {
@@ -111,12 +111,12 @@ func damaged(b []byte, at int, v int32) []byte {
 	return out
 }
 
-// namedData holds external blocks.
+// namedData is the data of external blocks.
 type namedData map[string][]byte
 
 func (n namedData) Named(key string) ([]byte, bool) { b, ok := n[key]; return b, ok }
 
-// TestExternalBlocks moves the commands and the weights of a payload out of it.
+// TestExternalBlocks moves the commands and weights of a payload to external data.
 func TestExternalBlocks(t *testing.T) {
 	v := ethosutest.Find(t, "u85-256/digits_cnn/d0")
 	data, list := namedData{}, parts(v.Payload())
@@ -135,8 +135,8 @@ func TestExternalBlocks(t *testing.T) {
 	c.check(t, v)
 }
 
-// TestOldRecords reads the records that ExecuTorch 0.7 wrote, and moves channels as its
-// runtime did.
+// TestOldRecords reads records in the format of ExecuTorch 0.7 and permutes channels as its runtime
+// did.
 func TestOldRecords(t *testing.T) {
 	v := ethosutest.Find(t, "u55-128/relu/d0")
 	list := parts(v.Payload())
@@ -170,7 +170,7 @@ func TestOldRecords(t *testing.T) {
 	cl.check(t, v)
 }
 
-// A payload's keys are known whether their bytes are there or not.
+// A payload's keys are found whether their data is available or not.
 func TestBackendNames(t *testing.T) {
 	for file, want := range map[string]int{"external.pte": 2, "digits.pte": 0} {
 		program, err := os.ReadFile("../../testdata/ethosu/programs/" + file)

@@ -18,8 +18,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// A corpus is a folder of programs with vectors of their delegates' calls beside them:
-// model.pte, callK_inJ.bin, callK_outJ.bin, and .ptd files. Run its test with
+// A corpus is a folder of programs with test vectors for their delegate calls:
 //
 //	go test -tags corpus ./delegate/ethosu -run Corpus -corpus DIR
 var corpus = flag.String("corpus", "", "folder of programs with vectors of their delegates' calls")
@@ -78,7 +77,7 @@ func runProgram(t *testing.T, path string, pool *cpu.Pool) (calls int) {
 				t.Fatal(err)
 			}
 			if calls++; len(files) == 0 {
-				t.Log("no vectors: compiled only")
+				t.Log("no test vectors: only compiled")
 				continue
 			}
 			c.run(t, v)
@@ -107,8 +106,8 @@ func dataBeside(t *testing.T, path string) named {
 	return out
 }
 
-// TestDamaged compiles and runs the damaged payloads of a folder with the first input
-// that the undamaged ones would have: all must be refused.
+// TestDamaged compiles and runs the corrupted payloads of a folder with the first input of the
+// intact ones: all must fail.
 func TestDamaged(t *testing.T) {
 	files, _ := filepath.Glob(filepath.Join(*corpus, "*.vela"))
 	if len(files) == 0 {

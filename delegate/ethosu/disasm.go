@@ -9,9 +9,9 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/npu"
 )
 
-// Disassemble writes what is in a payload: its inputs and outputs, and the commands
-// with what they work on ([npu.Disassemble]). named finds external blocks, it may be
-// nil. It goes on after operations that are refused and returns the first error.
+// Disassemble writes the inputs, outputs and commands of a payload, with their operands
+// ([npu.Disassemble]). named looks up external blocks and may be nil. It continues after invalid
+// operations and returns the first error.
 func Disassemble(w io.Writer, payload []byte, named delegate.NamedData) error {
 	c, err := parse(payload, named)
 	if err != nil {
@@ -36,5 +36,5 @@ func Disassemble(w io.Writer, payload []byte, named delegate.NamedData) error {
 }
 
 func (r *record) String() string {
-	return fmt.Sprintf("region %d at %#x, %v, %d bytes an element", r.region, r.offset, r.shape, r.elemSize)
+	return fmt.Sprintf("region %d at %#x, %v, %d bytes per element", r.region, r.offset, r.shape, r.elemSize)
 }

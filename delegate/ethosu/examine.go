@@ -1,19 +1,19 @@
 package ethosu
 
-// Names implements delegate.Namer. It decodes nothing but names.
+// Names implements delegate.Namer. It only decodes keys.
 func (Backend) Names(payload []byte) ([]string, error) {
 	var asked keys
 	_, err := parse(payload, &asked)
-	if len(asked) > 0 { // the bytes that stand for them are not what a payload needs
+	if len(asked) > 0 { // the error results from the placeholder data
 		return asked, nil
 	}
 	return nil, err
 }
 
-// keys are the names that a payload asks for; nothing is found under them.
+// keys collects the requested keys and returns empty data for them.
 type keys []string
 
-// Named notes a name.
+// Named records a key.
 func (k *keys) Named(key string) ([]byte, bool) {
 	*k = append(*k, key)
 	return nil, true

@@ -16,7 +16,7 @@ type image struct {
 	options   ethosu.JobOptions
 	method    string
 	index     int
-	backend   *Backend // its options
+	backend   *Backend // with its options
 	device    ethosu.Device
 	network   ethosu.Network
 	scratch   int64 // memory of one unit
@@ -24,8 +24,8 @@ type image struct {
 	outputs   []transfer
 }
 
-// plan checks the arguments of the delegate's calls against the payload's records and
-// says how each gets in or out.
+// plan checks the arguments of the delegate's calls against the payload's records and prepares
+// their transfers.
 func (im *image) plan(p *delegate.Payload) error {
 	c := im.container
 	nin, nout := len(c.inputs), len(c.outputs)
@@ -33,7 +33,7 @@ func (im *image) plan(p *delegate.Payload) error {
 		return nil
 	}
 	if len(p.Args) != nin+nout {
-		return malformed("", "the payload has %d inputs and %d outputs, the program's call %d arguments", nin, nout, len(p.Args))
+		return malformed("", "the payload has %d inputs and %d outputs, but the program's call has %d arguments", nin, nout, len(p.Args))
 	}
 	for i := range c.inputs {
 		t, err := planInput(&c.inputs[i], p.Args[i], c.permuted)
@@ -59,8 +59,8 @@ func (im *image) plan(p *delegate.Payload) error {
 	return nil
 }
 
-// stale describes an output should its declared type be stale: how the caller says that it
-// is quantised, or how the program goes on with it.
+// stale describes an output in case its declared type is stale: its quantization according to the
+// caller or to the program's operators.
 func (im *image) stale(p *delegate.Payload, inputs, output int) *StaleOutput {
 	o := &StaleOutput{Method: p.Method, Delegate: p.Index, Output: output, Written: written(im.container.outputs[output].elemSize)}
 	a := p.Args[inputs+output]
@@ -83,12 +83,12 @@ func (im *image) stale(p *delegate.Payload, inputs, output int) *StaleOutput {
 	return o
 }
 
-// placed gives an error of a transfer its place.
+// placed adds a place to a transfer's error.
 func placed(place string, err error) error {
 	return &delegate.Error{Backend: ID, Reason: delegate.ErrUnsupported, Place: place, Err: err}
 }
 
-// Unit makes an instance with memory of its own.
+// Unit creates an instance with its own memory.
 func (im *image) Unit(in delegate.Instance) (delegate.Unit, error) {
 	o := im.options
 	o.Pool = in.Pool
@@ -106,13 +106,13 @@ func (im *image) Unit(in delegate.Instance) (delegate.Unit, error) {
 	observable, ok := job.(ethosu.Observable)
 	if !ok {
 		job.Close()
-		return nil, delegate.Errorf(ID, delegate.ErrUnsupported, "", "the device does not report single operations")
+		return nil, delegate.Errorf(ID, delegate.ErrUnsupported, "", "tracing: the device does not stop after each operation")
 	}
 	u.observe(observable)
 	return u, nil
 }
 
-// Close takes the program off its device.
+// Close unloads the network from its device.
 func (im *image) Close() error {
 	err := im.network.Close()
 	if e := im.device.Close(); err == nil {
@@ -124,24 +124,24 @@ func (im *image) Close() error {
 	return nil
 }
 
-// transfer is how one argument gets to the NPU or from it.
+// transfer describes how an argument is copied to or from the NPU's memory.
 type transfer struct {
 	rec      *record
-	bytes    int // of the argument
+	bytes    int // size of the argument
 	elements int
 	copy     func(t *transfer, dst, src []byte)
-	chunk    int // bytes of the argument that lie side by side at the NPU
-	stride   int // bytes at the NPU from one chunk to the next
+	chunk    int // bytes of the argument that are contiguous in the NPU's memory
+	stride   int // bytes in the NPU's memory from one chunk to the next
 	scale    float32
 	zero     int32
-	quant    *delegate.QuantUse // where scale and zero are from, nil where they are not used
-	stale    *StaleOutput       // of an output whose scale and zero are asked for in the run
+	quant    *delegate.QuantUse // origin of scale and zero, nil if unused
+	stale    *StaleOutput       // set for an output that is calibrated in each run
 }
 
-// copyBytes moves the argument as it is.
+// copyBytes copies the argument unchanged.
 func copyBytes(_ *transfer, dst, src []byte) { copy(dst, src) }
 
-// inputTypes are the element types that an input may have, by what the NPU reads.
+// inputTypes maps the supported types of inputs to the element size that the NPU reads.
 var inputTypes = [tensor.NumDTypes]int{tensor.Int32: 4, tensor.Int8: 1, tensor.Uint8: 1, tensor.Int16: 2, tensor.Bool: 1}
 
 func planInput(r *record, a *delegate.ArgSpec, permuted bool) (transfer, error) {
@@ -150,10 +150,10 @@ func planInput(r *record, a *delegate.ArgSpec, permuted bool) (transfer, error) 
 		return t, err
 	}
 	if inputTypes[a.DType] != r.elemSize {
-		return t, fmt.Errorf("elements of %v, the payload wants %d bytes each", a.DType, r.elemSize)
+		return t, fmt.Errorf("got elements of %v, want %d bytes each", a.DType, r.elemSize)
 	}
 	if t.elements != r.elements() {
-		return t, fmt.Errorf("%v with %d elements, the payload wants %v with %d", a.Sizes, t.elements, r.shape, r.elements())
+		return t, fmt.Errorf("got %s with %d elements, want %s with %d", tensor.FormatSizes(a.Sizes), t.elements, tensor.FormatSizes(r.shape[:]), r.elements())
 	}
 	t.copy = copyBytes
 	if permuted && channelsMove(a, r) {
@@ -162,7 +162,7 @@ func planInput(r *record, a *delegate.ArgSpec, permuted bool) (transfer, error) 
 	return t, nil
 }
 
-// newTransfer checks what holds for every argument.
+// newTransfer performs the checks common to all arguments.
 func newTransfer(r *record, a *delegate.ArgSpec) (transfer, error) {
 	t := transfer{rec: r}
 	if a == nil {
@@ -176,5 +176,5 @@ func newTransfer(r *record, a *delegate.ArgSpec) (transfer, error) {
 	return t, nil
 }
 
-// bytes is the size of the tensor at the NPU.
+// bytes returns the size of the tensor in the NPU's memory.
 func (r *record) bytes() int { return r.elements() * r.elemSize }

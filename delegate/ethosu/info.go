@@ -11,8 +11,8 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
-// CompiledFor is the NPU that a payload was compiled for. named finds the bytes of
-// external blocks, it may be nil. Errors are *delegate.Error.
+// CompiledFor returns the NPU configuration that a payload was compiled for. named looks up
+// external blocks and may be nil. Errors are *delegate.Error.
 func CompiledFor(payload []byte, named delegate.NamedData) (isa.Config, error) {
 	p, err := Commands(payload, named)
 	if err != nil {
@@ -21,8 +21,8 @@ func CompiledFor(payload []byte, named delegate.NamedData) (isa.Config, error) {
 	return p.Config, nil
 }
 
-// Commands is the command stream of a payload. It shares the payload's bytes. named finds
-// the bytes of external blocks, it may be nil. Errors are *delegate.Error.
+// Commands returns the command stream of a payload, sharing its bytes. named looks up external
+// blocks and may be nil. Errors are *delegate.Error.
 func Commands(payload []byte, named delegate.NamedData) (*isa.Payload, error) {
 	c, err := parse(payload, named)
 	if err != nil {
@@ -35,12 +35,12 @@ func Commands(payload []byte, named delegate.NamedData) (*isa.Payload, error) {
 	return p, nil
 }
 
-// Needs is the same for every job.
+// Needs returns the requirements, which are the same for every job.
 func (im *image) Needs() delegate.Needs {
 	return delegate.Needs{Inputs: len(im.container.inputs), Scratch: im.scratch, Profiling: int64(8 * im.program.Stream.Len())}
 }
 
-// Info describes the network and the device that it is on.
+// Info describes the network and its device.
 func (im *image) Info() delegate.Info {
 	p := im.program
 	info := delegate.Info{Engine: deviceName(im.device.Info()), Needs: im.Needs(), WeightBytes: int64(len(im.container.weights))}
@@ -63,7 +63,7 @@ func (im *image) Info() delegate.Info {
 	for i := range im.outputs {
 		if q := im.outputs[i].quant; q != nil {
 			info.Facts = append(info.Facts, [2]string{fmt.Sprintf("output %d", i),
-				fmt.Sprintf("quantised with scale %v and zero point %d, as %s says", q.Scale, q.ZeroPoint, q.By)})
+				fmt.Sprintf("quantized with scale %v and zero point %d (from %s)", q.Scale, q.ZeroPoint, q.By)})
 			as := *q
 			as.DType = written(im.container.outputs[i].elemSize)
 			info.Conversions = append(info.Conversions, delegate.Conversion{Output: i, QuantUse: as})
@@ -82,7 +82,7 @@ func deviceName(i ethosu.Info) string {
 	return i.Driver
 }
 
-// mode is the value of an operation's first field where it has a name.
+// mode returns the value of an operation's first field if it is a name.
 func mode(detail string) string {
 	_, value, _ := strings.Cut(strings.TrimSpace(detail), "=")
 	value, _, _ = strings.Cut(value, " ")
@@ -92,7 +92,7 @@ func mode(detail string) string {
 	return value
 }
 
-// histogram lists counts, the largest first.
+// histogram formats counts, largest first.
 func histogram(count map[string]int) string {
 	names := make([]string, 0, len(count))
 	for n := range count {

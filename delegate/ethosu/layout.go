@@ -9,11 +9,10 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// planOutput says how an output gets from the NPU to its tensor. The cases are those
-// of the Arm runtime (EthosUBackend.cpp, copy_with_layout_adjustment), decided at load.
-// o describes the output should its type be stale; asked says that a run asks how it is
-// quantised.
-func planOutput(r *record, a *delegate.ArgSpec, permuted bool, o *StaleOutput, asked bool) (transfer, error) {
+// planOutput prepares the transfer of an output from the NPU. The cases are those of the Arm
+// runtime (EthosUBackend.cpp, copy_with_layout_adjustment), decided at load. o describes the output
+// in case its type is stale; calibrated means that each run requests its quantization.
+func planOutput(r *record, a *delegate.ArgSpec, permuted bool, o *StaleOutput, calibrated bool) (transfer, error) {
 	t, err := newTransfer(r, a)
 	if err != nil {
 		return t, err
@@ -27,19 +26,19 @@ func planOutput(r *record, a *delegate.ArgSpec, permuted bool, o *StaleOutput, a
 		}
 		return t, nil
 	case t.elements == r.elements() && (!integer || a.DType.Size() > r.elemSize):
-		return t, t.requantize(o, asked)
+		return t, t.requantize(o, calibrated)
 	case integer:
 		return t, t.adjust(a.DType)
 	}
-	return t, fmt.Errorf("%v %s, the NPU writes %v %s", a.DType, tensor.FormatSizes(a.Sizes), written(r.elemSize), tensor.FormatSizes(r.shape[:]))
+	return t, fmt.Errorf("declared %v %s, the NPU writes %v %s", a.DType, tensor.FormatSizes(a.Sizes), written(r.elemSize), tensor.FormatSizes(r.shape[:]))
 }
 
-// adjust serves outputs whose size at the NPU is another than the tensor's: rows with
-// padding at their end, or 4-bit numbers. Rows are the record's last dimension.
+// adjust handles outputs whose size in the NPU's memory differs from the tensor's: rows with
+// trailing padding, or 4-bit integers. Rows are the record's last dimension.
 func (t *transfer) adjust(d tensor.DType) error {
 	rows := t.rec.elements() / t.rec.shape[5]
 	if t.bytes%rows != 0 {
-		return fmt.Errorf("%d bytes do not divide into the %d rows that the NPU writes", t.bytes, rows)
+		return fmt.Errorf("%d bytes are not divisible by the %d rows that the NPU writes", t.bytes, rows)
 	}
 	t.chunk, t.stride = t.bytes/rows, t.rec.shape[5]*t.rec.elemSize
 	if t.stride >= t.chunk {
@@ -47,7 +46,7 @@ func (t *transfer) adjust(d tensor.DType) error {
 		return nil
 	}
 	if t.chunk%t.stride != 0 {
-		return fmt.Errorf("rows of %d bytes of %v, the NPU writes %d", t.chunk, d, t.stride)
+		return fmt.Errorf("declared rows of %d bytes of %v, the NPU writes %d", t.chunk, d, t.stride)
 	}
 	factor := t.chunk / t.stride
 	if factor == 2 && t.rec.elemSize == 1 && d == tensor.Int8 {
@@ -58,7 +57,7 @@ func (t *transfer) adjust(d tensor.DType) error {
 		d, written(t.rec.elemSize), factor, t.rec.elemSize)
 }
 
-// written names what the NPU writes.
+// written returns the type that the NPU writes.
 func written(elemSize int) tensor.DType {
 	switch elemSize {
 	case 1:
@@ -71,7 +70,7 @@ func written(elemSize int) tensor.DType {
 	return tensor.Int64
 }
 
-// trim leaves out the padding at the end of each row.
+// trim removes the padding at the end of each row.
 func trim(t *transfer, dst, src []byte) {
 	for len(dst) >= t.chunk && t.chunk > 0 {
 		copy(dst[:t.chunk], src)
@@ -80,7 +79,7 @@ func trim(t *transfer, dst, src []byte) {
 	}
 }
 
-// unpackInt4 extends 4-bit numbers, the low half of a byte first.
+// unpackInt4 sign-extends 4-bit integers, low nibble first.
 func unpackInt4(_ *transfer, dst, src []byte) {
 	for i := range dst {
 		v := src[i/2] >> (4 * (i & 1))
@@ -88,12 +87,11 @@ func unpackInt4(_ *transfer, dst, src []byte) {
 	}
 }
 
-// requantize serves a tensor whose declared type is stale: the NPU writes quantised
-// numbers and the program was not told. With the scale and zero point the values can
-// be had, real ones where the program wants floats, the stored ones where it wants
-// wider integers; without them they would be wrong: a *StaleError, unless they will be
-// asked for in the run.
-func (t *transfer) requantize(o *StaleOutput, asked bool) error {
+// requantize handles a tensor whose declared type is stale: the NPU writes quantized integers, but
+// the exporter did not update the type. If scale and zero point are known, floats are dequantized,
+// and wider integers get the stored values. Otherwise the error is a *StaleError, unless each run
+// requests the quantization.
+func (t *transfer) requantize(o *StaleOutput, calibrated bool) error {
 	switch {
 	case t.rec.elemSize > 4:
 	case o.Declared == tensor.Float32:
@@ -104,7 +102,7 @@ func (t *transfer) requantize(o *StaleOutput, asked bool) error {
 	if t.copy == nil {
 		return fmt.Errorf("declared %v, the NPU writes %v: no conversion", o.Declared, o.Written)
 	}
-	if asked {
+	if calibrated {
 		t.stale = o
 		return nil
 	}
@@ -117,13 +115,13 @@ func (t *transfer) requantize(o *StaleOutput, asked bool) error {
 // quantized sets the scale and zero point.
 func (t *transfer) quantized(q *delegate.QuantUse) error {
 	if !(float32(q.Scale) > 0) || math.IsInf(float64(float32(q.Scale)), 0) || q.ZeroPoint < math.MinInt16 || q.ZeroPoint > math.MaxUint16 {
-		return fmt.Errorf("scale %v and zero point %d", q.Scale, q.ZeroPoint)
+		return fmt.Errorf("invalid scale %v and zero point %d", q.Scale, q.ZeroPoint)
 	}
 	t.scale, t.zero, t.quant = float32(q.Scale), int32(q.ZeroPoint), q
 	return nil
 }
 
-// dequantize computes real numbers as PyTorch's dequantize_per_tensor does.
+// dequantize converts like PyTorch's dequantize_per_tensor.
 func dequantize(t *transfer, dst, src []byte) {
 	for i := range t.elements {
 		v := float32(t.stored(src, i)-t.zero) * t.scale
@@ -131,7 +129,7 @@ func dequantize(t *transfer, dst, src []byte) {
 	}
 }
 
-// widen extends integers to the tensor's size.
+// widen sign-extends integers to the tensor's element size.
 func widen(t *transfer, dst, src []byte) {
 	size := t.bytes / t.elements
 	for i := range t.elements {
@@ -143,7 +141,7 @@ func widen(t *transfer, dst, src []byte) {
 	}
 }
 
-// stored is element i of what the NPU wrote.
+// stored returns element i as written by the NPU.
 func (t *transfer) stored(src []byte, i int) int32 {
 	switch t.rec.elemSize {
 	case 1:
@@ -154,8 +152,8 @@ func (t *transfer) stored(src []byte, i int) int32 {
 	return int32(binary.LittleEndian.Uint32(src[4*i:]))
 }
 
-// channelsMove reports the tensors that the runtime of ExecuTorch 0.7 and before moves
-// from NCHW to NHWC and back: rank 4 with one byte an element.
+// channelsMove reports whether the runtime of ExecuTorch 0.7 and earlier converts the tensor from
+// NCHW to NHWC and back: rank 4 with one byte per element.
 func channelsMove(a *delegate.ArgSpec, r *record) bool {
 	if len(a.Sizes) != 4 || a.DType != tensor.Int8 && a.DType != tensor.Bool {
 		return false
@@ -164,19 +162,19 @@ func channelsMove(a *delegate.ArgSpec, r *record) bool {
 	return r.shape == [6]int{1, 1, n, h, w, c}
 }
 
-// channelsLast moves bytes from NCHW to NHWC.
+// channelsLast converts from NCHW to NHWC.
 func channelsLast(t *transfer, dst, src []byte) {
 	n, pixels, c := t.rec.shape[2], t.rec.shape[3]*t.rec.shape[4], t.rec.shape[5]
 	transpose(dst, src, n, c, pixels)
 }
 
-// channelsFirst moves bytes from NHWC to NCHW.
+// channelsFirst converts from NHWC to NCHW.
 func channelsFirst(t *transfer, dst, src []byte) {
 	n, pixels, c := t.rec.shape[2], t.rec.shape[3]*t.rec.shape[4], t.rec.shape[5]
 	transpose(dst, src, n, pixels, c)
 }
 
-// transpose turns n matrices of rows by columns.
+// transpose transposes n matrices of rows by columns.
 func transpose(dst, src []byte, n, rows, columns int) {
 	for range n {
 		for i := range rows {

@@ -19,7 +19,7 @@ func arg(d tensor.DType, sizes ...int) *delegate.ArgSpec {
 	return &delegate.ArgSpec{DType: d, Sizes: sizes}
 }
 
-// TestOutputs goes through every way from the NPU's memory to a tensor.
+// TestOutputs covers all conversions from the NPU's memory to a tensor.
 func TestOutputs(t *testing.T) {
 	q := &delegate.Quantization{Scale: 0.5, ZeroPoint: 3}
 	tests := []struct {
@@ -30,12 +30,12 @@ func TestOutputs(t *testing.T) {
 		src  []byte
 		want any // elements, or part of the error
 	}{
-		{"as it is", rec(1, 4), arg(tensor.Int8, 2, 2), nil, []byte{1, 2, 3, 255}, []int8{1, 2, 3, -1}},
+		{"unchanged", rec(1, 4), arg(tensor.Int8, 2, 2), nil, []byte{1, 2, 3, 255}, []int8{1, 2, 3, -1}},
 		{"32 bits", rec(4, 1), arg(tensor.Int32, 1), nil, []byte{1, 2, 0, 0}, []int32{513}},
 		{"rows with padding", rec(1, 2, 4), arg(tensor.Int8, 2, 3), nil, []byte{1, 2, 3, 9, 4, 5, 6, 9}, []int8{1, 2, 3, 4, 5, 6}},
 		{"4-bit numbers", rec(1, 2, 1), arg(tensor.Int8, 2, 2), nil, []byte{0x1f, 0x87}, []int8{-1, 1, 7, -8}},
-		{"rows that do not divide", rec(1, 4, 3), arg(tensor.Int8, 5), nil, nil, "do not divide into the 4 rows"},
-		{"rows that do not expand", rec(1, 2, 2), arg(tensor.Int8, 2, 3), nil, nil, "rows of 3 bytes"},
+		{"rows not divisible", rec(1, 4, 3), arg(tensor.Int8, 5), nil, nil, "not divisible by the 4 rows"},
+		{"rows not expandable", rec(1, 2, 2), arg(tensor.Int8, 2, 3), nil, nil, "rows of 3 bytes"},
 		{"expanded four times", rec(1, 2, 2), arg(tensor.Int8, 2, 8), nil, nil, "expansion factor 4, element size 1"},
 		{"4-bit numbers that are not int8", rec(1, 2, 2), arg(tensor.Uint8, 2, 4), nil, nil, "declared uint8"},
 		{"stale float32", rec(1, 3), arg(tensor.Float32, 3), nil, nil, "declared float32, the NPU writes int8 (expansion factor 4, element size 1)"},
@@ -73,7 +73,7 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
-// staleOutput describes an output that is quantised by q, where that is not nil.
+// staleOutput describes an output quantized by q, if it is not nil.
 func staleOutput(r *record, a *delegate.ArgSpec, q *delegate.Quantization) *StaleOutput {
 	o := &StaleOutput{Written: written(r.elemSize)}
 	if a != nil {
@@ -112,9 +112,9 @@ func TestInputs(t *testing.T) {
 		{"bool", rec(1, 4), arg(tensor.Bool, 4), ""},
 		{"int16", rec(2, 4), arg(tensor.Int16, 2, 2), ""},
 		{"int32", rec(4, 4), arg(tensor.Int32, 4), ""},
-		{"float32", rec(4, 4), arg(tensor.Float32, 4), "elements of float32, the payload wants 4 bytes each"},
+		{"float32", rec(4, 4), arg(tensor.Float32, 4), "got elements of float32, want 4 bytes each"},
 		{"int64", rec(8, 4), arg(tensor.Int64, 4), "elements of int64"},
-		{"other size", rec(1, 4), arg(tensor.Int16, 4), "elements of int16, the payload wants 1 bytes each"},
+		{"other size", rec(1, 4), arg(tensor.Int16, 4), "got elements of int16, want 1 bytes each"},
 		{"other count", rec(1, 4), arg(tensor.Int8, 5), "with 5 elements"},
 		{"not a tensor", rec(1, 4), nil, "not a tensor"},
 	}

@@ -9,34 +9,35 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// StaleOutput is an output of a delegate whose declared type is not what the NPU writes.
+// StaleOutput is an output of a delegate whose declared type differs from the type that the NPU
+// writes.
 type StaleOutput struct {
 	Method   string
-	Delegate int          // its place in the method's delegate list
-	Output   int          // of the delegate
-	Declared tensor.DType // by the program
-	Written  tensor.DType // by the NPU
+	Delegate int          // index in the method's list of delegates
+	Output   int          // index of the delegate's output
+	Declared tensor.DType // type declared by the program
+	Written  tensor.DType // type written by the NPU
 	Sizes    []int        // as declared
 	DimOrder []uint8      // as declared, nil for contiguous
-	// Known is how the caller or the program says that the output is quantised, nil where
-	// none does. Err is a *delegate.QuantError where the program contradicts itself.
+	// Known is the quantization according to the caller or the program's operators, nil if unknown.
+	// Err is a *delegate.QuantError if the operators disagree.
 	Known *delegate.QuantUse
 	Err   error
 }
 
-// Calibration is a stale output in a run, as the NPU wrote it.
+// Calibration is a stale output in a run, as written by the NPU.
 type Calibration struct {
 	StaleOutput
-	Stored []int32 // in the order of the tensor's memory, valid during the call
+	Stored []int32 // in memory order, valid during the call
 }
 
-// StaleError is a program with outputs of delegates that are of a stale type and of which
-// nothing tells how they are quantised. [Backend.Survey] lists all of a method.
+// StaleError reports outputs of delegates whose declared type is stale and whose quantization is
+// unknown. [Backend.Survey] lists all outputs of a method.
 type StaleError struct {
 	Outputs []StaleOutput
 }
 
-// maxListed bounds the outputs that the text of an error names.
+// maxListed is the largest number of outputs in an error message.
 const maxListed = 256
 
 func (e *StaleError) Error() string {
@@ -54,23 +55,23 @@ func (e *StaleError) Error() string {
 		}
 		fmt.Fprintf(&entries, `{"method": %q, "delegate": %d, "output": %d, "scale": SCALE, "zero_point": ZERO}`, o.Method, o.Delegate, o.Output)
 	}
-	fmt.Fprintf(&s, " export the program again with an ExecuTorch that declares them as they are written,"+
-		" or give their scales and zero points (qparams; etrun npu calibrate fits them to reference values): [%s]", &entries)
+	fmt.Fprintf(&s, " export the program again with an ExecuTorch version that declares the written types,"+
+		" or set their scales and zero points (qparams; etrun npu calibrate fits them to reference values): [%s]", &entries)
 	return s.String()
 }
 
-// String names the output and what is wrong with it.
+// String describes the output and the mismatch.
 func (o *StaleOutput) String() string {
-	s := fmt.Sprintf("delegate %d output %d, sizes %v: declared %v, the NPU writes %v (expansion factor %d, element size %d)",
-		o.Delegate, o.Output, o.Sizes, o.Declared, o.Written, o.Declared.Size()/o.Written.Size(), o.Written.Size())
+	s := fmt.Sprintf("delegate %d output %d, sizes %s: declared %v, the NPU writes %v (expansion factor %d, element size %d)",
+		o.Delegate, o.Output, tensor.FormatSizes(o.Sizes), o.Declared, o.Written, o.Declared.Size()/o.Written.Size(), o.Written.Size())
 	if o.Err != nil {
-		s += ", and the program does not say how it is quantised: " + o.Err.Error()
+		s += "; quantization unknown: " + o.Err.Error()
 	}
 	return s
 }
 
-// Survey reports the stale outputs of all payloads at once, as a *StaleError. A payload
-// that cannot be compiled at all comes first: no quantisation mends it.
+// Survey reports the stale outputs of all payloads at once as a *StaleError. Other errors take
+// precedence, because no quantization fixes them.
 func (b Backend) Survey(payloads []*delegate.Payload) error {
 	var all StaleError
 	for _, p := range payloads {
@@ -91,8 +92,8 @@ func (b Backend) Survey(payloads []*delegate.Payload) error {
 	return &delegate.Error{Backend: ID, Reason: delegate.ErrPayload, Err: &all}
 }
 
-// calibrated is the transfer of an output as [Backend.Calibrate] says it is quantised,
-// from what the NPU wrote.
+// calibrated returns the transfer of an output with the quantization that [Backend.Calibrate]
+// returns for it.
 func (t *transfer) calibrated(b *Backend, src []byte) (*transfer, error) {
 	c := Calibration{StaleOutput: *t.stale, Stored: make([]int32, t.elements)}
 	for i := range c.Stored {

@@ -11,7 +11,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// stalePayload is delegate index of a program that declares its output float32.
+// stalePayload returns delegate index of a program that declares its output as float32.
 func stalePayload(t *testing.T, index int) (*ethosutest.Vector, *delegate.Payload) {
 	t.Helper()
 	v := ethosutest.Find(t, "u55-128/conv3x3/d0")
@@ -20,8 +20,8 @@ func stalePayload(t *testing.T, index int) (*ethosutest.Vector, *delegate.Payloa
 	return v, &delegate.Payload{Method: "forward", Index: index, Data: v.Payload(), Args: specs}
 }
 
-// TestQuantizationDisagrees gives an output two scales: that matters where its type is
-// stale and the integers are the NPU's, and nowhere else.
+// TestQuantizationDisagrees quantizes an output in two ways, which is an error only if its type is
+// stale and both use the NPU's integer type.
 func TestQuantizationDisagrees(t *testing.T) {
 	uses := []delegate.QuantUse{
 		{Quantization: delegate.Quantization{Scale: 0.5}, DType: tensor.Int8, By: "instruction 1 (x)"},
@@ -36,13 +36,13 @@ func TestQuantizationDisagrees(t *testing.T) {
 		scale float32
 		want  string // part of the error
 	}{
-		"two of the NPU's type":     {dtype: tensor.Float32, uses: uses, want: "value 7: instruction 1 (x) takes it with scale 0.5 and zero point 0, instruction 4 (y) with scale 0.5 and zero point 1"},
+		"two of the NPU's type":     {dtype: tensor.Float32, uses: uses, want: "value 7: instruction 1 (x) uses scale 0.5 and zero point 0, instruction 4 (y) uses scale 0.5 and zero point 1"},
 		"one of another type":       {dtype: tensor.Float32, uses: uses[1:], scale: 0.5},
 		"only one of another type":  {dtype: tensor.Float32, uses: uses[2:], want: "declared float32"},
 		"the true type":             {dtype: tensor.Int8, uses: uses},
-		"the caller knows":          {dtype: tensor.Float32, uses: uses, list: given, scale: 2},
+		"set by the caller":         {dtype: tensor.Float32, uses: uses, list: given, scale: 2},
 		"wider integers":            {dtype: tensor.Int16, uses: uses[2:], scale: 0.1},
-		"wider integers, two sizes": {dtype: tensor.Int16, uses: uses[1:], want: "and the program does not say"},
+		"wider integers, two sizes": {dtype: tensor.Int16, uses: uses[1:], want: "quantization unknown"},
 	} {
 		_, p := stalePayload(t, 2)
 		out := *p.Args[1]
@@ -66,8 +66,8 @@ func TestQuantizationDisagrees(t *testing.T) {
 	}
 }
 
-// TestSurvey lists the stale outputs of several delegates at once, but for what keeps a
-// program from running with any quantisation.
+// TestSurvey lists the stale outputs of several delegates at once; errors that no quantization
+// fixes take precedence.
 func TestSurvey(t *testing.T) {
 	var payloads []*delegate.Payload
 	for _, index := range []int{0, 3, 7} {
@@ -80,22 +80,22 @@ func TestSurvey(t *testing.T) {
 	if !ok || !errors.Is(err, delegate.ErrPayload) || len(stale.Outputs) != 2 || stale.Outputs[1].Delegate != 7 {
 		t.Fatalf("got %v, want outputs of delegates 0 and 7", err)
 	}
-	for _, want := range []string{"stale type of 2 outputs: delegate 0 output 0, sizes [", "; delegate 7 output 0, ",
+	for _, want := range []string{"stale type of 2 outputs: delegate 0 output 0, sizes 1x", "; delegate 7 output 0, ",
 		`[{"method": "forward", "delegate": 0, "output": 0, "scale": SCALE, "zero_point": ZERO}, {"method": "forward", "delegate": 7,`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want …%s…", err, want)
 		}
 	}
 	if err := b.Survey(payloads[1:2]); err != nil {
-		t.Errorf("with the quantisation: %v", err)
+		t.Errorf("with the quantization: %v", err)
 	}
 	payloads[2].Args = append(payloads[2].Args, payloads[2].Args[1]) // an output that the compiler dropped
-	if err := b.Survey(payloads); err == nil || !strings.Contains(err.Error(), "delegate 7") || !strings.Contains(err.Error(), "the program's call 3 arguments") {
+	if err := b.Survey(payloads); err == nil || !strings.Contains(err.Error(), "delegate 7") || !strings.Contains(err.Error(), "but the program's call has 3 arguments") {
 		t.Errorf("got %v, want the dropped output", err)
 	}
 }
 
-// TestStaleErrorText bounds the text.
+// TestStaleErrorText checks the limit on listed outputs.
 func TestStaleErrorText(t *testing.T) {
 	e := &StaleError{Outputs: make([]StaleOutput, 1000)}
 	for i := range e.Outputs {
@@ -106,7 +106,7 @@ func TestStaleErrorText(t *testing.T) {
 	}
 }
 
-// TestCalibrate asks for the quantisation in the run, with what the NPU wrote.
+// TestCalibrate requests the quantization in the run, with the values that the NPU wrote.
 func TestCalibrate(t *testing.T) {
 	v, p := stalePayload(t, 2)
 	var asked Calibration

@@ -13,27 +13,27 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// unit is a network with memory of its own.
+// unit is a network with its own memory.
 type unit struct {
 	image   *image
 	job     ethosu.Job
 	regions [isa.NumRegions][]byte
 
 	profiling  bool
-	operations []npu.Operation // where they are traced or were measured
-	times      []time.Duration // of the operations of the last Execute, if it was measured
+	operations []npu.Operation // if traced or measured
+	times      []time.Duration // durations of the operations of the last Execute, if measured
 	last       time.Time
 	after      npu.Trace // observed
 	see        func(*delegate.NodeValues)
-	told       delegate.NodeValues
+	shown      delegate.NodeValues
 }
 
-// Execute copies all inputs to the NPU's memory, runs the network, and copies the
-// outputs out; inputs and outputs may share the memory.
+// Execute copies all inputs to the NPU's memory, runs the network, and copies the outputs; inputs
+// and outputs may share memory.
 func (u *unit) Execute(ctx context.Context, args []*tensor.Value) error {
 	im := u.image
 	if len(args) != len(im.inputs)+len(im.outputs) {
-		return delegate.Errorf(ID, delegate.ErrArgument, "", "%d arguments, want %d", len(args), len(im.inputs)+len(im.outputs))
+		return delegate.Errorf(ID, delegate.ErrArgument, "", "got %d arguments, want %d", len(args), len(im.inputs)+len(im.outputs))
 	}
 	for i := range im.inputs {
 		t := &im.inputs[i]
@@ -63,24 +63,24 @@ func (u *unit) Execute(ctx context.Context, args []*tensor.Value) error {
 	return nil
 }
 
-// at is the memory of a record.
+// at returns the memory of a record.
 func (u *unit) at(r *record) []byte {
 	return u.regions[r.region][r.offset:][:r.bytes()]
 }
 
-// argument is the bytes of a call's argument, which must be as the program declared.
+// argument returns the bytes of a call's argument, which must have the declared size.
 func (t *transfer) argument(what string, i int, v *tensor.Value) ([]byte, error) {
 	if v.Kind != tensor.KindTensor || v.Tensor == nil {
-		return nil, delegate.Errorf(ID, delegate.ErrArgument, fmt.Sprintf("%s %d", what, i), "%v, want a tensor", v.Kind)
+		return nil, delegate.Errorf(ID, delegate.ErrArgument, fmt.Sprintf("%s %d", what, i), "got %v, want a tensor", v.Kind)
 	}
 	if b := v.Tensor.Data; len(b) == t.bytes && v.Tensor.NBytes() == t.bytes {
 		return b, nil
 	}
-	return nil, delegate.Errorf(ID, delegate.ErrArgument, fmt.Sprintf("%s %d", what, i), "%v with %d bytes, want %d",
+	return nil, delegate.Errorf(ID, delegate.ErrArgument, fmt.Sprintf("%s %d", what, i), "got %v with %d bytes, want %d",
 		v.Tensor, v.Tensor.NBytes(), t.bytes)
 }
 
-// failed reports the end of the caller's context as such.
+// failed returns the cause of the context if it ended the run.
 func (u *unit) failed(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		return context.Cause(ctx)
@@ -96,7 +96,7 @@ func (u *unit) Close() error {
 	return nil
 }
 
-// SetProfiling measures operations where the device stops after each.
+// SetProfiling switches the measurement of operations, if the device can stop after each.
 func (u *unit) SetProfiling(on bool) error {
 	o, ok := u.job.(ethosu.Observable)
 	if !ok {
@@ -107,7 +107,7 @@ func (u *unit) SetProfiling(on bool) error {
 	return nil
 }
 
-// observe has the device stop after each operation, if someone wants to know of it.
+// observe makes the device stop after each operation if it is traced, measured or viewed.
 func (u *unit) observe(o ethosu.Observable) {
 	if !u.profiling && u.see == nil && u.image.backend.Trace == nil {
 		o.Observe(nil)
@@ -141,20 +141,20 @@ func (u *unit) observed(i int, mem *npu.Memory) error {
 	return nil
 }
 
-// show tells of the bytes that operation i has written, those between its rows included.
+// show reports the bytes that operation i has written, including gaps between rows.
 func (u *unit) show(i int, mem *npu.Memory) {
 	op := &u.operations[i]
-	u.told = delegate.NodeValues{Index: i, Name: op.Name, Written: true, Values: u.told.Values[:0]}
+	u.shown = delegate.NodeValues{Index: i, Name: op.Name, Written: true, Values: u.shown.Values[:0]}
 	for k, r := range op.Writes {
 		t := tensor.Make(tensor.Uint8, []int{int(r.Hi - r.Lo)}, nil, tensor.Static)
 		t.Bind(mem[r.Region][r.Lo:r.Hi])
-		u.told.Values = append(u.told.Values, delegate.NodeValue{Index: k, Value: tensor.TensorValue(t)})
+		u.shown.Values = append(u.shown.Values, delegate.NodeValue{Index: k, Value: tensor.TensorValue(t)})
 	}
-	u.see(&u.told)
+	u.see(&u.shown)
 }
 
-// View implements delegate.Viewer where the device stops after each operation: the software
-// NPU. What an operation has written are bytes, in the NPU's layouts.
+// View implements delegate.Viewer if the device stops after each operation: the software NPU.
+// Values are the written bytes in the NPU's layout.
 func (u *unit) View(see func(*delegate.NodeValues)) {
 	if o, ok := u.job.(ethosu.Observable); ok {
 		u.see = see

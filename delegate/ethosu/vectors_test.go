@@ -13,8 +13,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// args describes a payload's arguments as a program would: integers of the size that
-// the payload's records have.
+// args describes a payload's arguments as integers of the element size in its records.
 func args(t testing.TB, b []byte) (specs []*delegate.ArgSpec, inputs int) {
 	t.Helper()
 	c, err := parse(b, nil)
@@ -31,7 +30,7 @@ func argsOf(c *container) (specs []*delegate.ArgSpec) {
 	return specs
 }
 
-// call is a compiled payload with tensors to call it with.
+// call is a compiled payload with the tensors of a call.
 type call struct {
 	unit   delegate.Unit
 	values []*tensor.Value
@@ -70,7 +69,7 @@ func closeAll(t testing.TB, closers ...func() error) {
 	}
 }
 
-// run executes the call with a vector's inputs.
+// run executes the call with a test vector's inputs.
 func (c *call) run(t testing.TB, v *ethosutest.Vector) {
 	t.Helper()
 	for i := range c.inputs {
@@ -83,7 +82,7 @@ func (c *call) run(t testing.TB, v *ethosutest.Vector) {
 	}
 }
 
-// check compares the outputs with a vector's, byte by byte.
+// check compares the outputs with the expected bytes.
 func (c *call) check(t testing.TB, v *ethosutest.Vector) {
 	t.Helper()
 	for i, out := range c.values[c.inputs:] {
@@ -103,11 +102,12 @@ func (c *call) check(t testing.TB, v *ethosutest.Vector) {
 				}
 			}
 		}
-		t.Errorf("output %d: %d of %d bytes differ, the first at %d: %d, want %d", i, bad, len(want), first, int8(got[first]), int8(want[first]))
+		t.Errorf("output %d: %d of %d bytes differ, first at %d: got %d, want %d", i, bad, len(want), first, int8(got[first]), int8(want[first]))
 	}
 }
 
-// compileAndRun runs a payload of any contents with arguments of its own records.
+// compileAndRun compiles arbitrary bytes and runs them with arguments that match the payload's
+// records.
 func compileAndRun(b []byte) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -134,8 +134,7 @@ func compileAndRun(b []byte) error {
 	return u.Execute(ctx, values)
 }
 
-// TestVectors runs every payload of the test archives: results are exact, the first
-// time and again.
+// TestVectors runs every payload of the test archives twice: results must be exact.
 func TestVectors(t *testing.T) {
 	pool := cpu.NewPool(2)
 	defer pool.Close()

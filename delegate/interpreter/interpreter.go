@@ -1,5 +1,5 @@
-// Package interpreter (no compatibility promise) executes graphs call by call, with the
-// operators that the calls name: what a backend's units do with a graph, it does as well.
+// Package interpreter (no compatibility promise) executes graphs call by call with the operators of
+// the calls, as a reference for the units of backends.
 package interpreter
 
 import (
@@ -13,18 +13,18 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Unit executes a graph. It has memory of its own for tensors that no caller brings; those
-// that are not needed at the same time share it. One goroutine uses it at a time.
+// Unit executes a graph. It has its own memory for tensors that are not arguments; tensors with
+// disjoint lifetimes share it. One goroutine uses it at a time.
 type Unit struct {
 	graph  *delegate.Graph
 	ctx    *kernels.Ctx
 	values []tensor.Value
-	args   []int // the values that callers bring
+	args   []int // the values passed as arguments
 	blocks [][]byte
-	calls  []kernels.Call // of the arguments last given
+	calls  []kernels.Call // for the last arguments
 }
 
-// Bytes is the size of a unit's own memory.
+// Bytes returns the size of a unit's own memory.
 func Bytes(g *delegate.Graph) (n int64) {
 	for _, size := range place(g).sizes {
 		n += size
@@ -39,14 +39,14 @@ func New(g *delegate.Graph, pool *cpu.Pool) *Unit {
 	for _, size := range places.sizes {
 		u.blocks = append(u.blocks, tensor.AlignedBytes(int(size)))
 	}
-	brought := make(map[int]bool)
+	external := make(map[int]bool)
 	for _, v := range u.args {
-		brought[v] = true
+		external[v] = true
 	}
 	for v := range g.Values {
 		from := &g.Values[v]
 		u.values[v] = from.Scalar()
-		if from.Kind == tensor.KindTensor && !brought[v] {
+		if from.Kind == tensor.KindTensor && !external[v] {
 			u.values[v].Tensor = u.tensor(from, places.block[v])
 		}
 	}
@@ -59,7 +59,7 @@ func New(g *delegate.Graph, pool *cpu.Pool) *Unit {
 	return u
 }
 
-// tensor makes a constant, or a tensor in a block of the unit's memory; a view has no block.
+// tensor creates a constant, or a tensor in a block of the unit's memory; a view has no block.
 func (u *Unit) tensor(from *delegate.GraphValue, block int) *tensor.Tensor {
 	t := tensor.Make(from.DType, from.Sizes, from.DimOrder, from.Dynamism)
 	switch {
@@ -84,14 +84,14 @@ func (u *Unit) slots(items []int) []*tensor.Value {
 	return list
 }
 
-// Blocks is the unit's own memory. Nothing in it outlasts an Execute.
+// Blocks returns the unit's own memory. Its contents are not preserved between calls of Execute.
 func (u *Unit) Blocks() [][]byte { return u.blocks }
 
-// Value is the value of the graph as the last Execute left it, of a tensor that no other
-// one has taken the memory of.
+// Value returns a value of the graph after the last Execute. A tensor's memory may have been
+// reused.
 func (u *Unit) Value(v int) *tensor.Value { return &u.values[v] }
 
-// Execute makes the calls of the graph, in order.
+// Execute executes the calls of the graph in order.
 func (u *Unit) Execute(_ context.Context, args []*tensor.Value) error {
 	if err := u.Bind(args); err != nil {
 		return err
@@ -117,7 +117,7 @@ func Name(c *delegate.GraphCall) string {
 	return c.Op.Name()
 }
 
-// Bind gives the graph's values the tensors of the arguments of the next Execute.
+// Bind assigns the arguments of the next Execute to the graph's values.
 func (u *Unit) Bind(args []*tensor.Value) error {
 	same := u.calls != nil
 	for k, v := range u.args {
@@ -129,7 +129,7 @@ func (u *Unit) Bind(args []*tensor.Value) error {
 	for k, v := range u.args {
 		from := &u.graph.Values[v]
 		if t := args[k].Tensor; args[k].Kind != tensor.KindTensor || t.DType != from.DType || t.Rank() != len(from.Sizes) {
-			return delegate.Errorf("interpreter", delegate.ErrArgument, fmt.Sprintf("argument %d", k), "%v, want %v%v", t, from.DType, from.Sizes)
+			return delegate.Errorf("interpreter", delegate.ErrArgument, fmt.Sprintf("argument %d", k), "got %v, want %v %s", t, from.DType, tensor.FormatSizes(from.Sizes))
 		}
 		u.values[v].Tensor = args[k].Tensor
 	}
@@ -146,5 +146,5 @@ func (u *Unit) Bind(args []*tensor.Value) error {
 	return nil
 }
 
-// Close does nothing: the memory is Go's.
+// Close does nothing: the memory is garbage collected.
 func (*Unit) Close() error { return nil }

@@ -6,15 +6,15 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 )
 
-// places says which block of a unit's memory a tensor has.
+// places assigns tensors to blocks of a unit's memory.
 type places struct {
 	sizes []int64 // of the blocks
 	block []int   // by value, -1 for none
 }
 
-// place gives each tensor that a call writes, and that no caller brings, a block: the
-// smallest free one that it fits into, else the largest free one, which grows, else a new
-// one. A block is free again after the last call that reads the tensor or a view of it.
+// place assigns a block to each tensor that a call writes and that is not an argument: the smallest
+// free block that is large enough, else the largest free one, which grows, else a new one. A block
+// is free after the last call that reads the tensor or a view of it.
 func place(g *delegate.Graph) places {
 	p := placer{places: places{block: make([]int, len(g.Values))}, g: g, last: make([]int, len(g.Values)), root: make([]int, len(g.Values))}
 	p.setLast()
@@ -41,11 +41,11 @@ type placer struct {
 	places
 	g    *delegate.Graph
 	last []int // by tensor: the last call that needs its bytes
-	root []int // by tensor: whose bytes it has, itself for its own
+	root []int // by tensor: the tensor whose memory it uses, itself if its own
 	free []int // blocks
 }
 
-// setLast finds what each tensor's bytes are needed for.
+// setLast computes the last use of each tensor's memory.
 func (p *placer) setLast() {
 	for v := range p.g.Values {
 		p.block[v], p.root[v] = -1, v
@@ -62,7 +62,7 @@ func (p *placer) setLast() {
 	}
 }
 
-// take gives a tensor a block.
+// take assigns a block to a tensor.
 func (p *placer) take(v int) {
 	want := p.g.Values[v].NBytes()
 	best := -1

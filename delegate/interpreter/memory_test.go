@@ -10,8 +10,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// TestPlace gives the tensors of random graphs memory: no two that are needed at the same
-// time share a block, and each fits.
+// TestPlace assigns memory to the tensors of random graphs: tensors with overlapping lifetimes do
+// not share a block, and every tensor fits its block.
 func TestPlace(t *testing.T) {
 	sig, err := kernels.ParseSchema("test::add.out(Tensor a, Tensor b, *, Tensor(a!) out)")
 	if err != nil {
@@ -53,7 +53,7 @@ func TestPlace(t *testing.T) {
 			y := c.Args[len(c.Args)-1]
 			if c.View || slices.Contains(g.Outputs, y) {
 				if p.block[y] != -1 {
-					t.Fatalf("seed %d: tensor %d has memory that nobody needs", seed, y)
+					t.Fatalf("seed %d: tensor %d has memory that it does not need", seed, y)
 				}
 				continue
 			}
@@ -68,6 +68,6 @@ func TestPlace(t *testing.T) {
 		}
 	}
 	if shared < 300 {
-		t.Errorf("%d blocks were used again: the test shows nothing", shared)
+		t.Errorf("only %d blocks were reused, want at least 300", shared)
 	}
 }

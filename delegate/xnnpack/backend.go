@@ -1,14 +1,13 @@
-// Package xnnpack runs the payloads of ExecuTorch's XNNPACK delegate: graphs of
-// neural network operations.
+// Package xnnpack is the delegate for ExecuTorch's XNNPACK payloads: graphs of neural network
+// operations.
 //
-// A payload is read and checked in Go, byte by byte, into a graph. Two engines run
-// graphs: the native one hands them to libXNNPACK, the reference one computes them in
-// Go, on any machine. Each kind of node is one row of a table, where its reading,
-// checking, shapes, hand-over to the library and reference stand together.
+// A payload is parsed and completely validated in Go. Two engines run the resulting graph: the
+// native engine uses libXNNPACK, the reference engine computes in Go on any machine. A table has
+// one entry per kind of node, with its parser, checks, shape inference, XNNPACK definition and
+// reference implementation.
 //
-// Graphs of operators, which lowering hands over, become the same graphs by another
-// table: a row for each operator says which nodes it becomes. A graph made so is checked
-// as that of a payload is.
+// Graphs of ATen operators from lowering are converted to the same graphs by a second table, with
+// one entry per operator. The results are validated like payloads.
 package xnnpack
 
 import (
@@ -21,39 +20,41 @@ import (
 	"github.com/etrun-go/etrun/hal/cpu"
 )
 
-// Engine says what runs graphs.
+// Engine selects the implementation that runs graphs.
 type Engine string
 
-// Engines. Auto chooses for each graph the one that is estimated to be faster; the reference
-// engine where the library is missing or may not have the graph; and the native one wherever it
-// can with a WeightsCache, which keeps the library's weights.
+// Engines. EngineAuto selects the engine that is estimated to be faster for each graph. It uses the
+// reference engine if the library is not available or does not support the graph. With a
+// WeightsCache, which stores the library's packed weights, it uses the native engine wherever
+// possible.
 const (
 	EngineAuto      Engine = "auto"
 	EngineNative    Engine = "native"    // libXNNPACK
 	EngineReference Engine = "reference" // Go
 )
 
-// Engines lists the engines by name.
+// Engines lists all engines.
 var Engines = []Engine{EngineAuto, EngineNative, EngineReference}
 
-// Backend compiles payloads of the XNNPACK delegate. The zero value is ready.
+// Backend compiles payloads of the XNNPACK delegate. The zero value is ready to use.
 type Backend struct {
 	Engine       Engine // empty means EngineAuto
-	Library      string // libXNNPACK's file or folder, see [xnn.Open]; empty means that it is searched for
-	WeightsCache string // folder where packed weights are kept for later processes, empty for none
-	MapWeights   bool   // map files of packed weights, which then must not change, and share them with other processes
-	NoRepair     bool   // take payloads as they are written, with the faults of exporters that are mended otherwise
-	// Values keeps what every node computes in memory of its own, so that observers can see
-	// it (see [delegate.Viewer]). It takes more memory and time.
+	Library      string // path of libXNNPACK or its folder, see [xnn.Open]; empty means to search for it
+	WeightsCache string // folder in which packed weights are stored for later processes, empty for none
+	MapWeights   bool   // map files of packed weights, sharing them with other processes; the files must not change
+	NoRepair     bool   // disable the repair of known exporter faults in payloads
+	// Values gives the result of every node its own memory, so that observers can see it (see
+	// [delegate.Viewer]). This costs memory and time.
 	Values bool
-	// KeepConstants gives no memory of constants back, so that Info shows them.
+	// KeepConstants disables the release of constants that have been packed, so that Info contains
+	// them.
 	KeepConstants bool
 }
 
-// ID is the name of the backend in programs.
+// ID returns the name that identifies the backend in programs.
 func (Backend) ID() string { return ID }
 
-// Probe says which library there is; without one the reference engine runs.
+// Probe reports the available library; without one the reference engine runs.
 func (b Backend) Probe() delegate.Status {
 	lib, err := xnn.Open(b.Library)
 	if err != nil {
@@ -69,8 +70,7 @@ func describeLibrary(lib *xnn.Library) string {
 	return lib.Path
 }
 
-// Compile reads and checks the payload, and makes an image for the engine that the
-// backend asks for.
+// Compile validates the payload and compiles it for the selected engine.
 func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Image, error) {
 	x, inGo := b.surveyed(p)
 	if x == nil {

@@ -14,8 +14,8 @@ var (
 	_ delegate.Checker  = (*reference)(nil)
 )
 
-// Accepts implements delegate.Compiler: it lowers the call by itself, and asks whether
-// the library may have what comes of it.
+// Accepts implements delegate.Compiler: it lowers the call alone, and checks whether the library
+// supports the result.
 func (b Backend) Accepts(g *delegate.Graph, i int) string {
 	l := newLowering(g, true)
 	defer l.again()

@@ -4,7 +4,7 @@ import (
 	"github.com/etrun-go/etrun/internal/flatbuf"
 )
 
-// Names implements delegate.Namer: each key once.
+// Names implements delegate.Namer. It returns each key once.
 func (Backend) Names(payload []byte) ([]string, error) {
 	flat, base, _, err := splitHeader(payload)
 	if err != nil {

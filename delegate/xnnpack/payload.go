@@ -8,7 +8,7 @@ import (
 	"github.com/etrun-go/etrun/internal/flatbuf"
 )
 
-// ID is the name by which programs ask for the backend.
+// ID is the name that identifies the backend in programs.
 const ID = "XnnpackBackend"
 
 // Header of a payload: zero, "XH00", u16 length, u32 flatbuffer offset and size, u32

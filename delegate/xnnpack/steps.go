@@ -7,10 +7,11 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 )
 
-// OutputSteps says, by output of a payload, how far one step of the quantized values that
-// it is computed from may move it: what two exact ways to compute them may differ by. It is
-// 0 for an output that is computed from none, is quantized itself, or of which that is not
-// known. named finds the constants that the payload names.
+// OutputSteps returns, for each output of a payload, how much it may change if the quantized values
+// it is computed from change by one step: the possible difference between two exact
+// implementations. It is 0 for an output that is not computed from quantized values, is itself
+// quantized, or for which the bound is unknown. named looks up the constants that the payload
+// refers to.
 func OutputSteps(payload []byte, named delegate.NamedData) ([]float64, error) {
 	g, err := readPayload(&delegate.Payload{Data: payload, Named: named}, true)
 	if err != nil {

@@ -37,9 +37,9 @@ type plan struct {
 // surveyKey is the survey's in a [delegate.Scratch].
 type surveyKey struct{ Backend }
 
-// Survey implements delegate.Surveyor. Where a method has several graphs, the library may run
-// each in a little less time than the Go engine, and yet take longer to start than it saves:
-// the graphs are looked at together. What is wrong with a payload Compile says.
+// Survey implements delegate.Surveyor. If a method has several graphs, the library may run each of
+// them slightly faster than the Go engine and still take longer to start than it saves, so the
+// graphs are considered together. Errors in payloads are reported by Compile.
 func (b Backend) Survey(payloads []*delegate.Payload) error {
 	if !b.automatic() || len(payloads) < 2 || payloads[0].Scratch == nil {
 		return nil

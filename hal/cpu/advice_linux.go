@@ -7,19 +7,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// UseLargePages asks for pages of megabytes where b has not been touched yet, if the
-// system has them: a fault for each small one takes longer than to fill it.
+// UseLargePages requests huge pages for the parts of b that have not been touched: page faults for
+// small pages take longer than filling them.
 func UseLargePages(b []byte) { advise(b, unix.MADV_HUGEPAGE) }
 
-// UseSmallPages asks for the opposite: memory of which much may never be touched is then
-// taken page by page.
+// UseSmallPages requests small pages, for memory much of which may never be touched.
 func UseSmallPages(b []byte) { advise(b, unix.MADV_NOHUGEPAGE) }
 
-// Discard gives back the memory of the whole pages within b, which reads as zeros
-// afterwards, or as the file's bytes where b is a view of a file.
+// Discard releases the memory of the whole pages within b. They then read as zeros or, if b is a
+// mapping of a file, as the file's contents.
 func Discard(b []byte) { advise(b, unix.MADV_DONTNEED) }
 
-// advise is about the whole pages within b. Advice may fail: the memory then stays as it is.
+// advise applies to the whole pages within b. It is only a hint: on failure the memory is
+// unchanged.
 func advise(b []byte, advice int) {
 	if p := wholePages(b); len(p) > 0 {
 		_ = unix.Madvise(p, advice)
@@ -28,7 +28,7 @@ func advise(b []byte, advice int) {
 
 var pageSize = uintptr(os.Getpagesize())
 
-// wholePages is the part of b that starts and ends at pages.
+// wholePages returns the part of b that starts and ends at page boundaries.
 func wholePages(b []byte) []byte {
 	start := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
 	skip := -start & (pageSize - 1)

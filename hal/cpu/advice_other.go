@@ -2,11 +2,11 @@
 
 package cpu
 
-// UseLargePages, UseSmallPages and Discard are advice that only Linux takes.
+// UseLargePages, UseSmallPages and Discard have an effect on Linux only.
 func UseLargePages([]byte) {}
 
-// UseSmallPages does nothing here.
+// UseSmallPages does nothing.
 func UseSmallPages([]byte) {}
 
-// Discard does nothing here: the bytes stay as they are.
+// Discard does nothing: the bytes are unchanged.
 func Discard([]byte) {}

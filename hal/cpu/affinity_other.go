@@ -4,5 +4,5 @@ package cpu
 
 import "runtime"
 
-// Allowed is the number of processors that the process may use.
+// Allowed returns the number of processors available to the process.
 func Allowed() int { return runtime.NumCPU() }

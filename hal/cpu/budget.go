@@ -2,10 +2,9 @@ package cpu
 
 import "sync"
 
-// DefaultThreads is the number of threads that keep every processor busy that the
-// process may use, and none more than that: the allowed processors, within the
-// cgroup's quota rounded down. More threads than the quota would be stopped for
-// part of each period, and with them the loop that waits for all of them.
+// DefaultThreads returns the number of threads that keeps all processors available to the process
+// busy: the affinity mask, limited by the cgroup's quota rounded down. With more threads than the
+// quota, the kernel would stop them for part of each period, and every parallel loop with them.
 var DefaultThreads = sync.OnceValue(func() int {
 	n := Allowed()
 	if quota, limited := Quota(); limited {

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Quota is the processor time that the process's control group grants, in
-// processors: the least of the group's and its ancestors' limits, cgroup v2
-// (cpu.max) or v1 (cpu.cfs_quota_us). limited is false where there is none.
+// Quota returns the CPU limit of the process's control group in processors: the minimum over the
+// group and its ancestors, of cgroup v2 (cpu.max) or v1 (cpu.cfs_quota_us). limited is false if
+// there is none.
 func Quota() (processors float64, limited bool) { return quota(os.DirFS("/")) }
 
-// group is a directory of a cgroup hierarchy that the process is in, and how its
-// limit is read.
+// group is a directory of a cgroup hierarchy that contains the process, and the reader of its
+// limit.
 type group struct {
 	mount, dir string
 	limit      func(root fs.FS, dir string) (float64, bool)
@@ -34,8 +34,8 @@ func quota(root fs.FS) (least float64, limited bool) {
 	return least, limited
 }
 
-// groups finds the process's groups in /proc/self/cgroup, and where their
-// hierarchies are mounted.
+// groups returns the process's groups from /proc/self/cgroup, and the mount points of their
+// hierarchies.
 func groups(root fs.FS) (found []group) {
 	v2, v1 := mounts(root)
 	for line := range lines(root, "proc/self/cgroup") {
@@ -53,11 +53,11 @@ func groups(root fs.FS) (found []group) {
 	return found
 }
 
-// mount is where a directory of a hierarchy appears in the file system.
+// mount is the mount point of a directory of a hierarchy.
 type mount struct{ root, point string }
 
-// inside is a group's directory below the mount point. A group outside of what is
-// mounted, as seen from within a container, has the mount point itself.
+// inside returns a group's directory below the mount point. A group outside the mounted directory,
+// as seen inside a container, is the mount point itself.
 func (m mount) inside(dir string) string {
 	if rest, ok := strings.CutPrefix(path.Clean(dir), strings.TrimSuffix(m.root, "/")); ok && !strings.HasPrefix(dir, "/..") {
 		return path.Join("/", rest)
@@ -65,11 +65,11 @@ func (m mount) inside(dir string) string {
 	return "/"
 }
 
-// mounts finds the cgroup v2 hierarchy and the v1 hierarchy of the cpu controller in
+// mounts returns the cgroup v2 hierarchy and the v1 hierarchy of the cpu controller from
 // /proc/self/mountinfo.
 func mounts(root fs.FS) (v2, v1 mount) {
 	for line := range lines(root, "proc/self/mountinfo") {
-		fields, kind, ok := strings.Cut(line, " - ") // …: root is the 4th, mount point the 5th; type source options
+		fields, kind, ok := strings.Cut(line, " - ") // …: root is the 4th field, mount point the 5th; type source options
 		where, what := strings.Fields(fields), strings.Fields(kind)
 		if !ok || len(where) < 5 || len(what) < 3 {
 			continue
@@ -87,7 +87,7 @@ func mounts(root fs.FS) (v2, v1 mount) {
 
 func limitV2(root fs.FS, dir string) (float64, bool) {
 	for line := range lines(root, path.Join(dir, "cpu.max")) {
-		limit, period, _ := strings.Cut(line, " ") // "max 100000" is no limit
+		limit, period, _ := strings.Cut(line, " ") // "max 100000" means no limit
 		return ratio(limit, period)
 	}
 	return 0, false
@@ -96,7 +96,7 @@ func limitV2(root fs.FS, dir string) (float64, bool) {
 func limitV1(root fs.FS, dir string) (float64, bool) {
 	for limit := range lines(root, path.Join(dir, "cpu.cfs_quota_us")) {
 		for period := range lines(root, path.Join(dir, "cpu.cfs_period_us")) {
-			return ratio(limit, period) // -1 is no limit
+			return ratio(limit, period) // -1 means no limit
 		}
 	}
 	return 0, false
@@ -120,7 +120,7 @@ func hasWord(list, word string) bool {
 	return false
 }
 
-// lines yields the lines of a file, without their ends; none where it is not readable.
+// lines yields the lines of a file without line ends; none if it is not readable.
 func lines(root fs.FS, name string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		text, err := fs.ReadFile(root, name)

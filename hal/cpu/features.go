@@ -2,10 +2,9 @@ package cpu
 
 // Feature is an instruction set extension that numeric kernels may use.
 type Feature struct {
-	Name string // as /proc/cpuinfo spells it
+	Name string // as in /proc/cpuinfo
 	Has  bool
 }
 
-// Features lists the extensions that matter on this architecture, and whether the
-// processor has them.
+// Features returns the extensions used on this architecture, and whether the processor has them.
 func Features() []Feature { return features }

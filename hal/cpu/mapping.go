@@ -7,9 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Mapping is pages of memory outside Go's: a view of a file's bytes, or bytes that were
-// read. They are read only: writing to them faults, and so does reading a view of a file
-// after the file was made shorter.
+// Mapping is read-only memory outside the Go heap: a mapped file, or bytes that were read. Writing
+// to it faults, and so does reading a mapped file that was truncated.
 type Mapping struct {
 	once  sync.Once
 	bytes []byte
@@ -24,8 +23,8 @@ func MapFile(f *os.File, size int64) (*Mapping, error) {
 	return &Mapping{bytes: b}, nil
 }
 
-// FillMapping makes a mapping of size bytes, zeroed, that fill writes to. On large pages
-// this takes half the time that it takes in Go's memory.
+// FillMapping creates a zeroed mapping of size bytes and calls fill to write to it. With huge pages
+// this takes half the time of filling Go memory.
 func FillMapping(size int64, fill func([]byte) error) (*Mapping, error) {
 	b, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
@@ -43,13 +42,13 @@ func FillMapping(size int64, fill func([]byte) error) (*Mapping, error) {
 	return m, nil
 }
 
-// Bytes is the mapping's contents, page aligned, valid until Close.
+// Bytes returns the contents, page aligned and valid until Close.
 func (m *Mapping) Bytes() []byte { return m.bytes }
 
-// Close ends the mapping. Closing twice is fine.
+// Close unmaps the memory. Closing twice is allowed.
 func (m *Mapping) Close() {
 	m.once.Do(func() {
-		_ = unix.Munmap(m.bytes) // it fails for addresses that are no mapping, which these are
+		_ = unix.Munmap(m.bytes) // fails only for addresses that are not mapped
 		m.bytes = nil
 	})
 }

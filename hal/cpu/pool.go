@@ -1,5 +1,5 @@
-// Package cpu (no compatibility promise) knows the machine's processors: which may be
-// used, what they can do, and the one thread budget that everything shares.
+// Package cpu (no compatibility promise) provides the machine's processors: how many may be used,
+// their features, memory pages, and the thread pool that everything shares.
 package cpu
 
 import (
@@ -7,61 +7,59 @@ import (
 	"sync/atomic"
 )
 
-// Body is work that can be cut into ranges. Range is called with disjoint ranges,
-// from up to Pool.Size goroutines at once; worker is in [0, Pool.Size) and is
-// distinct for goroutines that run at the same time.
+// Body is work that can be divided into ranges. Range is called with disjoint ranges, concurrently
+// from up to Pool.Size goroutines; worker is in [0, Pool.Size) and differs between concurrent
+// calls.
 type Body interface{ Range(worker, lo, hi int) }
 
-// Pool is a thread budget of a fixed size: the caller of Do and Size-1 helpers.
-// Several goroutines may call Do at once, also from inside a body with a Run of its
-// own: they share the helpers, and each always does its own work too, so none ever
-// waits for a helper that has not started.
+// Pool is a fixed number of threads: the caller of Do and Size-1 helpers. Several goroutines may
+// call Do concurrently, also from inside a body with another Run: they share the helpers. Each
+// caller also works itself, so none waits for a helper that has not started.
 type Pool struct {
 	helpers []helper
 	once    sync.Once // starts the helpers
 	closed  atomic.Bool
 }
 
-// helper is one goroutine of a pool. A caller that finds run nil offers its Run
-// there; the helper takes it by putting taken in its place, unless the caller has
-// withdrawn the offer first.
+// helper is one goroutine of a pool. A caller that finds run nil stores its Run there. The helper
+// accepts it by storing taken, unless the caller has withdrawn it first.
 type helper struct {
 	run  atomic.Pointer[Run]
-	wake chan struct{} // holds one signal to look at run and at closed
+	wake chan struct{} // holds one signal to check run and closed
 }
 
-// taken marks a helper that works, or has ended.
+// taken marks a helper that is busy or has ended.
 var taken = new(Run)
 
-// NewPool returns a budget of n threads, at least 1. Helpers start at first use.
+// NewPool returns a pool of n threads, at least 1. Helpers start on first use.
 func NewPool(n int) *Pool { return &Pool{helpers: make([]helper, max(n, 1)-1)} }
 
-// Size is the number of threads, the caller's included.
+// Size returns the number of threads, including the caller's.
 func (p *Pool) Size() int { return len(p.helpers) + 1 }
 
-// Close ends the helpers once they have done what they took on. Loops go on after
-// Close, in their callers alone.
+// Close stops the helpers once they have finished their work. Do still works after Close, in its
+// caller only.
 func (p *Pool) Close() {
 	p.closed.Store(true)
-	p.once.Do(func() {}) // none start from now on
+	p.once.Do(func() {}) // no helper starts from now on
 	for i := range p.helpers {
 		p.helpers[i].signal()
 	}
 }
 
-// Run is the reusable state of one parallel loop. The zero value is ready; it must
-// not be used by two goroutines at once.
+// Run is the reusable state of a parallel loop. The zero value is ready to use; it must not be used
+// by two goroutines at once.
 type Run struct {
 	body  Body
 	n     int
 	chunk int
 	next  atomic.Int64
-	done  chan any // of each helper: nil, or the panic that stopped it
+	done  chan any // per helper: nil, or the panic that stopped it
 }
 
-// Do calls body.Range over [0, n) in chunks of at least grain, on the pool's
-// threads, and returns when all of it is done. A nil pool is one thread. Do allocates
-// nothing after the first use of r. A panic in body is raised again here.
+// Do calls body.Range over [0, n) in chunks of at least grain on the pool's threads, and returns
+// when all are done. A nil pool is one thread. Do does not allocate after the first use of r. It
+// re-panics a panic in body.
 func (p *Pool) Do(r *Run, n, grain int, body Body) {
 	if n <= 0 {
 		return
@@ -86,7 +84,7 @@ func (p *Pool) Do(r *Run, n, grain int, body Body) {
 	}
 }
 
-// offer gives r to at most want helpers that have nothing to do, and tells how many.
+// offer offers r to at most want idle helpers and returns their number.
 func (p *Pool) offer(r *Run, want int) (offered int) {
 	for i := range p.helpers {
 		h := &p.helpers[i]
@@ -101,7 +99,7 @@ func (p *Pool) offer(r *Run, want int) (offered int) {
 	return offered
 }
 
-// withdraw takes r back from the helpers that have not started, and tells how many.
+// withdraw withdraws r from the helpers that have not started and returns their number.
 func (p *Pool) withdraw(r *Run) (withdrawn int) {
 	for i := range p.helpers {
 		if p.helpers[i].run.CompareAndSwap(r, nil) {
@@ -119,7 +117,7 @@ func (p *Pool) start() {
 	}
 }
 
-// signal wakes the helper, or has it look again before it sleeps.
+// signal wakes the helper, or makes it check again before it sleeps.
 func (h *helper) signal() {
 	select {
 	case h.wake <- struct{}{}:
@@ -143,11 +141,11 @@ func (r *Run) prepare(threads, n, grain int, body Body) {
 		r.done = make(chan any, threads)
 	}
 	r.body, r.n = body, n
-	r.chunk = max(grain, n/(4*threads)) // a few chunks a thread: a slow core costs one of them
+	r.chunk = max(grain, n/(4*threads)) // a few chunks per thread: a slow core delays at most one
 	r.next.Store(0)
 }
 
-// share takes chunks until none are left; it returns the panic that stopped it.
+// share processes chunks until none are left; it returns the panic that stopped it.
 func (r *Run) share(worker int) (fault any) {
 	defer func() {
 		if fault = recover(); fault != nil {

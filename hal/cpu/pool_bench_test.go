@@ -18,8 +18,7 @@ func (s *spin) Range(_, lo, hi int) {
 	}
 }
 
-// BenchmarkDo shows what a loop costs besides its body, and how much of a body of
-// 100 µs two threads save.
+// BenchmarkDo measures the overhead of a loop, and the speedup by two threads for a body of 100 µs.
 func BenchmarkDo(b *testing.B) {
 	for _, c := range []struct {
 		name    string

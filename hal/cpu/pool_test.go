@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// counter counts how often each element is visited, and who is at work.
+// counter counts visits per element, and checks worker numbers.
 type counter struct {
 	seen    []atomic.Int32
 	workers []atomic.Int32 // goroutines inside Range, by worker number
@@ -92,7 +92,7 @@ func (n *nest) Range(_, lo, hi int) {
 	}
 }
 
-// visitor counts visits only: nested loops use worker numbers side by side.
+// visitor only counts visits: nested loops reuse worker numbers.
 type visitor struct{ c *counter }
 
 func (v *visitor) Range(_, lo, hi int) {
@@ -133,7 +133,7 @@ func TestPanicReachesTheCaller(t *testing.T) {
 		if got != (faulty{at}) {
 			t.Fatalf("panic at element %d: got %v", at, got)
 		}
-		c := newCounter(p, 100) // the pool and the Run still work
+		c := newCounter(p, 100) // the pool and the Run are still usable
 		p.Do(&r, 100, 1, c)
 		c.check(t, 1)
 	}
@@ -185,8 +185,8 @@ func (s *sleeper) Range(_, lo, _ int) {
 	}
 }
 
-// TestBusyHelperHoldsUpNobody has a loop finish while the only helper is stuck.
-func TestBusyHelperHoldsUpNobody(t *testing.T) {
+// TestBusyHelperDelaysNoOther finishes a loop while the only helper is blocked.
+func TestBusyHelperDelaysNoOther(t *testing.T) {
 	p := NewPool(2)
 	defer p.Close()
 	stuck := &sleeper{make(chan struct{}), make(chan struct{})}

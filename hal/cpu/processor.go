@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Processor is a text that tells processors apart by what code is chosen by: the model and
-// the extensions.
+// Processor returns a string that identifies the processor's model and extensions, by which code is
+// selected.
 var Processor = sync.OnceValue(func() string {
 	text := fmt.Sprintln(Features())
 	info, _ := os.ReadFile("/proc/cpuinfo")

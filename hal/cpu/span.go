@@ -2,14 +2,14 @@ package cpu
 
 import "unsafe"
 
-// Overlap reports bytes that both a and b have.
+// Overlap reports whether a and b share memory.
 func Overlap(a, b []byte) bool {
 	from, to := span(a)
 	start, end := span(b)
 	return from < end && start < to && from < to && start < end
 }
 
-// Contains reports that b is a part of a.
+// Contains reports whether b is a part of a.
 func Contains(a, b []byte) bool {
 	from, to := span(a)
 	start, end := span(b)

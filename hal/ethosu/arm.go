@@ -12,8 +12,7 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
-// armDriver is the carrier for Arm's driver stack, where firmware on a Cortex-M runs
-// the NPU (NXP i.MX 93).
+// armDriver is for Arm's driver stack, where firmware on a Cortex-M runs the NPU (NXP i.MX 93).
 func armDriver(k kernel) *Driver {
 	return &Driver{
 		Name:   "arm",
@@ -57,7 +56,7 @@ type armDevice struct {
 	version string
 	info    Info
 	queue   *Queue
-	// protocol is the way inferences are started, known after the first.
+	// protocol is how inferences are started, determined by the first one.
 	protocol atomic.Pointer[armProtocol]
 }
 
@@ -94,12 +93,12 @@ func (d *armDevice) unsupported(op, format string, args ...any) error {
 	return &DeviceError{Device: d.name, Op: op, Reason: ErrUnsupported, Err: fmt.Errorf(format, args...)}
 }
 
-// unknownRequest reports that the kernel does not know a request.
+// unknownRequest reports whether the kernel does not support a request.
 func unknownRequest(err error) bool {
 	return errors.Is(err, syscall.ENOTTY) || errors.Is(err, syscall.EINVAL)
 }
 
-// identify asks what the NPU is.
+// identify queries the NPU.
 func (d *armDevice) identify(path string) error {
 	c := &armCapabilities{}
 	if _, err := request(d.k, d.fd, armCapabilitiesCall, unsafe.Pointer(c)); err != nil {
@@ -117,7 +116,7 @@ func (d *armDevice) identify(path string) error {
 	return nil
 }
 
-// other tells what a device is that does not answer as expected.
+// other describes a device that answers differently than expected.
 func (d *armDevice) other(err error) error {
 	if _, ping := request(d.k, d.fd, armPingCall, nil); ping != nil {
 		return d.error("open", "CAPABILITIES_REQ", err)
@@ -126,8 +125,8 @@ func (d *armDevice) other(err error) error {
 		"whose structures are not known here; Linux's own accel driver drives the same NPUs: %w", err)
 }
 
-// config tells the family by the architecture, the two of architecture 1 by the
-// product: field PRODUCT_MAJOR of register ID.
+// config derives the family from the architecture, and for architecture 1 from the product: field
+// PRODUCT_MAJOR of register ID.
 func (c *armCapabilities) config() (isa.Config, error) {
 	const productU55 = 4
 	f := isa.U65
@@ -153,13 +152,13 @@ func (d *armDevice) Close() error {
 	return nil
 }
 
-// armBuffer is a buffer of the kernel, mapped.
+// armBuffer is a mapped kernel buffer.
 type armBuffer struct {
 	fd  int
 	mem []byte
 }
 
-// file makes a request whose answer is a file descriptor.
+// file performs a request that returns a file descriptor.
 func (d *armDevice) file(op, what string, fd int, number uint32, arg unsafe.Pointer) (int, error) {
 	n, err := request(d.k, fd, number, arg)
 	if err != nil {
@@ -168,7 +167,7 @@ func (d *armDevice) file(op, what string, fd int, number uint32, arg unsafe.Poin
 	return n, nil
 }
 
-// create makes a buffer, all of which is used.
+// create creates a buffer, all of which is used.
 func (d *armDevice) create(size int64) (int, error) {
 	if size > math.MaxInt32 {
 		return -1, d.unsupported("allocate", "a buffer of %d bytes", size)
@@ -197,7 +196,7 @@ func (d *armDevice) allocate(size int64) (*armBuffer, error) {
 	return &armBuffer{fd, mem}, nil
 }
 
-// load makes a buffer of bytes, nil of none.
+// load creates a buffer with contents b, nil if b is empty.
 func (d *armDevice) load(b []byte) (*armBuffer, error) {
 	if len(b) == 0 {
 		return nil, nil
@@ -210,7 +209,7 @@ func (d *armDevice) load(b []byte) (*armBuffer, error) {
 	return buf, nil
 }
 
-// renew gives a mapping fresh memory; work that still runs keeps the old.
+// renew replaces the memory of a mapping; runs that have not ended keep the old memory.
 func (d *armDevice) renew(b *armBuffer) error {
 	fd, err := d.create(int64(len(b.mem)))
 	if err != nil {
@@ -230,12 +229,12 @@ func (d *armDevice) free(b *armBuffer) {
 	if b == nil || b.mem == nil {
 		return
 	}
-	_ = d.k.munmap(b.mem) // fails only for what is no mapping
+	_ = d.k.munmap(b.mem) // fails only for addresses that are not mapped
 	_ = d.k.close(b.fd)
 	b.mem = nil
 }
 
-// armFastMemory is the memory that the firmware gives to region 2.
+// armFastMemory is the memory that the firmware provides for region 2.
 const armFastMemory = 384 << 10
 
 // armNetwork is a driver payload and its constants on the device.
@@ -247,8 +246,8 @@ type armNetwork struct {
 	constants *armBuffer
 }
 
-// Load checks that the program is one for the firmware, which has memory for the
-// constants, one arena, and fast scratch.
+// Load checks that the firmware supports the program: it provides memory for the constants, one
+// arena, and fast scratch.
 func (d *armDevice) Load(p *Program) (Network, error) {
 	if err := d.info.Config.Runs(p.Config); err != nil {
 		return nil, d.unsupported("load", "%w", err)
@@ -258,7 +257,7 @@ func (d *armDevice) Load(p *Program) (Network, error) {
 		case size == 0, i == 0 && kind == isa.Constants, i == 1 && kind == isa.Scratch:
 		case i == 2 && kind == isa.Fast && size <= armFastMemory:
 		case i == 2 && kind == isa.Fast:
-			return nil, d.unsupported("load", "fast scratch of %d bytes, the firmware has %d", size, armFastMemory)
+			return nil, d.unsupported("load", "fast scratch: got %d bytes, want at most %d", size, armFastMemory)
 		default:
 			return nil, d.unsupported("load", "region %d for %v: the program was compiled for direct drive", i, kind)
 		}
@@ -287,7 +286,7 @@ func (n *armNetwork) load() (err error) {
 
 func (n *armNetwork) Close() error {
 	if n.fd >= 0 {
-		_ = n.device.k.close(n.fd) // the kernel forgets it with the device at the latest
+		_ = n.device.k.close(n.fd) // the kernel releases it with the device at the latest
 		n.fd = -1
 	}
 	n.device.free(n.payload)

@@ -14,7 +14,7 @@ type armJob struct {
 	protocol *armProtocol
 	arena    *armBuffer
 	timeout  time.Duration
-	broken   error // why it cannot be used any more
+	broken   error // why it can no longer be used
 
 	layout   *armBuffer // armStarted: sizes, for the firmware
 	started  armInference
@@ -27,18 +27,18 @@ type armJob struct {
 	events   []uint64
 }
 
-// armProtocol is how one generation of the driver stack starts inferences.
+// armProtocol is how a generation of the driver stack starts inferences.
 type armProtocol struct {
-	// prepare makes what is kept from run to run.
+	// prepare creates the resources kept between runs.
 	prepare func(j *armJob) error
-	// start begins a run and gives its file descriptor.
+	// start starts a run and returns its file descriptor.
 	start func(j *armJob) (fd int, err error)
 	// finish closes what start opened.
 	finish func(j *armJob, fd int)
 }
 
-// armProtocols are the known generations, the later first: kernels answer requests of
-// another size as unknown.
+// armProtocols are the known generations, newest first: a kernel rejects requests of another size
+// as unknown.
 var armProtocols = []*armProtocol{
 	{(*armJob).prepareInvoked, (*armJob).invoke, func(*armJob, int) {}}, // created once, invoked for each run
 	{(*armJob).prepareStarted, (*armJob).create, (*armJob).close},       // created, and so started, for each run
@@ -65,11 +65,11 @@ func (n *armNetwork) NewJob(o JobOptions) (Job, error) {
 
 func (j *armJob) count(o *JobOptions) error {
 	if len(o.Events) > armMaxEvents {
-		return j.network.device.unsupported("allocate", "%d PMU events, the device counts %d", len(o.Events), armMaxEvents)
+		return j.network.device.unsupported("allocate", "got %d PMU events, want at most %d", len(o.Events), armMaxEvents)
 	}
 	for i, e := range o.Events {
 		if e > 255 {
-			return j.network.device.unsupported("allocate", "PMU event %d: the firmware takes numbers up to 255", e)
+			return j.network.device.unsupported("allocate", "PMU event %d: want at most 255", e)
 		}
 		j.counting.events[i] = e
 	}
@@ -80,7 +80,7 @@ func (j *armJob) count(o *JobOptions) error {
 	return nil
 }
 
-// choose finds the device's protocol at the first job.
+// choose determines the device's protocol with the first job.
 func (j *armJob) choose() error {
 	d := j.network.device
 	if j.protocol = d.protocol.Load(); j.protocol != nil {
@@ -99,9 +99,9 @@ func (j *armJob) choose() error {
 	return err
 }
 
-// prepareStarted writes the table that firmware of this generation reads: counts of
-// inputs and outputs; sizes of constants, scratch, fast scratch, inputs and outputs;
-// and room for as many addresses.
+// prepareStarted writes the table that firmware of this generation reads: the numbers of inputs and
+// outputs; the sizes of constants, scratch, fast scratch, inputs and outputs; and space for as many
+// addresses.
 func (j *armJob) prepareStarted() error {
 	n := j.network
 	p := n.program
@@ -130,7 +130,7 @@ func (j *armJob) prepareStarted() error {
 	return nil
 }
 
-// add names a buffer, if there is one.
+// add adds a buffer, if there is one.
 func (f *armFiles) add(b *armBuffer) {
 	if b != nil {
 		f.fds[f.count] = uint32(b.fd)
@@ -138,14 +138,14 @@ func (f *armFiles) add(b *armBuffer) {
 	}
 }
 
-// create makes an inference, which starts it.
+// create creates an inference, which also starts it.
 func (j *armJob) create() (int, error) {
 	return j.network.device.k.ioctl(j.network.fd, armStartCall, unsafe.Pointer(&j.started))
 }
 
 func (j *armJob) close(fd int) { _ = j.network.device.k.close(fd) }
 
-// prepareInvoked makes the inference.
+// prepareInvoked creates the inference.
 func (j *armJob) prepareInvoked() error {
 	n := j.network
 	d := n.device
@@ -154,7 +154,7 @@ func (j *armJob) prepareInvoked() error {
 	c.inputs.add(j.arena)
 	c.inputs.add(n.constants)
 	if !c.ins.set(n.program.Inputs) || !c.outs.set(n.program.Outputs) {
-		return d.unsupported("allocate", "%d inputs and %d outputs, the driver takes %d",
+		return d.unsupported("allocate", "got %d inputs and %d outputs, want at most %d",
 			len(n.program.Inputs), len(n.program.Outputs), armMaxBuffers)
 	}
 	fd, err := d.file("allocate", "INFERENCE_CREATE", n.fd, armPrepareCall, unsafe.Pointer(c))
@@ -168,7 +168,7 @@ func (j *armJob) prepareInvoked() error {
 	return nil
 }
 
-// set notes where tensors are; ok is false for too many.
+// set stores the locations of tensors; ok is false if there are too many.
 func (t *armTensors) set(list []Binding) (ok bool) {
 	if len(list) > armMaxBuffers {
 		return false
@@ -222,7 +222,7 @@ func (j *armJob) over(ctx context.Context, deadline time.Time, op string) error 
 	return over(ctx, deadline, j.timeout, j.network.device.name, op)
 }
 
-// start begins a run.
+// start starts a run.
 func (j *armJob) start(ctx context.Context, deadline time.Time) (int, error) {
 	for {
 		fd, err := j.protocol.start(j)
@@ -241,7 +241,7 @@ func (j *armJob) start(ctx context.Context, deadline time.Time) (int, error) {
 	}
 }
 
-// await waits for the end of a run and reads how it ended.
+// await waits for the end of a run and reads its status.
 func (j *armJob) await(ctx context.Context, fd int, deadline time.Time) error {
 	d := j.network.device
 	for {
@@ -251,7 +251,7 @@ func (j *armJob) await(ctx context.Context, fd int, deadline time.Time) error {
 			if done, err := j.ended(fd); done || err != nil {
 				return err
 			}
-			time.Sleep(100 * time.Microsecond) // woken too early
+			time.Sleep(100 * time.Microsecond) // spurious wakeup
 		case err == nil, err == syscall.EINTR, err == syscall.EAGAIN:
 		default:
 			return d.error("wait", "poll", err)
@@ -282,33 +282,33 @@ func (j *armJob) ended(fd int) (bool, error) {
 	}
 }
 
-// armEnd is a status as an error.
+// armEnd is a final status as an error.
 type armEnd string
 
 func (e armEnd) Error() string { return string(e) }
 
-// abandon cancels a run and leaves it the memory that it may still write: the firmware
-// looks at requests between runs only. The job is given other memory.
+// abandon cancels a run and leaves it the memory that it may still write, because the firmware only
+// handles requests between runs. The job gets other memory.
 func (j *armJob) abandon(fd int) {
 	d := j.network.device
-	_, _ = request(d.k, fd, armCancelCall, unsafe.Pointer(&armCancelled{})) // nothing follows from the answer
+	_, _ = request(d.k, fd, armCancelCall, unsafe.Pointer(&armCancelled{})) // the answer does not matter
 	err := d.renew(j.arena)
 	if err == nil {
 		err = j.protocol.prepare(j)
 	}
 	if err != nil {
-		j.broken = d.fault("submit", "no memory beside that of a run that was given up: %w", err)
+		j.broken = d.fault("submit", "no memory to replace that of an abandoned run: %w", err)
 	}
 }
 
-// result checks that the arena is as it was given, and takes the counts.
+// result checks that the arena is unchanged and reads the counters.
 func (j *armJob) result() (Result, error) {
 	d := j.network.device
 	if _, err := request(d.k, j.arena.fd, armRangeGetCall, unsafe.Pointer(&j.used)); err != nil {
 		return Result{}, d.error("wait", "BUFFER_GET", err)
 	}
 	if j.used.offset != 0 || int(j.used.size) != len(j.arena.mem) {
-		return Result{}, d.fault("wait", "arena of %d bytes at %d came back, %d at 0 were given", j.used.size, j.used.offset, len(j.arena.mem))
+		return Result{}, d.fault("wait", "arena: got %d bytes at offset %d, want %d at 0", j.used.size, j.used.offset, len(j.arena.mem))
 	}
 	var r Result
 	if j.counting.cycles != 0 {

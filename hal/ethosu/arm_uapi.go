@@ -16,7 +16,7 @@ const (
 	armMaxEvents  = 4  // ETHOSU_PMU_EVENT_MAX
 )
 
-// Requests. Directions are as the header has them, whichever way the data go.
+// Requests. Directions are those of the header, whichever way the data goes.
 var (
 	armPingCall         = ioctlNumber(0, armKind, 0x00, 0)
 	armCapabilitiesCall = ioctlNumber(ioctlRead, armKind, 0x02, unsafe.Sizeof(armCapabilities{}))
@@ -45,7 +45,7 @@ type armCapabilities struct {
 // armCapacity is struct ethosu_uapi_buffer_create.
 type armCapacity struct{ bytes uint32 }
 
-// armRange is struct ethosu_uapi_buffer: the part of a buffer that is used.
+// armRange is struct ethosu_uapi_buffer: the used part of a buffer.
 type armRange struct{ offset, size uint32 }
 
 // armSource is struct ethosu_uapi_network_create.
@@ -56,7 +56,7 @@ type armSource struct {
 
 const armFromBuffer = 1 // ETHOSU_UAPI_NETWORK_BUFFER
 
-// armFiles is a count and as many file descriptors of buffers.
+// armFiles is a list of file descriptors of buffers, with its length.
 type armFiles struct {
 	count uint32
 	fds   [armMaxBuffers]uint32
@@ -71,8 +71,8 @@ type armCounting struct {
 // armOperator runs a driver payload; the other kind of inference runs TFLite models.
 const armOperator = 1 // ETHOSU_UAPI_INFERENCE_OP
 
-// armInference is struct ethosu_uapi_inference_create as it was up to NXP's 6.6.3:
-// creating the inference starts it.
+// armInference is struct ethosu_uapi_inference_create up to NXP's 6.6.3: creating the inference
+// starts it.
 type armInference struct {
 	inputs   armFiles
 	outputs  armFiles
@@ -80,7 +80,7 @@ type armInference struct {
 	counting armCounting
 }
 
-// armTensors is where an arena has tensors.
+// armTensors is the locations of tensors in an arena.
 type armTensors struct {
 	count   uint32
 	offsets [armMaxBuffers]uint32
@@ -88,8 +88,7 @@ type armTensors struct {
 }
 
 // armPlaced is struct ethosu_uapi_inference_create of later kernels, with a struct
-// ethosu_uapi_memory_layout: an inference is created once and started as often as
-// wanted.
+// ethosu_uapi_memory_layout: an inference is created once and started any number of times.
 type armPlaced struct {
 	inputs          armFiles
 	outputs         armFiles

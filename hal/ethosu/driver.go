@@ -9,57 +9,56 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
-// Driver is a carrier: a way to reach devices.
+// Driver gives access to one kind of devices.
 type Driver struct {
-	Name string // by which users ask for it: "npu", "fvp", "drm", …
-	Doc  string // one line for people
-	// Auto allows the choice of "auto" to fall on it.
+	Name string // name for users: "npu", "fvp", "drm", …
+	Doc  string // one-line description
+	// Auto includes the driver in the choice of "auto".
 	Auto bool
-	// Probe looks for devices without touching them.
+	// Probe looks for devices without opening them.
 	Probe func() Outcome
-	// Open opens the device at path, one of those that Probe found or one that the
-	// user named; "" is the first found.
+	// Open opens the device at path: one that Probe returned, one that the user named, or "" for
+	// the first one found.
 	Open func(path string) (Device, error)
-	// Claims says whether a path that the user named is this driver's, nil for none.
+	// Claims, if not nil, reports whether a path given by the user belongs to this driver.
 	Claims func(path string) bool
 }
 
-// State is how a probe ended.
+// State is the result of a probe.
 type State uint8
 
-// The three ends of a probe.
+// Results of a probe.
 const (
-	Loaded  State = iota // devices are there
-	Skipped              // nothing of its kind is on this machine
-	Failed               // something is there and does not work
+	Loaded  State = iota // devices are available
+	Skipped              // no device of this kind on this machine
+	Failed               // a device exists but does not work
 )
 
 func (s State) String() string {
 	return [...]string{"loaded", "skipped", "failed"}[min(s, Failed)]
 }
 
-// Outcome is the result of a probe.
+// Outcome describes the result of a probe.
 type Outcome struct {
 	State  State
-	Reason string   // why it was skipped or failed; what was found if it was loaded
-	Paths  []string // of the devices found, "" for a device without one
+	Reason string   // the reason if skipped or failed; the devices found if loaded
+	Paths  []string // paths of the devices found, "" for a device without one
 }
 
-// Drivers lists the carriers of this build, the preferred first.
+// Drivers returns the drivers of this build in order of preference.
 func Drivers() []*Driver { return drivers }
 
-// Open opens a device for programs of configuration want. name is "auto", a
-// driver's name, or the path of a device. "auto" takes the first device whose
-// configuration fits. A path that is open already is shared; every user closes what
-// it got. Errors are *DeviceError.
+// Open opens a device for programs compiled for configuration want. name is "auto", a driver's
+// name, or the path of a device. "auto" selects the first device with a matching configuration. A
+// device that is already open is shared; every user must close it. Errors are *DeviceError.
 func Open(name string, want isa.Config) (Device, error) {
 	var found Device
 	err := try(name, want, func(d Device) error { found = d; return nil })
 	return found, err
 }
 
-// Load opens a device as [Open] does and loads a program onto it. "auto" goes on to
-// the next device where one does not take the program.
+// Load opens a device as [Open] does and loads a program onto it. "auto" tries the next device if
+// one does not support the program.
 func Load(name string, p *Program) (Device, Network, error) {
 	var found Device
 	var net Network
@@ -74,8 +73,7 @@ func Load(name string, p *Program) (Device, Network, error) {
 	return found, net, err
 }
 
-// try opens the devices of a name until one is taken. Its taker closes one that it
-// does not take.
+// try opens the devices of a name until take accepts one. take closes a device that it rejects.
 func try(name string, want isa.Config, take func(Device) error) error {
 	if name == "" || name == "auto" {
 		return tryAll(want, take)
@@ -105,8 +103,8 @@ func names() string {
 	return strings.Join(s, ", ")
 }
 
-// tryAll goes through the devices of the automatic choice. One that fails at a program
-// which it takes is not passed over.
+// tryAll tries the devices of the "auto" choice. A device that supports the program but fails to
+// load it is not skipped.
 func tryAll(want isa.Config, take func(Device) error) error {
 	var misses []error
 	for _, d := range drivers {
@@ -142,7 +140,7 @@ func openFitting(d *Driver, path string, want isa.Config) (Device, error) {
 	return dev, nil
 }
 
-// shared is a device that several users hold.
+// shared is a device with several users.
 type shared struct {
 	Device
 	key   shareKey
@@ -156,7 +154,7 @@ var (
 	opened = map[shareKey]*shared{}
 )
 
-// open opens a device or shares the open one.
+// open opens a device or shares an open one.
 func open(d *Driver, path string) (Device, error) {
 	openMu.Lock()
 	defer openMu.Unlock()
@@ -174,13 +172,13 @@ func open(d *Driver, path string) (Device, error) {
 	return &handle{shared: s}, nil
 }
 
-// handle is one user's hold of a shared device.
+// handle is one user's reference to a shared device.
 type handle struct {
 	*shared
 	once sync.Once
 }
 
-// Close lets go of the device; the last user closes it.
+// Close releases the device; the last user closes it.
 func (h *handle) Close() error {
 	var err error
 	h.once.Do(func() {

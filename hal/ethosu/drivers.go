@@ -1,7 +1,7 @@
 package ethosu
 
-// drivers are the carriers, the preferred first: hardware before software. A new
-// carrier is one file and one row here.
+// drivers are in order of preference: hardware before software. A new driver is one file and one
+// entry here.
 var drivers = []*Driver{
 	drmDriver(linux{}),
 	armDriver(linux{}),

@@ -10,7 +10,7 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
-// drmDriver is the carrier for Linux's own driver of the U65 and U85.
+// drmDriver is for Linux's accel driver of the U65 and U85.
 func drmDriver(k kernel) *Driver {
 	return &Driver{
 		Name:   "drm",
@@ -22,7 +22,7 @@ func drmDriver(k kernel) *Driver {
 	}
 }
 
-// errOtherDriver is what probing finds where an accelerator of another make is.
+// errOtherDriver is the probe result for an accelerator of another kind.
 var errOtherDriver = errors.New("another driver's device")
 
 func probeDRM(k kernel) Outcome {
@@ -93,7 +93,7 @@ func (d *drmDevice) call(number uint32, arg unsafe.Pointer) error {
 	return err
 }
 
-// identify asks which driver and which NPU it is.
+// identify queries the driver and the NPU.
 func (d *drmDevice) identify(path string) error {
 	var name [64]byte
 	v := &drmVersion{nameLen: uint64(len(name)), name: unsafe.Pointer(&name)}
@@ -126,7 +126,7 @@ func (d *drmDevice) Close() error {
 	return nil
 }
 
-// drmBuffer is a buffer object of the kernel, mapped where the CPU uses it.
+// drmBuffer is a buffer object of the kernel, mapped if the CPU uses it.
 type drmBuffer struct {
 	handle uint32
 	mem    []byte
@@ -148,8 +148,8 @@ func (d *drmDevice) create(size int64) (uint32, error) {
 
 func (d *drmDevice) release(handle uint32) {
 	if handle != 0 {
-		// What can fail here is the handle, which is the kernel's own, or the device,
-		// which then has no buffers any more.
+		// This fails only for an invalid handle, which cannot be, or if the device is gone together
+		// with its buffers.
 		_ = d.call(drmCloseCall, unsafe.Pointer(&drmClose{handle: handle}))
 	}
 }
@@ -180,7 +180,7 @@ func (d *drmDevice) allocate(size, capacity int64) (b drmBuffer, err error) {
 	return b, nil
 }
 
-// renew gives a mapping fresh memory; work that still runs keeps the old.
+// renew replaces the memory of a mapping; runs that have not ended keep the old memory.
 func (d *drmDevice) renew(b *drmBuffer, capacity int64) error {
 	handle, err := d.create(max(int64(len(b.mem)), capacity))
 	if err != nil {
@@ -203,13 +203,13 @@ func (d *drmDevice) renew(b *drmBuffer, capacity int64) error {
 
 func (d *drmDevice) free(b *drmBuffer) {
 	if b.mem != nil {
-		_ = d.k.munmap(b.mem) // fails only for what is no mapping
+		_ = d.k.munmap(b.mem) // fails only for addresses that are not mapped
 	}
 	d.release(b.handle)
 	*b = drmBuffer{}
 }
 
-// markerRegion is where the marker is: the scratch region, behind its last byte.
+// markerRegion is the region of the marker: scratch, after its last byte.
 const markerRegion = 1
 
 // drmNetwork is a stream and its constants on the device.
@@ -221,18 +221,18 @@ type drmNetwork struct {
 	constants drmBuffer
 	region    int   // of the constants
 	sram      int64 // bytes of the device's memory for region 2
-	factor    int64 // buffers are this many times a region's size, as the kernel checks them
+	factor    int64 // ratio of buffer size to region size that the kernel's check requires
 	marker    int64 // offset in markerRegion
 }
 
-// Load checks the stream with the kernel, too.
+// Load also lets the kernel check the stream.
 func (d *drmDevice) Load(p *Program) (Network, error) {
 	if err := d.info.Config.Runs(p.Config); err != nil {
 		return nil, &DeviceError{Device: d.name, Op: "load", Reason: ErrUnsupported, Err: err}
 	}
 	n := &drmNetwork{device: d, program: p, factor: 1}
 	if upscales(p) {
-		n.factor = 4 // the kernel's check of a stream takes an IFM for as large as it becomes
+		n.factor = 4 // the kernel's check assumes the size of an IFM after upscaling
 	}
 	for i, size := range p.Stream.Footprint() {
 		n.used[i] = size > 0
@@ -250,7 +250,7 @@ func (d *drmDevice) Load(p *Program) (Network, error) {
 	return n, nil
 }
 
-// upscales reports that a stream doubles the size of an IFM on the way.
+// upscales reports whether a stream upscales an IFM.
 func upscales(p *Program) bool {
 	var s isa.Step
 	for r := isa.NewReader(p.Config.Family, p.Commands); ; {

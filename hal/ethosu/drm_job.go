@@ -10,14 +10,14 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
-// drmJob is memory for a network, and the requests that run it. All that the kernel
-// is given pointers to is part of it, so submitting allocates nothing.
+// drmJob is memory for a network, and the requests that run it. Everything that the kernel receives
+// pointers to is part of it, so that submitting does not allocate.
 type drmJob struct {
 	network *drmNetwork
 	buffers [isa.NumRegions]drmBuffer
 	timeout time.Duration
 	runs    uint64
-	broken  error // why it cannot be used any more
+	broken  error // why it can no longer be used
 
 	task    drmTask
 	submit  drmSubmit
@@ -48,7 +48,7 @@ func (n *drmNetwork) NewJob(o JobOptions) (Job, error) {
 	return j, nil
 }
 
-// size is the bytes of a region that the CPU sees.
+// size returns the number of bytes of a region that are mapped.
 func (n *drmNetwork) size(region int) int64 {
 	if region == markerRegion {
 		return n.marker + markerSpace
@@ -56,7 +56,7 @@ func (n *drmNetwork) size(region int) int64 {
 	return n.program.Regions[region].Size
 }
 
-// owned are the regions that each job has a buffer for.
+// owned reports whether each job has its own buffer for the region.
 func (n *drmNetwork) owned(region int) bool {
 	return n.used[region] && n.program.Regions[region].Kind != isa.Constants
 }
@@ -65,7 +65,7 @@ func (j *drmJob) allocate() error {
 	n := j.network
 	for i := range j.buffers {
 		kind := n.program.Regions[i].Kind
-		// Inputs that no command reads have a place all the same.
+		// Inputs that no command reads still need memory.
 		if !n.owned(i) && kind != isa.Inputs && kind != isa.Outputs {
 			continue
 		}
@@ -78,7 +78,7 @@ func (j *drmJob) allocate() error {
 	return nil
 }
 
-// address names the buffers to the kernel: one for each region that the stream uses.
+// address sets the buffer handles of the regions that the stream uses.
 func (j *drmJob) address() {
 	n := j.network
 	for i := range j.buffers {
@@ -92,7 +92,7 @@ func (j *drmJob) address() {
 	}
 }
 
-// count creates the counters that are asked for. Kernels without them count nothing.
+// count creates the requested counters. Kernels without counters count nothing.
 func (j *drmJob) count(o *JobOptions) error {
 	d := j.network.device
 	if !o.Cycles && len(o.Events) == 0 || d.counters == 0 && len(o.Events) == 0 {
@@ -100,7 +100,7 @@ func (j *drmJob) count(o *JobOptions) error {
 	}
 	if len(o.Events) > d.counters {
 		return &DeviceError{Device: d.name, Op: "allocate", Reason: ErrUnsupported,
-			Err: fmt.Errorf("%d PMU events, the device counts %d", len(o.Events), d.counters)}
+			Err: fmt.Errorf("got %d PMU events, want at most %d", len(o.Events), d.counters)}
 	}
 	for i, e := range o.Events {
 		if e > 0xffff {
@@ -155,7 +155,7 @@ func (j *drmJob) Submit(ctx context.Context) (Result, error) {
 	}
 	if !completed(marker) {
 		return Result{}, &DeviceError{Device: d.name, Op: "wait", Reason: ErrFault,
-			Err: fmt.Errorf("the run ended before its end: the kernel found it hanging or faulty and reset the NPU")}
+			Err: fmt.Errorf("the run did not complete: the kernel found it hanging or faulty and reset the NPU")}
 	}
 	return j.measured()
 }
@@ -164,7 +164,7 @@ func (j *drmJob) over(ctx context.Context, deadline time.Time, op string) error 
 	return over(ctx, deadline, j.timeout, j.network.device.name, op)
 }
 
-// start hands the job to the kernel.
+// start submits the job to the kernel.
 func (j *drmJob) start(ctx context.Context, deadline time.Time) error {
 	d := j.network.device
 	for {
@@ -184,7 +184,7 @@ func (j *drmJob) start(ctx context.Context, deadline time.Time) error {
 	}
 }
 
-// await waits for the end of all work on the job's memory.
+// await waits until no work uses the job's memory.
 func (j *drmJob) await(ctx context.Context, deadline time.Time) error {
 	d := j.network.device
 	j.wait.handle = j.buffers[markerRegion].handle
@@ -204,9 +204,9 @@ func (j *drmJob) await(ctx context.Context, deadline time.Time) error {
 	}
 }
 
-// abandon leaves a run alone that may still go on, with the memory that it writes, and
-// gives the job other memory. There is no request that stops a run; the kernel itself
-// ends those that make no progress.
+// abandon leaves a run that may still continue, with the memory that it writes, and allocates other
+// memory for the job. There is no request to stop a run; the kernel itself ends runs that make no
+// progress.
 func (j *drmJob) abandon(why error) error {
 	n := j.network
 	for i := range j.buffers {
@@ -215,7 +215,7 @@ func (j *drmJob) abandon(why error) error {
 		}
 		if err := n.device.renew(&j.buffers[i], n.size(i)*n.factor); err != nil {
 			j.broken = &DeviceError{Device: n.device.name, Op: "submit", Reason: ErrFault,
-				Err: fmt.Errorf("no memory beside that of a run that was given up: %w", err)}
+				Err: fmt.Errorf("no memory to replace that of an abandoned run: %w", err)}
 			break
 		}
 	}
@@ -223,7 +223,7 @@ func (j *drmJob) abandon(why error) error {
 	return why
 }
 
-// measured reads the counters: they add up over all runs of the job.
+// measured reads the counters, which are sums over all runs of the job.
 func (j *drmJob) measured() (Result, error) {
 	if j.monitor.id == 0 {
 		return Result{}, nil
@@ -243,7 +243,7 @@ func (j *drmJob) measured() (Result, error) {
 func (j *drmJob) Close() error {
 	d := j.network.device
 	if j.monitor.id != 0 {
-		_ = d.call(drmUnmonitorCall, unsafe.Pointer(&drmUnmonitor{id: j.monitor.id})) // its number is the kernel's
+		_ = d.call(drmUnmonitorCall, unsafe.Pointer(&drmUnmonitor{id: j.monitor.id})) // the ID is the kernel's
 		j.monitor.id = 0
 	}
 	for i := range j.buffers {

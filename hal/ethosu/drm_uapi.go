@@ -6,9 +6,9 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
-// The interface of Linux's accel driver "ethosu" (include/uapi/drm/ethosu_accel.h),
-// and what all DRM drivers share (include/uapi/drm/drm.h). Pointers are 64 bits in
-// the kernel's structures, so the carrier is for 64-bit machines.
+// The interface of Linux's accel driver "ethosu" (include/uapi/drm/ethosu_accel.h), and what all
+// DRM drivers share (include/uapi/drm/drm.h). Pointers are 64 bits in the kernel's structures, so
+// this driver requires a 64-bit machine.
 
 const (
 	drmNodes  = "/dev/accel/accel*"
@@ -62,8 +62,8 @@ type drmQuery struct {
 	pointer unsafe.Pointer
 }
 
-// drmInfo is struct drm_ethosu_npu_info. Kernels without counters do not know the
-// last field and leave it 0.
+// drmInfo is struct drm_ethosu_npu_info. Kernels without counters do not have the last field and
+// leave it 0.
 type drmInfo struct {
 	id       uint32 // register ID
 	config   uint32 // register CONFIG
@@ -112,7 +112,7 @@ type drmTask struct {
 type drmSubmit struct {
 	jobs    unsafe.Pointer // *drmTask
 	count   uint32
-	monitor uint32 // 0 for none, as kernels without counters want it
+	monitor uint32 // 0 for none, as kernels without counters require
 }
 
 // Counters of a drmMonitor.

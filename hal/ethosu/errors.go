@@ -2,18 +2,18 @@ package ethosu
 
 import "errors"
 
-// Reasons of failure; match with errors.Is.
+// Reasons of a DeviceError; match with errors.Is.
 var (
-	ErrMissing     = errors.New("no such device")        // nothing to run on
-	ErrUnsupported = errors.New("not for this device")   // another configuration, or beyond the carrier
-	ErrProgram     = errors.New("bad program")           // the program breaks the format's rules
-	ErrFault       = errors.New("device fault")          // the device stopped or refused the work
-	ErrTimeout     = errors.New("device timeout")        // no end within JobOptions.Timeout
+	ErrMissing     = errors.New("no such device")        // no device found
+	ErrUnsupported = errors.New("not for this device")   // another configuration, or not supported by the driver
+	ErrProgram     = errors.New("bad program")           // the program violates the format
+	ErrFault       = errors.New("device fault")          // the device stopped or rejected the run
+	ErrTimeout     = errors.New("device timeout")        // not finished within JobOptions.Timeout
 	ErrInterrupted = errors.New("wait for device ended") // the caller's context ended
 	ErrClosed      = errors.New("device closed")
 )
 
-// DeviceError is a failure of a device, with what was being done.
+// DeviceError is a failure of an operation on a device.
 type DeviceError struct {
 	Device string // driver and path: "drm /dev/accel/accel0", "npu"
 	Op     string // "open", "load", "allocate", "submit", "wait"
@@ -30,7 +30,7 @@ func (e *DeviceError) Error() string {
 	return s
 }
 
-// Unwrap gives the reason and the details to errors.Is and errors.As.
+// Unwrap returns the reason and the details.
 func (e *DeviceError) Unwrap() []error {
 	if e.Err == nil {
 		return []error{e.Reason}

@@ -11,12 +11,11 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
-// FVPPrefix before a path makes it the name of a device: Arm's model there, a program
-// or a folder with the models.
+// FVPPrefix is the prefix of a device name that selects Arm's model at the following path: an
+// executable, or a folder with the models.
 const FVPPrefix = "fvp:"
 
-// fvpDriver is the carrier for Arm's models of Corstone-300 and Corstone-320, with
-// firmware of ours.
+// fvpDriver is for Arm's models of Corstone-300 and Corstone-320, with our own firmware.
 var fvpDriver = &Driver{
 	Name:   "fvp",
 	Doc:    "Arm's Fixed Virtual Platforms (Corstone-300, Corstone-320)",
@@ -55,30 +54,28 @@ func openFVP(path string) (Device, error) {
 	return d, nil
 }
 
-// fvpTimeout is how long a model may take for a run where JobOptions say nothing: it
-// is far slower than an NPU.
+// fvpTimeout is the default limit of a run: models are far slower than an NPU.
 const fvpTimeout = 30 * time.Minute
 
-// fvpDevice is the models that are found at a place. It runs one at a time: that of
-// the last job.
+// fvpDevice is the models found at a path. It runs one at a time: that of the last job.
 type fvpDevice struct {
 	where string
 	name  string
 	queue *Queue
 
-	// for who is in the queue's turn
+	// guarded by the queue
 	model  *fvp.Model
 	loaded fvpLoaded
 }
 
-// fvpLoaded is what the running model is, and holds.
+// fvpLoaded describes the running model and what is loaded onto it.
 type fvpLoaded struct {
 	word    uint32 // configuration
 	exact   bool
 	network *fvpNetwork
 }
 
-// fvpReasons maps the models' reasons.
+// fvpReasons maps the models' errors to reasons.
 var fvpReasons = []struct{ model, reason error }{
 	{fvp.ErrMissing, ErrMissing},
 	{fvp.ErrUnsupported, ErrUnsupported},
@@ -99,10 +96,10 @@ func (d *fvpDevice) error(op string, err error) error {
 	return e
 }
 
-// Info says that the device takes every configuration: a model is made to measure.
+// Info reports that the device runs every configuration: a matching model is started.
 func (d *fvpDevice) Info() Info { return Info{Driver: "fvp", Path: d.where, Any: true} }
 
-// Close ends the model.
+// Close stops the model.
 func (d *fvpDevice) Close() error {
 	if err := d.queue.Enter(context.Background()); err != nil {
 		return d.error("close", err)
@@ -111,7 +108,7 @@ func (d *fvpDevice) Close() error {
 	return d.end()
 }
 
-// end ends the running model.
+// end stops the running model.
 func (d *fvpDevice) end() error {
 	m := d.model
 	d.model, d.loaded = nil, fvpLoaded{}
@@ -124,7 +121,7 @@ func (d *fvpDevice) end() error {
 	return nil
 }
 
-// start has the right model run.
+// start starts the right model.
 func (d *fvpDevice) start(ctx context.Context, n *fvpNetwork, exact bool) error {
 	c := n.program.Config
 	if d.model != nil && d.model.Alive() && d.loaded.word == c.Word && d.loaded.exact == exact {
@@ -141,7 +138,7 @@ func (d *fvpDevice) start(ctx context.Context, n *fvpNetwork, exact bool) error 
 	return nil
 }
 
-// failed tells the end of the caller's context from other failures.
+// failed distinguishes the end of the caller's context from other failures.
 func (d *fvpDevice) failed(ctx context.Context, op string, err error) error {
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		return interrupted(ctx, d.name, op)
@@ -149,7 +146,7 @@ func (d *fvpDevice) failed(ctx context.Context, op string, err error) error {
 	return d.error(op, err)
 }
 
-// Load looks for the program's model. It starts with the first job.
+// Load finds the program's model, which starts with the first job.
 func (d *fvpDevice) Load(p *Program) (Network, error) {
 	path, err := fvp.Find(d.where, p.Config.Family)
 	if err != nil {
@@ -161,17 +158,17 @@ func (d *fvpDevice) Load(p *Program) (Network, error) {
 type fvpNetwork struct {
 	device  *fvpDevice
 	program *Program
-	path    string // of the model's program
+	path    string // path of the model's executable
 }
 
 func (n *fvpNetwork) Close() error { return nil }
 
-// NewJob allocates memory for inputs and outputs on this side; the model's own is
-// shared by all jobs.
+// NewJob allocates memory for inputs and outputs in this process; all jobs share the model's
+// memory.
 func (n *fvpNetwork) NewJob(o JobOptions) (Job, error) {
 	if len(o.Events) > len(fvp.Result{}.Events) {
 		return nil, &DeviceError{Device: n.device.name, Op: "allocate", Reason: ErrUnsupported,
-			Err: fmt.Errorf("%d PMU events, the largest NPU counts %d", len(o.Events), len(fvp.Result{}.Events))}
+			Err: fmt.Errorf("got %d PMU events, want at most %d", len(o.Events), len(fvp.Result{}.Events))}
 	}
 	j := &fvpJob{network: n, timeout: o.Timeout, exact: o.Cycles || len(o.Events) > 0, events: make([]uint64, len(o.Events))}
 	if j.timeout <= 0 {
@@ -217,7 +214,7 @@ func (j *fvpJob) Submit(ctx context.Context) (Result, error) {
 	}
 	r, err := d.model.Run(ctx, &j.job, j.timeout)
 	if err != nil {
-		d.loaded.network = nil // who knows what the memory holds
+		d.loaded.network = nil // its memory is undefined
 		return Result{}, d.failed(ctx, "submit", err)
 	}
 	d.loaded.network = j.network
@@ -234,8 +231,8 @@ func (j *fvpJob) Close() error { return nil }
 // fvpAlign is the alignment of regions in the model's memory.
 const fvpAlign = 64
 
-// place lays the stream and the regions out in the model's memory, and says what has
-// to get there: all of it the first time, the inputs later.
+// place assigns addresses in the model's memory to the stream and the regions, and selects what to
+// copy: everything for the first run, later the inputs.
 func (j *fvpJob) place() error {
 	d, p := j.network.device, j.network.program
 	var end [2]int64
@@ -280,16 +277,16 @@ func (j *fvpJob) place() error {
 	return nil
 }
 
-// fvpOrder is the order of regions by their claim to memory on the chip.
+// fvpOrder is the order in which regions are placed in on-chip memory.
 var fvpOrder = [isa.NumRegions]int{2, 1, 0, 3, 4, 5, 6, 7}
 
 func (d *fvpDevice) tooLarge(what string, size int64) error {
 	return &DeviceError{Device: d.name, Op: "submit", Reason: ErrUnsupported,
-		Err: fmt.Errorf("%s of %d bytes: the model's memory for jobs is %d bytes on the chip and %d beside it",
+		Err: fmt.Errorf("%s of %d bytes: the model has %d bytes of on-chip and %d of off-chip memory for jobs",
 			what, size, d.model.Sizes[fvp.SRAM], d.model.Sizes[fvp.DDR])}
 }
 
-// bind has the inputs and outputs copied.
+// bind schedules copies of the inputs and outputs.
 func (j *fvpJob) bind() {
 	p := j.network.program
 	for i := range p.Inputs {
@@ -302,7 +299,7 @@ func (j *fvpJob) bind() {
 	}
 }
 
-// locate finds a tensor in the model's memory and on this side.
+// locate returns a tensor's location in the model's memory and in this process.
 func (j *fvpJob) locate(b *Binding) (fvp.Range, []byte) {
 	r := j.job.Regions[b.Region]
 	r.Offset, r.Bytes = r.Offset+uint32(b.Offset), uint32(b.Bytes())

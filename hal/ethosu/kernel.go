@@ -9,36 +9,36 @@ import (
 	"unsafe"
 )
 
-// kernel is what the Linux carriers need of the operating system; tests put one of
-// their own in its place. Errors are of type syscall.Errno.
+// kernel is the operating system interface of the Linux drivers; tests replace it. Errors are of
+// type syscall.Errno.
 type kernel interface {
-	// nodes lists the device nodes of a pattern.
+	// nodes returns the device nodes that match a pattern.
 	nodes(pattern string) []string
 	open(path string) (fd int, err error)
 	close(fd int) error
-	// ioctl is one attempt. arg points to the request's structure, nil for none.
+	// ioctl makes one attempt. arg points to the request's structure, nil for none.
 	ioctl(fd int, request uint32, arg unsafe.Pointer) (int, error)
 	// mmap maps device memory, shared, for reading and writing.
 	mmap(fd int, offset int64, size int) ([]byte, error)
-	// remap puts other device memory in the place of mem.
+	// remap replaces mem with other device memory at the same address.
 	remap(mem []byte, fd int, offset int64) error
 	munmap(mem []byte) error
-	// poll waits until fd can be read.
+	// poll waits until fd is readable.
 	poll(fd int, timeout time.Duration) (ready bool, err error)
-	// monotonic is the clock of deadlines in ioctls, in nanoseconds.
+	// monotonic returns the clock used for deadlines in ioctls, in nanoseconds.
 	monotonic() int64
 }
 
-// defaultTimeout is how long a device may take where JobOptions say nothing.
+// defaultTimeout is the default limit of a run.
 const defaultTimeout = time.Minute
 
-// patience is how long a request is repeated that the kernel did not get to.
+// patience is how long a request is retried while the kernel is busy.
 const patience = 5 * time.Second
 
-// slice is the longest that a wait does not look at its context.
+// slice is the longest wait between checks of the context.
 const slice = 10 * time.Millisecond
 
-// Numbers of ioctl requests: direction, size of the argument, type, number.
+// Request numbers of ioctls: direction, size of the argument, type, number.
 const (
 	ioctlWrite = 1 << 30
 	ioctlRead  = 2 << 30
@@ -48,7 +48,7 @@ func ioctlNumber(direction uint32, kind byte, number, size uintptr) uint32 {
 	return direction | uint32(size)<<16 | uint32(kind)<<8 | uint32(number)
 }
 
-// request makes an ioctl, again where a signal interrupted it or the kernel was busy.
+// request performs an ioctl, retrying if a signal interrupted it or the kernel was busy.
 func request(k kernel, fd int, number uint32, arg unsafe.Pointer) (int, error) {
 	var until time.Time
 	for {
@@ -68,7 +68,7 @@ func request(k kernel, fd int, number uint32, arg unsafe.Pointer) (int, error) {
 	}
 }
 
-// errnoReasons says what errors of the kernel mean.
+// errnoReasons maps kernel errors to reasons.
 var errnoReasons = map[syscall.Errno]error{
 	syscall.ENODEV:    ErrMissing,
 	syscall.ENXIO:     ErrMissing,
@@ -81,7 +81,7 @@ var errnoReasons = map[syscall.Errno]error{
 	syscall.ETIMEDOUT: ErrTimeout,
 }
 
-// systemError places an error of the kernel; what says which request it was.
+// systemError wraps a kernel error; what names the request.
 func systemError(device, op, what string, err error) error {
 	e := &DeviceError{Device: device, Op: op, Reason: ErrFault, Err: &callError{what, err}}
 	var number syscall.Errno
@@ -94,7 +94,7 @@ func systemError(device, op, what string, err error) error {
 	return e
 }
 
-// callError names the request that failed.
+// callError is the error of a named request.
 type callError struct {
 	what string
 	err  error
@@ -103,12 +103,12 @@ type callError struct {
 func (e *callError) Error() string { return e.what + ": " + e.err.Error() }
 func (e *callError) Unwrap() error { return e.err }
 
-// interrupted is the error of a caller whose context ended.
+// interrupted returns the error for a caller whose context ended.
 func interrupted(ctx context.Context, device, op string) error {
 	return &DeviceError{Device: device, Op: op, Reason: ErrInterrupted, Err: context.Cause(ctx)}
 }
 
-// over reports the end of the caller's context, or of a job's time.
+// over returns an error if the caller's context ended or a job's deadline passed.
 func over(ctx context.Context, deadline time.Time, timeout time.Duration, device, op string) error {
 	if ctx.Err() != nil {
 		return interrupted(ctx, device, op)

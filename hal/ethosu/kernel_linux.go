@@ -14,7 +14,7 @@ import (
 type linux struct{}
 
 func (linux) nodes(pattern string) []string {
-	found, _ := filepath.Glob(pattern) // the patterns are ours, none is malformed
+	found, _ := filepath.Glob(pattern) // the patterns are constants, none is malformed
 	return found
 }
 

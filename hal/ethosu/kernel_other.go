@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// linux is not here: no device nodes, and nothing to open.
+// linux is a stub: there are no device nodes to open.
 type linux struct{}
 
 func (linux) nodes(string) []string                          { return nil }

@@ -6,9 +6,9 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
-// A completion marker is a number that a command at the end of a stream copies within a
-// region. The number is new for each run, so the copy proves that the run completed:
-// the kernel also wakes waiters when it gave up a run and reset the NPU.
+// A completion marker is a number that a command at the end of a stream copies within a region. The
+// number is new for each run, so the copy proves that the run completed: the kernel also wakes
+// waiters after it aborted a run and reset the NPU.
 const (
 	markerBytes = 16              // of the number, and its alignment
 	markerSpace = 2 * markerBytes // the number and its copy
@@ -33,7 +33,7 @@ func withMarker(f isa.Family, stream []byte, region uint16, at int64) ([]byte, e
 	return isa.Append(s, isa.OpStop, 0xffff, 0), nil
 }
 
-// armMarker writes the number of a run, and another number where its copy will be.
+// armMarker writes the number of a run, and another number to the location of the copy.
 func armMarker(space []byte, run uint64) {
 	for i := 0; i < markerBytes; i += 8 {
 		binary.LittleEndian.PutUint64(space[i:], run)
@@ -41,7 +41,7 @@ func armMarker(space []byte, run uint64) {
 	}
 }
 
-// testifies reports that the number was copied.
+// completed reports whether the number was copied.
 func completed(space []byte) bool {
 	return string(space[:markerBytes]) == string(space[markerBytes:markerSpace])
 }

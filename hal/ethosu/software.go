@@ -8,7 +8,7 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/npu"
 )
 
-// softwareDriver is the software NPU: it is always there and takes every configuration.
+// softwareDriver is the software NPU: it is always available and runs every configuration.
 var softwareDriver = &Driver{
 	Name: "npu",
 	Doc:  "software NPU, bit-exact, on the CPU",
@@ -35,7 +35,7 @@ func (software) Load(p *Program) (Network, error) {
 	return &softwareNetwork{n, p}, nil
 }
 
-// softwareError places an error of the software NPU.
+// softwareError wraps an error of the software NPU.
 func softwareError(op string, err error) error {
 	reason := ErrInterrupted
 	var stream *isa.Error

@@ -1,8 +1,8 @@
-// Package cachefolder keeps files that later processes trust.
+// Package cachefolder stores files that later processes trust.
 //
-// The folder and what is in it must belong to this process's user or to root, and nobody
-// else may write there. In a folder with the sticky bit, such as /tmp, others may add
-// files but not change ours.
+// The folder and its files must belong to this process's user or to root, and must not be writable
+// by others. In a folder with the sticky bit, such as /tmp, others may add files but not change
+// ours.
 package cachefolder
 
 import (
@@ -14,11 +14,11 @@ import (
 	"github.com/etrun-go/etrun/internal/openfile"
 )
 
-// OthersWrite are the permissions that others must not have on a folder and its files,
-// see [openfile.CheckOwner].
+// OthersWrite are the permissions that a folder and its files must not grant to others, see
+// [openfile.CheckOwner].
 const OthersWrite = 0o022
 
-// Open opens a folder, and makes it where there is none.
+// Open opens a folder, creating it if it does not exist.
 func Open(path string) (*os.Root, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, err
@@ -46,13 +46,12 @@ func check(folder *os.Root) error {
 	return openfile.CheckOwner(info, forbidden)
 }
 
-// Replace writes a file, in place of the one that may be there. It appears whole or not at
-// all.
+// Replace writes or replaces a file atomically.
 func Replace(folder *os.Root, name string, data []byte) error {
 	return Write(folder, 0o644, data, func(hidden string) error { return folder.Rename(hidden, name) })
 }
 
-// Write writes a file under a name of its own, which place gives its real one.
+// Write writes a file under a temporary name; place renames it.
 func Write(folder *os.Root, mode fs.FileMode, data []byte, place func(hidden string) error) error {
 	hidden := ".etrun-" + rand.Text()
 	f, err := folder.OpenFile(hidden, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

@@ -1,8 +1,8 @@
 //go:build linux
 
-// Package campaign runs what a test makes of many seeds, in processes of their own: one
-// that a seed ends, by a signal or an assertion in C, is followed by another from the
-// next seed on. It is for tests.
+// Package campaign runs a test function for many seeds in separate processes: if a seed ends its
+// process, by a signal or an assertion in C, another process continues with the next seed. It is
+// for tests.
 package campaign
 
 import (
@@ -20,49 +20,50 @@ import (
 	"time"
 )
 
-// The environment of campaigns. Without it a test runs its usual number of seeds.
+// Environment variables. Without them a test runs its usual number of seeds.
 const (
-	EnvRuns     = "ETRUN_CAMPAIGN_RUNS"     // how many seeds
-	EnvSeed     = "ETRUN_CAMPAIGN_SEED"     // the first one, 1 if it is not set
-	EnvSeconds  = "ETRUN_CAMPAIGN_SECONDS"  // end after so many
-	EnvCorpus   = "ETRUN_CAMPAIGN_CORPUS"   // folders of further files, as in PATH
-	EnvFindings = "ETRUN_CAMPAIGN_FINDINGS" // folder for the campaign's files
-	envProcess  = "ETRUN_CAMPAIGN_PROCESS"  // set for processes: the folder
+	EnvRuns     = "ETRUN_CAMPAIGN_RUNS"     // number of seeds
+	EnvSeed     = "ETRUN_CAMPAIGN_SEED"     // first seed, default 1
+	EnvSeconds  = "ETRUN_CAMPAIGN_SECONDS"  // time limit in seconds
+	EnvCorpus   = "ETRUN_CAMPAIGN_CORPUS"   // folders with more files, separated as in PATH
+	EnvFindings = "ETRUN_CAMPAIGN_FINDINGS" // folder for results
+	envProcess  = "ETRUN_CAMPAIGN_PROCESS"  // set for child processes: the folder
 )
 
-// MostTime is what a seed may take of the processor.
+// MostTime is the maximum CPU time of a seed.
 const MostTime = 20 * time.Second
 
-// Finding is a seed that did what none may do.
+// Finding is a failure found by a seed.
 type Finding struct {
 	Seed          uint64
-	Kind, Message string // "crash", "time", "memory", or the test's own
+	Kind, Message string // "crash", "time", "memory", or defined by the test
 }
 
 func (f *Finding) Error() string { return f.Kind + ": " + f.Message }
 
 var figures = regexp.MustCompile(`0x[0-9a-f]+|[-+]?[0-9][0-9.e+-]*|NaN|[-+]Inf`)
 
-// General is what a finding says without its figures: the same for findings alike.
+// General replaces the numbers in a message, so that similar findings are equal.
 func General(text string) string { return figures.ReplaceAllString(text, "#") }
 
-// Campaign is a test of many seeds.
+// Campaign is a test over many seeds.
 type Campaign struct {
 	Test     string   // the name of the test that calls Run
-	Usual    uint64   // how many seeds run without the environment
-	Memory   uint64   // by how many bytes a seed may let resident memory grow
-	Counters []string // what Process.Count counts
-	// Prepare is called once, before the first process; nil for nothing. Folder is where
-	// its files, and those of the processes, may lie.
+	Usual    uint64   // default number of seeds
+	Memory   uint64   // maximum growth of resident memory per seed, in bytes
+	Counters []string // names of the counters of Process.Count
+	// Prepare, if not nil, is called once, before the first process. Folder is for its files and
+	// those of the processes.
 	Prepare func(t *testing.T, folder string)
-	// Start is called in every process, and gives what runs a seed. Its error is a
-	// finding.
+	// Start is called in every process and returns the function that runs a seed. An error of that
+	// function is a finding.
 	Start func(t *testing.T, p *Process) func(seed uint64) error
-	// Found is called for findings that are not like 12 before; nil reports them.
+	// Found, if not nil, is called for findings that are not similar to 12 earlier ones, instead of
+	// reporting them.
 	Found func(t *testing.T, f *Finding, folder string)
 }
 
-// Run runs the campaign, or is one of its processes.
+// Run runs the campaign, or in a child process its seeds.
 func (c *Campaign) Run(t *testing.T) {
 	t.Helper()
 	if folder := os.Getenv(envProcess); folder != "" {
@@ -94,7 +95,7 @@ func (c *Campaign) Run(t *testing.T) {
 	}
 }
 
-// Number is a number of the environment.
+// Number returns a number from the environment, otherwise if it is not set.
 func Number(name string, otherwise uint64) uint64 {
 	if n, err := strconv.ParseUint(os.Getenv(name), 10, 64); err == nil {
 		return n
@@ -102,7 +103,7 @@ func Number(name string, otherwise uint64) uint64 {
 	return otherwise
 }
 
-// Corpus lists the files with one of some extensions below the folders of EnvCorpus.
+// Corpus lists the files with one of the extensions below the folders in EnvCorpus.
 func Corpus(extensions ...string) (files []string) {
 	for _, folder := range filepath.SplitList(os.Getenv(EnvCorpus)) {
 		filepath.Walk(folder, func(path string, info os.FileInfo, err error) error {
@@ -127,7 +128,7 @@ type run struct {
 	processes int
 }
 
-// one runs the seeds from a first one on in a process, and gives the seed to go on from.
+// one runs the seeds starting at from in a child process and returns the seed to continue with.
 func (r *run) one(from, to uint64) (next uint64) {
 	r.t.Helper()
 	r.processes++
@@ -163,7 +164,7 @@ func (r *run) one(from, to uint64) (next uint64) {
 	return next + 1
 }
 
-// watch waits for a process, and ends it where it makes no progress or is out of time.
+// watch waits for a process and kills it if it makes no progress or exceeds the time limit.
 func (r *run) watch(cmd *exec.Cmd) (why string, ended error) {
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
@@ -203,7 +204,7 @@ func (r *run) report(f *Finding) {
 
 var function = regexp.MustCompile(`call_xnn_\w+|/\w+\.[\w.()*]+\(`)
 
-// CrashOf is what a process said at its end, in short.
+// CrashOf summarizes a process's last output.
 func CrashOf(output string) string {
 	in := ""
 	for line := range strings.Lines(output) {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestRun lets seeds do all that a campaign must see, and go on after.
+// TestRun makes seeds fail in all ways that a campaign must detect and continue after.
 func TestRun(t *testing.T) {
 	process := os.Getenv(envProcess) != ""
 	if !process {

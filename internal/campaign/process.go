@@ -21,16 +21,16 @@ import (
 
 // Process is one process of a campaign.
 type Process struct {
-	Folder string // of the campaign's files
+	Folder string // folder of the campaign
 	state  progress
 }
 
-// Count adds to the counter of a number.
+// Count adds n to a counter.
 func (p *Process) Count(counter int, n int) {
 	p.state.set(1+counter, p.state.get(1+counter)+uint64(n))
 }
 
-// process runs the seeds that the environment gives.
+// process runs the seeds given by the environment.
 func (c *Campaign) process(t *testing.T, folder string) {
 	p := &Process{Folder: folder, state: openProgress(t, folder)}
 	list, err := os.OpenFile(filepath.Join(folder, "list"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
@@ -59,8 +59,8 @@ func (c *Campaign) process(t *testing.T, folder string) {
 	p.state.set(0, to)
 }
 
-// wantNoMore ends a process whose goroutines grow in number, and lets the garbage
-// collector look at what was not closed: leaked pins end the process as well.
+// wantNoMore ends a process whose number of goroutines grows, and runs the garbage collector:
+// leaked pins also end the process.
 func wantNoMore(t *testing.T, before int) int {
 	t.Helper()
 	runtime.GC()
@@ -71,8 +71,8 @@ func wantNoMore(t *testing.T, before int) int {
 	return max(n, before)
 }
 
-// Cost runs f. It is a *Finding if f takes more than MostTime of the processor, or lets
-// resident memory grow by more than some bytes, 0 for any number.
+// Cost runs f. It returns a *Finding if f takes more CPU time than MostTime, or grows resident
+// memory by more than the given number of bytes, 0 for no limit.
 func Cost(memory uint64, f func() error) error {
 	begun, resident := cputime.Process(), startResident()
 	if err := f(); err != nil {
@@ -87,16 +87,16 @@ func Cost(memory uint64, f func() error) error {
 	return nil
 }
 
-// resident is the process's resident memory when a seed began.
+// resident is the process's resident memory when a seed started.
 type resident uint64
 
-// startResident lets the kernel's peak start anew.
+// startResident resets the kernel's peak.
 func startResident() resident {
 	os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
 	return resident(statusBytes("VmRSS:"))
 }
 
-// grown is how much more has been resident since.
+// grown returns the growth of peak resident memory since then.
 func (r resident) grown() uint64 { return max(statusBytes("VmHWM:"), uint64(r)) - uint64(r) }
 
 func statusBytes(field string) uint64 {
@@ -107,8 +107,8 @@ func statusBytes(field string) uint64 {
 	return n << 10
 }
 
-// progress is memory that a process shares with the campaign, and that outlives it: the
-// seed, then the counters.
+// progress is memory shared with the parent process, which outlives the child: the seed, then the
+// counters.
 type progress []byte
 
 func openProgress(t testing.TB, folder string) progress {
@@ -127,7 +127,7 @@ func openProgress(t testing.TB, folder string) progress {
 	return b
 }
 
-// close forgets the figures too.
+// close also discards the contents.
 func (p progress) close() {
 	clear(p)
 	unix.Munmap(p)

@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Process is the processor time that the process has taken, on all its threads.
+// Process returns the CPU time of the process, over all threads.
 func Process() time.Duration { return read(unix.CLOCK_PROCESS_CPUTIME_ID) }
 
-// Thread is the processor time that the calling thread has taken.
+// Thread returns the CPU time of the calling thread.
 func Thread() time.Duration { return read(unix.CLOCK_THREAD_CPUTIME_ID) }
 
 func read(clock int32) time.Duration {

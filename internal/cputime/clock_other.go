@@ -6,8 +6,8 @@ import "time"
 
 var begun = time.Now()
 
-// Process is the time since the process began.
+// Process returns the time since the process started.
 func Process() time.Duration { return time.Since(begun) }
 
-// Thread is the time since the process began.
+// Thread returns the time since the process started.
 func Thread() time.Duration { return time.Since(begun) }

@@ -1,4 +1,3 @@
-// Package cputime has the clocks of tests that bound or compare what something costs:
-// unlike the wall's, they stand still while a busy machine does something else.
-// Where the system is not Linux they are the wall's.
+// Package cputime provides CPU clocks for tests that limit or compare cost: unlike wall clocks,
+// they stop while a busy machine runs other work. On systems other than Linux they are wall clocks.
 package cputime

@@ -6,20 +6,20 @@ import (
 	"strconv"
 )
 
-// Reasons; match with errors.Is.
+// Reasons of an Error; match with errors.Is.
 var (
-	// ErrMalformed: the bytes break the FlatBuffers format.
+	// ErrMalformed means that the bytes violate the FlatBuffers format.
 	ErrMalformed = errors.New("malformed flatbuffer")
-	// ErrLimit: following the references costs more than the file's size warrants.
+	// ErrLimit means that following the references costs more than the file's size justifies.
 	ErrLimit = errors.New("flatbuffer budget exceeded")
 )
 
-// Error is a fault with its place.
+// Error is an error at a location in the file.
 type Error struct {
-	Reason error  // ErrMalformed, ErrLimit, or what the reader's user gave to Failf
-	Offset int64  // from the start of the file
+	Reason error  // ErrMalformed, ErrLimit, or the reason passed to Failf
+	Offset int64  // offset from the start of the file
 	Path   string // "execution_plan[0].values[17].sizes", "" for the root
-	Msg    string // noun phrase of what is wrong
+	Msg    string // noun phrase that describes the error
 }
 
 func (e *Error) Error() string {
@@ -30,7 +30,7 @@ func (e *Error) Error() string {
 	return s + ": " + e.Msg
 }
 
-// Unwrap gives the reason to errors.Is.
+// Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Reason }
 
 // element is a path element: name, or name[i].

@@ -13,7 +13,7 @@ import (
 	"github.com/etrun-go/etrun/internal/flatbuf"
 )
 
-// small is a buffer of one table: a number (field 0) and a name (field 1).
+// small returns a buffer of one table: a number (field 0) and a name (field 1).
 func small() []byte {
 	b := binary.LittleEndian.AppendUint32(nil, 16) // 0: offset of the root
 	b = append(b, "TEST"...)
@@ -83,7 +83,7 @@ func TestBase(t *testing.T) {
 	}
 }
 
-// TestFirstFault reads on behind a fault.
+// TestFirstFault continues reading after an error.
 func TestFirstFault(t *testing.T) {
 	r := flatbuf.New(put16(small(), 12, 3), 0, 0)
 	root := r.Root()
@@ -97,8 +97,8 @@ func TestFirstFault(t *testing.T) {
 	}
 }
 
-// everything is a table with a field of each type, and the same for a sub-table of
-// defaults.
+// everything returns a table with a field of each type, and a nested table with the defaults of all
+// fields.
 func everything() []byte {
 	b := flatbuffers.NewBuilder(0)
 	sub := func(x int32) flatbuffers.UOffsetT {
@@ -159,7 +159,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestDefaults reads fields that are not stored, and the absent table.
+// TestDefaults reads fields that are not stored, and an absent table.
 func TestDefaults(t *testing.T) {
 	r := flatbuf.New(everything(), 0, 0)
 	for name, x := range map[string]flatbuf.Table{"stored table": r.Root(), "absent table": {}} {
@@ -215,7 +215,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// nested is a chain of tables, each the field 0 of the one before.
+// nested returns a chain of tables, each the field 0 of the previous one.
 func nested(n int) []byte {
 	b := flatbuffers.NewBuilder(0)
 	var inner flatbuffers.UOffsetT
@@ -239,8 +239,8 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// fan is a root with n references to a table with n references to one leaf, whose
-// field 1 is a string of n bytes.
+// fan returns a root with n references to a table with n references to one leaf, whose field 1 is a
+// string of n bytes.
 func fan(n int) []byte {
 	b := flatbuffers.NewBuilder(0)
 	name := b.CreateString(strings.Repeat("x", n))
@@ -262,8 +262,7 @@ func fan(n int) []byte {
 	return b.FinishedBytes()
 }
 
-// TestSharing follows shared references: what is visited stays in proportion to the
-// size of the file.
+// TestSharing follows shared references: the work is proportional to the size of the file.
 func TestSharing(t *testing.T) {
 	const n = 3000
 	data := fan(n)
@@ -296,7 +295,7 @@ func TestMaxTables(t *testing.T) {
 	}
 }
 
-// TestAllocs reads scalars and tables: without a fault nothing is allocated.
+// TestAllocs reads scalars and tables: without an error nothing is allocated.
 func TestAllocs(t *testing.T) {
 	data := everything()
 	r := flatbuf.New(data, 0, 0)
@@ -313,7 +312,7 @@ func TestAllocs(t *testing.T) {
 	}
 }
 
-// FuzzReader follows whatever looks like a reference.
+// FuzzReader follows everything that looks like a reference.
 func FuzzReader(f *testing.F) {
 	f.Add(small())
 	f.Add(everything())

@@ -1,18 +1,15 @@
-// Package flatbuf reads FlatBuffers that nobody vouches for. Reading is verifying:
-// every offset, vtable, vector, string and nesting depth is compared with the bytes
-// there are before it is followed.
+// Package flatbuf reads untrusted FlatBuffers. Reading and verifying are one step: every offset,
+// vtable, vector, string and nesting depth is checked against the buffer before it is followed.
 //
-// A [Reader] keeps its first fault and from then on gives zero values, so the code
-// that reads a table is a plain list of its fields and asks once, at the end, for
-// [Reader.Err]. Paths of faults are put together only while a faulty read unwinds:
-// a read without fault pays nothing for them.
+// A [Reader] stores the first error and then returns zero values, so that code that reads a table
+// is a plain list of its fields and calls [Reader.Err] once, at the end. Paths of errors are built
+// only while a failed read returns: a successful read pays nothing for them.
 //
-// Tables and strings may be shared in a FlatBuffer, so a small file could describe
-// something vast. A reader therefore visits no more tables than the file has room
-// for, and no more than [shareFactor] times its bytes in strings and vectors:
-// the cost and the memory of reading are linear in the size of the file.
+// FlatBuffers may share tables and strings, so a small file could describe a huge structure. A
+// reader therefore visits no more tables than fit the file, and no more than [shareFactor] times
+// its size in strings and vectors: time and memory are linear in the size of the file.
 //
-// Alignment is not checked: nothing here depends on it.
+// Alignment is not checked, because no code here depends on it.
 package flatbuf
 
 import (
@@ -23,28 +20,28 @@ import (
 const (
 	// HeaderSize is the size of the root offset and the file identifier.
 	HeaderSize = 8
-	// maxDepth bounds the nesting of tables, as flatc's verifier does.
+	// maxDepth is the maximum nesting of tables, as in flatc's verifier.
 	maxDepth = 64
-	// minTable is the least a table and the reference to it take.
+	// minTable is the minimum size of a table and the reference to it.
 	minTable = 8
-	// shareFactor is how often, on average, a byte of strings and vectors may be visited.
+	// shareFactor is the average number of times that a byte of strings and vectors may be visited.
 	shareFactor = 4
-	// slack is the budget that even the smallest file has.
+	// slack is the minimum budget of any file.
 	slack = 4096
 )
 
-// Reader reads one FlatBuffer and keeps the first fault found.
+// Reader reads one FlatBuffer and stores the first error.
 type Reader struct {
 	data   []byte
-	base   int64 // place of data in the file
+	base   int64 // offset of data in the file
 	tables int   // tables left to visit
 	bytes  int   // bytes of strings and vectors left to visit
 	fault  *Error
 }
 
-// New returns a reader of data, which lies at byte base of its file: faults are
-// placed relative to the file. At most maxTables tables are visited; 0 leaves that
-// to the size of data alone.
+// New returns a reader of data, which starts at byte base of its file: error offsets are relative
+// to the file. At most maxTables tables are visited; 0 means the limit derived from the size of
+// data.
 func New(data []byte, base int64, maxTables int) *Reader {
 	tables := len(data)/minTable + slack/minTable
 	if maxTables > 0 {
@@ -53,7 +50,7 @@ func New(data []byte, base int64, maxTables int) *Reader {
 	return &Reader{data: data, base: base, tables: tables, bytes: shareFactor*len(data) + slack}
 }
 
-// Identifier is the file identifier, bytes 4 to 7; "" where data is too short.
+// Identifier returns the file identifier, bytes 4 to 7; "" if data is too short.
 func Identifier(data []byte) string {
 	if len(data) < HeaderSize {
 		return ""
@@ -61,7 +58,7 @@ func Identifier(data []byte) string {
 	return string(data[4:HeaderSize])
 }
 
-// Root is the root table.
+// Root returns the root table.
 func (r *Reader) Root() Table {
 	if len(r.data) < HeaderSize {
 		r.fail(ErrMalformed, 0, "root", "%d bytes, a FlatBuffer has at least %d", len(r.data), HeaderSize)
@@ -70,7 +67,7 @@ func (r *Reader) Root() Table {
 	return r.table(0, 0, "root")
 }
 
-// Err is the first fault, an *[Error], or nil.
+// Err returns the first error, an *[Error], or nil.
 func (r *Reader) Err() error {
 	if r.fault == nil {
 		return nil
@@ -78,11 +75,11 @@ func (r *Reader) Err() error {
 	return r.fault
 }
 
-// OK reports that nothing was wrong so far.
+// OK reports whether there has been no error.
 func (r *Reader) OK() bool { return r.fault == nil }
 
-// Within puts an element before the path of the fault, if there is one: name, and
-// [i] unless i is negative. Code that descends calls it on the way back.
+// Within prefixes the path of the error, if there is one, with name, and [i] unless i is negative.
+// Code that descends calls it on return.
 func (r *Reader) Within(name string, i int) {
 	if r.fault != nil {
 		r.fault.Path = join(element(name, i), r.fault.Path)
@@ -99,8 +96,8 @@ func (r *Reader) u16(pos int) int    { return int(binary.LittleEndian.Uint16(r.d
 func (r *Reader) u32(pos int) uint32 { return binary.LittleEndian.Uint32(r.data[pos:]) }
 func (r *Reader) u64(pos int) uint64 { return binary.LittleEndian.Uint64(r.data[pos:]) }
 
-// follow returns where the offset at pos leads: a place with at least 4 bytes.
-// The caller has checked that the offset itself lies inside the data.
+// follow returns the target of the offset at pos, which has at least 4 bytes. The caller must have
+// checked that the offset itself is inside the data.
 func (r *Reader) follow(pos int, path string) (int, bool) {
 	off := uint64(r.u32(pos))
 	if off == 0 {
@@ -114,7 +111,7 @@ func (r *Reader) follow(pos int, path string) (int, bool) {
 	return pos + int(off), true
 }
 
-// charge takes n bytes of a string or vector off the budget.
+// charge subtracts n bytes of a string or vector from the budget.
 func (r *Reader) charge(pos, n int, path string) bool {
 	if n > r.bytes {
 		r.fail(ErrLimit, pos, path, "strings and vectors of over %d times the file's size", shareFactor)

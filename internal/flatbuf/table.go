@@ -5,18 +5,18 @@ import (
 	"unicode/utf8"
 )
 
-// Table is a table whose vtable has been checked. Fields are read by their id in
-// the schema; the name serves the path of a fault. The zero Table stands for an
-// absent one: all its fields have their defaults.
+// Table is a table whose vtable has been checked. Fields are read by their id in the schema; names
+// are only used for the paths of errors. The zero Table represents an absent one: all its fields
+// have their defaults.
 type Table struct {
 	r      *Reader
 	pos    int
 	vtable int
-	vsize  uint16 // bytes of the vtable
+	vsize  uint16 // size of the vtable
 	depth  uint8
 }
 
-// table follows the offset at pos to a table.
+// table returns the table that the offset at pos refers to.
 func (r *Reader) table(pos int, depth uint8, path string) Table {
 	at, ok := r.follow(pos, path)
 	if !ok {
@@ -33,10 +33,9 @@ func (r *Reader) table(pos int, depth uint8, path string) Table {
 	return r.checkTable(at, depth+1, path)
 }
 
-// checkTable reads the vtable of the table at a place. The size of the table, which
-// the vtable holds too, is not used: a writer that shares vtables, as that of
-// Python, may share them among tables of several sizes. Fields are compared with
-// the buffer instead.
+// checkTable reads the vtable of the table at an offset. It ignores the size of the table in the
+// vtable, because writers that share vtables, such as Python's, share them among tables of
+// different sizes. Fields are checked against the buffer instead.
 func (r *Reader) checkTable(at int, depth uint8, path string) Table {
 	vt := int64(at) - int64(int32(r.u32(at)))
 	if vt < 0 || vt+4 > int64(len(r.data)) {
@@ -52,16 +51,16 @@ func (r *Reader) checkTable(at int, depth uint8, path string) Table {
 	return Table{r: r, pos: at, vtable: v, vsize: uint16(vsize), depth: depth}
 }
 
-// Exists reports that the table is there.
+// Exists reports whether the table is present.
 func (t Table) Exists() bool { return t.r != nil }
 
-// OK reports that nothing was wrong so far in the whole buffer.
+// OK reports whether there has been no error in the whole buffer.
 func (t Table) OK() bool { return t.r == nil || t.r.fault == nil }
 
-// Has reports that the field is stored.
+// Has reports whether the field is stored.
 func (t Table) Has(id int) bool { return t.place(id) != 0 }
 
-// Slots is the number of fields that the table's schema had when it was written, or less.
+// Slots returns the number of fields in the vtable, at most the number in the writer's schema.
 func (t Table) Slots() int {
 	if t.r == nil {
 		return 0
@@ -69,29 +68,29 @@ func (t Table) Slots() int {
 	return (int(t.vsize) - 4) / 2
 }
 
-// Within is [Reader.Within] of the table's reader.
+// Within calls [Reader.Within] of the table's reader.
 func (t Table) Within(name string, i int) {
 	if t.r != nil {
 		t.r.Within(name, i)
 	}
 }
 
-// Need faults where the field is not stored.
+// Need records an error unless the field is stored.
 func (t Table) Need(id int, name string) {
 	if t.r != nil && t.place(id) == 0 {
 		t.r.fail(ErrMalformed, t.pos, name, "missing")
 	}
 }
 
-// Failf records a fault of the field, for the given reason, unless there is one
-// already. A negative id and an empty name blame the table itself.
+// Failf records an error of the field with the given reason, unless there is one already. A
+// negative id and an empty name mean the table itself.
 func (t Table) Failf(reason error, id int, name, format string, args ...any) {
 	if t.r != nil {
 		t.r.fail(reason, t.pos+t.place(id), name, format, args...)
 	}
 }
 
-// place is the field's distance from the table's start, 0 where it is not stored.
+// place returns the field's offset from the table's start, 0 if it is not stored.
 func (t Table) place(id int) int {
 	slot := 4 + 2*id
 	if id < 0 || slot+2 > int(t.vsize) {
@@ -100,7 +99,7 @@ func (t Table) place(id int) int {
 	return t.r.u16(t.vtable + slot)
 }
 
-// field is the place in the buffer of a stored field of n bytes, or 0.
+// field returns the position in the buffer of a stored field of n bytes, or 0.
 func (t Table) field(id, n int, name string) int {
 	off := t.place(id)
 	if off == 0 || t.r.fault != nil {
@@ -113,7 +112,7 @@ func (t Table) field(id, n int, name string) int {
 	return t.pos + off
 }
 
-// Uint8 reads a u8 field, def where it is not stored.
+// Uint8 reads a u8 field, def if it is not stored.
 func (t Table) Uint8(id int, name string, def uint8) uint8 {
 	if p := t.field(id, 1, name); p != 0 {
 		return t.r.data[p]
@@ -121,7 +120,7 @@ func (t Table) Uint8(id int, name string, def uint8) uint8 {
 	return def
 }
 
-// Bool reads a bool field; any byte but 0 is true.
+// Bool reads a bool field; any nonzero byte is true.
 func (t Table) Bool(id int, name string, def bool) bool {
 	if p := t.field(id, 1, name); p != 0 {
 		return t.r.data[p] != 0
@@ -183,8 +182,8 @@ func (t Table) Float64(id int, name string, def float64) float64 {
 	return math.Float64frombits(t.Uint64(id, name, math.Float64bits(def)))
 }
 
-// Table is a field's table; the zero Table where it is not stored. [One] reads it
-// with the field's name in the path of its faults.
+// Table returns a field's table, the zero Table if it is not stored. [One] also adds the field's
+// name to the path of errors.
 func (t Table) Table(id int, name string) Table {
 	if p := t.field(id, 4, name); p != 0 {
 		return t.r.table(p, t.depth, name)
@@ -192,9 +191,9 @@ func (t Table) Table(id int, name string) Table {
 	return Table{}
 }
 
-// Union reads a union: the tag of field id, named name_type, and the table of field
-// id+1. Tag 0 (NONE) comes with the zero Table and is for the caller to judge; a tag
-// without a table, or a table without a tag, is a fault.
+// Union reads a union: the tag of field id, named name_type, and the table of field id+1. Tag 0
+// (NONE) is returned with the zero Table; the caller decides whether it is allowed. A tag without a
+// table, or a table without a tag, is an error.
 func (t Table) Union(id int, name string) (tag uint8, payload Table) {
 	tag = t.Uint8(id, name, 0)
 	payload = t.Table(id+1, name)
@@ -209,8 +208,8 @@ func (t Table) Union(id int, name string) (tag uint8, payload Table) {
 	return tag, payload
 }
 
-// String reads a string and checks its terminating zero and its UTF-8; "" where it
-// is not stored.
+// String reads a string and checks its terminating zero and its UTF-8 encoding; "" if it is not
+// stored.
 func (t Table) String(id int, name string) string {
 	v := t.Vector(id, name, 1)
 	if v.n == 0 {
@@ -230,13 +229,12 @@ func (t Table) String(id int, name string) string {
 	return string(v.data)
 }
 
-// Bytes is a vector of bytes that shares the buffer's memory; nil where it is not stored.
+// Bytes returns a vector of bytes that shares the buffer's memory; nil if it is not stored.
 func (t Table) Bytes(id int, name string) []byte {
 	return t.Vector(id, name, 1).data
 }
 
-// Vector is a vector of elements of the given width in bytes; empty where it is not
-// stored.
+// Vector returns a vector of elements of the given width in bytes, empty if it is not stored.
 func (t Table) Vector(id int, name string, width int) Vector {
 	p := t.field(id, 4, name)
 	if p == 0 {

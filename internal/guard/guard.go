@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package guard gives tests memory that ends, or begins, at a page without access: a
-// read or write beyond it ends the process by SIGSEGV.
+// Package guard provides memory for tests that starts or ends at a page without access: a read or
+// write beyond it ends the process by SIGSEGV.
 package guard
 
 import (
@@ -14,11 +14,11 @@ import (
 
 // Memory is accessible pages between two pages without access.
 type Memory struct {
-	pages  []byte // those with access
+	pages  []byte // accessible pages
 	mapped []byte
 }
 
-// Map makes memory of at least n bytes. Unmap frees it.
+// Map returns memory of at least n bytes. Unmap frees it.
 func Map(n int) (*Memory, error) {
 	page := os.Getpagesize()
 	size := max(1, (n+page-1)/page) * page
@@ -34,28 +34,27 @@ func Map(n int) (*Memory, error) {
 	return m, nil
 }
 
-// Len is the number of bytes with access.
+// Len returns the number of accessible bytes.
 func (m *Memory) Len() int { return len(m.pages) }
 
-// End is n bytes of m that end slack bytes before the page without access. Its
-// capacity is n. The slices of one Memory share their bytes.
+// End returns n bytes of m that end slack bytes before the inaccessible page. Its capacity is n.
+// Slices of the same Memory share bytes.
 func (m *Memory) End(n, slack int) []byte {
 	end := len(m.pages) - slack
 	return m.pages[end-n : end : end]
 }
 
-// Start is n bytes of m that begin slack bytes behind the page without access.
+// Start returns n bytes of m that start slack bytes after the inaccessible page.
 func (m *Memory) Start(n, slack int) []byte { return m.pages[slack : slack+n : slack+n] }
 
-// Behind is n+claim bytes of m of which the first n end slack bytes before the page
-// without access: memory that says more of itself than there is. claim is at most a
-// page.
+// Behind returns n+claim bytes of m, the first n of which end slack bytes before the inaccessible
+// page: a slice that claims more memory than is accessible. claim is at most a page.
 func (m *Memory) Behind(n, slack, claim int) []byte {
 	end := len(m.mapped) - os.Getpagesize() - slack
 	return m.mapped[end-n : end+claim : end+claim]
 }
 
-// Fill sets every byte with access.
+// Fill sets every accessible byte.
 func (m *Memory) Fill(b byte) {
 	for i := range m.pages {
 		m.pages[i] = b
@@ -65,15 +64,15 @@ func (m *Memory) Fill(b byte) {
 // Unmap frees the memory. Slices of it must not be used any more.
 func (m *Memory) Unmap() error { return unix.Munmap(m.mapped) }
 
-// Arena hands out memory and takes all of it back at once, so that it is mapped once
-// for many uses. It is not safe for concurrent use.
+// Arena hands out memory and reclaims all of it at once, so that mappings are reused. It is not
+// safe for concurrent use.
 type Arena struct {
-	free [48][]*Memory // by the logarithm of their pages
+	free [48][]*Memory // by the logarithm of the number of pages
 	used []*Memory
 }
 
-// Take gives memory of at least n bytes, until Reset. What was written into it earlier
-// is still there.
+// Take returns memory of at least n bytes, valid until Reset. It may contain data from earlier
+// uses.
 func (a *Arena) Take(n int) (*Memory, error) {
 	page := os.Getpagesize()
 	class := bits.Len(uint(max(0, n-1) / page))
@@ -90,8 +89,8 @@ func (a *Arena) Take(n int) (*Memory, error) {
 	return m, err
 }
 
-// Reset takes back everything that Take gave since the last Reset. Slices of it must
-// not be used any more. Memory above 1 MiB is unmapped.
+// Reset reclaims all memory returned by Take since the last Reset; slices of it must not be used
+// any more. Memory above 1 MiB is unmapped.
 func (a *Arena) Reset() {
 	for _, m := range a.used {
 		if m.Len() > 1<<20 {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// accesses leave guarded memory in one place each, or do not.
+// accesses are accesses inside and outside guarded memory.
 var accesses = []struct {
 	name  string
 	fault bool
@@ -26,7 +26,7 @@ var accesses = []struct {
 
 const envAccess = "ETRUN_GUARD_ACCESS"
 
-// TestAccess makes each access in a process of its own.
+// TestAccess performs each access in its own process.
 func TestAccess(t *testing.T) {
 	if name := os.Getenv(envAccess); name != "" {
 		m, err := Map(1)

@@ -1,8 +1,8 @@
-// Package openfile opens the files that come from outside: programs, data, inputs, caches.
+// Package openfile opens external files: programs, data, inputs and caches.
 //
-// A file is judged by its descriptor: kind and size after it was opened and before a byte
-// is read, the first bytes before the rest. Opening never waits, neither for the writer of
-// a FIFO nor for a device, and a context ends every read.
+// Files are checked by descriptor: kind and size after opening and before the first read, the first
+// bytes before the rest. Opening never blocks, neither for the writer of a FIFO nor for a device,
+// and a context ends every read.
 package openfile
 
 import (
@@ -16,32 +16,32 @@ import (
 	"time"
 )
 
-// Kinds are the kinds of files that are allowed besides regular ones.
+// Kinds are the kinds of files allowed in addition to regular ones.
 type Kinds uint8
 
-// The kinds. Directories and block devices are never allowed.
+// Allowed kinds. Directories and block devices are never allowed.
 const (
-	Pipes   Kinds = 1 << iota // FIFOs, process substitutions and sockets, read to their end
+	Pipes   Kinds = 1 << iota // FIFOs, process substitutions and sockets, read to the end
 	Devices                   // character devices
 )
 
-// Rules say what a file may be.
+// Rules are the requirements on a file.
 type Rules struct {
 	Kinds Kinds
-	Limit int64                    // the most bytes, 0 for any number
-	Start int                      // how many first bytes Check gets; fewer where the file is shorter
-	Check func(start []byte) error // refuses a file by its first bytes; may be nil
+	Limit int64                    // maximum size in bytes, 0 for no limit
+	Start int                      // number of first bytes passed to Check; fewer if the file is shorter
+	Check func(start []byte) error // checks the first bytes; may be nil
 }
 
-// Faults of files, inside a *fs.PathError; match with errors.Is. A context's end is an
-// error with its cause, and a file above the limit a *SizeError.
+// Errors inside a *fs.PathError; match with errors.Is. When a context ends, the error wraps its
+// cause; a file above the limit is a *SizeError.
 var (
 	ErrKind     = errors.New("wrong kind of file")
 	ErrChanged  = errors.New("the file changed while it was read")
 	ErrNoWriter = errors.New("no process writes to the pipe")
 )
 
-// kindError says what a file is.
+// kindError describes the kind of a file.
 type kindError string
 
 func (e kindError) Error() string { return string(e) }
@@ -49,13 +49,13 @@ func (e kindError) Error() string { return string(e) }
 // Is makes errors.Is(err, ErrKind) true.
 func (e kindError) Is(target error) bool { return target == ErrKind }
 
-// ErrSize is the reason of every *SizeError.
+// ErrSize is matched by every *SizeError.
 var ErrSize = errors.New("file too large")
 
-// SizeError is a file above the limit.
+// SizeError reports a file above the limit.
 type SizeError struct {
 	Path  string
-	Size  int64 // of a pipe: what was read of it
+	Size  int64 // for a pipe: the bytes read
 	Limit int64
 }
 
@@ -66,7 +66,7 @@ func (e *SizeError) Error() string {
 // Unwrap makes errors.Is(err, ErrSize) true.
 func (e *SizeError) Unwrap() error { return ErrSize }
 
-// flags open without waiting and without taking over a terminal.
+// flags open without blocking and without acquiring a controlling terminal.
 const flags = os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_NOCTTY
 
 // File is an open file. It is used by one goroutine at a time.
@@ -76,12 +76,12 @@ type File struct {
 	path   string
 	info   fs.FileInfo
 	limit  int64
-	start  []byte // the first bytes, where they were read and not handed out yet
-	offset int64  // how many bytes were read
+	start  []byte // first bytes that Check has read, not yet returned by Read
+	offset int64  // number of bytes read
 	forget func() bool
 }
 
-// Open opens a file for reading. The context ends the reads, too.
+// Open opens a file for reading. The context also ends later reads.
 func Open(ctx context.Context, path string, rules Rules) (*File, error) {
 	if ctx.Err() != nil {
 		return nil, ended(ctx, path)
@@ -93,7 +93,7 @@ func Open(ctx context.Context, path string, rules Rules) (*File, error) {
 	return examine(ctx, file, path, rules)
 }
 
-// OpenIn opens a file of a folder, which must not be a symbolic link.
+// OpenIn opens a file in a folder, which must not be a symbolic link.
 func OpenIn(ctx context.Context, folder *os.Root, name string, rules Rules) (*File, error) {
 	file, err := folder.OpenFile(name, flags, 0)
 	if err != nil {
@@ -114,10 +114,10 @@ func OpenIn(ctx context.Context, folder *os.Root, name string, rules Rules) (*Fi
 	return f, nil
 }
 
-// examine applies the rules to an open file, which it closes where it fails.
+// examine applies the rules to an open file, and closes it on failure.
 func examine(ctx context.Context, file *os.File, path string, rules Rules) (*File, error) {
 	f := &File{ctx: ctx, file: file, path: path, limit: rules.Limit}
-	f.forget = context.AfterFunc(ctx, func() { _ = file.SetReadDeadline(time.Unix(1, 0)) }) // regular files have none and do not wait
+	f.forget = context.AfterFunc(ctx, func() { _ = file.SetReadDeadline(time.Unix(1, 0)) }) // regular files have no deadline and do not block
 	err := f.checkKind(rules.Kinds)
 	if err == nil && rules.Check != nil {
 		err = f.checkStart(rules)
@@ -129,7 +129,7 @@ func examine(ctx context.Context, file *os.File, path string, rules Rules) (*Fil
 	return f, nil
 }
 
-// checkKind looks at the kind, and at the size where the file has one.
+// checkKind checks the kind, and the size of a regular file.
 func (f *File) checkKind(allowed Kinds) (err error) {
 	if f.info, err = f.file.Stat(); err != nil {
 		return err
@@ -146,7 +146,7 @@ func (f *File) checkKind(allowed Kinds) (err error) {
 	return nil
 }
 
-// kinds are the types of files other than regular ones; a kind of 0 is never allowed.
+// kinds are the file types other than regular; those of kind 0 are never allowed.
 var kinds = []struct {
 	mode fs.FileMode
 	kind Kinds
@@ -160,7 +160,7 @@ var kinds = []struct {
 	{fs.ModeSocket, Pipes, "a socket"},
 }
 
-// String lists what is wanted.
+// String lists the allowed kinds.
 func (k Kinds) String() string {
 	text := "a regular file"
 	if k&Pipes != 0 {
@@ -172,7 +172,7 @@ func (k Kinds) String() string {
 	return text
 }
 
-// checkStart reads the first bytes and has them judged.
+// checkStart reads and checks the first bytes.
 func (f *File) checkStart(rules Rules) error {
 	start := make([]byte, rules.Start)
 	n, err := io.ReadFull(f, start)
@@ -186,23 +186,23 @@ func (f *File) checkStart(rules Rules) error {
 	return nil
 }
 
-// fault is an error of the file.
+// fault returns an error of the file.
 func (f *File) fault(op string, err error) error {
 	return &fs.PathError{Op: op, Path: f.path, Err: err}
 }
 
-// ended is the error of a context that has ended.
+// ended returns the error for a context that has ended.
 func ended(ctx context.Context, path string) error {
 	return fmt.Errorf("%s: %w", path, context.Cause(ctx))
 }
 
-// OS is the file below, for what needs a descriptor.
+// OS returns the underlying file, for callers that need a descriptor.
 func (f *File) OS() *os.File { return f.file }
 
-// Info is what the file was when it was opened.
+// Info returns the file's information from when it was opened.
 func (f *File) Info() fs.FileInfo { return f.info }
 
-// Size is the size of a regular file; another one has none.
+// Size returns the size of a regular file; other files have none.
 func (f *File) Size() (n int64, regular bool) { return f.info.Size(), f.info.Mode().IsRegular() }
 
 // Close closes the file.

@@ -23,7 +23,7 @@ import (
 
 var errCheck = errors.New("no such contents")
 
-// wantsData refuses what does not start with DATA.
+// wantsData rejects files that do not start with DATA.
 func wantsData(start []byte) error {
 	if !bytes.HasPrefix(start, []byte("DATA")) {
 		return errCheck
@@ -31,7 +31,7 @@ func wantsData(start []byte) error {
 	return nil
 }
 
-// small is what the tests allow where nothing else is said.
+// small returns the default rules of the tests.
 func small(kinds openfile.Kinds) openfile.Rules {
 	return openfile.Rules{Kinds: kinds, Limit: 1 << 20, Start: 4, Check: wantsData}
 }
@@ -47,7 +47,7 @@ func regular(t testing.TB, contents string) string {
 	return path
 }
 
-// sparse is a file of size bytes, a hole behind contents.
+// sparse creates a file of size bytes: contents followed by a hole.
 func sparse(t testing.TB, contents string, size int64) string {
 	t.Helper()
 	path := regular(t, contents)
@@ -57,8 +57,8 @@ func sparse(t testing.TB, contents string, size int64) string {
 	return path
 }
 
-// fifo is a pipe that write fills from another goroutine once there is a reader; nil for
-// no writer.
+// fifo creates a pipe that write fills from another goroutine once it has a reader; nil for no
+// writer.
 func fifo(t testing.TB, write func(*os.File)) string {
 	t.Helper()
 	path := place(t)
@@ -106,10 +106,10 @@ func slowly(text string) func(*os.File) {
 	}
 }
 
-// silent keeps a pipe open for longer than anybody reads.
+// silent keeps a pipe open for longer than any reader waits.
 func silent(*os.File) { time.Sleep(10 * time.Second) }
 
-// endless fills a pipe without end.
+// endless writes to a pipe until it is closed.
 func endless(f *os.File) {
 	for {
 		if _, err := io.WriteString(f, "DATADATADATADATA"); err != nil {
@@ -126,7 +126,7 @@ func TestReadFile(t *testing.T) {
 		rules openfile.Rules
 		want  string
 		err   error  // matched with errors.Is
-		text  string // a part of the error; neither means none
+		text  string // part of the error; if err is also nil, no error is expected
 	}{
 		{"regular", regular(t, "DATA and more"), small(0), "DATA and more", nil, ""},
 		{"regular without rules", regular(t, ""), openfile.Rules{}, "", nil, ""},
@@ -178,7 +178,7 @@ func TestReadFile(t *testing.T) {
 	}
 }
 
-// A block device takes a privilege to make.
+// Creating a block device requires privileges.
 func TestBlockDevice(t *testing.T) {
 	path := place(t)
 	if err := syscall.Mknod(path, syscall.S_IFBLK|0o600, 0); err != nil {
@@ -195,7 +195,7 @@ func TestUnreadable(t *testing.T) {
 	if err := os.Chmod(path, 0); err != nil {
 		t.Fatal(err)
 	}
-	if os.Geteuid() == 0 { // root reads every file: look as somebody else, on this thread
+	if os.Geteuid() == 0 { // root can read every file: use another user on this thread
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		const nobody = 65534
@@ -213,7 +213,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// A file that changes its size between the look at it and the reading is an error.
+// A file that changes its size between the check and the read is an error.
 func TestChangedWhileRead(t *testing.T) {
 	for _, size := range []int64{0, 3, 8, 1 << 20, 3 << 20} {
 		path := regular(t, strings.Repeat("DATA", 1<<18))
@@ -232,7 +232,7 @@ func TestChangedWhileRead(t *testing.T) {
 	}
 }
 
-// Holes are not touched, and what lies between them is read.
+// Holes are not touched; the data between them is read.
 func TestSparseFileTakesNoMemory(t *testing.T) {
 	path := sparse(t, "DATA", 3<<30)
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
@@ -252,7 +252,7 @@ func TestSparseFileTakesNoMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	b, err := file.ReadAll(func(n int) []byte { // Go's own memory may be one that must be cleared
+	b, err := file.ReadAll(func(n int) []byte { // Go memory may have to be cleared
 		b, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 		if err != nil {
 			t.Fatal(err)
@@ -271,7 +271,7 @@ func TestSparseFileTakesNoMemory(t *testing.T) {
 	}
 }
 
-// resident is how many bytes of the process are in memory.
+// resident returns the resident memory of the process in bytes.
 func resident(t *testing.T) (n int64) {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/statm")
@@ -316,7 +316,7 @@ func TestContextEndsReads(t *testing.T) {
 	}
 }
 
-// A writer that comes a little later is waited for.
+// Reads wait for a writer that comes a little later.
 func TestLateWriter(t *testing.T) {
 	path := fifo(t, nil)
 	time.AfterFunc(50*time.Millisecond, func() {

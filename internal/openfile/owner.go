@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// CheckOwner refuses what belongs to another user than this process's or root, or has one
-// of the forbidden permissions, by which others could read or change it.
+// CheckOwner returns an error unless the file belongs to this process's user or root, and has none
+// of the forbidden permissions by which others could read or change it.
 func CheckOwner(info fs.FileInfo, forbidden fs.FileMode) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return fmt.Errorf("%s: the owner is not known", info.Name())
+		return fmt.Errorf("%s: owner unknown", info.Name())
 	}
 	if user := os.Geteuid(); stat.Uid != 0 && int(stat.Uid) != user {
 		return fmt.Errorf("%s: belongs to user %d, want %d or root", info.Name(), stat.Uid, user)

@@ -12,17 +12,16 @@ import (
 )
 
 const (
-	// part is how many bytes one read takes at most: the context is looked at between.
+	// part is the largest size of one read; the context is checked in between.
 	part = 1 << 20
-	// firstPart is what is allocated for a pipe before its bytes have come.
+	// firstPart is the initial allocation for a pipe.
 	firstPart = 64 << 10
-	// writerWait is how long a FIFO may be without a writer: its process may be about to
-	// start.
+	// writerWait is how long a FIFO may have no writer, whose process may still be starting.
 	writerWait = 300 * time.Millisecond
 	writerPoll = 5 * time.Millisecond
 )
 
-// ReadFile opens a file and reads it whole.
+// ReadFile opens a file and reads all of it.
 func ReadFile(ctx context.Context, path string, rules Rules) ([]byte, error) {
 	f, err := Open(ctx, path, rules)
 	if err != nil {
@@ -32,8 +31,8 @@ func ReadFile(ctx context.Context, path string, rules Rules) ([]byte, error) {
 	return f.ReadAll(func(n int) []byte { return make([]byte, n) })
 }
 
-// Read reads the next bytes, until the context ends. More bytes than the limit are a
-// *SizeError.
+// Read reads the next bytes, until the context ends. If there are more bytes than the limit, the
+// error is a *SizeError.
 func (f *File) Read(p []byte) (int, error) {
 	if len(f.start) > 0 {
 		n := copy(p, f.start)
@@ -57,7 +56,7 @@ func (f *File) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// awaitWriter reads from a FIFO that nobody has opened for writing yet.
+// awaitWriter reads from a FIFO that has not been opened for writing yet.
 func (f *File) awaitWriter(p []byte) (int, error) {
 	for begun := time.Now(); time.Since(begun) < writerWait; {
 		select {
@@ -72,7 +71,7 @@ func (f *File) awaitWriter(p []byte) (int, error) {
 	return 0, f.fault("read", ErrNoWriter)
 }
 
-// ReadAt reads from a place of a regular file.
+// ReadAt reads at an offset of a regular file.
 func (f *File) ReadAt(p []byte, at int64) (n int, err error) {
 	for n < len(p) && err == nil {
 		if f.ctx.Err() != nil {
@@ -85,8 +84,8 @@ func (f *File) ReadAt(p []byte, at int64) (n int, err error) {
 	return n, err
 }
 
-// ReadAll reads the whole file into bytes that allocate makes, zeroed. Bytes for the holes
-// of a regular file are not touched, and what a pipe takes grows with what comes.
+// ReadAll reads the whole file into zeroed bytes returned by allocate. For the holes of a regular
+// file no memory is touched, and for a pipe the memory grows with the data.
 func (f *File) ReadAll(allocate func(n int) []byte) ([]byte, error) {
 	size, regular := f.Size()
 	if !regular {
@@ -106,14 +105,14 @@ func (f *File) ReadAll(allocate func(n int) []byte) ([]byte, error) {
 	return b, nil
 }
 
-// readRegular reads a file from its beginning, leaving out its holes.
+// readRegular reads a regular file, skipping its holes.
 func (f *File) readRegular(b []byte) error {
 	for at := 0; at < len(b); {
 		data, err := f.file.Seek(int64(at), unix.SEEK_DATA)
 		switch {
-		case errors.Is(err, unix.ENXIO): // a hole up to the end
+		case errors.Is(err, unix.ENXIO): // a hole to the end
 			return nil
-		case err != nil: // the file system knows no holes
+		case err != nil: // the file system does not support holes
 			data = int64(at)
 		}
 		if at = int(min(data, int64(len(b)))); at == len(b) {
@@ -152,7 +151,7 @@ func (f *File) readStream(allocate func(n int) []byte) ([]byte, error) {
 	}
 }
 
-// most is n, or the one byte above the limit that shows a larger file.
+// most returns n, limited to one byte above the limit, which reveals a larger file.
 func (f *File) most(n int) int {
 	if f.limit > 0 {
 		return int(min(int64(n), f.limit+1))

@@ -8,8 +8,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// NoAllocs checks that the operator of each case allocates nothing from its second
-// call on, on one thread and on two.
+// NoAllocs checks that the operator of each case does not allocate from its second call on, with
+// one thread and with two.
 func NoAllocs(t *testing.T, set *kernels.Set, cases ...Case) {
 	t.Helper()
 	pool := cpu.NewPool(2)
@@ -24,7 +24,7 @@ func NoAllocs(t *testing.T, set *kernels.Set, cases ...Case) {
 					t.Fatal(err)
 				}
 				if n != 0 {
-					t.Errorf("%d threads: %v allocations a call, want 0", ctx.Threads(), n)
+					t.Errorf("%d threads: got %v allocations per call, want 0", ctx.Threads(), n)
 				}
 			}
 		})
@@ -42,12 +42,12 @@ func allocations(c *Case, set *kernels.Set, ctx *kernels.Ctx) (float64, error) {
 			failure = err
 		}
 	}
-	call() // the first call makes what later ones keep
+	call() // the first call allocates the operator's state
 	return testing.AllocsPerRun(50, call), failure
 }
 
-// Prepare makes a call of a case's operator on one thread that run makes again and
-// again, as an instruction does, and returns what it writes.
+// Prepare prepares a call of a case's operator on one thread. run executes it repeatedly, as an
+// instruction does; written are the tensors that it writes.
 func Prepare(tb testing.TB, set *kernels.Set, c Case) (run func() error, written []*tensor.Tensor) {
 	tb.Helper()
 	k, err := c.call(set)
@@ -61,7 +61,7 @@ func Prepare(tb testing.TB, set *kernels.Set, c Case) (run func() error, written
 	return func() error { return k.made.Do(ctx) }, written
 }
 
-// Benchmark measures the calls of a case's operator on one thread.
+// Benchmark measures a case's operator on one thread.
 func Benchmark(b *testing.B, set *kernels.Set, c Case) {
 	b.Helper()
 	run, _ := Prepare(b, set, c)

@@ -17,7 +17,7 @@ var (
 	//go:embed testdata/hostile.txt
 	hostileText string
 
-	// calls are calls that real programs make, by operator.
+	// calls are calls from real programs, by operator.
 	calls = sync.OnceValue(func() map[string][][]any { return parseCalls(callsText) })
 	// hostile are calls that once broke an operator.
 	hostile = sync.OnceValue(func() map[string][][]any { return parseCalls(hostileText) })
@@ -28,15 +28,15 @@ func parseCalls(text string) map[string][][]any {
 	for line := range strings.Lines(text) {
 		op, args, err := ParseCall(strings.TrimSpace(line))
 		if err != nil {
-			panic(err) // a mistake in the embedded list
+			panic(err) // an error in the embedded list
 		}
 		m[op] = append(m[op], args)
 	}
 	return m
 }
 
-// Calls runs the calls that real programs make, of every operator of the set that
-// the list has, and checks that they are accepted.
+// Calls executes the calls of real programs for every operator of the set that is in the list, and
+// checks that they succeed.
 func Calls(t *testing.T, set *kernels.Set) {
 	t.Helper()
 	names := set.Names()
@@ -64,8 +64,8 @@ func Calls(t *testing.T, set *kernels.Set) {
 	}
 }
 
-// mutate copies the arguments of a real call, gives its tensors elements and changes
-// n things about it. Where the list's call does not fit the signature, it makes one.
+// mutate copies the arguments of a real call, fills its tensors and makes n changes. If the listed
+// call does not match the signature, it generates one.
 func (g *generator) mutate(sig *kernels.Signature, from []any, n int) (args []any, result *tensor.Tensor) {
 	if len(from) == len(sig.Args)+1 {
 		result, _ = from[len(sig.Args)].(*tensor.Tensor)
@@ -84,8 +84,7 @@ func (g *generator) mutate(sig *kernels.Signature, from []any, n int) (args []an
 	return args, result
 }
 
-// copy makes tensors of its own; floating ones, of which the list has no elements,
-// are filled.
+// copy copies tensors; floating-point tensors, whose elements are not listed, are filled.
 func (g *generator) copy(a any) any {
 	switch a := a.(type) {
 	case *tensor.Tensor:
@@ -110,7 +109,7 @@ func (g *generator) copyTensor(t *tensor.Tensor) *tensor.Tensor {
 		return c
 	}
 	copy(c.Data, t.Data)
-	if t.DType.IsInt() && !slices.ContainsFunc(c.Data, func(b byte) bool { return b != 0 }) && t.Numel() > mostShown {
+	if t.DType.IsInt() && !slices.ContainsFunc(c.Data, func(b byte) bool { return b != 0 }) && t.Numel() > maxShown {
 		// not in the list, so ones: no divisor is 0, and most indices may be 1
 		size := t.DType.Size()
 		for i := range t.Numel() {
@@ -120,7 +119,7 @@ func (g *generator) copyTensor(t *tensor.Tensor) *tensor.Tensor {
 	return c
 }
 
-// remade is a filled tensor like t of another type and sizes.
+// remade returns a filled tensor like t with another type and sizes.
 func (g *generator) remade(t *tensor.Tensor, d tensor.DType, sizes []int, order []uint8) *tensor.Tensor {
 	sizes = capped(slices.Clone(sizes))
 	c := tensor.Make(d, sizes, order, t.Dynamism)
@@ -132,8 +131,8 @@ func (g *generator) remade(t *tensor.Tensor, d tensor.DType, sizes []int, order 
 	return c
 }
 
-// change changes one thing: the type of all tensors that share one, a size wherever it
-// occurs, or an argument.
+// change makes one change: to the type of all tensors that share one, to a size wherever it occurs,
+// or to an argument.
 func (g *generator) change(sig *kernels.Signature, args []any) {
 	switch g.below(4) {
 	case 0:
@@ -168,13 +167,13 @@ func (g *generator) resized(t *tensor.Tensor, from, to int) *tensor.Tensor {
 			sizes[d] = max(to, 0)
 		}
 	}
-	if n, ok := tensor.Product(sizes); !ok || n > mostElements || slices.Equal(sizes, t.Sizes) {
+	if n, ok := tensor.Product(sizes); !ok || n > maxElements || slices.Equal(sizes, t.Sizes) {
 		return t
 	}
 	return g.remade(t, t.DType, sizes, t.DimOrder)
 }
 
-// changed is another value for one argument.
+// changed returns another value for one argument.
 func (g *generator) changed(arg *kernels.Arg, a any) any {
 	t, ok := a.(*tensor.Tensor)
 	if !ok || g.chance(4) {
@@ -187,7 +186,7 @@ func (g *generator) changed(arg *kernels.Arg, a any) any {
 		return g.remade(t, t.DType, t.Sizes, g.order(t.Rank()))
 	case 2: // other elements
 		return g.remade(t, t.DType, t.Sizes, t.DimOrder)
-	case 3: // one dimension more or less
+	case 3: // add or remove a dimension
 		if g.chance(2) && t.Rank() > 0 {
 			return g.remade(t, t.DType, capped(slices.Clone(t.Sizes[1:])), nil) // an empty tensor has any other sizes
 		}
@@ -201,7 +200,7 @@ func (g *generator) changed(arg *kernels.Arg, a any) any {
 	return g.remade(t, t.DType, sizes, t.DimOrder)
 }
 
-// anyTensor picks one of the tensors among the arguments.
+// anyTensor returns one of the tensors among the arguments.
 func (g *generator) anyTensor(args []any) *tensor.Tensor {
 	all := []*tensor.Tensor{}
 	g.everyTensor(args, func(t *tensor.Tensor) *tensor.Tensor {

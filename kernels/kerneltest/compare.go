@@ -12,8 +12,8 @@ import (
 
 // Mismatch describes how a tensor differs from the one wanted.
 type Mismatch struct {
-	Count, Of int   // elements that differ, elements in all
-	Index     []int // logical place of the first
+	Count, Of int   // number of differing elements, and of all elements
+	Index     []int // logical index of the first
 	Got, Want string
 	Distance  float64
 	Tolerance kernels.Tolerance
@@ -27,9 +27,8 @@ func (m *Mismatch) Error() string {
 	return s
 }
 
-// CompareValues checks that got is of want's kind and holds the same: a tensor by
-// [Compare], a double within tol, any other scalar exactly. Lists are compared item
-// by item.
+// CompareValues checks that got equals want: same kind, tensors compared by [Compare], doubles
+// within tol, other scalars exactly, and lists item by item.
 func CompareValues(got, want *tensor.Value, tol kernels.Tolerance) error {
 	if got.Kind != want.Kind {
 		return fmt.Errorf("got %v, want %v", got.Kind, want.Kind)
@@ -68,8 +67,8 @@ func unequal(got, want any, same bool) error {
 	return fmt.Errorf("got %v, want %v", got, want)
 }
 
-// Compare checks that got has the type, the sizes and, within tol, the elements of
-// want. Elements are compared by their logical place: dim orders may differ.
+// Compare checks that got has the type, the sizes and, within tol, the elements of want. Elements
+// are compared by logical index: dim orders may differ.
 func Compare(got, want *tensor.Tensor, tol kernels.Tolerance) error {
 	if got.DType != want.DType || !slices.Equal(got.Sizes, want.Sizes) {
 		return fmt.Errorf("got %v, want %v", got, want)
@@ -112,7 +111,7 @@ func (c *comparison) element(index []int) {
 	}
 }
 
-// near compares floats, and the parts of complex numbers one by one.
+// near compares floats, or the parts of complex numbers.
 func (c *comparison) near(gb, wb []byte) bool {
 	if kernels.Epsilon(c.want.DType) == 0 {
 		return false
@@ -126,7 +125,7 @@ func (c *comparison) near(gb, wb []byte) bool {
 	return true
 }
 
-// parts reads one element: a number, or the two of a complex one.
+// parts returns the one or two numbers of an element.
 func parts(d tensor.DType, b []byte) []float64 {
 	var real tensor.DType
 	switch d {
@@ -148,7 +147,7 @@ func parts(d tensor.DType, b []byte) []float64 {
 	return v
 }
 
-// show prints one element as people read it.
+// show formats one element.
 func show(d tensor.DType, b []byte) string {
 	if d.IsInt() || d == tensor.Bool {
 		v := make([]int64, 1)
@@ -165,7 +164,7 @@ func show(d tensor.DType, b []byte) string {
 	return fmt.Sprint(v[0])
 }
 
-// place is the offset of a logical index in memory, in elements.
+// place returns the memory offset of a logical index, in elements.
 func place(t *tensor.Tensor, index []int) (n int) {
 	for d, i := range index {
 		n += i * t.Strides[d]
@@ -173,7 +172,7 @@ func place(t *tensor.Tensor, index []int) (n int) {
 	return n
 }
 
-// advance steps to the next logical index, the last dimension fastest.
+// advance increments a logical index, last dimension fastest.
 func advance(index, sizes []int) {
 	for d := len(index) - 1; d >= 0; d-- {
 		if index[d]++; index[d] < sizes[d] {
@@ -183,7 +182,7 @@ func advance(index, sizes []int) {
 	}
 }
 
-// Largest is the largest finite magnitude in a tensor.
+// Largest returns the largest finite magnitude in a tensor.
 func Largest(t *tensor.Tensor) (m float64) {
 	size := t.DType.Size()
 	if len(t.Data) < t.NBytes() {

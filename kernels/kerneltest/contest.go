@@ -10,23 +10,22 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Contestant is one way to compute a result.
+// Contestant is one implementation in a comparison.
 type Contestant struct {
 	Name   string
 	Run    func() error
-	Result *tensor.Tensor // what Run leaves behind, in any dim order
+	Result *tensor.Tensor // result of Run, in any dim order
 }
 
-// Contest benchmarks ways to compute the same result on the calling thread. They run
-// in turns, so that a busy machine slows all of them, and the best turn of each
-// counts. It reports the first one's time for each of units, such as multiplications,
-// and for every other one its time over the first one's:
+// Contest compares the speed of implementations of the same computation on the calling thread. They
+// alternate in one run, so that a busy machine slows all of them, and the best round of each
+// counts. It reports the time of the first one per unit, such as a MAC, and for each other one the
+// ratio of its time to the first one's:
 //
-//	x-naive 12      the first is 12 times as fast as the one named naive
-//	x-xnnpack 0.40  the first takes 2.5 times as long as the one named xnnpack
+//	x-naive 12      the first is 12 times as fast as the one named "naive"
+//	x-xnnpack 0.40  the first takes 2.5 times as long as the one named "xnnpack"
 //
-// Before that, results must agree to a thousandth of the largest element, whole
-// numbers to one.
+// First it checks that the results agree to a thousandth of the largest element, integers to one.
 func Contest(b *testing.B, units int, contestants ...Contestant) {
 	b.Helper()
 	first := &contestants[0]
@@ -46,9 +45,9 @@ func race(b *testing.B, units int, contestants []Contestant) {
 	defer runtime.UnlockOSThread()
 	calls, best := make([]int, len(contestants)), make([]time.Duration, len(contestants))
 	for i := range contestants {
-		contestants[i].times(b, 1) // makes what later calls keep
+		contestants[i].times(b, 1) // allocates the state of later calls
 		best[i] = time.Hour
-		calls[i] = 1 + min(int(turn/max(contestants[i].times(b, 1), 1)), 1000)
+		calls[i] = 1 + min(int(round/max(contestants[i].times(b, 1), 1)), 1000)
 	}
 	for b.Loop() {
 		for i := range contestants {
@@ -62,11 +61,10 @@ func race(b *testing.B, units int, contestants []Contestant) {
 	}
 }
 
-// turn is about how long a contestant computes before the next one does; one call,
-// where that takes longer.
-const turn = 200 * time.Microsecond
+// round is the approximate duration of one round of a contestant, at least one call.
+const round = 200 * time.Microsecond
 
-// times makes n calls and returns the processor's time for one.
+// times makes n calls and returns the CPU time of one.
 func (c *Contestant) times(b *testing.B, n int) time.Duration {
 	start := cputime.Thread()
 	for range n {
@@ -77,7 +75,7 @@ func (c *Contestant) times(b *testing.B, n int) time.Duration {
 	return (cputime.Thread() - start) / time.Duration(n)
 }
 
-// agree compares results loosely: enough to see that they are of the same thing.
+// agree compares results loosely, to check that they are from the same computation.
 func agree(got, want *tensor.Tensor) error {
 	if kernels.Epsilon(want.DType) > 0 {
 		return Compare(got, want, kernels.Tolerance{Abs: 1e-3 * Largest(want)})

@@ -6,8 +6,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Dense is a real tensor's elements in logical order, as float64: what a test's own
-// loop over an operator's definition computes on.
+// Dense returns a real tensor's elements in logical order as float64, for reference implementations
+// in tests.
 func Dense(t *tensor.Tensor) []float64 {
 	stored := make([]float64, t.Numel())
 	tensor.Loader[float64](t.DType)(stored, t.Data)
@@ -20,8 +20,8 @@ func Dense(t *tensor.Tensor) []float64 {
 	return dense
 }
 
-// FromDense makes a tensor of elements in logical order, converted to d. order is
-// its dim order, nil for contiguous.
+// FromDense returns a tensor of type d with elements given in logical order. order is its dim
+// order, nil for contiguous.
 func FromDense(d tensor.DType, sizes []int, order []uint8, dense []float64) *tensor.Tensor {
 	t := tensor.Make(d, sizes, order, tensor.Static)
 	t.Bind(tensor.AlignedBytes(t.NBytes()))
@@ -35,8 +35,8 @@ func FromDense(d tensor.DType, sizes []int, order []uint8, dense []float64) *ten
 	return t
 }
 
-// Noise makes a tensor of random elements between -4 and 4, whole numbers where d
-// is an integer type, and none below 0 where it is unsigned.
+// Noise returns a tensor of random elements between -4 and 4: integers for integer types,
+// non-negative for unsigned types.
 func Noise(r *rand.Rand, d tensor.DType, sizes []int, order []uint8) *tensor.Tensor {
 	n, _ := tensor.Product(sizes)
 	dense := make([]float64, n)
@@ -53,7 +53,7 @@ func Noise(r *rand.Rand, d tensor.DType, sizes []int, order []uint8) *tensor.Ten
 	return FromDense(d, sizes, order, dense)
 }
 
-// AnyOrder is a random dim order: contiguous, channels last or any permutation.
+// AnyOrder returns a random dim order: contiguous, channels last or any permutation.
 func AnyOrder(r *rand.Rand, rank int) []uint8 {
 	order := tensor.ContiguousOrder(rank)
 	switch r.IntN(3) {

@@ -10,10 +10,10 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// mostShown is the number of elements up to which a tensor's text has them.
-const mostShown = 32
+// maxShown is the largest number of elements that a tensor's text includes.
+const maxShown = 32
 
-// describe writes a call in the form that [ParseCall] reads.
+// describe formats a call for [ParseCall].
 func describe(sig *kernels.Signature, args []any) string {
 	texts := make([]string, len(args))
 	for i, a := range args {
@@ -42,7 +42,7 @@ func argText(a any) string {
 	return fmt.Sprint(a)
 }
 
-// floatText writes a float so that it does not read as an integer.
+// floatText formats a float so that it is not parsed as an integer.
 func floatText(f float64) string {
 	s := strconv.FormatFloat(f, 'g', -1, 64)
 	if strings.ContainsAny(s, ".eIN") {
@@ -59,8 +59,8 @@ func listText[T any](list []T, text func(T) string) string {
 	return "[" + strings.Join(items, " ") + "]"
 }
 
-// tensorText writes a tensor's type and sizes, its dim order and capacity where they
-// are not the usual ones, and the elements of a small one.
+// tensorText formats a tensor's type and sizes, dim order and capacity if they are not the default,
+// and the elements of a small one.
 func tensorText(t *tensor.Tensor) string {
 	if t == nil {
 		return "None"
@@ -72,7 +72,7 @@ func tensorText(t *tensor.Tensor) string {
 	if t.Dynamism != tensor.Static {
 		s += fmt.Sprintf("max%d", t.Capacity())
 	}
-	if n := t.Numel(); n > 0 && n <= mostShown && len(t.Data) == t.NBytes() && !t.DType.IsComplex() {
+	if n := t.Numel(); n > 0 && n <= maxShown && len(t.Data) == t.NBytes() && !t.DType.IsComplex() {
 		size := t.DType.Size()
 		items := make([]string, n)
 		for i := range items {

@@ -11,11 +11,11 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// mostElements caps the elements of a tensor that the generator makes.
-const mostElements = 4096
+// maxElements is the largest number of elements of a generated tensor.
+const maxElements = 4096
 
-// A generator turns bytes into the arguments of a call. The tensors of a call mostly
-// share a type and related sizes: what an operator is most likely to take.
+// generator converts bytes to the arguments of a call. The tensors of a call mostly share a type
+// and related sizes, as operators expect.
 type generator struct {
 	data  []byte
 	dtype tensor.DType
@@ -55,15 +55,15 @@ func (g *generator) byte() byte {
 	return b
 }
 
-// below is a number in [0, n), n at most 256.
+// below returns a number in [0, n), n at most 256.
 func (g *generator) below(n int) int { return int(g.byte()) % max(n, 1) }
 
-// chance is true once in n times.
+// chance returns true once in n times.
 func (g *generator) chance(n int) bool { return g.below(n) == n-1 }
 
 func pick[T any](g *generator, from []T) T { return from[g.below(len(from))] }
 
-// call makes the arguments of an operator, outs included, and its tensor result.
+// call generates the arguments of an operator, including outs, and its tensor result.
 func (g *generator) call(sig *kernels.Signature) (args []any, result *tensor.Tensor) {
 	for i := range sig.Args {
 		args = append(args, g.argument(&sig.Args[i]))
@@ -146,7 +146,7 @@ func (g *generator) integer(a *kernels.Arg) int64 {
 	return int64(g.below(9)) - 3
 }
 
-// ints makes an int[]: sizes, a permutation, small numbers, or nonsense.
+// ints generates an int[]: sizes, a permutation, small numbers, or invalid values.
 func (g *generator) ints() []int64 {
 	n := len(g.sizes)
 	l := make([]int64, 0, 8)
@@ -159,7 +159,7 @@ func (g *generator) ints() []int64 {
 		for _, d := range rand.New(rand.NewPCG(uint64(g.byte()), 0)).Perm(n) {
 			l = append(l, int64(d))
 		}
-	case 2: // one or two small positive numbers, as of a window
+	case 2: // one or two small positive numbers, as for a window
 		for range 1 + g.below(2) {
 			l = append(l, int64(1+g.below(3)))
 		}
@@ -179,7 +179,7 @@ func (g *generator) ints() []int64 {
 	return l
 }
 
-// shape makes sizes of the given rank with at most mostElements elements.
+// shape generates sizes of the given rank with at most maxElements elements.
 func (g *generator) shape(rank int) []int {
 	sizes := make([]int, rank)
 	for i := range sizes {
@@ -190,14 +190,14 @@ func (g *generator) shape(rank int) []int {
 
 func capped(sizes []int) []int {
 	for i := 0; ; i++ {
-		if n, ok := tensor.Product(sizes); ok && n <= mostElements {
+		if n, ok := tensor.Product(sizes); ok && n <= maxElements {
 			return sizes
 		}
 		sizes[i%len(sizes)] = 2 - i/len(sizes)
 	}
 }
 
-// relative makes sizes that have to do with those of the call.
+// relative generates sizes related to those of the call.
 func (g *generator) relative() []int {
 	s := slices.Clone(g.sizes)
 	n := len(s)
@@ -226,7 +226,7 @@ func (g *generator) relative() []int {
 	return capped(s)
 }
 
-// tensor makes an input with bytes.
+// tensor generates a filled input.
 func (g *generator) tensor() *tensor.Tensor {
 	d := g.dtype
 	switch g.below(8) {
@@ -247,7 +247,8 @@ func (g *generator) tensor() *tensor.Tensor {
 	return t
 }
 
-// out makes an out: mostly of the call's type and sizes, with room for other sizes.
+// out generates an out: mostly of the call's type and sizes, sometimes with capacity for other
+// sizes.
 func (g *generator) out() *tensor.Tensor {
 	d := pick(g, []tensor.DType{g.dtype, g.dtype, g.dtype, g.dtype, tensor.Float32, tensor.Int64, tensor.Bool, pick(g, allTypes)})
 	sizes := g.relative()
@@ -258,7 +259,7 @@ func (g *generator) out() *tensor.Tensor {
 	return t
 }
 
-// order is mostly contiguous, else channels last or any.
+// order returns a dim order: mostly contiguous, else channels last or any.
 func (g *generator) order(rank int) []uint8 {
 	if !g.chance(5) || rank < 2 {
 		return nil
@@ -272,7 +273,7 @@ func (g *generator) order(rank int) []uint8 {
 	return append(append(o[:1], o[2:]...), 1)
 }
 
-// fill gives a tensor elements: small numbers mostly, and what is hard to bear.
+// fill fills a tensor: mostly with small numbers, and with special values.
 func (g *generator) fill(t *tensor.Tensor) {
 	r := rand.New(rand.NewPCG(uint64(g.byte()), 7))
 	hard := g.chance(3)

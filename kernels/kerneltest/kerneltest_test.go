@@ -11,7 +11,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// twiceOp doubles a float32 tensor, in a way of its own.
+// twiceOp returns a set with an operator that doubles a float32 tensor, implemented by f.
 func twiceOp(f kernels.Func) *kernels.Set {
 	return kernels.NewSet([]kernels.Op{{
 		Schema: "test::twice.out(Tensor self, *, Tensor(a!) out)", Func: f, DTypes: "float32", Family: kernels.Arith,
@@ -38,7 +38,7 @@ func twice(_ *kernels.Ctx, a kernels.Args) error {
 
 var sink []byte
 
-// broken ways of doubling, and a part of what the suite must say of each.
+// broken are incorrect implementations of doubling, with a part of the expected report.
 var broken = []struct {
 	name, says string
 	f          kernels.Func
@@ -230,7 +230,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestAgree: contestants of a benchmark must have computed the same, roughly.
+// TestAgree checks that contestants with different results are detected.
 func TestAgree(t *testing.T) {
 	floats := func(v ...float64) *tensor.Tensor { return FromDense(tensor.Float32, []int{2, 2}, nil, v) }
 	whole := func(v ...float64) *tensor.Tensor { return FromDense(tensor.Int8, []int{2, 2}, nil, v) }

@@ -8,14 +8,14 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// ParseCall reads a call as failure messages and testdata/calls.txt write it:
+// ParseCall parses a call in the format of failure messages and testdata/calls.txt:
 //
 //	aten::cat.out(tensors=[float32[2 3] float32[1 3]], dim=0, out=float32[3 3]max9)
 //
-// A tensor is its type and sizes, then order[…] for a dim order, max n for a bounded
-// tensor of n elements and {…} for elements in memory order, all without spaces
-// between. Items of lists stand between spaces. Floats have a point, an exponent, or
-// are NaN or ±Inf. Names of arguments may be left out.
+// A tensor is its type and sizes, then order[…] for a dim order, max n for a bounded tensor of n
+// elements, and {…} for elements in memory order, all without spaces in between. Items of lists are
+// separated by spaces. Floats have a point or an exponent, or are NaN or ±Inf. Names of arguments
+// are optional.
 func ParseCall(line string) (op string, args []any, err error) {
 	op, rest, ok := strings.Cut(line, "(")
 	if !ok || !strings.HasSuffix(rest, ")") {
@@ -44,7 +44,7 @@ func (p *parser) skip(prefix string) bool {
 	return ok
 }
 
-// until takes the text before the first of the stop characters.
+// until consumes the text before the first of the stop characters.
 func (p *parser) until(stop string) string {
 	i := strings.IndexAny(p.rest, stop)
 	if i < 0 {
@@ -81,7 +81,7 @@ func (p *parser) value() (any, error) {
 	return scalar(word)
 }
 
-// scalar reads None, a bool, an int or a float.
+// scalar parses None, a bool, an int or a float.
 func scalar(word string) (any, error) {
 	switch word {
 	case "None":
@@ -95,7 +95,7 @@ func scalar(word string) (any, error) {
 	return strconv.ParseFloat(word, 64)
 }
 
-// list reads the items after "[". An empty list is one of ints.
+// list parses the items after "[". An empty list is an int list.
 func (p *parser) list() (any, error) {
 	var items []any
 	for !p.skip("]") {
@@ -105,7 +105,7 @@ func (p *parser) list() (any, error) {
 		}
 		items = append(items, v)
 		if !p.skip(" ") && !strings.HasPrefix(p.rest, "]") {
-			return nil, fmt.Errorf("open list")
+			return nil, fmt.Errorf("missing ]")
 		}
 	}
 	for _, v := range items {
@@ -124,7 +124,7 @@ func (p *parser) list() (any, error) {
 	return typed[int64](items), nil
 }
 
-// typed makes a list of T; None is T's zero.
+// typed converts a list to []T; None becomes T's zero.
 func typed[T any](items []any) []T {
 	list := make([]T, len(items))
 	for i, v := range items {
@@ -133,7 +133,7 @@ func typed[T any](items []any) []T {
 	return list
 }
 
-// tensor reads what follows a type's name.
+// tensor parses the part after a type's name.
 func (p *parser) tensor(dtype string) (*tensor.Tensor, error) {
 	d, err := tensor.ParseDType(dtype)
 	if err != nil {
@@ -166,7 +166,7 @@ func (p *parser) tensor(dtype string) (*tensor.Tensor, error) {
 	return t, p.elements(t)
 }
 
-// elements reads "{1 2 3}", if there is one, as the elements of t.
+// elements parses "{1 2 3}", if present, as the elements of t.
 func (p *parser) elements(t *tensor.Tensor) error {
 	if !strings.HasPrefix(p.rest, "{") {
 		return nil
@@ -174,7 +174,7 @@ func (p *parser) elements(t *tensor.Tensor) error {
 	p.rest = p.rest[1:]
 	text := p.until("}")
 	if !p.skip("}") {
-		return fmt.Errorf("open elements")
+		return fmt.Errorf("missing }")
 	}
 	words := strings.Fields(text)
 	size := t.DType.Size()

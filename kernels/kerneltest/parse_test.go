@@ -23,7 +23,7 @@ func TestCallsReadBack(t *testing.T) {
 	}
 }
 
-// withoutFloats cuts elements out: a tensor that was written without them is read as zeros.
+// withoutFloats removes elements: a tensor without them is parsed as zeros.
 func withoutFloats(s string) string {
 	for {
 		i := strings.IndexByte(s, '{')

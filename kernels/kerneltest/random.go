@@ -13,17 +13,16 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// A call whose arguments have a few thousand elements may take patience. One that
-// takes longer than hang is stopped with the whole test.
+// Time limits: a call whose arguments have a few thousand elements may take patience; one that
+// takes longer than hang stops the whole test.
 const (
 	patience = 5 * time.Second
 	hang     = time.Minute
 )
 
-// Random calls every operator of the set with arguments that once broke one, and then
-// n times with arguments made at random from its schema and from calls of real
-// programs, most of them illegal, and checks the contract of [kernels.Func]. It makes
-// the same calls each time.
+// Random calls every operator of the set with arguments that once broke one, and then n times with
+// arguments derived at random from its schema and from calls of real programs, most of them
+// invalid, and checks the contract of [kernels.Func]. The calls are the same in every run.
 func Random(t *testing.T, set *kernels.Set, n int) {
 	t.Helper()
 	names := set.Names()
@@ -52,7 +51,7 @@ func Random(t *testing.T, set *kernels.Set, n int) {
 	}
 }
 
-// Fuzz does what [Random] does with arguments made from the fuzzer's bytes.
+// Fuzz is [Random] with arguments generated from the fuzzer's bytes.
 func Fuzz(f *testing.F, set *kernels.Set) {
 	f.Helper()
 	names := set.Names()
@@ -68,7 +67,7 @@ func Fuzz(f *testing.F, set *kernels.Set) {
 	})
 }
 
-// seed is enough bytes for the arguments of any operator.
+// seed returns enough bytes for the arguments of any operator.
 func seed(random *rand.Rand) []byte {
 	b := make([]byte, 128)
 	for i := range b {
@@ -91,7 +90,7 @@ func attempt(set *kernels.Set, name string, data []byte) (accepted bool, broken 
 	return attemptCall(set, name, args, result)
 }
 
-// attemptCall makes a call, and again with outs of the sizes that the operator asks for.
+// attemptCall makes a call and, if the operator requests other out sizes, repeats it with them.
 func attemptCall(set *kernels.Set, name string, args []any, result *tensor.Tensor) (accepted bool, broken error) {
 	_, sig, _, err := set.Lookup(name)
 	if err != nil {
@@ -127,7 +126,7 @@ func attemptCall(set *kernels.Set, name string, args []any, result *tensor.Tenso
 	return false, nil
 }
 
-// refit gives the out that an error complains of the sizes that it names.
+// refit resizes the out in an error to the sizes that the error requests.
 func refit(args []any, sig *kernels.Signature, refused error) bool {
 	var out *kernels.OutError
 	var size *tensor.ResizeError
@@ -136,15 +135,15 @@ func refit(args []any, sig *kernels.Signature, refused error) bool {
 	}
 	t, ok := args[out.Arg].(*tensor.Tensor)
 	n, fits := tensor.Product(size.To)
-	if !ok || !fits || n > mostElements || len(size.To) > tensor.MaxRank {
+	if !ok || !fits || n > maxElements || len(size.To) > tensor.MaxRank {
 		return false
 	}
 	args[out.Arg] = tensor.Make(t.DType, size.To, nil, tensor.Static)
 	return true
 }
 
-// Table checks the rows of a set: schemas that parse and name something to write
-// or return, and the facts that the documentation prints.
+// Table checks the entries of a set: schemas must parse and have an out or a result, and the
+// columns used by the documentation must be set.
 func Table(t *testing.T, set *kernels.Set) {
 	t.Helper()
 	for _, name := range set.Names() {
@@ -178,7 +177,7 @@ func checkRow(set *kernels.Set, name string) error {
 	return checkQuants(op, sig)
 }
 
-// checkQuants compares the columns of a row with its schema.
+// checkQuants checks an entry's Quants against its schema.
 func checkQuants(op *kernels.Op, sig *kernels.Signature) error {
 	for _, q := range op.Quants {
 		for i, want := range map[int]string{q.Tensor: "Tensor", q.Scale: "float", q.ZeroPoint: "int"} {

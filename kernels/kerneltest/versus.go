@@ -6,8 +6,8 @@ import (
 	"github.com/etrun-go/etrun/kernels"
 )
 
-// Versus benchmarks an operator on one thread against a naive loop that computes the
-// same, as [Contest] does but without a look at the results.
+// Versus benchmarks an operator on one thread against a naive loop, as [Contest] does but without
+// comparing results.
 func Versus(b *testing.B, name string, units int, op func(*kernels.Ctx) error, naive func()) {
 	b.Run(name, func(b *testing.B) {
 		c := kernels.NewCtx(nil)
@@ -20,8 +20,7 @@ func Versus(b *testing.B, name string, units int, op func(*kernels.Ctx) error, n
 	})
 }
 
-// VersusCase is Versus for the operator of a case, which works on copies of the
-// case's tensors.
+// VersusCase is Versus for the operator of a case, on copies of the case's tensors.
 func VersusCase(b *testing.B, set *kernels.Set, c Case, units int, naive func()) {
 	b.Helper()
 	k, err := c.call(set)

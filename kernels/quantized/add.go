@@ -9,8 +9,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// add is quantized_decomposed::add.out: both operands, of the same type and sizes,
-// are dequantised, added and quantised again, all in float32.
+// add is quantized_decomposed::add.out: both operands, of the same type and sizes, are dequantized,
+// added and quantized again, all in float32.
 func add(c *kernels.Ctx, a kernels.Args) error {
 	x, out := a.Tensor(0), a.Tensor(14)
 	if err := checkAdd(a); err != nil {
@@ -51,14 +51,14 @@ func checkAdd(a kernels.Args) error {
 	return sameOrder(a, 0, 5)
 }
 
-// operand is a quantised operand.
+// operand is a quantized operand.
 type operand struct {
 	bytes       []byte
 	size        int
 	scale, zero float32
 }
 
-// operandOf reads tensor argument i and the scale and the zero point behind it.
+// operandOf reads tensor argument i and the following scale and zero point.
 func operandOf(a kernels.Args, i int) operand {
 	t := a.Tensor(i)
 	return operand{bytes: t.Data, size: t.DType.Size(), scale: float32(a.Float(i + 1)), zero: float32(a.Int(i + 2))}
@@ -68,7 +68,7 @@ func operandOf(a kernels.Args, i int) operand {
 type adder struct {
 	x, y operand
 	load tensor.LoadFunc[float32]
-	// direct converts 8 bits, else nil
+	// direct converts 8-bit elements, else nil
 	direct func(dst, src []byte, scale, zero float32)
 	sums   []float32 // per thread: a block of each operand
 	sum    quantizer[float32]
@@ -87,7 +87,7 @@ func (s *adder) Range(worker, lo, hi int) {
 	}
 }
 
-// widen makes numbers of an operand's elements from one on.
+// widen converts an operand's elements, starting at at, to float32.
 func (s *adder) widen(o *operand, dst []float32, at int) {
 	src := o.bytes[at*o.size : (at+len(dst))*o.size]
 	if s.direct != nil {

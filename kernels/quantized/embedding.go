@@ -7,9 +7,9 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// The embeddings of quantized_decomposed look up rows of a quantised weight [V, D]
-// by indices of any shape and dequantise them: out is [indices…, D]. Scales, and zero
-// points where there are any, are [V], or [V, G] for G groups of D/G elements.
+// The embeddings of quantized_decomposed gather rows of a quantized weight [V, D] by indices of any
+// shape and dequantize them: out is [indices…, D]. Scales and optional zero points are [V], or [V,
+// G] for G groups of D/G elements.
 //
 //	out = (weight - zero_point) · scale
 //
@@ -23,8 +23,8 @@ func embedding4BitOfType(c *kernels.Ctx, a kernels.Args) error { return embed(c,
 func embedding2Bit(c *kernels.Ctx, a kernels.Args) error       { return embed(c, a, 2, 6) }
 func embedding2BitOfType(c *kernels.Ctx, a kernels.Args) error { return embed(c, a, 2, 7) }
 
-// embed is an embedding of weights of the given number of bits. Argument out is 6, or
-// 7 behind a dtype argument.
+// embed is an embedding of weights of the given number of bits. Argument out is 6, or 7 if it
+// follows a dtype argument.
 func embed(c *kernels.Ctx, a kernels.Args, bits, out int) error {
 	if err := checkEmbedding(a, bits, out); err != nil {
 		return err
@@ -50,7 +50,7 @@ func embed(c *kernels.Ctx, a kernels.Args, bits, out int) error {
 func checkEmbedding(a kernels.Args, bits, out int) error {
 	weight, scales := a.Tensor(0), a.Tensor(1)
 	if weight.Rank() != 2 || weight.DType != tensor.Uint8 && (weight.DType != tensor.Int8 || bits < 8) {
-		return kernels.Badf(0, "a matrix of uint8, or of int8 where a weight has 8 bits", "%v", weight)
+		return kernels.Badf(0, "a matrix of uint8, or of int8 for weights of 8 bits", "%v", weight)
 	}
 	if r := scales.Rank(); r < 1 || r > 2 || scales.Sizes[0] != weight.Sizes[0] {
 		return kernels.Badf(1, fmt.Sprintf("[%d] or [%[1]d, groups]", weight.Sizes[0]), "%v", scales)
@@ -78,23 +78,23 @@ func checkEmbedding(a kernels.Args, bits, out int) error {
 type embedder struct {
 	sizes  []int
 	index  []int64
-	width  int // elements of a row
-	packed int // bytes of a row
-	groups int // scales of a row
+	width  int // elements per row
+	packed int // bytes per row
+	groups int // scales per row
 
 	weight  []byte
 	unpack  func(row []float32, packed []byte)
 	scale   column
-	zero    column // without bytes for no zero points
-	round   column // the type of the scales if they are half floats, else without size
+	zero    column // empty without zero points
+	round   column // type of the scales if they are half floats, else empty
 	out     column
 	rows    []float32 // per thread: a row
 	params  []float32 // per thread: the scales and the zero points of a row
 	rounded []uint16  // per thread: a row of half floats
-	convert bool      // the out has another type than the scales
+	convert bool      // the out's type differs from that of the scales
 }
 
-// column is a tensor's bytes and how to read and write them as float32.
+// column is a tensor's bytes with conversions from and to float32.
 type column struct {
 	bytes []byte
 	size  int
@@ -109,10 +109,10 @@ func columnOf(t *tensor.Tensor) column {
 	return column{t.Data, t.DType.Size(), tensor.Loader[float32](t.DType), tensor.Storer[float32](t.DType)}
 }
 
-// at is the bytes of n elements from element i on.
+// at returns the bytes of n elements starting at element i.
 func (c *column) at(i, n int) []byte { return c.bytes[i*c.size : (i+n)*c.size] }
 
-// shape derives the sizes of rows, groups and out.
+// shape computes the sizes of rows, groups and out.
 func (e *embedder) shape(a kernels.Args, bits int) error {
 	weight, scales, indices := a.Tensor(0), a.Tensor(1), a.Tensor(5)
 	e.packed = weight.Sizes[1]
@@ -141,7 +141,7 @@ func (e *embedder) shape(a kernels.Args, bits int) error {
 	return nil
 }
 
-// look reads the indices, each of which must be in [0, rows).
+// look reads and checks the indices, which must be in [0, rows).
 func (e *embedder) look(c *kernels.Ctx, indices *tensor.Tensor, rows int) error {
 	if err := kernels.WantDType(5, indices, tensor.Int64, tensor.Int32); err != nil {
 		return err
@@ -156,7 +156,7 @@ func (e *embedder) look(c *kernels.Ctx, indices *tensor.Tensor, rows int) error 
 	return nil
 }
 
-// bind gives the loop its bytes and its memory.
+// bind sets the loop's operands and buffers.
 func (e *embedder) bind(c *kernels.Ctx, a kernels.Args, out int) {
 	scales := a.Tensor(1)
 	e.weight, e.scale, e.zero, e.out = a.Tensor(0).Data, columnOf(scales), columnOf(a.OptTensor(2)), columnOf(a.Tensor(out))
@@ -170,7 +170,7 @@ func (e *embedder) bind(c *kernels.Ctx, a kernels.Args, out int) {
 	e.params = kernels.Scratch[float32](c, 2*e.groups*c.Threads())
 }
 
-// Range looks up indices [lo, hi).
+// Range gathers rows for indices [lo, hi).
 func (e *embedder) Range(worker, lo, hi int) {
 	row, rounded := e.rows[e.width*worker:][:e.width], e.rounded[e.width*worker:][:e.width]
 	params := e.params[2*e.groups*worker:][:2*e.groups]
@@ -192,7 +192,7 @@ func (e *embedder) Range(worker, lo, hi int) {
 	}
 }
 
-// roundRow rounds a row to the type of half scales.
+// roundRow rounds a row to the half type of the scales.
 func (e *embedder) roundRow(row []float32, rounded []uint16) {
 	if e.round.size == 0 {
 		return
@@ -202,8 +202,7 @@ func (e *embedder) roundRow(row []float32, rounded []uint16) {
 	e.round.load(row, b)
 }
 
-// eachGroup applies f to the groups of a row, which are of one length, and their
-// parameters.
+// eachGroup applies f to the groups of a row, which have equal length, and their parameters.
 func eachGroup(row, params []float32, f func(group []float32, p float32)) {
 	n := len(row) / len(params)
 	for g, p := range params {
@@ -223,7 +222,7 @@ func multiply(group []float32, scale float32) {
 	}
 }
 
-// unpack4 reads two weights of a byte, the high half first, as numbers from -8 on.
+// unpack4 unpacks two weights per byte, the high half first, from -8.
 func unpack4(row []float32, packed []byte) {
 	for i, b := range packed {
 		pair := row[2*i : 2*i+2]
@@ -231,7 +230,7 @@ func unpack4(row []float32, packed []byte) {
 	}
 }
 
-// unpack2 reads four weights of a byte, the lowest bits first, as numbers from -2 on.
+// unpack2 unpacks four weights per byte, the lowest bits first, from -2.
 func unpack2(row []float32, packed []byte) {
 	for i, b := range packed {
 		four := row[4*i : 4*i+4]

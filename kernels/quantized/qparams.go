@@ -8,14 +8,14 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// chooseQParams is quantized_decomposed::choose_qparams.Tensor_out: the scale and
-// zero point that spread [min(input, 0), max(input, 0)] over [quant_min, quant_max].
+// chooseQParams is quantized_decomposed::choose_qparams.Tensor_out: the scale and zero point that
+// map [min(input, 0), max(input, 0)] to [quant_min, quant_max].
 //
 //	scale      = max((max - min) / (quant_max - quant_min), eps)
 //	zero_point = clamp(quant_min - round(min / scale), quant_min, quant_max)
 //
-// in float32, as torch.ao.quantization's determine_qparams. The C++ kernel has
-// another rule for scales below 6.1e-5 and ignores eps.
+// in float32, as in torch.ao.quantization's determine_qparams. The C++ kernel treats scales below
+// 6.1e-5 differently and ignores eps.
 func chooseQParams(c *kernels.Ctx, a kernels.Args) error {
 	in, lo, hi := a.Tensor(0), a.Int(1), a.Int(2)
 	if err := checkQParams(a, lo, hi); err != nil {
@@ -52,8 +52,8 @@ func checkQParams(a kernels.Args, lo, hi int64) error {
 	return kernels.WantDType(6, a.Tensor(6), tensor.Int64)
 }
 
-// spread computes a scale and a zero point from a range that holds 0. Bounds that
-// are not numbers go the way of PyTorch's conversion to int32.
+// spread computes a scale and a zero point from a range that contains 0. NaN is converted as
+// PyTorch converts to int32.
 func spread(least, most float32, lo, hi int64, eps float32) (scale float32, zero int64) {
 	scale = max((most-least)/float32(float64(hi)-float64(lo)), eps)
 	steps := tensor.FloatToInt(float32(math.RoundToEven(float64(least / scale))))
@@ -64,8 +64,8 @@ func spread(least, most float32, lo, hi int64, eps float32) (scale float32, zero
 	return scale, min(max(zero, lo), hi)
 }
 
-// extent is the least and the largest element; an empty tensor has none, and with a
-// NaN there is no order.
+// extent returns the minimum and maximum element; it fails for an empty tensor, and for one with a
+// NaN.
 func extent(c *kernels.Ctx, t *tensor.Tensor) (least, most float32, err error) {
 	n := t.Numel()
 	if n == 0 {
@@ -86,7 +86,7 @@ func extent(c *kernels.Ctx, t *tensor.Tensor) (least, most float32, err error) {
 	return least, most, nil
 }
 
-// extents finds the range of each thread's elements.
+// extents computes the range of each thread's elements.
 type extents struct {
 	src         []byte
 	size        int
@@ -95,7 +95,7 @@ type extents struct {
 	least, most []float32
 }
 
-// Range looks at elements [lo, hi).
+// Range processes elements [lo, hi).
 func (e *extents) Range(worker, lo, hi int) {
 	block := e.block[blockSize*worker:][:blockSize]
 	least, most := e.least[worker], e.most[worker]
@@ -108,7 +108,7 @@ func (e *extents) Range(worker, lo, hi int) {
 	e.least[worker], e.most[worker] = least, most
 }
 
-// rangeOf is the least and the largest of v, which is not empty; both are NaN if one is.
+// rangeOf returns the minimum and maximum of v, which is not empty; both are NaN if one element is.
 func rangeOf(v []float32) (least, most float32) {
 	least, most = v[0], v[0]
 	for _, x := range v {

@@ -1,20 +1,20 @@
 package strided
 
-// maxPlans is how many copies [Plans] keeps.
+// maxPlans is the largest number of copies that [Plans] stores.
 const maxPlans = 64
 
-// Plans are copies between buffers that stay, planned once and done many times. The zero value
-// has none.
+// Plans are copies between fixed buffers, planned once and executed repeatedly. The zero value is
+// empty.
 type Plans struct {
 	list    []plan
 	outside []dim // of the plans
 }
 
-// Reset forgets all plans.
+// Reset removes all plans.
 func (p *Plans) Reset() { p.list, p.outside = p.list[:0], p.outside[:0] }
 
-// Copy copies as [Copier.Copy] does and keeps the plan; it reports false where there are too
-// many plans to keep this one.
+// Copy copies as [Copier.Copy] does and stores the plan; it returns false if there are too many
+// plans.
 func (p *Plans) Copy(t Threads, s *Copier, elem int, shape Shape, dst, src Buffer) bool {
 	if !s.decide(elem, shape, dst, src) {
 		return true
@@ -30,7 +30,7 @@ func (p *Plans) Copy(t Threads, s *Copier, elem int, shape Shape, dst, src Buffe
 	return true
 }
 
-// Repeat does all copies again.
+// Repeat executes all copies again.
 func (p *Plans) Repeat(t Threads) {
 	for i := range p.list {
 		p.list[i].copy(t)

@@ -1,5 +1,5 @@
-// Package metrics counts what programs do, for Prometheus. A [Collector] is registered
-// once; each program is observed by a [Model] of it:
+// Package metrics exports metrics of programs to Prometheus. Register a [Collector] once, and
+// observe each program with a [Model] of it:
 //
 //	c := metrics.New(metrics.Options{})
 //	prometheus.MustRegister(c)
@@ -11,22 +11,22 @@
 // The metrics are:
 //
 //	etrun_build_info{version,go_version,xnnpack,ethosu}            1
-//	etrun_model_info{model,method,sha256}                          1, for each method that was loaded
-//	etrun_inference_duration_seconds{model,method,backend}         histogram of executes that succeeded
-//	etrun_inferences_total{model,method,result}                    executes; result is ok or error
-//	etrun_inferences_in_flight{model}                              executes that run now
-//	etrun_errors_total{model,reason}                               opens, loads, waits and executes that failed
-//	etrun_delegate_duration_seconds{model,backend}                 histogram of calls of delegates
+//	etrun_model_info{model,method,sha256}                          1 for each loaded method
+//	etrun_inference_duration_seconds{model,method,backend}         histogram of successful runs
+//	etrun_inferences_total{model,method,result}                    runs by result: ok or error
+//	etrun_inferences_in_flight{model}                              current runs
+//	etrun_errors_total{model,reason}                               failed opens, loads, waits and runs
+//	etrun_delegate_duration_seconds{model,backend}                 histogram of delegate calls
 //	etrun_queue_wait_seconds{model}                                histogram of waits for an instance of a pool
-//	etrun_queue_length{model}                                      callers that wait now
-//	etrun_queue_rejected_total{model}                              callers that a full queue sent away
-//	etrun_model_load_duration_seconds{model,stage}                 histogram of stages of opening and loading
+//	etrun_queue_length{model}                                      waiting callers
+//	etrun_queue_rejected_total{model}                              callers rejected because the queue was full
+//	etrun_model_load_duration_seconds{model,stage}                 histogram of open and load stages
 //	etrun_memory_bytes{model,kind}                                 memory by kind; kinds are disjoint
 //
-// Stages and kinds of memory are those of package trace, reasons those of trace.Event. The
-// backend of a method is the IDs of its delegates' backends joined by "+", or "portable".
-// Histograms are classic and native. An event costs a few atomic operations and allocates
-// nothing once its series exist.
+// Stages and kinds of memory are those of package trace, reasons those of trace.Event. The backend
+// of a method is the list of its delegates' backend IDs joined by "+", or "portable". Histograms
+// are both classic and native. An event costs a few atomic operations and, once its series exist,
+// no allocation.
 package metrics
 
 import (
@@ -40,30 +40,30 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 )
 
-// Options configure a collector. The zero value is ready.
+// Options configures a collector. The zero value is ready to use.
 type Options struct {
-	// Version is that of the program that links etrun, by default of its main module.
+	// Version is the version of the program that links etrun; the default is that of its main
+	// module.
 	Version string
-	// Backends are asked for their engines, for etrun_build_info. A backend that is not
-	// among them has the engine "none".
+	// Backends are probed for their engines, for etrun_build_info. The engine of other backends is
+	// "none".
 	Backends []delegate.Backend
-	// Buckets are upper bounds of the classic histograms, in seconds; by default 50 µs to
-	// 26 s, each twice the last. An empty list that is not nil leaves the native ones only.
+	// Buckets are the upper bounds of the classic histograms in seconds; the default is 50 µs to 26
+	// s, doubling. An empty list that is not nil disables the classic histograms.
 	Buckets []float64
-	// Factor is by how much one bucket of the native histograms is larger than the last
-	// at most, 1.1 by default. 1 leaves the classic ones only.
+	// Factor is the maximum ratio of adjacent buckets of the native histograms, 1.1 by default. 1
+	// disables the native histograms.
 	Factor float64
 }
 
-// maxNativeBuckets bounds the series of a native histogram, resetAfter is how often it may
-// be thrown away for that.
+// maxNativeBuckets limits the buckets of a native histogram; resetAfter is the minimum time between
+// resets that enforce it.
 const (
 	maxNativeBuckets = 160
 	resetAfter       = time.Hour
 )
 
-// Collector is a prometheus.Collector over any number of models. It is safe for
-// concurrent use.
+// Collector is a prometheus.Collector for any number of models. It is safe for concurrent use.
 type Collector struct {
 	build      prometheus.Gauge
 	info       *prometheus.GaugeVec
@@ -82,7 +82,7 @@ type Collector struct {
 	models map[string]*Model
 }
 
-// New makes a collector.
+// New returns a collector.
 func New(o Options) *Collector {
 	if o.Buckets == nil {
 		o.Buckets = prometheus.ExponentialBuckets(50e-6, 2, 20)
@@ -91,17 +91,17 @@ func New(o Options) *Collector {
 		o.Factor = 1.1
 	}
 	c := &Collector{models: make(map[string]*Model), build: buildInfo(&o)}
-	c.info = gauge("etrun_model_info", "Methods that were loaded, with the digest of their program.", "model", "method", "sha256")
-	c.inference = o.histogram("etrun_inference_duration_seconds", "Time of executes that succeeded.", "model", "method", "backend")
-	c.inferences = counter("etrun_inferences_total", "Executes by result: ok or error.", "model", "method", "result")
-	c.inFlight = gauge("etrun_inferences_in_flight", "Executes that run now.", "model")
-	c.errors = counter("etrun_errors_total", "Opens, loads, waits and executes that failed.", "model", "reason")
-	c.delegates = o.histogram("etrun_delegate_duration_seconds", "Time of calls of delegates.", "model", "backend")
-	c.wait = o.histogram("etrun_queue_wait_seconds", "Time that callers waited for an instance.", "model")
-	c.rejected = counter("etrun_queue_rejected_total", "Callers that a full queue sent away.", "model")
-	c.load = o.histogram("etrun_model_load_duration_seconds", "Time of the stages of opening and loading.", "model", "stage")
+	c.info = gauge("etrun_model_info", "Loaded methods, with the digest of their program.", "model", "method", "sha256")
+	c.inference = o.histogram("etrun_inference_duration_seconds", "Duration of successful runs.", "model", "method", "backend")
+	c.inferences = counter("etrun_inferences_total", "Runs by result: ok or error.", "model", "method", "result")
+	c.inFlight = gauge("etrun_inferences_in_flight", "Current runs.", "model")
+	c.errors = counter("etrun_errors_total", "Failed opens, loads, waits and runs.", "model", "reason")
+	c.delegates = o.histogram("etrun_delegate_duration_seconds", "Duration of delegate calls.", "model", "backend")
+	c.wait = o.histogram("etrun_queue_wait_seconds", "Time callers waited for a method instance.", "model")
+	c.rejected = counter("etrun_queue_rejected_total", "Callers rejected because the queue was full.", "model")
+	c.load = o.histogram("etrun_model_load_duration_seconds", "Duration of open and load stages.", "model", "stage")
 	c.memory = gauge("etrun_memory_bytes", "Memory by kind. Kinds are disjoint.", "model", "kind")
-	c.length = prometheus.NewDesc("etrun_queue_length", "Callers that wait for an instance now.", []string{"model"}, nil)
+	c.length = prometheus.NewDesc("etrun_queue_length", "Callers waiting for a method instance.", []string{"model"}, nil)
 	return c
 }
 
@@ -122,7 +122,7 @@ func (o *Options) histogram(name, help string, labels ...string) *prometheus.His
 	return prometheus.NewHistogramVec(h, labels)
 }
 
-// buildInfo is constant.
+// buildInfo returns a gauge with constant labels.
 func buildInfo(o *Options) prometheus.Gauge {
 	version := o.Version
 	if info, ok := debug.ReadBuildInfo(); ok && version == "" {
@@ -141,7 +141,7 @@ func buildInfo(o *Options) prometheus.Gauge {
 	return g
 }
 
-// parts are all that the collector hands on.
+// parts returns the collectors to register.
 func (c *Collector) parts() []prometheus.Collector {
 	return []prometheus.Collector{c.build, c.info, c.inference, c.inferences, c.inFlight, c.errors, c.delegates, c.wait, c.rejected, c.load, c.memory}
 }
@@ -168,9 +168,8 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// Model returns the observer of a model, the same for the same name: a program that
-// takes another one's place goes on with its series. sha256 is the digest of the
-// program, which etrun_model_info shows, or empty.
+// Model returns the observer of a model, the same one for the same name: a program that replaces
+// another continues its series. sha256 is the digest of the program for etrun_model_info, or empty.
 func (c *Collector) Model(name, sha256 string) *Model {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,7 +182,7 @@ func (c *Collector) Model(name, sha256 string) *Model {
 	return m
 }
 
-// Remove drops a model and its series. Its programs have been closed before.
+// Remove removes a model and its series. Its programs must be closed.
 func (c *Collector) Remove(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

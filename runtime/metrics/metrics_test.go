@@ -24,7 +24,7 @@ import (
 
 const digits = "../../testdata/digits/xnnpack.pte"
 
-// gather is what a scrape has, by "name label=value …".
+// gather returns the metrics of a scrape, keyed by "name label=value …".
 func gather(t *testing.T, c prometheus.Collector) map[string]*dto.Metric {
 	t.Helper()
 	r := prometheus.NewPedanticRegistry()
@@ -46,7 +46,7 @@ func gather(t *testing.T, c prometheus.Collector) map[string]*dto.Metric {
 	return found
 }
 
-// number is a counter's or gauge's value, a histogram's count.
+// number returns the value of a counter or gauge, or the count of a histogram.
 func number(m *dto.Metric) float64 {
 	if m.Histogram != nil {
 		return float64(m.Histogram.GetSampleCount())
@@ -54,8 +54,8 @@ func number(m *dto.Metric) float64 {
 	return m.GetCounter().GetValue() + m.GetGauge().GetValue()
 }
 
-// run opens a program, has callers execute it n times each in a pool of two, and one of
-// them once without its input.
+// run opens a program; callers run it n times each on a pool of two, and one caller once without
+// its input.
 func run(t *testing.T, c *metrics.Collector, callers, n int) {
 	t.Helper()
 	model := c.Model("digits", "0123abcd")
@@ -96,12 +96,12 @@ func run(t *testing.T, c *metrics.Collector, callers, n int) {
 	}
 }
 
-// TestNames holds the names and labels, which dashboards rely on.
+// TestNames checks the names and labels, on which dashboards rely.
 func TestNames(t *testing.T) {
 	c := metrics.New(metrics.Options{Version: "v1", Backends: all.Backends()})
 	run(t, c, 1, 1)
 	if _, err := etrun.Parse(nil, etrun.WithObserver(c.Model("digits", "0123abcd"))); err == nil {
-		t.Error("opened nothing")
+		t.Error("Parse of an empty program: got no error")
 	}
 	var names []string
 	for key := range gather(t, c) {
@@ -156,7 +156,7 @@ etrun_queue_length{model}
 etrun_queue_rejected_total{model}
 etrun_queue_wait_seconds{model}`
 
-// TestCounts has callers at the same time, and wants every execute counted once.
+// TestCounts runs callers concurrently and checks that every run is counted once.
 func TestCounts(t *testing.T) {
 	c := metrics.New(metrics.Options{})
 	const callers, n = 4, 25
@@ -190,7 +190,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// TestRejected has one caller in a pool of one and none in its queue.
+// TestRejected has one caller in a pool of one, and a queue of zero.
 func TestRejected(t *testing.T) {
 	c := metrics.New(metrics.Options{})
 	prog, err := etrun.Open(digits, etrun.WithDelegates(all.Backends()...), etrun.WithObserver(c.Model("digits", "")))
@@ -217,7 +217,7 @@ func TestRejected(t *testing.T) {
 	}
 }
 
-// TestAllocatesNothing counts events whose series exist.
+// TestAllocatesNothing counts allocations of events whose series exist.
 func TestAllocatesNothing(t *testing.T) {
 	m := metrics.New(metrics.Options{}).Model("m", "")
 	events := []trace.Event{
@@ -246,7 +246,7 @@ func BenchmarkObserve(b *testing.B) {
 	}
 }
 
-// A daemon registers the collector once and has each program observed.
+// A server registers the collector once and observes each program.
 func Example() {
 	c := metrics.New(metrics.Options{Backends: all.Backends()})
 	registry := prometheus.NewRegistry() // or prometheus.DefaultRegisterer

@@ -12,7 +12,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// Model is an etrun.Observer: it counts what the programs do that it observes.
+// Model is an etrun.Observer that counts the events of the programs it observes.
 type Model struct {
 	c    *Collector
 	name string
@@ -30,7 +30,7 @@ type Model struct {
 	mu       sync.Mutex
 	digest   string
 	loaded   map[string]bool
-	backends map[string]map[string]bool // of each method
+	backends map[string]map[string]bool // by method
 }
 
 // method is the series of one method.
@@ -50,11 +50,11 @@ func newModel(c *Collector, name string) *Model {
 	return m
 }
 
-// SetQueue says how many callers wait for the model now, which nothing but its pools
-// know: func() int { return pool.Stats().Waiting }. It is called at each scrape.
+// SetQueue sets the function that returns the number of callers waiting for the model, which only
+// its pools can report: func() int { return pool.Stats().Waiting }. It is called at each scrape.
 func (m *Model) SetQueue(waiting func() int) { m.waiting.Store(&waiting) }
 
-// Wants is all but single instructions and nodes.
+// Wants returns all kinds except single instructions, nodes and values.
 func (m *Model) Wants() trace.Kinds {
 	return trace.Executes | trace.Delegates | trace.Loads | trace.Pools | trace.Memories
 }
@@ -84,7 +84,7 @@ func (m *Model) Observe(e *trace.Event) {
 	}
 }
 
-// wholes are the kinds whose failures count: those of their parts are the same ones.
+// wholes are the kinds whose failures count; their parts report the same failures.
 const wholes trace.Kinds = 1<<trace.Open | 1<<trace.Load | 1<<trace.Wait | 1<<trace.Execute
 
 func (h *method) count(e *trace.Event) {
@@ -104,7 +104,7 @@ func (m *Model) waited(e *trace.Event) {
 	m.wait.Observe(e.Duration().Seconds())
 }
 
-// note keeps what loading tells of a method: its backends, and that it is there.
+// note records a method's backends, and that it is loaded.
 func (m *Model) note(e *trace.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -121,7 +121,7 @@ func (m *Model) note(e *trace.Event) {
 	}
 }
 
-// setDigest replaces the digest: of a program that takes another one's place.
+// setDigest replaces the digest when one program replaces another.
 func (m *Model) setDigest(sha256 string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -134,8 +134,7 @@ func (m *Model) setDigest(sha256 string) {
 	}
 }
 
-// newMethod makes the series of a method that executes for the first time: all its
-// delegates have been compiled.
+// newMethod creates the series of a method at its first run, when all its delegates are compiled.
 func (m *Model) newMethod(name string) *method {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -147,11 +146,11 @@ func (m *Model) newMethod(name string) *method {
 		ok: m.c.inferences.WithLabelValues(m.name, name, "ok"), failed: m.c.inferences.WithLabelValues(m.name, name, "error")}
 }
 
-// table keeps what was made for a key. Reading it takes no lock.
+// table caches a value per key. Lookups take no lock.
 type table[T any] struct {
 	make func(key string) T
 	mu   sync.Mutex
-	now  atomic.Pointer[map[string]T] // never changed, but replaced
+	now  atomic.Pointer[map[string]T] // replaced, never modified
 }
 
 func (t *table[T]) get(key string) T {

@@ -5,9 +5,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// ParseBundle reads and verifies a .bpte file, but not the program in it, which is
-// for [Parse]. The Bundle shares data's memory, which must not change while it is in
-// use. Errors are *[FormatError].
+// ParseBundle reads and verifies a .bpte file, except the program in it, which [Parse] reads. The
+// Bundle shares data's memory, which must not change while it is in use. Errors are *[FormatError].
 func ParseBundle(data []byte, limits Limits) (*Bundle, error) {
 	if err := checkIdentifier(data, FormatBPTE); err != nil {
 		return nil, err
@@ -38,7 +37,7 @@ func testCase(t flatbuf.Table) Case {
 	}
 }
 
-// bundleValues are the kinds of values, by tag of a bundle's union ValueUnion.
+// bundleValues are the readers of values, by tag of union ValueUnion.
 var bundleValues = [...]func(flatbuf.Table) BundleValue{
 	1: bundleTensor,
 	2: func(t flatbuf.Table) BundleValue {

@@ -2,7 +2,7 @@ package pte
 
 import "github.com/etrun-go/etrun/internal/flatbuf"
 
-// instructions read the kinds of instruction, by tag of union InstructionArguments.
+// instructions are the readers of instructions, by tag of union InstructionArguments.
 var instructions = [...]func(*methodReader, flatbuf.Table) Instruction{
 	KernelCall: func(m *methodReader, t flatbuf.Table) Instruction {
 		op := ref(t, 0, "op_index", "operator", len(m.out.Operators))
@@ -24,7 +24,7 @@ var instructions = [...]func(*methodReader, flatbuf.Table) Instruction{
 	},
 }
 
-// jumpTarget is the number of an instruction, or one past the last: the chain's end.
+// jumpTarget reads the index of an instruction, or the length of the chain for its end.
 func (m *methodReader) jumpTarget(t flatbuf.Table) int {
 	target := t.Int32(1, "destination_instruction", 0)
 	if target < 0 || int64(target) > int64(m.length) {
@@ -54,8 +54,8 @@ func (m *methodReader) instruction(t flatbuf.Table) Instruction {
 	return instructions[tag](m, payload)
 }
 
-// stacks reads the stack traces, one for each of n instructions or none at all: a
-// file with fewer leaves the last instructions without.
+// stacks reads the stack traces of n instructions. A file may have none, or too few, which leaves
+// the last instructions without.
 func stacks(t flatbuf.Table, n int) [][]Frame {
 	read := flatbuf.List(t, 3, "stacktrace", func(t flatbuf.Table) []Frame {
 		return flatbuf.List(t, 0, "items", frame)

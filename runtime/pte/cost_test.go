@@ -12,8 +12,8 @@ import (
 	pt "github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
 
-// TestSharedTables refers to one table very often: each reference takes 4 bytes of
-// the file and far more of a Program.
+// TestSharedTables refers to one table many times: each reference takes 4 bytes of the file and
+// much more of a Program.
 func TestSharedTables(t *testing.T) {
 	const n = 200_000
 	for list, of := range map[string]string{
@@ -38,7 +38,7 @@ func TestSharedTables(t *testing.T) {
 	}
 }
 
-// TestSharedSmall shares tables within the budget: that is well formed.
+// TestSharedSmall shares tables within the budget, which is valid.
 func TestSharedSmall(t *testing.T) {
 	f := pt.Describe(pt.Sample(), pt.Layout{})
 	list := slices.Repeat([]*pt.Node{f.Root.Find("execution_plan[0].operators[0]")}, 100)
@@ -49,7 +49,7 @@ func TestSharedSmall(t *testing.T) {
 	}
 }
 
-// TestSharedVectors refers to one long list of arguments from many instructions.
+// TestSharedVectors refers to one long argument list from many instructions.
 func TestSharedVectors(t *testing.T) {
 	const n = 20_000
 	f := pt.Describe(pt.Sample(), pt.Layout{})
@@ -61,8 +61,7 @@ func TestSharedVectors(t *testing.T) {
 	checkParse(t, f.Bytes(), pte.Parse)
 }
 
-// midSize is a program like that of a transformer of some 30 layers: 6000 values,
-// 2400 instructions.
+// midSize returns a program like a transformer of about 30 layers: 6000 values, 2400 instructions.
 func midSize() *pte.Program {
 	m := pte.Method{Name: "forward", Arenas: []pte.Arena{{Size: 1 << 20}}}
 	weight := bytes.Repeat([]byte{1, 2, 3, 4}, 64)

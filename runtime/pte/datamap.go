@@ -7,7 +7,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// The header of a .ptd lies where that of a .pte does, and is never missing.
+// The header of a .ptd file is at the same offset as that of a .pte file, and is always present.
 const (
 	dataMagic     = "FH01"
 	dataHeader    = 40
@@ -36,7 +36,7 @@ func ParseData(data []byte, limits Limits) (*DataMap, error) {
 	return &d.out, nil
 }
 
-// readDataHeader gives the end of the FlatBuffer and the base of the segments.
+// readDataHeader returns the end of the FlatBuffer and the base of the segments.
 func readDataHeader(file []byte) (end, base uint64, err error) {
 	size := uint64(len(file))
 	if size < headerAt+dataHeader {
@@ -93,7 +93,7 @@ func layout(t flatbuf.Table) *Layout {
 	return out
 }
 
-// tensorBytes is the number of bytes of checked sizes.
+// tensorBytes returns the number of bytes of checked sizes.
 func tensorBytes(d tensor.DType, sizes []int) int64 {
 	n, _ := tensor.Product(sizes)
 	return int64(n) * int64(d.Size())

@@ -9,8 +9,8 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// TestParseData binds each external tensor of a program to the data file written
-// with it.
+// TestParseData resolves each external tensor of a program in the data file that was exported with
+// it.
 func TestParseData(t *testing.T) {
 	d, err := pte.ParseData(readFile(t, "external_weights.ptd"), pte.Limits{})
 	if err != nil {

@@ -8,24 +8,26 @@ import (
 	"github.com/etrun-go/etrun/internal/flatbuf"
 )
 
-// Reasons; match with errors.Is.
+// Reasons of a FormatError; match with errors.Is.
 var (
-	// ErrFormat: the bytes are not a valid file of their format.
+	// ErrFormat means that the bytes are not a valid file of their format.
 	ErrFormat = errors.New("malformed file")
-	// ErrUnsupported: valid, but of a kind that this version does not read.
+	// ErrUnsupported means that the file is valid but uses features that this version does not
+	// support.
 	ErrUnsupported = errors.New("unsupported file")
-	// ErrVersion: of another version of its format. It is ErrUnsupported, too.
+	// ErrVersion means that the file has another version of its format. It also matches
+	// ErrUnsupported.
 	ErrVersion = fmt.Errorf("%w of another version", ErrUnsupported)
-	// ErrLimit: valid so far, but beyond a limit that the caller set.
+	// ErrLimit means that the file exceeds a limit set by the caller.
 	ErrLimit = errors.New("limit exceeded")
 )
 
-// FormatError is a fault in a file's bytes, with its place.
+// FormatError is an error at a location in a file.
 type FormatError struct {
 	Reason error  // ErrFormat, ErrUnsupported, ErrVersion or ErrLimit
-	Offset int64  // from the file's start, -1 where no single byte is to blame
+	Offset int64  // offset from the start of the file, -1 if there is none
 	Path   string // "execution_plan[0].values[17].dim_order", may be empty
-	Msg    string // noun phrase of what is wrong
+	Msg    string // noun phrase that describes the error
 }
 
 func (e *FormatError) Error() string {
@@ -39,15 +41,15 @@ func (e *FormatError) Error() string {
 	return s + ": " + e.Msg
 }
 
-// Unwrap gives the reason to errors.Is.
+// Unwrap returns the reason.
 func (e *FormatError) Unwrap() error { return e.Reason }
 
-// faultf makes a FormatError.
+// faultf returns a FormatError.
 func faultf(reason error, offset int64, path, format string, args ...any) *FormatError {
 	return &FormatError{Reason: reason, Offset: offset, Path: path, Msg: fmt.Sprintf(format, args...)}
 }
 
-// formatError puts a fault of the FlatBuffers reader into this package's terms.
+// formatError converts an error of package flatbuf to a FormatError.
 func formatError(err error) error {
 	fault, ok := errors.AsType[*flatbuf.Error](err)
 	if !ok {
@@ -63,7 +65,7 @@ func formatError(err error) error {
 	return &FormatError{Reason: reason, Offset: fault.Offset, Path: fault.Path, Msg: fault.Msg}
 }
 
-// quote quotes a string from a file, cut to a length that can be read.
+// quote quotes a string from a file, truncated to a readable length.
 func quote(s string) string {
 	const most = 60
 	if len(s) <= most {

@@ -11,7 +11,7 @@ import (
 	pt "github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
 
-// checkFault wants a fault of the given reason and path, with the whole message.
+// checkFault checks the reason, path and message of an error.
 func checkFault(t *testing.T, err error, reason error, path, msg string, size int) {
 	t.Helper()
 	e, ok := errors.AsType[*pte.FormatError](err)
@@ -38,7 +38,7 @@ func parseFault(t *testing.T, data []byte, reason error, path, msg string) {
 
 const plan = "execution_plan[0]"
 
-// TestDescriptionFaults parses programs whose descriptions are wrong in one place.
+// TestDescriptionFaults parses programs with one error in their description.
 func TestDescriptionFaults(t *testing.T) {
 	type method = pte.Method
 	value := func(i int) string { return plan + ".values[" + string(rune('0'+i)) + "]" }
@@ -52,19 +52,19 @@ func TestDescriptionFaults(t *testing.T) {
 		{"input outside", func(m *method) { m.Inputs[1] = 17 }, plan + ".inputs[1]", "value 17, the method has 17"},
 		{"output negative", func(m *method) { m.Outputs[2] = -5 }, plan + ".outputs[2]", "value -5, the method has 17"},
 		{"negative arena", func(m *method) { m.Arenas[0].Size = -64 }, plan + ".non_const_buffer_sizes[1]", "size -64"},
-		{"dtype", func(m *method) { m.Values[pt.Input].Tensor.DType = 18 }, value(pt.Input) + ".scalar_type", "dtype 18, unknown"},
-		{"dtype negative", func(m *method) { m.Values[pt.Input].Tensor.DType = -1 }, value(pt.Input) + ".scalar_type", "dtype -1, unknown"},
+		{"dtype", func(m *method) { m.Values[pt.Input].Tensor.DType = 18 }, value(pt.Input) + ".scalar_type", "unknown dtype 18"},
+		{"dtype negative", func(m *method) { m.Values[pt.Input].Tensor.DType = -1 }, value(pt.Input) + ".scalar_type", "unknown dtype -1"},
 		{"size negative", func(m *method) { m.Values[pt.Input].Tensor.Sizes[1] = -1 }, value(pt.Input) + ".sizes[1]", "size -1"},
 		{"rank", func(m *method) { m.Values[pt.Input].Tensor.Sizes = make([]int, 17) }, value(pt.Input) + ".sizes", "rank 17, at most 16"},
 		{"too many elements", func(m *method) {
 			m.Values[pt.Given].Tensor.Sizes = []int{1 << 30, 1 << 30}
-		}, plan + ".values[16].sizes", "sizes [1073741824 1073741824], more elements than can be addressed"},
+		}, plan + ".values[16].sizes", "sizes [1073741824 1073741824]: too many elements"},
 		{"too many elements but for a zero", func(m *method) {
 			m.Values[pt.Given].Tensor.Sizes = []int{1 << 30, 0, 1 << 30}
 			m.Values[pt.Given].Tensor.DimOrder = nil
-		}, plan + ".values[16].sizes", "sizes [1073741824 0 1073741824], more elements than can be addressed"},
+		}, plan + ".values[16].sizes", "sizes [1073741824 0 1073741824]: too many elements"},
 		{"dim order too long", func(m *method) { m.Values[pt.Input].Tensor.Sizes = []int{6} }, value(pt.Input) + ".dim_order", "2 entries, the tensor has 1 sizes"},
-		{"dim order twice", func(m *method) { m.Values[pt.Input].Tensor.DimOrder[0] = 1 }, value(pt.Input) + ".dim_order[1]", "dimension 1 a second time"},
+		{"dim order twice", func(m *method) { m.Values[pt.Input].Tensor.DimOrder[0] = 1 }, value(pt.Input) + ".dim_order[1]", "duplicate dimension 1"},
 		{"dim order outside", func(m *method) { m.Values[pt.Input].Tensor.DimOrder[0] = 255 }, value(pt.Input) + ".dim_order[0]", "dimension 255 of a tensor of rank 2"},
 		{"dynamism", func(m *method) { m.Values[pt.Input].Tensor.Dynamism = 3 }, value(pt.Input) + ".shape_dynamism", "shape dynamism 3, want 0 to 2"},
 		{"memory id 0", func(m *method) { m.Values[pt.Input].Tensor.Arena = -1 }, value(pt.Input) + ".allocation_info.memory_id", "memory id 0, want 1 to 2"},
@@ -89,19 +89,19 @@ func TestDescriptionFaults(t *testing.T) {
 		{"tensor list of none", func(m *method) { m.Values[pt.Tensors].Items[0] = -1 }, value(pt.Tensors) + ".items[0]", "value -1, the method has 17"},
 		{"optional tensor list of -7", func(m *method) { m.Values[pt.Options].Items[0] = -7 }, value(pt.Options) + ".items[0]", "value -7, the method has 17"},
 		{"optional tensor list of an int", func(m *method) { m.Values[pt.Options].Items[0] = pt.One }, value(pt.Options) + ".items[0]", "value 3 of kind int, want tensor"},
-		{"operator negative", func(m *method) { m.Chains[0].Instructions[0].Index = -1 }, instruction(0) + ".op_index", "operator -1, there are 2"},
-		{"operator outside", func(m *method) { m.Chains[0].Instructions[0].Index = 2 }, instruction(0) + ".op_index", "operator 2, there are 2"},
+		{"operator negative", func(m *method) { m.Chains[0].Instructions[0].Index = -1 }, instruction(0) + ".op_index", "operator -1 out of range [0, 2)"},
+		{"operator outside", func(m *method) { m.Chains[0].Instructions[0].Index = 2 }, instruction(0) + ".op_index", "operator 2 out of range [0, 2)"},
 		{"kernel argument outside", func(m *method) { m.Chains[0].Instructions[0].Args[4] = 1000 }, instruction(0) + ".args[4]", "value 1000, the method has 17"},
-		{"delegate outside", func(m *method) { m.Chains[0].Instructions[1].Index = 9 }, instruction(1) + ".delegate_index", "delegate 9, there are 1"},
+		{"delegate outside", func(m *method) { m.Chains[0].Instructions[1].Index = 9 }, instruction(1) + ".delegate_index", "delegate 9 out of range [0, 1)"},
 		{"delegate argument outside", func(m *method) { m.Chains[0].Instructions[1].Args[1] = -1 }, instruction(1) + ".args[1]", "value -1, the method has 17"},
-		{"condition outside", func(m *method) { m.Chains[0].Instructions[2].Index = 17 }, instruction(2) + ".cond_value_index", "value 17, there are 17"},
+		{"condition outside", func(m *method) { m.Chains[0].Instructions[2].Index = 17 }, instruction(2) + ".cond_value_index", "value 17 out of range [0, 17)"},
 		{"jump behind the end", func(m *method) { m.Chains[0].Instructions[2].Target = 6 },
 			instruction(2) + ".destination_instruction", "jump to instruction 6, the chain has 5"},
 		{"jump before the start", func(m *method) { m.Chains[0].Instructions[2].Target = -1 },
 			instruction(2) + ".destination_instruction", "jump to instruction -1, the chain has 5"},
-		{"move from outside", func(m *method) { m.Chains[0].Instructions[3].Index = 99 }, instruction(3) + ".move_from", "value 99, there are 17"},
-		{"move to outside", func(m *method) { m.Chains[0].Instructions[3].Target = 12345 }, instruction(3) + ".move_to", "value 12345, there are 17"},
-		{"free outside", func(m *method) { m.Chains[0].Instructions[4].Index = -2 }, instruction(4) + ".value_index", "value -2, there are 17"},
+		{"move from outside", func(m *method) { m.Chains[0].Instructions[3].Index = 99 }, instruction(3) + ".move_from", "value 99 out of range [0, 17)"},
+		{"move to outside", func(m *method) { m.Chains[0].Instructions[3].Target = 12345 }, instruction(3) + ".move_to", "value 12345 out of range [0, 17)"},
+		{"free outside", func(m *method) { m.Chains[0].Instructions[4].Index = -2 }, instruction(4) + ".value_index", "value -2 out of range [0, 17)"},
 		{"backend without an id", func(m *method) { m.Delegates[0].ID = "" }, plan + ".delegates[0].id", "empty backend id"},
 		{"operator not UTF-8", func(m *method) { m.Operators[1].Name = "\x1b[2J\xff" }, plan + ".operators[1].name", `invalid UTF-8 in "\x1b[2J\xff"`},
 	} {
@@ -113,7 +113,7 @@ func TestDescriptionFaults(t *testing.T) {
 	}
 }
 
-// TestFileFaults changes fields that no description has.
+// TestFileFaults changes fields that descriptions do not contain.
 func TestFileFaults(t *testing.T) {
 	const tensor0 = plan + ".values[0].val"
 	for _, c := range []struct {
@@ -129,7 +129,7 @@ func TestFileFaults(t *testing.T) {
 		{plan + ".outputs", nil, pte.ErrFormat, plan + ".outputs", "missing"},
 		{plan + ".chains", nil, pte.ErrFormat, plan + ".chains", "missing"},
 		{plan + ".non_const_buffer_sizes", nil, pte.ErrFormat, plan + ".non_const_buffer_sizes", "missing"},
-		{plan + ".non_const_buffer_device[0].buffer_idx", 3, pte.ErrFormat, plan + ".non_const_buffer_device[0].buffer_idx", "planned buffer 3, there are 3"},
+		{plan + ".non_const_buffer_device[0].buffer_idx", 3, pte.ErrFormat, plan + ".non_const_buffer_device[0].buffer_idx", "planned buffer 3 out of range [0, 3)"},
 		{plan + ".values[3].val_type", 0, pte.ErrFormat, plan + ".values[3].val_type", "union type 0 (NONE) with a value"},
 		{plan + ".values[3].val_type", 12, pte.ErrUnsupported, plan + ".values[3].val_type", "value type 12, known are 1 to 11"},
 		{plan + ".values[3].val", nil, pte.ErrFormat, plan + ".values[3].val_type", "union type 2 without a value"},
@@ -156,7 +156,7 @@ func TestFileFaults(t *testing.T) {
 			"data buffer 1, 24 bytes at offset 18446744073709551608 of a segment of 24"},
 		{"constant_segment.offsets[1]", 1, pte.ErrFormat, plan + ".values[0].data_buffer_idx", "data buffer 1, 24 bytes at offset 1 of a segment of 24"},
 		{"constant_segment", nil, pte.ErrFormat, plan + ".values[0].data_buffer_idx", "constant 1, the file has 0"},
-		{"named_data[1].key", "blob", pte.ErrFormat, "named_data[1].key", `key "blob" a second time`},
+		{"named_data[1].key", "blob", pte.ErrFormat, "named_data[1].key", `duplicate key "blob"`},
 		{"named_data[0].segment_index", 88, pte.ErrFormat, "named_data[0].segment_index", "segment 88, the file has 5"},
 		{"segments[0].offset", 1 << 50, pte.ErrFormat, "segments[0].offset",
 			"segment offset 1125899906842624, the file has 512 bytes from the segment base 2304"},
@@ -178,7 +178,7 @@ func TestSecondMethod(t *testing.T) {
 	p.Methods[1].Name = strings.Repeat("forward ", 100)
 	p.Methods = append(p.Methods, p.Methods[1])
 	parseFault(t, pt.Write(p, pt.Layout{}), pte.ErrFormat, "execution_plan[2].name",
-		`method "`+strings.Repeat("forward ", 7)+`forw"… (800 bytes) a second time`)
+		`duplicate method "`+strings.Repeat("forward ", 7)+`forw"… (800 bytes)`)
 }
 
 func TestInlineFaults(t *testing.T) {
@@ -188,11 +188,10 @@ func TestInlineFaults(t *testing.T) {
 
 	inline, segment := pt.Describe(pt.Sample(), pt.Layout{Inline: true}), pt.Describe(pt.Sample(), pt.Layout{})
 	segment.Root.Fields["constant_buffer"] = inline.Root.Fields["constant_buffer"]
-	parseFault(t, segment.Bytes(), pte.ErrFormat, "constant_buffer", "2 inline buffers beside a constant_segment of 2")
+	parseFault(t, segment.Bytes(), pte.ErrFormat, "constant_buffer", "2 inline buffers in addition to a constant_segment of 2")
 }
 
-// TestHeaderFaults changes the header of a real file, of 5352 bytes with its
-// segments at 4736.
+// TestHeaderFaults changes the header of a real file of 5352 bytes with its segments at 4736.
 func TestHeaderFaults(t *testing.T) {
 	u32, u64 := binary.LittleEndian.AppendUint32, binary.LittleEndian.AppendUint64
 	for _, c := range []struct {
@@ -221,7 +220,7 @@ func TestHeaderFaults(t *testing.T) {
 	}
 }
 
-// TestOldHeader has no segment data size: the segments are checked one by one.
+// TestOldHeader has no segment data size: each segment is checked separately.
 func TestOldHeader(t *testing.T) {
 	data := pt.Write(pt.Sample(), pt.Layout{OldHeader: true})
 	p, err := pte.Parse(data, pte.Limits{})
@@ -261,7 +260,7 @@ func parsePTE(b []byte, l pte.Limits) error  { _, err := pte.Parse(b, l); return
 func parsePTD(b []byte, l pte.Limits) error  { _, err := pte.ParseData(b, l); return err }
 func parseBPTE(b []byte, l pte.Limits) error { _, err := pte.ParseBundle(b, l); return err }
 
-// TestNewerVersions refuses a program and a data file whose schema is newer.
+// TestNewerVersions parses a program and a data file with newer schema versions, which must fail.
 func TestNewerVersions(t *testing.T) {
 	d := &pte.DataMap{Entries: map[string]pte.DataEntry{"a": {Data: make([]byte, 4)}}}
 	for name, c := range map[string]struct {
@@ -283,7 +282,7 @@ func TestNewerVersions(t *testing.T) {
 			f.Root.Set("version", 1)
 			data := f.Bytes()
 			checkFault(t, c.parse(data, pte.Limits{}), pte.ErrVersion, "version",
-				"schema version 1, the newest known is 0: written by a newer exporter; export with an older ExecuTorch, or update etrun", len(data))
+				"schema version 1, want at most 0: written by a newer exporter; export with an older ExecuTorch, or update etrun", len(data))
 		})
 	}
 }
@@ -297,7 +296,7 @@ func TestLimits(t *testing.T) {
 		{pte.Limits{Values: 16}, plan + ".values", "17 values, at most 16 are allowed"},
 		{pte.Limits{Instructions: 4}, plan + ".chains[0].instructions", "5 instructions in the method, at most 4 are allowed"},
 		{pte.Limits{ArenaBytes: 191}, plan + ".non_const_buffer_sizes[2]", "size 64, planned buffers of a method may take 191 bytes"},
-		{pte.Limits{Tables: 20}, plan + ".values", "17 tables, 8 more are allowed or fit the file"},
+		{pte.Limits{Tables: 20}, plan + ".values", "17 tables, want at most 8 more within the limit and the file's size"},
 	} {
 		_, err := pte.Parse(data, c.limits)
 		checkFault(t, err, pte.ErrLimit, c.path, c.msg, len(data))
@@ -319,10 +318,10 @@ func TestDataFaults(t *testing.T) {
 	}{
 		{"segments", nil, "segments", "missing"},
 		{"named_data", nil, "named_data", "missing"},
-		{"named_data[1].key", "a", "named_data[1].key", `key "a" a second time`},
+		{"named_data[1].key", "a", "named_data[1].key", `duplicate key "a"`},
 		{"named_data[1].segment_index", 2, "named_data[1].segment_index", "segment 2, the file has 2"},
 		{"named_data[0].segment_index", 1, "named_data[0].segment_index", `segment of 3 bytes, the tensor "a" has 24`},
-		{"named_data[0].tensor_layout.scalar_type", 99, "named_data[0].tensor_layout.scalar_type", "dtype 99, unknown"},
+		{"named_data[0].tensor_layout.scalar_type", 99, "named_data[0].tensor_layout.scalar_type", "unknown dtype 99"},
 		{"named_data[0].tensor_layout.sizes[0]", -2, "named_data[0].tensor_layout.sizes[0]", "size -2"},
 		{"named_data[0].tensor_layout.dim_order", []byte{0}, "named_data[0].tensor_layout.dim_order", "1 entries, the tensor has 2 sizes"},
 		{"segments[1].size", 4, "segments[1].size", "segment size 4 at offset 128, the file has 131 bytes from the segment base 256"},
@@ -381,7 +380,7 @@ func TestBundleFaults(t *testing.T) {
 		{test + ".inputs[0].val_type", 5, pte.ErrUnsupported, test + ".inputs[0].val_type", "value type 5, known are 1 to 4"},
 		{test + ".inputs[0].val", nil, pte.ErrFormat, test + ".inputs[0].val_type", "union type 1 without a value"},
 		{test + ".inputs[0].val.data", []byte("short"), pte.ErrFormat, test + ".inputs[0].data", "5 bytes, the tensor has 40"},
-		{test + ".expected_outputs[0].val.scalar_type", -1, pte.ErrFormat, test + ".expected_outputs[0].scalar_type", "dtype -1, unknown"},
+		{test + ".expected_outputs[0].val.scalar_type", -1, pte.ErrFormat, test + ".expected_outputs[0].scalar_type", "unknown dtype -1"},
 		{test + ".expected_outputs[0].val.sizes", nil, pte.ErrFormat, test + ".expected_outputs[0].sizes", "missing"},
 	} {
 		t.Run(c.field, func(t *testing.T) {

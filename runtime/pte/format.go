@@ -9,7 +9,7 @@ import (
 // Format is one of ExecuTorch's file formats.
 type Format uint8
 
-// The formats that this package reads.
+// Supported formats.
 const (
 	FormatUnknown Format = iota
 	FormatPTE            // program, read by Parse
@@ -31,8 +31,8 @@ func (f Format) String() string {
 	return formats[f].name
 }
 
-// Sniff tells the format by the file identifier, of whatever version. Eight bytes
-// are enough.
+// Sniff returns the format according to the file identifier, whatever its version. Eight bytes are
+// enough.
 func Sniff(data []byte) Format {
 	id := flatbuf.Identifier(data)
 	for f := FormatPTE; int(f) < len(formats); f++ {
@@ -43,19 +43,18 @@ func Sniff(data []byte) Format {
 	return FormatUnknown
 }
 
-// sameFamily reports that two identifiers differ at most in the two digits of
-// their version.
+// sameFamily reports whether two identifiers differ at most in the two digits of their version.
 func sameFamily(id, of string) bool {
 	return len(id) == len(of) && id[:2] == of[:2] && isDigit(id[2]) && isDigit(id[3])
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// StartBytes is how many of a file's first bytes Sniff and CheckStart look at.
+// StartBytes is the number of first bytes that Sniff and CheckStart examine.
 const StartBytes = flatbuf.HeaderSize
 
-// CheckStart refuses a file by its first bytes, with the error that reading the whole
-// would give: it is not one of the wanted formats, or in another version.
+// CheckStart checks the first bytes of a file. If it does not have one of the wanted formats, or
+// has another version, the error is the same as for the whole file.
 func CheckStart(start []byte, want ...Format) error {
 	as := want[0]
 	if got := Sniff(start); slices.Contains(want, got) {
@@ -64,19 +63,19 @@ func CheckStart(start []byte, want ...Format) error {
 	return checkIdentifier(start, as)
 }
 
-// newestVersion is the schema version that this package reads, of programs and of data files.
+// newestVersion is the newest supported schema version of programs and data files.
 const newestVersion = 0
 
-// readVersion reads a root's schema version, and refuses one that is newer.
+// readVersion reads a root's schema version and records an error if it is newer.
 func readVersion(root flatbuf.Table) uint32 {
 	v := root.Uint32(0, "version", 0)
 	if v > newestVersion {
-		root.Failf(ErrVersion, 0, "version", "schema version %d, the newest known is %d: %s", v, newestVersion, otherVersion(true))
+		root.Failf(ErrVersion, 0, "version", "schema version %d, want at most %d: %s", v, newestVersion, otherVersion(true))
 	}
 	return v
 }
 
-// otherVersion says who wrote a file of another version, and the way out.
+// otherVersion explains which exporter writes another version, and the remedy.
 func otherVersion(newer bool) string {
 	if newer {
 		return "written by a newer exporter; export with an older ExecuTorch, or update etrun"
@@ -84,7 +83,7 @@ func otherVersion(newer bool) string {
 	return "written by an older exporter; export again"
 }
 
-// checkIdentifier refuses whatever is not the wanted format in the wanted version.
+// checkIdentifier returns an error unless data has the wanted format and version.
 func checkIdentifier(data []byte, want Format) error {
 	id, w := flatbuf.Identifier(data), formats[want]
 	switch got := Sniff(data); {

@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// allocPerByte and allocSlack bound the memory of a parse: the largest factor
-	// is that of a Value with its Tensor, for 16 bytes of two shared tables.
+	// allocPerByte and allocSlack bound the memory of a parse: the largest ratio is that of a Value
+	// with its Tensor, for 16 bytes of two shared tables.
 	allocPerByte = 40
 	allocSlack   = 1 << 20
-	// parseTime is far more than any parse takes on any machine.
+	// parseTime is far longer than any parse takes on any machine.
 	parseTime = 5 * time.Second
 )
 
-// checkParse holds a parse to what is promised of any bytes: a result or a
-// FormatError with a place, memory in proportion to the size, an end.
+// checkParse checks the guarantees for arbitrary bytes: a result or a FormatError with a location,
+// memory proportional to the size, and termination.
 func checkParse[T any](t *testing.T, data []byte, parse func([]byte, pte.Limits) (*T, error)) *T {
 	t.Helper()
 	var before, after runtime.MemStats
@@ -52,7 +52,7 @@ func checkParse[T any](t *testing.T, data []byte, parse func([]byte, pte.Limits)
 	return nil
 }
 
-// checkProgram checks the promises of a Program: whatever it refers to exists.
+// checkProgram checks that a Program is consistent.
 func checkProgram(t *testing.T, p *pte.Program) {
 	t.Helper()
 	for i := range p.Methods {
@@ -138,7 +138,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzMutated changes fields of a program, which plain fuzzing seldom reaches.
+// FuzzMutated changes fields of a program, which plain fuzzing rarely reaches.
 func FuzzMutated(f *testing.F) {
 	files := [][]byte{pt.Write(pt.Sample(), pt.Layout{}), pt.Write(pt.Sample(), pt.Layout{Inline: true})}
 	addFiles(f, "*.pte", func(b []byte) { files = append(files, b) })

@@ -2,20 +2,20 @@ package pte
 
 import "encoding/binary"
 
-// The extended header of a .pte lies behind the root offset and the file identifier.
+// The extended header of a .pte file follows the root offset and the file identifier.
 const (
 	headerAt     = 8
 	headerMagic  = "eh00"
-	headerMin    = 24 // up to and with segment_base_offset: written before ExecuTorch 1.0
-	headerFull   = 32 // with segment_data_size
+	headerMin    = 24 // up to and including segment_base_offset: written before ExecuTorch 1.0
+	headerFull   = 32 // including segment_data_size
 	atHeaderLen  = 12
 	atProgSize   = 16
 	atSegBase    = 24
 	atSegDataLen = 32
 )
 
-// readHeader reads the extended header of a .pte, nil where the file has none, and
-// compares it with the size of the file.
+// readHeader reads and checks the extended header of a .pte file; it returns nil if the file has
+// none.
 func readHeader(file []byte) (*Header, error) {
 	if len(file) < atHeaderLen || string(file[headerAt:atHeaderLen]) != headerMagic {
 		return nil, nil
@@ -40,7 +40,7 @@ func readHeader(file []byte) (*Header, error) {
 	return h, h.check(uint64(len(file)))
 }
 
-// check compares the declared extents with the size of the file.
+// check checks the declared extents against the size of the file.
 func (h *Header) check(size uint64) error {
 	if h.ProgramSize > size {
 		return faultf(ErrFormat, atProgSize, "header.program_size", "program size %d, the file has %d bytes: truncated", h.ProgramSize, size)
@@ -48,8 +48,8 @@ func (h *Header) check(size uint64) error {
 	return checkSegments(size, h.ProgramSize, h.SegmentBase, atSegBase, h.SegmentDataSize, atSegDataLen)
 }
 
-// checkSegments compares a header's segment_base_offset and segment_data_size, which
-// lie at the given bytes, with the size of the file and the end of its FlatBuffer.
+// checkSegments checks a header's segment_base_offset and segment_data_size, at the given offsets,
+// against the size of the file and the end of its FlatBuffer.
 func checkSegments(size, end, base uint64, atBase int64, data uint64, atData int64) error {
 	const basePath, dataPath = "header.segment_base_offset", "header.segment_data_size"
 	switch {

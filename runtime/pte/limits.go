@@ -3,9 +3,9 @@ package pte
 // Limits bound what a reader accepts. A zero field means the default.
 type Limits struct {
 	Tables       int   // FlatBuffers tables, default 2 Mi
-	Values       int   // values of a method, default 512 Ki
-	Instructions int   // instructions of a method, default 512 Ki
-	ArenaBytes   int64 // planned buffers of a method together, default 8 GiB
+	Values       int   // values per method, default 512 Ki
+	Instructions int   // instructions per method, default 512 Ki
+	ArenaBytes   int64 // sum of a method's planned buffers, default 8 GiB
 }
 
 func (l Limits) withDefaults() Limits {

@@ -9,13 +9,13 @@ type methodReader struct {
 	*programReader
 	out          Method
 	values       int // number of values
-	next         int // the value being read
+	next         int // index of the current value
 	lists        []listItems
-	instructions int // of the chains so far
-	length       int // number of instructions of the chain being read
+	instructions int // in the chains read so far
+	length       int // number of instructions of the current chain
 }
 
-// required are the fields of an ExecutionPlan that no exporter leaves out.
+// required are the fields of an ExecutionPlan that every exporter writes.
 var required = [...]struct {
 	id   int
 	name string
@@ -49,7 +49,7 @@ func (m *methodReader) name(t flatbuf.Table) string {
 		t.Failf(ErrFormat, 0, "name", "empty method name")
 	}
 	if m.names[name] {
-		t.Failf(ErrFormat, 0, "name", "method %s a second time", quote(name))
+		t.Failf(ErrFormat, 0, "name", "duplicate method %s", quote(name))
 	}
 	m.names[name] = true
 	return name
@@ -125,17 +125,17 @@ func (p *programReader) processed(t flatbuf.Table) []byte {
 	return nil
 }
 
-// ref reads a field of type i32 that names one of n things.
+// ref reads an i32 field that is the index of one of n items.
 func ref(t flatbuf.Table, id int, name, what string, n int) int {
 	i := t.Int32(id, name, 0)
 	if i < 0 || int64(i) >= int64(n) {
-		t.Failf(ErrFormat, id, name, "%s %d, there are %d", what, i, n)
+		t.Failf(ErrFormat, id, name, "%s %d out of range [0, %d)", what, i, n)
 		return 0
 	}
 	return int(i)
 }
 
-// indexes reads a vector of i32 that name values.
+// indexes reads a vector of i32 value indices.
 func (m *methodReader) indexes(t flatbuf.Table, id int, name string) []int {
 	v := t.Vector(id, name, 4)
 	if v.Len() == 0 || !v.Charge() {
@@ -148,7 +148,7 @@ func (m *methodReader) indexes(t flatbuf.Table, id int, name string) []int {
 	return out
 }
 
-// index checks element i of v, which names a value.
+// index checks element i of v, which is a value index.
 func (m *methodReader) index(v flatbuf.Vector, i int, value int64) int {
 	if value < 0 || value >= int64(m.values) {
 		v.Failf(ErrFormat, i, "value %d, the method has %d", value, m.values)

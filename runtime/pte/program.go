@@ -27,7 +27,7 @@ func Parse(data []byte, limits Limits) (*Program, error) {
 	return out, nil
 }
 
-// programReader reads table Program and holds what its methods refer to.
+// programReader reads table Program and stores the parts that its methods refer to.
 type programReader struct {
 	segments
 	limits    Limits
@@ -46,7 +46,7 @@ func (p *programReader) program(t flatbuf.Table) *Program {
 	p.inline = flatbuf.List(t, 2, "constant_buffer", storage)
 	p.constants = flatbuf.One(t, 5, "constant_segment", p.subsegments)
 	if len(p.inline) > 0 && p.constants.Len() > 0 {
-		t.Failf(ErrFormat, 2, "constant_buffer", "%d inline buffers beside a constant_segment of %d", len(p.inline), p.constants.Len())
+		t.Failf(ErrFormat, 2, "constant_buffer", "%d inline buffers in addition to a constant_segment of %d", len(p.inline), p.constants.Len())
 	}
 	p.initial = flatbuf.List(t, 6, "mutable_data_segments", p.subsegments)
 	p.blobs = flatbuf.List(t, 3, "backend_delegate_data", storage)
@@ -67,16 +67,16 @@ func (p *programReader) named(t flatbuf.Table) map[string][]byte {
 	return entries
 }
 
-// newKey reads the key of a NamedData, which no other entry has.
+// newKey reads the key of a NamedData, which must be unique.
 func newKey[T any](t flatbuf.Table, entries map[string]T) string {
 	key := t.String(0, "key")
 	if _, twice := entries[key]; twice {
-		t.Failf(ErrFormat, 0, "key", "key %s a second time", quote(key))
+		t.Failf(ErrFormat, 0, "key", "duplicate key %s", quote(key))
 	}
 	return key
 }
 
-// ints is a slice of n ints, cut from larger ones: most lists of a program are short.
+// ints returns a slice of n ints, cut from a larger allocation: most lists of a program are short.
 func (p *programReader) ints(n int) []int {
 	if n > len(p.slab) {
 		p.slab = make([]int, max(n, 512))

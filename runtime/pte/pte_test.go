@@ -30,11 +30,11 @@ func parseFile(t testing.TB, name string) *pte.Program {
 	return p
 }
 
-// facts are what a table of programs states about each of them.
+// facts are the expected properties of a program.
 type facts struct {
 	header                               bool
 	named, methods                       int
-	values, operators, delegates, stacks int // of all methods
+	values, operators, delegates, stacks int // sums over all methods
 	instructions                         map[pte.InstructionKind]int
 	kinds                                map[tensor.Kind]int
 	storages                             map[pte.Storage]int
@@ -63,7 +63,7 @@ func factsOf(p *pte.Program) facts {
 	return f
 }
 
-// TestTruncated cuts each file at every length: no prefix is a program.
+// TestTruncated truncates each file at every length: no prefix is a valid program.
 func TestTruncated(t *testing.T) {
 	files, err := filepath.Glob(testdata + "/*.pte")
 	if err != nil || len(files) == 0 {

@@ -11,8 +11,8 @@ import (
 	pt "github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
 
-// firstForms is the sample without what releases before 0.6 could not write: named data,
-// state with a value, external data, devices.
+// firstForms returns the sample without features that releases before 0.6 could not write: named
+// data, state with a value, external data, devices.
 func firstForms() *pte.Program {
 	p := pt.Sample()
 	p.Named = nil
@@ -53,8 +53,8 @@ func eachTable(n *pt.Node, typ string, f func(*pt.Node)) {
 	}
 }
 
-// TestReleases reads one program in the forms of the exporter's releases: each field is
-// written only from some release on, and a program without it means the same.
+// TestReleases reads one program as written by different releases of the exporter: each field is
+// written from some release on, and a program without it has the same meaning.
 func TestReleases(t *testing.T) {
 	for _, c := range []struct {
 		name   string

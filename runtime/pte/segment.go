@@ -5,10 +5,10 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// segments are the byte ranges behind the FlatBuffer (table DataSegment).
+// segments are the byte ranges after the FlatBuffer (table DataSegment).
 type segments struct {
 	file []byte
-	base uint64 // of the segments, from the file's start; 0: there are none
+	base uint64 // offset of the segments in the file; 0 if there are none
 	list [][]byte
 }
 
@@ -17,8 +17,8 @@ func (s *segments) read(root flatbuf.Table, id int) {
 	s.list = flatbuf.List(root, id, "segments", s.segment)
 }
 
-// segment reads a DataSegment and cuts its bytes from the file. What the file has behind
-// them is in their capacity, as far as vectors may read beyond an operand.
+// segment reads a DataSegment and returns its bytes in the file. The slice's capacity includes the
+// following bytes of the file, as far as vector code may read beyond an operand.
 func (s *segments) segment(t flatbuf.Table) []byte {
 	off, size := t.Uint64(0, "offset", 0), t.Uint64(1, "size", 0)
 	left := uint64(len(s.file)) - s.base
@@ -38,7 +38,7 @@ func (s *segments) segment(t flatbuf.Table) []byte {
 	return nil
 }
 
-// at is the segment that a field of type u32 names.
+// at returns the segment whose index is a u32 field.
 func (s *segments) at(t flatbuf.Table, id int, name string) []byte {
 	i := t.Uint32(id, name, 0)
 	if uint64(i) >= uint64(len(s.list)) {
@@ -48,14 +48,14 @@ func (s *segments) at(t flatbuf.Table, id int, name string) []byte {
 	return s.list[i]
 }
 
-// subsegments are numbered pieces of a segment (table SubsegmentOffsets). Number 0
-// is a placeholder.
+// subsegments are the numbered parts of a segment (table SubsegmentOffsets). Number 0 is a
+// placeholder.
 type subsegments struct {
 	data    []byte
 	offsets flatbuf.Vector
 }
 
-// Len is the number of pieces with the placeholder, 0 where there is nothing else.
+// Len returns the number of parts including the placeholder, 0 if there are none.
 func (s subsegments) Len() int { return s.offsets.Len() }
 
 func (s *segments) subsegments(t flatbuf.Table) subsegments {
@@ -66,7 +66,7 @@ func (s *segments) subsegments(t flatbuf.Table) subsegments {
 	return subsegments{data: s.at(t, 0, "segment_index"), offsets: offsets}
 }
 
-// cut gives the n bytes of the piece that a tensor's data_buffer_idx names.
+// cut returns the n bytes of the part that a tensor's data_buffer_idx refers to.
 func (s subsegments) cut(t flatbuf.Table, idx uint32, n int64) []byte {
 	if uint64(idx) >= uint64(s.Len()) {
 		t.Failf(ErrFormat, bufferIdx, "data_buffer_idx", "data buffer %d, the segment has %d", idx, s.Len())

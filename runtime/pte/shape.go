@@ -5,8 +5,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// shape reads and checks the fields sizes and dim_order of a table of a tensor. A
-// missing dim order is the contiguous one.
+// shape reads and checks the fields sizes and dim_order of a tensor's table. A missing dim order
+// means contiguous.
 func shape(t flatbuf.Table, sizesID, orderID int, alloc func(n int) []int) ([]int, []uint8) {
 	t.Need(sizesID, "sizes")
 	v := t.Vector(sizesID, "sizes", 4)
@@ -22,7 +22,7 @@ func shape(t flatbuf.Table, sizesID, orderID int, alloc func(n int) []int) ([]in
 		}
 	}
 	if _, ok := tensor.Product(sizes); !ok {
-		v.Failf(ErrFormat, -1, "sizes %v, more elements than can be addressed", sizes)
+		v.Failf(ErrFormat, -1, "sizes %v: too many elements", sizes)
 	}
 	if !t.Has(orderID) {
 		return sizes, tensor.ContiguousOrder(len(sizes))
@@ -46,7 +46,7 @@ func dimOrder(t flatbuf.Table, id, rank int) []uint8 {
 			v.Failf(ErrFormat, i, "dimension %d of a tensor of rank %d", d, rank)
 			return nil
 		case seen[d]:
-			v.Failf(ErrFormat, i, "dimension %d a second time", d)
+			v.Failf(ErrFormat, i, "duplicate dimension %d", d)
 		}
 		seen[d], order[i] = true, d
 	}

@@ -1,11 +1,9 @@
-// Package pte (no compatibility promise) reads ExecuTorch's file formats — .pte programs,
-// .ptd named data, .bpte bundles — into plain, verified descriptions. It knows nothing of
-// execution and never looks at the machine: the same bytes give the same result
-// everywhere.
+// Package pte (no compatibility promise) reads ExecuTorch's file formats (.pte programs, .ptd named
+// data, .bpte bundles) into plain, verified descriptions. It is independent of execution and of the
+// machine: the same bytes give the same result everywhere.
 //
-// Whatever a description refers to exists: indexes are in range, byte slices lie
-// inside the file, products of sizes do not overflow. Slices of a description that
-// hold bytes share the file's memory.
+// A description is consistent: indices are in range, byte slices are inside the file, and products
+// of sizes do not overflow. Byte slices share the file's memory.
 package pte
 
 import "github.com/etrun-go/etrun/kernels/tensor"
@@ -14,9 +12,9 @@ import "github.com/etrun-go/etrun/kernels/tensor"
 type Program struct {
 	Version uint32
 	Methods []Method
-	Named   map[string][]byte // named_data: key to the bytes of its segment
-	Header  *Header           // the extended header, nil where the file has none
-	Size    int64             // of the whole file
+	Named   map[string][]byte // named_data: key to segment contents
+	Header  *Header           // the extended header, nil if the file has none
+	Size    int64             // size of the file
 }
 
 // Header is the extended header (PTE "eh00").
@@ -31,8 +29,8 @@ type Header struct {
 type Method struct {
 	Name      string
 	Values    []Value
-	Inputs    []int // indexes into Values
-	Outputs   []int // indexes into Values; may repeat, and may name inputs or constants
+	Inputs    []int // indices of Values
+	Outputs   []int // indices of Values; may repeat, and may name inputs or constants
 	Chains    []Chain
 	Operators []Operator
 	Delegates []Delegate
@@ -48,8 +46,8 @@ type Arena struct {
 	DeviceIndex int8
 }
 
-// Value is one entry of the value table (table EValue). Only the field that Kind
-// names is meaningful.
+// Value is one entry of the value table (table EValue). Only the field selected by Kind is
+// meaningful.
 type Value struct {
 	Kind    tensor.Kind
 	Bool    bool
@@ -58,21 +56,21 @@ type Value struct {
 	Str     string
 	Bools   []bool
 	Doubles []float64
-	Items   []int // lists of values: indexes into Values; -1 is None in an OptionalTensorList
+	Items   []int // lists of values: indices of Values; -1 is None in an OptionalTensorList
 	Tensor  *Tensor
 }
 
-// Storage says where a tensor's bytes come from.
+// Storage is the source of a tensor's bytes.
 type Storage uint8
 
-// The six kinds of storage, by data_buffer_idx, allocation and location.
+// Kinds of storage, derived from data_buffer_idx, allocation and location.
 const (
-	Unplanned       Storage = iota // given by the caller, or grown at run time
+	Unplanned       Storage = iota // provided by the caller, or allocated at run time
 	Planned                        // in an arena
-	Constant                       // Data holds the bytes
-	PlannedInit                    // in an arena, filled from Data at load and at reset: mutable state
-	External                       // constant, bytes by Name from a .ptd file
-	ExternalPlanned                // in an arena, filled by Name from a .ptd file: mutable state
+	Constant                       // contents in Data
+	PlannedInit                    // in an arena, initialized from Data at load and reset: mutable state
+	External                       // constant, contents in a .ptd file under Name
+	ExternalPlanned                // in an arena, initialized from a .ptd file under Name: mutable state
 )
 
 func (s Storage) String() string {
@@ -87,22 +85,22 @@ type Tensor struct {
 	Dynamism tensor.Dynamism
 	Storage  Storage
 	Data     []byte // Constant, PlannedInit: exactly NBytes bytes, of any alignment
-	Arena    int    // Planned*: index into Method.Arenas
-	Offset   int64  // Planned*: from the arena's start
+	Arena    int    // Planned*: index of Method.Arenas
+	Offset   int64  // Planned*: offset in the arena
 	Name     string // fully qualified name of a parameter or buffer, may be empty
 	Device   int8   // device_type of ExtraTensorInfo, 0 is the CPU
 }
 
-// NBytes is the number of bytes at the declared (upper bound) sizes.
+// NBytes returns the number of bytes at the declared sizes, which may be upper bounds.
 func (t *Tensor) NBytes() int64 { return tensorBytes(t.DType, t.Sizes) }
 
-// Operator names a kernel (table Operator).
+// Operator is the name of a kernel (table Operator).
 type Operator struct {
 	Name     string // "aten::add"
 	Overload string // "out", may be empty
 }
 
-// FullName is name.overload, or the name alone.
+// FullName returns name.overload, or the name alone.
 func (o Operator) FullName() string {
 	if o.Overload == "" {
 		return o.Name
@@ -110,7 +108,7 @@ func (o Operator) FullName() string {
 	return o.Name + "." + o.Overload
 }
 
-// Delegate is a part of the program for a backend (table BackendDelegate).
+// Delegate is a part of the program lowered to a backend (table BackendDelegate).
 type Delegate struct {
 	ID    string
 	Data  []byte // processed bytes, inline or from a segment
@@ -126,7 +124,7 @@ type CompileSpec struct {
 // Chain is a list of instructions (table Chain).
 type Chain struct {
 	Instructions []Instruction
-	Stacks       [][]Frame // per instruction, where the file has stack traces
+	Stacks       [][]Frame // per instruction, if the file has stack traces
 }
 
 // Frame is one line of a stack trace of the exporting program.
@@ -137,7 +135,7 @@ type Frame struct {
 	Context string
 }
 
-// InstructionKind is the kind of an instruction; the numbers are the file's.
+// InstructionKind is the kind of an instruction, as numbered in the file.
 type InstructionKind uint8
 
 // Kinds of instruction (union InstructionArguments).
@@ -156,13 +154,13 @@ func (k InstructionKind) String() string {
 // Instruction is one step of a chain.
 type Instruction struct {
 	Kind InstructionKind
-	// Index is the operator (KernelCall), the delegate (DelegateCall), the value
-	// moved from (MoveCall), the condition (JumpFalseCall) or the value freed.
+	// Index is the index of the operator (KernelCall), the delegate (DelegateCall), the source
+	// value (MoveCall), the condition (JumpFalseCall) or the value to free (FreeCall).
 	Index int
-	// Args are the value indexes of a KernelCall or DelegateCall.
+	// Args are the value indices of a KernelCall or DelegateCall.
 	Args []int
-	// Target is the value moved to (MoveCall), or the instruction jumped to
-	// (JumpFalseCall), at most the number of instructions, which ends the chain.
+	// Target is the index of the destination value (MoveCall), or of the instruction to jump to
+	// (JumpFalseCall), where the number of instructions means the end of the chain.
 	Target int
 }
 
@@ -171,13 +169,13 @@ type DataMap struct {
 	Entries map[string]DataEntry
 }
 
-// DataEntry is one named blob.
+// DataEntry is one named byte sequence.
 type DataEntry struct {
 	Data   []byte
 	Layout *Layout // nil for opaque bytes
 }
 
-// Layout is the tensor that a named blob holds; Data has exactly its size.
+// Layout describes the tensor in a named byte sequence; Data has exactly its size.
 type Layout struct {
 	DType    tensor.DType
 	Sizes    []int
@@ -186,17 +184,17 @@ type Layout struct {
 
 // Bundle is a verified .bpte file (bundled_program_schema.fbs): a program with test cases.
 type Bundle struct {
-	Program []byte // a whole .pte, not yet parsed
+	Program []byte // the .pte file, not yet parsed
 	Suites  []Suite
 }
 
-// Suite holds the test cases of one method.
+// Suite contains the test cases of one method.
 type Suite struct {
 	Method string
 	Cases  []Case
 }
 
-// Case is one call with the outputs it must give.
+// Case is one call with its expected outputs.
 type Case struct {
 	Inputs  []BundleValue
 	Outputs []BundleValue // empty: nothing to compare

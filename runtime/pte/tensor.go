@@ -26,11 +26,11 @@ func (m *methodReader) tensor(t flatbuf.Table) *Tensor {
 	return out
 }
 
-// dtype reads field 0, scalar_type, of any table of a tensor.
+// dtype reads field 0, scalar_type, of a tensor's table.
 func dtype(t flatbuf.Table) tensor.DType {
 	d := tensor.DType(t.Int8(0, "scalar_type", 0))
 	if !d.Valid() {
-		t.Failf(ErrFormat, 0, "scalar_type", "dtype %d, unknown", int8(d))
+		t.Failf(ErrFormat, 0, "scalar_type", "unknown dtype %d", int8(d))
 	}
 	return d
 }
@@ -64,7 +64,7 @@ func readExtra(t flatbuf.Table) extra {
 	}
 }
 
-// storageOf tells where a tensor's bytes come from.
+// storageOf returns the source of a tensor's bytes.
 func storageOf(external, planned, stored bool) Storage {
 	switch {
 	case external && planned:
@@ -81,7 +81,7 @@ func storageOf(external, planned, stored bool) Storage {
 	return Unplanned
 }
 
-// bind finds the tensor's bytes or its place in an arena.
+// bind sets the tensor's bytes or its location in an arena.
 func (m *methodReader) bind(t flatbuf.Table, out *Tensor, info extra) {
 	idx := t.Uint32(bufferIdx, "data_buffer_idx", 0)
 	planned := t.Has(6)
@@ -101,13 +101,13 @@ func (m *methodReader) bind(t flatbuf.Table, out *Tensor, info extra) {
 	}
 }
 
-// place is where in an arena a tensor lies.
+// place is a location in an arena.
 type place struct {
 	arena  int
 	offset int64
 }
 
-// place reads AllocationDetails of n bytes and compares them with the arena.
+// place reads the AllocationDetails of n bytes and checks them against the arena.
 func (m *methodReader) place(t flatbuf.Table, n int64) place {
 	id := t.Uint32(0, "memory_id", 0)
 	if id == 0 || uint64(id) > uint64(len(m.out.Arenas)) {
@@ -122,7 +122,7 @@ func (m *methodReader) place(t flatbuf.Table, n int64) place {
 	return place{int(id - 1), int64(off)}
 }
 
-// constant finds the bytes of a constant, in the constant segment or inline.
+// constant returns the bytes of a constant, in the constant segment or inline.
 func (m *methodReader) constant(t flatbuf.Table, idx uint32, n int64) []byte {
 	if m.constants.Len() > 0 {
 		return m.constants.cut(t, idx, n)
@@ -139,7 +139,7 @@ func (m *methodReader) constant(t flatbuf.Table, idx uint32, n int64) []byte {
 	return data[:n:n]
 }
 
-// initialState finds the bytes that a mutable buffer starts with.
+// initialState returns the initial bytes of a mutable buffer.
 func (m *methodReader) initialState(t flatbuf.Table, idx uint32, segment uint64, n int64) []byte {
 	if segment >= uint64(len(m.initial)) {
 		t.Failf(ErrFormat, bufferIdx, "data_buffer_idx", "initial state in mutable data segment %d, the file has %d", segment, len(m.initial))

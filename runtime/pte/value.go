@@ -7,7 +7,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// values are the kinds of values, by tag of union KernelTypes.
+// values are the readers of values, by tag of union KernelTypes.
 var values = [...]struct {
 	kind tensor.Kind
 	read func(*methodReader, flatbuf.Table) Value
@@ -46,8 +46,7 @@ func (m *methodReader) value(t flatbuf.Table) (v Value) {
 	return v
 }
 
-// checkTag reports that the tag of the union whose type is field 0 is known: from 1
-// to n-1.
+// checkTag reports whether the tag of the union whose type is field 0 is known: from 1 to n-1.
 func checkTag(t flatbuf.Table, name, what string, tag uint8, n int) bool {
 	switch {
 	case tag == 0:
@@ -60,7 +59,7 @@ func checkTag(t flatbuf.Table, name, what string, tag uint8, n int) bool {
 	return false
 }
 
-// listItems is a list whose items are yet to be checked: they may name later values.
+// listItems is a list whose items are checked later, because they may refer to later values.
 type listItems struct {
 	value int
 	items flatbuf.Vector
@@ -68,7 +67,7 @@ type listItems struct {
 
 func int32Item(v flatbuf.Vector, i int) int64 { return int64(v.Int32(i)) }
 
-// items reads the value indexes of a list; an item of an optional list may be -1.
+// items reads the value indices of a list; an item of an optional list may be -1.
 func (m *methodReader) items(items flatbuf.Vector, get func(flatbuf.Vector, int) int64, optional bool) []int {
 	if items.Len() == 0 || !items.Charge() {
 		return nil
@@ -86,15 +85,15 @@ func (m *methodReader) items(items flatbuf.Vector, get func(flatbuf.Vector, int)
 	return out
 }
 
-// allowed are the kinds of values that a list may name. A slot that an instruction
-// of symbolic integers writes holds any scalar, or None, in the file.
+// allowed are the kinds of values that a list may contain. A slot written by an instruction on
+// symbolic integers may contain any scalar, or None, in the file.
 var allowed = map[tensor.Kind][]tensor.Kind{
 	tensor.KindIntList:            {tensor.KindInt, tensor.None, tensor.KindBool, tensor.KindDouble},
 	tensor.KindTensorList:         {tensor.KindTensor},
 	tensor.KindOptionalTensorList: {tensor.KindTensor, tensor.None},
 }
 
-// checkLists compares the kinds of the lists' items with what the lists may hold.
+// checkLists checks the kinds of the lists' items.
 func (m *methodReader) checkLists(t flatbuf.Table) {
 	for _, l := range m.lists {
 		if !t.OK() {

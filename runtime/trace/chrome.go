@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// chromeEvent is an event of the Trace Event Format: complete ("ph":"X") with times in
-// µs, or the name of a thread ("ph":"M").
+// chromeEvent is an event of the Trace Event Format: a complete event ("ph":"X") with times in µs,
+// or the name of a thread ("ph":"M").
 type chromeEvent struct {
 	Name     string         `json:"name"`
 	Category string         `json:"cat,omitempty"`
@@ -20,11 +20,11 @@ type chromeEvent struct {
 	Args     map[string]any `json:"args"`
 }
 
-// spans are the kinds that last.
+// spans are the kinds with a duration.
 const spans = Everything &^ (1<<Begin | 1<<Memory)
 
-// WriteChrome writes the events as a Chrome trace, which Perfetto and
-// chrome://tracing open. Each method instance is a thread.
+// WriteChrome writes the events as a Chrome trace for Perfetto or chrome://tracing. Each method
+// instance is a thread.
 func (r *Recorder) WriteChrome(w io.Writer) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,7 +53,7 @@ func threadName(e *Event) string {
 	return fmt.Sprintf("%s #%d", e.Method, e.Instance)
 }
 
-// chromeArgs are the event's further facts, as far as it has them.
+// chromeArgs returns the event's attributes that are set.
 func chromeArgs(e *Event) map[string]any {
 	args := make(map[string]any)
 	for _, a := range []struct {

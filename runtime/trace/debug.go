@@ -8,46 +8,46 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// DebugRecorder is a Recorder that also keeps what instructions, nodes inside delegates and
-// whole executes write, as the debug buffer that ExecuTorch's Inspector takes beside an
-// ETDump. Its fields are safe to use while nothing is observed.
+// DebugRecorder is a Recorder that also stores the values that instructions, nodes inside delegates
+// and whole runs write, as the debug buffer that ExecuTorch's Inspector reads in addition to an
+// ETDump. Its fields may be accessed while no events arrive.
 type DebugRecorder struct {
 	Recorder
-	// Buffer holds the tensors that were written, in logical order, each from a multiple of
-	// 64 bytes on; bfloat16 as float32.
+	// Buffer contains the written tensors in logical order, each aligned to 64 bytes; bfloat16 is
+	// stored as float32.
 	Buffer []byte
-	// MaxBytes bounds the Buffer, 0 means no bound. Values that it has no place for, and
-	// those of types that the Inspector does not know, are counted in DroppedValues.
+	// MaxBytes limits the size of Buffer, 0 means no limit. DroppedValues counts values that exceed
+	// it, and values of types that the Inspector does not support.
 	MaxBytes      int64
 	DroppedValues int
-	// Paused keeps events without values.
+	// Paused stops storing values; events are still stored.
 	Paused bool
 
 	logged []loggedValue
 }
 
-// loggedValue is a value for a DebugEvent.
+// loggedValue is the content of a DebugEvent.
 type loggedValue struct {
 	run                       int64
 	chain, instruction, index int
 	name                      string
-	scalar                    tensor.Value // of a number
+	scalar                    tensor.Value // for numbers
 	dtype                     tensor.DType
 	sizes                     []int
-	offset                    int64 // of a tensor in the buffer, -1 where it has no elements
+	offset                    int64 // offset of a tensor in the buffer, -1 if it has no elements
 }
 
-// bufferAlign is that of tensors in the buffer.
+// bufferAlign is the alignment of tensors in the buffer.
 const bufferAlign = 64
 
-// inDebugBuffer are the types that the Inspector reads.
+// inDebugBuffer are the types that the Inspector supports.
 var inDebugBuffer = [tensor.NumDTypes]bool{tensor.Uint8: true, tensor.Int8: true, tensor.Int16: true, tensor.Int32: true,
 	tensor.Int64: true, tensor.Float16: true, tensor.Float32: true, tensor.Float64: true, tensor.Bool: true, tensor.Uint16: true}
 
-// Wants is what the Recorder wants, and what is written.
+// Wants returns the Recorder's kinds and Written.
 func (r *DebugRecorder) Wants() Kinds { return r.Recorder.Wants() | 1<<Written }
 
-// Observe keeps an event, or values.
+// Observe stores an event, or values.
 func (r *DebugRecorder) Observe(e *Event) {
 	if e.Kind != Written {
 		r.Recorder.Observe(e)
@@ -77,7 +77,7 @@ func (r *DebugRecorder) log(l loggedValue, v *tensor.Value) {
 	r.logged = append(r.logged, l)
 }
 
-// store copies a tensor's elements; false is one that is not kept.
+// store copies a tensor's elements; it returns false if the tensor is dropped.
 func (r *DebugRecorder) store(l *loggedValue, t *tensor.Tensor) bool {
 	l.dtype, l.sizes, l.offset = t.DType, append([]int{}, t.Sizes...), -1
 	if t.DType == tensor.BFloat16 {
@@ -106,9 +106,9 @@ func (r *DebugRecorder) store(l *loggedValue, t *tensor.Tensor) bool {
 	return true
 }
 
-// WriteETDump writes the events as [Recorder.WriteETDump] does, with a DebugEvent for each
-// value. Executes whose values were kept are told apart by bundled_input_index: the
-// Inspector wants executes that are alike to have the same values.
+// WriteETDump writes the events as [Recorder.WriteETDump] does, with a DebugEvent for each value.
+// Runs with values are distinguished by bundled_input_index, because the Inspector expects runs
+// with the same index to have the same values.
 func (r *DebugRecorder) WriteETDump(w io.Writer) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -137,7 +137,7 @@ func (r *DebugRecorder) WriteETDump(w io.Writer) error {
 	})
 }
 
-// event writes an Event table that holds a DebugEvent.
+// event writes an Event table that contains a DebugEvent.
 func (l *loggedValue) event(b *flatbuffers.Builder) flatbuffers.UOffsetT {
 	entry := l.value(b)
 	name := b.CreateSharedString(l.name)
@@ -153,7 +153,7 @@ func (l *loggedValue) event(b *flatbuffers.Builder) flatbuffers.UOffsetT {
 	return b.EndObject()
 }
 
-// Kinds of values in an ETDump (ValueType).
+// Value types of an ETDump (ValueType).
 const (
 	etInt    = 1
 	etBool   = 2
@@ -161,7 +161,7 @@ const (
 	etTensor = 5
 )
 
-// value writes a Value table. What a whole execute returns is marked.
+// value writes a Value table. Outputs of a run are marked.
 func (l *loggedValue) value(b *flatbuffers.Builder) flatbuffers.UOffsetT {
 	kind, field, payload := l.payload(b)
 	output := flatbuffers.UOffsetT(0)
@@ -177,7 +177,7 @@ func (l *loggedValue) value(b *flatbuffers.Builder) flatbuffers.UOffsetT {
 	return b.EndObject()
 }
 
-// payload writes what a Value holds, and says in which of its fields.
+// payload writes the content of a Value and returns the index of its field.
 func (l *loggedValue) payload(b *flatbuffers.Builder) (kind int8, field int, at flatbuffers.UOffsetT) {
 	switch l.scalar.Kind {
 	case tensor.KindInt:
@@ -210,7 +210,7 @@ func longs(b *flatbuffers.Builder, list []int) flatbuffers.UOffsetT {
 	return b.EndVector(len(list))
 }
 
-// contiguous are the strides of sizes in logical order.
+// contiguous returns the strides of sizes in logical order.
 func contiguous(sizes []int) []int {
 	strides, step := make([]int, len(sizes)), 1
 	for i := len(sizes) - 1; i >= 0; i-- {

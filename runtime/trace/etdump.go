@@ -6,25 +6,23 @@ import (
 	flatbuffers "github.com/google/flatbuffers/go"
 )
 
-// The names by which ExecuTorch's Inspector knows events that are no operators.
+// etNames are the names in ExecuTorch's Inspector of events that are not operators.
 var etNames = map[Kind]string{
 	Execute: "Method::execute", Delegate: "DELEGATE_CALL", Move: "MOVE_CALL", Jump: "JF_CALL", Free: "FREE_CALL",
 }
 
-// inETDump are the kinds that an ETDump has.
+// inETDump are the kinds that an ETDump contains.
 const inETDump = Instructions | Nodes | 1<<Execute
 
-// WriteETDump writes the events of executes as an ETDump (etdump_schema_flatcc.fbs,
-// identifier ED00, size-prefixed), one RunData "Execute" per execute, times in
-// nanoseconds.
+// WriteETDump writes the events of runs as an ETDump (etdump_schema_flatcc.fbs, identifier ED00,
+// size-prefixed): one RunData "Execute" per run, times in nanoseconds.
 func (r *Recorder) WriteETDump(w io.Writer) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.write(w, func(*flatbuffers.Builder, int64) ([]flatbuffers.UOffsetT, int) { return nil, -1 })
 }
 
-// write writes the ETDump. more gives further events of an execute, and its
-// bundled_input_index.
+// write writes the ETDump. more returns further events of a run, and its bundled_input_index.
 func (r *Recorder) write(w io.Writer, more func(b *flatbuffers.Builder, run int64) (events []flatbuffers.UOffsetT, bundled int)) error {
 	b := flatbuffers.NewBuilder(1024)
 	var runs []flatbuffers.UOffsetT
@@ -41,7 +39,7 @@ func (r *Recorder) write(w io.Writer, more func(b *flatbuffers.Builder, run int6
 	return err
 }
 
-// byRun groups the events of executes, which may have been concurrent.
+// byRun groups the events by run; runs may have been concurrent.
 func (r *Recorder) byRun() (groups [][]*Event) {
 	index := make(map[int64]int)
 	for i := range r.Events {
@@ -63,7 +61,7 @@ func (r *Recorder) byRun() (groups [][]*Event) {
 func runData(b *flatbuffers.Builder, events []*Event, debug []flatbuffers.UOffsetT, bundled int) flatbuffers.UOffsetT {
 	var list []flatbuffers.UOffsetT
 	for _, e := range events {
-		if e.Kind == Operator { // Inspector wants the kernel's own time, then the call around it
+		if e.Kind == Operator { // the Inspector expects the kernel's time, then that of the enclosing call
 			list = append(list, profileEvent(b, e, "native_call_"+e.Name), profileEvent(b, e, "OPERATOR_CALL"))
 			continue
 		}
@@ -82,7 +80,7 @@ func runData(b *flatbuffers.Builder, events []*Event, debug []flatbuffers.UOffse
 	return b.EndObject()
 }
 
-// profileEvent writes an Event table that holds a ProfileEvent.
+// profileEvent writes an Event table that contains a ProfileEvent.
 func profileEvent(b *flatbuffers.Builder, e *Event, name string) flatbuffers.UOffsetT {
 	text := b.CreateSharedString(name)
 	b.StartObject(8) // ProfileEvent

@@ -2,24 +2,23 @@ package trace
 
 import "sync"
 
-// Recorder is an observer that keeps events. The zero value is ready and keeps all of
-// them but Begin and values. It is safe for concurrent use; its fields are, while nothing is
-// observed.
+// Recorder is an observer that stores events. The zero value is ready to use and stores all events
+// except Begin, Read and Written. It is safe for concurrent use; its fields may be accessed while
+// no events arrive.
 type Recorder struct {
-	// Kinds are the events to keep; 0 means all but Begin. Of values only their events are
-	// kept, without Values.
+	// Kinds are the events to store; 0 means the default. Events of values are stored without
+	// Values.
 	Kinds Kinds
-	// Max bounds the number of events kept; later ones are counted in Dropped. 0
-	// means no bound.
+	// Max limits the number of stored events; Dropped counts further ones. 0 means no limit.
 	Max int
-	// Events are in the order in which they were told, without their Context and Values.
+	// Events are in the order of arrival, without Context and Values.
 	Events  []Event
 	Dropped int
 
 	mu sync.Mutex
 }
 
-// Wants is r.Kinds, or everything but Begin.
+// Wants returns r.Kinds, or the default if it is 0.
 func (r *Recorder) Wants() Kinds {
 	if r.Kinds != 0 {
 		return r.Kinds
@@ -27,7 +26,7 @@ func (r *Recorder) Wants() Kinds {
 	return Everything &^ (1 << Begin)
 }
 
-// Observe keeps an event.
+// Observe stores an event.
 func (r *Recorder) Observe(e *Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,7 +39,7 @@ func (r *Recorder) Observe(e *Event) {
 	kept.Context, kept.Values = nil, nil
 }
 
-// Reset forgets all events and keeps the memory that they were in.
+// Reset removes all events and keeps the allocated memory.
 func (r *Recorder) Reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

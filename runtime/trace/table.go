@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// Row is the sum of the events of one name.
+// Row is the sum of the events with the same kind and name.
 type Row struct {
 	Kind  Kind
 	Name  string
-	Depth int           // 1 for a part of the last row of depth 0, a delegate
-	Calls int           // per run, on average; 0 for what lies between events
-	Total time.Duration // per run
-	Share float64       // of the executes' time
+	Depth int           // 1 for a node of the preceding delegate, else 0
+	Calls int           // average per run; 0 for time outside events
+	Total time.Duration // average per run
+	Share float64       // share of the total time of runs
 
 	delegate int
 }
 
-// sums are rows over all runs.
+// sums are the rows over all runs.
 type sums struct {
 	runs    int
 	execute time.Duration
@@ -30,9 +30,9 @@ type sums struct {
 	inside  map[int][]*Row // nodes by delegate
 }
 
-// Summary sums the events inside executes by kind and name, the longest first, and
-// puts the nodes of delegates below these. What lies between events has a row of its
-// own, so that shares of depth 0 add up to 1, those of depth 1 to their delegate's.
+// Summary sums up the events inside runs by kind and name, longest first, with the nodes of
+// delegates below their delegate. Time outside events has its own row, so that shares of depth 0
+// add up to 1, and those of depth 1 to their delegate's.
 func (r *Recorder) Summary() []Row {
 	s := r.sum()
 	var list []Row
@@ -53,7 +53,7 @@ func (r *Recorder) Summary() []Row {
 	return list
 }
 
-// sum adds up the events inside executes.
+// sum adds up the events inside runs.
 func (r *Recorder) sum() *sums {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -91,7 +91,7 @@ func (s *sums) place(row *Row) {
 	s.rows = append(s.rows, row)
 }
 
-// withRest sorts rows and adds one for what is left of the whole.
+// withRest sorts rows and appends one for the rest of the whole.
 func withRest(rows []*Row, kind Kind, name string, whole time.Duration) []*Row {
 	rows = slices.Clone(rows)
 	for _, row := range rows {
@@ -103,7 +103,7 @@ func withRest(rows []*Row, kind Kind, name string, whole time.Duration) []*Row {
 	return append(rows, &Row{Kind: kind, Name: name, Total: whole})
 }
 
-// WriteTable writes the summary for people.
+// WriteTable writes the summary as a human-readable table.
 func (r *Recorder) WriteTable(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "time/run\tshare\tcalls\tkind\t  name")

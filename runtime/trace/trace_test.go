@@ -12,8 +12,8 @@ import (
 	flatbuffers "github.com/google/flatbuffers/go"
 )
 
-// recorded is two runs of a method with an operator, a delegate and its node, told of
-// in turn, and a load.
+// recorded returns two concurrent runs of a method with an operator, a delegate and its node, and a
+// load.
 func recorded() *Recorder {
 	r := &Recorder{}
 	tell := func(e Event, run int64, from, to time.Duration) {
@@ -32,7 +32,7 @@ func recorded() *Recorder {
 		{Event{Kind: Delegate, Name: "delegate 0, XnnpackBackend", Backend: "XnnpackBackend", Instruction: 1, Index: -1}, 100, 400},
 		{Event{Kind: Execute, Name: "forward", Chain: -1, Instruction: -1, Delegate: -1, Index: -1}, 0, 500},
 	} {
-		for run := range int64(2) { // as two instances would at the same time
+		for run := range int64(2) { // interleaved, as from two concurrent instances
 			tell(step.Event, run+1, step.from, step.to)
 		}
 	}
@@ -76,7 +76,7 @@ func TestWriteChrome(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.TraceEvents) != 9+3 { // and the names of three threads
+	if len(got.TraceEvents) != 9+3 { // plus three thread names
 		t.Fatalf("%d events, want 12", len(got.TraceEvents))
 	}
 	if e := got.TraceEvents[1]; e.Name != "parse" || e.Args["bytes"] != 12.0 || len(e.Args) != 1 {

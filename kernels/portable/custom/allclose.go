@@ -1,5 +1,5 @@
-// Package custom (no compatibility promise) holds the operators of ExecuTorch's own
-// additions to the ATen list.
+// Package custom (no compatibility promise) contains operators that ExecuTorch adds to the ATen
+// list.
 package custom
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Ops is the table of this package's operators.
+// Ops returns the package's operators.
 func Ops() []kernels.Op { return ops }
 
 const numbers = "integers, floats, bool → bool"
@@ -85,7 +85,7 @@ type closeness struct {
 	block      []float64 // per thread: a block of each operand
 }
 
-// Range looks at pairs [lo, hi).
+// Range compares pairs [lo, hi).
 func (p *closeness) Range(worker, lo, hi int) {
 	block := p.block[2*blockSize*worker:][:2*blockSize]
 	for at := lo; at < hi && !p.apart.Load(); at += blockSize {

@@ -31,9 +31,9 @@ func arangeStart(c *kernels.Ctx, a kernels.Args) error {
 	return s.run(c, a, 1, 3)
 }
 
-// run writes the numbers from start to the exclusive end, argument e, to the out
-// argument o. The count is computed in double from the numbers as they are given;
-// integer outs then take start and step truncated, as PyTorch does.
+// run writes the numbers from start to the exclusive end, argument e, to out argument o. The count
+// is computed in double from the untruncated numbers; as in PyTorch, integer outs then use
+// truncated start and step.
 func (s *steps) run(c *kernels.Ctx, a kernels.Args, e, o int) error {
 	n, err := s.count(a.Scalar(e), e)
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *steps) run(c *kernels.Ctx, a kernels.Args, e, o int) error {
 func (s *steps) count(end kernels.Scalar, e int) (int, error) {
 	step := s.step.Float()
 	if step == 0 || step != step {
-		return 0, kernels.Badf(2, "a step other than 0", "%v", s.step)
+		return 0, kernels.Badf(2, "a nonzero step", "%v", s.step)
 	}
 	n := math.Ceil((end.Float() - s.start.Float()) / step)
 	if !(n >= 0 && n < 1<<56) {

@@ -20,14 +20,14 @@ func FuzzCalls(f *testing.F) { kerneltest.Fuzz(f, set) }
 
 func of[T tensor.Element](v ...T) *tensor.Tensor { return tensor.Of(v, len(v)) }
 
-// as is v stored as another type.
+// as returns v stored as another type.
 func as(d tensor.DType, v ...float64) *tensor.Tensor {
 	t := tensor.New(d, len(v))
 	tensor.Cast(t, of(v...))
 	return t
 }
 
-// ordered is 0, 1, 2, … in logical order, in memory of the given dim order.
+// ordered returns 0, 1, 2, … in logical order, in memory of the given dim order.
 func ordered(d tensor.DType, order []uint8, sizes ...int) *tensor.Tensor {
 	t := tensor.Make(d, sizes, order, tensor.Static)
 	t.Bind(tensor.AlignedBytes(t.NBytes()))
@@ -111,7 +111,7 @@ func TestCopy(t *testing.T) {
 	}...)
 }
 
-// TestCopyOfItself is a write-back of state that did not change.
+// TestCopyOfItself writes state back that did not change.
 func TestCopyOfItself(t *testing.T) {
 	self := of[float32](1, 2)
 	v, off := tensor.TensorValue(self), tensor.BoolValue(false)
@@ -123,7 +123,7 @@ func TestCopyOfItself(t *testing.T) {
 	}
 }
 
-// TestRandomNumbers looks at the range and the first two moments.
+// TestRandomNumbers checks the range and the first two moments.
 func TestRandomNumbers(t *testing.T) {
 	const n = 20000
 	for _, c := range []struct {

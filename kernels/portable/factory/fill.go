@@ -21,13 +21,13 @@ const emptyNote = "the elements are 0"
 
 // place is the state of an operator that fills its result with one element.
 type place struct {
-	sizes   [tensor.MaxRank]int // room for those of the result
+	sizes   [tensor.MaxRank]int // buffer for the sizes of the result
 	data    []byte
 	element [16]byte // the first size bytes
 	size    int
 }
 
-// Repeat fills the same bytes again.
+// Repeat fills the same memory again.
 func (p *place) Repeat(*kernels.Ctx) error {
 	if p.element == [16]byte{} {
 		clear(p.data)
@@ -38,7 +38,7 @@ func (p *place) Repeat(*kernels.Ctx) error {
 	return nil
 }
 
-// resize gives out argument o the sizes of list argument i.
+// resize resizes out argument o to the sizes in list argument i.
 func resize(c *kernels.Ctx, a kernels.Args, o, i int) error {
 	p := kernels.Keep[place](c)
 	sizes, err := kernels.Sizes(p.sizes[:], i, a.Ints(i))
@@ -127,8 +127,8 @@ func setAll(c *kernels.Ctx, a kernels.Args, o, i int, s kernels.Scalar) error {
 	return p.Repeat(c)
 }
 
-// spread repeats the first size bytes of b: first to a block that stays in the cache,
-// then that block to the rest.
+// spread repeats the first size bytes of b: first up to a block that fits the cache, then that
+// block to the rest.
 func spread(b []byte, size int) {
 	const block = 8 << 10
 	n := size

@@ -14,8 +14,8 @@ var randomOps = []kernels.Op{
 
 const randomNote = "draws from the method's random source, not PyTorch's"
 
-// digits are the bits of a uniform number in [0, 1): as many as a type can tell apart
-// below 1, so that none is rounded up to 1.
+// digits are the number of bits of a uniform number in [0, 1): the precision of the type just below
+// 1, so that none is rounded up to 1.
 var digits = [tensor.NumDTypes]int{tensor.Float16: 11, tensor.BFloat16: 8, tensor.Float32: 24, tensor.Float64: 53}
 
 func uniform(c *kernels.Ctx, a kernels.Args) error {

@@ -1,5 +1,5 @@
-// Package fft (no compatibility promise) holds the discrete Fourier transforms of the ATen
-// list.
+// Package fft (no compatibility promise) contains the discrete Fourier transforms of the ATen
+// operator list.
 package fft
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Ops is the table of this package's operators.
+// Ops returns the package's operators.
 func Ops() []kernels.Op { return ops }
 
 var ops = []kernels.Op{
@@ -25,7 +25,7 @@ var ops = []kernels.Op{
 	},
 }
 
-// complexOf is the complex type of a real one; ok is false for other types.
+// complexOf returns the complex type of a real one; ok is false for other types.
 func complexOf(d tensor.DType) (c tensor.DType, ok bool) {
 	switch d {
 	case tensor.Float32:
@@ -36,9 +36,8 @@ func complexOf(d tensor.DType) (c tensor.DType, ok bool) {
 	return d, false
 }
 
-// realToComplex is aten::_fft_r2c: the forward transform of a real tensor along the
-// dimensions in dim. onesided keeps the first n/2+1 of the last of them, of which the
-// others are conjugates.
+// realToComplex is aten::_fft_r2c: the forward transform of a real tensor along the dimensions in
+// dim. onesided keeps the first n/2+1 elements of the last one; the rest are their conjugates.
 func realToComplex(c *kernels.Ctx, a kernels.Args) error {
 	t := kernels.Keep[transform](c)
 	x, out := a.Tensor(0), a.Tensor(4)
@@ -65,9 +64,8 @@ func realToComplex(c *kernels.Ctx, a kernels.Args) error {
 	return nil
 }
 
-// complexToReal is aten::_fft_c2r: the inverse transform of a tensor whose last
-// transformed dimension holds the first half, last_dim_size/2+1, of a sequence that
-// repeats conjugated.
+// complexToReal is aten::_fft_c2r: the inverse transform of a tensor whose last transformed
+// dimension contains the first last_dim_size/2+1 elements of a conjugate-symmetric sequence.
 func complexToReal(c *kernels.Ctx, a kernels.Args) error {
 	t := kernels.Keep[transform](c)
 	x, out := a.Tensor(0), a.Tensor(4)
@@ -99,8 +97,8 @@ func complexToReal(c *kernels.Ctx, a kernels.Args) error {
 	return nil
 }
 
-// normal is the factor of a normalization argument: 1, 1/√n or 1/n for the n points of
-// all dimensions.
+// normal returns the factor of a normalization argument: 1, 1/√n or 1/n for the n points of all
+// dimensions.
 func normal(sizes, dims []int, normalization int64) float64 {
 	n := 1.0
 	for _, d := range dims {
@@ -117,18 +115,18 @@ func normal(sizes, dims []int, normalization int64) float64 {
 
 // transform is one call.
 type transform struct {
-	dims    []int // the last is the one of the real side
+	dims    []int // the last is that of the real side
 	sizes   []int
 	inverse bool
 	scale   float64
 	plans   []*plan
-	middle  *tensor.Tensor // a complex input that is transformed along several dimensions
+	middle  *tensor.Tensor // a copy of a complex input that is transformed along several dimensions
 	line
 }
 
 func (t *transform) last() int { return t.dims[len(t.dims)-1] }
 
-// prepare checks the arguments that both directions share, and resolves dim.
+// prepare checks the arguments common to both directions, and resolves dim.
 func (t *transform) prepare(a kernels.Args, sizes []int, out int) error {
 	t.inverse = false
 	t.dims = t.dims[:0]
@@ -163,7 +161,7 @@ func (t *transform) resize(a kernels.Args, out int) error {
 	return kernels.ResizeOut(a, out, t.sizes)
 }
 
-// copyOf is a copy of x that is kept for the next call.
+// copyOf returns a copy of x in memory that is reused by later calls.
 func (t *transform) copyOf(x *tensor.Tensor) *tensor.Tensor {
 	if t.middle == nil || t.middle.DType != x.DType || !slices.Equal(t.middle.Sizes, x.Sizes) {
 		t.middle = tensor.New(x.DType, x.Sizes...)
@@ -172,14 +170,14 @@ func (t *transform) copyOf(x *tensor.Tensor) *tensor.Tensor {
 	return t.middle
 }
 
-// planFor finds or makes the plan of a length.
+// planFor returns the cached or a new plan for a length.
 func (t *transform) planFor(n int) *plan {
 	for _, p := range t.plans {
 		if p.n == n {
 			return p
 		}
 	}
-	if len(t.plans) > 8 { // of a program whose sizes change all the time
+	if len(t.plans) > 8 { // for a program whose sizes keep changing
 		t.plans = t.plans[:0]
 	}
 	p := newPlan(n)

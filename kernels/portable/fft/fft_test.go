@@ -39,7 +39,7 @@ func TestPlanFollowsTheDefinition(t *testing.T) {
 	}
 }
 
-// along transforms a complex array of the given sizes along dimension d by definition.
+// along transforms a complex array of the given sizes along dimension d by the definition.
 func along(x []complex128, sizes []int, d int, sign float64) []complex128 {
 	inner := 1
 	for _, s := range sizes[d+1:] {
@@ -57,7 +57,7 @@ func along(x []complex128, sizes []int, d int, sign float64) []complex128 {
 	return y
 }
 
-// both makes the calls there and back of a random real tensor, with the results by
+// both returns the forward and inverse calls for a random real tensor, with the results by the
 // definition.
 func both(name string, sizes, dims []int, normalization int) []kerneltest.Case {
 	r := rand.New(rand.NewPCG(uint64(len(sizes)), 3))

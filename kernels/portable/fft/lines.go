@@ -10,9 +10,9 @@ import (
 // grain is the number of points worth a thread.
 const grain = 1 << 11
 
-// line is the transforms along one dimension: what the loop over them needs.
+// line describes the transforms along one dimension.
 type line struct {
-	n               int // points of a transform
+	n               int // points per transform
 	in, out         *tensor.Tensor
 	inSize, outSize int // of the dimension
 	inner           int // elements from one point to the next
@@ -41,7 +41,7 @@ func (t *transform) Range(worker, lo, hi int) {
 	for i := lo; i < hi; i++ {
 		outer, inner := i/t.inner, i%t.inner
 		t.read(x, outer*t.inSize*t.inner+inner)
-		if t.inverse { // the conjugated transform of the conjugate
+		if t.inverse { // the conjugate of the transform of the conjugate
 			for k, v := range x {
 				x[k] = cmplx.Conj(v)
 			}
@@ -51,7 +51,7 @@ func (t *transform) Range(worker, lo, hi int) {
 	}
 }
 
-// read takes a line from element at on; of half a sequence it makes the whole.
+// read reads a line starting at element at; it completes a half sequence.
 func (t *transform) read(x []complex128, at int) {
 	switch t.in.DType {
 	case tensor.Float32:
@@ -74,7 +74,7 @@ func (t *transform) read(x []complex128, at int) {
 	if t.inSize == t.n {
 		return
 	}
-	x[0] = complex(real(x[0]), 0) // what a real sequence has there
+	x[0] = complex(real(x[0]), 0) // real for a real sequence
 	if t.n%2 == 0 {
 		x[t.n/2] = complex(real(x[t.n/2]), 0)
 	}
@@ -83,7 +83,7 @@ func (t *transform) read(x []complex128, at int) {
 	}
 }
 
-// write scales a line and stores what the out has of it.
+// write scales a line and stores the part that the out contains.
 func (t *transform) write(y []complex128, at int) {
 	scale := complex(t.scale, 0)
 	sign := 1.0

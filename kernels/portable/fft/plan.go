@@ -6,16 +6,16 @@ import (
 	"math/cmplx"
 )
 
-// mostRadix is the largest prime factor that is transformed by its definition; lengths
-// with a larger one go by Bluestein's convolution.
-const mostRadix = 31
+// maxRadix is the largest prime factor that is transformed by the definition; lengths with a larger
+// one use Bluestein's convolution.
+const maxRadix = 31
 
 // plan transforms sequences of one length:
 //
 //	y[q] = Σ_j x[j] · exp(-2πi·j·q/n)    q < n
 type plan struct {
 	n       int
-	factors []int        // of n, or nil where it goes by convolution
+	factors []int        // of n, or nil for a convolution
 	roots   []complex128 // exp(-2πi·k/n)
 
 	chirp    []complex128 // exp(-πi·k²/n), of a convolution
@@ -25,7 +25,7 @@ type plan struct {
 
 func newPlan(n int) *plan {
 	p := &plan{n: n}
-	if p.factors = factorise(n); p.factors == nil {
+	if p.factors = factorize(n); p.factors == nil {
 		p.convolve()
 		return p
 	}
@@ -42,10 +42,10 @@ func unit(turn float64) complex128 {
 	return complex(cos, -sin)
 }
 
-// factorise splits n into fours and primes; nil where one is above mostRadix.
-func factorise(n int) []int {
+// factorize splits n into fours and primes; nil if one is above maxRadix.
+func factorize(n int) []int {
 	factors := []int{}
-	for _, f := range []int{4, 2, 3, 5, 7, 11, 13, 17, 19, 23, 29, mostRadix} {
+	for _, f := range []int{4, 2, 3, 5, 7, 11, 13, 17, 19, 23, 29, maxRadix} {
 		for n%f == 0 {
 			factors = append(factors, f)
 			n /= f
@@ -57,7 +57,7 @@ func factorise(n int) []int {
 	return factors
 }
 
-// convolve prepares Bluestein's form: with j·q = (j² + q² - (q-j)²)/2 the transform is a
+// convolve prepares Bluestein's algorithm: with j·q = (j² + q² - (q-j)²)/2 the transform is a
 // convolution with a chirp.
 func (p *plan) convolve() {
 	m := 1 << bits.Len(uint(2*p.n-2))
@@ -65,7 +65,7 @@ func (p *plan) convolve() {
 	p.chirp = make([]complex128, p.n)
 	wrapped := make([]complex128, m)
 	for k := range p.chirp {
-		// k² mod 2n keeps the angle's digits.
+		// k² mod 2n preserves the precision of the angle.
 		hi, lo := bits.Mul64(uint64(k), uint64(k))
 		_, turn := bits.Div64(hi%uint64(2*p.n), lo, uint64(2*p.n))
 		p.chirp[k] = unit(float64(turn) / float64(2*p.n))
@@ -78,7 +78,7 @@ func (p *plan) convolve() {
 	p.inner.transform(p.response, wrapped, nil)
 }
 
-// work is the number of elements of working memory that transform needs.
+// work returns the number of elements of scratch memory that transform needs.
 func (p *plan) work() int {
 	if p.inner == nil {
 		return 0
@@ -86,7 +86,7 @@ func (p *plan) work() int {
 	return 2 * p.inner.n
 }
 
-// transform transforms src to dst, which do not overlap. work is working memory.
+// transform transforms src to dst, which must not overlap. work is scratch memory.
 func (p *plan) transform(dst, src, work []complex128) {
 	if p.inner == nil {
 		p.step(dst, src, p.n, 1, 0)
@@ -99,7 +99,7 @@ func (p *plan) transform(dst, src, work []complex128) {
 	}
 	clear(a[p.n:])
 	p.inner.transform(b, a, nil)
-	for k := range b { // a forward transform of the conjugate is the conjugated inverse
+	for k := range b { // the forward transform of the conjugate is the conjugate of the inverse transform
 		b[k] = cmplx.Conj(b[k] * p.response[k])
 	}
 	p.inner.transform(a, b, nil)
@@ -108,8 +108,8 @@ func (p *plan) transform(dst, src, work []complex128) {
 	}
 }
 
-// step transforms n elements of src, stride apart: those of each residue modulo the next
-// factor, and then the residues with each other.
+// step transforms n elements of src, stride apart: first those of each residue modulo the next
+// factor, then the residues with each other.
 func (p *plan) step(dst, src []complex128, n, stride, factor int) {
 	if n == 1 {
 		dst[0] = src[0]
@@ -146,9 +146,9 @@ func (p *plan) join4(dst []complex128, m, k, stride int) {
 	dst[k], dst[m+k], dst[2*m+k], dst[3*m+k] = even+odd, left+right, even-odd, left-right
 }
 
-// join is the transform of r elements by definition.
+// join is the transform of r elements by the definition.
 func (p *plan) join(dst []complex128, r, m, k, stride int) {
-	var t [mostRadix]complex128
+	var t [maxRadix]complex128
 	for j := range r {
 		t[j] = dst[j*m+k] * p.roots[j*k*stride]
 	}

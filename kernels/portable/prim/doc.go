@@ -1,6 +1,5 @@
-// Package prim (no compatibility promise) holds the operators on numbers that programs
-// with symbolic sizes and control flow use, and the two that manage tensors without
-// computing on them.
+// Package prim (no compatibility promise) contains the operators on numbers for programs with
+// symbolic sizes and control flow, and two that manage tensors without computing on them.
 package prim
 
 import (
@@ -9,5 +8,5 @@ import (
 	"github.com/etrun-go/etrun/kernels"
 )
 
-// Ops lists the package's operators.
+// Ops returns the package's operators.
 func Ops() []kernels.Op { return slices.Concat(numberOps, tensorOps) }

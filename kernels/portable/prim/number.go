@@ -36,9 +36,9 @@ var numberOps = []kernels.Op{
 	{Schema: "executorch_prim::sym_ite.Scalar(bool condition, Scalar a, Scalar b) -> Scalar", Func: choose, DTypes: "int float bool"},
 }
 
-// arithmetic is an operator of two numbers, whose result is an integer where both
-// are, and a double otherwise. divides marks the integer functions that refuse a
-// divisor of 0 and MinInt64 by -1, for which there is no result.
+// arithmetic is an operator on two numbers, whose result is an integer if both are, else a double.
+// divides marks integer functions that reject a divisor of 0, and MinInt64 by -1, which has no
+// result.
 type arithmetic struct {
 	ints    func(a, b int64) int64
 	doubles func(a, b float64) float64
@@ -66,7 +66,7 @@ func (f *arithmetic) run(_ *kernels.Ctx, a kernels.Args) error {
 	}
 	if f.divides {
 		if y.I == 0 {
-			return kernels.Bad(1, "0", "a divisor other than 0")
+			return kernels.Bad(1, "0", "a nonzero divisor")
 		}
 		if x.I == math.MinInt64 && y.I == -1 {
 			return kernels.Badf(0, "a dividend whose quotient fits", "%d by -1", x.I)
@@ -76,7 +76,7 @@ func (f *arithmetic) run(_ *kernels.Ctx, a kernels.Args) error {
 	return nil
 }
 
-// numbers reports a bool among the first n arguments.
+// numbers returns an error if one of the first n arguments is a bool.
 func numbers(a kernels.Args, n int) error {
 	for i, v := range a[:n] {
 		if v.Kind == tensor.KindBool {
@@ -110,8 +110,8 @@ func trueDivide(_ *kernels.Ctx, a kernels.Args) error {
 	return nil
 }
 
-// comparison is an operator on the order of two numbers or two bools: -1, 0 or 1,
-// and 2 where one is NaN.
+// comparison is an operator on the order of two numbers or two bools: -1, 0 or 1, and 2 if one is
+// NaN.
 func comparison(holds func(order int) bool) kernels.Func {
 	return func(_ *kernels.Ctx, a kernels.Args) error {
 		if (a[0].Kind == tensor.KindBool) != (a[1].Kind == tensor.KindBool) {
@@ -150,7 +150,7 @@ func toFloat(_ *kernels.Ctx, a kernels.Args) error {
 	return nil
 }
 
-// toInt is an operator that rounds a double to an integer; others are one already.
+// toInt is an operator that rounds a double to an integer; other kinds are integers already.
 func toInt(rounded func(float64) float64) kernels.Func {
 	return func(_ *kernels.Ctx, a kernels.Args) error {
 		x := a.Scalar(0)
@@ -188,8 +188,8 @@ func choose(_ *kernels.Ctx, a kernels.Args) error {
 	return nil
 }
 
-// The result slot takes the kind of what is stored in it. It may be an argument's
-// slot too: arguments are read before.
+// The result slot takes the kind of the result. It may be an argument's slot, because arguments are
+// read first.
 
 func setInt(a kernels.Args, v int64) {
 	r := a[len(a)-1]

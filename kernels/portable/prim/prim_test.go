@@ -72,7 +72,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestResultInPlace is how a loop counter is raised.
+// TestResultInPlace increments a loop counter.
 func TestResultInPlace(t *testing.T) {
 	counter, one := tensor.IntValue(41), tensor.IntValue(1)
 	op, _, _, _ := set.Lookup("executorch_prim::add.Scalar")

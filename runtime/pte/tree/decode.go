@@ -6,10 +6,10 @@ import (
 	"github.com/etrun-go/etrun/internal/flatbuf"
 )
 
-// decoder notes the fields that it does not know.
+// decoder records unknown fields.
 type decoder struct{ unknown map[string]bool }
 
-// table reads a table into a node by its schema.
+// table converts a table to a node by its schema.
 func (d *decoder) table(typ string, t flatbuf.Table) *Node {
 	n := New(typ)
 	for id := len(Tables[typ]); id < t.Slots(); id++ {

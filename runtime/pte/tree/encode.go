@@ -16,7 +16,7 @@ func encode(root *Node, identifier string) []byte {
 	return e.FinishedBytes()
 }
 
-// table writes a node, whatever it refers to first.
+// table writes a node after everything it refers to.
 func (e *encoder) table(n *Node) flatbuffers.UOffsetT {
 	if at, ok := e.done[n]; ok {
 		return at
@@ -42,7 +42,7 @@ func (e *encoder) table(n *Node) flatbuffers.UOffsetT {
 	return e.done[n]
 }
 
-// reference writes what a field refers to; 0 for scalars and absent fields.
+// reference writes the target of a field; it returns 0 for scalars and absent fields.
 func (e *encoder) reference(c Column, v any) flatbuffers.UOffsetT {
 	switch v := v.(type) {
 	case string:

@@ -11,22 +11,21 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// File is a file as its tree of tables and the bytes behind it.
+// File is a file as a tree of tables, and the bytes after it.
 type File struct {
 	Format pte.Format
 	Root   *Node
-	Tail   []byte // segments, from their base to the end of the file
-	Header int    // length of the extended header: 0 for none, 24 or 32 in a .pte, 40 in a .ptd
-	Align  int    // of the segments' base, at least SegmentAlign
-	// Unknown names fields that are stored and that no schema here has: writing the file
-	// leaves them out.
+	Tail   []byte // the segments, from their base to the end of the file
+	Header int    // length of the extended header: 0 for none, 24 or 32 in a .pte file, 40 in a .ptd file
+	Align  int    // alignment of the segments' base, at least SegmentAlign
+	// Unknown lists stored fields that the schemas here do not have: writing the file omits them.
 	Unknown []string
 }
 
-// container says how a format holds its FlatBuffer.
+// container describes how a format contains its FlatBuffer.
 type container struct {
 	identifier, root, magic string
-	header                  int // of a file with segments
+	header                  int // header length of a file with segments
 }
 
 var containers = map[pte.Format]container{
@@ -35,25 +34,24 @@ var containers = map[pte.Format]container{
 	pte.FormatBPTE: {"BP08", "BundledProgram", "", 0},
 }
 
-// SegmentAlign is that of the segments' base, and between segments.
+// SegmentAlign is the alignment of the segments' base and of each segment.
 const SegmentAlign = 128
 
-// mostBase bounds the alignment of the base that is kept.
-const mostBase = 1 << 16
+// maxBaseAlign is the largest alignment of the base that is preserved.
+const maxBaseAlign = 1 << 16
 
 const (
-	headerAt    = 8   // of the extended header, behind root offset and identifier
-	mostHeader  = 256 // room for a header, whatever length it claims: readers skip what they do not know
-	headerAlign = 16  // what the inserted header is padded to, to keep the alignment behind it
+	headerAt    = 8   // offset of the extended header, after root offset and identifier
+	maxHeader   = 256 // maximum length of a header, as readers skip unknown parts
+	headerAlign = 16  // alignment of the inserted header, to preserve that of the following bytes
 )
 
-// Decode reads a file of any of the formats into its tree. A file that the readers
-// of package pte refuse has none.
+// Decode converts a file of any format to a tree. It fails for files that package pte rejects.
 func Decode(data []byte) (*File, error) {
 	f := &File{Format: pte.Sniff(data)}
 	c, ok := containers[f.Format]
 	if !ok {
-		return nil, fmt.Errorf("file identifier %q", flatbuf.Identifier(data))
+		return nil, fmt.Errorf("unknown file identifier %q", flatbuf.Identifier(data))
 	}
 	if err := wellFormed(data, f.Format); err != nil {
 		return nil, err
@@ -64,7 +62,7 @@ func Decode(data []byte) (*File, error) {
 		f.Header, body, base = cutHeader(data, f.Format)
 		if base > 0 {
 			f.Tail = bytes.Clone(data[base:])
-			f.Align = int(min(base&-base, mostBase))
+			f.Align = int(min(base&-base, maxBaseAlign))
 		}
 	}
 	r := flatbuf.New(body, 0, 0)
@@ -86,8 +84,8 @@ func wellFormed(data []byte, format pte.Format) (err error) {
 	return err
 }
 
-// cutHeader reads the extended header of a well-formed file: its length, the
-// FlatBuffer, and the base of the segments.
+// cutHeader reads the extended header of a well-formed file and returns its length, the FlatBuffer,
+// and the base of the segments.
 func cutHeader(data []byte, format pte.Format) (length int, body []byte, base uint64) {
 	length = int(binary.LittleEndian.Uint32(data[headerAt+4:]))
 	field := func(i int) uint64 { return binary.LittleEndian.Uint64(data[headerAt+8+8*i:]) }
@@ -97,14 +95,14 @@ func cutHeader(data []byte, format pte.Format) (length int, body []byte, base ui
 	return length, data[:field(0)], field(1)
 }
 
-// Bytes writes the file.
+// Bytes returns the encoded file.
 func (f *File) Bytes() []byte {
 	c := containers[f.Format]
 	body := encode(f.Root, c.identifier)
 	if f.Header == 0 {
 		return body
 	}
-	inserted := (min(f.Header, mostHeader) + headerAlign - 1) / headerAlign * headerAlign
+	inserted := (min(f.Header, maxHeader) + headerAlign - 1) / headerAlign * headerAlign
 	out := append(bytes.Clone(body[:headerAt]), make([]byte, inserted)...)
 	out = append(out, body[headerAt:]...)
 	binary.LittleEndian.PutUint32(out, binary.LittleEndian.Uint32(out)+uint32(inserted))
@@ -123,7 +121,7 @@ func (f *File) Bytes() []byte {
 	return out
 }
 
-// headerFields are the header's fields of 8 bytes.
+// headerFields returns the header's 8-byte fields.
 func (f *File) headerFields(end, inserted, base int) []int {
 	switch {
 	case f.Format == pte.FormatPTD:

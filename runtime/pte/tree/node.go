@@ -1,6 +1,5 @@
-// Package tree (no compatibility promise) reads ExecuTorch's file formats into trees of
-// tables that can be changed, and writes them back: for the command line's repairs, and
-// for tests.
+// Package tree (no compatibility promise) converts ExecuTorch's file formats to trees of tables
+// that can be modified, and back: for the repairs of the command line, and for tests.
 package tree
 
 import (
@@ -9,17 +8,17 @@ import (
 	"strings"
 )
 
-// Node is a table: its fields by name, absent ones left out. A node that hangs at
-// several places is written once and shared.
+// Node is a table: its fields by name, without absent ones. A node that several fields refer to is
+// written once and shared.
 type Node struct {
 	Type   string
-	Fields map[string]any // Scalar, string, []byte, []Scalar, *Node or []*Node
+	Fields map[string]any // values are Scalar, string, []byte, []Scalar, *Node or []*Node
 }
 
-// Scalar is a scalar of any type, as its bits.
+// Scalar contains the bits of a scalar of any type.
 type Scalar uint64
 
-// New is a table without fields.
+// New returns a table without fields.
 func New(typ string) *Node { return &Node{Type: typ, Fields: map[string]any{}} }
 
 // With sets a field and returns n.
@@ -28,7 +27,7 @@ func (n *Node) With(field string, v any) *Node {
 	return n
 }
 
-// column is that of a field, for a name that the schema has.
+// column returns the column of a field, which must be in the schema.
 func (n *Node) column(field string) Column {
 	for _, c := range Tables[n.Type] {
 		if c.Name == field {
@@ -38,8 +37,8 @@ func (n *Node) column(field string) Column {
 	panic(fmt.Sprintf("tree: table %s has no field %q", n.Type, field))
 }
 
-// Find is the node at a path like "execution_plan[0].values[3].val". It panics where
-// there is none: a mistake of the caller.
+// Find returns the node at a path like "execution_plan[0].values[3].val". It panics if there is
+// none, which is a bug in the caller.
 func (n *Node) Find(path string) *Node {
 	for part := range strings.SplitSeq(path, ".") {
 		name, index, list := cutIndex(part)
@@ -59,8 +58,8 @@ func (n *Node) Find(path string) *Node {
 	return n
 }
 
-// Set sets the field at a path, or an element of a vector of scalars: v is a Scalar,
-// an int for one, or any other type of field. Set with a nil v removes the field.
+// Set sets the field at a path, or an element of a vector of scalars: v is a Scalar, an int (stored
+// as a Scalar), or any other type of field. A nil v removes the field.
 func (n *Node) Set(path string, v any) {
 	if i := strings.LastIndexByte(path, '.'); i >= 0 {
 		n, path = n.Find(path[:i]), path[i+1:]
@@ -97,7 +96,7 @@ func cutIndex(part string) (name string, index int, ok bool) {
 	return name, index, true
 }
 
-// Scalars widens the elements of a vector.
+// Scalars converts the elements of a vector.
 func Scalars[T ~int | ~int32 | ~int64 | ~uint8 | ~uint64](v []T) []Scalar {
 	out := make([]Scalar, len(v))
 	for i, x := range v {

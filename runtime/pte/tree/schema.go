@@ -2,14 +2,14 @@ package tree
 
 import "strings"
 
-// Column is a field of a table: its place in the table's list is its id.
+// Column is a field of a table; its index in the table's list is its id.
 type Column struct {
 	Name string
-	Type string // scalar, "string", table, union, or one of those in brackets for a vector
+	Type string // scalar type, "string", table or union, in brackets for a vector
 }
 
-// Tables are the schemas of the three formats. The tables of .ptd and .bpte files
-// that share a name with one of program.fbs have a prefix.
+// Tables are the schemas of the three formats. Tables of .ptd and .bpte files with the same name as
+// one of program.fbs have a prefix.
 var Tables = map[string][]Column{
 	"Program": {
 		{"version", "u32"}, {"execution_plan", "[ExecutionPlan]"}, {"constant_buffer", "[Buffer]"}, {"backend_delegate_data", "[Buffer]"},
@@ -77,19 +77,19 @@ var Unions = map[string][]string{
 	"bundle.ValueUnion":    {"", "bundle.Tensor", "Int", "Bool", "Double"},
 }
 
-// Width is the size of a scalar type in bytes, 0 for other types.
+// Width contains the sizes of the scalar types in bytes, 0 for other types.
 var Width = map[string]int{"bool": 1, "i8": 1, "u8": 1, "i32": 4, "u32": 4, "i64": 8, "u64": 8, "f64": 8}
 
-// ByteAlign are the types of byte vectors with an alignment of their own.
+// ByteAlign contains the alignment of byte vectors, by type.
 var ByteAlign = map[string]int{"[u8]": 1, "bytes16": 16, "bytes32": 32}
 
-// Element is the type of a vector's elements.
+// Element returns the element type of a vector type.
 func Element(typ string) (string, bool) {
 	return strings.CutSuffix(strings.TrimPrefix(typ, "["), "]")
 }
 
-// UnionMember is the table for a union's tag. A tag beyond the schema gets a table
-// without fields.
+// UnionMember returns the table for a union's tag. A tag beyond the schema has a table without
+// fields.
 func UnionMember(union string, tag uint64) string {
 	if members := Unions[union]; tag > 0 && tag < uint64(len(members)) {
 		return members[tag]
