@@ -168,6 +168,12 @@ var rewriteCases = []struct {
 		}
 		return []int{c.neg(b)}
 	}, nil},
+	{"movements that differ in a number of a list only", func(c *sample) []int {
+		roll := func(shift int64) int {
+			return c.neg(c.of("aten::roll.out", c.neg(c.x), c.numbers(shift), c.numbers(2)))
+		}
+		return []int{roll(1), roll(0), roll(1), roll(0)}
+	}, map[string]int{"identity": 2}},
 	{"a chain of copies", func(c *sample) []int { return []int{c.neg(c.alias(c.alias(c.alias(c.neg(c.x)))))} }, map[string]int{"identity": 3}},
 	{"other sizes, same bytes", func(c *sample) []int {
 		return []int{c.to(c.sized(4, 2), "aten::neg.out", c.matrix(c.neg(c.x)))}

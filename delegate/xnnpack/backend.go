@@ -126,7 +126,8 @@ func (m *image) openReference() (delegate.Image, error) {
 	if err := m.graph.checkPools(m.shapes); err != nil {
 		return nil, err
 	}
-	m.needs = m.graph.referenceNeeds(m.shapes, cpu.DefaultThreads())
+	m.places = m.graph.placesFor(m.shapes)
+	m.needs = m.graph.referenceNeeds(m.places, cpu.DefaultThreads())
 	if err := m.needs.check(m.limits); err != nil {
 		return nil, err
 	}

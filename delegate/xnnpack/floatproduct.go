@@ -62,8 +62,8 @@ func (p *floatProduct) run() {
 
 // reserveRows gives each worker memory for gathered rows.
 func (e *reference) reserveRows() {
-	for len(e.gathered) < e.threads() {
-		e.gathered = append(e.gathered, make([]float32, gatheredRows*gatheredDepth))
+	if len(e.gathered) < e.threads() {
+		e.gathered = e.arena.takeRows(e.threads())
 	}
 }
 

@@ -28,6 +28,7 @@ type image struct {
 	estimates    estimates      // by which an engine was chosen, zero where none was
 	whyReference string         // why not the native one, "" if nobody asked for it
 	noLibrary    *xnn.OpenError // the reason, where it is that there is no library
+	places       *places        // of the Go engine, at the declared sizes
 	packOnce     sync.Once
 	packed       []*floatFilter // of the Go engine, by node
 	cacheNote    string         // what became of the weights file, if there is to be one

@@ -302,9 +302,8 @@ func (n needs) check(l delegate.Limits) error { return l.Check(ID, n.weights, n.
 // referenceNeeds estimates a unit of the Go engine: values between nodes, numbers of operands
 // that are not float32, filters as float32, and rows of products and pieces of operands for each
 // thread.
-func (g *graph) referenceNeeds(s []shape, threads int) needs {
-	items, _ := g.items(s, true)
-	n := needs{timed: times(8, len(g.Nodes)), scratch: packedBytes(items)}
+func (g *graph) referenceNeeds(p *places, threads int) needs {
+	s, n := p.shapes, needs{timed: times(8, len(g.Nodes)), scratch: p.bytes}
 	n.scratch = plus(n.scratch, times(threads, 4*gatheredRows*gatheredDepth+16*pieceLen))
 	largest := [4]int64{}
 	for i := range g.Nodes {

@@ -24,7 +24,8 @@ type reference struct {
 	finish bool // arguments have work left behind the last node
 
 	bytes   [][]byte       // elements of every value, constants and arguments included
-	arena   []byte         // of those, the ones between nodes
+	arena   *arena         // of those, the ones between nodes
+	places  *places        // in the arena
 	apart   map[int][]byte // values that have memory of their own, as tests give it
 	tokens  [][]token      // scales of dynamically quantized values
 	floats  [][]float32
@@ -67,9 +68,12 @@ type token struct {
 func newReference(m *image, in delegate.Instance) *reference {
 	n := len(m.graph.Values)
 	e := &reference{packed: m.filters(), graph: m.graph, limits: m.limits, args: newArguments(m.graph), shapes: slices.Clone(m.shapes), pool: in.Pool,
-		bytes: make([][]byte, n), tokens: make([][]token, n),
+		arena: arenaIn(in.Scratch), places: m.places, bytes: make([][]byte, n), tokens: make([][]token, n),
 		floats: make([][]float32, n), floated: make([]bool, n), filters: make([]*filter, len(m.graph.Nodes)),
 		filter8: &m.int8, states: make([]nodeState, len(m.graph.Nodes))}
+	if m.places != nil && !m.hasDynamicArgs() {
+		e.arena.expect(m.places.bytes)
+	}
 	e.direct = e.directNodes()
 	for v := range m.graph.Values {
 		e.bytes[v] = m.graph.Values[v].Data
@@ -113,7 +117,10 @@ func (e *reference) bind(args []*tensor.Value) error {
 		return err
 	}
 	if reshaped || anew {
-		if err := e.graph.referenceNeeds(e.shapes, e.threads()).check(e.limits); err != nil {
+		if !e.places.fit(e.shapes) {
+			e.places = e.graph.placesFor(slices.Clone(e.shapes))
+		}
+		if err := e.graph.referenceNeeds(e.places, e.threads()).check(e.limits); err != nil {
 			return err
 		}
 		e.allocate()
@@ -138,24 +145,19 @@ func (e *reference) threads() int {
 	return e.pool.Size()
 }
 
-// allocate gives values between nodes their memory, which grows only.
+// allocate gives values between nodes their memory.
 func (e *reference) allocate() {
-	items, index := e.graph.items(e.shapes, true)
-	size := packedBytes(items)
-	if size += overread; int64(len(e.arena)) < size {
-		e.arena = tensor.AlignedBytes(int(size))
-	}
-	offsets := make([]int64, len(items))
-	for _, it := range items {
-		offsets[it.id] = it.offset
-	}
-	for v, id := range index {
+	arena := e.arena.take(e.places.bytes)
+	for v, at := range e.places.offsets {
+		if at == none {
+			continue
+		}
 		n := e.graph.Values[v].Datatype.bytes(e.shapes[v])
 		if own := e.apart[v]; own != nil && len(own) >= n {
 			e.bytes[v] = own[:n]
 			continue
 		}
-		e.bytes[v] = e.arena[offsets[id]:][: n : n+overread]
+		e.bytes[v] = arena[at:][: n : n+overread]
 	}
 	e.planInt8()
 }

@@ -49,6 +49,7 @@ const (
 func (m *Method) Flow() *Flow {
 	f := &flower{Flow: &Flow{Steps: make([]StepFlow, len(m.Steps))}, m: m,
 		last: make([]int, len(m.Storages)), exposed: make([]bool, len(m.Storages))}
+	f.Defs = make([]Def, 0, f.definitions())
 	f.findBlocks()
 	for b := range f.Blocks {
 		first := len(f.Defs)
@@ -61,6 +62,19 @@ func (m *Method) Flow() *Flow {
 	}
 	f.setLive()
 	return f.Flow
+}
+
+// definitions is about how many there are: of each write, and of what is read first.
+func (f *flower) definitions() (n int) {
+	for i := range f.m.Steps {
+		n += len(f.m.Steps[i].Writes) + len(f.m.Steps[i].Updates)
+	}
+	for i := range f.m.Storages {
+		if s := &f.m.Storages[i]; s.Kind != Activation && s.First <= s.Last {
+			n++
+		}
+	}
+	return n
 }
 
 // setLive marks the last definition of each storage in a block where somebody may read it.

@@ -10,11 +10,12 @@ import (
 type evaluator struct {
 	m     *ir.Method
 	k     *kernels.Ctx
-	bytes map[int][]byte // by storage: what is known beside the constants
+	bytes map[int][]byte     // by storage: what is known beside the constants
+	take  func(n int) []byte // memory of results
 }
 
-func newEvaluator(m *ir.Method, k *kernels.Ctx) *evaluator {
-	return &evaluator{m: m, k: k, bytes: make(map[int][]byte)}
+func newEvaluator(m *ir.Method, k *kernels.Ctx, take func(int) []byte) *evaluator {
+	return &evaluator{m: m, k: k, bytes: make(map[int][]byte), take: take}
 }
 
 // isKnown reports a tensor whose bytes are known, a number that no step writes, or a list
@@ -92,7 +93,7 @@ func (e *evaluator) tensor(s *ir.Value) *tensor.Tensor {
 		b = e.m.Storages[s.Storage].Data
 	}
 	if b == nil {
-		b = tensor.AlignedBytes(t.NBytes())
+		b = e.take(t.NBytes())
 	}
 	t.Bind(b)
 	return t

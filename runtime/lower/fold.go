@@ -37,7 +37,7 @@ func Fold(ctx context.Context, m *ir.Method, k *kernels.Ctx, left Budget) (*ir.M
 	if m.Coarse {
 		return m, nil, nil
 	}
-	f := &folder{evaluator: newEvaluator(m, k), accesses: m.Accesses()}
+	f := &folder{evaluator: newEvaluator(m, k, tensor.AlignedBytes), accesses: m.Accesses()}
 	var done []Folded
 	for i := range m.Steps {
 		s := &m.Steps[i]

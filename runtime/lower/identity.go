@@ -3,6 +3,7 @@ package lower
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"slices"
 
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -29,28 +30,23 @@ var isMovement = func() map[string]bool {
 	return names
 }()
 
-// chain is the origins of steps that move elements one after the other, the last one
-// first, and then nowhere.
-type chain [3]ir.Origin
-
-var nowhere = ir.Origin{Chain: -1, Index: -1}
+// longestChain is how many movements are looked at together.
+const longestChain = 3
 
 // dropIdentity takes away a movement whose result has the bytes of what it reads, or of
 // what an earlier movement reads that it undoes. The values of the result become views of
 // these.
 func dropIdentity(p *pass, i int) bool {
-	var steps []int
-	key := chain{nowhere, nowhere, nowhere}
+	steps := make([]int, 0, longestChain)
 	y := p.m.Steps[i].Writes
-	for at := i; len(steps) < len(key); {
+	for at := i; len(steps) < longestChain; {
 		x, ok := p.moved(at)
 		if !ok || len(y) != 1 {
 			return false
 		}
-		key[len(steps)] = p.m.Steps[at].Origin
 		steps = append(steps, at)
 		d := p.definition(at, x)
-		if p.maySwap(d, x, y[0]) && p.isIdentity(key, steps, x, y[0]) {
+		if p.maySwap(d, x, y[0]) && p.isIdentity(steps, x, y[0]) {
 			p.swap(d, i)
 			return true
 		}
@@ -151,21 +147,83 @@ func (p *pass) swap(d, i int) {
 	p.drop(i)
 }
 
-// trials is what rounds know of chains.
+// trials is what rounds know of chains, and memory that trials use one after the other.
 type trials struct {
-	same  map[chain]bool          // what was tried
+	same  map[string]bool         // what was tried, by chain
+	key   []byte                  // of the last chain
 	bytes map[tensor.DType][]byte // elements that count up
+	spare [][]byte                // for results
+	used  int                     // of spare, in this trial
+}
+
+func newTrials() *trials {
+	return &trials{same: make(map[string]bool), bytes: make(map[tensor.DType][]byte)}
+}
+
+// take is n zeroed bytes, until the next trial.
+func (t *trials) take(n int) []byte {
+	if t.used == len(t.spare) {
+		t.spare = append(t.spare, nil)
+	}
+	b := &t.spare[t.used]
+	if t.used++; len(*b) < n {
+		*b = tensor.AlignedBytes(n)
+	} else {
+		clear((*b)[:n])
+	}
+	return (*b)[:n]
 }
 
 // isIdentity reports whether steps, the last one first, make value y of the bytes of x as
-// they are. It executes them on bytes of which no two elements are the same.
-func (p *pass) isIdentity(key chain, steps []int, x, y int) bool {
-	same, ok := p.tried.same[key]
+// they are. It executes them on bytes of which no two elements are the same, once for all
+// chains that are alike.
+func (p *pass) isIdentity(steps []int, x, y int) bool {
+	t := p.tried
+	t.key = binary.AppendVarint(t.key[:0], p.m.Storages[p.m.Values[x].Storage].Bytes)
+	for _, i := range steps {
+		t.key = append(t.key, p.m.Steps[i].Op.Schema...)
+		for _, v := range p.m.Steps[i].Args {
+			t.key = p.appendValue(t.key, v)
+		}
+	}
+	same, ok := t.same[string(t.key)]
 	if !ok {
+		key := string(t.key)
 		same = p.tryIdentity(steps, x, y)
-		p.tried.same[key] = same
+		t.same[key] = same
 	}
 	return same
+}
+
+// appendValue appends what a movement of value v depends on.
+func (p *pass) appendValue(key []byte, v int) []byte {
+	if v < 0 {
+		return append(key, 0xff)
+	}
+	x := &p.m.Values[v]
+	key = append(key, byte(x.Kind))
+	switch x.Kind {
+	case tensor.KindTensor:
+		t := x.Tensor
+		key = append(key, byte(t.DType), byte(len(t.Sizes)), byte(len(t.DimOrder)))
+		for _, n := range t.Sizes {
+			key = binary.AppendVarint(key, int64(n))
+		}
+		key = append(key, t.DimOrder...)
+		if !t.Const {
+			return append(key, 0)
+		}
+		return binary.AppendVarint(append(key, 1), int64(v))
+	case tensor.KindInt:
+		return binary.AppendVarint(key, x.Int)
+	case tensor.KindIntList, tensor.KindTensorList, tensor.KindOptionalTensorList:
+		key = binary.AppendVarint(key, int64(len(x.Items)))
+		for _, item := range x.Items {
+			key = p.appendValue(key, item)
+		}
+		return key
+	}
+	return fmt.Appendf(key, "%v %v %v %v %q", x.Bool, x.Double, x.Bools, x.Doubles, x.Str)
 }
 
 func (p *pass) tryIdentity(steps []int, x, y int) bool {
@@ -222,6 +280,7 @@ func (p *pass) counted(x, place int) []byte {
 // move executes steps, the last one first, on the bytes of x, and returns those of y.
 func (p *pass) move(steps []int, x, y int, data []byte) (got []byte, ok bool) {
 	defer clear(p.bytes)
+	p.tried.used = 0
 	p.bytes[p.m.Values[x].Storage] = data
 	for _, i := range slices.Backward(steps) {
 		if !p.execute(i) {

@@ -65,7 +65,7 @@ func Rewrite(ctx context.Context, m *ir.Method, k *kernels.Ctx, ops *kernels.Set
 		return m, nil, nil
 	}
 	var done []Rewritten
-	tried := &trials{same: make(map[chain]bool), bytes: make(map[tensor.DType][]byte)}
+	tried := newTrials()
 	for range maxRounds {
 		p := newPass(m, k, ops, left, tried)
 		if err := p.run(ctx); err != nil {
@@ -109,7 +109,7 @@ type pass struct {
 }
 
 func newPass(m *ir.Method, k *kernels.Ctx, ops *kernels.Set, left Budget, tried *trials) *pass {
-	return &pass{evaluator: newEvaluator(m, k), ops: ops, flow: m.Flow(), accesses: m.Accesses(), shape: shapes(m),
+	return &pass{evaluator: newEvaluator(m, k, tried.take), ops: ops, flow: m.Flow(), accesses: m.Accesses(), shape: shapes(m),
 		taken: make([]bool, len(m.Steps)), joined: make([]bool, len(m.Storages)), gone: make([]bool, len(m.Storages)), left: left, tried: tried}
 }
 

@@ -5,6 +5,7 @@ package plan
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"slices"
 )
@@ -76,8 +77,7 @@ func Pack(items []Item) Layout {
 			}
 			l, top := p.place(sequences[k], best.Size)
 			if l.Size < best.Size {
-				best = l
-				best.Order = o.name
+				best = Layout{Offsets: append(best.Offsets[:0], l.Offsets...), Size: l.Size, Order: o.name}
 			}
 			if work += p.cost; best.Size <= goal || work > maxWork {
 				return best
@@ -139,7 +139,7 @@ type packer struct {
 type span struct{ from, to int64 }
 
 func newPacker(items []Item) *packer {
-	p := &packer{items: items, placed: make([]bool, len(items)), cost: len(items) * len(items)}
+	p := &packer{items: items, offsets: make([]int64, len(items)), placed: make([]bool, len(items)), cost: len(items) * len(items)}
 	seq := make([]int32, 0, len(items))
 	for i, it := range items {
 		if it.Bytes > 0 {
@@ -147,34 +147,49 @@ func newPacker(items []Item) *packer {
 		}
 	}
 	slices.SortFunc(seq, func(a, b int32) int { return cmp.Compare(items[a].First, items[b].First) })
-	near, pairs := make([][]int32, len(items)), 0
-	for n, a := range seq {
-		for _, b := range seq[n+1:] {
-			if items[b].First > items[a].Last {
-				break
-			}
-			if !items[a].overlaps(items[b]) {
-				continue
-			}
-			if pairs++; pairs > maxPairs {
-				return p
-			}
-			near[a], near[b] = append(near[a], b), append(near[b], a)
+	pairs, count := 0, make([]int, len(items))
+	for a, b := range together(items, seq) {
+		if pairs++; pairs > maxPairs {
+			return p
 		}
+		count[a]++
+		count[b]++
 	}
-	p.near, p.cost = near, 8*(2*pairs+len(items)) // they are sorted, too
-	p.busy = make([][]span, len(items))
-	spans := make([]span, 2*pairs)
-	for i := range near {
-		p.busy[i], spans = spans[:0:len(near[i])], spans[len(near[i]):]
+	p.cost = 8 * (2*pairs + len(items)) // they are sorted, too
+	p.near, p.busy = make([][]int32, len(items)), make([][]span, len(items))
+	others, spans := make([]int32, 2*pairs), make([]span, 2*pairs)
+	for i, n := range count {
+		p.near[i], others = others[:0:n], others[n:]
+		p.busy[i], spans = spans[:0:n], spans[n:]
+	}
+	for a, b := range together(items, seq) {
+		p.near[a], p.near[b] = append(p.near[a], b), append(p.near[b], a)
 	}
 	return p
 }
 
+// together gives the pairs of items that are alive at the same time; seq has them by the
+// beginning of their lives.
+func together(items []Item, seq []int32) iter.Seq2[int32, int32] {
+	return func(yield func(a, b int32) bool) {
+		for n, a := range seq {
+			for _, b := range seq[n+1:] {
+				if items[b].First > items[a].Last {
+					break
+				}
+				if items[a].overlaps(items[b]) && !yield(a, b) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // place puts the items down in the order of seq, as long as they end below limit; top is
-// the index in seq of the one that ends highest.
+// the index in seq of the one that ends highest. The offsets are good until the next call.
 func (p *packer) place(seq []int, limit int64) (l Layout, top int) {
-	p.offsets, p.order = make([]int64, len(p.items)), p.order[:0]
+	p.order = p.order[:0]
+	clear(p.offsets)
 	clear(p.placed)
 	for i := range p.busy {
 		p.busy[i] = p.busy[i][:0]

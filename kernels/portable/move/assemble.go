@@ -28,6 +28,9 @@ func (k *cut) add(p piece) {
 
 // clearCuts makes every dimension the source's own.
 func (m *mover) clearCuts() {
+	if m.cuts == nil {
+		m.cuts = make([]cut, tensor.MaxRank)
+	}
 	for i := range m.cuts {
 		m.cuts[i].n = 0
 	}

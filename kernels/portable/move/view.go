@@ -89,7 +89,7 @@ func (v *view) buffer() strided.Buffer { return strided.Buffer{Data: v.data, Off
 type mover struct {
 	from, to view
 	run      Strided
-	cuts     [tensor.MaxRank]cut
+	cuts     []cut     // by dimension, where pieces are put together
 	value    [2]uint64 // one element of any type
 
 	plans strided.Plans

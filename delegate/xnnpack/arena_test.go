@@ -1,0 +1,67 @@
+package xnnpack
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/etrun-go/etrun/delegate"
+)
+
+// chainGraph is two products with a value of some columns between them.
+func chainGraph(cols int) *graph {
+	m := newMaker(7)
+	x, a, b := m.input(fp32, 2, 64), m.constant(fp32, 0, cols, 64), m.constant(fp32, 0, 8, cols)
+	h, y := m.value(fp32, 2, cols), m.value(fp32, 2, 8)
+	m.node("FullyConnected", []int{x, a, none}, []int{h})
+	m.node("FullyConnected", []int{h, b, none}, []int{y})
+	return m.done(y)
+}
+
+// TestArena runs units in one scratch: those made before the first of them is bound lie in the
+// same memory, a larger one that comes later gets its own and leaves theirs alone.
+func TestArena(t *testing.T) {
+	scratch := new(delegate.Scratch)
+	defer scratch.Close()
+	check := func(t *testing.T, u delegate.Unit, g *graph) {
+		t.Helper()
+		args := newMaker(1).arguments(g)
+		mustExecute(t, u, args)
+		got := numbersOf(args[1].Tensor)
+		alone, _ := mustUnit(t, g, EngineReference, delegate.Instance{})
+		mustExecute(t, alone, args)
+		if want := numbersOf(args[1].Tensor); !slices.Equal(got, want) {
+			t.Errorf("in one scratch: %v, alone: %v", got, want)
+		}
+	}
+	var units []delegate.Unit
+	graphs := []*graph{chainGraph(16), chainGraph(512), chainGraph(64)}
+	for _, g := range graphs {
+		u, _ := mustUnit(t, g, EngineReference, delegate.Instance{Scratch: scratch})
+		units = append(units, u)
+	}
+	for range 2 {
+		for i, u := range units {
+			check(t, u, graphs[i])
+		}
+	}
+	first := &units[0].(*reference).arena.bytes[0]
+	for i, u := range units {
+		e := u.(*reference)
+		if v := e.graph.Nodes[0].Out[0]; &e.bytes[v][0] != first {
+			t.Errorf("unit %d: its value between nodes lies in memory of its own", i)
+		}
+	}
+	large := chainGraph(4096)
+	late, _ := mustUnit(t, large, EngineReference, delegate.Instance{Scratch: scratch})
+	for range 2 {
+		check(t, late, large)
+		for i, u := range units {
+			check(t, u, graphs[i])
+		}
+	}
+	other, _ := mustUnit(t, graphs[0], EngineReference, delegate.Instance{Scratch: new(delegate.Scratch)})
+	check(t, other, graphs[0])
+	if &other.(*reference).arena.bytes[0] == &units[0].(*reference).arena.bytes[0] {
+		t.Error("another instance has the same memory")
+	}
+}
