@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -244,9 +245,6 @@ func indexTensor(c *kernels.Ctx, a kernels.Args) error {
 	if err := k.resolve(c, a); err != nil {
 		return err
 	}
-	if err := sameType(a, 0, 2); err != nil {
-		return err
-	}
 	if err := kernels.ResizeOut(a, 2, k.adv.sizes[:k.adv.total]); err != nil {
 		return err
 	}
@@ -263,9 +261,6 @@ func indexPut(c *kernels.Ctx, a kernels.Args) error {
 	self, out := a.Tensor(0), a.Tensor(4)
 	values, err := k.values(c, a)
 	if err != nil {
-		return err
-	}
-	if err := sameType(a, 0, 4); err != nil {
 		return err
 	}
 	if err := kernels.ResizeOut(a, 4, self.Sizes); err != nil {
@@ -295,9 +290,6 @@ func indexPutInPlace(c *kernels.Ctx, a kernels.Args) error {
 // of the indexed result.
 func (k *keep) values(c *kernels.Ctx, a kernels.Args) ([]byte, error) {
 	self, values := a.Tensor(0), a.Tensor(2)
-	if err := sameType(a, 0, 2); err != nil {
-		return nil, err
-	}
 	if _, ok := tensor.ComputeType(self.DType); a.Bool(3) && !ok {
 		return nil, kernels.Bad(0, self.DType.String(), "a real type that operators compute on")
 	}
@@ -305,7 +297,7 @@ func (k *keep) values(c *kernels.Ctx, a kernels.Args) ([]byte, error) {
 		return nil, err
 	}
 	sizes := k.adv.sizes[:k.adv.total]
-	if len(sizes) > tensor.MaxRank || !expands(values.Sizes, sizes) {
+	if len(sizes) > tensor.MaxRank || !strided.BroadcastsTo(values.Sizes, sizes) {
 		return nil, kernels.Badf(2, "sizes that broadcast to the indexed part's", "%v", values)
 	}
 	given := self.Numel() + values.Numel()
@@ -316,20 +308,6 @@ func (k *keep) values(c *kernels.Ctx, a kernels.Args) ([]byte, error) {
 		return nil, kernels.Badf(1, "indices that broadcast to a few times the elements given", "sizes %v", k.adv.common[:k.adv.rank])
 	}
 	return k.run.Expand(c, values, sizes), nil
-}
-
-// expands reports sizes that broadcast to others without changing those.
-func expands(sizes, to []int) bool {
-	lead := len(to) - len(sizes)
-	if lead < 0 {
-		return false
-	}
-	for d, n := range sizes {
-		if n != 1 && n != to[lead+d] {
-			return false
-		}
-	}
-	return true
 }
 
 // write puts or, if argument 3 says so, adds values into the rows of the table.
