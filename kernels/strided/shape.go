@@ -1,7 +1,5 @@
 package strided
 
-import "github.com/etrun-go/etrun/kernels/tensor"
-
 // DenseStrides writes the strides of an array of the given sizes whose elements lie in logical
 // order, and gives them: the start of dst.
 func DenseStrides(dst, sizes []int) []int {
@@ -47,14 +45,14 @@ func BroadcastsTo(sizes, to []int) bool {
 	return true
 }
 
-// BroadcastStrides writes t's strides as of a tensor of the given rank that it broadcasts to,
-// and gives them: the start of dst.
-func BroadcastStrides(dst []int, t *tensor.Tensor, rank int) []int {
+// BroadcastStrides writes the strides of an array as those of one of the given rank that it
+// broadcasts to, and gives them: the start of dst.
+func BroadcastStrides(dst, sizes, strides []int, rank int) []int {
 	dst = dst[:rank]
 	clear(dst)
-	for i, n := range t.Sizes {
+	for i, n := range sizes {
 		if n != 1 {
-			dst[rank-len(t.Sizes)+i] = t.Strides[i]
+			dst[rank-len(sizes)+i] = strides[i]
 		}
 	}
 	return dst

@@ -87,7 +87,7 @@ func store(c *kernels.Ctx, a kernels.Args, o, s int) error {
 		k.strided.Tensor(c, dst, src)
 		return nil
 	}
-	box := strided.Shape{Sizes: dst.Sizes, Dst: dst.Strides, Src: strided.BroadcastStrides(k.strides[:], src, dst.Rank())}
+	box := strided.Shape{Sizes: dst.Sizes, Dst: dst.Strides, Src: strided.BroadcastStrides(k.strides[:], src.Sizes, src.Strides, dst.Rank())}
 	k.strided.Copy(c, src.DType.Size(), box, strided.Buffer{Data: dst.Data}, strided.Buffer{Data: src.Data})
 	return nil
 }

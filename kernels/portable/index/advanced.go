@@ -193,42 +193,26 @@ func (k *keep) addPicks(c *kernels.Ctx, self *tensor.Tensor) {
 	k.pick.picks = kernels.Scratch[int64](c, product(common))
 	clear(k.pick.picks)
 	for i, indices := range v.indices[:v.n] {
-		d := v.dims[i]
-		addStrided(k.pick.picks, common, indices, v.shapes[i], int64(self.Sizes[d]), int64(product(self.Sizes[d+1:])))
+		n, stride := int64(self.Sizes[v.dims[i]]), int64(product(self.Sizes[v.dims[i]+1:]))
+		for j, x := range k.spread(c, indices, v.shapes[i], common) {
+			k.pick.picks[j] += fromStart(x, n) * stride
+		}
 		v.indices[i] = nil
 	}
 }
 
-// addStrided adds index·stride, negative indices counted from n, to each place of
-// common that the index broadcasts to.
-func addStrided(picks []int64, common []int, indices []int64, shape []int, n, stride int64) {
-	if len(indices) == len(picks) { // nothing to broadcast
-		for i, x := range indices {
-			picks[i] += fromStart(x, n) * stride
-		}
-		return
+// spread gives indices of the given shape in the sizes that they broadcast to.
+func (k *keep) spread(c *kernels.Ctx, indices []int64, shape, to []int) []int64 {
+	n := product(to)
+	if len(indices) == n {
+		return indices
 	}
-	var at, step [tensor.MaxRank]int
-	lead, s := len(common)-len(shape), 1
-	for d := len(shape) - 1; d >= 0; d-- {
-		if shape[d] != 1 {
-			step[lead+d] = s
-		}
-		s *= shape[d]
-	}
-	from := 0
-	for i := range picks {
-		picks[i] += fromStart(indices[from], n) * stride
-		for d := len(common) - 1; d >= 0; d-- {
-			at[d]++
-			from += step[d]
-			if at[d] < common[d] {
-				break
-			}
-			from -= at[d] * step[d]
-			at[d] = 0
-		}
-	}
+	wide := kernels.Scratch[int64](c, n)
+	var strides, from [tensor.MaxRank]int
+	strided.DenseStrides(strides[:], shape)
+	box := strided.Shape{Sizes: to, Dst: strided.DenseStrides(k.dense[:], to), Src: strided.BroadcastStrides(from[:], shape, strides[:], len(to))}
+	k.run.Copy(c, 8, box, strided.Buffer{Data: tensor.BytesOf(wide)}, strided.Buffer{Data: tensor.BytesOf(indices)})
+	return wide
 }
 
 // fromStart counts an index of n from the start.

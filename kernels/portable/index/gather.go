@@ -37,14 +37,14 @@ func (w *rowWalk) set(sizes, table []int, d int) {
 	}
 }
 
-// base is where row r starts in the table.
-func (w *rowWalk) base(r int) int {
-	at := 0
+// start is where row r starts in the table, and in an array of the given strides.
+func (w *rowWalk) start(r int, strides []int) (base, with int) {
 	for i := w.rank - 1; i >= 0; i-- {
-		at += r % w.sizes[i] * w.strides[i]
+		base += r % w.sizes[i] * w.strides[i]
+		with += r % w.sizes[i] * strides[i]
 		r /= w.sizes[i]
 	}
-	return at
+	return base, with
 }
 
 func (w *rowWalk) rows() int {
@@ -62,7 +62,8 @@ func (w *rowWalk) Range(_, lo, hi int) {
 func gatherRows[T tensor.Element](w *rowWalk, lo, hi int) {
 	dense, table := tensor.View[T](w.dense), tensor.View[T](w.table)
 	for r := lo; r < hi; r++ {
-		at, indices := w.base(r), w.indices[r*w.n:][:w.n]
+		at, _ := w.start(r, w.strides[:])
+		indices := w.indices[r*w.n:][:w.n]
 		row := dense[r*w.n:][:w.n]
 		for i, v := range indices {
 			row[i] = table[at+int(v)*w.step+i*w.next]
@@ -73,19 +74,9 @@ func gatherRows[T tensor.Element](w *rowWalk, lo, hi int) {
 // eachRow calls f for each row of indices: they name elements of the table from base
 // on, and go with those from with on in an array of the given strides.
 func (w *rowWalk) eachRow(strides []int, f func(indices []int64, base, with int)) {
-	var at [tensor.MaxRank]int
 	for r := range w.rows() {
-		with := 0
-		for i, v := range at[:w.rank] {
-			with += v * strides[i]
-		}
-		f(w.indices[r*w.n:][:w.n], w.base(r), with)
-		for i := w.rank - 1; i >= 0; i-- {
-			if at[i]++; at[i] < w.sizes[i] {
-				break
-			}
-			at[i] = 0
-		}
+		base, with := w.start(r, strides)
+		f(w.indices[r*w.n:][:w.n], base, with)
 	}
 }
 

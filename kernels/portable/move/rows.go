@@ -45,7 +45,7 @@ func (s *Strided) expand(c *kernels.Ctx, t *tensor.Tensor, sizes []int) []byte {
 // dimension first.
 func (s *Strided) Spread(c *kernels.Ctx, rows []byte, t *tensor.Tensor, sizes []int) {
 	var to, from [tensor.MaxRank]int
-	box := strided.Shape{Sizes: sizes, Dst: strided.DenseStrides(to[:], sizes), Src: strided.BroadcastStrides(from[:], t, len(sizes))}
+	box := strided.Shape{Sizes: sizes, Dst: strided.DenseStrides(to[:], sizes), Src: strided.BroadcastStrides(from[:], t.Sizes, t.Strides, len(sizes))}
 	s.Copy(c, t.DType.Size(), box, strided.Buffer{Data: rows}, strided.Buffer{Data: t.Data})
 }
 
