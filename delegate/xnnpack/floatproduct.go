@@ -2,6 +2,7 @@ package xnnpack
 
 import (
 	"github.com/etrun-go/etrun/hal/cpu"
+	"github.com/etrun-go/etrun/internal/gemm"
 )
 
 // floatProduct multiplies rows of floats by a packed filter: tiles of rows, cut into parts
@@ -30,8 +31,7 @@ type floatRows interface {
 }
 
 const (
-	// macsPerRange is the work of about 20 µs, the least to give to a thread.
-	macsPerRange = 600_000
+	macsPerRange = gemm.MACsPerRange
 	// gatheredRows by gatheredDepth elements are gathered at a time, and stay in the
 	// second-level cache while all panels pass over them.
 	gatheredRows, gatheredDepth = 64, 512

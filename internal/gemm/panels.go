@@ -1,5 +1,7 @@
-// Package gemm (no compatibility promise) multiplies matrices of which the second is packed
-// once and used many times.
+// Package gemm (no compatibility promise) multiplies matrices: [Product] cuts a batch of
+// products into tiles for threads, of a second matrix in memory or one that comes in blocks;
+// [Panels] are a second matrix that is packed once and used many times; [MulTransposed] takes
+// its rows as columns.
 package gemm
 
 import (

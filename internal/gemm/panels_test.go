@@ -61,3 +61,27 @@ func TestPanels(t *testing.T) {
 		}
 	}
 }
+
+// TestMulTransposed compares products with the rows of a matrix with sums in float64.
+func TestMulTransposed(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 2))
+	for range 300 {
+		m, n, k := 1+r.IntN(9), 1+r.IntN(100), 1+r.IntN(60)
+		lda, ldb, ldc := k+r.IntN(3), k+r.IntN(3), n+r.IntN(3)
+		a, b, c, work := random(r, m*lda), random(r, n*ldb), random(r, m*ldc), make([]float32, TransposedWork(k))
+		untouched := append([]float32(nil), c...)
+		MulTransposed(m, n, k, a, lda, b, ldb, c, ldc, work)
+		for i, got := range c {
+			want := float64(untouched[i])
+			if row, j := i/ldc, i%ldc; j < n {
+				want = 0
+				for p := range k {
+					want += float64(a[row*lda+p]) * float64(b[j*ldb+p])
+				}
+			}
+			if d := math.Abs(float64(got) - want); d > 1e-5 {
+				t.Fatalf("%dx%dx%d, element (%d, %d): got %v, want %v, off by %g", m, n, k, i/ldc, i%ldc, got, want, d)
+			}
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -69,19 +70,9 @@ func perChannel(sizes []int) bool { return sizes[0] == 1 && sizes[2] == 1 && siz
 
 // broadcast are the sizes that operands i and j broadcast to, in dst.
 func broadcast(dst []int, a kernels.Args, i, j int) ([]int, error) {
-	x, y := a.Tensor(i).Sizes, a.Tensor(j).Sizes
-	if len(x) < len(y) {
-		x, y = y, x
-	}
-	dst = append(dst, x...)
-	for d, n := range y {
-		at := &dst[len(x)-len(y)+d]
-		switch {
-		case *at == 1:
-			*at = n
-		case n != 1 && n != *at:
-			return nil, kernels.Badf(j, fmt.Sprintf("sizes that broadcast with %v", a.Tensor(i)), "%v", a.Tensor(j))
-		}
+	dst, ok := strided.Broadcast(append(dst, a.Tensor(i).Sizes...), a.Tensor(j).Sizes)
+	if !ok {
+		return nil, kernels.Badf(j, fmt.Sprintf("sizes that broadcast with %v", a.Tensor(i)), "%v", a.Tensor(j))
 	}
 	if _, ok := tensor.Product(dst); !ok {
 		return nil, kernels.Badf(j, "sizes whose product fits", "%v", dst)

@@ -67,11 +67,8 @@ func (l *layout) add(size, stride int) {
 // settle derives the dense strides.
 func (l *layout) settle() {
 	l.inPlace = true
-	stride := 1
-	for d := l.rank - 1; d >= 0; d-- {
-		l.dense[d] = stride
-		stride *= max(l.sizes[d], 1)
-		l.inPlace = l.inPlace && (l.sizes[d] == 1 || l.theirs[d] == l.dense[d])
+	for d, stride := range strided.DenseStrides(l.dense[:], l.sizes[:l.rank]) {
+		l.inPlace = l.inPlace && (l.sizes[d] == 1 || l.theirs[d] == stride)
 	}
 }
 

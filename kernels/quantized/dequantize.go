@@ -11,14 +11,11 @@ import (
 //	out = (input - zero_point) · scale
 //
 // in float32, or in float64 for a float64 out.
-func dequantizePerTensor(c *kernels.Ctx, a kernels.Args) error {
+func dequantizePerTensor[F float](c *kernels.Ctx, a kernels.Args) error {
 	if err := wantType(a, 6, a.Tensor(7)); err != nil {
 		return err
 	}
-	if a.Tensor(7).DType == tensor.Float64 {
-		return dequantizeFixed[float64](c, a, 7)
-	}
-	return dequantizeFixed[float32](c, a, 7)
+	return dequantizeFixed[F](c, a, 7)
 }
 
 // DequantizePerTensor is dequantizePerTensor to float32 for other namespaces, whose
@@ -42,35 +39,18 @@ func dequantizeFixed[F float](c *kernels.Ctx, a kernels.Args, out int) error {
 	return nil
 }
 
-func dequantizePerTensorOfTensors(c *kernels.Ctx, a kernels.Args) error {
+func dequantizePerTensorOfTensors[F float](c *kernels.Ctx, a kernels.Args) error {
 	scale, zero, err := single(a, 1, 2)
 	if err != nil {
 		return err
 	}
-	if err := wantType(a, 6, a.Tensor(7)); err != nil {
-		return err
-	}
-	n := a.Tensor(0).Numel()
-	if a.Tensor(7).DType == tensor.Float64 {
-		return dequantize(c, a, 5, 7, one[float64](c, scale, zero, n))
-	}
-	return dequantize(c, a, 5, 7, one[float32](c, scale, zero, n))
+	return dequantizeTo(c, a, 5, one[F](c, scale, zero, a.Tensor(0).Numel()))
 }
 
 // dequantizePerChannel is quantized_decomposed::dequantize_per_channel.out: the rule
 // of dequantizePerTensor with the parameters of each index along axis, computed in
 // the type of the scales. No zero points stand for zeros.
-func dequantizePerChannel(c *kernels.Ctx, a kernels.Args) error {
-	if a.Tensor(1).DType == tensor.Float64 {
-		return dequantizeChannels[float64](c, a)
-	}
-	return dequantizeChannels[float32](c, a)
-}
-
-func dequantizeChannels[F float](c *kernels.Ctx, a kernels.Args) error {
-	if err := kernels.WantDType(1, a.Tensor(1), tensor.Float32, tensor.Float64); err != nil {
-		return err
-	}
+func dequantizePerChannel[F float](c *kernels.Ctx, a kernels.Args) error {
 	p, err := channels[F](c, a, 1, 2, 3)
 	if err != nil {
 		return err
@@ -80,17 +60,7 @@ func dequantizeChannels[F float](c *kernels.Ctx, a kernels.Args) error {
 
 // dequantizePerToken is quantized_decomposed::dequantize_per_token.out, with the
 // parameters of each row of the last dimension.
-func dequantizePerToken(c *kernels.Ctx, a kernels.Args) error {
-	if a.Tensor(1).DType == tensor.Float64 {
-		return dequantizeTokens[float64](c, a)
-	}
-	return dequantizeTokens[float32](c, a)
-}
-
-func dequantizeTokens[F float](c *kernels.Ctx, a kernels.Args) error {
-	if err := kernels.WantDType(1, a.Tensor(1), tensor.Float32, tensor.Float64); err != nil {
-		return err
-	}
+func dequantizePerToken[F float](c *kernels.Ctx, a kernels.Args) error {
 	p, err := tokens[F](c, a, 1, 2)
 	if err != nil {
 		return err

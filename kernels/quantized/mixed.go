@@ -3,6 +3,7 @@ package quantized
 import (
 	"fmt"
 
+	"github.com/etrun-go/etrun/internal/gemm"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -29,8 +30,12 @@ func mixedMM(c *kernels.Ctx, a kernels.Args) error {
 			m.x[i*m.k+k] *= m.scales[k]
 		}
 	}
-	m.rows = kernels.Scratch[float32](c, c.Threads()*m.n)
-	c.Parallel(m.n, 1+grain/max(m.k*m.m, 1), (*mixedTile)(m))
+	g := &m.product
+	g.Batch, g.M, g.N, g.K, g.C = 1, m.m, m.n, m.k, m.sums
+	g.A, g.ARow, g.ACol, g.AMatrices = m.x, m.k, 1, 1
+	g.Columns, g.Blocks = m, (m.n+gemm.BlockCols-1)/gemm.BlockCols
+	g.Scratch = kernels.Scratch[float32](c, g.Plan(c.Threads()))
+	c.Parallel(g.Tiles, g.Grain, g)
 	m.store(a.Tensor(4).Data, m.sums)
 	return nil
 }
@@ -59,8 +64,8 @@ func mixedLinear(c *kernels.Ctx, a kernels.Args) error {
 	if err := m.bind(c, a, 5); err != nil {
 		return err
 	}
-	m.rows = kernels.Scratch[float32](c, c.Threads()*m.k)
-	c.Parallel(m.n, 1+grain/max(m.k*(m.m+1), 1), (*mixedColumns)(m))
+	m.rows = kernels.Scratch[float32](c, c.Threads()*(rowsTogether*m.k+gemm.TransposedWork(m.k)))
+	c.Parallel((m.n+rowsTogether-1)/rowsTogether, 1+grain/max(rowsTogether*m.k*(m.m+1), 1), (*mixedRows)(m))
 	m.store(a.Tensor(5).Data, m.sums)
 	return nil
 }
@@ -73,7 +78,8 @@ type mixed struct {
 	weight          []int8
 	sums            []float32 // the out in float32
 	store           tensor.StoreFunc[float32]
-	rows            []float32 // per thread: a row of the weight
+	product         gemm.Product[float32]
+	rows            []float32 // per thread: rows of the weight, and memory for their product
 }
 
 // check checks the arguments; the inner dimension is that of the weight's index inner.
@@ -125,42 +131,45 @@ func (m *mixed) bind(c *kernels.Ctx, a kernels.Args, out int) error {
 	return nil
 }
 
-// mixedTile computes a range of columns of input · weight.
-type mixedTile mixed
+// Span implements [gemm.Columns].
+func (m *mixed) Span(i int) (j, n int) {
+	j = i * gemm.BlockCols
+	return j, min(gemm.BlockCols, m.n-j)
+}
 
-// Range computes columns [lo, hi).
-func (m *mixedTile) Range(worker, lo, hi int) {
-	w := m.rows[worker*m.n:][:hi-lo]
-	for i := range m.m {
-		clear(m.sums[i*m.n+lo : i*m.n+hi])
-	}
-	for k := range m.k {
-		for j, v := range m.weight[k*m.n+lo : k*m.n+hi] {
-			w[j] = float32(v)
-		}
-		for i := range m.m {
-			simd.Axpy(m.sums[i*m.n+lo:i*m.n+hi], w, m.x[i*m.k+k])
-		}
+// Pack converts rows [p, p+k) of the weight.
+func (m *mixed) Pack(dst []float32, ld, _, _, i, p, k int) {
+	j, n := m.Span(i)
+	convert := tensor.Loader[float32](tensor.Int8)
+	for q := range k {
+		convert(dst[q*ld:][:n], tensor.BytesOf(m.weight[(p+q)*m.n+j:][:n]))
 	}
 }
 
-// mixedColumns computes columns of input · weightᵀ, each from a dequantised row of
-// the weight.
-type mixedColumns mixed
+// mixedRows computes input · weightᵀ, some dequantised rows of the weight at a time.
+type mixedRows mixed
 
-// Range computes columns [lo, hi).
-func (m *mixedColumns) Range(worker, lo, hi int) {
-	row := m.rows[worker*m.k:][:m.k]
+const rowsTogether = 32
+
+// Range computes columns of the out that belong to groups [lo, hi) of rows of the weight.
+func (m *mixedRows) Range(worker, lo, hi int) {
+	size := rowsTogether*m.k + gemm.TransposedWork(m.k)
+	rows, work := m.rows[worker*size:][:rowsTogether*m.k], m.rows[worker*size+rowsTogether*m.k:]
+	for j := lo * rowsTogether; j < min(hi*rowsTogether, m.n); j += rowsTogether {
+		n := min(rowsTogether, m.n-j)
+		for i := range n {
+			m.dequantize(rows[i*m.k:][:m.k], j+i)
+		}
+		gemm.MulTransposed(m.m, n, m.k, m.x, m.k, rows, m.k, m.sums[j:], m.n, work)
+	}
+}
+
+// dequantize writes row j of the weight.
+func (m *mixedRows) dequantize(row []float32, j int) {
+	tensor.Loader[float32](tensor.Int8)(row, tensor.BytesOf(m.weight[j*m.k:][:m.k]))
 	group := (m.k + m.groups - 1) / m.groups
-	for j := lo; j < hi; j++ {
-		w, scales := m.weight[j*m.k:(j+1)*m.k], m.scales[j*m.groups:(j+1)*m.groups]
-		for g := 0; g*group < m.k && g < m.groups; g++ {
-			for k := g * group; k < min((g+1)*group, m.k); k++ {
-				row[k] = float32(w[k]) * scales[g]
-			}
-		}
-		for i := range m.m {
-			m.sums[i*m.n+j] = simd.Dot(m.x[i*m.k:(i+1)*m.k], row)
-		}
+	for g := 0; g*group < m.k && g < m.groups; g++ {
+		part := row[g*group : min((g+1)*group, m.k)]
+		simd.ScaleShift(part, part, m.scales[j*m.groups+g], 0)
 	}
 }

@@ -11,6 +11,16 @@ import (
 // float is the type that codes are computed through: that of the scales.
 type float interface{ float32 | float64 }
 
+// byType computes in float64 where tensor argument i is that, else in float32.
+func byType(i int, f32, f64 kernels.Func) kernels.Func {
+	return func(c *kernels.Ctx, a kernels.Args) error {
+		if a.Tensor(i).DType == tensor.Float64 {
+			return f64(c, a)
+		}
+		return f32(c, a)
+	}
+}
+
 // blockSize elements are converted at a time, so that they stay in the first-level cache.
 const blockSize = 512
 
@@ -158,6 +168,9 @@ func vector[F float](c *kernels.Ctx, a kernels.Args, i, n int) ([]F, error) {
 
 // load reads scales and zero points, n each; argument zero may be None.
 func load[F float](c *kernels.Ctx, a kernels.Args, scale, zero, n, run int) (p params[F], err error) {
+	if err := kernels.WantDType(scale, a.Tensor(scale), tensor.Float32, tensor.Float64); err != nil {
+		return p, err
+	}
 	if p.scale, err = vector[F](c, a, scale, n); err != nil {
 		return p, err
 	}

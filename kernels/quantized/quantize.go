@@ -41,17 +41,7 @@ func quantizePerTensorOfTensors(c *kernels.Ctx, a kernels.Args) error {
 // quantizePerChannel is quantized_decomposed::quantize_per_channel.out: the rule of
 // quantizePerTensor with the parameters of each index along axis, computed in the
 // type of the scales.
-func quantizePerChannel(c *kernels.Ctx, a kernels.Args) error {
-	if a.Tensor(1).DType == tensor.Float64 {
-		return quantizeChannels[float64](c, a)
-	}
-	return quantizeChannels[float32](c, a)
-}
-
-func quantizeChannels[F float](c *kernels.Ctx, a kernels.Args) error {
-	if err := kernels.WantDType(1, a.Tensor(1), tensor.Float32, tensor.Float64); err != nil {
-		return err
-	}
+func quantizePerChannel[F float](c *kernels.Ctx, a kernels.Args) error {
 	p, err := channels[F](c, a, 1, 2, 3)
 	if err != nil {
 		return err
@@ -65,17 +55,7 @@ func quantizeChannels[F float](c *kernels.Ctx, a kernels.Args) error {
 // point before it rounds:
 //
 //	out = clamp(round(input · (1/scale) + zero_point), quant_min, quant_max)
-func quantizePerToken(c *kernels.Ctx, a kernels.Args) error {
-	if a.Tensor(1).DType == tensor.Float64 {
-		return quantizeTokens[float64](c, a)
-	}
-	return quantizeTokens[float32](c, a)
-}
-
-func quantizeTokens[F float](c *kernels.Ctx, a kernels.Args) error {
-	if err := kernels.WantDType(1, a.Tensor(1), tensor.Float32, tensor.Float64); err != nil {
-		return err
-	}
+func quantizePerToken[F float](c *kernels.Ctx, a kernels.Args) error {
 	p, err := tokens[F](c, a, 1, 2)
 	if err != nil {
 		return err

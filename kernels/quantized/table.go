@@ -32,29 +32,29 @@ var ops = kernels.Pure([]kernels.Op{
 	},
 	{
 		Schema: "quantized_decomposed::quantize_per_channel.out(Tensor input, Tensor scales, Tensor zero_points, int axis, int quant_min, int quant_max, ScalarType dtype, *, Tensor(a!) out)",
-		Func:   quantizePerChannel, DTypes: floatTypes + ", float64 → " + codeTypes, Family: kernels.Exact,
+		Func:   byType(1, quantizePerChannel[float32], quantizePerChannel[float64]), DTypes: floatTypes + ", float64 → " + codeTypes, Family: kernels.Exact,
 		Note: "computes in the type of the scales, float32 or float64",
 	},
 	{
 		Schema: "quantized_decomposed::quantize_per_token.out(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, ScalarType dtype, *, Tensor(a!) out)",
-		Func:   quantizePerToken, DTypes: floatTypes + ", float64 → " + codeTypes, Family: kernels.Exact,
+		Func:   byType(1, quantizePerToken[float32], quantizePerToken[float64]), DTypes: floatTypes + ", float64 → " + codeTypes, Family: kernels.Exact,
 		Note: "adds the zero point before it rounds; computes in the type of the scales",
 	},
 	{
 		Schema: "quantized_decomposed::dequantize_per_tensor.out(Tensor input, float scale, int zero_point, int quant_min, int quant_max, ScalarType dtype, *, ScalarType? out_dtype=None, Tensor(a!) out)",
-		Func:   dequantizePerTensor, DTypes: codeTypes + " → " + floatTypes + ", float64", Family: kernels.Arith, Quants: firstArg,
+		Func:   byType(7, dequantizePerTensor[float32], dequantizePerTensor[float64]), DTypes: codeTypes + " → " + floatTypes + ", float64", Family: kernels.Arith, Quants: firstArg,
 	},
 	{
 		Schema: "quantized_decomposed::dequantize_per_tensor.Tensor_out(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max, ScalarType dtype, *, ScalarType? out_dtype=None, Tensor(a!) out)",
-		Func:   dequantizePerTensorOfTensors, DTypes: codeTypes + " → " + floatTypes + ", float64", Family: kernels.Arith,
+		Func:   byType(7, dequantizePerTensorOfTensors[float32], dequantizePerTensorOfTensors[float64]), DTypes: codeTypes + " → " + floatTypes + ", float64", Family: kernels.Arith,
 	},
 	{
 		Schema: "quantized_decomposed::dequantize_per_channel.out(Tensor input, Tensor scales, Tensor? zero_points, int axis, int quant_min, int quant_max, ScalarType dtype, *, ScalarType? out_dtype=None, Tensor(a!) out)",
-		Func:   dequantizePerChannel, DTypes: codeTypes + " → " + floatTypes + ", float64", Family: kernels.Arith,
+		Func:   byType(1, dequantizePerChannel[float32], dequantizePerChannel[float64]), DTypes: codeTypes + " → " + floatTypes + ", float64", Family: kernels.Arith,
 	},
 	{
 		Schema: "quantized_decomposed::dequantize_per_token.out(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, ScalarType dtype, ScalarType output_dtype, *, Tensor(a!) out)",
-		Func:   dequantizePerToken, DTypes: codeTypes + " → " + floatTypes + ", float64", Family: kernels.Arith,
+		Func:   byType(1, dequantizePerToken[float32], dequantizePerToken[float64]), DTypes: codeTypes + " → " + floatTypes + ", float64", Family: kernels.Arith,
 	},
 	{
 		Schema: "quantized_decomposed::choose_qparams.Tensor_out(Tensor input, int quant_min, int quant_max, float eps, ScalarType dtype, *, Tensor(a!) scale_out, Tensor(b!) zero_point_out)",

@@ -134,18 +134,7 @@ func (w *plan) copyShort() {
 
 // Range copies units lo to hi; it is for Threads.
 func (w *plan) Range(_, lo, hi int) {
-	switch w.elem {
-	case 1:
-		copyUnits[uint8](w, lo, hi)
-	case 2:
-		copyUnits[uint16](w, lo, hi)
-	case 4:
-		copyUnits[uint32](w, lo, hi)
-	case 8:
-		copyUnits[uint64](w, lo, hi)
-	case 16:
-		copyUnits[complex128](w, lo, hi)
-	}
+	BySize(w.elem, copyUnits[uint8], copyUnits[uint16], copyUnits[uint32], copyUnits[uint64], copyUnits[complex128])(w, lo, hi)
 }
 
 func copyUnits[T tensor.Element](w *plan, lo, hi int) {

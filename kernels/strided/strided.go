@@ -2,6 +2,8 @@
 package strided
 
 import (
+	"sync"
+
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -81,6 +83,16 @@ func (s *Copier) decide(elem int, shape Shape, dst, src Buffer) (ok bool) {
 	s.outside = s.dims[:s.rank]
 	s.cut()
 	return true
+}
+
+// copiers are idle; few callers copy often enough to have one of their own.
+var copiers = sync.Pool{New: func() any { return new(Copier) }}
+
+// Copy is [Copier.Copy] with a Copier that is idle.
+func Copy(c Threads, elem int, shape Shape, dst, src Buffer) {
+	s := copiers.Get().(*Copier)
+	s.Copy(c, elem, shape, dst, src)
+	copiers.Put(s)
 }
 
 // Tensor copies src into dst, a tensor of the same sizes and element size whose dim

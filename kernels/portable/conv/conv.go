@@ -13,7 +13,7 @@ func Ops() []kernels.Op {
 	return []kernels.Op{
 		{Schema: "aten::convolution.out(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, " +
 			"SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, *, Tensor(a!) out)",
-			Func: convolution, DTypes: "integers, float16, bfloat16, float32, float64", Family: kernels.Sum,
+			Func: operand.SameType(convolution, argInput, argWeight, argOut), DTypes: "integers, float16, bfloat16, float32, float64", Family: kernels.Sum,
 			Note: "1 to 3 spatial dimensions; integers wrap"},
 		{Schema: "aten::convolution_backward.out(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, " +
 			"SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, " +
@@ -29,15 +29,10 @@ const (
 )
 
 func convolution(c *kernels.Ctx, a kernels.Args) error {
-	x, w, out := a.Tensor(argInput), a.Tensor(argWeight), a.Tensor(argOut)
-	f := operand.ByType(x.DType, convolutionOf[float32], convolutionOf[float64], convolutionOf[int64])
-	switch {
-	case f == nil:
-		return kernels.Bad(argInput, x.DType.String(), "an integer or floating type")
-	case w.DType != x.DType:
-		return kernels.Bad(argWeight, w.DType.String(), "the input's "+x.DType.String())
-	case out.DType != x.DType:
-		return kernels.Bad(argOut, out.DType.String(), "the input's "+x.DType.String())
+	d := a.Tensor(argInput).DType
+	f := operand.ByType(d, convolutionOf[float32], convolutionOf[float64], convolutionOf[int64])
+	if f == nil {
+		return kernels.Bad(argInput, d.String(), "an integer or floating type")
 	}
 	return f(c, a)
 }

@@ -2,6 +2,7 @@ package elementwise
 
 import (
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -261,28 +262,9 @@ func broadcast(dst []int, cl *call) ([]int, error) {
 			continue
 		}
 		var ok bool
-		if dst, ok = widen(dst, x.Sizes); !ok {
+		if dst, ok = strided.Broadcast(dst, x.Sizes); !ok {
 			return nil, kernels.Badf(x.i, "sizes that broadcast with the other operands'", "sizes %v", x.Sizes)
 		}
 	}
 	return dst, nil
-}
-
-// widen broadcasts sizes into dst, aligned at the last dimension.
-func widen(dst, sizes []int) (wide []int, ok bool) {
-	if missing := len(sizes) - len(dst); missing > 0 {
-		dst = dst[:len(sizes)]
-		copy(dst[missing:], dst)
-		copy(dst, sizes[:missing])
-	}
-	skip := len(dst) - len(sizes)
-	for i, n := range sizes {
-		switch d := &dst[skip+i]; {
-		case *d == 1:
-			*d = n
-		case n != 1 && n != *d:
-			return nil, false
-		}
-	}
-	return dst, true
 }

@@ -2,6 +2,7 @@ package elementwise
 
 import (
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -11,7 +12,7 @@ import (
 // are the arguments' indexes, for the error. It takes the instruction's place
 // ([kernels.Keep]).
 func Convert(c *kernels.Ctx, dst *tensor.Tensor, dstArg int, src *tensor.Tensor, srcArg int) error {
-	if !BroadcastsTo(src.Sizes, dst.Sizes) {
+	if !strided.BroadcastsTo(src.Sizes, dst.Sizes) {
 		return kernels.Badf(srcArg, "sizes that broadcast to the result's", "sizes %v", src.Sizes)
 	}
 	cl := call{in: [maxIn + 1]arg{{Tensor: src, i: srcArg}}, out: arg{Tensor: dst, i: dstArg}}
@@ -35,19 +36,4 @@ var converting table
 
 func convert[C compute](c *kernels.Ctx, cl *call, k kernel[C]) error {
 	return kernels.Keep[loop[C]](c).run(c, cl, &converting, k)
-}
-
-// BroadcastsTo reports whether a tensor of the given sizes can be read as one of the
-// sizes to.
-func BroadcastsTo(sizes, to []int) bool {
-	skip := len(to) - len(sizes)
-	if skip < 0 {
-		return false
-	}
-	for i, n := range sizes {
-		if n != 1 && n != to[skip+i] {
-			return false
-		}
-	}
-	return true
 }

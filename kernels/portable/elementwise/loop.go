@@ -91,7 +91,7 @@ func (w *worker[C]) prepare(l *loop[C], mem []byte, lo int) {
 	w.raw, mem = mem[:16*n], mem[16*n:]
 	w.bits[0], w.bits[1] = mem[:n], mem[n:2*n]
 	for i := range l.in {
-		if l.in[i].layout == strided {
+		if l.in[i].layout == walked {
 			w.cursors[i].seek(&l.in[i], lo)
 		}
 	}
@@ -166,7 +166,7 @@ func (w *worker[C]) fetch(l *loop[C], at, i, n int) []C {
 		load(w.buf[at][:n], src)
 	case single:
 		w.fill(o, load, at, n)
-	case strided:
+	case walked:
 		src, whole := w.cursors[at].run(o, n)
 		switch {
 		case whole && load == nil:
@@ -213,7 +213,7 @@ func (w *worker[C]) fetchMask(l *loop[C], i, n int) []uint8 {
 			splat(buf[:n], o.data[0])
 			w.filled[maskIn] = n
 		}
-	case strided:
+	case walked:
 		if src, whole := w.cursors[maskIn].run(o, n); whole {
 			return src
 		}

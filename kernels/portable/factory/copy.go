@@ -80,28 +80,16 @@ func store(c *kernels.Ctx, a kernels.Args, o, s int) error {
 		c.State = own
 		return err
 	}
-	if !elementwise.BroadcastsTo(src.Sizes, dst.Sizes) {
+	if !strided.BroadcastsTo(src.Sizes, dst.Sizes) {
 		return kernels.Badf(s, "sizes that broadcast to the result's", "sizes %v", src.Sizes)
 	}
 	if slices.Equal(dst.Sizes, src.Sizes) {
 		k.strided.Tensor(c, dst, src)
 		return nil
 	}
-	box := strided.Shape{Sizes: dst.Sizes, Dst: dst.Strides, Src: k.expand(src, dst.Rank())}
+	box := strided.Shape{Sizes: dst.Sizes, Dst: dst.Strides, Src: strided.BroadcastStrides(k.strides[:], src.Sizes, src.Strides, dst.Rank())}
 	k.strided.Copy(c, src.DType.Size(), box, strided.Buffer{Data: dst.Data}, strided.Buffer{Data: src.Data})
 	return nil
-}
-
-// expand is src's strides for a broadcast to rank dimensions.
-func (k *copier) expand(src *tensor.Tensor, rank int) []int {
-	strides := k.strides[:rank]
-	clear(strides)
-	for i, n := range src.Sizes {
-		if n != 1 {
-			strides[rank-src.Rank()+i] = src.Strides[i]
-		}
-	}
-	return strides
 }
 
 // viewAsReal gives the two parts of each element a last dimension of their own.

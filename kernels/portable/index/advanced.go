@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -192,42 +193,26 @@ func (k *keep) addPicks(c *kernels.Ctx, self *tensor.Tensor) {
 	k.pick.picks = kernels.Scratch[int64](c, product(common))
 	clear(k.pick.picks)
 	for i, indices := range v.indices[:v.n] {
-		d := v.dims[i]
-		addStrided(k.pick.picks, common, indices, v.shapes[i], int64(self.Sizes[d]), int64(product(self.Sizes[d+1:])))
+		n, stride := int64(self.Sizes[v.dims[i]]), int64(product(self.Sizes[v.dims[i]+1:]))
+		for j, x := range k.spread(c, indices, v.shapes[i], common) {
+			k.pick.picks[j] += fromStart(x, n) * stride
+		}
 		v.indices[i] = nil
 	}
 }
 
-// addStrided adds index·stride, negative indices counted from n, to each place of
-// common that the index broadcasts to.
-func addStrided(picks []int64, common []int, indices []int64, shape []int, n, stride int64) {
-	if len(indices) == len(picks) { // nothing to broadcast
-		for i, x := range indices {
-			picks[i] += fromStart(x, n) * stride
-		}
-		return
+// spread gives indices of the given shape in the sizes that they broadcast to.
+func (k *keep) spread(c *kernels.Ctx, indices []int64, shape, to []int) []int64 {
+	n := product(to)
+	if len(indices) == n {
+		return indices
 	}
-	var at, step [tensor.MaxRank]int
-	lead, s := len(common)-len(shape), 1
-	for d := len(shape) - 1; d >= 0; d-- {
-		if shape[d] != 1 {
-			step[lead+d] = s
-		}
-		s *= shape[d]
-	}
-	from := 0
-	for i := range picks {
-		picks[i] += fromStart(indices[from], n) * stride
-		for d := len(common) - 1; d >= 0; d-- {
-			at[d]++
-			from += step[d]
-			if at[d] < common[d] {
-				break
-			}
-			from -= at[d] * step[d]
-			at[d] = 0
-		}
-	}
+	wide := kernels.Scratch[int64](c, n)
+	var strides, from [tensor.MaxRank]int
+	strided.DenseStrides(strides[:], shape)
+	box := strided.Shape{Sizes: to, Dst: strided.DenseStrides(k.dense[:], to), Src: strided.BroadcastStrides(from[:], shape, strides[:], len(to))}
+	k.run.Copy(c, 8, box, strided.Buffer{Data: tensor.BytesOf(wide)}, strided.Buffer{Data: tensor.BytesOf(indices)})
+	return wide
 }
 
 // fromStart counts an index of n from the start.
@@ -242,9 +227,6 @@ func fromStart(x, n int64) int64 {
 func indexTensor(c *kernels.Ctx, a kernels.Args) error {
 	k := kernels.Keep[keep](c)
 	if err := k.resolve(c, a); err != nil {
-		return err
-	}
-	if err := sameType(a, 0, 2); err != nil {
 		return err
 	}
 	if err := kernels.ResizeOut(a, 2, k.adv.sizes[:k.adv.total]); err != nil {
@@ -263,9 +245,6 @@ func indexPut(c *kernels.Ctx, a kernels.Args) error {
 	self, out := a.Tensor(0), a.Tensor(4)
 	values, err := k.values(c, a)
 	if err != nil {
-		return err
-	}
-	if err := sameType(a, 0, 4); err != nil {
 		return err
 	}
 	if err := kernels.ResizeOut(a, 4, self.Sizes); err != nil {
@@ -295,9 +274,6 @@ func indexPutInPlace(c *kernels.Ctx, a kernels.Args) error {
 // of the indexed result.
 func (k *keep) values(c *kernels.Ctx, a kernels.Args) ([]byte, error) {
 	self, values := a.Tensor(0), a.Tensor(2)
-	if err := sameType(a, 0, 2); err != nil {
-		return nil, err
-	}
 	if _, ok := tensor.ComputeType(self.DType); a.Bool(3) && !ok {
 		return nil, kernels.Bad(0, self.DType.String(), "a real type that operators compute on")
 	}
@@ -305,7 +281,7 @@ func (k *keep) values(c *kernels.Ctx, a kernels.Args) ([]byte, error) {
 		return nil, err
 	}
 	sizes := k.adv.sizes[:k.adv.total]
-	if len(sizes) > tensor.MaxRank || !expands(values.Sizes, sizes) {
+	if len(sizes) > tensor.MaxRank || !strided.BroadcastsTo(values.Sizes, sizes) {
 		return nil, kernels.Badf(2, "sizes that broadcast to the indexed part's", "%v", values)
 	}
 	given := self.Numel() + values.Numel()
@@ -316,20 +292,6 @@ func (k *keep) values(c *kernels.Ctx, a kernels.Args) ([]byte, error) {
 		return nil, kernels.Badf(1, "indices that broadcast to a few times the elements given", "sizes %v", k.adv.common[:k.adv.rank])
 	}
 	return k.run.Expand(c, values, sizes), nil
-}
-
-// expands reports sizes that broadcast to others without changing those.
-func expands(sizes, to []int) bool {
-	lead := len(to) - len(sizes)
-	if lead < 0 {
-		return false
-	}
-	for d, n := range sizes {
-		if n != 1 && n != to[lead+d] {
-			return false
-		}
-	}
-	return true
 }
 
 // write puts or, if argument 3 says so, adds values into the rows of the table.

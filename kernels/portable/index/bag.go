@@ -102,10 +102,10 @@ func (b *bags) check(a kernels.Args) error {
 	if !ok {
 		return kernels.Bad(0, weight.DType.String(), "a type that operators compute on")
 	}
-	b.table, b.compute, b.dim = weight.DType, compute, weight.Sizes[1]
-	if err := sameType(a, 0, bagOut); err != nil {
+	if err := kernels.WantDType(bagOut, a.Tensor(bagOut), weight.DType); err != nil {
 		return err
 	}
+	b.table, b.compute, b.dim = weight.DType, compute, weight.Sizes[1]
 	integer := tensor.Int32
 	if indices.DType != tensor.Int32 || offsets.DType != tensor.Int32 {
 		integer = tensor.Int64

@@ -2,6 +2,7 @@ package index
 
 import (
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -36,14 +37,14 @@ func (w *rowWalk) set(sizes, table []int, d int) {
 	}
 }
 
-// base is where row r starts in the table.
-func (w *rowWalk) base(r int) int {
-	at := 0
+// start is where row r starts in the table, and in an array of the given strides.
+func (w *rowWalk) start(r int, strides []int) (base, with int) {
 	for i := w.rank - 1; i >= 0; i-- {
-		at += r % w.sizes[i] * w.strides[i]
+		base += r % w.sizes[i] * w.strides[i]
+		with += r % w.sizes[i] * strides[i]
 		r /= w.sizes[i]
 	}
-	return at
+	return base, with
 }
 
 func (w *rowWalk) rows() int {
@@ -55,24 +56,14 @@ func (w *rowWalk) rows() int {
 
 // Range gathers rows lo to hi into dense.
 func (w *rowWalk) Range(_, lo, hi int) {
-	switch w.elem {
-	case 1:
-		gatherRows[uint8](w, lo, hi)
-	case 2:
-		gatherRows[uint16](w, lo, hi)
-	case 4:
-		gatherRows[uint32](w, lo, hi)
-	case 8:
-		gatherRows[uint64](w, lo, hi)
-	case 16:
-		gatherRows[complex128](w, lo, hi)
-	}
+	strided.BySize(w.elem, gatherRows[uint8], gatherRows[uint16], gatherRows[uint32], gatherRows[uint64], gatherRows[complex128])(w, lo, hi)
 }
 
 func gatherRows[T tensor.Element](w *rowWalk, lo, hi int) {
 	dense, table := tensor.View[T](w.dense), tensor.View[T](w.table)
 	for r := lo; r < hi; r++ {
-		at, indices := w.base(r), w.indices[r*w.n:][:w.n]
+		at, _ := w.start(r, w.strides[:])
+		indices := w.indices[r*w.n:][:w.n]
 		row := dense[r*w.n:][:w.n]
 		for i, v := range indices {
 			row[i] = table[at+int(v)*w.step+i*w.next]
@@ -83,37 +74,17 @@ func gatherRows[T tensor.Element](w *rowWalk, lo, hi int) {
 // eachRow calls f for each row of indices: they name elements of the table from base
 // on, and go with those from with on in an array of the given strides.
 func (w *rowWalk) eachRow(strides []int, f func(indices []int64, base, with int)) {
-	var at [tensor.MaxRank]int
 	for r := range w.rows() {
-		with := 0
-		for i, v := range at[:w.rank] {
-			with += v * strides[i]
-		}
-		f(w.indices[r*w.n:][:w.n], w.base(r), with)
-		for i := w.rank - 1; i >= 0; i-- {
-			if at[i]++; at[i] < w.sizes[i] {
-				break
-			}
-			at[i] = 0
-		}
+		base, with := w.start(r, strides)
+		f(w.indices[r*w.n:][:w.n], base, with)
 	}
 }
 
 // scatterRows writes elements of src, whose strides are given, to the table; src with
 // one element, and strides of 0, is written everywhere.
 func (w *rowWalk) scatterRows(elem int, table, src []byte, strides []int, each int) {
-	switch elem {
-	case 1:
-		scatterOf[uint8](w, table, src, strides, each)
-	case 2:
-		scatterOf[uint16](w, table, src, strides, each)
-	case 4:
-		scatterOf[uint32](w, table, src, strides, each)
-	case 8:
-		scatterOf[uint64](w, table, src, strides, each)
-	case 16:
-		scatterOf[complex128](w, table, src, strides, each)
-	}
+	f := strided.BySize(elem, scatterOf[uint8], scatterOf[uint16], scatterOf[uint32], scatterOf[uint64], scatterOf[complex128])
+	f(w, table, src, strides, each)
 }
 
 func scatterOf[T tensor.Element](w *rowWalk, table, src []byte, strides []int, each int) {
@@ -133,9 +104,6 @@ func gather(c *kernels.Ctx, a kernels.Args) error {
 	k := kernels.Keep[keep](c)
 	self, index, out := a.Tensor(0), a.Tensor(2), a.Tensor(4)
 	if err := k.along(c, a); err != nil {
-		return err
-	}
-	if err := sameType(a, 0, 4); err != nil {
 		return err
 	}
 	if err := kernels.ResizeOut(a, 4, index.Sizes); err != nil {
@@ -188,9 +156,6 @@ func (k *keep) scatter(c *kernels.Ctx, a kernels.Args, o int) (rows []byte, err 
 	if err := k.along(c, a); err != nil {
 		return nil, err
 	}
-	if err := sameType(a, 0, o); err != nil {
-		return nil, err
-	}
 	if err := kernels.ResizeOut(a, o, a.Tensor(0).Sizes); err != nil {
 		return nil, err
 	}
@@ -199,35 +164,29 @@ func (k *keep) scatter(c *kernels.Ctx, a kernels.Args, o int) (rows []byte, err 
 	return rows, nil
 }
 
-// source checks src, argument 3 of a scatter: of self's type, at least as large as
-// index.
-func (k *keep) source(c *kernels.Ctx, a kernels.Args) (rows []byte, strides [tensor.MaxRank]int, err error) {
+// source checks src, argument 3 of a scatter: at least as large as index.
+func (k *keep) source(c *kernels.Ctx, a kernels.Args) (rows []byte, err error) {
 	index, src := a.Tensor(2), a.Tensor(3)
-	if err := sameType(a, 0, 3); err != nil {
-		return nil, strides, err
-	}
 	if max(index.Rank(), 1) != max(src.Rank(), 1) {
-		return nil, strides, kernels.Badf(3, "as many dimensions as index, "+itoa(index.Rank()), "%d", src.Rank())
+		return nil, kernels.Badf(3, "as many dimensions as index, "+itoa(index.Rank()), "%d", src.Rank())
 	}
 	if n := index.Numel(); n > src.Numel() {
-		return nil, strides, kernels.Badf(3, "at least the sizes of index, "+index.String(), "%v", src)
+		return nil, kernels.Badf(3, "at least the sizes of index, "+index.String(), "%v", src)
 	}
-	stride := 1
-	for d := src.Rank() - 1; d >= 0; d-- {
-		if index.Numel() > 0 && d < index.Rank() && index.Sizes[d] > src.Sizes[d] {
-			return nil, strides, kernels.Badf(3, "at least the sizes of index, "+index.String(), "%v", src)
+	for d := range min(src.Rank(), index.Rank()) {
+		if index.Numel() > 0 && index.Sizes[d] > src.Sizes[d] {
+			return nil, kernels.Badf(3, "at least the sizes of index, "+index.String(), "%v", src)
 		}
-		strides[d] = stride
-		stride *= src.Sizes[d]
 	}
-	return k.run.Rows(c, src), strides, nil
+	strided.DenseStrides(k.strides[:], src.Sizes)
+	return k.run.Rows(c, src), nil
 }
 
 // scatterSrc is aten::scatter.src: out[index[i][j]][j] = src[i][j] for dim 0, self
 // elsewhere; where indices meet, the last one stays.
 func scatterSrc(c *kernels.Ctx, a kernels.Args) error {
 	k := kernels.Keep[keep](c)
-	src, strides, err := k.source(c, a)
+	src, err := k.source(c, a)
 	if err != nil {
 		return err
 	}
@@ -235,7 +194,7 @@ func scatterSrc(c *kernels.Ctx, a kernels.Args) error {
 	if err != nil {
 		return err
 	}
-	k.row.scatterRows(a.Tensor(0).DType.Size(), rows, src, strides[:], 1)
+	k.row.scatterRows(a.Tensor(0).DType.Size(), rows, src, k.strides[:], 1)
 	k.run.Settle(c, a.Tensor(4), rows)
 	return nil
 }
@@ -256,8 +215,8 @@ func scatterValue(c *kernels.Ctx, a kernels.Args) error {
 	if err != nil {
 		return err
 	}
-	var strides [tensor.MaxRank]int
-	k.row.scatterRows(elem, rows, one, strides[:], 0)
+	clear(k.strides[:])
+	k.row.scatterRows(elem, rows, one, k.strides[:], 0)
 	k.run.Settle(c, a.Tensor(4), rows)
 	return nil
 }
@@ -269,7 +228,7 @@ func scatterAdd(c *kernels.Ctx, a kernels.Args) error {
 	if _, ok := tensor.ComputeType(self.DType); !ok {
 		return kernels.Bad(0, self.DType.String(), "a real type that operators compute on")
 	}
-	src, strides, err := k.source(c, a)
+	src, err := k.source(c, a)
 	if err != nil {
 		return err
 	}
@@ -277,7 +236,6 @@ func scatterAdd(c *kernels.Ctx, a kernels.Args) error {
 	if err != nil {
 		return err
 	}
-	k.strides = strides
 	k.accumulate(c, self.DType, rows, src, addAlong[float32], addAlong[float64], addAlong[int64])
 	k.run.Settle(c, a.Tensor(4), rows)
 	return nil

@@ -1,10 +1,12 @@
 package index
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/move"
+	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -54,33 +56,13 @@ func checkIndices(i int, indices []int64, n int) error {
 	return nil
 }
 
-// sameType reports argument j unless its element type is that of argument i.
-func sameType(a kernels.Args, i, j int) error {
-	return kernels.WantDType(j, a.Tensor(j), a.Tensor(i).DType)
-}
-
-// broadcast combines the sizes of two arguments; j is the second one's index.
+// broadcast combines the sizes of two arguments in dst; j is the second one's index.
 func broadcast(dst []int, x, y []int, j int) ([]int, error) {
-	rank := max(len(x), len(y))
-	dst = dst[:rank]
-	for d := range dst {
-		n, m := sizeAt(x, d-rank+len(x)), sizeAt(y, d-rank+len(y))
-		if n == 1 {
-			n = m
-		}
-		if m != 1 && m != n {
-			return nil, kernels.Badf(j, "sizes that broadcast", "incompatible size %d of dimension %d", m, d)
-		}
-		dst[d] = n
+	dst, ok := strided.Broadcast(append(dst[:0], x...), y)
+	if !ok {
+		return nil, kernels.Badf(j, fmt.Sprintf("sizes that broadcast with %v", x), "%v", y)
 	}
 	return dst, nil
-}
-
-func sizeAt(sizes []int, d int) int {
-	if d < 0 {
-		return 1
-	}
-	return sizes[d]
 }
 
 // product is the number of elements of sizes that are a tensor's.

@@ -1,6 +1,9 @@
 package index
 
-import "github.com/etrun-go/etrun/kernels"
+import (
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/operand"
+)
 
 // What the operators take.
 const (
@@ -17,25 +20,25 @@ const (
 func Ops() []kernels.Op { return ops }
 
 var ops = []kernels.Op{
-	{Schema: "aten::index.Tensor_out(Tensor self, Tensor?[] indices, *, Tensor(a!) out)", Func: indexTensor, DTypes: anyType},
-	{Schema: "aten::index_put.out(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, *, Tensor(a!) out)", Func: indexPut, DTypes: anyType, Family: kernels.Sum},
-	{Schema: "aten::index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False)", Func: indexPutInPlace, DTypes: anyType, Family: kernels.Sum},
-	{Schema: "aten::index_select.out(Tensor self, int dim, Tensor index, *, Tensor(a!) out)", Func: indexSelect, DTypes: anyType},
-	{Schema: "aten::embedding.out(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False, *, Tensor(a!) out)", Func: embedding, DTypes: anyType},
+	{Schema: "aten::index.Tensor_out(Tensor self, Tensor?[] indices, *, Tensor(a!) out)", Func: operand.SameType(indexTensor, 0, 2), DTypes: anyType},
+	{Schema: "aten::index_put.out(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, *, Tensor(a!) out)", Func: operand.SameType(indexPut, 0, 2, 4), DTypes: anyType, Family: kernels.Sum},
+	{Schema: "aten::index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False)", Func: operand.SameType(indexPutInPlace, 0, 2), DTypes: anyType, Family: kernels.Sum},
+	{Schema: "aten::index_select.out(Tensor self, int dim, Tensor index, *, Tensor(a!) out)", Func: operand.SameType(indexSelect, 0, 3), DTypes: anyType},
+	{Schema: "aten::embedding.out(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False, *, Tensor(a!) out)", Func: operand.SameType(embedding, 0, 5), DTypes: anyType},
 	{Schema: bagSchema("_embedding_bag"), Func: embeddingBag, DTypes: bagType, Family: kernels.Sum},
 	{Schema: bagSchema("_embedding_bag_forward_only"), Func: embeddingBagForward, DTypes: bagType, Family: kernels.Sum},
-	{Schema: "aten::gather.out(Tensor self, int dim, Tensor index, *, bool sparse_grad=False, Tensor(a!) out)", Func: gather, DTypes: anyType},
-	{Schema: "aten::scatter.src_out(Tensor self, int dim, Tensor index, Tensor src, *, Tensor(a!) out)", Func: scatterSrc, DTypes: anyType},
-	{Schema: "aten::scatter.value_out(Tensor self, int dim, Tensor index, Scalar value, *, Tensor(a!) out)", Func: scatterValue, DTypes: realType},
-	{Schema: "aten::scatter_add.out(Tensor self, int dim, Tensor index, Tensor src, *, Tensor(a!) out)", Func: scatterAdd, DTypes: realType, Family: kernels.Sum},
+	{Schema: "aten::gather.out(Tensor self, int dim, Tensor index, *, bool sparse_grad=False, Tensor(a!) out)", Func: operand.SameType(gather, 0, 4), DTypes: anyType},
+	{Schema: "aten::scatter.src_out(Tensor self, int dim, Tensor index, Tensor src, *, Tensor(a!) out)", Func: operand.SameType(scatterSrc, 0, 3, 4), DTypes: anyType},
+	{Schema: "aten::scatter.value_out(Tensor self, int dim, Tensor index, Scalar value, *, Tensor(a!) out)", Func: operand.SameType(scatterValue, 0, 4), DTypes: realType},
+	{Schema: "aten::scatter_add.out(Tensor self, int dim, Tensor index, Tensor src, *, Tensor(a!) out)", Func: operand.SameType(scatterAdd, 0, 3, 4), DTypes: realType, Family: kernels.Sum},
 	{Schema: "aten::bucketize.Tensor_out(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False, Tensor(a!) out)", Func: bucketize, DTypes: numberType, Note: bucketNote},
 	{Schema: "aten::bucketize.Scalar_out(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False, Tensor(a!) out)", Func: bucketizeScalar, DTypes: numberType, Note: bucketNote},
-	{Schema: "aten::masked_select.out(Tensor self, Tensor mask, *, Tensor(a!) out)", Func: maskedSelect, DTypes: maskType},
-	{Schema: "aten::masked_scatter.out(Tensor self, Tensor mask, Tensor source, *, Tensor(a!) out)", Func: maskedScatter, DTypes: maskType},
+	{Schema: "aten::masked_select.out(Tensor self, Tensor mask, *, Tensor(a!) out)", Func: operand.SameType(maskedSelect, 0, 2), DTypes: maskType},
+	{Schema: "aten::masked_scatter.out(Tensor self, Tensor mask, Tensor source, *, Tensor(a!) out)", Func: operand.SameType(maskedScatter, 0, 2, 3), DTypes: maskType},
 	{Schema: "aten::nonzero.out(Tensor self, *, Tensor(a!) out)", Func: nonzero, DTypes: "any but complex128", Rows: true},
-	{Schema: "aten::topk.values(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True, *, Tensor(a!) values, Tensor(b!) indices)", Func: topk, DTypes: "integer, float, float16, bfloat16, bool"},
-	{Schema: "aten::sort.values(Tensor self, int dim=-1, bool descending=False, *, Tensor(a!) values, Tensor(b!) indices)", Func: sortValues, DTypes: "integer, float, float16, bfloat16, bool"},
-	{Schema: "aten::sort.values_stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False, Tensor(a!) values, Tensor(b!) indices)", Func: sortStable, DTypes: "integer, float, float16, bfloat16, bool"},
+	{Schema: "aten::topk.values(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True, *, Tensor(a!) values, Tensor(b!) indices)", Func: operand.SameType(topk, 0, 5), DTypes: "integer, float, float16, bfloat16, bool"},
+	{Schema: "aten::sort.values(Tensor self, int dim=-1, bool descending=False, *, Tensor(a!) values, Tensor(b!) indices)", Func: operand.SameType(sortValues, 0, 3), DTypes: "integer, float, float16, bfloat16, bool"},
+	{Schema: "aten::sort.values_stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False, Tensor(a!) values, Tensor(b!) indices)", Func: operand.SameType(sortStable, 0, 4), DTypes: "integer, float, float16, bfloat16, bool"},
 }
 
 // bagSchema is the schema of one of the embedding bags, which share all but the name.

@@ -2,6 +2,7 @@ package index
 
 import (
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -35,18 +36,7 @@ func (p *picker) take(c *kernels.Ctx, elem int, dense, table []byte) {
 
 // Range takes picks lo to hi, counted through the outer indices.
 func (p *picker) Range(_, lo, hi int) {
-	switch p.elem {
-	case 1:
-		take[uint8](p, lo, hi)
-	case 2:
-		take[uint16](p, lo, hi)
-	case 4:
-		take[uint32](p, lo, hi)
-	case 8:
-		take[uint64](p, lo, hi)
-	case 16:
-		take[complex128](p, lo, hi)
-	}
+	strided.BySize(p.elem, take[uint8], take[uint16], take[uint32], take[uint64], take[complex128])(p, lo, hi)
 }
 
 func take[T tensor.Element](p *picker, lo, hi int) {

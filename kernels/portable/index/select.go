@@ -55,9 +55,6 @@ func embedding(c *kernels.Ctx, a kernels.Args) error {
 // takeRows gives out argument o its sizes and fills it with the runs of argument 0
 // that indices, argument i, name among n.
 func (k *keep) takeRows(c *kernels.Ctx, a kernels.Args, o int, sizes []int, p picker, indices []int64, n, i int) error {
-	if err := sameType(a, 0, o); err != nil {
-		return err
-	}
 	if err := checkIndices(i, indices, n); err != nil {
 		return err
 	}
@@ -94,9 +91,6 @@ func maskedSelect(c *kernels.Ctx, a kernels.Args) error {
 	if err != nil {
 		return err
 	}
-	if err := sameType(a, 0, 2); err != nil {
-		return err
-	}
 	if n := self.Numel() + mask.Numel() + out.Capacity(); !modest(sizes, n) {
 		return kernels.Badf(1, "sizes that broadcast to a few times those given", "%v", mask)
 	}
@@ -118,11 +112,6 @@ func maskedScatter(c *kernels.Ctx, a kernels.Args) error {
 	sizes, err := k.maskSizes(buf[:], a)
 	if err != nil {
 		return err
-	}
-	for _, i := range [...]int{2, 3} {
-		if err := sameType(a, 0, i); err != nil {
-			return err
-		}
 	}
 	if err := kernels.ResizeOut(a, 3, sizes); err != nil {
 		return err

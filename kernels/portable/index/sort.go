@@ -222,16 +222,7 @@ func radixSort(a, b []uint64) (sorted, left []uint64) {
 
 // takeValues copies the elements of a row that at names.
 func (s *sorter) takeValues(dst, row []byte, at []int64) {
-	switch s.dtype.Size() {
-	case 1:
-		pickEach[uint8](dst, row, at)
-	case 2:
-		pickEach[uint16](dst, row, at)
-	case 4:
-		pickEach[uint32](dst, row, at)
-	default:
-		pickEach[uint64](dst, row, at)
-	}
+	strided.BySize(s.dtype.Size(), pickEach[uint8], pickEach[uint16], pickEach[uint32], pickEach[uint64], nil)(dst, row, at)
 }
 
 func pickEach[T tensor.Element](dst, src []byte, at []int64) {
@@ -296,9 +287,6 @@ func sortDim(a kernels.Args, i int) (n, d int, err error) {
 func order(c *kernels.Ctx, a kernels.Args, o, d, n, count int) error {
 	k := kernels.Keep[keep](c)
 	self, values, indices := a.Tensor(0), a.Tensor(o), a.Tensor(o+1)
-	if err := sameType(a, 0, o); err != nil {
-		return err
-	}
 	if err := kernels.WantDType(o+1, indices, tensor.Int64); err != nil {
 		return err
 	}
@@ -349,7 +337,7 @@ func (k *keep) dimLast(c *kernels.Ctx, t *tensor.Tensor, d int) []byte {
 	}
 	sizes, strides := k.lastSizes(t, d)
 	rows := kernels.Scratch[uint8](c, t.NBytes())
-	k.run.Copy(c, t.DType.Size(), strided.Shape{Sizes: sizes, Dst: denseStrides(k.dense[:], sizes), Src: strides},
+	k.run.Copy(c, t.DType.Size(), strided.Shape{Sizes: sizes, Dst: strided.DenseStrides(k.dense[:], sizes), Src: strides},
 		strided.Buffer{Data: rows}, strided.Buffer{Data: t.Data})
 	return rows
 }
@@ -357,18 +345,8 @@ func (k *keep) dimLast(c *kernels.Ctx, t *tensor.Tensor, d int) []byte {
 // fromDimLast is the inverse of dimLast.
 func (k *keep) fromDimLast(c *kernels.Ctx, t *tensor.Tensor, d int, rows []byte) {
 	sizes, strides := k.lastSizes(t, d)
-	k.run.Copy(c, t.DType.Size(), strided.Shape{Sizes: sizes, Dst: strides, Src: denseStrides(k.dense[:], sizes)},
+	k.run.Copy(c, t.DType.Size(), strided.Shape{Sizes: sizes, Dst: strides, Src: strided.DenseStrides(k.dense[:], sizes)},
 		strided.Buffer{Data: t.Data}, strided.Buffer{Data: rows})
-}
-
-// denseStrides are the strides of a contiguous array.
-func denseStrides(dst, sizes []int) []int {
-	n := 1
-	for d := len(sizes) - 1; d >= 0; d-- {
-		dst[d] = n
-		n *= sizes[d]
-	}
-	return dst[:len(sizes)]
 }
 
 // sort sorts all rows.

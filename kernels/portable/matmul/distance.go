@@ -5,6 +5,7 @@ import (
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
+	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -12,9 +13,6 @@ import (
 // each matrix of their broadcast batches.
 func cdist(c *kernels.Ctx, a kernels.Args) error {
 	x, y := a.Tensor(0), a.Tensor(1)
-	if err := sameType(a, 0, 1, 4); err != nil {
-		return err
-	}
 	if !x.DType.IsFloat() {
 		return kernels.Bad(0, x.DType.String(), floatTypes)
 	}
@@ -45,19 +43,8 @@ func cdist(c *kernels.Ctx, a kernels.Args) error {
 
 // batchSizes broadcasts the leading sizes of x and y and appends their row counts.
 func batchSizes(dst *[tensor.MaxRank]int, x, y *tensor.Tensor) ([]int, bool) {
-	r := max(x.Rank(), y.Rank())
-	for i := range r - 2 {
-		m, n := sizeAt(x, i-r), sizeAt(y, i-r)
-		if m != n && m != 1 && n != 1 {
-			return nil, false
-		}
-		dst[i] = m
-		if m == 1 {
-			dst[i] = n
-		}
-	}
-	dst[r-2], dst[r-1] = sizeAt(x, -2), sizeAt(y, -2)
-	return dst[:r], true
+	sizes, ok := strided.Broadcast(append(dst[:0], x.Sizes[:x.Rank()-2]...), y.Sizes[:y.Rank()-2])
+	return append(sizes, sizeAt(x, -2), sizeAt(y, -2)), ok
 }
 
 // sizeAt is the size of dimension d counted from the end, 1 where there is none.
@@ -123,9 +110,6 @@ func (p *distances[T]) batchOf(t *tensor.Tensor, batch int) int {
 // pdist is the distances of all pairs of rows, (0, 1), (0, 2), … (n-2, n-1).
 func pdist(c *kernels.Ctx, a kernels.Args) error {
 	x := a.Tensor(0)
-	if err := sameType(a, 0, 2); err != nil {
-		return err
-	}
 	switch {
 	case !x.DType.IsFloat():
 		return kernels.Bad(0, x.DType.String(), floatTypes)

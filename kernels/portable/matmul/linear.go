@@ -12,9 +12,6 @@ import (
 // [out, in], bias [out].
 func linear(c *kernels.Ctx, a kernels.Args) error {
 	x, w, bias, out := a.Tensor(0), a.Tensor(1), a.OptTensor(2), a.Tensor(3)
-	if err := sameType(a, 0, 1, 3); err != nil {
-		return err
-	}
 	if !x.DType.IsFloat() {
 		return kernels.Bad(0, x.DType.String(), floatTypes)
 	}

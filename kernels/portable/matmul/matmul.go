@@ -8,6 +8,7 @@ import (
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
+	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -19,17 +20,17 @@ const (
 // Ops are the operators of the package.
 func Ops() []kernels.Op {
 	return []kernels.Op{
-		{Schema: "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out)", Func: mm,
+		{Schema: "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out)", Func: operand.SameType(mm, 0, 1, 2),
 			DTypes: realTypes + ", complex", Family: kernels.Sum, Note: "integers wrap"},
-		{Schema: "aten::bmm.out(Tensor self, Tensor mat2, *, Tensor(a!) out)", Func: mm,
+		{Schema: "aten::bmm.out(Tensor self, Tensor mat2, *, Tensor(a!) out)", Func: operand.SameType(mm, 0, 1, 2),
 			DTypes: realTypes + ", complex", Family: kernels.Sum, Note: "integers wrap"},
-		{Schema: "aten::addmm.out(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out)", Func: addmm,
-			DTypes: realTypes, Family: kernels.Sum, Note: "integers wrap"},
-		{Schema: "aten::linear.out(Tensor input, Tensor weight, Tensor? bias=None, *, Tensor(a!) out)", Func: linear,
+		{Schema: "aten::addmm.out(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out)",
+			Func: operand.SameType(addmm, 0, 1, 2, 5), DTypes: realTypes, Family: kernels.Sum, Note: "integers wrap"},
+		{Schema: "aten::linear.out(Tensor input, Tensor weight, Tensor? bias=None, *, Tensor(a!) out)", Func: operand.SameType(linear, 0, 1, 3),
 			DTypes: floatTypes, Family: kernels.Sum},
-		{Schema: "aten::_cdist_forward.out(Tensor x1, Tensor x2, float p, int? compute_mode, *, Tensor(a!) out)", Func: cdist,
-			DTypes: floatTypes, Family: kernels.Loose, Note: "compute_mode is ignored"},
-		{Schema: "aten::_pdist_forward.out(Tensor self, float p=2., *, Tensor(a!) out)", Func: pdist,
+		{Schema: "aten::_cdist_forward.out(Tensor x1, Tensor x2, float p, int? compute_mode, *, Tensor(a!) out)",
+			Func: operand.SameType(cdist, 0, 1, 4), DTypes: floatTypes, Family: kernels.Loose, Note: "compute_mode is ignored"},
+		{Schema: "aten::_pdist_forward.out(Tensor self, float p=2., *, Tensor(a!) out)", Func: operand.SameType(pdist, 0, 2),
 			DTypes: floatTypes, Family: kernels.Loose},
 	}
 }
@@ -40,9 +41,6 @@ func mm(c *kernels.Ctx, a kernels.Args) error {
 	rank := x.Rank()
 	if rank != 2 && rank != 3 {
 		return kernels.Bad(0, x.String(), "a matrix, or a batch of them for bmm")
-	}
-	if err := sameType(a, 0, 1, 2); err != nil {
-		return err
 	}
 	if y.Rank() != rank || y.Sizes[rank-2] != x.Sizes[rank-1] || rank == 3 && y.Sizes[0] != x.Sizes[0] {
 		return kernels.Bad(1, y.String(), "rows as many as the columns of "+x.String())
@@ -99,9 +97,6 @@ func shaped[T simd.Number](c *kernels.Ctx, x, y *tensor.Tensor) *product[T] {
 // addmm is beta·self + alpha·(mat1·mat2); a beta of 0 leaves self unread.
 func addmm(c *kernels.Ctx, a kernels.Args) error {
 	self, x, y := a.Tensor(0), a.Tensor(1), a.Tensor(2)
-	if err := sameType(a, 0, 1, 2, 5); err != nil {
-		return err
-	}
 	if x.Rank() != 2 {
 		return kernels.Bad(1, x.String(), "a matrix")
 	}
@@ -109,7 +104,7 @@ func addmm(c *kernels.Ctx, a kernels.Args) error {
 		return kernels.Bad(2, y.String(), "a matrix with rows as many as the columns of "+x.String())
 	}
 	sizes := [2]int{x.Sizes[0], y.Sizes[1]}
-	if !expandsTo(self.Sizes, sizes) {
+	if !strided.BroadcastsTo(self.Sizes, sizes[:]) {
 		return kernels.Bad(0, self.String(), fmt.Sprintf("a shape that expands to [%d %d]", sizes[0], sizes[1]))
 	}
 	for i := 3; i <= 4; i++ {
@@ -150,19 +145,6 @@ func into[T tensor.Compute](c *kernels.Ctx, g *product[T], out *tensor.Tensor, i
 	return err
 }
 
-// expandsTo reports whether a tensor of the given sizes broadcasts to a matrix.
-func expandsTo(from []int, to [2]int) bool {
-	if len(from) > 2 {
-		return false
-	}
-	for i := range from {
-		if s := from[len(from)-1-i]; s != 1 && s != to[1-i] {
-			return false
-		}
-	}
-	return true
-}
-
 // broadcastStrides are the row and column strides of a dense tensor of rank up to 2
 // seen as a matrix, 0 along dimensions that repeat.
 func broadcastStrides(sizes []int) (row, col int) {
@@ -181,15 +163,4 @@ func number[T tensor.Compute](s kernels.Scalar) T {
 		return T(s.F)
 	}
 	return T(s.I)
-}
-
-// sameType reports an argument whose element type is not that of argument first.
-func sameType(a kernels.Args, first int, others ...int) error {
-	want := a.Tensor(first).DType
-	for _, i := range others {
-		if got := a.Tensor(i).DType; got != want {
-			return kernels.Bad(i, got.String(), "argument "+fmt.Sprint(first)+"'s "+want.String())
-		}
-	}
-	return nil
 }

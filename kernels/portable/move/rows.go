@@ -45,16 +45,8 @@ func (s *Strided) expand(c *kernels.Ctx, t *tensor.Tensor, sizes []int) []byte {
 // dimension first.
 func (s *Strided) Spread(c *kernels.Ctx, rows []byte, t *tensor.Tensor, sizes []int) {
 	var to, from [tensor.MaxRank]int
-	n := 1
-	lead := len(sizes) - t.Rank()
-	for d := len(sizes) - 1; d >= 0; d-- {
-		to[d] = n
-		n *= sizes[d]
-		if d >= lead && t.Sizes[d-lead] != 1 {
-			from[d] = t.Strides[d-lead]
-		}
-	}
-	s.Copy(c, t.DType.Size(), strided.Shape{Sizes: sizes, Dst: to[:], Src: from[:]}, strided.Buffer{Data: rows}, strided.Buffer{Data: t.Data})
+	box := strided.Shape{Sizes: sizes, Dst: strided.DenseStrides(to[:], sizes), Src: strided.BroadcastStrides(from[:], t.Sizes, t.Strides, len(sizes))}
+	s.Copy(c, t.DType.Size(), box, strided.Buffer{Data: rows}, strided.Buffer{Data: t.Data})
 }
 
 // Target gives memory for t's elements row by row: its own bytes where it is
@@ -72,10 +64,6 @@ func (s *Strided) Settle(c *kernels.Ctx, t *tensor.Tensor, rows []byte) {
 		return
 	}
 	var from [tensor.MaxRank]int
-	n := 1
-	for d := t.Rank() - 1; d >= 0; d-- {
-		from[d] = n
-		n *= t.Sizes[d]
-	}
-	s.Copy(c, t.DType.Size(), strided.Shape{Sizes: t.Sizes, Dst: t.Strides, Src: from[:]}, strided.Buffer{Data: t.Data}, strided.Buffer{Data: rows})
+	box := strided.Shape{Sizes: t.Sizes, Dst: t.Strides, Src: strided.DenseStrides(from[:], t.Sizes)}
+	s.Copy(c, t.DType.Size(), box, strided.Buffer{Data: t.Data}, strided.Buffer{Data: rows})
 }

@@ -29,11 +29,7 @@ func (v *view) of(t *tensor.Tensor) {
 func (v *view) dense(data []byte, elem int, sizes []int) {
 	v.data, v.elem, v.at, v.rank = data, elem, 0, len(sizes)
 	copy(v.sizes[:], sizes)
-	stride := 1
-	for i := len(sizes) - 1; i >= 0; i-- {
-		v.strides[i] = stride
-		stride *= sizes[i]
-	}
+	strided.DenseStrides(v.strides[:], sizes)
 }
 
 // insert puts a dimension before dimension d.

@@ -4,6 +4,8 @@
 package operand
 
 import (
+	"fmt"
+
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -106,4 +108,18 @@ func ByType(d tensor.DType, f32, f64, i64 kernels.Func) kernels.Func {
 		return f64
 	}
 	return i64
+}
+
+// SameType is f, refusing calls whose tensor arguments of the given indexes have not all the
+// element type of the first of them.
+func SameType(f kernels.Func, first int, others ...int) kernels.Func {
+	return func(c *kernels.Ctx, a kernels.Args) error {
+		want := a.Tensor(first).DType
+		for _, i := range others {
+			if got := a.Tensor(i).DType; got != want {
+				return kernels.Badf(i, fmt.Sprintf("%v, as argument %d", want, first), "%v", got)
+			}
+		}
+		return f(c, a)
+	}
 }

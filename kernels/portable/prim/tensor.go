@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -12,7 +13,7 @@ var tensorOps = []kernels.Op{
 	{Schema: "aten::sym_numel(Tensor self) -> SymInt", Func: symNumel, DTypes: "any"},
 	{Schema: "aten::_local_scalar_dense(Tensor self) -> Scalar", Func: item, DTypes: "uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 bool"},
 	{Schema: "executorch_prim::et_copy_index.tensor(Tensor(a!) copy_to, Tensor copy_from, int index) -> ()", Func: copyIndex, DTypes: "any"},
-	{Schema: "executorch_prim::et_view.default(Tensor(a) self, int[] size) -> Tensor(a)", Func: view, DTypes: "any"},
+	{Schema: "executorch_prim::et_view.default(Tensor(a) self, int[] size) -> Tensor(a)", Func: operand.SameType(view, 0, 2), DTypes: "any"},
 }
 
 func symSize(_ *kernels.Ctx, a kernels.Args) error {
@@ -93,9 +94,6 @@ func rowsOf(to, from *tensor.Tensor) bool {
 // left to be worked out.
 func view(c *kernels.Ctx, a kernels.Args) error {
 	self, out := a.Tensor(0), a.Tensor(2)
-	if out.DType != self.DType {
-		return kernels.Bad(2, out.DType.String(), self.DType.String()+" as self")
-	}
 	p := kernels.Keep[place](c)
 	sizes, err := kernels.InferSizes(p.sizes[:], 1, a.Ints(1), self.Numel())
 	if err != nil {

@@ -54,7 +54,7 @@ func (p *plan) set(c *kernels.Ctx, t *tensor.Tensor, dims uint32) []byte {
 		}
 	}
 	rows := kernels.Scratch[uint8](c, t.NBytes())
-	box := strided.Shape{Sizes: p.sizes[:rank], Dst: dense(p.to[:rank], p.sizes[:rank]), Src: p.from[:rank]}
+	box := strided.Shape{Sizes: p.sizes[:rank], Dst: strided.DenseStrides(p.to[:], p.sizes[:rank]), Src: p.from[:rank]}
 	p.run.Copy(c, t.DType.Size(), box, strided.Buffer{Data: rows}, strided.Buffer{Data: t.Data})
 	return rows
 }
@@ -102,7 +102,7 @@ func (p *plan) write(c *kernels.Ctx, out, t *tensor.Tensor, dims uint32, results
 		}
 		p.to[i] = out.Strides[d]
 	}
-	box := strided.Shape{Sizes: p.sizes[:p.count], Dst: p.to[:p.count], Src: dense(p.from[:p.count], p.sizes[:p.count])}
+	box := strided.Shape{Sizes: p.sizes[:p.count], Dst: p.to[:p.count], Src: strided.DenseStrides(p.from[:], p.sizes[:p.count])}
 	p.run.Copy(c, out.DType.Size(), box, strided.Buffer{Data: out.Data}, strided.Buffer{Data: results})
 }
 
@@ -113,16 +113,6 @@ func place(d int, dims uint32) int {
 		n -= int(dims >> i & 1)
 	}
 	return n
-}
-
-// dense are the strides of a contiguous array.
-func dense(dst, sizes []int) []int {
-	n := 1
-	for d := len(sizes) - 1; d >= 0; d-- {
-		dst[d] = n
-		n *= sizes[d]
-	}
-	return dst
 }
 
 // all is the set of every dimension of t.

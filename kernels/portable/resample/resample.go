@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -21,7 +22,7 @@ func Ops() []kernels.Op {
 		{Schema: "aten::_upsample_bilinear2d_aa.out(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None, " +
 			"*, Tensor(a!) out)", Func: antialiased, DTypes: float, Family: kernels.Sum},
 		{Schema: "aten::grid_sampler_2d.out(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners, *, Tensor(a!) out)",
-			Func: gridSampler, DTypes: float, Family: kernels.Loose},
+			Func: operand.SameType(gridSampler, 0, 1, 5), DTypes: float, Family: kernels.Loose},
 	}
 }
 
