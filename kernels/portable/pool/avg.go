@@ -141,7 +141,7 @@ func (p *avgPass[T]) longest(d int) int {
 // compute averages p.x to p.y.
 func (p *avgPass[T]) compute(c *kernels.Ctx) {
 	units, work := p.planes*p.Out[0]*p.Out[1], p.Out[2]*p.longest(0)*p.longest(1)*p.longest(2)
-	p.byBands = p.channels == 0 && !p.adaptive && p.Stride[2] <= 2 && p.bands.plan(c, &p.pooling, 0)
+	p.byBands = p.channels == 0 && !p.adaptive && p.Stride[2] <= 2 && p.bands.plan(c, &p.pooling, 0, sums)
 	width := 0
 	switch {
 	case p.byBands:
