@@ -8,6 +8,7 @@ import (
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/kernels/window"
 )
 
 // Arguments of convolution_backward.out.
@@ -111,9 +112,9 @@ func (b *gradients[T]) weights(c *kernels.Ctx, out []T) {
 	}
 	f := &b.forward
 	b.dot = simd.DotOf[T]()
-	points := volume(f.out)
+	points := window.Volume(f.Out)
 	b.row = kernels.Scratch[T](c, c.Threads()*points)
-	rows := f.inChannels * volume(f.kernel)
+	rows := f.inChannels * window.Volume(f.Kernel)
 	macs := max(f.batch*points*(f.outChannels/f.groups), 1)
 	c.Parallel(rows, 1+macsPerRange/macs, b)
 }
@@ -122,7 +123,7 @@ func (b *gradients[T]) weights(c *kernels.Ctx, out []T) {
 // channel after the other.
 func (b *gradients[T]) Range(worker, lo, hi int) {
 	f := &b.forward
-	taps, points, inPoints := volume(f.kernel), volume(f.out), volume(f.in)
+	taps, points, inPoints := window.Volume(f.Kernel), window.Volume(f.Out), window.Volume(f.In)
 	inGroup, outGroup := f.inChannels/f.groups, f.outChannels/f.groups
 	row := b.row[worker*points:][:points]
 	for k := lo; k < hi; k++ {
@@ -133,8 +134,8 @@ func (b *gradients[T]) Range(worker, lo, hi int) {
 		}
 		for n := range f.batch {
 			plane := b.large[(n*f.inChannels+channel)*inPoints:][:inPoints]
-			for d := range f.out[0] {
-				whole := rect{d: d, rows: f.out[1], cols: f.out[2]}
+			for d := range f.Out[0] {
+				whole := rect{d: d, rows: f.Out[1], cols: f.Out[2]}
 				reads := f.reads(tap(f, t), &whole)
 				fill(f, row[f.from(&whole):][:whole.rows*whole.cols], whole.cols, plane, &reads)
 			}
@@ -148,7 +149,7 @@ func (b *gradients[T]) Range(worker, lo, hi int) {
 // bias is the gradient of the bias: sums of grad.
 func (b *gradients[T]) bias(_ *kernels.Ctx, out []T) {
 	clear(out)
-	points := volume(b.shape.out)
+	points := window.Volume(b.shape.Out)
 	for i := range b.batch * b.outChannels {
 		var s T
 		for _, v := range b.grad[i*points:][:points] {

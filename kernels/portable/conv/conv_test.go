@@ -9,6 +9,7 @@ import (
 
 	"github.com/etrun-go/etrun/kernels/kerneltest"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/kernels/window"
 )
 
 // problem is a convolution with everything chosen at random, over three spatial
@@ -92,18 +93,18 @@ func (p *problem) visit(f func(y, x, w int)) {
 		for g := range p.groups {
 			for o := range p.out {
 				for i := range p.in {
-					for t := range volume(p.kernel) {
-						for a := range volume(from) {
+					for t := range window.Volume(p.kernel) {
+						for a := range window.Volume(from) {
 							at, inside := p.reach(a, t, from, to)
 							if !inside {
 								continue
 							}
 							oc, ic := g*p.out+o, g*p.in+i
-							y, x, w := a, at, (oc*p.in+i)*volume(p.kernel)+t
+							y, x, w := a, at, (oc*p.in+i)*window.Volume(p.kernel)+t
 							if p.transposed {
-								y, x, w = at, a, (ic*p.out+o)*volume(p.kernel)+t
+								y, x, w = at, a, (ic*p.out+o)*window.Volume(p.kernel)+t
 							}
-							f((n*p.out*p.groups+oc)*volume(p.outSize)+y, (n*p.in*p.groups+ic)*volume(p.size)+x, w)
+							f((n*p.out*p.groups+oc)*window.Volume(p.outSize)+y, (n*p.in*p.groups+ic)*window.Volume(p.size)+x, w)
 						}
 					}
 				}
@@ -176,7 +177,7 @@ func (p *problem) forward(r *rand.Rand, d tensor.DType) kerneltest.Case {
 		args[2] = bias
 		for i, b := range kerneltest.Dense(bias) {
 			for j := range want {
-				if j/volume(p.outSize)%p.bias() == i {
+				if j/window.Volume(p.outSize)%p.bias() == i {
 					want[j], scale[j] = b, math.Abs(b)
 				}
 			}
@@ -207,7 +208,7 @@ func TestBackward(t *testing.T) {
 			scale += math.Abs(gs[y]*ws[w]) / float64(len(dx))
 		})
 		for i, v := range gs {
-			db[i/volume(p.outSize)%p.bias()] += v
+			db[i/window.Volume(p.outSize)%p.bias()] += v
 			scale += math.Abs(v) / float64(len(db))
 		}
 		args := append([]any{g, x, w, []int{p.bias()}}, p.params()...)

@@ -3,6 +3,7 @@ package conv
 import (
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/kernels/window"
 )
 
 // maxColumns bounds the elements of one channel's block, for very large kernels.
@@ -11,8 +12,8 @@ const maxColumns = 1 << 20
 // runTransposed computes a transposed convolution: weightsᵀ [out·taps, in] by input
 // [in, points] gives what each input point adds to its neighbourhood in the output.
 func (p *pass[T]) runTransposed(c *kernels.Ctx) {
-	perGroup, taps := p.outChannels/p.groups, volume(p.kernel)
-	points := volume(p.in)
+	perGroup, taps := p.outChannels/p.groups, window.Volume(p.Kernel)
+	points := window.Volume(p.In)
 	p.pBlock = max(min(blockPoints, points, maxColumns/taps), 1)
 	p.mBlock = min(max(blockRows/taps, 1), perGroup) // output channels at a time
 	if threads := c.Threads(); threads > 1 {
@@ -35,8 +36,8 @@ func (p transposed[T]) Range(worker, lo, hi int) {
 
 // planes computes output channels from m0 of group g of image n.
 func (p transposed[T]) planes(block []T, n, g, m0 int) {
-	perGroup, inGroup, taps := p.outChannels/p.groups, p.inChannels/p.groups, volume(p.kernel)
-	points, outPoints := volume(p.in), volume(p.out)
+	perGroup, inGroup, taps := p.outChannels/p.groups, p.inChannels/p.groups, window.Volume(p.Kernel)
+	points, outPoints := window.Volume(p.In), window.Volume(p.Out)
 	m := g*perGroup + m0
 	channels := min(p.mBlock, perGroup-m0)
 	y := p.y[(n*p.outChannels+m)*outPoints:][:channels*outPoints]
@@ -55,17 +56,17 @@ func (p transposed[T]) planes(block []T, n, g, m0 int) {
 // add adds what the input points from point on contribute through one tap.
 func (p transposed[T]) add(plane, src []T, t, point int) {
 	at := tap(&p.shape, t)
-	w, h := point%p.in[2], point/p.in[2]
-	d := h / p.in[1]
-	h %= p.in[1]
+	w, h := point%p.In[2], point/p.In[2]
+	d := h / p.In[1]
+	h %= p.In[1]
 	for len(src) > 0 {
-		n := min(p.in[2]-w, len(src))
-		z, y := d*p.stride[0]+at[0], h*p.stride[1]+at[1]
-		if z >= 0 && z < p.out[0] && y >= 0 && y < p.out[1] {
-			addSegment(plane[(z*p.out[1]+y)*p.out[2]:][:p.out[2]], src[:n], w*p.stride[2]+at[2], p.stride[2])
+		n := min(p.In[2]-w, len(src))
+		z, y := d*p.Stride[0]+at[0], h*p.Stride[1]+at[1]
+		if z >= 0 && z < p.Out[0] && y >= 0 && y < p.Out[1] {
+			addSegment(plane[(z*p.Out[1]+y)*p.Out[2]:][:p.Out[2]], src[:n], w*p.Stride[2]+at[2], p.Stride[2])
 		}
 		src, w = src[n:], 0
-		if h++; h == p.in[1] {
+		if h++; h == p.In[1] {
 			h, d = 0, d+1
 		}
 	}
@@ -73,7 +74,7 @@ func (p transposed[T]) add(plane, src []T, t, point int) {
 
 // addSegment is row[x+i·step] += src[i] where that is inside row.
 func addSegment[T tensor.Compute](row, src []T, x, step int) {
-	lo, hi := inside(len(src), len(row), x, step)
+	lo, hi := window.Inside(len(src), len(row), x, step)
 	if lo == hi {
 		return
 	}
