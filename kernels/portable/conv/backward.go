@@ -53,6 +53,7 @@ func backwardOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 		return kernels.Bad(argGrad, grad.String(), fmt.Sprintf("the convolution's output sizes %v", slices.Clone(want)))
 	}
 	mask := a.Bools(argMask)
+	b.weight = w
 	b.grad, b.x, b.w = operand.In[T](c, grad), operand.In[T](c, x), operand.In[T](c, w)
 	bias := [1]int{s.outChannels}
 	for i, g := range []struct {
@@ -82,6 +83,7 @@ func backwardOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 type gradients[T tensor.Compute] struct {
 	shape
 	grad, x, w []T
+	weight     *tensor.Tensor
 	inputPass  pass[T]
 
 	forward      shape // the shape, or its reverse where transposed: always a forward convolution
@@ -95,7 +97,7 @@ type gradients[T tensor.Compute] struct {
 func (b *gradients[T]) input(c *kernels.Ctx, out []T) {
 	p := &b.inputPass
 	p.shape = b.reversed()
-	p.x, p.w, p.bias, p.y = b.grad, b.w, nil, out
+	p.x, p.w, p.weight, p.bias, p.y = b.grad, b.w, b.weight, nil, out
 	if len(b.grad) == 0 {
 		clear(out)
 		return

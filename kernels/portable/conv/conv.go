@@ -59,7 +59,7 @@ func convolutionOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 	if out.Numel() == 0 {
 		return nil
 	}
-	p.x, p.w = operand.In[T](c, x), operand.KeptIn(c, &p.keptWeights, w)
+	p.x, p.w, p.weight = operand.In[T](c, x), operand.KeptIn(c, &p.keptWeights, w), w
 	p.bias = nil
 	if bias != nil {
 		p.bias = operand.KeptIn(c, &p.keptBias, bias)

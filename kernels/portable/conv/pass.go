@@ -28,7 +28,13 @@ type pass[T tensor.Compute] struct {
 	taps                  []read // for each worker, what its first table taps read
 	held                  []int  // for each worker, the rect that its taps are of
 	table                 int
-	pBlock                int // input points at a time, of a transposed convolution
+
+	// Of a transposed convolution: the tensor of the weights, which are turned; the rows of a
+	// band and how many bands there are.
+	weight              *tensor.Tensor
+	turned              []T
+	keptTurned          operand.Kept[T]
+	bandRows, bandCount int
 }
 
 // Transposed convolutions have blocks of so many rows and points.
