@@ -16,7 +16,6 @@ type pass[T tensor.Compute] struct {
 	product       gemm.Product[T]
 	points        grid
 	mul           simd.MulAddToFunc[T]
-	zeros         []T // a row of them
 	mBlock        int // output channels of a tile of a transposed convolution
 	mBlocks       int // tiles of a group
 	scratch       []T // perWorker elements for each worker
@@ -37,17 +36,13 @@ type pass[T tensor.Compute] struct {
 	bandRows, bandCount int
 }
 
-// Transposed convolutions have blocks of so many rows and points.
-const blockRows, blockPoints = gemm.BlockRows, gemm.BlockCols
+const blockPoints = gemm.BlockCols
 
 const macsPerRange = gemm.MACsPerRange
 
 // run computes y. It has at least one element.
 func (p *pass[T]) run(c *kernels.Ctx) {
 	p.mul = simd.MulAddToOf[T]()
-	if p.zeros == nil {
-		p.zeros = make([]T, blockPoints)
-	}
 	switch {
 	case p.transposed:
 		p.runTransposed(c)

@@ -22,7 +22,7 @@ type bands[T tensor.Compute] struct {
 	width   int // columns of a phase
 	off     []int
 	step    int // between output rows
-	room    []T // kernel's depth · phases · height · width for each worker
+	scratch []T // kernel's depth · phases · height · width for each worker
 
 	// combine makes one row of the input rows that the windows of an output row read: then
 	// only these are dealt out, and the taps are those of a row.
@@ -89,7 +89,7 @@ func (b *bands[T]) plan(c *kernels.Ctx, w *pooling, fill T, combine combination)
 		b.tall = kernels.Scratch[T](c, c.Threads()*b.rows*b.In[2])
 		b.list = grow(b.list, c.Threads()*mostTaps)
 	}
-	b.room = kernels.Scratch[T](c, c.Threads()*row*b.height)
+	b.scratch = kernels.Scratch[T](c, c.Threads()*row*b.height)
 	b.placeTaps()
 	return true
 }
@@ -135,24 +135,24 @@ func (b *bands[T]) at(i int) (plane, d, row, n int) {
 // load gives the input of n output rows from row on, at depth d.
 func (b *bands[T]) load(worker int, plane []T, d, row, n int) []T {
 	size := len(b.phases) * b.height * b.width
-	room := b.room[worker*size*b.Kernel[0]:][:size*b.Kernel[0]]
+	scratch := b.scratch[worker*size*b.Kernel[0]:][:size*b.Kernel[0]]
 	switch {
 	case b.direct:
 		return plane[b.place(b.Start(0, d), b.Start(1, row), 0):]
 	case b.combine != apart:
-		b.deal(room, b.columns(worker, plane, d, row, n), n, 0, n)
-		return room
+		b.deal(scratch, b.columns(worker, plane, d, row, n), n, 0, n)
+		return scratch
 	}
 	d = b.Start(0, d)
 	for k := range b.Kernel[0] {
-		if slice := room[k*size:][:size]; d >= 0 && d < b.In[0] {
+		if slice := scratch[k*size:][:size]; d >= 0 && d < b.In[0] {
 			b.loadRows(slice, plane[b.place(d, 0, 0):b.place(d+1, 0, 0)], row, n)
 		} else {
 			simd.Fill(slice, b.fill)
 		}
 		d += b.Dilate[0]
 	}
-	return room
+	return scratch
 }
 
 // columns combines the input rows of n output rows from row on.
@@ -183,17 +183,17 @@ func (b *bands[T]) columns(worker int, plane []T, d, row, n int) []T {
 }
 
 // loadRows deals out the input of n output rows from row on.
-func (b *bands[T]) loadRows(room, slice []T, row, n int) {
+func (b *bands[T]) loadRows(scratch, slice []T, row, n int) {
 	top, rows := b.Start(1, row), b.height-(b.rows-n)*b.Stride[1]
 	lo, hi := window.Inside(rows, b.In[1], top, 1)
-	b.deal(room, slice[max(top+lo, 0)*b.In[2]:], rows, lo, hi)
+	b.deal(scratch, slice[max(top+lo, 0)*b.In[2]:], rows, lo, hi)
 }
 
 // deal brings rows to each phase; [lo, hi) of them are those of src, others are padding.
-func (b *bands[T]) deal(room, src []T, rows, lo, hi int) {
+func (b *bands[T]) deal(scratch, src []T, rows, lo, hi int) {
 	width := b.width
 	for q, f := range b.phases {
-		dst := room[q*b.height*width:][:rows*width]
+		dst := scratch[q*b.height*width:][:rows*width]
 		if lo == hi || f.lo == f.hi {
 			simd.Fill(dst, b.fill)
 			continue
