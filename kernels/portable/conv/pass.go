@@ -24,15 +24,18 @@ type pass[T tensor.Compute] struct {
 	keptWeights, keptBias operand.Kept[T]
 	depthwise             bands[T]
 	filter                simd.Filter
+	last                  lastPass
 	taps                  []read // for each worker, what its first table taps read
 	held                  []int  // for each worker, the rect that its taps are of
 	table                 int
 
-	// Of a transposed convolution: the tensor of the weights, which are turned; the rows of a
-	// band and how many bands there are.
-	weight              *tensor.Tensor
+	weight *tensor.Tensor // w's
+
+	// Of a transposed convolution: the weights in the order of taps, and of how many groups they
+	// are; the rows of a band and how many bands there are.
 	turned              []T
 	keptTurned          operand.Kept[T]
+	turnedGroups        int
 	bandRows, bandCount int
 }
 
@@ -46,6 +49,7 @@ func (p *pass[T]) run(c *kernels.Ctx) {
 	switch {
 	case p.transposed:
 		p.runTransposed(c)
+	case p.runCopied(c):
 	case p.planBands():
 		p.runDepthwise(c)
 	default:
