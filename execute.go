@@ -11,6 +11,7 @@ import (
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/trace"
 )
 
 // step is a step of the dataflow with all references resolved.
@@ -46,6 +47,7 @@ func (m *Method) makeSteps() error {
 		if err := m.resolve(s, from); err != nil {
 			return &InstructionError{Class: ErrFormat, Method: m.ir.Name, Chain: s.origin.Chain, Index: s.origin.Index, Op: s.name, Err: err}
 		}
+		s.call.SetUnread(m.ir.Unread(i))
 	}
 	for v := range m.values {
 		if m.ir.Values[v].Changes {
@@ -122,6 +124,7 @@ func (m *Method) execute(ctx context.Context) error {
 
 // prepare sets every slot to its value at the start of a run.
 func (m *Method) prepare() error {
+	m.ctx.Whole = m.observed.wants.Has(trace.Written)
 	if err := m.heap.begin(); err != nil {
 		return err
 	}

@@ -9,6 +9,8 @@ type Call struct {
 	args  Args
 	state any // the operator's state, see Keep
 
+	unread uint64 // outs that nothing reads, see SetUnread
+
 	// Tensor arguments, if the slots never change. What the operator prepared for them remains
 	// valid while none of them is resized or bound.
 	fixed   bool
@@ -46,10 +48,13 @@ func (k *Call) observe(v *tensor.Value) {
 // Args returns the call's argument slots.
 func (k *Call) Args() Args { return k.args }
 
+// SetUnread says which outs have elements that nothing reads: bit i stands for argument i.
+func (k *Call) SetUnread(outs uint64) { k.unread = outs }
+
 // Do executes the call. If the operator prepared a repetition and the argument shapes and buffers
 // are unchanged, only that is executed.
 func (k *Call) Do(c *Ctx) error {
-	c.State = &k.state
+	c.State, c.unread = &k.state, k.unread
 	if k.replay != nil && k.sum() == k.changes {
 		err := k.replay.Repeat(c)
 		c.Release()

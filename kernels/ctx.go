@@ -14,8 +14,12 @@ type Ctx struct {
 	Rand *rand.Rand
 	// State points to the state of the calling instruction, see Keep. Call.Do sets it.
 	State *any
+	// Whole requires all elements of all outs, including those that no instruction reads: an
+	// observer wants them.
+	Whole bool
 
 	pool    *cpu.Pool
+	unread  uint64
 	run     cpu.Run
 	replay  Repeater
 	scratch []byte
@@ -40,6 +44,10 @@ func (c *Ctx) Threads() int {
 // allows. Choose grain so that a range takes about 20 µs. Range must not call Parallel or Scratch.
 // To avoid allocations, body should be a struct returned by Keep.
 func (c *Ctx) Parallel(n, grain int, body cpu.Body) { c.pool.Do(&c.run, n, grain, body) }
+
+// Unread reports whether nothing reads the elements that the running call writes to argument i. The
+// operator still resizes it, but need not write its elements.
+func (c *Ctx) Unread(i int) bool { return c.unread>>i&1 != 0 && !c.Whole }
 
 // Keep returns the state of the calling instruction: a zero T in the first call, and the same T in
 // later calls of that instruction. Use it for the fields of loop bodies, for tables, and for

@@ -16,8 +16,8 @@ import (
 // schema: a slot declared as Tensor contains one. The function itself must check shapes, element
 // types, ranges and dim orders.
 //
-// It resizes its outs before it writes them, writes all their elements, and does not modify other
-// arguments. An out never shares memory with an input unless the schema marks the input as mutated.
+// It resizes its outs before it writes them, writes all their elements (except those of outs that
+// [Ctx.Unread] reports), and does not modify other arguments. An out never shares memory with an input unless the schema marks the input as mutated.
 // If the work depends only on the shapes, the function may register a repetition ([Ctx.Repeat]).
 type Func func(c *Ctx, a Args) error
 

@@ -22,7 +22,9 @@ func pooledMatch(kind string, channels, size, kernel, stride, pad int) *match {
 	m := &match{op: "aten::max_pool2d_with_indices.out", images: true, units: channels * out * out * kernel * kernel,
 		args: []any{x, []int{kernel}, []int{stride}, []int{pad}, []int{1}, false},
 		outs: []*tensor.Tensor{blank(tensor.Float32, 1, channels, out, out), blank(tensor.Int64, 1, channels, out, out)}}
+	m.unread = []int{7} // the indices
 	if mean {
+		m.unread = nil
 		m.op, m.outs = "aten::avg_pool2d.out", m.outs[:1]
 		m.args = []any{x, []int{kernel}, []int{stride}, []int{pad}, false, false, nil}
 	}

@@ -59,11 +59,13 @@ type line struct {
 
 // match is a call of an operator and its rivals.
 type match struct {
-	op    string
-	args  []any            // before the outs
-	outs  []*tensor.Tensor // their types and sizes; the first is what rivals compute
-	units int              // multiplications, or elements
-	naive func(y *tensor.Tensor)
+	op   string
+	args []any            // before the outs
+	outs []*tensor.Tensor // their types and sizes; the first is what rivals compute
+	// unread are the arguments whose elements nothing reads, as in models.
+	unread []int
+	units  int // multiplications, or elements
+	naive  func(y *tensor.Tensor)
 	// node makes y of x, the operator's tensors that are not constant; nil: there is
 	// no such node.
 	node   func(m *maker, x []int, y int)
@@ -71,7 +73,7 @@ type match struct {
 }
 
 func (m *match) contestants(b *testing.B, set *kernels.Set, library bool) []kerneltest.Contestant {
-	c := kerneltest.Case{Op: m.op, Args: m.args}
+	c := kerneltest.Case{Op: m.op, Args: m.args, Unread: m.unread}
 	for _, t := range m.outs {
 		c.Want = append(c.Want, t)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	geometry "github.com/etrun-go/etrun/kernels/window"
 )
 
 // taps are the elements of a window that lie inside the input, along one dimension:
@@ -15,11 +16,8 @@ type taps struct{ from, step, lo, hi int }
 // tapsAt clips a window of n elements, steps apart, that begins at a place of an input of
 // the given size.
 func tapsAt(from, n, step, size int) taps {
-	t := taps{from: from, step: step, hi: min(n, ceilDiv(max(size-from, 0), step))}
-	if from < 0 {
-		t.lo = ceilDiv(-from, step)
-	}
-	return t
+	lo, hi := geometry.Inside(n, size, from, step)
+	return taps{from, step, lo, hi}
 }
 
 func (t taps) len() int { return max(t.hi-t.lo, 0) }

@@ -145,6 +145,7 @@ var structured = []loop{
 		off, tag := []int{0, 7, 3, 9, 1}, []int32{0, 7, 14, 21, 28}
 		x := m.floats(9 + (rows-1)*(n+xs) + n)
 		simd.SumTaps(m.floats((rows-1)*(n+ys)+n), x, off, rows, n, n+ys, n+xs)
+		simd.MaxTaps(m.floats((rows-1)*(n+ys)+n), x, off, rows, n, n+ys, n+xs)
 		for _, least := range []bool{false, true} {
 			y, at := m.floats((rows-1)*(n+ys)+n), vec(m, (rows-1)*(n+ys)+n, anyInt)
 			simd.ExtremeTaps(y, at, x, off, tag, rows, n, n+ys, n+xs, least)

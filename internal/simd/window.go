@@ -24,6 +24,27 @@ func SumTaps[T Ordered](y, x []T, off []int, rows, n, ys, xs int) {
 	sumTapsGo(y, x, off, rows, n, ys, xs)
 }
 
+// MaxTaps finds the largest element under shifted rows, NaN where there is one:
+//
+//	y[i*ys+j] = max_t x[off[t]+i*xs+j]    i < rows, j < n, t < len(off)
+//
+// There is at least one tap. It panics where y or x ends before an element that the last
+// row wants.
+func MaxTaps[T Ordered](y, x []T, off []int, rows, n, ys, xs int) {
+	if rows <= 0 || n <= 0 {
+		return
+	}
+	_ = y[(rows-1)*ys+n-1]
+	for _, o := range off {
+		_ = x[o:][(rows-1)*xs+n-1]
+	}
+	if d, ok := any(y).([]float32); ok {
+		maxTaps(d, any(x).([]float32), off, rows, n, ys, xs)
+		return
+	}
+	maxTapsGo(y, x, off, rows, n, ys, xs)
+}
+
 // ExtremeTaps finds the largest element under shifted rows, or the least, NaN where
 // there is one, and which tap brought it: the first of equal ones, the last of several
 // NaN.
@@ -123,6 +144,20 @@ func sumTapsGo[T Ordered](y, x []T, off []int, rows, n, ys, xs int) {
 		if t < len(off) {
 			for j, v := range x[off[t]+i*xs:][:n] {
 				row[j] += v
+			}
+		}
+	}
+}
+
+func maxTapsGo[T Ordered](y, x []T, off []int, rows, n, ys, xs int) {
+	for i := range rows {
+		row := y[i*ys:][:n]
+		copy(row, x[off[0]+i*xs:])
+		for _, o := range off[1:] {
+			for j, v := range x[o+i*xs:][:n] {
+				if v > row[j] || v != v {
+					row[j] = v
+				}
 			}
 		}
 	}

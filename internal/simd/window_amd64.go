@@ -11,19 +11,25 @@ package simd
 func sumTaps8(rows, n int, y, x *float32, off *int, taps, ys, xs int, mask *int32)
 
 //go:noescape
-func maxTaps8(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs int, mask *int32)
+func maxTaps8(rows, n int, y, x *float32, off *int, taps, ys, xs int, mask *int32)
 
 //go:noescape
-func minTaps8(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs int, mask *int32)
+func firstMaxTaps8(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs int, mask *int32)
+
+//go:noescape
+func firstMinTaps8(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs int, mask *int32)
 
 //go:noescape
 func sumTaps16(rows, n int, y, x *float32, off *int, taps, ys, xs int)
 
 //go:noescape
-func maxTaps16(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs int)
+func maxTaps16(rows, n int, y, x *float32, off *int, taps, ys, xs int)
 
 //go:noescape
-func minTaps16(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs int)
+func firstMaxTaps16(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs int)
+
+//go:noescape
+func firstMinTaps16(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs int)
 
 //go:noescape
 func stride2Rows(rows, n int, dst, src *float32, ds, ss int)

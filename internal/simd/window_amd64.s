@@ -108,8 +108,121 @@ next:
 	VZEROUPPER
 	RET
 
-// func maxTaps8(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs int, mask *int32)
-TEXT ·maxTaps8(SB), NOSPLIT, $0-88
+// func maxTaps8(rows, n int, y, x *float32, off *int, taps, ys, xs int, mask *int32)
+TEXT ·maxTaps8(SB), NOSPLIT, $0-72
+	MOVQ y+16(FP), R11
+	MOVQ x+24(FP), R12
+	MOVQ off+32(FP), R8
+	MOVQ taps+40(FP), R9
+	MOVQ mask+64(FP), AX
+	VMOVUPS (AX), Y15
+	VPTEST Y15, Y15
+	SETNE R13
+
+row:
+	MOVQ R11, DI
+	MOVQ R12, SI
+	MOVQ n+8(FP), R10
+
+four:
+	CMPQ R10, $4
+	JLT one
+	MOVQ (R8), AX
+	VMOVUPS (SI)(AX*4), Y0
+	VMOVUPS 32(SI)(AX*4), Y1
+	VMOVUPS 64(SI)(AX*4), Y2
+	VMOVUPS 96(SI)(AX*4), Y3
+	MOVQ $1, BX
+	JMP fourTest
+
+fourTap:
+	MOVQ (R8)(BX*8), AX
+	VMOVUPS (SI)(AX*4), Y9
+	VCMPPS $3, Y9, Y9, Y10
+	VMAXPS Y0, Y9, Y0
+	VBLENDVPS Y10, Y9, Y0, Y0
+	VMOVUPS 32(SI)(AX*4), Y9
+	VCMPPS $3, Y9, Y9, Y10
+	VMAXPS Y1, Y9, Y1
+	VBLENDVPS Y10, Y9, Y1, Y1
+	VMOVUPS 64(SI)(AX*4), Y9
+	VCMPPS $3, Y9, Y9, Y10
+	VMAXPS Y2, Y9, Y2
+	VBLENDVPS Y10, Y9, Y2, Y2
+	VMOVUPS 96(SI)(AX*4), Y9
+	VCMPPS $3, Y9, Y9, Y10
+	VMAXPS Y3, Y9, Y3
+	VBLENDVPS Y10, Y9, Y3, Y3
+	INCQ BX
+
+fourTest:
+	CMPQ BX, R9
+	JLT fourTap
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, 32(DI)
+	VMOVUPS Y2, 64(DI)
+	VMOVUPS Y3, 96(DI)
+	ADDQ $128, DI
+	ADDQ $128, SI
+	SUBQ $4, R10
+	JMP four
+
+one:
+	TESTQ R10, R10
+	JZ last
+	MOVQ (R8), AX
+	VMOVUPS (SI)(AX*4), Y0
+	MOVQ $1, BX
+	JMP oneTest
+
+oneTap:
+	MOVQ (R8)(BX*8), AX
+	VMOVUPS (SI)(AX*4), Y9
+	VCMPPS $3, Y9, Y9, Y10
+	VMAXPS Y0, Y9, Y0
+	VBLENDVPS Y10, Y9, Y0, Y0
+	INCQ BX
+
+oneTest:
+	CMPQ BX, R9
+	JLT oneTap
+	VMOVUPS Y0, (DI)
+	ADDQ $32, DI
+	ADDQ $32, SI
+	SUBQ $1, R10
+	JMP one
+
+last:
+	TESTB R13, R13
+	JZ next
+	MOVQ (R8), AX
+	VMASKMOVPS (SI)(AX*4), Y15, Y0
+	MOVQ $1, BX
+	JMP lastTest
+
+lastTap:
+	MOVQ (R8)(BX*8), AX
+	VMASKMOVPS (SI)(AX*4), Y15, Y9
+	VCMPPS $3, Y9, Y9, Y10
+	VMAXPS Y0, Y9, Y0
+	VBLENDVPS Y10, Y9, Y0, Y0
+	INCQ BX
+
+lastTest:
+	CMPQ BX, R9
+	JLT lastTap
+	VMASKMOVPS Y0, Y15, (DI)
+
+next:
+	ADDQ ys+48(FP), R11
+	ADDQ xs+56(FP), R12
+	DECQ rows+0(FP)
+	JNZ row
+	VZEROUPPER
+	RET
+
+// func firstMaxTaps8(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs int, mask *int32)
+TEXT ·firstMaxTaps8(SB), NOSPLIT, $0-88
 	MOVQ y+16(FP), R11
 	MOVQ x+32(FP), R12
 	MOVQ off+40(FP), R8
@@ -251,8 +364,8 @@ next:
 	VZEROUPPER
 	RET
 
-// func minTaps8(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs int, mask *int32)
-TEXT ·minTaps8(SB), NOSPLIT, $0-88
+// func firstMinTaps8(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs int, mask *int32)
+TEXT ·firstMinTaps8(SB), NOSPLIT, $0-88
 	MOVQ y+16(FP), R11
 	MOVQ x+32(FP), R12
 	MOVQ off+40(FP), R8
@@ -515,8 +628,150 @@ next:
 	VZEROUPPER
 	RET
 
-// func maxTaps16(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs int)
-TEXT ·maxTaps16(SB), NOSPLIT, $0-80
+// func maxTaps16(rows, n int, y, x *float32, off *int, taps, ys, xs int)
+TEXT ·maxTaps16(SB), NOSPLIT, $0-64
+	MOVQ y+16(FP), R11
+	MOVQ x+24(FP), R12
+	MOVQ off+32(FP), R8
+	MOVQ taps+40(FP), R9
+
+row:
+	MOVQ R11, DI
+	MOVQ R12, SI
+	MOVQ n+8(FP), R10
+
+block:
+	CMPQ R10, $32
+	JGT four
+	CMPQ R10, $16
+	JGT two
+
+one:
+	MOVQ $-1, AX
+	BZHIQ R10, AX, AX
+	KMOVW AX, K1
+	MOVQ (R8), AX
+	VMOVUPS.Z (SI)(AX*4), K1, Z0
+	MOVQ $1, BX
+	JMP oneTest
+
+oneTap:
+	MOVQ (R8)(BX*8), AX
+	VMOVUPS.Z (SI)(AX*4), K1, Z9
+	VCMPPS $3, Z9, Z9, K5
+	VMAXPS Z0, Z9, Z0
+	VMOVAPS Z9, K5, Z0
+	INCQ BX
+
+oneTest:
+	CMPQ BX, R9
+	JLT oneTap
+	VMOVUPS Z0, K1, (DI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	SUBQ $16, R10
+	JG block
+	JMP next
+
+two:
+	MOVQ $-1, AX
+	BZHIQ R10, AX, AX
+	KMOVW AX, K1
+	SHRQ $16, AX
+	KMOVW AX, K2
+	MOVQ (R8), AX
+	VMOVUPS.Z (SI)(AX*4), K1, Z0
+	VMOVUPS.Z 64(SI)(AX*4), K2, Z1
+	MOVQ $1, BX
+	JMP twoTest
+
+twoTap:
+	MOVQ (R8)(BX*8), AX
+	VMOVUPS.Z (SI)(AX*4), K1, Z9
+	VCMPPS $3, Z9, Z9, K5
+	VMAXPS Z0, Z9, Z0
+	VMOVAPS Z9, K5, Z0
+	VMOVUPS.Z 64(SI)(AX*4), K2, Z9
+	VCMPPS $3, Z9, Z9, K5
+	VMAXPS Z1, Z9, Z1
+	VMOVAPS Z9, K5, Z1
+	INCQ BX
+
+twoTest:
+	CMPQ BX, R9
+	JLT twoTap
+	VMOVUPS Z0, K1, (DI)
+	VMOVUPS Z1, K2, 64(DI)
+	ADDQ $128, DI
+	ADDQ $128, SI
+	SUBQ $32, R10
+	JG block
+	JMP next
+
+four:
+	MOVL $64, BX
+	CMPQ R10, $64
+	CMOVQLT R10, BX
+	MOVQ $-1, AX
+	BZHIQ BX, AX, AX
+	KMOVW AX, K1
+	SHRQ $16, AX
+	KMOVW AX, K2
+	SHRQ $16, AX
+	KMOVW AX, K3
+	SHRQ $16, AX
+	KMOVW AX, K4
+	MOVQ (R8), AX
+	VMOVUPS.Z (SI)(AX*4), K1, Z0
+	VMOVUPS.Z 64(SI)(AX*4), K2, Z1
+	VMOVUPS.Z 128(SI)(AX*4), K3, Z2
+	VMOVUPS.Z 192(SI)(AX*4), K4, Z3
+	MOVQ $1, BX
+	JMP fourTest
+
+fourTap:
+	MOVQ (R8)(BX*8), AX
+	VMOVUPS.Z (SI)(AX*4), K1, Z9
+	VCMPPS $3, Z9, Z9, K5
+	VMAXPS Z0, Z9, Z0
+	VMOVAPS Z9, K5, Z0
+	VMOVUPS.Z 64(SI)(AX*4), K2, Z9
+	VCMPPS $3, Z9, Z9, K5
+	VMAXPS Z1, Z9, Z1
+	VMOVAPS Z9, K5, Z1
+	VMOVUPS.Z 128(SI)(AX*4), K3, Z9
+	VCMPPS $3, Z9, Z9, K5
+	VMAXPS Z2, Z9, Z2
+	VMOVAPS Z9, K5, Z2
+	VMOVUPS.Z 192(SI)(AX*4), K4, Z9
+	VCMPPS $3, Z9, Z9, K5
+	VMAXPS Z3, Z9, Z3
+	VMOVAPS Z9, K5, Z3
+	INCQ BX
+
+fourTest:
+	CMPQ BX, R9
+	JLT fourTap
+	VMOVUPS Z0, K1, (DI)
+	VMOVUPS Z1, K2, 64(DI)
+	VMOVUPS Z2, K3, 128(DI)
+	VMOVUPS Z3, K4, 192(DI)
+	ADDQ $256, DI
+	ADDQ $256, SI
+	SUBQ $64, R10
+	JG block
+	JMP next
+
+next:
+	ADDQ ys+48(FP), R11
+	ADDQ xs+56(FP), R12
+	DECQ rows+0(FP)
+	JNZ row
+	VZEROUPPER
+	RET
+
+// func firstMaxTaps16(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs int)
+TEXT ·firstMaxTaps16(SB), NOSPLIT, $0-80
 	MOVQ y+16(FP), R11
 	MOVQ x+32(FP), R12
 	MOVQ off+40(FP), R8
@@ -691,8 +946,8 @@ next:
 	VZEROUPPER
 	RET
 
-// func minTaps16(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs int)
-TEXT ·minTaps16(SB), NOSPLIT, $0-80
+// func firstMinTaps16(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs int)
+TEXT ·firstMinTaps16(SB), NOSPLIT, $0-80
 	MOVQ y+16(FP), R11
 	MOVQ x+32(FP), R12
 	MOVQ off+40(FP), R8

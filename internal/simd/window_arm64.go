@@ -11,10 +11,13 @@ package simd
 func sumTaps4(rows, n int, y, x *float32, off *int, taps, ys, xs, last int)
 
 //go:noescape
-func maxTaps4(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs, last int)
+func maxTaps4(rows, n int, y, x *float32, off *int, taps, ys, xs, last int)
 
 //go:noescape
-func minTaps4(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs, last int)
+func firstMaxTaps4(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs, last int)
+
+//go:noescape
+func firstMinTaps4(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs, last int)
 
 //go:noescape
 func zip2Rows(rows, n int, dst, a, b *float32, ds, ss int)

@@ -56,8 +56,57 @@ test:
 	BNE row
 	RET
 
-// func maxTaps4(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs, last int)
-TEXT ·maxTaps4(SB), NOSPLIT, $0-88
+// func maxTaps4(rows, n int, y, x *float32, off *int, taps, ys, xs, last int)
+TEXT ·maxTaps4(SB), NOSPLIT, $0-72
+	MOVD rows+0(FP), R0
+	MOVD n+8(FP), R10
+	MOVD y+16(FP), R11
+	MOVD x+24(FP), R12
+	MOVD off+32(FP), R3
+	MOVD taps+40(FP), R5
+	MOVD ys+48(FP), R13
+	MOVD xs+56(FP), R14
+	MOVD last+64(FP), R15
+
+row:
+	MOVD R11, R1
+	MOVD R12, R2
+	MOVD R10, R9
+
+block:
+	CBNZ R9, taps
+	ADD R15, R11, R1
+	ADD R15, R12, R2
+
+taps:
+	MOVD R3, R6
+	MOVD R5, R8
+	MOVD.P 8(R6), R7
+	ADD R7<<2, R2, R7
+	VLD1 (R7), [V1.S4]
+	B test
+
+tap:
+	MOVD.P 8(R6), R7
+	ADD R7<<2, R2, R7
+	VLD1 (R7), [V0.S4]
+	WORD $0x4E20F421 // FMAX V1, V1, V0
+
+test:
+	SUBS $1, R8
+	BNE tap
+	VST1.P [V1.S4], 16(R1)
+	ADD $16, R2
+	SUBS $1, R9
+	BPL block
+	ADD R13, R11
+	ADD R14, R12
+	SUBS $1, R0
+	BNE row
+	RET
+
+// func firstMaxTaps4(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs, last int)
+TEXT ·firstMaxTaps4(SB), NOSPLIT, $0-88
 	MOVD rows+0(FP), R0
 	MOVD n+8(FP), R10
 	MOVD y+16(FP), R11
@@ -118,8 +167,8 @@ test:
 	BNE row
 	RET
 
-// func minTaps4(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs, last int)
-TEXT ·minTaps4(SB), NOSPLIT, $0-88
+// func firstMinTaps4(rows, n int, y *float32, at *int32, x *float32, off *int, tag *int32, taps, ys, xs, last int)
+TEXT ·firstMinTaps4(SB), NOSPLIT, $0-88
 	MOVD rows+0(FP), R0
 	MOVD n+8(FP), R10
 	MOVD y+16(FP), R11

@@ -13,14 +13,25 @@ func sumTaps(y, x []float32, off []int, rows, n, ys, xs int) {
 	}
 }
 
+func maxTaps(y, x []float32, off []int, rows, n, ys, xs int) {
+	switch {
+	case avx512:
+		maxTaps16(rows, n, &y[0], &x[0], &off[0], len(off), 4*ys, 4*xs)
+	case vector:
+		maxTaps8(rows, n/8, &y[0], &x[0], &off[0], len(off), 4*ys, 4*xs, &masks[8-n%8])
+	default:
+		maxTapsGo(y, x, off, rows, n, ys, xs)
+	}
+}
+
 func extremeTaps(y []float32, at []int32, x []float32, off []int, tag []int32, rows, n, ys, xs int, least bool) {
 	if !vector {
 		extremeTapsGo(y, at, x, off, tag, rows, n, ys, xs, least)
 		return
 	}
-	f, f512 := maxTaps8, maxTaps16
+	f, f512 := firstMaxTaps8, firstMaxTaps16
 	if least {
-		f, f512 = minTaps8, minTaps16
+		f, f512 = firstMinTaps8, firstMinTaps16
 	}
 	if avx512 {
 		f512(rows, n, &y[0], &at[0], &x[0], &off[0], &tag[0], len(off), 4*ys, 4*xs)

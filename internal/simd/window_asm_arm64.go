@@ -10,14 +10,22 @@ func sumTaps(y, x []float32, off []int, rows, n, ys, xs int) {
 	sumTaps4(rows, (n-1)/lanes, &y[0], &x[0], &off[0], len(off), 4*ys, 4*xs, 4*(n-lanes))
 }
 
+func maxTaps(y, x []float32, off []int, rows, n, ys, xs int) {
+	if n < lanes {
+		maxTapsGo(y, x, off, rows, n, ys, xs)
+		return
+	}
+	maxTaps4(rows, (n-1)/lanes, &y[0], &x[0], &off[0], len(off), 4*ys, 4*xs, 4*(n-lanes))
+}
+
 func extremeTaps(y []float32, at []int32, x []float32, off []int, tag []int32, rows, n, ys, xs int, least bool) {
 	switch {
 	case n < lanes:
 		extremeTapsGo(y, at, x, off, tag, rows, n, ys, xs, least)
 	case least:
-		minTaps4(rows, (n-1)/lanes, &y[0], &at[0], &x[0], &off[0], &tag[0], len(off), 4*ys, 4*xs, 4*(n-lanes))
+		firstMinTaps4(rows, (n-1)/lanes, &y[0], &at[0], &x[0], &off[0], &tag[0], len(off), 4*ys, 4*xs, 4*(n-lanes))
 	default:
-		maxTaps4(rows, (n-1)/lanes, &y[0], &at[0], &x[0], &off[0], &tag[0], len(off), 4*ys, 4*xs, 4*(n-lanes))
+		firstMaxTaps4(rows, (n-1)/lanes, &y[0], &at[0], &x[0], &off[0], &tag[0], len(off), 4*ys, 4*xs, 4*(n-lanes))
 	}
 }
 

@@ -66,18 +66,17 @@ func TestExtremeTaps(t *testing.T) {
 	}
 }
 
-func TestSumTaps(t *testing.T) {
+func TestSumTaps(t *testing.T) { checkTaps(t, SumTaps[float32], sumTapsGo[float32]) }
+
+func TestMaxTaps(t *testing.T) { checkTaps(t, MaxTaps[float32], maxTapsGo[float32]) }
+
+func checkTaps(t *testing.T, f, pure func(y, x []float32, off []int, rows, n, ys, xs int)) {
 	eachShifted(func(name string, r *rand.Rand, s *shifted) {
 		y, want := newGuarded(r, s.end), make([]float32, s.end)
 		copy(want, y.data)
-		SumTaps(y.data, s.x.data, s.off, s.rows, s.n, s.ys, s.xs)
-		sumTapsGo(want, s.x.data, s.off, s.rows, s.n, s.ys, s.xs)
-		y.check(t, name)
-		for i, v := range want {
-			if !same(y.data[i], v) {
-				t.Fatalf("%s: element %d: got %v, want %v, off by %g", name, i, y.data[i], v, y.data[i]-v)
-			}
-		}
+		f(y.data, s.x.data, s.off, s.rows, s.n, s.ys, s.xs)
+		pure(want, s.x.data, s.off, s.rows, s.n, s.ys, s.xs)
+		checkRows(t, name, y, want)
 	})
 }
 
@@ -145,7 +144,7 @@ func checkRows(t *testing.T, name string, y guarded, want []float32) {
 	y.check(t, name)
 	for i, v := range want {
 		if !same(y.data[i], v) {
-			t.Fatalf("%s: element %d: got %v, want %v", name, i, y.data[i], v)
+			t.Fatalf("%s: element %d: got %v, want %v, off by %g", name, i, y.data[i], v, y.data[i]-v)
 		}
 	}
 }

@@ -54,20 +54,20 @@ func (t tail) read(a kernels.Args, q *channels, n int) (xOffset int32, err error
 }
 
 // geometry reads input, kernel, stride, padding, and the dilation, argument dilation.
-func (w *window) geometry(a kernels.Args, dilation int) error {
+func (w *images) geometry(a kernels.Args, dilation int) error {
 	if err := w.setInput(a, convInput); err != nil {
 		return err
 	}
 	if err := w.setKernel(a, convWeights); err != nil {
 		return err
 	}
-	if err := pair(&w.stride, a, convStride, 1); err != nil {
+	if err := pair(&w.Stride, a, convStride, 1); err != nil {
 		return err
 	}
-	if err := pair(&w.pad, a, convPad, 0); err != nil {
+	if err := pair(&w.Pad, a, convPad, 0); err != nil {
 		return err
 	}
-	return pair(&w.dilate, a, dilation, 1)
+	return pair(&w.Dilate, a, dilation, 1)
 }
 
 // conv2d is cortex_m::quantized_conv2d.out. Weights are [out, height, width, in /
@@ -98,7 +98,7 @@ func transposeConv2d(c *kernels.Ctx, a kernels.Args) error {
 		return err
 	}
 	for d, n := range p.outPad {
-		if n > 0 && n >= max(p.stride[d], p.dilate[d]) {
+		if n > 0 && n >= max(p.Stride[d], p.Dilate[d]) {
 			return kernels.Badf(convPad+1, "less than the stride or the dilation", "%v", p.outPad)
 		}
 	}

@@ -35,14 +35,14 @@ func depthwiseConv2d(c *kernels.Ctx, a kernels.Args) error {
 	p.output.setImage(a.Tensor(depthwiseTail.out))
 	p.weights.set(a.Tensor(convWeights))
 	p.run = 1
-	if p.stride[1] == 1 {
-		p.run = min(max(runElements/(p.kernel[0]*p.kernel[1]*p.channels), 1), p.out[1])
+	if p.Stride[2] == 1 {
+		p.run = min(max(runElements/(p.Kernel[1]*p.Kernel[2]*p.channels), 1), p.Out[2])
 	}
 	return again(c, p)
 }
 
 // depthGeometry reads and checks the geometry of a depthwise convolution.
-func (w *window) depthGeometry(a kernels.Args, multiplier int) error {
+func (w *images) depthGeometry(a kernels.Args, multiplier int) error {
 	if err := w.geometry(a, convPad+1); err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ const runElements = 1 << 14
 // Its ranges are rows of output points; runs of points that lie side by side in the
 // input are multiplied together.
 type depthwise struct {
-	window
+	images
 	xOffset       int32 // added to codes of the input
 	codes         channels
 	input, output layout
@@ -102,7 +102,7 @@ func (p *depthwise) Repeat(c *kernels.Ctx) error {
 	p.widen(c)
 	p.sums = kernels.Scratch[int32](c, 2*p.run*p.channels*c.Threads())
 	const elements = 1 << 16 // of about 20 µs
-	c.Parallel(p.batch*p.out[0], 1+elements/max(p.out[1]*p.kernel[0]*p.kernel[1]*p.channels, 1), p)
+	c.Parallel(p.batch*p.Out[1], 1+elements/max(p.Out[2]*p.Kernel[1]*p.Kernel[2]*p.channels, 1), p)
 	store(c, &p.output, p.y)
 	return nil
 }
@@ -136,12 +136,12 @@ func (p *depthwise) Range(worker, lo, hi int) {
 	size := p.run * p.channels
 	sums := p.sums[2*worker*size:][:2*size]
 	for r := lo; r < hi; r++ {
-		for col := 0; col < p.out[1]; col += p.run {
-			n := min(p.run, p.out[1]-col) * p.channels
+		for col := 0; col < p.Out[2]; col += p.run {
+			n := min(p.run, p.Out[2]-col) * p.channels
 			p.start(sums[:n])
 			p.points(sums[:n], sums[size:], r, col)
 			for i := 0; i < n; i += p.channels {
-				p.codes.store(p.y[r*p.out[1]*p.channels+col*p.channels+i:], sums[i:i+p.channels], 0)
+				p.codes.store(p.y[r*p.Out[2]*p.channels+col*p.channels+i:], sums[i:i+p.channels], 0)
 			}
 		}
 	}
@@ -160,22 +160,22 @@ func (p *depthwise) start(sums []int32) {
 // points adds the products of points from col on of a row to sums. Rows are numbered
 // through all images.
 func (p *depthwise) points(sums, products []int32, row, col int) {
-	x := p.x[row/p.out[0]*p.in[0]*p.in[1]*p.channels:]
+	x := p.x[row/p.Out[1]*p.In[1]*p.In[2]*p.channels:]
 	count := len(sums) / p.channels
-	for ky := range p.kernel[0] {
-		iy, ok := p.source(0, row%p.out[0], ky)
+	for ky := range p.Kernel[1] {
+		iy, ok := p.source(1, row%p.Out[1], ky)
 		if !ok {
 			continue
 		}
-		for kx := range p.kernel[1] {
-			first := col*p.stride[1] - p.pad[1] + kx*p.dilate[1] // of a run, side by side
+		for kx := range p.Kernel[2] {
+			first := col*p.Stride[2] - p.Pad[2] + kx*p.Dilate[2] // of a run, side by side
 			lo := min(max(-first, 0), count)
-			hi := max(min(p.in[1]-first, count), lo)
-			n, at := (hi-lo)*p.channels, (iy*p.in[1]+first+lo)*p.channels
+			hi := max(min(p.In[2]-first, count), lo)
+			n, at := (hi-lo)*p.channels, (iy*p.In[2]+first+lo)*p.channels
 			if n == 0 {
 				continue
 			}
-			w := p.w[(ky*p.kernel[1]+kx)*p.run*p.channels:]
+			w := p.w[(ky*p.Kernel[2]+kx)*p.run*p.channels:]
 			simd.MulInt32(products[:n], x[at:at+n], w[:n])
 			to := sums[lo*p.channels:][:n]
 			simd.AddInt32(to, to, products[:n])

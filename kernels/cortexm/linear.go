@@ -5,6 +5,7 @@ import (
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/kernels/window"
 )
 
 // Arguments of quantized_linear.out. The largest code precedes the least.
@@ -49,8 +50,8 @@ type linear struct {
 
 // setRows makes p a product of batches of rows by k and k by n.
 func (p *product) setRows(batch, rows, k, n int) {
-	one := [2]int{1, 1}
-	p.window = window{batch: batch, channels: k, in: [2]int{1, rows}, out: [2]int{1, rows}, kernel: one, stride: one, dilate: one}
+	points := [3]int{1, 1, rows}
+	p.images = images{batch: batch, channels: k, Shape: window.Shape{In: points, Out: points, Kernel: ones, Stride: ones, Dilate: ones}}
 	p.groups, p.outChannels = 1, n
 }
 

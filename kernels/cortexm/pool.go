@@ -9,7 +9,7 @@ import (
 
 // pooling is what an instruction keeps. Its ranges are rows of output points.
 type pooling struct {
-	window
+	images
 	input, output layout
 	average       bool
 	least, most   int8 // of a maximum
@@ -22,21 +22,21 @@ const poolKernel, poolStride, poolPad = 1, 2, 3
 
 // slide reads kernel size, stride and padding.
 func (p *pooling) slide(a kernels.Args, ceil bool) error {
-	if err := pair(&p.kernel, a, poolKernel, 1); err != nil {
+	if err := pair(&p.Kernel, a, poolKernel, 1); err != nil {
 		return err
 	}
-	if err := pair(&p.stride, a, poolStride, 1); err != nil {
+	if err := pair(&p.Stride, a, poolStride, 1); err != nil {
 		return err
 	}
-	if err := pair(&p.pad, a, poolPad, 0); err != nil {
+	if err := pair(&p.Pad, a, poolPad, 0); err != nil {
 		return err
 	}
-	for d, n := range p.pad {
-		if n >= p.kernel[d] {
-			return kernels.Badf(poolPad, fmt.Sprintf("less than the kernel, %v", p.kernel), "%v", p.pad)
+	for d, n := range p.Pad {
+		if n >= p.Kernel[d] {
+			return kernels.Badf(poolPad, fmt.Sprintf("less than the kernel, %v", p.Kernel[1:]), "%v", p.Pad[1:])
 		}
 	}
-	return p.window.slide(poolKernel, ceil)
+	return p.images.slide(poolKernel, ceil)
 }
 
 // finish resizes the out and pools.
@@ -65,8 +65,8 @@ func avgPool(c *kernels.Ctx, a kernels.Args) error {
 	if err := p.slide(a, a.Bool(4)); err != nil {
 		return err
 	}
-	if p.average = true; p.kernel[0]*p.kernel[1] > limit {
-		return kernels.Badf(poolKernel, "fewer than 2^31 elements", "%v", p.kernel)
+	if p.average = true; p.Kernel[1]*p.Kernel[2] > limit {
+		return kernels.Badf(poolKernel, "fewer than 2^31 elements", "%v", p.Kernel[1:])
 	}
 	return p.finish(c, a, 9)
 }
@@ -97,12 +97,12 @@ func maxPool(c *kernels.Ctx, a kernels.Args) error {
 
 // checkMax checks what a maximum does not have.
 func (p *pooling) checkMax(a kernels.Args) error {
-	var dilate [2]int
+	var dilate [3]int
 	if err := pair(&dilate, a, 4, 1); err != nil {
 		return err
 	}
-	if dilate != [2]int{1, 1} {
-		return kernels.Badf(4, "[1 1]", "%v", dilate)
+	if dilate != ones {
+		return kernels.Badf(4, "[1 1]", "%v", dilate[1:])
 	}
 	if a.Bool(5) {
 		return kernels.Bad(5, "true", "false")
@@ -124,8 +124,8 @@ func (p *pooling) Repeat(c *kernels.Ctx) error {
 	}
 	p.x, p.y = load[int8](c, &p.input), target[int8](c, &p.output)
 	p.sums = kernels.Scratch[int32](c, p.channels*c.Threads())
-	taps := min(p.kernel[0], p.in[0]) * min(p.kernel[1], p.in[1])
-	c.Parallel(p.batch*p.out[0], 1+grain/max(p.out[1]*p.channels*taps, 1), p)
+	taps := min(p.Kernel[1], p.In[1]) * min(p.Kernel[2], p.In[2])
+	c.Parallel(p.batch*p.Out[1], 1+grain/max(p.Out[2]*p.channels*taps, 1), p)
 	store(c, &p.output, p.y)
 	return nil
 }
@@ -134,14 +134,14 @@ func (p *pooling) Repeat(c *kernels.Ctx) error {
 func (p *pooling) Range(worker, lo, hi int) {
 	sums := p.sums[worker*p.channels:][:p.channels]
 	for r := lo; r < hi; r++ {
-		x := p.x[r/p.out[0]*p.in[0]*p.in[1]*p.channels:]
-		y := p.y[r*p.out[1]*p.channels:]
-		for i := range p.out[1] {
+		x := p.x[r/p.Out[1]*p.In[1]*p.In[2]*p.channels:]
+		y := p.y[r*p.Out[2]*p.channels:]
+		for i := range p.Out[2] {
 			dst := y[i*p.channels:][:p.channels]
 			if p.average {
-				p.mean(dst, sums, x, r%p.out[0], i)
+				p.mean(dst, sums, x, r%p.Out[1], i)
 			} else {
-				p.largest(dst, x, r%p.out[0], i)
+				p.largest(dst, x, r%p.Out[1], i)
 			}
 		}
 	}
@@ -150,10 +150,10 @@ func (p *pooling) Range(worker, lo, hi int) {
 // rows calls f with the elements inside each row of the window at (row, col), and
 // returns the number of points.
 func (p *pooling) rows(x []int8, row, col int, f func(x []int8)) (points int) {
-	top, h0, h1 := p.inside(0, row)
-	left, w0, w1 := p.inside(1, col)
+	top, h0, h1 := p.Taps(1, row)
+	left, w0, w1 := p.Taps(2, col)
 	for h := h0; h < h1; h++ {
-		at := ((top+h)*p.in[1] + left + w0) * p.channels
+		at := ((top+h)*p.In[2] + left + w0) * p.channels
 		f(x[at : at+(w1-w0)*p.channels])
 	}
 	return (h1 - h0) * (w1 - w0)

@@ -13,7 +13,7 @@ import (
 // Sums of so many products as float32 numbers hold exactly are computed in float32, and
 // added up as int32, which wraps.
 type product struct {
-	window
+	images
 	groups, outChannels int
 	xOffset             int32 // added to codes of the input
 	weights             weights
@@ -42,7 +42,7 @@ const exact = 1 << 24
 const tileSize, macsPerRange = 1 << 14, 300_000
 
 // k is the number of products of a sum.
-func (p *product) k() int { return p.kernel[0] * p.kernel[1] * (p.channels / p.groups) }
+func (p *product) k() int { return p.Kernel[1] * p.Kernel[2] * (p.channels / p.groups) }
 
 // begin plans the product and computes it.
 func (p *product) begin(c *kernels.Ctx) error {
@@ -54,17 +54,17 @@ func (p *product) begin(c *kernels.Ctx) error {
 
 // plan cuts the output into tiles for the given number of threads.
 func (p *product) plan(threads int) {
-	if p.kernel == [2]int{1, 1} && p.stride == [2]int{1, 1} && p.pad == [2]int{} && p.in == p.out && !p.weights.perImage {
-		p.in = [2]int{1, p.batch * p.in[0] * p.in[1]} // all points are one row
-		p.out, p.batch = p.in, 1
+	if p.Kernel == ones && p.Stride == ones && p.Pad == [3]int{} && p.In == p.Out && !p.weights.perImage {
+		p.In = [3]int{1, 1, p.batch * p.In[1] * p.In[2]} // all points are one row
+		p.Out, p.batch = p.In, 1
 	}
 	p.width = p.outChannels / p.groups
 	largest := max(128, p.xOffset, -p.xOffset) * (128 + max(p.weights.offset, -p.weights.offset))
 	p.depth = min(p.k(), exact/int(largest))
-	p.cols = min(max(min(tileSize/p.depth, tileSize/p.width), 1), p.out[1])
-	p.perRow = (p.out[1] + p.cols - 1) / p.cols
+	p.cols = min(max(min(tileSize/p.depth, tileSize/p.width), 1), p.Out[2])
+	p.perRow = (p.Out[2] + p.cols - 1) / p.cols
 	const least = 64 // channels
-	if n := p.batch * p.out[0] * p.perRow * p.groups; n < threads && p.width >= 2*least {
+	if n := p.batch * p.Out[1] * p.perRow * p.groups; n < threads && p.width >= 2*least {
 		p.width = (p.width/threads + least - 1) / least * least
 	}
 	p.perPoint = (p.outChannels/p.groups + p.width - 1) / p.width
@@ -86,7 +86,7 @@ func (p *product) Repeat(c *kernels.Ctx) error {
 	n := c.Threads()
 	p.factors = kernels.Scratch[float32](c, n*p.cols*p.depth)
 	p.sums, p.totals = kernels.Scratch[float32](c, n*p.cols*p.width), kernels.Scratch[int32](c, n*p.cols*p.width)
-	tiles := p.batch * p.out[0] * p.perRow * p.groups * p.perPoint
+	tiles := p.batch * p.Out[1] * p.perRow * p.groups * p.perPoint
 	c.Parallel(tiles, 1+macsPerRange/(p.cols*p.width*p.k()), p)
 	store(c, &p.output, p.y)
 	return nil
@@ -121,10 +121,10 @@ func (p *product) Range(worker, lo, hi int) {
 // are numbered through all images.
 func (p *product) tile(worker, row, col, g, o int) {
 	perGroup, k := p.outChannels/p.groups, p.k()
-	cols, n := min(p.cols, p.out[1]-col), min(p.width, perGroup-o)
+	cols, n := min(p.cols, p.Out[2]-col), min(p.width, perGroup-o)
 	factors := p.factors[worker*p.cols*p.depth:][:p.cols*p.depth]
 	sums, totals := p.sums[worker*p.cols*p.width:][:cols*n], p.totals[worker*p.cols*p.width:][:cols*n]
-	image, from := row/p.out[0], g*perGroup+o
+	image, from := row/p.Out[1], g*perGroup+o
 	if p.weights.perImage {
 		from += image * p.outChannels
 	}
@@ -134,14 +134,14 @@ func (p *product) tile(worker, row, col, g, o int) {
 	w := p.weights.floats[(from-o)*k:]
 	for k0 := 0; k0 < k; k0 += p.depth {
 		depth := min(p.depth, k-k0)
-		p.fill(factors, image, row%p.out[0], col, cols, g, k0, depth)
+		p.fill(factors, image, row%p.Out[1], col, cols, g, k0, depth)
 		simd.MulAddTo(cols, n, depth, factors, depth, 1, w[k0*perGroup+o:], perGroup, p.zeros, 0, sums, n)
 		for i, s := range sums {
 			totals[i] += int32(s)
 		}
 	}
 	for j := range cols {
-		y := p.y[(row*p.out[1]+col+j)*p.outChannels+g*perGroup+o:]
+		y := p.y[(row*p.Out[2]+col+j)*p.outChannels+g*perGroup+o:]
 		p.codes.store(y, totals[j*n:][:n], g*perGroup+o)
 	}
 }
@@ -149,7 +149,7 @@ func (p *product) tile(worker, row, col, g, o int) {
 // fill brings depth factors, those from k0 on, of each of cols points: rows of factors.
 func (p *product) fill(factors []float32, image, row, col, cols, g, k0, depth int) {
 	inGroup := p.channels / p.groups
-	x := p.x[image*p.in[0]*p.in[1]*p.channels:]
+	x := p.x[image*p.In[1]*p.In[2]*p.channels:]
 	for j := range cols {
 		dst := factors[j*depth:][:depth]
 		for k := k0; len(dst) > 0; {
@@ -167,9 +167,9 @@ func (p *product) fill(factors []float32, image, row, col, cols, g, k0, depth in
 
 // reads is the point that tap t of output point (row, col) reads.
 func (p *product) reads(row, col, t int) (point int, ok bool) {
-	y, inY := p.source(0, row, t/p.kernel[1])
-	x, inX := p.source(1, col, t%p.kernel[1])
-	return y*p.in[1] + x, inX && inY
+	y, inY := p.source(1, row, t/p.Kernel[2])
+	x, inX := p.source(2, col, t%p.Kernel[2])
+	return y*p.In[2] + x, inX && inY
 }
 
 // floats are codes with an offset.

@@ -74,6 +74,18 @@ func newCall(set *kernels.Set, op string, args []any, result *tensor.Tensor) (*c
 	return k, nil
 }
 
+// ignore says that nothing reads the elements of some outs.
+func (k *call) ignore(args []int) {
+	outs := uint64(0)
+	for _, i := range args {
+		outs |= 1 << i
+		for _, g := range k.written {
+			g.unread = g.unread || g.t == k.args[i].Tensor
+		}
+	}
+	k.made.SetUnread(outs)
+}
+
 // value makes the slot of one argument.
 func (k *call) value(a any, arg *kernels.Arg) (*tensor.Value, error) {
 	switch a := a.(type) {
@@ -238,7 +250,11 @@ type snapshot struct {
 func (k *call) snapshot() (s snapshot) {
 	for _, g := range k.written {
 		s.shapes = append(s.shapes, g.t.String())
-		s.bytes = append(s.bytes, bytes.Clone(g.t.Data))
+		data := bytes.Clone(g.t.Data)
+		if g.unread {
+			data = nil
+		}
+		s.bytes = append(s.bytes, data)
 	}
 	if r := k.returned; r != nil && r.Kind != tensor.KindTensor && r.Kind != tensor.KindTensorList {
 		s.result = *r

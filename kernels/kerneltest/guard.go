@@ -19,6 +19,7 @@ type guarded struct {
 	poison byte
 	before []byte // the bytes as given, up to the size; nil for an out
 	proto  *tensor.Tensor
+	unread bool // its elements do not count
 }
 
 // guard copies proto, with its bytes, into guarded memory. poison fills the bands

@@ -57,14 +57,14 @@ func (s *Shape) Extent(d int) int { return s.Dilate[d]*(s.Kernel[d]-1) + 1 }
 // Slide computes how often a window slides along dimension d, 0 where it does not fit. In ceil
 // mode the last one may end outside of the padded input, but not start behind the input.
 func (s *Shape) Slide(d int, ceil bool) {
-	room := s.In[d] + 2*s.Pad[d] - s.Extent(d)
+	slack := s.In[d] + 2*s.Pad[d] - s.Extent(d)
 	if ceil {
-		room += s.Stride[d] - 1
+		slack += s.Stride[d] - 1
 	}
-	if s.Out[d] = 0; room < 0 {
+	if s.Out[d] = 0; slack < 0 {
 		return
 	}
-	s.Out[d] = room/s.Stride[d] + 1
+	s.Out[d] = slack/s.Stride[d] + 1
 	if ceil && (s.Out[d]-1)*s.Stride[d] >= s.In[d]+s.Pad[d] {
 		s.Out[d]--
 	}
@@ -97,11 +97,11 @@ func (s *Shape) Whole(d int) bool {
 // Alike is how many windows from at on along dimension d have the same taps in the input, of
 // which that one has the given number.
 func (s *Shape) Alike(d, at, taps int) int {
-	room := s.In[d] - s.Start(d, at) - s.Extent(d)
-	if taps < s.Kernel[d] || room < 0 {
+	slack := s.In[d] - s.Start(d, at) - s.Extent(d)
+	if taps < s.Kernel[d] || slack < 0 {
 		return 1
 	}
-	return min(room/s.Stride[d]+1, s.Out[d]-at)
+	return min(slack/s.Stride[d]+1, s.Out[d]-at)
 }
 
 // Inside is the range of i < n with 0 ≤ x+i·step < size; lo = hi where there are none.

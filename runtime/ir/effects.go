@@ -152,3 +152,35 @@ func (m *Method) Accesses() []Accesses {
 	}
 	return all
 }
+
+// Unread is the outs of step i, bit k for argument k, whose elements no step and no caller
+// reads.
+func (m *Method) Unread(i int) (outs uint64) {
+	s := &m.Steps[i]
+	if s.Kind != KernelCall || m.Coarse {
+		return 0
+	}
+	for k, arg := range s.Sig.Args {
+		if v := s.Args[k]; arg.Out && k < 64 && m.Values[v].Kind == tensor.KindTensor && m.onlyWrites(i, v) {
+			outs |= 1 << k
+		}
+	}
+	return outs
+}
+
+// onlyWrites reports that all that happens to the storage of tensor v is that step i writes it.
+func (m *Method) onlyWrites(i, v int) bool {
+	s := &m.Storages[m.Values[v].Storage]
+	if s.Kind != Activation || s.Output || s.First != i || s.Last != i {
+		return false
+	}
+	uses := 0
+	for _, list := range [...][]int{m.Steps[i].Reads, m.Steps[i].Updates, m.Steps[i].Writes} {
+		for _, u := range list {
+			if m.Values[u].Storage == m.Values[v].Storage {
+				uses++
+			}
+		}
+	}
+	return uses == 1
+}

@@ -60,6 +60,30 @@ func TestFlow(t *testing.T) {
 	}
 }
 
+// TestUnread finds the outs that nothing reads: bit 1 is a unary operator's out.
+func TestUnread(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		code []pte.Instruction
+		want []uint64 // of each step
+	}{
+		{"a chain", []pte.Instruction{call(unary, 0, 1, 1), call(unary, 1, 3, 3)}, []uint64{0, 0}},
+		{"no reader", []pte.Instruction{call(unary, 0, 1, 1), call(unary, 1, 2, 2), call(unary, 1, 3, 3)}, []uint64{0, 2, 0}},
+		{"written again", []pte.Instruction{call(unary, 0, 1, 1), call(unary, 0, 1, 1), call(unary, 1, 3, 3)}, []uint64{0, 0, 0}},
+		{"a view is read", []pte.Instruction{call(unary, 0, 1, 1), call(view, 1, 4, 2), call(unary, 2, 3, 3)}, []uint64{0, 0, 0}},
+		{"a view that nothing reads", []pte.Instruction{call(unary, 0, 1, 1), call(view, 1, 4, 2), call(unary, 0, 3, 3)}, []uint64{0, 0, 0}},
+		{"state", []pte.Instruction{call(unary, 1, 3, 3), call(unary, 0, 1, 1)}, []uint64{0, 0}},
+		{"updated", []pte.Instruction{call(unary, 0, 1, 1), call(inPlace, 1, 0, 1), call(unary, 0, 3, 3)}, []uint64{0, 0, 0}},
+	} {
+		m := build(t, 4, []int{3}, tt.code...)
+		for i, want := range tt.want {
+			if got := m.Unread(i); got != want {
+				t.Errorf("%s, step %d: got outs %b unread, want %b", tt.name, i, got, want)
+			}
+		}
+	}
+}
+
 // randomMethod has calls, updates, views, moves and jumps forwards and backwards.
 func randomMethod(t *testing.T, r *rand.Rand) *Method {
 	t.Helper()

@@ -10,10 +10,11 @@ import (
 
 var windowSets = []set{
 	{"window_amd64", "window_amd64.go", "Rows of windows for AVX2, n blocks of eight and what the mask leaves on, and for AVX-512, n elements.", []routine{
-		amd64Taps8(sumTap), amd64Taps8(maxTap), amd64Taps8(minTap), avx512Taps(sumTap), avx512Taps(maxTap), avx512Taps(minTap),
+		amd64Taps8(sumTap), amd64Taps8(maxTap), amd64Taps8(firstMaxTap), amd64Taps8(firstMinTap),
+		avx512Taps(sumTap), avx512Taps(maxTap), avx512Taps(firstMaxTap), avx512Taps(firstMinTap),
 		avx512Stride2, avx512Zip2, amd64Zip2, amd64Places}},
 	{"window_arm64", "window_arm64.go", "Rows of windows for NEON, n blocks of four, then the last four of a row, which lie last bytes from its start.", []routine{
-		neonTaps(sumTap), neonTaps(maxTap), neonTaps(minTap), neonZip2, neonPlaces}},
+		neonTaps(sumTap), neonTaps(maxTap), neonTaps(firstMaxTap), neonTaps(firstMinTap), neonZip2, neonPlaces}},
 }
 
 // tapKind is what is made of a window's elements.
@@ -24,9 +25,10 @@ type tapKind struct {
 }
 
 var (
-	sumTap = &tapKind{name: "sumTaps"}
-	maxTap = &tapKind{"maxTaps", true, 0x1e}
-	minTap = &tapKind{"minTaps", true, 0x11}
+	sumTap      = &tapKind{name: "sumTaps"}
+	maxTap      = &tapKind{name: "maxTaps"} // NaN where there is one
+	firstMaxTap = &tapKind{"firstMaxTaps", true, 0x1e}
+	firstMinTap = &tapKind{"firstMinTaps", true, 0x11}
 )
 
 // signature is the declaration of a loop for blocks of the given size.
@@ -72,6 +74,8 @@ func amd64Taps8(k *tapKind) routine {
 			if k.extreme {
 				each += fmt.Sprintf(load+"Y9\nVCMPPS $%d, Y%d, Y9, Y10\nVCMPPS $3, Y9, Y9, Y11\nVORPS Y11, Y10, Y10\n", at, k.order, v)
 				each += fmt.Sprintf("VBLENDVPS Y10, Y9, Y%d, Y%[1]d\nVBLENDVPS Y10, Y8, Y%d, Y%[2]d\n", v, 4+v)
+			} else if k == maxTap {
+				each += fmt.Sprintf(load+"Y9\nVCMPPS $3, Y9, Y9, Y10\nVMAXPS Y%d, Y9, Y%[2]d\nVBLENDVPS Y10, Y9, Y%[2]d, Y%[2]d\n", at, v)
 			} else {
 				each += fmt.Sprintf(load+"Y9\nVADDPS Y9, Y%d, Y%[2]d\n", at, v)
 			}
@@ -133,6 +137,10 @@ func avx512Taps(k *tapKind) routine {
 			at := offset(64*v) + "(SI)(AX*4)"
 			first += fmt.Sprintf("VMOVUPS.Z %s, K%d, Z%d\n", at, v+1, v)
 			store += fmt.Sprintf("VMOVUPS Z%d, K%d, %s(DI)\n", v, v+1, offset(64*v))
+			if k == maxTap {
+				each += fmt.Sprintf("VMOVUPS.Z %s, K%d, Z9\nVCMPPS $3, Z9, Z9, K5\nVMAXPS Z%d, Z9, Z%[3]d\nVMOVAPS Z9, K5, Z%[3]d\n", at, v+1, v)
+				continue
+			}
 			if !k.extreme {
 				each += fmt.Sprintf("VADDPS %s, Z%d, K%d, Z%[2]d\n", at, v, v+1)
 				continue
@@ -248,11 +256,14 @@ func neonTaps(k *tapKind) routine {
 	f := frameOf(signature)
 	setup := f.arguments("MOVD", "rows", "R0", "n", "R10", "y", "R11", "x", "R12", "off", "R3", "taps", "R5", "ys", "R13", "xs", "R14", "last", "R15")
 	row, last, first, each, store, next := "", "", "", "FADD(1, 1, 0)", "", ""
+	if k == maxTap {
+		each = "FMAX(1, 1, 0)"
+	}
 	if k.extreme {
 		setup += f.arguments("MOVD", "at", "R16", "tag", "R17")
 		row, last, first = "MOVD R16, R4", "ADD R15, R16, R4", "MOVD R17, R19\nVLD1R.P 4(R19), [V2.S4]"
 		compare := "FCMGT(5, 0, 1)"
-		if k == minTap {
+		if k == firstMinTap {
 			compare = "FCMGT(5, 1, 0)"
 		}
 		each = "VLD1R.P 4(R19), [V3.S4]\n" + compare + "\nFCMEQ(6, 0, 0)\nORN(5, 5, 6)\nBIT(1, 0, 5)\nBIT(2, 3, 5)"

@@ -8,6 +8,7 @@ import (
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/kernels/window"
 )
 
 // Arguments of convolution_backward.out.
@@ -52,6 +53,7 @@ func backwardOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 		return kernels.Bad(argGrad, grad.String(), fmt.Sprintf("the convolution's output sizes %v", slices.Clone(want)))
 	}
 	mask := a.Bools(argMask)
+	b.weight = w
 	b.grad, b.x, b.w = operand.In[T](c, grad), operand.In[T](c, x), operand.In[T](c, w)
 	bias := [1]int{s.outChannels}
 	for i, g := range []struct {
@@ -81,6 +83,7 @@ func backwardOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 type gradients[T tensor.Compute] struct {
 	shape
 	grad, x, w []T
+	weight     *tensor.Tensor
 	inputPass  pass[T]
 
 	forward      shape // the shape, or its reverse where transposed: always a forward convolution
@@ -94,7 +97,7 @@ type gradients[T tensor.Compute] struct {
 func (b *gradients[T]) input(c *kernels.Ctx, out []T) {
 	p := &b.inputPass
 	p.shape = b.reversed()
-	p.x, p.w, p.bias, p.y = b.grad, b.w, nil, out
+	p.x, p.w, p.weight, p.bias, p.y = b.grad, b.w, b.weight, nil, out
 	if len(b.grad) == 0 {
 		clear(out)
 		return
@@ -111,9 +114,9 @@ func (b *gradients[T]) weights(c *kernels.Ctx, out []T) {
 	}
 	f := &b.forward
 	b.dot = simd.DotOf[T]()
-	points := volume(f.out)
+	points := window.Volume(f.Out)
 	b.row = kernels.Scratch[T](c, c.Threads()*points)
-	rows := f.inChannels * volume(f.kernel)
+	rows := f.inChannels * window.Volume(f.Kernel)
 	macs := max(f.batch*points*(f.outChannels/f.groups), 1)
 	c.Parallel(rows, 1+macsPerRange/macs, b)
 }
@@ -122,7 +125,7 @@ func (b *gradients[T]) weights(c *kernels.Ctx, out []T) {
 // channel after the other.
 func (b *gradients[T]) Range(worker, lo, hi int) {
 	f := &b.forward
-	taps, points, inPoints := volume(f.kernel), volume(f.out), volume(f.in)
+	taps, points, inPoints := window.Volume(f.Kernel), window.Volume(f.Out), window.Volume(f.In)
 	inGroup, outGroup := f.inChannels/f.groups, f.outChannels/f.groups
 	row := b.row[worker*points:][:points]
 	for k := lo; k < hi; k++ {
@@ -133,8 +136,8 @@ func (b *gradients[T]) Range(worker, lo, hi int) {
 		}
 		for n := range f.batch {
 			plane := b.large[(n*f.inChannels+channel)*inPoints:][:inPoints]
-			for d := range f.out[0] {
-				whole := rect{d: d, rows: f.out[1], cols: f.out[2]}
+			for d := range f.Out[0] {
+				whole := rect{d: d, rows: f.Out[1], cols: f.Out[2]}
 				reads := f.reads(tap(f, t), &whole)
 				fill(f, row[f.from(&whole):][:whole.rows*whole.cols], whole.cols, plane, &reads)
 			}
@@ -148,7 +151,7 @@ func (b *gradients[T]) Range(worker, lo, hi int) {
 // bias is the gradient of the bias: sums of grad.
 func (b *gradients[T]) bias(_ *kernels.Ctx, out []T) {
 	clear(out)
-	points := volume(b.shape.out)
+	points := window.Volume(b.shape.Out)
 	for i := range b.batch * b.outChannels {
 		var s T
 		for _, v := range b.grad[i*points:][:points] {

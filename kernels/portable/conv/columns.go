@@ -1,13 +1,16 @@
 package conv
 
-import "github.com/etrun-go/etrun/internal/simd"
+import (
+	"github.com/etrun-go/etrun/internal/simd"
+	"github.com/etrun-go/etrun/kernels/window"
+)
 
 // rect is a block of output points: rows of cols points at depth d from (h, w) on.
 // It has one row, or whole rows, so that its points are adjacent in the output.
 type rect struct{ d, h, w, rows, cols int }
 
 // from is the first point of r, counted through the output.
-func (s *shape) from(r *rect) int { return (r.d*s.out[1]+r.h)*s.out[2] + r.w }
+func (s *shape) from(r *rect) int { return (r.d*s.Out[1]+r.h)*s.Out[2] + r.w }
 
 // read is what one tap of the kernel reads for a rect of output points: rows × cols
 // elements from an input plane. Those of the rect that are not read lie in the padding.
@@ -20,22 +23,22 @@ type read struct {
 // tap is where a tap of the kernel reads, relative to stride times the output point.
 func tap(s *shape, t int) (at [3]int) {
 	for i := 2; i >= 0; i-- {
-		at[i] = t%s.kernel[i]*s.dilate[i] - s.pad[i]
-		t /= s.kernel[i]
+		at[i] = t%s.Kernel[i]*s.Dilate[i] - s.Pad[i]
+		t /= s.Kernel[i]
 	}
 	return at
 }
 
 // reads is what a tap at offset t reads for r.
 func (s *shape) reads(t [3]int, r *rect) read {
-	z, y, x := r.d*s.stride[0]+t[0], r.h*s.stride[1]+t[1], r.w*s.stride[2]+t[2]
-	top, bottom := inside(r.rows, s.in[1], y, s.stride[1])
-	lo, hi := inside(r.cols, s.in[2], x, s.stride[2])
-	if z < 0 || z >= s.in[0] || top == bottom || lo == hi {
+	z, y, x := r.d*s.Stride[0]+t[0], r.h*s.Stride[1]+t[1], r.w*s.Stride[2]+t[2]
+	top, bottom := window.Inside(r.rows, s.In[1], y, s.Stride[1])
+	lo, hi := window.Inside(r.cols, s.In[2], x, s.Stride[2])
+	if z < 0 || z >= s.In[0] || top == bottom || lo == hi {
 		return read{padded: true}
 	}
 	return read{
-		from: (z*s.in[1]+y+top*s.stride[1])*s.in[2] + x + lo*s.stride[2],
+		from: (z*s.In[1]+y+top*s.Stride[1])*s.In[2] + x + lo*s.Stride[2],
 		to:   top*r.cols + lo,
 		rows: bottom - top, cols: hi - lo,
 		padded: bottom-top < r.rows || hi-lo < r.cols,
@@ -45,7 +48,7 @@ func (s *shape) reads(t [3]int, r *rect) read {
 // fill writes what a tap reads from plane to dst, the elements of a rect whose rows
 // are pitch apart.
 func fill[T any](s *shape, dst []T, pitch int, plane []T, d *read) {
-	if s.stride[2] == 1 && (d.rows == 1 || d.rows > 1 && s.in[2]*s.stride[1] == pitch) {
+	if s.Stride[2] == 1 && (d.rows == 1 || d.rows > 1 && s.In[2]*s.Stride[1] == pitch) {
 		fillRun(dst, pitch, plane, d)
 		return
 	}
@@ -53,7 +56,7 @@ func fill[T any](s *shape, dst []T, pitch int, plane []T, d *read) {
 		clear(dst)
 	}
 	if d.rows > 0 {
-		copyGrid(dst[d.to:], pitch, plane[d.from:], s.in[2]*s.stride[1], s.stride[2], d.rows, d.cols)
+		copyGrid(dst[d.to:], pitch, plane[d.from:], s.In[2]*s.Stride[1], s.Stride[2], d.rows, d.cols)
 	}
 }
 
@@ -89,26 +92,4 @@ func copyGrid[T any](dst []T, ds int, src []T, ss, step, rows, cols int) {
 			d[j] = s[j*step]
 		}
 	}
-}
-
-// inside is the range of i < n with 0 ≤ x+i·step < size.
-func inside(n, size, x, step int) (lo, hi int) {
-	if x < 0 {
-		lo = min(stepsTo(-x, step), n)
-	}
-	if size <= x {
-		return lo, lo
-	}
-	return lo, max(min(stepsTo(size-x, step), n), lo)
-}
-
-// stepsTo is ⌈distance / step⌉; the usual steps do without a division.
-func stepsTo(distance, step int) int {
-	switch step {
-	case 1:
-		return distance
-	case 2:
-		return (distance + 1) >> 1
-	}
-	return (distance + step - 1) / step
 }

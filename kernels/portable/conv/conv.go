@@ -54,11 +54,15 @@ func convolutionOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 	if out.Numel() == 0 {
 		return nil
 	}
-	p.x, p.w = operand.In[T](c, x), operand.KeptIn(c, &p.keptWeights, w)
-	p.bias = nil
+	p.w, p.weight, p.bias = operand.KeptIn(c, &p.keptWeights, w), w, nil
 	if bias != nil {
 		p.bias = operand.KeptIn(c, &p.keptBias, bias)
 	}
+	if q, ok := any(p).(*pass[float32]); ok && s.lastDepthwise() && lies(x, out) {
+		q.runLast(c, tensor.Data[float32](out), tensor.Data[float32](x))
+		return nil
+	}
+	p.x = operand.In[T](c, x)
 	y := operand.Out[T](c, out)
 	p.y = y
 	p.run(c)

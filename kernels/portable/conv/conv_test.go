@@ -9,6 +9,7 @@ import (
 
 	"github.com/etrun-go/etrun/kernels/kerneltest"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/kernels/window"
 )
 
 // problem is a convolution with everything chosen at random, over three spatial
@@ -19,6 +20,7 @@ type problem struct {
 	size, kernel, stride, pad, dil, more [3]int
 	outSize                              [3]int
 	transposed                           bool
+	last                                 bool // channels
 }
 
 func (p *problem) String() string {
@@ -92,18 +94,18 @@ func (p *problem) visit(f func(y, x, w int)) {
 		for g := range p.groups {
 			for o := range p.out {
 				for i := range p.in {
-					for t := range volume(p.kernel) {
-						for a := range volume(from) {
+					for t := range window.Volume(p.kernel) {
+						for a := range window.Volume(from) {
 							at, inside := p.reach(a, t, from, to)
 							if !inside {
 								continue
 							}
 							oc, ic := g*p.out+o, g*p.in+i
-							y, x, w := a, at, (oc*p.in+i)*volume(p.kernel)+t
+							y, x, w := a, at, (oc*p.in+i)*window.Volume(p.kernel)+t
 							if p.transposed {
-								y, x, w = at, a, (ic*p.out+o)*volume(p.kernel)+t
+								y, x, w = at, a, (ic*p.out+o)*window.Volume(p.kernel)+t
 							}
-							f((n*p.out*p.groups+oc)*volume(p.outSize)+y, (n*p.in*p.groups+ic)*volume(p.size)+x, w)
+							f((n*p.out*p.groups+oc)*window.Volume(p.outSize)+y, (n*p.in*p.groups+ic)*window.Volume(p.size)+x, w)
 						}
 					}
 				}
@@ -163,8 +165,31 @@ func TestLayers(t *testing.T) {
 	kerneltest.Run(t, set, cases...)
 }
 
+// TestDepthwise takes channels enough for vectors, side by side and in planes.
+func TestDepthwise(t *testing.T) {
+	r := rand.New(rand.NewPCG(6, 6))
+	var cases []kerneltest.Case
+	for i := range 60 {
+		p := random(r)
+		for p.rank != 2 || p.transposed {
+			p = random(r)
+		}
+		if p.in, p.out, p.groups = 1, 1, 8+r.IntN(20); i%2 == 0 {
+			p.groups = 64 + r.IntN(30)
+		}
+		p.last = i%3 == 0
+		cases = append(cases, p.forward(r, tensor.Float32))
+	}
+	kerneltest.Run(t, set, cases...)
+}
+
 func (p *problem) forward(r *rand.Rand, d tensor.DType) kerneltest.Case {
-	order := func() []uint8 { return kerneltest.AnyOrder(r, p.rank+2) }
+	order := func() []uint8 {
+		if p.last {
+			return []uint8{0, 2, 3, 1}
+		}
+		return kerneltest.AnyOrder(r, p.rank+2)
+	}
 	x, w := kerneltest.Noise(r, d, p.inputSizes(), order()), kerneltest.Noise(r, d, p.weightSizes(), order())
 	w.Const = r.IntN(2) == 0
 	out := p.outputSizes()
@@ -176,7 +201,7 @@ func (p *problem) forward(r *rand.Rand, d tensor.DType) kerneltest.Case {
 		args[2] = bias
 		for i, b := range kerneltest.Dense(bias) {
 			for j := range want {
-				if j/volume(p.outSize)%p.bias() == i {
+				if j/window.Volume(p.outSize)%p.bias() == i {
 					want[j], scale[j] = b, math.Abs(b)
 				}
 			}
@@ -207,7 +232,7 @@ func TestBackward(t *testing.T) {
 			scale += math.Abs(gs[y]*ws[w]) / float64(len(dx))
 		})
 		for i, v := range gs {
-			db[i/volume(p.outSize)%p.bias()] += v
+			db[i/window.Volume(p.outSize)%p.bias()] += v
 			scale += math.Abs(v) / float64(len(db))
 		}
 		args := append([]any{g, x, w, []int{p.bias()}}, p.params()...)
@@ -258,6 +283,9 @@ func TestNoAllocs(t *testing.T) {
 		kerneltest.Case{Name: "depthwise half", Op: "aten::convolution.out", Args: []any{noise(h, 1, 8, 6, 6), noise(h, 8, 1, 3, 3), nil, one, one, one, false, []int{0}, 8},
 			Want: []any{noise(h, 1, 8, 6, 6)}},
 		kerneltest.Case{Name: "channels last", Op: "aten::convolution.out", Args: []any{last, noise(f, 8, 8, 1, 1), nil, one, []int{0}, one, false, []int{0}, 1}, Want: []any{last}},
+		kerneltest.Case{Name: "depthwise, channels last", Op: "aten::convolution.out", Args: []any{last, noise(f, 8, 1, 3, 3), nil, one, one, one, false, []int{0}, 8}, Want: []any{last}},
+		kerneltest.Case{Name: "depthwise, narrow", Op: "aten::convolution.out", Args: []any{noise(f, 2, 64, 6, 6), noise(f, 64, 1, 3, 3), nil, one, one, one, false, []int{0}, 64},
+			Want: []any{noise(f, 2, 64, 6, 6)}},
 		kerneltest.Case{Name: "transposed", Op: "aten::convolution.out", Args: []any{noise(f, 1, 8, 6, 6), noise(f, 8, 4, 3, 3), nil, one, one, one, true, []int{0}, 1},
 			Want: []any{noise(f, 1, 4, 6, 6)}},
 	)

@@ -4,6 +4,7 @@ import (
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/kernels/window"
 )
 
 // bands is the plan of a convolution whose groups have one input channel each. A
@@ -33,25 +34,25 @@ const maxPlanes = 1 << 20
 
 // planBands plans the bands where each group has one input channel and one plane.
 func (p *pass[T]) planBands() bool {
-	if p.inChannels != p.groups || p.kernel[0] != 1 || p.in[0] != 1 || p.pad[0] != 0 {
+	if p.inChannels != p.groups || p.Kernel[0] != 1 || p.In[0] != 1 || p.Pad[0] != 0 {
 		return false
 	}
 	b := &p.depthwise
-	sh, sw := p.stride[1], p.stride[2]
-	reachH, reachW := p.dilate[1]*(p.kernel[1]-1), p.dilate[2]*(p.kernel[2]-1)
+	sh, sw := p.Stride[1], p.Stride[2]
+	reachH, reachW := p.Dilate[1]*(p.Kernel[1]-1), p.Dilate[2]*(p.Kernel[2]-1)
 	b.phases = [2]int{min(sh, reachH+1), min(sw, reachW+1)}
-	b.width = p.out[2] + reachW/sw
+	b.width = p.Out[2] + reachW/sw
 	if max(reachH, reachW, b.width, b.phases[0], b.phases[1]) > maxPlanes {
 		return false
 	}
 	perRow := b.width * (b.phases[0]*b.phases[1] + 1)
-	b.rows = min(max(bandElements/perRow, 1), p.out[1])
+	b.rows = min(max(bandElements/perRow, 1), p.Out[1])
 	b.height = b.rows + reachH/sh
 	return perRow <= maxPlanes && b.height*perRow <= maxPlanes
 }
 
 func (p *pass[T]) runDepthwise(c *kernels.Ctx) {
-	perChannel := p.outChannels / p.groups * volume(p.out) * volume(p.kernel)
+	perChannel := p.outChannels / p.groups * window.Volume(p.Out) * window.Volume(p.Kernel)
 	if p, ok := any(p).(*pass[float32]); ok && p.planFilter() {
 		c.Parallel(p.batch*p.inChannels, 1+macsPerRange/perChannel, filtered{p})
 		return
@@ -67,17 +68,17 @@ func (p *pass[T]) runDepthwise(c *kernels.Ctx) {
 // allow it.
 func (p *pass[T]) planFilter() bool {
 	f := &p.filter
-	f.Rows, f.Cols, f.InRows, f.InCols = p.out[1], p.out[2], p.in[1], p.in[2]
-	f.KernelRows, f.KernelCols, f.DilateRows, f.DilateCols = p.kernel[1], p.kernel[2], p.dilate[1], p.dilate[2]
-	f.Top, f.Left, f.Stride = p.pad[1], p.pad[2], p.stride[1]
-	return p.stride[1] == p.stride[2] && f.Plan()
+	f.Rows, f.Cols, f.InRows, f.InCols = p.Out[1], p.Out[2], p.In[1], p.In[2]
+	f.KernelRows, f.KernelCols, f.DilateRows, f.DilateCols = p.Kernel[1], p.Kernel[2], p.Dilate[1], p.Dilate[2]
+	f.Top, f.Left, f.Stride = p.Pad[1], p.Pad[2], p.Stride[1]
+	return p.Stride[1] == p.Stride[2] && f.Plan()
 }
 
 type filtered struct{ *pass[float32] }
 
 // Range computes the output channels of input planes [lo, hi).
 func (p filtered) Range(_, lo, hi int) {
-	multiplier, taps, in, out := p.outChannels/p.groups, volume(p.kernel), volume(p.in), volume(p.out)
+	multiplier, taps, in, out := p.outChannels/p.groups, window.Volume(p.Kernel), window.Volume(p.In), window.Volume(p.Out)
 	for m := lo * multiplier; m < hi*multiplier; m++ {
 		channel, bias := m%p.outChannels, float32(0)
 		if p.bias != nil {
@@ -90,11 +91,11 @@ func (p filtered) Range(_, lo, hi int) {
 // offsets computes where each tap starts in the phase planes.
 func (p *pass[T]) offsets(b *bands[T]) {
 	b.offsets = b.offsets[:0]
-	for ky := range p.kernel[1] {
-		for kx := range p.kernel[2] {
-			y, x := ky*p.dilate[1], kx*p.dilate[2]
-			plane := y%p.stride[1]*b.phases[1] + x%p.stride[2]
-			b.offsets = append(b.offsets, (plane*b.height+y/p.stride[1])*b.width+x/p.stride[2])
+	for ky := range p.Kernel[1] {
+		for kx := range p.Kernel[2] {
+			y, x := ky*p.Dilate[1], kx*p.Dilate[2]
+			plane := y%p.Stride[1]*b.phases[1] + x%p.Stride[2]
+			b.offsets = append(b.offsets, (plane*b.height+y/p.Stride[1])*b.width+x/p.Stride[2])
 		}
 	}
 }
@@ -108,9 +109,9 @@ func (p depthwise[T]) Range(worker, lo, hi int) {
 	sums := planes[len(planes)-b.rows*b.width-bandEnd:]
 	clear(planes) // the padding beside rows stays as it is
 	for t := lo; t < hi; t++ {
-		for r := 0; r < p.out[1]; r += b.rows {
-			p.load(planes, p.x[t*volume(p.in):][:volume(p.in)], r)
-			p.band(planes, sums, t, r, min(b.rows, p.out[1]-r))
+		for r := 0; r < p.Out[1]; r += b.rows {
+			p.load(planes, p.x[t*window.Volume(p.In):][:window.Volume(p.In)], r)
+			p.band(planes, sums, t, r, min(b.rows, p.Out[1]-r))
 		}
 	}
 }
@@ -120,17 +121,17 @@ func (p depthwise[T]) load(planes, x []T, r int) {
 	b := &p.depthwise
 	size := b.height * b.width
 	for ph := range b.phases[0] {
-		y := r*p.stride[1] + ph - p.pad[1]
-		top, bottom := inside(b.height, p.in[1], y, p.stride[1])
+		y := r*p.Stride[1] + ph - p.Pad[1]
+		top, bottom := window.Inside(b.height, p.In[1], y, p.Stride[1])
 		for pw := range b.phases[1] {
-			at := pw - p.pad[2]
-			lo, hi := inside(b.width, p.in[2], at, p.stride[2])
+			at := pw - p.Pad[2]
+			lo, hi := window.Inside(b.width, p.In[2], at, p.Stride[2])
 			plane := planes[(ph*b.phases[1]+pw)*size:][:size]
 			clear(plane[:top*b.width])
 			clear(plane[bottom*b.width:])
 			if top < bottom && lo < hi {
-				from := x[(y+top*p.stride[1])*p.in[2]+at+lo*p.stride[2]:]
-				copyGrid(plane[top*b.width+lo:], b.width, from, p.in[2]*p.stride[1], p.stride[2], bottom-top, hi-lo)
+				from := x[(y+top*p.Stride[1])*p.In[2]+at+lo*p.Stride[2]:]
+				copyGrid(plane[top*b.width+lo:], b.width, from, p.In[2]*p.Stride[1], p.Stride[2], bottom-top, hi-lo)
 			}
 		}
 	}
@@ -140,12 +141,12 @@ func (p depthwise[T]) load(planes, x []T, r int) {
 // Sums run through the ends of rows; what they yield there is not stored.
 func (p depthwise[T]) band(planes, sums []T, t, r, rows int) {
 	b := &p.depthwise
-	multiplier, taps := p.outChannels/p.groups, volume(p.kernel)
-	sums = sums[:((rows-1)*b.width+p.out[2]+bandEnd-1)&^(bandEnd-1)]
+	multiplier, taps := p.outChannels/p.groups, window.Volume(p.Kernel)
+	sums = sums[:((rows-1)*b.width+p.Out[2]+bandEnd-1)&^(bandEnd-1)]
 	for m := t * multiplier; m < (t+1)*multiplier; m++ {
 		channel := m % p.outChannels
 		startRows(sums, 0, len(sums), p.biasFrom(channel), 1)
 		b.taps(sums, planes, b.offsets, p.w[channel*taps:][:taps])
-		simd.CopyRows(p.y[m*volume(p.out)+r*p.out[2]:], sums, rows, p.out[2], p.out[2], b.width)
+		simd.CopyRows(p.y[m*window.Volume(p.Out)+r*p.Out[2]:], sums, rows, p.Out[2], p.Out[2], b.width)
 	}
 }

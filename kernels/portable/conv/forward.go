@@ -5,19 +5,20 @@ import (
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/kernels/window"
 )
 
 // runForward computes a convolution as products, one for each image and group: weights
 // [out, taps] by columns [taps, points].
 func (p *pass[T]) runForward(c *kernels.Ctx) {
 	g := &p.product
-	g.Batch, g.M, g.N = p.batch*p.groups, p.outChannels/p.groups, volume(p.out)
-	g.K = p.inChannels / p.groups * volume(p.kernel)
+	g.Batch, g.M, g.N = p.batch*p.groups, p.outChannels/p.groups, window.Volume(p.Out)
+	g.K = p.inChannels / p.groups * window.Volume(p.Kernel)
 	g.A, g.ARow, g.ACol, g.AEach, g.AMatrices = p.w, g.K, 1, g.M*g.K, p.groups
 	g.RowBias, g.C = p.bias, p.y
 	if g.B, g.BRow, g.BEach, g.Columns = p.x, g.N, g.K*g.N, nil; !p.pointwise() {
 		p.cut()
-		taps := volume(p.kernel)
+		taps := window.Volume(p.Kernel)
 		p.table = min(taps, tapTable)
 		p.taps = slices.Grow(p.taps[:0], c.Threads()*p.table)[:c.Threads()*p.table]
 		p.held = slices.Grow(p.held[:0], c.Threads())[:c.Threads()]
@@ -34,7 +35,7 @@ func (p *pass[T]) runForward(c *kernels.Ctx) {
 // pointwise reports that each output point reads one input point, its own.
 func (s *shape) pointwise() bool {
 	one, zero := [3]int{1, 1, 1}, [3]int{}
-	return s.kernel == one && s.stride == one && s.pad == zero
+	return s.Kernel == one && s.Stride == one && s.Pad == zero
 }
 
 // grid is how output points are cut into rects.
@@ -46,21 +47,21 @@ type grid struct {
 
 // cut splits the output points into rects of as many as a block of columns has.
 func (p *pass[T]) cut() {
-	g, width := &p.points, p.out[2]
+	g, width := &p.points, p.Out[2]
 	g.rows, g.colBlocks = 1, (width+blockPoints-1)/blockPoints
 	if g.colBlocks == 1 {
-		g.rows = min(blockPoints/width, p.out[1])
+		g.rows = min(blockPoints/width, p.Out[1])
 	}
 	g.cols = min(((width+g.colBlocks-1)/g.colBlocks+15)&^15, width)
-	g.rowBlocks = (p.out[1] + g.rows - 1) / g.rows
-	g.count = p.out[0] * g.rowBlocks * g.colBlocks
+	g.rowBlocks = (p.Out[1] + g.rows - 1) / g.rows
+	g.count = p.Out[0] * g.rowBlocks * g.colBlocks
 }
 
 // rect is the i-th block of output points.
 func (p *pass[T]) rect(i int) rect {
 	g := &p.points
 	w, h := i%g.colBlocks*g.cols, i/g.colBlocks%g.rowBlocks*g.rows
-	return rect{d: i / g.colBlocks / g.rowBlocks, h: h, w: w, rows: min(g.rows, p.out[1]-h), cols: min(g.cols, p.out[2]-w)}
+	return rect{d: i / g.colBlocks / g.rowBlocks, h: h, w: w, rows: min(g.rows, p.Out[1]-h), cols: min(g.cols, p.Out[2]-w)}
 }
 
 // columns gives what the taps of the kernel read for the output points: a row for each tap
@@ -87,7 +88,7 @@ func (s *columns[T]) Pack(dst []T, ld, worker, product, i, p, k int) {
 		}
 		s.held[worker] = i
 	}
-	n, points := volume(s.kernel), volume(s.in)
+	n, points := window.Volume(s.Kernel), window.Volume(s.In)
 	x := s.x[product*(s.inChannels/s.groups)*points:]
 	channel, t := p/n, p%n
 	for q := range k {

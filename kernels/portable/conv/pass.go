@@ -16,7 +16,6 @@ type pass[T tensor.Compute] struct {
 	product       gemm.Product[T]
 	points        grid
 	mul           simd.MulAddToFunc[T]
-	zeros         []T // a row of them
 	mBlock        int // output channels of a tile of a transposed convolution
 	mBlocks       int // tiles of a group
 	scratch       []T // perWorker elements for each worker
@@ -25,26 +24,32 @@ type pass[T tensor.Compute] struct {
 	keptWeights, keptBias operand.Kept[T]
 	depthwise             bands[T]
 	filter                simd.Filter
+	last                  lastPass
 	taps                  []read // for each worker, what its first table taps read
 	held                  []int  // for each worker, the rect that its taps are of
 	table                 int
-	pBlock                int // input points at a time, of a transposed convolution
+
+	weight *tensor.Tensor // w's
+
+	// Of a transposed convolution: the weights in the order of taps, and of how many groups they
+	// are; the rows of a band and how many bands there are.
+	turned              []T
+	keptTurned          operand.Kept[T]
+	turnedGroups        int
+	bandRows, bandCount int
 }
 
-// Transposed convolutions have blocks of so many rows and points.
-const blockRows, blockPoints = gemm.BlockRows, gemm.BlockCols
+const blockPoints = gemm.BlockCols
 
 const macsPerRange = gemm.MACsPerRange
 
 // run computes y. It has at least one element.
 func (p *pass[T]) run(c *kernels.Ctx) {
 	p.mul = simd.MulAddToOf[T]()
-	if p.zeros == nil {
-		p.zeros = make([]T, blockPoints)
-	}
 	switch {
 	case p.transposed:
 		p.runTransposed(c)
+	case p.runCopied(c):
 	case p.planBands():
 		p.runDepthwise(c)
 	default:

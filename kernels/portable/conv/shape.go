@@ -5,21 +5,16 @@ import (
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/kernels/window"
 )
 
-// shape is the geometry of a convolution, always over three spatial dimensions
-// (depth, height, width): missing leading ones have size, kernel and stride 1.
+// shape is the geometry of a convolution.
 type shape struct {
-	transposed                  bool
-	batch, groups               int
-	inChannels, outChannels     int
-	in, out                     [3]int // spatial sizes
-	kernel, stride, pad, dilate [3]int
+	window.Shape
+	transposed              bool
+	batch, groups           int
+	inChannels, outChannels int
 }
-
-// limit bounds every size and parameter, so that no sum or product of two of them
-// leaves int64.
-const limit = 1 << 31
 
 // parse checks the parameters of a convolution of x with w: stride, padding,
 // dilation, transposed, output_padding and groups, arguments from stride on. xArg is
@@ -34,21 +29,20 @@ func (s *shape) parse(a kernels.Args, x, w *tensor.Tensor, xArg, stride int) err
 	}
 	for i, t := range []*tensor.Tensor{x, w} {
 		for _, n := range t.Sizes {
-			if n > limit {
+			if n > window.Limit {
 				return kernels.Badf(xArg+i, "sizes of at most 2^31", "%v", t)
 			}
 		}
 	}
 	s.transposed = a.Bool(stride + 3)
-	s.in, s.kernel = spatial(x.Sizes), spatial(w.Sizes)
+	s.In, s.Kernel = window.Spatial(x.Sizes, rank-2), window.Spatial(w.Sizes, rank-2)
 	var outPad [3]int
 	for _, p := range []struct {
 		arg   int
 		dst   *[3]int
 		least int64
-		unset int
-	}{{stride, &s.stride, 1, 1}, {stride + 1, &s.pad, 0, 0}, {stride + 2, &s.dilate, 1, 1}, {stride + 4, &outPad, 0, 0}} {
-		if err := spread(p.dst, a, p.arg, rank-2, p.least, p.unset); err != nil {
+	}{{stride, &s.Stride, 1}, {stride + 1, &s.Pad, 0}, {stride + 2, &s.Dilate, 1}, {stride + 4, &outPad, 0}} {
+		if err := window.Read(p.dst, a, p.arg, rank-2, p.least, nil); err != nil {
 			return err
 		}
 	}
@@ -58,35 +52,11 @@ func (s *shape) parse(a kernels.Args, x, w *tensor.Tensor, xArg, stride int) err
 	return s.extent(x, w, xArg, outPad, stride+4)
 }
 
-// spatial is the last one to three sizes of a tensor of rank 3 to 5.
-func spatial(sizes []int) [3]int {
-	d := [3]int{1, 1, 1}
-	copy(d[5-len(sizes):], sizes[2:])
-	return d
-}
-
-// spread reads an int[] of one entry for all n spatial dimensions or one for each.
-func spread(dst *[3]int, a kernels.Args, arg, n int, least int64, unset int) error {
-	list := a.Ints(arg)
-	if len(list) != 1 && len(list) != n {
-		return kernels.Badf(arg, fmt.Sprintf("1 or %d entries", n), "%v", list)
-	}
-	*dst = [3]int{unset, unset, unset}
-	for i := range n {
-		v := list[min(i, len(list)-1)]
-		if v < least || v > limit {
-			return kernels.Badf(arg, fmt.Sprintf("entries in [%d, 2^31]", least), "%v", list)
-		}
-		dst[3-n+i] = int(v)
-	}
-	return nil
-}
-
 // channels checks groups and the channel sizes: weight is [out, in/groups, …], or
 // [in, out/groups, …] where transposed.
 func (s *shape) channels(a kernels.Args, x, w *tensor.Tensor, xArg, groupsArg int) error {
 	g := a.Int(groupsArg)
-	if g < 1 || g > limit {
+	if g < 1 || g > window.Limit {
 		return kernels.Badf(groupsArg, "at least 1", "%d", g)
 	}
 	s.batch, s.groups = x.Sizes[0], int(g)
@@ -106,25 +76,22 @@ func (s *shape) channels(a kernels.Args, x, w *tensor.Tensor, xArg, groupsArg in
 // extent computes the output's spatial sizes.
 func (s *shape) extent(x, w *tensor.Tensor, xArg int, outPad [3]int, outPadArg int) error {
 	for i := range 3 {
-		if s.kernel[i] == 0 {
+		if s.Kernel[i] == 0 {
 			return kernels.Bad(xArg+1, w.String(), "a kernel without zero sizes")
 		}
-		reach := s.dilate[i] * (s.kernel[i] - 1)
+		least := 1
 		if s.transposed {
-			if outPad[i] > 0 && outPad[i] >= max(s.stride[i], s.dilate[i]) {
+			if outPad[i] > 0 && outPad[i] >= max(s.Stride[i], s.Dilate[i]) {
 				return kernels.Badf(outPadArg, "less than the stride or the dilation", "%d", outPad[i])
 			}
-			s.out[i] = (s.in[i]-1)*s.stride[i] - 2*s.pad[i] + reach + outPad[i] + 1
+			s.SlideBack(i, outPad[i])
+			least = 0
 		} else {
-			room := s.in[i] + 2*s.pad[i] - reach - 1
-			s.out[i] = room/s.stride[i] + 1
-			if room < 0 {
-				s.out[i] = -1
-			}
+			s.Slide(i, false)
 		}
-		if s.out[i] < 0 || s.out[i] > limit {
+		if s.Out[i] < least || s.Out[i] > window.Limit {
 			return kernels.Badf(xArg, "sizes that the kernel fits into", "%v with kernel %v, stride %v, padding %v, dilation %v",
-				x, w.Sizes[2:], s.stride, s.pad, s.dilate)
+				x, w.Sizes[2:], s.Stride, s.Pad, s.Dilate)
 		}
 	}
 	return nil
@@ -132,19 +99,16 @@ func (s *shape) extent(x, w *tensor.Tensor, xArg int, outPad [3]int, outPadArg i
 
 func (s *shape) outSizes(dst *[5]int, rank int) []int {
 	dst[0], dst[1] = s.batch, s.outChannels
-	copy(dst[2:], s.out[5-rank:])
+	copy(dst[2:], s.Out[5-rank:])
 	return dst[:rank]
 }
-
-// volume is the number of points of spatial sizes.
-func volume(d [3]int) int { return d[0] * d[1] * d[2] }
 
 // reversed is the convolution that runs from s's output to its input: the transposed
 // of a forward one and the other way round, with the same weights.
 func (s *shape) reversed() shape {
 	r := *s
 	r.transposed = !s.transposed
-	r.in, r.out = s.out, s.in
+	r.Reverse()
 	r.inChannels, r.outChannels = s.outChannels, s.inChannels
 	return r
 }

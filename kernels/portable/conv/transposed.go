@@ -1,84 +1,165 @@
 package conv
 
 import (
+	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/kernels/window"
 )
 
-// maxColumns bounds the elements of one channel's block, for very large kernels.
-const maxColumns = 1 << 20
+// Output points that lie strides apart read neighbouring input points with the same taps: so a
+// transposed convolution is a convolution for each phase of the stride, whose results are put
+// together element by element. Tap k of phase f reads input point q+s for output point q·stride+f,
+// where k·dilation + s·stride = f + padding.
 
-// runTransposed computes a transposed convolution: weightsᵀ [out·taps, in] by input
-// [in, points] gives what each input point adds to its neighbourhood in the output.
+// phaseElements is about how many results of all phases of a row are computed at a time.
+const phaseElements = 1 << 14
+
+// upsampled is a transposed convolution. Its ranges are blocks of output channels by bands of
+// rows of one phase.
+type upsampled[T tensor.Compute] struct{ *pass[T] }
+
 func (p *pass[T]) runTransposed(c *kernels.Ctx) {
-	perGroup, taps := p.outChannels/p.groups, volume(p.kernel)
-	points := volume(p.in)
-	p.pBlock = max(min(blockPoints, points, maxColumns/taps), 1)
-	p.mBlock = min(max(blockRows/taps, 1), perGroup) // output channels at a time
-	if threads := c.Threads(); threads > 1 {
-		p.mBlock = min(p.mBlock, (perGroup+threads-1)/threads)
-	}
+	perGroup, width := p.outChannels/p.groups, p.phases(2)*p.windows(2)
+	p.mBlock = min(max(phaseElements/4/width, 8), perGroup)
+	p.bandRows = min(max(phaseElements/(width*p.mBlock), 1), p.windows(1))
+	p.bandCount = (p.windows(1) + p.bandRows - 1) / p.bandRows
 	p.mBlocks = (perGroup + p.mBlock - 1) / p.mBlock
-	p.reserve(c, p.mBlock*taps*p.pBlock)
-	macs := p.mBlock * taps * max(points*(p.inChannels/p.groups), 1)
-	c.Parallel(p.batch*p.groups*p.mBlocks, 1+macsPerRange/macs, transposed[T]{p})
+	p.reserve(c, p.mBlock*p.bandRows*width)
+	p.turned = p.turn(c)
+	macs := max(p.mBlock*p.bandRows*width*(p.inChannels/p.groups)*window.Volume(p.Kernel)/(p.phases(1)*p.phases(2)), 1)
+	c.Parallel(p.batch*p.groups*p.mBlocks*p.Out[0]*p.phases(1)*p.bandCount, 1+macsPerRange/macs, upsampled[T]{p})
+	p.turned = nil
 }
 
-type transposed[T tensor.Compute] struct{ *pass[T] }
+// phases is how many phases dimension d of the output has, windows how many points the first one.
+func (s *shape) phases(d int) int  { return min(s.Stride[d], s.Out[d]) }
+func (s *shape) windows(d int) int { return (s.Out[d] + s.Stride[d] - 1) / s.Stride[d] }
 
-func (p transposed[T]) Range(worker, lo, hi int) {
-	for t := lo; t < hi; t++ {
-		m, rest := t%p.mBlocks, t/p.mBlocks
-		p.planes(p.worker(worker), rest/p.groups, rest%p.groups, m*p.mBlock)
+// turn puts weights [in, out, taps] of each group into the order [taps, out, in].
+func (p *pass[T]) turn(c *kernels.Ctx) []T {
+	if d := p.keptTurned.Get(p.weight); d != nil && p.turnedGroups == p.groups {
+		return d
+	}
+	p.turnedGroups = p.groups
+	d := p.keptTurned.Room(c, p.weight, len(p.w))
+	perGroup, inGroup, taps := p.outChannels/p.groups, p.inChannels/p.groups, window.Volume(p.Kernel)
+	size := perGroup * inGroup * taps
+	for i, v := range p.w {
+		t, m, k := i%taps, i/taps%perGroup, i%size/taps/perGroup
+		d[i/size*size+(t*perGroup+m)*inGroup+k] = v
+	}
+	return d
+}
+
+// Range computes units [lo, hi).
+func (p upsampled[T]) Range(worker, lo, hi int) {
+	for u := lo; u < hi; u++ {
+		band, rest := u%p.bandCount, u/p.bandCount
+		f, rest := rest%p.phases(1), rest/p.phases(1)
+		d, rest := rest%p.Out[0], rest/p.Out[0]
+		m, rest := rest%p.mBlocks*p.mBlock, rest/p.mBlocks
+		n, g := rest/p.groups, rest%p.groups
+		q := band * p.bandRows
+		rows := min(p.bandRows, (p.Out[1]-f+p.Stride[1]-1)/p.Stride[1]-q)
+		if rows <= 0 {
+			continue
+		}
+		b := upsampledBand{d: d, f: f, q: q, rows: rows, m: m, channels: min(p.mBlock, p.outChannels/p.groups-m), n: n, g: g}
+		p.band(p.worker(worker), &b)
 	}
 }
 
-// planes computes output channels from m0 of group g of image n.
-func (p transposed[T]) planes(block []T, n, g, m0 int) {
-	perGroup, inGroup, taps := p.outChannels/p.groups, p.inChannels/p.groups, volume(p.kernel)
-	points, outPoints := volume(p.in), volume(p.out)
-	m := g*perGroup + m0
-	channels := min(p.mBlock, perGroup-m0)
-	y := p.y[(n*p.outChannels+m)*outPoints:][:channels*outPoints]
-	startRows(y, outPoints, outPoints, p.biasFrom(m), channels)
-	w := p.w[min(g*inGroup*perGroup*taps+m0*taps, len(p.w)):]
-	x := p.x[min((n*p.inChannels+g*inGroup)*points, len(p.x)):]
-	for p0 := 0; p0 < points && inGroup > 0; p0 += p.pBlock {
-		cols := min(p.pBlock, points-p0)
-		p.mul(channels*taps, cols, inGroup, w, 1, perGroup*taps, x[p0:], points, p.zeros, 0, block, cols)
-		for r := range channels * taps {
-			p.add(y[r/taps*outPoints:][:outPoints], block[r*cols:][:cols], r%taps, p0)
+// upsampledBand is output channels from m on of group g in image n, at rows q and on of phase f
+// of the height, at depth d.
+type upsampledBand struct{ d, f, q, rows, m, channels, n, g int }
+
+// band computes the phases of a band's width and puts them together.
+func (p upsampled[T]) band(sums []T, b *upsampledBand) {
+	width, phases := p.windows(2), p.phases(2)
+	size := b.rows * width
+	first := b.g*p.outChannels/p.groups + b.m
+	for f := range phases {
+		from := sums[f*b.channels*size:][:b.channels*size]
+		if startRows(from, size, size, p.biasFrom(first), b.channels); p.inChannels > 0 {
+			p.phase(from, b, f)
 		}
+	}
+	points, pitch := window.Volume(p.Out), p.Stride[1]*p.Out[2]
+	for m := range b.channels {
+		y := p.y[(b.n*p.outChannels+first+m)*points+(b.d*p.Out[1]+b.q*p.Stride[1]+b.f)*p.Out[2]:]
+		interleave(y, sums[m*size:], b.rows, width, p.Out[2], pitch, phases, b.channels*size)
 	}
 }
 
-// add adds what the input points from point on contribute through one tap.
-func (p transposed[T]) add(plane, src []T, t, point int) {
-	at := tap(&p.shape, t)
-	w, h := point%p.in[2], point/p.in[2]
-	d := h / p.in[1]
-	h %= p.in[1]
-	for len(src) > 0 {
-		n := min(p.in[2]-w, len(src))
-		z, y := d*p.stride[0]+at[0], h*p.stride[1]+at[1]
-		if z >= 0 && z < p.out[0] && y >= 0 && y < p.out[1] {
-			addSegment(plane[(z*p.out[1]+y)*p.out[2]:][:p.out[2]], src[:n], w*p.stride[2]+at[2], p.stride[2])
+// interleave puts rows of phases together, each of which is apart from the one before and has
+// rows of width elements, the last of which later phases may lack: n elements in all.
+func interleave[T tensor.Compute](y, src []T, rows, width, n, pitch, phases, apart int) {
+	if phases == 2 {
+		simd.Zip2Rows(y, src, src[apart:], rows, n/2, pitch, width)
+		for r := 0; r < rows && n%2 > 0; r++ {
+			y[r*pitch+n-1] = src[r*width+width-1]
 		}
-		src, w = src[n:], 0
-		if h++; h == p.in[1] {
-			h, d = 0, d+1
-		}
-	}
-}
-
-// addSegment is row[x+i·step] += src[i] where that is inside row.
-func addSegment[T tensor.Compute](row, src []T, x, step int) {
-	lo, hi := inside(len(src), len(row), x, step)
-	if lo == hi {
 		return
 	}
-	row = row[x+lo*step:]
-	for i, v := range src[lo:hi] {
-		row[i*step] += v
+	for f := range phases {
+		src := src[f*apart:]
+		if phases == 1 {
+			simd.CopyRows(y, src, rows, n, pitch, width)
+			continue
+		}
+		for r := range rows {
+			to, from := y[r*pitch:][:n], src[r*width:]
+			for i := f; i < n; i += phases {
+				to[i] = from[i/phases]
+			}
+		}
+	}
+}
+
+// phase adds what the taps of phase f of the width make of the input.
+func (p upsampled[T]) phase(sums []T, b *upsampledBand, f int) {
+	for k := range p.Kernel[0] {
+		z, ok := p.shift(0, b.d%p.Stride[0], k)
+		if z += b.d / p.Stride[0]; !ok || z < 0 || z >= p.In[0] {
+			continue
+		}
+		for i := range p.Kernel[1] {
+			y, ok := p.shift(1, b.f, i)
+			if top, bottom := window.Inside(b.rows, p.In[1], b.q+y, 1); ok && top < bottom {
+				p.taps(sums, b, f, (k*p.Kernel[1]+i)*p.Kernel[2], z*p.In[1]+b.q+y, top, bottom)
+			}
+		}
+	}
+}
+
+// shift is how far behind output point q of phase f tap k reads along dimension d; ok is false
+// where it does not belong to the phase.
+func (s *shape) shift(d, f, k int) (shift int, ok bool) {
+	at := f + s.Pad[d] - k*s.Dilate[d]
+	return at / s.Stride[d], at%s.Stride[d] == 0
+}
+
+// taps adds the taps from t on, those of a row of the kernel, for rows [top, bottom) of the band,
+// which read input rows from row on.
+func (p upsampled[T]) taps(sums []T, b *upsampledBand, f, t, row, top, bottom int) {
+	perGroup, inGroup, points := p.outChannels/p.groups, p.inChannels/p.groups, window.Volume(p.In)
+	width, size := p.windows(2), b.rows*p.windows(2)
+	w := p.turned[b.g*perGroup*inGroup*window.Volume(p.Kernel):]
+	x := p.x[(b.n*p.inChannels+b.g*inGroup)*points:]
+	for k := range p.Kernel[2] {
+		shift, ok := p.shift(2, f, k)
+		lo, hi := window.Inside((p.Out[2]-f+p.Stride[2]-1)/p.Stride[2], p.In[2], shift, 1)
+		if !ok || lo == hi {
+			continue
+		}
+		a, rows, n := w[((t+k)*perGroup+b.m)*inGroup:], bottom-top, hi-lo
+		if n == width && n == p.In[2] { // rows lie side by side
+			rows, n = 1, n*rows
+		}
+		for r := top; r < top+rows; r++ {
+			c := sums[r*width+lo:]
+			p.mul(b.channels, n, inGroup, a, inGroup, 1, x[(row+r)*p.In[2]+lo+shift:], points, c, size, c, size)
+		}
 	}
 }

@@ -87,7 +87,7 @@ type avgPass[T tensor.Compute] struct {
 	channels int // not 0 where they lie last
 	off      []int
 	taps     int // of off for each worker
-	room     []T // a row of columns' sums for each worker, or what a band is divided by
+	scratch  []T // a row of columns' sums for each worker, or what a band is divided by
 	across   []T // what the length of each window of a row counts for in its divisor
 	even     T   // the divisor of all windows, 0 where they differ
 }
@@ -141,7 +141,7 @@ func (p *avgPass[T]) longest(d int) int {
 // compute averages p.x to p.y.
 func (p *avgPass[T]) compute(c *kernels.Ctx) {
 	units, work := p.planes*p.Out[0]*p.Out[1], p.Out[2]*p.longest(0)*p.longest(1)*p.longest(2)
-	p.byBands = p.channels == 0 && !p.adaptive && p.Stride[2] <= 2 && p.bands.plan(c, &p.pooling, 0)
+	p.byBands = p.channels == 0 && !p.adaptive && p.Stride[2] <= 2 && p.bands.plan(c, &p.pooling, 0, sums)
 	width := 0
 	switch {
 	case p.byBands:
@@ -153,10 +153,10 @@ func (p *avgPass[T]) compute(c *kernels.Ctx) {
 		p.taps, width = p.longest(0)*p.longest(1), p.In[2]
 	}
 	p.off = grow(p.off, c.Threads()*p.taps)
-	p.room = kernels.Scratch[T](c, c.Threads()*width)
+	p.scratch = kernels.Scratch[T](c, c.Threads()*width)
 	p.shares(c)
 	c.Parallel(units, 1+tappedPerRange/work, p)
-	p.x, p.y, p.room, p.across = nil, nil, nil, nil
+	p.x, p.y, p.scratch, p.across = nil, nil, nil, nil
 }
 
 // shares finds what windows are divided by.
@@ -213,7 +213,7 @@ func (p *avgPass[T]) Range(worker, lo, hi int) {
 func (p *avgPass[T]) bandsOf(worker, lo, hi int) {
 	b, cols, points := &p.bands, p.Out[2], window.Volume(p.bands.In)
 	size := b.rows * cols
-	by, have := p.room[worker*size:][:size], [3]int{} // of which rows: depth, the first, how many
+	by, have := p.scratch[worker*size:][:size], [3]int{} // of which rows: depth, the first, how many
 	for i := lo; i < hi; i++ {
 		plane, d, row, n := b.at(i)
 		y := p.y[((plane*b.Out[0]+d)*b.Out[1]+row)*cols:][:n*cols]
@@ -270,7 +270,7 @@ func divideBy[T tensor.Compute](y []T, by T) {
 func (p *avgPass[T]) row(worker, i int) {
 	plane, d, r := p.point(i)
 	in, points := p.In[2], window.Volume(p.In)
-	x, y, room := p.x[plane*points:][:points], p.y[i*p.Out[2]:][:p.Out[2]], p.room[worker*in:][:in]
+	x, y, scratch := p.x[plane*points:][:points], p.y[i*p.Out[2]:][:p.Out[2]], p.scratch[worker*in:][:in]
 	d0, d1, _ := p.bounds(0, d)
 	h0, h1, _ := p.bounds(1, r)
 	if d0 >= d1 || h0 >= h1 {
@@ -286,10 +286,10 @@ func (p *avgPass[T]) row(worker, i int) {
 	for t := range off {
 		off[t] = p.place(d0+t/(h1-h0), h0+t%(h1-h0), 0)
 	}
-	simd.SumTaps(room, x, off, 1, in, in, in)
+	simd.SumTaps(scratch, x, off, 1, in, in, in)
 	for j, w := range p.across {
 		w0, w1, _ := p.bounds(2, j)
-		y[j] = sumOf(room[w0:max(w1, w0)]) / (tall * w)
+		y[j] = sumOf(scratch[w0:max(w1, w0)]) / (tall * w)
 	}
 }
 

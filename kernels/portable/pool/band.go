@@ -22,8 +22,23 @@ type bands[T tensor.Compute] struct {
 	width   int // columns of a phase
 	off     []int
 	step    int // between output rows
-	room    []T // kernel's depth · phases · height · width for each worker
+	scratch []T // kernel's depth · phases · height · width for each worker
+
+	// combine makes one row of the input rows that the windows of an output row read: then
+	// only these are dealt out, and the taps are those of a row.
+	combine combination
+	tall    []T   // rows of these, for each worker
+	list    []int // where such rows lie, for each worker
 }
+
+// combination is what may be made of the taps of a column before those of a row.
+type combination uint8
+
+const (
+	apart combination = iota // nothing: each tap counts
+	sums
+	largest
+)
 
 // phase is every stride-th column of an input row, as it comes to columns [lo, hi) of
 // a padded row, the first from input column from on.
@@ -38,9 +53,10 @@ func (w *pooling) tapped() bool {
 	return max(w.Kernel[0], w.Kernel[1], w.Kernel[2]) <= mostTaps && window.Volume(w.Kernel) <= mostTaps
 }
 
-// plan cuts w's planes. It reports false for windows that are too large.
-func (b *bands[T]) plan(c *kernels.Ctx, w *pooling, fill T) bool {
-	b.pooling, b.fill = *w, fill
+// plan cuts w's planes. It reports false for windows that are too large. combine is what
+// may be made of columns.
+func (b *bands[T]) plan(c *kernels.Ctx, w *pooling, fill T, combine combination) bool {
+	b.pooling, b.fill, b.combine = *w, fill, apart
 	if !w.tapped() {
 		return false
 	}
@@ -65,9 +81,15 @@ func (b *bands[T]) plan(c *kernels.Ctx, w *pooling, fill T) bool {
 		b.width = w.In[2]
 	} else {
 		b.planPhases(min(w.Stride[2], w.Extent(2)))
-		b.room = kernels.Scratch[T](c, c.Threads()*row*b.height)
+		b.combine = combine
 	}
 	b.step = w.Stride[1] * b.width
+	if b.combine != apart {
+		b.height, b.step = b.rows, b.width
+		b.tall = kernels.Scratch[T](c, c.Threads()*b.rows*b.In[2])
+		b.list = grow(b.list, c.Threads()*mostTaps)
+	}
+	b.scratch = kernels.Scratch[T](c, c.Threads()*row*b.height)
 	b.placeTaps()
 	return true
 }
@@ -84,12 +106,15 @@ func (b *bands[T]) planPhases(n int) {
 
 func (b *bands[T]) placeTaps() {
 	b.off = b.off[:0]
-	deep, tall := len(b.phases)*b.height*b.width, b.height
+	deep, tall, kernel := len(b.phases)*b.height*b.width, b.height, b.Kernel
 	if b.direct {
 		deep, tall = b.Dilate[0]*b.In[1]*b.In[2], 0
 	}
-	for d := range b.Kernel[0] {
-		for h := range b.Kernel[1] {
+	if b.combine != apart {
+		kernel[0], kernel[1] = 1, 1
+	}
+	for d := range kernel[0] {
+		for h := range kernel[1] {
 			for k := range b.Kernel[2] {
 				x := k * b.Dilate[2]
 				b.off = append(b.off, d*deep+(x%b.Stride[2]*tall+h*b.Dilate[1])*b.width+x/b.Stride[2])
@@ -109,29 +134,66 @@ func (b *bands[T]) at(i int) (plane, d, row, n int) {
 
 // load gives the input of n output rows from row on, at depth d.
 func (b *bands[T]) load(worker int, plane []T, d, row, n int) []T {
-	d = b.Start(0, d)
-	if b.direct {
-		return plane[b.place(d, b.Start(1, row), 0):]
-	}
 	size := len(b.phases) * b.height * b.width
-	room := b.room[worker*size*b.Kernel[0]:][:size*b.Kernel[0]]
+	scratch := b.scratch[worker*size*b.Kernel[0]:][:size*b.Kernel[0]]
+	switch {
+	case b.direct:
+		return plane[b.place(b.Start(0, d), b.Start(1, row), 0):]
+	case b.combine != apart:
+		b.deal(scratch, b.columns(worker, plane, d, row, n), n, 0, n)
+		return scratch
+	}
+	d = b.Start(0, d)
 	for k := range b.Kernel[0] {
-		if slice := room[k*size:][:size]; d >= 0 && d < b.In[0] {
+		if slice := scratch[k*size:][:size]; d >= 0 && d < b.In[0] {
 			b.loadRows(slice, plane[b.place(d, 0, 0):b.place(d+1, 0, 0)], row, n)
 		} else {
 			simd.Fill(slice, b.fill)
 		}
 		d += b.Dilate[0]
 	}
-	return room
+	return scratch
 }
 
-// loadRows brings the input of n output rows from row on to each phase.
-func (b *bands[T]) loadRows(room, slice []T, row, n int) {
-	top, rows, width := b.Start(1, row), b.height-(b.rows-n)*b.Stride[1], b.width
+// columns combines the input rows of n output rows from row on.
+func (b *bands[T]) columns(worker int, plane []T, d, row, n int) []T {
+	in, end := b.In[2], row+n
+	tall, list := b.tall[worker*b.rows*in:][:n*in], b.list[worker*mostTaps:][:mostTaps]
+	for dst := tall; row < end; {
+		d0, d1, d2 := b.Taps(0, d)
+		h0, h1, h2 := b.Taps(1, row)
+		taps, alike := 0, min(b.Alike(1, row, h2-h1), end-row)
+		for k := d1; k < d2; k++ {
+			for h := h1; h < h2; h++ {
+				list[taps] = b.place(d0+k*b.Dilate[0], h0+h*b.Dilate[1], 0)
+				taps++
+			}
+		}
+		switch {
+		case taps == 0:
+			simd.Fill(dst[:alike*in], b.fill)
+		case b.combine == sums:
+			simd.SumTaps(dst, plane, list[:taps], alike, in, in, b.Stride[1]*in)
+		default:
+			simd.MaxTaps(dst, plane, list[:taps], alike, in, in, b.Stride[1]*in)
+		}
+		dst, row = dst[alike*in:], row+alike
+	}
+	return tall
+}
+
+// loadRows deals out the input of n output rows from row on.
+func (b *bands[T]) loadRows(scratch, slice []T, row, n int) {
+	top, rows := b.Start(1, row), b.height-(b.rows-n)*b.Stride[1]
 	lo, hi := window.Inside(rows, b.In[1], top, 1)
+	b.deal(scratch, slice[max(top+lo, 0)*b.In[2]:], rows, lo, hi)
+}
+
+// deal brings rows to each phase; [lo, hi) of them are those of src, others are padding.
+func (b *bands[T]) deal(scratch, src []T, rows, lo, hi int) {
+	width := b.width
 	for q, f := range b.phases {
-		dst := room[q*b.height*width:][:rows*width]
+		dst := scratch[q*b.height*width:][:rows*width]
 		if lo == hi || f.lo == f.hi {
 			simd.Fill(dst, b.fill)
 			continue
@@ -143,7 +205,7 @@ func (b *bands[T]) loadRows(room, slice []T, row, n int) {
 			fill(dst[i:][:f.lo], b.fill)
 			fill(dst[i+f.hi:i+width], b.fill)
 		}
-		b.every(dst[f.lo:], slice[(top+lo)*b.In[2]+f.from:], hi-lo, f.hi-f.lo)
+		b.every(dst[f.lo:], src[f.from:], hi-lo, f.hi-f.lo)
 	}
 }
 

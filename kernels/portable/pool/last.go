@@ -54,11 +54,16 @@ func (p *maxPass[T]) lastRow(worker, i int) {
 		}
 		n := p.Alike(2, j, w1-w0)
 		y, index, at := y[j*ch:(j+n)*ch], index[j*ch:], at[j*ch:]
-		if taps > 0 {
-			simd.ExtremeTaps(y, at, x, off[:taps], tag, n, ch, ch, p.Stride[2]*ch, false)
-		} else {
+		switch {
+		case taps == 0:
 			fill(y, p.lowest)
 			fill(at[:len(y)], int32(p.first(d, r, j)))
+		case p.only:
+			simd.MaxTaps(y, x, off[:taps], n, ch, ch, p.Stride[2]*ch)
+			j += n
+			continue
+		default:
+			simd.ExtremeTaps(y, at, x, off[:taps], tag, n, ch, ch, p.Stride[2]*ch, false)
 		}
 		for k := range n {
 			simd.Places(index[k*ch:][:ch], at[k*ch:], k*p.Stride[2], 0)

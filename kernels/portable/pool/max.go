@@ -62,7 +62,7 @@ func maxPoolOf[T tensor.Compute](dims int) kernels.Func {
 			return err
 		}
 		if out.Numel() > 0 {
-			p.lowest = lowest[T](x.DType)
+			p.lowest, p.only = lowest[T](x.DType), c.Unread(maxIndices)
 			p.compute(c, x, out, indices)
 		}
 		return nil
@@ -75,6 +75,7 @@ type maxPass[T tensor.Compute] struct {
 	index []int64
 	// lowest stands for a window whose taps all miss the input, which dilation allows.
 	lowest T
+	only   bool // nothing reads the places
 
 	byBands  bool
 	bands    bands[T]
@@ -97,15 +98,20 @@ func (p *maxPass[T]) compute(c *kernels.Ctx, x, out, indices *tensor.Tensor) {
 	p.x, p.y, p.index = operand.In[T](c, x), y, index
 	p.run(c, small)
 	p.x, p.y, p.index, p.at = nil, nil, nil, nil
-	operand.Store(c, out, y)
-	operand.Store(c, indices, index)
+	if operand.Store(c, out, y); !p.only {
+		operand.Store(c, indices, index)
+	}
 }
 
 func (p *maxPass[T]) run(c *kernels.Ctx, small bool) {
 	p.channels = 0
 	work := p.Out[2] * min(p.Kernel[0], p.In[0]) * min(p.Kernel[1], p.In[1]) * min(p.Kernel[2], p.In[2])
+	combine := apart
+	if p.only {
+		combine = largest
+	}
 	small = small && p.Extent(0)-1 <= mostPoints/2/(p.In[1]*p.In[2]) && p.Extent(1)-1 <= mostPoints/2/p.In[2]
-	p.byBands = small && p.bands.plan(c, &p.pooling, p.lowest)
+	p.byBands = small && p.bands.plan(c, &p.pooling, p.lowest, combine)
 	if !p.byBands {
 		c.Parallel(p.planes*p.Out[0]*p.Out[1], 1+windowsPerRange/work, p)
 		return
@@ -143,7 +149,12 @@ func (p *maxPass[T]) band(worker, i int) {
 	cols, points := p.Out[2], window.Volume(b.In)
 	from := ((plane*b.Out[0]+d)*b.Out[1] + row) * cols
 	y, index, at := p.y[from:][:n*cols], p.index[from:][:n*cols], p.at[worker*b.rows*cols:][:n*cols]
-	simd.ExtremeTaps(y, at, b.load(worker, p.x[plane*points:][:points], d, row, n), b.off, p.tag, n, cols, cols, b.step, false)
+	x := b.load(worker, p.x[plane*points:][:points], d, row, n)
+	if p.only {
+		simd.MaxTaps(y, x, b.off, n, cols, cols, b.step)
+		return
+	}
+	simd.ExtremeTaps(y, at, x, b.off, p.tag, n, cols, cols, b.step, false)
 	row %= p.Out[1]
 	for r := 0; r < n*cols; r += cols {
 		simd.Places(index[r:r+cols], at[r:], p.place(p.Start(0, d), p.Start(1, row), -p.Pad[2]), p.Stride[2])

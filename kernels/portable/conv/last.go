@@ -1,0 +1,108 @@
+package conv
+
+import (
+	"math"
+
+	"github.com/etrun-go/etrun/internal/simd"
+	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/operand"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/kernels/window"
+)
+
+// A depthwise convolution computes all channels of a point at a time where they lie side by side in
+// memory: in tensors in the dim order [0, 2, 3, 1], and in copies of images whose rows are too
+// narrow to fill vectors.
+
+// narrowRow is the width of rows from which on planes are computed one by one, narrowChannels how
+// many channels make up for the copies.
+const narrowRow, narrowChannels = 12, 64
+
+// lastPass is what a convolution over channels that lie last keeps.
+type lastPass struct {
+	weights operand.Kept[float32] // [taps, channels]
+	w       []float32
+	bias    []float32
+	xs, ws  []int // where the taps of a window lie, and their weights, for each worker
+	x, y    []float32
+}
+
+// lastDepthwise reports a convolution of one filter for each channel that runs over all channels at
+// a time.
+func (s *shape) lastDepthwise() bool {
+	return !s.transposed && s.inChannels == s.groups && s.outChannels == s.groups && s.groups >= 8 &&
+		s.Kernel[0] == 1 && s.In[0] == 1 && s.Pad[0] == 0 && s.Out[0] == 1 && s.Kernel[1]*s.Kernel[2] <= tapTable
+}
+
+// lies reports tensors of float32 with channels side by side.
+func lies(ts ...*tensor.Tensor) bool {
+	for _, t := range ts {
+		if t.DType != tensor.Float32 || string(t.DimOrder) != "\x00\x02\x03\x01" {
+			return false
+		}
+	}
+	return true
+}
+
+// runCopied computes copies of planes with channels side by side.
+func (p *pass[T]) runCopied(c *kernels.Ctx) bool {
+	q, ok := any(p).(*pass[float32])
+	if !ok || p.Out[2] >= narrowRow || p.In[2] >= 2*narrowRow || p.groups < narrowChannels || !p.lastDepthwise() {
+		return false
+	}
+	in, out := window.Volume(p.In), window.Volume(p.Out)
+	x, y := kernels.Scratch[float32](c, len(q.x)), kernels.Scratch[float32](c, len(q.y))
+	for n := range p.batch {
+		operand.Transpose(c, x[n*in*p.groups:][:in*p.groups], q.x[n*in*p.groups:][:in*p.groups], p.groups, in)
+	}
+	q.runLast(c, y, x)
+	for n := range p.batch {
+		operand.Transpose(c, q.y[n*out*p.groups:][:out*p.groups], y[n*out*p.groups:][:out*p.groups], out, p.groups)
+	}
+	return true
+}
+
+// runLast computes y of x, whose channels lie last.
+func (p *pass[T]) runLast(c *kernels.Ctx, y, x []float32) {
+	q := any(p).(*pass[float32])
+	l, taps := &q.last, p.Kernel[1]*p.Kernel[2]
+	l.x, l.y = x, y
+	if l.w = l.weights.Get(p.weight); l.w == nil {
+		l.w = l.weights.Room(c, p.weight, len(p.w))
+		operand.Transpose(c, l.w, q.w, p.groups, taps)
+	}
+	if l.bias = q.bias; l.bias == nil {
+		l.bias = kernels.Scratch[float32](c, p.groups)
+		clear(l.bias)
+	}
+	if n := c.Threads() * taps; len(l.xs) < n {
+		l.xs, l.ws = make([]int, n), make([]int, n)
+	}
+	c.Parallel(p.batch*p.Out[1], 1+macsPerRange/8/(p.Out[2]*p.groups*taps), channelRows{q})
+	l.w, l.bias, l.x, l.y = nil, nil, nil, nil
+}
+
+type channelRows struct{ *pass[float32] }
+
+// Range computes rows [lo, hi) of the output, counted over all images.
+func (p channelRows) Range(worker, lo, hi int) {
+	l, ch, inf := &p.last, p.groups, float32(math.Inf(1))
+	size, most := window.Volume(p.In)*ch, p.Kernel[1]*p.Kernel[2]
+	xs, ws := l.xs[worker*most:][:most], l.ws[worker*most:][:most]
+	for i := lo; i < hi; i++ {
+		x, y := l.x[i/p.Out[1]*size:][:size], l.y[i*p.Out[2]*ch:][:p.Out[2]*ch]
+		h0, h1, h2 := p.Taps(1, i%p.Out[1])
+		for j := 0; j < p.Out[2]; {
+			w0, w1, w2 := p.Taps(2, j)
+			taps, run := 0, p.Alike(2, j, w2-w1)
+			for h := h1; h < h2; h++ {
+				for w := w1; w < w2; w++ {
+					xs[taps], ws[taps] = ((h0+h*p.Dilate[1])*p.In[2]+w0+w*p.Dilate[2])*ch, (h*p.Kernel[2]+w)*ch
+					taps++
+				}
+			}
+			simd.ChannelTaps(y[j*ch:], x, l.w, l.bias, xs[:taps], ws[:taps], run, ch, ch, p.Stride[2]*ch, -inf, inf)
+			j += run
+		}
+	}
+}
