@@ -57,6 +57,9 @@ func connect(ctx context.Context, o *Options, known *hello) (*client, error) {
 		c.discard()
 		return nil, err
 	}
+	if o.Loaded != nil {
+		o.Loaded(c.hello.Digest)
+	}
 	c.ledger = newLedger(o, c.hello.Methods)
 	go c.listen()
 	return c, nil

@@ -46,6 +46,8 @@ type Options struct {
 	Observer etrun.Observer // is told what the process's program does
 	Backends []string       // that the observer may be told of
 	Log      *slog.Logger
+	// Loaded hears of each process's program before anything that it does.
+	Loaded func(digest string)
 	// Ended hears of each process that ended by itself, and why.
 	Ended func(err error)
 }
