@@ -18,22 +18,22 @@ import (
 
 // machineReport is what this machine offers to programs.
 type machineReport struct {
-	Schema     string          `json:"schema"`
-	Version    string          `json:"version"`
-	CPU        string          `json:"cpu,omitempty"`
-	Processors int             `json:"processors"` // of the machine
-	Quota      string          `json:"cgroup_quota,omitempty"`
-	Threads    int             `json:"threads"` // the default budget
-	Features   []string        `json:"features"`
-	Absent     []string        `json:"absent_features"`
-	Operators  int             `json:"operators"`
-	Backends   []backendReport `json:"backends"`
-	NPUs       []npuReport     `json:"npus"`
-	Isolation  []layerReport   `json:"isolation"` // of etrun serve --isolate
+	Schema     string            `json:"schema"`
+	Version    string            `json:"version"`
+	CPU        string            `json:"cpu,omitempty"`
+	Processors int               `json:"processors"` // of the machine
+	Quota      string            `json:"cgroup_quota,omitempty"`
+	Threads    int               `json:"threads"` // the default budget
+	Features   []string          `json:"features"`
+	Absent     []string          `json:"absent_features"`
+	Operators  int               `json:"operators"`
+	Backends   []backendReport   `json:"backends"`
+	NPUs       []npuReport       `json:"npus"`
+	Isolation  []isolationReport `json:"isolation"` // of etrun serve --isolate
 }
 
-// layerReport is what confines the processes of isolated models.
-type layerReport struct {
+// isolationReport is what confines the processes of isolated models.
+type isolationReport struct {
 	Layer     string `json:"layer"`
 	Available bool   `json:"available"`
 	Reason    string `json:"reason,omitempty"`
@@ -106,7 +106,7 @@ func examine() *machineReport {
 		r.NPUs = append(r.NPUs, npuReport{d.Name, d.Doc, found.State.String(), found.Reason, paths, cureOfDriver(d.Name, found.State)})
 	}
 	for _, l := range confine.Available() {
-		row := layerReport{Layer: l.Name, Available: l.Err == nil}
+		row := isolationReport{Layer: l.Name, Available: l.Err == nil}
 		if l.Err != nil {
 			row.Reason = l.Err.Error()
 		}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -121,6 +122,54 @@ func TestPipelining(t *testing.T) {
 			t.Fatalf("answer %d: %v, %d, %s", i, err, answer.StatusCode, text)
 		}
 	}
+}
+
+// Ten thousand connections that send nothing: whether the server takes all of them or a few,
+// its memory stays bounded and others are served.
+func TestIdleConnections(t *testing.T) {
+	clients := 10_000
+	if testing.Short() {
+		clients = 1000
+	}
+	if err := allowFiles(2*clients + 1000); err != nil {
+		t.Skipf("%d connections need %d open files: %v", clients, 2*clients+1000, err)
+	}
+	for _, most := range []int{Defaults().Connections, clients + 100} {
+		r := start(t, func(d *Daemon) { d.Connections, d.AccessLog = most, false }, model("m", adder))
+		before := settled(t)
+		conns := make([]net.Conn, clients)
+		for i := range conns {
+			conn, err := net.Dial("tcp", r.address())
+			if err != nil {
+				t.Fatalf("connection %d: %v", i, err)
+			}
+			defer conn.Close()
+			conns[i] = conn
+		}
+		for range 20 {
+			if code, text, _ := r.ask("POST", "/v2/models/m/infer", adderBody); code != 200 {
+				t.Errorf("%d, %s", code, text)
+			}
+		}
+		after := settled(t)
+		t.Logf("%d idle connections, at most %d: memory %d MB before and %d MB with them", clients, most, before>>20, after>>20)
+		const each = 32 << 10 // of a connection that is held, of which this process has both sides
+		if after > before+int64(min(most, clients)*each+clients*4<<10)+16<<20 {
+			t.Errorf("%d connections, at most %d: memory went from %d to %d MB", clients, most, before>>20, after>>20)
+		}
+		for _, conn := range conns {
+			conn.Close()
+		}
+	}
+}
+
+// allowFiles raises the process's limit of open files where it is lower.
+func allowFiles(n int) error {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur >= uint64(n) {
+		return err
+	}
+	return syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: uint64(n), Max: max(limit.Max, uint64(n))})
 }
 
 // Clients that hold what they can, all at once: memory stays bounded, and others are
