@@ -38,8 +38,9 @@ var environment = []string{"LD_LIBRARY_PATH=", "ETRUN_", "GO", "HOME=", "XDG_", 
 
 // readable and libraries are what loading a program reads beside its files.
 var (
-	readable = []string{"/proc", "/sys/devices/system", "/sys/fs/cgroup", "/etc/ld.so.cache", "/dev/urandom", os.DevNull}
-	code     = []string{executable, "/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/lib"}
+	readable = []string{"/proc", "/sys/devices/system", "/sys/kernel/mm/transparent_hugepage", "/sys/fs/cgroup", "/etc/ld.so.cache",
+		"/dev/urandom", os.DevNull}
+	code = []string{executable, "/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/lib"}
 )
 
 // startProcess begins a process.
