@@ -59,7 +59,12 @@ func (l *sequences) run(ctx context.Context, c *call, s step) error {
 		return fmt.Errorf("sequence %q: %w", s.id, ErrEnded)
 	}
 	if s.start {
-		if err := q.reset(); err != nil {
+		err := q.reset()
+		if errors.Is(err, ErrEnded) { // with its process: new instances are as good
+			l.forget(q)
+			err = nil
+		}
+		if err != nil {
 			l.kill(q)
 			return err
 		}
@@ -173,6 +178,16 @@ func (l *sequences) kill(q *sequence) {
 		return
 	}
 	q.dead = true
+	l.forget(q)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.live[q.id] == q {
+		delete(l.live, q.id)
+	}
+}
+
+// forget closes the instances of a sequence that the caller holds.
+func (l *sequences) forget(q *sequence) {
 	for _, m := range q.methods {
 		if m != q.first {
 			_ = m.Close()
@@ -184,9 +199,8 @@ func (l *sequences) kill(q *sequence) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.bytes -= q.bytes
-	if l.live[q.id] == q {
-		delete(l.live, q.id)
-	}
+	clear(q.methods)
+	q.first, q.bytes = nil, 0
 }
 
 // watch ends idle sequences some time from now. l.mu is held.

@@ -11,23 +11,32 @@ import (
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/all"
+	"github.com/etrun-go/etrun/hal/confine"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/hal/ethosu"
 )
 
 // machineReport describes what this machine supports.
 type machineReport struct {
-	Schema     string          `json:"schema"`
-	Version    string          `json:"version"`
-	CPU        string          `json:"cpu,omitempty"`
-	Processors int             `json:"processors"` // available to the process
-	Quota      string          `json:"cgroup_quota,omitempty"`
-	Threads    int             `json:"threads"` // default number of threads
-	Features   []string        `json:"features"`
-	Absent     []string        `json:"absent_features"`
-	Operators  int             `json:"operators"`
-	Backends   []backendReport `json:"backends"`
-	NPUs       []npuReport     `json:"npus"`
+	Schema     string            `json:"schema"`
+	Version    string            `json:"version"`
+	CPU        string            `json:"cpu,omitempty"`
+	Processors int               `json:"processors"` // available to the process
+	Quota      string            `json:"cgroup_quota,omitempty"`
+	Threads    int               `json:"threads"` // default number of threads
+	Features   []string          `json:"features"`
+	Absent     []string          `json:"absent_features"`
+	Operators  int               `json:"operators"`
+	Backends   []backendReport   `json:"backends"`
+	NPUs       []npuReport       `json:"npus"`
+	Isolation  []isolationReport `json:"isolation"` // of etrun serve --isolate
+}
+
+// isolationReport is a layer that confines the processes of isolated models.
+type isolationReport struct {
+	Layer     string `json:"layer"`
+	Available bool   `json:"available"`
+	Reason    string `json:"reason,omitempty"`
 }
 
 type backendReport struct {
@@ -96,6 +105,13 @@ func examine() *machineReport {
 		paths := slices.DeleteFunc(found.Paths, func(p string) bool { return p == "" })
 		r.NPUs = append(r.NPUs, npuReport{d.Name, d.Doc, found.State.String(), found.Reason, paths, cureOfDriver(d.Name, found.State)})
 	}
+	for _, l := range confine.Available() {
+		row := isolationReport{Layer: l.Name, Available: l.Err == nil}
+		if l.Err != nil {
+			row.Reason = l.Err.Error()
+		}
+		r.Isolation = append(r.Isolation, row)
+	}
 	return r
 }
 
@@ -121,6 +137,13 @@ func (r *machineReport) print(a *app) error {
 	for _, d := range r.NPUs {
 		fmt.Fprintf(t, "--device %s\t%s: %s\n", d.Driver, d.State, d.Reason)
 		printCure(t, d.Cure)
+	}
+	for _, l := range r.Isolation {
+		state := "available"
+		if !l.Available {
+			state = "not available: " + l.Reason
+		}
+		fmt.Fprintf(t, "--isolate %s\t%s\n", l.Layer, state)
 	}
 	return t.Flush()
 }

@@ -34,7 +34,7 @@ func newRoot(a *app) *cobra.Command {
 		c.GroupID = row.group
 		root.AddCommand(c)
 	}
-	root.AddCommand(newRetarget(a))
+	root.AddCommand(newRetarget(a), newWorker())
 	root.SetHelpCommand(newHelp())
 	root.SetHelpCommandGroupID("here")
 	root.SetCompletionCommandGroupID("here")

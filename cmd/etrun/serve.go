@@ -54,6 +54,12 @@ func newServe(a *app) *cobra.Command {
 	return c
 }
 
+// newWorker is hidden: the process of an isolated model is called with it.
+func newWorker() *cobra.Command {
+	return &cobra.Command{Use: daemon.WorkerCommand, Hidden: true, DisableFlagParsing: true,
+		RunE: func(_ *cobra.Command, args []string) error { return daemon.Work(args) }}
+}
+
 func (s *serveCommand) run(ctx context.Context, c *cobra.Command, args []string) error {
 	if s.json {
 		return session.Usage("--json: the log has a format of its own, --log-format json")

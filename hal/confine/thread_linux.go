@@ -30,8 +30,11 @@ func dropCapabilities() error {
 	if err := unix.Capget(&header, &have[0]); err != nil {
 		return err
 	}
+	if have[0].Permitted|have[1].Permitted|have[0].Inheritable|have[1].Inheritable == 0 {
+		return nil // and none in the ambient set: they are permitted, too
+	}
 	err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
-	for c := uintptr(0); have[0].Permitted|have[1].Permitted != 0; c++ {
+	for c := uintptr(0); ; c++ {
 		if _, missing := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0); missing != nil {
 			break // beyond the last one
 		}

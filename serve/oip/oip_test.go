@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -240,7 +241,7 @@ func again(t *testing.T, r *Request) {
 	same := func(a, b Tensor) bool {
 		return a.Name == b.Name && bytes.Equal(a.Data, b.Data) && slices.Equal(a.Shape, b.Shape)
 	}
-	if !slices.EqualFunc(r.Inputs, back.Inputs, same) || back.ID != r.ID || len(back.Outputs) != len(r.Outputs) {
+	if !slices.EqualFunc(r.Inputs, back.Inputs, same) || !maps.Equal(r.Parameters, back.Parameters) || back.ID != r.ID || len(back.Outputs) != len(r.Outputs) {
 		t.Fatalf("got %+v, want %+v", back, r)
 	}
 }

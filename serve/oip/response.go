@@ -3,6 +3,9 @@ package oip
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
+	"math"
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -29,10 +32,13 @@ func (r *Response) Append(dst []byte) (body []byte, headerLength int, err error)
 }
 
 // Append writes the request as Response.Append does an answer, with the names of Outputs
-// and without parameters.
+// and without their parameters.
 func (r *Request) Append(dst []byte) (body []byte, headerLength int, err error) {
 	first := len(dst)
 	dst = quote(append(dst, `{"id":`...), r.ID)
+	if dst, err = r.Parameters.append(dst); err != nil {
+		return nil, 0, err
+	}
 	for i, o := range r.Outputs {
 		if i == 0 {
 			dst = append(dst, `,"outputs":[`...)
@@ -45,6 +51,39 @@ func (r *Request) Append(dst []byte) (body []byte, headerLength int, err error) 
 		dst = append(dst, ']')
 	}
 	return appendTensors(dst, first, `,"inputs":[`, "inputs", r.Inputs)
+}
+
+// append writes the parameters as a member of an object, in the order of their names; nothing
+// where there are none.
+func (p Parameters) append(dst []byte) ([]byte, error) {
+	begin := `,"parameters":{`
+	for _, name := range slices.Sorted(maps.Keys(p)) {
+		dst = append(quote(append(dst, begin...), name), ':')
+		begin = ","
+		switch v := p[name].(type) {
+		case nil:
+			dst = append(dst, "null"...)
+		case string:
+			dst = quote(dst, v)
+		case bool:
+			dst = strconv.AppendBool(dst, v)
+		case int64:
+			dst = strconv.AppendInt(dst, v, 10)
+		case uint64:
+			dst = strconv.AppendUint(dst, v, 10)
+		case float64:
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return nil, &Error{ErrNoJSON, join("parameters", name), fmt.Errorf("%v", v)}
+			}
+			dst = strconv.AppendFloat(dst, v, 'e', -1, 64) // which no integer looks like
+		default:
+			return nil, &Error{ErrNoJSON, join("parameters", name), fmt.Errorf("%T, want a type of Parameters", v)}
+		}
+	}
+	if len(p) > 0 {
+		dst = append(dst, '}')
+	}
+	return dst, nil
 }
 
 // appendTensors ends the JSON part, which begins at first, with a list of tensors.

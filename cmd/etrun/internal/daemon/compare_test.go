@@ -15,11 +15,11 @@ import (
 )
 
 // serveFor runs a daemon for a benchmark, and returns what sends one request to it.
-func serveFor(b *testing.B, path, address string, binaryData bool) (stop func(), send func() error) {
+func serveFor(b *testing.B, path, address string, binaryData, isolated bool) (stop func(), send func() error) {
 	b.Helper()
 	log := &record{}
-	m := &Model{Name: "m", Path: path, Options: session.Options{}, Limits: DefaultLimits()}
-	m.Instances = 1
+	m := &Model{Name: "m", Path: path, Options: session.Options{Threads: 1}, Limits: DefaultLimits()}
+	m.Instances, m.Isolate = 1, isolated
 	d := &Daemon{Settings: Defaults(), Models: []*Model{m}, Backends: all.Backends(), Log: log}
 	d.Listen, d.LogFormat, d.AccessLog = []string{address}, "json", false
 	ctx, cancel := context.WithCancel(context.Background())

@@ -18,6 +18,7 @@ type counts struct {
 	requests  *prometheus.CounterVec
 	reloads   *prometheus.CounterVec
 	succeeded *prometheus.GaugeVec
+	exits     *prometheus.CounterVec
 }
 
 func newCounts(models *metrics.Collector) *counts {
@@ -28,8 +29,10 @@ func newCounts(models *metrics.Collector) *counts {
 			Help: "Loads of models, the first one too, by result: ok or error."}, []string{"model", "result"}),
 		succeeded: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "etrun_last_reload_success_timestamp_seconds",
 			Help: "When the model was last loaded."}, []string{"model"}),
+		exits: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "etrun_isolated_exits_total",
+			Help: "Processes of isolated models that ended by themselves."}, []string{"model"}),
 	}
-	c.registry.MustRegister(c.requests, c.reloads, c.succeeded, models,
+	c.registry.MustRegister(c.requests, c.reloads, c.succeeded, c.exits, models,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return c
 }

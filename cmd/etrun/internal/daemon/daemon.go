@@ -90,7 +90,7 @@ func (d *Daemon) prepare(ctx context.Context) (err error) {
 	var configs []serve.Config
 	for _, m := range d.Models {
 		m.Options.Say = func(format string, args ...any) { d.log.Warn(fmt.Sprintf(format, args...), "model", m.Name) }
-		s := &served{Model: m, metrics: collector, counts: d.counts, log: d.log}
+		s := &served{Model: m, metrics: collector, counts: d.counts, log: d.log, body: int64(d.Body)}
 		configs = append(configs, s.config())
 	}
 	d.server, err = serve.New(serve.Options{Version: d.Version, BodyBytes: int64(d.Body), BusyBytes: int64(d.Busy),

@@ -8,9 +8,11 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -121,6 +123,65 @@ func TestPipelining(t *testing.T) {
 			t.Fatalf("answer %d: %v, %d, %s", i, err, answer.StatusCode, text)
 		}
 	}
+}
+
+// Ten thousand connections of another process that send nothing: whether the server takes all
+// of them or a few, its memory stays bounded and others are served.
+func TestIdleConnections(t *testing.T) {
+	clients := 10_000
+	if testing.Short() {
+		clients = 1000
+	}
+	if address := os.Getenv("ETRUN_TEST_CONNECT"); address != "" {
+		connect(t, address, clients)
+		return
+	}
+	var limit syscall.Rlimit // which Go has raised as far as it may
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur < uint64(clients+500) {
+		t.Skipf("%d connections, but at most %d open files are allowed, %v", clients, limit.Cur, err)
+	}
+	for _, most := range []int{Defaults().Connections, clients + 100} {
+		r := start(t, func(d *Daemon) { d.Connections, d.AccessLog = most, false }, model("m", adder))
+		before := settled(t)
+		c := exec.Command(os.Args[0], "-test.run=^TestIdleConnections$", fmt.Sprintf("-test.short=%v", testing.Short()))
+		c.Env, c.Stderr = append(os.Environ(), "ETRUN_TEST_CONNECT="+r.address()), os.Stderr
+		stdin, _ := c.StdinPipe()
+		stdout, _ := c.StdoutPipe()
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || line != "connected\n" {
+			t.Errorf("the clients: %q, %v", line, err)
+		}
+		for range 20 {
+			if code, text, _ := r.ask("POST", "/v2/models/m/infer", adderBody); code != 200 {
+				t.Errorf("%d, %s", code, text)
+			}
+		}
+		after := settled(t)
+		t.Logf("%d idle connections, at most %d: memory %d MB before and %d MB with them", clients, most, before>>20, after>>20)
+		const each = 24 << 10 // of a connection that is held
+		if after > before+int64(min(most, clients)*each)+16<<20 {
+			t.Errorf("%d connections, at most %d: memory went from %d to %d MB", clients, most, before>>20, after>>20)
+		}
+		if err := errors.Join(stdin.Close(), c.Wait()); err != nil {
+			t.Error(err)
+		}
+		r.stop()
+	}
+}
+
+// connect holds connections until the standard input ends.
+func connect(t *testing.T, address string, n int) {
+	for i := range n {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatalf("connection %d: %v", i, err)
+		}
+		defer conn.Close()
+	}
+	fmt.Println("connected")
+	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
 // Clients that hold what they can, all at once: memory stays bounded, and others are

@@ -177,8 +177,8 @@ func (l *tally) percentile(p int) time.Duration {
 const backOff = 50 * time.Millisecond
 
 // storm has clients send requests one after the other until the time ends, and meanwhile
-// calls between.
-func storm(t *testing.T, r *running, clients int, list []exchange, d time.Duration, between func()) *tally {
+// calls between. Statuses beyond 200, 429 and 504 are to be allowed.
+func storm(t *testing.T, r *running, clients int, list []exchange, d time.Duration, between func(), allowed ...int) *tally {
 	t.Helper()
 	result := &tally{codes: make(map[int]int)}
 	end := time.Now().Add(d)
@@ -188,11 +188,11 @@ func storm(t *testing.T, r *running, clients int, list []exchange, d time.Durati
 			for k := c; time.Now().Before(end); k++ {
 				begun := time.Now()
 				code, err := list[k%len(list)].send(t.Context(), r.client, r.url)
-				if err != nil || code != 200 && code != 429 && code != 504 {
+				if err != nil || !slices.Contains(append(allowed, 200, 429, 504), code) {
 					t.Errorf("client %d: %d, %v", c, code, err)
 					return
 				}
-				if result.add(code, time.Since(begun)); code == 429 {
+				if result.add(code, time.Since(begun)); code == 429 || code == 503 {
 					time.Sleep(backOff)
 				}
 			}
@@ -325,11 +325,11 @@ func TestEndUnderLoad(t *testing.T) {
 	}
 }
 
-// BenchmarkOverhead compares requests over connections with calls of the library, and with
+// BenchmarkOverhead compares, with one thread for the model so that the client has a processor, requests over connections with calls of the library, and with
 // the least that a program around it does: one that reads a body of raw elements over HTTP.
 func BenchmarkOverhead(b *testing.B) {
 	path := loadModel()
-	prog, err := etrun.OpenSource(b.Context(), etrun.File(path), etrun.WithDelegates(all.Backends()...))
+	prog, err := etrun.OpenSource(b.Context(), etrun.File(path), etrun.WithDelegates(all.Backends()...), etrun.WithThreads(1))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -359,13 +359,16 @@ func BenchmarkOverhead(b *testing.B) {
 		"handler": handled(b, path),
 	}
 	for _, form := range []struct {
-		name, address string
-		binaryData    bool
-	}{{"tcp", "127.0.0.1:0", true}, {"unix", "unix:" + filepath.Join(b.TempDir(), "s"), true}, {"json", "127.0.0.1:0", false}} {
+		name, address        string
+		binaryData, isolated bool
+	}{
+		{"tcp", "127.0.0.1:0", true, false}, {"unix", "unix:" + filepath.Join(b.TempDir(), "s"), true, false}, {"json", "127.0.0.1:0", false, false},
+		{"isolated-unix", "unix:" + filepath.Join(b.TempDir(), "i"), true, true},
+	} {
 		if only := os.Getenv("ETRUN_SERVE_ARMS"); only != "" && !strings.Contains(only, form.name) {
 			continue
 		}
-		stop, send := serveFor(b, path, form.address, form.binaryData)
+		stop, send := serveFor(b, path, form.address, form.binaryData, form.isolated)
 		defer stop()
 		arms[form.name] = send
 	}
@@ -376,7 +379,7 @@ func BenchmarkOverhead(b *testing.B) {
 func handled(b *testing.B, path string) func() error {
 	b.Helper()
 	s, err := serve.New(serve.Options{}, serve.Config{Name: "m", Instances: 1, Open: func(ctx context.Context) (*etrun.Program, error) {
-		return etrun.OpenSource(ctx, etrun.File(path), etrun.WithDelegates(all.Backends()...))
+		return etrun.OpenSource(ctx, etrun.File(path), etrun.WithDelegates(all.Backends()...), etrun.WithThreads(1))
 	}})
 	if err == nil {
 		err = s.LoadAll(b.Context())

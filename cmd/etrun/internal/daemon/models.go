@@ -25,6 +25,8 @@ type served struct {
 	metrics *metrics.Collector
 	counts  *counts
 	log     *slog.Logger
+	body    int64     // most bytes of a request
+	warned  sync.Once // of what could not be isolated
 
 	mu     sync.Mutex
 	digest string
@@ -37,7 +39,11 @@ func (m *served) config() serve.Config {
 	if queue == 0 {
 		queue = -1 // 0 is the default there
 	}
-	return serve.Config{Name: m.Name, Open: m.openObserved, Check: m.check, Loaded: m.loaded, Methods: m.Methods,
+	var start func(context.Context) (serve.Program, error)
+	if m.Isolate {
+		start = m.openIsolated
+	}
+	return serve.Config{Name: m.Name, Start: start, Open: m.openObserved, Check: m.check, Loaded: m.loaded, Methods: m.Methods,
 		Observer: m.metrics.Model(m.Name, ""), Instances: m.Instances, Queue: queue,
 		Timeout: m.Timeout, MaxBatch: m.MaxBatch, BatchDelay: m.BatchDelay,
 		Sequences: serve.SequenceLimits{Most: m.Sequences, Idle: m.SequenceIdle, Bytes: int64(m.SequenceMemory)}}

@@ -96,6 +96,9 @@ type Limits struct {
 	Sequences      int
 	SequenceIdle   time.Duration
 	SequenceMemory bytesize.Size
+
+	Isolate       bool
+	IsolateMemory bytesize.Size
 }
 
 // DefaultLimits are the limits without flags.
@@ -115,6 +118,8 @@ func (l *Limits) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&l.Sequences, "sequences", l.Sequences, "sequences of a model that keep state at once, `N`")
 	flags.DurationVar(&l.SequenceIdle, "sequence-idle", l.SequenceIdle, "`TIME` after which an unused sequence ends")
 	flags.Var(&l.SequenceMemory, "sequence-memory", "most memory of all sequences of a model")
+	flags.BoolVar(&l.Isolate, "isolate", l.Isolate, "run the model in a process of its own, which has no rights and is replaced when it crashes")
+	flags.Var(&l.IsolateMemory, "isolate-memory", "with --isolate: most memory that the process allocates")
 	flags.StringVar(&l.Trust, "trust", l.Trust, "take only files with a signature FILE.minisig of this public key, a `KEY` or its file")
 }
 
@@ -122,6 +127,9 @@ func (l *Limits) check() error {
 	if l.Instances < 1 || l.Queue < 0 || l.Timeout <= 0 || l.MaxBatch < 1 || l.BatchDelay < 0 || l.Sequences < 1 ||
 		l.SequenceIdle <= 0 || l.SequenceMemory < 1 {
 		return session.Usage("a limit of a model below 1")
+	}
+	if l.IsolateMemory != 0 && !l.Isolate {
+		return session.Usage("--isolate-memory without --isolate")
 	}
 	return nil
 }

@@ -27,11 +27,15 @@ type quantization struct {
 func (q *quantizations) Type() string { return "qparams" }
 
 func (q *quantizations) String() string {
-	var s []string
+	return strings.Join(q.GetSlice(), " ")
+}
+
+// GetSlice are the arguments.
+func (q *quantizations) GetSlice() (list []string) {
 	for _, a := range *q {
-		s = append(s, a.text)
+		list = append(list, a.text)
 	}
-	return strings.Join(s, " ")
+	return list
 }
 
 // isFile reports whether the argument is a file, which is read when the program is opened.

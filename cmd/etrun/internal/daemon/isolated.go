@@ -1,0 +1,130 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/spf13/pflag"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/cbindings/xnn"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+	"github.com/etrun-go/etrun/delegate/all"
+	"github.com/etrun-go/etrun/internal/openfile"
+	"github.com/etrun-go/etrun/serve"
+	"github.com/etrun-go/etrun/serve/isolate"
+)
+
+// WorkerCommand is what the process of an isolated model is called with.
+const WorkerCommand = "__worker"
+
+// openIsolated opens the model's file and has a process of its own read it.
+func (m *served) openIsolated(ctx context.Context) (serve.Program, error) {
+	trusted, err := m.verifySignature(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o := isolate.Options{Instances: m.Instances, Unbounded: m.body * int64(m.MaxBatch), Grace: m.Timeout, Observer: inside{m.metrics.Model(m.Name, m.known(""))},
+		Loaded: func(digest string) { m.metrics.Model(m.Name, m.known(digest)) },
+		Ended:  func(error) { m.counts.exits.WithLabelValues(m.Name).Inc() }, Log: m.log.With("model", m.Name)}
+	for _, b := range all.Backends() {
+		o.Backends = append(o.Backends, b.ID())
+	}
+	if lib, err := xnn.Open(""); err == nil && filepath.IsAbs(lib.Path) {
+		o.Libraries = []string{filepath.Dir(lib.Path)}
+	}
+	if o.Args, o.Files, err = m.workerArgs(ctx); err != nil {
+		return nil, err
+	}
+	p, err := isolate.Open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if trusted != "" && p.Digest() != trusted {
+		_ = p.Close()
+		return nil, fmt.Errorf("%s: the file changed after its signature was verified", m.Path)
+	}
+	m.warned.Do(func() {
+		for _, l := range isolate.Missing(p.Layers()) {
+			m.log.Warn("not isolated as it should be", "model", m.Name, "without", l.Name, "error", l.Err)
+		}
+	})
+	return p, nil
+}
+
+// workerArgs are the arguments of the model's process, and the files that they name. Behind
+// the flags come the paths that stand for the files in messages.
+func (m *Model) workerArgs(ctx context.Context) (args []string, files []*os.File, err error) {
+	var paths []string
+	replace := func(path string) string {
+		paths = append(paths, path)
+		return isolate.FilePath(len(paths) - 1)
+	}
+	replace(m.Path)
+	flags, err := m.Isolated(replace)
+	if err != nil {
+		return nil, nil, err
+	}
+	args = append([]string{WorkerCommand, "--instances", strconv.Itoa(m.Instances), "--isolate", "--isolate-memory", strconv.FormatInt(int64(m.IsolateMemory), 10)}, flags...)
+	for _, name := range m.Methods {
+		args = append(args, "--method", name)
+	}
+	for _, path := range paths {
+		f, err := openRegular(ctx, path)
+		if err != nil {
+			closeAll(files)
+			return nil, nil, err
+		}
+		files = append(files, f)
+	}
+	return append(append(args, "--"), paths...), files, nil
+}
+
+// openRegular opens a regular file, which a process reads by its descriptor.
+func openRegular(ctx context.Context, path string) (*os.File, error) {
+	f, err := openfile.Open(context.WithoutCancel(ctx), path, openfile.Rules{})
+	if err != nil {
+		return nil, err
+	}
+	return f.OS(), nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close() // nothing was written
+	}
+}
+
+// Work is what the process of an isolated model does.
+func Work(args []string) error {
+	m := &Model{Name: "isolated", Path: isolate.FilePath(0), Limits: DefaultLimits()}
+	m.Say = func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+	flags := pflag.NewFlagSet(WorkerCommand, pflag.ContinueOnError)
+	m.Options.AddFlags(flags)
+	m.Limits.AddFlags(flags)
+	if err := flags.Parse(args); err != nil {
+		return session.Usage("%w", err)
+	}
+	names := make(map[string]string)
+	for i, path := range flags.Args() {
+		names[isolate.FilePath(i)] = path
+	}
+	for _, b := range all.Backends() {
+		b.Probe() // libraries are opened while that is possible
+	}
+	return isolate.Work(&isolate.Job{Open: m.openHere, Methods: m.Methods, Instances: m.Instances, Memory: int64(m.IsolateMemory), Names: names})
+}
+
+// openHere opens the model in the process that it is isolated in.
+func (m *Model) openHere(ctx context.Context, observer etrun.Observer) (serve.Program, string, error) {
+	p, err := m.open(ctx, etrun.WithObserver(observer))
+	if err != nil {
+		return nil, "", err
+	}
+	s := &served{Model: m}
+	s.note(p.Program)
+	return serve.Local(p.Program, s.check), p.digest, nil
+}

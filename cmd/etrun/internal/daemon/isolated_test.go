@@ -1,0 +1,222 @@
+//go:build linux && (amd64 || arm64)
+
+package daemon
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
+)
+
+func isolated(name, path string) *Model {
+	m := model(name, path)
+	m.Isolate = true
+	return m
+}
+
+// workers are the processes that this one has.
+func workers(t *testing.T) (pids []int) {
+	t.Helper()
+	text, err := os.ReadFile("/proc/thread-self/children")
+	if err != nil {
+		t.Skip("the kernel does not list children")
+	}
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range tasks {
+		if text, err = os.ReadFile(filepath.Join("/proc/self/task", task.Name(), "children")); err != nil {
+			continue // the thread has ended
+		}
+		for _, field := range strings.Fields(string(text)) {
+			pid, err := strconv.Atoi(field)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func kill(t *testing.T, pids []int) {
+	t.Helper()
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			t.Error(err)
+		}
+	}
+}
+
+// An isolated model answers as others do, beside one that is not, is loaded anew and unloaded.
+func TestIsolated(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.pte")
+	good, err := os.ReadFile(digits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(b []byte) {
+		if err := errors.Join(os.WriteFile(path+".new", b, 0o600), os.Rename(path+".new", path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(good)
+	r := start(t, func(d *Daemon) { d.Control = true }, isolated("m", path), isolated("sums", adder), model("here", adder), isolated("tested", bundle))
+	if n := len(workers(t)); n != 3 {
+		t.Errorf("%d processes, want 3", n)
+	}
+	for _, e := range exchanges(t, digits, 3, true) {
+		if code, err := e.send(t.Context(), r.client, r.url); code != 200 || err != nil {
+			t.Errorf("%d, %v", code, err)
+		}
+	}
+	_, here, _ := r.ask("POST", "/v2/models/here/infer", adderBody)
+	if code, text, _ := r.ask("POST", "/v2/models/sums/infer", adderBody); code != 200 || strings.Replace(text, "sums", "here", 1) != here {
+		t.Errorf("%d, %s, want %s", code, text, here)
+	}
+	write(good[:len(good)/2])
+	if code, text, _ := r.ask("POST", "/v2/repository/models/m/load", ""); code != 500 || !strings.Contains(text, path) {
+		t.Errorf("a broken file: %d, %s", code, text)
+	}
+	write(good)
+	before := workers(t)
+	if code, text, _ := r.ask("POST", "/v2/repository/models/m/load", ""); code != 200 {
+		t.Errorf("loaded anew: %d, %s", code, text)
+	}
+	if code, text, _ := r.ask("POST", "/v2/repository/models/sums/unload", ""); code != 200 {
+		t.Errorf("unloaded: %d, %s", code, text)
+	}
+	r.wait("two processes are left, one of them new", func() bool { now := workers(t); return len(now) == 2 && now[1] != before[1] })
+	_, text, _ := r.ask("GET", "/metrics", "")
+	for _, line := range []string{`etrun_inferences_total{method="forward",model="m",result="ok"} 7`, `etrun_model_info{method="forward",model="m",sha256="`,
+		`etrun_inference_duration_seconds_count{backend="XnnpackBackend",method="forward",model="m"} 7`, `etrun_memory_bytes{kind="planned",model="m"}`} {
+		if !strings.Contains(text, line) {
+			t.Errorf("%s is not among the metrics\n%s", line, text)
+		}
+	}
+}
+
+// When a process ends, its model is not ready for a while; its sequences are gone, and a new
+// process goes on.
+func TestIsolatedCrash(t *testing.T) {
+	r := start(t, nil, isolated("m", adder))
+	step := func(parameters string) (int, string) {
+		code, text, _ := r.ask("POST", "/v2/models/m/infer", `{"parameters":{"sequence_id":"s"`+parameters+`},`+adderBody[1:])
+		return code, text
+	}
+	_, first := step(`,"sequence_start":true`)
+	if code, second := step(""); code != 200 || second == first {
+		t.Errorf("%d, %s after %s", code, second, first)
+	}
+	old := workers(t)
+	kill(t, old)
+	r.wait("a new process is ready", func() bool {
+		code, _, _ := r.ask("GET", "/v2/health/ready", "")
+		now := workers(t)
+		return code == 200 && len(now) == 1 && now[0] != old[0]
+	})
+	if code, text := step(""); code != 410 {
+		t.Errorf("a sequence of the old process: %d, %s", code, text)
+	}
+	if code, text := step(`,"sequence_start":true`); code != 200 || text != first {
+		t.Errorf("begun again: %d, %s, want %s", code, text, first)
+	}
+	kill(t, workers(t))
+	r.wait("it is counted", func() bool {
+		_, text, _ := r.ask("GET", "/metrics", "")
+		return strings.Contains(text, `etrun_isolated_exits_total{model="m"} 2`)
+	})
+	r.wait("it is ready", func() bool { code, _, _ := r.ask("GET", "/v2/health/ready", ""); return code == 200 })
+	if code, text := step(`,"sequence_start":true`); code != 200 || text != first {
+		t.Errorf("a start of a sequence that was lost: %d, %s, want %s", code, text, first)
+	}
+}
+
+// Under load, every crash costs the requests in flight and no other: those get 502, new ones
+// 503 until the next process is ready, and all answers are right.
+func TestIsolatedUnderLoad(t *testing.T) {
+	period := 200 * time.Millisecond
+	if loadTime(t) > 10*time.Second {
+		period = 5 * time.Second
+	}
+	m := isolated("m", loadModel())
+	m.Instances, m.Queue, m.Timeout = 2, 14, 2*time.Second
+	r := start(t, func(d *Daemon) { d.AccessLog = false }, m)
+	list := exchanges(t, m.Path, 8, true)
+	storm(t, r, 32, list, loadTime(t)/4, func() {})
+	before := settled(t)
+	kills := 0
+	result := storm(t, r, 32, list, loadTime(t), func() {
+		for end := time.Now().Add(loadTime(t) - period); time.Now().Before(end); kills++ {
+			time.Sleep(period)
+			r.wait("there is a process", func() bool { return len(workers(t)) > 0 })
+			kill(t, workers(t))
+		}
+	}, 502, 503)
+	after := settled(t)
+	t.Logf("%v with %d kills: codes %v, p50 %v, p99 %v, %d MB resident before and %d MB after", loadTime(t), kills, result.codes,
+		result.percentile(50), result.percentile(99), before>>20, after>>20)
+	if result.codes[200] == 0 || kills == 0 || result.codes[502] > kills*m.Instances || result.percentile(99) > m.Timeout {
+		t.Errorf("codes %v after %d kills, p99 %v", result.codes, kills, result.percentile(99))
+	}
+	if after > before+before/10+16<<20 {
+		t.Errorf("memory went from %d to %d bytes", before, after)
+	}
+}
+
+// A process does not outlive a daemon that is killed.
+func TestIsolatedOrphan(t *testing.T) {
+	if os.Getenv("ETRUN_TEST_ORPHAN") != "" {
+		start(t, nil, isolated("m", adder))
+		for _, pid := range workers(t) {
+			os.Stdout.WriteString("worker " + strconv.Itoa(pid) + "\n")
+		}
+		kill(t, []int{os.Getpid()})
+	}
+	c := exec.Command(os.Args[0], "-test.run=^TestIsolatedOrphan$")
+	c.Env = append(os.Environ(), "ETRUN_TEST_ORPHAN=1")
+	out, err := c.Output()
+	_, text, ok := strings.Cut(string(out), "worker ")
+	pid, _ := strconv.Atoi(strings.TrimSpace(text))
+	if err == nil || !ok || pid == 0 {
+		t.Fatalf("%v, %s", err, out)
+	}
+	for end := time.Now().Add(5 * time.Second); syscall.Kill(pid, 0) == nil && time.Now().Before(end); {
+		if text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat"); strings.Contains(string(text), ") Z ") {
+			return // nobody waits for orphans here
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if err := syscall.Kill(pid, 0); err == nil {
+		t.Errorf("process %d is there", pid)
+	}
+}
+
+// What an isolated model cannot have is refused with a reason.
+func TestIsolatedRefusals(t *testing.T) {
+	for _, flags := range [][]string{{"--weights-cache", t.TempDir()}, {"--device", "fvp"}, {"--qparams", "a.json"}} {
+		m := isolated("m", adder)
+		options, err := m.With(flags)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Options = *options
+		if _, _, err := m.workerArgs(t.Context()); !errors.Is(err, session.ErrUsage) {
+			t.Errorf("%v: %v", flags, err)
+		}
+	}
+	l := DefaultLimits()
+	l.IsolateMemory = 1
+	if err := l.check(); !errors.Is(err, session.ErrUsage) {
+		t.Errorf("memory without isolation: %v", err)
+	}
+}

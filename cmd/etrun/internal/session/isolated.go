@@ -1,0 +1,55 @@
+package session
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/spf13/pflag"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/input"
+)
+
+// software is the device that is no device.
+const software = "npu"
+
+// Isolated are the flags of a process that opens a program as these options say, and opens
+// no files but those that it is given: paths of data are replaced by replace.
+func (o *Options) Isolated(replace func(path string) string) (args []string, err error) {
+	switch {
+	case o.weights != "":
+		return nil, Usage("--weights-cache with --isolate: the process writes no files")
+	case o.fvp != "" || !slices.Contains([]string{"", "auto", software}, o.Device):
+		return nil, Usage("--device %s with --isolate: the process opens no devices, want npu", o.deviceName())
+	case slices.ContainsFunc(o.qparams, func(q quantization) bool { return q.isFile() }):
+		return nil, Usage("--qparams FILE.json with --isolate: want the outputs themselves")
+	}
+	with := &Options{}
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	with.AddFlags(flags)
+	*with = *o
+	with.Device, with.data = software, nil
+	for _, path := range o.data {
+		with.data = append(with.data, replace(input.Stdin(path)))
+	}
+	flags.VisitAll(func(f *pflag.Flag) {
+		for _, word := range wordsOf(f) {
+			args = append(args, "--"+f.Name+"="+word)
+		}
+	})
+	return args, nil
+}
+
+// wordsOf are the words that give a flag its value, none for the default.
+func wordsOf(f *pflag.Flag) []string {
+	switch v := f.Value.(type) {
+	case interface{ GetSlice() []string }:
+		return v.GetSlice()
+	case *bytesize.Size:
+		return []string{strconv.FormatInt(int64(*v), 10)} // String rounds
+	}
+	if f.Value.String() == f.DefValue {
+		return nil
+	}
+	return []string{f.Value.String()}
+}

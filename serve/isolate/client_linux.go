@@ -1,0 +1,257 @@
+//go:build linux && (amd64 || arm64)
+
+package isolate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/hal/confine"
+	"github.com/etrun-go/etrun/serve"
+)
+
+// writeTime is how long a process may leave its messages unread.
+const writeTime = 5 * time.Second
+
+// client is one process with the calls that are under way in it.
+type client struct {
+	options *Options
+	process *process
+	link    *link
+	hello   *hello
+	memory  []byte
+	attach  attach
+	lanes   chan uint64 // those that are free
+	ledger  *ledger
+	layers  []confine.Layer
+	dead    chan struct{} // closed when it has ended and no call is under way
+
+	mu    sync.Mutex
+	calls map[uint64]chan *reply
+	last  uint64
+	err   error // why it ended
+	fault error // what it said against the rules, or why it was killed
+}
+
+// connect begins a process and waits until its program is loaded. known is the hello of an
+// earlier one, which this one's must equal; nil for none.
+func connect(ctx context.Context, o *Options, known *hello) (*client, error) {
+	p, err := startProcess(o)
+	if err != nil {
+		return nil, err
+	}
+	c := &client{options: o, process: p, link: newLink(p.conn, toWorker, fromWorker, writeTime), lanes: make(chan uint64, o.Instances),
+		dead: make(chan struct{}), calls: make(map[uint64]chan *reply)}
+	stop := context.AfterFunc(ctx, func() { _ = p.cmd.Process.Kill() })
+	err = c.greet(known)
+	if !stop() {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		c.discard()
+		return nil, err
+	}
+	if o.Loaded != nil {
+		o.Loaded(c.hello.Digest)
+	}
+	c.ledger = newLedger(o, c.hello.Methods)
+	go c.listen()
+	return c, nil
+}
+
+// discard ends a process that did not get to listen.
+func (c *client) discard() {
+	c.process.kill()
+	_ = c.process.conn.Close()
+	_ = c.process.memory.Close()
+	if c.memory != nil {
+		detach(c.memory)
+	}
+}
+
+// greet reads the process's hello and gives it its memory.
+func (c *client) greet(known *hello) error {
+	m, err := c.link.read()
+	if errors.Is(err, errProtocol) {
+		return err
+	}
+	if err != nil {
+		c.process.kill()
+		return fmt.Errorf("%w before its model was loaded: %s: %w", serve.ErrCrashed, c.process.ending(), err)
+	}
+	h, ok := m.(*hello)
+	switch {
+	case !ok:
+		return fmt.Errorf("%w: %T first", errProtocol, m)
+	case h.Fault.Class != 0:
+		return h.Fault.err()
+	case known != nil && (h.Digest != known.Digest || !reflect.DeepEqual(h.Methods, known.Methods)):
+		return fmt.Errorf("%w: the program is another one", errProtocol)
+	}
+	c.hello, c.layers = h, append(c.process.layers, h.Layers...)
+	in, out, err := laneOf(h.Methods, uint64(c.options.Unbounded))
+	if err != nil {
+		return err
+	}
+	c.attach = attach{uint64(c.options.Instances), in, out}
+	for k := range c.attach.Lanes {
+		c.lanes <- k
+	}
+	if c.memory, err = seal(c.process.memory, int64(c.attach.Lanes*(in+out))); err != nil {
+		return err
+	}
+	return c.link.write(&c.attach)
+}
+
+// listen takes what the process says until it ends.
+func (c *client) listen() {
+	for {
+		m, err := c.link.read()
+		if err == nil {
+			err = c.take(m)
+		}
+		if err != nil {
+			c.end(err)
+			return
+		}
+	}
+}
+
+// take judges a message.
+func (c *client) take(m message) error {
+	switch m := m.(type) {
+	case *reply:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		waiting := c.calls[m.ID]
+		if waiting == nil {
+			return fmt.Errorf("%w: an answer to no call", errProtocol)
+		}
+		delete(c.calls, m.ID)
+		waiting <- m
+		return nil
+	case *event:
+		return c.ledger.note(m)
+	}
+	return fmt.Errorf("%w: %T", errProtocol, m)
+}
+
+// end is the end of the process: each call that is under way fails.
+func (c *client) end(err error) {
+	c.process.kill()
+	c.mu.Lock()
+	why := c.process.ending()
+	if errors.Is(err, errProtocol) && c.fault == nil {
+		c.fault = err
+	}
+	if c.fault != nil {
+		why = c.fault.Error()
+	}
+	c.err = fmt.Errorf("%w: %s", serve.ErrCrashed, why)
+	for id, waiting := range c.calls {
+		delete(c.calls, id)
+		close(waiting)
+	}
+	c.mu.Unlock()
+	c.ledger.close(c.err)
+	_ = c.process.conn.Close()
+	_ = c.process.memory.Close()
+	close(c.dead)
+	for range c.attach.Lanes { // each comes back
+		<-c.lanes
+	}
+	detach(c.memory)
+}
+
+// kill ends the process for a reason.
+func (c *client) kill(why error) {
+	c.mu.Lock()
+	if c.fault == nil {
+		c.fault = why
+	}
+	c.mu.Unlock()
+	_ = c.process.cmd.Process.Kill() // listen does the rest
+}
+
+// errUnsent is a call that the process did not get.
+var errUnsent = errors.New("the process of the model has ended")
+
+// call sends a message with an id of its own and waits for the answer. When ctx ends, so does
+// the call: the process has a while to end it, too.
+func (c *client) call(ctx context.Context, build func(id uint64) message) (*reply, error) {
+	waiting := make(chan *reply, 1)
+	c.mu.Lock()
+	if c.err != nil {
+		c.mu.Unlock()
+		return nil, errUnsent
+	}
+	c.last++
+	id := c.last
+	c.calls[id] = waiting
+	c.mu.Unlock()
+	if err := c.send(build(id)); err != nil {
+		c.forget(id)
+		return nil, err
+	}
+	select {
+	case answer := <-waiting:
+		return c.answered(answer)
+	case <-ctx.Done():
+	}
+	_ = c.send(&cancel{id}) // the end of a process ends the call, too
+	timer := time.AfterFunc(c.options.Grace, func() {
+		c.kill(fmt.Errorf("a call did not end within %v of its end", c.options.Grace))
+	})
+	defer timer.Stop()
+	answer, err := c.answered(<-waiting)
+	if err == nil || !errors.Is(err, serve.ErrCrashed) {
+		err = context.Cause(ctx)
+	}
+	return answer, err
+}
+
+// send sends a message whole, or ends the process.
+func (c *client) send(m message) error {
+	err := c.link.write(m)
+	if err == nil || errors.Is(err, errTooLong) {
+		return err
+	}
+	if os.IsTimeout(err) { // else its end is the reason
+		c.kill(fmt.Errorf("it did not read its messages within %v", writeTime))
+	}
+	_ = c.process.cmd.Process.Kill()
+	return errUnsent
+}
+
+// forget takes back a call that was not sent.
+func (c *client) forget(id uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.calls, id)
+}
+
+// answered is the answer, or why there is none.
+func (c *client) answered(answer *reply) (*reply, error) {
+	if answer == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return nil, c.err
+	}
+	return answer, answer.Fault.err()
+}
+
+// method is the index of a method.
+func (c *hello) method(name string) (int, error) {
+	for i := range c.Methods {
+		if c.Methods[i].Name == name || name == "" && c.Methods[i].Name == "forward" {
+			return i, nil
+		}
+	}
+	return 0, fmt.Errorf("no method %q: %w", name, etrun.ErrInput)
+}

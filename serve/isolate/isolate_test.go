@@ -1,0 +1,587 @@
+//go:build linux && (amd64 || arm64)
+
+package isolate
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/delegate/all"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/trace"
+	"github.com/etrun-go/etrun/serve"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "worker" {
+		if err := workers[os.Args[2]](os.Args[3:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+const (
+	digits = "../../testdata/digits/portable.pte"
+	adder  = "../../testdata/pte/initial_state.pte"
+)
+
+// workers are the processes of tests, by name.
+var workers = map[string]func(args []string) error{
+	"good":  func(args []string) error { return work(args, nil) },
+	"exits": func([]string) error { os.Exit(7); return nil },
+	"first": func(args []string) error { return tell(args, &reply{ID: 1}) },
+	"event": func(args []string) error {
+		return tell(args, good(), &event{Kind: trace.Delegate, Backend: "SomethingElse"})
+	},
+	"memory": func(args []string) error {
+		return tell(args, good(), &event{Kind: trace.Memory, Name: trace.MemoryPacked, Bytes: -1})
+	},
+	"unasked": func(args []string) error { return tell(args, good(), &reply{ID: 77}) },
+	"huge":    func(args []string) error { return raw([]byte{0xff, 0xff, 0xff, 0x7f}) },
+	"empty":   func(args []string) error { return raw(make([]byte, 64)) },
+	"declares": func(args []string) error {
+		h := good()
+		h.Methods[0].Inputs[0].Sizes = []int{1 << 40}
+		return tell(args, h)
+	},
+	"outside": func(args []string) error { return lie(args, func(v *value) { v.Offset = 1 << 40 }) },
+	"beyond":  func(args []string) error { return lie(args, func(v *value) { v.Offset = 4096 }) },
+	"shape":   func(args []string) error { return lie(args, func(v *value) { v.Sizes = []int{1, 11} }) },
+	"rank":    func(args []string) error { return lie(args, func(v *value) { v.Sizes = []int{10} }) },
+	"type":    func(args []string) error { return lie(args, func(v *value) { v.DType = tensor.Float64 }) },
+	"kind":    func(args []string) error { return lie(args, func(v *value) { v.Kind = tensor.KindInt }) },
+	"crashes": func(args []string) error { return work(args, func() error { os.Exit(9); return nil }) },
+	"sleeps":  func(args []string) error { return work(args, func() error { time.Sleep(time.Hour); return nil }) },
+	"panics":  func(args []string) error { return work(args, func() error { go panic("on purpose"); select {} }) },
+	"tries":   func(args []string) error { return work(args, try) },
+	"eats": func(args []string) error {
+		return work(args, func() error {
+			debug.SetGCPercent(-1)
+			b := make([]byte, 1<<30)
+			for i := 0; i < len(b); i += 4096 {
+				b[i] = 1
+			}
+			return nil
+		})
+	},
+}
+
+// work is a process whose program does something else where its first input begins with 13.
+func work(args []string, act func() error) error {
+	memory, _ := strconv.ParseInt(args[0], 10, 64)
+	j := &Job{Instances: 2, Memory: memory, Names: map[string]string{FilePath(0): "the model"}}
+	j.Open = func(ctx context.Context, o etrun.Observer) (serve.Program, string, error) {
+		p, err := etrun.OpenSource(ctx, etrun.File(FilePath(0)), etrun.WithDelegates(all.Backends()...), etrun.WithThreads(1), etrun.WithObserver(o))
+		if err != nil {
+			return nil, "", err
+		}
+		return acting{serve.Local(p, nil), act}, "digest", nil
+	}
+	return Work(j)
+}
+
+type acting struct {
+	serve.Program
+	act func() error
+}
+
+func (p acting) Pool(ctx context.Context, method string, n int) (serve.Runner, error) {
+	r, err := p.Program.Pool(ctx, method, n)
+	return actor{r, p.act}, err
+}
+
+type actor struct {
+	serve.Runner
+	act func() error
+}
+
+func (a actor) Run(ctx context.Context, in []tensor.Value, out []int, take func(int, *tensor.Value)) error {
+	if a.act != nil && tensor.View[float32](in[0].Tensor.Data)[0] == 13 {
+		if err := a.act(); err != nil {
+			return err
+		}
+	}
+	return a.Runner.Run(ctx, in, out, take)
+}
+
+// good is a hello as a process of the digits says it.
+func good() *hello {
+	of := func(name string, sizes ...int) etrun.ValueMeta {
+		return etrun.ValueMeta{Name: name, Kind: tensor.KindTensor, DType: tensor.Float32, Sizes: sizes}
+	}
+	return &hello{Methods: []etrun.MethodMeta{{Name: "forward", Inputs: []etrun.ValueMeta{of("in", 1, 1, 8, 8)}, Outputs: []etrun.ValueMeta{of("out", 1, 10)}}}}
+}
+
+func socket() *link {
+	conn, err := net.FileConn(os.NewFile(socketFile, "socket"))
+	if err != nil {
+		panic(err)
+	}
+	return newLink(conn, fromWorker, toWorker, 0)
+}
+
+// tell sends messages and waits for the end.
+func tell(_ []string, list ...message) error {
+	l := socket()
+	for _, m := range list {
+		if err := l.write(m); err != nil {
+			return err
+		}
+	}
+	select {}
+}
+
+func raw(b []byte) error {
+	_, err := socket().conn.Write(b)
+	if err == nil {
+		select {}
+	}
+	return err
+}
+
+// lie answers every run with an output that is not as it should be.
+func lie(_ []string, change func(*value)) error {
+	l := socket()
+	if err := l.write(good()); err != nil {
+		return err
+	}
+	for {
+		m, err := l.read()
+		if err != nil {
+			return err
+		}
+		if r, ok := m.(*run); ok {
+			v := value{Kind: tensor.KindTensor, DType: tensor.Float32, Sizes: []int{1, 10}}
+			change(&v)
+			if err := l.write(&reply{ID: r.ID, Values: []value{v}}); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// try fails with what a worker could do that it must not.
+func try() error {
+	var could []string
+	for name, do := range map[string]func() error{
+		"open a file":    func() error { _, err := os.Open("/etc/passwd"); return err },
+		"open its model": func() error { _, err := os.Open(FilePath(0)); return err },
+		"write a file":   func() error { return os.WriteFile(filepath.Join(os.TempDir(), "etrun-worker"), nil, 0o600) },
+		"execute":        func() error { return exec.Command("/bin/true").Run() },
+		"connect":        func() error { _, err := net.Dial("tcp", "127.0.0.1:9"); return deny(err) },
+		"make a socket":  func() error { _, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0); return err },
+		"signal":         func() error { return syscall.Kill(os.Getppid(), 0) },
+		"raise a limit": func() error {
+			return syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: 1 << 40, Max: 1 << 40})
+		},
+		"resize tensors": func() error { return syscall.Ftruncate(memoryFile, 1<<20) },
+		"map code": func() error {
+			_, err := syscall.Mmap(-1, 0, 4096, syscall.PROT_EXEC, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+			return err
+		},
+		"change its user": func() error { return syscall.Setuid(1) },
+	} {
+		if do() == nil {
+			could = append(could, name)
+		}
+	}
+	if len(could) > 0 {
+		return fmt.Errorf("it could %s", strings.Join(could, ", "))
+	}
+	return nil
+}
+
+// deny is nil for an error of the other side: the socket was made.
+func deny(err error) error {
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return nil
+	}
+	return err
+}
+
+// options are those of a worker with a file.
+func options(t testing.TB, worker, path string, memory int64) Options {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Options{Args: []string{"worker", worker, strconv.FormatInt(memory, 10)}, Files: []*os.File{f}, Instances: 2, Start: 20 * time.Second}
+}
+
+func open(t testing.TB, o Options) *Program {
+	t.Helper()
+	p, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
+func image(first float32) []tensor.Value {
+	x := tensor.New(tensor.Float32, 1, 1, 8, 8)
+	data := tensor.View[float32](x.Data)
+	for i := range data {
+		data[i] = first + float32(i)/64
+	}
+	return []tensor.Value{tensor.TensorValue(x)}
+}
+
+// output runs a method and returns a copy of its first output.
+func output(ctx context.Context, r serve.Runner, in []tensor.Value) (out []byte, err error) {
+	err = r.Run(ctx, in, []int{0}, func(_ int, v *tensor.Value) { out = bytes.Clone(v.Tensor.Data) })
+	return out, err
+}
+
+func forward(t testing.TB, p serve.Program) serve.Runner {
+	t.Helper()
+	r, err := p.Pool(t.Context(), "", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// library is what the program in this process makes of inputs.
+func library(t testing.TB, path string, in []tensor.Value) []byte {
+	t.Helper()
+	p, err := etrun.OpenSource(t.Context(), etrun.File(path), etrun.WithDelegates(all.Backends()...), etrun.WithThreads(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	local := forward(t, serve.Local(p, nil))
+	defer local.Close()
+	out, err := output(t.Context(), local, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// Results are those of this process, also from several callers at once.
+func TestResults(t *testing.T) {
+	p := open(t, options(t, "good", digits, 0))
+	r := forward(t, p)
+	var all sync.WaitGroup
+	for c := range 4 {
+		want := library(t, digits, image(float32(c)))
+		all.Go(func() {
+			for range 50 {
+				if got, err := output(t.Context(), r, image(float32(c))); err != nil || !bytes.Equal(got, want) {
+					t.Errorf("caller %d: %v, got %x, want %x", c, err, got, want)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if p.Digest() != "digest" || p.Down() != nil {
+		t.Errorf("%q, %v", p.Digest(), p.Down())
+	}
+}
+
+// State belongs to an instance, and ends with its process.
+func TestInstances(t *testing.T) {
+	p := open(t, options(t, "good", adder, 0))
+	make := func() serve.Instance {
+		i, err := p.Instance(t.Context(), "forward", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return i
+	}
+	one := tensor.New(tensor.Float32, 4)
+	tensor.View[float32](one.Data)[0] = 1
+	step := func(i serve.Instance) float32 {
+		out, err := output(t.Context(), i, []tensor.Value{tensor.TensorValue(one)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tensor.View[float32](out)[0]
+	}
+	a, b := make(), make()
+	first := step(a)
+	if second, other := step(a), step(b); second == first || other != first {
+		t.Errorf("steps %v, %v, of another instance %v", first, second, other)
+	}
+	if err := a.Reset(); err != nil || step(a) != first || a.Bytes() <= 0 {
+		t.Errorf("after Reset: %v, %d bytes", err, a.Bytes())
+	}
+	b.Close()
+	c := p.current
+	if err := syscall.Kill(p.PID(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-c.dead
+	if _, err := output(t.Context(), a, []tensor.Value{tensor.TensorValue(one)}); !errors.Is(err, serve.ErrEnded) {
+		t.Errorf("an instance of a process that ended: %v", err)
+	}
+	a.Close()
+	if d := make(); step(d) != first {
+		t.Error("an instance of the next process goes on with the state of the last")
+	}
+}
+
+// A process is killed again and again: each call that was under way fails once, others are
+// right, and every process is waited for.
+func TestKilled(t *testing.T) {
+	o := options(t, "good", digits, 0)
+	var ended atomic.Int64
+	o.Ended = func(error) { ended.Add(1) }
+	p := open(t, o)
+	r := forward(t, p)
+	stop := make(chan struct{})
+	var all sync.WaitGroup
+	var right, failed atomic.Int64
+	for c := range 4 {
+		want := library(t, digits, image(float32(c)))
+		all.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				got, err := output(t.Context(), r, image(float32(c)))
+				switch {
+				case errors.Is(err, serve.ErrCrashed):
+					failed.Add(1)
+				case err != nil || !bytes.Equal(got, want):
+					t.Errorf("%v, got %x, want %x", err, got, want)
+					return
+				default:
+					right.Add(1)
+				}
+			}
+		})
+	}
+	kills := int64(0)
+	for range 8 {
+		time.Sleep(200 * time.Millisecond)
+		if pid := p.PID(); pid > 0 && syscall.Kill(pid, syscall.SIGKILL) == nil {
+			kills++
+		}
+	}
+	close(stop)
+	all.Wait()
+	t.Logf("%d right, %d failed, %d kills", right.Load(), failed.Load(), kills)
+	// At most the calls of both lanes are under way at once.
+	if right.Load() == 0 || kills < 4 || failed.Load() > 2*kills || ended.Load() < kills-1 {
+		t.Errorf("%d right, %d failed, %d kills, %d ended", right.Load(), failed.Load(), kills, ended.Load())
+	}
+}
+
+// Processes that do not get to serve, or say what cannot be, end with a reason.
+func TestRefused(t *testing.T) {
+	for name, want := range map[string]error{"exits": serve.ErrCrashed, "first": errProtocol, "huge": errProtocol, "empty": errProtocol,
+		"declares": etrun.ErrMemory} {
+		if p, err := Open(t.Context(), options(t, name, digits, 0)); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", name, err, want)
+			if p != nil {
+				p.Close()
+			}
+		}
+	}
+	path := filepath.Join(t.TempDir(), "broken.pte")
+	if err := os.WriteFile(path, []byte("no program at all"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), options(t, "good", path, 0)); !errors.Is(err, etrun.ErrFormat) || !strings.Contains(err.Error(), "the model") {
+		t.Errorf("a broken file: %v", err)
+	}
+}
+
+// Processes that lie while they serve are ended, and the reason names it.
+func TestLies(t *testing.T) {
+	for _, name := range []string{"outside", "beyond", "shape", "rank", "type", "kind", "unasked", "event", "memory"} {
+		ended := make(chan error, 100)
+		o := options(t, name, digits, 0)
+		o.BackOff.Least = time.Hour
+		o.Ended = func(err error) { ended <- err }
+		p := open(t, o)
+		r := forward(t, p)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		if _, err := output(ctx, r, image(1)); err == nil {
+			t.Errorf("%s: an answer", name)
+		}
+		cancel()
+		select {
+		case err := <-ended:
+			if !errors.Is(err, serve.ErrCrashed) || !strings.Contains(err.Error(), errProtocol.Error()) {
+				t.Errorf("%s: %v", name, err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s: the process goes on", name)
+		}
+		p.Close()
+	}
+}
+
+// What a process may not do, it cannot.
+func TestConfined(t *testing.T) {
+	p := open(t, options(t, "tries", digits, 0))
+	for _, l := range Missing(p.Layers()) {
+		t.Skipf("the kernel lacks %s: %v", l.Name, l.Err)
+	}
+	if len(p.Layers()) != 4 {
+		t.Errorf("layers %v", p.Layers())
+	}
+	if _, err := output(t.Context(), forward(t, p), image(13)); err != nil {
+		t.Error(err)
+	}
+}
+
+// A process that takes more memory than it may ends; others start again.
+func TestMemoryLimit(t *testing.T) {
+	p := open(t, options(t, "eats", digits, 512<<20))
+	r := forward(t, p)
+	if _, err := output(t.Context(), r, image(13)); !errors.Is(err, serve.ErrCrashed) {
+		t.Errorf("1 GiB of 512 MiB: %v", err)
+	}
+	if _, err := output(t.Context(), r, image(1)); err != nil {
+		t.Errorf("the next process: %v", err)
+	}
+}
+
+// A crash says what the process said.
+func TestReasons(t *testing.T) {
+	for name, want := range map[string]string{"crashes": "exit status 9", "panics": "on purpose"} {
+		p := open(t, options(t, name, digits, 0))
+		if _, err := output(t.Context(), forward(t, p), image(13)); !errors.Is(err, serve.ErrCrashed) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A call that does not end with its context takes its process along, and no other call.
+func TestGrace(t *testing.T) {
+	o := options(t, "sleeps", digits, 0)
+	o.Grace = 100 * time.Millisecond
+	p := open(t, o)
+	r := forward(t, p)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	begun := time.Now()
+	if _, err := output(ctx, r, image(13)); !errors.Is(err, serve.ErrCrashed) || time.Since(begun) < 150*time.Millisecond {
+		t.Errorf("%v after %v", err, time.Since(begun))
+	}
+	if _, err := output(t.Context(), r, image(1)); err != nil {
+		t.Errorf("the next process: %v", err)
+	}
+}
+
+// Processes that keep ending are started at growing intervals, up to a bound.
+func TestBackOff(t *testing.T) {
+	o := options(t, "crashes", digits, 0)
+	o.BackOff = BackOff{Least: 20 * time.Millisecond, Most: 80 * time.Millisecond}
+	p := open(t, o)
+	r := forward(t, p)
+	var down []time.Duration
+	for range 5 {
+		if _, err := output(t.Context(), r, image(13)); !errors.Is(err, serve.ErrCrashed) {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		if _, err := p.client(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		down = append(down, time.Since(begun))
+	}
+	for i, least := range []time.Duration{20, 40, 80, 80, 80} {
+		if got, want := down[i], least*time.Millisecond; got < want {
+			t.Errorf("restart %d after %v, want at least %v", i, got, want)
+		}
+	}
+	if err := once(t, r); err != nil {
+		t.Errorf("at last: %v", err)
+	}
+}
+
+func once(t *testing.T, r serve.Runner) error {
+	_, err := output(t.Context(), r, image(1))
+	return err
+}
+
+// Descriptors, processes and mappings do not stay.
+func TestLeaks(t *testing.T) {
+	count := func() (n int) {
+		list, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		maps, err := os.ReadFile("/proc/self/maps")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list) + 1000*strings.Count(string(maps), "etrun-tensors")
+	}
+	before := count()
+	for range 3 {
+		p := open(t, options(t, "crashes", digits, 0))
+		_, _ = output(t.Context(), forward(t, p), image(13))
+		_, _ = output(t.Context(), forward(t, p), image(1))
+		pid := p.PID()
+		p.Close()
+		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+			t.Errorf("process %d is there: %v", pid, err)
+		}
+	}
+	for end := time.Now().Add(5 * time.Second); count() > before && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	if after := count(); after > before {
+		t.Errorf("%d descriptors and 1000 times mappings before, %d after", before, after)
+	}
+}
+
+// Events reach the observer, and a process that ends leaves nothing open.
+func TestEvents(t *testing.T) {
+	var mu sync.Mutex
+	counts, memory := make(map[trace.Kind]int), int64(0)
+	o := options(t, "crashes", digits, 0)
+	o.Backends = []string{"XnnpackBackend", "EthosUBackend"}
+	o.Observer = trace.Func{Kinds: trace.Everything, Do: func(e *trace.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		counts[e.Kind]++
+		if e.Kind == trace.Memory {
+			memory += e.Bytes
+		}
+	}}
+	p := open(t, o)
+	r := forward(t, p)
+	for range 3 {
+		if err := once(t, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, _ = output(t.Context(), r, image(13))
+	p.Close()
+	mu.Lock()
+	defer mu.Unlock()
+	if counts[trace.Begin] != counts[trace.Execute] || counts[trace.Execute] < 5 || counts[trace.Load] == 0 || memory != 0 {
+		t.Errorf("events %v, memory %d", counts, memory)
+	}
+}

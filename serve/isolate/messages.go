@@ -1,0 +1,293 @@
+package isolate
+
+import (
+	"context"
+	"errors"
+	"math"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/hal/confine"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/trace"
+)
+
+// table are the messages of one direction. Their kind is their place.
+type table []reflect.Type
+
+func tableOf(list ...message) (t table) {
+	for _, m := range list {
+		t = append(t, reflect.TypeOf(m).Elem())
+	}
+	return t
+}
+
+func (t table) kindOf(m message) byte { return byte(slices.Index(t, reflect.TypeOf(m).Elem())) }
+
+// make is an empty message of a kind, nil where there is none.
+func (t table) make(kind byte) message {
+	if int(kind) >= len(t) {
+		return nil
+	}
+	return reflect.New(t[kind]).Interface().(message)
+}
+
+// toWorker are the messages to the process, fromWorker those that it sends.
+var (
+	toWorker   = tableOf(&attach{}, &run{}, &begin{}, &reset{}, &drop{}, &cancel{})
+	fromWorker = tableOf(&hello{}, &reply{}, &event{})
+)
+
+// attach says how the shared memory is divided: each lane has In bytes for inputs and Out for
+// outputs behind them.
+type attach struct{ Lanes, In, Out uint64 }
+
+func (m *attach) code(c *coder) {
+	c.number(&m.Lanes)
+	c.number(&m.In)
+	c.number(&m.Out)
+}
+
+// run asks for an execute of a method, on any instance or, where it is not 0, on that one.
+type run struct {
+	ID, Method, Instance, Lane uint64
+	Timeout                    int64 // nanoseconds, 0 for none
+	Inputs                     []value
+	Outputs                    []int
+}
+
+func (m *run) code(c *coder) {
+	for _, x := range []*uint64{&m.ID, &m.Method, &m.Instance, &m.Lane} {
+		c.number(x)
+	}
+	c.signed(&m.Timeout)
+	list(c, &m.Inputs, maxList, func(v *value) { v.code(c) })
+	list(c, &m.Outputs, maxList, func(i *int) { small(c, i, maxList) })
+}
+
+// begin asks for an instance, which shares the state of another one unless that is 0.
+type begin struct{ ID, Method, Instance, Sharing uint64 }
+
+func (m *begin) code(c *coder) {
+	for _, x := range []*uint64{&m.ID, &m.Method, &m.Instance, &m.Sharing} {
+		c.number(x)
+	}
+}
+
+// reset asks for an instance's first state, drop for its end, which is not answered.
+type (
+	reset struct{ ID, Instance uint64 }
+	drop  struct{ Instance uint64 }
+)
+
+func (m *reset) code(c *coder) {
+	c.number(&m.ID)
+	c.number(&m.Instance)
+}
+
+func (m *drop) code(c *coder) { c.number(&m.Instance) }
+
+// cancel says that nobody waits for a call.
+type cancel struct{ ID uint64 }
+
+func (m *cancel) code(c *coder) { c.number(&m.ID) }
+
+// hello is the first message of the process: its program is loaded, or Fault says why not.
+type hello struct {
+	Fault   fault
+	Digest  string
+	Layers  []confine.Layer
+	Methods []etrun.MethodMeta
+}
+
+func (m *hello) code(c *coder) {
+	m.Fault.code(c)
+	c.text(&m.Digest, maxText)
+	list(c, &m.Layers, maxList, func(l *confine.Layer) {
+		why := ""
+		if l.Err != nil {
+			why = clip(l.Err.Error())
+		}
+		c.text(&l.Name, maxText)
+		c.text(&why, maxText)
+		if c.reading && why != "" {
+			l.Err = errors.New(why)
+		}
+	})
+	list(c, &m.Methods, maxList, func(meta *etrun.MethodMeta) {
+		c.text(&meta.Name, maxText)
+		list(c, &meta.Inputs, maxList, func(v *etrun.ValueMeta) { codeMeta(c, v) })
+		list(c, &meta.Outputs, maxList, func(v *etrun.ValueMeta) { codeMeta(c, v) })
+	})
+}
+
+func codeMeta(c *coder, m *etrun.ValueMeta) {
+	c.text(&m.Name, maxText)
+	small(c, &m.Kind, uint64(tensor.KindOptionalTensorList))
+	small(c, &m.Dynamism, uint64(tensor.DynamicUnbound))
+	if m.Kind != tensor.KindTensor {
+		v := valueOf(&m.Scalar)
+		v.Kind = scalarKind(m.Kind)
+		if v.code(c); c.reading && v.Kind != scalarKind(m.Kind) {
+			c.bad("a scalar of another kind")
+		}
+		m.Scalar = v.scalar()
+		m.Scalar.Kind = m.Kind
+		return
+	}
+	codeType(c, &m.DType)
+	codeSizes(c, &m.Sizes)
+}
+
+func codeType(c *coder, d *tensor.DType) {
+	small(c, d, math.MaxInt8)
+	if c.reading && c.err == nil && !d.Valid() {
+		c.bad("a datatype")
+	}
+}
+
+// codeSizes takes sizes whose product is a number of bytes.
+func codeSizes(c *coder, sizes *[]int) {
+	list(c, sizes, maxRank, func(n *int) { small(c, n, 1<<40) })
+	if n, ok := tensor.Product(*sizes); c.reading && c.err == nil && (!ok || n > 1<<40) {
+		c.bad("sizes of a tensor")
+	}
+}
+
+// scalarKind is the kind of a scalar, None for lists, which no request has.
+func scalarKind(k tensor.Kind) tensor.Kind {
+	switch k {
+	case tensor.KindString, tensor.KindDouble, tensor.KindInt, tensor.KindBool:
+		return k
+	}
+	return tensor.None
+}
+
+// value is an input or output: a tensor in a lane, or a scalar.
+type value struct {
+	Kind   tensor.Kind
+	DType  tensor.DType
+	Sizes  []int
+	Offset uint64 // from the beginning of the lane's inputs or outputs
+	Int    int64
+	Double float64
+	Bool   bool
+	Text   string
+}
+
+func (v *value) code(c *coder) {
+	small(c, &v.Kind, uint64(tensor.KindBool))
+	switch v.Kind {
+	case tensor.KindTensor:
+		codeType(c, &v.DType)
+		codeSizes(c, &v.Sizes)
+		c.number(&v.Offset)
+	case tensor.KindString:
+		c.text(&v.Text, maxFrame)
+	case tensor.KindDouble:
+		c.float(&v.Double)
+	case tensor.KindInt:
+		c.signed(&v.Int)
+	case tensor.KindBool:
+		c.flag(&v.Bool)
+	}
+}
+
+// valueOf is a scalar, or a tensor without its place.
+func valueOf(v *tensor.Value) value {
+	x := value{Kind: scalarKind(v.Kind), Int: v.Int, Double: v.Double, Bool: v.Bool, Text: v.Str}
+	if v.Kind == tensor.KindTensor {
+		x.Kind, x.DType, x.Sizes = v.Kind, v.Tensor.DType, v.Tensor.Sizes
+	}
+	return x
+}
+
+func (v *value) scalar() tensor.Value {
+	return tensor.Value{Kind: v.Kind, Int: v.Int, Double: v.Double, Bool: v.Bool, Str: v.Text}
+}
+
+// reply ends a call.
+type reply struct {
+	ID     uint64
+	Fault  fault
+	Values []value // outputs of a run
+	Bytes  int64   // of a new instance
+}
+
+func (m *reply) code(c *coder) {
+	c.number(&m.ID)
+	m.Fault.code(c)
+	list(c, &m.Values, maxList, func(v *value) { v.code(c) })
+	c.signed(&m.Bytes)
+}
+
+// fault is an error: its class and its text. Class 0 is none.
+type fault struct {
+	Class int
+	Text  string
+}
+
+// classes are the errors that keep their identity. The first is for all others.
+var classes = []error{
+	errors.New("failure in the model's process"), etrun.ErrFormat, etrun.ErrUnsupported, etrun.ErrMissing, etrun.ErrInput, etrun.ErrMemory,
+	etrun.ErrExecute, etrun.ErrDevice, etrun.ErrClosed, etrun.ErrBusy, etrun.ErrPanic, context.Canceled, context.DeadlineExceeded,
+}
+
+func (f *fault) code(c *coder) {
+	small(c, &f.Class, uint64(len(classes)))
+	c.text(&f.Text, maxText)
+}
+
+func faultOf(err error) fault {
+	if err == nil {
+		return fault{}
+	}
+	for i, class := range classes {
+		if errors.Is(err, class) {
+			return fault{i + 1, clip(err.Error())}
+		}
+	}
+	return fault{1, clip(err.Error())}
+}
+
+func (f fault) err() error {
+	if f.Class == 0 {
+		return nil
+	}
+	return &remoteError{classes[f.Class-1], f.Text}
+}
+
+// remoteError is an error of the process.
+type remoteError struct {
+	class error
+	text  string
+}
+
+func (e *remoteError) Error() string { return e.text }
+
+// Unwrap is the class.
+func (e *remoteError) Unwrap() error { return e.class }
+
+// clip makes a text short enough for a message.
+func clip(s string) string { return s[:min(len(s), maxText)] }
+
+// event is a trace.Event, as far as it is counted.
+type event struct {
+	Kind                          trace.Kind
+	Name, Method, Backend, Reason string
+	Took                          time.Duration
+	Bytes                         int64
+}
+
+func (m *event) code(c *coder) {
+	small(c, &m.Kind, uint64(trace.Memory))
+	for _, s := range []*string{&m.Name, &m.Method, &m.Backend, &m.Reason} {
+		c.text(s, maxText)
+	}
+	took := int64(m.Took)
+	c.signed(&took)
+	m.Took = time.Duration(took)
+	c.signed(&m.Bytes)
+}

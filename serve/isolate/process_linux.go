@@ -1,0 +1,164 @@
+//go:build linux && (amd64 || arm64)
+
+package isolate
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/etrun-go/etrun/hal/confine"
+)
+
+// process is a process that was begun.
+type process struct {
+	cmd    *exec.Cmd
+	conn   net.Conn
+	memory *os.File
+	layers []confine.Layer
+	ended  chan struct{} // closed when it was waited for
+	err    error         // how it ended, after ended
+	last   atomic.Pointer[string]
+}
+
+// executable is this one, whatever has its path by now.
+const executable = "/proc/self/exe"
+
+// environment are the variables that a process gets, by their beginnings. Others may be
+// secrets.
+var environment = []string{"LD_LIBRARY_PATH=", "ETRUN_", "GO", "HOME=", "XDG_", "LANG=", "LC_"}
+
+// readable and libraries are what loading a program reads beside its files.
+var (
+	readable = []string{"/proc", "/sys/devices/system", "/sys/kernel/mm/transparent_hugepage", "/sys/fs/cgroup", "/etc/ld.so.cache",
+		"/dev/urandom", os.DevNull}
+	code = []string{executable, "/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/lib"}
+)
+
+// startProcess begins a process.
+func startProcess(o *Options) (p *process, err error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("socketpair: %w", err)
+	}
+	near, far := os.NewFile(uintptr(pair[0]), "socket"), os.NewFile(uintptr(pair[1]), "socket")
+	defer far.Close()
+	defer near.Close()
+	p = &process{ended: make(chan struct{})}
+	if p.conn, err = net.FileConn(near); err != nil {
+		return nil, err
+	}
+	if p.memory, err = newMemory(); err == nil {
+		err = p.start(o, far)
+	}
+	if err != nil {
+		_ = p.conn.Close()
+		if p.memory != nil {
+			_ = p.memory.Close()
+		}
+		return nil, err
+	}
+	return p, nil
+}
+
+// start has a thread of its own confine itself, start the process and wait for it: the process
+// is killed when that thread ends, with this process or without.
+func (p *process) start(o *Options, socket *os.File) error {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	said, stderr, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer stderr.Close()
+	p.cmd = exec.Command(executable, o.Args...)
+	p.cmd.Args[0] = "etrun"
+	p.cmd.Env = inherited()
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = null, null, stderr
+	p.cmd.ExtraFiles = append([]*os.File{socket, p.memory}, o.Files...)
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	files := confine.Files{Read: readable, Execute: append(append([]string{}, code...), o.Libraries...)}
+	for _, f := range o.Files {
+		files.Open = append(files.Open, f.Fd())
+	}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // for good: nobody else may have this thread
+		p.layers = confine.Thread(files)
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			p.err = p.cmd.Wait()
+		}
+		close(p.ended)
+	}()
+	if err := <-started; err != nil {
+		_ = said.Close()
+		return fmt.Errorf("starting a process for the model: %w", err)
+	}
+	go p.listen(o, said)
+	return nil
+}
+
+func inherited() (list []string) {
+	for _, variable := range os.Environ() {
+		for _, prefix := range environment {
+			if strings.HasPrefix(variable, prefix) {
+				list = append(list, variable)
+			}
+		}
+	}
+	return list
+}
+
+// Bounds of what a process writes on standard error, that is logged.
+const (
+	maxLine  = 1 << 10
+	maxLines = 200
+)
+
+// listen logs what the process writes.
+func (p *process) listen(o *Options, said *os.File) {
+	defer said.Close()
+	r := bufio.NewReaderSize(said, maxLine)
+	for n := 0; ; n++ {
+		line, _, err := r.ReadLine()
+		if err != nil {
+			return
+		}
+		if n < maxLines && len(line) > 0 {
+			text := string(line)
+			p.last.CompareAndSwap(nil, &text) // of a crash, the first line says most
+			o.Log.Warn("process of the model", "pid", p.cmd.Process.Pid, "says", text)
+		}
+	}
+}
+
+// kill ends the process and waits for its end.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // one that has ended
+	<-p.ended
+}
+
+// ending says how the process ended.
+func (p *process) ending() string {
+	text := "it left"
+	if p.err != nil {
+		text = p.err.Error()
+	}
+	if line := p.last.Load(); line != nil {
+		text += ": " + *line
+	}
+	return text
+}

@@ -1,0 +1,352 @@
+//go:build linux && (amd64 || arm64)
+
+package isolate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/etrun-go/etrun"
+	"github.com/etrun-go/etrun/hal/confine"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/serve"
+)
+
+// Program is a program in a process of its own, which is replaced when it ends.
+type Program struct {
+	options Options
+	hello   *hello
+	layers  []confine.Layer
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	closed  chan struct{} // when the last process has ended
+
+	mu      sync.Mutex
+	current *client       // nil while there is none
+	change  chan struct{} // closed when current changes
+	down    error
+}
+
+var _ serve.Program = (*Program)(nil)
+
+// Open begins a process and waits until its program is loaded.
+func Open(ctx context.Context, o Options) (*Program, error) {
+	o.Instances = max(o.Instances, 1)
+	o.Unbounded = cmp.Or(o.Unbounded, 64<<20)
+	o.Start, o.Grace = cmp.Or(o.Start, 5*time.Minute), cmp.Or(o.Grace, 10*time.Second)
+	o.BackOff.Least, o.BackOff.Most = cmp.Or(o.BackOff.Least, 10*time.Millisecond), cmp.Or(o.BackOff.Most, 30*time.Second)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	p := &Program{options: o, closed: make(chan struct{}), change: make(chan struct{})}
+	c, err := connect(ctx, &p.options, nil)
+	if err != nil {
+		closeAll(o.Files)
+		return nil, err
+	}
+	p.hello, p.layers, p.current = c.hello, c.layers, c
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	go p.supervise(c)
+	return p, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close() // of a file that was read
+	}
+}
+
+// Digest is that of the program's bytes.
+func (p *Program) Digest() string { return p.hello.Digest }
+
+// Layers say how the process is confined.
+func (p *Program) Layers() []confine.Layer { return p.layers }
+
+// PID is that of the process, 0 while there is none.
+func (p *Program) PID() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.current == nil {
+		return 0
+	}
+	return p.current.process.cmd.Process.Pid
+}
+
+// supervise replaces processes that end, until Close.
+func (p *Program) supervise(c *client) {
+	defer close(p.closed)
+	wait := p.options.BackOff.Least
+	for begun := time.Now(); ; begun = time.Now() {
+		select {
+		case <-c.dead:
+		case <-p.ctx.Done():
+			c.kill(etrun.ErrClosed)
+			<-c.dead
+			return
+		}
+		if time.Since(begun) > 10*wait {
+			wait = p.options.BackOff.Least
+		}
+		p.ended(c.err, wait)
+		if c, wait = p.restart(wait); c == nil {
+			return
+		}
+		p.set(c, nil)
+		p.options.Log.Info("process of the model restarted", "pid", c.process.cmd.Process.Pid)
+	}
+}
+
+// ended tells of a process that ended.
+func (p *Program) ended(err error, wait time.Duration) {
+	p.set(nil, err)
+	p.options.Log.Error("process of the model ended", "error", err, "restart", wait)
+	if p.options.Ended != nil {
+		p.options.Ended(err)
+	}
+}
+
+// restart begins processes until one has loaded its program; nil after Close. next is how long
+// to wait if that one ends soon.
+func (p *Program) restart(wait time.Duration) (c *client, next time.Duration) {
+	for {
+		select {
+		case <-time.After(wait):
+		case <-p.ctx.Done():
+			return nil, 0
+		}
+		wait = min(2*wait, p.options.BackOff.Most)
+		ctx, cancel := context.WithTimeoutCause(p.ctx, p.options.Start, fmt.Errorf("%w: not loaded within %v", serve.ErrCrashed, p.options.Start))
+		c, err := connect(ctx, &p.options, p.hello)
+		cancel()
+		if err == nil {
+			return c, wait
+		}
+		if p.ctx.Err() == nil {
+			p.ended(err, wait)
+		}
+	}
+}
+
+// set replaces the process.
+func (p *Program) set(c *client, down error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.current, p.down = c, down
+	close(p.change)
+	p.change = make(chan struct{})
+}
+
+// Down says why there is no process, nil where there is one.
+func (p *Program) Down() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.down
+}
+
+// client waits for a process that is loaded, and was not ended by what c says.
+func (p *Program) client(ctx context.Context) (*client, error) {
+	for {
+		p.mu.Lock()
+		c, change := p.current, p.change
+		p.mu.Unlock()
+		if c != nil && !c.ended() {
+			return c, nil
+		}
+		select {
+		case <-change:
+		case <-p.ctx.Done():
+			return nil, etrun.ErrClosed
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func (c *client) ended() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err != nil
+}
+
+// Close ends the process and waits for its end.
+func (p *Program) Close() error {
+	p.cancel()
+	<-p.closed
+	closeAll(p.options.Files)
+	return nil
+}
+
+// MethodNames are the methods that the process serves.
+func (p *Program) MethodNames() (names []string) {
+	for i := range p.hello.Methods {
+		names = append(names, p.hello.Methods[i].Name)
+	}
+	return names
+}
+
+// Meta describes a method: its inputs and outputs.
+func (p *Program) Meta(name string) (*etrun.MethodMeta, error) {
+	i, err := p.hello.method(name)
+	if err != nil {
+		return nil, err
+	}
+	return &p.hello.Methods[i], nil
+}
+
+// Pool is that of the process, which has tried it.
+func (p *Program) Pool(_ context.Context, method string, _ int) (serve.Runner, error) {
+	i, err := p.hello.method(method)
+	return &pool{p, i}, err
+}
+
+// pool executes a method in the process that there is.
+type pool struct {
+	program *Program
+	method  int
+}
+
+func (r *pool) Close() error { return nil }
+
+// Run executes the method in the process. One that did not get the call does not matter:
+// another one gets it.
+func (r *pool) Run(ctx context.Context, inputs []tensor.Value, outputs []int, take func(k int, v *tensor.Value)) error {
+	for {
+		c, err := r.program.client(ctx)
+		if err != nil {
+			return err
+		}
+		err = c.run(ctx, &run{Method: uint64(r.method), Outputs: outputs}, inputs, take)
+		if !errors.Is(err, errUnsent) {
+			return err
+		}
+		c.settle(ctx)
+	}
+}
+
+// settle waits until the end of the process is known.
+func (c *client) settle(ctx context.Context) {
+	select {
+	case <-c.dead:
+	case <-ctx.Done():
+	}
+}
+
+// run executes a call over a lane.
+func (c *client) run(ctx context.Context, m *run, inputs []tensor.Value, take func(k int, v *tensor.Value)) (err error) {
+	select {
+	case m.Lane = <-c.lanes:
+	case <-c.dead:
+		return errUnsent
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { c.lanes <- m.Lane }()
+	start := m.Lane * (c.attach.In + c.attach.Out)
+	in := &area{bytes: c.memory[start : start+c.attach.In]}
+	out := &area{bytes: c.memory[start+c.attach.In : start+c.attach.In+c.attach.Out]}
+	if m.Inputs, err = putAll(in, inputs); err != nil {
+		return err
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		m.Timeout = max(int64(time.Until(deadline)), 1)
+	}
+	answer, err := c.call(ctx, func(id uint64) message {
+		m.ID = id
+		return m
+	})
+	if err != nil {
+		return err
+	}
+	return c.hand(m, answer, out, take)
+}
+
+// hand checks outputs and hands them on. The process may still write them: who takes them
+// copies them once.
+func (c *client) hand(m *run, answer *reply, out *area, take func(k int, v *tensor.Value)) error {
+	metas := c.hello.Methods[m.Method].Outputs
+	good := len(answer.Values) == len(m.Outputs)
+	for k := 0; good && k < len(answer.Values); k++ {
+		good = fits(&answer.Values[k], &metas[m.Outputs[k]])
+	}
+	values, err := out.values(answer.Values)
+	if !good || err != nil {
+		c.kill(fmt.Errorf("%w: outputs of another kind, size or place", errProtocol))
+		return fmt.Errorf("%w: %w: outputs", serve.ErrCrashed, errProtocol)
+	}
+	for k := range values {
+		take(k, &values[k])
+	}
+	return nil
+}
+
+// instance is one of a process, with which it ends.
+type instance struct {
+	client *client
+	method int
+	id     uint64
+	bytes  int64
+}
+
+// Instance makes an instance in the process that there is.
+func (p *Program) Instance(ctx context.Context, method string, sharing serve.Instance) (serve.Instance, error) {
+	index, err := p.hello.method(method)
+	if err != nil {
+		return nil, err
+	}
+	m := &begin{Method: uint64(index)}
+	var c *client
+	if sharing != nil {
+		other := sharing.(*instance)
+		c, m.Sharing = other.client, other.id
+	} else if c, err = p.client(ctx); err != nil {
+		return nil, err
+	}
+	answer, err := c.call(ctx, func(id uint64) message {
+		m.ID, m.Instance = id, id
+		return m
+	})
+	if errors.Is(err, errUnsent) && sharing == nil {
+		c.settle(ctx)
+		return p.Instance(ctx, method, nil)
+	}
+	if err != nil {
+		return nil, lost(err)
+	}
+	if answer.Bytes < 0 {
+		c.kill(fmt.Errorf("%w: an instance of %d bytes", errProtocol, answer.Bytes))
+	}
+	return &instance{c, index, m.ID, max(answer.Bytes, 0)}, nil
+}
+
+// lost is the error of a call to an instance: a process that had ended before took it along.
+func lost(err error) error {
+	if errors.Is(err, errUnsent) {
+		return fmt.Errorf("%w: %w", serve.ErrEnded, err)
+	}
+	return err
+}
+
+func (i *instance) Bytes() int64 { return i.bytes }
+
+// Run executes the instance's method.
+func (i *instance) Run(ctx context.Context, inputs []tensor.Value, outputs []int, take func(k int, v *tensor.Value)) error {
+	return lost(i.client.run(ctx, &run{Method: uint64(i.method), Instance: i.id, Outputs: outputs}, inputs, take))
+}
+
+// Reset gives the instance its first state.
+func (i *instance) Reset() error {
+	_, err := i.client.call(context.Background(), func(id uint64) message { return &reset{id, i.id} })
+	return lost(err)
+}
+
+// Close ends the instance.
+func (i *instance) Close() error {
+	_ = i.client.send(&drop{i.id}) // a process that has ended has no instances
+	return nil
+}

@@ -1,0 +1,194 @@
+package isolate
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"sync"
+	"time"
+)
+
+// Bounds of messages.
+const (
+	maxFrame = 1 << 20 // bytes
+	maxText  = 4 << 10 // bytes of a text
+	maxList  = 4 << 10 // items of a list
+	maxRank  = 16
+)
+
+// coder reads or writes the fields of a message: numbers in 8 bytes, little-endian; texts and
+// lists behind their lengths.
+type coder struct {
+	bytes   []byte // what was written, or is to be read
+	reading bool
+	err     error // the first fault of reading
+}
+
+// bad keeps the first fault; what follows reads zeros.
+func (c *coder) bad(what string) {
+	if c.err == nil {
+		c.err = fmt.Errorf("%w: %s", errProtocol, what)
+	}
+	c.bytes = nil
+}
+
+func (c *coder) number(x *uint64) {
+	switch {
+	case !c.reading:
+		c.bytes = binary.LittleEndian.AppendUint64(c.bytes, *x)
+	case len(c.bytes) < 8:
+		*x = 0
+		c.bad("it is too short")
+	default:
+		*x, c.bytes = binary.LittleEndian.Uint64(c.bytes), c.bytes[8:]
+	}
+}
+
+// small is a number up to a bound.
+func small[T ~uint8 | ~int8 | ~int | ~uint32](c *coder, x *T, most uint64) {
+	n := uint64(*x)
+	c.number(&n)
+	if n > most {
+		c.bad(fmt.Sprintf("number %d, want at most %d", n, most))
+		n = 0
+	}
+	*x = T(n)
+}
+
+func (c *coder) signed(x *int64) {
+	n := uint64(*x)
+	c.number(&n)
+	*x = int64(n)
+}
+
+func (c *coder) float(x *float64) {
+	n := math.Float64bits(*x)
+	c.number(&n)
+	*x = math.Float64frombits(n)
+}
+
+func (c *coder) flag(x *bool) {
+	n := 0
+	if *x {
+		n = 1
+	}
+	small(c, &n, 1)
+	*x = n == 1
+}
+
+func (c *coder) text(s *string, most int) {
+	n := len(*s)
+	small(c, &n, uint64(most))
+	switch {
+	case !c.reading:
+		c.bytes = append(c.bytes, *s...)
+	case n > len(c.bytes):
+		c.bad("a text is too short")
+	default:
+		*s, c.bytes = string(c.bytes[:n]), c.bytes[n:]
+	}
+}
+
+// list is items behind their number.
+func list[T any](c *coder, items *[]T, most int, each func(*T)) {
+	n := len(*items)
+	small(c, &n, uint64(most))
+	if !c.reading {
+		for i := range *items {
+			each(&(*items)[i])
+		}
+		return
+	}
+	*items = nil
+	for ; n > 0 && c.err == nil; n-- {
+		var x T
+		each(&x)
+		*items = append(*items, x)
+	}
+}
+
+// errTooLong is a message that cannot be sent. The link is as it was.
+var errTooLong = errors.New("message of too many bytes")
+
+// message is what one side tells the other.
+type message interface{ code(c *coder) }
+
+// frame appends a message with its length and kind.
+func (t table) frame(to []byte, m message) ([]byte, error) {
+	start := len(to)
+	c := &coder{bytes: append(to, 0, 0, 0, 0, t.kindOf(m))}
+	m.code(c)
+	n := len(c.bytes) - start - 4
+	if c.err != nil || n > maxFrame {
+		return to, fmt.Errorf("%w: a %T of %d bytes", errTooLong, m, n)
+	}
+	binary.LittleEndian.PutUint32(c.bytes[start:], uint32(n))
+	return c.bytes, nil
+}
+
+// parse reads the message of a frame, of at least a byte, behind its length.
+func (t table) parse(frame []byte) (message, error) {
+	m := t.make(frame[0])
+	if m == nil {
+		return nil, fmt.Errorf("%w: of kind %d", errProtocol, frame[0])
+	}
+	c := &coder{bytes: frame[1:], reading: true}
+	m.code(c)
+	if c.err == nil && len(c.bytes) > 0 {
+		c.bad("it is too long")
+	}
+	return m, c.err
+}
+
+// link is one side's end of the socket. One goroutine reads, any write.
+type link struct {
+	conn     net.Conn
+	reader   *bufio.Reader
+	out, in  table
+	frame    []byte // of the last message that was read
+	patience time.Duration
+
+	mu  sync.Mutex
+	buf []byte
+}
+
+func newLink(conn net.Conn, out, in table, patience time.Duration) *link {
+	return &link{conn: conn, reader: bufio.NewReaderSize(conn, 16<<10), out: out, in: in, patience: patience}
+}
+
+// write sends a message. After errors other than errTooLong the link is of no use.
+func (l *link) write(m message) (err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.buf, err = l.out.frame(l.buf[:0], m); err != nil {
+		return err
+	}
+	if l.patience > 0 {
+		_ = l.conn.SetWriteDeadline(time.Now().Add(l.patience)) // of a socket: it has deadlines
+	}
+	_, err = l.conn.Write(l.buf)
+	return err
+}
+
+// read waits for a message, whose texts are its own.
+func (l *link) read() (message, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(l.reader, head[:]); err != nil {
+		return nil, err
+	}
+	n := binary.LittleEndian.Uint32(head[:])
+	if n == 0 || n > maxFrame {
+		return nil, fmt.Errorf("%w: %d bytes, want at most %d", errProtocol, n, maxFrame)
+	}
+	if cap(l.frame) < int(n) {
+		l.frame = make([]byte, n)
+	}
+	if _, err := io.ReadFull(l.reader, l.frame[:n]); err != nil {
+		return nil, err
+	}
+	return l.in.parse(l.frame[:n])
+}
