@@ -3,6 +3,7 @@ package lower
 import (
 	"bytes"
 	"encoding/binary"
+	"math/bits"
 	"slices"
 
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -236,7 +237,7 @@ func digits(d tensor.DType) int {
 	if d == tensor.Bool {
 		return 2
 	}
-	return 1 << min(8*d.Size(), 32)
+	return 1 << min(8*d.Size(), 32, bits.UintSize-2)
 }
 
 // fill makes element i the digit of i at a place.

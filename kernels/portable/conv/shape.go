@@ -2,6 +2,7 @@ package conv
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -17,9 +18,12 @@ type shape struct {
 	kernel, stride, pad, dilate [3]int
 }
 
-// limit bounds every size and parameter, so that no sum or product of two of them
-// leaves int64.
-const limit = 1 << 31
+// limit bounds every size, parameter and extent: 2^31, or where int has 32 bits 2^28. No
+// product of two leaves int64, and no sum of four leaves int.
+const (
+	limit     = 1 << limitBits
+	limitBits = min(31, bits.UintSize-4)
+)
 
 // parse checks the parameters of a convolution of x with w: stride, padding,
 // dilation, transposed, output_padding and groups, arguments from stride on. xArg is
@@ -35,7 +39,7 @@ func (s *shape) parse(a kernels.Args, x, w *tensor.Tensor, xArg, stride int) err
 	for i, t := range []*tensor.Tensor{x, w} {
 		for _, n := range t.Sizes {
 			if n > limit {
-				return kernels.Badf(xArg+i, "sizes of at most 2^31", "%v", t)
+				return kernels.Badf(xArg+i, fmt.Sprintf("sizes of at most 2^%d", limitBits), "%v", t)
 			}
 		}
 	}
@@ -75,7 +79,7 @@ func spread(dst *[3]int, a kernels.Args, arg, n int, least int64, unset int) err
 	for i := range n {
 		v := list[min(i, len(list)-1)]
 		if v < least || v > limit {
-			return kernels.Badf(arg, fmt.Sprintf("entries in [%d, 2^31]", least), "%v", list)
+			return kernels.Badf(arg, fmt.Sprintf("entries in [%d, 2^%d]", least, limitBits), "%v", list)
 		}
 		dst[3-n+i] = int(v)
 	}
@@ -91,6 +95,9 @@ func (s *shape) channels(a kernels.Args, x, w *tensor.Tensor, xArg, groupsArg in
 	}
 	s.batch, s.groups = x.Sizes[0], int(g)
 	s.inChannels, s.outChannels = x.Sizes[1], w.Sizes[0]
+	if int64(w.Sizes[1])*g > limit {
+		return kernels.Badf(groupsArg, "groups that fit the weight", "%d for %v", g, w)
+	}
 	perGroup := w.Sizes[1] * s.groups
 	want := s.inChannels
 	if s.transposed {
@@ -109,25 +116,32 @@ func (s *shape) extent(x, w *tensor.Tensor, xArg int, outPad [3]int, outPadArg i
 		if s.kernel[i] == 0 {
 			return kernels.Bad(xArg+1, w.String(), "a kernel without zero sizes")
 		}
-		reach := s.dilate[i] * (s.kernel[i] - 1)
-		if s.transposed {
-			if outPad[i] > 0 && outPad[i] >= max(s.stride[i], s.dilate[i]) {
-				return kernels.Badf(outPadArg, "less than the stride or the dilation", "%d", outPad[i])
-			}
-			s.out[i] = (s.in[i]-1)*s.stride[i] - 2*s.pad[i] + reach + outPad[i] + 1
-		} else {
-			room := s.in[i] + 2*s.pad[i] - reach - 1
-			s.out[i] = room/s.stride[i] + 1
-			if room < 0 {
-				s.out[i] = -1
-			}
+		if s.transposed && outPad[i] > 0 && outPad[i] >= max(s.stride[i], s.dilate[i]) {
+			return kernels.Badf(outPadArg, "less than the stride or the dilation", "%d", outPad[i])
 		}
-		if s.out[i] < 0 || s.out[i] > limit {
+		n := s.points(i, int64(outPad[i]))
+		s.out[i] = int(max(-1, min(n, limit)))
+		if n < 0 || n > limit {
 			return kernels.Badf(xArg, "sizes that the kernel fits into", "%v with kernel %v, stride %v, padding %v, dilation %v",
 				x, w.Sizes[2:], s.stride, s.pad, s.dilate)
 		}
 	}
 	return nil
+}
+
+// points is the output's size along spatial dimension i, negative where the kernel does not
+// fit. Products of two sizes leave an int of 32 bits.
+func (s *shape) points(i int, outPad int64) int64 {
+	in, stride, pad := int64(s.in[i]), int64(s.stride[i]), int64(s.pad[i])
+	reach := int64(s.dilate[i]) * int64(s.kernel[i]-1)
+	if s.transposed {
+		return (in-1)*stride - 2*pad + reach + outPad + 1
+	}
+	room := in + 2*pad - reach - 1
+	if room < 0 {
+		return -1
+	}
+	return room/stride + 1
 }
 
 func (s *shape) outSizes(dst *[5]int, rank int) []int {

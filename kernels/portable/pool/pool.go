@@ -4,6 +4,7 @@ package pool
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -35,8 +36,12 @@ type window struct {
 	kernel, stride, pad, dilate [2]int
 }
 
-// limit bounds every size and parameter, so that no product of two leaves int64.
-const limit = 1 << 31
+// limit bounds every size, parameter and extent: 2^31, or where int has 32 bits 2^28. No
+// product of two leaves int64, and no sum of four leaves int.
+const (
+	limit     = 1 << limitBits
+	limitBits = min(31, bits.UintSize-4)
+)
 
 // input checks argument i, [channels, height, width] with or without a batch.
 func (w *window) input(i int, t *tensor.Tensor) error {
@@ -46,7 +51,7 @@ func (w *window) input(i int, t *tensor.Tensor) error {
 	}
 	for d, n := range t.Sizes {
 		if n > limit || n == 0 && (d > 0 || w.rank == 3) {
-			return kernels.Bad(i, t.String(), "sizes of at least 1 and at most 2^31 behind the batch")
+			return kernels.Bad(i, t.String(), fmt.Sprintf("sizes of at least 1 and at most 2^%d behind the batch", limitBits))
 		}
 	}
 	w.in = [2]int(t.Sizes[w.rank-2:])
@@ -83,7 +88,7 @@ func (w *window) slide(a kernels.Args, first, dilation int, ceil bool) error {
 		}
 	}
 	for i := range 2 {
-		extent := w.dilate[i]*(w.kernel[i]-1) + 1
+		extent := int(min(int64(w.dilate[i])*int64(w.kernel[i]-1)+1, 4*limit-1)) // at most 3·limit fits
 		if w.pad[i] > extent/2 {
 			return kernels.Badf(first+2, fmt.Sprintf("at most half of the kernel's extent %d", extent), "%d", w.pad[i])
 		}
@@ -126,7 +131,7 @@ func pair(dst *[2]int, a kernels.Args, arg int, least int64, unset *[2]int) erro
 	for i := range dst {
 		v := list[min(i, len(list)-1)]
 		if v < least || v > limit {
-			return kernels.Badf(arg, fmt.Sprintf("entries in [%d, 2^31]", least), "%v", list)
+			return kernels.Badf(arg, fmt.Sprintf("entries in [%d, 2^%d]", least, limitBits), "%v", list)
 		}
 		dst[i] = int(v)
 	}
