@@ -3,6 +3,7 @@ package etrun
 import (
 	"context"
 	"errors"
+	"math/bits"
 	"strings"
 	"testing"
 	"time"
@@ -130,10 +131,10 @@ func TestUnboundedTensorsAreBoundedTogether(t *testing.T) {
 func TestSizesThatOverflowTogether(t *testing.T) {
 	for name, storage := range map[string]pte.Storage{"constants": pte.Constant, "others": pte.Unplanned} {
 		spec := hostileMethod()
-		for range 8 { // of 2^61 bytes each
+		for range 8 { // of a quarter of all addresses each
 			base := *spec.Values[constant].Tensor
 			base.Storage = storage
-			huge := &pte.Tensor{DType: tensor.Int64, Sizes: []int{1 << 58}, DimOrder: []uint8{0}}
+			huge := &pte.Tensor{DType: tensor.Int64, Sizes: []int{1 << (bits.UintSize - 6)}, DimOrder: []uint8{0}}
 			n := len(spec.Values)
 			spec.Values = append(spec.Values, pte.Value{Kind: tensor.KindTensor, Tensor: &base}, pte.Value{Kind: tensor.KindTensor, Tensor: huge})
 			spec.Chains[0].Instructions = append(spec.Chains[0].Instructions, flowCall(flowView, n, n+1))

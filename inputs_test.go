@@ -3,6 +3,7 @@ package etrun_test
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -30,7 +31,7 @@ func TestInputsThatDoNotFit(t *testing.T) {
 		"negative sizes":  etrun.Set(d, 0, make([]float32, 6), -2, -3),
 		"above the bound": etrun.Set(d, 0, make([]float32, 18), 9, 2),
 		"ambiguous sizes": etrun.Set(d, 0, make([]float32, 16)),
-		"huge sizes":      etrun.Set(d, 0, make([]float32, 16), 1<<62, 1<<62),
+		"huge sizes":      etrun.Set(d, 0, make([]float32, 16), math.MaxInt/2+1, math.MaxInt/2+1),
 		"two numbers":     etrun.Set(m, 1, []int64{3, 3}),
 		"other number":    etrun.Set(m, 1, []int64{4}),
 		"number's type":   etrun.Set(m, 1, []float64{3}),

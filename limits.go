@@ -1,6 +1,10 @@
 package etrun
 
-import "github.com/etrun-go/etrun/runtime/pte"
+import (
+	"math"
+
+	"github.com/etrun-go/etrun/runtime/pte"
+)
 
 // Limits bound the resources of a program. Zero fields mean the defaults, which are far above the
 // needs of any model that fits an edge device.
@@ -22,6 +26,9 @@ type FormatLimits struct {
 // format converts the limits to those of package pte.
 func (l *Limits) format() pte.Limits { return pte.Limits(l.Format) }
 
+// mostBytes is the largest slice; where int has 32 bits it is below the default limits.
+const mostBytes = math.MaxInt
+
 func (l Limits) withDefaults() Limits {
 	if l.FileBytes == 0 {
 		l.FileBytes = 8 << 30
@@ -32,5 +39,6 @@ func (l Limits) withDefaults() Limits {
 	if l.Instructions == 0 {
 		l.Instructions = 10_000_000
 	}
+	l.FileBytes, l.PlannedBytes = min(l.FileBytes, mostBytes), min(l.PlannedBytes, mostBytes)
 	return l
 }

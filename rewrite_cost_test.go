@@ -2,6 +2,7 @@ package etrun
 
 import (
 	"context"
+	"math/bits"
 	"testing"
 	"time"
 
@@ -15,6 +16,9 @@ import (
 
 // costly is a method of many instructions of one operator that takes and makes vectors.
 type costly struct{ m pte.Method }
+
+// manyElements is more than any rewrite may copy, and few enough for 32 bits.
+const manyElements = 1 << min(36, bits.UintSize-6)
 
 func (c *costly) value(storage pte.Storage, n int) int {
 	c.m.Values = append(c.m.Values, pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Float32, Sizes: []int{n}, DimOrder: []uint8{0}, Storage: storage}})
@@ -73,9 +77,9 @@ func TestRewriteCost(t *testing.T) {
 				c.m.Values = append(c.m.Values, pte.Value{Kind: tensor.KindInt, Int: n})
 				return len(c.m.Values) - 1
 			}
-			large := c.value(pte.Unplanned, 1<<36)
+			large := c.value(pte.Unplanned, manyElements)
 			size := len(c.m.Values) + 1
-			number(1 << 36)
+			number(manyElements)
 			c.m.Values = append(c.m.Values, pte.Value{Kind: tensor.KindIntList, Items: []int{size - 1}}, pte.Value{Kind: tensor.KindBool})
 			one := c.value(pte.Unplanned, 1)
 			c.call(2, c.m.Inputs[1], one, one)

@@ -63,7 +63,7 @@ func Sizes(dst []int, i int, list []int64) ([]int, error) {
 	}
 	dst = dst[:0]
 	for _, v := range list {
-		if v < 0 || v > 1<<56 {
+		if v < 0 || v > math.MaxInt>>7 {
 			return nil, Badf(i, "non-negative sizes", "%v", list)
 		}
 		dst = append(dst, int(v))

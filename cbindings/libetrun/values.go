@@ -8,6 +8,7 @@ import "C"
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -59,7 +60,7 @@ func set(m *etrun.Method, i int, data []byte, sizes []C.int64_t) error {
 	if len(sizes) > 0 {
 		shape = make([]int, len(sizes))
 		for k, n := range sizes {
-			shape[k] = int(n)
+			shape[k] = int(min(n, math.MaxInt))
 		}
 	}
 	if err := tensor.CheckShape(shape, tensor.ContiguousOrder(len(shape))); err != nil {

@@ -201,8 +201,9 @@ func TestWeightsCache(t *testing.T) {
 		g.must("xnn_invoke_runtime", lib.InvokeRuntime(r))
 		wantFloats(t, y, []float32{6, 112, 8, 116, 12, 124, 14, 128})
 	}
-	if store.lookUps != 2 || store.reserves != 1 || store.inserts != 2 {
-		t.Errorf("%d look-ups, %d reserves, %d inserts; want 2, 1, 2", store.lookUps, store.reserves, store.inserts)
+	// the older version also inserts what it found
+	if store.lookUps != 2 || store.reserves != 1 || store.inserts < 1 || store.inserts > 2 {
+		t.Errorf("%d look-ups, %d reserves, %d inserts; want 2, 1, 1 or 2", store.lookUps, store.reserves, store.inserts)
 	}
 }
 

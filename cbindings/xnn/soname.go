@@ -83,7 +83,8 @@ const (
 	numReduce
 )
 
-// sonames are the supported versions.
+// sonames are the versions that the binding knows: Debian's, and what scripts/xnnpack.sh builds.
+// Where a folder has several, the first one is opened.
 var sonames = []*Soname{{
 	Name:  "libXNNPACK.so.0.20241108",
 	Build: "4ea82e595b36",
@@ -98,6 +99,20 @@ var sonames = []*Soname{{
 	},
 	Binary: [numBinary]int32{Add: 0, Subtract: 1, Multiply: 2, Divide: 3, Maximum: 4, Minimum: 5, PReLU: 8},
 	Reduce: [numReduce]int32{Sum: 0, Mean: 1},
+}, {
+	Name:  "libXNNPACK.so.0.20260727",
+	Build: "92a7ad501b95",
+	Datatypes: [numDatatypes]int32{
+		FP32: 1, FP16: 2, QInt8: 3, QUint8: 4, QInt32: 5, QCInt8: 6, QCInt32: 7, QCInt4: 8, QDInt8: 9,
+		Int32: 11, QBInt4: 12,
+	},
+	Unary: [numUnary]int32{
+		Abs: 0, BankersRounding: 2, Ceiling: 3, Clamp: 4, Convert: 5, Cosine: 6, ELU: 7, Exp: 8, Floor: 9, Gelu: 10,
+		Hardswish: 11, LeakyReLU: 12, Log: 13, Negate: 14, ReciprocalSquareRoot: 15, Sigmoid: 16, Sine: 17,
+		SquareRoot: 18, Square: 19, Tanh: 20,
+	},
+	Binary: [numBinary]int32{Add: 0, Subtract: 1, Multiply: 2, Divide: 3, Maximum: 4, Minimum: 5, PReLU: 8},
+	Reduce: [numReduce]int32{Sum: 0, Mean: 2},
 }}
 
 func knownSoname(name string) *Soname {

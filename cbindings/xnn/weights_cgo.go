@@ -12,7 +12,8 @@ extern uintptr_t etrunWeightsLookUp(uintptr_t store, uint32_t seed, uintptr_t ke
 extern uintptr_t etrunWeightsReserve(uintptr_t store, size_t size);
 extern uintptr_t etrunWeightsInsert(uintptr_t store, uint32_t seed, uintptr_t kernel, uintptr_t bias, uintptr_t at, size_t size);
 
-// The structs of xnnpack.h, soname 0.20241108.
+// The structs of xnnpack.h. Since soname 0.20260727 the key ends with the number of a packing
+// algorithm, which follows from the rest, and the provider with alias_data.
 struct look_up_key {
 	uint32_t seed;
 	const void *kernel;
@@ -26,6 +27,7 @@ struct provider {
 	bool (*is_finalized)(void *);
 	void *(*offset_to_addr)(void *, size_t);
 	uint32_t (*delete_cache)(void *);
+	uint32_t (*alias_data)(void *, void *, void *);
 };
 
 // An offset into the cache is an address; XNN_CACHE_NOT_FOUND is SIZE_MAX.
@@ -41,11 +43,13 @@ static size_t look_up_or_insert(void *store, const struct look_up_key *k, void *
 static bool is_finalized(void *store) { return true; }
 static void *offset_to_addr(void *store, size_t offset) { return (void *)offset; }
 static uint32_t delete_cache(void *store) { return 0; }
+// A copy that XNNPACK made of a constant is a constant of its own: it is packed anew.
+static uint32_t alias_data(void *store, void *alias, void *original) { return 0; }
 
 static uintptr_t new_provider(uintptr_t store) {
 	struct provider *p = malloc(sizeof *p);
 	if (p != NULL) {
-		*p = (struct provider){(void *)store, look_up, reserve_space, look_up_or_insert, is_finalized, offset_to_addr, delete_cache};
+		*p = (struct provider){(void *)store, look_up, reserve_space, look_up_or_insert, is_finalized, offset_to_addr, delete_cache, alias_data};
 	}
 	return (uintptr_t)p;
 }

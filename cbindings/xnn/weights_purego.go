@@ -9,11 +9,11 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// provider is struct xnn_weights_cache_provider of soname 0.20241108.
+// provider is struct xnn_weights_cache_provider; the last function is called since soname 0.20260727.
 type provider struct {
-	context                                                                      uintptr
-	lookUp, reserveSpace, lookUpOrInsert, isFinalized, offsetToAddr, deleteCache uintptr
-	pin                                                                          runtime.Pinner
+	context                                                                                 uintptr
+	lookUp, reserveSpace, lookUpOrInsert, isFinalized, offsetToAddr, deleteCache, aliasData uintptr
+	pin                                                                                     runtime.Pinner
 }
 
 // lookUpKey is struct xnn_weights_cache_look_up_key.
@@ -50,6 +50,8 @@ var callbacks = sync.OnceValue(func() provider {
 		isFinalized:  purego.NewCallback(func(uintptr) bool { return true }),
 		offsetToAddr: purego.NewCallback(func(_, offset uintptr) uintptr { return offset }),
 		deleteCache:  purego.NewCallback(func(uintptr) uintptr { return 0 }),
+		// A copy that XNNPACK made of a constant is a constant of its own: it is packed anew.
+		aliasData: purego.NewCallback(func(_, _, _ uintptr) uintptr { return 0 }),
 	}
 })
 

@@ -60,7 +60,7 @@ func readConvolution(r *reader, t flatbuf.Table, n *node) {
 		{&w.groupIn, "group_input_channels"}, {&w.groupOut, "group_output_channels"}, {&w.groups, "groups"},
 		{&w.adjustH, "adjustment_height"}, {&w.adjustW, "adjustment_width"},
 	} {
-		*f.to = int(t.Uint32(i, f.name, 0))
+		*f.to = extent(t, i, f.name)
 	}
 	n.In = []int{id(t, 15, "input1_id"), id(t, 16, "filter_id"), id(t, 17, "bias_id")}
 	n.Out = []int{id(t, 18, "output_id")}
@@ -134,7 +134,7 @@ func checkConvolution(g *graph, n *node, flags uint32) error {
 		return err
 	}
 	for _, c := range []int{w.groups, w.groupIn, w.groupOut} {
-		if c < 1 || c > maxElements {
+		if c < 1 || times(w.groups, c) > maxElements {
 			return n.fault("%d groups of %d input and %d output channels", w.groups, w.groupIn, w.groupOut)
 		}
 	}
@@ -307,8 +307,8 @@ func transposedShape(g *graph, n *node, s []shape) error {
 		return err
 	}
 	in := s[n.In[0]]
-	h := w.strideH*(in.dim[1]-1) + w.adjustH + w.dilationH*(w.kernelH-1) + 1 - w.top - w.bottom
-	v := w.strideW*(in.dim[2]-1) + w.adjustW + w.dilationW*(w.kernelW-1) + 1 - w.left - w.right
+	h := extended(in.dim[1], w.strideH, w.adjustH+w.dilationH*(w.kernelH-1)-w.top-w.bottom)
+	v := extended(in.dim[2], w.strideW, w.adjustW+w.dilationW*(w.kernelW-1)-w.left-w.right)
 	if h < 1 || v < 1 {
 		return n.fault("padding %d+%d x %d+%d leaves nothing of the output", w.top, w.bottom, w.left, w.right)
 	}
@@ -319,14 +319,20 @@ func transposedShape(g *graph, n *node, s []shape) error {
 	return nil
 }
 
-func convolutionCost(_ *graph, n *node, s []shape) int {
-	w := n.window()
-	return s[n.Out[0]].numel() * w.kernelH * w.kernelW * w.groupIn
+// extended is the size of a transposed convolution's output. What is above maxElements is
+// refused as a shape.
+func extended(size, stride, more int) int {
+	return int(min(int64(stride)*int64(size-1)+int64(more)+1, maxElements+1))
 }
 
-func transposedCost(_ *graph, n *node, s []shape) int {
+func convolutionCost(_ *graph, n *node, s []shape) int64 {
 	w := n.window()
-	return s[n.In[0]].numel() * w.kernelH * w.kernelW * w.groupOut
+	return times(s[n.Out[0]].numel(), w.kernelH, w.kernelW, w.groupIn)
+}
+
+func transposedCost(_ *graph, n *node, s []shape) int64 {
+	w := n.window()
+	return times(s[n.In[0]].numel(), w.kernelH, w.kernelW, w.groupOut)
 }
 
 // nativeConvolution is what the library takes.

@@ -128,7 +128,7 @@ func sameShape(_ *graph, n *node, s []shape) error {
 }
 
 // transcendental functions take about as long as eight multiplications.
-func transcendental(_ *graph, n *node, s []shape) int { return 8 * s[n.Out[0]].numel() }
+func transcendental(_ *graph, n *node, s []shape) int64 { return times(8, s[n.Out[0]].numel()) }
 
 // binaryNodes are functions of two broadcast operands.
 var binaryNodes = []nodeType{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/bits"
 	"os"
 	"slices"
 	"strconv"
@@ -491,7 +492,7 @@ func TestLoweringHostile(t *testing.T) {
 
 // spoil changes one value or one argument.
 func (w *grower) spoil() {
-	extreme := []int{-1 << 62, -1 << 31, -5, -1, 0, 1, 2, 3, 7, 300, 1 << 15, 1 << 31, 1 << 62}
+	extreme := []int64{-1 << 62, -1 << 31, -5, -1, 0, 1, 2, 3, 7, 300, 1 << 15, 1 << 31, 1 << 62}
 	x := &w.g.Values[w.r.IntN(len(w.g.Values))]
 	switch w.r.IntN(8) {
 	case 0, 1, 2:
@@ -499,14 +500,14 @@ func (w *grower) spoil() {
 			if x.Kind == tensor.KindIntList {
 				x = &w.g.Values[x.Items[w.r.IntN(len(x.Items))]]
 			}
-			x.Int = int64(extreme[w.r.IntN(len(extreme))])
+			x.Int = extreme[w.r.IntN(len(extreme))]
 		}
 	case 3:
 		x.Double, x.Bool = []float64{0, -1, math.NaN(), math.Inf(1), 1e300, 1e-300}[w.r.IntN(6)], !x.Bool
 	case 4:
 		if len(x.Sizes) > 0 {
 			x.Sizes = slices.Clone(x.Sizes)
-			x.Sizes[w.r.IntN(len(x.Sizes))] = []int{0, 1, 2, 5, 1 << 20, 1 << 31}[w.r.IntN(6)]
+			x.Sizes[w.r.IntN(len(x.Sizes))] = []int{0, 1, 2, 5, 1 << 20, 1 << (bits.UintSize/2 - 1)}[w.r.IntN(6)]
 		}
 	case 5:
 		if len(x.Items) > 0 {

@@ -22,8 +22,8 @@ var matmulNodes = []nodeType{
 	{tag: tagFullyConnected, name: "FullyConnected", read: readFullyConnected, check: checkFullyConnected,
 		optional: 2, packs: true, widens: func(in datatype) bool { return in == fp32 },
 		shape: fullyConnectedShape, native: every(fullyConnectedDatatypes, rowLimits, weightLimits, boundLimits), scratch: productScratch, bounded: true,
-		cost: func(g *graph, n *node, s []shape) int {
-			return s[n.In[0]].numel() * n.outputChannels(g)
+		cost: func(g *graph, n *node, s []shape) int64 {
+			return times(s[n.In[0]].numel(), n.outputChannels(g))
 		},
 		define: func(b *builder, n *node) call { return b.fullyConnected(n) },
 		pack:   packFullyConnected,
@@ -39,8 +39,8 @@ var matmulNodes = []nodeType{
 			}
 			return ""
 		},
-		cost: func(g *graph, n *node, s []shape) int {
-			return s[n.Out[0]].numel() * s[n.In[0]].last()
+		cost: func(g *graph, n *node, s []shape) int64 {
+			return times(s[n.Out[0]].numel(), s[n.In[0]].last())
 		},
 		define: func(b *builder, n *node) call { return b.batchMatrix(n) },
 		loops:  batchLoops,

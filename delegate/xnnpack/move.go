@@ -64,7 +64,7 @@ var moveNodes = []nodeType{
 			s[n.Out[0]] = shapeOf(in.dim[0], p.height, p.width, in.dim[3])
 			return nil
 		},
-		cost:   func(g *graph, n *node, s []shape) int { return 4 * s[n.Out[0]].numel() },
+		cost:   func(g *graph, n *node, s []shape) int64 { return times(4, s[n.Out[0]].numel()) },
 		define: func(b *builder, n *node) call { return b.resize(n) },
 		loops:  resizeLoops,
 		run:    (*reference).resize},
@@ -103,7 +103,7 @@ func readPad(r *reader, t flatbuf.Table, n *node) {
 
 func readResize(r *reader, t flatbuf.Table, n *node) {
 	p := params[resizeParams](n)
-	p.height, p.width = int(t.Uint32(0, "new_height", 0)), int(t.Uint32(1, "new_width", 0))
+	p.height, p.width = extent(t, 0, "new_height"), extent(t, 1, "new_width")
 	n.In = []int{id(t, 2, "input_id")}
 	n.Out = []int{id(t, 3, "output_id")}
 	n.Flags = t.Uint32(4, "flags", 0)

@@ -162,7 +162,7 @@ func (m *mutator) extent(d int) int {
 		return one(m.r, 0, 1, 2*d, d/2, 127, 128, 255, 257, 1<<12)
 	case 4:
 		if m.r.IntN(8) == 0 {
-			return one(m.r, 1<<14, 1<<15, 1<<15+1, 1<<16, 1<<20, 1<<24, 1<<30, 1<<31-1, 1<<31, 1<<32-1)
+			return one(m.r, 1<<14, 1<<15, 1<<15+1, 1<<16, 1<<20, 1<<24, 1<<30, 1<<31-1, math.MaxInt/2, math.MaxInt)
 		}
 	}
 	return 1 + m.r.IntN(6)

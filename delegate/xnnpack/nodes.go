@@ -2,6 +2,7 @@ package xnnpack
 
 import (
 	"github.com/etrun-go/etrun/internal/flatbuf"
+	"math"
 )
 
 // nodeType is one kind of operation: a row of the table. To add one, add its row.
@@ -39,7 +40,7 @@ type nodeType struct {
 	// define adds the node to the library's subgraph.
 	define func(b *builder, n *node) call
 	// cost is about how many multiplications the node takes; nil: one an output element.
-	cost func(g *graph, n *node, s []shape) int
+	cost func(g *graph, n *node, s []shape) int64
 	// loops is what a unit of the Go engine keeps for the node; nil: little or nothing.
 	loops func(g *graph, n *node, s []shape, threads int) int64
 	// pack makes the node's filter ready for products of floats; nil: it has none.
@@ -115,6 +116,13 @@ const noValue = 0xFFFFFFFF
 // id reads a value's id; resolve makes an index of it.
 func id(t flatbuf.Table, field int, name string) int { return int(t.Uint32(field, name, 0)) }
 
+// extent reads a size, a padding or a step.
+func extent(t flatbuf.Table, field int, name string) int { return fromUint32(t.Uint32(field, name, 0)) }
+
+// fromUint32 is v, or where int has 32 bits at most a quarter of the largest: no memory has
+// room for so many elements, and sums of four do not overflow.
+func fromUint32(v uint32) int { return int(min(uint64(v), math.MaxInt/4)) }
+
 // resolve turns the ids that read left in In and Out into indices. Readers of a value
 // with a quantized view get the view, computed in front of the first of them.
 func (r *reader) resolve(n *node) error {
@@ -126,7 +134,7 @@ func (r *reader) resolve(n *node) error {
 		n.Out[i] = index
 	}
 	for i, v := range n.In {
-		if v == noValue && n.Type.optional == i && i > 0 {
+		if uint32(v) == noValue && n.Type.optional == i && i > 0 {
 			n.In[i] = none
 			continue
 		}
@@ -183,9 +191,9 @@ func readBinary(r *reader, t flatbuf.Table, n *node) {
 	n.Flags = t.Uint32(3, "flags", 0)
 }
 
-// readDims reads a vector of sizes; each is at most 2³²−1.
+// readDims reads a vector of sizes.
 func readDims(t flatbuf.Table, field int, name string) []int {
-	return flatbuf.Slice(t.Vector(field, name, 4), func(v flatbuf.Vector, i int) int { return int(v.Uint32(i)) })
+	return flatbuf.Slice(t.Vector(field, name, 4), func(v flatbuf.Vector, i int) int { return fromUint32(v.Uint32(i)) })
 }
 
 // Checks that several types share.

@@ -85,6 +85,7 @@ type refusedGraph struct {
 }
 
 func refusedGraphs() []refusedGraph {
+	most := fromUint32(math.MaxUint32)
 	nan, infinity := float32(math.NaN()), float32(math.Inf(1))
 	return []refusedGraph{
 		{"input of no value", with(convolutionGraph(), func(g *graph) { g.Nodes[0].In[0] = 1 << 30 }), delegate.ErrPayload, "node 0 (Conv2d) … input 0 … no value has id"},
@@ -93,10 +94,10 @@ func refusedGraphs() []refusedGraph {
 		{"output of no value", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Out[0] = 77 }), delegate.ErrPayload, "node 0 (Conv2d) … output 0"},
 		{"kernel 0", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().kernelH = 0 }), delegate.ErrPayload, "kernel 0x3"},
 		{"stride 0", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().strideW = 0 }), delegate.ErrPayload, "stride 1x0"},
-		{"dilation 2³²−1", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().dilationH = math.MaxUint32 }), delegate.ErrPayload, "dilation"},
-		{"padding 2³¹", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().left = 1 << 31 }), delegate.ErrPayload, "padding"},
+		{"dilation of the largest number", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().dilationH = most }), delegate.ErrPayload, "dilation"},
+		{"padding of the largest number", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().left = most }), delegate.ErrPayload, "padding"},
 		{"groups 0", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().groups = 0 }), delegate.ErrPayload, "0 groups"},
-		{"group input channels 2³¹", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().groupIn = 1 << 31 }), delegate.ErrPayload, "groups"},
+		{"group input channels of the largest number", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().groupIn = most }), delegate.ErrPayload, "groups"},
 		{"output channels against the filter", with(convolutionGraph(), func(g *graph) { g.Nodes[0].window().groupOut = 1_000_000 }), delegate.ErrPayload, "want sizes [1000000 3 3 3]"},
 		{"input channels against the filter", with(convolutionGraph(), func(g *graph) { g.Values[0].Shape = shapeOf(1, 5, 5, 4) }), delegate.ErrPayload, "want 3 channels"},
 		{"input of rank 3", with(convolutionGraph(), func(g *graph) { g.Values[0].Shape = shapeOf(5, 5, 3) }), delegate.ErrPayload, "3 dimensions, want 4"},
@@ -110,7 +111,7 @@ func refusedGraphs() []refusedGraph {
 		{"bound NaN", with(convolutionGraph(), func(g *graph) { g.Nodes[0].Min = nan; g.Nodes[0].Max = 0 }), delegate.ErrPayload, "bounds NaN"},
 
 		{"size 0", with(binaryGraph(), func(g *graph) { g.Values[0].Shape = shapeOf(0, 3) }), delegate.ErrPayload, "value 100 … sizes [0 3]"},
-		{"sizes whose product overflows", with(binaryGraph(), func(g *graph) { g.Values[0].Shape = shapeOf(math.MaxUint32, math.MaxUint32, math.MaxUint32) }), delegate.ErrPayload, "value 100 … at most"},
+		{"sizes whose product overflows", with(binaryGraph(), func(g *graph) { g.Values[0].Shape = shapeOf(most, most, most) }), delegate.ErrPayload, "value 100 … at most"},
 		{"datatype 13", with(binaryGraph(), func(g *graph) { g.Values[0].Datatype = 13 }), delegate.ErrUnsupported, "datatype 13"},
 		{"operands of two types", with(binaryGraph(), func(g *graph) { g.Values[1].Datatype = fp16 }), delegate.ErrPayload, "node 0 (Add) … fp16"},
 		{"operands that do not broadcast", with(binaryGraph(), func(g *graph) { g.Values[1].Shape = shapeOf(2, 4) }), delegate.ErrPayload, "do not broadcast"},
@@ -158,11 +159,11 @@ func refusedGraphs() []refusedGraph {
 		{"reshape to more elements", moveGraph("StaticReshape", func(n *node) { params[reshapeParams](n).sizes = []int{5, 5} }), delegate.ErrPayload, "sizes [5 5]"},
 		{"reshape with two unknown sizes", moveGraph("StaticReshape", func(n *node) { params[reshapeParams](n).sizes = []int{0, 0} }), delegate.ErrPayload, "at most one to infer"},
 		{"reshape that does not divide", moveGraph("StaticReshape", func(n *node) { params[reshapeParams](n).sizes = []int{0, 7} }), delegate.ErrPayload, "sizes"},
-		{"reshape that overflows", moveGraph("StaticReshape", func(n *node) { params[reshapeParams](n).sizes = []int{1 << 31, 1 << 31, 4} }), delegate.ErrPayload, "at most"},
+		{"reshape that overflows", moveGraph("StaticReshape", func(n *node) { params[reshapeParams](n).sizes = []int{most, most, 4} }), delegate.ErrPayload, "at most"},
 		{"slice beyond the end", moveGraph("StaticSlice", func(n *node) { *params[sliceParams](n) = sliceParams{[]int{0, 2, 0}, []int{2, 2, 4}} }), delegate.ErrPayload, "dimension 1: 2 elements at 2 of 3"},
-		{"slice offset 2³²−1", moveGraph("StaticSlice", func(n *node) { *params[sliceParams](n) = sliceParams{[]int{math.MaxUint32, 0, 0}, []int{1, 3, 4}} }), delegate.ErrPayload, "dimension 0"},
+		{"slice offset of the largest number", moveGraph("StaticSlice", func(n *node) { *params[sliceParams](n) = sliceParams{[]int{most, 0, 0}, []int{1, 3, 4}} }), delegate.ErrPayload, "dimension 0"},
 		{"slice without sizes", moveGraph("StaticSlice", func(n *node) { params[sliceParams](n).offsets = []int{0, 0, 0} }), delegate.ErrPayload, "3 offsets and 0 sizes"},
-		{"padding beyond memory", moveGraph("StaticConstantPad", func(n *node) { p := params[padParams](n); p.before, p.after = []int{1 << 31, 0, 0}, []int{0, 0, 0} }), delegate.ErrUnsupported, "output of sizes"},
+		{"padding beyond memory", moveGraph("StaticConstantPad", func(n *node) { p := params[padParams](n); p.before, p.after = []int{most, 0, 0}, []int{0, 0, 0} }), delegate.ErrUnsupported, "output of sizes"},
 		{"resize of three dimensions", moveGraph("StaticResizeBilinear2D", func(n *node) { *params[resizeParams](n) = resizeParams{4, 4} }), delegate.ErrPayload, "3 dimensions, want 4"},
 		{"resize to 0", moveGraph("StaticResizeBilinear2D", func(n *node) { *params[resizeParams](n) = resizeParams{0, 4} }), delegate.ErrPayload, "new sizes [0 4]"},
 		{"axis 3", moveGraph("Concatenate2", func(n *node) { n.In = []int{0, 0}; params[concatenateParams](n).axis = 3 }), delegate.ErrPayload, "axis 3 of 3"},
@@ -170,7 +171,7 @@ func refusedGraphs() []refusedGraph {
 
 		{"pool of 0", poolGraph(window{kernelH: 0, kernelW: 2, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1}), delegate.ErrPayload, "kernel 0x2"},
 		{"pool padded by a window", poolGraph(window{top: 2, kernelH: 2, kernelW: 2, strideH: 2, strideW: 2, dilationH: 1, dilationW: 1}), delegate.ErrPayload, "padding 2+0"},
-		{"pool of 2³²−1", poolGraph(window{kernelH: math.MaxUint32, kernelW: math.MaxUint32, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1}), delegate.ErrPayload, "kernel"},
+		{"pool of the largest number", poolGraph(window{kernelH: most, kernelW: most, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1}), delegate.ErrPayload, "kernel"},
 	}
 }
 

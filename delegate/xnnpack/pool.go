@@ -44,7 +44,7 @@ var poolNodes = []nodeType{
 			s[n.Out[0]] = shapeOf(in.dim[0], 1, 1, in.dim[3])
 			return nil
 		},
-		cost:   func(g *graph, n *node, s []shape) int { return s[n.In[0]].numel() },
+		cost:   func(g *graph, n *node, s []shape) int64 { return int64(s[n.In[0]].numel()) },
 		define: func(b *builder, n *node) call { return b.globalPool(n) },
 		loops:  pixelLoops,
 		run:    (*reference).globalPool},
@@ -77,13 +77,13 @@ func readAveragePool(r *reader, t flatbuf.Table, n *node) {
 // dilations; otherwise windows do not overlap.
 func readPoolWindow(t flatbuf.Table, n *node, strides bool) {
 	w := n.window()
-	w.top, w.right = int(t.Uint32(0, "padding_top", 0)), int(t.Uint32(1, "padding_right", 0))
-	w.bottom, w.left = int(t.Uint32(2, "padding_bottom", 0)), int(t.Uint32(3, "padding_left", 0))
-	w.kernelH, w.kernelW = int(t.Uint32(4, "pooling_height", 0)), int(t.Uint32(5, "pooling_width", 0))
+	w.top, w.right = extent(t, 0, "padding_top"), extent(t, 1, "padding_right")
+	w.bottom, w.left = extent(t, 2, "padding_bottom"), extent(t, 3, "padding_left")
+	w.kernelH, w.kernelW = extent(t, 4, "pooling_height"), extent(t, 5, "pooling_width")
 	w.strideH, w.strideW, w.dilationH, w.dilationW = w.kernelH, w.kernelW, 1, 1
 	if strides {
-		w.strideH, w.strideW = int(t.Uint32(6, "stride_height", 0)), int(t.Uint32(7, "stride_width", 0))
-		w.dilationH, w.dilationW = int(t.Uint32(8, "dilation_height", 0)), int(t.Uint32(9, "dilation_width", 0))
+		w.strideH, w.strideW = extent(t, 6, "stride_height"), extent(t, 7, "stride_width")
+		w.dilationH, w.dilationW = extent(t, 8, "dilation_height"), extent(t, 9, "dilation_width")
 	}
 }
 
@@ -169,8 +169,8 @@ func argmaxShape(g *graph, n *node, s []shape) error {
 	return err
 }
 
-func poolCost(_ *graph, n *node, s []shape) int {
-	return s[n.Out[0]].numel() * n.window().kernelH * n.window().kernelW
+func poolCost(_ *graph, n *node, s []shape) int64 {
+	return times(s[n.Out[0]].numel(), n.window().kernelH, n.window().kernelW)
 }
 
 // lowest is the start of a search for a maximum.

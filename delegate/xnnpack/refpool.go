@@ -222,7 +222,7 @@ func poolTime(n *node, s []shape) int64 {
 	if c == 1 {
 		line = int64(8 + 2*cols)
 	}
-	return times(out.leading(3), rows, int(min(line, 1<<40)))
+	return times(out.leading(3), rows, int(min(line, maxElements)))
 }
 
 // globalMean is the mean over all pixels of each image.

@@ -2,6 +2,7 @@ package xnnpack
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/etrun-go/etrun/cbindings/xnn"
 )
@@ -85,7 +86,7 @@ func (s shape) permuted(perm []int) shape {
 }
 
 // maxElements bounds one value: products of a few such numbers do not overflow.
-const maxElements = 1 << 30
+const maxElements = 1 << min(30, bits.UintSize-5)
 
 // check reports sizes that no value may have.
 func (s shape) check() error {

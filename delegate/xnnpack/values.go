@@ -81,7 +81,7 @@ func (r *reader) readTensor(v *value, t flatbuf.Table, place string) error {
 	}
 	v.Shape.rank = dims.Len()
 	for i := range v.Shape.rank {
-		v.Shape.dim[i] = int(dims.Uint32(i))
+		v.Shape.dim[i] = fromUint32(dims.Uint32(i))
 	}
 	if v.Shape.rank == 0 {
 		v.Shape = shapeOf(1)

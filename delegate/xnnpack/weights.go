@@ -68,7 +68,7 @@ func (w *weights) Reserve(size uint) xnn.Address {
 		w.refused = true
 		return 0
 	}
-	if size == 0 || size > math.MaxInt64/4 || w.limit > 0 && w.bytes()+int64(size) > w.limit {
+	if size == 0 || size > math.MaxInt/4 || w.limit > 0 && w.bytes()+int64(size) > w.limit {
 		w.over = size > 0
 		return 0
 	}

@@ -134,7 +134,7 @@ func TestConvRefused(t *testing.T) {
 		with("dilation of 0", "entries in [1", 5, none),
 		with("dilation out of the input", "fits the input", 5, []int64{1, 1<<31 - 1}),
 		with("offset out of range", "argument 6", 6, 1<<15+1),
-		with("zero point out of range", "argument 7", 7, 1<<31),
+		with("zero point out of range", "argument 7", 7, int64(1<<31)),
 		with("too few multipliers", "each of 3 channels", 8, tensor.New(i32, 1)),
 		with("shifts of int64", "int32, one", 9, tensor.New(tensor.Int64, 3)),
 		with("shift to the left out of range", "32 for channel 1", 9, vec(i32, 0, 32, 0)),

@@ -123,7 +123,7 @@ func TestLinearRefused(t *testing.T) {
 		matmul("two dimensions", "[B, M, K]", x, 0, rhs, 0),
 		matmul("another batch", "[2, N, 6]", l, 0, tensor.New(i8, 1, 4, 6), 0),
 		matmul("not transposed", "[2, N, 6]", l, 0, tensor.New(i8, 2, 6, 4), 0),
-		matmul("offset out of range", "argument 3", l, 0, rhs, 1<<40),
+		matmul("offset out of range", "argument 3", l, 0, rhs, int64(1<<40)),
 		gives("no rows", "quantized_linear", tensor.New(i8, 0, 4), tensor.New(i8, 0, 6), w, nil, nil, 0, 0, 0, one, shift, 127, -128),
 		gives("no columns", "quantized_batch_matmul", tensor.New(i8, 2, 3, 0), l, 0, tensor.New(i8, 2, 0, 6), 0, 0, 1<<30, -6, scratch),
 	)

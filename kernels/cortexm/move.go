@@ -2,6 +2,7 @@ package cortexm
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
@@ -146,7 +147,7 @@ func pad(c *kernels.Ctx, a kernels.Args) error {
 }
 
 // padDims is the number of entries of a padding, maxPad their largest.
-const padDims, maxPad = 4, 1<<31 - 1
+const padDims, maxPad = 4, 1<<min(31, bits.UintSize-4) - 1
 
 // padding reads the padding of each dimension of in from argument i.
 func padding(dst *[padDims]int, a kernels.Args, i int, in *tensor.Tensor) error {

@@ -79,7 +79,7 @@ func TestSoftmaxRefused(t *testing.T) {
 		refuses("no such dimension", "softmax", "a dimension in", x, x, 2, 0, -128, 1<<30, 20, -992),
 		refuses("another zero point", "softmax", "want -128", x, x, -1, 0, 0, 1<<30, 20, -992),
 		refuses("negative shift", "softmax", "argument 5", x, x, -1, 0, -128, 1<<30, -1, -992),
-		refuses("multiplier out of range", "softmax", "argument 4", x, x, -1, 0, -128, 1<<31, 20, -992),
+		refuses("multiplier out of range", "softmax", "argument 4", x, x, -1, 0, -128, int64(1<<31), 20, -992),
 		refuses("int16", "softmax", "got int16", x, tensor.New(i16, 2, 3), -1, 0, -128, 1<<30, 20, -992),
 		gives("no rows", "softmax", tensor.New(i8, 0, 3), tensor.New(i8, 0, 3), -1, 0, -128, 1<<30, 20, -992),
 		gives("no columns", "softmax", tensor.New(i8, 3, 0), tensor.New(i8, 3, 0), -1, 0, -128, 1<<30, 20, -992),

@@ -2,7 +2,10 @@ package kerneltest
 
 import (
 	_ "embed"
+	"errors"
+	"math/bits"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -27,6 +30,9 @@ func parseCalls(text string) map[string][][]any {
 	m := make(map[string][][]any)
 	for line := range strings.Lines(text) {
 		op, args, err := ParseCall(strings.TrimSpace(line))
+		if errors.Is(err, strconv.ErrRange) && bits.UintSize == 32 {
+			continue // sizes that only an int of 64 bits holds
+		}
 		if err != nil {
 			panic(err) // an error in the embedded list
 		}

@@ -3,6 +3,7 @@ package kerneltest
 import (
 	"encoding/binary"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -218,7 +219,7 @@ func (g *generator) relative() []int {
 	case how == 13:
 		s = []int{1}
 	case how == 14 && n > 0:
-		s[g.below(n)] = pick(g, []int{0, 1 << 40, 1 << 31})
+		s[g.below(n)] = pick(g, []int{0, 1 << (bits.UintSize * 5 / 8), 1 << (bits.UintSize/2 - 1)})
 		s[g.below(n)] = 0
 	default:
 		s = g.shape(g.below(6))

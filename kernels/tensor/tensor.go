@@ -264,7 +264,7 @@ func (e *ResizeError) Error() string {
 }
 
 // Product multiplies sizes; ok is false where one is negative or the product of the
-// non-zero ones leaves int64/16, which leaves room for the widest element.
+// non-zero ones leaves int/16, which leaves room for the widest element.
 func Product(sizes []int) (n int, ok bool) {
 	p, zero := uint64(1), false
 	for _, s := range sizes {
@@ -276,7 +276,7 @@ func Product(sizes []int) (n int, ok bool) {
 			continue
 		}
 		hi, lo := bits.Mul64(p, uint64(s))
-		if hi != 0 || lo > math.MaxInt64/16 {
+		if hi != 0 || lo > math.MaxInt/16 {
 			return 0, false
 		}
 		p = lo

@@ -4,12 +4,17 @@ package window
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/etrun-go/etrun/kernels"
 )
 
-// Limit bounds every size and parameter, so that no sum of products of two leaves int64.
-const Limit = 1 << 31
+// Limit bounds every size and parameter: 2^31, or 2^28 where int has 32 bits. No sum of
+// products of two leaves int64, and no sum of four leaves int.
+const (
+	Limit     = 1 << LimitBits
+	LimitBits = min(31, bits.UintSize-4)
+)
 
 // Shape is how windows of Kernel taps, Dilate apart, lie Stride apart over In points with Pad
 // points around them: Out windows. Always over depth, height and width; missing leading
@@ -44,15 +49,18 @@ func Read(dst *[3]int, a kernels.Args, arg, n int, least int64, unset *[3]int) e
 	for i := range n {
 		v := list[min(i, len(list)-1)]
 		if v < least || v > Limit {
-			return kernels.Badf(arg, fmt.Sprintf("entries in [%d, 2^31]", least), "%v", list)
+			return kernels.Badf(arg, fmt.Sprintf("entries in [%d, 2^%d]", least, LimitBits), "%v", list)
 		}
 		dst[3-n+i] = int(v)
 	}
 	return nil
 }
 
-// Extent is how many points a window covers along dimension d.
-func (s *Shape) Extent(d int) int { return s.Dilate[d]*(s.Kernel[d]-1) + 1 }
+// Extent is how many points a window covers along dimension d, or a number beyond all
+// inputs with their padding.
+func (s *Shape) Extent(d int) int { return int(min(s.extent(d), 4*Limit-1)) }
+
+func (s *Shape) extent(d int) int64 { return int64(s.Dilate[d])*int64(s.Kernel[d]-1) + 1 }
 
 // Slide computes how often a window slides along dimension d, 0 where it does not fit. In ceil
 // mode the last one may end outside of the padded input, but not start behind the input.
@@ -71,9 +79,11 @@ func (s *Shape) Slide(d int, ceil bool) {
 }
 
 // SlideBack computes the points along dimension d of which the windows of a transposed
-// convolution cover In, and more behind them; it may be negative.
+// convolution cover In, and more behind them: -1 where there are fewer than none, and
+// more than Limit where there are more.
 func (s *Shape) SlideBack(d, more int) {
-	s.Out[d] = (s.In[d]-1)*s.Stride[d] - 2*s.Pad[d] + s.Extent(d) + more
+	n := int64(s.In[d]-1)*int64(s.Stride[d]) - 2*int64(s.Pad[d]) + s.extent(d) + int64(more)
+	s.Out[d] = int(max(-1, min(n, Limit+1)))
 }
 
 // Reverse turns windows that go from the input to the output into those that go back.

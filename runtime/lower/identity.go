@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -295,7 +296,7 @@ func digits(d tensor.DType) int {
 	if d == tensor.Bool {
 		return 2
 	}
-	return 1 << min(8*d.Size(), 32)
+	return 1 << min(8*d.Size(), 32, bits.UintSize-2)
 }
 
 // fill makes element i the digit of i at a place.

@@ -1,5 +1,7 @@
 package pte
 
+import "math"
+
 // Limits bound what a reader accepts. A zero field means the default.
 type Limits struct {
 	Tables       int   // FlatBuffers tables, default 2 Mi
@@ -14,6 +16,7 @@ func (l Limits) withDefaults() Limits {
 	set(&l.Values, def.Values)
 	set(&l.Instructions, def.Instructions)
 	set(&l.ArenaBytes, def.ArenaBytes)
+	l.ArenaBytes = min(l.ArenaBytes, math.MaxInt)
 	return l
 }
 

@@ -2,6 +2,7 @@ package npu
 
 import (
 	"encoding/binary"
+	"math"
 
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
@@ -40,7 +41,7 @@ const indexSize = 4
 func (d *decoder) dma(*isa.Step) (operation, error) {
 	r := &d.regs
 	length := r.address(isa.DMA0Len)
-	if length > 1<<32 {
+	if length > min(1<<32, math.MaxInt) {
 		return nil, isa.Malformed("DMA of %d bytes", length)
 	}
 	o := &dma{length: int(length), rows: 1, planes: 1}

@@ -40,7 +40,7 @@ func play(t *testing.T, config uint32, w *writer, arena []byte) error {
 }
 
 // wide sets an address register.
-func (w *writer) wide(c isa.Code, v int) { w.set(c, uint16(v>>32&0xff), uint32(v)) }
+func (w *writer) wide(c isa.Code, v int) { w.set(c, uint16(int64(v)>>32&0xff), uint32(v)) }
 
 // TestDMA copies rows and planes in all ways. The arena starts with bytes 0 to 99.
 func TestDMA(t *testing.T) {

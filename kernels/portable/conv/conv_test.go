@@ -257,7 +257,7 @@ func TestEdges(t *testing.T) {
 		refused("stride of 0", "entries in [1", x, w, nil, zero, zero, one, false, zero, 1),
 		refused("negative padding", "entries in [0", x, w, nil, one, []int{-1}, one, false, zero, 1),
 		refused("dilation of 0", "entries in [1", x, w, nil, one, zero, zero, false, zero, 1),
-		refused("huge padding", "2^31", x, w, nil, one, []int{1 << 40}, one, false, zero, 1),
+		refused("huge padding", "2^", x, w, nil, one, []int64{1 << 40}, one, false, zero, 1),
 		refused("groups of 0", "at least 1", x, w, nil, one, zero, one, false, zero, 0),
 		refused("groups that do not divide", "groups", x, w, nil, one, zero, one, false, zero, 2),
 		refused("kernel of size 0", "zero sizes", x, f(1, 1, 0, 3), nil, one, zero, one, false, zero, 1),

@@ -30,7 +30,7 @@ func (s *shape) parse(a kernels.Args, x, w *tensor.Tensor, xArg, stride int) err
 	for i, t := range []*tensor.Tensor{x, w} {
 		for _, n := range t.Sizes {
 			if n > window.Limit {
-				return kernels.Badf(xArg+i, "sizes of at most 2^31", "%v", t)
+				return kernels.Badf(xArg+i, fmt.Sprintf("sizes of at most 2^%d", window.LimitBits), "%v", t)
 			}
 		}
 	}

@@ -60,7 +60,7 @@ func (s *steps) count(end kernels.Scalar, e int) (int, error) {
 		return 0, kernels.Badf(2, "a nonzero step", "%v", s.step)
 	}
 	n := math.Ceil((end.Float() - s.start.Float()) / step)
-	if !(n >= 0 && n < 1<<56) {
+	if !(n >= 0 && n < math.MaxInt>>7) {
 		return 0, kernels.Badf(e, "a finite end on the step's side of the start", "%v from %v by %v", end, s.start, s.step)
 	}
 	return int(n), nil

@@ -2,6 +2,7 @@ package index
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/etrun-go/etrun/kernels"
@@ -78,5 +79,5 @@ func product(sizes []int) int {
 // broadcasts to more is refused, since a small file could ask for any memory.
 func modest(sizes []int, given int) bool {
 	n, ok := tensor.Product(sizes)
-	return ok && n <= 1<<12+16*min(given, 1<<50)
+	return ok && n <= 1<<12+16*min(given, math.MaxInt>>13)
 }

@@ -276,7 +276,7 @@ func sortDim(a kernels.Args, i int) (n, d int, err error) {
 	if d, err = kernels.WrapDim(i, a.Int(i), self.Rank()); err != nil || self.Rank() == 0 {
 		return 1, 0, err
 	}
-	if n = self.Sizes[d]; n > math.MaxUint32 {
+	if n = self.Sizes[d]; int64(n) > math.MaxUint32 {
 		return 0, 0, kernels.Badf(i, "a dimension of less than 2^32", "%d", n)
 	}
 	return n, d, nil

@@ -119,7 +119,7 @@ func pdist(c *kernels.Ctx, a kernels.Args) error {
 		return kernels.Badf(1, "a norm of at least 0", "%v", a.Float(1))
 	}
 	n := x.Sizes[0]
-	if n > 1<<31 {
+	if int64(n) > 1<<31 {
 		return kernels.Bad(0, x.String(), "at most 2^31 rows")
 	}
 	if err := kernels.ResizeOut(a, 2, []int{n * max(n-1, 0) / 2}); err != nil {

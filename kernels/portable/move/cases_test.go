@@ -1,6 +1,7 @@
 package move_test
 
 import (
+	"math/bits"
 	"testing"
 
 	"github.com/etrun-go/etrun/kernels/kerneltest"
@@ -91,7 +92,7 @@ func TestCases(t *testing.T) {
 // TestHostile calls operators with sizes that a small file can name but no machine
 // can walk through.
 func TestHostile(t *testing.T) {
-	const huge = 1 << 40
+	const huge = 1 << (bits.UintSize * 5 / 8)
 	none := ints([]int{2, huge, 0})
 	kerneltest.Run(t, set,
 		kerneltest.Case{Name: "rows of nothing", Op: "aten::tril.out", Args: []any{none, 0}, Want: []any{none}},
@@ -103,8 +104,8 @@ func TestHostile(t *testing.T) {
 		kerneltest.Case{Name: "pad nothing with nothing", Op: "aten::constant_pad_nd.out",
 			Args: []any{none, []int{0, 0, huge, huge}, 1}, Want: []any{ints([]int{2, 3 * huge, 0})}},
 		kerneltest.Case{Name: "a factor without a square", Op: "aten::pixel_unshuffle.out",
-			Args: []any{ints([]int{1, 0, 0}), 1 << 31}, Outs: []any{none}, Refused: "a factor"},
+			Args: []any{ints([]int{1, 0, 0}), int64(1 << 31)}, Outs: []any{none}, Refused: "a factor"},
 		kerneltest.Case{Name: "strides that overflow", Op: "aten::as_strided_copy.out",
-			Args: []any{ints([]int{1}, 1), []int{3, 3}, []int{huge << 20, huge << 20}, 0}, Outs: []any{ints([]int{3, 3}, make([]int32, 9)...)}, Refused: "within 1 elements"},
+			Args: []any{ints([]int{1}, 1), []int{3, 3}, []int64{1 << 60, 1 << 60}, 0}, Outs: []any{ints([]int{3, 3}, make([]int32, 9)...)}, Refused: "within 1 elements"},
 	)
 }

@@ -1,12 +1,16 @@
 package move
 
 import (
+	"math/bits"
+
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // maxPad bounds a padding argument so that sums of sizes cannot overflow.
-const maxPad = 1 << 56
+const maxPad = 1 << maxPadBits
+
+const maxPadBits = min(56, bits.UintSize-4)
 
 // padding is how many indices dimension d gains before and after; pads are listed in
 // pairs from the last dimension on.
@@ -23,7 +27,7 @@ func padding(pads []int64, rank, d int) (before, after int) {
 func padSizes(dst []int, t *tensor.Tensor, pads []int64) ([]int, error) {
 	for _, p := range pads {
 		if p < -maxPad || p > maxPad {
-			return nil, kernels.Badf(1, "padding within 2^56", "%v", pads)
+			return nil, kernels.Badf(1, "padding within 2^"+itoa(maxPadBits), "%v", pads)
 		}
 	}
 	for d, n := range t.Sizes {

@@ -3,6 +3,7 @@ package move
 import (
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"math/bits"
 )
 
 // asStrided is aten::as_strided_copy: any sizes, strides and offset over the
@@ -173,7 +174,7 @@ func factor(a kernels.Args) (int, error) {
 	if a.Tensor(0).Rank() < 3 {
 		return 0, kernels.Badf(0, "at least 3 dimensions", "%d", a.Tensor(0).Rank())
 	}
-	if r := a.Int(1); r > 0 && r < 1<<31 {
+	if r := a.Int(1); r > 0 && r < 1<<(bits.UintSize/2-1) {
 		return int(r), nil
 	}
 	return 0, kernels.Badf(1, "a factor of at least 1", "%d", a.Int(1))

@@ -49,7 +49,7 @@ func (w *pooling) input(i int, t *tensor.Tensor, dims int) error {
 	}
 	for d, n := range t.Sizes {
 		if n > window.Limit || n == 0 && (d > 0 || w.rank == dims+1) {
-			return kernels.Bad(i, t.String(), "sizes of at least 1 and at most 2^31 behind the batch")
+			return kernels.Bad(i, t.String(), fmt.Sprintf("sizes of at least 1 and at most 2^%d behind the batch", window.LimitBits))
 		}
 	}
 	w.In = window.Spatial(t.Sizes, dims)

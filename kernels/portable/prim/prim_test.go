@@ -18,7 +18,7 @@ func TestRandomCalls(t *testing.T) { kerneltest.Random(t, set, 400) }
 func FuzzCalls(f *testing.F) { kerneltest.Fuzz(f, set) }
 
 func TestNumbers(t *testing.T) {
-	const least = math.MinInt64
+	const least = int64(math.MinInt64)
 	inf := math.Inf(1)
 	for _, c := range []struct {
 		op      string
@@ -28,7 +28,7 @@ func TestNumbers(t *testing.T) {
 	}{
 		{op: "add.Scalar", args: []any{2, 3}, want: 5},
 		{op: "add.Scalar", args: []any{2, 0.5}, want: 2.5},
-		{op: "add.Scalar", args: []any{math.MaxInt64, 1}, want: least},
+		{op: "add.Scalar", args: []any{int64(math.MaxInt64), 1}, want: least},
 		{op: "add.Scalar", args: []any{true, 1}, refused: "argument 0: got bool, want a number"},
 		{op: "sub.Scalar", args: []any{2, 3}, want: -1},
 		{op: "mul.Scalar", args: []any{-2.0, 3}, want: -6.0},
@@ -50,7 +50,7 @@ func TestNumbers(t *testing.T) {
 		{op: "eq.Scalar", args: []any{true, true}, want: true},
 		{op: "eq.Scalar", args: []any{true, 1}, refused: "argument 1: got int, want bool"},
 		{op: "eq.Scalar", args: []any{math.NaN(), math.NaN()}, want: false},
-		{op: "gt.Scalar", args: []any{math.MaxInt64, math.MaxInt64 - 1}, want: true},
+		{op: "gt.Scalar", args: []any{int64(math.MaxInt64), int64(math.MaxInt64 - 1)}, want: true},
 		{op: "gt.Scalar", args: []any{math.NaN(), 1}, want: false},
 		{op: "lt.Scalar", args: []any{1, 2}, want: true},
 		{op: "ge.Scalar", args: []any{2, 2}, want: true},

@@ -1,6 +1,7 @@
 package prim
 
 import (
+	"math"
 	"slices"
 
 	"github.com/etrun-go/etrun/kernels"
@@ -64,7 +65,7 @@ type place struct{ sizes [tensor.MaxRank]int }
 // rows: a loop builds the result of a map so.
 func copyIndex(c *kernels.Ctx, a kernels.Args) error {
 	to, from, index := a.Tensor(0), a.Tensor(1), a.Int(2)
-	if index < 0 || index >= 1<<56 {
+	if index < 0 || index >= math.MaxInt>>7 {
 		return kernels.Badf(2, "an index", "%d", index)
 	}
 	if to.DType != from.DType || to.Rank() == 0 || !slices.Equal(to.Sizes[1:], from.Sizes) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/bits"
 	"os"
 	"path/filepath"
 	"slices"
@@ -188,7 +189,7 @@ func TestResolveRefuses(t *testing.T) {
 // A declaration of any size must not be allocated for a file that does not back it.
 func TestRawChecksSizeFirst(t *testing.T) {
 	inFolder(t)
-	_, err := resolve("six.bin", []etrun.ValueMeta{slotOf(1 << 40)}, 1<<62)
+	_, err := resolve("six.bin", []etrun.ValueMeta{slotOf(1 << (bits.UintSize - 8))}, 1<<62)
 	if !errors.Is(err, ErrMismatch) {
 		t.Errorf("got %v, want %v", err, ErrMismatch)
 	}

@@ -4,6 +4,7 @@ package input
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -252,7 +253,7 @@ func ParseSizes(text string) ([]int, error) {
 	}
 	var sizes []int
 	for part := range strings.SplitSeq(text, "x") {
-		n, err := strconv.ParseUint(part, 10, 63)
+		n, err := strconv.ParseUint(part, 10, bits.UintSize-1)
 		if err != nil {
 			return nil, fmt.Errorf("size %q in %q", part, text)
 		}

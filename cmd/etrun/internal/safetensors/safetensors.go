@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
@@ -137,7 +138,7 @@ func (e *named) array(bytes int64) (*npy.Array, error) {
 	}
 	sizes := make([]int, len(e.Shape))
 	for i, n := range e.Shape {
-		if n < 0 {
+		if n < 0 || n > math.MaxInt {
 			return nil, fmt.Errorf("%w: size %d", ErrFormat, n)
 		}
 		sizes[i] = int(n)
