@@ -139,13 +139,13 @@ func (m *Panels) MulAdd(rows, p, k int, a []float32, lda int, start []float32, l
 const FewRows = 2
 
 // TransposedWork is how many elements of memory [MulTransposed] needs for sums of k products.
-func TransposedWork(k int) int { return k * cols }
+func TransposedWork(k int) int { return min(k, depth) * cols }
 
 // MulTransposed multiplies rows of a by rows of b:
 //
 //	c[i*ldc+j] = Σ_p a[i*lda+p]·b[j*ldb+p]    i < m, j < n, p < k
 //
-// The rows of b are turned into columns in work, a panel of them at a time. It panics where a
+// The rows of b are turned into columns in work, a part of a panel at a time. It panics where a
 // slice ends before an element that the sum wants, or work is short; up to FewRows rows need none.
 func MulTransposed(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, work []float32) {
 	if m <= FewRows {
@@ -157,9 +157,13 @@ func MulTransposed(m, n, k int, a []float32, lda int, b []float32, ldb int, c []
 		return
 	}
 	for j := 0; j < n; j += cols {
-		w := min(cols, n-j)
-		transpose(work, b[j*ldb:], w, k, cols, ldb)
-		simd.MulAddTo(m, w, k, a, lda, 1, work, cols, zeros[:], 0, c[j:], ldc)
+		w, start, lds := min(cols, n-j), zeros[:], 0
+		for p := 0; p == 0 || p < k; p += depth {
+			part := min(depth, k-p)
+			transpose(work, b[j*ldb+p:], w, part, cols, ldb)
+			simd.MulAddTo(m, w, part, a[p:], lda, 1, work, cols, start, lds, c[j:], ldc)
+			start, lds = c[j:], ldc
+		}
 	}
 }
 

@@ -156,7 +156,7 @@ func (m *mixture) bind(c *kernels.Ctx, a kernels.Args) {
 	n := min(t, mostTokens)
 	m.in, m.y = kernels.Scratch[float32](c, n*m.dim), kernels.Scratch[float32](c, n*m.dim)
 	m.up, m.mid = kernels.Scratch[float32](c, n*2*m.hidden), kernels.Scratch[float32](c, n*m.hidden)
-	m.product.tile = tileSize(max(m.dim, m.hidden))
+	m.product.tile = max(tileSize(m.w13), tileSize(m.w2))
 	m.product.tiles = kernels.Scratch[float32](c, m.product.tile*c.Threads())
 }
 
@@ -278,12 +278,15 @@ type product struct {
 // mostBlocks is how many blocks of eight columns many rows are multiplied with at a time.
 const mostBlocks = 4
 
-// tileSize is how many elements a thread needs for weights with rows of k elements.
-func tileSize(k int) int { return mostBlocks*packedColumns*k + gemm.TransposedWork(k) }
+// tileSize is how many elements a thread needs for a weight.
+func tileSize(w packed) int {
+	blocks := min(mostBlocks, (w.n+packedColumns-1)/packedColumns)
+	return blocks*packedColumns*w.k + gemm.TransposedWork(w.k)
+}
 
 func (p *product) run(c *kernels.Ctx, w packed, bytes []byte, x, y []float32, m int) {
 	p.packed, p.bytes, p.x, p.y, p.m = w, bytes, x, y, m
-	if p.blocks = mostBlocks; m <= gemm.FewRows {
+	if p.blocks = min(mostBlocks, (w.n+packedColumns-1)/packedColumns); m <= gemm.FewRows {
 		p.blocks = 1
 	}
 	columns := p.blocks * packedColumns

@@ -64,8 +64,9 @@ func mixedLinear(c *kernels.Ctx, a kernels.Args) error {
 	if err := m.bind(c, a, 5); err != nil {
 		return err
 	}
-	m.rows = kernels.Scratch[float32](c, c.Threads()*(rowsTogether*m.k+gemm.TransposedWork(m.k)))
-	c.Parallel((m.n+rowsTogether-1)/rowsTogether, 1+grain/max(rowsTogether*m.k*(m.m+1), 1), (*mixedRows)(m))
+	m.together = max(1, min(mostTogether, m.n))
+	m.rows = kernels.Scratch[float32](c, c.Threads()*(m.together*m.k+gemm.TransposedWork(m.k)))
+	c.Parallel((m.n+m.together-1)/m.together, 1+grain/max(m.together*m.k*(m.m+1), 1), (*mixedRows)(m))
 	m.store(a.Tensor(5).Data, m.sums)
 	return nil
 }
@@ -78,6 +79,7 @@ type mixed struct {
 	weight          []int8
 	sums            []float32 // the out in float32
 	store           tensor.StoreFunc[float32]
+	together        int // rows of the weight
 	product         gemm.Product[float32]
 	rows            []float32 // per thread: rows of the weight, and memory for their product
 }
@@ -149,14 +151,14 @@ func (m *mixed) Pack(dst []float32, ld, _, _, i, p, k int) {
 // mixedRows computes input · weightᵀ, some dequantised rows of the weight at a time.
 type mixedRows mixed
 
-const rowsTogether = 32
+const mostTogether = 32
 
 // Range computes columns of the out that belong to groups [lo, hi) of rows of the weight.
 func (m *mixedRows) Range(worker, lo, hi int) {
-	size := rowsTogether*m.k + gemm.TransposedWork(m.k)
-	rows, work := m.rows[worker*size:][:rowsTogether*m.k], m.rows[worker*size+rowsTogether*m.k:]
-	for j := lo * rowsTogether; j < min(hi*rowsTogether, m.n); j += rowsTogether {
-		n := min(rowsTogether, m.n-j)
+	size := m.together*m.k + gemm.TransposedWork(m.k)
+	rows, work := m.rows[worker*size:][:m.together*m.k], m.rows[worker*size+m.together*m.k:]
+	for j := lo * m.together; j < min(hi*m.together, m.n); j += m.together {
+		n := min(m.together, m.n-j)
 		for i := range n {
 			m.dequantize(rows[i*m.k:][:m.k], j+i)
 		}

@@ -9,12 +9,12 @@ import (
 )
 
 var (
-	geluErf      = unary{rule: floatOnly, table: table{f32: slice(simd.GELU), f64: each[float64](gelu64), cost: 8}}
-	geluTanh     = unary{rule: floatOnly, table: table{f32: slice(simd.GELUTanh), f64: each[float64](geluTanh64), cost: 6}}
-	elu          = unary{rule: floatOnly, table: table{f32: elu32, f64: elu64, cost: inVectors}}
-	leaky        = unary{rule: floatOnly, table: table{f32: leakyRelu32, f64: leakyRelu}}
-	swish        = unary{rule: floatOnly, table: table{f32: silu32, f64: each[float64](silu64), cost: inVectors}}
-	hardSwish    = unary{rule: floatOnly, table: table{f32: hardswish32, f64: each[float64](hardswish64), cost: 4}}
+	geluErf      = unary{rule: fractional, table: table{f32: slice(simd.GELU), f64: each[float64](gelu64), cost: 8}}
+	geluTanh     = unary{rule: fractional, table: table{f32: slice(simd.GELUTanh), f64: each[float64](geluTanh64), cost: 6}}
+	elu          = unary{rule: fractional, table: table{f32: elu32, f64: elu64, cost: inVectors}}
+	leaky        = unary{rule: fractional, table: table{f32: leakyRelu32, f64: leakyRelu}}
+	swish        = unary{rule: fractional, table: table{f32: silu32, f64: each[float64](silu64), cost: inVectors}}
+	hardSwish    = unary{rule: fractional, table: table{f32: hardswish32, f64: each[float64](hardswish64), cost: 4}}
 	logits       = unary{rule: floating, table: table{f32: logit32, f64: logit64, cost: 100}}
 	logitsHalf   = unary{rule: floating, table: table{f32: logitHalf, cost: 100}}
 	logitsBFloat = unary{rule: floating, table: table{f32: logitBFloat, cost: 100}}
@@ -29,12 +29,6 @@ var activationOps = []kernels.Op{
 	{Schema: "aten::hardswish.out(Tensor self, *, Tensor(a!) out)", Func: hardSwish.same, DTypes: floats, Family: kernels.Pointwise},
 	{Schema: "aten::logit.out(Tensor self, float? eps=None, *, Tensor(a!) out)", Func: logitNumber, DTypes: all, Family: kernels.Pointwise},
 	{Schema: "aten::glu.out(Tensor self, int dim=-1, *, Tensor(a!) out)", Func: glu, DTypes: floats, Family: kernels.Pointwise},
-}
-
-// floatOnly takes real floats.
-func floatOnly(common tensor.DType) (tensor.DType, bool) {
-	c, ok := numeric(common)
-	return c, ok && common.IsFloat()
 }
 
 func gelu(c *kernels.Ctx, a kernels.Args) error {

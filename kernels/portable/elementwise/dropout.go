@@ -27,7 +27,7 @@ func nativeDropout(c *kernels.Ctx, a kernels.Args) error {
 		return err
 	}
 	cl := call{in: [maxIn + 1]arg{tensorArg(a, 0), maskIn: tensorArg(a, 4)}, out: tensorArg(a, 3)}
-	if err := cl.resolve(floatOnly, false); err != nil {
+	if err := cl.resolve(fractional, false); err != nil {
 		return err
 	}
 	scale := 1.0

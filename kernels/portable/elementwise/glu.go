@@ -26,7 +26,7 @@ func glu(c *kernels.Ctx, a kernels.Args) error {
 	h := kernels.Keep[halves](c)
 	h.split(self, dim)
 	cl := call{in: [maxIn + 1]arg{{Tensor: &h.a}, {Tensor: &h.b}}, out: outArg(a)}
-	if err := cl.resolve(floatOnly, false); err != nil {
+	if err := cl.resolve(fractional, false); err != nil {
 		return err
 	}
 	own := c.State

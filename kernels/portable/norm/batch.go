@@ -25,10 +25,8 @@ func batchNormGiven(c *kernels.Ctx, a kernels.Args, eps, out int) error {
 	if err != nil {
 		return err
 	}
-	for _, i := range []int{3, 4} {
-		if err := affine(a, i, channels); err != nil {
-			return err
-		}
+	if err := affine(a, 3, channels); err != nil {
+		return err
 	}
 	if err := stored(a, out+1, []int{0}); err != nil {
 		return err
@@ -49,10 +47,8 @@ func batchShape(a kernels.Args, out int) (int, error) {
 	if x.Rank() < 2 {
 		return 0, kernels.Bad(0, x.String(), "rank 2 or more")
 	}
-	for _, i := range []int{1, 2} {
-		if err := affine(a, i, x.Sizes[1]); err != nil {
-			return 0, err
-		}
+	if err := affine(a, 1, x.Sizes[1]); err != nil {
+		return 0, err
 	}
 	return x.Sizes[1], kernels.ResizeOut(a, out, x.Sizes)
 }

@@ -26,10 +26,8 @@ func layerNorm(c *kernels.Ctx, a kernels.Args) error {
 		}
 		n *= int(s)
 	}
-	for _, i := range []int{2, 3} {
-		if err := affine(a, i, n); err != nil {
-			return err
-		}
+	if err := affine(a, 2, n); err != nil {
+		return err
 	}
 	if err := kernels.ResizeOut(a, 5, x.Sizes); err != nil {
 		return err
@@ -75,10 +73,8 @@ func groupNorm(c *kernels.Ctx, a kernels.Args) error {
 	if group < 1 || channels%group != 0 {
 		return kernels.Badf(6, fmt.Sprintf("a divisor of %d channels", channels), "%d", group)
 	}
-	for _, i := range []int{1, 2} {
-		if err := affine(a, i, x.Sizes[1]); err != nil {
-			return err
-		}
+	if err := affine(a, 1, x.Sizes[1]); err != nil {
+		return err
 	}
 	if err := kernels.ResizeOut(a, 8, x.Sizes); err != nil {
 		return err

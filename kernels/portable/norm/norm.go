@@ -176,11 +176,12 @@ func byType(a kernels.Args, f32, f64 kernels.Func) kernels.Func {
 	return operand.ByType(a.Tensor(0).DType, f32, f64, nil)
 }
 
-// affine checks an optional weight or bias of n elements at argument i.
+// affine checks arguments i and i+1, two optional tensors of n elements.
 func affine(a kernels.Args, i, n int) error {
-	t := a.OptTensor(i)
-	if t != nil && (!t.DType.IsFloat() || t.Numel() != n) {
-		return kernels.Badf(i, fmt.Sprintf("%d elements of a floating type", n), "%v", t)
+	for j := i; j <= i+1; j++ {
+		if t := a.OptTensor(j); t != nil && (!t.DType.IsFloat() || t.Numel() != n) {
+			return kernels.Badf(j, fmt.Sprintf("%d elements of a floating type", n), "%v", t)
+		}
 	}
 	return nil
 }
