@@ -9,12 +9,16 @@ import (
 // element of rows; and places of extremes. Strides are in bytes, offsets in elements.
 
 var windowSets = []set{
-	{"window_amd64", "window_amd64.go", "Rows of windows for AVX2, n blocks of eight and what the mask leaves on, and for AVX-512, n elements.", []routine{
-		amd64Taps8(sumTap), amd64Taps8(maxTap), amd64Taps8(firstMaxTap), amd64Taps8(firstMinTap),
-		avx512Taps(sumTap), avx512Taps(maxTap), avx512Taps(firstMaxTap), avx512Taps(firstMinTap),
-		avx512Stride2, avx512Zip2, amd64Zip2, amd64Places}},
-	{"window_arm64", "window_arm64.go", "Rows of windows for NEON, n blocks of four, then the last four of a row, which lie last bytes from its start.", []routine{
-		neonTaps(sumTap), neonTaps(maxTap), neonTaps(firstMaxTap), neonTaps(firstMinTap), neonZip2, neonPlaces}},
+	{"window_amd64", "window_amd64.go",
+		"Rows of windows for AVX2, n blocks of eight and what the mask leaves on, and for AVX-512, n elements.",
+		[]routine{
+			amd64Taps8(sumTap), amd64Taps8(maxTap), amd64Taps8(firstMaxTap), amd64Taps8(firstMinTap),
+			avx512Taps(sumTap), avx512Taps(maxTap), avx512Taps(firstMaxTap), avx512Taps(firstMinTap),
+			avx512Stride2, avx512Zip2, amd64Zip2, amd64Places}},
+	{"window_arm64", "window_arm64.go",
+		"Rows of windows for NEON, n blocks of four, then the last four of a row, which lie last bytes from its start.",
+		[]routine{
+			neonTaps(sumTap), neonTaps(maxTap), neonTaps(firstMaxTap), neonTaps(firstMinTap), neonZip2, neonPlaces}},
 }
 
 // tapKind is what is made of a window's elements.
@@ -40,7 +44,7 @@ func (k *tapKind) signature(block int, rest string) string {
 	return fmt.Sprintf("func %s%d(rows, n int, %s, taps, ys, xs%s)", k.name, block, slices, rest)
 }
 
-// amd64TapsSetup: R11 and R12 are rows of y and x, R8 the offsets of R9 taps, CX their tags; at
+// amd64Setup loads arguments: R11 and R12 are rows of y and x, R8 the offsets of R9 taps, CX their tags; at
 // lies DX bytes behind y.
 func (k *tapKind) amd64Setup(f *frame) string {
 	text := f.arguments("MOVQ", "y", "R11", "x", "R12", "off", "R8", "taps", "R9")
@@ -54,7 +58,7 @@ func amd64NextRow(f *frame) string {
 	return "ADDQ " + f.at("ys") + ", R11\nADDQ " + f.at("xs") + ", R12\nDECQ " + f.at("rows") + "\nJNZ row\nVZEROUPPER\nRET\n"
 }
 
-// taps is the loop over the taps of a block; first and each are its instructions with the offset
+// amd64TapLoop is the loop over the taps of a block; first and each are its instructions with the offset
 // of the tap in AX.
 func amd64TapLoop(label, first, each string) string {
 	return lines("MOVQ (R8), AX", first, "MOVQ $1, BX", "JMP "+label+"Test") + "\n" + label + "Tap:\n" +
@@ -102,7 +106,8 @@ func amd64Taps8(k *tapKind) routine {
 		return text
 	}
 	whole := func(label string, vectors int) string {
-		return block(label, vectors, "VMOVUPS %s, ") + lines(store(vectors, ""), fmt.Sprintf("ADDQ $%d, DI\nADDQ $%[1]d, SI\nSUBQ $%d, R10", 32*vectors, vectors))
+		return block(label, vectors, "VMOVUPS %s, ") + lines(store(vectors, ""),
+			fmt.Sprintf("ADDQ $%d, DI\nADDQ $%[1]d, SI\nSUBQ $%d, R10", 32*vectors, vectors))
 	}
 	return routine{signature, lines(k.amd64Setup(f), f.arguments("MOVQ", "mask", "AX"), "VMOVUPS (AX), Y15", "VPTEST Y15, Y15", "SETNE R13") +
 		"\nrow:\n" + lines("MOVQ R11, DI", "MOVQ R12, SI", f.arguments("MOVQ", "n", "R10")) +
@@ -182,9 +187,11 @@ const rowsOfPairs = "(rows, n int, dst, src *float32, ds, ss int)"
 var avx512Stride2 = func() routine {
 	signature := "func stride2Rows" + rowsOfPairs
 	f := frameOf(signature)
-	return routine{signature, lines(f.arguments("MOVQ", "rows", "CX", "dst", "R11", "src", "R12", "ds", "R8", "ss", "R9"), lanesOf(0, 2, "Z14")) +
-		"\nrow:\n" + lines("MOVQ R11, DI", "MOVQ R12, SI", f.arguments("MOVQ", "n", "R10"), "SUBQ $17, R10", "JLT last") + "\nblock:\n" +
-		lines("VMOVUPS (SI), Z0", "VMOVDQA32 Z14, Z2", "VPERMI2PS 64(SI), Z0, Z2", "VMOVUPS Z2, (DI)", "ADDQ $64, DI", "ADDQ $128, SI", "SUBQ $16, R10", "JGE block") +
+	return routine{signature, lines(f.arguments("MOVQ", "rows", "CX", "dst", "R11", "src", "R12", "ds", "R8", "ss", "R9"),
+		lanesOf(0, 2, "Z14")) + "\nrow:\n" + lines("MOVQ R11, DI", "MOVQ R12, SI", f.arguments("MOVQ", "n", "R10"),
+		"SUBQ $17, R10", "JLT last") + "\nblock:\n" +
+		lines("VMOVUPS (SI), Z0", "VMOVDQA32 Z14, Z2", "VPERMI2PS 64(SI), Z0, Z2", "VMOVUPS Z2, (DI)",
+			"ADDQ $64, DI", "ADDQ $128, SI", "SUBQ $16, R10", "JGE block") +
 		"\nlast:\n" + // one to 16 elements
 		lines("ADDQ $17, R10", "MOVQ $-1, AX", "BZHIQ R10, AX, BX", "KMOVW BX, K3", "LEAQ -1(R10)(R10*1), R10", "BZHIQ R10, AX, AX",
 			"KMOVW AX, K1", "SHRQ $16, AX", "KMOVW AX, K2", "VMOVUPS.Z (SI), K1, Z0", "VMOVUPS.Z 64(SI), K2, Z1", "VMOVDQA32 Z14, Z2",
@@ -204,12 +211,14 @@ var avx512Zip2 = func() routine {
 	}
 	return routine{signature, lines(f.arguments("MOVQ", "rows", "CX", "dst", "R11", "a", "R12", "b", "R13", "ds", "R8", "ss", "R9"),
 		"MOVQ $0x1010101010101010, AX", "VMOVQ AX, X13", "VPBROADCASTQ X13, X13", ramp(0, "Z10"), ramp(8, "Z11")) +
-		"\nrow:\n" + lines("MOVQ R11, DI", "MOVQ R12, SI", "MOVQ R13, DX", f.arguments("MOVQ", "n", "R10"), "SUBQ $17, R10", "JLT last") + "\nblock:\n" +
+		"\nrow:\n" + lines("MOVQ R11, DI", "MOVQ R12, SI", "MOVQ R13, DX", f.arguments("MOVQ", "n", "R10"),
+		"SUBQ $17, R10", "JLT last") + "\nblock:\n" +
 		lines("VMOVUPS (SI), Z0", "VMOVUPS (DX), Z1", zipped, "VMOVUPS Z2, (DI)", "VMOVUPS Z3, 64(DI)",
 			"ADDQ $128, DI", "ADDQ $64, SI", "ADDQ $64, DX", "SUBQ $16, R10", "JGE block") +
 		"\nlast:\n" + // one to 16 elements
 		lines("ADDQ $17, R10", "MOVQ $-1, AX", "BZHIQ R10, AX, BX", "KMOVW BX, K3", "ADDQ R10, R10", "BZHIQ R10, AX, AX", "KMOVW AX, K1",
-			"SHRQ $16, AX", "KMOVW AX, K2", "VMOVUPS.Z (SI), K3, Z0", "VMOVUPS.Z (DX), K3, Z1", zipped, "VMOVUPS Z2, K1, (DI)", "VMOVUPS Z3, K2, 64(DI)",
+			"SHRQ $16, AX", "KMOVW AX, K2", "VMOVUPS.Z (SI), K3, Z0", "VMOVUPS.Z (DX), K3, Z1", zipped,
+			"VMOVUPS Z2, K1, (DI)", "VMOVUPS Z3, K2, 64(DI)",
 			"ADDQ R8, R11", "ADDQ R9, R12", "ADDQ R9, R13", "DECQ CX", "JNZ row", "VZEROUPPER", "RET")}
 }()
 
@@ -238,15 +247,19 @@ var neonZip2 = func() routine {
 const placesSignature = "func placesLanes(n int, dst *int64, at *int32, start, step int)"
 
 // amd64Places is dst[j] = at[j] + start + j·step for n blocks of four: Y1 is start and on.
-var amd64Places = routine{placesSignature, lines(frameOf(placesSignature).arguments("MOVQ", "n", "CX", "dst", "DI", "at", "SI", "start", "AX", "step", "BX"),
+var amd64Places = routine{placesSignature, lines(frameOf(placesSignature).arguments("MOVQ",
+	"n", "CX", "dst", "DI", "at", "SI", "start", "AX", "step", "BX"),
 	"VMOVQ AX, X1", "ADDQ BX, AX", "VPINSRQ $1, AX, X1, X1", "ADDQ BX, AX", "VMOVQ AX, X2", "ADDQ BX, AX", "VPINSRQ $1, AX, X2, X2",
 	"VINSERTI128 $1, X2, Y1, Y1", "SHLQ $2, BX", "VMOVQ BX, X2", "VPBROADCASTQ X2, Y2") +
 	"\nblock:\n" + lines("VPMOVSXDQ (SI), Y0", "VPADDQ Y1, Y0, Y0", "VPADDQ Y2, Y1, Y1", "VMOVDQU Y0, (DI)", "ADDQ $16, SI", "ADDQ $32, DI",
 	"DECQ CX", "JNZ block", "VZEROUPPER", "RET")}
 
-var neonPlaces = routine{placesSignature, lines(frameOf(placesSignature).arguments("MOVD", "n", "R0", "dst", "R1", "at", "R2", "start", "R3", "step", "R4"),
-	"VMOV R3, V1.D[0]", "ADD R4, R3", "VMOV R3, V1.D[1]", "ADD R4, R3", "VMOV R3, V2.D[0]", "ADD R4, R3", "VMOV R3, V2.D[1]", "LSL $2, R4", "VDUP R4, V3.D2") +
-	"\nblock:\n" + lines(encoded(lines("VLD1.P 16(R2), [V0.S4]", "SXTL32(4, 0)", "SXTL32_2(5, 0)", "VADD V1.D2, V4.D2, V4.D2", "VADD V2.D2, V5.D2, V5.D2",
+var neonPlaces = routine{placesSignature, lines(frameOf(placesSignature).arguments("MOVD",
+	"n", "R0", "dst", "R1", "at", "R2", "start", "R3", "step", "R4"),
+	"VMOV R3, V1.D[0]", "ADD R4, R3", "VMOV R3, V1.D[1]", "ADD R4, R3", "VMOV R3, V2.D[0]", "ADD R4, R3", "VMOV R3, V2.D[1]",
+	"LSL $2, R4", "VDUP R4, V3.D2") +
+	"\nblock:\n" + lines(encoded(lines("VLD1.P 16(R2), [V0.S4]", "SXTL32(4, 0)", "SXTL32_2(5, 0)",
+	"VADD V1.D2, V4.D2, V4.D2", "VADD V2.D2, V5.D2, V5.D2",
 	"VADD V3.D2, V1.D2, V1.D2", "VADD V3.D2, V2.D2, V2.D2", "VST1.P [V4.D2, V5.D2], 32(R1)", "SUBS $1, R0", "BNE block", "RET")))}
 
 // neonTaps has a block of y in V1 and its tags in V2; an element is taken over where it is more
@@ -254,7 +267,8 @@ var neonPlaces = routine{placesSignature, lines(frameOf(placesSignature).argumen
 func neonTaps(k *tapKind) routine {
 	signature := k.signature(4, ", last int")
 	f := frameOf(signature)
-	setup := f.arguments("MOVD", "rows", "R0", "n", "R10", "y", "R11", "x", "R12", "off", "R3", "taps", "R5", "ys", "R13", "xs", "R14", "last", "R15")
+	setup := f.arguments("MOVD", "rows", "R0", "n", "R10", "y", "R11", "x", "R12", "off", "R3", "taps", "R5",
+		"ys", "R13", "xs", "R14", "last", "R15")
 	row, last, first, each, store, next := "", "", "", "FADD(1, 1, 0)", "", ""
 	if k == maxTap {
 		each = "FMAX(1, 1, 0)"

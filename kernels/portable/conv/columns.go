@@ -78,18 +78,17 @@ func fillRun[T any](dst []T, pitch int, plane []T, d *read) {
 // copyGrid copies rows of cols elements. Rows are ds and ss apart; elements lie side
 // by side in dst and step apart in src.
 func copyGrid[T any](dst []T, ds int, src []T, ss, step, rows, cols int) {
-	if step == 1 {
+	switch step {
+	case 1:
 		simd.CopyRows(dst, src, rows, cols, ds, ss)
-		return
-	}
-	for i := range rows {
-		d, s := dst[i*ds:][:cols], src[i*ss:]
-		if step == 2 {
-			simd.Stride2(d, s)
-			continue
-		}
-		for j := range d {
-			d[j] = s[j*step]
+	case 2:
+		simd.Stride2Rows(dst, src, rows, cols, ds, ss)
+	default:
+		for i := range rows {
+			d, s := dst[i*ds:][:cols], src[i*ss:]
+			for j := range d {
+				d[j] = s[j*step]
+			}
 		}
 	}
 }

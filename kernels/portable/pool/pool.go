@@ -20,8 +20,8 @@ func ops(dims int) []kernels.Op {
 	list := fmt.Sprintf("int[%d]", dims)
 	name := func(format string) string { return fmt.Sprintf(format, dims) }
 	return []kernels.Op{
-		{Schema: name("aten::max_pool%dd_with_indices.out(Tensor self, ") + list + " kernel_size, " + list + " stride=[], " + list + " padding=0, " +
-			list + " dilation=1, bool ceil_mode=False, *, Tensor(a!) out, Tensor(b!) indices)",
+		{Schema: name("aten::max_pool%dd_with_indices.out(Tensor self, ") + list + " kernel_size, " +
+			list + " stride=[], " + list + " padding=0, " + list + " dilation=1, bool ceil_mode=False, *, Tensor(a!) out, Tensor(b!) indices)",
 			Func: maxPool(dims), DTypes: "integers, " + float, Family: kernels.Exact, Note: "NaN wins, as in PyTorch"},
 		{Schema: name("aten::max_pool%dd_with_indices_backward.grad_input(Tensor grad_output, Tensor self, ") + list + " kernel_size, " + list +
 			" stride, " + list + " padding, " + list + " dilation, bool ceil_mode, Tensor indices, *, Tensor(a!) grad_input)",
