@@ -262,6 +262,14 @@ func TestLies(t *testing.T) {
 	}
 }
 
+// An instance is no larger than a process can be: what sequences take is added up.
+func TestInstanceSize(t *testing.T) {
+	p := open(t, options(t, "instance", digits, 0))
+	if i, err := p.Instance(t.Context(), "forward", nil); !errors.Is(err, serve.ErrCrashed) || !errors.Is(err, errProtocol) {
+		t.Errorf("%v, %v", i, err)
+	}
+}
+
 // What a process may not do, it cannot.
 func TestConfined(t *testing.T) {
 	p := open(t, options(t, "tries", digits, 0))

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"os/exec"
@@ -34,9 +35,10 @@ var workers = map[string]func(args []string) error{
 	"memory": func(args []string) error {
 		return tell(args, good(), &event{Kind: trace.Memory, Name: trace.MemoryPacked, Bytes: -1})
 	},
-	"unasked": func(args []string) error { return tell(args, good(), &reply{ID: 77}) },
-	"huge":    func(args []string) error { return raw([]byte{0xff, 0xff, 0xff, 0x7f}) },
-	"empty":   func(args []string) error { return raw(make([]byte, 64)) },
+	"unasked":  func(args []string) error { return tell(args, good(), &reply{ID: 77}) },
+	"instance": func(args []string) error { return answerAll(args, &reply{Bytes: math.MaxInt64}) },
+	"huge":     func(args []string) error { return raw([]byte{0xff, 0xff, 0xff, 0x7f}) },
+	"empty":    func(args []string) error { return raw(make([]byte, 64)) },
 	"declares": func(args []string) error {
 		h := good()
 		h.Methods[0].Inputs[0].Sizes = []int{1 << 40}
@@ -135,6 +137,26 @@ func raw(b []byte) error {
 		select {}
 	}
 	return err
+}
+
+// answerAll gives every call the same answer.
+func answerAll(_ []string, answer *reply) error {
+	l := socket()
+	if err := l.write(good()); err != nil {
+		return err
+	}
+	for {
+		m, err := l.read()
+		if err != nil {
+			return err
+		}
+		if b, ok := m.(*begin); ok {
+			answer.ID = b.ID
+			if err := l.write(answer); err != nil {
+				return err
+			}
+		}
+	}
 }
 
 // lie answers every run with an output that is not as it should be.
