@@ -146,7 +146,7 @@ func (r *machineReport) print(a *app) error {
 		}
 		layers = append(layers, state)
 	}
-	fmt.Fprintf(t, "serve --isolate\t%s\n", strings.Join(layers, ", "))
+	fmt.Fprintf(t, "isolation\t%s\n", strings.Join(layers, ", "))
 	return t.Flush()
 }
 
