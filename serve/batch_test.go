@@ -2,8 +2,10 @@ package serve_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net/http/httptest"
 	"os"
 	"strings"
@@ -15,6 +17,8 @@ import (
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/delegate/all"
 	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 	"github.com/etrun-go/etrun/runtime/trace"
 	"github.com/etrun-go/etrun/serve"
 	"github.com/etrun-go/etrun/serve/oip"
@@ -95,16 +99,47 @@ func TestBatchRefused(t *testing.T) {
 }
 
 // BenchmarkBatch has sixteen callers send one row each, alone and in batches, in turn. The
-// model is that of ETRUN_SERVE_MODEL, or one of the tests.
+// model is that of ETRUN_SERVE_MODEL, or one of the tests, or linear layers of 64 MiB.
 func BenchmarkBatch(b *testing.B) {
-	path := os.Getenv("ETRUN_SERVE_MODEL")
-	if path == "" {
-		path = "../testdata/pte/dynamic_pair.pte"
+	path := cmp.Or(os.Getenv("ETRUN_SERVE_MODEL"), "../testdata/pte/dynamic_pair.pte")
+	b.Run("file", func(b *testing.B) { benchmarkBatch(b, etrun.File(path), 4) })
+	layers := linearLayers(4, 2048, 16)
+	for _, rows := range []int{4, 16} {
+		b.Run(fmt.Sprintf("linear/%d", rows), func(b *testing.B) { benchmarkBatch(b, etrun.Bytes("linear.pte", layers), rows) })
 	}
+}
+
+// linearLayers is a program of layers, each a product of up to so many rows with a square
+// matrix of random elements.
+func linearLayers(n, width, rows int) []byte {
+	r := rand.New(rand.NewPCG(1, 2))
+	value := func(dynamism tensor.Dynamism, storage pte.Storage, sizes ...int) pte.Value {
+		t := &pte.Tensor{DType: tensor.Float32, Sizes: sizes, DimOrder: []uint8{0, 1}, Dynamism: dynamism, Storage: storage}
+		if storage == pte.Constant {
+			t.Data = tensor.AlignedBytes(int(t.NBytes()))
+			for i := range tensor.View[float32](t.Data) {
+				tensor.View[float32](t.Data)[i] = (r.Float32() - 0.5) / 16
+			}
+		}
+		return pte.Value{Kind: tensor.KindTensor, Tensor: t}
+	}
+	m := pte.Method{Name: "forward", Operators: []pte.Operator{{Name: "aten::linear", Overload: "out"}}, Chains: []pte.Chain{{}}}
+	m.Values = []pte.Value{{Kind: tensor.None}, value(tensor.DynamicBound, pte.Unplanned, rows, width)}
+	for x := 1; n > 0; n, x = n-1, x+2 {
+		m.Values = append(m.Values, value(tensor.Static, pte.Constant, width, width), value(tensor.DynamicBound, pte.Unplanned, rows, width))
+		in := &m.Chains[0].Instructions
+		*in = append(*in, pte.Instruction{Kind: pte.KernelCall, Args: []int{x, x + 1, 0, x + 2, x + 2}})
+		m.Outputs = []int{x + 2}
+	}
+	m.Inputs = []int{1}
+	return ptetest.Write(&pte.Program{Methods: []pte.Method{m}}, ptetest.Layout{})
+}
+
+func benchmarkBatch(b *testing.B, source etrun.Source, most int) {
 	open := func(ctx context.Context) (*etrun.Program, error) {
-		return etrun.OpenSource(ctx, etrun.File(path), etrun.WithDelegates(all.Backends()...), etrun.WithThreads(1))
+		return etrun.OpenSource(ctx, source, etrun.WithDelegates(all.Backends()...), etrun.WithThreads(1), etrun.WithLowering(etrun.LowerAuto))
 	}
-	const callers, each, most = 16, 20, 4
+	const callers, each = 16, 20
 	var arms [2]*serve.Server
 	for i, rows := range []int{1, most} {
 		s, err := serve.New(serve.Options{}, serve.Config{Name: "m", Open: open, Instances: 1, Queue: 2 * callers, MaxBatch: rows})

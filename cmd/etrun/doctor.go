@@ -138,13 +138,15 @@ func (r *machineReport) print(a *app) error {
 		fmt.Fprintf(t, "--device %s\t%s: %s\n", d.Driver, d.State, d.Reason)
 		printCure(t, d.Cure)
 	}
+	var layers []string
 	for _, l := range r.Isolation {
-		state := "available"
+		state := l.Layer
 		if !l.Available {
-			state = "not available: " + l.Reason
+			state = "no " + l.Layer + ": " + l.Reason
 		}
-		fmt.Fprintf(t, "--isolate %s\t%s\n", l.Layer, state)
+		layers = append(layers, state)
 	}
+	fmt.Fprintf(t, "isolation\t%s\n", strings.Join(layers, ", "))
 	return t.Flush()
 }
 

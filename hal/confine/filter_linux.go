@@ -26,13 +26,15 @@ var harmless = []uintptr{
 	unix.SYS_MUNMAP, unix.SYS_MREMAP, unix.SYS_MADVISE, unix.SYS_MINCORE, unix.SYS_BRK, unix.SYS_FUTEX, unix.SYS_MEMBARRIER,
 	unix.SYS_RT_SIGACTION, unix.SYS_RT_SIGPROCMASK, unix.SYS_RT_SIGRETURN, unix.SYS_SIGALTSTACK, unix.SYS_RESTART_SYSCALL,
 	unix.SYS_SCHED_YIELD, unix.SYS_SCHED_GETAFFINITY, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP, unix.SYS_CLOCK_GETTIME,
-	unix.SYS_CLOCK_GETRES, unix.SYS_GETTIMEOFDAY, unix.SYS_GETCPU, unix.SYS_GETPID, unix.SYS_GETPPID, unix.SYS_GETTID, unix.SYS_GETUID,
-	unix.SYS_GETEUID, unix.SYS_GETGID, unix.SYS_GETEGID, unix.SYS_GETRUSAGE, unix.SYS_GETRANDOM, unix.SYS_UNAME, unix.SYS_SYSINFO,
-	unix.SYS_EPOLL_CREATE1, unix.SYS_EPOLL_CTL, unix.SYS_EPOLL_PWAIT, unix.SYS_EVENTFD2, unix.SYS_PPOLL, unix.SYS_SET_ROBUST_LIST, unix.SYS_RSEQ, unix.SYS_EXIT, unix.SYS_EXIT_GROUP,
+	unix.SYS_CLOCK_GETRES, unix.SYS_GETTIMEOFDAY, unix.SYS_GETCPU, unix.SYS_GETPID, unix.SYS_GETPPID, unix.SYS_GETTID,
+	unix.SYS_GETUID, unix.SYS_GETEUID, unix.SYS_GETGID, unix.SYS_GETEGID, unix.SYS_GETRUSAGE, unix.SYS_GETRANDOM, unix.SYS_UNAME, unix.SYS_SYSINFO,
+	unix.SYS_EPOLL_CREATE1, unix.SYS_EPOLL_CTL, unix.SYS_EPOLL_PWAIT, unix.SYS_EVENTFD2, unix.SYS_PPOLL,
+	unix.SYS_SET_ROBUST_LIST, unix.SYS_RSEQ, unix.SYS_EXIT, unix.SYS_EXIT_GROUP,
 }
 
 // loading are calls that looking at files takes, and the next filter.
-var loading = []uintptr{unix.SYS_SECCOMP, unix.SYS_GETDENTS64, unix.SYS_READLINKAT, unix.SYS_STATX, unix.SYS_FACCESSAT, unix.SYS_FACCESSAT2, unix.SYS_FSTATFS}
+var loading = []uintptr{unix.SYS_SECCOMP, unix.SYS_GETDENTS64, unix.SYS_READLINKAT, unix.SYS_STATX,
+	unix.SYS_FACCESSAT, unix.SYS_FACCESSAT2, unix.SYS_FSTATFS}
 
 // allowed is the table of calls of a stage.
 func allowed(s Stage) (list []call) {
@@ -52,7 +54,8 @@ func allowed(s Stage) (list []call) {
 		call{unix.SYS_CLONE, 0, unix.CLONE_THREAD, []uint32{unix.CLONE_THREAD}},
 		call{unix.SYS_TGKILL, 0, ^uint32(0), []uint32{uint32(os.Getpid())}},
 		call{unix.SYS_PRCTL, 0, ^uint32(0), names},
-		call{unix.SYS_FCNTL, 1, ^uint32(0), []uint32{unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL, unix.F_GET_SEALS}},
+		call{unix.SYS_FCNTL, 1, ^uint32(0), []uint32{unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL,
+			unix.F_GET_SEALS}},
 	)
 }
 
@@ -115,7 +118,8 @@ func Filter(s Stage) Layer {
 	}
 	list := program(allowed(s))
 	p := unix.SockFprog{Len: uint16(len(list)), Filter: &list[0]}
-	thread, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&p)))
+	thread, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC,
+		uintptr(unsafe.Pointer(&p)))
 	switch {
 	case errno != 0:
 		return Layer{Seccomp, fmt.Errorf("the kernel refuses a filter: %w", errno)}

@@ -34,8 +34,8 @@ func newLedger(o *Options, methods []etrun.MethodMeta) *ledger {
 
 // What events may name, beside methods and backends.
 var (
-	stages = []string{trace.StageRead, trace.StageParse, trace.StageData, trace.StageFind, trace.StageCompile, trace.StageBuild, trace.StageFold,
-		trace.StageRewrite, trace.StageLower, trace.StagePlan, trace.StageAllocate, trace.StageUnits, trace.StageResolve}
+	stages = []string{trace.StageRead, trace.StageParse, trace.StageData, trace.StageFind, trace.StageCompile, trace.StageBuild,
+		trace.StageFold, trace.StageRewrite, trace.StageLower, trace.StagePlan, trace.StageAllocate, trace.StageUnits, trace.StageResolve}
 	memories = []string{trace.MemoryProgram, trace.MemoryFolded, trace.MemoryPacked, trace.MemoryPlanned, trace.MemoryScratch}
 	reasons  = []string{"", "format", "unsupported", "missing", "input", "memory", "execute", "device", "closed", "busy", "panic",
 		"deadline", "canceled", "io", "other"}

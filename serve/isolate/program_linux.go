@@ -45,6 +45,10 @@ func Open(ctx context.Context, o Options) (*Program, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	p := &Program{options: o, closed: make(chan struct{}), change: make(chan struct{})}
+	if o.Instances > maxLanes {
+		closeAll(o.Files)
+		return nil, fmt.Errorf("%d instances, isolated models have at most %d: %w", o.Instances, maxLanes, etrun.ErrMemory)
+	}
 	c, err := connect(ctx, &p.options, nil)
 	if err != nil {
 		closeAll(o.Files)
@@ -318,10 +322,12 @@ func (p *Program) Instance(ctx context.Context, method string, sharing serve.Ins
 	if err != nil {
 		return nil, lost(err)
 	}
-	if answer.Bytes < 0 {
-		c.kill(fmt.Errorf("%w: an instance of %d bytes", errProtocol, answer.Bytes))
+	if answer.Bytes < 0 || answer.Bytes > maxMemory {
+		err := fmt.Errorf("%w: an instance of %d bytes", errProtocol, answer.Bytes)
+		c.kill(err)
+		return nil, fmt.Errorf("%w: %w", serve.ErrCrashed, err)
 	}
-	return &instance{c, index, m.ID, max(answer.Bytes, 0)}, nil
+	return &instance{c, index, m.ID, answer.Bytes}, nil
 }
 
 // lost is the error of a call to an instance: a process that had ended before took it along.

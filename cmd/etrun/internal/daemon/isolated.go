@@ -27,9 +27,10 @@ func (m *served) openIsolated(ctx context.Context) (serve.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := isolate.Options{Instances: m.Instances, Unbounded: m.body * int64(m.MaxBatch), Grace: m.Timeout, Observer: inside{m.metrics.Model(m.Name, m.known(""))},
-		Loaded: func(digest string) { m.metrics.Model(m.Name, m.known(digest)) },
-		Ended:  func(error) { m.counts.exits.WithLabelValues(m.Name).Inc() }, Log: m.log.With("model", m.Name)}
+	o := isolate.Options{Instances: m.Instances, Unbounded: m.body * int64(m.MaxBatch), Grace: m.Timeout,
+		Observer: inside{m.metrics.Model(m.Name, m.known(""))},
+		Loaded:   func(digest string) { m.metrics.Model(m.Name, m.known(digest)) },
+		Ended:    func(error) { m.counts.exits.WithLabelValues(m.Name).Inc() }, Log: m.log.With("model", m.Name)}
 	for _, b := range all.Backends() {
 		o.Backends = append(o.Backends, b.ID())
 	}
@@ -68,7 +69,8 @@ func (m *Model) workerArgs(ctx context.Context) (args []string, files []*os.File
 	if err != nil {
 		return nil, nil, err
 	}
-	args = append([]string{WorkerCommand, "--instances", strconv.Itoa(m.Instances), "--isolate", "--isolate-memory", strconv.FormatInt(int64(m.IsolateMemory), 10)}, flags...)
+	args = append([]string{WorkerCommand, "--instances", strconv.Itoa(m.Instances), "--isolate",
+		"--isolate-memory", strconv.FormatInt(int64(m.IsolateMemory), 10)}, flags...)
 	for _, name := range m.Methods {
 		args = append(args, "--method", name)
 	}
@@ -115,7 +117,8 @@ func Work(args []string) error {
 	for _, b := range all.Backends() {
 		b.Probe() // libraries are opened while that is possible
 	}
-	return isolate.Work(&isolate.Job{Open: m.openHere, Methods: m.Methods, Instances: m.Instances, Memory: int64(m.IsolateMemory), Names: names})
+	return isolate.Work(&isolate.Job{Open: m.openHere, Methods: m.Methods, Instances: m.Instances,
+		Memory: int64(m.IsolateMemory), Names: names})
 }
 
 // openHere opens the model in the process that it is isolated in.

@@ -118,7 +118,8 @@ func (l *Limits) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&l.Sequences, "sequences", l.Sequences, "sequences of a model that keep state at once, `N`")
 	flags.DurationVar(&l.SequenceIdle, "sequence-idle", l.SequenceIdle, "`TIME` after which an unused sequence ends")
 	flags.Var(&l.SequenceMemory, "sequence-memory", "most memory of all sequences of a model")
-	flags.BoolVar(&l.Isolate, "isolate", l.Isolate, "run the model in a process of its own, which has no rights and is replaced when it crashes")
+	flags.BoolVar(&l.Isolate, "isolate", l.Isolate,
+		"run the model in a process of its own, which has no rights and is replaced when it crashes")
 	flags.Var(&l.IsolateMemory, "isolate-memory", "with --isolate: most memory that the process allocates")
 	flags.StringVar(&l.Trust, "trust", l.Trust, "take only files with a signature FILE.minisig of this public key, a `KEY` or its file")
 }
