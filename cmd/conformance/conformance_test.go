@@ -52,7 +52,7 @@ func TestWrongAnswersFail(t *testing.T) {
 	}
 }
 
-// damage changes the last element that a case wants; ok is false where it wants none.
+// damage changes the last expected element of a case; ok is false if it expects none.
 func damage(t *testing.T, c *testCase) (damaged *testCase, ok bool) {
 	v := c.calls[0].Outputs[0]
 	if v.Data == "" || v.Reference != "" || v.Compare == "shape" {

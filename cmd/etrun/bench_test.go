@@ -76,7 +76,7 @@ func TestBenchReport(t *testing.T) {
 	}
 }
 
-// Two engines of one program are two arms in turn; the Go engine takes longer.
+// Two engines of one program are two alternating arms; the Go engine takes longer.
 func TestBenchCompares(t *testing.T) {
 	r := benched(t, digits(t, "portable.pte"), digits(t, "xnnpack.pte"), "--vs", "--xnnpack reference", "--threads", "1,2", "--duration", "200ms")
 	if len(r.Arms) != 4 || len(r.Comparisons) != 2 {
@@ -100,7 +100,7 @@ func TestBenchLowered(t *testing.T) {
 	}
 }
 
-// Benchstat's own reader takes every line.
+// Benchstat's own parser accepts every line.
 func TestBenchBenchstat(t *testing.T) {
 	var out, notes bytes.Buffer
 	args := []string{"bench", digits(t, "portable.pte"), "--threads", "1,2", "--duration", "100ms", "--format", "benchstat"}
@@ -133,7 +133,7 @@ func TestBenchBenchstat(t *testing.T) {
 	}
 }
 
-// onceWritten is a reader of notes that interrupts the process at the first.
+// onceWritten interrupts the process at the first write.
 type onceWritten struct{ act func() }
 
 func (w *onceWritten) Write(b []byte) (int, error) {
@@ -144,7 +144,7 @@ func (w *onceWritten) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// An interrupt gives the figures so far, in JSON as one whole object.
+// An interrupt prints the figures so far, in JSON as one complete object.
 func TestBenchInterrupted(t *testing.T) {
 	started := make(chan bool, 1)
 	go func() {

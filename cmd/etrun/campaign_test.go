@@ -15,7 +15,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
 
-// campaignMemory is the limit that command lines of campaigns are given.
+// campaignMemory is the memory limit of command lines in campaigns.
 const campaignMemory = 64 << 20
 
 // attackFiles is a campaign of command lines that read one hostile file.
@@ -47,7 +47,7 @@ func attackFiles(t *testing.T, name string, usual uint64, start func(t *testing.
 	c.Run(t)
 }
 
-// wantNoFault is a finding where a command line ended by a fault of its own.
+// wantNoFault returns a finding if a command line crashed.
 func wantNoFault(code int, notes string) error {
 	if code >= 0 && code < len(exits) && !strings.Contains(notes, "panic") && !strings.Contains(notes, "runtime error") {
 		return nil
@@ -55,8 +55,7 @@ func wantNoFault(code int, notes string) error {
 	return &campaign.Finding{Kind: "fault", Message: fmt.Sprintf("exit code %d: %.1000s", code, notes)}
 }
 
-// TestInputFiles runs programs with .npy, .npz and raw files and pictures that were
-// changed.
+// TestInputFiles runs programs with mutated .npy, .npz, raw and image files.
 func TestInputFiles(t *testing.T) {
 	attackFiles(t, "TestInputFiles", 300, func(t *testing.T) func(r *rand.Rand, seed uint64) ([]byte, string, string) {
 		pictures := readAll(t, "internal/picture/testdata/*.png", "internal/picture/testdata/*.jpg")
@@ -73,21 +72,21 @@ func TestInputFiles(t *testing.T) {
 	})
 }
 
-// TestDataFiles runs a program with files of weights that were changed.
+// TestDataFiles runs a program with mutated weight files.
 func TestDataFiles(t *testing.T) {
 	attackFiles(t, "TestDataFiles", 200, func(t *testing.T) func(r *rand.Rand, seed uint64) ([]byte, string, string) {
 		return mutants(readAll(t, "../../testdata/pte/*.ptd"), ".ptd", "PTE/external_weights.pte --data FILE --input ones")
 	})
 }
 
-// TestBundleFiles verifies bundled programs that were changed.
+// TestBundleFiles verifies mutated bundled programs.
 func TestBundleFiles(t *testing.T) {
 	attackFiles(t, "TestBundleFiles", 200, func(t *testing.T) func(r *rand.Rand, seed uint64) ([]byte, string, string) {
 		return mutants(readAll(t, "../../testdata/pte/*.bpte"), ".bpte", "verify FILE")
 	})
 }
 
-// TestCheckedFiles checks programs that were changed.
+// TestCheckedFiles checks mutated programs.
 func TestCheckedFiles(t *testing.T) {
 	attackFiles(t, "TestCheckedFiles", 300, func(t *testing.T) func(r *rand.Rand, seed uint64) ([]byte, string, string) {
 		seeds := readAll(t, "../../testdata/pte/*.pte", "../../testdata/ethosu/programs/*.pte")
@@ -95,8 +94,8 @@ func TestCheckedFiles(t *testing.T) {
 	})
 }
 
-// mutants makes files whose fields or bytes were changed, of seeds and of the corpus's
-// files with the ending.
+// mutants returns files with changed fields or bytes, from seeds and from the corpus's files
+// with the ending.
 func mutants(seeds [][]byte, ending, line string) func(r *rand.Rand, seed uint64) ([]byte, string, string) {
 	seeds = append(seeds, corpusFiles(ending)...)
 	return func(r *rand.Rand, seed uint64) ([]byte, string, string) {
@@ -123,7 +122,7 @@ func readAll(t *testing.T, patterns ...string) (list [][]byte) {
 	return list
 }
 
-// corpusFiles are the smaller files of the campaign's corpus.
+// corpusFiles returns the smaller files of the campaign's corpus.
 func corpusFiles(endings ...string) (list [][]byte) {
 	for _, name := range campaign.Corpus(endings...) {
 		if data, err := os.ReadFile(name); err == nil && len(data) <= 256<<10 {

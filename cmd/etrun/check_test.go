@@ -14,7 +14,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
 
-// changedProgram writes a program of testdata/pte, as change leaves it.
+// changedProgram writes a program of testdata/pte after a change.
 func changedProgram(t *testing.T, name string, change func(*pte.Program)) string {
 	t.Helper()
 	file, err := os.ReadFile(filepath.Join(root, "testdata", "pte", name))
@@ -46,7 +46,7 @@ func checked(t *testing.T, args ...string) *checkReport {
 	return r
 }
 
-// Everything that two methods lack is found at once, whatever its kind.
+// Everything that two methods lack is found in one check.
 func TestCheckFindsAllThatIsMissing(t *testing.T) {
 	path := changedProgram(t, "inline_delegate.pte", func(p *pte.Program) {
 		m := &p.Methods[0]
@@ -75,7 +75,7 @@ func TestCheckFindsAllThatIsMissing(t *testing.T) {
 	}
 }
 
-// A plan that lets live values overlap is a note, and a fault where that was asked for.
+// A plan with overlapping live values is a note, and an error with --strict-plan.
 func TestCheckFindsUnsafePlans(t *testing.T) {
 	path := changedProgram(t, "conv_portable.pte", func(p *pte.Program) {
 		for v := range p.Methods[0].Values {
@@ -132,7 +132,7 @@ func TestCheck(t *testing.T) {
 	})
 }
 
-// A file that ends anywhere is reported, never a fault of check.
+// A truncated file is reported, and never crashes check.
 func TestCheckTruncated(t *testing.T) {
 	file, err := os.ReadFile(filepath.Join(root, "testdata", "pte", "named_data.pte"))
 	if err != nil {

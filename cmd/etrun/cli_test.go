@@ -153,7 +153,7 @@ func TestUsage(t *testing.T) {
 	})
 }
 
-// Help fits a usual terminal, of every command.
+// The help of every command fits a usual terminal.
 func TestHelpIsNarrow(t *testing.T) {
 	a := &app{out: io.Discard, notes: io.Discard}
 	var check func(c *cobra.Command)
@@ -228,7 +228,7 @@ func TestVerify(t *testing.T) {
 	})
 }
 
-// A bundle with one expected element changed must not pass.
+// A bundle with one changed expected element must not pass.
 func TestVerifyFindsADifference(t *testing.T) {
 	file, err := os.ReadFile("../../testdata/pte/bundle.bpte")
 	if err != nil {
@@ -254,7 +254,8 @@ func TestOpsAndDoctor(t *testing.T) {
 	})
 }
 
-// Every command's --json is one object with a schema, alone on stdout, also when it fails.
+// The --json output of every command is one object with a schema, alone on stdout, even if the
+// command fails.
 func TestJSON(t *testing.T) {
 	cases := []struct {
 		args, schema string
@@ -311,7 +312,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// An archive of outputs must read back as the inputs that it was made for.
+// An archive of outputs can be read as inputs.
 func TestOutputArchive(t *testing.T) {
 	here, err := filepath.Abs("testdata")
 	if err != nil {

@@ -37,8 +37,8 @@ func TestCompareLayers(t *testing.T) {
 	})
 }
 
-// TestDumpIntermediates wants what is dumped to be what a later run is compared with, from a
-// folder and from an archive, and a changed array to be found.
+// TestDumpIntermediates compares a run with dumped values, from a folder and from an archive,
+// and finds a changed array.
 func TestDumpIntermediates(t *testing.T) {
 	for _, model := range []string{digits(t, "portable.pte"), digits(t, "xnnpack.pte")} {
 		dir := t.TempDir()
@@ -66,7 +66,7 @@ func TestDumpIntermediates(t *testing.T) {
 	}
 }
 
-// nanProgram takes the logarithm of what a rectifier leaves, which has zeros.
+// nanProgram takes the logarithm of the output of a relu, which contains zeros.
 func nanProgram(t *testing.T) string {
 	return changedProgram(t, "../digits/portable.pte", func(p *pte.Program) {
 		m := &p.Methods[0]
@@ -97,7 +97,7 @@ func TestTrapNaN(t *testing.T) {
 	script{args: "run " + digits(t, "portable.pte") + " --trap-nan", stdout: []string{"output 0"}}.run(t)
 }
 
-// NaN that a program is given is nobody's fault.
+// NaN in the inputs of a program does not trigger the trap.
 func TestTrapLetsInputsThrough(t *testing.T) {
 	x := tensor.New(tensor.Float32, 1, 1, 8, 8)
 	tensor.View[float32](x.Data)[7] = float32(math.NaN())
@@ -115,8 +115,8 @@ func TestTrapLetsInputsThrough(t *testing.T) {
 	}
 }
 
-// TestCompareTracesNodes changes the weights of a node in a payload, and wants the node to be
-// the first whose result is no value of the portable program.
+// TestCompareTracesNodes changes the weights of a node in a payload; the node must be the first
+// whose result is not a value of the portable program.
 func TestCompareTracesNodes(t *testing.T) {
 	for size, want := range map[int]string{4 * 32 * 32 * 9: "node 5 (Conv2d)", 4 * 320: "node 9 (FullyConnected)", 4 * 32 * 16: "node 3 (Conv2d)"} {
 		changed := changedProgram(t, "../digits/xnnpack.pte", func(p *pte.Program) {

@@ -29,8 +29,8 @@ type constantUse struct {
 	places []layers.Place
 }
 
-// constantUses lists the constants that a run on a seed's inputs reads, at load or in the
-// execute, in instructions and in nodes of XNNPACK delegates.
+// constantUses lists the constants that a run with the inputs of a seed reads, at load or
+// later, in instructions and in nodes of XNNPACK delegates.
 func constantUses(t *testing.T, name string, file []byte, seed uint64) []*constantUse {
 	uses := make(map[[2]int]*constantUse)
 	see := func(e *trace.Event) {
@@ -71,7 +71,7 @@ func constantUses(t *testing.T, name string, file []byte, seed uint64) []*consta
 	return list
 }
 
-// corrupt changes some elements of a constant at random: one, or about half of them.
+// corrupt randomly changes some elements of a constant: one, or about half of them.
 func (u *constantUse) corrupt(r *rand.Rand, file []byte) {
 	data, size := file[u.lo:u.hi], u.dtype.Size()
 	n := len(data) / size
@@ -97,7 +97,7 @@ func (u *constantUse) corrupt(r *rand.Rand, file []byte) {
 	}
 }
 
-// comparedFiles runs compare --layer, and gives its report unless it was refused.
+// comparedFiles runs compare --layer, and returns its report unless it failed.
 func comparedFiles(t *testing.T, a, b string, seed uint64) (*compareReport, int, string) {
 	t.Helper()
 	var out, notes bytes.Buffer
@@ -109,10 +109,9 @@ func comparedFiles(t *testing.T, a, b string, seed uint64) (*compareReport, int,
 	return r, code, notes.String()
 }
 
-// TestPlantedLayers changes a constant at random in programs at random, and wants compare
-// --layer to name an instruction or node that reads it, and nothing in programs that were
-// left alone. ETRUN_CAMPAIGN_RUNS says how often, ETRUN_CAMPAIGN_CORPUS with which further
-// programs.
+// TestPlantedLayers changes a random constant in random programs; compare --layer must report an
+// instruction or node that reads it, and nothing in unchanged programs. ETRUN_CAMPAIGN_RUNS
+// sets the number of runs, ETRUN_CAMPAIGN_CORPUS adds programs.
 func TestPlantedLayers(t *testing.T) {
 	files := plantedPrograms(t)
 	runs, first := uint64(24), uint64(1)
@@ -179,7 +178,7 @@ func TestPlantedLayers(t *testing.T) {
 	}
 }
 
-// plantedPrograms are the test data's programs and the campaign's corpus.
+// plantedPrograms returns the test data's programs and the campaign's corpus.
 func plantedPrograms(t *testing.T) []string {
 	t.Helper()
 	var list []string

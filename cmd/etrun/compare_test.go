@@ -39,7 +39,7 @@ func TestCompare(t *testing.T) {
 	})
 }
 
-// Outputs compare equal with their own archive, and not with one that differs.
+// Outputs are equal to their own archive, and not to a different one.
 func TestCompareAgainst(t *testing.T) {
 	here, err := filepath.Abs("testdata")
 	if err != nil {
@@ -90,8 +90,7 @@ func TestCompareAgainstWrongArrays(t *testing.T) {
 	}
 }
 
-// A constant that was changed shows in the outputs; an untouched program differs from
-// itself for no input.
+// A changed constant is visible in the outputs; a program never differs from itself.
 func TestCompareFindsChangedConstants(t *testing.T) {
 	original := digits(t, "portable.pte")
 	file, err := os.ReadFile(original)

@@ -10,7 +10,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/daemon"
 )
 
-// The command lines of the files for deployment are ones that serve takes.
+// The command lines of the deployment files have valid flags of serve.
 func TestDeployFlags(t *testing.T) {
 	flag := regexp.MustCompile(`--([a-z][a-z-]+)`)
 	for _, name := range []string{"etrun.service", "Containerfile", "kserve.yaml"} {
@@ -34,7 +34,7 @@ func TestDeployFlags(t *testing.T) {
 	}
 }
 
-// The unit leaves the server few rights: systemd's own score, of which less is better.
+// The unit restricts the server: systemd's exposure score, where less is better.
 func TestUnitExposure(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {

@@ -102,9 +102,9 @@ func (d *differ) operators(a, b *methodFacts) {
 	}
 }
 
-// mostEdits is the maximum number of lines about the instructions of a method, and about
+// maxEdits is the maximum number of lines about the instructions of a method, and about
 // the nodes of a delegate.
-const mostEdits = 100
+const maxEdits = 100
 
 // instructions compares chains line by line.
 func (d *differ) instructions(a, b *methodFacts) {
@@ -120,7 +120,7 @@ func (d *differ) lines(section, item string, a, b []string) {
 		if p.A >= 0 && p.B >= 0 {
 			continue
 		}
-		if n++; n > mostEdits {
+		if n++; n > maxEdits {
 			continue
 		}
 		if p.A >= 0 {
@@ -129,8 +129,8 @@ func (d *differ) lines(section, item string, a, b []string) {
 			d.add(section, fmt.Sprintf("%s %d", item, p.B), "", b[p.B], "")
 		}
 	}
-	if n > mostEdits {
-		d.add(section, item+"s", "", "", fmt.Sprintf("%d more differ", n-mostEdits))
+	if n > maxEdits {
+		d.add(section, item+"s", "", "", fmt.Sprintf("%d more differ", n-maxEdits))
 	}
 }
 

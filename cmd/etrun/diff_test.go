@@ -30,7 +30,7 @@ func TestDiff(t *testing.T) {
 	})
 }
 
-// diffed are the differences between a test program and what change makes of it.
+// diffed returns the differences between a test program and a changed copy.
 func diffed(t *testing.T, name string, change func(*pte.Program)) []difference {
 	t.Helper()
 	var out, notes bytes.Buffer
@@ -89,7 +89,7 @@ func TestDiffFindsChanges(t *testing.T) {
 	}
 }
 
-// TestDiffUnfoldsPayloads wants a changed weight inside a payload to be told by its node.
+// TestDiffUnfoldsPayloads requires that a changed weight inside a payload is reported by node.
 func TestDiffUnfoldsPayloads(t *testing.T) {
 	found := diffed(t, "digits/xnnpack.pte", func(p *pte.Program) {
 		for key, data := range p.Named {

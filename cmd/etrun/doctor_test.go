@@ -38,7 +38,7 @@ func TestCures(t *testing.T) {
 	}
 }
 
-// onlyShell makes a folder with sh and scripts the only one of PATH.
+// onlyShell sets PATH to a folder with sh and scripts only.
 func onlyShell(t *testing.T, scripts map[string]string) {
 	t.Helper()
 	dir := t.TempDir()

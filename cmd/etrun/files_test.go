@@ -13,8 +13,8 @@ import (
 	"github.com/etrun-go/etrun/internal/cputime"
 )
 
-// strangeFiles makes files of every kind in the working folder. The pipes are: none, that
-// nobody writes to, and silent, whose writer never writes.
+// strangeFiles creates files of every kind in the working folder. The pipe none has no
+// writer; the writer of the pipe silent never writes.
 func strangeFiles(t *testing.T) {
 	t.Helper()
 	for _, ext := range []string{"pte", "ptd", "bin", "npy", "npz", "png", "json"} {
@@ -44,7 +44,7 @@ func strangeFiles(t *testing.T) {
 	}
 }
 
-// purposes are what files are opened for, with the exit codes of the strange ones.
+// purposes are the uses of files, with the exit codes for strange ones.
 var purposes = []struct {
 	name, args, ext       string
 	zero, large, tooLarge int
@@ -68,7 +68,7 @@ var purposes = []struct {
 	{"quantisations", "HERE/state.pte --input ones --qparams FILE", "json", 2, 9, 9},
 }
 
-// Whatever stands where a file is expected, the command ends at once, with the right code.
+// With any kind of file, the command ends immediately, with the right exit code.
 func TestStrangeFiles(t *testing.T) {
 	here, _ := filepath.Abs("testdata")
 	pte, _ := filepath.Abs("../../testdata/pte")
@@ -94,7 +94,7 @@ func TestStrangeFiles(t *testing.T) {
 	}
 }
 
-// A pipe that stays silent is given up when the time is up, or when the user says so.
+// A run with a silent pipe ends at the time limit, or by an interrupt.
 func TestSilentFiles(t *testing.T) {
 	here, _ := filepath.Abs("testdata")
 	pte, _ := filepath.Abs("../../testdata/pte")
@@ -117,7 +117,7 @@ func TestSilentFiles(t *testing.T) {
 	}
 }
 
-// wantEnd runs a command that end must end within a second, with exit code 8.
+// wantEnd requires that a command ends within a second after end, with exit code 8.
 func wantEnd(t *testing.T, args []string, end func(), reason string) {
 	t.Helper()
 	var notes bytes.Buffer
@@ -131,7 +131,7 @@ func wantEnd(t *testing.T, args []string, end func(), reason string) {
 	}
 }
 
-// Pipes are as good as files where they are read to their end.
+// Pipes work like files if they are read to their end.
 func TestPipes(t *testing.T) {
 	here, _ := filepath.Abs("testdata")
 	inScriptFolder(t)

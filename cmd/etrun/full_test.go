@@ -12,12 +12,12 @@ import (
 	"testing"
 )
 
-// fileLimit is the variable that makes the test binary a command line whose files end
-// after so many bytes, as on a full disk.
+// fileLimit is the variable that makes the test binary a command line with limited file
+// sizes, as on a full disk.
 const fileLimit = "ETRUN_TEST_FILE_LIMIT"
 
-// runLimited is the command line under fileLimit, where that is set. It has a process
-// of its own, since the limit holds for all of a process's files.
+// runLimited runs the command line under fileLimit, if that is set, in a separate process, as
+// the limit applies to all files of a process.
 func runLimited() {
 	n, err := strconv.ParseUint(os.Getenv(fileLimit), 10, 64)
 	if err != nil {
@@ -30,7 +30,7 @@ func runLimited() {
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// Files that cannot be written whole are not written at all, and what was there stays.
+// Files that cannot be written completely are not written, and existing files do not change.
 func TestDiskFull(t *testing.T) {
 	add, err := filepath.Abs("testdata/add.pte")
 	if err != nil {
@@ -95,7 +95,7 @@ func here(t *testing.T) string {
 	return strings.Join(names, " ")
 }
 
-// Places where nothing can be written are reported, and nothing is left elsewhere.
+// Unwritable paths are reported, and nothing is written elsewhere.
 func TestUnwritablePlaces(t *testing.T) {
 	play(t, []script{
 		{name: "no folder", args: "HERE/add.pte --output gone/y.npy", code: 2, stderr: []string{"etrun: open gone/y.npy: no such file"}},
@@ -106,8 +106,8 @@ func TestUnwritablePlaces(t *testing.T) {
 	})
 }
 
-// Standard output on a full device is a failure, also of small results; a reader that
-// has gone is no reason for words.
+// A full device as standard output is an error, also for small results; a closed pipe ends the
+// command silently.
 func TestStandardOutputFaults(t *testing.T) {
 	add, err := filepath.Abs("testdata/add.pte")
 	if err != nil {

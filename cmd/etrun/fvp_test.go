@@ -51,7 +51,7 @@ func runOnFake(program []byte, inputs [][]byte) (out [][]byte, err error) {
 	return out, nil
 }
 
-// TestFVP runs programs on fake models: single delegates with our firmware, and whole
+// TestFVP runs programs on fake models: single delegates with etrun's firmware, and whole
 // programs with an executor_runner.
 func TestFVP(t *testing.T) {
 	programs, err := filepath.Abs("../../testdata/ethosu/programs")

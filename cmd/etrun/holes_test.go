@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// asCommand is the variable that makes the test binary the command line; peakFile names a
-// file where that writes its peak of resident bytes. What the system says of an ended child
-// counts the process that it was forked from.
+// asCommand is the variable that makes the test binary the command line; peakFile is the path
+// of a file for its peak resident memory. The rusage of a child includes the process that
+// it was forked from.
 const asCommand, peakFile = "ETRUN_TEST_COMMAND", "ETRUN_TEST_PEAK"
 
 func runAsCommand() {
@@ -28,8 +28,8 @@ func runAsCommand() {
 	os.Exit(code)
 }
 
-// Programs that broke the native engine run within the memory limit, with the numbers
-// of the Go engine, or are refused.
+// Programs that crash the native engine run within the memory limit, with the numbers of the Go
+// engine, or are rejected.
 func TestHoles(t *testing.T) {
 	const limit = 64 << 20
 	for _, c := range []struct {
@@ -70,8 +70,8 @@ func TestHoles(t *testing.T) {
 	}
 }
 
-// runLine runs a command line in a process of its own. It returns the exit code, -1
-// after a signal, and the peak of resident bytes.
+// runLine runs a command line in a separate process. It returns the exit code, -1 after a
+// signal, and the peak resident memory.
 func runLine(t *testing.T, args ...string) (code int, peak int64) {
 	t.Helper()
 	var notes bytes.Buffer

@@ -191,7 +191,7 @@ func (d fieldDocs) of(t *testing.T, s reflect.Type, field string) string {
 	return d[s.PkgPath()][s.Name()+"."+field]
 }
 
-// packageFolder is where the source of a package of this module lies.
+// packageFolder returns the source folder of a package of this module.
 func packageFolder(path string) string {
 	const module = "github.com/etrun-go/etrun"
 	if path == "main" {

@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// one picks from a list.
+// one picks a random element of a list.
 func one[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
-// mutateBytes changes a few bytes, at times cuts the end off.
+// mutateBytes changes a few bytes, and sometimes truncates the file.
 func mutateBytes(r *rand.Rand, b []byte) []byte {
 	b = bytes.Clone(b)
 	for range one(r, 0, 0, 0, 1, 2, 4) {
@@ -28,7 +28,7 @@ func mutateBytes(r *rand.Rand, b []byte) []byte {
 	return b
 }
 
-// mutateArray makes a .npy file whose header says anything.
+// mutateArray returns a .npy file with a random header.
 func mutateArray(r *rand.Rand) []byte {
 	number := func() string {
 		return one(r, "0", "1", "8", "8", "-1", "64", "65", "4294967296", "9223372036854775807", "18446744073709551616", "1e3", "None", "08", "1048576")
@@ -59,7 +59,7 @@ func mutateArray(r *rand.Rand) []byte {
 	return mutateBytes(r, b)
 }
 
-// mutateArchive makes a .npz file of such arrays, whose directory may say anything.
+// mutateArchive returns a .npz file of such arrays with a random directory.
 func mutateArchive(r *rand.Rand) []byte {
 	var out bytes.Buffer
 	z := zip.NewWriter(&out)
@@ -86,7 +86,7 @@ func mutateArchive(r *rand.Rand) []byte {
 	return mutateBytes(r, b)
 }
 
-// mutatePicture changes what pictures declare, and makes their checksums right again.
+// mutatePicture changes the headers of images, and corrects their checksums.
 func mutatePicture(r *rand.Rand, b []byte) []byte {
 	if r.IntN(5) == 0 {
 		return mutateBytes(r, b)
@@ -137,8 +137,7 @@ func mutatePNG(r *rand.Rand, b []byte) []byte {
 	return out
 }
 
-// mutateJPEG changes segments: sizes and components of frames, tables, and how often
-// scans come.
+// mutateJPEG changes segments: sizes and components of frames, tables, and the number of scans.
 func mutateJPEG(r *rand.Rand, b []byte) []byte {
 	segments := segmentsOf(b)
 	for range 1 + r.IntN(3) {
@@ -166,7 +165,7 @@ func mutateJPEG(r *rand.Rand, b []byte) []byte {
 	return slices.Concat(segments...)
 }
 
-// segmentsOf cuts a picture at its markers; a scan has its data with it.
+// segmentsOf splits an image at its markers; a scan includes its data.
 func segmentsOf(b []byte) (list [][]byte) {
 	from := 0
 	for i := 2; i+1 < len(b); i++ {

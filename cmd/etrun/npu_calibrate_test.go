@@ -13,7 +13,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// writeArrays makes an .npz file of float32 arrays.
+// writeArrays writes an .npz file of float32 arrays.
 func writeArrays(t *testing.T, names []string, arrays []*tensor.Tensor) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -33,7 +33,7 @@ func writeArrays(t *testing.T, names []string, arrays []*tensor.Tensor) string {
 	return path
 }
 
-// readFile is a file of npuPrograms.
+// readFile reads a file of npuPrograms.
 func readFile(t *testing.T, name string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(npuPrograms, name))
@@ -43,8 +43,8 @@ func readFile(t *testing.T, name string) []byte {
 	return b
 }
 
-// chainReference are the values that the stale outputs of chain/model.pte stand for, from
-// the exact integers of its delegates, called by name; and the file that gives them.
+// chainReference returns the real values of the stale outputs of chain/model.pte, computed from
+// the exact integers of its delegates, by name; and a file of them.
 func chainReference(t *testing.T, name string) (path string, want []calibratedEntry) {
 	t.Helper()
 	if err := json.Unmarshal(readFile(t, "chain/qparams.json"), &want); err != nil {
@@ -62,8 +62,8 @@ func chainReference(t *testing.T, name string) (path string, want []calibratedEn
 	return writeArrays(t, names, arrays), want
 }
 
-// TestCalibrate fits eight stale outputs of a chain of delegates, each of which sees what
-// the one before it gave, and runs with the result.
+// TestCalibrate fits eight stale outputs of a chain of delegates, each of which reads the output
+// of the previous one, and runs with the result.
 func TestCalibrate(t *testing.T) {
 	for _, name := range []string{"%d:%d", "forward/%d:%d", "gate%d.half%d"} {
 		reference, want := chainReference(t, name)
@@ -91,7 +91,7 @@ func TestCalibrate(t *testing.T) {
 	}
 }
 
-// TestCalibrateEager fits a stale output to eager's own values, which the test does not make.
+// TestCalibrateEager fits a stale output to values from eager mode.
 func TestCalibrateEager(t *testing.T) {
 	eager := tensor.New(tensor.Float32, 1, 20, 9, 11)
 	copy(eager.Data, readFile(t, "stale_out0.bin"))
@@ -102,8 +102,8 @@ func TestCalibrateEager(t *testing.T) {
 	}
 }
 
-// TestCalibrateKnown lets the caller's word count before arrays that are not named after
-// an output, and after one that is.
+// TestCalibrateKnown prefers the caller's quantization to arrays with other names, and an array
+// with the name of an output to both.
 func TestCalibrateKnown(t *testing.T) {
 	eager := tensor.New(tensor.Float32, 1, 20, 9, 11)
 	copy(eager.Data, readFile(t, "stale_out0.bin"))

@@ -28,7 +28,7 @@ func TestNPUCycles(t *testing.T) {
 	})
 }
 
-// Slow memory makes operations longer, and never shorter.
+// Slow memory makes operations slower, and never faster.
 func TestNPUCyclesOfSlowMemory(t *testing.T) {
 	estimate := func(args ...string) delegateCycles {
 		var out, notes bytes.Buffer

@@ -11,7 +11,7 @@ import (
 // npuPrograms is the folder of programs with Ethos-U delegates.
 var npuPrograms = filepath.Join(root, "testdata", "ethosu", "programs")
 
-// etrun runs a command line whose arguments P/… are npuPrograms'.
+// etrun runs a command line; P/… is a file of npuPrograms.
 func etrunLines(t *testing.T, line string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, notes bytes.Buffer

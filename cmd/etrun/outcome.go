@@ -163,8 +163,8 @@ func (o *outcome) readLabels(ctx context.Context) error {
 	if o.labels == "" {
 		return nil
 	}
-	const most = 16 << 20
-	text, err := openfile.ReadFile(ctx, o.labels, openfile.Rules{Kinds: openfile.Pipes, Limit: most})
+	const maxLabels = 16 << 20
+	text, err := openfile.ReadFile(ctx, o.labels, openfile.Rules{Kinds: openfile.Pipes, Limit: maxLabels})
 	if err != nil {
 		return err
 	}

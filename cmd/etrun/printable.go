@@ -9,9 +9,9 @@ import (
 // printable makes text from a file safe for a terminal: quoted if it contains unprintable
 // characters, and truncated if it is long.
 func printable(s string) string {
-	const most = 120
-	if len(s) > most {
-		return strconv.Quote(s[:most]) + "…"
+	const maxLength = 120
+	if len(s) > maxLength {
+		return strconv.Quote(s[:maxLength]) + "…"
 	}
 	return legible(s)
 }

@@ -12,7 +12,7 @@ import (
 	pprof "github.com/google/pprof/profile"
 )
 
-// addUp checks that the shares of rows are the whole, and those of parts their row's.
+// addUp checks that the shares of rows add up to the whole, and those of parts to their row's.
 func addUp(t *testing.T, what string, rows []profileRow, whole float64) {
 	t.Helper()
 	sum := 0.0
@@ -62,7 +62,7 @@ func TestProfileReport(t *testing.T) {
 	}
 }
 
-// Each file of a profile is what its readers take, of profile and of run.
+// Each file of a profile is accepted by its readers, for profile and for run.
 func TestProfileFiles(t *testing.T) {
 	program := digits(t, "xnnpack.pte")
 	inScriptFolder(t)

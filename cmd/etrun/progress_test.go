@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// locked is a buffer that goroutines share.
+// locked is a buffer that is safe for concurrent use.
 type locked struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -30,7 +30,7 @@ func (l *locked) String() string {
 	return l.b.String()
 }
 
-// The line comes after a while, goes before each write, and is gone at the end.
+// The line appears after a delay, is removed before each write, and at the end.
 func TestProgress(t *testing.T) {
 	var terminal locked
 	p := newProgress(&terminal, time.Millisecond, time.Millisecond)
@@ -60,7 +60,7 @@ func TestNoProgress(t *testing.T) {
 	}
 }
 
-// A terminal is one whatever the process's own standard error is.
+// isTerminal does not depend on the process's own standard error.
 func TestIsTerminal(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

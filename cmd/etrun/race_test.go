@@ -2,5 +2,5 @@
 
 package main
 
-// shadow is how many times as much memory the race detector takes.
+// shadow is the memory overhead factor of the race detector.
 const shadow = 8

@@ -37,7 +37,7 @@ func TestRepair(t *testing.T) {
 	})
 }
 
-// repairedPrograms are programs with faults, and those of the campaign's corpus.
+// repairedPrograms returns programs with faults, and those of the campaign's corpus.
 func repairedPrograms(t *testing.T) []string {
 	t.Helper()
 	list := []string{"../../testdata/pte/two_conds.pte", "../../testdata/pte/elided_view.pte"}
@@ -48,9 +48,9 @@ func repairedPrograms(t *testing.T) []string {
 	return append(append(list, names...), campaign.Corpus(".pte")...)
 }
 
-// TestRepairedPrograms wants programs of all kinds of faults to have none afterwards: they
-// run without a warning, give the same outputs, and pass what ExecuTorch's runtime asks of
-// a file.
+// TestRepairedPrograms requires that programs with all kinds of faults have none after the
+// repair: they run without a warning, compute the same outputs, and pass the checks of
+// ExecuTorch's runtime.
 func TestRepairedPrograms(t *testing.T) {
 	kinds, repaired, clean := make(map[string]int), 0, 0
 	for _, name := range repairedPrograms(t) {
@@ -105,7 +105,7 @@ func checkRepaired(t *testing.T, name, fixed string) {
 	}
 	var out, notes bytes.Buffer
 	code := run([]string{"run", fixed}, strings.NewReader(""), &out, &notes)
-	// There may be no library here.
+	// The library may be missing.
 	warned := strings.Count(notes.String(), "warning: ") - strings.Count(notes.String(), "warning: XnnpackBackend: the engine in Go runs")
 	if warned > 0 || code != 0 && code != 5 {
 		t.Errorf("%s: run: exit code %d, %s", name, code, notes.String())
@@ -119,7 +119,7 @@ func checkRepaired(t *testing.T, name, fixed string) {
 	}
 }
 
-// checkUpstream wants of a file what ExecuTorch's runtime wants of it.
+// checkUpstream checks a file like ExecuTorch's runtime.
 func checkUpstream(file []byte) error {
 	le := binary.LittleEndian
 	p, err := pte.Parse(file, pte.Limits{})
@@ -180,7 +180,7 @@ func checkUpstreamMethod(m *pte.Method) error {
 	return nil
 }
 
-// memory is what a simulated run leaves in the arenas: by byte, which write it is of.
+// memory is the content of the arenas in a simulated run: by byte, the write that it is from.
 type memory struct {
 	m      *pte.Method
 	arenas [][]int
@@ -207,7 +207,7 @@ func (s *memory) write(v int) {
 	}
 }
 
-// read wants the bytes of a value to be those that were written to it last.
+// read requires that the bytes of a value are those of its last write.
 func (s *memory) read(v int) error {
 	t := s.place[v]
 	if t == nil || t.Storage != pte.Planned || s.wrote[v] == 0 {
@@ -231,8 +231,8 @@ func (s *memory) each(v int, f func(int) error) error {
 	return f(v)
 }
 
-// simulate executes a method as ExecuTorch's runtime does, at places of the file's plan and
-// with moves that make one slot another, without numbers: conditions are random.
+// simulate executes a method like ExecuTorch's runtime, with the offsets of the file's plan and
+// with moves that alias slots, without numbers: conditions are random.
 func simulate(m *pte.Method, r *rand.Rand) error {
 	s := &memory{m: m, place: make([]*pte.Tensor, len(m.Values)), wrote: make([]int, len(m.Values))}
 	for _, a := range m.Arenas {
@@ -307,7 +307,7 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// TestRepairRefuses what it would lose.
+// TestRepairRefuses rejects programs that a repair would damage.
 func TestRepairRefuses(t *testing.T) {
 	file, err := os.ReadFile("../../testdata/pte/two_conds.pte")
 	if err != nil {
@@ -327,7 +327,7 @@ func TestRepairRefuses(t *testing.T) {
 	}
 }
 
-// TestRepairKeepsUnknownFields by refusing a program that has some.
+// TestRepairKeepsUnknownFields rejects a program with unknown fields.
 func TestRepairKeepsUnknownFields(t *testing.T) {
 	file, err := os.ReadFile("../../testdata/pte/two_conds.pte")
 	if err != nil {
@@ -361,8 +361,8 @@ func wantNoPanic(notes string) error {
 	return nil
 }
 
-// TestRepairMutants wants programs that were changed at random to be repaired or refused,
-// and compared without a fault of our own.
+// TestRepairMutants requires that mutated programs are repaired or rejected, without a crash in
+// the comparison.
 func TestRepairMutants(t *testing.T) {
 	var seeds [][]byte
 	for _, name := range []string{"../../testdata/pte/two_conds.pte", "../../testdata/pte/elided_view.pte", "../../testdata/pte/bundle.bpte",

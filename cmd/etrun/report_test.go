@@ -29,7 +29,7 @@ func TestReport(t *testing.T) {
 	})
 }
 
-// A truncated file makes no page.
+// There is no page for a truncated file.
 func TestReportOfTruncatedFile(t *testing.T) {
 	file := readText(t, "testdata", "digits", "xnnpack.pte")
 	inScriptFolder(t)
@@ -47,7 +47,7 @@ func TestReportThroughPipes(t *testing.T) {
 	}
 }
 
-// An interrupt leaves no page.
+// There is no page after an interrupt.
 func TestReportInterrupted(t *testing.T) {
 	program := digits(t, "portable.pte")
 	inScriptFolder(t)

@@ -182,8 +182,8 @@ func (r *runCommand) rounds(ctx context.Context, s *session.Session) error {
 	return r.report(s)
 }
 
-// again executes the calls for all rounds but the first. It returns how many rounds are
-// complete, the first included.
+// again runs the calls for all rounds after the first. It returns the number of complete
+// rounds, including the first.
 func (r *runCommand) again(ctx context.Context, s *session.Session) (done int, err error) {
 	for done = 1; done < r.repeat; done++ {
 		r.progress.say("run %d of %d", done+1, r.repeat)
@@ -194,8 +194,8 @@ func (r *runCommand) again(ctx context.Context, s *session.Session) (done int, e
 	return done, nil
 }
 
-// interrupted reports the latency of the complete rounds where an interrupt or the time
-// limit ended the others. No outputs are written. It returns err.
+// interrupted reports the latency of the complete rounds if an interrupt or the time limit
+// ended the run. No outputs are written. It returns err.
 func (r *runCommand) interrupted(s *session.Session, done int, err error) error {
 	if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -221,7 +221,7 @@ type runReport struct {
 	LoadMS    float64      `json:"load_ms"`
 	OutputDir string       `json:"output_dir,omitempty"`
 	Calls     []callReport `json:"calls"`
-	// Interrupted is set where an interrupt or the time limit ended the runs. The figures
+	// Interrupted reports whether an interrupt or the time limit ended the runs. The figures
 	// are those of complete runs, and no outputs were written.
 	Interrupted bool `json:"interrupted,omitempty"`
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// A script is a command line with what must come of it. In args and files, PTE is
-// the folder of the module's test programs, HERE this package's; every other name is
-// relative to the script's own folder, which holds the files of inScriptFolder.
+// A script is a command line with its expected results. In args and files, PTE is the folder of
+// the module's test programs, HERE this package's; every other name is relative to the
+// script's own folder, which contains the files of inScriptFolder.
 type script struct {
 	name   string
 	args   string
@@ -28,14 +28,14 @@ type script struct {
 	absent []string          // files that must not be there after it
 }
 
-// run plays the script and returns what it printed.
+// run runs the script and returns its output.
 func (s script) run(t *testing.T) (stdout, stderr string) {
 	t.Helper()
 	inScriptFolder(t)
 	return s.runHere(t)
 }
 
-// runHere plays the script in the working folder.
+// runHere runs the script in the working folder.
 func (s script) runHere(t *testing.T) (stdout, stderr string) {
 	t.Helper()
 	var out, notes bytes.Buffer
@@ -87,7 +87,7 @@ func checkParts(t *testing.T, what, text string, parts []string) {
 	}
 }
 
-// inScriptFolder makes a folder with input files the working one.
+// inScriptFolder changes to a folder with input files.
 func inScriptFolder(t *testing.T) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -120,7 +120,7 @@ func write(t *testing.T, name string, b []byte) {
 	}
 }
 
-// fileText prints a file of float32 elements as numbers, any other as compact JSON.
+// fileText formats a file of float32 elements as numbers, any other as compact JSON.
 func fileText(t *testing.T, name string) string {
 	t.Helper()
 	b, err := os.ReadFile(name)

@@ -15,7 +15,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
 )
 
-// piped runs a command line in a process of its own, with standard input and output.
+// piped runs a command line in a separate process, with standard input and output.
 func piped(t *testing.T, stdin []byte, line string) (code int, stdout []byte, stderr string) {
 	t.Helper()
 	testdata, err := filepath.Abs(filepath.Join(root, "testdata"))
@@ -31,7 +31,7 @@ func piped(t *testing.T, stdin []byte, line string) (code int, stdout []byte, st
 	return c.ProcessState.ExitCode(), out.Bytes(), notes.String()
 }
 
-// A dash is standard input, of which there is one.
+// A dash is standard input, which only one argument may read.
 func TestStdin(t *testing.T) {
 	program := []byte(readText(t, "testdata", "digits", "portable.pte"))
 	image := []byte(readText(t, "testdata", "digits", "images.f32.bin"))[:8*8*4]
@@ -63,7 +63,7 @@ func TestStdin(t *testing.T) {
 	}
 }
 
-// A dash is standard output, which then has nothing else.
+// A dash is standard output, which then has no other text.
 func TestStdout(t *testing.T) {
 	npz := func(b []byte) error {
 		_, err := npy.ReadZip(bytes.NewReader(b), int64(len(b)), 1<<20)

@@ -12,7 +12,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
 
-// editedBundle is bundle_int8.bpte with the first element of an expected output moved.
+// editedBundle is bundle_int8.bpte with a changed first element of an expected output.
 func editedBundle(t *testing.T, output int, by float32) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(root, "testdata", "pte", "bundle_int8.bpte"))
@@ -35,8 +35,8 @@ func editedBundle(t *testing.T, output int, by float32) string {
 	return path
 }
 
-// TestVerifySteps lets outputs that are computed from int8 values be a step of these off,
-// unless a tolerance is given, and nothing more.
+// TestVerifySteps requires that outputs computed from int8 values may differ by one step, unless
+// a tolerance is given, and by no more.
 func TestVerifySteps(t *testing.T) {
 	const step0, step1 = 0.0135, 0.0098
 	file := "testdata/pte/bundle_int8.bpte"

@@ -1,5 +1,5 @@
-// Command backend runs a program with a backend of its author's. It stands for the
-// XNNPACK backend, forwards every call to it, and counts calls and their time.
+// Command backend runs a program with a custom backend. It wraps the XNNPACK backend,
+// forwards every call to it, and counts calls and their time.
 package main
 
 import (
@@ -15,14 +15,14 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// counting is a backend: programs ask for it by the ID of the one that it wraps. It is
-// safe for concurrent use, as backends must be.
+// counting is a backend with the ID of the backend that it wraps. It is safe for
+// concurrent use, as required for backends.
 type counting struct {
 	delegate.Backend
 	calls, nanoseconds *atomic.Int64
 }
 
-// Compile checks the payload and makes an image of it, once for each program.
+// Compile checks the payload and compiles it to an image, once per program.
 func (c counting) Compile(ctx context.Context, p *delegate.Payload) (delegate.Image, error) {
 	if len(p.Data) == 0 {
 		return nil, delegate.Errorf(c.ID(), delegate.ErrPayload, "payload", "0 bytes")
@@ -40,7 +40,7 @@ type countingImage struct {
 	backend counting
 }
 
-// Unit makes the part that belongs to one method instance: working memory, devices' jobs.
+// Unit creates the state of one method instance: working memory, jobs of a device.
 func (i countingImage) Unit(in delegate.Instance) (delegate.Unit, error) {
 	unit, err := i.Image.Unit(in)
 	if err != nil {

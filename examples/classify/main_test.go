@@ -24,7 +24,7 @@ func read(t *testing.T, path string) []byte {
 	return b
 }
 
-// Pictures of the test images get their labels, nearly all of them.
+// Nearly all test images get their label.
 func TestClassify(t *testing.T) {
 	h, err := newServer(t.Context(), "../../testdata")
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 
 var update = flag.Bool("update", false, "write the model anew")
 
-// The model is that of the tests, with an operator that the runtime does not know.
+// The model is that of the tests, with a custom operator.
 func TestModel(t *testing.T) {
 	p, err := pte.Parse(read(t, "../../testdata/pte/external_weights.pte"), pte.Limits{})
 	if err != nil {
@@ -95,7 +95,7 @@ func TestDaemon(t *testing.T) {
 	}
 }
 
-// answer is what the model without its last operator gives, clipped.
+// answer is the output of the model without its last operator, clipped.
 func answer(t *testing.T, x ...float32) string {
 	t.Helper()
 	prog, err := etrun.Open("../../testdata/pte/external_weights.pte", etrun.WithDataFiles("../../testdata/pte/external_weights.ptd"))
@@ -128,7 +128,7 @@ func answer(t *testing.T, x ...float32) string {
 	return string(text)
 }
 
-// The program stays short, and within what is promised.
+// The program stays short, and uses only the promised API.
 func TestDaemonImports(t *testing.T) {
 	promised := []string{"", "/kernels", "/kernels/tensor", "/delegate", "/delegate/xnnpack", "/delegate/ethosu", "/delegate/all", "/runtime/trace", "/runtime/metrics"}
 	f, err := parser.ParseFile(token.NewFileSet(), "main.go", nil, parser.ImportsOnly)

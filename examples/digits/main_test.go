@@ -10,7 +10,7 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn"
 )
 
-// Every engine must be as right as PyTorch; the native one only where its library is.
+// Every engine must be as accurate as PyTorch; the native one only if its library is available.
 func TestDigits(t *testing.T) {
 	lib, err := filepath.Abs("../../lib")
 	if err != nil {

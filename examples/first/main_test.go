@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-// The program ends the process where anything fails.
+// The program terminates the process on errors.
 func TestFirst(t *testing.T) {
 	t.Chdir("../..")
 	main()

@@ -1,4 +1,4 @@
-// Command operator runs a program that calls an operator of its author's: demo::clip.
+// Command operator runs a program with a custom operator: demo::clip.
 package main
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// clipOp is the row that etrun.WithOperators takes.
+// clipOp is the row for etrun.WithOperators.
 var clipOp = kernels.Op{
 	Schema: "demo::clip.out(Tensor self, *, Tensor(a!) out)",
 	Func:   clip,
@@ -42,7 +42,7 @@ func clip(c *kernels.Ctx, a kernels.Args) error {
 	return nil
 }
 
-// clipping is a call's work, kept from one run to the next so that nothing is allocated.
+// clipping is the state of a call; it persists between runs, so that they allocate nothing.
 type clipping struct{ x, y []float32 }
 
 // Range clips the elements from lo to hi.

@@ -1,7 +1,7 @@
-// Command stream has a model listen: it executes one frame of samples after the other, read
-// as float32 from standard input, and prints a score for each. The model keeps what it has
-// heard in its state. With -url the frames go to an inference server, as requests of one
-// sequence, and the state is kept there:
+// Command stream runs a streaming model: it reads frames of float32 samples from standard
+// input, runs the model on each, and prints a score for each. The model keeps earlier frames
+// in its state. With -url the frames are sent to an inference server, as requests of one
+// sequence, and the server keeps the state:
 //
 //	etrun serve detector=testdata/stream/detector.pte &
 //	go run ./examples/stream -url http://localhost:8080/v2/models/detector/infer <testdata/stream/samples.f32.bin
@@ -28,15 +28,15 @@ import (
 )
 
 func main() {
-	path := flag.String("model", "testdata/stream/detector.pte", "program to execute here")
-	url := flag.String("url", "", "path of a model on a server, to execute there")
+	path := flag.String("model", "testdata/stream/detector.pte", "program to run locally")
+	url := flag.String("url", "", "URL of a model on a server")
 	flag.Parse()
 	if err := run(context.Background(), *path, *url, bufio.NewReader(os.Stdin), os.Stdout); err != nil {
 		log.Fatal(err)
 	}
 }
 
-// frame is how many samples the model takes at a time.
+// frame is the number of samples per run.
 const frame = 128
 
 // listener scores the next frame of a stream.
@@ -56,7 +56,7 @@ func run(ctx context.Context, path, url string, in io.Reader, out io.Writer) err
 	for at := 0; ; at += frame {
 		_, err := io.ReadFull(in, tensor.BytesOf(samples))
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return nil // what is left is no frame
+			return nil // the rest is shorter than a frame
 		}
 		if err != nil {
 			return err
@@ -84,8 +84,8 @@ func newListener(ctx context.Context, path, url string) (listener, error) {
 	return &local{program, m}, nil
 }
 
-// local is an instance of the model in this process. Its state goes on from one execute to
-// the next until Reset.
+// local is an instance of the model in this process. Its state persists between runs until
+// Reset.
 type local struct {
 	program *etrun.Program
 	*etrun.Method
@@ -101,13 +101,13 @@ func (l *local) listen(ctx context.Context, samples []float32) (float32, error) 
 
 func (l *local) Close() error { return errors.Join(l.Method.Close(), l.program.Close()) }
 
-// remote is a sequence on a server, where an instance of the model belongs to it.
+// remote is a sequence on a server, which reserves an instance of the model for it.
 type remote struct {
 	url, sequence string
 	begun         bool
 }
 
-// limits bound an answer.
+// limits are the limits of a response.
 var limits = oip.Limits{Header: 4096, Body: 8192, Tensors: 4096, Inputs: 4}
 
 func (r *remote) listen(ctx context.Context, samples []float32) (float32, error) {

@@ -34,8 +34,8 @@ type Plan struct {
 // The steady state of several arms consists of blocks in which each arm has two cells, in
 // the order ABBA. A single arm has cells only.
 const (
-	blocks     = 30 // target number
-	leastCells = 5  // per arm
+	blocks   = 30 // target number
+	minCells = 5  // per arm
 )
 
 const longestWarmup = time.Second
@@ -113,7 +113,7 @@ func reopen(pace *pacer, arms []*Arm, turned bool) (time.Duration, error) {
 
 // enough reports the end of the steady state: the time is over, and there are enough cells.
 func (p Plan) enough(arms []*Arm, took time.Duration) bool {
-	least := leastCells
+	least := minCells
 	if len(arms) > 1 {
 		least = 2 * stats.MinBlocks
 	}

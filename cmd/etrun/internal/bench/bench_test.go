@@ -10,7 +10,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/stats"
 )
 
-// fake is an arm that says that it took so long and writes its name.
+// fake returns an arm with fixed times that records its name in order.
 func fake(order *strings.Builder, name string, took, warm time.Duration) *Arm {
 	n := 0
 	return &Arm{Run: func(context.Context) (time.Duration, error) {
@@ -54,7 +54,7 @@ func TestMeasureStopsWarmingUp(t *testing.T) {
 	}
 }
 
-// What was measured before an interrupt stays.
+// The measurements before an interrupt are kept.
 func TestMeasureInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	reason := errors.New("enough")

@@ -12,7 +12,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// integers draws n of them between lo and hi.
+// integers returns n random integers between lo and hi.
 func integers(r *rand.Rand, n, lo, hi int) []int32 {
 	q := make([]int32, n)
 	for i := range q {
@@ -21,7 +21,7 @@ func integers(r *rand.Rand, n, lo, hi int) []int32 {
 	return q
 }
 
-// TestExact finds the quantisation that values were made by, to the last bit.
+// TestExact finds the quantization of values, to the last bit.
 func TestExact(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -43,7 +43,7 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// TestFloatModel fits values that are not the integers': off by rounding, and clipped.
+// TestFloatModel fits values that differ from the integers by rounding and clipping.
 func TestFloatModel(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	const scale, zero = 0.02, -9
@@ -88,7 +88,7 @@ func TestFitRefuses(t *testing.T) {
 	}
 }
 
-// array is a float32 array of sizes.
+// array returns a float32 array.
 func array(name string, values []float32, sizes ...int) *npy.Array {
 	return &npy.Array{Name: name, DType: tensor.Float32, Sizes: sizes, Data: tensor.BytesOf(values)}
 }

@@ -110,9 +110,9 @@ func close(a, b Fit) bool {
 
 // list formats a few reasons.
 func list(why []string) string {
-	const most = 4
-	if len(why) > most {
-		why = append(why[:most:most], fmt.Sprintf("and %d more", len(why)-most))
+	const maxReasons = 4
+	if len(why) > maxReasons {
+		why = append(why[:maxReasons:maxReasons], fmt.Sprintf("and %d more", len(why)-maxReasons))
 	}
 	if len(why) == 0 {
 		return ""

@@ -105,15 +105,15 @@ func (c *Chart) Panel(i int) string {
 
 // top returns the number of bytes at the upper edge of all plans.
 func (c *Chart) top() int64 {
-	most := max(c.Bound, 1)
+	top := max(c.Bound, 1)
 	for _, p := range c.Plans {
-		most = max(most, p.Size)
+		top = max(top, p.Size)
 		for i := range p.Boxes {
-			most = max(most, p.Boxes[i].Offset+p.Boxes[i].Bytes)
+			top = max(top, p.Boxes[i].Offset+p.Boxes[i].Bytes)
 		}
 	}
-	most = min(most, 1<<60) // a file may declare more
-	return most + most/20 + 1
+	top = min(top, 1<<60) // a file may declare more
+	return top + top/20 + 1
 }
 
 // classes returns the classes in use.

@@ -23,8 +23,8 @@ func sample() *Chart {
 	}
 }
 
-// elements reads a drawing as XML, where names from files must not break out, and counts
-// elements by their class.
+// elements parses a drawing as XML, which names from files must not break, and counts elements
+// by class.
 func elements(t *testing.T, text string) map[string]int {
 	t.Helper()
 	count := make(map[string]int)
@@ -65,7 +65,7 @@ func TestWellFormed(t *testing.T) {
 	}
 }
 
-// A drawing is as wide as a page, and none of it lies beyond.
+// A drawing is as wide as the page, and nothing is outside.
 func TestNothingBeyondTheWidth(t *testing.T) {
 	c := sample()
 	if at := c.x(c.Steps + 1); at != 100 {
@@ -79,7 +79,7 @@ func TestNothingBeyondTheWidth(t *testing.T) {
 	}
 }
 
-// Sizes that a file claims cannot make a drawing without end.
+// Huge sizes in a file do not make a huge drawing.
 func TestHugeSizes(t *testing.T) {
 	c := sample()
 	c.Plans[1].Size, c.Bound = math.MaxInt64, math.MaxInt64

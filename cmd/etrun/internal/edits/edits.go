@@ -4,9 +4,9 @@ package edits
 // Pair is a line of either list; -1 means no line.
 type Pair struct{ A, B int }
 
-// mostCells limits the table of a comparison: for longer lists only the common beginning
+// maxCells limits the table of a comparison: for longer lists only the common beginning
 // and end are aligned.
-const mostCells = 1 << 24
+const maxCells = 1 << 24
 
 // Align pairs the lines of a longest common subsequence, in order. The other lines of both
 // lists are between them, those of a first.
@@ -31,7 +31,7 @@ func Align(a, b []string) (pairs []Pair) {
 func middle(a, b []string, head int) (pairs []Pair) {
 	n, m := len(a)-head, len(b)-head
 	common := func(i, j int) int { return 0 }
-	if n > 0 && m > 0 && n < mostCells/m {
+	if n > 0 && m > 0 && n < maxCells/m {
 		table := lengths(a[head:], b[head:])
 		common = func(i, j int) int { return int(table[(i-head)*(m+1)+j-head]) }
 	}

@@ -41,8 +41,8 @@ func at(s string, i int) string {
 	return s[i : i+1]
 }
 
-// TestAlignRandom wants every line once and in order, pairs of equal lines, and as many
-// of them as a subsequence that is planted has.
+// TestAlignRandom requires every line once and in order, pairs of equal lines, and at least as
+// many pairs as a planted subsequence.
 func TestAlignRandom(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

@@ -8,8 +8,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// fillStretch is the number of elements between two checks of the context.
-const fillStretch = 1 << 20
+// fillChunk is the number of elements between two checks of the context.
+const fillChunk = 1 << 20
 
 // fill makes a tensor of zeros, ones or random elements. Random floats are uniform in
 // [0, 1); bytes have any value; wider integers and booleans are 0 or 1, so that they are
@@ -31,7 +31,7 @@ func (r *Resolver) fill(ctx context.Context, index int, how string, slot etrun.V
 		return nil, mismatch("%s for elements of %v; use zeros or a file", how, slot.DType)
 	}
 	for i, rest := 0, t.Data; len(rest) > 0; i, rest = i+1, rest[part.Size()*parts:] {
-		if i%fillStretch == 0 && ctx.Err() != nil {
+		if i%fillChunk == 0 && ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		tensor.Put(rest, part, next())

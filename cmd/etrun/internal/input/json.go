@@ -61,7 +61,7 @@ type numbers struct {
 	dtype   tensor.DType
 	sizes   []int // lengths of the first lists at each depth
 	data    []byte
-	most    int64 // bytes of data
+	limit   int64 // bytes of data
 }
 
 // jsonValue converts a JSON text to the value of an input.
@@ -78,7 +78,7 @@ func (r *Resolver) jsonValue(text []byte, slot etrun.ValueMeta) (tensor.Value, e
 	if !jsonTypes[slot.DType] {
 		return tensor.Value{}, mismatch("JSON for elements of %v", slot.DType)
 	}
-	n := numbers{decoder: d, dtype: slot.DType, most: r.Limit / 2} // growing doubles the memory
+	n := numbers{decoder: d, dtype: slot.DType, limit: r.Limit / 2} // growing doubles the memory
 	if err := n.read(0); err != nil {
 		return tensor.Value{}, err
 	}
@@ -171,8 +171,8 @@ func (n *numbers) read(depth int) error {
 // element adds a number, which the type must be able to represent.
 func (n *numbers) element(token json.Token) error {
 	size := n.dtype.Size()
-	if int64(len(n.data)+size) > n.most {
-		return &Error{Index: -1, Reason: ErrMemory, Err: fmt.Errorf("more than %d bytes of elements", n.most)}
+	if int64(len(n.data)+size) > n.limit {
+		return &Error{Index: -1, Reason: ErrMemory, Err: fmt.Errorf("more than %d bytes of elements", n.limit)}
 	}
 	at := len(n.data)
 	n.data = append(n.data, make([]byte, size)...)

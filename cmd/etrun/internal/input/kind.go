@@ -62,12 +62,12 @@ var startChecks = map[Source]func([]byte) error{
 // conclusive, or the argument sets a type for raw elements, the extension does.
 func (r *Resolver) open(ctx context.Context, s *Spec) (*openfile.File, Source, error) {
 	kind := s.Source
-	most := int64(0) // the reader of each kind has its own limit, too
+	limit := int64(0) // the reader of each kind has its own limit, too
 	switch kind {
 	case Archive:
-		most = npy.MaxZip(r.Limit)
+		limit = npy.MaxZip(r.Limit)
 	case Picture:
-		most = max(min(maxPicture, r.Limit), 1)
+		limit = max(min(maxPicture, r.Limit), 1)
 	}
 	check := func(start []byte) error {
 		if known, ok := kindOf(start); ok && (s.Source != Raw || s.Shape == nil) {
@@ -79,7 +79,7 @@ func (r *Resolver) open(ctx context.Context, s *Spec) (*openfile.File, Source, e
 		}
 		return nil
 	}
-	f, err := openfile.Open(ctx, s.Path, openfile.Rules{Kinds: openfile.Pipes | openfile.Devices, Limit: most, Start: startBytes, Check: check})
+	f, err := openfile.Open(ctx, s.Path, openfile.Rules{Kinds: openfile.Pipes | openfile.Devices, Limit: limit, Start: startBytes, Check: check})
 	if err == nil {
 		r.files = append(r.files, f)
 	}

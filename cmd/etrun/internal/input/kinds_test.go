@@ -16,7 +16,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// valuesOf makes the values of arguments for slots.
+// valuesOf returns the values of arguments for slots.
 func valuesOf(t *testing.T, limit int64, args []string, slots ...etrun.ValueMeta) ([]tensor.Value, error) {
 	t.Helper()
 	var specs []Spec
@@ -39,7 +39,7 @@ func typed(d tensor.DType, sizes ...int) etrun.ValueMeta {
 
 func scalar(k tensor.Kind) etrun.ValueMeta { return etrun.ValueMeta{Kind: k} }
 
-// inKinds writes a file of each kind under a name that does not tell it.
+// inKinds writes a file of each kind under a name without a matching extension.
 func inKinds(t *testing.T) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -111,7 +111,7 @@ func TestKindsByContent(t *testing.T) {
 	}
 }
 
-// An object's values, and a file's tensors, go where their names say.
+// The members of an object, and the tensors of a file, are assigned by name.
 func TestNamedKinds(t *testing.T) {
 	inKinds(t)
 	for _, file := range []string{"object.json", "tensors", `json:{"a":[7],"b":[1.5,-2]}`} {

@@ -30,7 +30,7 @@ func named(s etrun.ValueMeta, name string) etrun.ValueMeta {
 	return s
 }
 
-// inFolder writes the files that the cases read and makes their folder the working one.
+// inFolder changes to a folder with the files of the cases.
 func inFolder(t *testing.T) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -43,7 +43,7 @@ func inFolder(t *testing.T) {
 	write(t, "name.npz", zipped(t, two, "b", "a"))
 }
 
-// zipped is an archive of tensors.
+// zipped returns an archive of tensors.
 func zipped(t *testing.T, tensors []*tensor.Tensor, names ...string) []byte {
 	t.Helper()
 	return encode(t, func(b *bytes.Buffer) error {
@@ -86,7 +86,7 @@ func resolve(args string, slots []etrun.ValueMeta, limit int64) ([]tensor.Value,
 	return r.Resolve(context.Background(), specs, slots)
 }
 
-// brief prints a value with its elements in memory order.
+// brief formats a value with its elements in memory order.
 func brief(v tensor.Value) string {
 	switch v.Kind {
 	case tensor.KindTensor:
@@ -186,7 +186,7 @@ func TestResolveRefuses(t *testing.T) {
 	}
 }
 
-// A declaration of any size must not be allocated for a file that does not back it.
+// A declared size is not allocated for a file that is smaller.
 func TestRawChecksSizeFirst(t *testing.T) {
 	inFolder(t)
 	_, err := resolve("six.bin", []etrun.ValueMeta{slotOf(1 << (bits.UintSize - 8))}, 1<<62)
@@ -246,7 +246,7 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// The elements are part of what a seed promises: the same on every machine and release.
+// The elements for a seed are stable: the same on every machine and release.
 func TestRandomIsStable(t *testing.T) {
 	values, err := resolve("rand", []etrun.ValueMeta{slotOf(3)}, 1<<10)
 	if err != nil {

@@ -45,9 +45,9 @@ var soundKeys = map[string]func(*SoundRecipe, string) error{
 }
 
 func setRate(rate *int, text string) (err error) {
-	const most = 768_000
-	if *rate, err = strconv.Atoi(text); err != nil || *rate < 1 || *rate > most {
-		return fmt.Errorf("want samples per second, 1 to %d", most)
+	const maxRate = 768_000
+	if *rate, err = strconv.Atoi(text); err != nil || *rate < 1 || *rate > maxRate {
+		return fmt.Errorf("want samples per second, 1 to %d", maxRate)
 	}
 	return nil
 }
@@ -157,9 +157,9 @@ func (p *SoundRecipe) sizes(n int, slot etrun.ValueMeta) ([]int, error) {
 		return nil, mismatch("a recording, want %s; recordings fit inputs such as 16000 or 1x1x16000", want(slot))
 	}
 	sizes := slices.Clone(slot.Sizes)
-	if most := sizes[rank-1]; !p.Fit && (n > most || n < most && slot.Dynamism == tensor.Static) {
+	if length := sizes[rank-1]; !p.Fit && (n > length || n < length && slot.Dynamism == tensor.Static) {
 		return nil, mismatch("%d samples, want %s; :length=fit pads with zeros or truncates", n, want(slot))
-	} else if !p.Fit || n < most && slot.Dynamism != tensor.Static {
+	} else if !p.Fit || n < length && slot.Dynamism != tensor.Static {
 		sizes[rank-1] = n
 	}
 	return sizes, nil

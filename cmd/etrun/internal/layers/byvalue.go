@@ -20,8 +20,8 @@ type Traced struct {
 	First *Place `json:"first_not_found"`
 }
 
-// leastElements is the minimum number of elements that identify a value.
-const leastElements = 8
+// minElements is the minimum number of elements that identify a value.
+const minElements = 8
 
 // Trace searches for the values of b among those of a: floats of the same sizes, in the same
 // or in channels-last order.
@@ -57,7 +57,7 @@ type candidate struct {
 
 func newCandidate(w *Written) *candidate {
 	t := w.Value.Tensor
-	if w.Value.Kind != tensor.KindTensor || !t.DType.IsFloat() || t.Numel() < leastElements {
+	if w.Value.Kind != tensor.KindTensor || !t.DType.IsFloat() || t.Numel() < minElements {
 		return nil
 	}
 	c := &candidate{sizes: t.Sizes, numbers: make([]float32, t.Numel())}

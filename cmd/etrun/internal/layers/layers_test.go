@@ -57,7 +57,7 @@ func TestRecorderKeepsToItsLimit(t *testing.T) {
 	}
 }
 
-// TestAlignOther pairs operators that both programs have as often.
+// TestAlignOther pairs operators that both programs have equally often.
 func TestAlignOther(t *testing.T) {
 	list := func(names ...string) (list []Written) {
 		for i, n := range names {

@@ -11,14 +11,14 @@ const maxName = 128
 // overloads of an operator, come before all others.
 func Name(name string, names []string) string {
 	base, _ := cutLast(name)
-	best, least := "", len(name)/3+1
+	best, shortest := "", len(name)/3+1
 	for _, other := range names {
 		d := distance(name, other)
 		if otherBase, dotted := cutLast(other); dotted && base == otherBase {
 			d -= 2 * maxName
 		}
-		if d < least {
-			best, least = other, d
+		if d < shortest {
+			best, shortest = other, d
 		}
 	}
 	return best

@@ -16,7 +16,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// file builds a version 1 file from a header and elements.
+// file returns a version 1 file with a header and elements.
 func file(header string, data ...byte) []byte {
 	b := append([]byte(magic), 1, 0, byte(len(header)), byte(len(header)>>8))
 	return append(append(b, header...), data...)
@@ -125,7 +125,7 @@ func TestWriteReadsBack(t *testing.T) {
 	}
 }
 
-// archiveOf is an archive whose members have the given bytes.
+// archiveOf returns an archive whose members have the given bytes.
 func archiveOf(t *testing.T, method uint16, names []string, contents [][]byte) []byte {
 	t.Helper()
 	var buf bytes.Buffer
@@ -145,7 +145,7 @@ func archiveOf(t *testing.T, method uint16, names []string, contents [][]byte) [
 	return buf.Bytes()
 }
 
-// directory is the place of the i-th header in an archive's directory.
+// directory returns the offset of the i-th header in an archive's directory.
 func directory(t *testing.T, archive []byte, i int) []byte {
 	t.Helper()
 	for at := range archive {
@@ -215,7 +215,7 @@ func TestReadZipRefuses(t *testing.T) {
 	}
 }
 
-// What a header claims is compared with the size of the file before it is allocated.
+// The declared size in a header is compared with the size of the file before allocation.
 func TestReadComparesWithTheFile(t *testing.T) {
 	claim := file("{'descr': '|u1', 'fortran_order': False, 'shape': (100000000,), }", 1, 2, 3)
 	var before, after runtime.MemStats

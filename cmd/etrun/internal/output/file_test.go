@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// kinds are what may stand where an output goes, each made in a folder of its own.
+// kinds are the file types that may exist at the path of an output, each in its own folder.
 var kinds = []struct {
 	name string
 	make func(t *testing.T, path string)
@@ -47,7 +47,7 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-// hold opens a pipe for reading, as long as the test runs.
+// hold opens a pipe for reading until the test ends.
 func hold(t *testing.T, path string, read func(*os.File)) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	must(t, err)
@@ -55,7 +55,7 @@ func hold(t *testing.T, path string, read func(*os.File)) {
 	go read(f)
 }
 
-// A file is replaced, nothing else is: links, devices, pipes and folders stay what they are.
+// Only regular files are replaced; links, devices, pipes and folders are unchanged.
 func TestWriteFileByKind(t *testing.T) {
 	text := strings.Repeat("after ", 100_000) // more than a pipe holds
 	for _, k := range kinds {
@@ -83,7 +83,7 @@ func TestWriteFileByKind(t *testing.T) {
 	}
 }
 
-// checkPlace checks what is at path after a write.
+// checkPlace checks the file at path after a write.
 func checkPlace(t *testing.T, path string, before fs.FileInfo, written bool, text string) {
 	t.Helper()
 	after, err := os.Lstat(path)
@@ -98,7 +98,7 @@ func checkPlace(t *testing.T, path string, before fs.FileInfo, written bool, tex
 	}
 }
 
-// The same for the archive and the folder, which write into what is there.
+// The same for the archive and the folder, which write to existing files.
 func TestOutputsByKind(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
@@ -139,7 +139,7 @@ func writeArchive(ctx context.Context, path string) error {
 	return a.Commit()
 }
 
-// A device that comes while a run goes on is not replaced either.
+// A device that is created during a run is not replaced either.
 func TestPlaceThatChanges(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out")
 	f, err := CreateFile(t.Context(), path)
@@ -154,7 +154,7 @@ func TestPlaceThatChanges(t *testing.T) {
 	}
 }
 
-// The index of a folder that is no file is written to, and not removed.
+// An existing index that is not a regular file is written to, and not removed.
 func TestFolderKeepsItsIndex(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.Symlink("/dev/null", filepath.Join(dir, index)))

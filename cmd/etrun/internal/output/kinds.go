@@ -166,8 +166,8 @@ func pictureOf(t *tensor.Tensor) (p layout, err error) {
 	case len(s) == 3 && known(s[2]):
 		p = layout{channels: s[2], h: s[0], w: s[1], strideC: 1, strideY: s[1] * s[2], strideX: s[2]}
 	}
-	const most = 1 << 15
-	if p.h < 1 || p.w < 1 || p.h > most || p.w > most {
+	const maxSide = 1 << 15
+	if p.h < 1 || p.w < 1 || p.h > maxSide || p.w > maxSide {
 		return p, fmt.Errorf("sizes %v are not an image of 1, 3 or 4 channels", t.Sizes)
 	}
 	switch {

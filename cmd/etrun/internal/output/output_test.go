@@ -15,7 +15,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// ptr is for values that stand in lists.
+// ptr returns a pointer to a value for lists.
 func ptr(v tensor.Value) *tensor.Value { return &v }
 
 func values() []*tensor.Value {
@@ -59,7 +59,7 @@ func read(t *testing.T, path string) []byte {
 	return b
 }
 
-// listing names every file below dir.
+// listing returns the paths of all files below dir.
 func listing(t *testing.T, dir string) (files []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -165,7 +165,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// A folder that vanishes under a run stands for every fault of the file system.
+// A folder that is removed during a run is an example of any file system error.
 func TestAddReportsFaults(t *testing.T) {
 	f, err := Open(t.Context(), t.TempDir())
 	if err != nil {

@@ -120,9 +120,9 @@ func (o *Scores) top(t *tensor.Tensor) []Score {
 
 // softmax replaces logits by probabilities.
 func softmax(values []float64) {
-	most, sum := slices.Max(values), 0.0
+	largest, sum := slices.Max(values), 0.0
 	for i, v := range values {
-		values[i] = math.Exp(v - most)
+		values[i] = math.Exp(v - largest)
 		sum += values[i]
 	}
 	for i := range values {

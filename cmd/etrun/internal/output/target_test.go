@@ -45,7 +45,7 @@ func TestParseTarget(t *testing.T) {
 	}
 }
 
-// written is the file that a value becomes.
+// written returns the file written for a value.
 func written(t *testing.T, name string, v tensor.Value) ([]byte, error) {
 	t.Helper()
 	dir := t.TempDir()

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// browser is a headless Chromium that is spoken to over a pipe in the DevTools protocol.
+// browser is a headless Chromium, controlled over a pipe with the DevTools protocol.
 type browser struct {
 	t       *testing.T
 	to      *os.File
@@ -80,7 +80,7 @@ func openBrowser(t *testing.T, path string, width int) *browser {
 	return nil
 }
 
-// call calls a method of the protocol and waits for its answer.
+// call calls a method of the protocol and waits for the response.
 func (b *browser) call(method string, params map[string]any, result any) {
 	b.t.Helper()
 	b.id++

@@ -18,7 +18,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// open opens a program of the module's tests, on engines that every machine has.
+// open opens a program of the module's tests, on engines available on every machine.
 func open(t *testing.T, name string, more ...etrun.Option) *etrun.Program {
 	t.Helper()
 	more = append(more, etrun.WithDelegates(append(all.Backends(), xnnpack.Backend{Engine: xnnpack.EngineReference})...))
@@ -79,7 +79,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// The peak that the page marks is what the plan says that no plan is below.
+// The marked peak is the lower bound of the plan.
 func TestPeakIsTheLowerBound(t *testing.T) {
 	for _, name := range []string{"digits/portable.pte", "pte/two_methods.pte", "pte/map_loop.pte", "pte/stack_traces.pte"} {
 		prog := open(t, name)
@@ -107,10 +107,10 @@ func TestPeakIsTheLowerBound(t *testing.T) {
 	}
 }
 
-// hostile is text that would become elements, scripts and attributes.
+// hostile is text that contains elements, scripts and attributes.
 const hostile = `</script></style><img src=x onerror=alert(1)>"'><!--{{.}}`
 
-// spoil sets every text of a page, but for drawings, to hostile.
+// spoil sets every text of a page, except drawings, to hostile.
 func spoil(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -151,7 +151,7 @@ func TestHostileTextIsEscaped(t *testing.T) {
 	}
 }
 
-// Names that the file has reach drawings too.
+// Names from the file also occur in drawings.
 func TestHostileFile(t *testing.T) {
 	file, err := os.ReadFile("../../testdata/state.pte")
 	if err != nil {
@@ -184,7 +184,7 @@ func TestNothingFromOutside(t *testing.T) {
 	}
 }
 
-// timed runs a program and gives its profile.
+// timed runs a program and returns its profile.
 func timed(t *testing.T, name string) []*profile.Profile {
 	t.Helper()
 	var r trace.Recorder
@@ -238,7 +238,7 @@ func TestTook(t *testing.T) {
 	}
 }
 
-// The page as a person uses it.
+// The page in a real browser.
 func TestClicks(t *testing.T) {
 	p := describe(t, "ethosu/programs/digits.pte")
 	p.Timed(timed(t, "ethosu/programs/digits.pte"))

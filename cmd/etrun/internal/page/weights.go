@@ -88,17 +88,17 @@ func (w *weights) addFile(d *describer) {
 
 // users returns the instructions that read each storage.
 func (d *describer) users() [][]string {
-	const most = 4
+	const maxUsers = 4
 	list := make([][]string, len(d.ir.Storages))
 	for i := range d.ir.Steps {
 		s := &d.ir.Steps[i]
 		for _, v := range slices.Concat(s.Reads, s.Updates) {
 			k := d.ir.Values[v].Storage
-			if k < 0 || !d.ir.Storages[k].Kind.IsConstant() || len(list[k]) > most {
+			if k < 0 || !d.ir.Storages[k].Kind.IsConstant() || len(list[k]) > maxUsers {
 				continue
 			}
 			text := fmt.Sprintf("%d %s", i, chart.Short(d.ir.StepName(s)))
-			if len(list[k]) == most {
+			if len(list[k]) == maxUsers {
 				text = "…"
 			}
 			list[k] = append(list[k], text)

@@ -22,7 +22,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// bomb is a JPEG file of many cheap scans.
+// bomb is a JPEG file with many cheap scans.
 type bomb struct {
 	w, h     int
 	sampling []byte // of each component, in the form of the file
@@ -36,14 +36,14 @@ func (b bomb) String() string {
 	return fmt.Sprintf("%s of %d×%d, %x, frame %x, %d scans, restart %d", b.kind, b.w, b.h, b.sampling, b.frame, b.scans, b.restart)
 }
 
-// segment is a marker with its contents.
+// segment returns a marker with its contents.
 func segment(marker byte, contents ...byte) []byte {
 	out := binary.BigEndian.AppendUint16([]byte{0xff, marker}, uint16(len(contents)+2))
 	return append(out, contents...)
 }
 
-// scanKinds are scans of the first component, or of all: the bounds of the coefficients,
-// the approximation, and how many bits a block takes.
+// scanKinds are scans of the first component, or of all: the range of coefficients, the
+// approximation, and the number of bits per block.
 var scanKinds = map[string]struct {
 	all        bool
 	parameters [3]byte
@@ -66,8 +66,8 @@ func endOfBand(block int) string {
 	return ""
 }
 
-// build makes the file. The code of averages is 0 for no difference; those of the other
-// coefficients are 0 for a run of blocks without any, or the end of a block, and 10 for a
+// build returns the file. The code of DC coefficients is 0 for no difference; those of the
+// other coefficients are 0 for a run of empty blocks, or the end of a block, and 10 for a
 // coefficient of one bit.
 func (b bomb) build() []byte {
 	kind := scanKinds[b.kind]
@@ -98,7 +98,7 @@ func (b bomb) build() []byte {
 	return append(out, 0xff, 0xd9)
 }
 
-// data is the codes of one scan.
+// data returns the codes of one scan.
 func (b bomb) data(count int, bits func(block int) string) []byte {
 	if bits == nil {
 		return nil
@@ -157,7 +157,7 @@ func (w *bitWriter) write(bits string) {
 	}
 }
 
-// flush fills the last byte with ones, as the format wants it.
+// flush fills the last byte with ones, as the format requires.
 func (w *bitWriter) flush() {
 	for w.have > 0 {
 		w.write("1")
@@ -181,7 +181,7 @@ func bombs() (list []bomb) {
 	return list
 }
 
-// pngBomb is a PNG file that is cheap to store.
+// pngBomb is a PNG file with a small size and many pixels.
 type pngBomb struct {
 	w, h             int
 	depth, color     byte
@@ -213,7 +213,7 @@ func (b pngBomb) build() []byte {
 	return append(out, chunk("IEND", nil)...)
 }
 
-// adam7 is the first column and row of each pass, and the distances to the next ones.
+// adam7 is the first column and row of each pass, and the steps to the next ones.
 var adam7 = [][4]int{{0, 0, 8, 8}, {4, 0, 8, 8}, {0, 4, 4, 8}, {2, 0, 4, 4}, {0, 2, 2, 4}, {1, 0, 2, 2}, {0, 1, 1, 2}}
 
 func (b pngBomb) data() []byte {
@@ -244,7 +244,7 @@ func (b pngBomb) data() []byte {
 	return binary.BigEndian.AppendUint32(out, adler32.Checksum(raw.Bytes()))
 }
 
-// emptyBlocks is n times 4 blocks, 45 bytes, whose codes have one symbol: the block's end.
+// emptyBlocks is n times 4 blocks, 45 bytes, whose codes have one symbol: the end of the block.
 func emptyBlocks(n int) []byte {
 	var w bitWriter // of bits in the other order
 	number := func(v, bits int) {
@@ -289,8 +289,8 @@ func pngBombs() (list []pngBomb) {
 	return append(list, pngBomb{w: 10, h: 10, depth: 8, color: 2, blocks: 100_000}, pngBomb{w: 10, h: 10, depth: 8, color: 2, more: 100_000})
 }
 
-// measure decodes a file that was let through and compares what that took with what was
-// estimated: steps of a nanosecond, on a slow machine of several.
+// measure decodes an accepted file and compares the time with the estimate: steps of a
+// nanosecond, on a slow machine several.
 func measure(t *testing.T, name fmt.Stringer, file []byte, h header) {
 	slowness() // before anything is measured
 	t.Helper()
@@ -305,14 +305,14 @@ func measure(t *testing.T, name fmt.Stringer, file []byte, h header) {
 	if most := time.Duration(4*slowness()*float64(h.work)) + 20*time.Millisecond; took > most {
 		t.Errorf("%v: %v to decode, %d steps (%s) were estimated (%v)", name, took, h.work, h.why, err)
 	}
-	// Errors that the decoder makes at markers and forgets come on top.
+	// Errors that the decoder allocates at markers and drops are extra.
 	if taken := int64(after.TotalAlloc - before.TotalAlloc); taken > h.memory+h.memory/8+32*int64(len(file)) {
 		t.Errorf("%v: %d bytes to decode, %d were estimated (%v)", name, taken, h.memory, err)
 	}
 }
 
-// slowness is how many nanoseconds this machine takes for a step of an ordinary picture,
-// at least one: emulators and the race detector take more.
+// slowness is the time of a step of an ordinary image on this machine in nanoseconds, at least
+// one: emulators and the race detector need more.
 var slowness = sync.OnceValue(func() float64 {
 	file := bomb{640, 480, []byte{0x22, 0x11, 0x11}, 0xc0, "dense", 3, 0}.build()
 	h, err := examine(file)
@@ -337,8 +337,7 @@ func (b pngBomb) String() string {
 		b.w, b.h, b.depth, b.color, b.interlace, b.filter, 4*b.blocks, b.more, b.transparentColor)
 }
 
-// Every picture that is let through takes no more than was estimated, and the small ones
-// are let through.
+// Decoding an accepted image takes no longer than estimated, and small images are accepted.
 func TestEstimatesAreUpperBounds(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector allocates and takes time of its own")
@@ -364,7 +363,7 @@ func TestEstimatesAreUpperBounds(t *testing.T) {
 	}
 }
 
-// What takes too much is refused at once, with the numbers.
+// Too expensive images are rejected immediately, with the figures.
 func TestBombsAreRefused(t *testing.T) {
 	gray, full, half := []byte{0x11}, []byte{0x11, 0x11, 0x11}, []byte{0x22, 0x11, 0x11}
 	for _, c := range []struct {
@@ -393,7 +392,7 @@ func TestBombsAreRefused(t *testing.T) {
 	}
 }
 
-// resized is the file with other sizes in its header.
+// resized returns the file with other sizes in its header.
 func (b pngBomb) resized(w, h uint32) []byte {
 	file := b.build()
 	binary.BigEndian.PutUint32(file[16:], w)
@@ -402,7 +401,7 @@ func (b pngBomb) resized(w, h uint32) []byte {
 	return file
 }
 
-// Memory is compared with the limit before anything is decoded.
+// Memory is compared with the limit before decoding.
 func TestMemoryLimit(t *testing.T) {
 	big := bomb{4096, 4096, []byte{0x22, 0x11, 0x11}, 0xc2, "averages", 1, 0}.build()
 	for name, c := range map[string]struct {
@@ -425,7 +424,7 @@ func TestMemoryLimit(t *testing.T) {
 	}
 }
 
-// What is estimated for making the tensor bounds what it takes.
+// The estimate is an upper bound of the memory for the tensor.
 func TestTensorMemoryIsAnUpperBound(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector allocates and takes time of its own")
@@ -464,7 +463,7 @@ func TestTensorMemoryIsAnUpperBound(t *testing.T) {
 	}
 }
 
-// A context that ends during the decoding ends it.
+// Canceling the context ends decoding.
 func TestContextEndsDecoding(t *testing.T) {
 	file := bomb{4096, 4096, []byte{0x22, 0x11, 0x11}, 0xc2, "averages", 5, 0}.build()
 	gone := errors.New("the user has gone")
@@ -483,7 +482,7 @@ func TestContextEndsDecoding(t *testing.T) {
 	}
 }
 
-// FuzzExamine wants every picture that is let through to take what was estimated.
+// FuzzExamine requires that decoding every accepted image takes no longer than estimated.
 func FuzzExamine(f *testing.F) {
 	for _, name := range []string{"noise.png", "palette.png", "smooth.jpg", "gray.png", "alpha.png"} {
 		f.Add(read(f, name))

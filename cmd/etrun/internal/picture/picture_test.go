@@ -14,7 +14,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// testLimit is the memory of a picture in most tests.
+// testLimit is the memory limit of most tests.
 const testLimit = 64 << 20
 
 func read(t testing.TB, name string) []byte {
@@ -35,7 +35,7 @@ func decoded(t *testing.T, name string, channels int) Pixels {
 	return p
 }
 
-// compare checks bytes against Pillow's, each at most slack away.
+// compare compares bytes with Pillow's, with a tolerance of slack each.
 func compare(t *testing.T, got []byte, file string, slack int) {
 	t.Helper()
 	want := read(t, file)

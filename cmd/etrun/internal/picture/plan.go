@@ -2,8 +2,8 @@ package picture
 
 import "fmt"
 
-// way is the geometry of a conversion: an image of w×h pixels is resized, then cropped.
-type way struct {
+// geometry has the sizes of a conversion: an image of w×h pixels is resized, then cropped.
+type geometry struct {
 	h, w           int
 	toH, toW       int
 	cropH, cropW   int
@@ -11,21 +11,21 @@ type way struct {
 }
 
 // plan computes the sizes and rejects those beyond the limits.
-func (r Recipe) plan(pic header, f frame, want Want) (way, error) {
+func (r Recipe) plan(pic header, f frame, want Want) (geometry, error) {
 	if f.height > maxPixels || f.width > maxPixels {
-		return way{}, fmt.Errorf("%w: resized to %d×%d", ErrShape, f.width, f.height)
+		return geometry{}, fmt.Errorf("%w: resized to %d×%d", ErrShape, f.width, f.height)
 	}
 	h, w := r.scaled(pic, f)
 	if h < 1 || w < 1 || h > maxPixels/w {
-		return way{}, fmt.Errorf("%w: resized to %d×%d", ErrShape, w, h)
+		return geometry{}, fmt.Errorf("%w: resized to %d×%d", ErrShape, w, h)
 	}
 	if (!want.Dynamic || r.CropH > 0) && (h < f.height || w < f.width) {
-		return way{}, fmt.Errorf("%w: resized to %d×%d, the input is %d×%d", ErrShape, w, h, f.width, f.height)
+		return geometry{}, fmt.Errorf("%w: resized to %d×%d, the input is %d×%d", ErrShape, w, h, f.width, f.height)
 	}
 	if pic.h > maxPixels/w {
-		return way{}, fmt.Errorf("picture: %w: %d×%d pixels resized to %d×%d, want at most %d in between", ErrLimit, pic.w, pic.h, w, h, maxPixels)
+		return geometry{}, fmt.Errorf("picture: %w: %d×%d pixels resized to %d×%d, want at most %d in between", ErrLimit, pic.w, pic.h, w, h, maxPixels)
 	}
-	y := way{pic.h, pic.w, h, w, min(h, f.height), min(w, f.width), f.channels, want.DType.Size()}
+	y := geometry{pic.h, pic.w, h, w, min(h, f.height), min(w, f.width), f.channels, want.DType.Size()}
 	if need := pic.memory + y.memory(); need > want.Limit {
 		return y, fmt.Errorf("picture: %w: %s of %d×%d pixels takes %d bytes to decode and %d to resize to %d×%d, the remaining limit is %d: scale it down or raise --max-memory",
 			ErrLimit, pic.format, pic.w, pic.h, pic.memory, y.memory(), w, h, want.Limit)
@@ -50,7 +50,7 @@ func (r Recipe) scaled(p header, f frame) (h, w int) {
 }
 
 // memory is the total of all allocations after the decoder, without any freed.
-func (y *way) memory() int64 {
+func (y *geometry) memory() int64 {
 	const tap = 96 // bytes per output sample, and 24 per weight
 	pixels := int64(y.h) * int64(y.w)
 	if y.toW != y.w {
@@ -65,12 +65,12 @@ func (y *way) memory() int64 {
 }
 
 // apply resizes and crops.
-func (y *way) apply(p Pixels) Pixels {
+func (y *geometry) apply(p Pixels) Pixels {
 	return p.Resize(y.toH, y.toW).crop(y.cropH, y.cropW)
 }
 
 // String describes the conversion.
-func (y *way) String() string {
+func (y *geometry) String() string {
 	text := fmt.Sprintf("%d×%d pixels", y.w, y.h)
 	if y.toH != y.h || y.toW != y.w {
 		text += fmt.Sprintf(", resized to %d×%d", y.toW, y.toH)

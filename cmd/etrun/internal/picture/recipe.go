@@ -108,13 +108,13 @@ func (r *Recipe) setSize(text string) error {
 
 // sides parses a side, or HxW; w is 0 for a single side.
 func sides(text string) (h, w int, err error) {
-	const most = 1 << 15
+	const maxSide = 1 << 15
 	height, width, both := strings.Cut(text, "x")
 	if h, err = strconv.Atoi(height); err == nil && both {
 		w, err = strconv.Atoi(width)
 	}
-	if err != nil || h < 1 || h > most || w < 0 || w > most || both && w == 0 {
-		return 0, 0, fmt.Errorf("want a side or HxW, each 1 to %d", most)
+	if err != nil || h < 1 || h > maxSide || w < 0 || w > maxSide || both && w == 0 {
+		return 0, 0, fmt.Errorf("want a side or HxW, each 1 to %d", maxSide)
 	}
 	return h, w, nil
 }

@@ -18,8 +18,8 @@ import (
 
 const us = time.Microsecond
 
-// recorded is runs of a method: two additions, the second of them twice, and a delegate
-// with three nodes. The run number stalled is slow in the first addition.
+// recorded returns runs of a method: two additions, the second executed twice, and a delegate
+// with three nodes. In the run stalled the first addition is slow.
 func recorded(runs, stalled int) (events []trace.Event) {
 	for run := range runs {
 		at := time.Duration(run) * time.Second
@@ -94,7 +94,7 @@ func TestNew(t *testing.T) {
 	})
 }
 
-// Runs that failed, or that were not seen to their end, do not count.
+// Failed and incomplete runs are ignored.
 func TestNewLeavesOut(t *testing.T) {
 	events := recorded(3, -1)
 	events[7].Err = errors.New("failed")
@@ -123,7 +123,7 @@ func TestWriteTable(t *testing.T) {
 	}
 }
 
-// pprof's own reader takes the profile, and the medians in it add up to the method's.
+// pprof's own parser accepts the profile, and the medians in it add up to the method's.
 func TestWritePprof(t *testing.T) {
 	var b bytes.Buffer
 	if err := WritePprof(&b, New(recorded(9, 4))); err != nil {
@@ -147,7 +147,7 @@ func TestWritePprof(t *testing.T) {
 	}
 }
 
-// A flame graph is XML; the boxes of a row are as wide as the one above them.
+// A flame graph is valid XML; the boxes of a row are as wide as the one above them.
 func TestWriteFlame(t *testing.T) {
 	profiles := New(recorded(9, 4))
 	profiles[0].Rows[0].Name = "aten::<b>\x00\x1b[31m"

@@ -21,8 +21,8 @@ type flow struct {
 // move is a move of a tensor, by storage.
 type move struct{ step, from, to, target int }
 
-// mostCells limits the tables of storages by steps.
-const mostCells = 1 << 26
+// maxCells limits the tables of storages by steps.
+const maxCells = 1 << 26
 
 // newFlow returns nil if the method moves no tensor.
 func newFlow(g *ir.Method) *flow {

@@ -42,7 +42,7 @@ func (p *Program) Plan(i int, spec *pte.Method, inputs []int) error {
 	}
 	var uses []*use
 	if f := newFlow(g); f != nil {
-		if len(g.Steps) > mostCells/(len(g.Storages)+1) {
+		if len(g.Steps) > maxCells/(len(g.Storages)+1) {
 			return beyond("method %q: too many moves to check", spec.Name)
 		}
 		uses = f.uses()

@@ -12,7 +12,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// open opens a program of the command's tests with flags; said gets what it says.
+// open opens a program of the command's tests with flags; said receives its notes.
 func open(t *testing.T, name string, said *[]string, args ...string) (*Session, Calls) {
 	t.Helper()
 	var calls Calls
@@ -35,7 +35,7 @@ func open(t *testing.T, name string, said *[]string, args ...string) (*Session, 
 	return s, calls
 }
 
-// Each round of calls begins with fresh state, and within a round state persists.
+// Each round of calls starts from the initial state; state persists within a round.
 func TestOnceBeginsWithFreshState(t *testing.T) {
 	var said []string
 	s, calls := open(t, "state.pte", &said, "--input", "ones", "--next", "--input", "ones")

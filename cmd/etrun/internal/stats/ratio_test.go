@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// noises are what machines do to times, by number of the cell: a factor.
+// noises are models of measurement noise: a factor by index of the cell.
 var noises = []struct {
 	name string
 	make func(r *rand.Rand) func(i int) float64
@@ -43,7 +43,7 @@ var noises = []struct {
 	}},
 }
 
-// series measures two arms in the order ABBA, B taking ratio times as long as A.
+// series simulates two arms in the order ABBA, with B taking ratio times as long as A.
 func series(r *rand.Rand, noise func(int) float64, blocks int, ratio float64) (a, b []float64) {
 	for i := range 4 * blocks {
 		if n := noise(i); i%4 == 0 || i%4 == 3 {
@@ -55,8 +55,8 @@ func series(r *rand.Rand, noise func(int) float64, blocks int, ratio float64) (a
 	return a, b
 }
 
-// Of two equal arms the interval holds 1 in at least 95 of 100 measurements, whatever
-// the noise; of two that differ clearly it leaves 1 out.
+// For two equal arms the interval contains 1 in at least 95 of 100 measurements, with any noise;
+// for two clearly different arms it excludes 1.
 func TestCompareHoldsTheRatio(t *testing.T) {
 	const trials = 400
 	for _, noise := range noises {
@@ -103,7 +103,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// The rank is that of a bootstrap that draws resamples.
+// The rank equals that of a bootstrap with random resamples.
 func TestBootstrapRank(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	for _, n := range []int{8, 9, 21, 50} {

@@ -57,7 +57,7 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// overlap checks that no two boxes of a safe plan share bytes at one time.
+// overlap checks that no two boxes of a safe plan share bytes at the same time.
 func overlap(t *testing.T, name string, boxes []chart.Box) {
 	t.Helper()
 	for i, a := range boxes {

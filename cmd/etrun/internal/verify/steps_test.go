@@ -7,7 +7,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// TestStepsOfMethods follows values through operators, branches and views.
+// TestStepsOfMethods tracks values through operators, branches and views.
 func TestStepsOfMethods(t *testing.T) {
 	const scale = 0.5
 	float := func(offset int64) pte.Value {

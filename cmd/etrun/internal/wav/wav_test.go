@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// file makes a WAVE file of chunks, each an identifier and its bytes.
+// file returns a WAVE file of chunks, each an identifier and its bytes.
 func file(chunks ...string) []byte {
 	var body bytes.Buffer
 	for i := 0; i < len(chunks); i += 2 {
@@ -91,7 +91,7 @@ func TestWriteReadsBack(t *testing.T) {
 	}
 }
 
-// A tone below both Nyquist frequencies stays the same tone; one above the new one goes.
+// A tone below both Nyquist frequencies is unchanged; one above the new one is removed.
 func TestResample(t *testing.T) {
 	tone := func(hertz float64, rate, n int) []float32 {
 		s := make([]float32, n)
