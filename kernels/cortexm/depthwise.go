@@ -167,7 +167,7 @@ func (p *depthwise) points(sums, products []int32, row, col int) {
 			continue
 		}
 		for kx := range p.Kernel[2] {
-			first := col*p.Stride[2] - p.Pad[2] + kx*p.Dilate[2] // of a run, side by side
+			first := col*p.Stride[2] - p.Pad[2] + kx*p.Dilate[2] // of a run of adjacent points
 			lo := min(max(-first, 0), count)
 			hi := max(min(p.In[2]-first, count), lo)
 			n, at := (hi-lo)*p.channels, (iy*p.In[2]+first+lo)*p.channels

@@ -40,7 +40,7 @@ const exact = 1 << 24
 // about 20 µs.
 const tileSize, macsPerRange = 1 << 14, 300_000
 
-// k is the number of products of a sum.
+// k returns the number of products per sum.
 func (p *product) k() int { return p.Kernel[1] * p.Kernel[2] * (p.channels / p.groups) }
 
 // begin plans the product and computes it.

@@ -86,7 +86,7 @@ func (k *call) ignore(args []int) {
 	k.made.SetUnread(outs)
 }
 
-// value makes the slot of one argument.
+// value returns the slot of one argument.
 func (k *call) value(a any, arg *kernels.Arg) (*tensor.Value, error) {
 	switch a := a.(type) {
 	case nil:

@@ -29,7 +29,7 @@ type Case struct {
 	// Unread are the arguments whose elements nothing reads ([kernels.Ctx.Unread]): they keep
 	// their sizes, and are not compared.
 	Unread []int
-	// Refused, if not empty, is a part of the error that the call must give.
+	// Refused, if not empty, is a part of the expected error.
 	Refused string
 	// Scale is the scale of the tolerance ([kernels.Family.Tolerance]); 0 means the
 	// largest magnitude in the wanted output.

@@ -47,9 +47,9 @@ func dequantizePerTensorOfTensors[F float](c *kernels.Ctx, a kernels.Args) error
 	return dequantizeTo(c, a, 5, one[F](c, scale, zero, a.Tensor(0).Numel()))
 }
 
-// dequantizePerChannel is quantized_decomposed::dequantize_per_channel.out: the rule
-// of dequantizePerTensor with the parameters of each index along axis, computed in
-// the type of the scales. No zero points stand for zeros.
+// dequantizePerChannel is quantized_decomposed::dequantize_per_channel.out: dequantizePerTensor
+// with separate parameters for each index along axis, computed in the type of the scales. Missing
+// zero points are zeros.
 func dequantizePerChannel[F float](c *kernels.Ctx, a kernels.Args) error {
 	p, err := channels[F](c, a, 1, 2, 3)
 	if err != nil {

@@ -21,7 +21,7 @@ func byType(i int, f32, f64 kernels.Func) kernels.Func {
 	}
 }
 
-// blockSize elements are converted at a time, so that they stay in the first-level cache.
+// blockSize elements are converted at a time, so that they fit the first-level cache.
 const blockSize = 512
 
 // grain is the number of elements worth a thread.

@@ -38,9 +38,8 @@ func quantizePerTensorOfTensors(c *kernels.Ctx, a kernels.Args) error {
 	return quantize(c, a, 6, false, one[float32](c, 1/scale, zero, a.Tensor(0).Numel()))
 }
 
-// quantizePerChannel is quantized_decomposed::quantize_per_channel.out: the rule of
-// quantizePerTensor with the parameters of each index along axis, computed in the
-// type of the scales.
+// quantizePerChannel is quantized_decomposed::quantize_per_channel.out: quantizePerTensor with
+// separate parameters for each index along axis, computed in the type of the scales.
 func quantizePerChannel[F float](c *kernels.Ctx, a kernels.Args) error {
 	p, err := channels[F](c, a, 1, 2, 3)
 	if err != nil {

@@ -92,7 +92,7 @@ func store(c *kernels.Ctx, a kernels.Args, o, s int) error {
 	return nil
 }
 
-// viewAsReal gives the two parts of each element a last dimension of their own.
+// viewAsReal returns the two parts of each element along a new last dimension.
 func viewAsReal(c *kernels.Ctx, a kernels.Args) error {
 	self, out := a.Tensor(0), a.Tensor(1)
 	r := self.Rank()
