@@ -22,13 +22,13 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/api anew")
 
-// promised are the packages whose exported API stays compatible. What it is stands in
-// testdata/api; a change of it is made with -update, and is seen in review.
+// promised are the packages with a stable API. testdata/api contains it; changes are made with
+// -update and reviewed there.
 var promised = []string{
 	".", "kernels", "kernels/tensor", "delegate", "delegate/xnnpack", "delegate/ethosu", "delegate/all", "runtime/trace", "runtime/metrics",
 }
 
-// imports reads packages from what the compiler wrote of them.
+// imports returns an importer for the compiler's export data.
 func imports(t *testing.T) types.Importer {
 	t.Helper()
 	args := []string{"list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}"}
@@ -71,7 +71,7 @@ func TestAPI(t *testing.T) {
 	}
 }
 
-// differences are the lines that only one of two texts has.
+// differences returns the lines that only one of two texts contains.
 func differences(got, want string) (list []string) {
 	a, b := strings.Split(got, "\n"), strings.Split(want, "\n")
 	for _, line := range a {
@@ -87,7 +87,7 @@ func differences(got, want string) (list []string) {
 	return list
 }
 
-// describeAPI is a line for each exported thing.
+// describeAPI returns a line per exported identifier.
 func describeAPI(p *types.Package) string {
 	d := &describer{home: p, foreign: make(map[string]bool)}
 	for _, name := range p.Scope().Names() {
@@ -119,7 +119,7 @@ func keys(m map[string]bool) func(func(string) bool) {
 
 type describer struct {
 	home    *types.Package
-	foreign map[string]bool // packages of ours that are named but not promised
+	foreign map[string]bool // referenced packages of this module without the promise
 	lines   []string
 }
 
@@ -129,7 +129,7 @@ func (d *describer) add(format string, args ...any) {
 
 func (d *describer) text(x types.Type) string { return types.TypeString(x, d.qualify) }
 
-// qualify names a package, and notes one of ours that carries no promise.
+// qualify returns a package's name, and records packages of this module without the promise.
 func (d *describer) qualify(p *types.Package) string {
 	if p == d.home {
 		return ""
@@ -195,13 +195,12 @@ func (d *describer) interfaceMethods(name string, u *types.Interface) {
 	}
 }
 
-// noPromise is what the first sentence of a package without a promise says.
+// noPromise is part of the first sentence of the documentation of packages without the promise.
 const noPromise = "no compatibility promise"
 
-// Packages that can be imported say in their first sentence that they promise nothing,
-// unless they do.
+// Importable packages without the promise must state that in their first sentence.
 func TestPackagesSayWhatTheyPromise(t *testing.T) {
-	folders := make(map[string]string) // to the package comment
+	folders := make(map[string]string) // folder to package comment
 	err := filepath.WalkDir(".", func(file string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err

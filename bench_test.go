@@ -21,8 +21,8 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// benchModels are programs to measure: those of testdata, and, where the variable
-// CORPUS names a folder of exported models, larger ones of it.
+// benchModels returns the programs to measure: those of testdata and, if the variable CORPUS names
+// a folder of exported models, larger ones from it.
 func benchModels(b *testing.B, wanted ...string) []string {
 	b.Helper()
 	paths := []string{"testdata/digits/portable.pte", "testdata/digits/xnnpack.pte"}
@@ -64,8 +64,8 @@ func benchMethod(b *testing.B, path string, threads int, options ...etrun.Option
 	return m
 }
 
-// BenchmarkExecute measures whole executes. Its own metric "outside" is the share of
-// the time that is not spent inside operators and delegates.
+// BenchmarkExecute measures whole runs. The metric "outside" is the share of time not spent inside
+// operators and delegates.
 func BenchmarkExecute(b *testing.B) {
 	for _, path := range benchModels(b, "mobilenet_v2/portable", "mobilenet_v2/xnnpack", "mobilenet_v2/xnnpack_q8", "vit_tiny/xnnpack", "lstm/portable") {
 		b.Run(benchName(path), func(b *testing.B) {
@@ -87,8 +87,8 @@ func BenchmarkExecute(b *testing.B) {
 	}
 }
 
-// BenchmarkModels sets models that were exported for the portable operators against
-// the same ones exported for XNNPACK, on one thread: see [kerneltest.Contest].
+// BenchmarkModels compares models exported for the portable operators with the same models exported
+// for XNNPACK, on one thread: see [kerneltest.Contest].
 func BenchmarkModels(b *testing.B) {
 	xnntest.Library(b)
 	library := etrun.WithDelegates(xnnpack.Backend{Library: xnntest.Path(), Engine: xnnpack.EngineNative})
@@ -114,7 +114,7 @@ func BenchmarkModels(b *testing.B) {
 	}
 }
 
-// setNoise gives every method of the same inputs the same random ones.
+// setNoise sets the same random inputs for every method with the same inputs.
 func setNoise(b *testing.B, m *etrun.Method) {
 	b.Helper()
 	r := rand.New(rand.NewPCG(1, 1))
@@ -127,7 +127,7 @@ func setNoise(b *testing.B, m *etrun.Method) {
 	}
 }
 
-// outside compares an execute with the sum of the nodes' or operators' times.
+// outside compares a run with the sum of the nodes' or operators' times.
 func outside(b *testing.B, m *etrun.Method) float64 {
 	b.Helper()
 	shares := make([]float64, 0, 31)
@@ -157,8 +157,8 @@ func outside(b *testing.B, m *etrun.Method) float64 {
 	return shares[len(shares)/2]
 }
 
-// BenchmarkLoad measures opening and loading against the least that it must do:
-// reading the file and zeroing the arenas. "ratio" is the one to the other.
+// BenchmarkLoad compares opening and loading with the necessary minimum: reading the file and
+// zeroing the arenas. The metric "ratio" is their quotient.
 func BenchmarkLoad(b *testing.B) {
 	for _, path := range benchModels(b, "mobilenet_v2/portable", "mobilenet_v2/xnnpack") {
 		b.Run(benchName(path), func(b *testing.B) {
@@ -197,8 +197,8 @@ func loadOnce(b *testing.B, path string) {
 	m.Close()
 }
 
-// BenchmarkLowered compares a portable model as it is with its regions, which execute the
-// same operators on an oracle, and on the backends that take graphs.
+// BenchmarkLowered compares a portable model without lowering with its regions on an oracle, which
+// runs the same operators, and on the backends that compile graphs.
 func BenchmarkLowered(b *testing.B) {
 	every := []etrun.Option{etrun.WithLowering(etrun.LowerAuto), etrun.WithMinProfit(-1)}
 	for _, tt := range []struct {
@@ -220,11 +220,11 @@ func BenchmarkLowered(b *testing.B) {
 	}
 }
 
-// onlyPayloads is a backend that takes no graphs.
+// onlyPayloads is a backend that does not compile graphs.
 type onlyPayloads struct{ delegate.Backend }
 
-// TestExecuteAllocatesNothing runs the models of testdata in the steady state, as they are
-// and with regions.
+// TestExecuteAllocatesNothing runs the models of testdata in the steady state, with and without
+// regions.
 func TestExecuteAllocatesNothing(t *testing.T) {
 	lowered := []etrun.Option{etrun.WithDelegates(onlyPayloads{xnnpack.Backend{}}, delegatetest.Oracle{}),
 		etrun.WithLowering(etrun.LowerAuto), etrun.WithMinProfit(-1)}

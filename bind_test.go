@@ -10,8 +10,8 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// TestBoundMemoryEqualsCopies runs random programs on the caller's memory and on the
-// method's own.
+// TestBoundMemoryEqualsCopies runs random programs on the caller's memory and on the method's own
+// memory.
 func TestBoundMemoryEqualsCopies(t *testing.T) {
 	for seed := range uint64(60) {
 		spec := newFlowProgram(rand.New(rand.NewPCG(seed, 1)))
@@ -38,7 +38,7 @@ func TestBoundMemoryEqualsCopies(t *testing.T) {
 	}
 }
 
-// outputTensor is an output that must be there and a tensor.
+// outputTensor returns an output that must exist and be a tensor.
 func outputTensor(m *Method, i int) *tensor.Tensor {
 	v, err := m.Output(i)
 	if err != nil {
@@ -47,7 +47,7 @@ func outputTensor(m *Method, i int) *tensor.Tensor {
 	return v.Tensor
 }
 
-// bindLike gives bound fresh memory: copies of own's inputs, and room for outputs.
+// bindLike binds new memory: copies of own's inputs, and space for outputs.
 func bindLike(t *testing.T, bound, own *Method, spec *pte.Method) {
 	t.Helper()
 	for i := range bound.NumInputs() {
@@ -69,7 +69,7 @@ func bindLike(t *testing.T, bound, own *Method, spec *pte.Method) {
 	}
 }
 
-// Memory that is too small for what shares it, or out of alignment, is refused.
+// Unaligned memory, and memory too small for all values that share it, is rejected.
 func TestBoundMemoryRefused(t *testing.T) {
 	spec := hostileMethod(flowCall(flowView, vecA, 7), flowCall(flowAdd, 7, constant, vecB, vecB))
 	spec.Values = append(spec.Values, spec.Values[vecB])

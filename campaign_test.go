@@ -21,16 +21,16 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
 
-// What the programs of a campaign may cost.
+// Limits on the programs of a campaign.
 const (
 	campaignMemory = 64 << 20
 	campaignTime   = 5 * time.Second
 	largestSeed    = 256 << 10 // of the corpus's programs
 )
 
-// TestPrograms loads and runs whole programs whose fields or bytes were changed, every
-// other one lowered, with every backend, natively where the library takes their graphs and its memory lies
-// between pages without access.
+// TestPrograms loads and runs whole programs with modified fields or bytes, half of them lowered,
+// with every backend. The native engine is used if the library supports their graphs; its memory is
+// between inaccessible pages.
 func TestPrograms(t *testing.T) {
 	c := &campaign.Campaign{Test: "TestPrograms", Usual: 300, Memory: campaignMemory + 64<<20,
 		Counters: []string{"programs", "refused", "calls"}, Start: startPrograms}
@@ -62,8 +62,8 @@ func startPrograms(t *testing.T, p *campaign.Process) func(seed uint64) error {
 	}
 }
 
-// runProgram loads the methods of a program and calls each twice. It counts the calls
-// that ran to their end; an error is a finding.
+// runProgram loads the methods of a program and calls each twice. It counts the calls that
+// complete; an error is a finding.
 func runProgram(data []byte, seed uint64) (calls int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), campaignTime)
 	defer cancel()
@@ -96,7 +96,7 @@ func runProgram(data []byte, seed uint64) (calls int, err error) {
 	return calls, nil
 }
 
-// classed is nil for an error that a hostile program may end with, else a finding.
+// classed returns nil for an error that a hostile program may cause, else a finding.
 func classed(err error) error {
 	if p, ok := errors.AsType[*etrun.PanicError](err); ok {
 		return &campaign.Finding{Kind: "panic", Message: fmt.Sprintf("%v\n%s", err, p.Stack)}

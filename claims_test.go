@@ -13,7 +13,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// namer is a backend whose payloads are lists of keys, apart from their first byte.
+// namer is a backend whose payloads are lists of keys after their first byte.
 type namer struct {
 	delegate.Backend
 	id string
@@ -31,7 +31,7 @@ func (namer) Names(payload []byte) (keys []string, err error) {
 	return keys, nil
 }
 
-// TestClaims gives back only what one delegate alone reads.
+// TestClaims releases only data that a single delegate reads.
 func TestClaims(t *testing.T) {
 	const piece = 64 << 10
 	file := tensor.AlignedBytes(8 * piece)
@@ -88,7 +88,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// failing releases what it can of a payload, and fails.
+// failing releases as much of a payload as possible, and fails.
 type failing struct{ delegate.Backend }
 
 func (failing) ID() string { return "XnnpackBackend" }
@@ -102,8 +102,8 @@ func (failing) Compile(_ context.Context, p *delegate.Payload) (delegate.Image, 
 	return nil, errors.New("planted")
 }
 
-// TestLost loads a method whose delegate fails when its weights are gone: later loads
-// say so, instead of computing with what is left.
+// TestLost loads a method whose delegate fails after its weights were released: later loads must
+// fail too, instead of computing with undefined data.
 func TestLost(t *testing.T) {
 	p, err := Open("testdata/digits/xnnpack.pte", WithDelegates(&failing{}))
 	if err != nil {

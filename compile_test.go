@@ -13,7 +13,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// quantBackend asks how its only output is quantised.
+// quantBackend requests the quantization of its only output.
 type quantBackend struct {
 	found *delegate.QuantUse
 }
@@ -28,7 +28,7 @@ func (b *quantBackend) Compile(_ context.Context, p *delegate.Payload) (_ delega
 	return addDelegate{}, nil
 }
 
-// TestQuantUses finds how programs go on with the output of a delegate.
+// TestQuantUses derives the quantization of a delegate's output from the operators that read it.
 func TestQuantUses(t *testing.T) {
 	const takes = "test::takes.out(Tensor self, float scale, int zero_point, *, Tensor(a!) out)"
 	ops := []kernels.Op{{Schema: takes, Quants: []kernels.Quant{{Tensor: 0, Scale: 1, ZeroPoint: 2}},
@@ -75,7 +75,7 @@ func TestQuantUses(t *testing.T) {
 	}
 }
 
-// surveyBackend refuses payloads before it compiles any.
+// surveyBackend rejects payloads before any is compiled.
 type surveyBackend struct {
 	quantBackend
 	seen []int
@@ -91,7 +91,7 @@ func (b *surveyBackend) Survey(payloads []*delegate.Payload) error {
 	return b.fail
 }
 
-// TestSurvey shows a backend all its payloads before the first is compiled.
+// TestSurvey passes all payloads to a backend before the first is compiled.
 func TestSurvey(t *testing.T) {
 	call := func(i int) pte.Instruction {
 		return pte.Instruction{Kind: pte.DelegateCall, Index: i, Args: []int{vecA, constant, vecB}}

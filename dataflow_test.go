@@ -56,8 +56,8 @@ const (
 	flowSeeds = 120
 )
 
-// flowProgram makes random methods: straight code, conditions whose arms move their
-// results to one place, loops that carry a value, views, updates and state.
+// flowProgram generates random methods: straight-line code, conditions whose branches move their
+// results to the same value, loops that carry a value, views, updates and state.
 type flowProgram struct {
 	language
 	r       *rand.Rand
@@ -66,12 +66,12 @@ type flowProgram struct {
 	conds   []int // bool inputs
 
 	constants []int
-	// more is asked for each statement first; it is false where it writes none.
+	// more is called before each statement; it returns false for the end.
 	more    func(depth int) bool
 	dynamic []int // values of the size of the dynamic input
 }
 
-// language is what the statements of random programs do.
+// language generates the statements of random programs.
 type language interface {
 	value(p *flowProgram) pte.Value // a new tensor
 	compute(p *flowProgram, out int)
@@ -107,7 +107,7 @@ func newFlowProgram(r *rand.Rand, constants ...pte.Value) *pte.Method {
 	return p.make(constants...)
 }
 
-// make writes a whole method.
+// make generates a whole method.
 func (p *flowProgram) make(constants ...pte.Value) *pte.Method {
 	for _, c := range constants {
 		p.m.Values, p.constants = append(p.m.Values, c), append(p.constants, len(p.m.Values))
@@ -139,7 +139,7 @@ func (p *flowProgram) value() int {
 	return len(p.m.Values) - 1
 }
 
-// pick is a value to read, every other time a constant where there are any.
+// pick returns a value to read, half of the time a constant if there are any.
 func (p *flowProgram) pick() int {
 	if n := len(p.constants); n > 0 && p.r.IntN(2) == 0 {
 		return p.constants[p.r.IntN(n)]
@@ -177,14 +177,14 @@ func (p *flowProgram) statement(depth int) {
 	}
 }
 
-// computed is a new value.
+// computed adds a new value.
 func (p *flowProgram) computed() int {
 	out := p.value()
 	p.compute(p, out)
 	return out
 }
 
-// body writes statements whose values are forgotten afterwards, and returns the last.
+// body generates statements whose values are not used afterwards, and returns the last.
 func (p *flowProgram) body(depth int) int {
 	outer, constants, dynamic := len(p.defined), len(p.constants), len(p.dynamic)
 	for range 1 + p.r.IntN(3) {
@@ -209,7 +209,8 @@ func (p *flowProgram) condition(depth int) {
 	p.defined = append(p.defined, to)
 }
 
-// loop runs its body twice: a counter of type Bool, moved to true in the body.
+// loop generates a loop that runs its body twice: a counter of type Bool is moved to true in the
+// body.
 func (p *flowProgram) loop(depth int) {
 	carried := p.computed()
 	done := len(p.m.Values)
@@ -224,8 +225,8 @@ func (p *flowProgram) loop(depth int) {
 	p.add(pte.Instruction{Kind: pte.JumpFalseCall, Index: done, Target: head})
 }
 
-// TestPlannedExecutionEqualsNaive runs random programs with one place per storage
-// and with shared places whose dead bytes are overwritten after every instruction.
+// TestPlannedExecutionEqualsNaive compares random programs with a separate buffer per storage to
+// the same programs with shared buffers, whose dead bytes are overwritten after every instruction.
 func TestPlannedExecutionEqualsNaive(t *testing.T) {
 	saved := 0
 	for seed := range uint64(flowSeeds) {
@@ -259,7 +260,7 @@ func TestPlannedExecutionEqualsNaive(t *testing.T) {
 	}
 }
 
-// flowMethods makes a program of methods of flowOps.
+// flowMethods returns a program with methods of flowOps.
 func flowMethods(specs []pte.Method, options ...Option) *Program {
 	c := newConfig(append([]Option{WithOperatorSet(kernels.NewSet(flowOps)), WithThreads(1)}, options...))
 	p := &Program{config: c, spec: &pte.Program{Methods: specs}}
@@ -295,8 +296,7 @@ func setFlowInputs(t *testing.T, m *Method, run int) {
 	}
 }
 
-// poisonDead makes every kernel and delegate find, in all bytes of the arenas that no
-// live storage has, the given one.
+// poisonDead fills all arena bytes that no live storage uses before every kernel and delegate call.
 func poisonDead(m *Method, poison byte) {
 	for i := range m.steps {
 		s := &m.steps[i]
@@ -314,7 +314,7 @@ func poisonDead(m *Method, poison byte) {
 	}
 }
 
-// poisoned is a unit before which the dead bytes are spoilt.
+// poisoned is a unit before which dead bytes are overwritten.
 type poisoned struct {
 	delegate.Unit
 	spoil func()
@@ -325,7 +325,7 @@ func (p poisoned) Execute(ctx context.Context, args []*tensor.Value) error {
 	return p.Unit.Execute(ctx, args)
 }
 
-// poisonAt fills what lies between the storages that are alive at a step.
+// poisonAt overwrites the bytes between the storages that are live at a step.
 func poisonAt(m *Method, step int, poison byte) {
 	for arena, bytes := range m.memory.arenas {
 		var alive []int

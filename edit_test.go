@@ -26,15 +26,15 @@ func (addDelegate) Execute(_ context.Context, a []*tensor.Value) error {
 	return flowOps[flowAdd].Func(nil, a)
 }
 
-// editor changes methods of flowOps at random into others that compute the same.
+// editor modifies methods of flowOps at random without changing their results.
 type editor struct {
 	r *rand.Rand
 	m *ir.Method
 	e *ir.Edit
 }
 
-// randomly tries a change at each step, and returns the method and the delegates that
-// it calls.
+// randomly tries a modification at each step, and returns the method and the delegates that it
+// calls.
 func randomly(t *testing.T, r *rand.Rand, m *ir.Method) (edited *ir.Method, images []delegate.Image) {
 	t.Helper()
 	ed := &editor{r, m, m.Edit()}
@@ -56,14 +56,14 @@ func randomly(t *testing.T, r *rand.Rand, m *ir.Method) (edited *ir.Method, imag
 	return edited, images
 }
 
-// like is a new tensor of the declaration of v.
+// like adds a tensor with the declaration of v.
 func (ed *editor) like(v int) int {
 	t := *ed.m.Values[v].Tensor
 	t.Name, t.Const = "", false
 	return ed.e.AddTensor(t)
 }
 
-// detour copies an operand first, and reads the copy.
+// detour copies an operand and reads the copy.
 func (ed *editor) detour(i int, s *ir.Step) {
 	k := ed.r.IntN(2)
 	to := ed.like(s.Args[k])
@@ -71,20 +71,20 @@ func (ed *editor) detour(i int, s *ir.Step) {
 	ed.e.SetArg(i, k, to)
 }
 
-// delegate hands the call to a delegate.
+// delegate replaces the call by a delegate call.
 func (ed *editor) delegate(i int, s *ir.Step) {
 	ed.e.Drop(i)
 	ed.e.Insert(i, ir.Step{Kind: ir.DelegateCall, Delegate: ed.e.AddDelegate("add"), Inputs: 2, Args: s.Args[:3], Origin: s.Origin})
 }
 
-// harmless computes something that nobody reads.
+// harmless adds a computation whose result is not read.
 func (ed *editor) harmless(i int) {
 	if in := ed.m.Inputs[0]; ed.r.IntN(2) == 0 {
 		ed.e.Insert(i, ir.Step{Kind: ir.MoveCall, Args: []int{in, ed.like(in)}})
 	}
 }
 
-// TestEditedExecutionEqualsOriginal changes random programs at random.
+// TestEditedExecutionEqualsOriginal modifies random programs at random.
 func TestEditedExecutionEqualsOriginal(t *testing.T) {
 	changed := 0
 	for seed := range uint64(flowSeeds) {
@@ -107,7 +107,7 @@ func TestEditedExecutionEqualsOriginal(t *testing.T) {
 	}
 }
 
-// compareFlows executes two methods on the same inputs.
+// compareFlows runs two methods with the same inputs.
 func compareFlows(t *testing.T, seed uint64, m, reference *Method) {
 	t.Helper()
 	for run := range 4 {
@@ -129,8 +129,8 @@ func compareFlows(t *testing.T, seed uint64, m, reference *Method) {
 	}
 }
 
-// TestFoldedExecutionEqualsOriginal folds random programs with constants among their
-// values, in straight code, arms and loops.
+// TestFoldedExecutionEqualsOriginal folds random programs with constants, in straight-line code,
+// branches and loops.
 func TestFoldedExecutionEqualsOriginal(t *testing.T) {
 	folded := 0
 	for seed := range uint64(flowSeeds) {
@@ -159,13 +159,13 @@ func TestFoldedExecutionEqualsOriginal(t *testing.T) {
 	}
 }
 
-// constantVector is a constant of the random programs.
+// constantVector returns a constant for the random programs.
 func constantVector(r *rand.Rand) pte.Value {
 	data := tensor.BytesOf([]int64{r.Int64N(9), r.Int64N(9), 3, 4})
 	return pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Int64, Sizes: []int{flowLen}, DimOrder: []uint8{0}, Storage: pte.Constant, Data: data}}
 }
 
-// What is not pure, refuses its arguments, or would not fit, is left to the execute.
+// Instructions that are not pure, fail, or exceed the budget are not folded.
 func TestNotFolded(t *testing.T) {
 	count := 0
 	counted := func(op kernels.Op, f kernels.Func) kernels.Op {

@@ -17,8 +17,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Sizes of inputs that do not go together are the fault of the inputs, whatever runs the
-// program; at the declared sizes a refusal is a failure of the execute.
+// Incompatible input sizes are an input error, whatever runs the program; at the declared sizes the
+// same failure is an execution error.
 func TestSizesThatDoNotGoTogether(t *testing.T) {
 	for name, c := range map[string]struct {
 		path   string
@@ -55,7 +55,7 @@ func TestSizesThatDoNotGoTogether(t *testing.T) {
 	}
 }
 
-// An error says its file, its method and ExecuTorch's code once.
+// An error contains its file, its method and ExecuTorch's code once.
 func TestErrorsSayThingsOnce(t *testing.T) {
 	damaged := filepath.Join(t.TempDir(), "damaged.pte")
 	if err := os.WriteFile(damaged, readTestFile(t, convProgram)[:900], 0o600); err != nil {

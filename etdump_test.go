@@ -101,8 +101,8 @@ func ints(list []int64) []int {
 	return out
 }
 
-// TestETDumpValues wants an ETDump and its debug buffer to read back as what an observer of
-// the same executes is shown.
+// TestETDumpValues checks that an ETDump and its debug buffer contain the values that an observer
+// of the same runs receives.
 func TestETDumpValues(t *testing.T) {
 	for _, path := range append(observed, "testdata/ethosu/programs/digits.pte", "testdata/pte/conv_portable.pte") {
 		t.Run(filepath.Base(path), func(t *testing.T) {
@@ -161,7 +161,7 @@ func compareETDump(t *testing.T, got []debugEvent, shown []seen) {
 	}
 }
 
-// TestDebugBufferLimit counts what has no place.
+// TestDebugBufferLimit counts values that exceed the limit.
 func TestDebugBufferLimit(t *testing.T) {
 	r := &trace.DebugRecorder{MaxBytes: 100}
 	m := load(t, "testdata/digits/portable.pte", etrun.WithObserver(r))

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const convProgram = "testdata/pte/conv_portable.pte"
 
-// load opens a program and its forward method; both are closed at the test's end.
+// load opens a program and loads its forward method; both are closed at the end of the test.
 func load(t *testing.T, path string, options ...etrun.Option) *etrun.Method {
 	t.Helper()
 	p, err := etrun.Open(path, options...)
@@ -36,7 +36,7 @@ func load(t *testing.T, path string, options ...etrun.Option) *etrun.Method {
 	return m
 }
 
-// outputTensor is an output that must be there and a tensor.
+// outputTensor returns an output that must exist and be a tensor.
 func outputTensor(m *etrun.Method, i int) *tensor.Tensor {
 	v, err := m.Output(i)
 	if err != nil {
@@ -60,7 +60,7 @@ func setOnes(t *testing.T, m *etrun.Method) {
 	}
 }
 
-// slow is a set whose convolution waits for a signal, and says that it has begun.
+// slow returns a set whose convolution signals its start and waits for a signal.
 func slow(begun, proceed chan struct{}) *kernels.Set {
 	return replaced("aten::convolution.out", func(next kernels.Func) kernels.Func {
 		return func(c *kernels.Ctx, a kernels.Args) error {
@@ -71,7 +71,7 @@ func slow(begun, proceed chan struct{}) *kernels.Set {
 	})
 }
 
-// replaced is the default set with one operator wrapped.
+// replaced returns the default set with one operator wrapped.
 func replaced(name string, wrap func(kernels.Func) kernels.Func) *kernels.Set {
 	ops := portable.Ops()
 	for i := range ops {
@@ -220,7 +220,7 @@ func TestBusyAndClose(t *testing.T) {
 			t.Errorf("%s while executing: %v", name, err)
 		}
 	}
-	if err := m.Close(); err != nil { // freed when the execute ends
+	if err := m.Close(); err != nil { // freed when the run ends
 		t.Errorf("close while executing: %v", err)
 	}
 	if err := m.Program().Close(); err != nil {

@@ -60,7 +60,7 @@ func TestFold(t *testing.T) {
 	if foldedValues == 0 {
 		t.Fatal("nothing was folded")
 	}
-	p.slots[0].done, p.slots[0].preparation.size = nil, 0 // which is the budget
+	p.slots[0].done, p.slots[0].preparation.size = nil, 0 // the size is the budget
 	plain, want := run()
 	if string(got) != string(want) || string(again) != string(want) {
 		t.Errorf("folded programs compute something else: %x, %x, want %x", got, again, want)
@@ -70,8 +70,8 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// TestFoldBudget has many calls that the operator refuses after their result was
-// allocated: all of them together may try no more than the file's size.
+// TestFoldBudget has many calls that fail after their result was allocated: together they may
+// allocate no more than the file's size.
 func TestFoldBudget(t *testing.T) {
 	const calls, size = 400, 1000
 	m := pte.Method{Name: "forward", Chains: make([]pte.Chain, 1), Operators: []pte.Operator{{Name: "aten::permute_copy", Overload: "out"}}}

@@ -16,13 +16,13 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
 
-// What a hostile program may cost.
+// Limits on hostile programs.
 const (
-	mostTime  = 2 * time.Second
-	mostBytes = 64 << 20 // beside 8 times the file
+	mostTime = 2 * time.Second
+	maxBytes = 64 << 20 // in addition to 8 times the file
 )
 
-// limits keep a run of a hostile program within mostBytes.
+// limits keep a run of a hostile program within maxBytes.
 var limits = etrun.Limits{PlannedBytes: 4 << 20, Instructions: 2000}
 
 // seedPrograms are small real programs of every kind.
@@ -43,9 +43,8 @@ func seedPrograms(tb testing.TB) [][]byte {
 	return seeds
 }
 
-// FuzzRun loads and executes programs whose fields were changed, and whatever bytes
-// the fuzzer makes of them. Nothing may panic, hang or take more than it is allowed;
-// every refusal has a class.
+// FuzzRun loads and runs programs with modified fields, and arbitrary bytes. Nothing may panic,
+// hang or exceed its limits, and every error has a class.
 func FuzzRun(f *testing.F) {
 	for _, data := range seedPrograms(f) {
 		for seed := range uint64(8) {
@@ -86,7 +85,7 @@ func TestMutatedPrograms(t *testing.T) {
 	}
 }
 
-// runHostile runs every method of a program; ran reports that one executed.
+// runHostile runs every method of a program; ran reports whether one succeeded.
 func runHostile(t *testing.T, data []byte, seed uint64) (ran bool) {
 	t.Helper()
 	var before, after goruntime.MemStats
@@ -97,7 +96,7 @@ func runHostile(t *testing.T, data []byte, seed uint64) (ran bool) {
 		t.Errorf("%v for %d bytes", took, len(data))
 	}
 	goruntime.ReadMemStats(&after)
-	if n := after.TotalAlloc - before.TotalAlloc; n > mostBytes+8*uint64(len(data)) {
+	if n := after.TotalAlloc - before.TotalAlloc; n > maxBytes+8*uint64(len(data)) {
 		t.Errorf("%d bytes allocated for a file of %d", n, len(data))
 	}
 	return ran
@@ -133,7 +132,7 @@ func runMethods(t *testing.T, data []byte, seed uint64) (ran bool) {
 	return ran
 }
 
-// execute gives a method random inputs, at their bounds, and runs it.
+// execute runs a method with random inputs at their upper bounds.
 func execute(ctx context.Context, m *etrun.Method, seed uint64) error {
 	r := rand.New(rand.NewPCG(seed, 1))
 	for i, in := range m.Meta().Inputs {
@@ -151,8 +150,7 @@ func execute(ctx context.Context, m *etrun.Method, seed uint64) error {
 	return m.Execute(ctx)
 }
 
-// wantClass reports an error without a class, and a panic that only the last fence
-// caught.
+// wantClass reports an error without a class, and a panic that only the outermost recover caught.
 func wantClass(t *testing.T, err error) {
 	t.Helper()
 	if p, ok := errors.AsType[*etrun.PanicError](err); ok {

@@ -19,8 +19,8 @@ import (
 
 var everyPlan = map[string]PlanMode{"auto": PlanAuto, "file": PlanFile, "own": PlanOwn, "naive": PlanNaive}
 
-// twoConds is y = p ? x + 1.5 : 2.5x, then z = q ? x + 3.5 : 4.5x, then y + z. The
-// second condition must leave the result of the first alone.
+// twoConds is y = p ? x + 1.5 : 2.5x, then z = q ? x + 3.5 : 4.5x, then y + z. The second condition
+// must not overwrite the result of the first.
 func twoConds(t *testing.T) []byte {
 	t.Helper()
 	data, err := os.ReadFile("testdata/pte/two_conds.pte")
@@ -69,7 +69,7 @@ func TestSequentialConditions(t *testing.T) {
 	}
 }
 
-// overlapping is the program with the results of both conditions at one place.
+// overlapping is the program with the results of both conditions at the same address.
 func overlapping(t *testing.T) (data []byte, y, z int) {
 	t.Helper()
 	p, err := pte.Parse(twoConds(t), pte.Limits{})
@@ -83,7 +83,7 @@ func overlapping(t *testing.T) (data []byte, y, z int) {
 	return ptetest.Write(p, ptetest.Layout{}), y, z
 }
 
-// A plan of the file that lets live values overlap is found, named, and not used.
+// A file's plan with overlapping live values is detected, reported, and not used.
 func TestOverlappingPlan(t *testing.T) {
 	data, y, z := overlapping(t)
 	for name, mode := range everyPlan {
@@ -116,7 +116,7 @@ func TestStrictPlanRefusesOverlap(t *testing.T) {
 	}
 }
 
-// TestPoisonedPrograms runs every program with the dead bytes of its arenas spoilt.
+// TestPoisonedPrograms runs every program while the dead bytes of its arenas are overwritten.
 func TestPoisonedPrograms(t *testing.T) {
 	files, err := filepath.Glob("testdata/*/*.pte")
 	if err != nil {
@@ -131,8 +131,8 @@ func TestPoisonedPrograms(t *testing.T) {
 	}
 }
 
-// checkPoisoned compares executes of a program's methods with ones whose dead bytes
-// are spoilt, and counts those that ran.
+// checkPoisoned compares runs of a program's methods with and without overwritten dead bytes, and
+// counts the methods that ran.
 func checkPoisoned(t *testing.T, path string, dataFiles ...string) (ran int) {
 	t.Helper()
 	for name, mode := range everyPlan {
@@ -158,7 +158,8 @@ func checkPoisoned(t *testing.T, path string, dataFiles ...string) (ran int) {
 	return ran
 }
 
-// outputsOf loads a method, executes it twice on its inputs, and returns what both gave.
+// outputsOf loads a method, runs it twice with the same inputs, and returns the outputs of both
+// runs.
 func outputsOf(p *Program, name string, prepare func(*Method)) (outputs []string, err error) {
 	m, err := p.Load(context.Background(), name)
 	if err != nil {
@@ -191,7 +192,7 @@ func outputsOf(p *Program, name string, prepare func(*Method)) (outputs []string
 	return outputs, nil
 }
 
-// smallRandom is a tensor like t of floats below 1 and integers below 2.
+// smallRandom returns a tensor like t of floats below 1 or integers below 2.
 func smallRandom(r *rand.Rand, t *tensor.Tensor) *tensor.Tensor {
 	x := tensor.New(t.DType, t.Sizes...)
 	for k := range x.Data {

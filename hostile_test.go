@@ -54,12 +54,12 @@ func flowMove(from, to int) pte.Instruction {
 	return pte.Instruction{Kind: pte.MoveCall, Index: from, Target: to}
 }
 
-// What a program may not do with its values is refused when it is loaded.
+// Invalid uses of values are rejected at load.
 func TestInstructionsRefused(t *testing.T) {
 	tests := []struct {
 		name string
 		code []pte.Instruction
-		want string // part of the message, empty where the program is fine
+		want string // part of the message, empty if the program is valid
 	}{
 		{"add", []pte.Instruction{flowCall(flowAdd, vecA, constant, vecB, vecB)}, ""},
 		{"number", []pte.Instruction{flowCall(flowNumber, vecA, number)}, ""},
@@ -91,8 +91,8 @@ func TestInstructionsRefused(t *testing.T) {
 	}
 }
 
-// Views of constants, and of unbounded tensors, share what they start with; what
-// unbounded tensors grow to is bounded for all of them together.
+// Views of constants and of unbounded tensors share their initial bytes; the growth of unbounded
+// tensors is limited for all of them together.
 func TestUnboundedTensorsAreBoundedTogether(t *testing.T) {
 	const n, each = 200, 1 << 20
 	grow := kernels.Op{Schema: "test::grow.out(Tensor self, *, Tensor(a!) out)", Func: func(_ *kernels.Ctx, a kernels.Args) error {
@@ -118,7 +118,7 @@ func TestUnboundedTensorsAreBoundedTogether(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for range 3 { // the budget is that of each execute
+			for range 3 { // the budget applies to each run
 				if err := errors.Join(m.SetInput(0, tensor.New(tensor.Int64, flowLen)), m.Execute(context.Background())); (err == nil) != fits {
 					t.Errorf("%s, limit %d: %v", name, limit, err)
 				}
@@ -127,7 +127,7 @@ func TestUnboundedTensorsAreBoundedTogether(t *testing.T) {
 	}
 }
 
-// Sizes whose sum overflows are refused, be they of views of constants or of others.
+// Sizes whose sum overflows are rejected, for views of constants and others.
 func TestSizesThatOverflowTogether(t *testing.T) {
 	for name, storage := range map[string]pte.Storage{"constants": pte.Constant, "others": pte.Unplanned} {
 		spec := hostileMethod()
@@ -183,8 +183,7 @@ func TestLongListOfOuts(t *testing.T) {
 	}
 }
 
-// Constants out of alignment are copied once each; overlapping ones must not be
-// copied without end.
+// Unaligned constants are copied once each; overlapping ones must not be copied without limit.
 func TestConstantsOutOfAlignment(t *testing.T) {
 	bytes := tensor.AlignedBytes(1 << 20)
 	spec := hostileMethod()

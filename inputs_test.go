@@ -17,7 +17,7 @@ const (
 	dynamicProgram = "testdata/pte/dynamic_view.pte"  // float32[8,8] at most
 )
 
-// What does not fit an input is an InputError, and leaves it as it was.
+// A value that does not match an input is an InputError and leaves the input unchanged.
 func TestInputsThatDoNotFit(t *testing.T) {
 	m, d := load(t, scalarProgram), load(t, dynamicProgram)
 	for name, err := range map[string]error{
@@ -62,7 +62,7 @@ func TestInputsThatDoNotFit(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// What an output is not is an OutputError.
+// An invalid request for an output is an OutputError.
 func TestOutputsThatAreNot(t *testing.T) {
 	m := load(t, scalarProgram)
 	before := second(m.Output(0))
@@ -90,7 +90,7 @@ func TestOutputsThatAreNot(t *testing.T) {
 	}
 }
 
-// Every way to hand inputs in gives the same.
+// All ways to set inputs give the same result.
 func TestWaysToSet(t *testing.T) {
 	m := load(t, scalarProgram)
 	data := make([]float32, 18)
@@ -125,7 +125,7 @@ func TestWaysToSet(t *testing.T) {
 	}
 }
 
-// Setting inputs and reading outputs allocates nothing, be the sizes declared or not.
+// Setting inputs and reading outputs does not allocate, whether sizes are the declared ones or not.
 func TestSettingAllocatesNothing(t *testing.T) {
 	m, d := load(t, convProgram), load(t, dynamicProgram)
 	pixels, x, rows := make([]float32, 3*8*8), tensor.New(tensor.Float32, 1, 3, 8, 8), make([]float32, 8)
@@ -173,7 +173,7 @@ func BenchmarkSet(b *testing.B) {
 	})
 }
 
-// Errors of inputs say what the input takes.
+// Input errors describe the values that the input accepts.
 func TestInputErrorsSayWhatFits(t *testing.T) {
 	d := load(t, dynamicProgram)
 	err := etrun.Set(d, 0, make([]float32, 16))

@@ -13,8 +13,8 @@ import (
 
 const module = "github.com/etrun-go/etrun"
 
-// layers are the top folders from the lowest up: a package imports only what lies in its
-// own layer or a lower one. The root package is ".".
+// layers are the top-level folders from bottom to top: a package only imports packages of its own
+// layer or a lower one. The root package is ".".
 var layers = [][]string{
 	{"internal", "cbindings", "hal"},
 	{"kernels"},
@@ -26,7 +26,7 @@ var layers = [][]string{
 	{"cmd", "cbindings/libetrun"},
 }
 
-// runtimeImports is finer than layers: what each package of runtime may import of runtime.
+// runtimeImports contains the packages of runtime that each package of runtime may import.
 var runtimeImports = map[string][]string{
 	"runtime/lower":       {"runtime/ir", "runtime/pte"},
 	"runtime/plan":        {"runtime/ir", "runtime/pte"},
@@ -38,31 +38,31 @@ var runtimeImports = map[string][]string{
 	"runtime/pte/ptetest": {"runtime/pte", "runtime/pte/tree"},
 }
 
-// confined are the imports that only some folders may have.
+// confined are imports allowed only in some folders.
 var confined = map[string][]string{
 	"C":      {"cbindings"},
 	"unsafe": {"cbindings", "kernels/tensor", "hal", "internal/simd"},
 }
 
-// light are the modules that library packages may import; others are for cmd and
-// for tests.
+// light are the modules that library packages may import; others are for cmd and for tests.
 var light = []string{
 	"golang.org/x/sys", "github.com/google/flatbuffers", "github.com/ebitengine/purego", "github.com/x448/float16",
 }
 
-// heavy are the modules that one library package may import, which only programs, and
-// packages above the root, import in their turn.
+// heavy are modules that one library package may import, which in turn only programs, and packages
+// above the root, may import.
 var heavy = map[string]string{
 	"github.com/prometheus/client_golang": "runtime/metrics",
 	"github.com/go-json-experiment/json":  "serve/oip",
 }
 
-// under reports that pkg is one of the folders or lies below it.
+// under reports whether pkg is one of the folders or below one.
 func under(pkg string, folders ...string) bool {
 	return slices.ContainsFunc(folders, func(f string) bool { return pkg == f || strings.HasPrefix(pkg, f+"/") })
 }
 
-// layerOf is the layer of a package, -1 for none; cbindings has one in the highest.
+// layerOf returns the layer of a package, -1 for none; cbindings is listed in several and belongs
+// to the highest.
 func layerOf(pkg string) int {
 	for i, folders := range slices.Backward(layers) {
 		if under(pkg, folders...) {
@@ -72,8 +72,8 @@ func layerOf(pkg string) int {
 	return -1
 }
 
-// verdict is what is wrong with an import by a package, "" for nothing. A test may
-// import from any layer.
+// verdict returns what is wrong with an import by a package, "" for nothing. A test may import from
+// any layer.
 func verdict(pkg, imported string, test bool) string {
 	if folders, ok := confined[imported]; ok {
 		if !under(pkg, folders...) {
@@ -105,7 +105,7 @@ func verdict(pkg, imported string, test bool) string {
 	return ""
 }
 
-// inModule is the folder of a package of the module.
+// inModule returns the folder of a package of the module.
 func inModule(imported string) (folder string, ok bool) {
 	if imported == module {
 		return ".", true
@@ -113,7 +113,7 @@ func inModule(imported string) (folder string, ok bool) {
 	return strings.CutPrefix(imported, module+"/")
 }
 
-// foreign judges an import of another module, or of the standard library.
+// foreign checks an import of another module, or of the standard library.
 func foreign(pkg, imported string) string {
 	host, _, _ := strings.Cut(imported, "/")
 	if !strings.Contains(host, ".") || under(pkg, "cmd", "examples") || under(imported, light...) {
@@ -167,7 +167,7 @@ func checkFile(t *testing.T, path string) {
 	}
 }
 
-// TestVerdict plants imports that are wrong, beside ones that are right.
+// TestVerdict checks invalid and valid imports.
 func TestVerdict(t *testing.T) {
 	for _, c := range []struct {
 		pkg, imported string

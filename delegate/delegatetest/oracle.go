@@ -1,6 +1,6 @@
-// Package delegatetest (no compatibility promise) has a backend that takes graphs and
-// executes their calls with the program's own operators. What lowering does to a program
-// is tested with it: results must be the same to the byte.
+// Package delegatetest (no compatibility promise) provides a backend that compiles graphs and
+// executes their calls with the program's own operators. It tests lowering: results must be
+// identical.
 package delegatetest
 
 import (
@@ -14,33 +14,35 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Oracle is the backend.
+// Oracle is the test backend.
 type Oracle struct {
-	// Accept says why call i of a graph is not taken; nil takes every call.
+	// Accept returns the reason why call i of a graph is not supported; nil accepts every call.
 	Accept func(g *delegate.Graph, i int) string
-	// Refuse says why a graph cannot be compiled after all; nil compiles every graph.
+	// Refuse returns an error for a graph that cannot be compiled after all; nil compiles every
+	// graph.
 	Refuse func(g *delegate.Graph) error
-	// Cost is what Estimate gives; nil for nothing.
+	// Cost is the result of Estimate; nil means 0.
 	Cost func(g *delegate.Graph, share float64) time.Duration
-	// Reject says why a unit does not take the arguments of a run; nil takes them.
+	// Reject returns an error for the arguments of a run that a unit does not support; nil accepts
+	// all.
 	Reject func(g *delegate.Graph, args []*tensor.Value) error
-	// Poison fills a unit's own memory before each execute; with it, no input may share
-	// bytes with an output. 0 leaves both alone.
+	// Poison, if not 0, fills a unit's own memory before each run; inputs must then not share
+	// memory with outputs.
 	Poison byte
 }
 
-// ID is "oracle".
+// ID returns "oracle".
 func (Oracle) ID() string { return "oracle" }
 
-// Probe says that it runs here.
+// Probe reports that the backend is available.
 func (Oracle) Probe() delegate.Status { return delegate.Status{Loaded: true} }
 
-// Compile refuses every payload: none is made for it.
+// Compile rejects every payload: no exporter creates any for it.
 func (Oracle) Compile(context.Context, *delegate.Payload) (delegate.Image, error) {
 	return nil, delegate.Errorf("oracle", delegate.ErrUnsupported, "", "it takes graphs only")
 }
 
-// Accepts asks Accept.
+// Accepts calls Accept.
 func (o Oracle) Accepts(g *delegate.Graph, i int) string {
 	if o.Accept == nil {
 		return ""
@@ -48,7 +50,7 @@ func (o Oracle) Accepts(g *delegate.Graph, i int) string {
 	return o.Accept(g, i)
 }
 
-// Estimate asks Accept for each call, and then Cost.
+// Estimate calls Accept for each call, and then Cost.
 func (o Oracle) Estimate(g *delegate.Graph, share float64) (time.Duration, error) {
 	for i := range g.Calls {
 		if why := o.Accepts(g, i); why != "" {
@@ -61,10 +63,10 @@ func (o Oracle) Estimate(g *delegate.Graph, share float64) (time.Duration, error
 	return o.Cost(g, share), nil
 }
 
-// Version is empty: the program's operators do the work.
+// Version returns "": the program's operators do the work.
 func (Oracle) Version() string { return "" }
 
-// CompileGraph checks a graph by the rules that lowering keeps, and makes an image.
+// CompileGraph checks that a graph satisfies the rules of lowering, and compiles it.
 func (o Oracle) CompileGraph(_ context.Context, g *delegate.Graph) (delegate.Image, error) {
 	if err := Check(g); err != nil {
 		return nil, err
@@ -78,7 +80,7 @@ func (o Oracle) CompileGraph(_ context.Context, g *delegate.Graph) (delegate.Ima
 	return img, g.Limits.Check("oracle", 0, img.Needs().Scratch)
 }
 
-// image is a graph as it is.
+// image is an unmodified graph.
 type image struct {
 	g      *delegate.Graph
 	poison byte
@@ -99,7 +101,7 @@ func (m *image) Info() delegate.Info {
 
 func (*image) Close() error { return nil }
 
-// Unit gives every tensor of the graph that no caller brings memory of its own.
+// Unit allocates all tensors of the graph that are not arguments.
 func (m *image) Unit(in delegate.Instance) (delegate.Unit, error) {
 	return &unit{image: m, Unit: interpreter.New(m.g, in.Pool)}, nil
 }
@@ -109,7 +111,7 @@ type unit struct {
 	*interpreter.Unit
 }
 
-// Check asks Reject.
+// Check calls Reject.
 func (u *unit) Check(args []*tensor.Value) error {
 	if u.reject == nil {
 		return nil
@@ -117,7 +119,7 @@ func (u *unit) Check(args []*tensor.Value) error {
 	return u.reject(u.g, args)
 }
 
-// Execute makes the calls of the graph, in order.
+// Execute executes the calls of the graph in order.
 func (u *unit) Execute(ctx context.Context, args []*tensor.Value) error {
 	if u.poison != 0 {
 		if err := u.Bind(args); err != nil {
@@ -130,7 +132,7 @@ func (u *unit) Execute(ctx context.Context, args []*tensor.Value) error {
 	return u.Unit.Execute(ctx, args)
 }
 
-// spoil fills the unit's own memory. It reports an output whose bytes an input has.
+// spoil fills the unit's own memory. It fails if an output shares memory with an input.
 func (u *unit) spoil() error {
 	for _, b := range u.Blocks() {
 		for i := range b {
@@ -142,7 +144,7 @@ func (u *unit) spoil() error {
 	after := u.sum()
 	u.flipOutputs()
 	if before != after {
-		return delegate.Errorf("oracle", delegate.ErrArgument, "", "an input lies where an output does")
+		return delegate.Errorf("oracle", delegate.ErrArgument, "", "an input shares memory with an output")
 	}
 	return nil
 }

@@ -1,18 +1,18 @@
-// Package confine (no compatibility promise) takes rights away from a process that reads
-// untrusted files. They cannot be restored.
+// Package confine (no compatibility promise) irrevocably restricts the rights of a process that
+// reads untrusted files.
 //
-// A thread is confined first: the process that it starts is born without capabilities, and
-// with Landlock's rules for files, sockets and signals. That process then limits its own
-// system calls: [Filter] leaves those that computing and talking over open descriptors need.
-// A kernel without a layer leaves it out, which is reported.
+// First a thread is confined: the process that it starts has no capabilities, and Landlock
+// restricts its use of files, sockets and signals. That process then restricts its own system
+// calls: [Filter] allows those needed for computation and for communication over open descriptors.
+// Layers that the kernel does not support are omitted and reported.
 package confine
 
 import "errors"
 
-// ErrPlatform is a layer that this operating system or processor has not.
+// ErrPlatform reports a layer that this operating system or processor does not support.
 var ErrPlatform = errors.New("not on this platform")
 
-// Layer is a means of confinement. Err is why it could not be applied, nil where it was.
+// Layer is a means of confinement. Err is the reason why it was not applied, nil if it was.
 type Layer struct {
 	Name string
 	Err  error
@@ -26,7 +26,7 @@ const (
 	Seccomp      = "seccomp"
 )
 
-// Stage is what a process still has to do.
+// Stage is the phase of a process.
 type Stage int
 
 // Stages.
@@ -35,9 +35,9 @@ const (
 	Serve              // no file is opened
 )
 
-// Files are what a process may open.
+// Files are the files that a process may open.
 type Files struct {
 	Read    []string // files, and folders with what is below them
-	Execute []string // which may be executed and mapped as code, too
+	Execute []string // may also be executed and mapped as code
 	Open    []uintptr
 }

@@ -19,8 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attempt is the variable of the environment that makes this program the process that is
-// confined: the stage of its filter, or "born" for what the thread that started it left.
+// attempt is the environment variable that turns this program into the confined process: the stage
+// of its filter, or "born" for a process confined only by the parent's thread.
 const attempt = "CONFINE_TEST_ATTEMPT"
 
 func TestMain(m *testing.M) {
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// attempts are what a confined process tries.
+// attempts are the actions that a confined process tries.
 var attempts = []struct {
 	name string
 	do   func(dir string) error
@@ -64,7 +64,7 @@ var attempts = []struct {
 	{"compute on threads", func(string) error { compute(); return nil }},
 }
 
-// compute takes memory and threads.
+// compute allocates memory and uses threads.
 func compute() {
 	var all sync.WaitGroup
 	for range 8 {
@@ -80,7 +80,7 @@ func compute() {
 	runtime.GC()
 }
 
-// try prints the name of each attempt that succeeds.
+// try prints the name of each action that succeeds.
 func try(stage string) {
 	if stage == "load" || stage == "serve" {
 		for _, s := range []Stage{Load, Serve}[:1+len(stage)-4] {
@@ -96,7 +96,7 @@ func try(stage string) {
 	}
 }
 
-// TestConfined starts this program behind each layer and all of them.
+// TestConfined starts this program with each layer and with all of them.
 func TestConfined(t *testing.T) {
 	for _, l := range Available() {
 		if l.Err != nil {
@@ -134,7 +134,7 @@ func TestConfined(t *testing.T) {
 	}
 }
 
-// start runs the attempts in a process, and returns those that succeeded.
+// start tries the actions in a process and returns those that succeeded.
 func start(t *testing.T, stage string, confined bool, address string) (can []string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -176,7 +176,8 @@ func start(t *testing.T, stage string, confined bool, address string) (can []str
 	return can
 }
 
-// Jumps of a filter stay inside, and every path ends with a verdict.
+// TestProgram checks that the jumps of a filter stay inside, and that every path ends with a
+// decision.
 func TestProgram(t *testing.T) {
 	for _, s := range []Stage{Load, Serve} {
 		list := program(allowed(s))

@@ -2,15 +2,15 @@
 
 package confine
 
-// Thread confines nothing here.
+// Thread has no effect on this platform.
 func Thread(Files) []Layer {
 	return []Layer{{Privileges, ErrPlatform}, {Capabilities, ErrPlatform}, {Landlock, ErrPlatform}}
 }
 
-// Filter limits nothing here.
+// Filter has no effect on this platform.
 func Filter(Stage) Layer { return Layer{Seccomp, ErrPlatform} }
 
-// Available says what the kernel has of each layer.
+// Available reports that no layer is available.
 func Available() []Layer {
 	return []Layer{{Landlock, ErrPlatform}, {Seccomp, ErrPlatform}}
 }

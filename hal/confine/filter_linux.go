@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// call is a system call that is allowed, where an argument's low 32 bits, of those in mask,
-// are one of values. A mask of 0 allows any arguments.
+// call is an allowed system call. If mask is not 0, the low 32 bits of an argument, masked, must be
+// one of values.
 type call struct {
 	number uintptr
 	arg    uint32
@@ -32,11 +32,11 @@ var harmless = []uintptr{
 	unix.SYS_SET_ROBUST_LIST, unix.SYS_RSEQ, unix.SYS_EXIT, unix.SYS_EXIT_GROUP,
 }
 
-// loading are calls that looking at files takes, and the next filter.
+// loading are calls needed to open files, and to install the next filter.
 var loading = []uintptr{unix.SYS_SECCOMP, unix.SYS_GETDENTS64, unix.SYS_READLINKAT, unix.SYS_STATX,
 	unix.SYS_FACCESSAT, unix.SYS_FACCESSAT2, unix.SYS_FSTATFS}
 
-// allowed is the table of calls of a stage.
+// allowed returns the allowed calls of a stage.
 func allowed(s Stage) (list []call) {
 	numbers, names := slices.Concat(harmless, harmlessHere), []uint32{unix.PR_SET_NAME, unix.PR_SET_VMA}
 	if s == Load {
@@ -59,7 +59,7 @@ func allowed(s Stage) (list []call) {
 	)
 }
 
-// Offsets into what the kernel hands to a filter, struct seccomp_data.
+// Offsets in struct seccomp_data, the input of a filter.
 const (
 	numberAt  = 0
 	machineAt = 4
@@ -70,7 +70,7 @@ func load(at uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
 }
 
-// unlessEqual jumps over n instructions where the accumulator is not k.
+// unlessEqual jumps over n instructions unless the accumulator is k.
 func unlessEqual(k uint32, n int) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: uint8(n), K: k}
 }
@@ -81,8 +81,8 @@ func verdict(k uint32) unix.SockFilter {
 
 const refused = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 
-// program is the filter of a table: other calls fail with EPERM, clone3 with ENOSYS, upon
-// which the C library takes clone. Calls of another processor's end the process.
+// program returns the filter for a table: other calls fail with EPERM, clone3 with ENOSYS, so that
+// the C library falls back to clone. Calls of another architecture end the process.
 func program(table []call) []unix.SockFilter {
 	list := []unix.SockFilter{
 		load(machineAt),
@@ -98,7 +98,7 @@ func program(table []call) []unix.SockFilter {
 	return append(list, verdict(refused))
 }
 
-// body decides on a call of the right number.
+// body returns the filter instructions for a call after its number matched.
 func (c *call) body() []unix.SockFilter {
 	if c.mask == 0 {
 		return []unix.SockFilter{verdict(unix.SECCOMP_RET_ALLOW)}
@@ -110,8 +110,8 @@ func (c *call) body() []unix.SockFilter {
 	return append(list, verdict(refused))
 }
 
-// Filter limits the system calls of all threads of the process, which gains no privileges
-// from then on. The filter of Serve comes after that of Load.
+// Filter restricts the system calls of all threads of the process, which can no longer gain
+// privileges. Apply the filter of Load before that of Serve.
 func Filter(s Stage) Layer {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return Layer{Seccomp, err}
@@ -122,19 +122,19 @@ func Filter(s Stage) Layer {
 		uintptr(unsafe.Pointer(&p)))
 	switch {
 	case errno != 0:
-		return Layer{Seccomp, fmt.Errorf("the kernel refuses a filter: %w", errno)}
+		return Layer{Seccomp, fmt.Errorf("the kernel rejected the filter: %w", errno)}
 	case thread != 0:
 		return Layer{Seccomp, fmt.Errorf("thread %d has another filter", thread)}
 	}
 	return Layer{Seccomp, nil}
 }
 
-// seccompAvailable asks for an action that filters use.
+// seccompAvailable checks for an action that filters use.
 func seccompAvailable() error {
 	action := uint32(unix.SECCOMP_RET_KILL_PROCESS)
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
 	if errno != 0 {
-		return fmt.Errorf("the kernel has no filters: %w", errno)
+		return fmt.Errorf("the kernel does not support filters: %w", errno)
 	}
 	return nil
 }

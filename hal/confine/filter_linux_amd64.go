@@ -7,7 +7,7 @@ const (
 	largeFile = 0x8000
 )
 
-// Calls that this processor has beside others for the same.
+// System calls for which this architecture has several variants.
 var (
 	harmlessHere = []uintptr{unix.SYS_TIME, unix.SYS_POLL, unix.SYS_EPOLL_WAIT}
 	loadingHere  = []uintptr{unix.SYS_NEWFSTATAT, unix.SYS_ACCESS, unix.SYS_READLINK}

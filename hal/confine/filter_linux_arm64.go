@@ -7,7 +7,7 @@ const (
 	largeFile = 0x20000
 )
 
-// Calls that this processor has under another name.
+// System calls that have other names on this architecture.
 var (
 	harmlessHere = []uintptr{}
 	loadingHere  = []uintptr{unix.SYS_FSTATAT}

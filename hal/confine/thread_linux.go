@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Thread confines the calling thread, which the caller has locked and does not unlock: it
-// and the processes that it starts gain no privileges, have no capabilities, and open no
-// files but those given, no TCP connections and no abstract sockets, and signal nobody but
-// their own. Files that are not there are left out.
+// Thread confines the calling thread, which must be locked and must not be unlocked: it and the
+// processes that it starts have no capabilities and cannot gain privileges, may only open the given
+// files, no TCP connections and no abstract sockets, and can only signal each other. Missing files
+// are omitted.
 func Thread(files Files) []Layer {
 	return []Layer{
 		{Privileges, unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)},
@@ -23,7 +23,7 @@ func Thread(files Files) []Layer {
 	}
 }
 
-// dropCapabilities leaves a process that the thread starts none, not even to root.
+// dropCapabilities removes all capabilities from processes that the thread starts, even as root.
 func dropCapabilities() error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var have [2]unix.CapUserData
@@ -36,7 +36,7 @@ func dropCapabilities() error {
 	err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	for c := uintptr(0); ; c++ {
 		if _, missing := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0); missing != nil {
-			break // beyond the last one
+			break // after the last capability
 		}
 		err = errors.Join(err, unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0))
 	}
@@ -44,7 +44,7 @@ func dropCapabilities() error {
 	return errors.Join(err, unix.Capset(&header, &have[0]))
 }
 
-// rights are what each version of Landlock's interface added.
+// rights are the access rights added by each version of Landlock.
 var rights = []unix.LandlockRulesetAttr{
 	{Handled_access_fs: 1<<13 - 1},
 	{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_REFER},
@@ -54,16 +54,16 @@ var rights = []unix.LandlockRulesetAttr{
 	{Scoped: unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL},
 }
 
-// landlockVersion is that of the kernel's interface.
+// landlockVersion returns the version of the kernel's Landlock interface.
 func landlockVersion() (int, error) {
 	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
-		return 0, fmt.Errorf("the kernel has none: %w", errno)
+		return 0, fmt.Errorf("not supported by the kernel: %w", errno)
 	}
 	return int(v), nil
 }
 
-// restrict applies a set of rules to the thread.
+// restrict applies a Landlock ruleset to the thread.
 func restrict(files Files) error {
 	version, err := landlockVersion()
 	if err != nil {
@@ -126,7 +126,7 @@ func allowPath(set int, path string, access uint64) error {
 	return allowOpen(set, fd, access)
 }
 
-// allowOpen allows what a descriptor stands for, and what is below it.
+// allowOpen allows access to a descriptor's file or folder.
 func allowOpen(set, fd int, access uint64) error {
 	var info unix.Stat_t
 	if err := unix.Fstat(fd, &info); err != nil {
@@ -144,7 +144,7 @@ func allowOpen(set, fd int, access uint64) error {
 	return nil
 }
 
-// Available says what the kernel has of the layers that not every kernel has.
+// Available reports the availability of the layers that not every kernel supports.
 func Available() []Layer {
 	_, err := landlockVersion()
 	return []Layer{{Landlock, err}, {Seccomp, seccompAvailable()}}

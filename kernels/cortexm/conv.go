@@ -9,8 +9,8 @@ import (
 // Arguments of all convolutions, and how many stand between dilation and the rest.
 const convInput, convWeights, convBias, convStride, convPad = 0, 1, 2, 3, 4
 
-// tail are the arguments behind a convolution's geometry: offsets, scales, bounds and
-// scratch tensors, then the out.
+// tail contains the indices of the arguments after a convolution's geometry: offsets, scales,
+// bounds and scratch tensors, then the out.
 type tail struct{ xOffset, scratch, out int }
 
 func (t tail) zero() int        { return t.xOffset + 1 }
@@ -36,7 +36,7 @@ func (t tail) check(a kernels.Args) error {
 	return nil
 }
 
-// read reads the numbers of a convolution with n output channels.
+// read reads the parameters of a convolution with n output channels.
 func (t tail) read(a kernels.Args, q *channels, n int) (xOffset int32, err error) {
 	if err := q.setBias(a, convBias, n); err != nil {
 		return 0, err
@@ -70,8 +70,8 @@ func (w *images) geometry(a kernels.Args, dilation int) error {
 	return pair(&w.Dilate, a, dilation, 1)
 }
 
-// conv2d is cortex_m::quantized_conv2d.out. Weights are [out, height, width, in /
-// groups]; their last size tells the groups. Padding is the input's zero point.
+// conv2d is cortex_m::quantized_conv2d.out. Weights are [out, height, width, in / groups]; their
+// last size determines the groups. The padding value is the input's zero point.
 func conv2d(c *kernels.Ctx, a kernels.Args) error {
 	p := kernels.Keep[product](c)
 	if err := convTail.check(a); err != nil {
@@ -83,8 +83,8 @@ func conv2d(c *kernels.Ctx, a kernels.Args) error {
 	return p.convolve(c, a, convTail)
 }
 
-// transposeConv2d is cortex_m::quantized_transpose_conv2d.out, with weights as
-// conv2d's. The device's kernel shifts rows where there is padding; this one does not.
+// transposeConv2d is cortex_m::quantized_transpose_conv2d.out, with weights as conv2d's. CMSIS-NN's
+// kernel shifts rows if there is padding; this one does not.
 func transposeConv2d(c *kernels.Ctx, a kernels.Args) error {
 	p := kernels.Keep[product](c)
 	if err := transposedTail.check(a); err != nil {
@@ -105,7 +105,7 @@ func transposeConv2d(c *kernels.Ctx, a kernels.Args) error {
 	return p.convolve(c, a, transposedTail)
 }
 
-// convolve computes a convolution of known geometry.
+// convolve computes a convolution after its geometry has been read.
 func (p *product) convolve(c *kernels.Ctx, a kernels.Args, t tail) (err error) {
 	w := a.Tensor(convWeights)
 	inGroup := w.Sizes[3]

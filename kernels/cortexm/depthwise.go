@@ -52,8 +52,8 @@ func (w *images) depthGeometry(a kernels.Args, multiplier int) error {
 	return w.slide(convWeights, false)
 }
 
-// multiplyDepth is a depthwise convolution with several output channels for each input
-// channel: a product with groups.
+// multiplyDepth is a depthwise convolution with several output channels per input channel: a
+// grouped convolution.
 func multiplyDepth(c *kernels.Ctx, a kernels.Args, multiplier int) (err error) {
 	p := kernels.Keep[product](c)
 	if err := p.depthGeometry(a, multiplier); err != nil {
@@ -72,12 +72,11 @@ func multiplyDepth(c *kernels.Ctx, a kernels.Args, multiplier int) (err error) {
 	return p.begin(c)
 }
 
-// runElements is about how many weights are laid out for a run of points.
+// runElements is the approximate number of weights stored for a run of points.
 const runElements = 1 << 14
 
-// depthwise is a depthwise convolution with an output channel for each input channel.
-// Its ranges are rows of output points; runs of points that lie side by side in the
-// input are multiplied together.
+// depthwise is a depthwise convolution with one output channel per input channel. Its ranges are
+// rows of output points; runs of points that are adjacent in the input are processed together.
 type depthwise struct {
 	images
 	xOffset       int32 // added to codes of the input
@@ -85,7 +84,7 @@ type depthwise struct {
 	input, output layout
 	weights       layout
 	run           int     // points
-	x, w          []int32 // the input with its offset; of each tap a run of weights
+	x, w          []int32 // the input with its offset; per tap a run of weights
 	y             []int8
 	sums          []int32 // per thread: a run of sums, and of products
 }
@@ -107,7 +106,7 @@ func (p *depthwise) Repeat(c *kernels.Ctx) error {
 	return nil
 }
 
-// widen makes int32 of the input and of the weights.
+// widen converts the input and the weights to int32.
 func (p *depthwise) widen(c *kernels.Ctx) {
 	x, w := load[int8](c, &p.input), load[int8](c, &p.weights)
 	p.x, p.w = kernels.Scratch[int32](c, len(x)), kernels.Scratch[int32](c, len(w)*p.run)
@@ -157,8 +156,8 @@ func (p *depthwise) start(sums []int32) {
 	repeat(sums, p.channels)
 }
 
-// points adds the products of points from col on of a row to sums. Rows are numbered
-// through all images.
+// points adds the products of the points of a row, starting at col, to sums. Rows are numbered
+// across all images.
 func (p *depthwise) points(sums, products []int32, row, col int) {
 	x := p.x[row/p.Out[1]*p.In[1]*p.In[2]*p.channels:]
 	count := len(sums) / p.channels
@@ -168,7 +167,7 @@ func (p *depthwise) points(sums, products []int32, row, col int) {
 			continue
 		}
 		for kx := range p.Kernel[2] {
-			first := col*p.Stride[2] - p.Pad[2] + kx*p.Dilate[2] // of a run, side by side
+			first := col*p.Stride[2] - p.Pad[2] + kx*p.Dilate[2] // of a run of adjacent points
 			lo := min(max(-first, 0), count)
 			hi := max(min(p.In[2]-first, count), lo)
 			n, at := (hi-lo)*p.channels, (iy*p.In[2]+first+lo)*p.channels

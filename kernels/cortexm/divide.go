@@ -13,7 +13,7 @@ import (
 //
 //	out = clamp(round((self - self_zero_point) / (other - other_zero_point) · output_scale) + output_zero_point)
 //
-// each step in float32, rounded half away from 0; a division by 0 gives 0.
+// each step in float32, rounded half away from 0; division by 0 yields 0.
 func quantizedDiv(c *kernels.Ctx, a kernels.Args) error {
 	if a.Tensor(0).DType == tensor.Int16 {
 		return divide[int16](c, a)

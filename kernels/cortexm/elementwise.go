@@ -13,8 +13,8 @@ import (
 // grain is the number of elements worth a thread.
 const grain = 1 << 13
 
-// binary is what operators of two tensors keep: the operands, broadcast to the out, in
-// the order of the out's memory.
+// binary is the state of operators on two tensors: the operands, broadcast to the out, in the
+// memory order of the out.
 type binary[T int8 | int16] struct {
 	a, b    layout
 	out     *tensor.Tensor
@@ -41,7 +41,7 @@ func (p *binary[T]) run(c *kernels.Ctx, body cpu.Body) {
 	c.Parallel(len(p.z), grain, body)
 }
 
-// again makes the call, and lets it be repeated.
+// again executes the call and registers it for repetition.
 func again(c *kernels.Ctx, r kernels.Repeater) error {
 	err := r.Repeat(c)
 	if err == nil {
@@ -50,8 +50,8 @@ func again(c *kernels.Ctx, r kernels.Repeater) error {
 	return err
 }
 
-// equalOrChannels are the sizes of operands i and j: equal ones, or those of an image
-// [N, C, H, W] with the other [1, C, 1, 1].
+// equalOrChannels returns the sizes of operands i and j: equal ones, or those of an image [N, C, H,
+// W] if the other is [1, C, 1, 1].
 func equalOrChannels(a kernels.Args, i, j int) ([]int, error) {
 	x, y := a.Tensor(i), a.Tensor(j)
 	switch {
@@ -68,7 +68,7 @@ func equalOrChannels(a kernels.Args, i, j int) ([]int, error) {
 
 func perChannel(sizes []int) bool { return sizes[0] == 1 && sizes[2] == 1 && sizes[3] == 1 }
 
-// broadcast are the sizes that operands i and j broadcast to, in dst.
+// broadcast returns in dst the sizes that operands i and j broadcast to.
 func broadcast(dst []int, a kernels.Args, i, j int) ([]int, error) {
 	dst, ok := strided.Broadcast(append(dst, a.Tensor(i).Sizes...), a.Tensor(j).Sizes)
 	if !ok {
@@ -80,7 +80,7 @@ func broadcast(dst []int, a kernels.Args, i, j int) ([]int, error) {
 	return dst, nil
 }
 
-// quantizedAdd is cortex_m::quantized_add.out: both operands are scaled up by 2^20 and
+// quantizedAdd is cortex_m::quantized_add.out: both operands are shifted left by 20 bits and scaled
 // to a common scale, added, and scaled to the out's.
 func quantizedAdd(c *kernels.Ctx, a kernels.Args) error {
 	p := kernels.Keep[adder](c)
@@ -119,10 +119,10 @@ type adder struct {
 	first, second addend
 }
 
-// addend is an operand of an addition, scaled: one number for each code.
+// addend is a scaled operand of an addition, by stored value.
 type addend [256]int32
 
-// set reads zero point, multiplier and shift, arguments from i on.
+// set reads zero point, multiplier and shift, starting at argument i.
 func (t *addend) set(a kernels.Args, i int) error {
 	zero, err := zeroPoint(a, i)
 	if err != nil {
@@ -132,7 +132,7 @@ func (t *addend) set(a kernels.Args, i int) error {
 	if err != nil {
 		return err
 	}
-	const left = 20 // bits gained before the scale
+	const left = 20 // additional bits of precision before scaling
 	for v := range t {
 		t[v] = s.apply((int32(int8(v)) - zero) << left)
 	}

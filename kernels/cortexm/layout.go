@@ -6,8 +6,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// layout is a tensor's elements in the order that an operator computes in: a dense
-// array of the dimensions that set names. It belongs into what the operator keeps.
+// layout describes a tensor's elements in the order of an operator's computation: a dense array of
+// dimensions selected by set. It is part of the operator's state.
 type layout struct {
 	t             *tensor.Tensor
 	copies        strided.Copier
@@ -17,7 +17,7 @@ type layout struct {
 	inPlace       bool                // t is stored as the array
 }
 
-// set takes t in the order of its dimensions.
+// set uses the order of t's dimensions.
 func (l *layout) set(t *tensor.Tensor) {
 	l.t, l.rank = t, 0
 	for d, n := range t.Sizes {
@@ -26,7 +26,7 @@ func (l *layout) set(t *tensor.Tensor) {
 	l.settle()
 }
 
-// setImage takes t, [N, C, H, W], as [N, H, W, C].
+// setImage uses t, [N, C, H, W], as [N, H, W, C].
 func (l *layout) setImage(t *tensor.Tensor) {
 	l.t, l.rank = t, 0
 	for _, d := range [...]int{0, 2, 3, 1} {
@@ -35,7 +35,7 @@ func (l *layout) setImage(t *tensor.Tensor) {
 	l.settle()
 }
 
-// setChannelsFirst takes t, [1, H, W, C], as [C, H, W].
+// setChannelsFirst uses t, [1, H, W, C], as [C, H, W].
 func (l *layout) setChannelsFirst(t *tensor.Tensor) {
 	l.t, l.rank = t, 0
 	for _, d := range [...]int{3, 1, 2} {
@@ -44,8 +44,7 @@ func (l *layout) setChannelsFirst(t *tensor.Tensor) {
 	l.settle()
 }
 
-// setLike takes t broadcast to the sizes of out, which it broadcasts to, in the order
-// of out's memory.
+// setLike uses t broadcast to the sizes of out, in the order of out's memory.
 func (l *layout) setLike(t, out *tensor.Tensor) {
 	l.t, l.rank = t, 0
 	missing := out.Rank() - t.Rank()
@@ -64,7 +63,7 @@ func (l *layout) add(size, stride int) {
 	l.rank++
 }
 
-// settle derives the dense strides.
+// settle computes the dense strides.
 func (l *layout) settle() {
 	l.inPlace = true
 	for d, stride := range strided.DenseStrides(l.dense[:], l.sizes[:l.rank]) {
@@ -80,7 +79,7 @@ func (l *layout) numel() int {
 	return n
 }
 
-// load is the array: t's own bytes, or a copy in scratch memory.
+// load returns the array: t's own memory, or a copy in scratch memory.
 func load[T tensor.Element](c *kernels.Ctx, l *layout) []T {
 	if l.inPlace {
 		return tensor.View[T](l.t.Data)
@@ -91,7 +90,7 @@ func load[T tensor.Element](c *kernels.Ctx, l *layout) []T {
 	return a
 }
 
-// target is where the operator writes the array, not zeroed; store completes it.
+// target returns the uninitialized array to write; store completes it.
 func target[T tensor.Element](c *kernels.Ctx, l *layout) []T {
 	if l.inPlace {
 		return tensor.View[T](l.t.Data)
@@ -99,7 +98,7 @@ func target[T tensor.Element](c *kernels.Ctx, l *layout) []T {
 	return kernels.Scratch[T](c, l.numel())
 }
 
-// store brings what was written to a, which came from target, into t.
+// store copies a, which target returned, into t.
 func store[T tensor.Element](c *kernels.Ctx, l *layout, a []T) {
 	if l.inPlace {
 		return

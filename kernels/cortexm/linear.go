@@ -8,7 +8,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/window"
 )
 
-// Arguments of quantized_linear.out. The largest code precedes the least.
+// Arguments of quantized_linear.out. The maximum precedes the minimum.
 const (
 	linearInput, linearWeights, linearBias, linearSum = 0, 1, 2, 3
 	linearXOffset, linearWOffset, linearZero          = 4, 5, 6
@@ -16,13 +16,13 @@ const (
 	linearMost, linearLeast, linearOut                = 9, 10, 11
 )
 
-// quantizedLinear is cortex_m::quantized_linear.out, of an input [..., in] and weights
-// [out, in]. A program for a processor with MVE has the kernel sums, which hold the
-// offset of the input and the bias, and wins over a bias:
+// quantizedLinear is cortex_m::quantized_linear.out, of an input [..., in] and weights [out, in].
+// Programs for processors with MVE have kernel sums, which include the input offset and the bias,
+// and take precedence over a bias:
 //
 //	Σ input · (weights + filter_offset) + kernel_sum
 //
-// and one for another has a bias, or none:
+// Other programs have a bias or none:
 //
 //	Σ (input + input_offset) · (weights + filter_offset) + bias
 func quantizedLinear(c *kernels.Ctx, a kernels.Args) error {
@@ -55,7 +55,7 @@ func (p *product) setRows(batch, rows, k, n int) {
 	p.groups, p.outChannels = 1, n
 }
 
-// read checks the arguments and reads the numbers.
+// read checks the arguments and reads the parameters.
 func (p *linear) read(a kernels.Args) (err error) {
 	if err := checkLinear(a); err != nil {
 		return err
@@ -119,8 +119,8 @@ const (
 	matmulScale, matmulScratch, matmulOut = 5, 7, 8
 )
 
-// batchMatmul is cortex_m::quantized_batch_matmul.out, of [B, M, K] and [B, N, K]: the
-// right one is transposed. The zero points are given as offsets, their negatives.
+// batchMatmul is cortex_m::quantized_batch_matmul.out, of [B, M, K] and [B, N, K]: the right
+// operand is transposed. Zero points are passed as offsets, their negatives.
 func batchMatmul(c *kernels.Ctx, a kernels.Args) error {
 	p := kernels.Keep[product](c)
 	if err := p.readMatmul(a); err != nil {
@@ -142,7 +142,7 @@ func batchMatmul(c *kernels.Ctx, a kernels.Args) error {
 	return p.begin(c)
 }
 
-// readMatmul checks the arguments of a batch of matrix products and reads the numbers.
+// readMatmul checks the arguments of a batch of matrix products and reads the parameters.
 func (p *product) readMatmul(a kernels.Args) (err error) {
 	if err := wantInt8(a, matmulLeft, matmulRight, matmulOut); err != nil {
 		return err

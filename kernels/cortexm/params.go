@@ -17,22 +17,22 @@ func within(a kernels.Args, i int, lo, hi int64) (int32, error) {
 	return int32(v), nil
 }
 
-// zeroPoint reads a zero point. It need not be a code: the exporter shifts that of a
-// hard swish's input.
+// zeroPoint reads a zero point. It need not fit int8: the exporter shifts that of a hard swish's
+// input.
 func zeroPoint(a kernels.Args, i int) (int32, error) {
 	return within(a, i, math.MinInt32, math.MaxInt32)
 }
 
-// code reads a number that an int8 tensor can hold.
+// code reads a number that fits int8.
 func code(a kernels.Args, i int) (int32, error) {
 	return within(a, i, math.MinInt8, math.MaxInt8)
 }
 
-// Bounds of what is added to the factors of a product, the negatives of zero points:
-// all of them are exact as float32 numbers, and so are sums of a few.
+// Bounds of the offsets, the negative zero points, that are added to the factors of a product: all
+// of them are exact in float32, as are sums of a few.
 const maxInputOffset, maxWeightOffset = 1 << 15, 1 << 7
 
-// bounds reads the least and the largest code of an output.
+// bounds reads the minimum and maximum of an output.
 func bounds(a kernels.Args, least, most int) (lo, hi int32, err error) {
 	if lo, err = code(a, least); err != nil {
 		return 0, 0, err
@@ -56,12 +56,12 @@ func wantInt8(a kernels.Args, args ...int) error {
 	return nil
 }
 
-// wantBytes checks a scratch tensor of the device's.
+// wantBytes checks a scratch tensor, which only the device uses.
 func wantBytes(a kernels.Args, i int) error {
 	return kernels.WantDType(i, a.Tensor(i), tensor.Uint8, tensor.Int8)
 }
 
-// wantChannels checks a tensor of one int32 for each of n channels.
+// wantChannels checks a tensor of one int32 per channel.
 func wantChannels(a kernels.Args, i, n int) error {
 	t := a.Tensor(i)
 	if t.DType != tensor.Int32 || t.Numel() != n || !t.IsContiguous() {

@@ -7,7 +7,7 @@ import (
 	"github.com/etrun-go/etrun/kernels"
 )
 
-// pooling is what an instruction keeps. Its ranges are rows of output points.
+// pooling is the state of an instruction. Its ranges are rows of output points.
 type pooling struct {
 	images
 	input, output layout
@@ -17,7 +17,7 @@ type pooling struct {
 	sums          []int32 // per thread: a point's
 }
 
-// Arguments of the two, up to where they part.
+// Arguments common to both operators.
 const poolKernel, poolStride, poolPad = 1, 2, 3
 
 // slide reads kernel size, stride and padding.
@@ -49,8 +49,8 @@ func (p *pooling) finish(c *kernels.Ctx, a kernels.Args, out int) error {
 	return again(c, p)
 }
 
-// avgPool is cortex_m::quantized_avg_pool2d.out: the mean of the codes inside the
-// input, rounded half away from 0. Scale and zero point, which it leaves, do not matter.
+// avgPool is cortex_m::quantized_avg_pool2d.out: the mean of the stored values inside the input,
+// rounded half away from 0. It does not change scale and zero point, which are ignored.
 func avgPool(c *kernels.Ctx, a kernels.Args) error {
 	p := kernels.Keep[pooling](c)
 	if err := wantInt8(a, 0, 9); err != nil {
@@ -71,8 +71,8 @@ func avgPool(c *kernels.Ctx, a kernels.Args) error {
 	return p.finish(c, a, 9)
 }
 
-// maxPool is cortex_m::quantized_max_pool2d.out: the largest code inside the input,
-// clamped. The device has neither dilation nor ceil mode.
+// maxPool is cortex_m::quantized_max_pool2d.out: the maximum inside the input, clamped. CMSIS-NN
+// supports neither dilation nor ceil mode.
 func maxPool(c *kernels.Ctx, a kernels.Args) error {
 	p := kernels.Keep[pooling](c)
 	if err := wantInt8(a, 0, 10); err != nil {
@@ -95,7 +95,7 @@ func maxPool(c *kernels.Ctx, a kernels.Args) error {
 	return p.finish(c, a, 10)
 }
 
-// checkMax checks what a maximum does not have.
+// checkMax rejects parameters that the maximum does not support.
 func (p *pooling) checkMax(a kernels.Args) error {
 	var dilate [3]int
 	if err := pair(&dilate, a, 4, 1); err != nil {
@@ -147,8 +147,8 @@ func (p *pooling) Range(worker, lo, hi int) {
 	}
 }
 
-// rows calls f with the elements inside each row of the window at (row, col), and
-// returns the number of points.
+// rows calls f with the elements inside each row of the window at (row, col), and returns the
+// number of points.
 func (p *pooling) rows(x []int8, row, col int, f func(x []int8)) (points int) {
 	top, h0, h1 := p.Taps(1, row)
 	left, w0, w1 := p.Taps(2, col)

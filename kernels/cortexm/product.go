@@ -6,12 +6,12 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// product is a convolution, a linear layer or a batch of matrix products: for each
-// output point and channel a sum over the taps of the kernel and the channels of a
-// group. Rows of a matrix are the points of an image of one row.
+// product is a convolution, a linear layer or a batch of matrix products: for each output point and
+// channel a sum over the taps of the kernel and the channels of a group. The rows of a matrix are
+// the points of an image of one row.
 //
-// Sums of so many products as float32 numbers hold exactly are computed in float32, and
-// added up as int32, which wraps.
+// Partial sums that are exact in float32 are computed in float32, and accumulated as int32, which
+// wraps.
 type product struct {
 	images
 	groups, outChannels int
@@ -21,11 +21,11 @@ type product struct {
 	input, output       layout // images [N, H, W, C]
 
 	x, y     []int8
-	cols     int // output points of a tile
-	depth    int // products of a tile's sums at a time
-	width    int // output channels of a tile
-	perRow   int // tiles in a row of points
-	perPoint int // tiles over the output channels of a group
+	cols     int // output points per tile
+	depth    int // products per partial sum of a tile
+	width    int // output channels per tile
+	perRow   int // tiles per row of points
+	perPoint int // tiles per group of output channels
 	start    []int32
 	zeros    []float32
 	factors  []float32 // per thread: cols · depth
@@ -33,15 +33,14 @@ type product struct {
 	totals   []int32   // as sums
 }
 
-// A sum of products stays exact up to 2^24: so many of them, where the factors are
-// codes or the zero point, and weights with their offset.
+// exact is the bound below which integers, and so partial sums of products, are exact in float32.
 const exact = 1 << 24
 
-// tileSize is about how many factors, and how many sums, a tile has; macsPerRange is
-// the work of about 20 µs.
+// tileSize is the approximate number of factors, and of sums, per tile; macsPerRange is the work of
+// about 20 µs.
 const tileSize, macsPerRange = 1 << 14, 300_000
 
-// k is the number of products of a sum.
+// k returns the number of products per sum.
 func (p *product) k() int { return p.Kernel[1] * p.Kernel[2] * (p.channels / p.groups) }
 
 // begin plans the product and computes it.
@@ -52,7 +51,7 @@ func (p *product) begin(c *kernels.Ctx) error {
 	return again(c, p)
 }
 
-// plan cuts the output into tiles for the given number of threads.
+// plan divides the output into tiles for the given number of threads.
 func (p *product) plan(threads int) {
 	if p.Kernel == ones && p.Stride == ones && p.Pad == [3]int{} && p.In == p.Out && !p.weights.perImage {
 		p.In = [3]int{1, 1, p.batch * p.In[1] * p.In[2]} // all points are one row
@@ -92,8 +91,7 @@ func (p *product) Repeat(c *kernels.Ctx) error {
 	return nil
 }
 
-// setStart computes what sums start from: the bias, and what the offset of the input
-// comes to.
+// setStart computes the initial sums: the bias, and the contribution of the input offset.
 func (p *product) setStart(c *kernels.Ctx) {
 	p.start = kernels.Scratch[int32](c, len(p.weights.sums))
 	for i, s := range p.weights.sums {
@@ -117,8 +115,8 @@ func (p *product) Range(worker, lo, hi int) {
 	}
 }
 
-// tile computes points from col on of a row and channels from o on of group g. Rows
-// are numbered through all images.
+// tile computes points of a row, starting at col, and channels of group g, starting at o. Rows are
+// numbered across all images.
 func (p *product) tile(worker, row, col, g, o int) {
 	perGroup, k := p.outChannels/p.groups, p.k()
 	cols, n := min(p.cols, p.Out[2]-col), min(p.width, perGroup-o)
@@ -146,7 +144,7 @@ func (p *product) tile(worker, row, col, g, o int) {
 	}
 }
 
-// fill brings depth factors, those from k0 on, of each of cols points: rows of factors.
+// fill gathers depth factors, starting at k0, of each of cols points: rows of factors.
 func (p *product) fill(factors []float32, image, row, col, cols, g, k0, depth int) {
 	inGroup := p.channels / p.groups
 	x := p.x[image*p.In[1]*p.In[2]*p.channels:]
@@ -165,14 +163,14 @@ func (p *product) fill(factors []float32, image, row, col, cols, g, k0, depth in
 	}
 }
 
-// reads is the point that tap t of output point (row, col) reads.
+// reads returns the input point of tap t of output point (row, col).
 func (p *product) reads(row, col, t int) (point int, ok bool) {
 	y, inY := p.source(1, row, t/p.Kernel[2])
 	x, inX := p.source(2, col, t%p.Kernel[2])
 	return y*p.In[2] + x, inX && inY
 }
 
-// floats are codes with an offset.
+// floats converts int8 values with an offset to float32.
 func floats(dst []float32, src []int8, offset int32) {
 	n := simd.Int8ToFloat(dst, tensor.BytesOf(src[:len(dst)]))
 	for i := n; i < len(dst); i++ {

@@ -10,9 +10,9 @@ import (
 //
 //	out = clamp(round(input · (1/scale)) + zero_point, quant_min, quant_max)
 //
-// in float32, rounded half to even. It differs from the operator of
-// quantized_decomposed in the reciprocal, which is that of the float32 scale. What C
-// leaves undefined is as there: an infinity ends at a bound, a NaN becomes 0.
+// in float32, rounded half to even. Unlike the operator of quantized_decomposed, it uses the
+// reciprocal of the float32 scale. As there, an infinity is clamped and a NaN becomes 0, which are
+// undefined in C.
 func quantizePerTensor(c *kernels.Ctx, a kernels.Args) error {
 	if err := kernels.WantDType(0, a.Tensor(0), tensor.Float32); err != nil {
 		return err
@@ -35,14 +35,14 @@ func dequantizePerTensor(c *kernels.Ctx, a kernels.Args) error {
 	return quantized.DequantizePerTensor(c, a)
 }
 
-// checkCodes checks that tensor argument i holds codes of the device's types, and the
-// zero point.
+// checkCodes checks that tensor argument i has one of the device's quantized types, and the zero
+// point.
 func checkCodes(a kernels.Args, i int) error {
 	t := a.Tensor(i)
 	if err := kernels.WantDType(i, t, tensor.Int8, tensor.Int16); err != nil {
 		return err
 	}
-	const limit = 1 << 24 // as far as float32 numbers hold all integers
+	const limit = 1 << 24 // up to which float32 represents all integers
 	_, err := within(a, 2, -limit, limit)
 	return err
 }

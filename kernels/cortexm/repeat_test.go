@@ -10,8 +10,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// TestRepeat changes the elements of every tensor between two calls of one instruction:
-// a repeated call computes what a first one does.
+// TestRepeat changes the elements of every tensor between two calls of one instruction: a repeated
+// call must compute the same as a first call.
 func TestRepeat(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for _, c := range calls() {
@@ -57,7 +57,7 @@ func variable(t *tensor.Tensor) *tensor.Tensor {
 	return v
 }
 
-// shake gives a tensor other elements, small ones where they may be shifts.
+// shake changes a tensor's elements, to small ones if they may be shifts.
 func shake(r *rand.Rand, t *tensor.Tensor) {
 	switch t.DType {
 	case i32:

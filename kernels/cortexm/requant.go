@@ -16,7 +16,7 @@ func requantize(v, multiplier, shift int32) int32 {
 	return divideByPower(h, max(-shift, 0))
 }
 
-// divideByPower is v / 2^n, 0 ≤ n < 63, rounded half away from 0
+// divideByPower returns v / 2^n, 0 ≤ n < 63, rounded half away from 0
 // (arm_nn_divide_by_power_of_two).
 func divideByPower(v, n int32) int32 {
 	if n <= 0 {
@@ -26,13 +26,13 @@ func divideByPower(v, n int32) int32 {
 	return int32((w + int64(1)<<(n-1) + w>>63) >> n)
 }
 
-// maxShift is the largest shift, to the left and to the right.
+// maxShift is the largest shift in either direction.
 const maxShift = 31
 
 // scale is a multiplier and a shift.
 type scale struct{ multiplier, shift int32 }
 
-// scaleOf reads a multiplier and the shift behind it.
+// scaleOf reads a multiplier and the following shift.
 func scaleOf(a kernels.Args, i int) (scale, error) {
 	m, err := within(a, i, math.MinInt32, math.MaxInt32)
 	if err != nil {
@@ -44,24 +44,23 @@ func scaleOf(a kernels.Args, i int) (scale, error) {
 
 func (s scale) apply(v int32) int32 { return requantize(v, s.multiplier, s.shift) }
 
-// codes turns scaled numbers into int8: it adds the zero point, which wraps, and clamps.
+// codes converts scaled numbers to int8: it adds the zero point, which wraps, and clamps.
 type codes struct{ zero, least, most int32 }
 
 func (q codes) of(v int32) int8 { return int8(min(max(v+q.zero, q.least), q.most)) }
 
-// wholeRange are codes that reach to the ends of int8.
+// wholeRange clamps to the range of int8.
 func wholeRange(zero int32) codes { return codes{zero, math.MinInt8, math.MaxInt8} }
 
-// channels turns sums of products, which start from the bias of their channel, into
-// codes.
+// channels converts sums of products, which start from the bias of their channel, to int8.
 type channels struct {
 	codes
-	bias, multipliers, shifts *tensor.Tensor // int32, one for each channel; bias may be nil
+	bias, multipliers, shifts *tensor.Tensor // int32, one per channel; bias may be nil
 	arg                       int            // of shifts
-	one                       scale          // of all channels where multipliers is nil
+	one                       scale          // of all channels if multipliers is nil
 }
 
-// set reads the scales of each of n channels, tensor arguments i and i+1.
+// set reads the scales of n channels, tensor arguments i and i+1.
 func (q *channels) set(a kernels.Args, i, n int) error {
 	q.multipliers, q.shifts, q.arg = a.Tensor(i), a.Tensor(i+1), i+1
 	if err := wantChannels(a, i, n); err != nil {
@@ -78,7 +77,7 @@ func (q *channels) setBias(a kernels.Args, i, n int) error {
 	return wantChannels(a, i, n)
 }
 
-// check reports shifts out of range; elements are checked at every execute.
+// check returns an error for shifts out of range; their contents are checked in every run.
 func (q *channels) check() error {
 	if q.multipliers == nil {
 		return nil
@@ -91,7 +90,7 @@ func (q *channels) check() error {
 	return nil
 }
 
-// store turns the sums of channels from, from+1, … into codes.
+// store converts the sums of channels from, from+1, … to int8.
 func (q *channels) store(dst []int8, sums []int32, from int) {
 	dst = dst[:len(sums)]
 	if q.multipliers == nil {

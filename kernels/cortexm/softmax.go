@@ -13,8 +13,8 @@ import (
 //	e = exp((input - max) · scale)    0 where input - max < diff_min
 //	out = e / Σ e · 256 - 128
 //
-// A sum of more than 2^31, that of a row of 4096 and more codes, ends there, and a
-// division by 2^32 and more is one, where the device's kernel is undefined.
+// Sums saturate at 2^31, which takes a row of at least 4096 values, and divisions by 2^32 or more
+// saturate too; CMSIS-NN's kernel is undefined in these cases.
 func softmax(c *kernels.Ctx, a kernels.Args) error {
 	p := kernels.Keep[softmaxPass](c)
 	if err := wantInt8(a, 0, 7); err != nil {
@@ -40,16 +40,16 @@ func softmax(c *kernels.Ctx, a kernels.Args) error {
 	return again(c, p)
 }
 
-// softmaxPass is what an instruction keeps. Its ranges are rows.
+// softmaxPass is the state of an instruction. Its ranges are rows.
 type softmaxPass struct {
 	input, output layout
 	n             int        // elements of a row
-	exp           [256]int32 // by how far a code is below the largest, 31 fraction bits
-	below         int        // the differences that count are fewer
+	exp           [256]int32 // by the difference from the maximum, 31 fraction bits
+	below         int        // upper bound of the differences with a nonzero exponential
 	x, y          []int8
 }
 
-// read reads the numbers and computes the exponentials.
+// read reads the parameters and computes the exponentials.
 func (p *softmaxPass) read(a kernels.Args) error {
 	if _, err := zeroPoint(a, 2); err != nil {
 		return err
@@ -118,7 +118,7 @@ func (p *softmaxPass) row(y, x []int8) {
 	}
 }
 
-// highProduct is a · b / 2^31, rounded half away from 0 and saturated
+// highProduct returns a · b / 2^31, rounded half away from 0 and saturated
 // (arm_nn_doubling_high_mult, gemmlowp's SaturatingRoundingDoublingHighMul).
 func highProduct(a, b int32) int32 {
 	if a == math.MinInt32 && b == math.MinInt32 {
@@ -135,7 +135,7 @@ func highProduct(a, b int32) int32 {
 // expFactors are exp(-2^(i-2)), 31 fraction bits.
 var expFactors = [...]int32{1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242}
 
-// expNegative is exp(v) of a v ≤ 0 with 26 fraction bits, in 31 fraction bits
+// expNegative returns exp(v) for v ≤ 0 with 26 fraction bits, as a number with 31 fraction bits
 // (gemmlowp's exp_on_negative_values).
 func expNegative(v int32) int32 {
 	if v == 0 {
@@ -158,8 +158,8 @@ func expNegative(v int32) int32 {
 	return y
 }
 
-// oneOver is 1 / (1 + v) of a v with 31 fraction bits, in 31 fraction bits, by
-// Newton's method (gemmlowp's one_over_one_plus_x_for_x_in_0_1).
+// oneOver returns 1 / (1 + v) for v with 31 fraction bits, with 31 fraction bits, by Newton's
+// method (gemmlowp's one_over_one_plus_x_for_x_in_0_1).
 func oneOver(v int32) int32 {
 	s := int64(v) + math.MaxInt32
 	round := int64(1)

@@ -1,32 +1,30 @@
-// Package cortexm (no compatibility promise) holds the operators of ExecuTorch's
-// Cortex-M backend, the cortex_m namespace, with the numbers of CMSIS-NN's kernels: the same bytes as on the device,
-// on any machine. Arm's script for Ethos-U programs writes the first two of them at
-// the borders of its delegates.
+// Package cortexm (no compatibility promise) contains the operators of ExecuTorch's Cortex-M
+// backend, the cortex_m namespace. They compute the same bytes as CMSIS-NN's kernels on the device.
+// Arm's script for Ethos-U programs uses the first two of them at the borders of its delegates.
 //
-// Integers are int32 and wrap where CMSIS-NN's do. Sums of products are scaled by
+// Integers are int32 and wrap as CMSIS-NN's do. Sums of products are scaled by
 //
 //	p = sum << max(shift, 0)                            wraps
 //	h = (p · multiplier + 2^30) >> 31                   of 64 bits
 //	r = h / 2^max(-shift, 0), rounded half away from 0
 //
-// and r plus the output's zero point is clamped. Multipliers are any int32, shifts lie
-// within [-31, 31], or the call is refused.
+// and r plus the output's zero point is clamped. Multipliers may be any int32; shifts must be in
+// [-31, 31].
 //
-// A tensor is what its sizes and its dim order say, where the device's kernels read
-// bytes in the order that they expect. So two results differ from the device's, whose
-// are wrong there: minimum and maximum of tensors of unlike dim orders, and transposed
-// convolutions with padding. Scratch tensors are the device's: they must hold bytes,
-// of any number, and are neither read nor written.
+// Operators use the sizes and dim order of a tensor, while the device's kernels assume an order.
+// Two results therefore differ from the device's, which are wrong: minimum and maximum of tensors
+// with different dim orders, and transposed convolutions with padding. Scratch tensors are for the
+// device: they must contain bytes, any number of them, and are neither read nor written.
 package cortexm
 
 import "github.com/etrun-go/etrun/kernels"
 
-// Ops is the table of this package's operators.
+// Ops returns the package's operators.
 func Ops() []kernels.Op { return ops }
 
 const convTypes = "int8; bias, multipliers, shifts int32"
 
-// firstArg is quantised by a scale and a zero point that follow it.
+// firstArg is quantized by the following scale and zero point.
 var firstArg = []kernels.Quant{{Tensor: 0, Scale: 1, ZeroPoint: 2}}
 
 var ops = kernels.Pure([]kernels.Op{

@@ -5,20 +5,20 @@ import (
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 )
 
-// weights are the weights of a product, [outChannels, k], as it reads them: of each
-// group [k, channels of the group]. Those of a constant tensor are made once.
+// weights are the weights of a product, [outChannels, k], in its layout: per group [k, channels of
+// the group]. Those of a constant tensor are converted once.
 type weights struct {
 	in       layout
 	offset   int32 // added to each
-	perImage bool  // the tensor holds weights for each image
+	perImage bool  // the tensor contains weights for each image
 
 	floats     []float32
-	sums       []int32 // of each output channel's weights
+	sums       []int32 // sums of each output channel's weights
 	keptFloats operand.Kept[float32]
 	keptSums   operand.Kept[int32]
 }
 
-// load makes the weights.
+// load converts the weights.
 func (w *weights) load(c *kernels.Ctx, groups, outChannels, k int) {
 	t := w.in.t
 	w.floats, w.sums = w.keptFloats.Get(t), w.keptSums.Get(t)

@@ -14,7 +14,7 @@ import (
 
 // Violation is a breach of the contract of [kernels.Func].
 type Violation struct {
-	Call  string // the call as text
+	Call  string // text of the call
 	What  string
 	Stack string // of a panic
 }
@@ -27,7 +27,7 @@ func (v *Violation) Error() string {
 	return s
 }
 
-// Two poisons tell bytes that were written from bytes that were left.
+// Two fill values distinguish written bytes from unwritten ones.
 const (
 	firstPoison  = 0xa5
 	secondPoison = 0x5a
@@ -40,13 +40,13 @@ type call struct {
 	args     kernels.Args
 	inputs   []*guarded    // only read
 	written  []*guarded    // mutated arguments and outs, in schema order, then a tensor result
-	returned *tensor.Value // the slot after the arguments, nil where there is none
+	returned *tensor.Value // the slot after the arguments, nil if there is none
 	made     kernels.Call
 	text     string
 }
 
-// newCall makes the slots of a call. args are the arguments in schema order, outs
-// included; result is the tensor that an operator returns without an out, else nil.
+// newCall prepares a call. args are the arguments in schema order, including outs; result is the
+// tensor returned by an operator without an out, else nil.
 func newCall(set *kernels.Set, op string, args []any, result *tensor.Tensor) (*call, error) {
 	row, sig, ok, err := set.Lookup(op)
 	if err != nil {
@@ -86,7 +86,7 @@ func (k *call) ignore(args []int) {
 	k.made.SetUnread(outs)
 }
 
-// value makes the slot of one argument.
+// value returns the slot of one argument.
 func (k *call) value(a any, arg *kernels.Arg) (*tensor.Value, error) {
 	switch a := a.(type) {
 	case nil:
@@ -151,7 +151,7 @@ func intList[T int | int64](a []T) *tensor.Value {
 	return new(tensor.NewList(tensor.KindIntList, items))
 }
 
-// result makes the slot after the arguments, as the exporter does.
+// result returns the slot after the arguments, as the exporter creates it.
 func (k *call) result(result *tensor.Tensor) *tensor.Value {
 	if k.sig.Result != nil {
 		if result == nil {
@@ -181,8 +181,8 @@ func (k *call) result(result *tensor.Tensor) *tensor.Value {
 	return new(tensor.Value)
 }
 
-// run calls the operator once. refused is the operator's own error; broken is a
-// *Violation where it broke its contract.
+// run calls the operator once. refused is the operator's own error; broken is a *Violation if it
+// violated its contract.
 func (k *call) run(ctx *kernels.Ctx) (refused, broken error) {
 	ctx.Rand = rand.New(rand.NewPCG(1, 2))
 	if refused = k.sig.Check(k.args); refused != nil {
@@ -195,7 +195,7 @@ func (k *call) run(ctx *kernels.Ctx) (refused, broken error) {
 	return refused, nil
 }
 
-// protected calls the operator; stack is where it panicked.
+// protected calls the operator and recovers a panic, with its stack.
 func (k *call) protected(ctx *kernels.Ctx) (stack string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -205,7 +205,7 @@ func (k *call) protected(ctx *kernels.Ctx) (stack string, err error) {
 	return "", k.made.Do(ctx)
 }
 
-// breach names what the call broke, "" where nothing.
+// breach describes the violation, "" for none.
 func (k *call) breach(refused error, stack string) string {
 	if stack != "" {
 		return refused.Error()
@@ -226,8 +226,8 @@ func (k *call) breach(refused error, stack string) string {
 	return ""
 }
 
-// reset makes the call ready for another run, its written arguments as they were
-// before the first and its outs filled with poison.
+// reset prepares another run: updated arguments have their original contents, and outs are filled
+// with poison.
 func (k *call) reset(poison byte) error {
 	for _, g := range k.written {
 		g.reset(poison)
@@ -240,7 +240,7 @@ func (k *call) reset(poison byte) error {
 	return nil
 }
 
-// snapshot is what a call left behind.
+// snapshot is the state after a call.
 type snapshot struct {
 	shapes []string
 	bytes  [][]byte
@@ -262,8 +262,8 @@ func (k *call) snapshot() (s snapshot) {
 	return s
 }
 
-// twice runs the call once more, as the same instruction of a second execute, and
-// reports results that depend on what was in the outs before.
+// twice runs the call again, as the same instruction in a second run, and reports results that
+// depend on earlier contents of the outs.
 func (k *call) twice(ctx *kernels.Ctx, refused error) (broken error) {
 	first := k.snapshot()
 	if err := k.reset(secondPoison); err != nil {
@@ -285,7 +285,7 @@ func (k *call) twice(ctx *kernels.Ctx, refused error) (broken error) {
 	return nil
 }
 
-// leavesBytes are the operators whose outs have no values.
+// leavesBytes are the operators whose outs are left uninitialized.
 var leavesBytes = map[string]bool{"aten::empty.out": true, "dim_order_ops::_empty_dim_order.out": true}
 
 func (s snapshot) differs(t snapshot) string {

@@ -11,7 +11,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Case is one call of an operator and what it must give.
+// Case is one call of an operator with its expected result.
 type Case struct {
 	Name string
 	Op   string // full name, "aten::add.out"
@@ -19,18 +19,17 @@ type Case struct {
 	// *tensor.Tensor, []*tensor.Tensor (nil entries for None), bool, int, int64,
 	// tensor.DType, float64, string, []int, []int64, []float64 or []bool.
 	Args []any
-	// Outs are the outs as declared: type, sizes, dim order and dynamism count, bytes
-	// do not. Nil means as in Want, static.
+	// Outs are the outs as declared: type, sizes, dim order and dynamism matter, contents do not.
+	// Nil means as in Want, static.
 	Outs []any
-	// Want is what every argument that the operator writes must hold afterwards, in
-	// schema order — *tensor.Tensor, or []*tensor.Tensor for a list — and then the
-	// result of an operator that returns a value: bool, int, float64 or a tensor. A nil
-	// entry is not compared.
+	// Want contains the expected contents of every argument that the operator writes, in schema
+	// order (*tensor.Tensor, or []*tensor.Tensor for a list), and then the result of an operator
+	// that returns a value: bool, int, float64 or a tensor. A nil entry is not compared.
 	Want []any
 	// Unread are the arguments whose elements nothing reads ([kernels.Ctx.Unread]): they keep
 	// their sizes, and are not compared.
 	Unread []int
-	// Refused, if not empty, is a part of the error that the call must give.
+	// Refused, if not empty, is a part of the expected error.
 	Refused string
 	// Scale is the scale of the tolerance ([kernels.Family.Tolerance]); 0 means the
 	// largest magnitude in the wanted output.
@@ -39,8 +38,8 @@ type Case struct {
 	Tolerance *kernels.Tolerance
 }
 
-// Run runs each case as a subtest: on one thread, again as a second execute of the
-// same instruction, and on three threads.
+// Run runs each case as a subtest: on one thread, again as the same instruction in a second run,
+// and on three threads.
 func Run(t *testing.T, set *kernels.Set, cases ...Case) {
 	t.Helper()
 	pool := cpu.NewPool(3)
@@ -76,7 +75,7 @@ func (c *Case) check(set *kernels.Set, ctx *kernels.Ctx) error {
 	return nil
 }
 
-// call makes the call, outs from Want where none are given.
+// call prepares the call; missing outs are derived from Want.
 func (c *Case) call(set *kernels.Set) (*call, error) {
 	_, sig, ok, err := set.Lookup(c.Op)
 	if !ok || err != nil {
@@ -87,7 +86,7 @@ func (c *Case) call(set *kernels.Set) (*call, error) {
 		if len(c.Want) < want {
 			return nil, fmt.Errorf("case %q gives %d arguments and %d wanted outputs, the schema has %d", c.Name, len(args), len(c.Want), len(sig.Args))
 		}
-		skip := 0 // mutated arguments come first in Want
+		skip := 0 // mutated arguments are first in Want
 		for _, a := range sig.Args {
 			if a.Mutated {
 				skip++
@@ -106,7 +105,7 @@ func (c *Case) call(set *kernels.Set) (*call, error) {
 	return k, err
 }
 
-// verdict compares the outcome of a call with what the case says.
+// verdict compares the outcome of a call with the expected one.
 func (c *Case) verdict(k *call, refused error) error {
 	switch {
 	case c.Refused != "" && refused == nil:

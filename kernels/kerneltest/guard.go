@@ -7,23 +7,23 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// band is the number of guard bytes before and after a tensor's bytes: more than a
-// vector kernel can overrun in one store.
+// band is the number of guard bytes before and after a tensor's bytes: more than one store of a
+// vector kernel can overrun.
 const band = 128
 
-// guarded is a tensor argument in memory of its own, between guard bands.
+// guarded is a tensor argument in its own memory, between guard bytes.
 type guarded struct {
 	t      *tensor.Tensor
 	memory []byte // band, bytes up to the capacity, band
 	size   int    // bytes up to the capacity
 	poison byte
-	before []byte // the bytes as given, up to the size; nil for an out
+	before []byte // original contents up to the size; nil for an out
 	proto  *tensor.Tensor
 	unread bool // its elements do not count
 }
 
-// guard copies proto, with its bytes, into guarded memory. poison fills the bands
-// and, for an out, which has no bytes of its own yet, the place of its elements.
+// guard copies proto with its contents into guarded memory. poison fills the guard bytes and, for
+// an out without contents, its elements.
 func guard(proto *tensor.Tensor, poison byte, out bool) *guarded {
 	size := proto.NBytes()
 	if proto.Dynamism == tensor.DynamicBound {
@@ -44,7 +44,7 @@ func guard(proto *tensor.Tensor, poison byte, out bool) *guarded {
 	return g
 }
 
-// reset fills the memory with poison and gives the tensor its bytes as they were.
+// reset fills the memory with poison and restores the tensor's original contents.
 func (g *guarded) reset(poison byte) {
 	for i := range g.memory {
 		g.memory[i] = poison
@@ -54,10 +54,10 @@ func (g *guarded) reset(poison byte) {
 	g.t.Bind(g.bytes())
 }
 
-// bytes is the memory between the bands, whatever became of the tensor.
+// bytes returns the memory between the guard bytes, whatever became of the tensor.
 func (g *guarded) bytes() []byte { return g.memory[band : band+g.size : band+g.size] }
 
-// intact reports a byte of the bands that was written.
+// intact returns an error for a guard byte that was written.
 func (g *guarded) intact() error {
 	for i, b := range g.memory {
 		if b == g.poison || i >= band && i < band+g.size {
@@ -71,7 +71,7 @@ func (g *guarded) intact() error {
 	return nil
 }
 
-// unwritten reports a change of an argument that the operator only reads.
+// unwritten returns an error for a change of a read-only argument.
 func (g *guarded) unwritten() error {
 	if g.t.String() != g.proto.String() || !bytes.Equal(g.t.DimOrder, g.proto.DimOrder) {
 		return fmt.Errorf("input resized from %v to %v", g.proto, g.t)
@@ -84,7 +84,7 @@ func (g *guarded) unwritten() error {
 	return nil
 }
 
-// sound reports an out that outgrew what was declared.
+// sound returns an error for an out that exceeds its declaration.
 func (g *guarded) sound() error {
 	t := g.t
 	switch n := t.Numel(); {

@@ -18,8 +18,8 @@ func dequantizePerTensor[F float](c *kernels.Ctx, a kernels.Args) error {
 	return dequantizeFixed[F](c, a, 7)
 }
 
-// DequantizePerTensor is dequantizePerTensor to float32 for other namespaces, whose
-// schema has no out_dtype: the out is argument 6.
+// DequantizePerTensor is dequantizePerTensor to float32 for other namespaces, whose schema has no
+// out_dtype: the out is argument 6.
 func DequantizePerTensor(c *kernels.Ctx, a kernels.Args) error {
 	if err := kernels.WantDType(6, a.Tensor(6), tensor.Float32); err != nil {
 		return err
@@ -27,8 +27,8 @@ func DequantizePerTensor(c *kernels.Ctx, a kernels.Args) error {
 	return dequantizeFixed[float32](c, a, 6)
 }
 
-// dequantizeFixed dequantises by the numbers in arguments 1 and 2, which stay: the
-// call can be repeated.
+// dequantizeFixed dequantizes with the constant parameters in arguments 1 and 2: the call can be
+// repeated.
 func dequantizeFixed[F float](c *kernels.Ctx, a kernels.Args, out int) error {
 	if err := dequantize(c, a, 5, out, one[F](c, a.Float(1), a.Int(2), a.Tensor(0).Numel())); err != nil {
 		return err
@@ -47,9 +47,9 @@ func dequantizePerTensorOfTensors[F float](c *kernels.Ctx, a kernels.Args) error
 	return dequantizeTo(c, a, 5, one[F](c, scale, zero, a.Tensor(0).Numel()))
 }
 
-// dequantizePerChannel is quantized_decomposed::dequantize_per_channel.out: the rule
-// of dequantizePerTensor with the parameters of each index along axis, computed in
-// the type of the scales. No zero points stand for zeros.
+// dequantizePerChannel is quantized_decomposed::dequantize_per_channel.out: dequantizePerTensor
+// with separate parameters for each index along axis, computed in the type of the scales. Missing
+// zero points are zeros.
 func dequantizePerChannel[F float](c *kernels.Ctx, a kernels.Args) error {
 	p, err := channels[F](c, a, 1, 2, 3)
 	if err != nil {
@@ -68,8 +68,8 @@ func dequantizePerToken[F float](c *kernels.Ctx, a kernels.Args) error {
 	return dequantizeTo(c, a, 5, p)
 }
 
-// dequantizeTo is dequantize with an argument behind dtype that names the type of the
-// out (or is None), and then the out.
+// dequantizeTo is dequantize for a schema with an out_dtype argument (or None) after dtype,
+// followed by the out.
 func dequantizeTo[F float](c *kernels.Ctx, a kernels.Args, dtype int, p params[F]) error {
 	if err := wantType(a, dtype+1, a.Tensor(dtype+2)); err != nil {
 		return err
@@ -77,8 +77,7 @@ func dequantizeTo[F float](c *kernels.Ctx, a kernels.Args, dtype int, p params[F
 	return dequantize(c, a, dtype, dtype+2, p)
 }
 
-// dequantize turns the codes of argument 0 into floats. Argument dtype is the type of
-// the codes.
+// dequantize converts the stored integers of argument 0 to floats. Argument dtype is their type.
 func dequantize[F float](c *kernels.Ctx, a kernels.Args, dtype, out int, p params[F]) error {
 	in, to := a.Tensor(0), a.Tensor(out)
 	if err := checkCodes(a, 0, dtype); err != nil {
@@ -98,7 +97,7 @@ func dequantize[F float](c *kernels.Ctx, a kernels.Args, dtype, out int, p param
 	return q.Repeat(c)
 }
 
-// wantType checks that argument dtype, if it is given, names the type of the out.
+// wantType checks that argument dtype, if not None, is the type of the out.
 func wantType(a kernels.Args, dtype int, out *tensor.Tensor) error {
 	if d := a.OptInt(dtype, int64(out.DType)); d != int64(out.DType) {
 		return kernels.Badf(dtype, "the out's type, "+out.DType.String(), "%d", d)
@@ -118,14 +117,14 @@ type dequantizer[F float] struct {
 	floats           []F                                        // per thread: a block of values, of scales and of zero points
 }
 
-// Repeat dequantises the same tensors again, by parameters that still hold.
+// Repeat dequantizes the same tensors again, with the same parameters.
 func (q *dequantizer[F]) Repeat(c *kernels.Ctx) error {
 	q.floats = kernels.Scratch[F](c, 3*blockSize*c.Threads())
 	c.Parallel(q.n, grain, q)
 	return nil
 }
 
-// Range dequantises elements [lo, hi).
+// Range dequantizes elements [lo, hi).
 func (q *dequantizer[F]) Range(worker, lo, hi int) {
 	floats := q.floats[3*blockSize*worker:][:3*blockSize]
 	for at := lo; at < hi; at += blockSize {
@@ -144,8 +143,8 @@ func (q *dequantizer[F]) Range(worker, lo, hi int) {
 	}
 }
 
-// widenBlock dequantises a block that shares its parameters; done is false where it
-// has to go the long way.
+// widenBlock dequantizes a block with common parameters; done is false if it needs the general
+// implementation.
 func (q *dequantizer[F]) widenBlock(dst, src []byte, at, n int) (done bool) {
 	if q.widen == nil {
 		return false
@@ -170,8 +169,8 @@ func widening[F float](from, to tensor.DType) func(dst, src []byte, scale, zero 
 	return nil
 }
 
-// widenVector is widen by the vector loop, where the zero point is a whole number that the
-// differences from it hold exactly.
+// widenVector is the vectorized widen, for integral zero points whose differences from the stored
+// values are exact.
 func widenVector[T int8 | uint8](dst, src []byte, scale, zero float32) {
 	if !wholeZero(zero) {
 		widen[T](dst, src, scale, zero)
@@ -181,7 +180,7 @@ func widenVector[T int8 | uint8](dst, src []byte, scale, zero float32) {
 	codes.Dequantize(tensor.View[float32](dst), src, scale)
 }
 
-// wholeZero reports a zero point that is a whole number, and not too large to be exact.
+// wholeZero reports whether a zero point is integral and small enough to be exact.
 func wholeZero(zero float32) bool {
 	return zero > -exact && zero < exact && zero == float32(int32(zero))
 }

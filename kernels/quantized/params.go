@@ -8,7 +8,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// float is the type that codes are computed through: that of the scales.
+// float is the type of the computation: that of the scales.
 type float interface{ float32 | float64 }
 
 // byType computes in float64 where tensor argument i is that, else in float32.
@@ -21,28 +21,28 @@ func byType(i int, f32, f64 kernels.Func) kernels.Func {
 	}
 }
 
-// blockSize elements are converted at a time, so that they stay in the first-level cache.
+// blockSize elements are converted at a time, so that they fit the first-level cache.
 const blockSize = 512
 
 // grain is the number of elements worth a thread.
 const grain = 1 << 14
 
-// params are scales and zero points and the elements that they belong to: element i
-// of memory has those of index (i / run) mod len(scale).
+// params are scales and zero points with the elements that they belong to: element i in memory uses
+// index (i / run) mod len(scale).
 type params[F float] struct {
 	scale, zero []F
 	run         int
 	own         [2]F // see settle
 }
 
-// settle moves the parameters of a whole tensor from scratch memory to memory that
-// lasts. p stays where it is from then on.
+// settle moves the parameters of a whole tensor from scratch to persistent memory. p must not move
+// afterwards.
 func (p *params[F]) settle() {
 	p.own = [2]F{p.scale[0], p.zero[0]}
 	p.scale, p.zero = p.own[:1], p.own[1:]
 }
 
-// uniform reports the one index that elements [at, at+n) share.
+// uniform returns the index that elements [at, at+n) share, if there is one.
 func (p *params[F]) uniform(at, n int) (index int, ok bool) {
 	first, last := at/p.run, (at+n-1)/p.run
 	return first % len(p.scale), first == last || len(p.scale) == 1
@@ -71,15 +71,14 @@ func (p *params[F]) expand(scale, zero []F, at int) {
 	}
 }
 
-// repeat fills dst with src over and over, from src[at] on.
+// repeat fills dst with repetitions of src, starting at src[at].
 func repeat[F float](dst, src []F, at int) {
 	for n := 0; n < len(dst); at = 0 {
 		n += copy(dst[n:], src[at:])
 	}
 }
 
-// codeRange are the least and largest codes of a quantised type; ok is false for
-// a type that holds no codes.
+// codeRange returns the range of a quantized type; ok is false for other types.
 func codeRange(d tensor.DType) (lo, hi int64, ok bool) {
 	switch d {
 	case tensor.Uint8:
@@ -96,7 +95,7 @@ func codeRange(d tensor.DType) (lo, hi int64, ok bool) {
 	return 0, 0, false
 }
 
-// stored is the type by which codes are loaded and stored.
+// stored returns the type used to load and store quantized values.
 func stored(d tensor.DType) tensor.DType {
 	if d == tensor.Bits16 {
 		return tensor.Uint16
@@ -104,8 +103,8 @@ func stored(d tensor.DType) tensor.DType {
 	return d
 }
 
-// checkCodes checks that tensor argument i holds codes of the type that argument
-// dtype says, and that the bounds in the two arguments before dtype fit it.
+// checkCodes checks that tensor argument i has the type in argument dtype, and that the bounds in
+// the two arguments before dtype fit it.
 func checkCodes(a kernels.Args, i, dtype int) error {
 	t := a.Tensor(i)
 	lo, hi, ok := codeRange(t.DType)
@@ -124,7 +123,7 @@ func checkCodes(a kernels.Args, i, dtype int) error {
 	return nil
 }
 
-// resizeLike gives out the sizes of input and checks that both have one order in memory.
+// resizeLike resizes out to the sizes of input and checks that both have the same memory order.
 func resizeLike(a kernels.Args, input, out int) error {
 	if err := kernels.ResizeOut(a, out, a.Tensor(input).Sizes); err != nil {
 		return err
@@ -132,7 +131,7 @@ func resizeLike(a kernels.Args, input, out int) error {
 	return sameOrder(a, input, out)
 }
 
-// sameOrder checks that tensors i and j of the same sizes are laid out alike.
+// sameOrder checks that tensors i and j of the same sizes have the same layout.
 func sameOrder(a kernels.Args, i, j int) error {
 	x, y := a.Tensor(i), a.Tensor(j)
 	for d, size := range x.Sizes {
@@ -143,7 +142,7 @@ func sameOrder(a kernels.Args, i, j int) error {
 	return nil
 }
 
-// wantContiguous reports argument i unless its memory order is its logical order.
+// wantContiguous returns an error for argument i unless it is contiguous.
 func wantContiguous(a kernels.Args, i int) error {
 	if t := a.Tensor(i); !t.IsContiguous() {
 		return kernels.Badf(i, "a contiguous tensor", "dim order %v", t.DimOrder)
@@ -151,7 +150,7 @@ func wantContiguous(a kernels.Args, i int) error {
 	return nil
 }
 
-// vector loads tensor argument i, which must have n elements of a number type.
+// vector loads tensor argument i, which must have n elements of a numeric type.
 func vector[F float](c *kernels.Ctx, a kernels.Args, i, n int) ([]F, error) {
 	t := a.Tensor(i)
 	load := tensor.Loader[F](t.DType)
@@ -166,7 +165,7 @@ func vector[F float](c *kernels.Ctx, a kernels.Args, i, n int) ([]F, error) {
 	return v, nil
 }
 
-// load reads scales and zero points, n each; argument zero may be None.
+// load reads n scales and zero points; argument zero may be None.
 func load[F float](c *kernels.Ctx, a kernels.Args, scale, zero, n, run int) (p params[F], err error) {
 	if err := kernels.WantDType(scale, a.Tensor(scale), tensor.Float32, tensor.Float64); err != nil {
 		return p, err
@@ -184,14 +183,14 @@ func load[F float](c *kernels.Ctx, a kernels.Args, scale, zero, n, run int) (p p
 	return p, nil
 }
 
-// one are the parameters of a whole tensor.
+// one returns the parameters of a whole tensor.
 func one[F float](c *kernels.Ctx, scale float64, zero int64, n int) params[F] {
 	v := kernels.Scratch[F](c, 2)
 	v[0], v[1] = F(scale), F(zero)
 	return params[F]{scale: v[:1], zero: v[1:], run: max(n, 1)}
 }
 
-// reciprocal turns scales into factors.
+// reciprocal replaces scales by their reciprocals.
 func (p *params[F]) reciprocal() {
 	for i, s := range p.scale {
 		p.scale[i] = 1 / s
@@ -220,7 +219,7 @@ func tokens[F float](c *kernels.Ctx, a kernels.Args, scale, zero int) (p params[
 	return load[F](c, a, scale, zero, rows, n)
 }
 
-// rowsOf sees a tensor as rows of its last dimension.
+// rowsOf returns the number of rows, and the size of the last dimension.
 func rowsOf(t *tensor.Tensor) (rows, n int) {
 	rows, n = 1, 1
 	for d, s := range t.Sizes {

@@ -12,14 +12,14 @@ import (
 //
 //	out = clamp(round(input · (1/scale)) + zero_point, quant_min, quant_max)
 //
-// in float32. PyTorch takes the reciprocal of the double scale and rounds it once;
-// that is the float32 reciprocal wherever the scale is a float32 number.
+// in float32. PyTorch rounds the reciprocal of the double scale once, which equals the float32
+// reciprocal if the scale is a float32 number.
 func quantizePerTensor(c *kernels.Ctx, a kernels.Args) error {
 	return QuantizePerTensor(c, a, float32(1/a.Float(1)))
 }
 
-// QuantizePerTensor is quantizePerTensor for other namespaces, whose reciprocal of the
-// scale may be another float32.
+// QuantizePerTensor is quantizePerTensor for other namespaces, with their own rounding of the
+// reciprocal scale, factor.
 func QuantizePerTensor(c *kernels.Ctx, a kernels.Args, factor float32) error {
 	if err := quantize(c, a, 6, false, one[float32](c, float64(factor), a.Int(2), a.Tensor(0).Numel())); err != nil {
 		return err
@@ -38,9 +38,8 @@ func quantizePerTensorOfTensors(c *kernels.Ctx, a kernels.Args) error {
 	return quantize(c, a, 6, false, one[float32](c, 1/scale, zero, a.Tensor(0).Numel()))
 }
 
-// quantizePerChannel is quantized_decomposed::quantize_per_channel.out: the rule of
-// quantizePerTensor with the parameters of each index along axis, computed in the
-// type of the scales.
+// quantizePerChannel is quantized_decomposed::quantize_per_channel.out: quantizePerTensor with
+// separate parameters for each index along axis, computed in the type of the scales.
 func quantizePerChannel[F float](c *kernels.Ctx, a kernels.Args) error {
 	p, err := channels[F](c, a, 1, 2, 3)
 	if err != nil {
@@ -50,9 +49,8 @@ func quantizePerChannel[F float](c *kernels.Ctx, a kernels.Args) error {
 	return quantize(c, a, 7, false, p)
 }
 
-// quantizePerToken is quantized_decomposed::quantize_per_token.out, with the
-// parameters of each row of the last dimension. Unlike its siblings it adds the zero
-// point before it rounds:
+// quantizePerToken is quantized_decomposed::quantize_per_token.out, with the parameters of each row
+// of the last dimension. Unlike the other operators it adds the zero point before rounding:
 //
 //	out = clamp(round(input · (1/scale) + zero_point), quant_min, quant_max)
 func quantizePerToken[F float](c *kernels.Ctx, a kernels.Args) error {
@@ -64,8 +62,8 @@ func quantizePerToken[F float](c *kernels.Ctx, a kernels.Args) error {
 	return quantize(c, a, 6, true, p)
 }
 
-// quantize quantises argument 0 to argument out, which follows quant_min, quant_max
-// and dtype. The scales of p are reciprocals.
+// quantize quantizes argument 0 to argument out, which follows quant_min, quant_max and dtype. The
+// scales of p are reciprocals.
 func quantize[F float](c *kernels.Ctx, a kernels.Args, out int, addFirst bool, p params[F]) error {
 	in, to := a.Tensor(0), a.Tensor(out)
 	if err := kernels.WantDType(0, in, tensor.Float32, tensor.Float16, tensor.BFloat16, tensor.Float64); err != nil {
@@ -83,7 +81,7 @@ func quantize[F float](c *kernels.Ctx, a kernels.Args, out int, addFirst bool, p
 	return q.Repeat(c)
 }
 
-// Repeat quantises the same tensors again, by parameters that still hold.
+// Repeat quantizes the same tensors again, with the same parameters.
 func (q *quantizer[F]) Repeat(c *kernels.Ctx) error {
 	q.reserve(c)
 	c.Parallel(q.n, grain, q)
@@ -106,20 +104,20 @@ type quantizer[F float] struct {
 	codes            []int64 // per thread: a block of codes
 }
 
-// convert chooses the conversions.
+// convert selects the conversions.
 func (q *quantizer[F]) convert(from, to tensor.DType) {
 	q.load, q.srcSize = tensor.Loader[F](from), from.Size()
 	q.store, q.dstSize = tensor.Storer[int64](stored(to)), to.Size()
 	q.narrow, q.signed = narrowing[F](from, to), to == tensor.Int8
 }
 
-// reserve takes working memory.
+// reserve allocates scratch memory.
 func (q *quantizer[F]) reserve(c *kernels.Ctx) {
 	q.floats = kernels.Scratch[F](c, 3*blockSize*c.Threads())
 	q.codes = kernels.Scratch[int64](c, blockSize*c.Threads())
 }
 
-// Range quantises elements [lo, hi).
+// Range quantizes elements [lo, hi).
 func (q *quantizer[F]) Range(worker, lo, hi int) {
 	for at := lo; at < hi; at += blockSize {
 		n := min(blockSize, hi-at)
@@ -127,7 +125,7 @@ func (q *quantizer[F]) Range(worker, lo, hi int) {
 	}
 }
 
-// block quantises the n elements of src to elements at, at+1, … of the out.
+// block quantizes the n elements of src to elements at, at+1, … of the out.
 func (q *quantizer[F]) block(worker int, src []byte, at, n int) {
 	dst := q.dst[at*q.dstSize : (at+n)*q.dstSize]
 	if q.narrowBlock(dst, src, at, n) {
@@ -141,7 +139,7 @@ func (q *quantizer[F]) block(worker int, src []byte, at, n int) {
 	q.store(dst, codes)
 }
 
-// encode quantises a block by the parameters of each of its elements.
+// encode quantizes a block with separate parameters for each element.
 func (q *quantizer[F]) encode(codes []int64, x, scale, zero []F) {
 	for i := range codes {
 		v := F(x[i] * scale[i])
@@ -154,14 +152,14 @@ func (q *quantizer[F]) encode(codes []int64, x, scale, zero []F) {
 	}
 }
 
-// clamped converts a whole number, a NaN to 0 as PyTorch on x86-64 does.
+// clamped converts a whole number; NaN becomes 0, as in PyTorch on x86-64.
 func clamped[F float](v F, lo, hi int64) int64 {
 	if v != v {
 		return 0
 	}
 	code := lo
 	if v >= F(lo) {
-		code = max(lo, tensor.FloatToInt(v)) // MinInt64 where v is too large, which ends as hi
+		code = max(lo, tensor.FloatToInt(v)) // MinInt64 if v is too large, which becomes hi
 	}
 	if v > F(hi) || code > hi {
 		return hi
@@ -169,18 +167,18 @@ func clamped[F float](v F, lo, hi int64) int64 {
 	return code
 }
 
-// A step quantises float32 numbers to 8 bits: round(clamp(x·factor + add)) + base.
+// step quantizes float32 numbers to 8 bits: round(clamp(x·factor + add)) + base.
 type step struct {
 	factor, add, lo, hi float32
 	base                int32
 }
 
-// exact bounds what float32 holds with room for rounding: below it a clamp by whole
-// numbers and a rounding may change places.
+// exact is a bound below which float32 has enough precision for rounding: then clamping to integers
+// and rounding commute.
 const exact = 1 << 20
 
-// narrowBlock quantises a block that shares its parameters; done is false where it
-// has to go the long way.
+// narrowBlock quantizes a block with common parameters; done is false if it needs the general
+// implementation.
 func (q *quantizer[F]) narrowBlock(dst, src []byte, at, n int) (done bool) {
 	if q.narrow == nil {
 		return false
@@ -205,8 +203,8 @@ func (q *quantizer[F]) narrowBlock(dst, src []byte, at, n int) (done bool) {
 	return true
 }
 
-// hasNaN reports a NaN among x, or infinities of both signs. A NaN becomes 0, not so in the
-// vector loop.
+// hasNaN reports whether x contains NaN, or infinities of both signs. NaN must become 0, which the
+// vector loop does not do.
 func hasNaN(x []float32) bool {
 	sum := simd.Sum(x)
 	return sum != sum

@@ -1,15 +1,13 @@
-// Package quantized (no compatibility promise) holds the operators of the
-// quantized_decomposed namespace: what turns floats into small integers and back in a
-// program whose regions have not been handed to a backend.
+// Package quantized (no compatibility promise) contains the operators of the quantized_decomposed
+// namespace, which quantize and dequantize in programs whose regions were not lowered to a backend.
 //
-// A quantised value q stands for (q - zero point) · scale. Where PyTorch and the
-// C++ kernels of ExecuTorch differ in the last step, PyTorch is followed; the
-// functions say so.
+// A quantized value q represents (q - zero point) · scale. Where PyTorch and ExecuTorch's C++
+// kernels differ in the last step, the functions follow PyTorch and say so.
 package quantized
 
 import "github.com/etrun-go/etrun/kernels"
 
-// Ops is the table of this package's operators.
+// Ops returns the package's operators.
 func Ops() []kernels.Op { return ops }
 
 const (
@@ -17,7 +15,7 @@ const (
 	codeTypes  = "uint8, int8, int16, int32, uint16, bits16"
 )
 
-// firstArg is quantised by a scale and a zero point that follow it.
+// firstArg is quantized by the following scale and zero point.
 var firstArg = []kernels.Quant{{Tensor: 0, Scale: 1, ZeroPoint: 2}}
 
 var ops = kernels.Pure([]kernels.Op{
@@ -86,8 +84,8 @@ var ops = kernels.Pure([]kernels.Op{
 	},
 })
 
-// embedding is the row of one of the embeddings, which share all but the width of a
-// weight and the dtype argument.
+// embedding returns the table entry of an embedding; they differ in the width of weights and the
+// dtype argument.
 func embedding(name, dtype string, f kernels.Func) kernels.Op {
 	if dtype == "" || dtype[2] != '*' {
 		dtype += ", *"

@@ -5,11 +5,11 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// plane is how the two innermost dimensions of a copy are walked.
+// plane is the iteration over the two innermost dimensions of a copy.
 type plane struct {
 	form form
 	p, q dim  // p the outer of the two, q the inner
-	outQ bool // work is cut along q instead of p
+	outQ bool // work is divided along q instead of p
 }
 
 type form uint8
@@ -20,11 +20,11 @@ const (
 	lines             // anything else
 )
 
-// minTile is the size from which both dimensions of a transpose are worth tiles.
+// minTile is the size from which both dimensions of a transpose are tiled.
 const minTile = 8
 
-// choosePlane picks the two innermost dimensions and the way to walk them, and
-// leaves the others in s.dims.
+// choosePlane selects the two innermost dimensions and how to iterate over them, and leaves the
+// others in s.dims.
 func (s *Copier) choosePlane() {
 	one := dim{1, 1, 1}
 	p, q := one, one
@@ -52,9 +52,9 @@ func (s *Copier) choosePlane() {
 	s.plane.outQ = q.n > p.n && (s.plane.form != rows || p.n < minTile)
 }
 
-// nearest is the dimension to walk together with an inner one whose source stride
-// is stride: the one with the smallest source stride where that is smaller, so that
-// cache lines are used whole, else the one next to it.
+// nearest returns the dimension to combine with an inner one whose source stride is stride: the one
+// with the smallest source stride if that is smaller, so that whole cache lines are used, else the
+// next outer one.
 func (s *Copier) nearest(stride int) int {
 	best, least := s.rank-1, abs(stride)
 	for i, d := range s.dims[:s.rank] {
@@ -65,7 +65,7 @@ func (s *Copier) nearest(stride int) int {
 	return best
 }
 
-// longest is the dimension with most indices, the inner one of equals.
+// longest returns the largest dimension, the inner one of equals.
 func (s *Copier) longest() int {
 	best := s.rank - 1
 	for i := best; i >= 0; i-- {
@@ -85,7 +85,7 @@ func (s *Copier) takeDim(i int) dim {
 
 func abs(n int) int { return max(n, -n) }
 
-// units is the number of units of one plane.
+// units returns the number of units of one plane.
 func (p *plane) units() int {
 	if p.outQ {
 		return p.q.n
@@ -109,7 +109,7 @@ func (w *plan) cut() {
 	w.units = n
 }
 
-// copy does what is planned.
+// copy executes the plan.
 func (w *plan) copy(t Threads) {
 	if w.short && w.units <= w.grain {
 		w.copyShort()
@@ -118,7 +118,7 @@ func (w *plan) copy(t Threads) {
 	t.Parallel(w.units, w.grain, w)
 }
 
-// fewRows is the number of rows that are copied one by one without more ado.
+// fewRows is the number of rows that are copied without a plan for threads.
 const fewRows = 8
 
 // copyShort copies a few rows.
@@ -132,7 +132,7 @@ func (w *plan) copyShort() {
 	}
 }
 
-// Range copies units lo to hi; it is for Threads.
+// Range copies units lo to hi (for Threads).
 func (w *plan) Range(_, lo, hi int) {
 	BySize(w.elem, copyUnits[uint8], copyUnits[uint16], copyUnits[uint32], copyUnits[uint64], copyUnits[complex128])(w, lo, hi)
 }
@@ -156,13 +156,13 @@ func copyUnits[T tensor.Element](w *plan, lo, hi int) {
 	}
 }
 
-// cursor walks the dimensions outside the plane.
+// cursor iterates over the dimensions outside the plane.
 type cursor struct {
 	dst, src int // offsets
 	index    [MaxDims]int
 }
 
-// seek goes to the i-th plane.
+// seek moves to the i-th plane.
 func (c *cursor) seek(dims []dim, i int) {
 	for j := len(dims) - 1; j >= 0 && i > 0; j-- {
 		d := dims[j]
@@ -188,8 +188,8 @@ func (c *cursor) next(dims []dim) {
 	}
 }
 
-// copyPlane copies one plane, or a part of it: to the start of dst, from src[at]
-// on. Negative strides reach before at.
+// copyPlane copies one plane, or a part of it, to the start of dst, from src[at]. Negative strides
+// reach before at.
 func copyPlane[T tensor.Element](f form, dst, src []T, at int, p, q dim) {
 	switch f {
 	case rows:
@@ -204,8 +204,8 @@ func copyPlane[T tensor.Element](f form, dst, src []T, at int, p, q dim) {
 	}
 }
 
-// copyRows copies p.n dense rows. Short ones of four-byte words go through vector
-// registers without a call each.
+// copyRows copies p.n dense rows. Short rows of four-byte words are copied with vector registers,
+// without a call per row.
 func copyRows[T tensor.Element](dst, src []T, at int, p, q dim) {
 	var z [1]T
 	if words := len(tensor.BytesOf(z[:])) / 4; words > 0 && q.n*words < longRow && p.n > 1 && p.src >= 0 {
@@ -219,11 +219,11 @@ func copyRows[T tensor.Element](dst, src []T, at int, p, q dim) {
 	}
 }
 
-// longRow is the length in words from which a row is worth a call.
+// longRow is the length in words from which a row is copied by a call.
 const longRow = 64
 
-// block is the part of a long dimension that is copied for every index of a short
-// one before the next part: the lines of both stay in the first cache.
+// block is the part of a long dimension that is copied for every index of a short one before the
+// next part, so that the cache lines of both remain in the first-level cache.
 const block = 512
 
 func copyLines[T tensor.Element](dst, src []T, at int, p, q dim) {
@@ -249,7 +249,7 @@ func copyLine[T tensor.Element](dst, src []T, at int, q dim) {
 	}
 }
 
-// pick fills row with elements step apart, from src[at] on.
+// pick fills row with every step-th element from src[at].
 func pick[T tensor.Element](row, src []T, at, step int) {
 	switch {
 	case step == -1:

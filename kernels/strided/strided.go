@@ -8,62 +8,61 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Threads runs the body of a loop over [0, n) in ranges of at least grain, on as many
-// threads as there are.
+// Threads runs the body of a loop over [0, n) in ranges of at least grain, on the available
+// threads.
 type Threads interface {
 	Parallel(n, grain int, body cpu.Body)
 }
 
-// Serial is the thread of the caller.
+// Serial runs everything on the calling goroutine.
 type Serial struct{}
 
 // Parallel implements [Threads].
 func (Serial) Parallel(n, _ int, body cpu.Body) { body.Range(0, 0, n) }
 
-// MaxDims is the most dimensions of a copy: an operator that splits dimensions
-// (repeat, pixel_shuffle) has up to two for each of the tensor's.
+// MaxDims is the largest number of dimensions of a copy: an operator that splits dimensions
+// (repeat, pixel_shuffle) has up to two per dimension of the tensor.
 const MaxDims = 2 * tensor.MaxRank
 
 // Shape is the shape of a strided copy: sizes, and for each dimension the distance in
 // elements from one index to the next in the destination and in the source.
 type Shape struct{ Sizes, Dst, Src []int }
 
-// Buffer is one end of a copy: element (0, 0, …) of the shape is element Offset of
-// Data, which is aligned to the element size.
+// Buffer is the source or destination of a copy: element (0, 0, …) of the shape is element Offset
+// of Data, which must be aligned to the element size.
 type Buffer struct {
 	Data   []byte
 	Offset int
 }
 
-// Copier copies elements between two strided buffers, whatever their type,
-// near the speed of memory: dimensions that run on in both buffers are merged, dense
-// rows go through copy, transposes in tiles. The zero value is ready. Copy
-// allocates nothing. A Copier must not be used by two goroutines at once.
+// Copier copies elements of any type between two strided buffers near memory bandwidth: dimensions
+// that are contiguous in both buffers are merged, dense rows are copied whole, and transposes are
+// tiled. The zero value is ready to use. Copy does not allocate. A Copier must not be used by two
+// goroutines at once.
 type Copier struct {
 	dims [MaxDims]dim // outermost in the destination first
 	rank int
 	plan
 }
 
-// plan is a copy with all decided: a plane at each index of the dimensions outside.
+// plan is a planned copy: a plane for each index of the outer dimensions.
 type plan struct {
-	elem     int // bytes of an element
+	elem     int // bytes per element
 	dst, src Buffer
 	outside  []dim
 	plane    plane
 	short    bool // a few rows
-	units    int  // how many ranges the work could be cut into at most
+	units    int  // maximum number of ranges of the work
 	grain    int  // units that take about 20 µs
 }
 
 // dim is one dimension of the shape: its size and both strides, in elements.
 type dim struct{ n, dst, src int }
 
-// Copy moves the elements of a shape from src to dst. elem is the element size: 1, 2,
-// 4, 8 or 16 bytes. Strides of src may be 0 (the element is repeated) or negative;
-// those of dst are positive and let no two elements meet. The two buffers do not
-// overlap. The caller vouches that every element lies within Data. Large shapes are
-// copied on several threads.
+// Copy copies the elements of a shape from src to dst. elem is the element size: 1, 2, 4, 8 or 16
+// bytes. Strides of src may be 0 (repeated elements) or negative; those of dst must be positive and
+// must not make elements overlap. The buffers must not overlap, and the caller must ensure that
+// every element is inside Data. Large shapes are copied on several threads.
 func (s *Copier) Copy(c Threads, elem int, shape Shape, dst, src Buffer) {
 	if s.decide(elem, shape, dst, src) {
 		s.plan.copy(c)
@@ -71,7 +70,7 @@ func (s *Copier) Copy(c Threads, elem int, shape Shape, dst, src Buffer) {
 	}
 }
 
-// decide makes the plan of a copy; ok is false where there is nothing to copy.
+// decide plans a copy; ok is false if there is nothing to copy.
 func (s *Copier) decide(elem int, shape Shape, dst, src Buffer) (ok bool) {
 	if !s.setDims(shape) {
 		return false
@@ -95,14 +94,14 @@ func Copy(c Threads, elem int, shape Shape, dst, src Buffer) {
 	copiers.Put(s)
 }
 
-// Tensor copies src into dst, a tensor of the same sizes and element size whose dim
-// order may be another one.
+// Tensor copies src into dst, a tensor of the same sizes and element size but possibly another dim
+// order.
 func (s *Copier) Tensor(c Threads, dst, src *tensor.Tensor) {
 	s.Copy(c, src.DType.Size(), Shape{src.Sizes, dst.Strides, src.Strides}, Buffer{Data: dst.Data}, Buffer{Data: src.Data})
 }
 
-// setDims takes the dimensions over without those of size 1, sorted by the
-// destination's strides. It reports whether there is anything to copy.
+// setDims stores the dimensions with more than one index, sorted by the destination's strides. It
+// reports whether there is anything to copy.
 func (s *Copier) setDims(shape Shape) bool {
 	s.rank = 0
 	for i, n := range shape.Sizes {
@@ -125,7 +124,7 @@ func (s *Copier) insert(d dim) {
 	s.rank++
 }
 
-// merge joins neighbours that run on in both buffers.
+// merge merges adjacent dimensions that are contiguous in both buffers.
 func (s *Copier) merge() {
 	last := 0
 	for i := 1; i < s.rank; i++ {
@@ -140,11 +139,10 @@ func (s *Copier) merge() {
 	s.rank = min(s.rank, last+1)
 }
 
-// widestRow is the longest dense row, in bytes, that is moved as one wide element.
+// widestRow is the size in bytes of the longest dense row that is copied as one wide element.
 const widestRow = 16
 
-// widen moves short dense rows as fewer, wider elements: pairs of float32 as one
-// uint64.
+// widen copies short dense rows as fewer, wider elements: pairs of float32 as one uint64.
 func (s *Copier) widen() {
 	for s.canWiden() {
 		s.elem *= 2

@@ -5,9 +5,9 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// A transpose moves tiles of tileBytes along p by runBytes along q: two cache lines of
-// each row of src, which come together, into long runs of each row of dst. widestTile
-// is the former in elements of one byte.
+// A transpose copies tiles of tileBytes along p by runBytes along q: two cache lines of each row of
+// src, which are fetched together, become long runs of each row of dst. widestTile is the former in
+// one-byte elements.
 const tileBytes, runBytes, widestTile = 128, 512, 128
 
 // transpose copies a plane that is dense along q in dst and along p in src:

@@ -1,6 +1,6 @@
-// Package retarget (no compatibility promise) makes a libXNNPACK that was built against glibc 2.38 load on
-// older systems. Of all that the library takes from glibc, one symbol names that
-// version: fmodf, which got a new version tag there while the function is old.
+// Package retarget (no compatibility promise) modifies a libXNNPACK built against glibc 2.38 so
+// that it loads on older systems. Only one of the glibc symbols it uses requires that version:
+// fmodf, an old function that got a new version tag.
 package retarget
 
 import (
@@ -13,12 +13,12 @@ import (
 	"github.com/etrun-go/etrun/internal/openfile"
 )
 
-// newest is the requirement that is removed.
+// newest is the requirement to remove.
 var newest = need{version: "GLIBC_2.38", symbols: []string{"fmodf"}}
 
-// File changes that one requirement of a library to the base version of the architecture,
-// in place and at once, and says so. It refuses a library in which the requirement covers
-// anything else, and leaves one without it as it is.
+// File changes that requirement of a library to the architecture's base version, atomically and in
+// place, and reports it to out. It fails if the requirement covers other symbols, and leaves a
+// library without the requirement unchanged.
 func File(path string, out io.Writer) error {
 	if err := rewrite(path, newest, out); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
@@ -26,7 +26,7 @@ func File(path string, out io.Writer) error {
 	return nil
 }
 
-// maxLibrary bounds the size of a library, which is read whole.
+// maxLibrary is the largest size of a library, which is read completely.
 const maxLibrary = 1 << 30
 
 const elfMagic = "\x7fELF"
@@ -38,7 +38,7 @@ func checkELF(start []byte) error {
 	return nil
 }
 
-// rewrite retargets one file; it appears whole or not at all.
+// rewrite retargets one file atomically.
 func rewrite(path string, want need, out io.Writer) error {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {

@@ -8,15 +8,14 @@ import (
 	"slices"
 )
 
-// need is what the tool looks for: one version requirement that exactly the named
-// symbols carry, and the version that every glibc of the architecture has.
+// need is a version requirement with exactly the symbols that have it.
 type need struct {
 	version string
 	symbols []string
 }
 
-// baseVersion is the oldest version of each architecture's glibc: the one that all
-// of its long-standing functions have.
+// baseVersion is the oldest glibc version of each architecture, which all long-standing functions
+// have.
 var baseVersion = map[elf.Machine]string{
 	elf.EM_X86_64:  "GLIBC_2.2.5",
 	elf.EM_AARCH64: "GLIBC_2.17",
@@ -34,10 +33,9 @@ const (
 	vernauxNext = 12
 )
 
-// retarget rewrites image, a shared library, so that want.version is no longer
-// required: the one requirement of that name becomes the architecture's base
-// version. It reports whether anything was to do, and refuses an image in which
-// the requirement belongs to other symbols than want.symbols.
+// retarget modifies image, a shared library, so that want.version is no longer required: the only
+// requirement of that name becomes the architecture's base version. It reports whether there was
+// one, and fails if the requirement belongs to symbols other than want.symbols.
 func retarget(image []byte, want need) (changed bool, err error) {
 	f, err := elf.NewFile(bytes.NewReader(image))
 	if err != nil {
@@ -78,8 +76,7 @@ func retarget(image []byte, want need) (changed bool, err error) {
 	return true, nil
 }
 
-// findVersion gives the offsets, inside the section, of the Elf64_Vernaux entries
-// of one version.
+// findVersion returns the offsets, inside the section, of the Elf64_Vernaux entries of one version.
 func findVersion(section *elf.Section, strings []byte, version string) ([]uint64, error) {
 	data, err := section.Data()
 	if err != nil {
@@ -121,8 +118,7 @@ func nameAt(strings []byte, at uint32) string {
 	return string(name)
 }
 
-// checkSymbols makes sure that the version is required for the expected symbols
-// and for nothing else.
+// checkSymbols checks that exactly the expected symbols require the version.
 func checkSymbols(f *elf.File, want need) error {
 	symbols, err := f.DynamicSymbols()
 	if err != nil {
@@ -141,7 +137,7 @@ func checkSymbols(f *elf.File, want need) error {
 	return nil
 }
 
-// elfHash is the hash of the System V ABI, which version entries carry beside the name.
+// elfHash is the hash of the System V ABI, which version entries contain in addition to the name.
 func elfHash(name string) uint32 {
 	var h uint32
 	for _, c := range []byte(name) {

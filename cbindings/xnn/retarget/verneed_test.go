@@ -57,8 +57,8 @@ func (l library) build() []byte {
 	return assemble(l.machine, names, symbols, versions, needs)
 }
 
-// assemble lays out the sections behind the file header: 1 .dynstr, 2 .dynsym,
-// 3 .gnu.version, 4 .gnu.version_r, 5 the section names.
+// assemble lays out the sections after the file header: 1 .dynstr, 2 .dynsym, 3 .gnu.version, 4
+// .gnu.version_r, 5 the section names.
 func assemble(machine elf.Machine, names, symbols, versions, needs []byte) []byte {
 	le := binary.LittleEndian
 	titles := "\x00.dynstr\x00.dynsym\x00.gnu.version\x00.gnu.version_r\x00.shstrtab\x00"
@@ -132,7 +132,7 @@ func TestRetarget(t *testing.T) {
 	}
 }
 
-// checkRetargeted wants fmodf at the base version and everything else as it was.
+// checkRetargeted checks that fmodf has the base version and everything else is unchanged.
 func checkRetargeted(t *testing.T, image, before []byte) {
 	t.Helper()
 	got, want := symbolsOf(t, image), symbolsOf(t, before)
@@ -169,7 +169,7 @@ func symbolsOf(t *testing.T, image []byte) []elf.Symbol {
 	return s
 }
 
-// TestFile changes a file, twice: the second run finds nothing to do.
+// TestFile changes a file twice: the second run has no effect.
 func TestFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lib.so")
 	lib := library{elf.EM_X86_64, []string{"fmodf"}, []int{2}, []string{"GLIBC_2.38", "GLIBC_2.2.5"}}
@@ -190,7 +190,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// FuzzRetarget wants an error or an image that still parses, never a panic.
+// FuzzRetarget checks that the result is an error or an image that still parses, without a panic.
 func FuzzRetarget(f *testing.F) {
 	f.Add(library{elf.EM_X86_64, []string{"fmodf"}, []int{2}, []string{"GLIBC_2.38", "GLIBC_2.2.5"}}.build())
 	f.Fuzz(func(t *testing.T, image []byte) {

@@ -1,8 +1,7 @@
-// Package xnnguard (no compatibility promise) puts every allocation that an open
-// libXNNPACK makes between pages without access, for tests: an access beyond an
-// allocation, or to a freed one, ends the process by SIGSEGV. It changes the library's
-// relocations of malloc, realloc, free and posix_memalign; the heap of the rest of the
-// process stays as it is.
+// Package xnnguard (no compatibility promise) places every allocation of an open libXNNPACK between
+// inaccessible pages, for tests: an access beyond an allocation, or to a freed one, ends the
+// process by SIGSEGV. It changes the library's relocations of malloc, realloc, free and
+// posix_memalign; the heap of the rest of the process is not affected.
 package xnnguard
 
 import (
@@ -11,21 +10,21 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn"
 )
 
-// Options say how the library's memory is given.
+// Options configure the guarded heap.
 type Options struct {
-	// Poison fills new memory, and what lies between it and the pages without access.
-	// A write there ends the process by SIGABRT when the memory is freed.
+	// Poison is the initial value of allocated memory, and of the bytes between it and the
+	// inaccessible pages. A write to the latter ends the process by SIGABRT when the memory is
+	// freed.
 	Poison byte
-	// Underrun puts allocations at the first byte of their pages, so that accesses in
-	// front of them fault. Else they end where their pages end, less what their
-	// alignment takes.
+	// Underrun places allocations at the start of their pages, so that accesses before them fault.
+	// By default they end at the end of their pages, except for alignment.
 	Underrun bool
-	// Limit is how many bytes the library may have at once; an allocation beyond it
-	// fails. 0 is no limit.
+	// Limit is the maximum number of bytes allocated at once; further allocations fail. 0 means no
+	// limit.
 	Limit uint64
 }
 
-// Stats are figures of the guarded heap.
+// Stats are statistics of the guarded heap.
 type Stats struct {
 	Blocks, Bytes uint64 // now allocated
 	Peak          uint64 // most bytes
@@ -38,8 +37,8 @@ var installed struct {
 	by map[*xnn.Library]error
 }
 
-// Install guards a library's memory from now on. Memory that it has already is given
-// back to where it came from.
+// Install guards a library's further allocations. Existing memory is still freed by its own
+// allocator.
 func Install(lib *xnn.Library) error {
 	installed.Lock()
 	defer installed.Unlock()

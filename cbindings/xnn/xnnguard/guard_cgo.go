@@ -25,7 +25,7 @@ func install(lib *xnn.Library) error {
 	return nil
 }
 
-// Set says how memory is given from now on.
+// Set sets the options for further allocations.
 func Set(o Options) {
 	underrun := C.int(0)
 	if o.Underrun {
@@ -37,7 +37,7 @@ func Set(o Options) {
 	C.guard_set(C.uint8_t(o.Poison), underrun, C.size_t(o.Limit))
 }
 
-// Read gives the figures, and starts Peak and Refused anew if reset is set.
+// Read returns the statistics, and resets Peak and Refused if reset is set.
 func Read(reset bool) Stats {
 	var s C.struct_guard_stats
 	anew := C.int(0)
@@ -52,16 +52,16 @@ func Read(reset bool) Stats {
 // Block is memory of the guarded heap, for tests of the guard.
 type Block struct{ at unsafe.Pointer }
 
-// Allocate gives n bytes of the guarded heap.
+// Allocate allocates n bytes of the guarded heap.
 func Allocate(n int) Block { return Block{C.guard_malloc(C.size_t(n))} }
 
-// Free gives a block back.
+// Free frees a block.
 func (b Block) Free() { C.guard_free(b.at) }
 
-// Load reads the byte at an offset from the block's first, wherever that is.
+// Load reads the byte at an offset from the block's start, inside or outside it.
 //
 //go:noinline
 func (b Block) Load(offset int) byte { return *(*byte)(unsafe.Add(b.at, offset)) }
 
-// Store writes the byte at an offset from the block's first.
+// Store writes the byte at an offset from the block's start.
 func (b Block) Store(offset int, x byte) { *(*byte)(unsafe.Add(b.at, offset)) = x }

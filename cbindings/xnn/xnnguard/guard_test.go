@@ -13,7 +13,7 @@ import (
 	"github.com/etrun-go/etrun/internal/guard"
 )
 
-// squares computes n squares in the library, from inputs bytes to outputs.
+// squares computes n squares with the library, from input to output.
 func squares(t *testing.T, lib *xnn.Library, n uint, input, output []byte) {
 	t.Helper()
 	must := func(call string, s xnn.Status) {
@@ -50,8 +50,8 @@ func memory(t *testing.T) *guard.Memory {
 	return m
 }
 
-// offences are accesses that the guard must see, and the signal that ends the process;
-// "" for those that are right.
+// offences are accesses that the guard must detect, with the signal that ends the process; "" for
+// valid ones.
 var offences = []struct {
 	name, signal string
 	underrun     bool
@@ -84,7 +84,7 @@ var offences = []struct {
 
 const envOffence = "ETRUN_GUARD_OFFENCE"
 
-// TestOffences commits each offence in a process of its own.
+// TestOffences performs each access in its own process.
 func TestOffences(t *testing.T) {
 	lib := xnntest.Library(t)
 	if err := Install(lib); err != nil {
@@ -107,8 +107,8 @@ func TestOffences(t *testing.T) {
 	}
 }
 
-// TestLibrary counts the library's allocations: they are in the guarded heap, freed
-// again, and refused beyond the limit.
+// TestLibrary checks the library's allocations: they are in the guarded heap, are freed, and fail
+// beyond the limit.
 func TestLibrary(t *testing.T) {
 	lib := xnntest.Library(t)
 	if err := Install(lib); err != nil {

@@ -8,11 +8,11 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
-// InputFile names the file of a vector's input, OutputFile that of an output.
+// InputFile returns the file name of a vector's input, OutputFile that of an output.
 func InputFile(i int) string  { return fmt.Sprintf("in%d.bin", i) }
 func OutputFile(i int) string { return fmt.Sprintf("out%d.bin", i) }
 
-// Record is where a region holds an input or output.
+// Record is the location of an input or output in a region.
 type Record struct {
 	Shape    [6]int
 	ElemSize int
@@ -20,7 +20,7 @@ type Record struct {
 	Region   int
 }
 
-// Bytes is the size of the tensor.
+// Bytes returns the size of the tensor.
 func (r *Record) Bytes() int {
 	n := r.ElemSize
 	for _, s := range r.Shape {
@@ -29,7 +29,7 @@ func (r *Record) Bytes() int {
 	return n
 }
 
-// Call is a vector's payload taken apart, for tests below the delegate.
+// Call is the parsed payload of a vector, for tests below the delegate.
 type Call struct {
 	Driver  *isa.Payload
 	Weights []byte
@@ -38,7 +38,7 @@ type Call struct {
 	Outputs []Record
 }
 
-// Call takes the payload apart. The archives are trusted.
+// Call parses the payload. The archives are trusted.
 func (v *Vector) Call(t testing.TB) *Call {
 	t.Helper()
 	p, err := isa.ParsePayload(v.Block("cmd_data"))
@@ -62,7 +62,7 @@ func records(b []byte) []Record {
 	return out
 }
 
-// Compare reports the first byte that differs.
+// Compare fails the test if bytes differ, and reports the first difference.
 func Compare(t testing.TB, what string, got, want []byte) {
 	t.Helper()
 	if len(got) != len(want) {

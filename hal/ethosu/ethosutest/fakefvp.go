@@ -18,13 +18,13 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/npu"
 )
 
-// FVPFault is the environment variable that says what a fake model does wrong.
+// FVPFault is the environment variable that selects the fault of a fake model.
 const FVPFault = "ETRUN_TEST_FVP_FAULT"
 
-// FVPLog is the file in the models' folder that a fake model adds its arguments to.
+// FVPLog is the file in the models' folder to which a fake model appends its arguments.
 const FVPLog = "started.txt"
 
-// InstallFVPs puts the models' programs in a folder. They are the test itself, whose
+// InstallFVPs creates the models' executables in a folder. They are the test binary itself, whose
 // TestMain must call [RunFVP].
 func InstallFVPs(t testing.TB) string {
 	t.Helper()
@@ -41,7 +41,7 @@ func InstallFVPs(t testing.TB) string {
 	return folder
 }
 
-// Starts are the arguments of the fake models that were started from a folder.
+// Starts returns the arguments of the fake models that were started from a folder.
 func Starts(t testing.TB, folder string) [][]string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(folder, FVPLog))
@@ -55,11 +55,11 @@ func Starts(t testing.TB, folder string) [][]string {
 	return out
 }
 
-// RunProgram runs a .pte; it is what an executor_runner does.
+// RunProgram runs a .pte file, as executor_runner does.
 type RunProgram func(program []byte, inputs [][]byte) ([][]byte, error)
 
-// RunFVP plays a model if the test was started by a model's name, and then does not
-// return. run may be nil.
+// RunFVP acts as a model, and does not return, if the test binary was started under a model's name.
+// run may be nil.
 func RunFVP(run RunProgram) {
 	if !strings.HasPrefix(filepath.Base(os.Args[0]), "FVP_") {
 		return
@@ -72,8 +72,8 @@ func RunFVP(run RunProgram) {
 	os.Exit(0)
 }
 
-// fakeFVP is a model with an NPU in software. It runs no instructions: where the
-// firmware would be it speaks the firmware's protocol.
+// fakeFVP is a model with a software NPU. It executes no instructions but implements the firmware's
+// protocol itself.
 type fakeFVP struct {
 	fault  string
 	values map[string]string // of -C
@@ -109,7 +109,7 @@ func (f *fakeFVP) play() error {
 	return f.firmware()
 }
 
-// boards are the parameters that must be there, with their values.
+// boards are the required parameters with their values.
 var boards = map[string][]string{
 	"FVP_Corstone_SSE-300": {"mps3_board.visualisation.disable-visualisation=1", "mps3_board.telnetterminal0.start_telnet=0",
 		"mps3_board.uart0.out_file=-", "mps3_board.uart0.shutdown_on_eot=1"},
@@ -170,13 +170,13 @@ func (f *fakeFVP) arguments(args []string) error {
 
 func (f *fakeFVP) file(name string) string { return filepath.Join(f.folder, name) }
 
-// line waits for a line of the host; ok is false at the end of its input.
+// line waits for a line from the host; ok is false at the end of its input.
 func (f *fakeFVP) line() (ok bool) {
 	_, err := f.in.ReadString('\n')
 	return err == nil
 }
 
-// firmware speaks the firmware's protocol.
+// firmware implements the firmware's protocol.
 func (f *fakeFVP) firmware() error {
 	f.pools = [2][]byte{make([]byte, 2<<20), make([]byte, 64<<20)}
 	config := f.config
@@ -213,11 +213,11 @@ type jobFile struct {
 }
 
 func (j *jobFile) word() (w uint32) {
-	binary.Read(j, binary.LittleEndian, &w) // at the end it is 0, which no check takes
+	binary.Read(j, binary.LittleEndian, &w) // at the end it is 0, which no check accepts
 	return w
 }
 
-// memory is the memory of a range.
+// memory returns the memory of a range.
 func (j *jobFile) memory() ([]byte, error) {
 	pool, offset, size := j.word(), uint64(j.word()), uint64(j.word())
 	if pool >= 2 || offset+size > uint64(len(j.pools[pool])) {
@@ -307,7 +307,7 @@ func (f *fakeFVP) reply(j *jobFile, sequence, count uint32, events []uint32, wri
 	return os.WriteFile(f.file("reply.bin"), out.Bytes(), 0o600)
 }
 
-// executor is an executor_runner.
+// executor acts as an executor_runner.
 func (f *fakeFVP) executor(args []string) error {
 	var program, prefix string
 	var inputs []string
@@ -347,7 +347,7 @@ func (f *fakeFVP) infer(program, prefix string, inputs []string) error {
 		time.Sleep(time.Hour)
 	case "hard fault":
 		fmt.Println("Hard fault. irq=-13, pc=0x10001234")
-		return nil // the model ends as if all were well
+		return nil // the model exits normally
 	case "error line":
 		fmt.Println("E executorch:arm_executor_runner.cpp:1] Program loading failed")
 		return nil

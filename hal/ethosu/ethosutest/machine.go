@@ -9,11 +9,11 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/npu"
 )
 
-// errStopped ends a run in the middle.
+// errStopped stops a run early.
 var errStopped = errors.New("stopped")
 
-// Execute runs a stream over memory as hardware would: with any memory that it can
-// name. part is how much of it is run, 1 for all.
+// Execute runs a stream on any memory that it can address, as hardware would. part is the fraction
+// of it to run, 1 for all.
 func Execute(c isa.Config, stream []byte, mem *npu.Memory, part float64) error {
 	p, err := npu.Decode(c, stream)
 	if err != nil {

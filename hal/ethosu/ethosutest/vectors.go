@@ -15,16 +15,16 @@ import (
 	"testing"
 )
 
-// Vector is one delegate call: a payload, its inputs and the outputs it must give.
+// Vector is one delegate call: a payload, its inputs and its expected outputs.
 type Vector struct {
 	Name  string            // "u55-128/conv3x3/d0"
 	Files map[string][]byte // "payload.vela", "in0.bin", "out0.bin", "dis.txt", …
 }
 
-// Payload is the delegate's payload.
+// Payload returns the delegate's payload.
 func (v *Vector) Payload() []byte { return v.Files["payload.vela"] }
 
-// Block is the bytes of a block of the payload, nil if it has none of the name.
+// Block returns the contents of a block of the payload, nil if there is none of that name.
 func (v *Vector) Block(name string) []byte {
 	const header, align = 32, 16
 	for b := v.Payload(); len(b) >= header; {
@@ -51,7 +51,7 @@ func Vectors(t testing.TB, pattern string) []*Vector {
 	return out
 }
 
-// Find is the vector of a name.
+// Find returns the vector with the given name.
 func Find(t testing.TB, name string) *Vector {
 	t.Helper()
 	archive, _, _ := strings.Cut(name, "/")
@@ -91,7 +91,7 @@ func read(t testing.TB, archive string) (out []*Vector) {
 	return out
 }
 
-// root is the folder of the module.
+// root returns the root folder of the module.
 func root(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()

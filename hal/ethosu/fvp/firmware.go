@@ -2,8 +2,8 @@ package fvp
 
 import _ "embed"
 
-// The program that runs on the models: it takes jobs for the NPU from the host. Its
-// sources are in firmware; `make firmware` builds it.
+// The firmware for the models, which executes NPU jobs from the host. Its sources are in firmware;
+// `make firmware` builds it.
 var (
 	//go:embed firmware/corstone-300.elf
 	firmware300 []byte
@@ -11,5 +11,5 @@ var (
 	firmware320 []byte
 )
 
-// firmwareVersion is what the firmware calls itself; the host takes no other.
+// firmwareVersion is the only firmware version that the host accepts.
 const firmwareVersion = 1

@@ -8,10 +8,10 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
-// Pool is a memory of the model's that jobs may use.
+// Pool is a memory of the model for jobs.
 type Pool uint32
 
-// Pools: memory on the chip, and beside it.
+// Pools: on-chip and off-chip memory.
 const (
 	SRAM Pool = iota
 	DDR
@@ -25,13 +25,13 @@ type Range struct {
 	Bytes  uint32
 }
 
-// Read is bytes that go to the model's memory before a run.
+// Read is bytes copied to the model's memory before a run.
 type Read struct {
 	To   Range // Bytes is len(From)
 	From []byte
 }
 
-// Write is bytes that come from the model's memory after a run.
+// Write is bytes copied from the model's memory after a run.
 type Write struct {
 	From Range // Bytes is len(To)
 	To   []byte
@@ -41,20 +41,20 @@ type Write struct {
 type Job struct {
 	Config  isa.Config
 	Stream  Range
-	Regions [isa.NumRegions]Range // of 0 bytes for unused ones
-	Count   bool                  // cycles and events
+	Regions [isa.NumRegions]Range // size 0 for unused ones
+	Count   bool                  // count cycles and events
 	Events  []uint32              // numbers of PMU events, at most 8
 	Reads   []Read
 	Writes  []Write
 }
 
-// Result is what the model measured.
+// Result contains the model's measurements.
 type Result struct {
 	Cycles uint64
 	Events [maxEvents]uint64
 }
 
-// The job and reply files (firmware/job.h): numbers of 32 bits, little endian.
+// The job and reply files (firmware/job.h): 32-bit little-endian numbers.
 const (
 	jobMagic   = 0x314a5445 // "ETJ1"
 	replyMagic = 0x31525445 // "ETR1"
@@ -62,10 +62,10 @@ const (
 	replyBytes = 4 * (7 + maxEvents + 1)
 )
 
-// statusOK is the firmware's status of a run that went well.
+// statusOK is the firmware's status of a successful run.
 const statusOK = 0
 
-// statuses are the firmware's other ones: what they mean, with the detail as a number.
+// statuses are the meanings of the firmware's other status codes, with a numeric detail.
 var statuses = map[uint32]struct {
 	reason error
 	text   string
@@ -123,7 +123,7 @@ func words(b []byte, list ...uint32) []byte {
 
 func (r *Range) append(b []byte) []byte { return words(b, uint32(r.Pool), r.Offset, r.Bytes) }
 
-// outputs is the number of bytes of all writes.
+// outputs returns the total size of all writes.
 func (j *Job) outputs() int {
 	n := 0
 	for i := range j.Writes {
@@ -132,7 +132,7 @@ func (j *Job) outputs() int {
 	return n
 }
 
-// decode reads reply.bin and hands out the bytes.
+// decode reads reply.bin and distributes the outputs.
 func (j *Job) decode(b []byte, sequence uint32) (*Result, error) {
 	if len(b) < replyBytes {
 		return nil, fmt.Errorf("%d bytes, want at least %d", len(b), replyBytes)
@@ -144,7 +144,7 @@ func (j *Job) decode(b []byte, sequence uint32) (*Result, error) {
 	case word(1) != sequence:
 		return nil, fmt.Errorf("reply to job %d, want %d", word(1), sequence)
 	case word(2) != statusOK:
-		return nil, fmt.Errorf("status %d, the console said %d", word(2), statusOK)
+		return nil, fmt.Errorf("status %d, but %d on the console", word(2), statusOK)
 	case int64(word(7+maxEvents)) != int64(len(j.Writes)):
 		return nil, fmt.Errorf("%d outputs, want %d", word(7+maxEvents), len(j.Writes))
 	case len(b)-replyBytes != j.outputs():

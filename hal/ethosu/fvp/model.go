@@ -13,10 +13,10 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
-// startTimeout is how long a model may take to get to its firmware.
+// startTimeout is the time limit for the start of the firmware.
 const startTimeout = 2 * time.Minute
 
-// endGrace is how long a model may take to end by itself.
+// endGrace is the time limit for a model to exit by itself.
 const endGrace = 2 * time.Second
 
 // Model is a running model with our firmware. It is used by one goroutine at a time.
@@ -26,17 +26,17 @@ type Model struct {
 	process  *process
 	folder   string
 	sequence uint32
-	answer   func(folder string) error // does the NPU's work where there is none
+	answer   func(folder string) error // executes jobs in place of a missing NPU
 }
 
 // Options of a model.
 type Options struct {
-	Config isa.Config // the NPU that it must have
-	Exact  bool       // count cycles as the NPU would, at a fraction of the speed
+	Config isa.Config // the required NPU
+	Exact  bool       // cycle-accurate counts, at a fraction of the speed
 }
 
-// Start starts the model's program at path, which [Find] found, and waits for its
-// firmware. ctx ends the start, not the model.
+// Start starts the model's executable at path, as returned by [Find], and waits for its firmware.
+// ctx ends the start, not the model.
 func Start(ctx context.Context, path string, o Options) (*Model, error) {
 	p := modelOf(o.Config.Family).platform
 	return launch(ctx, path, p.firmware, o.Config, func(folder, image string) []string {
@@ -44,7 +44,7 @@ func Start(ctx context.Context, path string, o Options) (*Model, error) {
 	})
 }
 
-// launch starts a program that runs an image.
+// launch starts an executable that runs an image.
 func launch(ctx context.Context, path string, image []byte, c isa.Config, arguments func(folder, image string) []string) (*Model, error) {
 	folder, err := os.MkdirTemp("", "etrun-fvp-")
 	if err != nil {
@@ -76,19 +76,19 @@ func (m *Model) boot(path string, image []byte, arguments func(folder, image str
 	return err
 }
 
-// Lines of the firmware: what they start with, and their numbers, in hexadecimal.
+// Lines printed by the firmware: prefixes, with hexadecimal numbers.
 const (
 	prefix    = "etrun: "
 	greetLine = prefix + "firmware %x %x %x %x" // version, configuration, bytes of SRAM, of DDR
 	doneLine  = prefix + "done %x %x %x"        // sequence, status, detail
-	npuLine   = prefix + "npu"                  // the host does the NPU's work
+	npuLine   = prefix + "npu"                  // the host executes the job
 	anyConfig = 0xffffffff                      // then
-	// comparable is what of a configuration a command stream depends on: product,
+	// comparable is the fields of a configuration that a command stream depends on: product,
 	// command stream version, MACs.
 	comparable = 0xf00000ff
 )
 
-// greet waits for the firmware and checks what it says of itself.
+// greet waits for the firmware and checks its version and configuration.
 func (m *Model) greet(ctx context.Context, c isa.Config) error {
 	timeout := time.NewTimer(startTimeout)
 	defer timeout.Stop()
@@ -111,12 +111,11 @@ func (m *Model) greet(ctx context.Context, c isa.Config) error {
 	return nil
 }
 
-// Alive reports that the model still runs.
+// Alive reports whether the model is running.
 func (m *Model) Alive() bool { return m.process.alive() }
 
-// Run runs a job. It waits until it is done, ctx has ended, or the timeout is over, if
-// it is not 0; in the last two cases, and when the model fails, the model has been
-// ended and cannot be used any more.
+// Run runs a job. It waits until the job is done, ctx ends, or timeout (if not 0) expires; in the
+// latter two cases, and if the model fails, the model is stopped and cannot be used any more.
 func (m *Model) Run(ctx context.Context, j *Job, timeout time.Duration) (*Result, error) {
 	r, err := m.run(ctx, j, timeout)
 	var e *Error
@@ -162,7 +161,7 @@ func (m *Model) run(ctx context.Context, j *Job, timeout time.Duration) (*Result
 	}
 }
 
-// refusal is a status of the firmware as an error.
+// refusal converts a firmware status to an error.
 func refusal(status, detail uint32) error {
 	s, ok := statuses[status]
 	if !ok {
@@ -171,7 +170,7 @@ func refusal(status, detail uint32) error {
 	return &Error{Op: "run", Reason: s.reason, Detail: fmt.Sprintf(s.text, detail), Status: status}
 }
 
-// help does the NPU's work.
+// help executes the job in place of the NPU.
 func (m *Model) help() error {
 	if err := m.answer(m.folder); err != nil {
 		return failure("run", ErrFailed, "%v", err)
@@ -184,7 +183,7 @@ func (m *Model) help() error {
 
 func (m *Model) file(name string) string { return filepath.Join(m.folder, name) }
 
-// send writes the job's file and removes the last reply.
+// send writes the job file and removes the last reply.
 func (m *Model) send(j *Job) error {
 	if err := os.Remove(m.file("reply.bin")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -200,7 +199,7 @@ func (m *Model) send(j *Job) error {
 	return err
 }
 
-// receive reads the reply, of which only so many bytes can be right.
+// receive reads the reply, limited to the expected size.
 func (m *Model) receive(j *Job) (*Result, error) {
 	info, err := os.Stat(m.file("reply.bin"))
 	if err != nil {
@@ -220,7 +219,7 @@ func (m *Model) receive(j *Job) (*Result, error) {
 	return r, nil
 }
 
-// Close ends the model and removes its files.
+// Close stops the model and removes its files.
 func (m *Model) Close() error {
 	if m.process != nil {
 		m.process.stop(endGrace)

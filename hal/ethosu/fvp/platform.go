@@ -1,9 +1,8 @@
-// Package fvp (no compatibility promise) runs Arm's Fixed Virtual Platforms of
-// Corstone-300 and Corstone-320, which model an Ethos-U beside a Cortex-M. A [Model] has
-// our firmware on it, which runs single jobs; a [Runner] has the user's executor_runner,
-// which runs programs.
+// Package fvp (no compatibility promise) runs Arm's Fixed Virtual Platforms of Corstone-300 and
+// Corstone-320, which model an Ethos-U with a Cortex-M. A [Model] runs our firmware, which executes
+// single jobs; a [Runner] runs the user's executor_runner, which executes programs.
 //
-// The models are Arm's own programs, and are not part of this one.
+// The models are distributed by Arm, not with this module.
 package fvp
 
 import (
@@ -17,14 +16,14 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
-// Reasons of failure; match with errors.Is.
+// Reasons of an Error; match with errors.Is.
 var (
-	ErrMissing     = errors.New("no such model")           // no model's program
-	ErrUnsupported = errors.New("not for this model")      // an NPU that it does not have, or beyond its memory
-	ErrEnded       = errors.New("model ended")             // its program exited
+	ErrMissing     = errors.New("no such model")           // model executable not found
+	ErrUnsupported = errors.New("not for this model")      // unsupported NPU, or not enough memory
+	ErrEnded       = errors.New("model ended")             // the model exited
 	ErrFailed      = errors.New("model reports a failure") // the NPU or the program on the model failed
-	ErrReply       = errors.New("wrong reply")             // the files that it wrote are not what was asked for
-	ErrTimeout     = errors.New("model timeout")           // no end within the time allowed
+	ErrReply       = errors.New("wrong reply")             // its output files are invalid
+	ErrTimeout     = errors.New("model timeout")           // not finished within the time limit
 )
 
 // Error is a failure of a model.
@@ -32,8 +31,8 @@ type Error struct {
 	Op     string // "find", "start", "run"
 	Reason error  // one of the above, or the context's cause
 	Detail string
-	Output string // the last lines that the model wrote
-	Status uint32 // of the NPU or the firmware
+	Output string // last lines of the model's output
+	Status uint32 // status of the NPU or the firmware
 }
 
 func (e *Error) Error() string {
@@ -47,14 +46,14 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Reason }
 
 func failure(op string, reason error, format string, args ...any) error {
 	return &Error{Op: op, Reason: reason, Detail: fmt.Sprintf(format, args...)}
 }
 
-// platform is what differs between the boards.
+// platform contains the differences between the boards.
 type platform struct {
 	name     string
 	firmware []byte
@@ -85,7 +84,7 @@ var corstone320 = &platform{
 	},
 }
 
-// model is the program that models a family of NPUs.
+// model is the executable that models a family of NPUs.
 type model struct {
 	family   isa.Family
 	program  string
@@ -98,7 +97,7 @@ var models = []model{
 	{isa.U85, "FVP_Corstone_SSE-320", corstone320},
 }
 
-// Programs are the names of the models' programs.
+// Programs returns the names of the models' executables.
 func Programs() []string {
 	var names []string
 	for _, m := range models {
@@ -107,9 +106,8 @@ func Programs() []string {
 	return names
 }
 
-// Find looks for the program that models a family's NPUs. where is the program
-// itself, a folder that holds it at any depth up to three, or "" for the folders of
-// PATH.
+// Find returns the path of the executable that models a family's NPUs. where is the executable
+// itself, a folder that contains it up to three levels deep, or "" for the folders of PATH.
 func Find(where string, f isa.Family) (string, error) {
 	m := modelOf(f)
 	if where == "" {
@@ -140,10 +138,10 @@ func modelOf(f isa.Family) *model {
 			return &models[i]
 		}
 	}
-	return &models[0] // isa.ParseConfig knows no other family
+	return &models[0] // isa.ParseConfig returns no other family
 }
 
-// findIn looks in a folder and in those below it, as installers lay them out
+// findIn searches a folder and the folders below it, as laid out by installers
 // (models/Linux64_GCC-9.3/FVP_…).
 func findIn(folder, name string) (string, error) {
 	for pattern := ""; strings.Count(pattern, "*") <= 3; pattern = filepath.Join(pattern, "*") {
@@ -157,13 +155,12 @@ func findIn(folder, name string) (string, error) {
 	return "", failure("find", ErrMissing, "no %s in %s", name, folder)
 }
 
-// escape makes a folder's name stand for itself in a pattern.
+// escape quotes a folder's name for use in a pattern.
 func escape(folder string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(folder)
 }
 
-// arguments are a model's: cwd is the folder of its files, image the program that it
-// runs.
+// arguments returns a model's arguments: cwd is the folder of its files, image the program to run.
 func (p *platform) arguments(c isa.Config, fast bool, cwd, image string, more ...string) []string {
 	settings := append([]string{
 		p.cpu + ".semihosting-enable=1",

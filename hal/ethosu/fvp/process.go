@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// process is a running program that is talked to by lines, with all its children.
+// process is a running program controlled by lines of text, with its child processes.
 type process struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
-	lines chan string   // those that keep accepts
+	lines chan string   // lines accepted by keep
 	ended chan struct{} // closed when the program has ended
 	keep  func(line string) bool
 
 	mu     sync.Mutex
-	gone   bool // it has ended, its number may be another's soon
+	gone   bool // it has ended; its PID may be reused
 	status error
 	part   []byte   // of a line
 	tail   []string // the last lines
@@ -30,7 +30,7 @@ const (
 	tailLines = 12
 )
 
-// start runs a program. keep says which lines of its output are for [process.line].
+// start runs a program. keep selects the lines of its output for [process.line].
 func start(path string, args []string, dir string, keep func(line string) bool) (*process, error) {
 	if !supported {
 		return nil, failure("start", ErrUnsupported, "Arm's models are for Linux")
@@ -38,7 +38,7 @@ func start(path string, args []string, dir string, keep func(line string) bool) 
 	p := &process{cmd: exec.Command(path, args...), lines: make(chan string, 64), ended: make(chan struct{}), keep: keep}
 	p.cmd.Dir = dir
 	p.cmd.Stdout, p.cmd.Stderr = p, p
-	p.cmd.WaitDelay = time.Second // for output of children that outlive it
+	p.cmd.WaitDelay = time.Second // for output of children that are still running
 	ownGroup(p.cmd)
 	var err error
 	if p.stdin, err = p.cmd.StdinPipe(); err == nil {
@@ -51,7 +51,7 @@ func start(path string, args []string, dir string, keep func(line string) bool) 
 	return p, nil
 }
 
-// watch waits for the program's end, and ends what it has left behind.
+// watch waits for the program's end and kills its remaining children.
 func (p *process) watch() {
 	awaitEnd(p.cmd)
 	p.mu.Lock()
@@ -65,7 +65,7 @@ func (p *process) watch() {
 	close(p.ended)
 }
 
-// Write takes the program's output apart into lines.
+// Write splits the program's output into lines.
 func (p *process) Write(b []byte) (int, error) {
 	for _, c := range b {
 		if c != '\n' {
@@ -91,14 +91,14 @@ func (p *process) say(line string) {
 	}
 }
 
-// enter sends the program a line.
+// enter sends an empty line to the program.
 func (p *process) enter() error {
 	_, err := io.WriteString(p.stdin, "\n")
 	return err
 }
 
-// line is the next line of interest. op names what is going on, for errors: the end of
-// ctx, of time, or of the program.
+// line returns the next selected line. op names the operation for errors: the end of ctx, a
+// timeout, or the end of the program.
 func (p *process) line(ctx context.Context, op string, timeout <-chan time.Time) (string, error) {
 	select {
 	case s := <-p.lines:
@@ -109,7 +109,7 @@ func (p *process) line(ctx context.Context, op string, timeout <-chan time.Time)
 		return "", p.error(op, ErrTimeout, "")
 	case <-p.ended:
 	}
-	select { // said before the end
+	select { // printed before the end
 	case s := <-p.lines:
 		return s, nil
 	default:
@@ -119,7 +119,7 @@ func (p *process) line(ctx context.Context, op string, timeout <-chan time.Time)
 
 const endedWell = "exit status 0"
 
-// how says how the program ended.
+// how describes how the program ended.
 func (p *process) how() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +135,7 @@ func (p *process) error(op string, reason error, format string, args ...any) err
 	return &Error{Op: op, Reason: reason, Detail: fmt.Sprintf(format, args...), Output: strings.Join(p.tail, " | ")}
 }
 
-// alive reports that the program runs.
+// alive reports whether the program is running.
 func (p *process) alive() bool {
 	select {
 	case <-p.ended:
@@ -145,10 +145,9 @@ func (p *process) alive() bool {
 	}
 }
 
-// stop ends the program: by the end of its input, and by force if that does not help
-// within grace.
+// stop stops the program by closing its input, and kills it after grace.
 func (p *process) stop(grace time.Duration) {
-	_ = p.stdin.Close() // if it is gone, so much the better
+	_ = p.stdin.Close() // an error means that it has ended
 	if grace > 0 {
 		select {
 		case <-p.ended:

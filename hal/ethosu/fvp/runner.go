@@ -14,30 +14,29 @@ import (
 	"github.com/etrun-go/etrun/internal/openfile"
 )
 
-// Runner runs whole programs on a model, with an executor_runner of the user's, built
-// for the model's board with semihosting. It is used by one goroutine at a time.
+// Runner runs whole programs on a model with the user's executor_runner, built for the model's
+// board with semihosting. It is used by one goroutine at a time.
 type Runner struct {
 	o       RunnerOptions
 	path    string
 	image   string
 	folder  string
 	inputs  int
-	process *process // in server mode, while it runs
+	process *process // running process in server mode
 }
 
 // RunnerOptions are a runner's settings.
 type RunnerOptions struct {
 	Config isa.Config // the NPU that the program was compiled for
-	Exact  bool       // count cycles as the NPU would, at a fraction of the speed
-	// Once starts the model anew for each run, for an executor_runner without
-	// --server_mode.
+	Exact  bool       // cycle-accurate counts, at a fraction of the speed
+	// Once restarts the model for each run, for an executor_runner without --server_mode.
 	Once bool
-	// TimeLimit is how long the model may run: --timelimit, and a little more; 0 is
-	// ten minutes.
+	// TimeLimit is the time limit of the model: --timelimit, and a little more; 0 means ten
+	// minutes.
 	TimeLimit time.Duration
 }
 
-// Files of a runner, short since the model cuts its command line.
+// Files of a runner. The names are short because the model truncates its command line.
 const (
 	programFile    = "program.pte"
 	outputPrefix   = "out"
@@ -46,9 +45,8 @@ const (
 
 const defaultTimeLimit = 10 * time.Minute
 
-// NewRunner prepares runs of a program on the model at path, which [Find] found.
-// image is the executor_runner, in ELF; program the bytes of a .pte with so many
-// inputs.
+// NewRunner prepares runs of a program on the model at path, as returned by [Find]. image is the
+// executor_runner, an ELF file; program is a .pte file with the given number of inputs.
 func NewRunner(path, image string, program []byte, inputs int, o RunnerOptions) (*Runner, error) {
 	if o.TimeLimit <= 0 {
 		o.TimeLimit = defaultTimeLimit
@@ -80,13 +78,13 @@ func NewRunner(path, image string, program []byte, inputs int, o RunnerOptions) 
 	return r, nil
 }
 
-// checkThere refuses what is not there. A model need not be readable to be started.
+// checkThere returns an error if path does not exist. A model need not be readable to be started.
 func checkThere(path string) error {
 	_, err := os.Stat(path)
 	return err
 }
 
-// checkRegular refuses what is no file that a model could read.
+// checkRegular returns an error unless path is a file that a model can read.
 func checkRegular(path string) error {
 	f, err := openfile.Open(context.Background(), path, openfile.Rules{})
 	if err == nil {
@@ -100,7 +98,7 @@ func (r *Runner) file(name string) string { return filepath.Join(r.folder, name)
 func inputFile(i int) string  { return fmt.Sprintf("i%d.bin", i) }
 func outputFile(i int) string { return fmt.Sprintf("%s-%d.bin", outputPrefix, i) }
 
-// command is the command line of the executor_runner.
+// command returns the command line of the executor_runner.
 func (r *Runner) command() string {
 	s := "executor_runner -m " + programFile + " -o " + outputPrefix
 	for i := range r.inputs {
@@ -112,14 +110,14 @@ func (r *Runner) command() string {
 	return s
 }
 
-// Lines of the executor_runner and the model.
+// Lines printed by the executor_runner and the model.
 var (
 	servedLine = regexp.MustCompile(`^SERVER_INFERENCE_DONE (\d+)`)
 	failedLine = regexp.MustCompile(`^[EF][: ]|Hard fault|Assertion|(?i:time ?limit)`)
 )
 
-// Run runs the program once. inputs are the raw bytes of its inputs, in order; sizes
-// those that its outputs must have, -1 for any. After an error the model starts anew.
+// Run runs the program once. inputs are the raw bytes of its inputs in order, sizes the expected
+// sizes of its outputs, -1 for any. After an error the model is restarted.
 func (r *Runner) Run(ctx context.Context, inputs [][]byte, sizes []int) ([][]byte, error) {
 	if len(inputs) != r.inputs {
 		return nil, failure("run", ErrUnsupported, "%d inputs, want %d", len(inputs), r.inputs)
@@ -139,9 +137,9 @@ func (r *Runner) Run(ctx context.Context, inputs [][]byte, sizes []int) ([][]byt
 	return out, nil
 }
 
-// written are the outputs that there are.
+// written returns the existing output files.
 func (r *Runner) written() []string {
-	all, _ := os.ReadDir(r.folder) // the folder is ours; without it nothing else works
+	all, _ := os.ReadDir(r.folder) // our own folder, without which nothing works
 	var names []string
 	for _, e := range all {
 		if strings.HasPrefix(e.Name(), outputPrefix+"-") {
@@ -205,8 +203,8 @@ func (r *Runner) infer(ctx context.Context) error {
 	return nil
 }
 
-// toEnd waits for the model's end. A model that ends well has said nothing of a
-// failure, whatever its exit status.
+// toEnd waits for the model's end. It succeeded if it did not report a failure, whatever its exit
+// status.
 func (r *Runner) toEnd(ctx context.Context, limit <-chan time.Time) error {
 	line, err := r.process.line(ctx, "run", limit)
 	if err == nil {
@@ -239,7 +237,7 @@ func (r *Runner) collect(sizes []int) ([][]byte, error) {
 	return out, nil
 }
 
-// end ends the model, if it runs.
+// end stops the model if it runs.
 func (r *Runner) end(grace time.Duration) {
 	if r.process != nil {
 		r.process.stop(grace)
@@ -247,7 +245,7 @@ func (r *Runner) end(grace time.Duration) {
 	}
 }
 
-// Close ends the model and removes its files.
+// Close stops the model and removes its files.
 func (r *Runner) Close() error {
 	r.end(endGrace)
 	if err := os.RemoveAll(r.folder); err != nil {

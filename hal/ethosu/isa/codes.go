@@ -7,7 +7,7 @@ type Code uint16
 // Wide marks commands that have a second word, the payload.
 const Wide Code = 1 << 15
 
-// Operations (NPU_OP_*): they start work with the state that the registers hold.
+// Operations (NPU_OP_*), which start work with the current register values.
 const (
 	OpStop        Code = 0x0
 	OpIRQ         Code = 0x1

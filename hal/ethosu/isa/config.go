@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Family is a generation of the NPU; the numbers are the product field of the
-// configuration word.
+// Family is a generation of the NPU. The values are those of the product field of the configuration
+// word.
 type Family uint8
 
 // Families.
@@ -23,7 +23,7 @@ func (f Family) String() string {
 	return fmt.Sprintf("product %d", uint8(f))
 }
 
-// families gives each family's name and its range of MACs per cycle, in powers of two.
+// families contains each family's name and its range of MACs per cycle, as powers of two.
 var families = [...]struct {
 	name             string
 	minMACs, maxMACs uint32
@@ -41,10 +41,10 @@ type Config struct {
 	Version int    // of the command stream
 	SHRAM   int    // KiB of internal memory, U55 and U65 only
 	Word    uint32 // the configuration word itself
-	Arch    uint32 // the architecture id (register ID), 0 if not known
+	Arch    uint32 // the architecture ID (register ID), 0 if unknown
 }
 
-// ParseConfig reads a configuration word and an architecture id.
+// ParseConfig decodes a configuration word and an architecture ID.
 func ParseConfig(word, arch uint32) (Config, error) {
 	c := Config{Family: Family(word >> 28), Version: int(word >> 4 & 15), Word: word, Arch: arch}
 	if int(c.Family) >= len(families) {
@@ -52,7 +52,7 @@ func ParseConfig(word, arch uint32) (Config, error) {
 	}
 	f, log2 := families[c.Family], word&15
 	if log2 < f.minMACs || log2 > f.maxMACs {
-		return c, Unsupported("configuration word %#x: %v with 2^%d MACs, it has 2^%d to 2^%d", word, c.Family, log2, f.minMACs, f.maxMACs)
+		return c, Unsupported("configuration word %#x: %v: got 2^%d MACs, want 2^%d to 2^%d", word, c.Family, log2, f.minMACs, f.maxMACs)
 	}
 	c.MACs = 1 << log2
 	if c.Family != U85 {
@@ -61,25 +61,24 @@ func ParseConfig(word, arch uint32) (Config, error) {
 	return c, nil
 }
 
-// Runs reports why a stream compiled for want does not run on an NPU of
-// configuration c: the driver asks for the same product, number of MACs and
-// command stream version.
+// Runs returns an error if a stream compiled for want does not run on an NPU of configuration c.
+// Like the driver, it requires the same product, number of MACs and command stream version.
 func (c Config) Runs(want Config) error {
 	switch {
 	case c.Family != want.Family || c.MACs != want.MACs:
 		return Unsupported("the program is for %v, the device is %v", want, c)
 	case c.Version != want.Version:
-		return Unsupported("command stream version %d, the device takes %d", want.Version, c.Version)
+		return Unsupported("command stream version %d, the device supports %d", want.Version, c.Version)
 	}
 	return nil
 }
 
-// String is the name that compilers use: "ethos-u55-128".
+// String returns the name that compilers use: "ethos-u55-128".
 func (c Config) String() string {
 	return fmt.Sprintf("%s-%d", strings.ToLower(c.Family.String()), c.MACs)
 }
 
-// Cores is the number of weight streams and MAC engines that share an operation.
+// Cores returns the number of weight streams and MAC engines of an operation.
 func (c Config) Cores() int {
 	switch {
 	case c.Family == U65 && c.MACs == 512, c.Family == U85 && c.MACs == 512:

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// Format appends a command's text to b: its name and its fields by name, with the
-// names of enumerated values, as in "NPU_OP_POOL pooling_mode=AVERAGE".
+// Format appends a command's text to b: its name and its fields, with the names of enumerated
+// values, as in "NPU_OP_POOL pooling_mode=AVERAGE".
 func (s *Step) Format(b []byte) []byte {
 	b = append(b, s.Name...)
 	if s.IsAddress() {
@@ -27,8 +27,8 @@ func (s *Step) Format(b []byte) []byte {
 	return b
 }
 
-// Disassemble writes one line a command: the index of its first word, and its text.
-// It ends at the first word that is no command, with an *Error.
+// Disassemble writes one line per command: the index of its first word, and its text. It stops at
+// the first invalid word with an *Error.
 func Disassemble(w io.Writer, f Family, stream []byte) error {
 	out := bufio.NewWriter(w)
 	defer out.Flush()

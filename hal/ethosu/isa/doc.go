@@ -1,4 +1,4 @@
-// Package isa (no compatibility promise) knows what an Ethos-U reads: the configuration
-// word, the driver payload around a command stream (COP1, COP2), the stream's commands,
-// registers and fields, and their text form. It runs nothing.
+// Package isa (no compatibility promise) decodes the input of an Ethos-U: the configuration word,
+// the driver payload around a command stream (COP1, COP2), and the stream's commands, registers and
+// fields, with their text form. It executes nothing.
 package isa

@@ -18,7 +18,7 @@ func AppendAddress(stream []byte, c Code, address uint64) []byte {
 	return Append(stream, c, uint16(address>>32&255), uint32(address))
 }
 
-// BeforeStop is the part of a stream before its NPU_OP_STOP. Errors are *Error.
+// BeforeStop returns the part of a stream before its NPU_OP_STOP. Errors are *Error.
 func BeforeStop(f Family, stream []byte) ([]byte, error) {
 	var s Step
 	for r := NewReader(f, stream); ; {

@@ -1,6 +1,6 @@
 package isa
 
-// Enum names the values of a field.
+// Enum contains the names of a field's values.
 type Enum []string
 
 var (

@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// Reasons of refusal; match with errors.Is.
+// Reasons of an Error; match with errors.Is.
 var (
-	ErrMalformed   = errors.New("malformed")   // the words break the format's rules or leave their memory
+	ErrMalformed   = errors.New("malformed")   // the words violate the format or exceed their memory
 	ErrUnsupported = errors.New("unsupported") // well formed, but not known here
 )
 
-// Part is what an [Error] is about.
+// Part is the subject of an [Error].
 type Part string
 
 // Parts of a compiled network.
@@ -20,11 +20,11 @@ const (
 	CommandStream Part = "command stream"
 )
 
-// Error places a fault. It is its Reason, one of the above.
+// Error is an error at a word of a part. It matches its Reason, one of the above.
 type Error struct {
 	Part    Part
-	Word    int    // index of the 32-bit word, from the part's start
-	Command string // name of the command there, may be empty
+	Word    int    // index of the 32-bit word in the part
+	Command string // name of its command, may be empty
 	Reason  error
 	Detail  string
 }
@@ -37,11 +37,11 @@ func (e *Error) Error() string {
 	return s + ": " + e.Reason.Error() + ": " + e.Detail
 }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Reason }
 
-// Fault is what is wrong, before its place is known: the decoders of operations return
-// it, and the reader of the stream places it with [Place]. It is its Reason.
+// Fault is an error whose location is not known yet: the decoders of operations return it, and the
+// stream reader adds the location with [Place]. It matches its Reason.
 type Fault struct {
 	Reason error // ErrMalformed or ErrUnsupported
 	Detail string
@@ -49,21 +49,21 @@ type Fault struct {
 
 func (f *Fault) Error() string { return f.Reason.Error() + ": " + f.Detail }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (f *Fault) Unwrap() error { return f.Reason }
 
-// Malformed makes a *Fault of words that break the format's rules.
+// Malformed returns a *Fault for words that violate the format.
 func Malformed(format string, args ...any) error {
 	return &Fault{ErrMalformed, fmt.Sprintf(format, args...)}
 }
 
-// Unsupported makes a *Fault of what is well formed, but not known here.
+// Unsupported returns a *Fault for input that is well formed but not supported.
 func Unsupported(format string, args ...any) error {
 	return &Fault{ErrUnsupported, fmt.Sprintf(format, args...)}
 }
 
-// Place makes an *Error of err at a word of a part, with the command there, which may
-// be empty. An error that is no *Fault becomes a malformed one with its text.
+// Place returns an *Error for err at a word of a part, with its command, which may be empty. An
+// error that is not a *Fault is reported as malformed.
 func Place(part Part, word int, command string, err error) error {
 	var f *Fault
 	if !errors.As(err, &f) {
@@ -76,7 +76,7 @@ func payloadError(word int, reason error, format string, args ...any) error {
 	return &Error{Part: DriverPayload, Word: word, Reason: reason, Detail: fmt.Sprintf(format, args...)}
 }
 
-// StreamError makes an *Error about the command at a word of a stream.
+// StreamError returns an *Error for the command at a word of a stream.
 func StreamError(word int, command string, reason error, format string, args ...any) error {
 	return &Error{Part: CommandStream, Word: word, Command: command, Reason: reason, Detail: fmt.Sprintf(format, args...)}
 }

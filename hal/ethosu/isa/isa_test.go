@@ -37,17 +37,17 @@ func TestParsePayload(t *testing.T) {
 		{"fourcc", words(0x39504f43), `"COP9"`, ErrMalformed},
 		{"odd size", append(words(cop1), 0), "not whole words", ErrMalformed},
 		{"action", words(cop1, 7), "word 1: malformed: action 0x7", ErrMalformed},
-		{"configuration cut off", words(cop1, 1, 2), "cut off", ErrMalformed},
+		{"configuration cut off", words(cop1, 1, 2), "truncated", ErrMalformed},
 		{"product", words(cop1, 1, 0xf0000007, 0), "product 15", ErrUnsupported},
 		{"MACs", words(cop1, 1, 0x0000000c, 0), "2^12 MACs", ErrUnsupported},
-		{"stream too long", words(cop1, 1, u55128, 0, 9<<16|2, stop), "9 words, 1 left", ErrMalformed},
+		{"stream too long", words(cop1, 1, u55128, 0, 9<<16|2, stop), "9 words, but only 1 are left", ErrMalformed},
 		{"no configuration", words(cop1, 1<<16|2, stop), "no configuration", ErrMalformed},
 		{"no stream", words(cop1, 1, u55128, 0), "no command stream", ErrMalformed},
 		{"two streams", words(cop1, 1, u55128, 0, 1<<16|2, stop, 1<<16|2, stop), "second", ErrUnsupported},
 		{"COP2 cut off", words(cop2, 1), "8 bytes", ErrMalformed},
 		{"COP2 version", words(cop2, 2, 0, 0), "version 2.0", ErrUnsupported},
-		{"COP2 total", words(cop2, 1, 8, 0), "8 bytes, 0 are there", ErrMalformed},
-		{"COP2 entry size", words(cop2, 1, 8, 0, 1, 44), "44 bytes, 0 left", ErrMalformed},
+		{"COP2 total", words(cop2, 1, 8, 0), "8 bytes, but only 0 are left", ErrMalformed},
+		{"COP2 entry size", words(cop2, 1, 8, 0, 1, 44), "44 bytes, but only 0 are left", ErrMalformed},
 		{"COP2 tag", words(cop2, 1, 52, 0, 1, 44, 36, 0, 1, 20, u85256, 0, 2, 0, 0, 0, stop), "tag", ErrMalformed},
 	}
 	for _, tt := range tests {
@@ -78,7 +78,7 @@ func TestReader(t *testing.T) {
 		{"control bits", words(0x8000), "malformed: control bits 2"},
 		{"unknown number", words(0x3ff), "no command 0x3ff (cmd0)"},
 		{"of the other family", words(uint32(OpResize)), "no command 0x7"},
-		{"cut off", words(0x4000), "word 0 (NPU_SET_IFM_BASE0): malformed: second word missing"},
+		{"truncated", words(0x4000), "word 0 (NPU_SET_IFM_BASE0): malformed: missing second word"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -4,17 +4,17 @@ import (
 	"encoding/binary"
 )
 
-// MaxStream is the largest command stream in bytes (the field of its length has 24
-// bits of words; the Linux driver takes 16 MiB).
+// MaxStream is the largest command stream in bytes: the length field has 24 bits of words, and the
+// Linux driver accepts 16 MiB.
 const MaxStream = 16 << 20
 
-// Payload is what a driver is given for one network: the configuration that it was
-// compiled for, and the command stream.
+// Payload is a parsed driver payload: the configuration that it was compiled for, and the command
+// stream.
 type Payload struct {
 	Format  string // "COP1" or "COP2"
 	Config  Config
-	LocalIO bool   // COP2: inputs and outputs are regions of their own, for direct drive
-	Stream  []byte // a multiple of 4 bytes, of the payload's memory
+	LocalIO bool   // COP2: inputs and outputs have separate regions, for direct drive
+	Stream  []byte // a multiple of 4 bytes, sharing the payload's memory
 }
 
 // Actions of COP1 (bits 7:0 of a word).
@@ -33,8 +33,8 @@ const (
 	cop2MetadataBytes = 36
 )
 
-// ParsePayload reads the payload that the compiler hands to the driver. The stream
-// is not looked into. Errors are *Error.
+// ParsePayload parses the payload that the compiler generates for the driver, without decoding the
+// stream. Errors are *Error.
 func ParsePayload(b []byte) (*Payload, error) {
 	if len(b) < 4 {
 		return nil, payloadError(0, ErrMalformed, "%d bytes", len(b))
@@ -63,7 +63,7 @@ func parseCOP1(b []byte) (*Payload, error) {
 			at++
 		case actionConfig:
 			if n-at < 3 {
-				return nil, payloadError(at, ErrMalformed, "configuration cut off")
+				return nil, payloadError(at, ErrMalformed, "truncated configuration")
 			}
 			c, err := ParseConfig(word(b, at+1), word(b, at+2))
 			if err != nil {
@@ -74,7 +74,7 @@ func parseCOP1(b []byte) (*Payload, error) {
 		case actionStream:
 			words := int(w>>8&255)<<16 | int(w>>16)
 			if words > n-at-1 {
-				return nil, payloadError(at, ErrMalformed, "command stream of %d words, %d left", words, n-at-1)
+				return nil, payloadError(at, ErrMalformed, "command stream of %d words, but only %d are left", words, n-at-1)
 			}
 			if p.Stream != nil {
 				return nil, payloadError(at, ErrUnsupported, "second command stream")
@@ -88,7 +88,7 @@ func parseCOP1(b []byte) (*Payload, error) {
 	return p, p.complete(configured)
 }
 
-// complete reports what a payload lacks.
+// complete returns an error if a part of the payload is missing.
 func (p *Payload) complete(configured bool) error {
 	switch {
 	case !configured:
@@ -96,32 +96,32 @@ func (p *Payload) complete(configured bool) error {
 	case len(p.Stream) == 0:
 		return payloadError(0, ErrMalformed, "no command stream")
 	case len(p.Stream) > MaxStream:
-		return payloadError(0, ErrUnsupported, "command stream of %d bytes, at most %d", len(p.Stream), MaxStream)
+		return payloadError(0, ErrUnsupported, "command stream of %d bytes, want at most %d", len(p.Stream), MaxStream)
 	}
 	return nil
 }
 
 func parseCOP2(b []byte) (*Payload, error) {
 	if len(b) < cop2Header {
-		return nil, payloadError(0, ErrMalformed, "%d bytes, the header has %d", len(b), cop2Header)
+		return nil, payloadError(0, ErrMalformed, "%d bytes, want at least %d for the header", len(b), cop2Header)
 	}
 	if v := word(b, 1); v != 1 {
 		return nil, payloadError(1, ErrUnsupported, "version %d.%d, want 1.0", v&0xffff, v>>16)
 	}
 	rest := b[cop2Header:]
 	if total := binary.LittleEndian.Uint64(b[8:]); total != uint64(len(rest)) {
-		return nil, payloadError(2, ErrMalformed, "entries of %d bytes, %d are there", total, len(rest))
+		return nil, payloadError(2, ErrMalformed, "entries of %d bytes, but only %d are left", total, len(rest))
 	}
 	p, configured := &Payload{Format: "COP2"}, false
 	for len(rest) > 0 {
 		at := (len(b) - len(rest)) / 4
 		if len(rest) < cop2EntryHeader {
-			return nil, payloadError(at, ErrMalformed, "entry cut off")
+			return nil, payloadError(at, ErrMalformed, "truncated entry")
 		}
 		kind, size := word(rest, 0), word(rest, 1)
 		rest = rest[cop2EntryHeader:]
 		if uint64(size) > uint64(len(rest)) || size%4 != 0 {
-			return nil, payloadError(at, ErrMalformed, "entry of %d bytes, %d left", size, len(rest))
+			return nil, payloadError(at, ErrMalformed, "entry of %d bytes, but only %d are left", size, len(rest))
 		}
 		if kind != entryStream || configured {
 			return nil, payloadError(at, ErrUnsupported, "entry of type %d", kind)
@@ -138,11 +138,11 @@ func parseCOP2(b []byte) (*Payload, error) {
 // and the stream.
 func (p *Payload) streamEntry(b []byte, at int) error {
 	if len(b) < 4+cop2MetadataBytes {
-		return payloadError(at, ErrMalformed, "entry of %d bytes, metadata have %d", len(b), cop2MetadataBytes)
+		return payloadError(at, ErrMalformed, "entry of %d bytes, want at least %d for the metadata", len(b), cop2MetadataBytes)
 	}
 	size, meta := word(b, 0), b[4:]
 	if size < cop2MetadataBytes-4 || size%4 != 0 || uint64(size) > uint64(len(meta)) {
-		return payloadError(at, ErrMalformed, "metadata of %d bytes, %d are there", size, len(meta))
+		return payloadError(at, ErrMalformed, "metadata of %d bytes, but only %d are left", size, len(meta))
 	}
 	if string(meta[:4]) != "VEUM" {
 		return payloadError(at+1, ErrMalformed, "metadata tag %q, want VEUM", meta[:4])

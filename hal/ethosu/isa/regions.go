@@ -2,10 +2,10 @@ package isa
 
 import "fmt"
 
-// NumRegions is the number of memory regions that a command can name (BASEP0 to 7).
+// NumRegions is the number of memory regions that a command can refer to (BASEP0 to 7).
 const NumRegions = 8
 
-// RegionKind is what a region is for, by the compiler's convention.
+// RegionKind is the use of a region, by the compiler's convention.
 type RegionKind uint8
 
 // Kinds of regions.
@@ -13,7 +13,7 @@ const (
 	Unused    RegionKind = iota
 	Constants            // region 0: weights, biases, tables; never written
 	Scratch              // region 1: the arena
-	Fast                 // region 2: on-chip SRAM, contents do not outlive a run
+	Fast                 // region 2: on-chip SRAM, undefined after a run
 	Inputs               // region 3: inputs of streams with separate IO regions
 	Outputs              // region 4: outputs of such streams
 )
@@ -29,7 +29,7 @@ func (k RegionKind) String() string {
 // Writable reports whether commands may write the region.
 func (k RegionKind) Writable() bool { return k != Unused && k != Constants }
 
-// Region is one memory region as a program declares it.
+// Region is a memory region as declared by a program.
 type Region struct {
 	Kind RegionKind
 	Size int64  // bytes

@@ -8,7 +8,7 @@ type Field struct {
 	Name  string
 	LSB   uint8
 	Width uint8
-	Enum  Enum // names of its values, nil for a number
+	Enum  Enum // names of its values, nil for numbers
 }
 
 // Command describes a command.
@@ -18,10 +18,10 @@ type Command struct {
 	Fields []Field
 }
 
-// IsOp reports an operation; other commands set a register.
+// IsOp reports whether the command is an operation; other commands set a register.
 func (c *Command) IsOp() bool { return (c.Code&^Wide < 0x100) == (c.Code&Wide == 0) }
 
-// IsAddress reports a register of a 40-bit address, stride or length.
+// IsAddress reports whether the command sets a register for a 40-bit address, stride or length.
 func (c *Command) IsAddress() bool { return len(c.Fields) == 1 && c.Fields[0].Width == 40 }
 
 // address is the field of 40-bit registers: bits 39:32 are the command's bits 23:16,
@@ -32,7 +32,7 @@ func param(name string, width uint8) []Field { return []Field{{name, 16, width, 
 
 const codes = 0x200 // one more than the largest command number
 
-// set finds commands by number, for each word count.
+// set contains commands by number, for each number of words.
 type set [2][codes]*Command
 
 func (s *set) add(commands []Command) *set {
@@ -48,7 +48,7 @@ var (
 	setU85 = new(set).add(commandsAll).add(commandsU85)
 )
 
-// Lookup describes a command of a family, nil if the family has no such command.
+// Lookup returns the command of a family with the given code, nil if there is none.
 func Lookup(f Family, c Code) *Command {
 	if n := c &^ Wide; n < codes {
 		if f == U85 {
@@ -67,10 +67,10 @@ type Step struct {
 	Payload uint32 // the second word, 0 if there is none
 }
 
-// Address is the 40-bit value of an address register.
+// Address returns the 40-bit value of an address register.
 func (s *Step) Address() uint64 { return uint64(s.Param&255)<<32 | uint64(s.Payload) }
 
-// Field is the value of a field of the command.
+// Field returns the value of a field of the command.
 func (s *Step) Field(f *Field) uint64 {
 	if f.Width == 40 {
 		return s.Address()
@@ -78,18 +78,18 @@ func (s *Step) Field(f *Field) uint64 {
 	return (uint64(s.Param)<<16 | uint64(s.Payload)<<32) >> f.LSB & (1<<f.Width - 1)
 }
 
-// Reader walks the commands of a stream.
+// Reader iterates over the commands of a stream.
 type Reader struct {
 	family Family
 	stream []byte
 	word   int
 }
 
-// NewReader starts at the first word of a family's stream.
+// NewReader returns a reader at the first word of a family's stream.
 func NewReader(f Family, stream []byte) *Reader { return &Reader{family: f, stream: stream} }
 
-// Next reads a command into s; ok is false at the end of the stream. Words that are
-// no command of the family are an *Error.
+// Next decodes the next command into s; ok is false at the end of the stream. Words that are not a
+// command of the family are an *Error.
 func (r *Reader) Next(s *Step) (ok bool, err error) {
 	left := len(r.stream)/4 - r.word
 	if left == 0 {
@@ -108,7 +108,7 @@ func (r *Reader) Next(s *Step) (ok bool, err error) {
 	r.word++
 	if control == 1 {
 		if left < 2 {
-			return false, StreamError(s.Word, s.Name, ErrMalformed, "second word missing")
+			return false, StreamError(s.Word, s.Name, ErrMalformed, "missing second word")
 		}
 		s.Payload = binary.LittleEndian.Uint32(r.stream[4*r.word:])
 		r.word++

@@ -4,15 +4,14 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
-// conv is a convolution over all input channels; depthwise one that keeps channels
-// apart.
+// conv is a convolution over all input channels; depthwise processes channels separately.
 type (
 	conv      struct{ *kernelOp }
 	depthwise struct{ *kernelOp }
 )
 
-// convTile is the number of pixels of a tile: the patches of a tile and the weights of
-// a few channels should stay in the first caches together.
+// convTile is the number of pixels of a tile: the patches of a tile and the weights of a few
+// channels should fit the first-level caches.
 const convTile = 32
 
 func (d *decoder) conv(s *isa.Step) (operation, error) {
@@ -36,8 +35,8 @@ func (d *decoder) depthwise(*isa.Step) (operation, error) {
 	return o, d.weighted(o, true)
 }
 
-// dynamicWeights makes IFM2 the weights: output channel x, input channel c is its
-// element (0, x, c).
+// dynamicWeights uses IFM2 as the weights: the weight of output channel x and input channel c is
+// its element (0, x, c).
 func (d *decoder) dynamicWeights(o *kernelOp) error {
 	if o.window.taps() != 1 {
 		return isa.Unsupported("kernel of %dx%d with weights from IFM2", o.window.kh, o.window.kw)
@@ -51,7 +50,7 @@ func (d *decoder) dynamicWeights(o *kernelOp) error {
 	return d.scaleEntries(o)
 }
 
-// weighted reads where an operation's weights are.
+// weighted decodes the location of an operation's weights.
 func (d *decoder) weighted(o *kernelOp, isDepthwise bool) error {
 	if d.ifm2Accumulates() {
 		if err := d.accumulatorMap(o); err != nil {
@@ -70,10 +69,10 @@ func (d *decoder) weighted(o *kernelOp, isDepthwise bool) error {
 	return d.scaleEntries(o)
 }
 
-// elements is the number of elements before transposition.
+// elements returns the number of elements before transposition.
 func (o *output) elements() int64 { return int64(o.h) * int64(o.w) * int64(o.d) }
 
-// smallTile is a tile whose accumulators stay in the first cache.
+// smallTile returns the width of a tile whose accumulators fit the first-level cache.
 func (o *kernelOp) smallTile() int { return min(max(4096/o.out.d, 1), o.out.w) }
 
 func (o *kernelOp) rowNeeds() needs {
@@ -93,7 +92,7 @@ func (c conv) accumulate(w *worker, y, x0, x1 int, acc []int64) {
 	w.run.weights.multiply(acc, c.patches(w, y, x0, x1), x1-x0)
 }
 
-// patches lays out what the kernel sees at each pixel: [pixel][ky][kx][c].
+// patches gathers the input elements under the kernel at each pixel: [pixel][ky][kx][c].
 func (c conv) patches(w *worker, y, x0, x1 int) []int32 {
 	v := &c.window
 	at := y*v.strideY - v.top

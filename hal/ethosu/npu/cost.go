@@ -4,27 +4,27 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
-// Cost is what an operation takes on an NPU, as its commands tell: an estimate.
+// Cost is an estimate of an operation's cost on an NPU, derived from its commands.
 type Cost struct {
-	Word   int    // of its command in the stream
+	Word   int    // index of its command in the stream
 	Name   string // "NPU_OP_CONV"
 	Detail string // its fields: " pooling_mode=AVERAGE"
-	MACs   int64  // multiplications of the output, without those of rounding
-	Cycles int64  // of the MAC and output units, where memory is fast enough; 0 for DMA
-	Copy   bool   // it changes no value: compilers turn layouts with it
+	MACs   int64  // MACs for the output, without multiplications for rounding
+	Cycles int64  // of the MAC and output units, if memory is fast enough; 0 for DMA
+	Copy   bool   // does not change values: compilers use it to convert layouts
 	Read   [isa.NumRegions]int64
 	Write  [isa.NumRegions]int64 // bytes
 
-	moved [isa.NumRegions]float64 // Read and Write with what requests take beyond them
+	moved [isa.NumRegions]float64 // Read and Write rounded up to whole requests
 	isDMA bool
 	waits waits
 }
 
-// waits are for operations before, DMA and others: so many may be unfinished, and one less
-// than what is kept; 0 where nothing is waited for.
+// waits are the waits for earlier operations, by DMA and by others: the number that may be
+// unfinished, plus 1; 0 means no wait.
 type waits struct{ dma, kernels int }
 
-// add reads a command that waits.
+// add decodes a wait command.
 func (w *waits) add(s *isa.Step) {
 	switch s.Code {
 	case isa.OpDMAWait:
@@ -34,20 +34,20 @@ func (w *waits) add(s *isa.Step) {
 	}
 }
 
-// Span is when an operation runs, in cycles from the begin of the stream.
+// Span is the time of an operation in cycles since the start of the stream.
 type Span struct{ Begin, End float64 }
 
-// Timing is that of the memory of a region. The zero value is never waited for.
+// Timing describes the memory of a region. The zero value means no delay.
 type Timing struct {
-	Rate    float64 // bytes in a cycle, both ways together
+	Rate    float64 // bytes per cycle, reads and writes together
 	Latency int     // cycles from a request to the first byte
-	Burst   int     // bytes that a request takes at least
+	Burst   int     // minimum size of a request in bytes
 }
 
-// Timings are those of all regions.
+// Timings are the timings of all regions.
 type Timings [isa.NumRegions]Timing
 
-// Wait is what the bytes of a cost take: those of one memory follow each other.
+// Wait returns the memory time of a cost: accesses to one memory are sequential.
 func (m *Timings) Wait(c *Cost) (most float64) {
 	for i := range m {
 		if m[i].Rate > 0 {
@@ -57,8 +57,8 @@ func (m *Timings) Wait(c *Cost) (most float64) {
 	return most
 }
 
-// Timeline says when operations run: each after the one before it of its kind, DMA beside
-// the others, and after what the stream waits for.
+// Timeline returns the time spans of operations. Each starts after the previous one of its kind,
+// and after the operations that the stream waits for; DMA runs in parallel with the others.
 func Timeline(costs []Cost, m *Timings) []Span {
 	spans := make([]Span, len(costs))
 	var ends [2][]float64 // of kernels and of DMA
@@ -84,10 +84,10 @@ func Timeline(costs []Cost, m *Timings) []Span {
 	return spans
 }
 
-// schedule is how an operation is cut for the MAC unit. Sizes are those of the OFM.
+// schedule is the partition of an operation for the MAC unit. Sizes are those of the OFM.
 type schedule struct {
-	block      [3]int // h, w, d of what is accumulated at once
-	micro      [3]int // of what the MAC unit computes in 4 cycles, or in 4 for each input channel group
+	block      [3]int // h, w, d of the block accumulated at once
+	micro      [3]int // of the part computed in 4 cycles, or in 4 cycles per input channel group
 	wide       bool   // accumulators of 40 or 48 bits
 	partKernel bool
 }
@@ -98,7 +98,7 @@ var microblocks = [8][2]int{{1, 1}, {1, 2}, {1, 4}, {2, 2}, {2, 4}, {4, 4}}
 // microsU65 are the micro blocks of the U55 and U65 by MACs.
 var microsU65 = map[int][3]int{32: {1, 1, 4}, 64: {1, 1, 8}, 128: {1, 2, 8}, 256: {2, 2, 8}, 512: {2, 2, 8}}
 
-// schedule reads the registers of an operation.
+// schedule decodes the registers of an operation.
 func (d *decoder) schedule() schedule {
 	r := &d.regs
 	s := schedule{block: [3]int{r.m1(isa.OFMBlkHeightM1), r.m1(isa.OFMBlkWidthM1), r.m1(isa.OFMBlkDepthM1)},
@@ -115,7 +115,7 @@ func (d *decoder) schedule() schedule {
 	return s
 }
 
-// Costs estimates all operations of a program on memory of such timings.
+// Costs estimates all operations of a program with the given memory timings.
 func (p *Program) Costs(m *Timings) []Cost {
 	list := make([]Cost, len(p.ops))
 	for i, op := range p.ops {
@@ -137,7 +137,7 @@ func (p *Program) Costs(m *Timings) []Cost {
 	return list
 }
 
-// cost is bytes alone: the units wait for nothing but memory.
+// cost only counts bytes: DMA is limited by memory.
 func (o *dma) cost(c *Cost, m *Timings) {
 	c.isDMA = true
 	n := int64(o.length) * int64(o.rows) * int64(o.planes)
@@ -149,19 +149,19 @@ func (o *dma) cost(c *Cost, m *Timings) {
 	}
 }
 
-// read adds bytes that come from a region in runs of so many.
+// read adds n bytes read from a region in segments of run bytes.
 func (c *Cost) read(m *Timings, region int, n int64, run int) {
 	c.Read[region] += n
 	c.move(m, region, n, run)
 }
 
-// write adds bytes that go to a region in runs of so many.
+// write adds n bytes written to a region in segments of run bytes.
 func (c *Cost) write(m *Timings, region int, n int64, run int) {
 	c.Write[region] += n
 	c.move(m, region, n, run)
 }
 
-// move adds what requests take: a short run costs a whole burst.
+// move adds the size of whole requests: a short segment costs a full burst.
 func (c *Cost) move(m *Timings, region int, n int64, run int) {
 	c.moved[region] += float64(n) * max(float64(m[region].Burst)/float64(max(run, 1)), 1)
 }
@@ -197,7 +197,7 @@ func (t *tally) blocks() int64 { return t.count[0] * t.count[1] * t.count[2] }
 // elements is the number of elements of a block.
 func (t *tally) elements() int64 { return int64(t.block[0]) * int64(t.block[1]) * int64(t.block[2]) }
 
-// sums reports an operation that adds over input channels.
+// sums reports whether the operation sums over input channels.
 func (t *tally) sums() bool { return t.op.code == isa.OpConv || t.mode() == poolReduceSum }
 
 // mode is the pooling mode, -1 for other operations.
@@ -219,11 +219,11 @@ func (t *tally) macs() int64 {
 	return n
 }
 
-// inFlight is the number of blocks that are worked on at a time.
+// inFlight is the number of blocks processed concurrently.
 const inFlight = 4
 
-// cycles estimates the time of the MAC and the output unit, which work side by side on
-// blocks that follow each other.
+// cycles estimates the time of the MAC and the output unit, which work in parallel on successive
+// blocks.
 func (t *tally) cycles() int64 {
 	out := t.outputPerElement()
 	if t.op.code == isa.OpElementwise {
@@ -237,7 +237,7 @@ func (t *tally) cycles() int64 {
 	}
 	macs := t.macCycles()
 	output := out * float64(t.elements())
-	if c := t.op.out.perChannel; c != nil { // entries of 10 bytes come one by one
+	if c := t.op.out.perChannel; c != nil { // entries of 10 bytes are read one by one
 		output = max(output, 10*float64(t.block[2]*t.timings[c.region].Latency)/256)
 	}
 	pipeline := (t.blockTraffic() + output + macs) / inFlight
@@ -245,12 +245,12 @@ func (t *tally) cycles() int64 {
 	return int64(max(macs, output)*float64(t.blocks()) + min(macs, output))
 }
 
-// blockTraffic is what reading one block's IFM and writing its OFM take, at 8 bytes a cycle.
+// blockTraffic returns the cycles to read a block's IFM and write its OFM, at 8 bytes per cycle.
 func (t *tally) blockTraffic() float64 {
 	return float64(t.latency(&t.op.ifm)+t.latency(&t.op.out.ofm)) + float64(t.inputBlock()+t.elements())/8
 }
 
-// latency is that of a map's memory.
+// latency returns the latency of a map's memory.
 func (t *tally) latency(m *fmap) int {
 	if m.storage != inMemory {
 		return 0
@@ -258,7 +258,7 @@ func (t *tally) latency(m *fmap) int {
 	return t.timings[m.region].Latency
 }
 
-// inputBlock is the number of elements of the IFM that a step on a block needs.
+// inputBlock returns the number of IFM elements that a step on a block needs.
 func (t *tally) inputBlock() int64 {
 	w := &t.op.window
 	if t.op.code == isa.OpElementwise {
@@ -269,7 +269,7 @@ func (t *tally) inputBlock() int64 {
 	return h * wd * int64(t.inputDepth())
 }
 
-// inputDepth is the number of channels of the IFM that are worked on at once.
+// inputDepth returns the number of IFM channels that are processed at once.
 func (t *tally) inputDepth() int {
 	if !t.sums() {
 		return t.block[2]
@@ -281,7 +281,7 @@ func (t *tally) inputDepth() int {
 	return min(most, (t.op.window.d+7)&^7)
 }
 
-// macCycles is what the MAC unit takes for a block.
+// macCycles returns the cycles of the MAC unit for a block.
 func (t *tally) macCycles() float64 {
 	micro, block := t.op.schedule.micro, t.block
 	w := &t.op.window
@@ -301,10 +301,10 @@ func (t *tally) macCycles() float64 {
 	return float64(total) / float64(t.config.Cores())
 }
 
-// subKernel is what kernel elements take, of which the unit has up to 64 at once: steps of 4
-// cycles for each micro block, and the wait for sums that go on in the same accumulator.
+// subKernel returns the cycles for kernel elements, at most 64 of which are processed at once: 4
+// cycles per micro block and step, and the stall between sums in the same accumulator.
 func (t *tally) subKernel(elements int, xy, z int64, depth int) int64 {
-	weights, once := 4*int64(depth), 4*xy // weights come to all in so many cycles
+	weights, once := 4*int64(depth), 4*xy // cycles to load the weights
 	wide := t.op.ifm.size == 2
 	steps, groups := int64(elements), int64(1)
 	switch {
@@ -328,8 +328,8 @@ func (t *tally) subKernel(elements int, xy, z int64, depth int) int64 {
 	return (max(weights, once)*steps*z + t.wait(steps, xy, z)) * groups
 }
 
-// wait is the time between sums in the same accumulator, where a block is so small that
-// nothing else is to be done.
+// wait returns the stall between sums in the same accumulator, if a block is so small that there is
+// no other work.
 func (t *tally) wait(steps, xy, z int64) int64 {
 	delay := int64(2)
 	switch {
@@ -347,8 +347,7 @@ func (t *tally) wait(steps, xy, z int64) int64 {
 	return delay * (steps - 1) * z
 }
 
-// outputPerElement is the cycles that the output unit takes for an element. It has one lane
-// for every 32 MACs.
+// outputPerElement returns the cycles of the output unit per element. It has one lane per 32 MACs.
 func (t *tally) outputPerElement() float64 {
 	lanes := float64(t.config.MACs) / 32
 	cycles := 2.0
@@ -373,8 +372,8 @@ func (t *tally) outputPerElement() float64 {
 	return cycles
 }
 
-// traffic adds the bytes that go to and from memory. The IFM is read again for every block
-// that needs it, weights for every block of a plane.
+// traffic adds the memory traffic. The IFM is read again for every block that needs it, weights for
+// every block of a plane.
 func (t *tally) traffic(c *Cost) {
 	o, m := t.op, t.timings
 	if o.ifm.storage == inMemory && o.ifm.h > 0 {
@@ -400,7 +399,7 @@ func (t *tally) traffic(c *Cost) {
 	}
 }
 
-// readRun is the number of bytes that a request reads one after the other.
+// readRun returns the number of consecutive bytes of a read request.
 func (t *tally) readRun(f *fmap) int {
 	if f.bricks {
 		return brick * f.size * t.block[1]
@@ -408,10 +407,10 @@ func (t *tally) readRun(f *fmap) int {
 	if t.inputDepth() < f.d {
 		return f.size * t.inputDepth()
 	}
-	return f.size * max(f.d, 1) * t.block[1] // pixels side by side
+	return f.size * max(f.d, 1) * t.block[1] // adjacent pixels
 }
 
-// writeRun is the same of writes, which are of 16 channels for each core.
+// writeRun is readRun for writes, which have 16 channels per core.
 func (t *tally) writeRun(f *fmap) int {
 	if f.bricks {
 		return brick * f.size * t.block[1] * t.config.Cores()

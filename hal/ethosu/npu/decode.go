@@ -4,12 +4,12 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
-// Program is a command stream with all operations read. It is immutable and knows
-// nothing of the memory that it will work on.
+// Program is a command stream with all operations decoded. It is immutable and independent of
+// memory contents.
 type Program struct {
 	Config isa.Config
 	ops    []operation
-	needs  needs // of a thread
+	needs  needs // per thread
 	chains [isa.NumRegions]int
 	kept   int
 	staged int
@@ -17,7 +17,7 @@ type Program struct {
 	matmul int // weights of the largest dynamic weights
 }
 
-// decoder reads a stream into a program.
+// decoder decodes a stream into a program.
 type decoder struct {
 	config isa.Config
 	u85    bool
@@ -25,18 +25,18 @@ type decoder struct {
 	p      *Program
 	work   int64
 
-	chained [isa.NumRegions]fmap // what the chain buffers hold
+	chained [isa.NumRegions]fmap // contents of the chain buffers
 	left    *kernelOp            // the operation that left its accumulators
 	waits   waits                // before the next operation
 	stopped bool
 }
 
-// Limits of a program. They are far beyond the networks that the hardware can hold,
-// and keep the time and memory of a hostile stream within bounds.
+// Limits of a program. They are far beyond the networks that the hardware supports, and bound the
+// time and memory of a hostile stream.
 const (
 	maxOperations = 1 << 17
-	maxWork       = 1 << 37   // multiplications, or what takes the time of one
-	maxWorking    = 256 << 20 // bytes of working memory, without the regions
+	maxWork       = 1 << 37   // MACs, or the equivalent time
+	maxWorking    = 256 << 20 // bytes of working memory, excluding the regions
 )
 
 // decoders are the commands that start work.
@@ -49,7 +49,7 @@ var decoders = map[isa.Code]func(d *decoder, s *isa.Step) (operation, error){
 	isa.OpDMAStart:    (*decoder).dma,
 }
 
-// Decode reads a stream up to its STOP. Errors are *isa.Error.
+// Decode decodes a stream up to its STOP. Errors are *isa.Error.
 func Decode(c isa.Config, stream []byte) (*Program, error) {
 	d := &decoder{config: c, u85: c.Family == isa.U85, p: &Program{Config: c}}
 	var s isa.Step
@@ -68,7 +68,7 @@ func Decode(c isa.Config, stream []byte) (*Program, error) {
 	return d.p, nil
 }
 
-// step reads one command.
+// step decodes one command.
 func (d *decoder) step(s *isa.Step) error {
 	if !s.IsOp() {
 		d.regs.set(s)
@@ -96,7 +96,7 @@ func (d *decoder) step(s *isa.Step) error {
 	return nil
 }
 
-// add appends an operation to the program and accounts for what it takes.
+// add appends an operation to the program and accounts for its cost.
 func (d *decoder) add(op operation, s *isa.Step) error {
 	h := op.head()
 	h.word, h.code, h.name, h.param, h.schedule = s.Word, s.Code, s.Name, s.Param, d.schedule()
@@ -106,7 +106,7 @@ func (d *decoder) add(op operation, s *isa.Step) error {
 		h.work += elementWork * o.out.elements()
 	}
 	if d.work += h.work; d.work > maxWork {
-		return isa.Unsupported("work of more than %d multiplications", int64(maxWork))
+		return isa.Unsupported("more than %d MACs", int64(maxWork))
 	}
 	if len(d.p.ops) == maxOperations {
 		return isa.Unsupported("more than %d operations", maxOperations)
@@ -123,7 +123,7 @@ func (d *decoder) add(op operation, s *isa.Step) error {
 	return nil
 }
 
-// account completes a kernel operation: its output, and the working memory it takes.
+// account completes a kernel operation and computes the memory for its output and working memory.
 func (d *decoder) account(o *kernelOp) error {
 	if o.out.ofm.storage == inMemory && !o.out.disabled {
 		o.writes("OFM", o.out.ofm.span())
@@ -148,15 +148,15 @@ func (d *decoder) account(o *kernelOp) error {
 		p.matmul = max(p.matmul, pairRows(o.out.d)*o.window.d)
 	}
 	if b := p.workingBytes(1); b > maxWorking {
-		return isa.Unsupported("working memory of %d bytes, at most %d", b, maxWorking)
+		return isa.Unsupported("working memory of %d bytes, want at most %d", b, maxWorking)
 	}
 	return nil
 }
 
-// WorkingBytes is the memory of a run on one thread, beside the regions.
+// WorkingBytes returns the memory of a single-threaded run in addition to the regions.
 func (p *Program) WorkingBytes() int64 { return p.workingBytes(1) }
 
-// workingBytes is the memory of a run on some threads.
+// workingBytes returns the memory of a run with the given number of threads.
 func (p *Program) workingBytes(threads int) int64 {
 	n := int64(threads)*p.needs.bytes() + 8*int64(p.kept) + 8*int64(p.staged) + 40*int64(p.scales) + 32*int64(p.matmul)
 	for _, c := range p.chains {
@@ -165,15 +165,15 @@ func (p *Program) workingBytes(threads int) int64 {
 	return n
 }
 
-// carry follows what operations leave for others: chain buffers and accumulators.
+// carry tracks the data that operations leave for later ones: chain buffers and accumulators.
 func (d *decoder) carry(o *kernelOp) error {
 	if d.ifm2Accumulates() && o.acc != accIFM2 {
-		return isa.Malformed("accumulators from IFM2 in an operation that has none")
+		return isa.Malformed("accumulators from IFM2 in an operation without IFM2")
 	}
 	if o.acc == accKeep {
 		l := d.left
 		if l == nil || l.out.h != o.out.h || l.out.w != o.out.w || l.out.d != o.out.d {
-			return isa.Malformed("accumulators of %dx%dx%d that no operation left", o.out.h, o.out.w, o.out.d)
+			return isa.Malformed("accumulators of %dx%dx%d that no earlier operation kept", o.out.h, o.out.w, o.out.d)
 		}
 	}
 	d.left = nil
@@ -183,15 +183,15 @@ func (d *decoder) carry(o *kernelOp) error {
 	f := &o.out.ofm
 	if f.storage == inChain && !o.out.disabled {
 		if f.size > 4 || o.out.reverse != 0 || o.out.axes != transposes[0] {
-			return isa.Unsupported("chained OFM of %d bytes an element, or moved", f.size)
+			return isa.Unsupported("chained OFM of %d bytes per element, or transposed", f.size)
 		}
 		d.chained[f.region] = *f
 	}
 	return nil
 }
 
-// overlaps reports an OFM that shares memory with an input in another way than
-// element by element: then nothing may be stored before all is computed.
+// overlaps reports whether an OFM shares memory with an input other than element by element: then
+// all results are computed before any is stored.
 func (o *kernelOp) overlaps() bool {
 	if o.out.disabled || o.out.ofm.storage != inMemory {
 		return false
@@ -211,8 +211,8 @@ func (o *kernelOp) overlaps() bool {
 	return false
 }
 
-// kernelOutput reads what all kernel operations have: the output stage and where
-// accumulators come from and go to.
+// kernelOutput decodes the registers common to all kernel operations: the output stage, and the
+// source and destination of accumulators.
 func (d *decoder) kernelOutput() (*kernelOp, error) {
 	out, err := d.output()
 	if err != nil {
@@ -232,7 +232,7 @@ func (d *decoder) kernelOutput() (*kernelOp, error) {
 	return o, nil
 }
 
-// kernelOp reads an operation with a kernel that goes over an IFM of some channels.
+// kernelOp decodes an operation with a kernel over an IFM with depth channels.
 func (d *decoder) kernelOp(depth int) (*kernelOp, error) {
 	o, err := d.kernelOutput()
 	if err != nil {
@@ -249,30 +249,30 @@ func (d *decoder) kernelOp(depth int) (*kernelOp, error) {
 	return o, nil
 }
 
-// inputMap reads an input's registers. Chained ones must have what is in the buffer.
+// inputMap decodes an input's registers. A chained input must match the buffer.
 func (d *decoder) inputMap(f *fmap, m *mapRegisters, h, w, depth int) error {
 	var err error
 	if *f, err = d.regs.featureMap(m, d.u85, h, w, depth); err != nil {
 		return err
 	}
 	if f.size > 4 && f.storage != isScalar {
-		return isa.Unsupported("input of %d bytes an element", f.size)
+		return isa.Unsupported("input of %d bytes per element", f.size)
 	}
 	if f.storage != inChain {
 		return nil
 	}
 	if c := &d.chained[f.region]; c.h != h || c.w != w || c.d != depth {
-		return isa.Malformed("chained input of %dx%dx%d, buffer %d has %dx%dx%d", h, w, depth, f.region, c.h, c.w, c.d)
+		return isa.Malformed("chained input of %dx%dx%d, but buffer %d contains %dx%dx%d", h, w, depth, f.region, c.h, c.w, c.d)
 	}
 	return nil
 }
 
-// ifm2Accumulates reports that accumulators start from IFM2.
+// ifm2Accumulates reports whether accumulators start from IFM2.
 func (d *decoder) ifm2Accumulates() bool {
 	return d.u85 && accInput(d.regs.bits(isa.AccFormat, 4, 2)) == accIFM2
 }
 
-// accumulatorMap reads IFM2 as the accumulators' start.
+// accumulatorMap decodes IFM2 as the initial accumulators.
 func (d *decoder) accumulatorMap(o *kernelOp) error {
 	f, err := d.regs.featureMap(&ifm2Registers, d.u85, o.out.h, o.out.w, o.out.d)
 	if err != nil {
@@ -286,7 +286,7 @@ func (d *decoder) accumulatorMap(o *kernelOp) error {
 	return nil
 }
 
-// scaleEntries reads where the scales of the channels are, if they have their own.
+// scaleEntries decodes the location of per-channel scales, if used.
 func (d *decoder) scaleEntries(o *kernelOp) error {
 	if d.globalScale() {
 		return nil
@@ -299,7 +299,7 @@ func (d *decoder) scaleEntries(o *kernelOp) error {
 	return c.check(o.out.d)
 }
 
-// product64 multiplies numbers without overflow: products beyond 2^60 become 2^60.
+// product64 multiplies with saturation at 2^60.
 func product64(a, b int64) int64 {
 	const limit = 1 << 60
 	if a == 0 || b == 0 {

@@ -8,13 +8,13 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
-// Disassemble writes a stream like [isa.Disassemble], and below each operation the
-// feature maps and memory that it works on, with their addresses and shapes:
+// Disassemble writes a stream like [isa.Disassemble], and below each operation its feature maps and
+// memory, with addresses and shapes:
 //
 //	64 NPU_OP_POOL pooling_mode=AVERAGE
 //	    ; IFM  region 1 at 0xc00: 3x32x32 int8 NHWC, zero point 0
 //
-// It goes on after operations that are refused and returns the first error.
+// It continues after invalid operations and returns the first error.
 func Disassemble(w io.Writer, c isa.Config, stream []byte) error {
 	out := bufio.NewWriter(w)
 	defer out.Flush()
@@ -102,7 +102,7 @@ func (o *output) lines() []string {
 	return []string{text}
 }
 
-// String is the map's place, shape, type and zero point.
+// String formats the map's location, shape, type and zero point.
 func (f *fmap) String() string {
 	kind := "uint"
 	if f.signed {

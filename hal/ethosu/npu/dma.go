@@ -7,9 +7,9 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
-// dma copies rows of bytes between regions, or to the memory of look-up tables. Each
-// side has its own distance from row to row and from plane to plane. On the U85 the
-// rows of one side can be chosen by a list of numbers (gather and scatter).
+// dma copies rows of bytes between regions, or to the memory of look-up tables. Each side has its
+// own row and plane strides. On the U85 the rows of one side can be selected by a list of indices
+// (gather and scatter).
 type dma struct {
 	header
 	length   int // bytes of a row
@@ -68,7 +68,7 @@ func (d *decoder) dma(*isa.Step) (operation, error) {
 		o.dst.skips(o, r, dstMode)
 	}
 	if o.src.indexed && o.dst.indexed {
-		return nil, isa.Malformed("rows of both sides from a list")
+		return nil, isa.Malformed("index lists on both sides")
 	}
 	o.work = product64(int64(o.length)/4+elementWork, int64(o.rows)*int64(o.planes))
 	if o.length == 0 || o.work == 0 {
@@ -86,8 +86,8 @@ func (d *decoder) dmaSide(region, base isa.Code) dmaSide {
 	}
 }
 
-// skips sets the distances of the U55 and U65: a side with strides leaves SKIP0 bytes
-// out after each row and SKIP1 after each plane, the other one none.
+// skips sets the strides of the U55 and U65: a side with strides skips SKIP0 bytes after each row
+// and SKIP1 after each plane, the other side none.
 func (s *dmaSide) skips(o *dma, r *registers, mode int) {
 	s.row = int64(o.length)
 	if mode > 0 {
@@ -107,7 +107,7 @@ func (d *decoder) stridesU85(o *dma) {
 		skip: r.stride(isa.DMA0IdxSkip1), max: int64(r.word(isa.DMA0IdxMax) & (1<<31 - 1))}
 }
 
-// spans notes what the copy can touch.
+// spans records the memory that the copy can access.
 func (o *dma) spans() {
 	if !o.src.internal {
 		o.reads("DMA source", o.side(&o.src))
@@ -141,7 +141,7 @@ func (s *dmaSide) span(rows, planes, length int64) span {
 func (o *dma) run(r *Run, _ int) error {
 	for p := range o.planes {
 		if r.ctx.Err() != nil {
-			return nil // Execute sees it
+			return nil // checked by Execute
 		}
 		for i := range o.rows {
 			from, to := int64(i), int64(i)
@@ -162,12 +162,12 @@ func (o *dma) run(r *Run, _ int) error {
 	return nil
 }
 
-// number reads entry i of the list for plane p.
+// number returns entry i of the list for plane p.
 func (o *dma) number(r *Run, p, i int) (int64, error) {
 	at := o.index.base + int64(p)*(int64(o.rows)*indexSize+o.index.skip) + int64(i)*indexSize
 	n := int64(int32(binary.LittleEndian.Uint32(r.mem[o.index.region][at:])))
 	if n < 0 || n > o.index.max {
-		return 0, o.errorf(isa.ErrMalformed, "index %d of plane %d is %d, at most %d", i, p, n, o.index.max)
+		return 0, o.errorf(isa.ErrMalformed, "index %d of plane %d is %d, want at most %d", i, p, n, o.index.max)
 	}
 	return n, nil
 }

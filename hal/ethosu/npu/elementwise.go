@@ -18,7 +18,7 @@ const (
 	opCLZ    = 7
 	opSHR    = 8
 	opSHL    = 9
-	opLSR    = 10 // from here on the U85's
+	opLSR    = 10 // the following are U85 only
 	opDiv    = 11
 	opEQ     = 16
 	opNE     = 17
@@ -42,8 +42,7 @@ type elementwise struct {
 	slope  scaling  // of LRELU for negative numbers
 }
 
-// operand is an input of an elementwise operation, repeated along axes where it has
-// one row, column or channel.
+// operand is an input of an elementwise operation, broadcast along axes of size 1.
 type operand struct {
 	*fmap
 	repeatH, repeatW, repeatC bool
@@ -81,7 +80,7 @@ func (d *decoder) elementwise(s *isa.Step) (operation, error) {
 	return o, err
 }
 
-// input reads a map that is an operand. broadcast has the bits of its axes.
+// input decodes a map that is an operand. broadcast contains the bits of its axes.
 func (e *elementwise) input(d *decoder, f *fmap, m *mapRegisters, broadcast int) (operand, error) {
 	p := operand{fmap: f, repeatH: broadcast&broadcastH != 0, repeatW: broadcast&broadcastW != 0,
 		repeatC: broadcast&broadcastC != 0, scale: unit}
@@ -136,7 +135,7 @@ func (e *elementwise) decodeU65(d *decoder) error {
 	return nil
 }
 
-// scalesU65 reads how the operands of ADD and SUB are scaled (ifm_scale_mode).
+// scalesU65 decodes the scaling of the operands of ADD and SUB (ifm_scale_mode).
 func (e *elementwise) scalesU65(d *decoder) error {
 	r := &d.regs
 	if e.ifm.size == 4 {
@@ -194,11 +193,11 @@ func (e *elementwise) decodeU85(d *decoder) error {
 	return err
 }
 
-// inputScale reads IFM_SCALE or IFM2_SCALE of the U85.
+// inputScale decodes IFM_SCALE or IFM2_SCALE of the U85.
 func (d *decoder) inputScale(c isa.Code) (scaling, error) {
 	r := &d.regs
 	if n := r.high(c, 6, 5); n != 0 {
-		return unit, isa.Unsupported("double rounding at %d of an input", n)
+		return unit, isa.Unsupported("double rounding of an input at bit %d", n)
 	}
 	return scaling{mult: int64(r.word(c) & (1<<31 - 1)), shift: uint(r.high(c, 0, 6)),
 		rounding: roundingsIFMU85[r.high(c, 13, 1)]}, nil
@@ -267,8 +266,7 @@ func (p *operand) spread(dst []int64, in []int32, d, n int) {
 	}
 }
 
-// leaky keeps numbers that are not negative, scaled by the first scale, and scales the
-// others by the slope.
+// leaky scales non-negative numbers by the first scale, and others by the slope.
 func (e *elementwise) leaky(w *worker, y, x0, x1 int, acc []int64) {
 	positive := e.first
 	positive.scaled = false
@@ -328,7 +326,7 @@ func (e *elementwise) combine(a, b []int64) {
 	}
 }
 
-// rare are the operations that are not worth a loop of their own.
+// rare computes the operations without a loop of their own.
 func (e *elementwise) rare(a, b int64) int64 {
 	switch e.mode {
 	case opSHR:
@@ -355,7 +353,7 @@ func (e *elementwise) rare(a, b int64) int64 {
 	return e.compare(a, b)
 }
 
-// compare gives all ones for true.
+// compare returns all ones for true.
 func (e *elementwise) compare(a, b int64) int64 {
 	holds := false
 	switch e.mode {

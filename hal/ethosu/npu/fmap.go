@@ -4,25 +4,24 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
-// storage says where a feature map is (field activation_storage; the U55 and U65
-// have memory alone).
+// storage is the location of a feature map (field activation_storage; on the U55 and U65 always
+// memory).
 type storage uint8
 
 const (
 	inMemory storage = iota
-	inChain          // in a chain buffer, left by an operation before
+	inChain          // in a chain buffer, written by an earlier operation
 	isScalar         // one value for all elements
 	nowhere          // not read or not written
 )
 
-// brick is the number of channels that the format NHCWB16 keeps together.
+// brick is the number of consecutive channels in the format NHCWB16.
 const brick = 16
 
-// fmap is a feature map (IFM, IFM2, OFM) as one operation sees it. The element
-// (y, x, c) of a map in memory is found in one of four tiles: the left column, up to
-// width0, is split at height0 (bases 0 and 2), the right one at height1 (1 and 3).
-// Within a tile its place is y·strideY + x·strideX + c·size in the format NHWC, and
-// y·strideY + c/16·strideC + x·16·size + c%16·size in NHCWB16.
+// fmap is a feature map (IFM, IFM2, OFM) of an operation. Element (y, x, c) of a map in memory is
+// in one of four tiles: the left column, up to width0, is split at height0 (bases 0 and 2), the
+// right one at height1 (1 and 3). Within a tile its offset is y·strideY + x·strideX + c·size in the
+// format NHWC, and y·strideY + c/16·strideC + x·16·size + c%16·size in NHCWB16.
 type fmap struct {
 	storage storage
 	region  int // or the chain buffer
@@ -38,7 +37,7 @@ type fmap struct {
 	signed  bool
 	zero    int32 // zero point
 	scalar  int32
-	h, w, d int // the elements that the operation touches, in the map's own axes
+	h, w, d int // size accessed by the operation, in the map's axes
 }
 
 // mapRegisters are the registers of one of the three feature maps.
@@ -57,7 +56,7 @@ var (
 		isa.OFMHeight1M1, isa.OFMBase0, isa.OFMStrideX, isa.OFMStrideY, isa.OFMStrideC, 1}
 )
 
-// featureMap reads a map's registers; its sizes are the caller's.
+// featureMap decodes a map's registers; the caller passes its sizes.
 func (r *registers) featureMap(m *mapRegisters, u85 bool, h, w, d int) (fmap, error) {
 	f := fmap{region: r.bits(m.region, 0, 3), h: h, w: w, d: d}
 	f.signed = r.bits(m.precision, 0, 1) == 1
@@ -90,7 +89,7 @@ func (r *registers) featureMap(m *mapRegisters, u85 bool, h, w, d int) (fmap, er
 	return f, nil
 }
 
-// row is the address of row y in the left and the right column of tiles.
+// row returns the address of row y in the left and the right column of tiles.
 func (f *fmap) row(y int) (left, right int64) {
 	if y < f.height0 {
 		left = f.base[0] + int64(y)*f.strideY
@@ -105,8 +104,7 @@ func (f *fmap) row(y int) (left, right int64) {
 	return left, right
 }
 
-// column is the column of tiles that holds pixel x of a row, and the pixel's place
-// there.
+// column returns the column of tiles with pixel x of a row, and the pixel's offset in it.
 func (f *fmap) column(x int) (right bool, offset int64) {
 	if x < f.width0 {
 		return false, int64(x) * f.strideX
@@ -114,7 +112,7 @@ func (f *fmap) column(x int) (right bool, offset int64) {
 	return true, int64(x-f.width0) * f.strideX
 }
 
-// channel is the place of channel c within a pixel.
+// channel returns the offset of channel c within a pixel.
 func (f *fmap) channel(c int) int64 {
 	if f.bricks {
 		return int64(c/brick)*f.strideC + int64(c%brick*f.size)
@@ -130,8 +128,8 @@ type span struct {
 
 func (s span) overlaps(t span) bool { return s.region == t.region && s.lo < t.hi && t.lo < s.hi }
 
-// span is the range that all elements of a map in memory lie in. It is exact at both
-// ends. Numbers of 40 bits times sizes of 17 bits cannot overflow.
+// span returns the exact range that contains all elements of a map in memory. 40-bit numbers times
+// 17-bit sizes cannot overflow.
 func (f *fmap) span() span {
 	s := span{region: f.region, lo: 1 << 62, hi: -1 << 62}
 	left := min(f.w, f.width0)
@@ -142,7 +140,7 @@ func (f *fmap) span() span {
 	return s
 }
 
-// add widens s by a tile of h rows of w pixels.
+// add extends s by a tile of h rows of w pixels.
 func (s *span) add(f *fmap, base int64, h, w int) {
 	if h <= 0 || w <= 0 {
 		return
@@ -166,7 +164,7 @@ func (s *span) add(f *fmap, base int64, h, w int) {
 	s.lo, s.hi = min(s.lo, lo), max(s.hi, hi)
 }
 
-// sameElements reports that each element of f lies where the same element of g does.
+// sameElements reports whether each element of f has the same address as that of g.
 func (f *fmap) sameElements(g *fmap) bool {
 	return f.storage == inMemory && g.storage == inMemory && f.region == g.region && f.size == g.size &&
 		f.bricks == g.bricks && f.h == g.h && f.w == g.w && f.d == g.d && f.base == g.base &&

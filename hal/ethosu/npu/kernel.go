@@ -4,16 +4,16 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
-// functional is what an operation does to get its accumulators.
+// functional computes the accumulators of an operation.
 type functional interface {
 	// accumulate fills acc with the accumulators of the pixels x0 to x1 of row y of
 	// the OFM, channels innermost.
 	accumulate(w *worker, y, x0, x1 int, acc []int64)
-	// needs says how much working memory it takes for tiles of the operation.
+	// needs returns the working memory for tiles of the operation.
 	needs() needs
 }
 
-// needs is working memory of a thread, in elements.
+// needs is the working memory of a thread, in elements.
 type needs struct{ rows, slots, row, patch, aux, acc int }
 
 func (n *needs) widen(m needs) {
@@ -21,22 +21,22 @@ func (n *needs) widen(m needs) {
 	n.patch, n.aux, n.acc = max(n.patch, m.patch), max(n.aux, m.aux), max(n.acc, m.acc)
 }
 
-// bytes is the memory in bytes; sizes that overflow are too much anyway.
+// bytes returns the size in bytes; sizes that overflow exceed the limit anyway.
 func (n *needs) bytes() int64 {
 	return 4*(int64(n.rows)+int64(n.row)+int64(n.patch)) + 8*(int64(n.aux)+int64(n.acc)) + 16*int64(n.slots)
 }
 
-// accInput is where accumulators start from.
+// accInput is the source of the initial accumulators.
 type accInput uint8
 
 const (
 	accReset accInput = iota
-	accKeep           // what the operation before left
+	accKeep           // kept by the previous operation
 	accIFM2           // a feature map
 )
 
-// kernelOp is an operation of the MAC array or the elementwise unit: a functional
-// unit that makes accumulators, and the output stage.
+// kernelOp is an operation of the MAC array or the elementwise unit: a functional unit that
+// computes accumulators, and the output stage.
 type kernelOp struct {
 	header
 	ifm, ifm2 fmap
@@ -46,13 +46,13 @@ type kernelOp struct {
 	unit      functional
 	stored    *storedWeights // nil if it has none
 	dynamic   bool           // weights are IFM2
-	tile      int            // pixels that are computed at once
+	tile      int            // pixels computed at once
 	staged    bool           // inputs and OFM overlap
 }
 
 func (o *kernelOp) tilesPerRow() int { return (o.out.w + o.tile - 1) / o.tile }
 
-// run executes the operation, number i of the program.
+// run executes the operation with index i.
 func (o *kernelOp) run(r *Run, i int) error {
 	if c := o.out.perChannel; c != nil {
 		c.load(&r.scales, r.mem[c.region], o.out.d, o.out.scale.rounding)
@@ -112,7 +112,7 @@ func (o *kernelOp) compute(w *worker, y, x0, x1 int) {
 	}
 }
 
-// header is what all operations have.
+// header contains the fields common to all operations.
 type header struct {
 	word     int
 	code     isa.Code
@@ -126,7 +126,7 @@ type header struct {
 
 func (h *header) head() *header { return h }
 
-// elementWork is what the output of one element costs, in multiplications.
+// elementWork is the cost of an output element in MACs.
 const elementWork = 16
 
 // access is a range of memory that an operation reads or writes.
@@ -139,14 +139,14 @@ type access struct {
 func (h *header) reads(what string, s span)  { h.accesses = append(h.accesses, access{s, what, false}) }
 func (h *header) writes(what string, s span) { h.accesses = append(h.accesses, access{s, what, true}) }
 
-// readsMap notes an input that is in memory.
+// readsMap records an input in memory.
 func (h *header) readsMap(what string, f *fmap) {
 	if f.storage == inMemory {
 		h.reads(what, f.span())
 	}
 }
 
-// errorf places an error at the operation.
+// errorf returns an error located at the operation.
 func (h *header) errorf(reason error, format string, args ...any) error {
 	return isa.StreamError(h.word, h.name, reason, format, args...)
 }
@@ -155,5 +155,5 @@ func (h *header) errorf(reason error, format string, args ...any) error {
 type operation interface {
 	head() *header
 	run(r *Run, index int) error
-	describe() []string // lines for people: what it works on
+	describe() []string // human-readable lines: the operands
 }

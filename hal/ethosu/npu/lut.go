@@ -13,7 +13,7 @@ const (
 	lutSlot  = 256
 )
 
-// tableKind is what a table maps.
+// tableKind is the kind of a table's input and output.
 type tableKind uint8
 
 const (
@@ -27,8 +27,8 @@ const (
 type lookup struct {
 	kind   tableKind
 	at     int   // first byte in the table memory
-	offset int64 // what makes an index of a value
-	size   int   // bytes of an entry, from8
+	offset int64 // added to a value to get its index
+	size   int   // bytes per entry, from8
 	signed bool  // entries are signed, from8
 }
 
@@ -39,7 +39,7 @@ type lutValues struct {
 	slope  [512]int64
 }
 
-// activation reads the clamp and the table.
+// activation decodes the clamp and the table.
 func (d *decoder) activation(o *output) error {
 	if d.u85 {
 		return d.activationU85(o)
@@ -118,7 +118,7 @@ func (d *decoder) activationU85(o *output) error {
 	return nil
 }
 
-// bytes is the size of the table.
+// bytes returns the size of the table.
 func (l *lookup) bytes() int {
 	if l.kind == from8 {
 		return 256 * l.size
@@ -152,7 +152,7 @@ func (l *lookup) load(v *lutValues, lut *[lutBytes]byte) {
 	}
 }
 
-// apply looks values up. Values outside the index's range take its ends.
+// apply looks up values. Values outside the index range are clamped.
 func (l *lookup) apply(v *lutValues, acc []int64) {
 	switch l.kind {
 	case from8:
@@ -172,7 +172,7 @@ func (l *lookup) apply(v *lutValues, acc []int64) {
 	}
 }
 
-// split16 is the entry for a 16-bit number, and its place between this and the next.
+// split16 returns the entry of a 16-bit number, and its position between this entry and the next.
 func split16(x int64) (n, fraction int64) {
 	x = min(max(x, -1<<15), 1<<15-1)
 	return x>>7 + 256, x & 127

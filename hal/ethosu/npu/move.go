@@ -1,14 +1,14 @@
 package npu
 
-// move is a pooling operation that changes no value: compilers turn layouts with it.
-// It copies elements without converting them.
+// move is a pooling operation that does not change values: compilers use it to convert layouts. It
+// copies elements without converting them.
 type move struct {
 	header
 	src fmap
 	out output
 }
 
-// asMove gives the move that an operation comes down to, nil if it computes something.
+// asMove returns the equivalent move of an operation, nil if it computes something.
 func (o *kernelOp) asMove() *move {
 	p, ok := o.unit.(pool)
 	v, out := &o.window, &o.out
@@ -24,9 +24,9 @@ func (o *kernelOp) asMove() *move {
 	return &move{header: o.header, src: o.ifm, out: *out}
 }
 
-// keeps reports a scaling that changes no number up to a magnitude.
+// keeps reports whether a scaling changes no number up to a magnitude.
 func (s *scaling) keeps(limit int64) bool {
-	return s.isUnit() || s.mult == 1<<31+1 && s.shift == 31 && limit < 1<<30 // the 1 is less than half
+	return s.isUnit() || s.mult == 1<<31+1 && s.shift == 31 && limit < 1<<30 // the 1 contributes less than half
 }
 
 func (m *move) run(r *Run, _ int) error {
@@ -39,7 +39,7 @@ func (m *move) run(r *Run, _ int) error {
 	channelsStay := out.axes[2] == 2 && out.reverse == 0
 	for y := range out.h {
 		if r.ctx.Err() != nil {
-			return nil // Execute sees it
+			return nil // checked by Execute
 		}
 		left, right := src.row(y)
 		for x := range out.w {
@@ -58,7 +58,7 @@ func (m *move) run(r *Run, _ int) error {
 	return nil
 }
 
-// pixel copies a pixel whose channels stay together, run channels at a time.
+// pixel copies a pixel whose channels are contiguous, run channels at a time.
 func (m *move) pixel(to, from []byte, at int64, y, x, run int) {
 	src, ofm, place := &m.src, &m.out.ofm, [3]int{y, x, 0}
 	base := ofm.pixel(place[m.out.axes[0]], place[m.out.axes[1]])

@@ -14,12 +14,12 @@ import (
 // Network is a program bound to its memory. It is safe for concurrent use.
 type Network struct {
 	program *Program
-	budget  int                             // weights that may be decoded
+	budget  int                             // maximum number of decoded weights
 	ready   []atomic.Pointer[packedWeights] // per operation
-	mu      sync.Mutex                      // decodes weights
+	mu      sync.Mutex                      // serializes the decoding of weights
 }
 
-// Footprint is the end of what the program touches in each region.
+// Footprint returns the end of the range that the program accesses in each region.
 func (p *Program) Footprint() (size [isa.NumRegions]int64) {
 	for _, op := range p.ops {
 		for _, a := range op.head().accesses {
@@ -29,8 +29,7 @@ func (p *Program) Footprint() (size [isa.NumRegions]int64) {
 	return size
 }
 
-// Check compares all that the program can touch with the regions it will have. Errors
-// are *isa.Error.
+// Check checks all accesses of the program against the regions. Errors are *isa.Error.
 func (p *Program) Check(regions *isa.Regions) error {
 	for i := range regions {
 		if r := &regions[i]; r.Kind == isa.Constants && int64(len(r.Data)) != r.Size {
@@ -45,15 +44,15 @@ func (p *Program) Check(regions *isa.Regions) error {
 	return nil
 }
 
-// The number of weights of a program is bounded by the size of its constants: no code
-// for a zero takes less than an eighth of a bit. Small programs may have what they want.
+// The number of weights of a program is bounded by the size of its constants: a zero takes at least
+// an eighth of a bit. Small programs are not limited.
 const (
 	zerosPerByte = 64
 	fewWeights   = 1 << 24
 )
 
-// Bind checks a program and decodes the weights that are constant. The regions' data
-// must not change while the network lives. Errors are *isa.Error.
+// Bind checks a program and decodes its constant weights. The regions' data must not change during
+// the network's lifetime. Errors are *isa.Error.
 func (p *Program) Bind(regions *isa.Regions) (*Network, error) {
 	if err := p.Check(regions); err != nil {
 		return nil, err
@@ -84,7 +83,7 @@ func (p *Program) Bind(regions *isa.Regions) (*Network, error) {
 	return n, nil
 }
 
-// check compares what an operation touches with the regions.
+// check checks an operation's accesses against the regions.
 func (h *header) check(regions *isa.Regions) error {
 	for _, a := range h.accesses {
 		r := &regions[a.region]
@@ -110,9 +109,8 @@ func (h *header) placed(err error) error {
 	return isa.Place(isa.CommandStream, h.word, h.name, err)
 }
 
-// constantWeights finds the encoded weights of operation i: in a region of constants,
-// or where a DMA brings them from. In the second case another operation may change
-// them on the way, so they are not certain.
+// constantWeights returns the encoded weights of operation i: from a constant region, or from the
+// source of a DMA. In the latter case another operation may change them, so they are not certain.
 func (p *Program) constantWeights(regions *isa.Regions, w *storedWeights, i int) (encoded []byte, certain bool) {
 	if r := &regions[w.region]; r.Kind == isa.Constants {
 		return w.gather(r.Data), true
@@ -128,7 +126,7 @@ func (p *Program) constantWeights(regions *isa.Regions, w *storedWeights, i int)
 	return parts, false
 }
 
-// broughtBy finds the constants that the last plain DMA before operation i copies to s.
+// broughtBy returns the constants that the last plain DMA before operation i copies to s.
 func (p *Program) broughtBy(regions *isa.Regions, s span, i int) []byte {
 	for i--; i >= 0; i-- {
 		o, ok := p.ops[i].(*dma)
@@ -145,7 +143,7 @@ func (p *Program) broughtBy(regions *isa.Regions, s span, i int) []byte {
 	return nil
 }
 
-// gather copies the streams one after the other.
+// gather concatenates the streams.
 func (w *storedWeights) gather(mem []byte) []byte {
 	var out []byte
 	for _, s := range w.streams {
@@ -154,7 +152,7 @@ func (w *storedWeights) gather(mem []byte) []byte {
 	return out
 }
 
-// same reports that memory holds the streams that were decoded.
+// same reports whether memory contains the streams that were decoded.
 func (w *storedWeights) same(encoded, mem []byte) bool {
 	for _, s := range w.streams {
 		n := s.hi - s.lo
@@ -166,8 +164,8 @@ func (w *storedWeights) same(encoded, mem []byte) bool {
 	return true
 }
 
-// weights are the decoded weights of operation i. Those in memory that can change are
-// decoded again when they have changed.
+// weights returns the decoded weights of operation i. Weights in writable memory are decoded again
+// when they have changed.
 func (n *Network) weights(mem *Memory, o *kernelOp, i int) (*packedWeights, error) {
 	ready := n.ready[i].Load()
 	bytes := mem[o.stored.region]
@@ -184,7 +182,7 @@ func (n *Network) weights(mem *Memory, o *kernelOp, i int) (*packedWeights, erro
 	return w, nil
 }
 
-// NewRun allocates the working memory for runs on a thread budget, nil for one thread.
+// NewRun allocates the working memory for runs on the threads of pool, nil for one thread.
 func (n *Network) NewRun(pool *cpu.Pool) *Run {
 	p, threads := n.program, 1
 	if pool != nil {
@@ -209,17 +207,17 @@ func (n *Network) NewRun(pool *cpu.Pool) *Run {
 
 // Operation describes one operation of a program.
 type Operation struct {
-	Word   int      // of its command in the stream
+	Word   int      // index of its command in the stream
 	Name   string   // "NPU_OP_CONV"
 	Detail string   // its fields: " pooling_mode=AVERAGE"
-	Work   int64    // what it takes, in multiplications
-	Maps   []string // what it works on, for people
+	Work   int64    // cost in MACs
+	Maps   []string // human-readable operands
 	Reads  []Range
 	Writes []Range
 }
 
-// Checksum is the CRC-32 (IEEE) of all bytes in the ranges that the operation writes,
-// those between its rows included. mem is what a [Trace] got.
+// Checksum returns the CRC-32 (IEEE) of all bytes in the ranges that the operation writes,
+// including gaps between rows. mem is the argument of a [Trace].
 func (o *Operation) Checksum(mem *Memory) uint32 {
 	sum := uint32(0)
 	for _, w := range o.Writes {
@@ -228,7 +226,7 @@ func (o *Operation) Checksum(mem *Memory) uint32 {
 	return sum
 }
 
-// detail is the text of the command's fields.
+// detail formats the command's fields.
 func (h *header) detail(f isa.Family) string {
 	s := isa.Step{Command: isa.Lookup(f, h.code), Word: h.word, Param: h.param}
 	return string(s.Format(nil)[len(h.name):])
@@ -241,7 +239,7 @@ type Range struct {
 	Lo, Hi int64
 }
 
-// Operations lists the operations in the order they run.
+// Operations returns the operations in execution order.
 func (p *Program) Operations() []Operation {
 	out := make([]Operation, len(p.ops))
 	for i, op := range p.ops {
@@ -259,5 +257,5 @@ func (p *Program) Operations() []Operation {
 	return out
 }
 
-// Len is the number of operations.
+// Len returns the number of operations.
 func (p *Program) Len() int { return len(p.ops) }

@@ -7,8 +7,7 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
-// output is what happens to accumulators: bias, scale, zero point, clamp, table, and
-// the store, in this order.
+// output is the output stage: bias, scale, zero point, clamp, table, and store, in this order.
 type output struct {
 	ofm        fmap // sizes in the map's own axes, after transposition
 	h, w, d    int  // sizes before transposition
@@ -26,8 +25,8 @@ type output struct {
 	disabled   bool // accumulators are kept, nothing is stored
 }
 
-// channelScales is where the bias and scale of each output channel are: entries of
-// 10 bytes, one stream for each of cores that take channels in turn.
+// channelScales is the location of the bias and scale of each output channel: entries of 10 bytes,
+// in one stream per core; cores alternate between channels.
 type channelScales struct {
 	region int
 	base   [2]int64
@@ -39,11 +38,11 @@ type channelScales struct {
 
 const scaleEntry = 10
 
-// transposes gives for each code of activation_transpose the axes of the result: the
-// axis before (0 H, 1 W, 2 C) that becomes H, W and C.
+// transposes contains, for each code of activation_transpose, the source axes (0 H, 1 W, 2 C) of
+// the result's H, W and C.
 var transposes = [8][3]int{0: {0, 1, 2}, 1: {1, 0, 2}, 2: {0, 2, 1}, 3: {1, 2, 0}, 6: {2, 0, 1}, 7: {2, 1, 0}}
 
-// output reads the registers of the output stage.
+// output decodes the registers of the output stage.
 func (d *decoder) output() (output, error) {
 	r := &d.regs
 	o := output{h: r.m1(isa.OFMHeightM1), w: r.m1(isa.OFMWidthM1), d: r.m1(isa.OFMDepthM1), axes: transposes[0]}
@@ -72,7 +71,7 @@ func (d *decoder) output() (output, error) {
 	return o, nil
 }
 
-// limit joins the clamp and the range of the type.
+// limit combines the clamp with the range of the type.
 func (o *output) limit() {
 	o.first, o.last = o.low, o.high
 	if o.clamp {
@@ -93,7 +92,7 @@ func typeRange(size int, signed bool) (low, high int64) {
 	return 0, 1<<(8*size) - 1
 }
 
-// outputScale reads the scale of all channels (OFM_SCALE).
+// outputScale decodes the scale of all channels (OFM_SCALE).
 func (d *decoder) outputScale(o *output) {
 	r := &d.regs
 	o.scaled = true
@@ -106,10 +105,10 @@ func (d *decoder) outputScale(o *output) {
 	o.scale.rounding = roundingsU65[r.bits(isa.OFMPrecision, 14, 2)]
 }
 
-// globalScale reports OFM_SCALE for all channels; else each has an entry of its own.
+// globalScale reports whether OFM_SCALE applies to all channels; else each has its own entry.
 func (d *decoder) globalScale() bool { return d.regs.bits(isa.OFMPrecision, 8, 1) == 1 }
 
-// scales reads where the scales of the channels are.
+// scales decodes the location of the channels' scales.
 func (d *decoder) scales() *channelScales {
 	r := &d.regs
 	c := &channelScales{region: r.bits(isa.ScaleRegion, 0, 3), cores: 1, u85: d.u85}
@@ -123,12 +122,12 @@ func (d *decoder) scales() *channelScales {
 	return c
 }
 
-// check reports entries that do not reach for n channels.
+// check returns an error if there are fewer than n entries.
 func (c *channelScales) check(n int) error {
 	for i := range c.cores {
 		need := int64((n+c.cores-1-i)/c.cores) * scaleEntry
 		if c.length[i] < need {
-			return isa.Malformed("scales of %d bytes for %d channels, want %d", c.length[i], n, need)
+			return isa.Malformed("scales of %d bytes for %d channels, want at least %d", c.length[i], n, need)
 		}
 	}
 	return nil
@@ -185,7 +184,7 @@ func (t *scaleTable) apply(acc []int64) {
 	}
 }
 
-// finish turns the accumulators of whole pixels into values of the OFM.
+// finish converts the accumulators of whole pixels to values of the OFM.
 func (o *output) finish(r *Run, acc []int64) {
 	switch {
 	case o.perChannel != nil:

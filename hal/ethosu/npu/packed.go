@@ -2,9 +2,9 @@ package npu
 
 import "github.com/etrun-go/etrun/hal/ethosu/npu/weights"
 
-// packedWeights are decoded weights in the form that the inner loops want.
+// packedWeights are decoded weights in the layout of the inner loops.
 type packedWeights struct {
-	encoded []byte  // the streams they were decoded from, one after the other
+	encoded []byte  // the encoded streams, concatenated
 	k       int     // products per output
 	o       int     // output channels
 	pairs   []int64 // [pair][k]: two channels in one number, see below; nil if they do not fit
@@ -15,15 +15,14 @@ type packedWeights struct {
 // pairRows is the number of pairs, an even one: the loops take two at a time.
 func pairRows(channels int) int { return (channels + 3) / 4 * 2 }
 
-// pairBlock is the number of pairs that go over all pixels of a tile together.
+// pairBlock is the number of pairs that are applied to all pixels of a tile together.
 const pairBlock = 8
 
 // pack fills w.pairs from weights of [channel][k] if every sum of products with inputs of at
 // most limit in magnitude stays within 32 bits, and w.wide otherwise.
 //
-// Two weights a and b travel as a + b·2^32. The sum over k of x·(a + b·2^32) is
-// A + B·2^32, from which both sums are taken apart if A is a number of 32 bits: one
-// multiplication for two products.
+// Two weights a and b are stored as a + b·2^32. The sum over k of x·(a + b·2^32) is A + B·2^32,
+// from which both sums can be extracted if A fits 32 bits: one multiplication for two products.
 func pack[T int16 | int32](w *packedWeights, v []T, channels, k int, limit int64) {
 	w.o, w.k = channels, k
 	for o := range channels {
@@ -54,7 +53,7 @@ func magnitude[T int16 | int32](v []T) int64 {
 	return min(sum, 1<<31)
 }
 
-// grow returns a slice of n elements, s itself if it has the room.
+// grow returns a slice of n elements, s itself if its capacity suffices.
 func grow[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)
@@ -91,7 +90,7 @@ func (w *packedWeights) multiply(acc []int64, patches []int32, n int) {
 	}
 }
 
-// unpack stores the sums of two pairs as channels o to o+3, as far as there are such.
+// unpack stores the sums of two pairs as channels o to o+3, as far as they exist.
 func unpack(acc []int64, o int, a, b int64) {
 	lowA, lowB := int64(int32(a)), int64(int32(b))
 	v := [4]int64{lowA, (a - lowA) >> 32, lowB, (b - lowB) >> 32}
@@ -152,7 +151,7 @@ func (w *packedWeights) transpose(g *weights.Grid) {
 	}
 }
 
-// weightsFromMap makes IFM2 the weights of the operation that runs.
+// weightsFromMap uses IFM2 as the weights of the current operation.
 func (o *kernelOp) weightsFromMap(r *Run) {
 	n := o.out.d * o.window.d
 	r.matrix = grow(r.matrix, n)

@@ -45,7 +45,7 @@ func (d *decoder) pool(s *isa.Step) (operation, error) {
 	o.tile, o.work = o.smallTile(), product64(o.out.elements(), int64(o.window.taps()))
 	if mode == poolReduceSum {
 		if o.out.d != 1 {
-			return nil, isa.Malformed("sum over channels with %d channels of output", o.out.d)
+			return nil, isa.Malformed("sum over channels with %d output channels", o.out.d)
 		}
 		o.work = product64(o.work, int64(depth))
 	}
@@ -66,7 +66,7 @@ func (d *decoder) pool(s *isa.Step) (operation, error) {
 	return o, nil
 }
 
-// nullPool takes IFM2 as it is.
+// nullPool copies IFM2.
 func (d *decoder) nullPool() (operation, error) {
 	o, err := d.kernelOutput()
 	if err != nil {
@@ -178,9 +178,8 @@ func (p pool) average(acc []int64, y, x0, x1 int) {
 	}
 }
 
-// argMax finds the first largest element under the kernel along its axis. The
-// accumulator has the index above 16 bits that are 0; the output scale of the
-// operation moves it down.
+// argMax finds the first maximum under the kernel along its axis. The accumulator contains the
+// index shifted left by 16 bits; the operation's output scale shifts it back.
 func (p pool) argMax(w *worker, y, x0, x1 int, acc []int64) {
 	v, best := &p.window, w.aux[:len(acc)]
 	clear(acc)

@@ -19,7 +19,7 @@ func (r *Run) read(f *fmap, dst []int32, y, x0, x1 int) {
 	}
 }
 
-// read reads a map in memory. mem is the map's region; span says what is read of it.
+// read reads a map in memory. mem is the map's region, of which span is accessed.
 func (f *fmap) read(dst []int32, mem []byte, y, x0, x1 int) {
 	left, right := f.row(y)
 	if x0 < f.width0 {
@@ -58,7 +58,7 @@ func (f *fmap) readBricks(dst []int32, mem []byte, at int64, n int) {
 	}
 }
 
-// widen converts elements that lie side by side.
+// widen converts adjacent elements.
 func (f *fmap) widen(dst []int32, src []byte) {
 	zero := f.zero
 	switch {

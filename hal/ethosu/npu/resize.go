@@ -11,19 +11,18 @@ type resize struct {
 	y, x    sampling
 }
 
-// sampling is where a row or column of the OFM lies on the IFM: at i·step + offset, in
-// parts of 1/n.
+// sampling maps a row or column of the OFM to the IFM: i·step + offset, in units of 1/n.
 type sampling struct {
 	n, step, offset int
 	size            int // of the IFM
 }
 
-// at is the position's two neighbours, the second one part n-th away of the first.
+// at returns the position's two neighbors, and the distance from the first one in units of 1/n.
 func (s *sampling) at(i int) (first, second, part int) {
 	p := i*s.step + s.offset
 	first = p / s.n
 	if p < first*s.n {
-		first-- // towards lower
+		first-- // floor
 	}
 	part = p - first*s.n
 	return clampIndex(first, s.size), clampIndex(first+1, s.size), part
@@ -50,9 +49,9 @@ func (d *decoder) resize(s *isa.Step) (operation, error) {
 	u := &resize{kernelOp: o, nearest: mode == resizeNearest}
 	u.y = d.sampling(isa.ResizeY, isa.ResizeYScaleNM1, isa.ResizeYOffset, r.m1(isa.KernelHeightM1))
 	u.x = d.sampling(isa.ResizeX, isa.ResizeXScaleNM1, isa.ResizeXOffset, r.m1(isa.KernelWidthM1))
-	// The field holds 16 more than the shift.
+	// The field is 16 more than the shift.
 	if o.out.scale.shift < 16 {
-		return nil, isa.Malformed("resize with shift %d, at least 16", o.out.scale.shift)
+		return nil, isa.Malformed("resize with shift %d, want at least 16", o.out.scale.shift)
 	}
 	o.out.scale.shift -= 16
 	o.unit, o.tile, o.work = u, o.out.w, 4*o.out.elements()

@@ -7,11 +7,10 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
-// Memory is the bytes of each region, nil for unused ones.
+// Memory contains the bytes of each region, nil for unused ones.
 type Memory [isa.NumRegions][]byte
 
-// Run is a network with working memory of its own. It is used by one goroutine at a
-// time.
+// Run is a network with its own working memory. It is used by one goroutine at a time.
 type Run struct {
 	net  *Network
 	pool *cpu.Pool
@@ -21,15 +20,15 @@ type Run struct {
 	mem        *Memory
 	lut        [lutBytes]byte
 	chains     [isa.NumRegions][]int32
-	kept       []int64 // accumulators that an operation left for the next
-	staged     []int64 // results that must not be stored before all are computed
-	operations uint64  // operations started, over all executes
+	kept       []int64 // accumulators kept for the next operation
+	staged     []int64 // results that are stored after all are computed
+	operations uint64  // number of operations started in all runs
 
-	op        *kernelOp // the operation that runs
+	op        *kernelOp // the current operation
 	weights   *packedWeights
 	scales    scaleTable
 	lutValues lutValues
-	dynamic   packedWeights // weights that are a feature map
+	dynamic   packedWeights // weights from a feature map
 	matrix    []int32       // its elements
 	workers   []worker
 }
@@ -43,14 +42,13 @@ type worker struct {
 	acc   []int64
 }
 
-// Trace is called after each operation of an Execute, with the operation's index in
-// the list of [Program.Operations].
+// Trace is called after each operation of an Execute with the operation's index in
+// [Program.Operations].
 type Trace func(index int, mem *Memory) error
 
-// Execute runs the stream once over mem, whose regions have the sizes that the
-// network was bound to; the constants' region is not written. It allocates nothing
-// after the first time, unless weights change between runs. It ends early with
-// context.Cause(ctx). Errors about the stream are *isa.Error.
+// Execute runs the stream on mem, whose regions must have the sizes that the network was bound to.
+// The constants region is not written. Only the first call allocates, unless weights change between
+// runs. If ctx ends, Execute returns context.Cause(ctx). Errors in the stream are *isa.Error.
 func (r *Run) Execute(ctx context.Context, mem *Memory, trace Trace) error {
 	r.ctx, r.mem = ctx, mem
 	defer func() { r.ctx, r.mem = nil, nil }()
@@ -74,10 +72,10 @@ func (r *Run) Execute(ctx context.Context, mem *Memory, trace Trace) error {
 	return nil
 }
 
-// unitWork is the work that a thread takes at once: some 30 µs.
+// unitWork is the amount of work that a thread processes at once: about 30 µs.
 const unitWork = 1 << 17
 
-// walk runs a kernel operation: all tiles of all rows of its OFM, on the threads.
+// walk runs a kernel operation: all tiles of all rows of its OFM, on several threads.
 func (r *Run) walk(o *kernelOp) {
 	r.op = o
 	tiles := o.tilesPerRow()
@@ -86,7 +84,7 @@ func (r *Run) walk(o *kernelOp) {
 	r.pool.Do(&r.loop, n, grain, r)
 }
 
-// Range computes tiles lo to hi of the running operation ([cpu.Body]).
+// Range computes tiles lo to hi of the current operation ([cpu.Body]).
 func (r *Run) Range(thread, lo, hi int) {
 	o, w := r.op, &r.workers[thread]
 	tiles := o.tilesPerRow()

@@ -2,7 +2,7 @@ package npu
 
 import "math/bits"
 
-// rounding is how a scaled value loses its fraction.
+// rounding is the rounding mode of scaling.
 type rounding uint8
 
 // Roundings. The U55 and U65 have the first three (DBL, TRUNCATE, NATURAL), the U85
@@ -29,12 +29,12 @@ type scaling struct {
 	rounding rounding
 }
 
-// unit is the scaling that changes nothing.
+// unit is the identity scaling.
 var unit = scaling{mult: 1, rounding: natural}
 
 func (s *scaling) isUnit() bool { return s.mult == 1 && s.shift == 0 }
 
-// fits reports values for which x·mult and its rounding stay within 64 bits.
+// fits reports whether x·mult and its rounding fit 64 bits.
 func fits(x int64) bool { return x < 1<<30 && x > -1<<30 }
 
 // apply scales one value.

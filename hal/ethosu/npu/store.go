@@ -42,7 +42,7 @@ func (f *fmap) storeTile(mem []byte, acc []int64, at int64, n int) {
 	}
 }
 
-// narrow writes values side by side.
+// narrow writes adjacent values.
 func (f *fmap) narrow(dst []byte, values []int64) {
 	switch f.size {
 	case 1:
@@ -65,7 +65,7 @@ func (f *fmap) narrow(dst []byte, values []int64) {
 	}
 }
 
-// storeMoved writes pixels whose axes change places or direction.
+// storeMoved writes pixels with transposed or reversed axes.
 func (o *output) storeMoved(mem []byte, acc []int64, y, x0, x1 int) {
 	i := 0
 	for x := x0; x < x1; x++ {
@@ -76,8 +76,8 @@ func (o *output) storeMoved(mem []byte, acc []int64, y, x0, x1 int) {
 	}
 }
 
-// address is where the element that was at (y, x, c) before transposition or reversal
-// goes.
+// address returns the address of the element that was at (y, x, c) before transposition or
+// reversal.
 func (o *output) address(y, x, c int) int64 {
 	at := [3]int{y, x, c}
 	if o.reverse != 0 {
@@ -87,7 +87,7 @@ func (o *output) address(y, x, c int) int64 {
 	return o.ofm.pixel(at[o.axes[0]], at[o.axes[1]]) + o.ofm.channel(at[o.axes[2]])
 }
 
-// pixel is the address of channel 0 of a pixel.
+// pixel returns the address of channel 0 of a pixel.
 func (f *fmap) pixel(y, x int) int64 {
 	left, right := f.row(y)
 	if isRight, offset := f.column(x); isRight {

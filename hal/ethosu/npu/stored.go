@@ -8,7 +8,7 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/npu/weights"
 )
 
-// storedWeights is where an operation's weights are and how they are stored.
+// storedWeights describes the location and encoding of an operation's weights.
 type storedWeights struct {
 	order   weights.Order
 	region  int
@@ -17,8 +17,8 @@ type storedWeights struct {
 	limit   int64 // largest magnitude of an input
 }
 
-// ublocksU85 gives the depth of the U85's group of output channels by the number of
-// MACs and the microblock (height by width: 1x1, 1x2, 1x4, 2x2, 2x4, 4x4).
+// ublocksU85 contains the depth of the U85's group of output channels by the number of MACs and the
+// microblock (height by width: 1x1, 1x2, 1x4, 2x2, 2x4, 4x4).
 var ublocksU85 = map[int][6]int{
 	128:  {16, 8, 0, 0, 0, 0},
 	256:  {0, 16, 8, 8, 0, 0},
@@ -27,7 +27,7 @@ var ublocksU85 = map[int][6]int{
 	2048: {0, 0, 64, 64, 0, 16},
 }
 
-// cores is the number of weight streams of an operation.
+// cores returns the number of weight streams of an operation.
 func (d *decoder) cores() int {
 	if !d.u85 && d.regs.get(isa.ParallelMode) == 0 {
 		return 1
@@ -35,7 +35,7 @@ func (d *decoder) cores() int {
 	return d.config.Cores()
 }
 
-// storedWeights reads the registers that say where and how weights are stored.
+// storedWeights decodes the registers for the location and encoding of weights.
 func (d *decoder) storedWeights(o *kernelOp, isDepthwise bool) (*storedWeights, error) {
 	r := &d.regs
 	w := &storedWeights{region: r.bits(isa.WeightRegion, 0, 3), limit: o.inputLimit()}
@@ -68,7 +68,7 @@ func (d *decoder) storedWeights(o *kernelOp, isDepthwise bool) (*storedWeights, 
 	return w, w.shape.Check()
 }
 
-// inputLimit is the largest magnitude of an element of the IFM less its zero point.
+// inputLimit returns the largest magnitude of an IFM element minus its zero point.
 func (o *kernelOp) inputLimit() int64 {
 	if o.ifm.size > 2 {
 		return math.MaxInt32
@@ -147,19 +147,19 @@ func (d *decoder) orderU85(o *kernelOp, w *storedWeights) error {
 	return nil
 }
 
-// weightStreams reads where the streams are.
+// weightStreams decodes the locations of the streams.
 func (d *decoder) weightStreams(w *storedWeights) {
 	bases := [4]isa.Code{isa.WeightBase, isa.Weight1Base, isa.Weight2Base, isa.Weight3Base}
 	for _, base := range bases[:w.order.Streams()] {
 		at, length := d.regs.address(base), int64(d.regs.word(base+1))
 		if length == 0 {
-			at = 0 // the address of an unused stream means nothing
+			at = 0 // the address of an unused stream is ignored
 		}
 		w.streams = append(w.streams, span{w.region, at, at + length})
 	}
 }
 
-// decode decodes the streams of an operation, given one after the other.
+// decode decodes the concatenated streams of an operation.
 func (w *storedWeights) decode(encoded []byte, d *weights.Decoder) (*packedWeights, error) {
 	var streams [4][]byte
 	at := int64(0)

@@ -99,7 +99,7 @@ func TestDMA(t *testing.T) {
 			index(arena, 7, 8)
 			w.set(isa.DMA0SrcRegion, 1|row|indexed, 0)
 			w.gather(2)
-		}, nil, "index 1 of plane 0 is 8, at most 7"},
+		}, nil, "index 1 of plane 0 is 8, want at most 7"},
 		{"gather of a negative index", u85, func(w *writer, arena []byte) {
 			index(arena, ^uint32(0))
 			w.set(isa.DMA0SrcRegion, 1|row|indexed, 0)

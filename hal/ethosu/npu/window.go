@@ -4,7 +4,7 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
-// upscale is what is done to the rows and columns of an IFM before anything else.
+// upscale is the upscaling of the rows and columns of an IFM.
 type upscale uint8
 
 const (
@@ -13,20 +13,20 @@ const (
 	upscaleZeros           // a zero after each one
 )
 
-// window is how a kernel goes over the IFM.
+// window is the geometry of a kernel on the IFM.
 type window struct {
 	kh, kw           int // kernel size
 	dilY, dilX       int
 	strideY, strideX int
 	top, left        int // padding
 	bottom, right    int
-	h, w             int // of the IFM that the kernel goes over, upscaled
-	d                int // channels that are read
+	h, w             int // size of the IFM under the kernel, after upscaling
+	d                int // channels to read
 	upscale          upscale
 }
 
-// window reads the kernel's registers for an OFM of h rows and w columns. The size of
-// the IFM follows from them: there is no register for it.
+// window decodes the kernel's registers for an OFM of h rows and w columns. The size of the IFM
+// follows from them, as it has no register.
 func (d *decoder) window(h, w, depth int) (window, error) {
 	r := &d.regs
 	k := isa.KernelStride
@@ -49,7 +49,7 @@ func (d *decoder) window(h, w, depth int) (window, error) {
 	return v, nil
 }
 
-// mapSize is the number of rows and columns that the IFM has in memory.
+// mapSize returns the numbers of rows and columns of the IFM in memory.
 func (v *window) mapSize() (h, w int) {
 	if v.upscale == upscaleNone {
 		return v.h, v.w
@@ -57,30 +57,30 @@ func (v *window) mapSize() (h, w int) {
 	return (v.h + 1) / 2, (v.w + 1) / 2
 }
 
-// taps is the number of elements of the kernel.
+// taps returns the number of elements of the kernel.
 func (v *window) taps() int { return v.kh * v.kw }
 
-// padded is the width of a row with its padding.
+// padded returns the width of a row including padding.
 func (v *window) padded() int { return v.left + v.w + v.right }
 
-// slots is the number of rows that one row of the OFM needs at once.
+// slots returns the number of IFM rows that one OFM row needs.
 func (v *window) slots() int { return (v.kh-1)*v.dilY + 1 }
 
-// rowCache keeps the rows of the IFM that a worker has read: converted, upscaled, and
-// padded with zeros left and right. Rows above and below the IFM are zeros.
+// rowCache caches IFM rows that a worker has read: converted, upscaled and zero-padded left and
+// right. Rows above and below the IFM are zeros.
 type rowCache struct {
 	rows []int32
 	tags []rowTag
 	zero []int32
 }
 
-// rowTag says which row a slot holds: of which operation of the run, and where.
+// rowTag identifies the row in a slot, and its operation.
 type rowTag struct {
 	operation uint64
 	y         int
 }
 
-// row is row y of the IFM, counted from its first row without padding.
+// row returns row y of the IFM, counted from its first row without padding.
 func (c *rowCache) row(o *kernelOp, r *Run, y int) []int32 {
 	v := &o.window
 	n := v.padded() * v.d
@@ -106,7 +106,7 @@ func (c *rowCache) row(o *kernelOp, r *Run, y int) []int32 {
 	return row
 }
 
-// spread upscales a row in place: its columns lie side by side at its beginning.
+// spread upscales a row in place; its columns are adjacent at its start.
 func (v *window) spread(row []int32) {
 	for x := v.w - 1; x >= 0; x-- {
 		to := row[x*v.d : (x+1)*v.d]
@@ -118,8 +118,8 @@ func (v *window) spread(row []int32) {
 	}
 }
 
-// valid is the number of rows or columns of a kernel at position p that lie on the
-// IFM, not on its padding.
+// valid returns the number of kernel rows or columns at position p that are on the IFM, not on its
+// padding.
 func valid(p, k, dilation, size int) int {
 	n := 0
 	for i := range k {

@@ -26,15 +26,15 @@ var copyOps = []kernels.Op{
 
 const deviceNote = "all memory is the host's: a plain copy"
 
-// copier is the state of a copy: one of two engines, and room for a shape.
+// copier is the state of a copy: one of two implementations, and a buffer for a shape.
 type copier struct {
 	strided strided.Copier
-	convert any // place of elementwise.Convert
+	convert any // state of elementwise.Convert
 	sizes   [tensor.MaxRank + 1]int
 	strides [tensor.MaxRank + 1]int
 }
 
-// copyOut gives out the sizes of self and the values of src.
+// copyOut resizes out to the sizes of self and copies the values of src.
 func copyOut(c *kernels.Ctx, a kernels.Args) error {
 	if err := kernels.ResizeOut(a, 3, a.Tensor(0).Sizes); err != nil {
 		return err
@@ -42,7 +42,7 @@ func copyOut(c *kernels.Ctx, a kernels.Args) error {
 	return store(c, a, 3, 1)
 }
 
-// copyInPlace also takes src for self: nothing is to be done then.
+// copyInPlace also accepts src as self: then it does nothing.
 func copyInPlace(c *kernels.Ctx, a kernels.Args) error {
 	if a.Tensor(0) == a.Tensor(1) {
 		return nil
@@ -50,8 +50,8 @@ func copyInPlace(c *kernels.Ctx, a kernels.Args) error {
 	return store(c, a, 0, 1)
 }
 
-// same copies self to an out of its type. The dim order is that of out, which the
-// exporter took from the argument that names it.
+// same copies self to an out of its type, in out's dim order, which the exporter took from the
+// argument that specifies it.
 func same(c *kernels.Ctx, a kernels.Args) error {
 	o := len(a) - 2
 	if self, out := a.Tensor(0), a.Tensor(o); out.DType != self.DType {
@@ -69,7 +69,7 @@ func cast(c *kernels.Ctx, a kernels.Args) error {
 	return store(c, a, o, 0)
 }
 
-// store writes argument s, broadcast, to all of argument o.
+// store copies argument s, broadcast, to all of argument o.
 func store(c *kernels.Ctx, a kernels.Args, o, s int) error {
 	dst, src := a.Tensor(o), a.Tensor(s)
 	k := kernels.Keep[copier](c)
@@ -92,7 +92,7 @@ func store(c *kernels.Ctx, a kernels.Args, o, s int) error {
 	return nil
 }
 
-// viewAsReal gives the two parts of each element a last dimension of their own.
+// viewAsReal returns the two parts of each element along a new last dimension.
 func viewAsReal(c *kernels.Ctx, a kernels.Args) error {
 	self, out := a.Tensor(0), a.Tensor(1)
 	r := self.Rank()

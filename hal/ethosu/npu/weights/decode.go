@@ -1,21 +1,21 @@
-// Package weights (no compatibility promise) decodes the weight streams of the Ethos-U:
-// the standard one, Golomb-Rice coded, of all units, and the fast one of the U85.
-// Streams hold the weights in the order in which the hardware works on them; a [Grid]
-// has them by channel and kernel element.
+// Package weights (no compatibility promise) decodes the weight streams of the Ethos-U: the
+// standard Golomb-Rice coded stream of all NPUs, and the fast weight stream of the U85. Streams
+// contain the weights in the hardware's processing order; a [Grid] is indexed by channel and kernel
+// element.
 package weights
 
 import "github.com/etrun-go/etrun/hal/ethosu/isa"
 
-// Decoder decodes the streams of operations. It keeps its memory from one operation to
-// the next, and is used by one goroutine at a time.
+// Decoder decodes the streams of operations. It reuses its memory between operations and is used by
+// one goroutine at a time.
 type Decoder struct {
-	Budget int // weights that may still be decoded
+	Budget int // remaining number of weights that may be decoded
 	mlw    mlw
 	values []int16
 }
 
-// Decode decodes the streams of an operation, [Order.Streams] of them, to a grid of its
-// own. Errors are *isa.Fault.
+// Decode decodes the streams of an operation, [Order.Streams] of them, to a new grid. Errors are
+// *isa.Fault.
 func (d *Decoder) Decode(w *Order, shape Shape, streams [][]byte) (*Grid, error) {
 	if err := shape.Check(); err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (d *Decoder) Decode(w *Order, shape Shape, streams [][]byte) (*Grid, error)
 	return g, nil
 }
 
-// read fills the part of the grid that a core's stream has.
+// read fills the part of the grid in a core's stream.
 func (w *Order) read(g *Grid, s *stream, core int) error {
 	if w.U85 {
 		return w.readU85(g, s, core)
@@ -48,8 +48,7 @@ func (w *Order) read(g *Grid, s *stream, core int) error {
 	return w.readU65(g, s, core)
 }
 
-// readFast reads the one stream of a fast weight decoder. What is left of its last
-// bytes means nothing.
+// readFast decodes a fast weight stream. The rest of its last bytes is ignored.
 func (d *Decoder) readFast(w *Order, g *Grid, data []byte) error {
 	parts, err := d.splitFast(w, data)
 	if err != nil {
@@ -64,13 +63,12 @@ func (d *Decoder) readFast(w *Order, g *Grid, data []byte) error {
 		left += len(s.values) - s.at
 	}
 	if left > 4*fwdAlign {
-		return isa.Malformed("fast weight stream with %d weights too many", left)
+		return isa.Malformed("fast weight stream with %d surplus weights", left)
 	}
 	return nil
 }
 
-// splitFast takes the one stream of a fast weight decoder apart: blocks come from
-// each core in turn.
+// splitFast splits a fast weight stream, in which the blocks of the cores alternate.
 func (d *Decoder) splitFast(w *Order, data []byte) ([][]int16, error) {
 	values, err := decodeFWD(data, &d.Budget)
 	if err != nil {

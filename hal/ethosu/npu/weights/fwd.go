@@ -11,11 +11,11 @@ const (
 	fwdAlign  = 32
 )
 
-// decodeFWD decodes the U85's fast weight stream: a header, and weights of one byte
-// (raw), 4 bits or 2 bits, the narrow ones indexes of a table in the header.
+// decodeFWD decodes the U85's fast weight stream: a header, and weights of 8 bits (raw), 4 bits or
+// 2 bits. The latter two are indices of a table in the header.
 func decodeFWD(data []byte, budget *int) ([]int16, error) {
 	if len(data) < fwdHeader {
-		return nil, isa.Malformed("fast weight stream of %d bytes, its header has %d", len(data), fwdHeader)
+		return nil, isa.Malformed("fast weight stream of %d bytes, want at least %d for the header", len(data), fwdHeader)
 	}
 	raw, narrow := data[0]&1 == 1, data[0]&2 != 0
 	adjust, body := int16(int8(data[13])), data[fwdHeader:]
@@ -44,7 +44,7 @@ func decodeFWD(data []byte, budget *int) ([]int16, error) {
 	return out, nil
 }
 
-// fwdTable reads the table: 16 entries of 9 bits from bit 112, the sign in bit 0.
+// fwdTable decodes the table: 16 entries of 9 bits from bit 112, with the sign in bit 0.
 func fwdTable(header []byte) (table [16]int16) {
 	in := bitReader{data: header, pos: 112}
 	for i := range table {

@@ -9,23 +9,23 @@ import (
 // maxSlice is the largest number of weights in a slice (field SLICELEN).
 const maxSlice = 1 << 15
 
-// mlw decodes the standard weight stream: slices of Golomb-Rice coded indices into a
-// palette, with runs of zeros coded beside them.
+// mlw decodes the standard weight stream: slices of Golomb-Rice coded indices into a palette,
+// interleaved with runs of zeros.
 type mlw struct {
 	in bitReader
 
 	palette   [32]int16
 	palSize   int // entries of the palette
 	palBits   uint
-	directOff int // what indices past the palette start from
+	directOff int // offset of indices past the palette
 	paletted  bool
 	weights   [maxSlice]int16 // values of the current slice
 	runs      [maxSlice + 1]int
 	count     int  // weights in the slice
-	leading   bool // runs[0] stands before the first weight
+	leading   bool // runs[0] precedes the first weight
 	hasRuns   bool
-	next      int // weight to give next
-	zeros     int // zeros to give before it
+	next      int // index of the next weight
+	zeros     int // zeros before it
 }
 
 // reset starts a stream.
@@ -33,8 +33,8 @@ func (m *mlw) reset(data []byte) {
 	m.in, m.paletted, m.count, m.next, m.zeros = bitReader{data: data}, false, 0, 0, 0
 }
 
-// fill appends up to cap(dst)-len(dst) decoded weights; it returns dst as it was at
-// the end of the stream.
+// fill appends up to cap(dst)-len(dst) decoded weights; at the end of the stream it returns dst
+// unchanged.
 func (m *mlw) fill(dst []int16) ([]int16, error) {
 	for len(dst) < cap(dst) {
 		if m.zeros > 0 {
@@ -60,7 +60,7 @@ func (m *mlw) fill(dst []int16) ([]int16, error) {
 	return dst, nil
 }
 
-// runAfter is the index of the run that follows weight i.
+// runAfter returns the index of the run that follows weight i.
 func (m *mlw) runAfter(i int) int {
 	if m.leading {
 		return i + 1
@@ -90,7 +90,7 @@ func (m *mlw) slice() (ok bool, err error) {
 	wdiv, truncated, newPalette := m.in.get(3), m.in.get(1) == 1, m.in.get(1) == 1
 	switch {
 	case m.in.left() < 0:
-		return false, nil // fewer bits than a header has
+		return false, nil // fewer bits than a header
 	case zdiv > 3 && zdiv != zdivNone, wdiv == 6:
 		return false, isa.Malformed("slice with zero divisor %d and weight divisor %d", zdiv, wdiv)
 	case !newPalette && !m.paletted:
@@ -141,7 +141,7 @@ func (m *mlw) indexBits() uint {
 // value turns an index into a weight: bit 0 is the sign, the others the magnitude.
 func (m *mlw) value(index int) (int16, error) {
 	if index > 511 {
-		return 0, isa.Malformed("weight index %d, at most 511", index)
+		return 0, isa.Malformed("weight index %d, want at most 511", index)
 	}
 	v := int16(index - m.palSize + m.directOff)
 	if index < m.palSize {
@@ -157,7 +157,7 @@ func (m *mlw) value(index int) (int16, error) {
 type symbols struct {
 	q     [12]int
 	n     int
-	carry int // of the symbol that the next chunk goes on with
+	carry int // value of the symbol that continues in the next chunk
 }
 
 // chunks reads the body of a slice: chunks of unary coded quotients, each followed by
@@ -259,7 +259,7 @@ func (c *chunks) weightQuotients(w *symbols, unary0 int) {
 	}
 }
 
-// bitReader reads bits, the lowest of a byte first; past the end it gives zeros.
+// bitReader reads bits, the lowest of a byte first; past the end it returns zeros.
 type bitReader struct {
 	data []byte
 	pos  int // of the next bit
@@ -281,8 +281,8 @@ func (b *bitReader) get(n uint) int {
 	return int(v & (1<<n - 1))
 }
 
-// align goes to the next whole byte.
+// align advances to the next whole byte.
 func (b *bitReader) align() { b.pos = (b.pos + 7) &^ 7 }
 
-// left is the number of bits not read, negative once more were read than there are.
+// left returns the number of unread bits, negative if more were read than exist.
 func (b *bitReader) left() int { return 8*len(b.data) - b.pos }

@@ -1,6 +1,6 @@
 package weights
 
-// Order says how an operation's weights are stored, and in which order.
+// Order describes the encoding and order of an operation's weights.
 type Order struct {
 	U85          bool
 	Fast         bool // the fast weight stream of the U85: one for all cores
@@ -9,8 +9,8 @@ type Order struct {
 	Sparse       bool // 2:4 sparse traversal of the U85
 	IFM16        bool // inputs of 16 bits
 	BlockDepth   int  // OFM_BLK_DEPTH
-	UBlock       int  // output channels that are worked on together
-	IFMBlock     int  // input channels of a block
+	UBlock       int  // output channels that are processed together
+	IFMBlock     int  // input channels per block
 	IFMUBlock    int
 	SubY, SubX   int // largest kernel part: 8 by 8, less if dilated
 	Round        int // kernel elements are padded to a multiple of it
@@ -20,7 +20,7 @@ type Order struct {
 	DepthwisePad int // zeros per 10 kernel elements and channel of a block, depthwise on large U85
 }
 
-// Streams is the number of weight streams.
+// Streams returns the number of weight streams.
 func (w *Order) Streams() int {
 	if w.Fast {
 		return 1
@@ -30,8 +30,8 @@ func (w *Order) Streams() int {
 
 func roundUp(n, to int) int { return (n + to - 1) / to * to }
 
-// readU65 reads the stream of one core of a U55 or U65. The cores of a U65-512 take
-// the output channels in turn.
+// readU65 reads the stream of one core of a U55 or U65. The cores of a U65-512 alternate between
+// output channels.
 func (w *Order) readU65(g *Grid, s *stream, core int) error {
 	depth := (g.O + w.Cores - 1 - core) / w.Cores
 	block := max((w.BlockDepth+w.Cores-1-core)/w.Cores, 1)
@@ -70,8 +70,8 @@ type part struct {
 	h, w       int
 }
 
-// read goes through a part of a U55 or U65 stream. Part-kernel order has the input
-// channels outside, depth-first order inside.
+// read reads a part of a U55 or U65 stream. Part-kernel order iterates over input channels outside,
+// depth-first order inside.
 func (p *part) read() error {
 	outer, inner := 1, p.idepth
 	if p.PartKernel {

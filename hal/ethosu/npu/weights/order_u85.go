@@ -1,10 +1,10 @@
 package weights
 
-// interleave is the number of output channels that go to one core of a U85 together.
+// interleave is the number of consecutive output channels per core of a U85.
 const interleave = 4
 
-// readU85 reads the stream of one core of a U85. The direction through the IFM blocks
-// changes with every OFM block.
+// readU85 reads the stream of one core of a U85. The direction through the IFM blocks alternates
+// with every OFM block.
 func (w *Order) readU85(g *Grid, s *stream, core int) error {
 	last := (g.I - 1) / w.IFMBlock
 	if w.Depthwise {
@@ -58,8 +58,8 @@ type partU85 struct {
 	left   int // kernel elements up to the padded number
 }
 
-// read goes through the phases of the kernel's stride, and through each phase's
-// elements, every second row backwards.
+// read iterates over the phases of the kernel's stride and each phase's elements, every second row
+// backwards.
 func (p *partU85) read() error {
 	p.left = roundUp(p.h*p.w, p.Round)
 	for py := range p.StrideY {

@@ -2,10 +2,10 @@ package weights
 
 import "github.com/etrun-go/etrun/hal/ethosu/isa"
 
-// errBudget is the refusal of streams that blow up.
+// errBudget reports streams that decode to too many weights.
 var errBudget = isa.Malformed("more weights than the constants can hold")
 
-// stream gives the weights of one core in the order of the stream.
+// stream returns the weights of one core in stream order.
 type stream struct {
 	decoder *Decoder
 	values  []int16 // decoded weights
@@ -15,7 +15,7 @@ type stream struct {
 	err     error
 }
 
-// next is the next weight; ok is false at the end of the stream or at an error.
+// next returns the next weight; ok is false at the end of the stream or after an error.
 func (s *stream) next() (v int16, ok bool) {
 	if s.at == len(s.values) && !s.refill() {
 		return 0, false
@@ -25,7 +25,7 @@ func (s *stream) next() (v int16, ok bool) {
 	return v, true
 }
 
-// refillWeights is the number of weights that are decoded at once.
+// refillWeights is the number of weights decoded at once.
 const refillWeights = 1 << 14
 
 func (s *stream) refill() bool {
@@ -45,8 +45,8 @@ func (s *stream) refill() bool {
 	return s.err == nil && len(s.values) > 0
 }
 
-// rest reports weights other than 0 that are left. A stream holds zeros alone after
-// what its operation needs, and no more of them than a slice has.
+// rest returns an error if nonzero weights are left. After the operation's weights a stream
+// contains only zeros, at most one slice.
 func (s *stream) rest() error {
 	for range 2 * maxSlice {
 		v, ok := s.next()
@@ -54,8 +54,8 @@ func (s *stream) rest() error {
 			return s.err
 		}
 		if v != 0 {
-			return isa.Malformed("weight %d is past the end and %d, not 0", s.given+s.at-1, v)
+			return isa.Malformed("weight %d past the end: got %d, want 0", s.given+s.at-1, v)
 		}
 	}
-	return isa.Malformed("weight stream goes on after its end")
+	return isa.Malformed("weight stream continues after its end")
 }

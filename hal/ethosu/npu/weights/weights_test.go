@@ -179,9 +179,9 @@ func TestPaddingIsZero(t *testing.T) {
 		want  string
 	}{
 		{256, 3, ""}, // channel 0, input 3
-		{256, 5, "weight 5 is padding and 1, not 0"},
-		{257, 256, "weight 256 is past the end and 1, not 0"},
-		{255, 3, "weight stream too short: it ends after 255 weights, at output channel 4 of 4"},
+		{256, 5, "padding weight 5: got 1, want 0"},
+		{257, 256, "weight 256 past the end: got 1, want 0"},
+		{255, 3, "weight stream too short: 255 weights, up to output channel 4 of 4"},
 	} {
 		values := make([]int, tt.n)
 		values[tt.at] = 1
