@@ -131,6 +131,6 @@ func (m *image) openReference() (delegate.Image, error) {
 	if err := m.needs.check(m.limits); err != nil {
 		return nil, err
 	}
-	m.packOnce.Do(func() { m.packed = m.graph.packFilters(m.shapes, m.releaseFilters()) })
+	m.packOnce.Do(func() { m.packed, m.memory = m.graph.packFilters(m.shapes, m.releaseFilters()) })
 	return m, nil
 }

@@ -11,41 +11,44 @@ type floatFilter struct {
 	panels []*gemm.Panels // of each group; of a transposed convolution of each phase and group
 	taps   []float32      // of a depthwise convolution: [kernel H · W, channels]
 	bias   []float32      // [output channels], zeros for none
+	memory *filterMemory  // that the panels lie in, nil for Go's
 }
 
-// packer makes a node's filter of its numbers.
-type packer func(g *graph, n *node, numbers []float32) *floatFilter
+// packer makes a node's filter of its numbers; panels packs a matrix, as [gemm.Pack] does.
+type packer func(g *graph, n *node, numbers []float32, panels packPanels) *floatFilter
+
+type packPanels func(src []float32, k, n, row, col int) *gemm.Panels
 
 // packFullyConnected packs [output channels, input channels], or the transposed.
-func packFullyConnected(g *graph, n *node, numbers []float32) *floatFilter {
+func packFullyConnected(g *graph, n *node, numbers []float32, panels packPanels) *floatFilter {
 	k, cols := n.inputChannels(g), n.outputChannels(g)
 	row, col := 1, k
 	if n.Flags&flagTransposeWeights != 0 {
 		row, col = cols, 1
 	}
-	return &floatFilter{panels: []*gemm.Panels{gemm.Pack(numbers, k, cols, row, col)}}
+	return &floatFilter{panels: []*gemm.Panels{panels(numbers, k, cols, row, col)}}
 }
 
 // packConvolution packs [output channels, kernel H, kernel W, input channels of a group].
-func packConvolution(_ *graph, n *node, numbers []float32) *floatFilter {
+func packConvolution(_ *graph, n *node, numbers []float32, panels packPanels) *floatFilter {
 	w, f := n.window(), &floatFilter{}
 	k := w.kernelH * w.kernelW * w.groupIn
 	for i := range w.groups {
-		f.panels = append(f.panels, gemm.Pack(numbers[i*w.groupOut*k:], k, w.groupOut, 1, k))
+		f.panels = append(f.panels, panels(numbers[i*w.groupOut*k:], k, w.groupOut, 1, k))
 	}
 	return f
 }
 
 // packDepthwise keeps [1, kernel H, kernel W, output channels] as it is; where a channel has
 // several output channels they are packed, group by group.
-func packDepthwise(_ *graph, n *node, numbers []float32) *floatFilter {
+func packDepthwise(_ *graph, n *node, numbers []float32, panels packPanels) *floatFilter {
 	w := n.window()
 	if w.groupOut == 1 {
 		return &floatFilter{taps: numbers}
 	}
 	f := &floatFilter{}
 	for i := range w.groups {
-		f.panels = append(f.panels, gemm.Pack(numbers[i*w.groupOut:], w.kernelH*w.kernelW, w.groupOut, w.groups*w.groupOut, 1))
+		f.panels = append(f.panels, panels(numbers[i*w.groupOut:], w.kernelH*w.kernelW, w.groupOut, w.groups*w.groupOut, 1))
 	}
 	return f
 }
@@ -57,29 +60,51 @@ func (e *reference) filterOf(n *node) *floatFilter {
 		return f
 	}
 	v := n.In[1]
-	f := n.Type.pack(e.graph, n, e.load(2, v))
+	f := n.Type.pack(e.graph, n, e.load(2, v), gemm.Pack)
 	f.bias = e.biasOf(n)
 	return f
 }
 
 // packFilters packs the filters that are constant, for all instances. done is called for
 // each node as soon as nothing reads its filter any more.
-func (g *graph) packFilters(shapes []shape, done func(*node)) []*floatFilter {
-	packed := make([]*floatFilter, len(g.Nodes))
+func (g *graph) packFilters(shapes []shape, done func(*node)) ([]*floatFilter, *filterMemory) {
+	size, packed := 0, make([]*floatFilter, len(g.Nodes))
 	e := &reference{graph: g, shapes: shapes, bytes: make([][]byte, len(g.Values))}
 	for v := range g.Values {
 		e.bytes[v] = g.Values[v].Data
 	}
 	for i := range g.Nodes {
-		n := &g.Nodes[i]
-		if n.Type.pack == nil || g.hasQuantizedInput(n) || !g.areConst(n.In[1:]) {
-			continue
+		if n := &g.Nodes[i]; g.packsFloats(n) {
+			size += g.panelElements(n, shapes)
 		}
-		packed[i] = n.Type.pack(g, n, e.filterNumbers(n.In[1]))
-		packed[i].bias = e.biasOf(n)
-		done(n)
 	}
-	return packed
+	memory, panels := newFilterMemory(size)
+	for i := range g.Nodes {
+		if n := &g.Nodes[i]; g.packsFloats(n) {
+			f := n.Type.pack(g, n, e.filterNumbers(n.In[1]), panels)
+			f.bias, f.memory = e.biasOf(n), memory
+			packed[i] = f
+			done(n)
+		}
+	}
+	return packed, memory
+}
+
+// packsFloats reports nodes that multiply floats by a constant filter.
+func (g *graph) packsFloats(n *node) bool {
+	return n.Type.pack != nil && !g.hasQuantizedInput(n) && g.areConst(n.In[1:])
+}
+
+// panelElements is how many elements the panels of a node's filter have.
+func (g *graph) panelElements(n *node, shapes []shape) int {
+	w := n.window()
+	switch {
+	case w == nil:
+		return gemm.Size(n.inputChannels(g), n.outputChannels(g))
+	case n.isDepthwise():
+		return 0
+	}
+	return w.groups * gemm.Size(shapes[n.In[1]].numel()/max(w.groups*w.groupOut, 1), w.groupOut)
 }
 
 // hasQuantizedInput reports nodes that multiply whole numbers.

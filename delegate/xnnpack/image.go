@@ -31,6 +31,7 @@ type image struct {
 	places       *places        // of the Go engine, at the declared sizes
 	packOnce     sync.Once
 	packed       []*floatFilter // of the Go engine, by node
+	memory       *filterMemory  // that they lie in
 	cacheNote    string         // what became of the weights file, if there is to be one
 	args         []*delegate.ArgSpec
 	scratch      *delegate.Scratch
@@ -321,6 +322,7 @@ func (m *image) Close() error {
 	if m.holdings != nil {
 		m.holdings.release()
 	}
+	m.memory.close()
 	return nil
 }
 
@@ -430,6 +432,6 @@ func (m *image) describeNode(n *node) delegate.Node {
 
 // filters are those that the Go engine multiplies with, packed by the first who asks.
 func (m *image) filters() []*floatFilter {
-	m.packOnce.Do(func() { m.packed = m.graph.packFilters(m.shapes, func(*node) {}) })
+	m.packOnce.Do(func() { m.packed, m.memory = m.graph.packFilters(m.shapes, func(*node) {}) })
 	return m.packed
 }

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Mapping is read-only memory outside the Go heap: a mapped file, or bytes that were read. Writing
-// to it faults, and so does reading a mapped file that was truncated.
+// Mapping is memory outside the Go heap: a mapped file or bytes that were read, which are read-only,
+// or plain memory. Writing to the former faults, and so does reading a mapped file that was truncated.
 type Mapping struct {
 	once  sync.Once
 	bytes []byte
@@ -26,20 +26,28 @@ func MapFile(f *os.File, size int64) (*Mapping, error) {
 // FillMapping creates a zeroed mapping of size bytes and calls fill to write to it. With huge pages
 // this takes half the time of filling Go memory.
 func FillMapping(size int64, fill func([]byte) error) (*Mapping, error) {
-	b, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	m, err := MapMemory(size)
 	if err != nil {
 		return nil, err
 	}
-	UseLargePages(b)
-	m := &Mapping{bytes: b}
-	if err = fill(b); err == nil {
-		err = unix.Mprotect(b, unix.PROT_READ)
+	if err = fill(m.bytes); err == nil {
+		err = unix.Mprotect(m.bytes, unix.PROT_READ)
 	}
 	if err != nil {
 		m.Close()
 		return nil, err
 	}
 	return m, nil
+}
+
+// MapMemory maps size bytes of zeroed, writable memory, with huge pages where they fit.
+func MapMemory(size int64) (*Mapping, error) {
+	b, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		return nil, err
+	}
+	UseLargePages(b)
+	return &Mapping{bytes: b}, nil
 }
 
 // Bytes returns the contents, page aligned and valid until Close.

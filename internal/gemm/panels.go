@@ -35,6 +35,16 @@ func Pack(src []float32, k, n, row, col int) *Panels {
 	return m
 }
 
+// PackIn is Pack into the first [Size] elements of data, which the matrix keeps.
+func PackIn(data, src []float32, k, n, row, col int) *Panels {
+	m := &Panels{K: k, N: n, data: data[:Size(k, n)]}
+	m.Repack(src, row, col)
+	return m
+}
+
+// Size is the number of elements that the matrix takes.
+func (m *Panels) Size() int { return len(m.data) }
+
 // Reserve makes m a matrix of k rows and n columns, whose elements [Panels.Repack] then sets. It
 // allocates only where the matrix was smaller before.
 func (m *Panels) Reserve(k, n int) {

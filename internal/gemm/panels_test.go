@@ -31,6 +31,9 @@ func TestPanels(t *testing.T) {
 		lda, ldc := k+r.IntN(3), n+r.IntN(3)
 		src, a, bias := random(r, k*row+n*col+1), random(r, m*lda+1), random(r, n)
 		p := Pack(src, k, n, row, col)
+		if r.IntN(2) == 0 {
+			p = PackIn(random(r, Size(k, n)+r.IntN(3)), src, k, n, row, col)
+		}
 		c, parts := random(r, m*ldc), make([]float32, m*ldc)
 		untouched := append([]float32(nil), c...)
 		split := r.IntN(p.Panels() + 1)

@@ -1,0 +1,74 @@
+package xnnpack
+
+import (
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/etrun-go/etrun/delegate"
+)
+
+// TestFilterMemory runs units whose filters lie on pages of their own, after everything else of
+// the image was forgotten.
+func TestFilterMemory(t *testing.T) {
+	for _, cols := range []int{8, 512} {
+		g := chainGraph(cols)
+		img, err := compile(t, encode(g), EngineReference)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := img.(*image)
+		if own := m.memory != nil; own != (cols == 512) {
+			t.Errorf("%d columns: pages of their own: %v", cols, own)
+		}
+		memory := m.memory
+		u, err := img.Unit(delegate.Instance{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		args := newMaker(1).arguments(m.graph)
+		mustExecute(t, u, args)
+		want := numbersOf(args[1].Tensor)
+		img, m = nil, nil
+		for range 3 {
+			runtime.GC()
+		}
+		clear(args[1].Tensor.Data)
+		mustExecute(t, u, args)
+		if got := numbersOf(args[1].Tensor); !slices.Equal(got, want) {
+			t.Errorf("%d columns: got %v, want %v", cols, got, want)
+		}
+		u.Close()
+		if memory != nil && len(memory.pages.Bytes()) == 0 {
+			t.Error("freed while a unit had it")
+		}
+		memory.close()
+		memory.close() // twice is fine
+		if memory != nil && memory.pages.Bytes() != nil {
+			t.Error("not freed by close")
+		}
+	}
+}
+
+// TestPanelElements compares the size of the memory with what is packed there.
+func TestPanelElements(t *testing.T) {
+	for _, s := range samples(1) {
+		img, err := compile(t, encode(s.graph), EngineReference)
+		if err != nil {
+			continue
+		}
+		m := img.(*image)
+		for i := range m.graph.Nodes {
+			n, size := &m.graph.Nodes[i], 0
+			if f := m.packed[i]; f != nil {
+				for _, p := range f.panels {
+					size += p.Size()
+				}
+				if want := m.graph.panelElements(n, m.shapes); size != want {
+					t.Errorf("%s: panels of %d elements, %d are expected", s.name, size, want)
+				}
+			}
+		}
+		img.Close()
+	}
+}
