@@ -303,11 +303,12 @@ func (b Backend) engine() int {
 func (b Backend) Estimate(g *delegate.Graph, share float64) (time.Duration, error) {
 	l := newLowering(g, true)
 	defer l.again()
-	x, shapes, err := l.whole()
+	x, _, err := l.whole()
 	if err != nil {
 		return 0, err
 	}
-	if shapes, err = x.repair(); err != nil {
+	shapes, err := x.repair()
+	if err != nil {
 		return 0, err
 	}
 	x.fuse(shapes)

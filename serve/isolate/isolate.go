@@ -1,6 +1,6 @@
-// Package isolate runs programs in processes of their own: [Open] begins one and is a
-// serve.Program, [Work] is what the process does. Tensors go through shared memory whose size
-// is sealed, everything else in small messages over a socket.
+// Package isolate (no compatibility promise) runs programs in processes of their own: [Open]
+// starts one and returns a serve.Program, [Work] is the process's side. Tensors are passed in
+// shared memory whose size is sealed, everything else in small messages over a socket.
 //
 // The process is born without privileges ([confine.Thread]) and gives up opening files before
 // it serves. What it says is not believed: a message that breaks the rules ends it. When it
