@@ -22,6 +22,15 @@ else
 fi
 retarget=${ETRUN_RETARGET:-go run ./scripts/retarget}
 xnnpack=libXNNPACK.so.0.20241108
+
+# What is fetched: package, suite, version, digests (SHA-256) for amd64 and for arm64. The
+# pool of trixie (2024-06), Debian 13's own, stalls for milliseconds on a busy core; forky's
+# does not.
+pins="
+libxnnpack0.20241108 trixie 0.0~git20241108.4ea82e5-2   da884404596e1c64482d7063bd866f7defd7ba06bac39c4ed4c7e7b4e3ae6b4d b41ecc82ede57136e60bb309c143dc557e9a80f356f910da4220059ad8390110
+libcpuinfo0          trixie 0.0~git20250327.39ea79a-1   e0cc014fe6e6ffb5c9a353ffa5af4c118e0010de419d8454c42256f9d2a52b21 4a74413171dff27c486011b5d7e7aa971fb7cb331895ab9727169a8b9efa2604
+libpthreadpool0      forky  0.0~git20251020.0e6ca13-1.1 377f2a2f541a8965e98d3eea14dd56b4474e2dc92d530cff00ed9d8548f19566 2ea230752f31e9c0c9c2cc8177c5d3e7408e7a8a47d6a78931763600fe522301
+"
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
 say() { echo "deps: $*"; }
@@ -64,10 +73,26 @@ apt_private() {
 		-o APT::Update::Error-Mode=any "$@"
 }
 
-# The pool of trixie (2024-06) stalls for milliseconds on a busy core; later ones do not.
+# fetch takes the version of the table, whose digest must be the recorded one, or where the
+# suite has moved on what it has now, by apt's signatures alone.
+fetch() { # PACKAGE SUITE VERSION AMD64 ARM64
+	if (cd "$deps/debs" && apt_private download "$1=$3" 2>/dev/null); then
+		digest=$4
+		[ "$(dpkg --print-architecture)" = amd64 ] || digest=$5
+		got=$(sha256sum "$deps/debs/$1"_*.deb | cut -d ' ' -f 1)
+		[ "$got" = "$digest" ] || die "$1 $3: digest $got, want $digest"
+		return
+	fi
+	say "$1 $3 is gone from $2, which is a moving suite: taking the version that it has now, whose digest is not recorded"
+	(cd "$deps/debs" && apt_private download "$1/$2") || die "$1: not in $2; nothing else has it"
+	say "took $(cd "$deps/debs" && echo "$1"_*.deb)"
+}
+
 say "fetching from the machine's Debian mirror"
 apt_private update
-(cd "$deps/debs" && apt_private download libxnnpack0.20241108/trixie libcpuinfo0/trixie libpthreadpool0/forky)
+echo "$pins" | while read -r package suite version amd64 arm64; do
+	[ -z "$package" ] || fetch "$package" "$suite" "$version" "$amd64" "$arm64"
+done
 for deb in "$deps"/debs/*.deb; do
 	dpkg-deb -x "$deb" "$deps/root"
 done
