@@ -9,7 +9,7 @@ RACETEST ?= . ./cmd/... ./delegate/... ./hal/... ./runtime/... ./serve/...
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS  := -s -w -X main.release=$(VERSION)
 
-.PHONY: help deps demo build libetrun test check format vet staticcheck levels arm64 race conformance docs bench fuzz firmware clean
+.PHONY: help deps demo build libetrun test check format vet staticcheck levels arm64 machines race conformance docs bench fuzz firmware vuln clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -37,7 +37,7 @@ libetrun: lib/.complete ## build bin/libetrun.so, the library for C and other la
 test: lib/.complete ## run the tests
 	$(GO) test ./...
 
-check: format vet staticcheck levels arm64 ## format, vet, staticcheck, tests at lower vector levels, arm64 build run under qemu
+check: format vet staticcheck levels arm64 machines ## format, vet, staticcheck, tests at lower vector levels, arm64 build run under qemu, other machines
 
 format:
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
@@ -58,6 +58,15 @@ levels: ## run the tests of what has vector loops at lower instruction sets, and
 arm64:
 	scripts/arm64.sh
 
+# 386 stands for 32-bit arm: it has the same sizes, and runs here.
+machines: ## build for the machines of the second tier, test sizes of 32 bits
+	CGO_ENABLED=0 GOARCH=386 $(GO) vet ./...
+	CGO_ENABLED=0 GOARCH=386 $(GO) test -short ./internal/flatbuf/... ./internal/openfile ./runtime/...
+	for machine in darwin/arm64 linux/riscv64 linux/arm wasip1/wasm; do \
+		echo "build: $$machine"; \
+		CGO_ENABLED=0 GOOS=$${machine%/*} GOARCH=$${machine#*/} $(GO) build -o bin/etrun-$${machine%/*}-$${machine#*/} ./cmd/etrun || exit 1; \
+	done
+
 race: lib/.complete ## run the tests of what is concurrent under the race detector
 	$(GO) test -race -short $(RACETEST)
 
@@ -73,6 +82,9 @@ bench: lib/.complete ## run the benchmarks: BENCH=regexp BENCHTIME=1s
 
 fuzz: ## fuzz every target in turn: FUZZTIME=10m each
 	scripts/fuzz.sh $(FUZZTIME)
+
+vuln: ## look for known vulnerabilities, in the database of the network
+	$(GO) tool -modfile=tools/go.mod govulncheck ./...
 
 firmware: ## build the firmware for Arm's Ethos-U models, with gcc-arm-none-eabi
 	$(MAKE) -C hal/ethosu/fvp/firmware sums

@@ -39,10 +39,13 @@ die() {
 	exit 1
 }
 
-[ "$(cat "$lib/.complete" 2>/dev/null)" = "$xnnpack" ] && {
-	say "$xnnpack is in lib/"
+there=$(cat "$lib/.complete" 2>/dev/null || true)
+case $there in
+"$xnnpack" | libXNNPACK.so.0.20260727) # the second one is of scripts/xnnpack.sh
+	say "$there is in lib/"
 	exit 0
-}
+	;;
+esac
 
 for tool in apt-get dpkg-deb "${retarget%% *}"; do
 	command -v "$tool" >/dev/null || die "$tool: missing"

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"unsafe"
+
+	_ "github.com/etrun-go/etrun/internal/platform" // its message
 )
 
 // Library is an open and initialized libXNNPACK. It is safe for concurrent use and never closed,

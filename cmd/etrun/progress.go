@@ -6,8 +6,6 @@ import (
 	"os"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // progress is a status line on a terminal with the elapsed time. It appears after a
@@ -109,6 +107,5 @@ func isTerminal(w io.Writer) bool {
 	if !ok || os.Getenv("TERM") == "dumb" || os.Getenv("TERM") == "" {
 		return false
 	}
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	return err == nil
+	return onTerminal(f)
 }

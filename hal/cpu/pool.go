@@ -5,6 +5,8 @@ package cpu
 import (
 	"sync"
 	"sync/atomic"
+
+	_ "github.com/etrun-go/etrun/internal/platform" // its message
 )
 
 // Body is work that can be divided into ranges. Range is called with disjoint ranges, concurrently

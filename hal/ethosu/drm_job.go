@@ -194,7 +194,7 @@ func (j *drmJob) await(ctx context.Context, deadline time.Time) error {
 		switch err {
 		case nil:
 			return nil
-		case syscall.ETIME, syscall.ETIMEDOUT, syscall.EBUSY, syscall.EINTR, syscall.EAGAIN:
+		case etime, syscall.ETIMEDOUT, syscall.EBUSY, syscall.EINTR, syscall.EAGAIN:
 		default:
 			return d.error("wait", "BO_WAIT", err)
 		}

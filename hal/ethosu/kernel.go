@@ -68,6 +68,9 @@ func request(k kernel, fd int, number uint32, arg unsafe.Pointer) (int, error) {
 	}
 }
 
+// etime is ETIME of Linux, which other systems have no name for.
+const etime = syscall.Errno(62)
+
 // errnoReasons maps kernel errors to reasons.
 var errnoReasons = map[syscall.Errno]error{
 	syscall.ENODEV:    ErrMissing,
@@ -77,7 +80,7 @@ var errnoReasons = map[syscall.Errno]error{
 	syscall.ENOENT:    ErrUnsupported,
 	syscall.EOVERFLOW: ErrUnsupported,
 	syscall.ENOSYS:    ErrUnsupported,
-	syscall.ETIME:     ErrTimeout,
+	etime:             ErrTimeout,
 	syscall.ETIMEDOUT: ErrTimeout,
 }
 

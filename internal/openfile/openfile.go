@@ -12,7 +12,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"syscall"
 	"time"
 )
 
@@ -65,9 +64,6 @@ func (e *SizeError) Error() string {
 
 // Unwrap makes errors.Is(err, ErrSize) true.
 func (e *SizeError) Unwrap() error { return ErrSize }
-
-// flags open without blocking and without acquiring a controlling terminal.
-const flags = os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_NOCTTY
 
 // File is an open file. It is used by one goroutine at a time.
 type File struct {

@@ -7,8 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -108,12 +106,9 @@ func (f *File) ReadAll(allocate func(n int) []byte) ([]byte, error) {
 // readRegular reads a regular file, skipping its holes.
 func (f *File) readRegular(b []byte) error {
 	for at := 0; at < len(b); {
-		data, err := f.file.Seek(int64(at), unix.SEEK_DATA)
-		switch {
-		case errors.Is(err, unix.ENXIO): // a hole to the end
+		data, ok := nextData(f.file, int64(at))
+		if !ok { // a hole to the end
 			return nil
-		case err != nil: // the file system does not support holes
-			data = int64(at)
 		}
 		if at = int(min(data, int64(len(b)))); at == len(b) {
 			return nil

@@ -148,10 +148,13 @@ func codeType(c *coder, d *tensor.DType) {
 	}
 }
 
+// maxElements is the largest number of elements of a tensor in a message.
+const maxElements = min(1<<40, math.MaxInt)
+
 // codeSizes takes sizes whose product is a number of bytes.
 func codeSizes(c *coder, sizes *[]int) {
-	list(c, sizes, maxRank, func(n *int) { small(c, n, 1<<40) })
-	if n, ok := tensor.Product(*sizes); c.reading && c.err == nil && (!ok || n > 1<<40) {
+	list(c, sizes, maxRank, func(n *int) { small(c, n, maxElements) })
+	if n, ok := tensor.Product(*sizes); c.reading && c.err == nil && (!ok || n > maxElements) {
 		c.bad("sizes of a tensor")
 	}
 }

@@ -43,7 +43,7 @@ func CreateFile(ctx context.Context, path string) (*File, error) {
 		return openStdout(ctx)
 	}
 	// An existing file is examined by its descriptor, and does not change before Commit.
-	there, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
+	there, err := os.OpenFile(path, os.O_WRONLY|notWaiting, 0)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return createNew(ctx, path)
@@ -61,11 +61,11 @@ func CreateFile(ctx context.Context, path string) (*File, error) {
 
 // openStdout returns standard output, which stays open when the file is closed.
 func openStdout(ctx context.Context) (*File, error) {
-	fd, err := syscall.Dup(int(os.Stdout.Fd()))
+	file, err := duplicate(os.Stdout, "standard output")
 	if err != nil {
-		return nil, os.NewSyscallError("dup", err)
+		return nil, err
 	}
-	return newFile(ctx, os.NewFile(uintptr(fd), "standard output"), "", 0), nil
+	return newFile(ctx, file, "", 0), nil
 }
 
 // createNew creates a file that does not exist.
