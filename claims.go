@@ -25,9 +25,8 @@ type claim struct {
 // always is the number of uses of bytes that are read as long as the program is open.
 const always = 1 << 30
 
-// release gives back the memory of data, part of bytes that one delegate reads and
-// nobody else.
-func (c *claims) release(p *pte.Program, d *dataMap, backends map[string]delegate.Backend, data []byte) bool {
+// owned reports that data is part of bytes that one delegate reads and nobody else.
+func (c *claims) owned(p *pte.Program, d *dataMap, backends map[string]delegate.Backend, data []byte) bool {
 	c.once.Do(func() { c.list = findClaims(p, d, backends) })
 	owner := false
 	for i := range c.list {
@@ -39,10 +38,16 @@ func (c *claims) release(p *pte.Program, d *dataMap, backends map[string]delegat
 			owner = true
 		}
 	}
-	if owner {
-		cpu.Discard(data)
-	}
 	return owner
+}
+
+// release gives back the memory of such data.
+func (c *claims) release(p *pte.Program, d *dataMap, backends map[string]delegate.Backend, data []byte) bool {
+	if !c.owned(p, d, backends, data) {
+		return false
+	}
+	cpu.Discard(data)
+	return true
 }
 
 // findClaims lists what is read of a program's files; nothing where a delegate may read

@@ -48,17 +48,27 @@ func (p *preparation) compileOne(ctx context.Context, i int, args []*delegate.Ar
 	if p.lost != nil {
 		return nil, p.lost
 	}
-	d, gone := &p.spec.Delegates[i], false
-	payload := p.payload(i, args)
+	id, payload := p.spec.Delegates[i].ID, p.payload(i, args)
+	return p.image(i, payload, left, func() (delegate.Image, error) {
+		if by := p.merger(id); by != nil {
+			return p.open(i, by, payload)
+		}
+		return p.config.backends[id].Compile(ctx, payload)
+	})
+}
+
+// image makes an image of a payload, or what stands for one.
+func (p *preparation) image(i int, payload *delegate.Payload, left delegate.Limits, compile func() (delegate.Image, error)) (delegate.Image, error) {
+	gone := false
 	payload.Limits = left
 	payload.Release = func(data []byte) bool {
 		done := p.giveBack(data)
 		gone = gone || done
 		return done
 	}
-	img, err := p.config.backends[d.ID].Compile(ctx, payload)
+	img, err := compile()
 	if err != nil {
-		err = fmt.Errorf("delegate %d (%.100q): %w", i, d.ID, err)
+		err = fmt.Errorf("delegate %d (%.100q): %w", i, p.spec.Delegates[i].ID, err)
 		if gone {
 			p.lost = fmt.Errorf("%w; its weights were given back by then: open the program again to try again", err)
 		}

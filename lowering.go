@@ -28,7 +28,8 @@ func (c *config) compilers() (list []delegate.Compiler) {
 // program's limits, none is.
 func (p *preparation) regions(ctx context.Context, w *watch, done *prepared) error {
 	p.drop(w, len(p.spec.Delegates)) // an earlier attempt may have left some
-	by := lower.Backends{Compilers: p.config.compilers(), MinProfit: p.config.minProfit}
+	p.packed = nil
+	by := lower.Backends{Compilers: p.config.compilers(), MinProfit: p.config.minProfit, Payloads: p.payloads()}
 	by.Compile = func(ctx context.Context, c delegate.Compiler, g *delegate.Graph) error {
 		return p.compileGraph(ctx, w, c, g)
 	}
@@ -45,6 +46,9 @@ func (p *preparation) regions(ctx context.Context, w *watch, done *prepared) err
 		return w.stage(trace.StageLower, 0, p.placed(err))
 	}
 	done.lowered = report
+	if err := p.compileOpened(ctx, w, m); err != nil {
+		return err
+	}
 	plain, count := done.ir, len(done.images)
 	done.ir, done.images, done.needs = m, p.images, p.needs
 	for i := range report.Regions {
@@ -56,9 +60,14 @@ func (p *preparation) regions(ctx context.Context, w *watch, done *prepared) err
 		if err := done.checkMemory(plan.Make(done.ir, done.conflicts, p.config.planning()), p.config, p.size); err != nil {
 			report.Drop(err.Error())
 			p.drop(w, count)
-			done.ir, done.images, done.needs, done.backends = plain, done.images[:count], done.needs[:count], done.backends[:count]
+			if err := p.compileOpened(ctx, w, plain); err != nil {
+				return err
+			}
+			done.ir, done.images, done.needs, done.backends = plain, p.images, p.needs, done.backends[:count]
+			return w.stage(trace.StageLower, 0, nil)
 		}
 	}
+	p.releaseMerged()
 	return w.stage(trace.StageLower, 0, nil)
 }
 
@@ -87,7 +96,7 @@ func (p *preparation) graphImage(ctx context.Context, w *watch, c delegate.Compi
 	for _, n := range p.needs {
 		left = less(left, n)
 	}
-	g.Limits, g.Scratch = left, p.sharedScratch()
+	g.Limits, g.Scratch, g.Release = left, p.sharedScratch(), p.keepForLater
 	img, err := c.CompileGraph(ctx, g)
 	if err != nil {
 		return nil, err
@@ -111,7 +120,7 @@ func (p *preparation) measure(ctx context.Context, w *watch, t *tuning, c delega
 	if times, ok := t.times[digest]; ok {
 		return times, true, nil
 	}
-	if tuningBytes(g) > p.config.limits.PlannedBytes || p.config.maxMemory > 0 {
+	if hasPayload(g) || tuningBytes(g) > p.config.limits.PlannedBytes || p.config.maxMemory > 0 {
 		return lower.Times{}, false, nil
 	}
 	p.dropMeasured()

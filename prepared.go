@@ -140,11 +140,14 @@ type preparation struct {
 	fileBytes int64             // of all files of the program
 	scratch   *delegate.Scratch // of the first instance
 	giveBack  func([]byte) bool // see delegate.Payload
+	mayGive   func([]byte) bool // whether giveBack would
 	lost      error             // a delegate failed when its weights were given back already
 	digest    []byte            // SHA-256 of the program's bytes, with LowerTune only
 	images    []delegate.Image  // compiled so far, in order
 	needs     []delegate.Needs  // of these
 	held      map[string]int64  // memory that observers were told of, by kind
+	opened    []*openedPayload  // by delegate; nil for those that are compiled
+	packed    [][]byte          // constants of merged payloads, to be given back
 
 	measured      delegate.Image // of measuredGraph, of which nobody knows yet whether it is taken; nil for none
 	measuredGraph *delegate.Graph

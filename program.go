@@ -112,6 +112,11 @@ func (p *Program) giveBack(data []byte) bool {
 	return p.config.lowering != LowerVerify && p.reads.release(p.spec, p.data, p.config.backends, data)
 }
 
+// mayGiveBack reports that giveBack would.
+func (p *Program) mayGiveBack(data []byte) bool {
+	return p.config.lowering != LowerVerify && p.reads.owned(p.spec, p.data, p.config.backends, data)
+}
+
 // makeSlots creates an empty slot for each method.
 func (p *Program) makeSlots() {
 	p.slots = p.slotsOf(&p.config)
@@ -126,7 +131,7 @@ func (p *Program) slotsOf(c *config) []slot {
 	slots := make([]slot, len(p.spec.Methods))
 	for i := range slots {
 		slots[i].preparation = preparation{digest: p.sum, spec: &p.spec.Methods[i], config: c, data: p.data, pool: p.pool,
-			size: p.spec.Size, fileBytes: p.fileBytes(), giveBack: p.giveBack}
+			size: p.spec.Size, fileBytes: p.fileBytes(), giveBack: p.giveBack, mayGive: p.mayGiveBack}
 	}
 	return slots
 }

@@ -22,6 +22,9 @@ type Graph struct {
 	Outputs []int       // values that a caller gets, the arguments behind the inputs; none repeats, none is an input
 	Limits  Limits      // what the image may cost
 	Scratch *Scratch    // see Payload
+	// Release takes back the memory of constants of payloads, see Payload; nil: nothing is
+	// taken back.
+	Release func(data []byte) bool
 
 	indexed sync.Once
 	writers []int
@@ -84,6 +87,8 @@ func (c *GraphCall) uses(k int) (reads, writes bool) {
 	switch {
 	case c.View:
 		writes = k == 1
+	case c.Payload != nil:
+		writes = k >= c.Payload.Inputs()
 	case k == len(c.Sig.Args):
 		return false, c.Sig.Result != nil
 	default:
@@ -147,7 +152,8 @@ func (v *GraphValue) NBytes() int64 {
 // IsConst reports whether the value is a constant tensor.
 func (v *GraphValue) IsConst() bool { return v.Kind == tensor.KindTensor && v.Data != nil }
 
-// GraphCall is one call of a graph. It is a view where View is set, else an operator's.
+// GraphCall is one call of a graph. It is a view where View is set, that of a payload where
+// Payload is set, else an operator's.
 type GraphCall struct {
 	Op  *kernels.Op        // an operator
 	Sig *kernels.Signature // its schema
@@ -156,9 +162,31 @@ type GraphCall struct {
 	// instruction, or it is executorch_prim::et_view. An et_view whose sizes vary is an
 	// operator like others, one whose result has the bytes of its first argument.
 	View bool
+	// Payload is what the exporter made for the backend that takes the graph, which has
+	// opened it itself. The graph has its only call. Args are tensors.
+	Payload Opened
 
-	Args  []int  // values: the operator's in the order of its schema with the result's slot last, or from and to
+	Args  []int  // values: the operator's in the order of its schema with the result's slot last, from and to, or the payload's
 	Place string // chain and instruction in the file, for messages
+}
+
+// Merger is implemented by compilers whose graphs may have calls of their own payloads: the
+// exporter's delegates are merged with what lies between them.
+type Merger interface {
+	Compiler
+	// Open reads and checks a payload as Compile does. Its Limits, Release and Scratch are
+	// set before the image is made.
+	Open(p *Payload) (Opened, error)
+}
+
+// Opened is a payload that its backend has checked, and of which there is no image yet.
+type Opened interface {
+	// Inputs is how many of the arguments of its calls, from the first on, are inputs.
+	Inputs() int
+	// Estimate is about how long a call takes, on one thread.
+	Estimate() time.Duration
+	// Compile makes the image, as that of the backend does.
+	Compile(ctx context.Context) (Image, error)
 }
 
 // Compiler is implemented by backends that take graphs.

@@ -32,7 +32,7 @@ func Bytes(g *delegate.Graph) (n int64) {
 	return n
 }
 
-// New makes a unit of a graph, whose calls its operators must accept.
+// New makes a unit of a graph without payloads, whose calls its operators must accept.
 func New(g *delegate.Graph, pool *cpu.Pool) *Unit {
 	u := &Unit{graph: g, ctx: kernels.NewCtx(pool), values: make([]tensor.Value, len(g.Values)), args: slices.Concat(g.Inputs, g.Outputs)}
 	places := place(g)
@@ -111,8 +111,11 @@ func (u *Unit) Execute(_ context.Context, args []*tensor.Value) error {
 
 // Name is that of a call's operator.
 func Name(c *delegate.GraphCall) string {
-	if c.View {
+	switch {
+	case c.View:
 		return "view"
+	case c.Payload != nil:
+		return "payload"
 	}
 	return c.Op.Name()
 }

@@ -33,6 +33,14 @@ func (e estimates) prefersGo() bool {
 	return e[byGo]+margin < e[byLibrary]
 }
 
+// of is the estimate of the engine that a backend would choose.
+func (e estimates) of(b Backend) time.Duration {
+	if b.automatic() && e.prefersGo() {
+		return e[byGo]
+	}
+	return e[b.engine()]
+}
+
 func (e estimates) String() string {
 	return fmt.Sprintf("%v in Go, %v in the library", e[byGo].Round(10*time.Nanosecond), e[byLibrary].Round(10*time.Nanosecond))
 }

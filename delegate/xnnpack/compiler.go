@@ -125,7 +125,7 @@ func (b Backend) CompileGraph(ctx context.Context, g *delegate.Graph) (delegate.
 	if err != nil {
 		return nil, err
 	}
-	img, err := b.compile(ctx, made.image(&image{limits: g.Limits, scratch: g.Scratch, giveBack: x.discard, region: true}))
+	img, err := b.compile(ctx, made.image(&image{limits: g.Limits, scratch: g.Scratch, giveBack: x.discardOr(g.Release), region: true}))
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 // BenchmarkRates measures them.
 type rate struct {
 	element, work [2]float64 // of libXNNPACK, of the Go engine
+	codes         [2]float64 // for an element of 8 bits, 0: as for others
 	row           float64
 }
 
@@ -32,14 +33,14 @@ const (
 var rates = map[string]rate{
 	"Conv2d":              {work: [2]float64{0.0185, 0.0185}, element: [2]float64{0.05, 0.05}, row: 2.3},
 	"ConvTranspose2d":     {work: [2]float64{0.044, 0.0195}, element: [2]float64{0.05, 0.1}, row: 2.2},
-	"DepthwiseConv2d":     {work: [2]float64{0.055, 0.035}, element: [2]float64{0.11, 0.05}},
+	"DepthwiseConv2d":     {work: [2]float64{0.042, 0.042}, element: [2]float64{0.11, 0.05}},
 	"FullyConnected":      {work: [2]float64{0.0186, 0.0182}, element: [2]float64{0.085, 0.085}, row: 3.4},
 	"BatchMatrixMultiply": {work: [2]float64{0.0264, 0.0184}, element: [2]float64{0.2, 0.1}, row: 2},
 
 	"AvgPooling2d":           {work: [2]float64{0.07, 0.025}, element: [2]float64{0.15, 0.3}},
 	"MaxPooling2d":           {work: [2]float64{0.061, 0.03}, element: [2]float64{0.15, 0.2}},
 	"GlobalAvgPooling2d":     {work: [2]float64{0.044, 0.047}, element: [2]float64{2.2, 0.1}},
-	"Softmax":                {element: [2]float64{0.76, 0.65}, row: 3.7},
+	"Softmax":                {element: [2]float64{0.25, 0.65}, row: 16},
 	"StaticResizeBilinear2D": {element: [2]float64{0.34, 0.19}},
 
 	"StaticTranspose":   {element: [2]float64{0.05, 0.12}, row: 0.1},
@@ -51,24 +52,24 @@ var rates = map[string]rate{
 	"Concatenate3":      {element: [2]float64{0.11, 0.15}},
 	"Concatenate4":      {element: [2]float64{0.115, 0.15}},
 	"Concatenate5":      {element: [2]float64{0.115, 0.15}},
-	"Convert":           {element: [2]float64{0.06, 1}},
+	"Convert":           {element: [2]float64{0.27, 0.07}, codes: [2]float64{0.05, 0.14}},
 
-	"Add":                  {element: [2]float64{0.1, 0.12}, row: 3.5},
-	"Subtract":             {element: [2]float64{0.1, 0.12}, row: 3.5},
-	"Multiply":             {element: [2]float64{0.1, 0.12}, row: 3.5},
+	"Add":                  {element: [2]float64{0.11, 0.12}, codes: [2]float64{0.14, 0.3}, row: 3.5},
+	"Subtract":             {element: [2]float64{0.11, 0.12}, codes: [2]float64{0.14, 0.3}, row: 3.5},
+	"Multiply":             {element: [2]float64{0.11, 0.12}, codes: [2]float64{0.25, 0.3}, row: 3.5},
 	"Div":                  {element: [2]float64{0.1, 0.12}, row: 3.5},
 	"Maximum":              {element: [2]float64{0.1, 0.12}, row: 3.5},
 	"Minimum":              {element: [2]float64{0.1, 0.12}, row: 3.5},
-	"Clamp":                {element: [2]float64{0.08, 0.074}},
+	"Clamp":                {element: [2]float64{0.074, 0.073}, codes: [2]float64{0.02, 0.02}},
 	"LeakyReLU":            {element: [2]float64{0.08, 0.074}},
 	"SquareRoot":           {element: [2]float64{0.125, 0.17}},
 	"ReciprocalSquareRoot": {element: [2]float64{0.1, 0.285}},
-	"Sigmoid":              {element: [2]float64{0.21, 0.45}},
-	"Tanh":                 {element: [2]float64{0.19, 0.41}},
+	"Sigmoid":              {element: [2]float64{0.19, 0.45}, codes: [2]float64{0.09, 0.02}},
+	"Tanh":                 {element: [2]float64{0.24, 0.41}, codes: [2]float64{0.09, 0.02}},
 	"Log":                  {element: [2]float64{0.25, 0.62}},
-	"Gelu":                 {element: [2]float64{0.48, 0.69}},
-	"ELU":                  {element: [2]float64{0.34, 0.48}},
-	"Exp":                  {element: [2]float64{4.4, 0.38}},
+	"Gelu":                 {element: [2]float64{0.31, 0.68}},
+	"ELU":                  {element: [2]float64{0.27, 0.48}},
+	"Exp":                  {element: [2]float64{2.1, 0.38}},
 	"Sin":                  {element: [2]float64{5.2, 0.41}},
 	"Cos":                  {element: [2]float64{5.1, 0.41}},
 }
@@ -76,18 +77,22 @@ var rates = map[string]rate{
 var rateOfOthers = rate{element: [2]float64{0.09, 0.12}}
 
 const (
-	nodeTime  = 35 // to start a node of the library
-	callTime  = 60 // to come to the library and back
-	goTime    = 30 // to start a node of the Go engine, and to come there
-	batchTime = 35 // for each product of a batch
+	nodeTime   = 20 // to start a node of the library
+	callTime   = 40 // to come to the library and back
+	goNodeTime = 16 // to start a node of the Go engine
+	goCallTime = 5  // to come there
+	batchTime  = 35 // for each product of a batch
 	// The library has depthwise kernels for so many taps; larger windows it computes
 	// channel by channel.
 	depthwiseTaps, slowTap = 25, 0.8
 	weightTime             = 0.02 // to read a weight of a product from memory
 	turnTime               = 0.06 // for an element of a transpose that moves alone, beside the rate
 	// For one of more elements than caches hold, beside that.
-	farElements, farTime = 1 << 16, 0.13
-	scaleTime            = 0.4 // for an element whose scale is found at run time
+	farElements, farTime = 1 << 17, 0.13
+	// Up to so many elements are in the nearest cache, which matters for times below.
+	nearElements, nearTime = 1 << 12, 0.15
+	scaleTime              = 0.4 // for an element whose scale is found at run time
+	pieceTime              = 3   // for a run of elements of one operand of a concatenation
 )
 
 // How long products of 8-bit elements take beside float32, and depthwise ones, by engine.
@@ -115,7 +120,7 @@ func (g *graph) estimate(s []shape, engine int, varies []bool, share float64) ti
 	slower, tile := vectors()
 	call, start := float64(callTime), float64(nodeTime)
 	if engine == byGo {
-		tile, call, start = tile/2, goTime, goTime
+		tile, call, start = tile/2, goCallTime, goNodeTime
 	}
 	e := estimator{graph: g, shapes: s, engine: engine, slower: slower, tile: tile, part: make([]float64, len(g.Values))}
 	for v := range e.part {
@@ -162,13 +167,15 @@ func (e *estimator) nodeTime(n *node) float64 {
 		r = rates["Conv2d"]
 	}
 	y := e.shapes[n.Out[0]]
-	time := e.workTime(n, r.work[e.engine]) + r.element[e.engine]*float64(y.numel())
+	time := e.workTime(n, r.work[e.engine]) + e.elementTime(n, r)*float64(y.numel())
 	if e.engine == byLibrary && r.row > 0 {
 		time += r.row * float64(e.rows(n, y))
 	}
 	switch {
 	case n.Type.tag == tagStaticTranspose:
 		time += e.moveTime(n, y)
+	case n.isConcatenate() && e.engine == byLibrary:
+		time += pieceTime * float64(e.pieces(n, y))
 	case n.Type.tag == tagBatchMatrixMultiply && e.engine == byLibrary:
 		time += batchTime * float64(y.leading(max(y.rank-2, 0)))
 	case e.Values[n.Out[0]].Datatype == qdint8:
@@ -180,6 +187,19 @@ func (e *estimator) nodeTime(n *node) float64 {
 	return part*time + e.weightTime(n)
 }
 
+// elementTime is what a node takes for an element of its output. Few elements are in the
+// nearest cache, where all but what computes most takes half as long.
+func (e *estimator) elementTime(n *node, r rate) float64 {
+	time := r.element[e.engine]
+	if short := min(e.Values[n.In[0]].Datatype.info().bits, e.Values[n.Out[0]].Datatype.info().bits) == 8; short && r.codes[e.engine] > 0 {
+		time = r.codes[e.engine]
+	}
+	if e.shapes[n.Out[0]].numel() <= nearElements && time < nearTime {
+		time /= 2
+	}
+	return time
+}
+
 // moveTime is what a transpose takes beside its rate.
 func (e *estimator) moveTime(n *node, y shape) (time float64) {
 	if e.engine == byLibrary && e.rows(n, y) == 0 {
@@ -189,6 +209,11 @@ func (e *estimator) moveTime(n *node, y shape) (time float64) {
 		time += farTime
 	}
 	return time * float64(y.numel())
+}
+
+// pieces is how many runs of elements a concatenation copies.
+func (e *estimator) pieces(n *node, y shape) int {
+	return y.leading(params[concatenateParams](n).axis) * len(n.In)
 }
 
 // rows is how many runs of elements a node treats one after the other: those that stay

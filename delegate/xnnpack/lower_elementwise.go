@@ -84,7 +84,7 @@ func (c *lowerCall) clamp(lo, hi float32) error {
 		return refuse("bounds %v to %v", lo, hi)
 	}
 	x := c.call.Args[0]
-	if w := c.in.Writer(x); c.half && (w < 0 || c.in.Calls[w].View || !slices.Contains(activated, c.in.Calls[w].Sig.Name)) {
+	if w := c.in.Writer(x); c.half && (w < 0 || c.in.Calls[w].Sig == nil || !slices.Contains(activated, c.in.Calls[w].Sig.Name)) {
 		return refuse("bounds of float16 tensors that no product or sum computes")
 	}
 	o := c.follow(x)

@@ -167,6 +167,9 @@ func (l *lowering) call(i int) error {
 	}
 	l.done[i] = true
 	c := &lowerCall{lowering: l, call: &l.in.Calls[i], index: i}
+	if c.call.Payload != nil {
+		return c.merge()
+	}
 	if l.prepare(c); l.folds(c) {
 		return nil
 	}

@@ -116,6 +116,13 @@ func (g *graph) discard(data []byte) bool {
 	return false
 }
 
+// discardOr gives back the memory of filters that lowering made, and hands others on.
+func (g *graph) discardOr(release func([]byte) bool) func([]byte) bool {
+	return func(data []byte) bool {
+		return g.discard(data) || release != nil && release(data)
+	}
+}
+
 // packsFilter reports nodes whose filter the library keeps in packed form only, shared
 // by all runtimes. A depthwise one is packed by each runtime.
 func (t *nodeType) packsFilter() bool {

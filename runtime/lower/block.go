@@ -37,6 +37,7 @@ const outside = -1
 type flow struct {
 	*ir.Flow
 	m        *ir.Method
+	payloads []Payload     // see [Backends]
 	views    []bool        // by value: a step makes it a view
 	accesses []ir.Accesses // by storage, of the whole method
 
@@ -59,9 +60,35 @@ type touch struct {
 	readers []int
 }
 
-func newFlow(m *ir.Method) *flow {
-	return &flow{Flow: m.Flow(), m: m, views: m.Views(), accesses: m.Accesses(),
+func newFlow(m *ir.Method, payloads []Payload) *flow {
+	return &flow{Flow: m.Flow(), m: m, payloads: calledOnce(m, payloads), views: m.Views(), accesses: m.Accesses(),
 		viewed: make([]mark, len(m.Values)), touched: make([]touch, len(m.Storages)+len(m.Values)+1)}
+}
+
+// calledOnce leaves the payloads that one step calls: a region may have that step, and then
+// nobody needs an image of them.
+func calledOnce(m *ir.Method, payloads []Payload) []Payload {
+	calls := make([]int, len(payloads))
+	for i := range m.Steps {
+		if s := &m.Steps[i]; s.Kind == ir.DelegateCall && s.Delegate < len(calls) {
+			calls[s.Delegate]++
+		}
+	}
+	once := make([]Payload, len(payloads))
+	for d, n := range calls {
+		if n == 1 {
+			once[d] = payloads[d]
+		}
+	}
+	return once
+}
+
+// payload is the one that a step calls, with a nil Opened for none.
+func (f *flow) payload(s *ir.Step) (p Payload) {
+	if s.Kind == ir.DelegateCall && s.Delegate < len(f.payloads) {
+		p = f.payloads[s.Delegate]
+	}
+	return p
 }
 
 // enter finds what the steps of a block depend on, and which ones graphs can have.
@@ -155,7 +182,7 @@ func (f *flow) visit(s *ir.Step, touch func(resource int, write bool)) {
 			touch(slot(v), true)
 		}
 	}
-	if s.Kind == ir.DelegateCall || s.Kind == ir.KernelCall && !s.Op.Pure {
+	if s.Kind == ir.DelegateCall && f.payload(s).Opened == nil || s.Kind == ir.KernelCall && !s.Op.Pure {
 		touch(len(f.touched)-1, true)
 	}
 }

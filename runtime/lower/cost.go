@@ -15,14 +15,26 @@ import (
 // 3 GHz; BenchmarkEstimate compares them with the operators as they are.
 
 // callTime is what a call of an operator takes beside its work.
-const callTime = 45
+const callTime = 22
 
 // timeOf is what a call takes beside that.
 type timeOf func(o *operation) float64
 
 // each takes a time for each unit of work.
 func each(work func(o *operation) float64, time float64) timeOf {
-	return func(o *operation) float64 { return work(o) * time * speed.element }
+	return func(o *operation) float64 {
+		n := work(o)
+		return n * near(n, time) * speed.element
+	}
+}
+
+// near is a time for each of n elements, which is half as long where they are in the nearest
+// cache, unless they are computed for longer.
+func near(n, time float64) float64 {
+	if n <= 1<<12 && time < 0.25 {
+		return time / 2
+	}
+	return time
 }
 
 // rates are those of the operators that take most of the time of models, by name without
@@ -50,14 +62,14 @@ var rates = map[string]timeOf{
 	"aten::tanh":                        each(written, 0.12),
 	"aten::upsample_bilinear2d":         each(written, 1.7),
 	"aten::pow":                         each(written, 0.12),
-	"aten::cat":                         each(written, 0.09),
+	"aten::cat":                         joined,
 	"aten::slice_copy":                  each(written, 0.07),
 	"aten::split_with_sizes_copy":       each(written, 0.1),
 	"aten::split_copy":                  each(written, 0.1),
 	"aten::constant_pad_nd":             each(written, 0.2),
-	"quantized_decomposed::quantize":    each(written, 1.8),
-	"quantized_decomposed::dequantize":  each(written, 0.7),
-	"aten::native_layer_norm":           each(written, 0.4),
+	"quantized_decomposed::quantize":    each(written, 0.23),
+	"quantized_decomposed::dequantize":  each(written, 0.08),
+	"aten::native_layer_norm":           each(written, 0.22),
 	"aten::_native_batch_norm_legit_no": each(written, 0.35),
 	"dim_order_ops::_clone_dim_order":   each(written, 0.05),
 	"dim_order_ops::_to_dim_order_copy": each(written, 0.05),
@@ -97,6 +109,25 @@ func Estimate(g *delegate.Graph, share float64) time.Duration {
 		}
 	}
 	return time.Duration(min(sum, float64(1<<60)))
+}
+
+// callOfDelegate is what the call of a delegate takes beside the delegate's work.
+const callOfDelegate = 20 * time.Nanosecond
+
+// asTheyAre is about how long the calls of a graph take on one thread, one by one, on
+// operators and as delegates of their own.
+func asTheyAre(g *delegate.Graph, share float64) time.Duration {
+	return Estimate(g, share) + inPayloads(g)
+}
+
+// inPayloads is what of that the payloads take.
+func inPayloads(g *delegate.Graph) (t time.Duration) {
+	for i := range g.Calls {
+		if p := g.Calls[i].Payload; p != nil {
+			t += callOfDelegate + p.Estimate()
+		}
+	}
+	return t
 }
 
 // rateOf is an operator's own rate, or that of its family.

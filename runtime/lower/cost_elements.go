@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // softmax is along the innermost dimension, or so slow.
@@ -12,11 +13,30 @@ func softmax(o *operation) float64 {
 	if y == nil {
 		return written(o)
 	}
-	return o.elements(y) * (1 + 3.5/float64(last(y))) * speed.element
+	return o.elements(y) * (0.74 + 10/float64(last(y))) * speed.element
+}
+
+// joined are tensors side by side, copied in runs of each.
+func joined(o *operation) float64 {
+	y := o.out()
+	if y == nil {
+		return written(o)
+	}
+	n := o.elements(y) * 0.09
+	rank := len(y.Sizes)
+	dim := int(o.g.Values[o.c.Args[1]].Int)
+	if dim < 0 {
+		dim += rank
+	}
+	if dim < 0 || dim >= rank {
+		return n
+	}
+	inner, _ := tensor.Product(y.Sizes[dim:])
+	return n + o.elements(y)/float64(max(inner, 1))*float64(len(o.g.Values[o.c.Args[0]].Items))*0.65
 }
 
 // mean is a sum for each element of the result.
-func mean(o *operation) float64 { return (reduced(o)*0.24 + written(o)*20) * speed.element }
+func mean(o *operation) float64 { return (reduced(o)*0.03 + written(o)*1.7) * speed.element }
 
 // broadcast is a function of two tensors, in runs along which either goes on or stays.
 func broadcast(o *operation) float64 {
@@ -24,7 +44,8 @@ func broadcast(o *operation) float64 {
 	if y == nil {
 		return written(o)
 	}
-	return o.elements(y) * (0.175 + 3.2/float64(run(y, o.argument(0), o.argument(1)))) * speed.element
+	n := o.elements(y)
+	return n * (near(n, 0.15) + 3.2/float64(run(y, o.argument(0), o.argument(1)))) * speed.element
 }
 
 // run is the number of innermost elements of y that have as many of each operand, or one.
@@ -57,16 +78,17 @@ func permuted(o *operation) float64 {
 	if x == nil || y == nil {
 		return written(o)
 	}
+	const start = 90
 	n := o.elements(y)
 	switch row := o.moved(x); {
 	case row == 0:
 		return n * 0.03
 	case row > 1:
-		return n * (0.27 + 0.12/float64(row))
+		return start + n*(0.14+0.06/float64(row))
 	case n > farElements:
-		return n * 0.25 * speed.element
+		return start + n*0.25*speed.element
 	}
-	return n * 0.14 * speed.element
+	return start + n*0.14*speed.element
 }
 
 // moved is how many elements stay side by side in a permutation, 0 for all of them.

@@ -31,7 +31,7 @@ func product(o *operation) float64 {
 	if strings.HasPrefix(o.c.Op.Schema, "aten::linear") {
 		fetch = 0.1 // by rows
 	}
-	time := out*float64(last(left))/full(last(y))*0.022*speed.product + out*0.02 + o.elements(right)*fetch
+	time := 40 + out*float64(last(left))/full(last(y))*0.022*speed.product + out*0.02 + o.elements(right)*fetch
 	if len(y.Sizes) == 3 {
 		time += 58 * float64(y.Sizes[0])
 	}

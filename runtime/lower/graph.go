@@ -15,6 +15,8 @@ import (
 func (f *flow) refusal(i int) string {
 	s := f.step(i)
 	switch {
+	case f.payload(s).Opened != nil:
+		return f.refusesPayload(i)
 	case s.Kind != ir.KernelCall:
 		return "not an operator's call"
 	case s.Own:
@@ -32,6 +34,28 @@ func (f *flow) refusal(i int) string {
 	case f.m.Changing(s.Args):
 		return "an argument that is no tensor is computed by the program"
 	}
+	return f.refusesTensors(i)
+}
+
+// refusesPayload says why no graph can have step i, which calls a payload.
+func (f *flow) refusesPayload(i int) string {
+	s := f.step(i)
+	written := make(map[int]bool, len(s.Writes))
+	for _, v := range s.Writes {
+		if written[v] {
+			return fmt.Sprintf("value %d is two of its results", v)
+		}
+		written[v] = true
+	}
+	if len(s.Reads)+len(s.Writes) < len(s.Args) {
+		return "an argument is no tensor"
+	}
+	return f.refusesTensors(i)
+}
+
+// refusesTensors says why no graph can have the tensors that step i reads or writes.
+func (f *flow) refusesTensors(i int) string {
+	s := f.step(i)
 	for k, v := range s.Reads {
 		if why := f.refusesRead(v, f.sees(i, k)); why != "" {
 			return why
@@ -195,6 +219,7 @@ func (g *graph) call(i int) {
 		return
 	}
 	c := delegate.GraphCall{Op: s.Op, Sig: s.Sig, Place: place(s.Origin)}
+	c.Payload = g.f.payload(s).Opened
 	c.Args = make([]int, 0, len(s.Args))
 	defined := make(map[int]int, len(s.Writes))
 	if s.IsView() {
@@ -213,7 +238,7 @@ func (g *graph) call(i int) {
 	}
 	for k, v := range s.Args {
 		tensors := sees
-		if k == len(s.Sig.Args) || s.Sig.Args[k].Out {
+		if s.Kind == ir.DelegateCall && k >= s.Inputs || s.Kind == ir.KernelCall && (k == len(s.Sig.Args) || s.Sig.Args[k].Out) {
 			tensors = defined
 		}
 		c.Args = append(c.Args, g.argument(v, tensors))

@@ -17,6 +17,9 @@ type Backends struct {
 	// estimated for one execute, beside a fifth of what these take; negative: every region
 	// is taken.
 	MinProfit time.Duration
+	// Payloads are those of the method's delegates, by delegate, that were opened and have no
+	// image yet: they may be merged with calls around them.
+	Payloads []Payload
 	// Compile makes the image of delegate g.Index of the method. After an error that is
 	// not of ctx the region's calls stay as they are.
 	Compile func(ctx context.Context, c delegate.Compiler, g *delegate.Graph) error
@@ -24,6 +27,12 @@ type Backends struct {
 	// ok is false where only estimates are to be had. Errors are those of Compile. nil: all
 	// regions are judged by estimates.
 	Measure func(ctx context.Context, c delegate.Compiler, g *delegate.Graph) (t Times, ok bool, err error)
+}
+
+// Payload is one that its backend has opened, the zero value for none.
+type Payload struct {
+	delegate.Opened
+	Backend string // ID
 }
 
 // Times is what one execute of a region takes.
@@ -37,6 +46,7 @@ type Region struct {
 	Backend  string
 	Delegate int         // its place in the method's list of delegates, -1 where it was not taken
 	Calls    []ir.Origin // in the order of the file
+	Merged   []int       // delegates of the file that it has the payloads of
 	Inputs   int         // tensors that it reads, constants left out
 	Outputs  int         // and that others read of it
 	Times                // estimated, of one thread
@@ -109,7 +119,7 @@ func Regions(ctx context.Context, m *ir.Method, by Backends) (*ir.Method, *Repor
 		report.because("no backend takes graphs here")
 		return m, report, nil
 	}
-	l := &lowering{Backends: by, ctx: ctx, flow: newFlow(m), report: report, left: maxPartitionWork, first: len(m.Delegates)}
+	l := &lowering{Backends: by, ctx: ctx, flow: newFlow(m, by.Payloads), report: report, left: maxPartitionWork, first: len(m.Delegates)}
 	for _, b := range blocks(m, l.Flow) {
 		if err := l.block(b); err != nil {
 			return nil, nil, err
@@ -188,7 +198,7 @@ func (l *lowering) accept() (kind []int, whole *graph) {
 		steps, kind[i] = append(steps, i), 0
 	}
 	g := l.newGraph(steps, func(i int) bool { return l.refused[i] == "" })
-	if all := Estimate(g.Graph, 1); l.MinProfit > 0 && all < l.MinProfit {
+	if all := asTheyAre(g.Graph, 1); l.MinProfit > 0 && all < l.MinProfit {
 		l.explain(kind, fmt.Sprintf("the whole block takes about %v, and %v is to be gained", all.Round(time.Microsecond), l.MinProfit))
 		return kind, nil
 	}
@@ -224,6 +234,9 @@ func first(a, b string) string {
 // accepts asks who takes call n of a graph.
 func (l *lowering) accepts(g *graph, n int) (taker int, why string) {
 	for k, c := range l.Compilers {
+		if p := l.payload(l.step(g.of[n])); p.Opened != nil && p.Backend != c.ID() {
+			continue
+		}
 		refusal := c.Accepts(g.Graph, n)
 		if refusal == "" {
 			return k, ""
@@ -263,10 +276,16 @@ func (l *lowering) candidates(p *partition, kind []int, whole *graph) (list []*c
 			g = l.newGraph(steps, func(i int) bool { return p.cluster[i] == steps[0] })
 		}
 		if len(g.Calls) > 0 {
-			list = append(list, &candidate{steps: steps, graph: g, taker: l.Compilers[kind[steps[0]]], times: Times{Portable: Estimate(g.Graph, 1)}})
+			list = append(list, &candidate{steps: steps, graph: g, taker: l.Compilers[kind[steps[0]]], times: Times{Portable: asTheyAre(g.Graph, 1)}})
 		}
 	}
 	return list
+}
+
+// isPayload reports that there is nothing but a payload.
+func (c *candidate) isPayload() bool {
+	calls := slices.DeleteFunc(slices.Clone(c.graph.Calls), func(c delegate.GraphCall) bool { return c.View })
+	return len(calls) == 1 && calls[0].Payload != nil
 }
 
 // refuse asks for each region how long it takes. Where it cannot be had as a whole each of
@@ -274,6 +293,10 @@ func (l *lowering) candidates(p *partition, kind []int, whole *graph) (list []*c
 // are taken from their compilers.
 func (l *lowering) refuse(found []*candidate, kind []int) (again bool) {
 	for _, c := range found {
+		if c.isPayload() {
+			c.reason = "it is a delegate already"
+			continue
+		}
 		if c.times.Portable < l.MinProfit {
 			c.reason = fmt.Sprintf("it takes about %v as it is, and %v is to be gained", rounded(c.times.Portable), l.MinProfit)
 			continue
@@ -333,6 +356,9 @@ func (l *lowering) take(c *candidate) (ok bool, err error) {
 		Times: c.times}
 	for _, i := range c.steps {
 		r.Calls = append(r.Calls, l.step(i).Origin)
+		if s := l.step(i); s.Kind == ir.DelegateCall {
+			r.Merged = append(r.Merged, s.Delegate)
+		}
 	}
 	if len(g.Outputs) == 0 {
 		r.Reason = first(r.Reason, "nobody reads what it computes")
@@ -375,6 +401,7 @@ func (l *lowering) compile(c *candidate, r *Region) error {
 // than that, and what is measured not the same twice.
 const (
 	margin         = 0.2
+	payloadMargin  = 0.02
 	measuredMargin = 0.03
 )
 
@@ -394,10 +421,17 @@ func (l *lowering) weigh(c *candidate, r *Region) error {
 			t, share, about = measured, measuredMargin, ""
 		}
 	}
-	if profit := t.Portable - t.Lowered; profit < l.MinProfit || float64(profit) < share*float64(t.Portable) {
+	if profit := t.Portable - t.Lowered; profit < l.MinProfit || profit < c.margin(share, t.Portable) {
 		r.Reason = fmt.Sprintf("it would take %s%v, and %v as it is", about, rounded(t.Lowered), rounded(t.Portable))
 	}
 	return nil
+}
+
+// margin is by how much a region must be faster that takes so long as it is. Of what its
+// payloads take it is less: they are estimated alike on both sides.
+func (c *candidate) margin(share float64, takes time.Duration) time.Duration {
+	payloads := min(inPayloads(c.graph.Graph), takes)
+	return time.Duration(share*float64(takes-payloads) + min(share, payloadMargin)*float64(payloads))
 }
 
 // rounded is a time with three digits or so.
@@ -419,7 +453,7 @@ func (l *lowering) share(c *candidate, r *Region) float64 {
 	if err != nil {
 		return 1
 	}
-	none := Times{Estimate(c.graph.Graph, 0), least}
+	none := Times{asTheyAre(c.graph.Graph, 0), least}
 	if r.Measured != (Times{}) {
 		t, margin = r.Measured, measuredMargin
 		none.Portable = scaled(none.Portable, t.Portable, r.Portable)

@@ -232,7 +232,8 @@ func TestRegionsOfVaryingSizes(t *testing.T) {
 		if err != nil || report.Taken() != 1 {
 			t.Fatalf("%s: %d regions, %v", name, report.Taken(), err)
 		}
-		if least := got.Steps[0].Least; least < tt.least-6 || least > tt.least+6 { // estimates are whole nanoseconds
+		nanosecond := int(2 * size / (whole - none)) // estimates are whole ones
+		if least := got.Steps[0].Least; least < tt.least-2*nanosecond || least > tt.least+2*nanosecond {
 			t.Errorf("%s: from %d elements on, want %d", name, least, tt.least)
 		}
 		got.Steps[0].Least = 7

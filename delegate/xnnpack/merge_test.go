@@ -1,0 +1,147 @@
+package xnnpack
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
+)
+
+// TestMergeFuzz makes payloads of parts of random graphs, as an exporter does, and compiles
+// the graphs with calls of these: both engines must compute what the operators do.
+func TestMergeFuzz(t *testing.T) {
+	rounds := 300
+	if n, err := strconv.Atoi(os.Getenv("ETRUN_CHAINS")); err == nil {
+		rounds = n
+	}
+	merged := 0
+	for seed := range uint64(rounds) {
+		w := randomCalls(seed+1<<20, 12, false)
+		if len(w.g.Outputs) == 0 {
+			continue
+		}
+		w.makePayloads(t)
+		for i := range w.g.Calls {
+			if w.g.Calls[i].Payload == nil {
+				continue
+			}
+			merged++
+			if why := (Backend{}).Accepts(w.g, i); why != "" {
+				t.Errorf("seed %d: call %d is not accepted: %s", seed, i, why)
+			}
+		}
+		for _, b := range compilers() {
+			if _, err := b.Estimate(w.g, 1); err != nil {
+				t.Errorf("seed %d, %s: %v", seed, b.Engine, err)
+			}
+			if err := w.compare(b, 1e-4); err != nil {
+				t.Fatalf("seed %d, %s: %v\n%s", seed, b.Engine, err, w)
+			}
+		}
+	}
+	if merged < rounds {
+		t.Errorf("%d payloads in %d graphs: the test shows little", merged, rounds)
+	}
+}
+
+// makePayloads turns runs of calls into calls of payloads.
+func (w *grower) makePayloads(t *testing.T) {
+	var list []delegate.GraphCall
+	for from := 0; from < len(w.g.Calls); {
+		to := min(from+1+w.r.IntN(4), len(w.g.Calls))
+		if c, ok := w.payload(t, from, to); ok && w.r.IntN(3) > 0 {
+			list = append(list, c)
+		} else {
+			list = append(list, w.g.Calls[from:to]...)
+		}
+		from = to
+	}
+	w.g = &delegate.Graph{Method: w.g.Method, Values: w.g.Values, Calls: list, Inputs: w.g.Inputs, Outputs: w.g.Outputs}
+}
+
+// payload makes a payload of some calls; ok is false where they cannot be one.
+func (w *grower) payload(t *testing.T, from, to int) (c delegate.GraphCall, ok bool) {
+	part := &delegate.Graph{Method: w.g.Method, Values: w.g.Values, Calls: w.g.Calls[from:to]}
+	for i := range part.Calls {
+		for _, v := range part.Reads(nil, i) {
+			if x := &w.g.Values[v]; x.DType != tensor.Float32 || x.IsConst() && w.g.Writer(v) >= 0 {
+				return c, false
+			} else if !x.IsConst() && (w.g.Writer(v) < from) && !slices.Contains(part.Inputs, v) {
+				part.Inputs = append(part.Inputs, v)
+			}
+		}
+		for _, v := range part.Writes(nil, i) {
+			outside := func(i int) bool { return i >= to }
+			if slices.ContainsFunc(w.g.Readers(v), outside) || slices.Contains(w.g.Outputs, v) {
+				part.Outputs = append(part.Outputs, v)
+			}
+		}
+	}
+	x, _, err := newLowering(part, false).whole()
+	if err != nil || len(part.Outputs) == 0 {
+		return c, false
+	}
+	o, err := Backend{}.Open(&delegate.Payload{Data: x.payload(uint32(from))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Inputs() != len(part.Inputs) || o.Estimate() <= 0 {
+		t.Fatalf("%d inputs, want %d; estimated %v", o.Inputs(), len(part.Inputs), o.Estimate())
+	}
+	c.Payload, c.Args, c.Place = o, slices.Concat(part.Inputs, part.Outputs), fmt.Sprintf("payload of calls %d to %d", from, to)
+	return c, true
+}
+
+// TestMergeRefuses has payloads whose calls do not fit them, or that stay payloads.
+func TestMergeRefuses(t *testing.T) {
+	build := func(change func(g *delegate.Graph)) *delegate.Graph {
+		m := newMaker(1)
+		x, y := m.input(fp32, 1, 4, 6, 8), m.value(fp32, 1, 4, 6, 8)
+		m.node("Abs", []int{x}, []int{y})
+		o, err := Backend{}.Open(&delegate.Payload{Data: m.done(y).payload(0)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		image := delegate.GraphValue{Kind: tensor.KindTensor, DType: tensor.Float32, Sizes: []int{1, 8, 4, 6}, DimOrder: nhwc}
+		g := &delegate.Graph{Values: []delegate.GraphValue{image, image}, Calls: []delegate.GraphCall{{Payload: o, Args: []int{0, 1}}},
+			Inputs: []int{0}, Outputs: []int{1}}
+		change(g)
+		return g
+	}
+	const otherSizes = "an argument of float32[1 8 4 6], the payload has fp32 [1 4 6 8]"
+	foreign := struct{ delegate.Opened }{build(func(*delegate.Graph) {}).Calls[0].Payload}
+	for name, tt := range map[string]struct {
+		change func(g *delegate.Graph)
+		why    string
+	}{
+		"as it is": {func(*delegate.Graph) {}, ""},
+		"other sizes": {func(g *delegate.Graph) { g.Values[1].Sizes = []int{1, 8, 6, 4} },
+			"an argument of float32[1 8 6 4], the payload has fp32 [1 4 6 8]"},
+		"other order": {func(g *delegate.Graph) { g.Values[0].DimOrder = nil }, otherSizes},
+		"no order":    {func(g *delegate.Graph) { g.Values[0].DimOrder = []uint8{3, 2, 1, 0} }, "a tensor of dim order [3 2 1 0]"},
+		"other type":  {func(g *delegate.Graph) { g.Values[0].DType = tensor.Int32 }, "a payload's argument of int32"},
+		"half as long": {func(g *delegate.Graph) { g.Values[0].DType = tensor.Float16 },
+			"an argument of float16[1 8 4 6], the payload has fp32 [1 4 6 8]"},
+		"sizes that vary": {func(g *delegate.Graph) { g.Values[1].Dynamism = tensor.DynamicBound },
+			"a payload's argument of sizes that may change"},
+		"another backend's": {func(g *delegate.Graph) { g.Calls[0].Payload = foreign }, "a payload of another backend"},
+		"too few arguments": {func(g *delegate.Graph) { g.Calls[0].Args, g.Outputs = []int{0}, nil }, "1 arguments, the payload has 2"},
+	} {
+		g := build(tt.change)
+		if why := (Backend{}).Accepts(g, 0); why != tt.why {
+			t.Errorf("%s: got %q, want %q", name, why, tt.why)
+		}
+		img, err := Backend{Engine: EngineReference}.CompileGraph(context.Background(), g)
+		if (err == nil) != (tt.why == "") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil {
+			img.Close()
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package etrun
+
+import (
+	"archive/zip"
+	"context"
+	"io"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"testing"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/delegate/xnnpack"
+	"github.com/etrun-go/etrun/runtime/ir"
+)
+
+// merged says what programs of testdata/lowering/delegates.zip have where everything that
+// XNNPACK accepts is taken: calls of delegates and of operators, before and after.
+var merged = map[string]struct{ delegates, operators [2]int }{
+	"chlast/input_xnnpack.pte":          {[2]int{2, 1}, [2]int{1, 0}},
+	"container/xnnpack_inline.pte":      {[2]int{2, 1}, [2]int{2, 1}},
+	"container/xnnpack_naive.pte":       {[2]int{2, 1}, [2]int{2, 1}},
+	"control/cond_data_xnnpack.pte":     {[2]int{1, 3}, [2]int{5, 2}},
+	"dyn_conv/xnnpack.pte":              {[2]int{2, 2}, [2]int{7, 7}}, // sizes that may change
+	"encoder_decoder_state/xnnpack.pte": {[2]int{4, 2}, [2]int{3, 3}}, // two methods
+	"freq_mixer/xnnpack.pte":            {[2]int{2, 2}, [2]int{10, 6}},
+	"gru/xnnpack.pte":                   {[2]int{7, 1}, [2]int{10, 0}},
+	"kalman_step/xnnpack.pte":           {[2]int{7, 4}, [2]int{32, 4}},
+	"lstm/xnnpack.pte":                  {[2]int{8, 1}, [2]int{5, 0}},
+	"lstm/xnnpack_dq8.pte":              {[2]int{8, 1}, [2]int{5, 0}},
+	"mutable/kv_reinplace_xnnpack.pte":  {[2]int{5, 3}, [2]int{4, 4}},
+	"mutable/kv_xnnpack.pte":            {[2]int{5, 3}, [2]int{5, 5}},
+	"shared_weights/xnnpack.pte":        {[2]int{5, 3}, [2]int{3, 0}}, // three methods
+}
+
+// TestMergedDelegates merges delegates of the exporter with what lies between them, on both
+// engines, and compares the outputs with those of the program as it is. Weights are given
+// back.
+func TestMergedDelegates(t *testing.T) {
+	archive, err := zip.OpenReader("testdata/lowering/delegates.zip")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer archive.Close()
+	if len(archive.File) != len(merged) {
+		t.Errorf("%d programs, %d are known", len(archive.File), len(merged))
+	}
+	for _, f := range archive.File {
+		data, err := readZipped(archive, f.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, engine := range []xnnpack.Engine{xnnpack.EngineReference, xnnpack.EngineAuto} {
+			t.Run(path.Join(f.Name, string(engine)), func(t *testing.T) { checkMerged(t, f.Name, data, xnnpack.Backend{Engine: engine}) })
+		}
+	}
+}
+
+func checkMerged(t *testing.T, name string, data []byte, by xnnpack.Backend) {
+	open := func(options ...Option) *Program {
+		p, err := Parse(slices.Clone(data), append(options, WithDelegates(by), WithThreads(1))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { p.Close() })
+		return p
+	}
+	plain, lowered := open(WithLowering(LowerRewrite)), open(WithLowering(LowerAuto), WithMinProfit(-1))
+	got := make(map[ir.StepKind][2]int)
+	for _, method := range plain.MethodNames() {
+		var pair [2]*Method
+		for k, p := range []*Program{plain, lowered} {
+			m, err := p.Load(context.Background(), method)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Close()
+			pair[k] = m
+			for i := range m.ir.Steps {
+				n := got[m.ir.Steps[i].Kind]
+				n[k]++
+				got[m.ir.Steps[i].Kind] = n
+			}
+		}
+		compareMerged(t, pair[0], pair[1])
+	}
+	if want := merged[name]; got[ir.DelegateCall] != want.delegates || got[ir.KernelCall] != want.operators {
+		t.Errorf("%d delegates and %d operators, want %d and %d", got[ir.DelegateCall], got[ir.KernelCall], want.delegates, want.operators)
+	}
+}
+
+// compareMerged executes a method as it is and with its delegates merged.
+func compareMerged(t *testing.T, plain, m *Method) {
+	for run := range 4 {
+		var failed [2]error
+		for k, m := range []*Method{plain, m} {
+			if err := setRandomly(m, rand.New(rand.NewPCG(uint64(run), 7))); err != nil {
+				t.Fatal(err)
+			}
+			failed[k] = m.Execute(context.Background())
+		}
+		if failed[0] != nil || failed[1] != nil {
+			t.Fatalf("run %d: %v, merged %v", run, failed[0], failed[1])
+		}
+		for i := range m.ir.Outputs {
+			d := distance(i, &m.values[m.ir.Outputs[i]], &plain.values[plain.ir.Outputs[i]])
+			if min(d.Absolute, d.Relative) > seedTolerance {
+				t.Errorf("run %d: output %d differs by %g, %g of what it is (index %d)", run, d.Output, d.Absolute, d.Relative, d.Index)
+			}
+		}
+	}
+}
+
+// countSteps counts the steps that are executed at the declared sizes.
+func countSteps(m *Method, kind ir.StepKind) (n int) {
+	for i := range m.ir.Steps {
+		if m.ir.Steps[i].Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// TestMergedDelegatesWithinLimits refuses regions that do not fit, after which the exporter's
+// delegates run as they are, with the weights that were not given back.
+func TestMergedDelegatesWithinLimits(t *testing.T) {
+	archive, err := zip.OpenReader("testdata/lowering/delegates.zip")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer archive.Close()
+	data, err := readZipped(archive, "gru/xnnpack.pte")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, refuse := range []bool{false, true} {
+		by := greedy{on: refuse}
+		p, err := Parse(slices.Clone(data), WithLowering(LowerAuto), WithMinProfit(-1), WithDelegates(by))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		m, err := p.Load(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		if n, want := countSteps(m, ir.DelegateCall), map[bool]int{false: 1, true: 7}[refuse]; n != want {
+			t.Errorf("refused %v: %d delegates, want %d", refuse, n, want)
+		}
+		if err := setRandomly(m, rand.New(rand.NewPCG(1, 7))); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Execute(t.Context()); err != nil {
+			t.Errorf("refused %v: %v", refuse, err)
+		}
+		for i, d := range m.Delegates()[:7] {
+			if merged := len(d.Nodes) == 0; merged == refuse {
+				t.Errorf("refused %v: delegate %d has %d nodes", refuse, i, len(d.Nodes))
+			}
+		}
+	}
+}
+
+func readZipped(archive *zip.ReadCloser, name string) ([]byte, error) {
+	r, err := archive.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return io.ReadAll(r)
+}
+
+// greedy compiles graphs to images that no limit allows.
+type greedy struct {
+	xnnpack.Backend
+	on bool
+}
+
+type greedyImage struct{ delegate.Image }
+
+func (g greedy) CompileGraph(ctx context.Context, from *delegate.Graph) (delegate.Image, error) {
+	img, err := g.Backend.CompileGraph(ctx, from)
+	if err != nil || !g.on {
+		return img, err
+	}
+	return greedyImage{img}, nil
+}
+
+func (i greedyImage) Needs() delegate.Needs {
+	n := i.Image.Needs()
+	n.Scratch = 1 << 50
+	return n
+}

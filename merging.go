@@ -1,0 +1,141 @@
+package etrun
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels/tensor"
+	"github.com/etrun-go/etrun/runtime/ir"
+	"github.com/etrun-go/etrun/runtime/lower"
+	"github.com/etrun-go/etrun/runtime/pte"
+	"github.com/etrun-go/etrun/runtime/trace"
+)
+
+// openedPayload is a payload that may be merged with what lies around it, until lowering
+// has decided.
+type openedPayload struct {
+	delegate.Opened
+	payload *delegate.Payload
+}
+
+// merger is the backend of a delegate where its payloads are opened first and compiled
+// when lowering is done; nil where they are compiled at once: without lowering, and where a
+// method calls nothing else.
+func (p *preparation) merger(id string) delegate.Merger {
+	b, ok := p.config.backends[id].(delegate.Merger)
+	if !ok || !p.config.lowering.lowers() || !b.Probe().Loaded {
+		return nil
+	}
+	calls := 0
+	for c := range p.spec.Chains {
+		for i := range p.spec.Chains[c].Instructions {
+			if k := p.spec.Chains[c].Instructions[i].Kind; k == pte.DelegateCall || k == pte.KernelCall {
+				calls++
+			}
+		}
+	}
+	if calls < 2 {
+		return nil
+	}
+	return b
+}
+
+// open keeps payload i, checked, and gives what stands for its image until then.
+func (p *preparation) open(i int, by delegate.Merger, payload *delegate.Payload) (delegate.Image, error) {
+	o, err := by.Open(payload)
+	if err != nil {
+		return nil, err
+	}
+	if p.opened == nil {
+		p.opened = make([]*openedPayload, len(p.spec.Delegates))
+	}
+	p.opened[i] = &openedPayload{o, payload}
+	return mergedImage{o.Inputs()}, nil
+}
+
+// payloads are those that lowering may merge.
+func (p *preparation) payloads() []lower.Payload {
+	list := make([]lower.Payload, len(p.opened))
+	for i, o := range p.opened {
+		if o != nil {
+			list[i] = lower.Payload{Opened: o.Opened, Backend: p.spec.Delegates[i].ID}
+		}
+	}
+	return list
+}
+
+// compileOpened makes the images of those that the method still calls.
+func (p *preparation) compileOpened(ctx context.Context, w *watch, m *ir.Method) error {
+	for i := range m.Steps {
+		s := &m.Steps[i]
+		if s.Kind != ir.DelegateCall || s.Delegate >= len(p.opened) || p.opened[s.Delegate] == nil {
+			continue
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		d := s.Delegate
+		left := p.delegateLimits()
+		for _, n := range p.needs {
+			left = less(left, n)
+		}
+		o := p.opened[d]
+		img, err := p.image(d, o.payload, left, func() (delegate.Image, error) { return o.Compile(ctx) })
+		if err != nil {
+			return w.stageOf(trace.StageCompile, d, p.spec.Delegates[d].ID, 0, err)
+		}
+		p.images[d], p.needs[d], p.opened[d] = img, img.Needs(), nil
+		p.hold(w, trace.MemoryPacked, p.needs[d].PackedBytes)
+		if err := w.stageOf(trace.StageCompile, d, p.spec.Delegates[d].ID, p.needs[d].PackedBytes, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// releaseMerged gives back the constants that regions have packed of payloads. No payload of
+// them is compiled any more.
+func (p *preparation) releaseMerged() {
+	for _, data := range p.packed {
+		p.giveBack(data)
+	}
+	p.packed = nil
+}
+
+// mergedImage stands for a payload that a region has, and that nothing calls.
+type mergedImage struct{ inputs int }
+
+func (m mergedImage) Needs() delegate.Needs { return delegate.Needs{Inputs: m.inputs} }
+
+func (m mergedImage) Info() delegate.Info {
+	return delegate.Info{Needs: m.Needs(), Facts: [][2]string{{"merged", "into a region"}}}
+}
+
+func (mergedImage) Unit(delegate.Instance) (delegate.Unit, error) { return mergedUnit{}, nil }
+
+func (mergedImage) Close() error { return nil }
+
+type mergedUnit struct{}
+
+func (mergedUnit) Execute(context.Context, []*tensor.Value) error {
+	return fmt.Errorf("%w: the payload was merged into a region", ErrExecute)
+}
+
+func (mergedUnit) Close() error { return nil }
+
+// keepForLater reports that the constants of a payload will be given back, once it is sure
+// that the region stays.
+func (p *preparation) keepForLater(data []byte) bool {
+	if !p.mayGive(data) {
+		return false
+	}
+	p.packed = append(p.packed, data)
+	return true
+}
+
+// hasPayload reports a graph that operators alone cannot execute.
+func hasPayload(g *delegate.Graph) bool {
+	return slices.ContainsFunc(g.Calls, func(c delegate.GraphCall) bool { return c.Payload != nil })
+}
