@@ -9,7 +9,7 @@ RACETEST ?= . ./cmd/... ./delegate/... ./hal/... ./runtime/... ./serve/...
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS  := -s -w -X main.release=$(VERSION)
 
-.PHONY: help deps demo build libetrun test check format vet staticcheck levels arm64 machines race conformance docs bench fuzz firmware vuln clean
+.PHONY: help deps demo build libetrun test check format vet staticcheck levels arm64 machines race conformance docs bench fuzz firmware dist vuln clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -83,6 +83,9 @@ bench: lib/.complete ## run the benchmarks: BENCH=regexp BENCHTIME=1s
 fuzz: ## fuzz every target in turn: FUZZTIME=10m each
 	scripts/fuzz.sh $(FUZZTIME)
 
+dist: ## build a release in dist/: archives, packages, bill of materials, checksums
+	scripts/dist.sh
+
 vuln: ## look for known vulnerabilities, in the database of the network
 	$(GO) tool -modfile=tools/go.mod govulncheck ./...
 
@@ -90,4 +93,4 @@ firmware: ## build the firmware for Arm's Ethos-U models, with gcc-arm-none-eabi
 	$(MAKE) -C hal/ethosu/fvp/firmware sums
 
 clean: ## remove what was built and fetched
-	rm -rf bin lib .deps
+	rm -rf bin dist lib .deps
