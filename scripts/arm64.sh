@@ -25,6 +25,7 @@ for tags in nodl ""; do
 		$qemu -L $libc $bin $args
 	done
 done
-# TestFVP, TestDiskFull, TestHoles, TestStdin, TestStdout, tests of serve and the campaigns start the test binary itself, which the kernel cannot do here.
-go test -tags nodl -short -skip '^(TestFVP|TestDiskFull|TestHoles|TestInputFiles|TestDataFiles|TestBundleFiles|TestCheckedFiles|TestStdin|TestStdout|TestServeSignals|TestServeEndsAtOnce|TestServeWatchdog|TestServeSocketActivation|TestServeMemory|TestServeDocument|TestDocumentSnippets|TestReportThroughPipes)$' -exec "$qemu" ./internal/simd/... ./kernels/tensor/... ./cmd/etrun/...
+# TestFVP, TestDiskFull, TestHoles, TestStdin, TestStdout, tests of serve, of isolated models and the campaigns start the test
+# binary itself, which the kernel cannot do here, or takes too long.
+go test -tags nodl -short -skip '^(TestFVP|TestDiskFull|TestHoles|TestInputFiles|TestDataFiles|TestBundleFiles|TestCheckedFiles|TestStdin|TestStdout|TestServeSignals|TestServeEndsAtOnce|TestServeWatchdog|TestServeSocketActivation|TestServeMemory|TestServeDocument|TestDocumentSnippets|TestReportThroughPipes|TestIsolated|TestIsolatedCrash|TestIsolatedUnderLoad|TestIsolatedOrphan|TestIdleConnections)$' -exec "$qemu" ./internal/simd/... ./kernels/tensor/... ./cmd/etrun/...
 go test -tags nodl -short -run '^TestInt8$' -exec "$qemu" ./delegate/xnnpack

@@ -15,6 +15,7 @@ const (
 	switchTime  = 150 * time.Nanosecond  // each run: from other graphs to one of the library's, beside the estimate
 	longTime    = time.Millisecond       // of a run: here the library may save more than estimates tell
 	paidRuns    = 250                    // runs in which the library is to make up for the first two
+	maxLoss     = 10                     // without the library a run may be slower by one part in so many, as estimated
 )
 
 // survey is the graphs of a method that were read before the first of them is compiled.
@@ -24,6 +25,7 @@ type survey struct {
 	inGo    bool          // the library is not worth it
 	time    time.Duration // of a run in the Go engine
 	saving  time.Duration // of a run, by the library
+	gain    time.Duration // the same without switches
 	library int           // graphs that it is estimated to be faster for
 }
 
@@ -64,14 +66,16 @@ func (b Backend) Survey(payloads []*delegate.Payload) error {
 func (s *survey) add(e estimates) {
 	s.time += e[byGo]
 	if !e.prefersGo() {
+		s.gain += e[byGo] - e[byLibrary]
 		s.saving += e[byGo] - e[byLibrary] - switchTime
 		s.library++
 	}
 }
 
-// worth reports that the library makes up for what it takes to start.
+// worth reports whether the library makes up for the time that it takes to start, or makes
+// runs so much faster that the start does not count.
 func (s *survey) worth() bool {
-	return s.saving*paidRuns > openTime+time.Duration(s.library)*runtimeTime
+	return s.gain*maxLoss > s.time || s.saving*paidRuns > openTime+time.Duration(s.library)*runtimeTime
 }
 
 // plan reads and checks a payload.
