@@ -15,7 +15,11 @@ import (
 // The commands of docs/serve.md run one after the other, in one shell, and none fails.
 func TestServeDocument(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
-		t.Fatal("curl: missing; make deps installs it")
+		const text = "curl: missing; make deps installs it"
+		if os.Getenv("CI") != "" {
+			t.Fatal(text)
+		}
+		t.Skip(text)
 	}
 	blocks := fences(readText(t, "docs", "serve.md"), "sh")
 	if len(blocks) < 5 {
