@@ -79,7 +79,7 @@ func rawProduct[T complex64 | complex128](c *kernels.Ctx, x, y, out *tensor.Tens
 		g.A, g.B = operand.Raw[T](c, x), operand.Raw[T](c, y)
 	}
 	g.C = dst
-	err := g.Repeat(c)
+	err := g.run(c)
 	operand.RawStore(c, out, dst)
 	return err
 }
@@ -137,7 +137,7 @@ func addmmOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 // into computes g for out. inPlace says that all operands are the tensors' own memory.
 func into[T tensor.Compute](c *kernels.Ctx, g *product[T], out *tensor.Tensor, inPlace bool) error {
 	g.C = operand.Out[T](c, out)
-	err := g.Repeat(c)
+	err := g.run(c)
 	operand.Store(c, out, g.C)
 	if inPlace {
 		c.Repeat(g)

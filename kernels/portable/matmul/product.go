@@ -14,6 +14,8 @@ type product[T simd.Number] struct {
 	add            []T // nil for none
 	addRow, addCol int // strides, 0 where broadcast
 	alpha, beta    T
+	addFirst       bool // beta·add is written to C, which the sums start from
+	scratch        int  // elements of working memory
 }
 
 // multiply sets up g for products of m·k by k·n, without an addend.
@@ -24,18 +26,28 @@ func (g *product[T]) multiply(batch, m, n, k int) {
 	g.alpha, g.beta, g.add = 1, 1, nil
 }
 
-// Repeat computes the product on c's threads, also of the same places again.
-func (g *product[T]) Repeat(c *kernels.Ctx) error {
-	g.From, g.FromRow = nil, 0
+// run plans the product and computes it on c's threads.
+func (g *product[T]) run(c *kernels.Ctx) error {
+	g.From, g.FromRow, g.addFirst = nil, 0, false
 	switch {
 	case g.add == nil || g.alpha != 1:
 	case g.beta == 1 && g.addCol == 1:
 		g.From, g.FromRow = g.add, g.addRow
 	default:
-		g.scale(c)
-		g.From, g.FromRow = g.C, g.N
+		g.From, g.FromRow, g.addFirst = g.C, g.N, true
 	}
-	g.Scratch = kernels.Scratch[T](c, g.Plan(c.Threads()))
+	g.scratch = g.Plan(c.Threads())
+	return g.Repeat(c)
+}
+
+// Repeat computes the planned product again, of the same places.
+func (g *product[T]) Repeat(c *kernels.Ctx) error {
+	if g.addFirst {
+		g.scale(c)
+	}
+	if g.scratch > 0 {
+		g.Scratch = kernels.Scratch[T](c, g.scratch)
+	}
 	c.Parallel(g.Tiles, g.Grain, &g.Product)
 	if g.alpha != 1 {
 		g.scale(c)
