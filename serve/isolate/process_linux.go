@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -92,7 +93,7 @@ func (p *process) start(o *Options, socket *os.File) error {
 	for _, f := range o.Files {
 		files.Open = append(files.Open, f.Fd())
 	}
-	started := make(chan error)
+	started, heard := make(chan error), make(chan struct{})
 	go func() {
 		runtime.LockOSThread() // for good: nobody else may have this thread
 		p.layers = confine.Thread(files)
@@ -100,6 +101,10 @@ func (p *process) start(o *Options, socket *os.File) error {
 		started <- err
 		if err == nil {
 			p.err = p.cmd.Wait()
+			select { // what it wrote last says why it ended
+			case <-heard:
+			case <-time.After(time.Second):
+			}
 		}
 		close(p.ended)
 	}()
@@ -107,7 +112,10 @@ func (p *process) start(o *Options, socket *os.File) error {
 		_ = said.Close()
 		return fmt.Errorf("starting a process for the model: %w", err)
 	}
-	go p.listen(o, said)
+	go func() {
+		defer close(heard)
+		p.listen(o, said)
+	}()
 	return nil
 }
 
