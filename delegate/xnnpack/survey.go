@@ -16,6 +16,7 @@ const (
 	longTime    = time.Millisecond       // of a run: here the library may save more than estimates tell
 	paidRuns    = 250                    // runs in which the library is to make up for the first two
 	maxLoss     = 10                     // without the library a run may be slower by one part in so many, as estimated
+	leastGain   = 250 * time.Nanosecond  // of a run, for which the library is opened at all
 )
 
 // survey is the graphs of a method that were read before the first of them is compiled.
@@ -26,7 +27,8 @@ type survey struct {
 	time    time.Duration // of a run in the Go engine
 	saving  time.Duration // of a run, by the library
 	gain    time.Duration // the same without switches
-	library int           // graphs that it is estimated to be faster for
+	graphs  int
+	library int // graphs that it is estimated to be faster for
 }
 
 // plan is a checked graph, ready to be compiled.
@@ -39,11 +41,11 @@ type plan struct {
 // surveyKey is the survey's in a [delegate.Scratch].
 type surveyKey struct{ Backend }
 
-// Survey implements delegate.Surveyor. If a method has several graphs, the library may run each of
-// them slightly faster than the Go engine and still take longer to start than it saves, so the
-// graphs are considered together. Errors in payloads are reported by Compile.
+// Survey implements delegate.Surveyor. The library may run graphs slightly faster than the Go
+// engine and still take longer to start than it saves, so the graphs of a method are considered
+// together. Errors in payloads are reported by Compile.
 func (b Backend) Survey(payloads []*delegate.Payload) error {
-	if !b.automatic() || len(payloads) < 2 || payloads[0].Scratch == nil {
+	if !b.automatic() || len(payloads) == 0 || payloads[0].Scratch == nil {
 		return nil
 	}
 	s := &survey{plans: make(map[int]*plan)}
@@ -65,6 +67,7 @@ func (b Backend) Survey(payloads []*delegate.Payload) error {
 // add counts a graph.
 func (s *survey) add(e estimates) {
 	s.time += e[byGo]
+	s.graphs++
 	if !e.prefersGo() {
 		s.gain += e[byGo] - e[byLibrary]
 		s.saving += e[byGo] - e[byLibrary] - switchTime
@@ -73,9 +76,16 @@ func (s *survey) add(e estimates) {
 }
 
 // worth reports whether the library makes up for the time that it takes to start, or makes
-// runs so much faster that the start does not count.
+// runs so much faster that the start does not count. A single graph is decided by its
+// estimates, as long as there is something to gain.
 func (s *survey) worth() bool {
-	return s.gain*maxLoss > s.time || s.saving*paidRuns > openTime+time.Duration(s.library)*runtimeTime
+	switch {
+	case s.gain < leastGain:
+		return false
+	case s.graphs == 1 || s.gain*maxLoss > s.time:
+		return true
+	}
+	return s.saving*paidRuns > openTime+time.Duration(s.library)*runtimeTime
 }
 
 // plan reads and checks a payload.

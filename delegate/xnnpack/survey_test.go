@@ -25,6 +25,7 @@ func TestSurveyWorth(t *testing.T) {
 		{"much faster in the library, but short", us(0.3, 0.2), 5, true},
 		{"much faster in the library", us(12, 8), 30, true},
 		{"one of much work", us(50, 40), 1, true},
+		{"one of little work", us(0.3, 0.1), 1, false},
 	} {
 		var s survey
 		for range test.count {
@@ -56,7 +57,8 @@ func TestSurvey(t *testing.T) {
 		count   int
 		engine  string
 	}{
-		{"one short graph", magnitudes(4096), 1, "native"},
+		{"one short graph", magnitudes(4096), 1, "reference"},
+		{"one long graph", move(64, 64, 256), 1, "native"},
 		{"short graphs", magnitudes(4096), 5, "reference"},
 		{"short graphs much faster in the library", move(17, 3, 64), 5, "native"},
 		{"long graphs", move(64, 64, 256), 5, "native"},
