@@ -105,7 +105,7 @@ func FuzzOutputs(f *testing.F) {
 	f.Add(uint64(math.MaxUint64-63), int8(6), 1<<30, 1<<10)
 	f.Fuzz(func(t *testing.T, at uint64, d int8, rows, columns int) {
 		v := value{Kind: tensor.KindTensor, DType: tensor.DType(d), Sizes: []int{rows, columns}, Offset: at}
-		if n, ok := tensor.Product(v.Sizes); !ok || n > 1<<40 || !v.DType.Valid() {
+		if n, ok := tensor.Product(v.Sizes); !ok || n > maxElements || !v.DType.Valid() {
 			return // no message has it
 		}
 		a := &area{bytes: tensor.AlignedBytes(4096)}
