@@ -7,7 +7,9 @@
 // Layers that the kernel does not support are omitted and reported.
 package confine
 
-import "errors"
+import (
+	"errors"
+)
 
 // ErrPlatform reports a layer that this operating system or processor does not support.
 var ErrPlatform = errors.New("not on this platform")

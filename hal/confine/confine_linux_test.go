@@ -149,9 +149,8 @@ func start(t *testing.T, stage string, confined bool, address string) (can []str
 	var out []byte
 	var err error
 	done := make(chan struct{})
-	go func() {
+	go OwnThread(func() {
 		defer close(done)
-		runtime.LockOSThread() // the thread ends with the goroutine
 		if confined {
 			exe, _ := os.Executable()
 			for _, l := range Thread(Files{Read: []string{filepath.Join(dir, "allowed"), filepath.Join(dir, "gone"), "/proc", os.DevNull},
@@ -164,7 +163,7 @@ func start(t *testing.T, stage string, confined bool, address string) (can []str
 		if err == nil {
 			out, err = c.Output()
 		}
-	}()
+	})
 	<-done
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", stage, err, out)

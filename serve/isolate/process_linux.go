@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -94,8 +93,7 @@ func (p *process) start(o *Options, socket *os.File) error {
 		files.Open = append(files.Open, f.Fd())
 	}
 	started, heard := make(chan error), make(chan struct{})
-	go func() {
-		runtime.LockOSThread() // for good: nobody else may have this thread
+	go confine.OwnThread(func() {
 		p.layers = confine.Thread(files)
 		err := p.cmd.Start()
 		started <- err
@@ -107,7 +105,7 @@ func (p *process) start(o *Options, socket *os.File) error {
 			}
 		}
 		close(p.ended)
-	}()
+	})
 	if err := <-started; err != nil {
 		_ = said.Close()
 		return fmt.Errorf("starting a process for the model: %w", err)
