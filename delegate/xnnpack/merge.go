@@ -20,12 +20,9 @@ type opened struct {
 
 // Open implements delegate.Merger.
 func (b Backend) Open(p *delegate.Payload) (delegate.Opened, error) {
-	g, err := readPayload(p, !b.NoRepair && !p.AsWritten)
+	g, err := b.read(p)
 	if err != nil {
 		return nil, err
-	}
-	if len(p.Args) > 0 && len(p.Args) != len(g.Args) {
-		return nil, payloadError("", "the call has %d arguments, the payload %d", len(p.Args), len(g.Args))
 	}
 	return &opened{backend: b, payload: p, graph: g}, nil
 }

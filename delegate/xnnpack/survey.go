@@ -88,14 +88,23 @@ func (s *survey) worth() bool {
 	return s.saving*paidRuns > openTime+time.Duration(s.library)*runtimeTime
 }
 
-// plan reads and checks a payload.
-func (b Backend) plan(p *delegate.Payload) (*plan, error) {
+// read reads and checks a payload.
+func (b Backend) read(p *delegate.Payload) (*graph, error) {
 	g, err := readPayload(p, !b.NoRepair && !p.AsWritten)
 	if err != nil {
 		return nil, err
 	}
 	if len(p.Args) > 0 && len(p.Args) != len(g.Args) {
 		return nil, payloadError("", "the call has %d arguments, the payload %d", len(p.Args), len(g.Args))
+	}
+	return g, nil
+}
+
+// plan reads a payload and plans its graph.
+func (b Backend) plan(p *delegate.Payload) (*plan, error) {
+	g, err := b.read(p)
+	if err != nil {
+		return nil, err
 	}
 	return planOf(g)
 }
