@@ -345,7 +345,7 @@ func load(handle uintptr, soname *Soname, path string) (*Library, error) {
 	lib := &Library{Path: path, Soname: soname}
 	bind(&lib.Functions, addresses)
 	lib.PoolStalls = dlsym(handle, poolWithoutStall) == 0
-	if err := lib.Initialize(0).Error("xnn_initialize"); err != nil {
+	if err := lib.Initialize(allocator()).Error("xnn_initialize"); err != nil {
 		return nil, err
 	}
 	return lib, nil

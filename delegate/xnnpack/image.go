@@ -87,7 +87,7 @@ func (m *image) openNative(ctx context.Context, b Backend) error {
 	if err := m.needs.check(m.limits); err != nil {
 		return err
 	}
-	m.native, m.holdings = true, &holdings{lib: lib, weights: newWeights(m.limits.Packed(m.needs.scratch))}
+	m.native, m.holdings = true, &holdings{lib: lib, weights: newWeights(m.needs.weights, m.limits.Packed(m.needs.scratch))}
 	runtime.AddCleanup(m, (*holdings).release, m.holdings)
 	m.pinConstants()
 	m.weights.constants = m.graph.releasable(m.args)

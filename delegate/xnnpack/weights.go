@@ -23,6 +23,8 @@ type weights struct {
 	entries []entry
 	next    int    // entry of the next request
 	spare   []byte // reserved and not used
+	slab    *slab  // of which spare is the next bytes, or nil
+	want    int64  // bytes of the constants that are packed: at least as many are needed
 	limit   int64  // of all packed bytes, 0 for none
 	over    bool   // a request went beyond the limit
 
@@ -43,8 +45,9 @@ type entry struct {
 	data []byte // at that address
 }
 
-func newWeights(limit int64) *weights {
-	w := &weights{limit: limit}
+// newWeights are the packed weights of constants of want bytes.
+func newWeights(want, limit int64) *weights {
+	w := &weights{want: want, limit: limit}
 	w.cache = xnn.NewWeightsCache(w)
 	return w
 }
@@ -72,13 +75,28 @@ func (w *weights) Reserve(size uint) xnn.Address {
 		w.over = size > 0
 		return 0
 	}
-	if n := uint(len(w.spare)); n < size || n > 2*size+4096 {
-		w.pin.Unpin()
-		w.spare = tensor.AlignedBytes(int(size))
-		w.pin.Pin(&w.spare[0])
+	if w.spare = w.slab.next(int(size)); w.spare == nil {
+		w.allocate(int64(size))
 	}
 	return xnn.AddressOf(w.spare)
 }
+
+// allocate reserves n bytes of a new slab, or of Go's memory if they are few.
+func (w *weights) allocate(n int64) {
+	w.slab.release()
+	need := n + tensor.Padding
+	rest := w.want - w.bytes()
+	if w.slab = newSlab(max(need, rest+rest/slabMargin), max(n, rest)); w.slab != nil {
+		w.spare = w.slab.next(int(n))
+		return
+	}
+	w.pin.Unpin()
+	w.spare = tensor.AlignedBytes(int(n))
+	w.pin.Pin(&w.spare[0])
+}
+
+// slabMargin is the part of the constants' size by which their packed form is expected to be larger.
+const slabMargin = 8
 
 // Insert implements xnn.WeightsStore.
 func (w *weights) Insert(key xnn.WeightsKey, at xnn.Address, size uint) xnn.Address {
@@ -89,7 +107,7 @@ func (w *weights) Insert(key xnn.WeightsKey, at xnn.Address, size uint) xnn.Addr
 		w.next++
 		return w.entries[w.next-1].at
 	}
-	b := packed.share(w.spare[:size])
+	b := packed.share(w.spare[:size], w.slab)
 	if b.at == at {
 		w.spare = nil
 	}
@@ -129,6 +147,8 @@ func (w *weights) close() {
 		packed.release(b)
 	}
 	w.blocks = nil
+	w.slab.release()
+	w.slab = nil
 	if w.mapping != nil {
 		w.mapping.Close()
 	}
@@ -142,6 +162,7 @@ type block struct {
 	key  uint64 // by which it is found
 	full uint64 // hash of all bytes, 0 while nobody has asked
 	uses int
+	slab *slab // that data is of, or nil: Go's memory
 	pin  runtime.Pinner
 }
 
@@ -156,19 +177,23 @@ type sharedBlocks struct {
 var packed = sharedBlocks{seed: maphash.MakeSeed(), by: make(map[uint64][]*block)}
 
 // share returns the block with these bytes: one that is there, or a new one that
-// takes them over.
-func (s *sharedBlocks) share(data []byte) *block {
+// takes them over. They are the next ones of the slab, unless that is nil.
+func (s *sharedBlocks) share(data []byte, from *slab) *block {
 	key := s.sample(data)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b := &block{data: data, at: xnn.AddressOf(data), key: key, uses: 1}
+	b := &block{data: data, at: xnn.AddressOf(data), key: key, uses: 1, slab: from}
 	for _, other := range s.by[key] {
 		if s.hash(other) == s.hash(b) && bytes.Equal(other.data, data) {
 			other.uses++
 			return other
 		}
 	}
-	b.pin.Pin(&data[0])
+	if from != nil {
+		from.take(len(data))
+	} else {
+		b.pin.Pin(&data[0])
+	}
 	s.by[key] = append(s.by[key], b)
 	return b
 }
@@ -199,6 +224,7 @@ func (s *sharedBlocks) release(b *block) {
 		return
 	}
 	b.pin.Unpin()
+	b.slab.release()
 	list := s.by[b.key]
 	if at := slices.Index(list, b); at >= 0 {
 		list = slices.Delete(list, at, at+1)

@@ -265,7 +265,7 @@ void guard_read(struct guard_stats *out, int reset) {
 static const struct {
 	const char *name;
 	void *to;
-} functions[] = {
+} functions[] = { /* in the order of the allocator's */
 	{"malloc", guard_malloc}, {"realloc", guard_realloc}, {"free", guard_free}, {"posix_memalign", guard_memalign},
 };
 
@@ -291,7 +291,7 @@ static int bind(const struct link_map *map, const ElfW(Rela) *rela, size_t size,
 	return bound;
 }
 
-const char *guard_install(const char *library) {
+const char *guard_install(const char *library, void **allocator) {
 	void *handle = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
 	struct link_map *map = NULL;
 	if (handle == NULL || dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0) {
@@ -320,6 +320,9 @@ const char *guard_install(const char *library) {
 	int a = bind(map, rela, size, symbols, strings), b = bind(map, jumps, jumpSize, symbols, strings);
 	if (a < 0 || b < 0) {
 		return "relocations cannot be changed";
+	}
+	for (size_t f = 0; f < sizeof(functions) / sizeof(functions[0]); f++) {
+		allocator[f] = functions[f].to;
 	}
 	return a + b < 4 ? "relocations of the heap's functions are missing" : NULL;
 }

@@ -7,7 +7,8 @@ struct guard_stats {
 	size_t allocations, refused;
 };
 
-const char *guard_install(const char *library);
+/* allocator is the address of the functions that package xnn gives the library. */
+const char *guard_install(const char *library, void **allocator);
 void guard_set(uint8_t poison, int underrun, size_t limit);
 void guard_read(struct guard_stats *out, int reset);
 void *guard_malloc(size_t n);

@@ -19,7 +19,7 @@ import (
 func install(lib *xnn.Library) error {
 	path := C.CString(lib.Path)
 	defer C.free(unsafe.Pointer(path))
-	if why := C.guard_install(path); why != nil {
+	if why := C.guard_install(path, (*unsafe.Pointer)(xnn.Heap())); why != nil {
 		return errors.New("xnnguard: " + C.GoString(why))
 	}
 	return nil
