@@ -99,29 +99,36 @@ func TestSequenceKeepsOrder(t *testing.T) {
 	}
 }
 
-// A block as large as any, of which everything could be joined, ends in time, and so does
-// a method of many.
+// The work of merging is counted: blocks of any size take a time in proportion to their count of
+// work, which ends.
 func TestPartitionIsBounded(t *testing.T) {
-	f := randomFlow(rand.New(rand.NewPCG(1, 3)), maxBlock, 40)
-	left := maxPartitionWork
+	small, large := mergeTime(t, maxBlock/8, maxPartitionWork/64), mergeTime(t, maxBlock, maxPartitionWork)
+	if large > 64*100*small {
+		t.Errorf("64 times the work took %v, the small one %v", large, small)
+	}
+}
+
+// mergeTime merges steps of blocks of n steps at random until the given work is done.
+func mergeTime(t *testing.T, n, work int) time.Duration {
+	t.Helper()
+	f := randomFlow(rand.New(rand.NewPCG(1, 3)), n, 40)
 	begun := time.Now()
-	for blocks := range 200 {
-		p, ok := newPartition(f, make([]int, maxBlock), &left)
+	blocks := 0
+	for left := work; ; blocks++ {
+		p, ok := newPartition(f, make([]int, n), &left)
 		if !ok {
-			if blocks == 0 {
-				t.Fatal("not even one block")
-			}
 			break
 		}
 		r := rand.New(rand.NewPCG(1, 4))
-		for range 4 * maxBlock {
-			p.merge(r.IntN(maxBlock), r.IntN(maxBlock))
+		for range 4 * n {
+			p.merge(r.IntN(n), r.IntN(n))
+		}
+		if blocks > work {
+			t.Fatal("the work is not counted")
 		}
 	}
-	if left >= 0 {
-		t.Error("the work was not counted")
+	if blocks == 0 {
+		t.Fatalf("not even one block of %d steps", n)
 	}
-	if took := time.Since(begun); took > 10*time.Second {
-		t.Errorf("%v", took)
-	}
+	return time.Since(begun)
 }
