@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,7 +40,7 @@ func serveFor(b *testing.B, path, address string, binaryData, isolated bool) (st
 		url = "http://unix"
 		client.Transport = &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", socket) }}
 	}
-	next := 0
+	var next atomic.Int64
 	return func() {
 			client.CloseIdleConnections()
 			cancel()
@@ -47,8 +48,7 @@ func serveFor(b *testing.B, path, address string, binaryData, isolated bool) (st
 				b.Error(err)
 			}
 		}, func() error {
-			next++
-			code, err := list[next%len(list)].send(ctx, client, url)
+			code, err := list[int(next.Add(1))%len(list)].send(ctx, client, url)
 			if err == nil && code != http.StatusOK {
 				err = io.ErrUnexpectedEOF
 			}

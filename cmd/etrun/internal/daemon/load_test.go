@@ -329,18 +329,7 @@ func TestEndUnderLoad(t *testing.T) {
 // the least that a program around it does: one that reads a body of raw elements over HTTP.
 func BenchmarkOverhead(b *testing.B) {
 	path := loadModel()
-	prog, err := etrun.OpenSource(b.Context(), etrun.File(path), etrun.WithDelegates(all.Backends()...), etrun.WithThreads(1))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer prog.Close()
-	m, err := prog.Load(b.Context(), "")
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer m.Close()
-	sample := m.Meta().Inputs[0].NewTensor()
-	call := func() ([]float32, error) { return etrun.Run[float32](b.Context(), m, sample) }
+	call, sample := library(b, path)
 	bare := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.ReadFull(r.Body, sample.Data); err != nil {
 			b.Error(err)
@@ -373,6 +362,56 @@ func BenchmarkOverhead(b *testing.B) {
 		arms[form.name] = send
 	}
 	compare(b, arms)
+}
+
+// BenchmarkThroughput compares sixteen requests of four clients with sixteen calls of the library: the
+// bytes of some requests move while the model executes another.
+func BenchmarkThroughput(b *testing.B) {
+	const clients, requests = 4, 16
+	path := loadModel()
+	call, _ := library(b, path)
+	arms := map[string]func() error{"library": func() (err error) {
+		for range requests {
+			_, failed := call()
+			err = errors.Join(err, failed)
+		}
+		return err
+	}}
+	for name, address := range map[string]string{"tcp": "127.0.0.1:0", "unix": "unix:" + filepath.Join(b.TempDir(), "s")} {
+		stop, send := serveFor(b, path, address, true, false)
+		defer stop()
+		arms[name] = func() error {
+			errs := make([]error, requests)
+			var all sync.WaitGroup
+			for c := range clients {
+				all.Go(func() {
+					for i := c; i < requests; i += clients {
+						errs[i] = send()
+					}
+				})
+			}
+			all.Wait()
+			return errors.Join(errs...)
+		}
+	}
+	compare(b, arms)
+}
+
+// library returns a call of the library with one thread, and its input.
+func library(b *testing.B, path string) (call func() ([]float32, error), sample *tensor.Tensor) {
+	b.Helper()
+	prog, err := etrun.OpenSource(b.Context(), etrun.File(path), etrun.WithDelegates(all.Backends()...), etrun.WithThreads(1))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { prog.Close() })
+	m, err := prog.Load(b.Context(), "")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { m.Close() })
+	sample = m.Meta().Inputs[0].NewTensor()
+	return func() ([]float32, error) { return etrun.Run[float32](b.Context(), m, sample) }, sample
 }
 
 // handled sends requests to package serve without a connection.
