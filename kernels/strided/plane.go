@@ -197,6 +197,10 @@ func copyPlane[T tensor.Element](f form, dst, src []T, at int, p, q dim) {
 	case tiles:
 		transpose(dst, src[at:], p, q)
 	default:
+		if interleaves(p, q) {
+			interleave(dst, src[at:], p.n, q.n, q.src)
+			return
+		}
 		if q.n < minTile && p.n > q.n {
 			p, q = q, p
 		}
