@@ -23,7 +23,6 @@ var (
 )
 
 // bound is a call that clamps its operand: the argument indexes of its bounds, 0 if they are fixed.
-// bound.
 type bound struct {
 	call
 	low, high int
