@@ -268,7 +268,7 @@ func TestRefuses(t *testing.T) {
 		{"a path for a name", "POST", "/v2/models/..%2f..%2fetc%2fpasswd/infer", good, 404, "not found", nil},
 		{"method", "GET", "/v2/models/digits/infer", "", 405, "POST", nil},
 		{"not JSON", "POST", "/v2/models/digits/infer", "hello", 400, "JSON", nil},
-		{"nothing", "POST", "/v2/models/digits/infer", "", 400, "ends too early", nil},
+		{"nothing", "POST", "/v2/models/digits/infer", "", 400, "JSON truncated", nil},
 		{"no inputs", "POST", "/v2/models/digits/infer", "{}", 400, `input \"input_0\" is missing, want FP32 [1 1 8 8]`, nil},
 		{"another input", "POST", "/v2/models/digits/infer", input("x", "[1,1,8,8]", "FP32"), 400, `has \"input_0\"`, nil},
 		{"an input twice", "POST", "/v2/models/scalars/infer", `{"inputs":[` + three + `,` + three + `]}`, 400, "twice", nil},
@@ -285,7 +285,7 @@ func TestRefuses(t *testing.T) {
 		{"compressed", "POST", "/v2/models/digits/infer", good, 415, "gzip", []string{"Content-Encoding", "gzip"}},
 		{"huge header", "POST", "/v2/models/digits/infer", good, 413, oip.HeaderLength, []string{oip.HeaderLength, "99999999999"}},
 		{"long body", "POST", "/v2/models/digits/infer", good + strings.Repeat(" ", 1<<17), 413, "at most", nil},
-		{"load", "POST", "/v2/repository/models/digits/load", "", 403, "not allowed", nil},
+		{"load", "POST", "/v2/repository/models/digits/load", "", 403, "disabled", nil},
 	} {
 		w := ask(s, c.method, c.path, c.body, c.header...)
 		var object struct{ Error *string }

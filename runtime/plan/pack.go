@@ -167,8 +167,8 @@ func newPacker(items []Item) *packer {
 	return p
 }
 
-// together gives the pairs of items that are alive at the same time; seq has them by the
-// beginning of their lives.
+// together yields the pairs of items that are live at the same time; seq is sorted by the start of
+// their lives.
 func together(items []Item, seq []int32) iter.Seq2[int32, int32] {
 	return func(yield func(a, b int32) bool) {
 		for n, a := range seq {
@@ -184,8 +184,8 @@ func together(items []Item, seq []int32) iter.Seq2[int32, int32] {
 	}
 }
 
-// place puts the items down in the order of seq, as long as they end below limit; top is
-// the index in seq of the one that ends highest. The offsets are good until the next call.
+// place places the items in the order of seq, as long as they end below limit; top is the index in
+// seq of the item with the highest end. The offsets are valid until the next call.
 func (p *packer) place(seq []int, limit int64) (l Layout, top int) {
 	p.order = p.order[:0]
 	clear(p.offsets)
@@ -208,8 +208,8 @@ func (p *packer) place(seq []int, limit int64) (l Layout, top int) {
 	return l, top
 }
 
-// lowestGap finds the lowest offset at which item i fits between the placed items that
-// are alive with it.
+// lowestGap returns the lowest offset at which item i fits between the placed items that are live
+// with it.
 func (p *packer) lowestGap(i int) int64 {
 	at, size := int64(0), align(p.items[i].Bytes)
 	if size == 0 {
@@ -224,7 +224,7 @@ func (p *packer) lowestGap(i int) int64 {
 	return at
 }
 
-// tell notes the place of item i where it matters: for those alive with it that have none yet.
+// tell records the place of item i for the unplaced items that are live with it.
 func (p *packer) tell(i int) {
 	at := p.offsets[i]
 	if p.near == nil {
@@ -240,7 +240,7 @@ func (p *packer) tell(i int) {
 	}
 }
 
-// insert keeps the spans in order of their starts.
+// insert keeps the spans sorted by start.
 func insert(list []span, s span) []span {
 	list = append(list, s)
 	k := len(list) - 1
@@ -251,7 +251,7 @@ func insert(list []span, s span) []span {
 	return list
 }
 
-// neighbours are the places of what is alive with item i, by offset.
+// neighbours returns the spans of the placed items that are live with item i, by offset.
 func (p *packer) neighbours(i int) []span {
 	if p.near != nil {
 		return p.busy[i]
@@ -265,14 +265,14 @@ func (p *packer) neighbours(i int) []span {
 	return p.all
 }
 
-// LowerBound is the most bytes alive at one step: no plan is smaller.
+// LowerBound returns the largest number of bytes live at one step: no plan is smaller.
 func LowerBound(items []Item) int64 {
 	_, live := profile(items)
 	return slices.Max(append(live, 0))
 }
 
-// profile gives the steps at which what is alive changes, in order, and the bytes
-// alive from there on.
+// profile returns the steps at which the set of live items changes, in order, and the live bytes
+// from there on.
 func profile(items []Item) (steps []int, live []int64) {
 	type event struct {
 		step  int
@@ -295,7 +295,7 @@ func profile(items []Item) (steps []int, live []int64) {
 	return steps, live
 }
 
-// peaks gives for each item the most bytes alive at any step of its life.
+// peaks returns for each item the largest number of live bytes at any step of its life.
 func peaks(items []Item) []int64 {
 	steps, live := profile(items)
 	p := make([]int64, len(items))
