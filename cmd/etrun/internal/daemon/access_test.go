@@ -79,7 +79,7 @@ func TestToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.reload(t.Context())
-	if code, _, _ := r.ask("GET", "/v2", "", "Authorization", "Bearer first-token-0123456"); code != 200 || len(r.log.lines("secrets not read anew")) != 1 {
+	if code, _, _ := r.ask("GET", "/v2", "", "Authorization", "Bearer first-token-0123456"); code != 200 || len(r.log.lines("secrets not reloaded")) != 1 {
 		t.Errorf("after tokens that cannot be read: %d", code)
 	}
 	if err := os.WriteFile(tokens, []byte("third-token-0123456"), 0o600); err != nil {

@@ -60,9 +60,9 @@ func TestConfig(t *testing.T) {
 func TestConfigRefuses(t *testing.T) {
 	for config, text := range map[string]string{
 		`{`:                    "EOF",
-		`{"models":{}}`:        "no array",
-		`{} {}`:                "more behind",
-		`{"models":["m.pte"]}`: "no object",
+		`{"models":{}}`:        "not an array",
+		`{} {}`:                "extra bytes",
+		`{"models":["m.pte"]}`: "not an object",
 		`{"models":[{"path":"m.pte","speed":1}]}`:              "speed",
 		`{"models":[{"path":"m.pte","instances":0}]}`:          "limit of a model",
 		`{"models":[{"name":"m"}]}`:                            "want a file",

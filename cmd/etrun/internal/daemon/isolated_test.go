@@ -3,6 +3,7 @@
 package daemon
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"os/exec"
@@ -26,25 +27,25 @@ func isolated(name, path string) *Model {
 // workers returns the child processes of this one, in no particular order.
 func workers(t *testing.T) (pids []int) {
 	t.Helper()
-	if _, err := os.Stat("/proc/thread-self/children"); err != nil {
-		t.Skip("the kernel does not list children")
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil || len(stats) == 0 {
+		t.Fatalf("no processes in /proc: %v", err)
 	}
-	tasks, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, task := range tasks {
-		text, err := os.ReadFile(filepath.Join("/proc/self/task", task.Name(), "children"))
+	for _, path := range stats {
+		text, err := os.ReadFile(path)
 		if err != nil {
-			continue // the thread has ended
+			continue // the process has ended
 		}
-		for _, field := range strings.Fields(string(text)) {
-			pid, err := strconv.Atoi(field)
-			if err != nil {
-				t.Fatal(err)
-			}
-			pids = append(pids, pid)
+		// PID (NAME) STATE PPID …, where NAME may contain anything.
+		fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+		if len(fields) < 2 || fields[1] != strconv.Itoa(os.Getpid()) {
+			continue
 		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, pid)
 	}
 	return pids
 }
