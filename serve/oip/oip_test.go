@@ -18,7 +18,7 @@ import (
 
 var limits = Limits{Header: 1 << 12, Body: 1 << 14, Tensors: 1 << 12, Inputs: 4}
 
-// le are the little-endian bytes of values.
+// le returns the little-endian bytes of values.
 func le(values ...any) []byte {
 	var b bytes.Buffer
 	for _, v := range values {
@@ -54,7 +54,7 @@ func TestRead(t *testing.T) {
 			{"name":"c","shape":[2],"datatype":"BYTES","parameters":{"binary_data_size":11}}]} `, le(uint16(1), uint16(2), uint32(3), "abc", uint32(0)),
 			Request{Inputs: []Tensor{{Name: "a", Datatype: "FP16", Shape: []int{2}, Data: le(uint16(1), uint16(2)), Binary: true}, {Name: "b", Datatype: "UINT8", Shape: []int{1}, Data: []byte{9}},
 				{Name: "c", Datatype: "BYTES", Shape: []int{2}, Texts: [][]byte{[]byte("abc"), {}}, Binary: true}}}},
-		{"outputs, parameters, and members that nobody knows", `{"x":[{}],"parameters":{"sequence_id":5,"sequence_start":true,"p":0.5,"n":null,"q":"s"},"outputs":[{"name":"o","parameters":{"binary_data":true}}],"inputs":[]}`, nil,
+		{"outputs, parameters, and unknown members", `{"x":[{}],"parameters":{"sequence_id":5,"sequence_start":true,"p":0.5,"n":null,"q":"s"},"outputs":[{"name":"o","parameters":{"binary_data":true}}],"inputs":[]}`, nil,
 			Request{Parameters: Parameters{"sequence_id": int64(5), "sequence_start": true, "p": 0.5, "n": nil, "q": "s"}, Outputs: []Output{{Name: "o", Parameters: Parameters{"binary_data": true}}}}},
 	} {
 		length := ""
@@ -130,7 +130,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// Sizes of binary data that lie, in every direction.
+// TestBinarySizes sends wrong sizes of binary data.
 func TestBinarySizes(t *testing.T) {
 	for _, c := range []struct {
 		name, members string
@@ -158,7 +158,7 @@ func TestBinarySizes(t *testing.T) {
 	}
 }
 
-// A connection that fails is told from a request that is wrong.
+// TestReadFails distinguishes a failed connection from an invalid request.
 func TestReadFails(t *testing.T) {
 	broken := errors.New("broken")
 	_, err := Read(io.MultiReader(strings.NewReader(`{"inputs":[`), iotest.ErrReader(broken)), "", limits)
@@ -194,8 +194,8 @@ func TestResponse(t *testing.T) {
 	}
 }
 
-// FuzzRead wants no panic, no more memory than the limits, and a request that reads the
-// same when it is written again.
+// FuzzRead checks for panics, memory within the limits, and that an encoded request decodes to the
+// same request.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"id":"7","inputs":[{"name":"a","shape":[2],"datatype":"FP32","data":[0.1,-1e3]}],"outputs":[{"name":"o"}]}`), 0)
 	f.Add([]byte(`{"inputs":[{"data":[[1],[2]],"name":"a","datatype":"INT8","shape":[2,1]}]}`), 0)
