@@ -9,23 +9,23 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// claims know who reads which bytes of a program's files, so that the memory of weights
-// that a delegate has packed can be given back.
+// claims counts the readers of each byte range of a program's files, so that the memory of weights
+// can be released after a delegate has packed them.
 type claims struct {
 	once sync.Once
 	list []claim
 }
 
-// claim is bytes that have readers. Claims may overlap.
+// claim is a byte range that is read. Claims may overlap.
 type claim struct {
 	data []byte
-	uses int // delegates that read them when they are compiled
+	uses int // delegates that read it when they are compiled
 }
 
-// always is the number of uses of bytes that are read as long as the program is open.
+// always is the number of uses of bytes that are read for as long as the program is open.
 const always = 1 << 30
 
-// owned reports that data is part of bytes that one delegate reads and nobody else.
+// owned reports whether data is part of a byte range that only one delegate reads.
 func (c *claims) owned(p *pte.Program, d *dataMap, backends map[string]delegate.Backend, data []byte) bool {
 	c.once.Do(func() { c.list = findClaims(p, d, backends) })
 	owner := false
@@ -41,7 +41,7 @@ func (c *claims) owned(p *pte.Program, d *dataMap, backends map[string]delegate.
 	return owner
 }
 
-// release gives back the memory of such data.
+// release releases the memory of such data.
 func (c *claims) release(p *pte.Program, d *dataMap, backends map[string]delegate.Backend, data []byte) bool {
 	if !c.owned(p, d, backends, data) {
 		return false
@@ -50,8 +50,8 @@ func (c *claims) release(p *pte.Program, d *dataMap, backends map[string]delegat
 	return true
 }
 
-// findClaims lists what is read of a program's files; nothing where a delegate may read
-// what it does not tell.
+// findClaims lists the byte ranges that are read of a program's files. It returns nil if a delegate
+// may read bytes that it does not declare.
 func findClaims(p *pte.Program, d *dataMap, backends map[string]delegate.Backend) []claim {
 	names := make(map[string]int)
 	var list []claim
@@ -79,7 +79,7 @@ func findClaims(p *pte.Program, d *dataMap, backends map[string]delegate.Backend
 	return list
 }
 
-// constantClaims are the tensors of a method, whose bytes are used in place.
+// constantClaims returns the constants of a method, whose bytes are used in place.
 func constantClaims(m *pte.Method, d *dataMap) (list []claim) {
 	for v := range m.Values {
 		t := m.Values[v].Tensor

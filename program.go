@@ -112,7 +112,7 @@ func (p *Program) giveBack(data []byte) bool {
 	return p.config.lowering != LowerVerify && p.reads.release(p.spec, p.data, p.config.backends, data)
 }
 
-// mayGiveBack reports that giveBack would.
+// mayGiveBack reports whether giveBack would discard data.
 func (p *Program) mayGiveBack(data []byte) bool {
 	return p.config.lowering != LowerVerify && p.reads.owned(p.spec, p.data, p.config.backends, data)
 }
