@@ -73,8 +73,10 @@ func (b *builder) addValues() {
 	tensors := make([]Tensor, 0, len(b.src.Values))
 	for v := range b.src.Values {
 		s := &b.src.Values[v]
-		b.Values[v] = Value{Kind: s.Kind, Bool: s.Bool, Int: s.Int, Double: s.Double, Str: s.Str, Bools: s.Bools,
-			Doubles: s.Doubles, Items: s.Items, Storage: -1}
+		b.Values[v] = Value{Kind: s.Kind, Bool: s.Bool, Int: s.Int, Double: s.Double, Storage: -1}
+		if s.Str != "" || s.Bools != nil || s.Doubles != nil || s.Items != nil {
+			b.Values[v].more = &more{s.Str, s.Bools, s.Doubles, s.Items}
+		}
 		if s.Kind != tensor.KindTensor {
 			continue
 		}
@@ -133,7 +135,7 @@ func (b *builder) step(in *pte.Instruction, base int) Step {
 func (b *builder) operands(s *Step) int {
 	n := len(s.Args)
 	for _, v := range s.Args {
-		n += len(b.Values[v].Items)
+		n += len(b.Values[v].Items())
 	}
 	return n
 }

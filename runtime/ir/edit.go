@@ -155,7 +155,10 @@ func (e *Edit) renumber() error {
 	old := e.to.Steps
 	place := make([]int, len(old)+1) // old index to new: the first step executed there
 	labels := make([]int, e.labels+1)
-	steps := make([]Step, 0, len(old))
+	steps := old[:0] // they are the edit's own
+	if len(e.inserts) > 0 {
+		steps = make([]Step, 0, len(old))
+	}
 	for i := range len(old) + 1 {
 		place[i] = len(steps)
 		for _, s := range e.inserts[i] {

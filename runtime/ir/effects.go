@@ -73,7 +73,7 @@ func (m *Method) tensors(to []int, vs ...int) []int {
 		case tensor.KindTensor:
 			to = append(to, v)
 		case tensor.KindTensorList, tensor.KindOptionalTensorList:
-			for _, item := range m.Values[v].Items {
+			for _, item := range m.Values[v].Items() {
 				if item >= 0 && m.Values[item].Kind == tensor.KindTensor {
 					to = append(to, item)
 				}

@@ -157,11 +157,11 @@ func (b *builder) addRelays() error {
 
 // addSizes adds the list of a value's sizes.
 func (b *builder) addSizes(v int) int {
-	list := Value{Kind: tensor.KindIntList, Storage: -1}
+	var items []int
 	for _, size := range b.Values[v].Tensor.Sizes {
-		list.Items = append(list.Items, len(b.Values))
+		items = append(items, len(b.Values))
 		b.Values = append(b.Values, Value{Kind: tensor.KindInt, Int: int64(size), Storage: -1})
 	}
-	b.Values = append(b.Values, list)
+	b.Values = append(b.Values, List(tensor.KindIntList, items))
 	return len(b.Values) - 1
 }

@@ -93,7 +93,7 @@ func TestElidedViewIsCopied(t *testing.T) {
 			if fmt.Sprint(m.Relaid) != "["+(Relaid{2, 1}).String()+"]" || m.Storages[m.Values[2].Storage].Planned {
 				t.Errorf("relaid %v, storage %+v", m.Relaid, m.Storages[m.Values[2].Storage])
 			}
-			if sizes := m.Values[7]; sizes.Kind != tensor.KindIntList || m.Values[sizes.Items[0]].Int != 2 || m.Values[sizes.Items[1]].Int != 4 {
+			if sizes := m.Values[7]; sizes.Kind != tensor.KindIntList || m.Values[sizes.Items()[0]].Int != 2 || m.Values[sizes.Items()[1]].Int != 4 {
 				t.Errorf("sizes of the copy: %+v", sizes)
 			}
 		})

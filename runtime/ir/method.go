@@ -34,17 +34,40 @@ type Value struct {
 	Bool    bool
 	Int     int64
 	Double  float64
-	Str     string
-	Bools   []bool
-	Doubles []float64
-	Items   []int   // lists of values: indexes; -1 is None in an optional tensor list
 	Tensor  *Tensor // shared by methods derived by edits, immutable
 	Storage int     // of a tensor, -1 for other kinds
+	more    *more   // nil for most kinds
+}
+
+// more is the contents of long values, apart from the table of values, which edits copy.
+type more struct {
+	str     string
+	bools   []bool
+	doubles []float64
+	items   []int
+}
+
+// List returns a list of values.
+func List(kind tensor.Kind, items []int) Value {
+	return Value{Kind: kind, Storage: -1, more: &more{items: items}}
+}
+
+// Items returns the indexes of a list's values; -1 is None in an optional tensor list. It returns
+// nil for other kinds.
+func (v *Value) Items() []int {
+	if v.more == nil {
+		return nil
+	}
+	return v.more.items
 }
 
 // Scalar returns a value of a kind that refers to no other value.
 func (v *Value) Scalar() tensor.Value {
-	return tensor.Value{Kind: v.Kind, Bool: v.Bool, Int: v.Int, Double: v.Double, Str: v.Str, Bools: v.Bools, Doubles: v.Doubles}
+	s := tensor.Value{Kind: v.Kind, Bool: v.Bool, Int: v.Int, Double: v.Double}
+	if v.more != nil {
+		s.Str, s.Bools, s.Doubles = v.more.str, v.more.bools, v.more.doubles
+	}
+	return s
 }
 
 // Tensor is the declaration of a tensor value.
@@ -180,7 +203,7 @@ func (m *Method) Views() []bool {
 // Changing reports whether any step writes a slot among the values, or an item of a list.
 func (m *Method) Changing(values []int) bool {
 	for _, v := range values {
-		if v >= 0 && (m.Values[v].Changes || m.Changing(m.Values[v].Items)) {
+		if v >= 0 && (m.Values[v].Changes || m.Changing(m.Values[v].Items())) {
 			return true
 		}
 	}

@@ -194,6 +194,6 @@ func (f *flow) visitSlots(values []int, touch func(v int)) {
 		if f.m.Values[v].Changes {
 			touch(v)
 		}
-		f.visitSlots(f.m.Values[v].Items, touch)
+		f.visitSlots(f.m.Values[v].Items(), touch)
 	}
 }

@@ -28,7 +28,7 @@ func (e *evaluator) isKnown(v int) bool {
 	if value.Kind == tensor.KindTensor {
 		return value.Tensor.Const || e.bytes[value.Storage] != nil
 	}
-	for _, item := range value.Items {
+	for _, item := range value.Items() {
 		if !e.isKnown(item) {
 			return false
 		}
@@ -76,8 +76,8 @@ func (e *evaluator) value(values map[int]*tensor.Value, v int) *tensor.Value {
 	case tensor.KindTensor:
 		value.Tensor = e.tensor(s)
 	case tensor.KindIntList, tensor.KindTensorList, tensor.KindOptionalTensorList:
-		items := make([]*tensor.Value, len(s.Items))
-		for i, item := range s.Items {
+		items := make([]*tensor.Value, len(s.Items()))
+		for i, item := range s.Items() {
 			items[i] = e.value(values, item)
 		}
 		value = tensor.NewList(s.Kind, items)

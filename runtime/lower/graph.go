@@ -76,7 +76,7 @@ func (f *flow) fits(s *ir.Step) bool {
 		if !a.Kinds.Has(v.Kind) {
 			return false
 		}
-		for _, item := range v.Items {
+		for _, item := range v.Items() {
 			kind := tensor.None
 			if item >= 0 {
 				kind = f.m.Values[item].Kind
@@ -309,9 +309,9 @@ func (g *graph) argument(v int, tensors map[int]int) int {
 	if n, ok := g.plain[v]; ok && !holds {
 		return n
 	}
-	from := delegate.GraphValue{Kind: value.Kind, Bool: value.Bool, Int: value.Int, Double: value.Double, Str: value.Str,
-		Bools: value.Bools, Doubles: value.Doubles}
-	for _, item := range value.Items {
+	s := value.Scalar()
+	from := delegate.GraphValue{Kind: s.Kind, Bool: s.Bool, Int: s.Int, Double: s.Double, Str: s.Str, Bools: s.Bools, Doubles: s.Doubles}
+	for _, item := range value.Items() {
 		if item >= 0 {
 			item = g.argument(item, tensors)
 		}

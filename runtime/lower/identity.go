@@ -214,13 +214,14 @@ func (p *pass) appendValue(key []byte, v int) []byte {
 	case tensor.KindInt:
 		return binary.AppendVarint(key, x.Int)
 	case tensor.KindIntList, tensor.KindTensorList, tensor.KindOptionalTensorList:
-		key = binary.AppendVarint(key, int64(len(x.Items)))
-		for _, item := range x.Items {
+		key = binary.AppendVarint(key, int64(len(x.Items())))
+		for _, item := range x.Items() {
 			key = p.appendValue(key, item)
 		}
 		return key
 	}
-	return fmt.Appendf(key, "%v %v %v %v %q", x.Bool, x.Double, x.Bools, x.Doubles, x.Str)
+	s := x.Scalar()
+	return fmt.Appendf(key, "%v %v %v %v %q", s.Bool, s.Double, s.Bools, s.Doubles, s.Str)
 }
 
 func (p *pass) tryIdentity(steps []int, x, y int) bool {

@@ -20,7 +20,7 @@ type permutation struct {
 var permutations = []permutation{
 	{call{permuteOp, 2}, func(p *pass, s *ir.Step, _ int) []int {
 		var order []int
-		for _, item := range p.m.Values[s.Args[1]].Items {
+		for _, item := range p.m.Values[s.Args[1]].Items() {
 			order = append(order, int(p.m.Values[item].Int))
 		}
 		return order
@@ -127,9 +127,9 @@ func isTransposition(sizes, order []int) bool {
 
 // ints adds a list of integers and returns its value.
 func (p *pass) ints(list []int) int {
-	v := ir.Value{Kind: tensor.KindIntList}
-	for _, n := range list {
-		v.Items = append(v.Items, p.change().AddValue(ir.Value{Kind: tensor.KindInt, Int: int64(n)}))
+	items := make([]int, len(list))
+	for i, n := range list {
+		items[i] = p.change().AddValue(ir.Value{Kind: tensor.KindInt, Int: int64(n)})
 	}
-	return p.change().AddValue(v)
+	return p.change().AddValue(ir.List(tensor.KindIntList, items))
 }

@@ -181,7 +181,7 @@ func (p *pass) fits(i int) bool {
 		if !a.Kinds.Has(v.Kind) && !(a.Optional && v.Kind == tensor.None) {
 			return false
 		}
-		for _, item := range v.Items {
+		for _, item := range v.Items() {
 			if item >= 0 && !a.Items.Has(p.m.Values[item].Kind) {
 				return false
 			}

@@ -161,9 +161,8 @@ func (p *Memory) arrangement(source string) Arrangement {
 func (p *Memory) readFile(inArena []int) (Arrangement, []Conflict) {
 	a := p.arrangement("file")
 	a.Arenas, a.Whole = p.Method.Arenas, true
-	var items []Item
-	var places []Place
-	var index []int
+	n := len(inArena)
+	items, places, index := make([]Item, 0, n), make([]Place, 0, n), make([]int, 0, n)
 	for _, i := range inArena {
 		s := &p.Method.Storages[i]
 		if !s.Planned || a.Arenas[s.Arena]-s.Offset < s.Bytes || s.Offset%int64(p.Method.Alignment(s)) != 0 {

@@ -228,10 +228,10 @@ func (d *describer) text(v int) string {
 		return strings.TrimSpace(typeText(t.DType, t.Sizes) + "  " + cut(t.Name))
 	case tensor.KindIntList, tensor.KindTensorList, tensor.KindOptionalTensorList:
 		var items []string
-		for _, item := range value.Items[:min(len(value.Items), 16)] {
+		for _, item := range value.Items()[:min(len(value.Items()), 16)] {
 			items = append(items, d.text(item))
 		}
-		if len(value.Items) > 16 {
+		if len(value.Items()) > 16 {
 			items = append(items, "…")
 		}
 		return "[" + strings.Join(items, ", ") + "]"
