@@ -103,7 +103,11 @@ func (c *client) greet(known *hello) error {
 	for k := range c.attach.Lanes {
 		c.lanes <- k
 	}
-	if c.memory, err = seal(c.process.memory, int64(c.attach.Lanes*(in+out))); err != nil {
+	size := int64(c.attach.Lanes * (in + out)) // cannot overflow: both factors are bounded
+	if most := c.options.Shared; most > 0 && size > most {
+		return fmt.Errorf("tensors of all calls take %d bytes of shared memory, the limit is %d: %w", size, most, etrun.ErrMemory)
+	}
+	if c.memory, err = seal(c.process.memory, size); err != nil {
 		return err
 	}
 	return c.link.write(&c.attach)

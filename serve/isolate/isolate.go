@@ -39,6 +39,7 @@ type Options struct {
 
 	Instances int           // concurrent calls, default 1
 	Unbounded int64         // bytes of inputs and of outputs without a bound, default 64 MiB
+	Shared    int64         // bound of the shared memory in bytes, 0 means no bound
 	Start     time.Duration // time limit to load the program after a restart, default 5 min
 	Grace     time.Duration // time for a canceled call to return before the process is killed, default 10 s
 	BackOff   BackOff

@@ -227,6 +227,11 @@ func TestRefused(t *testing.T) {
 			}
 		}
 	}
+	large := options(t, "good", digits, 0)
+	large.Shared = 4 << 10
+	if _, err := Open(t.Context(), large); !errors.Is(err, etrun.ErrMemory) || !strings.Contains(err.Error(), "4096") {
+		t.Errorf("more shared memory than allowed: %v", err)
+	}
 	path := filepath.Join(t.TempDir(), "broken.pte")
 	if err := os.WriteFile(path, []byte("no program"), 0o600); err != nil {
 		t.Fatal(err)

@@ -120,7 +120,7 @@ func (l *Limits) AddFlags(flags *pflag.FlagSet) {
 	flags.Var(&l.SequenceMemory, "sequence-memory", "maximum memory of all sequences of a model")
 	flags.BoolVar(&l.Isolate, "isolate", l.Isolate,
 		"run each model in a separate unprivileged process, which is restarted when it crashes")
-	flags.Var(&l.IsolateMemory, "isolate-memory", "with --isolate: maximum memory that the process allocates")
+	flags.Var(&l.IsolateMemory, "isolate-memory", "with --isolate: maximum memory that the process allocates, and shares with the server")
 	flags.StringVar(&l.Trust, "trust", l.Trust, "accept only files with a signature FILE.minisig of this minisign public `KEY`, or its file")
 }
 
