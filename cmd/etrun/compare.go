@@ -60,8 +60,8 @@ func newCompare(a *app) *cobra.Command {
 	flags.StringVar(&p.against, "against", "",
 		"compare with the arrays in `FILE`.npz, or in .npy files of a folder: out0, out1, …, for further calls call1_out0, …")
 	flags.BoolVar(&p.layer, "layer", false, "find the first instruction, or node inside a delegate, beyond the tolerance")
-	flags.Float64Var(&p.tolerance.Abs, "atol", 1e-5, "absolute tolerance for floats")
-	flags.Float64Var(&p.tolerance.Rel, "rtol", 1e-3, "relative tolerance for floats")
+	flags.Float64Var(&p.tolerance.Abs, "atol", 1e-5, "absolute tolerance `TOL` for floats")
+	flags.Float64Var(&p.tolerance.Rel, "rtol", 1e-3, "relative tolerance `TOL` for floats")
 	p.intermediates.addFlags(flags)
 	p.calls.AddFlags(flags)
 	p.AddFlags(flags)
