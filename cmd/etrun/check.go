@@ -108,7 +108,7 @@ func verdict(files []fileCheck) error {
 			}
 		}
 		if n > 0 && len(files) == 1 {
-			return fmt.Errorf("%s: %w", files[0].Model, class)
+			return fmt.Errorf("%s does not run here: %w", files[0].Model, class)
 		}
 		if n > 0 {
 			return fmt.Errorf("%w: %d of %s", class, n, count(len(files), "file", "files"))

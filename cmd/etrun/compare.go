@@ -218,10 +218,13 @@ func (p *compareCommand) withProgram(ctx context.Context, r *compareReport, a *s
 	if err != nil {
 		return err
 	}
-	if err = b.once(func(k int, st *session.Step) error { return p.add(r, k, st, wants[k]) }); err == nil && p.layer {
+	if err = b.once(func(k int, st *session.Step) error { return p.add(r, k, st, wants[k]) }); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if p.layer {
 		r.Layer = p.layers(a, b)
 	}
-	return err
+	return nil
 }
 
 // add compares the outputs of a call with the expected ones, nil for any.
