@@ -48,10 +48,10 @@ var jsonObjects = []struct {
 const jsonIntroduction = `# JSON
 
 With ` + "`--json`" + ` a command prints one object on standard output; everything else goes to standard error. ` + "`schema`" + ` names the
-object and its version. Within a version fields are added, never removed or changed; a reader ignores fields that it does
-not know. A field marked *optional* is absent where it is empty.
+object and its version. Within a version fields are added, never removed or changed; readers must ignore
+unknown fields. A field marked *optional* is absent if it is empty.
 
-A command that fails before it has a result prints ` + "`etrun.error/1`" + `. The exit code is the same with and without ` + "`--json`" + `.
+A command that fails without a result prints ` + "`etrun.error/1`" + `. The exit code is the same with and without ` + "`--json`" + `.
 
 This page is generated from the program (` + "`go test ./cmd/etrun -run TestJSONPage -update`" + `).
 `

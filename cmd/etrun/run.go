@@ -213,17 +213,15 @@ func (r *runCommand) interrupted(s *session.Session, done int, err error) error 
 
 // runReport is the JSON object of a run.
 type runReport struct {
-	Schema    string       `json:"schema"`
-	Model     string       `json:"model"`
-	Seed      uint64       `json:"seed"`
-	Threads   int          `json:"threads"`
-	Repeat    int          `json:"repeat"`
-	LoadMS    float64      `json:"load_ms"`
-	OutputDir string       `json:"output_dir,omitempty"`
-	Calls     []callReport `json:"calls"`
-	// Interrupted reports whether an interrupt or the time limit ended the runs. The figures
-	// are those of complete runs, and no outputs were written.
-	Interrupted bool `json:"interrupted,omitempty"`
+	Schema      string       `json:"schema"`
+	Model       string       `json:"model"`
+	Seed        uint64       `json:"seed"`
+	Threads     int          `json:"threads"`
+	Repeat      int          `json:"repeat"`
+	LoadMS      float64      `json:"load_ms"`
+	OutputDir   string       `json:"output_dir,omitempty"`
+	Calls       []callReport `json:"calls"`
+	Interrupted bool         `json:"interrupted,omitempty"` // by a signal or the time limit; only complete runs count, and no outputs were written
 }
 
 // callReport is the report of one call. The latency is that of the runs after the first,

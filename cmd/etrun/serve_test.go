@@ -249,7 +249,7 @@ func TestServeUsage(t *testing.T) {
 		"serve gone.pte": "gone.pte",
 		"serve testdata/add.pte testdata/add.pte":       "two models",
 		"serve testdata/add.pte --listen 0.0.0.0:0":     "--insecure",
-		"serve testdata/add.pte --queue -1":             "limit",
+		"serve testdata/add.pte --queue -1":             "want at least 0",
 		"serve testdata/add.pte --log-format xml":       "xml",
 		"serve testdata/add.pte --json":                 "--log-format",
 		"serve testdata/add.pte --method gone":          "gone",

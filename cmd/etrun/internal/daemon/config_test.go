@@ -65,7 +65,7 @@ func TestConfigRefuses(t *testing.T) {
 		`{} {}`:                "extra bytes",
 		`{"models":["m.pte"]}`: "not an object",
 		`{"models":[{"path":"m.pte","speed":1}]}`:              "speed",
-		`{"models":[{"path":"m.pte","instances":0}]}`:          "limit of a model",
+		`{"models":[{"path":"m.pte","instances":0}]}`:          "--instances 0, want at least 1",
 		`{"models":[{"name":"m"}]}`:                            "want a file",
 		`{"models":[{"path":"m.pte","queue":{}}]}`:             "queue",
 		`{"models":[{"path":"m.pte","xnnpack":"fast"}]}`:       "fast",

@@ -69,7 +69,12 @@ func (d *Daemon) Run(ctx context.Context) error {
 		err = d.work(ctx, hangups)
 	}
 	notify(d.log, stopping)
-	return errors.Join(err, d.end(h, debug))
+	if err = errors.Join(err, d.end(h, debug)); err != nil {
+		d.log.Error("ended", "error", err)
+		return err
+	}
+	d.log.Info("ended")
+	return nil
 }
 
 // prepare sets up everything but the listeners.
@@ -222,6 +227,5 @@ func (d *Daemon) end(h, debug *http.Server) error {
 	case <-closed:
 	case <-time.After(closeTime): // operators are not interrupted; they end with the process
 	}
-	d.log.Info("ended", "error", err)
 	return err
 }

@@ -3,6 +3,7 @@
 package daemon
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -67,10 +68,18 @@ func (s *Settings) check() error {
 		return session.Usage("--tls-cert and --tls-key must be given together")
 	case s.ClientCA != "" && s.Cert == "":
 		return session.Usage("--client-ca without --tls-cert: client certificates require TLS")
-	case s.Connections < 1 || s.Body < 1 || s.Busy < 1 || s.BodyTimeout <= 0 || s.Drain < 0:
-		return session.Usage("a limit below 1")
 	case len(s.Listen) == 0:
 		return session.Usage("no address to listen on")
+	}
+	return cmp.Or(
+		atLeast("max-connections", s.Connections, 1), atLeast("max-body", int64(s.Body), 1), atLeast("max-busy", int64(s.Busy), 1),
+		atLeast("body-timeout", s.BodyTimeout, 1), atLeast("drain", s.Drain, 0))
+}
+
+// atLeast returns an error if the value of a flag is below its minimum.
+func atLeast[T int | int64 | time.Duration](flag string, value, minimum T) error {
+	if value < minimum {
+		return session.Usage("--%s %v, want at least %v", flag, value, minimum)
 	}
 	return nil
 }
@@ -125,12 +134,17 @@ func (l *Limits) AddFlags(flags *pflag.FlagSet) {
 }
 
 func (l *Limits) check() error {
-	if l.Instances < 1 || l.Queue < 0 || l.Timeout <= 0 || l.MaxBatch < 1 || l.BatchDelay < 0 || l.Sequences < 1 ||
-		l.SequenceIdle <= 0 || l.SequenceMemory < 1 {
-		return session.Usage("a limit of a model below 1")
-	}
-	if l.IsolateMemory != 0 && !l.Isolate {
+	switch {
+	case l.IsolateMemory != 0 && !l.Isolate:
 		return session.Usage("--isolate-memory without --isolate")
+	case l.IsolateMemory != 0 && l.IsolateMemory < minIsolated:
+		return session.Usage("--isolate-memory %s, want at least %s", bytesize.Format(int64(l.IsolateMemory)), bytesize.Format(minIsolated))
 	}
-	return nil
+	return cmp.Or(
+		atLeast("instances", l.Instances, 1), atLeast("queue", l.Queue, 0), atLeast("timeout", l.Timeout, 1),
+		atLeast("max-batch", l.MaxBatch, 1), atLeast("batch-delay", l.BatchDelay, 0), atLeast("sequences", l.Sequences, 1),
+		atLeast("sequence-idle", l.SequenceIdle, 1), atLeast("sequence-memory", int64(l.SequenceMemory), 1))
 }
+
+// minIsolated is the memory in bytes below which a process cannot start.
+const minIsolated = 16 << 20

@@ -156,7 +156,7 @@ func (o *Options) check() error {
 		}
 	}
 	if o.Threads < 0 {
-		return Usage("--threads %d", o.Threads)
+		return Usage("--threads %d, want 0 or more", o.Threads)
 	}
 	if o.fvp != "" && o.Device != "auto" && o.Device != "fvp" {
 		return Usage("--fvp with --device %s", o.Device)
