@@ -82,7 +82,7 @@ func runLine(t *testing.T, args ...string) (code int, peak int64) {
 	if c.ProcessState == nil {
 		t.Fatal(err)
 	}
-	if c.ProcessState.ExitCode() < 0 {
+	if err != nil {
 		t.Logf("%v: %.2000s", err, notes.String())
 	}
 	text, err := os.ReadFile(file)
