@@ -14,7 +14,7 @@ import (
 
 func TestOpen(t *testing.T) {
 	lib := xnntest.Library(t)
-	if !slices.Contains([]string{"libXNNPACK.so.0.20241108", "libXNNPACK.so.0.20260727"}, lib.Soname.Name) {
+	if !slices.Contains(xnn.Sonames, lib.Soname) {
 		t.Errorf("soname %q", lib.Soname.Name)
 	}
 	if len(lib.BuildIdentifier()) == 0 {
@@ -26,7 +26,21 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestOpenRefused checks the reason and location of each error.
+// TestScripts checks that the scripts which fetch and build libraries name the supported versions.
+func TestScripts(t *testing.T) {
+	for i, script := range []string{"xnnpack.sh", "deps.sh"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "scripts", script))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"=" + xnn.Sonames[i].Name + "\n", xnn.Sonames[i].Build[:7]} {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("%s: no %q", script, want)
+			}
+		}
+	}
+}
+
 func TestFound(t *testing.T) {
 	junk := filepath.Join(t.TempDir(), "libXNNPACK.so")
 	if err := os.WriteFile(junk, []byte("no library"), 0o600); err != nil {
@@ -39,6 +53,7 @@ func TestFound(t *testing.T) {
 	}
 }
 
+// TestOpenRefused checks the reason and location of each error.
 func TestOpenRefused(t *testing.T) {
 	dir := t.TempDir()
 	folder := func(name string, files ...string) string {

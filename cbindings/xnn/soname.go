@@ -9,6 +9,12 @@ type Soname struct {
 	Unary     [numUnary]int32
 	Binary    [numBinary]int32
 	Reduce    [numReduce]int32
+	// Reshape2D: a fully connected node has the flag for an output of two dimensions. Without it the
+	// output has the input's rank.
+	Reshape2D bool
+	// TransposedExample is how many bytes are allocated while the first transposed convolution of
+	// a type is created: an example that is packed to identify the packing.
+	TransposedExample int64
 }
 
 // Datatype names an element type of XNNPACK (enum xnn_datatype) apart from numbers.
@@ -83,23 +89,9 @@ const (
 	numReduce
 )
 
-// sonames are the versions that the binding knows: Debian's, and what scripts/xnnpack.sh builds.
-// Where a folder has several, the first one is opened.
+// sonames are the supported versions: the one that scripts/xnnpack.sh builds, and Debian's. If a
+// folder has several, the first one of this list is opened.
 var sonames = []*Soname{{
-	Name:  "libXNNPACK.so.0.20241108",
-	Build: "4ea82e595b36",
-	Datatypes: [numDatatypes]int32{
-		FP32: 1, FP16: 2, QInt8: 3, QUint8: 4, QInt32: 5, QCInt8: 6, QCInt32: 7, QCInt4: 8, QDInt8: 9,
-		Int32: 11, QBInt4: 12,
-	},
-	Unary: [numUnary]int32{
-		Convert: 0, Clamp: 1, Abs: 2, BankersRounding: 3, Ceiling: 4, ELU: 5, Exp: 6, Floor: 7, Gelu: 8,
-		Hardswish: 9, LeakyReLU: 10, Log: 11, Negate: 12, Sigmoid: 13, Square: 14, SquareRoot: 15,
-		ReciprocalSquareRoot: 16, Tanh: 17, Cosine: 19, Sine: 20,
-	},
-	Binary: [numBinary]int32{Add: 0, Subtract: 1, Multiply: 2, Divide: 3, Maximum: 4, Minimum: 5, PReLU: 8},
-	Reduce: [numReduce]int32{Sum: 0, Mean: 1},
-}, {
 	Name:  "libXNNPACK.so.0.20260727",
 	Build: "92a7ad501b95",
 	Datatypes: [numDatatypes]int32{
@@ -113,6 +105,23 @@ var sonames = []*Soname{{
 	},
 	Binary: [numBinary]int32{Add: 0, Subtract: 1, Multiply: 2, Divide: 3, Maximum: 4, Minimum: 5, PReLU: 8},
 	Reduce: [numReduce]int32{Sum: 0, Mean: 2},
+	// 2 groups of 48x23 channels, 3x3 float32, and the same packed in tiles
+	TransposedExample: 192 << 10,
+}, {
+	Name:  "libXNNPACK.so.0.20241108",
+	Build: "4ea82e595b36",
+	Datatypes: [numDatatypes]int32{
+		FP32: 1, FP16: 2, QInt8: 3, QUint8: 4, QInt32: 5, QCInt8: 6, QCInt32: 7, QCInt4: 8, QDInt8: 9,
+		Int32: 11, QBInt4: 12,
+	},
+	Unary: [numUnary]int32{
+		Convert: 0, Clamp: 1, Abs: 2, BankersRounding: 3, Ceiling: 4, ELU: 5, Exp: 6, Floor: 7, Gelu: 8,
+		Hardswish: 9, LeakyReLU: 10, Log: 11, Negate: 12, Sigmoid: 13, Square: 14, SquareRoot: 15,
+		ReciprocalSquareRoot: 16, Tanh: 17, Cosine: 19, Sine: 20,
+	},
+	Binary:    [numBinary]int32{Add: 0, Subtract: 1, Multiply: 2, Divide: 3, Maximum: 4, Minimum: 5, PReLU: 8},
+	Reduce:    [numReduce]int32{Sum: 0, Mean: 1},
+	Reshape2D: true,
 }}
 
 func knownSoname(name string) *Soname {

@@ -23,15 +23,16 @@ func (g *graph) estimates(s []shape) (e estimates) {
 // sureTime is from where on estimates are good: short runs depend on more than rates.
 const sureTime = 50 * time.Microsecond
 
-// prefersGo reports a graph that the Go engine runs faster than the library, with a margin for
-// what estimates cannot tell.
-func (e estimates) prefersGo() bool {
-	margin := e[byGo] / 4
+// margin is what estimates of the Go engine cannot tell.
+func (e estimates) margin() time.Duration {
 	if e[byGo] > sureTime {
-		margin = e[byGo] / 12
+		return e[byGo] / 12
 	}
-	return e[byGo]+margin < e[byLibrary]
+	return e[byGo] / 4
 }
+
+// prefersGo reports whether the Go engine runs a graph faster than the library, with a margin.
+func (e estimates) prefersGo() bool { return e[byGo]+e.margin() < e[byLibrary] }
 
 // of is the estimate of the engine that a backend would choose.
 func (e estimates) of(b Backend) time.Duration {

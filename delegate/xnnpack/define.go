@@ -70,9 +70,6 @@ func (g *graph) used() []bool {
 // what the payload says of values between nodes may be out of date.
 func (b *builder) value(v int) call {
 	x := &b.graph.Values[v]
-	datatype := b.lib.Soname.Datatypes[x.Datatype.info().native]
-	s := b.shapes[v]
-	dims := sizes(s.dims())
 	external, flags := uint32(xnn.NoValue), uint32(0)
 	if x.Arg != none {
 		external = uint32(x.Arg)
@@ -83,8 +80,14 @@ func (b *builder) value(v int) call {
 			flags |= xnn.ValueExternalOutput
 		}
 	}
-	rank, data, out := uint(len(dims)), xnn.AddressOf(x.Data), &b.ids[v]
-	q := &x.Quant
+	return b.tensor(x, b.shapes[v], external, flags, &b.ids[v])
+}
+
+// tensor defines a value of a shape.
+func (b *builder) tensor(x *value, s shape, external, flags uint32, out *uint32) call {
+	datatype := b.lib.Soname.Datatypes[x.Datatype.info().native]
+	dims := sizes(s.dims())
+	rank, data, q := uint(len(dims)), xnn.AddressOf(x.Data), &x.Quant
 	switch x.Datatype.info().quant {
 	case perTensor:
 		return call{"xnn_define_quantized_tensor_value", b.lib.DefineQuantizedTensorValue(b.sub, datatype, q.ZeroPoint, q.Scale,
@@ -153,8 +156,35 @@ func (b *builder) deconvolution(n *node) call {
 }
 
 func (b *builder) fullyConnected(n *node) call {
+	if n.Flags&flagReshape2D != 0 && !b.lib.Soname.Reshape2D {
+		return b.fullyConnected2D(n)
+	}
+	return b.product(n, b.out(n, 0), n.Flags)
+}
+
+func (b *builder) product(n *node, out, flags uint32) call {
 	return call{"xnn_define_fully_connected", b.lib.DefineFullyConnected(b.sub, n.Min, n.Max,
-		b.in(n, 0), b.in(n, 1), b.in(n, 2), b.out(n, 0), n.Flags)}
+		b.in(n, 0), b.in(n, 1), b.in(n, 2), out, flags)}
+}
+
+// fullyConnected2D defines a product whose output has two dimensions: one of the input's rank, and
+// a reshape where that is another.
+func (b *builder) fullyConnected2D(n *node) call {
+	y, out, flags := b.shapes[n.In[0]], b.out(n, 0), n.Flags&^flagReshape2D
+	if y.rank == 2 {
+		return b.product(n, out, flags)
+	}
+	var ranked uint32
+	cols := b.shapes[n.Out[0]].last()
+	y.dim[y.rank-1] = cols
+	if c := b.tensor(&b.graph.Values[n.Out[0]], y, xnn.NoValue, 0, &ranked); c.status != xnn.Success {
+		return c
+	}
+	if c := b.product(n, ranked, flags); c.status != xnn.Success {
+		return c
+	}
+	dims := [2]uint{0, uint(cols)} // as many rows as there are
+	return call{"xnn_define_static_reshape", b.lib.DefineStaticReshape(b.sub, 2, &dims[0], ranked, out, 0)}
 }
 
 func (b *builder) batchMatrix(n *node) call {

@@ -80,7 +80,7 @@ func (m *image) openNative(ctx context.Context, b Backend) error {
 	if reason := cmp.Or(m.graph.planLimits(m.shapes), m.graph.refuses(m.shapes)); reason != "" {
 		return unsupported("", "%s: not for %s", reason, lib.Soname.Name)
 	}
-	m.needs = m.graph.nativeNeeds(m.shapes, cpu.DefaultThreads())
+	m.needs = m.graph.nativeNeeds(lib.Soname, m.shapes, cpu.DefaultThreads())
 	if m.hasDynamicArgs() { // there may be a second runtime, for large calls
 		m.needs.scratch = plus(m.needs.scratch, m.needs.timed)
 	}

@@ -264,8 +264,8 @@ func weightedSamples(seed uint64) []sample {
 		}
 	}
 	for ti, types := range fullyConnectedTypes {
-		for flags := range uint32(2) {
-			if flags == 1 && types.filter.info().bits == 4 {
+		for _, flags := range []uint32{0, flagTransposeWeights, flagReshape2D, flagTransposeWeights | flagReshape2D} {
+			if flags&flagTransposeWeights != 0 && types.filter.info().bits == 4 {
 				continue
 			}
 			m := newMaker(seed + uint64(ti))
@@ -358,12 +358,16 @@ func (m *maker) fullyConnectedSample(types weighted, flags uint32) *graph {
 		x = m.input(types.in, 2, rows, k)
 	}
 	dims, channel := []int{cols, k}, 0
-	if flags != 0 {
+	if flags&flagTransposeWeights != 0 {
 		dims, channel = []int{k, cols}, 1
 	}
 	filter := m.constant(types.filter, channel, dims...)
 	bias := m.constant(types.bias, 0, cols)
-	y := m.value(types.out, 2, rows, cols)
+	out := []int{2, rows, cols}
+	if flags&flagReshape2D != 0 {
+		out = []int{2 * rows, cols}
+	}
+	y := m.value(types.out, out...)
 	m.node("FullyConnected", []int{x, filter, bias}, []int{y}, func(n *node) { n.Flags = flags })
 	return m.done(y)
 }

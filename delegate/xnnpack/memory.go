@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/hal/cpu"
 )
@@ -47,9 +48,11 @@ const (
 	tilePlaces, tileIn, tileOut = 32, 32, 64
 )
 
-// nativeNeeds estimates a unit of the native engine at the given shapes.
-func (g *graph) nativeNeeds(s []shape, threads int) needs {
+// nativeNeeds estimates a unit of the native engine, with a version of the library, at the given
+// shapes.
+func (g *graph) nativeNeeds(lib *xnn.Soname, s []shape, threads int) needs {
 	var n needs
+	example := int64(0)
 	for i := range g.Nodes {
 		node := &g.Nodes[i]
 		n.timed = plus(n.timed, nodeBytes)
@@ -57,9 +60,12 @@ func (g *graph) nativeNeeds(s []shape, threads int) needs {
 			n.timed = plus(n.timed, node.Type.scratch(g, node, s, threads))
 		}
 		n.weights = plus(n.weights, g.weightBytes(node))
+		if node.Type.tag == tagConvTranspose2d {
+			example = lib.TransposedExample
+		}
 	}
 	n.shared = g.arenaBytes(s)
-	n.scratch = plus(n.shared, n.timed)
+	n.scratch = plus(plus(n.shared, n.timed), example)
 	return n
 }
 
@@ -119,12 +125,21 @@ func reduceScratch(_ *graph, n *node, s []shape, _ int) int64 {
 	return times(8, s[n.Out[0]].numel()) + times(4, s[n.In[0]].last()) + lineBytes
 }
 
-// productScratch is the second operand, packed at run time.
-func productScratch(g *graph, n *node, s []shape, _ int) int64 {
-	b := s[n.In[1]]
-	if g.Values[n.In[1]].isConst() && n.Type.tag == tagFullyConnected {
-		return 0
+// fullyConnectedScratch is a second operand that is packed at run time, and the output before it is
+// reshaped (see fullyConnected2D).
+func fullyConnectedScratch(g *graph, n *node, s []shape, threads int) (bytes int64) {
+	if n.Flags&flagReshape2D != 0 && s[n.In[0]].rank != 2 {
+		bytes = g.valueBytes(n.Out[0], s)
 	}
+	if g.Values[n.In[1]].isConst() {
+		return bytes
+	}
+	return plus(bytes, productScratch(g, n, s, threads))
+}
+
+// productScratch is the second operand, packed at run time.
+func productScratch(_ *graph, n *node, s []shape, _ int) int64 {
+	b := s[n.In[1]]
 	return times(b.leading(b.rank-2), 4, roundUp(b.fromEnd(1), tileOut)+1, roundUp(b.fromEnd(0), tileOut)+1)
 }
 
@@ -289,7 +304,7 @@ func (m *image) affords(s []shape) bool {
 	for v := range s {
 		for i, d := range s[v].dims() {
 			if d > m.shapes[v].dim[i] {
-				return m.graph.nativeNeeds(s, cpu.DefaultThreads()).check(m.limits) == nil
+				return m.graph.nativeNeeds(m.lib.Soname, s, cpu.DefaultThreads()).check(m.limits) == nil
 			}
 		}
 	}
