@@ -8,7 +8,6 @@ const (
 	goLatency   = 1.3   // for a term of a product of one row, by goRowCols columns
 	goRowCols   = 128   //
 	goConverted = 0.3   // for an element of 16 bits
-	goPadded    = 0.1   // for an element of an image that is copied with its padding
 	goFew       = 8     // output channels up to which tiles are half as wide, and rows take
 	goNarrow    = 4     //
 	goGroups    = 0.037 // for a term of a product in groups
@@ -31,10 +30,7 @@ func (e *estimator) goTime(n *node) (time float64) {
 		time += goConverted * float64(in.numel()+out.numel())
 	}
 	switch w := n.window(); {
-	case n.isDepthwise():
-		if w.top+w.left > 0 && out.dim[2] <= narrowLine {
-			time += goPadded * float64(in.numel())
-		}
+	case n.isDepthwise(): // its rates are all
 	case n.Type.convolution:
 		time += e.goConvolution(n, w, out)
 	case n.Type.packs && n.Type.tag != tagBatchMatrixMultiply:

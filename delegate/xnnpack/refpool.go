@@ -34,7 +34,7 @@ type linePool struct {
 	average      bool
 	combine      func(dst, a, b []float32)
 	across       func(y, x []float32, off []int, rows, n, ys, xs int)
-	off          []int // of the columns of a window
+	off          []int       // of the columns of a window
 	work         [][]float32 // of each worker, a line of the input
 	lines, grain int
 }
