@@ -25,9 +25,16 @@ type depthwiseLines struct {
 	node   *node
 	filter *floatFilter
 	y      []float32
-	work   []tapList
+	work   []tapLists
 
 	lines, grain int // of the parallel loop
+}
+
+// tapLists are the latest lists of a worker: a line has one for the pixels in the middle, and others
+// at the borders.
+type tapLists struct {
+	lists [4]tapList
+	next  int // the one to replace
 }
 
 // tapList is where the taps of a window read the input, from the first of them on, and the
@@ -42,10 +49,13 @@ func (d *depthwiseLines) set(e *reference, n *node) {
 	d.node, d.filter, d.y = n, e.filterOf(n), e.result(n.Out[0])
 	taps := d.w.kernelH * d.w.kernelW
 	for len(d.work) < e.threads() {
-		d.work = append(d.work, tapList{})
+		d.work = append(d.work, tapLists{})
 	}
 	for i := range d.work {
-		d.work[i] = tapList{x: grow(d.work[i].x, taps), w: grow(d.work[i].w, taps), rows: [2]int{-1, -1}}
+		for k := range d.work[i].lists {
+			l := &d.work[i].lists[k]
+			*l = tapList{x: grow(l.x, taps), w: grow(l.w, taps), rows: [2]int{-1, -1}}
+		}
 	}
 	d.lines, d.grain = d.out.leading(2), 1+macsPerRange/8/max(1, d.out.dim[2]*d.out.dim[3]*taps)
 }
@@ -58,7 +68,7 @@ func (d *depthwiseLines) Range(worker, lo, hi int) {
 }
 
 // line computes a line in runs of pixels whose windows lie in the input alike.
-func (d *depthwiseLines) line(list *tapList, line int) {
+func (d *depthwiseLines) line(lists *tapLists, line int) {
 	w, width, c := d.w, d.out.dim[2], d.out.dim[3]
 	y := line%d.out.dim[1]*w.strideH - d.top
 	rows := tapsAt(y, w.kernelH, w.dilationH, d.in.dim[1])
@@ -69,18 +79,22 @@ func (d *depthwiseLines) line(list *tapList, line int) {
 		if rows.len()*cols.len() > 0 {
 			at = ((first+rows.place(rows.lo))*d.in.dim[2] + cols.place(cols.lo)) * c
 		}
-		d.list(list, rows, cols)
+		list := d.list(lists, rows, cols)
 		simd.ChannelTaps(d.y[(line*width+ox)*c:], d.x[at:], d.filter.taps, d.filter.bias, list.x, list.w, run, c, c, w.strideW*c, d.node.Min, d.node.Max)
 		ox += run
 	}
 }
 
-// list makes the list of the taps in the input.
-func (d *depthwiseLines) list(l *tapList, rows, cols taps) {
+// list returns the list of the taps in the input.
+func (d *depthwiseLines) list(lists *tapLists, rows, cols taps) *tapList {
 	has := [2][2]int{{rows.lo, rows.hi}, {cols.lo, cols.hi}}
-	if l.rows == has[0] && l.cols == has[1] {
-		return
+	for k := range lists.lists {
+		if l := &lists.lists[k]; l.rows == has[0] && l.cols == has[1] {
+			return l
+		}
 	}
+	l := &lists.lists[lists.next]
+	lists.next = (lists.next + 1) % len(lists.lists)
 	l.rows, l.cols = has[0], has[1]
 	w, c := d.w, d.out.dim[3]
 	l.x, l.w = l.x[:0], l.w[:0]
@@ -90,4 +104,5 @@ func (d *depthwiseLines) list(l *tapList, rows, cols taps) {
 			l.w = append(l.w, (ky*w.kernelW+kx)*c)
 		}
 	}
+	return l
 }
