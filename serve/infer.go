@@ -29,7 +29,7 @@ func (s *Server) infer(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, limits.Body, err)
 		return
 	}
-	defer s.budget.give(size)
+	defer s.budget.release(size)
 	if err := s.inferIn(w, r, v, limits, arrived); err != nil {
 		fail(w, err)
 	}
@@ -53,7 +53,7 @@ func (s *Server) look(r *http.Request, m *Model, most int64) (size int64, err er
 		m.waited(r.Context(), "", trace.Now(), err)
 		return 0, err
 	case !s.budget.take(size):
-		return 0, &busyError{"too many bytes of requests in progress", m.queue.patience()}
+		return 0, &busyError{"too many bytes of requests in progress", m.queue.retryAfter()}
 	}
 	return size, nil
 }

@@ -34,7 +34,7 @@ func (q *queue) enter() error {
 }
 
 // busy returns the error of a refused request.
-func (q *queue) busy() error { return &busyError{"the queue is full", q.patience()} }
+func (q *queue) busy() error { return &busyError{"the queue is full", q.retryAfter()} }
 
 func (q *queue) leave() { q.inside.Add(-1) }
 
@@ -56,8 +56,8 @@ func (q *queue) turn(ctx context.Context) (end func(), err error) {
 	}, nil
 }
 
-// patience estimates when the queue is likely to accept a request.
-func (q *queue) patience() time.Duration {
+// retryAfter estimates when the queue is likely to accept a request.
+func (q *queue) retryAfter() time.Duration {
 	return time.Duration(q.mean.Load() * q.inside.Load() / int64(cap(q.turns)))
 }
 
@@ -78,13 +78,13 @@ type budget struct {
 // take reserves bytes; ok is false if they exceed the limit.
 func (b *budget) take(n int64) (ok bool) {
 	if b.used.Add(n) > b.limit {
-		b.give(n)
+		b.release(n)
 		return false
 	}
 	return true
 }
 
-func (b *budget) give(n int64) { b.used.Add(-n) }
+func (b *budget) release(n int64) { b.used.Add(-n) }
 
 // buffers recycles memory of tensors and answers.
 type buffers struct {

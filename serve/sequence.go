@@ -61,7 +61,7 @@ func (l *sequences) run(ctx context.Context, c *call, s step) error {
 	if s.start {
 		err := q.reset()
 		if errors.Is(err, ErrEnded) { // its process ended: new instances are equivalent
-			l.forget(q)
+			l.closeInstances(q)
 			err = nil
 		}
 		if err != nil {
@@ -178,7 +178,7 @@ func (l *sequences) kill(q *sequence) {
 		return
 	}
 	q.dead = true
-	l.forget(q)
+	l.closeInstances(q)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.live[q.id] == q {
@@ -186,8 +186,8 @@ func (l *sequences) kill(q *sequence) {
 	}
 }
 
-// forget closes the instances of a sequence that the caller holds.
-func (l *sequences) forget(q *sequence) {
+// closeInstances closes the instances of a sequence that the caller holds.
+func (l *sequences) closeInstances(q *sequence) {
 	for _, m := range q.methods {
 		if m != q.first {
 			_ = m.Close()

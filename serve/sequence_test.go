@@ -19,7 +19,7 @@ func sum(t *testing.T, s *serve.Server, x float32, parameters string) string {
 	if w.Code != 200 {
 		return fmt.Sprint(w.Code)
 	}
-	r, err := oip.ReadResponse(w.Body, "", roomy)
+	r, err := oip.ReadResponse(w.Body, "", wideLimits)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -171,7 +171,7 @@ func (r *runCommand) rounds(ctx context.Context, s *session.Session) error {
 	}
 	r.outcome.warn()
 	r.firstRunEnded()
-	if done, err := r.again(ctx, s); err != nil {
+	if done, err := r.repeatCalls(ctx, s); err != nil {
 		return r.interrupted(s, done, err)
 	}
 	if err := r.commit(); err != nil {
@@ -183,9 +183,9 @@ func (r *runCommand) rounds(ctx context.Context, s *session.Session) error {
 	return r.report(s)
 }
 
-// again runs the calls for all rounds after the first. It returns the number of complete
+// repeatCalls runs the calls for all rounds after the first. It returns the number of complete
 // rounds, including the first.
-func (r *runCommand) again(ctx context.Context, s *session.Session) (done int, err error) {
+func (r *runCommand) repeatCalls(ctx context.Context, s *session.Session) (done int, err error) {
 	for done = 1; done < r.repeat; done++ {
 		r.progress.say("run %d of %d", done+1, r.repeat)
 		if err := s.Once(ctx, nil); err != nil {

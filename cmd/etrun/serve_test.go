@@ -88,8 +88,8 @@ func (s *service) listen(notify *net.UnixConn) {
 	}
 }
 
-// told waits until systemd is told of a state.
-func (s *service) told(want string) {
+// waitForState waits until systemd receives a state.
+func (s *service) waitForState(want string) {
 	s.t.Helper()
 	for {
 		select {
@@ -154,7 +154,7 @@ func modelFile(t *testing.T) string {
 func TestServeSignals(t *testing.T) {
 	path := modelFile(t)
 	s := startService(t, nil, nil, path)
-	s.told("READY=1")
+	s.waitForState("READY=1")
 	code, first := s.infer("m")
 	if code != 200 {
 		t.Fatalf("%d, %s", code, first)
@@ -166,9 +166,9 @@ func TestServeSignals(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.signal(syscall.SIGHUP)
-	s.told("RELOADING=1")
-	s.told("MONOTONIC_USEC=")
-	s.told("READY=1")
+	s.waitForState("RELOADING=1")
+	s.waitForState("MONOTONIC_USEC=")
+	s.waitForState("READY=1")
 	if code, text := s.infer("m"); code != 200 || text != first {
 		t.Errorf("after a load of a broken file: %d, %s", code, text)
 	}
@@ -178,7 +178,7 @@ func TestServeSignals(t *testing.T) {
 		}
 	}
 	s.signal(syscall.SIGTERM)
-	s.told("STOPPING=1")
+	s.waitForState("STOPPING=1")
 	s.end(0)
 }
 
@@ -196,10 +196,10 @@ func TestServeEndsAtOnce(t *testing.T) {
 			}
 			continue
 		case 1:
-			s.told("READY=1")
+			s.waitForState("READY=1")
 			s.signal(syscall.SIGHUP)
 		case 2:
-			s.told("READY=1")
+			s.waitForState("READY=1")
 			for range 20 {
 				s.signal(syscall.SIGHUP)
 			}
@@ -212,9 +212,9 @@ func TestServeEndsAtOnce(t *testing.T) {
 // The watchdog is fed as long as models execute.
 func TestServeWatchdog(t *testing.T) {
 	s := startService(t, []string{"WATCHDOG_USEC=100000"}, nil, modelFile(t))
-	s.told("READY=1")
-	s.told("WATCHDOG=1")
-	s.told("WATCHDOG=1")
+	s.waitForState("READY=1")
+	s.waitForState("WATCHDOG=1")
+	s.waitForState("WATCHDOG=1")
 	s.signal(syscall.SIGTERM)
 	s.end(0)
 }
@@ -232,7 +232,7 @@ func TestServeSocketActivation(t *testing.T) {
 	}
 	defer f.Close()
 	s := startService(t, []string{"LISTEN_FDS=1"}, []*os.File{f}, modelFile(t), "--listen", "systemd")
-	s.told("READY=1")
+	s.waitForState("READY=1")
 	s.client.Transport = &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 		return net.Dial("tcp", l.Addr().String())
 	}}
@@ -275,7 +275,7 @@ func TestServeUsage(t *testing.T) {
 // Figures of the command's own memory: it is far from what its limits allow.
 func TestServeMemory(t *testing.T) {
 	s := startService(t, nil, nil, modelFile(t))
-	s.told("READY=1")
+	s.waitForState("READY=1")
 	for range 50 {
 		if code, text := s.infer("m"); code != 200 {
 			t.Fatal(code, text)

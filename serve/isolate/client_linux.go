@@ -200,7 +200,7 @@ func (c *client) call(ctx context.Context, build func(id uint64) message) (*repl
 	c.calls[id] = waiting
 	c.mu.Unlock()
 	if err := c.send(build(id)); err != nil {
-		c.forget(id)
+		c.dropCall(id)
 		return nil, err
 	}
 	select {
@@ -233,8 +233,8 @@ func (c *client) send(m message) error {
 	return errUnsent
 }
 
-// forget removes a call that was not sent.
-func (c *client) forget(id uint64) {
+// dropCall removes a call that was not sent.
+func (c *client) dropCall(id uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.calls, id)

@@ -12,7 +12,7 @@ import (
 // element is an element of a map in memory, less the zero point: one address at a time.
 func (f *fmap) element(mem []byte, y, x, c int) int64 {
 	var out [1]int32
-	f.widen(out[:], mem[f.pixel(y, x)+f.channel(c):])
+	f.toInt32(out[:], mem[f.pixel(y, x)+f.channel(c):])
 	return int64(out[0])
 }
 
