@@ -138,7 +138,7 @@ func (b bomb) frameBytes() []byte {
 
 // bitWriter packs codes.
 type bitWriter struct {
-	stuff bool // put a zero byte behind each 0xff
+	stuff bool // append a zero byte to each 0xff
 	out   []byte
 	value byte
 	have  int
@@ -187,7 +187,7 @@ type pngBomb struct {
 	depth, color     byte
 	interlace        byte
 	filter           byte
-	blocks           int // of compressed data that hold nothing, in front of the rest
+	blocks           int // empty blocks of compressed data before the rest
 	more             int // rows more than declared
 	transparentColor bool
 }
@@ -213,7 +213,7 @@ func (b pngBomb) build() []byte {
 	return append(out, chunk("IEND", nil)...)
 }
 
-// adam7 is the first column and row of each pass, and the steps to the next ones.
+// adam7 lists the first column and row of each pass, and its steps.
 var adam7 = [][4]int{{0, 0, 8, 8}, {4, 0, 8, 8}, {0, 4, 4, 8}, {2, 0, 4, 4}, {0, 2, 2, 4}, {1, 0, 2, 2}, {0, 1, 1, 2}}
 
 func (b pngBomb) data() []byte {
@@ -244,9 +244,10 @@ func (b pngBomb) data() []byte {
 	return binary.BigEndian.AppendUint32(out, adler32.Checksum(raw.Bytes()))
 }
 
-// emptyBlocks is n times 4 blocks, 45 bytes, whose codes have one symbol: the end of the block.
+// emptyBlocks returns n times 4 blocks, 45 bytes, whose codes have one symbol: the end of the
+// block.
 func emptyBlocks(n int) []byte {
-	var w bitWriter // of bits in the other order
+	var w bitWriter // for bits in the other order
 	number := func(v, bits int) {
 		for i := range bits {
 			w.write(string(rune('0' + v>>i&1)))
@@ -254,7 +255,7 @@ func emptyBlocks(n int) []byte {
 	}
 	for range 4 {
 		number(0, 1)   // not the last
-		number(2, 2)   // with codes of its own
+		number(2, 2)   // dynamic codes
 		number(0, 5+5) // 257 literals, 1 distance
 		number(14, 4)  // 18 lengths of code lengths
 		for i := range 18 {
