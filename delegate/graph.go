@@ -165,7 +165,9 @@ type GraphCall struct {
 	// payload. The graph contains its only call. Args are tensors.
 	Payload Opened
 
-	Args  []int  // values: the operator's arguments in schema order and the result's slot, the operand and result of a view, or the payload's arguments
+	// Args are values: the operator's arguments in schema order and the result's slot, the operand
+	// and the result of a view, or the payload's arguments.
+	Args  []int
 	Place string // chain and instruction in the file, for messages
 }
 
