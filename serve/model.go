@@ -65,7 +65,7 @@ var (
 	ErrUnknown  = errors.New("not found")
 	ErrEnded    = errors.New("no such sequence") // it has ended, or was never started
 	// ErrCrashed means that the program's process ended during the request.
-	ErrCrashed = errors.New("the process of the model ended")
+	ErrCrashed = errors.New("the model's process ended")
 )
 
 // Model is one of a server's models.

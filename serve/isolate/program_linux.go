@@ -102,14 +102,14 @@ func (p *Program) supervise(c *client) {
 			return
 		}
 		p.set(c, nil)
-		p.options.Log.Info("process of the model restarted", "pid", c.process.cmd.Process.Pid)
+		p.options.Log.Info("model process restarted", "pid", c.process.cmd.Process.Pid)
 	}
 }
 
 // ended reports a process that ended.
 func (p *Program) ended(err error, wait time.Duration) {
 	p.set(nil, err)
-	p.options.Log.Error("process of the model ended", "error", err, "restart", wait)
+	p.options.Log.Error("model process ended", "error", err, "restart", wait)
 	if p.options.Ended != nil {
 		p.options.Ended(err)
 	}
