@@ -41,8 +41,8 @@ const runHelp = `Run an ExecuTorch program: a .pte file, or the program in a .bp
 Inputs are assigned in the order of the method, or by index or name (0=x.bin):
   x.bin                   raw little-endian elements in the memory order of
                           the model; x.bin:float32:1x3x64x64 sets type and
-                          sizes ("scalar" for rank 0), needed where more
-                          than one size may vary
+                          sizes ("scalar" for rank 0), required if more
+                          than one size varies
   x.npy, x.npz            NumPy arrays; those of an archive by name or in order
   x.safetensors           tensors, likewise
   x.json json:[[1,2]]     lists of numbers, or an object of them by input
