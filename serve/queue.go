@@ -90,7 +90,7 @@ func (b *budget) release(n int64) { b.used.Add(-n) }
 type buffers struct {
 	mu   sync.Mutex
 	free [][]byte
-	most int // maximum number of free buffers
+	max  int // maximum number of free buffers
 }
 
 // get returns a buffer of n bytes with arbitrary contents, nil if there is none of about that size.
@@ -115,7 +115,7 @@ func (b *buffers) put(used []byte) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.free) < b.most {
+	if len(b.free) < b.max {
 		b.free = append(b.free, used)
 		return
 	}

@@ -92,9 +92,9 @@ func (l *sequences) enter(ctx context.Context, s step) (*sequence, error) {
 	case l.ended || q == nil && !s.start:
 		l.mu.Unlock()
 		return nil, fmt.Errorf("sequence %q: %w; start it with sequence_start", s.id, ErrEnded)
-	case q == nil && len(l.live) >= l.limits.Most:
+	case q == nil && len(l.live) >= l.limits.Max:
 		l.mu.Unlock()
-		return nil, &busyError{fmt.Sprintf("%d sequences are open, the maximum", l.limits.Most), l.limits.Idle}
+		return nil, &busyError{fmt.Sprintf("%d sequences are open, the maximum", l.limits.Max), l.limits.Idle}
 	case q == nil:
 		q = &sequence{id: s.id, busy: make(chan struct{}, 1), methods: make(map[string]Instance)}
 		l.live[s.id] = q

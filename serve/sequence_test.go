@@ -114,7 +114,7 @@ func TestSequenceCallers(t *testing.T) {
 }
 
 func TestSequenceLimits(t *testing.T) {
-	c := serve.Config{Name: "m", Open: program("pte/initial_state.pte"), Sequences: serve.SequenceLimits{Most: 2, Idle: 40 * time.Millisecond}}
+	c := serve.Config{Name: "m", Open: program("pte/initial_state.pte"), Sequences: serve.SequenceLimits{Max: 2, Idle: 40 * time.Millisecond}}
 	s := server(t, serve.Options{}, c)
 	start := func(id string) string { return sum(t, s, 1, `"sequence_id":"`+id+`","sequence_start":true`) }
 	if a, b, c := start("a"), start("b"), start("c"); a == "429" || b == "429" || c != "429" {

@@ -147,7 +147,7 @@ func newPacker(items []Item) *packer {
 	}
 	slices.SortFunc(seq, func(a, b int32) int { return cmp.Compare(items[a].First, items[b].First) })
 	pairs, count := 0, make([]int, len(items))
-	for a, b := range overlaps(items, seq) {
+	for a, b := range overlappingPairs(items, seq) {
 		if pairs++; pairs > maxPairs {
 			return p
 		}
@@ -161,15 +161,15 @@ func newPacker(items []Item) *packer {
 		p.near[i], others = others[:0:n], others[n:]
 		p.busy[i], spans = spans[:0:n], spans[n:]
 	}
-	for a, b := range overlaps(items, seq) {
+	for a, b := range overlappingPairs(items, seq) {
 		p.near[a], p.near[b] = append(p.near[a], b), append(p.near[b], a)
 	}
 	return p
 }
 
-// overlaps yields the pairs of items that are live at the same time; seq is sorted by the start of
+// overlappingPairs yields the pairs of items that are live at the same time; seq is sorted by the start of
 // their lives.
-func overlaps(items []Item, seq []int32) iter.Seq2[int32, int32] {
+func overlappingPairs(items []Item, seq []int32) iter.Seq2[int32, int32] {
 	return func(yield func(a, b int32) bool) {
 		for n, a := range seq {
 			for _, b := range seq[n+1:] {
