@@ -71,7 +71,7 @@ func TestElidedViewOtherwise(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	if _, err := p.Load(t.Context(), ""); !errors.Is(err, etrun.ErrUnsupported) || !strings.Contains(err.Error(), "value 14 of sizes [2 3 20] lies on value 7") {
+	if _, err := p.Load(t.Context(), ""); !errors.Is(err, etrun.ErrUnsupported) || !strings.Contains(err.Error(), "value 14 of sizes [2 3 20] shares the memory of value 7") {
 		t.Errorf("got %v", err)
 	}
 }

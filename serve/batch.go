@@ -17,7 +17,7 @@ import (
 // and outputs.
 type batches struct {
 	endpoint *endpoint
-	most     int // largest number of rows of a batch
+	maxRows  int // largest number of rows of a batch
 	delay    time.Duration
 
 	mu   sync.Mutex
@@ -87,7 +87,7 @@ func (l *batches) run(ctx context.Context, c *call) error {
 func (l *batches) join(m *member) *batch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i := slices.IndexFunc(l.open, func(b *batch) bool { return b.rows+m.rows <= l.most && b.members[0].call.fits(m.call) })
+	i := slices.IndexFunc(l.open, func(b *batch) bool { return b.rows+m.rows <= l.maxRows && b.members[0].call.fits(m.call) })
 	if i < 0 {
 		b := &batch{owner: l, full: make(chan struct{})}
 		b.ctx, b.cancel = context.WithCancel(context.Background())
@@ -99,7 +99,7 @@ func (l *batches) join(m *member) *batch {
 	b.members = append(b.members, m)
 	b.rows += m.rows
 	b.present++
-	if b.rows >= l.most {
+	if b.rows >= l.maxRows {
 		l.open = slices.Delete(l.open, i, i+1)
 		close(b.full)
 	}

@@ -18,17 +18,17 @@ const (
 // rows up to the limit, and its rows must be independent: it runs two rows together and separately
 // and compares the results.
 func newBatches(ctx context.Context, e *endpoint) (*batches, error) {
-	most := e.version.model.config.MaxBatch
+	maxRows := e.version.model.config.MaxBatch
 	for _, list := range [][]slot{e.inputs, e.outputs} {
 		for i := range list {
 			meta := &list[i].meta
-			bound := meta.Dynamism == tensor.DynamicBound && len(meta.Sizes) > 0 && meta.Sizes[0] >= most
+			bound := meta.Dynamism == tensor.DynamicBound && len(meta.Sizes) > 0 && meta.Sizes[0] >= maxRows
 			if meta.Kind != tensor.KindTensor || !bound && meta.Dynamism != tensor.DynamicUnbound || len(meta.Sizes) == 0 {
-				return nil, fmt.Errorf("method %q: a batch of %d, but %s is %s", e.method, most, list[i].name, list[i].want())
+				return nil, fmt.Errorf("method %q: a batch of %d, but %s is %s", e.method, maxRows, list[i].name, list[i].want())
 			}
 		}
 	}
-	l := &batches{endpoint: e, most: most, delay: e.version.model.config.BatchDelay}
+	l := &batches{endpoint: e, maxRows: maxRows, delay: e.version.model.config.BatchDelay}
 	return l, l.probe(ctx, e.pool)
 }
 

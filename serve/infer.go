@@ -29,22 +29,22 @@ func (s *Server) infer(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, limits.Body, err)
 		return
 	}
-	defer s.budget.give(size)
+	defer s.budget.release(size)
 	if err := s.inferIn(w, r, v, limits, arrived); err != nil {
 		fail(w, err)
 	}
 }
 
 // look checks a request before its body is read, and reserves memory for the body.
-func (s *Server) look(r *http.Request, m *Model, most int64) (size int64, err error) {
+func (s *Server) look(r *http.Request, m *Model, limit int64) (size int64, err error) {
 	encoding := r.Header.Get("Content-Encoding")
-	size = most
+	size = limit
 	if r.ContentLength >= 0 {
 		size = min(size, r.ContentLength)
 	}
 	switch {
-	case r.ContentLength > most:
-		err := fmt.Errorf("body of %d bytes, model %q takes at most %d", r.ContentLength, m.config.Name, most)
+	case r.ContentLength > limit:
+		err := fmt.Errorf("body of %d bytes, model %q takes at most %d", r.ContentLength, m.config.Name, limit)
 		return 0, &oip.Error{Class: oip.ErrTooLarge, Err: err}
 	case encoding != "" && encoding != "identity":
 		return 0, fmt.Errorf("%w: %.40q", errEncoding, encoding)
@@ -53,7 +53,7 @@ func (s *Server) look(r *http.Request, m *Model, most int64) (size int64, err er
 		m.waited(r.Context(), "", trace.Now(), err)
 		return 0, err
 	case !s.budget.take(size):
-		return 0, &busyError{"too many bytes of requests in progress", m.queue.patience()}
+		return 0, &busyError{"too many bytes of requests in progress", m.queue.retryAfter()}
 	}
 	return size, nil
 }
@@ -70,10 +70,10 @@ func (s *Server) acquire(r *http.Request) (*Model, *version, error) {
 
 // refuse answers before the body was read. A body within the limit is discarded first: a client
 // that is still sending would not see the answer.
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request, most int64, err error) {
-	if r.ContentLength <= most {
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, limit int64, err error) {
+	if r.ContentLength <= limit {
 		s.readBy(w, s.options.BodyTimeout)
-		_, _ = io.CopyN(io.Discard, r.Body, most+1) // it ends before that, or is too long
+		_, _ = io.CopyN(io.Discard, r.Body, limit+1) // it ends before that, or is too long
 		s.readBy(w, 0)
 	}
 	fail(w, err)
@@ -145,10 +145,10 @@ func (v *version) endpointFor(r *http.Request, request *oip.Request) (*endpoint,
 // timeLimit returns the model's time limit, or the parameter timeout in microseconds if that is
 // smaller.
 func (e *endpoint) timeLimit(request *oip.Request) (time.Duration, error) {
-	most := e.version.model.config.Timeout
+	limit := e.version.model.config.Timeout
 	n, ok, err := request.Parameters.Int("timeout")
-	if !ok || n == 0 || n > most.Microseconds() {
-		return most, err
+	if !ok || n == 0 || n > limit.Microseconds() {
+		return limit, err
 	}
 	return time.Duration(n) * time.Microsecond, nil
 }

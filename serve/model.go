@@ -41,7 +41,7 @@ type Config struct {
 
 // SequenceLimits bounds the sequences of a model. Zero fields mean the defaults.
 type SequenceLimits struct {
-	Most  int           // open sequences, default 16
+	Max   int           // open sequences, default 16
 	Idle  time.Duration // idle time until one ends, default 1 min
 	Bytes int64         // memory of all their instances, default 1 GiB
 }
@@ -65,7 +65,7 @@ var (
 	ErrUnknown  = errors.New("not found")
 	ErrEnded    = errors.New("no such sequence") // it has ended, or was never started
 	// ErrCrashed means that the program's process ended during the request.
-	ErrCrashed = errors.New("the process of the model ended")
+	ErrCrashed = errors.New("the model's process ended")
 )
 
 // Model is one of a server's models.
@@ -85,7 +85,7 @@ func newModel(c Config) *Model {
 	c.Queue = cmp.Or(c.Queue, 64)
 	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
 	c.MaxBatch = max(c.MaxBatch, 1)
-	c.Sequences.Most = cmp.Or(c.Sequences.Most, 16)
+	c.Sequences.Max = cmp.Or(c.Sequences.Max, 16)
 	c.Sequences.Idle = cmp.Or(c.Sequences.Idle, time.Minute)
 	c.Sequences.Bytes = cmp.Or(c.Sequences.Bytes, 1<<30)
 	if c.Start == nil {

@@ -34,7 +34,7 @@ func (q *queue) enter() error {
 }
 
 // busy returns the error of a refused request.
-func (q *queue) busy() error { return &busyError{"the queue is full", q.patience()} }
+func (q *queue) busy() error { return &busyError{"the queue is full", q.retryAfter()} }
 
 func (q *queue) leave() { q.inside.Add(-1) }
 
@@ -56,8 +56,8 @@ func (q *queue) turn(ctx context.Context) (end func(), err error) {
 	}, nil
 }
 
-// patience estimates when the queue is likely to accept a request.
-func (q *queue) patience() time.Duration {
+// retryAfter estimates when the queue is likely to accept a request.
+func (q *queue) retryAfter() time.Duration {
 	return time.Duration(q.mean.Load() * q.inside.Load() / int64(cap(q.turns)))
 }
 
@@ -78,19 +78,19 @@ type budget struct {
 // take reserves bytes; ok is false if they exceed the limit.
 func (b *budget) take(n int64) (ok bool) {
 	if b.used.Add(n) > b.limit {
-		b.give(n)
+		b.release(n)
 		return false
 	}
 	return true
 }
 
-func (b *budget) give(n int64) { b.used.Add(-n) }
+func (b *budget) release(n int64) { b.used.Add(-n) }
 
 // buffers recycles memory of tensors and answers.
 type buffers struct {
 	mu   sync.Mutex
 	free [][]byte
-	most int // maximum number of free buffers
+	max  int // maximum number of free buffers
 }
 
 // get returns a buffer of n bytes with arbitrary contents, nil if there is none of about that size.
@@ -115,7 +115,7 @@ func (b *buffers) put(used []byte) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.free) < b.most {
+	if len(b.free) < b.max {
 		b.free = append(b.free, used)
 		return
 	}

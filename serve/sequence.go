@@ -61,7 +61,7 @@ func (l *sequences) run(ctx context.Context, c *call, s step) error {
 	if s.start {
 		err := q.reset()
 		if errors.Is(err, ErrEnded) { // its process ended: new instances are equivalent
-			l.forget(q)
+			l.closeInstances(q)
 			err = nil
 		}
 		if err != nil {
@@ -92,9 +92,9 @@ func (l *sequences) enter(ctx context.Context, s step) (*sequence, error) {
 	case l.ended || q == nil && !s.start:
 		l.mu.Unlock()
 		return nil, fmt.Errorf("sequence %q: %w; start it with sequence_start", s.id, ErrEnded)
-	case q == nil && len(l.live) >= l.limits.Most:
+	case q == nil && len(l.live) >= l.limits.Max:
 		l.mu.Unlock()
-		return nil, &busyError{fmt.Sprintf("%d sequences are open, the maximum", l.limits.Most), l.limits.Idle}
+		return nil, &busyError{fmt.Sprintf("%d sequences are open, the maximum", l.limits.Max), l.limits.Idle}
 	case q == nil:
 		q = &sequence{id: s.id, busy: make(chan struct{}, 1), methods: make(map[string]Instance)}
 		l.live[s.id] = q
@@ -178,7 +178,7 @@ func (l *sequences) kill(q *sequence) {
 		return
 	}
 	q.dead = true
-	l.forget(q)
+	l.closeInstances(q)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.live[q.id] == q {
@@ -186,8 +186,8 @@ func (l *sequences) kill(q *sequence) {
 	}
 }
 
-// forget closes the instances of a sequence that the caller holds.
-func (l *sequences) forget(q *sequence) {
+// closeInstances closes the instances of a sequence that the caller holds.
+func (l *sequences) closeInstances(q *sequence) {
 	for _, m := range q.methods {
 		if m != q.first {
 			_ = m.Close()

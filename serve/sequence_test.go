@@ -19,7 +19,7 @@ func sum(t *testing.T, s *serve.Server, x float32, parameters string) string {
 	if w.Code != 200 {
 		return fmt.Sprint(w.Code)
 	}
-	r, err := oip.ReadResponse(w.Body, "", roomy)
+	r, err := oip.ReadResponse(w.Body, "", wideLimits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestSequenceCallers(t *testing.T) {
 }
 
 func TestSequenceLimits(t *testing.T) {
-	c := serve.Config{Name: "m", Open: program("pte/initial_state.pte"), Sequences: serve.SequenceLimits{Most: 2, Idle: 40 * time.Millisecond}}
+	c := serve.Config{Name: "m", Open: program("pte/initial_state.pte"), Sequences: serve.SequenceLimits{Max: 2, Idle: 40 * time.Millisecond}}
 	s := server(t, serve.Options{}, c)
 	start := func(id string) string { return sum(t, s, 1, `"sequence_id":"`+id+`","sequence_start":true`) }
 	if a, b, c := start("a"), start("b"), start("c"); a == "429" || b == "429" || c != "429" {

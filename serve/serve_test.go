@@ -55,7 +55,7 @@ func ask(s http.Handler, method, path, body string, header ...string) *httptest.
 	return w
 }
 
-var roomy = oip.Limits{Header: 1 << 20, Body: 1 << 26, Tensors: 1 << 26, Inputs: 64}
+var wideLimits = oip.Limits{Header: 1 << 20, Body: 1 << 26, Tensors: 1 << 26, Inputs: 64}
 
 // infer sends tensors and reads the answer.
 func infer(t *testing.T, s http.Handler, path string, inputs ...oip.Tensor) (*oip.Response, *httptest.ResponseRecorder) {
@@ -68,7 +68,7 @@ func infer(t *testing.T, s http.Handler, path string, inputs ...oip.Tensor) (*oi
 	if w.Code != http.StatusOK {
 		return nil, w
 	}
-	r, err := oip.ReadResponse(bytes.NewReader(w.Body.Bytes()), w.Header().Get(oip.HeaderLength), roomy)
+	r, err := oip.ReadResponse(bytes.NewReader(w.Body.Bytes()), w.Header().Get(oip.HeaderLength), wideLimits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestBinaryOutputs(t *testing.T) {
 		{`"parameters":{"binary_data_output":true},"outputs":[{"name":"output_1","parameters":{"binary_data":false}}],`, []bool{false}, "output_1"},
 	} {
 		w := ask(s, "POST", "/v2/models/m/infer", `{`+c.more+inputs+`}`)
-		got, err := oip.ReadResponse(w.Body, w.Header().Get(oip.HeaderLength), roomy)
+		got, err := oip.ReadResponse(w.Body, w.Header().Get(oip.HeaderLength), wideLimits)
 		if err != nil || len(got.Outputs) != len(c.binary) {
 			t.Errorf("%s: %d, %v, %+v", c.more, w.Code, err, got)
 			continue

@@ -83,8 +83,8 @@ func (s *slot) takes(shape []int) bool {
 		return false
 	}
 	for i, n := range shape {
-		most := s.meta.Sizes[i]
-		if s.meta.Dynamism == tensor.Static && n != most || s.meta.Dynamism == tensor.DynamicBound && n > most {
+		bound := s.meta.Sizes[i]
+		if s.meta.Dynamism == tensor.Static && n != bound || s.meta.Dynamism == tensor.DynamicBound && n > bound {
 			return false
 		}
 	}

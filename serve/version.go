@@ -32,7 +32,7 @@ func (m *Model) open(ctx context.Context) (*version, error) {
 	}
 	v := &version{model: m, program: program, closed: make(chan struct{})}
 	v.users.Store(1)
-	v.tensors.most, v.answers.most = 8*m.config.Instances*m.config.MaxBatch, 2*m.config.Instances*m.config.MaxBatch
+	v.tensors.max, v.answers.max = 8*m.config.Instances*m.config.MaxBatch, 2*m.config.Instances*m.config.MaxBatch
 	v.sequences = newSequences(v, m.config.Sequences)
 	if err := v.prepare(ctx); err != nil {
 		v.release()

@@ -66,7 +66,7 @@ const (
 	packFromRows                     = 32      // minimum rows of A for packing to pay off
 	packFromSize                     = 1 << 16 // elements of B up to which it stays in cache without packing
 	page                             = 1024    // elements; rows that are multiples of a page apart share cache sets
-	leastRows                        = 24      // of a tile, for good use of a packed block
+	minRows                          = 24      // of a tile, for good use of a packed block
 )
 
 // MACsPerRange is the number of MACs that take about 20 µs, the minimum work for a thread.
@@ -113,7 +113,7 @@ func (g *Product[T]) splitRows(threads int) {
 	if g.mBlock = g.M; g.M*g.N*max(g.K, 1) < 2*MACsPerRange {
 		threads = 1
 	}
-	for threads > 1 && g.Batch*g.Blocks*((g.M+g.mBlock-1)/g.mBlock) < 2*threads && g.mBlock >= 2*leastRows {
+	for threads > 1 && g.Batch*g.Blocks*((g.M+g.mBlock-1)/g.mBlock) < 2*threads && g.mBlock >= 2*minRows {
 		g.mBlock = (g.mBlock/2 + 7) &^ 7
 	}
 	g.mBlocks = (g.M + g.mBlock - 1) / g.mBlock

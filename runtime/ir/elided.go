@@ -53,7 +53,7 @@ func (b *builder) joinElidedViews(acc []access, join *forest) error {
 
 func (b *builder) elidedError(read, from, v int, err error) error {
 	f, t := b.Values[from].Tensor, b.Values[v].Tensor
-	err = fmt.Errorf("value %d of sizes %v lies on value %d of sizes %v in dim order %v, a view that the exporter left out: %w; %w",
+	err = fmt.Errorf("value %d of sizes %v shares the memory of value %d of sizes %v in dim order %v, a view that the exporter left out: %w; %w",
 		v, t.Sizes, from, f.Sizes, f.DimOrder, err, pte.ErrUnsupported)
 	if read < len(b.Steps) {
 		return b.stepError(&b.Steps[read], err)

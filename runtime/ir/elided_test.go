@@ -115,7 +115,7 @@ func TestElidedViewIsRefused(t *testing.T) {
 		m, l := channelsLast(code...), relays(t)
 		change(m, &l)
 		_, err := Build(m, l)
-		if !errors.Is(err, pte.ErrUnsupported) || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "value 2 of sizes [2 4] lies on value 1") {
+		if !errors.Is(err, pte.ErrUnsupported) || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "value 2 of sizes [2 4] shares the memory of value 1") {
 			t.Errorf("%s: got %v", name, err)
 		}
 		l.AsWritten = true

@@ -9,15 +9,15 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// mostTime is ample for the analysis of a hostile method on a busy machine; without its bounds each
+// maxTime is ample for the analysis of a hostile method on a busy machine; without its bounds each
 // of these would take minutes.
-const mostTime = 30 * time.Second
+const maxTime = 30 * time.Second
 
 func buildTimed(t *testing.T, m *pte.Method) (*Method, error) {
 	t.Helper()
 	begun := time.Now()
 	f, err := Build(m, links(t))
-	if took := time.Since(begun); took > mostTime {
+	if took := time.Since(begun); took > maxTime {
 		t.Errorf("%v", took)
 	}
 	return f, err

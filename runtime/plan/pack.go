@@ -147,7 +147,7 @@ func newPacker(items []Item) *packer {
 	}
 	slices.SortFunc(seq, func(a, b int32) int { return cmp.Compare(items[a].First, items[b].First) })
 	pairs, count := 0, make([]int, len(items))
-	for a, b := range together(items, seq) {
+	for a, b := range overlappingPairs(items, seq) {
 		if pairs++; pairs > maxPairs {
 			return p
 		}
@@ -161,15 +161,15 @@ func newPacker(items []Item) *packer {
 		p.near[i], others = others[:0:n], others[n:]
 		p.busy[i], spans = spans[:0:n], spans[n:]
 	}
-	for a, b := range together(items, seq) {
+	for a, b := range overlappingPairs(items, seq) {
 		p.near[a], p.near[b] = append(p.near[a], b), append(p.near[b], a)
 	}
 	return p
 }
 
-// together yields the pairs of items that are live at the same time; seq is sorted by the start of
+// overlappingPairs yields the pairs of items that are live at the same time; seq is sorted by the start of
 // their lives.
-func together(items []Item, seq []int32) iter.Seq2[int32, int32] {
+func overlappingPairs(items []Item, seq []int32) iter.Seq2[int32, int32] {
 	return func(yield func(a, b int32) bool) {
 		for n, a := range seq {
 			for _, b := range seq[n+1:] {
@@ -202,7 +202,7 @@ func (p *packer) place(seq []int, limit int64) (l Layout, top int) {
 			break
 		}
 		p.offsets[i], p.placed[i] = at, true
-		p.tell(i)
+		p.record(i)
 	}
 	l.Offsets = p.offsets
 	return l, top
@@ -224,8 +224,8 @@ func (p *packer) lowestGap(i int) int64 {
 	return at
 }
 
-// tell records the place of item i for the unplaced items that are live with it.
-func (p *packer) tell(i int) {
+// record records the place of item i for the unplaced items that are live with it.
+func (p *packer) record(i int) {
 	at := p.offsets[i]
 	if p.near == nil {
 		pos, _ := slices.BinarySearchFunc(p.order, at, func(o int32, at int64) int { return cmp.Compare(p.offsets[o], at) })

@@ -104,8 +104,8 @@ func (c *client) greet(known *hello) error {
 		c.lanes <- k
 	}
 	size := int64(c.attach.Lanes * (in + out)) // cannot overflow: both factors are bounded
-	if most := c.options.Shared; most > 0 && size > most {
-		return fmt.Errorf("tensors of all calls take %d bytes of shared memory, the limit is %d: %w", size, most, etrun.ErrMemory)
+	if limit := c.options.Shared; limit > 0 && size > limit {
+		return fmt.Errorf("tensors of all calls take %d bytes of shared memory, the limit is %d: %w", size, limit, etrun.ErrMemory)
 	}
 	if c.memory, err = seal(c.process.memory, size); err != nil {
 		return err
@@ -184,7 +184,7 @@ func (c *client) kill(why error) {
 }
 
 // errUnsent means that the process did not receive the call.
-var errUnsent = errors.New("the process of the model has ended")
+var errUnsent = errors.New("the model's process has ended")
 
 // call sends a message with a new id and waits for the answer. When ctx ends, the call is canceled,
 // and the process has some time to end it.
@@ -200,7 +200,7 @@ func (c *client) call(ctx context.Context, build func(id uint64) message) (*repl
 	c.calls[id] = waiting
 	c.mu.Unlock()
 	if err := c.send(build(id)); err != nil {
-		c.forget(id)
+		c.dropCall(id)
 		return nil, err
 	}
 	select {
@@ -233,8 +233,8 @@ func (c *client) send(m message) error {
 	return errUnsent
 }
 
-// forget removes a call that was not sent.
-func (c *client) forget(id uint64) {
+// dropCall removes a call that was not sent.
+func (c *client) dropCall(id uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.calls, id)

@@ -53,9 +53,9 @@ type Options struct {
 	Ended func(err error)
 }
 
-// BackOff is the delay before a process is restarted. It doubles from Least to Most each time a
-// process ends within ten times the last delay, and starts at Least again otherwise.
-type BackOff struct{ Least, Most time.Duration }
+// BackOff is the delay before a process is restarted. It doubles from Min to Max each time a
+// process ends within ten times the last delay, and starts at Min again otherwise.
+type BackOff struct{ Min, Max time.Duration }
 
 // FirstFile is the descriptor of the first of Options.Files. Lower ones are the standard streams,
 // the socket and the shared memory.

@@ -246,7 +246,7 @@ func TestLies(t *testing.T) {
 	for _, name := range []string{"outside", "beyond", "shape", "rank", "type", "kind", "unasked", "event", "memory"} {
 		ended := make(chan error, 100)
 		o := options(t, name, digits, 0)
-		o.BackOff.Least = time.Hour
+		o.BackOff.Min = time.Hour
 		o.Ended = func(err error) { ended <- err }
 		p := open(t, o)
 		r := forward(t, p)
@@ -336,7 +336,7 @@ func TestGrace(t *testing.T) {
 // bound.
 func TestBackOff(t *testing.T) {
 	o := options(t, "crashes", digits, 0)
-	o.BackOff = BackOff{Least: 20 * time.Millisecond, Most: 80 * time.Millisecond}
+	o.BackOff = BackOff{Min: 20 * time.Millisecond, Max: 80 * time.Millisecond}
 	p := open(t, o)
 	r := forward(t, p)
 	var down []time.Duration

@@ -10,11 +10,11 @@ import (
 
 // Shared memory is divided into lanes, one for each concurrent call.
 const (
-	laneAlign = 4 << 10
-	dataAlign = 64
-	dataRoom  = 64      // after a tensor: kernels may read slightly beyond it
-	maxLane   = 4 << 30 // bytes of the inputs, or of the outputs, of a call
-	maxLanes  = 1 << 10
+	laneAlign   = 4 << 10
+	dataAlign   = 64
+	dataPadding = 64      // after a tensor: kernels may read slightly beyond it
+	maxLane     = 4 << 30 // bytes of the inputs, or of the outputs, of a call
+	maxLanes    = 1 << 10
 )
 
 func align(n, to uint64) uint64 { return (n + to - 1) / to * to }
@@ -37,7 +37,7 @@ func bytesOf(list []etrun.ValueMeta, unbounded uint64) (n uint64) {
 			continue
 		}
 		count, _ := tensor.Product(list[i].Sizes) // cannot overflow: messages are checked
-		n += align(uint64(count)*uint64(list[i].DType.Size()), dataAlign) + dataRoom
+		n += align(uint64(count)*uint64(list[i].DType.Size()), dataAlign) + dataPadding
 		if list[i].Dynamism == tensor.DynamicUnbound {
 			n = max(n, unbounded)
 		}
@@ -57,12 +57,12 @@ func (a *area) put(t *tensor.Tensor) (at uint64, err error) {
 	x := tensor.Make(t.DType, t.Sizes, nil, tensor.Static)
 	at = align(a.used, dataAlign)
 	end := at + uint64(x.NBytes())
-	if end+dataRoom > uint64(len(a.bytes)) {
+	if end+dataPadding > uint64(len(a.bytes)) {
 		return 0, fmt.Errorf("tensors of %d bytes, isolated models take at most %d: %w", end, len(a.bytes), etrun.ErrMemory)
 	}
 	x.Bind(a.bytes[at:end:end])
 	tensor.CopyLayout(x, t)
-	a.used = end + dataRoom
+	a.used = end + dataPadding
 	return at, nil
 }
 

@@ -145,7 +145,7 @@ func (p *process) listen(o *Options, said *os.File) {
 		if n < maxLines && len(line) > 0 {
 			text := string(line)
 			p.last.CompareAndSwap(nil, &text) // the first line of a crash is the most useful
-			o.Log.Warn("process of the model", "pid", p.cmd.Process.Pid, "says", text)
+			o.Log.Warn("model process wrote to stderr", "pid", p.cmd.Process.Pid, "line", text)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func Open(ctx context.Context, o Options) (*Program, error) {
 	o.Instances = max(o.Instances, 1)
 	o.Unbounded = cmp.Or(o.Unbounded, 64<<20)
 	o.Start, o.Grace = cmp.Or(o.Start, 5*time.Minute), cmp.Or(o.Grace, 10*time.Second)
-	o.BackOff.Least, o.BackOff.Most = cmp.Or(o.BackOff.Least, 10*time.Millisecond), cmp.Or(o.BackOff.Most, 30*time.Second)
+	o.BackOff.Min, o.BackOff.Max = cmp.Or(o.BackOff.Min, 10*time.Millisecond), cmp.Or(o.BackOff.Max, 30*time.Second)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -85,7 +85,7 @@ func (p *Program) PID() int {
 // supervise replaces processes that end, until Close.
 func (p *Program) supervise(c *client) {
 	defer close(p.closed)
-	wait := p.options.BackOff.Least
+	wait := p.options.BackOff.Min
 	for begun := time.Now(); ; begun = time.Now() {
 		select {
 		case <-c.dead:
@@ -95,21 +95,21 @@ func (p *Program) supervise(c *client) {
 			return
 		}
 		if time.Since(begun) > 10*wait {
-			wait = p.options.BackOff.Least
+			wait = p.options.BackOff.Min
 		}
 		p.ended(c.err, wait)
 		if c, wait = p.restart(wait); c == nil {
 			return
 		}
 		p.set(c, nil)
-		p.options.Log.Info("process of the model restarted", "pid", c.process.cmd.Process.Pid)
+		p.options.Log.Info("model process restarted", "pid", c.process.cmd.Process.Pid)
 	}
 }
 
 // ended reports a process that ended.
 func (p *Program) ended(err error, wait time.Duration) {
 	p.set(nil, err)
-	p.options.Log.Error("process of the model ended", "error", err, "restart", wait)
+	p.options.Log.Error("model process ended", "error", err, "restart", wait)
 	if p.options.Ended != nil {
 		p.options.Ended(err)
 	}
@@ -124,7 +124,7 @@ func (p *Program) restart(wait time.Duration) (c *client, next time.Duration) {
 		case <-p.ctx.Done():
 			return nil, 0
 		}
-		wait = min(2*wait, p.options.BackOff.Most)
+		wait = min(2*wait, p.options.BackOff.Max)
 		ctx, cancel := context.WithTimeoutCause(p.ctx, p.options.Start, fmt.Errorf("%w: not loaded within %v", serve.ErrCrashed, p.options.Start))
 		c, err := connect(ctx, &p.options, p.hello)
 		cancel()

@@ -146,18 +146,18 @@ func (t table) parse(frame []byte) (message, error) {
 
 // link is one end of the socket. One goroutine reads, any goroutine writes.
 type link struct {
-	conn     net.Conn
-	reader   *bufio.Reader
-	out, in  table
-	frame    []byte // of the last message read
-	patience time.Duration
+	conn         net.Conn
+	reader       *bufio.Reader
+	out, in      table
+	frame        []byte // of the last message read
+	writeTimeout time.Duration
 
 	mu  sync.Mutex
 	buf []byte
 }
 
-func newLink(conn net.Conn, out, in table, patience time.Duration) *link {
-	return &link{conn: conn, reader: bufio.NewReaderSize(conn, 16<<10), out: out, in: in, patience: patience}
+func newLink(conn net.Conn, out, in table, writeTimeout time.Duration) *link {
+	return &link{conn: conn, reader: bufio.NewReaderSize(conn, 16<<10), out: out, in: in, writeTimeout: writeTimeout}
 }
 
 // write sends a message. After errors other than errTooLong the link is unusable.
@@ -167,8 +167,8 @@ func (l *link) write(m message) (err error) {
 	if l.buf, err = l.out.frame(l.buf[:0], m); err != nil {
 		return err
 	}
-	if l.patience > 0 {
-		_ = l.conn.SetWriteDeadline(time.Now().Add(l.patience)) // sockets support deadlines
+	if l.writeTimeout > 0 {
+		_ = l.conn.SetWriteDeadline(time.Now().Add(l.writeTimeout)) // sockets support deadlines
 	}
 	_, err = l.conn.Write(l.buf)
 	return err

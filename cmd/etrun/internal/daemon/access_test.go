@@ -221,7 +221,7 @@ func TestListenRules(t *testing.T) {
 	} {
 		s := Defaults()
 		c.change(&s)
-		k := &keeper{settings: &s}
+		k := &secretStore{settings: &s}
 		err := errors.Join(s.check(), k.read(t.Context()))
 		var list []net.Listener
 		if err == nil {

@@ -30,14 +30,14 @@ type secrets struct {
 	tokens      [][sha256.Size]byte
 }
 
-// keeper holds the current secrets.
-type keeper struct {
+// secretStore holds the current secrets.
+type secretStore struct {
 	settings *Settings
 	now      atomic.Pointer[secrets]
 }
 
 // read reads the files. If that fails the current secrets stay in use.
-func (k *keeper) read(ctx context.Context) error {
+func (k *secretStore) read(ctx context.Context) error {
 	s, next := k.settings, &secrets{}
 	if s.Cert != "" {
 		certificate, err := readPair(ctx, s.Cert, s.Key)
@@ -105,7 +105,7 @@ func readTokens(ctx context.Context, path string) (tokens [][sha256.Size]byte, e
 
 // tls returns the configuration of listeners, nil without a certificate. Clients without a
 // certificate are refused by guard, which allows them health checks.
-func (k *keeper) tls() *tls.Config {
+func (k *secretStore) tls() *tls.Config {
 	if k.settings.Cert == "" {
 		return nil
 	}
@@ -120,13 +120,13 @@ func (k *keeper) tls() *tls.Config {
 }
 
 // known reports whether clients must authenticate.
-func (k *keeper) known() bool { return k.settings.TokenFile != "" || k.settings.ClientCA != "" }
+func (k *secretStore) known() bool { return k.settings.TokenFile != "" || k.settings.ClientCA != "" }
 
 // open are the paths without authentication, for probes.
 var open = map[string]bool{"/v2/health/live": true, "/v2/health/ready": true}
 
 // guard refuses clients that are not authenticated, and browser requests from other origins.
-func (k *keeper) guard(next http.Handler) http.Handler {
+func (k *secretStore) guard(next http.Handler) http.Handler {
 	browsers := http.NewCrossOriginProtection()
 	browsers.SetDenyHandler(refusal(http.StatusForbidden, "cross-origin request"))
 	unknown := refusal(http.StatusUnauthorized, "not authorized")

@@ -10,15 +10,15 @@ import (
 // connections bounds the number of connections. At the limit, a new connection replaces the one
 // that has been idle longest; if none is idle, the new one is closed.
 type connections struct {
-	most int
+	limit int
 
 	mu   sync.Mutex
 	all  map[net.Conn]*list.Element // nil during a request
 	idle list.List                  // of net.Conn, the longest idle first
 }
 
-func newConnections(most int) *connections {
-	return &connections{most: most, all: make(map[net.Conn]*list.Element)}
+func newConnections(limit int) *connections {
+	return &connections{limit: limit, all: make(map[net.Conn]*list.Element)}
 }
 
 // state is http.Server.ConnState.
@@ -31,7 +31,7 @@ func (c *connections) state(conn net.Conn, state http.ConnState) {
 	}
 	switch state {
 	case http.StateNew:
-		if len(c.all) < c.most || c.dropIdle() {
+		if len(c.all) < c.limit || c.dropIdle() {
 			c.all[conn] = c.idle.PushBack(conn)
 		} else {
 			go conn.Close() // closing may block, as with TLS

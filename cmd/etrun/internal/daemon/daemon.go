@@ -31,7 +31,7 @@ type Daemon struct {
 
 	log     *slog.Logger
 	counts  *counts
-	keeper  *keeper
+	secrets *secretStore
 	server  *serve.Server
 	ended   chan error // of listeners that fail
 	workers sync.WaitGroup
@@ -50,7 +50,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if err := d.prepare(ctx); err != nil {
 		return err
 	}
-	listeners, err := d.listen(ctx, d.keeper.tls(), d.keeper.known())
+	listeners, err := d.listen(ctx, d.secrets.tls(), d.secrets.known())
 	if err != nil {
 		return err
 	}
@@ -86,8 +86,8 @@ func (d *Daemon) prepare(ctx context.Context) (err error) {
 	if d.LogFormat == "json" {
 		d.log = slog.New(slog.NewJSONHandler(d.Log, nil))
 	}
-	d.keeper = &keeper{settings: &d.Settings}
-	if err := d.keeper.read(ctx); err != nil {
+	d.secrets = &secretStore{settings: &d.Settings}
+	if err := d.secrets.read(ctx); err != nil {
 		return err
 	}
 	collector := metrics.New(metrics.Options{Version: d.Version, Backends: d.Backends})
@@ -122,7 +122,7 @@ func (d *Daemon) httpServer(ctx context.Context) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	return &http.Server{
-		Handler:           &access{next: d.keeper.guard(mux), log: d.log, counts: d.counts, verbose: d.AccessLog},
+		Handler:           &access{next: d.secrets.guard(mux), log: d.log, counts: d.counts, verbose: d.AccessLog},
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytes,
 		WriteTimeout: d.BodyTimeout, // package serve extends it for inferences
 		ConnState:    newConnections(d.Connections).state,
@@ -193,7 +193,7 @@ func (d *Daemon) work(ctx context.Context, hangups <-chan os.Signal) error {
 // reload reloads secrets and models. What fails to load stays in use.
 func (d *Daemon) reload(ctx context.Context) {
 	notify(d.log, reloading())
-	if err := d.keeper.read(ctx); err != nil {
+	if err := d.secrets.read(ctx); err != nil {
 		d.log.Error("secrets not reloaded", "error", err)
 	}
 	_ = d.server.LoadAll(ctx) // each failure is logged

@@ -8,7 +8,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Traced tells where the values of a program diverge from those of another one, for
+// Traced locates where the values of a program diverge from those of another one, for
 // programs with different instructions, such as a portable one and its delegated one, whose
 // nodes compute several operators.
 type Traced struct {

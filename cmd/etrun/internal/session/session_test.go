@@ -78,7 +78,7 @@ func TestSessionSays(t *testing.T) {
 			if err := s.Prepare(t.Context(), calls); err != nil {
 				t.Fatal(err)
 			}
-			s.Warn() // has been said
+			s.Warn() // already reported
 			if !slices.Equal(said, c.want) {
 				t.Errorf("said %q, want %q", said, c.want)
 			}
