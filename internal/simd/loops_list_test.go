@@ -111,6 +111,7 @@ var (
 	approximations = []pair[func(dst, src []float32)]{
 		{"Exp", Exp, expGo},
 		{"Sigmoid", Sigmoid, math32.Sigmoid},
+		{"SiLU", SiLU, siluGo},
 		{"Tanh", Tanh, math32.Tanh},
 		{"Expm1", Expm1, math32.Expm1},
 		{

@@ -148,6 +148,9 @@ func negInt32Lanes(n int, dst, src *int32)
 func sigmoidLanes(n int, dst, src *float32)
 
 //go:noescape
+func siLULanes(n int, dst, src *float32)
+
+//go:noescape
 func tanhLanes(n int, dst, src *float32)
 
 //go:noescape

@@ -100,6 +100,8 @@ func negInt32Lanes(n int, dst, src *int32) {}
 
 func sigmoidLanes(n int, dst, src *float32) {}
 
+func siLULanes(n int, dst, src *float32) {}
+
 func tanhLanes(n int, dst, src *float32) {}
 
 func expm1Lanes(n int, dst, src *float32) {}

@@ -27,10 +27,12 @@ type code struct {
 	setup  string // before the loop
 	body   string // of one block
 	finish string // behind the loop
-	pair   string // of two blocks in AVX-512 registers, for conversions
-	out    int    // number of the register that body leaves its result in
-	unroll bool   // amd64: four blocks at a time
-	invert bool   // comparisons: where body's mask is not set
+	pair   string // of two blocks in AVX-512 registers
+	// what stands before and behind the loop of pairs, where it is not one of conversions
+	wideSetup, wideFinish string
+	out                   int  // number of the register that body leaves its result in
+	unroll                bool // amd64: four blocks at a time
+	invert                bool // comparisons: where body's mask is not set
 }
 
 // kind is the shape of a loop: its arguments, and the text around the code.
