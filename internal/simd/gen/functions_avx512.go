@@ -11,15 +11,20 @@ import (
 // avx512Exp makes Z2 = e^Z0 of Z0 = n·ln 2 + s, where n is a multiple of 1/32: 2^n comes from a table
 // and the exponent, e^s = 1 + s·(1 + s·(exp2 + s·exp3)). It clobbers Z0, Z1 and Z3; avx512Exps loads
 // the rest.
-const avx512Exp = avx512Power + `
+const avx512Exp = avx512Terms + "VFMADD231PS Z0, Z3, Z2\n"
+
+// avx512Terms leaves the last of these instructions to what masks it.
+const avx512Terms = avx512Power + `
 	VFNMADD231PS Z18, Z1, Z0
 	VFNMADD231PS Z19, Z1, Z0
 	VMOVAPS      Z20, Z3
 	VFMADD213PS  Z21, Z0, Z3
 	VFMADD213PS  Z22, Z0, Z3
 	VMULPS       Z2, Z0, Z0
-	VFMADD231PS  Z0, Z3, Z2
 `
+
+// avx512Normal makes Z2 = e^Z0, 0 where that is no normal number.
+const avx512Normal = "VCMPPS $5, Z25, Z0, K1\n" + avx512Terms + "VFMADD231PS.Z Z0, Z3, K1, Z2\n"
 
 // avx512Power makes Z1 = n and Z2 = 2^n, the multiple of 1/32 that is nearest to the logarithm of
 // e^Z0, or of what the factor in Z17 stands for. Entries of the table are less what their number, in
@@ -154,6 +159,7 @@ var avx512Exponent = []string{"log2e", "ln2Hi", "ln2Lo", "exp3", "exp2", "one"}
 
 var (
 	avx512Sigmoids = avx512Exps(avx512Exponent...) + broadcasts(25, "expNormal", "signBit", "sigmoidMin", "one")
+	avx512Normals  = avx512Exps(avx512Exponent...) + broadcasts(25, "expNormal")
 	avx512Tanhs    = broadcasts(17, "log2e", "ln2Hi", "ln2Lo") + broadcasts(26, "tanhMin", "tanhMax", "one", "two")
 	avx512GELUs    = avx512Exps("square0", "square1", "square2", "square3") + broadcasts(8, "phi7", "phi6", "phi5", "phi4", "phi3", "phi2", "phi1", "phi0") + broadcasts(25, "absolute", "geluZero", "phiP", "one")
 )
@@ -170,12 +176,12 @@ func exp2Table() string {
 // wideAMD64 goes over pairs of blocks for processors with AVX-512, and a last block by itself: by the
 // same instructions, with the upper lanes empty.
 func wideAMD64(l *loop) string {
-	part := func(label, registers string) string {
-		body := strings.ReplaceAll(l.amd64.pair, "FINITE", label+"Finite")
+	part := func(label, registers, first string) string {
+		body := first + lines(strings.ReplaceAll(l.amd64.pair, "FINITE", label+"Finite"))
 		return labelled(fmt.Sprintf("VMOVUPS (SI)(AX*4), %s0\n", registers) + body + fmt.Sprintf("VMOVUPS %s0, (DI)(AX*4)\n", registers))
 	}
 	return "CMPB ·avx512(SB), $0\nJEQ narrow\n" + lines(l.amd64.wideSetup, "XORQ AX, AX", "SUBQ $2, CX", "JLT odd", align) +
-		"\npair:\n" + part("pair", "Z") + lines("ADDQ $16, AX", "SUBQ $2, CX", "JGE pair") +
-		"\nodd:\n" + lines("ADDQ $2, CX", "JEQ end") + part("odd", "Y") +
+		"\npair:\n" + part("pair", "Z", "") + lines("ADDQ $16, AX", "SUBQ $2, CX", "JGE pair") +
+		"\nodd:\n" + lines("ADDQ $2, CX", "JEQ end") + part("odd", "Y", lines(l.amd64.single)) +
 		"\nend:\n" + lines(results(l, l.amd64.wideFinish), "VZEROUPPER", "RET") + "\nnarrow:\n"
 }
