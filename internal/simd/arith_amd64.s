@@ -79,6 +79,30 @@ loop:
 	VZEROUPPER
 	RET
 
+// func blendLanes(n int, dst, a, b *float32, first, second float32)
+TEXT ·blendLanes(SB), NOSPLIT, $0-40
+	MOVQ n+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ a+16(FP), SI
+	MOVQ b+24(FP), DX
+	VBROADCASTSS first+32(FP), Y14
+	VBROADCASTSS second+36(FP), Y15
+	XORQ AX, AX
+	PCALIGN $64
+
+loop:
+	VMOVUPS (SI)(AX*4), Y0
+	VMOVUPS (DX)(AX*4), Y1
+	VMULPS Y14, Y0, Y0
+	VMULPS Y15, Y1, Y1
+	VADDPS Y1, Y0, Y0
+	VMOVUPS Y0, (DI)(AX*4)
+	ADDQ $8, AX
+	DECQ CX
+	JNZ loop
+	VZEROUPPER
+	RET
+
 // func subLanes(n int, dst, a, b *float32)
 TEXT ·subLanes(SB), NOSPLIT, $0-32
 	MOVQ n+0(FP), CX

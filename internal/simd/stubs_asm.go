@@ -16,6 +16,9 @@ func addScaledLanes(n int, dst, a, b *float32, alpha float32)
 func lerpLanes(n int, dst, a, b *float32, weight float32)
 
 //go:noescape
+func blendLanes(n int, dst, a, b *float32, first, second float32)
+
+//go:noescape
 func subLanes(n int, dst, a, b *float32)
 
 //go:noescape
