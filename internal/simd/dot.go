@@ -23,6 +23,7 @@ type DotWeights struct {
 	Sums              []int32 // of the columns, in whole panels
 
 	panels []int8
+	least  int8 // of the weights
 }
 
 // PackDot makes weights. column fills dst, of segments·k elements, with those of column j.
@@ -45,6 +46,7 @@ func PackDot(cols, segments, k int, column func(dst []int8, j int)) *DotWeights 
 		}
 		for _, v := range buffer {
 			w.Sums[j] += int32(v)
+			w.least = min(w.least, v)
 		}
 		head := 128 * uint32(w.Sums[j])
 		for i := range 4 {

@@ -30,7 +30,8 @@ var dotSets = []set{
 	{"dot512_amd64", "dot512_amd64.go", "Tiles of products of 8-bit elements for AVX-512 with VNNI.",
 		dotTiles("vnni", vnniTile, dotTile{8, 2}, dotTile{4, 2}, dotTile{2, 2}, dotTile{1, 4}, dotTile{1, 2},
 			dotTile{8, 1}, dotTile{4, 1}, dotTile{2, 1}, dotTile{1, 1})},
-	{"dot_amd64", "dot_amd64.go", "Tiles of products of 8-bit elements for AVX2.", dotTiles("madd", maddTile, dotTile{2, 1}, dotTile{1, 1})},
+	{"dot_amd64", "dot_amd64.go", "Tiles of products of 8-bit elements for AVX2.",
+		append(dotTiles("sign", signTile, dotTile{4, 1}, dotTile{2, 1}, dotTile{1, 1}), dotTiles("madd", maddTile, dotTile{2, 1}, dotTile{1, 1})...)},
 	{"dot_arm64", "dot_arm64.go", "Tiles of products of 8-bit elements for NEON, with its dot products and without.",
 		append(dotTiles("sdot", sdotTile, dotTile{4, 1}, dotTile{1, 1}), dotTiles("smull", smullTile, dotTile{2, 1}, dotTile{1, 1})...)},
 }
@@ -80,6 +81,28 @@ func vnniTile(d dotTile, f *frame) string {
 		}
 	}
 	return amd64Segments(lines(before), lines(product), lines(after, "VZEROUPPER\nRET"))
+}
+
+// signTile multiplies the size of signed activations by weights that take their signs, for weights
+// above -128: then two products of 8 bits fit in 16. It has two registers of sums for a row.
+func signTile(d dotTile, f *frame) string {
+	before := amd64RowPointers(f, d.rows) + f.arguments("MOVL", "flip", "AX") + "XORL $0x80808080, AX\nVMOVD AX, X12\nVPBROADCASTD X12, Y12\n" +
+		"VPCMPEQW Y15, Y15, Y15\nVPSRLW $15, Y15, Y15\n" +
+		f.arguments("MOVQ", "off", "BX", "t", "DX", "b", "DI", "ldb", "SI")
+	product, after := "VMOVDQU (DI), Y8\nVMOVDQU 32(DI), Y9\n", f.arguments("MOVQ", "c", "DX", "ldc", "R8")
+	for r := range d.rows {
+		product += fmt.Sprintf("VPBROADCASTD (R%d)(AX*1), Y10\nVPXOR Y12, Y10, Y10\nVPABSB Y10, Y11\n", 8+r)
+		for v := range 2 {
+			sum, tmp := 2*r+v, 13+v
+			before += fmt.Sprintf("VMOVDQU %s(DI), Y%d\n", offset(32*v), sum)
+			product += fmt.Sprintf("VPSIGNB Y10, Y%d, Y%d\nVPMADDUBSW Y%[2]d, Y11, Y%[2]d\nVPMADDWD Y15, Y%[2]d, Y%[2]d\nVPADDD Y%[2]d, Y%[3]d, Y%[3]d\n", 8+v, tmp, sum)
+			after += fmt.Sprintf("VMOVDQU Y%d, %s(DX)\n", sum, offset(32*v))
+		}
+		if r < d.rows-1 {
+			after += "ADDQ R8, DX\n"
+		}
+	}
+	return amd64Segments(lines(before, "ADDQ $64, DI"), lines(product), lines(after, "VZEROUPPER\nRET"))
 }
 
 // maddTile has four registers of sums for a row: of its column pairs' first and second two
