@@ -32,11 +32,6 @@ func TestDot(t *testing.T) {
 			m, n, k, segments := 1+r.IntN(19), 1+r.IntN(140), 1+r.IntN(40), 1+r.IntN(4)
 			signed := r.IntN(2) == 0
 			weights := fillBytes[int8](r, n*segments*k)
-			if r.IntN(2) == 0 { // without -128 there are other loops
-				for i, v := range weights {
-					weights[i] = max(v, -127)
-				}
-			}
 			w := PackDot(n, segments, k, func(dst []int8, j int) { copy(dst, weights[j*segments*k:]) })
 			a := fillBytes[uint8](r, 1000+k)
 			rows, off := make([]int, m), make([]int, segments)

@@ -2,11 +2,7 @@
 
 package simd
 
-import (
-	"math"
-
-	"golang.org/x/sys/cpu"
-)
+import "golang.org/x/sys/cpu"
 
 // hasVNNI reports the dot products of AVX-512.
 var hasVNNI = cpu.X86.HasAVX512VNNI
@@ -34,8 +30,7 @@ var (
 		2: {{8, vnni8x32}, {4, vnni4x32}, {2, vnni2x32}, {1, vnni1x32}},
 		1: {{8, vnni8x16}, {4, vnni4x16}, {2, vnni2x16}, {1, vnni1x16}},
 	}
-	signTiles   = [][]tileOf[dotFunc]{1: {{4, sign4x16}, {2, sign2x16}, {1, sign1x16}}}
-	maddTiles   = [][]tileOf[dotFunc]{1: {{2, madd2x16}, {1, madd1x16}}}
+	maddTiles   = [][]tileOf[dotFunc]{1: {{4, madd4x16}, {2, madd2x16}, {1, madd1x16}}}
 	nibbleTiles = [...][]tileOf[nibbleFunc]{
 		4: {{1, nibble512x1x64}},
 		2: {{4, nibble512x4x32}, {1, nibble512x1x32}},
@@ -55,14 +50,19 @@ func width(rows, n int) int {
 	return min(n, 2)
 }
 
+// dotRows is how many rows of weights a panel holds side by side.
+func dotRows() int {
+	if vector && !vnni() {
+		return 2
+	}
+	return dotGroup
+}
+
 // multiply goes panel by panel, so that a panel stays in cache while all rows pass over it.
 func (w *DotWeights) multiply(c []int32, ldc int, a []uint8, rows, off []int, lo, hi int, flip uint32) {
 	groups, size, tiles := w.groups(), w.panel(), maddTiles
-	switch {
-	case vnni():
+	if vnni() {
 		tiles = vnniTiles[:]
-	case w.least > math.MinInt8:
-		tiles = signTiles
 	}
 	for p := lo; p < hi; {
 		n := width(len(rows), hi-p)

@@ -50,6 +50,9 @@ var constants = []struct {
 	{"sigmoidMin", 0xc2000000}, {"zero", 0}, {"sixth", 0x3e2aaaab}, {"absolute", 0x7fffffff}, {"geluZero", 0x41500000}, {"phiP", 0x3e970a3d},
 	{"phi0", 0x3df0b9d2}, {"phi1", 0x3df5fd68}, {"phi2", 0x3db8db20}, {"phi3", 0x3e1e620a}, {"phi4", 0xbdd0a14a}, {"phi5", 0x3e849297}, {"phi6", 0xbe365529}, {"phi7", 0x3d1d55ab},
 
+	// Bytes of a 32-bit word, widened to 16 bits.
+	{"firstPair", 0x80018000}, {"secondPair", 0x80038002},
+
 	{"lowByte", 0x000000ff}, {"lowHalf", 0x0000ffff}, {"lowBit", 0x00000001}, {"quiet", 0x00007fc0}, {"almostHalf", 0x00007fff},
 	{"exp2Of31", 0x4f000000},
 }
