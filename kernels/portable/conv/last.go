@@ -20,7 +20,7 @@ const narrowRow, narrowChannels = 12, 64
 
 // lastPass is what a convolution over channels that lie last keeps.
 type lastPass struct {
-	weights operand.Kept[float32] // [taps, channels]
+	weights operand.Cached[float32] // [taps, channels]
 	w       []float32
 	bias    []float32
 	xs, ws  []int // where the taps of a window lie, and their weights, for each worker
@@ -68,7 +68,7 @@ func (p *pass[T]) runLast(c *kernels.Ctx, y, x []float32) {
 	l, taps := &q.last, p.Kernel[1]*p.Kernel[2]
 	l.x, l.y = x, y
 	if l.w = l.weights.Get(p.weight); l.w == nil {
-		l.w = l.weights.Room(c, p.weight, len(p.w))
+		l.w = l.weights.New(c, p.weight, len(p.w))
 		operand.Transpose(c, l.w, q.w, p.groups, taps)
 	}
 	if l.bias = q.bias; l.bias == nil {

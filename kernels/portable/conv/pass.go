@@ -21,20 +21,20 @@ type pass[T tensor.Compute] struct {
 	scratch       []T // perWorker elements for each worker
 	perWorker     int
 
-	keptWeights, keptBias operand.Kept[T]
-	depthwise             bands[T]
-	filter                simd.Filter
-	last                  lastPass
-	taps                  []read // for each worker, what its first table taps read
-	held                  []int  // for each worker, the rect that its taps are of
-	table                 int
+	cachedWeights, cachedBias operand.Cached[T]
+	depthwise                 bands[T]
+	filter                    simd.Filter
+	last                      lastPass
+	taps                      []read // for each worker, what its first table taps read
+	held                      []int  // for each worker, the rect that its taps are of
+	table                     int
 
 	weight *tensor.Tensor // w's
 
 	// Of a transposed convolution: the weights in the order of taps, and of how many groups they
 	// are; the rows of a band and how many bands there are.
 	turned              []T
-	keptTurned          operand.Kept[T]
+	cachedTurned        operand.Cached[T]
 	turnedGroups        int
 	bandRows, bandCount int
 }

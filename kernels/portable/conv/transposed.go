@@ -38,11 +38,11 @@ func (s *shape) windows(d int) int { return (s.Out[d] + s.Stride[d] - 1) / s.Str
 
 // turn puts weights [in, out, taps] of each group into the order [taps, out, in].
 func (p *pass[T]) turn(c *kernels.Ctx) []T {
-	if d := p.keptTurned.Get(p.weight); d != nil && p.turnedGroups == p.groups {
+	if d := p.cachedTurned.Get(p.weight); d != nil && p.turnedGroups == p.groups {
 		return d
 	}
 	p.turnedGroups = p.groups
-	d := p.keptTurned.Room(c, p.weight, len(p.w))
+	d := p.cachedTurned.New(c, p.weight, len(p.w))
 	perGroup, inGroup, taps := p.outChannels/p.groups, p.inChannels/p.groups, window.Volume(p.Kernel)
 	size := perGroup * inGroup * taps
 	for i, v := range p.w {

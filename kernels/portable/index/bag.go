@@ -3,6 +3,7 @@ package index
 import (
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -49,7 +50,7 @@ func embeddingBag(c *kernels.Ctx, a kernels.Args) error { return reduce(c, a, 0)
 func embeddingBagForward(c *kernels.Ctx, a kernels.Args) error { return reduce(c, a, 1) }
 
 func reduce(c *kernels.Ctx, a kernels.Args, more int) error {
-	k := kernels.Keep[keep](c)
+	k := kernels.Keep[state](c)
 	b := &k.bags
 	if err := b.check(a); err != nil {
 		return err
@@ -62,8 +63,8 @@ func reduce(c *kernels.Ctx, a kernels.Args, more int) error {
 	}
 	weight, out := a.Tensor(0), a.Tensor(bagOut)
 	n := len(b.sizes)
-	b.rows = k.run.Rows(c, weight)
-	rows := k.run.Target(c, out)
+	b.rows = operand.Rows(c, weight)
+	rows := operand.OutRows(c, out)
 	b.reduced, b.loaded, b.sources = rows, nil, nil
 	if b.mode == bagMax {
 		b.sources = kernels.Scratch[int64](c, n*b.dim)
@@ -76,7 +77,7 @@ func reduce(c *kernels.Ctx, a kernels.Args, more int) error {
 	if b.table != b.compute {
 		tensor.CastBytes(rows, b.table, b.reduced, b.compute, n*b.dim)
 	}
-	k.run.Settle(c, out, rows)
+	operand.StoreRows(c, out, rows)
 	k.writeIndices(c, a)
 	b.drop()
 	return nil
@@ -133,15 +134,15 @@ func (b *bags) checkFactors(a kernels.Args) error {
 }
 
 // readBags reads indices, offsets and factors.
-func (k *keep) readBags(c *kernels.Ctx, a kernels.Args) (err error) {
+func (k *state) readBags(c *kernels.Ctx, a kernels.Args) (err error) {
 	b := &k.bags
-	if b.indices, err = k.indices(c, a, bagIndices); err != nil {
+	if b.indices, err = indices(c, a, bagIndices); err != nil {
 		return err
 	}
 	if err := checkIndices(bagIndices, b.indices, a.Tensor(0).Sizes[0]); err != nil {
 		return err
 	}
-	offsets, err := k.indices(c, a, bagOffsets)
+	offsets, err := indices(c, a, bagOffsets)
 	if err != nil {
 		return err
 	}
@@ -163,7 +164,7 @@ func (k *keep) readBags(c *kernels.Ctx, a kernels.Args) (err error) {
 	b.offsets[n] = int64(len(b.indices))
 	b.sizes, b.factors = kernels.Scratch[int64](c, n), nil
 	if t := a.OptTensor(bagWeights); t != nil {
-		b.factors = k.convert(c, k.run.Rows(c, t), b.table, b.compute, t.Numel())
+		b.factors = operand.Convert(c, operand.Rows(c, t), b.table, b.compute)
 	}
 	return nil
 }
@@ -195,12 +196,11 @@ func (b *bags) resize(a kernels.Args, more int) error {
 
 // Range reduces bags lo to hi.
 func (b *bags) Range(worker, lo, hi int) {
-	if b.compute == tensor.Float32 {
-		reduceBags(b, worker, lo, hi, addScaled32)
-	} else {
-		reduceBags(b, worker, lo, hi, addScaled64)
-	}
+	operand.ByType(b.compute, reduceBags32, reduceBags64, nil)(b, worker, lo, hi)
 }
+
+func reduceBags32(b *bags, worker, lo, hi int) { reduceBags(b, worker, lo, hi, addScaled32) }
+func reduceBags64(b *bags, worker, lo, hi int) { reduceBags(b, worker, lo, hi, addScaled64) }
 
 func addScaled32(sum, row []float32, factor float32) {
 	if factor == 1 {
@@ -274,7 +274,7 @@ func takeLarger[C float32 | float64](b *bags, bag int, out, row []C, index int64
 
 // writeIndices writes the outs of integers. A sum tells no sizes: they are 0, as in ATen,
 // and so are the sources of what is no maximum.
-func (k *keep) writeIndices(c *kernels.Ctx, a kernels.Args) {
+func (k *state) writeIndices(c *kernels.Ctx, a kernels.Args) {
 	b := &k.bags
 	if n := a.Tensor(bagOut + 1).Numel(); n > 0 {
 		mapped := kernels.Scratch[int64](c, n)
@@ -297,11 +297,11 @@ func (k *keep) writeIndices(c *kernels.Ctx, a kernels.Args) {
 }
 
 // putIntegers writes a tensor of integers, row by row; what is left is 0.
-func (k *keep) putIntegers(c *kernels.Ctx, t *tensor.Tensor, from []int64) {
-	rows := k.run.Target(c, t)
+func (k *state) putIntegers(c *kernels.Ctx, t *tensor.Tensor, from []int64) {
+	rows := operand.OutRows(c, t)
 	tensor.CastBytes(rows, t.DType, tensor.BytesOf(from), tensor.Int64, len(from))
 	clear(rows[len(from)*t.DType.Size():])
-	k.run.Settle(c, t, rows)
+	operand.StoreRows(c, t, rows)
 }
 
 // drop lets go of the arguments' bytes.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -56,7 +57,7 @@ func part[T any](s []T, w span) []T { return s[w.from:][:w.n] }
 
 func (s *sorter) order32(at []int64, row []byte, w span) {
 	keys := part(s.keys32, w)
-	if s.some && fewOf(s.k, s.n) {
+	if s.some && heapSuffices(s.k, s.n) {
 		s.few32(at, row, w)
 		return
 	}
@@ -242,7 +243,7 @@ func topk(c *kernels.Ctx, a kernels.Args) error {
 	if count < 0 || count > int64(n) {
 		return kernels.Badf(1, "at most "+itoa(n), "%d", count)
 	}
-	s := &kernels.Keep[keep](c).sort
+	s := &kernels.Keep[state](c).sort
 	s.some, s.sorted, s.descending = true, a.Bool(4), a.Bool(3)
 	return order(c, a, 5, d, n, int(count))
 }
@@ -253,7 +254,7 @@ func sortValues(c *kernels.Ctx, a kernels.Args) error {
 	if err != nil {
 		return err
 	}
-	kernels.Keep[keep](c).sort.descending = a.Bool(2)
+	kernels.Keep[state](c).sort.descending = a.Bool(2)
 	return order(c, a, 3, d, n, n)
 }
 
@@ -263,7 +264,7 @@ func sortStable(c *kernels.Ctx, a kernels.Args) error {
 	if err != nil {
 		return err
 	}
-	kernels.Keep[keep](c).sort.descending = a.Bool(3)
+	kernels.Keep[state](c).sort.descending = a.Bool(3)
 	return order(c, a, 4, d, n, n)
 }
 
@@ -285,7 +286,7 @@ func sortDim(a kernels.Args, i int) (n, d int, err error) {
 // order writes the first count elements along dimension d, of size n, and their
 // indices to out arguments o and o+1.
 func order(c *kernels.Ctx, a kernels.Args, o, d, n, count int) error {
-	k := kernels.Keep[keep](c)
+	k := kernels.Keep[state](c)
 	self, values, indices := a.Tensor(0), a.Tensor(o), a.Tensor(o+1)
 	if err := kernels.WantDType(o+1, indices, tensor.Int64); err != nil {
 		return err
@@ -307,46 +308,42 @@ func order(c *kernels.Ctx, a kernels.Args, o, d, n, count int) error {
 	}
 	s := &k.sort
 	s.dtype, s.n, s.k = self.DType, n, count
-	s.src = k.dimLast(c, self, d)
+	s.src = dimLast(c, self, d)
 	s.values = kernels.Scratch[uint8](c, values.NBytes())
 	s.indices = kernels.Scratch[int64](c, indices.Numel())
 	s.sort(c)
-	k.fromDimLast(c, values, d, s.values)
-	k.fromDimLast(c, indices, d, tensor.BytesOf(s.indices))
+	storeDimLast(c, values, d, s.values)
+	storeDimLast(c, indices, d, tensor.BytesOf(s.indices))
 	s.src, s.values, s.indices = nil, nil, nil
 	return nil
 }
 
-// lastSizes are t's sizes and strides with dimension d moved to the end.
-func (k *keep) lastSizes(t *tensor.Tensor, d int) (sizes, strides []int) {
-	sizes, strides = append(k.sizes[:0], t.Sizes...), append(k.strides[:0], t.Strides...)
-	if len(sizes) == 0 {
-		return sizes, strides
-	}
-	last := len(sizes) - 1
-	copy(sizes[d:], t.Sizes[d+1:])
-	copy(strides[d:], t.Strides[d+1:])
-	sizes[last], strides[last] = t.Sizes[d], t.Strides[d]
-	return sizes, strides
-}
-
-// dimLast gives t's elements row by row with dimension d moved to the end.
-func (k *keep) dimLast(c *kernels.Ctx, t *tensor.Tensor, d int) []byte {
+// dimLast returns t's elements in logical order with dimension d moved to the end.
+func dimLast(c *kernels.Ctx, t *tensor.Tensor, d int) []byte {
 	if d >= t.Rank()-1 {
-		return k.run.Rows(c, t)
+		return operand.Rows(c, t)
 	}
-	sizes, strides := k.lastSizes(t, d)
 	rows := kernels.Scratch[uint8](c, t.NBytes())
-	k.run.Copy(c, t.DType.Size(), strided.Shape{Sizes: sizes, Dst: strided.DenseStrides(k.dense[:], sizes), Src: strides},
-		strided.Buffer{Data: rows}, strided.Buffer{Data: t.Data})
+	var dst, src strided.View
+	viewDimLast(&src, &dst, t, d, rows)
+	strided.CopyView(c, &dst, &src)
 	return rows
 }
 
-// fromDimLast is the inverse of dimLast.
-func (k *keep) fromDimLast(c *kernels.Ctx, t *tensor.Tensor, d int, rows []byte) {
-	sizes, strides := k.lastSizes(t, d)
-	k.run.Copy(c, t.DType.Size(), strided.Shape{Sizes: sizes, Dst: strides, Src: strided.DenseStrides(k.dense[:], sizes)},
-		strided.Buffer{Data: t.Data}, strided.Buffer{Data: rows})
+// storeDimLast is the inverse of dimLast.
+func storeDimLast(c *kernels.Ctx, t *tensor.Tensor, d int, rows []byte) {
+	var dst, src strided.View
+	viewDimLast(&dst, &src, t, d, rows)
+	strided.CopyView(c, &dst, &src)
+}
+
+// viewDimLast sets own to a view of t with dimension d moved to the end, and dense to one of rows of the same sizes.
+func viewDimLast(own, dense *strided.View, t *tensor.Tensor, d int, rows []byte) {
+	own.Of(t)
+	if own.Rank > 0 {
+		own.Move(d, own.Rank-1)
+	}
+	dense.Dense(rows, own.Elem, own.Shape())
 }
 
 // sort sorts all rows.

@@ -17,7 +17,7 @@ func (p pair[K]) before(q pair[K]) bool { return p.key < q.key }
 // sorted, and returns them.
 func selectFirst[K key](s []pair[K], k int, sorted bool) []pair[K] {
 	switch {
-	case fewOf(k, len(s)):
+	case heapSuffices(k, len(s)):
 		partialSort(s, k)
 	default:
 		nthElement(s, k-1)
@@ -28,8 +28,8 @@ func selectFirst[K key](s []pair[K], k int, sorted bool) []pair[K] {
 	return s[:k]
 }
 
-// fewOf reports so few of n that they are kept in a heap.
-func fewOf(k, n int) bool { return k*64 <= n }
+// heapSuffices reports so few of n that they are kept in a heap.
+func heapSuffices(k, n int) bool { return k*64 <= n }
 
 // depthLimit is how many partitions may fail to shrink a range much.
 func depthLimit(n int) int { return 2 * (bits.Len(uint(n)) - 1) }

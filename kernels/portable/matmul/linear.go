@@ -44,7 +44,7 @@ func linear(c *kernels.Ctx, a kernels.Args) error {
 // linearState keeps the transposed weights where they are constant.
 type linearState[T tensor.Compute] struct {
 	product[T]
-	weights operand.Kept[T]
+	weights operand.Cached[T]
 }
 
 func linearOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
@@ -52,7 +52,7 @@ func linearOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 	s := kernels.Keep[linearState[T]](c)
 	g := &s.product
 	g.multiply(1, out.Numel()/w.Sizes[0], w.Sizes[0], w.Sizes[1])
-	g.add, g.addRow, g.addCol = operand.OptIn[T](c, bias), 0, 1
+	g.add, g.addRow, g.addCol = operand.In[T](c, bias), 0, 1
 	g.A, g.B = operand.In[T](c, x), s.transposed(c, w)
 	return into(c, g, out, w.Const && operand.InPlace[T](x, bias, out))
 }
@@ -63,7 +63,7 @@ func (s *linearState[T]) transposed(c *kernels.Ctx, w *tensor.Tensor) []T {
 		return d
 	}
 	n, k := w.Sizes[0], w.Sizes[1]
-	src, dst := operand.In[T](c, w), s.weights.Room(c, w, n*k)
+	src, dst := operand.In[T](c, w), s.weights.New(c, w, n*k)
 	operand.Transpose(c, dst, src, n, k)
 	return dst
 }

@@ -74,13 +74,13 @@ func rawProduct[T complex64 | complex128](c *kernels.Ctx, x, y, out *tensor.Tens
 	if out.Numel() == 0 {
 		return nil
 	}
-	dst := operand.RawOut[T](c, out)
+	dst := tensor.View[T](operand.OutRows(c, out))
 	if g.K > 0 {
-		g.A, g.B = operand.Raw[T](c, x), operand.Raw[T](c, y)
+		g.A, g.B = tensor.View[T](operand.Rows(c, x)), tensor.View[T](operand.Rows(c, y))
 	}
 	g.C = dst
 	err := g.run(c)
-	operand.RawStore(c, out, dst)
+	operand.StoreRows(c, out, tensor.BytesOf(dst))
 	return err
 }
 

@@ -9,13 +9,13 @@ import (
 
 // tril is aten::tril: matrices with zeros to the right of a diagonal.
 func tril(c *kernels.Ctx, a kernels.Args) error {
-	m := kernels.Keep[mover](c)
+	m := kernels.Keep[state](c)
 	self := a.Tensor(0)
 	rank := self.Rank()
 	if rank < 2 {
 		return kernels.Badf(0, "at least 2 dimensions", "%d", rank)
 	}
-	m.from.of(self)
+	m.from.Of(self)
 	if err := m.store(c, a, 2); err != nil {
 		return err
 	}
@@ -30,9 +30,9 @@ func tril(c *kernels.Ctx, a kernels.Args) error {
 		if keep == cols {
 			break
 		}
-		m.to.of(a.Tensor(2))
-		m.to.narrow(rank-2, i, 1, 1)
-		m.to.narrow(rank-1, keep, cols-keep, 1)
+		m.to.Of(a.Tensor(2))
+		m.to.Narrow(rank-2, i, 1, 1)
+		m.to.Narrow(rank-1, keep, cols-keep, 1)
 		m.fill(c)
 	}
 	return nil

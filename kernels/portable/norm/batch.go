@@ -59,7 +59,7 @@ func givenOf[T real](c *kernels.Ctx, a kernels.Args, eps, out int) error {
 	if x.Numel() == 0 {
 		return nil
 	}
-	mean, variance := operand.KeptIn(c, &p.keptMean, a.Tensor(3)), operand.KeptIn(c, &p.keptVar, a.Tensor(4))
+	mean, variance := operand.CachedIn(c, &p.cachedMean, a.Tensor(3)), operand.CachedIn(c, &p.cachedVar, a.Tensor(4))
 	p.room(x.Sizes[1])
 	for i, v := range variance {
 		p.scale[i] = T(1 / math.Sqrt(float64(v)+a.Float(eps)))
@@ -123,7 +123,7 @@ type channelScale[T real] struct {
 	scale, shift    []T
 	channels, inner int
 
-	keptMean, keptVar, keptWeight, keptBias operand.Kept[T]
+	cachedMean, cachedVar, cachedWeight, cachedBias operand.Cached[T]
 }
 
 // room makes place for the numbers of n channels.
@@ -136,7 +136,7 @@ func (p *channelScale[T]) room(n int) {
 // fold makes scale, so far 1/std, and shift of mean, weight and bias.
 func (p *channelScale[T]) fold(c *kernels.Ctx, a kernels.Args, mean []T) {
 	if w := a.OptTensor(1); w != nil {
-		for i, v := range operand.KeptIn(c, &p.keptWeight, w) {
+		for i, v := range operand.CachedIn(c, &p.cachedWeight, w) {
 			p.scale[i] *= v
 		}
 	}
@@ -144,7 +144,7 @@ func (p *channelScale[T]) fold(c *kernels.Ctx, a kernels.Args, mean []T) {
 		p.shift[i] = -v * p.scale[i]
 	}
 	if b := a.OptTensor(2); b != nil {
-		for i, v := range operand.KeptIn(c, &p.keptBias, b) {
+		for i, v := range operand.CachedIn(c, &p.cachedBias, b) {
 			p.shift[i] += v
 		}
 	}

@@ -94,13 +94,13 @@ func groupNormOf[T real](c *kernels.Ctx, a kernels.Args) error {
 // groups normalises rows of a dense array, each by its own moments, then applies a
 // weight and a bias for each channel.
 type groups[T real] struct {
-	ops                  *rowOps[T]
-	x, y, weight, bias   []T
-	mean, rstd           []T
-	row                  int // elements of a row
-	channels, perChannel int // the weights go round every channels · perChannel elements
-	eps                  float64
-	keptWeight, keptBias operand.Kept[T]
+	ops                      *rowOps[T]
+	x, y, weight, bias       []T
+	mean, rstd               []T
+	row                      int // elements of a row
+	channels, perChannel     int // the weights go round every channels · perChannel elements
+	eps                      float64
+	cachedWeight, cachedBias operand.Cached[T]
 }
 
 // run normalises rows of row elements. weight is the argument of the weight, before
@@ -109,10 +109,10 @@ type groups[T real] struct {
 func (p *groups[T]) run(c *kernels.Ctx, a kernels.Args, row, weight, out int) error {
 	p.ops, p.row, p.weight, p.bias = rowsOf[T](), row, nil, nil
 	if t := a.OptTensor(weight); t != nil {
-		p.weight = operand.KeptIn(c, &p.keptWeight, t)
+		p.weight = operand.CachedIn(c, &p.cachedWeight, t)
 	}
 	if t := a.OptTensor(weight + 1); t != nil {
-		p.bias = operand.KeptIn(c, &p.keptBias, t)
+		p.bias = operand.CachedIn(c, &p.cachedBias, t)
 	}
 	y, mean, rstd := operand.Out[T](c, a.Tensor(out)), operand.Out[T](c, a.Tensor(out+1)), operand.Out[T](c, a.Tensor(out+2))
 	p.x, p.y, p.mean, p.rstd = operand.In[T](c, a.Tensor(0)), y, mean, rstd

@@ -3,12 +3,13 @@ package reduce
 import (
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// finder looks for the extremes of a layout: the first of equal ones, a NaN before
+// argReducer looks for the extremes of a layout: the first of equal ones, a NaN before
 // anything else.
-type finder[C tensor.Compute] struct {
+type argReducer[C tensor.Compute] struct {
 	layout
 	source[C]
 	plan   plan
@@ -17,20 +18,20 @@ type finder[C tensor.Compute] struct {
 	best   []C
 	at     []int64
 
-	// Of rows that are looked at together, column by column: the distance between them
+	// Of rows that are looked at rowsPerPass, column by column: the distance between them
 	// and their numbers, and what they give for each worker.
-	off   [together]int
-	tag   [together]int32
+	off   [rowsPerPass]int
+	tag   [rowsPerPass]int32
 	found []C
 	from  []int32
 }
 
-// together is how many rows are looked at together, and stretch how many cells of one.
-const together, stretch = 64, 512
+// rowsPerPass is how many rows are looked at rowsPerPass, and rowSegment how many cells of one.
+const rowsPerPass, rowSegment = 64, 512
 
 // find leaves the extremes and their places among the reduced elements in best and
 // at, in the order of the layout.
-func (f *finder[C]) find(c *kernels.Ctx, l layout, from source[C]) {
+func (f *argReducer[C]) find(c *kernels.Ctx, l layout, from source[C]) {
 	f.layout, f.source = l, from
 	f.best, f.at = kernels.Scratch[C](c, l.results()), kernels.Scratch[int64](c, l.results())
 	f.blocks = (f.inner + block - 1) / block
@@ -45,7 +46,7 @@ func (f *finder[C]) find(c *kernels.Ctx, l layout, from source[C]) {
 }
 
 // Range looks at blocks lo to hi.
-func (f *finder[C]) Range(worker, lo, hi int) {
+func (f *argReducer[C]) Range(worker, lo, hi int) {
 	for i := lo; i < hi; i++ {
 		if f.inner == 1 {
 			f.findRow(worker, i)
@@ -55,15 +56,15 @@ func (f *finder[C]) Range(worker, lo, hi int) {
 	}
 }
 
-// findRow finds the stretch of the row that has the extreme, then its place there.
-func (f *finder[C]) findRow(worker, o int) {
-	best, at := f.extreme(f.cells(worker, o*f.n, min(stretch, f.n))), 0
-	for i := stretch; i < f.n; i += stretch {
-		if v := f.extreme(f.cells(worker, o*f.n+i, min(stretch, f.n-i))); f.beats(v, best) {
+// findRow finds the rowSegment of the row that has the extreme, then its place there.
+func (f *argReducer[C]) findRow(worker, o int) {
+	best, at := f.extreme(f.cells(worker, o*f.n, min(rowSegment, f.n))), 0
+	for i := rowSegment; i < f.n; i += rowSegment {
+		if v := f.extreme(f.cells(worker, o*f.n+i, min(rowSegment, f.n-i))); f.beats(v, best) {
 			best, at = v, i
 		}
 	}
-	for _, v := range f.cells(worker, o*f.n+at, min(stretch, f.n-at)) {
+	for _, v := range f.cells(worker, o*f.n+at, min(rowSegment, f.n-at)) {
 		if v == best || v != v {
 			break
 		}
@@ -72,7 +73,7 @@ func (f *finder[C]) findRow(worker, o int) {
 	f.best[o], f.at[o] = best, int64(at)
 }
 
-func (f *finder[C]) beats(a, b C) bool {
+func (f *argReducer[C]) beats(a, b C) bool {
 	if f.least {
 		return a < b || a != a && b == b
 	}
@@ -80,7 +81,7 @@ func (f *finder[C]) beats(a, b C) bool {
 }
 
 // extreme is that of x, or NaN.
-func (f *finder[C]) extreme(x []C) C {
+func (f *argReducer[C]) extreme(x []C) C {
 	wide, ok := any(x).([]float32)
 	switch {
 	case ok && f.least:
@@ -93,11 +94,11 @@ func (f *finder[C]) extreme(x []C) C {
 	return maxRow(x[0], x, 0)
 }
 
-func (f *finder[C]) findCols(worker, o, from int) {
+func (f *argReducer[C]) findCols(worker, o, from int) {
 	n := min(block, f.inner-from)
 	best, at := f.best[o*f.inner+from:][:n], f.at[o*f.inner+from:][:n]
 	if _, ok := any(best).([]float32); !ok {
-		f.findPlainly(worker, (o*f.n)*f.inner+from, best, at)
+		f.findColsScalar(worker, (o*f.n)*f.inner+from, best, at)
 		return
 	}
 	found, tags := f.found[worker*block:][:n], f.from[worker*block:][:n]
@@ -117,8 +118,8 @@ func (f *finder[C]) findCols(worker, o, from int) {
 	}
 }
 
-// findPlainly is findCols without vectors, for the columns from cell from on.
-func (f *finder[C]) findPlainly(worker, from int, best []C, at []int64) {
+// findColsScalar is findCols without vectors, for the columns from cell from on.
+func (f *argReducer[C]) findColsScalar(worker, from int, best []C, at []int64) {
 	copy(best, f.cells(worker, from, len(best)))
 	clear(at)
 	for r := int64(1); r < int64(f.n); r++ {
@@ -140,9 +141,9 @@ func (f *finder[C]) findPlainly(worker, from int, best []C, at []int64) {
 }
 
 // rowsAt is how many of the rows left, of which n cells each are wanted, are looked at
-// together.
-func (f *finder[C]) rowsAt(n, left int) int {
-	rows := min(together, left)
+// rowsPerPass.
+func (f *argReducer[C]) rowsAt(n, left int) int {
+	rows := min(rowsPerPass, left)
 	if f.load != nil {
 		rows = min(rows, max(1, (block-n)/f.inner+1))
 	}
@@ -150,8 +151,8 @@ func (f *finder[C]) rowsAt(n, left int) int {
 }
 
 // firstNaN is the first row that has a NaN in the column that x starts with.
-func (f *finder[C]) firstNaN(x []C) int32 {
-	for r := range int32(together) {
+func (f *argReducer[C]) firstNaN(x []C) int32 {
+	for r := range int32(rowsPerPass) {
 		if v := x[f.off[r]]; v != v {
 			return r
 		}
@@ -170,7 +171,7 @@ type search struct {
 	value, index int
 }
 
-func (k *search) run(c *kernels.Ctx) error {
+func (k search) run(c *kernels.Ctx) error {
 	if err := chooses(k.a, k.dims); err != nil {
 		return err
 	}
@@ -193,23 +194,16 @@ func (k *search) run(c *kernels.Ctx) error {
 	if d.Size() <= 2 {
 		compute = tensor.Float32 // which holds small integers exactly
 	}
-	switch compute {
-	case tensor.Float32:
-		find[float32](c, k, d)
-	case tensor.Float64:
-		find[float64](c, k, d)
-	default:
-		find[int64](c, k, d)
-	}
+	operand.ByType(compute, find[float32], find[float64], find[int64])(c, k, d)
 	return nil
 }
 
-func find[C tensor.Compute](c *kernels.Ctx, k *search, d tensor.DType) {
-	f := kernels.Keep[finder[C]](c)
+func find[C tensor.Compute](c *kernels.Ctx, k search, d tensor.DType) {
+	f := kernels.Keep[argReducer[C]](c)
 	self := k.a.Tensor(0)
 	var data []byte
 	if k.flat {
-		data = f.plan.run.Rows(c, self)
+		data = operand.Rows(c, self)
 		f.plan.layout, f.plan.count = layout{1, self.Numel(), 1}, 0
 	} else {
 		data = f.plan.set(c, self, k.dims)
@@ -218,7 +212,7 @@ func find[C tensor.Compute](c *kernels.Ctx, k *search, d tensor.DType) {
 	f.find(c, f.plan.layout, sourceOf[C](c, data, d, f.plan.layout))
 	f.plan.write(c, k.a.Tensor(k.index), self, k.dims, tensor.BytesOf(f.at))
 	if k.value >= 0 {
-		f.plan.write(c, k.a.Tensor(k.value), self, k.dims, narrow(c, d, f.best))
+		f.plan.write(c, k.a.Tensor(k.value), self, k.dims, operand.Bytes(c, d, f.best))
 	}
 	f.best, f.at = nil, nil
 }

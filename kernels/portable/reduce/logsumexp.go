@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/operand"
 )
 
 // exponentials sums e^(x - shift); its chunks are summed.
@@ -53,6 +54,6 @@ func logSumExp(c *kernels.Ctx, a kernels.Args) error {
 	for i, v := range sums {
 		sums[i] = math.Log(v) + greatest[i]
 	}
-	s.plan.write(c, out, self, dims, narrow(c, out.DType, sums))
+	s.plan.write(c, out, self, dims, operand.Bytes(c, out.DType, sums))
 	return nil
 }

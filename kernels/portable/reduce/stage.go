@@ -141,14 +141,14 @@ func newSource[C cell](c *kernels.Ctx, data []byte, elem int, load func(dst []C,
 	return s
 }
 
-// shortRow is the length of rows that are not worth a conversion each, and mostShort
-// the number of elements that are converted together instead.
-const shortRow, mostShort = 256, 1 << 20
+// shortRow is the length of rows that are not worth a conversion each, and maxShort
+// the number of elements that are converted rowsPerPass instead.
+const shortRow, maxShort = 256, 1 << 20
 
 // sourceOf is a source of elements of type d in a layout.
 func sourceOf[C tensor.Compute](c *kernels.Ctx, data []byte, d tensor.DType, l layout) source[C] {
 	load, n := loader[C](d), l.results()*l.n
-	if short := l.inner < shortRow && (l.inner > 1 || l.n < shortRow); load == nil || !short || n > mostShort {
+	if short := l.inner < shortRow && (l.inner > 1 || l.n < shortRow); load == nil || !short || n > maxShort {
 		return newSource(c, data, d.Size(), load)
 	}
 	wide := kernels.Scratch[C](c, n)

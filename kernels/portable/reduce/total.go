@@ -2,6 +2,7 @@ package reduce
 
 import (
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -95,7 +96,7 @@ func reduce[C tensor.Compute](c *kernels.Ctx, k *call, f *fold[C], from, to tens
 			results[i] /= C(l.n)
 		}
 	}
-	s.plan.write(c, out, self, k.dims, narrow(c, to, results))
+	s.plan.write(c, out, self, k.dims, operand.Bytes(c, to, results))
 }
 
 // loader is the conversion from d, nil where C stores it.
@@ -104,16 +105,6 @@ func loader[C tensor.Compute](d tensor.DType) func(dst []C, src []byte) {
 		return nil
 	}
 	return tensor.Loader[C](d)
-}
-
-// narrow gives results as elements of type d.
-func narrow[C tensor.Compute](c *kernels.Ctx, d tensor.DType, results []C) []byte {
-	if d == tensor.TypeOf[C]() {
-		return tensor.BytesOf(results)
-	}
-	b := kernels.Scratch[uint8](c, len(results)*d.Size())
-	tensor.Storer[C](d)(b, results)
-	return b
 }
 
 // sumDims is aten::sum.dim_IntList: over the listed dimensions, or all.

@@ -68,7 +68,7 @@ type truths struct {
 }
 
 // words reduces elements of type d as words of eight bytes, nil where they do not
-// divide up into such: the bits of all elements together are those of zero where all
+// divide up into such: the bits of all elements rowsPerPass are those of zero where all
 // are zero.
 func (s *truths) words(c *kernels.Ctx, data []byte, d tensor.DType) []byte {
 	l, elem := s.bytes.plan.layout, d.Size()

@@ -2,6 +2,7 @@ package reduce
 
 import (
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -60,7 +61,7 @@ func (v *variance) run(c *kernels.Ctx) error {
 
 func (v *variance) write(c *kernels.Ctx, s *state[float64], o int, dims uint32, results []float64) {
 	out := v.a.Tensor(o)
-	s.plan.write(c, out, v.a.Tensor(0), dims, narrow(c, out.DType, results))
+	s.plan.write(c, out, v.a.Tensor(0), dims, operand.Bytes(c, out.DType, results))
 }
 
 // varUnbiased is aten::var.dim.
@@ -104,7 +105,7 @@ type scanner[C tensor.Compute] struct {
 	store func(dst []byte, src []C)
 	sums  []C // block cells for each worker
 	// direct, if not nil, is for types that need no conversion of their own.
-	direct *directly[C]
+	direct *directScan[C]
 }
 
 // cumsum is aten::cumsum, computed in float64 or int64.
@@ -150,13 +151,13 @@ func scan[C tensor.Compute](c *kernels.Ctx, self, out *tensor.Tensor, d int) {
 			s.inner *= n
 		}
 	}
-	s.source = newSource(c, s.plan.run.Rows(c, self), self.DType.Size(), tensor.Loader[C](self.DType))
-	s.dst, s.elem, s.store = s.plan.run.Target(c, out), out.DType.Size(), tensor.Storer[C](out.DType)
-	s.direct = directScan[C](self.DType, out.DType)
+	s.source = newSource(c, operand.Rows(c, self), self.DType.Size(), tensor.Loader[C](self.DType))
+	s.dst, s.elem, s.store = operand.OutRows(c, out), out.DType.Size(), tensor.Storer[C](out.DType)
+	s.direct = directScanOf[C](self.DType, out.DType)
 	s.sums = kernels.Scratch[C](c, block*c.Threads())
 	s.blocks = (s.inner + block - 1) / block
 	c.Parallel(s.outer*s.blocks, 1<<14/max(s.n*min(s.inner, block), 1), s)
-	s.plan.run.Settle(c, out, s.dst)
+	operand.StoreRows(c, out, s.dst)
 	s.source, s.dst, s.sums = source[C]{}, nil, nil
 }
 
