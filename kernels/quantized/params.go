@@ -2,7 +2,6 @@ package quantized
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -80,19 +79,9 @@ func repeat[F float](dst, src []F, at int) {
 
 // codeRange returns the range of a quantized type; ok is false for other types.
 func codeRange(d tensor.DType) (lo, hi int64, ok bool) {
-	switch d {
-	case tensor.Uint8:
-		return 0, math.MaxUint8, true
-	case tensor.Int8:
-		return math.MinInt8, math.MaxInt8, true
-	case tensor.Int16:
-		return math.MinInt16, math.MaxInt16, true
-	case tensor.Int32:
-		return math.MinInt32, math.MaxInt32, true
-	case tensor.Uint16, tensor.Bits16:
-		return 0, math.MaxUint16, true
-	}
-	return 0, 0, false
+	s := stored(d)
+	lo, hi = s.IntRange()
+	return lo, hi, s.IsInt() && s.Size() <= 4 && s != tensor.Uint32
 }
 
 // stored returns the type used to load and store quantized values.

@@ -65,7 +65,7 @@ func (s *shift) call(c *kernels.Ctx, a kernels.Args, cl *call) error {
 	}
 	width := int64(8 * common.Size())
 	most := width - 1
-	if common == tensor.Uint8 || common >= tensor.Uint16 {
+	if lo, _ := common.IntRange(); lo == 0 {
 		most = width
 	}
 	cl.num[0], cl.num[1] = kernels.Scalar{Type: tensor.Int64, I: width}, kernels.Scalar{Type: tensor.Int64, I: most}

@@ -111,7 +111,7 @@ func wrap(s kernels.Scalar, common tensor.DType) kernels.Scalar {
 		return s
 	}
 	shift := 64 - 8*common.Size()
-	if common == tensor.Uint8 || common >= tensor.Uint16 {
+	if lo, _ := common.IntRange(); lo == 0 {
 		s.I = int64(uint64(s.I) << shift >> shift)
 	} else {
 		s.I = s.I << shift >> shift
