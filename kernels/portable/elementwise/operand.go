@@ -3,6 +3,7 @@ package elementwise
 import (
 	"slices"
 
+	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -116,22 +117,11 @@ func (c *cursor) run(o *operand, n int) ([]byte, bool) {
 
 // gather copies the next n elements to dst, one after the other.
 func (c *cursor) gather(o *operand, dst []byte, n int) {
-	dst = dst[:n*o.size]
-	switch o.size {
-	case 1:
-		gather(c, o, dst, o.data)
-	case 2:
-		gather(c, o, tensor.View[uint16](dst), tensor.View[uint16](o.data))
-	case 4:
-		gather(c, o, tensor.View[uint32](dst), tensor.View[uint32](o.data))
-	case 8:
-		gather(c, o, tensor.View[uint64](dst), tensor.View[uint64](o.data))
-	case 16:
-		gather(c, o, tensor.View[complex128](dst), tensor.View[complex128](o.data))
-	}
+	strided.BySize(o.size, gather[uint8], gather[uint16], gather[uint32], gather[uint64], gather[complex128])(c, o, dst[:n*o.size])
 }
 
-func gather[T tensor.Element](c *cursor, o *operand, dst, src []T) {
+func gather[T tensor.Element](c *cursor, o *operand, to []byte) {
+	dst, src := tensor.View[T](to), tensor.View[T](o.data)
 	for len(dst) > 0 {
 		n := min(o.sizes[0]-c.index[0], len(dst))
 		switch stride := o.strides[0]; stride {

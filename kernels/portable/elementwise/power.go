@@ -11,9 +11,9 @@ import (
 var powers = binary{rule: arithmetic, table: table{f32: pair(math32.Pow), f64: pow, i32: powInt[int32], i64: powInt[int64], cost: inLoops}}
 
 var powerOps = []kernels.Op{
-	{Schema: "aten::pow.Tensor_Tensor_out(Tensor self, Tensor exponent, *, Tensor(a!) out)", Func: powers.tensors, DTypes: numbers, Family: kernels.Loose, Note: powerNote},
+	{Schema: "aten::pow.Tensor_Tensor_out(Tensor self, Tensor exponent, *, Tensor(a!) out)", Func: powers.run, DTypes: numbers, Family: kernels.Loose, Note: powerNote},
 	{Schema: "aten::pow.Tensor_Scalar_out(Tensor self, Scalar exponent, *, Tensor(a!) out)", Func: powNumber, DTypes: numbers, Family: kernels.Loose, Note: powerNote},
-	{Schema: "aten::pow.Scalar_out(Scalar self, Tensor exponent, *, Tensor(a!) out)", Func: powers.scalarFirst, DTypes: numbers, Family: kernels.Loose, Note: powerNote},
+	{Schema: "aten::pow.Scalar_out(Scalar self, Tensor exponent, *, Tensor(a!) out)", Func: powers.run, DTypes: numbers, Family: kernels.Loose, Note: powerNote},
 }
 
 const powerNote = "integers to integer powers are exact, wrapping"
@@ -41,7 +41,7 @@ func powNumber(c *kernels.Ctx, a kernels.Args) error {
 		return kernels.Bad(1, exponent.String(), "a non-negative power of integers")
 	}
 	if !common.IsFloat() {
-		return powers.scalar(c, a)
+		return powers.run(c, a)
 	}
 	for i := range fixedPowers {
 		p := &fixedPowers[i]
@@ -54,7 +54,7 @@ func powNumber(c *kernels.Ctx, a kernels.Args) error {
 		}
 		return p.run(c, a, &cl)
 	}
-	return powers.scalar(c, a)
+	return powers.run(c, a)
 }
 
 func square32(k *block[float32])  { simd.Mul(k.out, k.a, k.a) }
