@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -202,13 +203,12 @@ func (p *attention) run(c *kernels.Ctx, a kernels.Args) error {
 	p.out = sink{bytes: out.Data, size: out.DType.Size(), store: tensor.Storer[float32](out.DType), layout: p.layout(out)}
 	p.tile()
 	p.scratch = kernels.Scratch[float32](c, p.perWorker*c.Threads())
-	work := p.block * max(p.keys, 1) * max(p.dim, 1)
-	c.Parallel(p.batches*(p.heads/p.reps)*p.blocks, 1+perThread/work, p)
+	c.Parallel(p.batches*(p.heads/p.reps)*p.blocks, cpu.Grain(p.block*p.keys*p.dim, macCost), p)
 	return nil
 }
 
-// perThread is the number of multiplications worth a thread.
-const perThread = 1 << 17
+// macCost is the cost of a multiplication and addition in picoseconds.
+const macCost = 150
 
 // layout is where a row of D elements lies, in rows.
 type layout struct{ batch, head, pos int }

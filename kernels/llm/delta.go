@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -46,7 +47,7 @@ func gatedDeltaRule(c *kernels.Ctx, a kernels.Args) error {
 	p.bind(a)
 	copy(p.state, tensor.Data[float32](a.Tensor(deltaState)))
 	p.scratch = kernels.Scratch[float32](c, (p.k+p.v)*c.Threads())
-	c.Parallel(p.batches*p.kvHeads, 1+perThread/max(3*p.tokens*p.k*p.v, 1), p)
+	c.Parallel(p.batches*p.kvHeads, cpu.Grain(3*p.tokens*p.k*p.v, macCost), p)
 	return nil
 }
 

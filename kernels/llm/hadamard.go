@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -54,7 +55,7 @@ func transform[F float32 | float64](c *kernels.Ctx, x, out *tensor.Tensor) error
 		}
 	}
 	h.scratch = kernels.Scratch[F](c, 2*h.n*c.Threads())
-	c.Parallel(x.Numel()/h.n, 1+perThread/(h.n*bits.Len(uint(h.n))), h)
+	c.Parallel(x.Numel()/h.n, cpu.Grain(h.n*bits.Len(uint(h.n)), macCost), h)
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/gemm"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
@@ -290,7 +291,7 @@ func (p *product) run(c *kernels.Ctx, w packed, bytes []byte, x, y []float32, m 
 		p.blocks = 1
 	}
 	columns := p.blocks * packedColumns
-	c.Parallel((w.n+columns-1)/columns, 1+perThread/(columns*w.k*(m+2)), p)
+	c.Parallel((w.n+columns-1)/columns, cpu.Grain(columns*w.k*(m+2), macCost), p)
 }
 
 // Range computes groups of blocks [lo, hi).

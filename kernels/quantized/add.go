@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -27,7 +28,7 @@ func add(c *kernels.Ctx, a kernels.Args) error {
 	s.sum.lo, s.sum.hi, s.sum.dst = a.Int(12), a.Int(13), out.Data
 	s.sum.convert(tensor.Float32, out.DType)
 	s.sum.reserve(c)
-	c.Parallel(x.Numel(), grain, s)
+	c.Parallel(x.Numel(), cpu.Grain(1, elementCost), s)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package quantized
 
 import (
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -120,7 +121,7 @@ type dequantizer[F float] struct {
 // Repeat dequantizes the same tensors again, with the same parameters.
 func (q *dequantizer[F]) Repeat(c *kernels.Ctx) error {
 	q.floats = kernels.Scratch[F](c, 3*blockSize*c.Threads())
-	c.Parallel(q.n, grain, q)
+	c.Parallel(q.n, cpu.Grain(1, elementCost), q)
 	return nil
 }
 

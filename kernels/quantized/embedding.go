@@ -3,6 +3,7 @@ package quantized
 import (
 	"fmt"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -43,7 +44,7 @@ func embed(c *kernels.Ctx, a kernels.Args, bits, out int) error {
 		return err
 	}
 	e.bind(c, a, out)
-	c.Parallel(len(e.index), 1+grain/max(e.width, 1), e)
+	c.Parallel(len(e.index), cpu.Grain(e.width, elementCost), e)
 	return nil
 }
 

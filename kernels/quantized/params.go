@@ -23,8 +23,8 @@ func byType(i int, f32, f64 kernels.Func) kernels.Func {
 // blockSize elements are converted at a time, so that they fit the first-level cache.
 const blockSize = 512
 
-// grain is the number of elements worth a thread.
-const grain = 1 << 14
+// elementCost is the cost of an element in picoseconds.
+const elementCost = 1200
 
 // params are scales and zero points with the elements that they belong to: element i in memory uses
 // index (i / run) mod len(scale).

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -78,7 +79,7 @@ func extent(c *kernels.Ctx, t *tensor.Tensor) (least, most float32, err error) {
 	for i := range e.least {
 		e.least[i], e.most[i] = float32(math.Inf(1)), float32(math.Inf(-1))
 	}
-	c.Parallel(n, grain, e)
+	c.Parallel(n, cpu.Grain(1, elementCost), e)
 	least, most = slices.Min(e.least), slices.Max(e.most)
 	if least != least {
 		return 0, 0, kernels.Bad(0, "a NaN", "numbers")
@@ -147,7 +148,7 @@ func chooseQParamsPerToken(c *kernels.Ctx, a kernels.Args) error {
 	}
 	t.n, t.x = n, tensor.Data[float32](in)
 	t.scale, t.zero = tensor.Data[float64](scale), tensor.Data[int64](zero)
-	c.Parallel(rows, 1+grain/n, t)
+	c.Parallel(rows, cpu.Grain(n, elementCost), t)
 	return nil
 }
 

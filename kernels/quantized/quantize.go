@@ -3,6 +3,7 @@ package quantized
 import (
 	"math"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -84,7 +85,7 @@ func quantize[F float](c *kernels.Ctx, a kernels.Args, out int, addFirst bool, p
 // Repeat quantizes the same tensors again, with the same parameters.
 func (q *quantizer[F]) Repeat(c *kernels.Ctx) error {
 	q.reserve(c)
-	c.Parallel(q.n, grain, q)
+	c.Parallel(q.n, cpu.Grain(1, elementCost), q)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package elementwise
 
 import (
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -243,7 +244,7 @@ func (l *loop[C]) grain(cost int) int {
 	if !l.direct || sizeOf[C]() > 4 { // conversions cost as much as some additions, and so do wider types
 		cost += 4
 	}
-	return grain / cost
+	return cpu.Grain(cost, additionCost)
 }
 
 // faulty reports, once, whether a worker met an element that cannot be computed.

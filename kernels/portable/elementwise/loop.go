@@ -8,8 +8,8 @@ import (
 // of one worker stay in the first-level cache.
 const blockBytes = 4096
 
-// grain is the least number of additions for a thread of its own, about 20 µs of them.
-const grain = 1 << 17
+// additionCost is the cost of a float32 addition in picoseconds.
+const additionCost = 150
 
 // compute is a type that kernels calculate in; complex tensors use complex128, and
 // integers of 64 bits and uint32 int64, the others int32.

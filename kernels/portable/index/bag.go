@@ -1,6 +1,7 @@
 package index
 
 import (
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
@@ -73,7 +74,7 @@ func reduce(c *kernels.Ctx, a kernels.Args, more int) error {
 		b.reduced = kernels.Scratch[uint8](c, n*b.dim*b.compute.Size())
 		b.loaded = kernels.Scratch[uint8](c, c.Threads()*b.dim*b.compute.Size())
 	}
-	c.Parallel(n, 1+(8<<10)*n/(1+len(b.indices)*b.dim), b)
+	c.Parallel(n, cpu.Grain(len(b.indices)*b.dim/max(n, 1), 2400), b)
 	if b.table != b.compute {
 		tensor.CastBytes(rows, b.table, b.reduced, b.compute, n*b.dim)
 	}

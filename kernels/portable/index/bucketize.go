@@ -1,6 +1,7 @@
 package index
 
 import (
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -32,7 +33,7 @@ func bucketize(c *kernels.Ctx, a kernels.Args) error {
 	k.bucket.values, k.bucket.edges = k.bucket.compared(c, self, common), k.bucket.compared(c, edges, common)
 	out := a.Tensor(4)
 	k.bucket.out = operand.OutRows(c, out)
-	c.Parallel(self.Numel(), 500, &k.bucket)
+	c.Parallel(self.Numel(), cpu.Grain(1, 40_000), &k.bucket)
 	operand.StoreRows(c, out, k.bucket.out)
 	k.bucket.values, k.bucket.edges, k.bucket.out = nil, nil, nil
 	return nil

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/strided"
@@ -112,7 +113,7 @@ func gather(c *kernels.Ctx, a kernels.Args) error {
 	}
 	rows := operand.OutRows(c, out)
 	k.row.elem, k.row.dense, k.row.table = self.DType.Size(), rows, operand.Rows(c, self)
-	c.Parallel(k.row.rows(), 16<<10/max(k.row.n, 1), &k.row)
+	c.Parallel(k.row.rows(), cpu.Grain(k.row.n, 1200), &k.row)
 	k.row.indices, k.row.dense, k.row.table = nil, nil, nil
 	operand.StoreRows(c, out, rows)
 	return nil

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/strided"
@@ -29,7 +30,7 @@ func (p *gatherPlan) elements() int { return p.outer * len(p.offsets) * len(p.re
 func (p *gatherPlan) take(c *kernels.Ctx, elem int, dense, table []byte) {
 	p.elem, p.dense, p.table = elem, dense, table
 	if p.elements() > 0 {
-		c.Parallel(p.outer*len(p.offsets), 32<<10/(p.run*len(p.rest)*elem), p)
+		c.Parallel(p.outer*len(p.offsets), cpu.Grain(p.run*len(p.rest)*elem, 600), p)
 	}
 	p.dense, p.table = nil, nil
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
@@ -365,7 +366,7 @@ func (s *sorter) sort(c *kernels.Ctx) {
 	default:
 		s.pairs32 = grow(s.pairs32, all)
 	}
-	c.Parallel(len(s.indices)/s.k, 1<<10/s.n, s)
+	c.Parallel(len(s.indices)/s.k, cpu.Grain(s.n, 20_000), s)
 	s.keys32, s.keys64, s.floats, s.wide, s.a, s.b = nil, nil, nil, nil, nil, nil
 }
 

@@ -3,6 +3,7 @@ package matmul
 import (
 	"math"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/strided"
@@ -63,14 +64,14 @@ func cdistOf[T float32 | float64](c *kernels.Ctx, a kernels.Args) error {
 	p.a, p.b, p.aSizes, p.bSizes, p.sizes = operand.In[T](c, x), operand.In[T](c, y), x, y, out.Sizes
 	dst := operand.Out[T](c, out)
 	p.out = dst
-	c.Parallel(out.Numel()/p.cols, 1+distancesPerRange/(p.cols*(p.length+1)), p)
+	c.Parallel(out.Numel()/p.cols, cpu.Grain(p.cols*(p.length+1), pairCost), p)
 	p.a, p.b, p.out, p.aSizes, p.bSizes, p.sizes = nil, nil, nil, nil, nil, nil
 	operand.Store(c, out, dst)
 	return nil
 }
 
-// distancesPerRange is the number of element pairs of about 20 µs of work.
-const distancesPerRange = 20_000
+// pairCost is the cost of a pair of elements in picoseconds.
+const pairCost = 1000
 
 // distances is one cdist.
 type distances[T float32 | float64] struct {

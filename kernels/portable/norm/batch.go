@@ -3,6 +3,7 @@ package norm
 import (
 	"math"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -196,7 +197,7 @@ func (p *channelScale[T]) run(c *kernels.Ctx, x, out *tensor.Tensor) {
 }
 
 func (p *channelScale[T]) compute(c *kernels.Ctx) {
-	c.Parallel(len(p.x)/p.inner, 1+elementsPerRange/p.inner, p)
+	c.Parallel(len(p.x)/p.inner, cpu.Grain(p.inner, elementCost), p)
 }
 
 // Repeat scales the same places again.

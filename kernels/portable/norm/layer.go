@@ -3,6 +3,7 @@ package norm
 import (
 	"fmt"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -116,7 +117,7 @@ func (p *groups[T]) run(c *kernels.Ctx, a kernels.Args, row, weight, out int) er
 	}
 	y, mean, rstd := operand.Out[T](c, a.Tensor(out)), operand.Out[T](c, a.Tensor(out+1)), operand.Out[T](c, a.Tensor(out+2))
 	p.x, p.y, p.mean, p.rstd = operand.In[T](c, a.Tensor(0)), y, mean, rstd
-	c.Parallel(len(mean), 1+elementsPerRange/max(row, 1), p)
+	c.Parallel(len(mean), cpu.Grain(row, elementCost), p)
 	p.x, p.y, p.mean, p.rstd, p.weight, p.bias = nil, nil, nil, nil, nil, nil
 	operand.Store(c, a.Tensor(out), y)
 	operand.Store(c, a.Tensor(out+1), mean)

@@ -34,8 +34,8 @@ func Ops() []kernels.Op {
 	}
 }
 
-// elementsPerRange is the number of elements of about 20 µs of work.
-const elementsPerRange = 30_000
+// elementCost is the cost of an element in picoseconds.
+const elementCost = 670
 
 // real is the compute type of a normalisation.
 type real interface{ float32 | float64 }

@@ -1,6 +1,7 @@
 package reduce
 
 import (
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
@@ -41,7 +42,7 @@ func (f *argReducer[C]) find(c *kernels.Ctx, l layout, from source[C]) {
 			f.off[i], f.tag[i] = i*f.inner, int32(i)
 		}
 	}
-	c.Parallel(f.outer*f.blocks, 1<<14/max(f.n*min(f.inner, block), 1), f)
+	c.Parallel(f.outer*f.blocks, cpu.Grain(f.n*min(f.inner, block), 1200), f)
 	f.source, f.found, f.from = source[C]{}, nil, nil
 }
 

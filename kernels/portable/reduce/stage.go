@@ -1,6 +1,7 @@
 package reduce
 
 import (
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -35,7 +36,7 @@ func (s *stage[C]) results(c *kernels.Ctx, f *fold[C], l layout, from source[C])
 	for {
 		s.cut()
 		s.dst = kernels.Scratch[C](c, s.outer*s.chunks*s.inner)
-		c.Parallel(s.outer*s.chunks*s.blocks, 1<<15/max(s.chunk*min(s.inner, block), 1), s)
+		c.Parallel(s.outer*s.chunks*s.blocks, cpu.Grain(s.chunk*min(s.inner, block), 600), s)
 		if s.chunks == 1 {
 			break
 		}

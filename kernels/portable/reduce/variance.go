@@ -1,6 +1,7 @@
 package reduce
 
 import (
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -156,7 +157,7 @@ func scan[C tensor.Compute](c *kernels.Ctx, self, out *tensor.Tensor, d int) {
 	s.direct = directScanOf[C](self.DType, out.DType)
 	s.sums = kernels.Scratch[C](c, block*c.Threads())
 	s.blocks = (s.inner + block - 1) / block
-	c.Parallel(s.outer*s.blocks, 1<<14/max(s.n*min(s.inner, block), 1), s)
+	c.Parallel(s.outer*s.blocks, cpu.Grain(s.n*min(s.inner, block), 1200), s)
 	operand.StoreRows(c, out, s.dst)
 	s.source, s.dst, s.sums = source[C]{}, nil, nil
 }
