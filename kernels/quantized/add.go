@@ -22,7 +22,7 @@ func add(c *kernels.Ctx, a kernels.Args) error {
 	}
 	s := kernels.Keep[adder](c)
 	s.x, s.y = operandOf(a, 0), operandOf(a, 5)
-	s.direct = widening[float32](x.DType, tensor.Float32)
+	s.direct = dequantize8Of[float32](x.DType, tensor.Float32)
 	s.load, s.sums = tensor.Loader[float32](x.DType), kernels.Scratch[float32](c, 2*blockSize*c.Threads())
 	s.sum.params = one[float32](c, 1/a.Float(10), a.Int(11), x.Numel())
 	s.sum.lo, s.sum.hi, s.sum.dst = a.Int(12), a.Int(13), out.Data
@@ -81,15 +81,15 @@ func (s *adder) Range(worker, lo, hi int) {
 	for at := lo; at < hi; at += blockSize {
 		n := min(blockSize, hi-at)
 		x, y := sums[:n], sums[blockSize:][:n]
-		s.widen(&s.x, x, at)
-		s.widen(&s.y, y, at)
+		s.dequantize(&s.x, x, at)
+		s.dequantize(&s.y, y, at)
 		simd.Add(x, x, y)
 		s.sum.block(worker, tensor.BytesOf(x), at, n)
 	}
 }
 
-// widen converts an operand's elements, starting at at, to float32.
-func (s *adder) widen(o *operand, dst []float32, at int) {
+// dequantize converts an operand's elements, starting at at, to float32.
+func (s *adder) dequantize(o *operand, dst []float32, at int) {
 	src := o.bytes[at*o.size : (at+len(dst))*o.size]
 	if s.direct != nil {
 		s.direct(tensor.BytesOf(dst), src, o.scale, o.zero)

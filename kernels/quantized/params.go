@@ -154,17 +154,22 @@ func vector[F float](c *kernels.Ctx, a kernels.Args, i, n int) ([]F, error) {
 	return v, nil
 }
 
-// load reads n scales and zero points; argument zero may be None.
-func load[F float](c *kernels.Ctx, a kernels.Args, scale, zero, n, run int) (p params[F], err error) {
-	if err := kernels.WantDType(scale, a.Tensor(scale), tensor.Float32, tensor.Float64); err != nil {
+// load reads n scales, argument 1, and zero points, argument 2, which may be None.
+func load[F float](c *kernels.Ctx, a kernels.Args, n, run int, inverse bool) (p params[F], err error) {
+	if err := kernels.WantDType(1, a.Tensor(1), tensor.Float32, tensor.Float64); err != nil {
 		return p, err
 	}
-	if p.scale, err = vector[F](c, a, scale, n); err != nil {
+	if p.scale, err = vector[F](c, a, 1, n); err != nil {
 		return p, err
+	}
+	for i, s := range p.scale {
+		if inverse {
+			p.scale[i] = 1 / s
+		}
 	}
 	p.run = max(run, 1)
-	if !a.IsNone(zero) {
-		p.zero, err = vector[F](c, a, zero, n)
+	if !a.IsNone(2) {
+		p.zero, err = vector[F](c, a, 2, n)
 		return p, err
 	}
 	p.zero = kernels.Scratch[F](c, n)
@@ -179,33 +184,49 @@ func one[F float](c *kernels.Ctx, scale float64, zero int64, n int) params[F] {
 	return params[F]{scale: v[:1], zero: v[1:], run: max(n, 1)}
 }
 
-// reciprocal replaces scales by their reciprocals.
-func (p *params[F]) reciprocal() {
-	for i, s := range p.scale {
-		p.scale[i] = 1 / s
+// A reader reads the parameters of argument 0 from the arguments after it: scales, or their reciprocals if inverse is
+// set, and zero points.
+type reader[F float] func(c *kernels.Ctx, a kernels.Args, inverse bool) (params[F], error)
+
+// ofTensor reads the parameters of a whole tensor from tensors of one element.
+func ofTensor[F float](c *kernels.Ctx, a kernels.Args, inverse bool) (p params[F], err error) {
+	for i := 1; i <= 2; i++ {
+		t := a.Tensor(i)
+		if t.Numel() != 1 {
+			return p, kernels.Badf(i, "one element", "%v", t)
+		}
+		if tensor.Loader[F](t.DType) == nil {
+			return p, kernels.Bad(i, t.DType.String(), "a number")
+		}
 	}
+	scale, _ := tensor.Get[float64](a.Tensor(1).Data, a.Tensor(1).DType)
+	zero, _ := tensor.Get[int64](a.Tensor(2).Data, a.Tensor(2).DType)
+	if inverse {
+		scale = 1 / scale
+	}
+	return one[F](c, scale, zero, a.Tensor(0).Numel()), nil
 }
 
-// channels reads the parameters of each index along an axis.
-func channels[F float](c *kernels.Ctx, a kernels.Args, scale, zero, axis int) (params[F], error) {
+// ofChannels reads the parameters of each index along an axis, argument 3.
+func ofChannels[F float](c *kernels.Ctx, a kernels.Args, inverse bool) (p params[F], err error) {
 	t := a.Tensor(0)
-	d, err := kernels.WrapDim(axis, a.Int(axis), t.Rank())
+	d, err := kernels.WrapDim(3, a.Int(3), t.Rank())
 	if err != nil {
-		return params[F]{}, err
+		return p, err
 	}
 	if t.Rank() == 0 {
-		return load[F](c, a, scale, zero, 1, 1)
+		return load[F](c, a, 1, 1, inverse)
 	}
-	return load[F](c, a, scale, zero, t.Sizes[d], t.Strides[d])
+	return load[F](c, a, t.Sizes[d], t.Strides[d], inverse)
 }
 
-// tokens reads the parameters of each row of the last dimension.
-func tokens[F float](c *kernels.Ctx, a kernels.Args, scale, zero int) (p params[F], err error) {
+// ofTokens reads the parameters of each row of the last dimension.
+func ofTokens[F float](c *kernels.Ctx, a kernels.Args, inverse bool) (p params[F], err error) {
 	if err := wantContiguous(a, 0); err != nil {
 		return p, err
 	}
 	rows, n := rowsOf(a.Tensor(0))
-	return load[F](c, a, scale, zero, rows, n)
+	return load[F](c, a, rows, n, inverse)
 }
 
 // rowsOf returns the number of rows, and the size of the last dimension.
@@ -219,22 +240,4 @@ func rowsOf(t *tensor.Tensor) (rows, n int) {
 		}
 	}
 	return rows, n
-}
-
-// single reads a scale and a zero point from tensors of one element.
-func single(a kernels.Args, scale, zero int) (s float64, z int64, err error) {
-	for _, i := range [...]int{scale, zero} {
-		if t := a.Tensor(i); t.Numel() != 1 {
-			return 0, 0, kernels.Badf(i, "one element", "%v", t)
-		}
-	}
-	s, ok := tensor.Get[float64](a.Tensor(scale).Data, a.Tensor(scale).DType)
-	if !ok {
-		return 0, 0, kernels.Bad(scale, a.Tensor(scale).DType.String(), "a number")
-	}
-	z, ok = tensor.Get[int64](a.Tensor(zero).Data, a.Tensor(zero).DType)
-	if !ok {
-		return 0, 0, kernels.Bad(zero, a.Tensor(zero).DType.String(), "a number")
-	}
-	return s, z, nil
 }
