@@ -28,7 +28,7 @@ func normal(c *kernels.Ctx, a kernels.Args) error {
 
 // draw fills the out argument with numbers from next.
 func draw(c *kernels.Ctx, a kernels.Args, next func(r *rand.Rand) float64) error {
-	if err := resize(c, a, 1, 0); err != nil {
+	if err := resize(c, a, 1); err != nil {
 		return err
 	}
 	out := a.Tensor(1)

@@ -240,34 +240,26 @@ func indexTensor(c *kernels.Ctx, a kernels.Args) error {
 	return nil
 }
 
-// indexPut is aten::index_put: self with values at the indexed places.
+// indexPut is aten::index_put and aten::index_put_: self, in the out or in place, with values at the indexed elements.
 func indexPut(c *kernels.Ctx, a kernels.Args) error {
 	k := kernels.Keep[state](c)
-	self, out := a.Tensor(0), a.Tensor(4)
+	self, out := a.Tensor(0), a.Tensor(0)
 	values, err := k.values(c, a)
 	if err != nil {
 		return err
 	}
-	if err := kernels.ResizeOut(a, 4, self.Sizes); err != nil {
-		return err
+	if len(a) > 5 {
+		out = a.Tensor(4)
+		if err := kernels.ResizeOut(a, 4, self.Sizes); err != nil {
+			return err
+		}
 	}
 	rows := operand.OutRows(c, out)
-	operand.Broadcast(c, rows, self, self.Sizes)
+	if out != self || !self.IsContiguous() {
+		operand.Broadcast(c, rows, self, self.Sizes)
+	}
 	k.write(c, a, rows, values)
 	operand.StoreRows(c, out, rows)
-	return nil
-}
-
-// indexPutInPlace is aten::index_put_.
-func indexPutInPlace(c *kernels.Ctx, a kernels.Args) error {
-	k := kernels.Keep[state](c)
-	values, err := k.values(c, a)
-	if err != nil {
-		return err
-	}
-	rows := operand.Rows(c, a.Tensor(0))
-	k.write(c, a, rows, values)
-	operand.StoreRows(c, a.Tensor(0), rows)
 	return nil
 }
 

@@ -152,18 +152,25 @@ func (k *state) along(c *kernels.Ctx, a kernels.Args) error {
 	return checkIndices(2, indices, n)
 }
 
-// scatter copies argument 0 to out argument o and prepares to write it by index.
-// rows are the out's elements row by row, to settle afterwards.
-func (k *state) scatter(c *kernels.Ctx, a kernels.Args, o int) (rows []byte, err error) {
+// scatter copies argument 0 to the out, argument 4, and then elements of src to those that index names. They are each
+// apart in src. add adds them instead, if it is not nil.
+func (k *state) scatter(c *kernels.Ctx, a kernels.Args, src []byte, each int, add accumulator) error {
+	self, out := a.Tensor(0), a.Tensor(4)
 	if err := k.along(c, a); err != nil {
-		return nil, err
+		return err
 	}
-	if err := kernels.ResizeOut(a, o, a.Tensor(0).Sizes); err != nil {
-		return nil, err
+	if err := kernels.ResizeOut(a, 4, self.Sizes); err != nil {
+		return err
 	}
-	rows = operand.OutRows(c, a.Tensor(o))
-	operand.Broadcast(c, rows, a.Tensor(0), a.Tensor(0).Sizes)
-	return rows, nil
+	rows := operand.OutRows(c, out)
+	operand.Broadcast(c, rows, self, self.Sizes)
+	if add != nil {
+		add(k, c, self.DType, rows, src)
+	} else {
+		k.row.scatterRows(self.DType.Size(), rows, src, k.strides[:], each)
+	}
+	operand.StoreRows(c, out, rows)
+	return nil
 }
 
 // source checks src, argument 3 of a scatter: at least as large as index.
@@ -184,63 +191,44 @@ func (k *state) source(c *kernels.Ctx, a kernels.Args) (rows []byte, err error) 
 	return operand.Rows(c, src), nil
 }
 
-// scatterSrc is aten::scatter.src: out[index[i][j]][j] = src[i][j] for dim 0, self
-// elsewhere; where indices meet, the last one stays.
+// scatterSrc is aten::scatter.src: out[index[i][j]][j] = src[i][j] for dim 0, self elsewhere; of equal indices the last
+// one wins.
 func scatterSrc(c *kernels.Ctx, a kernels.Args) error {
 	k := kernels.Keep[state](c)
 	src, err := k.source(c, a)
 	if err != nil {
 		return err
 	}
-	rows, err := k.scatter(c, a, 4)
-	if err != nil {
-		return err
-	}
-	k.row.scatterRows(a.Tensor(0).DType.Size(), rows, src, k.strides[:], 1)
-	operand.StoreRows(c, a.Tensor(4), rows)
-	return nil
+	return k.scatter(c, a, src, 1, nil)
 }
 
 // scatterValue is aten::scatter.value: scatter.src of one number.
 func scatterValue(c *kernels.Ctx, a kernels.Args) error {
-	k := kernels.Keep[state](c)
 	self, value := a.Tensor(0), a.Scalar(3)
 	if err := kernels.CheckFits(3, value, self.DType); err != nil {
 		return err
 	}
-	elem := self.DType.Size()
-	one := kernels.Scratch[uint8](c, elem)
+	one := kernels.Scratch[uint8](c, self.DType.Size())
 	if !value.Put(one, self.DType) {
 		return kernels.Bad(0, self.DType.String(), "a type that operators compute on")
 	}
-	rows, err := k.scatter(c, a, 4)
-	if err != nil {
-		return err
-	}
+	k := kernels.Keep[state](c)
 	clear(k.strides[:])
-	k.row.scatterRows(elem, rows, one, k.strides[:], 0)
-	operand.StoreRows(c, a.Tensor(4), rows)
-	return nil
+	return k.scatter(c, a, one, 0, nil)
 }
 
 // scatterAdd is aten::scatter_add: out[index[i][j]][j] += src[i][j] for dim 0.
 func scatterAdd(c *kernels.Ctx, a kernels.Args) error {
 	k := kernels.Keep[state](c)
-	self := a.Tensor(0)
-	if _, ok := tensor.ComputeType(self.DType); !ok {
-		return kernels.Bad(0, self.DType.String(), "a real type that operators compute on")
+	add := operand.ByCompute(a.Tensor(0).DType, addAlong32, addAlong64, addAlongInt)
+	if add == nil {
+		return kernels.Bad(0, a.Tensor(0).DType.String(), "a real type that operators compute on")
 	}
 	src, err := k.source(c, a)
 	if err != nil {
 		return err
 	}
-	rows, err := k.scatter(c, a, 4)
-	if err != nil {
-		return err
-	}
-	operand.ByCompute(self.DType, addAlong32, addAlong64, addAlongInt)(k, c, self.DType, rows, src)
-	operand.StoreRows(c, a.Tensor(4), rows)
-	return nil
+	return k.scatter(c, a, src, 1, add)
 }
 
 var (

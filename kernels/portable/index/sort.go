@@ -249,24 +249,16 @@ func topk(c *kernels.Ctx, a kernels.Args) error {
 	return order(c, a, 5, d, n, int(count))
 }
 
-// sortValues is aten::sort; the order of equal elements is kept.
-func sortValues(c *kernels.Ctx, a kernels.Args) error {
-	n, d, err := sortDim(a, 1)
-	if err != nil {
-		return err
+// sortAlong is aten::sort, whose dim is argument dim, followed by descending and the outs. It is stable.
+func sortAlong(dim int) kernels.Func {
+	return func(c *kernels.Ctx, a kernels.Args) error {
+		n, d, err := sortDim(a, dim)
+		if err != nil {
+			return err
+		}
+		kernels.Keep[state](c).sort.descending = a.Bool(dim + 1)
+		return order(c, a, dim+2, d, n, n)
 	}
-	kernels.Keep[state](c).sort.descending = a.Bool(2)
-	return order(c, a, 3, d, n, n)
-}
-
-// sortStable is aten::sort.stable.
-func sortStable(c *kernels.Ctx, a kernels.Args) error {
-	n, d, err := sortDim(a, 2)
-	if err != nil {
-		return err
-	}
-	kernels.Keep[state](c).sort.descending = a.Bool(3)
-	return order(c, a, 4, d, n, n)
 }
 
 // sortDim resolves argument i, the dimension of argument 0 to sort along.

@@ -28,7 +28,7 @@ func selectFirst[K key](s []pair[K], k int, sorted bool) []pair[K] {
 	return s[:k]
 }
 
-// heapSuffices reports so few of n that they are kept in a heap.
+// heapSuffices reports whether k is so small that a heap selects the first k of n.
 func heapSuffices(k, n int) bool { return k*64 <= n }
 
 // depthLimit is how many partitions may fail to shrink a range much.

@@ -8,8 +8,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// argReducer looks for the extremes of a layout: the first of equal ones, a NaN before
-// anything else.
+// argReducer finds the extremes of a layout: of equal ones the first, and NaN before all others.
 type argReducer[C tensor.Compute] struct {
 	layout
 	source[C]
@@ -19,7 +18,7 @@ type argReducer[C tensor.Compute] struct {
 	best   []C
 	at     []int64
 
-	// Of rows that are looked at rowsPerPass, column by column: the distance between them
+	// Of rows that are processed in one pass, column by column: the distance between them
 	// and their numbers, and what they give for each worker.
 	off   [rowsPerPass]int
 	tag   [rowsPerPass]int32
@@ -27,7 +26,7 @@ type argReducer[C tensor.Compute] struct {
 	from  []int32
 }
 
-// rowsPerPass is how many rows are looked at rowsPerPass, and rowSegment how many cells of one.
+// rowsPerPass is the number of rows of a pass over columns, rowSegment the number of cells of a pass over a row.
 const rowsPerPass, rowSegment = 64, 512
 
 // find leaves the extremes and their places among the reduced elements in best and
@@ -57,7 +56,7 @@ func (f *argReducer[C]) Range(worker, lo, hi int) {
 	}
 }
 
-// findRow finds the rowSegment of the row that has the extreme, then its place there.
+// findRow finds the segment of the row that contains the extreme, then its position in the segment.
 func (f *argReducer[C]) findRow(worker, o int) {
 	best, at := f.extreme(f.cells(worker, o*f.n, min(rowSegment, f.n))), 0
 	for i := rowSegment; i < f.n; i += rowSegment {
@@ -141,8 +140,7 @@ func (f *argReducer[C]) findColsScalar(worker, from int, best []C, at []int64) {
 	}
 }
 
-// rowsAt is how many of the rows left, of which n cells each are wanted, are looked at
-// rowsPerPass.
+// rowsAt returns how many of the remaining rows, of n cells each, one pass processes.
 func (f *argReducer[C]) rowsAt(n, left int) int {
 	rows := min(rowsPerPass, left)
 	if f.load != nil {
@@ -161,41 +159,39 @@ func (f *argReducer[C]) firstNaN(x []C) int32 {
 	return 0
 }
 
-// search is one call that looks for extremes along the dimensions in the set. value
-// and index are the indices of the outs, value -1 where only the place is wanted.
+// search is a call that looks for extremes. value and index are the indices of the outs; value is -1 if only the index
+// is wanted.
 type search struct {
-	a            kernels.Args
-	dims         uint32
-	flat         bool // places count in row-major order through all elements
-	keepdim      bool
+	a kernels.Args
+	dims
 	least        bool
 	value, index int
 }
 
 func (k search) run(c *kernels.Ctx) error {
-	if err := chooses(k.a, k.dims); err != nil {
-		return err
-	}
-	if err := kernels.WantDType(k.index, k.a.Tensor(k.index), tensor.Int64); err != nil {
-		return err
-	}
-	if err := resize(k.a, k.index, k.dims, k.keepdim); err != nil {
+	if err := checkExtreme(k.a, k.set); err != nil {
 		return err
 	}
 	d := k.a.Tensor(0).DType
-	if k.value >= 0 {
-		if err := kernels.WantDType(k.value, k.a.Tensor(k.value), d); err != nil {
+	for _, o := range [...]struct {
+		arg   int
+		dtype tensor.DType
+	}{{k.index, tensor.Int64}, {k.value, d}} {
+		if o.arg < 0 {
+			continue
+		}
+		if err := kernels.WantDType(o.arg, k.a.Tensor(o.arg), o.dtype); err != nil {
 			return err
 		}
-		if err := resize(k.a, k.value, k.dims, k.keepdim); err != nil {
+		if err := k.resize(k.a, o.arg); err != nil {
 			return err
 		}
 	}
-	compute, _ := tensor.ComputeType(d)
+	compute := d
 	if d.Size() <= 2 {
-		compute = tensor.Float32 // which holds small integers exactly
+		compute = tensor.Float32 // which represents small integers exactly
 	}
-	operand.ByType(compute, find[float32], find[float64], find[int64])(c, k, d)
+	operand.ByCompute(compute, find[float32], find[float64], find[int64])(c, k, d)
 	return nil
 }
 
@@ -203,45 +199,32 @@ func find[C tensor.Compute](c *kernels.Ctx, k search, d tensor.DType) {
 	f := kernels.Keep[argReducer[C]](c)
 	self := k.a.Tensor(0)
 	var data []byte
-	if k.flat {
+	if k.all {
 		data = operand.Rows(c, self)
 		f.plan.layout, f.plan.count = layout{1, self.Numel(), 1}, 0
 	} else {
-		data = f.plan.set(c, self, k.dims)
+		data = f.plan.set(c, self, k.set)
 	}
 	f.least = k.least
 	f.find(c, f.plan.layout, sourceOf[C](c, data, d, f.plan.layout))
-	f.plan.write(c, k.a.Tensor(k.index), self, k.dims, tensor.BytesOf(f.at))
+	f.plan.write(c, k.a.Tensor(k.index), self, k.set, tensor.BytesOf(f.at))
 	if k.value >= 0 {
-		f.plan.write(c, k.a.Tensor(k.value), self, k.dims, operand.Bytes(c, d, f.best))
+		f.plan.write(c, k.a.Tensor(k.value), self, k.set, operand.Bytes(c, d, f.best))
 	}
 	f.best, f.at = nil, nil
 }
 
-// extremeDim is aten::max.dim or aten::min.dim.
-func extremeDim(least bool) kernels.Func {
+// argReduce runs aten::max.dim and aten::min.dim, with outs for values and indices, or aten::argmax and aten::argmin.
+// Without a dimension, indices count through all elements.
+func argReduce(least, values bool) kernels.Func {
 	return func(c *kernels.Ctx, a kernels.Args) error {
-		dims, err := oneDim(a, 1, a.Tensor(0))
+		d, err := readDims(a, 3)
 		if err != nil {
 			return err
 		}
-		k := search{a: a, dims: dims, keepdim: a.Bool(2), least: least, value: 3, index: 4}
-		return k.run(c)
-	}
-}
-
-// argExtreme is aten::argmax or aten::argmin: along a dimension, or through all
-// elements.
-func argExtreme(least bool) kernels.Func {
-	return func(c *kernels.Ctx, a kernels.Args) error {
-		k := search{a: a, keepdim: a.Bool(2), least: least, value: -1, index: 3}
-		if k.flat = a.IsNone(1); k.flat {
-			k.dims = all(a.Tensor(0))
-			return k.run(c)
-		}
-		var err error
-		if k.dims, err = oneDim(a, 1, a.Tensor(0)); err != nil {
-			return err
+		k := search{a: a, dims: d, least: least, value: -1, index: 3}
+		if values {
+			k.value, k.index = 3, 4
 		}
 		return k.run(c)
 	}

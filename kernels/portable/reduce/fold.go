@@ -54,13 +54,13 @@ var (
 	// squares sums squared distances from the shift; its chunks are summed.
 	squares = fold[float64]{row: squareRow, cols: squareCols, join: &sum64}
 
-	// wide and wideSquares are sum64 and squares of float32.
-	wide = fold[float64]{
+	// sumOf32 and squaresOf32 are sum64 and squares of float32.
+	sumOf32 = fold[float64]{
 		row32:  func(x []float32, _ float64) float64 { return simd.SumFloat64(x) },
 		cols32: func(acc []float64, x []float32, _ []float64) { simd.AddFloat64(acc, x) },
 		join:   &sum64,
 	}
-	wideSquares = fold[float64]{row32: simd.SumSquaresFloat64, cols32: simd.AddSquaresFloat64, join: &sum64}
+	squaresOf32 = fold[float64]{row32: simd.SumSquaresFloat64, cols32: simd.AddSquaresFloat64, join: &sum64}
 
 	// or is not 0 where any cell is not 0.
 	or      = fold[uint8]{row: orRow[uint8], cols: orCols[uint8]}

@@ -15,8 +15,7 @@ type layout struct{ outer, n, inner int }
 // results is the number of elements that remain.
 func (l layout) results() int { return l.outer * l.inner }
 
-// minInner is the least inner size that is worth going row by row; shorter rows are
-// brought rowsPerPass first.
+// minInner is the smallest inner size that is processed row by row; shorter rows are gathered first.
 const minInner = 8
 
 // plan describes how a tensor is arranged for its reduction, and the results for the out.
@@ -101,56 +100,49 @@ func (p *plan) write(c *kernels.Ctx, out, t *tensor.Tensor, reduced uint32, resu
 	strided.CopyView(c, &dst, &src)
 }
 
+// dims are the dimensions that a call reduces.
+type dims struct {
+	set     uint32
+	keepdim bool
+	all     bool // no dimension was specified
+}
+
 // all is the set of every dimension of t.
 func all(t *tensor.Tensor) uint32 { return 1<<t.Rank() - 1 }
 
-// dimSet reads argument i, dimensions to reduce, as a set; none means all.
-func dimSet(a kernels.Args, i int, t *tensor.Tensor) (set uint32, err error) {
-	list := a.Ints(i)
-	if len(list) == 0 {
-		return all(t), nil
+// readDims reads argument 1, a dimension or a list of them, and argument 2, keepdim, of a call whose out is argument o.
+// Calls with an earlier out, and those with None or an empty list, reduce all dimensions.
+func readDims(a kernels.Args, o int) (d dims, err error) {
+	t := a.Tensor(0)
+	d.set, d.all = all(t), true
+	if o < 3 {
+		return d, nil
 	}
-	set, err = kernels.DimSet(i, list, t.Rank())
-	return set & all(t), err // a tensor of rank 0 has no dimension 0
+	d.keepdim = a.Bool(2)
+	if a[1].Kind == tensor.KindInt {
+		dim, err := kernels.WrapDim(1, a.Int(1), t.Rank())
+		d.set, d.all = 1<<dim&d.set, false
+		return d, err
+	}
+	if list := a.Ints(1); len(list) > 0 {
+		set, err := kernels.DimSet(1, list, t.Rank())
+		d.set, d.all = set&d.set, false // a tensor of rank 0 has no dimension 0
+		return d, err
+	}
+	return d, nil
 }
 
-// oneDim reads argument i, the dimension to reduce, as a set.
-func oneDim(a kernels.Args, i int, t *tensor.Tensor) (set uint32, err error) {
-	d, err := kernels.WrapDim(i, a.Int(i), t.Rank())
-	return 1 << d & all(t), err
-}
-
-// resize gives out argument i the sizes of argument 0 without the dimensions in the
-// set, or with size 1 for them.
-func resize(a kernels.Args, i int, dims uint32, keepdim bool) error {
+// resize resizes out argument i to the sizes of argument 0 without the reduced dimensions, or with size 1 for them.
+func (k *dims) resize(a kernels.Args, i int) error {
 	var buf [tensor.MaxRank]int
 	sizes := buf[:0]
 	for d, n := range a.Tensor(0).Sizes {
 		switch {
-		case dims>>d&1 == 0:
+		case k.set>>d&1 == 0:
 			sizes = append(sizes, n)
-		case keepdim:
+		case k.keepdim:
 			sizes = append(sizes, 1)
 		}
 	}
 	return kernels.ResizeOut(a, i, sizes)
-}
-
-// nonempty reports argument 0 if reducing the dimensions in the set leaves nothing to
-// choose from.
-func nonempty(a kernels.Args, dims uint32) error {
-	for d, n := range a.Tensor(0).Sizes {
-		if n == 0 && dims>>d&1 != 0 {
-			return kernels.Bad(0, a.Tensor(0).String(), "elements along the reduced dimensions")
-		}
-	}
-	return nil
-}
-
-// sameDType reports argument i, a dtype, if it is given and not that of out argument o.
-func sameDType(a kernels.Args, i, o int) error {
-	if d := a.OptInt(i, int64(a.Tensor(o).DType)); d != int64(a.Tensor(o).DType) {
-		return kernels.Badf(i, "the out's type, "+a.Tensor(o).DType.String(), "%v", tensor.DType(d))
-	}
-	return nil
 }

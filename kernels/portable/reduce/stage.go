@@ -142,8 +142,7 @@ func newSource[C cell](c *kernels.Ctx, data []byte, elem int, load func(dst []C,
 	return s
 }
 
-// shortRow is the length of rows that are not worth a conversion each, and maxShort
-// the number of elements that are converted rowsPerPass instead.
+// Rows below shortRow cells are not converted one by one but all together, unless there are more than maxShort elements.
 const shortRow, maxShort = 256, 1 << 20
 
 // sourceOf is a source of elements of type d in a layout.
