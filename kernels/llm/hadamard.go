@@ -7,6 +7,7 @@ import (
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/loops"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
@@ -49,7 +50,7 @@ func transform[F float32 | float64](c *kernels.Ctx, x, out *tensor.Tensor) error
 	h.src, h.dst, h.size = x.Data, out.Data, x.DType.Size()
 	h.load, h.store = tensor.Loader[F](x.DType), tensor.Storer[F](x.DType)
 	if h.add == nil {
-		h.add, h.sub = add[F], sub[F]
+		h.add, h.sub = loops.Add[F], loops.Sub[F]
 		if f, ok := any(h).(*hadamardRows[float32]); ok {
 			f.add, f.sub = simd.Add, simd.Sub
 		}
@@ -125,18 +126,6 @@ func (h *hadamardRows[F]) mix(dst, v []F, size int) {
 				h.sub(sum, sum, x)
 			}
 		}
-	}
-}
-
-func add[F float32 | float64](dst, x, y []F) {
-	for i := range dst {
-		dst[i] = x[i] + y[i]
-	}
-}
-
-func sub[F float32 | float64](dst, x, y []F) {
-	for i := range dst {
-		dst[i] = x[i] - y[i]
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/loops"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/kernels/window"
@@ -153,10 +154,6 @@ func (b *gradients[T]) bias(_ *kernels.Ctx, out []T) {
 	clear(out)
 	points := window.Volume(b.shape.Out)
 	for i := range b.batch * b.outChannels {
-		var s T
-		for _, v := range b.grad[i*points:][:points] {
-			s += v
-		}
-		out[i%b.outChannels] += s
+		out[i%b.outChannels] = loops.Sum(out[i%b.outChannels], b.grad[i*points:][:points])
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/loops"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -89,9 +90,9 @@ func (f *argReducer[C]) extreme(x []C) C {
 	case ok:
 		return C(simd.Max(wide))
 	case f.least:
-		return minRow(x[0], x, 0)
+		return loops.Min(x[0], x)
 	}
-	return maxRow(x[0], x, 0)
+	return loops.Max(x[0], x)
 }
 
 func (f *argReducer[C]) findCols(worker, o, from int) {

@@ -3,6 +3,7 @@ package reduce
 import (
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/loops"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -160,7 +161,7 @@ func (s *scanner[C]) scanCols(worker, o, from int) {
 			s.direct.cols(s.dst, s.data, at, sums)
 			continue
 		}
-		addCols(sums, s.cells(worker, at, n), nil)
+		loops.Add(sums, sums, s.cells(worker, at, n))
 		s.store(s.dst[at*s.elem:], sums)
 	}
 }
