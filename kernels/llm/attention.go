@@ -138,8 +138,8 @@ func floating(d tensor.DType) bool {
 }
 
 // window derives which of the most keys count, from mask or position.
-func (p *attention) window(a kernels.Args, most int) error {
-	p.causal, p.mask, p.keys, p.start = a.Bool(p.roles.causal), nil, most, 0
+func (p *attention) window(a kernels.Args, maxKeys int) error {
+	p.causal, p.mask, p.keys, p.start = a.Bool(p.roles.causal), nil, maxKeys, 0
 	if mask := a.OptTensor(p.roles.mask); mask != nil {
 		if p.causal {
 			return kernels.Bad(p.roles.mask, "a mask", "none for causal attention")
@@ -150,15 +150,15 @@ func (p *attention) window(a kernels.Args, most int) error {
 		if mask.Numel() == 0 {
 			return nil
 		}
-		if mask.Sizes[0] != p.rows || mask.Sizes[1] != most {
-			return kernels.Badf(p.roles.mask, fmt.Sprintf("[%d %d], queries by keys", p.rows, most), "%v", mask.Sizes)
+		if mask.Sizes[0] != p.rows || mask.Sizes[1] != maxKeys {
+			return kernels.Badf(p.roles.mask, fmt.Sprintf("[%d %d], queries by keys", p.rows, maxKeys), "%v", mask.Sizes)
 		}
 		p.mask = tensor.Data[float32](mask)
 		return nil
 	}
 	start := a.Int(p.pos)
-	if start < 0 || start > int64(most-p.rows) {
-		return kernels.Badf(p.pos, fmt.Sprintf("a position in [0, %d]: %d queries, %d keys", most-p.rows, p.rows, most), "%d", start)
+	if start < 0 || start > int64(maxKeys-p.rows) {
+		return kernels.Badf(p.pos, fmt.Sprintf("a position in [0, %d]: %d queries, %d keys", maxKeys-p.rows, p.rows, maxKeys), "%d", start)
 	}
 	p.start, p.keys = int(start), int(start)+p.rows
 	return nil

@@ -74,8 +74,8 @@ type mixture struct {
 	product        product
 }
 
-// mostTokens is the number of tokens that go through an expert together.
-const mostTokens = 64
+// maxTokens is the number of tokens that go through an expert together.
+const maxTokens = 64
 
 func (m *mixture) check(a kernels.Args) error {
 	for i, name := range [...]string{moeActive: "experts of a token", moeExperts: "experts", moeHidden: "hidden", moeDim: "dim", moeGroup: "group"} {
@@ -154,7 +154,7 @@ func (m *mixture) bind(c *kernels.Ctx, a kernels.Args) {
 	t := m.tokens
 	m.scores, m.biased = kernels.Scratch[float32](c, t*m.experts), kernels.Scratch[float32](c, m.experts)
 	m.chosen, m.weights = kernels.Scratch[int32](c, t*m.active), kernels.Scratch[float32](c, t*m.active)
-	n := min(t, mostTokens)
+	n := min(t, maxTokens)
 	m.in, m.y = kernels.Scratch[float32](c, n*m.dim), kernels.Scratch[float32](c, n*m.dim)
 	m.up, m.mid = kernels.Scratch[float32](c, n*2*m.hidden), kernels.Scratch[float32](c, n*m.hidden)
 	m.product.tile = max(tileSize(m.w13), tileSize(m.w2))
@@ -236,7 +236,7 @@ func (m *mixture) expert(c *kernels.Ctx, e int) {
 		if v != int32(e) {
 			continue
 		}
-		if m.batch = append(m.batch, i); len(m.batch) == mostTokens {
+		if m.batch = append(m.batch, i); len(m.batch) == maxTokens {
 			m.feed(c, e)
 		}
 	}
@@ -276,18 +276,18 @@ type product struct {
 	tile   int       // elements of a thread's
 }
 
-// mostBlocks is how many blocks of eight columns many rows are multiplied with at a time.
-const mostBlocks = 4
+// maxBlocks is how many blocks of eight columns many rows are multiplied with at a time.
+const maxBlocks = 4
 
 // tileSize is how many elements a thread needs for a weight.
 func tileSize(w packed) int {
-	blocks := min(mostBlocks, (w.n+packedColumns-1)/packedColumns)
+	blocks := min(maxBlocks, (w.n+packedColumns-1)/packedColumns)
 	return blocks*packedColumns*w.k + gemm.TransposedWork(w.k)
 }
 
 func (p *product) run(c *kernels.Ctx, w packed, bytes []byte, x, y []float32, m int) {
 	p.packed, p.bytes, p.x, p.y, p.m = w, bytes, x, y, m
-	if p.blocks = min(mostBlocks, (w.n+packedColumns-1)/packedColumns); m <= gemm.FewRows {
+	if p.blocks = min(maxBlocks, (w.n+packedColumns-1)/packedColumns); m <= gemm.FewRows {
 		p.blocks = 1
 	}
 	columns := p.blocks * packedColumns

@@ -35,7 +35,7 @@ func dequantizeFixed[F float](c *kernels.Ctx, a kernels.Args, out int) error {
 		return err
 	}
 	q := kernels.Keep[dequantizer[F]](c)
-	q.settle()
+	q.persist()
 	c.Repeat(q)
 	return nil
 }

@@ -31,12 +31,12 @@ const elementCost = 1200
 type params[F float] struct {
 	scale, zero []F
 	run         int
-	own         [2]F // see settle
+	own         [2]F // see persist
 }
 
-// settle moves the parameters of a whole tensor from scratch to persistent memory. p must not move
+// persist moves the parameters of a whole tensor from scratch to persistent memory. p must not move
 // afterwards.
-func (p *params[F]) settle() {
+func (p *params[F]) persist() {
 	p.own = [2]F{p.scale[0], p.zero[0]}
 	p.scale, p.zero = p.own[:1], p.own[1:]
 }

@@ -26,7 +26,7 @@ func QuantizePerTensor(c *kernels.Ctx, a kernels.Args, factor float32) error {
 		return err
 	}
 	q := kernels.Keep[quantizer[float32]](c)
-	q.settle()
+	q.persist()
 	c.Repeat(q)
 	return nil
 }

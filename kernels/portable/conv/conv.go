@@ -58,7 +58,7 @@ func convolutionOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 	if bias != nil {
 		p.bias = operand.CachedIn(c, &p.cachedBias, bias)
 	}
-	if q, ok := any(p).(*pass[float32]); ok && s.lastDepthwise() && lies(x, out) {
+	if q, ok := any(p).(*pass[float32]); ok && s.lastDepthwise() && channelsLast(x, out) {
 		q.runLast(c, tensor.Data[float32](out), tensor.Data[float32](x))
 		return nil
 	}

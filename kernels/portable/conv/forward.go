@@ -17,13 +17,13 @@ func (p *pass[T]) runForward(c *kernels.Ctx) {
 	g.A, g.ARow, g.ACol, g.AEach, g.AMatrices = p.w, g.K, 1, g.M*g.K, p.groups
 	g.RowBias, g.C = p.bias, p.y
 	if g.B, g.BRow, g.BEach, g.Columns = p.x, g.N, g.K*g.N, nil; !p.pointwise() {
-		p.cut()
+		p.split()
 		taps := window.Volume(p.Kernel)
 		p.table = min(taps, tapTable)
 		p.taps = slices.Grow(p.taps[:0], c.Threads()*p.table)[:c.Threads()*p.table]
-		p.held = slices.Grow(p.held[:0], c.Threads())[:c.Threads()]
-		for i := range p.held {
-			p.held[i] = -1
+		p.tapsOf = slices.Grow(p.tapsOf[:0], c.Threads())[:c.Threads()]
+		for i := range p.tapsOf {
+			p.tapsOf[i] = -1
 		}
 		g.Columns, g.Blocks = (*columns[T])(p), p.points.count
 	}
@@ -46,7 +46,7 @@ type grid struct {
 }
 
 // cut splits the output points into rects of as many as a block of columns has.
-func (p *pass[T]) cut() {
+func (p *pass[T]) split() {
 	g, width := &p.points, p.Out[2]
 	g.rows, g.colBlocks = 1, (width+blockPoints-1)/blockPoints
 	if g.colBlocks == 1 {
@@ -82,11 +82,11 @@ const tapTable = 1024
 func (s *columns[T]) Pack(dst []T, ld, worker, product, i, p, k int) {
 	r := (*pass[T])(s).rect(i)
 	taps := s.taps[worker*s.table:][:s.table]
-	if s.held[worker] != i {
+	if s.tapsOf[worker] != i {
 		for t := range taps {
 			taps[t] = s.reads(tap(&s.shape, t), &r)
 		}
-		s.held[worker] = i
+		s.tapsOf[worker] = i
 	}
 	n, points := window.Volume(s.Kernel), window.Volume(s.In)
 	x := s.x[product*(s.inChannels/s.groups)*points:]

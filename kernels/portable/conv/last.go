@@ -35,7 +35,7 @@ func (s *shape) lastDepthwise() bool {
 }
 
 // lies reports tensors of float32 with channels side by side.
-func lies(ts ...*tensor.Tensor) bool {
+func channelsLast(ts ...*tensor.Tensor) bool {
 	for _, t := range ts {
 		if t.DType != tensor.Float32 || string(t.DimOrder) != "\x00\x02\x03\x01" {
 			return false
@@ -87,8 +87,8 @@ type channelRows struct{ *pass[float32] }
 // Range computes rows [lo, hi) of the output, counted over all images.
 func (p channelRows) Range(worker, lo, hi int) {
 	l, ch, inf := &p.last, p.groups, float32(math.Inf(1))
-	size, most := window.Volume(p.In)*ch, p.Kernel[1]*p.Kernel[2]
-	xs, ws := l.xs[worker*most:][:most], l.ws[worker*most:][:most]
+	size, maxTaps := window.Volume(p.In)*ch, p.Kernel[1]*p.Kernel[2]
+	xs, ws := l.xs[worker*maxTaps:][:maxTaps], l.ws[worker*maxTaps:][:maxTaps]
 	for i := lo; i < hi; i++ {
 		x, y := l.x[i/p.Out[1]*size:][:size], l.y[i*p.Out[2]*ch:][:p.Out[2]*ch]
 		h0, h1, h2 := p.Taps(1, i%p.Out[1])

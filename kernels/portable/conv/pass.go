@@ -22,21 +22,21 @@ type pass[T tensor.Compute] struct {
 	perWorker     int
 
 	cachedWeights, cachedBias operand.Cached[T]
-	depthwise                 bands[T]
+	depthwise                 rowTiles[T]
 	filter                    simd.Filter
 	last                      lastPass
 	taps                      []read // for each worker, what its first table taps read
-	held                      []int  // for each worker, the rect that its taps are of
+	tapsOf                    []int  // for each worker, the rect that its taps are of
 	table                     int
 
 	weight *tensor.Tensor // w's
 
 	// Of a transposed convolution: the weights in the order of taps, and of how many groups they
-	// are; the rows of a band and how many bands there are.
-	turned              []T
-	cachedTurned        operand.Cached[T]
-	turnedGroups        int
-	bandRows, bandCount int
+	// are; the rows of a tile and how many tiles there are.
+	packed              []T
+	cachedPacked        operand.Cached[T]
+	packedGroups        int
+	tileRows, tileCount int
 }
 
 const blockPoints = gemm.BlockCols
@@ -50,7 +50,7 @@ func (p *pass[T]) run(c *kernels.Ctx) {
 	case p.transposed:
 		p.runTransposed(c)
 	case p.runCopied(c):
-	case p.planBands():
+	case p.planTiles():
 		p.runDepthwise(c)
 	default:
 		p.runForward(c)

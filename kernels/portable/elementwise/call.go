@@ -98,7 +98,7 @@ func (cl *call) badTypes() error {
 // run resizes the out argument to the operands' broadcast shape and computes it, now
 // and at every execute that does not change the shapes.
 func (t *table) run(c *kernels.Ctx, a kernels.Args, cl *call) error {
-	again, err := t.once(c, a, cl)
+	again, err := t.start(c, a, cl)
 	if err == nil {
 		c.Repeat(again)
 	}
@@ -106,7 +106,7 @@ func (t *table) run(c *kernels.Ctx, a kernels.Args, cl *call) error {
 }
 
 // once is run for a call that must be made anew at each execute.
-func (t *table) once(c *kernels.Ctx, a kernels.Args, cl *call) (kernels.Repeater, error) {
+func (t *table) start(c *kernels.Ctx, a kernels.Args, cl *call) (kernels.Repeater, error) {
 	switch cl.compute {
 	case tensor.Float32:
 		return run(c, a, cl, t, t.f32)
@@ -147,7 +147,7 @@ func (l *loop[C]) run(c *kernels.Ctx, cl *call, t *table, k kernel[C]) error {
 	if err := l.set(cl, t, k); err != nil {
 		return err
 	}
-	l.least, l.loaded = l.grain(t.cost), false
+	l.grain, l.loaded = l.grainOf(t.cost), false
 	l.start(c, cl)
 	err := l.Repeat(c)
 	l.loaded = l.direct && l.kernel != nil && len(l.used) == 1
@@ -162,10 +162,10 @@ func (l *loop[C]) Repeat(c *kernels.Ctx) error {
 	case l.loaded:
 		l.kernel(&l.used[0].block)
 	case l.direct:
-		c.Parallel(l.n, l.least, l)
+		c.Parallel(l.n, l.grain, l)
 	default:
 		l.scratch = kernels.Scratch[uint8](c, len(l.used)*workerBytes[C]())
-		c.Parallel(l.n, l.least, l)
+		c.Parallel(l.n, l.grain, l)
 	}
 	if l.faulty() {
 		return kernels.Bad(l.divisor, "an integer 0", "divisors other than 0")
@@ -220,7 +220,7 @@ func (l *loop[C]) start(c *kernels.Ctx, cl *call) {
 		l.workers = make([]worker[C], c.Threads())
 	}
 	used := 1
-	if l.n > l.least {
+	if l.n > l.grain {
 		used = len(l.workers)
 	}
 	l.used = l.workers[:used]
@@ -239,7 +239,7 @@ func (l *loop[C]) start(c *kernels.Ctx, cl *call) {
 }
 
 // grain is the least number of elements for a thread of its own.
-func (l *loop[C]) grain(cost int) int {
+func (l *loop[C]) grainOf(cost int) int {
 	cost = max(cost, 1)
 	if !l.direct || sizeOf[C]() > 4 { // conversions cost as much as some additions, and so do wider types
 		cost += 4

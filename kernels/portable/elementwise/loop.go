@@ -51,7 +51,7 @@ type loop[C compute] struct {
 	kernel  kernel[C]                 // nil to convert only
 	into    bool                      // the operand is converted right into the result
 	n       int                       // elements of the result
-	least   int                       // elements for a thread of its own
+	grain   int                       // elements of a range
 	divisor int                       // argument to blame for a fault
 	loaded  bool                      // the one worker's block is the whole of the tensors
 	step    int                       // elements at a time
@@ -91,7 +91,7 @@ func (w *worker[C]) prepare(l *loop[C], mem []byte, lo int) {
 	w.raw, mem = mem[:16*n], mem[16*n:]
 	w.bits[0], w.bits[1] = mem[:n], mem[n:2*n]
 	for i := range l.in {
-		if l.in[i].layout == walked {
+		if l.in[i].layout == gathered {
 			w.cursors[i].seek(&l.in[i], lo)
 		}
 	}
@@ -166,7 +166,7 @@ func (w *worker[C]) fetch(l *loop[C], at, i, n int) []C {
 		load(w.buf[at][:n], src)
 	case single:
 		w.fill(o, load, at, n)
-	case walked:
+	case gathered:
 		src, whole := w.cursors[at].run(o, n)
 		switch {
 		case whole && load == nil:
@@ -213,7 +213,7 @@ func (w *worker[C]) fetchMask(l *loop[C], i, n int) []uint8 {
 			splat(buf[:n], o.data[0])
 			w.filled[maskIn] = n
 		}
-	case walked:
+	case gathered:
 		if src, whole := w.cursors[maskIn].run(o, n); whole {
 			return src
 		}

@@ -11,10 +11,10 @@ import (
 type layout uint8
 
 const (
-	absent layout = iota
-	dense         // element i of the operand belongs to element i of the result
-	single        // one element for all
-	walked        // a walk over dims
+	absent   layout = iota
+	dense           // element i of the operand belongs to element i of the result
+	single          // one element for all
+	gathered        // a walk over dims
 )
 
 // operand is one input as the walker sees it.
@@ -58,7 +58,7 @@ func (o *operand) set(t, out *tensor.Tensor) {
 	case o.rank == 1 && o.strides[0] == 1:
 		o.layout = dense
 	default:
-		o.layout = walked
+		o.layout = gathered
 	}
 }
 

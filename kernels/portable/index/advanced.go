@@ -113,7 +113,7 @@ func (v *advanced) broadcast() error {
 func (v *advanced) layOut(self *tensor.Tensor) {
 	first, last := v.dims[0], v.dims[v.n-1]
 	sizes := v.sizes[:0]
-	if v.together() {
+	if v.adjacent() {
 		sizes = append(sizes, self.Sizes[:first]...)
 		sizes = append(sizes, v.common[:v.rank]...)
 	} else {
@@ -123,7 +123,7 @@ func (v *advanced) layOut(self *tensor.Tensor) {
 	v.total = len(append(sizes, self.Sizes[last+1:]...))
 }
 
-func (v *advanced) together() bool { return v.dims[v.n-1]-v.dims[0]+1 == v.n }
+func (v *advanced) adjacent() bool { return v.dims[v.n-1]-v.dims[0]+1 == v.n }
 
 // check reports an index outside its dimension.
 func (v *advanced) check(self *tensor.Tensor) error {
@@ -143,7 +143,7 @@ func (k *state) planGather(c *kernels.Ctx, self *tensor.Tensor) {
 	v := &k.adv
 	first, last := v.dims[0], v.dims[v.n-1]
 	k.gather = gatherPlan{outer: 1, rest: noRest, run: product(self.Sizes[last+1:])}
-	if v.together() {
+	if v.adjacent() {
 		k.gather.outer, k.gather.stride = product(self.Sizes[:first]), product(self.Sizes[first:])
 	} else {
 		k.gather.rest = v.restOffsets(c, self, v.sizes[v.rank:v.total-(self.Rank()-1-last)])

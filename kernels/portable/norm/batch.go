@@ -61,7 +61,7 @@ func givenOf[T real](c *kernels.Ctx, a kernels.Args, eps, out int) error {
 		return nil
 	}
 	mean, variance := operand.CachedIn(c, &p.cachedMean, a.Tensor(3)), operand.CachedIn(c, &p.cachedVar, a.Tensor(4))
-	p.room(x.Sizes[1])
+	p.resize(x.Sizes[1])
 	for i, v := range variance {
 		p.scale[i] = T(1 / math.Sqrt(float64(v)+a.Float(eps)))
 	}
@@ -109,7 +109,7 @@ func noStatsOf[T real](c *kernels.Ctx, a kernels.Args) error {
 	if x.Numel() == 0 {
 		return nil
 	}
-	p.room(len(mean))
+	p.resize(len(mean))
 	copy(p.scale, rstd)
 	p.fold(c, a, mean)
 	p.run(c, x, a.Tensor(6))
@@ -127,8 +127,8 @@ type channelScale[T real] struct {
 	cachedMean, cachedVar, cachedWeight, cachedBias operand.Cached[T]
 }
 
-// room makes place for the numbers of n channels.
-func (p *channelScale[T]) room(n int) {
+// resize allocates scales and shifts of n channels.
+func (p *channelScale[T]) resize(n int) {
 	if len(p.scale) != n {
 		p.scale, p.shift = make([]T, n), make([]T, n)
 	}
