@@ -7,9 +7,8 @@ import (
 	"github.com/etrun-go/etrun/internal/simd"
 )
 
-// The attention of a head goes by blocks of queries and, for each, blocks of keys:
-// the scores of a block stay in the cache, and a running maximum and sum of each row
-// make the softmax of all keys (flash attention).
+// The attention of a head is computed by blocks of queries and, for each, blocks of keys: the scores of a block stay
+// in the cache, and a running maximum and sum of each row result in the softmax of all keys (flash attention).
 const (
 	queryBlock = 32  // queries of a block
 	keyBlock   = 128 // keys of a block
@@ -28,7 +27,7 @@ func (p *attention) tile() {
 	p.perWorker = rows*(2*p.dim+keys+2) + keys*p.dim + gemm.TransposedWork(p.dim)
 }
 
-// paddedRows is how many rows a block with so many queries has.
+// paddedRows returns the number of rows of a block of queries, filled up for products.
 func paddedRows(queries int) int {
 	if queries == 1 {
 		return 1
@@ -68,7 +67,7 @@ func (p *attention) Range(worker, lo, hi int) {
 	}
 }
 
-// query is the head and the position of row i of a key head.
+// query returns the head and the position of row i of a key head.
 func (p *attention) query(kvHead, i int) (head, pos int) {
 	return kvHead*p.reps + i%p.reps, i / p.reps
 }
@@ -104,7 +103,7 @@ func (p *attention) attend(m *tileMemory, b, kvHead, first int) {
 	}
 }
 
-// loadQueries takes the queries times the scale, and fills the block up.
+// loadQueries loads the queries, times the scale, and fills the block up with zeros.
 func (p *attention) loadQueries(m *tileMemory, b, kvHead, first, rows int) {
 	for r := range rows {
 		row := m.q[r*p.dim : (r+1)*p.dim]
@@ -115,9 +114,8 @@ func (p *attention) loadQueries(m *tileMemory, b, kvHead, first, rows int) {
 	clear(m.q[rows*p.dim : paddedRows(rows)*p.dim])
 }
 
-// updateSoftmax turns row r of the scores, of position i and n keys from key on, into weights
-// relative to the greatest score so far, and brings what was summed up before into
-// line with it.
+// updateSoftmax converts row r of the scores, for position i and the n keys from key on, to weights relative to the
+// largest score so far, and scales the earlier sums accordingly.
 func (p *attention) updateSoftmax(m *tileMemory, i, r, key, n int) {
 	row := m.scores[r*n : (r+1)*n]
 	if p.mask != nil {

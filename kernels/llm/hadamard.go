@@ -11,11 +11,10 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// hadamard is llama::fast_hadamard_transform.out: each row of the last dimension, of
-// n = 2^k elements, is multiplied by the Hadamard matrix of that size in Sylvester's
-// order, divided by √n. A row of 28·2^k elements is 28 such rows, transformed one by
-// one and then multiplied, element by element across them, by a 28×28 Hadamard matrix
-// that is not scaled.
+// hadamard is llama::fast_hadamard_transform.out: it multiplies each row of the last dimension, of n = 2^k elements,
+// by the Hadamard matrix of that size in Sylvester's order, divided by √n. A row of 28·2^k elements is 28 such rows:
+// they are transformed one by one and then multiplied, element by element across them, by an unscaled 28×28 Hadamard
+// matrix.
 func hadamard(c *kernels.Ctx, a kernels.Args) error {
 	x, out := a.Tensor(0), a.Tensor(1)
 	if x.DType != tensor.Float32 && x.DType != tensor.Float64 && x.DType != tensor.Float16 || out.DType != x.DType {
@@ -129,8 +128,7 @@ func (h *hadamardRows[F]) mix(dst, v []F, size int) {
 	}
 }
 
-// williamson is the Hadamard matrix had.28.will of N. J. A. Sloane's library, which
-// the exporter's rotations are built with.
+// williamson is the Hadamard matrix had.28.will of N. J. A. Sloane's library, which the exporter's rotations use.
 var williamson = [28]string{
 	"+------++----++-+--+-+--++--", "-+-----+++-----+-+--+-+--++-", "--+-----+++---+-+-+----+--++", "---+-----+++---+-+-+-+--+--+",
 	"----+-----+++---+-+-+++--+--", "-----+-----++++--+-+--++--+-", "------++----++-+--+-+--++--+", "--++++-+-------++--+++-+--+-",

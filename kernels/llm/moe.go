@@ -29,15 +29,14 @@ const (
 	moeOut // [T, D]
 )
 
-// moeFFN is llama::quantized_moe_ffn.out, a mixture of experts. The router gives each
-// token scores x · gateᵀ, and with them the experts of the highest scores:
+// moeFFN is llama::quantized_moe_ffn.out, a mixture of experts. The router computes the scores x · gateᵀ of each
+// token and selects the experts with the highest ones:
 //
-//	sigmoid: the choice is by sigmoid(score) + bias, the weights are route_scale · the
-//	         sigmoids over their sum
-//	softmax: the weights are the softmax of the chosen scores
+//	sigmoid: selects by sigmoid(score) + bias; the weights are route_scale · the sigmoids over their sum
+//	softmax: the weights are the softmax of the selected scores
 //
-// An expert computes (silu(x·W1ᵀ) * x·W3ᵀ) · W2ᵀ with weights of 4 or 8 bits, in
-// float32: upstream's optimised build rounds activations to 8 bits on the way.
+// An expert computes (silu(x·W1ᵀ) * x·W3ᵀ) · W2ᵀ with weights of 4 or 8 bits, in float32. Upstream's optimized build
+// rounds activations to 8 bits.
 func moeFFN(c *kernels.Ctx, a kernels.Args) error {
 	m := kernels.Keep[mixture](c)
 	if err := m.check(a); err != nil {
@@ -56,7 +55,7 @@ func moeFFN(c *kernels.Ctx, a kernels.Args) error {
 	return nil
 }
 
-// mixture is one call.
+// mixture is the state of a call.
 type mixture struct {
 	tokens, dim, hidden, experts, active int
 	sigmoid                              bool
@@ -74,7 +73,7 @@ type mixture struct {
 	product        product
 }
 
-// maxTokens is the number of tokens that go through an expert together.
+// maxTokens is the maximum number of tokens that an expert processes at a time.
 const maxTokens = 64
 
 func (m *mixture) check(a kernels.Args) error {
@@ -142,7 +141,7 @@ func (m *mixture) checkPacked(a kernels.Args) error {
 	return nil
 }
 
-// weightsOf is the bytes of one expert.
+// weightsOf returns the bytes of one expert.
 func weightsOf(t *tensor.Tensor, e int) []byte {
 	return t.Data[e*t.Sizes[1] : (e+1)*t.Sizes[1]]
 }
@@ -205,8 +204,8 @@ func share(weights []float32, scale float32) {
 
 func sigmoid(x float32) float32 { return float32(1 / (1 + math.Exp(-float64(x)))) }
 
-// choose puts the indexes of the highest scores into best, the highest first, of equal
-// ones the first. NaNs come last.
+// choose writes the indices of the highest scores to best, the highest first; of equal scores the first one wins. NaN
+// is lower than any number.
 func choose(best []int32, scores []float32) {
 	for i := range best {
 		best[i] = -1
@@ -229,7 +228,7 @@ func holds(list []int32, v int32) bool {
 	return false
 }
 
-// expert adds what expert e gives to the tokens that chose it.
+// expert adds the output of expert e to the tokens that selected it.
 func (m *mixture) expert(c *kernels.Ctx, e int) {
 	m.batch = m.batch[:0]
 	for i, v := range m.chosen {
@@ -245,7 +244,7 @@ func (m *mixture) expert(c *kernels.Ctx, e int) {
 	}
 }
 
-// feed takes the batch through expert e and empties it.
+// feed runs the batch through expert e and empties it.
 func (m *mixture) feed(c *kernels.Ctx, e int) {
 	for r, i := range m.batch {
 		copy(m.in[r*m.dim:(r+1)*m.dim], m.x[i/m.active*m.dim:])
@@ -276,10 +275,10 @@ type product struct {
 	tile   int       // elements of a thread's
 }
 
-// maxBlocks is how many blocks of eight columns many rows are multiplied with at a time.
+// maxBlocks is the maximum number of blocks of eight columns in one product of many rows.
 const maxBlocks = 4
 
-// tileSize is how many elements a thread needs for a weight.
+// tileSize returns the number of elements that a thread needs for a weight.
 func tileSize(w packed) int {
 	blocks := min(maxBlocks, (w.n+packedColumns-1)/packedColumns)
 	return blocks*packedColumns*w.k + gemm.TransposedWork(w.k)

@@ -72,7 +72,7 @@ func mixedLinear(c *kernels.Ctx, a kernels.Args) error {
 	return nil
 }
 
-// mixed is what both products share.
+// mixed is the state of both products.
 type mixed struct {
 	m, n, k, groups int
 	sizes           [2]int
@@ -149,7 +149,7 @@ func (m *mixed) Pack(dst []float32, ld, _, _, i, p, k int) {
 	}
 }
 
-// mixedRows computes input · weightᵀ, some dequantised rows of the weight at a time.
+// mixedRows computes input · weightᵀ with some dequantized rows of the weight at a time.
 type mixedRows mixed
 
 const maxRowsPerPass = 32

@@ -10,7 +10,7 @@ import (
 // float is the type of the computation: that of the scales.
 type float interface{ float32 | float64 }
 
-// byType computes in float64 where tensor argument i is that, else in float32.
+// byType returns a function that computes in float64 if tensor argument i is float64, else in float32.
 func byType(i int, f32, f64 kernels.Func) kernels.Func {
 	return func(c *kernels.Ctx, a kernels.Args) error {
 		if a.Tensor(i).DType == tensor.Float64 {

@@ -187,9 +187,8 @@ func (t *tokenRanges) Range(_, lo, hi int) {
 	}
 }
 
-// tokenQParams computes the parameters of one row from a range that holds 0. Of the
-// two zero points, from the lower and from the upper end, it takes the one computed
-// from the smaller terms.
+// tokenQParams computes the parameters of one row from a range that contains 0. Of the two zero points, from the
+// lower and from the upper end, it uses the one computed from the smaller terms.
 func tokenQParams(minimum, maximum float32) (scale float32, zero int64) {
 	const lo, hi = -128, 127
 	scale = max((maximum-minimum)/(hi-lo), 0x1p-23)

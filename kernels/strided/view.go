@@ -2,8 +2,8 @@ package strided
 
 import "github.com/etrun-go/etrun/kernels/tensor"
 
-// View is a way to read or write elements: sizes and strides that need not be dense. An operator changes a view where
-// another library would move elements. The zero value is empty; Of and Dense initialize it.
+// View is a view of elements: sizes and strides that need not be dense. Operators change a view instead of moving
+// elements. The zero value is empty; Of and Dense initialize it.
 type View struct {
 	Buffer
 	Elem    int // bytes per element

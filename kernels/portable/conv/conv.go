@@ -1,5 +1,5 @@
-// Package conv (no compatibility promise) holds the ATen convolutions: forward, transposed
-// and backward, over one to three spatial dimensions.
+// Package conv (no compatibility promise) implements the ATen convolutions: forward, transposed and backward, over
+// one to three spatial dimensions.
 package conv
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Ops are the operators of the package.
+// Ops returns the operators of the package.
 func Ops() []kernels.Op {
 	return []kernels.Op{
 		{Schema: "aten::convolution.out(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, " +

@@ -7,10 +7,9 @@ import (
 	"github.com/etrun-go/etrun/kernels/window"
 )
 
-// tiles is the plan of a convolution whose groups have one input channel each. A
-// tile of input rows is copied with its padding, sorted into one plane for each
-// phase of the stride, so that every tap of the kernel is a shift of one of the
-// planes and a tile of output rows is a sum of shifted slices.
+// rowTiles is the plan of a convolution whose groups have one input channel each. A tile of input rows is copied with
+// its padding to one plane for each phase of the stride. Every tap of the kernel is then a shift of one of the
+// planes, and a tile of output rows is a sum of shifted slices.
 type rowTiles[T tensor.Compute] struct {
 	taps    func(y, x []T, off []int, w []T)
 	rows    int // output rows of a tile
@@ -20,19 +19,19 @@ type rowTiles[T tensor.Compute] struct {
 	offsets []int // where each tap starts in the planes
 }
 
-// tileEnd is what tiles are rounded up to, so that vectors cover them whole: sums run
-// on behind the planes and the last row, and what they yield there is not stored.
+// tileEnd is the multiple to which tiles are rounded up, so that vectors cover them completely: sums continue beyond
+// the planes and the last row, and the results there are not stored.
 const tileEnd = 8
 
-// tileElements is about how many elements a tile and its planes take: half of a
-// first-level cache of float32.
+// tileElements is the approximate number of elements of a tile and its planes: half of a first-level cache of
+// float32.
 const tileElements = 4096
 
 // maxPlanes bounds the elements of a tile's planes; a sparser kernel than that runs
 // as any other convolution.
 const maxPlanes = 1 << 20
 
-// planTiles plans the tiles where each group has one input channel and one plane.
+// planTiles plans the tiles if each group has one input channel and one plane.
 func (p *pass[T]) planTiles() bool {
 	if p.inChannels != p.groups || p.Kernel[0] != 1 || p.In[0] != 1 || p.Pad[0] != 0 {
 		return false
@@ -64,8 +63,7 @@ func (p *pass[T]) runDepthwise(c *kernels.Ctx) {
 	c.Parallel(p.batch*p.inChannels, 1+macsPerRange/perChannel, depthwise[T]{p})
 }
 
-// planFilter plans a filter that needs no tiles, where the stride and the processor
-// allow it.
+// planFilter plans a filter without tiles if the stride and the processor allow it.
 func (p *pass[T]) planFilter() bool {
 	f := &p.filter
 	f.Rows, f.Cols, f.InRows, f.InCols = p.Out[1], p.Out[2], p.In[1], p.In[2]
@@ -88,7 +86,7 @@ func (p filtered) Range(_, lo, hi int) {
 	}
 }
 
-// offsets computes where each tap starts in the phase planes.
+// offsets computes the start of each tap in the phase planes.
 func (p *pass[T]) offsets(b *rowTiles[T]) {
 	b.offsets = b.offsets[:0]
 	for ky := range p.Kernel[1] {
@@ -116,7 +114,7 @@ func (p depthwise[T]) Range(worker, lo, hi int) {
 	}
 }
 
-// load fills the phase planes for output rows from r on.
+// load fills the phase planes for the output rows from r.
 func (p depthwise[T]) load(planes, x []T, r int) {
 	b := &p.depthwise
 	size := b.height * b.width
@@ -137,8 +135,8 @@ func (p depthwise[T]) load(planes, x []T, r int) {
 	}
 }
 
-// tile computes output rows [r, r+rows) of all output channels of input plane t.
-// Sums run through the ends of rows; what they yield there is not stored.
+// tile computes output rows [r, r+rows) of all output channels of input plane t. Sums continue through the ends of
+// rows; the results there are not stored.
 func (p depthwise[T]) tile(planes, sums []T, t, r, rows int) {
 	b := &p.depthwise
 	multiplier, taps := p.outChannels/p.groups, window.Volume(p.Kernel)

@@ -116,8 +116,7 @@ func atan2Values[C float](k *block[C]) {
 func hypot32(k *block[float32]) { map2(k, hypotenuse) }
 func hypot64(k *block[float64]) { map2(k, math.Hypot) }
 
-// hypotenuse is the root of x·x + y·y: float64 holds the squares exactly, and nothing in
-// between overflows.
+// hypotenuse returns the root of x·x + y·y. float64 represents the squares exactly, and nothing overflows.
 func hypotenuse(x, y float32) float32 {
 	a, b := float64(x), float64(y)
 	r := float32(math.Sqrt(a*a + b*b))
@@ -142,7 +141,7 @@ func remainder64(k *block[float64]) {
 	map2(k, func(x, y float64) float64 { return withSign(math.Mod(x, y), y) })
 }
 
-// withSign is the remainder r of a division by y with the sign of y.
+// withSign returns the remainder r of a division by y with the sign of y.
 func withSign[C float](r, y C) C {
 	if r != 0 && (y < 0) != (r < 0) {
 		r += y
@@ -178,8 +177,7 @@ func floorQuotient[C float](x, y, r C) C {
 	return f
 }
 
-// divided runs an integer division over the block, and reports the first divisor
-// of 0 instead.
+// divided computes an integer division of the block, and stops with a fault at a divisor of 0.
 func divided[C integer](k *block[C], f func(x, y C) C) {
 	out, a, b := k.out, k.a[:len(k.out)], k.b[:len(k.out)]
 	for i := range out {

@@ -49,7 +49,7 @@ func bitwiseXor(k *block[int64]) { map2(k, func(x, y int64) int64 { return x ^ y
 
 func bitwiseNot[C integer](k *block[C]) { map1(k, func(x C) C { return ^x }) }
 
-// leftShift gives 0 for shifts that C leaves open, as PyTorch does.
+// leftShift returns 0 for shifts that C leaves undefined, as PyTorch does.
 func leftShift[C integer](k *block[C]) {
 	width := uint64(k.num[0])
 	map2(k, func(x, y C) C {

@@ -7,7 +7,7 @@ import (
 	"github.com/etrun-go/etrun/kernels"
 )
 
-// comparison is a binary operator that answers a question.
+// comparison returns a binary operator whose result is bool.
 func comparison(f32 kernel[float32], f64 kernel[float64], i32 kernel[int32], i64 kernel[int64], c kernel[complex128]) *binary {
 	return &binary{rule: numeric, table: table{f32: f32, f64: f64, i32: i32, i64: i64, c: c, test: true}}
 }
@@ -48,8 +48,7 @@ var compareOps = []kernels.Op{
 	{Schema: "aten::isinf.out(Tensor self, *, Tensor(a!) out)", Func: isInf.call, DTypes: all},
 }
 
-// test makes a kernel of a comparison of slices, and reversed one with its operands
-// exchanged.
+// test returns the kernel of a comparison of slices, reversed one with the operands exchanged.
 
 func test[C compute](f func(dst []uint8, a, b []C)) kernel[C] {
 	return func(k *block[C]) { f(k.test, k.a, k.b) }

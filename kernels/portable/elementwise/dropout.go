@@ -13,8 +13,8 @@ var dropoutOps = []kernels.Op{
 // dropout multiplies by the mask and a scale.
 var dropout = table{f32: scaleKept[float32], f64: scaleKept[float64]}
 
-// nativeDropout keeps each element with probability 1-p, scaled by 1/(1-p), and says
-// in the mask which; with train false it keeps all.
+// nativeDropout keeps each element with probability 1-p, scaled by 1/(1-p), and stores in the mask which; with train
+// false it keeps all.
 func nativeDropout(c *kernels.Ctx, a kernels.Args) error {
 	p, input, mask := a.Float(1), a.Tensor(0), a.Tensor(4)
 	if !(p >= 0 && p <= 1) {

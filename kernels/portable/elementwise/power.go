@@ -18,7 +18,7 @@ var powerOps = []kernels.Op{
 
 const powerNote = "integers to integer powers are exact, wrapping"
 
-// fixedPowers are the float exponents that PyTorch computes otherwise than by pow.
+// fixedPowers are the float exponents that PyTorch does not compute by pow.
 var fixedPowers = []struct {
 	exponent float64
 	unary
@@ -69,8 +69,8 @@ func pow(k *block[float64]) {
 
 func powInt[C integer](k *block[C]) { map2(k, func(x, y C) C { return powerOf(x, y) }) }
 
-// powerOf is x to the power y by squaring, wrapping; a negative power is rounded
-// toward zero, that of 0 is 0 (at::native::powi).
+// powerOf computes x to the power y by squaring, wrapping. A negative power is rounded toward zero, that of 0 is 0
+// (at::native::powi).
 func powerOf[C integer](x, y C) C {
 	if y < 0 {
 		switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// advanced is what the index lists of index and index_put come to.
+// advanced is the resolved index list of index and index_put.
 type advanced struct {
 	n       int // indexed dimensions
 	dims    [tensor.MaxRank]int
@@ -56,7 +56,7 @@ func (k *state) resolve(c *kernels.Ctx, a kernels.Args) error {
 	return v.check(self)
 }
 
-// addIndex takes an integer tensor as the indices of dimension d.
+// addIndex adds an integer tensor as the indices of dimension d.
 func (k *state) addIndex(c *kernels.Ctx, self, t *tensor.Tensor, d int) (next int, err error) {
 	if t.DType != tensor.Int64 && t.DType != tensor.Int32 {
 		return 0, kernels.Bad(1, t.DType.String(), "int64, int32, bool or uint8 indices")
@@ -67,8 +67,7 @@ func (k *state) addIndex(c *kernels.Ctx, self, t *tensor.Tensor, d int) (next in
 	return d + 1, nil
 }
 
-// addMask takes the indices of a mask's true elements for as many dimensions as the
-// mask has, from d on.
+// addMask adds the indices of a mask's true elements for as many dimensions as the mask has, from d.
 func (k *state) addMask(c *kernels.Ctx, self, mask *tensor.Tensor, d int) (next int, err error) {
 	rank := mask.Rank()
 	if rank == 0 || d+rank > self.Rank() || !slices.Equal(mask.Sizes, self.Sizes[d:d+rank]) {
@@ -108,8 +107,8 @@ func (v *advanced) broadcast() error {
 	return nil
 }
 
-// layOut finds the result's sizes. Indexed dimensions that stand together are
-// replaced by the indices' sizes where they stand, others in front.
+// layOut computes the result's sizes. The indices' sizes replace adjacent indexed dimensions; if the dimensions are
+// not adjacent, they come first.
 func (v *advanced) layOut(self *tensor.Tensor) {
 	first, last := v.dims[0], v.dims[v.n-1]
 	sizes := v.sizes[:0]
@@ -125,7 +124,7 @@ func (v *advanced) layOut(self *tensor.Tensor) {
 
 func (v *advanced) adjacent() bool { return v.dims[v.n-1]-v.dims[0]+1 == v.n }
 
-// check reports an index outside its dimension.
+// check returns an error for an index outside its dimension.
 func (v *advanced) check(self *tensor.Tensor) error {
 	for i, indices := range v.indices[:v.n] {
 		n := self.Sizes[v.dims[i]]
@@ -161,8 +160,7 @@ func (v *advanced) restSizes(dst, sizes []int) []int {
 	return dst
 }
 
-// restOffsets lists where the elements of the dimensions that are not indexed, but for
-// those after the last index, start.
+// restOffsets returns the offsets of the dimensions that are not indexed, except those after the last index.
 func (v *advanced) restOffsets(c *kernels.Ctx, self *tensor.Tensor, rest []int) []int64 {
 	places := kernels.Scratch[int64](c, product(rest))
 	places[0] = 0
@@ -186,7 +184,7 @@ func repeatOffsets(places []int64, filled, n int, stride int64) int {
 	return filled * n
 }
 
-// addOffsets sums up where each index of the common sizes leads.
+// addOffsets computes the offset of each index of the common sizes.
 func (k *state) addOffsets(c *kernels.Ctx, self *tensor.Tensor) {
 	v := &k.adv
 	common := v.common[:v.rank]
@@ -263,8 +261,8 @@ func indexPut(c *kernels.Ctx, a kernels.Args) error {
 	return nil
 }
 
-// values resolves the indices and gives values, argument 2, row by row in the sizes
-// of the indexed result.
+// values resolves the indices and returns values, argument 2, in logical order, expanded to the sizes of the indexed
+// result.
 func (k *state) values(c *kernels.Ctx, a kernels.Args) ([]byte, error) {
 	self, values := a.Tensor(0), a.Tensor(2)
 	if _, ok := tensor.ComputeType(self.DType); a.Bool(3) && !ok {
@@ -287,7 +285,7 @@ func (k *state) values(c *kernels.Ctx, a kernels.Args) ([]byte, error) {
 	return operand.Expand(c, values, sizes), nil
 }
 
-// write puts or, if argument 3 says so, adds values into the rows of the table.
+// write stores values in the rows of the table or, if argument 3 is true, adds them.
 func (k *state) write(c *kernels.Ctx, a kernels.Args, rows, values []byte) {
 	if len(values) == 0 {
 		return

@@ -8,9 +8,9 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// bags is aten::_embedding_bag: rows of a table, reduced bag by bag. A bag is a run of
-// indices from one offset to the next. Outs are the reduced rows, the bag of each index,
-// the number of rows in each bag, and the index of the row that each maximum is from.
+// bags is aten::_embedding_bag: rows of a table, reduced bag by bag. A bag is a range of indices from one offset to
+// the next. Outs are the reduced rows, the bag of each index, the number of rows of each bag, and the index of the
+// row of each maximum.
 type bags struct {
 	mode    int64
 	padding int64 // an index that counts for nothing
@@ -46,8 +46,7 @@ const (
 // include_last_offset, int padding_idx, *, out0 … out3).
 func embeddingBag(c *kernels.Ctx, a kernels.Args) error { return reduce(c, a, 0) }
 
-// embeddingBagForward is embeddingBag, but that it may be asked for the size of a bag
-// behind the last offset, which is 0.
+// embeddingBagForward is embeddingBag with an optional size of a bag after the last offset, which is 0.
 func embeddingBagForward(c *kernels.Ctx, a kernels.Args) error { return reduce(c, a, 1) }
 
 func reduce(c *kernels.Ctx, a kernels.Args, more int) error {
@@ -84,7 +83,7 @@ func reduce(c *kernels.Ctx, a kernels.Args, more int) error {
 	return nil
 }
 
-// check refuses what no sizes or values can make right.
+// check checks the types, ranks and modes.
 func (b *bags) check(a kernels.Args) error {
 	weight, indices, offsets := a.Tensor(0), a.Tensor(bagIndices), a.Tensor(bagOffsets)
 	b.mode, b.padding = a.Int(bagMode), a.Int(bagPadding)
@@ -170,9 +169,8 @@ func (k *state) readBags(c *kernels.Ctx, a kernels.Args) (err error) {
 	return nil
 }
 
-// resize gives the outs their sizes. ATen's versions differ in two that are not used: a sum
-// without padding may do without the bags of indices, and there may be sizes of as many
-// bags as offsets. What the out was made for counts.
+// resize resizes the outs. ATen's versions differ in two that are not used: a sum without padding may omit the bags
+// of indices, and there may be as many sizes as offsets. The capacity of the out decides.
 func (b *bags) resize(a kernels.Args, more int) error {
 	n := len(b.sizes)
 	mapped, sizes := len(b.indices), n
@@ -250,7 +248,7 @@ func reduceBags[C float32 | float64](b *bags, worker, lo, hi int, add func(sum, 
 	}
 }
 
-// rowOf is a row of the table as the compute type.
+// rowOf returns a row of the table as the compute type.
 func rowOf[C float32 | float64](b *bags, worker int, index int64) []C {
 	size := b.table.Size() * b.dim
 	row := b.rows[int(index)*size:][:size]
@@ -262,8 +260,8 @@ func rowOf[C float32 | float64](b *bags, worker int, index int64) []C {
 	return loaded
 }
 
-// takeLarger keeps the larger elements and where they are from. A NaN stays where it came
-// first, and is passed over later, as in ATen.
+// takeLarger stores the larger elements and their row indices. A NaN stays if it came first, and is ignored later, as
+// in ATen.
 func takeLarger[C float32 | float64](b *bags, bag int, out, row []C, index int64, first bool) {
 	sources := b.sources[bag*b.dim:][:b.dim]
 	for i, v := range row {
@@ -273,8 +271,8 @@ func takeLarger[C float32 | float64](b *bags, bag int, out, row []C, index int64
 	}
 }
 
-// writeIndices writes the outs of integers. A sum tells no sizes: they are 0, as in ATen,
-// and so are the sources of what is no maximum.
+// writeIndices writes the integer outs. As in ATen, the sizes of a sum are 0, and so are the row indices unless the
+// mode is max.
 func (k *state) writeIndices(c *kernels.Ctx, a kernels.Args) {
 	b := &k.bags
 	if n := a.Tensor(bagOut + 1).Numel(); n > 0 {
@@ -297,7 +295,7 @@ func (k *state) writeIndices(c *kernels.Ctx, a kernels.Args) {
 	k.putIntegers(c, a.Tensor(bagOut+3), b.sources)
 }
 
-// putIntegers writes a tensor of integers, row by row; what is left is 0.
+// putIntegers writes a tensor of integers in logical order; missing elements are 0.
 func (k *state) putIntegers(c *kernels.Ctx, t *tensor.Tensor, from []int64) {
 	rows := operand.OutRows(c, t)
 	tensor.CastBytes(rows, t.DType, tensor.BytesOf(from), tensor.Int64, len(from))

@@ -7,9 +7,9 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// bucketer finds where values belong among sorted boundaries: the first boundary that is
-// not below a value or, to the right, the first above it. A NaN is above all boundaries,
-// and a boundary that is NaN above no value, as in ATen: its place depends on the search.
+// bucketer finds the buckets of values among sorted boundaries: the first boundary that is not below a value or, for
+// right, the first above it. As in ATen, NaN is above all boundaries, and a boundary that is NaN is above no value:
+// its bucket depends on the search.
 type bucketer struct {
 	compute tensor.DType // that values and boundaries are compared in
 	right   bool
@@ -63,8 +63,8 @@ func bucketizeScalar(c *kernels.Ctx, a kernels.Args) error {
 	return nil
 }
 
-// scalarType is the type that a number counts as beside boundaries of a type: a float
-// among integers as float32, PyTorch's default.
+// scalarType returns the type of a number for promotion with boundaries: a float is float32, PyTorch's default, among
+// integers.
 func scalarType(s kernels.Scalar, edges tensor.DType) tensor.DType {
 	switch {
 	case s.IsFloat() && !edges.IsFloat():

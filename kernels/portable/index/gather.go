@@ -8,9 +8,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// rowWalk goes through an array of indices along dimension d of a contiguous tensor,
-// the table. A row of indices runs along the last dimension: element (…, i) of it
-// names element base + index·step + i·next of the table.
+// rowWalk iterates over an array of indices along dimension d of a contiguous tensor, the table. A row of indices is
+// along the last dimension: its element i refers to element base + index·step + i·next of the table.
 type rowWalk struct {
 	rank       int
 	sizes      [tensor.MaxRank]int // of the indices
@@ -39,7 +38,7 @@ func (w *rowWalk) set(sizes, table []int, d int) {
 	}
 }
 
-// start is where row r starts in the table, and in an array of the given strides.
+// start returns the start of row r in the table, and in an array of the given strides.
 func (w *rowWalk) start(r int, strides []int) (base, with int) {
 	for i := w.rank - 1; i >= 0; i-- {
 		base += r % w.sizes[i] * w.strides[i]
@@ -152,8 +151,8 @@ func (k *state) along(c *kernels.Ctx, a kernels.Args) error {
 	return checkIndices(2, indices, n)
 }
 
-// scatter copies argument 0 to the out, argument 4, and then elements of src to those that index names. They are each
-// apart in src. add adds them instead, if it is not nil.
+// scatter copies argument 0 to the out, argument 4, and then elements of src, each apart, to the elements that index
+// refers to. If add is not nil, it adds them.
 func (k *state) scatter(c *kernels.Ctx, a kernels.Args, src []byte, each int, add accumulator) error {
 	self, out := a.Tensor(0), a.Tensor(4)
 	if err := k.along(c, a); err != nil {

@@ -41,7 +41,7 @@ var ops = []kernels.Op{
 	{Schema: "aten::sort.values_stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False, Tensor(a!) values, Tensor(b!) indices)", Func: operand.SameType(sortAlong(2), 0, 4), DTypes: "integer, float, float16, bfloat16, bool"},
 }
 
-// bagSchema is the schema of one of the embedding bags, which share all but the name.
+// bagSchema returns the schema of an embedding bag; they differ in the name only.
 func bagSchema(name string) string {
 	return "aten::" + name + ".out(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, " +
 		"Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1, *, " +

@@ -8,8 +8,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// indexSelect is aten::index_select: the slices of a dimension that a list of
-// indices names.
+// indexSelect is aten::index_select: the slices of a dimension at a list of indices.
 func indexSelect(c *kernels.Ctx, a kernels.Args) error {
 	k := kernels.Keep[state](c)
 	self := a.Tensor(0)
@@ -36,8 +35,8 @@ func indexSelect(c *kernels.Ctx, a kernels.Args) error {
 	return k.takeRows(c, a, 3, sizes, gatherPlan{outer: outer, stride: n * inner, run: inner}, indices, n, 2)
 }
 
-// embedding is aten::embedding: the row of a table for each index. padding_idx and
-// the arguments after it matter in training only.
+// embedding is aten::embedding: the row of a table for each index. padding_idx and later arguments matter in training
+// only.
 func embedding(c *kernels.Ctx, a kernels.Args) error {
 	k := kernels.Keep[state](c)
 	weight := a.Tensor(0)
@@ -53,8 +52,7 @@ func embedding(c *kernels.Ctx, a kernels.Args) error {
 	return k.takeRows(c, a, 5, sizes, gatherPlan{outer: 1, run: weight.Sizes[1]}, indices, weight.Sizes[0], 1)
 }
 
-// takeRows gives out argument o its sizes and fills it with the runs of argument 0
-// that indices, argument i, name among n.
+// takeRows resizes out argument o and fills it with the runs of argument 0 that indices, argument i, refer to, of n.
 func (k *state) takeRows(c *kernels.Ctx, a kernels.Args, o int, sizes []int, p gatherPlan, indices []int64, n, i int) error {
 	if err := checkIndices(i, indices, n); err != nil {
 		return err
@@ -82,8 +80,7 @@ func (k *state) takeInto(c *kernels.Ctx, out, self *tensor.Tensor) {
 	k.gather.offsets, k.gather.rest = nil, nil
 }
 
-// maskedSelect is aten::masked_select: the elements where the mask is true, in one
-// row. The two broadcast.
+// maskedSelect is aten::masked_select: the elements for which the mask is true, in one row. The two broadcast.
 func maskedSelect(c *kernels.Ctx, a kernels.Args) error {
 	k := kernels.Keep[state](c)
 	self, mask, out := a.Tensor(0), a.Tensor(1), a.Tensor(2)
@@ -104,8 +101,8 @@ func maskedSelect(c *kernels.Ctx, a kernels.Args) error {
 	return nil
 }
 
-// maskedScatter is aten::masked_scatter: elements of source, in order, where the
-// mask is true, those of self elsewhere. self and mask broadcast.
+// maskedScatter is aten::masked_scatter: elements of source, in order, where the mask is true, else those of self.
+// self and mask broadcast.
 func maskedScatter(c *kernels.Ctx, a kernels.Args) error {
 	k := kernels.Keep[state](c)
 	self, mask, source, out := a.Tensor(0), a.Tensor(1), a.Tensor(2), a.Tensor(3)
@@ -129,7 +126,7 @@ func maskedScatter(c *kernels.Ctx, a kernels.Args) error {
 	return nil
 }
 
-// maskSizes are the common sizes of argument 0 and of the mask, argument 1.
+// maskSizes returns the common sizes of argument 0 and of the mask, argument 1.
 func (k *state) maskSizes(dst []int, a kernels.Args) ([]int, error) {
 	if err := kernels.WantDType(1, a.Tensor(1), tensor.Bool); err != nil {
 		return nil, err
@@ -147,8 +144,8 @@ func countTrue(mask []byte) int {
 	return n
 }
 
-// eachRun calls f for each run of true elements: where it starts, how long it is and
-// how many true elements came before it.
+// eachRun calls f for each run of true elements, with its start, its length and the number of true elements before
+// it.
 func eachRun(mask []byte, f func(start, n, before int)) {
 	before := 0
 	for i := 0; i < len(mask); {
@@ -166,8 +163,7 @@ func eachRun(mask []byte, f func(start, n, before int)) {
 	}
 }
 
-// nonzero is aten::nonzero: the indices of the elements that are not zero, one row
-// each, in row-major order.
+// nonzero is aten::nonzero: the indices of the elements that are not zero, one row each, in row-major order.
 func nonzero(c *kernels.Ctx, a kernels.Args) error {
 	self, out := a.Tensor(0), a.Tensor(1)
 	if err := kernels.WantDType(1, out, tensor.Int64); err != nil {

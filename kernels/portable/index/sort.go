@@ -13,8 +13,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// sorter orders rows of n elements and keeps the first k of each. Elements become
-// keys, unsigned numbers in the wanted order, NaN being the greatest value.
+// sorter orders rows of n elements and returns the first k of each. Elements are converted to keys: unsigned numbers
+// in the requested order, with NaN as the greatest value.
 type sorter struct {
 	dtype      tensor.DType
 	n, k       int
@@ -24,7 +24,7 @@ type sorter struct {
 
 	src, values []byte
 	indices     []int64
-	// n of each for each worker, where a key has 32 bits and where it has 64
+	// n of each for each worker, for keys of 32 and of 64 bits
 	keys32  []uint32
 	pairs32 []pair[uint32]
 	keys64  []uint64
@@ -34,7 +34,7 @@ type sorter struct {
 	a, b    []uint64 // of radixSort
 }
 
-// key is what elements of at most 32 bits, or of more, become.
+// key is the unsigned type of the keys of elements of at most 32 bits, or of 64.
 type key interface{ uint32 | uint64 }
 
 // Range sorts rows lo to hi.
@@ -51,7 +51,7 @@ func (s *sorter) Range(worker, lo, hi int) {
 	}
 }
 
-// span is a worker's part of what there is for each.
+// span is a worker's part of a buffer.
 type span struct{ from, n int }
 
 func part[T any](s []T, w span) []T { return s[w.from:][:w.n] }
@@ -147,8 +147,7 @@ func first[K key](at []int64, pairs []pair[K], keys []K, sorted bool) {
 	}
 }
 
-// few32 is first of few elements among many: most of them only meet the greatest of
-// the least so far.
+// few32 is first for few elements of many: most of them are only compared with the greatest of the least so far.
 func (s *sorter) few32(at []int64, row []byte, w span) {
 	keys, heap, elem := part(s.keys32, w), part(s.pairs32, w)[:s.k], s.dtype.Size()
 	s.makeKeys32(keys[:s.k], row, w)
@@ -175,8 +174,7 @@ func (s *sorter) few32(at []int64, row []byte, w span) {
 	}
 }
 
-// beyond reports n float32 from element i on that are all no less, in the wanted
-// order, than the element at top.
+// beyond reports whether n float32 from element i are all no less, in the requested order, than the element at top.
 func (s *sorter) beyond(row []byte, i, n, top int) bool {
 	if s.dtype != tensor.Float32 {
 		return false
@@ -191,9 +189,8 @@ func (s *sorter) beyond(row []byte, i, n, top int) bool {
 // fewKeys is the number of keys from which a radix sort is faster than comparisons.
 const fewKeys = 160
 
-// radixSort sorts by the upper 32 bits, equal ones in the order they come in, a byte
-// at a time from the lowest on. b has room for as many; the result is in one of the
-// two, and the other is left.
+// radixSort sorts by the upper 32 bits, a byte at a time from the lowest; it is stable. b has the same length; the
+// result is in one of the two, and the other is returned as left.
 func radixSort(a, b []uint64) (sorted, left []uint64) {
 	var counts [4][256]uint32
 	for _, v := range a {
@@ -362,7 +359,7 @@ func (s *sorter) sort(c *kernels.Ctx) {
 	s.keys32, s.keys64, s.floats, s.wide, s.a, s.b = nil, nil, nil, nil, nil, nil
 }
 
-// grow is s with at least n elements.
+// grow returns s, or a new slice, with at least n elements.
 func grow[T any](s []T, n int) []T {
 	if len(s) < n {
 		return make([]T, n)

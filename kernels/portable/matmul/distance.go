@@ -48,7 +48,7 @@ func batchSizes(dst *[tensor.MaxRank]int, x, y *tensor.Tensor) ([]int, bool) {
 	return append(sizes, sizeAt(x, -2), sizeAt(y, -2)), ok
 }
 
-// sizeAt is the size of dimension d counted from the end, 1 where there is none.
+// sizeAt returns the size of dimension d counted from the end, 1 if there is none.
 func sizeAt(t *tensor.Tensor, d int) int {
 	if i := t.Rank() + d; i >= 0 {
 		return t.Sizes[i]
@@ -73,7 +73,7 @@ func cdistOf[T float32 | float64](c *kernels.Ctx, a kernels.Args) error {
 // pairCost is the cost of a pair of elements in picoseconds.
 const pairCost = 1000
 
-// distances is one cdist.
+// distances is the state of a cdist.
 type distances[T float32 | float64] struct {
 	norm               float64
 	length, rows, cols int
@@ -94,7 +94,7 @@ func (p *distances[T]) Range(_, lo, hi int) {
 	}
 }
 
-// batchOf is the matrix of t that belongs to a matrix of the output.
+// batchOf returns the index of the matrix of t for a matrix of the output.
 func (p *distances[T]) batchOf(t *tensor.Tensor, batch int) int {
 	at, stride := 0, 1
 	for i := -3; i >= -len(p.sizes); i-- {
@@ -146,7 +146,7 @@ func pdistOf[T float32 | float64](c *kernels.Ctx, a kernels.Args) error {
 	return nil
 }
 
-// distance is the p-norm of a-b; 0 counts differences, infinity is the largest.
+// distance computes the p-norm of a-b; for 0 the number of differences, for infinity the largest.
 func distance[T float32 | float64](a, b []T, p float64) T {
 	b = b[:len(a)]
 	var s T

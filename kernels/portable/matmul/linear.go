@@ -41,7 +41,7 @@ func linear(c *kernels.Ctx, a kernels.Args) error {
 	return linearOf[float32](c, a)
 }
 
-// linearState keeps the transposed weights where they are constant.
+// linearState contains the transposed weights if they are constant.
 type linearState[T tensor.Compute] struct {
 	product[T]
 	weights operand.Cached[T]
@@ -57,7 +57,7 @@ func linearOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 	return into(c, g, out, w.Const && operand.InPlace[T](x, bias, out))
 }
 
-// transposed is the weights as [in, out].
+// transposed returns the weights as [in, out].
 func (s *linearState[T]) transposed(c *kernels.Ctx, w *tensor.Tensor) []T {
 	if d := s.weights.Get(w); d != nil {
 		return d

@@ -66,7 +66,7 @@ func (m *state) fill(c *kernels.Ctx) {
 	m.copy(c)
 }
 
-// setValue makes s, argument i, the fill value for elements of type d.
+// setValue sets the fill value for elements of type d to s, argument i.
 func (m *state) setValue(i int, s kernels.Scalar, d tensor.DType) error {
 	clear(m.value[:])
 	part := d.Component()

@@ -9,8 +9,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// batchNormNoTraining is (x-mean)/sqrt(var+eps)·weight+bias by given statistics for
-// each channel, dimension 1. The two further outs get size 0.
+// batchNormNoTraining is (x-mean)/sqrt(var+eps)·weight+bias with given statistics for each channel, dimension 1. The
+// other two outs get size 0.
 func batchNormNoTraining(c *kernels.Ctx, a kernels.Args) error { return batchNormGiven(c, a, 6, 7) }
 
 // batchNorm is batchNormNoTraining with training as an argument, which must be false.
@@ -38,8 +38,7 @@ func batchNormGiven(c *kernels.Ctx, a kernels.Args, eps, out int) error {
 	return givenOf[float32](c, a, eps, out)
 }
 
-// batchShape checks input, weight and bias, resizes the out, and is the number of
-// channels.
+// batchShape checks input, weight and bias, resizes the out, and returns the number of channels.
 func batchShape(a kernels.Args, out int) (int, error) {
 	if err := floating(a, 0, out); err != nil {
 		return 0, err
@@ -73,7 +72,7 @@ func givenOf[T real](c *kernels.Ctx, a kernels.Args, eps, out int) error {
 	return nil
 }
 
-// isConst reports tensors that never change. It skips nil.
+// isConst reports whether the tensors never change. It skips nil.
 func isConst(tensors ...*tensor.Tensor) bool {
 	for _, t := range tensors {
 		if t != nil && !t.Const {
@@ -83,8 +82,8 @@ func isConst(tensors ...*tensor.Tensor) bool {
 	return true
 }
 
-// batchNormNoStats normalises by the batch's own statistics, which it returns too:
-// mean and 1/sqrt(var+eps) for each channel.
+// batchNormNoStats normalizes by the batch's own statistics, which it also returns: mean and 1/sqrt(var+eps) for each
+// channel.
 func batchNormNoStats(c *kernels.Ctx, a kernels.Args) error {
 	channels, err := batchShape(a, 6)
 	if err != nil {
@@ -134,7 +133,7 @@ func (p *channelScale[T]) resize(n int) {
 	}
 }
 
-// fold makes scale, so far 1/std, and shift of mean, weight and bias.
+// fold computes scale, which is 1/std before, and shift from mean, weight and bias.
 func (p *channelScale[T]) fold(c *kernels.Ctx, a kernels.Args, mean []T) {
 	if w := a.OptTensor(1); w != nil {
 		for i, v := range operand.CachedIn(c, &p.cachedWeight, w) {

@@ -9,8 +9,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// layerNorm normalises over the last dimensions, which normalized_shape names:
-// (x-mean)·rstd·weight+bias; mean and rstd have those dimensions as 1.
+// layerNorm normalizes over the last dimensions, those in normalized_shape: (x-mean)·rstd·weight+bias. mean and rstd
+// have these dimensions with size 1.
 func layerNorm(c *kernels.Ctx, a kernels.Args) error {
 	if err := floating(a, 0, 5); err != nil {
 		return err
@@ -54,7 +54,7 @@ func layerNormOf[T real](c *kernels.Ctx, a kernels.Args) error {
 	return p.run(c, a, p.channels, 2, 5)
 }
 
-// groupNorm normalises each of group parts of the channels of every image.
+// groupNorm normalizes each group of channels of every image.
 func groupNorm(c *kernels.Ctx, a kernels.Args) error {
 	if err := floating(a, 0, 8); err != nil {
 		return err
@@ -92,8 +92,8 @@ func groupNormOf[T real](c *kernels.Ctx, a kernels.Args) error {
 	return p.run(c, a, p.channels/int(a.Int(6))*p.perChannel, 1, 8)
 }
 
-// groups normalises rows of a dense array, each by its own moments, then applies a
-// weight and a bias for each channel.
+// groups normalizes rows of a dense array, each by its own moments, then applies a weight and a bias for each
+// channel.
 type groups[T real] struct {
 	ops                      *rowOps[T]
 	x, y, weight, bias       []T
@@ -104,9 +104,8 @@ type groups[T real] struct {
 	cachedWeight, cachedBias operand.Cached[T]
 }
 
-// run normalises rows of row elements. weight is the argument of the weight, before
-// the bias; out that of the result, before mean and rstd, which have one element for
-// each row.
+// run normalizes rows of row elements. weight is the argument of the weight, before the bias; out that of the result,
+// before mean and rstd, which have one element for each row.
 func (p *groups[T]) run(c *kernels.Ctx, a kernels.Args, row, weight, out int) error {
 	p.ops, p.row, p.weight, p.bias = rowsOf[T](), row, nil, nil
 	if t := a.OptTensor(weight); t != nil {
@@ -125,7 +124,7 @@ func (p *groups[T]) run(c *kernels.Ctx, a kernels.Args, row, weight, out int) er
 	return nil
 }
 
-// Range normalises rows [lo, hi).
+// Range normalizes rows [lo, hi).
 func (p *groups[T]) Range(_, lo, hi int) {
 	if p.perChannel == 1 && p.row == p.channels && p.row > 0 { // a layer norm
 		p.ops.norm(p.y[lo*p.row:hi*p.row], p.x[lo*p.row:hi*p.row], p.row, p.mean[lo:hi], p.rstd[lo:hi], p.weight, p.bias, T(p.eps))
@@ -150,7 +149,7 @@ func (p *groups[T]) Range(_, lo, hi int) {
 	}
 }
 
-// perChannelRow normalises a row of whole channels from the given one on.
+// perChannelRow normalizes a row of whole channels from the given one.
 func (p *groups[T]) perChannelRow(y, x []T, mean, rstd T, channel int) {
 	for i := 0; i < len(x); i += p.perChannel {
 		scale, shift := rstd, T(0)
@@ -165,7 +164,7 @@ func (p *groups[T]) perChannelRow(y, x []T, mean, rstd T, channel int) {
 	}
 }
 
-// from is s[i:], nil for nil.
+// from returns s[i:], nil for nil.
 func from[T any](s []T, i int) []T {
 	if s == nil {
 		return nil

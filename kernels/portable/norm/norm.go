@@ -1,5 +1,4 @@
-// Package norm (no compatibility promise) holds the ATen normalisations: softmax, layer,
-// group and batch norm.
+// Package norm (no compatibility promise) implements the ATen normalizations: softmax, layer, group and batch norm.
 package norm
 
 import (
@@ -14,7 +13,7 @@ import (
 
 const floatTypes = "float16, bfloat16, float32, float64"
 
-// Ops are the operators of the package.
+// Ops returns the operators of the package.
 func Ops() []kernels.Op {
 	row := func(schema string, f kernels.Func) kernels.Op {
 		return kernels.Op{Schema: schema, Func: f, DTypes: floatTypes, Family: kernels.Loose}
@@ -38,10 +37,10 @@ func Ops() []kernels.Op {
 // elementCost is the cost of an element in picoseconds.
 const elementCost = 670
 
-// real is the compute type of a normalisation.
+// real is the compute type of a normalization.
 type real interface{ float32 | float64 }
 
-// rowOps are the loops that rows are normalised with.
+// rowOps are the loops that normalize rows.
 type rowOps[T real] struct {
 	sum        func(x []T) T
 	squares    func(x []T, mean T) T
@@ -124,7 +123,7 @@ func floating(a kernels.Args, i int, same ...int) error {
 	return nil
 }
 
-// byType is the function for the type of argument 0, which is floating.
+// byType returns the function for the type of argument 0, which is floating.
 func byType(a kernels.Args, f32, f64 kernels.Func) kernels.Func {
 	return operand.ByType(a.Tensor(0).DType, f32, f64, nil)
 }
@@ -139,7 +138,7 @@ func affine(a kernels.Args, i, n int) error {
 	return nil
 }
 
-// moments are mean and 1/sqrt(var+eps) of a row; of no elements, 0 and NaN.
+// moments returns mean and 1/sqrt(var+eps) of a row; 0 and NaN for an empty row.
 func moments[T real](ops *rowOps[T], x []T, eps float64) (mean, rstd T) {
 	n := T(len(x))
 	mean = ops.sum(x) / max(n, 1)

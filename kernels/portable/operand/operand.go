@@ -125,7 +125,7 @@ func InPlace[T tensor.Compute](tensors ...*tensor.Tensor) bool {
 	return true
 }
 
-// Transpose makes dst [cols, rows] of src [rows, cols], both dense.
+// Transpose writes the transpose of src [rows, cols] to dst [cols, rows], both dense.
 func Transpose[T tensor.Element](c *kernels.Ctx, dst, src []T, rows, cols int) {
 	elem := tensor.TypeOf[T]().Size()
 	sizes, to, from := [2]int{rows, cols}, [2]int{1, rows}, [2]int{cols, 1}

@@ -19,8 +19,8 @@ type argReducer[C tensor.Compute] struct {
 	best   []C
 	at     []int64
 
-	// Of rows that are processed in one pass, column by column: the distance between them
-	// and their numbers, and what they give for each worker.
+	// Of rows that are processed in one pass, column by column: their offsets and numbers, and the results for each
+	// worker.
 	off   [rowsPerPass]int
 	tag   [rowsPerPass]int32
 	found []C
@@ -46,7 +46,7 @@ func (f *argReducer[C]) find(c *kernels.Ctx, l layout, from source[C]) {
 	f.source, f.found, f.from = source[C]{}, nil, nil
 }
 
-// Range looks at blocks lo to hi.
+// Range searches blocks lo to hi.
 func (f *argReducer[C]) Range(worker, lo, hi int) {
 	for i := lo; i < hi; i++ {
 		if f.inner == 1 {
@@ -81,7 +81,7 @@ func (f *argReducer[C]) beats(a, b C) bool {
 	return a > b || a != a && b == b
 }
 
-// extreme is that of x, or NaN.
+// extreme returns the extreme of x, or NaN.
 func (f *argReducer[C]) extreme(x []C) C {
 	wide, ok := any(x).([]float32)
 	switch {
@@ -119,7 +119,7 @@ func (f *argReducer[C]) findCols(worker, o, from int) {
 	}
 }
 
-// findColsScalar is findCols without vectors, for the columns from cell from on.
+// findColsScalar is findCols without vectors, for the columns from cell from.
 func (f *argReducer[C]) findColsScalar(worker, from int, best []C, at []int64) {
 	copy(best, f.cells(worker, from, len(best)))
 	clear(at)
@@ -150,7 +150,7 @@ func (f *argReducer[C]) rowsAt(n, left int) int {
 	return rows
 }
 
-// firstNaN is the first row that has a NaN in the column that x starts with.
+// firstNaN returns the first row with a NaN in the column that x starts with.
 func (f *argReducer[C]) firstNaN(x []C) int32 {
 	for r := range int32(rowsPerPass) {
 		if v := x[f.off[r]]; v != v {

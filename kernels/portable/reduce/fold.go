@@ -7,8 +7,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/portable/loops"
 )
 
-// fold is a way to take many cells to one. A shift is a number for each result, which
-// squares and exponentials look at.
+// fold reduces many cells to one. A shift is a number for each result, for squares and exponentials.
 type fold[C cell] struct {
 	init C                             // of nothing
 	row  func(acc C, x []C, shift C) C // folds a row into acc
@@ -62,7 +61,7 @@ var (
 	}
 	squaresOf32 = fold[float64]{row32: simd.SumSquaresFloat64, cols32: simd.AddSquaresFloat64, join: &sum64}
 
-	// or is not 0 where any cell is not 0.
+	// or is nonzero if any cell is.
 	or      = fold[uint8]{row: orRow[uint8], cols: orCols[uint8]}
 	orWords = fold[int64]{row: orRow[int64], cols: orCols[int64]}
 )

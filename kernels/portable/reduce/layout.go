@@ -8,11 +8,11 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// layout is a tensor as a reduction sees it: element (o, r, i) of outer × n × inner
-// is element (o·n + r)·inner + i in memory, and r is reduced.
+// layout is the layout of a tensor for a reduction: element (o, r, i) of outer × n × inner is element (o·n + r)·inner
+// + i in memory, and r is reduced.
 type layout struct{ outer, n, inner int }
 
-// results is the number of elements that remain.
+// results returns the number of remaining elements.
 func (l layout) results() int { return l.outer * l.inner }
 
 // minInner is the smallest inner size that is processed row by row; shorter rows are gathered first.

@@ -24,8 +24,8 @@ func exponentialCols(acc, x, shift []float64) {
 	}
 }
 
-// logSumExp is aten::logsumexp: log Σ e^x, in float64, with the greatest element taken out so
-// that no power overflows. An infinite one is left in.
+// logSumExp is aten::logsumexp: log Σ e^x in float64. The greatest element, unless it is infinite, is subtracted so
+// that no power overflows.
 func logSumExp(c *kernels.Ctx, a kernels.Args) error {
 	self, out := a.Tensor(0), a.Tensor(3)
 	d, err := readDims(a, 3)

@@ -6,7 +6,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// cell is a type that folds work in.
+// cell is a type that folds compute in.
 type cell interface {
 	float32 | float64 | int64 | uint8
 }
@@ -125,7 +125,7 @@ func (s *stage[C]) foldCols(worker, o, chunk, at int) {
 	}
 }
 
-// source is where cells come from.
+// source is the source of cells.
 type source[C cell] struct {
 	data []byte
 	elem int                       // bytes of an element
@@ -133,7 +133,7 @@ type source[C cell] struct {
 	buf  []C                       // block cells for each worker
 }
 
-// newSource is a source of elements of elem bytes that load, if not nil, converts.
+// newSource returns a source of elements of elem bytes, converted by load if that is not nil.
 func newSource[C cell](c *kernels.Ctx, data []byte, elem int, load func(dst []C, src []byte)) source[C] {
 	s := source[C]{data: data, elem: elem, load: load}
 	if load != nil {
@@ -145,7 +145,7 @@ func newSource[C cell](c *kernels.Ctx, data []byte, elem int, load func(dst []C,
 // Rows below shortRow cells are not converted one by one but all together, unless there are more than maxShort elements.
 const shortRow, maxShort = 256, 1 << 20
 
-// sourceOf is a source of elements of type d in a layout.
+// sourceOf returns a source of elements of type d in a layout.
 func sourceOf[C tensor.Compute](c *kernels.Ctx, data []byte, d tensor.DType, l layout) source[C] {
 	load, n := loader[C](d), l.results()*l.n
 	if short := l.inner < shortRow && (l.inner > 1 || l.n < shortRow); load == nil || !short || n > maxShort {
@@ -156,7 +156,7 @@ func sourceOf[C tensor.Compute](c *kernels.Ctx, data []byte, d tensor.DType, l l
 	return newSource[C](c, tensor.BytesOf(wide), d.Size(), nil)
 }
 
-// cells are elements from i on, n of them or as many as fit the worker's buffer.
+// cells returns elements from i: n of them, or as many as fit the worker's buffer.
 func (s *source[C]) cells(worker, i, n int) []C {
 	if s.load == nil {
 		return tensor.View[C](s.data)[i : i+n]

@@ -55,8 +55,7 @@ func variance(c *kernels.Ctx, a kernels.Args) error {
 	return nil
 }
 
-// scanner sums up along n rows of inner cells: each result is the sum of all cells
-// before it and of its own.
+// scanner computes running sums along n rows of inner cells.
 type scanner[C tensor.Compute] struct {
 	plan   plan
 	blocks int // of a row
