@@ -65,7 +65,7 @@ const rangeTime = 20_000_000
 
 // Grain returns the grain of a loop for [Pool.Do], each of whose steps processes a number of units: elements, bytes or
 // MACs that take cost picoseconds each.
-func Grain(units, cost int) int { return 1 + rangeTime/cost/max(units, 1) }
+func Grain(units, cost int) int { return max(rangeTime/cost/max(units, 1), 1) }
 
 // Do calls body.Range over [0, n) in chunks of at least grain on the pool's threads, and returns
 // when all are done. A nil pool is one thread. Do does not allocate after the first use of r. It
