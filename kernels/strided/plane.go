@@ -93,7 +93,7 @@ func (p *plane) units() int {
 	return p.p.n
 }
 
-// cut counts the units of the plan, and those that are worth a thread.
+// cut computes the number of units of the plan, and the grain.
 func (w *plan) cut() {
 	n := w.plane.units()
 	unit := w.plane.p.n * w.plane.q.n / n * w.elem
