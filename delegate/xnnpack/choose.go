@@ -11,11 +11,11 @@ import (
 // estimates are how long a run takes about on one thread, by engine.
 type estimates [2]time.Duration
 
-// estimates of a graph at its declared sizes.
-func (g *graph) estimates(s []shape) (e estimates) {
-	varies := make([]bool, g.Inputs)
+// estimates of a graph at its declared sizes, for the library that the backend opens.
+func (b Backend) estimates(g *graph, s []shape) (e estimates) {
+	varies, lib := make([]bool, g.Inputs), xnn.Locate(b.Library)
 	for _, engine := range []int{byLibrary, byGo} {
-		e[engine] = g.estimate(s, engine, varies, 1)
+		e[engine] = g.estimate(lib, s, engine, varies, 1)
 	}
 	return e
 }
@@ -63,7 +63,7 @@ func (b Backend) choose(m *image) (done bool, err error) {
 			return false, &delegate.Error{Backend: ID, Reason: delegate.ErrMissing, Err: err}
 		}
 	}
-	if m.estimates = m.graph.estimates(m.shapes); !m.inGo && !m.estimates.prefersGo() {
+	if m.estimates = b.estimates(m.graph, m.shapes); !m.inGo && !m.estimates.prefersGo() {
 		return false, nil
 	}
 	_, err = m.openReference()

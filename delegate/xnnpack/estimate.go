@@ -29,14 +29,14 @@ func vectors() (slower float64, tile int) {
 }
 
 // estimate is about how long a run of the graph takes on one thread. Inputs that vary have
-// a share of their elements.
-func (g *graph) estimate(s []shape, engine int, varies []bool, share float64) time.Duration {
+// a share of their elements. Without a version of the library its rates are Debian's.
+func (g *graph) estimate(lib *xnn.Soname, s []shape, engine int, varies []bool, share float64) time.Duration {
 	slower, tile := vectors()
 	if engine == byGo {
 		tile /= 2
 		g = g.withTables(s)
 	}
-	e := estimator{graph: g, shapes: s, engine: engine, slower: slower, tile: tile, part: make([]float64, len(g.Values))}
+	e := estimator{graph: g, narrow: lib != nil && lib.NarrowProducts, shapes: s, engine: engine, slower: slower, tile: tile, part: make([]float64, len(g.Values))}
 	for v := range e.part {
 		e.part[v] = 1
 	}
@@ -59,6 +59,7 @@ type estimator struct {
 	engine int
 	slower float64   // see vectors
 	tile   int       // see vectors
+	narrow bool      // see xnn.Soname
 	part   []float64 // by value: the share of its elements
 }
 
@@ -285,7 +286,7 @@ func (e *estimator) channels(n *node) (channels, tile int) {
 		return e.shapes[n.In[0]].last(), max(e.tile/2, 8)
 	case !n.Type.packs:
 		return 0, 0
-	case w != nil && short:
+	case w != nil && (short || e.narrow && e.engine == byLibrary && e.tile > narrowTile):
 		return w.groupOut, max(e.tile/2, 8)
 	case w != nil:
 		return w.groupOut, e.tile
@@ -336,8 +337,8 @@ func (b Backend) Estimate(g *delegate.Graph, share float64) (time.Duration, erro
 		varies[i] = g.Values[v].Dynamism != tensor.Static
 	}
 	engine := b.engine()
-	if b.automatic() && x.estimates(shapes).prefersGo() {
+	if b.automatic() && b.estimates(x, shapes).prefersGo() {
 		engine = byGo
 	}
-	return x.estimate(shapes, engine, varies, share), nil
+	return x.estimate(xnn.Locate(b.Library), shapes, engine, varies, share), nil
 }

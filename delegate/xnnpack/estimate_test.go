@@ -86,7 +86,7 @@ func TestSmallGraphs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e := g.estimates(s); e.prefersGo() != test.inGo {
+		if e := (Backend{}).estimates(g, s); e.prefersGo() != test.inGo {
 			t.Errorf("%s: %v, got Go %v, want %v", test.name, e, e.prefersGo(), test.inGo)
 		}
 	}

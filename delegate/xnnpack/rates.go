@@ -52,6 +52,7 @@ const (
 	depthwiseTaps, slowTap = 25, 0.8
 	manyTaps, manyTapsTime = 9, 1.85 // its kernels for 8 bits and more taps take longer
 	weightTime             = 0.02    // to read a weight of 32 bits of a product from memory
+	narrowTile             = 16      // output channels that libraries with narrow products compute together
 	softmaxVector          = 16      // elements of a row of a softmax are computed together
 )
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 	"github.com/etrun-go/etrun/delegate"
 )
 
@@ -227,7 +228,7 @@ func BenchmarkRates(b *testing.B) {
 				}
 				nanoseconds := float64(best) / float64(batch)
 				b.ReportMetric(nanoseconds, "best-ns")
-				b.ReportMetric(float64(g.estimate(shapes, i, make([]bool, g.Inputs), 1))/nanoseconds, "x-estimated")
+				b.ReportMetric(float64(g.estimate(xnntest.Library(b).Soname, shapes, i, make([]bool, g.Inputs), 1))/nanoseconds, "x-estimated")
 			})
 		}
 	}

@@ -56,7 +56,7 @@ func (b Backend) Survey(payloads []*delegate.Payload) error {
 			return nil
 		}
 		s.plans[p.Index] = x
-		if s.add(x.graph.estimates(x.shapes)); s.time > longTime {
+		if s.add(b.estimates(x.graph, x.shapes)); s.time > longTime {
 			break
 		}
 	}
