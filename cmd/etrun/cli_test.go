@@ -65,7 +65,7 @@ func TestRunInputsRefused(t *testing.T) {
 		{name: "no such data file", args: "HERE/state.pte --data gone.ptd --input ones", code: 2, stderr: []string{"gone.ptd", "no such file"}},
 		{name: "broken array", args: "HERE/state.pte --input noise.npy", code: 2, stderr: []string{"noise.npy"}},
 		{name: "bad text", args: "HERE/state.pte --input int:x", code: 2, stderr: []string{`input argument "int:x"`}},
-		{name: "zeros beyond the limit", args: "HERE/state.pte --input zeros:float32:4000000000", code: 9, stderr: []string{"16000000000 bytes"}},
+		{name: "zeros beyond the limit", args: "HERE/state.pte --max-memory 64MiB --input zeros:float32:100000000", code: 9, stderr: []string{"400000000 bytes"}},
 		{name: "in a further call", args: "HERE/state.pte --input ones --next --input four.npy:float32:5", code: 5, stderr: []string{"call 1: input 0"}},
 	})
 }
