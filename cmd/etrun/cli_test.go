@@ -181,7 +181,7 @@ func TestBadModels(t *testing.T) {
 		{name: "a folder", args: ".", code: 2, stderr: []string{"is a directory"}},
 		{name: "empty", args: "empty.pte", code: 3},
 		{name: "no program", args: "noise.pte", code: 3},
-		{name: "of another framework", args: "model.tflite", code: 3, stderr: []string{"etrun: model.tflite: a TensorFlow Lite model, not a .pte; export the model from PyTorch with ExecuTorch, see docs/export.md"}},
+		{name: "of another framework", args: "model.tflite", code: 3, stderr: []string{"etrun: model.tflite: a TensorFlow Lite model, not a .pte program; export the model from PyTorch with ExecuTorch, see docs/export.md"}},
 		{name: "data that is an array", args: "PTE/external_weights.pte --data four.npy", code: 3, stderr: []string{"four.npy: a NumPy array, not a .ptd; pass it with --input"}},
 		{name: "external weights absent", args: "PTE/external_weights.pte --input ones", code: 4, stderr: []string{"l.weight", "l.bias", "pass --data FILE.ptd"}},
 		{name: "data that is none", args: "PTE/external_weights.pte --data noise.pte --input ones", code: 3, stderr: []string{"noise.pte"}},
