@@ -2,8 +2,9 @@
 # Installs the package of dist/ into a bare root, runs it there, and removes it again: nothing
 # may stay. The root is made by debootstrap, of the suite and the archive of this machine.
 #
-# Needs: root or sudo, debootstrap, and that this machine permits chroot. In a container
-# without permission to mount, /proc is missing in the root.
+# Needs: root or sudo, debootstrap, the archive, and permission to chroot, which containers
+# give by default. Where mounts are not permitted, the package is tested without /proc. There
+# is no way to do without the rest: the step fails.
 set -eu
 
 cd "$(dirname "$0")/.."
