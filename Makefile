@@ -9,7 +9,7 @@ RACETEST ?= . ./cmd/... ./delegate/... ./hal/... ./runtime/... ./serve/...
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS  := -s -w -X main.release=$(VERSION)
 
-.PHONY: help deps demo build libetrun test check format vet staticcheck levels arm64 machines race conformance docs bench fuzz firmware dist reproduce deb size tidy vuln clean
+.PHONY: help deps demo build libetrun test check format vet staticcheck levels arm64 machines race conformance docs bench fuzz firmware dist reproduce deb goinstall size tidy vuln clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -85,6 +85,9 @@ reproduce: ## build a release again, elsewhere, and compare it with the one in d
 
 deb: ## install, run and remove the package of dist/ in a bare root
 	scripts/deb.sh
+
+goinstall: ## install the commit as go install does a published version
+	scripts/goinstall.sh
 
 size: ## compare the sizes of executables with their limits
 	scripts/size.sh
