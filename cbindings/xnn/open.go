@@ -117,7 +117,7 @@ func Locate(path string) *Soname {
 	if path == "" {
 		path = os.Getenv(EnvPath)
 	}
-	if !dynamicLoading {
+	if !DynamicLoading {
 		return nil
 	}
 	opened.Lock()
@@ -265,7 +265,7 @@ func openSystem() (*Library, Attempt) {
 		lib, err := load(handle, s, s.Name)
 		return lib, Attempt{Path: s.Name, Err: err}
 	}
-	if !dynamicLoading {
+	if !DynamicLoading {
 		return nil, Attempt{Path: "system", Absent: true, Err: errors.New("this program is built without dynamic loading")}
 	}
 	a := otherVersions("/usr/lib/*/libXNNPACK.so.*")
@@ -301,7 +301,7 @@ func exists(path string) bool {
 // that it uses them and not the system's.
 func openFile(path string) (*Library, Attempt) {
 	refuse := func(err error) (*Library, Attempt) { return nil, Attempt{Path: path, Err: err} }
-	if !dynamicLoading {
+	if !DynamicLoading {
 		return refuse(errors.New("this program is built without dynamic loading"))
 	}
 	name, err := sonameOf(path)

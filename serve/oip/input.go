@@ -66,14 +66,17 @@ func (p *parser) shape(place string, d *draft) error {
 		if err != nil {
 			return p.syntax(place, err)
 		}
-		n, err := strconv.Atoi(string(text))
+		n, err := strconv.ParseInt(string(text), 10, 64)
 		if err != nil || n < 0 {
 			return invalid(place, "%.40s, want sizes of at least 0", text)
+		}
+		if n > math.MaxInt {
+			return invalid(place, "%d has too many elements", n)
 		}
 		if len(d.Shape) == tensor.MaxRank {
 			return invalid(place, "more than %d dimensions", tensor.MaxRank)
 		}
-		d.Shape = append(d.Shape, n)
+		d.Shape = append(d.Shape, int(n))
 	}
 	return p.end(place)
 }
