@@ -20,7 +20,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write testdata/api anew")
+var update = flag.Bool("update", false, "rewrite testdata/api")
 
 // promised are the packages with a stable API. testdata/api contains it; changes are made with
 // -update and reviewed there.

@@ -67,7 +67,7 @@ func TestClaims(t *testing.T) {
 		{"overlapping another key", spec(" twice a b"), named["a"], false},
 		{"inside a payload", spec(" twice a b"), inline[8192:], true},
 		{"beyond one key", spec(" twice a b"), at(0, 2), false},
-		{"bytes of nobody's", spec(" twice a b"), make([]byte, piece), false},
+		{"unused bytes", spec(" twice a b"), make([]byte, piece), false},
 		{"a backend that does not tell", silent, named["once"], false},
 		{"a payload that is malformed", spec("! twice"), named["once"], false},
 	} {

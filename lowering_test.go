@@ -31,7 +31,7 @@ func mask(seed uint64, share uint64, hard bool) delegatetest.Oracle {
 				return "by chance"
 			}
 			if hard && len(g.Readers(g.Writes(nil, i)[0])) == 0 && chance(c.Place+"!")%3 == 0 {
-				return "nobody in the region reads it"
+				return "not read in the region"
 			}
 			return ""
 		},

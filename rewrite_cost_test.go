@@ -64,7 +64,7 @@ func TestRewriteCost(t *testing.T) {
 				c.m.Outputs = append(c.m.Outputs, out)
 			}
 		},
-		"nobody reads it": func(c *costly) {
+		"unread results": func(c *costly) {
 			v := c.m.Inputs[0]
 			for range many {
 				out := c.value(pte.Unplanned, 4)

@@ -252,7 +252,7 @@ var rewriteCases = []struct {
 		return []int{c.neg(c.mul(c.x, c.constant([]float32{1, 1, 1, 1, 1, 1, 1, 1}, 2, 2, 2)))}
 	}, nil},
 
-	{"nobody reads it", func(c *sample) []int {
+	{"unread results", func(c *sample) []int {
 		c.neg(c.sigmoid(c.x))
 		return []int{c.neg(c.x)}
 	}, map[string]int{"dead": 2}},

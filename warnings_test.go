@@ -33,7 +33,7 @@ func TestWarnings(t *testing.T) {
 		"one that is asked for":   {"testdata/pte/named_data.pte", []etrun.Option{etrun.WithDelegates(xnnpack.Backend{Engine: xnnpack.EngineReference})}, nil},
 		"data":                    {externalProgram, []etrun.Option{data}, nil},
 		"data of another program": {convProgram, []etrun.Option{data}, []delegate.WarningClass{delegate.WarnData}},
-		"data beside a delegate":  {"testdata/pte/named_data.pte", []etrun.Option{own, data}, []delegate.WarningClass{delegate.WarnData}},
+		"data and a delegate":     {"testdata/pte/named_data.pte", []etrun.Option{own, data}, []delegate.WarningClass{delegate.WarnData}},
 		"no folder": {"testdata/pte/named_data.pte", []etrun.Option{etrun.WithDelegates(xnnpack.Backend{Library: xnntest.Path(), WeightsCache: filepath.Join(file, "x")})},
 			[]delegate.WarningClass{delegate.WarnCache}},
 	} {

@@ -39,7 +39,7 @@ func TestCorpus(t *testing.T) {
 	t.Logf("%d calls", calls)
 }
 
-// named finds data in the files beside a program.
+// named finds data in the files next to a program.
 type named map[string][]byte
 
 func (n named) Named(key string) ([]byte, bool) { b, ok := n[key]; return b, ok }

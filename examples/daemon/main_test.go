@@ -20,7 +20,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
 
-var update = flag.Bool("update", false, "write the model anew")
+var update = flag.Bool("update", false, "rewrite the model")
 
 // The model is that of the tests, with a custom operator.
 func TestModel(t *testing.T) {

@@ -82,8 +82,8 @@ func TestStreams(t *testing.T) {
 		loud[i] = float32(i%7) - 3
 	}
 	silence := make([]float32, frame)
-	var alone, beside [3]float32
-	for k, scores := range []*[3]float32{&alone, &beside} {
+	var alone, both [3]float32
+	for k, scores := range []*[3]float32{&alone, &both} {
 		a, _ := newListener(t.Context(), model, url)
 		b, _ := newListener(t.Context(), model, url)
 		for i := range scores {
@@ -104,7 +104,7 @@ func TestStreams(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if alone != beside || alone[0] == alone[1] {
-		t.Errorf("scores %v, and beside another stream %v", alone, beside)
+	if alone != both || alone[0] == alone[1] {
+		t.Errorf("scores %v, and with another stream %v", alone, both)
 	}
 }

@@ -31,7 +31,7 @@ func parseFault(t *testing.T, data []byte, reason error, path, msg string) {
 	t.Helper()
 	p, err := pte.Parse(data, pte.Limits{})
 	if p != nil {
-		t.Error("a program beside the error")
+		t.Error("a program in addition to the error")
 	}
 	checkFault(t, err, reason, path, msg, len(data))
 }
@@ -335,7 +335,7 @@ func TestDataFaults(t *testing.T) {
 			data := f.Bytes()
 			got, err := pte.ParseData(data, pte.Limits{})
 			if got != nil {
-				t.Error("a data map beside the error")
+				t.Error("a data map in addition to the error")
 			}
 			checkFault(t, err, pte.ErrFormat, c.path, c.msg, len(data))
 		})

@@ -64,7 +64,7 @@ func TestReleases(t *testing.T) {
 	}{
 		{name: "everything inline, no header", layout: pt.Layout{Inline: true}},
 		{name: "constants inline, delegates in segments", layout: pt.Layout{OldHeader: true}, edit: inlineConstants, header: 24},
-		{name: "constants inline beside an empty constant segment", layout: pt.Layout{OldHeader: true}, header: 24, edit: func(f *pt.File, p *pte.Program) {
+		{name: "inline constants and an empty constant segment", layout: pt.Layout{OldHeader: true}, header: 24, edit: func(f *pt.File, p *pte.Program) {
 			empty := f.Root.Find("constant_segment")
 			empty.Set("offsets", []pt.Scalar{0})
 			inlineConstants(f, p)

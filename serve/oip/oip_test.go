@@ -50,7 +50,7 @@ func TestRead(t *testing.T) {
 			Request{Inputs: []Tensor{{Name: "a", Datatype: "INT32", Shape: []int{}, Data: le(int32(5))}, {Name: "b", Datatype: "FP32", Shape: []int{0, 3}, Data: []byte{}}}}},
 		{"strings", `{"inputs":[{"name":"a","shape":[2],"datatype":"BYTES","data":["x","\u00e9"]}]}`, nil,
 			Request{Inputs: []Tensor{{Name: "a", Datatype: "BYTES", Shape: []int{2}, Texts: [][]byte{[]byte("x"), []byte("é")}}}}},
-		{"binary beside JSON", `{"inputs":[{"name":"a","shape":[2],"datatype":"FP16","parameters":{"binary_data_size":4}},{"name":"b","shape":[1],"datatype":"UINT8","data":[9]},
+		{"binary and JSON", `{"inputs":[{"name":"a","shape":[2],"datatype":"FP16","parameters":{"binary_data_size":4}},{"name":"b","shape":[1],"datatype":"UINT8","data":[9]},
 			{"name":"c","shape":[2],"datatype":"BYTES","parameters":{"binary_data_size":11}}]} `, le(uint16(1), uint16(2), uint32(3), "abc", uint32(0)),
 			Request{Inputs: []Tensor{{Name: "a", Datatype: "FP16", Shape: []int{2}, Data: le(uint16(1), uint16(2)), Binary: true}, {Name: "b", Datatype: "UINT8", Shape: []int{1}, Data: []byte{9}},
 				{Name: "c", Datatype: "BYTES", Shape: []int{2}, Texts: [][]byte{[]byte("abc"), {}}, Binary: true}}}},

@@ -68,7 +68,7 @@ func TestSessionSays(t *testing.T) {
 		want []string
 	}{
 		{"random inputs", []string{"--seed", "5"}, []string{"no --input: using random elements, seed 5"}},
-		{"an engine for nobody", []string{"--input", "ones", "--xnnpack", "reference"}, []string{"warning: --xnnpack has no effect: the program has no delegate of XnnpackBackend"}},
+		{"an unused engine", []string{"--input", "ones", "--xnnpack", "reference"}, []string{"warning: --xnnpack has no effect: the program has no delegate of XnnpackBackend"}},
 		{"a seed for nothing", []string{"--input", "ones", "--seed", "3"}, []string{"warning: --seed has no effect: neither inputs nor operators are random"}},
 		{"a seed of an input", []string{"--input", "rand", "--seed", "3"}, nil},
 		{"nothing", []string{"--input", "ones"}, nil},
