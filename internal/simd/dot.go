@@ -31,16 +31,16 @@ func PackDot(cols, segments, k int, column func(dst []int8, j int)) *DotWeights 
 	w := &DotWeights{Segments: segments, K: k, Cols: cols}
 	panels := w.Panels()
 	w.Sums, w.panels = make([]int32, panels*DotCols), make([]int8, panels*w.panel())
-	buffer, rows := make([]int8, segments*k), dotRows()
+	buffer, rows, size := make([]int8, segments*k), dotRows(), dotBytes()
 	for j := range cols {
 		column(buffer, j)
 		panel := w.panels[j/DotCols*w.panel():][:w.panel()]
-		at := dotHead + j%DotCols*rows
+		at := dotHead + j%DotCols*rows*size
 		for s := range segments {
 			part := buffer[s*k:][:k]
-			for i := range w.groups() * dotGroup / rows {
-				copy(panel[at:at+rows], part[min(i*rows, k):])
-				at += rows * DotCols
+			for i := 0; i < w.groups()*dotGroup; i += rows {
+				putDot(panel[at:at+rows*size], part[min(i, k):min(i+rows, k)], size)
+				at += rows * size * DotCols
 			}
 		}
 		for _, v := range buffer {
@@ -64,7 +64,26 @@ func (w *DotWeights) Bytes() int { return len(w.panels) + 4*len(w.Sums) }
 func (w *DotWeights) groups() int { return (w.K + dotGroup - 1) / dotGroup }
 
 // panel is the bytes of a panel.
-func (w *DotWeights) panel() int { return dotHead + w.Segments*w.groups()*dotGroup*DotCols }
+func (w *DotWeights) panel() int { return dotHead + w.Segments*w.groups()*dotGroup*DotCols*dotBytes() }
+
+// dotBytes is the bytes of a weight in a panel.
+func dotBytes() int {
+	if dotRows() < dotGroup {
+		return 2
+	}
+	return 1
+}
+
+// putDot stores weights in as many bytes each.
+func putDot(dst, weights []int8, size int) {
+	if size == 1 {
+		copy(dst, weights)
+		return
+	}
+	for i, v := range weights {
+		dst[2*i], dst[2*i+1] = v, v>>7
+	}
+}
 
 // Multiply computes the columns of panels lo to hi of a product:
 //

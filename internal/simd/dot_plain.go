@@ -2,7 +2,7 @@
 
 package simd
 
-// dotRows is how many rows of weights a panel holds side by side.
+// dotRows is how many rows of weights a panel holds side by side: two of words, or four of bytes.
 func dotRows() int { return dotGroup }
 
 // nibbles reports that products with 4-bit weights have a vector loop.

@@ -50,7 +50,7 @@ func width(rows, n int) int {
 	return min(n, 2)
 }
 
-// dotRows is how many rows of weights a panel holds side by side.
+// dotRows is how many rows of weights a panel holds side by side: two of words, or four of bytes.
 func dotRows() int {
 	if vector && !vnni() {
 		return 2

@@ -46,8 +46,11 @@ func eachAMD64(l *loop) string {
 		setup = "MOVQ $0x0101010101010101, BX\nMOVQ BX, X15"
 	}
 	head := lines(amd64Arguments(l))
-	if l.amd64.pair != "" {
+	switch {
+	case l.amd64.pair != "":
 		head += wideAMD64(l)
+	case l.amd64.four != "":
+		head += fourAMD64(l)
 	}
 	head += lines(setup, l.amd64.setup, "XORQ AX, AX")
 	tail := lines(results(l, l.amd64.finish), "VZEROUPPER", "RET")

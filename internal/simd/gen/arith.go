@@ -48,7 +48,7 @@ var arith = family{name: "arith", about: "Arithmetic on each element.", loops: [
 			VMAXPS Y1, Y15, Y1
 			VMINPS Y1, Y14, Y1
 			VMULPS Y1, Y0, Y0
-			VDIVPS Y14, Y0, Y0`, pair: avx512Hardswish, wideSetup: broadcasts(16, "three", "zero", "six", "sixth")},
+			VDIVPS Y14, Y0, Y0`, four: avx512Hardswish, wideSetup: broadcasts(16, "three", "zero", "six", "sixth")},
 		arm64: code{setup: constant("three", 8) + constant("six", 9) + "VEOR V10.B16, V10.B16, V10.B16", body: `
 			FADD(1, 0, 8)
 			FMAX(1, 1, 10)

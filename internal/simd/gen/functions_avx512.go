@@ -125,22 +125,29 @@ const avx512GELU = `
 `
 
 // avx512Hardswish multiplies by 1/6 and corrects that once, which rounds as a division does;
-// infinities, NaN and subnormal quotients are divided.
-const avx512Hardswish = `
-	VADDPS       Z16, Z0, Z1
-	VMAXPS       Z1, Z17, Z1
-	VMINPS       Z1, Z18, Z1
-	VMULPS       Z1, Z0, Z2
-	VMULPS       Z19, Z2, Z0
-	VMOVAPS      Z2, Z1
-	VFMSUB231PS  Z18, Z0, Z1
-	VFPCLASSPSZ  $0xb9, Z0, K1
-	VFNMADD231PS Z19, Z1, Z0
-	KORTESTW     K1, K1
-	JEQ          FINITE
-	VDIVPS       Z18, Z2, K1, Z0
-FINITE:
-`
+// infinities, NaN and subnormal quotients are divided. It takes four blocks, whose results are in Z0
+// and Z3.
+var avx512Hardswish = func() string {
+	text, divide, store := "", "", ""
+	for i := range 2 {
+		names := strings.NewReplacer("AT", offset(64*i), "ZQ", fmt.Sprint("Z", 3*i), "ZR", fmt.Sprint("Z", 3*i+1), "ZY", fmt.Sprint("Z", 3*i+2), "KC", fmt.Sprint("K", i+1))
+		text += names.Replace(`
+			VMOVUPS      AT(SI)(AX*4), ZQ
+			VADDPS       Z16, ZQ, ZR
+			VMAXPS       ZR, Z17, ZR
+			VMINPS       ZR, Z18, ZR
+			VMULPS       ZR, ZQ, ZY
+			VMULPS       Z19, ZY, ZQ
+			VMOVAPS      ZY, ZR
+			VFMSUB231PS  Z18, ZQ, ZR
+			VFPCLASSPSZ  $0xb9, ZQ, KC
+			VFNMADD231PS Z19, ZR, ZQ
+		`)
+		divide += names.Replace("VDIVPS Z18, ZY, KC, ZQ\n")
+		store += names.Replace("VMOVUPS ZQ, AT(DI)(AX*4)\n")
+	}
+	return text + "KORTESTW K1, K2\nJEQ finite\n" + divide + "\nfinite:\n" + store
+}()
 
 // broadcasts loads constants into registers from the first one on.
 func broadcasts(first int, names ...string) (text string) {
@@ -176,12 +183,19 @@ func exp2Table() string {
 // wideAMD64 goes over pairs of blocks for processors with AVX-512, and a last block by itself: by the
 // same instructions, with the upper lanes empty.
 func wideAMD64(l *loop) string {
-	part := func(label, registers, first string) string {
-		body := first + lines(strings.ReplaceAll(l.amd64.pair, "FINITE", label+"Finite"))
-		return labelled(fmt.Sprintf("VMOVUPS (SI)(AX*4), %s0\n", registers) + body + fmt.Sprintf("VMOVUPS %s0, (DI)(AX*4)\n", registers))
+	part := func(registers, first string) string {
+		return lines(fmt.Sprintf("VMOVUPS (SI)(AX*4), %s0", registers), first, l.amd64.pair, fmt.Sprintf("VMOVUPS %s0, (DI)(AX*4)", registers))
 	}
 	return "CMPB ·avx512(SB), $0\nJEQ narrow\n" + lines(l.amd64.wideSetup, "XORQ AX, AX", "SUBQ $2, CX", "JLT odd", align) +
-		"\npair:\n" + part("pair", "Z", "") + lines("ADDQ $16, AX", "SUBQ $2, CX", "JGE pair") +
-		"\nodd:\n" + lines("ADDQ $2, CX", "JEQ end") + part("odd", "Y", lines(l.amd64.single)) +
+		"\npair:\n" + part("Z", "") + lines("ADDQ $16, AX", "SUBQ $2, CX", "JGE pair") +
+		"\nodd:\n" + lines("ADDQ $2, CX", "JEQ end") + part("Y", l.amd64.single) +
 		"\nend:\n" + lines(results(l, l.amd64.wideFinish), "VZEROUPPER", "RET") + "\nnarrow:\n"
+}
+
+// fourAMD64 goes over four blocks at a time there, and leaves the last ones to the loop of AVX2, which
+// gives the same bits.
+func fourAMD64(l *loop) string {
+	return "CMPB ·avx512(SB), $0\nJEQ narrow\n" + lines(l.amd64.wideSetup, "XORQ AX, AX", "SUBQ $4, CX", "JLT last", align) +
+		"\nwide:\n" + labelled(l.amd64.four) + lines("ADDQ $32, AX", "SUBQ $4, CX", "JGE wide") +
+		"\nlast:\n" + lines("LEAQ (SI)(AX*4), SI", "LEAQ (DI)(AX*4), DI", "ADDQ $4, CX", "JNE narrow", "VZEROUPPER", "RET") + "\nnarrow:\n"
 }

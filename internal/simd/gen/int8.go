@@ -6,7 +6,7 @@ import (
 
 // Tiles of products of 8-bit elements, see simd.Dot. A panel is 16 columns: their sums of
 // weights times 128, then for every segment and four rows of it 16 columns of four weights
-// each, or for every two of them 16 columns of two, see dotRows. A tile has rows times panels·16 sums.
+// each, or for every two of them 16 columns of two words, see dotRows. A tile has rows times panels·16 sums.
 
 // dotTile is a tile: rows of activations and panels of weights.
 type dotTile struct{ rows, panels int }
@@ -51,9 +51,9 @@ func panelAddress(p int) string {
 }
 
 // amd64Segments wraps the loop over the rows of every segment.
-func amd64Segments(before, product, after string) string {
+func amd64Segments(before, product, after string, group int) string {
 	return before + "\nsegment:\n" + lines("MOVQ (BX), AX", "ADDQ $8, BX", "MOVQ k+0(FP), CX") + align + "\nloop:\n" +
-		lines(product, "ADDQ $64, DI", "ADDQ $4, AX", "DECQ CX", "JNZ loop", "DECQ DX", "JNZ segment") + "\n" + after
+		lines(product, fmt.Sprintf("ADDQ $%d, DI", group), "ADDQ $4, AX", "DECQ CX", "JNZ loop", "DECQ DX", "JNZ segment") + "\n" + after
 }
 
 // vnniTile has the sums from Z0 on, weights from Z20 on and activations from Z24 on.
@@ -80,17 +80,17 @@ func vnniTile(d dotTile, f *frame) string {
 			after += "ADDQ R8, DX\n"
 		}
 	}
-	return amd64Segments(lines(before), lines(product), lines(after, "VZEROUPPER\nRET"))
+	return amd64Segments(lines(before), lines(product), lines(after, "VZEROUPPER\nRET"), 64)
 }
 
-// maddTile multiplies 16-bit pairs: two rows of weights, widened, by two activations that are shuffled
+// maddTile multiplies 16-bit pairs: two rows of weights by two activations that are shuffled
 // into every pair. Weights of a group lie in Y12 and on, a row has two registers of sums.
 func maddTile(d dotTile, f *frame) string {
 	before := amd64RowPointers(f, d.rows) + "VBROADCASTSS " + f.at("flip") + ", Y11\n" +
 		f.arguments("MOVQ", "off", "BX", "t", "DX", "b", "DI", "ldb", "SI") + "ADDQ $64, DI\n"
 	product, after := "", f.arguments("MOVQ", "c", "DX", "ldc", "R8")
 	for v := range 4 {
-		product += fmt.Sprintf("VPMOVSXBW %s(DI), Y%d\n", offset(16*v), 12+v)
+		product += fmt.Sprintf("VMOVDQU %s(DI), Y%d\n", offset(32*v), 12+v)
 	}
 	for r := range d.rows {
 		product += fmt.Sprintf("VPBROADCASTD (R%d)(AX*1), Y8\nVPXOR Y11, Y8, Y8\nVPSHUFB firstPair<>(SB), Y8, Y9\nVPSHUFB secondPair<>(SB), Y8, Y8\n", 8+r)
@@ -105,7 +105,7 @@ func maddTile(d dotTile, f *frame) string {
 			after += "ADDQ R8, DX\n"
 		}
 	}
-	return amd64Segments(lines(before), lines(product), lines(after, "VZEROUPPER\nRET"))
+	return amd64Segments(lines(before), lines(product), lines(after, "VZEROUPPER\nRET"), 128)
 }
 
 // neonDot is what the tiles of NEON have in common: R8 and on point to rows, R4 to the

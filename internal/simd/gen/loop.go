@@ -28,6 +28,7 @@ type code struct {
 	body   string // of one block
 	finish string // behind the loop
 	pair   string // of two blocks in AVX-512 registers
+	four   string // of four of them, with loads and stores
 	// what stands before and behind the loop of pairs, where it is not one of conversions
 	wideSetup, wideFinish string
 	single                string // between the load of a single block and pair
