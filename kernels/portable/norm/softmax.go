@@ -12,8 +12,8 @@ import (
 func softmax(c *kernels.Ctx, a kernels.Args) error    { return softmaxLike(c, a, false) }
 func logSoftmax(c *kernels.Ctx, a kernels.Args) error { return softmaxLike(c, a, true) }
 
-// softmaxLike is exp(x-m)/Σexp(x-m) along dim, or its logarithm, m being the largest
-// element. half_to_float makes a float32 of a Float16.
+// softmaxLike is exp(x-m)/Σexp(x-m) along dim, where m is the largest element, or its logarithm. With half_to_float
+// the result of Float16 is float32.
 func softmaxLike(c *kernels.Ctx, a kernels.Args, log bool) error {
 	x, out := a.Tensor(0), a.Tensor(3)
 	if err := floating(a, 0); err != nil {
@@ -47,8 +47,8 @@ func softmaxLike(c *kernels.Ctx, a kernels.Args, log bool) error {
 	return nil
 }
 
-// softmaxPass is one execute: outer · size · inner elements, normalised over size.
-// Inner elements are taken a block at a time, so that a block's rows stay in cache.
+// softmaxPass is the state of a call: outer · size · inner elements, normalized over size. Inner elements are
+// processed in blocks, so that a block's rows stay in the cache.
 type softmaxPass[T real] struct {
 	ops         *rowOps[T]
 	x, y        []T
@@ -91,7 +91,7 @@ func runSoftmax[T real](c *kernels.Ctx, x, out *tensor.Tensor, dim int, log bool
 	}
 }
 
-// Range normalises blocks [lo, hi).
+// Range normalizes blocks [lo, hi).
 func (p *softmaxPass[T]) Range(worker, lo, hi int) {
 	if p.inner == 1 && !p.log {
 		p.ops.softmax(p.y[lo*p.size:hi*p.size], p.x[lo*p.size:hi*p.size], p.size)
@@ -112,7 +112,7 @@ func (p *softmaxPass[T]) Range(worker, lo, hi int) {
 	}
 }
 
-// logRow normalises one dense row.
+// logRow normalizes one dense row.
 func (p *softmaxPass[T]) logRow(y, x []T) {
 	m := p.ops.max(x)
 	s := p.ops.expSum(y, x, m)
@@ -120,7 +120,7 @@ func (p *softmaxPass[T]) logRow(y, x []T) {
 	p.ops.scaleShift(y, y, 1, -T(math.Log(float64(s))))
 }
 
-// columns normalises len(m) adjacent columns of p.size rows, p.inner apart.
+// columns normalizes len(m) adjacent columns of p.size rows, p.inner apart.
 func (p *softmaxPass[T]) columns(y, x, m, s []T) {
 	copy(m, x)
 	for r := 1; r < p.size; r++ {

@@ -15,13 +15,13 @@ import (
 // Arguments of avg_pool2d.out and avg_pool3d.out.
 const avgCeil, avgIncludePad, avgDivisor, avgOut = 4, 5, 6, 7
 
-// avgPool is the mean of each window: its sum by divisor_override, else by the
-// elements of the window within the padded input (count_include_pad) or the input.
+// avgPool computes the mean of each window: its sum divided by divisor_override, or by the number of its elements in
+// the padded input (count_include_pad) or in the input.
 func avgPool(dims int) kernels.Func {
 	return byMeanType(avgOut, avgPoolOf[float32](dims), avgPoolOf[float64](dims), avgPoolOf[int64](dims))
 }
 
-// byMeanType checks the types of an average's input and out and calls its function.
+// byMeanType returns the function for the type of an average's input and out, which it checks.
 func byMeanType(out int, f32, f64, i64 kernels.Func) kernels.Func {
 	return func(c *kernels.Ctx, a kernels.Args) error {
 		x := a.Tensor(0)
@@ -52,7 +52,7 @@ func avgPoolOf[T tensor.Compute](dims int) kernels.Func {
 	}
 }
 
-// adaptiveAvgPool averages windows that cut the input into output_size parts.
+// adaptiveAvgPool averages windows that divide the input into output_size parts.
 func adaptiveAvgPool(dims int) kernels.Func {
 	return byMeanType(2, adaptiveOf[float32](dims), adaptiveOf[float64](dims), adaptiveOf[int64](dims))
 }
@@ -118,11 +118,10 @@ func (p *avgPass[T]) run(c *kernels.Ctx, a kernels.Args, outArg int) error {
 	return nil
 }
 
-// maxArea is the largest window whose points are listed.
+// maxArea is the largest window whose elements are listed.
 const maxArea = 1 << 14
 
-// slideEvenly makes a sliding window of an adaptive one that divides the input without
-// a remainder.
+// slideEvenly replaces adaptive windows by sliding ones if they divide the input without a remainder.
 func (p *avgPass[T]) slideEvenly() {
 	if !p.adaptive || p.In[0]%p.Out[0] != 0 || p.In[1]%p.Out[1] != 0 || p.In[2]%p.Out[2] != 0 {
 		return
@@ -132,7 +131,7 @@ func (p *avgPass[T]) slideEvenly() {
 	p.adaptive, p.includePad = false, false
 }
 
-// maxLength bounds the length of the windows along a dimension.
+// maxLength returns a bound for the length of the windows along a dimension.
 func (p *avgPass[T]) maxLength(d int) int {
 	if p.adaptive {
 		return min(p.In[d]/p.Out[d]+2, p.In[d])
@@ -140,7 +139,7 @@ func (p *avgPass[T]) maxLength(d int) int {
 	return min(p.Kernel[d], p.In[d])
 }
 
-// compute averages p.x to p.y.
+// compute averages p.x into p.y.
 func (p *avgPass[T]) compute(c *kernels.Ctx) {
 	units, work := p.planes*p.Out[0]*p.Out[1], p.Out[2]*p.maxLength(0)*p.maxLength(1)*p.maxLength(2)
 	p.byTiles = p.channels == 0 && !p.adaptive && p.Stride[2] <= 2 && p.tiles.plan(c, &p.pooling, 0, sums)
@@ -161,7 +160,7 @@ func (p *avgPass[T]) compute(c *kernels.Ctx) {
 	p.x, p.y, p.scratch, p.across = nil, nil, nil, nil
 }
 
-// shares finds what windows are divided by.
+// shares computes the divisors of the windows.
 func (p *avgPass[T]) shares(c *kernels.Ctx) {
 	p.across = kernels.Scratch[T](c, p.Out[2])
 	for j := range p.across {
@@ -180,8 +179,8 @@ func (p *avgPass[T]) shares(c *kernels.Ctx) {
 	}
 }
 
-// share is what a window's length along a dimension counts for in its divisor: its
-// elements of the padded input, or of the input. Along the depth it is a given divisor.
+// share returns the factor of a window's divisor for a dimension: the number of its indices in the padded input, or
+// in the input. Along the depth it is divisor_override, if that is set.
 func (p *avgPass[T]) share(d, at int) T {
 	lo, hi, padded := p.bounds(d, at)
 	switch {
@@ -232,7 +231,7 @@ func (p *avgPass[T]) averageTiles(worker, lo, hi int) {
 	}
 }
 
-// divisors are what the windows of n rows from row on are divided by, as divide wants it.
+// divisors writes the divisors of the windows of n rows from row, as divide expects them.
 func (p *avgPass[T]) divisors(dst []T, d, row, n int) {
 	for r := range n {
 		tall := p.share(0, d) * p.share(1, (row+r)%p.Out[1])
@@ -245,7 +244,7 @@ func (p *avgPass[T]) divisors(dst []T, d, row, n int) {
 	}
 }
 
-// divide divides by divisors.
+// divide divides by divisors, for float32 by multiplication with their reciprocals.
 func divide[T tensor.Compute](y, by []T) {
 	if y, ok := any(y).([]float32); ok {
 		simd.Mul(y, y, any(by).([]float32))
@@ -256,7 +255,7 @@ func divide[T tensor.Compute](y, by []T) {
 	}
 }
 
-// divideBy divides by one number; float32 multiplies by its reciprocal, as XNNPACK does.
+// divideBy divides by one number. float32 is multiplied by its reciprocal, as in XNNPACK.
 func divideBy[T tensor.Compute](y []T, by T) {
 	if y, ok := any(y).([]float32); ok {
 		simd.ScaleShift(y, y, 1/float32(by), 0)
@@ -267,8 +266,7 @@ func divideBy[T tensor.Compute](y []T, by T) {
 	}
 }
 
-// row averages output row i, counted through the planes: it sums up the columns of
-// the input, then those of each window.
+// row averages output row i, counted over the planes: it sums the columns of the input, then those of each window.
 func (p *avgPass[T]) row(worker, i int) {
 	plane, d, r := p.point(i)
 	in, points := p.In[2], window.Volume(p.In)
@@ -302,8 +300,7 @@ func sumOf[T tensor.Compute](x []T) (s T) {
 	return loops.Sum(0, x)
 }
 
-// bounds is the range of input points of a window along a dimension, and its length
-// within the padded input.
+// bounds returns the range of input indices of a window along a dimension, and its length in the padded input.
 func (p *avgPass[T]) bounds(dim, at int) (lo, hi, padded int) {
 	in := p.In[dim]
 	if p.adaptive {

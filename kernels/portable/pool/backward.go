@@ -9,13 +9,13 @@ import (
 	"github.com/etrun-go/etrun/kernels/window"
 )
 
-// Arguments of max_pool2d_with_indices_backward.grad_input, and of that of max_pool3d.
+// Arguments of max_pool2d_with_indices_backward.grad_input and the operator for 3 dimensions.
 const (
 	backCeil, backIndices, backOut = 6, 7, 8
 	backDilation                   = 5
 )
 
-// maxPoolBackward adds each gradient to the element that its window took.
+// maxPoolBackward adds each gradient to the element that was the maximum of its window.
 func maxPoolBackward(dims int) kernels.Func {
 	return func(c *kernels.Ctx, a kernels.Args) error {
 		grad, x := a.Tensor(0), a.Tensor(1)
@@ -41,7 +41,7 @@ func maxPoolBackward(dims int) kernels.Func {
 	}
 }
 
-// backward checks the geometry of a pooling backward.
+// backward checks the geometry of a backward pooling.
 func (w *pooling) backward(a kernels.Args, dims int) error {
 	x := a.Tensor(1)
 	if err := w.input(1, x, dims); err != nil {

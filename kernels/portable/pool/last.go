@@ -8,11 +8,11 @@ import (
 	"github.com/etrun-go/etrun/kernels/window"
 )
 
-// Where the channels of a point lie side by side, each window is pooled by itself, all
-// channels at a time; neighbours that read whole windows go together.
+// If the channels of a point are adjacent in memory, windows are pooled one by one, with all channels at a time;
+// adjacent windows with the same taps are pooled together.
 
-// channelsLast reports tensors in the dim order [0, 2, 3, 1] or [0, 2, 3, 4, 1], the first
-// one of T's own type, with channels enough for vectors.
+// channelsLast reports whether the tensors have the dim order [0, 2, 3, 1] or [0, 2, 3, 4, 1], and the first one
+// stores T and has enough channels for vectors.
 func channelsLast[T tensor.Compute](ts ...*tensor.Tensor) bool {
 	for _, t := range ts {
 		if o := string(t.DimOrder); o != "\x00\x02\x03\x01" && o != "\x00\x02\x03\x04\x01" {
@@ -32,7 +32,7 @@ func (p *maxPass[T]) lastRun(c *kernels.Ctx, x, out, indices *tensor.Tensor) {
 	p.x, p.y, p.index, p.at = nil, nil, nil, nil
 }
 
-// grow is s with at least n elements.
+// grow returns s, or a new slice, with at least n elements.
 func grow[T any](s []T, n int) []T {
 	if len(s) < n {
 		return make([]T, n)
@@ -40,7 +40,7 @@ func grow[T any](s []T, n int) []T {
 	return s
 }
 
-// lastRow pools output row i, counted through the images.
+// lastRow pools output row i, counted over the images.
 func (p *maxPass[T]) lastRow(worker, i int) {
 	image, d, r := p.point(i)
 	ch, points := p.channels, window.Volume(p.In)*p.channels
@@ -73,7 +73,7 @@ func (p *maxPass[T]) lastRow(worker, i int) {
 	}
 }
 
-// places are where the elements of a window lie in a plane, and how many there are.
+// places writes the indices in the plane of a window's elements, and returns their number.
 func (p *pooling) places(dst []int32, d, r, j int) (n int) {
 	d0, d1, d2 := p.Taps(0, d)
 	h0, h1, h2 := p.Taps(1, r)
@@ -89,7 +89,7 @@ func (p *pooling) places(dst []int32, d, r, j int) (n int) {
 	return n
 }
 
-// lastRow averages output row i, counted through the images.
+// lastRow averages output row i, counted over the images.
 func (p *avgPass[T]) lastRow(worker, i int) {
 	image, d, r := p.point(i)
 	ch, points := p.channels, window.Volume(p.In)*p.channels

@@ -20,9 +20,9 @@ const (
 // elementCost and tapCost are the costs of a window's element in picoseconds, in a loop over elements and tap by tap.
 const elementCost, tapCost = 4_000, 400
 
-// maxPool finds the largest element of each window and where it lies in its plane,
-// (depth · height + row) · width + column. The first of equal ones wins; NaN wins. A
-// float32 holds integers of 8 and 16 bits exactly.
+// maxPool finds the largest element of each window and its index in the plane, (depth · height + row) · width +
+// column. Of equal elements the first one wins; NaN wins. Integers of 8 and 16 bits are computed as float32, which is
+// exact.
 func maxPool(dims int) kernels.Func {
 	f32, f64, i64 := maxPoolOf[float32](dims), maxPoolOf[float64](dims), maxPoolOf[int64](dims)
 	return func(c *kernels.Ctx, a kernels.Args) error {
@@ -73,7 +73,7 @@ type maxPass[T tensor.Compute] struct {
 	pooling
 	x, y  []T
 	index []int64
-	// lowest stands for a window whose taps all miss the input, which dilation allows.
+	// lowest is the result of a window that has no tap in the input, as dilation allows.
 	lowest T
 	only   bool // nothing reads the places
 
@@ -85,7 +85,7 @@ type maxPass[T tensor.Compute] struct {
 	off      []int   // of a window's taps then, for each worker
 }
 
-// maxPoints is the largest plane whose places fit an int32.
+// maxPoints is the largest plane whose indices fit int32.
 const maxPoints = 1 << 30
 
 func (p *maxPass[T]) compute(c *kernels.Ctx, x, out, indices *tensor.Tensor) {
@@ -167,8 +167,7 @@ func (p *maxPass[T]) tile(worker, i int) {
 	}
 }
 
-// correctPlaces corrects the places of a row's windows that start in the padding and hold
-// nothing larger than it.
+// correctPlaces corrects the indices of a row's windows that start in the padding and contain no larger element.
 func (p *maxPass[T]) correctPlaces(y []T, index []int64, d, row int) {
 	inside := p.Start(0, d) >= 0 && p.Start(1, row) >= 0
 	if inside && p.Pad[2] == 0 {
@@ -184,7 +183,7 @@ func (p *maxPass[T]) correctPlaces(y []T, index []int64, d, row int) {
 	}
 }
 
-// first is the place of the first element of a window, or where it would be.
+// first returns the index of the first element of a window in the input.
 func (p *maxPass[T]) first(d, row, j int) int {
 	d0, lo, _ := p.Taps(0, d)
 	h0, top, _ := p.Taps(1, row)
@@ -192,7 +191,7 @@ func (p *maxPass[T]) first(d, row, j int) int {
 	return p.place(d0+lo*p.Dilate[0], h0+top*p.Dilate[1], w0+left*p.Dilate[2])
 }
 
-// row pools the windows of output row i, counted through the planes, one by one.
+// row pools the windows of output row i, counted over the planes, one by one.
 func (p *maxPass[T]) row(i int) {
 	plane, d, r := p.point(i)
 	points := window.Volume(p.In)

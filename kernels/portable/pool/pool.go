@@ -1,5 +1,5 @@
-// Package pool (no compatibility promise) holds the ATen pooling operators over two
-// and three spatial dimensions.
+// Package pool (no compatibility promise) implements the ATen pooling operators over two and three spatial
+// dimensions.
 package pool
 
 import (
@@ -11,10 +11,10 @@ import (
 	"github.com/etrun-go/etrun/kernels/window"
 )
 
-// Ops are the operators of the package.
+// Ops returns the operators of the package.
 func Ops() []kernels.Op { return slices.Concat(ops(2), ops(3)) }
 
-// ops are the operators over dims spatial dimensions.
+// ops returns the operators over dims spatial dimensions.
 func ops(dims int) []kernels.Op {
 	const float = "float16, bfloat16, float32, float64"
 	list := fmt.Sprintf("int[%d]", dims)
@@ -34,8 +34,7 @@ func ops(dims int) []kernels.Op {
 	}
 }
 
-// pooling is the geometry of a pooling: planes of points, each over the last dims dimensions
-// of tensors of the given rank.
+// pooling is the geometry of a pooling: planes of points, over the last dims dimensions of tensors of the given rank.
 type pooling struct {
 	window.Shape
 	planes, rank, dims int
@@ -60,15 +59,15 @@ func (w *pooling) input(i int, t *tensor.Tensor, dims int) error {
 	return nil
 }
 
-// sizes are the output's, out last.
+// sizes returns the sizes of the output. They are stored in dst.
 func (w *pooling) sizes(dst *[5]int, in *tensor.Tensor) []int {
 	copy(dst[:], in.Sizes)
 	copy(dst[w.rank-w.dims:], w.Out[3-w.dims:])
 	return dst[:w.rank]
 }
 
-// slide reads kernel size, stride and padding, arguments from first on, then
-// dilation unless dilation is negative, and computes the output's size.
+// slide reads kernel size, stride and padding, the arguments from first, then dilation unless dilation is negative,
+// and computes the output's size.
 func (w *pooling) slide(a kernels.Args, first, dilation int, ceil bool) error {
 	if err := window.Read(&w.Kernel, a, first, w.dims, 1, nil); err != nil {
 		return err
@@ -97,10 +96,10 @@ func (w *pooling) slide(a kernels.Args, first, dilation int, ceil bool) error {
 	return nil
 }
 
-// place is where a point lies in a plane of the input.
+// place returns the index of a point in a plane of the input.
 func (w *pooling) place(d, h, x int) int { return (d*w.In[1]+h)*w.In[2] + x }
 
-// point is the plane of output row i, counted through the planes, its depth and its height.
+// point returns the plane, depth and height of output row i, counted over the planes.
 func (w *pooling) point(i int) (plane, d, h int) {
 	return i / w.Out[1] / w.Out[0], i / w.Out[1] % w.Out[0], i % w.Out[1]
 }

@@ -7,10 +7,9 @@ import (
 	"github.com/etrun-go/etrun/kernels/window"
 )
 
-// tiles cuts the output of contiguous planes into tiles of rows. The windows of a tile
-// are pooled together, tap by tap: tap t of the window at row i and column j of a tile
-// is element off[t] + i·step + j of what load brings. For that the input rows are
-// padded, and their columns dealt out to as many phases as the stride has columns.
+// tiles divides the output of contiguous planes into tiles of rows. The windows of a tile are pooled together, tap by
+// tap: tap t of the window at row i and column j of a tile is element off[t] + i·step + j of the slice that load
+// returns. For that, input rows are padded, and their columns sorted into one phase for each column of the stride.
 type tiles[T tensor.Compute] struct {
 	pooling      // planes may be stacked to one tall plane
 	fill    T    // what the padding holds
@@ -24,14 +23,14 @@ type tiles[T tensor.Compute] struct {
 	step    int // between output rows
 	scratch []T // kernel's depth · phases · height · width for each worker
 
-	// combine makes one row of the input rows that the windows of an output row read: then
-	// only these are dealt out, and the taps are those of a row.
+	// combine first reduces the input rows that the windows of an output row read to one row: only these rows are
+	// sorted into phases, and the taps are those of a row.
 	combine combination
 	tall    []T   // rows of these, for each worker
 	list    []int // where such rows lie, for each worker
 }
 
-// combination is what may be made of the taps of a column before those of a row.
+// combination is the operation on the taps of a column before those of a row.
 type combination uint8
 
 const (
@@ -40,21 +39,21 @@ const (
 	largest
 )
 
-// phase is every stride-th column of an input row, as it comes to columns [lo, hi) of
-// a padded row, the first from input column from on.
+// phase is every stride-th column of an input row, copied to columns [lo, hi) of a padded row; the first one is input
+// column from.
 type phase struct{ lo, hi, from int }
 
-// maxTaps is the largest kernel that is pooled tap by tap, tileSize the number of
-// elements that a tile's input should not exceed, and maxTile the one that it cannot.
+// maxTaps is the largest kernel that is pooled tap by tap, tileSize the preferred and maxTile the maximum number of
+// elements of a tile's input.
 const maxTaps, tileSize, maxTile = 64, 1 << 13, 1 << 18
 
-// tapped reports windows of so few elements that they are pooled tap by tap.
+// tapped reports whether windows are small enough to be pooled tap by tap.
 func (w *pooling) tapped() bool {
 	return max(w.Kernel[0], w.Kernel[1], w.Kernel[2]) <= maxTaps && window.Volume(w.Kernel) <= maxTaps
 }
 
-// plan cuts w's planes. It reports false for windows that are too large. combine is what
-// may be made of columns.
+// plan divides w's planes into tiles. It returns false if the windows are too large. combine is the operation on the
+// taps of a column.
 func (b *tiles[T]) plan(c *kernels.Ctx, w *pooling, fill T, combine combination) bool {
 	b.pooling, b.fill, b.combine = *w, fill, separate
 	if !w.tapped() {
@@ -123,16 +122,16 @@ func (b *tiles[T]) placeTaps() {
 	}
 }
 
-// units is the number of tiles.
+// units returns the number of tiles.
 func (b *tiles[T]) units() int { return b.planes * b.Out[0] * b.count }
 
-// at is the plane of tile i, the depth of its output, its first row and how many it has.
+// at returns the plane of tile i, the depth of its output, its first row and its number of rows.
 func (b *tiles[T]) at(i int) (plane, d, row, n int) {
 	row = i % b.count * b.rows
 	return i / b.count / b.Out[0], i / b.count % b.Out[0], row, min(b.rows, b.Out[1]-row)
 }
 
-// load gives the input of n output rows from row on, at depth d.
+// load returns the input of n output rows from row, at depth d.
 func (b *tiles[T]) load(worker int, plane []T, d, row, n int) []T {
 	size := len(b.phases) * b.height * b.width
 	scratch := b.scratch[worker*size*b.Kernel[0]:][:size*b.Kernel[0]]
@@ -155,7 +154,7 @@ func (b *tiles[T]) load(worker int, plane []T, d, row, n int) []T {
 	return scratch
 }
 
-// columns combines the input rows of n output rows from row on.
+// columns combines the input rows of n output rows from row.
 func (b *tiles[T]) columns(worker int, plane []T, d, row, n int) []T {
 	in, end := b.In[2], row+n
 	tall, list := b.tall[worker*b.rows*in:][:n*in], b.list[worker*maxTaps:][:maxTaps]
@@ -182,14 +181,14 @@ func (b *tiles[T]) columns(worker int, plane []T, d, row, n int) []T {
 	return tall
 }
 
-// loadRows deals out the input of n output rows from row on.
+// loadRows sorts the input of n output rows from row into phases.
 func (b *tiles[T]) loadRows(scratch, slice []T, row, n int) {
 	top, rows := b.Start(1, row), b.height-(b.rows-n)*b.Stride[1]
 	lo, hi := window.Inside(rows, b.In[1], top, 1)
 	b.deal(scratch, slice[max(top+lo, 0)*b.In[2]:], rows, lo, hi)
 }
 
-// deal brings rows to each phase; [lo, hi) of them are those of src, others are padding.
+// deal copies rows to each phase; [lo, hi) of them are those of src, others are padding.
 func (b *tiles[T]) deal(scratch, src []T, rows, lo, hi int) {
 	width := b.width
 	for q, f := range b.phases {
@@ -209,7 +208,7 @@ func (b *tiles[T]) deal(scratch, src []T, rows, lo, hi int) {
 	}
 }
 
-// every takes every stride-th of n elements of rows.
+// every copies every stride-th of n elements of rows.
 func (b *tiles[T]) every(dst, src []T, rows, n int) {
 	switch s := b.Stride[2]; s {
 	case 1:

@@ -15,8 +15,8 @@ const (
 	padZeros, padBorder, padReflection     = 0, 1, 2
 )
 
-// gridSampler reads the input at the points of a grid [batch, height, width, (x, y)],
-// whose coordinates run from -1 to 1 over the image.
+// gridSampler samples the input at the points of a grid [batch, height, width, (x, y)], whose coordinates from -1 to
+// 1 span the image.
 func gridSampler(c *kernels.Ctx, a kernels.Args) error {
 	x, grid := a.Tensor(0), a.Tensor(1)
 	f := operand.ByType(x.DType, gridSamplerOf[float32], gridSamplerOf[float64], nil)
@@ -71,7 +71,7 @@ type sampler[T real] struct {
 	steps                tensor.DType // what each step on the way to the points to read is rounded to
 }
 
-// stencil is what one output point reads: elements of a plane and their weights.
+// stencil contains the elements of a plane that one output point reads, and their weights.
 type stencil[T real] struct {
 	n      int
 	at     [16]int
@@ -104,7 +104,7 @@ func (p *sampler[T]) Range(_, lo, hi int) {
 	}
 }
 
-// unnormalize turns a coordinate of -1 to 1 into one of dimension d.
+// unnormalize converts a coordinate of -1 to 1 to one of dimension d.
 func (p *sampler[T]) unnormalize(v T, d int) T {
 	size, r := T(p.in[d]), p.round
 	if p.align {
@@ -113,9 +113,8 @@ func (p *sampler[T]) unnormalize(v T, d int) T {
 	return r(r(r(r(v+1)*size)-1) / 2)
 }
 
-// round rounds a step towards coordinates or cubic weights as PyTorch does, which
-// computes them in the element type except in bilinear mode: at a half's few bits
-// that decides what is read.
+// round rounds a step in the computation of coordinates and cubic weights to the element type, as PyTorch does except
+// in bilinear mode: with the few bits of a half float that determines which elements are read.
 func (p *sampler[T]) round(v T) T {
 	switch p.steps {
 	case tensor.Float16:
@@ -150,18 +149,17 @@ func (p *sampler[T]) stencil(s *stencil[T], x, y T) {
 	}
 }
 
-// tap adds the element at whole coordinates, unless they are outside or NaN.
+// tap adds the element at integral coordinates, unless they are outside or NaN.
 func (p *sampler[T]) tap(s *stencil[T], x, y, weight T) {
 	if x >= 0 && x < T(p.in[1]) && y >= 0 && y < T(p.in[0]) {
 		s.add(int(y)*p.in[1]+int(x), weight)
 	}
 }
 
-// even rounds to the nearest whole number, ties to even.
+// even rounds to nearest, ties to even.
 func even[T real](x T) T { return T(math.RoundToEven(float64(x))) }
 
-// pad brings a coordinate of dimension d into the image, except where outside counts
-// as zero.
+// pad moves a coordinate of dimension d into the image, unless elements outside are zero.
 func (p *sampler[T]) pad(v T, d int) T {
 	size := T(p.in[d])
 	switch {
@@ -178,7 +176,7 @@ func (p *sampler[T]) pad(v T, d int) T {
 	return min(v, size-1)
 }
 
-// reflect folds v into [low/2, high/2].
+// reflect reflects v into [low/2, high/2].
 func reflect[T real](v, low, high T) T {
 	if low == high {
 		return 0
@@ -195,7 +193,7 @@ func reflect[T real](v, low, high T) T {
 	return span - extra + start
 }
 
-// cubic is the weights of the four points around t in [0, 1).
+// cubic returns the weights of the four points around t in [0, 1).
 func (p *sampler[T]) cubic(t T) [4]T {
 	return [4]T{p.far(p.round(t + 1)), p.near(t), p.near(p.round(1 - t)), p.far(p.round(2 - t))}
 }

@@ -47,8 +47,8 @@ type nearestPass[T tensor.Compute] struct {
 	x, y       []T
 }
 
-// sources is the input index of each output index along dimension d. Equal and
-// doubled sizes do not go through the scale, as in PyTorch.
+// sources returns the input index of each output index along dimension d. As in PyTorch, equal and doubled sizes are
+// computed without the scale.
 func (m *image) sources(c *kernels.Ctx, d int) []int64 {
 	s := kernels.Scratch[int64](c, m.out[d])
 	step := scale[float32](m, d, false)

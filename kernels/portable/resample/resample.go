@@ -1,5 +1,5 @@
-// Package resample (no compatibility promise) holds the ATen operators that read images
-// between their points: upsampling and the grid sampler.
+// Package resample (no compatibility promise) implements the ATen operators that interpolate images: upsampling and
+// the grid sampler.
 package resample
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Ops are the operators of the package.
+// Ops returns the operators of the package.
 func Ops() []kernels.Op {
 	const float = "float16, bfloat16, float32, float64"
 	return []kernels.Op{
@@ -34,9 +34,8 @@ const elementsPerRange = 10_000
 
 type real interface{ float32 | float64 }
 
-// image is the geometry of a resize: planes of in points become planes of out
-// points; index 0 is height, 1 width. factor is the scale that a caller asked for, 0
-// where only sizes are given.
+// image is the geometry of a resize: planes of in points become planes of out points; index 0 is height, 1 width.
+// factor is the requested scale, 0 if only sizes were specified.
 type image struct {
 	planes  int
 	in, out [2]int
@@ -58,8 +57,7 @@ func (m *image) input(i int, t *tensor.Tensor) error {
 	return nil
 }
 
-// target reads output_size at argument size or scale_factors at argument scale:
-// exactly one of the two.
+// target reads either output_size, argument size, or scale_factors, argument scale.
 func (m *image) target(a kernels.Args, size, scale int) error {
 	m.factor = [2]float64{}
 	sizes, scales := a.Ints(size), a.Floats(scale)
@@ -95,7 +93,7 @@ func (m *image) sizes(arg int, sizes []int64) error {
 	return nil
 }
 
-// resize gives argument i, which has x's type, the output's sizes.
+// resize resizes argument i, which has x's type, to the output's sizes.
 func (m *image) resize(a kernels.Args, i int, x *tensor.Tensor) error {
 	if t := a.Tensor(i); t.DType != x.DType {
 		return kernels.Bad(i, t.DType.String(), fmt.Sprint("the input's ", x.DType))
@@ -104,8 +102,7 @@ func (m *image) resize(a kernels.Args, i int, x *tensor.Tensor) error {
 	return kernels.ResizeOut(a, i, sizes[:])
 }
 
-// scale is how far apart output points lie in the input along dimension d
-// (area_pixel_compute_scale).
+// scale returns the distance of output points in the input along dimension d (area_pixel_compute_scale).
 func scale[T real](m *image, d int, alignCorners bool) T {
 	switch {
 	case alignCorners && m.out[d] == 1:
