@@ -8,7 +8,7 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 )
 
-// estimates are how long a run takes about on one thread, by engine.
+// estimates are the approximate times of a run on one thread, by engine.
 type estimates [2]time.Duration
 
 // estimates of a graph at its declared sizes, for the library that the backend opens.
@@ -20,10 +20,10 @@ func (b Backend) estimates(g *graph, s []shape) (e estimates) {
 	return e
 }
 
-// sureTime is from where on estimates are good: short runs depend on more than rates.
+// sureTime is the time from which estimates are accurate: short runs depend on more than rates.
 const sureTime = 50 * time.Microsecond
 
-// margin is what estimates of the Go engine cannot tell.
+// margin is the uncertainty of the Go engine's estimate.
 func (e estimates) margin() time.Duration {
 	if e[byGo] > sureTime {
 		return e[byGo] / 12
@@ -34,7 +34,7 @@ func (e estimates) margin() time.Duration {
 // prefersGo reports whether the Go engine runs a graph faster than the library, with a margin.
 func (e estimates) prefersGo() bool { return e[byGo]+e.margin() < e[byLibrary] }
 
-// of is the estimate of the engine that a backend would choose.
+// of returns the estimate of the engine that a backend would choose.
 func (e estimates) of(b Backend) time.Duration {
 	if b.automatic() && e.prefersGo() {
 		return e[byGo]
@@ -46,14 +46,14 @@ func (e estimates) String() string {
 	return fmt.Sprintf("%v in Go, %v in the library", e[byGo].Round(10*time.Nanosecond), e[byLibrary].Round(10*time.Nanosecond))
 }
 
-// automatic reports that the engine is chosen graph by graph. A folder for packed weights is
-// for those of the library, which then has every graph that it may have.
+// automatic reports whether the engine is chosen for each graph. A folder for packed weights
+// holds those of the library, which then runs every graph that it supports.
 func (b Backend) automatic() bool {
 	return (b.Engine == "" || b.Engine == EngineAuto) && b.WeightsCache == ""
 }
 
-// choose makes the image one of the Go engine where that is faster; done is false where the
-// library is to have it. A library that is asked for by name has to be there anyhow.
+// choose prepares the image for the Go engine if that is faster; done is false if the library
+// should run it. A library whose location was specified must exist in any case.
 func (b Backend) choose(m *image) (done bool, err error) {
 	if !b.automatic() {
 		return false, nil

@@ -15,7 +15,7 @@ type builder struct {
 	ids    []uint32 // the library's ids of the values
 }
 
-// call is the outcome of a C function.
+// call is the result of a C function.
 type call struct {
 	name   string
 	status xnn.Status
@@ -23,7 +23,7 @@ type call struct {
 
 func (c call) err() error { return c.status.Error(c.name) }
 
-// define makes the subgraph. The caller deletes it, also after an error.
+// define creates the subgraph. The caller deletes it, also after an error.
 func (b *builder) define() error {
 	externals := uint32(len(b.graph.Args))
 	if err := b.lib.CreateSubgraph(externals, 0, &b.sub).Error("xnn_create_subgraph"); err != nil {
@@ -66,8 +66,8 @@ func (g *graph) used() []bool {
 	return used
 }
 
-// value defines a value with the sizes that it has at the declared sizes of the inputs:
-// what the payload says of values between nodes may be out of date.
+// value defines a value with its sizes at the declared sizes of the inputs: the sizes that the
+// payload stores for values between nodes may be out of date.
 func (b *builder) value(v int) call {
 	x := &b.graph.Values[v]
 	external, flags := uint32(xnn.NoValue), uint32(0)
@@ -113,7 +113,7 @@ func sizes(dims []int) []uint {
 	return out
 }
 
-// in and out are the library's ids of a node's values.
+// in returns the library's id of an operand, xnn.NoValue for an absent one.
 func (b *builder) in(n *node, i int) uint32 {
 	if n.In[i] == none {
 		return xnn.NoValue
@@ -218,7 +218,7 @@ func (b *builder) copy(n *node) call {
 	return call{"xnn_define_copy", b.lib.DefineCopy(b.sub, b.in(n, 0), b.out(n, 0), 0)}
 }
 
-// reshape leaves a size of 0 to the library to infer. A reshape to rank 0 is one to [1].
+// reshape passes a size of 0 on, which the library infers. A reshape to rank 0 becomes one to [1].
 func (b *builder) reshape(n *node) call {
 	dims := sizes(params[reshapeParams](n).sizes)
 	if len(dims) == 0 {

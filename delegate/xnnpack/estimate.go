@@ -12,9 +12,9 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// slower is how much longer products take with the processor's vectors than at the rates.
-// AVX2 computes as many as AVX-512 does on processors that split its vectors. tile is how
-// many output channels they compute together: one takes as long as so many.
+// vectors returns how products run with the processor's vectors: slower is their time relative to
+// the rates (AVX2 is as fast as AVX-512 on processors that split its vectors), tile the number of
+// output channels that are computed together, so that one takes as long as tile.
 func vectors() (slower float64, tile int) {
 	has := func(name string) bool {
 		return slices.ContainsFunc(cpu.Features(), func(f cpu.Feature) bool { return f.Name == name && f.Has })
@@ -28,8 +28,8 @@ func vectors() (slower float64, tile int) {
 	return 2, 8
 }
 
-// estimate is about how long a run of the graph takes on one thread. Inputs that vary have
-// a share of their elements. Without a version of the library its rates are Debian's.
+// estimate returns the approximate time of a run of the graph on one thread. Inputs that vary have
+// a share of their elements. If the version of the library is unknown, it is taken for Debian's.
 func (g *graph) estimate(lib *xnn.Soname, s []shape, engine int, varies []bool, share float64) time.Duration {
 	slower, tile := vectors()
 	if engine == byGo {
@@ -52,7 +52,7 @@ func (g *graph) estimate(lib *xnn.Soname, s []shape, engine int, varies []bool, 
 	return time.Duration(total)
 }
 
-// estimator is what nodes' times depend on.
+// estimator holds what the times of nodes depend on.
 type estimator struct {
 	*graph
 	shapes []shape
@@ -63,7 +63,7 @@ type estimator struct {
 	part   []float64 // by value: the share of its elements
 }
 
-// nodeTime is a node's own time. Nodes come after those that compute what they read.
+// nodeTime returns a node's own time. Nodes come after the nodes that compute their operands.
 func (e *estimator) nodeTime(n *node) float64 {
 	part := 1.0
 	for _, v := range n.In {
@@ -91,7 +91,7 @@ func (e *estimator) nodeTime(n *node) float64 {
 	return part*time + e.weightTime(n)
 }
 
-// rateOf finds the row of a node.
+// rateOf returns a node's rates.
 func (e *estimator) rateOf(n *node) rate {
 	name := n.Type.name
 	switch {
@@ -110,13 +110,13 @@ func (e *estimator) rateOf(n *node) rate {
 	return rateOfOthers
 }
 
-// isShort reports a node that reads or writes elements of 8 bits.
+// isShort reports whether a node reads or writes elements of 8 bits.
 func (e *estimator) isShort(n *node) bool {
 	return min(e.Values[n.In[0]].Datatype.info().bits, e.Values[n.Out[0]].Datatype.info().bits) == 8
 }
 
-// elementTime is what a node takes for an element of its output. Few elements are in the nearest
-// cache, which matters where memory takes longer than the arithmetic.
+// elementTime returns a node's time for an element of its output. Few elements fit into the nearest
+// cache, which matters if memory takes longer than the arithmetic.
 func (e *estimator) elementTime(n *node, r rate) float64 {
 	if time := r.codes[e.engine]; time > 0 && e.isShort(n) {
 		return time
@@ -133,7 +133,7 @@ func (e *estimator) elementTime(n *node, r rate) float64 {
 	return time
 }
 
-// transposeTime is for rows of elements that stay side by side, or for matrices that are turned.
+// transposeTime returns the time to copy rows that stay contiguous, or to transpose matrices.
 func (e *estimator) transposeTime(n *node, r rate) float64 {
 	y := e.shapes[n.Out[0]]
 	elements, rows, matrices, shorter := float64(y.numel()), 0, 0, 0
@@ -158,8 +158,8 @@ func (e *estimator) transposeTime(n *node, r rate) float64 {
 	return time*elements + turnMatrix[e.engine]*float64(matrices)
 }
 
-// transposeRuns is how a transpose moves elements: rows of elements that stay side by side, or matrices
-// whose shorter side is given. There are neither where nothing moves.
+// transposeRuns returns how a transpose moves elements: the number of rows that stay contiguous, or
+// the number of matrices and their shorter side. All are 0 if nothing moves.
 func transposeRuns(in shape, perm []int) (rows, matrices, shorter int) {
 	type run struct{ first, last, size int } // of input dimensions
 	var runs []run
@@ -197,9 +197,9 @@ func (e *estimator) pieces(n *node, y shape) int {
 	return y.leading(params[concatenateParams](n).axis) * len(n.In)
 }
 
-// rows is how many runs of elements a node treats one after the other: copies of a concatenation or
-// slice, products of a batch, those with a scale of their own, those along which an operand of a pair goes on or stays, and those of
-// the last dimension elsewhere.
+// rows returns how many runs of elements a node computes one after the other: the copies of a
+// concatenation or slice, the products of a batch, the elements that share a scale, those along
+// which each of two operands either continues or repeats, else the last dimension.
 func (e *estimator) rows(n *node, y shape) int {
 	run := y.last()
 	switch x := &e.Values[n.Out[0]]; {
@@ -220,7 +220,7 @@ func (e *estimator) rows(n *node, y shape) int {
 	return y.numel() / max(run, 1)
 }
 
-// pairRun is how many of the innermost elements of y either operand has as many of, or one.
+// pairRun returns the number of innermost elements of y along which each operand continues or repeats.
 func (e *estimator) pairRun(a, b int, y shape) int {
 	has := func(v, i int) bool { return i < e.shapes[v].rank && e.shapes[v].fromEnd(i) == y.fromEnd(i) }
 	run, goesOn := 1, [2]bool{}
@@ -237,7 +237,7 @@ func (e *estimator) pairRun(a, b int, y shape) int {
 	return run
 }
 
-// weightTime is what reading a product's second operand takes beside the work.
+// weightTime returns the time to read a product's second operand, in addition to the work.
 func (e *estimator) weightTime(n *node) float64 {
 	if !n.Type.packs {
 		return 0
@@ -246,7 +246,7 @@ func (e *estimator) weightTime(n *node) float64 {
 	return float64(e.shapes[n.In[1]].numel()) * e.part[n.In[1]] * weightTime * bits / 32
 }
 
-// workTime is what a node's work takes.
+// workTime returns the time of a node's work.
 func (e *estimator) workTime(n *node, r rate) float64 {
 	rate := r.work[e.engine]
 	if n.Type.cost == nil || rate == 0 {
@@ -275,8 +275,8 @@ func (e *estimator) workTime(n *node, r rate) float64 {
 	return work * rate
 }
 
-// channels is how many channels a node computes, and how many of them at once: output channels of
-// products, channels of windows. The Go engine pools as many as there are.
+// channels returns how many channels a node computes, and how many of them at once: output channels
+// of products, channels of windows. It returns 0 for pools of the Go engine, which have no tile.
 func (e *estimator) channels(n *node) (channels, tile int) {
 	short := e.Values[n.In[0]].Datatype.info().bits == 8
 	switch w := n.window(); {
@@ -305,7 +305,7 @@ func (b Backend) Version() string {
 	return fmt.Sprintf("%s %s %x", b.Engine, lib.Soname.Name, lib.BuildIdentifier())
 }
 
-// engine is the engine that graphs get if the library may have them.
+// engine returns the engine of graphs that the library supports.
 func (b Backend) engine() int {
 	if b.Engine == EngineReference {
 		return byGo

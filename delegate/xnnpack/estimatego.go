@@ -1,6 +1,6 @@
 package xnnpack
 
-// What nodes take in the Go engine beside their rates, in nanoseconds.
+// Times of nodes in the Go engine in addition to their rates, in nanoseconds.
 const (
 	goTile      = 2.5   // for a row of a tile of a product, in each pass over the output
 	goShortRow  = 2.5   // for a row of a product of 8-bit elements
@@ -17,13 +17,13 @@ const (
 	goChannels  = 32    // channels that a depthwise convolution computes together
 )
 
-// isDepthwise reports a depthwise convolution with an output channel for each channel: others
-// are computed as convolutions of groups.
+// isDepthwise reports whether a node is a depthwise convolution with one output channel for each
+// channel: others are computed as convolutions of groups.
 func (n *node) isDepthwise() bool {
 	return n.Type.tag == tagDepthwiseConv2d && n.window().groupOut == 1
 }
 
-// goTime is what a node takes in the Go engine beside its rates.
+// goTime returns a node's time in the Go engine in addition to its rates.
 func (e *estimator) goTime(n *node) (time float64) {
 	in, out := e.shapes[n.In[0]], e.shapes[n.Out[0]]
 	if e.Values[n.In[0]].Datatype.info().bits == 16 {
@@ -43,7 +43,7 @@ func (e *estimator) goTime(n *node) (time float64) {
 	return time
 }
 
-// goConvolution is what a convolution takes beside its rates.
+// goConvolution returns a convolution's time in addition to its rates.
 func (e *estimator) goConvolution(n *node, w *window, out shape) (time float64) {
 	rows := out.leading(3) * w.groups
 	if w.groups > 1 {
@@ -62,7 +62,7 @@ func (e *estimator) goConvolution(n *node, w *window, out shape) (time float64) 
 	return time + goLate(rows, w.kernelH*w.kernelW*w.groupIn, w.groupOut)
 }
 
-// goProduct is what a product of rows takes beside its rates.
+// goProduct returns the time of a product of rows in addition to its rates.
 func (e *estimator) goProduct(n *node, rows, k, cols int) (time float64) {
 	if e.isShort(n) {
 		return goShortRow * float64(rows)
@@ -70,7 +70,7 @@ func (e *estimator) goProduct(n *node, rows, k, cols int) (time float64) {
 	return goTile*float64(rows*ceilDiv(cols, goPanel)) + goLate(rows, k, cols)
 }
 
-// goLate is what few rows of a product wait for the sums of their terms.
+// goLate returns how long few rows of a product wait for the sums of their terms.
 func goLate(rows, k, cols int) float64 {
 	if rows >= 4 {
 		return 0

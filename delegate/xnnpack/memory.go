@@ -14,7 +14,7 @@ import (
 // Memory of a unit, estimated from shapes before anything is allocated. The estimates
 // are upper bounds: a test compares them with what the library allocates.
 
-// needs is what an image and one unit of it need, in bytes.
+// needs is the memory of an image and one of its units, in bytes.
 type needs struct {
 	weights int64 // packed constants
 	scratch int64 // values between nodes, tables of pointers, working memory of nodes
@@ -22,7 +22,7 @@ type needs struct {
 	shared  int64 // of scratch: values between nodes, where units use one workspace
 }
 
-// times is a product of sizes that stays at a huge number instead of overflowing.
+// times returns a product of sizes, or a huge number instead of overflowing.
 func times(factors ...int) int64 {
 	p := int64(1)
 	for _, f := range factors {
@@ -34,7 +34,7 @@ func times(factors ...int) int64 {
 	return p
 }
 
-// plus is a sum that does not overflow.
+// plus returns a sum, or a huge number instead of overflowing.
 func plus(a, b int64) int64 { return min(a, math.MaxInt64/4) + min(b, math.MaxInt64/4) }
 
 func roundUp(n, multiple int) int { return (n + multiple - 1) / multiple * multiple }
@@ -69,7 +69,7 @@ func (g *graph) nativeNeeds(lib *xnn.Soname, s []shape, threads int) needs {
 	return n
 }
 
-// weightBytes is what a node's constants take at least where they are packed.
+// weightBytes returns the smallest size of a node's packed constants.
 func (g *graph) weightBytes(n *node) (bytes int64) {
 	if !n.Type.packs {
 		return 0
@@ -189,8 +189,8 @@ func (g *graph) items(s []shape, inPlace bool) (list []item, index map[int]int) 
 	return list, index
 }
 
-// reused is the item whose memory the output v of a node may take, none if there is
-// no such item: of an operand of exactly its size.
+// reused returns the item of an operand of exactly the size of a node's output v, whose memory v may
+// use; none if there is no such item.
 func (g *graph) reused(n *node, v int, s []shape, index map[int]int, readers []int) int {
 	if !n.Type.inPlace || readers[v] != 1 {
 		return none
@@ -203,7 +203,7 @@ func (g *graph) reused(n *node, v int, s []shape, index map[int]int, readers []i
 	return none
 }
 
-// readers counts the operands that each value is.
+// readers returns how many operands each value is.
 func (g *graph) readers() []int {
 	count := make([]int, len(g.Values))
 	for i := range g.Nodes {
@@ -232,7 +232,7 @@ const (
 	maxOverlap = 1 << 20
 )
 
-// planLimits wants a graph that the library plans in a fraction of a second.
+// planLimits returns why the library would plan a graph for more than a fraction of a second, else "".
 func (g *graph) planLimits(s []shape) string {
 	if len(g.Nodes) > maxPlanned {
 		return fmt.Sprintf("%d nodes, at most %d", len(g.Nodes), maxPlanned)
@@ -255,10 +255,10 @@ func (g *graph) planLimits(s []shape) string {
 	return ""
 }
 
-// arenaBytes is the arena that the library's planner makes: values by falling size,
-// each in the smallest gap between those alive with it.
+// arenaBytes returns the size of the arena that the library's planner allocates: values by
+// decreasing size, each in the smallest gap between those alive with it.
 //
-// It does not take every place that it could, so both ways are tried.
+// The planner does not reuse all memory that it could, so both ways are tried.
 func (g *graph) arenaBytes(s []shape) int64 {
 	inPlace, _ := g.items(s, true)
 	apart, _ := g.items(s, false)
@@ -281,8 +281,8 @@ func packedBytes(list []item) (size int64) {
 	return size
 }
 
-// gap is the offset of the smallest gap between live items that holds bytes, or behind
-// the last of them.
+// gap returns the offset of the smallest gap between live items that holds bytes, or the end of the
+// last item.
 func gap(live []item, bytes int64) int64 {
 	slices.SortFunc(live, func(a, b item) int { return cmp.Compare(a.offset, b.offset) })
 	best, smallest, end := int64(-1), int64(math.MaxInt64), int64(0)
@@ -298,8 +298,8 @@ func gap(live []item, bytes int64) int64 {
 	return best
 }
 
-// affords reports that a native unit at the given shapes stays within the limits. Where
-// no value is larger than at the declared sizes, it does.
+// affords reports whether a native unit at the given shapes stays within the limits. It does if no
+// value is larger than at the declared sizes.
 func (m *image) affords(s []shape) bool {
 	for v := range s {
 		for i, d := range s[v].dims() {

@@ -11,16 +11,16 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// native is a unit that runs in libXNNPACK: a runtime with a workspace of the unit, set up
-// with the addresses of the last call's arguments. A call with the same arguments and
-// sizes is one C call. Large calls, and those whose nodes are measured, have runtimes of
-// their own, made by the first such call.
+// native is a unit that runs in libXNNPACK: a runtime in the unit's workspace, set up with the
+// addresses of the last call's arguments. A call with the same arguments and sizes is one C
+// call. Large calls, and profiled ones, have runtimes of their own, created by the first such
+// call.
 type native struct {
 	image *image
 	pool  *cpu.Pool
 	*handles
 	now       *instance // the runtime in use, one of handles
-	profiling bool      // nodes are measured
+	profiling bool      // nodes are timed
 
 	args   []*argument
 	values []xnn.ExternalValue
@@ -29,39 +29,39 @@ type native struct {
 	finish bool    // outputs are not in place yet after a run
 	dims   [xnn.MaxDims]uint
 	times  []uint64
-	need   uint // what the library says of their size
-	// other runs calls at shapes that the library may not have; nil until there is one
+	need   uint // their size, as the library reports it
+	// other runs calls at shapes that the library does not support; nil until the first such call
 	other  *reference
-	beside bool // the last call's shapes are such
+	beside bool // other runs the last call's shapes
 }
 
-// instance is a runtime of the library, with how far it follows the unit's last call.
+// instance is a runtime of the library, and how far it is set up for the unit's last call.
 type instance struct {
 	runtime  xnn.Runtime
 	flags    uint32
 	threaded bool
-	layout   layout   // what the runtime is made for
+	layout   layout   // that the runtime was created for
 	planned  []shape  // of the values, at the sizes that its memory is planned for; empty if it is not
 	set      bool     // it has the sizes and addresses of the last call
 	used     bool     // it has run
 	names    []string // of a timed runtime's operators
 }
 
-// take gives the instance a runtime for values of the given shapes, which is not planned.
+// take stores a runtime for values of the given shapes, whose memory is not planned yet.
 func (r *instance) take(rt xnn.Runtime, g *graph, s []shape) {
 	r.runtime, r.names = rt, nil
 	r.layout.set(g, s)
 }
 
-// handles are what a unit has of the library. They are freed by Close, or after the
-// unit was forgotten.
+// handles are the objects of the library that a unit owns. They are freed by Close, or when the
+// unit is garbage collected.
 type handles struct {
 	lib          *xnn.Library
-	threads      *threads    // nil where no call is worth several
-	plain, timed [2]instance // for small calls and for large ones; the timed ones measure their nodes
+	threads      *threads    // nil if no call is large enough for several
+	plain, timed [2]instance // for small calls and for large ones; the timed ones are profiled
 	workspace    *workspace
 	closed       bool
-	pin          runtime.Pinner // memory of arguments that the runtimes have addresses of
+	pin          runtime.Pinner // memory of arguments whose addresses the runtimes store
 }
 
 func (h *handles) release() {
@@ -107,9 +107,9 @@ func newNative(m *image, in delegate.Instance) (*native, error) {
 	return u, nil
 }
 
-// begin makes the first runtime: the one that Compile has made, if it is of the right kind
-// and in the instance's workspace, or where that is nobody's. For calls of other sizes than
-// the declared ones it is planned by the first.
+// begin sets the first runtime: the one that Compile created, if it is of the right kind and in
+// the instance's workspace or in one of its own. If calls have other sizes than the declared
+// ones, the first call plans it.
 func (u *native) begin(s *delegate.Scratch) (err error) {
 	m := u.image
 	spare := m.takeSpare()
@@ -138,7 +138,7 @@ func (u *native) begin(s *delegate.Scratch) (err error) {
 	return u.checkShapes(r)
 }
 
-// choose takes the runtime for the sizes of the last call.
+// choose selects the runtime for the sizes of the last call.
 func (u *native) choose() {
 	list := &u.plain
 	if u.profiling {
@@ -150,8 +150,8 @@ func (u *native) choose() {
 	}
 }
 
-// isLarge reports a call that is worth the threads or, without any, one of more than the
-// small sizes that the first runtime stays planned for.
+// isLarge reports whether the last call is large enough for the threads or, without threads,
+// larger than the small sizes that the first runtime remains planned for.
 func (u *native) isLarge() bool {
 	m := u.image
 	if u.threads != nil {
@@ -160,7 +160,7 @@ func (u *native) isLarge() bool {
 	return m.small != nil && !slices.Equal(u.shapes, m.small)
 }
 
-// create makes the runtime in use, in place of the one there is.
+// create creates the runtime in use, and deletes the previous one.
 func (u *native) create() error {
 	pool := xnn.Threadpool(0)
 	if u.now.threaded {
@@ -175,7 +175,7 @@ func (u *native) create() error {
 	return nil
 }
 
-// renew leaves a workspace in which another unit's plan failed, for one of its own.
+// renew replaces a workspace in which another unit's plan failed by a new one.
 func (u *native) renew() error {
 	w, err := newWorkspace(u.lib)
 	if err != nil {
@@ -187,8 +187,8 @@ func (u *native) renew() error {
 	return nil
 }
 
-// Execute runs the graph on the arguments, which the runtime keeps the addresses of
-// until a call with others.
+// Execute runs the graph on the arguments. The runtime stores their addresses until a call with
+// other arguments.
 func (u *native) Execute(ctx context.Context, args []*tensor.Value) error {
 	if err := u.follow(args); err != nil {
 		return err
@@ -207,7 +207,7 @@ func (u *native) Execute(ctx context.Context, args []*tensor.Value) error {
 	return nil
 }
 
-// follow brings the unit to the arguments of a call.
+// follow sets the unit up for the arguments of a call.
 func (u *native) follow(args []*tensor.Value) error {
 	if u.workspace != nil && u.workspace.broken {
 		if err := u.renew(); err != nil {
@@ -229,7 +229,7 @@ func (u *native) follow(args []*tensor.Value) error {
 	return nil
 }
 
-// deviceError is an error of the library, nil for none.
+// deviceError wraps an error of the library; nil stays nil.
 func deviceError(err error) error {
 	if err == nil {
 		return nil
@@ -237,8 +237,8 @@ func deviceError(err error) error {
 	return &delegate.Error{Backend: ID, Reason: delegate.ErrDevice, Err: err}
 }
 
-// bind checks the arguments and takes their sizes and addresses, which no runtime
-// follows yet.
+// bind checks the arguments and stores their sizes and addresses. No runtime is set up for them
+// yet.
 func (u *native) bind(args []*tensor.Value) error {
 	anew := !u.bound
 	u.bound = false
@@ -263,7 +263,7 @@ func (u *native) bind(args []*tensor.Value) error {
 	return nil
 }
 
-// pinArguments keeps the arguments' memory in its place, unless it is that of the last call.
+// pinArguments pins the arguments' memory, unless it is that of the last call.
 func (u *native) pinArguments() {
 	if u.pinned() {
 		return
@@ -284,7 +284,7 @@ func (u *native) pinned() bool {
 	return true
 }
 
-// ready brings the runtime in use to the sizes and addresses of the last call.
+// ready sets the runtime in use up for the sizes and addresses of the last call.
 func (u *native) ready() error {
 	g, r := u.image.graph, u.now
 	switch {
@@ -306,12 +306,12 @@ func (u *native) ready() error {
 	return nil
 }
 
-// setup gives the runtime the arguments' addresses and, where they are not those that it
-// was planned for, their sizes.
+// setup passes the arguments' addresses to the runtime and, if it was planned for other sizes,
+// their sizes.
 //
-// A reshape alone plans memory only when a value outgrows all sizes that it ever had.
-// After a plan at smaller sizes, which another value caused, values that grow back would
-// lie over others; so every change of sizes is planned.
+// A reshape alone replans memory only if a value exceeds all its previous sizes. After a plan at
+// smaller sizes, caused by another value, values that grow back would overlap others; so every
+// change of sizes is planned.
 func (u *native) setup(r *instance) error {
 	n, values := uint(len(u.values)), &u.values[0]
 	if slices.Equal(r.planned, u.shapes) {
@@ -329,8 +329,8 @@ func (u *native) setup(r *instance) error {
 	return u.checkShapes(r)
 }
 
-// chooseEngine compares the shapes of a call with what the library may have. It costs
-// nothing where they are those that the image was checked at.
+// chooseEngine checks whether the library supports the shapes of a call. It costs nothing if the
+// image was checked at these shapes.
 func (u *native) chooseEngine() error {
 	u.beside = false
 	m := u.image
@@ -347,12 +347,12 @@ func (u *native) chooseEngine() error {
 	return nil
 }
 
-// isPlanned reports sizes that a runtime has had lately.
+// isPlanned reports whether a runtime is planned for the current sizes.
 func (u *native) isPlanned() bool {
 	return slices.Equal(u.shapes, u.plain[0].planned) || slices.Equal(u.shapes, u.plain[1].planned)
 }
 
-// reshape tells the runtime the inputs' sizes.
+// reshape sets the sizes of the runtime's inputs.
 func (u *native) reshape() error {
 	g, r := u.image.graph, u.now
 	for i, v := range g.Args[:g.Inputs] {
@@ -364,7 +364,7 @@ func (u *native) reshape() error {
 	return nil
 }
 
-// checkShapes wants a planned runtime to come to the same sizes of arguments as our own rules.
+// checkShapes checks that a planned runtime infers the same sizes of arguments as this package.
 func (u *native) checkShapes(r *instance) error {
 	g := u.image.graph
 	for i, v := range g.Args {
