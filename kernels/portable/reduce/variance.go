@@ -57,7 +57,6 @@ func variance(c *kernels.Ctx, a kernels.Args) error {
 
 // scanner computes running sums along n rows of inner cells.
 type scanner[C tensor.Compute] struct {
-	plan   plan
 	blocks int // of a row
 	layout
 	source[C]
