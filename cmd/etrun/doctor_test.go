@@ -18,14 +18,18 @@ import (
 
 func TestCures(t *testing.T) {
 	t.Setenv(xnn.EnvPath, "")
-	if got := cureOfBackend(xnnpack.ID, delegate.Status{Engine: "reference"}); !strings.Contains(got, "doctor --fix") {
+	noLibrary, wrongPlace := "doctor --fix", "unset it"
+	if !xnn.DynamicLoading {
+		noLibrary, wrongPlace = staticBuild, staticBuild
+	}
+	if got := cureOfBackend(xnnpack.ID, delegate.Status{Engine: "reference"}); !strings.Contains(got, noLibrary) {
 		t.Errorf("no library: %q", got)
 	}
 	if got := cureOfBackend(xnnpack.ID, delegate.Status{Engine: "native"}); got != "" {
 		t.Errorf("a library: %q", got)
 	}
 	t.Setenv(xnn.EnvPath, "/nowhere")
-	if got := cureOfBackend(xnnpack.ID, delegate.Status{Engine: "reference"}); !strings.Contains(got, "unset it") {
+	if got := cureOfBackend(xnnpack.ID, delegate.Status{Engine: "reference"}); !strings.Contains(got, wrongPlace) {
 		t.Errorf("a wrong place: %q", got)
 	}
 	for _, d := range ethosu.Drivers() {
@@ -88,8 +92,12 @@ func TestFetchEndsWithTheContext(t *testing.T) {
 
 func TestFixRefusesANamedPlace(t *testing.T) {
 	t.Setenv(xnn.EnvPath, "/nowhere")
+	wantCode, want := 2, "unset it first"
+	if !xnn.DynamicLoading {
+		wantCode, want = 1, staticBuild
+	}
 	var out, notes bytes.Buffer
-	if code := run([]string{"doctor", "--fix"}, strings.NewReader(""), &out, &notes); code != 2 || !strings.Contains(notes.String(), "unset it first") {
+	if code := run([]string{"doctor", "--fix"}, strings.NewReader(""), &out, &notes); code != wantCode || !strings.Contains(notes.String(), want) {
 		t.Errorf("exit code %d: %s", code, notes.String())
 	}
 }
