@@ -189,6 +189,13 @@ type Opened interface {
 	Compile(ctx context.Context) (Image, error)
 }
 
+// Selector is implemented by compilers that support few operators: graphs that are offered to them
+// have no others.
+type Selector interface {
+	// Unsupported returns the reason why no call of an operator is supported, "" if some may be.
+	Unsupported(op *kernels.Op) string
+}
+
 // Compiler is implemented by backends that take graphs.
 type Compiler interface {
 	Backend

@@ -5,14 +5,24 @@ import (
 	"errors"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 var (
 	_ delegate.Compiler = Backend{}
+	_ delegate.Selector = Backend{}
 	_ delegate.Checker  = (*native)(nil)
 	_ delegate.Checker  = (*reference)(nil)
 )
+
+// Unsupported implements delegate.Selector.
+func (b Backend) Unsupported(op *kernels.Op) string {
+	if lowerings[op.Name()] == nil {
+		return noNode
+	}
+	return ""
+}
 
 // Accepts implements delegate.Compiler: it lowers the call alone, and checks whether the library
 // supports the result.

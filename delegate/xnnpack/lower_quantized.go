@@ -166,7 +166,12 @@ func (l *lowering) quantized(c *lowerCall) bool {
 		return false
 	}
 	trial := newLowering(l.in, true)
+	own := trial.short
 	trial.vals, trial.short = l.vals, l.short
+	defer func() {
+		trial.short = own
+		trial.again()
+	}()
 	for _, v := range read {
 		for o, x := range l.holds(v).codes {
 			if x != none {

@@ -1,6 +1,9 @@
 package lower
 
-import "github.com/etrun-go/etrun/runtime/ir"
+import (
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/runtime/ir"
+)
 
 // maxBlock is the most steps that are looked at together: what is found about them may
 // take its square in bits.
@@ -48,6 +51,9 @@ type flow struct {
 	viewed  []mark  // by value: the step that made it a view
 	touched []touch // by resource
 	number  int     // of the block
+	listed  []int   // by step of the block: the last one, and one, that is known to follow it
+
+	building
 }
 
 // mark is an index that holds in one block.
@@ -62,7 +68,8 @@ type touch struct {
 
 func newFlow(m *ir.Method, payloads []Payload) *flow {
 	return &flow{Flow: m.Flow(), m: m, payloads: calledOnce(m, payloads), views: m.Views(), accesses: m.Accesses(),
-		viewed: make([]mark, len(m.Values)), touched: make([]touch, len(m.Storages)+len(m.Values)+1)}
+		viewed: make([]mark, len(m.Values)), touched: make([]touch, len(m.Storages)+len(m.Values)+1),
+		building: building{values: make([]delegate.GraphValue, 0, min(len(m.Values)+len(m.Steps), maxBlock)), known: make(map[version]int), plain: make(map[int]int)}}
 }
 
 // calledOnce leaves the payloads that one step calls: a region may have that step, and then
@@ -95,7 +102,7 @@ func (f *flow) payload(s *ir.Step) (p Payload) {
 func (f *flow) enter(b block) {
 	f.number++
 	n := b.to - b.from
-	f.block, f.after, f.refused = b, make([][]int, n), make([]string, n)
+	f.block, f.after, f.refused, f.listed = b, make([][]int, n), make([]string, n), make([]int, n)
 	for i := range n {
 		f.after[i] = f.follow(i)
 		f.refused[i] = f.refusal(i)
@@ -127,10 +134,9 @@ func (f *flow) maker(def int) int { return f.Defs[def].Step - f.from }
 // follow lists the steps that step i must follow: those that wrote what it touches, and
 // those that read what it writes.
 func (f *flow) follow(i int) (after []int) {
-	seen := make(map[int]bool)
 	add := func(j int) {
-		if j != outside && j != i && !seen[j] {
-			seen[j] = true
+		if j != outside && j != i && f.listed[j] != i+1 {
+			f.listed[j] = i + 1
 			after = append(after, j)
 		}
 	}
