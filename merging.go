@@ -95,15 +95,6 @@ func (p *preparation) compileOpened(ctx context.Context, w *watch, m *ir.Method)
 	return nil
 }
 
-// releaseMerged gives back the constants that regions have packed of payloads. No payload of
-// them is compiled any more.
-func (p *preparation) releaseMerged() {
-	for _, data := range p.packed {
-		p.giveBack(data)
-	}
-	p.packed = nil
-}
-
 // mergedImage stands for a payload that a region has, and that nothing calls.
 type mergedImage struct{ inputs int }
 
@@ -124,16 +115,6 @@ func (mergedUnit) Execute(context.Context, []*tensor.Value) error {
 }
 
 func (mergedUnit) Close() error { return nil }
-
-// keepForLater reports that the constants of a payload will be given back, once it is sure
-// that the region stays.
-func (p *preparation) keepForLater(data []byte) bool {
-	if !p.mayGive(data) {
-		return false
-	}
-	p.packed = append(p.packed, data)
-	return true
-}
 
 // hasPayload reports a graph that operators alone cannot execute.
 func hasPayload(g *delegate.Graph) bool {

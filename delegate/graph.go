@@ -22,8 +22,9 @@ type Graph struct {
 	Outputs []int       // values that a caller gets, the arguments behind the inputs; none repeats, none is an input
 	Limits  Limits      // what the image may cost
 	Scratch *Scratch    // see Payload
-	// Release takes back the memory of constants of payloads, see Payload; nil: nothing is
-	// taken back.
+	// Release takes back the memory of constants, of the graph and of its payloads, that the
+	// image does not need any more, see Payload. They are read until the graph's image is one
+	// that the method calls. nil: nothing is taken back.
 	Release func(data []byte) bool
 
 	indexed sync.Once

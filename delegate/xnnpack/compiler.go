@@ -3,6 +3,7 @@ package xnnpack
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/kernels"
@@ -135,13 +136,21 @@ func (b Backend) CompileGraph(ctx context.Context, g *delegate.Graph) (delegate.
 	if err != nil {
 		return nil, err
 	}
-	img, err := b.compile(ctx, made.image(&image{limits: g.Limits, scratch: g.Scratch, giveBack: x.discardOr(g.Release), region: true}))
+	release := g.Release
+	if slices.ContainsFunc(g.Inputs, func(v int) bool { return g.Values[v].Dynamism != tensor.Static }) {
+		release = nil // the calls remain
+	}
+	img, err := b.compile(ctx, made.image(&image{limits: g.Limits, scratch: g.Scratch, giveBack: x.discardOr(release), region: true}))
 	if err != nil {
 		return nil, err
 	}
-	if m := img.(*image); m.whyReference != "" && b.engine() == byLibrary { // the calls are faster as they are
+	m := img.(*image)
+	if m.whyReference != "" && b.engine() == byLibrary { // the calls are faster as they are
 		m.Close()
 		return nil, unsupported("", "%s", m.whyReference)
+	}
+	if release != nil && m.giveBack != nil {
+		m.releaseUnread(g)
 	}
 	return img, nil
 }

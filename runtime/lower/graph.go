@@ -158,9 +158,9 @@ type graph struct {
 	f       *flow
 	steps   []int
 	inside  func(i int) bool // steps of the block
-	of      []int       // by call: the step of the block that it is, or that reads the view that it makes
-	inputs  []int       // the method's values, as Graph.Inputs
-	outputs []int       // definitions, as Graph.Outputs
+	of      []int            // by call: the step of the block that it is, or that reads the view that it makes
+	inputs  []int            // the method's values, as Graph.Inputs
+	outputs []int            // definitions, as Graph.Outputs
 }
 
 // version is a tensor as a definition left it.
