@@ -160,7 +160,7 @@ func (p *mix) statement(depth int) bool {
 		return true
 	}
 	kinds := [...]func(){p.both, p.join, p.parts, p.scale, p.draw, p.bump, p.again, p.rewrite, p.rewrite,
-		p.payload, p.payload, p.elided, p.elided, p.copied, p.grow, p.grow, p.reshape, p.half, p.stale, p.total}
+		p.payload, p.payload, p.payload, p.elided, p.elided, p.copied, p.grow, p.grow, p.reshape, p.half, p.stale, p.total}
 	if p.r.IntN(3) == 0 {
 		return false
 	}
@@ -176,9 +176,10 @@ func (p *mix) both() {
 
 // payload calls a delegate, one that was called before from time to time.
 func (p *mix) payload() {
-	d := p.r.IntN(len(p.m.Delegates) + 3)
-	if d >= len(p.m.Delegates) {
-		d = len(p.m.Delegates)
+	d := len(p.m.Delegates)
+	if d > 0 && p.r.IntN(6) == 0 {
+		d = p.r.IntN(d)
+	} else {
 		p.m.Delegates = append(p.m.Delegates, pte.Delegate{ID: "oracle", Data: []byte{byte(1 + p.r.IntN(3)), byte(1 + p.r.IntN(2)), byte(p.r.IntN(9))}})
 	}
 	data := p.m.Delegates[d].Data
