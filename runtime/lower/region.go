@@ -426,6 +426,8 @@ func (l *lowering) compile(c *candidate, r *Region) error {
 // than that, and what is measured not the same twice.
 const (
 	margin         = 0.2
+	surerMargin    = 0.15 // of what takes surerTime or longer
+	surerTime      = 50 * time.Microsecond
 	payloadMargin  = 0.02
 	measuredMargin = 0.03
 )
@@ -435,7 +437,7 @@ func (l *lowering) weigh(c *candidate, r *Region) error {
 	if l.MinProfit < 0 {
 		return nil
 	}
-	t, share, about := r.Times, margin, "about "
+	t, share, about := r.Times, marginOf(r.Portable), "about "
 	if l.Measure != nil && t.Portable >= l.MinProfit {
 		measured, ok, err := l.Measure(l.ctx, c.taker, c.graph.Graph)
 		if err != nil {
@@ -459,6 +461,14 @@ func (c *candidate) margin(share float64, takes time.Duration) time.Duration {
 	return time.Duration(share*float64(takes-payloads) + min(share, payloadMargin)*float64(payloads))
 }
 
+// marginOf is that of estimates.
+func marginOf(takes time.Duration) float64 {
+	if takes >= surerTime {
+		return surerMargin
+	}
+	return margin
+}
+
 // rounded is a time with three digits or so.
 func rounded(d time.Duration) time.Duration {
 	if d < 10*time.Microsecond {
@@ -473,7 +483,7 @@ func (l *lowering) share(c *candidate, r *Region) float64 {
 	if l.MinProfit < 0 || !c.graph.varies() {
 		return 0
 	}
-	t, margin := r.Times, margin
+	t, margin := r.Times, marginOf(r.Portable)
 	least, err := c.taker.Estimate(c.graph.Graph, 0)
 	if err != nil {
 		return 1
