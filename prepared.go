@@ -169,10 +169,12 @@ func (p *preparation) run(ctx context.Context) (done *prepared, err error) {
 	}()
 	w := p.config.watch(ctx, p.spec.Name)
 	if p.base == nil {
-		if p.base, err = p.describe(ctx, w); err != nil {
+		base, err := p.describe(ctx, w)
+		if err != nil {
 			return nil, err
 		}
-		p.release(w, p.base)
+		p.base = base
+		p.release(w, base)
 	}
 	done = p.base.copy()
 	if p.config.lowering.lowers() {

@@ -65,7 +65,7 @@ func TestRelease(t *testing.T) {
 		"nothing lowered": {"", []Option{WithLowering(LowerAuto), WithMinProfit(1 << 40)}, false},
 	} {
 		options := append(tt.options, WithDelegates(xnnpack.Backend{Engine: tt.engine}))
-		for _, stage := range []string{"", trace.StageRewrite, trace.StageLower, trace.StageCompile, trace.StagePlan} {
+		for _, stage := range []string{"", trace.StageFind, trace.StageBuild, trace.StageFold, trace.StageRewrite, trace.StageLower, trace.StageCompile, trace.StagePlan} {
 			ctx, cancel := context.WithCancel(t.Context())
 			p := openSource(t, Bytes("", file), append(options, WithObserver(cancelAt{stage, cancel}))...)
 			m, err := p.Load(ctx, "")
