@@ -9,7 +9,7 @@ RACETEST ?= . ./cmd/... ./delegate/... ./hal/... ./runtime/... ./serve/...
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS  := -s -w -X main.release=$(VERSION)
 
-.PHONY: help deps demo build libetrun test check format vet staticcheck levels arm64 machines race conformance docs bench fuzz firmware dist vuln clean
+.PHONY: help deps demo build libetrun test check format vet staticcheck levels arm64 machines race conformance docs bench fuzz firmware dist reproduce deb goinstall size tidy vuln clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -21,7 +21,7 @@ deps: ## fetch libXNNPACK into lib/; install compilers and qemu where they are m
 
 # The demo and the tests do without libXNNPACK, on the engine in Go, where it cannot be fetched.
 lib/.complete:
-	scripts/deps.sh || echo "deps: no libXNNPACK; XNNPACK payloads run on the reference engine"
+	@scripts/deps.sh || echo "deps: no libXNNPACK; XNNPACK programs run on the engine in Go"
 
 demo: lib/.complete build ## build, and classify handwritten digits on every engine
 	$(GO) build -o bin/digits ./examples/digits
@@ -58,14 +58,8 @@ levels: ## run the tests of what has vector loops at lower instruction sets, and
 arm64:
 	scripts/arm64.sh
 
-# 386 stands for 32-bit arm: it has the same sizes, and runs here.
-machines: ## build for the machines of the second tier, test sizes of 32 bits
-	CGO_ENABLED=0 GOARCH=386 $(GO) vet ./...
-	CGO_ENABLED=0 GOARCH=386 $(GO) test -short ./internal/flatbuf/... ./internal/openfile ./runtime/...
-	for machine in darwin/arm64 linux/riscv64 linux/arm wasip1/wasm; do \
-		echo "build: $$machine"; \
-		CGO_ENABLED=0 GOOS=$${machine%/*} GOARCH=$${machine#*/} $(GO) build -o bin/etrun-$${machine%/*}-$${machine#*/} ./cmd/etrun || exit 1; \
-	done
+machines: ## build for the machines of the second tier, test 32 bits, run linux/arm and WASI builds
+	scripts/machines.sh
 
 race: lib/.complete ## run the tests of what is concurrent under the race detector
 	$(GO) test -race -short $(RACETEST)
@@ -86,8 +80,24 @@ fuzz: ## fuzz every target in turn: FUZZTIME=10m each
 dist: ## build a release in dist/: archives, packages, bill of materials, checksums
 	scripts/dist.sh
 
-vuln: ## look for known vulnerabilities, in the database of the network
-	$(GO) tool -modfile=tools/go.mod govulncheck ./...
+reproduce: ## build a release again, elsewhere, and compare it with the one in dist/
+	scripts/reproduce.sh
+
+deb: ## install, run and remove the package of dist/ in a bare root
+	scripts/deb.sh
+
+goinstall: ## install the commit as go install does a published version
+	scripts/goinstall.sh
+
+size: ## compare the sizes of executables with their limits
+	scripts/size.sh
+
+tidy: ## check that go.mod and go.sum are tidy
+	$(GO) mod tidy -diff
+	cd tools && $(GO) mod tidy -diff
+
+vuln: ## look for known vulnerabilities; without the network it only warns
+	scripts/vuln.sh
 
 firmware: ## build the firmware for Arm's Ethos-U models, with gcc-arm-none-eabi
 	$(MAKE) -C hal/ethosu/fvp/firmware sums

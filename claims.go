@@ -16,7 +16,7 @@ type claims struct {
 	list []claim
 }
 
-// claim is bytes that have readers. Claims may overlap.
+// claim is a byte range that is read. Claims may overlap.
 type claim struct {
 	data []byte
 	uses int // delegates and values that have them
@@ -38,7 +38,7 @@ func (c *claims) owned(p *pte.Program, d *dataMap, backends map[string]delegate.
 	return owner
 }
 
-// release gives back the memory of such data.
+// release releases the memory of such data.
 func (c *claims) release(p *pte.Program, d *dataMap, backends map[string]delegate.Backend, data []byte) bool {
 	if !c.owned(p, d, backends, data) {
 		return false
@@ -47,8 +47,8 @@ func (c *claims) release(p *pte.Program, d *dataMap, backends map[string]delegat
 	return true
 }
 
-// findClaims lists what is read of a program's files; nothing where a delegate may read
-// what it does not tell.
+// findClaims lists the byte ranges that are read of a program's files. It returns nil if a delegate
+// may read bytes that it does not declare.
 func findClaims(p *pte.Program, d *dataMap, backends map[string]delegate.Backend) []claim {
 	names := make(map[string]int)
 	var list []claim

@@ -14,8 +14,8 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// compile makes an image of each delegate that has none yet. Images stay when the
-// method cannot be prepared after all: the next attempt has them.
+// compile makes an image of each delegate that has none yet. If the preparation fails later, the
+// next attempt reuses the images.
 func (p *preparation) compile(ctx context.Context, w *watch, links ir.Links) error {
 	args, left := p.delegateArgs(links), p.delegateLimits()
 	for _, n := range p.needs {
@@ -57,7 +57,7 @@ func (p *preparation) compileOne(ctx context.Context, i int, args []*delegate.Ar
 	})
 }
 
-// image makes an image of a payload, or what stands for one.
+// image returns an image of a payload, or a placeholder.
 func (p *preparation) image(i int, payload *delegate.Payload, left delegate.Limits, compile func() (delegate.Image, error)) (delegate.Image, error) {
 	gone := false
 	payload.Limits = left
@@ -70,13 +70,13 @@ func (p *preparation) image(i int, payload *delegate.Payload, left delegate.Limi
 	if err != nil {
 		err = fmt.Errorf("delegate %d (%.100q): %w", i, p.spec.Delegates[i].ID, err)
 		if gone {
-			p.lost = fmt.Errorf("%w; its weights were given back by then: open the program again to try again", err)
+			p.lost = fmt.Errorf("%w; its weights were already released: open the program again to retry", err)
 		}
 	}
 	return img, err
 }
 
-// sharedScratch is the scratch that the first instance takes.
+// sharedScratch returns the scratch of the first instance.
 func (p *preparation) sharedScratch() *delegate.Scratch {
 	if p.scratch == nil {
 		p.scratch = new(delegate.Scratch)
@@ -84,7 +84,7 @@ func (p *preparation) sharedScratch() *delegate.Scratch {
 	return p.scratch
 }
 
-// payload is what the file has of delegate i.
+// payload returns the payload of delegate i.
 func (p *preparation) payload(i int, args []*delegate.ArgSpec) *delegate.Payload {
 	d := &p.spec.Delegates[i]
 	payload := &delegate.Payload{Method: p.spec.Name, Index: i, Data: d.Data, Named: p.data, Args: args, AsWritten: p.config.asWritten,
@@ -95,9 +95,9 @@ func (p *preparation) payload(i int, args []*delegate.ArgSpec) *delegate.Payload
 	return payload
 }
 
-// survey shows each backend that wants it all its payloads, before the first is compiled.
+// survey passes all payloads of a backend to it, if it supports that, before the first is compiled.
 func (p *preparation) survey(args [][]*delegate.ArgSpec) error {
-	if len(p.images) > 0 || p.lost != nil { // an attempt before this one did
+	if len(p.images) > 0 || p.lost != nil { // a previous attempt did this
 		return nil
 	}
 	payloads := make(map[string][]*delegate.Payload)
@@ -115,12 +115,12 @@ func (p *preparation) survey(args [][]*delegate.ArgSpec) error {
 	return nil
 }
 
-// packedPerByte is how many bytes of packed weights a byte of a file may make, where
-// no limit is set: layouts round small filters up, and several nodes may share one.
+// packedPerByte is the maximum number of bytes of packed weights per byte of the file, if no limit
+// is set: layouts pad small filters, and several nodes may share one.
 const packedPerByte = 16
 
-// delegateLimits is what a method's delegates may cost together: its working
-// memory, and the memory limit or, without one, as many packed weights as the files justify.
+// delegateLimits bounds a method's delegates together: working memory, and packed weights, by the
+// memory limit or, without one, in proportion to the files.
 func (p *preparation) delegateLimits() delegate.Limits {
 	l := delegate.Limits{Scratch: p.config.limits.PlannedBytes, Memory: packedPerByte*p.fileBytes + p.config.limits.PlannedBytes}
 	if limit := p.config.maxMemory; limit > 0 {
@@ -130,14 +130,14 @@ func (p *preparation) delegateLimits() delegate.Limits {
 	return l
 }
 
-// less is what an image leaves of limits. What units share is taken off by none.
+// less subtracts the needs of an image from limits, except memory that units share.
 func less(l delegate.Limits, n delegate.Needs) delegate.Limits {
 	own := n.Scratch - n.Shared
 	memory := max(l.Memory-own-n.PackedBytes, 1)
 	return delegate.Limits{Scratch: min(max(l.Scratch-own, 1), memory), Memory: memory}
 }
 
-// delegateArgs describes, by delegate, the arguments of its first call.
+// delegateArgs describes the arguments of each delegate's first call.
 func (p *preparation) delegateArgs(links ir.Links) [][]*delegate.ArgSpec {
 	args := make([][]*delegate.ArgSpec, len(p.spec.Delegates))
 	uses := p.quantUses(links)
@@ -167,9 +167,9 @@ func (p *preparation) argSpec(v int, links ir.Links, uses map[int][]delegate.Qua
 	return a
 }
 
-// quantUses finds how operators quantise values, by value and each way once: what a
-// delegate needs to know of an output whose declared type is stale. It finds no more
-// than two ways of one integer type, of which one is wrong.
+// quantUses finds how operators quantize values, by value, without duplicates. Delegates need it
+// for outputs whose declared type is stale. It returns at most two uses of one integer type, one of
+// which is wrong.
 func (p *preparation) quantUses(links ir.Links) map[int][]delegate.QuantUse {
 	found := make(map[int][]delegate.QuantUse)
 	for c := range p.spec.Chains {
@@ -193,8 +193,8 @@ func (p *preparation) quantUses(links ir.Links) map[int][]delegate.QuantUse {
 	return found
 }
 
-// quantUse is how a call with these arguments quantises one of them. What it stores
-// numbers in is the argument itself, or its out where the argument is not of integers.
+// quantUse returns how a call with these arguments quantizes one of them. The integers are in the
+// argument itself, or in the out if the argument is not of an integer type.
 func (p *preparation) quantUse(args []int, q kernels.Quant) (u delegate.QuantUse, ok bool) {
 	scale, zero := &p.spec.Values[args[q.Scale]], &p.spec.Values[args[q.ZeroPoint]]
 	stored := p.spec.Values[args[q.Tensor]].Tensor
@@ -207,7 +207,7 @@ func (p *preparation) quantUse(args []int, q kernels.Quant) (u delegate.QuantUse
 	return delegate.QuantUse{Quantization: delegate.Quantization{Scale: scale.Double, ZeroPoint: zero.Int}, DType: stored.DType}, true
 }
 
-// known reports that a list has the use already, or two of its type that disagree.
+// known reports whether list contains u, or two different uses of its type.
 func known(list []delegate.QuantUse, u delegate.QuantUse) bool {
 	n := 0
 	for i := range list {

@@ -18,7 +18,7 @@ import (
 
 // Limits on hostile programs.
 const (
-	mostTime = 2 * time.Second
+	maxTime  = 2 * time.Second
 	maxBytes = 64 << 20 // in addition to 8 times the file
 )
 
@@ -92,7 +92,7 @@ func runHostile(t *testing.T, data []byte, seed uint64) (ran bool) {
 	goruntime.ReadMemStats(&before)
 	begun := cputime.Process()
 	ran = runMethods(t, data, seed)
-	if took := cputime.Process() - begun; took > mostTime {
+	if took := cputime.Process() - begun; took > maxTime {
 		t.Errorf("%v for %d bytes", took, len(data))
 	}
 	goruntime.ReadMemStats(&after)
@@ -104,7 +104,7 @@ func runHostile(t *testing.T, data []byte, seed uint64) (ran bool) {
 
 func runMethods(t *testing.T, data []byte, seed uint64) (ran bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), mostTime)
+	ctx, cancel := context.WithTimeout(context.Background(), maxTime)
 	defer cancel()
 	p, err := etrun.Parse(data, etrun.WithLimits(limits), etrun.WithThreads(1), etrun.WithDelegates(all.Backends()...))
 	if err != nil {

@@ -26,8 +26,8 @@ type FormatLimits struct {
 // format converts the limits to those of package pte.
 func (l *Limits) format() pte.Limits { return pte.Limits(l.Format) }
 
-// mostBytes is the largest slice; where int has 32 bits it is below the default limits.
-const mostBytes = math.MaxInt
+// maxBytes is the largest slice; where int has 32 bits it is below the default limits.
+const maxBytes = math.MaxInt
 
 func (l Limits) withDefaults() Limits {
 	if l.FileBytes == 0 {
@@ -39,6 +39,6 @@ func (l Limits) withDefaults() Limits {
 	if l.Instructions == 0 {
 		l.Instructions = 10_000_000
 	}
-	l.FileBytes, l.PlannedBytes = min(l.FileBytes, mostBytes), min(l.PlannedBytes, mostBytes)
+	l.FileBytes, l.PlannedBytes = min(l.FileBytes, maxBytes), min(l.PlannedBytes, maxBytes)
 	return l
 }

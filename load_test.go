@@ -15,8 +15,8 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// slowBackend compiles payloads that add two tensors. A compilation says that it has
-// begun and waits for a signal, whatever its context says.
+// slowBackend compiles payloads that add two tensors. Each compilation signals its start and waits
+// for a signal, and ignores its context.
 type slowBackend struct {
 	begun   chan int // indexes of delegates
 	proceed map[string]chan error
@@ -58,7 +58,7 @@ func (i *slowImage) Close() error {
 	return nil
 }
 
-// delegated has two calls of delegates.
+// delegated returns a method with two delegate calls.
 func delegated(name string) pte.Method {
 	m := hostileMethod(pte.Instruction{Kind: pte.DelegateCall, Index: 0, Args: []int{vecA, constant, vecB}},
 		pte.Instruction{Kind: pte.DelegateCall, Index: 1, Args: []int{vecA, constant, vecB}})
@@ -95,7 +95,7 @@ type loading struct {
 	method *Method
 	err    error
 	ended  time.Time
-	woken  chan time.Time // when another goroutine saw the end of the same context
+	woken  chan time.Time // when another goroutine saw the same context end
 }
 
 func beginLoad(p *Program, name string) *loading {
@@ -131,8 +131,8 @@ func (l *loading) finish(t *testing.T) {
 	}
 }
 
-// prompt is how soon a load must end after its context did, and after a goroutine of
-// this test knew of that: the machine may be busy.
+// prompt is the time in which a load must end after its context, measured from when a goroutine of
+// this test noticed: the machine may be busy.
 const prompt = 20 * time.Millisecond
 
 var errGone = errors.New("the caller has gone")
@@ -150,13 +150,14 @@ func (l *loading) leave(t *testing.T) {
 	}
 }
 
-// While one method compiles, others load, and nobody waits for longer than its context.
+// TestLoadBesideCompile loads methods while another one compiles. No load may wait longer than its
+// context.
 func TestLoadBesideCompile(t *testing.T) {
 	p, b := slowProgram(t, "first", "second")
 	first := beginLoad(p, "first")
 	<-b.begun
 	second := beginLoad(p, "second")
-	<-b.begun // it compiles beside the first
+	<-b.begun // it compiles concurrently with the first
 	for range 2 {
 		b.proceed["second"] <- nil
 	}
@@ -173,7 +174,7 @@ func TestLoadBesideCompile(t *testing.T) {
 	first.finish(t)
 }
 
-// The load that began may leave: those that wait go on with what it began.
+// TestWaiterTakesOver cancels the load that started a preparation: other loads continue it.
 func TestWaiterTakesOver(t *testing.T) {
 	p, b := slowProgram(t, "m")
 	first := beginLoad(p, "m")
@@ -184,7 +185,7 @@ func TestWaiterTakesOver(t *testing.T) {
 	}
 	first.leave(t)
 	b.proceed["m"] <- nil
-	<-b.begun // the second delegate: nothing was cancelled
+	<-b.begun // the second delegate: nothing was canceled
 	b.proceed["m"] <- nil
 	second.finish(t)
 	if n := len(b.begun); n != 0 {
@@ -202,8 +203,8 @@ func waiting(p *Program) int {
 	return s.running.waiting
 }
 
-// When all have left, the delegate that compiles is the last one; its image is kept for
-// the next load, which does not wait for more than that.
+// TestAbandonedCompile cancels all loads: the current delegate is the last one compiled, and its
+// image is kept for the next load, which waits only for that delegate.
 func TestAbandonedCompile(t *testing.T) {
 	p, b := slowProgram(t, "m")
 	first := beginLoad(p, "m")
@@ -221,7 +222,7 @@ func TestAbandonedCompile(t *testing.T) {
 	}
 }
 
-// A failure is told to all who wait, and the next load tries again.
+// TestFailedCompile checks that all waiting loads get the error, and the next load tries again.
 func TestFailedCompile(t *testing.T) {
 	p, b := slowProgram(t, "m")
 	failure := errors.New("no such payload")
@@ -246,7 +247,8 @@ func TestFailedCompile(t *testing.T) {
 	beginLoad(p, "m").finish(t)
 }
 
-// The program may be closed while a method is prepared, whether anybody waits or not.
+// TestCloseWhilePreparing closes the program while a method is prepared, with and without waiting
+// loads.
 func TestCloseWhilePreparing(t *testing.T) {
 	for _, waits := range []bool{true, false} {
 		p, b := slowProgram(t, "m")
@@ -255,7 +257,7 @@ func TestCloseWhilePreparing(t *testing.T) {
 		if !waits {
 			l.leave(t)
 		}
-		if err := p.Close(); err != nil { // which does not wait: the backend has not had its signal
+		if err := p.Close(); err != nil { // does not wait: the backend was not signaled yet
 			t.Error(err)
 		}
 		b.proceed["m"] <- nil
@@ -266,7 +268,7 @@ func TestCloseWhilePreparing(t *testing.T) {
 	}
 }
 
-// TestLoadHammer loads and leaves from many goroutines.
+// TestLoadHammer loads and cancels in many goroutines.
 func TestLoadHammer(t *testing.T) {
 	p, b := slowProgram(t, "m")
 	var wg sync.WaitGroup

@@ -14,7 +14,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// compilers are the backends that take graphs and run here, by ID.
+// compilers returns the available backends that compile graphs, by ID.
 func (c *config) compilers() (list []delegate.Compiler) {
 	for _, id := range slices.Sorted(maps.Keys(c.backends)) {
 		if b, ok := c.backends[id].(delegate.Compiler); ok && b.Probe().Loaded {
@@ -24,8 +24,8 @@ func (c *config) compilers() (list []delegate.Compiler) {
 	return list
 }
 
-// regions hands regions of the method to backends. Where the result would not fit into the
-// program's limits, none is.
+// regions lowers regions of the method to backends. If the result would exceed the program's
+// limits, nothing is lowered.
 func (p *preparation) regions(ctx context.Context, w *watch, done *prepared) error {
 	p.drop(w, len(p.spec.Delegates)) // an earlier attempt may have left some
 	p.packed, p.graphs = nil, nil
@@ -71,7 +71,7 @@ func (p *preparation) regions(ctx context.Context, w *watch, done *prepared) err
 	return w.stage(trace.StageLower, 0, nil)
 }
 
-// compileGraph makes the image of a region, if it was not made to be measured.
+// compileGraph makes the image of a region, unless it was made for a measurement.
 func (p *preparation) compileGraph(ctx context.Context, w *watch, c delegate.Compiler, g *delegate.Graph) error {
 	r := p.measured
 	if r.Image != nil && r.graph == g {
@@ -120,7 +120,7 @@ func (p *preparation) graphImage(ctx context.Context, w *watch, c delegate.Compi
 	needs := img.Needs()
 	err = w.stageOf(trace.StageCompile, g.Index, c.ID(), needs.PackedBytes, nil)
 	if err == nil && needs.Inputs != len(g.Inputs) {
-		err = fmt.Errorf("%s: an image of %d inputs for a graph of %d", c.ID(), needs.Inputs, len(g.Inputs))
+		err = fmt.Errorf("%s: the image has %d inputs, the graph %d", c.ID(), needs.Inputs, len(g.Inputs))
 	}
 	if err != nil {
 		img.Close()
@@ -129,8 +129,8 @@ func (p *preparation) graphImage(ctx context.Context, w *watch, c delegate.Compi
 	return regionImage{img, g, packed}, nil
 }
 
-// measure is what a graph takes, if it was measured before or can be now. What fails in a
-// run says nothing about other inputs.
+// measure returns the measured times of a graph, from an earlier measurement or a new one. ok is
+// false if the run fails: other inputs may still work.
 func (p *preparation) measure(ctx context.Context, w *watch, t *tuning, c delegate.Compiler, g *delegate.Graph) (lower.Times, bool, error) {
 	digest := regionDigest(c, g)
 	if times, ok := t.times[digest]; ok {
@@ -166,7 +166,7 @@ func (p *preparation) dropMeasured() {
 	}
 }
 
-// drop closes the images of regions that are not used after all.
+// drop closes the images of regions that are not used.
 func (p *preparation) drop(w *watch, count int) {
 	for i, img := range p.images[count:] {
 		img.Close()
@@ -175,7 +175,7 @@ func (p *preparation) drop(w *watch, count int) {
 	p.images, p.needs = p.images[:count], p.needs[:count]
 }
 
-// tellFolded shows what steps that were executed at load read and wrote.
+// tellFolded reports the values that steps executed at load read and wrote.
 func tellFolded(w *watch, before, after *ir.Method, folded []lower.Folded) {
 	if w == nil || !w.wants.Any(trace.Values) {
 		return
@@ -192,7 +192,7 @@ func tellFolded(w *watch, before, after *ir.Method, folded []lower.Folded) {
 	}
 }
 
-// constants tells of values of a step that are constants once it was executed at load.
+// constants reports values of a step that were constants when it was executed at load.
 func (w *watch) constants(kind trace.Kind, name string, at ir.Origin, m *ir.Method, values []int) {
 	w.values = w.values[:0]
 	for _, v := range values {
@@ -204,7 +204,7 @@ func (w *watch) constants(kind trace.Kind, name string, at ir.Origin, m *ir.Meth
 	w.tell()
 }
 
-// constantValue is a tensor whose bytes are computed.
+// constantValue returns a tensor with known bytes.
 func constantValue(m *ir.Method, v int) trace.Value {
 	d := m.Values[v].Tensor
 	t := tensor.Make(d.DType, d.Sizes, d.DimOrder, tensor.Static)

@@ -14,14 +14,14 @@ import (
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
-// merged says what programs of testdata/lowering/delegates.zip have where everything that
-// XNNPACK accepts is taken: calls of delegates and of operators, before and after.
+// merged lists, for programs of testdata/lowering/delegates.zip, the number of delegate calls and
+// operator calls before and after lowering, if everything that XNNPACK accepts is taken.
 var merged = map[string]struct{ delegates, operators [2]int }{
 	"chlast/input_xnnpack.pte":          {[2]int{2, 1}, [2]int{1, 0}},
 	"container/xnnpack_inline.pte":      {[2]int{2, 1}, [2]int{2, 1}},
 	"container/xnnpack_naive.pte":       {[2]int{2, 1}, [2]int{2, 1}},
 	"control/cond_data_xnnpack.pte":     {[2]int{1, 3}, [2]int{5, 2}},
-	"dyn_conv/xnnpack.pte":              {[2]int{2, 2}, [2]int{7, 7}}, // sizes that may change
+	"dyn_conv/xnnpack.pte":              {[2]int{2, 2}, [2]int{7, 7}}, // dynamic sizes
 	"encoder_decoder_state/xnnpack.pte": {[2]int{4, 2}, [2]int{3, 3}}, // two methods
 	"freq_mixer/xnnpack.pte":            {[2]int{2, 2}, [2]int{10, 6}},
 	"gru/xnnpack.pte":                   {[2]int{7, 1}, [2]int{10, 0}},
@@ -33,9 +33,8 @@ var merged = map[string]struct{ delegates, operators [2]int }{
 	"shared_weights/xnnpack.pte":        {[2]int{5, 3}, [2]int{3, 0}}, // three methods
 }
 
-// TestMergedDelegates merges delegates of the exporter with what lies between them, on both
-// engines, and compares the outputs with those of the program as it is. Weights are given
-// back.
+// TestMergedDelegates merges the exporter's delegates with the calls between them, on both engines,
+// and compares the outputs with those of the original program. Weights must be released.
 func TestMergedDelegates(t *testing.T) {
 	archive, err := zip.OpenReader("testdata/lowering/delegates.zip")
 	if err != nil {
@@ -89,7 +88,7 @@ func checkMerged(t *testing.T, name string, data []byte, by xnnpack.Backend) {
 	}
 }
 
-// compareMerged executes a method as it is and with its delegates merged.
+// compareMerged runs a method with and without merged delegates.
 func compareMerged(t *testing.T, plain, m *Method) {
 	for run := range 4 {
 		var failed [2]error
@@ -111,7 +110,7 @@ func compareMerged(t *testing.T, plain, m *Method) {
 	}
 }
 
-// countSteps counts the steps that are executed at the declared sizes.
+// countSteps counts the steps that run at the declared sizes.
 func countSteps(m *Method, kind ir.StepKind) (n int) {
 	for i := range m.ir.Steps {
 		if m.ir.Steps[i].Kind == kind {
@@ -121,8 +120,8 @@ func countSteps(m *Method, kind ir.StepKind) (n int) {
 	return n
 }
 
-// TestMergedDelegatesWithinLimits refuses regions that do not fit, after which the exporter's
-// delegates run as they are, with the weights that were not given back.
+// TestMergedDelegatesWithinLimits checks that regions above a limit are refused, and that the
+// exporter's delegates then run unchanged, with weights that were not released.
 func TestMergedDelegatesWithinLimits(t *testing.T) {
 	archive, err := zip.OpenReader("testdata/lowering/delegates.zip")
 	if err != nil {
@@ -171,7 +170,7 @@ func readZipped(archive *zip.ReadCloser, name string) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// greedy compiles graphs to images that no limit allows.
+// greedy compiles graphs to images that exceed every limit.
 type greedy struct {
 	xnnpack.Backend
 	on bool

@@ -21,7 +21,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// TestLoweredRandomPrograms is TestLoweredExecutionEqualsOriginal for as long as one wants.
+// TestLoweredRandomPrograms runs TestLoweredExecutionEqualsOriginal as a campaign.
 func TestLoweredRandomPrograms(t *testing.T) {
 	c := &campaign.Campaign{Test: "TestLoweredRandomPrograms", Usual: 200, Memory: 256 << 20, Counters: []string{"programs", "regions", "programs with rejected sizes", "merged payloads"},
 		Start: func(_ *testing.T, p *campaign.Process) func(seed uint64) error {
@@ -42,8 +42,8 @@ func TestLoweredRandomPrograms(t *testing.T) {
 	c.Run(t)
 }
 
-// TestLoweredModelsEqualOriginal lowers programs of the exporter, and those of a
-// campaign's corpus, whole and in parts.
+// TestLoweredModelsEqualOriginal lowers programs of the exporter, and of a campaign's corpus,
+// completely and in parts.
 func TestLoweredModelsEqualOriginal(t *testing.T) {
 	files, err := filepath.Glob("testdata/*/*.pte")
 	if err != nil {
@@ -65,10 +65,10 @@ func TestLoweredModelsEqualOriginal(t *testing.T) {
 	t.Logf("%d regions", regions)
 }
 
-// payloads is a backend that takes no graphs.
+// payloads is a backend that does not compile graphs.
 type payloads struct{ delegate.Backend }
 
-// lowerModel executes all methods of a program with rewrites only, and with regions, too.
+// lowerModel runs all methods of a program with rewrites only, and also with regions.
 func lowerModel(path string, by delegatetest.Oracle) (regions int, err error) {
 	ctx := context.Background()
 	with := WithDelegates(payloads{xnnpack.Backend{}}, payloads{ethosu.Backend{}}, by)
@@ -85,7 +85,7 @@ func lowerModel(path string, by delegatetest.Oracle) (regions int, err error) {
 	for _, name := range original.MethodNames() {
 		reference, err := original.Load(ctx, name)
 		if err != nil {
-			continue // it needs what is not here
+			continue // something that it needs is missing
 		}
 		m, err := lowered.Load(ctx, name)
 		if err != nil {
@@ -104,7 +104,7 @@ func lowerModel(path string, by delegatetest.Oracle) (regions int, err error) {
 	return regions, nil
 }
 
-// compareModel executes both on the same random inputs.
+// compareModel runs both on the same random inputs.
 func compareModel(m, reference *Method, run int) error {
 	var failed [2]error
 	for k, m := range []*Method{reference, m} {
@@ -134,7 +134,7 @@ func compareModel(m, reference *Method, run int) error {
 	return nil
 }
 
-// setRandomly sets the tensor inputs: small whole numbers, which are indices, or floats.
+// setRandomly sets the tensor inputs: small integers, which may be indices, or floats.
 func setRandomly(m *Method, r *rand.Rand) error {
 	for i, in := range m.Meta().Inputs {
 		if in.Kind != tensor.KindTensor {
@@ -155,8 +155,8 @@ func setRandomly(m *Method, r *rand.Rand) error {
 	return nil
 }
 
-// TestOwnOperatorStays stands in for an operator of this module: neither rewrites nor
-// backends, which know that one by its name, take its calls away.
+// TestOwnOperatorStays replaces an operator of this module by the caller's: neither rewrites nor
+// backends may take its calls because of its name.
 func TestOwnOperatorStays(t *testing.T) {
 	calls := 0
 	relu := kernels.Op{Schema: "aten::relu.out(Tensor self, *, Tensor(a!) out)", Pure: true, Func: func(_ *kernels.Ctx, a kernels.Args) error {

@@ -14,20 +14,19 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// seedRegions is how many regions programs of testdata/lowering have where everything that
-// XNNPACK accepts is taken; 1 where it is not said. Fewer, or more, is a shape of dataflow
-// that regions cut or miss.
+// seedRegions is the number of regions of programs of testdata/lowering if everything that XNNPACK
+// accepts is taken; 1 if not listed. Fewer or more regions mean that a dataflow is split or missed.
 var seedRegions = map[string]int{
 	"seed_c_scalar/sdpa_portable.pte": 2, "seed_e_passthrough/aliases_portable.pte": 2, "seed_e_passthrough/views_portable.pte": 2,
 	"topo_one_pixel/portable.pte": 2, "topo_permute_conv/portable.pte": 2, "topo_view_of_input/portable.pte": 2,
 	"seed_e_passthrough/const_only_portable.pte": 0, "seed_e_passthrough/identity_portable.pte": 0, "seed_e_passthrough/swap_portable.pte": 0,
 }
 
-// seedTolerance is of float32, of the elements or as a part of them.
+// seedTolerance is for float32, absolute or relative to the elements.
 const seedTolerance = 2e-5
 
-// TestSeeds lowers programs with the shapes of dataflow that exporters got wrong: on the
-// operators, where nothing may change, and on XNNPACK.
+// TestSeeds lowers programs whose dataflow exporters have got wrong: on operators, where results
+// must be identical, and on XNNPACK.
 func TestSeeds(t *testing.T) {
 	archive, err := zip.OpenReader("testdata/lowering/seeds.zip")
 	if err != nil {
@@ -55,7 +54,7 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// checkSeed executes a program with regions and without, and compares the outputs.
+// checkSeed runs a program with and without regions, and compares the outputs.
 func checkSeed(t *testing.T, data []byte, by delegate.Backend, regions int) {
 	p, err := Parse(data, WithLowering(LowerVerify), WithMinProfit(-1), WithDelegates(by), WithThreads(1))
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// mask takes calls, and compiles graphs, at random but always the same: share of 10 of
-// the calls and, where hard, three of four regions, those of varying sizes at half of them.
+// mask accepts calls, and compiles graphs, pseudorandomly: share of 10 of the calls and, if hard,
+// three of four regions, those of varying sizes at half of them.
 func mask(seed uint64, share uint64, hard bool) delegatetest.Oracle {
 	chance := func(text string) uint64 {
 		h := fnv.New64a()
@@ -116,7 +116,7 @@ func compareMix(m, reference *Method, run int) error {
 	return nil
 }
 
-// setMixInputs gives inputs of random elements, and a size that changes with each run.
+// setMixInputs sets random inputs, and a size that changes with each run.
 func setMixInputs(m *Method, run int) error {
 	r := rand.New(rand.NewPCG(uint64(run), 6))
 	for i, in := range m.Meta().Inputs {
@@ -139,8 +139,8 @@ func setMixInputs(m *Method, run int) error {
 	return nil
 }
 
-// TestLoweredExecutionEqualsOriginal lowers random programs with every kind of sharing,
-// at random, and whatever it costs.
+// TestLoweredExecutionEqualsOriginal lowers random programs with every kind of sharing, at random
+// and regardless of cost.
 func TestLoweredExecutionEqualsOriginal(t *testing.T) {
 	regions, merged, rejecting, payloads := 0, 0, 0, 0
 	for seed := range uint64(lowerSeeds) {
@@ -165,7 +165,8 @@ func TestLoweredExecutionEqualsOriginal(t *testing.T) {
 
 const lowerSeeds = 1000
 
-// With LowerVerify a method compares itself with what it would be otherwise.
+// TestVerifyLowering checks that LowerVerify compares a method with the same method without
+// lowering.
 func TestVerifyLowering(t *testing.T) {
 	spec := newMix(rand.New(rand.NewPCG(4, 5)))
 	wrong := mask(1, 10, false)
@@ -233,8 +234,8 @@ func (u lyingUnit) Execute(ctx context.Context, args []*tensor.Value) error {
 	return err
 }
 
-// TestLoweringThatFails loads where regions do not compile, would not fit, or are given up
-// halfway: the method runs as it is, or after another attempt.
+// TestLoweringThatFails checks that a method runs unchanged, or after another attempt, if regions
+// fail to compile, exceed limits, or are canceled.
 func TestLoweringThatFails(t *testing.T) {
 	spec := newMix(rand.New(rand.NewPCG(1, 5)))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -271,7 +272,7 @@ func TestLoweringThatFails(t *testing.T) {
 	checkNoRoom(t, spec, plain.plan.Bytes())
 }
 
-// checkNoRoom lowers a method where its regions' working memory does not fit any more.
+// checkNoRoom lowers a method whose regions need more working memory than allowed.
 func checkNoRoom(t *testing.T, spec *pte.Method, plain int64) {
 	t.Helper()
 	dropped := 0

@@ -76,8 +76,8 @@ func (mem *memory) bytes(p *plan.Memory, storage int) []byte {
 	return mem.heap[storage]
 }
 
-// unbounded is the tensors without an upper bound, their views, and the bytes that they may still
-// allocate.
+// unbounded is the tensors without an upper bound, their views, and the number of bytes that they
+// may still allocate.
 type unbounded struct {
 	limit  int64
 	budget tensor.Budget

@@ -13,16 +13,15 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// openedPayload is a payload that may be merged with what lies around it, until lowering
-// has decided.
+// openedPayload is a payload that lowering may merge with the calls around it.
 type openedPayload struct {
 	delegate.Opened
 	payload *delegate.Payload
 }
 
-// merger is the backend of a delegate where its payloads are opened first and compiled
-// when lowering is done; nil where they are compiled at once: without lowering, and where a
-// method calls nothing else.
+// merger returns the backend of a delegate if its payloads are opened first and compiled after
+// lowering. It is nil if they are compiled at once: without lowering, and if the method contains no
+// other calls.
 func (p *preparation) merger(id string) delegate.Merger {
 	b, ok := p.config.backends[id].(delegate.Merger)
 	if !ok || !p.config.lowering.lowers() || !b.Probe().Loaded {
@@ -42,7 +41,7 @@ func (p *preparation) merger(id string) delegate.Merger {
 	return b
 }
 
-// open keeps payload i, checked, and gives what stands for its image until then.
+// open stores payload i after checking it, and returns a placeholder for its image.
 func (p *preparation) open(i int, by delegate.Merger, payload *delegate.Payload) (delegate.Image, error) {
 	o, err := by.Open(payload)
 	if err != nil {
@@ -55,7 +54,7 @@ func (p *preparation) open(i int, by delegate.Merger, payload *delegate.Payload)
 	return mergedImage{o.Inputs()}, nil
 }
 
-// payloads are those that lowering may merge.
+// payloads returns the payloads that lowering may merge.
 func (p *preparation) payloads() []lower.Payload {
 	list := make([]lower.Payload, len(p.opened))
 	for i, o := range p.opened {
@@ -66,7 +65,7 @@ func (p *preparation) payloads() []lower.Payload {
 	return list
 }
 
-// compileOpened makes the images of those that the method still calls.
+// compileOpened compiles the payloads that the method still calls.
 func (p *preparation) compileOpened(ctx context.Context, w *watch, m *ir.Method) error {
 	for i := range m.Steps {
 		s := &m.Steps[i]

@@ -122,7 +122,7 @@ func (m *Method) makeValues() {
 		case tensor.KindTensor:
 			m.values[v].Tensor = m.makeTensor(s)
 		case tensor.KindIntList, tensor.KindTensorList, tensor.KindOptionalTensorList:
-			m.values[v] = tensor.NewList(s.Kind, m.slots(s.Items))
+			m.values[v] = tensor.NewList(s.Kind, m.slots(s.Items()))
 		}
 	}
 }

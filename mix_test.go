@@ -10,8 +10,8 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// mixOps are the further operators of programs that are lowered: several outs, lists,
-// numbers, sizes that vary, and draws of random numbers.
+// mixOps are the additional operators of lowered programs: several outs, lists, numbers, dynamic
+// sizes, and random numbers.
 var mixOps = []kernels.Op{
 	{Pure: true, Schema: "test::both.out(Tensor a, *, Tensor(a!) x, Tensor(b!) y)", Func: func(_ *kernels.Ctx, a kernels.Args) error {
 		for i, v := range words(a, 0) {
@@ -80,7 +80,7 @@ var mixOps = []kernels.Op{
 }
 
 const (
-	mixBoth = iota + 3 // behind the operators of flowProgram
+	mixBoth = iota + 3 // after the operators of flowProgram
 	mixJoin
 	mixParts
 	mixScale
@@ -93,7 +93,7 @@ const (
 	mixView // executorch_prim::et_view
 )
 
-// mix makes programs of all that regions must respect.
+// mix generates programs with everything that regions must handle.
 type mix struct {
 	flowProgram
 	offset int64 // of the next planned value
@@ -117,7 +117,7 @@ func newMix(r *rand.Rand) *pte.Method {
 	return m
 }
 
-// begin adds the operators, and the input whose size varies.
+// begin adds the operators, and the input of dynamic size.
 func (p *mix) begin() {
 	for i := range mixOps {
 		name, overload := splitName(mixOps[i].Name())
@@ -131,7 +131,7 @@ func (p *mix) begin() {
 	p.sizes = len(p.m.Values) - 1
 }
 
-// splitName takes the overload off a full name.
+// splitName removes the overload from a full name.
 func splitName(full string) (name, overload string) {
 	if at := strings.LastIndexByte(full, '.'); at >= 0 {
 		return full[:at], full[at+1:]
@@ -139,7 +139,7 @@ func splitName(full string) (name, overload string) {
 	return full, ""
 }
 
-// grown is a value whose size varies.
+// grown returns a value of dynamic size.
 func (p *mix) grown() int {
 	v := p.value()
 	p.m.Values[v].Tensor.Dynamism = tensor.DynamicBound
@@ -153,7 +153,7 @@ func (p *mix) list(items ...int) int {
 
 func (p *mix) anyDynamic() int { return p.dynamic[p.r.IntN(len(p.dynamic))] }
 
-// statement writes one of the further statements, two times of three.
+// statement generates one of the additional statements, two times out of three.
 func (p *mix) statement(depth int) bool {
 	if depth > 0 && p.r.IntN(8) == 0 {
 		p.loop(depth - 1)
@@ -224,7 +224,7 @@ func (p *mix) parts() {
 	p.defined = append(p.defined, x, y)
 }
 
-// scale multiplies by a number that the program has, or computes.
+// scale multiplies by a number that is in the program, or computed.
 func (p *mix) scale() {
 	p.m.Values = append(p.m.Values, pte.Value{Kind: tensor.KindInt, Int: p.r.Int64N(9)})
 	n := len(p.m.Values) - 1
@@ -255,8 +255,8 @@ func (p *mix) bump() {
 	p.call(mixBump, v, p.pick(), v)
 }
 
-// rewrite reads a value, writes it, or both: what a loop finds there the next time, or the
-// next execute where nothing was written before.
+// rewrite reads a value, writes it, or both, so that a loop finds the value of the previous
+// iteration, or of the previous run.
 func (p *mix) rewrite() {
 	if len(p.owned) < 3 {
 		v := p.value()
@@ -288,7 +288,7 @@ func (p *mix) again() {
 	p.defined = append(p.defined, v)
 }
 
-// elided is a value that the exporter gave the place of another one.
+// elided returns a value to which the exporter gave the place of another one.
 func (p *mix) elided() {
 	v, view := p.value(), p.value()
 	for _, v := range []int{v, view} {
@@ -329,7 +329,7 @@ func (p *mix) half() {
 	p.dynamic = append(p.dynamic, out)
 }
 
-// stale reads a view whose size is that of what its bytes held before.
+// stale reads a view whose size is that of the previous contents of its bytes.
 func (p *mix) stale() {
 	v, view, out := p.grown(), p.grown(), p.grown()
 	p.call(mixGrown, p.anyDynamic(), p.anyDynamic(), v, v)
@@ -345,7 +345,7 @@ func (p *mix) total() {
 	p.defined = append(p.defined, out)
 }
 
-// mixSet is the operators of the programs.
+// mixSet returns the operators of the programs.
 func mixSet() *kernels.Set {
 	view, _, _, _ := kernels.NewSet(portable.Ops()).Lookup("executorch_prim::et_view.default")
 	return kernels.NewSet(flowOps, mixOps, []kernels.Op{*view})

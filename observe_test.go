@@ -22,11 +22,11 @@ import (
 var observed = []string{"testdata/digits/portable.pte", "testdata/digits/xnnpack.pte", "testdata/pte/map_loop.pte",
 	"testdata/pte/two_conds.pte", "testdata/pte/split_passthrough.pte"}
 
-// everything keeps what a recorder does not by itself.
+// everything returns a recorder that also stores what one omits by default.
 func everything() *trace.Recorder { return &trace.Recorder{Kinds: trace.Everything} }
 
-// TestEventsOfAnExecute wants an event for every instruction that was executed, in order
-// and inside the execute.
+// TestEventsOfAnExecute checks that every executed instruction has an event, in order and inside
+// the run.
 func TestEventsOfAnExecute(t *testing.T) {
 	for _, path := range append(observed, "testdata/ethosu/programs/digits.pte") {
 		for _, engine := range []xnnpack.Engine{xnnpack.EngineAuto, xnnpack.EngineReference} {
@@ -47,8 +47,8 @@ func TestEventsOfAnExecute(t *testing.T) {
 	}
 }
 
-// checkWalk wants the events to go from instruction to instruction as the program says,
-// from the first to the last. Those that were executed at load are never told of.
+// checkWalk checks that the events follow the program's control flow from the first to the last
+// instruction, without those that were executed at load.
 func checkWalk(t *testing.T, events []trace.Event, p *pte.Program) {
 	t.Helper()
 	list := p.Methods[0].Chains[0].Instructions
@@ -95,8 +95,8 @@ func countTrue(list []bool) (n int) {
 	return n
 }
 
-// checkExecute wants the events of one execute: Begin first, Execute last, instructions
-// one after the other in it, nodes one after the other in the delegate that follows.
+// checkExecute checks the events of one run: Begin first, Execute last, instructions in sequence
+// between them, nodes in sequence inside their delegate, which follows.
 func checkExecute(t *testing.T, events []trace.Event) {
 	t.Helper()
 	n := len(events) - 1
@@ -144,7 +144,7 @@ func checkNodes(t *testing.T, nodes []trace.Event, around *trace.Event) {
 	}
 }
 
-// TestEventsOfALoad wants every stage once, in order, inside its whole.
+// TestEventsOfALoad checks that every stage occurs once, in order, inside its load.
 func TestEventsOfALoad(t *testing.T) {
 	r := everything()
 	p, err := etrun.Open("testdata/digits/xnnpack.pte", etrun.WithDelegates(all.Backends()...), etrun.WithObserver(r))
@@ -195,7 +195,7 @@ func TestEventsOfALoad(t *testing.T) {
 	}
 }
 
-// TestEventsOfMemory wants all that was taken to be given back, also after failures.
+// TestEventsOfMemory checks that all allocated memory is freed, also after failures.
 func TestEventsOfMemory(t *testing.T) {
 	for _, path := range append(observed, "testdata/pte/bundle.bpte", "testdata/pte/inline_delegate.pte") {
 		r := &trace.Recorder{Kinds: trace.Memories}
@@ -233,7 +233,7 @@ func TestEventsOfMemory(t *testing.T) {
 	}
 }
 
-// TestEventsOfFailures wants the reason, and one event for each call that failed.
+// TestEventsOfFailures checks the reason, and that each failed call has one event.
 func TestEventsOfFailures(t *testing.T) {
 	r := everything()
 	last := func(t *testing.T, kind trace.Kind, err error, reason string) {
@@ -303,7 +303,7 @@ func TestEventsOfFailures(t *testing.T) {
 	last(t, trace.Execute, err, "panic")
 }
 
-// TestWants tells observers of what they want only, each by itself.
+// TestWants checks that each observer receives only the events that it subscribes to.
 func TestWants(t *testing.T) {
 	var options []etrun.Option
 	wants := []trace.Kinds{trace.Executes, trace.Delegates, trace.Instructions, trace.Nodes, trace.Loads, trace.Memories, trace.Pools, 0}

@@ -14,8 +14,8 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// TestObserverPanics wants the call to fail, and everything to work without the observer
-// or once it behaves.
+// TestObserverPanics checks that the call fails, and that everything works without the observer, or
+// after it stops panicking.
 func TestObserverPanics(t *testing.T) {
 	for kind := range trace.Kinds(16) {
 		if !trace.Everything.Has(trace.Kind(kind)) || trace.Kind(kind) == trace.Move || trace.Kind(kind) == trace.Jump || trace.Kind(kind) == trace.Free {
@@ -74,8 +74,8 @@ func TestObserverPanics(t *testing.T) {
 	}
 }
 
-// TestObserveInPool has four callers at once, one observer of the program, and another
-// one of one execute in three: it is told of that one only.
+// TestObserveInPool has four concurrent callers, one observer of the program, and another one of
+// every third run, which must receive only that run.
 func TestObserveInPool(t *testing.T) {
 	var executes, instructions atomic.Int64
 	counts := trace.Func{Kinds: trace.Executes | trace.Instructions | trace.Nodes | trace.Pools, Do: func(e *trace.Event) {
@@ -135,7 +135,7 @@ func TestObserveInPool(t *testing.T) {
 	}
 }
 
-// TestObserveIsRefused where memory is limited to less than measuring takes.
+// TestObserveIsRefused limits memory to less than measuring nodes needs.
 func TestObserveIsRefused(t *testing.T) {
 	path := "testdata/digits/xnnpack.pte"
 	loads := func(limit int) bool {
@@ -167,7 +167,8 @@ func TestObserveIsRefused(t *testing.T) {
 	}
 }
 
-// TestObserverAllocatesNothing in the steady state, also with observers that come and go.
+// TestObserverAllocatesNothing checks the steady state, also with observers that are set and
+// removed.
 func TestObserverAllocatesNothing(t *testing.T) {
 	var n atomic.Int64
 	counts := trace.Func{Kinds: trace.Everything, Do: func(*trace.Event) { n.Add(1) }}
@@ -203,8 +204,7 @@ func TestObserverAllocatesNothing(t *testing.T) {
 
 var _ = []etrun.Observer{&trace.Recorder{}, trace.Func{}}
 
-// BenchmarkObserver is executes without an observer, and with ones that want more and
-// more.
+// BenchmarkObserver measures runs without an observer, and with observers of more and more kinds.
 func BenchmarkObserver(b *testing.B) {
 	var n atomic.Int64
 	for _, path := range append(benchModels(b, "mobilenet_v2/xnnpack"), "testdata/pte/map_loop.pte") {

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// order is the files of the package from what stands alone to what uses all of it: a
-// file refers to its own line and to those above it.
+// order lists the files of the package bottom up: a file refers only to files on its own line and
+// on lines above it.
 var order = [][]string{
 	{"doc.go", "errors.go", "limits.go", "operators.go"},
 	{"file.go", "source.go", "named.go", "claims.go", "watch.go"},
@@ -30,7 +30,7 @@ func rank(file string) int {
 	return slices.IndexFunc(order, func(line []string) bool { return slices.Contains(line, file) })
 }
 
-// noPackages stands for all that the package imports: only its own names matter here.
+// noPackages replaces all imports: only the package's own names matter here.
 type noPackages struct{}
 
 func (noPackages) Import(name string) (*types.Package, error) {
@@ -65,7 +65,7 @@ func TestFilesReferOneWay(t *testing.T) {
 	references := 0
 	for use, object := range info.Uses {
 		if !object.Pos().IsValid() {
-			continue // of the language
+			continue // predeclared
 		}
 		from, to := set.Position(use.Pos()), set.Position(object.Pos())
 		if from.Filename == to.Filename {

@@ -34,7 +34,7 @@ func openPool(t *testing.T, path string, n int, options ...etrun.PoolOption) *et
 	return pool
 }
 
-// callThrice has three callers in turn with the same input.
+// callThrice makes three calls in sequence with the same input.
 func callThrice(t *testing.T, pool *etrun.Pool) (answers [3][]float32) {
 	t.Helper()
 	for i := range answers {
@@ -134,7 +134,7 @@ func TestPoolWarm(t *testing.T) {
 	}
 }
 
-// Those who wait hear of a Close and of their context's end.
+// TestPoolWaitsEnd checks that waiting callers return on Close and when their context ends.
 func TestPoolWaitsEnd(t *testing.T) {
 	pool := openPool(t, convProgram, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
@@ -171,7 +171,7 @@ func TestPoolWaitsEnd(t *testing.T) {
 	}
 }
 
-// A pool gets over callers that close an instance or panic.
+// TestPoolReplacesWhatItCannotUse has callers that close an instance or panic.
 func TestPoolReplacesWhatItCannotUse(t *testing.T) {
 	pool := openPool(t, stateProgram, 1)
 	err := pool.Do(t.Context(), func(m *etrun.Method) error { return m.Close() })

@@ -18,32 +18,31 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// prepared is all of a method that its instances share. It is made once and never
-// changed.
+// prepared is the data of a method that its instances share. It is immutable.
 type prepared struct {
 	ir        *ir.Method
 	images    []delegate.Image // of the file's delegates, then of regions
-	needs     []delegate.Needs // of the images, after they were compiled
-	backends  []string         // of the images: IDs
-	plan      *plan.Memory     // for instances that bring no memory
-	conflicts []plan.Conflict  // of the file's plan, in the method as the file has it
+	needs     []delegate.Needs // of the images, after compilation
+	backends  []string         // IDs of the images' backends
+	plan      *plan.Memory     // for instances without bound memory
+	conflicts []plan.Conflict  // of the file's plan, before any edit
 	folded    []lower.Folded
 	rewritten []lower.Rewritten
 	released  int64                             // bytes of constants whose memory was given back
 	lowered   *lower.Report                     // nil where no regions were to be found
 	refusal   *atomic.Pointer[regionError]      // the first region that its delegate did not take in an execute
 	tuning    *tuning                           // with LowerTune only
-	scratch   *atomic.Pointer[delegate.Scratch] // that the images were compiled for, until an instance takes it
+	scratch   *atomic.Pointer[delegate.Scratch] // scratch that the images were compiled for, until an instance takes it
 }
 
-// regionError is why a delegate does not take a region at some sizes.
+// regionError is why a delegate rejects a region at some sizes.
 type regionError struct {
 	origin ir.Origin
 	err    error
 }
 
-// takeScratch is the scratch of the next instance: the first takes that which the
-// delegates have prepared.
+// takeScratch returns the scratch of the next instance. The first takes the one that the delegates
+// have prepared.
 func (p *prepared) takeScratch() *delegate.Scratch {
 	if p.scratch != nil {
 		if s := p.scratch.Swap(nil); s != nil {
@@ -53,18 +52,18 @@ func (p *prepared) takeScratch() *delegate.Scratch {
 	return new(delegate.Scratch)
 }
 
-// scratchBytes is the working memory of an instance's units, of which the shared part
-// counts once, and no more than limit and one byte if there is one.
+// scratchBytes returns the working memory of an instance's units, counting the shared part once.
+// The result is at most limit+1, if there is a limit.
 func scratchBytes(needs []delegate.Needs, limit int64) int64 {
 	own, shared := int64(0), int64(0)
 	for i := range needs {
-		own += min(needs[i].Scratch-needs[i].Shared, limit-own+1) // no sum may overflow
+		own += min(needs[i].Scratch-needs[i].Shared, limit-own+1) // sums must not overflow
 		shared = max(shared, needs[i].Shared)
 	}
 	return own + min(shared, limit-own+1)
 }
 
-// foldedBytes is the size of the constants that were computed at load.
+// foldedBytes returns the size of the constants that were computed at load.
 func (p *prepared) foldedBytes() (n int64) {
 	for i := range p.folded {
 		n += p.folded[i].Bytes
@@ -72,7 +71,7 @@ func (p *prepared) foldedBytes() (n int64) {
 	return n + p.rewrittenBytes()
 }
 
-// rewrittenBytes is the size of those that rewrites made.
+// rewrittenBytes returns the size of the constants that rewrites made.
 func (p *prepared) rewrittenBytes() (n int64) {
 	for i := range p.rewritten {
 		n += p.rewritten[i].Bytes
@@ -80,7 +79,7 @@ func (p *prepared) rewrittenBytes() (n int64) {
 	return n
 }
 
-// planFor is the plan of an instance.
+// planFor returns the plan of an instance.
 func (p *prepared) planFor(o plan.Options) *plan.Memory {
 	if o == p.plan.Options {
 		return p.plan
@@ -88,8 +87,8 @@ func (p *prepared) planFor(o plan.Options) *plan.Memory {
 	return plan.Make(p.ir, p.conflicts, o)
 }
 
-// checkMemory refuses an instance on a plan that is too large, before anything is allocated.
-// file is the program's size.
+// checkMemory refuses an instance whose plan is too large, before anything is allocated. file is
+// the program's size.
 func (p *prepared) checkMemory(on *plan.Memory, c *config, file int64) error {
 	limits := &c.limits
 	for i := range p.ir.Storages { // one by one first: their sum could overflow
@@ -116,7 +115,7 @@ func (p *prepared) checkMemory(on *plan.Memory, c *config, file int64) error {
 	return nil
 }
 
-// memoryNeeded sums what an instance needs by kind.
+// memoryNeeded returns the memory of an instance by kind.
 func (p *prepared) memoryNeeded(on *plan.Memory, file int64) *MemoryError {
 	e := &MemoryError{Parts: []MemoryPart{{"file", file}, {"arenas", on.Bytes() - on.StateBytes}, {"state", on.StateBytes}}}
 	scratch, weights := scratchBytes(p.needs, math.MaxInt64-1), int64(0)
@@ -130,19 +129,19 @@ func (p *prepared) memoryNeeded(on *plan.Memory, file int64) *MemoryError {
 	return e
 }
 
-// preparation turns the description of a method into what its instances share. One
-// goroutine uses it at a time.
+// preparation prepares the data that the instances of a method share. One goroutine uses it at a
+// time.
 type preparation struct {
 	spec      *pte.Method
 	config    *config
 	data      *dataMap
 	pool      *cpu.Pool
 	size      int64             // of the program
-	fileBytes int64             // of all files of the program
+	fileBytes int64             // of all files
 	scratch   *delegate.Scratch // of the first instance
 	giveBack  func([]byte) bool // see delegate.Payload
 	mayGive   func([]byte) bool // whether giveBack would
-	lost      error             // a delegate failed when its weights were given back already
+	lost      error             // a delegate failed after its weights were released
 	digest    []byte            // SHA-256 of the program's bytes, with LowerTune only
 	images    []delegate.Image  // compiled so far, in order
 	needs     []delegate.Needs  // of these
@@ -160,7 +159,7 @@ const (
 	foldWorkPerByte = 16 // of the program
 )
 
-// run takes all steps. A cancelled ctx ends it between two of them.
+// run makes all steps. It ends between two of them if ctx is canceled.
 func (p *preparation) run(ctx context.Context) (done *prepared, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -234,7 +233,7 @@ func (p *preparation) rewrite(ctx context.Context, w *watch, m *ir.Method, done 
 	}
 	tellFolded(w, m, done.ir, done.folded)
 	if p.config.lowering.rewrites() {
-		if p.config.maxMemory > 0 { // then constants that take more memory than they save are not made
+		if p.config.maxMemory > 0 { // then constants that take more memory than they save are not folded
 			budget.Bytes = 0
 		}
 		done.ir, done.rewritten, err = lower.Rewrite(ctx, done.ir, kernels.NewCtx(p.pool), p.config.operators, budget)
@@ -246,7 +245,7 @@ func (p *preparation) rewrite(ctx context.Context, w *watch, m *ir.Method, done 
 	return nil
 }
 
-// hold tells of memory that instances share.
+// hold reports memory that instances share.
 func (p *preparation) hold(w *watch, kind string, bytes int64) {
 	if w == nil {
 		return
@@ -258,7 +257,7 @@ func (p *preparation) hold(w *watch, kind string, bytes int64) {
 	w.memory(kind, bytes)
 }
 
-// placed gives an error at a step its place in the method.
+// placed adds to an error at a step its place in the method.
 func (p *preparation) placed(err error) error {
 	e, ok := errors.AsType[*ir.StepError](err)
 	if !ok {

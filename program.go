@@ -112,7 +112,7 @@ func (p *Program) giveBack(data []byte) bool {
 	return p.givesBack() && p.reads.release(p.spec, p.data, p.config.backends, data)
 }
 
-// mayGiveBack reports that giveBack would.
+// mayGiveBack reports whether giveBack would discard data.
 func (p *Program) mayGiveBack(data []byte) bool {
 	return p.givesBack() && p.reads.owned(p.spec, p.data, p.config.backends, data)
 }

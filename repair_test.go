@@ -15,8 +15,8 @@ import (
 
 const elidedProgram = "testdata/pte/elided_view.pte"
 
-// elided runs the program, which scales, shifts and views its input, on the number i at
-// element i or on the same number everywhere.
+// elided runs the program, which scales, shifts and views its input, on the number i at element i
+// or on the same number everywhere.
 func elided(t *testing.T, m *etrun.Method, number func(i int) float32) []float32 {
 	t.Helper()
 	x := tensor.New(tensor.Float32, 2, 3, 4, 5)
@@ -36,8 +36,8 @@ func elided(t *testing.T, m *etrun.Method, number func(i int) float32) []float32
 	return append([]float32(nil), tensor.View[float32](out.Tensor.Data)...)
 }
 
-// A view that the exporter left out of a value in channels last order has the elements in
-// logical order, under every plan, and is listed.
+// TestElidedView checks that an elided view of a channels-last value has its elements in logical
+// order, under every plan, and is listed.
 func TestElidedView(t *testing.T) {
 	for _, mode := range []etrun.PlanMode{etrun.PlanAuto, etrun.PlanFile, etrun.PlanOwn, etrun.PlanNaive} {
 		m := load(t, elidedProgram, etrun.WithPlan(mode))
@@ -58,7 +58,8 @@ func TestElidedView(t *testing.T) {
 	}
 }
 
-// Repairs can be turned off, and what cannot be repaired is refused.
+// TestElidedViewOtherwise checks that repairs can be disabled, and that irreparable programs are
+// refused.
 func TestElidedViewOtherwise(t *testing.T) {
 	m := load(t, elidedProgram, etrun.WithoutRepair())
 	if list := append(m.Repairs(), ""); len(list) != 1 || len(m.Program().Warnings()) != 0 {
@@ -70,7 +71,7 @@ func TestElidedViewOtherwise(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	if _, err := p.Load(t.Context(), ""); !errors.Is(err, etrun.ErrUnsupported) || !strings.Contains(err.Error(), "value 14 of sizes [2 3 20] lies on value 7") {
+	if _, err := p.Load(t.Context(), ""); !errors.Is(err, etrun.ErrUnsupported) || !strings.Contains(err.Error(), "value 14 of sizes [2 3 20] shares the memory of value 7") {
 		t.Errorf("got %v", err)
 	}
 }

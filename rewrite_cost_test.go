@@ -14,10 +14,10 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// costly is a method of many instructions of one operator that takes and makes vectors.
+// costly generates methods of many instructions of one operator on vectors.
 type costly struct{ m pte.Method }
 
-// manyElements is more than any rewrite may copy, and few enough for 32 bits.
+// manyElements is more than any rewrite may copy, and fits 32 bits.
 const manyElements = 1 << min(36, bits.UintSize-6)
 
 func (c *costly) value(storage pte.Storage, n int) int {
@@ -32,8 +32,8 @@ func (c *costly) call(op int, args ...int) {
 // The operators of costly methods.
 var costlyOps = []string{"aten::alias_copy.out", "aten::mul.out", "aten::sigmoid.out", "aten::expand_copy.out", "aten::slice_copy.Tensor_out"}
 
-// TestRewriteCost rewrites methods that no exporter makes; what grows with the square of
-// their size takes minutes.
+// TestRewriteCost rewrites methods that no exporter makes; an algorithm of quadratic time would
+// take minutes.
 func TestRewriteCost(t *testing.T) {
 	const many = 60_000
 	for name, build := range map[string]func(c *costly){

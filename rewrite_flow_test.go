@@ -17,10 +17,10 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// floats is a language of ATen operators on float32 tensors of 2×2×2 elements: the
-// patterns of the rewrites, with and without what forbids them.
+// floats is a language of ATen operators on float32 tensors of 2×2×2 elements: the patterns of the
+// rewrites, with and without hazards.
 type floats struct {
-	whole   bool // small whole numbers only, which a folded batch norm computes exactly, too
+	whole   bool // small integers only, for which a folded batch norm is exact
 	ops     map[string]int
 	scalars map[float32]int
 	offset  int64 // of the next value in the arena
@@ -33,7 +33,7 @@ func (l *floats) value(*flowProgram) pte.Value {
 	return cube(l.offset - 64)
 }
 
-// cube is a tensor at a place of the arena.
+// cube returns a tensor at an offset of the arena.
 func cube(offset int64) pte.Value {
 	return pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Float32, Sizes: []int{2, 2, 2}, DimOrder: []uint8{0, 1, 2},
 		Storage: pte.Planned, Offset: offset}}
@@ -67,13 +67,13 @@ func (p *flowProgram) numbers(list ...int64) int {
 	return p.put(v)
 }
 
-// constant is a float32 constant.
+// constant adds a float32 constant.
 func (p *flowProgram) constant(data []float32, sizes ...int) int {
 	return p.put(pte.Value{Kind: tensor.KindTensor, Tensor: &pte.Tensor{DType: tensor.Float32, Sizes: sizes,
 		DimOrder: tensor.ContiguousOrder(len(sizes)), Storage: pte.Constant, Data: tensor.BytesOf(data)}})
 }
 
-// scalar is a constant without dimensions.
+// scalar adds a constant without dimensions.
 func (l *floats) scalar(p *flowProgram, x float32) int {
 	v, ok := l.scalars[x]
 	if !ok {
@@ -83,8 +83,8 @@ func (l *floats) scalar(p *flowProgram, x float32) int {
 	return v
 }
 
-// compute writes one of the patterns. Now and then a value of it may be read again, and
-// now and then something is overwritten in the middle.
+// compute generates one of the patterns. Sometimes a value inside it is read again, and sometimes
+// something is overwritten in between.
 func (l *floats) compute(p *flowProgram, out int) {
 	patterns := []func(p *flowProgram, out int){l.sum, l.sum, l.clamped, l.neutral, l.movement, l.movement, l.movement, l.movement}
 	if l.whole {
@@ -95,7 +95,7 @@ func (l *floats) compute(p *flowProgram, out int) {
 	patterns[p.r.IntN(len(patterns))](p, out)
 }
 
-// between is a value inside a pattern.
+// between returns a value inside a pattern.
 func (l *floats) between(p *flowProgram) int {
 	v := p.value()
 	if p.r.IntN(12) == 0 {
@@ -104,7 +104,7 @@ func (l *floats) between(p *flowProgram) int {
 	return v
 }
 
-// disturb overwrites something, or reads what was made last.
+// disturb overwrites something, or reads the previous result.
 func (l *floats) disturb(p *flowProgram, made int) {
 	switch p.r.IntN(20) {
 	case 3:
@@ -133,7 +133,7 @@ func (l *floats) sum(p *flowProgram, out int) {
 
 func (l *floats) clamped(p *flowProgram, out int) { l.bound(p, p.pick(), out) }
 
-// bound keeps whole numbers small.
+// bound keeps integers small.
 func (l *floats) bound(p *flowProgram, v, out int) {
 	l.do(p, "aten::clamp.out", v, p.number(-8), p.number(8), out, out)
 }
@@ -154,7 +154,7 @@ func (l *floats) neutral(p *flowProgram, out int) {
 	l.bound(p, v, out)
 }
 
-// movement moves elements once, or twice.
+// movement moves elements once or twice.
 func (l *floats) movement(p *flowProgram, out int) {
 	x := p.pick()
 	if p.r.IntN(2) == 0 {
@@ -205,7 +205,7 @@ func (l *floats) hardswish(p *flowProgram, out int) {
 	l.do(p, "aten::div.out", d, l.scalar(p, 6), out, out)
 }
 
-// batchNorm follows a convolution. All its factors are whole.
+// batchNorm follows a convolution. All its factors are integers.
 func (l *floats) batchNorm(p *flowProgram, out int) {
 	few := func(n int) []float32 {
 		list := make([]float32, n)
@@ -234,7 +234,7 @@ func (l *floats) batchNorm(p *flowProgram, out int) {
 	l.bound(p, z, out)
 }
 
-// view is one that the exporter left out, or one that an instruction makes.
+// view adds an elided view, or one made by an instruction.
 func (l *floats) view(p *flowProgram) {
 	self := p.defined[p.r.IntN(len(p.defined))]
 	out := p.put(cube(p.m.Values[self].Tensor.Offset))
@@ -250,7 +250,7 @@ func (l *floats) update(p *flowProgram, self int) {
 	}
 }
 
-// rewriteProgram is a random method of the language.
+// rewriteProgram returns a random method of the language.
 func rewriteProgram(seed uint64) *pte.Method {
 	l := &floats{whole: seed%2 == 0, ops: make(map[string]int), scalars: make(map[float32]int)}
 	p := &flowProgram{language: l, r: rand.New(rand.NewPCG(seed, 7))}
@@ -276,12 +276,12 @@ func checkRewritten(seed uint64, counts map[string]int) error {
 	return compareLowered(rewriteProgram(seed), seed, counts)
 }
 
-// compareLowered executes a method as it is and rewritten, and counts the rewrites by
-// name, and the method itself as none.
+// compareLowered runs a method with and without rewrites. It counts the rewrites by name, and
+// methods without any as none.
 func compareLowered(spec *pte.Method, seed uint64, counts map[string]int) error {
 	want, err := loadFloats(spec, LowerOff)
 	if err != nil {
-		return nil // an out that shares its bytes with what is read
+		return nil // an out shares its bytes with an operand
 	}
 	got, err := loadFloats(spec, LowerAuto)
 	if err != nil {
@@ -309,7 +309,7 @@ func compareLowered(spec *pte.Method, seed uint64, counts map[string]int) error 
 	return nil
 }
 
-// sameFloats takes zeros of either sign for one another, and NaNs.
+// sameFloats treats zeros of either sign as equal, and all NaNs.
 func sameFloats(a, b []byte) bool {
 	return bytes.Equal(a, b) || slices.EqualFunc(tensor.View[float32](a), tensor.View[float32](b), func(x, y float32) bool { return x == y || x != x && y != y })
 }
@@ -331,8 +331,7 @@ func setCubes(m *Method, seed uint64, run int) {
 	}
 }
 
-// TestRewrittenExecutionEqualsOriginal compares random programs with what lowering makes
-// of them.
+// TestRewrittenExecutionEqualsOriginal compares random programs with and without rewrites.
 func TestRewrittenExecutionEqualsOriginal(t *testing.T) {
 	counts := make(map[string]int)
 	programs := uint64(2000)

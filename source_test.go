@@ -28,7 +28,7 @@ func readTestFile(t testing.TB, path string) []byte {
 	return b
 }
 
-// sourcesOf is a file in every form that a source has.
+// sourcesOf returns a file as every kind of source.
 func sourcesOf(t *testing.T, path string) map[string]etrun.Source {
 	data := readTestFile(t, path)
 	return map[string]etrun.Source{
@@ -40,7 +40,7 @@ func sourcesOf(t *testing.T, path string) map[string]etrun.Source {
 	}
 }
 
-// Programs and data give the same from every source.
+// TestSources opens programs and data from every source.
 func TestSources(t *testing.T) {
 	var want []float32
 	programs, data := sourcesOf(t, externalProgram), sourcesOf(t, externalData)
@@ -67,7 +67,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// Faults of a source are errors that name it once.
+// TestSourcesThatFail checks that errors of a source name it once.
 func TestSourcesThatFail(t *testing.T) {
 	data := readTestFile(t, externalProgram)
 	cancelled, cancel := context.WithCancel(t.Context())
@@ -110,7 +110,7 @@ func TestSourcesThatFail(t *testing.T) {
 	}
 }
 
-// Parse takes a copy: what becomes of the caller's bytes does not matter.
+// TestParseCopies checks that the caller may change its bytes after Parse.
 func TestParseCopies(t *testing.T) {
 	data := readTestFile(t, convProgram)
 	p, err := etrun.Parse(data)

@@ -12,9 +12,9 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn/xnntest"
 )
 
-// BenchmarkStartup starts a process for each round that loads a model and runs it once
-// (examples/startup). The metrics are medians: milliseconds of loading and of the first
-// run, and the peak of its memory.
+// BenchmarkStartup starts a process per iteration that loads a model and runs it once
+// (examples/startup). The metrics are medians: milliseconds of load and of the first run, and peak
+// memory.
 func BenchmarkStartup(b *testing.B) {
 	bin := filepath.Join(b.TempDir(), "startup")
 	if out, err := exec.Command("go", "build", "-trimpath", "-o", bin, "./examples/startup").CombinedOutput(); err != nil {

@@ -26,7 +26,7 @@ func stateMethod(name string, buffers ...string) pte.Method {
 	return m
 }
 
-// TestSharedState lets one method use the state of another, with a buffer more.
+// TestSharedState makes a method use the state of another one, and an additional buffer.
 func TestSharedState(t *testing.T) {
 	p := flowMethods([]pte.Method{stateMethod("first", "a"), stateMethod("second", "a", "b"), stateMethod("third", "b")})
 	first := loadState(t, p, "first")
@@ -37,7 +37,7 @@ func TestSharedState(t *testing.T) {
 		want []int64
 	}{
 		{first, []int64{5*1 + 10}},
-		{second, []int64{5*15 + 10, 5*2 + 10}}, // b starts with its own bytes
+		{second, []int64{5*15 + 10, 5*2 + 10}}, // b starts with its own initial bytes
 		{third, []int64{5*20 + 10}},
 		{first, []int64{5*85 + 10}},
 	} {
@@ -51,7 +51,7 @@ func TestSharedState(t *testing.T) {
 	if got, want := runState(t, first), int64(15); got[0] != want {
 		t.Errorf("after a reset: got %d, want %d", got, want)
 	}
-	// Whoever uses state keeps all that hold it busy.
+	// A method that uses state keeps the other users of that state busy.
 	if err := first.begin(); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func loadState(t *testing.T, p *Program, name string, options ...MethodOption) *
 	return m
 }
 
-// runState executes on tens and returns the first element of each buffer.
+// runState runs a method on tens and returns the first element of each buffer.
 func runState(t *testing.T, m *Method) (first []int64) {
 	t.Helper()
 	err := errors.Join(m.SetInput(0, tensor.Of([]int64{10, 10, 10, 10}, flowLen)), m.Execute(context.Background()))
@@ -90,15 +90,15 @@ func runState(t *testing.T, m *Method) (first []int64) {
 	return first
 }
 
-// Inputs keep their values whatever an execute does with their bytes, unless these may
-// be used again: then an input that an execute overwrites or frees must be set before it.
+// TestInputsSurvive checks that inputs keep their values whatever a run does with their bytes. With
+// WithReusableInputs, an input that a run overwrites or frees must be set before each run.
 func TestInputsSurvive(t *testing.T) {
 	unbounded := hostileMethod(flowCall(flowAdd, vecA, constant, vecB, vecB), pte.Instruction{Kind: pte.FreeCall, Index: vecA})
 	unbounded.Values[vecA].Tensor.Dynamism = tensor.DynamicUnbound
 	for _, tt := range []struct {
 		name  string
 		spec  pte.Method
-		again bool // an execute leaves the input's bytes alone in any plan
+		again bool // a run never changes the input's bytes
 	}{
 		{"read", hostileMethod(flowCall(flowAdd, vecA, constant, vecB, vecB)), true},
 		{"updated", hostileMethod(flowCall(flowUpdate, vecA, constant, vecA), flowCall(flowAdd, vecA, constant, vecB, vecB)), false},
@@ -136,7 +136,7 @@ func TestInputsSurvive(t *testing.T) {
 	}
 }
 
-// Set and Get take and give logical order, whatever the order in memory.
+// TestElementsInLogicalOrder checks that Set and Get use logical order, whatever the memory order.
 func TestElementsInLogicalOrder(t *testing.T) {
 	spec := hostileMethod(flowCall(flowUpdate, vecB, vecA, vecB))
 	for _, v := range []int{vecA, vecB} {
@@ -153,7 +153,7 @@ func TestElementsInLogicalOrder(t *testing.T) {
 		if memory := tensor.Data[int64](m.inputs[0].given.Tensor); !slices.Equal(memory, []int64{1, 3, 2, 4}) {
 			t.Errorf("the input's memory: %d", memory)
 		}
-		for i, x := range got { // an update is five times what was there, and the input
+		for i, x := range got { // an update is five times the previous value, plus the input
 			if x%5 != int64(i+1)%5 {
 				t.Errorf("got %d", got)
 			}
@@ -161,7 +161,8 @@ func TestElementsInLogicalOrder(t *testing.T) {
 	}
 }
 
-// Reset forgets all of an execute: numbers that were given, random numbers that were drawn.
+// TestResetForgets checks that Reset undoes the effects of a run: number inputs, and the state of
+// the random generator.
 func TestResetForgets(t *testing.T) {
 	draw := kernels.Op{Schema: "test::draw.out(Tensor self, *, Tensor(a!) out)", Random: true, Func: func(c *kernels.Ctx, a kernels.Args) error {
 		for i := range tensor.Data[int64](a.Tensor(1)) {

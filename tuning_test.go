@@ -18,7 +18,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/lower"
 )
 
-// pacer is an oracle whose units take a time, and which counts what is asked of it.
+// pacer is an oracle whose units take a given time, and which counts calls.
 type pacer struct {
 	delegatetest.Oracle
 	takes    time.Duration
@@ -91,8 +91,8 @@ func tune(t *testing.T, p *pacer, options ...Option) (*lower.Report, []delegate.
 	return report, warnings
 }
 
-// TestTune takes regions that are measured to be faster, whatever they are estimated to
-// take.
+// TestTune checks that regions are taken if they are measured to be faster, regardless of
+// estimates.
 func TestTune(t *testing.T) {
 	hour := func(*delegate.Graph, float64) time.Duration { return time.Hour }
 	for name, tt := range map[string]struct {
@@ -117,12 +117,12 @@ func TestTune(t *testing.T) {
 	}
 }
 
-// TestTuningIsKept decides by what an earlier program has measured.
+// TestTuningIsKept checks that a program uses the measurements of an earlier one.
 func TestTuningIsKept(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "cache")
 	first := pacer{takes: 5 * time.Millisecond}
 	a, _ := tune(t, &first, WithTuning(folder))
-	second := pacer{takes: 0} // by now it would be faster
+	second := pacer{takes: 0} // it would be faster now
 	b, warnings := tune(t, &second, WithTuning(folder))
 	if first.executed == 0 || second.executed > 0 || second.compiled > 0 || len(warnings) > 0 {
 		t.Errorf("%d executes, then %d of %d images, warnings %v", first.executed, second.executed, second.compiled, warnings)
@@ -141,7 +141,7 @@ func TestTuningIsKept(t *testing.T) {
 	checkFaultyTunings(t, folder, filepath.Join(folder, files[0].Name()))
 }
 
-// checkFaultyTunings measures anew where a file is not what it should be.
+// checkFaultyTunings checks that invalid files are ignored and measurements repeated.
 func checkFaultyTunings(t *testing.T, folder, path string) {
 	t.Helper()
 	whole, err := os.ReadFile(path)
@@ -182,7 +182,7 @@ func checkFaultyTunings(t *testing.T, folder, path string) {
 	}
 }
 
-// TestDecodeTuning refuses files that no encoding makes.
+// TestDecodeTuning refuses files that the encoder never writes.
 func TestDecodeTuning(t *testing.T) {
 	want := tuning{times: map[uint64]lower.Times{7: {Portable: 5, Lowered: 3}, 1 << 63: {Portable: maxTime, Lowered: 1}}}
 	whole := want.encode()
@@ -217,7 +217,7 @@ func TestDecodeTuning(t *testing.T) {
 	}
 }
 
-// FuzzTuning decodes any bytes, and encodes again what it took.
+// FuzzTuning decodes arbitrary bytes, and compares the encoding of the result.
 func FuzzTuning(f *testing.F) {
 	f.Add((&tuning{times: map[uint64]lower.Times{7: {Portable: 5, Lowered: 3}}}).encode())
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -57,7 +57,7 @@ func (m *Method) appendValue(dst []trace.Value, v int) []trace.Value {
 	case tensor.None:
 		return dst
 	case tensor.KindIntList, tensor.KindTensorList, tensor.KindOptionalTensorList:
-		for _, item := range from.Items {
+		for _, item := range from.Items() {
 			if item >= 0 {
 				dst = m.appendValue(dst, item)
 			}

@@ -16,13 +16,13 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// seen is a copy of what an observer was shown.
+// seen is a copy of the values of an event.
 type seen struct {
 	trace.Event
 	values []tensor.Value
 }
 
-// viewer copies what it is shown.
+// viewer copies the values that it observes.
 type viewer struct{ seen []seen }
 
 func (*viewer) Wants() trace.Kinds { return trace.Values }
@@ -42,8 +42,8 @@ func (o *viewer) Observe(e *trace.Event) {
 	o.seen = append(o.seen, s)
 }
 
-// TestValues wants what an instruction writes last to an output to be that output, and
-// what it reads to be what an earlier one has written, however the program is executed.
+// TestValues checks that the value that an instruction last writes to an output equals that output,
+// and that values read equal those written before, in every execution mode.
 func TestValues(t *testing.T) {
 	modes := []etrun.Option{etrun.WithLowering(etrun.LowerOff), etrun.WithLowering(etrun.LowerRewrite), etrun.WithPlan(etrun.PlanNaive),
 		etrun.WithDelegates(xnnpack.Backend{Values: true}), etrun.WithDelegates(xnnpack.Backend{Values: true, Engine: xnnpack.EngineReference})}
@@ -79,7 +79,7 @@ func checkValues(t *testing.T, m *etrun.Method, list []seen) {
 		}
 		for k, v := range e.values {
 			if e.Index >= 0 {
-				continue // of the payload
+				continue // a value inside the payload
 			}
 			at := e.Values[k].Index
 			if was, ok := last[at]; ok && e.Kind == trace.Read && was.Kind == v.Kind {
@@ -97,7 +97,7 @@ func checkValues(t *testing.T, m *etrun.Method, list []seen) {
 	for i, v := range spec.Outputs {
 		was, ok := last[v]
 		if !ok {
-			continue // a constant, an input, or what lowering gave another place
+			continue // a constant, an input, or moved by lowering
 		}
 		found++
 		got, err := m.Output(i)
@@ -113,8 +113,8 @@ func checkValues(t *testing.T, m *etrun.Method, list []seen) {
 	}
 }
 
-// TestValuesInsideDelegates wants both engines to show the same nodes with nearly the
-// same values, of which the last are the delegate's outputs.
+// TestValuesInsideDelegates checks that both engines report the same nodes with nearly the same
+// values, the last of which are the delegate's outputs.
 func TestValuesInsideDelegates(t *testing.T) {
 	var shown [2][]seen
 	for i, engine := range []xnnpack.Engine{xnnpack.EngineReference, xnnpack.EngineAuto} {

@@ -14,7 +14,7 @@ import (
 	"github.com/etrun-go/etrun/delegate/xnnpack"
 )
 
-// What a program does not ask for is said, and nothing else.
+// TestWarnings checks that unused backends and data are reported, and nothing else.
 func TestWarnings(t *testing.T) {
 	xnntest.Library(t)
 	file := filepath.Join(t.TempDir(), "file")
@@ -48,7 +48,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// Delegates that are not compiled yet may still ask for data.
+// TestWarningsWaitForDelegates checks that data is not reported as unused before all delegates are
+// compiled.
 func TestWarningsWaitForDelegates(t *testing.T) {
 	p, err := etrun.Open("testdata/pte/named_data.pte", etrun.WithDelegates(all.Backends()...), etrun.WithData(etrun.File(externalData)))
 	if err != nil {

@@ -18,9 +18,9 @@ type Graph struct {
 	Index   int    // the delegate's index in the method that calls it
 	Values  []GraphValue
 	Calls   []GraphCall // in the order of execution
-	Inputs  []int       // values that a caller gives, in the order of the arguments
-	Outputs []int       // values that a caller gets, the arguments behind the inputs; none repeats, none is an input
-	Limits  Limits      // what the image may cost
+	Inputs  []int       // values that the caller provides, in the order of the arguments
+	Outputs []int       // values returned to the caller, as the arguments after the inputs; distinct, and none is an input
+	Limits  Limits      // memory limits of the image
 	Scratch *Scratch    // see Payload
 	// Release takes back the memory of constants, of the graph and of its payloads, that the
 	// image does not need any more, see Payload. They are read until the graph's image is one
@@ -82,8 +82,8 @@ func (g *Graph) operands(dst []int, i int, written bool) []int {
 	return dst
 }
 
-// uses says what the call does with argument k. The slot of a result is another use only
-// where the operator has no out argument.
+// uses reports how the call uses argument k. The slot of a result is a separate use only if the
+// operator has no out argument.
 func (c *GraphCall) uses(k int) (reads, writes bool) {
 	switch {
 	case c.View:
@@ -119,7 +119,7 @@ type Checker interface {
 	Check(args []*tensor.Value) error
 }
 
-// GraphValue is a tensor, a number or a list. Only the fields that Kind names are meaningful.
+// GraphValue is a tensor, a number or a list. Only the fields of its Kind are meaningful.
 type GraphValue struct {
 	Kind    tensor.Kind
 	Bool    bool
@@ -153,26 +153,28 @@ func (v *GraphValue) NBytes() int64 {
 // IsConst reports whether the value is a constant tensor.
 func (v *GraphValue) IsConst() bool { return v.Kind == tensor.KindTensor && v.Data != nil }
 
-// GraphCall is one call of a graph. It is a view where View is set, that of a payload where
-// Payload is set, else an operator's.
+// GraphCall is one call of a graph: a view if View is set, a payload if Payload is set, else an
+// operator.
 type GraphCall struct {
 	Op  *kernels.Op        // an operator
 	Sig *kernels.Signature // its schema
-	// View is a reshape without a copy: Args[1] has the elements of Args[0] in the same
-	// order of memory, at its own sizes, and both are static. The exporter left out the
-	// instruction, or it is executorch_prim::et_view. An et_view whose sizes vary is an
-	// operator like others, one whose result has the bytes of its first argument.
+	// View is a reshape without a copy: Args[1] has the elements of Args[0] in the same memory
+	// order, with its own sizes, and both are static. The exporter elided the instruction, or it is
+	// executorch_prim::et_view. An et_view with varying sizes is an ordinary operator whose result
+	// has the bytes of its first argument.
 	View bool
-	// Payload is what the exporter made for the backend that takes the graph, which has
-	// opened it itself. The graph has its only call. Args are tensors.
+	// Payload is the exporter's payload for the backend that compiles the graph and has opened the
+	// payload. The graph contains its only call. Args are tensors.
 	Payload Opened
 
-	Args  []int  // values: the operator's in the order of its schema with the result's slot last, from and to, or the payload's
+	// Args are values: the operator's arguments in schema order and the result's slot, the operand
+	// and the result of a view, or the payload's arguments.
+	Args  []int
 	Place string // chain and instruction in the file, for messages
 }
 
-// Merger is implemented by compilers whose graphs may have calls of their own payloads: the
-// exporter's delegates are merged with what lies between them.
+// Merger is implemented by compilers whose graphs may contain calls of their own payloads: the
+// exporter's delegates are merged with the calls between them.
 type Merger interface {
 	Compiler
 	// Open reads and checks a payload as Compile does. Its Limits, Release and Scratch are
@@ -180,13 +182,13 @@ type Merger interface {
 	Open(p *Payload) (Opened, error)
 }
 
-// Opened is a payload that its backend has checked, and of which there is no image yet.
+// Opened is a payload that its backend has checked, before it has an image.
 type Opened interface {
-	// Inputs is how many of the arguments of its calls, from the first on, are inputs.
+	// Inputs returns the number of leading arguments that are inputs.
 	Inputs() int
-	// Estimate is about how long a call takes, on one thread.
+	// Estimate returns the approximate single-threaded duration of a call.
 	Estimate() time.Duration
-	// Compile makes the image, as that of the backend does.
+	// Compile makes the image, like Backend.Compile.
 	Compile(ctx context.Context) (Image, error)
 }
 

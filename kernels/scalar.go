@@ -45,55 +45,29 @@ func ScalarAs[C tensor.Convertible](s Scalar) C {
 	return C(s.I)
 }
 
-// intRanges are the ranges of numbers that convert to each integer type. As in PyTorch, unsigned
-// types accept negative integers, which wrap.
-var intRanges = [tensor.NumDTypes]struct{ lo, hi int64 }{
-	tensor.Uint8:  {-math.MaxUint8, math.MaxUint8},
-	tensor.Int8:   {math.MinInt8, math.MaxInt8},
-	tensor.Int16:  {math.MinInt16, math.MaxInt16},
-	tensor.Int32:  {math.MinInt32, math.MaxInt32},
-	tensor.Int64:  {math.MinInt64, math.MaxInt64},
-	tensor.Uint16: {-math.MaxUint16, math.MaxUint16},
-	tensor.Uint32: {-math.MaxUint32, math.MaxUint32},
-	tensor.Uint64: {math.MinInt64, math.MaxInt64},
-}
-
-// floatLimits are the largest finite values of the float types.
-var floatLimits = [tensor.NumDTypes]float64{
-	tensor.Float16:  65504,
-	tensor.BFloat16: 0x1.fep127,
-	tensor.Float32:  math.MaxFloat32,
-	tensor.Float64:  math.MaxFloat64,
-}
-
-// Fits reports whether the number converts to d without overflow (c10::overflows): infinities fit
-// floats, NaN fits no integer, fractions are truncated, and everything fits bool.
+// Fits reports whether the number converts to d without overflow (c10::overflows): infinities fit floats, NaN fits no
+// integer, fractions are truncated, and everything fits bool. Unlike negative floats, negative integers fit unsigned
+// types, where they wrap.
 func (s Scalar) Fits(d tensor.DType) bool {
+	lo, hi := d.IntRange()
 	switch {
 	case d == tensor.Bool || d.IsComplex():
 		return true
 	case d.IsFloat():
 		f := math.Abs(s.Float())
-		return !(f > floatLimits[d]) || math.IsInf(f, 0)
+		return !(f > d.MaxFloat()) || math.IsInf(f, 0)
 	case !d.IsInt():
 		return false
+	case s.IsFloat() && d == tensor.Uint64:
+		return s.F >= 0 && s.F <= math.MaxUint64
 	case s.IsFloat():
-		lo, hi := floatRange(d)
-		return s.F >= lo && s.F <= hi
+		return s.F >= float64(lo) && s.F <= float64(hi)
+	case d == tensor.Uint64:
+		return true
+	case lo == 0:
+		lo = -hi
 	}
-	return s.I >= intRanges[d].lo && s.I <= intRanges[d].hi
-}
-
-// floatRange returns the range of doubles that fit an integer type. Unlike negative integers,
-// negative doubles do not fit unsigned types.
-func floatRange(d tensor.DType) (lo, hi float64) {
-	switch d {
-	case tensor.Uint64:
-		return 0, math.MaxUint64
-	case tensor.Uint8, tensor.Uint16, tensor.Uint32:
-		return 0, float64(intRanges[d].hi)
-	}
-	return float64(intRanges[d].lo), float64(intRanges[d].hi)
+	return s.I >= lo && s.I <= hi
 }
 
 // CheckFits returns an error for argument i if its value s does not fit d.

@@ -21,6 +21,21 @@ func WrapDim(i int, dim int64, rank int) (int, error) {
 	return int(dim), nil
 }
 
+// DimSet returns distinct dimensions, the elements of argument i, as a set of bits.
+func DimSet(i int, dims []int64, rank int) (set uint32, err error) {
+	for _, v := range dims {
+		d, err := WrapDim(i, v, rank)
+		if err != nil {
+			return 0, err
+		}
+		if set>>d&1 != 0 {
+			return 0, Badf(i, "each dimension once", "%v", dims)
+		}
+		set |= 1 << d
+	}
+	return set, nil
+}
+
 // ResizeOut resizes out argument i to the sizes that the operator computed.
 func ResizeOut(a Args, i int, sizes []int) error {
 	if err := a[i].Tensor.Resize(sizes); err != nil {

@@ -42,7 +42,7 @@ func (f Family) Tolerance(d tensor.DType, scale float64) Tolerance {
 	}
 	b := bounds[f]
 	abs, rel := b.abs, b.rel
-	if d == tensor.Float16 || d == tensor.BFloat16 {
+	if d.IsFloat() && d.Size() < 4 {
 		abs, rel = b.halfAbs, b.halfRel
 	}
 	if b.scaled {
@@ -56,16 +56,4 @@ func (f Family) Scaled() bool { return bounds[f].scaled }
 
 // Epsilon returns the distance from 1 to the next number of a floating type, and of a complex
 // type's parts; 0 for types that are compared exactly.
-func Epsilon(d tensor.DType) float64 {
-	switch d {
-	case tensor.Float32, tensor.Complex64:
-		return 0x1p-23
-	case tensor.Float64, tensor.Complex128:
-		return 0x1p-52
-	case tensor.Float16, tensor.Complex32:
-		return 0x1p-10
-	case tensor.BFloat16:
-		return 0x1p-7
-	}
-	return 0
-}
+func Epsilon(d tensor.DType) float64 { return d.Epsilon() }

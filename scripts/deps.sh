@@ -50,14 +50,13 @@ esac
 for tool in apt-get dpkg-deb "${retarget%% *}"; do
 	command -v "$tool" >/dev/null || die "$tool: missing"
 done
-[ -r "$keyring" ] || die "$keyring: missing (package debian-archive-keyring)"
-
 # The mirror: the machine's own archive of a whole Debian suite, best one named debian.
 mirror=$(apt-get indextargets --format '$(COMPONENT) $(RELEASE) $(REPO_URI)' 'Created-By: Packages' |
 	awk '$1 == "main" && $2 ~ /^(bookworm|trixie|forky|sid|oldstable|stable|testing|unstable)$/ {
 		if (first == "" || first !~ /\/debian\/?$/ && $3 ~ /\/debian\/?$/) first = $3
 	} END { print first }')
-[ -n "$mirror" ] || die "no Debian archive among this machine's apt sources"
+[ -n "$mirror" ] || die "no Debian archive among this machine's apt sources; docs/install.md has other ways to get libXNNPACK"
+[ -r "$keyring" ] || die "$keyring: missing (package debian-archive-keyring)"
 
 rm -rf "$deps"
 mkdir -p "$deps/etc" "$deps/state/lists/partial" "$deps/cache/archives/partial" "$deps/debs" "$deps/root"

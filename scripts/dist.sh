@@ -5,8 +5,12 @@
 #
 #	scripts/dist.sh [VERSION]    v0.1.0; as git describes the commit where none is given
 #
+# DIST is the folder to write to. ONLY lists the programs to build, such as "linux-amd64
+# linux-arm64-static"; packages are made of linux-amd64 and linux-arm64.
+#
 # Needs: go, gcc and gcc-aarch64-linux-gnu for what has cgo, dpkg-deb.
 set -eu
+umask 022
 
 cd "$(dirname "$0")/.."
 version=${1:-$(git describe --tags --always --dirty 2>/dev/null || echo unknown)}
@@ -28,6 +32,14 @@ linux-arm-static    linux  arm     0 nodl
 linux-riscv64-static linux riscv64 0 nodl
 darwin-arm64        darwin arm64   0 -
 "
+if [ -n "${ONLY:-}" ]; then
+	programs=$(for name in $ONLY; do
+		echo "$programs" | grep "^$name " || {
+			say "$name: no such program" >&2
+			exit 1
+		}
+	done)
+fi
 
 build() { # NAME GOOS GOARCH CGO TAGS
 	tags=$5 cc=gcc
@@ -74,7 +86,7 @@ package() { # NAME ARCHITECTURE
 	gzip -9n <CHANGELOG.md >"$root/usr/share/doc/etrun/changelog.gz"
 	cp "$work/bom/etrun.cdx.json" "$root/usr/share/doc/etrun/"
 	number=$(echo "${version#v}" | sed 's/-\([0-9]*\)-g/+\1.g/; s/-/~/g')
-	case $number in [0-9]*) ;; *) number=0~$number ;; esac
+	case $version in v[0-9]*.*) ;; *) number=0~$number ;; esac
 	cat >"$root/DEBIAN/control" <<CONTROL
 Package: etrun
 Version: $number
@@ -106,12 +118,13 @@ done
 
 say "manual pages, completions, bill of materials"
 go run -tags manpages,nodl -ldflags "-X main.release=$version" ./cmd/etrun __manpages "$work/man"
-own=$work/linux-$(go env GOHOSTARCH)-static/etrun
+own=$work/own
+go build -tags nodl -o "$own" ./cmd/etrun
 "$own" completion bash >"$work/completions/etrun.bash"
 "$own" completion zsh >"$work/completions/_etrun"
 "$own" completion fish >"$work/completions/etrun.fish"
 # shellcheck disable=SC2046 # a list of programs
-(cd tools && go run ./bom -version "$version" -out "$work/bom" $(find "$work" -name etrun -type f | sort))
+(cd tools && go run ./bom -version "$version" -out "$work/bom" $(find "$work"/*/etrun -type f | sort))
 cp "$work/bom/etrun.cdx.json" "$dist/etrun-$version.cdx.json"
 
 echo "$programs" | while read -r name _; do
@@ -124,8 +137,9 @@ echo "$programs" | while read -r name _; do
 		gzip -9n >"$dist/$folder.tar.gz"
 done
 for arch in amd64 arm64; do
-	package "linux-$arch" $arch
+	[ ! -e "$work/linux-$arch/etrun" ] || package "linux-$arch" $arch
 done
-(cd "$dist" && sha256sum -- *.tar.gz *.deb *.json >SHA256SUMS)
+sums=$(cd "$dist" && find . -maxdepth 1 -type f -printf '%P\n' | sort | xargs sha256sum --)
+echo "$sums" >"$dist/SHA256SUMS"
 [ -n "${KEEP_WORK:-}" ] || rm -rf "$work"
 say "$(wc -l <"$dist/SHA256SUMS") files in $dist"

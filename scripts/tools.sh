@@ -1,12 +1,19 @@
 #!/bin/sh
 # Installs what building and checking need beside Go, where it is missing: a C
-# compiler for cgo, python3 and curl for tests of the shared library and the server,
-# qemu-user with a C library to run arm64 programs, and for the firmware of Arm's Ethos-U
-# models a compiler and a machine to run it on. As root, or with sudo.
+# compiler for cgo and one for the other architecture of a release, python3 and curl for
+# tests of the shared library and the server, qemu-user with a C library to run arm and arm64
+# programs, debootstrap for a bare root, and for the firmware of Arm's Ethos-U models a
+# compiler and a machine to run it on. As root, or with sudo.
 set -eu
 
 missing=""
 command -v gcc >/dev/null || missing="$missing gcc libc6-dev"
+case $(uname -m) in
+aarch64) other=x86_64 packages="gcc-x86-64-linux-gnu libc6-dev-amd64-cross" ;;
+*) other=aarch64 packages="gcc-aarch64-linux-gnu libc6-dev-arm64-cross" ;;
+esac
+command -v $other-linux-gnu-gcc >/dev/null || missing="$missing $packages"
+command -v debootstrap >/dev/null || missing="$missing debootstrap"
 command -v qemu-aarch64 >/dev/null || command -v qemu-aarch64-static >/dev/null || missing="$missing qemu-user"
 [ -e /usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1 ] || missing="$missing libc6-arm64-cross"
 command -v python3 >/dev/null || missing="$missing python3"

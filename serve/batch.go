@@ -13,27 +13,27 @@ import (
 	"github.com/etrun-go/etrun/serve/oip"
 )
 
-// batches join calls of a method into executes of several rows: the first dimension of all
-// inputs and outputs.
+// batches combines calls of a method into runs of several rows: the first dimension of all inputs
+// and outputs.
 type batches struct {
 	endpoint *endpoint
-	most     int // rows of a batch
+	maxRows  int // largest number of rows of a batch
 	delay    time.Duration
 
 	mu   sync.Mutex
-	open []*batch // that take further calls
+	open []*batch // those that accept more calls
 }
 
-// batch is calls that are executed together.
+// batch is a set of calls that are executed together.
 type batch struct {
 	owner  *batches
 	rows   int
 	full   chan struct{} // closed when no more rows fit
 	ctx    context.Context
-	cancel context.CancelFunc // when nobody waits any more
+	cancel context.CancelFunc // called when no caller waits any more
 
 	members []*member
-	present int // members that wait
+	present int // waiting members
 }
 
 // member is a call in a batch.
@@ -45,8 +45,7 @@ type member struct {
 	err  error
 }
 
-// rows is the size of the first dimension of all inputs, 0 where the call cannot be joined
-// with others.
+// rows returns the size of the first dimension of all inputs, 0 if the call cannot be batched.
 func (c *call) rows() (n int) {
 	for i := range c.values {
 		t := c.values[i].Tensor
@@ -58,7 +57,7 @@ func (c *call) rows() (n int) {
 	return n
 }
 
-// fits reports that calls differ in nothing but their rows.
+// fits reports whether two calls differ only in their rows.
 func (c *call) fits(other *call) bool {
 	for i := range c.values {
 		if !slices.Equal(c.values[i].Tensor.Sizes[1:], other.values[i].Tensor.Sizes[1:]) {
@@ -68,7 +67,7 @@ func (c *call) fits(other *call) bool {
 	return true
 }
 
-// run puts a call into a batch and waits for its outputs.
+// run adds a call to a batch and waits for its outputs.
 func (l *batches) run(ctx context.Context, c *call) error {
 	m := &member{call: c, rows: c.rows(), done: make(chan struct{})}
 	b := l.join(m)
@@ -84,11 +83,11 @@ func (l *batches) run(ctx context.Context, c *call) error {
 	}
 }
 
-// join finds or begins the batch of a call.
+// join finds or starts the batch of a call.
 func (l *batches) join(m *member) *batch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i := slices.IndexFunc(l.open, func(b *batch) bool { return b.rows+m.rows <= l.most && b.members[0].call.fits(m.call) })
+	i := slices.IndexFunc(l.open, func(b *batch) bool { return b.rows+m.rows <= l.maxRows && b.members[0].call.fits(m.call) })
 	if i < 0 {
 		b := &batch{owner: l, full: make(chan struct{})}
 		b.ctx, b.cancel = context.WithCancel(context.Background())
@@ -100,14 +99,14 @@ func (l *batches) join(m *member) *batch {
 	b.members = append(b.members, m)
 	b.rows += m.rows
 	b.present++
-	if b.rows >= l.most {
+	if b.rows >= l.maxRows {
 		l.open = slices.Delete(l.open, i, i+1)
 		close(b.full)
 	}
 	return b
 }
 
-// drop takes a call out whose client waits no longer.
+// drop removes a call whose client no longer waits.
 func (b *batch) drop(m *member) {
 	b.owner.mu.Lock()
 	defer b.owner.mu.Unlock()
@@ -118,14 +117,14 @@ func (b *batch) drop(m *member) {
 	}
 }
 
-// end lets no further calls in. b.owner.mu is held.
+// end closes the batch to more calls. b.owner.mu is held.
 func (b *batch) end() {
 	if i := slices.Index(b.owner.open, b); i >= 0 {
 		b.owner.open = slices.Delete(b.owner.open, i, i+1)
 	}
 }
 
-// run waits for further calls and for a turn, during which more may come, and executes.
+// run waits for more calls, then for a turn, during which more may join, and executes them.
 func (b *batch) run() {
 	defer b.owner.endpoint.version.release()
 	defer b.cancel()
@@ -150,7 +149,7 @@ func (b *batch) run() {
 	}
 }
 
-// close ends the batch and returns the calls that somebody waits for.
+// close ends the batch and returns the calls that still have a caller.
 func (b *batch) close() (members []*member) {
 	b.owner.mu.Lock()
 	defer b.owner.mu.Unlock()
@@ -184,7 +183,7 @@ func (b *batch) execute(members []*member) error {
 	return joined.split(members)
 }
 
-// joinInput is input i of all members, one behind the other.
+// joinInput concatenates input i of all members.
 func joinInput(members []*member, i int) tensor.Value {
 	first := members[0].call.values[i].Tensor
 	sizes := slices.Clone(first.Sizes)
@@ -201,9 +200,9 @@ func joinInput(members []*member, i int) tensor.Value {
 	return tensor.TensorValue(t)
 }
 
-var errRows = errors.New("an output has other rows than the inputs")
+var errRows = errors.New("the number of rows of an output differs from that of the inputs")
 
-// split gives each member its rows of the outputs, in bytes of its own.
+// split copies to each member its rows of the outputs.
 func (c *call) split(members []*member) error {
 	total := 0
 	for _, m := range members {

@@ -24,7 +24,7 @@ import (
 	"github.com/etrun-go/etrun/serve/oip"
 )
 
-// Joined rows give what each gives alone.
+// TestBatches checks that batched rows get the results of separate runs.
 func TestBatches(t *testing.T) {
 	open := program("pte/dynamic_pair.pte")
 	s := server(t, serve.Options{}, serve.Config{Name: "m", Open: open, Instances: 1, MaxBatch: 5, BatchDelay: 30 * time.Millisecond})
@@ -47,8 +47,8 @@ func TestBatches(t *testing.T) {
 	all.Wait()
 }
 
-// A batch is executed as one, by its number of rows or after its delay; a client that left
-// is not waited for.
+// TestBatchForms checks that a batch runs once, when it is full or after its delay, without calls
+// whose client has disconnected.
 func TestBatchForms(t *testing.T) {
 	var executes atomic.Int64
 	count := trace.Func{Kinds: trace.Executes, Do: func(e *trace.Event) {
@@ -80,11 +80,11 @@ func TestBatchForms(t *testing.T) {
 	<-alone
 	waitFor(t, "the batch without members ends", func() bool { return s.Model("m").Waiting() == 0 })
 	if n := executes.Load() - before; n != 1 {
-		t.Errorf("%d executes, want one", n)
+		t.Errorf("%d runs, want 1", n)
 	}
 }
 
-// A method whose rows depend on one another, or whose sizes are fixed, is not batched.
+// TestBatchRefused checks that methods with dependent rows or fixed sizes are not batched.
 func TestBatchRefused(t *testing.T) {
 	for path, want := range map[string]string{"digits/portable.pte": "FP32 [1 1 8 8]", "pte/dynamic_view.pte": "cannot be batched"} {
 		s, err := serve.New(serve.Options{}, serve.Config{Name: "m", Open: program(path), MaxBatch: 4})
@@ -98,8 +98,8 @@ func TestBatchRefused(t *testing.T) {
 	}
 }
 
-// BenchmarkBatch has sixteen callers send one row each, alone and in batches, in turn. The
-// model is that of ETRUN_SERVE_MODEL, or one of the tests, or linear layers of 64 MiB.
+// BenchmarkBatch has sixteen clients send one row each, with and without batches, alternating. The
+// model is that of ETRUN_SERVE_MODEL, one of the tests, or linear layers of 64 MiB.
 func BenchmarkBatch(b *testing.B) {
 	path := cmp.Or(os.Getenv("ETRUN_SERVE_MODEL"), "../testdata/pte/dynamic_pair.pte")
 	b.Run("file", func(b *testing.B) { benchmarkBatch(b, etrun.File(path), 4) })
@@ -109,8 +109,8 @@ func BenchmarkBatch(b *testing.B) {
 	}
 }
 
-// linearLayers is a program of layers, each a product of up to so many rows with a square
-// matrix of random elements.
+// linearLayers returns a program of layers, each a product of up to the given number of rows with a
+// square matrix of random elements.
 func linearLayers(n, width, rows int) []byte {
 	r := rand.New(rand.NewPCG(1, 2))
 	value := func(dynamism tensor.Dynamism, storage pte.Storage, sizes ...int) pte.Value {
@@ -174,7 +174,7 @@ func benchmarkBatch(b *testing.B, source etrun.Source, most int) {
 	b.ReportMetric(float64(took[0])/float64(took[1]), "times-the-throughput")
 }
 
-// oneRow is a request with one row of zeros for each input.
+// oneRow returns a request with one row of zeros for each input.
 func oneRow(b *testing.B, open func(context.Context) (*etrun.Program, error)) (body string, header int) {
 	b.Helper()
 	prog, err := open(b.Context())

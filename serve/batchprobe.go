@@ -8,27 +8,27 @@ import (
 	"github.com/etrun-go/etrun/serve/oip"
 )
 
-// Tolerance of the rows of a batch: kernels may sum in another order for other sizes.
+// Tolerance of the rows of a batch: kernels may sum in a different order for different sizes.
 const (
 	batchAbs = 1e-5
 	batchRel = 1e-4
 )
 
-// newBatches makes the batches of a method, whose inputs and outputs must be of any number
-// of rows up to the limit, and whose rows must not depend on one another: it executes two
-// rows together and alone and compares.
+// newBatches returns the batches of a method. Its inputs and outputs must support any number of
+// rows up to the limit, and its rows must be independent: it runs two rows together and separately
+// and compares the results.
 func newBatches(ctx context.Context, e *endpoint) (*batches, error) {
-	most := e.version.model.config.MaxBatch
+	maxRows := e.version.model.config.MaxBatch
 	for _, list := range [][]slot{e.inputs, e.outputs} {
 		for i := range list {
 			meta := &list[i].meta
-			bound := meta.Dynamism == tensor.DynamicBound && len(meta.Sizes) > 0 && meta.Sizes[0] >= most
+			bound := meta.Dynamism == tensor.DynamicBound && len(meta.Sizes) > 0 && meta.Sizes[0] >= maxRows
 			if meta.Kind != tensor.KindTensor || !bound && meta.Dynamism != tensor.DynamicUnbound || len(meta.Sizes) == 0 {
-				return nil, fmt.Errorf("method %q: a batch of %d, but %s is %s", e.method, most, list[i].name, list[i].want())
+				return nil, fmt.Errorf("method %q: a batch of %d, but %s is %s", e.method, maxRows, list[i].name, list[i].want())
 			}
 		}
 	}
-	l := &batches{endpoint: e, most: most, delay: e.version.model.config.BatchDelay}
+	l := &batches{endpoint: e, maxRows: maxRows, delay: e.version.model.config.BatchDelay}
 	return l, l.probe(ctx, e.pool)
 }
 
@@ -59,7 +59,7 @@ func (l *batches) probe(ctx context.Context, r Runner) error {
 	return nil
 }
 
-// sample is a call of one row, with elements of its own for each seed.
+// sample returns a call of one row, with different elements for each seed.
 func (l *batches) sample(seed uint64) *member {
 	c := &call{endpoint: l.endpoint}
 	for i := range l.endpoint.inputs {
@@ -75,7 +75,7 @@ func (l *batches) sample(seed uint64) *member {
 	return &member{call: c, rows: 1}
 }
 
-// differ is the first element that is another one beyond the tolerance of floats, -1 for none.
+// differ returns the first element that differs beyond the tolerance, -1 if none does.
 func differ(a, b *oip.Tensor) int {
 	if len(a.Data) != len(b.Data) {
 		return 0

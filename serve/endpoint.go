@@ -12,13 +12,13 @@ import (
 	"github.com/etrun-go/etrun/serve/oip"
 )
 
-// endpoint is a method that serves.
+// endpoint is a served method.
 type endpoint struct {
 	version         *version
 	method          string
 	inputs, outputs []slot
 	pool            Runner
-	batches         *batches // nil where requests are not joined
+	batches         *batches // nil if requests are not batched
 }
 
 func newEndpoint(v *version, method string) (*endpoint, error) {
@@ -36,7 +36,7 @@ func newEndpoint(v *version, method string) (*endpoint, error) {
 	return e, nil
 }
 
-// prepare makes all instances, has each of them executed, and finds whether rows may be joined.
+// prepare creates all instances, tests each of them, and checks whether rows may be batched.
 func (e *endpoint) prepare(ctx context.Context) (err error) {
 	c := &e.version.model.config
 	e.pool, err = e.version.program.Pool(ctx, e.method, c.Instances)
@@ -47,7 +47,7 @@ func (e *endpoint) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// try executes the method on random inputs.
+// try runs the method on random inputs.
 func (e *endpoint) try(ctx context.Context) error {
 	list := make([]etrun.ValueMeta, len(e.inputs))
 	for i := range list {
@@ -56,7 +56,7 @@ func (e *endpoint) try(ctx context.Context) error {
 	return e.pool.Run(ctx, samples(list), nil, nil)
 }
 
-// maxBytes bounds the inputs' bytes and elements; ok is false where they have no bound.
+// maxBytes bounds the bytes and elements of the inputs; ok is false if they have no bound.
 func (e *endpoint) maxBytes() (bytes, elements int64, ok bool) {
 	for i := range e.inputs {
 		meta := &e.inputs[i].meta
@@ -73,10 +73,10 @@ func (e *endpoint) maxBytes() (bytes, elements int64, ok bool) {
 	return bytes, elements, true
 }
 
-// maxScalar is what a number or string may take.
+// maxScalar bounds the bytes of a number or string.
 const maxScalar = 4096
 
-// add is a+b, or the largest number.
+// add returns a+b, or the largest integer.
 func add(a, b int64) int64 {
 	if sum, carry := bits.Add64(uint64(a), uint64(b), 0); carry == 0 && sum <= math.MaxInt64 {
 		return int64(sum)
@@ -87,9 +87,9 @@ func add(a, b int64) int64 {
 // call is an inference whose request was checked.
 type call struct {
 	endpoint *endpoint
-	values   []tensor.Value // of the inputs; bytes are the request's
+	values   []tensor.Value // the inputs; their bytes belong to the request
 	wanted   []wanted
-	outputs  []oip.Tensor // after run, in bytes of their own
+	outputs  []oip.Tensor // valid after run
 }
 
 // wanted is an output that a request asks for.
@@ -129,7 +129,7 @@ func (e *endpoint) newCall(r *oip.Request) (*call, error) {
 	return c, c.ask(r)
 }
 
-// ask finds the outputs that the request wants.
+// ask finds the outputs that the request asks for.
 func (c *call) ask(r *oip.Request) error {
 	all, err := r.Parameters.Bool("binary_data_output")
 	if err != nil {
@@ -154,7 +154,7 @@ func (c *call) ask(r *oip.Request) error {
 		}
 		for _, refused := range []string{"classification", "shared_memory_region"} {
 			if o.Parameters[refused] != nil {
-				return requestError("output %q: %s, want binary_data or nothing", o.Name, refused)
+				return requestError("output %q: %s, want binary_data or no parameter", o.Name, refused)
 			}
 		}
 		c.wanted = append(c.wanted, w)
@@ -176,7 +176,7 @@ func (c *call) run(ctx context.Context) error {
 	return c.execute(ctx, e.pool)
 }
 
-// turn waits for one in the model's queue.
+// turn waits for a turn in the model's queue.
 func (e *endpoint) turn(ctx context.Context) (end func(), err error) {
 	m, begun := e.version.model, trace.Now()
 	end, err = m.queue.turn(ctx)
@@ -184,8 +184,7 @@ func (e *endpoint) turn(ctx context.Context) (end func(), err error) {
 	return end, err
 }
 
-// execute runs the call. A deadline that passed meanwhile is an error: the answer comes too
-// late.
+// execute runs the call. It fails if the deadline passed meanwhile: the answer would be too late.
 func (c *call) execute(ctx context.Context, r Runner) error {
 	c.outputs = make([]oip.Tensor, len(c.wanted))
 	indexes := make([]int, len(c.wanted))

@@ -15,23 +15,23 @@ import (
 	"github.com/etrun-go/etrun/serve/oip"
 )
 
-// requestError is a request that does not fit the model.
+// requestError returns an error for a request that does not match the model.
 func requestError(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", errRequest, fmt.Errorf(format, args...))
 }
 
 var (
-	errRequest  = errors.New("request does not fit")
-	errControl  = errors.New("loading and unloading by requests is not allowed here")
+	errRequest  = errors.New("request does not match the model")
+	errControl  = errors.New("loading and unloading by requests is disabled")
 	errEncoding = errors.New("content encoding is not supported")
-	errNoLoad   = errors.New("a load takes no parameters: what is loaded is fixed when the server starts")
+	errNoLoad   = errors.New("a load takes no parameters: the models are configured when the server starts")
 )
 
-// statusGone is logged for a client that did not wait for its answer.
+// statusGone is logged if the client did not wait for the answer.
 const statusGone = 499
 
-// statuses are the codes of faults. An error's is that of the first row that it stands in;
-// others are 500. The texts of those below 500 are for the client.
+// statuses maps errors to status codes. The first row that matches applies; other errors are 500.
+// Messages of codes below 500 are sent to the client.
 var statuses = []struct {
 	cause error
 	code  int
@@ -56,7 +56,7 @@ var statuses = []struct {
 	{etrun.ErrClosed, http.StatusServiceUnavailable},
 }
 
-// statusOf is the code of a fault.
+// statusOf returns the status code of an error.
 func statusOf(err error) int {
 	if _, busy := errors.AsType[*busyError](err); busy {
 		return http.StatusTooManyRequests
@@ -72,10 +72,10 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// loadPatience is when to come back to a model that is being loaded.
+// loadPatience is when clients should retry while a model is loaded.
 const loadPatience = time.Second
 
-// fail answers with a fault. What went wrong inside is for the log alone.
+// fail answers with an error. Internal errors are logged only.
 func fail(w http.ResponseWriter, err error) {
 	code, text := statusOf(err), err.Error()
 	if note, ok := w.(interface{ Fault(error) }); ok {
@@ -88,34 +88,34 @@ func fail(w http.ResponseWriter, err error) {
 	case code == http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", seconds(loadPatience))
 	case code == http.StatusInternalServerError:
-		text = "internal error; the server's log has it"
+		text = "internal error, see the server's log"
 	}
 	answer(w, code, errorAnswer{text})
 }
 
-// seconds is a value of Retry-After.
+// seconds returns a value of Retry-After.
 func seconds(d time.Duration) string {
 	return strconv.Itoa(int(math.Ceil(max(d, time.Second).Seconds())))
 }
 
-// errorAnswer is the object of a fault.
+// errorAnswer is the body of an error answer.
 type errorAnswer struct {
 	Error string `json:"error"`
 }
 
-// answer writes an object.
+// answer writes an object as JSON.
 func answer(w http.ResponseWriter, code int, object any) {
 	text, err := json.Marshal(object)
-	if err != nil { // objects of this package have JSON forms
+	if err != nil { // cannot happen for objects of this package
 		code, text = http.StatusInternalServerError, []byte(`{"error":"internal error"}`)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(code)
-	_, _ = w.Write(text) // a client that has gone
+	_, _ = w.Write(text) // the client may be gone
 }
 
-// failControl answers with why a model was not loaded, which who may load it may know.
+// failControl answers why a model was not loaded. Clients that may load models may see the reason.
 func failControl(w http.ResponseWriter, err error) {
 	if statusOf(err) != http.StatusInternalServerError {
 		fail(w, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/etrun-go/etrun/serve/oip"
 )
 
-// infer answers an inference.
+// infer handles an inference request.
 func (s *Server) infer(w http.ResponseWriter, r *http.Request) {
 	arrived := time.Now()
 	m, v, err := s.acquire(r)
@@ -29,22 +29,22 @@ func (s *Server) infer(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, limits.Body, err)
 		return
 	}
-	defer s.budget.give(size)
+	defer s.budget.release(size)
 	if err := s.inferIn(w, r, v, limits, arrived); err != nil {
 		fail(w, err)
 	}
 }
 
-// look decides on a request before its body is read, and reserves so many bytes for it.
-func (s *Server) look(r *http.Request, m *Model, most int64) (size int64, err error) {
+// look checks a request before its body is read, and reserves memory for the body.
+func (s *Server) look(r *http.Request, m *Model, limit int64) (size int64, err error) {
 	encoding := r.Header.Get("Content-Encoding")
-	size = most
+	size = limit
 	if r.ContentLength >= 0 {
 		size = min(size, r.ContentLength)
 	}
 	switch {
-	case r.ContentLength > most:
-		err := fmt.Errorf("body of %d bytes, model %q takes at most %d", r.ContentLength, m.config.Name, most)
+	case r.ContentLength > limit:
+		err := fmt.Errorf("body of %d bytes, model %q takes at most %d", r.ContentLength, m.config.Name, limit)
 		return 0, &oip.Error{Class: oip.ErrTooLarge, Err: err}
 	case encoding != "" && encoding != "identity":
 		return 0, fmt.Errorf("%w: %.40q", errEncoding, encoding)
@@ -53,7 +53,7 @@ func (s *Server) look(r *http.Request, m *Model, most int64) (size int64, err er
 		m.waited(r.Context(), "", trace.Now(), err)
 		return 0, err
 	case !s.budget.take(size):
-		return 0, &busyError{"too many bytes of requests are under way", m.queue.patience()}
+		return 0, &busyError{"too many bytes of requests in progress", m.queue.retryAfter()}
 	}
 	return size, nil
 }
@@ -68,12 +68,12 @@ func (s *Server) acquire(r *http.Request) (*Model, *version, error) {
 	return m, v, err
 }
 
-// refuse answers before the body was read, which is read away where it is not longer than
-// the model's requests may be: a client that is still sending would not see the answer.
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request, most int64, err error) {
-	if r.ContentLength <= most {
+// refuse answers before the body was read. A body within the limit is discarded first: a client
+// that is still sending would not see the answer.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, limit int64, err error) {
+	if r.ContentLength <= limit {
 		s.readBy(w, s.options.BodyTimeout)
-		_, _ = io.CopyN(io.Discard, r.Body, most+1) // it ends before that, or is too long
+		_, _ = io.CopyN(io.Discard, r.Body, limit+1) // it ends before that, or is too long
 		s.readBy(w, 0)
 	}
 	fail(w, err)
@@ -85,18 +85,18 @@ func (s *Server) readBy(w http.ResponseWriter, d time.Duration) {
 	if d > 0 {
 		at = time.Now().Add(d)
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(at) // not every writer has one: a test's has no slow client either
+	_ = http.NewResponseController(w).SetReadDeadline(at) // not supported by all writers: those of tests have no slow clients
 }
 
-// lateError is a deadline that passed.
+// lateError is an expired time limit.
 type lateError struct{ limit time.Duration }
 
 func (e *lateError) Error() string { return fmt.Sprintf("no answer within %v", e.limit) }
 
-// Unwrap is that of a context whose deadline passed.
+// Unwrap returns context.DeadlineExceeded.
 func (e *lateError) Unwrap() error { return context.DeadlineExceeded }
 
-// inferIn reads, checks, executes and answers, in a version.
+// inferIn reads, checks and executes a request with a version, and answers it.
 func (s *Server) inferIn(w http.ResponseWriter, r *http.Request, v *version, limits oip.Limits, arrived time.Time) error {
 	s.readBy(w, s.options.BodyTimeout)
 	request, err := oip.Read(r.Body, r.Header.Get(oip.HeaderLength), limits)
@@ -121,13 +121,13 @@ func (s *Server) inferIn(w http.ResponseWriter, r *http.Request, v *version, lim
 	if err := e.admit(ctx, c, request); err != nil {
 		return err
 	}
-	for i := range request.Inputs { // nobody reads them any more
+	for i := range request.Inputs { // no longer read
 		v.tensors.put(request.Inputs[i].Data)
 	}
 	return s.respond(w, c, request)
 }
 
-// endpointFor is the method that the path or the parameter method names.
+// endpointFor returns the method named by the path or by the parameter method.
 func (v *version) endpointFor(r *http.Request, request *oip.Request) (*endpoint, error) {
 	name := r.PathValue("version")
 	given, err := request.Parameters.Text("method")
@@ -142,12 +142,13 @@ func (v *version) endpointFor(r *http.Request, request *oip.Request) (*endpoint,
 	return v.endpoint(name)
 }
 
-// timeLimit is that of the model, or the parameter timeout in microseconds where it is less.
+// timeLimit returns the model's time limit, or the parameter timeout in microseconds if that is
+// smaller.
 func (e *endpoint) timeLimit(request *oip.Request) (time.Duration, error) {
-	most := e.version.model.config.Timeout
+	limit := e.version.model.config.Timeout
 	n, ok, err := request.Parameters.Int("timeout")
-	if !ok || n == 0 || n > most.Microseconds() {
-		return most, err
+	if !ok || n == 0 || n > limit.Microseconds() {
+		return limit, err
 	}
 	return time.Duration(n) * time.Microsecond, nil
 }
@@ -170,13 +171,13 @@ func (e *endpoint) admit(ctx context.Context, c *call, request *oip.Request) err
 	return e.version.sequences.run(ctx, c, s)
 }
 
-// stepOf is what a request does with its sequence; an empty id is for none.
+// stepOf returns the sequence parameters of a request; an empty id means none.
 func stepOf(request *oip.Request) (s step, err error) {
 	var errs [3]error
 	s.id, errs[0] = request.Parameters.Text("sequence_id")
 	s.start, errs[1] = request.Parameters.Bool("sequence_start")
 	s.end, errs[2] = request.Parameters.Bool("sequence_end")
-	if s.id == "0" { // the protocol's word for none
+	if s.id == "0" { // the protocol's value for none
 		s.id = ""
 	}
 	if err := errors.Join(errs[:]...); err != nil {
@@ -208,11 +209,11 @@ func (s *Server) respond(w http.ResponseWriter, c *call, request *oip.Request) e
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	s.writeBy(w, 0)
-	_, _ = w.Write(body) // a client that has gone
+	_, _ = w.Write(body) // the client may be gone
 	v.answers.put(body)
 	for i, w := range c.wanted {
 		if c.endpoint.batches == nil && c.endpoint.outputs[w.output].meta.Kind == tensor.KindTensor {
-			v.tensors.put(c.outputs[i].Data) // others are not from alloc
+			v.tensors.put(c.outputs[i].Data) // other outputs are not from alloc
 		}
 	}
 	return nil

@@ -12,60 +12,60 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// Config is a model. Zero fields mean the defaults.
+// Config configures a model. Zero fields mean the defaults.
 type Config struct {
 	Name string
 	// Open opens the program, at each load. The server closes it.
 	Open func(ctx context.Context) (*etrun.Program, error)
-	// Check decides whether a method that was loaded may serve; nil executes it on random
-	// inputs. It must not keep the method.
+	// Check decides whether a loaded method may serve; if nil, it is run on random inputs. Check
+	// must not retain the method.
 	Check func(ctx context.Context, m *etrun.Method) error
-	// Start opens the program, tries it, and may have it run in another process. nil is
-	// for Open and Check.
+	// Start opens and tests the program, possibly in another process. If nil, Open and Check are
+	// used.
 	Start func(ctx context.Context) (Program, error)
-	// Loaded hears of each load and how it ended; nil for nobody.
+	// Loaded is called after each load with its result. It may be nil.
 	Loaded func(err error)
 	// Methods are served under their names as versions; empty means all.
 	Methods []string
-	// Observer is told of the waits of requests, as of those of a pool; nil for nobody.
-	// Observers of what the program does are for Open, without trace.Pools.
+	// Observer receives the waits of requests, like those of a pool; it may be nil. Events of the
+	// program go to the observer that Open sets, which should not include trace.Pools.
 	Observer etrun.Observer
 
-	Instances  int           // requests that execute at once, default 2
+	Instances  int           // requests that run concurrently, default 2
 	Queue      int           // requests that wait, default 64; negative for none
 	Timeout    time.Duration // from a request's header to its outputs, default 10 s
-	MaxBatch   int           // rows of requests that are joined into one execute, 0 or 1 for none
-	BatchDelay time.Duration // how long a batch waits for further requests
+	MaxBatch   int           // rows of requests that are batched into one run, 0 or 1 for none
+	BatchDelay time.Duration // how long a batch waits for more requests
 	Sequences  SequenceLimits
 }
 
-// SequenceLimits bound the requests that keep state. Zero fields mean the defaults.
+// SequenceLimits bounds the sequences of a model. Zero fields mean the defaults.
 type SequenceLimits struct {
-	Most  int           // sequences at once, default 16
-	Idle  time.Duration // after which one ends, default 1 min
-	Bytes int64         // of memory of all their instances, default 1 GiB
+	Max   int           // open sequences, default 16
+	Idle  time.Duration // idle time until one ends, default 1 min
+	Bytes int64         // memory of all their instances, default 1 GiB
 }
 
-// State is what a model is doing.
+// State is the state of a model.
 type State string
 
 // States of a model.
 const (
 	Unloaded State = "UNLOADED"
 	Loading  State = "LOADING" // for the first time, or after Unload
-	Ready    State = "READY"   // also while it is loaded anew
+	Ready    State = "READY"   // also during a reload
 	Failed   State = "FAILED"  // its first load failed
-	// Restarting is a program whose process ended, while another one is begun.
+	// Restarting means that the program's process ended and is being restarted.
 	Restarting State = "RESTARTING"
 )
 
-// Faults of requests to a model; match with errors.Is.
+// Errors of requests to a model; match with errors.Is.
 var (
 	ErrNotReady = errors.New("model is not ready")
 	ErrUnknown  = errors.New("not found")
-	ErrEnded    = errors.New("no such sequence") // it ended, or never began
-	// ErrCrashed is a request that was under way when the process of its program ended.
-	ErrCrashed = errors.New("the process of the model ended")
+	ErrEnded    = errors.New("no such sequence") // it has ended, or was never started
+	// ErrCrashed means that the program's process ended during the request.
+	ErrCrashed = errors.New("the model's process ended")
 )
 
 // Model is one of a server's models.
@@ -76,7 +76,7 @@ type Model struct {
 
 	mu      sync.Mutex
 	state   State
-	reason  string // of Failed
+	reason  string // for Failed
 	current *version
 }
 
@@ -85,7 +85,7 @@ func newModel(c Config) *Model {
 	c.Queue = cmp.Or(c.Queue, 64)
 	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
 	c.MaxBatch = max(c.MaxBatch, 1)
-	c.Sequences.Most = cmp.Or(c.Sequences.Most, 16)
+	c.Sequences.Max = cmp.Or(c.Sequences.Max, 16)
 	c.Sequences.Idle = cmp.Or(c.Sequences.Idle, time.Minute)
 	c.Sequences.Bytes = cmp.Or(c.Sequences.Bytes, 1<<30)
 	if c.Start == nil {
@@ -100,10 +100,10 @@ func newModel(c Config) *Model {
 	return &Model{config: c, state: Unloaded, queue: newQueue(c.Instances, c.MaxBatch, max(c.Queue, 0))}
 }
 
-// Name is the model's name.
+// Name returns the model's name.
 func (m *Model) Name() string { return m.config.Name }
 
-// State says what the model is doing.
+// State returns the state of the model.
 func (m *Model) State() State {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -111,7 +111,7 @@ func (m *Model) State() State {
 	return state
 }
 
-// now is the state, with a reason where it is bad. m.mu is held.
+// now returns the state, and the reason of a bad one. m.mu is held.
 func (m *Model) now() (State, string) {
 	if m.current != nil {
 		if down := m.current.program.Down(); down != nil {
@@ -121,12 +121,12 @@ func (m *Model) now() (State, string) {
 	return m.state, m.reason
 }
 
-// Waiting is how many requests wait for their turn.
+// Waiting returns the number of requests that wait for their turn.
 func (m *Model) Waiting() int { return m.queue.waiting() }
 
-// Load opens the program, tries each method, and puts it in the place of the one that
-// serves now, if there is one, which is closed after its last request. Sequences end with
-// it. Where Load fails the old one stays. Loads of one model follow one another.
+// Load opens the program, tests each method, and replaces the current program, if any, which is
+// closed after its last request; its sequences end. If Load fails the old program stays in use.
+// Loads of one model run one at a time.
 func (m *Model) Load(ctx context.Context) (err error) {
 	m.loading.Lock()
 	defer m.loading.Unlock()
@@ -153,8 +153,8 @@ func (m *Model) Load(ctx context.Context) (err error) {
 	return nil
 }
 
-// Unload closes the program after its last request, and waits for that no longer than ctx
-// allows. It fails where nothing is loaded.
+// Unload closes the program after its last request, and waits for that until ctx ends. It fails if
+// no program is loaded.
 func (m *Model) Unload(ctx context.Context) error {
 	m.loading.Lock()
 	defer m.loading.Unlock()
@@ -186,7 +186,7 @@ func (m *Model) change(f func()) {
 	f()
 }
 
-// acquire is the version that serves; the caller releases it.
+// acquire returns the current version; the caller must release it.
 func (m *Model) acquire() (*version, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -197,7 +197,7 @@ func (m *Model) acquire() (*version, error) {
 	return m.current, nil
 }
 
-// stateError is a request to a model that does not serve.
+// stateError is a request to a model that is not ready.
 type stateError struct {
 	model string
 	state State
@@ -207,7 +207,7 @@ func (e *stateError) Error() string {
 	return fmt.Sprintf("model %q is not ready: %s", e.model, e.state)
 }
 
-// Unwrap is ErrUnknown where nobody wants the model loaded.
+// Unwrap returns ErrUnknown if the model is unloaded.
 func (e *stateError) Unwrap() error {
 	if e.state == Unloaded {
 		return ErrUnknown
@@ -215,8 +215,8 @@ func (e *stateError) Unwrap() error {
 	return ErrNotReady
 }
 
-// Try executes each method once on random inputs, in its turn among the requests. A model
-// that is not loaded is left out.
+// Try runs each method once on random inputs, in the queue of requests. It skips a model that is
+// not loaded.
 func (m *Model) Try(ctx context.Context) error {
 	v, err := m.acquire()
 	if err != nil {
@@ -237,7 +237,7 @@ func (m *Model) Try(ctx context.Context) error {
 	return nil
 }
 
-// waited tells the observer of a wait.
+// waited reports a wait to the observer.
 func (m *Model) waited(ctx context.Context, method string, begun time.Duration, err error) {
 	if o := m.config.Observer; o != nil && o.Wants().Has(trace.Wait) {
 		o.Observe(&trace.Event{Kind: trace.Wait, Name: method, Method: method, Chain: -1, Instruction: -1, Delegate: -1, Index: -1,
@@ -245,7 +245,7 @@ func (m *Model) waited(ctx context.Context, method string, begun time.Duration, 
 	}
 }
 
-// reasonOf is the word of trace.Event for how a wait ended.
+// reasonOf returns the trace.Event reason for the end of a wait.
 func reasonOf(err error) string {
 	_, busy := errors.AsType[*busyError](err)
 	switch {

@@ -14,7 +14,7 @@ import (
 	"github.com/etrun-go/etrun/serve/oip"
 )
 
-// schema is as much of JSON Schema as openapi.json uses.
+// schema is the part of JSON Schema that openapi.json uses.
 type schema struct {
 	Ref        string `json:"$ref"`
 	Type       any
@@ -24,7 +24,7 @@ type schema struct {
 	Items      *schema
 }
 
-// description is as much of OpenAPI as is checked.
+// description is the part of OpenAPI that is checked.
 type description struct {
 	Paths      map[string]map[string]json.RawMessage
 	Components struct{ Schemas map[string]*schema }
@@ -39,7 +39,7 @@ func described(t *testing.T) *description {
 	return d
 }
 
-// The description has the paths and methods that are answered, and no others.
+// TestOpenAPIRoutes checks that the description has exactly the served paths and methods.
 func TestOpenAPIRoutes(t *testing.T) {
 	var got, want []string
 	for path, item := range described(t).Paths {
@@ -59,7 +59,7 @@ func TestOpenAPIRoutes(t *testing.T) {
 	}
 }
 
-// Every status that an inference may end with is described, every datatype and state is.
+// TestOpenAPIWords checks that every status of an inference, datatype and state is described.
 func TestOpenAPIWords(t *testing.T) {
 	d := described(t)
 	var infer struct {
@@ -81,7 +81,7 @@ func TestOpenAPIWords(t *testing.T) {
 	}
 	for _, name := range d.Components.Schemas["Datatype"].Enum {
 		if _, ok := oip.Datatype(name).DType(); !ok && name != string(oip.Bytes) {
-			t.Errorf("datatype %s is described, and is none", name)
+			t.Errorf("datatype %s is described, but does not exist", name)
 		}
 	}
 	states := d.Components.Schemas["Index"].Properties["state"].Enum
@@ -90,7 +90,7 @@ func TestOpenAPIWords(t *testing.T) {
 	}
 }
 
-// checkAgainst reports what an object lacks, has beyond its schema, or has of another kind.
+// checkAgainst reports members that an object lacks, that its schema lacks, or of the wrong kind.
 func (d *description) checkAgainst(t *testing.T, place string, s *schema, value any) {
 	if s.Ref != "" {
 		s = d.Components.Schemas[s.Ref[strings.LastIndex(s.Ref, "/")+1:]]
@@ -101,7 +101,7 @@ func (d *description) checkAgainst(t *testing.T, place string, s *schema, value 
 		kind = "object"
 		for _, name := range s.Required {
 			if _, ok := v[name]; !ok {
-				t.Errorf("%s: no %s", place, name)
+				t.Errorf("%s: %s is missing", place, name)
 			}
 		}
 		for name, member := range v {
@@ -128,11 +128,11 @@ func (d *description) checkAgainst(t *testing.T, place string, s *schema, value 
 		kind = "boolean"
 	}
 	if s.Type != nil && s.Type != kind {
-		t.Errorf("%s: a value of kind %s, want %v", place, kind, s.Type)
+		t.Errorf("%s: got a value of kind %s, want %v", place, kind, s.Type)
 	}
 }
 
-// Answers are as described.
+// TestOpenAPIAnswers checks that answers match the description.
 func TestOpenAPIAnswers(t *testing.T) {
 	d := described(t)
 	s := trial(t)
@@ -167,7 +167,7 @@ func TestOpenAPIAnswers(t *testing.T) {
 		}
 	}
 	if w := recorded(s, "GET", "/v2/openapi.json", ""); w.Body.String() != string(OpenAPI) {
-		t.Error("the description is not served as it is")
+		t.Error("the served description differs from openapi.json")
 	}
 }
 
@@ -177,7 +177,7 @@ func recorded(s *Server, method, path, body string) *httptest.ResponseRecorder {
 	return w
 }
 
-// trial serves a model whose sizes vary.
+// trial serves a model with dynamic sizes.
 func trial(t *testing.T) *Server {
 	t.Helper()
 	s, err := New(Options{Version: "v1", Control: true}, Config{Name: "m", Open: func(ctx context.Context) (*etrun.Program, error) {

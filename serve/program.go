@@ -7,43 +7,41 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Program is an open program, in this process or in another one. It is safe for concurrent
-// use.
+// Program is an open program, in this process or in another one. It is safe for concurrent use.
 type Program interface {
 	MethodNames() []string
 	Meta(method string) (*etrun.MethodMeta, error)
-	// Pool makes n instances of a method and has each of them tried.
+	// Pool creates n instances of a method and tests each.
 	Pool(ctx context.Context, method string, n int) (Runner, error)
-	// Instance makes an instance that keeps its state, which it shares with another
-	// instance of the program unless that is nil.
+	// Instance creates an instance that keeps its state between runs. It shares its state with the
+	// instance sharing, if that is not nil.
 	Instance(ctx context.Context, method string, sharing Instance) (Instance, error)
-	// Down says why the program executes nothing for now, nil where it does. Calls wait
-	// meanwhile.
+	// Down returns why the program cannot run at present, nil if it can. Calls wait meanwhile.
 	Down() error
-	// Close ends the program. Its pools and instances have been closed before.
+	// Close closes the program. Its pools and instances must be closed first.
 	Close() error
 }
 
 // Runner executes a method.
 type Runner interface {
-	// Run executes the method on inputs. take gets the k-th of the outputs that are asked
-	// for, in their order, and copies what it keeps.
+	// Run executes the method on inputs. It calls take for each index in outputs, in order; v is
+	// valid during the call only.
 	Run(ctx context.Context, inputs []tensor.Value, outputs []int, take func(k int, v *tensor.Value)) error
 	Close() error
 }
 
-// Instance is a Runner whose state goes on from one Run to the next. It is used by one
-// goroutine at a time.
+// Instance is a Runner that keeps its state from one Run to the next. It is not safe for concurrent
+// use.
 type Instance interface {
 	Runner
-	// Reset makes the state that of a new instance.
+	// Reset restores the initial state.
 	Reset() error
-	// Bytes is the memory that the instance takes for itself.
+	// Bytes returns the memory of the instance.
 	Bytes() int64
 }
 
-// Local is a program of this process. check decides whether a method that was loaded may
-// serve; nil executes it on random inputs. It must not keep the method.
+// Local returns a program of this process. check decides whether a loaded method may serve; if nil,
+// it is run on random inputs. check must not retain the method.
 func Local(p *etrun.Program, check func(ctx context.Context, m *etrun.Method) error) Program {
 	if check == nil {
 		check = TryMethod
@@ -70,7 +68,7 @@ func (p *local) Pool(ctx context.Context, method string, n int) (Runner, error) 
 		return err
 	})
 	if err != nil {
-		_ = pool.Close() // of memory: nobody waits for what it says
+		_ = pool.Close() // frees memory only
 		return nil, err
 	}
 	return localPool{pool}, nil
@@ -124,12 +122,12 @@ func execute(ctx context.Context, m *etrun.Method, inputs []tensor.Value, output
 	return nil
 }
 
-// TryMethod executes a method on random inputs of the declared sizes: floats in [0, 1),
-// integers and bools 0 or 1.
+// TryMethod runs a method on random inputs of the declared sizes: floats in [0, 1), integers and
+// bools 0 or 1.
 func TryMethod(ctx context.Context, m *etrun.Method) error {
 	for i, v := range samples(m.Meta().Inputs) {
 		if v.Kind != tensor.KindTensor {
-			continue // it has the program's value
+			continue // it keeps the program's value
 		}
 		if err := m.SetValue(i, v); err != nil {
 			return err
@@ -138,7 +136,7 @@ func TryMethod(ctx context.Context, m *etrun.Method) error {
 	return m.Execute(ctx)
 }
 
-// samples are random tensors of the declared sizes, and the program's values of other kinds.
+// samples returns random tensors of the declared sizes, and the program's values of other kinds.
 func samples(inputs []etrun.ValueMeta) []tensor.Value {
 	values := make([]tensor.Value, len(inputs))
 	for i := range inputs {

@@ -7,25 +7,24 @@ import (
 	"time"
 )
 
-// queue admits requests to a model: so many execute at once, so many more wait, others are
-// refused. Those that wait get their turn in order.
+// queue admits requests to a model: a fixed number runs, a fixed number waits in order, and further
+// ones are refused.
 type queue struct {
-	turns    chan struct{} // one element for each that executes
-	capacity int64         // requests that execute or wait
+	turns    chan struct{} // one element per running request
+	capacity int64         // running and waiting requests
 	inside   atomic.Int64
-	mean     atomic.Int64 // nanoseconds that a turn takes, smoothed
+	mean     atomic.Int64 // smoothed time of a turn in nanoseconds
 }
 
-// newQueue lets so many turns go on at once, of up to rows requests each, while further
-// requests wait.
+// newQueue admits turns concurrent runs of up to rows requests each, and waiting more requests.
 func newQueue(turns, rows, waiting int) *queue {
 	return &queue{turns: make(chan struct{}, turns), capacity: int64(turns)*int64(rows) + int64(waiting)}
 }
 
-// full reports that enter would refuse.
+// full reports whether enter would refuse a request.
 func (q *queue) full() bool { return q.inside.Load() >= q.capacity }
 
-// enter takes a place, which leave gives back.
+// enter admits a request, until leave.
 func (q *queue) enter() error {
 	if q.inside.Add(1) > q.capacity {
 		q.leave()
@@ -34,15 +33,15 @@ func (q *queue) enter() error {
 	return nil
 }
 
-// busy is a request that was refused.
-func (q *queue) busy() error { return &busyError{"the queue is full", q.patience()} }
+// busy returns the error of a refused request.
+func (q *queue) busy() error { return &busyError{"the queue is full", q.retryAfter()} }
 
 func (q *queue) leave() { q.inside.Add(-1) }
 
-// waiting is how many have a place and no turn.
+// waiting returns the number of admitted requests without a turn.
 func (q *queue) waiting() int { return max(0, int(q.inside.Load())-len(q.turns)) }
 
-// turn waits for one, which the function that it returns ends.
+// turn waits for a turn. The caller must call end.
 func (q *queue) turn(ctx context.Context) (end func(), err error) {
 	select {
 	case q.turns <- struct{}{}:
@@ -53,19 +52,19 @@ func (q *queue) turn(ctx context.Context) (end func(), err error) {
 	return func() {
 		<-q.turns
 		was := q.mean.Load()
-		q.mean.Store(was + (time.Since(begun).Nanoseconds()-was)/8) // a lost update does no harm
+		q.mean.Store(was + (time.Since(begun).Nanoseconds()-was)/8) // a lost update is harmless
 	}, nil
 }
 
-// patience is when a place is likely to be free.
-func (q *queue) patience() time.Duration {
+// retryAfter estimates when the queue is likely to accept a request.
+func (q *queue) retryAfter() time.Duration {
 	return time.Duration(q.mean.Load() * q.inside.Load() / int64(cap(q.turns)))
 }
 
-// busyError is a request that there is no room for now.
+// busyError is a request that is refused because of load.
 type busyError struct {
 	why   string
-	after time.Duration // when to try again
+	after time.Duration // when to retry
 }
 
 func (e *busyError) Error() string { return e.why }
@@ -76,25 +75,25 @@ type budget struct {
 	used  atomic.Int64
 }
 
-// take reserves bytes; ok is false where they would exceed the limit.
+// take reserves bytes; ok is false if they exceed the limit.
 func (b *budget) take(n int64) (ok bool) {
 	if b.used.Add(n) > b.limit {
-		b.give(n)
+		b.release(n)
 		return false
 	}
 	return true
 }
 
-func (b *budget) give(n int64) { b.used.Add(-n) }
+func (b *budget) release(n int64) { b.used.Add(-n) }
 
-// buffers keeps bytes of tensors and answers for use by further requests.
+// buffers recycles memory of tensors and answers.
 type buffers struct {
 	mu   sync.Mutex
 	free [][]byte
-	most int // kept at once
+	max  int // maximum number of free buffers
 }
 
-// get is a buffer of n bytes with any contents, nil where none fits well.
+// get returns a buffer of n bytes with arbitrary contents, nil if there is none of about that size.
 func (b *buffers) get(n int) []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -109,16 +108,16 @@ func (b *buffers) get(n int) []byte {
 	return nil
 }
 
-// put takes back a buffer that nobody uses.
+// put returns a buffer that is no longer used.
 func (b *buffers) put(used []byte) {
 	if cap(used) == 0 {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.free) < b.most {
+	if len(b.free) < b.max {
 		b.free = append(b.free, used)
 		return
 	}
-	b.free = append(b.free[1:], used) // sizes that nobody asks for leave at some time
+	b.free = append(b.free[1:], used) // buffers of unused sizes are eventually dropped
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/etrun-go/etrun/serve/oip"
 )
 
-// gate stops executes whose sum is 100 or more until it is opened.
+// gate blocks runs whose sum is 100 or more until it is opened.
 type gate struct {
 	arrived chan struct{}
 	open    chan struct{}
@@ -31,7 +31,7 @@ func (g *gate) hear(sum []float32) {
 	}
 }
 
-// send asks in the background.
+// send sends a request in the background.
 func send(s http.Handler, ctx context.Context, body string, header ...string) <-chan *httptest.ResponseRecorder {
 	done := make(chan *httptest.ResponseRecorder, 1)
 	go func() {
@@ -46,7 +46,7 @@ func send(s http.Handler, ctx context.Context, body string, header ...string) <-
 	return done
 }
 
-// request is the JSON of a request to an adder.
+// request returns the JSON of a request to an adder.
 func request(x float32, parameters string) string {
 	text := strconv.FormatFloat(float64(x), 'g', -1, 32)
 	return `{"parameters":{` + parameters + `},"inputs":[{"name":"input_0","shape":[4],"datatype":"FP32","data":[` + text + `,1,1,1]}]}`
@@ -61,7 +61,8 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// One executes, two wait, the next is refused; deadlines of client and server end waits.
+// TestQueue runs one request, queues two and refuses the next; deadlines of client and server end
+// waits.
 func TestQueue(t *testing.T) {
 	g := newGate()
 	var waits, refused atomic.Int64
@@ -90,7 +91,7 @@ func TestQueue(t *testing.T) {
 	leave()
 	<-third
 	if n := s.Model("m").Waiting(); n != 1 {
-		t.Errorf("%d wait after a client left, want 1", n)
+		t.Errorf("%d requests wait after a client disconnected, want 1", n)
 	}
 	close(g.open)
 	for _, done := range []<-chan *httptest.ResponseRecorder{first, second} {
@@ -99,11 +100,11 @@ func TestQueue(t *testing.T) {
 		}
 	}
 	if waits.Load() != 5 || refused.Load() != 1 {
-		t.Errorf("the observer heard of %d waits and %d refusals, want 5 and 1", waits.Load(), refused.Load())
+		t.Errorf("got %d waits and %d refusals, want 5 and 1", waits.Load(), refused.Load())
 	}
 }
 
-// An answer that comes after its deadline is none.
+// TestTimeout checks that an answer after its deadline is an error.
 func TestTimeout(t *testing.T) {
 	c := adder("m", func(sum []float32) {
 		if sum[0] >= 100 {
@@ -120,7 +121,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// Bodies that are read or answered count together.
+// TestBusyBytes checks that the bodies of all requests in progress share a limit.
 func TestBusyBytes(t *testing.T) {
 	g := newGate()
 	c := adder("m", g.hear)
@@ -140,7 +141,7 @@ func TestBusyBytes(t *testing.T) {
 	}
 }
 
-// Each of many callers gets the answer to its own request.
+// TestCallers checks that each of many clients gets the answer to its own request.
 func TestCallers(t *testing.T) {
 	s := server(t, serve.Options{}, serve.Config{Name: "m", Open: program("digits/xnnpack.pte"), Instances: 3, Queue: 100})
 	images, open := digits(t), program("digits/xnnpack.pte")
@@ -165,7 +166,7 @@ func TestCallers(t *testing.T) {
 	all.Wait()
 }
 
-// In the steady state a request costs few allocations.
+// BenchmarkInfer measures allocations per request.
 func BenchmarkInfer(b *testing.B) {
 	s, err := serve.New(serve.Options{}, serve.Config{Name: "m", Open: program("digits/xnnpack.pte")})
 	if err == nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/etrun-go/etrun/serve"
 )
 
-// Requests go on while a model is loaded anew, also from a file that is broken; each gets
-// the answer of one of the two programs.
+// TestReload reloads a model during requests, also from a broken file; each request gets the answer
+// of one of the two programs.
 func TestReload(t *testing.T) {
 	files := []string{"digits/portable.pte", "digits/xnnpack.pte"}
 	var next atomic.Int64
@@ -61,7 +61,7 @@ func TestReload(t *testing.T) {
 		w := ask(s, "POST", "/v2/repository/models/m/load", "{}")
 		codes[w.Code]++
 		if before := answers.Load(); w.Code == 500 {
-			waitFor(t, "requests go on", func() bool { return answers.Load() > before })
+			waitFor(t, "requests continue", func() bool { return answers.Load() > before })
 		}
 	}
 	close(stop)
@@ -71,7 +71,7 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// A load that fails its self-test leaves the old program.
+// TestSelfTest checks that a load that fails its self-test keeps the old program.
 func TestSelfTest(t *testing.T) {
 	bad := false
 	c := serve.Config{Name: "m", Open: program("digits/portable.pte"), Check: func(ctx context.Context, m *etrun.Method) error {
@@ -90,7 +90,7 @@ func TestSelfTest(t *testing.T) {
 	}
 }
 
-// A load takes nothing from its request.
+// TestLoadParameters checks that loads take no parameters.
 func TestLoadParameters(t *testing.T) {
 	s := server(t, serve.Options{Control: true}, serve.Config{Name: "m", Open: program("digits/portable.pte")})
 	for _, c := range []struct {
@@ -112,7 +112,7 @@ func TestLoadParameters(t *testing.T) {
 	}
 }
 
-// An unload waits for the requests that use the model, and frees it.
+// TestUnloadDrains checks that an unload waits for requests in progress, and frees the model.
 func TestUnloadDrains(t *testing.T) {
 	g := newGate()
 	var open atomic.Pointer[etrun.Program]
@@ -144,7 +144,7 @@ func TestUnloadDrains(t *testing.T) {
 	})
 }
 
-// A load ends sequences: their state is that of another program.
+// TestReloadEndsSequences checks that a load ends sequences.
 func TestReloadEndsSequences(t *testing.T) {
 	g := newGate()
 	s := server(t, serve.Options{}, adder("m", g.hear))
@@ -165,12 +165,12 @@ func TestReloadEndsSequences(t *testing.T) {
 	}
 }
 
-// Try executes every model.
+// TestTry checks that Try runs every model.
 func TestTry(t *testing.T) {
 	var executes atomic.Int64
 	s := server(t, serve.Options{}, adder("m", func([]float32) { executes.Add(1) }))
 	before := executes.Load()
 	if err := s.Try(t.Context()); err != nil || executes.Load() != before+1 {
-		t.Errorf("%v, %d executes", err, executes.Load()-before)
+		t.Errorf("%v, %d runs", err, executes.Load()-before)
 	}
 }

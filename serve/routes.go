@@ -12,19 +12,18 @@ import (
 	"github.com/etrun-go/etrun/serve/oip"
 )
 
-// OpenAPI describes the paths, for programs that make clients of it.
+// OpenAPI describes the API, for generators of clients.
 //
 //go:embed openapi.json
 var OpenAPI []byte
 
-// route is a path with what answers it. openapi.json has the same ones, which a test
-// compares.
+// route is a path and its handler. A test compares the routes with openapi.json.
 type route struct {
 	method, path string
 	handler      http.HandlerFunc
 }
 
-// table has all routes.
+// table returns all routes.
 func (s *Server) table() []route {
 	return []route{
 		{"GET", "/v2", s.metadata},
@@ -45,7 +44,7 @@ func (s *Server) table() []route {
 
 func (s *Server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
-	paths := make(map[string][]string) // methods of each
+	paths := make(map[string][]string) // methods by path
 	for _, r := range s.table() {
 		mux.HandleFunc(r.method+" "+r.path, r.handler)
 		paths[r.path] = append(paths[r.path], r.method)
@@ -62,10 +61,10 @@ func (s *Server) routes() *http.ServeMux {
 	return mux
 }
 
-// live says that the process answers.
+// live reports that the process answers.
 func (s *Server) live(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }
 
-// ready says whether all models serve.
+// ready reports whether all models are ready.
 func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 	for _, m := range s.models {
 		if state := m.State(); state != Ready {
@@ -78,7 +77,7 @@ func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 
 func (s *Server) describe(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(OpenAPI) // a client that has gone
+	_, _ = w.Write(OpenAPI) // the client may be gone
 }
 
 // serverAnswer is the server's metadata.
@@ -96,8 +95,7 @@ func (s *Server) metadata(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, serverAnswer{"etrun", s.options.Version, extensions})
 }
 
-// modelAnswer is a model's metadata: that of the method that the version names, or of the
-// default one.
+// modelAnswer is the metadata of a model's method: the one that the version names, or the default.
 type modelAnswer struct {
 	Name     string         `json:"name"`
 	Versions []string       `json:"versions"`
@@ -106,8 +104,7 @@ type modelAnswer struct {
 	Outputs  []tensorAnswer `json:"outputs"`
 }
 
-// tensorAnswer is an input or output. Shape has -1 for sizes that vary, at most as
-// MaxShape says.
+// tensorAnswer describes an input or output. Shape has -1 for sizes that vary, up to MaxShape.
 type tensorAnswer struct {
 	Name     string       `json:"name"`
 	Datatype oip.Datatype `json:"datatype"`
@@ -128,7 +125,7 @@ func tensorAnswers(slots []slot, inputs bool) []tensorAnswer {
 	return list
 }
 
-// find is the method of a request about a model.
+// find calls use with the method of a request about a model.
 func (s *Server) find(r *http.Request, use func(v *version, e *endpoint)) error {
 	_, v, err := s.acquire(r)
 	if err != nil {
@@ -137,7 +134,7 @@ func (s *Server) find(r *http.Request, use func(v *version, e *endpoint)) error 
 	defer v.release()
 	name := r.PathValue("version")
 	e, err := v.endpoint(name)
-	if err != nil && name == "" { // several methods, none of them "forward"
+	if err != nil && name == "" { // several methods, none of them named "forward"
 		e, err = v.endpoints[0], nil
 	}
 	if err != nil {
@@ -163,7 +160,7 @@ func (s *Server) modelReady(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// indexAnswer is a model in the list of all.
+// indexAnswer is a model in the list of all models.
 type indexAnswer struct {
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
@@ -189,7 +186,7 @@ func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, list)
 }
 
-// load loads a model, or loads it anew. It goes on where the client leaves.
+// load loads or reloads a model. It continues if the client disconnects.
 func (s *Server) load(w http.ResponseWriter, r *http.Request) {
 	s.control(w, r, func(m *Model) error { return m.Load(s.ctx) })
 }
@@ -198,8 +195,8 @@ func (s *Server) unload(w http.ResponseWriter, r *http.Request) {
 	s.control(w, r, func(m *Model) error { return m.Unload(r.Context()) }, "unload_dependents")
 }
 
-// control acts on a model, where requests may. Parameters but those that mean nothing here
-// are refused.
+// control calls act on a model, if requests may do that. Parameters that would change the load are
+// refused.
 func (s *Server) control(w http.ResponseWriter, r *http.Request, act func(*Model) error, ignored ...string) {
 	err := s.mayControl(w, r, ignored)
 	m := s.Model(r.PathValue("model"))
@@ -208,7 +205,7 @@ func (s *Server) control(w http.ResponseWriter, r *http.Request, act func(*Model
 	}
 	if err == nil {
 		err = act(m)
-		s.writeBy(w, 0) // it may have taken longer than an inference
+		s.writeBy(w, 0) // loading may have taken longer than an inference
 	}
 	if err != nil {
 		failControl(w, err)

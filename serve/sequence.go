@@ -10,8 +10,8 @@ import (
 	"github.com/etrun-go/etrun"
 )
 
-// sequences are the requests of a version that keep state: each sequence has instances of
-// its own, whose methods share their state.
+// sequences handles the requests of a version that keep state: each sequence has its own instances,
+// one per method, which share their state.
 type sequences struct {
 	version *version
 	limits  SequenceLimits
@@ -23,16 +23,16 @@ type sequences struct {
 	ended  bool
 }
 
-// sequence is one of them. What follows busy belongs to who holds it.
+// sequence is one sequence. The fields after waiting belong to the request that holds busy.
 type sequence struct {
 	id   string
-	busy chan struct{} // holds one element while a request uses it
-	used time.Time     // guarded by sequences.mu, as is waiting
-	// waiting are the requests that use it or wait for it.
+	busy chan struct{} // contains an element while a request uses the sequence
+	used time.Time     // guarded by sequences.mu, like waiting
+	// waiting counts the requests that use the sequence or wait for it.
 	waiting int
 
 	methods map[string]Instance
-	first   Instance // whose state the others share
+	first   Instance // the others share its state
 	bytes   int64
 	dead    bool
 }
@@ -41,14 +41,14 @@ func newSequences(v *version, limits SequenceLimits) *sequences {
 	return &sequences{version: v, limits: limits, live: make(map[string]*sequence)}
 }
 
-// step is what a request does with its sequence.
+// step is the sequence parameters of a request.
 type step struct {
 	id         string
-	start, end bool // begin with fresh state; end it after this
+	start, end bool // reset the state before the run; end the sequence after it
 }
 
-// run executes a call in a sequence. Requests of one sequence follow one another. An execute
-// that fails leaves state that nobody can know, and ends the sequence.
+// run executes a call in a sequence. Requests of one sequence run one at a time. A failed run
+// leaves undefined state, so it ends the sequence.
 func (l *sequences) run(ctx context.Context, c *call, s step) error {
 	q, err := l.enter(ctx, s)
 	if err != nil {
@@ -60,8 +60,8 @@ func (l *sequences) run(ctx context.Context, c *call, s step) error {
 	}
 	if s.start {
 		err := q.reset()
-		if errors.Is(err, ErrEnded) { // with its process: new instances are as good
-			l.forget(q)
+		if errors.Is(err, ErrEnded) { // its process ended: new instances are equivalent
+			l.closeInstances(q)
 			err = nil
 		}
 		if err != nil {
@@ -84,17 +84,17 @@ func (l *sequences) run(ctx context.Context, c *call, s step) error {
 	return err
 }
 
-// enter finds the sequence, or begins it, and waits until nobody else uses it.
+// enter finds or starts the sequence, and waits until no other request uses it.
 func (l *sequences) enter(ctx context.Context, s step) (*sequence, error) {
 	l.mu.Lock()
 	q := l.live[s.id]
 	switch {
 	case l.ended || q == nil && !s.start:
 		l.mu.Unlock()
-		return nil, fmt.Errorf("sequence %q: %w; begin it with sequence_start", s.id, ErrEnded)
-	case q == nil && len(l.live) >= l.limits.Most:
+		return nil, fmt.Errorf("sequence %q: %w; start it with sequence_start", s.id, ErrEnded)
+	case q == nil && len(l.live) >= l.limits.Max:
 		l.mu.Unlock()
-		return nil, &busyError{fmt.Sprintf("%d sequences are open, no more are allowed", l.limits.Most), l.limits.Idle}
+		return nil, &busyError{fmt.Sprintf("%d sequences are open, the maximum", l.limits.Max), l.limits.Idle}
 	case q == nil:
 		q = &sequence{id: s.id, busy: make(chan struct{}, 1), methods: make(map[string]Instance)}
 		l.live[s.id] = q
@@ -113,8 +113,8 @@ func (l *sequences) enter(ctx context.Context, s step) (*sequence, error) {
 	}
 }
 
-// leave gives the sequence to the next request. One that nothing was executed in, or whose
-// version is replaced, ends.
+// leave passes the sequence on to the next request. It ends the sequence if nothing was run in it,
+// or if its version was replaced.
 func (l *sequences) leave(q *sequence) {
 	l.mu.Lock()
 	q.waiting--
@@ -130,7 +130,7 @@ func (l *sequences) leave(q *sequence) {
 	<-q.busy
 }
 
-// method is the sequence's instance of a method.
+// method returns the sequence's instance of a method.
 func (l *sequences) method(ctx context.Context, q *sequence, name string) (Instance, error) {
 	if m := q.methods[name]; m != nil {
 		return m, nil
@@ -156,13 +156,13 @@ func (l *sequences) take(size int64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.bytes+size > l.limits.Bytes {
-		return &busyError{fmt.Sprintf("sequences take %d bytes, this one %d more, want at most %d", l.bytes, size, l.limits.Bytes), l.limits.Idle}
+		return &busyError{fmt.Sprintf("sequences use %d bytes, this one %d more, at most %d are allowed", l.bytes, size, l.limits.Bytes), l.limits.Idle}
 	}
 	l.bytes += size
 	return nil
 }
 
-// reset gives the sequence fresh state.
+// reset restores the initial state of the sequence.
 func (q *sequence) reset() error {
 	for _, m := range q.methods {
 		if err := m.Reset(); err != nil {
@@ -178,7 +178,7 @@ func (l *sequences) kill(q *sequence) {
 		return
 	}
 	q.dead = true
-	l.forget(q)
+	l.closeInstances(q)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.live[q.id] == q {
@@ -186,8 +186,8 @@ func (l *sequences) kill(q *sequence) {
 	}
 }
 
-// forget closes the instances of a sequence that the caller holds.
-func (l *sequences) forget(q *sequence) {
+// closeInstances closes the instances of a sequence that the caller holds.
+func (l *sequences) closeInstances(q *sequence) {
 	for _, m := range q.methods {
 		if m != q.first {
 			_ = m.Close()
@@ -203,14 +203,14 @@ func (l *sequences) forget(q *sequence) {
 	q.first, q.bytes = nil, 0
 }
 
-// watch ends idle sequences some time from now. l.mu is held.
+// watch schedules the end of idle sequences. l.mu is held.
 func (l *sequences) watch() {
 	if l.expiry == nil {
 		l.expiry = time.AfterFunc(l.limits.Idle, l.expire)
 	}
 }
 
-// expire ends sequences that nobody used for the time limit.
+// expire ends sequences that were idle for the time limit.
 func (l *sequences) expire() {
 	l.mu.Lock()
 	l.expiry = nil
@@ -224,7 +224,7 @@ func (l *sequences) expire() {
 	}
 }
 
-// remove takes sequences out that are meant and that nobody uses. l.mu is held.
+// remove removes the unused sequences for which meant returns true. l.mu is held.
 func (l *sequences) remove(meant func(*sequence) bool) (list []*sequence) {
 	for id, q := range l.live {
 		if q.waiting == 0 && meant(q) {
@@ -235,7 +235,7 @@ func (l *sequences) remove(meant func(*sequence) bool) (list []*sequence) {
 	return list
 }
 
-// close ends all sequences: idle ones now, the others after the request that uses them.
+// close ends all sequences: idle ones now, the others after the current request.
 func (l *sequences) close() {
 	l.mu.Lock()
 	l.ended = true
@@ -249,7 +249,7 @@ func (l *sequences) close() {
 	}
 }
 
-// Sequences is how many sequences are open.
+// Sequences returns the number of open sequences.
 func (m *Model) Sequences() int {
 	v, err := m.acquire()
 	if err != nil {

@@ -11,21 +11,22 @@ import (
 	"github.com/etrun-go/etrun/serve/oip"
 )
 
-// sum asks an adder in a sequence and returns the first element, or the code of a refusal.
+// sum sends a request of a sequence to an adder and returns the first element, or the status of an
+// error.
 func sum(t *testing.T, s *serve.Server, x float32, parameters string) string {
 	t.Helper()
 	w := <-send(s, t.Context(), request(x, parameters))
 	if w.Code != 200 {
 		return fmt.Sprint(w.Code)
 	}
-	r, err := oip.ReadResponse(w.Body, "", roomy)
+	r, err := oip.ReadResponse(w.Body, "", wideLimits)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return fmt.Sprint(r.Outputs[0].Data)
 }
 
-// A sequence goes on where its last request ended, apart from all others.
+// TestSequences checks that sequences keep independent states.
 func TestSequences(t *testing.T) {
 	s := server(t, serve.Options{}, serve.Config{Name: "m", Open: program("pte/initial_state.pte")})
 	step := func(parameters string) string { return sum(t, s, 1, parameters) }
@@ -34,25 +35,25 @@ func TestSequences(t *testing.T) {
 	two := step(`"sequence_id":"a"`)
 	three := step(`"sequence_id":"a"`)
 	if one != fresh || two == one || three == two {
-		t.Fatalf("a sequence gave %s, %s, %s, without one %s", one, two, three, fresh)
+		t.Fatalf("a sequence got %s, %s, %s, a request without one %s", one, two, three, fresh)
 	}
 	for _, c := range []struct{ parameters, want string }{
 		{``, one}, // no sequence, no state
-		{`"sequence_id":"b","sequence_start":true`, one},   // another one
-		{`"sequence_id":7,"sequence_start":true`, one},     // named by a number
-		{`"sequence_id":"b"`, two},                         // goes on
-		{`"sequence_id":"a","sequence_start":true`, one},   // begins anew
-		{`"sequence_id":"a"`, two},                         // and goes on
-		{`"sequence_id":"7","sequence_end":true`, two},     // the number's digits are the same name
+		{`"sequence_id":"b","sequence_start":true`, one},   // another sequence
+		{`"sequence_id":7,"sequence_start":true`, one},     // a number as its id
+		{`"sequence_id":"b"`, two},                         // continues
+		{`"sequence_id":"a","sequence_start":true`, one},   // restarts
+		{`"sequence_id":"a"`, two},                         // continues
+		{`"sequence_id":"7","sequence_end":true`, two},     // the same id as a string
 		{`"sequence_id":7`, "410"},                         // ended
-		{`"sequence_id":"c"`, "410"},                       // never began
-		{`"sequence_id":"a","sequence_start":1`, "400"},    // no bool
-		{`"sequence_id":0`, one},                           // the protocol's word for none
-		{`"sequence_id":"b","sequence_end":true`, three},   // the last one
+		{`"sequence_id":"c"`, "410"},                       // never started
+		{`"sequence_id":"a","sequence_start":1`, "400"},    // not a bool
+		{`"sequence_id":0`, one},                           // the protocol's value for none
+		{`"sequence_id":"b","sequence_end":true`, three},   // the last request
 		{`"sequence_id":18446744073709551615`, "410"},      // unsigned
 		{`"sequence_id":"x","sequence_end":true`, "410"},   // nothing to end
-		{`"sequence_id":"a"`, three},                       // all this did not touch it
-		{`"sequence_id":1.5,"sequence_start":true`, "400"}, // no name
+		{`"sequence_id":"a"`, three},                       // unaffected by the others
+		{`"sequence_id":1.5,"sequence_start":true`, "400"}, // not an id
 	} {
 		if got := step(c.parameters); got != c.want {
 			t.Errorf("%s: got %s, want %s", c.parameters, got, c.want)
@@ -63,7 +64,7 @@ func TestSequences(t *testing.T) {
 	}
 }
 
-// Methods of a sequence share its state.
+// TestSequenceMethods checks that the methods of a sequence share its state.
 func TestSequenceMethods(t *testing.T) {
 	s := server(t, serve.Options{}, serve.Config{Name: "m", Open: program("pte/two_methods.pte")})
 	step := func(method string, flags string) string {
@@ -74,14 +75,14 @@ func TestSequenceMethods(t *testing.T) {
 		t.Fatal(got)
 	}
 	if after := step("read", ""); after == before {
-		t.Errorf("reading gave %s before and after a push", after)
+		t.Errorf("got %s before and after a push", after)
 	}
 	if got := step("read", `,"sequence_start":true`); got != before {
 		t.Errorf("after a new start: %s, want %s", got, before)
 	}
 }
 
-// Requests of one sequence never meet, and none is lost.
+// TestSequenceCallers checks that requests of one sequence run one at a time, and none is lost.
 func TestSequenceCallers(t *testing.T) {
 	c := serve.Config{Name: "m", Open: program("pte/initial_state.pte"), Instances: 4, Queue: 200}
 	s := server(t, serve.Options{}, c)
@@ -113,11 +114,11 @@ func TestSequenceCallers(t *testing.T) {
 }
 
 func TestSequenceLimits(t *testing.T) {
-	c := serve.Config{Name: "m", Open: program("pte/initial_state.pte"), Sequences: serve.SequenceLimits{Most: 2, Idle: 40 * time.Millisecond}}
+	c := serve.Config{Name: "m", Open: program("pte/initial_state.pte"), Sequences: serve.SequenceLimits{Max: 2, Idle: 40 * time.Millisecond}}
 	s := server(t, serve.Options{}, c)
 	start := func(id string) string { return sum(t, s, 1, `"sequence_id":"`+id+`","sequence_start":true`) }
 	if a, b, c := start("a"), start("b"), start("c"); a == "429" || b == "429" || c != "429" {
-		t.Errorf("three sequences where two are allowed: %s, %s, %s", a, b, c)
+		t.Errorf("three sequences, two allowed: %s, %s, %s", a, b, c)
 	}
 	waitFor(t, "idle sequences end", func() bool { return s.Model("m").Sequences() == 0 })
 	if got := sum(t, s, 1, `"sequence_id":"a"`); got != "410" {
@@ -126,11 +127,11 @@ func TestSequenceLimits(t *testing.T) {
 	c.Sequences = serve.SequenceLimits{Bytes: 10}
 	small := server(t, serve.Options{}, c)
 	if got := sum(t, small, 1, `"sequence_id":"a","sequence_start":true`); got != "429" || small.Model("m").Sequences() != 0 {
-		t.Errorf("beyond the memory: %s, %d sequences", got, small.Model("m").Sequences())
+		t.Errorf("above the memory limit: %s, %d sequences", got, small.Model("m").Sequences())
 	}
 }
 
-// An execute that fails ends its sequence: nobody knows its state.
+// TestSequenceFails checks that a failed run ends its sequence.
 func TestSequenceFails(t *testing.T) {
 	s := server(t, serve.Options{}, adder("m", func(sum []float32) {
 		if sum[0] > 900 {

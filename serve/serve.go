@@ -1,18 +1,18 @@
-// Package serve answers inference requests over HTTP in the Open Inference Protocol,
-// version 2; it carries no compatibility promise.
+// Package serve (no compatibility promise) answers inference requests over HTTP in the Open
+// Inference Protocol, version 2:
 //
 //	s, err := serve.New(serve.Options{}, serve.Config{Name: "digits", Open: open})
 //	err = s.LoadAll(ctx)
 //	defer s.Close()
 //	err = http.Serve(listener, s)
 //
-// A [Server] is an http.Handler over models. Each has a bounded queue: a request that it
-// has no place for is refused at once, one that waits too long ends with its deadline. A
-// load replaces a model while requests go on: the new program is opened and tried, takes
-// the old one's place, and the old one is closed when its last request has ended.
+// A [Server] is an http.Handler for its models. Each model has a bounded queue: requests beyond it
+// are refused at once, and requests that wait too long fail at their deadline. A load replaces a
+// model without interrupting requests: the new program is opened and tested, then replaces the old
+// one, which is closed after its last request.
 //
-// Listening, encryption, who may call, logs and metrics are for the program around it.
-// Nothing of a request is ever a path or an option.
+// Listening, TLS, authentication, logs and metrics are left to the caller. Requests never contain
+// paths or options.
 package serve
 
 import (
@@ -26,19 +26,19 @@ import (
 	"time"
 )
 
-// Options are those of a server. Zero fields mean the defaults.
+// Options configures a server. Zero fields mean the defaults.
 type Options struct {
-	// Version is that of the program, for the server's metadata.
+	// Version is the version of the program, for the server's metadata.
 	Version string
-	// BodyBytes bounds the body of one request, default 64 MiB. A model whose inputs have
-	// bounds takes no more than these justify.
+	// BodyBytes bounds the body of one request, default 64 MiB. Models with bounded inputs accept
+	// no more than these need.
 	BodyBytes int64
-	// BusyBytes bounds the bodies of all requests that are being read or answered,
-	// default 256 MiB. Further ones are refused until there is room.
+	// BusyBytes bounds the bodies of all requests in progress, default 256 MiB. Requests beyond it
+	// are refused.
 	BusyBytes int64
 	// BodyTimeout bounds the time to read a body, default 30 s, and to write an answer.
 	BodyTimeout time.Duration
-	// Control lets requests load and unload models.
+	// Control allows requests to load and unload models.
 	Control bool
 }
 
@@ -48,15 +48,15 @@ type Server struct {
 	models  []*Model // by name
 	mux     *http.ServeMux
 	budget  budget
-	longest time.Duration   // time limit of the models
-	ctx     context.Context // ends with Close: that of loads
+	longest time.Duration   // longest time limit of a model
+	ctx     context.Context // for loads; canceled by Close
 	cancel  context.CancelFunc
 }
 
-// names are what models may be called: a part of a path.
+// names are the valid model names: they are part of a path.
 var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
-// New makes a server of models, none of which is loaded yet.
+// New returns a server of models. None of them is loaded yet.
 func New(o Options, models ...Config) (*Server, error) {
 	o.BodyBytes = cmp.Or(o.BodyBytes, 64<<20)
 	o.BusyBytes = cmp.Or(o.BusyBytes, 256<<20)
@@ -80,7 +80,7 @@ func New(o Options, models ...Config) (*Server, error) {
 
 // ServeHTTP answers a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.writeBy(w, s.options.BodyTimeout+s.longest) // an earlier request of the connection left its own
+	s.writeBy(w, s.options.BodyTimeout+s.longest) // replaces the limit of the connection's previous request
 	s.mux.ServeHTTP(w, r)
 }
 
@@ -89,7 +89,7 @@ func (s *Server) writeBy(w http.ResponseWriter, after time.Duration) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(after + s.options.BodyTimeout)) // see readBy
 }
 
-// Model finds a model, nil for none of the name.
+// Model returns the model with this name, or nil.
 func (s *Server) Model(name string) *Model {
 	for _, m := range s.models {
 		if m.config.Name == name {
@@ -99,11 +99,11 @@ func (s *Server) Model(name string) *Model {
 	return nil
 }
 
-// Models are all models, by name.
+// Models returns all models, sorted by name.
 func (s *Server) Models() []*Model { return slices.Clone(s.models) }
 
-// LoadAll loads, or loads anew, every model, one after the other. The error joins those of
-// all that failed, which go on as they were.
+// LoadAll loads or reloads every model, one after the other. The error joins those of all models
+// that failed, which stay unchanged.
 func (s *Server) LoadAll(ctx context.Context) error {
 	var all []error
 	for _, m := range s.models {
@@ -114,12 +114,12 @@ func (s *Server) LoadAll(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// Ready reports that every model is loaded.
+// Ready reports whether every model is loaded.
 func (s *Server) Ready() bool {
 	return !slices.ContainsFunc(s.models, func(m *Model) bool { return m.State() != Ready })
 }
 
-// Try executes each model that is loaded once, in its turn among the requests.
+// Try runs each loaded model once, in its queue of requests.
 func (s *Server) Try(ctx context.Context) error {
 	for _, m := range s.models {
 		if err := m.Try(ctx); err != nil {
@@ -129,11 +129,11 @@ func (s *Server) Try(ctx context.Context) error {
 	return nil
 }
 
-// Close ends loads, unloads all models and waits for the requests that use them.
+// Close cancels loads, unloads all models and waits for their requests.
 func (s *Server) Close() error {
 	s.cancel()
 	for _, m := range s.models {
-		_ = m.Unload(context.Background()) // fails where it is not loaded
+		_ = m.Unload(context.Background()) // fails if it is not loaded
 	}
 	return nil
 }

@@ -24,14 +24,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// program opens a file of testdata.
+// program returns a function that opens a file of testdata.
 func program(path string, options ...etrun.Option) func(context.Context) (*etrun.Program, error) {
 	return func(ctx context.Context) (*etrun.Program, error) {
 		return etrun.OpenSource(ctx, etrun.File("../testdata/"+path), append(options, etrun.WithDelegates(all.Backends()...), etrun.WithThreads(1))...)
 	}
 }
 
-// server serves models that are loaded.
+// server returns a server with loaded models.
 func server(t *testing.T, o serve.Options, models ...serve.Config) *serve.Server {
 	t.Helper()
 	s, err := serve.New(o, models...)
@@ -55,9 +55,9 @@ func ask(s http.Handler, method, path, body string, header ...string) *httptest.
 	return w
 }
 
-var roomy = oip.Limits{Header: 1 << 20, Body: 1 << 26, Tensors: 1 << 26, Inputs: 64}
+var wideLimits = oip.Limits{Header: 1 << 20, Body: 1 << 26, Tensors: 1 << 26, Inputs: 64}
 
-// infer sends tensors, and reads what comes back.
+// infer sends tensors and reads the answer.
 func infer(t *testing.T, s http.Handler, path string, inputs ...oip.Tensor) (*oip.Response, *httptest.ResponseRecorder) {
 	t.Helper()
 	body, n, err := (&oip.Request{ID: "1", Inputs: inputs}).Append(nil)
@@ -68,7 +68,7 @@ func infer(t *testing.T, s http.Handler, path string, inputs ...oip.Tensor) (*oi
 	if w.Code != http.StatusOK {
 		return nil, w
 	}
-	r, err := oip.ReadResponse(bytes.NewReader(w.Body.Bytes()), w.Header().Get(oip.HeaderLength), roomy)
+	r, err := oip.ReadResponse(bytes.NewReader(w.Body.Bytes()), w.Header().Get(oip.HeaderLength), wideLimits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,12 +82,12 @@ func headerLength(n int) []string {
 	return []string{oip.HeaderLength, strconv.Itoa(n)}
 }
 
-// floats is a tensor of a request.
+// floats returns a tensor of a request.
 func floats(name string, shape []int, values ...float32) oip.Tensor {
 	return oip.Tensor{Name: name, Datatype: "FP32", Shape: shape, Data: tensor.BytesOf(values)}
 }
 
-// library executes a method without a server and returns the bytes of its outputs.
+// library runs a method without a server and returns the bytes of its outputs.
 func library(t *testing.T, open func(context.Context) (*etrun.Program, error), method string, inputs ...any) (outputs [][]byte) {
 	t.Helper()
 	prog, err := open(t.Context())
@@ -124,7 +124,8 @@ func digits(t *testing.T) (images []float32) {
 	return tensor.View[float32](data)
 }
 
-// The outputs are those of the library, to the byte, in every form of request and answer.
+// TestInfer compares outputs with those of the library, byte by byte, in every form of request and
+// answer.
 func TestInfer(t *testing.T) {
 	open := program("digits/xnnpack.pte")
 	s := server(t, serve.Options{}, serve.Config{Name: "digits", Open: open})
@@ -148,7 +149,7 @@ func TestInfer(t *testing.T) {
 	}
 }
 
-// An output comes as binary data where the request or the output says so.
+// TestBinaryOutputs checks which outputs are sent as binary data.
 func TestBinaryOutputs(t *testing.T) {
 	s := server(t, serve.Options{}, serve.Config{Name: "m", Open: program("pte/dynamic_pair.pte")})
 	const inputs = `"inputs":[{"name":"input_0","shape":[1,3],"datatype":"FP32","data":[1,2,3]},{"name":"input_1","shape":[1,3],"datatype":"FP32","data":[1,2,3]}]`
@@ -163,7 +164,7 @@ func TestBinaryOutputs(t *testing.T) {
 		{`"parameters":{"binary_data_output":true},"outputs":[{"name":"output_1","parameters":{"binary_data":false}}],`, []bool{false}, "output_1"},
 	} {
 		w := ask(s, "POST", "/v2/models/m/infer", `{`+c.more+inputs+`}`)
-		got, err := oip.ReadResponse(w.Body, w.Header().Get(oip.HeaderLength), roomy)
+		got, err := oip.ReadResponse(w.Body, w.Header().Get(oip.HeaderLength), wideLimits)
 		if err != nil || len(got.Outputs) != len(c.binary) {
 			t.Errorf("%s: %d, %v, %+v", c.more, w.Code, err, got)
 			continue
@@ -181,7 +182,7 @@ func TestBinaryOutputs(t *testing.T) {
 	}
 }
 
-// Inputs whose sizes vary take any sizes within their bounds.
+// TestDynamicShapes checks that dynamic inputs accept all sizes within their bounds.
 func TestDynamicShapes(t *testing.T) {
 	open := program("pte/dynamic_pair.pte")
 	s := server(t, serve.Options{}, serve.Config{Name: "m", Open: open})
@@ -204,7 +205,7 @@ func TestDynamicShapes(t *testing.T) {
 	}
 }
 
-// Numbers and bools are tensors of one element; without them the program's values hold.
+// TestScalars checks that numbers and bools are tensors of one element, and optional.
 func TestScalars(t *testing.T) {
 	open := program("pte/scalar_inputs.pte")
 	s := server(t, serve.Options{}, serve.Config{Name: "m", Open: open})
@@ -224,11 +225,11 @@ func TestScalars(t *testing.T) {
 	}
 	three.Data = tensor.BytesOf([]int64{4})
 	if _, w := infer(t, s, "/v2/models/m/infer", x, three); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "3") {
-		t.Errorf("another number than the program has: %d, %s", w.Code, w.Body)
+		t.Errorf("a number other than the program's: %d, %s", w.Code, w.Body)
 	}
 }
 
-// Methods are versions, and a parameter.
+// TestMethods selects methods by version and by parameter.
 func TestMethods(t *testing.T) {
 	s := server(t, serve.Options{}, serve.Config{Name: "m", Open: program("pte/two_methods.pte")})
 	in := `"inputs":[{"name":"input_0","shape":[4],"datatype":"FP32","data":[1,2,3,4]}]}`
@@ -268,7 +269,7 @@ func TestRefuses(t *testing.T) {
 		{"a path for a name", "POST", "/v2/models/..%2f..%2fetc%2fpasswd/infer", good, 404, "not found", nil},
 		{"method", "GET", "/v2/models/digits/infer", "", 405, "POST", nil},
 		{"not JSON", "POST", "/v2/models/digits/infer", "hello", 400, "JSON", nil},
-		{"nothing", "POST", "/v2/models/digits/infer", "", 400, "ends too early", nil},
+		{"nothing", "POST", "/v2/models/digits/infer", "", 400, "JSON truncated", nil},
 		{"no inputs", "POST", "/v2/models/digits/infer", "{}", 400, `input \"input_0\" is missing, want FP32 [1 1 8 8]`, nil},
 		{"another input", "POST", "/v2/models/digits/infer", input("x", "[1,1,8,8]", "FP32"), 400, `has \"input_0\"`, nil},
 		{"an input twice", "POST", "/v2/models/scalars/infer", `{"inputs":[` + three + `,` + three + `]}`, 400, "twice", nil},
@@ -281,11 +282,11 @@ func TestRefuses(t *testing.T) {
 		{"classification", "POST", "/v2/models/digits/infer", `{"outputs":[{"name":"output_0","parameters":{"classification":3}}],` + good[1:], 400, "classification", nil},
 		{"bad parameter", "POST", "/v2/models/digits/infer", `{"parameters":{"timeout":-5},` + good[1:], 400, "parameters.timeout", nil},
 		{"sequence without a name", "POST", "/v2/models/digits/infer", `{"parameters":{"sequence_start":true},` + good[1:], 400, "sequence_id", nil},
-		{"sequence that never began", "POST", "/v2/models/digits/infer", `{"parameters":{"sequence_id":7},` + good[1:], 410, "sequence_start", nil},
+		{"unknown sequence", "POST", "/v2/models/digits/infer", `{"parameters":{"sequence_id":7},` + good[1:], 410, "sequence_start", nil},
 		{"compressed", "POST", "/v2/models/digits/infer", good, 415, "gzip", []string{"Content-Encoding", "gzip"}},
 		{"huge header", "POST", "/v2/models/digits/infer", good, 413, oip.HeaderLength, []string{oip.HeaderLength, "99999999999"}},
 		{"long body", "POST", "/v2/models/digits/infer", good + strings.Repeat(" ", 1<<17), 413, "at most", nil},
-		{"load", "POST", "/v2/repository/models/digits/load", "", 403, "not allowed", nil},
+		{"load", "POST", "/v2/repository/models/digits/load", "", 403, "disabled", nil},
 	} {
 		w := ask(s, c.method, c.path, c.body, c.header...)
 		var object struct{ Error *string }
@@ -296,7 +297,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// A model that is not loaded is another thing than one that is unknown.
+// TestStates distinguishes models that are not loaded from unknown ones.
 func TestStates(t *testing.T) {
 	opening, release := make(chan struct{}), make(chan struct{})
 	broken := false
@@ -357,7 +358,7 @@ func TestStates(t *testing.T) {
 	states(serve.Unloaded, 404, 503)
 }
 
-// Nothing that a caller may not see is in an answer.
+// TestPanic checks that answers contain no internal details.
 func TestPanic(t *testing.T) {
 	s := server(t, serve.Options{}, adder("m", func(sum []float32) {
 		if sum[0] > 900 {
@@ -374,7 +375,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// adder adds its input to its state, with an operator that somebody hears of.
+// adder adds its input to its state, with an operator that passes the sum to hear.
 func adder(name string, hear func(sum []float32)) serve.Config {
 	op := kernels.Op{Schema: "aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out)",
 		Func: func(_ *kernels.Ctx, a kernels.Args) error {
@@ -388,5 +389,5 @@ func adder(name string, hear func(sum []float32)) serve.Config {
 	return serve.Config{Name: name, Open: program("pte/initial_state.pte", etrun.WithOperators(op))}
 }
 
-// four is the input of an adder.
+// four returns the input of an adder.
 func four(x float32) oip.Tensor { return floats("input_0", []int{4}, x, x, x, x) }

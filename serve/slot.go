@@ -10,22 +10,21 @@ import (
 	"github.com/etrun-go/etrun/serve/oip"
 )
 
-// slot is an input or output of a method as the protocol sees it. Numbers, bools and
-// strings are tensors of one element there.
+// slot is an input or output of a method in the protocol. Numbers, bools and strings are tensors of
+// one element there.
 type slot struct {
 	name     string
 	datatype oip.Datatype
 	meta     etrun.ValueMeta
 }
 
-// scalars are the datatypes of kinds that are no tensors. An input that the program holds
-// nothing for is usually a symbolic size.
+// scalars are the datatypes of kinds other than tensors. An input without a value in the program is
+// usually a symbolic size.
 var scalars = map[tensor.Kind]oip.Datatype{
 	tensor.KindInt: "INT64", tensor.KindDouble: "FP64", tensor.KindBool: "BOOL", tensor.KindString: oip.Bytes, tensor.None: "INT64",
 }
 
-// slotsOf describes inputs or outputs. Those without a name of their own get one of prefix
-// and index.
+// slotsOf describes inputs or outputs. Unnamed ones are named by prefix and index.
 func slotsOf(list []etrun.ValueMeta, prefix string) ([]slot, error) {
 	slots := make([]slot, len(list))
 	for i, meta := range list {
@@ -55,10 +54,10 @@ func describe(meta etrun.ValueMeta) string {
 	return meta.Kind.String()
 }
 
-// optional reports an input that has a value without the request.
+// optional reports whether an input has a default value.
 func (s *slot) optional() bool { return s.meta.Kind != tensor.KindTensor }
 
-// shape is that of the protocol's metadata: -1 where a size varies.
+// shape returns the shape for the protocol's metadata: -1 for sizes that vary.
 func (s *slot) shape() []int {
 	if s.meta.Kind != tensor.KindTensor {
 		return []int{1}
@@ -75,7 +74,7 @@ func (s *slot) shape() []int {
 	return shape
 }
 
-// takes reports sizes that the input accepts.
+// takes reports whether the input accepts a shape.
 func (s *slot) takes(shape []int) bool {
 	if s.meta.Kind != tensor.KindTensor {
 		return len(shape) == 0 || slices.Equal(shape, []int{1})
@@ -84,8 +83,8 @@ func (s *slot) takes(shape []int) bool {
 		return false
 	}
 	for i, n := range shape {
-		most := s.meta.Sizes[i]
-		if s.meta.Dynamism == tensor.Static && n != most || s.meta.Dynamism == tensor.DynamicBound && n > most {
+		bound := s.meta.Sizes[i]
+		if s.meta.Dynamism == tensor.Static && n != bound || s.meta.Dynamism == tensor.DynamicBound && n > bound {
 			return false
 		}
 	}
@@ -98,12 +97,12 @@ func (s *slot) want() string {
 	bound := ""
 	if s.meta.Kind == tensor.KindTensor {
 		sizes = s.meta.Sizes
-		bound = map[tensor.Dynamism]string{tensor.DynamicBound: " at most", tensor.DynamicUnbound: " or other sizes"}[s.meta.Dynamism]
+		bound = map[tensor.Dynamism]string{tensor.DynamicBound: " at most", tensor.DynamicUnbound: " or another shape"}[s.meta.Dynamism]
 	}
 	return fmt.Sprintf("%s %v%s", s.datatype, sizes, bound)
 }
 
-// value makes what a method takes of a tensor of a request, whose bytes it keeps.
+// value converts a tensor of a request to an argument of the method, without copying its bytes.
 func (s *slot) value(t *oip.Tensor) (v tensor.Value, err error) {
 	free := s.meta.Kind == tensor.None && isScalar(t.Datatype)
 	if t.Datatype != s.datatype && !free || !s.takes(t.Shape) {
@@ -125,7 +124,7 @@ func isScalar(d oip.Datatype) bool {
 	return slices.Contains([]oip.Datatype{"INT64", "FP64", "BOOL", oip.Bytes}, d)
 }
 
-// scalarOf is the one element of a tensor of a scalar's datatype.
+// scalarOf returns the element of a tensor of a scalar's datatype.
 func scalarOf(t *oip.Tensor) tensor.Value {
 	switch t.Datatype {
 	case "INT64":
@@ -138,7 +137,7 @@ func scalarOf(t *oip.Tensor) tensor.Value {
 	return tensor.StringValue(string(t.Texts[0]))
 }
 
-// fill puts an output into a tensor of an answer, in bytes of its own from alloc.
+// fill copies an output to a tensor of an answer, into memory from alloc.
 func (s *slot) fill(t *oip.Tensor, v *tensor.Value, alloc func(n int) []byte) {
 	t.Name, t.Datatype, t.Shape = s.name, s.datatype, []int{1}
 	switch v.Kind {
@@ -156,12 +155,12 @@ func (s *slot) fill(t *oip.Tensor, v *tensor.Value, alloc func(n int) []byte) {
 		t.Data = tensor.BytesOf([]bool{v.Bool})
 	case tensor.KindString:
 		t.Texts = [][]byte{[]byte(v.Str)}
-	default: // nothing
+	default: // None
 		t.Shape, t.Data = []int{0}, []byte{}
 	}
 }
 
-// find is the index of the slot of that name, -1 for none.
+// find returns the index of the slot with this name, or -1.
 func find(slots []slot, name string) int {
 	return slices.IndexFunc(slots, func(s slot) bool { return s.name == name })
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/etrun-go/etrun/serve/oip"
 )
 
-// version is an open program with its methods. It is closed when nobody uses it: the model
-// counts as one user as long as it is the current one.
+// version is an open program and its methods. It is closed when it has no users: the model counts
+// as one user while the version is current.
 type version struct {
 	model     *Model
 	program   Program
@@ -24,7 +24,7 @@ type version struct {
 	closed    chan struct{}
 }
 
-// open opens the program of a model and tries its methods.
+// open opens the program of a model and tests its methods.
 func (m *Model) open(ctx context.Context) (*version, error) {
 	program, err := m.config.Start(ctx)
 	if err != nil {
@@ -32,7 +32,7 @@ func (m *Model) open(ctx context.Context) (*version, error) {
 	}
 	v := &version{model: m, program: program, closed: make(chan struct{})}
 	v.users.Store(1)
-	v.tensors.most, v.answers.most = 8*m.config.Instances*m.config.MaxBatch, 2*m.config.Instances*m.config.MaxBatch
+	v.tensors.max, v.answers.max = 8*m.config.Instances*m.config.MaxBatch, 2*m.config.Instances*m.config.MaxBatch
 	v.sequences = newSequences(v, m.config.Sequences)
 	if err := v.prepare(ctx); err != nil {
 		v.release()
@@ -41,7 +41,7 @@ func (m *Model) open(ctx context.Context) (*version, error) {
 	return v, nil
 }
 
-// prepare makes the endpoints.
+// prepare creates the endpoints.
 func (v *version) prepare(ctx context.Context) error {
 	methods := v.model.config.Methods
 	if len(methods) == 0 {
@@ -71,14 +71,14 @@ func (v *version) release() {
 	v.sequences.close()
 	for _, e := range v.endpoints {
 		if e.pool != nil {
-			_ = e.pool.Close() // of memory: nobody waits for what it says
+			_ = e.pool.Close() // frees memory only
 		}
 	}
 	_ = v.program.Close()
 	close(v.closed)
 }
 
-// endpoint finds a method. The empty name is "forward", or the only method.
+// endpoint finds a method. The empty name means "forward", or the only method.
 func (v *version) endpoint(name string) (*endpoint, error) {
 	i := slices.IndexFunc(v.endpoints, func(e *endpoint) bool { return e.method == name || name == "" && e.method == "forward" })
 	if i < 0 && name == "" && len(v.endpoints) == 1 {
@@ -97,14 +97,14 @@ func (v *version) methods() (names []string) {
 	return names
 }
 
-// Bounds of a request beside its tensors.
+// Bounds of a request, in addition to its tensors.
 const (
 	headerBytes = 64 << 10
-	jsonElement = 32 // bytes of an element in JSON, with what is around it
+	jsonElement = 32 // bytes of an element in JSON, separators included
 	minInputs   = 64
 )
 
-// limits are what a request to the version may take.
+// limits returns the limits of a request to the version.
 func (v *version) limits(body int64) oip.Limits {
 	l := oip.Limits{Header: headerBytes, Body: headerBytes, Tensors: headerBytes, Inputs: minInputs, Alloc: v.alloc}
 	for _, e := range v.endpoints {
@@ -122,7 +122,7 @@ func (v *version) limits(body int64) oip.Limits {
 	return l
 }
 
-// alloc makes the bytes of a tensor, with any contents.
+// alloc returns memory for a tensor, with arbitrary contents.
 func (v *version) alloc(n int) []byte {
 	if b := v.tensors.get(n); b != nil {
 		return b

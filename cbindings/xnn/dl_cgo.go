@@ -17,7 +17,8 @@ import (
 	"unsafe"
 )
 
-const dynamicLoading = true
+// DynamicLoading reports whether this build can open libraries.
+const DynamicLoading = true
 
 func dlopen(path string, global bool) (uintptr, error) {
 	name := C.CString(path)

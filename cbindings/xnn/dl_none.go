@@ -4,7 +4,8 @@ package xnn
 
 import "errors"
 
-const dynamicLoading = false
+// DynamicLoading reports whether this build can open libraries.
+const DynamicLoading = false
 
 func dlopen(string, bool) (uintptr, error) {
 	return 0, errors.New("this program was built without dynamic loading")

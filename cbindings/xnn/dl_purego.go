@@ -11,7 +11,8 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-const dynamicLoading = true
+// DynamicLoading reports whether this build can open libraries.
+const DynamicLoading = true
 
 func dlopen(path string, global bool) (uintptr, error) {
 	mode := purego.RTLD_NOW | purego.RTLD_LOCAL

@@ -70,8 +70,8 @@ const EnvPath = "ETRUN_XNNPACK"
 // opened caches a library or an error per path.
 var opened struct {
 	sync.Mutex
-	at    map[string]outcome
-	found map[string]bool // see Found
+	at      map[string]outcome
+	located map[string]*Soname // see Locate
 }
 
 type outcome struct {
@@ -107,38 +107,49 @@ func Open(path string) (*Library, error) {
 }
 
 // Found reports whether the location given by path or the environment contains a library of a
-// supported version, without opening it. Each location is searched once, because it is called for
-// every graph of a program.
-func Found(path string) bool {
+// supported version, without opening it.
+func Found(path string) bool { return Named(path) && Locate(path) != nil }
+
+// Locate returns the version of the library that Open finds in a file or folder, without opening it.
+// It returns nil if Open finds none, or finds it with the dynamic linker. Each path is searched once,
+// because it is called for every graph of a program.
+func Locate(path string) *Soname {
 	if path == "" {
 		path = os.Getenv(EnvPath)
 	}
-	if !dynamicLoading || path == "" {
-		return false
+	if !DynamicLoading {
+		return nil
 	}
 	opened.Lock()
 	defer opened.Unlock()
-	found, known := opened.found[path]
+	s, known := opened.located[path]
 	if !known {
-		found = hasLibrary(path)
-		if opened.found == nil {
-			opened.found = make(map[string]bool)
+		s = locate(places(path))
+		if opened.located == nil {
+			opened.located = make(map[string]*Soname)
 		}
-		opened.found[path] = found
+		opened.located[path] = s
 	}
-	return found
+	return s
 }
 
-// hasLibrary reports whether path is a library with a supported soname, or a folder with one.
-func hasLibrary(path string) bool {
-	for _, s := range sonames {
-		if file := filepath.Join(path, s.Name); exists(file) {
-			path = file
-			break
+// locate returns the version of the first library in files and folders.
+func locate(places []string) *Soname {
+	for _, place := range places {
+		if place == "" || !exists(place) {
+			continue
+		}
+		for _, s := range sonames {
+			if file := filepath.Join(place, s.Name); exists(file) {
+				place = file
+				break
+			}
+		}
+		if name, err := sonameOf(place); err == nil && knownSoname(name) != nil {
+			return knownSoname(name)
 		}
 	}
-	name, err := sonameOf(path)
-	return err == nil && knownSoname(name) != nil
+	return nil
 }
 
 // Forget makes the next Open search again, after a library was installed. Open libraries remain
@@ -147,7 +158,7 @@ func Forget() {
 	opened.Lock()
 	defer opened.Unlock()
 	clear(opened.at)
-	clear(opened.found)
+	clear(opened.located)
 }
 
 // places returns the files and folders to search, in order; the empty one is the dynamic linker.
@@ -254,7 +265,7 @@ func openSystem() (*Library, Attempt) {
 		lib, err := load(handle, s, s.Name)
 		return lib, Attempt{Path: s.Name, Err: err}
 	}
-	if !dynamicLoading {
+	if !DynamicLoading {
 		return nil, Attempt{Path: "system", Absent: true, Err: errors.New("this program is built without dynamic loading")}
 	}
 	a := otherVersions("/usr/lib/*/libXNNPACK.so.*")
@@ -290,7 +301,7 @@ func exists(path string) bool {
 // that it uses them and not the system's.
 func openFile(path string) (*Library, Attempt) {
 	refuse := func(err error) (*Library, Attempt) { return nil, Attempt{Path: path, Err: err} }
-	if !dynamicLoading {
+	if !DynamicLoading {
 		return refuse(errors.New("this program is built without dynamic loading"))
 	}
 	name, err := sonameOf(path)

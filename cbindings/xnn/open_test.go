@@ -51,6 +51,9 @@ func TestFound(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", path, got, want)
 		}
 	}
+	if lib := xnntest.Library(t); filepath.IsAbs(lib.Path) && xnn.Locate(xnntest.Path()) != lib.Soname {
+		t.Errorf("%q: located %v, opened %v", xnntest.Path(), xnn.Locate(xnntest.Path()), lib.Soname)
+	}
 }
 
 // TestOpenRefused checks the reason and location of each error.

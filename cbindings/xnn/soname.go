@@ -15,6 +15,9 @@ type Soname struct {
 	// TransposedExample is how many bytes are allocated while the first transposed convolution of
 	// a type is created: an example that is packed to identify the packing.
 	TransposedExample int64
+	// NarrowProducts: with AVX-512, float32 products of at most 16 output channels, or of an odd
+	// multiple of 16, are computed 16 at a time. Without it they are computed 32 at a time.
+	NarrowProducts bool
 }
 
 // Datatype names an element type of XNNPACK (enum xnn_datatype) apart from numbers.
@@ -107,6 +110,7 @@ var sonames = []*Soname{{
 	Reduce: [numReduce]int32{Sum: 0, Mean: 2},
 	// 2 groups of 48x23 channels, 3x3 float32, and the same packed in tiles
 	TransposedExample: 192 << 10,
+	NarrowProducts:    true,
 }, {
 	Name:  "libXNNPACK.so.0.20241108",
 	Build: "4ea82e595b36",

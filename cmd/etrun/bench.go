@@ -51,7 +51,7 @@ func newBench(a *app) *cobra.Command {
 	flags.SortFlags = false
 	flags.DurationVar(&b.plan.Duration, "duration", 3*time.Second, "measure the steady state for `TIME` in total")
 	flags.Float64Var(&b.plan.Rate, "rate", 0, "start `RUNS` per second (default: back to back)")
-	flags.IntSliceVar(&b.threads, "threads", nil, "thread counts `N,…` to measure (default: the available processors)")
+	flags.IntSliceVar(&b.threads, "threads", nil, "thread counts to measure, a `LIST` such as 1,2 (default: the available processors)")
 	flags.StringVar(&b.vs, "vs", "", "also measure the last program with `FLAGS`, such as \"--xnnpack reference\"")
 	flags.StringVar(&b.format, "format", "table", "output `FORMAT`: table, json or benchstat")
 	b.calls.AddFlags(flags)

@@ -48,7 +48,7 @@ type finding struct {
 func newCheck(a *app) *cobra.Command {
 	o := session.Options{Say: a.note, Static: true}
 	c := &cobra.Command{
-		Use:   "check FILE.pte…",
+		Use:   "check FILE.pte...",
 		Short: "Report everything that keeps programs from running here",
 		Long: "Check programs without running them. check lists missing operators, backends and external data, each with the nearest\n" +
 			"available name, and every error of a load. Notes report what a load corrects (memory plans with overlapping live\n" +
@@ -58,7 +58,7 @@ func newCheck(a *app) *cobra.Command {
 			"  etrun check *.pte --json | jq '.files[] | select(.exit != 0) | .model'",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return session.Usage("no arguments, want FILE.pte…; see %s --help", c.CommandPath())
+				return session.Usage("no arguments, want FILE.pte...; see %s --help", c.CommandPath())
 			}
 			return nil
 		},
@@ -108,7 +108,7 @@ func verdict(files []fileCheck) error {
 			}
 		}
 		if n > 0 && len(files) == 1 {
-			return fmt.Errorf("%s: %w", files[0].Model, class)
+			return fmt.Errorf("%s does not run here: %w", files[0].Model, class)
 		}
 		if n > 0 {
 			return fmt.Errorf("%w: %d of %s", class, n, count(len(files), "file", "files"))

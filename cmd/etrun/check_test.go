@@ -116,7 +116,7 @@ func TestCheck(t *testing.T) {
 		{name: "as it is written", args: "check PTE/elided_view.pte --repair=off",
 			stdout: []string{"elided_view.pte: runs here (program version 0, 1 method, 4 operators, 0 delegates)\n"}},
 		{name: "external data", args: "check PTE/external_weights.pte", code: 4,
-			stdout: []string{"lacks what it needs", "data l.weight", "pass --data FILE.ptd", "data l.bias"}, stderr: []string{"external_weights.pte: missing\n"}},
+			stdout: []string{"lacks what it needs", "data l.weight", "pass --data FILE.ptd", "data l.bias"}, stderr: []string{"external_weights.pte does not run here: missing\n"}},
 		{name: "external data of a delegate", args: "check PTE/../ethosu/programs/external.pte --data PTE/../ethosu/programs/external_cmd.ptd", code: 4,
 			stdout: []string{"lacks what it needs", "method forward: data 455d23"}},
 		{name: "external data that is there", args: "check PTE/external_weights.pte --data PTE/external_weights.ptd", stdout: []string{"runs here"}},

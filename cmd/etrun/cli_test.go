@@ -65,7 +65,7 @@ func TestRunInputsRefused(t *testing.T) {
 		{name: "no such data file", args: "HERE/state.pte --data gone.ptd --input ones", code: 2, stderr: []string{"gone.ptd", "no such file"}},
 		{name: "broken array", args: "HERE/state.pte --input noise.npy", code: 2, stderr: []string{"noise.npy"}},
 		{name: "bad text", args: "HERE/state.pte --input int:x", code: 2, stderr: []string{`input argument "int:x"`}},
-		{name: "zeros beyond the limit", args: "HERE/state.pte --input zeros:float32:4000000000", code: 9, stderr: []string{"16000000000 bytes"}},
+		{name: "zeros beyond the limit", args: "HERE/state.pte --max-memory 64MiB --input zeros:float32:100000000", code: 9, stderr: []string{"400000000 bytes"}},
 		{name: "in a further call", args: "HERE/state.pte --input ones --next --input four.npy:float32:5", code: 5, stderr: []string{"call 1: input 0"}},
 	})
 }
@@ -181,7 +181,7 @@ func TestBadModels(t *testing.T) {
 		{name: "a folder", args: ".", code: 2, stderr: []string{"is a directory"}},
 		{name: "empty", args: "empty.pte", code: 3},
 		{name: "no program", args: "noise.pte", code: 3},
-		{name: "of another framework", args: "model.tflite", code: 3, stderr: []string{"etrun: model.tflite: a TensorFlow Lite model, not a .pte; export the model from PyTorch with ExecuTorch, see docs/export.md"}},
+		{name: "of another framework", args: "model.tflite", code: 3, stderr: []string{"etrun: model.tflite: a TensorFlow Lite model, not a .pte program; export the model from PyTorch with ExecuTorch, see docs/export.md"}},
 		{name: "data that is an array", args: "PTE/external_weights.pte --data four.npy", code: 3, stderr: []string{"four.npy: a NumPy array, not a .ptd; pass it with --input"}},
 		{name: "external weights absent", args: "PTE/external_weights.pte --input ones", code: 4, stderr: []string{"l.weight", "l.bias", "pass --data FILE.ptd"}},
 		{name: "data that is none", args: "PTE/external_weights.pte --data noise.pte --input ones", code: 3, stderr: []string{"noise.pte"}},

@@ -60,8 +60,8 @@ func newCompare(a *app) *cobra.Command {
 	flags.StringVar(&p.against, "against", "",
 		"compare with the arrays in `FILE`.npz, or in .npy files of a folder: out0, out1, …, for further calls call1_out0, …")
 	flags.BoolVar(&p.layer, "layer", false, "find the first instruction, or node inside a delegate, beyond the tolerance")
-	flags.Float64Var(&p.tolerance.Abs, "atol", 1e-5, "absolute tolerance for floats")
-	flags.Float64Var(&p.tolerance.Rel, "rtol", 1e-3, "relative tolerance for floats")
+	flags.Float64Var(&p.tolerance.Abs, "atol", 1e-5, "absolute tolerance `TOL` for floats")
+	flags.Float64Var(&p.tolerance.Rel, "rtol", 1e-3, "relative tolerance `TOL` for floats")
 	p.intermediates.addFlags(flags)
 	p.calls.AddFlags(flags)
 	p.AddFlags(flags)
@@ -218,10 +218,13 @@ func (p *compareCommand) withProgram(ctx context.Context, r *compareReport, a *s
 	if err != nil {
 		return err
 	}
-	if err = b.once(func(k int, st *session.Step) error { return p.add(r, k, st, wants[k]) }); err == nil && p.layer {
+	if err = b.once(func(k int, st *session.Step) error { return p.add(r, k, st, wants[k]) }); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if p.layer {
 		r.Layer = p.layers(a, b)
 	}
-	return err
+	return nil
 }
 
 // add compares the outputs of a call with the expected ones, nil for any.

@@ -187,7 +187,7 @@ func (b *codeBlock) commands() (list []shownCommand) {
 		case len(list) > 0:
 			list[len(list)-1].output = append(list[len(list)-1].output, line)
 		default:
-			list = append(list, shownCommand{text: line, line: b.line + 1 + i}) // is no command, and fails as one
+			list = append(list, shownCommand{text: line, line: b.line + 1 + i}) // not a command: reported as one that fails
 		}
 	}
 	return list

@@ -24,10 +24,15 @@ import (
 	"github.com/etrun-go/etrun/scripts"
 )
 
+const staticBuild = "this build cannot open libXNNPACK, which makes programs faster; builds for Linux on amd64 and arm64 without the tag nodl can"
+
 // cureOfBackend returns advice for a backend without its best engine.
 func cureOfBackend(id string, s delegate.Status) string {
 	if id != xnnpack.ID || s.Engine == string(xnnpack.EngineNative) {
 		return ""
+	}
+	if !xnn.DynamicLoading {
+		return staticBuild
 	}
 	if xnn.Named("") {
 		return fmt.Sprintf("%s is set to a path without libXNNPACK: unset it, or install the library there", xnn.EnvPath)
@@ -73,6 +78,9 @@ func (a *app) fix(ctx context.Context, r *machineReport) (*machineReport, error)
 			a.note("nothing to fix: libXNNPACK is loaded")
 			return r, nil
 		}
+	}
+	if !xnn.DynamicLoading {
+		return nil, errors.New(staticBuild)
 	}
 	if xnn.Named("") {
 		return nil, session.Usage("%s is set; unset it first", xnn.EnvPath)

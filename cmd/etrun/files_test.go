@@ -102,7 +102,7 @@ func TestSilentFiles(t *testing.T) {
 	strangeFiles(t)
 	for _, p := range purposes {
 		args := strings.Fields(strings.NewReplacer("HERE", here, "PTE", pte, "FILE", "silent."+p.ext).Replace(p.args))
-		if p.ext == "npz" { // no pipe can be one
+		if p.ext == "npz" { // a pipe cannot be an archive
 			continue
 		}
 		if p.args[:4] == "FILE" || p.ext != "pte" {

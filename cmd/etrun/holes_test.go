@@ -32,6 +32,10 @@ func runAsCommand() {
 // engine, or are rejected.
 func TestHoles(t *testing.T) {
 	const limit = 64 << 20
+	tooLarge := 9
+	if strconv.IntSize == 32 {
+		tooLarge = 3 // 2^28 elements in one value are invalid there
+	}
 	for _, c := range []struct {
 		name string
 		code int
@@ -41,7 +45,7 @@ func TestHoles(t *testing.T) {
 		{"fused-conv-abort", 0},
 		{"maxpool-oob-crash", 0},
 		{"xnn-indirection-6", 0},
-		{"xnn-workspace-1GiB", 9},
+		{"xnn-workspace-1GiB", tooLarge},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			file, err := filepath.Abs("testdata/holes/" + c.name + ".pte")
@@ -82,7 +86,7 @@ func runLine(t *testing.T, args ...string) (code int, peak int64) {
 	if c.ProcessState == nil {
 		t.Fatal(err)
 	}
-	if c.ProcessState.ExitCode() < 0 {
+	if err != nil {
 		t.Logf("%v: %.2000s", err, notes.String())
 	}
 	text, err := os.ReadFile(file)

@@ -23,7 +23,7 @@ type regionReport struct {
 	Outputs    int     `json:"outputs"`
 	PortableUS float64 `json:"portable_us"`
 	LoweredUS  float64 `json:"lowered_us"`
-	// With --lower=tune.
+	// with --lower=tune
 	MeasuredPortableUS float64 `json:"measured_portable_us,omitempty"`
 	MeasuredLoweredUS  float64 `json:"measured_lowered_us,omitempty"`
 	Share              float64 `json:"share,omitempty"`  // fraction of the declared elements of dynamic inputs below which it runs as operators

@@ -48,10 +48,10 @@ var jsonObjects = []struct {
 const jsonIntroduction = `# JSON
 
 With ` + "`--json`" + ` a command prints one object on standard output; everything else goes to standard error. ` + "`schema`" + ` names the
-object and its version. Within a version fields are added, never removed or changed; a reader ignores fields that it does
-not know. A field marked *optional* is absent where it is empty.
+object and its version. Within a version fields are added, never removed or changed; readers must ignore
+unknown fields. A field marked *optional* is absent if it is empty.
 
-A command that fails before it has a result prints ` + "`etrun.error/1`" + `. The exit code is the same with and without ` + "`--json`" + `.
+A command that fails without a result prints ` + "`etrun.error/1`" + `. The exit code is the same with and without ` + "`--json`" + `.
 
 This page is generated from the program (` + "`go test ./cmd/etrun -run TestJSONPage -update`" + `).
 `
@@ -98,8 +98,8 @@ func TestJSONObjects(t *testing.T) {
 // fieldDocs are the comments of struct fields by package path, type and field.
 type fieldDocs map[string]map[string]string
 
-// write appends a row for each field of a struct. Nested structs follow where they
-// first occur; seen has their paths.
+// write appends a row for each field of a struct. Nested structs follow at their first occurrence;
+// seen contains their paths.
 func (d fieldDocs) write(t *testing.T, page *bytes.Buffer, s reflect.Type, prefix string, seen map[reflect.Type]string) {
 	for i := range s.NumField() {
 		f := s.Field(i)
@@ -131,7 +131,7 @@ func (d fieldDocs) write(t *testing.T, page *bytes.Buffer, s reflect.Type, prefi
 	}
 }
 
-// dimensions is how many times a type is a list of another.
+// dimensions returns how many list types a type is nested in.
 func dimensions(t reflect.Type) int {
 	switch {
 	case t.Implements(reflect.TypeFor[json.Marshaler]()) || t.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
@@ -149,7 +149,7 @@ func embedded(t reflect.Type) reflect.Type {
 	return t
 }
 
-// typeName is a type in JSON's terms, with the struct whose fields follow.
+// typeName returns a type in JSON terms, and the struct whose fields follow.
 func typeName(t reflect.Type) (name string, inner reflect.Type) {
 	if t.Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
 		return "string", nil
@@ -180,7 +180,7 @@ func typeName(t reflect.Type) (name string, inner reflect.Type) {
 	return "integer", nil
 }
 
-// of is the comment of a field, on one line.
+// of returns the comment of a field, on one line.
 func (d fieldDocs) of(t *testing.T, s reflect.Type, field string) string {
 	if s.PkgPath() == "" {
 		return ""

@@ -70,14 +70,14 @@ func mutateArchive(r *rand.Rand) []byte {
 			continue
 		}
 		data := mutateArray(r)
-		if r.IntN(20) == 0 { // much that is small when it is packed
+		if r.IntN(20) == 0 { // large but compressible
 			data = append(data, make([]byte, 1<<(16+r.IntN(8)))...)
 		}
 		w.Write(data)
 	}
 	z.Close()
 	b := out.Bytes()
-	for range one(r, 0, 0, 1, 2) { // fields of the directory lie at the end
+	for range one(r, 0, 0, 1, 2) { // the directory is at the end
 		if n := min(len(b), 300); n > 4 {
 			at := len(b) - n + r.IntN(n-4)
 			binary.LittleEndian.PutUint32(b[at:], one(r, 0, 1, 0xffffffff, 0x7fffffff, 1<<24, r.Uint32()))

@@ -104,7 +104,10 @@ func parseTiming(m *npu.Timing, text string) (err error) {
 
 func (n *npuCycles) run(ctx context.Context, path string) error {
 	if n.clock < 0 {
-		return session.Usage("--clock %v", n.clock)
+		return session.Usage("--clock %v, want 0 or more", n.clock)
+	}
+	if _, err := n.timings(isa.U55, false); err != nil {
+		return err
 	}
 	s, err := session.Open(ctx, path, &n.Options)
 	if err != nil {

@@ -131,7 +131,7 @@ func (r *repairCommand) program(ctx context.Context, path string, data []byte) (
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := mend(data, faults)
+	p, err := repairData(data, faults)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -142,7 +142,7 @@ func (r *repairCommand) program(ctx context.Context, path string, data []byte) (
 	if faults, err = r.faults(ctx, path, fixed); err != nil {
 		return nil, nil, fmt.Errorf("after the repair: %w", err)
 	}
-	again, err := mend(fixed, faults)
+	again, err := repairData(fixed, faults)
 	if err == nil && len(again.Changes) > 0 {
 		err = fmt.Errorf("%w: after the repair: %s", repair.ErrBeyond, again.Changes[0].Text)
 	}
@@ -169,8 +169,8 @@ func (r *repairCommand) faults(ctx context.Context, path string, data []byte) (l
 	return list, nil
 }
 
-// mend repairs faults, those of memory plans last: by then new values have offsets.
-func mend(data []byte, faults []*repair.Faults) (*repair.Program, error) {
+// repairData repairs faults, those of memory plans last: by then new values have offsets.
+func repairData(data []byte, faults []*repair.Faults) (*repair.Program, error) {
 	p, err := repair.Open(data)
 	if err != nil {
 		return nil, err

@@ -94,7 +94,7 @@ func checkRepaired(t *testing.T, name, fixed string) {
 	for _, args := range [][]string{{}, {"--vs", "--plan file"}, {"--vs", "--xnnpack reference --repair off"}} {
 		var out, notes bytes.Buffer
 		line := append([]string{"compare", name, fixed, "--seed", "3"}, args...)
-		if len(args) < 2 || !strings.Contains(args[1], "xnnpack") { // engines round otherwise
+		if len(args) < 2 || !strings.Contains(args[1], "xnnpack") { // engines round differently
 			line = append(line, "--atol", "0", "--rtol", "0")
 		} else {
 			line = append(line, "--atol", "1e-2")
@@ -180,12 +180,12 @@ func checkUpstreamMethod(m *pte.Method) error {
 	return nil
 }
 
-// memory is the content of the arenas in a simulated run: by byte, the write that it is from.
+// memory is the state of the arenas in a simulated run: for each byte, the write that it is from.
 type memory struct {
 	m      *pte.Method
 	arenas [][]int
-	place  []*pte.Tensor // by value: the tensor that the slot is, after moves
-	wrote  []int         // by value: the write that it has, 0 for none
+	place  []*pte.Tensor // by value: the tensor that the slot refers to, after moves
+	wrote  []int         // by value: its last write, 0 for none
 	writes int
 }
 
@@ -200,7 +200,7 @@ func (s *memory) write(v int) {
 	for i := range s.bytes(t) {
 		s.bytes(t)[i] = s.writes
 	}
-	for other := range s.place { // all that are this tensor, or a view of it that was left out
+	for other := range s.place { // all values that are this tensor, or an elided view of it
 		if o := s.place[other]; o != nil && o.Storage == pte.Planned && (o == t || other == v) {
 			s.wrote[other] = s.writes
 		}
@@ -284,7 +284,7 @@ func (s *memory) step(in *pte.Instruction, i int, r *rand.Rand) (next int, err e
 				_ = s.each(in.Args[k], func(v int) error { s.write(v); return nil })
 			}
 		}
-	case pte.DelegateCall: // which are outputs is not known here: those that nothing has written
+	case pte.DelegateCall: // outputs are not declared here: take the arguments that nothing has written
 		for _, v := range in.Args {
 			if s.wrote[v] == 0 {
 				s.write(v)

@@ -109,7 +109,7 @@ func (r *reportCommand) make(ctx context.Context, path string) error {
 	if err := file.Fill(p.Write); err != nil {
 		return err
 	}
-	return r.tell(p, path, place)
+	return r.writeSummary(p, path, place)
 }
 
 // pageName is the default file name of the page.
@@ -139,8 +139,8 @@ func (r *reportCommand) time(ctx context.Context, s *session.Session) error {
 	return nil
 }
 
-// tell reports the path of the page.
-func (r *reportCommand) tell(p *page.Page, model, place string) error {
+// writeSummary reports the path of the page.
+func (r *reportCommand) writeSummary(p *page.Page, model, place string) error {
 	report := pageReport{Schema: "etrun.report/1", Model: model, Page: place, Methods: []pageMethod{}}
 	for _, m := range p.Methods {
 		entry := pageMethod{Name: m.Name, Instructions: len(m.Instructions) + m.Left, Nodes: m.Nodes, LoadError: m.Fault}

@@ -41,7 +41,8 @@ const runHelp = `Run an ExecuTorch program: a .pte file, or the program in a .bp
 Inputs are assigned in the order of the method, or by index or name (0=x.bin):
   x.bin                   raw little-endian elements in the memory order of
                           the model; x.bin:float32:1x3x64x64 sets type and
-                          sizes ("scalar" for rank 0)
+                          sizes ("scalar" for rank 0), required if more
+                          than one size varies
   x.npy, x.npz            NumPy arrays; those of an archive by name or in order
   x.safetensors           tensors, likewise
   x.json json:[[1,2]]     lists of numbers, or an object of them by input
@@ -170,7 +171,7 @@ func (r *runCommand) rounds(ctx context.Context, s *session.Session) error {
 	}
 	r.outcome.warn()
 	r.firstRunEnded()
-	if done, err := r.again(ctx, s); err != nil {
+	if done, err := r.repeatCalls(ctx, s); err != nil {
 		return r.interrupted(s, done, err)
 	}
 	if err := r.commit(); err != nil {
@@ -182,9 +183,9 @@ func (r *runCommand) rounds(ctx context.Context, s *session.Session) error {
 	return r.report(s)
 }
 
-// again runs the calls for all rounds after the first. It returns the number of complete
+// repeatCalls runs the calls for all rounds after the first. It returns the number of complete
 // rounds, including the first.
-func (r *runCommand) again(ctx context.Context, s *session.Session) (done int, err error) {
+func (r *runCommand) repeatCalls(ctx context.Context, s *session.Session) (done int, err error) {
 	for done = 1; done < r.repeat; done++ {
 		r.progress.say("run %d of %d", done+1, r.repeat)
 		if err := s.Once(ctx, nil); err != nil {
@@ -213,17 +214,15 @@ func (r *runCommand) interrupted(s *session.Session, done int, err error) error 
 
 // runReport is the JSON object of a run.
 type runReport struct {
-	Schema    string       `json:"schema"`
-	Model     string       `json:"model"`
-	Seed      uint64       `json:"seed"`
-	Threads   int          `json:"threads"`
-	Repeat    int          `json:"repeat"`
-	LoadMS    float64      `json:"load_ms"`
-	OutputDir string       `json:"output_dir,omitempty"`
-	Calls     []callReport `json:"calls"`
-	// Interrupted reports whether an interrupt or the time limit ended the runs. The figures
-	// are those of complete runs, and no outputs were written.
-	Interrupted bool `json:"interrupted,omitempty"`
+	Schema      string       `json:"schema"`
+	Model       string       `json:"model"`
+	Seed        uint64       `json:"seed"`
+	Threads     int          `json:"threads"`
+	Repeat      int          `json:"repeat"`
+	LoadMS      float64      `json:"load_ms"`
+	OutputDir   string       `json:"output_dir,omitempty"`
+	Calls       []callReport `json:"calls"`
+	Interrupted bool         `json:"interrupted,omitempty"` // by a signal or the time limit; only complete runs count, and no outputs were written
 }
 
 // callReport is the report of one call. The latency is that of the runs after the first,

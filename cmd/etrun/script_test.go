@@ -22,10 +22,10 @@ type script struct {
 	name   string
 	args   string
 	code   int
-	stdout []string // parts that must be there, in this order
+	stdout []string // parts that must occur, in this order
 	stderr []string
-	files  map[string]string // what float32, int64 or text files must hold after it
-	absent []string          // files that must not be there after it
+	files  map[string]string // contents of float32, int64 or text files after the run
+	absent []string          // files that must not exist after the run
 }
 
 // run runs the script and returns its output.

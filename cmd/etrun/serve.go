@@ -21,12 +21,12 @@ type serveCommand struct {
 
 const serveHelp = `Answer inference requests in the Open Inference Protocol, version 2, over HTTP.
 
-A model has its file's name, or that in front of the path, NAME=PATH. Its methods are its versions. The file that --config names is a
-JSON object whose names are those of flags, with "models", an array of objects that have "path", "name", and flags of their own. Flags
-of the command line come before those of the file, which come before the defaults.
+A model is named after its file, unless it is given as NAME=PATH. Its methods are its versions. The file of --config is a JSON object
+whose keys are flag names, and "models", an array of objects with "path", "name" and flags of their own. Flags of the command line
+override those of the file.
 
-At SIGHUP certificates, tokens and models are read anew: a model that fails its test stays as it was. At SIGTERM requests end within
---drain.
+SIGHUP reloads certificates, tokens and models: a model that fails its self-test is not replaced. After SIGTERM requests in progress
+may take up to --drain.
 `
 
 const serveExamples = `  etrun serve model.pte
@@ -54,7 +54,7 @@ func newServe(a *app) *cobra.Command {
 	return c
 }
 
-// newWorker is hidden: the process of an isolated model is called with it.
+// newWorker is the hidden command of an isolated model's process.
 func newWorker() *cobra.Command {
 	return &cobra.Command{Use: daemon.WorkerCommand, Hidden: true, DisableFlagParsing: true,
 		RunE: func(_ *cobra.Command, args []string) error { return daemon.Work(args) }}

@@ -12,7 +12,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 )
 
-// The commands of docs/serve.md run one after the other, in one shell, and none fails.
+// TestServeDocument runs the commands of docs/serve.md in one shell. None may fail.
 func TestServeDocument(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		const text = "curl: missing; make deps installs it"
@@ -56,7 +56,7 @@ func TestServeDocument(t *testing.T) {
 	}
 }
 
-// The configuration of docs/serve.md is one that is taken.
+// TestServeDocumentConfig loads the configuration of docs/serve.md.
 func TestServeDocumentConfig(t *testing.T) {
 	blocks := fences(readText(t, "docs", "serve.md"), "json")
 	if len(blocks) != 1 || !json.Valid([]byte(blocks[0])) {
@@ -72,7 +72,7 @@ func TestServeDocumentConfig(t *testing.T) {
 	}
 }
 
-// The document names the flags that it explains as they are.
+// TestServeDocumentFlags checks that docs/serve.md names existing flags.
 func TestServeDocumentFlags(t *testing.T) {
 	text := readText(t, "docs", "serve.md")
 	for _, flag := range []string{"instances", "queue", "timeout", "max-batch", "batch-delay", "sequences", "sequence-idle", "sequence-memory", "trust", "drain", "debug"} {

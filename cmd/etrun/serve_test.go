@@ -19,12 +19,12 @@ import (
 	"time"
 )
 
-// service is etrun serve in a process of its own, as systemd starts it.
+// service is etrun serve in a separate process, started like systemd does.
 type service struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	socket string
-	states chan string // what systemd is told, a line each
+	states chan string // states reported to systemd, one per line
 	client *http.Client
 
 	mu  sync.Mutex
@@ -43,8 +43,7 @@ func (s *service) text() string {
 	return s.log.String()
 }
 
-// startService starts it on a unix socket. files are passed on, as sockets that systemd
-// opened are.
+// startService starts it on a unix socket. files are passed like sockets of systemd.
 func startService(t *testing.T, env []string, files []*os.File, args ...string) *service {
 	t.Helper()
 	dir := t.TempDir()
@@ -59,7 +58,7 @@ func startService(t *testing.T, env []string, files []*os.File, args ...string) 
 		DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", s.socket) }}}
 	t.Cleanup(s.client.CloseIdleConnections)
 	s.cmd = exec.Command(os.Args[0], append([]string{"serve"}, args...)...)
-	if len(files) > 0 { // the sockets are for the process with that id
+	if len(files) > 0 { // the variable contains the id of the process
 		s.cmd = exec.Command("sh", append([]string{"-c", `LISTEN_PID=$$ exec "$0" "$@"`, os.Args[0], "serve"}, args...)...)
 	}
 	s.cmd.Env = append(os.Environ(), asCommand+"=1", "NOTIFY_SOCKET="+filepath.Join(dir, "notify"))
@@ -88,8 +87,8 @@ func (s *service) listen(notify *net.UnixConn) {
 	}
 }
 
-// told waits until systemd is told of a state.
-func (s *service) told(want string) {
+// waitForState waits until systemd receives a state.
+func (s *service) waitForState(want string) {
 	s.t.Helper()
 	for {
 		select {
@@ -150,11 +149,12 @@ func modelFile(t *testing.T) string {
 	return path
 }
 
-// Signals: SIGHUP loads anew, and leaves what fails its test; SIGTERM ends.
+// TestServeSignals checks that SIGHUP reloads models, except those that fail their self-test, and
+// that SIGTERM ends the server.
 func TestServeSignals(t *testing.T) {
 	path := modelFile(t)
 	s := startService(t, nil, nil, path)
-	s.told("READY=1")
+	s.waitForState("READY=1")
 	code, first := s.infer("m")
 	if code != 200 {
 		t.Fatalf("%d, %s", code, first)
@@ -166,9 +166,9 @@ func TestServeSignals(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.signal(syscall.SIGHUP)
-	s.told("RELOADING=1")
-	s.told("MONOTONIC_USEC=")
-	s.told("READY=1")
+	s.waitForState("RELOADING=1")
+	s.waitForState("MONOTONIC_USEC=")
+	s.waitForState("READY=1")
 	if code, text := s.infer("m"); code != 200 || text != first {
 		t.Errorf("after a load of a broken file: %d, %s", code, text)
 	}
@@ -178,17 +178,18 @@ func TestServeSignals(t *testing.T) {
 		}
 	}
 	s.signal(syscall.SIGTERM)
-	s.told("STOPPING=1")
+	s.waitForState("STOPPING=1")
 	s.end(0)
 }
 
-// SIGTERM ends it at any time: while it starts, while it loads anew.
+// TestServeEndsAtOnce checks that SIGTERM ends the server at any time: during startup and during a
+// reload.
 func TestServeEndsAtOnce(t *testing.T) {
 	for i := range 6 {
 		s := startService(t, nil, nil, modelFile(t))
 		switch i % 3 {
 		case 0:
-			time.Sleep(time.Duration(20+i*10) * time.Millisecond) // before its signals are set up the process ends anyhow
+			time.Sleep(time.Duration(20+i*10) * time.Millisecond) // before its signal handlers are set up the process ends anyway
 			s.signal(syscall.SIGTERM)
 			_ = s.cmd.Wait()
 			if code := s.cmd.ProcessState.ExitCode(); code > 0 && code != 8 {
@@ -196,10 +197,10 @@ func TestServeEndsAtOnce(t *testing.T) {
 			}
 			continue
 		case 1:
-			s.told("READY=1")
+			s.waitForState("READY=1")
 			s.signal(syscall.SIGHUP)
 		case 2:
-			s.told("READY=1")
+			s.waitForState("READY=1")
 			for range 20 {
 				s.signal(syscall.SIGHUP)
 			}
@@ -209,17 +210,17 @@ func TestServeEndsAtOnce(t *testing.T) {
 	}
 }
 
-// The watchdog is fed as long as models execute.
+// TestServeWatchdog checks that the watchdog is notified as long as models run.
 func TestServeWatchdog(t *testing.T) {
 	s := startService(t, []string{"WATCHDOG_USEC=100000"}, nil, modelFile(t))
-	s.told("READY=1")
-	s.told("WATCHDOG=1")
-	s.told("WATCHDOG=1")
+	s.waitForState("READY=1")
+	s.waitForState("WATCHDOG=1")
+	s.waitForState("WATCHDOG=1")
 	s.signal(syscall.SIGTERM)
 	s.end(0)
 }
 
-// A socket that systemd opened is used as it is.
+// TestServeSocketActivation uses a socket that systemd opened.
 func TestServeSocketActivation(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -232,7 +233,7 @@ func TestServeSocketActivation(t *testing.T) {
 	}
 	defer f.Close()
 	s := startService(t, []string{"LISTEN_FDS=1"}, []*os.File{f}, modelFile(t), "--listen", "systemd")
-	s.told("READY=1")
+	s.waitForState("READY=1")
 	s.client.Transport = &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 		return net.Dial("tcp", l.Addr().String())
 	}}
@@ -249,7 +250,7 @@ func TestServeUsage(t *testing.T) {
 		"serve gone.pte": "gone.pte",
 		"serve testdata/add.pte testdata/add.pte":       "two models",
 		"serve testdata/add.pte --listen 0.0.0.0:0":     "--insecure",
-		"serve testdata/add.pte --queue -1":             "limit",
+		"serve testdata/add.pte --queue -1":             "want at least 0",
 		"serve testdata/add.pte --log-format xml":       "xml",
 		"serve testdata/add.pte --json":                 "--log-format",
 		"serve testdata/add.pte --method gone":          "gone",
@@ -272,10 +273,10 @@ func TestServeUsage(t *testing.T) {
 	}
 }
 
-// Figures of the command's own memory: it is far from what its limits allow.
+// TestServeMemory checks that the command's own memory is far below its limits.
 func TestServeMemory(t *testing.T) {
 	s := startService(t, nil, nil, modelFile(t))
-	s.told("READY=1")
+	s.waitForState("READY=1")
 	for range 50 {
 		if code, text := s.infer("m"); code != 200 {
 			t.Fatal(code, text)

@@ -24,8 +24,8 @@ var snippetImports = map[string]string{
 
 const module = "github.com/etrun-go/etrun"
 
-// Every Go snippet of the documents compiles: a whole file as it is, other snippets as the
-// body of a function.
+// TestDocumentSnippets compiles every Go snippet of the documents: a whole file unchanged, other
+// snippets as the body of a function.
 func TestDocumentSnippets(t *testing.T) {
 	overlay := struct{ Replace map[string]string }{make(map[string]string)}
 	folder, from := t.TempDir(), make(map[string]string)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -64,6 +65,9 @@ func flagFault(c *cobra.Command, err error) error {
 		if name := nearest.Name(unknown.GetSpecifiedName(), names); name != "" {
 			hint = fmt.Sprintf("; did you mean --%s", name)
 		}
+	}
+	if number, ok := errors.AsType[*strconv.NumError](err); ok { // its text names a function of Go
+		err = fmt.Errorf("%s: %w", strings.TrimSuffix(err.Error(), ": "+number.Error()), number.Err)
 	}
 	return session.Usage("%w%s; see %s --help", err, hint, c.CommandPath())
 }

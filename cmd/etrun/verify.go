@@ -24,14 +24,12 @@ type verifyCommand struct {
 
 // verifyReport is the JSON object of verify.
 type verifyReport struct {
-	Schema string       `json:"schema"`
-	Model  string       `json:"model"`
-	Cases  int          `json:"cases"`
-	Failed int          `json:"failed"`
-	Rows   []caseReport `json:"results"`
-	// Steps are the additional tolerances of outputs that are computed from quantized
-	// values, by method and output.
-	Steps map[string][]float64 `json:"quantization_steps,omitempty"`
+	Schema string               `json:"schema"`
+	Model  string               `json:"model"`
+	Cases  int                  `json:"cases"`
+	Failed int                  `json:"failed"`
+	Rows   []caseReport         `json:"results"`
+	Steps  map[string][]float64 `json:"quantization_steps,omitempty"` // additional tolerance of outputs computed from quantized values, by method
 }
 
 // caseReport is the outcome of one test case.
@@ -59,8 +57,8 @@ func newVerify(a *app) *cobra.Command {
 		},
 	}
 	v.AddFlags(c.Flags())
-	c.Flags().Float64Var(&v.tolerance.Abs, "atol", verify.Tolerance.Abs, "absolute tolerance for floats")
-	c.Flags().Float64Var(&v.tolerance.Rel, "rtol", verify.Tolerance.Rel, "relative tolerance for floats")
+	c.Flags().Float64Var(&v.tolerance.Abs, "atol", verify.Tolerance.Abs, "absolute tolerance `TOL` for floats")
+	c.Flags().Float64Var(&v.tolerance.Rel, "rtol", verify.Tolerance.Rel, "relative tolerance `TOL` for floats")
 	return c
 }
 

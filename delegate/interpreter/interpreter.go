@@ -32,7 +32,7 @@ func Bytes(g *delegate.Graph) (n int64) {
 	return n
 }
 
-// New makes a unit of a graph without payloads, whose calls its operators must accept.
+// New returns a unit of a graph without payloads. The operators must accept its calls.
 func New(g *delegate.Graph, pool *cpu.Pool) *Unit {
 	u := &Unit{graph: g, ctx: kernels.NewCtx(pool), values: make([]tensor.Value, len(g.Values)), args: slices.Concat(g.Inputs, g.Outputs)}
 	places := place(g)
@@ -109,7 +109,7 @@ func (u *Unit) Execute(_ context.Context, args []*tensor.Value) error {
 	return nil
 }
 
-// Name is that of a call's operator.
+// Name returns the name of a call's operator.
 func Name(c *delegate.GraphCall) string {
 	switch {
 	case c.View:

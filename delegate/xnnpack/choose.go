@@ -11,11 +11,11 @@ import (
 // estimates are how long a run takes about on one thread, by engine.
 type estimates [2]time.Duration
 
-// estimates of a graph at its declared sizes.
-func (g *graph) estimates(s []shape) (e estimates) {
-	varies := make([]bool, g.Inputs)
+// estimates of a graph at its declared sizes, for the library that the backend opens.
+func (b Backend) estimates(g *graph, s []shape) (e estimates) {
+	varies, lib := make([]bool, g.Inputs), xnn.Locate(b.Library)
 	for _, engine := range []int{byLibrary, byGo} {
-		e[engine] = g.estimate(s, engine, varies, 1)
+		e[engine] = g.estimate(lib, s, engine, varies, 1)
 	}
 	return e
 }
@@ -23,15 +23,16 @@ func (g *graph) estimates(s []shape) (e estimates) {
 // sureTime is from where on estimates are good: short runs depend on more than rates.
 const sureTime = 50 * time.Microsecond
 
-// prefersGo reports a graph that the Go engine runs faster than the library, with a margin for
-// what estimates cannot tell.
-func (e estimates) prefersGo() bool {
-	margin := e[byGo] / 4
+// margin is what estimates of the Go engine cannot tell.
+func (e estimates) margin() time.Duration {
 	if e[byGo] > sureTime {
-		margin = e[byGo] / 12
+		return e[byGo] / 12
 	}
-	return e[byGo]+margin < e[byLibrary]
+	return e[byGo] / 4
 }
+
+// prefersGo reports whether the Go engine runs a graph faster than the library, with a margin.
+func (e estimates) prefersGo() bool { return e[byGo]+e.margin() < e[byLibrary] }
 
 // of is the estimate of the engine that a backend would choose.
 func (e estimates) of(b Backend) time.Duration {
@@ -62,7 +63,7 @@ func (b Backend) choose(m *image) (done bool, err error) {
 			return false, &delegate.Error{Backend: ID, Reason: delegate.ErrMissing, Err: err}
 		}
 	}
-	if m.estimates = m.graph.estimates(m.shapes); !m.inGo && !m.estimates.prefersGo() {
+	if m.estimates = b.estimates(m.graph, m.shapes); !m.inGo && !m.estimates.prefersGo() {
 		return false, nil
 	}
 	_, err = m.openReference()

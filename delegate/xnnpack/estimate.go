@@ -12,92 +12,6 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// rate is how long a kind of node takes on one thread, in nanoseconds: for an element of
-// the output; for a unit of work, which is a multiplication of a product or an element of
-// a window; and, in the library, for a row. The rates of the library are a fit to what
-// some five hundred regions of models took on a processor with AVX-512 at 3 GHz, and
-// BenchmarkRates measures them.
-type rate struct {
-	element, work [2]float64 // of libXNNPACK, of the Go engine
-	codes         [2]float64 // for an element of 8 bits, 0: as for others
-	row           float64
-}
-
-// Engines of rates.
-const (
-	byLibrary = iota
-	byGo
-)
-
-// rates of nodes, by name; those of rateOfOthers for the rest.
-var rates = map[string]rate{
-	"Conv2d":              {work: [2]float64{0.0185, 0.0185}, element: [2]float64{0.05, 0.05}, row: 2.3},
-	"ConvTranspose2d":     {work: [2]float64{0.044, 0.0195}, element: [2]float64{0.05, 0.1}, row: 2.2},
-	"DepthwiseConv2d":     {work: [2]float64{0.042, 0.042}, element: [2]float64{0.11, 0.05}},
-	"FullyConnected":      {work: [2]float64{0.0186, 0.0182}, element: [2]float64{0.085, 0.085}, row: 3.4},
-	"BatchMatrixMultiply": {work: [2]float64{0.0264, 0.0184}, element: [2]float64{0.2, 0.1}, row: 2},
-
-	"AvgPooling2d":           {work: [2]float64{0.07, 0.025}, element: [2]float64{0.15, 0.3}},
-	"MaxPooling2d":           {work: [2]float64{0.061, 0.03}, element: [2]float64{0.15, 0.2}},
-	"GlobalAvgPooling2d":     {work: [2]float64{0.044, 0.047}, element: [2]float64{2.2, 0.1}},
-	"Softmax":                {element: [2]float64{0.25, 0.65}, row: 16},
-	"StaticResizeBilinear2D": {element: [2]float64{0.34, 0.19}},
-
-	"StaticTranspose":   {element: [2]float64{0.05, 0.12}, row: 0.1},
-	"StaticReshape":     {element: [2]float64{0.04, 0.073}},
-	"Copy":              {element: [2]float64{0.075, 0.073}},
-	"StaticSlice":       {element: [2]float64{0.11, 0.13}},
-	"StaticConstantPad": {element: [2]float64{0.1, 0.13}},
-	"Concatenate2":      {element: [2]float64{0.1, 0.15}},
-	"Concatenate3":      {element: [2]float64{0.11, 0.15}},
-	"Concatenate4":      {element: [2]float64{0.115, 0.15}},
-	"Concatenate5":      {element: [2]float64{0.115, 0.15}},
-	"Convert":           {element: [2]float64{0.27, 0.07}, codes: [2]float64{0.05, 0.14}},
-
-	"Add":                  {element: [2]float64{0.11, 0.12}, codes: [2]float64{0.14, 0.3}, row: 3.5},
-	"Subtract":             {element: [2]float64{0.11, 0.12}, codes: [2]float64{0.14, 0.3}, row: 3.5},
-	"Multiply":             {element: [2]float64{0.11, 0.12}, codes: [2]float64{0.25, 0.3}, row: 3.5},
-	"Div":                  {element: [2]float64{0.1, 0.12}, row: 3.5},
-	"Maximum":              {element: [2]float64{0.1, 0.12}, row: 3.5},
-	"Minimum":              {element: [2]float64{0.1, 0.12}, row: 3.5},
-	"Clamp":                {element: [2]float64{0.074, 0.073}, codes: [2]float64{0.02, 0.02}},
-	"LeakyReLU":            {element: [2]float64{0.08, 0.074}},
-	"SquareRoot":           {element: [2]float64{0.125, 0.17}},
-	"ReciprocalSquareRoot": {element: [2]float64{0.1, 0.285}},
-	"Sigmoid":              {element: [2]float64{0.19, 0.45}, codes: [2]float64{0.09, 0.02}},
-	"Tanh":                 {element: [2]float64{0.24, 0.41}, codes: [2]float64{0.09, 0.02}},
-	"Log":                  {element: [2]float64{0.25, 0.62}},
-	"Gelu":                 {element: [2]float64{0.31, 0.68}},
-	"ELU":                  {element: [2]float64{0.27, 0.48}},
-	"Exp":                  {element: [2]float64{2.1, 0.38}},
-	"Sin":                  {element: [2]float64{5.2, 0.41}},
-	"Cos":                  {element: [2]float64{5.1, 0.41}},
-}
-
-var rateOfOthers = rate{element: [2]float64{0.09, 0.12}}
-
-const (
-	nodeTime   = 20 // to start a node of the library
-	callTime   = 40 // to come to the library and back
-	goNodeTime = 16 // to start a node of the Go engine
-	goCallTime = 5  // to come there
-	batchTime  = 35 // for each product of a batch
-	// The library has depthwise kernels for so many taps; larger windows it computes
-	// channel by channel.
-	depthwiseTaps, slowTap = 25, 0.8
-	weightTime             = 0.02 // to read a weight of a product from memory
-	turnTime               = 0.06 // for an element of a transpose that moves alone, beside the rate
-	// For one of more elements than caches hold, beside that.
-	farElements, farTime = 1 << 17, 0.13
-	// Up to so many elements are in the nearest cache, which matters for times below.
-	nearElements, nearTime = 1 << 12, 0.15
-	scaleTime              = 0.4 // for an element whose scale is found at run time
-	pieceTime              = 3   // for a run of elements of one operand of a concatenation
-)
-
-// How long products of 8-bit elements take beside float32, and depthwise ones, by engine.
-var shortProduct, shortDepthwise = [2]float64{0.3, 0.36}, [2]float64{1.4, 1.2}
-
 // slower is how much longer products take with the processor's vectors than at the rates.
 // AVX2 computes as many as AVX-512 does on processors that split its vectors. tile is how
 // many output channels they compute together: one takes as long as so many.
@@ -115,14 +29,14 @@ func vectors() (slower float64, tile int) {
 }
 
 // estimate is about how long a run of the graph takes on one thread. Inputs that vary have
-// a share of their elements.
-func (g *graph) estimate(s []shape, engine int, varies []bool, share float64) time.Duration {
+// a share of their elements. Without a version of the library its rates are Debian's.
+func (g *graph) estimate(lib *xnn.Soname, s []shape, engine int, varies []bool, share float64) time.Duration {
 	slower, tile := vectors()
-	call, start := float64(callTime), float64(nodeTime)
 	if engine == byGo {
-		tile, call, start = tile/2, goCallTime, goNodeTime
+		tile /= 2
+		g = g.withTables(s)
 	}
-	e := estimator{graph: g, shapes: s, engine: engine, slower: slower, tile: tile, part: make([]float64, len(g.Values))}
+	e := estimator{graph: g, narrow: lib != nil && lib.NarrowProducts, shapes: s, engine: engine, slower: slower, tile: tile, part: make([]float64, len(g.Values))}
 	for v := range e.part {
 		e.part[v] = 1
 	}
@@ -131,9 +45,9 @@ func (g *graph) estimate(s []shape, engine int, varies []bool, share float64) ti
 			e.part[v] = share
 		}
 	}
-	total := call
+	total := callTime[engine]
 	for i := range g.Nodes {
-		total += start + e.nodeTime(&g.Nodes[i])
+		total += nodeTime[engine] + e.nodeTime(&g.Nodes[i])
 	}
 	return time.Duration(total)
 }
@@ -145,6 +59,7 @@ type estimator struct {
 	engine int
 	slower float64   // see vectors
 	tile   int       // see vectors
+	narrow bool      // see xnn.Soname
 	part   []float64 // by value: the share of its elements
 }
 
@@ -159,27 +74,16 @@ func (e *estimator) nodeTime(n *node) float64 {
 	for _, v := range n.Out {
 		e.part[v] = part
 	}
-	r, ok := rates[n.Type.name]
-	switch {
-	case !ok:
-		r = rateOfOthers
-	case n.Type.tag == tagDepthwiseConv2d && !n.isDepthwise():
-		r = rates["Conv2d"]
-	}
-	y := e.shapes[n.Out[0]]
-	time := e.workTime(n, r.work[e.engine]) + e.elementTime(n, r)*float64(y.numel())
-	if e.engine == byLibrary && r.row > 0 {
-		time += r.row * float64(e.rows(n, y))
-	}
-	switch {
-	case n.Type.tag == tagStaticTranspose:
-		time += e.moveTime(n, y)
-	case n.isConcatenate() && e.engine == byLibrary:
-		time += pieceTime * float64(e.pieces(n, y))
-	case n.Type.tag == tagBatchMatrixMultiply && e.engine == byLibrary:
-		time += batchTime * float64(y.leading(max(y.rank-2, 0)))
-	case e.Values[n.Out[0]].Datatype == qdint8:
-		time += scaleTime * float64(y.numel())
+	r, y := e.rateOf(n), e.shapes[n.Out[0]]
+	time := r.start[e.engine] + e.workTime(n, r)
+	if n.Type.tag == tagStaticTranspose {
+		time += e.transposeTime(n, r)
+	} else {
+		rows, elements := e.rows(n, y), y.numel()
+		if n.Type.name == "Softmax" {
+			elements = rows * roundUp(y.last(), softmaxVector)
+		}
+		time += e.elementTime(n, r)*float64(elements) + r.row[e.engine]*float64(rows)
 	}
 	if e.engine == byGo {
 		time += e.goTime(n)
@@ -187,28 +91,105 @@ func (e *estimator) nodeTime(n *node) float64 {
 	return part*time + e.weightTime(n)
 }
 
-// elementTime is what a node takes for an element of its output. Few elements are in the
-// nearest cache, where all but what computes most takes half as long.
-func (e *estimator) elementTime(n *node, r rate) float64 {
-	time := r.element[e.engine]
-	if short := min(e.Values[n.In[0]].Datatype.info().bits, e.Values[n.Out[0]].Datatype.info().bits) == 8; short && r.codes[e.engine] > 0 {
-		time = r.codes[e.engine]
+// rateOf finds the row of a node.
+func (e *estimator) rateOf(n *node) rate {
+	name := n.Type.name
+	switch {
+	case n.Type.tag == tagDepthwiseConv2d && !n.isDepthwise():
+		name = "Conv2d"
+	case e.Values[n.Out[0]].Datatype == qdint8:
+		name = convertRowsTo8
+	case n.Type.tag == tagConvert && e.Values[n.Out[0]].Datatype.info().bits == 8:
+		name = convertTo8
+	case n.Type.tag == tagStaticConstantPad && e.shapes[n.In[0]] == e.shapes[n.Out[0]]:
+		name = "Copy"
 	}
-	if e.shapes[n.Out[0]].numel() <= nearElements && time < nearTime {
-		time /= 2
+	if r, ok := rates[name]; ok {
+		return r
+	}
+	return rateOfOthers
+}
+
+// isShort reports a node that reads or writes elements of 8 bits.
+func (e *estimator) isShort(n *node) bool {
+	return min(e.Values[n.In[0]].Datatype.info().bits, e.Values[n.Out[0]].Datatype.info().bits) == 8
+}
+
+// elementTime is what a node takes for an element of its output. Few elements are in the nearest
+// cache, which matters where memory takes longer than the arithmetic.
+func (e *estimator) elementTime(n *node, r rate) float64 {
+	if time := r.codes[e.engine]; time > 0 && e.isShort(n) {
+		return time
+	}
+	time, count := r.element[e.engine], e.shapes[n.Out[0]].numel()
+	for _, v := range n.In {
+		if v != none {
+			count += e.shapes[v].numel()
+		}
+	}
+	if count < nearElements && time < nearTime {
+		time *= nearShare
 	}
 	return time
 }
 
-// moveTime is what a transpose takes beside its rate.
-func (e *estimator) moveTime(n *node, y shape) (time float64) {
-	if e.engine == byLibrary && e.rows(n, y) == 0 {
-		time = turnTime
+// transposeTime is for rows of elements that stay side by side, or for matrices that are turned.
+func (e *estimator) transposeTime(n *node, r rate) float64 {
+	y := e.shapes[n.Out[0]]
+	elements, rows, matrices, shorter := float64(y.numel()), 0, 0, 0
+	switch rows, matrices, shorter = transposeRuns(e.shapes[n.In[0]], params[transposeParams](n).perm); {
+	case rows > 0:
+		return e.elementTime(n, r)*elements + r.row[e.engine]*float64(rows)
+	case matrices == 0:
+		return e.elementTime(n, rates["Copy"]) * elements
+	}
+	time, narrow := turnTime[e.engine], turnNarrow[e.engine]
+	if e.isShort(n) {
+		time, narrow = turnShort[e.engine], turnNarrowShort[e.engine]
+	} else if y.numel() > nearTurned {
+		time += turnFar
+	}
+	if shorter < narrowMatrix {
+		time = narrow / float64(shorter)
 	}
 	if y.numel() > farElements {
 		time += farTime
 	}
-	return time * float64(y.numel())
+	return time*elements + turnMatrix[e.engine]*float64(matrices)
+}
+
+// transposeRuns is how a transpose moves elements: rows of elements that stay side by side, or matrices
+// whose shorter side is given. There are neither where nothing moves.
+func transposeRuns(in shape, perm []int) (rows, matrices, shorter int) {
+	type run struct{ first, last, size int } // of input dimensions
+	var runs []run
+	last := func(d int) int { // the dimension before d that has several elements
+		for d--; d >= 0 && in.dim[d] == 1; d-- {
+		}
+		return d
+	}
+	for _, d := range perm {
+		switch k := len(runs) - 1; {
+		case in.dim[d] == 1:
+		case k >= 0 && runs[k].last == last(d):
+			runs[k].last, runs[k].size = d, runs[k].size*in.dim[d]
+		default:
+			runs = append(runs, run{d, d, in.dim[d]})
+		}
+	}
+	if len(runs) < 2 {
+		return 0, 0, 0
+	}
+	inner, outer := runs[len(runs)-1], runs[0]
+	for _, r := range runs {
+		if r.last > outer.last {
+			outer = r
+		}
+	}
+	if inner == outer {
+		return in.numel() / inner.size, 0, 0
+	}
+	return 0, in.numel() / (inner.size * outer.size), min(inner.size, outer.size)
 }
 
 // pieces is how many runs of elements a concatenation copies.
@@ -216,16 +197,23 @@ func (e *estimator) pieces(n *node, y shape) int {
 	return y.leading(params[concatenateParams](n).axis) * len(n.In)
 }
 
-// rows is how many runs of elements a node treats one after the other: those that stay
-// side by side in a transpose, those along which an operand of a pair goes on or stays,
-// those of the last dimension elsewhere.
+// rows is how many runs of elements a node treats one after the other: copies of a concatenation or
+// slice, products of a batch, those with a scale of their own, those along which an operand of a pair goes on or stays, and those of
+// the last dimension elsewhere.
 func (e *estimator) rows(n *node, y shape) int {
 	run := y.last()
-	switch {
-	case n.Type.tag == tagStaticTranspose:
-		if perm := params[transposeParams](n).perm; perm[len(perm)-1] != len(perm)-1 {
-			return 0 // elements one by one
+	switch x := &e.Values[n.Out[0]]; {
+	case x.Datatype == qdint8:
+		return scalesOf(x, y)
+	case n.isConcatenate():
+		return e.pieces(n, y)
+	case n.Type.tag == tagBatchMatrixMultiply:
+		return y.leading(max(y.rank-2, 0))
+	case n.Type.name == "StaticSlice":
+		in, i := e.shapes[n.In[0]], y.rank-1
+		for ; i > 0 && in.dim[i] == y.dim[i]; i-- {
 		}
+		return y.leading(i)
 	case len(n.In) == 2 && !n.Type.packs:
 		run = e.pairRun(n.In[0], n.In[1], y)
 	}
@@ -254,48 +242,52 @@ func (e *estimator) weightTime(n *node) float64 {
 	if !n.Type.packs {
 		return 0
 	}
-	return float64(e.shapes[n.In[1]].numel()) * e.part[n.In[1]] * weightTime
+	bits := float64(e.Values[n.In[1]].Datatype.info().bits)
+	return float64(e.shapes[n.In[1]].numel()) * e.part[n.In[1]] * weightTime * bits / 32
 }
 
-// workTime is what a node's work takes at a rate.
-func (e *estimator) workTime(n *node, rate float64) float64 {
+// workTime is what a node's work takes.
+func (e *estimator) workTime(n *node, r rate) float64 {
+	rate := r.work[e.engine]
 	if n.Type.cost == nil || rate == 0 {
 		return 0
 	}
-	work := float64(n.Type.cost(e.graph, n, e.shapes))
 	short := e.Values[n.In[0]].Datatype.info().bits == 8
-	if e.engine == byLibrary && (!n.Type.packs || n.isDepthwise()) { // vectors of channels
-		channels := max(e.shapes[n.In[0]].last(), 1)
-		work *= float64(roundUp(channels, e.tile/2)) / float64(channels)
+	if short && r.short[e.engine] > 0 {
+		rate *= r.short[e.engine]
 	}
-	if n.isDepthwise() {
-		if w := n.window(); e.engine == byLibrary && w.kernelH*w.kernelW > depthwiseTaps {
-			rate = slowTap
-		}
-		if e.engine == byGo {
-			c := e.shapes[n.In[0]].last()
-			work *= float64(roundUp(c, goChannels)) / float64(max(c, 1))
-		}
-		if short {
-			rate *= shortDepthwise[e.engine]
-		}
-		return work * rate
-	}
-	if !n.Type.packs {
-		return work * rate
-	}
-	if channels, tile := e.together(n); channels > 0 {
+	work := float64(n.Type.cost(e.graph, n, e.shapes))
+	channels, tile := e.channels(n)
+	if channels > 0 {
 		work *= float64(roundUp(channels, tile)) / float64(channels)
 	}
-	if short {
-		rate *= shortProduct[e.engine]
+	if n.Type.packs && !n.isDepthwise() {
+		return work * rate * e.slower
 	}
-	return work * rate * e.slower
+	if w := n.window(); n.isDepthwise() && e.engine == byLibrary {
+		switch taps := w.kernelH * w.kernelW; {
+		case taps > depthwiseTaps:
+			rate = slowTap
+		case short && taps > manyTaps:
+			rate *= manyTapsTime
+		}
+	}
+	return work * rate
 }
 
-// together is how many output channels a product has, and how many it computes at once.
-func (e *estimator) together(n *node) (channels, tile int) {
+// channels is how many channels a node computes, and how many of them at once: output channels of
+// products, channels of windows. The Go engine pools as many as there are.
+func (e *estimator) channels(n *node) (channels, tile int) {
+	short := e.Values[n.In[0]].Datatype.info().bits == 8
 	switch w := n.window(); {
+	case n.isDepthwise() && e.engine == byGo && !short:
+		return e.shapes[n.In[0]].last(), goChannels
+	case n.isDepthwise() || !n.Type.packs && e.engine == byLibrary:
+		return e.shapes[n.In[0]].last(), max(e.tile/2, 8)
+	case !n.Type.packs:
+		return 0, 0
+	case w != nil && (short || e.narrow && e.engine == byLibrary && e.tile > narrowTile):
+		return w.groupOut, max(e.tile/2, 8)
 	case w != nil:
 		return w.groupOut, e.tile
 	case n.Type.tag == tagBatchMatrixMultiply:
@@ -345,8 +337,8 @@ func (b Backend) Estimate(g *delegate.Graph, share float64) (time.Duration, erro
 		varies[i] = g.Values[v].Dynamism != tensor.Static
 	}
 	engine := b.engine()
-	if b.automatic() && x.estimates(shapes).prefersGo() {
+	if b.automatic() && b.estimates(x, shapes).prefersGo() {
 		engine = byGo
 	}
-	return x.estimate(shapes, engine, varies, share), nil
+	return x.estimate(xnn.Locate(b.Library), shapes, engine, varies, share), nil
 }

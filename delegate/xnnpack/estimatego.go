@@ -3,20 +3,16 @@ package xnnpack
 // What nodes take in the Go engine beside their rates, in nanoseconds.
 const (
 	goTile      = 2.5   // for a row of a tile of a product, in each pass over the output
+	goShortRow  = 2.5   // for a row of a product of 8-bit elements
 	goGathered  = 2     // for an element of a window that is gathered in short pieces
 	goLatency   = 1.3   // for a term of a product of one row, by goRowCols columns
 	goRowCols   = 128   //
 	goConverted = 0.3   // for an element of 16 bits
-	goPadded    = 0.1   // for an element of an image that is copied with its padding
 	goFew       = 8     // output channels up to which tiles are half as wide, and rows take
 	goNarrow    = 4     //
-	goCopied    = 3     // for a run of an operand that is joined to others
 	goGroups    = 0.037 // for a term of a product in groups
-	goSoftmax   = 9     // for a row of a softmax
-	goTranspose = 80    // for a transpose
-	goProduct   = 40    // for a product
-	goRepeat    = 60    // for operands of which one is repeated
-	goRepeatRow = 6     // for a run along which either goes on or stays
+	goCodes     = 105   // for a function of two operands of 8 bits
+	goRepeat    = 10    // for operands of which one is repeated
 	goPanel     = 32    // output channels of a tile
 	goChannels  = 32    // channels that a depthwise convolution computes together
 )
@@ -34,37 +30,50 @@ func (e *estimator) goTime(n *node) (time float64) {
 		time += goConverted * float64(in.numel()+out.numel())
 	}
 	switch w := n.window(); {
-	case n.isDepthwise():
-		if w.top+w.left > 0 && out.dim[2] <= narrowLine {
-			time += goPadded * float64(in.numel())
-		}
+	case n.isDepthwise(): // its rates are all
 	case n.Type.convolution:
-		rows := float64(out.leading(3) * w.groups)
-		time += goTile * rows * float64(w.kernelH*ceilDiv(w.groupOut, goPanel))
-		if w.groups > 1 {
-			time += goGroups * float64(n.Type.cost(e.graph, n, e.shapes))
-		}
-		if w.groupOut <= goFew {
-			time += goNarrow * rows * float64(w.kernelH)
-		}
-		if taps := w.kernelW * w.groupIn; w.kernelH*w.kernelW > 1 && taps < shortRow {
-			time += goGathered * rows * float64(w.kernelH*taps)
-		}
-	case n.isConcatenate():
-		time += goCopied * float64(e.pieces(n, out))
-	case n.Type.name == "Softmax":
-		time += goSoftmax * float64(out.numel()/max(out.last(), 1))
-	case n.Type.tag == tagStaticTranspose:
-		time += goTranspose
-	case len(n.In) == 2 && !n.Type.packs && in != e.shapes[n.In[1]]:
-		time += goRepeat + goPadded*float64(out.numel()) + goRepeatRow*float64(e.rows(n, out))
-	case n.Type.packs:
-		rows, cols := out.numel()/max(out.last(), 1), out.last()
-		time += goProduct + goTile*float64(rows*ceilDiv(cols, goPanel))
-		if rows < 4 {
-			k := in.last()
-			time += float64(rows*k) * max(0, goLatency*float64(ceilDiv(cols, goRowCols))-0.02*float64(cols))
-		}
+		time += e.goConvolution(n, w, out)
+	case n.Type.packs && n.Type.tag != tagBatchMatrixMultiply:
+		time += e.goProduct(n, out.numel()/max(out.last(), 1), in.last(), out.last())
+	case n.Type.isIn(binaryNodes) && e.isShort(n):
+		time += goCodes
+	case n.Type.isIn(binaryNodes) && in != e.shapes[n.In[1]]:
+		time += goRepeat
 	}
 	return time
+}
+
+// goConvolution is what a convolution takes beside its rates.
+func (e *estimator) goConvolution(n *node, w *window, out shape) (time float64) {
+	rows := out.leading(3) * w.groups
+	if w.groups > 1 {
+		time += goGroups * float64(n.Type.cost(e.graph, n, e.shapes))
+	}
+	if e.isShort(n) {
+		return time + goShortRow*float64(rows)
+	}
+	time += goTile * float64(rows*w.kernelH*ceilDiv(w.groupOut, goPanel))
+	if w.groupOut <= goFew {
+		time += goNarrow * float64(rows*w.kernelH)
+	}
+	if taps := w.kernelW * w.groupIn; w.kernelH*w.kernelW > 1 && taps < shortRow {
+		time += goGathered * float64(rows*w.kernelH*taps)
+	}
+	return time + goLate(rows, w.kernelH*w.kernelW*w.groupIn, w.groupOut)
+}
+
+// goProduct is what a product of rows takes beside its rates.
+func (e *estimator) goProduct(n *node, rows, k, cols int) (time float64) {
+	if e.isShort(n) {
+		return goShortRow * float64(rows)
+	}
+	return goTile*float64(rows*ceilDiv(cols, goPanel)) + goLate(rows, k, cols)
+}
+
+// goLate is what few rows of a product wait for the sums of their terms.
+func goLate(rows, k, cols int) float64 {
+	if rows >= 4 {
+		return 0
+	}
+	return float64(rows*k) * max(0, goLatency*float64(ceilDiv(cols, goRowCols))-0.02*float64(cols))
 }

@@ -21,25 +21,9 @@ func elementwiseLines() (list []line) {
 		} {
 			list = append(list, line{f.name + size, func() *match { return binaryMatch("aten::"+f.name+".out", f.node, f.naive, f.extra, sizes, sizes) }})
 		}
-		for _, f := range []struct {
-			name, node string
-			f          func(x float32) float32
-			extra      []any
-		}{
-			{"sigmoid", "Sigmoid", func(x float32) float32 { return float32(1 / (1 + math.Exp(float64(-x)))) }, nil},
-			{"tanh", "Tanh", func(x float32) float32 { return float32(math.Tanh(float64(x))) }, nil},
-			{"exp", "Exp", func(x float32) float32 { return float32(math.Exp(float64(x))) }, nil},
-			{"gelu", "Gelu", func(x float32) float32 { return x * float32(math.Erf(float64(x)*math.Sqrt2/2)+1) / 2 }, []any{"none"}},
-		} {
-			naive := func(y, x []float32) {
-				for i, v := range x {
-					y[i] = f.f(v)
-				}
-			}
-			list = append(list, line{f.name + size, func() *match { return unaryMatch("aten::"+f.name+".out", f.node, naive, f.extra, n) }})
-		}
 		list = append(list, line{"relu" + size, func() *match { return unaryMatch("aten::relu.out", "Clamp", naiveRelu, nil, n) }})
 	}
+	list = append(list, functionLines()...)
 	return append(list,
 		line{"add of a row, 256x64", func() *match {
 			return binaryMatch("aten::add.out", "Add", naiveAddRow, []any{1}, []int{256, 64}, []int{64})
@@ -49,6 +33,43 @@ func elementwiseLines() (list []line) {
 			m.images = true
 			return m
 		}})
+}
+
+// functionLines are functions of each element, in the caches and beyond.
+func functionLines() (list []line) {
+	for _, f := range []struct {
+		name, node string
+		f          func(x float32) float32
+		extra      []any
+	}{
+		{"sigmoid", "Sigmoid", func(x float32) float32 { return float32(1 / (1 + math.Exp(float64(-x)))) }, nil},
+		{"tanh", "Tanh", func(x float32) float32 { return float32(math.Tanh(float64(x))) }, nil},
+		{"exp", "Exp", func(x float32) float32 { return float32(math.Exp(float64(x))) }, nil},
+		{"gelu", "Gelu", func(x float32) float32 { return x * float32(math.Erf(float64(x)*math.Sqrt2/2)+1) / 2 }, []any{"none"}},
+		{"hardswish", "Hardswish", func(x float32) float32 { return x * min(max(x+3, 0), 6) / 6 }, nil},
+		{"silu", "", func(x float32) float32 { return float32(float64(x) / (1 + math.Exp(float64(-x)))) }, nil},
+	} {
+		naive := func(y, x []float32) {
+			for i, v := range x {
+				y[i] = f.f(v)
+			}
+		}
+		for _, n := range []int{256, 4 << 10, 64 << 10, 1 << 20} {
+			name := fmt.Sprintf("%s of %d", f.name, n)
+			list = append(list, line{name, func() *match {
+				m := unaryMatch("aten::"+f.name+".out", f.node, naive, f.extra, n)
+				if f.node == "" { // the library has two nodes for it
+					m.node = func(g *maker, x []int, y int) {
+						s := g.value(fp32, n)
+						g.node("Sigmoid", x, []int{s})
+						g.node("Multiply", []int{x[0], s}, []int{y})
+					}
+				}
+				return m
+			}})
+		}
+	}
+	return list
 }
 
 func naiveAdd(y, a, b []float32) {

@@ -10,6 +10,10 @@ func poolLines() []line {
 	return []line{
 		{"max 3x3 stride 2, 64 of 112x112", func() *match { return pooledMatch("MaxPooling2d", 64, 112, 3, 2, 1) }},
 		{"max 2x2 stride 2, 32 of 56x56", func() *match { return pooledMatch("MaxPooling2d", 32, 56, 2, 2, 0) }},
+		{"max 3x3 stride 2 and indices, 64 of 112x112", func() *match { return indexedMatch(64, 112, 3, 2, 1) }},
+		{"max 3x3 stride 1 and indices, 64 of 28x28", func() *match { return indexedMatch(64, 28, 3, 1, 1) }},
+		{"max 2x2 stride 2 and indices, 64 of 56x56", func() *match { return indexedMatch(64, 56, 2, 2, 0) }},
+		{"max 2x2 stride 2 and indices, 256 of 14x14", func() *match { return indexedMatch(256, 14, 2, 2, 0) }},
 		{"avg 3x3 stride 1, 64 of 28x28", func() *match { return pooledMatch("AvgPooling2d", 64, 28, 3, 1, 1) }},
 		{"avg 2x2 stride 2, 128 of 56x56", func() *match { return pooledMatch("AvgPooling2d", 128, 56, 2, 2, 0) }},
 	}
@@ -33,6 +37,13 @@ func pooledMatch(kind string, channels, size, kernel, stride, pad int) *match {
 	return m
 }
 
+// indexedMatch is a pool whose indices something reads; the library finds the largest alone.
+func indexedMatch(channels, size, kernel, stride, pad int) *match {
+	m := pooledMatch("MaxPooling2d", channels, size, kernel, stride, pad)
+	m.unread = nil
+	return m
+}
+
 func naivePool(y, x []float32, size, out, kernel, stride, pad int, mean bool) {
 	for o := range y {
 		plane, top, left := x[o/(out*out)*size*size:], o/out%out*stride-pad, o%out*stride-pad
@@ -53,6 +64,10 @@ func naivePool(y, x []float32, size, out, kernel, stride, pad int, mean bool) {
 // normLines: the library has softmax only.
 func normLines() []line {
 	return []line{
+		{"softmax 1x256", func() *match { return softmaxMatch(1, 256) }},
+		{"softmax 64x64", func() *match { return softmaxMatch(64, 64) }},
+		{"softmax 256x256", func() *match { return softmaxMatch(256, 256) }},
+		{"softmax 1024x1024", func() *match { return softmaxMatch(1024, 1024) }},
 		{"softmax 197x192", func() *match { return softmaxMatch(197, 192) }},
 		{"softmax 591x197", func() *match { return softmaxMatch(591, 197) }},
 		{"softmax 1x1000", func() *match { return softmaxMatch(1, 1000) }},

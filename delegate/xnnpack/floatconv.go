@@ -64,6 +64,9 @@ func (s *windowRows) padded() int {
 	return ((s.out.dim[2]-1)*s.w.strideW + (s.w.kernelW-1)*s.w.dilationW + 1) * s.in.dim[3]
 }
 
+// maxPadded is how many times as long as a line of the input its copy with the padding may be.
+const maxPadded = 4
+
 // suitsLines reports a convolution that is computed by lines.
 func (l *windowProduct) suitsLines() bool {
 	w, m, width := l.windows.w, l.filter.panels[0], l.windows.out.dim[2]

@@ -15,7 +15,6 @@ func (e *reference) floatDepthwise(n *node) {
 	if stale {
 		d.set(e, n)
 	}
-	d.pad()
 	e.Parallel(d.lines, d.grain, d)
 	e.store(n.Out[0])
 }
@@ -26,11 +25,16 @@ type depthwiseLines struct {
 	node   *node
 	filter *floatFilter
 	y      []float32
-	work   []tapList
-	plain  windowRows // the input without padding, where windowRows is of a padded copy
-	copied []float32  // the padded copy, nil for none
+	work   []tapLists
 
 	lines, grain int // of the parallel loop
+}
+
+// tapLists are the latest lists of a worker: a line has one for the pixels in the middle, and others
+// at the borders.
+type tapLists struct {
+	lists [4]tapList
+	next  int // the one to replace
 }
 
 // tapList is where the taps of a window read the input, from the first of them on, and the
@@ -40,57 +44,20 @@ type tapList struct {
 	rows, cols [2]int // the taps in the list: from, to
 }
 
-// narrowLine is the width of an output up to which the input is copied with its padding: most
-// windows reach into it, and each kind of them would be a call.
-const narrowLine = 16
-
-// maxPadded is how many times as large as the input a copy with its padding may be.
-const maxPadded = 4
-
 func (d *depthwiseLines) set(e *reference, n *node) {
 	d.windowRows = e.windowsOf(n)
 	d.node, d.filter, d.y = n, e.filterOf(n), e.result(n.Out[0])
 	taps := d.w.kernelH * d.w.kernelW
 	for len(d.work) < e.threads() {
-		d.work = append(d.work, tapList{})
+		d.work = append(d.work, tapLists{})
 	}
-	d.copyPadded()
 	for i := range d.work {
-		d.work[i] = tapList{x: grow(d.work[i].x, taps), w: grow(d.work[i].w, taps), rows: [2]int{-1, -1}}
-	}
-	d.lines, d.grain = d.out.leading(2), 1+macsPerRange/8/max(1, d.out.dim[2]*d.out.dim[3]*taps)
-}
-
-// copyPadded makes the input one with its padding, where that pays.
-func (d *depthwiseLines) copyPadded() {
-	copied := d.copied
-	d.copied = nil
-	w, in, out := d.w, d.in, d.out
-	h, v := (out.dim[1]-1)*w.strideH+(w.kernelH-1)*w.dilationH+1, (out.dim[2]-1)*w.strideW+(w.kernelW-1)*w.dilationW+1
-	if out.dim[2] > narrowLine || h <= in.dim[1] && v <= in.dim[2] && d.top == 0 && d.left == 0 ||
-		times(in.dim[0], h, v, in.dim[3]) > times(maxPadded, in.numel()) {
-		return
-	}
-	d.plain = d.windowRows
-	d.in.dim[1], d.in.dim[2], d.top, d.left = h, v, 0, 0
-	d.copied = grow(copied, d.in.numel())
-	clear(d.copied)
-	d.x = d.copied
-}
-
-// pad copies the input between its padding, which stays 0.
-func (d *depthwiseLines) pad() {
-	if d.copied == nil {
-		return
-	}
-	from, c := &d.plain, d.in.dim[3]
-	lines, n := min(from.in.dim[1], d.in.dim[1]-from.top), min(from.in.dim[2], d.in.dim[2]-from.left)*c
-	for image := range d.in.dim[0] {
-		for y := range max(0, lines) {
-			to := d.copied[((image*d.in.dim[1]+from.top+y)*d.in.dim[2]+from.left)*c:]
-			copy(to[:n], from.x[(image*from.in.dim[1]+y)*from.in.dim[2]*c:])
+		for k := range d.work[i].lists {
+			l := &d.work[i].lists[k]
+			*l = tapList{x: grow(l.x, taps), w: grow(l.w, taps), rows: [2]int{-1, -1}}
 		}
 	}
+	d.lines, d.grain = d.out.leading(2), 1+macsPerRange/8/max(1, d.out.dim[2]*d.out.dim[3]*taps)
 }
 
 // Range computes lines [lo, hi) of the output, counted over all images.
@@ -101,7 +68,7 @@ func (d *depthwiseLines) Range(worker, lo, hi int) {
 }
 
 // line computes a line in runs of pixels whose windows lie in the input alike.
-func (d *depthwiseLines) line(list *tapList, line int) {
+func (d *depthwiseLines) line(lists *tapLists, line int) {
 	w, width, c := d.w, d.out.dim[2], d.out.dim[3]
 	y := line%d.out.dim[1]*w.strideH - d.top
 	rows := tapsAt(y, w.kernelH, w.dilationH, d.in.dim[1])
@@ -112,18 +79,22 @@ func (d *depthwiseLines) line(list *tapList, line int) {
 		if rows.len()*cols.len() > 0 {
 			at = ((first+rows.place(rows.lo))*d.in.dim[2] + cols.place(cols.lo)) * c
 		}
-		d.list(list, rows, cols)
+		list := d.list(lists, rows, cols)
 		simd.ChannelTaps(d.y[(line*width+ox)*c:], d.x[at:], d.filter.taps, d.filter.bias, list.x, list.w, run, c, c, w.strideW*c, d.node.Min, d.node.Max)
 		ox += run
 	}
 }
 
-// list makes the list of the taps in the input.
-func (d *depthwiseLines) list(l *tapList, rows, cols taps) {
+// list returns the list of the taps in the input.
+func (d *depthwiseLines) list(lists *tapLists, rows, cols taps) *tapList {
 	has := [2][2]int{{rows.lo, rows.hi}, {cols.lo, cols.hi}}
-	if l.rows == has[0] && l.cols == has[1] {
-		return
+	for k := range lists.lists {
+		if l := &lists.lists[k]; l.rows == has[0] && l.cols == has[1] {
+			return l
+		}
 	}
+	l := &lists.lists[lists.next]
+	lists.next = (lists.next + 1) % len(lists.lists)
 	l.rows, l.cols = has[0], has[1]
 	w, c := d.w, d.out.dim[3]
 	l.x, l.w = l.x[:0], l.w[:0]
@@ -133,4 +104,5 @@ func (d *depthwiseLines) list(l *tapList, rows, cols taps) {
 			l.w = append(l.w, (ky*w.kernelW+kx)*c)
 		}
 	}
+	return l
 }

@@ -207,6 +207,7 @@ func TestRegroupedRows(t *testing.T) {
 // Graphs whose values, tables of pointers or resized images need more than the limit
 // are refused before anything is allocated.
 func TestNeedsBeyondTheLimit(t *testing.T) {
+	xnntest.Library(t)
 	b := Backend{Engine: EngineNative, Library: xnntest.Path()}
 	limits := delegate.Limits{Scratch: 32 << 20, Memory: 64 << 20}
 	for name, build := range map[string]func(m *maker, size int) *graph{
@@ -225,9 +226,9 @@ func TestNeedsBeyondTheLimit(t *testing.T) {
 	}
 }
 
-// wideValue has an internal value of size x size x 64.
+// wideValue has an internal value of size x size x 8.
 func (m *maker) wideValue(size int) *graph {
-	x, wide, y := m.input(fp32, 1, 1, 1, 64), m.value(fp32, 1), m.value(fp32, 1)
+	x, wide, y := m.input(fp32, 1, 1, 1, 8), m.value(fp32, 1), m.value(fp32, 1)
 	m.node("StaticConstantPad", []int{x}, []int{wide}, func(n *node) { p := params[padParams](n); p.before, p.after = make([]int, 4), []int{0, size, size, 0} })
 	m.node("StaticSlice", []int{wide}, []int{y}, func(n *node) { *params[sliceParams](n) = sliceParams{make([]int, 4), []int{1, 1, 1, 1}} })
 	return m.fixed(y)

@@ -359,6 +359,15 @@ func (g *graph) constantBytes() (n int64) {
 	return n
 }
 
+// libraryAdvice tells how to get libXNNPACK.
+func libraryAdvice() string {
+	if !xnn.DynamicLoading {
+		return "builds for Linux on amd64 and arm64 without the tag nodl can open libXNNPACK"
+	}
+	return fmt.Sprintf("\"etrun doctor --fix\" downloads libXNNPACK into %s, \"make deps\" into a checkout; %s names another place",
+		cmp.Or(xnn.UserFolder(), "the home directory"), xnn.EnvPath)
+}
+
 // Warnings says that the library is not there, that a folder for weights is not used, and
 // that the payload was repaired.
 func (m *image) Warnings() (list []delegate.Warning) {
@@ -367,8 +376,7 @@ func (m *image) Warnings() (list []delegate.Warning) {
 			Text: fmt.Sprintf("%s: %d faults of the exporter were repaired, the first: %s", ID, n, m.graph.mended[0])})
 	}
 	if m.noLibrary != nil {
-		list = append(list, delegate.Warning{Class: delegate.WarnEngine, Text: fmt.Sprintf("%s: the engine in Go runs, which is slower: %v; "+
-			"\"make deps\" fetches the library, which is also looked for in %s and where the variable %s says", ID, m.noLibrary, xnn.UserFolder(), xnn.EnvPath)})
+		list = append(list, delegate.Warning{Class: delegate.WarnEngine, Text: fmt.Sprintf("%s: the engine in Go runs, which is slower: %v; %s", ID, m.noLibrary, libraryAdvice())})
 	}
 	if why, unused := strings.CutPrefix(m.cacheNote, notKept); unused {
 		list = append(list, delegate.Warning{Class: delegate.WarnCache, Text: ID + ": packed weights are not kept: " + why})

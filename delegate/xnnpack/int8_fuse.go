@@ -19,11 +19,22 @@ var tableNode = nodeType{name: "Table", check: func(*graph, *node) error { retur
 // fuseTables makes tables of elementwise nodes between bytes and bytes, such as those of x
 // times its sigmoid between conversions. The library's functions of bytes are others, so its
 // graphs stay as they are.
-func (g *graph) fuseTables(shapes []shape) {
+func (g *graph) fuseTables(shapes []shape) { g.fuseTablesBy(shapes, (*tableRegion).compute) }
+
+// withTables is the graph with nodes for tables that have no contents, for estimates. It shares
+// the values and what it has of the nodes.
+func (g *graph) withTables(shapes []shape) *graph {
+	c := *g
+	c.Nodes = slices.Clone(g.Nodes)
+	c.fuseTablesBy(shapes, func(*tableRegion, int) (*[256]uint8, error) { return nil, nil })
+	return &c
+}
+
+func (g *graph) fuseTablesBy(shapes []shape, compute func(r *tableRegion, out int) (*[256]uint8, error)) {
 	f := newFuser(g, shapes)
 	for i := range g.Nodes {
 		if n := &g.Nodes[i]; n.Type.tag == tagConvert && g.Values[n.Out[0]].quantized() {
-			f.table(n)
+			f.table(n, compute)
 		}
 	}
 	g.dropUnread()
@@ -33,13 +44,13 @@ func (g *graph) fuseTables(shapes []shape) {
 }
 
 // table makes a conversion to bytes, and what is computed for it from other bytes, one node.
-func (f *fuser) table(n *node) {
+func (f *fuser) table(n *node, compute func(r *tableRegion, out int) (*[256]uint8, error)) {
 	r := tableRegion{f: f, from: none, shape: f.shapes[n.Out[0]]}
 	if !r.collect(n.In[0]) || r.from == none {
 		return
 	}
 	r.nodes = append(r.nodes, n)
-	if t, err := r.compute(n.Out[0]); err == nil {
+	if t, err := compute(&r, n.Out[0]); err == nil {
 		*n = node{Type: &tableNode, In: []int{r.from}, Out: n.Out, Min: -inf, Max: inf, Params: t,
 			DebugHandle: n.DebugHandle, index: n.index, at: n.at}
 		f.readers[r.from]++

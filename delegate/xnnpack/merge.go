@@ -53,7 +53,7 @@ func (o *opened) estimate() time.Duration {
 		return 0
 	}
 	g.fuse(s)
-	return g.estimates(s).of(o.backend)
+	return o.backend.estimates(g, s).of(o.backend)
 }
 
 // mergeable says why the graph cannot be a part of another one. What its repair would report,

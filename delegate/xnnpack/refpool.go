@@ -33,6 +33,8 @@ type linePool struct {
 	y            []float32
 	average      bool
 	combine      func(dst, a, b []float32)
+	across       func(y, x []float32, off []int, rows, n, ys, xs int)
+	off          []int       // of the columns of a window
 	work         [][]float32 // of each worker, a line of the input
 	lines, grain int
 }
@@ -58,9 +60,13 @@ func (e *reference) pool2d(n *node, average bool) {
 func (p *linePool) set(e *reference, n *node) {
 	p.windowRows = e.windowsOf(n)
 	w, in, out := p.w, &p.in, &p.out
-	p.node, p.y, p.combine = n, e.result(n.Out[0]), simd.Maximum
+	p.node, p.y, p.combine, p.across = n, e.result(n.Out[0]), simd.Maximum, simd.MaxTaps[float32]
 	if p.average {
-		p.combine = simd.Add
+		p.combine, p.across = simd.Add, simd.SumTaps[float32]
+	}
+	p.off = grow(p.off, w.kernelW)
+	for k := range p.off {
+		p.off[k] = k * w.dilationW * in.dim[3]
 	}
 	for len(p.work) < e.threads() {
 		p.work = append(p.work, nil)
@@ -112,27 +118,12 @@ func (p *linePool) columns(y, line []float32, cols taps) {
 		p.empty(y)
 		return
 	}
-	at := cols.place(cols.lo) * c
+	x, off := line[cols.place(cols.lo)*c:], p.off[:cols.len()]
 	if p.w.strideW == 1 { // pixels side by side are one run
-		p.window(y, line[at:], cols.len(), cols.step*c)
+		p.across(y, x, off, 1, len(y), len(y), 0)
 		return
 	}
-	for i := 0; i < len(y); i += c {
-		p.window(y[i:][:c], line[at:], cols.len(), cols.step*c)
-		at += p.w.strideW * c
-	}
-}
-
-// window combines n stretches of a line, step elements apart.
-func (p *linePool) window(y, line []float32, n, step int) {
-	if n == 1 {
-		copy(y, line)
-		return
-	}
-	p.combine(y, line[:len(y)], line[step:])
-	for k := 2; k < n; k++ {
-		p.combine(y, y, line[k*step:])
-	}
+	p.across(y, x, off, len(y)/c, c, c, p.w.strideW*c)
 }
 
 // empty is the result of windows that lie outside of the input.

@@ -16,7 +16,7 @@ const (
 	longTime    = time.Millisecond       // of a run: here the library may save more than estimates tell
 	paidRuns    = 250                    // runs in which the library is to make up for the first two
 	maxLoss     = 10                     // without the library a run may be slower by one part in so many, as estimated
-	leastGain   = 250 * time.Nanosecond  // of a run, for which the library is opened at all
+	leastGain   = 150 * time.Nanosecond  // of a run, for which the library is opened at all
 )
 
 // survey is the graphs of a method that were read before the first of them is compiled.
@@ -27,6 +27,7 @@ type survey struct {
 	time    time.Duration // of a run in the Go engine
 	saving  time.Duration // of a run, by the library
 	gain    time.Duration // the same without switches
+	doubt   time.Duration // by how much more estimates may tell less than it gains
 	graphs  int
 	library int // graphs that it is estimated to be faster for
 }
@@ -55,7 +56,7 @@ func (b Backend) Survey(payloads []*delegate.Payload) error {
 			return nil
 		}
 		s.plans[p.Index] = x
-		if s.add(x.graph.estimates(x.shapes)); s.time > longTime {
+		if s.add(b.estimates(x.graph, x.shapes)); s.time > longTime {
 			break
 		}
 	}
@@ -70,6 +71,7 @@ func (s *survey) add(e estimates) {
 	s.graphs++
 	if !e.prefersGo() {
 		s.gain += e[byGo] - e[byLibrary]
+		s.doubt += e.margin()
 		s.saving += e[byGo] - e[byLibrary] - switchTime
 		s.library++
 	}
@@ -80,7 +82,7 @@ func (s *survey) add(e estimates) {
 // estimates, as long as there is something to gain.
 func (s *survey) worth() bool {
 	switch {
-	case s.gain < leastGain:
+	case s.gain+s.doubt < leastGain:
 		return false
 	case s.graphs == 1 || s.gain*maxLoss > s.time:
 		return true

@@ -25,7 +25,8 @@ func TestSurveyWorth(t *testing.T) {
 		{"much faster in the library, but short", us(0.3, 0.2), 5, true},
 		{"much faster in the library", us(12, 8), 30, true},
 		{"one of much work", us(50, 40), 1, true},
-		{"one of little work", us(0.3, 0.1), 1, false},
+		{"one of little work", us(0.2, 0.15), 1, false},
+		{"one of no clear estimate", us(7, 7.5), 1, true},
 	} {
 		var s survey
 		for range test.count {

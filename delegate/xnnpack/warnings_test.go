@@ -15,7 +15,11 @@ func TestNoLibraryIsSaid(t *testing.T) {
 	if len(list) != 1 || list[0].Class != delegate.WarnEngine {
 		t.Fatalf("got %q", list)
 	}
-	for _, cure := range []string{xnn.ErrAbsent.Error(), "make deps", xnn.EnvPath, xnn.UserFolder()} {
+	cures := []string{xnn.ErrAbsent.Error(), "make deps", "doctor --fix", xnn.EnvPath, xnn.UserFolder()}
+	if !xnn.DynamicLoading {
+		cures = []string{xnn.ErrAbsent.Error(), "nodl"}
+	}
+	for _, cure := range cures {
 		if !strings.Contains(list[0].Text, cure) {
 			t.Errorf("no %q in %q", cure, list[0].Text)
 		}

@@ -30,7 +30,7 @@ func read(t *testing.T, path string) []byte {
 // server serves the model, with room for two sequences.
 func server(t *testing.T) (*serve.Server, string) {
 	t.Helper()
-	s, err := serve.New(serve.Options{}, serve.Config{Name: "detector", Sequences: serve.SequenceLimits{Most: 2},
+	s, err := serve.New(serve.Options{}, serve.Config{Name: "detector", Sequences: serve.SequenceLimits{Max: 2},
 		Open: func(ctx context.Context) (*etrun.Program, error) {
 			return etrun.OpenSource(ctx, etrun.File(model), etrun.WithDelegates(all.Backends()...))
 		}})

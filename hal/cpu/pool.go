@@ -59,6 +59,14 @@ type Run struct {
 	done  chan any // per helper: nil, or the panic that stopped it
 }
 
+// rangeTime is the time in picoseconds that one range of a parallel loop should take, about 20 µs, so that the cost of
+// waking a thread does not matter.
+const rangeTime = 20_000_000
+
+// Grain returns the grain of a loop for [Pool.Do], each of whose steps processes a number of units: elements, bytes or
+// MACs that take cost picoseconds each.
+func Grain(units, cost int) int { return max(rangeTime/cost/max(units, 1), 1) }
+
 // Do calls body.Range over [0, n) in chunks of at least grain on the pool's threads, and returns
 // when all are done. A nil pool is one thread. Do does not allocate after the first use of r. It
 // re-panics a panic in body.

@@ -14,17 +14,17 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/npu"
 )
 
-// fakeArm is a kernel of Arm's driver stack with one device, whose firmware runs jobs
-// on the software NPU.
+// fakeArm is a kernel of Arm's driver stack with one device, whose firmware runs jobs on the
+// software NPU.
 type fakeArm struct {
 	*fakeHardware
 	config  isa.Config
-	invoked bool // its inferences are invoked
-	later   bool // its requests are those of a later release
+	invoked bool // inferences are created once and invoked
+	later   bool // requests are those of a later release
 
 	fault func(request uint32) error
 	run   func(inf *fakeInference, execute func(part float64))
-	wake  bool // poll reports what is not there
+	wake  bool // poll reports a false wakeup
 	spoil func(request uint32, arg unsafe.Pointer)
 
 	next  int
@@ -39,7 +39,7 @@ type fakeArmBuffer struct {
 
 type fakeNetwork struct{ payload *fakeArmBuffer }
 
-// fakeInference is one run, or what is invoked for each.
+// fakeInference is one run, or an inference that is invoked for each run.
 type fakeInference struct {
 	counting  armCounting
 	execute   func(part float64)
@@ -212,7 +212,7 @@ func (k *fakeArm) network(n *fakeNetwork, request uint32, arg unsafe.Pointer) (i
 	return -1, syscall.EINVAL
 }
 
-// newInference is what the firmware does with an operator: payload, arena, constants.
+// newInference parses what the firmware's operator gets: payload, arena, constants.
 func (k *fakeArm) newInference(n *fakeNetwork, f *armFiles, counting *armCounting) (*fakeInference, error) {
 	var mem npu.Memory
 	for i := range int(f.count) {

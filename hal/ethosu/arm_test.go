@@ -95,7 +95,7 @@ func openFakeArm(t testing.TB, k *fakeArm) *armDevice {
 	return d
 }
 
-// generations runs a test on kernels of both.
+// generations runs a test on kernels of both generations.
 func generations(t *testing.T, f func(t *testing.T, invoked bool)) {
 	t.Run("started", func(t *testing.T) { f(t, false) })
 	t.Run("invoked", func(t *testing.T) { f(t, true) })
@@ -148,10 +148,10 @@ func (c *armCase) works(t testing.TB) Result {
 	return r
 }
 
-// startCall stands for the request that starts a run, whichever the generation's is.
+// startCall stands for the request that starts a run, in both generations.
 const startCall = 1
 
-// onceEither is once, with startCall for the requests of both generations.
+// onceEither is once with startCall for the requests of both generations.
 func onceEither(number uint32, n int, err error) func(uint32) error {
 	fault := once(number, n, err)
 	return func(request uint32) error {
@@ -162,7 +162,7 @@ func onceEither(number uint32, n int, err error) func(uint32) error {
 	}
 }
 
-// TestArmFaults injects a fault into one run. The error must tell, and the device and
+// TestArmFaults injects a fault into one run. The run must fail with an error, and the device and
 // the job must work afterwards.
 func TestArmFaults(t *testing.T) {
 	const pollCall = 0
@@ -181,9 +181,9 @@ func TestArmFaults(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		call   uint32 // the request that fails,
-		times  int    // so often,
-		err    error  // in this way
+		call   uint32 // the failing request
+		times  int    // number of failures
+		err    error  // the returned error
 		run    func(*fakeArm) func(*fakeInference, func(float64))
 		wake   bool
 		spoil  func(uint32, unsafe.Pointer)
@@ -244,7 +244,7 @@ func TestArmFaults(t *testing.T) {
 	}
 }
 
-// TestArmLateRun lets a run that timed out go on and end later.
+// TestArmLateRun lets a run that timed out continue and end later.
 func TestArmLateRun(t *testing.T) {
 	generations(t, func(t *testing.T, invoked bool) {
 		c := newArmCase(t, invoked, JobOptions{Timeout: time.Second})

@@ -9,7 +9,7 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
-// planned is a device that answers a Load as it is told.
+// planned is a device whose Load returns a given result.
 type planned struct {
 	info   Info
 	load   error
@@ -22,7 +22,7 @@ func (p *planned) Load(*Program) (Network, error) { return nil, p.load }
 
 func (p *planned) Close() error { *p.closes++; return nil }
 
-// TestAutoGoesOn has drivers in the automatic choice whose devices do not take a
+// TestAutoGoesOn checks that the automatic choice continues after a driver whose devices reject a
 // program, cannot be opened, or fail.
 func TestAutoGoesOn(t *testing.T) {
 	p := programOf(t, ethosutest.Find(t, "u85-256/add/d0"))

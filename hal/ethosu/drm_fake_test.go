@@ -20,7 +20,7 @@ import (
 // fakeMemory is device memory: a file in memory, so that mappings of it are real.
 type fakeMemory struct {
 	fd  int
-	mem []byte // the device's own view
+	mem []byte // the device's mapping
 }
 
 func newFakeMemory(t testing.TB, h *fakeHardware, size int64) *fakeMemory {
@@ -42,8 +42,7 @@ func newFakeMemory(t testing.TB, h *fakeHardware, size int64) *fakeMemory {
 	return m
 }
 
-// fakeHardware is the part of a fake kernel that runs jobs. What it does not fake is
-// the running kernel's.
+// fakeHardware is the part of a fake kernel that runs jobs. Other calls go to the real kernel.
 type fakeHardware struct {
 	linux
 	t      testing.TB
@@ -53,8 +52,7 @@ type fakeHardware struct {
 	memory []*fakeMemory
 }
 
-// newFakeHardware sets up hardware for a test. Its memory stays until all runs have
-// ended.
+// newFakeHardware sets up hardware for a test. Its memory remains until all runs have ended.
 func newFakeHardware(t testing.TB) *fakeHardware {
 	h := &fakeHardware{t: t, end: make(chan struct{})}
 	t.Cleanup(func() {
@@ -78,11 +76,11 @@ type fakeDRM struct {
 	counters uint32
 	openErr  error
 
-	// fault answers a request in the kernel's place if it gives an error.
+	// fault returns an error to answer a request with, or nil.
 	fault func(request uint32) error
-	// run decides how a job goes, nil for well.
+	// run controls the outcome of a job; nil means success.
 	run func(fence chan struct{}, execute func(part float64))
-	// shorten makes answers wrong.
+	// shorten corrupts answers.
 	shorten func(request uint32, arg unsafe.Pointer)
 
 	files   int
@@ -262,7 +260,7 @@ func (k *fakeDRM) submit(arg unsafe.Pointer) error {
 	return nil
 }
 
-// start applies the rules of a job, then runs it beside the caller.
+// start checks the rules of a job, then runs it in the background.
 func (k *fakeDRM) start(task *drmTask, monitor uint32) error {
 	cmd := k.buffer(task.stream)
 	if cmd == nil {

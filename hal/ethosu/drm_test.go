@@ -19,8 +19,8 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
-// layout is a request and the bytes of its structure. Each field has a value of its
-// own: the hexadecimal digits name its place.
+// layout is a request and the bytes of its structure. Each field has a distinct value whose
+// hexadecimal digits identify it.
 type layout struct {
 	name   string
 	number uint32
@@ -30,7 +30,7 @@ type layout struct {
 	golden string
 }
 
-// at makes a pointer field that holds a number: an address that is nobody's.
+// at returns a pointer field that contains a number: an invalid address.
 func at(n uintptr) unsafe.Pointer {
 	n += 0x112233440000
 	return *(*unsafe.Pointer)(unsafe.Pointer(&n))
@@ -81,8 +81,8 @@ func TestDRMLayouts(t *testing.T) {
 	}
 }
 
-// drmVectors are calls that the driver's NPUs can run, with the configuration of the
-// device that they need.
+// drmVectors returns calls that the driver's NPUs can run, and the required configuration of the
+// device.
 func drmVectors(t *testing.T) []*ethosutest.Vector {
 	var out []*ethosutest.Vector
 	for _, v := range append(ethosutest.Vectors(t, "u65*"), ethosutest.Vectors(t, "u85*")...) {
@@ -155,7 +155,7 @@ func (c *drmCase) works(t testing.TB) Result {
 	return r
 }
 
-// once gives an error to the first n requests of a number.
+// once returns an error for the first n requests with a number.
 func once(number uint32, n int, err error) func(uint32) error {
 	return func(request uint32) error {
 		if request == number && n > 0 {
@@ -166,7 +166,7 @@ func once(number uint32, n int, err error) func(uint32) error {
 	}
 }
 
-// TestDRMFaults injects a fault into one run. The error must tell, and the device and
+// TestDRMFaults injects a fault into one run. The run must fail with an error, and the device and
 // the job must work afterwards.
 func TestDRMFaults(t *testing.T) {
 	for _, c := range []struct {
@@ -216,8 +216,8 @@ func TestDRMFaults(t *testing.T) {
 	}
 }
 
-// TestDRMLateRun lets a run that timed out go on and end later: it must not reach the
-// memory that the job has by then.
+// TestDRMLateRun lets a run that timed out continue and end later: it must not access the memory
+// that the job uses by then.
 func TestDRMLateRun(t *testing.T) {
 	c := newDRMCase(t, JobOptions{Timeout: time.Second})
 	release, ended := make(chan struct{}), make(chan struct{})
@@ -269,8 +269,8 @@ func TestDRMCancel(t *testing.T) {
 	c.works(t)
 }
 
-// TestDRMNoMemory times out where there is no other memory: the job must not be used
-// again while the old run may write to it.
+// TestDRMNoMemory times out without other memory available: the job must not be used again while
+// the old run may write to it.
 func TestDRMNoMemory(t *testing.T) {
 	c := newDRMCase(t, JobOptions{Timeout: 20 * time.Millisecond})
 	c.k.run = c.k.hang
@@ -294,7 +294,7 @@ func TestDRMCounters(t *testing.T) {
 	}
 }
 
-// TestDRMWrongAnswers has the kernel answer with numbers that cannot be.
+// TestDRMWrongAnswers makes the kernel answer with impossible numbers.
 func TestDRMWrongAnswers(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -382,8 +382,7 @@ func TestDRMOtherNPU(t *testing.T) {
 	}
 }
 
-// TestDRMFastMemory gives region 2 to the device's memory where it fits, else to a
-// buffer.
+// TestDRMFastMemory puts region 2 into the device's memory if it fits, else into a buffer.
 func TestDRMFastMemory(t *testing.T) {
 	for _, v := range ethosutest.Vectors(t, "*") {
 		p := programOf(t, v)
@@ -430,7 +429,7 @@ func TestDRMConcurrent(t *testing.T) {
 	all.Wait()
 }
 
-// idleDRM is a kernel whose NPU takes no time: it only writes the completion marker.
+// idleDRM is a kernel whose NPU needs no time: it only writes the completion marker.
 type idleDRM struct{ *fakeDRM }
 
 func (k idleDRM) ioctl(fd int, request uint32, arg unsafe.Pointer) (int, error) {

@@ -101,8 +101,8 @@ func TestFVPArguments(t *testing.T) {
 	}
 }
 
-// TestFVPFaults has a model go wrong at a job. The error must tell, and the next job
-// must work, if need be on a new model.
+// TestFVPFaults makes a model fail during a job. The job must return an error, and the next one
+// must work, on a new model if necessary.
 func TestFVPFaults(t *testing.T) {
 	for _, c := range []struct {
 		fault  string
@@ -142,7 +142,7 @@ func TestFVPFaults(t *testing.T) {
 				t.Fatalf("got %v, want %v: %s, status %d", err, c.want, c.text, c.status)
 			}
 			t.Setenv(ethosutest.FVPFault, "")
-			if c.fault == "npu" { // the model itself is well, and stays
+			if c.fault == "npu" { // the model itself works, and stays
 				d.(*fvpDevice).end()
 			}
 			feed(v, p, j)
@@ -203,7 +203,7 @@ func TestFVPOpen(t *testing.T) {
 	u55 := programOf(t, ethosutest.Find(t, "u55-128/add/d0"))
 	for _, c := range []struct {
 		name string
-		want error // of opening, or of loading a program for the U55
+		want error // from opening, or from loading a program for the U55
 		text string
 	}{
 		{name: "fvp:" + folder},
@@ -249,7 +249,7 @@ func TestFVPNested(t *testing.T) {
 	}
 }
 
-// TestFVPTooLarge asks for more memory than a model has.
+// TestFVPTooLarge requests more memory than a model has.
 func TestFVPTooLarge(t *testing.T) {
 	d, _ := openFakeFVP(t)
 	p := *programOf(t, ethosutest.Find(t, "u55-128/add/d0"))

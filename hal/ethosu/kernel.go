@@ -32,8 +32,8 @@ type kernel interface {
 // defaultTimeout is the default limit of a run.
 const defaultTimeout = time.Minute
 
-// patience is how long a request is retried while the kernel is busy.
-const patience = 5 * time.Second
+// busyTimeout is how long a request is retried while the kernel is busy.
+const busyTimeout = 5 * time.Second
 
 // slice is the longest wait between checks of the context.
 const slice = 10 * time.Millisecond
@@ -58,7 +58,7 @@ func request(k kernel, fd int, number uint32, arg unsafe.Pointer) (int, error) {
 		}
 		switch now := time.Now(); {
 		case until.IsZero():
-			until = now.Add(patience)
+			until = now.Add(busyTimeout)
 		case now.After(until):
 			return n, err
 		}

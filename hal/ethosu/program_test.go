@@ -9,7 +9,7 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/npu"
 )
 
-// programOf makes a vector's program, as the delegate does.
+// programOf returns a vector's program, as the delegate builds it.
 func programOf(t testing.TB, v *ethosutest.Vector) *Program {
 	t.Helper()
 	c := v.Call(t)
@@ -40,7 +40,7 @@ func programOf(t testing.TB, v *ethosutest.Vector) *Program {
 	return p
 }
 
-// at is the memory of a binding.
+// at returns the memory of a binding.
 func (b *Binding) at(j Job) []byte { return j.Region(b.Region)[b.Offset:][:b.Bytes()] }
 
 // feed writes a vector's inputs.
@@ -58,7 +58,7 @@ func check(t testing.TB, v *ethosutest.Vector, p *Program, j Job) {
 	}
 }
 
-// runVector runs a vector on a device, twice: what a run leaves must not matter.
+// runVector runs a vector on a device twice: remains of a run must not matter.
 func runVector(t testing.TB, d Device, v *ethosutest.Vector) {
 	t.Helper()
 	p := programOf(t, v)
@@ -81,7 +81,7 @@ func runVector(t testing.TB, d Device, v *ethosutest.Vector) {
 	}
 }
 
-// newJob makes a job that ends with the test.
+// newJob creates a job that ends with the test.
 func newJob(t testing.TB, d Device, p *Program) Job {
 	t.Helper()
 	n, err := d.Load(p)

@@ -27,7 +27,7 @@ func (r *Reader) table(pos int, depth uint8, path string) Table {
 		return Table{}
 	}
 	if r.tables--; r.tables < 0 {
-		r.fail(ErrLimit, at, path, "more tables than allowed, or than the file has room for")
+		r.fail(ErrLimit, at, path, "more tables than allowed, or than fit the file")
 		return Table{}
 	}
 	return r.checkTable(at, depth+1, path)

@@ -1,7 +1,7 @@
-// Package gemm (no compatibility promise) multiplies matrices: [Product] cuts a batch of
-// products into tiles for threads, of a second matrix in memory or one that comes in blocks;
-// [Panels] are a second matrix that is packed once and used many times; [MulTransposed] takes
-// its rows as columns.
+// Package gemm (no compatibility promise) multiplies matrices: [Product] divides a batch of
+// products into tiles for threads, with a second matrix that is in memory or generated in blocks;
+// [Panels] is a second matrix that is packed once and used many times; [MulTransposed] multiplies
+// by a transposed matrix.
 package gemm
 
 import (
@@ -10,9 +10,9 @@ import (
 	"github.com/etrun-go/etrun/internal/simd"
 )
 
-// Panels is a matrix of K rows and N columns of float32, packed for products: panels of
-// [simd.PanelCols] columns, one after the other, each dense. The last panel has as many
-// columns as are left, rounded up to half a panel; those beyond N are not used.
+// Panels is a K×N matrix of float32, packed for products: panels of [simd.PanelCols] columns, one
+// after the other, each dense. The last panel has the remaining columns, rounded up to half a
+// panel; columns beyond N are unused.
 type Panels struct {
 	K, N int
 	data []float32
@@ -23,11 +23,11 @@ const (
 	half = cols / 2
 )
 
-// Size is the number of elements of the packed form of a matrix.
+// Size returns the number of elements of a packed k×n matrix.
 func Size(k, n int) int { return k * ((n + half - 1) / half * half) }
 
-// Pack packs a matrix of k rows and n columns: element (p, j) is src[p·row+j·col]. Of row
-// and col one is 1. It panics where src ends before an element.
+// Pack packs a k×n matrix: element (p, j) is src[p·row+j·col]. row or col must be 1. It panics if
+// src is too short.
 func Pack(src []float32, k, n, row, col int) *Panels {
 	m := &Panels{}
 	m.Reserve(k, n)
@@ -35,18 +35,18 @@ func Pack(src []float32, k, n, row, col int) *Panels {
 	return m
 }
 
-// PackIn is Pack into the first [Size] elements of data, which the matrix keeps.
+// PackIn is Pack into the first [Size] elements of data, which the matrix retains.
 func PackIn(data, src []float32, k, n, row, col int) *Panels {
 	m := &Panels{K: k, N: n, data: data[:Size(k, n)]}
 	m.Repack(src, row, col)
 	return m
 }
 
-// Size is the number of elements that the matrix takes.
+// Size returns the number of elements of the packed matrix.
 func (m *Panels) Size() int { return len(m.data) }
 
-// Reserve makes m a matrix of k rows and n columns, whose elements [Panels.Repack] then sets. It
-// allocates only where the matrix was smaller before.
+// Reserve makes m a k×n matrix, whose elements [Panels.Repack] then sets. It allocates only if m
+// was smaller before.
 func (m *Panels) Reserve(k, n int) {
 	m.K, m.N = k, n
 	if size := Size(k, n); cap(m.data) < size {
@@ -56,7 +56,7 @@ func (m *Panels) Reserve(k, n int) {
 	}
 }
 
-// Repack replaces the elements, as [Pack] takes them.
+// Repack replaces the elements; see [Pack].
 func (m *Panels) Repack(src []float32, row, col int) {
 	for j := 0; j < m.N; j += cols {
 		panel, pitch := m.panel(j)
@@ -84,26 +84,26 @@ func transpose(dst, src []float32, n, k, pitch, row int) {
 	}
 }
 
-// panel is the panel with column j, which begins one, and how far its rows are apart.
+// panel returns the panel that starts at column j, and its row stride.
 func (m *Panels) panel(j int) (data []float32, pitch int) {
 	pitch = min(cols, (m.N-j+half-1)/half*half)
 	return m.data[j*m.K:][:m.K*pitch], pitch
 }
 
-// Panels is the number of panels.
+// Panels returns the number of panels.
 func (m *Panels) Panels() int { return (m.N + cols - 1) / cols }
 
-// depth is how many rows of a panel are used at a time: they stay in the first-level cache
-// while rows of a pass over them.
+// depth is how many rows of a panel are used at a time: they stay in the first-level cache during a
+// pass over rows of a.
 const depth = 384
 
-// Mul multiplies rows of a by the columns of panels [from, to), adds bias to each row and
-// clamps the sums to [lo, hi]; a NaN stays:
+// Mul multiplies rows of a by the columns of panels [from, to), adds bias to each row and clamps
+// the sums to [lo, hi]; NaN is preserved:
 //
 //	c[i*ldc+j] = clamp(bias[j] + Σ_p a[i*lda+p]·m[p,j])    i < rows
 //
-// c and bias are indexed by the columns of the whole matrix; bias has N elements. It panics
-// where a slice ends before an element that the sum wants.
+// c and bias are indexed by the columns of the whole matrix; bias has N elements. It panics if a
+// slice is too short.
 func (m *Panels) Mul(rows int, a []float32, lda int, bias, c []float32, ldc int, lo, hi float32, from, to int) {
 	if rows == 1 && m.K > 0 {
 		from = m.mulRow(a, bias, c, lo, hi, from, to)
@@ -119,8 +119,7 @@ func (m *Panels) Mul(rows int, a []float32, lda int, bias, c []float32, ldc int,
 	}
 }
 
-// mulRow multiplies one row by as many whole panels as that is fast for, and gives the
-// panel behind them.
+// mulRow multiplies one row by whole panels as long as that is fast, and returns the next panel.
 func (m *Panels) mulRow(a, bias, c []float32, lo, hi float32, from, to int) int {
 	whole := min(to, m.N/cols)
 	if whole <= from {
@@ -130,8 +129,8 @@ func (m *Panels) mulRow(a, bias, c []float32, lo, hi float32, from, to int) int 
 	return from + simd.RowPanels(whole-from, m.K, a, m.data[at*m.K:], m.K*cols, bias[at:], c[at:], lo, hi)
 }
 
-// MulAdd is a part of [Panels.Mul]: it multiplies rows of a by rows [p, p+k) of panels
-// [from, to), adds the sums to rows of start and clamps what it stores:
+// MulAdd is a part of [Panels.Mul]: it multiplies rows of a by rows [p, p+k) of panels [from, to),
+// adds the sums to rows of start and clamps the results:
 //
 //	c[i*ldc+j] = clamp(start[i*lds+j] + Σ_q a[i*lda+q]·m[p+q,j])    i < rows, q < k
 //
@@ -144,19 +143,19 @@ func (m *Panels) MulAdd(rows, p, k int, a []float32, lda int, start []float32, l
 	}
 }
 
-// FewRows is up to how many rows it is no use to pack the matrix that they are multiplied
-// with.
+// FewRows is the number of rows up to which packing the matrix that they are multiplied by does not
+// pay off.
 const FewRows = 2
 
-// TransposedWork is how many elements of memory [MulTransposed] needs for sums of k products.
+// TransposedWork returns how many elements of work [MulTransposed] needs for sums of k products.
 func TransposedWork(k int) int { return min(k, depth) * cols }
 
 // MulTransposed multiplies rows of a by rows of b:
 //
 //	c[i*ldc+j] = Σ_p a[i*lda+p]·b[j*ldb+p]    i < m, j < n, p < k
 //
-// The rows of b are turned into columns in work, a part of a panel at a time. It panics where a
-// slice ends before an element that the sum wants, or work is short; up to FewRows rows need none.
+// Rows of b are transposed into work, a part of a panel at a time. It panics if a slice or work is
+// too short; up to FewRows rows need no work.
 func MulTransposed(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, work []float32) {
 	if m <= FewRows {
 		for i := range m {

@@ -2,79 +2,78 @@ package gemm
 
 import "github.com/etrun-go/etrun/internal/simd"
 
-// Product is a batch of products of matrices, each with something to add to:
+// Product is a batch of matrix products, each with an initial value:
 //
 //	C[i,j] = start[i,j] + Σ_p A[i,p]·B[p,j]    i < M, j < N, p < K
 //
-// After the fields up to Columns are set, [Product.Plan] cuts the work into tiles, and
-// [Product.Range] computes some of them. Sums go in the order of p, however the work is cut.
+// After the fields up to Columns are set, [Product.Plan] divides the work into tiles, and
+// [Product.Range] computes some of them. Sums are in the order of p for every division.
 type Product[T simd.Number] struct {
 	Batch, M, N, K int
 
-	// A has any strides, so it is never packed. Where there are fewer of its matrices than
-	// Batch, they take turns: product b has the one at b%AMatrices·AEach.
+	// A may have any strides and is never packed. It has AMatrices matrices, AEach apart; product b
+	// uses matrix b%AMatrices.
 	A                []T
 	ARow, ACol       int
 	AEach, AMatrices int
 
-	// B has dense rows BRow apart, in matrices BEach apart. It is nil where Columns are not.
+	// B has dense rows BRow apart, in matrices BEach apart. It is nil if Columns is set.
 	B           []T
 	BRow, BEach int
 
 	// C has rows of N elements, in matrices of M rows.
 	C []T
 
-	// From is what sums start from, rows FromRow apart, 0 for one row that all have; it may be
-	// C. RowBias is one number for each row instead; where there are more than M, products
-	// have them in turn. Both nil: zeros.
+	// From holds the initial values, in rows FromRow apart, 0 for one row that is used for all; it
+	// may be C. RowBias holds one number for each row instead, cyclically if there are more rows in
+	// all products. If both are nil, sums start from zero.
 	From    []T
 	FromRow int
 	RowBias []T
 
-	// Columns are B where it is not in memory.
+	// Columns generates B if it is not in memory.
 	Columns Columns[T]
-	// Blocks is the number of blocks that Columns has.
+	// Blocks is the number of blocks of Columns.
 	Blocks int
 
-	// Scratch is what Plan asked for; it may change from one computation to the next.
+	// Scratch has the size returned by Plan; it may change between computations.
 	Scratch []T
-	// Tiles is how many tiles there are, and Grain how many of them are worth a thread.
+	// Tiles is the number of tiles, and Grain the minimum number of tiles per thread.
 	Tiles, Grain int
 
 	mul                    simd.MulAddToFunc[T]
-	zeros                  []T // a row of them
+	zeros                  []T // one row
 	mBlock, nBlock, kBlock int
 	mBlocks                int
 	packed                 bool
 }
 
-// Columns gives matrices B block by block.
+// Columns generates matrices B block by block.
 type Columns[T any] interface {
-	// Span is the first column of block i and how many it has, at most BlockCols.
+	// Span returns the first column of block i and its number of columns, at most BlockCols.
 	Span(i int) (j, n int)
 	// Pack writes rows [p, p+k) of block i of a product's matrix to dst, ld apart.
 	Pack(dst []T, ld, worker, product, i, p, k int)
 }
 
-// Block sizes. A packed block of BlockCols columns and BlockRows rows stays in the
-// second-level cache, and its rows are an odd number of lines apart, so that a strip of it
-// spreads over all sets of the first. Few rows of A read each row of B once, so there B is
-// streamed in place, 16 rows by 512 columns at a time.
+// Block sizes. A packed block of BlockCols columns and BlockRows rows stays in the second-level
+// cache. Its rows are an odd number of cache lines apart, so that a strip of it uses all sets of
+// the first-level cache. With few rows of A each row of B is read once, so B is then streamed in
+// place, 16 rows by 512 columns at a time.
 const (
 	BlockCols, BlockRows, BlockPitch = 128, 256, 144
 	streamedCols, streamedRows       = 512, 16
-	packFromRows                     = 32      // rows of A from which packing pays
-	packFromSize                     = 1 << 16 // elements of B below which it stays in cache as it is
-	page                             = 1024    // elements; rows that lie pages apart share sets of a cache
-	leastRows                        = 24      // of a tile that still make good use of a packed block
+	packFromRows                     = 32      // minimum rows of A for packing to pay off
+	packFromSize                     = 1 << 16 // elements of B up to which it stays in cache without packing
+	page                             = 1024    // elements; rows that are multiples of a page apart share cache sets
+	minRows                          = 24      // of a tile, for good use of a packed block
 )
 
-// MACsPerRange is the number of multiplications of about 20 µs of work, the least to give
-// to a thread.
+// MACsPerRange is the number of MACs that take about 20 µs, the minimum work for a thread.
 const MACsPerRange = 600_000
 
-// Plan cuts the work into tiles for so many threads, and tells how many elements of Scratch
-// they need.
+// Plan divides the work into tiles for the given number of threads, and returns the required length
+// of Scratch.
 func (g *Product[T]) Plan(threads int) (scratch int) {
 	if g.Tiles = 0; g.M == 0 || g.N == 0 || g.Batch == 0 {
 		return 0
@@ -108,13 +107,13 @@ func (g *Product[T]) planBlocks() {
 	g.Blocks = (g.N + g.nBlock - 1) / g.nBlock
 }
 
-// splitRows cuts the rows of C into blocks where its columns alone would leave threads idle
-// and there is work for them.
+// splitRows divides the rows of C into blocks if its columns alone would leave threads idle and
+// there is enough work.
 func (g *Product[T]) splitRows(threads int) {
 	if g.mBlock = g.M; g.M*g.N*max(g.K, 1) < 2*MACsPerRange {
 		threads = 1
 	}
-	for threads > 1 && g.Batch*g.Blocks*((g.M+g.mBlock-1)/g.mBlock) < 2*threads && g.mBlock >= 2*leastRows {
+	for threads > 1 && g.Batch*g.Blocks*((g.M+g.mBlock-1)/g.mBlock) < 2*threads && g.mBlock >= 2*minRows {
 		g.mBlock = (g.mBlock/2 + 7) &^ 7
 	}
 	g.mBlocks = (g.M + g.mBlock - 1) / g.mBlock
@@ -145,8 +144,8 @@ func (g *Product[T]) tile(worker, product, block, i int) {
 	}
 }
 
-// start is what the sums of a tile c start from, and how far its rows are apart. Rows are
-// counted through all products.
+// start returns the initial values of a tile c and their row stride. Rows are counted over all
+// products.
 func (g *Product[T]) start(c []T, row, m, j, n int) ([]T, int) {
 	switch {
 	case g.RowBias != nil:
@@ -160,7 +159,7 @@ func (g *Product[T]) start(c []T, row, m, j, n int) ([]T, int) {
 	return g.zeros, 0
 }
 
-// block is rows [p, p+k) of n columns of B from j on, and how far they are apart.
+// block returns rows [p, p+k) of n columns of B from j on, and their row stride.
 func (g *Product[T]) block(worker, product, i, j, n, p, k int) ([]T, int) {
 	var packed []T
 	if g.packed {

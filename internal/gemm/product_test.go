@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// blocks is a matrix in memory, given in blocks of odd sizes.
+// blocks is a matrix in memory, provided in blocks of odd sizes.
 type blocks struct {
 	b    []int64
 	k, n int
@@ -28,8 +28,8 @@ func (s *blocks) Pack(dst []int64, ld, _, product, i, p, k int) {
 	}
 }
 
-// TestProduct compares products of integers, which are exact, with plain loops: B in memory
-// and in blocks, every kind of start, and several threads.
+// TestProduct compares products of integers, which are exact, with plain loops: B in memory and in
+// blocks, every kind of initial value, and several threads.
 func TestProduct(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	numbers := func(n int) []int64 {

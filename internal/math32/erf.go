@@ -2,16 +2,16 @@ package math32
 
 import "math"
 
-// The error function is a polynomial of degree 5 around each multiple of
-// 1/erfSteps, up to erfMax, where a float32 can no longer tell it from 1.
+// The error function is a polynomial of degree 5 around each multiple of 1/erfSteps, up to erfMax,
+// where it rounds to 1 in float32.
 const (
 	erfSteps = 16
 	erfMax   = 4
 )
 
-// erfTable holds the polynomials' coefficients, the value at the centre first. At
-// the end the function is 1. The table is filled up to a power of two for indexes
-// without a check: those of NaN reach there.
+// erfTable holds the polynomials' coefficients, the value at the center first. At the end the
+// function is 1. The table is padded to a power of two, so that indexes, including those of NaN,
+// need no check.
 var erfTable = func() (t [2 * erfSteps * erfMax][6]float64) {
 	for i := range erfSteps * erfMax {
 		c := float64(i) / erfSteps
@@ -25,7 +25,7 @@ var erfTable = func() (t [2 * erfSteps * erfMax][6]float64) {
 	return t
 }()
 
-// erfAbs is erf(x) for x from 0 to erfMax.
+// erfAbs returns erf(x) for x from 0 to erfMax.
 func erfAbs(x float64) float64 {
 	n := x*erfSteps + roundShift
 	p := &erfTable[math.Float64bits(n)%uint64(len(erfTable))]
@@ -33,8 +33,8 @@ func erfAbs(x float64) float64 {
 	return p[0] + h*(p[1]+h*(p[2]+h*(p[3]+h*(p[4]+h*p[5]))))
 }
 
-// Erf sets dst[i] to the error function of src[i]. dst may be src. It panics where src
-// is shorter than dst.
+// Erf sets dst[i] to the error function of src[i]. dst may be src. It panics if src is shorter than
+// dst.
 func Erf(dst, src []float32) {
 	src = src[:len(dst):len(src)]
 	for i, x := range src {
@@ -46,8 +46,8 @@ func Erf(dst, src []float32) {
 	}
 }
 
-// GELU sets dst[i] to src[i]·Φ(src[i]), Φ being the normal distribution; it is 0 at
-// -Inf, the limit. dst may be src. It panics where src is shorter than dst.
+// GELU sets dst[i] to src[i]·Φ(src[i]), where Φ is the normal distribution; it is 0 at -Inf, the
+// limit. dst may be src. It panics if src is shorter than dst.
 func GELU(dst, src []float32) {
 	src = src[:len(dst):len(src)]
 	for i, f := range src {

@@ -7,14 +7,13 @@ const (
 	expBits  = 5
 	expSteps = 1 << expBits
 
-	// Adding and subtracting roundShift leaves the nearest integer, whose low bits
-	// are then the low bits of the sum.
+	// Adding and subtracting roundShift rounds to the nearest integer; the low bits of the sum are
+	// those of the integer.
 	roundShift = 0x1.8p52
 	ln2Step    = math.Ln2 / expSteps
 )
 
-// exp2Table holds the bits of 2^(i/expSteps), less what adding i in the exponent's
-// place will add.
+// exp2Table holds the bits of 2^(i/expSteps), minus what adding i to the exponent field will add.
 var exp2Table = func() (t [expSteps]uint64) {
 	for i := range t {
 		t[i] = math.Float64bits(math.Exp2(float64(i)/expSteps)) - uint64(i)<<(52-expBits)
@@ -22,8 +21,8 @@ var exp2Table = func() (t [expSteps]uint64) {
 	return t
 }()
 
-// expParts writes e^x as s·(1+q), where s is a power of 2^(1/expSteps) and exactly 1
-// around 0. |x| is at most 700.
+// expParts splits e^x into s·(1+q), where s is a power of 2^(1/expSteps) and exactly 1 around 0.
+// |x| is at most 700.
 func expParts(x float64) (s, q float64) {
 	t := x * (expSteps / math.Ln2)
 	n := t + roundShift
@@ -33,7 +32,7 @@ func expParts(x float64) (s, q float64) {
 	return s, r * (1 + r*(0.5+r*(1./6+r*(1./24))))
 }
 
-// clamp limits x to ±limit; a NaN stays.
+// clamp limits x to ±limit; NaN is preserved.
 func clamp(x, limit float64) float64 {
 	if x > limit {
 		return limit
@@ -44,7 +43,7 @@ func clamp(x, limit float64) float64 {
 	return x
 }
 
-// Exp sets dst[i] to e^src[i]. dst may be src. It panics where src is shorter than dst.
+// Exp sets dst[i] to e^src[i]. dst may be src. It panics if src is shorter than dst.
 func Exp(dst, src []float32) {
 	src = src[:len(dst):len(src)]
 	for i, x := range src {
@@ -53,8 +52,7 @@ func Exp(dst, src []float32) {
 	}
 }
 
-// Expm1 sets dst[i] to e^src[i] - 1. dst may be src. It panics where src is shorter than
-// dst.
+// Expm1 sets dst[i] to e^src[i] - 1. dst may be src. It panics if src is shorter than dst.
 func Expm1(dst, src []float32) {
 	src = src[:len(dst):len(src)]
 	for i, x := range src {
@@ -63,8 +61,7 @@ func Expm1(dst, src []float32) {
 	}
 }
 
-// Sigmoid sets dst[i] to 1 / (1 + e^-src[i]). dst may be src. It panics where src is
-// shorter than dst.
+// Sigmoid sets dst[i] to 1 / (1 + e^-src[i]). dst may be src. It panics if src is shorter than dst.
 func Sigmoid(dst, src []float32) {
 	src = src[:len(dst):len(src)]
 	for i, x := range src {
@@ -73,8 +70,8 @@ func Sigmoid(dst, src []float32) {
 	}
 }
 
-// Tanh sets dst[i] to the hyperbolic tangent of src[i]. dst may be src. It panics where
-// src is shorter than dst.
+// Tanh sets dst[i] to the hyperbolic tangent of src[i]. dst may be src. It panics if src is shorter
+// than dst.
 func Tanh(dst, src []float32) {
 	src = src[:len(dst):len(src)]
 	for i, x := range src {
@@ -84,8 +81,8 @@ func Tanh(dst, src []float32) {
 	}
 }
 
-// Sinh sets dst[i] to the hyperbolic sine of src[i]. dst may be src. It panics where src
-// is shorter than dst.
+// Sinh sets dst[i] to the hyperbolic sine of src[i]. dst may be src. It panics if src is shorter
+// than dst.
 func Sinh(dst, src []float32) {
 	src = src[:len(dst):len(src)]
 	for i, x := range src {
@@ -95,8 +92,8 @@ func Sinh(dst, src []float32) {
 	}
 }
 
-// Cosh sets dst[i] to the hyperbolic cosine of src[i]. dst may be src. It panics where
-// src is shorter than dst.
+// Cosh sets dst[i] to the hyperbolic cosine of src[i]. dst may be src. It panics if src is shorter
+// than dst.
 func Cosh(dst, src []float32) {
 	src = src[:len(dst):len(src)]
 	for i, x := range src {
@@ -106,8 +103,8 @@ func Cosh(dst, src []float32) {
 	}
 }
 
-// GELUTanh sets dst[i] to the GELU of src[i] by its approximation with a hyperbolic
-// tangent. dst may be src. It panics where src is shorter than dst.
+// GELUTanh sets dst[i] to the tanh approximation of the GELU of src[i]. dst may be src. It panics
+// if src is shorter than dst.
 func GELUTanh(dst, src []float32) {
 	const slope, cubic = 2 / (math.SqrtPi * math.Sqrt2), 0.044715 // sqrt(2/π)
 	src = src[:len(dst):len(src)]

@@ -2,8 +2,8 @@ package math32
 
 import "math"
 
-// A number is 2^k·z with z between logLow and 2·logLow, an interval that 1 is well
-// inside of; z is near the centre of one of logSteps parts of it.
+// A number is 2^k·z with z between logLow and 2·logLow, an interval with 1 in its interior; z is
+// near the center of one of its logSteps parts.
 const (
 	logBits  = 5
 	logSteps = 1 << logBits
@@ -11,8 +11,8 @@ const (
 	lowBits  = 0x3fe6000000000000 // of logLow
 )
 
-// logTable holds each part's centre c as 1/c and log(c). The centre of the part that
-// 1 is in is 1, so that the logarithms near 1 are exact.
+// logTable holds 1/c and log(c) for the center c of each part. The center of the part that contains
+// 1 is 1, so that the logarithms near 1 are exact.
 var logTable = func() (t [logSteps]struct{ reciprocal, log float64 }) {
 	for i := range t {
 		from := math.Float64frombits(lowBits + uint64(i)<<(52-logBits))
@@ -26,8 +26,8 @@ var logTable = func() (t [logSteps]struct{ reciprocal, log float64 }) {
 	return t
 }()
 
-// logParts writes the logarithm of a positive, finite, normal number as
-// sum + log(1+r), |r| being below 1/logSteps.
+// logParts splits the logarithm of a positive, finite, normal number into sum + log(1+r), with |r|
+// below 1/logSteps.
 func logParts(x float64) (sum, r float64) {
 	bits := math.Float64bits(x)
 	t := bits - lowBits
@@ -36,21 +36,21 @@ func logParts(x float64) (sum, r float64) {
 	return float64(int64(t)>>52)*math.Ln2 + p.log, r
 }
 
-// log1pSmall is log(1+r) of logParts.
+// log1pSmall returns log(1+r) for the r of logParts.
 func log1pSmall(r float64) float64 {
 	return r + r*r*(-0.5+r*(1./3+r*(-0.25+r*(0.2-r*(1./6)))))
 }
 
-// Log sets dst[i] to the natural logarithm of src[i]. dst may be src. It panics where
-// src is shorter than dst.
+// Log sets dst[i] to the natural logarithm of src[i]. dst may be src. It panics if src is shorter
+// than dst.
 func Log(dst, src []float32) { scaledLog(dst, src, 1) }
 
-// Log2 sets dst[i] to the logarithm of src[i] to base 2. dst may be src. It panics where
-// src is shorter than dst.
+// Log2 sets dst[i] to the logarithm of src[i] to base 2. dst may be src. It panics if src is
+// shorter than dst.
 func Log2(dst, src []float32) { scaledLog(dst, src, 1/math.Ln2) }
 
-// Log10 sets dst[i] to the logarithm of src[i] to base 10. dst may be src. It panics
-// where src is shorter than dst.
+// Log10 sets dst[i] to the logarithm of src[i] to base 10. dst may be src. It panics if src is
+// shorter than dst.
 func Log10(dst, src []float32) { scaledLog(dst, src, 1/math.Ln10) }
 
 func scaledLog(dst, src []float32, scale float64) {
@@ -65,8 +65,8 @@ func scaledLog(dst, src []float32, scale float64) {
 	}
 }
 
-// Log1p sets dst[i] to log(1 + src[i]). What 1 + src[i] loses is added to first order.
-// dst may be src. It panics where src is shorter than dst.
+// Log1p sets dst[i] to log(1 + src[i]). The rounding error of 1 + src[i] is corrected to first
+// order. dst may be src. It panics if src is shorter than dst.
 func Log1p(dst, src []float32) {
 	src = src[:len(dst):len(src)]
 	for i, f := range src {

@@ -36,8 +36,7 @@ var functions = []struct {
 	{"Cos", Cos, math.Cos, 0.52, 0},
 }
 
-// samples goes over all magnitudes of both signs, finely from 2^-30 to 2^10, and
-// over the special numbers.
+// samples covers all magnitudes of both signs, densely from 2^-30 to 2^10, and the special numbers.
 func samples() []float32 {
 	inf := float32(math.Inf(1))
 	s := []float32{0, float32(math.Copysign(0, -1)), inf, -inf, float32(math.NaN()), math.Float32frombits(0x7fffffff),
@@ -76,7 +75,7 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
-// distance is how far got is from want in units of want's last float32 place.
+// distance returns the distance of got from want in units in the last place of want as float32.
 func distance(got float32, want, floor float64) float64 {
 	if want != want || got != got {
 		if want != want && got != got {
@@ -104,8 +103,8 @@ func TestInPlace(t *testing.T) {
 	}
 }
 
-// TestShort wants a panic, and nothing written, where src is shorter than dst, however large
-// the memory behind it is.
+// TestShort checks that a src shorter than dst panics, and nothing is written, whatever its
+// capacity.
 func TestShort(t *testing.T) {
 	for _, c := range functions {
 		dst, src := make([]float32, 5), []float32{1, 1, 1, 1, 1}
@@ -120,7 +119,7 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// pairs are numbers of all magnitudes, with odd ones among them.
+// pairs returns numbers of all magnitudes, and special ones.
 func pairs(n int) (a, b []float32) {
 	r := rand.New(rand.NewPCG(1, 2))
 	inf := float32(math.Inf(1))
@@ -161,7 +160,7 @@ func TestMod(t *testing.T) {
 	a, b := pairs(500000)
 	for i := range a {
 		if i%3 == 0 {
-			a[i] = b[i] * float32(i%1000) // near whole quotients
+			a[i] = b[i] * float32(i%1000) // close to integer quotients
 		}
 		got, want := Mod(a[i], b[i]), float32(math.Mod(float64(a[i]), float64(b[i])))
 		if got != want && (got == got || want == want) || math.Signbit(float64(got)) != math.Signbit(float64(want)) && want == want {

@@ -2,8 +2,7 @@ package math32
 
 import "math"
 
-// Pow sets dst[i] to a[i]^b[i]. dst may be an operand. It panics where a or b is shorter
-// than dst.
+// Pow sets dst[i] to a[i]^b[i]. dst may be an operand. It panics if a or b is shorter than dst.
 func Pow(dst, a, b []float32) {
 	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
 	for i := range dst {
@@ -18,9 +17,8 @@ func Pow(dst, a, b []float32) {
 	}
 }
 
-// Mod is C's fmod: the remainder of a division that is rounded toward zero, with x's
-// sign. It is exact: so are the product and the difference below, and the quotient may
-// only be one too large.
+// Mod is C's fmod: the remainder of the division rounded toward zero, with x's sign. It is exact:
+// the product and the difference below are exact, and the quotient is at most one too large.
 func Mod(x, y float32) float32 {
 	a, b := float64(x), float64(y)
 	q := a / b

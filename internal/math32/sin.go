@@ -2,23 +2,21 @@ package math32
 
 import "math"
 
-// π in two parts: the first has 33 bits, so that its products with whole numbers
-// below 2^20 are exact.
+// π in two parts: the first has 33 bits, so that its products with integers below 2^20 are exact.
 const (
 	piHigh = 0x1.921fb544p1
 	piLow  = 0x1.0b4611a626331p-33
-	sinMax = 1 << 20 // the largest argument, in halves of a turn, that is reduced so
+	sinMax = 1 << 20 // the largest argument, in multiples of π, that is reduced this way
 )
 
-// sinReduced is sin(r)·(-1)^n for |r| up to π/2.
+// sinReduced returns sin(r)·(-1)^n for |r| up to π/2.
 func sinReduced(r float64, n uint64) float64 {
 	z := r * r
 	p := r + r*z*(-1./6+z*(1./120+z*(-1./5040+z*(1./362880+z*(-1./39916800+z*(1./6227020800))))))
 	return math.Float64frombits(math.Float64bits(p) ^ n<<63)
 }
 
-// Sin sets dst[i] to the sine of src[i]. dst may be src. It panics where src is shorter
-// than dst.
+// Sin sets dst[i] to the sine of src[i]. dst may be src. It panics if src is shorter than dst.
 func Sin(dst, src []float32) {
 	src = src[:len(dst):len(src)]
 	for i, f := range src {
@@ -33,8 +31,8 @@ func Sin(dst, src []float32) {
 	}
 }
 
-// Cos sets dst[i] to the cosine of src[i], the sine a quarter of a turn on. dst may be
-// src. It panics where src is shorter than dst.
+// Cos sets dst[i] to the cosine of src[i], as the sine of src[i]+π/2. dst may be src. It panics if
+// src is shorter than dst.
 func Cos(dst, src []float32) {
 	src = src[:len(dst):len(src)]
 	for i, f := range src {

@@ -1,4 +1,4 @@
-// Package platform lets the module compile on the machines of docs/platforms.md only.
-// What depends on the operating system or on the order of bytes imports it, so that elsewhere the compiler's one
-// message is the sentence of unsupported.go.
+// Package platform restricts the module to the platforms of docs/platforms.md. Packages that depend
+// on the operating system or the byte order import it, so that on other platforms the compiler
+// prints only the message in unsupported.go.
 package platform

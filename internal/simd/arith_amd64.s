@@ -11,6 +11,8 @@ LANES(one, 0x3f800000)
 LANES(three, 0x40400000)
 LANES(six, 0x40c00000)
 LANES(signBit, 0x80000000)
+LANES(zero, 0x00000000)
+LANES(sixth, 0x3e2aaaab)
 
 // func addLanes(n int, dst, a, b *float32)
 TEXT ·addLanes(SB), NOSPLIT, $0-32
@@ -68,6 +70,30 @@ loop:
 	VMOVUPS (SI)(AX*4), Y0
 	VMOVUPS (DX)(AX*4), Y1
 	VSUBPS Y0, Y1, Y1
+	VMULPS Y15, Y1, Y1
+	VADDPS Y1, Y0, Y0
+	VMOVUPS Y0, (DI)(AX*4)
+	ADDQ $8, AX
+	DECQ CX
+	JNZ loop
+	VZEROUPPER
+	RET
+
+// func blendLanes(n int, dst, a, b *float32, first, second float32)
+TEXT ·blendLanes(SB), NOSPLIT, $0-40
+	MOVQ n+0(FP), CX
+	MOVQ dst+8(FP), DI
+	MOVQ a+16(FP), SI
+	MOVQ b+24(FP), DX
+	VBROADCASTSS first+32(FP), Y14
+	VBROADCASTSS second+36(FP), Y15
+	XORQ AX, AX
+	PCALIGN $64
+
+loop:
+	VMOVUPS (SI)(AX*4), Y0
+	VMOVUPS (DX)(AX*4), Y1
+	VMULPS Y14, Y0, Y0
 	VMULPS Y15, Y1, Y1
 	VADDPS Y1, Y0, Y0
 	VMOVUPS Y0, (DI)(AX*4)
@@ -227,6 +253,63 @@ TEXT ·hardswishLanes(SB), NOSPLIT, $0-24
 	MOVQ n+0(FP), CX
 	MOVQ dst+8(FP), DI
 	MOVQ src+16(FP), SI
+	CMPB ·avx512(SB), $0
+	JEQ narrow
+	VBROADCASTSS three<>(SB), Z16
+	VBROADCASTSS zero<>(SB), Z17
+	VBROADCASTSS six<>(SB), Z18
+	VBROADCASTSS sixth<>(SB), Z19
+	XORQ AX, AX
+	SUBQ $2, CX
+	JLT odd
+	PCALIGN $64
+
+pair:
+	VMOVUPS (SI)(AX*4), Z0
+	VADDPS Z16, Z0, Z1
+	VMAXPS Z1, Z17, Z1
+	VMINPS Z1, Z18, Z1
+	VMULPS Z1, Z0, Z2
+	VMULPS Z19, Z2, Z0
+	VMOVAPS Z2, Z1
+	VFMSUB231PS Z18, Z0, Z1
+	VFPCLASSPSZ $0xb9, Z0, K1
+	VFNMADD231PS Z19, Z1, Z0
+	KORTESTW K1, K1
+	JEQ pairFinite
+	VDIVPS Z18, Z2, K1, Z0
+
+pairFinite:
+	VMOVUPS Z0, (DI)(AX*4)
+	ADDQ $16, AX
+	SUBQ $2, CX
+	JGE pair
+
+odd:
+	ADDQ $2, CX
+	JEQ end
+	VMOVUPS (SI)(AX*4), Y0
+	VADDPS Z16, Z0, Z1
+	VMAXPS Z1, Z17, Z1
+	VMINPS Z1, Z18, Z1
+	VMULPS Z1, Z0, Z2
+	VMULPS Z19, Z2, Z0
+	VMOVAPS Z2, Z1
+	VFMSUB231PS Z18, Z0, Z1
+	VFPCLASSPSZ $0xb9, Z0, K1
+	VFNMADD231PS Z19, Z1, Z0
+	KORTESTW K1, K1
+	JEQ oddFinite
+	VDIVPS Z18, Z2, K1, Z0
+
+oddFinite:
+	VMOVUPS Y0, (DI)(AX*4)
+
+end:
+	VZEROUPPER
+	RET
+
+narrow:
 	VMOVUPS three<>(SB), Y13
 	VMOVUPS six<>(SB), Y14
 	VXORPS Y15, Y15, Y15

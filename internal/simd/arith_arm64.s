@@ -61,6 +61,28 @@ loop:
 	BNE loop
 	RET
 
+// func blendLanes(n int, dst, a, b *float32, first, second float32)
+TEXT ·blendLanes(SB), NOSPLIT, $0-40
+	MOVD n+0(FP), R0
+	MOVD dst+8(FP), R1
+	MOVD a+16(FP), R2
+	MOVD b+24(FP), R3
+	MOVWU first+32(FP), R6
+	VDUP R6, V8.S4
+	MOVWU second+36(FP), R6
+	VDUP R6, V9.S4
+
+loop:
+	VLD1.P 16(R2), [V0.S4]
+	VLD1.P 16(R3), [V1.S4]
+	WORD $0x6E28DC00 // FMUL V0, V0, V8
+	WORD $0x6E29DC21 // FMUL V1, V1, V9
+	WORD $0x4E21D400 // FADD V0, V0, V1
+	VST1.P [V0.S4], 16(R1)
+	SUBS $1, R0
+	BNE loop
+	RET
+
 // func subLanes(n int, dst, a, b *float32)
 TEXT ·subLanes(SB), NOSPLIT, $0-32
 	MOVD n+0(FP), R0

@@ -62,6 +62,24 @@ func lerpGo(dst, a, b []float32, weight float32) {
 	}
 }
 
+// Blend sets dst[i] to a[i]·first + b[i]·second, each operation rounds. dst may be an
+// operand. It panics where a or b is shorter than dst.
+func Blend(dst, a, b []float32, first, second float32) {
+	a, b = a[:len(dst):len(a)], b[:len(dst):len(b)]
+	n := whole(len(dst))
+	if n > 0 {
+		blendLanes(n/lanes, &dst[0], &a[0], &b[0], first, second)
+	}
+	blendGo(dst[n:], a[n:], b[n:], first, second)
+}
+
+func blendGo(dst, a, b []float32, first, second float32) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := range dst {
+		dst[i] = float32(a[i]*first) + float32(b[i]*second)
+	}
+}
+
 // Sub sets dst[i] to a[i] - b[i]. dst may be an operand. It panics where a or b is
 // shorter than dst.
 func Sub(dst, a, b []float32) {

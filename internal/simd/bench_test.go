@@ -118,6 +118,27 @@ func BenchmarkTaps(b *testing.B) {
 	}
 }
 
+// BenchmarkInterpolate doubles rows, and halves them.
+func BenchmarkInterpolate(b *testing.B) {
+	if Level() != "avx512" {
+		b.Skip("no loop here")
+	}
+	for _, n := range benchmarkLengths {
+		for _, in := range []int{n / 2, 2 * n} {
+			x, y, weight, first, second := make([]float32, in), make([]float32, n), make([]float32, n), make([]int32, n), make([]int32, n)
+			for i := range first {
+				first[i] = int32(i * in / n)
+				second[i] = min(first[i]+1, int32(in-1))
+			}
+			versus(b, fmt.Sprintf("Interpolate/%d/%d", in, n), n, func() { Interpolate(y, x, first, second, weight) }, func() {
+				for j, w := range weight {
+					y[j] = (1-w)*x[first[j]] + w*x[second[j]]
+				}
+			})
+		}
+	}
+}
+
 func BenchmarkFilter(b *testing.B) {
 	for _, stride := range []int{1, 2} {
 		f := Filter{Rows: 56 / stride, Cols: 56 / stride, InRows: 56, InCols: 56, KernelRows: 3, KernelCols: 3, Top: 1, Left: 1,

@@ -4,7 +4,7 @@
 //
 // Every loop is written in Go first: that is its definition, what runs without vectors,
 // and what tests compare with. Where the processor has AVX2 and FMA, or NEON, assembly
-// takes its place, and AVX-512 for matrix products and conversions. The tag purego leaves
+// takes its place, and AVX-512 for matrix products, conversions and activations. The tag purego leaves
 // assembly out.
 //
 // Loops over elements are rows of a table in gen, which writes the exported functions,

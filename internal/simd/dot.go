@@ -31,16 +31,16 @@ func PackDot(cols, segments, k int, column func(dst []int8, j int)) *DotWeights 
 	w := &DotWeights{Segments: segments, K: k, Cols: cols}
 	panels := w.Panels()
 	w.Sums, w.panels = make([]int32, panels*DotCols), make([]int8, panels*w.panel())
-	buffer := make([]int8, segments*k)
+	buffer, rows := make([]int8, segments*k), dotRows()
 	for j := range cols {
 		column(buffer, j)
 		panel := w.panels[j/DotCols*w.panel():][:w.panel()]
-		at := dotHead + j%DotCols*dotGroup
+		at := dotHead + j%DotCols*rows
 		for s := range segments {
 			part := buffer[s*k:][:k]
-			for i := 0; i < k; i += dotGroup {
-				copy(panel[at:at+dotGroup], part[i:])
-				at += dotGroup * DotCols
+			for i := range w.groups() * dotGroup / rows {
+				copy(panel[at:at+rows], part[min(i*rows, k):])
+				at += rows * DotCols
 			}
 		}
 		for _, v := range buffer {

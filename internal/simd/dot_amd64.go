@@ -7,6 +7,9 @@ package simd
 // Tiles of products of 8-bit elements for AVX2.
 
 //go:noescape
+func madd4x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
+
+//go:noescape
 func madd2x16(k int, a *uint8, rows, off *int, t int, b *int8, ldb int, c *int32, ldc int, flip uint32)
 
 //go:noescape

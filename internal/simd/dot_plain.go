@@ -2,6 +2,9 @@
 
 package simd
 
+// dotRows is how many rows of weights a panel holds side by side.
+func dotRows() int { return dotGroup }
+
 // nibbles reports that products with 4-bit weights have a vector loop.
 func nibbles() bool { return false }
 

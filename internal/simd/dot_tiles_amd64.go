@@ -30,7 +30,7 @@ var (
 		2: {{8, vnni8x32}, {4, vnni4x32}, {2, vnni2x32}, {1, vnni1x32}},
 		1: {{8, vnni8x16}, {4, vnni4x16}, {2, vnni2x16}, {1, vnni1x16}},
 	}
-	maddTiles   = [][]tileOf[dotFunc]{1: {{2, madd2x16}, {1, madd1x16}}}
+	maddTiles   = [][]tileOf[dotFunc]{1: {{4, madd4x16}, {2, madd2x16}, {1, madd1x16}}}
 	nibbleTiles = [...][]tileOf[nibbleFunc]{
 		4: {{1, nibble512x1x64}},
 		2: {{4, nibble512x4x32}, {1, nibble512x1x32}},
@@ -48,6 +48,14 @@ func width(rows, n int) int {
 		return 4
 	}
 	return min(n, 2)
+}
+
+// dotRows is how many rows of weights a panel holds side by side.
+func dotRows() int {
+	if vector && !vnni() {
+		return 2
+	}
+	return dotGroup
 }
 
 // multiply goes panel by panel, so that a panel stays in cache while all rows pass over it.

@@ -10,6 +10,9 @@ var dotProducts = cpu.ARM64.HasASIMDDP
 // nibbles reports that products with 4-bit weights have a vector loop.
 func nibbles() bool { return dotProducts }
 
+// dotRows is how many rows of weights a panel holds side by side.
+func dotRows() int { return dotGroup }
+
 func (w *DotWeights) multiply(c []int32, ldc int, a []uint8, rows, off []int, lo, hi int, flip uint32) {
 	groups, size := w.groups(), w.panel()
 	many, f, one := 2, smull2x16, smull1x16

@@ -59,6 +59,16 @@ func sineGo(dst, src []float32, shift float32) {
 	}
 }
 
+func siluGo(dst, src []float32) {
+	var s [64]float32
+	for len(dst) > 0 {
+		n := min(len(dst), len(s))
+		math32.Sigmoid(s[:n], src[:n])
+		mulGo(dst[:n], src[:n], s[:n])
+		dst, src = dst[n:], src[n:]
+	}
+}
+
 func eluGo(dst, src []float32, negative, inner, positive float32) {
 	var a, e [1]float32
 	for i, x := range src {

@@ -47,6 +47,26 @@ func Sigmoid(dst, src []float32) {
 	}
 }
 
+// SiLU sets dst[i] to src[i] / (1 + e^-src[i]), the product of src[i] and its [Sigmoid],
+// rounded twice; 0 where that of a negative number may be. dst may be src. It panics
+// where src is shorter than dst.
+func SiLU(dst, src []float32) {
+	src = src[:len(dst):len(src)]
+	if !vector {
+		siluGo(dst, src)
+		return
+	}
+	n := whole(len(dst))
+	if n > 0 {
+		siLULanes(n/lanes, &dst[0], &src[0])
+	}
+	if n < len(dst) {
+		var t tail
+		siLULanes(1, &t[0], t.of(src[n:]))
+		copy(dst[n:], t[:])
+	}
+}
+
 // Tanh sets dst[i] to tanh(src[i]), to within 4 ulp. dst may be src. It panics where src
 // is shorter than dst.
 func Tanh(dst, src []float32) {

@@ -58,6 +58,11 @@ var (
 			func(dst, a, b []float32) { Lerp(dst, a, b, 0.3) },
 			func(dst, a, b []float32) { lerpGo(dst, a, b, 0.3) },
 		},
+		{
+			"Blend(0.3, 0.7)",
+			func(dst, a, b []float32) { Blend(dst, a, b, 0.3, 0.7) },
+			func(dst, a, b []float32) { blendGo(dst, a, b, 0.3, 0.7) },
+		},
 		{"Sub", Sub, subGo},
 		{"Mul", Mul, mulGo},
 		{"Div", Div, divGo},
@@ -111,6 +116,7 @@ var (
 	approximations = []pair[func(dst, src []float32)]{
 		{"Exp", Exp, expGo},
 		{"Sigmoid", Sigmoid, math32.Sigmoid},
+		{"SiLU", SiLU, siluGo},
 		{"Tanh", Tanh, math32.Tanh},
 		{"Expm1", Expm1, math32.Expm1},
 		{

@@ -157,6 +157,16 @@ var structured = []loop{
 		simd.Zip2Rows(m.floats((rows-1)*(2*n+1)+2*n), m.floats((rows-1)*(n+2)+n), m.floats((rows-1)*(n+2)+n), rows, n, 2*n+1, n+2)
 		simd.Places(vec(m, n, func(r *rand.Rand) int64 { return r.Int64() }), vec(m, n, anyInt), -7, 3)
 	}},
+	{name: "interpolate", align: 4, least: 1, run: func(m *memory, n int) {
+		for _, in := range []int{1, 1 + n/3, n, 3 * n} {
+			first, second := make([]int32, n), make([]int32, n)
+			for i := range first {
+				first[i] = int32(i * in / n)
+				second[i] = min(first[i]+1, int32(in-1))
+			}
+			simd.Interpolate(m.floats(n), m.floats(in), first, second, m.floats(n))
+		}
+	}},
 	{name: "filter", align: 4, least: 1, run: func(m *memory, n int) {
 		f := simd.Filter{InRows: 1 + n%7, InCols: 1 + n%67, KernelRows: 1 + n%3, KernelCols: 1 + n%5,
 			Top: n % 2, Left: n % 3, Stride: 1 + n%2, DilateRows: 1 + n%2, DilateCols: 1 + n%3}

@@ -14,6 +14,10 @@ func normRows8(rows, n int, dst, src *float32, stride int, mask *int32, weight, 
 const longRow = 256
 
 func softmaxRows(dst, src []float32, n int) {
+	if avx512 {
+		softmaxRows512(len(dst)/n, n, &dst[0], &src[0])
+		return
+	}
 	if !vector || n >= longRow && n%8 == 0 {
 		softmaxByRow(dst, src, n)
 		return

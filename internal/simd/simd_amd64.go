@@ -13,8 +13,8 @@ const (
 // early ones.
 var vector = cpu.X86.HasAVX2 && cpu.X86.HasFMA
 
-// avx512 reports the part of AVX-512 that every server with any of it has. Matrix products
-// and conversions use it: the rest is bound by memory.
+// avx512 reports the part of AVX-512 that every server with any of it has. Matrix products,
+// conversions and activations use it: the rest is bound by memory.
 var avx512 = vector && cpu.X86.HasAVX512F && cpu.X86.HasAVX512VL && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512BW
 
 var level = chosenLevel()

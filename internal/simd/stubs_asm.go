@@ -16,6 +16,9 @@ func addScaledLanes(n int, dst, a, b *float32, alpha float32)
 func lerpLanes(n int, dst, a, b *float32, weight float32)
 
 //go:noescape
+func blendLanes(n int, dst, a, b *float32, first, second float32)
+
+//go:noescape
 func subLanes(n int, dst, a, b *float32)
 
 //go:noescape
@@ -146,6 +149,9 @@ func negInt32Lanes(n int, dst, src *int32)
 
 //go:noescape
 func sigmoidLanes(n int, dst, src *float32)
+
+//go:noescape
+func siLULanes(n int, dst, src *float32)
 
 //go:noescape
 func tanhLanes(n int, dst, src *float32)

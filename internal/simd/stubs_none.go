@@ -12,6 +12,8 @@ func addScaledLanes(n int, dst, a, b *float32, alpha float32) {}
 
 func lerpLanes(n int, dst, a, b *float32, weight float32) {}
 
+func blendLanes(n int, dst, a, b *float32, first, second float32) {}
+
 func subLanes(n int, dst, a, b *float32) {}
 
 func mulLanes(n int, dst, a, b *float32) {}
@@ -99,6 +101,8 @@ func absInt32Lanes(n int, dst, src *int32) {}
 func negInt32Lanes(n int, dst, src *int32) {}
 
 func sigmoidLanes(n int, dst, src *float32) {}
+
+func siLULanes(n int, dst, src *float32) {}
 
 func tanhLanes(n int, dst, src *float32) {}
 

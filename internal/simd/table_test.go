@@ -62,6 +62,21 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// TestExponents compares functions of one operand at numbers of all exponents.
+func TestExponents(t *testing.T) {
+	x := allExponents(1<<14 - 3)
+	got, want := make([]float32, len(x)), make([]float32, len(x))
+	for _, p := range unaryFloats {
+		p.f(got, x)
+		p.pure(want, x)
+		for i := range x {
+			if !sameFloat(p.name, got[i], want[i]) {
+				t.Fatalf("%s(%v), element %d of %d: got %v, want %v", p.name, x[i], i, len(x), got[i], want[i])
+			}
+		}
+	}
+}
+
 // sameFloat wants the same number, of the same sign but for zeros of functions that choose
 // between operands.
 func sameFloat(name string, got, want float32) bool {

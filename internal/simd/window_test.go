@@ -49,6 +49,42 @@ func eachShifted(f func(name string, r *rand.Rand, s *shifted)) {
 
 func same(a, b float32) bool { return a == b || a != a && b != b }
 
+// TestInterpolate compares rows between points with the formula, and wants a panic for an index outside.
+func TestInterpolate(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, in := range []int{1, 2, 7, 16, 31, 33, 100} {
+		for n := range 70 {
+			x, weight, got := operands(r, in), make([]float32, n), make([]float32, n)
+			first, second := make([]int32, n), make([]int32, n)
+			for i := range first {
+				first[i], weight[i] = int32(i*in/n), r.Float32()
+				second[i] = int32(min(int(first[i])+r.IntN(3), in-1))
+			}
+			Interpolate(got, x, first, second, weight)
+			for i, w := range weight {
+				want := float32((1-w)*x[first[i]]) + float32(w*x[second[i]])
+				if !sameFloat("", got[i], want) {
+					t.Fatalf("element %d of %d, of %d points: got %v, want %v", i, n, in, got[i], want)
+				}
+			}
+			for _, index := range []int32{-1, int32(in), math.MinInt32, math.MaxInt32} {
+				if n == 0 {
+					break
+				}
+				at := r.IntN(n)
+				for _, list := range [][]int32{first, second} {
+					was := list[at]
+					list[at] = index
+					if recovered(func() { Interpolate(got, x, first, second, weight) }) == nil {
+						t.Fatalf("index %d of %d, of %d points: no panic", index, at, in)
+					}
+					list[at] = was
+				}
+			}
+		}
+	}
+}
+
 func TestExtremeTaps(t *testing.T) {
 	for _, least := range []bool{false, true} {
 		eachShifted(func(name string, r *rand.Rand, s *shifted) {

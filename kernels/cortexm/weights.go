@@ -12,21 +12,21 @@ type weights struct {
 	offset   int32 // added to each
 	perImage bool  // the tensor contains weights for each image
 
-	floats     []float32
-	sums       []int32 // sums of each output channel's weights
-	keptFloats operand.Kept[float32]
-	keptSums   operand.Kept[int32]
+	floats       []float32
+	sums         []int32 // sums of each output channel's weights
+	cachedFloats operand.Cached[float32]
+	cachedSums   operand.Cached[int32]
 }
 
 // load converts the weights.
 func (w *weights) load(c *kernels.Ctx, groups, outChannels, k int) {
 	t := w.in.t
-	w.floats, w.sums = w.keptFloats.Get(t), w.keptSums.Get(t)
+	w.floats, w.sums = w.cachedFloats.Get(t), w.cachedSums.Get(t)
 	if w.floats != nil && w.sums != nil {
 		return
 	}
 	src := load[int8](c, &w.in)
-	w.floats, w.sums = w.keptFloats.Room(c, t, len(src)), w.keptSums.Room(c, t, len(src)/k)
+	w.floats, w.sums = w.cachedFloats.New(c, t, len(src)), w.cachedSums.New(c, t, len(src)/k)
 	for o := range w.sums {
 		w.sums[o] = sum(src[o*k:][:k]) + int32(k)*w.offset
 	}

@@ -4,18 +4,18 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// customSDPA is llama::custom_sdpa.out: scaled dot product attention of query
-// [B, S, H, D] over key and value [B, Smax, Hkv, D], where H is a multiple of Hkv.
+// customSDPA is llama::custom_sdpa.out: scaled dot product attention of query [B, S, H, D] over key and value [B,
+// Smax, Hkv, D], where H is a multiple of Hkv.
 //
 //	out = softmax(query · keyᵀ · scale + attn_mask) · value
 //
-// With a mask [S, Smax] of float32 all keys count, else those before position
-// start_pos+S. Causal attention, which takes no mask, lets token i see the keys up to
-// position start_pos+i. The scale is 1/√D unless it is given.
+// With a mask [S, Smax] of float32 queries attend to all keys, else to those before position start_pos+S. In causal
+// attention, which has no mask, token i attends to the keys up to position start_pos+i. The default scale is 1/√D.
 func customSDPA(c *kernels.Ctx, a kernels.Args) error {
 	p := kernels.Keep[attention](c)
 	p.roles = roles{query: 0, key: 1, value: 2, pos: 3, mask: 4, causal: 6, scale: 7, out: 8, seq: 1}
@@ -25,8 +25,8 @@ func customSDPA(c *kernels.Ctx, a kernels.Args) error {
 	return p.run(c, a)
 }
 
-// sdpaWithCache is llama::sdpa_with_kv_cache.out: key and value [B, S, Hkv, D] go into
-// their caches at start_pos, and then the query attends to the caches.
+// sdpaWithCache is llama::sdpa_with_kv_cache.out: key and value [B, S, Hkv, D] are copied to their caches at
+// start_pos, then the query attends to the caches.
 func sdpaWithCache(c *kernels.Ctx, a kernels.Args) error {
 	p := kernels.Keep[attention](c)
 	p.roles = roles{query: 0, key: 3, value: 4, pos: 5, mask: 7, causal: 9, scale: 10, out: 11, seq: 1}
@@ -46,9 +46,8 @@ func sdpaWithCache(c *kernels.Ctx, a kernels.Args) error {
 	return p.run(c, a)
 }
 
-// quantizedSDPA is llama::custom_quantized_sdpa.out: customSDPA of int8 tensors, each
-// with int8 zero points and float32 scales for every row of D elements, or of float
-// tensors. With is_seq_at_dim_2 tensors are [B, H, S, D].
+// quantizedSDPA is llama::custom_quantized_sdpa.out: customSDPA of float tensors, or of int8 tensors with int8 zero
+// points and float32 scales for every row of D elements. With is_seq_at_dim_2 tensors are [B, H, S, D].
 func quantizedSDPA(c *kernels.Ctx, a kernels.Args) error {
 	p := kernels.Keep[attention](c)
 	p.roles = roles{query: 0, key: 1, value: 2, pos: 3, mask: 4, causal: 6, scale: 7, out: 15, quant: 8, seq: 1}
@@ -61,14 +60,14 @@ func quantizedSDPA(c *kernels.Ctx, a kernels.Args) error {
 	return p.run(c, a)
 }
 
-// roles are the indexes of the arguments of an attention.
+// roles contains the argument indices of an attention.
 type roles struct {
 	query, key, value, pos, mask, causal, scale, out int
 	quant                                            int // the first of six parameter tensors, or 0
 	seq                                              int // the dimension of positions; heads are the other of 1 and 2
 }
 
-// attention is one call: its arguments in the form of the loop.
+// attention is the state of a call.
 type attention struct {
 	roles
 	batches, heads, rows, keys, dim int
@@ -85,7 +84,7 @@ type attention struct {
 	perWorker                       int
 }
 
-// prepare checks the arguments and takes what does not depend on their bytes.
+// prepare checks the arguments and sets what does not depend on their elements.
 func (p *attention) prepare(a kernels.Args) error {
 	if err := p.checkTensors(a); err != nil {
 		return err
@@ -137,8 +136,8 @@ func floating(d tensor.DType) bool {
 }
 
 // window derives which of the most keys count, from mask or position.
-func (p *attention) window(a kernels.Args, most int) error {
-	p.causal, p.mask, p.keys, p.start = a.Bool(p.roles.causal), nil, most, 0
+func (p *attention) window(a kernels.Args, maxKeys int) error {
+	p.causal, p.mask, p.keys, p.start = a.Bool(p.roles.causal), nil, maxKeys, 0
 	if mask := a.OptTensor(p.roles.mask); mask != nil {
 		if p.causal {
 			return kernels.Bad(p.roles.mask, "a mask", "none for causal attention")
@@ -149,15 +148,15 @@ func (p *attention) window(a kernels.Args, most int) error {
 		if mask.Numel() == 0 {
 			return nil
 		}
-		if mask.Sizes[0] != p.rows || mask.Sizes[1] != most {
-			return kernels.Badf(p.roles.mask, fmt.Sprintf("[%d %d], queries by keys", p.rows, most), "%v", mask.Sizes)
+		if mask.Sizes[0] != p.rows || mask.Sizes[1] != maxKeys {
+			return kernels.Badf(p.roles.mask, fmt.Sprintf("[%d %d], queries by keys", p.rows, maxKeys), "%v", mask.Sizes)
 		}
 		p.mask = tensor.Data[float32](mask)
 		return nil
 	}
 	start := a.Int(p.pos)
-	if start < 0 || start > int64(most-p.rows) {
-		return kernels.Badf(p.pos, fmt.Sprintf("a position in [0, %d]: %d queries, %d keys", most-p.rows, p.rows, most), "%d", start)
+	if start < 0 || start > int64(maxKeys-p.rows) {
+		return kernels.Badf(p.pos, fmt.Sprintf("a position in [0, %d]: %d queries, %d keys", maxKeys-p.rows, p.rows, maxKeys), "%d", start)
 	}
 	p.start, p.keys = int(start), int(start)+p.rows
 	return nil
@@ -202,15 +201,14 @@ func (p *attention) run(c *kernels.Ctx, a kernels.Args) error {
 	p.out = sink{bytes: out.Data, size: out.DType.Size(), store: tensor.Storer[float32](out.DType), layout: p.layout(out)}
 	p.tile()
 	p.scratch = kernels.Scratch[float32](c, p.perWorker*c.Threads())
-	work := p.block * max(p.keys, 1) * max(p.dim, 1)
-	c.Parallel(p.batches*(p.heads/p.reps)*p.blocks, 1+perThread/work, p)
+	c.Parallel(p.batches*(p.heads/p.reps)*p.blocks, cpu.Grain(p.block*p.keys*p.dim, macCost), p)
 	return nil
 }
 
-// perThread is the number of multiplications worth a thread.
-const perThread = 1 << 17
+// macCost is the cost of a multiplication and addition in picoseconds.
+const macCost = 150
 
-// layout is where a row of D elements lies, in rows.
+// layout computes the index of a row of D elements.
 type layout struct{ batch, head, pos int }
 
 func (l layout) row(b, h, s int) int { return b*l.batch + h*l.head + s*l.pos }
@@ -248,8 +246,8 @@ func (p *attention) source(a kernels.Args, i, quant int) source {
 	return s
 }
 
-// rows gives n rows from position s on, and the distance from one to the next. The
-// rows of a type other than float32 are put into buf.
+// rows returns n rows from position pos, and the distance from one to the next. Rows of types other than float32 are
+// converted into buf.
 func (s *source) rows(b, h, pos, n int, buf []float32) (rows []float32, stride int) {
 	first := s.row(b, h, pos)
 	if s.floats != nil {

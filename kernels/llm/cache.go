@@ -7,8 +7,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// updateCache is llama::update_cache.out: value [B, S, H, D] goes into
-// cache [B, Smax, H, D] at sequence positions start_pos, start_pos+1, …
+// updateCache is llama::update_cache.out: it copies value [B, S, H, D] to cache [B, Smax, H, D] at sequence positions
+// start_pos, start_pos+1, …
 func updateCache(_ *kernels.Ctx, a kernels.Args) error {
 	if err := checkUpdate(a, 0, 1, 2); err != nil {
 		return err
@@ -18,8 +18,8 @@ func updateCache(_ *kernels.Ctx, a kernels.Args) error {
 	return nil
 }
 
-// updateCacheAt is llama::update_cache_with_indices.out: token s of batch b goes to
-// sequence position indices[b, s].
+// updateCacheAt is llama::update_cache_with_indices.out: it copies token s of batch b to sequence position indices[b,
+// s].
 func updateCacheAt(_ *kernels.Ctx, a kernels.Args) error {
 	value, cache, indices := a.Tensor(0), a.Tensor(1), a.Tensor(3)
 	if err := checkCache(a, 0, 1); err != nil {
@@ -73,7 +73,7 @@ func checkUpdate(a kernels.Args, v, c, pos int) error {
 	return nil
 }
 
-// put copies value into cache at a position.
+// put copies value to cache at a position.
 func put(value, cache *tensor.Tensor, pos int) {
 	token := value.Sizes[2] * value.Sizes[3] * value.DType.Size()
 	n := value.Sizes[1] * token

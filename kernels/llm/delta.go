@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -21,15 +22,14 @@ const (
 	deltaFinal        // [B, Hkv, K, V]
 )
 
-// gatedDeltaRule is llama::gated_delta_rule.out, a linear attention whose state S of
-// each key head goes from token to token:
+// gatedDeltaRule is llama::gated_delta_rule.out, a linear attention that updates the state S of each key head with
+// every token:
 //
 //	S   = diag(decay) · S
 //	S   = S + key ⊗ beta · (value - keyᵀ·S)
 //	out = queryᵀ · S
 //
-// It runs token by token whatever the length; upstream's chunked form for long inputs
-// gives the same but for rounding.
+// Tokens are processed one by one. Upstream's chunked form for long inputs only rounds differently.
 func gatedDeltaRule(c *kernels.Ctx, a kernels.Args) error {
 	p := kernels.Keep[deltaRule](c)
 	if err := p.check(a); err != nil {
@@ -46,7 +46,7 @@ func gatedDeltaRule(c *kernels.Ctx, a kernels.Args) error {
 	p.bind(a)
 	copy(p.state, tensor.Data[float32](a.Tensor(deltaState)))
 	p.scratch = kernels.Scratch[float32](c, (p.k+p.v)*c.Threads())
-	c.Parallel(p.batches*p.kvHeads, 1+perThread/max(3*p.tokens*p.k*p.v, 1), p)
+	c.Parallel(p.batches*p.kvHeads, cpu.Grain(3*p.tokens*p.k*p.v, macCost), p)
 	return nil
 }
 
@@ -79,7 +79,7 @@ func (p *deltaRule) check(a kernels.Args) error {
 	return p.checkSizes(a)
 }
 
-// checkSizes checks every input but the query, which gave the sizes.
+// checkSizes checks the sizes of every input but the query, whose sizes they must match.
 func (p *deltaRule) checkSizes(a kernels.Args) error {
 	decay := 4
 	if p.channels = p.k; a.Tensor(deltaDecay).Rank() == 3 {

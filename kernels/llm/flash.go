@@ -7,13 +7,12 @@ import (
 	"github.com/etrun-go/etrun/internal/simd"
 )
 
-// The attention of a head goes by blocks of queries and, for each, blocks of keys:
-// the scores of a block stay in the cache, and a running maximum and sum of each row
-// make the softmax of all keys (flash attention).
+// The attention of a head is computed by blocks of queries and, for each, blocks of keys: the scores of a block stay
+// in the cache, and a running maximum and sum of each row result in the softmax of all keys (flash attention).
 const (
 	queryBlock = 32  // queries of a block
 	keyBlock   = 128 // keys of a block
-	// products want so many rows: blocks of several queries are filled up with zeros
+	// products want so many rows: blocks of several queries are paddedRows up with zeros
 	rowTile = 4
 )
 
@@ -24,12 +23,12 @@ func (p *attention) tile() {
 	all := p.rows * p.reps
 	p.block = max(1, min(all, queryBlock))
 	p.blocks = (all + p.block - 1) / p.block
-	keys, rows := min(p.keys, keyBlock), filled(p.block)
+	keys, rows := min(p.keys, keyBlock), paddedRows(p.block)
 	p.perWorker = rows*(2*p.dim+keys+2) + keys*p.dim + gemm.TransposedWork(p.dim)
 }
 
-// filled is how many rows a block with so many queries has.
-func filled(queries int) int {
+// paddedRows returns the number of rows of a block of queries, filled up for products.
+func paddedRows(queries int) int {
 	if queries == 1 {
 		return 1
 	}
@@ -38,11 +37,11 @@ func filled(queries int) int {
 
 // tileMemory is the scratch memory of a block of queries.
 type tileMemory struct {
-	q, acc    []float32 // rows × dim: the queries times the scale; the sums of values
-	scores    []float32 // rows × keys
-	most, sum []float32 // of each row
-	kv        []float32 // keys × dim: keys or values of another type than float32
-	work      []float32 // for products with keys
+	q, acc   []float32 // rows × dim: the queries times the scale; the sums of values
+	scores   []float32 // rows × keys
+	max, sum []float32 // of each row
+	kv       []float32 // keys × dim: keys or values of another type than float32
+	work     []float32 // for products with keys
 }
 
 func (p *attention) memory(worker int) (m tileMemory) {
@@ -52,9 +51,9 @@ func (p *attention) memory(worker int) (m tileMemory) {
 		s = s[n:]
 		return part
 	}
-	keys, rows := min(p.keys, keyBlock), filled(p.block)
+	keys, rows := min(p.keys, keyBlock), paddedRows(p.block)
 	m.q, m.acc, m.scores = cut(rows*p.dim), cut(rows*p.dim), cut(rows*keys)
-	m.most, m.sum, m.kv, m.work = cut(rows), cut(rows), cut(keys*p.dim), cut(gemm.TransposedWork(p.dim))
+	m.max, m.sum, m.kv, m.work = cut(rows), cut(rows), cut(keys*p.dim), cut(gemm.TransposedWork(p.dim))
 	return m
 }
 
@@ -68,7 +67,7 @@ func (p *attention) Range(worker, lo, hi int) {
 	}
 }
 
-// query is the head and the position of row i of a key head.
+// query returns the head and the position of row i of a key head.
 func (p *attention) query(kvHead, i int) (head, pos int) {
 	return kvHead*p.reps + i%p.reps, i / p.reps
 }
@@ -79,7 +78,7 @@ func (p *attention) attend(m *tileMemory, b, kvHead, first int) {
 	p.loadQueries(m, b, kvHead, first, rows)
 	clear(m.acc)
 	for r := range rows {
-		m.most[r], m.sum[r] = float32(math.Inf(-1)), 0
+		m.max[r], m.sum[r] = float32(math.Inf(-1)), 0
 	}
 	last := p.keys
 	if p.causal {
@@ -88,12 +87,12 @@ func (p *attention) attend(m *tileMemory, b, kvHead, first int) {
 	for key := 0; key < last; key += keyBlock {
 		n := min(keyBlock, last-key)
 		k, stride := p.k.rows(b, kvHead, key, n, m.kv)
-		gemm.MulTransposed(filled(rows), n, p.dim, m.q, p.dim, k, stride, m.scores, n, m.work)
+		gemm.MulTransposed(paddedRows(rows), n, p.dim, m.q, p.dim, k, stride, m.scores, n, m.work)
 		for r := range rows {
-			p.soften(m, (first+r)/p.reps, r, key, n)
+			p.updateSoftmax(m, (first+r)/p.reps, r, key, n)
 		}
 		v, stride := p.v.rows(b, kvHead, key, n, m.kv)
-		simd.MulAdd(filled(rows), p.dim, n, m.scores, n, 1, v, stride, m.acc, p.dim)
+		simd.MulAdd(paddedRows(rows), p.dim, n, m.scores, n, 1, v, stride, m.acc, p.dim)
 	}
 	for r := range rows {
 		row := m.acc[r*p.dim : (r+1)*p.dim]
@@ -104,7 +103,7 @@ func (p *attention) attend(m *tileMemory, b, kvHead, first int) {
 	}
 }
 
-// loadQueries takes the queries times the scale, and fills the block up.
+// loadQueries loads the queries, times the scale, and fills the block up with zeros.
 func (p *attention) loadQueries(m *tileMemory, b, kvHead, first, rows int) {
 	for r := range rows {
 		row := m.q[r*p.dim : (r+1)*p.dim]
@@ -112,13 +111,12 @@ func (p *attention) loadQueries(m *tileMemory, b, kvHead, first, rows int) {
 		q, _ := p.q.rows(b, head, pos, 1, row)
 		simd.ScaleShift(row, q, p.scale, 0)
 	}
-	clear(m.q[rows*p.dim : filled(rows)*p.dim])
+	clear(m.q[rows*p.dim : paddedRows(rows)*p.dim])
 }
 
-// soften turns row r of the scores, of position i and n keys from key on, into weights
-// relative to the greatest score so far, and brings what was summed up before into
-// line with it.
-func (p *attention) soften(m *tileMemory, i, r, key, n int) {
+// updateSoftmax converts row r of the scores, for position i and the n keys from key on, to weights relative to the
+// largest score so far, and scales the earlier sums accordingly.
+func (p *attention) updateSoftmax(m *tileMemory, i, r, key, n int) {
 	row := m.scores[r*n : (r+1)*n]
 	if p.mask != nil {
 		for j, x := range p.mask[i*p.keys+key:][:n] {
@@ -131,15 +129,15 @@ func (p *attention) soften(m *tileMemory, i, r, key, n int) {
 		clear(row[seen:])
 	}
 	row = row[:seen]
-	most := max(m.most[r], simd.Max(row))
-	if math.IsInf(float64(most), -1) {
+	largest := max(m.max[r], simd.Max(row))
+	if math.IsInf(float64(largest), -1) {
 		clear(row)
 		return
 	}
-	sum := simd.ExpSum(row, row, most)
-	before := float32(math.Exp(float64(m.most[r] - most)))
+	sum := simd.ExpSum(row, row, largest)
+	before := float32(math.Exp(float64(m.max[r] - largest)))
 	m.sum[r] = m.sum[r]*before + sum
-	m.most[r] = most
+	m.max[r] = largest
 	if before != 1 {
 		acc := m.acc[r*p.dim : (r+1)*p.dim]
 		simd.ScaleShift(acc, acc, before, 0)

@@ -4,16 +4,17 @@ import (
 	"math"
 	"math/bits"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/loops"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// hadamard is llama::fast_hadamard_transform.out: each row of the last dimension, of
-// n = 2^k elements, is multiplied by the Hadamard matrix of that size in Sylvester's
-// order, divided by √n. A row of 28·2^k elements is 28 such rows, transformed one by
-// one and then multiplied, element by element across them, by a 28×28 Hadamard matrix
-// that is not scaled.
+// hadamard is llama::fast_hadamard_transform.out: it multiplies each row of the last dimension, of n = 2^k elements,
+// by the Hadamard matrix of that size in Sylvester's order, divided by √n. A row of 28·2^k elements is 28 such rows:
+// they are transformed one by one and then multiplied, element by element across them, by an unscaled 28×28 Hadamard
+// matrix.
 func hadamard(c *kernels.Ctx, a kernels.Args) error {
 	x, out := a.Tensor(0), a.Tensor(1)
 	if x.DType != tensor.Float32 && x.DType != tensor.Float64 && x.DType != tensor.Float16 || out.DType != x.DType {
@@ -48,13 +49,13 @@ func transform[F float32 | float64](c *kernels.Ctx, x, out *tensor.Tensor) error
 	h.src, h.dst, h.size = x.Data, out.Data, x.DType.Size()
 	h.load, h.store = tensor.Loader[F](x.DType), tensor.Storer[F](x.DType)
 	if h.add == nil {
-		h.add, h.sub = add[F], sub[F]
+		h.add, h.sub = loops.Add[F], loops.Sub[F]
 		if f, ok := any(h).(*hadamardRows[float32]); ok {
 			f.add, f.sub = simd.Add, simd.Sub
 		}
 	}
 	h.scratch = kernels.Scratch[F](c, 2*h.n*c.Threads())
-	c.Parallel(x.Numel()/h.n, 1+perThread/(h.n*bits.Len(uint(h.n))), h)
+	c.Parallel(x.Numel()/h.n, cpu.Grain(h.n*bits.Len(uint(h.n)), macCost), h)
 	return nil
 }
 
@@ -127,20 +128,7 @@ func (h *hadamardRows[F]) mix(dst, v []F, size int) {
 	}
 }
 
-func add[F float32 | float64](dst, x, y []F) {
-	for i := range dst {
-		dst[i] = x[i] + y[i]
-	}
-}
-
-func sub[F float32 | float64](dst, x, y []F) {
-	for i := range dst {
-		dst[i] = x[i] - y[i]
-	}
-}
-
-// williamson is the Hadamard matrix had.28.will of N. J. A. Sloane's library, which
-// the exporter's rotations are built with.
+// williamson is the Hadamard matrix had.28.will of N. J. A. Sloane's library, which the exporter's rotations use.
 var williamson = [28]string{
 	"+------++----++-+--+-+--++--", "-+-----+++-----+-+--+-+--++-", "--+-----+++---+-+-+----+--++", "---+-----+++---+-+-+-+--+--+",
 	"----+-----+++---+-+-+++--+--", "-----+-----++++--+-+--++--+-", "------++----++-+--+-+--++--+", "--++++-+-------++--+++-+--+-",

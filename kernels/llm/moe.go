@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/gemm"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
@@ -28,15 +29,14 @@ const (
 	moeOut // [T, D]
 )
 
-// moeFFN is llama::quantized_moe_ffn.out, a mixture of experts. The router gives each
-// token scores x · gateᵀ, and with them the experts of the highest scores:
+// moeFFN is llama::quantized_moe_ffn.out, a mixture of experts. The router computes the scores x · gateᵀ of each
+// token and selects the experts with the highest ones:
 //
-//	sigmoid: the choice is by sigmoid(score) + bias, the weights are route_scale · the
-//	         sigmoids over their sum
-//	softmax: the weights are the softmax of the chosen scores
+//	sigmoid: selects by sigmoid(score) + bias; the weights are route_scale · the sigmoids over their sum
+//	softmax: the weights are the softmax of the selected scores
 //
-// An expert computes (silu(x·W1ᵀ) * x·W3ᵀ) · W2ᵀ with weights of 4 or 8 bits, in
-// float32: upstream's optimised build rounds activations to 8 bits on the way.
+// An expert computes (silu(x·W1ᵀ) * x·W3ᵀ) · W2ᵀ with weights of 4 or 8 bits, in float32. Upstream's optimized build
+// rounds activations to 8 bits.
 func moeFFN(c *kernels.Ctx, a kernels.Args) error {
 	m := kernels.Keep[mixture](c)
 	if err := m.check(a); err != nil {
@@ -55,7 +55,7 @@ func moeFFN(c *kernels.Ctx, a kernels.Args) error {
 	return nil
 }
 
-// mixture is one call.
+// mixture is the state of a call.
 type mixture struct {
 	tokens, dim, hidden, experts, active int
 	sigmoid                              bool
@@ -73,8 +73,8 @@ type mixture struct {
 	product        product
 }
 
-// mostTokens is the number of tokens that go through an expert together.
-const mostTokens = 64
+// maxTokens is the maximum number of tokens that an expert processes at a time.
+const maxTokens = 64
 
 func (m *mixture) check(a kernels.Args) error {
 	for i, name := range [...]string{moeActive: "experts of a token", moeExperts: "experts", moeHidden: "hidden", moeDim: "dim", moeGroup: "group"} {
@@ -141,7 +141,7 @@ func (m *mixture) checkPacked(a kernels.Args) error {
 	return nil
 }
 
-// weightsOf is the bytes of one expert.
+// weightsOf returns the bytes of one expert.
 func weightsOf(t *tensor.Tensor, e int) []byte {
 	return t.Data[e*t.Sizes[1] : (e+1)*t.Sizes[1]]
 }
@@ -153,7 +153,7 @@ func (m *mixture) bind(c *kernels.Ctx, a kernels.Args) {
 	t := m.tokens
 	m.scores, m.biased = kernels.Scratch[float32](c, t*m.experts), kernels.Scratch[float32](c, m.experts)
 	m.chosen, m.weights = kernels.Scratch[int32](c, t*m.active), kernels.Scratch[float32](c, t*m.active)
-	n := min(t, mostTokens)
+	n := min(t, maxTokens)
 	m.in, m.y = kernels.Scratch[float32](c, n*m.dim), kernels.Scratch[float32](c, n*m.dim)
 	m.up, m.mid = kernels.Scratch[float32](c, n*2*m.hidden), kernels.Scratch[float32](c, n*m.hidden)
 	m.product.tile = max(tileSize(m.w13), tileSize(m.w2))
@@ -204,8 +204,8 @@ func share(weights []float32, scale float32) {
 
 func sigmoid(x float32) float32 { return float32(1 / (1 + math.Exp(-float64(x)))) }
 
-// choose puts the indexes of the highest scores into best, the highest first, of equal
-// ones the first. NaNs come last.
+// choose writes the indices of the highest scores to best, the highest first; of equal scores the first one wins. NaN
+// is lower than any number.
 func choose(best []int32, scores []float32) {
 	for i := range best {
 		best[i] = -1
@@ -228,14 +228,14 @@ func holds(list []int32, v int32) bool {
 	return false
 }
 
-// expert adds what expert e gives to the tokens that chose it.
+// expert adds the output of expert e to the tokens that selected it.
 func (m *mixture) expert(c *kernels.Ctx, e int) {
 	m.batch = m.batch[:0]
 	for i, v := range m.chosen {
 		if v != int32(e) {
 			continue
 		}
-		if m.batch = append(m.batch, i); len(m.batch) == mostTokens {
+		if m.batch = append(m.batch, i); len(m.batch) == maxTokens {
 			m.feed(c, e)
 		}
 	}
@@ -244,7 +244,7 @@ func (m *mixture) expert(c *kernels.Ctx, e int) {
 	}
 }
 
-// feed takes the batch through expert e and empties it.
+// feed runs the batch through expert e and empties it.
 func (m *mixture) feed(c *kernels.Ctx, e int) {
 	for r, i := range m.batch {
 		copy(m.in[r*m.dim:(r+1)*m.dim], m.x[i/m.active*m.dim:])
@@ -275,22 +275,22 @@ type product struct {
 	tile   int       // elements of a thread's
 }
 
-// mostBlocks is how many blocks of eight columns many rows are multiplied with at a time.
-const mostBlocks = 4
+// maxBlocks is the maximum number of blocks of eight columns in one product of many rows.
+const maxBlocks = 4
 
-// tileSize is how many elements a thread needs for a weight.
+// tileSize returns the number of elements that a thread needs for a weight.
 func tileSize(w packed) int {
-	blocks := min(mostBlocks, (w.n+packedColumns-1)/packedColumns)
+	blocks := min(maxBlocks, (w.n+packedColumns-1)/packedColumns)
 	return blocks*packedColumns*w.k + gemm.TransposedWork(w.k)
 }
 
 func (p *product) run(c *kernels.Ctx, w packed, bytes []byte, x, y []float32, m int) {
 	p.packed, p.bytes, p.x, p.y, p.m = w, bytes, x, y, m
-	if p.blocks = min(mostBlocks, (w.n+packedColumns-1)/packedColumns); m <= gemm.FewRows {
+	if p.blocks = min(maxBlocks, (w.n+packedColumns-1)/packedColumns); m <= gemm.FewRows {
 		p.blocks = 1
 	}
 	columns := p.blocks * packedColumns
-	c.Parallel((w.n+columns-1)/columns, 1+perThread/(columns*w.k*(m+2)), p)
+	c.Parallel((w.n+columns-1)/columns, cpu.Grain(columns*w.k*(m+2), macCost), p)
 }
 
 // Range computes groups of blocks [lo, hi).

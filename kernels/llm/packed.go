@@ -24,8 +24,7 @@ const (
 	packedTile    = packedColumns * packedRun
 )
 
-// headerWords are what the header must hold after its magic: the universal packing,
-// the bits, no zero points, no bias, and the tile.
+// headerWords returns the required header: magic, universal packing, bits, no zero points, no bias, and the tile.
 func (p packed) headerWords() [8]int32 {
 	return [8]int32{packedMagic, 1, int32(p.bits), 0, 0, packedColumns, packedRun, 2}
 }
@@ -41,7 +40,7 @@ func (p packed) size() int {
 	return packedHeader + blocks*(p.k/p.group)*p.groupBytes()
 }
 
-// check compares a header and a length with what the weight's sizes ask for.
+// check compares header and length with those of the weight's sizes.
 func (p packed) check(b []byte) error {
 	if len(b) < p.size() {
 		return fmt.Errorf("%d bytes, %d for [%d %d]", len(b), p.size(), p.n, p.k)
@@ -54,8 +53,7 @@ func (p packed) check(b []byte) error {
 	return nil
 }
 
-// columns dequantises the columns of block i, eight of them or what is left, into
-// rows of K elements each.
+// columns dequantizes the columns of block i, at most eight, to rows of K elements each.
 func (p packed) columns(dst []float32, b []byte, i int) {
 	groups := p.k / p.group
 	b = b[packedHeader+i*groups*p.groupBytes():]
@@ -80,8 +78,8 @@ func (p packed) columns(dst []float32, b []byte, i int) {
 	}
 }
 
-// unpackTile reads the codes of a tile. Those of 4 bits lie sixteen apart in a byte,
-// the first in the low half, and are shifted by 8.
+// unpackTile reads the codes of a tile. Codes of 4 bits are 16 apart in a byte, the first in the low half, with an
+// offset of 8.
 func unpackTile(codes *[packedTile]int8, b []byte, bits int) {
 	if bits == 8 {
 		for i, v := range b {

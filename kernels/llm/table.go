@@ -1,7 +1,6 @@
-// Package llm (no compatibility promise) holds the custom operators that ExecuTorch's
-// exporter puts into language models: attention over a key/value cache, updates of that
-// cache, linear attention, Hadamard transforms, mixtures of experts, and cutting of
-// pictures into tiles.
+// Package llm (no compatibility promise) contains the custom operators that ExecuTorch's exporter uses in language
+// models: attention over a key/value cache, updates of that cache, linear attention, Hadamard transforms, mixtures of
+// experts, and tiling of images.
 package llm
 
 import "github.com/etrun-go/etrun/kernels"

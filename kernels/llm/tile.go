@@ -6,8 +6,8 @@ import (
 	"github.com/etrun-go/etrun/kernels"
 )
 
-// tileCrop is preprocess::tile_crop.out: a picture [C, H, W] becomes tiles
-// [H/size · W/size, C, size, size], row by row.
+// tileCrop is preprocess::tile_crop.out: it splits an image [C, H, W] into tiles [H/size · W/size, C, size, size],
+// row by row.
 func tileCrop(_ *kernels.Ctx, a kernels.Args) error {
 	x, size, out := a.Tensor(0), a.Int(1), a.Tensor(2)
 	if x.Rank() != 3 || out.Rank() != 4 || x.DType != out.DType {
@@ -31,7 +31,7 @@ func tileCrop(_ *kernels.Ctx, a kernels.Args) error {
 	return nil
 }
 
-// cut copies rows of row bytes, size of them to a tile and channel.
+// cut copies the tiles; row is the number of bytes in a row of a tile.
 func cut(dst, src []byte, sizes []int, size, row int) {
 	if len(src) == 0 {
 		return

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -21,13 +22,13 @@ func add(c *kernels.Ctx, a kernels.Args) error {
 	}
 	s := kernels.Keep[adder](c)
 	s.x, s.y = operandOf(a, 0), operandOf(a, 5)
-	s.direct = widening[float32](x.DType, tensor.Float32)
+	s.direct = dequantize8Of[float32](x.DType, tensor.Float32)
 	s.load, s.sums = tensor.Loader[float32](x.DType), kernels.Scratch[float32](c, 2*blockSize*c.Threads())
 	s.sum.params = one[float32](c, 1/a.Float(10), a.Int(11), x.Numel())
 	s.sum.lo, s.sum.hi, s.sum.dst = a.Int(12), a.Int(13), out.Data
 	s.sum.convert(tensor.Float32, out.DType)
 	s.sum.reserve(c)
-	c.Parallel(x.Numel(), grain, s)
+	c.Parallel(x.Numel(), cpu.Grain(1, elementCost), s)
 	return nil
 }
 
@@ -80,15 +81,15 @@ func (s *adder) Range(worker, lo, hi int) {
 	for at := lo; at < hi; at += blockSize {
 		n := min(blockSize, hi-at)
 		x, y := sums[:n], sums[blockSize:][:n]
-		s.widen(&s.x, x, at)
-		s.widen(&s.y, y, at)
+		s.dequantize(&s.x, x, at)
+		s.dequantize(&s.y, y, at)
 		simd.Add(x, x, y)
 		s.sum.block(worker, tensor.BytesOf(x), at, n)
 	}
 }
 
-// widen converts an operand's elements, starting at at, to float32.
-func (s *adder) widen(o *operand, dst []float32, at int) {
+// dequantize converts an operand's elements, starting at at, to float32.
+func (s *adder) dequantize(o *operand, dst []float32, at int) {
 	src := o.bytes[at*o.size : (at+len(dst))*o.size]
 	if s.direct != nil {
 		s.direct(tensor.BytesOf(dst), src, o.scale, o.zero)

@@ -1,6 +1,7 @@
 package quantized
 
 import (
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -34,47 +35,24 @@ func dequantizeFixed[F float](c *kernels.Ctx, a kernels.Args, out int) error {
 		return err
 	}
 	q := kernels.Keep[dequantizer[F]](c)
-	q.settle()
+	q.persist()
 	c.Repeat(q)
 	return nil
 }
 
-func dequantizePerTensorOfTensors[F float](c *kernels.Ctx, a kernels.Args) error {
-	scale, zero, err := single(a, 1, 2)
-	if err != nil {
-		return err
+// dequantizeBy returns the operator that dequantizes with the parameters that read returns, in the type of the scales.
+// Argument dtype is the type of the stored integers, followed by out_dtype, or None, and the out.
+func dequantizeBy[F float](read reader[F], dtype int) kernels.Func {
+	return func(c *kernels.Ctx, a kernels.Args) error {
+		p, err := read(c, a, false)
+		if err != nil {
+			return err
+		}
+		if err := wantType(a, dtype+1, a.Tensor(dtype+2)); err != nil {
+			return err
+		}
+		return dequantize(c, a, dtype, dtype+2, p)
 	}
-	return dequantizeTo(c, a, 5, one[F](c, scale, zero, a.Tensor(0).Numel()))
-}
-
-// dequantizePerChannel is quantized_decomposed::dequantize_per_channel.out: dequantizePerTensor
-// with separate parameters for each index along axis, computed in the type of the scales. Missing
-// zero points are zeros.
-func dequantizePerChannel[F float](c *kernels.Ctx, a kernels.Args) error {
-	p, err := channels[F](c, a, 1, 2, 3)
-	if err != nil {
-		return err
-	}
-	return dequantizeTo(c, a, 6, p)
-}
-
-// dequantizePerToken is quantized_decomposed::dequantize_per_token.out, with the
-// parameters of each row of the last dimension.
-func dequantizePerToken[F float](c *kernels.Ctx, a kernels.Args) error {
-	p, err := tokens[F](c, a, 1, 2)
-	if err != nil {
-		return err
-	}
-	return dequantizeTo(c, a, 5, p)
-}
-
-// dequantizeTo is dequantize for a schema with an out_dtype argument (or None) after dtype,
-// followed by the out.
-func dequantizeTo[F float](c *kernels.Ctx, a kernels.Args, dtype int, p params[F]) error {
-	if err := wantType(a, dtype+1, a.Tensor(dtype+2)); err != nil {
-		return err
-	}
-	return dequantize(c, a, dtype, dtype+2, p)
 }
 
 // dequantize converts the stored integers of argument 0 to floats. Argument dtype is their type.
@@ -93,7 +71,7 @@ func dequantize[F float](c *kernels.Ctx, a kernels.Args, dtype, out int, p param
 	*q = dequantizer[F]{params: p, n: in.Numel(), src: in.Data, dst: to.Data}
 	q.load, q.srcSize = tensor.Loader[F](stored(in.DType)), in.DType.Size()
 	q.store, q.dstSize = tensor.Storer[F](to.DType), to.DType.Size()
-	q.widen = widening[F](in.DType, to.DType)
+	q.direct = dequantize8Of[F](in.DType, to.DType)
 	return q.Repeat(c)
 }
 
@@ -113,14 +91,14 @@ type dequantizer[F float] struct {
 	srcSize, dstSize int
 	load             tensor.LoadFunc[F]
 	store            tensor.StoreFunc[F]
-	widen            func(dst, src []byte, scale, zero float32) // 8 bits to float32, else nil
+	direct           func(dst, src []byte, scale, zero float32) // 8 bits to float32, else nil
 	floats           []F                                        // per thread: a block of values, of scales and of zero points
 }
 
 // Repeat dequantizes the same tensors again, with the same parameters.
 func (q *dequantizer[F]) Repeat(c *kernels.Ctx) error {
 	q.floats = kernels.Scratch[F](c, 3*blockSize*c.Threads())
-	c.Parallel(q.n, grain, q)
+	c.Parallel(q.n, cpu.Grain(1, elementCost), q)
 	return nil
 }
 
@@ -130,7 +108,7 @@ func (q *dequantizer[F]) Range(worker, lo, hi int) {
 	for at := lo; at < hi; at += blockSize {
 		n := min(blockSize, hi-at)
 		src, dst := q.src[at*q.srcSize:(at+n)*q.srcSize], q.dst[at*q.dstSize:(at+n)*q.dstSize]
-		if q.widenBlock(dst, src, at, n) {
+		if q.dequantizeBlock(dst, src, at, n) {
 			continue
 		}
 		x, scale, zero := floats[:n], floats[blockSize:][:n], floats[2*blockSize:][:n]
@@ -143,37 +121,37 @@ func (q *dequantizer[F]) Range(worker, lo, hi int) {
 	}
 }
 
-// widenBlock dequantizes a block with common parameters; done is false if it needs the general
+// dequantizeBlock dequantizes a block with common parameters; done is false if it needs the general
 // implementation.
-func (q *dequantizer[F]) widenBlock(dst, src []byte, at, n int) (done bool) {
-	if q.widen == nil {
+func (q *dequantizer[F]) dequantizeBlock(dst, src []byte, at, n int) (done bool) {
+	if q.direct == nil {
 		return false
 	}
 	i, same := q.uniform(at, n)
 	if same {
-		q.widen(dst, src, float32(q.scale[i]), float32(q.zero[i]))
+		q.direct(dst, src, float32(q.scale[i]), float32(q.zero[i]))
 	}
 	return same
 }
 
-func widening[F float](from, to tensor.DType) func(dst, src []byte, scale, zero float32) {
+func dequantize8Of[F float](from, to tensor.DType) func(dst, src []byte, scale, zero float32) {
 	_, single := any(F(0)).(float32)
 	switch {
 	case !single:
 		return nil
 	case from == tensor.Uint8 && to == tensor.Float32:
-		return widenVector[uint8]
+		return dequantize8Vector[uint8]
 	case from == tensor.Int8 && to == tensor.Float32:
-		return widenVector[int8]
+		return dequantize8Vector[int8]
 	}
 	return nil
 }
 
-// widenVector is the vectorized widen, for integral zero points whose differences from the stored
+// dequantize8Vector is the vectorized dequantize8, for integral zero points whose differences from the stored
 // values are exact.
-func widenVector[T int8 | uint8](dst, src []byte, scale, zero float32) {
+func dequantize8Vector[T int8 | uint8](dst, src []byte, scale, zero float32) {
 	if !wholeZero(zero) {
-		widen[T](dst, src, scale, zero)
+		dequantize8[T](dst, src, scale, zero)
 		return
 	}
 	codes := simd.Quantized{Signed: T(0)-1 < 0, Zero: int32(zero)}
@@ -185,7 +163,7 @@ func wholeZero(zero float32) bool {
 	return zero > -exact && zero < exact && zero == float32(int32(zero))
 }
 
-func widen[T int8 | uint8](dst, src []byte, scale, zero float32) {
+func dequantize8[T int8 | uint8](dst, src []byte, scale, zero float32) {
 	d := tensor.View[float32](dst)
 	x := tensor.View[T](src)[:len(d)]
 	for i, v := range x {

@@ -3,6 +3,7 @@ package quantized
 import (
 	"fmt"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -39,11 +40,11 @@ func embed(c *kernels.Ctx, a kernels.Args, bits, out int) error {
 	if err := wantContiguous(a, out); err != nil {
 		return err
 	}
-	if err := e.look(c, a.Tensor(5), a.Tensor(0).Sizes[0]); err != nil {
+	if err := e.readIndices(c, a.Tensor(5), a.Tensor(0).Sizes[0]); err != nil {
 		return err
 	}
 	e.bind(c, a, out)
-	c.Parallel(len(e.index), 1+grain/max(e.width, 1), e)
+	c.Parallel(len(e.index), cpu.Grain(e.width, elementCost), e)
 	return nil
 }
 
@@ -141,8 +142,8 @@ func (e *embedder) shape(a kernels.Args, bits int) error {
 	return nil
 }
 
-// look reads and checks the indices, which must be in [0, rows).
-func (e *embedder) look(c *kernels.Ctx, indices *tensor.Tensor, rows int) error {
+// readIndices reads and checks the indices, which must be in [0, rows).
+func (e *embedder) readIndices(c *kernels.Ctx, indices *tensor.Tensor, rows int) error {
 	if err := kernels.WantDType(5, indices, tensor.Int64, tensor.Int32); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package quantized
 import (
 	"fmt"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/gemm"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
@@ -64,14 +65,14 @@ func mixedLinear(c *kernels.Ctx, a kernels.Args) error {
 	if err := m.bind(c, a, 5); err != nil {
 		return err
 	}
-	m.together = max(1, min(mostTogether, m.n))
-	m.rows = kernels.Scratch[float32](c, c.Threads()*(m.together*m.k+gemm.TransposedWork(m.k)))
-	c.Parallel((m.n+m.together-1)/m.together, 1+grain/max(m.together*m.k*(m.m+1), 1), (*mixedRows)(m))
+	m.rowsPerPass = max(1, min(maxRowsPerPass, m.n))
+	m.rows = kernels.Scratch[float32](c, c.Threads()*(m.rowsPerPass*m.k+gemm.TransposedWork(m.k)))
+	c.Parallel((m.n+m.rowsPerPass-1)/m.rowsPerPass, cpu.Grain(m.rowsPerPass*m.k*(m.m+1), elementCost), (*mixedRows)(m))
 	m.store(a.Tensor(5).Data, m.sums)
 	return nil
 }
 
-// mixed is what both products share.
+// mixed is the state of both products.
 type mixed struct {
 	m, n, k, groups int
 	sizes           [2]int
@@ -79,7 +80,7 @@ type mixed struct {
 	weight          []int8
 	sums            []float32 // the out in float32
 	store           tensor.StoreFunc[float32]
-	together        int // rows of the weight
+	rowsPerPass     int // rows of the weight
 	product         gemm.Product[float32]
 	rows            []float32 // per thread: rows of the weight, and memory for their product
 }
@@ -148,17 +149,17 @@ func (m *mixed) Pack(dst []float32, ld, _, _, i, p, k int) {
 	}
 }
 
-// mixedRows computes input · weightᵀ, some dequantised rows of the weight at a time.
+// mixedRows computes input · weightᵀ with some dequantized rows of the weight at a time.
 type mixedRows mixed
 
-const mostTogether = 32
+const maxRowsPerPass = 32
 
 // Range computes columns of the out that belong to groups [lo, hi) of rows of the weight.
 func (m *mixedRows) Range(worker, lo, hi int) {
-	size := m.together*m.k + gemm.TransposedWork(m.k)
-	rows, work := m.rows[worker*size:][:m.together*m.k], m.rows[worker*size+m.together*m.k:]
-	for j := lo * m.together; j < min(hi*m.together, m.n); j += m.together {
-		n := min(m.together, m.n-j)
+	size := m.rowsPerPass*m.k + gemm.TransposedWork(m.k)
+	rows, work := m.rows[worker*size:][:m.rowsPerPass*m.k], m.rows[worker*size+m.rowsPerPass*m.k:]
+	for j := lo * m.rowsPerPass; j < min(hi*m.rowsPerPass, m.n); j += m.rowsPerPass {
+		n := min(m.rowsPerPass, m.n-j)
 		for i := range n {
 			m.dequantize(rows[i*m.k:][:m.k], j+i)
 		}

@@ -2,7 +2,6 @@ package quantized
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -11,7 +10,7 @@ import (
 // float is the type of the computation: that of the scales.
 type float interface{ float32 | float64 }
 
-// byType computes in float64 where tensor argument i is that, else in float32.
+// byType returns a function that computes in float64 if tensor argument i is float64, else in float32.
 func byType(i int, f32, f64 kernels.Func) kernels.Func {
 	return func(c *kernels.Ctx, a kernels.Args) error {
 		if a.Tensor(i).DType == tensor.Float64 {
@@ -24,20 +23,20 @@ func byType(i int, f32, f64 kernels.Func) kernels.Func {
 // blockSize elements are converted at a time, so that they fit the first-level cache.
 const blockSize = 512
 
-// grain is the number of elements worth a thread.
-const grain = 1 << 14
+// elementCost is the cost of an element in picoseconds.
+const elementCost = 1200
 
 // params are scales and zero points with the elements that they belong to: element i in memory uses
 // index (i / run) mod len(scale).
 type params[F float] struct {
 	scale, zero []F
 	run         int
-	own         [2]F // see settle
+	own         [2]F // see persist
 }
 
-// settle moves the parameters of a whole tensor from scratch to persistent memory. p must not move
+// persist moves the parameters of a whole tensor from scratch to persistent memory. p must not move
 // afterwards.
-func (p *params[F]) settle() {
+func (p *params[F]) persist() {
 	p.own = [2]F{p.scale[0], p.zero[0]}
 	p.scale, p.zero = p.own[:1], p.own[1:]
 }
@@ -80,19 +79,9 @@ func repeat[F float](dst, src []F, at int) {
 
 // codeRange returns the range of a quantized type; ok is false for other types.
 func codeRange(d tensor.DType) (lo, hi int64, ok bool) {
-	switch d {
-	case tensor.Uint8:
-		return 0, math.MaxUint8, true
-	case tensor.Int8:
-		return math.MinInt8, math.MaxInt8, true
-	case tensor.Int16:
-		return math.MinInt16, math.MaxInt16, true
-	case tensor.Int32:
-		return math.MinInt32, math.MaxInt32, true
-	case tensor.Uint16, tensor.Bits16:
-		return 0, math.MaxUint16, true
-	}
-	return 0, 0, false
+	s := stored(d)
+	lo, hi = s.IntRange()
+	return lo, hi, s.IsInt() && s.Size() <= 4 && s != tensor.Uint32
 }
 
 // stored returns the type used to load and store quantized values.
@@ -165,17 +154,22 @@ func vector[F float](c *kernels.Ctx, a kernels.Args, i, n int) ([]F, error) {
 	return v, nil
 }
 
-// load reads n scales and zero points; argument zero may be None.
-func load[F float](c *kernels.Ctx, a kernels.Args, scale, zero, n, run int) (p params[F], err error) {
-	if err := kernels.WantDType(scale, a.Tensor(scale), tensor.Float32, tensor.Float64); err != nil {
+// load reads n scales, argument 1, and zero points, argument 2, which may be None.
+func load[F float](c *kernels.Ctx, a kernels.Args, n, run int, inverse bool) (p params[F], err error) {
+	if err := kernels.WantDType(1, a.Tensor(1), tensor.Float32, tensor.Float64); err != nil {
 		return p, err
 	}
-	if p.scale, err = vector[F](c, a, scale, n); err != nil {
+	if p.scale, err = vector[F](c, a, 1, n); err != nil {
 		return p, err
+	}
+	for i, s := range p.scale {
+		if inverse {
+			p.scale[i] = 1 / s
+		}
 	}
 	p.run = max(run, 1)
-	if !a.IsNone(zero) {
-		p.zero, err = vector[F](c, a, zero, n)
+	if !a.IsNone(2) {
+		p.zero, err = vector[F](c, a, 2, n)
 		return p, err
 	}
 	p.zero = kernels.Scratch[F](c, n)
@@ -190,33 +184,49 @@ func one[F float](c *kernels.Ctx, scale float64, zero int64, n int) params[F] {
 	return params[F]{scale: v[:1], zero: v[1:], run: max(n, 1)}
 }
 
-// reciprocal replaces scales by their reciprocals.
-func (p *params[F]) reciprocal() {
-	for i, s := range p.scale {
-		p.scale[i] = 1 / s
+// A reader reads the parameters of argument 0 from the arguments after it: scales, or their reciprocals if inverse is
+// set, and zero points.
+type reader[F float] func(c *kernels.Ctx, a kernels.Args, inverse bool) (params[F], error)
+
+// ofTensor reads the parameters of a whole tensor from tensors of one element.
+func ofTensor[F float](c *kernels.Ctx, a kernels.Args, inverse bool) (p params[F], err error) {
+	for i := 1; i <= 2; i++ {
+		t := a.Tensor(i)
+		if t.Numel() != 1 {
+			return p, kernels.Badf(i, "one element", "%v", t)
+		}
+		if tensor.Loader[F](t.DType) == nil {
+			return p, kernels.Bad(i, t.DType.String(), "a number")
+		}
 	}
+	scale, _ := tensor.Get[float64](a.Tensor(1).Data, a.Tensor(1).DType)
+	zero, _ := tensor.Get[int64](a.Tensor(2).Data, a.Tensor(2).DType)
+	if inverse {
+		scale = 1 / scale
+	}
+	return one[F](c, scale, zero, a.Tensor(0).Numel()), nil
 }
 
-// channels reads the parameters of each index along an axis.
-func channels[F float](c *kernels.Ctx, a kernels.Args, scale, zero, axis int) (params[F], error) {
+// ofChannels reads the parameters of each index along an axis, argument 3.
+func ofChannels[F float](c *kernels.Ctx, a kernels.Args, inverse bool) (p params[F], err error) {
 	t := a.Tensor(0)
-	d, err := kernels.WrapDim(axis, a.Int(axis), t.Rank())
+	d, err := kernels.WrapDim(3, a.Int(3), t.Rank())
 	if err != nil {
-		return params[F]{}, err
+		return p, err
 	}
 	if t.Rank() == 0 {
-		return load[F](c, a, scale, zero, 1, 1)
+		return load[F](c, a, 1, 1, inverse)
 	}
-	return load[F](c, a, scale, zero, t.Sizes[d], t.Strides[d])
+	return load[F](c, a, t.Sizes[d], t.Strides[d], inverse)
 }
 
-// tokens reads the parameters of each row of the last dimension.
-func tokens[F float](c *kernels.Ctx, a kernels.Args, scale, zero int) (p params[F], err error) {
+// ofTokens reads the parameters of each row of the last dimension.
+func ofTokens[F float](c *kernels.Ctx, a kernels.Args, inverse bool) (p params[F], err error) {
 	if err := wantContiguous(a, 0); err != nil {
 		return p, err
 	}
 	rows, n := rowsOf(a.Tensor(0))
-	return load[F](c, a, scale, zero, rows, n)
+	return load[F](c, a, rows, n, inverse)
 }
 
 // rowsOf returns the number of rows, and the size of the last dimension.
@@ -230,22 +240,4 @@ func rowsOf(t *tensor.Tensor) (rows, n int) {
 		}
 	}
 	return rows, n
-}
-
-// single reads a scale and a zero point from tensors of one element.
-func single(a kernels.Args, scale, zero int) (s float64, z int64, err error) {
-	for _, i := range [...]int{scale, zero} {
-		if t := a.Tensor(i); t.Numel() != 1 {
-			return 0, 0, kernels.Badf(i, "one element", "%v", t)
-		}
-	}
-	s, ok := tensor.Get[float64](a.Tensor(scale).Data, a.Tensor(scale).DType)
-	if !ok {
-		return 0, 0, kernels.Bad(scale, a.Tensor(scale).DType.String(), "a number")
-	}
-	z, ok = tensor.Get[int64](a.Tensor(zero).Data, a.Tensor(zero).DType)
-	if !ok {
-		return 0, 0, kernels.Bad(zero, a.Tensor(zero).DType.String(), "a number")
-	}
-	return s, z, nil
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -26,13 +27,13 @@ func chooseQParams(c *kernels.Ctx, a kernels.Args) error {
 			return kernels.Badf(i, "one element", "%v", t)
 		}
 	}
-	least, most, err := extent(c, in)
+	minimum, maximum, err := extent(c, in)
 	if err != nil {
 		return err
 	}
 	scale, zero := float32(1), int64(0)
-	if !(math.IsInf(float64(least), 1) && math.IsInf(float64(most), -1)) {
-		scale, zero = spread(min(least, 0), max(most, 0), lo, hi, float32(a.Float(3)))
+	if !(math.IsInf(float64(minimum), 1) && math.IsInf(float64(maximum), -1)) {
+		scale, zero = qparamsOf(min(minimum, 0), max(maximum, 0), lo, hi, float32(a.Float(3)))
 	}
 	tensor.Data[float64](a.Tensor(5))[0] = float64(scale)
 	tensor.Data[int64](a.Tensor(6))[0] = zero
@@ -52,11 +53,11 @@ func checkQParams(a kernels.Args, lo, hi int64) error {
 	return kernels.WantDType(6, a.Tensor(6), tensor.Int64)
 }
 
-// spread computes a scale and a zero point from a range that contains 0. NaN is converted as
+// qparamsOf computes a scale and a zero point from a range that contains 0. NaN is converted as
 // PyTorch converts to int32.
-func spread(least, most float32, lo, hi int64, eps float32) (scale float32, zero int64) {
-	scale = max((most-least)/float32(float64(hi)-float64(lo)), eps)
-	steps := tensor.FloatToInt(float32(math.RoundToEven(float64(least / scale))))
+func qparamsOf(minimum, maximum float32, lo, hi int64, eps float32) (scale float32, zero int64) {
+	scale = max((maximum-minimum)/float32(float64(hi)-float64(lo)), eps)
+	steps := tensor.FloatToInt(float32(math.RoundToEven(float64(minimum / scale))))
 	if steps != int64(int32(steps)) {
 		steps = math.MinInt32
 	}
@@ -66,7 +67,7 @@ func spread(least, most float32, lo, hi int64, eps float32) (scale float32, zero
 
 // extent returns the minimum and maximum element; it fails for an empty tensor, and for one with a
 // NaN.
-func extent(c *kernels.Ctx, t *tensor.Tensor) (least, most float32, err error) {
+func extent(c *kernels.Ctx, t *tensor.Tensor) (minimum, maximum float32, err error) {
 	n := t.Numel()
 	if n == 0 {
 		return 0, 0, kernels.Badf(0, "at least one element", "%v", t)
@@ -74,55 +75,55 @@ func extent(c *kernels.Ctx, t *tensor.Tensor) (least, most float32, err error) {
 	e := kernels.Keep[extents](c)
 	e.src, e.size, e.load = t.Data, t.DType.Size(), tensor.Loader[float32](t.DType)
 	e.block = kernels.Scratch[float32](c, blockSize*c.Threads())
-	e.least, e.most = kernels.Scratch[float32](c, c.Threads()), kernels.Scratch[float32](c, c.Threads())
-	for i := range e.least {
-		e.least[i], e.most[i] = float32(math.Inf(1)), float32(math.Inf(-1))
+	e.minimum, e.maximum = kernels.Scratch[float32](c, c.Threads()), kernels.Scratch[float32](c, c.Threads())
+	for i := range e.minimum {
+		e.minimum[i], e.maximum[i] = float32(math.Inf(1)), float32(math.Inf(-1))
 	}
-	c.Parallel(n, grain, e)
-	least, most = slices.Min(e.least), slices.Max(e.most)
-	if least != least {
+	c.Parallel(n, cpu.Grain(1, elementCost), e)
+	minimum, maximum = slices.Min(e.minimum), slices.Max(e.maximum)
+	if minimum != minimum {
 		return 0, 0, kernels.Bad(0, "a NaN", "numbers")
 	}
-	return least, most, nil
+	return minimum, maximum, nil
 }
 
 // extents computes the range of each thread's elements.
 type extents struct {
-	src         []byte
-	size        int
-	load        tensor.LoadFunc[float32]
-	block       []float32
-	least, most []float32
+	src              []byte
+	size             int
+	load             tensor.LoadFunc[float32]
+	block            []float32
+	minimum, maximum []float32
 }
 
 // Range processes elements [lo, hi).
 func (e *extents) Range(worker, lo, hi int) {
 	block := e.block[blockSize*worker:][:blockSize]
-	least, most := e.least[worker], e.most[worker]
+	minimum, maximum := e.minimum[worker], e.maximum[worker]
 	for at := lo; at < hi; at += blockSize {
 		b := block[:min(blockSize, hi-at)]
 		e.load(b, e.src[at*e.size:(at+len(b))*e.size])
 		l, m := rangeOf(b)
-		least, most = min(least, l), max(most, m)
+		minimum, maximum = min(minimum, l), max(maximum, m)
 	}
-	e.least[worker], e.most[worker] = least, most
+	e.minimum[worker], e.maximum[worker] = minimum, maximum
 }
 
 // rangeOf returns the minimum and maximum of v, which is not empty; both are NaN if one element is.
-func rangeOf(v []float32) (least, most float32) {
-	least, most = v[0], v[0]
+func rangeOf(v []float32) (minimum, maximum float32) {
+	minimum, maximum = v[0], v[0]
 	for _, x := range v {
-		if !(x >= least) {
-			least = x
+		if !(x >= minimum) {
+			minimum = x
 		}
-		if !(x <= most) {
-			most = x
+		if !(x <= maximum) {
+			maximum = x
 		}
 		if x != x {
 			return x, x
 		}
 	}
-	return least, most
+	return minimum, maximum
 }
 
 // chooseQParamsPerToken is
@@ -147,7 +148,7 @@ func chooseQParamsPerToken(c *kernels.Ctx, a kernels.Args) error {
 	}
 	t.n, t.x = n, tensor.Data[float32](in)
 	t.scale, t.zero = tensor.Data[float64](scale), tensor.Data[int64](zero)
-	c.Parallel(rows, 1+grain/n, t)
+	c.Parallel(rows, cpu.Grain(n, elementCost), t)
 	return nil
 }
 
@@ -180,19 +181,18 @@ type tokenRanges struct {
 // Range chooses the parameters of rows [lo, hi).
 func (t *tokenRanges) Range(_, lo, hi int) {
 	for i := lo; i < hi; i++ {
-		least, most := rangeOf(t.x[i*t.n : (i+1)*t.n])
-		scale, zero := spreadToken(min(least, 0), max(most, 0))
+		minimum, maximum := rangeOf(t.x[i*t.n : (i+1)*t.n])
+		scale, zero := tokenQParams(min(minimum, 0), max(maximum, 0))
 		t.scale[i], t.zero[i] = float64(scale), zero
 	}
 }
 
-// spreadToken computes the parameters of one row from a range that holds 0. Of the
-// two zero points, from the lower and from the upper end, it takes the one computed
-// from the smaller terms.
-func spreadToken(least, most float32) (scale float32, zero int64) {
+// tokenQParams computes the parameters of one row from a range that contains 0. Of the two zero points, from the
+// lower and from the upper end, it uses the one computed from the smaller terms.
+func tokenQParams(minimum, maximum float32) (scale float32, zero int64) {
 	const lo, hi = -128, 127
-	scale = max((most-least)/(hi-lo), 0x1p-23)
-	down, up := least/scale, most/scale
+	scale = max((maximum-minimum)/(hi-lo), 0x1p-23)
+	down, up := minimum/scale, maximum/scale
 	z := hi - up
 	if (lo+down)+(hi+up) > 0 {
 		z = lo - down

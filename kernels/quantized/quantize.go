@@ -3,6 +3,7 @@ package quantized
 import (
 	"math"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -25,41 +26,21 @@ func QuantizePerTensor(c *kernels.Ctx, a kernels.Args, factor float32) error {
 		return err
 	}
 	q := kernels.Keep[quantizer[float32]](c)
-	q.settle()
+	q.persist()
 	c.Repeat(q)
 	return nil
 }
 
-func quantizePerTensorOfTensors(c *kernels.Ctx, a kernels.Args) error {
-	scale, zero, err := single(a, 1, 2)
-	if err != nil {
-		return err
+// quantizeBy returns the operator that quantizes with the parameters that read returns: the out is argument out. For
+// addFirst see quantizer.
+func quantizeBy[F float](read reader[F], out int, addFirst bool) kernels.Func {
+	return func(c *kernels.Ctx, a kernels.Args) error {
+		p, err := read(c, a, true)
+		if err != nil {
+			return err
+		}
+		return quantize(c, a, out, addFirst, p)
 	}
-	return quantize(c, a, 6, false, one[float32](c, 1/scale, zero, a.Tensor(0).Numel()))
-}
-
-// quantizePerChannel is quantized_decomposed::quantize_per_channel.out: quantizePerTensor with
-// separate parameters for each index along axis, computed in the type of the scales.
-func quantizePerChannel[F float](c *kernels.Ctx, a kernels.Args) error {
-	p, err := channels[F](c, a, 1, 2, 3)
-	if err != nil {
-		return err
-	}
-	p.reciprocal()
-	return quantize(c, a, 7, false, p)
-}
-
-// quantizePerToken is quantized_decomposed::quantize_per_token.out, with the parameters of each row
-// of the last dimension. Unlike the other operators it adds the zero point before rounding:
-//
-//	out = clamp(round(input · (1/scale) + zero_point), quant_min, quant_max)
-func quantizePerToken[F float](c *kernels.Ctx, a kernels.Args) error {
-	p, err := tokens[F](c, a, 1, 2)
-	if err != nil {
-		return err
-	}
-	p.reciprocal()
-	return quantize(c, a, 6, true, p)
 }
 
 // quantize quantizes argument 0 to argument out, which follows quant_min, quant_max and dtype. The
@@ -84,7 +65,7 @@ func quantize[F float](c *kernels.Ctx, a kernels.Args, out int, addFirst bool, p
 // Repeat quantizes the same tensors again, with the same parameters.
 func (q *quantizer[F]) Repeat(c *kernels.Ctx) error {
 	q.reserve(c)
-	c.Parallel(q.n, grain, q)
+	c.Parallel(q.n, cpu.Grain(1, elementCost), q)
 	return nil
 }
 
@@ -96,10 +77,10 @@ type quantizer[F float] struct {
 	srcSize, dstSize int
 	load             tensor.LoadFunc[F]
 	store            tensor.StoreFunc[int64]
-	narrow           func(dst, src []byte, s step) // float32 to 8 bits, else nil
+	direct           func(dst, src []byte, s step) // float32 to 8 bits, else nil
 	signed           bool                          // those are int8
 	lo, hi           int64
-	addFirst         bool
+	addFirst         bool    // add the zero point before rounding, as quantize_per_token does, not after
 	floats           []F     // per thread: a block of values, of scales and of zero points
 	codes            []int64 // per thread: a block of codes
 }
@@ -108,7 +89,7 @@ type quantizer[F float] struct {
 func (q *quantizer[F]) convert(from, to tensor.DType) {
 	q.load, q.srcSize = tensor.Loader[F](from), from.Size()
 	q.store, q.dstSize = tensor.Storer[int64](stored(to)), to.Size()
-	q.narrow, q.signed = narrowing[F](from, to), to == tensor.Int8
+	q.direct, q.signed = quantize8Of[F](from, to), to == tensor.Int8
 }
 
 // reserve allocates scratch memory.
@@ -128,7 +109,7 @@ func (q *quantizer[F]) Range(worker, lo, hi int) {
 // block quantizes the n elements of src to elements at, at+1, … of the out.
 func (q *quantizer[F]) block(worker int, src []byte, at, n int) {
 	dst := q.dst[at*q.dstSize : (at+n)*q.dstSize]
-	if q.narrowBlock(dst, src, at, n) {
+	if q.quantizeBlock(dst, src, at, n) {
 		return
 	}
 	floats, codes := q.floats[3*blockSize*worker:], q.codes[blockSize*worker:][:n]
@@ -177,10 +158,10 @@ type step struct {
 // and rounding commute.
 const exact = 1 << 20
 
-// narrowBlock quantizes a block with common parameters; done is false if it needs the general
+// quantizeBlock quantizes a block with common parameters; done is false if it needs the general
 // implementation.
-func (q *quantizer[F]) narrowBlock(dst, src []byte, at, n int) (done bool) {
-	if q.narrow == nil {
+func (q *quantizer[F]) quantizeBlock(dst, src []byte, at, n int) (done bool) {
+	if q.direct == nil {
 		return false
 	}
 	i, same := q.uniform(at, n)
@@ -199,7 +180,7 @@ func (q *quantizer[F]) narrowBlock(dst, src []byte, at, n int) (done bool) {
 	} else {
 		s.base, s.lo, s.hi = int32(zero), float32(float64(q.lo)-zero), float32(float64(q.hi)-zero)
 	}
-	q.narrow(dst, src, s)
+	q.direct(dst, src, s)
 	return true
 }
 
@@ -210,15 +191,15 @@ func hasNaN(x []float32) bool {
 	return sum != sum
 }
 
-func narrowing[F float](from, to tensor.DType) func(dst, src []byte, s step) {
+func quantize8Of[F float](from, to tensor.DType) func(dst, src []byte, s step) {
 	_, single := any(F(0)).(float32)
 	switch {
 	case !single:
 		return nil
 	case from == tensor.Float32 && to == tensor.Uint8:
-		return narrow[uint8]
+		return quantize8[uint8]
 	case from == tensor.Float32 && to == tensor.Int8:
-		return narrow[int8]
+		return quantize8[int8]
 	}
 	return nil
 }
@@ -230,7 +211,7 @@ const (
 	magicBits = 0x4b400000
 )
 
-func narrow[T int8 | uint8](dst, src []byte, s step) {
+func quantize8[T int8 | uint8](dst, src []byte, s step) {
 	d := tensor.View[T](dst)
 	x := tensor.View[float32](src)[:len(d)]
 	for i, v := range x {

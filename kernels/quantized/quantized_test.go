@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/kerneltest"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -138,7 +139,7 @@ func long(d tensor.DType, n int) *tensor.Tensor {
 }
 
 func TestLongTensors(t *testing.T) {
-	const n = 5*grain + 7
+	n := 5*cpu.Grain(1, elementCost) + 7
 	codes, floats := long(i8, n), long(f32, n)
 	scales, zeros := tensor.New(f32, n), tensor.New(tensor.Int64, n)
 	for i := range n {
@@ -228,7 +229,7 @@ func TestAdd(t *testing.T) {
 }
 
 func TestNoAllocs(t *testing.T) {
-	const n = 4 * grain
+	n := 4 * cpu.Grain(1, elementCost)
 	x, q := long(f32, n), long(i8, n)
 	ones := tensor.New(tensor.Int64, 64)
 	kerneltest.NoAllocs(t, set, []kerneltest.Case{

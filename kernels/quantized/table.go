@@ -26,16 +26,16 @@ var ops = kernels.Pure([]kernels.Op{
 	},
 	{
 		Schema: "quantized_decomposed::quantize_per_tensor.Tensor_out(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max, ScalarType dtype, *, Tensor(a!) out)",
-		Func:   quantizePerTensorOfTensors, DTypes: floatTypes + ", float64 → " + codeTypes, Family: kernels.Exact,
+		Func:   quantizeBy(ofTensor[float32], 6, false), DTypes: floatTypes + ", float64 → " + codeTypes, Family: kernels.Exact,
 	},
 	{
 		Schema: "quantized_decomposed::quantize_per_channel.out(Tensor input, Tensor scales, Tensor zero_points, int axis, int quant_min, int quant_max, ScalarType dtype, *, Tensor(a!) out)",
-		Func:   byType(1, quantizePerChannel[float32], quantizePerChannel[float64]), DTypes: floatTypes + ", float64 → " + codeTypes, Family: kernels.Exact,
+		Func:   byType(1, quantizeBy(ofChannels[float32], 7, false), quantizeBy(ofChannels[float64], 7, false)), DTypes: floatTypes + ", float64 → " + codeTypes, Family: kernels.Exact,
 		Note: "computes in the type of the scales, float32 or float64",
 	},
 	{
 		Schema: "quantized_decomposed::quantize_per_token.out(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, ScalarType dtype, *, Tensor(a!) out)",
-		Func:   byType(1, quantizePerToken[float32], quantizePerToken[float64]), DTypes: floatTypes + ", float64 → " + codeTypes, Family: kernels.Exact,
+		Func:   byType(1, quantizeBy(ofTokens[float32], 6, true), quantizeBy(ofTokens[float64], 6, true)), DTypes: floatTypes + ", float64 → " + codeTypes, Family: kernels.Exact,
 		Note: "adds the zero point before it rounds; computes in the type of the scales",
 	},
 	{
@@ -44,15 +44,15 @@ var ops = kernels.Pure([]kernels.Op{
 	},
 	{
 		Schema: "quantized_decomposed::dequantize_per_tensor.Tensor_out(Tensor input, Tensor scale, Tensor zero_point, int quant_min, int quant_max, ScalarType dtype, *, ScalarType? out_dtype=None, Tensor(a!) out)",
-		Func:   byType(7, dequantizePerTensorOfTensors[float32], dequantizePerTensorOfTensors[float64]), DTypes: codeTypes + " → " + floatTypes + ", float64", Family: kernels.Arith,
+		Func:   byType(7, dequantizeBy(ofTensor[float32], 5), dequantizeBy(ofTensor[float64], 5)), DTypes: codeTypes + " → " + floatTypes + ", float64", Family: kernels.Arith,
 	},
 	{
 		Schema: "quantized_decomposed::dequantize_per_channel.out(Tensor input, Tensor scales, Tensor? zero_points, int axis, int quant_min, int quant_max, ScalarType dtype, *, ScalarType? out_dtype=None, Tensor(a!) out)",
-		Func:   byType(1, dequantizePerChannel[float32], dequantizePerChannel[float64]), DTypes: codeTypes + " → " + floatTypes + ", float64", Family: kernels.Arith,
+		Func:   byType(1, dequantizeBy(ofChannels[float32], 6), dequantizeBy(ofChannels[float64], 6)), DTypes: codeTypes + " → " + floatTypes + ", float64", Family: kernels.Arith,
 	},
 	{
 		Schema: "quantized_decomposed::dequantize_per_token.out(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, ScalarType dtype, ScalarType output_dtype, *, Tensor(a!) out)",
-		Func:   byType(1, dequantizePerToken[float32], dequantizePerToken[float64]), DTypes: codeTypes + " → " + floatTypes + ", float64", Family: kernels.Arith,
+		Func:   byType(1, dequantizeBy(ofTokens[float32], 5), dequantizeBy(ofTokens[float64], 5)), DTypes: codeTypes + " → " + floatTypes + ", float64", Family: kernels.Arith,
 	},
 	{
 		Schema: "quantized_decomposed::choose_qparams.Tensor_out(Tensor input, int quant_min, int quant_max, float eps, ScalarType dtype, *, Tensor(a!) scale_out, Tensor(b!) zero_point_out)",

@@ -93,7 +93,7 @@ func (p *plane) units() int {
 	return p.p.n
 }
 
-// cut counts the units of the plan, and those that are worth a thread.
+// cut computes the number of units of the plan, and the grain.
 func (w *plan) cut() {
 	n := w.plane.units()
 	unit := w.plane.p.n * w.plane.q.n / n * w.elem
@@ -197,6 +197,10 @@ func copyPlane[T tensor.Element](f form, dst, src []T, at int, p, q dim) {
 	case tiles:
 		transpose(dst, src[at:], p, q)
 	default:
+		if interleaves(p, q) {
+			interleave(dst, src[at:], p.n, q.n, q.src)
+			return
+		}
 		if q.n < minTile && p.n > q.n {
 			p, q = q, p
 		}

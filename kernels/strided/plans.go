@@ -23,11 +23,16 @@ func (p *Plans) Copy(t Threads, s *Copier, elem int, shape Shape, dst, src Buffe
 	if len(p.list) == maxPlans {
 		return false
 	}
-	at, keep := len(p.outside), s.plan
-	p.outside = append(p.outside, keep.outside...)
-	keep.outside = p.outside[at:]
-	p.list = append(p.list, keep)
+	start, stored := len(p.outside), s.plan
+	p.outside = append(p.outside, stored.outside...)
+	stored.outside = p.outside[start:]
+	p.list = append(p.list, stored)
 	return true
+}
+
+// View is Copy for views, see [Copier.View].
+func (p *Plans) View(t Threads, s *Copier, dst, src *View) bool {
+	return p.Copy(t, s, src.Elem, shapeOf(dst, src), dst.Buffer, src.Buffer)
 }
 
 // Repeat executes all copies again.

@@ -1,7 +1,6 @@
 package strided
 
-// DenseStrides writes the strides of an array of the given sizes whose elements lie in logical
-// order, and gives them: the start of dst.
+// DenseStrides writes the strides of a contiguous array of the given sizes to dst and returns them: the start of dst.
 func DenseStrides(dst, sizes []int) []int {
 	stride := 1
 	for d := len(sizes) - 1; d >= 0; d-- {
@@ -11,9 +10,9 @@ func DenseStrides(dst, sizes []int) []int {
 	return dst[:len(sizes)]
 }
 
-// Broadcast combines dst with the sizes of one more tensor, aligned at the last dimension, by
-// NumPy's rules; dst has room for [tensor.MaxRank]. ok is false where they do not fit.
-func Broadcast(dst, sizes []int) (wide []int, ok bool) {
+// Broadcast combines dst with the sizes of one more tensor, aligned at the last dimension, by NumPy's rules. dst has the
+// capacity [tensor.MaxRank]. ok is false if they do not fit.
+func Broadcast(dst, sizes []int) (combined []int, ok bool) {
 	if missing := len(sizes) - len(dst); missing > 0 {
 		dst = dst[:len(sizes)]
 		copy(dst[missing:], dst)
@@ -31,7 +30,7 @@ func Broadcast(dst, sizes []int) (wide []int, ok bool) {
 	return dst, true
 }
 
-// BroadcastsTo reports whether a tensor of the given sizes can be read as one of the sizes to.
+// BroadcastsTo reports whether sizes broadcast to the sizes to.
 func BroadcastsTo(sizes, to []int) bool {
 	skip := len(to) - len(sizes)
 	if skip < 0 {
@@ -45,20 +44,7 @@ func BroadcastsTo(sizes, to []int) bool {
 	return true
 }
 
-// BroadcastStrides writes the strides of an array as those of one of the given rank that it
-// broadcasts to, and gives them: the start of dst.
-func BroadcastStrides(dst, sizes, strides []int, rank int) []int {
-	dst = dst[:rank]
-	clear(dst)
-	for i, n := range sizes {
-		if n != 1 {
-			dst[rank-len(sizes)+i] = strides[i]
-		}
-	}
-	return dst
-}
-
-// BySize is what serves elements of size bytes: 1, 2, 4, 8 or 16.
+// BySize returns what copies elements of size bytes: 1, 2, 4, 8 or 16.
 func BySize[F any](size int, of1, of2, of4, of8, of16 F) F {
 	switch size {
 	case 1:

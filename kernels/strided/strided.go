@@ -84,7 +84,7 @@ func (s *Copier) decide(elem int, shape Shape, dst, src Buffer) (ok bool) {
 	return true
 }
 
-// copiers are idle; few callers copy often enough to have one of their own.
+// copiers are idle Copiers; few callers copy often enough to own one.
 var copiers = sync.Pool{New: func() any { return new(Copier) }}
 
 // Copy is [Copier.Copy] with a Copier that is idle.

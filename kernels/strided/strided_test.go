@@ -140,6 +140,25 @@ func TestStridedShapes(t *testing.T) {
 	}
 }
 
+// TestInterleave merges a few rows, apart from each other, and takes them apart again.
+func TestInterleave(t *testing.T) {
+	const n, apart = 701, 5
+	pool := cpu.NewPool(2)
+	defer pool.Close()
+	c := kernels.NewCtx(pool)
+	var s Copier
+	for _, elem := range []int{1, 2, 4, 8, 16} {
+		for rows := 1; rows <= maxInterleaved+1; rows++ {
+			for _, n := range []int{n, 90 * n} {
+				merge := box{elem: elem, sizes: []int{rows, n}, order: []int{1, 0}, src: []int{n + apart, 1}, need: rows * (n + apart)}
+				part := box{elem: elem, sizes: []int{n, rows}, order: []int{1, 0}, src: []int{rows, 1}, need: rows * n}
+				merge.check(t, c, &s, rows)
+				part.check(t, c, &s, rows)
+			}
+		}
+	}
+}
+
 func TestStridedEmpty(t *testing.T) {
 	var s Copier
 	s.Copy(kernels.NewCtx(nil), 4, Shape{[]int{3, 0}, []int{1, 1}, []int{1, 1}}, Buffer{}, Buffer{})

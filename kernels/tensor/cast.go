@@ -49,14 +49,6 @@ func CastBytes(dst []byte, to DType, src []byte, from DType, n int) (ok bool) {
 	return castThrough[int64](dst, to, src, from, n)
 }
 
-// Component returns the type of a complex type's parts, d itself for other types.
-func (d DType) Component() DType {
-	if !d.IsComplex() {
-		return d
-	}
-	return [...]DType{Float16, Float32, Float64}[d-Complex32]
-}
-
 // CastType returns the compute type through which a conversion between real types rounds once,
 // Complex128 if one of the two is complex.
 func CastType(from, to DType) DType {

@@ -12,47 +12,22 @@ func Promote(a, b DType) DType {
 	if a == b {
 		return a
 	}
-	ca, cb := category(a), category(b)
+	ca, cb := a.info().kind, b.info().kind
 	if ca < cb {
 		a, b, ca, cb = b, a, cb, ca
 	}
 	switch {
-	case cb == categoryNone || cb == categoryWide && ca != categoryFloat:
+	case cb == kindNone || cb == kindWide && ca != kindFloat:
 		return NoDType
-	case ca == categoryComplex:
+	case ca == kindComplex:
 		return promoteComplex(a, b)
 	case ca != cb: // a float with an integer or bool, or an integer with bool
 		return a
-	case ca == categoryFloat:
+	case ca == kindFloat:
 		return promoteFloat(a, b)
 	default:
 		return promoteInt(a, b)
 	}
-}
-
-const (
-	categoryNone = iota
-	categoryWide // uint16, uint32 and uint64, added to PyTorch later
-	categoryBool
-	categoryInt
-	categoryFloat
-	categoryComplex
-)
-
-func category(d DType) int {
-	switch {
-	case d.IsComplex():
-		return categoryComplex
-	case d.IsFloat():
-		return categoryFloat
-	case d == Bool:
-		return categoryBool
-	case d >= Uint16 && d <= Uint64:
-		return categoryWide
-	case d.IsInt():
-		return categoryInt
-	}
-	return categoryNone
 }
 
 func promoteFloat(a, b DType) DType {
@@ -76,7 +51,7 @@ func promoteComplex(a, b DType) DType {
 	switch {
 	case a == Complex128 || b == Complex128 || b == Float64:
 		return Complex128
-	case a == Complex32 && (b == Float16 || category(b) < categoryFloat):
+	case a == Complex32 && (b == Float16 || b.info().kind < kindFloat):
 		return Complex32
 	}
 	return Complex64

@@ -263,8 +263,8 @@ func (e *ResizeError) Error() string {
 	return fmt.Sprintf("cannot resize to %s: the tensor is %v with sizes %s", FormatSizes(e.To), e.Dynamism, FormatSizes(e.From))
 }
 
-// Product multiplies sizes; ok is false where one is negative or the product of the
-// non-zero ones leaves int/16, which leaves room for the widest element.
+// Product multiplies sizes. ok is false if one is negative or the product of the nonzero ones exceeds MaxInt/16, so
+// that the size in bytes of the largest element does not overflow.
 func Product(sizes []int) (n int, ok bool) {
 	p, zero := uint64(1), false
 	for _, s := range sizes {

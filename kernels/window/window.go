@@ -9,33 +9,32 @@ import (
 	"github.com/etrun-go/etrun/kernels"
 )
 
-// Limit bounds every size and parameter: 2^31, or 2^28 where int has 32 bits. No sum of
-// products of two leaves int64, and no sum of four leaves int.
+// Limit bounds every size and parameter: 2^31, or 2^28 if int has 32 bits. No sum of products of two exceeds int64,
+// and no sum of four exceeds int.
 const (
 	Limit     = 1 << LimitBits
 	LimitBits = min(31, bits.UintSize-4)
 )
 
-// Shape is how windows of Kernel taps, Dilate apart, lie Stride apart over In points with Pad
-// points around them: Out windows. Always over depth, height and width; missing leading
-// dimensions have size, kernel and stride 1.
+// Shape is the geometry of windows of Kernel taps, Dilate apart, that slide by Stride over In points with Pad points
+// around them: Out windows. It always has depth, height and width; missing leading dimensions have size, kernel and
+// stride 1.
 type Shape struct {
 	In, Out, Kernel, Stride, Pad, Dilate [3]int
 }
 
-// Volume is the number of points of spatial sizes.
+// Volume returns the number of points of spatial sizes.
 func Volume(d [3]int) int { return d[0] * d[1] * d[2] }
 
-// Spatial is the last n sizes of a tensor, behind ones.
+// Spatial returns the last n sizes of a tensor, after ones.
 func Spatial(sizes []int, n int) [3]int {
 	d := [3]int{1, 1, 1}
 	copy(d[3-n:], sizes[len(sizes)-n:])
 	return d
 }
 
-// Read reads argument arg, an int[] of one entry for all n spatial dimensions or one for each,
-// of at least least, which missing dimensions have. unset stands for an empty list, where that
-// is allowed.
+// Read reads argument arg, an int[] of one entry for all n spatial dimensions or one for each, of at least least, the
+// value of missing dimensions. unset, if not nil, replaces an empty list.
 func Read(dst *[3]int, a kernels.Args, arg, n int, least int64, unset *[3]int) error {
 	list := a.Ints(arg)
 	if len(list) == 0 && unset != nil {
@@ -56,14 +55,14 @@ func Read(dst *[3]int, a kernels.Args, arg, n int, least int64, unset *[3]int) e
 	return nil
 }
 
-// Extent is how many points a window covers along dimension d, or a number beyond all
-// inputs with their padding.
+// Extent returns the number of points that a window covers along dimension d, or a number greater than all padded
+// inputs.
 func (s *Shape) Extent(d int) int { return int(min(s.extent(d), 4*Limit-1)) }
 
 func (s *Shape) extent(d int) int64 { return int64(s.Dilate[d])*int64(s.Kernel[d]-1) + 1 }
 
-// Slide computes how often a window slides along dimension d, 0 where it does not fit. In ceil
-// mode the last one may end outside of the padded input, but not start behind the input.
+// Slide computes the number of windows along dimension d, 0 if none fits. In ceil mode the last one may end outside
+// of the padded input, but not start after the input.
 func (s *Shape) Slide(d int, ceil bool) {
 	slack := s.In[d] + 2*s.Pad[d] - s.Extent(d)
 	if ceil {
@@ -78,34 +77,33 @@ func (s *Shape) Slide(d int, ceil bool) {
 	}
 }
 
-// SlideBack computes the points along dimension d of which the windows of a transposed
-// convolution cover In, and more behind them: -1 where there are fewer than none, and
-// more than Limit where there are more.
+// SlideBack computes the number of points along dimension d that the windows of a transposed convolution cover for
+// In, plus more: at least -1 and at most Limit+1.
 func (s *Shape) SlideBack(d, more int) {
 	n := int64(s.In[d]-1)*int64(s.Stride[d]) - 2*int64(s.Pad[d]) + s.extent(d) + int64(more)
 	s.Out[d] = int(max(-1, min(n, Limit+1)))
 }
 
-// Reverse turns windows that go from the input to the output into those that go back.
+// Reverse exchanges input and output.
 func (s *Shape) Reverse() { s.In, s.Out = s.Out, s.In }
 
-// Start is where window at begins along dimension d; it may be in the padding.
+// Start returns the start of window at along dimension d; it may be in the padding.
 func (s *Shape) Start(d, at int) int { return at*s.Stride[d] - s.Pad[d] }
 
-// Taps is where window at begins along dimension d, and which of its taps lie in the input.
+// Taps returns the start of window at along dimension d, and the range of its taps that are in the input.
 func (s *Shape) Taps(d, at int) (start, lo, hi int) {
 	start = s.Start(d, at)
 	lo, hi = Inside(s.Kernel[d], s.In[d], start, s.Dilate[d])
 	return start, lo, hi
 }
 
-// Whole reports that no window reaches over an edge of the input along dimension d.
+// Whole reports whether no window extends over an edge of the input along dimension d.
 func (s *Shape) Whole(d int) bool {
 	return s.Pad[d] == 0 && s.Start(d, s.Out[d]-1)+s.Extent(d) <= s.In[d]
 }
 
-// Alike is how many windows from at on along dimension d have the same taps in the input, of
-// which that one has the given number.
+// Alike returns the number of windows from at along dimension d with the same taps in the input, of which that one
+// has the given number.
 func (s *Shape) Alike(d, at, taps int) int {
 	slack := s.In[d] - s.Start(d, at) - s.Extent(d)
 	if taps < s.Kernel[d] || slack < 0 {
@@ -114,7 +112,7 @@ func (s *Shape) Alike(d, at, taps int) int {
 	return min(slack/s.Stride[d]+1, s.Out[d]-at)
 }
 
-// Inside is the range of i < n with 0 ≤ x+i·step < size; lo = hi where there are none.
+// Inside returns the range of i < n with 0 ≤ x+i·step < size; lo = hi if there are none.
 func Inside(n, size, x, step int) (lo, hi int) {
 	if x < 0 {
 		lo = min(stepsTo(-x, step), n)
@@ -125,7 +123,7 @@ func Inside(n, size, x, step int) (lo, hi int) {
 	return lo, max(min(stepsTo(size-x, step), n), lo)
 }
 
-// stepsTo is ⌈distance / step⌉; the usual steps do without a division.
+// stepsTo returns ⌈distance / step⌉, for the usual steps without a division.
 func stepsTo(distance, step int) int {
 	switch step {
 	case 1:

@@ -8,44 +8,45 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// Links are what the names in a file stand for.
+// Links resolves the names in a file.
 type Links struct {
 	Operators []Operator // one per operator of the method
 	Delegates []Delegate // one per delegate
-	// Data is the bytes of constants and what state starts with, by value, where they
-	// are not those of the description: in an external file, or copied elsewhere.
+	// Data holds the bytes of constants and the initial bytes of state, by value, if they are not
+	// in the description: in an external file, or copied elsewhere.
 	Data map[int][]byte
-	// View is aten::view_copy.out, which lays out elided views; nil: they are refused.
+	// View is aten::view_copy.out, which lays out elided views. If nil, methods that need it are
+	// refused.
 	View *Operator
-	// AsWritten lets elided views lie where the file has them, right or wrong.
+	// AsWritten leaves elided views at the file's places, even if that is wrong.
 	AsWritten bool
 }
 
-// Operator is a row of the operators' tables with its parsed schema.
+// Operator is a row of the operator tables and its parsed schema.
 type Operator struct {
 	Op  *kernels.Op
 	Sig *kernels.Signature
-	// Own says that the caller's operator stands in for one of this module's: what is
-	// known of that one by its name does not hold.
+	// Own means that the caller's operator replaces one of this module: facts attached to that name
+	// do not apply.
 	Own bool
 }
 
-// Delegate is what a compiled delegate says of its calls.
+// Delegate describes the calls of a compiled delegate.
 type Delegate struct {
 	Inputs int // the number of leading arguments that are inputs; the others are outputs
 }
 
-// builder makes a method of a description.
+// builder builds a method from a description.
 type builder struct {
 	*Method
 	src   *pte.Method
 	links Links
 
-	relaid []bool // by value: it is copied from what it is an elided view of
+	relaid []bool // by value: it is copied from the value that it is an elided view of
 }
 
-// Build analyses a method. Its time is linear in the method's size for methods
-// without backward jumps. Errors at an instruction are *StepError.
+// Build analyzes a method. Its time is linear in the method's size for methods without backward
+// jumps. Errors at an instruction are *StepError.
 func Build(src *pte.Method, links Links) (*Method, error) {
 	b := &builder{Method: &Method{Name: src.Name, Inputs: src.Inputs, Outputs: src.Outputs}, src: src, links: links}
 	for _, a := range src.Arenas {
@@ -72,8 +73,10 @@ func (b *builder) addValues() {
 	tensors := make([]Tensor, 0, len(b.src.Values))
 	for v := range b.src.Values {
 		s := &b.src.Values[v]
-		b.Values[v] = Value{Kind: s.Kind, Bool: s.Bool, Int: s.Int, Double: s.Double, Str: s.Str, Bools: s.Bools,
-			Doubles: s.Doubles, Items: s.Items, Storage: -1}
+		b.Values[v] = Value{Kind: s.Kind, Bool: s.Bool, Int: s.Int, Double: s.Double, Storage: -1}
+		if s.Str != "" || s.Bools != nil || s.Doubles != nil || s.Items != nil {
+			b.Values[v].more = &more{s.Str, s.Bools, s.Doubles, s.Items}
+		}
 		if s.Kind != tensor.KindTensor {
 			continue
 		}
@@ -84,8 +87,8 @@ func (b *builder) addValues() {
 	}
 }
 
-// maxEffects bounds the values that all steps read and write together: a list that
-// many instructions name counts each time.
+// maxEffects bounds the number of values that all steps read and write: a list that many
+// instructions use counts each time.
 const maxEffects = 1 << 22
 
 func (b *builder) addSteps() error {
@@ -112,7 +115,7 @@ func (b *builder) addSteps() error {
 	return nil
 }
 
-// step is an instruction without its effects; base is the first step of its chain.
+// step returns an instruction without its effects; base is the first step of its chain.
 func (b *builder) step(in *pte.Instruction, base int) Step {
 	switch in.Kind {
 	case pte.KernelCall:
@@ -132,13 +135,12 @@ func (b *builder) step(in *pte.Instruction, base int) Step {
 func (b *builder) operands(s *Step) int {
 	n := len(s.Args)
 	for _, v := range s.Args {
-		n += len(b.Values[v].Items)
+		n += len(b.Values[v].Items())
 	}
 	return n
 }
 
-// setRows gives the outs of operators that write rows the order in which they lie
-// whatever the file declares.
+// setRows gives the outs of operators that write rows contiguous order, whatever the file declares.
 func (b *builder) setRows() {
 	for i := range b.Steps {
 		if s := &b.Steps[i]; s.Kind == KernelCall && s.Op.Rows {

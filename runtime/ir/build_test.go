@@ -32,7 +32,7 @@ func links(t *testing.T) (l Links) {
 	return l
 }
 
-// planned makes n tensors, value i at place i*64 of the one arena.
+// planned returns n tensors, value i at offset i*64 of the only arena.
 func planned(n int) []pte.Value {
 	values := make([]pte.Value, n, n+1)
 	for i := range values {
@@ -97,7 +97,7 @@ func TestLifetimes(t *testing.T) {
 			want: []string{"input[-1,3]", "input[-1,4]", "activation[1,5]", "activation[2,6]", "activation[6,7]"},
 		},
 		{
-			// value 1 carries from one turn of the loop to the next
+			// value 1 carries from one iteration of the loop to the next
 			name: "loop", n: 4, in: []int{0}, out: []int{3},
 			code: []pte.Instruction{call(unary, 0, 1, 1), call(unary, 1, 2, 2), call(unary, 2, 1, 1), jump(0, 1), call(unary, 1, 3, 3)},
 			want: []string{"input[-1,3]", "activation[0,4]", "activation[1,2]", "activation[4,5]"},

@@ -10,7 +10,7 @@ import (
 
 var errWritesConstant = errors.New("it would write a constant")
 
-// check refuses what no step may do. Errors are *StepError, but for that of an input.
+// check refuses steps that no method may have. Errors are *StepError, except that of an input.
 func (m *Method) check() error {
 	for i, v := range m.Inputs {
 		if s := m.Values[v].Storage; s >= 0 && m.Storages[s].Kind.IsConstant() {
@@ -26,8 +26,8 @@ func (m *Method) check() error {
 	return nil
 }
 
-// checkStep compares a step with its storages: constants stay as they are, an operator's
-// out is nothing that it also reads, and slots keep holding what they are declared to.
+// checkStep checks a step's effects on storages: constants are not written, the outs of an operator
+// are not also read, and slots keep their declared kind.
 func (m *Method) checkStep(s *Step, marks []mark) error {
 	for _, v := range s.Writes {
 		kind := m.Storages[m.Values[v].Storage].Kind
@@ -52,13 +52,13 @@ func (m *Method) checkStep(s *Step, marks []mark) error {
 	return nil
 }
 
-// mark is the last value of a storage that a step was seen to touch.
+// mark is the last value of a storage that a step accessed.
 type mark struct {
 	step  *Step
 	value int
 }
 
-// checkOverlap refuses an out argument whose bytes another argument has.
+// checkOverlap refuses an out argument that shares bytes with another argument.
 func (m *Method) checkOverlap(s *Step, marks []mark) error {
 	for _, list := range [...][]int{s.Reads, s.Updates} {
 		for _, v := range list {
@@ -75,8 +75,8 @@ func (m *Method) checkOverlap(s *Step, marks []mark) error {
 	return nil
 }
 
-// checkMove refuses moves that would let a slot name a tensor that it is not declared
-// to be: lifetimes, and what may be written, are known by the declared values.
+// checkMove refuses moves after which a slot would name an undeclared tensor: lifetimes and
+// permission to write follow from the declared values.
 func (m *Method) checkMove(s *Step) error {
 	from, to := &m.Values[s.Args[0]], &m.Values[s.Args[1]]
 	if !m.isTensorMove(s) {
@@ -91,8 +91,8 @@ func (m *Method) checkMove(s *Step) error {
 	return nil
 }
 
-// checkResult refuses to replace a tensor, or a list of them, by a number, and a
-// view that is no tensor.
+// checkResult refuses to replace a tensor, or a list of them, by a number, and a view that is no
+// tensor.
 func (m *Method) checkResult(s *Step) error {
 	r := s.Sig.Result
 	if r == nil {

@@ -8,20 +8,20 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// Edit gathers changes of a method, which [Edit.Apply] makes into another one. Values
-// and storages keep their indexes, and new ones follow the old. Steps are named by
-// their indexes in the method that is edited, whatever was dropped or inserted.
+// Edit collects changes of a method; [Edit.Apply] returns the changed method. Values and storages
+// keep their indexes, and new ones follow. Steps are named by their indexes in the original method,
+// whatever was dropped or inserted.
 type Edit struct {
 	from    *Method
 	to      *Method
 	drop    []bool
 	changed []bool
-	joined  map[int]bool   // storages whose list of values is the edit's own
-	inserts map[int][]Step // by the step that they come before; steps without a kind are labels
+	joined  map[int]bool   // storages whose list of values belongs to the edit
+	inserts map[int][]Step // by the step that they precede; steps without a kind are labels
 	labels  int
 }
 
-// Edit begins to change a method, which itself stays as it is.
+// Edit begins to change a method, which itself stays unchanged.
 func (m *Method) Edit() *Edit {
 	to := *m
 	to.Values, to.Storages = slices.Clone(m.Values), slices.Clone(m.Storages)
@@ -30,24 +30,24 @@ func (m *Method) Edit() *Edit {
 		joined: make(map[int]bool), inserts: make(map[int][]Step)}
 }
 
-// Drop leaves out step i. A jump to it goes to the next step that stays.
+// Drop removes step i. A jump to it leads to the next step that remains.
 func (e *Edit) Drop(i int) { e.drop[i] = true }
 
-// Insert puts s before step i, after what was inserted there earlier; i is the number
-// of steps for the end. A jump to step i meets s. The effects of s are not looked at:
-// they follow from the rest.
+// Insert inserts s before step i, after earlier insertions there; i is the number of steps for the
+// end. A jump to step i executes s. The effects of s are ignored: they are computed from its other
+// fields.
 func (e *Edit) Insert(i int, s Step) { e.inserts[i] = append(e.inserts[i], s) }
 
-// Label is a target for steps to be inserted: where Place is called for it.
+// Label returns a target for steps to be inserted. Its position is set by Place.
 func (e *Edit) Label() (target int) {
 	e.labels++
 	return -e.labels
 }
 
-// Place lets a label lead to what is inserted before step i next, or to step i.
+// Place sets a label to the next insertion before step i, or to step i.
 func (e *Edit) Place(i, label int) { e.inserts[i] = append(e.inserts[i], Step{Target: label}) }
 
-// SetArg makes v argument k of step i.
+// SetArg sets argument k of step i to v.
 func (e *Edit) SetArg(i, k, v int) {
 	s := &e.to.Steps[i]
 	s.Args = slices.Clone(s.Args)
@@ -62,11 +62,11 @@ func (e *Edit) AddValue(v Value) int {
 	return len(e.to.Values) - 1
 }
 
-// AddTensor adds a tensor with a storage of its own, an activation.
+// AddTensor adds a tensor with its own storage, an activation.
 func (e *Edit) AddTensor(t Tensor) int { return e.addTensor(t, Storage{}) }
 
-// AddConstant adds a tensor of the given bytes, which must not change. They start at a
-// multiple of their element's size.
+// AddConstant adds a tensor of the given bytes, which must not change. They must be aligned to
+// their element size.
 func (e *Edit) AddConstant(t Tensor, data []byte) int {
 	t.Const, t.Dynamism = true, tensor.Static
 	return e.addTensor(t, Storage{Kind: Folded, Data: data})
@@ -80,14 +80,14 @@ func (e *Edit) addTensor(t Tensor, s Storage) int {
 	return v
 }
 
-// AddDelegate adds a delegate; name is for messages.
+// AddDelegate adds a delegate; messages use name.
 func (e *Edit) AddDelegate(name string) int {
 	e.to.Delegates = append(e.to.Delegates, name)
 	return len(e.to.Delegates) - 1
 }
 
-// MakeConstant gives a storage bytes that were computed at load, as many as it has. The
-// steps that write it must be dropped, but for those that make views.
+// MakeConstant turns a storage into a constant with bytes that were computed at load, as many as it
+// has. The steps that write it must be dropped, except those that make views.
 func (e *Edit) MakeConstant(storage int, data []byte) {
 	s := &e.to.Storages[storage]
 	s.Kind, s.Data = Folded, data
@@ -98,16 +98,16 @@ func (e *Edit) MakeConstant(storage int, data []byte) {
 	}
 }
 
-// Join gives the values of storage b the bytes of storage a, of which they become views,
-// and leaves b without any. Neither is a constant. The steps that write b must be dropped,
-// and nothing may write a while values of b are still to be read.
+// Join makes the values of storage b views of storage a, and leaves b without values. Neither is a
+// constant. The steps that write b must be dropped, and no step may write a while values of b are
+// still to be read.
 func (e *Edit) Join(a, b int) {
 	from, to := &e.to.Storages[b], &e.to.Storages[a]
 	for _, v := range from.Values {
 		e.to.Values[v].Storage = a
 	}
 	if !e.joined[a] {
-		to.Values = slices.Clip(to.Values) // those of the method that is edited stay as they are
+		to.Values = slices.Clip(to.Values) // those of the original method stay unchanged
 		e.joined[a] = true
 	}
 	to.Values = append(to.Values, from.Values...)
@@ -115,9 +115,9 @@ func (e *Edit) Join(a, b int) {
 	*from = Storage{}
 }
 
-// Apply makes the changes: steps are numbered anew, jumps lead where they led, and
-// effects and lifetimes are found again. It refuses changes after which a value is
-// read that was never written, or that no file may ask for either.
+// Apply applies the changes: it renumbers steps, adjusts jumps, and recomputes effects and
+// lifetimes. It refuses changes after which a value is read that was never written, and methods
+// that would be refused in a file.
 func (e *Edit) Apply() (*Method, error) {
 	m := e.to
 	if err := e.renumber(); err != nil {
@@ -134,8 +134,8 @@ func (e *Edit) Apply() (*Method, error) {
 	return m, m.check()
 }
 
-// freeUnused takes the bytes of activations that no step touches any more, and gives them
-// back to those that some step does.
+// freeUnused removes the bytes of activations that no step accesses, and restores those of
+// activations that a step accesses.
 func (m *Method) freeUnused() {
 	for i := range m.Storages {
 		s := &m.Storages[i]
@@ -150,12 +150,15 @@ func (m *Method) freeUnused() {
 	}
 }
 
-// renumber makes the list of steps.
+// renumber builds the list of steps.
 func (e *Edit) renumber() error {
 	old := e.to.Steps
-	place := make([]int, len(old)+1) // old index to new: the first step that control meets
+	place := make([]int, len(old)+1) // old index to new: the first step executed there
 	labels := make([]int, e.labels+1)
-	steps := make([]Step, 0, len(old))
+	steps := old[:0] // they are the edit's own
+	if len(e.inserts) > 0 {
+		steps = make([]Step, 0, len(old))
+	}
 	for i := range len(old) + 1 {
 		place[i] = len(steps)
 		for _, s := range e.inserts[i] {
@@ -192,8 +195,8 @@ func (e *Edit) renumber() error {
 	return nil
 }
 
-// link finds the effects of a new or changed step. A view must be one of the bytes
-// that it shares already: storages are never joined or split.
+// link computes the effects of a new or changed step. A view must already share the bytes of its
+// operand: storages are never joined or split.
 func (e *Edit) link(s *Step) error {
 	m := e.to
 	if err := m.setEffects(s); err != nil {

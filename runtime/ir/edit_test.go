@@ -12,7 +12,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// build makes a method of n tensors, value 0 its input.
+// build builds a method of n tensors; value 0 is its input.
 func build(t *testing.T, n int, outputs []int, code ...pte.Instruction) *Method {
 	t.Helper()
 	m, err := Build(&pte.Method{Values: planned(n), Inputs: []int{0}, Outputs: outputs, Chains: []pte.Chain{{Instructions: code}}}, links(t))
@@ -22,7 +22,7 @@ func build(t *testing.T, n int, outputs []int, code ...pte.Instruction) *Method 
 	return m
 }
 
-// text lists the steps, with what they jump to, and the storages' lives.
+// text lists the steps, with their jump targets, and the lifetimes of storages.
 func text(m *Method) (steps, lives string) {
 	for i := range m.Steps {
 		s := &m.Steps[i]
@@ -118,8 +118,8 @@ func TestEdits(t *testing.T) {
 	}
 }
 
-// Storages that are joined have the values and the output of both, twice too; what no step
-// touches any more has no bytes until one does.
+// TestJoin checks that joined storages have the values and the output of both, also after another
+// join, and that unused storages have no bytes until they are used again.
 func TestJoin(t *testing.T) {
 	m := build(t, 6, []int{3}, call(unary, 0, 1, 1), call(unary, 1, 2, 2), call(unary, 1, 3, 3), call(unary, 0, 4, 4), call(unary, 4, 5, 5))
 	e := m.Edit()
@@ -164,7 +164,7 @@ func TestAccesses(t *testing.T) {
 	}
 }
 
-// A view of two tensors would make one storage of these.
+// TestViewOfTwo checks that a view of two tensors, which would merge their storages, is refused.
 func TestViewOfTwo(t *testing.T) {
 	src := &pte.Method{Values: planned(4), Inputs: []int{0, 3}, Chains: []pte.Chain{{Instructions: []pte.Instruction{
 		{Kind: pte.JumpFalseCall, Index: 0, Target: 2}, call(view, 0, 4, 2), call(view, 3, 4, 2), call(unary, 2, 1, 1)}}}}
@@ -173,7 +173,7 @@ func TestViewOfTwo(t *testing.T) {
 	}
 }
 
-// withNever puts the largest int for ∞, the step of a storage that none uses.
+// withNever replaces ∞ by the largest int, the step of an unused storage.
 func withNever(lives string) string {
 	return strings.ReplaceAll(lives, "∞", strconv.Itoa(math.MaxInt))
 }

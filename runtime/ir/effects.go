@@ -6,7 +6,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// setEffects fills Reads, Writes and Updates from what the step calls and its arguments.
+// setEffects fills Reads, Writes and Updates from the callee and the arguments of a step.
 func (m *Method) setEffects(s *Step) error {
 	s.Reads, s.Writes, s.Updates = nil, nil, nil
 	switch s.Kind {
@@ -49,12 +49,11 @@ func (m *Method) setKernelEffects(s *Step) error {
 	return nil
 }
 
-// Uses says what the step does with argument i: whether it reads it, and whether it writes
-// its bytes or slot.
+// Uses reports whether the step reads argument i, and whether it writes its bytes or slot.
 func (s *Step) Uses(i int) (reads, writes bool) {
 	switch s.Kind {
 	case KernelCall:
-		if i == len(s.Sig.Args) { // the result's slot repeats an out where there is one
+		if i == len(s.Sig.Args) { // the result's slot repeats an out if there is one
 			return false, s.Sig.Result != nil
 		}
 		a := &s.Sig.Args[i]
@@ -67,14 +66,14 @@ func (s *Step) Uses(i int) (reads, writes bool) {
 	return s.Kind == JumpFalseCall, false
 }
 
-// tensors appends the values among vs that are tensors, and the tensors of lists.
+// tensors appends the values in vs that are tensors, and the tensors of lists.
 func (m *Method) tensors(to []int, vs ...int) []int {
 	for _, v := range vs {
 		switch m.Values[v].Kind {
 		case tensor.KindTensor:
 			to = append(to, v)
 		case tensor.KindTensorList, tensor.KindOptionalTensorList:
-			for _, item := range m.Values[v].Items {
+			for _, item := range m.Values[v].Items() {
 				if item >= 0 && m.Values[item].Kind == tensor.KindTensor {
 					to = append(to, item)
 				}
@@ -84,8 +83,8 @@ func (m *Method) tensors(to []int, vs ...int) []int {
 	return to
 }
 
-// changedSlot is the value whose slot a step writes: the result of an operator
-// without out arguments, or the target of a move that is no copy of a tensor.
+// changedSlot returns the value whose slot a step writes: the result of an operator without out
+// arguments, or the target of a move that does not copy a tensor.
 func (m *Method) changedSlot(s *Step) (v int, ok bool) {
 	switch s.Kind {
 	case KernelCall:
@@ -102,7 +101,7 @@ func (m *Method) isTensorMove(s *Step) bool {
 	return m.Values[s.Args[0]].Kind == tensor.KindTensor && m.Values[s.Args[1]].Kind == tensor.KindTensor
 }
 
-// setChanges marks the slots that steps write, and the inputs that the file leaves open.
+// setChanges marks the slots that steps write, and the inputs whose values the file does not fix.
 func (m *Method) setChanges() {
 	for v := range m.Values {
 		m.Values[v].Changes = false
@@ -119,15 +118,14 @@ func (m *Method) setChanges() {
 	}
 }
 
-// Accesses are the steps that touch a storage, each once, in order.
+// Accesses lists the steps that access a storage, each once, in order.
 type Accesses struct {
 	Readers []int // steps that read it, updates included
-	Writers []int // steps that write it, whole or in part; who makes a view writes nothing
+	Writers []int // steps that write it, whole or in part; a step that makes a view writes nothing
 }
 
-// Accesses lists, by storage, the steps that read and write it: the definitions and
-// uses that passes go by. An activation with one writer is written before every read,
-// unless the method is coarse.
+// Accesses lists, by storage, the steps that read and write it. Passes use them as definitions and
+// uses. An activation with one writer is written before every read, unless the method is coarse.
 func (m *Method) Accesses() []Accesses {
 	all := make([]Accesses, len(m.Storages))
 	add := func(list *[]int, i int) {
@@ -153,8 +151,8 @@ func (m *Method) Accesses() []Accesses {
 	return all
 }
 
-// Unread is the outs of step i, bit k for argument k, whose elements no step and no caller
-// reads.
+// Unread returns the outs of step i, bit k for argument k, whose elements neither a step nor the
+// caller reads.
 func (m *Method) Unread(i int) (outs uint64) {
 	s := &m.Steps[i]
 	if s.Kind != KernelCall || m.Coarse {
@@ -168,7 +166,7 @@ func (m *Method) Unread(i int) (outs uint64) {
 	return outs
 }
 
-// onlyWrites reports that all that happens to the storage of tensor v is that step i writes it.
+// onlyWrites reports whether the write of step i is the only access to the storage of tensor v.
 func (m *Method) onlyWrites(i, v int) bool {
 	s := &m.Storages[m.Values[v].Storage]
 	if s.Kind != Activation || s.Output || s.First != i || s.Last != i {

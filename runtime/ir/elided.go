@@ -9,10 +9,9 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// Exporters leave out the copy that a view in another form takes, and give its result the
-// place of the operand. That is right where both lie in memory alike. The result of a
-// view of a value in channels last order is declared contiguous all the same: it is laid
-// out by a copy then, in a storage of its own.
+// Exporters omit the copy of a view to another shape, and give its result the place of the operand.
+// That is correct if both have the same memory layout. The result of a view of a channels-last
+// value is declared contiguous all the same: it is then laid out by a copy, in its own storage.
 
 // Relaid is an elided view that is copied from the value that it is a view of.
 type Relaid struct{ Value, From int }
@@ -21,9 +20,9 @@ func (r Relaid) String() string {
 	return fmt.Sprintf("value %d, a view of value %d, which has another dim order: laid out by a copy", r.Value, r.From)
 }
 
-// joinElidedViews finds values that no instruction writes though they are read: the
-// exporter dropped a view and gave its result the place of the operand. Such a
-// value belongs to the one written last before it is read, in the same bytes.
+// joinElidedViews finds values that no instruction writes although they are read: the exporter
+// dropped a view and gave its result the place of the operand. Such a value is a view of the last
+// value that was written to the same bytes before it is read.
 func (b *builder) joinElidedViews(acc []access, join *forest) error {
 	writers := b.writersBySpot(acc)
 	b.relaid = make([]bool, len(b.Values))
@@ -54,7 +53,7 @@ func (b *builder) joinElidedViews(acc []access, join *forest) error {
 
 func (b *builder) elidedError(read, from, v int, err error) error {
 	f, t := b.Values[from].Tensor, b.Values[v].Tensor
-	err = fmt.Errorf("value %d of sizes %v lies on value %d of sizes %v in dim order %v, a view that the exporter left out: %w; %w",
+	err = fmt.Errorf("value %d of sizes %v shares the memory of value %d of sizes %v in dim order %v, a view that the exporter left out: %w; %w",
 		v, t.Sizes, from, f.Sizes, f.DimOrder, err, pte.ErrUnsupported)
 	if read < len(b.Steps) {
 		return b.stepError(&b.Steps[read], err)
@@ -62,7 +61,7 @@ func (b *builder) elidedError(read, from, v int, err error) error {
 	return err
 }
 
-// canRelay wants a view that a copy makes.
+// canRelay returns why a copy cannot make the view, nil if it can.
 func (b *builder) canRelay(from, v int, updated bool) error {
 	f, t := b.Values[from].Tensor, b.Values[v].Tensor
 	n, _ := tensor.Product(f.Sizes)
@@ -80,11 +79,11 @@ func (b *builder) canRelay(from, v int, updated bool) error {
 	return nil
 }
 
-// run is dimensions of a tensor that lie behind each other in memory as its elements do
-// in logical order: how many elements, and how far apart these are in logical order.
+// run is a group of dimensions that is contiguous in memory in logical order: its number of
+// elements, and their stride in logical order.
 type run struct{ size, stride int }
 
-// runs are a tensor's dimensions in the order of memory, joined where they can be.
+// runs returns a tensor's dimensions in memory order, merged where possible.
 func (t *Tensor) runs() (list []run) {
 	strides := make([]int, len(t.Sizes)+1)
 	strides[len(t.Sizes)] = 1
@@ -107,19 +106,19 @@ func (t *Tensor) runs() (list []run) {
 	return list
 }
 
-// sameMemory reports tensors that have each element, in logical order, at the same place.
+// sameMemory reports whether two tensors have each element, in logical order, at the same offset.
 func sameMemory(a, b *Tensor) bool { return slices.Equal(a.runs(), b.runs()) }
 
 // maxRelays bounds the copies of one method.
 const maxRelays = 1 << 14
 
-// addRelays puts the copies behind the steps that write what they are made of. A jump to
-// the step behind does not meet them.
+// addRelays inserts the copies after the steps that write their sources. A jump to the following
+// step skips them.
 func (b *builder) addRelays() error {
 	if len(b.Relaid) == 0 {
 		return nil
 	}
-	copies := make(map[int][]Step) // by what they are made of
+	copies := make(map[int][]Step) // by source
 	for _, r := range b.Relaid {
 		s := Step{Kind: KernelCall, Op: b.links.View.Op, Sig: b.links.View.Sig, Args: []int{r.From, b.addSizes(r.Value), r.Value, r.Value}}
 		if err := b.setEffects(&s); err != nil {
@@ -158,11 +157,11 @@ func (b *builder) addRelays() error {
 
 // addSizes adds the list of a value's sizes.
 func (b *builder) addSizes(v int) int {
-	list := Value{Kind: tensor.KindIntList, Storage: -1}
+	var items []int
 	for _, size := range b.Values[v].Tensor.Sizes {
-		list.Items = append(list.Items, len(b.Values))
+		items = append(items, len(b.Values))
 		b.Values = append(b.Values, Value{Kind: tensor.KindInt, Int: int64(size), Storage: -1})
 	}
-	b.Values = append(b.Values, list)
+	b.Values = append(b.Values, List(tensor.KindIntList, items))
 	return len(b.Values) - 1
 }

@@ -36,8 +36,8 @@ func TestSameMemory(t *testing.T) {
 	}
 }
 
-// channelsLast is a method of four values: an input, a value in channels last order at the
-// place of value 2, which is read but not written, and an output.
+// channelsLast returns a method of four values: an input, a channels-last value at the place of
+// value 2, which is read but not written, and an output.
 func channelsLast(code ...pte.Instruction) *pte.Method {
 	m := &pte.Method{Values: planned(4), Inputs: []int{0}, Outputs: []int{3}, Chains: []pte.Chain{{Instructions: code}}}
 	for v := range 4 {
@@ -49,7 +49,7 @@ func channelsLast(code ...pte.Instruction) *pte.Method {
 	return m
 }
 
-// relays are links with the operator that lays views out.
+// relays returns links with the operator that lays out views.
 func relays(t *testing.T) Links {
 	t.Helper()
 	l := links(t)
@@ -68,7 +68,7 @@ func TestElidedViewIsCopied(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
 		code         []pte.Instruction
-		input        bool // the value in channels last order is the input
+		input        bool // the channels-last value is the input
 		steps, lives string
 	}{
 		{"behind what writes it", []pte.Instruction{call(unary, 0, 1, 1), call(unary, 2, 3, 3)}, false,
@@ -93,15 +93,15 @@ func TestElidedViewIsCopied(t *testing.T) {
 			if fmt.Sprint(m.Relaid) != "["+(Relaid{2, 1}).String()+"]" || m.Storages[m.Values[2].Storage].Planned {
 				t.Errorf("relaid %v, storage %+v", m.Relaid, m.Storages[m.Values[2].Storage])
 			}
-			if sizes := m.Values[7]; sizes.Kind != tensor.KindIntList || m.Values[sizes.Items[0]].Int != 2 || m.Values[sizes.Items[1]].Int != 4 {
+			if sizes := m.Values[7]; sizes.Kind != tensor.KindIntList || m.Values[sizes.Items()[0]].Int != 2 || m.Values[sizes.Items()[1]].Int != 4 {
 				t.Errorf("sizes of the copy: %+v", sizes)
 			}
 		})
 	}
 }
 
-// What a copy does not mend for certain is refused by name, unless the file is taken as
-// it is written.
+// TestElidedViewIsRefused checks that views that a copy cannot repair reliably are refused, with
+// the reason, unless the file is taken as written.
 func TestElidedViewIsRefused(t *testing.T) {
 	code := []pte.Instruction{call(unary, 0, 1, 1), call(unary, 2, 3, 3)}
 	for name, change := range map[string]func(m *pte.Method, l *Links){
@@ -115,7 +115,7 @@ func TestElidedViewIsRefused(t *testing.T) {
 		m, l := channelsLast(code...), relays(t)
 		change(m, &l)
 		_, err := Build(m, l)
-		if !errors.Is(err, pte.ErrUnsupported) || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "value 2 of sizes [2 4] lies on value 1") {
+		if !errors.Is(err, pte.ErrUnsupported) || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "value 2 of sizes [2 4] shares the memory of value 1") {
 			t.Errorf("%s: got %v", name, err)
 		}
 		l.AsWritten = true
@@ -126,7 +126,7 @@ func TestElidedViewIsRefused(t *testing.T) {
 	}
 }
 
-// Copies that hostile files ask for by the million are refused.
+// TestElidedViewsAreBounded checks that hostile files cannot request millions of copies.
 func TestElidedViewsAreBounded(t *testing.T) {
 	const n = 2000
 	m := channelsLast()

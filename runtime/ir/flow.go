@@ -1,51 +1,50 @@
 package ir
 
-// Flow says which definition of bytes each step reads. A storage may be written many
-// times: a definition is what one write left in it, and a use is a step that reads a
-// definition as one of the storage's values, which are its views. Definitions do not
-// reach from one block to the next: what a storage holds where a block begins is a
-// definition of that block. Numbers in slots that steps write ([Value.Changes]) are not
-// followed, and neither are the sizes that a view takes from its operand.
+// Flow is the reaching definitions of the method's bytes. A storage may be written many times: a
+// definition is its content after one write, and a use is a step that reads a definition as one of
+// the storage's values, which are its views. Definitions do not reach from one block to the next:
+// the content of a storage at the start of a block is a definition of that block. Numbers in slots
+// that steps write ([Value.Changes]) are not tracked, nor are the sizes that a view takes from its
+// operand.
 type Flow struct {
 	Blocks []Block
 	Defs   []Def
 	Steps  []StepFlow // by step
 }
 
-// Block is a straight run of steps: control enters at From only and leaves after the last
-// one only, which may be a jump.
+// Block is straight-line code: control enters at From only and leaves after the last step only,
+// which may be a jump.
 type Block struct{ From, To int }
 
 // Def is one content of a storage.
 type Def struct {
 	Storage int
 	Block   int
-	Step    int   // that writes it, Entry where it was there when the block began
-	Value   int   // that the step writes, None at entry
-	Whole   bool  // nothing of what was there before is left; a storage that was freed holds nothing
+	Step    int   // the step that writes it, Entry for the content at the start of the block
+	Value   int   // the value that the step writes, None at entry
+	Whole   bool  // the previous content is fully replaced; a freed storage has none
 	Uses    []Use // in the block, in the order of steps; a step that updates the bytes uses them too
-	Next    int   // the definition that follows it in the same storage and block, or None
-	Live    bool  // other blocks, the caller or the next execute may read it
+	Next    int   // the next definition of the same storage in the block, or None
+	Live    bool  // other blocks, the caller or the next run may read it
 }
 
 // Use is a step that reads a definition as the given value.
 type Use struct{ Step, Value int }
 
-// StepFlow is the definitions that a step reads and leaves.
+// StepFlow holds the definitions that a step reads and makes.
 type StepFlow struct {
 	Block int
-	Reads []int // what Step.Reads and then Step.Updates read
-	Makes []int // what Step.Writes and then Step.Updates leave; None for the result of a view, which writes nothing
+	Reads []int // definitions read by Step.Reads and then Step.Updates
+	Makes []int // definitions made by Step.Writes and then Step.Updates; None for the result of a view, which writes nothing
 }
 
-// What stands for a step or a definition that is not there.
+// Values for a missing step or definition.
 const (
 	Entry = -1
 	None  = -1
 )
 
-// Flow finds the definitions. Its time and memory are linear in the steps and their
-// effects.
+// Flow computes the definitions. Its time and memory are linear in the steps and their effects.
 func (m *Method) Flow() *Flow {
 	f := &flower{Flow: &Flow{Steps: make([]StepFlow, len(m.Steps))}, m: m,
 		last: make([]int, len(m.Storages)), exposed: make([]bool, len(m.Storages))}
@@ -64,7 +63,7 @@ func (m *Method) Flow() *Flow {
 	return f.Flow
 }
 
-// definitions is about how many there are: of each write, and of what is read first.
+// definitions estimates their number: one per write, and one per first read.
 func (f *flower) definitions() (n int) {
 	for i := range f.m.Steps {
 		n += len(f.m.Steps[i].Writes) + len(f.m.Steps[i].Updates)
@@ -77,7 +76,7 @@ func (f *flower) definitions() (n int) {
 	return n
 }
 
-// setLive marks the last definition of each storage in a block where somebody may read it.
+// setLive marks the last definition of each storage in a block that may be read elsewhere.
 func (f *flower) setLive() {
 	for d := range f.Defs {
 		def := &f.Defs[d]
@@ -86,15 +85,15 @@ func (f *flower) setLive() {
 	}
 }
 
-// flower finds a flow.
+// flower computes a flow.
 type flower struct {
 	*Flow
 	m       *Method
 	last    []int  // by storage: its last definition in the block so far, plus one
-	exposed []bool // by storage: some block reads what was there when it began
+	exposed []bool // by storage: some block reads its content at the start of the block
 }
 
-// findBlocks begins a block at each step that a jump leads to or that follows one.
+// findBlocks starts a block at each jump target and after each jump.
 func (f *flower) findBlocks() {
 	n := len(f.m.Steps)
 	begins := make([]bool, n+1)
@@ -113,7 +112,7 @@ func (f *flower) findBlocks() {
 	}
 }
 
-// step notes what step i reads, and then what it leaves.
+// step records what step i reads, and then what it writes.
 func (f *flower) step(block, i int) {
 	s, flow := &f.m.Steps[i], &f.Steps[i]
 	flow.Block = block
@@ -139,7 +138,7 @@ func (f *flower) step(block, i int) {
 	}
 }
 
-// use notes that step i reads value v, of the definition that it returns.
+// use records that step i reads value v, and returns the definition.
 func (f *flower) use(i, v int) int {
 	storage := f.m.Values[v].Storage
 	d := f.last[storage] - 1
@@ -151,12 +150,12 @@ func (f *flower) use(i, v int) int {
 	return d
 }
 
-// define notes that step i writes value v.
+// define records that step i writes value v.
 func (f *flower) define(i, v int, whole bool) int {
 	return f.add(i, f.m.Values[v].Storage, Def{Step: i, Value: v, Whole: whole})
 }
 
-// add appends a definition that step i meets or makes.
+// add appends a definition that step i reads or makes.
 func (f *flower) add(i, storage int, d Def) int {
 	n := len(f.Defs)
 	d.Storage, d.Block, d.Next = storage, f.Steps[i].Block, None

@@ -9,8 +9,8 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// flowText lists the definitions: the step and first value of the storage, the uses, the
-// definition that follows, and whether it is live.
+// flowText lists the definitions: the step and the first value of the storage, the uses, the next
+// definition, and whether it is live.
 func flowText(m *Method) string {
 	var b strings.Builder
 	for _, d := range m.Flow().Defs {
@@ -60,7 +60,7 @@ func TestFlow(t *testing.T) {
 	}
 }
 
-// TestUnread finds the outs that nothing reads: bit 1 is a unary operator's out.
+// TestUnread finds unread outs: bit 1 is the out of a unary operator.
 func TestUnread(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -84,7 +84,7 @@ func TestUnread(t *testing.T) {
 	}
 }
 
-// randomMethod has calls, updates, views, moves and jumps forwards and backwards.
+// randomMethod returns a method of calls, updates, views, moves and jumps in both directions.
 func randomMethod(t *testing.T, r *rand.Rand) *Method {
 	t.Helper()
 	const values = 8
@@ -109,23 +109,23 @@ func randomMethod(t *testing.T, r *rand.Rand) *Method {
 	src := &pte.Method{Values: planned(values), Inputs: []int{0, 1}, Outputs: []int{pick()}, Chains: []pte.Chain{{Instructions: code}}}
 	m, err := Build(src, links(t))
 	if err != nil {
-		return nil // an out that is also read, by way of the view
+		return nil // an out that is also read, through the view
 	}
 	return m
 }
 
-// walker executes a method with jumps taken at random, and remembers who wrote what.
+// walker executes a method with random jumps, and records the writer of each storage.
 type walker struct {
 	t      *testing.T
 	m      *Method
 	f      *Flow
-	last   []int // by storage: the definition that is there
+	last   []int // by storage: the current definition
 	inside []int // by storage: the visit of a block in which it was made
 	visit  int
 }
 
-// TestFlowOfRandomMethods compares what walks through methods read with what the
-// definitions say.
+// TestFlowOfRandomMethods compares the definitions read on random walks through methods with the
+// computed ones.
 func TestFlowOfRandomMethods(t *testing.T) {
 	walked := 0
 	for seed := range uint64(3000) {
@@ -155,7 +155,7 @@ func TestFlowOfRandomMethods(t *testing.T) {
 	}
 }
 
-// step walks one step and returns the next.
+// step executes one step and returns the next.
 func (w *walker) step(i int, jump bool) int {
 	s, flow := &w.m.Steps[i], &w.f.Steps[i]
 	if b := w.f.Blocks[flow.Block]; i == b.From {

@@ -9,21 +9,22 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// mostTime is ample for the analysis of a hostile method on a busy machine; without
-// its bounds each of these takes minutes.
-const mostTime = 30 * time.Second
+// maxTime is ample for the analysis of a hostile method on a busy machine; without its bounds each
+// of these would take minutes.
+const maxTime = 30 * time.Second
 
 func buildTimed(t *testing.T, m *pte.Method) (*Method, error) {
 	t.Helper()
 	begun := time.Now()
 	f, err := Build(m, links(t))
-	if took := time.Since(begun); took > mostTime {
+	if took := time.Since(begun); took > maxTime {
 		t.Errorf("%v", took)
 	}
 	return f, err
 }
 
-// Each backward jump of a ladder carries liveness one rung further, one sweep each.
+// TestLadderOfJumps has nested backward jumps, each of which extends liveness in a sweep of its
+// own.
 func TestLadderOfJumps(t *testing.T) {
 	const rungs = 60_000
 	m := &pte.Method{Values: planned(300), Inputs: []int{0}}
@@ -50,7 +51,7 @@ func TestLadderOfJumps(t *testing.T) {
 	}
 }
 
-// A list that many instructions name must not be unrolled for each.
+// TestListsNamedOften checks that a list used by many instructions is not expanded for each.
 func TestListsNamedOften(t *testing.T) {
 	const n = 50_000
 	m := &pte.Method{Values: planned(2)}
@@ -66,8 +67,8 @@ func TestListsNamedOften(t *testing.T) {
 	}
 }
 
-// Values at one place with other sizes are no operands of a dropped view, however
-// many there are.
+// TestManyWritersAtOnePlace checks that values at one place with other sizes are not taken as
+// operands of a dropped view.
 func TestManyWritersAtOnePlace(t *testing.T) {
 	const n = 100_000
 	m := &pte.Method{Values: planned(2*n + 1), Inputs: []int{2 * n}}

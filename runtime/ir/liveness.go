@@ -2,15 +2,15 @@ package ir
 
 import "math/bits"
 
-// Bounds of the exact analysis of methods with jumps; beyond them, which no exporter
-// reaches, every storage of the method counts as live throughout.
+// Bounds of the exact analysis of methods with jumps. Beyond them every storage of the method
+// counts as live throughout; no exporter writes such methods.
 const (
 	maxLiveWords = 1 << 22 // of 64 storages at one step
-	maxLiveWork  = 1 << 26 // words visited: a ladder of backward jumps takes a sweep for each
+	maxLiveWork  = 1 << 26 // words visited: nested backward jumps take one sweep each
 )
 
-// setLifetimes finds First and Last of every storage, and turns activations whose
-// bytes are read before they are written into state.
+// setLifetimes computes First and Last of every storage, and turns activations whose bytes are read
+// before they are written into state.
 func (m *Method) setLifetimes() {
 	for i := range m.Storages {
 		m.Storages[i].First, m.Storages[i].Last = never, -1
@@ -47,8 +47,8 @@ func (m *Method) hasJumps() bool {
 	return false
 }
 
-// touch extends a value's storage to step i. A read before any write reaches back
-// to before the first step.
+// touch extends a value's storage to step i. A read before any write extends it to before the first
+// step.
 func (m *Method) touch(v, i int, read bool) {
 	s := &m.Storages[m.Values[v].Storage]
 	if s.First == never {
@@ -78,7 +78,7 @@ func (m *Method) straightLifetimes() {
 			m.touch(v, i, false)
 		}
 	}
-	for i := range m.Storages { // an output that nothing writes
+	for i := range m.Storages { // an output that no step writes
 		if s := &m.Storages[i]; s.Output && s.First == never {
 			s.First = -1
 		}
@@ -92,9 +92,8 @@ func (m *Method) wholeLifetimes() {
 	}
 }
 
-// dataflowLifetimes is the textbook backward analysis: what is live into a step is
-// what it reads, and what is live out of it unless it writes it whole. It reports
-// false where that takes more work than allowed.
+// dataflowLifetimes is the textbook backward analysis: the live-in set of a step is its reads, and
+// its live-out set minus what it writes whole. It returns false if that exceeds the work bound.
 func (m *Method) dataflowLifetimes(words int) bool {
 	n := len(m.Steps)
 	live := make([]uint64, (n+1)*words) // row i: live into step i; row n: live at the end
@@ -144,8 +143,8 @@ func (m *Method) liveInto(i int, in []uint64, row func(int) []uint64) {
 	}
 }
 
-// hulls takes for each storage the smallest interval of steps that holds all at
-// which it is live or touched.
+// hulls sets for each storage the smallest interval of steps that contains all steps where it is
+// live or accessed.
 func (m *Method) hulls(words int, row func(int) []uint64) {
 	extend := func(st, i int) {
 		s := &m.Storages[st]

@@ -1,8 +1,7 @@
-// Package ir (no compatibility promise) is the dataflow of a method: which bytes
-// (storages) its values live in, which steps read and write them, and when each is alive.
-// A [Method] stands alone: [Build] makes it of a file's description, passes make it into
-// another one by edits ([Method.Edit]), and nothing of it refers to the file but its
-// bytes.
+// Package ir (no compatibility promise) represents the dataflow of a method: the storages of its
+// values, which steps read and write them, and their lifetimes. [Build] builds a [Method] from a
+// file's description, and passes derive others by edits ([Method.Edit]). A method refers to the
+// file's bytes but not to its description.
 package ir
 
 import (
@@ -12,94 +11,117 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Method is the dataflow of one method. It is never changed: an edit makes another.
+// Method is the dataflow of one method. It is immutable: an edit returns a new one.
 type Method struct {
 	Name      string
 	Values    []Value
 	Storages  []Storage
-	Steps     []Step // the chains one after the other
+	Steps     []Step // all chains, in order
 	Inputs    []int  // values
 	Outputs   []int  // values; may repeat, and may name inputs or constants
 	Arenas    []int64
 	Delegates []string // by index, for messages: the delegate and its backend
-	Relaid    []Relaid // elided views that are copied: where the file has them they would be wrong
-	// Coarse says that the lifetimes are too much work to find, as no exporter's are:
-	// every storage counts as live throughout, and some may be read before it is written.
+	Relaid    []Relaid // elided views that are copied because the file's place for them would be wrong
+	// Coarse means that computing lifetimes was too much work, as for no exporter's method: every
+	// storage counts as live throughout, and some may be read before they are written.
 	Coarse bool
 }
 
-// Value is one slot of the value table. Only the fields that Kind names are meaningful.
+// Value is one slot of the value table. Only the fields of its Kind are meaningful.
 type Value struct {
 	Kind    tensor.Kind
 	Changes bool // a step or the caller writes the slot itself, not only its bytes
 	Bool    bool
 	Int     int64
 	Double  float64
-	Str     string
-	Bools   []bool
-	Doubles []float64
-	Items   []int   // lists of values: indexes; -1 is None in an optional tensor list
-	Tensor  *Tensor // shared by the methods that edits make, and never changed
+	Tensor  *Tensor // shared by methods derived by edits, immutable
 	Storage int     // of a tensor, -1 for other kinds
+	more    *more   // nil for most kinds
 }
 
-// Scalar is the value of a kind that refers to no other value.
+// more is the contents of long values, apart from the table of values, which edits copy.
+type more struct {
+	str     string
+	bools   []bool
+	doubles []float64
+	items   []int
+}
+
+// List returns a list of values.
+func List(kind tensor.Kind, items []int) Value {
+	return Value{Kind: kind, Storage: -1, more: &more{items: items}}
+}
+
+// Items returns the indexes of a list's values; -1 is None in an optional tensor list. It returns
+// nil for other kinds.
+func (v *Value) Items() []int {
+	if v.more == nil {
+		return nil
+	}
+	return v.more.items
+}
+
+// Scalar returns a value of a kind that refers to no other value.
 func (v *Value) Scalar() tensor.Value {
-	return tensor.Value{Kind: v.Kind, Bool: v.Bool, Int: v.Int, Double: v.Double, Str: v.Str, Bools: v.Bools, Doubles: v.Doubles}
+	s := tensor.Value{Kind: v.Kind, Bool: v.Bool, Int: v.Int, Double: v.Double}
+	if v.more != nil {
+		s.Str, s.Bools, s.Doubles = v.more.str, v.more.bools, v.more.doubles
+	}
+	return s
 }
 
-// Tensor is what a value of that kind is declared as.
+// Tensor is the declaration of a tensor value.
 type Tensor struct {
 	DType    tensor.DType
 	Sizes    []int   // upper bounds unless static
 	DimOrder []uint8 // nil: contiguous
 	Dynamism tensor.Dynamism
 	Name     string // fully qualified name of a parameter or buffer, may be empty
-	Const    bool   // its bytes are the storage's Data, from the start and for good
+	Const    bool   // its bytes are always the storage's Data
 }
 
-// NBytes is the number of bytes at the declared sizes, whose product is known to fit.
+// NBytes returns the number of bytes at the declared sizes. It never overflows.
 func (t *Tensor) NBytes() int64 {
 	n, _ := tensor.Product(t.Sizes)
 	return int64(n) * int64(t.DType.Size())
 }
 
-// Kind says how a storage lives.
+// Kind is the lifetime class of a storage.
 type Kind uint8
 
 // Kinds of storage.
 const (
-	Activation Kind = iota // written before it is read, in every execute
-	Input                  // set by the caller before an execute
-	State                  // keeps its bytes from one execute to the next
+	Activation Kind = iota // written before it is read, in every run
+	Input                  // set by the caller before a run
+	State                  // keeps its bytes from one run to the next
 	Constant               // bytes of the file or of an external file
-	Heap                   // of unbounded size: allocated when it grows
-	Folded                 // constant too, but computed once at load
+	Heap                   // of unbounded size: reallocated when it grows
+	Folded                 // constant, computed once at load
 )
 
 func (k Kind) String() string {
 	return [...]string{"activation", "input", "state", "constant", "heap", "folded"}[k]
 }
 
-// IsConstant reports bytes that no step may write.
+// IsConstant reports whether no step may write the bytes.
 func (k Kind) IsConstant() bool { return k == Constant || k == Folded }
 
-// Storage is a class of values that share their bytes.
+// Storage is a set of values that share their bytes.
 type Storage struct {
 	Kind    Kind
-	Output  bool  // an output of the method has its bytes
+	Output  bool  // an output of the method shares its bytes
 	Planned bool  // the file's plan has a place for the first member:
-	Arena   int   // which, index into Method.Arenas
+	Arena   int   // index into Method.Arenas
 	Offset  int64 // from the arena's start
 
-	Values []int // members; the first is the one whose place the others take; none where an edit joined the storage with another
+	Values []int // members; the others have the place of the first; none after an edit joined the storage with another
 	Bytes  int64 // of the largest member, at upper bound sizes
-	// Data is the bytes of a constant, or what state starts with; nil where state
-	// starts with zeros, and for all other kinds.
+	// Data is the bytes of a constant, or the initial bytes of state; nil for state that starts as
+	// zeros, and for all other kinds.
 	Data []byte
-	// First and Last bound the steps at which the bytes matter, inclusive: a
-	// definition at First, the last use at Last. An input starts at -1, an output
-	// ends at the number of steps. Last < First: never used.
+	// First and Last bound the steps at which the bytes matter, inclusive: a definition at First,
+	// the last use at Last. An input starts at -1, an output ends at the number of steps. Last <
+	// First means never used.
 	First, Last int
 }
 
@@ -108,13 +130,14 @@ type StepKind uint8
 
 // Kinds of step, with their arguments.
 const (
-	KernelCall    StepKind = iota + 1 // the operator's, in the order of its schema, then the result's slot
+	KernelCall    StepKind = iota + 1 // the operator's arguments in schema order, then the result's slot
 	DelegateCall                      // the delegate's: inputs, then outputs
 	MoveCall                          // from, to
 	JumpFalseCall                     // the condition
-	FreeCall                          // what is freed
-	// SizesJump leads on where the delegate takes its arguments at their sizes, and else to
-	// the target. Only edits make it, before a call of the delegate with the same arguments.
+	FreeCall                          // the freed value
+	// SizesJump continues with the next step if the delegate accepts the sizes of its arguments,
+	// and jumps to the target otherwise. Only edits make it, before a call of the delegate with the
+	// same arguments.
 	SizesJump
 )
 
@@ -127,24 +150,24 @@ type Step struct {
 	Kind     StepKind
 	Op       *kernels.Op        // KernelCall
 	Sig      *kernels.Signature // KernelCall: the operator's schema
-	Own      bool               // KernelCall: nothing is known of it by its name, see Operator
-	Delegate int                // DelegateCall and SizesJump: which
-	Inputs   int                // of these: the number of arguments that are inputs
+	Own      bool               // KernelCall: facts attached to its name do not apply, see Operator
+	Delegate int                // DelegateCall and SizesJump: index
+	Inputs   int                // DelegateCall and SizesJump: the number of arguments that are inputs
 	Args     []int              // values
 	Target   int                // JumpFalseCall and SizesJump: the step jumped to, at most the number of steps
-	Least    int                // SizesJump: how many elements the inputs must have together
+	Least    int                // SizesJump: the minimum number of elements of all inputs
 	Origin   Origin
 
-	// The effects, which follow from the fields above.
+	// The effects, computed from the fields above.
 	Reads   []int // values whose bytes are read, list items included
 	Writes  []int // values whose bytes are written whole
 	Updates []int // values that are read and written in place, or in part
 }
 
-// Origin is where the file has an instruction.
+// Origin is the place of an instruction in the file.
 type Origin struct{ Chain, Index int }
 
-// StepName is the operator, delegate or kind of a step, for messages.
+// StepName returns the operator, delegate or kind of a step, for messages.
 func (m *Method) StepName(s *Step) string {
 	switch s.Kind {
 	case KernelCall:
@@ -155,10 +178,10 @@ func (m *Method) StepName(s *Step) string {
 	return s.Kind.String()
 }
 
-// IsJump reports a step that may lead to its target instead of the next step.
+// IsJump reports whether a step may lead to its target instead of the next step.
 func (s *Step) IsJump() bool { return s.Kind == JumpFalseCall || s.Kind == SizesJump }
 
-// IsView reports a step whose result shares the bytes of its first argument
+// IsView reports whether a step's result shares the bytes of its first argument
 // (executorch_prim::et_view).
 func (s *Step) IsView() bool {
 	return s.Kind == KernelCall && s.Sig.Result != nil && s.Sig.Result.Alias
@@ -177,17 +200,17 @@ func (m *Method) Views() []bool {
 	return views
 }
 
-// Changing reports whether a slot among the values, or an item of a list, is written.
+// Changing reports whether any step writes a slot among the values, or an item of a list.
 func (m *Method) Changing(values []int) bool {
 	for _, v := range values {
-		if v >= 0 && (m.Values[v].Changes || m.Changing(m.Values[v].Items)) {
+		if v >= 0 && (m.Values[v].Changes || m.Changing(m.Values[v].Items())) {
 			return true
 		}
 	}
 	return false
 }
 
-// Alignment is the size of the largest element that values of a storage have.
+// Alignment returns the largest element size among a storage's values.
 func (m *Method) Alignment(s *Storage) int {
 	size := 1
 	for _, v := range s.Values {
@@ -196,7 +219,7 @@ func (m *Method) Alignment(s *Storage) int {
 	return size
 }
 
-// StepError is a step that a method must not have.
+// StepError is an error at a step.
 type StepError struct {
 	Origin Origin
 	Name   string // of the step
@@ -207,7 +230,7 @@ func (e *StepError) Error() string {
 	return fmt.Sprintf("chain %d, instruction %d (%s): %v", e.Origin.Chain, e.Origin.Index, e.Name, e.Err)
 }
 
-// Unwrap gives the details to errors.Is and errors.As.
+// Unwrap returns the cause.
 func (e *StepError) Unwrap() error { return e.Err }
 
 func (m *Method) stepError(s *Step, err error) error {

@@ -9,16 +9,15 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// access is when a value is first read and first written, as steps; never where it
-// is not at all.
+// access holds the steps at which a value is first read and first written, or never.
 type access struct {
 	read, write int
-	update      bool // it is changed in part too
+	update      bool // it is also changed in part
 }
 
 const never = int(^uint(0) >> 1)
 
-// addStorages joins the values that share bytes and classifies the classes.
+// addStorages joins the values that share bytes and classifies the storages.
 func (b *builder) addStorages() error {
 	join := newForest(len(b.Values))
 	if err := b.joinViews(join); err != nil {
@@ -45,8 +44,8 @@ func (b *builder) addStorages() error {
 	return nil
 }
 
-// joinViews joins the results of views with what they are views of. A value that
-// is a view of two tensors would make one storage of these.
+// joinViews joins the results of views with their operands. A value that is a view of two tensors
+// would merge their storages.
 func (b *builder) joinViews(join *forest) error {
 	views := make([]bool, len(b.Values))
 	for i := range b.Steps {
@@ -64,7 +63,7 @@ func (b *builder) joinViews(join *forest) error {
 	return nil
 }
 
-// collect makes a storage of each class of tensors. A class's root is its first value.
+// collect makes a storage of each set of joined tensors. The root of a set is its first value.
 func (b *builder) collect(join *forest) {
 	classes, members := 0, make([]int, 0, len(b.Values))
 	for v := range b.Values {
@@ -92,8 +91,8 @@ func (b *builder) collect(join *forest) {
 	}
 }
 
-// classify takes what the file says of a class's members; state that only its use
-// reveals is found by setLifetimes.
+// classify sets a storage's kind from the file's declaration of its members; setLifetimes finds
+// state that only its use reveals.
 func (b *builder) classify(s *Storage) {
 	for _, v := range s.Values {
 		t := b.src.Values[v].Tensor
@@ -113,7 +112,7 @@ func (b *builder) classify(s *Storage) {
 	}
 }
 
-// data is the bytes that a value starts with.
+// data returns the initial bytes of a value.
 func (b *builder) data(v int) []byte {
 	if data, ok := b.links.Data[v]; ok {
 		return data
@@ -144,7 +143,7 @@ func (b *builder) accesses() []access {
 	return acc
 }
 
-// spot is where and how large the file says a value is.
+// spot is a value's place and size in the file.
 type spot struct {
 	arena         int
 	offset, bytes int64
@@ -152,7 +151,7 @@ type spot struct {
 
 func spotOf(t *pte.Tensor) spot { return spot{t.Arena, t.Offset, t.NBytes()} }
 
-// writersBySpot lists the values that instructions write, by place, as first written.
+// writersBySpot lists the values that instructions write, by place, in order of their first write.
 func (b *builder) writersBySpot(acc []access) map[spot][]int {
 	writers := make(map[spot][]int)
 	for v := range b.Values {

@@ -8,13 +8,13 @@ import (
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
-// call is an operator with the number of its arguments before the out.
+// call is an operator and the number of its arguments before the out.
 type call struct {
 	op   string
 	args int
 }
 
-// The calls that patterns are made of.
+// The calls that the patterns consist of.
 var (
 	sums      = []call{{"aten::add.out", 3}, {"aten::add.Scalar_out", 3}}
 	products  = []call{{"aten::mul.out", 2}}
@@ -22,8 +22,7 @@ var (
 	sigmoids  = []call{{"aten::sigmoid.out", 1}}
 )
 
-// bound is a call that bounds its operand; the bounds are arguments, or 0 and none where
-// it has none.
+// bound is a call that clamps its operand: the argument indexes of its bounds, 0 if they are fixed.
 type bound struct {
 	call
 	low, high int
@@ -35,7 +34,7 @@ var bounds = []bound{
 	{call{"aten::relu.out", 1}, 0, 0},
 }
 
-// names are the operators of calls.
+// names returns the operators of calls.
 func names(calls []call) (list []string) {
 	for _, c := range calls {
 		list = append(list, c.op)
@@ -43,8 +42,8 @@ func names(calls []call) (list []string) {
 	return list
 }
 
-// isOne reports a step that is one of the calls on float32 tensors of one shape: its
-// first operand, or its second, and its out.
+// isOne reports whether step i is one of the calls on float32 tensors of one shape: its first and
+// second operand, if any, and its out.
 func (p *pass) isOne(i int, calls []call) bool {
 	s := &p.m.Steps[i]
 	return slices.ContainsFunc(calls, func(c call) bool {
@@ -58,7 +57,7 @@ func (p *pass) isOne(i int, calls []call) bool {
 	})
 }
 
-// made is the step, one of the calls, that makes value v for step i alone.
+// made returns the step, one of the calls, whose result v is read by step i alone.
 func (p *pass) made(i, v int, calls []call) (step int, ok bool) {
 	if p.m.Values[v].Kind != tensor.KindTensor {
 		return 0, false
@@ -67,7 +66,7 @@ func (p *pass) made(i, v int, calls []call) (step int, ok bool) {
 	return j, ok && p.isOne(j, calls)
 }
 
-// fuseSiLU makes x·sigmoid(x) one call.
+// fuseSiLU replaces x·sigmoid(x) by one call.
 func fuseSiLU(p *pass, i int) bool {
 	if !p.isOne(i, products) {
 		return false
@@ -82,7 +81,7 @@ func fuseSiLU(p *pass, i int) bool {
 	return false
 }
 
-// fuseHardswish makes x·clamp(x+3, 0, 6)/6 one call.
+// fuseHardswish replaces x·clamp(x+3, 0, 6)/6 by one call.
 func fuseHardswish(p *pass, i int) bool {
 	s := &p.m.Steps[i]
 	if !p.isOne(i, quotients) || !p.isNumber(s.Args[1], 6) {
@@ -102,7 +101,7 @@ func fuseHardswish(p *pass, i int) bool {
 	return false
 }
 
-// gate is the steps that make value v, which step i alone reads, as clamp(x+3, 0, 6).
+// gate returns the steps that compute value v, read by step i alone, as clamp(x+3, 0, 6).
 func (p *pass) gate(i, v, x int) (steps []int, ok bool) {
 	low, high := math.Inf(-1), math.Inf(1)
 	for len(steps) <= 2 {
@@ -122,7 +121,7 @@ func (p *pass) gate(i, v, x int) (steps []int, ok bool) {
 	return nil, false
 }
 
-// bounded is the step that makes value v for step i alone by bounding it.
+// bounded returns the step whose clamped result v is read by step i alone.
 func (p *pass) bounded(i, v int) (step int, b *bound) {
 	for n := range bounds {
 		if j, ok := p.made(i, v, []call{bounds[n].call}); ok {
@@ -132,8 +131,8 @@ func (p *pass) bounded(i, v int) (step int, b *bound) {
 	return 0, nil
 }
 
-// bound is argument k of a step that bounds its operand; none is what stands for one that
-// was left out. NaN is a bound that is not known.
+// bound returns argument k of a clamping step, or none if it was omitted. The result is NaN for an
+// unknown bound.
 func (p *pass) bound(s *ir.Step, k int, none float64) float64 {
 	if k == 0 {
 		return max(none, 0)
@@ -148,14 +147,14 @@ func (p *pass) bound(s *ir.Step, k int, none float64) float64 {
 	return n
 }
 
-// stays reports whether a definition is still there when step i has been made.
+// stays reports whether definition d is still valid after step i.
 func (p *pass) stays(d, i int) bool {
 	def := &p.flow.Defs[d]
 	return p.isUntouched(def) && (def.Next == ir.None || p.flow.Defs[def.Next].Step > i)
 }
 
-// fuse replaces steps, the last one first, by a call of a function of x. All of them read
-// the same x, which is still there at the last.
+// fuse replaces steps, the last one first, by one call of op on x. All steps read the same
+// definition of x, and it is still valid at the last one.
 func (p *pass) fuse(op string, x, out int, steps ...int) bool {
 	if p.m.Values[x].Tensor.Const {
 		return false

@@ -11,14 +11,14 @@ import (
 
 const batchNormOp = "aten::_native_batch_norm_legit_no_training.out"
 
-// layer is an operator whose result is linear in its weight and bias: the arguments, and
-// which dimension of the weight the results' channels are.
+// layer is an operator whose result is linear in its weight and bias: their argument indexes, and
+// the weight's dimension that holds the output channels.
 type layer struct {
 	op           string
-	args         int // before the out
+	args         int // number before the out
 	weight, bias int
 	axis         int
-	rank         int // of the result where channels are its last dimension, 0 where they are the second
+	rank         int // rank of the result if channels are its last dimension, 0 if they are the second
 	isPlain      func(p *pass, s *ir.Step) bool
 }
 
@@ -26,7 +26,7 @@ var layers = []layer{
 	{op: "aten::convolution.out", args: 9, weight: 1, bias: 2, isPlain: func(p *pass, s *ir.Step) bool {
 		return !p.m.Values[s.Args[6]].Bool
 	}},
-	// Transposed: in several groups the dimension has the channels of one only.
+	// Transposed: with several groups this dimension holds the channels of one group only.
 	{op: "aten::convolution.out", args: 9, weight: 1, bias: 2, axis: 1, isPlain: func(p *pass, s *ir.Step) bool {
 		return p.m.Values[s.Args[6]].Bool
 	}},
@@ -36,8 +36,8 @@ var layers = []layer{
 	}},
 }
 
-// foldBatchNorm multiplies the constants of a convolution or linear layer by the scale of
-// the batch norm that alone reads its result, which then writes what the batch norm wrote.
+// foldBatchNorm multiplies the constants of a convolution or linear layer by the scale of the batch
+// norm that is the only reader of its result. The layer then writes the batch norm's result.
 func foldBatchNorm(p *pass, i int) bool {
 	s := &p.m.Steps[i]
 	if !p.is(i, batchNormOp, 7) {
@@ -65,8 +65,8 @@ func foldBatchNorm(p *pass, i int) bool {
 	return true
 }
 
-// isOnlyOut reports a result that nothing else writes, of a step whose other results
-// nobody reads.
+// isOnlyOut reports whether no other step writes out, and no step reads the other results of step
+// i.
 func (p *pass) isOnlyOut(i, out int) bool {
 	storage := p.m.Values[out].Storage
 	if p.m.Storages[storage].Kind != ir.Activation || len(p.accesses[storage].Writers) != 1 {
@@ -80,7 +80,7 @@ func (p *pass) isOnlyOut(i, out int) bool {
 	return true
 }
 
-// layer is the row of a step whose weight and bias are constants and that writes out.
+// layer returns the table row of step j if its weight and bias are constants and it writes out.
 func (p *pass) layer(j, out int) *layer {
 	s := &p.m.Steps[j]
 	for n := range layers {
@@ -93,7 +93,7 @@ func (p *pass) layer(j, out int) *layer {
 			continue
 		}
 		if l.axis > 0 && !isPlainOrder(w.DimOrder) || len(w.DimOrder) > 0 && l.axis == 0 && w.DimOrder[0] != 0 {
-			continue // channels are found by their distance in memory
+			continue // channels are found by their stride
 		}
 		return l
 	}
@@ -114,8 +114,8 @@ func (p *pass) isFloats(v int) bool {
 	return t != nil && t.Const && t.DType == tensor.Float32
 }
 
-// vector is an optional argument that is a float32 constant of n elements, or n times
-// what stands for it where it is left out.
+// vector returns an optional argument that is a float32 constant of n elements, or n times absent
+// if it was omitted.
 func (p *pass) vector(v, n int, absent float32) ([]float32, bool) {
 	if p.m.Values[v].Kind == tensor.None {
 		return slices.Repeat([]float32{absent}, n), true
@@ -126,13 +126,13 @@ func (p *pass) vector(v, n int, absent float32) ([]float32, bool) {
 	return p.floats(v), true
 }
 
-// affine is what a batch norm does to its channels: times scale, plus shift.
+// affine is the function of a batch norm on each channel: x·scale + shift.
 type affine struct {
 	scale []float32
 	shift []float64
 }
 
-// affine finds that of step s; false is one that varies, or that is not finite.
+// affine returns the function of step s, or false if it is not constant or not finite.
 func (p *pass) affine(s *ir.Step) (*affine, bool) {
 	sizes := p.m.Values[s.Args[0]].Tensor.Sizes
 	if len(sizes) < 2 || p.m.Values[s.Args[0]].Tensor.DType != tensor.Float32 || !p.isFloats(s.Args[3]) {
@@ -158,7 +158,7 @@ func (p *pass) affine(s *ir.Step) (*affine, bool) {
 	return a, true
 }
 
-// fold gives the layer of step j new constants, with a in them.
+// fold gives the layer of step j new constants that include a.
 func (p *pass) fold(i, j int, l *layer, a *affine) bool {
 	s := &p.m.Steps[j]
 	w := p.m.Values[s.Args[l.weight]].Tensor
@@ -169,7 +169,7 @@ func (p *pass) fold(i, j int, l *layer, a *affine) bool {
 		return false
 	}
 	p.left.Bytes, p.left.Work = p.left.Bytes-bytes, p.left.Work-bytes/4
-	inner := 1 // elements of the weight between those of two channels
+	inner := 1 // elements of the weight between two channels
 	for d := l.axis + 1; d < len(w.Sizes); d++ {
 		inner *= w.Sizes[d]
 	}
@@ -184,8 +184,8 @@ func (p *pass) fold(i, j int, l *layer, a *affine) bool {
 	return true
 }
 
-// multiply makes dst src times the scale of each channel, of which inner elements follow
-// one another.
+// multiply sets dst to src times the scale of each channel, with inner consecutive elements per
+// channel.
 func (a *affine) multiply(dst, src []float32, inner int) {
 	n := len(a.scale)
 	if inner == 1 {
@@ -204,5 +204,5 @@ func (p *pass) constant(t ir.Tensor, data []float32) int {
 	return p.change().AddConstant(t, tensor.BytesOf(data))
 }
 
-// newFloats are zeros with the alignment and padding that delegates count on.
+// newFloats returns zeros with the alignment and padding that delegates require.
 func newFloats(n int) []float32 { return tensor.View[float32](tensor.AlignedBytes(4 * n)) }

@@ -5,15 +5,14 @@ import (
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
-// maxBlock is the most steps that are looked at together: what is found about them may
-// take its square in bits.
+// maxBlock is the largest number of steps that are analyzed together. The analysis may need its
+// square in bits.
 const maxBlock = 2048
 
-// block is the steps from one up to another, which control enters at the first and leaves
-// after the last only.
+// block is the steps [from, to). Control enters at the first and leaves after the last only.
 type block struct{ from, to int }
 
-// blocks cuts a method at its jumps, at where they lead, and at what frees memory.
+// blocks splits a method at its jumps, at jump targets, and at steps that free memory.
 func blocks(m *ir.Method, f *ir.Flow) (list []block) {
 	for _, b := range f.Blocks {
 		from := b.From
@@ -31,12 +30,11 @@ func blocks(m *ir.Method, f *ir.Flow) (list []block) {
 	return list
 }
 
-// outside stands for the definitions before a block, and for steps and compilers that
-// there are none of.
+// outside stands for definitions before a block, and for a missing step or compiler.
 const outside = -1
 
-// flow is the dataflow of one block after the other: its storages are in static single
-// assignment, see [ir.Flow]. Its tables are made once for the method.
+// flow is the dataflow of one block at a time, with storages in static single assignment, see
+// [ir.Flow]. Its tables are allocated once per method.
 type flow struct {
 	*ir.Flow
 	m        *ir.Method
@@ -45,8 +43,8 @@ type flow struct {
 	accesses []ir.Accesses // by storage, of the whole method
 
 	block
-	after   [][]int  // by step of the block: the earlier ones that it must follow, each once
-	refused []string // and why no graph can have it, "" where one can
+	after   [][]int  // by step of the block: the earlier steps that it must follow, each once
+	refused []string // why no graph can contain the step, "" if one can
 
 	viewed  []mark  // by value: the step that made it a view
 	touched []touch // by resource
@@ -56,13 +54,13 @@ type flow struct {
 	building
 }
 
-// mark is an index that holds in one block.
+// mark is an index that is valid in one block.
 type mark struct{ block, index int }
 
-// touch is who wrote and read a resource last.
+// touch is the last writer and the readers of a resource since then.
 type touch struct {
 	block   int
-	writer  int // outside: nobody in the block
+	writer  int // outside: none in the block
 	readers []int
 }
 
@@ -72,8 +70,8 @@ func newFlow(m *ir.Method, payloads []Payload) *flow {
 		building: building{values: make([]delegate.GraphValue, 0, min(len(m.Values)+len(m.Steps), maxBlock)), known: make(map[version]int), plain: make(map[int]int)}}
 }
 
-// calledOnce leaves the payloads that one step calls: a region may have that step, and then
-// nobody needs an image of them.
+// calledOnce returns the payloads that exactly one step calls. A region may include such a step,
+// and the payload then needs no image of its own.
 func calledOnce(m *ir.Method, payloads []Payload) []Payload {
 	calls := make([]int, len(payloads))
 	for i := range m.Steps {
@@ -90,7 +88,7 @@ func calledOnce(m *ir.Method, payloads []Payload) []Payload {
 	return once
 }
 
-// payload is the one that a step calls, with a nil Opened for none.
+// payload returns the one that a step calls, or one with a nil Opened.
 func (f *flow) payload(s *ir.Step) (p Payload) {
 	if s.Kind == ir.DelegateCall && s.Delegate < len(f.payloads) {
 		p = f.payloads[s.Delegate]
@@ -98,7 +96,7 @@ func (f *flow) payload(s *ir.Step) (p Payload) {
 	return p
 }
 
-// enter finds what the steps of a block depend on, and which ones graphs can have.
+// enter computes the dependences of a block's steps, and which steps graphs can contain.
 func (f *flow) enter(b block) {
 	f.number++
 	n := b.to - b.from
@@ -112,11 +110,11 @@ func (f *flow) enter(b block) {
 	}
 }
 
-// step is step i of the block.
+// step returns step i of the block.
 func (f *flow) step(i int) *ir.Step { return &f.m.Steps[f.from+i] }
 
-// sees is the definition that step i of the block reads as its Reads[k], outside for one
-// from before the block.
+// sees returns the definition that step i of the block reads as its Reads[k], outside for one made
+// before the block.
 func (f *flow) sees(i, k int) int {
 	def := f.Steps[f.from+i].Reads[k]
 	if f.Defs[def].Step < f.from {
@@ -125,14 +123,14 @@ func (f *flow) sees(i, k int) int {
 	return def
 }
 
-// makes lists the definitions that step i of the block leaves.
+// makes lists the definitions that step i of the block makes.
 func (f *flow) makes(i int) []int { return f.Steps[f.from+i].Makes }
 
-// maker is the step of the block that leaves a definition.
+// maker returns the step of the block that makes a definition.
 func (f *flow) maker(def int) int { return f.Defs[def].Step - f.from }
 
-// follow lists the steps that step i must follow: those that wrote what it touches, and
-// those that read what it writes.
+// follow lists the steps that step i must follow: earlier writers of what it accesses, and earlier
+// readers of what it writes.
 func (f *flow) follow(i int) (after []int) {
 	add := func(j int) {
 		if j != outside && j != i && f.listed[j] != i+1 {
@@ -158,8 +156,8 @@ func (f *flow) follow(i int) (after []int) {
 	return after
 }
 
-// visit names all that a step touches, what it reads first: bytes of storages; the sizes
-// and place of views; slots that steps change; and, for what has other effects, the world.
+// visit calls touch for each resource that a step accesses, reads first: bytes of storages, the
+// sizes and address of views, slots that steps change, and the outside world for other effects.
 func (f *flow) visit(s *ir.Step, touch func(resource int, write bool)) {
 	storage := func(v int) int { return f.m.Values[v].Storage }
 	slot := func(v int) int { return len(f.m.Storages) + v }
@@ -193,7 +191,7 @@ func (f *flow) visit(s *ir.Step, touch func(resource int, write bool)) {
 	}
 }
 
-// visitSlots names the slots among values, and among the items of lists, that steps change.
+// visitSlots visits the slots among values, and among the items of lists, that steps change.
 func (f *flow) visitSlots(values []int, touch func(v int)) {
 	for _, v := range values {
 		if v < 0 {
@@ -202,6 +200,6 @@ func (f *flow) visitSlots(values []int, touch func(v int)) {
 		if f.m.Values[v].Changes {
 			touch(v)
 		}
-		f.visitSlots(f.m.Values[v].Items, touch)
+		f.visitSlots(f.m.Values[v].Items(), touch)
 	}
 }

@@ -10,17 +10,17 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// What follows is in nanoseconds of one thread, on float32. The figures are a fit to what
-// LowerTune measured of some five hundred regions of models, on a processor with AVX-512 at
-// 3 GHz; BenchmarkEstimate compares them with the operators as they are.
+// All figures are in nanoseconds of one thread, on float32. They are fitted to LowerTune's
+// measurements of about five hundred regions of models, on a processor with AVX-512 at 3 GHz.
+// BenchmarkEstimate compares them with measured operators.
 
-// callTime is what a call of an operator takes beside its work.
+// callTime is the overhead of an operator call.
 const callTime = 22
 
-// timeOf is what a call takes beside that.
+// timeOf returns the time of a call without its overhead.
 type timeOf func(o *operation) float64
 
-// each takes a time for each unit of work.
+// each charges a time per unit of work.
 func each(work func(o *operation) float64, time float64) timeOf {
 	return func(o *operation) float64 {
 		n := work(o)
@@ -28,8 +28,8 @@ func each(work func(o *operation) float64, time float64) timeOf {
 	}
 }
 
-// near is a time for each of n elements, which is half as long where they are in the nearest
-// cache, unless they are computed for longer.
+// near charges a time per element for n elements, half of it if they fit the first-level cache,
+// unless computing them takes longer.
 func near(n, time float64) float64 {
 	if n <= 1<<12 && time < 0.25 {
 		return time / 2
@@ -37,8 +37,7 @@ func near(n, time float64) float64 {
 	return time
 }
 
-// rates are those of the operators that take most of the time of models, by name without
-// overload.
+// rates are the rates of the operators that dominate the time of models, by name without overload.
 var rates = map[string]timeOf{
 	"aten::convolution":                 convolution,
 	"aten::linear":                      product,
@@ -75,7 +74,7 @@ var rates = map[string]timeOf{
 	"dim_order_ops::_to_dim_order_copy": each(written, 0.05),
 }
 
-// families are the rates of all others.
+// families are the rates of all other operators.
 var families = [...]timeOf{
 	kernels.Exact:     each(written, 0.15),
 	kernels.Arith:     each(written, 0.18),
@@ -84,23 +83,21 @@ var families = [...]timeOf{
 	kernels.Loose:     each(reduced, 0.8),
 }
 
-// slowdown is how many times what takes at the rates' instruction set it takes at
-// another one: products, and what is done to each element. AVX2 computes as many products
-// as AVX-512 does on processors that split its vectors.
+// slowdown is the time relative to the rates' instruction set, for products and for elementwise
+// work. AVX2 computes as many products per cycle as AVX-512 on processors that split its vectors.
 type slowdown struct{ product, element float64 }
 
 var speed = map[string]slowdown{"avx512": {1, 1}, "avx2": {1, 1}, "neon": {2, 1.5}, "go": {5, 3}}[simd.Level()]
 
-// operation is a call with its graph.
+// operation is a call and its graph.
 type operation struct {
 	g     *delegate.Graph
 	c     *delegate.GraphCall
-	share float64 // of the elements of tensors whose sizes vary
+	share float64 // of the elements of tensors with varying sizes
 }
 
-// Estimate is about how long a run of a graph takes on operators, on one thread, with a
-// share of the elements that tensors of varying sizes have at their declared ones. Views
-// cost nothing.
+// Estimate returns the approximate time of a run of a graph on operators, on one thread. share is
+// the fraction of the declared elements that tensors of varying sizes have. Views cost nothing.
 func Estimate(g *delegate.Graph, share float64) time.Duration {
 	sum := 0.0
 	for i := range g.Calls {
@@ -111,16 +108,16 @@ func Estimate(g *delegate.Graph, share float64) time.Duration {
 	return time.Duration(min(sum, float64(1<<60)))
 }
 
-// callOfDelegate is what the call of a delegate takes beside the delegate's work.
+// callOfDelegate is the overhead of a delegate call.
 const callOfDelegate = 20 * time.Nanosecond
 
-// asTheyAre is about how long the calls of a graph take on one thread, one by one, on
-// operators and as delegates of their own.
+// asTheyAre estimates the time of a graph's calls on one thread, one by one, on operators and as
+// separate delegates.
 func asTheyAre(g *delegate.Graph, share float64) time.Duration {
 	return Estimate(g, share) + inPayloads(g)
 }
 
-// inPayloads is what of that the payloads take.
+// inPayloads returns the part of that time spent in payloads.
 func inPayloads(g *delegate.Graph) (t time.Duration) {
 	for i := range g.Calls {
 		if p := g.Calls[i].Payload; p != nil {
@@ -130,7 +127,7 @@ func inPayloads(g *delegate.Graph) (t time.Duration) {
 	return t
 }
 
-// rateOf is an operator's own rate, or that of its family.
+// rateOf returns the rate of an operator or of its family.
 func rateOf(op *kernels.Op) timeOf {
 	name, _, _ := strings.Cut(op.Name(), ".")
 	for _, suffix := range [...]string{"", "_per_tensor", "_per_channel", "_per_token", "_training"} {
@@ -143,7 +140,7 @@ func rateOf(op *kernels.Op) timeOf {
 	return families[op.Family]
 }
 
-// argument is a tensor argument, nil where it is none.
+// argument returns a tensor argument, nil if it is none.
 func (o *operation) argument(k int) *delegate.GraphValue {
 	if k >= len(o.c.Args) || o.g.Values[o.c.Args[k]].Kind != tensor.KindTensor {
 		return nil
@@ -151,10 +148,10 @@ func (o *operation) argument(k int) *delegate.GraphValue {
 	return &o.g.Values[o.c.Args[k]]
 }
 
-// out is the last tensor that the call writes, nil where that is a list.
+// out returns the last tensor that the call writes, nil if that is a list.
 func (o *operation) out() *delegate.GraphValue { return o.argument(len(o.c.Sig.Args) - 1) }
 
-// ints is a list argument.
+// ints returns a list argument.
 func (o *operation) ints(k int) (list []int) {
 	for _, v := range o.g.Values[o.c.Args[k]].Items {
 		list = append(list, int(o.g.Values[v].Int))
@@ -162,7 +159,7 @@ func (o *operation) ints(k int) (list []int) {
 	return list
 }
 
-// elements is how many a tensor has.
+// elements returns the number of elements of a tensor.
 func (o *operation) elements(v *delegate.GraphValue) float64 {
 	n, _ := tensor.Product(v.Sizes)
 	if v.Dynamism != tensor.Static {
@@ -189,7 +186,7 @@ func written(o *operation) (n float64) {
 	return n
 }
 
-// reduced counts the elements of the first argument, or of the results where these are more.
+// reduced counts the elements of the first argument, or of the results if they have more.
 func reduced(o *operation) float64 {
 	if t := o.argument(0); t != nil {
 		return max(o.elements(t), written(o))
@@ -197,7 +194,7 @@ func reduced(o *operation) float64 {
 	return written(o)
 }
 
-// windows counts the elements that the windows of a pool have.
+// windows counts the elements in all windows of a pool.
 func windows(o *operation) float64 {
 	area, list := 1.0, o.ints(1)
 	for _, n := range list {
@@ -212,7 +209,7 @@ func windows(o *operation) float64 {
 	return written(o) * area
 }
 
-// last is a tensor's innermost size, at least 1.
+// last returns a tensor's innermost size, at least 1.
 func last(v *delegate.GraphValue) int {
 	if len(v.Sizes) == 0 {
 		return 1

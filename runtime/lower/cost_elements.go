@@ -7,7 +7,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// softmax is along the innermost dimension, or so slow.
+// softmax is fast along the innermost dimension only.
 func softmax(o *operation) float64 {
 	y := o.out()
 	if y == nil {
@@ -16,7 +16,7 @@ func softmax(o *operation) float64 {
 	return o.elements(y) * (0.74 + 10/float64(last(y))) * speed.element
 }
 
-// joined are tensors side by side, copied in runs of each.
+// joined is a concatenation, copied in runs of each tensor.
 func joined(o *operation) float64 {
 	y := o.out()
 	if y == nil {
@@ -38,7 +38,8 @@ func joined(o *operation) float64 {
 // mean is a sum for each element of the result.
 func mean(o *operation) float64 { return (reduced(o)*0.03 + written(o)*1.7) * speed.element }
 
-// broadcast is a function of two tensors, in runs along which either goes on or stays.
+// broadcast is an elementwise function of two tensors, computed in runs along which each operand
+// advances or is constant.
 func broadcast(o *operation) float64 {
 	y := o.out()
 	if y == nil {
@@ -48,7 +49,8 @@ func broadcast(o *operation) float64 {
 	return n * (near(n, 0.15) + 3.2/float64(run(y, o.argument(0), o.argument(1)))) * speed.element
 }
 
-// run is the number of innermost elements of y that have as many of each operand, or one.
+// run returns how many innermost elements of y take consecutive elements, or one element, of each
+// operand.
 func run(y, a, b *delegate.GraphValue) int {
 	n, goesOn := 1, [2]bool{}
 	for back, size := range slices.Backward(y.Sizes) {
@@ -64,12 +66,12 @@ func run(y, a, b *delegate.GraphValue) int {
 	return n
 }
 
-// has reports a size of dimension back from the end.
+// has reports whether v's dimension back from the end has this size.
 func has(v *delegate.GraphValue, back, size int) bool {
 	return v != nil && back <= len(v.Sizes) && v.Sizes[len(v.Sizes)-back] == size
 }
 
-// farElements is how many elements a tensor has that does not stay in a processor's caches.
+// farElements is the number of elements from which a tensor does not stay in a processor's caches.
 const farElements = 1 << 16
 
 // permuted moves elements in runs, one by one, or not at all.
@@ -91,7 +93,7 @@ func permuted(o *operation) float64 {
 	return start + n*0.085*speed.element
 }
 
-// moved is how many elements stay side by side in a permutation, 0 for all of them.
+// moved returns how many elements stay contiguous in a permutation, 0 for all.
 func (o *operation) moved(x *delegate.GraphValue) (row int) {
 	perm := o.permutation(len(x.Sizes))
 	row, at := 1, len(x.Sizes)
@@ -112,7 +114,7 @@ func (o *operation) moved(x *delegate.GraphValue) (row int) {
 	return 0
 }
 
-// permutation is the list of a permute_copy, or that of a transpose_copy.
+// permutation returns the dimensions of a permute_copy or transpose_copy.
 func (o *operation) permutation(rank int) []int {
 	if o.g.Values[o.c.Args[1]].Items != nil {
 		perm := o.ints(1)

@@ -6,17 +6,16 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// matrixColumns is how many columns of the result a product of matrices computes together:
-// fewer take as long.
+// matrixColumns is the number of result columns that a matrix product computes at once: fewer take
+// as long.
 const matrixColumns = 16
 
-// full is how many of the columns that are computed there are in fact.
+// full returns the fraction of the computed columns that are used.
 func full(columns int) float64 {
 	return float64(max(columns, 1)) / float64((max(columns, 1)+matrixColumns-1)/matrixColumns*matrixColumns)
 }
 
-// product is a product of matrices: the right one has rows of the result's, or it is a
-// batch.
+// product is a matrix product, plain or batched.
 func product(o *operation) float64 {
 	at := 0
 	if strings.HasPrefix(o.c.Op.Schema, "aten::addmm") {
@@ -57,9 +56,9 @@ func convolution(o *operation) float64 {
 		return o.planes(sum)
 	}
 	points, _ := tensor.Product(y.Sizes[2:])
-	gathered := out / float64(weight.Sizes[0]) * float64(max(o.g.Values[o.c.Args[8]].Int, 1)) // by groups
+	gathered := out / float64(weight.Sizes[0]) * float64(max(o.g.Values[o.c.Args[8]].Int, 1)) // for each group
 	least := 0.0175
-	if sum == float64(weight.Sizes[1]) { // of large images every element comes from memory
+	if sum == float64(weight.Sizes[1]) { // every element of large images comes from memory
 		least = 0.024
 	}
 	each := max(least, 1/float64(max(points, 1))) * speed.product // few points do not fill vectors
@@ -92,7 +91,7 @@ func (o *operation) planes(sum float64) float64 {
 	return 250 + out*sum*0.027*speed.product + out*sum/float64(last(y))*0.7*speed.product + out/float64(max(points, 1))*60
 }
 
-// isStrided reports a window that moves by more than one element.
+// isStrided reports whether a window moves by more than one element.
 func (o *operation) isStrided() bool {
 	for _, n := range o.ints(3) {
 		if n > 1 {

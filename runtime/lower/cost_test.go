@@ -14,23 +14,23 @@ import (
 	"github.com/etrun-go/etrun/runtime/lower"
 )
 
-// shape is a float32 argument of these sizes.
+// shape is a float32 argument of this shape.
 type shape []int
 
-// int8s and int64s are arguments of these sizes.
+// int8s and int64s are arguments of this shape.
 type (
 	int8s  []int
 	int64s []int
 )
 
-// ints is a list, arguments are those of a call.
+// ints is a list; arguments are those of a call.
 type (
 	ints      = []int
 	arguments = []any
 )
 
-// costCases are calls whose estimates are compared with what they take: an argument is a
-// shape, a list of ints, a number, a bool, or nil. The outs are the last shapes.
+// costCases are calls whose estimates are compared with measurements: an argument is a shape, a
+// list of ints, a number, a bool, or nil. The last shapes are the outs.
 var costCases = []struct {
 	op   string
 	args []any
@@ -70,7 +70,7 @@ var costCases = []struct {
 	{"aten::native_layer_norm.out", arguments{shape{1, 196, 768}, ints{768}, shape{768}, shape{768}, 1e-5, shape{1, 196, 768}, shape{1, 196, 1}, shape{1, 196, 1}}},
 }
 
-// BenchmarkEstimate reports what calls are estimated to take over what they take.
+// BenchmarkEstimate reports the estimated time of calls relative to their measured time.
 func BenchmarkEstimate(b *testing.B) {
 	set := kernels.NewSet(portable.Ops(), quantized.Ops())
 	for _, tt := range costCases {
@@ -99,7 +99,7 @@ func BenchmarkEstimate(b *testing.B) {
 	}
 }
 
-// oneCall is a graph of a call, and its arguments.
+// oneCall returns a graph of one call, and its arguments.
 func oneCall(op *kernels.Op, sig *kernels.Signature, args []any) (*delegate.Graph, []*tensor.Value) {
 	g := new(delegate.Graph)
 	c := delegate.GraphCall{Op: op, Sig: sig}
@@ -140,7 +140,7 @@ func product(sizes []int) int {
 	return n
 }
 
-// addValue adds a value made of a Go value.
+// addValue adds a Go value as a graph value.
 func addValue(g *delegate.Graph, a any) int {
 	var v delegate.GraphValue
 	switch a := a.(type) {

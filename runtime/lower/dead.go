@@ -2,8 +2,8 @@ package lower
 
 import "github.com/etrun-go/etrun/runtime/ir"
 
-// dropDead takes away the calls of pure operators whose results nobody reads, and those
-// that only they read.
+// dropDead removes calls of pure operators whose results no step reads, and the calls that only
+// these read.
 func (p *pass) dropDead() {
 	unread := make([]int, len(p.flow.Defs)) // by definition: uses in steps that were dropped
 	for i := len(p.m.Steps) - 1; i >= 0; i-- {

@@ -7,7 +7,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
-// emit writes the steps of the block anew.
+// emit rewrites the steps of the block.
 func (l *lowering) emit(sequence []int, taken map[int]*candidate) {
 	for i := l.from; i < l.to; i++ {
 		l.edit.Drop(i)
@@ -23,8 +23,8 @@ func (l *lowering) emit(sequence []int, taken map[int]*candidate) {
 
 func (l *lowering) insert(s ir.Step) { l.edit.Insert(l.from, s) }
 
-// emitRegion writes the call of a region's delegate. Where sizes vary the region's own
-// calls stay behind it, for sizes that the delegate does not take.
+// emitRegion emits the call of a region's delegate. With varying sizes the region's own calls
+// follow it, for sizes that the delegate does not run.
 func (l *lowering) emitRegion(c *candidate) {
 	call, moves := l.delegateCall(c)
 	if !c.graph.varies() {
@@ -44,7 +44,7 @@ func (l *lowering) emitRegion(c *candidate) {
 	l.edit.Place(l.from, behind)
 }
 
-// no is a value that is false.
+// no returns a value that is false.
 func (l *lowering) no() int {
 	if l.never == 0 {
 		l.never = l.edit.AddValue(ir.Value{Kind: tensor.KindBool}) + 1
@@ -52,8 +52,8 @@ func (l *lowering) no() int {
 	return l.never - 1
 }
 
-// delegateCall makes the call of a region's delegate. A result whose place an input has
-// gets one of its own, and is copied by the moves.
+// delegateCall returns the call of a region's delegate. A result that shares its buffer with an
+// input gets a buffer of its own, and moves copy it back.
 func (l *lowering) delegateCall(c *candidate) (call ir.Step, moves []ir.Step) {
 	g := c.graph
 	call = ir.Step{Kind: ir.DelegateCall, Inputs: len(g.inputs), Args: slices.Clone(g.inputs),
@@ -72,8 +72,7 @@ func (l *lowering) delegateCall(c *candidate) (call ir.Step, moves []ir.Step) {
 	return call, moves
 }
 
-// emitCall writes a call, the moves, and the views that have sizes or bytes only by their
-// step.
+// emitCall emits a call, the moves, and the views that get their sizes or bytes from a step only.
 func (l *lowering) emitCall(c *candidate, call ir.Step, moves []ir.Step) {
 	l.insert(call)
 	for _, s := range moves {
@@ -86,9 +85,8 @@ func (l *lowering) emitCall(c *candidate, call ir.Step, moves []ir.Step) {
 	}
 }
 
-// remains reports a view that must be made outside of a region, too: where its sizes vary
-// or its bytes are not those of its storage from the start. Nobody outside reads a view of
-// what only the region has.
+// remains reports whether a view is also needed outside its region: its sizes vary or its bytes are
+// not those of its storage from the start. No step outside reads a view of the region's own values.
 func (l *lowering) remains(g *graph, i int) bool {
 	from, to, def := l.step(i).Reads[0], l.step(i).Writes[0], l.sees(i, 0)
 	if l.m.Values[to].Tensor.Const || g.has(def) && !g.escapes(def) {

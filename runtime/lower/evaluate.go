@@ -6,20 +6,20 @@ import (
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
-// evaluator executes steps at load, on values of its own.
+// evaluator executes steps at load, on its own values.
 type evaluator struct {
 	m     *ir.Method
 	k     *kernels.Ctx
-	bytes map[int][]byte     // by storage: what is known beside the constants
-	take  func(n int) []byte // memory of results
+	bytes map[int][]byte     // by storage: known bytes, in addition to constants
+	take  func(n int) []byte // allocates results
 }
 
 func newEvaluator(m *ir.Method, k *kernels.Ctx, take func(int) []byte) *evaluator {
 	return &evaluator{m: m, k: k, bytes: make(map[int][]byte), take: take}
 }
 
-// isKnown reports a tensor whose bytes are known, a number that no step writes, or a list
-// of such.
+// isKnown reports whether v is a tensor with known bytes, a number that no step writes, or a list
+// of these.
 func (e *evaluator) isKnown(v int) bool {
 	if v < 0 {
 		return true
@@ -28,7 +28,7 @@ func (e *evaluator) isKnown(v int) bool {
 	if value.Kind == tensor.KindTensor {
 		return value.Tensor.Const || e.bytes[value.Storage] != nil
 	}
-	for _, item := range value.Items {
+	for _, item := range value.Items() {
 		if !e.isKnown(item) {
 			return false
 		}
@@ -36,8 +36,8 @@ func (e *evaluator) isKnown(v int) bool {
 	return !value.Changes
 }
 
-// execute makes the call of step i, all of whose arguments are known, and knows its
-// results from then on; false is a call that the operator refuses.
+// execute runs step i, whose arguments are all known, and records its results as known. It returns
+// false if the operator fails.
 func (e *evaluator) execute(i int) bool {
 	s := &e.m.Steps[i]
 	values := make(map[int]*tensor.Value)
@@ -61,7 +61,7 @@ func (e *evaluator) execute(i int) bool {
 // none is what an absent item of an optional tensor list refers to.
 var none tensor.Value
 
-// value is a value as it is at load, one for each index.
+// value returns a value in its state at load, one for each index.
 func (e *evaluator) value(values map[int]*tensor.Value, v int) *tensor.Value {
 	if v < 0 {
 		return &none
@@ -76,8 +76,8 @@ func (e *evaluator) value(values map[int]*tensor.Value, v int) *tensor.Value {
 	case tensor.KindTensor:
 		value.Tensor = e.tensor(s)
 	case tensor.KindIntList, tensor.KindTensorList, tensor.KindOptionalTensorList:
-		items := make([]*tensor.Value, len(s.Items))
-		for i, item := range s.Items {
+		items := make([]*tensor.Value, len(s.Items()))
+		for i, item := range s.Items() {
 			items[i] = e.value(values, item)
 		}
 		value = tensor.NewList(s.Kind, items)
@@ -85,7 +85,7 @@ func (e *evaluator) value(values map[int]*tensor.Value, v int) *tensor.Value {
 	return &value
 }
 
-// tensor has the bytes of a constant or of what is known, or new ones for a result.
+// tensor returns a tensor with its known bytes, or new ones for a result.
 func (e *evaluator) tensor(s *ir.Value) *tensor.Tensor {
 	t := tensor.Make(s.Tensor.DType, s.Tensor.Sizes, s.Tensor.DimOrder, tensor.Static)
 	b := e.bytes[s.Storage]

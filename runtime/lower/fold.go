@@ -1,7 +1,7 @@
-// Package lower (no compatibility promise) holds the passes: functions from a method to
-// one that computes the same, cheaper. They change methods by the edits of package ir
-// only. They know operators by their rows; the names of those that patterns are made of
-// stand in the tables of the rewrites.
+// Package lower (no compatibility promise) holds the passes: functions from a method to a cheaper
+// one that computes the same. They change methods only through the edits of package ir. They
+// identify operators by their table rows; the tables of the rewrites name the operators of their
+// patterns.
 package lower
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
-// Budget bounds what folding may cost, with what is tried in vain.
+// Budget bounds the cost of folding, failed attempts included.
 type Budget struct {
 	Bytes int64 // of results
 	Work  int64 // elements read and written, or products of sums
@@ -26,13 +26,12 @@ type Folded struct {
 	Bytes  int64 // of its results
 }
 
-// Fold executes the steps whose operators are pure and whose arguments are constants,
-// and makes their results constants. The exporter leaves many of them on weights, above
-// all the transposition before every addmm; done once, they cost nothing at run time,
-// and what reads the result may keep it in a form of its own. A step whose results are
-// much larger than its constants stays: it would trade time for memory. One that its
-// operator refuses stays too, and fails when it is executed. k is the operators'
-// context; ctx ends the work between two steps.
+// Fold executes the steps whose operators are pure and whose arguments are constants, and turns
+// their results into constants. The exporter leaves many of them on weights, above all the
+// transposition before every addmm; done once, they cost nothing at run time, and the reader of the
+// result may store it in its own format. A step whose results are much larger than its constants
+// stays: folding it would trade memory for time. A step whose operator fails stays too, and fails
+// at run time. k is the operators' context; ctx ends the work between two steps.
 func Fold(ctx context.Context, m *ir.Method, k *kernels.Ctx, left Budget) (*ir.Method, []Folded, error) {
 	if m.Coarse {
 		return m, nil, nil
@@ -70,8 +69,8 @@ type folder struct {
 	accesses []ir.Accesses
 }
 
-// isFoldable reports a call of a pure operator on what is known, with outs that nothing
-// else writes.
+// isFoldable reports whether s calls a pure operator on known arguments, with outs that no other
+// step writes.
 func (f *folder) isFoldable(s *ir.Step) bool {
 	if s.Kind != ir.KernelCall || !s.Op.Pure || s.Sig.Result != nil || len(s.Updates) > 0 || len(s.Writes) == 0 {
 		return false
@@ -89,8 +88,8 @@ func (f *folder) isFoldable(s *ir.Step) bool {
 	return true
 }
 
-// isFree reports an out that can become a constant: all that share its bytes are of
-// fixed sizes and fit into them.
+// isFree reports whether an out can become a constant: all values that share its bytes have fixed
+// sizes and fit into them.
 func (f *folder) isFree(v int) bool {
 	storage := f.m.Values[v].Storage
 	s := &f.m.Storages[storage]
@@ -105,15 +104,14 @@ func (f *folder) isFree(v int) bool {
 	return true
 }
 
-// maxTensor is the size of tensors above which no budget goes, in bytes: sums of as
-// many as a method has do not overflow.
+// maxTensor is a tensor size in bytes beyond every budget. A sum over all tensors of a method does
+// not overflow.
 const maxTensor = 1 << 40
 
-// smallResult is the size of results that are kept whatever they are made of, in bytes.
+// smallResult is the size in bytes up to which results are always folded.
 const smallResult = 1 << 12
 
-// cost estimates what a call takes; results too large for what they are made of cost
-// more than any budget has.
+// cost estimates a call. Results that are too large for their arguments cost more than any budget.
 func (f *folder) cost(s *ir.Step) Budget {
 	in, inBytes, largest := f.sum(s.Reads)
 	out, outBytes, _ := f.sum(s.Writes)
@@ -130,7 +128,7 @@ func (f *folder) cost(s *ir.Step) Budget {
 	return Budget{Bytes: outBytes, Work: work}
 }
 
-// sum adds up the elements and bytes of tensors, and finds the most elements of one.
+// sum returns the total elements and bytes of tensors, and the elements of the largest.
 func (f *folder) sum(values []int) (elements, bytes, largest int64) {
 	for _, v := range values {
 		t := f.m.Values[v].Tensor
@@ -141,7 +139,7 @@ func (f *folder) sum(values []int) (elements, bytes, largest int64) {
 	return elements, bytes, largest
 }
 
-// fold makes the results of step i constants; false is a call that the operator refuses.
+// fold turns the results of step i into constants. It returns false if the operator fails.
 func (f *folder) fold(i int) bool {
 	if !f.execute(i) {
 		return false

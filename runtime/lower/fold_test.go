@@ -13,7 +13,7 @@ import (
 
 const size = 64 // elements of each tensor, one byte each
 
-// chained is calls of one operator, each on the result of the last, the first on a constant.
+// chained returns calls of one operator, each on the previous result, the first on a constant.
 func chained(t *testing.T, op kernels.Op, calls, outSize int) *ir.Method {
 	t.Helper()
 	sig, err := kernels.ParseSchema(op.Schema)

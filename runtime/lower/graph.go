@@ -11,7 +11,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
-// refusal says why no graph can have step i of the block, "" where one can.
+// refusal returns why no graph can contain step i of the block, "" if one can.
 func (f *flow) refusal(i int) string {
 	s := f.step(i)
 	switch {
@@ -37,7 +37,7 @@ func (f *flow) refusal(i int) string {
 	return f.refusesTensors(i)
 }
 
-// refusesPayload says why no graph can have step i, which calls a payload.
+// refusesPayload returns why no graph can contain step i, which calls a payload.
 func (f *flow) refusesPayload(i int) string {
 	s := f.step(i)
 	written := make(map[int]bool, len(s.Writes))
@@ -53,7 +53,7 @@ func (f *flow) refusesPayload(i int) string {
 	return f.refusesTensors(i)
 }
 
-// refusesTensors says why no graph can have the tensors that step i reads or writes.
+// refusesTensors returns why no graph can contain the tensors that step i reads or writes.
 func (f *flow) refusesTensors(i int) string {
 	s := f.step(i)
 	for k, v := range s.Reads {
@@ -69,14 +69,14 @@ func (f *flow) refusesTensors(i int) string {
 	return ""
 }
 
-// fits reports arguments of the kinds that the operator's schema asks for.
+// fits reports whether the arguments have the kinds that the operator's schema requires.
 func (f *flow) fits(s *ir.Step) bool {
 	for k := range s.Sig.Args {
 		a, v := &s.Sig.Args[k], &f.m.Values[s.Args[k]]
 		if !a.Kinds.Has(v.Kind) {
 			return false
 		}
-		for _, item := range v.Items {
+		for _, item := range v.Items() {
 			kind := tensor.None
 			if item >= 0 {
 				kind = f.m.Values[item].Kind
@@ -89,8 +89,8 @@ func (f *flow) fits(s *ir.Step) bool {
 	return true
 }
 
-// refusesRead says why a graph cannot have v as it was defined: it must be what was
-// written, a view that a step made of that, or a view without a step, of one size.
+// refusesRead returns why a graph cannot contain v at definition def. v must be the written value,
+// a view that a step made of it, or a view of one size without a step.
 func (f *flow) refusesRead(v, def int) string {
 	t := f.m.Values[v].Tensor
 	if t.Dynamism == tensor.DynamicUnbound || f.m.Storages[f.m.Values[v].Storage].Kind == ir.Heap {
@@ -105,13 +105,13 @@ func (f *flow) refusesRead(v, def int) string {
 	return fmt.Sprintf("value %d shows bytes of value %d at sizes of its own", v, f.Defs[def].Value)
 }
 
-// sameBytes reports tensors of one type and number of elements, whatever is executed.
+// sameBytes reports whether two tensors always have the same type and number of elements.
 func sameBytes(a, b *ir.Tensor) bool {
 	return a.Dynamism == tensor.Static && b.Dynamism == tensor.Static && a.DType == b.DType && a.NBytes() == b.NBytes()
 }
 
-// refusesWrite says why v cannot be a graph's result: it must be all of its storage, and
-// no other value may have sizes that vary with it, but for views that steps make.
+// refusesWrite returns why v cannot be a graph's result. It must cover its whole storage, and no
+// other value except views made by steps may have sizes that vary with it.
 func (f *flow) refusesWrite(i, v int) string {
 	s, t, storage := f.step(i), f.m.Values[v].Tensor, &f.m.Storages[f.m.Values[v].Storage]
 	switch {
@@ -133,8 +133,8 @@ func (f *flow) refusesWrite(i, v int) string {
 	return ""
 }
 
-// refusesView says why no graph can have a view: one whose sizes vary may be made again
-// where the graph is executed, and must then find the same bytes.
+// refusesView returns why no graph can contain a view. A view of varying sizes may be made again
+// where the graph runs, and must then find the same bytes.
 func (f *flow) refusesView(i int) string {
 	s := f.step(i)
 	from, to := f.m.Values[s.Reads[0]].Tensor, f.m.Values[s.Writes[0]].Tensor
@@ -151,7 +151,7 @@ func (f *flow) refusesView(i int) string {
 	return ""
 }
 
-// graph is a delegate.Graph in the making, of some steps of a block.
+// graph is a delegate.Graph under construction, of some steps of a block.
 type graph struct {
 	*delegate.Graph
 	*building
@@ -163,7 +163,7 @@ type graph struct {
 	outputs []int            // definitions, as Graph.Outputs
 }
 
-// version is a tensor as a definition left it.
+// version is a tensor at one of its definitions.
 type version struct{ value, def int }
 
 // building is what the making of a graph needs, for one graph after the other.
@@ -200,18 +200,18 @@ func (f *flow) newGraph(steps []int, inside func(i int) bool) *graph {
 // has reports a definition by a step of the graph.
 func (g *graph) has(def int) bool { return def != outside && g.contains(g.f.Defs[def].Step) }
 
-// contains reports a step of the method that is in the graph.
+// contains reports whether a step of the method is in the graph.
 func (g *graph) contains(step int) bool {
 	return step >= g.f.from && step < g.f.to && g.inside(step-g.f.from)
 }
 
-// escapes reports a definition that somebody outside the graph reads.
+// escapes reports whether a definition is read outside the graph.
 func (g *graph) escapes(def int) bool {
 	d := &g.f.Defs[def]
 	return d.Live || slices.ContainsFunc(d.Uses, func(u ir.Use) bool { return !g.contains(u.Step) })
 }
 
-// call appends the call that step i is.
+// call appends the call of step i.
 func (g *graph) call(i int) {
 	s := g.f.step(i)
 	if g.f.isReshape(s) {
@@ -249,12 +249,12 @@ func (g *graph) call(i int) {
 	g.Calls, g.of = append(g.Calls, c), append(g.of, i)
 }
 
-// isReshape reports a view whose sizes never vary.
+// isReshape reports whether s is a view whose sizes never vary.
 func (f *flow) isReshape(s *ir.Step) bool {
 	return s.IsView() && sameBytes(f.m.Values[s.Reads[0]].Tensor, f.m.Values[s.Writes[0]].Tensor)
 }
 
-// place is an instruction's place in the file, for messages.
+// place returns an instruction's place in the file, for messages.
 func place(o ir.Origin) string {
 	return "chain " + strconv.Itoa(o.Chain) + ", instruction " + strconv.Itoa(o.Index)
 }
@@ -267,7 +267,7 @@ func (g *graph) view(i, from int, to version) int {
 	return v
 }
 
-// tensor is value v of a definition, for step i.
+// tensor returns the index of value v at a definition, for step i.
 func (g *graph) tensor(i, v, def int) int {
 	value := &g.f.m.Values[v]
 	at := version{v, def}
@@ -314,9 +314,9 @@ func (g *graph) argument(v int, tensors, of []int) int {
 	if n, ok := g.plain[v]; ok && !holds {
 		return n
 	}
-	from := delegate.GraphValue{Kind: value.Kind, Bool: value.Bool, Int: value.Int, Double: value.Double, Str: value.Str,
-		Bools: value.Bools, Doubles: value.Doubles}
-	for _, item := range value.Items {
+	s := value.Scalar()
+	from := delegate.GraphValue{Kind: s.Kind, Bool: s.Bool, Int: s.Int, Double: s.Double, Str: s.Str, Bools: s.Bools, Doubles: s.Doubles}
+	for _, item := range value.Items() {
 		if item >= 0 {
 			item = g.argument(item, tensors, of)
 		}
@@ -327,15 +327,15 @@ func (g *graph) argument(v int, tensors, of []int) int {
 	return len(g.values) - 1
 }
 
-// varies reports sizes that the calls of an execute decide.
+// varies reports whether sizes depend on the inputs of a run.
 func (g *graph) varies() bool {
 	return slices.ContainsFunc(g.Values, func(v delegate.GraphValue) bool {
 		return v.Kind == tensor.KindTensor && v.Dynamism != tensor.Static
 	})
 }
 
-// least is how many elements the inputs have together where those of varying sizes have a
-// share of what they have at the declared sizes.
+// least returns how many elements the inputs have together if those of varying sizes have this
+// share of their declared elements.
 func (g *graph) least(share float64) (n int) {
 	for _, v := range g.Inputs {
 		n += int(math.Ceil((&operation{g: g.Graph, share: share}).elements(&g.Values[v])))
@@ -343,13 +343,13 @@ func (g *graph) least(share float64) (n int) {
 	return n
 }
 
-// none is the slot of a result that names no tensor of its call.
+// none returns the slot of a result that names no tensor of its call.
 func (g *graph) none() int {
 	g.values = append(g.values, delegate.GraphValue{})
 	return len(g.values) - 1
 }
 
-// constant is the first n of some bytes, not nil.
+// constant returns the first n bytes of b, never nil.
 func constant(b []byte, n int64) []byte {
 	if n == 0 {
 		return []byte{}

@@ -11,8 +11,8 @@ import (
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
-// movements are the operators that only move elements, from places to places that do not
-// depend on the elements.
+// movements are the operators that only move elements, between positions that do not depend on the
+// elements.
 var movements = []string{
 	"aten::alias_copy.out", "aten::clone.out", "aten::detach_copy.out", "aten::lift_fresh_copy.out", "aten::_to_copy.out",
 	"dim_order_ops::_clone_dim_order.out", "dim_order_ops::_to_dim_order_copy.out",
@@ -31,12 +31,11 @@ var isMovement = func() map[string]bool {
 	return names
 }()
 
-// longestChain is how many movements are looked at together.
+// longestChain is the largest number of movements that are examined together.
 const longestChain = 3
 
-// dropIdentity takes away a movement whose result has the bytes of what it reads, or of
-// what an earlier movement reads that it undoes. The values of the result become views of
-// these.
+// dropIdentity removes a movement whose result has the bytes of its operand, or the bytes that an
+// earlier movement reads and this one restores. The values of the result become views of these.
 func dropIdentity(p *pass, i int) bool {
 	steps := make([]int, 0, longestChain)
 	y := p.m.Steps[i].Writes
@@ -58,7 +57,7 @@ func dropIdentity(p *pass, i int) bool {
 	return false
 }
 
-// moved is the one tensor that a movement reads beside constants.
+// moved returns the one tensor that a movement reads in addition to constants.
 func (p *pass) moved(i int) (x int, ok bool) {
 	s := &p.m.Steps[i]
 	if s.Kind != ir.KernelCall || !isMovement[s.Op.Name()] || p.taken[i] || !p.fits(i) {
@@ -75,9 +74,9 @@ func (p *pass) moved(i int) (x int, ok bool) {
 	return x, ok
 }
 
-// maySwap reports whether the values of y's storage, which one step writes, can all be
-// views of definition d, which has the same bytes as x: sizes are fixed, and what is
-// there stays there for as long as they are read.
+// maySwap reports whether all values of y's storage, which one step writes, can be views of
+// definition d, which has the same bytes as x: sizes are fixed, and the bytes stay unchanged for as
+// long as they are read.
 func (p *pass) maySwap(d, x, y int) bool {
 	def := &p.flow.Defs[d]
 	a, b := def.Storage, p.m.Values[y].Storage
@@ -92,9 +91,8 @@ func (p *pass) maySwap(d, x, y int) bool {
 	return (!to.Output || p.mayBeOutput(a, b)) && p.outlasts(def, p.accesses[b].Writers[0])
 }
 
-// mayBeOutput reports whether storage a can be the output that b is: nobody but this
-// method writes it, it is no other output, and where the caller brings the bytes of b
-// they serve a as well.
+// mayBeOutput reports whether storage a can replace output b: only this method writes it, it is no
+// other output, and a caller's buffer for b also fits a.
 func (p *pass) mayBeOutput(a, b int) bool {
 	from, to := &p.m.Storages[a], &p.m.Storages[b]
 	return from.Kind == ir.Activation && !from.Output && !p.joined[a] && from.Bytes == to.Bytes && p.shape[a].alignment == p.shape[b].alignment
@@ -106,7 +104,7 @@ type shape struct {
 	alignment int  // of the largest element
 }
 
-// shapes finds those of all storages.
+// shapes returns those of all storages.
 func shapes(m *ir.Method) []shape {
 	list := make([]shape, len(m.Storages))
 	for i := range m.Storages {
@@ -119,15 +117,14 @@ func shapes(m *ir.Method) []shape {
 	return list
 }
 
-// isUntouched reports a definition that no rewrite of this round made another one.
+// isUntouched reports whether no rewrite of this round replaced a definition.
 func (p *pass) isUntouched(def *ir.Def) bool {
 	return !p.gone[def.Storage] && (def.Step == ir.Entry || !p.taken[def.Step])
 }
 
-// outlasts reports whether a definition is there wherever one is read that step i, its
-// storage's only writer, makes of it. Where others than its block read that one, the
-// definition must be the storage's only one, too: it is then made before step i wherever
-// control comes from.
+// outlasts reports whether a definition is valid wherever its copy, made by step i as the only
+// writer of its storage, is read. If the copy is read in other blocks, the definition must also be
+// the only one of its storage: it is then made before step i on every path.
 func (p *pass) outlasts(def *ir.Def, i int) bool {
 	made := &p.flow.Defs[p.flow.Steps[i].Makes[0]]
 	if made.Live {
@@ -140,7 +137,7 @@ func (p *pass) outlasts(def *ir.Def, i int) bool {
 	return def.Next == ir.None || i < p.flow.Defs[def.Next].Step
 }
 
-// swap drops step i and lets what reads its result read definition d.
+// swap drops step i and lets the readers of its result read definition d.
 func (p *pass) swap(d, i int) {
 	a, b := p.flow.Defs[d].Storage, p.m.Values[p.m.Steps[i].Writes[0]].Storage
 	p.change().Join(a, b)
@@ -148,11 +145,11 @@ func (p *pass) swap(d, i int) {
 	p.drop(i)
 }
 
-// trials is what rounds know of chains, and memory that trials use one after the other.
+// trials caches the outcome of chains over all rounds, and holds the memory that trials reuse.
 type trials struct {
-	same  map[string]bool         // what was tried, by chain
+	same  map[string]bool         // outcome by chain
 	key   []byte                  // of the last chain
-	bytes map[tensor.DType][]byte // elements that count up
+	bytes map[tensor.DType][]byte // elements in ascending order
 	spare [][]byte                // for results
 	used  int                     // of spare, in this trial
 }
@@ -161,7 +158,7 @@ func newTrials() *trials {
 	return &trials{same: make(map[string]bool), bytes: make(map[tensor.DType][]byte)}
 }
 
-// take is n zeroed bytes, until the next trial.
+// take returns n zeroed bytes, valid until the next trial.
 func (t *trials) take(n int) []byte {
 	if t.used == len(t.spare) {
 		t.spare = append(t.spare, nil)
@@ -175,9 +172,8 @@ func (t *trials) take(n int) []byte {
 	return (*b)[:n]
 }
 
-// isIdentity reports whether steps, the last one first, make value y of the bytes of x as
-// they are. It executes them on bytes of which no two elements are the same, once for all
-// chains that are alike.
+// isIdentity reports whether steps, the last one first, copy the bytes of x to y unchanged. It
+// executes them on distinct elements, once for all equal chains.
 func (p *pass) isIdentity(steps []int, x, y int) bool {
 	t := p.tried
 	t.key = binary.AppendVarint(t.key[:0], p.m.Storages[p.m.Values[x].Storage].Bytes)
@@ -218,13 +214,14 @@ func (p *pass) appendValue(key []byte, v int) []byte {
 	case tensor.KindInt:
 		return binary.AppendVarint(key, x.Int)
 	case tensor.KindIntList, tensor.KindTensorList, tensor.KindOptionalTensorList:
-		key = binary.AppendVarint(key, int64(len(x.Items)))
-		for _, item := range x.Items {
+		key = binary.AppendVarint(key, int64(len(x.Items())))
+		for _, item := range x.Items() {
 			key = p.appendValue(key, item)
 		}
 		return key
 	}
-	return fmt.Appendf(key, "%v %v %v %v %q", x.Bool, x.Double, x.Bools, x.Doubles, x.Str)
+	s := x.Scalar()
+	return fmt.Appendf(key, "%v %v %v %v %q", s.Bool, s.Double, s.Bools, s.Doubles, s.Str)
 }
 
 func (p *pass) tryIdentity(steps []int, x, y int) bool {
@@ -249,7 +246,7 @@ func (p *pass) tryIdentity(steps []int, x, y int) bool {
 // maxTrial bounds the bytes of the tensors that a trial moves elements through.
 const maxTrial = 32 << 20
 
-// trialBytes is the bytes that steps write, and those of the storage of x.
+// trialBytes counts the bytes that steps write, and those of the storage of x.
 func (p *pass) trialBytes(steps []int, x int) int64 {
 	bytes := p.m.Storages[p.m.Values[x].Storage].Bytes
 	for _, i := range steps {
@@ -260,7 +257,7 @@ func (p *pass) trialBytes(steps []int, x int) int64 {
 	return bytes
 }
 
-// counted is bytes for the storage of x, whose elements are their indexes' digits at a
+// counted returns bytes for the storage of x whose elements are digits of their indexes, at a
 // place.
 func (p *pass) counted(x, place int) []byte {
 	t, size := p.m.Values[x].Tensor, int(p.m.Storages[p.m.Values[x].Storage].Bytes)
@@ -291,7 +288,7 @@ func (p *pass) move(steps []int, x, y int, data []byte) (got []byte, ok bool) {
 	return p.bytes[p.m.Values[y].Storage], true
 }
 
-// digits is how many different elements of a type are told apart.
+// digits returns how many different elements of a type are distinguished.
 func digits(d tensor.DType) int {
 	if d == tensor.Bool {
 		return 2
@@ -299,7 +296,7 @@ func digits(d tensor.DType) int {
 	return 1 << min(8*d.Size(), 32, bits.UintSize-2)
 }
 
-// fill makes element i the digit of i at a place.
+// fill sets element i to the digit of i at a place.
 func fill(b []byte, d tensor.DType, place int) {
 	size, base := d.Size(), digits(d)
 	var digit [4]byte
@@ -309,15 +306,15 @@ func fill(b []byte, d tensor.DType, place int) {
 	}
 }
 
-// neutral is an operator with the number that leaves its first operand as it is.
+// neutral is an operator and the number that leaves its first operand unchanged.
 type neutral struct {
 	op     string
 	number float64
-	alpha  bool // it has a factor, too
+	alpha  bool // it also has a factor
 	either bool // the operands may be exchanged
 }
 
-// Adding 0 is none: it changes -0.
+// Adding 0 is not neutral: it changes -0.
 var neutrals = []neutral{
 	{op: "aten::mul.out", number: 1, either: true}, {op: "aten::mul.Scalar_out", number: 1},
 	{op: "aten::div.out", number: 1}, {op: "aten::div.Scalar_out", number: 1},
@@ -331,7 +328,7 @@ func neutralOps() (names []string) {
 	return names
 }
 
-// dropNeutral takes away a multiplication by 1 and the like.
+// dropNeutral removes a multiplication by 1 and similar steps.
 func dropNeutral(p *pass, i int) bool {
 	s := &p.m.Steps[i]
 	n := &neutrals[slices.IndexFunc(neutrals, func(n neutral) bool { return n.op == s.Op.Name() })]

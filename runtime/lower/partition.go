@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// maxPartitionWork bounds the partitioning of a method, in words of sets: a fraction of a
-// second. Steps beyond it stay as they are.
+// maxPartitionWork bounds the partitioning of a method, in words of sets: a fraction of a second.
+// Steps beyond it are not lowered.
 const maxPartitionWork = 1 << 27
 
-// set is a set of small numbers.
+// set is a set of small integers.
 type set []uint64
 
 func (s set) add(i int) { s[i/64] |= 1 << (i % 64) }
@@ -20,7 +20,7 @@ func (s set) join(t set) {
 	}
 }
 
-// each calls f with the members, in order.
+// each calls f for each member, in ascending order.
 func (s set) each(f func(i int)) {
 	for w, b := range s {
 		for ; b != 0; b &= b - 1 {
@@ -29,8 +29,8 @@ func (s set) each(f func(i int)) {
 	}
 }
 
-// partition joins steps of a block into clusters. Between two members of one there is no
-// path of dependences through a step that is no member: clusters can be executed as a whole.
+// partition joins steps of a block into clusters. Clusters are convex: no dependence path between
+// two members leads through another step, so each can run as a whole.
 type partition struct {
 	*flow
 	left    *int   // work that may yet be done, in words
@@ -43,7 +43,7 @@ type partition struct {
 	changed [2]set // of a merge, see merge
 }
 
-// newPartition makes a cluster of each step. ok is false where that is too much work.
+// newPartition puts each step into a cluster of its own. ok is false if that is too much work.
 func newPartition(f *flow, kind []int, left *int) (p *partition, ok bool) {
 	n := f.to - f.from
 	words := (n + 63) / 64
@@ -76,8 +76,8 @@ func newPartition(f *flow, kind []int, left *int) (p *partition, ok bool) {
 	return p, true
 }
 
-// grow joins each step with those that compute what it reads and, after that, with the one
-// before it that reads the same, in the order of the file, wherever the result stays a cluster.
+// grow joins each step with the producers of its operands and, after that, with the previous reader
+// of the same value, in file order, wherever the result is convex.
 func (p *partition) grow() {
 	p.eachRead(func(i int, r version) {
 		if r.def != outside {
@@ -96,7 +96,7 @@ func (p *partition) grow() {
 	})
 }
 
-// eachRead calls do with what the steps read that somebody takes.
+// eachRead calls do for each definition that taken steps read.
 func (p *partition) eachRead(do func(i int, r version)) {
 	for i, kind := range p.kind {
 		if kind == outside {
@@ -108,8 +108,7 @@ func (p *partition) eachRead(do func(i int, r version)) {
 	}
 }
 
-// merge joins the clusters of two steps if that leaves no path from the result through
-// another step back.
+// merge joins the clusters of two steps unless a path between them leads through another step.
 func (p *partition) merge(a, b int) {
 	if p.kind[a] != p.kind[b] || p.cluster[a] == p.cluster[b] {
 		return
@@ -136,7 +135,7 @@ func (p *partition) merge(a, b int) {
 	p.spread(behind, p.up, a, p.up[a])
 }
 
-// between reports a step on a path from cluster a to cluster b.
+// between reports whether a step lies on a path from cluster a to cluster b.
 func (p *partition) between(a, b int) bool {
 	for w, after := range p.down[a] {
 		if after&p.up[b][w]&^p.members[a][w]&^p.members[b][w] != 0 {
@@ -158,7 +157,7 @@ func (p *partition) spread(side set, sets []set, a int, beyond set) {
 	})
 }
 
-// clusters lists the clusters of steps that somebody takes, by first member.
+// clusters lists the clusters of taken steps, by first member.
 func (p *partition) clusters() (list [][]int) {
 	for i := range p.cluster {
 		if p.kind[i] == outside || p.cluster[i] != i {
@@ -171,9 +170,9 @@ func (p *partition) clusters() (list [][]int) {
 	return list
 }
 
-// sequence orders the steps of a block after its clusters were joined: a cluster comes
-// where its last step was or later, any other step where it was or behind the cluster that
-// it depends on. steps[n] is the first member of a cluster, or a step alone.
+// sequence orders the steps of a block after clustering. A cluster runs at its last step's position
+// or later; any other step keeps its position or follows the cluster that it depends on. steps[n]
+// is the first member of a cluster, or a single step.
 func (f *flow) sequence(cluster []int) (steps []int) {
 	n := len(cluster)
 	key, waits, next := make([]int, n), make([]int, n), make([][]int, n)
@@ -208,7 +207,7 @@ func (f *flow) sequence(cluster []int) (steps []int) {
 	return steps
 }
 
-// first is the smallest member, -1 of an empty set.
+// first returns the smallest member, -1 of an empty set.
 func (s set) first() int {
 	w := slices.IndexFunc(s, func(b uint64) bool { return b != 0 })
 	if w < 0 {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// randomFlow is a block of steps that each follow a few of the earlier ones.
+// randomFlow returns a block of steps that each depend on a few earlier ones.
 func randomFlow(r *rand.Rand, n, most int) *flow {
 	f := &flow{block: block{0, n}, after: make([][]int, n)}
 	for i := 1; i < n; i++ {
@@ -20,8 +20,8 @@ func randomFlow(r *rand.Rand, n, most int) *flow {
 	return f
 }
 
-// TestMergeKeepsClustersConvex joins steps at random: what is joined can be put in order,
-// and what is not could not.
+// TestMergeKeepsClustersConvex joins steps at random: clusters that were joined can be ordered, and
+// clusters that were refused cannot.
 func TestMergeKeepsClustersConvex(t *testing.T) {
 	joined, refused := 0, 0
 	for seed := range uint64(400) {
@@ -52,7 +52,7 @@ func TestMergeKeepsClustersConvex(t *testing.T) {
 	}
 }
 
-// isOrdered reports clusters whose members can be executed together, in some order.
+// isOrdered reports whether clusters can be executed as wholes, in some order.
 func (f *flow) isOrdered(cluster []int) bool {
 	clusters := 0
 	for i, c := range cluster {
@@ -63,7 +63,7 @@ func (f *flow) isOrdered(cluster []int) bool {
 	return len(f.sequence(cluster)) == clusters
 }
 
-// joinedClusters is the clusters with those of two steps joined.
+// joinedClusters returns the clusters after those of two steps are joined.
 func joinedClusters(cluster []int, a, b int) []int {
 	into, from := min(cluster[a], cluster[b]), max(cluster[a], cluster[b])
 	joined := make([]int, len(cluster))

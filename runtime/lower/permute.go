@@ -9,18 +9,18 @@ import (
 
 const permuteOp = "aten::permute_copy.out"
 
-// permutation is an operator that exchanges dimensions.
+// permutation is an operator that permutes dimensions.
 type permutation struct {
 	call
-	// order is, for each dimension of the result, that of the operand, of as many as rank;
-	// negative ones count from the end.
+	// order returns, for each of rank dimensions of the result, that of the operand; negative ones
+	// count from the end.
 	order func(p *pass, s *ir.Step, rank int) []int
 }
 
 var permutations = []permutation{
 	{call{permuteOp, 2}, func(p *pass, s *ir.Step, _ int) []int {
 		var order []int
-		for _, item := range p.m.Values[s.Args[1]].Items {
+		for _, item := range p.m.Values[s.Args[1]].Items() {
 			order = append(order, int(p.m.Values[item].Int))
 		}
 		return order
@@ -39,8 +39,8 @@ func permuteOps() (names []string) {
 	return names
 }
 
-// exchanged is the order of dimensions when two of them change places, nil where there
-// are none such.
+// exchanged returns the order of dimensions after two of them are exchanged, nil if there are no
+// such dimensions.
 func exchanged(rank, a, b int) []int {
 	if min(a, b) < -rank || max(a, b) >= rank {
 		return nil
@@ -54,8 +54,8 @@ func exchanged(rank, a, b int) []int {
 	return order
 }
 
-// permuted is the order of dimensions that step i makes of its operand's, with tensors
-// that lie in this order; nil for other steps.
+// permuted returns the order of its operand's dimensions that step i produces, for tensors in
+// default dimension order; nil for other steps.
 func (p *pass) permuted(i int) []int {
 	s := &p.m.Steps[i]
 	for n := range permutations {
@@ -81,8 +81,8 @@ func (p *pass) permuted(i int) []int {
 	return nil
 }
 
-// joinPermutations makes one permutation of two, where that is the transposition of a
-// matrix: moving elements once is then faster than twice. Others need not be.
+// joinPermutations replaces two permutations by one if that one is a matrix transposition: moving
+// elements once is then faster than twice. Otherwise it may not be.
 func joinPermutations(p *pass, i int) bool {
 	s := &p.m.Steps[i]
 	second := p.permuted(i)
@@ -111,8 +111,8 @@ func joinPermutations(p *pass, i int) bool {
 	return true
 }
 
-// isTransposition reports an order that exchanges two runs of dimensions, but for those
-// of size 1.
+// isTransposition reports whether an order exchanges two runs of dimensions, apart from those of
+// size 1.
 func isTransposition(sizes, order []int) bool {
 	order = slices.DeleteFunc(slices.Clone(order), func(d int) bool { return sizes[d] == 1 })
 	places := slices.Sorted(slices.Values(order))
@@ -125,11 +125,11 @@ func isTransposition(sizes, order []int) bool {
 	return breaks == 1
 }
 
-// ints adds a list of numbers.
+// ints adds a list of integers and returns its value.
 func (p *pass) ints(list []int) int {
-	v := ir.Value{Kind: tensor.KindIntList}
-	for _, n := range list {
-		v.Items = append(v.Items, p.change().AddValue(ir.Value{Kind: tensor.KindInt, Int: int64(n)}))
+	items := make([]int, len(list))
+	for i, n := range list {
+		items[i] = p.change().AddValue(ir.Value{Kind: tensor.KindInt, Int: int64(n)})
 	}
-	return p.change().AddValue(v)
+	return p.change().AddValue(ir.List(tensor.KindIntList, items))
 }

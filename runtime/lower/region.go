@@ -11,32 +11,31 @@ import (
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
-// Backends are who may take regions of a method, and when.
+// Backends configures which compilers may take regions of a method, and when.
 type Backends struct {
 	Compilers []delegate.Compiler // the first one that accepts a call takes it
-	// MinProfit is by how much a region must be faster than its calls on operators, as
-	// estimated for one execute, beside a fifth of what these take; negative: every region
-	// is taken.
+	// MinProfit is the minimum saving of a region over its calls on operators, estimated for one
+	// run; a fifth of their time is required in addition. If negative, every region is taken.
 	MinProfit time.Duration
-	// Payloads are those of the method's delegates, by delegate, that were opened and have no
-	// image yet: they may be merged with calls around them.
+	// Payloads are the opened payloads of the method's delegates, by delegate, that have no image
+	// yet: they may be merged with the calls around them.
 	Payloads []Payload
-	// Compile makes the image of delegate g.Index of the method. After an error that is
-	// not of ctx the region's calls stay as they are.
+	// Compile makes the image of delegate g.Index of the method. After an error that does not come
+	// from ctx the region's calls stay unchanged.
 	Compile func(ctx context.Context, c delegate.Compiler, g *delegate.Graph) error
-	// Measure finds what a graph takes before it is compiled, unless MinProfit is negative;
-	// ok is false where only estimates are to be had. Errors are those of Compile. nil: all
-	// regions are judged by estimates.
+	// Measure times a graph before it is compiled, unless MinProfit is negative; ok is false if
+	// only estimates are available. Errors are those of Compile. If nil, all regions are judged by
+	// estimates.
 	Measure func(ctx context.Context, c delegate.Compiler, g *delegate.Graph) (t Times, ok bool, err error)
 }
 
-// Payload is one that its backend has opened, the zero value for none.
+// Payload is one that its backend has opened, or the zero value.
 type Payload struct {
 	delegate.Opened
 	Backend string // ID
 }
 
-// Times is what one execute of a region takes.
+// Times are the times of one run of a region.
 type Times struct {
 	Portable time.Duration // on operators
 	Lowered  time.Duration // on the backend
@@ -45,20 +44,20 @@ type Times struct {
 // Region is a part of a method that a backend could run as a whole.
 type Region struct {
 	Backend  string
-	Delegate int         // its place in the method's list of delegates, -1 where it was not taken
-	Calls    []ir.Origin // in the order of the file
-	Merged   []int       // delegates of the file that it has the payloads of
-	Inputs   int         // tensors that it reads, constants left out
-	Outputs  int         // and that others read of it
+	Delegate int         // index in the method's list of delegates, -1 if not taken
+	Calls    []ir.Origin // in file order
+	Merged   []int       // delegates of the file whose payloads it includes
+	Inputs   int         // tensors that it reads, without constants
+	Outputs  int         // tensors of it that others read
 	Times                // estimated, of one thread
-	Measured Times       // zero where nothing was measured
-	// Share is how many elements the inputs of varying sizes must have, of those at the
-	// declared sizes, for the backend to run it; with fewer its calls are executed.
+	Measured Times       // zero if nothing was measured
+	// Share is the minimum fraction of the declared elements that inputs of varying sizes must have
+	// for the backend to run it; with fewer its calls are executed.
 	Share  float64
-	Reason string // why it was not taken, "" where it was
+	Reason string // why it was not taken, "" if it was
 }
 
-// Call is what became of an instruction.
+// Call is the outcome of an instruction.
 type Call struct {
 	Name   string
 	Origin ir.Origin
@@ -66,7 +65,7 @@ type Call struct {
 	Reason string // why it is in none
 }
 
-// Report is what was decided about a method, instruction by instruction.
+// Report is the outcome of a method, instruction by instruction.
 type Report struct {
 	Regions []Region
 	Calls   []Call
@@ -96,17 +95,17 @@ func (r *Report) Drop(why string) {
 	}
 }
 
-// because gives all instructions a reason.
+// because sets the reason of all instructions.
 func (r *Report) because(why string) {
 	for i := range r.Calls {
 		r.Calls[i].Reason = why
 	}
 }
 
-// Regions hands parts of a method to backends: convex sets of calls inside straight-line
-// code, each executed as one delegate where its last call was or, if other steps wait for
-// it, before these. What becomes of a region never is an error: its calls stay as they
-// are. An error is that of ctx, or one of this package.
+// Regions lowers parts of a method to backends: convex sets of calls in straight-line code, each
+// executed as one delegate at the position of its last call or, if other steps wait for it, before
+// these. A region that cannot be lowered is no error: its calls stay unchanged. An error comes from
+// ctx or from this package.
 func Regions(ctx context.Context, m *ir.Method, by Backends) (*ir.Method, *Report, error) {
 	report := &Report{Calls: make([]Call, len(m.Steps))}
 	for i := range m.Steps {
@@ -136,8 +135,8 @@ func Regions(ctx context.Context, m *ir.Method, by Backends) (*ir.Method, *Repor
 	return m, report, err
 }
 
-// forgetConstants lets go of what was computed at load for steps that are in regions now:
-// backends keep what they need of it.
+// forgetConstants releases constants that were computed at load for steps that are now in regions:
+// backends hold copies of what they need.
 func forgetConstants(m *ir.Method) {
 	for i := range m.Storages {
 		if s := &m.Storages[i]; s.Kind == ir.Folded && !s.Output && s.Last < s.First {
@@ -156,11 +155,11 @@ type lowering struct {
 	left   int      // work of partitioning
 	first  int      // delegates that the file has
 	taken  int
-	never  int // a value that is false plus one, 0 for none yet
+	never  int // a value that is false, plus one; 0 if there is none yet
 }
 
-// rounds bounds how often a block is partitioned again because of calls that are not
-// accepted in the region that they came to be in.
+// rounds bounds how often a block is partitioned again after a compiler refused calls in their
+// region.
 const rounds = 4
 
 // block lowers the regions of one block.
@@ -229,7 +228,7 @@ func (l *lowering) unsupported(k int, op *kernels.Op) string {
 	return ""
 }
 
-// first is the first text that says something.
+// first returns a, or b if a is empty.
 func first(a, b string) string {
 	if a != "" {
 		return a
@@ -247,10 +246,10 @@ func (l *lowering) next(g *graph, n, i, k int) int {
 	return outside
 }
 
-// because records why step i of the block stays.
+// because records why step i of the block is not lowered.
 func (l *lowering) because(i int, why string) { l.report.Calls[l.from+i].Reason = why }
 
-// explain records why all steps stay that somebody would have taken.
+// explain records why the steps that a compiler accepted are not lowered.
 func (l *lowering) explain(kind []int, why string) {
 	for i, k := range kind {
 		if k != outside {
@@ -288,7 +287,7 @@ func (l *lowering) candidates(p *partition, kind []int, known []*candidate) (lis
 	return list
 }
 
-// isPayload reports that there is nothing but a payload.
+// isPayload reports whether the cluster consists of a single payload.
 func (c *candidate) isPayload() bool {
 	payloads, others := 0, 0
 	for i := range c.graph.Calls {
@@ -422,8 +421,8 @@ func (l *lowering) compile(c *candidate, r *Region) error {
 	return nil
 }
 
-// By how much of what a region takes as it is it must be faster: estimates are not better
-// than that, and what is measured not the same twice.
+// The minimum saving relative to the present time of a region: estimates are no more accurate, and
+// measurements vary.
 const (
 	margin         = 0.2
 	surerMargin    = 0.15 // of what takes surerTime or longer
@@ -432,7 +431,7 @@ const (
 	measuredMargin = 0.03
 )
 
-// weigh gives a region that does not gain enough a reason.
+// weigh sets the reason of a region that does not gain enough.
 func (l *lowering) weigh(c *candidate, r *Region) error {
 	if l.MinProfit < 0 {
 		return nil
@@ -454,8 +453,8 @@ func (l *lowering) weigh(c *candidate, r *Region) error {
 	return nil
 }
 
-// margin is by how much a region must be faster that takes so long as it is. Of what its
-// payloads take it is less: they are estimated alike on both sides.
+// margin returns the minimum saving of a region that takes this long at present. The part of its
+// payloads counts less: it is estimated alike on both sides.
 func (c *candidate) margin(share float64, takes time.Duration) time.Duration {
 	payloads := min(inPayloads(c.graph.Graph), takes)
 	return time.Duration(share*float64(takes-payloads) + min(share, payloadMargin)*float64(payloads))
@@ -477,8 +476,8 @@ func rounded(d time.Duration) time.Duration {
 	return d.Round(100 * time.Nanosecond)
 }
 
-// share is the least share of varying sizes at which a region pays that does at the declared
-// ones. What it takes is a sum of what is always to be done and of what grows with sizes.
+// share returns the smallest share of varying sizes at which a region pays off that does at the
+// declared sizes. Its time is the sum of a constant part and one proportional to the sizes.
 func (l *lowering) share(c *candidate, r *Region) float64 {
 	if l.MinProfit < 0 || !c.graph.varies() {
 		return 0
@@ -501,7 +500,7 @@ func (l *lowering) share(c *candidate, r *Region) float64 {
 	return gain(none) / (gain(none) - gain(t))
 }
 
-// scaled is an estimate in the proportion in which another one was measured.
+// scaled scales an estimate by the ratio of another measurement to its estimate.
 func scaled(d, measured, estimated time.Duration) time.Duration {
 	return time.Duration(float64(d) * float64(measured) / float64(max(estimated, 1)))
 }

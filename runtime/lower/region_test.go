@@ -17,8 +17,8 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// The operators of the methods below, on tensors of size bytes: a sum, and its copies by
-// other names, which backends may refuse.
+// The operators of the methods below, on tensors of size bytes: a sum, and copies of it by other
+// names, which backends may refuse.
 var regionOps = []kernels.Op{
 	{Pure: true, Schema: "test::add.out(Tensor a, Tensor b, *, Tensor(a!) out)"},
 	{Pure: true, Schema: "test::no.out(Tensor a, *, Tensor(a!) out)"},
@@ -37,7 +37,7 @@ const (
 	opList
 )
 
-// sketch is a method in short: values are tensors, 0 and 1 inputs, 2 a constant, 3 state.
+// sketch abbreviates a method: values are tensors, 0 and 1 inputs, 2 a constant, 3 state.
 type sketch struct {
 	values  int
 	lists   map[int][]int
@@ -53,7 +53,7 @@ func do(op int, args ...int) pte.Instruction {
 	return pte.Instruction{Kind: pte.KernelCall, Index: op, Args: args}
 }
 
-// jump goes to a step where the last value is false.
+// jump jumps to target if the last value is false.
 func (k sketch) jump(step, target int) sketch {
 	k.steps = slices.Insert(k.steps, step, pte.Instruction{Kind: pte.JumpFalseCall, Index: k.values, Target: target})
 	return k
@@ -95,7 +95,7 @@ func (k sketch) build(t testing.TB) *ir.Method {
 	return built
 }
 
-// all takes everything but opNo.
+// all accepts everything but opNo.
 var all = delegatetest.Oracle{Accept: func(g *delegate.Graph, i int) string {
 	if c := &g.Calls[i]; c.Op != nil && c.Op.Name() == "test::no.out" {
 		return "no"
@@ -103,7 +103,7 @@ var all = delegatetest.Oracle{Accept: func(g *delegate.Graph, i int) string {
 	return ""
 }}
 
-// compiled hands regions to a backend and keeps the graphs.
+// compiled lowers regions to a backend and records their graphs.
 func compiled(c delegatetest.Oracle, graphs *[]*delegate.Graph) Backends {
 	return Backends{Compilers: []delegate.Compiler{c}, MinProfit: -1, Compile: func(ctx context.Context, by delegate.Compiler, g *delegate.Graph) error {
 		img, err := by.CompileGraph(ctx, g)
@@ -115,7 +115,7 @@ func compiled(c delegatetest.Oracle, graphs *[]*delegate.Graph) Backends {
 	}}
 }
 
-// script is the steps of a method in short.
+// script abbreviates the steps of a method.
 func script(m *ir.Method) string {
 	var list []string
 	for i := range m.Steps {
@@ -141,7 +141,7 @@ func script(m *ir.Method) string {
 	return strings.Join(list, "; ")
 }
 
-// TestTopology is the shapes that regions have at their borders.
+// TestTopology covers the shapes that regions have at their borders.
 func TestTopology(t *testing.T) {
 	for name, tt := range map[string]struct {
 		sketch
@@ -198,7 +198,8 @@ func TestTopology(t *testing.T) {
 	}
 }
 
-// A region of varying sizes keeps its calls, and takes sizes from where it pays.
+// TestRegionsOfVaryingSizes checks that a region of varying sizes keeps its calls, and is used from
+// the sizes where it pays off.
 func TestRegionsOfVaryingSizes(t *testing.T) {
 	k := sketch{values: 7, varies: true, steps: steps{do(opAdd, 0, 1, 4, 4), do(opAdd, 4, 1, 5, 5), do(opNo, 5, 6, 6)}, outputs: []int{6}}
 	portable := func(share float64) float64 { // two sums of size elements
@@ -244,7 +245,8 @@ func TestRegionsOfVaryingSizes(t *testing.T) {
 	}
 }
 
-// What a backend does not take stays as it is, and the report says why.
+// TestRegionsThatAreNotTaken checks that calls that a backend refuses stay unchanged, and the
+// reported reasons.
 func TestRegionsThatAreNotTaken(t *testing.T) {
 	k := sketch{values: 8, steps: steps{do(opAdd, 0, 1, 4, 4), do(opNo, 4, 5, 5), do(opAdd, 5, 1, 6, 6)}, outputs: []int{6}}
 	cancelled, cancel := context.WithCancel(context.Background())
@@ -315,7 +317,7 @@ func TestLongMethod(t *testing.T) {
 	}
 }
 
-// Two runs decide alike.
+// TestRegionsAreDeterministic lowers a method twice, with equal results.
 func TestRegionsAreDeterministic(t *testing.T) {
 	k := sketch{values: 40, outputs: []int{39}}
 	for v := 4; v < 40; v++ {

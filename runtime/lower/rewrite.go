@@ -9,7 +9,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
-// Rewritten is a step that a rewrite took away or changed.
+// Rewritten is a step that a rewrite removed or changed.
 type Rewritten struct {
 	Rewrite string // its name in the table
 	Name    string // of the step's operator
@@ -21,8 +21,8 @@ type Rewritten struct {
 type rewrite struct {
 	name string
 	ops  []string // operators that a pattern may end with
-	// apply rewrites the pattern that ends with step i, whose arguments fit its operator's
-	// schema; false is no such pattern, or one with a hazard, and leaves all as it is.
+	// apply rewrites the pattern that ends with step i, whose arguments fit its operator's schema.
+	// It returns false, and changes nothing, if there is no such pattern or it has a hazard.
 	apply func(p *pass, i int) bool
 }
 
@@ -36,7 +36,7 @@ var rewrites = []rewrite{
 	{"hardswish", names(quotients), fuseHardswish},
 }
 
-// byLastOp finds the rows by operator.
+// byLastOp holds the rows by operator.
 var byLastOp = func() map[string][]*rewrite {
 	rows := make(map[string][]*rewrite)
 	for i := range rewrites {
@@ -47,19 +47,19 @@ var byLastOp = func() map[string][]*rewrite {
 	return rows
 }()
 
-// Bounds of the work, which no exporter's method reaches.
+// Bounds of the work. No exporter's method reaches them.
 const (
 	maxRounds  = 8
 	maxOperand = 1 << 20 // arguments of all steps, with the items of lists
 	maxResults = 4       // of a step inside a pattern
 )
 
-// Rewrite makes the canonical rewrites, which help every engine, until there is nothing
-// left to rewrite: steps that nobody reads and steps that only copy go, batch norms go into
-// the constants of what they follow, and chains that have an operator of their own become
-// it. Results are the same bytes, but for those behind a batch norm, where sums are rounded
-// otherwise. A step that its operator would refuse may go, too. ops has the operators that
-// chains become; left bounds what is computed at load; ctx ends the work between two steps.
+// Rewrite applies the canonical rewrites, which help every engine, until none applies: it removes
+// dead steps and steps that only copy, folds batch norms into the constants of the preceding layer,
+// and fuses chains that have an operator of their own. Results are bit-identical, except after a
+// batch norm, where sums are rounded differently. A step that its operator would refuse may be
+// removed, too. ops holds the operators that chains are fused to; left bounds what is computed at
+// load; ctx ends the work between two steps.
 func Rewrite(ctx context.Context, m *ir.Method, k *kernels.Ctx, ops *kernels.Set, left Budget) (*ir.Method, []Rewritten, error) {
 	if m.Coarse || operands(m) > maxOperand {
 		return m, nil, nil
@@ -92,7 +92,7 @@ func operands(m *ir.Method) (n int) {
 	return n
 }
 
-// pass is one round: patterns of one method, none of which touches a step of another.
+// pass is one round: patterns of one method that share no step.
 type pass struct {
 	*evaluator
 	ops      *kernels.Set
@@ -101,8 +101,8 @@ type pass struct {
 	shape    []shape  // by storage
 	edit     *ir.Edit // nil until something changes
 	taken    []bool   // by step: it belongs to a pattern of this round
-	joined   []bool   // by storage: it got values of another one in this round
-	gone     []bool   // by storage: another one got its values in this round
+	joined   []bool   // by storage: it received values of another one in this round
+	gone     []bool   // by storage: another one received its values in this round
 	left     Budget
 	tried    *trials // in all rounds
 	done     []Rewritten
@@ -113,7 +113,7 @@ func newPass(m *ir.Method, k *kernels.Ctx, ops *kernels.Set, left Budget, tried 
 		taken: make([]bool, len(m.Steps)), joined: make([]bool, len(m.Storages)), gone: make([]bool, len(m.Storages)), left: left, tried: tried}
 }
 
-// change is the edit of the round.
+// change returns the edit of the round.
 func (p *pass) change() *ir.Edit {
 	if p.edit == nil {
 		p.edit = p.m.Edit()
@@ -150,8 +150,8 @@ func (p *pass) rewrite(i int, rows []*rewrite) {
 	}
 }
 
-// take notes that a rewrite takes steps away or changes them; bytes are of the constants
-// made for the first.
+// take records that a rewrite removes or changes steps. bytes is the size of the constants made for
+// the first.
 func (p *pass) take(bytes int64, steps ...int) {
 	for _, i := range steps {
 		s := &p.m.Steps[i]
@@ -161,7 +161,7 @@ func (p *pass) take(bytes int64, steps ...int) {
 	}
 }
 
-// drop takes steps away.
+// drop removes steps.
 func (p *pass) drop(steps ...int) {
 	for _, i := range steps {
 		p.change().Drop(i)
@@ -169,8 +169,8 @@ func (p *pass) drop(steps ...int) {
 	p.take(0, steps...)
 }
 
-// fits reports a call of a pure operator whose arguments are what its schema says, and
-// whose numbers no step changes.
+// fits reports whether step i calls a pure operator with arguments that match its schema, and with
+// numbers that no step changes.
 func (p *pass) fits(i int) bool {
 	s := &p.m.Steps[i]
 	if s.Kind != ir.KernelCall || s.Own || !s.Op.Pure || s.Sig.Result != nil || len(s.Updates) > 0 || p.m.Changing(s.Args) {
@@ -181,7 +181,7 @@ func (p *pass) fits(i int) bool {
 		if !a.Kinds.Has(v.Kind) && !(a.Optional && v.Kind == tensor.None) {
 			return false
 		}
-		for _, item := range v.Items {
+		for _, item := range v.Items() {
 			if item >= 0 && !a.Items.Has(p.m.Values[item].Kind) {
 				return false
 			}
@@ -190,19 +190,19 @@ func (p *pass) fits(i int) bool {
 	return true
 }
 
-// is reports a call that fits, of the named operator with so many arguments before its
-// outs.
+// is reports whether step i is a fitting call of the named operator with this many arguments before
+// its outs.
 func (p *pass) is(i int, name string, args int) bool {
 	s := &p.m.Steps[i]
 	return s.Kind == ir.KernelCall && !p.taken[i] && s.Op.Name() == name && len(s.Sig.Args) > args && s.Sig.Args[args].Out && p.fits(i)
 }
 
-// definition is what step i reads as value v, a tensor among its arguments.
+// definition returns what step i reads as value v, a tensor among its arguments.
 func (p *pass) definition(i, v int) int {
 	return p.flow.Steps[i].Reads[slices.Index(p.m.Steps[i].Reads, v)]
 }
 
-// producer is the step that makes value v for step i, and for no other reader.
+// producer returns the step that makes value v for step i as its only reader.
 func (p *pass) producer(i, v int) (step int, ok bool) {
 	if p.m.Values[v].Tensor.Const {
 		return 0, false
@@ -222,7 +222,7 @@ func (p *pass) producer(i, v int) (step int, ok bool) {
 	return d.Step, true
 }
 
-// number is a number, or that of a constant of one element and no dimension.
+// number returns a number, or the value of a constant with one element and no dimensions.
 func (p *pass) number(v int) (float64, bool) {
 	value := &p.m.Values[v]
 	switch value.Kind {
@@ -237,20 +237,20 @@ func (p *pass) number(v int) (float64, bool) {
 	return 0, false
 }
 
-// floats are the elements of a float32 constant.
+// floats returns the elements of a float32 constant.
 func (p *pass) floats(v int) []float32 {
 	t := p.m.Values[v].Tensor
 	return tensor.View[float32](p.m.Storages[p.m.Values[v].Storage].Data)[:t.NBytes()/4]
 }
 
-// alike reports tensors of the same type, sizes and order, or of the same varying ones as
-// declared.
+// alike reports whether two tensors have the same type, sizes and order, or the same declared ones
+// if they vary.
 func (p *pass) alike(a, b int) bool {
 	x, y := p.m.Values[a].Tensor, p.m.Values[b].Tensor
 	return x.DType == y.DType && x.Dynamism == y.Dynamism && slices.Equal(x.Sizes, y.Sizes) && slices.Equal(x.DimOrder, y.DimOrder)
 }
 
-// call replaces step i by a call of the named operator, and reports whether there is one.
+// call replaces step i by a call of the named operator, and reports whether that exists.
 func (p *pass) call(i int, name string, args ...int) bool {
 	op, sig, ok, err := p.ops.Lookup(name)
 	if !ok || err != nil || !op.Pure || sig.CheckCount(len(args)) != nil {

@@ -8,32 +8,32 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// Memory is where the storages of a method lie, and what else was considered. It is
-// never changed.
+// Memory is the placement of a method's storages, and the alternatives that were considered. It is
+// immutable.
 type Memory struct {
 	Arrangement // the one in use
 	Method      *ir.Method
 	Options     Options
 	Items       []Item      // per storage; zero for those outside the arenas
-	File        Arrangement // the file's plan, state left out; not whole where storages have no place in it
-	Own         Arrangement // our own
-	LowerBound  int64       // no plan takes less
-	Conflicts   []Conflict  // what CheckFile found: the file's plan is not used
+	File        Arrangement // the file's plan, without state; incomplete if storages have no place in it
+	Own         Arrangement // planned by this package
+	LowerBound  int64       // no plan is smaller
+	Conflicts   []Conflict  // found by CheckFile: the file's plan is not used
 	StateBytes  int64       // state, outside the arenas
 	HeapBytes   int64       // initial bytes of unbounded tensors, and of views of constants
-	Callers     []bool      // per storage: the caller brings its bytes
+	Callers     []bool      // per storage: the caller provides its bytes
 }
 
 // Arrangement is a placement of the storages in arenas.
 type Arrangement struct {
-	Source string  // "file", or "own" with the order of packing
+	Source string  // "file", or "own" and the order of packing
 	Places []Place // per storage; meaningless outside the arenas
 	Placed []bool  // per storage: it has a place
 	Arenas []int64 // sizes
-	Whole  bool    // every storage that needs a place has one, and none conflict
+	Whole  bool    // every storage that needs a place has one, without conflicts
 }
 
-// Size is the bytes of all arenas.
+// Size returns the bytes of all arenas.
 func (a *Arrangement) Size() (n int64) {
 	for _, size := range a.Arenas {
 		n += size
@@ -41,7 +41,7 @@ func (a *Arrangement) Size() (n int64) {
 	return n
 }
 
-// Bytes is the memory that the plan needs in all.
+// Bytes returns the total memory that the plan needs.
 func (p *Memory) Bytes() int64 { return p.StateBytes + p.HeapBytes + p.Size() }
 
 // Mode chooses whose memory plan a method uses.
@@ -49,22 +49,22 @@ type Mode uint8
 
 // Modes.
 const (
-	Auto  Mode = iota // the smaller of the file's and our own that is safe
+	Auto  Mode = iota // the smaller safe plan of the file's and our own
 	File              // the file's, unless it is unsafe
 	Own               // our own
 	Naive             // one place per storage, nothing reused
 )
 
-// Options say how to plan a method's memory.
+// Options configures Make.
 type Options struct {
 	Mode         Mode
 	Preserve     bool // inputs live to the end
-	BoundInputs  bool // the caller brings the inputs' bytes
-	BoundOutputs bool // and those of outputs that are activations
+	BoundInputs  bool // the caller provides the bytes of inputs
+	BoundOutputs bool // and of outputs that are activations
 }
 
-// Make chooses a plan for the method's storages. conflicts are those of the file's plan
-// before any edit.
+// Make chooses a plan for the method's storages. conflicts are those of the file's plan before any
+// edit.
 func Make(m *ir.Method, conflicts []Conflict, o Options) *Memory {
 	n := len(m.Storages)
 	p := &Memory{Method: m, Options: o, Conflicts: conflicts, Items: make([]Item, n), Callers: make([]bool, n)}
@@ -79,8 +79,8 @@ func Make(m *ir.Method, conflicts []Conflict, o Options) *Memory {
 	return p
 }
 
-// CheckFile finds live storages that the file's plan lets overlap, by index of the
-// storages. m is the method as the file has it: edits may change what is alive when.
+// CheckFile finds storages that are live at the same time and overlap in the file's plan. m must be
+// the unedited method: edits may change lifetimes.
 func CheckFile(m *ir.Method) []Conflict {
 	n := len(m.Storages)
 	p := &Memory{Method: m, Items: make([]Item, n), Callers: make([]bool, n)}
@@ -88,14 +88,14 @@ func CheckFile(m *ir.Method) []Conflict {
 	return conflicts
 }
 
-// ConflictError describes a conflict that [CheckFile] found, as a fault of the file.
+// ConflictError returns a conflict that [CheckFile] found as an error of the file.
 func ConflictError(m *ir.Method, c Conflict) error {
 	return fmt.Errorf("memory plan of the file: values %v and %v share bytes %d–%d of arena %d while both are alive at step %d: %w",
 		m.Storages[c.A].Values, m.Storages[c.B].Values, c.Lo, c.Hi, c.Arena, c.Step, pte.ErrFormat)
 }
 
-// sort fills Items with the storages that need a place in an arena, lists them, and
-// counts the others.
+// sort fills Items with the storages that need a place in an arena, lists them, and counts the
+// bytes of the others.
 func (p *Memory) sort() (inArena []int) {
 	end := len(p.Method.Steps)
 	for i := range p.Method.Storages {
@@ -109,7 +109,7 @@ func (p *Memory) sort() (inArena []int) {
 			p.HeapBytes += p.StartBytes(i)
 		case s.Kind == ir.Activation || s.Kind == ir.Input:
 			it := Item{Bytes: s.Bytes, First: s.First, Last: s.Last}
-			if s.Last < s.First { // never used: a place outside the others' lives will do
+			if s.Last < s.First { // never used: any place outside the others' lives is valid
 				it.First, it.Last = end, end
 			}
 			if p.Options.Preserve && s.Kind == ir.Input {
@@ -122,8 +122,8 @@ func (p *Memory) sort() (inArena []int) {
 	return inArena
 }
 
-// StartBytes is what the members of an unbounded storage share until they grow, and
-// those views of a constant share that no instruction has made yet.
+// StartBytes returns the initial bytes that the members of an unbounded storage share until they
+// grow, or that views of a constant share before any instruction makes them.
 func (p *Memory) StartBytes(storage int) (n int64) {
 	for _, v := range p.Method.Storages[storage].Values {
 		if t := p.Method.Values[v].Tensor; !t.Const {
@@ -157,13 +157,12 @@ func (p *Memory) arrangement(source string) Arrangement {
 	return Arrangement{Source: source, Places: make([]Place, n), Placed: make([]bool, n)}
 }
 
-// readFile reads the file's plan and verifies it by the lifetimes.
+// readFile reads the file's plan and checks it against the lifetimes.
 func (p *Memory) readFile(inArena []int) (Arrangement, []Conflict) {
 	a := p.arrangement("file")
 	a.Arenas, a.Whole = p.Method.Arenas, true
-	var items []Item
-	var places []Place
-	var index []int
+	n := len(inArena)
+	items, places, index := make([]Item, 0, n), make([]Place, 0, n), make([]int, 0, n)
 	for _, i := range inArena {
 		s := &p.Method.Storages[i]
 		if !s.Planned || a.Arenas[s.Arena]-s.Offset < s.Bytes || s.Offset%int64(p.Method.Alignment(s)) != 0 {
@@ -186,8 +185,8 @@ func (p *Memory) readFile(inArena []int) (Arrangement, []Conflict) {
 	return a, conflicts
 }
 
-// MarkShared marks the inputs whose bytes in the arenas other storages use too. Plans
-// of more than MaxItems storages share nothing.
+// MarkShared marks the inputs whose bytes in the arenas are shared with other storages. Plans of
+// more than MaxItems storages share nothing.
 func (p *Memory) MarkShared(marks []bool) {
 	var placed []int
 	for i, it := range p.Items {

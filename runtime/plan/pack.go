@@ -1,6 +1,6 @@
-// Package plan (no compatibility promise) places storages in one arena so that those alive
-// at the same time do not overlap, and checks plans made elsewhere. It is pure: intervals
-// and sizes in, offsets out.
+// Package plan (no compatibility promise) places storages in one arena so that those alive at the
+// same time do not overlap, and checks other plans. It is pure: it maps intervals and sizes to
+// offsets.
 package plan
 
 import (
@@ -10,12 +10,11 @@ import (
 	"slices"
 )
 
-// Alignment of every offset, in bytes: that of the exporter's own plans, and enough
+// Alignment is the alignment of every offset in bytes: that of the exporter's own plans, and enough
 // for every element type.
 const Alignment = 16
 
-// Item is a storage to place: Bytes bytes that matter during steps First to Last,
-// inclusive.
+// Item is a storage to place: Bytes bytes that are live during steps First to Last, inclusive.
 type Item struct {
 	Bytes       int64
 	First, Last int
@@ -27,11 +26,11 @@ func (a Item) overlaps(b Item) bool { return a.First <= b.Last && b.First <= a.L
 type Layout struct {
 	Offsets []int64 // one per item
 	Size    int64   // of the arena
-	Order   string  // the order of placement that gave it
+	Order   string  // the order of placement that produced it
 }
 
-// order is one order in which to place items: by descending keys. peak is the most
-// bytes alive at any time of the item's life.
+// order is one order in which to place items: by descending keys. peak is the largest number of
+// live bytes during the item's life.
 type order struct {
 	name string
 	keys func(it Item, peak int64) [2]float64
@@ -47,19 +46,19 @@ var orders = []order{
 
 func (a Item) length() float64 { return float64(a.Last - a.First + 1) }
 
-// MaxItems is the number of items above which packing and verifying, which are
-// quadratic, are not tried: no exporter writes so many.
+// MaxItems is the number of items above which packing and verification, which are quadratic, are
+// skipped: no exporter writes so many.
 const MaxItems = 8192
 
-// maxWork bounds all attempts to pack together, in comparisons: some 20 ms.
+// maxWork bounds all packing attempts together, in comparisons: about 20 ms.
 const maxWork = 1 << 24
 
-// maxRepairs bounds the attempts to mend one order.
+// maxRepairs bounds the attempts to improve one order.
 const maxRepairs = 48
 
-// Pack places items by each of several orders, each at the lowest gap that is free
-// throughout its life, and returns the smallest result. In turn, orders are mended by
-// placing the item that ends highest earlier, as long as work allows.
+// Pack places items in each of several orders, each at the lowest gap that is free throughout its
+// life, and returns the smallest result. Orders are then improved by placing the item with the
+// highest end earlier, within the work bound.
 func Pack(items []Item) Layout {
 	if len(items) > MaxItems {
 		return naive(items)
@@ -70,7 +69,7 @@ func Pack(items []Item) Layout {
 	p, work := newPacker(items), 0
 	sequences := make([][]int, len(orders))
 	for round := range int64(maxRepairs) {
-		goal := bound + bound/256*(2+round) // under a percent at first; each repair makes do with less
+		goal := bound + bound/256*(2+round) // under a percent at first; each repair accepts a larger excess
 		for k, o := range orders {
 			if sequences[k] == nil {
 				sequences[k] = o.sequence(items, peaks)
@@ -100,14 +99,14 @@ func (o order) sequence(items []Item, peaks []int64) []int {
 	return seq
 }
 
-// promote moves the entry at index i half way to the front.
+// promote moves the entry at index i halfway to the front.
 func promote(seq []int, i int) {
 	v := seq[i]
 	copy(seq[i/2+1:i+1], seq[i/2:i])
 	seq[i/2] = v
 }
 
-// naive places every item after the one before it.
+// naive places every item after the previous one.
 func naive(items []Item) Layout {
 	l := Layout{Offsets: make([]int64, len(items)), Order: "naive"}
 	for i, it := range items {
@@ -119,23 +118,23 @@ func naive(items []Item) Layout {
 
 func align(n int64) int64 { return (n + Alignment - 1) &^ (Alignment - 1) }
 
-// maxPairs is the number of pairs of items alive together above which they are not
-// listed: some 8 MB.
+// maxPairs is the number of overlapping pairs of lifetimes above which they are not listed: about 8
+// MB.
 const maxPairs = 1 << 20
 
-// packer places the same items again and again.
+// packer places the same items repeatedly.
 type packer struct {
 	items   []Item
-	near    [][]int32 // by item, the others that are alive with it; nil: too many
+	near    [][]int32 // by item, the others that are live with it; nil: too many
 	cost    int       // comparisons of one attempt
 	offsets []int64
 	placed  []bool
-	order   []int32  // scratch: what is placed, by offset, where near is nil
-	busy    [][]span // by item: the places of what is near, by offset
-	all     []span   // scratch: the same for one item, where near is nil
+	order   []int32  // scratch: placed items, by offset, if near is nil
+	busy    [][]span // by item: the placed items of near, by offset
+	all     []span   // scratch: the same for one item, if near is nil
 }
 
-// span is the bytes from one offset up to another.
+// span is the byte range [from, to).
 type span struct{ from, to int64 }
 
 func newPacker(items []Item) *packer {
@@ -148,7 +147,7 @@ func newPacker(items []Item) *packer {
 	}
 	slices.SortFunc(seq, func(a, b int32) int { return cmp.Compare(items[a].First, items[b].First) })
 	pairs, count := 0, make([]int, len(items))
-	for a, b := range together(items, seq) {
+	for a, b := range overlappingPairs(items, seq) {
 		if pairs++; pairs > maxPairs {
 			return p
 		}
@@ -162,15 +161,15 @@ func newPacker(items []Item) *packer {
 		p.near[i], others = others[:0:n], others[n:]
 		p.busy[i], spans = spans[:0:n], spans[n:]
 	}
-	for a, b := range together(items, seq) {
+	for a, b := range overlappingPairs(items, seq) {
 		p.near[a], p.near[b] = append(p.near[a], b), append(p.near[b], a)
 	}
 	return p
 }
 
-// together gives the pairs of items that are alive at the same time; seq has them by the
-// beginning of their lives.
-func together(items []Item, seq []int32) iter.Seq2[int32, int32] {
+// overlappingPairs yields the pairs of items that are live at the same time; seq is sorted by the start of
+// their lives.
+func overlappingPairs(items []Item, seq []int32) iter.Seq2[int32, int32] {
 	return func(yield func(a, b int32) bool) {
 		for n, a := range seq {
 			for _, b := range seq[n+1:] {
@@ -185,8 +184,8 @@ func together(items []Item, seq []int32) iter.Seq2[int32, int32] {
 	}
 }
 
-// place puts the items down in the order of seq, as long as they end below limit; top is
-// the index in seq of the one that ends highest. The offsets are good until the next call.
+// place places the items in the order of seq, as long as they end below limit; top is the index in
+// seq of the item with the highest end. The offsets are valid until the next call.
 func (p *packer) place(seq []int, limit int64) (l Layout, top int) {
 	p.order = p.order[:0]
 	clear(p.offsets)
@@ -203,14 +202,14 @@ func (p *packer) place(seq []int, limit int64) (l Layout, top int) {
 			break
 		}
 		p.offsets[i], p.placed[i] = at, true
-		p.tell(i)
+		p.record(i)
 	}
 	l.Offsets = p.offsets
 	return l, top
 }
 
-// lowestGap finds the lowest offset at which item i fits between the placed items that
-// are alive with it.
+// lowestGap returns the lowest offset at which item i fits between the placed items that are live
+// with it.
 func (p *packer) lowestGap(i int) int64 {
 	at, size := int64(0), align(p.items[i].Bytes)
 	if size == 0 {
@@ -225,8 +224,8 @@ func (p *packer) lowestGap(i int) int64 {
 	return at
 }
 
-// tell notes the place of item i where it matters: for those alive with it that have none yet.
-func (p *packer) tell(i int) {
+// record records the place of item i for the unplaced items that are live with it.
+func (p *packer) record(i int) {
 	at := p.offsets[i]
 	if p.near == nil {
 		pos, _ := slices.BinarySearchFunc(p.order, at, func(o int32, at int64) int { return cmp.Compare(p.offsets[o], at) })
@@ -241,7 +240,7 @@ func (p *packer) tell(i int) {
 	}
 }
 
-// insert keeps the spans in order of their starts.
+// insert keeps the spans sorted by start.
 func insert(list []span, s span) []span {
 	list = append(list, s)
 	k := len(list) - 1
@@ -252,7 +251,7 @@ func insert(list []span, s span) []span {
 	return list
 }
 
-// neighbours are the places of what is alive with item i, by offset.
+// neighbours returns the spans of the placed items that are live with item i, by offset.
 func (p *packer) neighbours(i int) []span {
 	if p.near != nil {
 		return p.busy[i]
@@ -266,14 +265,14 @@ func (p *packer) neighbours(i int) []span {
 	return p.all
 }
 
-// LowerBound is the most bytes alive at one step: no plan is smaller.
+// LowerBound returns the largest number of bytes live at one step: no plan is smaller.
 func LowerBound(items []Item) int64 {
 	_, live := profile(items)
 	return slices.Max(append(live, 0))
 }
 
-// profile gives the steps at which what is alive changes, in order, and the bytes
-// alive from there on.
+// profile returns the steps at which the set of live items changes, in order, and the live bytes
+// from there on.
 func profile(items []Item) (steps []int, live []int64) {
 	type event struct {
 		step  int
@@ -296,7 +295,7 @@ func profile(items []Item) (steps []int, live []int64) {
 	return steps, live
 }
 
-// peaks gives for each item the most bytes alive at any step of its life.
+// peaks returns for each item the largest number of live bytes at any step of its life.
 func peaks(items []Item) []int64 {
 	steps, live := profile(items)
 	p := make([]int64, len(items))

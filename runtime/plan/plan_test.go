@@ -26,7 +26,7 @@ func TestPackIsSafeAndTight(t *testing.T) {
 	}
 }
 
-// Items that are all alive together are too many pairs to list.
+// TestPackManyAliveTogether packs items that are all live together: too many pairs to list.
 func TestPackManyAliveTogether(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	items := make([]Item, 3000)

@@ -6,17 +6,16 @@ import (
 	"slices"
 )
 
-// Place is where somebody else's plan puts an item.
+// Place is the place of an item in a given plan.
 type Place struct {
 	Arena  int
 	Offset int64
 }
 
-// Conflict is a pair of items that a plan puts in the same bytes although both are
-// alive at one step.
+// Conflict is a pair of items that share bytes in a plan although both are live at one step.
 type Conflict struct {
 	A, B  int   // indexes of the items
-	Arena int   // where
+	Arena int   // index of the arena
 	Lo    int64 // first shared byte, from the arena's start
 	Hi    int64 // end of the shared bytes
 	Step  int   // the first step at which both are alive
@@ -26,11 +25,11 @@ func (c Conflict) String() string {
 	return fmt.Sprintf("storages %d and %d share bytes %d–%d of arena %d at step %d", c.A, c.B, c.Lo, c.Hi, c.Arena, c.Step)
 }
 
-// maxConflicts ends a verification: a plan with so many is wrong, whatever follows.
+// maxConflicts ends a verification: a plan with so many conflicts is wrong anyway.
 const maxConflicts = 16
 
-// Verify finds items of a plan that overlap in place and in time, at most
-// maxConflicts of them. Callers keep to MaxItems.
+// Verify finds at most maxConflicts items of a plan that overlap in place and in time. There must
+// be at most MaxItems items.
 func Verify(items []Item, places []Place) []Conflict {
 	seq := make([]int, 0, len(items))
 	for i, it := range items {

@@ -19,7 +19,7 @@ import (
 // writeTime is how long a process may leave its messages unread.
 const writeTime = 5 * time.Second
 
-// client is one process with the calls that are under way in it.
+// client is one process and its pending calls.
 type client struct {
 	options *Options
 	process *process
@@ -27,20 +27,20 @@ type client struct {
 	hello   *hello
 	memory  []byte
 	attach  attach
-	lanes   chan uint64 // those that are free
+	lanes   chan uint64 // the free ones
 	ledger  *ledger
 	layers  []confine.Layer
-	dead    chan struct{} // closed when it has ended and no call is under way
+	dead    chan struct{} // closed when the process has ended and no call is pending
 
 	mu    sync.Mutex
 	calls map[uint64]chan *reply
 	last  uint64
-	err   error // why it ended
-	fault error // what it said against the rules, or why it was killed
+	err   error // why the process ended
+	fault error // its protocol violation, or why it was killed
 }
 
-// connect begins a process and waits until its program is loaded. known is the hello of an
-// earlier one, which this one's must equal; nil for none.
+// connect starts a process and waits until its program is loaded. known is the hello of an earlier
+// process, which must be equal, or nil.
 func connect(ctx context.Context, o *Options, known *hello) (*client, error) {
 	p, err := startProcess(o)
 	if err != nil {
@@ -65,7 +65,7 @@ func connect(ctx context.Context, o *Options, known *hello) (*client, error) {
 	return c, nil
 }
 
-// discard ends a process that did not get to listen.
+// discard ends a process before listen has started.
 func (c *client) discard() {
 	c.process.kill()
 	_ = c.process.conn.Close()
@@ -75,7 +75,7 @@ func (c *client) discard() {
 	}
 }
 
-// greet reads the process's hello and gives it its memory.
+// greet reads the process's hello and sends its shared memory.
 func (c *client) greet(known *hello) error {
 	m, err := c.link.read()
 	if errors.Is(err, errProtocol) {
@@ -88,11 +88,11 @@ func (c *client) greet(known *hello) error {
 	h, ok := m.(*hello)
 	switch {
 	case !ok:
-		return fmt.Errorf("%w: %T first", errProtocol, m)
+		return fmt.Errorf("%w: %T as the first message", errProtocol, m)
 	case h.Fault.Class != 0:
 		return h.Fault.err()
 	case known != nil && (h.Digest != known.Digest || !reflect.DeepEqual(h.Methods, known.Methods)):
-		return fmt.Errorf("%w: the program is another one", errProtocol)
+		return fmt.Errorf("%w: the program has changed", errProtocol)
 	}
 	c.hello, c.layers = h, append(c.process.layers, h.Layers...)
 	in, out, err := laneOf(h.Methods, uint64(c.options.Unbounded))
@@ -103,13 +103,17 @@ func (c *client) greet(known *hello) error {
 	for k := range c.attach.Lanes {
 		c.lanes <- k
 	}
-	if c.memory, err = seal(c.process.memory, int64(c.attach.Lanes*(in+out))); err != nil {
+	size := int64(c.attach.Lanes * (in + out)) // cannot overflow: both factors are bounded
+	if limit := c.options.Shared; limit > 0 && size > limit {
+		return fmt.Errorf("tensors of all calls take %d bytes of shared memory, the limit is %d: %w", size, limit, etrun.ErrMemory)
+	}
+	if c.memory, err = seal(c.process.memory, size); err != nil {
 		return err
 	}
 	return c.link.write(&c.attach)
 }
 
-// listen takes what the process says until it ends.
+// listen handles messages until the process ends.
 func (c *client) listen() {
 	for {
 		m, err := c.link.read()
@@ -123,7 +127,7 @@ func (c *client) listen() {
 	}
 }
 
-// take judges a message.
+// take handles a message. An error is a protocol violation.
 func (c *client) take(m message) error {
 	switch m := m.(type) {
 	case *reply:
@@ -142,7 +146,7 @@ func (c *client) take(m message) error {
 	return fmt.Errorf("%w: %T", errProtocol, m)
 }
 
-// end is the end of the process: each call that is under way fails.
+// end handles the end of the process: each pending call fails.
 func (c *client) end(err error) {
 	c.process.kill()
 	c.mu.Lock()
@@ -163,27 +167,27 @@ func (c *client) end(err error) {
 	_ = c.process.conn.Close()
 	_ = c.process.memory.Close()
 	close(c.dead)
-	for range c.attach.Lanes { // each comes back
+	for range c.attach.Lanes { // each is returned
 		<-c.lanes
 	}
 	detach(c.memory)
 }
 
-// kill ends the process for a reason.
+// kill ends the process and records why.
 func (c *client) kill(why error) {
 	c.mu.Lock()
 	if c.fault == nil {
 		c.fault = why
 	}
 	c.mu.Unlock()
-	_ = c.process.cmd.Process.Kill() // listen does the rest
+	_ = c.process.cmd.Process.Kill() // listen handles the end
 }
 
-// errUnsent is a call that the process did not get.
-var errUnsent = errors.New("the process of the model has ended")
+// errUnsent means that the process did not receive the call.
+var errUnsent = errors.New("the model's process has ended")
 
-// call sends a message with an id of its own and waits for the answer. When ctx ends, so does
-// the call: the process has a while to end it, too.
+// call sends a message with a new id and waits for the answer. When ctx ends, the call is canceled,
+// and the process has some time to end it.
 func (c *client) call(ctx context.Context, build func(id uint64) message) (*reply, error) {
 	waiting := make(chan *reply, 1)
 	c.mu.Lock()
@@ -196,7 +200,7 @@ func (c *client) call(ctx context.Context, build func(id uint64) message) (*repl
 	c.calls[id] = waiting
 	c.mu.Unlock()
 	if err := c.send(build(id)); err != nil {
-		c.forget(id)
+		c.dropCall(id)
 		return nil, err
 	}
 	select {
@@ -204,9 +208,9 @@ func (c *client) call(ctx context.Context, build func(id uint64) message) (*repl
 		return c.answered(answer)
 	case <-ctx.Done():
 	}
-	_ = c.send(&cancel{id}) // the end of a process ends the call, too
+	_ = c.send(&cancel{id}) // if this fails the process has ended, and the call with it
 	timer := time.AfterFunc(c.options.Grace, func() {
-		c.kill(fmt.Errorf("a call did not end within %v of its end", c.options.Grace))
+		c.kill(fmt.Errorf("a call did not return within %v of its cancellation", c.options.Grace))
 	})
 	defer timer.Stop()
 	answer, err := c.answered(<-waiting)
@@ -216,27 +220,27 @@ func (c *client) call(ctx context.Context, build func(id uint64) message) (*repl
 	return answer, err
 }
 
-// send sends a message whole, or ends the process.
+// send sends a whole message, or ends the process.
 func (c *client) send(m message) error {
 	err := c.link.write(m)
 	if err == nil || errors.Is(err, errTooLong) {
 		return err
 	}
-	if os.IsTimeout(err) { // else its end is the reason
-		c.kill(fmt.Errorf("it did not read its messages within %v", writeTime))
+	if os.IsTimeout(err) { // otherwise the end of the process has its own reason
+		c.kill(fmt.Errorf("the process did not read its messages within %v", writeTime))
 	}
 	_ = c.process.cmd.Process.Kill()
 	return errUnsent
 }
 
-// forget takes back a call that was not sent.
-func (c *client) forget(id uint64) {
+// dropCall removes a call that was not sent.
+func (c *client) dropCall(id uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.calls, id)
 }
 
-// answered is the answer, or why there is none.
+// answered returns the answer, or why there is none.
 func (c *client) answered(answer *reply) (*reply, error) {
 	if answer == nil {
 		c.mu.Lock()
@@ -246,7 +250,7 @@ func (c *client) answered(answer *reply) (*reply, error) {
 	return answer, answer.Fault.err()
 }
 
-// method is the index of a method.
+// method returns the index of a method.
 func (c *hello) method(name string) (int, error) {
 	for i := range c.Methods {
 		if c.Methods[i].Name == name || name == "" && c.Methods[i].Name == "forward" {

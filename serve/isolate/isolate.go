@@ -1,11 +1,11 @@
-// Package isolate (no compatibility promise) runs programs in processes of their own: [Open]
-// starts one and returns a serve.Program, [Work] is the process's side. Tensors are passed in
-// shared memory whose size is sealed, everything else in small messages over a socket.
+// Package isolate (no compatibility promise) runs programs in separate processes: [Open] starts one
+// and returns a serve.Program, [Work] is the process's side. Tensors are passed in shared memory
+// with a sealed size, everything else in small messages over a socket.
 //
-// The process is born without privileges ([confine.Thread]) and gives up opening files before
-// it serves. What it says is not believed: a message that breaks the rules ends it. When it
-// ends, calls that were under way fail with serve.ErrCrashed, each once; instances of it are
-// gone; another process takes its place after a while that grows as long as they keep ending.
+// The process starts without privileges ([confine.Thread]) and drops the right to open files before
+// it serves. Its messages are not trusted: it is killed if it violates the protocol. When it ends,
+// each pending call fails with serve.ErrCrashed, its instances are gone, and another process
+// replaces it after a delay that grows while processes keep ending.
 package isolate
 
 import (
@@ -21,64 +21,64 @@ import (
 	"github.com/etrun-go/etrun/serve"
 )
 
-// ErrPlatform is Open where no process can be isolated.
+// ErrPlatform is returned by Open on platforms where processes cannot be isolated.
 var ErrPlatform = errors.New("isolated models need Linux on amd64 or arm64")
 
-// errProtocol is a message that breaks the rules.
-var errProtocol = errors.New("message of the model's process is not valid")
+// errProtocol is a violation of the protocol.
+var errProtocol = errors.New("invalid message from the model's process")
 
-// Options say how a program is isolated. Zero fields mean the defaults.
+// Options configures how a program is isolated. Zero fields mean the defaults.
 type Options struct {
-	// Args are those of the process, which is this executable. It calls Work.
+	// Args are the arguments of the process, which runs this executable and must call Work.
 	Args []string
-	// Files are open in the process from descriptor FirstFile on. They stay open here as long
-	// as the program does, which closes them.
+	// Files are open in the process, from descriptor FirstFile on. The program closes them in this
+	// process when it is closed.
 	Files []*os.File
-	// Libraries are further folders with shared libraries.
+	// Libraries are additional folders with shared libraries.
 	Libraries []string
 
-	Instances int           // calls at once, default 1
-	Unbounded int64         // bytes of inputs and of outputs that have no bound, default 64 MiB
-	Start     time.Duration // for a process to load its program again, default 5 min
-	Grace     time.Duration // for a call to end that nobody waits for; then the process is ended. Default 10 s
+	Instances int           // concurrent calls, default 1
+	Unbounded int64         // bytes of inputs and of outputs without a bound, default 64 MiB
+	Shared    int64         // bound of the shared memory in bytes, 0 means no bound
+	Start     time.Duration // time limit to load the program after a restart, default 5 min
+	Grace     time.Duration // time for a canceled call to return before the process is killed, default 10 s
 	BackOff   BackOff
 
-	Observer etrun.Observer // is told what the process's program does
-	Backends []string       // that the observer may be told of
+	Observer etrun.Observer // receives the events of the process's program
+	Backends []string       // that events may name
 	Log      *slog.Logger
-	// Loaded hears of each process's program before anything that it does.
+	// Loaded is called for each process, before any event of its program.
 	Loaded func(digest string)
-	// Ended hears of each process that ended by itself, and why.
+	// Ended is called for each process that ended unexpectedly, with the reason.
 	Ended func(err error)
 }
 
-// BackOff is how long to wait before a process is started again. The wait doubles from Least
-// to Most each time one ends within ten times the last wait, and begins anew otherwise.
-type BackOff struct{ Least, Most time.Duration }
+// BackOff is the delay before a process is restarted. It doubles from Min to Max each time a
+// process ends within ten times the last delay, and starts at Min again otherwise.
+type BackOff struct{ Min, Max time.Duration }
 
-// FirstFile is the descriptor of the first of Options.Files. Lower ones are those of every
-// process, the socket and the shared memory.
+// FirstFile is the descriptor of the first of Options.Files. Lower ones are the standard streams,
+// the socket and the shared memory.
 const FirstFile = 5
 
-// FilePath is the path of the i-th of Options.Files in the process.
+// FilePath returns the path of the i-th of Options.Files in the process.
 func FilePath(i int) string { return fmt.Sprintf("/proc/self/fd/%d", FirstFile+i) }
 
-// Job is what a process does.
+// Job describes the work of a process.
 type Job struct {
-	// Open opens the program, with an observer that reports to the other side. digest is that
-	// of its bytes.
+	// Open opens the program, with an observer that forwards events. digest is that of its bytes.
 	Open func(ctx context.Context, observer etrun.Observer) (p serve.Program, digest string, err error)
-	// Methods are those to serve; empty means all.
+	// Methods are the methods to serve; empty means all.
 	Methods   []string
 	Instances int
-	// Memory bounds the process's own memory in bytes, 0 for no bound. Shared memory and
-	// mapped files are not part of it.
+	// Memory bounds the process's own memory in bytes, 0 means no bound. Shared memory and mapped
+	// files do not count.
 	Memory int64
-	// Names are paths with what stands for them in messages.
+	// Names maps paths to the names that replace them in messages.
 	Names map[string]string
 }
 
-// Missing are the layers of confinement that could not be applied.
+// Missing returns the layers of confinement that could not be applied.
 func Missing(layers []confine.Layer) (list []confine.Layer) {
 	for _, l := range layers {
 		if l.Err != nil {

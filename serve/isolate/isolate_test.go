@@ -42,7 +42,7 @@ const (
 	adder  = "../../testdata/pte/initial_state.pte"
 )
 
-// options are those of a worker with a file.
+// options returns the options of a worker for a file.
 func options(t testing.TB, worker, path string, memory int64) Options {
 	t.Helper()
 	f, err := os.Open(path)
@@ -86,7 +86,7 @@ func forward(t testing.TB, p serve.Program) serve.Runner {
 	return r
 }
 
-// library is what the program in this process makes of inputs.
+// library returns the output of the program in this process.
 func library(t testing.TB, path string, in []tensor.Value) []byte {
 	t.Helper()
 	p, err := etrun.OpenSource(t.Context(), etrun.File(path), etrun.WithDelegates(all.Backends()...), etrun.WithThreads(1))
@@ -103,7 +103,7 @@ func library(t testing.TB, path string, in []tensor.Value) []byte {
 	return out
 }
 
-// Results are those of this process, also from several callers at once.
+// TestResults compares results with those of this process, for several concurrent callers.
 func TestResults(t *testing.T) {
 	p := open(t, options(t, "good", digits, 0))
 	r := forward(t, p)
@@ -125,7 +125,7 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// State belongs to an instance, and ends with its process.
+// TestInstances checks that state belongs to an instance and ends with its process.
 func TestInstances(t *testing.T) {
 	p := open(t, options(t, "good", adder, 0))
 	make := func() serve.Instance {
@@ -159,16 +159,16 @@ func TestInstances(t *testing.T) {
 	}
 	<-c.dead
 	if _, err := output(t.Context(), a, []tensor.Value{tensor.TensorValue(one)}); !errors.Is(err, serve.ErrEnded) {
-		t.Errorf("an instance of a process that ended: %v", err)
+		t.Errorf("an instance of an ended process: %v", err)
 	}
 	a.Close()
 	if d := make(); step(d) != first {
-		t.Error("an instance of the next process goes on with the state of the last")
+		t.Error("an instance of the next process has the state of the previous one")
 	}
 }
 
-// A process is killed again and again: each call that was under way fails once, others are
-// right, and every process is waited for.
+// TestKilled kills a process repeatedly: each pending call fails once, other calls return correct
+// results, and every process is waited for.
 func TestKilled(t *testing.T) {
 	o := options(t, "good", digits, 0)
 	var ended atomic.Int64
@@ -210,13 +210,13 @@ func TestKilled(t *testing.T) {
 	close(stop)
 	all.Wait()
 	t.Logf("%d right, %d failed, %d kills", right.Load(), failed.Load(), kills)
-	// At most the calls of both lanes are under way at once.
+	// At most the calls of both lanes are pending at once.
 	if right.Load() == 0 || kills < 4 || failed.Load() > 2*kills || ended.Load() < kills-1 {
 		t.Errorf("%d right, %d failed, %d kills, %d ended", right.Load(), failed.Load(), kills, ended.Load())
 	}
 }
 
-// Processes that do not get to serve, or say what cannot be, end with a reason.
+// TestRefused checks the errors for processes that fail to start or send an invalid hello.
 func TestRefused(t *testing.T) {
 	for name, want := range map[string]error{"exits": serve.ErrCrashed, "first": errProtocol, "huge": errProtocol, "empty": errProtocol,
 		"declares": etrun.ErrMemory} {
@@ -227,8 +227,13 @@ func TestRefused(t *testing.T) {
 			}
 		}
 	}
+	large := options(t, "good", digits, 0)
+	large.Shared = 4 << 10
+	if _, err := Open(t.Context(), large); !errors.Is(err, etrun.ErrMemory) || !strings.Contains(err.Error(), "4096") {
+		t.Errorf("more shared memory than allowed: %v", err)
+	}
 	path := filepath.Join(t.TempDir(), "broken.pte")
-	if err := os.WriteFile(path, []byte("no program at all"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("no program"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Open(t.Context(), options(t, "good", path, 0)); !errors.Is(err, etrun.ErrFormat) || !strings.Contains(err.Error(), "the model") {
@@ -236,18 +241,18 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Processes that lie while they serve are ended, and the reason names it.
+// TestLies checks that processes that violate the protocol are killed, with the reason.
 func TestLies(t *testing.T) {
 	for _, name := range []string{"outside", "beyond", "shape", "rank", "type", "kind", "unasked", "event", "memory"} {
 		ended := make(chan error, 100)
 		o := options(t, name, digits, 0)
-		o.BackOff.Least = time.Hour
+		o.BackOff.Min = time.Hour
 		o.Ended = func(err error) { ended <- err }
 		p := open(t, o)
 		r := forward(t, p)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		if _, err := output(ctx, r, image(1)); err == nil {
-			t.Errorf("%s: an answer", name)
+			t.Errorf("%s: got an answer", name)
 		}
 		cancel()
 		select {
@@ -256,13 +261,13 @@ func TestLies(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		case <-time.After(10 * time.Second):
-			t.Errorf("%s: the process goes on", name)
+			t.Errorf("%s: the process is still running", name)
 		}
 		p.Close()
 	}
 }
 
-// An instance is no larger than a process can be: what sequences take is added up.
+// TestInstanceSize refuses an instance of an impossible size.
 func TestInstanceSize(t *testing.T) {
 	p := open(t, options(t, "instance", digits, 0))
 	if i, err := p.Instance(t.Context(), "forward", nil); !errors.Is(err, serve.ErrCrashed) || !errors.Is(err, errProtocol) {
@@ -270,10 +275,13 @@ func TestInstanceSize(t *testing.T) {
 	}
 }
 
-// What a process may not do, it cannot.
+// TestConfined attempts what a process must not do.
 func TestConfined(t *testing.T) {
 	p := open(t, options(t, "tries", digits, 0))
 	for _, l := range Missing(p.Layers()) {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("the kernel lacks %s: %v", l.Name, l.Err)
+		}
 		t.Skipf("the kernel lacks %s: %v", l.Name, l.Err)
 	}
 	if len(p.Layers()) != 4 {
@@ -284,7 +292,7 @@ func TestConfined(t *testing.T) {
 	}
 }
 
-// A process that takes more memory than it may ends; others start again.
+// TestMemoryLimit checks that a process above its memory limit ends and is restarted.
 func TestMemoryLimit(t *testing.T) {
 	p := open(t, options(t, "eats", digits, 512<<20))
 	r := forward(t, p)
@@ -296,7 +304,7 @@ func TestMemoryLimit(t *testing.T) {
 	}
 }
 
-// A crash says what the process said.
+// TestReasons checks that the error of a crash includes the process's output.
 func TestReasons(t *testing.T) {
 	for name, want := range map[string]string{"crashes": "exit status 9", "panics": "on purpose"} {
 		p := open(t, options(t, name, digits, 0))
@@ -306,7 +314,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// A call that does not end with its context takes its process along, and no other call.
+// TestGrace checks that a call that does not return after its cancellation ends its process, and no
+// other call.
 func TestGrace(t *testing.T) {
 	o := options(t, "sleeps", digits, 0)
 	o.Grace = 100 * time.Millisecond
@@ -323,10 +332,11 @@ func TestGrace(t *testing.T) {
 	}
 }
 
-// Processes that keep ending are started at growing intervals, up to a bound.
+// TestBackOff checks that processes that keep ending are restarted with growing delays, up to a
+// bound.
 func TestBackOff(t *testing.T) {
 	o := options(t, "crashes", digits, 0)
-	o.BackOff = BackOff{Least: 20 * time.Millisecond, Most: 80 * time.Millisecond}
+	o.BackOff = BackOff{Min: 20 * time.Millisecond, Max: 80 * time.Millisecond}
 	p := open(t, o)
 	r := forward(t, p)
 	var down []time.Duration
@@ -355,7 +365,7 @@ func once(t *testing.T, r serve.Runner) error {
 	return err
 }
 
-// Descriptors, processes and mappings do not stay.
+// TestLeaks checks that descriptors, processes and mappings are released.
 func TestLeaks(t *testing.T) {
 	count := func() (n int) {
 		list, err := os.ReadDir("/proc/self/fd")
@@ -387,7 +397,7 @@ func TestLeaks(t *testing.T) {
 	}
 }
 
-// Events reach the observer, and a process that ends leaves nothing open.
+// TestEvents checks that events reach the observer, and are balanced when a process ends.
 func TestEvents(t *testing.T) {
 	var mu sync.Mutex
 	counts, memory := make(map[trace.Kind]int), int64(0)

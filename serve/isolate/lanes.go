@@ -8,18 +8,18 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Shared memory is divided into lanes, one for each call at a time.
+// Shared memory is divided into lanes, one for each concurrent call.
 const (
-	laneAlign = 4 << 10
-	dataAlign = 64
-	dataRoom  = 64      // behind a tensor: kernels may read a little further
-	maxLane   = 4 << 30 // bytes of the inputs, or of the outputs, of a call
-	maxLanes  = 1 << 10
+	laneAlign   = 4 << 10
+	dataAlign   = 64
+	dataPadding = 64      // after a tensor: kernels may read slightly beyond it
+	maxLane     = 4 << 30 // bytes of the inputs, or of the outputs, of a call
+	maxLanes    = 1 << 10
 )
 
 func align(n, to uint64) uint64 { return (n + to - 1) / to * to }
 
-// laneOf is how much the inputs and outputs of any method take.
+// laneOf returns the largest size of the inputs and of the outputs of any method.
 func laneOf(methods []etrun.MethodMeta, unbounded uint64) (in, out uint64, err error) {
 	for i := range methods {
 		in = max(in, bytesOf(methods[i].Inputs, unbounded))
@@ -36,8 +36,8 @@ func bytesOf(list []etrun.ValueMeta, unbounded uint64) (n uint64) {
 		if list[i].Kind != tensor.KindTensor {
 			continue
 		}
-		count, _ := tensor.Product(list[i].Sizes) // fits, as messages are checked
-		n += align(uint64(count)*uint64(list[i].DType.Size()), dataAlign) + dataRoom
+		count, _ := tensor.Product(list[i].Sizes) // cannot overflow: messages are checked
+		n += align(uint64(count)*uint64(list[i].DType.Size()), dataAlign) + dataPadding
 		if list[i].Dynamism == tensor.DynamicUnbound {
 			n = max(n, unbounded)
 		}
@@ -46,27 +46,27 @@ func bytesOf(list []etrun.ValueMeta, unbounded uint64) (n uint64) {
 	return n
 }
 
-// area is the inputs or outputs of a lane.
+// area is the inputs or the outputs of a lane.
 type area struct {
 	bytes []byte
 	used  uint64
 }
 
-// put copies a tensor behind those before it, in logical order, and says where.
+// put copies a tensor after the previous ones, in logical order, and returns its offset.
 func (a *area) put(t *tensor.Tensor) (at uint64, err error) {
 	x := tensor.Make(t.DType, t.Sizes, nil, tensor.Static)
 	at = align(a.used, dataAlign)
 	end := at + uint64(x.NBytes())
-	if end+dataRoom > uint64(len(a.bytes)) {
-		return 0, fmt.Errorf("tensors of %d bytes, isolated models have room for %d: %w", end, len(a.bytes), etrun.ErrMemory)
+	if end+dataPadding > uint64(len(a.bytes)) {
+		return 0, fmt.Errorf("tensors of %d bytes, isolated models take at most %d: %w", end, len(a.bytes), etrun.ErrMemory)
 	}
 	x.Bind(a.bytes[at:end:end])
 	tensor.CopyLayout(x, t)
-	a.used = end + dataRoom
+	a.used = end + dataPadding
 	return at, nil
 }
 
-// get is the tensor of a value, in place.
+// get returns the tensor of a value, in place.
 func (a *area) get(v *value) (*tensor.Tensor, error) {
 	x := tensor.Make(v.DType, v.Sizes, nil, tensor.Static)
 	n, size := uint64(x.NBytes()), uint64(len(a.bytes))
@@ -77,7 +77,7 @@ func (a *area) get(v *value) (*tensor.Tensor, error) {
 	return x, nil
 }
 
-// values makes what a method takes, or returned, of a message's values.
+// values converts a message's values to arguments or results.
 func (a *area) values(list []value) ([]tensor.Value, error) {
 	values := make([]tensor.Value, len(list))
 	for i := range list {
@@ -94,7 +94,7 @@ func (a *area) values(list []value) ([]tensor.Value, error) {
 	return values, nil
 }
 
-// put places values in an area.
+// putAll copies values to an area.
 func putAll(a *area, values []tensor.Value) (list []value, err error) {
 	list = make([]value, len(values))
 	for i := range values {
@@ -108,7 +108,7 @@ func putAll(a *area, values []tensor.Value) (list []value, err error) {
 	return list, nil
 }
 
-// fits reports an output that the method may return.
+// fits reports whether an output matches the method's declaration.
 func fits(v *value, meta *etrun.ValueMeta) bool {
 	if v.Kind != tensor.KindTensor || meta.Kind != tensor.KindTensor {
 		return v.Kind != tensor.KindTensor && meta.Kind != tensor.KindTensor

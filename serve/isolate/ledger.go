@@ -11,15 +11,14 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// ledger passes a process's events on, as far as they make sense, and undoes what it leaves
-// open when it ends.
+// ledger forwards a process's valid events, and balances unfinished ones when it ends.
 type ledger struct {
 	observer etrun.Observer
 	backends []string
 	methods  []string
 
 	mu      sync.Mutex
-	running map[string]int   // executes, by method
+	running map[string]int   // runs in progress, by method
 	memory  map[string]int64 // by kind
 	closed  bool
 }
@@ -32,7 +31,7 @@ func newLedger(o *Options, methods []etrun.MethodMeta) *ledger {
 	return l
 }
 
-// What events may name, beside methods and backends.
+// What events may name, in addition to methods and backends.
 var (
 	stages = []string{trace.StageRead, trace.StageParse, trace.StageData, trace.StageFind, trace.StageCompile, trace.StageBuild,
 		trace.StageFold, trace.StageRewrite, trace.StageLower, trace.StagePlan, trace.StageAllocate, trace.StageUnits, trace.StageResolve}
@@ -41,13 +40,13 @@ var (
 		"deadline", "canceled", "io", "other"}
 )
 
-// maxMemory is more than a process has, maxTook longer than anything takes.
+// maxMemory is more than any process has, maxTook longer than any event takes.
 const (
 	maxMemory = 1 << 46
 	maxTook   = 24 * time.Hour
 )
 
-// note passes an event on.
+// note forwards an event.
 func (l *ledger) note(m *event) error {
 	names := map[trace.Kind][]string{trace.Stage: stages, trace.Memory: memories}[m.Kind]
 	known := func(s string, list []string) bool { return s == "" || slices.Contains(list, s) }
@@ -69,13 +68,13 @@ func (l *ledger) note(m *event) error {
 		return fmt.Errorf("%w: an event of kind %d", errProtocol, m.Kind)
 	}
 	if n := l.memory[m.Name]; l.running[m.Method] < 0 || l.running[m.Method] > math.MaxInt16 || n < 0 || n > maxMemory {
-		return fmt.Errorf("%w: an event that cannot be", errProtocol)
+		return fmt.Errorf("%w: an impossible event", errProtocol)
 	}
 	l.pass(m, nil)
 	return nil
 }
 
-// pass tells the observer. l.mu is held.
+// pass calls the observer. l.mu is held.
 func (l *ledger) pass(m *event, err error) {
 	if l.observer == nil || l.closed || !l.observer.Wants().Has(m.Kind) {
 		return
@@ -88,7 +87,7 @@ func (l *ledger) pass(m *event, err error) {
 		Bytes: m.Bytes, Err: err, Reason: m.Reason, Chain: -1, Instruction: -1, Delegate: -1, Index: -1})
 }
 
-// close ends executes that are under way, and gives memory back.
+// close ends runs in progress, and reports memory as freed.
 func (l *ledger) close(why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 
 const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 
-// newMemory makes shared memory without a size.
+// newMemory creates shared memory without a size.
 func newMemory() (*os.File, error) {
 	fd, err := unix.MemfdCreate("etrun-tensors", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -20,7 +20,7 @@ func newMemory() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "memfd"), nil
 }
 
-// seal gives shared memory its size for good, and maps it.
+// seal sets and seals the size of shared memory, and maps it.
 func seal(f *os.File, size int64) ([]byte, error) {
 	if err := f.Truncate(size); err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func seal(f *os.File, size int64) ([]byte, error) {
 	return attachMemory(f, size)
 }
 
-// attachMemory maps shared memory, whose size must be sealed: what is mapped stays there.
+// attachMemory maps shared memory. Its size must be sealed, so that the mapping stays valid.
 func attachMemory(f *os.File, size int64) ([]byte, error) {
 	have, err := unix.FcntlInt(f.Fd(), unix.F_GET_SEALS, 0)
 	if err != nil || have&seals != seals {
@@ -44,4 +44,4 @@ func attachMemory(f *os.File, size int64) ([]byte, error) {
 	return unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 }
 
-func detach(b []byte) { _ = unix.Munmap(b) } // of what was mapped
+func detach(b []byte) { _ = unix.Munmap(b) } // cannot fail for a mapping

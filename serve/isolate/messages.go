@@ -14,7 +14,7 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// table are the messages of one direction. Their kind is their place.
+// table lists the messages of one direction. The index is the kind.
 type table []reflect.Type
 
 func tableOf(list ...message) (t table) {
@@ -26,7 +26,7 @@ func tableOf(list ...message) (t table) {
 
 func (t table) kindOf(m message) byte { return byte(slices.Index(t, reflect.TypeOf(m).Elem())) }
 
-// make is an empty message of a kind, nil where there is none.
+// make returns an empty message of a kind, or nil.
 func (t table) make(kind byte) message {
 	if int(kind) >= len(t) {
 		return nil
@@ -34,14 +34,14 @@ func (t table) make(kind byte) message {
 	return reflect.New(t[kind]).Interface().(message)
 }
 
-// toWorker are the messages to the process, fromWorker those that it sends.
+// toWorker are the messages to the process, fromWorker those from it.
 var (
 	toWorker   = tableOf(&attach{}, &run{}, &begin{}, &reset{}, &drop{}, &cancel{})
 	fromWorker = tableOf(&hello{}, &reply{}, &event{})
 )
 
-// attach says how the shared memory is divided: each lane has In bytes for inputs and Out for
-// outputs behind them.
+// attach describes the layout of the shared memory: each lane has In bytes for inputs, followed by
+// Out for outputs.
 type attach struct{ Lanes, In, Out uint64 }
 
 func (m *attach) code(c *coder) {
@@ -50,7 +50,7 @@ func (m *attach) code(c *coder) {
 	c.number(&m.Out)
 }
 
-// run asks for an execute of a method, on any instance or, where it is not 0, on that one.
+// run requests a run of a method on any instance or, if Instance is not 0, on that one.
 type run struct {
 	ID, Method, Instance, Lane uint64
 	Timeout                    int64 // nanoseconds, 0 for none
@@ -67,7 +67,7 @@ func (m *run) code(c *coder) {
 	list(c, &m.Outputs, maxList, func(i *int) { small(c, i, maxList) })
 }
 
-// begin asks for an instance, which shares the state of another one unless that is 0.
+// begin requests a new instance. It shares the state of another one unless Sharing is 0.
 type begin struct{ ID, Method, Instance, Sharing uint64 }
 
 func (m *begin) code(c *coder) {
@@ -76,7 +76,7 @@ func (m *begin) code(c *coder) {
 	}
 }
 
-// reset asks for an instance's first state, drop for its end, which is not answered.
+// reset requests the initial state of an instance; drop ends it, without an answer.
 type (
 	reset struct{ ID, Instance uint64 }
 	drop  struct{ Instance uint64 }
@@ -89,12 +89,12 @@ func (m *reset) code(c *coder) {
 
 func (m *drop) code(c *coder) { c.number(&m.Instance) }
 
-// cancel says that nobody waits for a call.
+// cancel reports that no caller waits for a call any longer.
 type cancel struct{ ID uint64 }
 
 func (m *cancel) code(c *coder) { c.number(&m.ID) }
 
-// hello is the first message of the process: its program is loaded, or Fault says why not.
+// hello is the first message of the process: its program is loaded, or Fault is the reason why not.
 type hello struct {
 	Fault   fault
 	Digest  string
@@ -151,7 +151,7 @@ func codeType(c *coder, d *tensor.DType) {
 // maxElements is the largest number of elements of a tensor in a message.
 const maxElements = min(1<<40, math.MaxInt)
 
-// codeSizes takes sizes whose product is a number of bytes.
+// codeSizes codes sizes whose product fits.
 func codeSizes(c *coder, sizes *[]int) {
 	list(c, sizes, maxRank, func(n *int) { small(c, n, maxElements) })
 	if n, ok := tensor.Product(*sizes); c.reading && c.err == nil && (!ok || n > maxElements) {
@@ -159,7 +159,7 @@ func codeSizes(c *coder, sizes *[]int) {
 	}
 }
 
-// scalarKind is the kind of a scalar, None for lists, which no request has.
+// scalarKind returns the kind of a scalar, None for lists, which no request has.
 func scalarKind(k tensor.Kind) tensor.Kind {
 	switch k {
 	case tensor.KindString, tensor.KindDouble, tensor.KindInt, tensor.KindBool:
@@ -173,7 +173,7 @@ type value struct {
 	Kind   tensor.Kind
 	DType  tensor.DType
 	Sizes  []int
-	Offset uint64 // from the beginning of the lane's inputs or outputs
+	Offset uint64 // from the start of the lane's inputs or outputs
 	Int    int64
 	Double float64
 	Bool   bool
@@ -198,7 +198,7 @@ func (v *value) code(c *coder) {
 	}
 }
 
-// valueOf is a scalar, or a tensor without its place.
+// valueOf returns a scalar, or a tensor without its offset.
 func valueOf(v *tensor.Value) value {
 	x := value{Kind: scalarKind(v.Kind), Int: v.Int, Double: v.Double, Bool: v.Bool, Text: v.Str}
 	if v.Kind == tensor.KindTensor {
@@ -211,7 +211,7 @@ func (v *value) scalar() tensor.Value {
 	return tensor.Value{Kind: v.Kind, Int: v.Int, Double: v.Double, Bool: v.Bool, Str: v.Text}
 }
 
-// reply ends a call.
+// reply answers a call.
 type reply struct {
 	ID     uint64
 	Fault  fault
@@ -226,13 +226,13 @@ func (m *reply) code(c *coder) {
 	c.signed(&m.Bytes)
 }
 
-// fault is an error: its class and its text. Class 0 is none.
+// fault is an error: its class and text. Class 0 is no error.
 type fault struct {
 	Class int
 	Text  string
 }
 
-// classes are the errors that keep their identity. The first is for all others.
+// classes are the errors that keep their identity. The first stands for all others.
 var classes = []error{
 	errors.New("failure in the model's process"), etrun.ErrFormat, etrun.ErrUnsupported, etrun.ErrMissing, etrun.ErrInput, etrun.ErrMemory,
 	etrun.ErrExecute, etrun.ErrDevice, etrun.ErrClosed, etrun.ErrBusy, etrun.ErrPanic, context.Canceled, context.DeadlineExceeded,
@@ -262,7 +262,7 @@ func (f fault) err() error {
 	return &remoteError{classes[f.Class-1], f.Text}
 }
 
-// remoteError is an error of the process.
+// remoteError is an error from the process.
 type remoteError struct {
 	class error
 	text  string
@@ -270,13 +270,13 @@ type remoteError struct {
 
 func (e *remoteError) Error() string { return e.text }
 
-// Unwrap is the class.
+// Unwrap returns the class.
 func (e *remoteError) Unwrap() error { return e.class }
 
-// clip makes a text short enough for a message.
+// clip truncates a text to the length that a message may have.
 func clip(s string) string { return s[:min(len(s), maxText)] }
 
-// event is a trace.Event, as far as it is counted.
+// event is a trace.Event, with the fields that are counted.
 type event struct {
 	Kind                          trace.Kind
 	Name, Method, Backend, Reason string

@@ -9,17 +9,17 @@ import (
 	"github.com/etrun-go/etrun/serve"
 )
 
-// Program is not made here.
+// Program cannot be opened on this platform.
 type Program struct{ serve.Program }
 
-// Digest is empty.
+// Digest returns "".
 func (p *Program) Digest() string { return "" }
 
-// Layers are none.
+// Layers returns nil.
 func (p *Program) Layers() []confine.Layer { return nil }
 
-// Open fails here.
+// Open returns ErrPlatform.
 func Open(context.Context, Options) (*Program, error) { return nil, ErrPlatform }
 
-// Work fails here.
+// Work returns ErrPlatform.
 func Work(*Job) error { return ErrPlatform }

@@ -18,32 +18,31 @@ import (
 	"github.com/etrun-go/etrun/hal/confine"
 )
 
-// process is a process that was begun.
+// process is a started process.
 type process struct {
 	cmd    *exec.Cmd
 	conn   net.Conn
 	memory *os.File
 	layers []confine.Layer
-	ended  chan struct{} // closed when it was waited for
-	err    error         // how it ended, after ended
+	ended  chan struct{} // closed after Wait
+	err    error         // the result of Wait, after ended
 	last   atomic.Pointer[string]
 }
 
-// executable is this one, whatever has its path by now.
+// executable is the running executable, even if its file was replaced.
 const executable = "/proc/self/exe"
 
-// environment are the variables that a process gets, by their beginnings. Others may be
-// secrets.
+// environment lists the prefixes of the variables that a process inherits. Others may be secrets.
 var environment = []string{"LD_LIBRARY_PATH=", "ETRUN_", "GO", "HOME=", "XDG_", "LANG=", "LC_"}
 
-// readable and libraries are what loading a program reads beside its files.
+// readable and libraries are what loading a program reads in addition to its files.
 var (
 	readable = []string{"/proc", "/sys/devices/system", "/sys/kernel/mm/transparent_hugepage", "/sys/fs/cgroup", "/etc/ld.so.cache",
 		"/dev/urandom", os.DevNull}
 	code = []string{executable, "/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/lib"}
 )
 
-// startProcess begins a process.
+// startProcess starts a process.
 func startProcess(o *Options) (p *process, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -69,8 +68,8 @@ func startProcess(o *Options) (p *process, err error) {
 	return p, nil
 }
 
-// start has a thread of its own confine itself, start the process and wait for it: the process
-// is killed when that thread ends, with this process or without.
+// start confines a dedicated thread, which starts the process and waits for it. The process is
+// killed when that thread ends, also if this process crashes.
 func (p *process) start(o *Options, socket *os.File) error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -99,7 +98,7 @@ func (p *process) start(o *Options, socket *os.File) error {
 		started <- err
 		if err == nil {
 			p.err = p.cmd.Wait()
-			select { // what it wrote last says why it ended
+			select { // its last output contains the reason of its end
 			case <-heard:
 			case <-time.After(time.Second):
 			}
@@ -128,13 +127,13 @@ func inherited() (list []string) {
 	return list
 }
 
-// Bounds of what a process writes on standard error, that is logged.
+// Bounds of the logged part of a process's standard error.
 const (
 	maxLine  = 1 << 10
 	maxLines = 200
 )
 
-// listen logs what the process writes.
+// listen logs the process's standard error.
 func (p *process) listen(o *Options, said *os.File) {
 	defer said.Close()
 	r := bufio.NewReaderSize(said, maxLine)
@@ -145,21 +144,21 @@ func (p *process) listen(o *Options, said *os.File) {
 		}
 		if n < maxLines && len(line) > 0 {
 			text := string(line)
-			p.last.CompareAndSwap(nil, &text) // of a crash, the first line says most
-			o.Log.Warn("process of the model", "pid", p.cmd.Process.Pid, "says", text)
+			p.last.CompareAndSwap(nil, &text) // the first line of a crash is the most useful
+			o.Log.Warn("model process wrote to stderr", "pid", p.cmd.Process.Pid, "line", text)
 		}
 	}
 }
 
-// kill ends the process and waits for its end.
+// kill ends the process and waits.
 func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // one that has ended
+	_ = p.cmd.Process.Kill() // it may have ended
 	<-p.ended
 }
 
-// ending says how the process ended.
+// ending describes how the process ended.
 func (p *process) ending() string {
-	text := "it left"
+	text := "it exited"
 	if p.err != nil {
 		text = p.err.Error()
 	}

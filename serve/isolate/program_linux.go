@@ -18,14 +18,14 @@ import (
 	"github.com/etrun-go/etrun/serve"
 )
 
-// Program is a program in a process of its own, which is replaced when it ends.
+// Program is a program in a separate process, which is replaced when it ends.
 type Program struct {
 	options Options
 	hello   *hello
 	layers  []confine.Layer
-	ctx     context.Context // ends with Close
+	ctx     context.Context // canceled by Close
 	cancel  context.CancelFunc
-	closed  chan struct{} // when the last process has ended
+	closed  chan struct{} // closed when the last process has ended
 
 	mu      sync.Mutex
 	current *client       // nil while there is none
@@ -35,12 +35,12 @@ type Program struct {
 
 var _ serve.Program = (*Program)(nil)
 
-// Open begins a process and waits until its program is loaded.
+// Open starts a process and waits until its program is loaded.
 func Open(ctx context.Context, o Options) (*Program, error) {
 	o.Instances = max(o.Instances, 1)
 	o.Unbounded = cmp.Or(o.Unbounded, 64<<20)
 	o.Start, o.Grace = cmp.Or(o.Start, 5*time.Minute), cmp.Or(o.Grace, 10*time.Second)
-	o.BackOff.Least, o.BackOff.Most = cmp.Or(o.BackOff.Least, 10*time.Millisecond), cmp.Or(o.BackOff.Most, 30*time.Second)
+	o.BackOff.Min, o.BackOff.Max = cmp.Or(o.BackOff.Min, 10*time.Millisecond), cmp.Or(o.BackOff.Max, 30*time.Second)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -62,17 +62,17 @@ func Open(ctx context.Context, o Options) (*Program, error) {
 
 func closeAll(files []*os.File) {
 	for _, f := range files {
-		_ = f.Close() // of a file that was read
+		_ = f.Close() // the file was only read
 	}
 }
 
-// Digest is that of the program's bytes.
+// Digest returns the digest of the program's bytes.
 func (p *Program) Digest() string { return p.hello.Digest }
 
-// Layers say how the process is confined.
+// Layers returns how the process is confined.
 func (p *Program) Layers() []confine.Layer { return p.layers }
 
-// PID is that of the process, 0 while there is none.
+// PID returns the process's id, 0 while there is none.
 func (p *Program) PID() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,7 +85,7 @@ func (p *Program) PID() int {
 // supervise replaces processes that end, until Close.
 func (p *Program) supervise(c *client) {
 	defer close(p.closed)
-	wait := p.options.BackOff.Least
+	wait := p.options.BackOff.Min
 	for begun := time.Now(); ; begun = time.Now() {
 		select {
 		case <-c.dead:
@@ -95,28 +95,28 @@ func (p *Program) supervise(c *client) {
 			return
 		}
 		if time.Since(begun) > 10*wait {
-			wait = p.options.BackOff.Least
+			wait = p.options.BackOff.Min
 		}
 		p.ended(c.err, wait)
 		if c, wait = p.restart(wait); c == nil {
 			return
 		}
 		p.set(c, nil)
-		p.options.Log.Info("process of the model restarted", "pid", c.process.cmd.Process.Pid)
+		p.options.Log.Info("model process restarted", "pid", c.process.cmd.Process.Pid)
 	}
 }
 
-// ended tells of a process that ended.
+// ended reports a process that ended.
 func (p *Program) ended(err error, wait time.Duration) {
 	p.set(nil, err)
-	p.options.Log.Error("process of the model ended", "error", err, "restart", wait)
+	p.options.Log.Error("model process ended", "error", err, "restart", wait)
 	if p.options.Ended != nil {
 		p.options.Ended(err)
 	}
 }
 
-// restart begins processes until one has loaded its program; nil after Close. next is how long
-// to wait if that one ends soon.
+// restart starts processes until one has loaded its program, and returns nil after Close. next is
+// the delay if that process ends soon.
 func (p *Program) restart(wait time.Duration) (c *client, next time.Duration) {
 	for {
 		select {
@@ -124,7 +124,7 @@ func (p *Program) restart(wait time.Duration) (c *client, next time.Duration) {
 		case <-p.ctx.Done():
 			return nil, 0
 		}
-		wait = min(2*wait, p.options.BackOff.Most)
+		wait = min(2*wait, p.options.BackOff.Max)
 		ctx, cancel := context.WithTimeoutCause(p.ctx, p.options.Start, fmt.Errorf("%w: not loaded within %v", serve.ErrCrashed, p.options.Start))
 		c, err := connect(ctx, &p.options, p.hello)
 		cancel()
@@ -146,14 +146,14 @@ func (p *Program) set(c *client, down error) {
 	p.change = make(chan struct{})
 }
 
-// Down says why there is no process, nil where there is one.
+// Down returns why there is no process, nil if there is one.
 func (p *Program) Down() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.down
 }
 
-// client waits for a process that is loaded, and was not ended by what c says.
+// client waits for a loaded process that has not ended.
 func (p *Program) client(ctx context.Context) (*client, error) {
 	for {
 		p.mu.Lock()
@@ -178,7 +178,7 @@ func (c *client) ended() bool {
 	return c.err != nil
 }
 
-// Close ends the process and waits for its end.
+// Close ends the process and waits.
 func (p *Program) Close() error {
 	p.cancel()
 	<-p.closed
@@ -186,7 +186,7 @@ func (p *Program) Close() error {
 	return nil
 }
 
-// MethodNames are the methods that the process serves.
+// MethodNames returns the methods that the process serves.
 func (p *Program) MethodNames() (names []string) {
 	for i := range p.hello.Methods {
 		names = append(names, p.hello.Methods[i].Name)
@@ -194,7 +194,7 @@ func (p *Program) MethodNames() (names []string) {
 	return names
 }
 
-// Meta describes a method: its inputs and outputs.
+// Meta describes the inputs and outputs of a method.
 func (p *Program) Meta(name string) (*etrun.MethodMeta, error) {
 	i, err := p.hello.method(name)
 	if err != nil {
@@ -203,13 +203,13 @@ func (p *Program) Meta(name string) (*etrun.MethodMeta, error) {
 	return &p.hello.Methods[i], nil
 }
 
-// Pool is that of the process, which has tried it.
+// Pool returns the pool of the process, which has tested it.
 func (p *Program) Pool(_ context.Context, method string, _ int) (serve.Runner, error) {
 	i, err := p.hello.method(method)
 	return &pool{p, i}, err
 }
 
-// pool executes a method in the process that there is.
+// pool executes a method in the current process.
 type pool struct {
 	program *Program
 	method  int
@@ -217,8 +217,8 @@ type pool struct {
 
 func (r *pool) Close() error { return nil }
 
-// Run executes the method in the process. One that did not get the call does not matter:
-// another one gets it.
+// Run executes the method in the process. A call that a process did not receive before it ended is
+// sent to the next one.
 func (r *pool) Run(ctx context.Context, inputs []tensor.Value, outputs []int, take func(k int, v *tensor.Value)) error {
 	for {
 		c, err := r.program.client(ctx)
@@ -233,7 +233,7 @@ func (r *pool) Run(ctx context.Context, inputs []tensor.Value, outputs []int, ta
 	}
 }
 
-// settle waits until the end of the process is known.
+// settle waits until the end of the process is recorded.
 func (c *client) settle(ctx context.Context) {
 	select {
 	case <-c.dead:
@@ -241,7 +241,7 @@ func (c *client) settle(ctx context.Context) {
 	}
 }
 
-// run executes a call over a lane.
+// run makes a call on a lane.
 func (c *client) run(ctx context.Context, m *run, inputs []tensor.Value, take func(k int, v *tensor.Value)) (err error) {
 	select {
 	case m.Lane = <-c.lanes:
@@ -267,12 +267,12 @@ func (c *client) run(ctx context.Context, m *run, inputs []tensor.Value, take fu
 	if err != nil {
 		return err
 	}
-	return c.hand(m, answer, out, take)
+	return c.deliver(m, answer, out, take)
 }
 
-// hand checks outputs and hands them on. The process may still write them: who takes them
-// copies them once.
-func (c *client) hand(m *run, answer *reply, out *area, take func(k int, v *tensor.Value)) error {
+// deliver checks outputs and passes them to take. The process may still write them: take must copy
+// them exactly once.
+func (c *client) deliver(m *run, answer *reply, out *area, take func(k int, v *tensor.Value)) error {
 	metas := c.hello.Methods[m.Method].Outputs
 	good := len(answer.Values) == len(m.Outputs)
 	for k := 0; good && k < len(answer.Values); k++ {
@@ -280,7 +280,7 @@ func (c *client) hand(m *run, answer *reply, out *area, take func(k int, v *tens
 	}
 	values, err := out.values(answer.Values)
 	if !good || err != nil {
-		c.kill(fmt.Errorf("%w: outputs of another kind, size or place", errProtocol))
+		c.kill(fmt.Errorf("%w: outputs of the wrong kind, size or offset", errProtocol))
 		return fmt.Errorf("%w: %w: outputs", serve.ErrCrashed, errProtocol)
 	}
 	for k := range values {
@@ -289,7 +289,7 @@ func (c *client) hand(m *run, answer *reply, out *area, take func(k int, v *tens
 	return nil
 }
 
-// instance is one of a process, with which it ends.
+// instance belongs to one process and ends with it.
 type instance struct {
 	client *client
 	method int
@@ -297,7 +297,7 @@ type instance struct {
 	bytes  int64
 }
 
-// Instance makes an instance in the process that there is.
+// Instance creates an instance in the current process.
 func (p *Program) Instance(ctx context.Context, method string, sharing serve.Instance) (serve.Instance, error) {
 	index, err := p.hello.method(method)
 	if err != nil {
@@ -330,7 +330,7 @@ func (p *Program) Instance(ctx context.Context, method string, sharing serve.Ins
 	return &instance{c, index, m.ID, answer.Bytes}, nil
 }
 
-// lost is the error of a call to an instance: a process that had ended before took it along.
+// lost returns the error of a call to an instance whose process has ended.
 func lost(err error) error {
 	if errors.Is(err, errUnsent) {
 		return fmt.Errorf("%w: %w", serve.ErrEnded, err)
@@ -345,7 +345,7 @@ func (i *instance) Run(ctx context.Context, inputs []tensor.Value, outputs []int
 	return lost(i.client.run(ctx, &run{Method: uint64(i.method), Instance: i.id, Outputs: outputs}, inputs, take))
 }
 
-// Reset gives the instance its first state.
+// Reset restores the instance's initial state.
 func (i *instance) Reset() error {
 	_, err := i.client.call(context.Background(), func(id uint64) message { return &reset{id, i.id} })
 	return lost(err)

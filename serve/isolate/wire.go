@@ -15,20 +15,20 @@ import (
 // Bounds of messages.
 const (
 	maxFrame = 1 << 20 // bytes
-	maxText  = 4 << 10 // bytes of a text
+	maxText  = 4 << 10 // bytes of a string
 	maxList  = 4 << 10 // items of a list
 	maxRank  = 16
 )
 
-// coder reads or writes the fields of a message: numbers in 8 bytes, little-endian; texts and
-// lists behind their lengths.
+// coder reads or writes the fields of a message: numbers in 8 bytes, little-endian; strings and
+// lists after their length.
 type coder struct {
-	bytes   []byte // what was written, or is to be read
+	bytes   []byte // written, or still to be read
 	reading bool
-	err     error // the first fault of reading
+	err     error // the first error of reading
 }
 
-// bad keeps the first fault; what follows reads zeros.
+// bad records the first error; later reads return zeros.
 func (c *coder) bad(what string) {
 	if c.err == nil {
 		c.err = fmt.Errorf("%w: %s", errProtocol, what)
@@ -48,7 +48,7 @@ func (c *coder) number(x *uint64) {
 	}
 }
 
-// small is a number up to a bound.
+// small codes a number up to a bound.
 func small[T ~uint8 | ~int8 | ~int | ~uint32](c *coder, x *T, most uint64) {
 	n := uint64(*x)
 	c.number(&n)
@@ -87,13 +87,13 @@ func (c *coder) text(s *string, most int) {
 	case !c.reading:
 		c.bytes = append(c.bytes, *s...)
 	case n > len(c.bytes):
-		c.bad("a text is too short")
+		c.bad("a string is too short")
 	default:
 		*s, c.bytes = string(c.bytes[:n]), c.bytes[n:]
 	}
 }
 
-// list is items behind their number.
+// list codes the number of items, then the items.
 func list[T any](c *coder, items *[]T, most int, each func(*T)) {
 	n := len(*items)
 	small(c, &n, uint64(most))
@@ -111,10 +111,10 @@ func list[T any](c *coder, items *[]T, most int, each func(*T)) {
 	}
 }
 
-// errTooLong is a message that cannot be sent. The link is as it was.
-var errTooLong = errors.New("message of too many bytes")
+// errTooLong means that a message is too long to be sent. The link remains usable.
+var errTooLong = errors.New("message too long")
 
-// message is what one side tells the other.
+// message is a message in either direction.
 type message interface{ code(c *coder) }
 
 // frame appends a message with its length and kind.
@@ -130,7 +130,7 @@ func (t table) frame(to []byte, m message) ([]byte, error) {
 	return c.bytes, nil
 }
 
-// parse reads the message of a frame, of at least a byte, behind its length.
+// parse decodes a frame without its length. The frame is not empty.
 func (t table) parse(frame []byte) (message, error) {
 	m := t.make(frame[0])
 	if m == nil {
@@ -144,37 +144,37 @@ func (t table) parse(frame []byte) (message, error) {
 	return m, c.err
 }
 
-// link is one side's end of the socket. One goroutine reads, any write.
+// link is one end of the socket. One goroutine reads, any goroutine writes.
 type link struct {
-	conn     net.Conn
-	reader   *bufio.Reader
-	out, in  table
-	frame    []byte // of the last message that was read
-	patience time.Duration
+	conn         net.Conn
+	reader       *bufio.Reader
+	out, in      table
+	frame        []byte // of the last message read
+	writeTimeout time.Duration
 
 	mu  sync.Mutex
 	buf []byte
 }
 
-func newLink(conn net.Conn, out, in table, patience time.Duration) *link {
-	return &link{conn: conn, reader: bufio.NewReaderSize(conn, 16<<10), out: out, in: in, patience: patience}
+func newLink(conn net.Conn, out, in table, writeTimeout time.Duration) *link {
+	return &link{conn: conn, reader: bufio.NewReaderSize(conn, 16<<10), out: out, in: in, writeTimeout: writeTimeout}
 }
 
-// write sends a message. After errors other than errTooLong the link is of no use.
+// write sends a message. After errors other than errTooLong the link is unusable.
 func (l *link) write(m message) (err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.buf, err = l.out.frame(l.buf[:0], m); err != nil {
 		return err
 	}
-	if l.patience > 0 {
-		_ = l.conn.SetWriteDeadline(time.Now().Add(l.patience)) // of a socket: it has deadlines
+	if l.writeTimeout > 0 {
+		_ = l.conn.SetWriteDeadline(time.Now().Add(l.writeTimeout)) // sockets support deadlines
 	}
 	_, err = l.conn.Write(l.buf)
 	return err
 }
 
-// read waits for a message, whose texts are its own.
+// read waits for a message. The message owns its memory.
 func (l *link) read() (message, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(l.reader, head[:]); err != nil {

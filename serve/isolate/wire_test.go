@@ -65,8 +65,8 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// FuzzMessages reads what any bytes say, on both sides: it fails, or says the same bytes when
-// it is written.
+// FuzzMessages decodes arbitrary bytes as messages of both directions: decoding fails, or encoding
+// the message returns the same bytes.
 func FuzzMessages(f *testing.F) {
 	for i, side := range samplesOf {
 		for _, m := range side.list {
@@ -99,14 +99,14 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
-// FuzzOutputs takes values of any place, type and sizes from shared memory.
+// FuzzOutputs reads values with arbitrary offsets, types and sizes from shared memory.
 func FuzzOutputs(f *testing.F) {
 	f.Add(uint64(64), int8(6), 2, 3)
 	f.Add(uint64(math.MaxUint64-63), int8(6), 1<<30, 1<<10)
 	f.Fuzz(func(t *testing.T, at uint64, d int8, rows, columns int) {
 		v := value{Kind: tensor.KindTensor, DType: tensor.DType(d), Sizes: []int{rows, columns}, Offset: at}
 		if n, ok := tensor.Product(v.Sizes); !ok || n > maxElements || !v.DType.Valid() {
-			return // no message has it
+			return // not valid in a message
 		}
 		a := &area{bytes: tensor.AlignedBytes(4096)}
 		x, err := a.get(&v)

@@ -30,8 +30,7 @@ const (
 	memoryFile = 4
 )
 
-// worker is the process's side. Nothing that the other side says is outside of the rules: it
-// ends where something is.
+// worker is the process's side of the protocol. It ends at the first violation.
 type worker struct {
 	job     *Job
 	link    *link
@@ -48,9 +47,9 @@ type worker struct {
 	greeted   bool
 }
 
-// Work is what a process that Open began does: it opens the program, gives up what it needs no
-// more, and executes what it is asked to. It returns when the socket is closed. Signals that
-// end other processes are ignored: the other side decides.
+// Work is the main function of a process that Open started: it opens the program, drops privileges
+// that it no longer needs, and serves calls. It returns when the socket is closed. Signals that
+// usually terminate processes are ignored: the other side decides.
 func Work(j *Job) error {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	conn, err := net.FileConn(os.NewFile(socketFile, "socket"))
@@ -73,7 +72,7 @@ func Work(j *Job) error {
 	return w.serve(ctx)
 }
 
-// rename says which files a text means.
+// rename replaces paths in a text by the names of the files.
 func (w *worker) rename(text string) string {
 	for path, name := range w.job.Names {
 		text = strings.ReplaceAll(text, path, name)
@@ -81,12 +80,12 @@ func (w *worker) rename(text string) string {
 	return text
 }
 
-// load opens the program behind the filter of system calls.
+// load opens the program behind the system call filter.
 func (w *worker) load(ctx context.Context) (*hello, error) {
 	if err := limitMemory(w.job.Memory); err != nil {
 		return nil, fmt.Errorf("memory limit of %d bytes: %w", w.job.Memory, err)
 	}
-	confine.Filter(confine.Load) // that of Serve says the same of what is missing
+	confine.Filter(confine.Load) // the filter of Serve reports the same missing layers
 	p, digest, err := w.job.Open(ctx, trace.Func{Kinds: trace.Executes | trace.Delegates | trace.Loads | trace.Memories, Do: w.observe})
 	if err != nil {
 		return nil, err
@@ -107,14 +106,14 @@ func (w *worker) load(ctx context.Context) (*hello, error) {
 		}
 		w.pools, h.Methods = append(w.pools, pool), append(h.Methods, *meta)
 	}
-	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) // no process of this user may look into it
+	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) // no process of this user may inspect it
 	h.Layers = []confine.Layer{confine.Filter(confine.Serve)}
 	return h, nil
 }
 
-// limitMemory bounds what the process allocates.
+// limitMemory bounds the process's allocations.
 func limitMemory(n int64) error {
-	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) // where even that is not allowed, cores are not the worry
+	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) // if even this is refused, core dumps are a minor concern
 	if n == 0 {
 		return nil
 	}
@@ -122,25 +121,25 @@ func limitMemory(n int64) error {
 	return unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: uint64(n), Max: uint64(n)})
 }
 
-// observe reports an event.
+// observe sends an event.
 func (w *worker) observe(e *trace.Event) {
 	m := &event{Kind: e.Kind, Name: clip(e.Name), Method: clip(e.Method), Backend: clip(e.Backend), Took: e.Duration(), Bytes: e.Bytes}
 	if e.Err != nil {
 		m.Reason = clip(e.Reason)
 	}
 	if e.Kind != trace.Stage && e.Kind != trace.Memory {
-		m.Name = "" // a path, or what is said already
+		m.Name = "" // a path, or redundant
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.greeted {
-		_ = w.link.write(m) // where nobody reads, the process ends
+		_ = w.link.write(m) // if the other side is gone, the process ends
 	} else {
 		w.early = append(w.early, m)
 	}
 }
 
-// greet says hello, and what happened before.
+// greet sends hello, and the events before it.
 func (w *worker) greet(h *hello) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -152,15 +151,15 @@ func (w *worker) greet(h *hello) error {
 	return err
 }
 
-// serve answers messages until the socket ends.
+// serve handles messages until the socket is closed.
 func (w *worker) serve(ctx context.Context) error {
 	m, err := w.link.read()
 	if err != nil {
-		return quiet(err)
+		return withoutEOF(err)
 	}
 	first, ok := m.(*attach)
 	if !ok || first.Lanes == 0 || first.Lanes > maxLanes || first.In > maxLane || first.Out > maxLane {
-		return fmt.Errorf("%w: %T first", errProtocol, m)
+		return fmt.Errorf("%w: %T as the first message", errProtocol, m)
 	}
 	w.attach = *first
 	if w.memory, err = attachMemory(os.NewFile(memoryFile, "memory"), int64(first.Lanes*(first.In+first.Out))); err != nil {
@@ -169,7 +168,7 @@ func (w *worker) serve(ctx context.Context) error {
 	for {
 		m, err := w.link.read()
 		if err != nil {
-			return quiet(err)
+			return withoutEOF(err)
 		}
 		if err := w.do(ctx, m); err != nil {
 			return err
@@ -177,15 +176,15 @@ func (w *worker) serve(ctx context.Context) error {
 	}
 }
 
-// quiet is nil for the end of the socket.
-func quiet(err error) error {
+// withoutEOF returns nil if the socket was closed.
+func withoutEOF(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
 		return nil
 	}
 	return err
 }
 
-// do begins what a message asks for.
+// do starts what a message requests.
 func (w *worker) do(ctx context.Context, m message) error {
 	switch m := m.(type) {
 	case *run:
@@ -204,7 +203,7 @@ func (w *worker) do(ctx context.Context, m message) error {
 	return nil
 }
 
-// start makes a call in a goroutine of its own, and answers it.
+// start makes a call in its own goroutine, and answers it.
 func (w *worker) start(ctx context.Context, id uint64, timeout int64, call func(context.Context) *reply) error {
 	ctx, cancel := context.WithCancel(ctx)
 	if timeout > 0 {
@@ -242,7 +241,7 @@ func (w *worker) cancel(m *cancel) {
 
 func failed(err error) *reply { return &reply{Fault: faultOf(err)} }
 
-// run executes a method over a lane.
+// run executes a method on a lane.
 func (w *worker) run(ctx context.Context, m *run) *reply {
 	r, err := w.runner(m)
 	if err != nil {
@@ -269,7 +268,7 @@ func (w *worker) run(ctx context.Context, m *run) *reply {
 	return answer
 }
 
-// runner is what a message wants to run.
+// runner returns the pool or instance of a run.
 func (w *worker) runner(m *run) (serve.Runner, error) {
 	if m.Lane >= w.attach.Lanes || m.Method >= uint64(len(w.pools)) {
 		return nil, fmt.Errorf("%w: lane %d, method %d", errProtocol, m.Lane, m.Method)
@@ -290,7 +289,7 @@ func (w *worker) instance(id uint64) (serve.Instance, error) {
 	return i, nil
 }
 
-// begin makes an instance.
+// begin creates an instance.
 func (w *worker) begin(ctx context.Context, m *begin) *reply {
 	var sharing serve.Instance
 	var err error
@@ -328,6 +327,6 @@ func (w *worker) drop(m *drop) {
 	delete(w.instances, m.Instance)
 	w.mu.Unlock()
 	if i != nil {
-		_ = i.Close() // of memory: nobody waits for what it says
+		_ = i.Close() // frees memory only
 	}
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/etrun-go/etrun/serve"
 )
 
-// workers are the processes of tests, by name.
+// workers are the main functions of test processes, by name.
 var workers = map[string]func(args []string) error{
 	"good":  func(args []string) error { return work(args, nil) },
 	"exits": func([]string) error { os.Exit(7); return nil },
@@ -66,7 +66,7 @@ var workers = map[string]func(args []string) error{
 	},
 }
 
-// work is a process whose program does something else where its first input begins with 13.
+// work runs a process whose program calls act if its first input begins with 13.
 func work(args []string, act func() error) error {
 	memory, _ := strconv.ParseInt(args[0], 10, 64)
 	j := &Job{Instances: 2, Memory: memory, Names: map[string]string{FilePath(0): "the model"}}
@@ -104,7 +104,7 @@ func (a actor) Run(ctx context.Context, in []tensor.Value, out []int, take func(
 	return a.Runner.Run(ctx, in, out, take)
 }
 
-// good is a hello as a process of the digits says it.
+// good returns the hello of a process that serves the digits.
 func good() *hello {
 	of := func(name string, sizes ...int) etrun.ValueMeta {
 		return etrun.ValueMeta{Name: name, Kind: tensor.KindTensor, DType: tensor.Float32, Sizes: sizes}
@@ -139,7 +139,7 @@ func raw(b []byte) error {
 	return err
 }
 
-// answerAll gives every call the same answer.
+// answerAll sends the same answer to every call.
 func answerAll(_ []string, answer *reply) error {
 	l := socket()
 	if err := l.write(good()); err != nil {
@@ -159,7 +159,7 @@ func answerAll(_ []string, answer *reply) error {
 	}
 }
 
-// lie answers every run with an output that is not as it should be.
+// lie answers every run with a modified output.
 func lie(_ []string, change func(*value)) error {
 	l := socket()
 	if err := l.write(good()); err != nil {
@@ -180,7 +180,7 @@ func lie(_ []string, change func(*value)) error {
 	}
 }
 
-// try fails with what a worker could do that it must not.
+// try attempts what a worker must not do, and fails if that works.
 func try() error {
 	var could []string
 	for name, do := range map[string]func() error{
@@ -211,7 +211,7 @@ func try() error {
 	return nil
 }
 
-// deny is nil for an error of the other side: the socket was made.
+// deny returns nil for errors after the socket was created.
 func deny(err error) error {
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return nil

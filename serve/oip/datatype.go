@@ -13,8 +13,7 @@ type Datatype string
 // Bytes is the datatype of strings, which have no fixed size.
 const Bytes Datatype = "BYTES"
 
-// format is how the elements of a datatype look in JSON. parse and print are nil where they
-// have no form there.
+// format defines the JSON form of a datatype's elements. parse and print are nil if there is none.
 type format struct {
 	name  Datatype
 	dtype tensor.DType
@@ -22,7 +21,7 @@ type format struct {
 	print func(dst, src []byte) ([]byte, bool)
 }
 
-// formats are the datatypes with a fixed size. Half floats have no JSON form.
+// formats are the datatypes of fixed size. Half floats have no JSON form.
 var formats = []format{
 	{"BOOL", tensor.Bool, parseBool, printBool},
 	{"UINT8", tensor.Uint8, parseUint(8), printUint(8)},
@@ -39,7 +38,7 @@ var formats = []format{
 	{"FP64", tensor.Float64, parseFloat(64), printFloat(64)},
 }
 
-// formatOf is nil for BYTES and for what is no datatype.
+// formatOf returns nil for BYTES and for unknown datatypes.
 func formatOf(d Datatype) *format {
 	for i := range formats {
 		if formats[i].name == d {
@@ -49,8 +48,7 @@ func formatOf(d Datatype) *format {
 	return nil
 }
 
-// DatatypeOf is the datatype of a tensor's elements; ok is false where the protocol has
-// none.
+// DatatypeOf returns the datatype of a tensor's elements; ok is false if the protocol has none.
 func DatatypeOf(d tensor.DType) (name Datatype, ok bool) {
 	for i := range formats {
 		if formats[i].dtype == d {
@@ -60,7 +58,7 @@ func DatatypeOf(d tensor.DType) (name Datatype, ok bool) {
 	return "", false
 }
 
-// DType is the element type of a datatype with a fixed size.
+// DType returns the element type of a datatype of fixed size.
 func (d Datatype) DType() (t tensor.DType, ok bool) {
 	if f := formatOf(d); f != nil {
 		return f.dtype, true
@@ -68,14 +66,14 @@ func (d Datatype) DType() (t tensor.DType, ok bool) {
 	return tensor.NoDType, false
 }
 
-// put stores the low bits of x, as many as dst has.
+// put stores the low bits of x, as many as fit into dst.
 func put(dst []byte, x uint64) {
 	for i := range dst {
 		dst[i] = byte(x >> (8 * i))
 	}
 }
 
-// bits are those of an element.
+// bits loads the bits of an element.
 func bits(src []byte) (x uint64) {
 	for i, b := range src {
 		x |= uint64(b) << (8 * i)
@@ -137,8 +135,8 @@ func printInt(size int) func(dst, src []byte) ([]byte, bool) {
 	}
 }
 
-// printFloat writes the shortest text that is read as the same number. NaN and infinity
-// have none in JSON.
+// printFloat returns a printer of the shortest text that parses to the same number. NaN and
+// infinity have no JSON form.
 func printFloat(size int) func(dst, src []byte) ([]byte, bool) {
 	return func(dst, src []byte) ([]byte, bool) {
 		x := math.Float64frombits(bits(src))

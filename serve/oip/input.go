@@ -14,19 +14,19 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// textOverhead is what an element of BYTES counts beside its bytes.
+// textOverhead is the size charged for an element of BYTES in addition to its bytes.
 const textOverhead = 32
 
-// draft is an input while it is read: its members come in any order.
+// draft is an input being read: its members may come in any order.
 type draft struct {
 	Tensor
 	parameters Parameters
 	shaped     bool
-	has        bool           // data
-	raw        jsontext.Value // data that came before the shape or the datatype
+	has        bool           // data is present
+	raw        jsontext.Value // data that preceded the shape or the datatype
 }
 
-// tensor reads an input. size is that of its binary data, -1 where it came as JSON.
+// tensor reads an input. size is that of its binary data, -1 for JSON data.
 func (p *parser) tensor(place string) (t Tensor, size int64, err error) {
 	d := &draft{}
 	err = p.object(place, field{
@@ -51,7 +51,7 @@ func (p *parser) datatype(place string, d *draft) error {
 		return err
 	}
 	if d.Datatype = Datatype(name); d.Datatype != Bytes && formatOf(d.Datatype) == nil {
-		return invalid(place, "%.40q is no datatype", name)
+		return invalid(place, "unknown datatype %.40q", name)
 	}
 	return nil
 }
@@ -66,14 +66,17 @@ func (p *parser) shape(place string, d *draft) error {
 		if err != nil {
 			return p.syntax(place, err)
 		}
-		n, err := strconv.Atoi(string(text))
+		n, err := strconv.ParseInt(string(text), 10, 64)
 		if err != nil || n < 0 {
 			return invalid(place, "%.40s, want sizes of at least 0", text)
+		}
+		if n > math.MaxInt {
+			return invalid(place, "%d has too many elements", n)
 		}
 		if len(d.Shape) == tensor.MaxRank {
 			return invalid(place, "more than %d dimensions", tensor.MaxRank)
 		}
-		d.Shape = append(d.Shape, n)
+		d.Shape = append(d.Shape, int(n))
 	}
 	return p.end(place)
 }
@@ -89,7 +92,7 @@ func (p *parser) data(place string, d *draft) error {
 	return p.syntax(place, err)
 }
 
-// finish checks what belongs together.
+// finish checks the members of an input against each other.
 func (p *parser) finish(place string, d *draft) (size int64, err error) {
 	size, sized, err := d.parameters.Int("binary_data_size")
 	switch {
@@ -120,7 +123,7 @@ func (p *parser) finish(place string, d *draft) (size int64, err error) {
 	return -1, err
 }
 
-// take counts bytes of tensors.
+// take charges bytes of tensors.
 func (p *parser) take(place string, n int64) error {
 	if n > p.left {
 		return &Error{ErrTooLarge, place, fmt.Errorf("%d bytes of tensors, %d left of the limit of %d", n, p.left, p.limits.Tensors)}
@@ -129,7 +132,7 @@ func (p *parser) take(place string, n int64) error {
 	return nil
 }
 
-// count is the number of elements of a shape, within what a request may have.
+// count returns the number of elements of a shape, within the limits of the request.
 func (p *parser) count(place string, d *Tensor, size int) (n int, err error) {
 	n, ok := tensor.Product(d.Shape)
 	if !ok || slices.Contains(d.Shape, 0) && overflows(d.Shape) {
@@ -138,7 +141,7 @@ func (p *parser) count(place string, d *Tensor, size int) (n int, err error) {
 	return n, p.take(place, int64(n)*int64(size))
 }
 
-// overflows reports sizes whose product without the zeros leaves what a tensor can have.
+// overflows reports whether the product of the nonzero sizes exceeds the limit of tensors.
 func overflows(shape []int) bool {
 	product := 1
 	for _, n := range shape {
@@ -150,7 +153,7 @@ func overflows(shape []int) bool {
 	return false
 }
 
-// elements reads the array of data, flat or nested as the shape says.
+// elements reads the array of data, flat or nested like the shape.
 func (p *parser) elements(place string, d *draft) error {
 	if d.Datatype == Bytes {
 		n, err := p.count(place, &d.Tensor, textOverhead)
@@ -183,7 +186,7 @@ func (p *parser) elements(place string, d *draft) error {
 
 func (p *parser) addText(place string, d *draft) error {
 	if p.dec.PeekKind() != '"' {
-		return invalid(place, "element %d is no string", len(d.Texts))
+		return invalid(place, "element %d is not a string", len(d.Texts))
 	}
 	token, err := p.dec.ReadToken()
 	if err != nil {
@@ -194,7 +197,7 @@ func (p *parser) addText(place string, d *draft) error {
 	return p.take(place, int64(len(text)))
 }
 
-// grid reads n elements, of a flat array or of arrays nested as the shape is.
+// grid reads n elements, of a flat array or of arrays nested like the shape.
 func (p *parser) grid(place string, shape []int, n int, read func(i int) error) error {
 	if err := p.begin(place, '[', "an array"); err != nil {
 		return err
@@ -235,7 +238,7 @@ func (p *parser) row(place string, first, length, n int, read func(i int) error)
 	i := 0
 	for ; p.dec.PeekKind() != ']'; i++ {
 		if i == length || first+i >= n {
-			return invalid(place, "more than %d elements, the shape has no more", length)
+			return invalid(place, "more than the %d elements of the shape", length)
 		}
 		if err := read(first + i); err != nil {
 			return err
@@ -247,7 +250,7 @@ func (p *parser) row(place string, first, length, n int, read func(i int) error)
 	return p.end(place)
 }
 
-// readBinary reads the tensors behind the JSON part, in their order.
+// readBinary reads the tensors after the JSON part, in order.
 func (p *parser) readBinary(list []Tensor, body io.Reader) error {
 	for i, size := range p.sizes {
 		if size < 0 {
@@ -262,7 +265,7 @@ func (p *parser) readBinary(list []Tensor, body io.Reader) error {
 		return nil
 	}
 	if n, _ := io.ReadFull(body, make([]byte, 1)); n > 0 {
-		return invalid("", "more bytes behind the last tensor")
+		return invalid("", "extra bytes after the last tensor")
 	}
 	return nil
 }
@@ -287,7 +290,7 @@ func (p *parser) binaryTensor(place string, t *Tensor, size int64, body io.Reade
 	return nil
 }
 
-// binaryTexts reads strings, each behind its length of four bytes.
+// binaryTexts reads strings, each after its length in four bytes.
 func (p *parser) binaryTexts(place string, t *Tensor, size int64, body io.Reader) error {
 	n, err := p.count(place, t, textOverhead)
 	if err != nil {
@@ -302,14 +305,14 @@ func (p *parser) binaryTexts(place string, t *Tensor, size int64, body io.Reader
 	}
 	for range n {
 		if len(all) < 4 || uint64(binary.LittleEndian.Uint32(all)) > uint64(len(all)-4) {
-			return invalid(place, "string %d leaves the binary data", len(t.Texts))
+			return invalid(place, "string %d exceeds the binary data", len(t.Texts))
 		}
 		length := int(binary.LittleEndian.Uint32(all))
 		t.Texts = append(t.Texts, all[4:4+length])
 		all = all[4+length:]
 	}
 	if len(all) > 0 {
-		return invalid(place, "%d bytes behind the last string", len(all))
+		return invalid(place, "%d extra bytes after the last string", len(all))
 	}
 	return nil
 }

@@ -1,8 +1,8 @@
-// Package oip reads requests and writes answers of the Open Inference Protocol, version 2,
-// as JSON and with the binary tensor extension; it carries no compatibility promise.
+// Package oip (no compatibility promise) reads requests and writes answers of the Open Inference
+// Protocol, version 2, as JSON and with the binary tensor extension.
 //
-// Nothing is allocated for what a request only claims: a tensor's bytes are allocated when
-// its sizes, its type and the limits of the request agree.
+// It does not allocate memory for sizes that a request merely claims: a tensor is allocated after
+// its sizes, its type and the limits of the request were found to agree.
 package oip
 
 import (
@@ -10,19 +10,19 @@ import (
 	"fmt"
 )
 
-// HeaderLength is the HTTP header with the number of bytes of the JSON part, where binary
-// tensors follow it.
+// HeaderLength is the HTTP header with the number of bytes of the JSON part, required if binary
+// tensors follow.
 const HeaderLength = "Inference-Header-Content-Length"
 
-// Classes of faults of a request; match with errors.Is.
+// Classes of errors; match with errors.Is.
 var (
 	ErrInvalid  = errors.New("invalid request")
 	ErrTooLarge = errors.New("request too large")
 	ErrRead     = errors.New("request cannot be read") // the connection failed or was too slow
-	ErrNoJSON   = errors.New("no JSON form")           // of what a response would hold
+	ErrNoJSON   = errors.New("no JSON form")           // a value of a response
 )
 
-// Error is a fault of a request or a response, at a place of it.
+// Error is an error at a place in a request or a response.
 type Error struct {
 	Class error
 	Place string // such as inputs[0].shape, empty for the whole
@@ -36,20 +36,20 @@ func (e *Error) Error() string {
 	return e.Place + ": " + e.Err.Error()
 }
 
-// Unwrap gives class and cause to errors.Is and errors.As.
+// Unwrap returns the class and the cause.
 func (e *Error) Unwrap() []error { return []error{e.Class, e.Err} }
 
 func invalid(place, format string, args ...any) error {
 	return &Error{ErrInvalid, place, fmt.Errorf(format, args...)}
 }
 
-// Limits bound one request. All numbers must be set.
+// Limits bounds one request. All numbers must be set.
 type Limits struct {
-	Header  int64 // bytes of the JSON part in front of binary tensors
+	Header  int64 // bytes of the JSON part if binary tensors follow
 	Body    int64 // bytes of the whole body
-	Tensors int64 // bytes of all decoded tensors together
-	Inputs  int   // tensors, and requested outputs
-	// Alloc makes the bytes of a tensor, which need not be zeros; nil for
+	Tensors int64 // bytes of all decoded tensors
+	Inputs  int   // number of tensors, and of requested outputs
+	// Alloc allocates the bytes of a tensor, which need not be zero; the default is
 	// tensor.AlignedBytes.
 	Alloc func(n int) []byte
 }
@@ -62,27 +62,27 @@ type Request struct {
 	Outputs    []Output // empty: all, in the default form
 }
 
-// Tensor is an input or an output. Elements are in logical order: the last dimension
-// varies fastest.
+// Tensor is an input or an output. Elements are in logical order: the last dimension varies
+// fastest.
 type Tensor struct {
 	Name     string
 	Datatype Datatype
 	Shape    []int
 	Data     []byte   // little-endian elements, from tensor.AlignedBytes; nil for BYTES
 	Texts    [][]byte // elements of BYTES
-	Binary   bool     // it came, or goes, as binary data
+	Binary   bool     // received, or to be sent, as binary data
 }
 
-// Output is an output that the client asks for.
+// Output is a requested output.
 type Output struct {
 	Name       string
 	Parameters Parameters
 }
 
-// Parameters are strings, bools, int64, uint64 beyond that, or float64.
+// Parameters are strings, bools, int64, larger uint64, or float64.
 type Parameters map[string]any
 
-// Bool is a parameter that is true or false; false where it is absent.
+// Bool returns a bool parameter, false if it is absent.
 func (p Parameters) Bool(name string) (value bool, err error) {
 	switch v := p[name].(type) {
 	case nil:
@@ -93,7 +93,7 @@ func (p Parameters) Bool(name string) (value bool, err error) {
 	return false, invalid("parameters."+name, "%v, want true or false", p[name])
 }
 
-// Int is a parameter that is an integer of at least 0; ok is false where it is absent.
+// Int returns a nonnegative integer parameter; ok is false if it is absent.
 func (p Parameters) Int(name string) (value int64, ok bool, err error) {
 	switch v := p[name].(type) {
 	case nil:
@@ -106,8 +106,7 @@ func (p Parameters) Int(name string) (value int64, ok bool, err error) {
 	return 0, false, invalid("parameters."+name, "%v, want an integer from 0 to 2^63-1", p[name])
 }
 
-// Text is a parameter that is a string, or an integer in decimal digits; empty where it is
-// absent.
+// Text returns a string parameter, or an integer one in decimal digits; empty if it is absent.
 func (p Parameters) Text(name string) (string, error) {
 	switch v := p[name].(type) {
 	case nil:

@@ -11,15 +11,15 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Fixed limits of what a request names.
+// Fixed limits of a request.
 const (
 	maxParameters = 64
-	maxText       = 4096 // bytes of a name, an id or a parameter
+	maxText       = 4096 // bytes of a name, id or parameter
 )
 
-// Read reads a request. headerLength is the value of the header HeaderLength: how much of
-// the body is JSON, with binary tensors behind it; empty where all of it is. Errors are
-// *Error. What it returns refers to nothing of the body.
+// Read reads a request. headerLength is the value of the header HeaderLength: the size of the JSON
+// part, which binary tensors follow; empty if the body is all JSON. Errors are *Error. The result
+// does not refer to the body.
 func Read(body io.Reader, headerLength string, limits Limits) (*Request, error) {
 	r := &Request{}
 	return r, read(body, headerLength, limits, "inputs", &r.Inputs, func(p *parser) field {
@@ -32,7 +32,7 @@ func Read(body io.Reader, headerLength string, limits Limits) (*Request, error) 
 	})
 }
 
-// ReadResponse reads an answer as Read does a request.
+// ReadResponse reads an answer; see Read.
 func ReadResponse(body io.Reader, headerLength string, limits Limits) (*Response, error) {
 	r := &Response{}
 	return r, read(body, headerLength, limits, "outputs", &r.Outputs, func(p *parser) field {
@@ -45,8 +45,8 @@ func ReadResponse(body io.Reader, headerLength string, limits Limits) (*Response
 	})
 }
 
-// read reads the JSON part, with the members that fields has, and the binary data of the
-// list of tensors of that name.
+// read reads the JSON part, with the members in fields, and the binary data of the named list of
+// tensors.
 func read(body io.Reader, headerLength string, limits Limits, tensors string, list *[]Tensor, fields func(*parser) field) error {
 	if limits.Alloc == nil {
 		limits.Alloc = tensor.AlignedBytes
@@ -66,7 +66,7 @@ func read(body io.Reader, headerLength string, limits Limits, tensors string, li
 	return nil
 }
 
-// headerOf is the part of the body that is JSON.
+// headerOf returns the JSON part of the body.
 func headerOf(whole io.Reader, length string, limits Limits) (io.Reader, error) {
 	if length == "" {
 		return whole, nil
@@ -81,17 +81,17 @@ func headerOf(whole io.Reader, length string, limits Limits) (io.Reader, error) 
 	return io.LimitReader(whole, int64(n)), nil
 }
 
-// bounded is a body that ends with an error where it is too long.
+// bounded is a body that fails if it is too long.
 type bounded struct {
 	r    io.Reader
 	left int64
-	err  error // of the body, other than its end
+	err  error // of the body, except io.EOF
 }
 
 var errBody = errors.New("body too long")
 
 func (b *bounded) Read(p []byte) (int, error) {
-	if b.left <= 0 { // one byte more tells a body that ends here from a longer one
+	if b.left <= 0 { // one more byte distinguishes the end of the body from a longer one
 		n, err := b.r.Read(make([]byte, 1))
 		if n > 0 {
 			err = errBody
@@ -110,7 +110,7 @@ func (b *bounded) note(err error) error {
 	return err
 }
 
-// explain puts the body's own fault in place of what came of it.
+// explain replaces an error by the body's error that caused it.
 func (b *bounded) explain(err error) error {
 	switch {
 	case b.err == nil:
@@ -125,22 +125,22 @@ func (b *bounded) explain(err error) error {
 type parser struct {
 	dec     *jsontext.Decoder
 	limits  Limits
-	left    int64 // bytes that further tensors may take
+	left    int64 // remaining bytes of tensors
 	binary  bool
 	tensors string  // name of the list of tensors
 	sizes   []int64 // of their binary data, -1 for JSON
 }
 
-// field is a member of an object. The string is its place.
+// field maps the members of an object to their readers. place is the path of the member.
 type field map[string]func(place string) error
 
-// whole reads the one object of the JSON part.
+// whole reads the JSON part, which is one object.
 func (p *parser) whole(fields field) error {
 	if err := p.object("", fields); err != nil {
 		return err
 	}
 	if _, err := p.dec.ReadToken(); err == nil {
-		return invalid("", "more behind the JSON object; binary data want the header %s", HeaderLength)
+		return invalid("", "extra bytes after the JSON object; binary data require the header %s", HeaderLength)
 	} else if err != io.EOF {
 		return p.syntax("", err)
 	}
@@ -169,7 +169,7 @@ func (p *parser) outputs(place string, r *Request) error {
 	})
 }
 
-// object reads an object. Members that are not asked for are skipped.
+// object reads an object. Unknown members are skipped.
 func (p *parser) object(place string, fields field) error {
 	if err := p.begin(place, '{', "an object"); err != nil {
 		return err
@@ -228,15 +228,15 @@ func (p *parser) end(place string) error {
 	return p.syntax(place, err)
 }
 
-// syntax is a fault of the JSON itself.
+// syntax returns an error of the JSON itself.
 func (p *parser) syntax(place string, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF):
-		return invalid(place, "the JSON ends too early, after %d bytes", p.dec.InputOffset())
+		return invalid(place, "JSON truncated after %d bytes", p.dec.InputOffset())
 	}
-	return invalid(place, "no valid JSON at byte %d: %w", p.dec.InputOffset(), err)
+	return invalid(place, "invalid JSON at byte %d: %w", p.dec.InputOffset(), err)
 }
 
 // text reads a string.
@@ -296,7 +296,7 @@ func (p *parser) scalar(place string) (any, error) {
 	}
 }
 
-// number is an int64 or uint64 where the text is one, else a float64.
+// number returns an int64 or uint64 if possible, else a float64.
 func number(text string) any {
 	if x, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return x

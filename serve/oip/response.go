@@ -18,9 +18,9 @@ type Response struct {
 	Outputs        []Tensor
 }
 
-// Append writes the answer behind dst: the JSON part, and behind it the data of the outputs
-// that are binary. headerLength is the length of the JSON part where there are some, else
-// 0. Numbers without a JSON form are ErrNoJSON.
+// Append appends the answer to dst: the JSON part, then the data of the binary outputs.
+// headerLength is the size of the JSON part if there are any, else 0. Numbers without a JSON form
+// are ErrNoJSON.
 func (r *Response) Append(dst []byte) (body []byte, headerLength int, err error) {
 	first := len(dst)
 	dst = quote(append(dst, `{"model_name":`...), r.Model)
@@ -31,8 +31,8 @@ func (r *Response) Append(dst []byte) (body []byte, headerLength int, err error)
 	return appendTensors(dst, first, `,"outputs":[`, "outputs", r.Outputs)
 }
 
-// Append writes the request as Response.Append does an answer, with the names of Outputs
-// and without their parameters.
+// Append appends the request to dst like Response.Append, with the names of Outputs but not their
+// parameters.
 func (r *Request) Append(dst []byte) (body []byte, headerLength int, err error) {
 	first := len(dst)
 	dst = quote(append(dst, `{"id":`...), r.ID)
@@ -53,8 +53,8 @@ func (r *Request) Append(dst []byte) (body []byte, headerLength int, err error) 
 	return appendTensors(dst, first, `,"inputs":[`, "inputs", r.Inputs)
 }
 
-// append writes the parameters as a member of an object, in the order of their names; nothing
-// where there are none.
+// append appends the parameters as a member of an object, sorted by name, or nothing if there are
+// none.
 func (p Parameters) append(dst []byte) ([]byte, error) {
 	begin := `,"parameters":{`
 	for _, name := range slices.Sorted(maps.Keys(p)) {
@@ -75,7 +75,7 @@ func (p Parameters) append(dst []byte) ([]byte, error) {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
 				return nil, &Error{ErrNoJSON, join("parameters", name), fmt.Errorf("%v", v)}
 			}
-			dst = strconv.AppendFloat(dst, v, 'e', -1, 64) // which no integer looks like
+			dst = strconv.AppendFloat(dst, v, 'e', -1, 64) // an exponent distinguishes it from integers
 		default:
 			return nil, &Error{ErrNoJSON, join("parameters", name), fmt.Errorf("%T, want a type of Parameters", v)}
 		}
@@ -86,7 +86,7 @@ func (p Parameters) append(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// appendTensors ends the JSON part, which begins at first, with a list of tensors.
+// appendTensors completes the JSON part, which starts at first, with a list of tensors.
 func appendTensors(dst []byte, first int, begin, name string, list []Tensor) (body []byte, headerLength int, err error) {
 	dst = append(dst, begin...)
 	binaries := false
@@ -113,11 +113,11 @@ func appendTensors(dst []byte, first int, begin, name string, list []Tensor) (bo
 }
 
 func quote(dst []byte, s string) []byte {
-	dst, _ = jsontext.AppendQuote(dst, s) // what is no UTF-8 is replaced
+	dst, _ = jsontext.AppendQuote(dst, s) // invalid UTF-8 is replaced
 	return dst
 }
 
-// append writes the JSON of an output.
+// append appends the JSON of an output.
 func (t *Tensor) append(dst []byte) ([]byte, error) {
 	dst = quote(append(dst, `{"name":`...), t.Name)
 	dst = quote(append(dst, `,"datatype":`...), string(t.Datatype))
@@ -163,7 +163,7 @@ func (t *Tensor) appendElements(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// dataSize is the number of bytes that appendData writes.
+// dataSize returns the number of bytes that appendData appends.
 func (t *Tensor) dataSize() int {
 	n := len(t.Data)
 	for _, text := range t.Texts {

@@ -36,9 +36,10 @@ func Library(t testing.TB) *xnn.Library {
 	return lib
 }
 
-// Path is what Library asks for: empty where the environment names a place.
+// Path is what Library asks for: empty where the environment names a place, and where the
+// build opens no libraries.
 func Path() string {
-	if os.Getenv(xnn.EnvPath) != "" {
+	if os.Getenv(xnn.EnvPath) != "" || !xnn.DynamicLoading {
 		return ""
 	}
 	if _, err := os.Stat(Folder()); err != nil {

@@ -33,7 +33,7 @@ func prebuilt(t testing.TB, name string) []byte {
 	return b
 }
 
-// TestFirmwareChecksums holds the prebuilt images to the recorded checksums.
+// TestFirmwareChecksums compares the prebuilt images with the recorded checksums.
 func TestFirmwareChecksums(t *testing.T) {
 	sums := strings.Fields(string(prebuilt(t, "SHA256SUMS")))
 	if len(sums) != 2*len(images) {
@@ -47,15 +47,15 @@ func TestFirmwareChecksums(t *testing.T) {
 	}
 }
 
-// OtherCompiler is why the images are not built anew.
+// OtherCompiler is the reason why the images are not rebuilt.
 type OtherCompiler struct{ Got, Want string }
 
 func (o OtherCompiler) Error() string {
 	return "the images are of gcc " + o.Want + ", this machine has: " + o.Got
 }
 
-// TestFirmwareReproducible builds the images anew, in two folders, and compares them
-// with the prebuilt ones.
+// TestFirmwareReproducible rebuilds the images, in two folders, and compares them with the prebuilt
+// ones.
 func TestFirmwareReproducible(t *testing.T) {
 	gcc := ethosutest.Tool(t, "arm-none-eabi-gcc", "gcc-arm-none-eabi")
 	mk := ethosutest.Tool(t, "make", "make")
@@ -89,7 +89,7 @@ func TestFirmwareReproducible(t *testing.T) {
 	}
 }
 
-// compilerOf reads the compiler of the prebuilt images off the Makefile.
+// compilerOf reads the compiler of the prebuilt images from the Makefile.
 func compilerOf(t *testing.T) string {
 	for line := range strings.Lines(string(prebuilt(t, "Makefile"))) {
 		if name, value, ok := strings.Cut(line, ":="); ok && strings.TrimSpace(name) == "COMPILER" {
@@ -100,13 +100,13 @@ func compilerOf(t *testing.T) string {
 	return ""
 }
 
-// qemuArguments start an image on QEMU's machine mps3-an547.
+// qemuArguments starts an image on QEMU's machine mps3-an547.
 func qemuArguments(_, image string) []string {
 	return []string{"-machine", "mps3-an547", "-display", "none", "-monitor", "none", "-serial", "none",
 		"-semihosting-config", "enable=on,target=native", "-kernel", image}
 }
 
-// onQEMU starts the firmware on QEMU, where the host does the NPU's work.
+// onQEMU starts the firmware on QEMU, with the NPU emulated by the host.
 func onQEMU(t *testing.T, c isa.Config, answer func(folder string) error) *fvp.Model {
 	t.Helper()
 	qemu := ethosutest.Tool(t, "qemu-system-arm", "qemu-system-arm")
@@ -122,9 +122,9 @@ func onQEMU(t *testing.T, c isa.Config, answer func(folder string) error) *fvp.M
 	return m
 }
 
-// hostNPU does the NPU's work (firmware/npu_host.c): npu.req has the configuration, the
-// size of the stream, the sizes of the regions, and their bytes; npu.rsp a status, a
-// detail, cycles, and the bytes of all regions but the first.
+// hostNPU emulates the NPU (firmware/npu_host.c): npu.req contains the configuration, the size of
+// the stream, the sizes of the regions, and their bytes; npu.rsp a status, a detail, cycles, and
+// the bytes of all regions but the first.
 func hostNPU(status uint32) func(folder string) error {
 	return func(folder string) error {
 		b, err := os.ReadFile(filepath.Join(folder, "npu.req"))
@@ -202,8 +202,8 @@ func jobOf(t *testing.T, v *ethosutest.Vector) (*fvp.Job, [][]byte) {
 	return j, outputs
 }
 
-// TestFirmwareOnQEMU runs the firmware itself: start, files, memory, jobs one after
-// the other, and what it refuses.
+// TestFirmwareOnQEMU runs the real firmware: start, files, memory, consecutive jobs, and what it
+// refuses.
 func TestFirmwareOnQEMU(t *testing.T) {
 	names := []string{"u55-128/add/d0", "u55-128/digits_cnn/d0", "u55-128/two_part_topk_cpu/d0", "u55-128/two_part_topk_cpu/d1", "u85-256/conv3x3/d0"}
 	first, _ := jobOf(t, ethosutest.Find(t, names[0]))
@@ -257,7 +257,7 @@ func TestFirmwareOnQEMU(t *testing.T) {
 	ethosutest.Compare(t, "after refused jobs", outputs[0], v.Files[ethosutest.OutputFile(0)])
 }
 
-// TestFirmwareReportsFaults has the NPU fail.
+// TestFirmwareReportsFaults makes the NPU fail.
 func TestFirmwareReportsFaults(t *testing.T) {
 	job, _ := jobOf(t, ethosutest.Find(t, "u55-128/add/d0"))
 	m := onQEMU(t, job.Config, hostNPU(4))
@@ -268,8 +268,8 @@ func TestFirmwareReportsFaults(t *testing.T) {
 	}
 }
 
-// TestFirmwareWithoutNPU starts the image of Corstone-300 on QEMU, whose board is the
-// same but for the NPU.
+// TestFirmwareWithoutNPU starts the image of Corstone-300 on QEMU, whose board is the same except
+// for the NPU.
 func TestFirmwareWithoutNPU(t *testing.T) {
 	qemu := ethosutest.Tool(t, "qemu-system-arm", "qemu-system-arm")
 	c := ethosutest.Find(t, "u55-128/add/d0").Call(t).Driver.Config

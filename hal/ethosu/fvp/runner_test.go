@@ -62,7 +62,7 @@ func runProgram(program []byte, inputs [][]byte) ([][]byte, error) {
 	return out, nil
 }
 
-// digits is a whole program for the U85-256, with its input and output.
+// digits returns a whole program for the U85-256, with its input and output.
 func digits(t testing.TB) (program, input, output []byte, c isa.Config) {
 	t.Helper()
 	var files [3][]byte
@@ -140,8 +140,7 @@ func TestRunner(t *testing.T) {
 	}
 }
 
-// TestRunnerFaults has a model go wrong. The error must tell, and the next run must
-// work.
+// TestRunnerFaults makes a model fail. The run must return an error, and the next one must work.
 func TestRunnerFaults(t *testing.T) {
 	_, input, output, _ := digits(t)
 	for _, c := range []struct {
@@ -197,7 +196,7 @@ func TestRunnerRefuses(t *testing.T) {
 	}
 }
 
-// TestKillsItsOwn ends a model that hangs: it and its children die, others do not.
+// TestKillsItsOwn ends a model that hangs: it and its children are killed, other processes are not.
 func TestKillsItsOwn(t *testing.T) {
 	other := exec.Command("sleep", "60")
 	if err := other.Start(); err != nil {
@@ -226,8 +225,7 @@ func TestKillsItsOwn(t *testing.T) {
 	}
 }
 
-// running reports a process that is neither gone nor a zombie, waiting a little for
-// its end.
+// running reports whether a process exists and is not a zombie, after a short wait for its end.
 func running(t *testing.T, pid string) bool {
 	n, err := strconv.Atoi(strings.TrimSpace(pid))
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/isa"
 )
 
-// TestDisassemble compares with the disassemblies of the test archives, which were made
-// by another program.
+// TestDisassemble compares with the disassemblies of the test archives, which another program made.
 func TestDisassemble(t *testing.T) {
 	n := 0
 	for _, v := range ethosutest.Vectors(t, "*") {

@@ -93,8 +93,8 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// TestTables checks what the tables must keep: names that say what a command is, and
-// fields that lie inside it.
+// TestTables checks the invariants of the tables: names of commands, and fields that are inside
+// them.
 func TestTables(t *testing.T) {
 	for _, table := range [][]Command{commandsAll, commandsU65, commandsU85} {
 		for _, c := range table {

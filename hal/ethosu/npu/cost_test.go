@@ -10,8 +10,8 @@ import (
 // sram is the memory that Vela assumes for feature maps, and flash that of constants.
 var sram, flash = Timing{8, 32, 32}, Timing{1.875, 500, 128}
 
-// What Vela 3.10 reports as the NPU's cycles of an operation, for operations of int8 that it
-// cuts into these blocks. Scales lie in SRAM but where they are late.
+// TestCyclesAreVelas compares with the cycles that Vela 3.10 reports for operations of int8 with
+// these blocks. Scales are in SRAM unless noted.
 func TestCyclesAreVelas(t *testing.T) {
 	const conv, depthwise, pool = isa.OpConv, isa.OpDepthwise, isa.OpPool
 	for _, c := range []struct {
@@ -20,8 +20,8 @@ func TestCyclesAreVelas(t *testing.T) {
 		ifm, ofm, block [3]int
 		kernel          [4]int // h, w, stride y, x
 		partKernel      bool
-		bricks          bool // the IFM is in NHCWB16
-		scales          int  // the region that they are in, -1 for none
+		bricks          bool // the IFM is NHCWB16
+		scales          int  // their region, -1 for none
 		want            float64
 	}{
 		{32, conv, [3]int{1, 1, 1}, [3]int{1, 1, 16}, [3]int{1, 1, 16}, [4]int{1, 1, 1, 1}, false, false, 0, 423},
@@ -70,7 +70,8 @@ func TestCyclesAreVelas(t *testing.T) {
 	}
 }
 
-// DMA runs beside the other operations but where the stream waits.
+// TestTimeline checks that DMA runs in parallel with other operations, except where the stream
+// waits.
 func TestTimeline(t *testing.T) {
 	dma := func(bytes float64, w waits) Cost {
 		return Cost{isDMA: true, waits: w, moved: [isa.NumRegions]float64{bytes}}
@@ -87,7 +88,7 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
-// Short requests cost whole bursts.
+// TestBursts checks that short requests cost whole bursts.
 func TestBursts(t *testing.T) {
 	var c Cost
 	m := &Timings{{Rate: 4, Burst: 32}, {Rate: 1}}

@@ -134,7 +134,7 @@ func (d *decoder) account(o *kernelOp) error {
 	o.staged = o.overlaps()
 	p, n := d.p, int(o.out.elements())
 	n1 := o.unit.needs()
-	p.needs.widen(n1)
+	p.needs.max(n1)
 	p.scales = max(p.scales, o.out.d)
 	switch {
 	case o.out.disabled:

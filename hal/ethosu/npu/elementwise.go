@@ -228,7 +228,7 @@ func (p *operand) load(w *worker, dst []int64, d, y, x0, x1 int) {
 	if p.storage == isScalar {
 		fill(dst, int64(p.scalar)-int64(p.zero))
 	} else {
-		p.spread(dst, p.elements(w, y, x0, x1), d, x1-x0)
+		p.repeat(dst, p.elements(w, y, x0, x1), d, x1-x0)
 	}
 	if p.scaled {
 		p.scale.applyAll(dst)
@@ -248,8 +248,8 @@ func (p *operand) elements(w *worker, y, x0, x1 int) []int32 {
 	return out
 }
 
-// spread repeats elements to n pixels of d channels.
-func (p *operand) spread(dst []int64, in []int32, d, n int) {
+// repeat repeats elements to n pixels of d channels.
+func (p *operand) repeat(dst []int64, in []int32, d, n int) {
 	for x := range n {
 		from := in
 		if !p.repeatW {

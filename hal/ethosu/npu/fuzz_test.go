@@ -40,17 +40,17 @@ func samples(t testing.TB, archive string) (out []sample) {
 	return out
 }
 
-// guard is what stands before and after each region.
+// guard is the size of the bytes before and after each region.
 const guard = 256
 
-// guarded is n bytes between two bands of a pattern.
+// guarded returns n bytes between two guards with a pattern.
 func guarded(n int, fill byte) (all, region []byte) {
 	all = bytes.Repeat([]byte{fill}, n+2*guard)
 	return all, all[guard : guard+n : guard+n]
 }
 
-// FuzzStream runs any stream over memory between guard bands. Nothing outside the
-// writable regions may change, and the end of the context ends the run soon.
+// FuzzStream runs arbitrary streams on guarded memory. Nothing outside the writable regions may
+// change, and a canceled context ends the run soon.
 func FuzzStream(f *testing.F) {
 	for _, archive := range []string{"u55-128", "u65-512", "u85-256", "u85-2048"} {
 		for _, s := range samples(f, archive) {
@@ -109,8 +109,7 @@ func checkError(t *testing.T, err error) {
 	}
 }
 
-// TestMutations changes single words of real streams in many ways: the fuzz target on
-// a fixed list.
+// TestMutations changes single words of real streams: the fuzz target on a fixed list.
 func TestMutations(t *testing.T) {
 	values := []uint32{0, 1, 0x7fff, 0xffff, 0x8000, 0x7fffffff, 0x80000000, 0xffffffff}
 	for _, archive := range []string{"u55-128", "u85-256"} {
@@ -118,7 +117,7 @@ func TestMutations(t *testing.T) {
 			for at := 0; at < len(s.stream); at += 4 * 3 {
 				stream := bytes.Clone(s.stream)
 				v := values[at/4%len(values)]
-				if at/4%2 == 0 { // the parameter alone
+				if at/4%2 == 0 { // the parameter only
 					v = binary.LittleEndian.Uint32(stream[at:])&0xffff | v<<16
 				}
 				binary.LittleEndian.PutUint32(stream[at:], v)
@@ -149,7 +148,7 @@ func run(t *testing.T, s sample, stream []byte) {
 	}
 }
 
-// checkCosts checks that the estimates of a program are numbers, and in order.
+// checkCosts checks that the estimates of a program are finite and ordered.
 func checkCosts(t *testing.T, p *npu.Program) {
 	t.Helper()
 	m := &npu.Timings{{Rate: 1.875, Latency: 500, Burst: 128}, {Rate: 8, Latency: 32, Burst: 32}}

@@ -16,7 +16,7 @@ type functional interface {
 // needs is the working memory of a thread, in elements.
 type needs struct{ rows, slots, row, patch, aux, acc int }
 
-func (n *needs) widen(m needs) {
+func (n *needs) max(m needs) {
 	n.rows, n.slots, n.row = max(n.rows, m.rows), max(n.slots, m.slots), max(n.row, m.row)
 	n.patch, n.aux, n.acc = max(n.patch, m.patch), max(n.aux, m.aux), max(n.acc, m.acc)
 }

@@ -18,14 +18,14 @@ func (o *kernelOp) asMove() *move {
 		v.top+v.left+v.bottom+v.right != 0, o.acc != accReset || out.disabled || o.staged,
 		o.ifm.storage != inMemory || out.ofm.storage != inMemory || out.perChannel != nil || out.table.kind != noTable,
 		o.ifm.size != out.ofm.size || o.ifm.signed != out.ofm.signed || o.ifm.zero != out.ofm.zero,
-		out.first > out.low || out.last < out.high || out.scaled && !out.scale.keeps(o.inputLimit()):
+		out.first > out.low || out.last < out.high || out.scaled && !out.scale.isIdentity(o.inputLimit()):
 		return nil
 	}
 	return &move{header: o.header, src: o.ifm, out: *out}
 }
 
-// keeps reports whether a scaling changes no number up to a magnitude.
-func (s *scaling) keeps(limit int64) bool {
+// isIdentity reports whether a scaling changes no number up to a magnitude.
+func (s *scaling) isIdentity(limit int64) bool {
 	return s.isUnit() || s.mult == 1<<31+1 && s.shift == 31 && limit < 1<<30 // the 1 contributes less than half
 }
 

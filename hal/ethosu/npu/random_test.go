@@ -12,7 +12,7 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/npu"
 )
 
-// writer makes command streams.
+// writer writes command streams.
 type writer struct{ b []byte }
 
 func (w *writer) set(c isa.Code, param uint16, payload uint32) {
@@ -25,7 +25,7 @@ func (w *writer) set(c isa.Code, param uint16, payload uint32) {
 	w.b = binary.LittleEndian.AppendUint32(w.b, word)
 }
 
-// small registers have values that let most operations stay within their memory.
+// small registers have values with which most operations stay within their memory.
 var small = []struct {
 	codes []isa.Code
 	limit int
@@ -70,8 +70,8 @@ func (w *writer) random(r *rand.Rand, operations int) {
 	w.set(isa.OpStop, 0xffff, 0)
 }
 
-// TestRandomStreams runs operations with registers at random. Many are refused; what is
-// accepted must run within its memory.
+// TestRandomStreams runs operations with random registers. Many are refused; accepted ones must
+// stay within their memory.
 func TestRandomStreams(t *testing.T) {
 	pool := cpu.NewPool(2)
 	defer pool.Close()
@@ -120,7 +120,7 @@ func TestRandomStreams(t *testing.T) {
 	t.Log(ran)
 }
 
-// onlyKnown leaves out the commands that a family does not have.
+// onlyKnown removes the commands that a family does not have.
 func onlyKnown(f isa.Family, stream []byte) []byte {
 	var out []byte
 	for len(stream) > 0 {

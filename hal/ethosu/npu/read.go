@@ -39,11 +39,11 @@ func (f *fmap) readTile(dst []int32, mem []byte, at int64, n int) {
 		return
 	}
 	if f.strideX == int64(f.d*f.size) {
-		f.widen(dst[:n*f.d], mem[at:])
+		f.toInt32(dst[:n*f.d], mem[at:])
 		return
 	}
 	for x := range n {
-		f.widen(dst[x*f.d:(x+1)*f.d], mem[at+int64(x)*f.strideX:])
+		f.toInt32(dst[x*f.d:(x+1)*f.d], mem[at+int64(x)*f.strideX:])
 	}
 }
 
@@ -52,14 +52,14 @@ func (f *fmap) readBricks(dst []int32, mem []byte, at int64, n int) {
 		depth, from := min(brick, f.d-c), at+int64(c/brick)*f.strideC
 		for x := range n {
 			d := dst[x*f.d+c:]
-			f.widen(d[:depth], mem[from:])
+			f.toInt32(d[:depth], mem[from:])
 			from += f.strideX
 		}
 	}
 }
 
-// widen converts adjacent elements.
-func (f *fmap) widen(dst []int32, src []byte) {
+// toInt32 converts adjacent elements.
+func (f *fmap) toInt32(dst []int32, src []byte) {
 	zero := f.zero
 	switch {
 	case f.size == 1 && f.signed:

@@ -9,14 +9,14 @@ import (
 	"github.com/etrun-go/etrun/hal/ethosu/npu/weights"
 )
 
-// element is an element of a map in memory, less the zero point: one address at a time.
+// element returns an element of a map in memory, minus the zero point.
 func (f *fmap) element(mem []byte, y, x, c int) int64 {
 	var out [1]int32
-	f.widen(out[:], mem[f.pixel(y, x)+f.channel(c):])
+	f.toInt32(out[:], mem[f.pixel(y, x)+f.channel(c):])
 	return int64(out[0])
 }
 
-// input is an element of the IFM as the kernel sees it: upscaled, zero on the padding.
+// input returns an element of the IFM as the kernel reads it: upscaled, zero on the padding.
 func (o *kernelOp) input(mem []byte, y, x, c int) (v int64, onMap bool) {
 	w := &o.window
 	switch {
@@ -30,7 +30,7 @@ func (o *kernelOp) input(mem []byte, y, x, c int) (v int64, onMap bool) {
 	return o.ifm.element(mem, y/2, x/2, c), true
 }
 
-// randomOp makes an operation with a kernel over a random map that fits mem.
+// randomOp returns a kernel operation on a random map that fits mem.
 func randomOp(r *rand.Rand, mem []byte, depthwise bool) *kernelOp {
 	for {
 		o := &kernelOp{}
@@ -57,7 +57,7 @@ func randomOp(r *rand.Rand, mem []byte, depthwise bool) *kernelOp {
 		}
 		f.strideX, f.strideC = int64(r.IntN(40*f.size)), int64(r.IntN(500))
 		if f.strideY = int64(r.IntN(600)); r.IntN(3) == 0 {
-			f.strideX = int64(d * f.size) // pixels side by side
+			f.strideX = int64(d * f.size) // adjacent pixels
 		}
 		if f.bricks {
 			f.strideX = int64(brick * f.size)
@@ -119,7 +119,7 @@ func TestKernels(t *testing.T) {
 	}
 }
 
-// expect is an accumulator by definition.
+// expect returns an accumulator by definition.
 func (o *kernelOp) expect(mem []byte, kind string, weights []int16, y, x, c int) int64 {
 	v := &o.window
 	best, sum, any := int64(0), int64(0), false
@@ -152,7 +152,7 @@ func (o *kernelOp) expect(mem []byte, kind string, weights []int16, y, x, c int)
 	return best
 }
 
-// TestStores compares what the output stage stores with single elements.
+// TestStores compares the stores of the output stage with single elements.
 func TestStores(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for n := range 400 {
@@ -194,7 +194,7 @@ func TestStores(t *testing.T) {
 	}
 }
 
-// place is where an element goes, by definition.
+// place returns the offset of an element, by definition.
 func (o *output) place(y, x, c int) int64 {
 	switch o.reverse {
 	case 1:

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// reference scales with numbers of any size.
+// reference scales with arbitrary precision.
 func reference(s scaling, x int64) int64 {
 	p := new(big.Int).Mul(big.NewInt(x), big.NewInt(s.mult))
 	halfUp := func(v *big.Int, shift uint) *big.Int {
@@ -51,7 +51,7 @@ func TestScaling(t *testing.T) {
 		if i := rnd.IntN(2 * len(edges)); i < len(edges) {
 			return edges[i]
 		}
-		return rnd.Int64() >> (2 + rnd.IntN(62)) // more than accumulators hold
+		return rnd.Int64() >> (2 + rnd.IntN(62)) // wider than accumulators
 	}
 	mults := []int64{0, 1, 3, 1 << 15, 0x40000000, 0x7fffffff, 0x80000001, 0xffffffff}
 	for range 200000 {

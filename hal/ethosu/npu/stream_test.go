@@ -42,7 +42,7 @@ func play(t *testing.T, config uint32, w *writer, arena []byte) error {
 // wide sets an address register.
 func (w *writer) wide(c isa.Code, v int) { w.set(c, uint16(int64(v)>>32&0xff), uint32(v)) }
 
-// TestDMA copies rows and planes in all ways. The arena starts with bytes 0 to 99.
+// TestDMA copies rows and planes in all modes. The arena starts with bytes 0 to 99.
 func TestDMA(t *testing.T) {
 	const plane, row, indexed, d3 = 2 << 9, 1 << 9, 1 << 11, 2 << 9
 	index := func(arena []byte, numbers ...uint32) {
@@ -137,7 +137,7 @@ func TestDMA(t *testing.T) {
 	}
 }
 
-// gather sets what rows of 2 bytes by index need; rows lie 10 bytes apart.
+// gather sets the registers for rows of 2 bytes, 10 bytes apart, by index.
 func (w *writer) gather(rows int) {
 	w.wide(isa.DMA0Len, 2)
 	w.set(isa.DMA0Size0, uint16(rows), 0)

@@ -102,12 +102,12 @@ func (c *rowCache) row(o *kernelOp, r *Run, y int) []int32 {
 	}
 	_, w := v.mapSize()
 	r.read(&o.ifm, inner[:w*v.d], y/2, 0, w)
-	v.spread(inner)
+	v.upscaleRow(inner)
 	return row
 }
 
-// spread upscales a row in place; its columns are adjacent at its start.
-func (v *window) spread(row []int32) {
+// upscaleRow upscales a row in place; its columns are adjacent at its start.
+func (v *window) upscaleRow(row []int32) {
 	for x := v.w - 1; x >= 0; x-- {
 		to := row[x*v.d : (x+1)*v.d]
 		if v.upscale == upscaleZeros && x%2 == 1 {

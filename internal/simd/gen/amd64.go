@@ -45,7 +45,11 @@ func eachAMD64(l *loop) string {
 	if l.kind.dst == "uint8" {
 		setup = "MOVQ $0x0101010101010101, BX\nMOVQ BX, X15"
 	}
-	head := lines(amd64Arguments(l), setup, l.amd64.setup, "XORQ AX, AX")
+	head := lines(amd64Arguments(l))
+	if l.amd64.pair != "" {
+		head += wideAMD64(l)
+	}
+	head += lines(setup, l.amd64.setup, "XORQ AX, AX")
 	tail := lines(results(l, l.amd64.finish), "VZEROUPPER", "RET")
 	one := lines(block(l, 0), "ADDQ $8, AX", "DECQ CX", "JNZ loop")
 	if !l.amd64.unroll {
@@ -164,7 +168,11 @@ func expanded(text string) string {
 			f := strings.Fields(rest)
 			line = ""
 			for _, c := range f[2:] {
-				line += fmt.Sprintf("VFMADD213PS %s<>(SB), %s, %s\n", c, f[1], f[0])
+				suffix := ""
+				if f[0][0] == 'Z' {
+					suffix = ".BCST"
+				}
+				line += fmt.Sprintf("VFMADD213PS%s %s<>(SB), %s, %s\n", suffix, c, f[1], f[0])
 			}
 		}
 		b.WriteString(line)
@@ -179,6 +187,9 @@ func amd64Constants(text string) string {
 		if strings.Contains(text, " "+c.name+"<>(SB)") {
 			fmt.Fprintf(&b, "LANES(%s, 0x%08x)\n", c.name, c.bits)
 		}
+	}
+	if strings.Contains(text, " exp2Table<>") {
+		b.WriteString(exp2Table())
 	}
 	return b.String()
 }

@@ -13,6 +13,10 @@ var arith = family{name: "arith", about: "Arithmetic on each element.", loops: [
 		scalars: []string{"weight"}, args: []string{"0.3"},
 		amd64: code{body: "VSUBPS Y0, Y1, Y1 \n VMULPS Y15, Y1, Y1 \n VADDPS Y1, Y0, Y0"},
 		arm64: code{body: "FSUB(1, 1, 0) \n FMUL(1, 1, 8) \n FADD(0, 0, 1)"}},
+	{name: "Blend", kind: binaryFloat, expr: "float32(a[i]*first) + float32(b[i]*second)", formula: "a[i]·first + b[i]·second", doc: "each operation rounds",
+		scalars: []string{"first", "second"}, args: []string{"0.3, 0.7"},
+		amd64: code{body: "VMULPS Y14, Y0, Y0 \n VMULPS Y15, Y1, Y1 \n VADDPS Y1, Y0, Y0"},
+		arm64: code{body: "FMUL(0, 0, 8) \n FMUL(1, 1, 9) \n FADD(0, 0, 1)"}},
 	{name: "Sub", kind: binaryFloat, expr: "a[i] - b[i]",
 		amd64: code{body: "VSUBPS Y1, Y0, Y0"},
 		arm64: code{body: "FSUB(0, 0, 1)"}},
@@ -44,7 +48,7 @@ var arith = family{name: "arith", about: "Arithmetic on each element.", loops: [
 			VMAXPS Y1, Y15, Y1
 			VMINPS Y1, Y14, Y1
 			VMULPS Y1, Y0, Y0
-			VDIVPS Y14, Y0, Y0`},
+			VDIVPS Y14, Y0, Y0`, pair: avx512Hardswish, wideSetup: broadcasts(16, "three", "zero", "six", "sixth")},
 		arm64: code{setup: constant("three", 8) + constant("six", 9) + "VEOR V10.B16, V10.B16, V10.B16", body: `
 			FADD(1, 0, 8)
 			FMAX(1, 1, 10)

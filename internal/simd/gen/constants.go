@@ -38,6 +38,21 @@ var constants = []struct {
 	{"reciprocalPi", 0x3ea2f983}, {"pi0", 0x40490fdb}, {"pi1", 0xb3bbbd2e}, {"pi2", 0xa7772ced},
 	{"sin0", 0xbe2aaaa6}, {"sin1", 0x3c088777}, {"sin2", 0xb94fbaeb}, {"sin3", 0x362f0a87}, {"sineMax", 0x48000000},
 
+	// Adding expMagic rounds to a multiple of 1/32, whose 32 fractions have their number in the last
+	// bits. e^s = 1 + s·(1 + s·(exp2 + s·exp3)) for |s| up to ln 2 / 64.
+	{"expMagic", 0x48c00000}, {"exp2", 0x3f000044}, {"exp3", 0x3e2aaabc},
+
+	// e^(-q/2) of a square q = -2·(n·ln 2 + s): square0 and square1 are n's factors, e^s = 1 - q'·(square3 + …).
+	{"square0", 0xbf38aa3b}, {"square1", 0xbfb17218}, {"square2", 0x3e000009}, {"square3", 0xbf00007b},
+
+	// Below sigmoidMin e^x is nothing beside 1. Φ(-a) = e^(-a²/2)·t·(phi0 + t·(phi1 + …)), t = 1 / (1 + phiP·a),
+	// to within 3·10⁻⁸ of itself for a up to 6, and some more beyond; from geluZero on it is 0.
+	{"sigmoidMin", 0xc2000000}, {"zero", 0}, {"sixth", 0x3e2aaaab}, {"absolute", 0x7fffffff}, {"geluZero", 0x41500000}, {"phiP", 0x3e970a3d},
+	{"phi0", 0x3df0b9d2}, {"phi1", 0x3df5fd68}, {"phi2", 0x3db8db20}, {"phi3", 0x3e1e620a}, {"phi4", 0xbdd0a14a}, {"phi5", 0x3e849297}, {"phi6", 0xbe365529}, {"phi7", 0x3d1d55ab},
+
+	// Bytes of a 32-bit word, widened to 16 bits.
+	{"firstPair", 0x80018000}, {"secondPair", 0x80038002},
+
 	{"lowByte", 0x000000ff}, {"lowHalf", 0x0000ffff}, {"lowBit", 0x00000001}, {"quiet", 0x00007fc0}, {"almostHalf", 0x00007fff},
 	{"exp2Of31", 0x4f000000},
 }

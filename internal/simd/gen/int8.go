@@ -6,7 +6,7 @@ import (
 
 // Tiles of products of 8-bit elements, see simd.Dot. A panel is 16 columns: their sums of
 // weights times 128, then for every segment and four rows of it 16 columns of four weights
-// each. A tile has rows times panels·16 sums.
+// each, or for every two of them 16 columns of two, see dotRows. A tile has rows times panels·16 sums.
 
 // dotTile is a tile: rows of activations and panels of weights.
 type dotTile struct{ rows, panels int }
@@ -30,7 +30,8 @@ var dotSets = []set{
 	{"dot512_amd64", "dot512_amd64.go", "Tiles of products of 8-bit elements for AVX-512 with VNNI.",
 		dotTiles("vnni", vnniTile, dotTile{8, 2}, dotTile{4, 2}, dotTile{2, 2}, dotTile{1, 4}, dotTile{1, 2},
 			dotTile{8, 1}, dotTile{4, 1}, dotTile{2, 1}, dotTile{1, 1})},
-	{"dot_amd64", "dot_amd64.go", "Tiles of products of 8-bit elements for AVX2.", dotTiles("madd", maddTile, dotTile{2, 1}, dotTile{1, 1})},
+	{"dot_amd64", "dot_amd64.go", "Tiles of products of 8-bit elements for AVX2.",
+		dotTiles("madd", maddTile, dotTile{4, 1}, dotTile{2, 1}, dotTile{1, 1})},
 	{"dot_arm64", "dot_arm64.go", "Tiles of products of 8-bit elements for NEON, with its dot products and without.",
 		append(dotTiles("sdot", sdotTile, dotTile{4, 1}, dotTile{1, 1}), dotTiles("smull", smullTile, dotTile{2, 1}, dotTile{1, 1})...)},
 }
@@ -82,36 +83,29 @@ func vnniTile(d dotTile, f *frame) string {
 	return amd64Segments(lines(before), lines(product), lines(after, "VZEROUPPER\nRET"))
 }
 
-// maddTile has four registers of sums for a row: of its column pairs' first and second two
-// weights. Activations lie in Y8 and on.
+// maddTile multiplies 16-bit pairs: two rows of weights, widened, by two activations that are shuffled
+// into every pair. Weights of a group lie in Y12 and on, a row has two registers of sums.
 func maddTile(d dotTile, f *frame) string {
-	before := amd64RowPointers(f, d.rows) + "VBROADCASTSS " + f.at("flip") + ", X12\n" +
+	before := amd64RowPointers(f, d.rows) + "VBROADCASTSS " + f.at("flip") + ", Y11\n" +
 		f.arguments("MOVQ", "off", "BX", "t", "DX", "b", "DI", "ldb", "SI") + "ADDQ $64, DI\n"
 	product, after := "", f.arguments("MOVQ", "c", "DX", "ldc", "R8")
-	for r := range d.rows {
-		product += fmt.Sprintf("VPBROADCASTD (R%d)(AX*1), X%d\nVPXOR X12, X%[2]d, X%[2]d\nVPMOVZXBW X%[2]d, Y%[2]d\n", 8+r, 8+r)
-		if r > 0 {
-			after += "ADDQ R8, DX\n"
-		}
-		after += pairSums(4*r, "DX")
-	}
 	for v := range 4 {
-		product += fmt.Sprintf("VPMOVSXBW %d(DI), Y10\n", 16*v)
-		for r := range d.rows {
-			before += fmt.Sprintf("VPXOR Y%d, Y%[1]d, Y%[1]d\n", 4*r+v)
-			product += fmt.Sprintf("VPMADDWD Y10, Y%d, Y11\nVPADDD Y11, Y%d, Y%[2]d\n", 8+r, 4*r+v)
+		product += fmt.Sprintf("VPMOVSXBW %s(DI), Y%d\n", offset(16*v), 12+v)
+	}
+	for r := range d.rows {
+		product += fmt.Sprintf("VPBROADCASTD (R%d)(AX*1), Y8\nVPXOR Y11, Y8, Y8\nVPSHUFB firstPair<>(SB), Y8, Y9\nVPSHUFB secondPair<>(SB), Y8, Y8\n", 8+r)
+		for v := range 4 {
+			product += fmt.Sprintf("VPMADDWD Y%d, Y%d, Y10\nVPADDD Y10, Y%d, Y%[3]d\n", 12+v, 9-v/2, 2*r+v%2)
+		}
+		for v := range 2 {
+			before += fmt.Sprintf("VPXOR Y%d, Y%[1]d, Y%[1]d\n", 2*r+v)
+			after += fmt.Sprintf("VMOVDQU Y%d, %s(DX)\n", 2*r+v, offset(32*v))
+		}
+		if r < d.rows-1 {
+			after += "ADDQ R8, DX\n"
 		}
 	}
 	return amd64Segments(lines(before), lines(product), lines(after, "VZEROUPPER\nRET"))
-}
-
-// pairSums stores the sums of neighbours in four registers.
-func pairSums(first int, to string) (text string) {
-	for v := range 2 {
-		at := first + 2*v
-		text += fmt.Sprintf("VPHADDD Y%d, Y%d, Y%[2]d\nVPERMQ $0xd8, Y%[2]d, Y%[2]d\nVMOVDQU Y%[2]d, %[3]s(%[4]s)\n", at+1, at, offset(32*v), to)
-	}
-	return text
 }
 
 // neonDot is what the tiles of NEON have in common: R8 and on point to rows, R4 to the

@@ -27,10 +27,13 @@ type code struct {
 	setup  string // before the loop
 	body   string // of one block
 	finish string // behind the loop
-	pair   string // of two blocks in AVX-512 registers, for conversions
-	out    int    // number of the register that body leaves its result in
-	unroll bool   // amd64: four blocks at a time
-	invert bool   // comparisons: where body's mask is not set
+	pair   string // of two blocks in AVX-512 registers
+	// what stands before and behind the loop of pairs, where it is not one of conversions
+	wideSetup, wideFinish string
+	single                string // between the load of a single block and pair
+	out                   int    // number of the register that body leaves its result in
+	unroll                bool   // amd64: four blocks at a time
+	invert                bool   // comparisons: where body's mask is not set
 }
 
 // kind is the shape of a loop: its arguments, and the text around the code.

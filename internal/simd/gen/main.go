@@ -60,7 +60,7 @@ func generate() (map[string][]byte, error) {
 			source[f.name+"_loops.go"] = text
 		}
 	}
-	addRoutines(source, slices.Concat(tileSets, tapSets, windowSets, channelSets, transposeSets, dotSets, nibbleSets, quantizedSets, quantizedNeonSets))
+	addRoutines(source, slices.Concat(tileSets, tapSets, windowSets, softmaxSets, interpolateSets, channelSets, transposeSets, dotSets, nibbleSets, quantizedSets, quantizedNeonSets))
 	files := make(map[string][]byte, len(source))
 	for name, text := range source {
 		files[name] = []byte(text)

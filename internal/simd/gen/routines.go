@@ -20,16 +20,25 @@ type set struct {
 // addRoutines writes sets of routines, and their declarations.
 func addRoutines(source map[string]string, sets []set) {
 	for _, s := range sets {
-		text := generated + "//go:build !purego\n\n#include \"textflag.h\"\n\n" + wrapped(s.about)
+		text := "\n" + wrapped(s.about)
 		stubs := generated + "//go:build !purego\n\npackage simd\n\n" + wrapped(s.about)
 		for _, r := range s.routines {
 			name, _, _ := strings.Cut(strings.TrimPrefix(r.signature, "func "), "(")
-			text += fmt.Sprintf("\n// %s\nTEXT ·%s(SB), NOSPLIT, $0-%d\n%s", r.signature, name, frameOf(r.signature).size, indented(r.text))
+			text += fmt.Sprintf("\n// %s\nTEXT ·%s(SB), NOSPLIT, $0-%d\n%s", r.signature, name, frameOf(r.signature).size, indented(expanded(r.text)))
 			stubs += "\n//go:noescape\n" + r.signature + "\n"
 		}
-		source[s.file+".s"] = text
+		source[s.file+".s"] = head(text) + text
 		if s.stubs != "" {
 			source[s.stubs] = stubs
 		}
 	}
+}
+
+// head is what stands at the top of an assembly file with that text.
+func head(text string) string {
+	h := generated + "//go:build !purego\n\n#include \"textflag.h\"\n"
+	if data := amd64Constants(text); data != "" {
+		h += "#include \"lanes_amd64.h\"\n\n" + data
+	}
+	return h
 }

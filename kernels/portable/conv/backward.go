@@ -6,6 +6,7 @@ import (
 
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/loops"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/kernels/window"
@@ -20,8 +21,8 @@ const (
 	backwardFloatWant = "float16, bfloat16, float32, float64"
 )
 
-// backward computes the gradients that output_mask asks for, of input, weight and
-// bias; the other outs keep their sizes and become zeros.
+// backward computes the gradients of input, weight and bias that output_mask selects; the other outs keep their sizes
+// and become zeros.
 func backward(c *kernels.Ctx, a kernels.Args) error {
 	x := a.Tensor(backwardInput)
 	if !x.DType.IsFloat() {
@@ -93,7 +94,7 @@ type gradients[T tensor.Compute] struct {
 	dot          func(x, y []T) T
 }
 
-// input is the gradient of the input: the reverse convolution of grad.
+// input computes the gradient of the input: the reverse convolution of grad.
 func (b *gradients[T]) input(c *kernels.Ctx, out []T) {
 	p := &b.inputPass
 	p.shape = b.reversed()
@@ -105,8 +106,8 @@ func (b *gradients[T]) input(c *kernels.Ctx, out []T) {
 	p.run(c)
 }
 
-// weights is the gradient of the weights: for each tap the product of the output's
-// side with what the tap reads on the input's side.
+// weights computes the gradient of the weights: for each tap the product of the output's side with the elements that
+// the tap reads on the input's side.
 func (b *gradients[T]) weights(c *kernels.Ctx, out []T) {
 	b.forward, b.small, b.large, b.out = b.shape, b.grad, b.x, out
 	if b.transposed {
@@ -121,8 +122,7 @@ func (b *gradients[T]) weights(c *kernels.Ctx, out []T) {
 	c.Parallel(rows, 1+macsPerRange/macs, b)
 }
 
-// Range computes columns [lo, hi) of the weights' gradient: tap by tap of one input
-// channel after the other.
+// Range computes columns [lo, hi) of the weights' gradient: the taps of one input channel after the other.
 func (b *gradients[T]) Range(worker, lo, hi int) {
 	f := &b.forward
 	taps, points, inPoints := window.Volume(f.Kernel), window.Volume(f.Out), window.Volume(f.In)
@@ -148,15 +148,11 @@ func (b *gradients[T]) Range(worker, lo, hi int) {
 	}
 }
 
-// bias is the gradient of the bias: sums of grad.
+// bias computes the gradient of the bias: sums of grad.
 func (b *gradients[T]) bias(_ *kernels.Ctx, out []T) {
 	clear(out)
 	points := window.Volume(b.shape.Out)
 	for i := range b.batch * b.outChannels {
-		var s T
-		for _, v := range b.grad[i*points:][:points] {
-			s += v
-		}
-		out[i%b.outChannels] += s
+		out[i%b.outChannels] = loops.Sum(out[i%b.outChannels], b.grad[i*points:][:points])
 	}
 }

@@ -5,22 +5,22 @@ import (
 	"github.com/etrun-go/etrun/kernels/window"
 )
 
-// rect is a block of output points: rows of cols points at depth d from (h, w) on.
-// It has one row, or whole rows, so that its points are adjacent in the output.
+// rect is a block of output points: rows of cols points at depth d, from (h, w). It has one row, or whole rows, so
+// that its points are adjacent in the output.
 type rect struct{ d, h, w, rows, cols int }
 
-// from is the first point of r, counted through the output.
+// from returns the index of the first point of r in the output.
 func (s *shape) from(r *rect) int { return (r.d*s.Out[1]+r.h)*s.Out[2] + r.w }
 
-// read is what one tap of the kernel reads for a rect of output points: rows × cols
-// elements from an input plane. Those of the rect that are not read lie in the padding.
+// read describes the elements that one tap of the kernel reads for a rect of output points: rows × cols elements of
+// an input plane. The rest of the rect is padding.
 type read struct {
 	from, to   int // first element in the plane and in the rect
 	rows, cols int // none read if 0
 	padded     bool
 }
 
-// tap is where a tap of the kernel reads, relative to stride times the output point.
+// tap returns the position that a tap of the kernel reads, relative to stride times the output point.
 func tap(s *shape, t int) (at [3]int) {
 	for i := 2; i >= 0; i-- {
 		at[i] = t%s.Kernel[i]*s.Dilate[i] - s.Pad[i]
@@ -29,7 +29,7 @@ func tap(s *shape, t int) (at [3]int) {
 	return at
 }
 
-// reads is what a tap at offset t reads for r.
+// reads returns the elements that a tap at offset t reads for r.
 func (s *shape) reads(t [3]int, r *rect) read {
 	z, y, x := r.d*s.Stride[0]+t[0], r.h*s.Stride[1]+t[1], r.w*s.Stride[2]+t[2]
 	top, bottom := window.Inside(r.rows, s.In[1], y, s.Stride[1])
@@ -45,8 +45,7 @@ func (s *shape) reads(t [3]int, r *rect) read {
 	}
 }
 
-// fill writes what a tap reads from plane to dst, the elements of a rect whose rows
-// are pitch apart.
+// fill writes the elements that a tap reads from plane to dst, a rect whose rows are pitch apart.
 func fill[T any](s *shape, dst []T, pitch int, plane []T, d *read) {
 	if s.Stride[2] == 1 && (d.rows == 1 || d.rows > 1 && s.In[2]*s.Stride[1] == pitch) {
 		fillRun(dst, pitch, plane, d)
@@ -60,8 +59,8 @@ func fill[T any](s *shape, dst []T, pitch int, plane []T, d *read) {
 	}
 }
 
-// fillRun is fill where rows are as far apart in the plane: one copy takes all of them
-// and, between them, what is padding in truth.
+// fillRun is fill if rows have the same distance in the plane: one copy includes what is between them, which is then
+// overwritten with the padding.
 func fillRun[T any](dst []T, pitch int, plane []T, d *read) {
 	n := (d.rows-1)*pitch + d.cols
 	clear(dst[:d.to])
@@ -75,8 +74,8 @@ func fillRun[T any](dst []T, pitch int, plane []T, d *read) {
 	}
 }
 
-// copyGrid copies rows of cols elements. Rows are ds and ss apart; elements lie side
-// by side in dst and step apart in src.
+// copyGrid copies rows of cols elements. Rows are ds and ss apart; elements are adjacent in dst and step apart in
+// src.
 func copyGrid[T any](dst []T, ds int, src []T, ss, step, rows, cols int) {
 	switch step {
 	case 1:

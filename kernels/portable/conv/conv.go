@@ -1,5 +1,5 @@
-// Package conv (no compatibility promise) holds the ATen convolutions: forward, transposed
-// and backward, over one to three spatial dimensions.
+// Package conv (no compatibility promise) implements the ATen convolutions: forward, transposed and backward, over
+// one to three spatial dimensions.
 package conv
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Ops are the operators of the package.
+// Ops returns the operators of the package.
 func Ops() []kernels.Op {
 	return []kernels.Op{
 		{Schema: "aten::convolution.out(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, " +
@@ -54,11 +54,11 @@ func convolutionOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 	if out.Numel() == 0 {
 		return nil
 	}
-	p.w, p.weight, p.bias = operand.KeptIn(c, &p.keptWeights, w), w, nil
+	p.w, p.weight, p.bias = operand.CachedIn(c, &p.cachedWeights, w), w, nil
 	if bias != nil {
-		p.bias = operand.KeptIn(c, &p.keptBias, bias)
+		p.bias = operand.CachedIn(c, &p.cachedBias, bias)
 	}
-	if q, ok := any(p).(*pass[float32]); ok && s.lastDepthwise() && lies(x, out) {
+	if q, ok := any(p).(*pass[float32]); ok && s.lastDepthwise() && channelsLast(x, out) {
 		q.runLast(c, tensor.Data[float32](out), tensor.Data[float32](x))
 		return nil
 	}

@@ -7,33 +7,32 @@ import (
 	"github.com/etrun-go/etrun/kernels/window"
 )
 
-// bands is the plan of a convolution whose groups have one input channel each. A
-// band of input rows is copied with its padding, sorted into one plane for each
-// phase of the stride, so that every tap of the kernel is a shift of one of the
-// planes and a band of output rows is a sum of shifted slices.
-type bands[T tensor.Compute] struct {
+// rowTiles is the plan of a convolution whose groups have one input channel each. A tile of input rows is copied with
+// its padding to one plane for each phase of the stride. Every tap of the kernel is then a shift of one of the
+// planes, and a tile of output rows is a sum of shifted slices.
+type rowTiles[T tensor.Compute] struct {
 	taps    func(y, x []T, off []int, w []T)
-	rows    int // output rows of a band
+	rows    int // output rows of a tile
 	width   int // of a row of a phase plane
 	height  int // rows of a phase plane
 	phases  [2]int
 	offsets []int // where each tap starts in the planes
 }
 
-// bandEnd is what bands are rounded up to, so that vectors cover them whole: sums run
-// on behind the planes and the last row, and what they yield there is not stored.
-const bandEnd = 8
+// tileEnd is the multiple to which tiles are rounded up, so that vectors cover them completely: sums continue beyond
+// the planes and the last row, and the results there are not stored.
+const tileEnd = 8
 
-// bandElements is about how many elements a band and its planes take: half of a
-// first-level cache of float32.
-const bandElements = 4096
+// tileElements is the approximate number of elements of a tile and its planes: half of a first-level cache of
+// float32.
+const tileElements = 4096
 
-// maxPlanes bounds the elements of a band's planes; a sparser kernel than that runs
+// maxPlanes bounds the elements of a tile's planes; a sparser kernel than that runs
 // as any other convolution.
 const maxPlanes = 1 << 20
 
-// planBands plans the bands where each group has one input channel and one plane.
-func (p *pass[T]) planBands() bool {
+// planTiles plans the tiles if each group has one input channel and one plane.
+func (p *pass[T]) planTiles() bool {
 	if p.inChannels != p.groups || p.Kernel[0] != 1 || p.In[0] != 1 || p.Pad[0] != 0 {
 		return false
 	}
@@ -46,7 +45,7 @@ func (p *pass[T]) planBands() bool {
 		return false
 	}
 	perRow := b.width * (b.phases[0]*b.phases[1] + 1)
-	b.rows = min(max(bandElements/perRow, 1), p.Out[1])
+	b.rows = min(max(tileElements/perRow, 1), p.Out[1])
 	b.height = b.rows + reachH/sh
 	return perRow <= maxPlanes && b.height*perRow <= maxPlanes
 }
@@ -60,12 +59,11 @@ func (p *pass[T]) runDepthwise(c *kernels.Ctx) {
 	b := &p.depthwise
 	b.taps = simd.TapsOf[T]()
 	p.offsets(b)
-	p.reserve(c, b.height*b.width*b.phases[0]*b.phases[1]+b.rows*b.width+bandEnd)
+	p.reserve(c, b.height*b.width*b.phases[0]*b.phases[1]+b.rows*b.width+tileEnd)
 	c.Parallel(p.batch*p.inChannels, 1+macsPerRange/perChannel, depthwise[T]{p})
 }
 
-// planFilter plans a filter that needs no bands, where the stride and the processor
-// allow it.
+// planFilter plans a filter without tiles if the stride and the processor allow it.
 func (p *pass[T]) planFilter() bool {
 	f := &p.filter
 	f.Rows, f.Cols, f.InRows, f.InCols = p.Out[1], p.Out[2], p.In[1], p.In[2]
@@ -88,8 +86,8 @@ func (p filtered) Range(_, lo, hi int) {
 	}
 }
 
-// offsets computes where each tap starts in the phase planes.
-func (p *pass[T]) offsets(b *bands[T]) {
+// offsets computes the start of each tap in the phase planes.
+func (p *pass[T]) offsets(b *rowTiles[T]) {
 	b.offsets = b.offsets[:0]
 	for ky := range p.Kernel[1] {
 		for kx := range p.Kernel[2] {
@@ -106,17 +104,17 @@ type depthwise[T tensor.Compute] struct{ *pass[T] }
 func (p depthwise[T]) Range(worker, lo, hi int) {
 	b := &p.depthwise
 	planes := p.worker(worker)
-	sums := planes[len(planes)-b.rows*b.width-bandEnd:]
+	sums := planes[len(planes)-b.rows*b.width-tileEnd:]
 	clear(planes) // the padding beside rows stays as it is
 	for t := lo; t < hi; t++ {
 		for r := 0; r < p.Out[1]; r += b.rows {
 			p.load(planes, p.x[t*window.Volume(p.In):][:window.Volume(p.In)], r)
-			p.band(planes, sums, t, r, min(b.rows, p.Out[1]-r))
+			p.tile(planes, sums, t, r, min(b.rows, p.Out[1]-r))
 		}
 	}
 }
 
-// load fills the phase planes for output rows from r on.
+// load fills the phase planes for the output rows from r.
 func (p depthwise[T]) load(planes, x []T, r int) {
 	b := &p.depthwise
 	size := b.height * b.width
@@ -137,12 +135,12 @@ func (p depthwise[T]) load(planes, x []T, r int) {
 	}
 }
 
-// band computes output rows [r, r+rows) of all output channels of input plane t.
-// Sums run through the ends of rows; what they yield there is not stored.
-func (p depthwise[T]) band(planes, sums []T, t, r, rows int) {
+// tile computes output rows [r, r+rows) of all output channels of input plane t. Sums continue through the ends of
+// rows; the results there are not stored.
+func (p depthwise[T]) tile(planes, sums []T, t, r, rows int) {
 	b := &p.depthwise
 	multiplier, taps := p.outChannels/p.groups, window.Volume(p.Kernel)
-	sums = sums[:((rows-1)*b.width+p.Out[2]+bandEnd-1)&^(bandEnd-1)]
+	sums = sums[:((rows-1)*b.width+p.Out[2]+tileEnd-1)&^(tileEnd-1)]
 	for m := t * multiplier; m < (t+1)*multiplier; m++ {
 		channel := m % p.outChannels
 		startRows(sums, 0, len(sums), p.biasFrom(channel), 1)

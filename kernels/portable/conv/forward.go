@@ -17,13 +17,13 @@ func (p *pass[T]) runForward(c *kernels.Ctx) {
 	g.A, g.ARow, g.ACol, g.AEach, g.AMatrices = p.w, g.K, 1, g.M*g.K, p.groups
 	g.RowBias, g.C = p.bias, p.y
 	if g.B, g.BRow, g.BEach, g.Columns = p.x, g.N, g.K*g.N, nil; !p.pointwise() {
-		p.cut()
+		p.split()
 		taps := window.Volume(p.Kernel)
 		p.table = min(taps, tapTable)
 		p.taps = slices.Grow(p.taps[:0], c.Threads()*p.table)[:c.Threads()*p.table]
-		p.held = slices.Grow(p.held[:0], c.Threads())[:c.Threads()]
-		for i := range p.held {
-			p.held[i] = -1
+		p.tapsOf = slices.Grow(p.tapsOf[:0], c.Threads())[:c.Threads()]
+		for i := range p.tapsOf {
+			p.tapsOf[i] = -1
 		}
 		g.Columns, g.Blocks = (*columns[T])(p), p.points.count
 	}
@@ -32,21 +32,21 @@ func (p *pass[T]) runForward(c *kernels.Ctx) {
 	g.A, g.B, g.C, g.RowBias, g.Scratch = nil, nil, nil, nil, nil
 }
 
-// pointwise reports that each output point reads one input point, its own.
+// pointwise reports whether each output point reads exactly one input point, at the same position.
 func (s *shape) pointwise() bool {
 	one, zero := [3]int{1, 1, 1}, [3]int{}
 	return s.Kernel == one && s.Stride == one && s.Pad == zero
 }
 
-// grid is how output points are cut into rects.
+// grid divides the output points into rects.
 type grid struct {
 	rows, cols           int // of a rect
 	rowBlocks, colBlocks int // rects along the height and the width
 	count                int // all of them, over the depth too
 }
 
-// cut splits the output points into rects of as many as a block of columns has.
-func (p *pass[T]) cut() {
+// split divides the output points into rects of about as many points as a block of columns.
+func (p *pass[T]) split() {
 	g, width := &p.points, p.Out[2]
 	g.rows, g.colBlocks = 1, (width+blockPoints-1)/blockPoints
 	if g.colBlocks == 1 {
@@ -57,36 +57,35 @@ func (p *pass[T]) cut() {
 	g.count = p.Out[0] * g.rowBlocks * g.colBlocks
 }
 
-// rect is the i-th block of output points.
+// rect returns the i-th rect.
 func (p *pass[T]) rect(i int) rect {
 	g := &p.points
 	w, h := i%g.colBlocks*g.cols, i/g.colBlocks%g.rowBlocks*g.rows
 	return rect{d: i / g.colBlocks / g.rowBlocks, h: h, w: w, rows: min(g.rows, p.Out[1]-h), cols: min(g.cols, p.Out[2]-w)}
 }
 
-// columns gives what the taps of the kernel read for the output points: a row for each tap
-// of the input channels of a group, channel by channel.
+// columns are the elements that the taps of the kernel read for the output points: a row for each tap of the input
+// channels of a group, channel by channel.
 type columns[T tensor.Compute] pass[T]
 
-// Span is the points of rect i.
+// Span implements [gemm.Columns]: the points of rect i.
 func (s *columns[T]) Span(i int) (j, n int) {
 	r := (*pass[T])(s).rect(i)
 	return s.from(&r), r.rows * r.cols
 }
 
-// tapTable is for how many taps a worker keeps what they read; those of a larger
-// kernel are worked out each time.
+// tapTable is the maximum number of taps whose reads a worker caches; those of a larger kernel are recomputed.
 const tapTable = 1024
 
 // Pack writes taps [p, p+k) of rect i.
 func (s *columns[T]) Pack(dst []T, ld, worker, product, i, p, k int) {
 	r := (*pass[T])(s).rect(i)
 	taps := s.taps[worker*s.table:][:s.table]
-	if s.held[worker] != i {
+	if s.tapsOf[worker] != i {
 		for t := range taps {
 			taps[t] = s.reads(tap(&s.shape, t), &r)
 		}
-		s.held[worker] = i
+		s.tapsOf[worker] = i
 	}
 	n, points := window.Volume(s.Kernel), window.Volume(s.In)
 	x := s.x[product*(s.inChannels/s.groups)*points:]

@@ -10,32 +10,30 @@ import (
 	"github.com/etrun-go/etrun/kernels/window"
 )
 
-// A depthwise convolution computes all channels of a point at a time where they lie side by side in
-// memory: in tensors in the dim order [0, 2, 3, 1], and in copies of images whose rows are too
-// narrow to fill vectors.
+// A depthwise convolution computes all channels of a point at a time if they are adjacent in memory: in tensors of
+// dim order [0, 2, 3, 1], and in copies of images whose rows are too narrow for vectors.
 
-// narrowRow is the width of rows from which on planes are computed one by one, narrowChannels how
-// many channels make up for the copies.
+// narrowRow is the row width from which planes are computed one by one. Copies pay from narrowChannels channels.
 const narrowRow, narrowChannels = 12, 64
 
-// lastPass is what a convolution over channels that lie last keeps.
+// lastPass is the state of a convolution with channels last.
 type lastPass struct {
-	weights operand.Kept[float32] // [taps, channels]
+	weights operand.Cached[float32] // [taps, channels]
 	w       []float32
 	bias    []float32
 	xs, ws  []int // where the taps of a window lie, and their weights, for each worker
 	x, y    []float32
 }
 
-// lastDepthwise reports a convolution of one filter for each channel that runs over all channels at
-// a time.
+// lastDepthwise reports whether the convolution has one filter for each channel and may compute all channels at a
+// time.
 func (s *shape) lastDepthwise() bool {
 	return !s.transposed && s.inChannels == s.groups && s.outChannels == s.groups && s.groups >= 8 &&
 		s.Kernel[0] == 1 && s.In[0] == 1 && s.Pad[0] == 0 && s.Out[0] == 1 && s.Kernel[1]*s.Kernel[2] <= tapTable
 }
 
-// lies reports tensors of float32 with channels side by side.
-func lies(ts ...*tensor.Tensor) bool {
+// channelsLast reports whether the tensors are float32 with adjacent channels.
+func channelsLast(ts ...*tensor.Tensor) bool {
 	for _, t := range ts {
 		if t.DType != tensor.Float32 || string(t.DimOrder) != "\x00\x02\x03\x01" {
 			return false
@@ -44,7 +42,7 @@ func lies(ts ...*tensor.Tensor) bool {
 	return true
 }
 
-// runCopied computes copies of planes with channels side by side.
+// runCopied computes the convolution on copies with channels last, if that is faster.
 func (p *pass[T]) runCopied(c *kernels.Ctx) bool {
 	q, ok := any(p).(*pass[float32])
 	if !ok || p.Out[2] >= narrowRow || p.In[2] >= 2*narrowRow || p.groups < narrowChannels || !p.lastDepthwise() {
@@ -62,13 +60,13 @@ func (p *pass[T]) runCopied(c *kernels.Ctx) bool {
 	return true
 }
 
-// runLast computes y of x, whose channels lie last.
+// runLast computes y of x with channels last.
 func (p *pass[T]) runLast(c *kernels.Ctx, y, x []float32) {
 	q := any(p).(*pass[float32])
 	l, taps := &q.last, p.Kernel[1]*p.Kernel[2]
 	l.x, l.y = x, y
 	if l.w = l.weights.Get(p.weight); l.w == nil {
-		l.w = l.weights.Room(c, p.weight, len(p.w))
+		l.w = l.weights.New(c, p.weight, len(p.w))
 		operand.Transpose(c, l.w, q.w, p.groups, taps)
 	}
 	if l.bias = q.bias; l.bias == nil {
@@ -87,8 +85,8 @@ type channelRows struct{ *pass[float32] }
 // Range computes rows [lo, hi) of the output, counted over all images.
 func (p channelRows) Range(worker, lo, hi int) {
 	l, ch, inf := &p.last, p.groups, float32(math.Inf(1))
-	size, most := window.Volume(p.In)*ch, p.Kernel[1]*p.Kernel[2]
-	xs, ws := l.xs[worker*most:][:most], l.ws[worker*most:][:most]
+	size, maxTaps := window.Volume(p.In)*ch, p.Kernel[1]*p.Kernel[2]
+	xs, ws := l.xs[worker*maxTaps:][:maxTaps], l.ws[worker*maxTaps:][:maxTaps]
 	for i := lo; i < hi; i++ {
 		x, y := l.x[i/p.Out[1]*size:][:size], l.y[i*p.Out[2]*ch:][:p.Out[2]*ch]
 		h0, h1, h2 := p.Taps(1, i%p.Out[1])

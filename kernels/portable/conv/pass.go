@@ -8,8 +8,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// pass is one convolution: its geometry, its dense operands (batch, channels,
-// spatial) and how it is cut into tiles. An instruction keeps it between executes.
+// pass is the state of a convolution: its geometry, its dense operands (batch, channels, spatial) and its tiles.
 type pass[T tensor.Compute] struct {
 	shape
 	x, w, bias, y []T // bias may be nil
@@ -21,22 +20,22 @@ type pass[T tensor.Compute] struct {
 	scratch       []T // perWorker elements for each worker
 	perWorker     int
 
-	keptWeights, keptBias operand.Kept[T]
-	depthwise             bands[T]
-	filter                simd.Filter
-	last                  lastPass
-	taps                  []read // for each worker, what its first table taps read
-	held                  []int  // for each worker, the rect that its taps are of
-	table                 int
+	cachedWeights, cachedBias operand.Cached[T]
+	depthwise                 rowTiles[T]
+	filter                    simd.Filter
+	last                      lastPass
+	taps                      []read // for each worker, what its first table taps read
+	tapsOf                    []int  // for each worker, the rect that its taps are of
+	table                     int
 
 	weight *tensor.Tensor // w's
 
 	// Of a transposed convolution: the weights in the order of taps, and of how many groups they
-	// are; the rows of a band and how many bands there are.
-	turned              []T
-	keptTurned          operand.Kept[T]
-	turnedGroups        int
-	bandRows, bandCount int
+	// are; the rows of a tile and how many tiles there are.
+	packed              []T
+	cachedPacked        operand.Cached[T]
+	packedGroups        int
+	tileRows, tileCount int
 }
 
 const blockPoints = gemm.BlockCols
@@ -50,7 +49,7 @@ func (p *pass[T]) run(c *kernels.Ctx) {
 	case p.transposed:
 		p.runTransposed(c)
 	case p.runCopied(c):
-	case p.planBands():
+	case p.planTiles():
 		p.runDepthwise(c)
 	default:
 		p.runForward(c)
@@ -58,16 +57,16 @@ func (p *pass[T]) run(c *kernels.Ctx) {
 	p.x, p.w, p.bias, p.y, p.scratch = nil, nil, nil, nil, nil
 }
 
-// worker is the scratch memory of a worker.
+// worker returns the scratch memory of a worker.
 func (p *pass[T]) worker(i int) []T { return p.scratch[i*p.perWorker:][:p.perWorker] }
 
-// reserve gives each worker n elements of scratch memory.
+// reserve allocates n elements of scratch memory for each worker.
 func (p *pass[T]) reserve(c *kernels.Ctx, n int) {
 	p.perWorker = n
 	p.scratch = kernels.Scratch[T](c, c.Threads()*n)
 }
 
-// startRows gives rows of y, ld apart, their bias.
+// startRows initializes rows of y, ld apart, with their bias.
 func startRows[T any](y []T, ld, n int, bias []T, rows int) {
 	for i := range rows {
 		row := y[i*ld:][:n]
@@ -79,7 +78,7 @@ func startRows[T any](y []T, ld, n int, bias []T, rows int) {
 	}
 }
 
-// biasFrom is the bias from channel m on, or nil.
+// biasFrom returns the bias from channel m, or nil.
 func (p *pass[T]) biasFrom(m int) []T {
 	if p.bias == nil {
 		return nil

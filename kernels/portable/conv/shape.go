@@ -52,8 +52,7 @@ func (s *shape) parse(a kernels.Args, x, w *tensor.Tensor, xArg, stride int) err
 	return s.extent(x, w, xArg, outPad, stride+4)
 }
 
-// channels checks groups and the channel sizes: weight is [out, in/groups, …], or
-// [in, out/groups, …] where transposed.
+// channels checks groups and the channel sizes: weight is [out, in/groups, …], or [in, out/groups, …] if transposed.
 func (s *shape) channels(a kernels.Args, x, w *tensor.Tensor, xArg, groupsArg int) error {
 	g := a.Int(groupsArg)
 	if g < 1 || g > window.Limit {
@@ -103,8 +102,8 @@ func (s *shape) outSizes(dst *[5]int, rank int) []int {
 	return dst[:rank]
 }
 
-// reversed is the convolution that runs from s's output to its input: the transposed
-// of a forward one and the other way round, with the same weights.
+// reversed returns the convolution from s's output to its input, with the same weights: transposed if s is not, and
+// vice versa.
 func (s *shape) reversed() shape {
 	r := *s
 	r.transposed = !s.transposed

@@ -7,42 +7,40 @@ import (
 	"github.com/etrun-go/etrun/kernels/window"
 )
 
-// Output points that lie strides apart read neighbouring input points with the same taps: so a
-// transposed convolution is a convolution for each phase of the stride, whose results are put
-// together element by element. Tap k of phase f reads input point q+s for output point q·stride+f,
-// where k·dilation + s·stride = f + padding.
+// Output points a stride apart read adjacent input points with the same taps: a transposed convolution is a
+// convolution for each phase of the stride, whose results are interleaved. Tap k of phase f reads input point q+s for
+// output point q·stride+f, where k·dilation + s·stride = f + padding.
 
-// phaseElements is about how many results of all phases of a row are computed at a time.
+// phaseElements is the approximate number of results of all phases that are computed at a time.
 const phaseElements = 1 << 14
 
-// upsampled is a transposed convolution. Its ranges are blocks of output channels by bands of
-// rows of one phase.
+// upsampled is a transposed convolution. Its ranges are blocks of output channels by tiles of rows of one phase.
 type upsampled[T tensor.Compute] struct{ *pass[T] }
 
 func (p *pass[T]) runTransposed(c *kernels.Ctx) {
 	perGroup, width := p.outChannels/p.groups, p.phases(2)*p.windows(2)
 	p.mBlock = min(max(phaseElements/4/width, 8), perGroup)
-	p.bandRows = min(max(phaseElements/(width*p.mBlock), 1), p.windows(1))
-	p.bandCount = (p.windows(1) + p.bandRows - 1) / p.bandRows
+	p.tileRows = min(max(phaseElements/(width*p.mBlock), 1), p.windows(1))
+	p.tileCount = (p.windows(1) + p.tileRows - 1) / p.tileRows
 	p.mBlocks = (perGroup + p.mBlock - 1) / p.mBlock
-	p.reserve(c, p.mBlock*p.bandRows*width)
-	p.turned = p.turn(c)
-	macs := max(p.mBlock*p.bandRows*width*(p.inChannels/p.groups)*window.Volume(p.Kernel)/(p.phases(1)*p.phases(2)), 1)
-	c.Parallel(p.batch*p.groups*p.mBlocks*p.Out[0]*p.phases(1)*p.bandCount, 1+macsPerRange/macs, upsampled[T]{p})
-	p.turned = nil
+	p.reserve(c, p.mBlock*p.tileRows*width)
+	p.packed = p.pack(c)
+	macs := max(p.mBlock*p.tileRows*width*(p.inChannels/p.groups)*window.Volume(p.Kernel)/(p.phases(1)*p.phases(2)), 1)
+	c.Parallel(p.batch*p.groups*p.mBlocks*p.Out[0]*p.phases(1)*p.tileCount, 1+macsPerRange/macs, upsampled[T]{p})
+	p.packed = nil
 }
 
-// phases is how many phases dimension d of the output has, windows how many points the first one.
+// phases returns the number of phases of dimension d of the output, windows the number of points of the first one.
 func (s *shape) phases(d int) int  { return min(s.Stride[d], s.Out[d]) }
 func (s *shape) windows(d int) int { return (s.Out[d] + s.Stride[d] - 1) / s.Stride[d] }
 
-// turn puts weights [in, out, taps] of each group into the order [taps, out, in].
-func (p *pass[T]) turn(c *kernels.Ctx) []T {
-	if d := p.keptTurned.Get(p.weight); d != nil && p.turnedGroups == p.groups {
+// pack reorders the weights [in, out, taps] of each group to [taps, out, in].
+func (p *pass[T]) pack(c *kernels.Ctx) []T {
+	if d := p.cachedPacked.Get(p.weight); d != nil && p.packedGroups == p.groups {
 		return d
 	}
-	p.turnedGroups = p.groups
-	d := p.keptTurned.Room(c, p.weight, len(p.w))
+	p.packedGroups = p.groups
+	d := p.cachedPacked.New(c, p.weight, len(p.w))
 	perGroup, inGroup, taps := p.outChannels/p.groups, p.inChannels/p.groups, window.Volume(p.Kernel)
 	size := perGroup * inGroup * taps
 	for i, v := range p.w {
@@ -55,27 +53,27 @@ func (p *pass[T]) turn(c *kernels.Ctx) []T {
 // Range computes units [lo, hi).
 func (p upsampled[T]) Range(worker, lo, hi int) {
 	for u := lo; u < hi; u++ {
-		band, rest := u%p.bandCount, u/p.bandCount
+		tile, rest := u%p.tileCount, u/p.tileCount
 		f, rest := rest%p.phases(1), rest/p.phases(1)
 		d, rest := rest%p.Out[0], rest/p.Out[0]
 		m, rest := rest%p.mBlocks*p.mBlock, rest/p.mBlocks
 		n, g := rest/p.groups, rest%p.groups
-		q := band * p.bandRows
-		rows := min(p.bandRows, (p.Out[1]-f+p.Stride[1]-1)/p.Stride[1]-q)
+		q := tile * p.tileRows
+		rows := min(p.tileRows, (p.Out[1]-f+p.Stride[1]-1)/p.Stride[1]-q)
 		if rows <= 0 {
 			continue
 		}
-		b := upsampledBand{d: d, f: f, q: q, rows: rows, m: m, channels: min(p.mBlock, p.outChannels/p.groups-m), n: n, g: g}
-		p.band(p.worker(worker), &b)
+		b := upsampledTile{d: d, f: f, q: q, rows: rows, m: m, channels: min(p.mBlock, p.outChannels/p.groups-m), n: n, g: g}
+		p.tile(p.worker(worker), &b)
 	}
 }
 
-// upsampledBand is output channels from m on of group g in image n, at rows q and on of phase f
-// of the height, at depth d.
-type upsampledBand struct{ d, f, q, rows, m, channels, n, g int }
+// upsampledTile is a tile of output channels from m of group g in image n, and of rows from q of phase f of the
+// height, at depth d.
+type upsampledTile struct{ d, f, q, rows, m, channels, n, g int }
 
-// band computes the phases of a band's width and puts them together.
-func (p upsampled[T]) band(sums []T, b *upsampledBand) {
+// tile computes the phases of a tile's width and interleaves them.
+func (p upsampled[T]) tile(sums []T, b *upsampledTile) {
 	width, phases := p.windows(2), p.phases(2)
 	size := b.rows * width
 	first := b.g*p.outChannels/p.groups + b.m
@@ -92,8 +90,8 @@ func (p upsampled[T]) band(sums []T, b *upsampledBand) {
 	}
 }
 
-// interleave puts rows of phases together, each of which is apart from the one before and has
-// rows of width elements, the last of which later phases may lack: n elements in all.
+// interleave interleaves rows of phases, which are apart elements from one phase to the next. Rows have width
+// elements, of which the last may be missing in later phases; a row of y has n.
 func interleave[T tensor.Compute](y, src []T, rows, width, n, pitch, phases, apart int) {
 	if phases == 2 {
 		simd.Zip2Rows(y, src, src[apart:], rows, n/2, pitch, width)
@@ -117,8 +115,8 @@ func interleave[T tensor.Compute](y, src []T, rows, width, n, pitch, phases, apa
 	}
 }
 
-// phase adds what the taps of phase f of the width make of the input.
-func (p upsampled[T]) phase(sums []T, b *upsampledBand, f int) {
+// phase adds the products of the taps of phase f of the width.
+func (p upsampled[T]) phase(sums []T, b *upsampledTile, f int) {
 	for k := range p.Kernel[0] {
 		z, ok := p.shift(0, b.d%p.Stride[0], k)
 		if z += b.d / p.Stride[0]; !ok || z < 0 || z >= p.In[0] {
@@ -133,19 +131,19 @@ func (p upsampled[T]) phase(sums []T, b *upsampledBand, f int) {
 	}
 }
 
-// shift is how far behind output point q of phase f tap k reads along dimension d; ok is false
-// where it does not belong to the phase.
+// shift returns the distance from output point q of phase f to the input point that tap k reads along dimension d. ok
+// is false if the tap does not belong to the phase.
 func (s *shape) shift(d, f, k int) (shift int, ok bool) {
 	at := f + s.Pad[d] - k*s.Dilate[d]
 	return at / s.Stride[d], at%s.Stride[d] == 0
 }
 
-// taps adds the taps from t on, those of a row of the kernel, for rows [top, bottom) of the band,
-// which read input rows from row on.
-func (p upsampled[T]) taps(sums []T, b *upsampledBand, f, t, row, top, bottom int) {
+// taps adds the products of the taps from t, those of a row of the kernel, for rows [top, bottom) of the tile, which
+// read input rows from row.
+func (p upsampled[T]) taps(sums []T, b *upsampledTile, f, t, row, top, bottom int) {
 	perGroup, inGroup, points := p.outChannels/p.groups, p.inChannels/p.groups, window.Volume(p.In)
 	width, size := p.windows(2), b.rows*p.windows(2)
-	w := p.turned[b.g*perGroup*inGroup*window.Volume(p.Kernel):]
+	w := p.packed[b.g*perGroup*inGroup*window.Volume(p.Kernel):]
 	x := p.x[(b.n*p.inChannels+b.g*inGroup)*points:]
 	for k := range p.Kernel[2] {
 		shift, ok := p.shift(2, f, k)

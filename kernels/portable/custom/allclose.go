@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
@@ -28,8 +29,8 @@ var ops = []kernels.Op{
 	},
 }
 
-// grain is the number of elements worth a thread.
-const grain = 1 << 14
+// pairCost is the cost of a pair of elements in picoseconds.
+const pairCost = 1200
 
 // allclose is torch.allclose: whether every pair of elements is equal, or finite with
 //
@@ -49,7 +50,7 @@ func allclose(c *kernels.Ctx, a kernels.Args) error {
 	p.rtol, p.atol, p.nan = a.Float(2), a.Float(3), a.Bool(4)
 	p.apart.Store(false)
 	p.block = kernels.Scratch[float64](c, 2*blockSize*c.Threads())
-	c.Parallel(x.Numel(), grain, p)
+	c.Parallel(x.Numel(), cpu.Grain(1, pairCost), p)
 	tensor.Data[bool](out.Tensor)[0] = !p.apart.Load()
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/kerneltest"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -16,9 +17,9 @@ func truth(v bool) *tensor.Tensor { return tensor.Of([]bool{v}) }
 func TestAllclose(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	f := func(v ...float64) *tensor.Tensor { return tensor.Of(v, len(v)) }
-	near := make([]float64, 3*grain)
-	far := make([]float64, 3*grain)
-	far[2*grain+1] = 1
+	near := make([]float64, 3*cpu.Grain(1, pairCost))
+	far := make([]float64, 3*cpu.Grain(1, pairCost))
+	far[2*cpu.Grain(1, pairCost)+1] = 1
 	var cases []kerneltest.Case
 	for _, c := range []struct {
 		name string

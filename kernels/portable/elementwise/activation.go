@@ -13,8 +13,8 @@ var (
 	geluTanh     = unary{rule: fractional, table: table{f32: slice(simd.GELUTanh), f64: each[float64](geluTanh64), cost: 6}}
 	elu          = unary{rule: fractional, table: table{f32: elu32, f64: elu64, cost: inVectors}}
 	leaky        = unary{rule: fractional, table: table{f32: leakyRelu32, f64: leakyRelu}}
-	swish        = unary{rule: fractional, table: table{f32: silu32, f64: each[float64](silu64), cost: inVectors}}
-	hardSwish    = unary{rule: fractional, table: table{f32: hardswish32, f64: each[float64](hardswish64), cost: 4}}
+	swish        = unary{rule: fractional, table: table{f32: slice(simd.SiLU), f64: each[float64](silu64), cost: inVectors}}
+	hardSwish    = unary{rule: fractional, table: table{f32: slice(simd.Hardswish), f64: each[float64](hardswish64), cost: 4}}
 	logits       = unary{rule: floating, table: table{f32: logit32, f64: logit64, cost: 100}}
 	logitsHalf   = unary{rule: floating, table: table{f32: logitHalf, cost: 100}}
 	logitsBFloat = unary{rule: floating, table: table{f32: logitBFloat, cost: 100}}
@@ -55,32 +55,10 @@ func geluTanh64(x float64) float64 {
 	return 0.5 * x * (1 + math.Tanh(slope*(x+cubic*x*x*x)))
 }
 
-// silu32 rounds as a sigmoid and a multiplication do that stand alone.
-func silu32(k *block[float32]) {
-	piecewise(k, func(out, a []float32) {
-		simd.Sigmoid(out, a)
-		simd.Mul(out, a, out)
-	})
-}
-
 func silu64(x float64) float64 { return x * sigmoid(x) }
 
-// hardswish32 rounds as the four operators do that stand for it: x·clamp(x+3, 0, 6)/6.
-func hardswish32(k *block[float32]) { simd.Hardswish(k.out, k.a) }
-
+// hardswish64 is the product of four operators; simd.Hardswish rounds as they do, too.
 func hardswish64(x float64) float64 { return x * min(max(x+3, 0), 6) / 6 }
-
-// piece is the elements for which several loops run one after the other, in the
-// first-level cache.
-const piece = blockBytes / 4
-
-// piecewise runs loops on the pieces of a block.
-func piecewise(k *block[float32], loops func(out, a []float32)) {
-	for lo := 0; lo < len(k.out); lo += piece {
-		hi := min(lo+piece, len(k.out))
-		loops(k.out[lo:hi], k.a[lo:hi])
-	}
-}
 
 // elu hands its kernel the factors of the negative part, of its exponent, and of the
 // positive part.

@@ -18,15 +18,13 @@ type integer interface{ int32 | int64 }
 type float interface{ float32 | float64 }
 
 var (
-	addition = scaled{
-		rule:   numeric,
-		plain:  table{f32: pair(simd.Add), f64: add[float64], i32: pair(simd.AddInt32), i64: add[int64], c: add[complex128]},
-		scaled: table{f32: addScaled32, f64: addScaled[float64], i32: addScaled[int32], i64: addScaled[int64], c: addScaled[complex128]},
+	addition = binary{
+		rule: numeric, table: table{f32: pair(simd.Add), f64: add[float64], i32: pair(simd.AddInt32), i64: add[int64], c: add[complex128]},
+		scaled: &table{f32: addScaled32, f64: addScaled[float64], i32: addScaled[int32], i64: addScaled[int64], c: addScaled[complex128]},
 	}
-	subtraction = scaled{
-		rule:   arithmetic,
-		plain:  table{f32: pair(simd.Sub), f64: sub[float64], i32: pair(simd.SubInt32), i64: sub[int64], c: sub[complex128]},
-		scaled: table{f32: subScaled32, f64: subScaled[float64], i32: subScaled[int32], i64: subScaled[int64], c: subScaled[complex128]},
+	subtraction = binary{
+		rule: arithmetic, table: table{f32: pair(simd.Sub), f64: sub[float64], i32: pair(simd.SubInt32), i64: sub[int64], c: sub[complex128]},
+		scaled: &table{f32: subScaled32, f64: subScaled[float64], i32: subScaled[int32], i64: subScaled[int64], c: subScaled[complex128]},
 	}
 	product   = binary{rule: numeric, table: table{f32: pair(simd.Mul), f64: mul[float64], i32: pair(simd.MulInt32), i64: mul[int64], c: mul[complex128]}}
 	quotient  = binary{rule: floating, table: table{f32: pair(simd.Div), f64: div[float64], c: div[complex128]}}
@@ -41,87 +39,38 @@ var (
 )
 
 var arithOps = []kernels.Op{
-	{Schema: "aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out)", Func: addition.tensors, DTypes: allComplex, Family: kernels.Sum},
-	{Schema: "aten::add.Scalar_out(Tensor self, Scalar other, Scalar alpha=1, *, Tensor(a!) out)", Func: addition.scalar, DTypes: allComplex, Family: kernels.Sum},
-	{Schema: "aten::sub.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out)", Func: subtraction.tensors, DTypes: numbersComplex, Family: kernels.Sum},
-	{Schema: "aten::sub.Scalar_out(Tensor self, Scalar other, Scalar alpha=1, *, Tensor(a!) out)", Func: subtraction.scalar, DTypes: numbersComplex, Family: kernels.Sum},
+	{Schema: "aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out)", Func: addition.run, DTypes: allComplex, Family: kernels.Sum},
+	{Schema: "aten::add.Scalar_out(Tensor self, Scalar other, Scalar alpha=1, *, Tensor(a!) out)", Func: addition.run, DTypes: allComplex, Family: kernels.Sum},
+	{Schema: "aten::sub.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out)", Func: subtraction.run, DTypes: numbersComplex, Family: kernels.Sum},
+	{Schema: "aten::sub.Scalar_out(Tensor self, Scalar other, Scalar alpha=1, *, Tensor(a!) out)", Func: subtraction.run, DTypes: numbersComplex, Family: kernels.Sum},
 	{Schema: "aten::rsub.Scalar_out(Tensor self, Scalar other, Scalar alpha=1, *, Tensor(a!) out)", Func: subtraction.reversed, DTypes: numbersComplex, Family: kernels.Sum},
-	{Schema: "aten::mul.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: product.tensors, DTypes: allComplex, Family: kernels.Arith},
-	{Schema: "aten::mul.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: product.scalar, DTypes: allComplex, Family: kernels.Arith},
-	{Schema: "aten::div.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: quotient.tensors, DTypes: allComplex, Family: kernels.Arith},
-	{Schema: "aten::div.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: quotient.scalar, DTypes: allComplex, Family: kernels.Arith},
-	{Schema: "aten::div.out_mode(Tensor self, Tensor other, *, str? rounding_mode, Tensor(a!) out)", Func: divTensors, DTypes: numbers, Family: kernels.Arith},
-	{Schema: "aten::div.Scalar_mode_out(Tensor self, Scalar other, *, str? rounding_mode, Tensor(a!) out)", Func: divScalar, DTypes: numbers, Family: kernels.Arith},
-	{Schema: "aten::floor_divide.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: floored.tensors, DTypes: numbers, Family: kernels.Arith},
-	{Schema: "aten::fmod.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: fmod.tensors, DTypes: numbers, Family: kernels.Exact},
-	{Schema: "aten::fmod.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: fmod.scalar, DTypes: numbers, Family: kernels.Exact},
-	{Schema: "aten::remainder.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: remainder.tensors, DTypes: numbers, Family: kernels.Arith,
+	{Schema: "aten::mul.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: product.run, DTypes: allComplex, Family: kernels.Arith},
+	{Schema: "aten::mul.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: product.run, DTypes: allComplex, Family: kernels.Arith},
+	{Schema: "aten::div.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: quotient.run, DTypes: allComplex, Family: kernels.Arith},
+	{Schema: "aten::div.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: quotient.run, DTypes: allComplex, Family: kernels.Arith},
+	{Schema: "aten::div.out_mode(Tensor self, Tensor other, *, str? rounding_mode, Tensor(a!) out)", Func: divWithMode, DTypes: numbers, Family: kernels.Arith},
+	{Schema: "aten::div.Scalar_mode_out(Tensor self, Scalar other, *, str? rounding_mode, Tensor(a!) out)", Func: divWithMode, DTypes: numbers, Family: kernels.Arith},
+	{Schema: "aten::floor_divide.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: floored.run, DTypes: numbers, Family: kernels.Arith},
+	{Schema: "aten::fmod.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: fmod.run, DTypes: numbers, Family: kernels.Exact},
+	{Schema: "aten::fmod.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: fmod.run, DTypes: numbers, Family: kernels.Exact},
+	{Schema: "aten::remainder.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: remainder.run, DTypes: numbers, Family: kernels.Arith,
 		Note: "takes the divisor's sign for integers too, as PyTorch does"},
-	{Schema: "aten::remainder.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: remainder.scalar, DTypes: numbers, Family: kernels.Arith,
+	{Schema: "aten::remainder.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: remainder.run, DTypes: numbers, Family: kernels.Arith,
 		Note: "takes the divisor's sign for integers too, as PyTorch does"},
-	{Schema: "aten::maximum.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: largest.tensors, DTypes: all, Family: kernels.Exact},
-	{Schema: "aten::minimum.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: smallest.tensors, DTypes: all, Family: kernels.Exact},
-	{Schema: "aten::atan2.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: atan2.tensors, DTypes: all, Family: kernels.Pointwise},
-	{Schema: "aten::hypot.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: hypot.tensors, DTypes: floats, Family: kernels.Pointwise,
+	{Schema: "aten::maximum.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: largest.run, DTypes: all, Family: kernels.Exact},
+	{Schema: "aten::minimum.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: smallest.run, DTypes: all, Family: kernels.Exact},
+	{Schema: "aten::atan2.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: atan2.run, DTypes: all, Family: kernels.Pointwise},
+	{Schema: "aten::hypot.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: hypot.run, DTypes: floats, Family: kernels.Pointwise,
 		Note: "infinite where an operand is, even if the other is NaN"},
 }
 
-// scaled is a sum of an operand and alpha times the other.
-type scaled struct {
-	rule          rule
-	plain, scaled table // for an alpha of 1, and for others
-}
-
-// tensors runs (Tensor self, Tensor other, *, Scalar alpha, out).
-func (s *scaled) tensors(c *kernels.Ctx, a kernels.Args) error {
-	return s.call(c, a, &call{in: [maxIn + 1]arg{tensorArg(a, 0), tensorArg(a, 1)}})
-}
-
-// scalar runs (Tensor self, Scalar other, Scalar alpha, *, out).
-func (s *scaled) scalar(c *kernels.Ctx, a kernels.Args) error {
-	cl := call{in: [maxIn + 1]arg{tensorArg(a, 0), {i: 1, number: true}}}
-	cl.num[operandNum] = a.Scalar(1)
-	return s.call(c, a, &cl)
-}
-
-// reversed is scalar with the operands exchanged.
-func (s *scaled) reversed(c *kernels.Ctx, a kernels.Args) error {
-	cl := call{in: [maxIn + 1]arg{{i: 1, number: true}, tensorArg(a, 0)}}
-	cl.num[operandNum] = a.Scalar(1)
-	return s.call(c, a, &cl)
-}
-
-func (s *scaled) call(c *kernels.Ctx, a kernels.Args, cl *call) error {
-	cl.out = outArg(a)
-	if err := cl.resolve(s.rule, false); err != nil {
-		return err
-	}
-	alpha := a.Scalar(2)
-	if alpha.IsFloat() && cl.compute.IsInt() {
-		return kernels.Bad(2, alpha.String(), "an integer alpha for integer operands")
-	}
-	if alpha.Float() == 1 {
-		return s.plain.run(c, a, cl)
-	}
-	cl.num[0] = alpha
-	return s.scaled.run(c, a, cl)
-}
-
-// divTensors and divScalar choose the division by the argument rounding_mode.
-func divTensors(c *kernels.Ctx, a kernels.Args) error {
+// divWithMode selects the division by the argument rounding_mode.
+func divWithMode(c *kernels.Ctx, a kernels.Args) error {
 	b, err := divMode(a)
 	if err != nil {
 		return err
 	}
-	return b.tensors(c, a)
-}
-
-func divScalar(c *kernels.Ctx, a kernels.Args) error {
-	b, err := divMode(a)
-	if err != nil {
-		return err
-	}
-	return b.scalar(c, a)
+	return b.run(c, a)
 }
 
 func divMode(a kernels.Args) (*binary, error) {
@@ -167,8 +116,7 @@ func atan2Values[C float](k *block[C]) {
 func hypot32(k *block[float32]) { map2(k, hypotenuse) }
 func hypot64(k *block[float64]) { map2(k, math.Hypot) }
 
-// hypotenuse is the root of x·x + y·y: float64 holds the squares exactly, and nothing in
-// between overflows.
+// hypotenuse returns the root of x·x + y·y. float64 represents the squares exactly, and nothing overflows.
 func hypotenuse(x, y float32) float32 {
 	a, b := float64(x), float64(y)
 	r := float32(math.Sqrt(a*a + b*b))
@@ -193,7 +141,7 @@ func remainder64(k *block[float64]) {
 	map2(k, func(x, y float64) float64 { return withSign(math.Mod(x, y), y) })
 }
 
-// withSign is the remainder r of a division by y with the sign of y.
+// withSign returns the remainder r of a division by y with the sign of y.
 func withSign[C float](r, y C) C {
 	if r != 0 && (y < 0) != (r < 0) {
 		r += y
@@ -229,8 +177,7 @@ func floorQuotient[C float](x, y, r C) C {
 	return f
 }
 
-// divided runs an integer division over the block, and reports the first divisor
-// of 0 instead.
+// divided computes an integer division of the block, and stops with a fault at a divisor of 0.
 func divided[C integer](k *block[C], f func(x, y C) C) {
 	out, a, b := k.out, k.a[:len(k.out)], k.b[:len(k.out)]
 	for i := range out {

@@ -1,13 +1,13 @@
 package elementwise
 
 import (
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// table holds an operator's kernel for each compute type; the operator does not
-// take types whose kernel is nil.
+// table contains an operator's kernel for each compute type. The operator does not accept types whose kernel is nil.
 type table struct {
 	f32 kernel[float32]
 	f64 kernel[float64]
@@ -19,7 +19,7 @@ type table struct {
 	cost int  // of a float32 element, in additions; 0 counts as 1
 }
 
-// call is one execution: the tensors in the roles that kernels read them in.
+// call is one call: the tensors in the roles in which kernels read them.
 type call struct {
 	in      [maxIn + 1]arg // operands, the last one a mask; an arg without a tensor is left out
 	out     arg
@@ -28,7 +28,7 @@ type call struct {
 	divisor int // the argument to blame where a kernel reports a fault
 }
 
-// operandNum is the number that an operand without a tensor stands for.
+// operandNum is the index of the number that replaces an operand without a tensor.
 const operandNum = 2
 
 // arg is a tensor and the index of its argument.
@@ -40,10 +40,10 @@ type arg struct {
 
 func tensorArg(a kernels.Args, i int) arg { return arg{Tensor: a.OptTensor(i), i: i} }
 
-// outArg is the out argument of an operator with one: the last before the result.
+// outArg returns the out argument of an operator that has one: the last before the result.
 func outArg(a kernels.Args) arg { return tensorArg(a, len(a)-2) }
 
-// commonType is the type that the operands promote to.
+// commonType returns the type that the operands promote to.
 func (cl *call) commonType() tensor.DType {
 	types := newResultType()
 	for _, x := range cl.in[:maxIn] {
@@ -94,18 +94,18 @@ func (cl *call) badTypes() error {
 	return kernels.Bad(first, got, "types that the operator computes on")
 }
 
-// run resizes the out argument to the operands' broadcast shape and computes it, now
-// and at every execute that does not change the shapes.
+// run resizes the out argument to the broadcast shape of the operands and computes it, now and in every run with the
+// same shapes.
 func (t *table) run(c *kernels.Ctx, a kernels.Args, cl *call) error {
-	again, err := t.once(c, a, cl)
+	again, err := t.start(c, a, cl)
 	if err == nil {
 		c.Repeat(again)
 	}
 	return err
 }
 
-// once is run for a call that must be made anew at each execute.
-func (t *table) once(c *kernels.Ctx, a kernels.Args, cl *call) (kernels.Repeater, error) {
+// start is run for a call that cannot be repeated.
+func (t *table) start(c *kernels.Ctx, a kernels.Args, cl *call) (kernels.Repeater, error) {
 	switch cl.compute {
 	case tensor.Float32:
 		return run(c, a, cl, t, t.f32)
@@ -146,7 +146,7 @@ func (l *loop[C]) run(c *kernels.Ctx, cl *call, t *table, k kernel[C]) error {
 	if err := l.set(cl, t, k); err != nil {
 		return err
 	}
-	l.least, l.loaded = l.grain(t.cost), false
+	l.grain, l.loaded = l.grainOf(t.cost), false
 	l.start(c, cl)
 	err := l.Repeat(c)
 	l.loaded = l.direct && l.kernel != nil && len(l.used) == 1
@@ -161,10 +161,10 @@ func (l *loop[C]) Repeat(c *kernels.Ctx) error {
 	case l.loaded:
 		l.kernel(&l.used[0].block)
 	case l.direct:
-		c.Parallel(l.n, l.least, l)
+		c.Parallel(l.n, l.grain, l)
 	default:
 		l.scratch = kernels.Scratch[uint8](c, len(l.used)*workerBytes[C]())
-		c.Parallel(l.n, l.least, l)
+		c.Parallel(l.n, l.grain, l)
 	}
 	if l.faulty() {
 		return kernels.Bad(l.divisor, "an integer 0", "divisors other than 0")
@@ -213,13 +213,13 @@ func (l *loop[C]) set(cl *call, t *table, k kernel[C]) error {
 	return nil
 }
 
-// start gives every worker its numbers.
+// start initializes the workers' numbers.
 func (l *loop[C]) start(c *kernels.Ctx, cl *call) {
 	if l.workers == nil {
 		l.workers = make([]worker[C], c.Threads())
 	}
 	used := 1
-	if l.n > l.least {
+	if l.n > l.grain {
 		used = len(l.workers)
 	}
 	l.used = l.workers[:used]
@@ -237,13 +237,13 @@ func (l *loop[C]) start(c *kernels.Ctx, cl *call) {
 	}
 }
 
-// grain is the least number of elements for a thread of its own.
-func (l *loop[C]) grain(cost int) int {
+// grainOf returns the minimum number of elements of a range.
+func (l *loop[C]) grainOf(cost int) int {
 	cost = max(cost, 1)
 	if !l.direct || sizeOf[C]() > 4 { // conversions cost as much as some additions, and so do wider types
 		cost += 4
 	}
-	return grain / cost
+	return cpu.Grain(cost, additionCost)
 }
 
 // faulty reports, once, whether a worker met an element that cannot be computed.

@@ -7,7 +7,7 @@ import (
 	"github.com/etrun-go/etrun/kernels"
 )
 
-// comparison is a binary operator that answers a question.
+// comparison returns a binary operator whose result is bool.
 func comparison(f32 kernel[float32], f64 kernel[float64], i32 kernel[int32], i64 kernel[int64], c kernel[complex128]) *binary {
 	return &binary{rule: numeric, table: table{f32: f32, f64: f64, i32: i32, i64: i64, c: c, test: true}}
 }
@@ -28,28 +28,27 @@ var (
 )
 
 var compareOps = []kernels.Op{
-	{Schema: "aten::eq.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: eq.tensors, DTypes: allComplex},
-	{Schema: "aten::eq.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: eq.scalar, DTypes: allComplex},
-	{Schema: "aten::ne.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: ne.tensors, DTypes: allComplex},
-	{Schema: "aten::ne.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: ne.scalar, DTypes: allComplex},
-	{Schema: "aten::lt.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: lt.tensors, DTypes: all},
-	{Schema: "aten::lt.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: lt.scalar, DTypes: all},
-	{Schema: "aten::le.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: le.tensors, DTypes: all},
-	{Schema: "aten::le.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: le.scalar, DTypes: all},
-	{Schema: "aten::gt.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: gt.tensors, DTypes: all},
-	{Schema: "aten::gt.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: gt.scalar, DTypes: all},
-	{Schema: "aten::ge.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: ge.tensors, DTypes: all},
-	{Schema: "aten::ge.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: ge.scalar, DTypes: all},
-	{Schema: "aten::logical_and.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: logicalAnd.tensors, DTypes: allComplex},
-	{Schema: "aten::logical_or.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: logicalOr.tensors, DTypes: allComplex},
-	{Schema: "aten::logical_xor.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: logicalXor.tensors, DTypes: allComplex},
+	{Schema: "aten::eq.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: eq.run, DTypes: allComplex},
+	{Schema: "aten::eq.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: eq.run, DTypes: allComplex},
+	{Schema: "aten::ne.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: ne.run, DTypes: allComplex},
+	{Schema: "aten::ne.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: ne.run, DTypes: allComplex},
+	{Schema: "aten::lt.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: lt.run, DTypes: all},
+	{Schema: "aten::lt.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: lt.run, DTypes: all},
+	{Schema: "aten::le.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: le.run, DTypes: all},
+	{Schema: "aten::le.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: le.run, DTypes: all},
+	{Schema: "aten::gt.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: gt.run, DTypes: all},
+	{Schema: "aten::gt.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: gt.run, DTypes: all},
+	{Schema: "aten::ge.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: ge.run, DTypes: all},
+	{Schema: "aten::ge.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out)", Func: ge.run, DTypes: all},
+	{Schema: "aten::logical_and.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: logicalAnd.run, DTypes: allComplex},
+	{Schema: "aten::logical_or.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: logicalOr.run, DTypes: allComplex},
+	{Schema: "aten::logical_xor.out(Tensor self, Tensor other, *, Tensor(a!) out)", Func: logicalXor.run, DTypes: allComplex},
 	{Schema: "aten::logical_not.out(Tensor self, *, Tensor(a!) out)", Func: logicalNot.call, DTypes: allComplex},
 	{Schema: "aten::isnan.out(Tensor self, *, Tensor(a!) out)", Func: isNaN.call, DTypes: all},
 	{Schema: "aten::isinf.out(Tensor self, *, Tensor(a!) out)", Func: isInf.call, DTypes: all},
 }
 
-// test makes a kernel of a comparison of slices, and reversed one with its operands
-// exchanged.
+// test returns the kernel of a comparison of slices, reversed one with the operands exchanged.
 
 func test[C compute](f func(dst []uint8, a, b []C)) kernel[C] {
 	return func(k *block[C]) { f(k.test, k.a, k.b) }

@@ -46,8 +46,7 @@ func realTypes[C tensor.Convertible](self tensor.DType) *converter[C] {
 	return t
 }
 
-// loader sets f to the conversion from d, nil where elements are stored as C. ok is
-// false where there is none.
+// loader sets f to the conversion from d, nil if elements are stored as C. ok is false if there is none.
 func (t *converter[C]) loader(d tensor.DType, f *func([]C, []byte)) (ok bool) {
 	*f = nil
 	if d == t.self {
@@ -110,7 +109,7 @@ func storeReal(dst []byte, src []complex128, store func([]byte, []float64)) {
 	store(dst, parts[:len(src)])
 }
 
-// number is a call's number in a compute type.
+// number converts a number to a compute type.
 func number[C compute](s kernels.Scalar) C {
 	var c C
 	switch p := any(&c).(type) {

@@ -6,10 +6,9 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Convert stores src in dst, whose sizes src broadcasts to, converted to dst's type
-// with the rounding of [tensor.Cast]; complex numbers lose their imaginary part in
-// real types. The dim orders may differ, the bytes do not overlap. srcArg and dstArg
-// are the arguments' indexes, for the error. It takes the instruction's place
+// Convert stores src in dst, whose sizes src broadcasts to, converted to dst's type with the rounding of
+// [tensor.Cast]. Complex numbers lose their imaginary part in real types. The dim orders may differ; the bytes must
+// not overlap. srcArg and dstArg are the argument indices for the error. It uses the instruction's state
 // ([kernels.Keep]).
 func Convert(c *kernels.Ctx, dst *tensor.Tensor, dstArg int, src *tensor.Tensor, srcArg int) error {
 	if !strided.BroadcastsTo(src.Sizes, dst.Sizes) {

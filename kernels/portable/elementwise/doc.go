@@ -1,12 +1,10 @@
-// Package elementwise (no compatibility promise) holds the operators that compute each
-// element of the result from the elements of its operands at the same place: arithmetic,
-// comparisons, logic, and functions of one argument.
+// Package elementwise (no compatibility promise) implements the operators that compute each element of the result
+// from the elements of its operands at the same index: arithmetic, comparisons, logic, and functions of one argument.
 //
-// Operands are broadcast and may have any dim order. Element types are promoted as
-// PyTorch does (at::result_type). Integers wrap; floats of 16 bits are computed as
-// float32 and rounded once. Every operator is a row of a table: a schema, and slice
-// kernels for the compute types. The loop that all of them share cuts the result into
-// blocks, brings the operands to the compute type, and runs blocks in parallel.
+// Operands are broadcast and may have any dim order. Element types are promoted as in PyTorch (at::result_type).
+// Integers wrap; floats of 16 bits are computed as float32 and rounded once. Every operator is a row of a table: a
+// schema, and slice kernels for the compute types. One loop for all of them splits the result into blocks, converts
+// the operands to the compute type, and runs blocks in parallel.
 package elementwise
 
 import (

@@ -10,11 +10,11 @@ var dropoutOps = []kernels.Op{
 		DTypes: floats, Family: kernels.Arith, Random: true, Note: "draws from the method's random source, not PyTorch's"},
 }
 
-// kept multiplies by the mask and a scale.
-var kept = table{f32: scaleKept[float32], f64: scaleKept[float64]}
+// dropout multiplies by the mask and a scale.
+var dropout = table{f32: scaleKept[float32], f64: scaleKept[float64]}
 
-// nativeDropout keeps each element with probability 1-p, scaled by 1/(1-p), and says
-// in the mask which; with train false it keeps all.
+// nativeDropout keeps each element with probability 1-p, scaled by 1/(1-p), and stores in the mask which; with train
+// false it keeps all.
 func nativeDropout(c *kernels.Ctx, a kernels.Args) error {
 	p, input, mask := a.Float(1), a.Tensor(0), a.Tensor(4)
 	if !(p >= 0 && p <= 1) {
@@ -38,7 +38,7 @@ func nativeDropout(c *kernels.Ctx, a kernels.Args) error {
 	}
 	draw(c, mask.Data, p)
 	cl.num[0] = kernels.Scalar{Type: tensor.Float64, F: scale}
-	_, err := kept.once(c, a, &cl) // the mask is drawn anew each time
+	_, err := dropout.start(c, a, &cl) // the mask is drawn anew each time
 	return err
 }
 

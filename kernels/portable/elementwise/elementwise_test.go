@@ -239,7 +239,7 @@ func TestThreads(t *testing.T) {
 	defer pool.Close()
 	for _, name := range []string{"aten::add.out", "aten::eq.Tensor_out"} {
 		op, sig, _, _ := set.Lookup(name)
-		n := 3 * grain
+		n := 3 * cpu.Grain(1, additionCost)
 		a, b := fill(tensor.Float32, []int{n / 8, 8}, nil), fill(tensor.Float32, []int{8}, nil)
 		one, three := tensor.New(tensor.Float32, n/8, 8), tensor.New(tensor.Float32, n/8, 8)
 		call := func(ctx *kernels.Ctx, out *tensor.Tensor) {

@@ -8,18 +8,17 @@ import (
 	"github.com/etrun-go/etrun/kernels"
 )
 
-// slice makes a kernel of a function of slices.
+// slice returns the kernel of a function of slices.
 func slice[C compute](f func(dst, src []C)) kernel[C] {
 	return func(k *block[C]) { f(k.out, k.a) }
 }
 
-// pair makes a kernel of a function of two slices.
+// pair returns the kernel of a function of two slices.
 func pair[C compute](f func(dst, a, b []C)) kernel[C] {
 	return func(k *block[C]) { f(k.out, k.a, k.b) }
 }
 
-// each makes a kernel of a function of one number. The call costs less than such a
-// function.
+// each returns the kernel of a function of one number, which costs more than the call.
 func each[C float](f func(float64) float64) kernel[C] {
 	return func(k *block[C]) {
 		a := k.a[:len(k.out)]
@@ -37,8 +36,8 @@ const (
 	byNumber  = 100
 )
 
-// function is the row of an operator that applies a function of one number. f32 is
-// nil where float32 is computed in double and rounded once.
+// function returns the row of an operator that applies a function of one number. f32 is nil if float32 is computed in
+// double and rounded once.
 func function(name string, f func(float64) float64, f32 func(dst, src []float32), cost int) kernels.Op {
 	u := &unary{rule: floating, table: table{f32: each[float32](f), f64: each[float64](f), cost: cost}}
 	if f32 != nil {

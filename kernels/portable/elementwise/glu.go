@@ -36,7 +36,7 @@ func glu(c *kernels.Ctx, a kernels.Args) error {
 	return err
 }
 
-// split makes the halves parts of self's memory.
+// split sets the halves to parts of self's memory.
 func (h *halves) split(self *tensor.Tensor, dim int) {
 	sizes := h.sizes[:copy(h.sizes[:], self.Sizes)]
 	sizes[dim] /= 2

@@ -1,8 +1,7 @@
 package elementwise
 
-// The helpers below are small enough for the compiler to put them, and the literal
-// that a kernel passes as f, into one loop. A function value instead of a literal
-// would be called for every element.
+// The functions below are small enough for the compiler to inline them, and the literal that a kernel passes as f,
+// into one loop. A function value instead of a literal would be called for every element.
 
 func map1[C compute](k *block[C], f func(x C) C) {
 	out, a := k.out, k.a[:len(k.out)]

@@ -4,20 +4,20 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// blockBytes is the size of what is converted and computed at a time: the buffers
-// of one worker stay in the first-level cache.
+// blockBytes is the size of the block that is converted and computed at a time, so that the buffers of a worker stay
+// in the first-level cache.
 const blockBytes = 4096
 
-// grain is the least number of additions for a thread of its own, about 20 µs of them.
-const grain = 1 << 17
+// additionCost is the cost of a float32 addition in picoseconds.
+const additionCost = 150
 
-// compute is a type that kernels calculate in; complex tensors use complex128, and
-// integers of 64 bits and uint32 int64, the others int32.
+// compute is a type that kernels calculate in: complex128 for complex tensors, int64 for uint32 and integers of 64
+// bits, int32 for other integers.
 type compute interface {
 	float32 | float64 | int32 | int64 | complex128
 }
 
-// block is what a kernel works on: slices of one length, and the call's numbers.
+// block contains the operands of a kernel: slices of one length, and the call's numbers.
 type block[C compute] struct {
 	out     []C     // result, written whole
 	test    []uint8 // result of a kernel that answers a question: 0 or 1
@@ -37,8 +37,8 @@ const (
 	maskIn = maxIn
 )
 
-// loop is one execution of a kernel over whole tensors: the state kept by the
-// instruction, and the body of its parallel loop.
+// loop is one execution of a kernel over whole tensors: the state of the instruction, and the body of its parallel
+// loop.
 type loop[C compute] struct {
 	in      [maxIn + 1]operand
 	load    [maxIn]func(dst []C, src []byte) // nil where the operand is stored as C
@@ -51,7 +51,7 @@ type loop[C compute] struct {
 	kernel  kernel[C]                 // nil to convert only
 	into    bool                      // the operand is converted right into the result
 	n       int                       // elements of the result
-	least   int                       // elements for a thread of its own
+	grain   int                       // elements of a range
 	divisor int                       // argument to blame for a fault
 	loaded  bool                      // the one worker's block is the whole of the tensors
 	step    int                       // elements at a time
@@ -61,7 +61,7 @@ type loop[C compute] struct {
 	sizes   [tensor.MaxRank]int
 }
 
-// worker is what each thread of a loop has of its own.
+// worker is the state of one thread of a loop.
 type worker[C compute] struct {
 	block[C]
 	cursors [maxIn + 1]cursor
@@ -71,7 +71,7 @@ type worker[C compute] struct {
 	filled  [maxIn + 1]int // elements of buf that already hold a single operand
 }
 
-// workerBytes is the scratch memory of one worker.
+// workerBytes returns the size of a worker's scratch memory.
 func workerBytes[C compute]() int { return (maxIn+1)*blockBytes + blockLen[C]()*(16+2) }
 
 func blockLen[C compute]() int { return blockBytes / sizeOf[C]() }
@@ -81,7 +81,7 @@ func sizeOf[C compute]() int {
 	return len(tensor.BytesOf(c[:]))
 }
 
-// prepare cuts the worker's buffers from the scratch memory and goes to element lo.
+// prepare assigns the worker's buffers and seeks to element lo.
 func (w *worker[C]) prepare(l *loop[C], mem []byte, lo int) {
 	for i := range w.buf {
 		w.buf[i], mem = tensor.View[C](mem[:blockBytes]), mem[blockBytes:]
@@ -91,7 +91,7 @@ func (w *worker[C]) prepare(l *loop[C], mem []byte, lo int) {
 	w.raw, mem = mem[:16*n], mem[16*n:]
 	w.bits[0], w.bits[1] = mem[:n], mem[n:2*n]
 	for i := range l.in {
-		if l.in[i].layout == walked {
+		if l.in[i].layout == gathered {
 			w.cursors[i].seek(&l.in[i], lo)
 		}
 	}
@@ -153,8 +153,8 @@ func (l *loop[C]) storeAnswers(dst []byte, buf []C, answers []uint8) {
 	}
 }
 
-// fetch is the elements i to i+n of an operand in the compute type: where they lie
-// if they are stored as such, in a buffer otherwise.
+// fetch returns elements i to i+n of an operand in the compute type: in place if they are stored as such, else in a
+// buffer.
 func (w *worker[C]) fetch(l *loop[C], at, i, n int) []C {
 	o, load := &l.in[at], l.load[at]
 	switch o.layout {
@@ -166,7 +166,7 @@ func (w *worker[C]) fetch(l *loop[C], at, i, n int) []C {
 		load(w.buf[at][:n], src)
 	case single:
 		w.fill(o, load, at, n)
-	case walked:
+	case gathered:
 		src, whole := w.cursors[at].run(o, n)
 		switch {
 		case whole && load == nil:
@@ -185,7 +185,7 @@ func (w *worker[C]) fetch(l *loop[C], at, i, n int) []C {
 	return w.buf[at][:n]
 }
 
-// fill has the first n elements of a buffer hold an operand of one element.
+// fill fills the first n elements of a buffer with an operand of one element.
 func (w *worker[C]) fill(o *operand, load func([]C, []byte), at, n int) {
 	if w.filled[at] >= n {
 		return
@@ -213,7 +213,7 @@ func (w *worker[C]) fetchMask(l *loop[C], i, n int) []uint8 {
 			splat(buf[:n], o.data[0])
 			w.filled[maskIn] = n
 		}
-	case walked:
+	case gathered:
 		if src, whole := w.cursors[maskIn].run(o, n); whole {
 			return src
 		}

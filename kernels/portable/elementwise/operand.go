@@ -3,28 +3,28 @@ package elementwise
 import (
 	"slices"
 
+	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// layout says how an operand's elements follow the result's memory order.
+// layout is the relation of an operand's elements to the result's memory order.
 type layout uint8
 
 const (
-	absent layout = iota
-	dense         // element i of the operand belongs to element i of the result
-	single        // one element for all
-	walked        // a walk over dims
+	absent   layout = iota
+	dense           // element i of the operand belongs to element i of the result
+	single          // one element for all
+	gathered        // a walk over dims
 )
 
-// operand is one input as the walker sees it.
+// operand is one input of a loop.
 type operand struct {
 	data   []byte
 	size   int // bytes of an element
 	layout layout
 
-	// A strided operand's dimensions in the result's memory order, innermost first,
-	// merged where the walk allows it; strides are in elements, 0 where the operand
-	// is broadcast.
+	// A strided operand's dimensions in the result's memory order, innermost first, merged where possible; strides
+	// are in elements, 0 for broadcast dimensions.
 	rank    int
 	sizes   [tensor.MaxRank]int
 	strides [tensor.MaxRank]int
@@ -57,12 +57,11 @@ func (o *operand) set(t, out *tensor.Tensor) {
 	case o.rank == 1 && o.strides[0] == 1:
 		o.layout = dense
 	default:
-		o.layout = walked
+		o.layout = gathered
 	}
 }
 
-// push adds the next outer dimension, or widens the last one where the two walk on
-// evenly.
+// push adds the next outer dimension, or merges it into the last one if the two are contiguous.
 func (o *operand) push(n, stride int) {
 	if r := o.rank; r > 0 && stride == o.strides[r-1]*o.sizes[r-1] {
 		o.sizes[r-1] *= n
@@ -72,13 +71,13 @@ func (o *operand) push(n, stride int) {
 	o.rank++
 }
 
-// cursor is a place in the walk over a strided operand.
+// cursor is a position in a strided operand.
 type cursor struct {
 	at    int // offset of the next element
 	index [tensor.MaxRank]int
 }
 
-// seek goes to the place of the result's element i.
+// seek moves to the position of the result's element i.
 func (c *cursor) seek(o *operand, i int) {
 	c.at = 0
 	for d := range o.rank {
@@ -88,8 +87,7 @@ func (c *cursor) seek(o *operand, i int) {
 	}
 }
 
-// advance goes n steps on in dimension d, at most to its end; the dimensions inside
-// of it are at their start.
+// advance moves n steps in dimension d, at most to its end; the dimensions inside of it are at their start.
 func (c *cursor) advance(o *operand, d, n int) {
 	c.index[d] += n
 	c.at += n * o.strides[d]
@@ -104,7 +102,7 @@ func (c *cursor) advance(o *operand, d, n int) {
 	}
 }
 
-// run is the next n elements as they lie in memory, where they do so without a gap.
+// run returns the next n elements in place, if they are adjacent in memory.
 func (c *cursor) run(o *operand, n int) ([]byte, bool) {
 	if o.strides[0] != 1 || n > o.sizes[0]-c.index[0] {
 		return nil, false
@@ -116,22 +114,11 @@ func (c *cursor) run(o *operand, n int) ([]byte, bool) {
 
 // gather copies the next n elements to dst, one after the other.
 func (c *cursor) gather(o *operand, dst []byte, n int) {
-	dst = dst[:n*o.size]
-	switch o.size {
-	case 1:
-		gather(c, o, dst, o.data)
-	case 2:
-		gather(c, o, tensor.View[uint16](dst), tensor.View[uint16](o.data))
-	case 4:
-		gather(c, o, tensor.View[uint32](dst), tensor.View[uint32](o.data))
-	case 8:
-		gather(c, o, tensor.View[uint64](dst), tensor.View[uint64](o.data))
-	case 16:
-		gather(c, o, tensor.View[complex128](dst), tensor.View[complex128](o.data))
-	}
+	strided.BySize(o.size, gather[uint8], gather[uint16], gather[uint32], gather[uint64], gather[complex128])(c, o, dst[:n*o.size])
 }
 
-func gather[T tensor.Element](c *cursor, o *operand, dst, src []T) {
+func gather[T tensor.Element](c *cursor, o *operand, to []byte) {
+	dst, src := tensor.View[T](to), tensor.View[T](o.data)
 	for len(dst) > 0 {
 		n := min(o.sizes[0]-c.index[0], len(dst))
 		switch stride := o.strides[0]; stride {
@@ -155,8 +142,8 @@ func gather[T tensor.Element](c *cursor, o *operand, dst, src []T) {
 	}
 }
 
-// repeats is how often the innermost dimension comes again within the next n
-// elements, when it starts here and the one around it is broadcast.
+// repeats returns how often the innermost dimension is repeated within the next n elements, if it starts here and the
+// one around it is broadcast.
 func (c *cursor) repeats(o *operand, n int) int {
 	if o.rank < 2 || o.strides[1] != 0 || c.index[0] != 0 {
 		return 0

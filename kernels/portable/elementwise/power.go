@@ -11,14 +11,14 @@ import (
 var powers = binary{rule: arithmetic, table: table{f32: pair(math32.Pow), f64: pow, i32: powInt[int32], i64: powInt[int64], cost: inLoops}}
 
 var powerOps = []kernels.Op{
-	{Schema: "aten::pow.Tensor_Tensor_out(Tensor self, Tensor exponent, *, Tensor(a!) out)", Func: powers.tensors, DTypes: numbers, Family: kernels.Loose, Note: powerNote},
+	{Schema: "aten::pow.Tensor_Tensor_out(Tensor self, Tensor exponent, *, Tensor(a!) out)", Func: powers.run, DTypes: numbers, Family: kernels.Loose, Note: powerNote},
 	{Schema: "aten::pow.Tensor_Scalar_out(Tensor self, Scalar exponent, *, Tensor(a!) out)", Func: powNumber, DTypes: numbers, Family: kernels.Loose, Note: powerNote},
-	{Schema: "aten::pow.Scalar_out(Scalar self, Tensor exponent, *, Tensor(a!) out)", Func: powers.scalarFirst, DTypes: numbers, Family: kernels.Loose, Note: powerNote},
+	{Schema: "aten::pow.Scalar_out(Scalar self, Tensor exponent, *, Tensor(a!) out)", Func: powers.run, DTypes: numbers, Family: kernels.Loose, Note: powerNote},
 }
 
 const powerNote = "integers to integer powers are exact, wrapping"
 
-// fixedPowers are the float exponents that PyTorch computes otherwise than by pow.
+// fixedPowers are the float exponents that PyTorch does not compute by pow.
 var fixedPowers = []struct {
 	exponent float64
 	unary
@@ -41,7 +41,7 @@ func powNumber(c *kernels.Ctx, a kernels.Args) error {
 		return kernels.Bad(1, exponent.String(), "a non-negative power of integers")
 	}
 	if !common.IsFloat() {
-		return powers.scalar(c, a)
+		return powers.run(c, a)
 	}
 	for i := range fixedPowers {
 		p := &fixedPowers[i]
@@ -54,7 +54,7 @@ func powNumber(c *kernels.Ctx, a kernels.Args) error {
 		}
 		return p.run(c, a, &cl)
 	}
-	return powers.scalar(c, a)
+	return powers.run(c, a)
 }
 
 func square32(k *block[float32])  { simd.Mul(k.out, k.a, k.a) }
@@ -69,8 +69,8 @@ func pow(k *block[float64]) {
 
 func powInt[C integer](k *block[C]) { map2(k, func(x, y C) C { return powerOf(x, y) }) }
 
-// powerOf is x to the power y by squaring, wrapping; a negative power is rounded
-// toward zero, that of 0 is 0 (at::native::powi).
+// powerOf computes x to the power y by squaring, wrapping. A negative power is rounded toward zero, that of 0 is 0
+// (at::native::powi).
 func powerOf[C integer](x, y C) C {
 	if y < 0 {
 		switch {

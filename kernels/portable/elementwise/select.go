@@ -24,7 +24,7 @@ var selectOps = []kernels.Op{
 	{Schema: "aten::hardtanh.out(Tensor self, Scalar min_val=-1, Scalar max_val=1, *, Tensor(a!) out)", Func: hardtanh, DTypes: numbers},
 }
 
-// maskArg is an operand that selects: bool, or uint8 as in PyTorch's early days.
+// maskArg returns a mask operand: bool, or uint8 as in early versions of PyTorch.
 func maskArg(a kernels.Args, i int) (arg, error) {
 	return tensorArg(a, i), kernels.WantDType(i, a.Tensor(i), tensor.Bool, tensor.Uint8)
 }
@@ -85,8 +85,7 @@ func clampNumbers(c *kernels.Ctx, a kernels.Args) error {
 	return clampTo(c, a, t, types.result())
 }
 
-// clampTo clamps self between the numbers 1 and 2 where they are given, computed
-// and bounded in the type common.
+// clampTo clamps self to the numbers in arguments 1 and 2, if present, in the type common.
 func clampTo(c *kernels.Ctx, a kernels.Args, t *table, common tensor.DType) error {
 	cl := call{in: [maxIn + 1]arg{tensorArg(a, 0)}, out: outArg(a)}
 	if err := cl.resolveAs(common, numeric, false); err != nil {
@@ -104,7 +103,7 @@ func clampTo(c *kernels.Ctx, a kernels.Args, t *table, common tensor.DType) erro
 	return t.run(c, a, &cl)
 }
 
-// hardtanh keeps self's type: the bounds are converted to it.
+// hardtanh computes in self's type, to which the bounds are converted.
 func hardtanh(c *kernels.Ctx, a kernels.Args) error {
 	self, out := a.Tensor(0), outArg(a)
 	if self.DType == tensor.Bool {
@@ -140,8 +139,7 @@ func clampValues[C ordered](k *block[C]) {
 	map1(k, func(x C) C { return min(max(x, low), high) })
 }
 
-// The float32 kernels leave a NaN bound to the loops above: a vector's minimum would
-// take the operand.
+// The float32 kernels use the loops above for a NaN bound: vector minima would return the operand.
 
 func clamp32(k *block[float32]) {
 	if low, high := k.num[0], k.num[1]; low == low && high == high {

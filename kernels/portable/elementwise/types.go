@@ -5,9 +5,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// resultType collects operands for PyTorch's type promotion (at::result_type):
-// tensors with dimensions come before tensors without, and those before numbers;
-// the lesser ones count only where they are of a higher category.
+// resultType collects operands for PyTorch's type promotion (at::result_type): tensors with dimensions come before
+// tensors without, and those before numbers; the lesser ones count only if they are of a higher category.
 type resultType struct{ dims, zeros, numbers tensor.DType }
 
 func newResultType() resultType {
@@ -30,12 +29,12 @@ func (r *resultType) number(s kernels.Scalar) {
 	r.numbers = promote(r.numbers, d)
 }
 
-// result is the common type, NoDType where there is none.
+// result returns the common type, NoDType if there is none.
 func (r *resultType) result() tensor.DType {
 	return combine(r.dims, combine(r.zeros, r.numbers))
 }
 
-// promote is tensor.Promote where NoDType stands for no operand yet.
+// promote is tensor.Promote, except that NoDType means no operand yet.
 func promote(a, b tensor.DType) tensor.DType {
 	switch {
 	case a == tensor.NoDType:
@@ -55,11 +54,10 @@ func combine(higher, lower tensor.DType) tensor.DType {
 	return higher
 }
 
-// A rule gives the compute type for a common type. ok is false where the operator
-// does not take it.
+// A rule returns the compute type for a common type. ok is false if the operator does not accept it.
 type rule func(common tensor.DType) (compute tensor.DType, ok bool)
 
-// numeric computes every type as itself.
+// numeric computes every type in its own compute type.
 func numeric(common tensor.DType) (tensor.DType, bool) {
 	if common.IsComplex() {
 		return tensor.Complex128, true
@@ -104,14 +102,13 @@ func shiftable(common tensor.DType) (tensor.DType, bool) {
 	return c, ok && common != tensor.Bool
 }
 
-// wrap is a number as the common type holds it, when that is an integer type: an
-// operand of -1 is 255 among uint8 tensors.
+// wrap converts a number to the common type if that is an integer type: an operand of -1 is 255 among uint8 tensors.
 func wrap(s kernels.Scalar, common tensor.DType) kernels.Scalar {
 	if !common.IsInt() || s.IsFloat() {
 		return s
 	}
 	shift := 64 - 8*common.Size()
-	if common == tensor.Uint8 || common >= tensor.Uint16 {
+	if lo, _ := common.IntRange(); lo == 0 {
 		s.I = int64(uint64(s.I) << shift >> shift)
 	} else {
 		s.I = s.I << shift >> shift

@@ -36,7 +36,7 @@ func (u *unary) numbers(c *kernels.Ctx, a kernels.Args, num [3]kernels.Scalar) e
 	return u.run(c, a, &cl)
 }
 
-// modulus is abs, whose result is real where the operand is complex.
+// modulus is abs, whose result is real for complex operands.
 func modulus(c *kernels.Ctx, a kernels.Args) error {
 	self := a.Tensor(0)
 	if !self.DType.IsComplex() {

@@ -26,12 +26,12 @@ var copyOps = []kernels.Op{
 
 const deviceNote = "all memory is the host's: a plain copy"
 
-// copier is the state of a copy: one of two implementations, and a buffer for a shape.
+// copier is the state of a copy: one of two implementations, and its views.
 type copier struct {
 	strided strided.Copier
 	convert any // state of elementwise.Convert
-	sizes   [tensor.MaxRank + 1]int
-	strides [tensor.MaxRank + 1]int
+	src     strided.View
+	dst     strided.View
 }
 
 // copyOut resizes out to the sizes of self and copies the values of src.
@@ -87,8 +87,10 @@ func store(c *kernels.Ctx, a kernels.Args, o, s int) error {
 		k.strided.Tensor(c, dst, src)
 		return nil
 	}
-	box := strided.Shape{Sizes: dst.Sizes, Dst: dst.Strides, Src: strided.BroadcastStrides(k.strides[:], src.Sizes, src.Strides, dst.Rank())}
-	k.strided.Copy(c, src.DType.Size(), box, strided.Buffer{Data: dst.Data}, strided.Buffer{Data: src.Data})
+	k.src.Of(src)
+	k.src.Expand(dst.Sizes)
+	k.dst.Of(dst)
+	k.strided.View(c, &k.dst, &k.src)
 	return nil
 }
 
@@ -103,15 +105,16 @@ func viewAsReal(c *kernels.Ctx, a kernels.Args) error {
 		return kernels.Bad(1, out.DType.String(), want.String())
 	}
 	k := kernels.Keep[copier](c)
-	copy(k.sizes[:], self.Sizes)
-	for i, n := range self.Strides {
-		k.strides[i] = 2 * n
+	k.src.Of(self)
+	k.src.Elem = out.DType.Size()
+	for i := range r {
+		k.src.Strides[i] *= 2
 	}
-	k.sizes[r], k.strides[r] = 2, 1
-	if err := kernels.ResizeOut(a, 1, k.sizes[:r+1]); err != nil {
+	k.src.Insert(r, 2, 1)
+	if err := kernels.ResizeOut(a, 1, k.src.Shape()); err != nil {
 		return err
 	}
-	box := strided.Shape{Sizes: out.Sizes, Dst: out.Strides, Src: k.strides[:r+1]}
-	k.strided.Copy(c, out.DType.Size(), box, strided.Buffer{Data: out.Data}, strided.Buffer{Data: self.Data})
+	k.dst.Of(out)
+	k.strided.View(c, &k.dst, &k.src)
 	return nil
 }

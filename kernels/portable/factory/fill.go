@@ -7,8 +7,8 @@ import (
 
 var fillOps = []kernels.Op{
 	{Schema: "aten::full.out(SymInt[] size, Scalar fill_value, *, Tensor(a!) out)", Func: full, DTypes: all},
-	{Schema: "aten::full_like.out(Tensor self, Scalar fill_value, *, MemoryFormat? memory_format=None, Tensor(a!) out)", Func: fullLike, DTypes: all},
-	{Schema: "aten::fill.Scalar_out(Tensor self, Scalar value, *, Tensor(a!) out)", Func: fillNumber, DTypes: all},
+	{Schema: "aten::full_like.out(Tensor self, Scalar fill_value, *, MemoryFormat? memory_format=None, Tensor(a!) out)", Func: full, DTypes: all},
+	{Schema: "aten::fill.Scalar_out(Tensor self, Scalar value, *, Tensor(a!) out)", Func: full, DTypes: all},
 	{Schema: "aten::fill.Tensor_out(Tensor self, Tensor value, *, Tensor(a!) out)", Func: fillTensor, DTypes: all},
 	{Schema: "aten::scalar_tensor.out(Scalar s, *, Tensor(a!) out)", Func: scalarTensor, DTypes: all},
 	{Schema: "aten::ones.out(SymInt[] size, *, Tensor(a!) out)", Func: ones, DTypes: all},
@@ -19,8 +19,8 @@ var fillOps = []kernels.Op{
 
 const emptyNote = "the elements are 0"
 
-// place is the state of an operator that fills its result with one element.
-type place struct {
+// filler is the state of an operator that fills its result with one element.
+type filler struct {
 	sizes   [tensor.MaxRank]int // buffer for the sizes of the result
 	data    []byte
 	element [16]byte // the first size bytes
@@ -28,35 +28,40 @@ type place struct {
 }
 
 // Repeat fills the same memory again.
-func (p *place) Repeat(*kernels.Ctx) error {
+func (p *filler) Repeat(*kernels.Ctx) error {
 	if p.element == [16]byte{} {
 		clear(p.data)
 	} else {
 		copy(p.data, p.element[:p.size])
-		spread(p.data, p.size)
+		repeat(p.data, p.size)
 	}
 	return nil
 }
 
-// resize resizes out argument o to the sizes in list argument i.
-func resize(c *kernels.Ctx, a kernels.Args, o, i int) error {
-	p := kernels.Keep[place](c)
-	sizes, err := kernels.Sizes(p.sizes[:], i, a.Ints(i))
+// resize resizes out argument o to the sizes in argument 0, a list or a tensor.
+func resize(c *kernels.Ctx, a kernels.Args, o int) error {
+	if a[0].Kind == tensor.KindTensor {
+		return kernels.ResizeOut(a, o, a.Tensor(0).Sizes)
+	}
+	f := kernels.Keep[filler](c)
+	sizes, err := kernels.Sizes(f.sizes[:], 0, a.Ints(0))
 	if err != nil {
 		return err
 	}
 	return kernels.ResizeOut(a, o, sizes)
 }
 
+// full runs (SymInt[] size or Tensor self, Scalar value, …, out).
 func full(c *kernels.Ctx, a kernels.Args) error {
-	if err := resize(c, a, 2, 0); err != nil {
+	o := len(a) - 2
+	if err := resize(c, a, o); err != nil {
 		return err
 	}
-	return setAll(c, a, 2, 1, a.Scalar(1))
+	return setAll(c, a, o, 1, a.Scalar(1))
 }
 
 func ones(c *kernels.Ctx, a kernels.Args) error {
-	if err := resize(c, a, 1, 0); err != nil {
+	if err := resize(c, a, 1); err != nil {
 		return err
 	}
 	return setAll(c, a, 1, 1, kernels.Scalar{Type: tensor.Int64, I: 1})
@@ -64,27 +69,13 @@ func ones(c *kernels.Ctx, a kernels.Args) error {
 
 func zeros(c *kernels.Ctx, a kernels.Args) error {
 	out := len(a) - 2
-	if err := resize(c, a, out, 0); err != nil {
+	if err := resize(c, a, out); err != nil {
 		return err
 	}
-	p := kernels.Keep[place](c)
+	p := kernels.Keep[filler](c)
 	p.data, p.element = a.Tensor(out).Data, [16]byte{}
 	c.Repeat(p)
 	return p.Repeat(c)
-}
-
-func fullLike(c *kernels.Ctx, a kernels.Args) error {
-	if err := kernels.ResizeOut(a, 3, a.Tensor(0).Sizes); err != nil {
-		return err
-	}
-	return setAll(c, a, 3, 1, a.Scalar(1))
-}
-
-func fillNumber(c *kernels.Ctx, a kernels.Args) error {
-	if err := kernels.ResizeOut(a, 2, a.Tensor(0).Sizes); err != nil {
-		return err
-	}
-	return setAll(c, a, 2, 1, a.Scalar(1))
 }
 
 func fillTensor(_ *kernels.Ctx, a kernels.Args) error {
@@ -99,7 +90,7 @@ func fillTensor(_ *kernels.Ctx, a kernels.Args) error {
 	if !tensor.CastBytes(out.Data[:size], out.DType, value.Data, value.DType, 1) {
 		return kernels.Badf(1, "a type that converts to "+out.DType.String(), "%v", value.DType)
 	}
-	spread(out.Data, size)
+	repeat(out.Data, size)
 	return nil
 }
 
@@ -112,7 +103,7 @@ func scalarTensor(c *kernels.Ctx, a kernels.Args) error {
 
 // setAll fills out argument o with the number s, argument i.
 func setAll(c *kernels.Ctx, a kernels.Args, o, i int, s kernels.Scalar) error {
-	p, out := kernels.Keep[place](c), a.Tensor(o)
+	p, out := kernels.Keep[filler](c), a.Tensor(o)
 	if err := kernels.CheckFits(i, s, out.DType); err != nil {
 		return err
 	}
@@ -127,9 +118,9 @@ func setAll(c *kernels.Ctx, a kernels.Args, o, i int, s kernels.Scalar) error {
 	return p.Repeat(c)
 }
 
-// spread repeats the first size bytes of b: first up to a block that fits the cache, then that
+// repeat repeats the first size bytes of b: first up to a block that fits the cache, then that
 // block to the rest.
-func spread(b []byte, size int) {
+func repeat(b []byte, size int) {
 	const block = 8 << 10
 	n := size
 	for n < min(len(b), block) {

@@ -1,6 +1,7 @@
 package factory
 
 import (
+	"math"
 	"math/rand/v2"
 
 	"github.com/etrun-go/etrun/kernels"
@@ -14,13 +15,10 @@ var randomOps = []kernels.Op{
 
 const randomNote = "draws from the method's random source, not PyTorch's"
 
-// digits are the number of bits of a uniform number in [0, 1): the precision of the type just below
-// 1, so that none is rounded up to 1.
-var digits = [tensor.NumDTypes]int{tensor.Float16: 11, tensor.BFloat16: 8, tensor.Float32: 24, tensor.Float64: 53}
-
+// uniform draws from [0, 1), with the precision of the type just below 1, so that no number is rounded up to 1.
 func uniform(c *kernels.Ctx, a kernels.Args) error {
-	bits := digits[a.Tensor(1).DType]
-	unit := 1 / float64(uint64(1)<<bits)
+	unit := a.Tensor(1).DType.Epsilon() / 2
+	bits := -math.Ilogb(unit)
 	return draw(c, a, func(r *rand.Rand) float64 { return float64(r.Uint64()>>(64-bits)) * unit })
 }
 
@@ -30,7 +28,7 @@ func normal(c *kernels.Ctx, a kernels.Args) error {
 
 // draw fills the out argument with numbers from next.
 func draw(c *kernels.Ctx, a kernels.Args, next func(r *rand.Rand) float64) error {
-	if err := resize(c, a, 1, 0); err != nil {
+	if err := resize(c, a, 1); err != nil {
 		return err
 	}
 	out := a.Tensor(1)

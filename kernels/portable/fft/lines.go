@@ -3,12 +3,13 @@ package fft
 import (
 	"math/cmplx"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// grain is the number of points worth a thread.
-const grain = 1 << 11
+// pointCost is the cost of a point in picoseconds.
+const pointCost = 10_000
 
 // line describes the transforms along one dimension.
 type line struct {
@@ -31,7 +32,7 @@ func (t *transform) lines(c *kernels.Ctx, d int, l line) {
 	t.plan = t.planFor(l.n)
 	t.perWorker = 2*l.n + t.plan.work()
 	t.scratch = kernels.Scratch[complex128](c, t.perWorker*c.Threads())
-	c.Parallel(l.in.Numel()/l.inSize, 1+grain/l.n, t)
+	c.Parallel(l.in.Numel()/l.inSize, cpu.Grain(l.n, pointCost), t)
 }
 
 // Range transforms lines [lo, hi).

@@ -4,11 +4,12 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// advanced is what the index lists of index and index_put come to.
+// advanced is the resolved index list of index and index_put.
 type advanced struct {
 	n       int // indexed dimensions
 	dims    [tensor.MaxRank]int
@@ -24,7 +25,7 @@ type advanced struct {
 // resolve reads indices, the list that is argument 1, for the tensor that is
 // argument 0: masks become the indices of their true elements, indices broadcast,
 // negative ones count from the end. Indices are then within the tensor.
-func (k *keep) resolve(c *kernels.Ctx, a kernels.Args) error {
+func (k *state) resolve(c *kernels.Ctx, a kernels.Args) error {
 	v := &k.adv
 	v.n, v.rank = 0, 0
 	self, d := a.Tensor(0), 0
@@ -55,25 +56,24 @@ func (k *keep) resolve(c *kernels.Ctx, a kernels.Args) error {
 	return v.check(self)
 }
 
-// addIndex takes an integer tensor as the indices of dimension d.
-func (k *keep) addIndex(c *kernels.Ctx, self, t *tensor.Tensor, d int) (next int, err error) {
+// addIndex adds an integer tensor as the indices of dimension d.
+func (k *state) addIndex(c *kernels.Ctx, self, t *tensor.Tensor, d int) (next int, err error) {
 	if t.DType != tensor.Int64 && t.DType != tensor.Int32 {
 		return 0, kernels.Bad(1, t.DType.String(), "int64, int32, bool or uint8 indices")
 	}
 	if d < self.Rank() {
-		k.adv.add(d, k.integers(c, t), t.Sizes)
+		k.adv.add(d, operand.In[int64](c, t), t.Sizes)
 	}
 	return d + 1, nil
 }
 
-// addMask takes the indices of a mask's true elements for as many dimensions as the
-// mask has, from d on.
-func (k *keep) addMask(c *kernels.Ctx, self, mask *tensor.Tensor, d int) (next int, err error) {
+// addMask adds the indices of a mask's true elements for as many dimensions as the mask has, from d.
+func (k *state) addMask(c *kernels.Ctx, self, mask *tensor.Tensor, d int) (next int, err error) {
 	rank := mask.Rank()
 	if rank == 0 || d+rank > self.Rank() || !slices.Equal(mask.Sizes, self.Sizes[d:d+rank]) {
 		return 0, kernels.Badf(1, "a mask of the sizes of "+self.String(), "%v at dimension %d", mask, d)
 	}
-	truth := k.run.Rows(c, mask)
+	truth := operand.Rows(c, mask)
 	n := countTrue(truth)
 	found := kernels.Scratch[int64](c, n*rank)
 	writeIndices(found, truth, mask.Sizes)
@@ -107,12 +107,12 @@ func (v *advanced) broadcast() error {
 	return nil
 }
 
-// layOut finds the result's sizes. Indexed dimensions that stand together are
-// replaced by the indices' sizes where they stand, others in front.
+// layOut computes the result's sizes. The indices' sizes replace adjacent indexed dimensions; if the dimensions are
+// not adjacent, they come first.
 func (v *advanced) layOut(self *tensor.Tensor) {
 	first, last := v.dims[0], v.dims[v.n-1]
 	sizes := v.sizes[:0]
-	if v.together() {
+	if v.adjacent() {
 		sizes = append(sizes, self.Sizes[:first]...)
 		sizes = append(sizes, v.common[:v.rank]...)
 	} else {
@@ -122,9 +122,9 @@ func (v *advanced) layOut(self *tensor.Tensor) {
 	v.total = len(append(sizes, self.Sizes[last+1:]...))
 }
 
-func (v *advanced) together() bool { return v.dims[v.n-1]-v.dims[0]+1 == v.n }
+func (v *advanced) adjacent() bool { return v.dims[v.n-1]-v.dims[0]+1 == v.n }
 
-// check reports an index outside its dimension.
+// check returns an error for an index outside its dimension.
 func (v *advanced) check(self *tensor.Tensor) error {
 	for i, indices := range v.indices[:v.n] {
 		n := self.Sizes[v.dims[i]]
@@ -137,18 +137,17 @@ func (v *advanced) check(self *tensor.Tensor) error {
 	return nil
 }
 
-// setPicker makes the picker ready for a contiguous tensor of self's sizes. The
-// indexed result has elements, of a number that there is memory for.
-func (k *keep) setPicker(c *kernels.Ctx, self *tensor.Tensor) {
+// planGather sets the gather plan for a contiguous tensor of self's sizes. The indexed result is not empty and fits memory.
+func (k *state) planGather(c *kernels.Ctx, self *tensor.Tensor) {
 	v := &k.adv
 	first, last := v.dims[0], v.dims[v.n-1]
-	k.pick = picker{outer: 1, rests: noRests, run: product(self.Sizes[last+1:])}
-	if v.together() {
-		k.pick.outer, k.pick.stride = product(self.Sizes[:first]), product(self.Sizes[first:])
+	k.gather = gatherPlan{outer: 1, rest: noRest, run: product(self.Sizes[last+1:])}
+	if v.adjacent() {
+		k.gather.outer, k.gather.stride = product(self.Sizes[:first]), product(self.Sizes[first:])
 	} else {
-		k.pick.rests = v.restPlaces(c, self, v.sizes[v.rank:v.total-(self.Rank()-1-last)])
+		k.gather.rest = v.restOffsets(c, self, v.sizes[v.rank:v.total-(self.Rank()-1-last)])
 	}
-	k.addPicks(c, self)
+	k.addOffsets(c, self)
 }
 
 // restSizes appends the sizes of the dimensions that are not indexed.
@@ -161,16 +160,15 @@ func (v *advanced) restSizes(dst, sizes []int) []int {
 	return dst
 }
 
-// restPlaces lists where the elements of the dimensions that are not indexed, but for
-// those after the last index, start.
-func (v *advanced) restPlaces(c *kernels.Ctx, self *tensor.Tensor, rest []int) []int64 {
+// restOffsets returns the offsets of the dimensions that are not indexed, except those after the last index.
+func (v *advanced) restOffsets(c *kernels.Ctx, self *tensor.Tensor, rest []int) []int64 {
 	places := kernels.Scratch[int64](c, product(rest))
 	places[0] = 0
 	filled, i := 1, len(rest)-1
 	stride := product(self.Sizes[v.dims[v.n-1]:])
 	for d := v.dims[v.n-1] - 1; d >= 0; d-- {
 		if !slices.Contains(v.dims[:v.n], d) {
-			filled = repeatPlaces(places, filled, rest[i], int64(stride))
+			filled = repeatOffsets(places, filled, rest[i], int64(stride))
 			i--
 		}
 		stride *= self.Sizes[d]
@@ -178,41 +176,42 @@ func (v *advanced) restPlaces(c *kernels.Ctx, self *tensor.Tensor, rest []int) [
 	return places
 }
 
-// repeatPlaces repeats the first filled places n times, each time stride further on.
-func repeatPlaces(places []int64, filled, n int, stride int64) int {
+// repeatOffsets repeats the first filled places n times, each time stride further on.
+func repeatOffsets(places []int64, filled, n int, stride int64) int {
 	for j := filled; j < filled*n; j++ {
 		places[j] = places[j-filled] + stride
 	}
 	return filled * n
 }
 
-// addPicks sums up where each index of the common sizes leads.
-func (k *keep) addPicks(c *kernels.Ctx, self *tensor.Tensor) {
+// addOffsets computes the offset of each index of the common sizes.
+func (k *state) addOffsets(c *kernels.Ctx, self *tensor.Tensor) {
 	v := &k.adv
 	common := v.common[:v.rank]
-	k.pick.picks = kernels.Scratch[int64](c, product(common))
-	clear(k.pick.picks)
+	k.gather.offsets = kernels.Scratch[int64](c, product(common))
+	clear(k.gather.offsets)
 	for i, indices := range v.indices[:v.n] {
 		n, stride := int64(self.Sizes[v.dims[i]]), int64(product(self.Sizes[v.dims[i]+1:]))
-		for j, x := range k.spread(c, indices, v.shapes[i], common) {
-			k.pick.picks[j] += fromStart(x, n) * stride
+		for j, x := range expandIndices(c, indices, v.shapes[i], common) {
+			k.gather.offsets[j] += fromStart(x, n) * stride
 		}
 		v.indices[i] = nil
 	}
 }
 
-// spread gives indices of the given shape in the sizes that they broadcast to.
-func (k *keep) spread(c *kernels.Ctx, indices []int64, shape, to []int) []int64 {
-	n := product(to)
+// expandIndices broadcasts indices of the given shape to sizes.
+func expandIndices(c *kernels.Ctx, indices []int64, shape, sizes []int) []int64 {
+	n := product(sizes)
 	if len(indices) == n {
 		return indices
 	}
-	wide := kernels.Scratch[int64](c, n)
-	var strides, from [tensor.MaxRank]int
-	strided.DenseStrides(strides[:], shape)
-	box := strided.Shape{Sizes: to, Dst: strided.DenseStrides(k.dense[:], to), Src: strided.BroadcastStrides(from[:], shape, strides[:], len(to))}
-	k.run.Copy(c, 8, box, strided.Buffer{Data: tensor.BytesOf(wide)}, strided.Buffer{Data: tensor.BytesOf(indices)})
-	return wide
+	expanded := kernels.Scratch[int64](c, n)
+	var src, dst strided.View
+	src.Dense(tensor.BytesOf(indices), 8, shape)
+	src.Expand(sizes)
+	dst.Dense(tensor.BytesOf(expanded), 8, sizes)
+	strided.CopyView(c, &dst, &src)
+	return expanded
 }
 
 // fromStart counts an index of n from the start.
@@ -225,7 +224,7 @@ func fromStart(x, n int64) int64 {
 
 // indexTensor is aten::index.Tensor.
 func indexTensor(c *kernels.Ctx, a kernels.Args) error {
-	k := kernels.Keep[keep](c)
+	k := kernels.Keep[state](c)
 	if err := k.resolve(c, a); err != nil {
 		return err
 	}
@@ -233,46 +232,38 @@ func indexTensor(c *kernels.Ctx, a kernels.Args) error {
 		return err
 	}
 	if a.Tensor(2).Numel() > 0 {
-		k.setPicker(c, a.Tensor(0))
+		k.planGather(c, a.Tensor(0))
 		k.takeInto(c, a.Tensor(2), a.Tensor(0))
 	}
 	return nil
 }
 
-// indexPut is aten::index_put: self with values at the indexed places.
+// indexPut is aten::index_put and aten::index_put_: self, in the out or in place, with values at the indexed elements.
 func indexPut(c *kernels.Ctx, a kernels.Args) error {
-	k := kernels.Keep[keep](c)
-	self, out := a.Tensor(0), a.Tensor(4)
+	k := kernels.Keep[state](c)
+	self, out := a.Tensor(0), a.Tensor(0)
 	values, err := k.values(c, a)
 	if err != nil {
 		return err
 	}
-	if err := kernels.ResizeOut(a, 4, self.Sizes); err != nil {
-		return err
+	if len(a) > 5 {
+		out = a.Tensor(4)
+		if err := kernels.ResizeOut(a, 4, self.Sizes); err != nil {
+			return err
+		}
 	}
-	rows := k.run.Target(c, out)
-	k.run.Spread(c, rows, self, self.Sizes)
+	rows := operand.OutRows(c, out)
+	if out != self || !self.IsContiguous() {
+		operand.Broadcast(c, rows, self, self.Sizes)
+	}
 	k.write(c, a, rows, values)
-	k.run.Settle(c, out, rows)
+	operand.StoreRows(c, out, rows)
 	return nil
 }
 
-// indexPutInPlace is aten::index_put_.
-func indexPutInPlace(c *kernels.Ctx, a kernels.Args) error {
-	k := kernels.Keep[keep](c)
-	values, err := k.values(c, a)
-	if err != nil {
-		return err
-	}
-	rows := k.run.Rows(c, a.Tensor(0))
-	k.write(c, a, rows, values)
-	k.run.Settle(c, a.Tensor(0), rows)
-	return nil
-}
-
-// values resolves the indices and gives values, argument 2, row by row in the sizes
-// of the indexed result.
-func (k *keep) values(c *kernels.Ctx, a kernels.Args) ([]byte, error) {
+// values resolves the indices and returns values, argument 2, in logical order, expanded to the sizes of the indexed
+// result.
+func (k *state) values(c *kernels.Ctx, a kernels.Args) ([]byte, error) {
 	self, values := a.Tensor(0), a.Tensor(2)
 	if _, ok := tensor.ComputeType(self.DType); a.Bool(3) && !ok {
 		return nil, kernels.Bad(0, self.DType.String(), "a real type that operators compute on")
@@ -288,24 +279,30 @@ func (k *keep) values(c *kernels.Ctx, a kernels.Args) ([]byte, error) {
 	for _, indices := range k.adv.indices[:k.adv.n] {
 		given += len(indices)
 	}
-	if !modest(sizes, given) {
+	if !isBounded(sizes, given) {
 		return nil, kernels.Badf(1, "indices that broadcast to a few times the elements given", "sizes %v", k.adv.common[:k.adv.rank])
 	}
-	return k.run.Expand(c, values, sizes), nil
+	return operand.Expand(c, values, sizes), nil
 }
 
-// write puts or, if argument 3 says so, adds values into the rows of the table.
-func (k *keep) write(c *kernels.Ctx, a kernels.Args, rows, values []byte) {
+// write stores values in the rows of the table or, if argument 3 is true, adds them.
+func (k *state) write(c *kernels.Ctx, a kernels.Args, rows, values []byte) {
 	if len(values) == 0 {
 		return
 	}
-	k.setPicker(c, a.Tensor(0))
-	if a.Bool(3) {
-		k.accumulate(c, a.Tensor(0).DType, rows, values, addPicked[float32], addPicked[float64], addPicked[int64])
+	k.planGather(c, a.Tensor(0))
+	if d := a.Tensor(0).DType; a.Bool(3) {
+		operand.ByCompute(d, addGathered32, addGathered64, addGatheredInt)(k, c, d, rows, values)
 	} else {
-		k.pick.put(a.Tensor(0).DType.Size(), rows, values)
+		k.gather.put(d.Size(), rows, values)
 	}
-	k.pick.picks, k.pick.rests = nil, nil
+	k.gather.offsets, k.gather.rest = nil, nil
 }
 
-func addPicked[C tensor.Compute](k *keep, table, dense []C) { add(&k.pick, table, dense) }
+var (
+	addGathered32  = accumulateWith(addGathered[float32])
+	addGathered64  = accumulateWith(addGathered[float64])
+	addGatheredInt = accumulateWith(addGathered[int64])
+)
+
+func addGathered[C tensor.Compute](k *state, table, dense []C) { add(&k.gather, table, dense) }

@@ -1,14 +1,16 @@
 package index
 
 import (
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// bags is aten::_embedding_bag: rows of a table, reduced bag by bag. A bag is a run of
-// indices from one offset to the next. Outs are the reduced rows, the bag of each index,
-// the number of rows in each bag, and the index of the row that each maximum is from.
+// bags is aten::_embedding_bag: rows of a table, reduced bag by bag. A bag is a range of indices from one offset to
+// the next. Outs are the reduced rows, the bag of each index, the number of rows of each bag, and the index of the
+// row of each maximum.
 type bags struct {
 	mode    int64
 	padding int64 // an index that counts for nothing
@@ -44,12 +46,11 @@ const (
 // include_last_offset, int padding_idx, *, out0 … out3).
 func embeddingBag(c *kernels.Ctx, a kernels.Args) error { return reduce(c, a, 0) }
 
-// embeddingBagForward is embeddingBag, but that it may be asked for the size of a bag
-// behind the last offset, which is 0.
+// embeddingBagForward is embeddingBag with an optional size of a bag after the last offset, which is 0.
 func embeddingBagForward(c *kernels.Ctx, a kernels.Args) error { return reduce(c, a, 1) }
 
 func reduce(c *kernels.Ctx, a kernels.Args, more int) error {
-	k := kernels.Keep[keep](c)
+	k := kernels.Keep[state](c)
 	b := &k.bags
 	if err := b.check(a); err != nil {
 		return err
@@ -62,8 +63,8 @@ func reduce(c *kernels.Ctx, a kernels.Args, more int) error {
 	}
 	weight, out := a.Tensor(0), a.Tensor(bagOut)
 	n := len(b.sizes)
-	b.rows = k.run.Rows(c, weight)
-	rows := k.run.Target(c, out)
+	b.rows = operand.Rows(c, weight)
+	rows := operand.OutRows(c, out)
 	b.reduced, b.loaded, b.sources = rows, nil, nil
 	if b.mode == bagMax {
 		b.sources = kernels.Scratch[int64](c, n*b.dim)
@@ -72,17 +73,17 @@ func reduce(c *kernels.Ctx, a kernels.Args, more int) error {
 		b.reduced = kernels.Scratch[uint8](c, n*b.dim*b.compute.Size())
 		b.loaded = kernels.Scratch[uint8](c, c.Threads()*b.dim*b.compute.Size())
 	}
-	c.Parallel(n, 1+(8<<10)*n/(1+len(b.indices)*b.dim), b)
+	c.Parallel(n, cpu.Grain(len(b.indices)*b.dim/max(n, 1), 2400), b)
 	if b.table != b.compute {
 		tensor.CastBytes(rows, b.table, b.reduced, b.compute, n*b.dim)
 	}
-	k.run.Settle(c, out, rows)
+	operand.StoreRows(c, out, rows)
 	k.writeIndices(c, a)
 	b.drop()
 	return nil
 }
 
-// check refuses what no sizes or values can make right.
+// check checks the types, ranks and modes.
 func (b *bags) check(a kernels.Args) error {
 	weight, indices, offsets := a.Tensor(0), a.Tensor(bagIndices), a.Tensor(bagOffsets)
 	b.mode, b.padding = a.Int(bagMode), a.Int(bagPadding)
@@ -133,15 +134,15 @@ func (b *bags) checkFactors(a kernels.Args) error {
 }
 
 // readBags reads indices, offsets and factors.
-func (k *keep) readBags(c *kernels.Ctx, a kernels.Args) (err error) {
+func (k *state) readBags(c *kernels.Ctx, a kernels.Args) (err error) {
 	b := &k.bags
-	if b.indices, err = k.indices(c, a, bagIndices); err != nil {
+	if b.indices, err = indices(c, a, bagIndices); err != nil {
 		return err
 	}
 	if err := checkIndices(bagIndices, b.indices, a.Tensor(0).Sizes[0]); err != nil {
 		return err
 	}
-	offsets, err := k.indices(c, a, bagOffsets)
+	offsets, err := indices(c, a, bagOffsets)
 	if err != nil {
 		return err
 	}
@@ -163,14 +164,13 @@ func (k *keep) readBags(c *kernels.Ctx, a kernels.Args) (err error) {
 	b.offsets[n] = int64(len(b.indices))
 	b.sizes, b.factors = kernels.Scratch[int64](c, n), nil
 	if t := a.OptTensor(bagWeights); t != nil {
-		b.factors = k.convert(c, k.run.Rows(c, t), b.table, b.compute, t.Numel())
+		b.factors = operand.Convert(c, operand.Rows(c, t), b.table, b.compute)
 	}
 	return nil
 }
 
-// resize gives the outs their sizes. ATen's versions differ in two that are not used: a sum
-// without padding may do without the bags of indices, and there may be sizes of as many
-// bags as offsets. What the out was made for counts.
+// resize resizes the outs. ATen's versions differ in two that are not used: a sum without padding may omit the bags
+// of indices, and there may be as many sizes as offsets. The capacity of the out decides.
 func (b *bags) resize(a kernels.Args, more int) error {
 	n := len(b.sizes)
 	mapped, sizes := len(b.indices), n
@@ -195,12 +195,11 @@ func (b *bags) resize(a kernels.Args, more int) error {
 
 // Range reduces bags lo to hi.
 func (b *bags) Range(worker, lo, hi int) {
-	if b.compute == tensor.Float32 {
-		reduceBags(b, worker, lo, hi, addScaled32)
-	} else {
-		reduceBags(b, worker, lo, hi, addScaled64)
-	}
+	operand.ByType(b.compute, reduceBags32, reduceBags64, nil)(b, worker, lo, hi)
 }
+
+func reduceBags32(b *bags, worker, lo, hi int) { reduceBags(b, worker, lo, hi, addScaled32) }
+func reduceBags64(b *bags, worker, lo, hi int) { reduceBags(b, worker, lo, hi, addScaled64) }
 
 func addScaled32(sum, row []float32, factor float32) {
 	if factor == 1 {
@@ -249,7 +248,7 @@ func reduceBags[C float32 | float64](b *bags, worker, lo, hi int, add func(sum, 
 	}
 }
 
-// rowOf is a row of the table as the compute type.
+// rowOf returns a row of the table as the compute type.
 func rowOf[C float32 | float64](b *bags, worker int, index int64) []C {
 	size := b.table.Size() * b.dim
 	row := b.rows[int(index)*size:][:size]
@@ -261,8 +260,8 @@ func rowOf[C float32 | float64](b *bags, worker int, index int64) []C {
 	return loaded
 }
 
-// takeLarger keeps the larger elements and where they are from. A NaN stays where it came
-// first, and is passed over later, as in ATen.
+// takeLarger stores the larger elements and their row indices. A NaN stays if it came first, and is ignored later, as
+// in ATen.
 func takeLarger[C float32 | float64](b *bags, bag int, out, row []C, index int64, first bool) {
 	sources := b.sources[bag*b.dim:][:b.dim]
 	for i, v := range row {
@@ -272,9 +271,9 @@ func takeLarger[C float32 | float64](b *bags, bag int, out, row []C, index int64
 	}
 }
 
-// writeIndices writes the outs of integers. A sum tells no sizes: they are 0, as in ATen,
-// and so are the sources of what is no maximum.
-func (k *keep) writeIndices(c *kernels.Ctx, a kernels.Args) {
+// writeIndices writes the integer outs. As in ATen, the sizes of a sum are 0, and so are the row indices unless the
+// mode is max.
+func (k *state) writeIndices(c *kernels.Ctx, a kernels.Args) {
 	b := &k.bags
 	if n := a.Tensor(bagOut + 1).Numel(); n > 0 {
 		mapped := kernels.Scratch[int64](c, n)
@@ -296,12 +295,12 @@ func (k *keep) writeIndices(c *kernels.Ctx, a kernels.Args) {
 	k.putIntegers(c, a.Tensor(bagOut+3), b.sources)
 }
 
-// putIntegers writes a tensor of integers, row by row; what is left is 0.
-func (k *keep) putIntegers(c *kernels.Ctx, t *tensor.Tensor, from []int64) {
-	rows := k.run.Target(c, t)
+// putIntegers writes a tensor of integers in logical order; missing elements are 0.
+func (k *state) putIntegers(c *kernels.Ctx, t *tensor.Tensor, from []int64) {
+	rows := operand.OutRows(c, t)
 	tensor.CastBytes(rows, t.DType, tensor.BytesOf(from), tensor.Int64, len(from))
 	clear(rows[len(from)*t.DType.Size():])
-	k.run.Settle(c, t, rows)
+	operand.StoreRows(c, t, rows)
 }
 
 // drop lets go of the arguments' bytes.

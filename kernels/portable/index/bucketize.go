@@ -1,13 +1,15 @@
 package index
 
 import (
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// bucketer finds where values belong among sorted boundaries: the first boundary that is
-// not below a value or, to the right, the first above it. A NaN is above all boundaries,
-// and a boundary that is NaN above no value, as in ATen: its place depends on the search.
+// bucketer finds the buckets of values among sorted boundaries: the first boundary that is not below a value or, for
+// right, the first above it. As in ATen, NaN is above all boundaries, and a boundary that is NaN is above no value:
+// its bucket depends on the search.
 type bucketer struct {
 	compute tensor.DType // that values and boundaries are compared in
 	right   bool
@@ -19,7 +21,7 @@ type bucketer struct {
 
 // bucketize runs (Tensor self, Tensor boundaries, *, bool out_int32, bool right, out).
 func bucketize(c *kernels.Ctx, a kernels.Args) error {
-	k := kernels.Keep[keep](c)
+	k := kernels.Keep[state](c)
 	self, edges := a.Tensor(0), a.Tensor(1)
 	common, err := k.bucket.set(a, self.DType, self.Rank() == 0)
 	if err != nil {
@@ -28,18 +30,18 @@ func bucketize(c *kernels.Ctx, a kernels.Args) error {
 	if err := kernels.ResizeOut(a, 4, self.Sizes); err != nil {
 		return err
 	}
-	k.bucket.values, k.bucket.edges = k.compared(c, self, common), k.compared(c, edges, common)
+	k.bucket.values, k.bucket.edges = k.bucket.compared(c, self, common), k.bucket.compared(c, edges, common)
 	out := a.Tensor(4)
-	k.bucket.out = k.run.Target(c, out)
-	c.Parallel(self.Numel(), 500, &k.bucket)
-	k.run.Settle(c, out, k.bucket.out)
+	k.bucket.out = operand.OutRows(c, out)
+	c.Parallel(self.Numel(), cpu.Grain(1, 40_000), &k.bucket)
+	operand.StoreRows(c, out, k.bucket.out)
 	k.bucket.values, k.bucket.edges, k.bucket.out = nil, nil, nil
 	return nil
 }
 
 // bucketizeScalar runs (Scalar self, Tensor boundaries, *, bool out_int32, bool right, out).
 func bucketizeScalar(c *kernels.Ctx, a kernels.Args) error {
-	k := kernels.Keep[keep](c)
+	k := kernels.Keep[state](c)
 	number := a.Scalar(0)
 	common, err := k.bucket.set(a, scalarType(number, a.Tensor(1).DType), true)
 	if err != nil {
@@ -54,15 +56,15 @@ func bucketizeScalar(c *kernels.Ctx, a kernels.Args) error {
 	} else {
 		tensor.Put(value, common, number.I)
 	}
-	k.bucket.values = k.convert(c, value, common, k.bucket.compute, 1)
-	k.bucket.edges, k.bucket.out = k.compared(c, a.Tensor(1), common), a.Tensor(4).Data
+	k.bucket.values = operand.Convert(c, value[:common.Size()], common, k.bucket.compute)
+	k.bucket.edges, k.bucket.out = k.bucket.compared(c, a.Tensor(1), common), a.Tensor(4).Data
 	k.bucket.Range(0, 0, 1)
 	k.bucket.values, k.bucket.edges, k.bucket.out = nil, nil, nil
 	return nil
 }
 
-// scalarType is the type that a number counts as beside boundaries of a type: a float
-// among integers as float32, PyTorch's default.
+// scalarType returns the type of a number for promotion with boundaries: a float is float32, PyTorch's default, among
+// integers.
 func scalarType(s kernels.Scalar, edges tensor.DType) tensor.DType {
 	switch {
 	case s.IsFloat() && !edges.IsFloat():
@@ -111,33 +113,14 @@ func category(d tensor.DType) int {
 	return 2
 }
 
-// compared gives the elements of t row by row: rounded to the common type, and as the type
-// that they are compared in.
-func (k *keep) compared(c *kernels.Ctx, t *tensor.Tensor, common tensor.DType) []byte {
-	rows := k.convert(c, k.run.Rows(c, t), t.DType, common, t.Numel())
-	return k.convert(c, rows, common, k.bucket.compute, t.Numel())
-}
-
-// convert gives n elements as another type, in scratch memory if it is another.
-func (k *keep) convert(c *kernels.Ctx, rows []byte, from, to tensor.DType, n int) []byte {
-	if from == to {
-		return rows
-	}
-	cast := kernels.Scratch[uint8](c, n*to.Size())
-	tensor.CastBytes(cast, to, rows, from, n)
-	return cast
+// compared returns the elements of t in logical order, rounded to the common type, as the type that they are compared in.
+func (b *bucketer) compared(c *kernels.Ctx, t *tensor.Tensor, common tensor.DType) []byte {
+	return operand.Convert(c, operand.Convert(c, operand.Rows(c, t), t.DType, common), common, b.compute)
 }
 
 // Range finds the buckets of values lo to hi.
 func (b *bucketer) Range(_, lo, hi int) {
-	switch b.compute {
-	case tensor.Float32:
-		bucketOf[float32](b, lo, hi)
-	case tensor.Float64:
-		bucketOf[float64](b, lo, hi)
-	default:
-		bucketOf[int64](b, lo, hi)
-	}
+	operand.ByType(b.compute, bucketOf[float32], bucketOf[float64], bucketOf[int64])(b, lo, hi)
 }
 
 func bucketOf[T int64 | float32 | float64](b *bucketer, lo, hi int) {

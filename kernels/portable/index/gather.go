@@ -1,14 +1,15 @@
 package index
 
 import (
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// rowWalk goes through an array of indices along dimension d of a contiguous tensor,
-// the table. A row of indices runs along the last dimension: element (…, i) of it
-// names element base + index·step + i·next of the table.
+// rowWalk iterates over an array of indices along dimension d of a contiguous tensor, the table. A row of indices is
+// along the last dimension: its element i refers to element base + index·step + i·next of the table.
 type rowWalk struct {
 	rank       int
 	sizes      [tensor.MaxRank]int // of the indices
@@ -37,7 +38,7 @@ func (w *rowWalk) set(sizes, table []int, d int) {
 	}
 }
 
-// start is where row r starts in the table, and in an array of the given strides.
+// start returns the start of row r in the table, and in an array of the given strides.
 func (w *rowWalk) start(r int, strides []int) (base, with int) {
 	for i := w.rank - 1; i >= 0; i-- {
 		base += r % w.sizes[i] * w.strides[i]
@@ -101,7 +102,7 @@ func scatterOf[T tensor.Element](w *rowWalk, table, src []byte, strides []int, e
 
 // gather is aten::gather: out[i][j] = self[index[i][j]][j] for dim 0.
 func gather(c *kernels.Ctx, a kernels.Args) error {
-	k := kernels.Keep[keep](c)
+	k := kernels.Keep[state](c)
 	self, index, out := a.Tensor(0), a.Tensor(2), a.Tensor(4)
 	if err := k.along(c, a); err != nil {
 		return err
@@ -109,23 +110,23 @@ func gather(c *kernels.Ctx, a kernels.Args) error {
 	if err := kernels.ResizeOut(a, 4, index.Sizes); err != nil {
 		return err
 	}
-	rows := k.run.Target(c, out)
-	k.row.elem, k.row.dense, k.row.table = self.DType.Size(), rows, k.run.Rows(c, self)
-	c.Parallel(k.row.rows(), 16<<10/max(k.row.n, 1), &k.row)
+	rows := operand.OutRows(c, out)
+	k.row.elem, k.row.dense, k.row.table = self.DType.Size(), rows, operand.Rows(c, self)
+	c.Parallel(k.row.rows(), cpu.Grain(k.row.n, 1200), &k.row)
 	k.row.indices, k.row.dense, k.row.table = nil, nil, nil
-	k.run.Settle(c, out, rows)
+	operand.StoreRows(c, out, rows)
 	return nil
 }
 
 // along resolves dim, argument 1, and index, argument 2, for a table with the sizes
 // of argument 0: index is no larger than that but along dim.
-func (k *keep) along(c *kernels.Ctx, a kernels.Args) error {
+func (k *state) along(c *kernels.Ctx, a kernels.Args) error {
 	self, index := a.Tensor(0), a.Tensor(2)
 	d, err := kernels.WrapDim(1, a.Int(1), self.Rank())
 	if err != nil {
 		return err
 	}
-	indices, err := k.indices(c, a, 2)
+	indices, err := indices(c, a, 2)
 	if err != nil {
 		return err
 	}
@@ -150,22 +151,29 @@ func (k *keep) along(c *kernels.Ctx, a kernels.Args) error {
 	return checkIndices(2, indices, n)
 }
 
-// scatter copies argument 0 to out argument o and prepares to write it by index.
-// rows are the out's elements row by row, to settle afterwards.
-func (k *keep) scatter(c *kernels.Ctx, a kernels.Args, o int) (rows []byte, err error) {
+// scatter copies argument 0 to the out, argument 4, and then elements of src, each apart, to the elements that index
+// refers to. If add is not nil, it adds them.
+func (k *state) scatter(c *kernels.Ctx, a kernels.Args, src []byte, each int, add accumulator) error {
+	self, out := a.Tensor(0), a.Tensor(4)
 	if err := k.along(c, a); err != nil {
-		return nil, err
+		return err
 	}
-	if err := kernels.ResizeOut(a, o, a.Tensor(0).Sizes); err != nil {
-		return nil, err
+	if err := kernels.ResizeOut(a, 4, self.Sizes); err != nil {
+		return err
 	}
-	rows = k.run.Target(c, a.Tensor(o))
-	k.run.Spread(c, rows, a.Tensor(0), a.Tensor(0).Sizes)
-	return rows, nil
+	rows := operand.OutRows(c, out)
+	operand.Broadcast(c, rows, self, self.Sizes)
+	if add != nil {
+		add(k, c, self.DType, rows, src)
+	} else {
+		k.row.scatterRows(self.DType.Size(), rows, src, k.strides[:], each)
+	}
+	operand.StoreRows(c, out, rows)
+	return nil
 }
 
 // source checks src, argument 3 of a scatter: at least as large as index.
-func (k *keep) source(c *kernels.Ctx, a kernels.Args) (rows []byte, err error) {
+func (k *state) source(c *kernels.Ctx, a kernels.Args) (rows []byte, err error) {
 	index, src := a.Tensor(2), a.Tensor(3)
 	if max(index.Rank(), 1) != max(src.Rank(), 1) {
 		return nil, kernels.Badf(3, "as many dimensions as index, "+itoa(index.Rank()), "%d", src.Rank())
@@ -179,69 +187,56 @@ func (k *keep) source(c *kernels.Ctx, a kernels.Args) (rows []byte, err error) {
 		}
 	}
 	strided.DenseStrides(k.strides[:], src.Sizes)
-	return k.run.Rows(c, src), nil
+	return operand.Rows(c, src), nil
 }
 
-// scatterSrc is aten::scatter.src: out[index[i][j]][j] = src[i][j] for dim 0, self
-// elsewhere; where indices meet, the last one stays.
+// scatterSrc is aten::scatter.src: out[index[i][j]][j] = src[i][j] for dim 0, self elsewhere; of equal indices the last
+// one wins.
 func scatterSrc(c *kernels.Ctx, a kernels.Args) error {
-	k := kernels.Keep[keep](c)
+	k := kernels.Keep[state](c)
 	src, err := k.source(c, a)
 	if err != nil {
 		return err
 	}
-	rows, err := k.scatter(c, a, 4)
-	if err != nil {
-		return err
-	}
-	k.row.scatterRows(a.Tensor(0).DType.Size(), rows, src, k.strides[:], 1)
-	k.run.Settle(c, a.Tensor(4), rows)
-	return nil
+	return k.scatter(c, a, src, 1, nil)
 }
 
 // scatterValue is aten::scatter.value: scatter.src of one number.
 func scatterValue(c *kernels.Ctx, a kernels.Args) error {
-	k := kernels.Keep[keep](c)
 	self, value := a.Tensor(0), a.Scalar(3)
 	if err := kernels.CheckFits(3, value, self.DType); err != nil {
 		return err
 	}
-	elem := self.DType.Size()
-	one := kernels.Scratch[uint8](c, elem)
+	one := kernels.Scratch[uint8](c, self.DType.Size())
 	if !value.Put(one, self.DType) {
 		return kernels.Bad(0, self.DType.String(), "a type that operators compute on")
 	}
-	rows, err := k.scatter(c, a, 4)
-	if err != nil {
-		return err
-	}
+	k := kernels.Keep[state](c)
 	clear(k.strides[:])
-	k.row.scatterRows(elem, rows, one, k.strides[:], 0)
-	k.run.Settle(c, a.Tensor(4), rows)
-	return nil
+	return k.scatter(c, a, one, 0, nil)
 }
 
 // scatterAdd is aten::scatter_add: out[index[i][j]][j] += src[i][j] for dim 0.
 func scatterAdd(c *kernels.Ctx, a kernels.Args) error {
-	k := kernels.Keep[keep](c)
-	self := a.Tensor(0)
-	if _, ok := tensor.ComputeType(self.DType); !ok {
-		return kernels.Bad(0, self.DType.String(), "a real type that operators compute on")
+	k := kernels.Keep[state](c)
+	add := operand.ByCompute(a.Tensor(0).DType, addAlong32, addAlong64, addAlongInt)
+	if add == nil {
+		return kernels.Bad(0, a.Tensor(0).DType.String(), "a real type that operators compute on")
 	}
 	src, err := k.source(c, a)
 	if err != nil {
 		return err
 	}
-	rows, err := k.scatter(c, a, 4)
-	if err != nil {
-		return err
-	}
-	k.accumulate(c, self.DType, rows, src, addAlong[float32], addAlong[float64], addAlong[int64])
-	k.run.Settle(c, a.Tensor(4), rows)
-	return nil
+	return k.scatter(c, a, src, 1, add)
 }
 
-func addAlong[C tensor.Compute](k *keep, table, dense []C) {
+var (
+	addAlong32  = accumulateWith(addAlong[float32])
+	addAlong64  = accumulateWith(addAlong[float64])
+	addAlongInt = accumulateWith(addAlong[int64])
+)
+
+func addAlong[C tensor.Compute](k *state, table, dense []C) {
 	k.row.eachRow(k.strides[:], func(indices []int64, base, with int) {
 		step, next := k.row.step, k.row.next
 		for i, v := range indices {

@@ -5,7 +5,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 )
 
-// What the operators take.
+// Element types, as documented.
 const (
 	anyType    = "any; integer indices"
 	realType   = "integer, float, float16, bfloat16, bool; integer indices"
@@ -22,7 +22,7 @@ func Ops() []kernels.Op { return ops }
 var ops = []kernels.Op{
 	{Schema: "aten::index.Tensor_out(Tensor self, Tensor?[] indices, *, Tensor(a!) out)", Func: operand.SameType(indexTensor, 0, 2), DTypes: anyType},
 	{Schema: "aten::index_put.out(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, *, Tensor(a!) out)", Func: operand.SameType(indexPut, 0, 2, 4), DTypes: anyType, Family: kernels.Sum},
-	{Schema: "aten::index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False)", Func: operand.SameType(indexPutInPlace, 0, 2), DTypes: anyType, Family: kernels.Sum},
+	{Schema: "aten::index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False)", Func: operand.SameType(indexPut, 0, 2), DTypes: anyType, Family: kernels.Sum},
 	{Schema: "aten::index_select.out(Tensor self, int dim, Tensor index, *, Tensor(a!) out)", Func: operand.SameType(indexSelect, 0, 3), DTypes: anyType},
 	{Schema: "aten::embedding.out(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False, *, Tensor(a!) out)", Func: operand.SameType(embedding, 0, 5), DTypes: anyType},
 	{Schema: bagSchema("_embedding_bag"), Func: embeddingBag, DTypes: bagType, Family: kernels.Sum},
@@ -37,11 +37,11 @@ var ops = []kernels.Op{
 	{Schema: "aten::masked_scatter.out(Tensor self, Tensor mask, Tensor source, *, Tensor(a!) out)", Func: operand.SameType(maskedScatter, 0, 2, 3), DTypes: maskType},
 	{Schema: "aten::nonzero.out(Tensor self, *, Tensor(a!) out)", Func: nonzero, DTypes: "any but complex128", Rows: true},
 	{Schema: "aten::topk.values(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True, *, Tensor(a!) values, Tensor(b!) indices)", Func: operand.SameType(topk, 0, 5), DTypes: "integer, float, float16, bfloat16, bool"},
-	{Schema: "aten::sort.values(Tensor self, int dim=-1, bool descending=False, *, Tensor(a!) values, Tensor(b!) indices)", Func: operand.SameType(sortValues, 0, 3), DTypes: "integer, float, float16, bfloat16, bool"},
-	{Schema: "aten::sort.values_stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False, Tensor(a!) values, Tensor(b!) indices)", Func: operand.SameType(sortStable, 0, 4), DTypes: "integer, float, float16, bfloat16, bool"},
+	{Schema: "aten::sort.values(Tensor self, int dim=-1, bool descending=False, *, Tensor(a!) values, Tensor(b!) indices)", Func: operand.SameType(sortAlong(1), 0, 3), DTypes: "integer, float, float16, bfloat16, bool"},
+	{Schema: "aten::sort.values_stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False, Tensor(a!) values, Tensor(b!) indices)", Func: operand.SameType(sortAlong(2), 0, 4), DTypes: "integer, float, float16, bfloat16, bool"},
 }
 
-// bagSchema is the schema of one of the embedding bags, which share all but the name.
+// bagSchema returns the schema of an embedding bag; they differ in the name only.
 func bagSchema(name string) string {
 	return "aten::" + name + ".out(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, " +
 		"Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1, *, " +

@@ -4,13 +4,13 @@ import (
 	"slices"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// indexSelect is aten::index_select: the slices of a dimension that a list of
-// indices names.
+// indexSelect is aten::index_select: the slices of a dimension at a list of indices.
 func indexSelect(c *kernels.Ctx, a kernels.Args) error {
-	k := kernels.Keep[keep](c)
+	k := kernels.Keep[state](c)
 	self := a.Tensor(0)
 	d, err := kernels.WrapDim(1, a.Int(1), self.Rank())
 	if err != nil {
@@ -19,7 +19,7 @@ func indexSelect(c *kernels.Ctx, a kernels.Args) error {
 	if a.Tensor(2).Rank() > 1 {
 		return kernels.Badf(2, "at most 1 dimension", "%d", a.Tensor(2).Rank())
 	}
-	indices, err := k.indices(c, a, 2)
+	indices, err := indices(c, a, 2)
 	if err != nil {
 		return err
 	}
@@ -32,81 +32,79 @@ func indexSelect(c *kernels.Ctx, a kernels.Args) error {
 		return kernels.Badf(2, "one index into a tensor of rank 0", "%d", len(indices))
 	}
 	outer := product(sizes[:min(d, len(sizes))])
-	return k.takeRows(c, a, 3, sizes, picker{outer: outer, stride: n * inner, run: inner}, indices, n, 2)
+	return k.takeRows(c, a, 3, sizes, gatherPlan{outer: outer, stride: n * inner, run: inner}, indices, n, 2)
 }
 
-// embedding is aten::embedding: the row of a table for each index. padding_idx and
-// the arguments after it matter in training only.
+// embedding is aten::embedding: the row of a table for each index. padding_idx and later arguments matter in training
+// only.
 func embedding(c *kernels.Ctx, a kernels.Args) error {
-	k := kernels.Keep[keep](c)
+	k := kernels.Keep[state](c)
 	weight := a.Tensor(0)
 	if weight.Rank() != 2 {
 		return kernels.Badf(0, "2 dimensions", "%d", weight.Rank())
 	}
-	indices, err := k.indices(c, a, 1)
+	indices, err := indices(c, a, 1)
 	if err != nil {
 		return err
 	}
 	var buf [tensor.MaxRank + 1]int
 	sizes := append(append(buf[:0], a.Tensor(1).Sizes...), weight.Sizes[1])
-	return k.takeRows(c, a, 5, sizes, picker{outer: 1, run: weight.Sizes[1]}, indices, weight.Sizes[0], 1)
+	return k.takeRows(c, a, 5, sizes, gatherPlan{outer: 1, run: weight.Sizes[1]}, indices, weight.Sizes[0], 1)
 }
 
-// takeRows gives out argument o its sizes and fills it with the runs of argument 0
-// that indices, argument i, name among n.
-func (k *keep) takeRows(c *kernels.Ctx, a kernels.Args, o int, sizes []int, p picker, indices []int64, n, i int) error {
+// takeRows resizes out argument o and fills it with the runs of argument 0 that indices, argument i, refer to, of n.
+func (k *state) takeRows(c *kernels.Ctx, a kernels.Args, o int, sizes []int, p gatherPlan, indices []int64, n, i int) error {
 	if err := checkIndices(i, indices, n); err != nil {
 		return err
 	}
 	if err := kernels.ResizeOut(a, o, sizes); err != nil {
 		return err
 	}
-	p.picks, p.rests = indices, noRests
+	p.offsets, p.rest = indices, noRest
 	if p.run != 1 {
-		p.picks = kernels.Scratch[int64](c, len(indices))
+		p.offsets = kernels.Scratch[int64](c, len(indices))
 		for j, v := range indices {
-			p.picks[j] = v * int64(p.run)
+			p.offsets[j] = v * int64(p.run)
 		}
 	}
-	k.pick = p
+	k.gather = p
 	k.takeInto(c, a.Tensor(o), a.Tensor(0))
 	return nil
 }
 
-// takeInto fills out with what the picker takes from self.
-func (k *keep) takeInto(c *kernels.Ctx, out, self *tensor.Tensor) {
-	rows := k.run.Target(c, out)
-	k.pick.take(c, self.DType.Size(), rows, k.run.Rows(c, self))
-	k.run.Settle(c, out, rows)
-	k.pick.picks, k.pick.rests = nil, nil
+// takeInto fills out from self by the gather plan.
+func (k *state) takeInto(c *kernels.Ctx, out, self *tensor.Tensor) {
+	rows := operand.OutRows(c, out)
+	k.gather.take(c, self.DType.Size(), rows, operand.Rows(c, self))
+	operand.StoreRows(c, out, rows)
+	k.gather.offsets, k.gather.rest = nil, nil
 }
 
-// maskedSelect is aten::masked_select: the elements where the mask is true, in one
-// row. The two broadcast.
+// maskedSelect is aten::masked_select: the elements for which the mask is true, in one row. The two broadcast.
 func maskedSelect(c *kernels.Ctx, a kernels.Args) error {
-	k := kernels.Keep[keep](c)
+	k := kernels.Keep[state](c)
 	self, mask, out := a.Tensor(0), a.Tensor(1), a.Tensor(2)
 	var buf [tensor.MaxRank]int
 	sizes, err := k.maskSizes(buf[:], a)
 	if err != nil {
 		return err
 	}
-	if n := self.Numel() + mask.Numel() + out.Capacity(); !modest(sizes, n) {
+	if n := self.Numel() + mask.Numel() + out.Capacity(); !isBounded(sizes, n) {
 		return kernels.Badf(1, "sizes that broadcast to a few times those given", "%v", mask)
 	}
-	m := k.run.Expand(c, mask, sizes)
+	m := operand.Expand(c, mask, sizes)
 	if err := kernels.ResizeOut(a, 2, []int{countTrue(m)}); err != nil {
 		return err
 	}
-	rows, elem := k.run.Expand(c, self, sizes), self.DType.Size()
+	rows, elem := operand.Expand(c, self, sizes), self.DType.Size()
 	eachRun(m, func(from, n, at int) { copy(out.Data[at*elem:], rows[from*elem:(from+n)*elem]) })
 	return nil
 }
 
-// maskedScatter is aten::masked_scatter: elements of source, in order, where the
-// mask is true, those of self elsewhere. self and mask broadcast.
+// maskedScatter is aten::masked_scatter: elements of source, in order, where the mask is true, else those of self.
+// self and mask broadcast.
 func maskedScatter(c *kernels.Ctx, a kernels.Args) error {
-	k := kernels.Keep[keep](c)
+	k := kernels.Keep[state](c)
 	self, mask, source, out := a.Tensor(0), a.Tensor(1), a.Tensor(2), a.Tensor(3)
 	var buf [tensor.MaxRank]int
 	sizes, err := k.maskSizes(buf[:], a)
@@ -116,20 +114,20 @@ func maskedScatter(c *kernels.Ctx, a kernels.Args) error {
 	if err := kernels.ResizeOut(a, 3, sizes); err != nil {
 		return err
 	}
-	m := k.run.Expand(c, mask, sizes)
+	m := operand.Expand(c, mask, sizes)
 	if n := countTrue(m); n > source.Numel() {
 		return kernels.Badf(2, "at least "+itoa(n)+" elements", "%d", source.Numel())
 	}
-	rows, elem := k.run.Target(c, out), self.DType.Size()
-	k.run.Spread(c, rows, self, sizes)
-	from := k.run.Rows(c, source)
+	rows, elem := operand.OutRows(c, out), self.DType.Size()
+	operand.Broadcast(c, rows, self, sizes)
+	from := operand.Rows(c, source)
 	eachRun(m, func(to, n, at int) { copy(rows[to*elem:], from[at*elem:(at+n)*elem]) })
-	k.run.Settle(c, out, rows)
+	operand.StoreRows(c, out, rows)
 	return nil
 }
 
-// maskSizes are the common sizes of argument 0 and of the mask, argument 1.
-func (k *keep) maskSizes(dst []int, a kernels.Args) ([]int, error) {
+// maskSizes returns the common sizes of argument 0 and of the mask, argument 1.
+func (k *state) maskSizes(dst []int, a kernels.Args) ([]int, error) {
 	if err := kernels.WantDType(1, a.Tensor(1), tensor.Bool); err != nil {
 		return nil, err
 	}
@@ -146,8 +144,8 @@ func countTrue(mask []byte) int {
 	return n
 }
 
-// eachRun calls f for each run of true elements: where it starts, how long it is and
-// how many true elements came before it.
+// eachRun calls f for each run of true elements, with its start, its length and the number of true elements before
+// it.
 func eachRun(mask []byte, f func(start, n, before int)) {
 	before := 0
 	for i := 0; i < len(mask); {
@@ -165,10 +163,8 @@ func eachRun(mask []byte, f func(start, n, before int)) {
 	}
 }
 
-// nonzero is aten::nonzero: the indices of the elements that are not zero, one row
-// each, in row-major order.
+// nonzero is aten::nonzero: the indices of the elements that are not zero, one row each, in row-major order.
 func nonzero(c *kernels.Ctx, a kernels.Args) error {
-	k := kernels.Keep[keep](c)
 	self, out := a.Tensor(0), a.Tensor(1)
 	if err := kernels.WantDType(1, out, tensor.Int64); err != nil {
 		return err
@@ -177,10 +173,10 @@ func nonzero(c *kernels.Ctx, a kernels.Args) error {
 	if find == nil {
 		return kernels.Bad(0, self.DType.String(), "a type that operators compute on")
 	}
-	truth := k.run.Rows(c, self)
+	truth := operand.Rows(c, self)
 	if self.DType.Size() > 1 {
 		truth = kernels.Scratch[uint8](c, self.Numel())
-		find(truth, k.run.Rows(c, self))
+		find(truth, operand.Rows(c, self))
 	}
 	if err := kernels.ResizeOut(a, 1, []int{countTrue(truth), self.Rank()}); err != nil {
 		return err
@@ -188,9 +184,9 @@ func nonzero(c *kernels.Ctx, a kernels.Args) error {
 	if out.Numel() == 0 {
 		return nil
 	}
-	rows := k.run.Target(c, out)
+	rows := operand.OutRows(c, out)
 	writeIndices(tensor.View[int64](rows), truth, self.Sizes)
-	k.run.Settle(c, out, rows)
+	operand.StoreRows(c, out, rows)
 	return nil
 }
 

@@ -5,14 +5,16 @@ import (
 	"math"
 	"slices"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// sorter orders rows of n elements and keeps the first k of each. Elements become
-// keys, unsigned numbers in the wanted order, NaN being the greatest value.
+// sorter orders rows of n elements and returns the first k of each. Elements are converted to keys: unsigned numbers
+// in the requested order, with NaN as the greatest value.
 type sorter struct {
 	dtype      tensor.DType
 	n, k       int
@@ -22,7 +24,7 @@ type sorter struct {
 
 	src, values []byte
 	indices     []int64
-	// n of each for each worker, where a key has 32 bits and where it has 64
+	// n of each for each worker, for keys of 32 and of 64 bits
 	keys32  []uint32
 	pairs32 []pair[uint32]
 	keys64  []uint64
@@ -32,7 +34,7 @@ type sorter struct {
 	a, b    []uint64 // of radixSort
 }
 
-// key is what elements of at most 32 bits, or of more, become.
+// key is the unsigned type of the keys of elements of at most 32 bits, or of 64.
 type key interface{ uint32 | uint64 }
 
 // Range sorts rows lo to hi.
@@ -49,14 +51,14 @@ func (s *sorter) Range(worker, lo, hi int) {
 	}
 }
 
-// span is a worker's part of what there is for each.
+// span is a worker's part of a buffer.
 type span struct{ from, n int }
 
 func part[T any](s []T, w span) []T { return s[w.from:][:w.n] }
 
 func (s *sorter) order32(at []int64, row []byte, w span) {
 	keys := part(s.keys32, w)
-	if s.some && fewOf(s.k, s.n) {
+	if s.some && heapSuffices(s.k, s.n) {
 		s.few32(at, row, w)
 		return
 	}
@@ -145,8 +147,7 @@ func first[K key](at []int64, pairs []pair[K], keys []K, sorted bool) {
 	}
 }
 
-// few32 is first of few elements among many: most of them only meet the greatest of
-// the least so far.
+// few32 is first for few elements of many: most of them are only compared with the greatest of the least so far.
 func (s *sorter) few32(at []int64, row []byte, w span) {
 	keys, heap, elem := part(s.keys32, w), part(s.pairs32, w)[:s.k], s.dtype.Size()
 	s.makeKeys32(keys[:s.k], row, w)
@@ -173,8 +174,7 @@ func (s *sorter) few32(at []int64, row []byte, w span) {
 	}
 }
 
-// beyond reports n float32 from element i on that are all no less, in the wanted
-// order, than the element at top.
+// beyond reports whether n float32 from element i are all no less, in the requested order, than the element at top.
 func (s *sorter) beyond(row []byte, i, n, top int) bool {
 	if s.dtype != tensor.Float32 {
 		return false
@@ -189,9 +189,8 @@ func (s *sorter) beyond(row []byte, i, n, top int) bool {
 // fewKeys is the number of keys from which a radix sort is faster than comparisons.
 const fewKeys = 160
 
-// radixSort sorts by the upper 32 bits, equal ones in the order they come in, a byte
-// at a time from the lowest on. b has room for as many; the result is in one of the
-// two, and the other is left.
+// radixSort sorts by the upper 32 bits, a byte at a time from the lowest; it is stable. b has the same length; the
+// result is in one of the two, and the other is returned as left.
 func radixSort(a, b []uint64) (sorted, left []uint64) {
 	var counts [4][256]uint32
 	for _, v := range a {
@@ -242,29 +241,21 @@ func topk(c *kernels.Ctx, a kernels.Args) error {
 	if count < 0 || count > int64(n) {
 		return kernels.Badf(1, "at most "+itoa(n), "%d", count)
 	}
-	s := &kernels.Keep[keep](c).sort
+	s := &kernels.Keep[state](c).sort
 	s.some, s.sorted, s.descending = true, a.Bool(4), a.Bool(3)
 	return order(c, a, 5, d, n, int(count))
 }
 
-// sortValues is aten::sort; the order of equal elements is kept.
-func sortValues(c *kernels.Ctx, a kernels.Args) error {
-	n, d, err := sortDim(a, 1)
-	if err != nil {
-		return err
+// sortAlong is aten::sort, whose dim is argument dim, followed by descending and the outs. It is stable.
+func sortAlong(dim int) kernels.Func {
+	return func(c *kernels.Ctx, a kernels.Args) error {
+		n, d, err := sortDim(a, dim)
+		if err != nil {
+			return err
+		}
+		kernels.Keep[state](c).sort.descending = a.Bool(dim + 1)
+		return order(c, a, dim+2, d, n, n)
 	}
-	kernels.Keep[keep](c).sort.descending = a.Bool(2)
-	return order(c, a, 3, d, n, n)
-}
-
-// sortStable is aten::sort.stable.
-func sortStable(c *kernels.Ctx, a kernels.Args) error {
-	n, d, err := sortDim(a, 2)
-	if err != nil {
-		return err
-	}
-	kernels.Keep[keep](c).sort.descending = a.Bool(3)
-	return order(c, a, 4, d, n, n)
 }
 
 // sortDim resolves argument i, the dimension of argument 0 to sort along.
@@ -285,7 +276,7 @@ func sortDim(a kernels.Args, i int) (n, d int, err error) {
 // order writes the first count elements along dimension d, of size n, and their
 // indices to out arguments o and o+1.
 func order(c *kernels.Ctx, a kernels.Args, o, d, n, count int) error {
-	k := kernels.Keep[keep](c)
+	k := kernels.Keep[state](c)
 	self, values, indices := a.Tensor(0), a.Tensor(o), a.Tensor(o+1)
 	if err := kernels.WantDType(o+1, indices, tensor.Int64); err != nil {
 		return err
@@ -307,46 +298,42 @@ func order(c *kernels.Ctx, a kernels.Args, o, d, n, count int) error {
 	}
 	s := &k.sort
 	s.dtype, s.n, s.k = self.DType, n, count
-	s.src = k.dimLast(c, self, d)
+	s.src = dimLast(c, self, d)
 	s.values = kernels.Scratch[uint8](c, values.NBytes())
 	s.indices = kernels.Scratch[int64](c, indices.Numel())
 	s.sort(c)
-	k.fromDimLast(c, values, d, s.values)
-	k.fromDimLast(c, indices, d, tensor.BytesOf(s.indices))
+	storeDimLast(c, values, d, s.values)
+	storeDimLast(c, indices, d, tensor.BytesOf(s.indices))
 	s.src, s.values, s.indices = nil, nil, nil
 	return nil
 }
 
-// lastSizes are t's sizes and strides with dimension d moved to the end.
-func (k *keep) lastSizes(t *tensor.Tensor, d int) (sizes, strides []int) {
-	sizes, strides = append(k.sizes[:0], t.Sizes...), append(k.strides[:0], t.Strides...)
-	if len(sizes) == 0 {
-		return sizes, strides
-	}
-	last := len(sizes) - 1
-	copy(sizes[d:], t.Sizes[d+1:])
-	copy(strides[d:], t.Strides[d+1:])
-	sizes[last], strides[last] = t.Sizes[d], t.Strides[d]
-	return sizes, strides
-}
-
-// dimLast gives t's elements row by row with dimension d moved to the end.
-func (k *keep) dimLast(c *kernels.Ctx, t *tensor.Tensor, d int) []byte {
+// dimLast returns t's elements in logical order with dimension d moved to the end.
+func dimLast(c *kernels.Ctx, t *tensor.Tensor, d int) []byte {
 	if d >= t.Rank()-1 {
-		return k.run.Rows(c, t)
+		return operand.Rows(c, t)
 	}
-	sizes, strides := k.lastSizes(t, d)
 	rows := kernels.Scratch[uint8](c, t.NBytes())
-	k.run.Copy(c, t.DType.Size(), strided.Shape{Sizes: sizes, Dst: strided.DenseStrides(k.dense[:], sizes), Src: strides},
-		strided.Buffer{Data: rows}, strided.Buffer{Data: t.Data})
+	var dst, src strided.View
+	viewDimLast(&src, &dst, t, d, rows)
+	strided.CopyView(c, &dst, &src)
 	return rows
 }
 
-// fromDimLast is the inverse of dimLast.
-func (k *keep) fromDimLast(c *kernels.Ctx, t *tensor.Tensor, d int, rows []byte) {
-	sizes, strides := k.lastSizes(t, d)
-	k.run.Copy(c, t.DType.Size(), strided.Shape{Sizes: sizes, Dst: strides, Src: strided.DenseStrides(k.dense[:], sizes)},
-		strided.Buffer{Data: t.Data}, strided.Buffer{Data: rows})
+// storeDimLast is the inverse of dimLast.
+func storeDimLast(c *kernels.Ctx, t *tensor.Tensor, d int, rows []byte) {
+	var dst, src strided.View
+	viewDimLast(&dst, &src, t, d, rows)
+	strided.CopyView(c, &dst, &src)
+}
+
+// viewDimLast sets own to a view of t with dimension d moved to the end, and dense to one of rows of the same sizes.
+func viewDimLast(own, dense *strided.View, t *tensor.Tensor, d int, rows []byte) {
+	own.Of(t)
+	if own.Rank > 0 {
+		own.Move(d, own.Rank-1)
+	}
+	dense.Dense(rows, own.Elem, own.Shape())
 }
 
 // sort sorts all rows.
@@ -368,11 +355,11 @@ func (s *sorter) sort(c *kernels.Ctx) {
 	default:
 		s.pairs32 = grow(s.pairs32, all)
 	}
-	c.Parallel(len(s.indices)/s.k, 1<<10/s.n, s)
+	c.Parallel(len(s.indices)/s.k, cpu.Grain(s.n, 20_000), s)
 	s.keys32, s.keys64, s.floats, s.wide, s.a, s.b = nil, nil, nil, nil, nil, nil
 }
 
-// grow is s with at least n elements.
+// grow returns s, or a new slice, with at least n elements.
 func grow[T any](s []T, n int) []T {
 	if len(s) < n {
 		return make([]T, n)

@@ -6,7 +6,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// makeKeys32 makes keys of the first elements of a row.
+// makeKeys32 computes the keys of the first elements of a row.
 func (s *sorter) makeKeys32(keys []uint32, row []byte, w span) {
 	var flip uint32
 	if s.descending {

@@ -13,11 +13,10 @@ type pair[K key] struct{ key, at K }
 
 func (p pair[K]) before(q pair[K]) bool { return p.key < q.key }
 
-// selectFirst brings the k least pairs to the front, k at least 1, in order if
-// sorted, and returns them.
+// selectFirst moves the k least pairs to the front, in order if sorted, and returns them. k is at least 1.
 func selectFirst[K key](s []pair[K], k int, sorted bool) []pair[K] {
 	switch {
-	case fewOf(k, len(s)):
+	case heapSuffices(k, len(s)):
 		partialSort(s, k)
 	default:
 		nthElement(s, k-1)
@@ -28,10 +27,10 @@ func selectFirst[K key](s []pair[K], k int, sorted bool) []pair[K] {
 	return s[:k]
 }
 
-// fewOf reports so few of n that they are kept in a heap.
-func fewOf(k, n int) bool { return k*64 <= n }
+// heapSuffices reports whether k is so small that a heap selects the first k of n.
+func heapSuffices(k, n int) bool { return k*64 <= n }
 
-// depthLimit is how many partitions may fail to shrink a range much.
+// depthLimit is the number of partitions that may fail to shrink a range much.
 func depthLimit(n int) int { return 2 * (bits.Len(uint(n)) - 1) }
 
 // nthElement places the pair of rank n, those before it before.
@@ -51,7 +50,7 @@ func nthElement[K key](s []pair[K], n int) {
 	insertionSort(s)
 }
 
-// smallSort is the length up to which a range is left to insertion.
+// smallSort is the length up to which a range is sorted by insertion.
 const smallSort = 16
 
 func introsort[K key](s []pair[K]) {
@@ -134,13 +133,13 @@ func insertLast[K key](s []pair[K]) {
 	s[i] = p
 }
 
-// partialSort puts the k least pairs in order at the front.
+// partialSort moves the k least pairs in order to the front.
 func partialSort[K key](s []pair[K], k int) {
 	heapSelect(s, k)
 	sortHeap(s[:k])
 }
 
-// sortHeap puts a heap in order.
+// sortHeap sorts a heap.
 func sortHeap[K key](s []pair[K]) {
 	for i := len(s) - 1; i > 0; i-- {
 		p := s[i]
@@ -149,7 +148,7 @@ func sortHeap[K key](s []pair[K]) {
 	}
 }
 
-// heapSelect makes the k least pairs a heap with the greatest on top.
+// heapSelect arranges the k least pairs as a heap with the greatest on top.
 func heapSelect[K key](s []pair[K], k int) {
 	makeHeap(s[:k])
 	for i := k; i < len(s); i++ {
@@ -167,8 +166,8 @@ func makeHeap[K key](s []pair[K]) {
 	}
 }
 
-// siftDown puts p into the heap whose place hole is free: the hole sinks to the
-// bottom and p rises from there.
+// siftDown inserts p into the heap, whose element hole is free: the hole moves down to the bottom and p up from
+// there.
 func siftDown[K key](heap []pair[K], hole int, p pair[K]) {
 	top := hole
 	for 2*hole+2 < len(heap) {

@@ -3,6 +3,7 @@ package matmul
 import (
 	"math"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/strided"
@@ -47,7 +48,7 @@ func batchSizes(dst *[tensor.MaxRank]int, x, y *tensor.Tensor) ([]int, bool) {
 	return append(sizes, sizeAt(x, -2), sizeAt(y, -2)), ok
 }
 
-// sizeAt is the size of dimension d counted from the end, 1 where there is none.
+// sizeAt returns the size of dimension d counted from the end, 1 if there is none.
 func sizeAt(t *tensor.Tensor, d int) int {
 	if i := t.Rank() + d; i >= 0 {
 		return t.Sizes[i]
@@ -63,16 +64,16 @@ func cdistOf[T float32 | float64](c *kernels.Ctx, a kernels.Args) error {
 	p.a, p.b, p.aSizes, p.bSizes, p.sizes = operand.In[T](c, x), operand.In[T](c, y), x, y, out.Sizes
 	dst := operand.Out[T](c, out)
 	p.out = dst
-	c.Parallel(out.Numel()/p.cols, 1+distancesPerRange/(p.cols*(p.length+1)), p)
+	c.Parallel(out.Numel()/p.cols, cpu.Grain(p.cols*(p.length+1), pairCost), p)
 	p.a, p.b, p.out, p.aSizes, p.bSizes, p.sizes = nil, nil, nil, nil, nil, nil
 	operand.Store(c, out, dst)
 	return nil
 }
 
-// distancesPerRange is the number of element pairs of about 20 µs of work.
-const distancesPerRange = 20_000
+// pairCost is the cost of a pair of elements in picoseconds.
+const pairCost = 1000
 
-// distances is one cdist.
+// distances is the state of a cdist.
 type distances[T float32 | float64] struct {
 	norm               float64
 	length, rows, cols int
@@ -93,7 +94,7 @@ func (p *distances[T]) Range(_, lo, hi int) {
 	}
 }
 
-// batchOf is the matrix of t that belongs to a matrix of the output.
+// batchOf returns the index of the matrix of t for a matrix of the output.
 func (p *distances[T]) batchOf(t *tensor.Tensor, batch int) int {
 	at, stride := 0, 1
 	for i := -3; i >= -len(p.sizes); i-- {
@@ -145,7 +146,7 @@ func pdistOf[T float32 | float64](c *kernels.Ctx, a kernels.Args) error {
 	return nil
 }
 
-// distance is the p-norm of a-b; 0 counts differences, infinity is the largest.
+// distance computes the p-norm of a-b; for 0 the number of differences, for infinity the largest.
 func distance[T float32 | float64](a, b []T, p float64) T {
 	b = b[:len(a)]
 	var s T

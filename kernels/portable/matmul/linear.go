@@ -41,10 +41,10 @@ func linear(c *kernels.Ctx, a kernels.Args) error {
 	return linearOf[float32](c, a)
 }
 
-// linearState keeps the transposed weights where they are constant.
+// linearState contains the transposed weights if they are constant.
 type linearState[T tensor.Compute] struct {
 	product[T]
-	weights operand.Kept[T]
+	weights operand.Cached[T]
 }
 
 func linearOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
@@ -52,18 +52,18 @@ func linearOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 	s := kernels.Keep[linearState[T]](c)
 	g := &s.product
 	g.multiply(1, out.Numel()/w.Sizes[0], w.Sizes[0], w.Sizes[1])
-	g.add, g.addRow, g.addCol = operand.OptIn[T](c, bias), 0, 1
+	g.add, g.addRow, g.addCol = operand.In[T](c, bias), 0, 1
 	g.A, g.B = operand.In[T](c, x), s.transposed(c, w)
 	return into(c, g, out, w.Const && operand.InPlace[T](x, bias, out))
 }
 
-// transposed is the weights as [in, out].
+// transposed returns the weights as [in, out].
 func (s *linearState[T]) transposed(c *kernels.Ctx, w *tensor.Tensor) []T {
 	if d := s.weights.Get(w); d != nil {
 		return d
 	}
 	n, k := w.Sizes[0], w.Sizes[1]
-	src, dst := operand.In[T](c, w), s.weights.Room(c, w, n*k)
+	src, dst := operand.In[T](c, w), s.weights.New(c, w, n*k)
 	operand.Transpose(c, dst, src, n, k)
 	return dst
 }

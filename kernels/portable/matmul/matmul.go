@@ -1,5 +1,5 @@
-// Package matmul (no compatibility promise) holds the ATen operators that multiply
-// matrices (mm, bmm, addmm, linear) and those that take all pairs of rows (cdist, pdist).
+// Package matmul (no compatibility promise) implements the ATen operators that multiply matrices (mm, bmm, addmm,
+// linear) and those on all pairs of rows (cdist, pdist).
 package matmul
 
 import (
@@ -17,7 +17,7 @@ const (
 	floatTypes = "float16, bfloat16, float32, float64"
 )
 
-// Ops are the operators of the package.
+// Ops returns the operators of the package.
 func Ops() []kernels.Op {
 	return []kernels.Op{
 		{Schema: "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out)", Func: operand.SameType(mm, 0, 1, 2),
@@ -74,17 +74,17 @@ func rawProduct[T complex64 | complex128](c *kernels.Ctx, x, y, out *tensor.Tens
 	if out.Numel() == 0 {
 		return nil
 	}
-	dst := operand.RawOut[T](c, out)
+	dst := tensor.View[T](operand.OutRows(c, out))
 	if g.K > 0 {
-		g.A, g.B = operand.Raw[T](c, x), operand.Raw[T](c, y)
+		g.A, g.B = tensor.View[T](operand.Rows(c, x)), tensor.View[T](operand.Rows(c, y))
 	}
 	g.C = dst
 	err := g.run(c)
-	operand.RawStore(c, out, dst)
+	operand.StoreRows(c, out, tensor.BytesOf(dst))
 	return err
 }
 
-// shaped is the instruction's product, set up for dense x·y of rank 2 or 3.
+// shaped returns the instruction's product, set up for dense x·y of rank 2 or 3.
 func shaped[T simd.Number](c *kernels.Ctx, x, y *tensor.Tensor) *product[T] {
 	g, batch, r := kernels.Keep[product[T]](c), 1, x.Rank()
 	if r == 3 {
@@ -134,7 +134,7 @@ func addmmOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 	return into(c, g, out, operand.InPlace[T](x, y, self, out))
 }
 
-// into computes g for out. inPlace says that all operands are the tensors' own memory.
+// into computes g for out. inPlace reports whether all operands are the tensors' own memory.
 func into[T tensor.Compute](c *kernels.Ctx, g *product[T], out *tensor.Tensor, inPlace bool) error {
 	g.C = operand.Out[T](c, out)
 	err := g.run(c)
@@ -145,8 +145,8 @@ func into[T tensor.Compute](c *kernels.Ctx, g *product[T], out *tensor.Tensor, i
 	return err
 }
 
-// broadcastStrides are the row and column strides of a dense tensor of rank up to 2
-// seen as a matrix, 0 along dimensions that repeat.
+// broadcastStrides returns the row and column strides of a dense tensor of rank up to 2 as a matrix, 0 along
+// broadcast dimensions.
 func broadcastStrides(sizes []int) (row, col int) {
 	r := len(sizes)
 	if r >= 1 && sizes[r-1] != 1 {

@@ -59,7 +59,7 @@ func (g *product[T]) scale(c *kernels.Ctx) {
 	c.Parallel(g.Batch*g.M, 1+gemm.MACsPerRange/(16*max(g.N, 1)), (*scaled[T])(g))
 }
 
-// scaled makes C alpha·C + beta·add, or beta·add, for sums to start from, where alpha is 1.
+// scaled computes C = alpha·C + beta·add or, if alpha is 1, beta·add, as the start of the sums.
 type scaled[T simd.Number] product[T]
 
 // Range computes rows [lo, hi) of C.

@@ -2,72 +2,72 @@ package move
 
 import (
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// piece is a run of indices along one dimension of a result: n from to on, which
-// come from indices from, from+step, … of the source, or are the fill value.
-type piece struct {
+// segment is a range of n indices along one dimension of a result, from index to on. They are indices from, from+step, …
+// of the source, or the fill value.
+type segment struct {
 	to, n, from, step int
 	fill              bool
 }
 
-// cut is how a dimension of a result is made of pieces; none means that it is the
-// source's own.
-type cut struct {
+// layout contains the segments of one dimension of a result; without segments it is the source's dimension.
+type layout struct {
 	n  int
-	at [3]piece
+	at [3]segment
 }
 
-func (k *cut) add(p piece) {
+func (k *layout) add(p segment) {
 	if p.n > 0 {
 		k.at[k.n] = p
 		k.n++
 	}
 }
 
-// clearCuts makes every dimension the source's own.
-func (m *mover) clearCuts() {
-	if m.cuts == nil {
-		m.cuts = make([]cut, tensor.MaxRank)
+// clearLayouts makes every dimension that of the source.
+func (m *state) clearLayouts() {
+	if m.layouts == nil {
+		m.layouts = make([]layout, tensor.MaxRank)
 	}
-	for i := range m.cuts {
-		m.cuts[i].n = 0
+	for i := range m.layouts {
+		m.layouts[i].n = 0
 	}
 }
 
-// assemble copies m.from to m.to piece by piece, from dimension d on. The number of
-// boxes is the product of the dimensions' pieces.
-func (m *mover) assemble(c *kernels.Ctx, d int) {
-	for d < m.to.rank && m.cuts[d].n == 0 {
+// assemble copies m.from to m.to segment by segment, from dimension d on: one copy for each combination of the
+// dimensions' segments.
+func (m *state) assemble(c *kernels.Ctx, d int) {
+	for d < m.to.Rank && m.layouts[d].n == 0 {
 		d++
 	}
-	if d == m.to.rank {
+	if d == m.to.Rank {
 		m.copy(c)
 		return
 	}
 	from, to := m.from, m.to
-	for _, p := range m.cuts[d].at[:m.cuts[d].n] {
-		m.to.narrow(d, p.to, p.n, 1)
+	for _, p := range m.layouts[d].at[:m.layouts[d].n] {
+		m.to.Narrow(d, p.to, p.n, 1)
 		if p.fill {
 			m.fill(c)
 		} else {
-			m.from.narrow(d, p.from, p.n, p.step)
+			m.from.Narrow(d, p.from, p.n, p.step)
 			m.assemble(c, d+1)
 		}
 		m.from, m.to = from, to
 	}
 }
 
-// fill sets what m.to looks at to m.value.
-func (m *mover) fill(c *kernels.Ctx) {
-	m.from.data, m.from.at = tensor.BytesOf(m.value[:]), 0
-	clear(m.from.strides[:])
+// fill sets all elements of m.to to m.value.
+func (m *state) fill(c *kernels.Ctx) {
+	m.from.Data, m.from.Offset = tensor.BytesOf(m.value[:]), 0
+	clear(m.from.Strides[:])
 	m.copy(c)
 }
 
-// setValue makes s, argument i, the fill value for elements of type d.
-func (m *mover) setValue(i int, s kernels.Scalar, d tensor.DType) error {
+// setValue sets the fill value for elements of type d to s, argument i.
+func (m *state) setValue(i int, s kernels.Scalar, d tensor.DType) error {
 	clear(m.value[:])
 	part := d.Component()
 	if err := kernels.CheckFits(i, s, part); err != nil {
@@ -80,25 +80,19 @@ func (m *mover) setValue(i int, s kernels.Scalar, d tensor.DType) error {
 }
 
 // flip is aten::flip: dimensions read backwards.
-func flip(c *kernels.Ctx, a kernels.Args) error {
-	m := kernels.Keep[mover](c)
-	m.from.of(a.Tensor(0))
-	set, err := dimSet(1, a.Ints(1), m.from.rank)
-	if err != nil {
-		return err
-	}
-	for d := range m.from.rank {
+func flip(v *strided.View, a kernels.Args) error {
+	set, err := kernels.DimSet(1, a.Ints(1), v.Rank)
+	for d := range v.Rank {
 		if set>>d&1 != 0 {
-			m.from.narrow(d, m.from.sizes[d]-1, m.from.sizes[d], -1)
+			v.Narrow(d, v.Sizes[d]-1, v.Sizes[d], -1)
 		}
 	}
-	return m.store(c, a, 2)
+	return err
 }
 
-// roll is aten::roll: indices shifted along dimensions, what leaves at the end comes
-// in at the start. Without dims the tensor is one row.
+// roll is aten::roll: indices shifted along dimensions, around the end. Without dims the tensor is one row.
 func roll(c *kernels.Ctx, a kernels.Args) error {
-	m := kernels.Keep[mover](c)
+	m := kernels.Keep[state](c)
 	self, shifts, dims := a.Tensor(0), a.Ints(1), a.Ints(2)
 	if len(dims) == 0 && len(shifts) == 1 {
 		return rollFlat(c, a)
@@ -106,9 +100,12 @@ func roll(c *kernels.Ctx, a kernels.Args) error {
 	if len(shifts) != len(dims) {
 		return kernels.Badf(1, itoa(len(dims))+" shifts", "%v", shifts)
 	}
+	if self.Rank() == 0 {
+		return kernels.Bad(0, "a tensor of rank 0", "a tensor with dimensions")
+	}
 	var by [tensor.MaxRank]int
 	for i, v := range dims {
-		d, err := dimOf(2, v, self)
+		d, err := kernels.WrapDim(2, v, self.Rank())
 		if err != nil {
 			return err
 		}
@@ -119,29 +116,29 @@ func roll(c *kernels.Ctx, a kernels.Args) error {
 	if err := m.resize(a, 3, self.Sizes); err != nil {
 		return err
 	}
-	m.from.of(self)
-	m.clearCuts()
+	m.from.Of(self)
+	m.clearLayouts()
 	for d, n := range self.Sizes {
-		m.cuts[d].roll(n, by[d])
+		m.layouts[d].roll(n, by[d])
 	}
 	m.assemble(c, 0)
 	return nil
 }
 
-// wrapShift is the shift s within [0, n).
+// wrapShift returns s mod n.
 func wrapShift(s int64, n int) int { return int((s%int64(n) + int64(n)) % int64(n)) }
 
-// roll cuts n indices for a shift by in [0, n).
-func (k *cut) roll(n, by int) {
+// roll shifts n indices by a number in [0, n).
+func (k *layout) roll(n, by int) {
 	if by != 0 {
-		k.add(piece{to: by, n: n - by, from: 0, step: 1})
-		k.add(piece{to: 0, n: by, from: n - by, step: 1})
+		k.add(segment{to: by, n: n - by, from: 0, step: 1})
+		k.add(segment{to: 0, n: by, from: n - by, step: 1})
 	}
 }
 
 // rollFlat rolls the elements in row-major order.
 func rollFlat(c *kernels.Ctx, a kernels.Args) error {
-	m := kernels.Keep[mover](c)
+	m := kernels.Keep[state](c)
 	self, out := a.Tensor(0), a.Tensor(3)
 	if err := m.resize(a, 3, self.Sizes); err != nil {
 		return err
@@ -153,21 +150,21 @@ func rollFlat(c *kernels.Ctx, a kernels.Args) error {
 	flat, src, dst := []int{n}, self.Data, out.Data
 	if !self.IsContiguous() {
 		src = m.scratch(c, n*elem)
-		m.from.of(self)
-		m.to.dense(src, elem, self.Sizes)
+		m.from.Of(self)
+		m.to.Dense(src, elem, self.Sizes)
 		m.copy(c)
 	}
 	if !out.IsContiguous() {
 		dst = m.scratch(c, n*elem)
 	}
-	m.from.dense(src, elem, flat)
-	m.to.dense(dst, elem, flat)
-	m.clearCuts()
-	m.cuts[0].roll(n, wrapShift(a.Ints(1)[0], n))
+	m.from.Dense(src, elem, flat)
+	m.to.Dense(dst, elem, flat)
+	m.clearLayouts()
+	m.layouts[0].roll(n, wrapShift(a.Ints(1)[0], n))
 	m.assemble(c, 0)
 	if !out.IsContiguous() {
-		m.from.dense(dst, elem, self.Sizes)
-		m.to.of(out)
+		m.from.Dense(dst, elem, self.Sizes)
+		m.to.Of(out)
 		m.copy(c)
 	}
 	return nil

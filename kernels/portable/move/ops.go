@@ -2,7 +2,7 @@ package move
 
 import "github.com/etrun-go/etrun/kernels"
 
-// What the operators take.
+// Element types, as documented.
 const (
 	anyType  = "any, the same in and out"
 	castType = "any, inputs cast to the out's type"
@@ -12,48 +12,48 @@ const (
 // Ops is the table of the data movement operators.
 func Ops() []kernels.Op { return ops }
 
-var ops = append(movingAll(copies), kernels.Op{
+var ops = append(planAll(copies), kernels.Op{
 	Schema: "aten::repeat_interleave.Tensor_out(Tensor repeats, *, SymInt? output_size=None, Tensor(a!) out)",
 	Func:   repeatInterleave, DTypes: intType,
 })
 
-func movingAll(table []kernels.Op) []kernels.Op {
+func planAll(table []kernels.Op) []kernels.Op {
 	for i := range table {
-		table[i].Func = moving(table[i].Func)
+		table[i].Func = planned(table[i].Func)
 	}
 	return table
 }
 
 var copies = []kernels.Op{
 	{Schema: "aten::view_copy.out(Tensor self, SymInt[] size, *, Tensor(a!) out)", Func: viewCopy, DTypes: anyType},
-	{Schema: "aten::unsqueeze_copy.out(Tensor self, int dim, *, Tensor(a!) out)", Func: unsqueezeCopy, DTypes: anyType},
-	{Schema: "aten::squeeze_copy.dim_out(Tensor self, int dim, *, Tensor(a!) out)", Func: squeezeDim, DTypes: anyType},
-	{Schema: "aten::squeeze_copy.dims_out(Tensor self, int[] dim, *, Tensor(a!) out)", Func: squeezeDims, DTypes: anyType},
-	{Schema: "aten::permute_copy.out(Tensor self, int[] dims, *, Tensor(a!) out)", Func: permuteCopy, DTypes: anyType},
-	{Schema: "aten::transpose_copy.int_out(Tensor self, int dim0, int dim1, *, Tensor(a!) out)", Func: transposeCopy, DTypes: anyType},
-	{Schema: "aten::t_copy.out(Tensor self, *, Tensor(a!) out)", Func: tCopy, DTypes: anyType},
-	{Schema: "aten::expand_copy.out(Tensor self, SymInt[] size, *, bool implicit=False, Tensor(a!) out)", Func: expandCopy, DTypes: anyType},
+	{Schema: "aten::unsqueeze_copy.out(Tensor self, int dim, *, Tensor(a!) out)", Func: copyOf(unsqueeze), DTypes: anyType},
+	{Schema: "aten::squeeze_copy.dim_out(Tensor self, int dim, *, Tensor(a!) out)", Func: copyOf(squeezeDim), DTypes: anyType},
+	{Schema: "aten::squeeze_copy.dims_out(Tensor self, int[] dim, *, Tensor(a!) out)", Func: copyOf(squeezeDims), DTypes: anyType},
+	{Schema: "aten::permute_copy.out(Tensor self, int[] dims, *, Tensor(a!) out)", Func: copyOf(permute), DTypes: anyType},
+	{Schema: "aten::transpose_copy.int_out(Tensor self, int dim0, int dim1, *, Tensor(a!) out)", Func: copyOf(transpose), DTypes: anyType},
+	{Schema: "aten::t_copy.out(Tensor self, *, Tensor(a!) out)", Func: copyOf(transpose2D), DTypes: anyType},
+	{Schema: "aten::expand_copy.out(Tensor self, SymInt[] size, *, bool implicit=False, Tensor(a!) out)", Func: copyOf(expand), DTypes: anyType},
 	{Schema: "aten::repeat.out(Tensor self, SymInt[] repeats, *, Tensor(a!) out)", Func: repeat, DTypes: anyType},
 
-	{Schema: "aten::slice_copy.Tensor_out(Tensor self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1, *, Tensor(a!) out)", Func: sliceCopy, DTypes: anyType},
-	{Schema: "aten::narrow_copy.out(Tensor self, int dim, SymInt start, SymInt length, *, Tensor(a!) out)", Func: narrowCopy, DTypes: anyType},
-	{Schema: "aten::select_copy.int_out(Tensor self, int dim, SymInt index, *, Tensor(a!) out)", Func: selectCopy, DTypes: anyType},
-	{Schema: "aten::slice_scatter.out(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1, *, Tensor(a!) out)", Func: sliceScatter, DTypes: castType},
-	{Schema: "aten::select_scatter.out(Tensor self, Tensor src, int dim, SymInt index, *, Tensor(a!) out)", Func: selectScatter, DTypes: castType},
-	{Schema: "aten::as_strided_copy.out(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None, *, Tensor(a!) out)", Func: asStrided, DTypes: anyType},
-	{Schema: "aten::diagonal_copy.out(Tensor self, int offset=0, int dim1=0, int dim2=1, *, Tensor(a!) out)", Func: diagonalCopy, DTypes: anyType},
-	{Schema: "aten::unfold_copy.out(Tensor self, int dimension, int size, int step, *, Tensor(a!) out)", Func: unfoldCopy, DTypes: anyType},
+	{Schema: "aten::slice_copy.Tensor_out(Tensor self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1, *, Tensor(a!) out)", Func: copyOf(slice(1)), DTypes: anyType},
+	{Schema: "aten::narrow_copy.out(Tensor self, int dim, SymInt start, SymInt length, *, Tensor(a!) out)", Func: copyOf(narrow), DTypes: anyType},
+	{Schema: "aten::select_copy.int_out(Tensor self, int dim, SymInt index, *, Tensor(a!) out)", Func: copyOf(selectIndex(1)), DTypes: anyType},
+	{Schema: "aten::slice_scatter.out(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1, *, Tensor(a!) out)", Func: scatter(slice(2)), DTypes: castType},
+	{Schema: "aten::select_scatter.out(Tensor self, Tensor src, int dim, SymInt index, *, Tensor(a!) out)", Func: scatter(selectIndex(2)), DTypes: castType},
+	{Schema: "aten::as_strided_copy.out(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None, *, Tensor(a!) out)", Func: copyOf(asStrided), DTypes: anyType},
+	{Schema: "aten::diagonal_copy.out(Tensor self, int offset=0, int dim1=0, int dim2=1, *, Tensor(a!) out)", Func: copyOf(diagonal), DTypes: anyType},
+	{Schema: "aten::unfold_copy.out(Tensor self, int dimension, int size, int step, *, Tensor(a!) out)", Func: copyOf(unfold), DTypes: anyType},
 
 	{Schema: "aten::cat.out(Tensor[] tensors, int dim=0, *, Tensor(a!) out)", Func: cat, DTypes: castType},
 	{Schema: "aten::stack.out(Tensor[] tensors, int dim=0, *, Tensor(a!) out)", Func: stack, DTypes: castType},
-	{Schema: "aten::split_copy.Tensor_out(Tensor self, SymInt split_size, int dim=0, *, Tensor(a!)[] out)", Func: splitCopy, DTypes: anyType},
+	{Schema: "aten::split_copy.Tensor_out(Tensor self, SymInt split_size, int dim=0, *, Tensor(a!)[] out)", Func: splitSize, DTypes: anyType},
 	{Schema: "aten::split_with_sizes_copy.out(Tensor self, SymInt[] split_sizes, int dim=0, *, Tensor(a!)[] out)", Func: splitSizes, DTypes: anyType},
-	{Schema: "aten::unbind_copy.int_out(Tensor self, int dim=0, *, Tensor(a!)[] out)", Func: unbindCopy, DTypes: anyType},
+	{Schema: "aten::unbind_copy.int_out(Tensor self, int dim=0, *, Tensor(a!)[] out)", Func: unbind, DTypes: anyType},
 
-	{Schema: "aten::flip.out(Tensor self, int[] dims, *, Tensor(a!) out)", Func: flip, DTypes: anyType},
+	{Schema: "aten::flip.out(Tensor self, int[] dims, *, Tensor(a!) out)", Func: copyOf(flip), DTypes: anyType},
 	{Schema: "aten::roll.out(Tensor self, SymInt[1] shifts, int[1] dims=[], *, Tensor(a!) out)", Func: roll, DTypes: anyType},
-	{Schema: "aten::pixel_shuffle.out(Tensor self, int upscale_factor, *, Tensor(a!) out)", Func: pixelShuffle, DTypes: anyType},
-	{Schema: "aten::pixel_unshuffle.out(Tensor self, int downscale_factor, *, Tensor(a!) out)", Func: pixelUnshuffle, DTypes: anyType},
+	{Schema: "aten::pixel_shuffle.out(Tensor self, int upscale_factor, *, Tensor(a!) out)", Func: pixelShuffle(false), DTypes: anyType},
+	{Schema: "aten::pixel_unshuffle.out(Tensor self, int downscale_factor, *, Tensor(a!) out)", Func: pixelShuffle(true), DTypes: anyType},
 	{Schema: "aten::constant_pad_nd.out(Tensor self, SymInt[] pad, Scalar value=0, *, Tensor(a!) out)", Func: constantPad, DTypes: anyType},
 	{Schema: "aten::reflection_pad1d.out(Tensor self, SymInt[2] padding, *, Tensor(a!) out)", Func: reflectionPad(1), DTypes: anyType},
 	{Schema: "aten::reflection_pad2d.out(Tensor self, SymInt[4] padding, *, Tensor(a!) out)", Func: reflectionPad(2), DTypes: anyType},

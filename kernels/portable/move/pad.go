@@ -12,8 +12,8 @@ const maxPad = 1 << maxPadBits
 
 const maxPadBits = min(56, bits.UintSize-4)
 
-// padding is how many indices dimension d gains before and after; pads are listed in
-// pairs from the last dimension on.
+// padding returns the number of indices added before and after dimension d; pads contains pairs from the last
+// dimension.
 func padding(pads []int64, rank, d int) (before, after int) {
 	i := 2 * (rank - 1 - d)
 	if i+1 >= len(pads) {
@@ -22,8 +22,7 @@ func padding(pads []int64, rank, d int) (before, after int) {
 	return int(pads[i]), int(pads[i+1])
 }
 
-// padSizes are the sizes that the tensor has after padding; all must be at least
-// least where the dimension is padded.
+// padSizes returns the tensor's sizes after padding.
 func padSizes(dst []int, t *tensor.Tensor, pads []int64) ([]int, error) {
 	for _, p := range pads {
 		if p < -maxPad || p > maxPad {
@@ -40,9 +39,9 @@ func padSizes(dst []int, t *tensor.Tensor, pads []int64) ([]int, error) {
 	return dst, nil
 }
 
-// constantPad is aten::constant_pad_nd: a border of value; negative padding crops.
+// constantPad is aten::constant_pad_nd: a border of value. Negative padding crops.
 func constantPad(c *kernels.Ctx, a kernels.Args) error {
-	m := kernels.Keep[mover](c)
+	m := kernels.Keep[state](c)
 	self, pads := a.Tensor(0), a.Ints(1)
 	if len(pads)%2 != 0 || len(pads) > 2*self.Rank() {
 		return kernels.Badf(1, "at most "+itoa(self.Rank())+" pairs", "%v", pads)
@@ -50,12 +49,12 @@ func constantPad(c *kernels.Ctx, a kernels.Args) error {
 	if err := m.setValue(2, a.Scalar(2), self.DType); err != nil {
 		return err
 	}
-	return m.pad(c, a, 3, (*cut).constant)
+	return m.pad(c, a, 3, (*layout).constant)
 }
 
-// pad resizes out argument o to the padded sizes and assembles it from the cuts
-// that make gives: n indices of the source, total of the result.
-func (m *mover) pad(c *kernels.Ctx, a kernels.Args, o int, make func(k *cut, n, before, total int)) error {
+// pad resizes out argument o to the padded sizes and assembles it from the layouts that make sets, for n indices of
+// the source and total indices of the result.
+func (m *state) pad(c *kernels.Ctx, a kernels.Args, o int, make func(k *layout, n, before, total int)) error {
 	self, pads := a.Tensor(0), a.Ints(1)
 	var buf [tensor.MaxRank]int
 	sizes, err := padSizes(buf[:0], self, pads)
@@ -68,47 +67,46 @@ func (m *mover) pad(c *kernels.Ctx, a kernels.Args, o int, make func(k *cut, n, 
 	if a.Tensor(o).Numel() == 0 {
 		return nil
 	}
-	m.from.of(self)
-	m.clearCuts()
+	m.from.Of(self)
+	m.clearLayouts()
 	for d, n := range self.Sizes {
 		if before, after := padding(pads, self.Rank(), d); before != 0 || after != 0 {
-			make(&m.cuts[d], n, before, sizes[d])
+			make(&m.layouts[d], n, before, sizes[d])
 		}
 	}
 	m.assemble(c, 0)
 	return nil
 }
 
-// middle is the part of the source's indices that the result shows: index i of the
-// result is i - before of the source for start <= i < end.
+// middle returns the range of the result's indices that are copied: index i of the result is i - before of the source
+// for start <= i < end.
 func middle(n, before, total int) (start, end int) {
 	start = min(max(before, 0), total)
 	return start, min(max(n+before, start), total)
 }
 
-func (k *cut) constant(n, before, total int) {
+func (k *layout) constant(n, before, total int) {
 	start, end := middle(n, before, total)
-	k.add(piece{to: 0, n: start, fill: true})
-	k.add(piece{to: start, n: end - start, from: start - before, step: 1})
-	k.add(piece{to: end, n: total - end, fill: true})
+	k.add(segment{to: 0, n: start, fill: true})
+	k.add(segment{to: start, n: end - start, from: start - before, step: 1})
+	k.add(segment{to: end, n: total - end, fill: true})
 }
 
-func (k *cut) reflect(n, before, total int) {
+func (k *layout) reflect(n, before, total int) {
 	start, end := middle(n, before, total)
-	k.add(piece{to: 0, n: start, from: before, step: -1})
-	k.add(piece{to: start, n: end - start, from: start - before, step: 1})
-	k.add(piece{to: end, n: total - end, from: 2*(n-1) + before - end, step: -1})
+	k.add(segment{to: 0, n: start, from: before, step: -1})
+	k.add(segment{to: start, n: end - start, from: start - before, step: 1})
+	k.add(segment{to: end, n: total - end, from: 2*(n-1) + before - end, step: -1})
 }
 
-func (k *cut) replicate(n, before, total int) {
+func (k *layout) replicate(n, before, total int) {
 	start, end := middle(n, before, total)
-	k.add(piece{to: 0, n: start, from: 0, step: 0})
-	k.add(piece{to: start, n: end - start, from: start - before, step: 1})
-	k.add(piece{to: end, n: total - end, from: n - 1, step: 0})
+	k.add(segment{to: 0, n: start, from: 0, step: 0})
+	k.add(segment{to: start, n: end - start, from: start - before, step: 1})
+	k.add(segment{to: end, n: total - end, from: n - 1, step: 0})
 }
 
-// reflectionPad is aten::reflection_pad1d, 2d and 3d: the border mirrors the inside
-// without its edge.
+// reflectionPad is aten::reflection_pad1d, 2d and 3d: the border mirrors the inside without its edge.
 func reflectionPad(dims int) kernels.Func {
 	return func(c *kernels.Ctx, a kernels.Args) error {
 		if err := checkPad(a, dims); err != nil {
@@ -120,7 +118,7 @@ func reflectionPad(dims int) kernels.Func {
 				return kernels.Badf(1, "padding below the size it mirrors in "+self.String(), "%v", pads)
 			}
 		}
-		return kernels.Keep[mover](c).pad(c, a, 2, (*cut).reflect)
+		return kernels.Keep[state](c).pad(c, a, 2, (*layout).reflect)
 	}
 }
 
@@ -130,12 +128,12 @@ func replicationPad(dims int) kernels.Func {
 		if err := checkPad(a, dims); err != nil {
 			return err
 		}
-		return kernels.Keep[mover](c).pad(c, a, 2, (*cut).replicate)
+		return kernels.Keep[state](c).pad(c, a, 2, (*layout).replicate)
 	}
 }
 
-// checkPad reports arguments that reflection and replication padding of the last
-// dims dimensions do not take: they need something to copy from and to.
+// checkPad checks the arguments of reflection and replication padding of the last dims dimensions, which must not be
+// empty.
 func checkPad(a kernels.Args, dims int) error {
 	self, pads := a.Tensor(0), a.Ints(1)
 	if len(pads) != 2*dims {

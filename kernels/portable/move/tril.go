@@ -4,18 +4,19 @@ import (
 	"math"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 // tril is aten::tril: matrices with zeros to the right of a diagonal.
 func tril(c *kernels.Ctx, a kernels.Args) error {
-	m := kernels.Keep[mover](c)
+	m := kernels.Keep[state](c)
 	self := a.Tensor(0)
 	rank := self.Rank()
 	if rank < 2 {
 		return kernels.Badf(0, "at least 2 dimensions", "%d", rank)
 	}
-	m.from.of(self)
+	m.from.Of(self)
 	if err := m.store(c, a, 2); err != nil {
 		return err
 	}
@@ -30,9 +31,9 @@ func tril(c *kernels.Ctx, a kernels.Args) error {
 		if keep == cols {
 			break
 		}
-		m.to.of(a.Tensor(2))
-		m.to.narrow(rank-2, i, 1, 1)
-		m.to.narrow(rank-1, keep, cols-keep, 1)
+		m.to.Of(a.Tensor(2))
+		m.to.Narrow(rank-2, i, 1, 1)
+		m.to.Narrow(rank-1, keep, cols-keep, 1)
 		m.fill(c)
 	}
 	return nil
@@ -50,17 +51,9 @@ func repeatInterleave(c *kernels.Ctx, a kernels.Args) error {
 	if repeats.Rank() != 1 {
 		return kernels.Badf(0, "1 dimension", "%d", repeats.Rank())
 	}
-	if repeats.DType == tensor.Int32 {
-		return interleave[int32](a)
-	}
-	return interleave[int64](a)
-}
-
-func interleave[T int32 | int64](a kernels.Args) error {
-	repeats := tensor.Data[T](a.Tensor(0))
-	n := 0
-	for _, r := range repeats {
-		if r < 0 || int64(r) > int64(math.MaxInt-n) {
+	n, list := 0, operand.In[int64](c, repeats)
+	for _, r := range list {
+		if r < 0 || r > int64(math.MaxInt-n) {
 			return kernels.Badf(0, "repeats of at least 0", "%d", r)
 		}
 		n += int(r)
@@ -71,12 +64,14 @@ func interleave[T int32 | int64](a kernels.Args) error {
 	if err := kernels.ResizeOut(a, 2, []int{n}); err != nil {
 		return err
 	}
-	dst := tensor.Data[T](a.Tensor(2))
-	for i, r := range repeats {
-		for j := range dst[:r] {
-			dst[j] = T(i)
+	indices := operand.Out[int64](c, out)
+	at := indices
+	for i, r := range list {
+		for j := range at[:r] {
+			at[j] = int64(i)
 		}
-		dst = dst[r:]
+		at = at[r:]
 	}
+	operand.Store(c, out, indices)
 	return nil
 }

@@ -6,169 +6,107 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// view is a way to read or write a tensor's elements: sizes and strides that need
-// not be dense. An operator changes a view where another library would move
-// elements.
-type view struct {
-	data    []byte
-	elem    int // bytes of an element
-	at      int // offset of the first element, in elements
-	rank    int
-	sizes   [strided.MaxDims]int
-	strides [strided.MaxDims]int
-}
-
-// of sees t as it is.
-func (v *view) of(t *tensor.Tensor) {
-	v.data, v.elem, v.at, v.rank = t.Data, t.DType.Size(), 0, t.Rank()
-	copy(v.sizes[:], t.Sizes)
-	copy(v.strides[:], t.Strides)
-}
-
-// dense sees data as a contiguous array.
-func (v *view) dense(data []byte, elem int, sizes []int) {
-	v.data, v.elem, v.at, v.rank = data, elem, 0, len(sizes)
-	copy(v.sizes[:], sizes)
-	strided.DenseStrides(v.strides[:], sizes)
-}
-
-// insert puts a dimension before dimension d.
-func (v *view) insert(d, size, stride int) {
-	copy(v.sizes[d+1:v.rank+1], v.sizes[d:v.rank])
-	copy(v.strides[d+1:v.rank+1], v.strides[d:v.rank])
-	v.sizes[d], v.strides[d] = size, stride
-	v.rank++
-}
-
-// remove takes dimension d away: the view keeps its index 0.
-func (v *view) remove(d int) {
-	copy(v.sizes[d:v.rank-1], v.sizes[d+1:v.rank])
-	copy(v.strides[d:v.rank-1], v.strides[d+1:v.rank])
-	v.rank--
-}
-
-// narrow keeps n indices of dimension d: start, start+step, …. A step of 0 repeats
-// one index, a negative one goes backwards.
-func (v *view) narrow(d, start, n, step int) {
-	if n > 0 { // an empty range may start at the end, where no element is
-		v.at += start * v.strides[d]
-	}
-	v.sizes[d] = n
-	v.strides[d] *= step
-}
-
-// split makes two dimensions of dimension d: one of size/inner and one of inner.
-func (v *view) split(d, inner int) {
-	stride := v.strides[d]
-	v.insert(d+1, inner, stride)
-	v.sizes[d] /= max(inner, 1)
-	v.strides[d] = stride * inner
-}
-
-// swap exchanges two dimensions.
-func (v *view) swap(d, e int) {
-	v.sizes[d], v.sizes[e] = v.sizes[e], v.sizes[d]
-	v.strides[d], v.strides[e] = v.strides[e], v.strides[d]
-}
-
-// shift moves dimension d to place e, the ones between by one place.
-func (v *view) shift(d, e int) {
-	size, stride := v.sizes[d], v.strides[d]
-	v.remove(d)
-	v.insert(e, size, stride)
-}
-
-func (v *view) buffer() strided.Buffer { return strided.Buffer{Data: v.data, Offset: v.at} }
-
-// mover is what an instruction of this package keeps: where its elements come from,
-// where they go, the engine between, and the walks that it does again at each execute.
-type mover struct {
-	from, to view
-	run      Strided
-	cuts     []cut     // by dimension, where pieces are put together
+// state is the state of an instruction: the views of its source and destination, and the copies that later runs repeat.
+type state struct {
+	from, to strided.View
+	copier   strided.Copier
+	layouts  []layout  // by dimension, see assemble
 	value    [2]uint64 // one element of any type
 
-	plans strided.Plans
-	fresh bool // an execute does more than the plans
+	plans   strided.Plans
+	partial bool // a run does more than the plans
 }
 
-// moving makes an operator that only copies elements, from places that its arguments'
-// shapes decide, do without deciding again while these stay.
-func moving(f kernels.Func) kernels.Func {
+// planned returns an operator that repeats its copies as long as the shapes and buffers of its arguments stay, which
+// alone decide them.
+func planned(f kernels.Func) kernels.Func {
 	return func(c *kernels.Ctx, a kernels.Args) error {
-		m := kernels.Keep[mover](c)
+		m := kernels.Keep[state](c)
 		m.plans.Reset()
-		m.fresh = false
+		m.partial = false
 		if err := f(c, a); err != nil {
 			return err
 		}
-		if !m.fresh {
+		if !m.partial {
 			c.Repeat(m)
 		}
 		return nil
 	}
 }
 
-// Repeat copies between the same places again.
-func (m *mover) Repeat(c *kernels.Ctx) error {
+// Repeat implements [kernels.Repeater].
+func (m *state) Repeat(c *kernels.Ctx) error {
 	m.plans.Repeat(c)
 	return nil
 }
 
-// copy moves from to to; the two have the same sizes.
-func (m *mover) copy(c *kernels.Ctx) {
-	shape := strided.Shape{Sizes: m.to.sizes[:m.to.rank], Dst: m.to.strides[:m.to.rank], Src: m.from.strides[:m.to.rank]}
-	if !m.plans.Copy(c, &m.run.Copier, m.from.elem, shape, m.to.buffer(), m.from.buffer()) {
-		m.fresh = true
+// A viewFunc changes a view of argument 0 as the other arguments say.
+type viewFunc func(v *strided.View, a kernels.Args) error
+
+// copyOf returns the operator that copies a view of argument 0 to its out.
+func copyOf(view viewFunc) kernels.Func {
+	return func(c *kernels.Ctx, a kernels.Args) error {
+		m := kernels.Keep[state](c)
+		m.from.Of(a.Tensor(0))
+		if err := view(&m.from, a); err != nil {
+			return err
+		}
+		return m.store(c, a, len(a)-2)
 	}
 }
 
-// scratch is memory for what an execute computes before it copies.
-func (m *mover) scratch(c *kernels.Ctx, bytes int) []byte {
-	m.fresh = true
-	return scratch(c, bytes)
+// copy copies m.from to m.to, which has the same sizes.
+func (m *state) copy(c *kernels.Ctx) {
+	if !m.plans.View(c, &m.copier, &m.to, &m.from) {
+		m.partial = true
+	}
 }
 
-// store gives out argument i the sizes of m.from and copies it there. argument 0 is
-// the tensor that m.from looks at.
-func (m *mover) store(c *kernels.Ctx, a kernels.Args, i int) error {
-	if err := m.resize(a, i, m.from.sizes[:m.from.rank]); err != nil {
+// scratch returns memory for what a run computes before it copies.
+func (m *state) scratch(c *kernels.Ctx, bytes int) []byte {
+	m.partial = true
+	return kernels.Scratch[uint8](c, bytes)
+}
+
+// store resizes out argument i to the sizes of m.from, a view of argument 0, and copies it there.
+func (m *state) store(c *kernels.Ctx, a kernels.Args, i int) error {
+	if err := m.resize(a, i, m.from.Shape()); err != nil {
 		return err
 	}
 	m.copy(c)
 	return nil
 }
 
-// resize gives out argument i its sizes and sets m.to to it. Its element type must
-// be that of argument 0.
-func (m *mover) resize(a kernels.Args, i int, sizes []int) error {
-	out := a.Tensor(i)
+// resize resizes out argument i, which must have the element type of argument 0, and sets m.to to it.
+func (m *state) resize(a kernels.Args, i int, sizes []int) error {
+	return m.resizeTo(a, i, a.Tensor(i), sizes)
+}
+
+// resizeTo is resize for an out in a list, argument i.
+func (m *state) resizeTo(a kernels.Args, i int, out *tensor.Tensor, sizes []int) error {
 	if err := kernels.WantDType(i, out, a.Tensor(0).DType); err != nil {
 		return err
 	}
-	if err := kernels.ResizeOut(a, i, sizes); err != nil {
-		return err
+	if err := out.Resize(sizes); err != nil {
+		return &kernels.OutError{Arg: i, Err: err}
 	}
-	m.to.of(out)
+	m.to.Of(out)
 	return nil
 }
 
-// load sets m.from to t, converted to type d in scratch memory where it is another.
-// i is the argument's index, for the error.
-func (m *mover) load(c *kernels.Ctx, i int, t *tensor.Tensor, d tensor.DType) error {
-	m.from.of(t)
+// load sets m.from to t, converted to type d in scratch memory if it has another. i is the argument's index, for the
+// error.
+func (m *state) load(c *kernels.Ctx, i int, t *tensor.Tensor, d tensor.DType) error {
+	m.from.Of(t)
 	if t.DType == d {
 		return nil
 	}
-	if !tensor.CanCast(t.DType, d) {
-		return kernels.Bad(i, t.DType.String(), "a type that casts to "+d.String())
+	if tensor.CanCast(t.DType, d) {
+		n := t.Numel()
+		m.from.Data, m.from.Elem = m.scratch(c, n*d.Size()), d.Size()
+		if tensor.CastBytes(m.from.Data, d, t.Data, t.DType, n) {
+			return nil
+		}
 	}
-	n := t.Numel()
-	m.from.data, m.from.elem = m.scratch(c, n*d.Size()), d.Size()
-	if !tensor.CastBytes(m.from.data, d, t.Data, t.DType, n) {
-		return kernels.Bad(i, t.DType.String(), "a type that casts to "+d.String())
-	}
-	return nil
+	return kernels.Bad(i, t.DType.String(), "a type that casts to "+d.String())
 }
-
-func scratch(c *kernels.Ctx, bytes int) []byte { return kernels.Scratch[uint8](c, bytes) }

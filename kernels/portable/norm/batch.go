@@ -3,13 +3,14 @@ package norm
 import (
 	"math"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// batchNormNoTraining is (x-mean)/sqrt(var+eps)·weight+bias by given statistics for
-// each channel, dimension 1. The two further outs get size 0.
+// batchNormNoTraining is (x-mean)/sqrt(var+eps)·weight+bias with given statistics for each channel, dimension 1. The
+// other two outs get size 0.
 func batchNormNoTraining(c *kernels.Ctx, a kernels.Args) error { return batchNormGiven(c, a, 6, 7) }
 
 // batchNorm is batchNormNoTraining with training as an argument, which must be false.
@@ -37,8 +38,7 @@ func batchNormGiven(c *kernels.Ctx, a kernels.Args, eps, out int) error {
 	return givenOf[float32](c, a, eps, out)
 }
 
-// batchShape checks input, weight and bias, resizes the out, and is the number of
-// channels.
+// batchShape checks input, weight and bias, resizes the out, and returns the number of channels.
 func batchShape(a kernels.Args, out int) (int, error) {
 	if err := floating(a, 0, out); err != nil {
 		return 0, err
@@ -59,8 +59,8 @@ func givenOf[T real](c *kernels.Ctx, a kernels.Args, eps, out int) error {
 	if x.Numel() == 0 {
 		return nil
 	}
-	mean, variance := operand.KeptIn(c, &p.keptMean, a.Tensor(3)), operand.KeptIn(c, &p.keptVar, a.Tensor(4))
-	p.room(x.Sizes[1])
+	mean, variance := operand.CachedIn(c, &p.cachedMean, a.Tensor(3)), operand.CachedIn(c, &p.cachedVar, a.Tensor(4))
+	p.resize(x.Sizes[1])
 	for i, v := range variance {
 		p.scale[i] = T(1 / math.Sqrt(float64(v)+a.Float(eps)))
 	}
@@ -72,7 +72,7 @@ func givenOf[T real](c *kernels.Ctx, a kernels.Args, eps, out int) error {
 	return nil
 }
 
-// isConst reports tensors that never change. It skips nil.
+// isConst reports whether the tensors never change. It skips nil.
 func isConst(tensors ...*tensor.Tensor) bool {
 	for _, t := range tensors {
 		if t != nil && !t.Const {
@@ -82,8 +82,8 @@ func isConst(tensors ...*tensor.Tensor) bool {
 	return true
 }
 
-// batchNormNoStats normalises by the batch's own statistics, which it returns too:
-// mean and 1/sqrt(var+eps) for each channel.
+// batchNormNoStats normalizes by the batch's own statistics, which it also returns: mean and 1/sqrt(var+eps) for each
+// channel.
 func batchNormNoStats(c *kernels.Ctx, a kernels.Args) error {
 	channels, err := batchShape(a, 6)
 	if err != nil {
@@ -108,7 +108,7 @@ func noStatsOf[T real](c *kernels.Ctx, a kernels.Args) error {
 	if x.Numel() == 0 {
 		return nil
 	}
-	p.room(len(mean))
+	p.resize(len(mean))
 	copy(p.scale, rstd)
 	p.fold(c, a, mean)
 	p.run(c, x, a.Tensor(6))
@@ -123,20 +123,20 @@ type channelScale[T real] struct {
 	scale, shift    []T
 	channels, inner int
 
-	keptMean, keptVar, keptWeight, keptBias operand.Kept[T]
+	cachedMean, cachedVar, cachedWeight, cachedBias operand.Cached[T]
 }
 
-// room makes place for the numbers of n channels.
-func (p *channelScale[T]) room(n int) {
+// resize allocates scales and shifts of n channels.
+func (p *channelScale[T]) resize(n int) {
 	if len(p.scale) != n {
 		p.scale, p.shift = make([]T, n), make([]T, n)
 	}
 }
 
-// fold makes scale, so far 1/std, and shift of mean, weight and bias.
+// fold computes scale, which is 1/std before, and shift from mean, weight and bias.
 func (p *channelScale[T]) fold(c *kernels.Ctx, a kernels.Args, mean []T) {
 	if w := a.OptTensor(1); w != nil {
-		for i, v := range operand.KeptIn(c, &p.keptWeight, w) {
+		for i, v := range operand.CachedIn(c, &p.cachedWeight, w) {
 			p.scale[i] *= v
 		}
 	}
@@ -144,7 +144,7 @@ func (p *channelScale[T]) fold(c *kernels.Ctx, a kernels.Args, mean []T) {
 		p.shift[i] = -v * p.scale[i]
 	}
 	if b := a.OptTensor(2); b != nil {
-		for i, v := range operand.KeptIn(c, &p.keptBias, b) {
+		for i, v := range operand.CachedIn(c, &p.cachedBias, b) {
 			p.shift[i] += v
 		}
 	}
@@ -196,7 +196,7 @@ func (p *channelScale[T]) run(c *kernels.Ctx, x, out *tensor.Tensor) {
 }
 
 func (p *channelScale[T]) compute(c *kernels.Ctx) {
-	c.Parallel(len(p.x)/p.inner, 1+elementsPerRange/p.inner, p)
+	c.Parallel(len(p.x)/p.inner, cpu.Grain(p.inner, elementCost), p)
 }
 
 // Repeat scales the same places again.

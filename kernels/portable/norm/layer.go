@@ -3,13 +3,14 @@ package norm
 import (
 	"fmt"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// layerNorm normalises over the last dimensions, which normalized_shape names:
-// (x-mean)·rstd·weight+bias; mean and rstd have those dimensions as 1.
+// layerNorm normalizes over the last dimensions, those in normalized_shape: (x-mean)·rstd·weight+bias. mean and rstd
+// have these dimensions with size 1.
 func layerNorm(c *kernels.Ctx, a kernels.Args) error {
 	if err := floating(a, 0, 5); err != nil {
 		return err
@@ -53,7 +54,7 @@ func layerNormOf[T real](c *kernels.Ctx, a kernels.Args) error {
 	return p.run(c, a, p.channels, 2, 5)
 }
 
-// groupNorm normalises each of group parts of the channels of every image.
+// groupNorm normalizes each group of channels of every image.
 func groupNorm(c *kernels.Ctx, a kernels.Args) error {
 	if err := floating(a, 0, 8); err != nil {
 		return err
@@ -91,32 +92,31 @@ func groupNormOf[T real](c *kernels.Ctx, a kernels.Args) error {
 	return p.run(c, a, p.channels/int(a.Int(6))*p.perChannel, 1, 8)
 }
 
-// groups normalises rows of a dense array, each by its own moments, then applies a
-// weight and a bias for each channel.
+// groups normalizes rows of a dense array, each by its own moments, then applies a weight and a bias for each
+// channel.
 type groups[T real] struct {
-	ops                  *rowOps[T]
-	x, y, weight, bias   []T
-	mean, rstd           []T
-	row                  int // elements of a row
-	channels, perChannel int // the weights go round every channels · perChannel elements
-	eps                  float64
-	keptWeight, keptBias operand.Kept[T]
+	ops                      *rowOps[T]
+	x, y, weight, bias       []T
+	mean, rstd               []T
+	row                      int // elements of a row
+	channels, perChannel     int // the weights go round every channels · perChannel elements
+	eps                      float64
+	cachedWeight, cachedBias operand.Cached[T]
 }
 
-// run normalises rows of row elements. weight is the argument of the weight, before
-// the bias; out that of the result, before mean and rstd, which have one element for
-// each row.
+// run normalizes rows of row elements. weight is the argument of the weight, before the bias; out that of the result,
+// before mean and rstd, which have one element for each row.
 func (p *groups[T]) run(c *kernels.Ctx, a kernels.Args, row, weight, out int) error {
 	p.ops, p.row, p.weight, p.bias = rowsOf[T](), row, nil, nil
 	if t := a.OptTensor(weight); t != nil {
-		p.weight = operand.KeptIn(c, &p.keptWeight, t)
+		p.weight = operand.CachedIn(c, &p.cachedWeight, t)
 	}
 	if t := a.OptTensor(weight + 1); t != nil {
-		p.bias = operand.KeptIn(c, &p.keptBias, t)
+		p.bias = operand.CachedIn(c, &p.cachedBias, t)
 	}
 	y, mean, rstd := operand.Out[T](c, a.Tensor(out)), operand.Out[T](c, a.Tensor(out+1)), operand.Out[T](c, a.Tensor(out+2))
 	p.x, p.y, p.mean, p.rstd = operand.In[T](c, a.Tensor(0)), y, mean, rstd
-	c.Parallel(len(mean), 1+elementsPerRange/max(row, 1), p)
+	c.Parallel(len(mean), cpu.Grain(row, elementCost), p)
 	p.x, p.y, p.mean, p.rstd, p.weight, p.bias = nil, nil, nil, nil, nil, nil
 	operand.Store(c, a.Tensor(out), y)
 	operand.Store(c, a.Tensor(out+1), mean)
@@ -124,7 +124,7 @@ func (p *groups[T]) run(c *kernels.Ctx, a kernels.Args, row, weight, out int) er
 	return nil
 }
 
-// Range normalises rows [lo, hi).
+// Range normalizes rows [lo, hi).
 func (p *groups[T]) Range(_, lo, hi int) {
 	if p.perChannel == 1 && p.row == p.channels && p.row > 0 { // a layer norm
 		p.ops.norm(p.y[lo*p.row:hi*p.row], p.x[lo*p.row:hi*p.row], p.row, p.mean[lo:hi], p.rstd[lo:hi], p.weight, p.bias, T(p.eps))
@@ -149,7 +149,7 @@ func (p *groups[T]) Range(_, lo, hi int) {
 	}
 }
 
-// perChannelRow normalises a row of whole channels from the given one on.
+// perChannelRow normalizes a row of whole channels from the given one.
 func (p *groups[T]) perChannelRow(y, x []T, mean, rstd T, channel int) {
 	for i := 0; i < len(x); i += p.perChannel {
 		scale, shift := rstd, T(0)
@@ -164,7 +164,7 @@ func (p *groups[T]) perChannelRow(y, x []T, mean, rstd T, channel int) {
 	}
 }
 
-// from is s[i:], nil for nil.
+// from returns s[i:], nil for nil.
 func from[T any](s []T, i int) []T {
 	if s == nil {
 		return nil

@@ -1,5 +1,4 @@
-// Package norm (no compatibility promise) holds the ATen normalisations: softmax, layer,
-// group and batch norm.
+// Package norm (no compatibility promise) implements the ATen normalizations: softmax, layer, group and batch norm.
 package norm
 
 import (
@@ -8,12 +7,13 @@ import (
 
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/loops"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 )
 
 const floatTypes = "float16, bfloat16, float32, float64"
 
-// Ops are the operators of the package.
+// Ops returns the operators of the package.
 func Ops() []kernels.Op {
 	row := func(schema string, f kernels.Func) kernels.Op {
 		return kernels.Op{Schema: schema, Func: f, DTypes: floatTypes, Family: kernels.Loose}
@@ -34,13 +34,13 @@ func Ops() []kernels.Op {
 	}
 }
 
-// elementsPerRange is the number of elements of about 20 µs of work.
-const elementsPerRange = 30_000
+// elementCost is the cost of an element in picoseconds.
+const elementCost = 670
 
-// real is the compute type of a normalisation.
+// real is the compute type of a normalization.
 type real interface{ float32 | float64 }
 
-// rowOps are the loops that rows are normalised with.
+// rowOps are the loops that normalize rows.
 type rowOps[T real] struct {
 	sum        func(x []T) T
 	squares    func(x []T, mean T) T
@@ -57,8 +57,8 @@ type rowOps[T real] struct {
 var (
 	rows32 = rowOps[float32]{simd.Sum, simd.SumSquares, simd.ScaleShift, simd.Center, simd.SoftmaxRows, simd.NormRows, simd.Max, simd.ExpSum,
 		simd.Maximum, simd.Add, simd.Sub, simd.Mul}
-	rows64 = rowOps[float64]{sum64, squares64, scaleShift64, center64, softmaxRows64, normRows64, max64, expSum64,
-		maximum64, add64, sub64, mul64}
+	rows64 = rowOps[float64]{sum64, squares64, loops.ScaleShift, center64, softmaxRows64, normRows64, max64, expSum64,
+		loops.Maximum[float64], loops.Add[float64], loops.Sub[float64], loops.Mul[float64]}
 )
 
 func rowsOf[T real]() *rowOps[T] {
@@ -68,25 +68,9 @@ func rowsOf[T real]() *rowOps[T] {
 	return any(&rows64).(*rowOps[T])
 }
 
-func sum64(x []float64) (s float64) {
-	for _, v := range x {
-		s += v
-	}
-	return s
-}
-
-func squares64(x []float64, mean float64) (s float64) {
-	for _, v := range x {
-		s += (v - mean) * (v - mean)
-	}
-	return s
-}
-
-func scaleShift64(dst, src []float64, scale, shift float64) {
-	for i := range dst {
-		dst[i] = src[i]*scale + shift
-	}
-}
+func sum64(x []float64) float64                   { return loops.Sum(0, x) }
+func squares64(x []float64, mean float64) float64 { return loops.SumSquares(0, x, mean) }
+func max64(x []float64) float64                   { return loops.Max(math.Inf(-1), x) }
 
 func center64(dst, src []float64, mean, scale float64, weight, bias []float64) {
 	for i := range dst {
@@ -101,14 +85,6 @@ func center64(dst, src []float64, mean, scale float64, weight, bias []float64) {
 	}
 }
 
-func max64(x []float64) float64 {
-	m := math.Inf(-1)
-	for _, v := range x {
-		m = math.Max(m, v)
-	}
-	return m
-}
-
 func expSum64(dst, src []float64, shift float64) (s float64) {
 	for i := range dst {
 		dst[i] = math.Exp(src[i] - shift)
@@ -117,34 +93,10 @@ func expSum64(dst, src []float64, shift float64) (s float64) {
 	return s
 }
 
-func maximum64(dst, a, b []float64) {
-	for i := range dst {
-		dst[i] = max(a[i], b[i])
-	}
-}
-
-func add64(dst, a, b []float64) {
-	for i := range dst {
-		dst[i] = a[i] + b[i]
-	}
-}
-
-func sub64(dst, a, b []float64) {
-	for i := range dst {
-		dst[i] = a[i] - b[i]
-	}
-}
-
-func mul64(dst, a, b []float64) {
-	for i := range dst {
-		dst[i] = a[i] * b[i]
-	}
-}
-
 func softmaxRows64(dst, src []float64, n int) {
 	for i := 0; i < len(dst); i += n {
 		d, s := dst[i:][:n], src[i:][:n]
-		scaleShift64(d, d, 1/expSum64(d, s, max64(s)), 0)
+		loops.ScaleShift(d, d, 1/expSum64(d, s, max64(s)), 0)
 	}
 }
 
@@ -171,7 +123,7 @@ func floating(a kernels.Args, i int, same ...int) error {
 	return nil
 }
 
-// byType is the function for the type of argument 0, which is floating.
+// byType returns the function for the type of argument 0, which is floating.
 func byType(a kernels.Args, f32, f64 kernels.Func) kernels.Func {
 	return operand.ByType(a.Tensor(0).DType, f32, f64, nil)
 }
@@ -186,7 +138,7 @@ func affine(a kernels.Args, i, n int) error {
 	return nil
 }
 
-// moments are mean and 1/sqrt(var+eps) of a row; of no elements, 0 and NaN.
+// moments returns mean and 1/sqrt(var+eps) of a row; 0 and NaN for an empty row.
 func moments[T real](ops *rowOps[T], x []T, eps float64) (mean, rstd T) {
 	n := T(len(x))
 	mean = ops.sum(x) / max(n, 1)

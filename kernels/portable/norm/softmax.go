@@ -3,6 +3,7 @@ package norm
 import (
 	"math"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -82,7 +83,7 @@ func runSoftmax[T real](c *kernels.Ctx, x, out *tensor.Tensor, dim int, log bool
 	} else {
 		p.x, p.y = operand.In[T](c, x), operand.Out[T](c, out)
 	}
-	c.Parallel(outer*p.blocks, 1+elementsPerRange/(p.size*p.block), p)
+	c.Parallel(outer*p.blocks, cpu.Grain(p.size*p.block, elementCost), p)
 	y := p.y
 	p.x, p.y, p.scratch = nil, nil, nil
 	if !inPlace {

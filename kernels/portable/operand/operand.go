@@ -1,84 +1,121 @@
-// Package operand (no compatibility promise) hands tensors to operators as dense arrays of
-// a compute type in logical order, whatever their element type and dim order, and takes
-// results back.
+// Package operand (no compatibility promise) converts the tensors of an operator to dense arrays in logical order, of
+// their element type or of a compute type, and stores results.
 package operand
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/strided"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// In is t's elements in logical order: t's own memory where they are stored so,
-// else scratch memory.
-func In[T tensor.Compute](c *kernels.Ctx, t *tensor.Tensor) []T {
-	n := t.Numel()
-	if n == 0 {
-		return nil
+// Rows returns t's elements in logical order: its own bytes if it is contiguous, else a copy in scratch memory.
+func Rows(c *kernels.Ctx, t *tensor.Tensor) []byte { return Expand(c, t, t.Sizes) }
+
+// Expand is Rows of t broadcast to sizes, which t's sizes fit.
+func Expand(c *kernels.Ctx, t *tensor.Tensor, sizes []int) []byte {
+	if t.IsContiguous() && slices.Equal(t.Sizes, sizes) {
+		return t.Data
 	}
-	d := own[T](t)
-	if d == nil {
-		d = kernels.Scratch[T](c, n)
-		tensor.Loader[T](t.DType)(d, t.Data)
+	n := t.DType.Size()
+	for _, size := range sizes {
+		n *= size
 	}
-	return logical(c, t, d)
+	rows := kernels.Scratch[uint8](c, n)
+	Broadcast(c, rows, t, sizes)
+	return rows
 }
 
-// OptIn is In, or nil for nil.
-func OptIn[T tensor.Compute](c *kernels.Ctx, t *tensor.Tensor) []T {
-	if t == nil {
-		return nil
+// Broadcast writes t's elements, broadcast to sizes, to rows in logical order.
+func Broadcast(c *kernels.Ctx, rows []byte, t *tensor.Tensor, sizes []int) {
+	var src, dst strided.View
+	src.Of(t)
+	src.Expand(sizes)
+	dst.Dense(rows, src.Elem, sizes)
+	strided.CopyView(c, &dst, &src)
+}
+
+// OutRows returns memory for t's elements in logical order: its own bytes if it is contiguous, else scratch memory, not
+// zeroed. [StoreRows] completes it. t has its final sizes.
+func OutRows(c *kernels.Ctx, t *tensor.Tensor) []byte {
+	if t.IsContiguous() {
+		return t.Data
 	}
-	return In[T](c, t)
+	return kernels.Scratch[uint8](c, t.NBytes())
 }
 
-// Raw is In without a conversion, for element types that no compute type loads. T
-// stores t's DType.
-func Raw[T tensor.Element](c *kernels.Ctx, t *tensor.Tensor) []T {
-	return logical(c, t, tensor.View[T](t.Data))
-}
-
-// Out is where a kernel writes t's elements in logical order: t's own memory or
-// scratch memory, not zeroed. [Store] completes it. t has its final sizes.
-func Out[T tensor.Compute](c *kernels.Ctx, t *tensor.Tensor) []T {
-	if d := own[T](t); d != nil && t.IsContiguous() {
-		return d
-	}
-	return kernels.Scratch[T](c, t.Numel())
-}
-
-// Store brings what was written to d, which came from [Out], into t.
-func Store[T tensor.Compute](c *kernels.Ctx, t *tensor.Tensor, d []T) {
-	n := t.Numel()
-	if n == 0 {
+// StoreRows copies rows, which [OutRows] returned, to t.
+func StoreRows(c *kernels.Ctx, t *tensor.Tensor, rows []byte) {
+	if t.IsContiguous() {
 		return
 	}
-	o := own[T](t)
-	if !t.IsContiguous() {
-		d = physical(c, t, d, o)
-	}
-	if o == nil {
-		tensor.Storer[T](t.DType)(t.Data, d)
-	}
+	var src, dst strided.View
+	dst.Of(t)
+	src.Dense(rows, dst.Elem, t.Sizes)
+	strided.CopyView(c, &dst, &src)
 }
 
-// RawOut is Out for element types that no compute type loads; RawStore completes it.
-func RawOut[T tensor.Element](c *kernels.Ctx, t *tensor.Tensor) []T {
-	if t.IsContiguous() {
-		return tensor.View[T](t.Data)
+// In returns t's elements in logical order as T: its own memory if they are stored so, else scratch memory.
+func In[T tensor.Compute](c *kernels.Ctx, t *tensor.Tensor) []T {
+	if t == nil || t.Numel() == 0 {
+		return nil
+	}
+	return Load[T](c, t.DType, Rows(c, t))
+}
+
+// Load converts elements of type d to T, in scratch memory unless they are stored as T.
+func Load[T tensor.Compute](c *kernels.Ctx, d tensor.DType, elements []byte) []T {
+	if d == tensor.TypeOf[T]() {
+		return tensor.View[T](elements)
+	}
+	loaded := kernels.Scratch[T](c, len(elements)/d.Size())
+	tensor.Loader[T](d)(loaded, elements)
+	return loaded
+}
+
+// Convert converts elements of type from to another, in scratch memory unless the two are equal.
+func Convert(c *kernels.Ctx, elements []byte, from, to tensor.DType) []byte {
+	if from == to {
+		return elements
+	}
+	n := len(elements) / from.Size()
+	converted := kernels.Scratch[uint8](c, n*to.Size())
+	tensor.CastBytes(converted, to, elements, from, n)
+	return converted
+}
+
+// Out returns memory for t's elements in logical order as T: its own or scratch memory, not zeroed. [Store] completes
+// it. t has its final sizes.
+func Out[T tensor.Compute](c *kernels.Ctx, t *tensor.Tensor) []T {
+	if t.DType == tensor.TypeOf[T]() {
+		return tensor.View[T](OutRows(c, t))
 	}
 	return kernels.Scratch[T](c, t.Numel())
 }
 
-// RawStore brings what was written to d, which came from [RawOut], into t.
-func RawStore[T tensor.Element](c *kernels.Ctx, t *tensor.Tensor, d []T) {
-	if t.Numel() > 0 && !t.IsContiguous() {
-		physical(c, t, d, tensor.View[T](t.Data))
+// Store stores d, which [Out] returned, in t.
+func Store[T tensor.Compute](c *kernels.Ctx, t *tensor.Tensor, d []T) {
+	rows := tensor.BytesOf(d)
+	if t.DType != tensor.TypeOf[T]() {
+		rows = OutRows(c, t)
+		tensor.Storer[T](t.DType)(rows, d)
 	}
+	StoreRows(c, t, rows)
 }
 
-// InPlace reports whether In, and Out, give the tensors' own memory. It skips nil.
+// Bytes converts elements to type d, in scratch memory unless d stores T.
+func Bytes[T tensor.Compute](c *kernels.Ctx, d tensor.DType, elements []T) []byte {
+	if d == tensor.TypeOf[T]() {
+		return tensor.BytesOf(elements)
+	}
+	b := kernels.Scratch[uint8](c, len(elements)*d.Size())
+	tensor.Storer[T](d)(b, elements)
+	return b
+}
+
+// InPlace reports whether In and Out return the tensors' own memory. It skips nil.
 func InPlace[T tensor.Compute](tensors ...*tensor.Tensor) bool {
 	for _, t := range tensors {
 		if t != nil && (t.DType != tensor.TypeOf[T]() || !t.IsContiguous()) {
@@ -88,20 +125,28 @@ func InPlace[T tensor.Compute](tensors ...*tensor.Tensor) bool {
 	return true
 }
 
-// own is t's memory where it holds elements of T.
-func own[T tensor.Compute](t *tensor.Tensor) []T {
-	if t.DType != tensor.TypeOf[T]() {
-		return nil
-	}
-	return tensor.View[T](t.Data)
+// Transpose writes the transpose of src [rows, cols] to dst [cols, rows], both dense.
+func Transpose[T tensor.Element](c *kernels.Ctx, dst, src []T, rows, cols int) {
+	elem := tensor.TypeOf[T]().Size()
+	sizes, to, from := [2]int{rows, cols}, [2]int{1, rows}, [2]int{cols, 1}
+	strided.Copy(c, elem, strided.Shape{Sizes: sizes[:], Dst: to[:], Src: from[:]},
+		strided.Buffer{Data: tensor.BytesOf(dst)}, strided.Buffer{Data: tensor.BytesOf(src)})
 }
 
-// ByType picks the function that computes on elements of type d, nil where none of
-// the three does or where the one that would is nil.
-func ByType(d tensor.DType, f32, f64, i64 kernels.Func) kernels.Func {
+// ByType returns what computes on elements of type d, by its compute type: a function for each. It returns the zero F
+// for bool and for types that operators do not compute on.
+func ByType[F any](d tensor.DType, f32, f64, i64 F) (f F) {
+	if d == tensor.Bool {
+		return f
+	}
+	return ByCompute(d, f32, f64, i64)
+}
+
+// ByCompute is [ByType] that treats bool as an integer type.
+func ByCompute[F any](d tensor.DType, f32, f64, i64 F) (f F) {
 	switch ct, ok := tensor.ComputeType(d); {
-	case !ok || d == tensor.Bool:
-		return nil
+	case !ok:
+		return f
 	case ct == tensor.Float32:
 		return f32
 	case ct == tensor.Float64:
@@ -110,8 +155,8 @@ func ByType(d tensor.DType, f32, f64, i64 kernels.Func) kernels.Func {
 	return i64
 }
 
-// SameType is f, refusing calls whose tensor arguments of the given indexes have not all the
-// element type of the first of them.
+// SameType returns f with a check that the tensor arguments of the given indexes all have the element type of the first
+// of them.
 func SameType(f kernels.Func, first int, others ...int) kernels.Func {
 	return func(c *kernels.Ctx, a kernels.Args) error {
 		want := a.Tensor(first).DType

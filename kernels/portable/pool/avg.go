@@ -3,8 +3,10 @@ package pool
 import (
 	"fmt"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/loops"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
 	"github.com/etrun-go/etrun/kernels/window"
@@ -82,12 +84,12 @@ type avgPass[T tensor.Compute] struct {
 	adaptive   bool
 	x, y       []T
 
-	byBands  bool
-	bands    bands[T]
+	byTiles  bool
+	tiles    tiles[T]
 	channels int // not 0 where they lie last
 	off      []int
 	taps     int // of off for each worker
-	scratch  []T // a row of columns' sums for each worker, or what a band is divided by
+	scratch  []T // a row of columns' sums for each worker, or what a tile is divided by
 	across   []T // what the length of each window of a row counts for in its divisor
 	even     T   // the divisor of all windows, 0 where they differ
 }
@@ -103,7 +105,7 @@ func (p *avgPass[T]) run(c *kernels.Ctx, a kernels.Args, outArg int) error {
 	}
 	p.slideEvenly()
 	p.channels = 0
-	if area := p.longest(0) * p.longest(1) * p.longest(2); area <= mostArea && channelsLast[T](x, out) {
+	if area := p.maxLength(0) * p.maxLength(1) * p.maxLength(2); area <= maxArea && channelsLast[T](x, out) {
 		p.channels = x.Sizes[1]
 		p.x, p.y = tensor.Data[T](x), tensor.Data[T](out)
 		p.compute(c)
@@ -116,8 +118,8 @@ func (p *avgPass[T]) run(c *kernels.Ctx, a kernels.Args, outArg int) error {
 	return nil
 }
 
-// mostArea is the largest window whose points are listed.
-const mostArea = 1 << 14
+// maxArea is the largest window whose points are listed.
+const maxArea = 1 << 14
 
 // slideEvenly makes a sliding window of an adaptive one that divides the input without
 // a remainder.
@@ -130,8 +132,8 @@ func (p *avgPass[T]) slideEvenly() {
 	p.adaptive, p.includePad = false, false
 }
 
-// longest bounds the length of the windows along a dimension.
-func (p *avgPass[T]) longest(d int) int {
+// maxLength bounds the length of the windows along a dimension.
+func (p *avgPass[T]) maxLength(d int) int {
 	if p.adaptive {
 		return min(p.In[d]/p.Out[d]+2, p.In[d])
 	}
@@ -140,22 +142,22 @@ func (p *avgPass[T]) longest(d int) int {
 
 // compute averages p.x to p.y.
 func (p *avgPass[T]) compute(c *kernels.Ctx) {
-	units, work := p.planes*p.Out[0]*p.Out[1], p.Out[2]*p.longest(0)*p.longest(1)*p.longest(2)
-	p.byBands = p.channels == 0 && !p.adaptive && p.Stride[2] <= 2 && p.bands.plan(c, &p.pooling, 0, sums)
+	units, work := p.planes*p.Out[0]*p.Out[1], p.Out[2]*p.maxLength(0)*p.maxLength(1)*p.maxLength(2)
+	p.byTiles = p.channels == 0 && !p.adaptive && p.Stride[2] <= 2 && p.tiles.plan(c, &p.pooling, 0, sums)
 	width := 0
 	switch {
-	case p.byBands:
-		units, work, width = p.bands.units(), p.bands.rows*work, p.bands.rows*p.Out[2]
+	case p.byTiles:
+		units, work, width = p.tiles.units(), p.tiles.rows*work, p.tiles.rows*p.Out[2]
 	case p.channels > 0:
 		units, work = units/p.channels, work*p.channels
-		p.taps = p.longest(0) * p.longest(1) * p.longest(2)
+		p.taps = p.maxLength(0) * p.maxLength(1) * p.maxLength(2)
 	default:
-		p.taps, width = p.longest(0)*p.longest(1), p.In[2]
+		p.taps, width = p.maxLength(0)*p.maxLength(1), p.In[2]
 	}
 	p.off = grow(p.off, c.Threads()*p.taps)
 	p.scratch = kernels.Scratch[T](c, c.Threads()*width)
 	p.shares(c)
-	c.Parallel(units, 1+tappedPerRange/work, p)
+	c.Parallel(units, cpu.Grain(work, tapCost), p)
 	p.x, p.y, p.scratch, p.across = nil, nil, nil, nil
 }
 
@@ -193,11 +195,11 @@ func (p *avgPass[T]) share(d, at int) T {
 	return T(max(hi-lo, 1))
 }
 
-// Range averages bands or rows [lo, hi).
+// Range averages tiles or rows [lo, hi).
 func (p *avgPass[T]) Range(worker, lo, hi int) {
 	switch {
-	case p.byBands:
-		p.bandsOf(worker, lo, hi)
+	case p.byTiles:
+		p.averageTiles(worker, lo, hi)
 	case p.channels > 0:
 		for i := lo; i < hi; i++ {
 			p.lastRow(worker, i)
@@ -209,9 +211,9 @@ func (p *avgPass[T]) Range(worker, lo, hi int) {
 	}
 }
 
-// bandsOf averages bands [lo, hi).
-func (p *avgPass[T]) bandsOf(worker, lo, hi int) {
-	b, cols, points := &p.bands, p.Out[2], window.Volume(p.bands.In)
+// averageTiles averages tiles [lo, hi).
+func (p *avgPass[T]) averageTiles(worker, lo, hi int) {
+	b, cols, points := &p.tiles, p.Out[2], window.Volume(p.tiles.In)
 	size := b.rows * cols
 	by, have := p.scratch[worker*size:][:size], [3]int{} // of which rows: depth, the first, how many
 	for i := lo; i < hi; i++ {
@@ -294,15 +296,10 @@ func (p *avgPass[T]) row(worker, i int) {
 }
 
 func sumOf[T tensor.Compute](x []T) (s T) {
-	if len(x) >= 16 {
-		if x, ok := any(x).([]float32); ok {
-			return T(simd.Sum(x))
-		}
+	if x, ok := any(x).([]float32); ok && len(x) >= 16 {
+		return T(simd.Sum(x))
 	}
-	for _, v := range x {
-		s += v
-	}
-	return s
+	return loops.Sum(0, x)
 }
 
 // bounds is the range of input points of a window along a dimension, and its length

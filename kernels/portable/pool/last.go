@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -25,9 +26,9 @@ func (p *maxPass[T]) lastRun(c *kernels.Ctx, x, out, indices *tensor.Tensor) {
 	p.channels = x.Sizes[1]
 	p.x, p.y, p.index = tensor.Data[T](x), tensor.Data[T](out), tensor.Data[int64](indices)
 	p.at = kernels.Scratch[int32](c, c.Threads()*p.Out[2]*p.channels)
-	p.off, p.tag = grow(p.off, c.Threads()*mostTaps), grow(p.tag, c.Threads()*mostTaps)
+	p.off, p.tag = grow(p.off, c.Threads()*maxTaps), grow(p.tag, c.Threads()*maxTaps)
 	work := p.Out[2] * p.channels * window.Volume(p.Kernel)
-	c.Parallel(x.Sizes[0]*p.Out[0]*p.Out[1], 1+tappedPerRange/work, p)
+	c.Parallel(x.Sizes[0]*p.Out[0]*p.Out[1], cpu.Grain(work, tapCost), p)
 	p.x, p.y, p.index, p.at = nil, nil, nil, nil
 }
 
@@ -45,7 +46,7 @@ func (p *maxPass[T]) lastRow(worker, i int) {
 	ch, points := p.channels, window.Volume(p.In)*p.channels
 	x, n := p.x[image*points:][:points], p.Out[2]*ch
 	y, index, at := p.y[i*n:][:n], p.index[i*n:][:n], p.at[worker*n:][:n]
-	off, tag := p.off[worker*mostTaps:][:mostTaps], p.tag[worker*mostTaps:][:mostTaps]
+	off, tag := p.off[worker*maxTaps:][:maxTaps], p.tag[worker*maxTaps:][:maxTaps]
 	for j := 0; j < p.Out[2]; {
 		_, w0, w1 := p.Taps(2, j)
 		taps := p.places(tag, d, r, j)

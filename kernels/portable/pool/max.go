@@ -3,6 +3,7 @@ package pool
 import (
 	"math"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
@@ -16,9 +17,8 @@ const (
 	maxDilation                 = 4
 )
 
-// windowsPerRange and tappedPerRange are the numbers of window elements of about 20 µs
-// of work, one by one and tap by tap.
-const windowsPerRange, tappedPerRange = 5_000, 50_000
+// elementCost and tapCost are the costs of a window's element in picoseconds, in a loop over elements and tap by tap.
+const elementCost, tapCost = 4_000, 400
 
 // maxPool finds the largest element of each window and where it lies in its plane,
 // (depth · height + row) · width + column. The first of equal ones wins; NaN wins. A
@@ -77,19 +77,19 @@ type maxPass[T tensor.Compute] struct {
 	lowest T
 	only   bool // nothing reads the places
 
-	byBands  bool
-	bands    bands[T]
+	byTiles  bool
+	tiles    tiles[T]
 	tag      []int32 // how far behind a window's first element each tap lies
-	at       []int32 // places of a band's results for each worker
+	at       []int32 // places of a tile's results for each worker
 	channels int     // not 0 where they lie last
 	off      []int   // of a window's taps then, for each worker
 }
 
-// mostPoints is the largest plane whose places fit an int32.
-const mostPoints = 1 << 30
+// maxPoints is the largest plane whose places fit an int32.
+const maxPoints = 1 << 30
 
 func (p *maxPass[T]) compute(c *kernels.Ctx, x, out, indices *tensor.Tensor) {
-	small := window.Volume(p.In) <= mostPoints && p.tapped()
+	small := window.Volume(p.In) <= maxPoints && p.tapped()
 	if small && channelsLast[T](x, out, indices) {
 		p.lastRun(c, x, out, indices)
 		return
@@ -106,14 +106,14 @@ func (p *maxPass[T]) compute(c *kernels.Ctx, x, out, indices *tensor.Tensor) {
 func (p *maxPass[T]) run(c *kernels.Ctx, small bool) {
 	p.channels = 0
 	work := p.Out[2] * min(p.Kernel[0], p.In[0]) * min(p.Kernel[1], p.In[1]) * min(p.Kernel[2], p.In[2])
-	combine := apart
+	combine := separate
 	if p.only {
 		combine = largest
 	}
-	small = small && p.Extent(0)-1 <= mostPoints/2/(p.In[1]*p.In[2]) && p.Extent(1)-1 <= mostPoints/2/p.In[2]
-	p.byBands = small && p.bands.plan(c, &p.pooling, p.lowest, combine)
-	if !p.byBands {
-		c.Parallel(p.planes*p.Out[0]*p.Out[1], 1+windowsPerRange/work, p)
+	small = small && p.Extent(0)-1 <= maxPoints/2/(p.In[1]*p.In[2]) && p.Extent(1)-1 <= maxPoints/2/p.In[2]
+	p.byTiles = small && p.tiles.plan(c, &p.pooling, p.lowest, combine)
+	if !p.byTiles {
+		c.Parallel(p.planes*p.Out[0]*p.Out[1], cpu.Grain(work, elementCost), p)
 		return
 	}
 	p.tag = p.tag[:0]
@@ -124,27 +124,27 @@ func (p *maxPass[T]) run(c *kernels.Ctx, small bool) {
 			}
 		}
 	}
-	p.at = kernels.Scratch[int32](c, c.Threads()*p.bands.rows*p.Out[2])
-	c.Parallel(p.bands.units(), 1+tappedPerRange/(p.bands.rows*work), p)
+	p.at = kernels.Scratch[int32](c, c.Threads()*p.tiles.rows*p.Out[2])
+	c.Parallel(p.tiles.units(), cpu.Grain(p.tiles.rows*work, tapCost), p)
 }
 
-// Range pools bands or rows [lo, hi).
+// Range pools tiles or rows [lo, hi).
 func (p *maxPass[T]) Range(worker, lo, hi int) {
 	for i := lo; i < hi; i++ {
 		switch {
 		case p.channels > 0:
 			p.lastRow(worker, i)
-		case p.byBands:
-			p.band(worker, i)
+		case p.byTiles:
+			p.tile(worker, i)
 		default:
 			p.row(i)
 		}
 	}
 }
 
-// band pools one band.
-func (p *maxPass[T]) band(worker, i int) {
-	b := &p.bands
+// tile pools one tile.
+func (p *maxPass[T]) tile(worker, i int) {
+	b := &p.tiles
 	plane, d, row, n := b.at(i)
 	cols, points := p.Out[2], window.Volume(b.In)
 	from := ((plane*b.Out[0]+d)*b.Out[1] + row) * cols
@@ -159,7 +159,7 @@ func (p *maxPass[T]) band(worker, i int) {
 	for r := 0; r < n*cols; r += cols {
 		simd.Places(index[r:r+cols], at[r:], p.place(p.Start(0, d), p.Start(1, row), -p.Pad[2]), p.Stride[2])
 		if !b.direct {
-			p.mend(y[r:r+cols], index[r:], d, row)
+			p.correctPlaces(y[r:r+cols], index[r:], d, row)
 		}
 		if row++; row == p.Out[1] {
 			row = 0
@@ -167,9 +167,9 @@ func (p *maxPass[T]) band(worker, i int) {
 	}
 }
 
-// mend corrects the places of a row's windows that start in the padding and hold
+// correctPlaces corrects the places of a row's windows that start in the padding and hold
 // nothing larger than it.
-func (p *maxPass[T]) mend(y []T, index []int64, d, row int) {
+func (p *maxPass[T]) correctPlaces(y []T, index []int64, d, row int) {
 	inside := p.Start(0, d) >= 0 && p.Start(1, row) >= 0
 	if inside && p.Pad[2] == 0 {
 		return
@@ -220,14 +220,12 @@ func (p *maxPass[T]) row(i int) {
 	}
 }
 
-// lowest is the least value of d.
+// lowest returns the smallest value of d.
 func lowest[T tensor.Compute](d tensor.DType) T {
-	switch inf := math.Inf(-1); {
-	case d.IsFloat():
+	if d.IsFloat() {
+		inf := math.Inf(-1)
 		return T(inf)
-	case d == tensor.Uint8 || d >= tensor.Uint16:
-		return 0
 	}
-	low := int64(-1) << (8*d.Size() - 1)
-	return T(low)
+	lo, _ := d.IntRange()
+	return T(lo)
 }

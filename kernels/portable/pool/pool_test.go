@@ -27,7 +27,7 @@ func random(r *rand.Rand, dims int, dilated bool) *problem {
 		ok := true
 		for i := 3 - dims; i < 3; i++ {
 			p.size[i], p.kernel[i], p.stride[i] = 1+r.IntN(9), 1+r.IntN(4), 1+r.IntN(3)
-			if r.IntN(4) == 0 && i > 0 { // several bands, and rows longer than vectors
+			if r.IntN(4) == 0 && i > 0 { // several tiles, and rows longer than vectors
 				p.size[i] = 20 + r.IntN(100/(dims-1))
 			}
 			if r.IntN(10) == 0 { // not tap by tap

@@ -35,7 +35,7 @@ func symNumel(_ *kernels.Ctx, a kernels.Args) error {
 	return nil
 }
 
-// item is the first element as a number of its own kind.
+// item returns the first element as a number of its kind.
 func item(_ *kernels.Ctx, a kernels.Args) error {
 	self := a.Tensor(0)
 	if len(self.Data) == 0 {
@@ -58,7 +58,7 @@ func item(_ *kernels.Ctx, a kernels.Args) error {
 	return nil
 }
 
-// place is the state of an operator that needs room for sizes.
+// place contains a buffer for sizes.
 type place struct{ sizes [tensor.MaxRank]int }
 
 // copyIndex stores copy_from as the row at index of copy_to, which then has index+1
@@ -86,13 +86,12 @@ func copyIndex(c *kernels.Ctx, a kernels.Args) error {
 	return nil
 }
 
-// rowsOf reports whether from lies in memory like one row of to.
+// rowsOf reports whether from has the memory layout of a row of to.
 func rowsOf(to, from *tensor.Tensor) bool {
 	return to.DimOrder[0] == 0 && (slices.Equal(to.Strides[1:], from.Strides) || to.IsContiguous() && from.IsContiguous())
 }
 
-// view gives the result the bytes of self under other sizes, one of which may be
-// left to be worked out.
+// view binds the result, with other sizes of which one may be inferred, to the bytes of self.
 func view(c *kernels.Ctx, a kernels.Args) error {
 	self, out := a.Tensor(0), a.Tensor(2)
 	p := kernels.Keep[place](c)

@@ -1,14 +1,16 @@
 package reduce
 
 import (
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/loops"
+	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// finder looks for the extremes of a layout: the first of equal ones, a NaN before
-// anything else.
-type finder[C tensor.Compute] struct {
+// argReducer finds the extremes of a layout: of equal ones the first, and NaN before all others.
+type argReducer[C tensor.Compute] struct {
 	layout
 	source[C]
 	plan   plan
@@ -17,20 +19,20 @@ type finder[C tensor.Compute] struct {
 	best   []C
 	at     []int64
 
-	// Of rows that are looked at together, column by column: the distance between them
-	// and their numbers, and what they give for each worker.
-	off   [together]int
-	tag   [together]int32
+	// Of rows that are processed in one pass, column by column: their offsets and numbers, and the results for each
+	// worker.
+	off   [rowsPerPass]int
+	tag   [rowsPerPass]int32
 	found []C
 	from  []int32
 }
 
-// together is how many rows are looked at together, and stretch how many cells of one.
-const together, stretch = 64, 512
+// rowsPerPass is the number of rows of a pass over columns, rowSegment the number of cells of a pass over a row.
+const rowsPerPass, rowSegment = 64, 512
 
 // find leaves the extremes and their places among the reduced elements in best and
 // at, in the order of the layout.
-func (f *finder[C]) find(c *kernels.Ctx, l layout, from source[C]) {
+func (f *argReducer[C]) find(c *kernels.Ctx, l layout, from source[C]) {
 	f.layout, f.source = l, from
 	f.best, f.at = kernels.Scratch[C](c, l.results()), kernels.Scratch[int64](c, l.results())
 	f.blocks = (f.inner + block - 1) / block
@@ -40,12 +42,12 @@ func (f *finder[C]) find(c *kernels.Ctx, l layout, from source[C]) {
 			f.off[i], f.tag[i] = i*f.inner, int32(i)
 		}
 	}
-	c.Parallel(f.outer*f.blocks, 1<<14/max(f.n*min(f.inner, block), 1), f)
+	c.Parallel(f.outer*f.blocks, cpu.Grain(f.n*min(f.inner, block), 1200), f)
 	f.source, f.found, f.from = source[C]{}, nil, nil
 }
 
-// Range looks at blocks lo to hi.
-func (f *finder[C]) Range(worker, lo, hi int) {
+// Range searches blocks lo to hi.
+func (f *argReducer[C]) Range(worker, lo, hi int) {
 	for i := lo; i < hi; i++ {
 		if f.inner == 1 {
 			f.findRow(worker, i)
@@ -55,15 +57,15 @@ func (f *finder[C]) Range(worker, lo, hi int) {
 	}
 }
 
-// findRow finds the stretch of the row that has the extreme, then its place there.
-func (f *finder[C]) findRow(worker, o int) {
-	best, at := f.extreme(f.cells(worker, o*f.n, min(stretch, f.n))), 0
-	for i := stretch; i < f.n; i += stretch {
-		if v := f.extreme(f.cells(worker, o*f.n+i, min(stretch, f.n-i))); f.beats(v, best) {
+// findRow finds the segment of the row that contains the extreme, then its position in the segment.
+func (f *argReducer[C]) findRow(worker, o int) {
+	best, at := f.extreme(f.cells(worker, o*f.n, min(rowSegment, f.n))), 0
+	for i := rowSegment; i < f.n; i += rowSegment {
+		if v := f.extreme(f.cells(worker, o*f.n+i, min(rowSegment, f.n-i))); f.beats(v, best) {
 			best, at = v, i
 		}
 	}
-	for _, v := range f.cells(worker, o*f.n+at, min(stretch, f.n-at)) {
+	for _, v := range f.cells(worker, o*f.n+at, min(rowSegment, f.n-at)) {
 		if v == best || v != v {
 			break
 		}
@@ -72,15 +74,15 @@ func (f *finder[C]) findRow(worker, o int) {
 	f.best[o], f.at[o] = best, int64(at)
 }
 
-func (f *finder[C]) beats(a, b C) bool {
+func (f *argReducer[C]) beats(a, b C) bool {
 	if f.least {
 		return a < b || a != a && b == b
 	}
 	return a > b || a != a && b == b
 }
 
-// extreme is that of x, or NaN.
-func (f *finder[C]) extreme(x []C) C {
+// extreme returns the extreme of x, or NaN.
+func (f *argReducer[C]) extreme(x []C) C {
 	wide, ok := any(x).([]float32)
 	switch {
 	case ok && f.least:
@@ -88,16 +90,16 @@ func (f *finder[C]) extreme(x []C) C {
 	case ok:
 		return C(simd.Max(wide))
 	case f.least:
-		return minRow(x[0], x, 0)
+		return loops.Min(x[0], x)
 	}
-	return maxRow(x[0], x, 0)
+	return loops.Max(x[0], x)
 }
 
-func (f *finder[C]) findCols(worker, o, from int) {
+func (f *argReducer[C]) findCols(worker, o, from int) {
 	n := min(block, f.inner-from)
 	best, at := f.best[o*f.inner+from:][:n], f.at[o*f.inner+from:][:n]
 	if _, ok := any(best).([]float32); !ok {
-		f.findPlainly(worker, (o*f.n)*f.inner+from, best, at)
+		f.findColsScalar(worker, (o*f.n)*f.inner+from, best, at)
 		return
 	}
 	found, tags := f.found[worker*block:][:n], f.from[worker*block:][:n]
@@ -117,8 +119,8 @@ func (f *finder[C]) findCols(worker, o, from int) {
 	}
 }
 
-// findPlainly is findCols without vectors, for the columns from cell from on.
-func (f *finder[C]) findPlainly(worker, from int, best []C, at []int64) {
+// findColsScalar is findCols without vectors, for the columns from cell from.
+func (f *argReducer[C]) findColsScalar(worker, from int, best []C, at []int64) {
 	copy(best, f.cells(worker, from, len(best)))
 	clear(at)
 	for r := int64(1); r < int64(f.n); r++ {
@@ -139,19 +141,18 @@ func (f *finder[C]) findPlainly(worker, from int, best []C, at []int64) {
 	}
 }
 
-// rowsAt is how many of the rows left, of which n cells each are wanted, are looked at
-// together.
-func (f *finder[C]) rowsAt(n, left int) int {
-	rows := min(together, left)
+// rowsAt returns how many of the remaining rows, of n cells each, one pass processes.
+func (f *argReducer[C]) rowsAt(n, left int) int {
+	rows := min(rowsPerPass, left)
 	if f.load != nil {
 		rows = min(rows, max(1, (block-n)/f.inner+1))
 	}
 	return rows
 }
 
-// firstNaN is the first row that has a NaN in the column that x starts with.
-func (f *finder[C]) firstNaN(x []C) int32 {
-	for r := range int32(together) {
+// firstNaN returns the first row with a NaN in the column that x starts with.
+func (f *argReducer[C]) firstNaN(x []C) int32 {
+	for r := range int32(rowsPerPass) {
 		if v := x[f.off[r]]; v != v {
 			return r
 		}
@@ -159,94 +160,72 @@ func (f *finder[C]) firstNaN(x []C) int32 {
 	return 0
 }
 
-// search is one call that looks for extremes along the dimensions in the set. value
-// and index are the indices of the outs, value -1 where only the place is wanted.
+// search is a call that looks for extremes. value and index are the indices of the outs; value is -1 if only the index
+// is wanted.
 type search struct {
-	a            kernels.Args
-	dims         uint32
-	flat         bool // places count in row-major order through all elements
-	keepdim      bool
+	a kernels.Args
+	dims
 	least        bool
 	value, index int
 }
 
-func (k *search) run(c *kernels.Ctx) error {
-	if err := chooses(k.a, k.dims); err != nil {
-		return err
-	}
-	if err := kernels.WantDType(k.index, k.a.Tensor(k.index), tensor.Int64); err != nil {
-		return err
-	}
-	if err := resize(k.a, k.index, k.dims, k.keepdim); err != nil {
+func (k search) run(c *kernels.Ctx) error {
+	if err := checkExtreme(k.a, k.set); err != nil {
 		return err
 	}
 	d := k.a.Tensor(0).DType
-	if k.value >= 0 {
-		if err := kernels.WantDType(k.value, k.a.Tensor(k.value), d); err != nil {
+	for _, o := range [...]struct {
+		arg   int
+		dtype tensor.DType
+	}{{k.index, tensor.Int64}, {k.value, d}} {
+		if o.arg < 0 {
+			continue
+		}
+		if err := kernels.WantDType(o.arg, k.a.Tensor(o.arg), o.dtype); err != nil {
 			return err
 		}
-		if err := resize(k.a, k.value, k.dims, k.keepdim); err != nil {
+		if err := k.resize(k.a, o.arg); err != nil {
 			return err
 		}
 	}
-	compute, _ := tensor.ComputeType(d)
+	compute := d
 	if d.Size() <= 2 {
-		compute = tensor.Float32 // which holds small integers exactly
+		compute = tensor.Float32 // which represents small integers exactly
 	}
-	switch compute {
-	case tensor.Float32:
-		find[float32](c, k, d)
-	case tensor.Float64:
-		find[float64](c, k, d)
-	default:
-		find[int64](c, k, d)
-	}
+	operand.ByCompute(compute, find[float32], find[float64], find[int64])(c, k, d)
 	return nil
 }
 
-func find[C tensor.Compute](c *kernels.Ctx, k *search, d tensor.DType) {
-	f := kernels.Keep[finder[C]](c)
+func find[C tensor.Compute](c *kernels.Ctx, k search, d tensor.DType) {
+	f := kernels.Keep[argReducer[C]](c)
 	self := k.a.Tensor(0)
 	var data []byte
-	if k.flat {
-		data = f.plan.run.Rows(c, self)
+	if k.all {
+		data = operand.Rows(c, self)
 		f.plan.layout, f.plan.count = layout{1, self.Numel(), 1}, 0
 	} else {
-		data = f.plan.set(c, self, k.dims)
+		data = f.plan.set(c, self, k.set)
 	}
 	f.least = k.least
 	f.find(c, f.plan.layout, sourceOf[C](c, data, d, f.plan.layout))
-	f.plan.write(c, k.a.Tensor(k.index), self, k.dims, tensor.BytesOf(f.at))
+	f.plan.write(c, k.a.Tensor(k.index), self, k.set, tensor.BytesOf(f.at))
 	if k.value >= 0 {
-		f.plan.write(c, k.a.Tensor(k.value), self, k.dims, narrow(c, d, f.best))
+		f.plan.write(c, k.a.Tensor(k.value), self, k.set, operand.Bytes(c, d, f.best))
 	}
 	f.best, f.at = nil, nil
 }
 
-// extremeDim is aten::max.dim or aten::min.dim.
-func extremeDim(least bool) kernels.Func {
+// argReduce runs aten::max.dim and aten::min.dim, with outs for values and indices, or aten::argmax and aten::argmin.
+// Without a dimension, indices count through all elements.
+func argReduce(least, values bool) kernels.Func {
 	return func(c *kernels.Ctx, a kernels.Args) error {
-		dims, err := oneDim(a, 1, a.Tensor(0))
+		d, err := readDims(a, 3)
 		if err != nil {
 			return err
 		}
-		k := search{a: a, dims: dims, keepdim: a.Bool(2), least: least, value: 3, index: 4}
-		return k.run(c)
-	}
-}
-
-// argExtreme is aten::argmax or aten::argmin: along a dimension, or through all
-// elements.
-func argExtreme(least bool) kernels.Func {
-	return func(c *kernels.Ctx, a kernels.Args) error {
-		k := search{a: a, keepdim: a.Bool(2), least: least, value: -1, index: 3}
-		if k.flat = a.IsNone(1); k.flat {
-			k.dims = all(a.Tensor(0))
-			return k.run(c)
-		}
-		var err error
-		if k.dims, err = oneDim(a, 1, a.Tensor(0)); err != nil {
-			return err
+		k := search{a: a, dims: d, least: least, value: -1, index: 3}
+		if values {
+			k.value, k.index = 3, 4
 		}
 		return k.run(c)
 	}

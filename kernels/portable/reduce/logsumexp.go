@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/operand"
 )
 
 // exponentials sums e^(x - shift); its chunks are summed.
@@ -23,11 +24,11 @@ func exponentialCols(acc, x, shift []float64) {
 	}
 }
 
-// logSumExp is aten::logsumexp: log Σ e^x, in float64, with the greatest element taken out so
-// that no power overflows. An infinite one is left in.
+// logSumExp is aten::logsumexp: log Σ e^x in float64. The greatest element, unless it is infinite, is subtracted so
+// that no power overflows.
 func logSumExp(c *kernels.Ctx, a kernels.Args) error {
 	self, out := a.Tensor(0), a.Tensor(3)
-	dims, err := dimSet(a, 1, self)
+	d, err := readDims(a, 3)
 	if err != nil {
 		return err
 	}
@@ -36,11 +37,11 @@ func logSumExp(c *kernels.Ctx, a kernels.Args) error {
 			return kernels.Bad(i, d.String(), "a floating type")
 		}
 	}
-	if err := resize(a, 3, dims, a.Bool(2)); err != nil {
+	if err := d.resize(a, 3); err != nil {
 		return err
 	}
 	s := kernels.Keep[state[float64]](c)
-	data := s.plan.set(c, self, dims)
+	data := s.plan.set(c, self, d.set)
 	from := newSource(c, data, self.DType.Size(), loader[float64](self.DType))
 	greatest := s.stage.results(c, &max64, s.plan.layout, from)
 	for i, v := range greatest {
@@ -53,6 +54,6 @@ func logSumExp(c *kernels.Ctx, a kernels.Args) error {
 	for i, v := range sums {
 		sums[i] = math.Log(v) + greatest[i]
 	}
-	s.plan.write(c, out, self, dims, narrow(c, out.DType, sums))
+	s.plan.write(c, out, self, d.set, operand.Bytes(c, out.DType, sums))
 	return nil
 }

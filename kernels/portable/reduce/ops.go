@@ -2,7 +2,7 @@ package reduce
 
 import "github.com/etrun-go/etrun/kernels"
 
-// What the operators take.
+// Element types, as documented.
 const (
 	realType  = "integer, float, float16, bfloat16, bool"
 	sumType   = realType + ", complex"
@@ -14,25 +14,25 @@ const (
 func Ops() []kernels.Op { return ops }
 
 var ops = []kernels.Op{
-	{Schema: "aten::sum.IntList_out(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out)", Func: sumDims, DTypes: sumType, Family: kernels.Sum},
-	{Schema: "aten::mean.out(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out)", Func: meanDims, DTypes: sumType + "; floating or complex out", Family: kernels.Sum},
-	{Schema: "aten::mean.dtype_out(Tensor self, *, ScalarType? dtype=None, Tensor(a!) out)", Func: meanAll, DTypes: sumType + "; floating or complex out", Family: kernels.Sum},
-	{Schema: "aten::prod.out(Tensor self, *, ScalarType? dtype=None, Tensor(a!) out)", Func: prodAll, DTypes: realType, Family: kernels.Loose},
-	{Schema: "aten::prod.int_out(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out)", Func: prodDim, DTypes: realType, Family: kernels.Loose},
-	{Schema: "aten::amax.out(Tensor self, int[1] dim=[], bool keepdim=False, *, Tensor(a!) out)", Func: extreme(maxima), DTypes: realType},
-	{Schema: "aten::amin.out(Tensor self, int[1] dim=[], bool keepdim=False, *, Tensor(a!) out)", Func: extreme(minima), DTypes: realType},
-	{Schema: "aten::max.unary_out(Tensor self, *, Tensor(a!) out)", Func: extremeAll(maxima), DTypes: realType},
-	{Schema: "aten::min.unary_out(Tensor self, *, Tensor(a!) out)", Func: extremeAll(minima), DTypes: realType},
-	{Schema: "aten::max.dim_max(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) max, Tensor(b!) max_values)", Func: extremeDim(false), DTypes: realType},
-	{Schema: "aten::min.dim_min(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) min, Tensor(b!) min_indices)", Func: extremeDim(true), DTypes: realType},
-	{Schema: "aten::argmax.out(Tensor self, int? dim=None, bool keepdim=False, *, Tensor(a!) out)", Func: argExtreme(false), DTypes: realType},
-	{Schema: "aten::argmin.out(Tensor self, int? dim=None, bool keepdim=False, *, Tensor(a!) out)", Func: argExtreme(true), DTypes: realType},
-	{Schema: "aten::any.all_out(Tensor self, *, Tensor(a!) out)", Func: anyAll, DTypes: anyType},
-	{Schema: "aten::any.dims_out(Tensor self, int[]? dim=None, bool keepdim=False, *, Tensor(a!) out)", Func: anyDims, DTypes: anyType, Note: "an empty list of dimensions reduces none"},
-	{Schema: "aten::any.out(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) out)", Func: anyDim, DTypes: anyType},
+	{Schema: "aten::sum.IntList_out(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out)", Func: sums.reduce, DTypes: sumType, Family: kernels.Sum},
+	{Schema: "aten::mean.out(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out)", Func: means.reduce, DTypes: sumType + "; floating or complex out", Family: kernels.Sum},
+	{Schema: "aten::mean.dtype_out(Tensor self, *, ScalarType? dtype=None, Tensor(a!) out)", Func: means.reduce, DTypes: sumType + "; floating or complex out", Family: kernels.Sum},
+	{Schema: "aten::prod.out(Tensor self, *, ScalarType? dtype=None, Tensor(a!) out)", Func: products.reduce, DTypes: realType, Family: kernels.Loose},
+	{Schema: "aten::prod.int_out(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out)", Func: products.reduce, DTypes: realType, Family: kernels.Loose},
+	{Schema: "aten::amax.out(Tensor self, int[1] dim=[], bool keepdim=False, *, Tensor(a!) out)", Func: maxima.reduce, DTypes: realType},
+	{Schema: "aten::amin.out(Tensor self, int[1] dim=[], bool keepdim=False, *, Tensor(a!) out)", Func: minima.reduce, DTypes: realType},
+	{Schema: "aten::max.unary_out(Tensor self, *, Tensor(a!) out)", Func: maxima.reduce, DTypes: realType},
+	{Schema: "aten::min.unary_out(Tensor self, *, Tensor(a!) out)", Func: minima.reduce, DTypes: realType},
+	{Schema: "aten::max.dim_max(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) max, Tensor(b!) max_values)", Func: argReduce(false, true), DTypes: realType},
+	{Schema: "aten::min.dim_min(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) min, Tensor(b!) min_indices)", Func: argReduce(true, true), DTypes: realType},
+	{Schema: "aten::argmax.out(Tensor self, int? dim=None, bool keepdim=False, *, Tensor(a!) out)", Func: argReduce(false, false), DTypes: realType},
+	{Schema: "aten::argmin.out(Tensor self, int? dim=None, bool keepdim=False, *, Tensor(a!) out)", Func: argReduce(true, false), DTypes: realType},
+	{Schema: "aten::any.all_out(Tensor self, *, Tensor(a!) out)", Func: reduceAny, DTypes: anyType},
+	{Schema: "aten::any.dims_out(Tensor self, int[]? dim=None, bool keepdim=False, *, Tensor(a!) out)", Func: reduceAny, DTypes: anyType, Note: "an empty list of dimensions reduces none"},
+	{Schema: "aten::any.out(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) out)", Func: reduceAny, DTypes: anyType},
 	{Schema: "aten::logsumexp.out(Tensor self, int[1] dim, bool keepdim=False, *, Tensor(a!) out)", Func: logSumExp, DTypes: floatType, Family: kernels.Loose},
 	{Schema: "aten::cumsum.out(Tensor self, int dim, *, ScalarType? dtype=None, Tensor(a!) out)", Func: cumsum, DTypes: realType, Family: kernels.Sum},
-	{Schema: "aten::var.out(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False, *, Tensor(a!) out)", Func: varUnbiased, DTypes: floatType, Family: kernels.Loose},
-	{Schema: "aten::var.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False, Tensor(a!) out)", Func: varCorrection, DTypes: floatType, Family: kernels.Loose},
-	{Schema: "aten::var_mean.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False, Tensor(a!) out0, Tensor(b!) out1)", Func: varMean, DTypes: floatType, Family: kernels.Loose},
+	{Schema: "aten::var.out(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False, *, Tensor(a!) out)", Func: variance, DTypes: floatType, Family: kernels.Loose},
+	{Schema: "aten::var.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False, Tensor(a!) out)", Func: variance, DTypes: floatType, Family: kernels.Loose},
+	{Schema: "aten::var_mean.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False, Tensor(a!) out0, Tensor(b!) out1)", Func: variance, DTypes: floatType, Family: kernels.Loose},
 }

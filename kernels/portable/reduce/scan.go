@@ -5,21 +5,20 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// directly scans elements without a conversion between: a row of n from element at on,
-// and a part of a row whose sums so far are in sums.
-type directly[C tensor.Compute] struct {
+// directScan scans elements without conversion: row a row of n from element at on, cols a part of a row whose sums so
+// far are in sums.
+type directScan[C tensor.Compute] struct {
 	row  func(dst, src []byte, at, n int)
 	cols func(dst, src []byte, at int, sums []C)
 }
 
 var (
-	floats = directly[float64]{row: scanFloats, cols: scanCols[float64, float32]}
-	longs  = directly[int64]{row: scanLongs, cols: scanCols[int64, int64]}
+	floats = directScan[float64]{row: scanFloats, cols: scanCols[float64, float32]}
+	longs  = directScan[int64]{row: scanLongs, cols: scanCols[int64, int64]}
 )
 
-// directScan is how elements of type from are summed up to elements of type to, nil
-// where they are converted first.
-func directScan[C tensor.Compute](from, to tensor.DType) *directly[C] {
+// directScanOf returns the scan of elements of type from to elements of type to, nil if they must be converted.
+func directScanOf[C tensor.Compute](from, to tensor.DType) *directScan[C] {
 	var d any
 	switch {
 	case from == tensor.Float32 && to == tensor.Float32:
@@ -27,7 +26,7 @@ func directScan[C tensor.Compute](from, to tensor.DType) *directly[C] {
 	case from == tensor.Int64 && to == tensor.Int64:
 		d = &longs
 	}
-	p, _ := d.(*directly[C])
+	p, _ := d.(*directScan[C])
 	return p
 }
 

@@ -1,11 +1,12 @@
 package reduce
 
 import (
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// cell is a type that folds work in.
+// cell is a type that folds compute in.
 type cell interface {
 	float32 | float64 | int64 | uint8
 }
@@ -35,7 +36,7 @@ func (s *stage[C]) results(c *kernels.Ctx, f *fold[C], l layout, from source[C])
 	for {
 		s.cut()
 		s.dst = kernels.Scratch[C](c, s.outer*s.chunks*s.inner)
-		c.Parallel(s.outer*s.chunks*s.blocks, 1<<15/max(s.chunk*min(s.inner, block), 1), s)
+		c.Parallel(s.outer*s.chunks*s.blocks, cpu.Grain(s.chunk*min(s.inner, block), 600), s)
 		if s.chunks == 1 {
 			break
 		}
@@ -124,7 +125,7 @@ func (s *stage[C]) foldCols(worker, o, chunk, at int) {
 	}
 }
 
-// source is where cells come from.
+// source is the source of cells.
 type source[C cell] struct {
 	data []byte
 	elem int                       // bytes of an element
@@ -132,7 +133,7 @@ type source[C cell] struct {
 	buf  []C                       // block cells for each worker
 }
 
-// newSource is a source of elements of elem bytes that load, if not nil, converts.
+// newSource returns a source of elements of elem bytes, converted by load if that is not nil.
 func newSource[C cell](c *kernels.Ctx, data []byte, elem int, load func(dst []C, src []byte)) source[C] {
 	s := source[C]{data: data, elem: elem, load: load}
 	if load != nil {
@@ -141,14 +142,13 @@ func newSource[C cell](c *kernels.Ctx, data []byte, elem int, load func(dst []C,
 	return s
 }
 
-// shortRow is the length of rows that are not worth a conversion each, and mostShort
-// the number of elements that are converted together instead.
-const shortRow, mostShort = 256, 1 << 20
+// Rows below shortRow cells are not converted one by one but all together, unless there are more than maxShort elements.
+const shortRow, maxShort = 256, 1 << 20
 
-// sourceOf is a source of elements of type d in a layout.
+// sourceOf returns a source of elements of type d in a layout.
 func sourceOf[C tensor.Compute](c *kernels.Ctx, data []byte, d tensor.DType, l layout) source[C] {
 	load, n := loader[C](d), l.results()*l.n
-	if short := l.inner < shortRow && (l.inner > 1 || l.n < shortRow); load == nil || !short || n > mostShort {
+	if short := l.inner < shortRow && (l.inner > 1 || l.n < shortRow); load == nil || !short || n > maxShort {
 		return newSource(c, data, d.Size(), load)
 	}
 	wide := kernels.Scratch[C](c, n)
@@ -156,7 +156,7 @@ func sourceOf[C tensor.Compute](c *kernels.Ctx, data []byte, d tensor.DType, l l
 	return newSource[C](c, tensor.BytesOf(wide), d.Size(), nil)
 }
 
-// cells are elements from i on, n of them or as many as fit the worker's buffer.
+// cells returns elements from i: n of them, or as many as fit the worker's buffer.
 func (s *source[C]) cells(worker, i, n int) []C {
 	if s.load == nil {
 		return tensor.View[C](s.data)[i : i+n]

@@ -2,10 +2,11 @@ package reduce
 
 import (
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// state is what an instruction of this package keeps.
+// state is the state of an instruction.
 type state[C cell] struct {
 	plan  plan
 	stage stage[C]
@@ -13,28 +14,81 @@ type state[C cell] struct {
 
 // total is a reduction to one number: a fold for each compute type.
 type total struct {
-	f32  *fold[float32]
-	f64  *fold[float64]
-	i64  *fold[int64]
-	mean bool // divide by the number of elements
+	f32     *fold[float32]
+	f64     *fold[float64]
+	i64     *fold[int64]
+	mean    bool // divide by the number of elements, for a floating or complex out
+	real    bool // of real types only
+	extreme bool // of ordered types, and of at least one element
 }
 
 var (
-	sums     = total{&sum32, &sum64, &sumInt, false}
-	means    = total{&sum32, &sum64, nil, true}
-	products = total{&prod32, &prod64, &prodInt, false}
-	maxima   = total{&max32, &max64, &maxInt, false}
-	minima   = total{&min32, &min64, &minInt, false}
+	sums     = total{f32: &sum32, f64: &sum64, i64: &sumInt}
+	means    = total{f32: &sum32, f64: &sum64, mean: true}
+	products = total{f32: &prod32, f64: &prod64, i64: &prodInt, real: true}
+	maxima   = total{f32: &max32, f64: &max64, i64: &maxInt, extreme: true}
+	minima   = total{f32: &min32, f64: &min64, i64: &minInt, extreme: true}
 )
 
-// call is one call of a total: argument 0 into out argument o without the
-// dimensions in the set.
+// call is one call of a total: argument 0 into out argument o without the dimensions in the set.
 type call struct {
-	total
-	a       kernels.Args
-	o       int
-	dims    uint32
-	keepdim bool
+	*total
+	a kernels.Args
+	o int
+	dims
+}
+
+// reduce runs (Tensor self, …, out) with the arguments that readDims reads, then an optional dtype.
+func (t *total) reduce(c *kernels.Ctx, a kernels.Args) error {
+	k := call{total: t, a: a, o: len(a) - 2}
+	d, err := readDims(a, k.o)
+	if err != nil {
+		return err
+	}
+	k.dims = d
+	if err := k.check(); err != nil {
+		return err
+	}
+	return k.run(c)
+}
+
+// check checks the types.
+func (k *call) check() error {
+	self, out := k.a.Tensor(0), k.a.Tensor(k.o)
+	if d := k.o - 1; d == 1 || d == 3 { // a dtype is before the out
+		if want := k.a.OptInt(d, int64(out.DType)); want != int64(out.DType) {
+			return kernels.Badf(d, "the out's type, "+out.DType.String(), "%v", tensor.DType(want))
+		}
+	}
+	switch {
+	case k.mean && !out.DType.IsFloat() && !out.DType.IsComplex():
+		return kernels.Bad(k.o, out.DType.String(), "a floating type")
+	case k.real && self.DType.IsComplex():
+		return kernels.Bad(0, self.DType.String(), "a real type")
+	case !k.extreme:
+		return nil
+	case k.o == 3:
+		if err := kernels.WantDType(k.o, out, self.DType); err != nil {
+			return err
+		}
+	case !tensor.CanCast(self.DType, out.DType):
+		return kernels.Bad(k.o, out.DType.String(), "a type that "+self.DType.String()+" casts to")
+	}
+	return checkExtreme(k.a, k.set)
+}
+
+// checkExtreme returns an error for argument 0 if it has no extreme along the dimensions in the set.
+func checkExtreme(a kernels.Args, set uint32) error {
+	self := a.Tensor(0)
+	if _, ok := tensor.ComputeType(self.DType); !ok || self.DType == tensor.Uint64 {
+		return kernels.Bad(0, self.DType.String(), "a real type that operators compare")
+	}
+	for d, n := range self.Sizes {
+		if n == 0 && set>>d&1 != 0 {
+			return kernels.Bad(0, self.String(), "elements along the reduced dimensions")
+		}
+	}
+	return nil
 }
 
 // run computes in the compute type of the out. A complex tensor is a real one whose
@@ -49,13 +103,13 @@ func (k *call) run(c *kernels.Ctx) error {
 	if self.DType.IsComplex() != out.DType.IsComplex() {
 		return kernels.Bad(k.o, out.DType.String(), self.DType.String())
 	}
-	if err := resize(k.a, k.o, k.dims, k.keepdim); err != nil {
+	if err := k.resize(k.a, k.o); err != nil {
 		return err
 	}
 	if k.fitsFloat(from) {
 		compute = tensor.Float32
 	}
-	switch compute {
+	switch compute { // not operand.ByCompute: k would escape to the heap
 	case tensor.Float32:
 		reduce(c, k, k.f32, from, to)
 	case tensor.Float64:
@@ -66,8 +120,8 @@ func (k *call) run(c *kernels.Ctx) error {
 	return nil
 }
 
-// fitsFloat reports integers of type d whose results a float32 holds exactly: extremes
-// of two bytes, and sums of one byte that stay below 2^24.
+// fitsFloat reports whether float32 represents the results of integers of type d exactly: extremes of two bytes, and
+// sums of one byte that stay below 2^24.
 func (k *call) fitsFloat(d tensor.DType) bool {
 	if d.IsFloat() || d.Size() > 2 || k.mean {
 		return false
@@ -81,11 +135,11 @@ func (k *call) fitsFloat(d tensor.DType) bool {
 	return false
 }
 
-// reduce folds elements of type from to results of type to; both are real.
+// reduce folds elements of the real type from to results of the real type to.
 func reduce[C tensor.Compute](c *kernels.Ctx, k *call, f *fold[C], from, to tensor.DType) {
 	s := kernels.Keep[state[C]](c)
 	self, out := k.a.Tensor(0), k.a.Tensor(k.o)
-	data, l := s.plan.set(c, self, k.dims), s.plan.layout
+	data, l := s.plan.set(c, self, k.set), s.plan.layout
 	if self.DType.IsComplex() {
 		l.inner *= 2
 	}
@@ -95,148 +149,13 @@ func reduce[C tensor.Compute](c *kernels.Ctx, k *call, f *fold[C], from, to tens
 			results[i] /= C(l.n)
 		}
 	}
-	s.plan.write(c, out, self, k.dims, narrow(c, to, results))
+	s.plan.write(c, out, self, k.set, operand.Bytes(c, to, results))
 }
 
-// loader is the conversion from d, nil where C stores it.
+// loader returns the conversion from d, nil if its elements are stored as C.
 func loader[C tensor.Compute](d tensor.DType) func(dst []C, src []byte) {
 	if d == tensor.TypeOf[C]() {
 		return nil
 	}
 	return tensor.Loader[C](d)
-}
-
-// narrow gives results as elements of type d.
-func narrow[C tensor.Compute](c *kernels.Ctx, d tensor.DType, results []C) []byte {
-	if d == tensor.TypeOf[C]() {
-		return tensor.BytesOf(results)
-	}
-	b := kernels.Scratch[uint8](c, len(results)*d.Size())
-	tensor.Storer[C](d)(b, results)
-	return b
-}
-
-// sumDims is aten::sum.dim_IntList: over the listed dimensions, or all.
-func sumDims(c *kernels.Ctx, a kernels.Args) error { return overDims(c, a, sums, 3, 4) }
-
-// meanDims is aten::mean.dim.
-func meanDims(c *kernels.Ctx, a kernels.Args) error {
-	if err := wantFloat(a, 4); err != nil {
-		return err
-	}
-	return overDims(c, a, means, 3, 4)
-}
-
-// meanAll is aten::mean.
-func meanAll(c *kernels.Ctx, a kernels.Args) error {
-	if err := wantFloat(a, 2); err != nil {
-		return err
-	}
-	return overAll(c, a, means, 1, 2)
-}
-
-// prodAll is aten::prod.
-func prodAll(c *kernels.Ctx, a kernels.Args) error {
-	if err := wantReal(a); err != nil {
-		return err
-	}
-	return overAll(c, a, products, 1, 2)
-}
-
-// prodDim is aten::prod.dim_int.
-func prodDim(c *kernels.Ctx, a kernels.Args) error {
-	if err := wantReal(a); err != nil {
-		return err
-	}
-	dims, err := oneDim(a, 1, a.Tensor(0))
-	if err != nil {
-		return err
-	}
-	if err := sameDType(a, 3, 4); err != nil {
-		return err
-	}
-	return (&call{products, a, 4, dims, a.Bool(2)}).run(c)
-}
-
-// overDims reduces the dimensions that argument 1 lists; keepdim is argument 2,
-// dtype argument d and the out argument o.
-func overDims(c *kernels.Ctx, a kernels.Args, t total, d, o int) error {
-	dims, err := dimSet(a, 1, a.Tensor(0))
-	if err != nil {
-		return err
-	}
-	if err := sameDType(a, d, o); err != nil {
-		return err
-	}
-	return (&call{t, a, o, dims, a.Bool(2)}).run(c)
-}
-
-// overAll reduces every dimension.
-func overAll(c *kernels.Ctx, a kernels.Args, t total, d, o int) error {
-	if err := sameDType(a, d, o); err != nil {
-		return err
-	}
-	return (&call{t, a, o, all(a.Tensor(0)), false}).run(c)
-}
-
-func wantFloat(a kernels.Args, o int) error {
-	if d := a.Tensor(o).DType; !d.IsFloat() && !d.IsComplex() {
-		return kernels.Bad(o, d.String(), "a floating type")
-	}
-	return nil
-}
-
-func wantReal(a kernels.Args) error {
-	if d := a.Tensor(0).DType; d.IsComplex() {
-		return kernels.Bad(0, d.String(), "a real type")
-	}
-	return nil
-}
-
-// wantOrdered reports argument 0 unless its elements can be compared.
-func wantOrdered(a kernels.Args) error {
-	d := a.Tensor(0).DType
-	if _, ok := tensor.ComputeType(d); !ok || d == tensor.Uint64 {
-		return kernels.Bad(0, d.String(), "a real type that operators compare")
-	}
-	return nil
-}
-
-// extreme is aten::amax or aten::amin.
-func extreme(t total) kernels.Func {
-	return func(c *kernels.Ctx, a kernels.Args) error {
-		dims, err := dimSet(a, 1, a.Tensor(0))
-		if err != nil {
-			return err
-		}
-		if err := chooses(a, dims); err != nil {
-			return err
-		}
-		if err := kernels.WantDType(3, a.Tensor(3), a.Tensor(0).DType); err != nil {
-			return err
-		}
-		return (&call{t, a, 3, dims, a.Bool(2)}).run(c)
-	}
-}
-
-// extremeAll is aten::max or aten::min of all elements, cast to the out's type.
-func extremeAll(t total) kernels.Func {
-	return func(c *kernels.Ctx, a kernels.Args) error {
-		self, out := a.Tensor(0), a.Tensor(1)
-		if err := chooses(a, all(self)); err != nil {
-			return err
-		}
-		if !tensor.CanCast(self.DType, out.DType) {
-			return kernels.Bad(1, out.DType.String(), "a type that "+self.DType.String()+" casts to")
-		}
-		return (&call{t, a, 1, all(self), false}).run(c)
-	}
-}
-
-// chooses reports an argument 0 that has no extreme along the dimensions in the set.
-func chooses(a kernels.Args, dims uint32) error {
-	if err := wantOrdered(a); err != nil {
-		return err
-	}
-	return nonempty(a, dims)
 }

@@ -5,35 +5,18 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// anyAll is aten::any of all elements.
-func anyAll(c *kernels.Ctx, a kernels.Args) error { return reduceAny(c, a, 1, all(a.Tensor(0)), false) }
-
-// anyDim is aten::any.dim.
-func anyDim(c *kernels.Ctx, a kernels.Args) error {
-	dims, err := oneDim(a, 1, a.Tensor(0))
-	if err != nil {
-		return err
-	}
-	return reduceAny(c, a, 3, dims, a.Bool(2))
-}
-
-// anyDims is aten::any.dims: over all dimensions for None, over none for an empty
-// list.
-func anyDims(c *kernels.Ctx, a kernels.Args) error {
-	if !a.IsNone(1) && len(a.Ints(1)) == 0 {
-		return reduceAny(c, a, 3, 0, a.Bool(2))
-	}
-	dims, err := dimSet(a, 1, a.Tensor(0))
-	if err != nil {
-		return err
-	}
-	return reduceAny(c, a, 3, dims, a.Bool(2))
-}
-
-// reduceAny writes to out argument o whether any element along the dimensions in the
-// set is not zero.
-func reduceAny(c *kernels.Ctx, a kernels.Args, o int, dims uint32, keepdim bool) error {
+// reduceAny is aten::any and its overloads: whether any element along the dimensions is not zero. Unlike other
+// reductions, any.dims reduces no dimension for an empty list.
+func reduceAny(c *kernels.Ctx, a kernels.Args) error {
+	o := len(a) - 2
 	self, out := a.Tensor(0), a.Tensor(o)
+	d, err := readDims(a, o)
+	if err != nil {
+		return err
+	}
+	if d.all && o > 1 && !a.IsNone(1) {
+		d.set = 0
+	}
 	load := tensor.Truth(self.DType)
 	if load == nil {
 		return kernels.Bad(0, self.DType.String(), "a type that operators compute on")
@@ -41,14 +24,14 @@ func reduceAny(c *kernels.Ctx, a kernels.Args, o int, dims uint32, keepdim bool)
 	if err := kernels.WantDType(o, out, tensor.Bool, tensor.Uint8); err != nil {
 		return err
 	}
-	if err := resize(a, o, dims, keepdim); err != nil {
+	if err := d.resize(a, o); err != nil {
 		return err
 	}
 	if self.DType.Size() == 1 {
 		load = nil
 	}
 	s := kernels.Keep[truths](c)
-	data := s.bytes.plan.set(c, self, dims)
+	data := s.bytes.plan.set(c, self, d.set)
 	results := s.words(c, data, self.DType)
 	if results == nil {
 		from := newSource(c, data, self.DType.Size(), load)
@@ -57,19 +40,18 @@ func reduceAny(c *kernels.Ctx, a kernels.Args, o int, dims uint32, keepdim bool)
 	for i, v := range results {
 		results[i] = min(v, 1)
 	}
-	s.bytes.plan.write(c, out, self, dims, results)
+	s.bytes.plan.write(c, out, self, d.set, results)
 	return nil
 }
 
-// truths is what an instruction of this file keeps.
+// truths is the state of an instruction.
 type truths struct {
 	bytes state[uint8]
 	or    stage[int64]
 }
 
-// words reduces elements of type d as words of eight bytes, nil where they do not
-// divide up into such: the bits of all elements together are those of zero where all
-// are zero.
+// words reduces elements of type d as words of eight bytes, if rows are a multiple of that, else it returns nil: the
+// bitwise or of all elements is zero if all are zero.
 func (s *truths) words(c *kernels.Ctx, data []byte, d tensor.DType) []byte {
 	l, elem := s.bytes.plan.layout, d.Size()
 	row := l.inner

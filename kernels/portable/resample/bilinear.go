@@ -3,6 +3,7 @@ package resample
 import (
 	"math"
 
+	"github.com/etrun-go/etrun/internal/simd"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 )
@@ -37,16 +38,18 @@ func bilinearOf[T real](c *kernels.Ctx, a kernels.Args) error {
 	}
 	y := operand.Out[T](c, out)
 	p.x, p.y = operand.In[T](c, x), y
+	p.scratch = kernels.Scratch[T](c, c.Threads()*2*p.out[1])
 	c.Parallel(p.planes, 1+elementsPerRange/(p.out[0]*p.out[1]), p)
-	p.x, p.y, p.axes = nil, nil, [2]axis[T]{}
+	p.x, p.y, p.scratch, p.axes = nil, nil, nil, [2]axis[T]{}
 	operand.Store(c, out, y)
 	return nil
 }
 
 type bilinearPass[T real] struct {
 	image
-	axes [2]axis[T]
-	x, y []T
+	axes    [2]axis[T]
+	x, y    []T
+	scratch []T // two resized rows for each worker
 }
 
 // axis holds for each output index the two input indices around it and the weight of
@@ -76,25 +79,55 @@ func (s *axis[T]) plan(c *kernels.Ctx, m *image, d int, alignCorners bool) {
 	}
 }
 
-// Range resizes planes [lo, hi).
-func (p *bilinearPass[T]) Range(_, lo, hi int) {
-	rows, cols := &p.axes[0], &p.axes[1]
+// Range resizes planes [lo, hi): each input row along the width, once, then two of these along the
+// height.
+func (p *bilinearPass[T]) Range(worker, lo, hi int) {
+	n := p.out[1]
+	var wide [2]wideRow[T]
+	for i := range wide {
+		wide[i].row = p.scratch[(2*worker+i)*n:][:n]
+	}
 	for i := lo; i < hi; i++ {
-		x, y := p.x[i*p.in[0]*p.in[1]:], p.y[i*p.out[0]*p.out[1]:]
-		for r, h := range rows.weight {
-			top, bottom := x[int(rows.first[r])*p.in[1]:][:p.in[1]], x[int(rows.second[r])*p.in[1]:][:p.in[1]]
-			cols.blend(y[r*p.out[1]:][:p.out[1]], top, bottom, h)
+		x, y := p.x[i*p.in[0]*p.in[1]:], p.y[i*p.out[0]*n:]
+		wide[0].from, wide[1].from = -1, -1
+		for r, h := range p.axes[0].weight {
+			first, second := int(p.axes[0].first[r]), int(p.axes[0].second[r])
+			if wide[1].from == first {
+				wide[0], wide[1] = wide[1], wide[0]
+			}
+			top, bottom := p.widen(&wide[0], x, first), wide[0].row
+			if second != first {
+				bottom = p.widen(&wide[1], x, second)
+			}
+			blend(y[r*n:][:n], top, bottom, h)
 		}
 	}
 }
 
-// blend interpolates one output row between two input rows; h is the weight of the
-// second.
-func (s *axis[T]) blend(dst, top, bottom []T, h T) {
-	first, second, weight := s.first[:len(dst)], s.second[:len(dst)], s.weight[:len(dst)]
+// wideRow is an input row resized along the width.
+type wideRow[T real] struct {
+	from int // the row's number, or -1
+	row  []T
+}
+
+// widen makes w that of an input row of plane x.
+func (p *bilinearPass[T]) widen(w *wideRow[T], x []T, from int) []T {
+	if w.from != from {
+		cols := &p.axes[1]
+		simd.Interpolate(w.row, x[from*p.in[1]:][:p.in[1]], cols.first, cols.second, cols.weight)
+		w.from = from
+	}
+	return w.row
+}
+
+// blend is (1-h)·top + h·bottom.
+func blend[T real](dst, top, bottom []T, h T) {
+	if d, ok := any(dst).([]float32); ok {
+		simd.Blend(d, any(top).([]float32), any(bottom).([]float32), float32(1-h), float32(h))
+		return
+	}
 	for j := range dst {
-		a, b, w := first[j], second[j], weight[j]
-		dst[j] = (1-h)*((1-w)*top[a]+w*top[b]) + h*((1-w)*bottom[a]+w*bottom[b])
+		dst[j] = (1-h)*top[j] + h*bottom[j]
 	}
 }
 

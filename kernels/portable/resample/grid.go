@@ -3,6 +3,7 @@ package resample
 import (
 	"math"
 
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -55,7 +56,7 @@ func gridSamplerOf[T real](c *kernels.Ctx, a kernels.Args) error {
 	}
 	y := operand.Out[T](c, out)
 	p.x, p.grid, p.y = operand.In[T](c, x), operand.In[T](c, grid), y
-	c.Parallel(x.Sizes[0]*p.rows, 1+elementsPerRange/(p.cols*p.channels*4), p)
+	c.Parallel(x.Sizes[0]*p.rows, cpu.Grain(p.cols*p.channels*4, elementCost), p)
 	p.x, p.grid, p.y = nil, nil, nil
 	operand.Store(c, out, y)
 	return nil

@@ -1,6 +1,7 @@
 package resample
 
 import (
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
@@ -34,7 +35,7 @@ func nearestOf[T tensor.Compute](c *kernels.Ctx, a kernels.Args) error {
 	p.rows, p.cols = p.sources(c, 0), p.sources(c, 1)
 	y := operand.Out[T](c, out)
 	p.x, p.y = operand.In[T](c, x), y
-	c.Parallel(p.planes, 1+elementsPerRange/(p.out[0]*p.out[1]), p)
+	c.Parallel(p.planes, cpu.Grain(p.out[0]*p.out[1], elementCost), p)
 	p.x, p.y, p.rows, p.cols = nil, nil, nil, nil
 	operand.Store(c, out, y)
 	return nil

@@ -26,7 +26,10 @@ func Ops() []kernels.Op {
 	}
 }
 
-// elementsPerRange is the number of output elements of about 20 µs of work.
+// elementCost is the cost of an output element in picoseconds.
+const elementCost = 2_000
+
+// elementsPerRange is the number of output elements of a range, about 20 µs.
 const elementsPerRange = 10_000
 
 type real interface{ float32 | float64 }

@@ -11,20 +11,20 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// Layout says how Write lays a program out.
+// Layout selects how Write lays out a program.
 type Layout struct {
-	// Inline puts constants and delegate data into the FlatBuffer, as the first
-	// exporters did. Named data and initial state need segments all the same.
+	// Inline puts constants and delegate data into the FlatBuffer, as the first exporters did.
+	// Named data and initial state are in segments in any case.
 	Inline bool
 	// OldHeader writes the extended header of 24 bytes, without segment_data_size.
 	OldHeader bool
 }
 
-// Write writes a program. Whatever the description says is written, right or wrong:
-// kinds, indexes, sizes and bytes are not checked.
+// Write writes a program. It does not check the description: kinds, indexes, sizes and bytes are
+// written as given.
 func Write(p *pte.Program, layout Layout) []byte { return Describe(p, layout).Bytes() }
 
-// Describe is the file of a program, before it is written.
+// Describe returns the file of a program, before it is written.
 func Describe(p *pte.Program, layout Layout) *File {
 	d := &describer{layout: layout}
 	d.segment() // the constants', index 0
@@ -56,16 +56,16 @@ type describer struct {
 	blobs     []*Node
 }
 
-// segments are the byte ranges behind the FlatBuffer.
+// segments are the byte ranges after the FlatBuffer.
 type segments struct{ list [][]byte }
 
-// segment adds an empty segment and gives its index.
+// segment adds an empty segment and returns its index.
 func (s *segments) segment() int {
 	s.list = append(s.list, nil)
 	return len(s.list) - 1
 }
 
-// add adds a segment and gives its index.
+// add adds a segment and returns its index.
 func (s *segments) add(b []byte) Scalar {
 	i := s.segment()
 	s.list[i] = b
@@ -95,7 +95,7 @@ func (p *pieces) add(b []byte) Scalar {
 	return Scalar(len(p.list))
 }
 
-// join gives the pieces one after another, and their offsets with the placeholder's.
+// join concatenates the pieces and returns their offsets, including the placeholder's.
 func (p *pieces) join() (data []byte, offsets []Scalar) {
 	offsets = []Scalar{0}
 	for _, b := range p.list {
@@ -150,7 +150,7 @@ func (d *describer) method(m pte.Method) *Node {
 	return n
 }
 
-// list makes a node of each element.
+// list returns a node for each element.
 func list[T any](s []T, f func(T) *Node) []*Node {
 	out := make([]*Node, len(s))
 	for i, x := range s {
@@ -211,7 +211,7 @@ var valueTypes = map[tensor.Kind]string{
 	tensor.KindTensorList: "TensorList", tensor.KindOptionalTensorList: "OptionalTensorList",
 }
 
-// union is a table with a union's tag and its member.
+// union returns a table with a union's tag and its member.
 func union(typ, name string, members []string, n *Node) *Node {
 	return tree.New(typ).With(name+"_type", Scalar(slices.Index(members, n.Type))).With(name, n)
 }
@@ -262,7 +262,7 @@ func doubles(v []float64) []Scalar {
 	return out
 }
 
-// shape sets the fields that every table of a tensor has. A nil dim order is left out.
+// shape sets the fields common to all tables of tensors. A nil dim order is omitted.
 func shape(n *Node, d tensor.DType, sizes []int, order []uint8) *Node {
 	if order != nil {
 		n.With("dim_order", bytes.Clone(order))

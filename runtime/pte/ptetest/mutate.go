@@ -11,9 +11,8 @@ import (
 	"strings"
 )
 
-// Mutate changes n fields of a file at random, and gives the changed file and what
-// was done. The same seed makes the same changes. A file that is not well formed
-// comes back with single bytes changed.
+// Mutate changes n fields of a file at random, and returns the changed file and a list of the
+// changes. The same seed makes the same changes. In a malformed file single bytes are changed.
 func Mutate(data []byte, seed uint64, n int) ([]byte, []string) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	f, err := Decode(data)
@@ -68,7 +67,7 @@ func sites(n *Node, list []site, nodes map[string][]*Node) []site {
 	return list
 }
 
-// MutateFile changes one field of the tree at random, and says what it did.
+// MutateFile changes one field of the tree at random, and describes the change.
 func MutateFile(f *File, r *rand.Rand) string {
 	nodes := map[string][]*Node{}
 	all := sites(f.Root, nil, nodes)
@@ -92,7 +91,7 @@ func show(v any) string {
 	return fmt.Sprintf("%.80v", v)
 }
 
-// mutateField gives a field another content; old is nil where it was not stored.
+// mutateField returns new contents for a field; old is nil if it is not stored.
 func mutateField(r *rand.Rand, s site, old any, nodes map[string][]*Node) any {
 	elem, isList := tree.Element(s.Type)
 	switch {
@@ -119,15 +118,15 @@ func mutateField(r *rand.Rand, s site, old any, nodes map[string][]*Node) any {
 
 func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
-// mutateScalar is a value near the old one, or at an edge of some type.
+// mutateScalar returns a value near the old one, or at a limit of some type.
 func mutateScalar(r *rand.Rand, old Scalar) Scalar {
 	const minInt32, minInt64 = 1 << 31, 1 << 63
 	return pick(r, 0, 1, 2, old+1, old-1, old*2, old^1<<r.IntN(64), math.MaxUint64, 127, 128, 255, 256,
 		math.MaxInt32, minInt32, math.MaxUint32, math.MaxUint32+1, math.MaxInt64, minInt64, math.MaxUint64-7)
 }
 
-// mutateList is a copy of the list with an element changed, dropped, doubled, added,
-// exchanged, or all of them gone.
+// mutateList returns a copy of the list after an element was changed, dropped, doubled, added or
+// exchanged, or an empty list.
 func mutateList[T any](r *rand.Rand, old []T, change func(T) T) []T {
 	var zero T
 	out := slices.Clone(old)
@@ -150,8 +149,8 @@ func mutateList[T any](r *rand.Rand, old []T, change func(T) T) []T {
 	return out
 }
 
-// someNode is a node of the type: one of the tree, which is then shared, a changed
-// copy of one, or an empty one.
+// someNode returns a node of the type: one of the tree, which is then shared, a changed copy of
+// one, or an empty one.
 func someNode(r *rand.Rand, typ string, nodes map[string][]*Node) *Node {
 	have := nodes[typ]
 	if len(have) == 0 || r.IntN(4) == 0 {

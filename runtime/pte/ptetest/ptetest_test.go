@@ -14,8 +14,8 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte/ptetest"
 )
 
-// same compares descriptions: empty lists are like missing ones, NaN is like NaN,
-// and the container may differ.
+// same compares descriptions: empty lists equal missing ones, NaN equals NaN, and the container may
+// differ.
 var same = cmp.Options{cmpopts.EquateEmpty(), cmpopts.EquateNaNs(), cmpopts.IgnoreFields(pte.Program{}, "Header", "Size")}
 
 func files(t *testing.T, pattern string) map[string][]byte {
@@ -83,7 +83,7 @@ func TestRoundTripBundle(t *testing.T) {
 	}
 }
 
-// TestDecode takes files apart and puts them together again.
+// TestDecode decodes files and encodes them again.
 func TestDecode(t *testing.T) {
 	for name, data := range files(t, "*.pte") {
 		f, err := ptetest.Decode(data)
@@ -96,8 +96,8 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestMutate wants most of the changes to hit something that the reader reads: else
-// a fuzzer that uses them looks at nothing.
+// TestMutate requires that most changes affect data that the reader reads: otherwise a fuzzer that
+// uses them would test nothing.
 func TestMutate(t *testing.T) {
 	for name, data := range files(t, "*.pte") {
 		p := parse(t, data)

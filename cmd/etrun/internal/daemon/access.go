@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// headerID is the header of a request's id, headerTrace that of W3C's trace context.
+// headerID is the header with a request's id, headerTrace the W3C trace context.
 const (
 	headerID    = "X-Request-Id"
 	headerTrace = "Traceparent"
 )
 
-// What callers may send in these headers; anything else is replaced, or left out.
+// Values that clients may send in these headers; others are replaced, or dropped.
 var (
 	idForm    = regexp.MustCompile(`^[A-Za-z0-9._:/+=-]{1,128}$`)
 	traceForm = regexp.MustCompile(`^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}$`)
 )
 
-// recorder remembers how a request was answered.
+// recorder records the answer to a request.
 type recorder struct {
 	http.ResponseWriter
 	code  int
@@ -47,7 +47,7 @@ func (r *recorder) Write(b []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// Fault keeps what the client may not see for the log.
+// Fault records an error that the client must not see, for the log.
 func (r *recorder) Fault(err error) { r.fault = err }
 
 // access counts and logs requests, and gives each an id.
@@ -55,7 +55,7 @@ type access struct {
 	next    http.Handler
 	log     *slog.Logger
 	counts  *counts
-	verbose bool // every request; else those that failed inside
+	verbose bool // every request, not only internal errors
 }
 
 func (a *access) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -32,7 +32,7 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// movedOutput is a bundle with an expected output that the program does not give.
+// movedOutput returns a bundle whose expected output differs from the program's.
 func movedOutput(t *testing.T, data []byte) []byte {
 	t.Helper()
 	b, err := pte.ParseBundle(data, pte.Limits{})
@@ -47,7 +47,7 @@ func movedOutput(t *testing.T, data []byte) []byte {
 	return ptetest.WriteBundle(b)
 }
 
-// file writes a file of a test.
+// file writes a test file and returns its path.
 func file(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -79,7 +79,7 @@ func TestToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.reload(t.Context())
-	if code, _, _ := r.ask("GET", "/v2", "", "Authorization", "Bearer first-token-0123456"); code != 200 || len(r.log.lines("secrets not read anew")) != 1 {
+	if code, _, _ := r.ask("GET", "/v2", "", "Authorization", "Bearer first-token-0123456"); code != 200 || len(r.log.lines("secrets not reloaded")) != 1 {
 		t.Errorf("after tokens that cannot be read: %d", code)
 	}
 	if err := os.WriteFile(tokens, []byte("third-token-0123456"), 0o600); err != nil {
@@ -113,7 +113,7 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-// sign makes a certificate, signed by the authority or, where it has none yet, by itself.
+// sign creates a certificate, signed by the authority, or self-signed if it has none yet.
 func (a *authority) sign(t *testing.T, c *x509.Certificate) (text string, key *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -133,7 +133,7 @@ func (a *authority) sign(t *testing.T, c *x509.Certificate) (text string, key *e
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), key
 }
 
-// pair makes a certificate with its key, as files and as a caller has it.
+// pair creates a certificate and its key, as files and for a client.
 func (a *authority) pair(t *testing.T) (cert, key string, pair tls.Certificate) {
 	t.Helper()
 	text, private := a.sign(t, &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
@@ -149,7 +149,8 @@ func (a *authority) pair(t *testing.T) (cert, key string, pair tls.Certificate) 
 	return file(t, "cert.pem", text), file(t, "key.pem", secret), pair
 }
 
-// A caller needs a certificate of the authority; probes of health do not.
+// TestClientCertificates checks that clients need a certificate of the authority, except for health
+// checks.
 func TestClientCertificates(t *testing.T) {
 	ours, theirs := newAuthority(t), newAuthority(t)
 	cert, key, _ := ours.pair(t)
@@ -171,7 +172,7 @@ func TestClientCertificates(t *testing.T) {
 		{"none, health", nil, "/v2/health/ready", 200, false},
 		{"another authority's", []tls.Certificate{bad}, "/v2", 0, true},
 	} {
-		// GetClientCertificate sends it whatever authorities the server names.
+		// GetClientCertificate sends the certificate whatever authorities the server names.
 		config := &tls.Config{RootCAs: roots, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			if len(c.pairs) == 0 {
 				return &tls.Certificate{}, nil
@@ -194,7 +195,8 @@ func TestClientCertificates(t *testing.T) {
 	}
 }
 
-// Nobody listens beyond this machine without encryption and known callers, unless told so.
+// TestListenRules checks that listening to other machines requires TLS and authentication, or
+// --insecure.
 func TestListenRules(t *testing.T) {
 	a := newAuthority(t)
 	cert, key, _ := a.pair(t)
@@ -219,7 +221,7 @@ func TestListenRules(t *testing.T) {
 	} {
 		s := Defaults()
 		c.change(&s)
-		k := &keeper{settings: &s}
+		k := &secretStore{settings: &s}
 		err := errors.Join(s.check(), k.read(t.Context()))
 		var list []net.Listener
 		if err == nil {
@@ -234,7 +236,7 @@ func TestListenRules(t *testing.T) {
 	}
 }
 
-// A socket belongs to its owner, and takes the place of one that was left behind only.
+// TestUnixSocket checks that a socket belongs to its owner, and replaces unused sockets only.
 func TestUnixSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	left, err := net.Listen("unix", path)
@@ -261,7 +263,7 @@ func TestUnixSocket(t *testing.T) {
 	}
 }
 
-// A file is served with a signature of the key alone.
+// TestTrust checks that only files with a signature of the key are served.
 func TestTrust(t *testing.T) {
 	public, private, err := minisign.GenerateKey(rand.Reader)
 	if err != nil {
@@ -275,7 +277,7 @@ func TestTrust(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := string(minisign.Sign(private, data)) // of the bytes themselves
+	old := string(minisign.Sign(private, data)) // a legacy signature of the bytes
 	reader := minisign.NewReader(bytes.NewReader(data))
 	if _, err := io.Copy(io.Discard, reader); err != nil {
 		t.Fatal(err)
@@ -291,8 +293,8 @@ func TestTrust(t *testing.T) {
 	}{
 		{"signed", public.String(), string(data), signature, true},
 		{"signed, the key in a file", file(t, "key.pub", string(text)), string(data), signature, true},
-		{"signed as of old", public.String(), string(data), old, true},
-		{"signed as of old, changed", public.String(), string(data) + "x", old, false},
+		{"legacy signature", public.String(), string(data), old, true},
+		{"legacy signature, changed file", public.String(), string(data) + "x", old, false},
 		{"another key", other.String(), string(data), signature, false},
 		{"changed", public.String(), string(data) + "x", signature, false},
 		{"no signature", public.String(), string(data), "", false},
@@ -317,7 +319,7 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// Idle connections make room for new ones.
+// TestConnections checks that new connections replace idle ones.
 func TestConnections(t *testing.T) {
 	const most = 8
 	r := start(t, func(d *Daemon) { d.Connections = most }, model("m", adder))
@@ -337,7 +339,7 @@ func TestConnections(t *testing.T) {
 	}
 	for range 5 {
 		if code, text, _ := r.ask("POST", "/v2/models/m/infer", adderBody); code != 200 {
-			t.Fatalf("beside idle connections: %d, %s", code, text)
+			t.Fatalf("with idle connections: %d, %s", code, text)
 		}
 	}
 	closed := 0

@@ -19,25 +19,25 @@ import (
 // maxSecrets bounds files of keys, certificates and tokens.
 const maxSecrets = 1 << 20
 
-// minToken is the least length of a token.
+// minToken is the minimum length of a token.
 const minToken = 16
 
-// secrets are what the files say about who the server is and who may call. They are
-// replaced whole when the files are read anew.
+// secrets are the server's certificate and the credentials of clients, as read from the files. A
+// reload replaces all of them.
 type secrets struct {
 	certificate *tls.Certificate
 	clients     *x509.CertPool
 	tokens      [][sha256.Size]byte
 }
 
-// keeper has the secrets that hold now.
-type keeper struct {
+// secretStore holds the current secrets.
+type secretStore struct {
 	settings *Settings
 	now      atomic.Pointer[secrets]
 }
 
-// read reads the files. Where it fails the secrets stay as they were.
-func (k *keeper) read(ctx context.Context) error {
+// read reads the files. If that fails the current secrets stay in use.
+func (k *secretStore) read(ctx context.Context) error {
 	s, next := k.settings, &secrets{}
 	if s.Cert != "" {
 		certificate, err := readPair(ctx, s.Cert, s.Key)
@@ -52,7 +52,7 @@ func (k *keeper) read(ctx context.Context) error {
 			return err
 		}
 		if next.clients = x509.NewCertPool(); !next.clients.AppendCertsFromPEM(text) {
-			return session.Usage("%s: no certificate in PEM", s.ClientCA)
+			return session.Usage("%s: no PEM certificate", s.ClientCA)
 		}
 	}
 	if s.TokenFile != "" {
@@ -103,9 +103,9 @@ func readTokens(ctx context.Context, path string) (tokens [][sha256.Size]byte, e
 	return tokens, nil
 }
 
-// tls is the configuration of listeners, nil without a certificate. Callers without a
-// certificate are refused by guard, which lets them ask for the server's health.
-func (k *keeper) tls() *tls.Config {
+// tls returns the configuration of listeners, nil without a certificate. Clients without a
+// certificate are refused by guard, which allows them health checks.
+func (k *secretStore) tls() *tls.Config {
 	if k.settings.Cert == "" {
 		return nil
 	}
@@ -119,17 +119,17 @@ func (k *keeper) tls() *tls.Config {
 	}}
 }
 
-// known reports that callers must show who they are.
-func (k *keeper) known() bool { return k.settings.TokenFile != "" || k.settings.ClientCA != "" }
+// known reports whether clients must authenticate.
+func (k *secretStore) known() bool { return k.settings.TokenFile != "" || k.settings.ClientCA != "" }
 
-// open are the paths for everybody: those of probes, which cannot show who they are.
+// open are the paths without authentication, for probes.
 var open = map[string]bool{"/v2/health/live": true, "/v2/health/ready": true}
 
-// guard refuses callers that are not known, and pages of browsers from elsewhere.
-func (k *keeper) guard(next http.Handler) http.Handler {
+// guard refuses clients that are not authenticated, and browser requests from other origins.
+func (k *secretStore) guard(next http.Handler) http.Handler {
 	browsers := http.NewCrossOriginProtection()
-	browsers.SetDenyHandler(refusal(http.StatusForbidden, "a request of another origin's page"))
-	unknown := refusal(http.StatusUnauthorized, "not authorised")
+	browsers.SetDenyHandler(refusal(http.StatusForbidden, "cross-origin request"))
+	unknown := refusal(http.StatusUnauthorized, "not authorized")
 	inside := browsers.Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !open[r.URL.Path] && !k.now.Load().admit(r) {
@@ -149,7 +149,7 @@ func refusal(code int, text string) http.Handler {
 	})
 }
 
-// admit decides on a caller: each of certificate and token that is wanted must be there.
+// admit authenticates a client: by certificate and token, as far as each is required.
 func (s *secrets) admit(r *http.Request) bool {
 	if s.clients != nil && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0) {
 		return false
@@ -162,7 +162,7 @@ func (s *secrets) admit(r *http.Request) bool {
 		return false
 	}
 	got, found := sha256.Sum256([]byte(token)), 0
-	for i := range s.tokens { // all of them, so that time tells nothing
+	for i := range s.tokens { // compare all of them, in constant time
 		found |= subtle.ConstantTimeCompare(got[:], s.tokens[i][:])
 	}
 	return found == 1

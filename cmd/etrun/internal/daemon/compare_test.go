@@ -15,7 +15,7 @@ import (
 	"github.com/etrun-go/etrun/delegate/all"
 )
 
-// serveFor runs a daemon for a benchmark, and returns what sends one request to it.
+// serveFor runs a daemon for a benchmark, and returns a function that sends one request.
 func serveFor(b *testing.B, path, address string, binaryData, isolated bool) (stop func(), send func() error) {
 	b.Helper()
 	log := &record{}
@@ -56,8 +56,8 @@ func serveFor(b *testing.B, path, address string, binaryData, isolated bool) (st
 		}
 }
 
-// compare times functions in turn, so that what else the machine does meets all of them,
-// and reports the median of each, and of its ratio to that named library.
+// compare times alternating calls of functions, so that noise affects all of them, and reports the
+// median of each, and of its ratio to the function named library.
 func compare(b *testing.B, list map[string]func() error) {
 	for _, f := range list {
 		for range 5 {

@@ -25,7 +25,7 @@ type config struct {
 	models []map[string]any
 }
 
-// readConfig reads a file. Its names are those of flags.
+// readConfig reads a file. Its keys are flag names.
 func readConfig(ctx context.Context, path string) (*config, error) {
 	text, err := openfile.ReadFile(ctx, path, openfile.Rules{Limit: maxConfig})
 	if err != nil {
@@ -38,24 +38,24 @@ func readConfig(ctx context.Context, path string) (*config, error) {
 		return nil, session.Usage("%s: %w", path, err)
 	}
 	if decoder.More() {
-		return nil, session.Usage("%s: more behind the object", path)
+		return nil, session.Usage("%s: extra bytes after the object", path)
 	}
 	models, _ := c.flags["models"].([]any)
 	if c.flags["models"] != nil && models == nil {
-		return nil, session.Usage("%s: models is no array", path)
+		return nil, session.Usage("%s: models is not an array", path)
 	}
 	delete(c.flags, "models")
 	for i, m := range models {
 		object, ok := m.(map[string]any)
 		if !ok {
-			return nil, session.Usage("%s: models[%d] is no object", path, i)
+			return nil, session.Usage("%s: models[%d] is not an object", path, i)
 		}
 		c.models = append(c.models, object)
 	}
 	return c, nil
 }
 
-// apply sets the flags that the command line has not.
+// apply sets the flags that the command line does not set.
 func (c *config) apply(flags *pflag.FlagSet) error {
 	for _, name := range slices.Sorted(maps.Keys(c.flags)) {
 		f := flags.Lookup(name)
@@ -78,7 +78,7 @@ func (c *config) apply(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// wordsOf are the words of a flag's value, several for an array.
+// wordsOf returns the values of a flag, several for an array.
 func wordsOf(name string, value any) (words []string, err error) {
 	switch v := value.(type) {
 	case string:
@@ -98,7 +98,7 @@ func wordsOf(name string, value any) (words []string, err error) {
 	return nil, session.Usage("configuration: %s: %v, want a string, a number, a bool or an array of them", name, value)
 }
 
-// modelOf is a model of a configuration file: the command line's flags, changed by its own.
+// modelOf returns a model of a configuration file: the command line's flags, overridden by its own.
 func modelOf(object map[string]any, options *session.Options, limits *Limits) (*Model, error) {
 	m := &Model{Options: *options, Limits: *limits}
 	own := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -133,7 +133,7 @@ func modelOf(object map[string]any, options *session.Options, limits *Limits) (*
 	return m, m.complete()
 }
 
-// modelNamed is a model of the command line, NAME=PATH or a path.
+// modelNamed returns a model of the command line, NAME=PATH or a path.
 func modelNamed(argument string, options *session.Options, limits *Limits) (*Model, error) {
 	m := &Model{Options: *options, Limits: *limits, Path: argument}
 	if name, path, ok := strings.Cut(argument, "="); ok && !strings.Contains(name, "/") {
@@ -142,7 +142,7 @@ func modelNamed(argument string, options *session.Options, limits *Limits) (*Mod
 	return m, m.complete()
 }
 
-// complete finds the name of a model that has none: its file's.
+// complete sets a missing name to that of the file.
 func (m *Model) complete() error {
 	if m.Path == "" || m.Path == "-" {
 		return session.Usage("model %q: path %q, want a file", m.Name, m.Path)
@@ -153,8 +153,8 @@ func (m *Model) complete() error {
 	return m.Limits.check()
 }
 
-// Models are those of the command line and of the configuration file, if there is one,
-// whose flags are set where the command line did not.
+// Models returns the models of the command line and of the configuration file, if any. The file's
+// flags are set unless the command line sets them.
 func Models(ctx context.Context, flags *pflag.FlagSet, path string, arguments []string,
 	options *session.Options, limits *Limits) (models []*Model, err error) {
 	c := &config{}

@@ -11,7 +11,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 )
 
-// read makes models of a command line and a configuration.
+// readLine returns the models of a command line and a configuration.
 func readLine(t *testing.T, config, line string) (*Settings, []*Model, error) {
 	t.Helper()
 	s, options, limits := Defaults(), session.Options{}, DefaultLimits()
@@ -30,7 +30,8 @@ func readLine(t *testing.T, config, line string) (*Settings, []*Model, error) {
 	return &s, models, err
 }
 
-// Flags of the command line come before those of the file, a model's own before both.
+// TestConfig checks that flags of the command line override those of the file, and flags of a model
+// both.
 func TestConfig(t *testing.T) {
 	s, models, err := readLine(t, `{"listen": ["unix:/a", "127.0.0.1:1"], "drain": "3s", "max-body": "1MiB", "access-log": false, "queue": 7, "threads": 2,
 		"models": [{"path": "/m/words.pte", "instances": 5, "threads": 3, "method": ["a", "b"], "data": ["x.ptd", "y.ptd"]}, {"name": "n", "path": "z.pte", "queue": 0}]}`,
@@ -60,11 +61,11 @@ func TestConfig(t *testing.T) {
 func TestConfigRefuses(t *testing.T) {
 	for config, text := range map[string]string{
 		`{`:                    "EOF",
-		`{"models":{}}`:        "no array",
-		`{} {}`:                "more behind",
-		`{"models":["m.pte"]}`: "no object",
+		`{"models":{}}`:        "not an array",
+		`{} {}`:                "extra bytes",
+		`{"models":["m.pte"]}`: "not an object",
 		`{"models":[{"path":"m.pte","speed":1}]}`:              "speed",
-		`{"models":[{"path":"m.pte","instances":0}]}`:          "limit of a model",
+		`{"models":[{"path":"m.pte","instances":0}]}`:          "--instances 0, want at least 1",
 		`{"models":[{"name":"m"}]}`:                            "want a file",
 		`{"models":[{"path":"m.pte","queue":{}}]}`:             "queue",
 		`{"models":[{"path":"m.pte","xnnpack":"fast"}]}`:       "fast",

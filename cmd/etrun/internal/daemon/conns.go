@@ -7,18 +7,18 @@ import (
 	"sync"
 )
 
-// connections bounds how many there are. Where all places are taken, a new one gets that of
-// the connection that has been idle for longest; where none is idle, it is closed.
+// connections bounds the number of connections. At the limit, a new connection replaces the one
+// that has been idle longest; if none is idle, the new one is closed.
 type connections struct {
-	most int
+	limit int
 
 	mu   sync.Mutex
-	all  map[net.Conn]*list.Element // nil while a request is under way
+	all  map[net.Conn]*list.Element // nil during a request
 	idle list.List                  // of net.Conn, the longest idle first
 }
 
-func newConnections(most int) *connections {
-	return &connections{most: most, all: make(map[net.Conn]*list.Element)}
+func newConnections(limit int) *connections {
+	return &connections{limit: limit, all: make(map[net.Conn]*list.Element)}
 }
 
 // state is http.Server.ConnState.
@@ -31,10 +31,10 @@ func (c *connections) state(conn net.Conn, state http.ConnState) {
 	}
 	switch state {
 	case http.StateNew:
-		if len(c.all) < c.most || c.dropIdle() {
+		if len(c.all) < c.limit || c.dropIdle() {
 			c.all[conn] = c.idle.PushBack(conn)
 		} else {
-			go conn.Close() // closing may wait, as that of TLS does
+			go conn.Close() // closing may block, as with TLS
 		}
 	case http.StateIdle:
 		if _, known := c.all[conn]; known {
@@ -45,7 +45,7 @@ func (c *connections) state(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// dropIdle closes the longest idle connection; false where there is none.
+// dropIdle closes the connection that has been idle longest; it returns false if there is none.
 func (c *connections) dropIdle() bool {
 	first := c.idle.Front()
 	if first == nil {

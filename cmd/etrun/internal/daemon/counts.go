@@ -12,7 +12,7 @@ import (
 	"github.com/etrun-go/etrun/serve"
 )
 
-// counts are the metrics of the server beside those of its models' programs.
+// counts are the metrics of the server, in addition to those of its models.
 type counts struct {
 	registry  *prometheus.Registry
 	requests  *prometheus.CounterVec
@@ -24,13 +24,13 @@ type counts struct {
 func newCounts(models *metrics.Collector) *counts {
 	c := &counts{registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "etrun_http_requests_total",
-			Help: "HTTP requests by status; 499 is a client that left."}, []string{"code"}),
+			Help: "HTTP requests by status; 499: the client disconnected."}, []string{"code"}),
 		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "etrun_reloads_total",
-			Help: "Loads of models, the first one too, by result: ok or error."}, []string{"model", "result"}),
+			Help: "Loads of models, including the first, by result: ok or error."}, []string{"model", "result"}),
 		succeeded: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "etrun_last_reload_success_timestamp_seconds",
 			Help: "When the model was last loaded."}, []string{"model"}),
 		exits: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "etrun_isolated_exits_total",
-			Help: "Processes of isolated models that ended by themselves."}, []string{"model"}),
+			Help: "Processes of isolated models that ended unexpectedly."}, []string{"model"}),
 	}
 	c.registry.MustRegister(c.requests, c.reloads, c.succeeded, c.exits, models,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -42,7 +42,7 @@ func (c *counts) watch(s *serve.Server, models *metrics.Collector) {
 	for _, m := range s.Models() {
 		models.Model(m.Name(), "").SetQueue(m.Waiting)
 		c.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "etrun_sequences",
-			Help: "Sequences that keep state.", ConstLabels: prometheus.Labels{"model": m.Name()}},
+			Help: "Open sequences.", ConstLabels: prometheus.Labels{"model": m.Name()}},
 			func() float64 { return float64(m.Sequences()) }))
 	}
 }
@@ -59,7 +59,7 @@ func (c *counts) reloaded(model string, err error) {
 
 func (c *counts) answered(code int) { c.requests.WithLabelValues(strconv.Itoa(code)).Inc() }
 
-// scrapes at once, which one Prometheus does not make.
+// scrapes is the number of concurrent scrapes; one Prometheus makes one at a time.
 const scrapes = 4
 
 func (c *counts) handler() http.Handler {

@@ -21,7 +21,7 @@ import (
 	"github.com/etrun-go/etrun/serve"
 )
 
-// Daemon is a server of models that is about to run.
+// Daemon configures a server of models.
 type Daemon struct {
 	Settings
 	Models   []*Model
@@ -31,31 +31,31 @@ type Daemon struct {
 
 	log     *slog.Logger
 	counts  *counts
-	keeper  *keeper
+	secrets *secretStore
 	server  *serve.Server
 	ended   chan error // of listeners that fail
 	workers sync.WaitGroup
 }
 
-// Bounds of connections that no flag changes.
+// Bounds of connections without flags.
 const (
 	headerTimeout = 10 * time.Second
 	idleTimeout   = time.Minute
 	headerBytes   = 16 << 10
 )
 
-// Run serves until ctx ends, then lets requests end within the time of Drain. It reads
-// secrets and models anew at SIGHUP.
+// Run serves until ctx ends, then waits up to Drain for requests in progress. At SIGHUP it reloads
+// secrets and models.
 func (d *Daemon) Run(ctx context.Context) error {
 	if err := d.prepare(ctx); err != nil {
 		return err
 	}
-	listeners, err := d.listen(ctx, d.keeper.tls(), d.keeper.known())
+	listeners, err := d.listen(ctx, d.secrets.tls(), d.secrets.known())
 	if err != nil {
 		return err
 	}
 	hangups := make(chan os.Signal, 1)
-	signal.Reset(syscall.SIGHUP) // it ends other commands
+	signal.Reset(syscall.SIGHUP) // the default ends other commands
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
 	h := d.httpServer(ctx)
@@ -69,10 +69,15 @@ func (d *Daemon) Run(ctx context.Context) error {
 		err = d.work(ctx, hangups)
 	}
 	notify(d.log, stopping)
-	return errors.Join(err, d.end(h, debug))
+	if err = errors.Join(err, d.end(h, debug)); err != nil {
+		d.log.Error("ended", "error", err)
+		return err
+	}
+	d.log.Info("ended")
+	return nil
 }
 
-// prepare makes what does not listen yet.
+// prepare sets up everything but the listeners.
 func (d *Daemon) prepare(ctx context.Context) (err error) {
 	if err := d.check(); err != nil {
 		return err
@@ -81,8 +86,8 @@ func (d *Daemon) prepare(ctx context.Context) (err error) {
 	if d.LogFormat == "json" {
 		d.log = slog.New(slog.NewJSONHandler(d.Log, nil))
 	}
-	d.keeper = &keeper{settings: &d.Settings}
-	if err := d.keeper.read(ctx); err != nil {
+	d.secrets = &secretStore{settings: &d.Settings}
+	if err := d.secrets.read(ctx); err != nil {
 		return err
 	}
 	collector := metrics.New(metrics.Options{Version: d.Version, Backends: d.Backends})
@@ -102,14 +107,14 @@ func (d *Daemon) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// httpServer answers requests; from ctx's end on it is not ready for more.
+// httpServer returns the HTTP server. After ctx ends it is not ready.
 func (d *Daemon) httpServer(ctx context.Context) *http.Server {
 	mux := http.NewServeMux()
 	mux.Handle("/", d.server)
 	mux.Handle("GET /metrics", d.counts.handler())
 	mux.HandleFunc("GET /v2/health/ready", func(w http.ResponseWriter, r *http.Request) {
 		if ctx.Err() != nil {
-			refusal(http.StatusServiceUnavailable, "the server is ending").ServeHTTP(w, r)
+			refusal(http.StatusServiceUnavailable, "the server is shutting down").ServeHTTP(w, r)
 			return
 		}
 		d.server.ServeHTTP(w, r)
@@ -117,16 +122,16 @@ func (d *Daemon) httpServer(ctx context.Context) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	return &http.Server{
-		Handler:           &access{next: d.keeper.guard(mux), log: d.log, counts: d.counts, verbose: d.AccessLog},
+		Handler:           &access{next: d.secrets.guard(mux), log: d.log, counts: d.counts, verbose: d.AccessLog},
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytes,
-		WriteTimeout: d.BodyTimeout, // package serve gives inferences more
+		WriteTimeout: d.BodyTimeout, // package serve extends it for inferences
 		ConnState:    newConnections(d.Connections).state,
 		ErrorLog:     slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
 		Protocols:    protocols,
 	}
 }
 
-// serveDebug serves profiles on an address of this machine, if one is given.
+// serveDebug serves profiles on a local address, if one is given.
 func (d *Daemon) serveDebug(ctx context.Context) (*http.Server, error) {
 	if d.Debug == "" {
 		return nil, nil
@@ -150,8 +155,7 @@ func (d *Daemon) serveDebug(ctx context.Context) (*http.Server, error) {
 	return h, nil
 }
 
-// work loads the models, says that they are ready, and serves until ctx ends or a listener
-// fails.
+// work loads the models, reports readiness, and serves until ctx ends or a listener fails.
 func (d *Daemon) work(ctx context.Context, hangups <-chan os.Signal) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var loads sync.WaitGroup
@@ -186,22 +190,22 @@ func (d *Daemon) work(ctx context.Context, hangups <-chan os.Signal) error {
 	}
 }
 
-// reload reads secrets and models anew. What cannot be read stays as it is.
+// reload reloads secrets and models. What fails to load stays in use.
 func (d *Daemon) reload(ctx context.Context) {
 	notify(d.log, reloading())
-	if err := d.keeper.read(ctx); err != nil {
-		d.log.Error("secrets not read anew", "error", err)
+	if err := d.secrets.read(ctx); err != nil {
+		d.log.Error("secrets not reloaded", "error", err)
 	}
 	_ = d.server.LoadAll(ctx) // each failure is logged
 	notify(d.log, ready)
 }
 
-// closeTime is what is left for closing programs when requests have ended, or not.
+// closeTime is the time for closing programs after the requests have ended or timed out.
 const closeTime = 2 * time.Second
 
 var errDrain = errors.New("requests did not end in time")
 
-// end lets requests end, and closes everything.
+// end waits for requests, and closes everything.
 func (d *Daemon) end(h, debug *http.Server) error {
 	ctx, cancel := context.WithTimeout(context.Background(), d.Drain)
 	defer cancel()
@@ -221,8 +225,7 @@ func (d *Daemon) end(h, debug *http.Server) error {
 	}()
 	select {
 	case <-closed:
-	case <-time.After(closeTime): // an operator is not interrupted; the process ends with it
+	case <-time.After(closeTime): // operators are not interrupted; they end with the process
 	}
-	d.log.Info("ended", "error", err)
 	return err
 }

@@ -40,7 +40,7 @@ const (
 	bundle = "../../../../testdata/pte/bundle.bpte"
 )
 
-// record keeps a log for a test to read.
+// record stores the log for tests.
 type record struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -52,7 +52,7 @@ func (r *record) Write(b []byte) (int, error) {
 	return r.text.Write(b)
 }
 
-// lines are the log's objects with a message.
+// lines returns the log records with a message.
 func (r *record) lines(message string) (list []map[string]any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,12 +76,12 @@ type running struct {
 	ended  chan error
 }
 
-// model is one with the usual flags.
+// model returns a model with the default flags.
 func model(name, path string) *Model {
 	return &Model{Name: name, Path: path, Options: session.Options{Threads: 1}, Limits: DefaultLimits()}
 }
 
-// start runs a daemon until it is ready.
+// start runs a daemon and waits until it is ready.
 func start(t *testing.T, change func(*Daemon), models ...*Model) *running {
 	t.Helper()
 	r := &running{Daemon: &Daemon{Settings: Defaults(), Models: models, Backends: all.Backends()}, t: t, log: &record{}, ended: make(chan error, 1)}
@@ -111,12 +111,12 @@ func start(t *testing.T, change func(*Daemon), models ...*Model) *running {
 	return r
 }
 
-// address is where it listens first.
+// address returns its first address.
 func (r *running) address() string {
 	return r.log.lines("listening")[0]["address"].(string)
 }
 
-// stop ends the daemon as a signal does, once.
+// stop ends the daemon like a signal, once.
 func (r *running) stop() error {
 	r.client.CloseIdleConnections()
 	r.cancel()
@@ -158,7 +158,7 @@ func (r *running) ask(method, path, body string, header ...string) (code int, te
 
 const adderBody = `{"inputs":[{"name":"input_0","shape":[4],"datatype":"FP32","data":[1,2,3,4]}]}`
 
-// Requests have an id and a trace, which the answer and the log have too.
+// TestRequestIDs checks that requests have an id and a trace, in the answer and in the log.
 func TestRequestIDs(t *testing.T) {
 	r := start(t, nil, model("m", adder))
 	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -179,7 +179,7 @@ func TestRequestIDs(t *testing.T) {
 	}
 }
 
-// The metrics are those that are promised, and well formed.
+// TestMetrics checks that the documented metrics exist and are well formed.
 func TestMetrics(t *testing.T) {
 	r := start(t, nil, model("m", adder))
 	for range 3 {
@@ -200,7 +200,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// The self-test runs the cases of a bundle; one that differs is not served.
+// TestBundle checks that the self-test runs the cases of a bundle, and refuses a program that fails
+// one.
 func TestBundle(t *testing.T) {
 	start(t, nil, model("m", bundle))
 	good, err := os.ReadFile(bundle)
@@ -228,7 +229,7 @@ func TestBundle(t *testing.T) {
 	}
 }
 
-// A daemon whose model does not load does not run.
+// TestBrokenModel checks that a daemon does not start if a model fails to load.
 func TestBrokenModel(t *testing.T) {
 	d := &Daemon{Settings: Defaults(), Models: []*Model{model("m", "daemon_test.go")}, Log: io.Discard}
 	d.Listen = []string{"127.0.0.1:0"}
@@ -237,7 +238,7 @@ func TestBrokenModel(t *testing.T) {
 	}
 }
 
-// A request that is under way ends before the daemon does; a new one finds it not ready.
+// TestDrain checks that the daemon completes a request in progress and is not ready for new ones.
 func TestDrain(t *testing.T) {
 	r := start(t, nil, model("m", adder))
 	conn, err := net.Dial("tcp", r.address())
@@ -247,7 +248,7 @@ func TestDrain(t *testing.T) {
 	defer conn.Close()
 	half := len(adderBody) / 2
 	begin(t, conn, adderBody[:half])
-	r.wait("the request is under way", func() bool { return r.server.Model("m").State() == "READY" && r.counts != nil })
+	r.wait("the request is in progress", func() bool { return r.server.Model("m").State() == "READY" && r.counts != nil })
 	time.Sleep(50 * time.Millisecond)
 	r.cancel()
 	time.Sleep(50 * time.Millisecond)
@@ -269,7 +270,7 @@ func begin(t *testing.T, conn net.Conn, part string) {
 	}
 }
 
-// A request that does not end holds the daemon no longer than the time it has.
+// TestDrainEnds checks that a request delays the end of the daemon by the drain time only.
 func TestDrainEnds(t *testing.T) {
 	r := start(t, func(d *Daemon) { d.Drain = 200 * time.Millisecond }, model("m", adder))
 	conn, err := net.Dial("tcp", r.address())
@@ -285,7 +286,8 @@ func TestDrainEnds(t *testing.T) {
 	}
 }
 
-// Time limits of a request do not reach the next one of its connection.
+// TestKeptConnection checks that time limits of a request do not affect the next one on its
+// connection.
 func TestKeptConnection(t *testing.T) {
 	r := start(t, func(d *Daemon) { d.BodyTimeout = 100 * time.Millisecond }, model("m", adder))
 	r.client.Transport = &http.Transport{MaxConnsPerHost: 1}
@@ -305,7 +307,7 @@ func TestKeptConnection(t *testing.T) {
 	}
 }
 
-// Profiles are on their own address alone.
+// TestDebug checks that profiles are served on their own address only.
 func TestDebug(t *testing.T) {
 	r := start(t, func(d *Daemon) { d.Debug = "127.0.0.1:0" }, model("m", adder))
 	if code, _, _ := r.ask("GET", "/debug/pprof/", ""); code != 404 {
@@ -318,11 +320,11 @@ func TestDebug(t *testing.T) {
 	d := &Daemon{Settings: Defaults(), Models: []*Model{model("m", adder)}, Log: io.Discard}
 	d.Listen, d.Debug = []string{"127.0.0.1:0"}, "0.0.0.0:0"
 	if err := d.Run(t.Context()); !errors.Is(err, session.ErrUsage) {
-		t.Errorf("beyond this machine: %v", err)
+		t.Errorf("on an address for other machines: %v", err)
 	}
 }
 
-// Pages of other origins that a browser shows cannot use the server.
+// TestOtherOrigins refuses browser requests from pages of other origins.
 func TestOtherOrigins(t *testing.T) {
 	r := start(t, nil, model("m", adder))
 	for origin, want := range map[string]int{"": 200, r.url: 200, "https://elsewhere.example": 403} {

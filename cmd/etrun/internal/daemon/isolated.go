@@ -18,16 +18,16 @@ import (
 	"github.com/etrun-go/etrun/serve/isolate"
 )
 
-// WorkerCommand is what the process of an isolated model is called with.
+// WorkerCommand is the command that the process of an isolated model runs.
 const WorkerCommand = "__worker"
 
-// openIsolated opens the model's file and has a process of its own read it.
+// openIsolated opens the model's file and starts a process that loads it.
 func (m *served) openIsolated(ctx context.Context) (serve.Program, error) {
 	trusted, err := m.verifySignature(ctx)
 	if err != nil {
 		return nil, err
 	}
-	o := isolate.Options{Instances: m.Instances, Unbounded: m.body * int64(m.MaxBatch), Grace: m.Timeout,
+	o := isolate.Options{Instances: m.Instances, Unbounded: m.body * int64(m.MaxBatch), Shared: int64(m.IsolateMemory), Grace: m.Timeout,
 		Observer: inside{m.metrics.Model(m.Name, m.known(""))},
 		Loaded:   func(digest string) { m.metrics.Model(m.Name, m.known(digest)) },
 		Ended:    func(error) { m.counts.exits.WithLabelValues(m.Name).Inc() }, Log: m.log.With("model", m.Name)}
@@ -50,14 +50,14 @@ func (m *served) openIsolated(ctx context.Context) (serve.Program, error) {
 	}
 	m.warned.Do(func() {
 		for _, l := range isolate.Missing(p.Layers()) {
-			m.log.Warn("not isolated as it should be", "model", m.Name, "without", l.Name, "error", l.Err)
+			m.log.Warn("isolation incomplete", "model", m.Name, "without", l.Name, "error", l.Err)
 		}
 	})
 	return p, nil
 }
 
-// workerArgs are the arguments of the model's process, and the files that they name. Behind
-// the flags come the paths that stand for the files in messages.
+// workerArgs returns the arguments of the model's process, and the files that they refer to. The
+// flags are followed by the paths that replace the files' names in messages.
 func (m *Model) workerArgs(ctx context.Context) (args []string, files []*os.File, err error) {
 	var paths []string
 	replace := func(path string) string {
@@ -100,7 +100,7 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// Work is what the process of an isolated model does.
+// Work is the main function of an isolated model's process.
 func Work(args []string) error {
 	m := &Model{Name: "isolated", Path: isolate.FilePath(0), Limits: DefaultLimits()}
 	m.Say = func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
@@ -115,13 +115,13 @@ func Work(args []string) error {
 		names[isolate.FilePath(i)] = path
 	}
 	for _, b := range all.Backends() {
-		b.Probe() // libraries are opened while that is possible
+		b.Probe() // opens libraries while that is possible
 	}
 	return isolate.Work(&isolate.Job{Open: m.openHere, Methods: m.Methods, Instances: m.Instances,
 		Memory: int64(m.IsolateMemory), Names: names})
 }
 
-// openHere opens the model in the process that it is isolated in.
+// openHere opens the model in its isolated process.
 func (m *Model) openHere(ctx context.Context, observer etrun.Observer) (serve.Program, string, error) {
 	p, err := m.open(ctx, etrun.WithObserver(observer))
 	if err != nil {

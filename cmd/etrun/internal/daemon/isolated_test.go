@@ -3,6 +3,7 @@
 package daemon
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"os/exec"
@@ -26,25 +27,25 @@ func isolated(name, path string) *Model {
 // workers returns the child processes of this one, in no particular order.
 func workers(t *testing.T) (pids []int) {
 	t.Helper()
-	if _, err := os.Stat("/proc/thread-self/children"); err != nil {
-		t.Skip("the kernel does not list children")
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil || len(stats) == 0 {
+		t.Fatalf("no processes in /proc: %v", err)
 	}
-	tasks, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, task := range tasks {
-		text, err := os.ReadFile(filepath.Join("/proc/self/task", task.Name(), "children"))
+	for _, path := range stats {
+		text, err := os.ReadFile(path)
 		if err != nil {
-			continue // the thread has ended
+			continue // the process has ended
 		}
-		for _, field := range strings.Fields(string(text)) {
-			pid, err := strconv.Atoi(field)
-			if err != nil {
-				t.Fatal(err)
-			}
-			pids = append(pids, pid)
+		// PID (NAME) STATE PPID …, where NAME may contain anything.
+		fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+		if len(fields) < 2 || fields[1] != strconv.Itoa(os.Getpid()) {
+			continue
 		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, pid)
 	}
 	return pids
 }
@@ -58,7 +59,8 @@ func kill(t *testing.T, pids []int) {
 	}
 }
 
-// An isolated model answers as others do, beside one that is not, is loaded anew and unloaded.
+// TestIsolated checks that an isolated model answers like others, next to one that is not isolated,
+// is reloaded and unloaded.
 func TestIsolated(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.pte")
 	good, err := os.ReadFile(digits)
@@ -91,7 +93,7 @@ func TestIsolated(t *testing.T) {
 	write(good)
 	before := workers(t)
 	if code, text, _ := r.ask("POST", "/v2/repository/models/m/load", ""); code != 200 {
-		t.Errorf("loaded anew: %d, %s", code, text)
+		t.Errorf("reloaded: %d, %s", code, text)
 	}
 	if code, text, _ := r.ask("POST", "/v2/repository/models/sums/unload", ""); code != 200 {
 		t.Errorf("unloaded: %d, %s", code, text)
@@ -110,8 +112,8 @@ func TestIsolated(t *testing.T) {
 	}
 }
 
-// When a process ends, its model is not ready for a while; its sequences are gone, and a new
-// process goes on.
+// TestIsolatedCrash checks that a model is not ready while its process restarts, and that its
+// sequences have ended.
 func TestIsolatedCrash(t *testing.T) {
 	r := start(t, nil, isolated("m", adder))
 	step := func(parameters string) (int, string) {
@@ -133,7 +135,7 @@ func TestIsolatedCrash(t *testing.T) {
 		t.Errorf("a sequence of the old process: %d, %s", code, text)
 	}
 	if code, text := step(`,"sequence_start":true`); code != 200 || text != first {
-		t.Errorf("begun again: %d, %s, want %s", code, text, first)
+		t.Errorf("restarted: %d, %s, want %s", code, text, first)
 	}
 	kill(t, workers(t))
 	r.wait("it is counted", func() bool {
@@ -146,8 +148,8 @@ func TestIsolatedCrash(t *testing.T) {
 	}
 }
 
-// Under load, every crash costs the requests in flight and no other: those get 502, new ones
-// 503 until the next process is ready, and all answers are right.
+// TestIsolatedUnderLoad checks that, under load, a crash fails only the requests in progress: those
+// get 502, new ones 503 until the next process is ready, and all answers are correct.
 func TestIsolatedUnderLoad(t *testing.T) {
 	period := 200 * time.Millisecond
 	if loadTime(t) > 10*time.Second {
@@ -178,7 +180,7 @@ func TestIsolatedUnderLoad(t *testing.T) {
 	}
 }
 
-// A process does not outlive a daemon that is killed.
+// TestIsolatedOrphan checks that a process does not outlive a daemon that is killed.
 func TestIsolatedOrphan(t *testing.T) {
 	if os.Getenv("ETRUN_TEST_ORPHAN") != "" {
 		start(t, nil, isolated("m", adder))
@@ -197,16 +199,16 @@ func TestIsolatedOrphan(t *testing.T) {
 	}
 	for end := time.Now().Add(5 * time.Second); syscall.Kill(pid, 0) == nil && time.Now().Before(end); {
 		if text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat"); strings.Contains(string(text), ") Z ") {
-			return // nobody waits for orphans here
+			return // no process waits for orphans here
 		}
 		time.Sleep(time.Millisecond)
 	}
 	if err := syscall.Kill(pid, 0); err == nil {
-		t.Errorf("process %d is there", pid)
+		t.Errorf("process %d is still running", pid)
 	}
 }
 
-// What an isolated model cannot have is refused with a reason.
+// TestIsolatedRefusals checks that options that do not work with isolation are refused.
 func TestIsolatedRefusals(t *testing.T) {
 	for _, flags := range [][]string{{"--weights-cache", t.TempDir()}, {"--device", "fvp"}, {"--qparams", "a.json"}} {
 		m := isolated("m", adder)

@@ -53,7 +53,7 @@ func (s *Settings) listen(ctx context.Context, encrypted *tls.Config, known bool
 func (s *Settings) listenOn(ctx context.Context, address string) ([]net.Listener, error) {
 	if address == "systemd" {
 		list, err := activation.Listeners()
-		list = slices.DeleteFunc(list, func(l net.Listener) bool { return l == nil }) // those that take no connections
+		list = slices.DeleteFunc(list, func(l net.Listener) bool { return l == nil }) // sockets that are not listeners
 		if err == nil && len(list) == 0 {
 			err = session.Usage("--listen systemd: systemd opened no socket for this process")
 		}
@@ -75,26 +75,26 @@ func (s *Settings) listenOn(ctx context.Context, address string) ([]net.Listener
 	return []net.Listener{l}, nil
 }
 
-// local reports an address that only this machine reaches.
+// local reports whether only this machine can reach an address.
 func local(a net.Addr) bool {
 	tcp, ok := a.(*net.TCPAddr)
 	return ok && tcp.IP.IsLoopback()
 }
 
-// listenUnix makes a socket, in place of one that a process left behind.
+// listenUnix creates a socket, replacing one left by an ended process.
 func (s *Settings) listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	mode, err := strconv.ParseUint(s.SocketMode, 8, 12)
 	if err != nil {
-		return nil, session.Usage("--socket-mode %q, want octal digits", s.SocketMode)
+		return nil, session.Usage("--socket-mode %q, want an octal number", s.SocketMode)
 	}
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() == fs.ModeSocket {
 		if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
 			_ = c.Close()
-			return nil, &fs.PathError{Op: "listen", Path: path, Err: errors.New("another process listens there")}
+			return nil, &fs.PathError{Op: "listen", Path: path, Err: errors.New("another process is listening on it")}
 		}
-		_ = os.Remove(path) // where that fails, so does the next line
+		_ = os.Remove(path) // if this fails, so does Listen
 	}
-	// The socket is nobody else's from its first moment.
+	// The socket must be private from the start.
 	before := syscall.Umask(0o177)
 	l, err := new(net.ListenConfig).Listen(ctx, "unix", path)
 	syscall.Umask(before)

@@ -27,7 +27,7 @@ import (
 	"github.com/etrun-go/etrun/serve/oip"
 )
 
-// loadTime is how long the load tests run: a second, or what ETRUN_SERVE_LOAD says.
+// loadTime is the duration of load tests: a second, or ETRUN_SERVE_LOAD.
 func loadTime(t testing.TB) time.Duration {
 	text := os.Getenv("ETRUN_SERVE_LOAD")
 	if text == "" {
@@ -40,7 +40,7 @@ func loadTime(t testing.TB) time.Duration {
 	return d
 }
 
-// loadModel is what the load tests serve: the digits, or the file of ETRUN_SERVE_MODEL.
+// loadModel is the model of load tests: the digits, or the file ETRUN_SERVE_MODEL.
 func loadModel() string {
 	if path := os.Getenv("ETRUN_SERVE_MODEL"); path != "" {
 		return path
@@ -48,14 +48,14 @@ func loadModel() string {
 	return digits
 }
 
-// exchange is a request with the outputs that it must get.
+// exchange is a request and its expected outputs.
 type exchange struct {
 	body   []byte
 	header string
 	want   [][]byte
 }
 
-// exchanges are requests of random inputs, with what the library makes of them.
+// exchanges returns requests of random inputs, and the library's outputs for them.
 func exchanges(t testing.TB, path string, n int, binaryData bool) []exchange {
 	t.Helper()
 	prog, err := etrun.OpenSource(t.Context(), etrun.File(path), etrun.WithDelegates(all.Backends()...), etrun.WithThreads(1))
@@ -116,7 +116,7 @@ func newExchange(t testing.TB, m *etrun.Method, seed uint64, binaryData bool) ex
 	return e
 }
 
-// send sends the request and checks that an answer is its own; it returns the status.
+// send sends the request, checks that the answer belongs to it, and returns the status.
 func (e *exchange) send(ctx context.Context, client *http.Client, url string) (code int, err error) {
 	request, err := http.NewRequestWithContext(ctx, "POST", url+"/v2/models/m/infer", bytes.NewReader(e.body))
 	if err != nil {
@@ -147,11 +147,11 @@ func (e *exchange) send(ctx context.Context, client *http.Client, url string) (c
 	return http.StatusOK, nil
 }
 
-// tally is what became of the requests of a load.
+// tally counts the outcomes of requests.
 type tally struct {
 	mu    sync.Mutex
 	codes map[int]int
-	took  []time.Duration // of the requests that were accepted
+	took  []time.Duration // of the accepted requests
 }
 
 func (l *tally) add(code int, took time.Duration) {
@@ -163,7 +163,7 @@ func (l *tally) add(code int, took time.Duration) {
 	}
 }
 
-// percentile is one of the accepted requests' times.
+// percentile returns a percentile of the accepted requests' times.
 func (l *tally) percentile(p int) time.Duration {
 	slices.Sort(l.took)
 	if len(l.took) == 0 {
@@ -172,12 +172,12 @@ func (l *tally) percentile(p int) time.Duration {
 	return l.took[(len(l.took)-1)*p/100]
 }
 
-// backOff is how long a client that was refused waits. It is shorter than the server asks
-// for, so that the queue stays full.
+// backOff is how long a refused client waits. It is shorter than the server requests, so that the
+// queue stays full.
 const backOff = 50 * time.Millisecond
 
-// storm has clients send requests one after the other until the time ends, and meanwhile
-// calls between. Statuses beyond 200, 429 and 504 are to be allowed.
+// storm runs clients that send one request after the other until the time is over, and calls
+// between meanwhile. Statuses other than 200, 429 and 504 must be allowed.
 func storm(t *testing.T, r *running, clients int, list []exchange, d time.Duration, between func(), allowed ...int) *tally {
 	t.Helper()
 	result := &tally{codes: make(map[int]int)}
@@ -203,7 +203,7 @@ func storm(t *testing.T, r *running, clients int, list []exchange, d time.Durati
 	return result
 }
 
-// residentBytes is the memory of this process.
+// residentBytes returns the memory of this process.
 func residentBytes(t *testing.T) int64 {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/statm")
@@ -218,15 +218,15 @@ func residentBytes(t *testing.T) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// Twice as many clients as there are places: every answer belongs to its request, others
-// are refused with 429 or 504, accepted ones are in time, and memory stays flat.
+// TestOverload runs twice as many clients as the model admits: every answer belongs to its request,
+// other requests get 429 or 504, accepted ones are in time, and memory does not grow.
 func TestOverload(t *testing.T) {
 	const clients = 32
 	m := model("m", loadModel())
 	m.Instances, m.Queue, m.Timeout = 2, clients/2-2, 2*time.Second
 	r := start(t, func(d *Daemon) { d.AccessLog = false }, m)
 	list := exchanges(t, m.Path, 8, true)
-	storm(t, r, clients, list, loadTime(t)/4, func() {}) // buffers and connections come to be
+	storm(t, r, clients, list, loadTime(t)/4, func() {}) // allocates buffers and connections
 	before, goroutines := settled(t), runtime.NumGoroutine()
 	result := storm(t, r, clients, list, loadTime(t), func() {})
 	after := settled(t)
@@ -242,15 +242,15 @@ func TestOverload(t *testing.T) {
 	r.wait("goroutines end", func() bool { return runtime.NumGoroutine() <= goroutines })
 }
 
-// settled is the memory after the garbage is gone.
+// settled returns the memory after garbage collection.
 func settled(t *testing.T) int64 {
 	runtime.GC()
 	runtime.GC()
 	return residentBytes(t)
 }
 
-// Ten loads during the overload, every third one of a broken file: no request but those
-// that are refused fails.
+// TestReloadUnderLoad loads ten times during overload, every third time a broken file: only refused
+// requests fail.
 func TestReloadUnderLoad(t *testing.T) {
 	good, err := os.ReadFile(loadModel())
 	if err != nil {
@@ -285,8 +285,8 @@ func TestReloadUnderLoad(t *testing.T) {
 	}
 }
 
-// The end comes during the overload: what was accepted is answered, and the daemon ends in
-// its time.
+// TestEndUnderLoad shuts down during overload: accepted requests are answered, and the daemon ends
+// in time.
 func TestEndUnderLoad(t *testing.T) {
 	m := model("m", loadModel())
 	m.Instances, m.Queue = 2, 14
@@ -325,8 +325,9 @@ func TestEndUnderLoad(t *testing.T) {
 	}
 }
 
-// BenchmarkOverhead compares, with one thread for the model so that the client has a processor, requests over connections with calls of the library, and with
-// the least that a program around it does: one that reads a body of raw elements over HTTP.
+// BenchmarkOverhead compares requests over connections with calls of the library, and with a
+// minimal handler that reads a body of raw elements over HTTP. The model has one thread, so that
+// the client has a processor.
 func BenchmarkOverhead(b *testing.B) {
 	path := loadModel()
 	call, sample := library(b, path)

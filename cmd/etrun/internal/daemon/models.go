@@ -16,24 +16,24 @@ import (
 	"github.com/etrun-go/etrun/serve"
 )
 
-// errDiffers is a self-test that found other numbers.
+// errDiffers means that a self-test got different results.
 var errDiffers = errors.New("results differ")
 
-// served is a model with what is known of the program that was opened last.
+// served is a model and facts about the program opened last.
 type served struct {
 	*Model
 	metrics *metrics.Collector
 	counts  *counts
 	log     *slog.Logger
-	body    int64     // most bytes of a request
-	warned  sync.Once // of what could not be isolated
+	body    int64     // maximum bytes of a request
+	warned  sync.Once // about missing isolation
 
 	mu     sync.Mutex
 	digest string
 	steps  map[*etrun.Program]map[string][]float64 // see verify.OutputSteps
 }
 
-// config is the model as the server has it.
+// config returns the model's configuration for package serve.
 func (m *served) config() serve.Config {
 	queue := m.Queue
 	if queue == 0 {
@@ -46,13 +46,13 @@ func (m *served) config() serve.Config {
 	return serve.Config{Name: m.Name, Start: start, Open: m.openObserved, Check: m.check, Loaded: m.loaded, Methods: m.Methods,
 		Observer: m.metrics.Model(m.Name, ""), Instances: m.Instances, Queue: queue,
 		Timeout: m.Timeout, MaxBatch: m.MaxBatch, BatchDelay: m.BatchDelay,
-		Sequences: serve.SequenceLimits{Most: m.Sequences, Idle: m.SequenceIdle, Bytes: int64(m.SequenceMemory)}}
+		Sequences: serve.SequenceLimits{Max: m.Sequences, Idle: m.SequenceIdle, Bytes: int64(m.SequenceMemory)}}
 }
 
-// inside is an observer of a program whose waits somebody else tells of.
+// inside observes a program, without its waits, which package serve reports.
 type inside struct{ *metrics.Model }
 
-// Wants is all but waits.
+// Wants returns all kinds but waits.
 func (i inside) Wants() trace.Kinds { return i.Model.Wants() &^ trace.Pools }
 
 func (m *served) openObserved(ctx context.Context) (*etrun.Program, error) {
@@ -65,7 +65,7 @@ func (m *served) openObserved(ctx context.Context) (*etrun.Program, error) {
 	return p.Program, nil
 }
 
-// known is the digest, which a new one replaces.
+// known records the digest of the current program.
 func (m *served) known(digest string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -75,7 +75,7 @@ func (m *served) known(digest string) string {
 	return m.digest
 }
 
-// note finds the steps of quantised outputs, before loading gives bytes back.
+// note finds the steps of quantized outputs, before loading releases bytes.
 func (m *served) note(p *etrun.Program) {
 	steps := make(map[string][]float64)
 	for i := range p.Spec().Methods {
@@ -88,8 +88,7 @@ func (m *served) note(p *etrun.Program) {
 	m.steps = map[*etrun.Program]map[string][]float64{p: steps}
 }
 
-// check runs the test cases that came with a program; without any, the method is executed
-// on random inputs.
+// check runs the test cases of a bundle; without any, the method is run on random inputs.
 func (m *served) check(ctx context.Context, method *etrun.Method) error {
 	cases := casesOf(method.Program().Bundle(), method.Name())
 	if len(cases) == 0 {
@@ -110,7 +109,7 @@ func (m *served) check(ctx context.Context, method *etrun.Method) error {
 	return nil
 }
 
-// casesOf are the test cases of a method.
+// casesOf returns the test cases of a method.
 func casesOf(b *pte.Bundle, method string) (cases []pte.Case) {
 	if b == nil {
 		return nil
@@ -123,7 +122,7 @@ func casesOf(b *pte.Bundle, method string) (cases []pte.Case) {
 	return cases
 }
 
-// loaded hears of the end of each load.
+// loaded logs and counts each load.
 func (m *served) loaded(err error) {
 	m.counts.reloaded(m.Name, err)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/etrun-go/etrun/internal/openfile"
 )
 
-// program is an open file with the digest of the bytes that were read.
+// program is an open file and the digest of its bytes.
 type program struct {
 	*etrun.Program
 	digest string
@@ -72,14 +72,14 @@ func (m *Model) openMapped(ctx context.Context, digest string, options []etrun.O
 	return &program{p, digest}, nil
 }
 
-// hashed is a file that is read once, from its beginning, with the digest of what was read.
+// hashed is a file that is read once, in order, and the digest of the bytes read.
 type hashed struct {
 	from io.Reader
 	sum  hash.Hash
 	next int64
 }
 
-// ReadAt reads what follows the last bytes.
+// ReadAt reads the bytes after those read last.
 func (h *hashed) ReadAt(p []byte, at int64) (int, error) {
 	if at != h.next {
 		return 0, fmt.Errorf("read at %d, want %d", at, h.next)
@@ -90,14 +90,14 @@ func (h *hashed) ReadAt(p []byte, at int64) (int, error) {
 	return n, err
 }
 
-// maxSignature bounds a signature's file, maxKey one of a key.
+// maxSignature bounds a signature file, maxKey a key file.
 const (
 	maxSignature = 4 << 10
 	maxKey       = 4 << 10
 )
 
-// verifySignature verifies the detached signature of the file, and returns the digest of
-// what was verified, empty where no signature is wanted.
+// verifySignature verifies the detached signature of the file, and returns the digest of the
+// verified bytes, or "" if no signature is required.
 func (m *Model) verifySignature(ctx context.Context) (digest string, err error) {
 	if m.Trust == "" {
 		return "", nil
@@ -108,17 +108,17 @@ func (m *Model) verifySignature(ctx context.Context) (digest string, err error) 
 	}
 	signature, err := openfile.ReadFile(ctx, m.Path+".minisig", openfile.Rules{Limit: maxSignature})
 	if err != nil {
-		return "", fmt.Errorf("--trust wants a signature: %w", err)
+		return "", fmt.Errorf("--trust requires a signature: %w", err)
 	}
 	digest, ok, err := m.signed(ctx, key, signature)
 	if err == nil && !ok {
-		err = fmt.Errorf("%s: its signature is not one of the key %016X: %w", m.Path, key.ID(), etrun.ErrFormat)
+		err = fmt.Errorf("%s: not a signature of the key %016X: %w", m.Path, key.ID(), etrun.ErrFormat)
 	}
 	return digest, err
 }
 
-// signed verifies the file against a signature: of its BLAKE2b digest, or, as older programs
-// made them, of its bytes, which are then read into memory.
+// signed verifies a signature of the file's BLAKE2b digest, or, in the legacy format, of its bytes,
+// which are then read into memory.
 func (m *Model) signed(ctx context.Context, key minisign.PublicKey, signature []byte) (digest string, ok bool, err error) {
 	var form minisign.Signature
 	if err := form.UnmarshalText(signature); err != nil {
@@ -140,13 +140,13 @@ func (m *Model) signed(ctx context.Context, key minisign.PublicKey, signature []
 	return hex.EncodeToString(sum.Sum(nil)), err == nil && read.Verify(key, signature), err
 }
 
-// publicKey is a key, or that of a file.
+// publicKey parses a key, or reads it from a file.
 func publicKey(ctx context.Context, text string) (key minisign.PublicKey, err error) {
 	if err := key.UnmarshalText([]byte(text)); err == nil {
 		return key, nil
 	}
 	if _, err := os.Stat(text); err != nil {
-		return key, session.Usage("--trust %.80q is neither a public key of minisign nor a file", text)
+		return key, session.Usage("--trust %.80q is neither a minisign public key nor a file", text)
 	}
 	b, err := openfile.ReadFile(ctx, text, openfile.Rules{Limit: maxKey})
 	if err != nil {

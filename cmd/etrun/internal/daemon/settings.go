@@ -1,8 +1,9 @@
-// Package daemon runs a server of models: it listens, knows who may call, writes logs and
-// metrics, loads models anew and ends in order.
+// Package daemon runs a server of models: it listens, authenticates clients, writes logs and
+// metrics, reloads models, and shuts down gracefully.
 package daemon
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -11,7 +12,7 @@ import (
 	"github.com/etrun-go/etrun/cmd/etrun/internal/session"
 )
 
-// Settings are the flags of the server itself. Limits are on by default.
+// Settings are the flags of the server. Limits apply by default.
 type Settings struct {
 	Listen     []string
 	Debug      string // address of profiles, empty for none
@@ -30,52 +31,60 @@ type Settings struct {
 	AccessLog bool
 }
 
-// Defaults are the settings without flags.
+// Defaults returns the default settings.
 func Defaults() Settings {
 	return Settings{Listen: []string{"127.0.0.1:8080"}, SocketMode: "0600", Body: 64 << 20, Busy: 256 << 20,
 		BodyTimeout: 30 * time.Second, Connections: 512, Drain: 10 * time.Second, LogFormat: "text", AccessLog: true}
 }
 
-// AddFlags adds the flags, with the settings as their defaults.
+// AddFlags adds the flags. Their defaults are the current values.
 func (s *Settings) AddFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&s.Listen, "listen", s.Listen,
 		"`ADDRESS` to listen on: HOST:PORT, unix:PATH, or systemd for sockets that systemd opened; may be repeated")
 	flags.StringVar(&s.SocketMode, "socket-mode", s.SocketMode, "permissions of unix sockets, `MODE` in octal digits")
-	flags.BoolVar(&s.Insecure, "insecure", s.Insecure, "listen beyond this machine without encryption, or for callers that are not known")
-	flags.StringVar(&s.Cert, "tls-cert", s.Cert, "certificate chain, `FILE`.pem, read anew at SIGHUP")
+	flags.BoolVar(&s.Insecure, "insecure", s.Insecure, "listen to other machines without TLS or authentication")
+	flags.StringVar(&s.Cert, "tls-cert", s.Cert, "certificate chain, `FILE`.pem, reloaded at SIGHUP")
 	flags.StringVar(&s.Key, "tls-key", s.Key, "private key of the certificate, `FILE`.pem")
-	flags.StringVar(&s.ClientCA, "client-ca", s.ClientCA, "take callers with a certificate of these authorities only, `FILE`.pem")
+	flags.StringVar(&s.ClientCA, "client-ca", s.ClientCA, "require client certificates of these authorities, `FILE`.pem")
 	flags.StringVar(&s.TokenFile, "token-file", s.TokenFile,
-		"take callers with a bearer token of this `FILE` only, one a line; read anew at SIGHUP")
-	flags.Var(&s.Body, "max-body", "most bytes of a request")
-	flags.Var(&s.Busy, "max-busy", "most bytes of all requests that are being read or answered")
-	flags.DurationVar(&s.BodyTimeout, "body-timeout", s.BodyTimeout, "`TIME` for a client to send a body, and to take an answer")
-	flags.IntVar(&s.Connections, "max-connections", s.Connections, "connections at once, `N`; the longest idle one makes room for a new one")
-	flags.DurationVar(&s.Drain, "drain", s.Drain, "`TIME` for requests to end after SIGTERM")
-	flags.BoolVar(&s.Control, "control", s.Control, "let requests load and unload models: POST /v2/repository/models/NAME/load")
-	flags.StringVar(&s.Debug, "debug", s.Debug, "serve profiles (/debug/pprof) on this `ADDRESS` of this machine")
+		"require a bearer token of this `FILE`, one per line; reloaded at SIGHUP")
+	flags.Var(&s.Body, "max-body", "maximum size of a request")
+	flags.Var(&s.Busy, "max-busy", "maximum size of all requests in progress")
+	flags.DurationVar(&s.BodyTimeout, "body-timeout", s.BodyTimeout, "`TIME` limit for a client to send a body, and to receive an answer")
+	flags.IntVar(&s.Connections, "max-connections", s.Connections, "maximum number of connections, `N`; a new one replaces the longest idle one")
+	flags.DurationVar(&s.Drain, "drain", s.Drain, "`TIME` limit for requests in progress after SIGTERM")
+	flags.BoolVar(&s.Control, "control", s.Control, "allow requests to load and unload models: POST /v2/repository/models/NAME/load")
+	flags.StringVar(&s.Debug, "debug", s.Debug, "serve profiles (/debug/pprof) on this local `ADDRESS`")
 	flags.StringVar(&s.LogFormat, "log-format", s.LogFormat, "`FORMAT` of the log on standard error: text or json")
-	flags.BoolVar(&s.AccessLog, "access-log", s.AccessLog, "log each request")
+	flags.BoolVar(&s.AccessLog, "access-log", s.AccessLog, "log every request")
 }
 
-// check reports settings that do not go together.
+// check reports conflicting settings.
 func (s *Settings) check() error {
 	switch {
 	case s.LogFormat != "text" && s.LogFormat != "json":
 		return session.Usage("--log-format %q, want text or json", s.LogFormat)
 	case (s.Cert == "") != (s.Key == ""):
-		return session.Usage("--tls-cert and --tls-key go together")
+		return session.Usage("--tls-cert and --tls-key must be given together")
 	case s.ClientCA != "" && s.Cert == "":
-		return session.Usage("--client-ca without --tls-cert: certificates of callers need TLS")
-	case s.Connections < 1 || s.Body < 1 || s.Busy < 1 || s.BodyTimeout <= 0 || s.Drain < 0:
-		return session.Usage("a limit below 1")
+		return session.Usage("--client-ca without --tls-cert: client certificates require TLS")
 	case len(s.Listen) == 0:
 		return session.Usage("no address to listen on")
+	}
+	return cmp.Or(
+		atLeast("max-connections", s.Connections, 1), atLeast("max-body", int64(s.Body), 1), atLeast("max-busy", int64(s.Busy), 1),
+		atLeast("body-timeout", s.BodyTimeout, 1), atLeast("drain", s.Drain, 0))
+}
+
+// atLeast returns an error if the value of a flag is below its minimum.
+func atLeast[T int | int64 | time.Duration](flag string, value, minimum T) error {
+	if value < minimum {
+		return session.Usage("--%s %v, want at least %v", flag, value, minimum)
 	}
 	return nil
 }
 
-// Model is one model with its own flags.
+// Model is one model and its flags.
 type Model struct {
 	Name string
 	Path string
@@ -101,36 +110,41 @@ type Limits struct {
 	IsolateMemory bytesize.Size
 }
 
-// DefaultLimits are the limits without flags.
+// DefaultLimits returns the default limits.
 func DefaultLimits() Limits {
 	return Limits{Instances: 2, Queue: 64, Timeout: 10 * time.Second, MaxBatch: 1, BatchDelay: 2 * time.Millisecond,
 		Sequences: 16, SequenceIdle: time.Minute, SequenceMemory: 1 << 30}
 }
 
-// AddFlags adds the flags, with the limits as their defaults.
+// AddFlags adds the flags. Their defaults are the current values.
 func (l *Limits) AddFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&l.Methods, "method", l.Methods, "method to serve, `NAME`; may be repeated (default: all)")
-	flags.IntVar(&l.Instances, "instances", l.Instances, "requests of a model that execute at once, `N`")
-	flags.IntVar(&l.Queue, "queue", l.Queue, "requests of a model that wait, `N`; further ones get 429")
-	flags.DurationVar(&l.Timeout, "timeout", l.Timeout, "`TIME` for a request to be read, wait and execute, then it gets 504")
-	flags.IntVar(&l.MaxBatch, "max-batch", l.MaxBatch, "join requests into executes of up to `N` rows, where the first dimension varies")
-	flags.DurationVar(&l.BatchDelay, "batch-delay", l.BatchDelay, "`TIME` that a batch waits for further requests")
-	flags.IntVar(&l.Sequences, "sequences", l.Sequences, "sequences of a model that keep state at once, `N`")
-	flags.DurationVar(&l.SequenceIdle, "sequence-idle", l.SequenceIdle, "`TIME` after which an unused sequence ends")
-	flags.Var(&l.SequenceMemory, "sequence-memory", "most memory of all sequences of a model")
+	flags.IntVar(&l.Instances, "instances", l.Instances, "requests of a model that run concurrently, `N`")
+	flags.IntVar(&l.Queue, "queue", l.Queue, "requests of a model that may wait, `N`; further ones get 429")
+	flags.DurationVar(&l.Timeout, "timeout", l.Timeout, "`TIME` limit for reading, waiting and running a request, then it gets 504")
+	flags.IntVar(&l.MaxBatch, "max-batch", l.MaxBatch, "batch requests into runs of up to `N` rows; the first dimension must vary")
+	flags.DurationVar(&l.BatchDelay, "batch-delay", l.BatchDelay, "`TIME` that a batch waits for more requests")
+	flags.IntVar(&l.Sequences, "sequences", l.Sequences, "maximum number of open sequences of a model, `N`")
+	flags.DurationVar(&l.SequenceIdle, "sequence-idle", l.SequenceIdle, "`TIME` after which an idle sequence ends")
+	flags.Var(&l.SequenceMemory, "sequence-memory", "maximum memory of all sequences of a model")
 	flags.BoolVar(&l.Isolate, "isolate", l.Isolate,
-		"run the model in a process of its own, which has no rights and is replaced when it crashes")
-	flags.Var(&l.IsolateMemory, "isolate-memory", "with --isolate: most memory that the process allocates")
-	flags.StringVar(&l.Trust, "trust", l.Trust, "take only files with a signature FILE.minisig of this public key, a `KEY` or its file")
+		"run each model in a separate unprivileged process, which is restarted when it crashes")
+	flags.Var(&l.IsolateMemory, "isolate-memory", "with --isolate: maximum memory that the process allocates, and shares with the server")
+	flags.StringVar(&l.Trust, "trust", l.Trust, "accept only files with a signature FILE.minisig of this minisign public `KEY`, or its file")
 }
 
 func (l *Limits) check() error {
-	if l.Instances < 1 || l.Queue < 0 || l.Timeout <= 0 || l.MaxBatch < 1 || l.BatchDelay < 0 || l.Sequences < 1 ||
-		l.SequenceIdle <= 0 || l.SequenceMemory < 1 {
-		return session.Usage("a limit of a model below 1")
-	}
-	if l.IsolateMemory != 0 && !l.Isolate {
+	switch {
+	case l.IsolateMemory != 0 && !l.Isolate:
 		return session.Usage("--isolate-memory without --isolate")
+	case l.IsolateMemory != 0 && l.IsolateMemory < minIsolated:
+		return session.Usage("--isolate-memory %s, want at least %s", bytesize.Format(int64(l.IsolateMemory)), bytesize.Format(minIsolated))
 	}
-	return nil
+	return cmp.Or(
+		atLeast("instances", l.Instances, 1), atLeast("queue", l.Queue, 0), atLeast("timeout", l.Timeout, 1),
+		atLeast("max-batch", l.MaxBatch, 1), atLeast("batch-delay", l.BatchDelay, 0), atLeast("sequences", l.Sequences, 1),
+		atLeast("sequence-idle", l.SequenceIdle, 1), atLeast("sequence-memory", int64(l.SequenceMemory), 1))
 }
+
+// minIsolated is the memory in bytes below which a process cannot start.
+const minIsolated = 16 << 20

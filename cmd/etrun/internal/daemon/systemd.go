@@ -8,24 +8,24 @@ import (
 	sd "github.com/coreos/go-systemd/v22/daemon"
 )
 
-// States that systemd is told of.
+// States reported to systemd.
 const (
 	ready    = sd.SdNotifyReady
 	stopping = sd.SdNotifyStopping
 )
 
-// reloading is with the time that systemd wants to know.
+// reloading returns the state with the timestamp that systemd requires.
 func reloading() string { return sd.SdNotifyReloading + "\n" + sd.SdNotifyMonotonicUsec() }
 
-// notify tells systemd, where it started this process.
+// notify reports a state to systemd, if it started this process.
 func notify(log *slog.Logger, state string) {
 	if _, err := sd.SdNotify(false, state); err != nil {
 		log.Warn("systemd not notified", "error", err)
 	}
 }
 
-// feedWatchdog has each model executed, in its turn among the requests, twice in systemd's
-// time limit, and says so only where that succeeds.
+// feedWatchdog runs each model, in its queue of requests, twice per watchdog interval, and notifies
+// systemd if all runs succeed.
 func (d *Daemon) feedWatchdog(ctx context.Context) {
 	limit, err := sd.SdWatchdogEnabled(false)
 	if err != nil || limit == 0 {

@@ -3,8 +3,12 @@ package input
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 
+	"github.com/etrun-go/etrun/cmd/etrun/internal/nearest"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/npy"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/picture"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/safetensors"
@@ -82,6 +86,8 @@ func (r *Resolver) open(ctx context.Context, s *Spec) (*openfile.File, Source, e
 	f, err := openfile.Open(ctx, s.Path, openfile.Rules{Kinds: openfile.Pipes | openfile.Devices, Limit: limit, Start: startBytes, Check: check})
 	if err == nil {
 		r.files = append(r.files, f)
+	} else if fill := nearest.Name(s.Path, []string{"zeros", "ones", "rand", "none"}); fill != "" && errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w; did you mean %s?", err, fill)
 	}
 	return f, kind, err
 }

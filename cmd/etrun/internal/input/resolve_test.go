@@ -120,6 +120,7 @@ func TestResolve(t *testing.T) {
 		{"six.npy", []etrun.ValueMeta{slotOf(1, 2, 1, 3)}, "float32 1x2x1x3 [0 1 2 3 4 5]"},
 		{"six.npy", []etrun.ValueMeta{channelsLast(slotOf(1, 2, 1, 3))}, "float32 1x2x1x3 [0 1 2 3 4 5]"}, // contiguous: the method lays it out
 		{"six.npy", []etrun.ValueMeta{bounded(slotOf(1, 2, 4, 4))}, "float32 1x2x1x3 [0 1 2 3 4 5]"},
+		{"six.bin", []etrun.ValueMeta{bounded(slotOf(1, 9))}, "float32 1x6 [0 1 2 3 4 5]"}, // only one size can vary
 		{"six.bin:float32:3x2", []etrun.ValueMeta{bounded(slotOf(4, 4))}, "float32 3x2 [0 1 2 3 4 5]"},
 		{"order.npz", []etrun.ValueMeta{one, one}, "float32 1 [7]; float32 1 [8]"},
 		{"number.npz", []etrun.ValueMeta{one, one}, "float32 1 [8]; float32 1 [7]"},
@@ -163,7 +164,9 @@ func TestResolveRefuses(t *testing.T) {
 		{"no such name", "x=ones", []etrun.ValueMeta{named(one, "y")}, ErrSpec, `no input "x"; the method has 1, 0 is "y"`},
 		{"no such index", "7=ones", []etrun.ValueMeta{one}, ErrSpec, `no input "7"; the method has 1`},
 		{"file too short", "six.bin", []etrun.ValueMeta{slotOf(7)}, ErrMismatch, "input 0 (six.bin): 24 bytes, want 28 (float32 7)"},
-		{"file of other bounds", "six.bin", []etrun.ValueMeta{bounded(slotOf(7))}, ErrMismatch, "set other sizes as six.bin:float32:7"},
+		{"file of other bounds", "six.bin", []etrun.ValueMeta{bounded(slotOf(7, 2))}, ErrMismatch, "set other sizes as six.bin:float32:7x2"},
+		{"file beyond the bound", "six.bin", []etrun.ValueMeta{bounded(slotOf(5))}, ErrMismatch, "24 bytes, want 20"},
+		{"file of half an element", "six.bin", []etrun.ValueMeta{bounded(etrun.ValueMeta{Kind: tensor.KindTensor, DType: tensor.Complex128, Sizes: []int{7}})}, ErrMismatch, "24 bytes"},
 		{"stated sizes, wrong bytes", "six.bin:float32:7", []etrun.ValueMeta{bounded(slotOf(9))}, ErrMismatch, "24 bytes, want 28"},
 		{"array of other type", "six.npy", []etrun.ValueMeta{{Kind: tensor.KindTensor, DType: tensor.Int32, Sizes: []int{6}}}, ErrMismatch, "float32 1x2x1x3, want int32 6"},
 		{"array of other sizes than stated", "six.npy:float32:6", []etrun.ValueMeta{bounded(slotOf(6))}, ErrMismatch, "array of 1x2x1x3"},

@@ -255,7 +255,7 @@ func ParseSizes(text string) ([]int, error) {
 	for part := range strings.SplitSeq(text, "x") {
 		n, err := strconv.ParseUint(part, 10, bits.UintSize-1)
 		if err != nil {
-			return nil, fmt.Errorf("size %q in %q", part, text)
+			return nil, fmt.Errorf("size %q in %q: no number, or too large", part, text)
 		}
 		sizes = append(sizes, int(n))
 	}

@@ -8,16 +8,14 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Traced tells where the values of a program diverge from those of another one, for
+// Traced locates where the values of a program diverge from those of another one, for
 // programs with different instructions, such as a portable one and its delegated one, whose
 // nodes compute several operators.
 type Traced struct {
-	Looked int `json:"looked"` // values of B with the element count of a value of A
-	Found  int `json:"found"`  // those equal to a value of A within the tolerance
-	// Last is the last value of B that also occurs in A, and First the first one after it
-	// that does not, in the order of execution; nil for none.
-	Last  *Place `json:"last_found"`
-	First *Place `json:"first_not_found"`
+	Looked int    `json:"looked"`          // values of B with the element count of a value of A
+	Found  int    `json:"found"`           // those equal to a value of A within the tolerance
+	Last   *Place `json:"last_found"`      // last value of B that also occurs in A, in the order of execution, null for none
+	First  *Place `json:"first_not_found"` // first value of B after it that does not, null for none
 }
 
 // minElements is the minimum number of elements that identify a value.

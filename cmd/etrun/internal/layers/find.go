@@ -19,13 +19,11 @@ type Difference struct {
 
 // Result is the result of comparing two runs value by value.
 type Result struct {
-	Compared int `json:"compared"` // values with a counterpart
-	Values   int `json:"values"`   // values of B
-	Equal    int `json:"equal"`    // equal among the compared values
-	// Unequal is the first value that is not equal, and First the first beyond the tolerance,
-	// in the order of execution; nil for none.
-	Unequal *Difference `json:"first_not_equal"`
-	First   *Difference `json:"first_beyond_tolerance"`
+	Compared int         `json:"compared"`               // values with a counterpart
+	Values   int         `json:"values"`                 // values of B
+	Equal    int         `json:"equal"`                  // equal among the compared values
+	Unequal  *Difference `json:"first_not_equal"`        // in the order of execution, null for none
+	First    *Difference `json:"first_beyond_tolerance"` // in the order of execution, null for none
 }
 
 // Find compares pairs in order.

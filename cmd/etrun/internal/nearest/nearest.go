@@ -7,11 +7,11 @@ import "strings"
 const maxName = 128
 
 // Name returns the name with the smallest edit distance from name, empty if the distance
-// exceeds a third of the length. Names with the same text before the last dot, such as
+// exceeds a third of the length, rounded up. Names with the same text before the last dot, such as
 // overloads of an operator, come before all others.
 func Name(name string, names []string) string {
 	base, _ := cutLast(name)
-	best, shortest := "", len(name)/3+1
+	best, shortest := "", (len(name)+2)/3+1
 	for _, other := range names {
 		d := distance(name, other)
 		if otherBase, dotted := cutLast(other); dotted && base == otherBase {

@@ -24,6 +24,9 @@ func TestName(t *testing.T) {
 	if got := Name("instpect", []string{"inspect", "verify", "plan"}); got != "inspect" {
 		t.Errorf("got %q, want inspect", got)
 	}
+	if got := Name("inptu", []string{"input", "output", "next"}); got != "input" {
+		t.Errorf("got %q, want input", got)
+	}
 	if got := Name("x", nil); got != "" {
 		t.Errorf("of no names: got %q", got)
 	}

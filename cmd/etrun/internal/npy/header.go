@@ -187,7 +187,7 @@ func (p *literal) integer() int {
 	}
 	n, err := strconv.Atoi(p.rest[:digits])
 	if err != nil {
-		p.fail("size %q", p.rest[:digits])
+		p.fail("size %q: none, or too large", p.rest[:digits])
 		return 0
 	}
 	p.rest = strings.TrimPrefix(p.rest[digits:], "L") // Python 2 writes 3L

@@ -54,7 +54,7 @@ func TestRead(t *testing.T) {
 
 func TestReadRefuses(t *testing.T) {
 	const rest = ", 'fortran_order': False, 'shape': (2,), }"
-	huge := file("{'descr': '<f8', 'fortran_order': False, 'shape': (100000000000,), }")
+	huge := file("{'descr': '<f8', 'fortran_order': False, 'shape': (100000000,), }")
 	cases := []struct {
 		name string
 		file []byte

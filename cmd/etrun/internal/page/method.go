@@ -3,7 +3,6 @@ package page
 import (
 	"context"
 	"fmt"
-	"html/template"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -124,9 +123,9 @@ func (d *describer) asLoaded(r *Method, m *etrun.Method) {
 	t := timeline.New(m)
 	drawing := t.Chart(d.spec.Name)
 	for i := range drawing.Plans {
-		r.Plans = append(r.Plans, Plan{drawing.Plans[i].Name, template.HTML(drawing.Panel(i))})
+		r.Plans = append(r.Plans, Plan{drawing.Plans[i].Name, Markup(drawing.Panel(i))})
 	}
-	r.Legend = template.HTML(drawing.Legend())
+	r.Legend = Markup(drawing.Legend())
 	r.Peak, r.PeakBytes, r.AtPeak = t.Peak, t.PeakBytes, t.AtPeak()
 }
 
@@ -228,10 +227,10 @@ func (d *describer) text(v int) string {
 		return strings.TrimSpace(typeText(t.DType, t.Sizes) + "  " + cut(t.Name))
 	case tensor.KindIntList, tensor.KindTensorList, tensor.KindOptionalTensorList:
 		var items []string
-		for _, item := range value.Items[:min(len(value.Items), 16)] {
+		for _, item := range value.Items()[:min(len(value.Items()), 16)] {
 			items = append(items, d.text(item))
 		}
-		if len(value.Items) > 16 {
+		if len(value.Items()) > 16 {
 			items = append(items, "…")
 		}
 		return "[" + strings.Join(items, ", ") + "]"

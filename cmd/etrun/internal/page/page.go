@@ -4,14 +4,10 @@
 package page
 
 import (
-	_ "embed" // template, style and script
+	_ "embed" // style and script
 	"fmt"
-	"html/template"
-	"io"
 	"time"
 
-	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
-	"github.com/etrun-go/etrun/cmd/etrun/internal/chart"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/profile"
 	"github.com/etrun-go/etrun/cmd/etrun/internal/timeline"
 )
@@ -38,7 +34,7 @@ type Method struct {
 	Left         int    // number of instructions not shown
 	Nodes        int    // nodes of all delegates
 	Plans        []Plan // the plan in use first
-	Legend       template.HTML
+	Legend       Markup
 	Peak         int
 	PeakBytes    int64
 	AtPeak       []timeline.Live
@@ -48,7 +44,7 @@ type Method struct {
 // Plan is a memory plan.
 type Plan struct {
 	Name    string
-	Drawing template.HTML
+	Drawing Markup
 }
 
 // Instruction is one row.
@@ -107,34 +103,27 @@ const (
 	maxText         = 400 // characters of a text from the file
 )
 
-//go:embed page.html
-var pageHTML string
-
 //go:embed page.css
 var pageCSS string
 
 //go:embed page.js
 var pageJS string
 
-var layout = template.Must(template.New("page").Funcs(template.FuncMap{
-	"bytes":   bytesize.Format,
-	"micros":  took,
-	"percent": func(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) },
-	"part": func(n, of int64) float64 {
-		if of <= 0 {
-			return 0
-		}
-		return float64(n) / float64(of)
-	},
-	"count": func(n int, one, many string) string {
-		if n == 1 {
-			return "1 " + one
-		}
-		return fmt.Sprintf("%d %s", n, many)
-	},
-	"css":    func() template.CSS { return template.CSS(chart.Style + pageCSS) },
-	"script": func() template.JS { return template.JS(chart.Script + pageJS) },
-}).Parse(pageHTML))
+func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
+
+func part(n, of int64) float64 {
+	if of <= 0 {
+		return 0
+	}
+	return float64(n) / float64(of)
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
 
 // took formats a time with three digits or more.
 func took(d time.Duration) string {
@@ -143,9 +132,6 @@ func took(d time.Duration) string {
 	}
 	return fmt.Sprintf("%.1f µs", float64(d)/1e3)
 }
-
-// Write writes the page.
-func (p *Page) Write(w io.Writer) error { return layout.Execute(w, p) }
 
 // cut truncates a text from the file.
 func cut(text string) string {

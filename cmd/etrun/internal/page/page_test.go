@@ -2,7 +2,6 @@ package page
 
 import (
 	"bytes"
-	"html/template"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -128,7 +127,7 @@ func spoil(v reflect.Value) {
 			spoil(v.Index(i))
 		}
 	case reflect.String:
-		if v.Type() != reflect.TypeFor[template.HTML]() {
+		if v.Type() != reflect.TypeFor[Markup]() {
 			v.SetString(hostile)
 		}
 	}

@@ -1,7 +1,6 @@
 package page
 
 import (
-	"html/template"
 	"strings"
 	"time"
 
@@ -14,7 +13,7 @@ type Profile struct {
 	Runs        int
 	Median, Max time.Duration
 	Rows        []profile.Row // by operator, nodes below their delegates
-	Flame       template.HTML
+	Flame       Markup
 }
 
 // Timed adds profiles to the methods and instructions.
@@ -31,7 +30,7 @@ func (p *Page) Timed(profiles []*profile.Profile) {
 func (m *Method) timed(from *profile.Profile) {
 	var b strings.Builder
 	chart.WriteArea(&b, from.FlameHeight(), chart.Width, from.Flame())
-	m.Profile = &Profile{from.Runs, from.Median, from.Max, from.ByOperator(), template.HTML(b.String())}
+	m.Profile = &Profile{from.Runs, from.Median, from.Max, from.ByOperator(), Markup(b.String())}
 	rows := make(map[string]*profile.Row)
 	for i := range from.Rows {
 		rows[from.Rows[i].Place()] = &from.Rows[i]

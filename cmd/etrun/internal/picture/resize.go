@@ -13,10 +13,10 @@ type Pixels struct {
 // weights, and rounded to bytes after each pass.
 func (p Pixels) Resize(h, w int) Pixels {
 	if w != p.W {
-		p = p.stretchRows(w)
+		p = p.resizeRows(w)
 	}
 	if h != p.H {
-		p = p.stretchColumns(h)
+		p = p.resizeColumns(h)
 	}
 	return p
 }
@@ -69,7 +69,7 @@ func (t taps) sample(src []byte, stride int) byte {
 	return byte(min(max(sum>>weightBits, 0), 255))
 }
 
-func (p Pixels) stretchRows(w int) Pixels {
+func (p Pixels) resizeRows(w int) Pixels {
 	out := Pixels{p.H, w, p.C, make([]byte, p.H*w*p.C)}
 	all := triangle(p.W, w)
 	for y := range p.H {
@@ -83,7 +83,7 @@ func (p Pixels) stretchRows(w int) Pixels {
 	return out
 }
 
-func (p Pixels) stretchColumns(h int) Pixels {
+func (p Pixels) resizeColumns(h int) Pixels {
 	stride := p.W * p.C
 	out := Pixels{h, p.W, p.C, make([]byte, h*stride)}
 	for y, t := range triangle(p.H, h) {

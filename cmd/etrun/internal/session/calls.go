@@ -62,8 +62,8 @@ func (l Calls) inherit() {
 	}
 }
 
-// given reports whether any call has inputs.
-func (l Calls) given() bool {
+// hasInputs reports whether any call has inputs.
+func (l Calls) hasInputs() bool {
 	for _, c := range l {
 		if len(c.Inputs) > 0 {
 			return true

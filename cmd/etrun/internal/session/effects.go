@@ -19,17 +19,17 @@ var measuredModes = []string{string(etrun.LowerAuto), string(etrun.LowerTune), s
 // warnOfFlags reports flags without effect.
 func (s *Session) warnOfFlags() {
 	for _, f := range backendFlags {
-		if s.options.given(f.flag) && !s.hasDelegate(f.backend) {
+		if s.options.isSet(f.flag) && !s.hasDelegate(f.backend) {
 			s.warn("--" + f.flag + " has no effect: the program has no delegate of " + f.backend)
 		}
 	}
-	if s.options.given("min-profit") && !slices.Contains(measuredModes, s.options.Lower) {
+	if s.options.isSet("min-profit") && !slices.Contains(measuredModes, s.options.Lower) {
 		s.warn("--min-profit has no effect with --lower " + s.options.Lower)
 	}
-	if s.options.given("weights-cache") && s.options.xnnpack == string(xnnpack.EngineReference) {
+	if s.options.isSet("weights-cache") && s.options.xnnpack == string(xnnpack.EngineReference) {
 		s.warn("--weights-cache has no effect with --xnnpack reference")
 	}
-	if s.options.given("seed") && !s.random && !s.drawsNumbers() {
+	if s.options.isSet("seed") && !s.random && !s.drawsNumbers() {
 		s.warn("--seed has no effect: neither inputs nor operators are random")
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/etrun-go/etrun"
 	"github.com/etrun-go/etrun/internal/openfile"
@@ -48,6 +50,9 @@ func foreignKind(start []byte, size int64) (name, cure string) {
 			return f.name, f.cure
 		}
 	}
+	if isText(start) {
+		return "a text file", ""
+	}
 	if len(start) < 16 {
 		return "", ""
 	}
@@ -58,6 +63,21 @@ func foreignKind(start []byte, size int64) (name, cure string) {
 		return "an ONNX model", ""
 	}
 	return "", ""
+}
+
+// isText reports whether start is the beginning of a text in UTF-8. Its last character may be cut off.
+func isText(start []byte) bool {
+	for rest := start; len(rest) > 0; {
+		r, n := utf8.DecodeRune(rest)
+		if r == utf8.RuneError && n == 1 {
+			return len(rest) < len(start) && len(start) == foreignStart && !utf8.FullRune(rest)
+		}
+		if r != '\n' && r != '\r' && r != '\t' && unicode.IsControl(r) {
+			return false
+		}
+		rest = rest[n:]
+	}
+	return len(start) > 0
 }
 
 // foreignError is a file of another format than expected.
@@ -88,7 +108,7 @@ func (o *Options) nameForeign(ctx context.Context, program string, err error) er
 		}
 		want := ".ptd"
 		if i == 0 {
-			want = ".pte"
+			want = ".pte program"
 		}
 		cure = cmp.Or(cure, "export the model from PyTorch with ExecuTorch, see docs/export.md")
 		return &foreignError{fmt.Sprintf("%s: %s, not a %s; %s", path, name, want, cure), err}

@@ -52,8 +52,8 @@ type Options struct {
 	flags *pflag.FlagSet // source of the values
 }
 
-// given reports whether the command line sets a flag.
-func (o *Options) given(flag string) bool { return o.flags != nil && o.flags.Changed(flag) }
+// isSet reports whether the command line sets a flag.
+func (o *Options) isSet(flag string) bool { return o.flags != nil && o.flags.Changed(flag) }
 
 // AddFlags adds the flags of commands that run programs, except those that the command
 // already has.
@@ -79,7 +79,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 // turns lowering off unless the command line sets it.
 func (o *Options) ShowValues() {
 	o.Values = true
-	if !o.given("lower") {
+	if !o.isSet("lower") {
 		o.Lower = string(etrun.LowerOff)
 	}
 }
@@ -156,7 +156,7 @@ func (o *Options) check() error {
 		}
 	}
 	if o.Threads < 0 {
-		return Usage("--threads %d", o.Threads)
+		return Usage("--threads %d, want 0 or more", o.Threads)
 	}
 	if o.fvp != "" && o.Device != "auto" && o.Device != "fvp" {
 		return Usage("--fvp with --device %s", o.Device)

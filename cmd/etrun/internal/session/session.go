@@ -102,7 +102,7 @@ func (s *Session) Prepare(ctx context.Context, calls Calls) error {
 	}
 	calls.inherit()
 	for i := range calls {
-		if err := s.prepare(ctx, &calls[i], calls.given()); err != nil {
+		if err := s.prepare(ctx, &calls[i], calls.hasInputs()); err != nil {
 			if i > 0 {
 				err = fmt.Errorf("call %d: %w", i, err)
 			}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
@@ -78,7 +79,7 @@ func TestSessionSays(t *testing.T) {
 			if err := s.Prepare(t.Context(), calls); err != nil {
 				t.Fatal(err)
 			}
-			s.Warn() // has been said
+			s.Warn() // already reported
 			if !slices.Equal(said, c.want) {
 				t.Errorf("said %q, want %q", said, c.want)
 			}
@@ -115,7 +116,12 @@ func TestForeignKind(t *testing.T) {
 		{"version https://git-lfs.github.com/spec/v1\noid", "a Git LFS pointer"},
 		{"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P", "a Python pickle, as old PyTorch checkpoints are"},
 		{"\x1c\x00\x00\x00ET12", ""},
-		{"noise noise noise noise", ""},
+		{"# etrun\n\nRun ExecuTorch programs", "a text file"},
+		{"{\"model\": 1}\r\n", "a text file"},
+		{strings.Repeat("é", 31) + "a\xc3", "a text file"}, // cut inside a character
+		{strings.Repeat("é", 10) + "\xc3", ""},
+		{"noise \x00 noise noise", ""},
+		{"\xff\xfe\x00", ""},
 		{"", ""},
 	} {
 		if got, _ := foreignKind([]byte(c.start), 1000); got != c.want {

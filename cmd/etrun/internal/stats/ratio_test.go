@@ -29,7 +29,7 @@ var noises = []struct {
 		slope := 0.01 * r.NormFloat64()
 		return func(i int) float64 { return 1 + slope*float64(i) + 0.01*r.NormFloat64() }
 	}},
-	{"two speeds", func(r *rand.Rand) func(int) float64 { // of a clock that changes now and then
+	{"two speeds", func(r *rand.Rand) func(int) float64 { // of a clock that changes occasionally
 		slow := false
 		return func(int) float64 {
 			if r.IntN(15) == 0 {

@@ -11,7 +11,7 @@ type stream struct {
 	values  []int16 // decoded weights
 	at      int     // of the next one
 	given   int     // weights before values
-	more    bool    // the stream goes on after values
+	more    bool    // the stream continues after values
 	err     error
 }
 

@@ -26,7 +26,7 @@ func (w *bitWriter) put(n uint, v int) {
 	}
 }
 
-// folded has the sign in bit 0.
+// folded returns v with its sign in bit 0.
 func folded(v int) int {
 	if v < 0 {
 		return -v<<1 | 1
@@ -34,7 +34,7 @@ func folded(v int) int {
 	return v << 1
 }
 
-// fastStream encodes weights with so many bits each; 8 is raw, with an offset.
+// fastStream encodes weights of the given number of bits; 8 is raw, with an offset.
 func fastStream(values []int, bits uint, adjust int) []byte {
 	var w bitWriter
 	flags := map[uint]int{8: 1, 4: 0, 2: 2}[bits]

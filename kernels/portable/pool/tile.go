@@ -7,18 +7,18 @@ import (
 	"github.com/etrun-go/etrun/kernels/window"
 )
 
-// bands cuts the output of contiguous planes into bands of rows. The windows of a band
-// are pooled together, tap by tap: tap t of the window at row i and column j of a band
+// tiles cuts the output of contiguous planes into tiles of rows. The windows of a tile
+// are pooled together, tap by tap: tap t of the window at row i and column j of a tile
 // is element off[t] + i·step + j of what load brings. For that the input rows are
 // padded, and their columns dealt out to as many phases as the stride has columns.
-type bands[T tensor.Compute] struct {
+type tiles[T tensor.Compute] struct {
 	pooling      // planes may be stacked to one tall plane
 	fill    T    // what the padding holds
 	direct  bool // read in place
-	rows    int  // of the output in a band, fewer in the last one of a plane
-	count   int  // bands of one depth of a plane
+	rows    int  // of the output in a tile, fewer in the last one of a plane
+	count   int  // tiles of one depth of a plane
 	phases  []phase
-	height  int // input rows of a band
+	height  int // input rows of a tile
 	width   int // columns of a phase
 	off     []int
 	step    int // between output rows
@@ -35,7 +35,7 @@ type bands[T tensor.Compute] struct {
 type combination uint8
 
 const (
-	apart combination = iota // nothing: each tap counts
+	separate combination = iota // nothing: each tap counts
 	sums
 	largest
 )
@@ -44,26 +44,26 @@ const (
 // a padded row, the first from input column from on.
 type phase struct{ lo, hi, from int }
 
-// mostTaps is the largest kernel that is pooled tap by tap, bandSize the number of
-// elements that a band's input should not exceed, and mostRoom the one that it cannot.
-const mostTaps, bandSize, mostRoom = 64, 1 << 13, 1 << 18
+// maxTaps is the largest kernel that is pooled tap by tap, tileSize the number of
+// elements that a tile's input should not exceed, and maxTile the one that it cannot.
+const maxTaps, tileSize, maxTile = 64, 1 << 13, 1 << 18
 
 // tapped reports windows of so few elements that they are pooled tap by tap.
 func (w *pooling) tapped() bool {
-	return max(w.Kernel[0], w.Kernel[1], w.Kernel[2]) <= mostTaps && window.Volume(w.Kernel) <= mostTaps
+	return max(w.Kernel[0], w.Kernel[1], w.Kernel[2]) <= maxTaps && window.Volume(w.Kernel) <= maxTaps
 }
 
 // plan cuts w's planes. It reports false for windows that are too large. combine is what
 // may be made of columns.
-func (b *bands[T]) plan(c *kernels.Ctx, w *pooling, fill T, combine combination) bool {
-	b.pooling, b.fill, b.combine = *w, fill, apart
+func (b *tiles[T]) plan(c *kernels.Ctx, w *pooling, fill T, combine combination) bool {
+	b.pooling, b.fill, b.combine = *w, fill, separate
 	if !w.tapped() {
 		return false
 	}
 	tall := w.Extent(1)
 	b.width = w.Out[2] + (w.Extent(2)-1)/w.Stride[2]
 	row := min(w.Stride[2], w.Extent(2)) * b.width
-	if tall > mostRoom || row > mostRoom || w.Kernel[0]*row*tall > mostRoom {
+	if tall > maxTile || row > maxTile || w.Kernel[0]*row*tall > maxTile {
 		return false
 	}
 	row *= w.Kernel[0]
@@ -71,8 +71,8 @@ func (b *bands[T]) plan(c *kernels.Ctx, w *pooling, fill T, combine combination)
 		b.In[1], b.Out[1], b.planes = b.In[1]*b.planes, b.Out[1]*b.planes, 1
 	}
 	b.rows = 1
-	if size := row * tall; size < bandSize {
-		b.rows += min((bandSize-size)/(row*min(w.Stride[1], bandSize)), b.Out[1]-1)
+	if size := row * tall; size < tileSize {
+		b.rows += min((tileSize-size)/(row*min(w.Stride[1], tileSize)), b.Out[1]-1)
 	}
 	b.count = (b.Out[1] + b.rows - 1) / b.rows
 	b.height = (b.rows-1)*w.Stride[1] + tall
@@ -84,17 +84,17 @@ func (b *bands[T]) plan(c *kernels.Ctx, w *pooling, fill T, combine combination)
 		b.combine = combine
 	}
 	b.step = w.Stride[1] * b.width
-	if b.combine != apart {
+	if b.combine != separate {
 		b.height, b.step = b.rows, b.width
 		b.tall = kernels.Scratch[T](c, c.Threads()*b.rows*b.In[2])
-		b.list = grow(b.list, c.Threads()*mostTaps)
+		b.list = grow(b.list, c.Threads()*maxTaps)
 	}
 	b.scratch = kernels.Scratch[T](c, c.Threads()*row*b.height)
 	b.placeTaps()
 	return true
 }
 
-func (b *bands[T]) planPhases(n int) {
+func (b *tiles[T]) planPhases(n int) {
 	b.phases = b.phases[:0]
 	for q := range n {
 		f := phase{from: q - b.Pad[2]}
@@ -104,13 +104,13 @@ func (b *bands[T]) planPhases(n int) {
 	}
 }
 
-func (b *bands[T]) placeTaps() {
+func (b *tiles[T]) placeTaps() {
 	b.off = b.off[:0]
 	deep, tall, kernel := len(b.phases)*b.height*b.width, b.height, b.Kernel
 	if b.direct {
 		deep, tall = b.Dilate[0]*b.In[1]*b.In[2], 0
 	}
-	if b.combine != apart {
+	if b.combine != separate {
 		kernel[0], kernel[1] = 1, 1
 	}
 	for d := range kernel[0] {
@@ -123,23 +123,23 @@ func (b *bands[T]) placeTaps() {
 	}
 }
 
-// units is the number of bands.
-func (b *bands[T]) units() int { return b.planes * b.Out[0] * b.count }
+// units is the number of tiles.
+func (b *tiles[T]) units() int { return b.planes * b.Out[0] * b.count }
 
-// at is the plane of band i, the depth of its output, its first row and how many it has.
-func (b *bands[T]) at(i int) (plane, d, row, n int) {
+// at is the plane of tile i, the depth of its output, its first row and how many it has.
+func (b *tiles[T]) at(i int) (plane, d, row, n int) {
 	row = i % b.count * b.rows
 	return i / b.count / b.Out[0], i / b.count % b.Out[0], row, min(b.rows, b.Out[1]-row)
 }
 
 // load gives the input of n output rows from row on, at depth d.
-func (b *bands[T]) load(worker int, plane []T, d, row, n int) []T {
+func (b *tiles[T]) load(worker int, plane []T, d, row, n int) []T {
 	size := len(b.phases) * b.height * b.width
 	scratch := b.scratch[worker*size*b.Kernel[0]:][:size*b.Kernel[0]]
 	switch {
 	case b.direct:
 		return plane[b.place(b.Start(0, d), b.Start(1, row), 0):]
-	case b.combine != apart:
+	case b.combine != separate:
 		b.deal(scratch, b.columns(worker, plane, d, row, n), n, 0, n)
 		return scratch
 	}
@@ -156,9 +156,9 @@ func (b *bands[T]) load(worker int, plane []T, d, row, n int) []T {
 }
 
 // columns combines the input rows of n output rows from row on.
-func (b *bands[T]) columns(worker int, plane []T, d, row, n int) []T {
+func (b *tiles[T]) columns(worker int, plane []T, d, row, n int) []T {
 	in, end := b.In[2], row+n
-	tall, list := b.tall[worker*b.rows*in:][:n*in], b.list[worker*mostTaps:][:mostTaps]
+	tall, list := b.tall[worker*b.rows*in:][:n*in], b.list[worker*maxTaps:][:maxTaps]
 	for dst := tall; row < end; {
 		d0, d1, d2 := b.Taps(0, d)
 		h0, h1, h2 := b.Taps(1, row)
@@ -183,14 +183,14 @@ func (b *bands[T]) columns(worker int, plane []T, d, row, n int) []T {
 }
 
 // loadRows deals out the input of n output rows from row on.
-func (b *bands[T]) loadRows(scratch, slice []T, row, n int) {
+func (b *tiles[T]) loadRows(scratch, slice []T, row, n int) {
 	top, rows := b.Start(1, row), b.height-(b.rows-n)*b.Stride[1]
 	lo, hi := window.Inside(rows, b.In[1], top, 1)
 	b.deal(scratch, slice[max(top+lo, 0)*b.In[2]:], rows, lo, hi)
 }
 
 // deal brings rows to each phase; [lo, hi) of them are those of src, others are padding.
-func (b *bands[T]) deal(scratch, src []T, rows, lo, hi int) {
+func (b *tiles[T]) deal(scratch, src []T, rows, lo, hi int) {
 	width := b.width
 	for q, f := range b.phases {
 		dst := scratch[q*b.height*width:][:rows*width]
@@ -210,7 +210,7 @@ func (b *bands[T]) deal(scratch, src []T, rows, lo, hi int) {
 }
 
 // every takes every stride-th of n elements of rows.
-func (b *bands[T]) every(dst, src []T, rows, n int) {
+func (b *tiles[T]) every(dst, src []T, rows, n int) {
 	switch s := b.Stride[2]; s {
 	case 1:
 		simd.CopyRows(dst, src, rows, n, b.width, b.In[2])

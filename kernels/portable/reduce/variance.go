@@ -1,99 +1,61 @@
 package reduce
 
 import (
+	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels"
+	"github.com/etrun-go/etrun/kernels/portable/loops"
+	"github.com/etrun-go/etrun/kernels/portable/operand"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// variance is a call of aten::var or aten::var_mean over the listed dimensions.
-type variance struct {
-	a          kernels.Args
-	correction float64 // taken off the number of elements
-	keepdim    bool
-	out, mean  int // indices of the outs; mean is -1 where it is not wanted
-}
-
-// run computes in float64, in two passes: the means, then the squared distances from
-// them.
-func (v *variance) run(c *kernels.Ctx) error {
-	self := v.a.Tensor(0)
-	dims, err := dimSet(v.a, 1, self)
+// variance is aten::var over dimensions, with or without correction, and aten::var_mean: the second out is the mean. It
+// computes in float64, in two passes: the means, then the squared distances from them.
+func variance(c *kernels.Ctx, a kernels.Args) error {
+	const out = 4 // the first one
+	self := a.Tensor(0)
+	d, err := readDims(a, out)
 	if err != nil {
 		return err
 	}
+	d.keepdim = a.Bool(3)
 	if !self.DType.IsFloat() {
 		return kernels.Bad(0, self.DType.String(), "a floating type")
 	}
-	for _, o := range [...]int{v.out, v.mean} {
-		if o < 0 {
-			continue
+	for i := out; i < len(a)-1; i++ {
+		if t := a.Tensor(i); !t.DType.IsFloat() {
+			return kernels.Bad(i, t.DType.String(), "a floating type")
 		}
-		if d := v.a.Tensor(o).DType; !d.IsFloat() {
-			return kernels.Bad(o, d.String(), "a floating type")
-		}
-		if err := resize(v.a, o, dims, v.keepdim); err != nil {
+		if err := d.resize(a, i); err != nil {
 			return err
 		}
 	}
 	s := kernels.Keep[state[float64]](c)
-	data := s.plan.set(c, self, dims)
+	data := s.plan.set(c, self, d.set)
 	n, from := float64(s.plan.n), newSource(c, data, self.DType.Size(), loader[float64](self.DType))
 	sums, squares := &sum64, &squares
 	if self.DType == tensor.Float32 {
-		sums, squares = &wide, &wideSquares
+		sums, squares = &sumOf32, &squaresOf32
 	}
 	means := s.stage.results(c, sums, s.plan.layout, from)
 	for i := range means {
 		means[i] /= n
 	}
 	s.stage.shift = means
-	spread := s.stage.results(c, squares, s.plan.layout, from)
-	for i := range spread {
-		spread[i] /= max(n-v.correction, 0)
+	variances, correction := s.stage.results(c, squares, s.plan.layout, from), 1.0
+	if !a.IsNone(2) { // a number, or whether it is 1
+		correction = a.Scalar(2).Float()
 	}
-	v.write(c, s, v.out, dims, spread)
-	if v.mean >= 0 {
-		v.write(c, s, v.mean, dims, means)
+	for i := range variances {
+		variances[i] /= max(n-correction, 0)
+	}
+	for i, results := range [][]float64{variances, means}[:len(a)-1-out] {
+		t := a.Tensor(out + i)
+		s.plan.write(c, t, self, d.set, operand.Bytes(c, t.DType, results))
 	}
 	return nil
 }
 
-func (v *variance) write(c *kernels.Ctx, s *state[float64], o int, dims uint32, results []float64) {
-	out := v.a.Tensor(o)
-	s.plan.write(c, out, v.a.Tensor(0), dims, narrow(c, out.DType, results))
-}
-
-// varUnbiased is aten::var.dim.
-func varUnbiased(c *kernels.Ctx, a kernels.Args) error {
-	v := variance{a: a, keepdim: a.Bool(3), out: 4, mean: -1}
-	if a.Bool(2) {
-		v.correction = 1
-	}
-	return v.run(c)
-}
-
-// varCorrection is aten::var.correction.
-func varCorrection(c *kernels.Ctx, a kernels.Args) error {
-	v := variance{a: a, correction: correction(a), keepdim: a.Bool(3), out: 4, mean: -1}
-	return v.run(c)
-}
-
-// varMean is aten::var_mean.correction.
-func varMean(c *kernels.Ctx, a kernels.Args) error {
-	v := variance{a: a, correction: correction(a), keepdim: a.Bool(3), out: 4, mean: 5}
-	return v.run(c)
-}
-
-// correction is argument 2, 1 for None.
-func correction(a kernels.Args) float64 {
-	if a.IsNone(2) {
-		return 1
-	}
-	return a.Scalar(2).Float()
-}
-
-// scanner sums up along n rows of inner cells: each result is the sum of all cells
-// before it and of its own.
+// scanner computes running sums along n rows of inner cells.
 type scanner[C tensor.Compute] struct {
 	plan   plan
 	blocks int // of a row
@@ -104,7 +66,7 @@ type scanner[C tensor.Compute] struct {
 	store func(dst []byte, src []C)
 	sums  []C // block cells for each worker
 	// direct, if not nil, is for types that need no conversion of their own.
-	direct *directly[C]
+	direct *directScan[C]
 }
 
 // cumsum is aten::cumsum, computed in float64 or int64.
@@ -114,8 +76,8 @@ func cumsum(c *kernels.Ctx, a kernels.Args) error {
 	if err != nil {
 		return err
 	}
-	if err := sameDType(a, 2, 3); err != nil {
-		return err
+	if d := a.OptInt(2, int64(out.DType)); d != int64(out.DType) {
+		return kernels.Badf(2, "the out's type, "+out.DType.String(), "%v", tensor.DType(d))
 	}
 	_, known := tensor.ComputeType(self.DType)
 	if _, ok := tensor.ComputeType(out.DType); !ok || !known {
@@ -150,13 +112,13 @@ func scan[C tensor.Compute](c *kernels.Ctx, self, out *tensor.Tensor, d int) {
 			s.inner *= n
 		}
 	}
-	s.source = newSource(c, s.plan.run.Rows(c, self), self.DType.Size(), tensor.Loader[C](self.DType))
-	s.dst, s.elem, s.store = s.plan.run.Target(c, out), out.DType.Size(), tensor.Storer[C](out.DType)
-	s.direct = directScan[C](self.DType, out.DType)
+	s.source = newSource(c, operand.Rows(c, self), self.DType.Size(), tensor.Loader[C](self.DType))
+	s.dst, s.elem, s.store = operand.OutRows(c, out), out.DType.Size(), tensor.Storer[C](out.DType)
+	s.direct = directScanOf[C](self.DType, out.DType)
 	s.sums = kernels.Scratch[C](c, block*c.Threads())
 	s.blocks = (s.inner + block - 1) / block
-	c.Parallel(s.outer*s.blocks, 1<<14/max(s.n*min(s.inner, block), 1), s)
-	s.plan.run.Settle(c, out, s.dst)
+	c.Parallel(s.outer*s.blocks, cpu.Grain(s.n*min(s.inner, block), 1200), s)
+	operand.StoreRows(c, out, s.dst)
 	s.source, s.dst, s.sums = source[C]{}, nil, nil
 }
 
@@ -198,7 +160,7 @@ func (s *scanner[C]) scanCols(worker, o, from int) {
 			s.direct.cols(s.dst, s.data, at, sums)
 			continue
 		}
-		addCols(sums, s.cells(worker, at, n), nil)
+		loops.Add(sums, sums, s.cells(worker, at, n))
 		s.store(s.dst[at*s.elem:], sums)
 	}
 }

@@ -1,0 +1,256 @@
+package page
+
+import (
+	"bufio"
+	"fmt"
+	"html"
+	"io"
+
+	"github.com/etrun-go/etrun/cmd/etrun/internal/bytesize"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/chart"
+	"github.com/etrun-go/etrun/cmd/etrun/internal/profile"
+)
+
+// Markup is a part of the page that is written unchanged: drawings, style and script.
+type Markup string
+
+// writer writes a page. Package html/template would do the same, but it calls methods by
+// name: linking it keeps every exported method of every package in the executable.
+type writer struct{ to *bufio.Writer }
+
+// Write writes the page.
+func (p *Page) Write(to io.Writer) error {
+	w := writer{bufio.NewWriter(to)}
+	w.header(p)
+	for i, m := range p.Methods {
+		w.method(i, m)
+	}
+	w.weights(&p.Weights)
+	w.put("</main>\n<footer>made by %s</footer>\n<script>%s</script>\n</body>\n</html>\n", p.Version, Markup(chart.Script+pageJS))
+	return w.to.Flush() // with the first error of any write
+}
+
+// put formats like fmt.Printf. It escapes all arguments except Markup, integers and floats.
+// Verbs stand in text or between double quotes.
+func (w writer) put(format string, args ...any) {
+	for i, a := range args {
+		switch a.(type) {
+		case Markup, int, int64, float64:
+		default:
+			args[i] = html.EscapeString(fmt.Sprint(a))
+		}
+	}
+	fmt.Fprintf(w.to, format, args...) // bufio.Writer keeps the error
+}
+
+const pageHead = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
+<title>%[1]s</title>
+<style>%[2]s</style>
+</head>
+<body>
+<header>
+<h1>%[1]s</h1>
+<div class="tools">
+<input id="search" type="search" placeholder="search: operator, shape, weight …" aria-label="search">
+<output id="found" for="search"></output>
+<button id="unfold" type="button">unfold all</button>
+<button id="fold" type="button">fold all</button>
+<button id="theme" type="button">light or dark</button>
+</div>
+<nav>
+`
+
+func (w writer) header(p *Page) {
+	w.put(pageHead, p.Name, Markup(chart.Style+pageCSS))
+	for i, m := range p.Methods {
+		w.put(`<a href="#method%d">%s</a>`+"\n", i, m.Name)
+	}
+	w.put("<a href=\"#weights\">weights</a>\n</nav>\n</header>\n<main>\n")
+	w.facts(p.Facts)
+	for _, note := range p.Notes {
+		w.put("<p class=\"note\">%s</p>\n", note)
+	}
+}
+
+func (w writer) facts(list []Fact) {
+	if len(list) == 0 {
+		return
+	}
+	w.put(`<dl class="facts">`)
+	w.terms(list)
+	w.put("</dl>\n")
+}
+
+func (w writer) terms(list []Fact) {
+	for _, f := range list {
+		w.put("<dt>%s</dt><dd>%s</dd>\n", f.Name, f.Text)
+	}
+}
+
+func (w writer) method(i int, m *Method) {
+	w.put("<section id=\"method%d\">\n<h2>method %s</h2>\n", i, m.Name)
+	if m.Fault != "" {
+		w.put("<p class=\"fault\">does not run here: %s</p>\n", m.Fault)
+	}
+	w.facts(m.Facts)
+	w.profile(m.Profile)
+	w.memory(m)
+	w.put("<h3>%s", count(len(m.Instructions), "instruction", "instructions"))
+	if m.Nodes > 0 {
+		w.put(", %s in delegates", count(m.Nodes, "node", "nodes"))
+	}
+	w.put("</h3>\n")
+	if m.Left > 0 {
+		w.put("<p class=\"note\">%s not shown.</p>\n", count(m.Left, "more instruction is", "more instructions are"))
+	}
+	w.put("<div class=\"program\">\n")
+	for k := range m.Instructions {
+		w.instruction(&m.Instructions[k])
+	}
+	if len(m.Instructions) == 0 {
+		w.put("<p>None.</p>")
+	}
+	w.put("</div>\n</section>\n")
+}
+
+func (w writer) profile(p *Profile) {
+	if p == nil {
+		return
+	}
+	w.put("<h3>where the time goes</h3>\n<p>%s, median %s, maximum %s.</p>\n<div class=\"fill\">%s</div>\n",
+		count(p.Runs, "run", "runs"), took(p.Median), took(p.Max), p.Flame)
+	w.times(p.Rows, true)
+}
+
+const memoryHead = `<h3>memory</h3>
+<p>Each box is a storage: as wide as the time it is alive, as high as its bytes. The red line is the size of the arenas, with state and
+scratch above it; the dashed line is the least that any plan needs; the red band is the peak.</p>
+`
+
+func (w writer) memory(m *Method) {
+	if len(m.Plans) == 0 {
+		return
+	}
+	w.put(memoryHead)
+	open := " open"
+	for _, plan := range m.Plans {
+		w.put("<details class=\"other\"%s><summary><span class=\"op\">%s</span></summary>%s</details>\n", Markup(open), plan.Name, plan.Drawing)
+		open = ""
+	}
+	w.put("%s\n<p class=\"detail\" aria-live=\"polite\">Point at a box, or press on it, for more.</p>\n", m.Legend)
+	if len(m.AtPeak) > 0 {
+		w.peak(m)
+	}
+}
+
+func (w writer) peak(m *Method) {
+	when := "when inputs are set"
+	if m.Peak >= 0 {
+		when = fmt.Sprint("instruction ", m.Peak)
+	}
+	w.put("<h4>at the peak, %s: %s</h4>\n<table class=\"peak\">\n", when, bytesize.Format(m.PeakBytes))
+	w.put("<thead><tr><th>name</th><th>type</th><th>bytes</th><th></th><th>alive</th></tr></thead>\n<tbody>\n")
+	for _, l := range m.AtPeak {
+		name := l.Name
+		if l.Kind != "activation" {
+			name += " (" + l.Kind + ")"
+		}
+		w.put("<tr class=\"hit\"><td>%s</td><td>%s</td><td>%s</td><td><meter value=\"%v\"></meter></td><td>%d to %d</td></tr>\n",
+			name, l.Type, bytesize.Format(l.Bytes), part(l.Bytes, m.PeakBytes), l.First, l.Last)
+	}
+	w.put("</tbody>\n</table>\n")
+}
+
+func (w writer) instruction(in *Instruction) {
+	open := ""
+	if len(in.Nodes) > 0 {
+		open = " open"
+	}
+	w.put("<details class=\"hit %s\"%s>\n<summary><span class=\"at\">%d</span><span class=\"op\">%s</span><span class=\"result\">%s</span>",
+		in.Kind, Markup(open), in.Step, in.Short, in.Result)
+	w.put(`<span class="bytes">`)
+	if in.Bytes != 0 {
+		w.put("%s", bytesize.Format(in.Bytes))
+	}
+	w.put("</span>")
+	w.time(in.Time)
+	if in.Fault != "" {
+		w.put(`<span class="fault">%s</span>`, in.Fault)
+	}
+	w.put("</summary>\n<dl class=\"args\">\n<dt>instruction</dt><dd>%s, at %s of the file", in.Name, in.At)
+	if in.Source != "" {
+		w.put("; %s", in.Source)
+	}
+	w.put("</dd>\n")
+	for _, a := range in.Args {
+		w.put("<dt>%s</dt><dd>%s</dd>\n", a.Name, a.Text)
+	}
+	w.terms(in.Facts)
+	w.put("</dl>\n")
+	w.nodes(in.Nodes)
+	if len(in.Measured) > 0 {
+		w.put("<p>As the engine measures it:</p>\n")
+		w.times(in.Measured, false)
+	}
+	w.put("</details>\n")
+}
+
+func (w writer) nodes(list []Node) {
+	if len(list) == 0 {
+		return
+	}
+	w.put("<ol class=\"nodes\" start=\"0\">\n")
+	for _, n := range list {
+		w.put(`<li class="hit"><span class="op">%s</span> <span class="result">%s</span>`, n.Name, n.Detail)
+		w.time(n.Time)
+		w.put("</li>\n")
+	}
+	w.put("</ol>\n")
+}
+
+func (w writer) time(t *Time) {
+	if t != nil {
+		w.put(` <span class="time">%s</span> <meter value="%v" title="%s of the run"></meter>`, took(t.Median), t.Share, percent(t.Share))
+	}
+}
+
+// times writes a table of times, with the parts of each row or without.
+func (w writer) times(rows []profile.Row, parts bool) {
+	w.put("<table class=\"times\">\n<thead><tr><th>name</th><th>median</th><th>share</th><th>maximum</th><th>calls</th></tr></thead>\n<tbody>\n")
+	for i := range rows {
+		w.row(&rows[i], "hit")
+		if parts {
+			for k := range rows[i].Parts {
+				w.row(&rows[i].Parts[k], "hit part")
+			}
+		}
+	}
+	w.put("</tbody>\n</table>\n")
+}
+
+func (w writer) row(r *profile.Row, class string) {
+	w.put("<tr class=\"%s\"><td>%s</td><td>%s</td><td><meter value=\"%v\"></meter> %s</td><td>%s</td><td>%v</td></tr>\n",
+		class, r.Name, took(r.Median), r.Share, percent(r.Share), took(r.Max), r.Calls)
+}
+
+func (w writer) weights(list *Weights) {
+	w.put("<section id=\"weights\">\n<h2>weights</h2>\n<p>%s, %s in all.", count(len(list.Rows), "constant", "constants"), bytesize.Format(list.Total))
+	if list.Left > 0 {
+		w.put(" The smallest %d are not shown.", list.Left)
+	}
+	w.put("</p>\n")
+	if len(list.Rows) > 0 {
+		w.put("<table class=\"weights\">\n<thead><tr><th>name</th><th>type</th><th>bytes</th><th></th><th>used by</th><th>from</th></tr></thead>\n<tbody>\n")
+		for _, r := range list.Rows {
+			w.put("<tr class=\"hit\"><td>%s</td><td>%s</td><td>%s</td><td><meter value=\"%v\"></meter></td><td>%s</td><td>%s</td></tr>\n",
+				r.Name, r.Type, bytesize.Format(r.Bytes), part(r.Bytes, list.Total), r.Users, r.From)
+		}
+		w.put("</tbody>\n</table>")
+	}
+	w.put("</section>\n")
+}

@@ -1,0 +1,115 @@
+package xnnpack
+
+// pair is a time in nanoseconds, or a share, in the library and in the Go engine.
+type pair [2]float64
+
+// rate is how long a kind of node takes on one thread. A unit of work is a multiplication of a
+// product or an element of a window; see rows for rows.
+//
+// The rates are fitted to measurements of 1,200 graphs with libXNNPACK 20241108 on a processor with
+// AVX-512 at 3 GHz: 530 of one node, each kind at several sizes from one element on, and 670 of
+// models. Each one is the shortest time of a run on one thread, averaged over 30 microseconds of
+// runs with the same arguments. BenchmarkRates measures graphs of one node in this way.
+type rate struct {
+	start   pair // for the node, beside nodeTime
+	element pair // for an element of the output
+	codes   pair // the same where elements have 8 bits; 0: as element
+	work    pair // for a unit of work
+	short   pair // the share of that which work on 8 bits takes; 0: all
+	row     pair // for a row
+}
+
+// Engines of rates.
+const (
+	byLibrary = iota
+	byGo
+)
+
+var (
+	// Time to come to an engine and back, and to start a node there.
+	callTime, nodeTime = pair{41, 13}, pair{16, 5}
+
+	// For an element of a matrix that is turned; for one of a matrix with a side of less than
+	// narrowMatrix, divided by that side; and for each matrix. The last pairs are for 8 bits.
+	turnTime, turnShort         = pair{0.06, 0.06}, pair{0.07, 0.035}
+	turnNarrow, turnNarrowShort = pair{1, 1.7}, pair{2.7, 1.75}
+	turnMatrix                  = pair{10, 45}
+)
+
+const (
+	narrowMatrix = 8
+	nearTurned   = 1 << 13 // of more elements of 32 bits each one takes longer by turnFar
+	turnFar      = 0.06
+	farElements  = 1 << 17 // elements that caches do not hold, which take longer by farTime
+	farTime      = 0.13
+
+	// Operands and results of fewer elements are in the nearest cache: what takes less than nearTime
+	// an element takes nearShare of it.
+	nearElements, nearTime, nearShare = 1 << 13, 0.115, 0.4
+
+	// The library has depthwise kernels for so many taps; larger windows it computes channel by
+	// channel.
+	depthwiseTaps, slowTap = 25, 0.8
+	manyTaps, manyTapsTime = 9, 1.85 // its kernels for 8 bits and more taps take longer
+	weightTime             = 0.02    // to read a weight of 32 bits of a product from memory
+	narrowTile             = 16      // output channels that libraries with narrow products compute together
+	softmaxVector          = 16      // elements of a row of a softmax are computed together
+)
+
+// Rows of rates for conversions to elements of 8 bits, with one scale and with one a row.
+const convertTo8, convertRowsTo8 = "Convert to 8 bits", "Convert rows to 8 bits"
+
+// rates of nodes, by name.
+var rates = map[string]rate{
+	"Conv2d": {start: pair{0, 25}, work: pair{0.0185, 0.0185}, short: pair{0.25, 0.25},
+		element: pair{0.05, 0.05}, codes: pair{0.07, 0.08}, row: pair{2.3, 0}},
+	"ConvTranspose2d": {start: pair{0, 25}, work: pair{0.044, 0.0195}, short: pair{0.3, 0.36},
+		element: pair{0.05, 0.1}, row: pair{2.2, 0}},
+	"DepthwiseConv2d": {work: pair{0.042, 0.034}, short: pair{1.1, 1.15}, element: pair{0.06, 0.05}, row: pair{4.5, 3}},
+	"FullyConnected": {start: pair{0, 40}, work: pair{0.0186, 0.0182}, short: pair{0.27, 0.25},
+		element: pair{0.085, 0.085}, codes: pair{0.085, 0.08}, row: pair{3.4, 0}},
+	"BatchMatrixMultiply": {start: pair{0, 15}, work: pair{0.024, 0.0184}, short: pair{0.3, 0.36},
+		element: pair{0.04, 0.02}, row: pair{45, 40}},
+
+	"AvgPooling2d":           {start: pair{0, 30}, work: pair{0.07, 0.017}, element: pair{0.15, 0.2}, row: pair{1, 6}},
+	"MaxPooling2d":           {start: pair{0, 30}, work: pair{0.061, 0.021}, element: pair{0.15, 0.14}, row: pair{1, 6}},
+	"GlobalAvgPooling2d":     {start: pair{30, 20}, work: pair{0.035, 0.047}, short: pair{0.31, 2.1}, element: pair{0.3, 0.1}},
+	"Softmax":                {start: pair{4, 10}, element: pair{0.24, 0.24}, row: pair{19.5, 9}},
+	"StaticResizeBilinear2D": {start: pair{10, 20}, element: pair{0.34, 0.19}},
+
+	"StaticTranspose":   {start: pair{4, 22}, element: pair{0.06, 0.11}, codes: pair{0.02, 0.02}, row: pair{1.5, 4.1}},
+	"StaticReshape":     {element: pair{0.073, 0.073}, codes: pair{0.01, 0.009}},
+	"Copy":              {element: pair{0.075, 0.073}, codes: pair{0.01, 0.009}},
+	"StaticSlice":       {start: pair{0, 10}, element: pair{0.08, 0.075}, codes: pair{0.02, 0.02}, row: pair{2.1, 4.7}},
+	"StaticConstantPad": {start: pair{10, 30}, element: pair{0.02, 0.11}, codes: pair{0.01, 0.03}, row: pair{8.7, 0}},
+	"Concatenate2":      {start: pair{12, 15}, element: pair{0.06, 0.06}, codes: pair{0.015, 0.015}, row: pair{1.4, 3.4}},
+	"Concatenate3":      {start: pair{16, 15}, element: pair{0.06, 0.06}, codes: pair{0.015, 0.015}, row: pair{1.4, 3.4}},
+	"Concatenate4":      {start: pair{20, 15}, element: pair{0.06, 0.06}, codes: pair{0.015, 0.015}, row: pair{1.4, 3.4}},
+	"Concatenate5":      {start: pair{24, 15}, element: pair{0.06, 0.06}, codes: pair{0.015, 0.015}, row: pair{1.4, 3.4}},
+	"Table":             {start: pair{0, 26}, codes: pair{0.0155, 0.0155}},
+	"Convert":           {start: pair{0, 40}, element: pair{0.27, 0.07}, codes: pair{0.04, 0.045}},
+	convertTo8:          {start: pair{0, 38}, codes: pair{0.04, 0.127}},
+	convertRowsTo8:      {start: pair{9, 55}, codes: pair{0.13, 0.25}, row: pair{20, 30}},
+
+	"Add":                  {start: pair{0, 26}, element: pair{0.11, 0.11}, codes: pair{0.14, 0.3}, row: pair{2, 5.5}},
+	"Subtract":             {start: pair{0, 26}, element: pair{0.11, 0.11}, codes: pair{0.14, 0.3}, row: pair{2, 5.5}},
+	"Multiply":             {start: pair{0, 26}, element: pair{0.11, 0.11}, codes: pair{0.195, 0.3}, row: pair{2, 5.5}},
+	"Div":                  {start: pair{0, 26}, element: pair{0.11, 0.11}, row: pair{2, 5.5}},
+	"Maximum":              {start: pair{0, 26}, element: pair{0.11, 0.11}, row: pair{2, 5.5}},
+	"Minimum":              {start: pair{0, 26}, element: pair{0.11, 0.11}, row: pair{2, 5.5}},
+	"PReLU":                {start: pair{0, 26}, element: pair{0.11, 0.11}, row: pair{2, 5.5}},
+	"Clamp":                {start: pair{0, 14}, element: pair{0.073, 0.073}, codes: pair{0.0145, 0.0155}},
+	"Hardswish":            {start: pair{0, 14}, element: pair{0.074, 0.115}},
+	"SquareRoot":           {start: pair{0, 14}, element: pair{0.122, 0.17}},
+	"ReciprocalSquareRoot": {start: pair{0, 14}, element: pair{0.09, 0.285}},
+	"Sigmoid":              {start: pair{3, 14}, element: pair{0.19, 0.215}, codes: pair{0.09, 0.0155}},
+	"Tanh":                 {start: pair{3, 16}, element: pair{0.24, 0.275}, codes: pair{0.09, 0.0155}},
+	"Log":                  {start: pair{0, 20}, element: pair{0.24, 0.63}},
+	"Gelu":                 {start: pair{0, 16}, element: pair{0.31, 0.38}},
+	"ELU":                  {start: pair{0, 20}, element: pair{0.27, 0.48}},
+	"Exp":                  {start: pair{0, 16}, element: pair{2.1, 0.38}},
+	"Sin":                  {start: pair{0, 66}, element: pair{2.6, 0.43}},
+	"Cos":                  {start: pair{0, 66}, element: pair{2.6, 0.43}},
+}
+
+var rateOfOthers = rate{start: pair{0, 14}, element: pair{0.074, 0.073}}

@@ -1,0 +1,19 @@
+package simd
+
+// Interpolate takes a row between its points:
+//
+//	dst[j] = (1-weight[j])·src[first[j]] + weight[j]·src[second[j]]
+//
+// It is fastest where indices do not decrease and neighbours lie close to each other. It panics where
+// another slice is shorter than dst, or an index lies outside src.
+func Interpolate[T float32 | float64](dst, src []T, first, second []int32, weight []T) {
+	first, second, weight = first[:len(dst):len(first)], second[:len(dst):len(second)], weight[:len(dst):len(weight)]
+	done := 0
+	if d, ok := any(dst).([]float32); ok {
+		done = interpolate(d, any(src).([]float32), first, second, any(weight).([]float32))
+	}
+	for j := done; j < len(dst); j++ {
+		w := weight[j]
+		dst[j] = T((1-w)*src[first[j]]) + T(w*src[second[j]])
+	}
+}

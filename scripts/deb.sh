@@ -1,0 +1,64 @@
+#!/bin/sh
+# Installs the package of dist/ into a bare root, runs it there, and removes it again: nothing
+# may stay. The root is made by debootstrap, of the suite and the archive of this machine.
+#
+# Needs: root or sudo, debootstrap, the archive, and permission to chroot, which containers
+# give by default. Where mounts are not permitted, the package is tested without /proc. There
+# is no way to do without the rest: the step fails.
+set -eu
+
+cd "$(dirname "$0")/.."
+if [ "$(id -u)" != 0 ]; then
+	exec sudo PATH="$PATH" "$0" "$@"
+fi
+die() {
+	echo "deb: $*" >&2
+	exit 1
+}
+arch=$(dpkg --print-architecture)
+package=$(ls dist/etrun_*_"$arch".deb) || die "no package for $arch in dist/; make dist first"
+release=$(basename dist/etrun-*.cdx.json .cdx.json)
+archive=$(apt-get indextargets --format '$(COMPONENT) $(RELEASE) $(REPO_URI)' 'Created-By: Packages' |
+	awk '$1 == "main" && $2 !~ /-/ && $3 ~ /\/(debian|ubuntu)\/?$/ { print $2, $3; exit }')
+[ -n "$archive" ] || die "no archive of a whole suite among this machine's apt sources; there is nothing to make a root of"
+
+root=$(mktemp -d)
+trap 'rm -rf --one-file-system "$root"' EXIT
+echo "deb: debootstrap $archive"
+# shellcheck disable=SC2086 # suite and archive
+debootstrap --variant=minbase ${archive% *} "$root" "${archive#* }" >"$root.log" 2>&1 || {
+	tail -n 20 "$root.log" >&2
+	die "debootstrap failed"
+}
+rm -f "$root.log"
+mkdir "$root/test"
+cp "$package" "$root/test/etrun.deb"
+cp testdata/digits/portable.pte testdata/digits/xnnpack.pte testdata/pte/bundle.bpte "$root/test"
+cat >"$root/test/run" <<'RUN'
+set -eu
+mount -t proc proc /proc 2>/dev/null || echo "deb: no permission to mount /proc; going on without"
+files() { find / -xdev \( -path /proc -o -path /sys -o -path /test -o -path /tmp -o -path /var/cache -o -path /var/log -o -path /var/lib/apt -o -path /var/lib/dpkg \) -prune -o -print | sort; }
+files >/test/before
+export DEBIAN_FRONTEND=noninteractive
+apt-get -qq install --yes --no-install-recommends /test/etrun.deb >/test/log 2>&1 || { cat /test/log; exit 1; }
+cd /test
+etrun version
+case $(etrun version) in "$1 "*) true ;; *) false ;; esac || { echo "deb: etrun version: want $1"; exit 1; }
+etrun verify bundle.bpte
+etrun portable.pte --input ones
+etrun xnnpack.pte --input ones
+etrun doctor
+for page in etrun etrun-run etrun-serve; do gzip -dc /usr/share/man/man1/$page.1.gz | grep -q '^\.TH'; done
+bash -n /usr/share/bash-completion/completions/etrun
+test -s /usr/share/zsh/vendor-completions/_etrun -a -s /usr/share/fish/vendor_completions.d/etrun.fish
+test -s /usr/lib/systemd/system/etrun.service -a -s /usr/lib/systemd/system/etrun.socket
+apt-get -qq purge --yes etrun >/test/log 2>&1 || { cat /test/log; exit 1; }
+files >/test/after
+diff /test/before /test/after || { echo "deb: files stayed after purge"; exit 1; }
+[ -z "$(dpkg-query --show etrun 2>/dev/null)" ] || { echo "deb: dpkg still knows the package"; exit 1; }
+RUN
+echo "deb: installing, running and removing $package"
+unshare=""
+unshare --mount true 2>/dev/null && unshare="unshare --mount"
+$unshare chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root bash /test/run "etrun ${release#etrun-}"
+echo "deb: ok"
