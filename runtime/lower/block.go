@@ -67,7 +67,8 @@ type touch struct {
 func newFlow(m *ir.Method, payloads []Payload) *flow {
 	return &flow{Flow: m.Flow(), m: m, payloads: calledOnce(m, payloads), views: m.Views(), accesses: m.Accesses(),
 		viewed: make([]mark, len(m.Values)), touched: make([]touch, len(m.Storages)+len(m.Values)+1),
-		building: building{values: make([]delegate.GraphValue, 0, min(len(m.Values)+len(m.Steps), maxBlock)), known: make(map[version]int), plain: make(map[int]int)}}
+		building: building{values: make([]delegate.GraphValue, 0, min(len(m.Values)+len(m.Steps), maxBlock)),
+			known: make(map[version]int), plain: make(map[int]int)}}
 }
 
 // calledOnce returns the payloads that exactly one step calls. A region may include such a step,

@@ -499,8 +499,3 @@ func (l *lowering) share(c *candidate, r *Region) float64 {
 	}
 	return gain(none) / (gain(none) - gain(t))
 }
-
-// scaled scales an estimate by the ratio of another measurement to its estimate.
-func scaled(d, measured, estimated time.Duration) time.Duration {
-	return time.Duration(float64(d) * float64(measured) / float64(max(estimated, 1)))
-}
