@@ -9,8 +9,8 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// claims counts the readers of each byte range of a program's files, so that the memory of weights
-// can be released after a delegate has packed them.
+// claims know who reads which bytes of a program's files, so that the memory of weights
+// that nothing reads any more can be given back.
 type claims struct {
 	once sync.Once
 	list []claim
@@ -19,13 +19,10 @@ type claims struct {
 // claim is a byte range that is read. Claims may overlap.
 type claim struct {
 	data []byte
-	uses int // delegates that read it when they are compiled
+	uses int // delegates and values that have them
 }
 
-// always is the number of uses of bytes that are read for as long as the program is open.
-const always = 1 << 30
-
-// owned reports whether data is part of a byte range that only one delegate reads.
+// owned reports that data is part of bytes that one delegate or one value has and nobody else.
 func (c *claims) owned(p *pte.Program, d *dataMap, backends map[string]delegate.Backend, data []byte) bool {
 	c.once.Do(func() { c.list = findClaims(p, d, backends) })
 	owner := false
@@ -74,12 +71,15 @@ func findClaims(p *pte.Program, d *dataMap, backends map[string]delegate.Backend
 		list = append(list, constantClaims(&p.Methods[m], d)...)
 	}
 	for key, e := range d.entries {
-		list = append(list, claim{e.Data, names[key]})
+		if names[key] > 0 {
+			list = append(list, claim{e.Data, names[key]})
+		}
 	}
 	return list
 }
 
-// constantClaims returns the constants of a method, whose bytes are used in place.
+// constantClaims are the tensors of a method, whose bytes are used in place as long as a step reads
+// them.
 func constantClaims(m *pte.Method, d *dataMap) (list []claim) {
 	for v := range m.Values {
 		t := m.Values[v].Tensor
@@ -91,7 +91,7 @@ func constantClaims(m *pte.Method, d *dataMap) (list []claim) {
 			data = d.entries[t.Name].Data
 		}
 		if len(data) > 0 {
-			list = append(list, claim{data, always})
+			list = append(list, claim{data, 1})
 		}
 	}
 	return list

@@ -55,3 +55,7 @@ func (m *Method) Rewritten() []lower.Rewritten { return slices.Clone(m.rewritten
 // Lowered returns the lowering decision for each region of the method, nil unless the program was
 // opened with LowerAuto, LowerTune or LowerVerify. It must not be changed.
 func (m *Method) Lowered() *lower.Report { return m.lowered }
+
+// ReleasedBytes returns the size of the constants, of files and computed at load, whose memory was
+// given back because nothing reads them any more. See [WithConstants].
+func (m *Method) ReleasedBytes() int64 { return m.released }

@@ -28,7 +28,7 @@ func (c *config) compilers() (list []delegate.Compiler) {
 // limits, nothing is lowered.
 func (p *preparation) regions(ctx context.Context, w *watch, done *prepared) error {
 	p.drop(w, len(p.spec.Delegates)) // an earlier attempt may have left some
-	p.packed = nil
+	p.packed, p.graphs = nil, nil
 	by := lower.Backends{Compilers: p.config.compilers(), MinProfit: p.config.minProfit, Payloads: p.payloads()}
 	by.Compile = func(ctx context.Context, c delegate.Compiler, g *delegate.Graph) error {
 		return p.compileGraph(ctx, w, c, g)
@@ -64,42 +64,58 @@ func (p *preparation) regions(ctx context.Context, w *watch, done *prepared) err
 				return err
 			}
 			done.ir, done.images, done.needs, done.backends = plain, p.images, p.needs, done.backends[:count]
+			p.packed, p.graphs = nil, nil
 			return w.stage(trace.StageLower, 0, nil)
 		}
 	}
-	p.releaseMerged()
 	return w.stage(trace.StageLower, 0, nil)
 }
 
 // compileGraph makes the image of a region, unless it was made for a measurement.
 func (p *preparation) compileGraph(ctx context.Context, w *watch, c delegate.Compiler, g *delegate.Graph) error {
-	img := p.measured
-	if img != nil && p.measuredGraph == g {
-		p.measured = nil
+	r := p.measured
+	if r.Image != nil && r.graph == g {
+		p.measured = regionImage{}
 	} else {
 		var err error
-		if img, err = p.graphImage(ctx, w, c, g); err != nil {
+		if r, err = p.graphImage(ctx, w, c, g); err != nil {
 			return err
 		}
 	}
+	img := r.Image
 	p.images, p.needs = append(p.images, img), append(p.needs, img.Needs())
+	p.keep(g, r.packed)
 	p.hold(w, trace.MemoryPacked, img.Needs().PackedBytes)
 	return nil
 }
 
+// regionImage is the image of a graph.
+type regionImage struct {
+	delegate.Image
+	graph  *delegate.Graph
+	packed [][]byte // constants that it does not need
+}
+
 // graphImage compiles a graph.
-func (p *preparation) graphImage(ctx context.Context, w *watch, c delegate.Compiler, g *delegate.Graph) (delegate.Image, error) {
-	if err := w.stage(trace.StageLower, 0, nil); err != nil { // the time before is not part of compiling
-		return nil, err
+func (p *preparation) graphImage(ctx context.Context, w *watch, c delegate.Compiler, g *delegate.Graph) (r regionImage, err error) {
+	if err := w.stage(trace.StageLower, 0, nil); err != nil { // what came before is no compiling
+		return r, err
 	}
 	left := p.delegateLimits()
 	for _, n := range p.needs {
 		left = less(left, n)
 	}
-	g.Limits, g.Scratch, g.Release = left, p.sharedScratch(), p.keepForLater
+	var packed [][]byte
+	g.Limits, g.Scratch, g.Release = left, p.sharedScratch(), func(data []byte) bool {
+		if !p.mayRelease(data) {
+			return false
+		}
+		packed = append(packed, data)
+		return true
+	}
 	img, err := c.CompileGraph(ctx, g)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
 	needs := img.Needs()
 	err = w.stageOf(trace.StageCompile, g.Index, c.ID(), needs.PackedBytes, nil)
@@ -108,9 +124,9 @@ func (p *preparation) graphImage(ctx context.Context, w *watch, c delegate.Compi
 	}
 	if err != nil {
 		img.Close()
-		return nil, err
+		return r, err
 	}
-	return img, nil
+	return regionImage{img, g, packed}, nil
 }
 
 // measure returns the measured times of a graph, from an earlier measurement or a new one. ok is
@@ -128,7 +144,7 @@ func (p *preparation) measure(ctx context.Context, w *watch, t *tuning, c delega
 	if err != nil {
 		return lower.Times{}, false, err
 	}
-	p.measured, p.measuredGraph = img, g
+	p.measured = img
 	unit, err := img.Unit(delegate.Instance{Pool: p.pool, Scratch: p.sharedScratch()})
 	if err != nil {
 		return lower.Times{}, false, err
@@ -144,9 +160,9 @@ func (p *preparation) measure(ctx context.Context, w *watch, t *tuning, c delega
 
 // dropMeasured closes the image that was measured last, if its region was not taken.
 func (p *preparation) dropMeasured() {
-	if p.measured != nil {
+	if p.measured.Image != nil {
 		p.measured.Close()
-		p.measured = nil
+		p.measured = regionImage{}
 	}
 }
 

@@ -23,15 +23,16 @@ import (
 
 // TestLoweredRandomPrograms runs TestLoweredExecutionEqualsOriginal as a campaign.
 func TestLoweredRandomPrograms(t *testing.T) {
-	c := &campaign.Campaign{Test: "TestLoweredRandomPrograms", Usual: 200, Memory: 256 << 20, Counters: []string{"programs", "regions", "programs with rejected sizes"},
+	c := &campaign.Campaign{Test: "TestLoweredRandomPrograms", Usual: 200, Memory: 256 << 20, Counters: []string{"programs", "regions", "programs with rejected sizes", "merged payloads"},
 		Start: func(_ *testing.T, p *campaign.Process) func(seed uint64) error {
 			return func(seed uint64) error {
-				n, rejected, err := lowerMix(seed + 1<<32)
+				n, err := lowerMix(seed + 1<<32)
 				p.Count(0, 1)
-				p.Count(1, n)
-				if rejected {
+				p.Count(1, n.regions)
+				if n.rejected {
 					p.Count(2, 1)
 				}
+				p.Count(3, n.payloads)
 				if err != nil {
 					return &campaign.Finding{Kind: "lowered", Message: err.Error()}
 				}

@@ -24,7 +24,7 @@ func mask(seed uint64, share uint64, hard bool) delegatetest.Oracle {
 		fmt.Fprint(h, seed, text)
 		return h.Sum64() >> 11
 	}
-	return delegatetest.Oracle{Poison: 0xAA,
+	return delegatetest.Oracle{Poison: 0xAA, Payload: mixPayload,
 		Accept: func(g *delegate.Graph, i int) string {
 			c := &g.Calls[i]
 			if chance(c.Place)%10 >= share {
@@ -53,9 +53,14 @@ func mask(seed uint64, share uint64, hard bool) delegatetest.Oracle {
 		}}
 }
 
-// lowerMix lowers a random program with an oracle, and runs it together with the original. rejected
-// reports whether operators had to run a region.
-func lowerMix(seed uint64) (regions int, rejected bool, err error) {
+// mixed is what became of a random program.
+type mixed struct {
+	regions, payloads int  // payloads merged into regions
+	rejected          bool // operators had to execute a region
+}
+
+// lowerMix lowers a random program by an oracle, and executes it beside the original.
+func lowerMix(seed uint64) (n mixed, err error) {
 	r := rand.New(rand.NewPCG(seed, 5))
 	spec := newMix(r)
 	share, hard := []uint64{10, 9, 6, 3}[r.IntN(4)], r.IntN(2) == 0
@@ -67,22 +72,29 @@ func lowerMix(seed uint64) (regions int, rejected bool, err error) {
 		p := flowMethods([]pte.Method{*spec}, options...)
 		return p.Load(context.Background(), "")
 	}
-	reference, err := load(WithLowering(LowerOff))
+	reference, err := load(WithLowering(LowerOff), WithDelegates(delegatetest.Oracle{Payload: mixPayload}))
 	if err != nil {
-		return 0, false, err
+		return n, err
 	}
 	m, err := load(WithLowering(LowerAuto), WithMinProfit(-1), WithDelegates(mask(seed, share, hard)))
 	if err != nil {
-		return 0, false, fmt.Errorf("lowered: %w\n%s", err, listing(reference))
+		return n, fmt.Errorf("lowered: %w\n%s", err, listing(reference))
 	}
 	poisonDead(m, 0xAA)
 	poisonDead(reference, 0x55)
 	for run := range 5 {
 		if err := compareMix(m, reference, run); err != nil {
-			return 0, false, fmt.Errorf("run %d, %w\n%s\nreference:\n%s", run, err, listing(m), listing(reference))
+			return n, fmt.Errorf("run %d, %w\n%s\nreference:\n%s", run, err, listing(m), listing(reference))
 		}
 	}
-	return m.lowered.Taken(), m.refusal.Load() != nil, nil
+	for i := range m.lowered.Regions {
+		if r := &m.lowered.Regions[i]; r.Delegate >= 0 {
+			n.regions++
+			n.payloads += len(r.Merged)
+		}
+	}
+	n.rejected = m.refusal.Load() != nil
+	return n, nil
 }
 
 func compareMix(m, reference *Method, run int) error {
@@ -130,24 +142,25 @@ func setMixInputs(m *Method, run int) error {
 // TestLoweredExecutionEqualsOriginal lowers random programs with every kind of sharing, at random
 // and regardless of cost.
 func TestLoweredExecutionEqualsOriginal(t *testing.T) {
-	regions, merged, rejecting := 0, 0, 0
+	regions, merged, rejecting, payloads := 0, 0, 0, 0
 	for seed := range uint64(lowerSeeds) {
-		n, rejected, err := lowerMix(seed)
+		n, err := lowerMix(seed)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		if regions += n; n > 0 {
+		payloads += n.payloads
+		if regions += n.regions; n.regions > 0 {
 			merged++
 		}
-		if rejected {
+		if n.rejected {
 			rejecting++
 		}
 	}
-	if merged < lowerSeeds/2 || rejecting < lowerSeeds/50 {
-		t.Errorf("only %d of %d programs have regions, %d in all, of which %d rejected some sizes: the test shows nothing",
-			merged, lowerSeeds, regions, rejecting)
+	if merged < lowerSeeds/2 || rejecting < lowerSeeds/50 || payloads < lowerSeeds/10 {
+		t.Errorf("only %d of %d programs have regions, %d in all with %d payloads, of which %d rejected some sizes: the test shows nothing",
+			merged, lowerSeeds, regions, payloads, rejecting)
 	}
-	t.Logf("%d regions in %d of %d programs, %d of which rejected some sizes", regions, merged, lowerSeeds, rejecting)
+	t.Logf("%d regions with %d payloads in %d of %d programs, %d of which rejected some sizes", regions, payloads, merged, lowerSeeds, rejecting)
 }
 
 const lowerSeeds = 1000
@@ -242,13 +255,13 @@ func TestLoweringThatFails(t *testing.T) {
 		t.Fatalf("cancelled: %v after %d graphs", err, compiled)
 	}
 	m, err := p.Load(context.Background(), "")
-	if err != nil || m.lowered.Taken() < 3 || len(m.images) != m.lowered.Taken() {
+	if err != nil || m.lowered.Taken() < 3 || len(m.images) != len(spec.Delegates)+m.lowered.Taken() {
 		t.Fatalf("second attempt: %v", err)
 	}
 	fails = true
 	q := flowMethods([]pte.Method{*spec}, WithOperatorSet(mixSet()), WithLowering(LowerAuto), WithMinProfit(-1), WithDelegates(by))
 	plain, err := q.Load(context.Background(), "")
-	if err != nil || plain.lowered.Taken() != 0 || len(plain.images) != 0 {
+	if err != nil || plain.lowered.Taken() != 0 || len(plain.images) != len(spec.Delegates) {
 		t.Fatalf("nothing compiles: %v", err)
 	}
 	for run := range 3 {

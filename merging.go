@@ -94,17 +94,7 @@ func (p *preparation) compileOpened(ctx context.Context, w *watch, m *ir.Method)
 	return nil
 }
 
-// releaseMerged releases the constants of payloads that regions have packed. These payloads are not
-// compiled any more.
-func (p *preparation) releaseMerged() {
-	for _, data := range p.packed {
-		p.giveBack(data)
-	}
-	p.packed = nil
-}
-
-// mergedImage is the placeholder of a payload that was merged into a region and is no longer
-// called.
+// mergedImage stands for a payload that a region has, and that nothing calls.
 type mergedImage struct{ inputs int }
 
 func (m mergedImage) Needs() delegate.Needs { return delegate.Needs{Inputs: m.inputs} }
@@ -125,17 +115,7 @@ func (mergedUnit) Execute(context.Context, []*tensor.Value) error {
 
 func (mergedUnit) Close() error { return nil }
 
-// keepForLater reports whether the constants of a payload will be released once it is certain that
-// the region stays.
-func (p *preparation) keepForLater(data []byte) bool {
-	if !p.mayGive(data) {
-		return false
-	}
-	p.packed = append(p.packed, data)
-	return true
-}
-
-// hasPayload reports whether a graph contains a payload, so that operators cannot execute it.
+// hasPayload reports a graph that operators alone cannot execute.
 func hasPayload(g *delegate.Graph) bool {
 	return slices.ContainsFunc(g.Calls, func(c delegate.GraphCall) bool { return c.Payload != nil })
 }

@@ -160,7 +160,7 @@ func (p *mix) statement(depth int) bool {
 		return true
 	}
 	kinds := [...]func(){p.both, p.join, p.parts, p.scale, p.draw, p.bump, p.again, p.rewrite, p.rewrite,
-		p.elided, p.elided, p.copied, p.grow, p.grow, p.reshape, p.half, p.stale, p.total}
+		p.payload, p.payload, p.payload, p.elided, p.elided, p.copied, p.grow, p.grow, p.reshape, p.half, p.stale, p.total}
 	if p.r.IntN(3) == 0 {
 		return false
 	}
@@ -172,6 +172,43 @@ func (p *mix) both() {
 	x, y := p.value(), p.value()
 	p.call(mixBoth, p.pick(), x, y, p.list(x, y))
 	p.defined = append(p.defined, x, y)
+}
+
+// payload calls a delegate, one that was called before from time to time.
+func (p *mix) payload() {
+	d := len(p.m.Delegates)
+	if d > 0 && p.r.IntN(6) == 0 {
+		d = p.r.IntN(d)
+	} else {
+		p.m.Delegates = append(p.m.Delegates, pte.Delegate{ID: "oracle", Data: []byte{byte(1 + p.r.IntN(3)), byte(1 + p.r.IntN(2)), byte(p.r.IntN(9))}})
+	}
+	data := p.m.Delegates[d].Data
+	var args []int
+	for range data[0] {
+		args = append(args, p.pick())
+	}
+	for range data[1] {
+		args = append(args, p.value())
+	}
+	p.add(pte.Instruction{Kind: pte.DelegateCall, Index: d, Args: args})
+	p.defined = append(p.defined, args[data[0]:]...)
+}
+
+// mixPayload is what the payloads of payload compute: sums of their inputs, each some times.
+func mixPayload(data []byte) (inputs int, do func(args []*tensor.Tensor) error) {
+	inputs = int(data[0])
+	return inputs, func(args []*tensor.Tensor) error {
+		for k, out := range args[inputs:] {
+			to := tensor.Data[int64](out)
+			for i := range to {
+				to[i] = int64(k)
+				for n, in := range args[:inputs] {
+					to[i] += int64(k+n+int(data[2])) * tensor.Data[int64](in)[i]
+				}
+			}
+		}
+		return nil
+	}
 }
 
 func (p *mix) join() {

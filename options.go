@@ -16,24 +16,25 @@ import (
 type Option func(*config)
 
 type config struct {
-	backends  map[string]delegate.Backend
-	operators *kernels.Set
-	rows      []kernels.Op // added to operators
-	data      []Source
-	threads   int
-	limits    Limits
-	maxMemory int64
-	seed      uint64
-	plan      PlanMode
-	strict    bool
-	reuse     bool // of the inputs' memory
-	mmap      bool
-	lowering  Lowering
-	minProfit time.Duration
-	tuning    string
-	asWritten bool // exporter faults are not repaired
-	watchers  []watcher
-	wants     trace.Kinds // of all watchers
+	backends      map[string]delegate.Backend
+	operators     *kernels.Set
+	rows          []kernels.Op // added to operators
+	data          []Source
+	threads       int
+	limits        Limits
+	maxMemory     int64
+	seed          uint64
+	plan          PlanMode
+	strict        bool
+	reuse         bool // of the inputs' memory
+	mmap          bool
+	lowering      Lowering
+	minProfit     time.Duration
+	tuning        string
+	asWritten     bool // exporter faults are not repaired
+	keepConstants bool // see WithConstants
+	watchers      []watcher
+	wants         trace.Kinds // of all watchers
 }
 
 // planning returns the plan options of a method without options of its own.
@@ -131,6 +132,10 @@ func WithReusableInputs() Option { return func(c *config) { c.reuse = true } }
 // WithoutRepair disables the repair of known exporter faults. Two kinds are repaired by default:
 // faults in delegate payloads, and values that share memory with values of a different dim order.
 func WithoutRepair() Option { return func(c *config) { c.asWritten = true } }
+
+// WithConstants keeps the bytes of all constants readable, see [Program.Spec]. By default the memory
+// of those that nothing reads any more after a load is given back.
+func WithConstants() Option { return func(c *config) { c.keepConstants = true } }
 
 // WithMmap maps files into memory instead of reading them. The files must not change while the
 // program is open: if one is truncated, the process crashes.

@@ -28,8 +28,9 @@ type prepared struct {
 	conflicts []plan.Conflict  // of the file's plan, before any edit
 	folded    []lower.Folded
 	rewritten []lower.Rewritten
-	lowered   *lower.Report                     // nil if lowering was off
-	refusal   *atomic.Pointer[regionError]      // the first region that its delegate rejected in a run
+	released  int64                             // bytes of constants whose memory was given back
+	lowered   *lower.Report                     // nil where no regions were to be found
+	refusal   *atomic.Pointer[regionError]      // the first region that its delegate did not take in an execute
 	tuning    *tuning                           // with LowerTune only
 	scratch   *atomic.Pointer[delegate.Scratch] // scratch that the images were compiled for, until an instance takes it
 }
@@ -143,13 +144,13 @@ type preparation struct {
 	lost      error             // a delegate failed after its weights were released
 	digest    []byte            // SHA-256 of the program's bytes, with LowerTune only
 	images    []delegate.Image  // compiled so far, in order
-	needs     []delegate.Needs  // of the images
-	held      map[string]int64  // memory reported to observers, by kind
-	opened    []*openedPayload  // by delegate; nil for compiled ones
-	packed    [][]byte          // constants of merged payloads, to be released
+	needs     []delegate.Needs  // of these
+	held      map[string]int64  // memory that observers were told of, by kind
+	opened    []*openedPayload  // by delegate; nil for those that are compiled
+	base      *prepared         // without regions and plan: what an attempt that failed behind it leaves to the next one
+	unread                      // constants, to be given back
 
-	measured      delegate.Image // the image of measuredGraph, which has not been taken yet; nil for none
-	measuredGraph *delegate.Graph
+	measured regionImage // of which nobody knows yet whether it is taken; without an image for none
 }
 
 // Bounds of the work of folding, and of rewriting, in elements: a fraction of a second.
@@ -166,6 +167,32 @@ func (p *preparation) run(ctx context.Context) (done *prepared, err error) {
 		}
 	}()
 	w := p.config.watch(ctx, p.spec.Name)
+	if p.base == nil {
+		base, err := p.describe(ctx, w)
+		if err != nil {
+			return nil, err
+		}
+		p.base = base
+		p.release(w, base)
+	}
+	done = p.base.copy()
+	if p.config.lowering.lowers() {
+		if err := p.regions(ctx, w, done); err != nil {
+			return nil, err
+		}
+	}
+	done.plan = plan.Make(done.ir, done.conflicts, p.config.planning())
+	if err := w.stage(trace.StagePlan, done.plan.Bytes(), nil); err != nil {
+		return nil, err
+	}
+	done.scratch.Store(p.scratch)
+	p.release(w, done)
+	return done, nil
+}
+
+// describe links the method, compiles its delegates, and makes the passes over it that need no
+// backend.
+func (p *preparation) describe(ctx context.Context, w *watch) (done *prepared, err error) {
 	links, err := p.link()
 	if err := w.stage(trace.StageFind, 0, err); err != nil {
 		return nil, err
@@ -173,7 +200,7 @@ func (p *preparation) run(ctx context.Context) (done *prepared, err error) {
 	if err := p.compile(ctx, w, links); err != nil {
 		return nil, err
 	}
-	count := len(p.spec.Delegates) // an earlier attempt may have left images of regions
+	count := len(p.spec.Delegates)
 	backends := make([]string, count)
 	for i := range backends {
 		links.Delegates = append(links.Delegates, ir.Delegate{Inputs: p.needs[i].Inputs})
@@ -183,24 +210,22 @@ func (p *preparation) run(ctx context.Context) (done *prepared, err error) {
 	if err := w.stage(trace.StageBuild, 0, p.placed(err)); err != nil {
 		return nil, err
 	}
-	done = &prepared{scratch: new(atomic.Pointer[delegate.Scratch]), refusal: new(atomic.Pointer[regionError]), images: p.images[:count:count], needs: p.needs[:count:count],
-		backends: backends, conflicts: plan.CheckFile(m)}
+	done = &prepared{images: p.images[:count:count], needs: p.needs[:count:count], backends: backends, conflicts: plan.CheckFile(m)}
 	if len(done.conflicts) > 0 && p.config.strict {
 		return nil, plan.ConflictError(m, done.conflicts[0])
 	}
-	if err := p.lower(ctx, w, m, done); err != nil {
-		return nil, err
-	}
-	done.plan = plan.Make(done.ir, done.conflicts, p.config.planning())
-	if err := w.stage(trace.StagePlan, done.plan.Bytes(), nil); err != nil {
-		return nil, err
-	}
-	done.scratch.Store(p.scratch)
-	return done, nil
+	return done, p.rewrite(ctx, w, m, done)
 }
 
-// lower runs the passes on the method of the file.
-func (p *preparation) lower(ctx context.Context, w *watch, m *ir.Method, done *prepared) (err error) {
+// copy is what an attempt starts from.
+func (p *prepared) copy() *prepared {
+	c := *p
+	c.scratch, c.refusal = new(atomic.Pointer[delegate.Scratch]), new(atomic.Pointer[regionError])
+	return &c
+}
+
+// rewrite folds constants and makes rewrites over the method as the file has it.
+func (p *preparation) rewrite(ctx context.Context, w *watch, m *ir.Method, done *prepared) (err error) {
 	budget := lower.Budget{Bytes: p.size, Work: foldWork + foldWorkPerByte*p.size}
 	done.ir, done.folded, err = lower.Fold(ctx, m, kernels.NewCtx(p.pool), budget)
 	if err := w.stage(trace.StageFold, done.foldedBytes(), p.placed(err)); err != nil {
@@ -217,9 +242,6 @@ func (p *preparation) lower(ctx context.Context, w *watch, m *ir.Method, done *p
 		}
 	}
 	p.hold(w, trace.MemoryFolded, done.foldedBytes())
-	if p.config.lowering.lowers() {
-		return p.regions(ctx, w, done)
-	}
 	return nil
 }
 

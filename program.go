@@ -106,15 +106,20 @@ func (p *Program) path() string {
 	return p.files[0].path
 }
 
-// giveBack discards the memory of weights that a delegate has packed, unless another slot compiles
-// them too.
+// giveBack discards the memory of weights that one method has read and nothing reads any more, unless
+// another reads them too.
 func (p *Program) giveBack(data []byte) bool {
-	return p.config.lowering != LowerVerify && p.reads.release(p.spec, p.data, p.config.backends, data)
+	return p.givesBack() && p.reads.release(p.spec, p.data, p.config.backends, data)
 }
 
 // mayGiveBack reports whether giveBack would discard data.
 func (p *Program) mayGiveBack(data []byte) bool {
-	return p.config.lowering != LowerVerify && p.reads.owned(p.spec, p.data, p.config.backends, data)
+	return p.givesBack() && p.reads.owned(p.spec, p.data, p.config.backends, data)
+}
+
+// givesBack is false where a method is prepared twice, or the caller reads constants.
+func (p *Program) givesBack() bool {
+	return p.config.lowering != LowerVerify && !p.config.keepConstants
 }
 
 // makeSlots creates an empty slot for each method.
@@ -161,8 +166,9 @@ func (p *Program) parse(data []byte) (err error) {
 	return err
 }
 
-// Spec returns the parsed program, which must not be changed. Weights that a backend has packed may
-// read as zeros after a method was loaded.
+// Spec returns the parsed program, which must not be changed. Weights that a backend has packed, or
+// that were folded into others, may read as zeros after a method was loaded, unless the program was
+// opened with [WithConstants].
 func (p *Program) Spec() *pte.Program { return p.spec }
 
 // Bundle returns the test cases of a .bpte file, nil for a .pte file.

@@ -22,7 +22,9 @@ type Graph struct {
 	Outputs []int       // values returned to the caller, as the arguments after the inputs; distinct, and none is an input
 	Limits  Limits      // memory limits of the image
 	Scratch *Scratch    // see Payload
-	// Release frees the memory of constants of payloads, see Payload; nil: nothing is freed.
+	// Release takes back the memory of constants, of the graph and of its payloads, that the
+	// image does not need any more, see Payload. They are read until the graph's image is one
+	// that the method calls. nil: nothing is taken back.
 	Release func(data []byte) bool
 
 	indexed sync.Once
@@ -190,7 +192,14 @@ type Opened interface {
 	Compile(ctx context.Context) (Image, error)
 }
 
-// Compiler is implemented by backends that compile graphs.
+// Selector is implemented by compilers that support few operators: graphs that are offered to them
+// have no others.
+type Selector interface {
+	// Unsupported returns the reason why no call of an operator is supported, "" if some may be.
+	Unsupported(op *kernels.Op) string
+}
+
+// Compiler is implemented by backends that take graphs.
 type Compiler interface {
 	Backend
 	// Accepts returns the reason why the backend does not support call i of a graph, "" if it does.

@@ -100,6 +100,7 @@ type memoryReport struct {
 	State      int64   `json:"state,omitempty"`
 	Folded     int64   `json:"folded_constants,omitempty"`    // computed at load
 	Rewritten  int64   `json:"rewritten_constants,omitempty"` // computed by rewrites
+	Released   int64   `json:"released_constants,omitempty"`  // of constants, given back because nothing reads them any more
 	Packed     int64   `json:"packed_weights,omitempty"`      // of all delegates, including those made by lowering
 	Scratch    int64   `json:"scratch,omitempty"`             // working memory of these, an upper bound
 	LowerBound int64   `json:"lower_bound,omitempty"`
@@ -207,6 +208,7 @@ func (r *methodReport) addLoaded(ctx context.Context, prog *etrun.Program) error
 	r.Memory.LowerBound, r.Memory.Conflicts = p.LowerBound, len(p.Conflicts)
 	r.countFolded(m.Folded())
 	r.countRewritten(m.Rewritten())
+	r.Memory.Released = m.ReleasedBytes()
 	r.Repairs = m.Repairs()
 	return nil
 }

@@ -229,6 +229,9 @@ func (m *memoryReport) print(t *tabwriter.Writer) {
 	if m.Source != "" {
 		fmt.Fprintf(t, "; in use: %s (plan: %s, state %s, lower bound %s)", bytesize.Format(m.Planned), m.Source, bytesize.Format(m.State), bytesize.Format(m.LowerBound))
 	}
+	if m.Released > 0 {
+		fmt.Fprintf(t, "; constants given back %s", bytesize.Format(m.Released))
+	}
 	if m.Packed+m.Scratch > 0 {
 		fmt.Fprintf(t, "; delegates: packed weights %s, working memory at most %s", bytesize.Format(m.Packed), bytesize.Format(m.Scratch))
 	}

@@ -26,6 +26,9 @@ type Oracle struct {
 	// Reject returns an error for the arguments of a run that a unit does not support; nil accepts
 	// all.
 	Reject func(g *delegate.Graph, args []*tensor.Value) error
+	// Payload returns how many arguments of a payload's calls are inputs, and what they compute;
+	// nil: no payload is supported.
+	Payload func(data []byte) (inputs int, do func(args []*tensor.Tensor) error)
 	// Poison, if not 0, fills a unit's own memory before each run; inputs must then not share
 	// memory with outputs.
 	Poison byte
@@ -36,11 +39,6 @@ func (Oracle) ID() string { return "oracle" }
 
 // Probe reports that the backend is available.
 func (Oracle) Probe() delegate.Status { return delegate.Status{Loaded: true} }
-
-// Compile rejects every payload: no exporter creates any for it.
-func (Oracle) Compile(context.Context, *delegate.Payload) (delegate.Image, error) {
-	return nil, delegate.Errorf("oracle", delegate.ErrUnsupported, "", "it takes graphs only")
-}
 
 // Accepts calls Accept.
 func (o Oracle) Accepts(g *delegate.Graph, i int) string {
@@ -68,7 +66,8 @@ func (Oracle) Version() string { return "" }
 
 // CompileGraph checks that a graph satisfies the rules of lowering, and compiles it.
 func (o Oracle) CompileGraph(_ context.Context, g *delegate.Graph) (delegate.Image, error) {
-	if err := Check(g); err != nil {
+	whole := merged(g)
+	if err := Check(whole); err != nil {
 		return nil, err
 	}
 	if o.Refuse != nil {
@@ -76,7 +75,7 @@ func (o Oracle) CompileGraph(_ context.Context, g *delegate.Graph) (delegate.Ima
 			return nil, err
 		}
 	}
-	img := &image{g: g, poison: o.Poison, reject: o.Reject}
+	img := &image{g: whole, poison: o.Poison, reject: o.Reject}
 	return img, g.Limits.Check("oracle", 0, img.Needs().Scratch)
 }
 

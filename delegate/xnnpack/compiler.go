@@ -3,16 +3,27 @@ package xnnpack
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
 var (
 	_ delegate.Compiler = Backend{}
+	_ delegate.Selector = Backend{}
 	_ delegate.Checker  = (*native)(nil)
 	_ delegate.Checker  = (*reference)(nil)
 )
+
+// Unsupported implements delegate.Selector.
+func (b Backend) Unsupported(op *kernels.Op) string {
+	if lowerings[op.Name()] == nil {
+		return noNode
+	}
+	return ""
+}
 
 // Accepts implements delegate.Compiler: it lowers the call alone, and checks whether the library
 // supports the result.
@@ -125,13 +136,21 @@ func (b Backend) CompileGraph(ctx context.Context, g *delegate.Graph) (delegate.
 	if err != nil {
 		return nil, err
 	}
-	img, err := b.compile(ctx, made.image(&image{limits: g.Limits, scratch: g.Scratch, giveBack: x.discardOr(g.Release), region: true}))
+	release := g.Release
+	if slices.ContainsFunc(g.Inputs, func(v int) bool { return g.Values[v].Dynamism != tensor.Static }) {
+		release = nil // the calls remain
+	}
+	img, err := b.compile(ctx, made.image(&image{limits: g.Limits, scratch: g.Scratch, giveBack: x.discardOr(release), region: true}))
 	if err != nil {
 		return nil, err
 	}
-	if m := img.(*image); m.whyReference != "" && b.engine() == byLibrary { // the calls are faster as they are
+	m := img.(*image)
+	if m.whyReference != "" && b.engine() == byLibrary { // the calls are faster as they are
 		m.Close()
 		return nil, unsupported("", "%s", m.whyReference)
+	}
+	if release != nil && m.giveBack != nil {
+		m.releaseUnread(g)
 	}
 	return img, nil
 }

@@ -90,7 +90,7 @@ func (m *image) openNative(ctx context.Context, b Backend) error {
 	m.native, m.holdings = true, &holdings{lib: lib, weights: newWeights(m.needs.weights, m.limits.Packed(m.needs.scratch))}
 	runtime.AddCleanup(m, (*holdings).release, m.holdings)
 	m.pinConstants()
-	m.weights.constants = m.graph.releasable(m.args)
+	m.weights.constants = m.releasable()
 	if b.WeightsCache == "" {
 		m.weights.release = m.giveBack
 	}

@@ -222,6 +222,9 @@ func scalarCall(name string, alpha int) func(*lowerCall) error {
 		if alpha > 0 && c.float(alpha) != 1 {
 			return refuse("alpha %v, want 1", c.float(alpha))
 		}
+		if err := checkNumber(c.float(1), name == "Div"); err != nil {
+			return err
+		}
 		x := c.call.Args[0]
 		o := c.follow(x)
 		c.node(nodeNamed(name), []int{c.value(x, o), c.floats([]float32{c.float(1)}, 1)}, c.result(c.out(), o))
@@ -229,10 +232,22 @@ func scalarCall(name string, alpha int) func(*lowerCall) error {
 	}
 }
 
+// checkNumber refuses numbers with which it matters that the library takes numbers below the least
+// normal one for zeros: 0 times infinity, and 0 over 0, are NaN.
+func checkNumber(x float32, divisor bool) error {
+	if x-x != 0 || divisor && x == 0 || x != 0 && max(x, -x) < 0x1p-126 {
+		return refuse("the number %v", x)
+	}
+	return nil
+}
+
 // reversedCall is a number minus a tensor.
 func reversedCall(c *lowerCall) error {
 	if c.float(2) != 1 {
 		return refuse("alpha %v, want 1", c.float(2))
+	}
+	if err := checkNumber(c.float(1), false); err != nil {
+		return err
 	}
 	x := c.call.Args[0]
 	o := c.follow(x)

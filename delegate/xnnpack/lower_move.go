@@ -116,7 +116,7 @@ func (c *lowerCall) permute(perm []int) error {
 	return nil
 }
 
-// view is a reshape of the bytes as they lie in memory.
+// view is a reshape of the bytes as they lie in memory, of codes where there are any.
 func (c *lowerCall) view() error {
 	x, y := c.call.Args[0], c.call.Args[1]
 	if err := c.static(x, y); err != nil {
@@ -126,6 +126,10 @@ func (c *lowerCall) view() error {
 	to, _ := declaredOrder(&c.vals[y])
 	if a, b := memoryShapeOf(c.arg(0), from), memoryShapeOf(c.arg(1), to); a.numel() != b.numel() {
 		return refuse("sizes %v for an input of sizes %v", b, a)
+	}
+	if c.holds(x).codes != nothing.codes {
+		c.holds(y).codes[to] = c.reshaped(c.codes(x, from), memoryShapeOf(&c.vals[y], to))
+		return nil
 	}
 	c.put(y, to, c.reshaped(c.value(x, from), memoryShapeOf(&c.vals[y], to)))
 	return nil

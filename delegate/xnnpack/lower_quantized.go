@@ -122,11 +122,11 @@ func dequantizeCall(c *lowerCall) error {
 }
 
 // target is the quantization of a tensor that nothing reads but calls that quantize it
-// so, be it behind a clamp; nil for others.
+// so, be it behind a clamp or a view; nil for others.
 func (l *lowering) target(v int) (q *quantization) {
 	for _, i := range l.in.Readers(v) {
 		other := fixedQuantization(l.in, i)
-		if other == nil && clamps(&l.in.Calls[i]) {
+		if other == nil && (l.in.Calls[i].View || clamps(&l.in.Calls[i])) {
 			other = l.target(l.in.Writes(nil, i)[0])
 		}
 		if other == nil || q != nil && !q.equal(other) {
@@ -166,7 +166,12 @@ func (l *lowering) quantized(c *lowerCall) bool {
 		return false
 	}
 	trial := newLowering(l.in, true)
+	own := trial.short
 	trial.vals, trial.short = l.vals, l.short
+	defer func() {
+		trial.short = own
+		trial.again()
+	}()
 	for _, v := range read {
 		for o, x := range l.holds(v).codes {
 			if x != none {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/etrun-go/etrun/cbindings/xnn"
 	"github.com/etrun-go/etrun/delegate"
 	"github.com/etrun-go/etrun/hal/cpu"
 	"github.com/etrun-go/etrun/kernels/strided"
@@ -56,13 +57,20 @@ const (
 
 func (o order) other() order { return 1 - o }
 
-// perm gives the dimensions from the outermost in memory to the innermost.
-func (o order) perm(rank int) []int {
-	if o == channelsLast && (rank == 3 || rank == 4) {
-		return [][]int{3: {0, 2, 1}, 4: toChannelsLast}[rank]
+// perms are the orders of dimensions in memory, by order and rank.
+var perms = func() (p [orders][xnn.MaxDims + 1][]int) {
+	for rank := range xnn.MaxDims + 1 {
+		for i := range rank {
+			p[contiguous][rank] = append(p[contiguous][rank], i)
+		}
+		p[channelsLast][rank] = p[contiguous][rank]
 	}
-	return [][]int{{}, {0}, {0, 1}, {0, 1, 2}, {0, 1, 2, 3}, {0, 1, 2, 3, 4}, {0, 1, 2, 3, 4, 5}}[rank]
-}
+	p[channelsLast][3], p[channelsLast][4] = []int{0, 2, 1}, toChannelsLast
+	return p
+}()
+
+// perm gives the dimensions from the outermost in memory to the innermost. Nobody may change it.
+func (o order) perm(rank int) []int { return perms[o][rank] }
 
 // inverse is the permutation that undoes another one.
 func inverse(perm []int) []int {
@@ -119,6 +127,9 @@ func (l *lowering) owns(data, constant []byte) {
 		l.g.own = append(l.g.own, data)
 	}
 }
+
+// noNode refuses operators without a lowering.
+const noNode = "no XNNPACK node for it"
 
 // refusal is why a call cannot be lowered.
 type refusal string
@@ -181,7 +192,7 @@ func (l *lowering) call(i int) error {
 	}
 	row, ok := lowerings[c.call.Sig.Name]
 	if !ok {
-		return refuse("no XNNPACK node for it")
+		return refuse(noNode)
 	}
 	if row.codes && l.quantized(c) {
 		return nil

@@ -2,6 +2,7 @@ package xnnpack
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -103,6 +104,8 @@ func TestLoweringRefuses(t *testing.T) {
 	}{
 		{"an operator without a row", "no XNNPACK node", func(c *calls) val { return c.do("aten::reciprocal.out", 1, c.input(3)) }},
 		{"alpha 2", "alpha 2", func(c *calls) val { return c.do("aten::add.out", 1, c.input(3), c.input(3), 2) }},
+		{"infinity", "the number +Inf", func(c *calls) val { return c.do("aten::mul.Scalar_out", 1, c.input(3), math.Inf(1)) }},
+		{"a division by 0", "the number 0", func(c *calls) val { return c.do("aten::div.Scalar_out", 1, c.input(3), 0.0) }},
 		{"gelu by tanh", "tanh", func(c *calls) val { return c.do("aten::gelu.out", 1, c.input(3), "tanh") }},
 		{"exponent 3", "exponent 3", func(c *calls) val { return c.do("aten::pow.Tensor_Scalar_out", 1, c.input(3), 3) }},
 		{"an empty range", "bounds 1 to 1", func(c *calls) val { return c.do("aten::clamp.out", 1, c.input(3), 1, 1) }},

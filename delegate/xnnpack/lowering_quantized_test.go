@@ -106,6 +106,13 @@ func quantizedCases() (list []loweringCase) {
 	add("addmm of codes", "Convert FullyConnected Convert", func(c *calls, x func(...int) val) val {
 		return c.do("aten::addmm.out", 2, c.constant(5), x(3, 7), c.do("aten::permute_copy.out", 2, c.shortWeights(0, 5, 7), []int{1, 0}), 1, 1)
 	})
+	add("addmm between views", "Convert StaticReshape FullyConnected StaticReshape Convert", func(c *calls, x func(...int) val) val {
+		w := c.do("aten::permute_copy.out", 2, c.shortWeights(0, 5, 7), []int{1, 0})
+		return c.view(c.do("aten::addmm.out", 2, c.constant(5), c.view(x(2, 3, 7), 6, 7), w, 1, 1), 2, 3, 5)
+	})
+	add("view", "Convert StaticReshape Table Convert", func(c *calls, x func(...int) val) val {
+		return c.view(x(2, 3, 7), 6, 7)
+	})
 	add("mm of codes", "", func(c *calls, x func(...int) val) val {
 		return c.do("aten::mm.out", 2, x(3, 7), c.do("aten::t_copy.out", 2, c.shortWeights(1, 5, 7)))
 	})

@@ -26,16 +26,32 @@ type releasable struct {
 }
 
 // releasable are such filters by address.
-func (g *graph) releasable(args []*delegate.ArgSpec) map[xnn.Address]releasable {
-	if g.own == nil && (len(args) == 0 || !areStatic(args) && !g.staysNative()) {
+func (m *image) releasable() map[xnn.Address]releasable {
+	if !m.region && (len(m.args) == 0 || !areStatic(m.args) && !m.graph.staysNative()) {
 		return nil
 	}
-	return g.ownFilters()
+	return m.graph.ownFilters()
+}
+
+// releaseUnread gives back the constants of a region's calls that the image has in a form of
+// its own.
+func (m *image) releaseUnread(g *delegate.Graph) {
+	read := m.graph.constantsRead(m.graph.readers())
+	if g.Release == nil || len(read) > releaseMost || len(g.Values) > 16*releaseMost {
+		return
+	}
+	for i := range g.Values {
+		v := &g.Values[i]
+		if v.Kind == tensor.KindTensor && len(v.Data) >= releaseBytes &&
+			!slices.ContainsFunc(read, func(b []byte) bool { return cpu.Overlap(b, v.Data) }) {
+			g.Release(v.Data)
+		}
+	}
 }
 
 // releaseFilters gives back the filter of a node that the Go engine has packed.
 func (m *image) releaseFilters() func(*node) {
-	if m.giveBack == nil || len(m.args) == 0 {
+	if m.giveBack == nil || len(m.args) == 0 && !m.region {
 		return func(*node) {}
 	}
 	own := m.graph.ownFilters()

@@ -1,6 +1,9 @@
 package lower
 
-import "github.com/etrun-go/etrun/runtime/ir"
+import (
+	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/runtime/ir"
+)
 
 // maxBlock is the largest number of steps that are analyzed together. The analysis may need its
 // square in bits.
@@ -46,6 +49,9 @@ type flow struct {
 	viewed  []mark  // by value: the step that made it a view
 	touched []touch // by resource
 	number  int     // of the block
+	listed  []int   // by step of the block: the last one, and one, that is known to follow it
+
+	building
 }
 
 // mark is an index that is valid in one block.
@@ -60,7 +66,9 @@ type touch struct {
 
 func newFlow(m *ir.Method, payloads []Payload) *flow {
 	return &flow{Flow: m.Flow(), m: m, payloads: calledOnce(m, payloads), views: m.Views(), accesses: m.Accesses(),
-		viewed: make([]mark, len(m.Values)), touched: make([]touch, len(m.Storages)+len(m.Values)+1)}
+		viewed: make([]mark, len(m.Values)), touched: make([]touch, len(m.Storages)+len(m.Values)+1),
+		building: building{values: make([]delegate.GraphValue, 0, min(len(m.Values)+len(m.Steps), maxBlock)),
+			known: make(map[version]int), plain: make(map[int]int)}}
 }
 
 // calledOnce returns the payloads that exactly one step calls. A region may include such a step,
@@ -93,7 +101,7 @@ func (f *flow) payload(s *ir.Step) (p Payload) {
 func (f *flow) enter(b block) {
 	f.number++
 	n := b.to - b.from
-	f.block, f.after, f.refused = b, make([][]int, n), make([]string, n)
+	f.block, f.after, f.refused, f.listed = b, make([][]int, n), make([]string, n), make([]int, n)
 	for i := range n {
 		f.after[i] = f.follow(i)
 		f.refused[i] = f.refusal(i)
@@ -125,10 +133,9 @@ func (f *flow) maker(def int) int { return f.Defs[def].Step - f.from }
 // follow lists the steps that step i must follow: earlier writers of what it accesses, and earlier
 // readers of what it writes.
 func (f *flow) follow(i int) (after []int) {
-	seen := make(map[int]bool)
 	add := func(j int) {
-		if j != outside && j != i && !seen[j] {
-			seen[j] = true
+		if j != outside && j != i && f.listed[j] != i+1 {
+			f.listed[j] = i + 1
 			after = append(after, j)
 		}
 	}

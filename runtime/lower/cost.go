@@ -216,3 +216,8 @@ func last(v *delegate.GraphValue) int {
 	}
 	return max(v.Sizes[len(v.Sizes)-1], 1)
 }
+
+// scaled scales an estimate by the ratio of another measurement to its estimate.
+func scaled(d, measured, estimated time.Duration) time.Duration {
+	return time.Duration(float64(d) * float64(measured) / float64(max(estimated, 1)))
+}

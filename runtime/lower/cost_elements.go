@@ -88,9 +88,9 @@ func permuted(o *operation) float64 {
 	case row > 1:
 		return start + n*(0.14+0.06/float64(row))
 	case n > farElements:
-		return start + n*0.25*speed.element
+		return start + n*0.16*speed.element
 	}
-	return start + n*0.14*speed.element
+	return start + n*0.085*speed.element
 }
 
 // moved returns how many elements stay contiguous in a permutation, 0 for all.

@@ -37,8 +37,11 @@ func product(o *operation) float64 {
 	return time
 }
 
-// convolution is a product of the filter and gathered columns, or a sum of shifted planes if groups
-// have one channel.
+// farImage is how many elements of an image are in a near cache.
+const farImage = 1 << 15
+
+// convolution is a product of the filter and of columns that are gathered; or, where
+// groups are of one channel, a sum of shifted planes.
 func convolution(o *operation) float64 {
 	in, weight, y := o.argument(0), o.argument(1), o.out()
 	if in == nil || weight == nil || y == nil || len(weight.Sizes) < 3 || len(in.Sizes) != len(weight.Sizes) || weight.Sizes[0] == 0 {
@@ -62,18 +65,29 @@ func convolution(o *operation) float64 {
 	time := start + out*(0.02+sum*each) + o.elements(weight)*0.02 + gathered*2
 	switch {
 	case o.isStrided():
-		time += gathered * sum * (0.45 + 7/float64(last(y)))
+		step := 0.28
+		if o.elements(in) > farImage {
+			step = 0.45
+		}
+		time += gathered * sum * (step + 3/float64(last(y)))
 	case sum > float64(weight.Sizes[1]):
 		time += gathered * sum * (0.25 + 1.5/float64(last(y)))
 	}
 	return time
 }
 
-// planes is a depthwise convolution with sum elements per window.
+// narrowRow is the length from which on a depthwise convolution computes rows of an image;
+// shorter ones it copies, and computes channels.
+const narrowRow = 12
+
+// planes is a depthwise convolution whose windows have sum elements.
 func (o *operation) planes(sum float64) float64 {
 	y := o.out()
 	out := o.elements(y)
 	points, _ := tensor.Product(y.Sizes[2:])
+	if last(y) < narrowRow {
+		return 250 + out*sum*0.045*speed.product + (o.elements(o.argument(0))+out)*0.5*speed.element
+	}
 	return 250 + out*sum*0.027*speed.product + out*sum/float64(last(y))*0.7*speed.product + out/float64(max(points, 1))*60
 }
 

@@ -154,27 +154,38 @@ func (f *flow) refusesView(i int) string {
 // graph is a delegate.Graph under construction, of some steps of a block.
 type graph struct {
 	*delegate.Graph
+	*building
 	f       *flow
 	steps   []int
 	inside  func(i int) bool // steps of the block
-	known   map[version]int
-	plain   map[int]int // index in the graph of values that are no tensors
-	of      []int       // by call: the step of the block that it is, or that reads the view that it makes
-	inputs  []int       // the method's values, as Graph.Inputs
-	outputs []int       // definitions, as Graph.Outputs
+	of      []int            // by call: the step of the block that it is, or that reads the view that it makes
+	inputs  []int            // the method's values, as Graph.Inputs
+	outputs []int            // definitions, as Graph.Outputs
 }
 
 // version is a tensor at one of its definitions.
 type version struct{ value, def int }
 
-// newGraph builds the graph of some steps, in order. inside reports the same steps.
+// building is what the making of a graph needs, for one graph after the other.
+type building struct {
+	values []delegate.GraphValue // of the graph
+	known  map[version]int       // tensors, to the graph's
+	plain  map[int]int           // values that are no tensors, to the graph's
+	sees   []int                 // by tensor that the call reads: the graph's value
+	makes  []int                 // the same of what it writes, outside for what nobody may see
+}
+
+// newGraph makes the graph of some steps, in order, which are those inside.
 func (f *flow) newGraph(steps []int, inside func(i int) bool) *graph {
-	most := f.operands(steps)
-	g := &graph{Graph: &delegate.Graph{Method: f.m.Name, Values: make([]delegate.GraphValue, 0, most), Calls: make([]delegate.GraphCall, 0, len(steps))},
-		f: f, steps: steps, inside: inside, known: make(map[version]int, 2*len(steps)), plain: make(map[int]int, most/2)}
+	f.values = f.values[:0]
+	clear(f.known)
+	clear(f.plain)
+	g := &graph{Graph: &delegate.Graph{Method: f.m.Name, Calls: make([]delegate.GraphCall, 0, len(steps))},
+		building: &f.building, f: f, steps: steps, inside: inside, of: make([]int, 0, len(steps))}
 	for _, i := range steps {
 		g.call(i)
 	}
+	g.Values = slices.Clone(f.values)
 	for _, i := range steps {
 		for k, def := range f.makes(i) {
 			if def != ir.None && g.escapes(def) {
@@ -186,15 +197,7 @@ func (f *flow) newGraph(steps []int, inside func(i int) bool) *graph {
 	return g
 }
 
-// operands estimates the number of values in a graph of some steps, rather high.
-func (f *flow) operands(steps []int) (n int) {
-	for _, i := range steps {
-		n += len(f.step(i).Args) + 2
-	}
-	return min(n, len(f.m.Values)+len(steps))
-}
-
-// has reports whether a step of the graph makes the definition.
+// has reports a definition by a step of the graph.
 func (g *graph) has(def int) bool { return def != outside && g.contains(g.f.Defs[def].Step) }
 
 // contains reports whether a step of the method is in the graph.
@@ -221,27 +224,27 @@ func (g *graph) call(i int) {
 	c := delegate.GraphCall{Op: s.Op, Sig: s.Sig, Place: place(s.Origin)}
 	c.Payload = g.f.payload(s).Opened
 	c.Args = make([]int, 0, len(s.Args))
-	defined := make(map[int]int, len(s.Writes))
-	if s.IsView() {
-		defined[s.Writes[0]] = g.add(version{s.Writes[0], g.f.sees(i, 0)})
-	}
+	g.makes, g.sees = g.makes[:0], g.sees[:0]
 	for k, v := range s.Writes {
-		if def := g.f.makes(i)[k]; def != ir.None {
-			defined[v] = g.add(version{v, def})
+		def := g.f.makes(i)[k]
+		switch {
+		case def != ir.None:
+			g.makes = append(g.makes, g.add(version{v, def}))
+		case s.IsView():
+			g.makes = append(g.makes, g.add(version{v, g.f.sees(i, 0)}))
+		default:
+			g.makes = append(g.makes, outside)
 		}
 	}
-	sees := make(map[int]int, len(s.Reads))
 	for k, v := range s.Reads {
-		if _, ok := sees[v]; !ok {
-			sees[v] = g.tensor(i, v, g.f.sees(i, k))
-		}
+		g.sees = append(g.sees, g.tensor(i, v, g.f.sees(i, k)))
 	}
 	for k, v := range s.Args {
-		tensors := sees
+		tensors, of := g.sees, s.Reads
 		if s.Kind == ir.DelegateCall && k >= s.Inputs || s.Kind == ir.KernelCall && (k == len(s.Sig.Args) || s.Sig.Args[k].Out) {
-			tensors = defined
+			tensors, of = g.makes, s.Writes
 		}
-		c.Args = append(c.Args, g.argument(v, tensors))
+		c.Args = append(c.Args, g.argument(v, tensors, of))
 	}
 	g.Calls, g.of = append(g.Calls, c), append(g.of, i)
 }
@@ -277,7 +280,7 @@ func (g *graph) tensor(i, v, def int) int {
 	switch {
 	case value.Tensor.Const:
 		n := g.add(at)
-		g.Values[n].Data = constant(g.f.m.Storages[value.Storage].Data, value.Tensor.NBytes())
+		g.values[n].Data = constant(g.f.m.Storages[value.Storage].Data, value.Tensor.NBytes())
 		return n
 	case g.has(def):
 		d := g.f.Defs[def].Value
@@ -290,18 +293,20 @@ func (g *graph) tensor(i, v, def int) int {
 
 func (g *graph) add(at version) int {
 	t := g.f.m.Values[at.value].Tensor
-	g.Values = append(g.Values, delegate.GraphValue{Kind: tensor.KindTensor,
+	g.values = append(g.values, delegate.GraphValue{Kind: tensor.KindTensor,
 		DType: t.DType, Sizes: t.Sizes, DimOrder: t.DimOrder, Dynamism: t.Dynamism})
-	g.known[at] = len(g.Values) - 1
-	return len(g.Values) - 1
+	g.known[at] = len(g.values) - 1
+	return len(g.values) - 1
 }
 
-// argument returns the index of value v, whose tensors are in the graph already.
-func (g *graph) argument(v int, tensors map[int]int) int {
+// argument is value v. Its tensors are among those of the method's values.
+func (g *graph) argument(v int, tensors, of []int) int {
 	value := &g.f.m.Values[v]
 	if value.Kind == tensor.KindTensor {
-		if n, ok := tensors[v]; ok {
-			return n
+		for k, has := range slices.Backward(of) {
+			if has == v && tensors[k] != outside {
+				return tensors[k]
+			}
 		}
 		return g.none()
 	}
@@ -313,13 +318,13 @@ func (g *graph) argument(v int, tensors map[int]int) int {
 	from := delegate.GraphValue{Kind: s.Kind, Bool: s.Bool, Int: s.Int, Double: s.Double, Str: s.Str, Bools: s.Bools, Doubles: s.Doubles}
 	for _, item := range value.Items() {
 		if item >= 0 {
-			item = g.argument(item, tensors)
+			item = g.argument(item, tensors, of)
 		}
 		from.Items = append(from.Items, item)
 	}
-	g.Values = append(g.Values, from)
-	g.plain[v] = len(g.Values) - 1
-	return len(g.Values) - 1
+	g.values = append(g.values, from)
+	g.plain[v] = len(g.values) - 1
+	return len(g.values) - 1
 }
 
 // varies reports whether sizes depend on the inputs of a run.
@@ -340,8 +345,8 @@ func (g *graph) least(share float64) (n int) {
 
 // none returns the slot of a result that names no tensor of its call.
 func (g *graph) none() int {
-	g.Values = append(g.Values, delegate.GraphValue{})
-	return len(g.Values) - 1
+	g.values = append(g.values, delegate.GraphValue{})
+	return len(g.values) - 1
 }
 
 // constant returns the first n bytes of b, never nil.

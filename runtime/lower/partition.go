@@ -33,13 +33,14 @@ func (s set) each(f func(i int)) {
 // two members leads through another step, so each can run as a whole.
 type partition struct {
 	*flow
-	left    *int  // remaining work, in words
-	cluster []int // by step: the first member of its cluster
-	members []set // by first member
-	up      []set // by first member: steps that precede a member, members excluded
-	down    []set // and that follow one
-	kind    []int // by step: the compiler that takes it, or outside; only steps of one kind are joined
-	words   int   // of a set
+	left    *int   // work that may yet be done, in words
+	cluster []int  // by step: the first member of its cluster
+	members []set  // by first member
+	up      []set  // by first member: steps that come before a member, members left out
+	down    []set  // and after
+	kind    []int  // by step: who takes it, outside for nobody; only steps of one kind are joined
+	words   int    // of a set
+	changed [2]set // of a merge, see merge
 }
 
 // newPartition puts each step into a cluster of its own. ok is false if that is too much work.
@@ -48,12 +49,13 @@ func newPartition(f *flow, kind []int, left *int) (p *partition, ok bool) {
 	words := (n + 63) / 64
 	p = &partition{flow: f, left: left, kind: kind, words: words, cluster: make([]int, n),
 		members: make([]set, n), up: make([]set, n), down: make([]set, n)}
-	all := make(set, 3*n*words)
+	all := make(set, (3*n+2)*words)
 	cut := func() set {
 		s := all[:words:words]
 		all = all[words:]
 		return s
 	}
+	p.changed = [2]set{cut(), cut()}
 	for i := range n {
 		p.cluster[i], p.members[i], p.up[i], p.down[i] = i, cut(), cut(), cut()
 		p.members[i].add(i)
@@ -116,6 +118,10 @@ func (p *partition) merge(a, b int) {
 		return
 	}
 	a, b = min(a, b), max(a, b)
+	before, behind := p.changed[0], p.changed[1] // one of the two, as others know already of both
+	for w := range before {
+		before[w], behind[w] = p.up[a][w]^p.up[b][w], p.down[a][w]^p.down[b][w]
+	}
 	p.members[a].join(p.members[b])
 	p.up[a].join(p.up[b])
 	p.down[a].join(p.down[b])
@@ -125,8 +131,8 @@ func (p *partition) merge(a, b int) {
 	}
 	p.members[b].each(func(i int) { p.cluster[i] = a })
 	p.members[b], p.up[b], p.down[b] = nil, nil, nil
-	p.spread(p.up[a], p.down, a, p.down[a])
-	p.spread(p.down[a], p.up, a, p.up[a])
+	p.spread(before, p.down, a, p.down[a])
+	p.spread(behind, p.up, a, p.up[a])
 }
 
 // between reports whether a step lies on a path from cluster a to cluster b.
@@ -139,7 +145,7 @@ func (p *partition) between(a, b int) bool {
 	return false
 }
 
-// spread adds the members of cluster a, and what is beyond it, to the sets of the clusters on one
+// spread adds the members of cluster a, and what lies beyond, to the sets of clusters on one
 // side of it.
 func (p *partition) spread(side set, sets []set, a int, beyond set) {
 	side.each(func(i int) {

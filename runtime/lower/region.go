@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/etrun-go/etrun/delegate"
+	"github.com/etrun-go/etrun/kernels"
 	"github.com/etrun-go/etrun/runtime/ir"
 )
 
@@ -164,10 +165,11 @@ const rounds = 4
 // block lowers the regions of one block.
 func (l *lowering) block(b block) error {
 	l.enter(b)
-	kind, whole := l.accept()
-	if whole == nil {
+	kind := l.choose()
+	if !slices.ContainsFunc(kind, func(k int) bool { return k != outside }) {
 		return nil
 	}
+	var found []*candidate
 	for round := range rounds {
 		p, ok := newPartition(l.flow, kind, &l.left)
 		if !ok {
@@ -175,7 +177,7 @@ func (l *lowering) block(b block) error {
 			return nil
 		}
 		p.grow()
-		found := l.candidates(p, kind, whole)
+		found = l.candidates(p, kind, found)
 		if again := l.refuse(found, kind); !again || round == rounds-1 {
 			return l.decide(p, found)
 		}
@@ -183,43 +185,47 @@ func (l *lowering) block(b block) error {
 	return nil
 }
 
-// accept asks the compilers for each call of the block. It returns the compiler of each step, and
-// the graph of all steps that graphs can contain, nil if no step is accepted.
-func (l *lowering) accept() (kind []int, whole *graph) {
+// choose gives each step of the block to the first compiler that may take it, by the operator.
+// Whether it takes the call is known when its region is.
+func (l *lowering) choose() (kind []int) {
 	kind = make([]int, l.to-l.from)
-	var steps []int
 	for i := range kind {
-		kind[i] = outside
-		if why := l.refused[i]; why != "" {
-			l.because(i, why)
-			continue
+		why := l.refused[i]
+		if kind[i] = outside; why == "" {
+			kind[i], why = l.taker(i)
 		}
-		steps, kind[i] = append(steps, i), 0
-	}
-	g := l.newGraph(steps, func(i int) bool { return l.refused[i] == "" })
-	if all := asTheyAre(g.Graph, 1); l.MinProfit > 0 && all < l.MinProfit {
-		l.explain(kind, fmt.Sprintf("the whole block takes about %v, and %v is to be gained", all.Round(time.Microsecond), l.MinProfit))
-		return kind, nil
-	}
-	why := make([]string, len(kind))
-	for n, i := range g.of {
-		taker, refusal := l.accepts(g, n)
-		if taker == outside || kind[i] == outside {
-			kind[i] = outside
-			why[i] = first(why[i], refusal)
-			continue
-		}
-		kind[i] = taker
-	}
-	for i, why := range why {
-		if why != "" {
+		if kind[i] == outside {
 			l.because(i, why)
 		}
 	}
-	if len(g.Calls) == 0 || !slices.ContainsFunc(kind, func(k int) bool { return k != outside }) {
-		return kind, nil
+	return kind
+}
+
+// taker is the first compiler that may take step i.
+func (l *lowering) taker(i int) (k int, why string) {
+	s := l.step(i)
+	for k, c := range l.Compilers {
+		refusal := ""
+		switch p := l.payload(s); {
+		case p.Opened != nil && p.Backend != c.ID():
+			continue
+		case p.Opened == nil && !l.isReshape(s):
+			refusal = l.unsupported(k, s.Op)
+		}
+		if refusal == "" {
+			return k, ""
+		}
+		why = first(why, c.ID()+": "+refusal)
 	}
-	return kind, g
+	return outside, why
+}
+
+// unsupported is why compiler k takes no call of an operator, "" if it may take some.
+func (l *lowering) unsupported(k int, op *kernels.Op) string {
+	if c, ok := l.Compilers[k].(delegate.Selector); ok {
+		return c.Unsupported(op)
+	}
+	return ""
 }
 
 // first returns a, or b if a is empty.
@@ -230,19 +236,14 @@ func first(a, b string) string {
 	return b
 }
 
-// accepts returns the first compiler that accepts call n of a graph, or why none does.
-func (l *lowering) accepts(g *graph, n int) (taker int, why string) {
-	for k, c := range l.Compilers {
-		if p := l.payload(l.step(g.of[n])); p.Opened != nil && p.Backend != c.ID() {
-			continue
+// next is the first compiler behind k that takes call n of a graph, of step i.
+func (l *lowering) next(g *graph, n, i, k int) int {
+	for k++; k < len(l.Compilers) && l.payload(l.step(i)).Opened == nil; k++ {
+		if l.Compilers[k].Accepts(g.Graph, n) == "" {
+			return k
 		}
-		refusal := c.Accepts(g.Graph, n)
-		if refusal == "" {
-			return k, ""
-		}
-		why = first(why, c.ID()+": "+refusal)
 	}
-	return outside, why
+	return outside
 }
 
 // because records why step i of the block is not lowered.
@@ -261,22 +262,26 @@ func (l *lowering) explain(kind []int, why string) {
 type candidate struct {
 	steps  []int // of the block
 	graph  *graph
+	kind   int // of its steps
 	taker  delegate.Compiler
 	times  Times  // estimated
 	reason string // why it cannot be taken
+	asked  bool   // its compiler was asked for its time
 	share  float64
 }
 
-// candidates builds the graph of each cluster. whole is the graph of all steps that graphs can
-// contain, or nil.
-func (l *lowering) candidates(p *partition, kind []int, whole *graph) (list []*candidate) {
+// candidates makes a graph of each cluster that was not known before.
+func (l *lowering) candidates(p *partition, kind []int, known []*candidate) (list []*candidate) {
 	for _, steps := range p.clusters() {
-		g := whole
-		if !slices.Equal(steps, whole.steps) {
-			g = l.newGraph(steps, func(i int) bool { return p.cluster[i] == steps[0] })
+		taker := kind[steps[0]]
+		same := func(c *candidate) bool { return c.kind == taker && slices.Equal(c.steps, steps) }
+		if at := slices.IndexFunc(known, same); at >= 0 {
+			list = append(list, known[at])
+			continue
 		}
+		g := l.newGraph(steps, func(i int) bool { return p.cluster[i] == steps[0] })
 		if len(g.Calls) > 0 {
-			list = append(list, &candidate{steps: steps, graph: g, taker: l.Compilers[kind[steps[0]]], times: Times{Portable: asTheyAre(g.Graph, 1)}})
+			list = append(list, &candidate{steps: steps, graph: g, kind: taker, taker: l.Compilers[taker], times: Times{Portable: asTheyAre(g.Graph, 1)}})
 		}
 	}
 	return list
@@ -284,40 +289,60 @@ func (l *lowering) candidates(p *partition, kind []int, whole *graph) (list []*c
 
 // isPayload reports whether the cluster consists of a single payload.
 func (c *candidate) isPayload() bool {
-	calls := slices.DeleteFunc(slices.Clone(c.graph.Calls), func(c delegate.GraphCall) bool { return c.View })
-	return len(calls) == 1 && calls[0].Payload != nil
+	payloads, others := 0, 0
+	for i := range c.graph.Calls {
+		switch call := &c.graph.Calls[i]; {
+		case call.Payload != nil:
+			payloads++
+		case !call.View:
+			others++
+		}
+	}
+	return payloads == 1 && others == 0
 }
 
-// refuse estimates each region. If a compiler refuses a region as a whole, it is asked again for
-// each call, now within the region, and refused calls are taken from their compilers.
+// refuse asks for each new region how long it takes. If its compiler does not take it as a
+// whole, each of its calls is asked for, and those that are refused go to another compiler or
+// to none.
 func (l *lowering) refuse(found []*candidate, kind []int) (again bool) {
 	for _, c := range found {
-		if c.isPayload() {
+		switch {
+		case c.asked:
+			continue
+		case c.isPayload():
 			c.reason = "it is a delegate already"
-			continue
-		}
-		if c.times.Portable < l.MinProfit {
+		case c.times.Portable < l.MinProfit:
 			c.reason = fmt.Sprintf("it takes about %v as it is, and %v is to be gained", rounded(c.times.Portable), l.MinProfit)
-			continue
-		}
-		var err error
-		if c.times.Lowered, err = c.taker.Estimate(c.graph.Graph, 1); err == nil {
-			continue
-		}
-		for n, i := range c.graph.of {
-			if why := c.taker.Accepts(c.graph.Graph, n); why != "" {
-				why = c.taker.ID() + ": " + why
-				kind[i], again = outside, true
-				c.reason = first(c.reason, fmt.Sprintf("%s: %s", c.graph.Calls[n].Place, why))
-				l.because(i, why)
+		default:
+			var err error
+			if c.times.Lowered, err = c.taker.Estimate(c.graph.Graph, 1); err != nil {
+				again = l.refuseCalls(c, kind, err) || again
 			}
 		}
-		c.reason = first(c.reason, err.Error())
+		c.asked = true
 	}
 	return again
 }
 
-// decide takes the candidates that pay off.
+// refuseCalls takes the calls from the compiler of a candidate that it refuses.
+func (l *lowering) refuseCalls(c *candidate, kind []int, err error) (again bool) {
+	for n, i := range c.graph.of {
+		why := c.taker.Accepts(c.graph.Graph, n)
+		if why == "" || kind[i] == outside {
+			continue
+		}
+		why = c.taker.ID() + ": " + why
+		again = true
+		c.reason = first(c.reason, fmt.Sprintf("%s: %s", c.graph.Calls[n].Place, why))
+		if kind[i] = l.next(c.graph, n, i, c.kind); kind[i] == outside {
+			l.because(i, why)
+		}
+	}
+	c.reason = first(c.reason, err.Error())
+	return again
+}
+
+// decide takes the candidates that pay.
 func (l *lowering) decide(p *partition, found []*candidate) error {
 	sequence := slices.Clone(p.cluster)
 	taken := make(map[int]*candidate)
@@ -400,6 +425,8 @@ func (l *lowering) compile(c *candidate, r *Region) error {
 // measurements vary.
 const (
 	margin         = 0.2
+	surerMargin    = 0.15 // of what takes surerTime or longer
+	surerTime      = 50 * time.Microsecond
 	payloadMargin  = 0.02
 	measuredMargin = 0.03
 )
@@ -409,7 +436,7 @@ func (l *lowering) weigh(c *candidate, r *Region) error {
 	if l.MinProfit < 0 {
 		return nil
 	}
-	t, share, about := r.Times, margin, "about "
+	t, share, about := r.Times, marginOf(r.Portable), "about "
 	if l.Measure != nil && t.Portable >= l.MinProfit {
 		measured, ok, err := l.Measure(l.ctx, c.taker, c.graph.Graph)
 		if err != nil {
@@ -433,7 +460,15 @@ func (c *candidate) margin(share float64, takes time.Duration) time.Duration {
 	return time.Duration(share*float64(takes-payloads) + min(share, payloadMargin)*float64(payloads))
 }
 
-// rounded returns a duration with about three digits.
+// marginOf is that of estimates.
+func marginOf(takes time.Duration) float64 {
+	if takes >= surerTime {
+		return surerMargin
+	}
+	return margin
+}
+
+// rounded is a time with three digits or so.
 func rounded(d time.Duration) time.Duration {
 	if d < 10*time.Microsecond {
 		return d.Round(10 * time.Nanosecond)
@@ -447,7 +482,7 @@ func (l *lowering) share(c *candidate, r *Region) float64 {
 	if l.MinProfit < 0 || !c.graph.varies() {
 		return 0
 	}
-	t, margin := r.Times, margin
+	t, margin := r.Times, marginOf(r.Portable)
 	least, err := c.taker.Estimate(c.graph.Graph, 0)
 	if err != nil {
 		return 1
@@ -463,9 +498,4 @@ func (l *lowering) share(c *candidate, r *Region) float64 {
 		return 0
 	}
 	return gain(none) / (gain(none) - gain(t))
-}
-
-// scaled scales an estimate by the ratio of another measurement to its estimate.
-func scaled(d, measured, estimated time.Duration) time.Duration {
-	return time.Duration(float64(d) * float64(measured) / float64(max(estimated, 1)))
 }

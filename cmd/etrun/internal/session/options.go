@@ -205,6 +205,9 @@ func (o *Options) open(ctx context.Context, from etrun.Source, options []etrun.O
 	if o.mmap {
 		options = append(options, etrun.WithMmap())
 	}
+	if o.Static {
+		options = append(options, etrun.WithConstants())
+	}
 	var data []string
 	for _, path := range o.data {
 		data = append(data, input.Stdin(path))
