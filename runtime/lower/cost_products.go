@@ -40,8 +40,8 @@ func product(o *operation) float64 {
 // farImage is how many elements of an image are in a near cache.
 const farImage = 1 << 15
 
-// convolution is a product of the filter and of columns that are gathered; or, where
-// groups are of one channel, a sum of shifted planes.
+// convolution is a product of the filter and gathered columns, or a sum of shifted planes if groups
+// have one channel.
 func convolution(o *operation) float64 {
 	in, weight, y := o.argument(0), o.argument(1), o.out()
 	if in == nil || weight == nil || y == nil || len(weight.Sizes) < 3 || len(in.Sizes) != len(weight.Sizes) || weight.Sizes[0] == 0 {
@@ -80,7 +80,7 @@ func convolution(o *operation) float64 {
 // shorter ones it copies, and computes channels.
 const narrowRow = 12
 
-// planes is a depthwise convolution whose windows have sum elements.
+// planes is a depthwise convolution with sum elements per window.
 func (o *operation) planes(sum float64) float64 {
 	y := o.out()
 	out := o.elements(y)

@@ -20,9 +20,9 @@ func (f *flow) refusal(i int) string {
 	case s.Kind != ir.KernelCall:
 		return "not an operator's call"
 	case s.Own:
-		return "its operator is the caller's"
+		return "its operator is a custom one"
 	case !s.Op.Pure:
-		return "its operator does more than to compute its results"
+		return "its operator has side effects"
 	case len(s.Updates) > 0:
 		return "it changes an argument"
 	case s.Sig.Result != nil && !s.IsView():
@@ -30,9 +30,9 @@ func (f *flow) refusal(i int) string {
 	case len(s.Writes) == 0:
 		return "it has no result"
 	case !f.fits(s):
-		return "its arguments are not those of its schema"
+		return "its arguments do not match its schema"
 	case f.m.Changing(s.Args):
-		return "an argument that is no tensor is computed by the program"
+		return "the program computes an argument that is not a tensor"
 	}
 	return f.refusesTensors(i)
 }
@@ -43,12 +43,12 @@ func (f *flow) refusesPayload(i int) string {
 	written := make(map[int]bool, len(s.Writes))
 	for _, v := range s.Writes {
 		if written[v] {
-			return fmt.Sprintf("value %d is two of its results", v)
+			return fmt.Sprintf("value %d occurs twice among its results", v)
 		}
 		written[v] = true
 	}
 	if len(s.Reads)+len(s.Writes) < len(s.Args) {
-		return "an argument is no tensor"
+		return "an argument is not a tensor"
 	}
 	return f.refusesTensors(i)
 }
@@ -102,7 +102,7 @@ func (f *flow) refusesRead(v, def int) string {
 	if by := f.viewed[v]; by.block == f.number && f.refused[by.index] == "" {
 		return ""
 	}
-	return fmt.Sprintf("value %d shows bytes of value %d at sizes of its own", v, f.Defs[def].Value)
+	return fmt.Sprintf("value %d is a view of value %d with other sizes", v, f.Defs[def].Value)
 }
 
 // sameBytes reports whether two tensors always have the same type and number of elements.
@@ -144,7 +144,7 @@ func (f *flow) refusesView(i int) string {
 	case sameBytes(from, to):
 		return ""
 	case from.Dynamism == tensor.Static && to.Dynamism == tensor.Static:
-		return fmt.Sprintf("value %d is not all of value %d", s.Writes[0], s.Reads[0])
+		return fmt.Sprintf("value %d is only a part of value %d", s.Writes[0], s.Reads[0])
 	case next < len(writers) && writers[next] < f.to:
 		return fmt.Sprintf("value %d is written again after value %d became a view of it", s.Reads[0], s.Writes[0])
 	}
@@ -175,7 +175,7 @@ type building struct {
 	makes  []int                 // the same of what it writes, outside for what nobody may see
 }
 
-// newGraph makes the graph of some steps, in order, which are those inside.
+// newGraph builds the graph of some steps, in order. inside reports the same steps.
 func (f *flow) newGraph(steps []int, inside func(i int) bool) *graph {
 	f.values = f.values[:0]
 	clear(f.known)
@@ -197,7 +197,7 @@ func (f *flow) newGraph(steps []int, inside func(i int) bool) *graph {
 	return g
 }
 
-// has reports a definition by a step of the graph.
+// has reports whether a step of the graph makes the definition.
 func (g *graph) has(def int) bool { return def != outside && g.contains(g.f.Defs[def].Step) }
 
 // contains reports whether a step of the method is in the graph.

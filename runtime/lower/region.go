@@ -113,10 +113,10 @@ func Regions(ctx context.Context, m *ir.Method, by Backends) (*ir.Method, *Repor
 	}
 	switch {
 	case m.Coarse:
-		report.because("the method's dataflow is too much work to find")
+		report.because("the method's dataflow is too large to analyze")
 		return m, report, nil
 	case len(by.Compilers) == 0:
-		report.because("no backend takes graphs here")
+		report.because("no backend compiles graphs here")
 		return m, report, nil
 	}
 	l := &lowering{Backends: by, ctx: ctx, flow: newFlow(m, by.Payloads), report: report, left: maxPartitionWork, first: len(m.Delegates)}
@@ -310,9 +310,9 @@ func (l *lowering) refuse(found []*candidate, kind []int) (again bool) {
 		case c.asked:
 			continue
 		case c.isPayload():
-			c.reason = "it is a delegate already"
+			c.reason = "it is already a delegate"
 		case c.times.Portable < l.MinProfit:
-			c.reason = fmt.Sprintf("it takes about %v as it is, and %v is to be gained", rounded(c.times.Portable), l.MinProfit)
+			c.reason = fmt.Sprintf("it takes about %v without lowering, and the minimum gain is %v", rounded(c.times.Portable), l.MinProfit)
 		default:
 			var err error
 			if c.times.Lowered, err = c.taker.Estimate(c.graph.Graph, 1); err != nil {
@@ -342,7 +342,7 @@ func (l *lowering) refuseCalls(c *candidate, kind []int, err error) (again bool)
 	return again
 }
 
-// decide takes the candidates that pay.
+// decide takes the candidates that pay off.
 func (l *lowering) decide(p *partition, found []*candidate) error {
 	sequence := slices.Clone(p.cluster)
 	taken := make(map[int]*candidate)
@@ -385,7 +385,7 @@ func (l *lowering) take(c *candidate) (ok bool, err error) {
 		}
 	}
 	if len(g.Outputs) == 0 {
-		r.Reason = first(r.Reason, "nobody reads what it computes")
+		r.Reason = first(r.Reason, "no step reads its results")
 	}
 	for _, try := range [...]func(*candidate, *Region) error{l.weigh, l.compile} {
 		if r.Reason != "" {
@@ -448,7 +448,7 @@ func (l *lowering) weigh(c *candidate, r *Region) error {
 		}
 	}
 	if profit := t.Portable - t.Lowered; profit < l.MinProfit || profit < c.margin(share, t.Portable) {
-		r.Reason = fmt.Sprintf("it would take %s%v, and %v as it is", about, rounded(t.Lowered), rounded(t.Portable))
+		r.Reason = fmt.Sprintf("it would take %s%v, and %v without lowering", about, rounded(t.Lowered), rounded(t.Portable))
 	}
 	return nil
 }
@@ -468,7 +468,7 @@ func marginOf(takes time.Duration) float64 {
 	return margin
 }
 
-// rounded is a time with three digits or so.
+// rounded returns a duration with about three digits.
 func rounded(d time.Duration) time.Duration {
 	if d < 10*time.Microsecond {
 		return d.Round(10 * time.Nanosecond)

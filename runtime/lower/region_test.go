@@ -256,7 +256,7 @@ func TestRegionsThatAreNotTaken(t *testing.T) {
 	fails.Refuse = func(*delegate.Graph) error { return errors.New("no memory") }
 	misfit := sketch{values: 6, lists: map[int][]int{4: {0}}, steps: steps{do(opAdd, 4, 1, 5, 5)}, outputs: []int{5}}
 	_, report, err := Regions(context.Background(), misfit.build(t), compiled(all, new([]*delegate.Graph)))
-	if err != nil || report.Calls[0].Reason != "its arguments are not those of its schema" {
+	if err != nil || report.Calls[0].Reason != "its arguments do not match its schema" {
 		t.Errorf("a list for a tensor: %v, %q", err, report.Calls[0].Reason)
 	}
 	for name, tt := range map[string]struct {
