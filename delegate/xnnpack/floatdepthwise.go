@@ -15,6 +15,7 @@ func (e *reference) floatDepthwise(n *node) {
 	if stale {
 		d.set(e, n)
 	}
+	d.pad()
 	e.Parallel(d.lines, d.grain, d)
 	e.store(n.Out[0])
 }
@@ -26,6 +27,8 @@ type depthwiseLines struct {
 	filter *floatFilter
 	y      []float32
 	work   []tapLists
+	plain  windowRows // the input without padding, where windowRows is of a padded copy
+	copied []float32  // the padded copy, nil for none
 
 	lines, grain int // of the parallel loop
 }
@@ -44,10 +47,15 @@ type tapList struct {
 	rows, cols [2]int // the taps in the list: from, to
 }
 
+// Lines of at most narrowLine pixels are computed from a copy of the input with its padding if the
+// windows have more than manyWindowTaps elements: nearly every pixel reads another part of its window.
+const narrowLine, manyWindowTaps = 16, 25
+
 func (d *depthwiseLines) set(e *reference, n *node) {
 	d.windowRows = e.windowsOf(n)
 	d.node, d.filter, d.y = n, e.filterOf(n), e.result(n.Out[0])
 	taps := d.w.kernelH * d.w.kernelW
+	d.copyPadded()
 	for len(d.work) < e.threads() {
 		d.work = append(d.work, tapLists{})
 	}
@@ -58,6 +66,38 @@ func (d *depthwiseLines) set(e *reference, n *node) {
 		}
 	}
 	d.lines, d.grain = d.out.leading(2), 1+macsPerRange/8/max(1, d.out.dim[2]*d.out.dim[3]*taps)
+}
+
+// copyPadded makes the input one with its padding, where that pays.
+func (d *depthwiseLines) copyPadded() {
+	copied := d.copied
+	d.copied = nil
+	w, in, out := d.w, d.in, d.out
+	h, v := (out.dim[1]-1)*w.strideH+(w.kernelH-1)*w.dilationH+1, (out.dim[2]-1)*w.strideW+(w.kernelW-1)*w.dilationW+1
+	if out.dim[2] > narrowLine || w.kernelH*w.kernelW <= manyWindowTaps || h <= in.dim[1] && v <= in.dim[2] && d.top == 0 && d.left == 0 ||
+		times(in.dim[0], h, v, in.dim[3]) > times(maxPadded, in.numel()) {
+		return
+	}
+	d.plain = d.windowRows
+	d.in.dim[1], d.in.dim[2], d.top, d.left = h, v, 0, 0
+	d.copied = grow(copied, d.in.numel())
+	clear(d.copied)
+	d.x = d.copied
+}
+
+// pad copies the input between its padding, which stays 0.
+func (d *depthwiseLines) pad() {
+	if d.copied == nil {
+		return
+	}
+	from, c := &d.plain, d.in.dim[3]
+	lines, n := min(from.in.dim[1], d.in.dim[1]-from.top), min(from.in.dim[2], d.in.dim[2]-from.left)*c
+	for image := range d.in.dim[0] {
+		for y := range max(0, lines) {
+			to := d.copied[((image*d.in.dim[1]+from.top+y)*d.in.dim[2]+from.left)*c:]
+			copy(to[:n], from.x[(image*from.in.dim[1]+y)*from.in.dim[2]*c:])
+		}
+	}
 }
 
 // Range computes lines [lo, hi) of the output, counted over all images.

@@ -350,6 +350,11 @@ func lineLoops(_ *graph, n *node, s []shape, threads int) int64 {
 	return times(threads, 4*maxPadded, in.dim[1]+in.dim[2], in.dim[3])
 }
 
+// paddedLoops is the input with its padding.
+func paddedLoops(g *graph, n *node, s []shape, threads int) int64 {
+	return plus(times(4*maxPadded, s[n.In[0]].numel()), lineLoops(g, n, s, threads))
+}
+
 // resizeLoops are two lines of the output for each thread, and where pixels lie.
 func resizeLoops(_ *graph, n *node, s []shape, threads int) int64 {
 	out := s[n.Out[0]]
