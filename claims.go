@@ -9,8 +9,8 @@ import (
 	"github.com/etrun-go/etrun/runtime/pte"
 )
 
-// claims know who reads which bytes of a program's files, so that the memory of weights
-// that nothing reads any more can be given back.
+// claims counts the readers of each byte range of a program's files, so that the memory of weights
+// that nothing reads any more can be released.
 type claims struct {
 	once sync.Once
 	list []claim
@@ -19,10 +19,10 @@ type claims struct {
 // claim is a byte range that is read. Claims may overlap.
 type claim struct {
 	data []byte
-	uses int // delegates and values that have them
+	uses int // delegates and values that refer to it
 }
 
-// owned reports that data is part of bytes that one delegate or one value has and nobody else.
+// owned reports whether data is part of a byte range that only one delegate or value refers to.
 func (c *claims) owned(p *pte.Program, d *dataMap, backends map[string]delegate.Backend, data []byte) bool {
 	c.once.Do(func() { c.list = findClaims(p, d, backends) })
 	owner := false

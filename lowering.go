@@ -98,7 +98,7 @@ type regionImage struct {
 
 // graphImage compiles a graph.
 func (p *preparation) graphImage(ctx context.Context, w *watch, c delegate.Compiler, g *delegate.Graph) (r regionImage, err error) {
-	if err := w.stage(trace.StageLower, 0, nil); err != nil { // what came before is no compiling
+	if err := w.stage(trace.StageLower, 0, nil); err != nil { // the time before is not part of compiling
 		return r, err
 	}
 	left := p.delegateLimits()

@@ -94,7 +94,7 @@ func (p *preparation) compileOpened(ctx context.Context, w *watch, m *ir.Method)
 	return nil
 }
 
-// mergedImage stands for a payload that a region has, and that nothing calls.
+// mergedImage is the placeholder of a payload that was merged into a region and is no longer called.
 type mergedImage struct{ inputs int }
 
 func (m mergedImage) Needs() delegate.Needs { return delegate.Needs{Inputs: m.inputs} }
@@ -115,7 +115,7 @@ func (mergedUnit) Execute(context.Context, []*tensor.Value) error {
 
 func (mergedUnit) Close() error { return nil }
 
-// hasPayload reports a graph that operators alone cannot execute.
+// hasPayload reports whether a graph contains a payload, so that operators cannot execute it.
 func hasPayload(g *delegate.Graph) bool {
 	return slices.ContainsFunc(g.Calls, func(c delegate.GraphCall) bool { return c.Payload != nil })
 }

@@ -28,9 +28,9 @@ type prepared struct {
 	conflicts []plan.Conflict  // of the file's plan, before any edit
 	folded    []lower.Folded
 	rewritten []lower.Rewritten
-	released  int64                             // bytes of constants whose memory was given back
-	lowered   *lower.Report                     // nil where no regions were to be found
-	refusal   *atomic.Pointer[regionError]      // the first region that its delegate did not take in an execute
+	released  int64                             // bytes of constants whose memory was released
+	lowered   *lower.Report                     // nil if lowering was off
+	refusal   *atomic.Pointer[regionError]      // the first region that its delegate rejected in a run
 	tuning    *tuning                           // with LowerTune only
 	scratch   *atomic.Pointer[delegate.Scratch] // scratch that the images were compiled for, until an instance takes it
 }
@@ -145,12 +145,12 @@ type preparation struct {
 	digest    []byte            // SHA-256 of the program's bytes, with LowerTune only
 	images    []delegate.Image  // compiled so far, in order
 	needs     []delegate.Needs  // of these
-	held      map[string]int64  // memory that observers were told of, by kind
+	held      map[string]int64  // memory reported to observers, by kind
 	opened    []*openedPayload  // by delegate; nil for those that are compiled
-	base      *prepared         // without regions and plan: what an attempt that failed behind it leaves to the next one
-	unread                      // constants, to be given back
+	base      *prepared         // the method before lowering to backends, which later attempts reuse
+	unread                      // constants to be released
 
-	measured regionImage // of which nobody knows yet whether it is taken; without an image for none
+	measured regionImage // the latest measured image, until it is decided whether it is used; may have no image
 }
 
 // Bounds of the work of folding, and of rewriting, in elements: a fraction of a second.
@@ -159,7 +159,7 @@ const (
 	foldWorkPerByte = 16 // of the program
 )
 
-// run makes all steps. It ends between two of them if ctx is canceled.
+// run takes all steps. It stops between two of them if ctx is canceled.
 func (p *preparation) run(ctx context.Context) (done *prepared, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -190,8 +190,7 @@ func (p *preparation) run(ctx context.Context) (done *prepared, err error) {
 	return done, nil
 }
 
-// describe links the method, compiles its delegates, and makes the passes over it that need no
-// backend.
+// describe links the method, compiles its delegates, and runs the passes that need no backend.
 func (p *preparation) describe(ctx context.Context, w *watch) (done *prepared, err error) {
 	links, err := p.link()
 	if err := w.stage(trace.StageFind, 0, err); err != nil {
@@ -217,14 +216,14 @@ func (p *preparation) describe(ctx context.Context, w *watch) (done *prepared, e
 	return done, p.rewrite(ctx, w, m, done)
 }
 
-// copy is what an attempt starts from.
+// copy returns a copy for an attempt.
 func (p *prepared) copy() *prepared {
 	c := *p
 	c.scratch, c.refusal = new(atomic.Pointer[delegate.Scratch]), new(atomic.Pointer[regionError])
 	return &c
 }
 
-// rewrite folds constants and makes rewrites over the method as the file has it.
+// rewrite folds constants and applies the rewrites to the method of the file.
 func (p *preparation) rewrite(ctx context.Context, w *watch, m *ir.Method, done *prepared) (err error) {
 	budget := lower.Budget{Bytes: p.size, Work: foldWork + foldWorkPerByte*p.size}
 	done.ir, done.folded, err = lower.Fold(ctx, m, kernels.NewCtx(p.pool), budget)

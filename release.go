@@ -10,21 +10,21 @@ import (
 	"github.com/etrun-go/etrun/runtime/trace"
 )
 
-// unread knows the constants of a method that images have read, so that the memory of those that
-// nothing reads any more can be given back.
+// unread lists the constants of a method that images have read, so that the memory of those that
+// nothing reads any more can be released.
 type unread struct {
-	graphs [][]byte       // of regions, and read by their images
-	packed [][]byte       // of regions and of merged payloads, and not needed by their images
-	given  map[*byte]bool // by first byte: given back
+	graphs [][]byte       // constants of regions that their images read
+	packed [][]byte       // constants of regions and merged payloads that their images do not need
+	given  map[*byte]bool // released constants, by first byte
 }
 
 const (
-	releaseBytes = 16 << 10 // smaller constants stay
-	releaseMost  = 4096     // constants of a method up to which it is looked for overlaps
+	releaseBytes = 16 << 10 // smaller constants are not released
+	releaseMax   = 4096     // constants of a method that are compared with each other
 )
 
-// release gives back the memory of constants that neither a step nor an image reads any more:
-// those that were folded into others, and those that regions have packed.
+// release releases the memory of constants that neither a step nor an image reads any more: those
+// folded into other constants, and those that regions have packed.
 func (p *preparation) release(w *watch, done *prepared) {
 	if p.config.keepConstants || p.config.wants.Any(trace.Values) {
 		return
@@ -59,7 +59,8 @@ func (p *preparation) release(w *watch, done *prepared) {
 	}
 }
 
-// read lists the constants of a method that steps and images read.
+// read returns the constants of a method that steps and images read. ok is false if there are too
+// many.
 func (p *preparation) read(m *ir.Method) (list [][]byte, ok bool) {
 	for i := range m.Storages {
 		if s := &m.Storages[i]; s.Kind.IsConstant() && len(s.Data) > 0 && (s.Output || s.First <= s.Last) {
@@ -67,14 +68,14 @@ func (p *preparation) read(m *ir.Method) (list [][]byte, ok bool) {
 		}
 	}
 	list = append(list, p.graphs...)
-	return list, len(list)+len(p.packed) <= releaseMost && len(m.Storages) <= releaseMost
+	return list, len(list)+len(p.packed) <= releaseMax && len(m.Storages) <= releaseMax
 }
 
 func overlapsAny(list [][]byte, data []byte) bool {
 	return slices.ContainsFunc(list, func(b []byte) bool { return cpu.Overlap(b, data) })
 }
 
-// keep notes which constants the image of a region's graph reads, and which it does not need.
+// keep records which constants the image of a region's graph reads, and which it does not need.
 func (p *preparation) keep(g *delegate.Graph, packed [][]byte) {
 	gone := make(map[*byte]int, len(packed))
 	for _, data := range packed {
@@ -88,13 +89,13 @@ func (p *preparation) keep(g *delegate.Graph, packed [][]byte) {
 	p.packed = append(p.packed, packed...)
 }
 
-// mayRelease reports that constants will be given back that a backend has packed, if nothing else
-// reads them.
+// mayRelease reports whether constants that a backend has packed will be released, unless something
+// else reads them.
 func (p *preparation) mayRelease(data []byte) bool {
 	return len(data) > 0 && !p.config.keepConstants && (p.mayGive(data) || p.isFolded(data))
 }
 
-// isFolded reports bytes of a constant that was computed at load.
+// isFolded reports whether data is part of a constant that was computed at load.
 func (p *preparation) isFolded(data []byte) bool {
 	return slices.ContainsFunc(p.base.ir.Storages, func(s ir.Storage) bool {
 		return s.Kind == ir.Folded && cpu.Contains(s.Data, data)

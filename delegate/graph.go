@@ -22,9 +22,9 @@ type Graph struct {
 	Outputs []int       // values returned to the caller, as the arguments after the inputs; distinct, and none is an input
 	Limits  Limits      // memory limits of the image
 	Scratch *Scratch    // see Payload
-	// Release takes back the memory of constants, of the graph and of its payloads, that the
-	// image does not need any more, see Payload. They are read until the graph's image is one
-	// that the method calls. nil: nothing is taken back.
+	// Release frees the memory of constants of the graph and of its payloads that the image no longer
+	// needs, see Payload. They are still read until the method calls the graph's image. nil: nothing
+	// is freed.
 	Release func(data []byte) bool
 
 	indexed sync.Once
@@ -192,8 +192,8 @@ type Opened interface {
 	Compile(ctx context.Context) (Image, error)
 }
 
-// Selector is implemented by compilers that support few operators: graphs that are offered to them
-// have no others.
+// Selector is implemented by compilers that support few operators. They are offered only graphs of
+// these.
 type Selector interface {
 	// Unsupported returns the reason why no call of an operator is supported, "" if some may be.
 	Unsupported(op *kernels.Op) string

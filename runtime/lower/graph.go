@@ -172,7 +172,7 @@ type building struct {
 	known  map[version]int       // tensors, to the graph's
 	plain  map[int]int           // values that are no tensors, to the graph's
 	sees   []int                 // by tensor that the call reads: the graph's value
-	makes  []int                 // the same of what it writes, outside for what nobody may see
+	makes  []int                 // the same of what it writes, outside for what no other step may read
 }
 
 // newGraph builds the graph of some steps, in order. inside reports the same steps.

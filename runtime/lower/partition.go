@@ -38,7 +38,7 @@ type partition struct {
 	members []set  // by first member
 	up      []set  // by first member: steps that come before a member, members left out
 	down    []set  // and after
-	kind    []int  // by step: who takes it, outside for nobody; only steps of one kind are joined
+	kind    []int  // by step: its compiler, outside for none; only steps of one kind are joined
 	words   int    // of a set
 	changed [2]set // of a merge, see merge
 }
