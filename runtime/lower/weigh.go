@@ -1,0 +1,85 @@
+package lower
+
+import (
+	"fmt"
+	"time"
+)
+
+// The minimum saving relative to the present time of a region: estimates are no more accurate, and
+// measurements vary.
+const (
+	margin         = 0.2
+	surerMargin    = 0.15 // of what takes surerTime or longer
+	surerTime      = 50 * time.Microsecond
+	payloadMargin  = 0.02
+	measuredMargin = 0.03
+)
+
+// weigh sets the reason of a region that does not gain enough.
+func (l *lowering) weigh(c *candidate, r *Region) error {
+	if l.MinProfit < 0 {
+		return nil
+	}
+	t, share, about := r.Times, marginOf(r.Portable), "about "
+	if l.Measure != nil && t.Portable >= l.MinProfit {
+		measured, ok, err := l.Measure(l.ctx, c.taker, c.graph.Graph)
+		if err != nil {
+			return err
+		}
+		if ok {
+			r.Measured = measured
+			t, share, about = measured, measuredMargin, ""
+		}
+	}
+	if profit := t.Portable - t.Lowered; profit < l.MinProfit || profit < c.margin(share, t.Portable) {
+		r.Reason = fmt.Sprintf("it would take %s%v, and %v without lowering", about, rounded(t.Lowered), rounded(t.Portable))
+	}
+	return nil
+}
+
+// margin returns the minimum saving of a region that takes this long at present. The part of its
+// payloads counts less: it is estimated alike on both sides.
+func (c *candidate) margin(share float64, takes time.Duration) time.Duration {
+	payloads := min(inPayloads(c.graph.Graph), takes)
+	return time.Duration(share*float64(takes-payloads) + min(share, payloadMargin)*float64(payloads))
+}
+
+// marginOf is that of estimates.
+func marginOf(takes time.Duration) float64 {
+	if takes >= surerTime {
+		return surerMargin
+	}
+	return margin
+}
+
+// rounded returns a duration with about three digits.
+func rounded(d time.Duration) time.Duration {
+	if d < 10*time.Microsecond {
+		return d.Round(10 * time.Nanosecond)
+	}
+	return d.Round(100 * time.Nanosecond)
+}
+
+// share returns the smallest share of varying sizes at which a region pays off that does at the
+// declared sizes. Its time is the sum of a constant part and one proportional to the sizes.
+func (l *lowering) share(c *candidate, r *Region) float64 {
+	if l.MinProfit < 0 || !c.graph.varies() {
+		return 0
+	}
+	t, margin := r.Times, marginOf(r.Portable)
+	least, err := c.taker.Estimate(c.graph.Graph, 0)
+	if err != nil {
+		return 1
+	}
+	none := Times{asTheyAre(c.graph.Graph, 0), least}
+	if r.Measured != (Times{}) {
+		t, margin = r.Measured, measuredMargin
+		none.Portable = scaled(none.Portable, t.Portable, r.Portable)
+		none.Lowered = scaled(none.Lowered, t.Lowered, r.Lowered)
+	}
+	gain := func(t Times) float64 { return (1-margin)*float64(t.Portable) - float64(t.Lowered) }
+	if gain(none) >= 0 {
+		return 0
+	}
+	return gain(none) / (gain(none) - gain(t))
+}
