@@ -8,17 +8,17 @@ import (
 	"github.com/x448/float16"
 )
 
-// What the native engine takes. The library asserts, and reads what it should not, on
-// graphs that no exporter makes. So a node runs in the library only if every rule of
-// its row says that its parameters, quantization and shapes are known to be safe; a
-// graph with another node runs on the Go engine, whole. The rules hold for the graph
-// after fuse, at the declared shapes and again at the shapes of every call.
+// Restrictions of the native engine. On graphs that no exporter writes, the library may abort with
+// an assertion or read out of bounds. A node therefore runs in the library only if every rule of its
+// table entry accepts its parameters, quantization and shapes. If one node is rejected, the whole
+// graph runs on the Go engine. The rules are checked on the graph after fuse, at the declared shapes
+// and again at the shapes of every call.
 
-// rule is a condition on a node at given shapes. It returns why the library may not
-// have the node, "" if it may.
+// rule is a condition on a node at given shapes. It returns the reason why the library must not run
+// the node, or "".
 type rule func(g *graph, n *node, s []shape) string
 
-// every is all of some rules.
+// every combines rules: it returns the first reason.
 func every(rules ...rule) rule {
 	return func(g *graph, n *node, s []shape) string {
 		for _, r := range rules {
@@ -30,8 +30,8 @@ func every(rules ...rule) rule {
 	}
 }
 
-// refuses is the first reason why the library may not have the graph at the given
-// shapes, "" if there is none.
+// refuses returns the first reason why the library must not run the graph at the given shapes, or
+// "".
 func (g *graph) refuses(s []shape) string {
 	for _, v := range g.Args {
 		if g.Values[v].Datatype.info().native == noNative {
@@ -47,6 +47,7 @@ func (g *graph) refuses(s []shape) string {
 	return ""
 }
 
+// refusesNode returns the first reason why the library must not run the node, or "".
 func (g *graph) refusesNode(n *node, s []shape) string {
 	for _, list := range [2][]int{n.In, n.Out} {
 		for _, v := range list {
@@ -61,7 +62,7 @@ func (g *graph) refusesNode(n *node, s []shape) string {
 	return n.Type.native(g, n, s)
 }
 
-// outside is a reason if x is not within [lo, hi).
+// outside returns a reason if x is not within [lo, hi), else "".
 func outside(what string, x, lo, hi float32) string {
 	if x >= lo && x < hi {
 		return ""
@@ -69,8 +70,8 @@ func outside(what string, x, lo, hi float32) string {
 	return fmt.Sprintf("%s %v, outside of %v to %v", what, x, lo, hi)
 }
 
-// quantizedScales are the scales of a node's operands and output; ok is false unless
-// they are quantized with one each.
+// quantizedScales returns the scales of a node's operands and output. ok reports whether all of them
+// are quantized per tensor.
 func quantizedScales(g *graph, n *node) (in []float32, out float32, ok bool) {
 	y := &g.Values[n.Out[0]]
 	if y.Datatype.info().quant != perTensor {
@@ -85,10 +86,10 @@ func quantizedScales(g *graph, n *node) (in []float32, out float32, ok bool) {
 	return in, y.Quant.Scale, true
 }
 
-// The bounds of scales are what the fixed-point arithmetic of quantized kernels
-// asserts (xnn_init_*_params).
+// The fixed-point arithmetic of quantized kernels asserts the following bounds of scales
+// (xnn_init_*_params).
 
-// sumLimits are the bounds of quantized sums and differences.
+// sumLimits checks the scales of quantized sums and differences.
 func sumLimits(g *graph, n *node, _ []shape) string {
 	in, out, ok := quantizedScales(g, n)
 	if !ok {
@@ -102,7 +103,7 @@ func sumLimits(g *graph, n *node, _ []shape) string {
 	return ""
 }
 
-// productLimits are the bounds of quantized products.
+// productLimits checks the scales of quantized products.
 func productLimits(g *graph, n *node, _ []shape) string {
 	if in, out, ok := quantizedScales(g, n); ok {
 		return outside("scale ratio", in[0]*in[1]/out, 0x1p-16, 0x1p8)
@@ -110,10 +111,10 @@ func productLimits(g *graph, n *node, _ []shape) string {
 	return ""
 }
 
-// convertLimits are the bounds of a change of quantization.
+// convertLimits checks the scales of a conversion to another quantization.
 func convertLimits(g *graph, n *node, _ []shape) string {
 	x, y := &g.Values[n.In[0]], &g.Values[n.Out[0]]
-	switch { // scales and their reciprocals are halves beside halves
+	switch { // with fp16, scales and their reciprocals are fp16 too
 	case x.Datatype == fp16 && y.Datatype.info().quant == perTensor:
 		return outside("scale of halves", y.Quant.Scale, 0x1p-14, 0x1p14)
 	case y.Datatype == fp16 && x.Datatype.info().quant == perTensor:
@@ -125,7 +126,7 @@ func convertLimits(g *graph, n *node, _ []shape) string {
 	return ""
 }
 
-// leakyLimits are the bounds of a quantized LeakyReLU, on either side of 0.
+// leakyLimits checks the scales of a quantized LeakyReLU, above and below 0.
 func leakyLimits(g *graph, n *node, s []shape) string {
 	in, out, ok := quantizedScales(g, n)
 	if !ok {
@@ -138,7 +139,7 @@ func leakyLimits(g *graph, n *node, s []shape) string {
 	return outside("scale ratio below 0", max(below, -below), 0x1p-8, 0x1.FFFCp6)
 }
 
-// weightLimits are the bounds of sums of quantized products, for every output channel.
+// weightLimits checks the scales of sums of quantized products, for every output channel.
 func weightLimits(g *graph, n *node, _ []shape) string {
 	in, filter, out := &g.Values[n.In[0]], &g.Values[n.In[1]], &g.Values[n.Out[0]]
 	if out.Datatype.info().quant != perTensor || in.Datatype.info().quant != perTensor {
@@ -156,8 +157,8 @@ func weightLimits(g *graph, n *node, _ []shape) string {
 	return ""
 }
 
-// boundLimits wants more than one element between the bounds of a quantized output.
-// The library rounds bounds within the range of the type.
+// boundLimits requires that the bounds of a quantized output are different elements. The library
+// rounds bounds within the range of the type. Bounds of fp16 outputs are checked by halfLimits.
 func boundLimits(g *graph, n *node, _ []shape) string {
 	x := &g.Values[n.Out[0]]
 	q, d := &x.Quant, x.Datatype.info()
@@ -173,7 +174,7 @@ func boundLimits(g *graph, n *node, _ []shape) string {
 	return ""
 }
 
-// halfLimits wants a number that is a normal half, 0 or infinite.
+// halfLimits requires a number that is normal in fp16, 0 or infinite.
 func halfLimits(what string, x float32) string {
 	a := max(x, -x)
 	if a == 0 || a == inf {
@@ -182,7 +183,8 @@ func halfLimits(what string, x float32) string {
 	return outside("fp16 "+what, a, 0x1p-14, 65520)
 }
 
-// sameQuantization wants a quantized node to keep scale and zero point.
+// sameQuantization requires that input and output of a quantized node have the same scale and zero
+// point.
 func sameQuantization(g *graph, n *node, _ []shape) string {
 	if wantSame(g, n, n.In[0], n.Out[0]) != nil {
 		return "input and output of different quantizations"
@@ -190,7 +192,7 @@ func sameQuantization(g *graph, n *node, _ []shape) string {
 	return ""
 }
 
-// finiteParam wants a number for slope, alpha or padding value, in the node's datatype.
+// finiteParam requires that a slope, alpha or padding value is finite in the node's datatype.
 func finiteParam(of func(*node) float32) rule {
 	return func(g *graph, n *node, _ []shape) string {
 		x := of(n)
@@ -206,15 +208,16 @@ func finiteParam(of func(*node) float32) rule {
 
 var finiteScalar = finiteParam(func(n *node) float32 { return params[scalarParams](n).value })
 
-// Ranges of geometries. Exporters stay far below them.
+// Limits of geometries. Exported models are far below them.
 const (
 	maxKernel = 1 << 10 // also of a pool over a whole image
 	maxStep   = 1 << 8  // stride, dilation, adjustment
-	maxResize = 1 << 13 // beyond, places computed in float32 may lie outside the image
+	maxResize = 1 << 13 // beyond it, positions computed in float32 may be outside the image
 )
 
-// windowLimits are the geometries of windows: kernels, steps and paddings of exported
-// models. Paddings as large as the window put windows outside of the input.
+// windowLimits checks the geometry of windows: kernels, strides, dilations and paddings must be in
+// the range of exported models. With a padding as large as the window, windows would be outside of
+// the input.
 func windowLimits(_ *graph, n *node, _ []shape) string {
 	w := n.window()
 	if w.kernelH > maxKernel || w.kernelW > maxKernel {
@@ -228,13 +231,14 @@ func windowLimits(_ *graph, n *node, _ []shape) string {
 		return fmt.Sprintf("padding %d+%d x %d+%d of a window of %dx%d", w.top, w.bottom, w.left, w.right, h, v)
 	}
 	if n.Flags&flagSamePadding != 0 && (max(w.dilationH, w.dilationW) > 1 || w.strideH > w.kernelH || w.strideW > w.kernelW) {
-		return "same padding of a dilated window, or of a stride above its size" // the padding may be computed below 0
+		return "same padding of a dilated window, or of a stride above its size" // the computed padding may be negative
 	}
 	return ""
 }
 
-// transposedLimits: the library splits a transposed convolution into one for each place
-// within a stride, and asks for memory outside of the output where one has no pixels.
+// transposedLimits checks the geometry of transposed convolutions. The library splits one into a
+// convolution for each position within a stride, and accesses memory outside of the output if one
+// of these has no pixels.
 func transposedLimits(_ *graph, n *node, s []shape) string {
 	w, out := n.window(), s[n.Out[0]]
 	if out.dim[1] < w.strideH || out.dim[2] < w.strideW {
@@ -246,9 +250,8 @@ func transposedLimits(_ *graph, n *node, s []shape) string {
 	return ""
 }
 
-// poolLimits are the geometries of pools. A window may lie in the padding as a whole
-// where paddings reach it, and the library never checks that the place which it reads
-// instead is inside the input.
+// poolLimits checks the geometry of pools. With large paddings a window may be entirely in the
+// padding, and the library does not check that the position it reads instead is inside the input.
 func poolLimits(_ *graph, n *node, _ []shape) string {
 	w := n.window()
 	switch {
@@ -260,8 +263,8 @@ func poolLimits(_ *graph, n *node, _ []shape) string {
 	return ""
 }
 
-// averageLimits: the library keeps pointers for the rows at the top, one in the middle
-// and those at the bottom, which must be different rows.
+// averageLimits checks average pools. The library stores pointers for the rows at the top, one in the
+// middle and those at the bottom, which must be different rows.
 func averageLimits(g *graph, n *node, s []shape) string {
 	w, in, out := n.window(), s[n.In[0]], s[n.Out[0]]
 	if d := g.Values[n.In[0]].Datatype; d != fp32 && d != fp16 {
@@ -279,7 +282,8 @@ func averageLimits(g *graph, n *node, s []shape) string {
 	return ""
 }
 
-// resizeLimits: the library computes places in float32 and asserts them.
+// resizeLimits checks the sizes of a resize. The library computes positions in float32 and asserts
+// that they are valid.
 func resizeLimits(_ *graph, n *node, s []shape) string {
 	in, out := s[n.In[0]], s[n.Out[0]]
 	if max(in.dim[1], in.dim[2], out.dim[1], out.dim[2]) > maxResize {
@@ -288,8 +292,9 @@ func resizeLimits(_ *graph, n *node, s []shape) string {
 	return ""
 }
 
-// rowLimits: a product that takes rows across the input's own counts as many of them
-// as it takes, while a dynamically quantized input has a scale for each of its own.
+// rowLimits requires that the rows of a product are the rows of its input. A product with
+// flagReshape2D may regroup them, but a dynamically quantized input has one scale for each row of
+// its own.
 func rowLimits(g *graph, n *node, s []shape) string {
 	if n.Flags&flagReshape2D != 0 && s[n.In[0]].last() != n.inputChannels(g) {
 		return fmt.Sprintf("rows of %d channels across an input of sizes %v", n.inputChannels(g), s[n.In[0]])
@@ -297,7 +302,7 @@ func rowLimits(g *graph, n *node, s []shape) string {
 	return ""
 }
 
-// nativeMove: the library moves float and quantized elements only.
+// nativeMove rejects int32: the library moves float and quantized elements only.
 func nativeMove(g *graph, n *node, _ []shape) string {
 	if d := g.Values[n.Out[0]].Datatype; d == plainInt32 {
 		return n.Type.name + " of " + d.String()
@@ -305,12 +310,12 @@ func nativeMove(g *graph, n *node, _ []shape) string {
 	return ""
 }
 
-// argmaxLimits: the library asserts that something reads both outputs, keeps the shape
-// of the second one when the sizes change, and counts padding among the places. No
-// exporter makes the node.
+// argmaxLimits rejects every argmax pool. The library asserts that both outputs are read, does not
+// update the shape of the second one when the sizes change, and includes padding in the indices. No
+// exporter writes the node.
 func argmaxLimits(_ *graph, _ *node, _ []shape) string { return "argmax pool" }
 
-// meanLimits: the library's mean has no bounds.
+// meanLimits rejects bounds: the library's mean has none.
 func meanLimits(_ *graph, n *node, _ []shape) string {
 	if n.Min > -inf || n.Max < inf {
 		return fmt.Sprintf("bounds %v to %v of a mean", n.Min, n.Max)

@@ -9,20 +9,20 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// arena is the memory of values between nodes in the Go engine. The units of an instance,
-// of which one runs at a time, share one. Units that are bound keep what they have when
-// another one makes it larger.
+// arena is the memory of intermediate values in the Go engine. The units of an instance share one,
+// since only one of them runs at a time. When a unit enlarges it, bound units continue to use the
+// old memory.
 type arena struct {
 	mu    sync.Mutex
-	want  int64 // the least to allocate: what the largest unit takes at its declared sizes
+	want  int64 // minimum to allocate: the need of the largest unit at its declared sizes
 	bytes []byte
-	rows  [][]float32 // of the workers, see reserveRows
+	rows  [][]float32 // by worker, see reserveRows
 }
 
-// arenaKey is the arena's in a [delegate.Scratch].
+// arenaKey is the key of the arena in a [delegate.Scratch].
 type arenaKey struct{}
 
-// arenaIn is the arena of a scratch, or a new one where there is no scratch.
+// arenaIn returns the arena of a scratch, or a new one without a scratch.
 func arenaIn(s *delegate.Scratch) *arena {
 	if s == nil {
 		return &arena{}
@@ -34,17 +34,17 @@ func arenaIn(s *delegate.Scratch) *arena {
 	return part.(*arena)
 }
 
-// Close does nothing: units keep what they use.
+// Close does nothing: units hold references to the memory they use.
 func (*arena) Close() error { return nil }
 
-// expect tells of a unit that will take so many bytes.
+// expect announces a unit that will need so many bytes.
 func (a *arena) expect(bytes int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.want = max(a.want, bytes)
 }
 
-// take is at least so many bytes, the same for all units as far as they are enough.
+// take returns at least so many bytes, the same memory for all units as long as it is large enough.
 func (a *arena) take(bytes int64) []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -54,7 +54,7 @@ func (a *arena) take(bytes int64) []byte {
 	return a.bytes
 }
 
-// takeRows is memory for gathered rows for so many workers.
+// takeRows returns memory for gathered rows, for at least so many workers.
 func (a *arena) takeRows(workers int) [][]float32 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -64,14 +64,14 @@ func (a *arena) takeRows(workers int) [][]float32 {
 	return a.rows
 }
 
-// places is where values between nodes lie in an arena.
+// places contains the offsets of intermediate values in an arena.
 type places struct {
-	shapes  []shape // that it is for
-	offsets []int64 // by value; none for those that lie elsewhere
+	shapes  []shape // for which it was computed
+	offsets []int64 // by value; none for values stored elsewhere
 	bytes   int64
 }
 
-// placesFor are the places at the given shapes.
+// placesFor computes the places at the given shapes.
 func (g *graph) placesFor(s []shape) *places {
 	items, index := g.items(s, true)
 	p := &places{shapes: s, offsets: make([]int64, len(g.Values)), bytes: packedBytes(items) + overread}
@@ -88,5 +88,5 @@ func (g *graph) placesFor(s []shape) *places {
 	return p
 }
 
-// fit reports places that are for the given shapes.
+// fit reports whether the places are for the given shapes.
 func (p *places) fit(s []shape) bool { return p != nil && slices.Equal(p.shapes, s) }

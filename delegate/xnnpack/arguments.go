@@ -9,7 +9,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// argument is one argument of the calls, as the last one gave it.
+// argument is one argument of a unit, as bound by the last call.
 type argument struct {
 	value *value
 	from  *tensor.Tensor
@@ -18,9 +18,9 @@ type argument struct {
 	sizes []int
 	order []uint8
 
-	data   []byte // what the engine reads or writes: the tensor's bytes, or others
+	data   []byte // read or written by the engine: the tensor's bytes, or a separate buffer
 	tensor []byte // the tensor's bytes
-	// after brings an output from data to the tensor, if anything is to do.
+	// after copies or converts an output from data to the tensor; nil if data is the result.
 	after func(*argument)
 }
 
@@ -43,9 +43,9 @@ func badArgument(g *graph, i int, format string, args ...any) error {
 	return delegate.Errorf(ID, delegate.ErrArgument, argumentPlace(g, i), format, args...)
 }
 
-// bindArguments checks a call's arguments, computes the shapes of all values and
-// resizes the outputs. reshaped reports shapes other than before; anew computes them
-// in any case. known are shapes of all values for some inputs, or empty.
+// bindArguments checks a call's arguments, computes the shapes of all values in s and resizes the
+// outputs. reshaped reports whether input shapes have changed; with anew, all shapes are computed in
+// any case. Each element of known is empty, or has the shapes of all values for some inputs.
 func bindArguments(g *graph, bound []*argument, args []*tensor.Value, s []shape, anew bool, known ...[]shape) (reshaped bool, err error) {
 	if len(args) != len(bound) {
 		return false, delegate.Errorf(ID, delegate.ErrArgument, "", "%d arguments, want %d", len(args), len(bound))
@@ -88,7 +88,7 @@ func bindArguments(g *graph, bound []*argument, args []*tensor.Value, s []shape,
 	return reshaped, nil
 }
 
-// recall takes the shapes from known ones for the same inputs.
+// recall copies the shapes from known ones for the same inputs. It reports whether it found them.
 func (g *graph) recall(s []shape, known [][]shape) bool {
 	for _, k := range known {
 		if len(k) == len(s) && !slices.ContainsFunc(g.Args[:g.Inputs], func(v int) bool { return s[v] != k[v] }) {
@@ -99,8 +99,8 @@ func (g *graph) recall(s []shape, known [][]shape) bool {
 	return false
 }
 
-// checkDType wants the tensor's type to be the value's. The indices of an argmax pool
-// may be declared as int64.
+// checkDType requires that the tensor has the value's type. The indices of an argmax pool may be
+// declared as int64.
 func (a *argument) checkDType(g *graph, i int, d tensor.DType) error {
 	want := a.value.Datatype.info().tensor
 	if d == want || d == tensor.Int64 && a.value.Datatype == plainInt32 && !a.value.Input {
@@ -109,9 +109,9 @@ func (a *argument) checkDType(g *graph, i int, d tensor.DType) error {
 	return badArgument(g, i, "got %v, want %v (%v)", d, want, a.value.Datatype)
 }
 
-// physical is the shape of an input in memory order. Where dimensions of size 1 make
-// no difference in memory, the declared shape counts: the recorded order of such a
-// tensor says nothing.
+// physical returns the shape of an input in memory order. If it differs from the declared shape only
+// in dimensions of size 1, which do not change the memory, it returns the declared shape: the
+// recorded order of such a tensor is arbitrary.
 func physical(g *graph, i int, t *tensor.Tensor) (shape, error) {
 	if t.Rank() > xnn.MaxDims {
 		return shape{}, badArgument(g, i, "%d dimensions, at most %d", t.Rank(), xnn.MaxDims)
@@ -137,7 +137,7 @@ func memoryShape(t *tensor.Tensor) shape {
 	return p
 }
 
-// resizeOutput gives an output the computed shape, which is in memory order.
+// resizeOutput resizes an output to the computed shape, which is in memory order.
 func resizeOutput(g *graph, i int, t *tensor.Tensor, want shape) error {
 	if t.Rank() <= xnn.MaxDims && memoryShape(t).squeezed() == want.squeezed() {
 		return nil
@@ -155,7 +155,7 @@ func resizeOutput(g *graph, i int, t *tensor.Tensor, want shape) error {
 	return nil
 }
 
-// take remembers a tensor.
+// take binds the argument to a tensor.
 func (a *argument) take(g *graph, i int, t *tensor.Tensor) error {
 	if len(t.Data) == 0 || len(t.Data) != t.NBytes() {
 		return badArgument(g, i, "%v has %d bytes, want %d", t, len(t.Data), t.NBytes())
@@ -169,7 +169,7 @@ func (a *argument) take(g *graph, i int, t *tensor.Tensor) error {
 	return nil
 }
 
-// same reports a tensor with the memory, type and sizes of the one that was taken.
+// same reports whether a tensor has the memory, type, sizes and order of the bound one.
 func (a *argument) same(t *tensor.Tensor) bool {
 	if t == nil || xnn.AddressOf(t.Data) != a.at || t.DType != a.dtype || len(t.Sizes) != len(a.sizes) {
 		return false
@@ -182,8 +182,8 @@ func (a *argument) same(t *tensor.Tensor) bool {
 	return t == a.from || slices.Equal(t.DimOrder, a.order)
 }
 
-// sameArguments reports arguments that a unit is bound to: the same tensors, or others that
-// look the same, with the same memory and sizes.
+// sameArguments reports whether a unit is bound to the arguments: to the same tensors, or to others
+// with the same memory, type, sizes and order.
 func sameArguments(bound []*argument, args []*tensor.Value) bool {
 	if len(args) != len(bound) {
 		return false
@@ -196,7 +196,7 @@ func sameArguments(bound []*argument, args []*tensor.Value) bool {
 	return true
 }
 
-// finish brings outputs to their places.
+// finish runs the remaining copies and conversions of outputs.
 func finish(args []*argument) {
 	for _, a := range args {
 		if a.after != nil {
@@ -205,8 +205,7 @@ func finish(args []*argument) {
 	}
 }
 
-// separate gives an output memory of its own where its tensor's overlaps another
-// argument's.
+// separate allocates a buffer for an output whose tensor overlaps an input or an earlier output.
 func (a *argument) separate(all []*argument, i int) {
 	for j, other := range all {
 		if j != i && (j < i || other.value.Input) && overlap(a.tensor, other.tensor) {
@@ -225,8 +224,8 @@ func overlap(a, b []byte) bool {
 	return x < y+xnn.Address(len(b)) && y < x+xnn.Address(len(a))
 }
 
-// widen turns the 32-bit indices that the engine wrote into 64-bit ones, in place,
-// from the last one down.
+// widen converts the 32-bit indices that the engine wrote to 64-bit ones, in place, starting with
+// the last.
 func widen(a *argument) {
 	wide, narrow := tensor.View[int64](a.data), tensor.View[int32](a.data)
 	for i := len(wide) - 1; i >= 0; i-- {

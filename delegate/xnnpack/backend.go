@@ -82,7 +82,7 @@ func (b Backend) Compile(ctx context.Context, p *delegate.Payload) (delegate.Ima
 	return b.compile(ctx, x.image(&image{limits: p.Limits, args: p.Args, giveBack: p.Release, scratch: p.Scratch, inGo: inGo}))
 }
 
-// compile finishes an image of a plan.
+// compile selects the engine of a planned image and prepares the image for it.
 func (b Backend) compile(ctx context.Context, img *image) (delegate.Image, error) {
 	if b.Engine != "" && !slices.Contains(Engines, b.Engine) {
 		return nil, unsupported("", "engine %q, want one of %q", b.Engine, Engines)
@@ -119,7 +119,7 @@ func (b Backend) compile(ctx context.Context, img *image) (delegate.Image, error
 	return img.openReference()
 }
 
-// openReference makes the image one of the Go engine.
+// openReference prepares the image for the Go engine.
 func (m *image) openReference() (delegate.Image, error) {
 	m.native = false
 	m.graph.fuseTables(m.shapes)

@@ -4,14 +4,14 @@ import (
 	"github.com/etrun-go/etrun/internal/simd"
 )
 
-// Loops over elements. A binary loop goes over rows of the output: dimensions along which
-// both operands run on are merged first. An operand that is repeated along a row, or from
-// row to row, is written out for as many rows as a call of the function takes.
+// Loops over elements. A binary loop iterates over rows of the output; dimensions along which both
+// operands are contiguous are merged first. An operand that is repeated along a row, or from row to
+// row, is expanded for as many rows as one call of the function computes.
 
-// pieceLen is how many elements a function gets at a time: they stay in the first-level cache.
+// pieceLen is the number of elements per call of a function, which stay in the first-level cache.
 const pieceLen = 2048
 
-// elementsPerRange is the work of about 20 µs, the least to give to a thread.
+// elementsPerRange is the minimum work for a thread, about 20 µs.
 const elementsPerRange = 64 << 10
 
 // unaryLoop applies a function element by element.
@@ -32,7 +32,7 @@ func (l *unaryLoop) Range(_, lo, hi int) {
 	}
 }
 
-// mapUnary applies a function to each element; cost is that of one, in additions.
+// mapUnary applies a function to each element. cost is the cost of one element, in additions.
 func (e *reference) mapUnary(n *node, cost int, f unaryFunc) {
 	if e.tabled(n, f) {
 		return
@@ -51,12 +51,12 @@ type binaryLoop struct {
 	node   *node
 	x      [2][]float32
 	y      []float32
-	outer  shape    // of what lies outside of the rows
-	step   [2]steps // of the operands along outer
-	rows   int      // that follow one another in the output
+	outer  shape    // dimensions outside of the rows
+	step   [2]steps // strides of the operands along outer
+	rows   int      // consecutive rows of the output
 	n      int      // elements of a row
-	row    [2]int   // from one row to the next, of the operands
-	one    [2]int   // from one element to the next: 1, or 0 where it is repeated
+	row    [2]int   // row strides of the operands
+	one    [2]int   // element strides: 1, or 0 for a repeated element
 	chunk  int      // rows at a time
 	chunks int
 	piece  int // elements of a row at a time
@@ -64,14 +64,14 @@ type binaryLoop struct {
 
 	e            *reference
 	units, grain int  // of the parallel loop
-	repeats      bool // operands are written out
+	repeats      bool // operands are expanded
 }
 
-// pieces are operands of one worker that are written out, and what they hold.
+// pieces contains expanded operands of one worker.
 type pieces struct {
 	data [2][]float32
-	at   [2]int // the first element in the operand, -1 for none
-	rows [2]int
+	at   [2]int // index of the first element in the operand, -1 for none
+	rows [2]int // number of expanded rows
 }
 
 func (e *reference) mapBinary(n *node, f func(dst, a, b []float32)) {
@@ -92,7 +92,7 @@ func (e *reference) mapBinary(n *node, f func(dst, a, b []float32)) {
 	e.store(n.Out[0])
 }
 
-// forgetRepeats makes sure that each worker has operands of its own to write out.
+// forgetRepeats resets the expanded operands, of which each worker has its own.
 func (e *reference) forgetRepeats() {
 	for len(e.repeats) < e.threads() {
 		e.repeats = append(e.repeats, pieces{})
@@ -102,7 +102,7 @@ func (e *reference) forgetRepeats() {
 	}
 }
 
-// plan merges dimensions and cuts rows.
+// plan merges dimensions, and splits the rows for threads and caches.
 func (l *binaryLoop) plan(out shape, a, b steps) {
 	dims, sa, sb := merged(out, a, b)
 	last := dims.rank - 1
@@ -120,10 +120,11 @@ func (l *binaryLoop) plan(out shape, a, b steps) {
 	l.repeats = !l.runsOn(0) || !l.runsOn(1)
 }
 
-// runsOn reports that rows of an operand always lie side by side.
+// runsOn reports whether the rows of a chunk of an operand are always contiguous.
 func (l *binaryLoop) runsOn(i int) bool { return l.one[i] == 1 && (l.chunk == 1 || l.row[i] == l.n) }
 
-// merged drops dimensions of size 1 and joins neighbours along which both operands run on.
+// merged drops dimensions of size 1, and merges adjacent ones along which both operands are
+// contiguous or repeated.
 func merged(out shape, a, b steps) (dims shape, sa, sb steps) {
 	for i := range out.rank {
 		size := out.dim[i]
@@ -161,7 +162,7 @@ func (l *binaryLoop) Range(worker, lo, hi int) {
 	}
 }
 
-// operand gives rows of an operand side by side: in its place where they lie so.
+// operand returns contiguous rows of an operand: its own memory, or an expanded copy.
 func (l *binaryLoop) operand(w *pieces, i, outer, first, at, rows, n int) []float32 {
 	from := first*l.row[i] + at*l.one[i]
 	for d := l.outer.rank - 1; d >= 0; d-- {
@@ -191,8 +192,7 @@ func (l *binaryLoop) writeRow(dst []float32, i, from int) {
 	}
 }
 
-// repeated are the strides of an operand along the output's dimensions, 0 where it is
-// repeated.
+// repeated returns the strides of an operand along the output's dimensions, 0 where it is repeated.
 func repeated(in, out shape) (s steps) {
 	own := strides(in)
 	for i := range in.rank {

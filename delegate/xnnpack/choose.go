@@ -11,7 +11,8 @@ import (
 // estimates are the approximate times of a run on one thread, by engine.
 type estimates [2]time.Duration
 
-// estimates of a graph at its declared sizes, for the library that the backend opens.
+// estimates returns the estimates of a graph at its declared sizes, for the library that the backend
+// opens.
 func (b Backend) estimates(g *graph, s []shape) (e estimates) {
 	varies, lib := make([]bool, g.Inputs), xnn.Locate(b.Library)
 	for _, engine := range []int{byLibrary, byGo} {

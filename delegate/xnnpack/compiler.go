@@ -25,7 +25,7 @@ func (b Backend) Unsupported(op *kernels.Op) string {
 	return ""
 }
 
-// Accepts implements delegate.Compiler: it lowers the call alone, and checks whether the library
+// Accepts implements delegate.Compiler. It lowers the call alone, and checks whether the library
 // supports the result.
 func (b Backend) Accepts(g *delegate.Graph, i int) string {
 	l := newLowering(g, true)
@@ -40,7 +40,7 @@ func (b Backend) Accepts(g *delegate.Graph, i int) string {
 	return x.refuses(shapes)
 }
 
-// reasonOf is an error without the backend's name.
+// reasonOf returns the text of an error without the backend's name.
 func reasonOf(err error) string {
 	if e, ok := errors.AsType[*delegate.Error](err); ok && e.Err != nil {
 		return e.Err.Error()
@@ -48,7 +48,8 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// finishCall is the graph of one call, whose tensors are inputs and outputs.
+// finishCall returns the graph of one call, whose tensors are its inputs and outputs, with the shapes
+// at the declared sizes.
 func (l *lowering) finishCall(i int) (*graph, []shape, error) {
 	var inputs, outputs []int
 	seen := make(map[int]bool)
@@ -66,12 +67,12 @@ func (l *lowering) finishCall(i int) (*graph, []shape, error) {
 	return l.complete(inputs, outputs)
 }
 
-// known reports a tensor that there is a value of.
+// known reports whether the graph has a value for a tensor.
 func (l *lowering) known(v int) bool {
 	return *l.holds(v) != nothing
 }
 
-// complete is the checked and repaired graph with its shapes at the declared sizes.
+// complete returns the checked and repaired graph with its shapes at the declared sizes.
 func (l *lowering) complete(inputs, outputs []int) (*graph, []shape, error) {
 	values := l.outputs(outputs)
 	l.externals(l.inputValues(inputs), values)
@@ -93,7 +94,7 @@ func (l *lowering) complete(inputs, outputs []int) (*graph, []shape, error) {
 	return g, s, nil
 }
 
-// whole is the graph of all calls, with its shapes at the declared sizes.
+// whole lowers all calls and returns their graph, with its shapes at the declared sizes.
 func (l *lowering) whole() (*graph, []shape, error) {
 	g := l.in
 	for _, v := range g.Inputs {
@@ -145,7 +146,7 @@ func (b Backend) CompileGraph(ctx context.Context, g *delegate.Graph) (delegate.
 		return nil, err
 	}
 	m := img.(*image)
-	if m.whyReference != "" && b.engine() == byLibrary { // the calls are faster as they are
+	if m.whyReference != "" && b.engine() == byLibrary { // the original calls are faster
 		m.Close()
 		return nil, unsupported("", "%s", m.whyReference)
 	}
@@ -155,8 +156,8 @@ func (b Backend) CompileGraph(ctx context.Context, g *delegate.Graph) (delegate.
 	return img, nil
 }
 
-// Check implements delegate.Checker. What the library may not have at these sizes is not
-// for the Go engine either: the calls are faster.
+// Check implements delegate.Checker. It rejects sizes at which the library must not run the graph:
+// there the original calls are faster than the Go engine.
 func (u *native) Check(args []*tensor.Value) error {
 	if err := u.follow(args); err != nil {
 		return err

@@ -6,19 +6,19 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// constantTable is where the payload keeps constants: in the current form a list of
-// places (constant_data), in the older one of buffers (constant_buffer). Number 0 of
-// either stands for none.
+// constantTable is the payload's table of constants: in the current format a list of places
+// (constant_data), in the older one a list of buffers (constant_buffer). Index 0 of either means no
+// constant.
 type constantTable struct {
 	places  []constantPlace
 	buffers [][]byte
-	aligned map[uint32][]byte // those in use: each is copied at most once
-	stored  int               // their bytes
-	asked   int               // bytes of all values made of them
+	aligned map[uint32][]byte // constants in use, by index: each is copied at most once
+	stored  int               // size of aligned in bytes
+	asked   int               // bytes of all values that use them
 }
 
-// A constant may serve many values. What is made of them stays within so many times
-// the bytes that are there, and some.
+// Several values may use the same constant. The total size of the values is limited to constantReuse
+// times the stored bytes plus constantSlack.
 const (
 	constantReuse = 16
 	constantSlack = 64 << 20
@@ -26,7 +26,7 @@ const (
 
 type constantPlace struct {
 	offset, size uint64
-	key          string // a name among the program's named data; offset then means nothing
+	key          string // name in the program's named data, for which offset is unused
 }
 
 func (c *constantTable) read(root flatbuf.Table) {
@@ -39,7 +39,7 @@ func (c *constantTable) read(root flatbuf.Table) {
 	})
 }
 
-// readConstant finds the bytes of a value that is a constant.
+// readConstant sets the bytes of a value that is a constant.
 func (r *reader) readConstant(v *value, t flatbuf.Table, place string) error {
 	buffer := t.Uint32(3, "constant_buffer_idx", 0)
 	if buffer == 0 || !t.OK() {
@@ -58,13 +58,13 @@ func (r *reader) readConstant(v *value, t flatbuf.Table, place string) error {
 	return err
 }
 
-// foundData is the key under which the bytes of a constant were found, empty for none.
+// foundData is a constant's bytes and the key under which they were found, empty for none.
 type foundData struct {
 	key  string
 	data []byte
 }
 
-// of is the key of data, if it is still what was found.
+// of returns the key if data is still the slice that was found, else "".
 func (f *foundData) of(data []byte) string {
 	if len(data) == 0 || len(f.data) != len(data) || &f.data[0] != &data[0] {
 		return ""
@@ -72,8 +72,8 @@ func (f *foundData) of(data []byte) string {
 	return f.key
 }
 
-// constant is the first size bytes of constant number i, from a multiple of 4 on. Its
-// capacity is what may be read behind them.
+// constant returns the first size bytes of constant i, aligned to 4 bytes. The bytes up to the
+// capacity are readable.
 func (r *reader) constant(i uint32, size int, place string) ([]byte, error) {
 	data, ok := r.table.aligned[i]
 	if !ok {
@@ -94,7 +94,7 @@ func (r *reader) constant(i uint32, size int, place string) ([]byte, error) {
 	return data[:size], nil
 }
 
-// ask counts bytes of a value that is made of constants.
+// ask counts the bytes of a value that uses constants, and fails above the limit.
 func (c *constantTable) ask(size int, place string) error {
 	if c.asked += size; c.asked > constantReuse*c.stored+constantSlack {
 		return payloadError(place, "%d bytes of values made of %d bytes of constants", c.asked, c.stored)
@@ -128,7 +128,7 @@ func (r *reader) constantBytes(i uint32, place string) ([]byte, error) {
 	return r.constants[at.offset : at.offset+at.size], nil
 }
 
-// floatConstant is a constant of n float32.
+// floatConstant returns constant i as n float32.
 func (r *reader) floatConstant(i uint32, n int, place string) ([]float32, error) {
 	data, err := r.constant(i, n*4, place)
 	if err != nil {
@@ -137,7 +137,7 @@ func (r *reader) floatConstant(i uint32, n int, place string) ([]float32, error)
 	return tensor.View[float32](data), nil
 }
 
-// aligned is data itself or, where it does not start at a multiple of n, a copy.
+// aligned returns data, or a copy if data is not aligned to n bytes.
 func aligned(data []byte, n int) []byte {
 	if tensor.Aligned(data, n) {
 		return data
@@ -145,7 +145,7 @@ func aligned(data []byte, n int) []byte {
 	return padded(data)
 }
 
-// padded is a copy of data that starts at a cache line and has readable bytes behind.
+// padded returns a copy of data that is aligned to a cache line and followed by readable bytes.
 func padded(data []byte) []byte {
 	b := tensor.AlignedBytes(len(data))
 	copy(b, data)
