@@ -10,8 +10,8 @@ const (
 	tagConvTranspose2d = 39
 )
 
-// flagSamePadding pads so that the output has the input's size divided by the stride
-// (XNN_FLAG_TENSORFLOW_SAME_PADDING).
+// flagSamePadding pads the input so that the output has the input's size divided by the stride,
+// rounded up (XNN_FLAG_TENSORFLOW_SAME_PADDING).
 const flagSamePadding = 4
 
 // convolutionNodes work on values of sizes [N, H, W, C]. Filters are [output channels,
@@ -35,7 +35,7 @@ var convolutionNodes = []nodeType{
 		run:    (*reference).transposed}),
 }
 
-// convolutionNode adds what all convolutions share to a row.
+// convolutionNode sets the fields that all convolutions share.
 func convolutionNode(t nodeType) nodeType {
 	t.read, t.params, t.optional = readConvolution, newParams[window], 2
 	t.convolution, t.packs, t.bounded = true, true, true
@@ -44,7 +44,7 @@ func convolutionNode(t nodeType) nodeType {
 	return t
 }
 
-// besideHalves is where filters of halves become float32.
+// besideHalves reports whether 16-bit filters are widened to float32: those of fp16 inputs.
 func besideHalves(in datatype) bool { return in == fp16 }
 
 func readConvolution(r *reader, t flatbuf.Table, n *node) {
@@ -67,11 +67,11 @@ func readConvolution(r *reader, t flatbuf.Table, n *node) {
 	n.Flags = t.Uint32(19, "flags", 0)
 }
 
-// maxExtent bounds paddings, kernels, strides and dilations: far above any model's,
-// and no sum or product of them overflows.
+// maxExtent is the limit of paddings, kernels, strides and dilations. It is far above those of any
+// model, and no sum or product of them overflows.
 const maxExtent = 1 << 15
 
-// checkWindow refuses a geometry without a meaning.
+// checkWindow rejects invalid geometries.
 func checkWindow(n *node, values ...int) error {
 	w := n.window()
 	for _, v := range append(values, w.kernelH, w.kernelW, w.strideH, w.strideW, w.dilationH, w.dilationW) {
@@ -108,7 +108,7 @@ func checkConv2d(g *graph, n *node) error {
 	return checkFilter(g, n, 0, convolutionTypes)
 }
 
-// checkDepthwise checks a convolution with one input channel a group.
+// checkDepthwise checks a convolution with one input channel per group.
 func checkDepthwise(g *graph, n *node) error {
 	w := n.window()
 	if err := checkConvolution(g, n, flagSamePadding); err != nil {
@@ -124,7 +124,7 @@ func checkDepthwise(g *graph, n *node) error {
 	return checkFilter(g, n, 3, convolutionTypes)
 }
 
-// checkConvolution checks what all convolutions share.
+// checkConvolution makes the checks that all convolutions share. flags are the allowed flags.
 func checkConvolution(g *graph, n *node, flags uint32) error {
 	w := n.window()
 	if err := wantFlags(n, flags); err != nil {
@@ -144,8 +144,8 @@ func checkConvolution(g *graph, n *node, flags uint32) error {
 	return nil
 }
 
-// checkFilter checks the datatypes of a node with weights, and wants the filter's
-// scales along its output channels.
+// checkFilter checks the datatypes of a node with weights, and requires that the filter's scales are
+// along dimension dim, its output channels.
 func checkFilter(g *graph, n *node, dim int, allowed []weighted) error {
 	f := &g.Values[n.In[1]]
 	if f.Datatype.info().quant == perChannel && f.Quant.ChannelDim != dim {
@@ -154,11 +154,11 @@ func checkFilter(g *graph, n *node, dim int, allowed []weighted) error {
 	return checkWeighted(g, n, allowed)
 }
 
-// weighted is a combination of datatypes that a node with weights takes. Without a
-// bias its datatype does not count.
+// weighted is a combination of datatypes that a node with weights supports. The datatype of an
+// absent bias is ignored.
 type weighted struct{ in, filter, bias, out datatype }
 
-// convolutionTypes are the combinations of convolutions.
+// convolutionTypes lists the combinations that convolutions support.
 var convolutionTypes = []weighted{
 	{fp32, fp32, fp32, fp32},
 	{fp16, fp32, fp32, fp16},
@@ -196,8 +196,8 @@ func checkWeighted(g *graph, n *node, allowed []weighted) error {
 	return n.beyond("input %v, filter %v, %s, output %v", got.in, got.filter, text, got.out)
 }
 
-// checkTokens wants a dynamically quantized input's scales as the node reads them: one
-// an image for convolutions, one a row for products of matrices.
+// checkTokens checks the number of scales of a dynamically quantized input: convolutions require one
+// per image, products of matrices one per row.
 func checkTokens(g *graph, n *node) error {
 	want := 1
 	if n.Type.convolution {
@@ -209,8 +209,9 @@ func checkTokens(g *graph, n *node) error {
 	return nil
 }
 
-// checkBias wants a constant with one element an output channel. Its scale is that
-// of the sums, so only its count matters.
+// checkBias requires a bias with one element per output channel, which is constant unless it is fp32.
+// A quantized bias has the scale of the sums, so its own scale is not checked. The zero point of
+// qint8 filters must be 0.
 func checkBias(g *graph, n *node) error {
 	if f := &g.Values[n.In[1]]; f.Datatype == qint8 && f.Quant.ZeroPoint != 0 {
 		return n.fault("filter %s with zero point %d, want 0", g.describe(n.In[1]), f.Quant.ZeroPoint)
@@ -229,7 +230,7 @@ func checkBias(g *graph, n *node) error {
 	return nil
 }
 
-// outputChannels is the innermost size of the output of a node with weights.
+// outputChannels returns the innermost size of the output of a node with weights.
 func (n *node) outputChannels(g *graph) int {
 	if n.Type.convolution {
 		return n.window().groups * n.window().groupOut
@@ -241,7 +242,7 @@ func (n *node) outputChannels(g *graph) int {
 	return f.dim[0]
 }
 
-// convolutionShape is [N, H', W', output channels].
+// convolutionShape sets the output's shape [N, H', W', output channels].
 func convolutionShape(g *graph, n *node, s []shape) error {
 	in := s[n.In[0]]
 	if err := wantImage(g, n, s); err != nil {
@@ -256,7 +257,7 @@ func convolutionShape(g *graph, n *node, s []shape) error {
 	return nil
 }
 
-// wantImage wants an input of [N, H, W, C] with the node's channels.
+// wantImage requires an input [N, H, W, C] with the node's number of input channels.
 func wantImage(g *graph, n *node, s []shape) error {
 	in := s[n.In[0]]
 	if err := wantRank(g, n, n.In[0], s, 4); err != nil {
@@ -269,7 +270,8 @@ func wantImage(g *graph, n *node, s []shape) error {
 	return n.fault("input of sizes %v, want %d channels", in, want)
 }
 
-// windowShape is where a window of the node's geometry moves to over [N, H, W, C].
+// windowShape returns the shape of the output for windows over an input [N, H, W, C], with C
+// unchanged.
 func windowShape(n *node, in shape) (shape, error) {
 	w := n.window()
 	out := in
@@ -288,7 +290,7 @@ func windowShape(n *node, in shape) (shape, error) {
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }
 
-// padding is the node's padding over an input of height h and width w.
+// padding returns the node's padding at the top and left of an input of height h and width w.
 func (n *node) padding(h, w int) (top, left int) {
 	g := n.window()
 	if n.Flags&flagSamePadding == 0 {
@@ -300,7 +302,7 @@ func (n *node) padding(h, w int) (top, left int) {
 	return total(h, g.kernelH, g.strideH, g.dilationH) / 2, total(w, g.kernelW, g.strideW, g.dilationW) / 2
 }
 
-// transposedShape is the shape whose convolution has the input's.
+// transposedShape sets the output's shape: a convolution of it would have the input's shape.
 func transposedShape(g *graph, n *node, s []shape) error {
 	w := n.window()
 	if err := wantImage(g, n, s); err != nil {
@@ -319,8 +321,8 @@ func transposedShape(g *graph, n *node, s []shape) error {
 	return nil
 }
 
-// extended is the size of a transposed convolution's output. What is above maxElements is
-// refused as a shape.
+// extended returns the size of a transposed convolution's output, or maxElements+1 for larger ones,
+// which the check of the shape rejects.
 func extended(size, stride, more int) int {
 	return int(min(int64(stride)*int64(size-1)+int64(more)+1, maxElements+1))
 }
@@ -335,12 +337,12 @@ func transposedCost(_ *graph, n *node, s []shape) int64 {
 	return times(s[n.In[0]].numel(), w.kernelH, w.kernelW, w.groupOut)
 }
 
-// nativeConvolution is what the library takes.
+// nativeConvolution is the rule for convolutions in the library.
 func nativeConvolution(g *graph, n *node, s []shape) string { return convolutionRules(g, n, s) }
 
 var convolutionRules = every(convolutionDatatypes, windowLimits, weightLimits, boundLimits)
 
-// convolutionDatatypes knows the combinations that the library lacks.
+// convolutionDatatypes rejects the combinations of datatypes that the library does not support.
 func convolutionDatatypes(g *graph, n *node, _ []shape) string {
 	in, filter := g.Values[n.In[0]].Datatype, g.Values[n.In[1]].Datatype
 	switch {

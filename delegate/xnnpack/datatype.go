@@ -7,8 +7,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// datatype is an element type in the payload's own numbering (XNNDatatype), which is
-// not the library's.
+// datatype is an element type, numbered as in payloads (XNNDatatype); the library's numbers differ.
 type datatype uint8
 
 // Element types of payloads.
@@ -27,15 +26,15 @@ const (
 	bf16       datatype = 14
 )
 
-// quantKind is how elements stand for numbers.
+// quantKind is a kind of quantization.
 type quantKind uint8
 
 const (
 	plain      quantKind = iota // the elements are the numbers
 	perTensor                   // one scale and zero point (PerTensorQuant)
-	perChannel                  // a scale a channel (PerChannelQuant)
-	perToken                    // scale and zero point found at run time (PerTokenDynamicQuant)
-	perGroup                    // a bfloat16 scale a group of input channels (PerChannelGroupQuant)
+	perChannel                  // one scale per channel (PerChannelQuant)
+	perToken                    // scale and zero point computed at run time (PerTokenDynamicQuant)
+	perGroup                    // one bfloat16 scale per group of input channels (PerChannelGroupQuant)
 )
 
 func (k quantKind) String() string {
@@ -69,7 +68,7 @@ var datatypes = [...]datatypeInfo{
 	bf16:       {name: "bf16", bits: 16, native: noNative, tensor: tensor.BFloat16},
 }
 
-// Valid reports an element type that the engines know.
+// Valid reports whether the element type is supported.
 func (d datatype) Valid() bool { return int(d) < len(datatypes) && datatypes[d].bits > 0 }
 
 func (d datatype) String() string {
@@ -81,10 +80,10 @@ func (d datatype) String() string {
 
 func (d datatype) info() *datatypeInfo { return &datatypes[d] }
 
-// isFloat reports elements that are floats.
+// isFloat reports whether elements are floating-point numbers.
 func (d datatype) isFloat() bool { return d == fp32 || d == fp16 || d == bf16 }
 
-// bytes is the size of a dense value; 4-bit rows start at whole bytes.
+// bytes returns the size of a dense value in bytes. Rows of 4-bit elements start at whole bytes.
 func (d datatype) bytes(s shape) int {
 	if d.info().bits == 4 {
 		if s.rank == 0 {

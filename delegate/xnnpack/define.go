@@ -23,7 +23,7 @@ type call struct {
 
 func (c call) err() error { return c.status.Error(c.name) }
 
-// define creates the subgraph. The caller deletes it, also after an error.
+// define creates the subgraph. The caller must delete it, also after an error.
 func (b *builder) define() error {
 	externals := uint32(len(b.graph.Args))
 	if err := b.lib.CreateSubgraph(externals, 0, &b.sub).Error("xnn_create_subgraph"); err != nil {
@@ -48,7 +48,7 @@ func (b *builder) define() error {
 	return nil
 }
 
-// used marks the values that nodes or arguments refer to.
+// used reports for each value whether a node or argument refers to it.
 func (g *graph) used() []bool {
 	used := make([]bool, len(g.Values))
 	for _, v := range g.Args {
@@ -66,8 +66,8 @@ func (g *graph) used() []bool {
 	return used
 }
 
-// value defines a value with its sizes at the declared sizes of the inputs: the sizes that the
-// payload stores for values between nodes may be out of date.
+// value defines a value with its sizes at the declared sizes of the inputs. The sizes in the payload
+// may be out of date for intermediate values.
 func (b *builder) value(v int) call {
 	x := &b.graph.Values[v]
 	external, flags := uint32(xnn.NoValue), uint32(0)
@@ -167,8 +167,8 @@ func (b *builder) product(n *node, out, flags uint32) call {
 		b.in(n, 0), b.in(n, 1), b.in(n, 2), out, flags)}
 }
 
-// fullyConnected2D defines a product whose output has two dimensions: one of the input's rank, and
-// a reshape where that is another.
+// fullyConnected2D defines a product whose output has two dimensions, for libraries without
+// flagReshape2D. If the input has another rank, it defines a product of that rank and a reshape.
 func (b *builder) fullyConnected2D(n *node) call {
 	y, out, flags := b.shapes[n.In[0]], b.out(n, 0), n.Flags&^flagReshape2D
 	if y.rank == 2 {
@@ -183,7 +183,7 @@ func (b *builder) fullyConnected2D(n *node) call {
 	if c := b.product(n, ranked, flags); c.status != xnn.Success {
 		return c
 	}
-	dims := [2]uint{0, uint(cols)} // as many rows as there are
+	dims := [2]uint{0, uint(cols)} // 0: the number of rows is inferred
 	return call{"xnn_define_static_reshape", b.lib.DefineStaticReshape(b.sub, 2, &dims[0], ranked, out, 0)}
 }
 
@@ -218,7 +218,7 @@ func (b *builder) copy(n *node) call {
 	return call{"xnn_define_copy", b.lib.DefineCopy(b.sub, b.in(n, 0), b.out(n, 0), 0)}
 }
 
-// reshape passes a size of 0 on, which the library infers. A reshape to rank 0 becomes one to [1].
+// reshape defines a reshape. The library infers a size of 0. A reshape to rank 0 becomes one to [1].
 func (b *builder) reshape(n *node) call {
 	dims := sizes(params[reshapeParams](n).sizes)
 	if len(dims) == 0 {

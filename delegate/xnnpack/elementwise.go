@@ -9,7 +9,7 @@ import (
 
 var inf = float32(math.Inf(1))
 
-// Tags that are asked for elsewhere.
+// Tags used elsewhere.
 const (
 	tagClamp    = 6
 	tagMultiply = 15
@@ -43,7 +43,7 @@ var unaryNodes = []nodeType{
 
 func elu(dst, src []float32, alpha float32) { simd.ELU(dst, src, alpha, 1, 1) }
 
-// unaryNode makes the row of a function without parameters.
+// unaryNode returns the table entry of a function without parameters.
 func unaryNode(tag uint8, name string, op xnn.UnaryOperator, f func(dst, src []float32)) nodeType {
 	each := func(_ *node, dst, src []float32) { f(dst, src) }
 	return nodeType{tag: tag, name: name, read: readUnary, check: checkUnary, shape: sameShape, inPlace: true, cost: transcendental,
@@ -51,7 +51,7 @@ func unaryNode(tag uint8, name string, op xnn.UnaryOperator, f func(dst, src []f
 		run:    func(e *reference, n *node) { e.mapUnary(n, 8, each) }}
 }
 
-// unaryParamNode makes the row of a function with one parameter.
+// unaryParamNode returns the table entry of a function with one parameter.
 func unaryParamNode(tag uint8, name, param string, op xnn.UnaryOperator, f func(dst, src []float32, p float32)) nodeType {
 	each := func(n *node, dst, src []float32) { f(dst, src, params[scalarParams](n).value) }
 	return nodeType{tag: tag, name: name, read: readUnaryParam(param), check: checkUnary, shape: sameShape, inPlace: true,
@@ -69,7 +69,7 @@ func clampNode(tag uint8, name string) nodeType {
 
 func clampElements(n *node, dst, src []float32) { simd.Clamp(dst, src, n.Min, n.Max) }
 
-// bound keeps numbers within the node's bounds.
+// bound clamps numbers to the node's bounds, in place.
 func (n *node) bound(x []float32) {
 	if n.Min == -inf && n.Max == inf {
 		return
@@ -77,8 +77,8 @@ func (n *node) bound(x []float32) {
 	simd.Clamp(x, x, n.Min, n.Max)
 }
 
-// convertNode changes the datatype; into dynamically quantized elements it finds
-// scale and zero point of each group of inner dimensions first.
+// convertNode returns the table entry of a conversion to another datatype. For dynamically quantized
+// outputs, scale and zero point of each group of inner dimensions are computed first.
 func convertNode(tag uint8, name string) nodeType {
 	return nodeType{tag: tag, name: name, read: readUnary, shape: convertShape, inPlace: true, native: convertLimits,
 		check: func(g *graph, n *node) error {
@@ -114,7 +114,7 @@ func convertShape(g *graph, n *node, s []shape) error {
 	return nil
 }
 
-// checkUnary wants the same datatype on both sides; quantizations may differ.
+// checkUnary requires that input and output have the same datatype; quantizations may differ.
 func checkUnary(g *graph, n *node) error {
 	if err := wantDatatype(g, n, n.In[0], elementwiseTypes...); err != nil {
 		return err
@@ -127,7 +127,8 @@ func sameShape(_ *graph, n *node, s []shape) error {
 	return nil
 }
 
-// transcendental functions take about as long as eight multiplications.
+// transcendental returns the cost of transcendental functions, about eight multiplications per
+// element.
 func transcendental(_ *graph, n *node, s []shape) int64 { return times(8, s[n.Out[0]].numel()) }
 
 // binaryNodes are functions of two broadcast operands.
@@ -141,13 +142,13 @@ var binaryNodes = []nodeType{
 	binaryNode(tagPReLU, "PReLU", xnn.PReLU, false, simd.PReLU),
 }
 
-// limited is a row with bounds on what the library takes.
+// limited returns the table entry with another rule for the library.
 func limited(t nodeType, native rule) nodeType {
 	t.native = native
 	return t
 }
 
-// binaryNode makes the row of a function; bounded ones keep their output within bounds.
+// binaryNode returns the table entry of a function. Bounded functions clamp their output.
 func binaryNode(tag uint8, name string, op xnn.BinaryOperator, bounded bool, f func(dst, a, b []float32)) nodeType {
 	return nodeType{tag: tag, name: name, read: readBinary, shape: broadcastShape, inPlace: true,
 		scratch: boundedScratch, bounded: bounded,

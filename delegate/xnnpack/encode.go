@@ -8,8 +8,8 @@ import (
 	flatbuffers "github.com/google/flatbuffers/go"
 )
 
-// payload writes a graph as a payload: the inverse of reading one. Value v gets the id
-// first+v. Constants that were found under a key keep it; others lie inside the payload.
+// payload encodes a graph as a payload, the inverse of reading one. Value v has the id first+v.
+// Constants that were found under a key keep it; others are stored in the payload.
 func (g *graph) payload(first uint32) []byte {
 	w := &writer{b: flatbuffers.NewBuilder(1024), first: first, constants: make([]byte, constantAlign), places: make([]constantPlace, 1)}
 	var values, nodes, places []flatbuffers.UOffsetT
@@ -37,7 +37,7 @@ func (g *graph) payload(first uint32) []byte {
 	return assemblePayload(w.b.FinishedBytes(), w.constants)
 }
 
-// externals lists the arguments of a kind, by external id.
+// externals lists the arguments for which is returns true, by external id.
 func (g *graph) externals(is func(*value) bool) (list []int) {
 	for v := range g.Values {
 		if is(&g.Values[v]) {
@@ -48,10 +48,10 @@ func (g *graph) externals(is func(*value) bool) (list []int) {
 	return list
 }
 
-// constantAlign is that of constants inside a payload.
+// constantAlign is the alignment of constants in a payload, in bytes.
 const constantAlign = 16
 
-// assemblePayload puts the header in front of a FlatBuffer and constants.
+// assemblePayload returns a header followed by a FlatBuffer and constants.
 func assemblePayload(flat, constants []byte) []byte {
 	le, start := binary.LittleEndian, (headerSize+constantAlign-1)/constantAlign*constantAlign
 	head := append([]byte{0, 0, 0, 0}, headerMagic...)
@@ -67,7 +67,7 @@ func assemblePayload(flat, constants []byte) []byte {
 	return append(out, constants...)
 }
 
-// writer builds the FlatBuffer of a payload, and the bytes behind it.
+// writer builds the FlatBuffer of a payload, and its constants.
 type writer struct {
 	b         *flatbuffers.Builder
 	first     uint32 // id of value 0
@@ -75,7 +75,7 @@ type writer struct {
 	places    []constantPlace
 }
 
-// tableWriter sets the fields of a table. References are made before.
+// tableWriter sets the fields of a table. Referenced objects must have been written before.
 type tableWriter struct {
 	b *flatbuffers.Builder
 }
@@ -109,7 +109,7 @@ func (w *writer) numbers(list []int) flatbuffers.UOffsetT {
 	return w.b.EndVector(len(list))
 }
 
-// id is the payload's name for a value.
+// id returns the payload's id of a value.
 func (w *writer) id(v int) uint32 {
 	if v == none {
 		return noValue
@@ -139,7 +139,7 @@ func (w *writer) place(p *constantPlace) flatbuffers.UOffsetT {
 	})
 }
 
-// constant stores bytes, or their key, and returns their number.
+// constant stores bytes, or only their key if there is one, and returns the constant's index.
 func (w *writer) constant(data []byte, key string) uint32 {
 	p := constantPlace{math.MaxUint64, uint64(len(data)), key}
 	if key == "" {
@@ -234,7 +234,7 @@ func (w *writer) node(n *node) flatbuffers.UOffsetT {
 	})
 }
 
-// nodeField sets one field of a node's body, which is stored even if it is the default.
+// nodeField sets one field of a node's body. The field is stored even if it has its default value.
 type nodeField func(t *tableWriter, id int)
 
 func numberField(x uint32) nodeField { return func(t *tableWriter, id int) { t.u32(id, x) } }
@@ -249,8 +249,8 @@ func (w *writer) countedFields(l []int) []nodeField {
 	return []nodeField{numberField(uint32(len(l))), w.sizesField(l)}
 }
 
-// nodeBody writes the fields that a node's type has, in the schema's order: parameters,
-// operands, outputs, flags. A fifth operand of a concatenation comes last.
+// nodeBody writes the fields of a node's type in the schema's order: parameters, operands, outputs,
+// flags. The fifth operand of a concatenation is last.
 func (w *writer) nodeBody(n *node) flatbuffers.UOffsetT {
 	fields, in := w.parameters(n), n.In
 	_, concatenates := n.Params.(*concatenateParams)
@@ -277,10 +277,10 @@ func (w *writer) nodeBody(n *node) flatbuffers.UOffsetT {
 	})
 }
 
-// windowFields is how many numbers of a window a node has that is no convolution.
+// windowFields is the number of window fields of nodes that are not convolutions.
 var windowFields = map[string]int{"AvgPooling2d": 10, "MaxPooling2d": 10, "ArgMaxPooling2d": 6, "GlobalAvgPooling2d": 0}
 
-// parameters are the fields in front of the operands.
+// parameters returns the fields before the operands.
 func (w *writer) parameters(n *node) (fields []nodeField) {
 	switch p := n.Params.(type) {
 	case *window:

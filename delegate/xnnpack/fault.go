@@ -7,27 +7,27 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 )
 
-// nodeError is what is wrong at a node, without saying whose fault it is: who checks a
-// payload or a call adds that.
+// nodeError is an error at a node. Whether it is the fault of the payload or of a call's arguments is
+// added by the caller, see inPayload and inCall.
 type nodeError struct {
 	place  string
-	beyond bool // well formed, but more than this package does
+	beyond bool // well formed, but not supported
 	err    error
 }
 
 func (e *nodeError) Error() string { return e.place + ": " + e.err.Error() }
 
-// fault is something wrong at the node.
+// fault returns an error for an invalid node.
 func (n *node) fault(format string, args ...any) error {
 	return &nodeError{place: n.place(), err: fmt.Errorf(format, args...)}
 }
 
-// beyond is something at the node that this package does not do.
+// beyond returns an error for a node that this package does not support.
 func (n *node) beyond(format string, args ...any) error {
 	return &nodeError{place: n.place(), beyond: true, err: fmt.Errorf(format, args...)}
 }
 
-// inPayload makes a nodeError the payload's fault; other errors stay.
+// inPayload converts a nodeError to an error of the payload. It returns other errors unchanged.
 func inPayload(err error) error {
 	e, ok := errors.AsType[*nodeError](err)
 	if !ok {
@@ -39,7 +39,7 @@ func inPayload(err error) error {
 	return payloadError(e.place, "%w", e.err)
 }
 
-// inCall makes an error the fault of a call's arguments.
+// inCall converts an error to one of a call's arguments.
 func inCall(err error) error {
 	if e, ok := errors.AsType[*nodeError](err); ok {
 		return delegate.Errorf(ID, delegate.ErrArgument, e.place, "%w", e.err)

@@ -6,8 +6,9 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// prepared is the node's filter, made of its constants at the first call. at says where
-// the element of group g, row k, column n of the products is in the filter's value.
+// prepared returns the node's filter. A constant filter is prepared at the first call only. at
+// returns the index, in the filter's value, of the element in group g, row k and column n of the
+// products.
 func (e *reference) prepared(n *node, groups, k, cols int, at func(g, k, n int) int) *filter {
 	if f := e.filters[n.at]; f != nil && e.graph.Values[n.In[1]].isConst() {
 		e.prepareBias(f, n)
@@ -33,7 +34,8 @@ func (e *reference) prepared(n *node, groups, k, cols int, at func(g, k, n int) 
 	return f
 }
 
-// elements reads a filter: numbers of floats, whole numbers of quantized elements.
+// elements returns a function that reads a filter. Quantized elements are integers, less the zero
+// point.
 func (e *reference) elements(v int) func(i int) float32 {
 	x, b := &e.graph.Values[v], e.bytes[v]
 	switch x.Datatype {
@@ -54,7 +56,7 @@ func (e *reference) elements(v int) func(i int) float32 {
 	return func(i int) float32 { return numbers[i] }
 }
 
-// prepareScales spreads the filter's scales over the columns.
+// prepareScales sets the scale of each column, or of each block of rows and column.
 func (f *filter) prepareScales(x *value) {
 	switch x.Datatype.info().quant {
 	case perTensor:
@@ -76,7 +78,7 @@ func (f *filter) prepareScales(x *value) {
 	}
 }
 
-// prepareBias reads the bias, which may be computed at run time.
+// prepareBias sets the bias, which may be computed at run time.
 func (e *reference) prepareBias(f *filter, n *node) {
 	if len(n.In) < 3 || n.In[2] == none {
 		return
@@ -122,7 +124,7 @@ type denseRows struct {
 
 func (r *denseRows) row(dst []float32, _, p int) { copy(dst, r.x[p*r.k:(p+1)*r.k]) }
 
-// batchMatrix multiplies matrix by matrix; outer dimensions of size 1 are repeated.
+// batchMatrix multiplies batches of matrices. Outer dimensions of size 1 are broadcast.
 func (e *reference) batchMatrix(n *node) {
 	if e.int8(n) {
 		return
@@ -161,7 +163,7 @@ func (e *reference) batchMatrix(n *node) {
 	}
 }
 
-// matrix is the place for one matrix of a batch.
+// matrix returns a filter for one matrix [k, cols] of a batch. Its memory is reused.
 func (e *reference) matrix(n *node, k, cols int) *filter {
 	f := e.filters[n.at]
 	if f == nil {
@@ -172,7 +174,7 @@ func (e *reference) matrix(n *node, k, cols int) *filter {
 	return f
 }
 
-// wholeConstant gives the elements of an int8 constant as floats.
+// wholeConstant returns the elements of an int8 constant as floats, converted once.
 func (e *reference) wholeConstant(v int) []float32 {
 	if e.floats[v] == nil {
 		for _, q := range tensor.View[int8](e.bytes[v]) {
@@ -182,7 +184,7 @@ func (e *reference) wholeConstant(v int) []float32 {
 	return e.floats[v]
 }
 
-// batchOffset is the matrix of an operand that goes into matrix i of the output.
+// batchOffset returns the index of the operand's matrix for matrix i of the output.
 func batchOffset(i int, out, operand shape) int {
 	at, stride := 0, 1
 	for d := 2; d < out.rank; d++ {
