@@ -12,9 +12,9 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// vectors returns how products run with the processor's vectors: slower is their time relative to
-// the rates (AVX2 is as fast as AVX-512 on processors that split its vectors), tile the number of
-// output channels that are computed together, so that one takes as long as tile.
+// vectors returns the effect of the processor's vectors on products. slower is the time relative to
+// the rates (AVX2 is as fast as AVX-512 on processors that split its vectors). tile is the number of
+// output channels that are computed together; one channel takes as long as tile channels.
 func vectors() (slower float64, tile int) {
 	has := func(name string) bool {
 		return slices.ContainsFunc(cpu.Features(), func(f cpu.Feature) bool { return f.Name == name && f.Has })
@@ -28,8 +28,9 @@ func vectors() (slower float64, tile int) {
 	return 2, 8
 }
 
-// estimate returns the approximate time of a run of the graph on one thread. Inputs that vary have
-// a share of their elements. If the version of the library is unknown, it is taken for Debian's.
+// estimate returns the approximate time of a run of the graph on one thread. share is the fraction of
+// elements that inputs with varying sizes have. A library of unknown version is assumed to be
+// Debian's.
 func (g *graph) estimate(lib *xnn.Soname, s []shape, engine int, varies []bool, share float64) time.Duration {
 	slower, tile := vectors()
 	if engine == byGo {
@@ -52,7 +53,7 @@ func (g *graph) estimate(lib *xnn.Soname, s []shape, engine int, varies []bool, 
 	return time.Duration(total)
 }
 
-// estimator holds what the times of nodes depend on.
+// estimator computes the times of nodes.
 type estimator struct {
 	*graph
 	shapes []shape
@@ -60,10 +61,11 @@ type estimator struct {
 	slower float64   // see vectors
 	tile   int       // see vectors
 	narrow bool      // see xnn.Soname
-	part   []float64 // by value: the share of its elements
+	part   []float64 // by value: the fraction of its elements
 }
 
-// nodeTime returns a node's own time. Nodes come after the nodes that compute their operands.
+// nodeTime returns a node's own time. It must be called for the nodes in order, since it also sets
+// the part of their outputs.
 func (e *estimator) nodeTime(n *node) float64 {
 	part := 1.0
 	for _, v := range n.In {
@@ -115,8 +117,8 @@ func (e *estimator) isShort(n *node) bool {
 	return min(e.Values[n.In[0]].Datatype.info().bits, e.Values[n.Out[0]].Datatype.info().bits) == 8
 }
 
-// elementTime returns a node's time for an element of its output. Few elements fit into the nearest
-// cache, which matters if memory takes longer than the arithmetic.
+// elementTime returns a node's time per element of its output. It is shorter for few elements, which
+// fit into the first-level cache, if memory takes longer than the arithmetic.
 func (e *estimator) elementTime(n *node, r rate) float64 {
 	if time := r.codes[e.engine]; time > 0 && e.isShort(n) {
 		return time
@@ -158,8 +160,8 @@ func (e *estimator) transposeTime(n *node, r rate) float64 {
 	return time*elements + turnMatrix[e.engine]*float64(matrices)
 }
 
-// transposeRuns returns how a transpose moves elements: the number of rows that stay contiguous, or
-// the number of matrices and their shorter side. All are 0 if nothing moves.
+// transposeRuns classifies a transpose. It returns the number of rows that stay contiguous, or the
+// number of transposed matrices and their shorter side. All are 0 if no element moves.
 func transposeRuns(in shape, perm []int) (rows, matrices, shorter int) {
 	type run struct{ first, last, size int } // of input dimensions
 	var runs []run
@@ -192,14 +194,15 @@ func transposeRuns(in shape, perm []int) (rows, matrices, shorter int) {
 	return 0, in.numel() / (inner.size * outer.size), min(inner.size, outer.size)
 }
 
-// pieces is how many runs of elements a concatenation copies.
+// pieces returns the number of contiguous copies of a concatenation.
 func (e *estimator) pieces(n *node, y shape) int {
 	return y.leading(params[concatenateParams](n).axis) * len(n.In)
 }
 
-// rows returns how many runs of elements a node computes one after the other: the copies of a
-// concatenation or slice, the products of a batch, the elements that share a scale, those along
-// which each of two operands either continues or repeats, else the last dimension.
+// rows returns the number of runs of elements that a node computes one after the other. A run is a
+// copy of a concatenation or slice, a product of a batch, the elements that share a scale, the
+// elements along which each of two operands is either contiguous or repeated, else the last
+// dimension.
 func (e *estimator) rows(n *node, y shape) int {
 	run := y.last()
 	switch x := &e.Values[n.Out[0]]; {
@@ -220,7 +223,8 @@ func (e *estimator) rows(n *node, y shape) int {
 	return y.numel() / max(run, 1)
 }
 
-// pairRun returns the number of innermost elements of y along which each operand continues or repeats.
+// pairRun returns the number of innermost elements of y along which each operand is either contiguous
+// or repeated.
 func (e *estimator) pairRun(a, b int, y shape) int {
 	has := func(v, i int) bool { return i < e.shapes[v].rank && e.shapes[v].fromEnd(i) == y.fromEnd(i) }
 	run, goesOn := 1, [2]bool{}
@@ -275,8 +279,9 @@ func (e *estimator) workTime(n *node, r rate) float64 {
 	return work * rate
 }
 
-// channels returns how many channels a node computes, and how many of them at once: output channels
-// of products, channels of windows. It returns 0 for pools of the Go engine, which have no tile.
+// channels returns the number of channels of a node, and how many of them are computed together:
+// output channels of products, channels of windows. It returns 0 for pools of the Go engine, which
+// have no tiles.
 func (e *estimator) channels(n *node) (channels, tile int) {
 	short := e.Values[n.In[0]].Datatype.info().bits == 8
 	switch w := n.window(); {
@@ -296,7 +301,7 @@ func (e *estimator) channels(n *node) (channels, tile int) {
 	return e.shapes[n.Out[0]].last(), max(e.tile/2, 8)
 }
 
-// Version implements delegate.Compiler.
+// Version implements delegate.Compiler. It identifies the engine and the library's build.
 func (b Backend) Version() string {
 	lib, err := xnn.Open(b.Library)
 	if b.Engine == EngineReference || err != nil {

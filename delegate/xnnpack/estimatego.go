@@ -2,23 +2,23 @@ package xnnpack
 
 // Times of nodes in the Go engine in addition to their rates, in nanoseconds.
 const (
-	goTile      = 2.5   // for a row of a tile of a product, in each pass over the output
-	goShortRow  = 2.5   // for a row of a product of 8-bit elements
-	goGathered  = 2     // for an element of a window that is gathered in short pieces
-	goLatency   = 1.3   // for a term of a product of one row, by goRowCols columns
-	goRowCols   = 128   //
-	goConverted = 0.3   // for an element of 16 bits
-	goFew       = 8     // output channels up to which tiles are half as wide, and rows take
-	goNarrow    = 4     //
-	goGroups    = 0.037 // for a term of a product in groups
-	goCodes     = 105   // for a function of two operands of 8 bits
-	goRepeat    = 10    // for operands of which one is repeated
+	goTile      = 2.5   // per row of a tile of a product, in each pass over the output
+	goShortRow  = 2.5   // per row of a product of 8-bit elements
+	goGathered  = 2     // per element of a window that is gathered in short runs
+	goLatency   = 1.3   // per term of a product of few rows, for each goRowCols columns
+	goRowCols   = 128   // columns
+	goConverted = 0.3   // per 16-bit element
+	goFew       = 8     // output channels up to which tiles are half as wide; each row then takes goNarrow longer
+	goNarrow    = 4     // per row, see goFew
+	goGroups    = 0.037 // per term of a product in groups
+	goCodes     = 105   // per function of two 8-bit operands
+	goRepeat    = 10    // per function of two operands of which one is repeated
 	goPanel     = 32    // output channels of a tile
 	goChannels  = 32    // channels that a depthwise convolution computes together
 )
 
-// isDepthwise reports whether a node is a depthwise convolution with one output channel for each
-// channel: others are computed as convolutions of groups.
+// isDepthwise reports whether a node is a depthwise convolution with one output channel per input
+// channel. Others are computed as grouped convolutions.
 func (n *node) isDepthwise() bool {
 	return n.Type.tag == tagDepthwiseConv2d && n.window().groupOut == 1
 }
@@ -30,7 +30,7 @@ func (e *estimator) goTime(n *node) (time float64) {
 		time += goConverted * float64(in.numel()+out.numel())
 	}
 	switch w := n.window(); {
-	case n.isDepthwise(): // its rates are all
+	case n.isDepthwise(): // the rates are sufficient
 	case n.Type.convolution:
 		time += e.goConvolution(n, w, out)
 	case n.Type.packs && n.Type.tag != tagBatchMatrixMultiply:
@@ -70,7 +70,7 @@ func (e *estimator) goProduct(n *node, rows, k, cols int) (time float64) {
 	return goTile*float64(rows*ceilDiv(cols, goPanel)) + goLate(rows, k, cols)
 }
 
-// goLate returns how long few rows of a product wait for the sums of their terms.
+// goLate returns the latency of the sums of a product of few rows.
 func goLate(rows, k, cols int) float64 {
 	if rows >= 4 {
 		return 0

@@ -8,16 +8,17 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// filterMemory is memory outside Go's for the panels of an image: they would bring the next
-// garbage collection nearer, of which none may be needed while programs load. It is freed by
-// close, or when no filter is left that lies in it.
+// filterMemory is memory for the panels of an image outside of the Go heap, where they would cause
+// earlier garbage collections; often none is needed while programs load. It is freed by close, or
+// when no filter refers to it any more.
 type filterMemory struct{ pages *cpu.Mapping }
 
-// ownPages is the size in bytes from which panels lie on pages of their own.
+// ownPages is the minimum size in bytes of panels that are stored outside of the Go heap.
 const ownPages = 16 << 10
 
-// newFilterMemory is memory for panels of so many elements together, and what packs them there.
-// Where they are few, or the system has no more pages, it is nil: they lie in Go's memory.
+// newFilterMemory returns memory for panels with so many elements in total, and a function that packs
+// panels there. For few elements, or if the system has no memory, the filterMemory is nil and panels
+// are stored in the Go heap.
 func newFilterMemory(elements int) (*filterMemory, packPanels) {
 	size := 4 * int64(elements)
 	if size < ownPages {
@@ -37,7 +38,7 @@ func newFilterMemory(elements int) (*filterMemory, packPanels) {
 	}
 }
 
-// close frees the memory, nil's too. No filter in it may be used any more.
+// close frees the memory; m may be nil. Filters in it must not be used afterwards.
 func (m *filterMemory) close() {
 	if m != nil {
 		m.pages.Close()

@@ -5,7 +5,7 @@ import (
 	"github.com/etrun-go/etrun/internal/simd"
 )
 
-// floatBatch multiplies matrix by matrix; outer dimensions of size 1 are repeated.
+// floatBatch multiplies batches of matrices. Outer dimensions of size 1 are broadcast.
 func (e *reference) floatBatch(n *node) {
 	p, stale := loopOf[batchProduct](e, n, e.direct[n.at])
 	if stale {
@@ -18,15 +18,15 @@ func (e *reference) floatBatch(n *node) {
 	e.store(n.Out[0])
 }
 
-// batchProduct is products of matrices [m, k] and [k, n], or [n, k] where transposed.
+// batchProduct computes products of matrices [m, k] and [k, n], or [n, k] if transposed.
 type batchProduct struct {
 	x, w, y    []float32
 	m, k, n    int
 	batches    int
-	xAt, wAt   []int // the matrix of an operand that goes into each of the output
+	xAt, wAt   []int // index of the operand's matrix for each matrix of the output
 	transposed bool
-	byDots     bool          // few rows: the second matrix is read once, as it is
-	packed     []gemm.Panels // of w, where it is transposed
+	byDots     bool          // few rows: the second matrix is read once, unpacked
+	packed     []gemm.Panels // of w, if it is transposed and not byDots
 	zeros      []float32     // [n]
 	tile       int           // rows at a time
 	tiles      int
@@ -56,7 +56,7 @@ func (p *batchProduct) set(e *reference, n *node) {
 	p.grain = 1 + macsPerRange/max(1, p.tile*p.n*p.k)
 }
 
-// packing packs the second matrices.
+// packing is the parallel loop that packs the second matrices of a batchProduct.
 type packing batchProduct
 
 // Range packs matrices [lo, hi).
@@ -66,7 +66,7 @@ func (p *packing) Range(_, lo, hi int) {
 	}
 }
 
-// Range computes tiles [lo, hi).
+// Range computes tiles [lo, hi), counted over all matrices.
 func (p *batchProduct) Range(_, lo, hi int) {
 	for t := lo; t < hi; t++ {
 		batch, first := t/p.tiles, t%p.tiles*p.tile

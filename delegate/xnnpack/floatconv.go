@@ -14,10 +14,10 @@ func (e *reference) floatConvolution(n *node) {
 	e.store(n.Out[0])
 }
 
-// windowProduct is a convolution: rows of its product are windows.
+// windowProduct computes a convolution as a product whose rows are windows.
 type windowProduct struct {
 	floatProduct
-	pixels  matrix // where windows are pixels
+	pixels  matrix // the source if windows are pixels
 	windows windowRows
 	lines   lineProduct
 	byLine  bool
@@ -40,7 +40,7 @@ func (l *windowProduct) set(e *reference, n *node) {
 	}
 }
 
-// together is how many taps of a row of the kernel lie side by side in the input.
+// together returns the number of taps of a row of the kernel that are contiguous in the input.
 func (s *windowRows) together() int {
 	if s.w.dilationW == 1 && s.w.groups == 1 {
 		return s.w.kernelW
@@ -48,26 +48,26 @@ func (s *windowRows) together() int {
 	return 1
 }
 
-// isPointwise reports windows that are one pixel each, in order.
+// isPointwise reports whether each window is one pixel, in order.
 func (s *windowRows) isPointwise() bool {
 	w := s.w
 	return w.kernelH*w.kernelW*w.strideH*w.strideW == 1 && s.in.dim[1] == s.out.dim[1] && s.in.dim[2] == s.out.dim[2] && s.top+s.left == 0
 }
 
-// Lines are computed one by one where they are long enough for tiles of rows, or where the
-// filter stays in the second-level cache from line to line; and where the taps side by side
-// are enough for a product.
+// Lines are computed one by one if they have at least longLine pixels, which suffice for tiles of
+// rows, or at least shortLine pixels and a filter of at most smallFilter elements, which stays in the
+// second-level cache from line to line. Contiguous taps must have at least shortRow elements.
 const longLine, shortLine, smallFilter, shortRow = 12, 6, 64 << 10, 8
 
-// padded is how many elements a line has with the padding that windows reach into.
+// padded returns the number of elements of an input line with the padding that windows cover.
 func (s *windowRows) padded() int {
 	return ((s.out.dim[2]-1)*s.w.strideW + (s.w.kernelW-1)*s.w.dilationW + 1) * s.in.dim[3]
 }
 
-// maxPadded is how many times as long as a line of the input its copy with the padding may be.
+// maxPadded limits the length of a padded copy, relative to the input.
 const maxPadded = 4
 
-// suitsLines reports a convolution that is computed by lines.
+// suitsLines reports whether a convolution is computed by lines.
 func (l *windowProduct) suitsLines() bool {
 	w, m, width := l.windows.w, l.filter.panels[0], l.windows.out.dim[2]
 	if k := l.windows.together() * w.groupIn; k < shortRow || w.groups > 1 && k < 4*shortRow {
@@ -79,17 +79,17 @@ func (l *windowProduct) suitsLines() bool {
 	return width >= longLine || width >= shortLine && m.K*m.N <= smallFilter
 }
 
-// lineProduct computes lines of a convolution's output. For each row of the kernel the taps
-// side by side are rows of a product as they lie in a line of the input, which is copied where
-// padding belongs to it.
+// lineProduct computes lines of a convolution's output. For each row of the kernel, contiguous taps
+// in a line of the input are rows of a product, without gathering. The line is copied only if it needs
+// padding.
 type lineProduct struct {
 	*windowRows
 	*floatProduct
-	copied int         // elements of a line with its padding, 0 for none
-	work   [][]float32 // of each worker, a padded line for each row of the kernel
+	copied int         // elements of a padded copy of a line, 0 for none
+	work   [][]float32 // by worker: a padded line
 }
 
-// plan cuts the work into lines.
+// plan divides the work into lines, and lines into parts of the channels if lines are few.
 func (l *lineProduct) plan(e *reference) {
 	p, m, w := l.floatProduct, l.filter.panels[0], l.w
 	p.tiles, p.parts = l.out.leading(2), 1
@@ -117,7 +117,7 @@ func (l *lineProduct) Range(worker, lo, hi int) {
 	}
 }
 
-// line computes a part of the channels of each group in a line.
+// line computes a line, for a part of the channels of each group.
 func (l *lineProduct) line(scratch []float32, line, part int) {
 	w, m := l.w, l.filter.panels[0]
 	from, to := m.Panels()*part/l.parts, m.Panels()*(part+1)/l.parts
@@ -136,7 +136,8 @@ func (l *lineProduct) line(scratch []float32, line, part int) {
 	}
 }
 
-// multiply adds the taps of a row of the kernel for a group: to the bias first, clamped last.
+// multiply adds the taps of row ky of the kernel for a group. The first row is added to the bias; the
+// last result is clamped.
 func (l *lineProduct) multiply(x []float32, line, group, ky int, first, last bool, from, to int) {
 	w, m, c, ldc := l.w, l.filter.panels[group], l.in.dim[3], l.out.dim[3]
 	y := l.y[line*l.out.dim[2]*ldc+group*m.N:]
@@ -155,7 +156,7 @@ func (l *lineProduct) multiply(x []float32, line, group, ky int, first, last boo
 	}
 }
 
-// inputLine is a line of the input with its padding.
+// inputLine returns a line of the input with its padding, copied to scratch if it has any.
 func (l *lineProduct) inputLine(scratch []float32, line int) []float32 {
 	c, pitch := l.in.dim[3], l.in.dim[2]*l.in.dim[3]
 	x := l.windowRows.x[line*pitch:][:pitch]
@@ -170,8 +171,8 @@ func (l *lineProduct) inputLine(scratch []float32, line int) []float32 {
 	return scratch
 }
 
-// windowRows are the windows of a convolution's output pixels over an input
-// [N, H, W, groups·groupIn]. Elements outside of it are 0.
+// windowRows is a source of rows: the windows of a convolution's output pixels over an input
+// [N, H, W, groups·groupIn]. Elements outside of the input are 0.
 type windowRows struct {
 	w         *window
 	in, out   shape
@@ -179,7 +180,8 @@ type windowRows struct {
 	x         []float32
 }
 
-// windowsOf are the windows of a node with one input. A column of pixels is taken for a line.
+// windowsOf returns the windows of a node over its first input. A column of pixels is treated as a
+// line.
 func (e *reference) windowsOf(n *node) windowRows {
 	in, out := e.shapes[n.In[0]], e.shapes[n.Out[0]]
 	top, left := n.padding(in.dim[1], in.dim[2])
@@ -196,7 +198,7 @@ func (e *reference) windowsOf(n *node) windowRows {
 
 func (s *windowRows) dense(int, int) ([]float32, int) { return nil, 0 }
 
-// gather copies what taps read, whole taps or parts of them.
+// gather copies elements [k, k+n) of windows, which may start or end within a tap.
 func (s *windowRows) gather(dst []float32, group, p, rows, k, n int) {
 	whole := s.w.groups == 1 && s.w.dilationW == 1 && n == s.w.kernelH*s.w.kernelW*s.w.groupIn
 	for i := range rows {
@@ -234,11 +236,11 @@ func (s *windowRows) wholeWindow(dst []float32, at int) {
 	}
 }
 
-// fewFloats are copied one by one sooner than by a call.
+// fewFloats is the number of floats up to which a loop copies faster than a call of copy.
 const fewFloats = 8
 
-// window copies elements [k, k+len(dst)) of the window of an output pixel: taps side by side
-// at once where they are in the input.
+// window copies elements [k, k+len(dst)) of the window of an output pixel. Contiguous taps in the
+// input are copied together.
 func (s *windowRows) window(dst []float32, group, at, k int) {
 	w, c := s.w, s.in.dim[3]
 	ox, rest := at%s.out.dim[2], at/s.out.dim[2]
@@ -264,8 +266,8 @@ func (s *windowRows) window(dst []float32, group, at, k int) {
 	}
 }
 
-// alike is for how many pixels from ox on windows have the same taps in the input as its own,
-// which are cols.
+// alike returns the number of pixels, starting with ox, whose windows have the same taps in the
+// input, cols.
 func (s *windowRows) alike(ox int, cols taps) int {
 	w := s.w
 	if cols.len() < w.kernelW {
