@@ -4,8 +4,8 @@ import (
 	"github.com/etrun-go/etrun/internal/simd"
 )
 
-// floatDepthwise sums the taps of each channel. Where a channel has several output channels,
-// it is a convolution of groups of one channel.
+// floatDepthwise computes a depthwise convolution. With several output channels per input channel, it
+// is a grouped convolution with one input channel per group.
 func (e *reference) floatDepthwise(n *node) {
 	if n.window().groupOut > 1 {
 		e.floatConvolution(n)
@@ -27,28 +27,29 @@ type depthwiseLines struct {
 	filter *floatFilter
 	y      []float32
 	work   []tapLists
-	plain  windowRows // the input without padding, where windowRows is of a padded copy
+	plain  windowRows // the input without padding, if windowRows refers to a padded copy
 	copied []float32  // the padded copy, nil for none
 
 	lines, grain int // of the parallel loop
 }
 
-// tapLists are the latest lists of a worker: a line has one for the pixels in the middle, and others
-// at the borders.
+// tapLists caches the latest lists of a worker: a line has one for the pixels in the middle, and
+// others at the borders.
 type tapLists struct {
 	lists [4]tapList
 	next  int // the one to replace
 }
 
-// tapList is where the taps of a window read the input, from the first of them on, and the
-// filter.
+// tapList contains the offsets of the taps of a window, in the input relative to the first of them,
+// and in the filter.
 type tapList struct {
 	x, w       []int
-	rows, cols [2]int // the taps in the list: from, to
+	rows, cols [2]int // the half-open ranges of taps in the list
 }
 
-// Lines of at most narrowLine pixels are computed from a copy of the input with its padding if the
-// windows have more than manyWindowTaps elements: nearly every pixel reads another part of its window.
+// Lines of at most narrowLine pixels are computed from a padded copy of the input if windows have
+// more than manyWindowTaps taps. Without padding, nearly every pixel would read another part of its
+// window.
 const narrowLine, manyWindowTaps = 16, 25
 
 func (d *depthwiseLines) set(e *reference, n *node) {
@@ -68,7 +69,8 @@ func (d *depthwiseLines) set(e *reference, n *node) {
 	d.lines, d.grain = d.out.leading(2), 1+macsPerRange/8/max(1, d.out.dim[2]*d.out.dim[3]*taps)
 }
 
-// copyPadded makes the input one with its padding, where that pays.
+// copyPadded replaces the input by a padded copy if that is faster and the copy is not too large. pad
+// fills it.
 func (d *depthwiseLines) copyPadded() {
 	copied := d.copied
 	d.copied = nil
@@ -85,7 +87,7 @@ func (d *depthwiseLines) copyPadded() {
 	d.x = d.copied
 }
 
-// pad copies the input between its padding, which stays 0.
+// pad copies the input into the padded copy, if there is one. The padding is already 0.
 func (d *depthwiseLines) pad() {
 	if d.copied == nil {
 		return
@@ -107,7 +109,7 @@ func (d *depthwiseLines) Range(worker, lo, hi int) {
 	}
 }
 
-// line computes a line in runs of pixels whose windows lie in the input alike.
+// line computes a line in runs of pixels whose windows have the same taps in the input.
 func (d *depthwiseLines) line(lists *tapLists, line int) {
 	w, width, c := d.w, d.out.dim[2], d.out.dim[3]
 	y := line%d.out.dim[1]*w.strideH - d.top
@@ -125,7 +127,7 @@ func (d *depthwiseLines) line(lists *tapLists, line int) {
 	}
 }
 
-// list returns the list of the taps in the input.
+// list returns the list of the given taps, from the cache if possible.
 func (d *depthwiseLines) list(lists *tapLists, rows, cols taps) *tapList {
 	has := [2][2]int{{rows.lo, rows.hi}, {cols.lo, cols.hi}}
 	for k := range lists.lists {

@@ -5,21 +5,22 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// floatFilter is the constants of a node packed for products of floats. Instances of an
+// floatFilter contains the constants of a node, packed for products of floats. The instances of an
 // image share it.
 type floatFilter struct {
-	panels []*gemm.Panels // of each group; of a transposed convolution of each phase and group
+	panels []*gemm.Panels // by group
 	taps   []float32      // of a depthwise convolution: [kernel H · W, channels]
 	bias   []float32      // [output channels], zeros for none
-	memory *filterMemory  // that the panels lie in, nil for Go's
+	memory *filterMemory  // memory of the panels, nil for the Go heap
 }
 
-// packer makes a node's filter of its numbers; panels packs a matrix, as [gemm.Pack] does.
+// packer packs a node's filter, which is decoded as numbers; panels packs a matrix.
 type packer func(g *graph, n *node, numbers []float32, panels packPanels) *floatFilter
 
+// packPanels packs a matrix, as [gemm.Pack] does.
 type packPanels func(src []float32, k, n, row, col int) *gemm.Panels
 
-// packFullyConnected packs [output channels, input channels], or the transposed.
+// packFullyConnected packs a filter [output channels, input channels], or its transpose.
 func packFullyConnected(g *graph, n *node, numbers []float32, panels packPanels) *floatFilter {
 	k, cols := n.inputChannels(g), n.outputChannels(g)
 	row, col := 1, k
@@ -29,7 +30,8 @@ func packFullyConnected(g *graph, n *node, numbers []float32, panels packPanels)
 	return &floatFilter{panels: []*gemm.Panels{panels(numbers, k, cols, row, col)}}
 }
 
-// packConvolution packs [output channels, kernel H, kernel W, input channels of a group].
+// packConvolution packs a filter [output channels, kernel H, kernel W, input channels of a group],
+// group by group.
 func packConvolution(_ *graph, n *node, numbers []float32, panels packPanels) *floatFilter {
 	w, f := n.window(), &floatFilter{}
 	k := w.kernelH * w.kernelW * w.groupIn
@@ -39,8 +41,8 @@ func packConvolution(_ *graph, n *node, numbers []float32, panels packPanels) *f
 	return f
 }
 
-// packDepthwise keeps [1, kernel H, kernel W, output channels] as it is; where a channel has
-// several output channels they are packed, group by group.
+// packDepthwise returns a filter [1, kernel H, kernel W, output channels] unchanged. With several
+// output channels per input channel it is packed, group by group.
 func packDepthwise(_ *graph, n *node, numbers []float32, panels packPanels) *floatFilter {
 	w := n.window()
 	if w.groupOut == 1 {
@@ -53,8 +55,8 @@ func packDepthwise(_ *graph, n *node, numbers []float32, panels packPanels) *flo
 	return f
 }
 
-// filterOf is the node's packed filter: the image's, or one of the constants that this call
-// has.
+// filterOf returns the node's packed filter: the image's, or one packed from the operands of this
+// call.
 func (e *reference) filterOf(n *node) *floatFilter {
 	if f := e.packed[n.at]; f != nil {
 		return f
@@ -65,8 +67,8 @@ func (e *reference) filterOf(n *node) *floatFilter {
 	return f
 }
 
-// packFilters packs the filters that are constant, for all instances. done is called for
-// each node as soon as nothing reads its filter any more.
+// packFilters packs the constant filters, for all instances. It calls done for each node as soon as
+// its original filter is not read any more.
 func (g *graph) packFilters(shapes []shape, done func(*node)) ([]*floatFilter, *filterMemory) {
 	size, packed := 0, make([]*floatFilter, len(g.Nodes))
 	e := &reference{graph: g, shapes: shapes, bytes: make([][]byte, len(g.Values))}
@@ -90,12 +92,12 @@ func (g *graph) packFilters(shapes []shape, done func(*node)) ([]*floatFilter, *
 	return packed, memory
 }
 
-// packsFloats reports nodes that multiply floats by a constant filter.
+// packsFloats reports whether a node multiplies floats by a constant filter.
 func (g *graph) packsFloats(n *node) bool {
 	return n.Type.pack != nil && !g.hasQuantizedInput(n) && g.areConst(n.In[1:])
 }
 
-// panelElements is how many elements the panels of a node's filter have.
+// panelElements returns the number of elements in the panels of a node's filter.
 func (g *graph) panelElements(n *node, shapes []shape) int {
 	w := n.window()
 	switch {
@@ -107,7 +109,7 @@ func (g *graph) panelElements(n *node, shapes []shape) int {
 	return w.groups * gemm.Size(shapes[n.In[1]].numel()/max(w.groups*w.groupOut, 1), w.groupOut)
 }
 
-// hasQuantizedInput reports nodes that multiply whole numbers.
+// hasQuantizedInput reports whether a node's first input is not floating-point.
 func (g *graph) hasQuantizedInput(n *node) bool { return !g.Values[n.In[0]].Datatype.isFloat() }
 
 func (g *graph) areConst(list []int) bool {
@@ -119,7 +121,7 @@ func (g *graph) areConst(list []int) bool {
 	return true
 }
 
-// filterNumbers are the numbers of a filter, in memory that nobody writes.
+// filterNumbers returns the numbers of a filter, in memory that must not be modified.
 func (e *reference) filterNumbers(v int) []float32 {
 	x := &e.graph.Values[v]
 	n := e.shapes[v].numel()
@@ -138,7 +140,7 @@ func (e *reference) filterNumbers(v int) []float32 {
 	return numbers
 }
 
-// biasOf is the node's bias as numbers, zeros for none.
+// biasOf returns the node's bias as floats, zeros for none.
 func (e *reference) biasOf(n *node) []float32 {
 	channels := e.shapes[n.Out[0]].last()
 	if len(n.In) < 3 || n.In[2] == none {

@@ -5,15 +5,15 @@ import (
 	"github.com/etrun-go/etrun/internal/gemm"
 )
 
-// floatProduct multiplies rows of floats by a packed filter: tiles of rows, cut into parts
-// of the columns where rows alone would leave threads idle.
+// floatProduct multiplies rows of floats by a packed filter, in tiles of rows. Tiles are divided into
+// parts of the columns if there are too few of them for all threads.
 type floatProduct struct {
 	node       *node
 	filter     *floatFilter
 	x, y       []float32
-	rows, tile int // of y, and of a tile of it
-	tiles      int // of rows
-	parts      int // of the panels of a group
+	rows, tile int // rows of y and of a tile
+	tiles      int // number of tiles
+	parts      int // number of parts of the panels of a group
 	groups     int
 	source     floatRows
 	e          *reference
@@ -23,21 +23,21 @@ type floatProduct struct {
 
 // floatRows are the rows that a filter is multiplied with.
 type floatRows interface {
-	// dense gives rows from p on of a group where they lie in memory as they are wanted, and
-	// how far apart they are; nil where they have to be gathered.
+	// dense returns the rows of a group, starting with row p, and their distance in elements. It
+	// returns nil if rows must be gathered.
 	dense(group, p int) ([]float32, int)
-	// gather writes elements [k, k+n) of rows [p, p+rows) of a group to dst, n apart.
+	// gather writes elements [k, k+n) of rows [p, p+rows) of a group to dst, with rows n apart.
 	gather(dst []float32, group, p, rows, k, n int)
 }
 
 const (
 	macsPerRange = gemm.MACsPerRange
-	// gatheredRows by gatheredDepth elements are gathered at a time, and stay in the
-	// second-level cache while all panels pass over them.
+	// gatheredRows by gatheredDepth elements are gathered at a time. They stay in the second-level
+	// cache while they are multiplied by all panels.
 	gatheredRows, gatheredDepth = 64, 512
 )
 
-// plan cuts the work. Fields up to source are set, but for tile, tiles and parts.
+// plan divides the work. The fields up to source must be set, except tile, tiles and parts.
 func (p *floatProduct) plan(e *reference) {
 	threads, m := e.threads(), p.filter.panels[0]
 	p.tile, p.parts, p.e = max(1, min(gatheredRows, p.rows)), 1, e
@@ -60,7 +60,7 @@ func (p *floatProduct) run() {
 	p.e.Parallel(p.units, p.grain, p)
 }
 
-// reserveRows gives each worker memory for gathered rows.
+// reserveRows allocates memory for gathered rows for each worker.
 func (e *reference) reserveRows() {
 	if len(e.gathered) < e.threads() {
 		e.gathered = e.arena.takeRows(e.threads())
@@ -69,7 +69,7 @@ func (e *reference) reserveRows() {
 
 var _ cpu.Body = (*floatProduct)(nil)
 
-// Range computes tiles [lo, hi).
+// Range computes parts of tiles [lo, hi).
 func (p *floatProduct) Range(worker, lo, hi int) {
 	for t := lo; t < hi; t++ {
 		part, rest := t%p.parts, t/p.parts
@@ -77,7 +77,7 @@ func (p *floatProduct) Range(worker, lo, hi int) {
 	}
 }
 
-// multiply computes rows from first on of a group, and a part of its columns.
+// multiply computes a part of the columns of a group, for the tile that starts at row first.
 func (p *floatProduct) multiply(worker, group, first, part int) {
 	m, rows := p.filter.panels[group], min(p.tile, p.rows-first)
 	from, to := m.Panels()*part/p.parts, m.Panels()*(part+1)/p.parts
@@ -99,7 +99,7 @@ func (p *floatProduct) multiply(worker, group, first, part int) {
 	}
 }
 
-// matrix is rows that lie side by side.
+// matrix is a source of rows that are stored ld elements apart.
 type matrix struct {
 	x  []float32
 	ld int
@@ -125,7 +125,7 @@ func (e *reference) floatFullyConnected(n *node) {
 	e.store(n.Out[0])
 }
 
-// denseProduct is a product with rows that lie side by side.
+// denseProduct is a product whose source is a matrix.
 type denseProduct struct {
 	floatProduct
 	rows matrix

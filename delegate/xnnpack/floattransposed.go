@@ -10,8 +10,8 @@ func (e *reference) floatTransposed(n *node) {
 	e.store(n.Out[0])
 }
 
-// transposedLines computes lines of a transposed convolution's output. Pixels that lie strides
-// apart read pixels of the input side by side with the same taps.
+// transposedLines computes lines of a transposed convolution's output. Output pixels that are one
+// stride apart read adjacent input pixels with the same taps.
 type transposedLines struct {
 	floatProduct
 	windows windowRows
@@ -45,11 +45,11 @@ func (l *transposedLines) Range(_, lo, hi int) {
 	}
 }
 
-// taps adds what the taps of a row of the kernel make of a line of the input.
+// taps adds the products of a line of the input and row ky of the kernel to y.
 func (l *transposedLines) taps(y []float32, line, ky int) {
 	w, in, out := l.windows.w, &l.windows.in, &l.windows.out
 	for kx := range w.kernelW {
-		// Input pixel ix goes to ox = ix·stride + shift.
+		// Input pixel ix contributes to output pixel ox = ix·stride + shift.
 		shift := kx*w.dilationW - l.windows.left
 		first := max(0, ceilDiv(-shift, w.strideW))
 		if shift >= out.dim[2] {

@@ -2,16 +2,16 @@ package xnnpack
 
 import "slices"
 
-// fuse merges nodes, so that both engines take fewer steps. libXNNPACK would merge the
-// same nodes by itself, after the checks; its own fusion is turned off, and it runs
-// exactly the graph that was checked. shapes are those at the declared sizes.
+// fuse merges nodes, so that both engines run fewer of them. libXNNPACK would merge the same nodes
+// itself, but after the checks. Its fusion is therefore disabled, and it runs exactly the graph that
+// was checked. shapes are those at the declared sizes.
 //
 //   - A copy of a value, or into an internal value, is dropped.
 //   - A zero pad of height and width becomes padding of the convolution that reads it.
-//   - A clamp becomes the bounds of a node before it that has bounds.
+//   - A clamp becomes the bounds of the node before it, if that supports bounds.
 //
-// A merge needs an internal value between with one reader, and a merged node that the
-// native engine takes wherever it takes the two.
+// Two nodes are merged only if the value between them is internal and has one reader, and if the
+// native engine accepts the merged node wherever it accepts the original one.
 func (g *graph) fuse(shapes []shape) {
 	g.dropCopies()
 	f := newFuser(g, shapes)
@@ -28,7 +28,7 @@ func (g *graph) fuse(shapes []shape) {
 	}
 }
 
-// dropCopies lets the readers of an internal copy read what it copies.
+// dropCopies removes copies into internal values; their readers read the original.
 func (g *graph) dropCopies() {
 	original := make(map[int]int)
 	g.Nodes = slices.DeleteFunc(g.Nodes, func(n node) bool {
@@ -45,13 +45,14 @@ func (g *graph) dropCopies() {
 	})
 }
 
-// fuser knows who makes and who reads each value. A merged node has no outputs left.
+// fuser contains the producer and the readers of each value. A node that has been merged into another
+// has no outputs.
 type fuser struct {
 	g        *graph
 	shapes   []shape
 	producer []*node
-	readers  []int   // how many operands are the value
-	reader   []*node // the last of them
+	readers  []int   // number of operands that are the value
+	reader   []*node // the last node that reads it
 }
 
 func newFuser(g *graph, shapes []shape) *fuser {
@@ -72,13 +73,13 @@ func newFuser(g *graph, shapes []shape) *fuser {
 	return f
 }
 
-// between reports an internal value with one reader.
+// between reports whether a value is internal and has one reader.
 func (f *fuser) between(v int) bool {
 	x := &f.g.Values[v]
 	return x.Arg == none && !x.isConst() && f.readers[v] == 1
 }
 
-// copy lets the node before a copy write the copy's output.
+// copy removes a copy: the node before it writes the copy's output.
 func (f *fuser) copy(n *node) {
 	from, to := n.In[0], n.Out[0]
 	if n.Type.tag != tagCopy || !f.between(from) {
@@ -90,7 +91,7 @@ func (f *fuser) copy(n *node) {
 	n.Out = nil
 }
 
-// pad makes a zero pad of height and width padding of the convolution behind it.
+// pad merges a zero pad of height and width into the padding of the following convolution.
 func (f *fuser) pad(n *node) {
 	if n.Type.tag != tagStaticConstantPad || !f.between(n.Out[0]) || !f.g.padsZeros(n) {
 		return
@@ -113,21 +114,21 @@ func (f *fuser) pad(n *node) {
 	n.Out = nil
 }
 
-// takes reports that a merge costs no node its native engine.
+// takes reports whether the native engine accepts the merged node, or rejects the old one anyway.
 func (f *fuser) takes(merged, old *node) bool {
 	return f.g.refusesNode(merged, f.shapes) == "" || f.g.refusesNode(old, f.shapes) != ""
 }
 
-// padsZeros reports a pad of height and width of [N, H, W, C] with zeros.
+// padsZeros reports whether a node pads height and width of [N, H, W, C] with zeros.
 func (g *graph) padsZeros(n *node) bool {
 	p := params[padParams](n)
 	if len(p.before) != 4 || p.before[0]|p.before[3]|p.after[0]|p.after[3] != 0 {
 		return false
 	}
-	return p.value == 0 // also with a zero point: 0 is that element exactly
+	return p.value == 0 // exact for quantized values too: the zero point represents 0
 }
 
-// clamp makes a clamp the bounds of the node before it.
+// clamp merges a clamp into the bounds of the node before it.
 func (f *fuser) clamp(n *node) {
 	if n.Type.tag != tagClamp || !f.between(n.In[0]) || wantSame(f.g, n, n.In[0], n.Out[0]) != nil {
 		return

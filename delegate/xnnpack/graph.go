@@ -7,37 +7,36 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 )
 
-// graph is what a payload describes: values, and nodes in the order of execution.
-// It has been checked: every index is in range, constants have all their bytes, and
-// each value is computed before it is read.
+// graph is a checked graph of values, and of nodes in execution order. Every index is in range,
+// constants have all their bytes, and each value is computed before it is read.
 type graph struct {
 	Version string // "XN00" or "XN01"
 	Values  []value
 	Nodes   []node
 	Args    []int // values of the delegate call's arguments, by external id
-	Inputs  int   // how many of Args, from the first, are inputs
+	Inputs  int   // number of inputs, which come first in Args
 
-	mend   bool                // faults of exporters are mended
-	mended []string            // those that were
-	own    [][]byte            // filters that lowering made, which nobody else knows
-	specs  []*delegate.ArgSpec // what the program says of Args, nil for nothing
+	mend   bool                // repair known exporter faults
+	mended []string            // descriptions of repaired faults
+	own    [][]byte            // filters made by lowering, to which only the graph refers
+	specs  []*delegate.ArgSpec // the program's specifications of Args, nil for none
 }
 
-// value is one tensor of a graph (XValue). Sizes are in the order of memory.
+// value is one tensor of a graph (XValue). Its shape is in memory order.
 type value struct {
-	ID       uint32 // the payload's name for it
+	ID       uint32 // in the payload
 	Datatype datatype
 	Shape    shape
-	Arg      int // its place in Args, or -1
+	Arg      int // index in Args, or none
 	Input    bool
 	Output   bool
-	Data     []byte // the bytes of a constant, else nil
+	Data     []byte // bytes of a constant, else nil
 	found    foundData
 	Quant    quant
 }
 
-// quant says how a quantized value's elements stand for numbers: scale × (element −
-// zero point).
+// quant contains a value's quantization parameters. An element represents scale × (element − zero
+// point).
 type quant struct {
 	Scale      float32
 	ZeroPoint  int32
@@ -45,7 +44,7 @@ type quant struct {
 	Blocks     []uint16  // bfloat16, per channel and group of input channels
 	ChannelDim int
 	GroupSize  int
-	Nonbatch   int // dynamic: how many inner dimensions share a scale
+	Nonbatch   int // dynamic: number of inner dimensions that share a scale
 }
 
 // node is one operation of a graph (XNode).
@@ -55,17 +54,18 @@ type node struct {
 	Flags       uint32
 	Min, Max    float32 // bounds of the output
 	DebugHandle uint32
-	Params      any // parameters of the node's family, see params.go; nil: it has none
-	index       int // in the payload
-	at          int // in the graph
+	Params      any // parameters of the node's family, see params.go; nil for none
+	index       int // index in the payload
+	at          int // index in the graph
 }
 
-// none stands for a value that a node does without.
+// none is the index of an absent value.
 const none = -1
 
-// isConst reports a value that the payload gives.
+// isConst reports whether a value is a constant.
 func (v *value) isConst() bool { return v.Data != nil }
 
+// describe returns a value's id, datatype and shape for messages.
 func (g *graph) describe(v int) string {
 	if v == none {
 		return "none"
@@ -74,10 +74,10 @@ func (g *graph) describe(v int) string {
 	return fmt.Sprintf("value %d (%v %v)", x.ID, x.Datatype, x.Shape)
 }
 
-// place names a node for messages.
+// place returns a node's index and type for messages.
 func (n *node) place() string { return fmt.Sprintf("node %d (%s)", n.index, n.Type.name) }
 
-// snapshot is a copy of what fusing changes.
+// snapshot returns a copy of the graph that fusing the original does not change.
 func (g *graph) snapshot() *graph {
 	c := *g
 	c.Values, c.Nodes = slices.Clone(g.Values), slices.Clone(g.Nodes)

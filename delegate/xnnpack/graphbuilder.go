@@ -4,29 +4,29 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn"
 )
 
-// graphBuilder makes a graph, value by value and node by node. finish checks it by the
-// rules that a payload's graph is read by.
+// graphBuilder builds a graph, value by value and node by node. finish checks it by the same rules as
+// a payload's graph.
 type graphBuilder struct {
 	g *graph
 }
 
 func newGraphBuilder() graphBuilder { return graphBuilder{&graph{Version: identifiers[0]}} }
 
-// value adds a value between nodes, until externals makes it an argument.
+// value adds an intermediate value, which externals may make an argument, and returns its index.
 func (b *graphBuilder) value(d datatype, s shape, q quant) int {
 	b.g.Values = append(b.g.Values, value{ID: uint32(len(b.g.Values)), Datatype: d, Shape: s, Arg: none, Quant: q})
 	return len(b.g.Values) - 1
 }
 
-// constant adds a value of the bytes, which are kept.
+// constant adds a constant and returns its index. It does not copy data.
 func (b *graphBuilder) constant(d datatype, s shape, q quant, data []byte) int {
 	v := b.value(d, s, q)
 	b.g.Values[v].Data = data
 	return v
 }
 
-// node adds a node with no bounds and with parameters of its type that are all zero, to
-// be set before the next node is added.
+// node adds a node without bounds. Its parameters are zero, and must be set before the next node is
+// added, which may invalidate the pointer.
 func (b *graphBuilder) node(t *nodeType, in []int, out ...int) *node {
 	n := node{Type: t, In: in, Out: out, Min: -inf, Max: inf, index: len(b.g.Nodes)}
 	t.setParams(&n)
@@ -34,7 +34,7 @@ func (b *graphBuilder) node(t *nodeType, in []int, out ...int) *node {
 	return &b.g.Nodes[len(b.g.Nodes)-1]
 }
 
-// externals numbers the arguments of the call: inputs, then outputs.
+// externals sets the arguments of the call: inputs, then outputs.
 func (b *graphBuilder) externals(inputs, outputs []int) {
 	g := b.g
 	for _, list := range [2][]int{inputs, outputs} {
@@ -52,7 +52,7 @@ func (b *graphBuilder) externals(inputs, outputs []int) {
 	g.Inputs = len(inputs)
 }
 
-// finish is the graph, checked. It is not used any more where there is an error.
+// finish checks and returns the graph. After an error the graph must not be used.
 func (b *graphBuilder) finish() (*graph, error) {
 	g := b.g
 	if len(g.Args) > maxArgs {
@@ -81,7 +81,7 @@ func (b *graphBuilder) finish() (*graph, error) {
 	return g, g.checkOrder()
 }
 
-// checkOperands wants values of the graph, all but the optional one.
+// checkOperands requires that operands are values of the graph. Only the optional one may be absent.
 func (g *graph) checkOperands(n *node) error {
 	for i, v := range n.In {
 		if v == none && n.Type.optional == i && i > 0 {
@@ -99,7 +99,8 @@ func (g *graph) checkOperands(n *node) error {
 	return nil
 }
 
-// checkArg wants a value to be the argument that it says, inputs first.
+// checkArg requires that a value's Arg and Input are consistent with the graph's arguments, and that
+// arguments are not constants.
 func (g *graph) checkArg(v int) error {
 	x := &g.Values[v]
 	place := "value " + itoa(x.ID)
@@ -114,7 +115,7 @@ func (g *graph) checkArg(v int) error {
 	return nil
 }
 
-// check is what reading makes sure of while it reads.
+// check makes the checks that a payload's values undergo while they are read.
 func (v *value) check() error {
 	place := "value " + itoa(v.ID)
 	switch {
