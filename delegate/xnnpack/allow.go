@@ -210,7 +210,7 @@ var finiteScalar = finiteParam(func(n *node) float32 { return params[scalarParam
 
 // Limits of geometries. Exported models are far below them.
 const (
-	maxKernel = 1 << 10 // also of a pool over a whole image
+	maxKernel = 1 << 10 // also for a pool over a whole image
 	maxStep   = 1 << 8  // stride, dilation, adjustment
 	maxResize = 1 << 13 // beyond it, positions computed in float32 may be outside the image
 )

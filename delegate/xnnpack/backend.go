@@ -43,8 +43,8 @@ type Backend struct {
 	WeightsCache string // folder in which packed weights are stored for later processes, empty for none
 	MapWeights   bool   // map files of packed weights, sharing them with other processes; the files must not change
 	NoRepair     bool   // disable the repair of known exporter faults in payloads
-	// Values gives the result of every node its own memory, so that observers can see it (see
-	// [delegate.Viewer]). This costs memory and time.
+	// Values stores the result of every node in its own memory, so that observers can read it (see
+	// [delegate.Viewer]). This needs more memory and time.
 	Values bool
 	// KeepConstants disables the release of constants that have been packed, so that Info contains
 	// them.

@@ -24,7 +24,7 @@ func (b Backend) estimates(g *graph, s []shape) (e estimates) {
 // sureTime is the time from which estimates are accurate: short runs depend on more than rates.
 const sureTime = 50 * time.Microsecond
 
-// margin is the uncertainty of the Go engine's estimate.
+// margin returns the uncertainty of the Go engine's estimate.
 func (e estimates) margin() time.Duration {
 	if e[byGo] > sureTime {
 		return e[byGo] / 12

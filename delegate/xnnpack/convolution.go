@@ -124,7 +124,7 @@ func checkDepthwise(g *graph, n *node) error {
 	return checkFilter(g, n, 3, convolutionTypes)
 }
 
-// checkConvolution makes the checks that all convolutions share. flags are the allowed flags.
+// checkConvolution checks the properties that all convolutions share. flags are the allowed flags.
 func checkConvolution(g *graph, n *node, flags uint32) error {
 	w := n.window()
 	if err := wantFlags(n, flags); err != nil {

@@ -83,7 +83,7 @@ func (d datatype) info() *datatypeInfo { return &datatypes[d] }
 // isFloat reports whether elements are floating-point numbers.
 func (d datatype) isFloat() bool { return d == fp32 || d == fp16 || d == bf16 }
 
-// bytes returns the size of a dense value in bytes. Rows of 4-bit elements start at whole bytes.
+// bytes returns the size of a dense value in bytes. Rows of 4-bit elements start at byte boundaries.
 func (d datatype) bytes(s shape) int {
 	if d.info().bits == 4 {
 		if s.rank == 0 {

@@ -9,7 +9,7 @@ import (
 )
 
 // payload encodes a graph as a payload, the inverse of reading one. Value v has the id first+v.
-// Constants that were found under a key keep it; others are stored in the payload.
+// Constants that were found under a key are referenced by it; others are stored in the payload.
 func (g *graph) payload(first uint32) []byte {
 	w := &writer{b: flatbuffers.NewBuilder(1024), first: first, constants: make([]byte, constantAlign), places: make([]constantPlace, 1)}
 	var values, nodes, places []flatbuffers.UOffsetT

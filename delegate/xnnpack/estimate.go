@@ -227,16 +227,16 @@ func (e *estimator) rows(n *node, y shape) int {
 // or repeated.
 func (e *estimator) pairRun(a, b int, y shape) int {
 	has := func(v, i int) bool { return i < e.shapes[v].rank && e.shapes[v].fromEnd(i) == y.fromEnd(i) }
-	run, goesOn := 1, [2]bool{}
+	run, continues := 1, [2]bool{}
 	for i := range y.rank {
 		if y.fromEnd(i) == 1 {
 			continue
 		}
 		now := [2]bool{has(a, i), has(b, i)}
-		if run > 1 && now != goesOn {
+		if run > 1 && now != continues {
 			break
 		}
-		run, goesOn = run*y.fromEnd(i), now
+		run, continues = run*y.fromEnd(i), now
 	}
 	return run
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 )
 
-// nodeError is an error at a node. Whether it is the fault of the payload or of a call's arguments is
-// added by the caller, see inPayload and inCall.
+// nodeError is an error at a node. The caller adds whether the payload or a call's arguments caused
+// it, see inPayload and inCall.
 type nodeError struct {
 	place  string
 	beyond bool // well formed, but not supported

@@ -116,7 +116,7 @@ func (e *reference) fullyConnected(n *node) {
 	e.product.multiply()
 }
 
-// denseRows are the rows of a matrix.
+// denseRows is a source of the rows of a matrix.
 type denseRows struct {
 	x []float32
 	k int

@@ -21,7 +21,7 @@ type floatProduct struct {
 	grain      int
 }
 
-// floatRows are the rows that a filter is multiplied with.
+// floatRows is a source of rows, which are multiplied by a filter.
 type floatRows interface {
 	// dense returns the rows of a group, starting with row p, and their distance in elements. It
 	// returns nil if rows must be gathered.

@@ -115,7 +115,7 @@ func (g *graph) checkArg(v int) error {
 	return nil
 }
 
-// check makes the checks that a payload's values undergo while they are read.
+// check checks a value by the same rules as the reader of payloads.
 func (v *value) check() error {
 	place := "value " + itoa(v.ID)
 	switch {
