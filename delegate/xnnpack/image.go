@@ -24,14 +24,14 @@ type image struct {
 	limits       delegate.Limits
 	needs        needs          // at the declared sizes
 	native       bool           // else the reference engine runs it
-	inGo         bool           // the method's graphs are not suited to the library, see survey
+	inGo         bool           // the library does not pay off for the method's graphs, see survey
 	estimates    estimates      // used to choose the engine; zero if the choice did not need them
-	whyReference string         // why not the native one, "" if nobody asked for it
+	whyReference string         // why the native engine is not used; "" if it was not requested
 	noLibrary    *xnn.OpenError // set if the reason is a missing library
 	places       *places        // buffer offsets of the Go engine, at the declared sizes
 	packOnce     sync.Once
 	packed       []*floatFilter // filters of the Go engine, by node
-	memory       *filterMemory  // backs packed
+	memory       *filterMemory  // contains packed
 	cacheNote    string         // state of the weights file, if one is requested
 	args         []*delegate.ArgSpec
 	scratch      *delegate.Scratch
@@ -44,7 +44,7 @@ type image struct {
 
 	int8 int8Store // of the Go engine
 
-	mu sync.Mutex // held while a runtime is created: they share the weights
+	mu sync.Mutex // held while a runtime is created: runtimes share the weights
 	*holdings
 }
 
@@ -130,8 +130,8 @@ func (m *image) planSpare() error {
 	return nil
 }
 
-// seal ends the packing: what a file of weights was made from is given back now, and later
-// runtimes get stand-ins for scales that are gone.
+// seal ends packing. It releases the data that a weights file was made from, and replaces released
+// scales with stand-ins for later runtimes.
 func (m *image) seal() {
 	w := m.weights
 	w.sealed = true
