@@ -377,7 +377,8 @@ func (m *image) Warnings() (list []delegate.Warning) {
 			Text: fmt.Sprintf("%s: %d faults of the exporter were repaired, the first: %s", ID, n, m.graph.mended[0])})
 	}
 	if m.noLibrary != nil {
-		list = append(list, delegate.Warning{Class: delegate.WarnEngine, Text: fmt.Sprintf("%s: the engine in Go runs, which is slower: %v; %s", ID, m.noLibrary, libraryAdvice())})
+		list = append(list, delegate.Warning{Class: delegate.WarnEngine,
+			Text: fmt.Sprintf("%s: the engine in Go runs, which is slower: %v; %s", ID, m.noLibrary, libraryAdvice())})
 	}
 	if why, unused := strings.CutPrefix(m.cacheNote, notKept); unused {
 		list = append(list, delegate.Warning{Class: delegate.WarnCache, Text: ID + ": packed weights are not kept: " + why})
