@@ -412,8 +412,8 @@ func (p *int8Product) element(g, row, column int) int {
 	return ((p.first+row)*p.groups+g)*p.n + column
 }
 
-// place is where floats of output rows from a column on go, and how far rows lie apart: the
-// output, or memory that keep brings there.
+// place returns the destination of the floats of output rows, starting at a column, and the
+// distance between its rows. It is the output, or a buffer that keep copies to the output.
 func (p *int8Product) place(w *int8Work, g, row, column int) (dst []float32, ldd int) {
 	if v := p.node.Out[0]; p.e.graph.Values[v].Datatype == fp32 {
 		return tensor.View[float32](p.e.bytes[v])[p.element(g, row, column):], p.groups * p.n
