@@ -34,7 +34,7 @@ type int8Product struct {
 
 // int8Work is a worker's working memory for a task.
 type int8Work struct {
-	rows     []int // offsets of rows: places, or a part of the product's table
+	rows     []int // offsets of rows: in places, or in the product's table
 	places   []int
 	sums     []int32
 	floats   []float32

@@ -126,8 +126,8 @@ func (c *lowerCall) outs() []int { return c.in.Writes(nil, c.index) }
 
 func (c *lowerCall) out() int { return c.outs()[0] }
 
-// checkTensors refuses tensors that no value can be, and calls that compute nothing but
-// constants. Of several outs all but the first must be unread, unless they are a list.
+// checkTensors rejects unsupported tensors and calls that read only constants. If there are several
+// outs, all but the first must be unread, unless they are a list or the row supports several.
 func (c *lowerCall) checkTensors(row *lowerRow) error {
 	read, outs := c.in.Reads(nil, c.index), c.outs()
 	if len(outs) > 1 && !c.listed() && !row.several {

@@ -21,7 +21,8 @@ var matmulNodes = []nodeType{
 	// filter [output channels, input channels], bias [output channels]
 	{tag: tagFullyConnected, name: "FullyConnected", read: readFullyConnected, check: checkFullyConnected,
 		optional: 2, packs: true, widens: func(in datatype) bool { return in == fp32 },
-		shape: fullyConnectedShape, native: every(fullyConnectedDatatypes, rowLimits, weightLimits, boundLimits), scratch: fullyConnectedScratch, bounded: true,
+		shape: fullyConnectedShape, native: every(fullyConnectedDatatypes, rowLimits, weightLimits, boundLimits),
+		scratch: fullyConnectedScratch, bounded: true,
 		cost: func(g *graph, n *node, s []shape) int64 {
 			return times(s[n.In[0]].numel(), n.outputChannels(g))
 		},

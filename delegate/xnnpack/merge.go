@@ -14,8 +14,8 @@ var _ delegate.Merger = Backend{}
 type opened struct {
 	backend Backend
 	payload *delegate.Payload
-	graph   *graph // as read; must not be modified
-	takes   time.Duration
+	graph   *graph        // as read; must not be modified
+	takes   time.Duration // cached result of Estimate
 }
 
 // Open implements delegate.Merger.

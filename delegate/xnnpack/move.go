@@ -22,7 +22,8 @@ const (
 
 // moveNodes are the types of nodes that move elements.
 var moveNodes = []nodeType{
-	{tag: tagStaticTranspose, name: "StaticTranspose", read: readTranspose, check: checkTranspose, native: nativeMove, params: newParams[transposeParams],
+	{tag: tagStaticTranspose, name: "StaticTranspose", read: readTranspose, check: checkTranspose,
+		native: nativeMove, params: newParams[transposeParams],
 		shape: func(g *graph, n *node, s []shape) error {
 			perm := params[transposeParams](n).perm
 			if err := wantRank(g, n, n.In[0], s, len(perm)); err != nil {
@@ -54,7 +55,8 @@ var moveNodes = []nodeType{
 	concatenate(34, "Concatenate4", 4),
 	concatenate(38, "Concatenate5", 5),
 	// [N, H, W, C] to [N, new height, new width, C]
-	{tag: tagResizeBilinear2D, name: "StaticResizeBilinear2D", read: readResize, check: checkResize, native: every(nativeMove, resizeLimits), bySize: true, scratch: resizeScratch,
+	{tag: tagResizeBilinear2D, name: "StaticResizeBilinear2D", read: readResize, check: checkResize,
+		native: every(nativeMove, resizeLimits), bySize: true, scratch: resizeScratch,
 		params: newParams[resizeParams], layout: imageChannels,
 		shape: func(g *graph, n *node, s []shape) error {
 			if err := wantRank(g, n, n.In[0], s, 4); err != nil {
