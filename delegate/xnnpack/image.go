@@ -151,9 +151,9 @@ func (m *image) seal() {
 const (
 	// manyBytes is the shared memory between nodes above which a runtime's initial sizes matter,
 	// because a runtime never plans for less.
-	manyBytes = 256 << 10
-	mostTried = 4    // largest number of sizes tried
-	mostNodes = 1024 // largest graph, in nodes, for which sizes are tried
+	manyBytes     = 256 << 10
+	maxTriedSizes = 4    // largest number of sizes tried
+	maxTriedNodes = 1024 // largest graph, in nodes, for which sizes are tried
 )
 
 // smallShapes returns the shapes that the first runtime is created for if calls have their own
@@ -162,13 +162,13 @@ const (
 // time. Graphs of images keep their sizes.
 func (m *image) smallShapes() (small []shape) {
 	least := m.needs.shared
-	if !m.hasDynamicArgs() || least < manyBytes || len(m.graph.Nodes) > mostNodes || m.graph.hasImages() {
+	if !m.hasDynamicArgs() || least < manyBytes || len(m.graph.Nodes) > maxTriedNodes || m.graph.hasImages() {
 		return nil
 	}
 	tried := make(map[int]bool)
 	for i, v := range m.graph.Args[:m.graph.Inputs] {
 		for _, d := range m.shapes[v].dims() {
-			if !isDynamic(m.args[i]) || d == 1 || tried[d] || len(tried) == mostTried {
+			if !isDynamic(m.args[i]) || d == 1 || tried[d] || len(tried) == maxTriedSizes {
 				continue
 			}
 			tried[d] = true

@@ -134,15 +134,15 @@ type int8Binary struct {
 	outer     shape
 	step      [2]steps
 	one       [2]int // step between elements of a row: 1, or 0 if the element is repeated
-	n, pieces int
+	n, chunks int
 	row       int // elements of a row that one operand repeats, 0 if neither does
 	repeats   int // index of that operand
 	workers   []simd.Binary
 	repeated  [][2][]uint8 // by worker: repeated elements, materialized
 }
 
-// bytePiece is the number of elements of a row that are computed at a time.
-const bytePiece = 4096
+// byteChunk is the number of elements of a row that are computed at a time.
+const byteChunk = 4096
 
 var binaryOps = map[uint8]simd.BinaryOp{1: simd.BinaryAdd, tagMultiply: simd.BinaryMul, 16: simd.BinarySub}
 
@@ -161,7 +161,7 @@ func (e *reference) int8Binary(n *node) bool {
 	l.dst, l.operands = e.bytes[n.Out[0]], [2][]uint8{e.bytes[n.In[0]], e.bytes[n.In[1]]}
 	s := e.shapes[n.Out[0]]
 	l.plan(s, repeated(e.shapes[n.In[0]], s), repeated(e.shapes[n.In[1]], s), e.threads())
-	e.Parallel(l.outer.numel()*l.pieces, 1+elementsPerRange/4/min(l.n, l.piece()), l)
+	e.Parallel(l.outer.numel()*l.chunks, 1+elementsPerRange/4/min(l.n, l.chunk()), l)
 	return true
 }
 
@@ -171,7 +171,7 @@ func (l *int8Binary) plan(out shape, a, b steps, threads int) {
 	dims, sa, sb := merged(out, a, b)
 	last := dims.rank - 1
 	l.n, l.row, l.one, l.step = dims.dim[last], 0, [2]int{sa[last], sb[last]}, [2]steps{sa, sb}
-	if up := last - 1; up >= 0 && l.one == [2]int{1, 1} && 2*l.n <= bytePiece && (sa[up] == 0 || sb[up] == 0) {
+	if up := last - 1; up >= 0 && l.one == [2]int{1, 1} && 2*l.n <= byteChunk && (sa[up] == 0 || sb[up] == 0) {
 		l.row, l.repeats = l.n, 0
 		if sb[up] == 0 {
 			l.repeats = 1
@@ -181,19 +181,19 @@ func (l *int8Binary) plan(out shape, a, b steps, threads int) {
 	}
 	l.outer = dims
 	l.outer.rank = last
-	l.pieces = ceilDiv(l.n, l.piece())
+	l.chunks = ceilDiv(l.n, l.chunk())
 	for len(l.workers) < threads {
 		l.workers, l.repeated = append(l.workers, simd.Binary{}), append(l.repeated, [2][]uint8{})
 	}
 }
 
-// piece returns the number of elements that are computed at a time: whole rows if one operand
+// chunk returns the number of elements that are computed at a time: whole rows if one operand
 // repeats them.
-func (l *int8Binary) piece() int {
+func (l *int8Binary) chunk() int {
 	if l.row > 0 {
-		return bytePiece / l.row * l.row
+		return byteChunk / l.row * l.row
 	}
-	return bytePiece
+	return byteChunk
 }
 
 // Range computes chunks of rows.
@@ -201,8 +201,8 @@ func (l *int8Binary) Range(worker, lo, hi int) {
 	f := &l.workers[worker]
 	*f = l.f
 	for task := lo; task < hi; task++ {
-		row, from := task/l.pieces, task%l.pieces*l.piece()
-		n := min(l.piece(), l.n-from)
+		row, from := task/l.chunks, task%l.chunks*l.chunk()
+		n := min(l.chunk(), l.n-from)
 		var x [2][]uint8
 		for k := range x {
 			at := l.place(k, row)

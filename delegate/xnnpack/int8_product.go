@@ -29,7 +29,7 @@ type int8Product struct {
 	first, matrix int // of one product of a batch: its first output row, and the index of its weights
 	token         int // index of the first output row's group of dynamically quantized elements
 	tile, panels  int // rows and panels per task
-	cuts          int // tasks per tile of rows
+	tasksPerTile  int // for each tile of rows
 }
 
 // int8Work is a worker's working memory for a task.
@@ -97,7 +97,7 @@ func (p *int8Product) plan() bool {
 			return false
 		}
 	}
-	p.cut()
+	p.splitTasks()
 	p.tabulate()
 	return true
 }
@@ -174,8 +174,8 @@ const (
 	taskWork = 1 << 20
 )
 
-// cut splits the product into tasks: tiles of rows times ranges of panels.
-func (p *int8Product) cut() {
+// splitTasks splits the product into tasks: tiles of rows times ranges of panels.
+func (p *int8Product) splitTasks() {
 	if p.depth != nil {
 		return
 	}
@@ -185,14 +185,14 @@ func (p *int8Product) cut() {
 	if p.tile == p.rows && p.e.threads() > 1 { // a single tile: threads share the columns
 		p.panels = min(p.panels, max(4, roundUp(all/(4*p.e.threads()), 4)))
 	}
-	p.cuts = (all + p.panels - 1) / p.panels
+	p.tasksPerTile = (all + p.panels - 1) / p.panels
 }
 
 // run computes the node.
 func (p *int8Product) run() {
-	p.bring()
+	p.loadInput()
 	if p.given {
-		p.bringBias()
+		p.copyBias()
 	}
 	p.first, p.matrix, p.token = 0, 0, 0
 	if p.depth != nil {
@@ -215,19 +215,19 @@ func (p *int8Product) run() {
 // multiply computes the rows of one product.
 func (p *int8Product) multiply() {
 	work := p.tile * p.panels * simd.DotCols * p.k * p.groups
-	p.e.pool.Do(&p.e.run, (p.rows+p.tile-1)/p.tile*p.cuts, max(1, taskWork/max(1, work)), p)
+	p.e.pool.Do(&p.e.run, (p.rows+p.tile-1)/p.tile*p.tasksPerTile, max(1, taskWork/max(1, work)), p)
 }
 
-// bringBias copies a bias that is computed at run time to the padded columns.
-func (p *int8Product) bringBias() {
+// copyBias copies a bias that is computed at run time to the padded columns.
+func (p *int8Product) copyBias() {
 	bias := tensor.View[float32](p.e.bytes[p.node.In[2]])
 	for g := range p.groups {
 		copy(p.added[g*p.columns():], bias[g*p.n:][:p.n])
 	}
 }
 
-// bring sets p.a to the activations: the input, or its staged copy.
-func (p *int8Product) bring() {
+// loadInput sets p.a to the activations: the input, or its staged copy.
+func (p *int8Product) loadInput() {
 	v := p.node.In[0]
 	src := p.e.bytes[v]
 	tail := p.tail()
@@ -264,7 +264,7 @@ func (p *int8Product) Range(worker, lo, hi int) {
 	w := &p.e.work[worker]
 	p.prepare(w)
 	for task := lo; task < hi; task++ {
-		from, panel := task/p.cuts*p.tile, task%p.cuts*p.panels
+		from, panel := task/p.tasksPerTile*p.tile, task%p.tasksPerTile*p.panels
 		m := min(p.tile, p.rows-from)
 		if p.rowsFrom(w, from, m); p.dynamic {
 			p.findTokens(w, from)

@@ -90,8 +90,8 @@ func foldPermute(c *lowerCall, perm []int) bool {
 	return true
 }
 
-// foldNumbers folds a dequantization. Constants with a nonzero zero point are not folded.
-func foldNumbers(c *lowerCall) bool {
+// foldDequantize folds a dequantization. Constants with a nonzero zero point are not folded.
+func foldDequantize(c *lowerCall) bool {
 	c.own()
 	x, y := c.arg(0), &c.vals[c.out()]
 	if x.DType != tensor.Int8 || y.DType != tensor.Float32 || len(x.Sizes) == 0 {
@@ -139,7 +139,7 @@ func (l *lowering) numbers(v int) *delegate.GraphValue {
 		return x
 	}
 	short.filled = true
-	x.Data = roomy(4 * len(short.codes))
+	x.Data = allocPadded(4 * len(short.codes))
 	_, step := padDims(x, 0)
 	out := tensor.View[float32](x.Data)
 	for i, q := range tensor.View[int8](short.codes) {
@@ -148,22 +148,22 @@ func (l *lowering) numbers(v int) *delegate.GraphValue {
 	return x
 }
 
-// wide returns a constant as float32, which is the type of weights in nodes of float16.
-func (l *lowering) wide(v int) *delegate.GraphValue {
+// asFloat32 returns a constant as float32, which is the type of weights in nodes of float16.
+func (l *lowering) asFloat32(v int) *delegate.GraphValue {
 	x := l.numbers(v)
 	if x.DType != tensor.Float16 {
 		return x
 	}
-	if l.widened[v] == nil {
+	if l.float32s[v] == nil {
 		y := *x
 		y.DType = tensor.Float32
 		if y.Data = make([]byte, 2*len(x.Data)); !l.dry { // otherwise not written
-			y.Data = roomy(2 * len(x.Data))
+			y.Data = allocPadded(2 * len(x.Data))
 			tensor.Loader[float32](tensor.Float16)(tensor.View[float32](y.Data), x.Data)
 		}
-		l.widened[v] = &y
+		l.float32s[v] = &y
 	}
-	return l.widened[v]
+	return l.float32s[v]
 }
 
 // shortFilter returns a filter of int8 codes in its node's layout. It returns none if the constant

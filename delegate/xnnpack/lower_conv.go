@@ -115,7 +115,7 @@ func (c *lowerCall) filter(t *nodeType, v int, w window) (int, error) {
 			return short, nil
 		}
 	}
-	x = c.wide(v)
+	x = c.asFloat32(v)
 	data := relaid(x, dims, step, perm, c.dry && c.to == nil)
 	c.owns(data, c.vals[v].Data)
 	return c.weights(s, channel, data, c.to != nil)
@@ -168,7 +168,7 @@ func (c *lowerCall) normalization(channels int) (scale, shift []float32, err err
 		if !x.IsConst() || !float || checkTensor(x) != nil || memoryShapeOf(x, contiguous).numel() != channels {
 			return nil, nil, refuse("statistics that are no constants of %d elements", channels)
 		}
-		list[i] = tensor.View[float32](c.wide(c.call.Args[1+i]).Data)
+		list[i] = tensor.View[float32](c.asFloat32(c.call.Args[1+i]).Data)
 	}
 	eps := 0.0
 	if x := c.arg(6); x.Kind == tensor.KindDouble {

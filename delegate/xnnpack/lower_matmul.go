@@ -120,7 +120,7 @@ func (c *lowerCall) rows(filter int, flipped, short bool) (v int, flags uint32, 
 			return v, flags, nil
 		}
 	}
-	data := c.wide(filter).Data
+	data := c.asFloat32(filter).Data
 	c.owns(data, c.vals[filter].Data)
 	v, err = c.weights(shapeOf(sizes...), channel, data, short)
 	return v, flags, err
@@ -151,11 +151,11 @@ func (c *lowerCall) bias(v, filter, in, channels int) (int, error) {
 	if !isBias(x, channels) {
 		return none, refuse("a bias that is no row of constants")
 	}
-	data := c.wide(v).Data
+	data := c.asFloat32(v).Data
 	if memoryShapeOf(x, contiguous).numel() < channels {
-		data = roomy(4 * channels)
+		data = allocPadded(4 * channels)
 		for i := range tensor.View[float32](data) {
-			tensor.View[float32](data)[i] = tensor.View[float32](c.wide(v).Data)[0]
+			tensor.View[float32](data)[i] = tensor.View[float32](c.asFloat32(v).Data)[0]
 		}
 	}
 	if c.to != nil {

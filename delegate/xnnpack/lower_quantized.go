@@ -15,8 +15,8 @@ const (
 
 var quantizedLowerings = []lowerRow{
 	{op: quantizeOp, emit: quantizeCall, anyType: true},
-	{op: dequantizeOp, emit: dequantizeCall, anyType: true, fold: foldNumbers},
-	{op: "quantized_decomposed::dequantize_per_channel.out", anyType: true, fold: foldNumbers, emit: func(*lowerCall) error {
+	{op: dequantizeOp, emit: dequantizeCall, anyType: true, fold: foldDequantize},
+	{op: "quantized_decomposed::dequantize_per_channel.out", anyType: true, fold: foldDequantize, emit: func(*lowerCall) error {
 		return refuse("scales for each channel of what is no constant, or around other zero points than 0")
 	}},
 }
@@ -241,7 +241,7 @@ const sampled = 4
 func (c *lowerCall) shortWeights(s shape, channel int, data []byte) (int, error) {
 	w := tensor.View[float32](data)
 	channels, inner := s.dim[channel], s.trailing(channel+1)
-	codes, scales := roomy(s.numel()), make([]float32, channels)
+	codes, scales := allocPadded(s.numel()), make([]float32, channels)
 	row := make([]float32, 0, s.numel()/channels)
 	for k := range channels {
 		if c.dry && k >= sampled {
@@ -295,7 +295,7 @@ func multiples(row []float32, scale float32) bool {
 // wholeBias converts a bias to multiples of the scales of the sums.
 func (c *lowerCall) wholeBias(list []float32, filter, in int) (int, error) {
 	q := quant{ChannelDim: 0}
-	data := roomy(4 * len(list))
+	data := allocPadded(4 * len(list))
 	for i, x := range list {
 		scale := c.g.Values[in].Quant.Scale * c.g.Values[filter].Quant.Scales[i]
 		n := math.RoundToEven(float64(x) / float64(scale))

@@ -30,7 +30,7 @@ type lowering struct {
 	// dynamic maps tensors that were dequantized at run time to the tensors before quantization;
 	// rows8 maps the latter to their quantized values.
 	dynamic, rows8 map[int]int
-	widened        map[int]*delegate.GraphValue // float16 constants as float32
+	float32s       map[int]*delegate.GraphValue // float16 constants as float32
 }
 
 // held contains a tensor's values in the new graph, one for each memory order; none if there is no
@@ -153,7 +153,7 @@ func newLowering(g *delegate.Graph, dry bool) *lowering {
 	return &lowering{graphBuilder: newGraphBuilder(), in: g, dry: dry, vals: g.Values,
 		held: make(map[int]*held), done: make(map[int]bool),
 		short: make(map[int]*shortConstant), padded: make(map[paddedConstant]int),
-		dynamic: make(map[int]int), rows8: make(map[int]int), widened: make(map[int]*delegate.GraphValue)}
+		dynamic: make(map[int]int), rows8: make(map[int]int), float32s: make(map[int]*delegate.GraphValue)}
 }
 
 // again makes a dry lowering reusable. Its graph must not be used any more.
@@ -169,7 +169,7 @@ func (l *lowering) again() {
 	clear(l.padded)
 	clear(l.dynamic)
 	clear(l.rows8)
-	clear(l.widened)
+	clear(l.float32s)
 	dryLowerings.Put(l)
 }
 
@@ -233,12 +233,12 @@ func (l *lowering) value(v int, o order) int {
 	}
 	switch other := o.other(); {
 	case h.at[other] != none:
-		h.at[o] = l.turned(h.at[other], x, o)
+		h.at[o] = l.reordered(h.at[other], x, o)
 	case h.codes != [orders]int{none, none}:
 		h.at[o] = l.converted(l.codes(v, o), fp32, quant{})
 	default:
 		if l.input(v); h.at[o] == none {
-			h.at[o] = l.turned(h.at[other], x, o)
+			h.at[o] = l.reordered(h.at[other], x, o)
 		}
 	}
 	return h.at[o]
@@ -248,7 +248,7 @@ func (l *lowering) value(v int, o order) int {
 func (l *lowering) codes(v int, o order) int {
 	h := l.holds(v)
 	if h.codes[o] == none {
-		h.codes[o] = l.turned(h.codes[o.other()], &l.vals[v], o)
+		h.codes[o] = l.reordered(h.codes[o.other()], &l.vals[v], o)
 	}
 	return h.codes[o]
 }
@@ -260,8 +260,8 @@ func (l *lowering) converted(from int, d datatype, q quant) int {
 	return to
 }
 
-// turned adds value from of a tensor converted to memory order o.
-func (l *lowering) turned(from int, x *delegate.GraphValue, o order) int {
+// reordered adds value from of a tensor converted to memory order o.
+func (l *lowering) reordered(from int, x *delegate.GraphValue, o order) int {
 	rank := len(x.Sizes)
 	was := inverse(o.other().perm(rank))
 	perm := make([]int, rank)
@@ -349,17 +349,17 @@ func relaid(x *delegate.GraphValue, dims, step, perm []int, dry bool) []byte {
 	if same || dry {
 		return x.Data[:n:n]
 	}
-	out := roomy(n)
+	out := allocPadded(n)
 	new(strided.Copier).Copy(strided.Serial{}, size, b.shape(), strided.Buffer{Data: out}, strided.Buffer{Data: x.Data})
 	return out
 }
 
-// roomy allocates n bytes that vectors may read past, see readableBehind.
-func roomy(n int) []byte { return tensor.AlignedBytes(n + readBehind)[:n] }
+// allocPadded allocates n bytes that vectors may read past, see readableBehind.
+func allocPadded(n int) []byte { return tensor.AlignedBytes(n + readBehind)[:n] }
 
 // floats adds a float32 constant.
 func (l *lowering) floats(list []float32, dims ...int) int {
-	b := roomy(4 * len(list))
+	b := allocPadded(4 * len(list))
 	copy(tensor.View[float32](b), list)
 	return l.graphBuilder.constant(fp32, shapeOf(dims...), quant{}, b)
 }
