@@ -19,7 +19,7 @@ import (
 type image struct {
 	graph        *graph
 	shapes       []shape // at the declared sizes
-	small        []shape // small sizes, for the first runtime; nil if it is created for the declared ones
+	small        []shape // of the first runtime, see smallShapes; nil if it has the declared ones
 	cost         float64
 	limits       delegate.Limits
 	needs        needs          // at the declared sizes
@@ -36,7 +36,7 @@ type image struct {
 	args         []*delegate.ArgSpec
 	scratch      *delegate.Scratch
 	giveBack     func([]byte) bool // see delegate.Payload.Release
-	region       bool              // the graph was lowered by this package
+	region       bool              // the graph was lowered from operators
 	frozen       bool              // filters were released: no other sizes, no further weights
 	calls        int               // the number of arguments of a call; observed values follow them
 	shown        bool              // units expose intermediate values

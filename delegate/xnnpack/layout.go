@@ -7,7 +7,7 @@ package xnnpack
 // bounds, so the runtime is recreated instead.
 type layout struct {
 	images []int // number of scales of each dynamically quantized value of images
-	states []int // states of the nodes
+	states []int // of the nodes, see state
 }
 
 // set sets the layout to that of a runtime created for the shapes.

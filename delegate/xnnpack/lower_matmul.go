@@ -44,8 +44,8 @@ func linearCall(c *lowerCall) error {
 
 // product lowers x times a constant filter, plus a bias, which may be none. The filter is [input,
 // output channels] if it is flipped, otherwise [output, input channels]. A bias that a fully
-// connected node does not support becomes a separate node. A filter that is
-// not constant becomes the second operand of multiply, if it is flipped and there is no bias.
+// connected node does not support becomes a separate node. A filter that is not constant becomes
+// the second operand of multiply, if it is flipped and there is no bias.
 func (c *lowerCall) product(x, filter, bias int, flipped bool) error {
 	f, y := &c.vals[filter], c.out()
 	if len(f.Sizes) != 2 {

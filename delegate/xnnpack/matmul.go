@@ -127,7 +127,8 @@ func fullyConnectedShape(g *graph, n *node, s []shape) error {
 	return nil
 }
 
-// fullyConnectedDatatypes names a combination that the library does not support, "" if it does.
+// fullyConnectedDatatypes returns the property of a node that the library does not support, "" if
+// it supports the node.
 func fullyConnectedDatatypes(g *graph, n *node, _ []shape) string {
 	f := &g.Values[n.In[1]]
 	switch {

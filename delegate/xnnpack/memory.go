@@ -383,7 +383,8 @@ func (g *graph) numberBytes(v int, s []shape) int64 {
 	return times(4, s[v].numel())
 }
 
-// filterBytes returns the size of a node's filter as float32 with its scales, and of tiles of rows.
+// filterBytes returns the size of a node's filter as float32 with its scales, and of tiles of rows;
+// for 8-bit products that of their weights and scratch.
 func (g *graph) filterBytes(n *node, s []shape, threads int) int64 {
 	if !n.Type.packs {
 		return 0

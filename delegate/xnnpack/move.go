@@ -139,7 +139,7 @@ func checkTranspose(g *graph, n *node) error {
 	return checkMove(g, n, moveTypes)
 }
 
-// reshapeShape returns the node's sizes. One of them may be 0, which means that it is inferred.
+// reshapeShape sets the output's sizes to the node's. One of them may be 0, which is then inferred.
 func reshapeShape(g *graph, n *node, s []shape) error {
 	in, want := s[n.In[0]], params[reshapeParams](n).sizes
 	if len(want) > len(in.dim) {
@@ -181,7 +181,7 @@ func checkSlice(g *graph, n *node) error {
 	return checkMove(g, n, moveTypes)
 }
 
-// sliceShape returns the node's sizes; 0 at offset 0 means all of a dimension.
+// sliceShape sets the output's sizes to the node's; 0 at offset 0 means all of a dimension.
 func sliceShape(g *graph, n *node, s []shape) error {
 	p := params[sliceParams](n)
 	if err := wantRank(g, n, n.In[0], s, len(p.offsets)); err != nil {
