@@ -19,50 +19,50 @@ import (
 type image struct {
 	graph        *graph
 	shapes       []shape // at the declared sizes
-	small        []shape // at small ones that calls may have, too; nil where there is no need for them
+	small        []shape // of the first runtime, see smallShapes; nil if it has the declared ones
 	cost         float64
 	limits       delegate.Limits
 	needs        needs          // at the declared sizes
 	native       bool           // else the reference engine runs it
-	inGo         bool           // the method's graphs are none for the library, see survey
-	estimates    estimates      // by which an engine was chosen, zero where none was
-	whyReference string         // why not the native one, "" if nobody asked for it
-	noLibrary    *xnn.OpenError // the reason, where it is that there is no library
-	places       *places        // of the Go engine, at the declared sizes
+	inGo         bool           // the library does not pay off for the method's graphs, see survey
+	estimates    estimates      // used to choose the engine; zero if the choice did not need them
+	whyReference string         // why the native engine is not used; "" if it was not requested
+	noLibrary    *xnn.OpenError // set if the reason is a missing library
+	places       *places        // buffer offsets of the Go engine, at the declared sizes
 	packOnce     sync.Once
-	packed       []*floatFilter // of the Go engine, by node
-	memory       *filterMemory  // that they lie in
-	cacheNote    string         // what became of the weights file, if there is to be one
+	packed       []*floatFilter // filters of the Go engine, by node
+	memory       *filterMemory  // contains packed
+	cacheNote    string         // state of the weights file, if one is requested
 	args         []*delegate.ArgSpec
 	scratch      *delegate.Scratch
 	giveBack     func([]byte) bool // see delegate.Payload.Release
-	region       bool              // the graph is one that was lowered
-	frozen       bool              // filters were given back: no other sizes, no further weights
-	calls        int               // the number of arguments of calls; values that are shown follow them
-	shown        bool              // units show their values
-	mended       *graph            // where the exporter's faults were repaired: the graph before it was fused
+	region       bool              // the graph was lowered from operators
+	frozen       bool              // filters were released: no other sizes, no further weights
+	calls        int               // the number of arguments of a call; observed values follow them
+	shown        bool              // units expose intermediate values
+	mended       *graph            // the graph before fusion, if exporter faults were repaired
 
 	int8 int8Store // of the Go engine
 
-	mu sync.Mutex // held while a runtime is created: they share the weights
+	mu sync.Mutex // held while a runtime is created: runtimes share the weights
 	*holdings
 }
 
-// holdings are what an image has of the library. They are freed by Close, or after the
-// image was forgotten.
+// holdings are an image's library resources. They are freed by Close, or by a cleanup once the
+// image is unreachable.
 type holdings struct {
 	lib     *xnn.Library
 	weights *weights
-	spare   compiled       // made by Compile, for the first unit
-	pin     runtime.Pinner // constants, which the library keeps addresses of
+	spare   compiled       // created by Compile, for the first unit
+	pin     runtime.Pinner // pins constants, whose addresses the library keeps
 }
 
-// compiled is a runtime with the workspace that its values lie in.
+// compiled is a runtime and the workspace that contains its values.
 type compiled struct {
 	runtime   xnn.Runtime
 	workspace *workspace
-	shapes    []shape // that it was made for
-	planned   bool    // for these
+	shapes    []shape // shapes the runtime was created for
+	planned   bool    // memory is planned for shapes
 }
 
 func (c *compiled) release() {
@@ -71,7 +71,7 @@ func (c *compiled) release() {
 	*c = compiled{}
 }
 
-// openNative makes the image one of the native engine, with the weights packed.
+// openNative sets the image up for the native engine and packs the weights.
 func (m *image) openNative(ctx context.Context, b Backend) error {
 	lib, err := xnn.Open(b.Library)
 	if err != nil {
@@ -81,7 +81,7 @@ func (m *image) openNative(ctx context.Context, b Backend) error {
 		return unsupported("", "%s: not for %s", reason, lib.Soname.Name)
 	}
 	m.needs = m.graph.nativeNeeds(lib.Soname, m.shapes, cpu.DefaultThreads())
-	if m.hasDynamicArgs() { // there may be a second runtime, for large calls
+	if m.hasDynamicArgs() { // large calls may use a second runtime
 		m.needs.scratch = plus(m.needs.scratch, m.needs.timed)
 	}
 	if err := m.needs.check(m.limits); err != nil {
@@ -114,9 +114,9 @@ func (m *image) openNative(ctx context.Context, b Backend) error {
 	return nil
 }
 
-// planSpare plans the memory of the spare runtime, unless that is much memory for the
-// largest of several sizes, for which there may never be a use: the library clears what it
-// plans. The first call plans for its own sizes then.
+// planSpare plans the memory of the spare runtime. It skips this if that memory is large and is for
+// the largest of several sizes, which may never be used: the library clears what it plans. In that
+// case the first call plans for its own sizes.
 func (m *image) planSpare() error {
 	if m.hasDynamicArgs() && m.small == nil && m.needs.shared >= manyBytes {
 		return nil
@@ -130,8 +130,8 @@ func (m *image) planSpare() error {
 	return nil
 }
 
-// seal ends the packing: what a file of weights was made from is given back now, and later
-// runtimes get stand-ins for scales that are gone.
+// seal ends packing. It releases the data that a weights file was made from, and replaces released
+// scales with stand-ins for later runtimes.
 func (m *image) seal() {
 	w := m.weights
 	w.sealed = true
@@ -149,25 +149,26 @@ func (m *image) seal() {
 }
 
 const (
-	// manyBytes is the memory between nodes from which it matters what sizes a runtime is
-	// made for: it never plans for less.
-	manyBytes = 256 << 10
-	mostTried = 4    // sizes
-	mostNodes = 1024 // of graphs where sizes are tried
+	// manyBytes is the shared memory between nodes above which a runtime's initial sizes matter,
+	// because a runtime never plans for less.
+	manyBytes     = 256 << 10
+	maxTriedSizes = 4    // largest number of sizes tried
+	maxTriedNodes = 1024 // largest graph, in nodes, for which sizes are tried
 )
 
-// smallShapes are those that the first runtime is made for where calls have sizes of their
-// own. As nothing says what sizes they may have, each dynamic size of the inputs is tried
-// as 1, everywhere at once: the tokens of a language model are one. Images stay images.
+// smallShapes returns the shapes that the first runtime is created for if calls have their own
+// sizes, nil to use the declared shapes. The program does not declare which sizes occur, so each
+// dynamic input size is tried as 1, in all inputs at once: language models decode one token at a
+// time. Graphs of images keep their sizes.
 func (m *image) smallShapes() (small []shape) {
 	least := m.needs.shared
-	if !m.hasDynamicArgs() || least < manyBytes || len(m.graph.Nodes) > mostNodes || m.graph.hasImages() {
+	if !m.hasDynamicArgs() || least < manyBytes || len(m.graph.Nodes) > maxTriedNodes || m.graph.hasImages() {
 		return nil
 	}
 	tried := make(map[int]bool)
 	for i, v := range m.graph.Args[:m.graph.Inputs] {
 		for _, d := range m.shapes[v].dims() {
-			if !isDynamic(m.args[i]) || d == 1 || tried[d] || len(tried) == mostTried {
+			if !isDynamic(m.args[i]) || d == 1 || tried[d] || len(tried) == maxTriedSizes {
 				continue
 			}
 			tried[d] = true
@@ -183,13 +184,14 @@ func (m *image) smallShapes() (small []shape) {
 	return small
 }
 
-// hasImages reports nodes that slide windows.
+// hasImages reports whether the graph has sliding-window nodes.
 func (g *graph) hasImages() bool {
 	return slices.ContainsFunc(g.Nodes, func(n node) bool { return n.Type.convolution || n.Type.bySize })
 }
 
-// with are the shapes where all dynamic sizes d of inputs are 1, nil where the graph or
-// the library cannot have them, or a runtime for them would not serve the declared ones.
+// with returns the shapes in which every dynamic input size d is 1. It returns nil if the graph or
+// the library does not support them, or if a runtime created for them could not run the declared
+// shapes.
 func (m *image) with(d int) []shape {
 	g := m.graph
 	s := make([]shape, len(m.shapes))
@@ -211,10 +213,10 @@ func (m *image) with(d int) []shape {
 	return s
 }
 
-// hasDynamicArgs reports calls that are known to have sizes of their own.
+// hasDynamicArgs reports whether calls are known to have their own sizes.
 func (m *image) hasDynamicArgs() bool { return len(m.args) > 0 && !areStatic(m.args) }
 
-// takeSpare hands over the runtime that Compile has made, with a use of its workspace.
+// takeSpare returns the runtime that Compile created, with a reference to its workspace.
 func (m *image) takeSpare() compiled {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -223,8 +225,8 @@ func (m *image) takeSpare() compiled {
 	return spare
 }
 
-// pinConstants keeps constants in their places, and makes sure that what the library
-// may read behind them is readable.
+// pinConstants pins constants in memory, and ensures that the bytes the library may read past their
+// ends are readable.
 func (m *image) pinConstants() {
 	copied := make(map[xnn.Address][]byte)
 	for v := range m.graph.Values {
@@ -252,21 +254,21 @@ func (m *image) pinConstants() {
 	}
 }
 
-// readBehind is the width of a vector.
+// readBehind is the size of a vector in bytes.
 const readBehind = 64
 
-// readableBehind reports that a vector's width of bytes behind b can be read: they
-// are b's own capacity, or lie on the page that b ends on.
+// readableBehind reports whether readBehind bytes past the end of b are readable: they are within
+// b's capacity, or on the page that b ends on.
 func readableBehind(b []byte) bool {
 	const page = 4096
 	last := uintptr(xnn.AddressOf(b)) + uintptr(len(b)) - 1
 	return cap(b)-len(b) >= readBehind || last/page == (last+readBehind)/page
 }
 
-// newRuntime makes a runtime of the graph, for values of the given shapes at first. The
-// weights are packed by the first one and shared by the others.
+// newRuntime creates a runtime of the graph, initially for values of the given shapes. The first
+// runtime packs the weights; the others share them.
 func (m *image) newRuntime(shapes []shape, pool xnn.Threadpool, flags uint32, w *workspace) (xnn.Runtime, error) {
-	if len(m.graph.Nodes) == 0 { // arguments that pass through
+	if len(m.graph.Nodes) == 0 { // only arguments that pass through
 		return 0, nil
 	}
 	m.mu.Lock()
@@ -298,7 +300,7 @@ func (m *image) newRuntime(shapes []shape, pool xnn.Threadpool, flags uint32, w 
 	return rt, nil
 }
 
-// Unit makes an instance.
+// Unit creates an instance.
 func (m *image) Unit(in delegate.Instance) (delegate.Unit, error) {
 	u, err := m.unit(in)
 	if err != nil {
@@ -326,7 +328,7 @@ func (m *image) Close() error {
 	return nil
 }
 
-// release frees everything, once.
+// release frees all resources, once.
 func (h *holdings) release() {
 	if h.weights == nil {
 		return
@@ -337,7 +339,7 @@ func (h *holdings) release() {
 	h.pin.Unpin()
 }
 
-// Needs is at the declared sizes.
+// Needs returns the requirements at the declared sizes.
 func (m *image) Needs() delegate.Needs {
 	n := delegate.Needs{Inputs: m.graph.Inputs, Scratch: m.needs.scratch, Shared: m.needs.shared, Profiling: m.needs.timed}
 	if m.native {
@@ -348,7 +350,7 @@ func (m *image) Needs() delegate.Needs {
 	return n
 }
 
-// constantBytes counts the constants that nodes use.
+// constantBytes returns the size of the constants that nodes use.
 func (g *graph) constantBytes() (n int64) {
 	used := g.used()
 	for v := range g.Values {
@@ -359,7 +361,7 @@ func (g *graph) constantBytes() (n int64) {
 	return n
 }
 
-// libraryAdvice tells how to get libXNNPACK.
+// libraryAdvice returns instructions for installing libXNNPACK.
 func libraryAdvice() string {
 	if !xnn.DynamicLoading {
 		return "builds for Linux on amd64 and arm64 without the tag nodl can open libXNNPACK"
@@ -368,15 +370,15 @@ func libraryAdvice() string {
 		cmp.Or(xnn.UserFolder(), "the home directory"), xnn.EnvPath)
 }
 
-// Warnings says that the library is not there, that a folder for weights is not used, and
-// that the payload was repaired.
+// Warnings reports a missing library, an unused folder for weights, and repairs of the payload.
 func (m *image) Warnings() (list []delegate.Warning) {
 	if n := len(m.graph.mended); n > 0 {
 		list = append(list, delegate.Warning{Class: delegate.WarnRepair,
 			Text: fmt.Sprintf("%s: %d faults of the exporter were repaired, the first: %s", ID, n, m.graph.mended[0])})
 	}
 	if m.noLibrary != nil {
-		list = append(list, delegate.Warning{Class: delegate.WarnEngine, Text: fmt.Sprintf("%s: the engine in Go runs, which is slower: %v; %s", ID, m.noLibrary, libraryAdvice())})
+		list = append(list, delegate.Warning{Class: delegate.WarnEngine,
+			Text: fmt.Sprintf("%s: the engine in Go runs, which is slower: %v; %s", ID, m.noLibrary, libraryAdvice())})
 	}
 	if why, unused := strings.CutPrefix(m.cacheNote, notKept); unused {
 		list = append(list, delegate.Warning{Class: delegate.WarnCache, Text: ID + ": packed weights are not kept: " + why})
@@ -384,7 +386,7 @@ func (m *image) Warnings() (list []delegate.Warning) {
 	return list
 }
 
-// notKept begins the note of weights that are in no file.
+// notKept starts the cacheNote of weights that are not in a file.
 const notKept = "not kept: "
 
 // Info lists the nodes with the shapes of their outputs at the declared sizes.
@@ -393,7 +395,7 @@ func (m *image) Info() delegate.Info {
 	if !m.native {
 		info.Engine = string(EngineReference)
 	}
-	if m.mended != nil && m.giveBack == nil { // else constants may not be there any more
+	if m.mended != nil && m.giveBack == nil { // otherwise constants may have been released
 		info.Repaired = m.mended.payload(0)
 	}
 	info.Facts = append(info.Facts, [2]string{"schema", m.graph.Version}, [2]string{"multiplications", fmt.Sprintf("%.0f", m.cost)})
@@ -416,7 +418,7 @@ func (m *image) Info() delegate.Info {
 	return info
 }
 
-// describeNode names a node's values: "fp32 1x5x5x3, fp32 4x3x3x3 → fp32 1x3x3x4".
+// describeNode formats a node's values: "fp32 1x5x5x3, fp32 4x3x3x3 → fp32 1x3x3x4".
 func (m *image) describeNode(n *node) delegate.Node {
 	var sides [2]string
 	var constants []*tensor.Tensor
@@ -438,7 +440,7 @@ func (m *image) describeNode(n *node) delegate.Node {
 	return delegate.Node{Name: n.Type.name, Detail: sides[0] + " → " + sides[1], Constants: constants}
 }
 
-// filters are those that the Go engine multiplies with, packed by the first who asks.
+// filters returns the packed filters of the Go engine. The first call packs them.
 func (m *image) filters() []*floatFilter {
 	m.packOnce.Do(func() { m.packed, m.memory = m.graph.packFilters(m.shapes, func(*node) {}) })
 	return m.packed

@@ -1,7 +1,7 @@
 package xnnpack
 
-// infer computes the shape of every value from those of the inputs, which s holds
-// already, node by node. It refuses shapes that do not go together.
+// infer computes the shape of every value, node by node, from the input shapes, which s already
+// contains. It returns an error for incompatible shapes.
 func (g *graph) infer(s []shape) error {
 	for v := range g.Values {
 		if g.Values[v].isConst() {
@@ -22,8 +22,7 @@ func (g *graph) infer(s []shape) error {
 	return nil
 }
 
-// declared are the shapes of the values at the inputs' declared sizes, the largest
-// ones.
+// declared returns the shapes of the values at the inputs' declared sizes, which are the largest.
 func (g *graph) declared() ([]shape, error) {
 	s := make([]shape, len(g.Values))
 	for v := range g.Values {
@@ -34,7 +33,7 @@ func (g *graph) declared() ([]shape, error) {
 	return s, g.infer(s)
 }
 
-// cost estimates the work of one execute in multiplications.
+// cost estimates the work of one run in MACs.
 func (g *graph) cost(s []shape) float64 {
 	total := 0.0
 	for i := range g.Nodes {

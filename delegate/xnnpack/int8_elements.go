@@ -6,8 +6,8 @@ import (
 	"github.com/etrun-go/etrun/internal/simd"
 )
 
-// bytesAs is how the bytes of a value stand for numbers, false where it has no bytes with
-// one scale.
+// bytesAs returns the quantization of a value's bytes, and false if the value does not consist of
+// bytes with one scale.
 func (x *value) bytesAs() (simd.Quantized, bool) {
 	switch x.Datatype {
 	case qint8:
@@ -31,7 +31,7 @@ type int8Elements struct {
 	row     int // elements that share a token
 }
 
-// elementsOp is what a loop does.
+// elementsOp is the operation of an int8Elements loop.
 type elementsOp int
 
 const (
@@ -41,7 +41,7 @@ const (
 	quantizeTokens
 )
 
-// Range implements cpu.Body over elements, or rows of them that share a token.
+// Range implements cpu.Body over elements, or over rows of elements that share a token.
 func (l *int8Elements) Range(_, lo, hi int) {
 	switch l.op {
 	case lookUp:
@@ -61,8 +61,8 @@ func (l *int8Elements) Range(_, lo, hi int) {
 	}
 }
 
-// tabled computes an elementwise node from bytes to bytes by a table of all of them, which f
-// makes. It reports false for other nodes.
+// tabled computes an elementwise node from bytes to bytes with a table of all 256 results of f. It
+// reports false for other nodes.
 func (e *reference) tabled(n *node, f unaryFunc) bool {
 	in, ok := e.graph.Values[n.In[0]].bytesAs()
 	out, too := e.graph.Values[n.Out[0]].bytesAs()
@@ -79,7 +79,7 @@ func (e *reference) tabled(n *node, f unaryFunc) bool {
 	return true
 }
 
-// tableOf computes what becomes of every byte.
+// tableOf computes the result for every byte.
 func (e *reference) tableOf(n *node, in, out *simd.Quantized, f unaryFunc) *[256]uint8 {
 	table, x, y := new([256]uint8), make([]float32, 256), make([]float32, 256)
 	for i := range table {
@@ -91,8 +91,8 @@ func (e *reference) tableOf(n *node, in, out *simd.Quantized, f unaryFunc) *[256
 	return table
 }
 
-// int8Convert converts between bytes, and between them and float32. It reports false for
-// other datatypes.
+// int8Convert converts between bytes, and between bytes and float32. It reports false for other
+// datatypes.
 func (e *reference) int8Convert(n *node) bool {
 	in, out := &e.graph.Values[n.In[0]], &e.graph.Values[n.Out[0]]
 	from, bytes := in.bytesAs()
@@ -124,8 +124,8 @@ func (e *reference) quantizeRows(v int, x []float32, half bool) {
 	e.Parallel(groups, 1+elementsPerRange/4/row, &e.byteLoop)
 }
 
-// int8Binary is the parallel loop of a function of two operands of bytes: over rows that run
-// on in both, cut into pieces.
+// int8Binary is the parallel loop of a function of two byte operands. It runs over rows that are
+// contiguous in both operands, split into chunks.
 type int8Binary struct {
 	f         simd.Binary
 	op        simd.BinaryOp
@@ -133,20 +133,20 @@ type int8Binary struct {
 	operands  [2][]uint8
 	outer     shape
 	step      [2]steps
-	one       [2]int // from one element of a row to the next: 1, or 0 where it is repeated
-	n, pieces int
-	row       int // elements of a row that one operand repeats, 0 where none does
-	repeats   int // that operand
+	one       [2]int // step between elements of a row: 1, or 0 if the element is repeated
+	n, chunks int
+	row       int // elements of a row that one operand repeats, 0 if neither does
+	repeats   int // index of that operand
 	workers   []simd.Binary
-	repeated  [][2][]uint8 // of the workers: repeated elements, written out
+	repeated  [][2][]uint8 // by worker: repeated elements, materialized
 }
 
-// bytePiece is how many elements of a row are computed at a time.
-const bytePiece = 4096
+// byteChunk is the number of elements of a row that are computed at a time.
+const byteChunk = 4096
 
 var binaryOps = map[uint8]simd.BinaryOp{1: simd.BinaryAdd, tagMultiply: simd.BinaryMul, 16: simd.BinarySub}
 
-// int8Binary computes a node of two operands of bytes. It reports false for others.
+// int8Binary computes a node of two byte operands. It reports false for other nodes.
 func (e *reference) int8Binary(n *node) bool {
 	out := &e.graph.Values[n.Out[0]]
 	q, ok := out.bytesAs()
@@ -161,17 +161,17 @@ func (e *reference) int8Binary(n *node) bool {
 	l.dst, l.operands = e.bytes[n.Out[0]], [2][]uint8{e.bytes[n.In[0]], e.bytes[n.In[1]]}
 	s := e.shapes[n.Out[0]]
 	l.plan(s, repeated(e.shapes[n.In[0]], s), repeated(e.shapes[n.In[1]], s), e.threads())
-	e.Parallel(l.outer.numel()*l.pieces, 1+elementsPerRange/4/min(l.n, l.piece()), l)
+	e.Parallel(l.outer.numel()*l.chunks, 1+elementsPerRange/4/min(l.n, l.chunk()), l)
 	return true
 }
 
-// plan merges dimensions, and gives workers their memory. Rows that one operand repeats while
-// the other runs on count as one, in whose pieces the former is written out.
+// plan merges dimensions and allocates the workers. Rows that one operand repeats while the other
+// continues are merged into one row; the repeated operand is materialized chunk by chunk.
 func (l *int8Binary) plan(out shape, a, b steps, threads int) {
 	dims, sa, sb := merged(out, a, b)
 	last := dims.rank - 1
 	l.n, l.row, l.one, l.step = dims.dim[last], 0, [2]int{sa[last], sb[last]}, [2]steps{sa, sb}
-	if up := last - 1; up >= 0 && l.one == [2]int{1, 1} && 2*l.n <= bytePiece && (sa[up] == 0 || sb[up] == 0) {
+	if up := last - 1; up >= 0 && l.one == [2]int{1, 1} && 2*l.n <= byteChunk && (sa[up] == 0 || sb[up] == 0) {
 		l.row, l.repeats = l.n, 0
 		if sb[up] == 0 {
 			l.repeats = 1
@@ -181,28 +181,28 @@ func (l *int8Binary) plan(out shape, a, b steps, threads int) {
 	}
 	l.outer = dims
 	l.outer.rank = last
-	l.pieces = ceilDiv(l.n, l.piece())
+	l.chunks = ceilDiv(l.n, l.chunk())
 	for len(l.workers) < threads {
 		l.workers, l.repeated = append(l.workers, simd.Binary{}), append(l.repeated, [2][]uint8{})
 	}
 }
 
-// piece is how many elements are computed at a time: whole rows where one operand repeats
-// them.
-func (l *int8Binary) piece() int {
+// chunk returns the number of elements that are computed at a time: whole rows if one operand
+// repeats them.
+func (l *int8Binary) chunk() int {
 	if l.row > 0 {
-		return bytePiece / l.row * l.row
+		return byteChunk / l.row * l.row
 	}
-	return bytePiece
+	return byteChunk
 }
 
-// Range computes pieces of rows.
+// Range computes chunks of rows.
 func (l *int8Binary) Range(worker, lo, hi int) {
 	f := &l.workers[worker]
 	*f = l.f
 	for task := lo; task < hi; task++ {
-		row, from := task/l.pieces, task%l.pieces*l.piece()
-		n := min(l.piece(), l.n-from)
+		row, from := task/l.chunks, task%l.chunks*l.chunk()
+		n := min(l.chunk(), l.n-from)
 		var x [2][]uint8
 		for k := range x {
 			at := l.place(k, row)
@@ -219,7 +219,7 @@ func (l *int8Binary) Range(worker, lo, hi int) {
 	}
 }
 
-// place is where an operand's part of a row begins.
+// place returns the offset of a row in an operand.
 func (l *int8Binary) place(operand, row int) (at int) {
 	for i := l.outer.rank - 1; i >= 0; i-- {
 		at += row % l.outer.dim[i] * l.step[operand][i]
@@ -228,7 +228,7 @@ func (l *int8Binary) place(operand, row int) (at int) {
 	return at
 }
 
-// repeatRow is n elements of rows that are all the same.
+// repeatRow returns n elements of repetitions of row, in *memory.
 func repeatRow(memory *[]uint8, row []uint8, n int) []uint8 {
 	b := grow(*memory, n)
 	*memory = b
@@ -238,7 +238,7 @@ func repeatRow(memory *[]uint8, row []uint8, n int) []uint8 {
 	return b
 }
 
-// int8MaxPool is the largest element of each window. Padding is the least there is.
+// int8MaxPool computes the largest element of each window. Padding is the smallest value.
 type int8MaxPool struct {
 	e     *reference
 	node  *node
@@ -249,8 +249,8 @@ type int8MaxPool struct {
 	out   shape
 }
 
-// int8MaxPool computes a pool of bytes, which keep their scale. It reports false for others,
-// and for windows that are mostly padding.
+// int8MaxPool computes a max pool of bytes, which keep their scale. It reports false for other
+// nodes, and for windows that are mostly padding.
 func (e *reference) int8MaxPool(n *node) bool {
 	q, ok := e.graph.Values[n.In[0]].bytesAs()
 	p, in, out := &e.bytesPool, e.shapes[n.In[0]], e.shapes[n.Out[0]]
@@ -281,7 +281,7 @@ func (p *int8MaxPool) Range(_, lo, hi int) {
 	}
 }
 
-// boundBytes keeps a node's output within its bounds.
+// boundBytes clamps a node's output to its bounds.
 func (e *reference) boundBytes(n *node) {
 	y := e.result(n.Out[0])
 	e.decode(y, n.Out[0])
@@ -289,8 +289,8 @@ func (e *reference) boundBytes(n *node) {
 	e.store(n.Out[0])
 }
 
-// reciprocal is what numbers are multiplied by to become elements. Halves are multiplied by a
-// number that is a half too.
+// reciprocal returns the factor that converts numbers to elements. For halves the factor is rounded
+// to a half, too.
 func reciprocal(t token, half bool) float32 {
 	x := 1 / t.scale
 	if half {

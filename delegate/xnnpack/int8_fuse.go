@@ -8,21 +8,20 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// maxTableNodes bounds the nodes that a table stands for.
+// maxTableNodes is the largest number of nodes that one table replaces.
 const maxTableNodes = 8
 
-// tableNode is the Go engine's own node: each byte of the output is a function of one of the
-// input.
+// tableNode is a node type of the Go engine only: each output byte is a function of one input byte.
 var tableNode = nodeType{name: "Table", check: func(*graph, *node) error { return nil }, shape: sameShape, inPlace: true,
 	run: func(e *reference, n *node) { e.lookUp(n, params[[256]uint8](n)) }}
 
-// fuseTables makes tables of elementwise nodes between bytes and bytes, such as those of x
-// times its sigmoid between conversions. The library's functions of bytes are others, so its
-// graphs stay as they are.
+// fuseTables replaces elementwise nodes between bytes and bytes with tables, such as x times its
+// sigmoid between conversions. The library's byte functions compute different results, so its
+// graphs stay unchanged.
 func (g *graph) fuseTables(shapes []shape) { g.fuseTablesBy(shapes, (*tableRegion).compute) }
 
-// withTables is the graph with nodes for tables that have no contents, for estimates. It shares
-// the values and what it has of the nodes.
+// withTables returns the graph with table nodes without contents, for estimates. It shares the
+// values and the contents of the nodes.
 func (g *graph) withTables(shapes []shape) *graph {
 	c := *g
 	c.Nodes = slices.Clone(g.Nodes)
@@ -43,7 +42,8 @@ func (g *graph) fuseTablesBy(shapes []shape, compute func(r *tableRegion, out in
 	}
 }
 
-// table makes a conversion to bytes, and what is computed for it from other bytes, one node.
+// table fuses a conversion to bytes, and the nodes that compute its input from other bytes, into
+// one node.
 func (f *fuser) table(n *node, compute func(r *tableRegion, out int) (*[256]uint8, error)) {
 	r := tableRegion{f: f, from: none, shape: f.shapes[n.Out[0]]}
 	if !r.collect(n.In[0]) || r.from == none {
@@ -57,7 +57,7 @@ func (f *fuser) table(n *node, compute func(r *tableRegion, out int) (*[256]uint
 	}
 }
 
-// tableRegion is elementwise nodes that compute floats from the bytes of one value.
+// tableRegion is a set of elementwise nodes that compute floats from the bytes of one value.
 type tableRegion struct {
 	f     *fuser
 	from  int
@@ -65,8 +65,8 @@ type tableRegion struct {
 	nodes []*node
 }
 
-// collect adds the nodes that compute a value. It reports false where it is not made of the
-// bytes and single constants alone, element by element.
+// collect adds the nodes that compute a value. It reports whether the value depends only on the
+// bytes and on single constants, element by element.
 func (r *tableRegion) collect(v int) bool {
 	g := r.f.g
 	x, n := &g.Values[v], r.f.producer[v]
@@ -93,12 +93,12 @@ func (r *tableRegion) collect(v int) bool {
 	return true
 }
 
-// isIn reports a row of a list.
+// isIn reports whether the type is in a list.
 func (t *nodeType) isIn(list []nodeType) bool {
 	return slices.ContainsFunc(list, func(u nodeType) bool { return u.tag == t.tag && u.name == t.name })
 }
 
-// compute runs the region's nodes on every byte there is, to value out.
+// compute runs the region's nodes on all 256 bytes and returns the results for value out.
 func (r *tableRegion) compute(out int) (*[256]uint8, error) {
 	g, index := r.graph()
 	m := &image{graph: g}
@@ -122,7 +122,7 @@ func (r *tableRegion) compute(out int) (*[256]uint8, error) {
 	return (*[256]uint8)(args[1].Tensor.Data), err
 }
 
-// graph is the region's nodes on 256 elements, and where it has their values.
+// graph returns the region's nodes on 256 elements, and the index of each value in that graph.
 func (r *tableRegion) graph() (g *graph, index map[int]int) {
 	g, index = &graph{}, make(map[int]int)
 	place := func(list []int) (out []int) {
@@ -148,7 +148,7 @@ func (r *tableRegion) graph() (g *graph, index map[int]int) {
 	return g, index
 }
 
-// dropUnread drops elementwise nodes whose outputs nobody reads any more.
+// dropUnread removes elementwise nodes whose outputs are no longer read.
 func (g *graph) dropUnread() {
 	readers := g.readers()
 	for i := len(g.Nodes) - 1; i >= 0; i-- {

@@ -7,34 +7,34 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// int8Product is the products of a node with 8-bit activations, planned for the shapes of a
-// unit: rows of activations, found in the input, in its stage or gathered, times weights.
+// int8Product is the planned products of a node with 8-bit activations, for the shapes of a unit:
+// rows of activations times weights. The rows are in the input, staged, or gathered.
 type int8Product struct {
 	e    *reference
 	node *node
 	*int8Weights
 	stage  stage
 	window *window // nil for matrices
-	// gather copies the segments of output row at, which lie neither in the input nor in a
-	// stage side by side; nil where they do.
+	// gather copies the segments of output row at, if they are not contiguous in the input or in a
+	// stage; nil if they are.
 	gather func(dst []uint8, group, at int)
 	rows   int
 	row    int   // bytes between rows of activations
-	table  []int // where rows are, unless they are too many
-	off    []int // of segments, in a row
+	table  []int // offsets of rows, unless there are too many
+	off    []int // offsets of segments within a row
 	out    shape
-	a      []uint8   // where rows lie
+	a      []uint8   // contains the rows
 	added  []float32 // the bias of float outputs
 
-	first, matrix int // of a product of a batch: its first output row, and its weights
-	token         int // the first output row's group of dynamically quantized elements
-	tile, panels  int // rows and panels of a task
-	cuts          int // tasks a tile of rows
+	first, matrix int // of one product of a batch: its first output row, and the index of its weights
+	token         int // index of the first output row's group of dynamically quantized elements
+	tile, panels  int // rows and panels per task
+	tasksPerTile  int // for each tile of rows
 }
 
-// int8Work is what a worker computes a task with.
+// int8Work is a worker's working memory for a task.
 type int8Work struct {
-	rows     []int // in places, or in the product's table
+	rows     []int // offsets of rows: in places, or in the product's table
 	places   []int
 	sums     []int32
 	floats   []float32
@@ -43,7 +43,7 @@ type int8Work struct {
 	gathered []uint8
 }
 
-// planInt8 plans the products of all nodes that have weights of 8 bits.
+// planInt8 plans the products of all nodes that have 8-bit products.
 func (e *reference) planInt8() {
 	if e.plain {
 		return
@@ -69,7 +69,7 @@ func (e *reference) planInt8() {
 	}
 }
 
-// int8 runs a node by products of 8 bits, if it is planned so.
+// int8 runs a node by 8-bit products, and reports whether it is planned to.
 func (e *reference) int8(n *node) bool {
 	if e.products == nil || e.products[n.at] == nil {
 		return false
@@ -78,8 +78,7 @@ func (e *reference) int8(n *node) bool {
 	return true
 }
 
-// plan fits the product to the unit's shapes. It reports false where the loops on floats do
-// better.
+// plan plans the product for the unit's shapes. It reports false if the loops on floats are faster.
 func (p *int8Product) plan() bool {
 	n, in := p.node, p.e.shapes[p.node.In[0]]
 	p.out, p.window, p.gather, p.off = p.e.shapes[n.Out[0]], nil, nil, p.off[:0]
@@ -98,15 +97,15 @@ func (p *int8Product) plan() bool {
 			return false
 		}
 	}
-	p.cut()
+	p.splitTasks()
 	p.tabulate()
 	return true
 }
 
-// maxTable bounds the rows whose places are noted.
+// maxTable is the largest number of rows whose offsets are tabulated.
 const maxTable = 1 << 18
 
-// tabulate notes the places of rows.
+// tabulate computes the table of row offsets.
 func (p *int8Product) tabulate() {
 	if p.table = p.table[:0]; p.depth != nil || p.gather != nil || p.rows > maxTable {
 		return
@@ -115,7 +114,7 @@ func (p *int8Product) tabulate() {
 	p.find(p.table, 0)
 }
 
-// tail is how many bytes tiles read behind the elements that they use.
+// tail returns the number of bytes that tiles read past the elements that they use.
 func (p *int8Product) tail() int {
 	switch {
 	case p.depth != nil:
@@ -151,7 +150,7 @@ func (p *int8Product) planWindow(in shape) bool {
 	return true
 }
 
-// planGather has every row of activations copied, segment by segment.
+// planGather plans to copy every row of activations, segment by segment.
 func (p *int8Product) planGather() {
 	p.stage.needed = false
 	segment := roundUp(p.k/p.segments, 4)
@@ -168,15 +167,15 @@ func (p *int8Product) planGather() {
 	}
 }
 
-// tileSums is how many sums of a task are held at once, taskWork how many products are worth
-// a task of their own.
+// tileSums is the number of sums that a task computes at once. taskWork is the number of MACs that
+// justify a separate task.
 const (
 	tileSums = 4096
 	taskWork = 1 << 20
 )
 
-// cut makes tasks: tiles of rows times parts of the panels.
-func (p *int8Product) cut() {
+// splitTasks splits the product into tasks: tiles of rows times ranges of panels.
+func (p *int8Product) splitTasks() {
 	if p.depth != nil {
 		return
 	}
@@ -186,14 +185,14 @@ func (p *int8Product) cut() {
 	if p.tile == p.rows && p.e.threads() > 1 { // a single tile: threads share the columns
 		p.panels = min(p.panels, max(4, roundUp(all/(4*p.e.threads()), 4)))
 	}
-	p.cuts = (all + p.panels - 1) / p.panels
+	p.tasksPerTile = (all + p.panels - 1) / p.panels
 }
 
 // run computes the node.
 func (p *int8Product) run() {
-	p.bring()
+	p.loadInput()
 	if p.given {
-		p.bringBias()
+		p.copyBias()
 	}
 	p.first, p.matrix, p.token = 0, 0, 0
 	if p.depth != nil {
@@ -213,27 +212,27 @@ func (p *int8Product) run() {
 	}
 }
 
-// multiply computes the rows of a product.
+// multiply computes the rows of one product.
 func (p *int8Product) multiply() {
 	work := p.tile * p.panels * simd.DotCols * p.k * p.groups
-	p.e.pool.Do(&p.e.run, (p.rows+p.tile-1)/p.tile*p.cuts, max(1, taskWork/max(1, work)), p)
+	p.e.pool.Do(&p.e.run, (p.rows+p.tile-1)/p.tile*p.tasksPerTile, max(1, taskWork/max(1, work)), p)
 }
 
-// bringBias brings a bias that is computed at run time to where the columns are.
-func (p *int8Product) bringBias() {
+// copyBias copies a bias that is computed at run time to the padded columns.
+func (p *int8Product) copyBias() {
 	bias := tensor.View[float32](p.e.bytes[p.node.In[2]])
 	for g := range p.groups {
 		copy(p.added[g*p.columns():], bias[g*p.n:][:p.n])
 	}
 }
 
-// bring makes p.a the activations.
-func (p *int8Product) bring() {
+// loadInput sets p.a to the activations: the input, or its staged copy.
+func (p *int8Product) loadInput() {
 	v := p.node.In[0]
 	src := p.e.bytes[v]
 	tail := p.tail()
 	if p.stage.needed && p.stage.rows == p.stage.h && p.stage.cols == p.stage.w && cap(src)-len(src) >= tail {
-		p.a = src[:len(src)+tail] // the bytes behind may be read
+		p.a = src[:len(src)+tail] // the bytes past the end are readable
 		return
 	}
 	if !p.stage.needed {
@@ -245,7 +244,7 @@ func (p *int8Product) bring() {
 	p.stage.fill(p.a, src, p.zeroByte)
 }
 
-// zeroByte is the element that stands for 0 in an image.
+// zeroByte returns the element that represents 0 in an image.
 func (p *int8Product) zeroByte(image int) uint8 {
 	if !p.dynamic {
 		return uint8(p.e.graph.Values[p.node.In[0]].Quant.ZeroPoint)
@@ -265,7 +264,7 @@ func (p *int8Product) Range(worker, lo, hi int) {
 	w := &p.e.work[worker]
 	p.prepare(w)
 	for task := lo; task < hi; task++ {
-		from, panel := task/p.cuts*p.tile, task%p.cuts*p.panels
+		from, panel := task/p.tasksPerTile*p.tile, task%p.tasksPerTile*p.panels
 		m := min(p.tile, p.rows-from)
 		if p.rowsFrom(w, from, m); p.dynamic {
 			p.findTokens(w, from)
@@ -276,8 +275,8 @@ func (p *int8Product) Range(worker, lo, hi int) {
 	}
 }
 
-// prepare gives a worker its memory: floats are of a task's results, and of its sums if they are
-// floats.
+// prepare allocates a worker's memory. Its floats contain a task's results, and also the sums if
+// those are floats.
 func (p *int8Product) prepare(w *int8Work) {
 	ldc := p.panels * simd.DotCols
 	switch {
@@ -290,7 +289,7 @@ func (p *int8Product) prepare(w *int8Work) {
 	w.sums = grow(w.sums, p.tile*ldc)
 }
 
-// rowsFrom makes w.rows the places of m rows from one on.
+// rowsFrom sets w.rows to the offsets of m rows, starting at row from.
 func (p *int8Product) rowsFrom(w *int8Work, from, m int) {
 	if len(p.table) > 0 {
 		w.rows = p.table[from : from+m]
@@ -301,7 +300,7 @@ func (p *int8Product) rowsFrom(w *int8Work, from, m int) {
 	p.find(w.rows, from)
 }
 
-// find makes rows the places of those from one on.
+// find sets rows to the offsets of the rows starting at row from.
 func (p *int8Product) find(rows []int, from int) {
 	if p.window == nil || p.gather != nil {
 		if p.gather != nil {
@@ -326,7 +325,7 @@ func (p *int8Product) find(rows []int, from int) {
 	}
 }
 
-// compute multiplies and stores m rows of a group from a panel on.
+// compute multiplies and stores m rows of a group, starting at a panel.
 func (p *int8Product) compute(w *int8Work, g, from, m, panel int) {
 	a := p.a
 	switch {
@@ -362,7 +361,7 @@ func (r *requantizer) quantized(signed bool) simd.Quantized {
 	return simd.Quantized{Signed: signed, Zero: r.zero, Lo: r.lo, Hi: r.hi}
 }
 
-// tokenAt is the group of dynamically quantized elements that output row at is made of.
+// tokenAt returns the token of the dynamically quantized elements that output row at reads.
 func (p *int8Product) tokenAt(at int) token {
 	tokens := p.e.tokens[p.node.In[0]]
 	if p.node.Type.tag == tagBatchMatrixMultiply {
@@ -374,7 +373,7 @@ func (p *int8Product) tokenAt(at int) token {
 	return tokens[at*len(tokens)/p.rows]
 }
 
-// findTokens notes zero points and scales of rows from one on.
+// findTokens sets the zero points and scales of the rows starting at row from.
 func (p *int8Product) findTokens(w *int8Work, from int) {
 	w.zeros, w.factors = grow(w.zeros, len(w.rows)), grow(w.factors, len(w.rows))
 	if tokens := p.e.tokens[p.node.In[0]]; len(tokens) == 1 {
@@ -389,7 +388,7 @@ func (p *int8Product) findTokens(w *int8Work, from int) {
 	}
 }
 
-// storeDynamic scales rows of sums to floats.
+// storeDynamic scales rows of sums to floats and stores them.
 func (p *int8Product) storeDynamic(w *int8Work, sums []int32, g, from, panel int) {
 	column, ldc := panel*simd.DotCols, p.panels*simd.DotCols
 	n, at := min(ldc, p.n-column), g*p.columns()+column
@@ -408,13 +407,13 @@ func (p *int8Product) computeNibbles(w *int8Work, a []uint8, from, panel, to int
 	p.keep(dst, ldd, 0, from, column, n, len(w.rows))
 }
 
-// element is the place of a column of an output row of a group.
+// element returns the index of a column in an output row of a group.
 func (p *int8Product) element(g, row, column int) int {
 	return ((p.first+row)*p.groups+g)*p.n + column
 }
 
-// place is where floats of output rows from a column on go, and how far rows lie apart: the
-// output, or memory that keep brings there.
+// place returns the destination of the floats of output rows, starting at a column, and the
+// distance between its rows. It is the output, or a buffer that keep copies to the output.
 func (p *int8Product) place(w *int8Work, g, row, column int) (dst []float32, ldd int) {
 	if v := p.node.Out[0]; p.e.graph.Values[v].Datatype == fp32 {
 		return tensor.View[float32](p.e.bytes[v])[p.element(g, row, column):], p.groups * p.n
@@ -422,8 +421,8 @@ func (p *int8Product) place(w *int8Work, g, row, column int) (dst []float32, ldd
 	return w.floats, p.panels * simd.DotCols
 }
 
-// keep rounds n columns of m rows that place gave to the output's halves, unless it is of
-// floats.
+// keep rounds n columns of m rows of place's buffer to the output's halves. It does nothing if the
+// output is float32.
 func (p *int8Product) keep(x []float32, ldx, g, row, column, n, m int) {
 	v := p.node.Out[0]
 	if p.e.graph.Values[v].Datatype == fp32 {
@@ -458,7 +457,7 @@ func (p *int8Product) gatherWindow(dst []uint8, group, at int) {
 	}
 }
 
-// gatherTransposed copies the input pixels that reach an output pixel.
+// gatherTransposed copies the input pixels that contribute to an output pixel.
 func (p *int8Product) gatherTransposed(dst []uint8, group, at int) {
 	w := p.window
 	image, oy, ox := p.split(at)
@@ -470,16 +469,16 @@ func (p *int8Product) gatherTransposed(dst []uint8, group, at int) {
 	}
 }
 
-// split is the image, line and column of an output row.
+// split returns the image, line and column of an output row.
 func (p *int8Product) split(at int) (image, y, x int) {
 	x, y = at%p.out.dim[2], at/p.out.dim[2]
 	return y / p.out.dim[1], y % p.out.dim[1], x
 }
 
-// gatherPixel copies a tap's pixel of a group, or its image's zeros outside of the input.
+// gatherPixel copies a tap's pixel of a group, or the image's zero points outside the input.
 func (p *int8Product) gatherPixel(dst []uint8, group, tap, image, y, x int) {
 	n, in := p.window.groupIn, p.e.shapes[p.node.In[0]]
-	taps := p.window.kernelH * p.window.kernelW / p.segments // of a segment
+	taps := p.window.kernelH * p.window.kernelW / p.segments // taps per segment
 	to := dst[tap/taps*roundUp(taps*n, 4)+tap%taps*n:][:n]
 	if uint(y) < uint(in.dim[1]) && uint(x) < uint(in.dim[2]) {
 		copy(to, p.e.bytes[p.node.In[0]][((image*in.dim[1]+y)*in.dim[2]+x)*in.dim[3]+group*n:])

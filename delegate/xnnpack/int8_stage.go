@@ -1,22 +1,21 @@
 package xnnpack
 
-// overread is how many bytes products of 8-bit elements may read behind the last element
-// that they use.
+// overread is the number of bytes that 8-bit products may read past the last element that they use.
 const overread = 16
 
-// stage is the activations of a convolution, [N, H, W, C], as its products read them: with
-// the padding around, and with bytes behind that may be read. Where the input is so already,
-// it is the input.
+// stage is the activations of a convolution, [N, H, W, C], in the form that its products read:
+// surrounded by padding, and followed by readable bytes. If the input already has that form, it is
+// used instead.
 type stage struct {
 	needed     bool
 	n, h, w, c int     // of the input
 	top, left  int     // padding
-	rows, cols int     // of an image, with padding
-	padding    []uint8 // at least a row
+	rows, cols int     // rows and columns of an image, with padding
+	padding    []uint8 // at least one row
 }
 
-// plan makes it the stage of windows over an input of [N, H, W, C]; tail is how many bytes
-// products read behind what they use. It reports whether the stage is of a reasonable size.
+// plan sets the stage up for windows over an input of [N, H, W, C]; tail is the number of bytes
+// that products read past what they use. It reports whether the stage has a reasonable size.
 func (s *stage) plan(n *node, in, out shape, tail int) bool {
 	o := n.window()
 	top, left := n.padding(in.dim[1], in.dim[2])
@@ -27,15 +26,15 @@ func (s *stage) plan(n *node, in, out shape, tail int) bool {
 	return s.bytes() <= stageLimit(in, out)
 }
 
-// stageLimit bounds a stage: more is mostly padding.
+// stageLimit returns the largest reasonable size of a stage: a larger one is mostly padding.
 func stageLimit(in, out shape) int64 { return int64(4*(in.numel()+out.numel())) + 1<<16 }
 
-// bytes is the size of the stage.
+// bytes returns the size of the stage.
 func (s *stage) bytes() int64 {
 	return plus(times(s.n, s.rows, s.cols, s.c), overread)
 }
 
-// fill brings src into dst, zeros of the images around it.
+// fill copies src to dst and pads each image with its zero.
 func (s *stage) fill(dst, src []uint8, zero func(image int) uint8) {
 	line, width := s.w*s.c, s.cols*s.c
 	for image := range s.n {
@@ -54,7 +53,7 @@ func (s *stage) fill(dst, src []uint8, zero func(image int) uint8) {
 	}
 }
 
-// pad makes n bytes of padding.
+// pad sets s.padding to n bytes of zero.
 func (s *stage) pad(zero uint8, n int) {
 	if len(s.padding) >= n && s.padding[0] == zero {
 		return
@@ -65,12 +64,12 @@ func (s *stage) pad(zero uint8, n int) {
 	}
 }
 
-// pixel is where the window of an output pixel begins.
+// pixel returns the offset of the window of an output pixel.
 func (s *stage) pixel(image, y, x int, w *window) int {
 	return ((image*s.rows+y*w.strideH)*s.cols + x*w.strideW) * s.c
 }
 
-// offsets are the places of a window's segments in the stage: whole kernel rows if joined,
+// offsets appends the offsets of a window's segments in the stage: whole kernel rows if joined,
 // else pixels.
 func (s *stage) offsets(dst []int, w *window, joined bool) []int {
 	for ky := range w.kernelH {
@@ -86,8 +85,8 @@ func (s *stage) offsets(dst []int, w *window, joined bool) []int {
 	return dst
 }
 
-// int8Scratch is what products of bytes take beside the weights: the stage, and tiles of rows
-// and sums.
+// int8Scratch returns the memory that 8-bit products need in addition to the weights: the stage,
+// and tiles of rows and sums.
 func (g *graph) int8Scratch(n *node, s []shape, threads int) int64 {
 	in, out := s[n.In[0]], s[n.Out[0]]
 	staged := plus(int64(in.numel()), overread)
@@ -101,7 +100,7 @@ func (g *graph) int8Scratch(n *node, s []shape, threads int) int64 {
 	return plus(staged, plus(times(threads, 64, roundUp(row, 4)+offsetsOf(n)), times(threads, 4, 4, tileSums)))
 }
 
-// offsetsOf is how many segments rows of activations have.
+// offsetsOf returns the largest number of segments in a row of activations.
 func offsetsOf(n *node) int {
 	if w := n.window(); w != nil {
 		return 4 * w.kernelH * w.kernelW

@@ -9,32 +9,33 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// int8Weights are the filter of a node with 8-bit activations, ready for products: one of
-// dot for each group or matrix, or nibbles, or depth. The units of an image share them.
+// int8Weights are the filter of a node with 8-bit activations, packed for products: one of dot for
+// each group or matrix, or nibbles, or depth. The units of an image share them.
 type int8Weights struct {
 	dot     []*simd.DotWeights
 	nibbles *simd.Nibbles
 	depth   *simd.Depthwise
 
-	signed       bool // the activations are
-	groups, k, n int  // of a group: elements of a row, output channels
-	segments     int  // of a row, equally long
-	twice        bool // the filter is the sum of two, one behind the other
+	signed       bool // the activations are signed
+	groups, k, n int  // k and n are per group: elements of a row, and output channels
+	segments     int  // number of equally long segments in a row
+	twice        bool // the filter is stored as a sum of two, one after the other
 	result       requantizer
-	init         []int32   // static: what sums take as well, in whole panels of each group
-	scales       []float32 // static: of the sums; dynamic: of the filter; so too
-	bias         []float32 // dynamic: so too
+	init         []int32   // static: initial values of the sums, padded to whole panels per group
+	scales       []float32 // static: scales of the sums; dynamic: scales of the filter; padded likewise
+	bias         []float32 // dynamic: bias, padded likewise
 	dynamic      bool      // scales and zero points of the activations are found at run time
-	given        bool      // so is the bias
+	given        bool      // the bias is computed at run time
 }
 
-// int8Store is the weights of an image's nodes, by node; nil where the loops on floats run.
+// int8Store contains the weights of an image's nodes, by node; nil for nodes that run the loops on
+// floats.
 type int8Store struct {
 	once  sync.Once
 	nodes []*int8Weights
 }
 
-// of makes the weights at the first call.
+// of returns the weights. The first call packs them.
 func (s *int8Store) of(g *graph) []*int8Weights {
 	s.once.Do(func() {
 		s.nodes = make([]*int8Weights, len(g.Nodes))
@@ -47,7 +48,7 @@ func (s *int8Store) of(g *graph) []*int8Weights {
 	return s.nodes
 }
 
-// takesInt8 reports nodes whose products are of 8-bit activations and a constant filter.
+// takesInt8 reports whether a node's products are of 8-bit activations and a constant filter.
 func (g *graph) takesInt8(n *node) bool {
 	if !n.Type.packs {
 		return false
@@ -65,12 +66,12 @@ func (g *graph) takesInt8(n *node) bool {
 		return false
 	}
 	if f.Datatype == quint8 && f.Quant.ZeroPoint == 0 && bytes.IndexByte(f.Data, 255) >= 0 {
-		return false // 255 is no sum of two int8
+		return false // 255 is not a sum of two int8 values
 	}
-	return g.packedInt8(n) <= int64(16*f.Shape.numel()+1<<20) // else it is mostly padding
+	return g.packedInt8(n) <= int64(16*f.Shape.numel()+1<<20) // otherwise it is mostly padding
 }
 
-// nibbleRows is how many rows of a 4-bit filter share a scale.
+// nibbleRows returns the number of rows of a 4-bit filter that share a scale.
 func (n *node) nibbleRows(g *graph) int {
 	if f := &g.Values[n.In[1]]; f.Datatype == qbint4 {
 		return f.Quant.GroupSize
@@ -78,7 +79,7 @@ func (n *node) nibbleRows(g *graph) int {
 	return n.inputChannels(g)
 }
 
-// packedInt8 is about the bytes of a node's weights.
+// packedInt8 returns the approximate size of a node's packed weights in bytes.
 func (g *graph) packedInt8(n *node) int64 {
 	f := &g.Values[n.In[1]]
 	matrices, segments, columns := 1, 1, 0
@@ -107,7 +108,7 @@ func (g *graph) packedInt8(n *node) int64 {
 	return times(matrices, roundUp(columns, simd.DotCols), int(min(bytes, maxElements))+20)
 }
 
-// packInt8 makes a node's weights.
+// packInt8 packs a node's weights.
 func (g *graph) packInt8(n *node) *int8Weights {
 	in := &g.Values[n.In[0]]
 	w := &int8Weights{groups: 1, segments: 1, signed: in.Datatype != quint8, dynamic: in.Datatype == qdint8, result: g.requantizer(n)}
@@ -132,7 +133,7 @@ func (g *graph) packInt8(n *node) *int8Weights {
 	return w
 }
 
-// wholeFilter reads elements of a filter as whole numbers.
+// wholeFilter returns a function that reads elements of a filter as integers.
 func (g *graph) wholeFilter(v int) func(i int) int16 {
 	x := &g.Values[v]
 	if x.Datatype == quint8 {
@@ -142,8 +143,7 @@ func (g *graph) wholeFilter(v int) func(i int) int16 {
 	return func(i int) int16 { return int16(elements[i]) }
 }
 
-// pack adds the weights of a matrix of k rows and n columns: at is where the filter has an
-// element.
+// pack packs a matrix of k rows and n columns. at returns the index of an element in the filter.
 func (w *int8Weights) pack(g *graph, v int, at func(i, j int) int) {
 	read := g.wholeFilter(v)
 	w.add(func(dst []int8, j int) {
@@ -157,7 +157,7 @@ func (w *int8Weights) pack(g *graph, v int, at func(i, j int) int) {
 	})
 }
 
-// packColumns is pack for columns that lie side by side in the filter, from an element on.
+// packColumns is pack for columns that are contiguous in the filter, starting at element from.
 func (w *int8Weights) packColumns(g *graph, v, from int) {
 	x := &g.Values[v]
 	if x.Datatype == quint8 {
@@ -168,7 +168,7 @@ func (w *int8Weights) packColumns(g *graph, v, from int) {
 	w.add(func(dst []int8, j int) { copy(dst, elements[j*w.k:][:w.k]) })
 }
 
-// add packs a matrix, in segments.
+// add packs a matrix in segments.
 func (w *int8Weights) add(column func(dst []int8, j int)) {
 	segments := w.segments
 	if w.twice {
@@ -177,7 +177,7 @@ func (w *int8Weights) add(column func(dst []int8, j int)) {
 	w.dot = append(w.dot, simd.PackDot(w.n, segments, w.k/w.segments, column))
 }
 
-// split finds out whether elements of a filter are beyond int8.
+// split sets w.twice if elements of a filter do not fit int8.
 func (w *int8Weights) split(x *value) {
 	if x.Datatype != quint8 {
 		return
@@ -216,9 +216,9 @@ func (g *graph) packMatrices(w *int8Weights, n *node) {
 	}
 }
 
-// packWindow packs [groups·output channels, kernel H, kernel W, input channels of a group],
-// or [1, kernel H, kernel W, groups·output channels] of depthwise nodes: segments are what lies
-// together in the input.
+// packWindow packs [groups·output channels, kernel H, kernel W, input channels of a group], or [1,
+// kernel H, kernel W, groups·output channels] for depthwise nodes. Segments are the parts of a
+// window that are contiguous in the input.
 func (g *graph) packWindow(w *int8Weights, n *node) {
 	o := n.window()
 	w.groups, w.n, w.k = o.groups, o.groupOut, o.kernelH*o.kernelW*o.groupIn
@@ -236,7 +236,7 @@ func (g *graph) packWindow(w *int8Weights, n *node) {
 	}
 }
 
-// joined reports that the pixels of a kernel's row lie side by side in the input.
+// joined reports whether the pixels of a kernel row are contiguous in the input.
 func (n *node) joined() bool {
 	w := n.window()
 	return n.Type.tag != tagConvTranspose2d && w.groups == 1 && (w.dilationW == 1 || w.kernelW == 1)
@@ -282,7 +282,7 @@ func (g *graph) packNibbles(w *int8Weights, n *node) {
 	})
 }
 
-// filterScales are those of the columns; ones where groups of rows have their own.
+// filterScales returns the scales of the columns, which are 1 if groups of rows have their own.
 func (g *graph) filterScales(n *node, columns int) []float32 {
 	x, scales := &g.Values[n.In[1]], make([]float32, columns)
 	for i := range scales {
@@ -298,7 +298,7 @@ func (g *graph) filterScales(n *node, columns int) []float32 {
 	return scales
 }
 
-// wholeBias is the bias of quantized sums, nil without one.
+// wholeBias returns the bias of quantized sums, nil if there is none.
 func (g *graph) wholeBias(n *node) []int32 {
 	if len(n.In) < 3 || n.In[2] == none {
 		return nil
@@ -306,10 +306,10 @@ func (g *graph) wholeBias(n *node) []int32 {
 	return tensor.View[int32](g.Values[n.In[2]].Data)
 }
 
-// columns is how far the columns of groups lie apart: whole panels.
+// columns returns the distance between the columns of groups, in whole panels.
 func (w *int8Weights) columns() int { return roundUp(w.n, simd.DotCols) }
 
-// staticScales makes what the sums of every column take and are multiplied by.
+// staticScales computes the initial value and the scale of the sums of every column.
 func (g *graph) staticScales(w *int8Weights, n *node) {
 	bias, scales := g.wholeBias(n), g.filterScales(n, w.groups*w.n)
 	w.init, w.scales = make([]int32, w.groups*w.columns()), make([]float32, w.groups*w.columns())
@@ -326,7 +326,7 @@ func (g *graph) staticScales(w *int8Weights, n *node) {
 	}
 }
 
-// unsigned is a zero point of activations as products take them.
+// unsigned returns a zero point of the activations in the unsigned form that products use.
 func (w *int8Weights) unsigned(zero int32) int32 {
 	if w.signed {
 		zero += 128
@@ -334,7 +334,7 @@ func (w *int8Weights) unsigned(zero int32) int32 {
 	return zero
 }
 
-// dynamicScales brings scales and bias of float outputs to where the columns are.
+// dynamicScales copies the scales and bias of float outputs to the padded columns.
 func (g *graph) dynamicScales(w *int8Weights, n *node) {
 	w.scales, w.bias = make([]float32, w.groups*w.columns()), make([]float32, w.groups*w.columns())
 	scales := g.filterScales(n, w.groups*w.n)
@@ -347,7 +347,7 @@ func (g *graph) dynamicScales(w *int8Weights, n *node) {
 		}
 	}
 	for i := range w.bias {
-		w.bias[i] = float32(math.Copysign(0, -1)) // x plus it is x, zeros as well
+		w.bias[i] = float32(math.Copysign(0, -1)) // adding -0 keeps every x, zeros as well
 	}
 	for group := range w.groups {
 		copy(w.scales[group*w.columns():], scales[group*w.n:][:w.n])

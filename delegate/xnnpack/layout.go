@@ -1,16 +1,16 @@
 package xnnpack
 
-// layout is what a runtime is made for besides the memory of its values, which is planned
-// at every change of sizes. The library of 2024 takes some sizes for constant: a
-// dynamically quantized value of images keeps their number; a pool or resize keeps its
-// channels; a product of matrices keeps which operand is broadcast. With others it would
-// read and write out of bounds, so the runtime is made anew instead.
+// layout is the set of sizes that a runtime depends on, in addition to the memory of its values,
+// which is replanned whenever sizes change. The 2024 library assumes that some sizes are constant:
+// the number of images of a dynamically quantized value, the channels of a pool or resize, and
+// which operand of a matrix product is broadcast. With other sizes it would read and write out of
+// bounds, so the runtime is recreated instead.
 type layout struct {
-	images []int // scales of the dynamically quantized values of images
-	states []int // of the nodes
+	images []int // number of scales of each dynamically quantized value of images
+	states []int // of the nodes, see state
 }
 
-// set notes the layout of a runtime that is made for the shapes.
+// set sets the layout to that of a runtime created for the shapes.
 func (l *layout) set(g *graph, s []shape) {
 	l.images, l.states = l.images[:0], l.states[:0]
 	for v := range g.Values {
@@ -23,8 +23,8 @@ func (l *layout) set(g *graph, s []shape) {
 	}
 }
 
-// imageScales is how many scales a value has if it is one of images that is quantized
-// dynamically.
+// imageScales returns the number of scales of a dynamically quantized value of images. ok is false
+// for other values.
 func imageScales(g *graph, v int, s []shape) (n int, ok bool) {
 	x := &g.Values[v]
 	if x.Datatype != qdint8 || x.Quant.Nonbatch <= 1 || s[v].rank == 0 {
@@ -33,7 +33,7 @@ func imageScales(g *graph, v int, s []shape) (n int, ok bool) {
 	return scalesOf(x, s[v]), true
 }
 
-// state is what must not change about a node's shapes, 0 where anything may.
+// state returns the property of a node's shapes that must not change, 0 if everything may.
 func (n *node) state(s []shape) int {
 	if n.Type.layout == nil {
 		return 0
@@ -41,7 +41,7 @@ func (n *node) state(s []shape) int {
 	return n.Type.layout(n, s)
 }
 
-// fullOperands says which of the operands are as large as the output.
+// fullOperands returns a bit mask of the operands that are as large as the output.
 func fullOperands(n *node, s []shape) (state int) {
 	for i, v := range n.In {
 		if s[v].numel() == s[n.Out[0]].numel() {
@@ -51,13 +51,13 @@ func fullOperands(n *node, s []shape) (state int) {
 	return state
 }
 
-// imageChannels is how many channels the images have.
+// imageChannels returns the number of channels of the images.
 func imageChannels(n *node, s []shape) int { return s[n.In[0]].last() }
 
-// scalesOf is how many scales a dynamically quantized value has.
+// scalesOf returns the number of scales of a dynamically quantized value.
 func scalesOf(x *value, s shape) int { return s.leading(s.rank - x.Quant.Nonbatch) }
 
-// fits reports that the runtime serves other shapes.
+// fits reports whether the runtime can be used for other shapes.
 func (l *layout) fits(g *graph, s []shape) bool {
 	for i := range g.Nodes {
 		if l.states[i] != g.Nodes[i].state(s) {

@@ -7,20 +7,20 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Weights are often behind calls that only change how they are seen: from codes to
-// numbers, and from rows to columns. Such calls make no node. Their results are constants
-// of the lowering, whose numbers are computed where a node wants numbers.
+// Weights are often read through calls that only change their representation: dequantization, and
+// permutation of dimensions. Such calls become no node. Their results are constants of the
+// lowering, which are dequantized when a node needs floats.
 
-// shortConstant are the codes of a constant, in its own order in memory.
+// shortConstant is the int8 data of a quantized constant, in the constant's own memory order.
 type shortConstant struct {
 	codes  []byte    // int8, with zero point 0
-	scales []float32 // for each index along axis, or one for all
+	scales []float32 // one for each index along axis, or one for all
 	axis   int
-	filled bool // the constant's bytes are its numbers by now
+	filled bool // the constant's data is dequantized
 }
 
-// folds makes the result of a call a constant, where its row says how and what it reads
-// are constants.
+// folds replaces the result of a call with a constant, if the operator's row can fold it and its
+// operands are constants. It reports whether it did.
 func (l *lowering) folds(c *lowerCall) bool {
 	if c.call.Sig == nil {
 		return false
@@ -30,7 +30,7 @@ func (l *lowering) folds(c *lowerCall) bool {
 	return row != nil && row.fold != nil && x.IsConst() && checkTensor(x) == nil && row.fold(c)
 }
 
-// prepare lowers calls that make constants of what a call reads.
+// prepare folds the calls that compute constants for a call.
 func (l *lowering) prepare(c *lowerCall) {
 	for _, v := range l.in.Reads(nil, c.index) {
 		w := l.in.Writer(v)
@@ -46,21 +46,21 @@ func (l *lowering) prepare(c *lowerCall) {
 	}
 }
 
-// constantCall folds a call, and before it those that it reads from.
+// constantCall folds a call, after the calls that compute its operands.
 func (l *lowering) constantCall(i int) bool {
 	c := &lowerCall{lowering: l, call: &l.in.Calls[i], index: i}
 	l.prepare(c)
 	return l.folds(c)
 }
 
-// own makes the values the lowering's own before the first one changes.
+// own clones the values before they are first changed, so that those of the graph stay unchanged.
 func (l *lowering) own() {
 	if len(l.vals) > 0 && &l.vals[0] == &l.in.Values[0] {
 		l.vals = slices.Clone(l.vals)
 	}
 }
 
-// foldPermute sees a constant with its dimensions in another order: the bytes stay.
+// foldPermute permutes the dimensions of a constant. The bytes stay unchanged.
 func foldPermute(c *lowerCall, perm []int) bool {
 	c.own()
 	x, y := c.arg(0), &c.vals[c.out()]
@@ -90,8 +90,8 @@ func foldPermute(c *lowerCall, perm []int) bool {
 	return true
 }
 
-// foldNumbers sees codes as numbers. Codes around another zero point stay a call.
-func foldNumbers(c *lowerCall) bool {
+// foldDequantize folds a dequantization. Constants with a nonzero zero point are not folded.
+func foldDequantize(c *lowerCall) bool {
 	c.own()
 	x, y := c.arg(0), &c.vals[c.out()]
 	if x.DType != tensor.Int8 || y.DType != tensor.Float32 || len(x.Sizes) == 0 {
@@ -123,7 +123,7 @@ func foldNumbers(c *lowerCall) bool {
 		return false
 	}
 	*y = *x
-	y.DType, y.Data = tensor.Float32, make([]byte, 4*len(x.Data)) // untouched until numbers
+	y.DType, y.Data = tensor.Float32, make([]byte, 4*len(x.Data)) // not written until numbers is called
 	c.short[c.out()] = short
 	return true
 }
@@ -132,14 +132,14 @@ func allZero(x *delegate.GraphValue) bool {
 	return x.Kind == tensor.None || x.IsConst() && !slices.ContainsFunc(x.Data, func(b byte) bool { return b != 0 })
 }
 
-// numbers are the bytes of a constant. Numbers of codes are computed when first asked for.
+// numbers returns a constant with its data. Quantized constants are dequantized by the first call.
 func (l *lowering) numbers(v int) *delegate.GraphValue {
 	x, short := &l.vals[v], l.short[v]
 	if short == nil || short.filled || l.dry {
 		return x
 	}
 	short.filled = true
-	x.Data = roomy(4 * len(short.codes))
+	x.Data = allocPadded(4 * len(short.codes))
 	_, step := padDims(x, 0)
 	out := tensor.View[float32](x.Data)
 	for i, q := range tensor.View[int8](short.codes) {
@@ -148,26 +148,26 @@ func (l *lowering) numbers(v int) *delegate.GraphValue {
 	return x
 }
 
-// wide are the bytes of a constant as float32: weights beside float16 are such.
-func (l *lowering) wide(v int) *delegate.GraphValue {
+// asFloat32 returns a constant as float32, which is the type of weights in nodes of float16.
+func (l *lowering) asFloat32(v int) *delegate.GraphValue {
 	x := l.numbers(v)
 	if x.DType != tensor.Float16 {
 		return x
 	}
-	if l.widened[v] == nil {
+	if l.float32s[v] == nil {
 		y := *x
 		y.DType = tensor.Float32
-		if y.Data = make([]byte, 2*len(x.Data)); !l.dry { // untouched else
-			y.Data = roomy(2 * len(x.Data))
+		if y.Data = make([]byte, 2*len(x.Data)); !l.dry { // otherwise not written
+			y.Data = allocPadded(2 * len(x.Data))
 			tensor.Loader[float32](tensor.Float16)(tensor.View[float32](y.Data), x.Data)
 		}
-		l.widened[v] = &y
+		l.float32s[v] = &y
 	}
-	return l.widened[v]
+	return l.float32s[v]
 }
 
-// shortFilter is a filter of codes as its node wants it, none where the constant has no
-// codes or scales along another dimension.
+// shortFilter returns a filter of int8 codes in its node's layout. It returns none if the constant
+// has no codes, or has scales along another dimension.
 func (c *lowerCall) shortFilter(v, axis int, s shape, channel int, dims, step, perm []int) int {
 	short := c.short[v]
 	if short == nil || len(short.scales) > 1 && short.axis != axis {

@@ -11,7 +11,8 @@ var convolutionLowerings = []lowerRow{
 	{op: "aten::_native_batch_norm_legit_no_training.out", emit: batchNormCall},
 }
 
-// convolutionCall: images are [N, C, H, W], or [N, C, W] of one row.
+// convolutionCall lowers a convolution of images of [N, C, H, W], or of [N, C, W] as images of one
+// row.
 func convolutionCall(c *lowerCall) error {
 	w, err := c.geometry()
 	if err != nil {
@@ -49,7 +50,7 @@ func convolutionCall(c *lowerCall) error {
 	return nil
 }
 
-// rowOf is [N, 1, W, C] of [N, W, C].
+// rowOf returns the shape [N, 1, W, C] of [N, W, C].
 func rowOf(s shape) shape { return shapeOf(s.dim[0], 1, s.dim[1], s.dim[2]) }
 
 // geometry reads a convolution's arguments.
@@ -93,7 +94,7 @@ func (c *lowerCall) geometry() (w window, err error) {
 	return w, nil
 }
 
-// filter is a convolution's filter as its node wants it.
+// filter returns a convolution's filter in its node's layout.
 func (c *lowerCall) filter(t *nodeType, v int, w window) (int, error) {
 	x, axis := &c.vals[v], 0
 	dims, step := padDims(x, 0)
@@ -114,14 +115,14 @@ func (c *lowerCall) filter(t *nodeType, v int, w window) (int, error) {
 			return short, nil
 		}
 	}
-	x = c.wide(v)
+	x = c.asFloat32(v)
 	data := relaid(x, dims, step, perm, c.dry && c.to == nil)
 	c.owns(data, c.vals[v].Data)
 	return c.weights(s, channel, data, c.to != nil)
 }
 
-// batchNormCall is a scale and a shift a channel: a depthwise convolution of one pixel
-// for images, else a product and a sum.
+// batchNormCall lowers a batch norm to a scale and a shift per channel: a depthwise convolution of
+// one pixel for images, otherwise a product and a sum.
 func batchNormCall(c *lowerCall) error {
 	x, y, rank := c.call.Args[0], c.out(), len(c.arg(0).Sizes)
 	if rank < 2 {
@@ -154,7 +155,8 @@ func batchNormCall(c *lowerCall) error {
 	return nil
 }
 
-// normalization reads weight, bias, mean, variance and epsilon of a batch norm.
+// normalization computes scale and shift from the weight, bias, mean, variance and epsilon of a
+// batch norm.
 func (c *lowerCall) normalization(channels int) (scale, shift []float32, err error) {
 	var list [4][]float32
 	for i := range list {
@@ -166,7 +168,7 @@ func (c *lowerCall) normalization(channels int) (scale, shift []float32, err err
 		if !x.IsConst() || !float || checkTensor(x) != nil || memoryShapeOf(x, contiguous).numel() != channels {
 			return nil, nil, refuse("statistics that are no constants of %d elements", channels)
 		}
-		list[i] = tensor.View[float32](c.wide(c.call.Args[1+i]).Data)
+		list[i] = tensor.View[float32](c.asFloat32(c.call.Args[1+i]).Data)
 	}
 	eps := 0.0
 	if x := c.arg(6); x.Kind == tensor.KindDouble {

@@ -7,24 +7,24 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Operators of dynamic quantization: scale and zero point are found at run time.
+// Operators of dynamic quantization, whose scale and zero point are found at run time.
 const (
 	chooseOp           = "quantized_decomposed::choose_qparams.Tensor_out"
 	quantizeChosenOp   = "quantized_decomposed::quantize_per_tensor.Tensor_out"
 	dequantizeChosenOp = "quantized_decomposed::dequantize_per_tensor.Tensor_out"
 )
 
-// dynamicLowerings are the calls of one pattern: scale and zero point of a tensor are
-// chosen, the tensor is quantized and dequantized by them, and products with 8-bit weights
-// read it. The products become nodes that quantize their rows, each by a scale of its own,
-// as the exporter's lowering does; the other calls become nothing.
+// dynamicLowerings lower the calls of one pattern: scale and zero point of a tensor are chosen, the
+// tensor is quantized and dequantized with them, and products with 8-bit weights read the result.
+// The products become nodes that quantize their input row by row, each row with its own scale, as
+// in the exporter's lowering. The other calls become no nodes.
 var dynamicLowerings = []lowerRow{
 	{op: chooseOp, emit: dynamicCall, anyType: true, several: true},
 	{op: quantizeChosenOp, emit: dynamicCall, anyType: true},
 	{op: dequantizeChosenOp, emit: dynamicCall, anyType: true},
 }
 
-// dynamicCall looks at the pattern as a whole.
+// dynamicCall lowers all calls of the pattern that a call belongs to.
 func dynamicCall(c *lowerCall) error {
 	choose := c.index
 	if c.call.Sig.Name != chooseOp {
@@ -47,17 +47,17 @@ func dynamicCall(c *lowerCall) error {
 
 // dynamicTensor is a tensor that is quantized at run time.
 type dynamicTensor struct {
-	source   int   // the tensor
-	numbers  []int // what it becomes, for products
-	products []int // the calls that read those
+	source   int   // the tensor before quantization
+	numbers  []int // its dequantized values, which products read
+	products []int // the calls that read numbers
 }
 
 func isCall(g *delegate.Graph, i int, op string) bool {
 	return i >= 0 && g.Calls[i].Sig != nil && g.Calls[i].Sig.Name == op
 }
 
-// dynamicPattern follows the results of a call that chooses scale and zero point. All of
-// them must stay within the pattern.
+// dynamicPattern follows the results of a call that chooses scale and zero point. It returns an
+// error if one of them is read outside the pattern.
 func dynamicPattern(g *delegate.Graph, choose int) (p dynamicTensor, err error) {
 	if !isCall(g, choose, chooseOp) {
 		return p, refuse("scale and zero point that no call chooses")
@@ -105,8 +105,8 @@ func dynamicPattern(g *delegate.Graph, choose int) (p dynamicTensor, err error) 
 	return p, err
 }
 
-// readersOf lists the calls that read tensors, which must all be of a kind, and the tensors
-// no outputs.
+// readersOf lists the calls that read the tensors of a list. It returns an error if is reports
+// false for one of the calls, or if one of the tensors is an output.
 func readersOf(g *delegate.Graph, list []int, is func(i int) bool) (calls []int, err error) {
 	for _, v := range list {
 		if slices.Contains(g.Outputs, v) {
@@ -124,8 +124,8 @@ func readersOf(g *delegate.Graph, list []int, is func(i int) bool) (calls []int,
 	return calls, nil
 }
 
-// shortProduct wants a product of numbers of the pattern with weights that are codes, or
-// multiples of scales, by trying it.
+// shortProduct checks, by a trial lowering, that a product multiplies numbers of the pattern with
+// weights that are codes, or multiples of scales.
 func (c *lowerCall) shortProduct(i int, numbers []int) error {
 	at := 0
 	if isCall(c.in, i, "aten::addmm.out") {
@@ -144,8 +144,8 @@ func (c *lowerCall) shortProduct(i int, numbers []int) error {
 	return try.emit(lowerings[try.call.Sig.Name])
 }
 
-// dynamicInput is a tensor of the pattern as the elements that products read, quantized
-// once; none for other tensors.
+// dynamicInput returns the quantized elements of a tensor of the pattern, which is quantized once.
+// It returns none for other tensors.
 func (c *lowerCall) dynamicInput(v int) int {
 	source, ok := c.dynamic[v]
 	if !ok {

@@ -44,7 +44,7 @@ var elementwiseLowerings = []lowerRow{
 	{op: "aten::div.Scalar_out", emit: scalarCall("Div", 0), single: true},
 }
 
-// nodeNamed finds a row of the node table.
+// nodeNamed returns the row of the node table with a name, nil if there is none.
 func nodeNamed(name string) *nodeType {
 	for _, t := range nodeTypes {
 		if t != nil && t.name == name {
@@ -54,7 +54,7 @@ func nodeNamed(name string) *nodeType {
 	return nil
 }
 
-// unary adds a node over the first argument, in whichever memory order that has.
+// unary adds a node that reads the first argument, in that argument's memory order.
 func (c *lowerCall) unary(t *nodeType) *node {
 	x, y := c.call.Args[0], c.out()
 	o := c.follow(x)
@@ -73,12 +73,13 @@ func (c *lowerCall) scalarUnary(name string, x float32) error {
 	return nil
 }
 
-// activated are the operators whose nodes have bounds.
+// activated lists the operators whose nodes have bounds.
 var activated = []string{"aten::convolution.out", "aten::_native_batch_norm_legit_no_training.out", "aten::linear.out", "aten::addmm.out",
 	"aten::mm.out", "aten::add.out", "aten::sub.out", "aten::mul.out"}
 
-// clamp of float16 makes NaN the lower bound, as the bounds of nodes do: alone it would
-// not be what the operator is.
+// clamp adds a clamp node. For float16 the node maps NaN to the lower bound, as the bounds of nodes
+// do. On its own it would differ from the operator, so it requires an operand whose node has
+// bounds.
 func (c *lowerCall) clamp(lo, hi float32) error {
 	if !(lo < hi) {
 		return refuse("bounds %v to %v", lo, hi)
@@ -114,7 +115,7 @@ func geluCall(c *lowerCall) error {
 	return unaryCall("Gelu")(c)
 }
 
-// siluCall is a tensor times its sigmoid.
+// siluCall lowers silu to a tensor times its sigmoid.
 func siluCall(c *lowerCall) error {
 	x, y := c.call.Args[0], c.out()
 	o := c.follow(x)
@@ -139,7 +140,7 @@ func powCall(c *lowerCall) error {
 	return unaryCall("Square")(c)
 }
 
-// softmaxCall is over the innermost dimension in memory.
+// softmaxCall lowers a softmax over the dimension that is innermost in memory.
 func softmaxCall(c *lowerCall) error {
 	x, dim := c.call.Args[0], c.int(1)
 	rank := len(c.arg(0).Sizes)
@@ -155,8 +156,8 @@ func softmaxCall(c *lowerCall) error {
 	return refuse("softmax along dimension %d of %d", dim, rank)
 }
 
-// binaryCall is an elementwise function of two tensors. alpha is the argument that the
-// second is multiplied by, 0 where there is none.
+// binaryCall lowers an elementwise function of two tensors. alpha is the index of the argument that
+// the second tensor is multiplied by, 0 if there is none.
 func binaryCall(name string, alpha int) func(*lowerCall) error {
 	return func(c *lowerCall) error {
 		if alpha > 0 && c.float(alpha) != 1 {
@@ -176,7 +177,7 @@ func binaryCall(name string, alpha int) func(*lowerCall) error {
 	}
 }
 
-// variableRank is the rank of the tensors that are not constant, none if they have several.
+// variableRank returns the rank of the tensors that are not constant, none if their ranks differ.
 func (c *lowerCall) variableRank(list ...int) int {
 	rank := none
 	for _, v := range list {
@@ -192,7 +193,7 @@ func (c *lowerCall) variableRank(list ...int) int {
 	return rank
 }
 
-// operand is a tensor's value in a memory order, to be broadcast to a rank.
+// operand returns a tensor's value in a memory order, for broadcasting to a rank.
 func (c *lowerCall) operand(v int, o order, rank int) int {
 	x := &c.vals[v]
 	switch {
@@ -210,7 +211,7 @@ func (c *lowerCall) operand(v int, o order, rank int) int {
 	return c.padded[key]
 }
 
-// scalar is a constant without dimensions of any type, as float32.
+// scalar returns a constant of any type without dimensions, as float32.
 func (c *lowerCall) scalar(x *delegate.GraphValue) int {
 	var number [1]float32
 	tensor.Loader[float32](x.DType)(number[:], x.Data)
@@ -232,8 +233,8 @@ func scalarCall(name string, alpha int) func(*lowerCall) error {
 	}
 }
 
-// checkNumber refuses numbers with which it matters that the library takes numbers below the least
-// normal one for zeros: 0 times infinity, and 0 over 0, are NaN.
+// checkNumber returns an error for infinities, NaN, zero divisors and subnormal numbers. The
+// library treats subnormals as zeros: 0 times infinity, and 0 over 0, are NaN.
 func checkNumber(x float32, divisor bool) error {
 	if x-x != 0 || divisor && x == 0 || x != 0 && max(x, -x) < 0x1p-126 {
 		return refuse("the number %v", x)
@@ -241,7 +242,7 @@ func checkNumber(x float32, divisor bool) error {
 	return nil
 }
 
-// reversedCall is a number minus a tensor.
+// reversedCall lowers a number minus a tensor.
 func reversedCall(c *lowerCall) error {
 	if c.float(2) != 1 {
 		return refuse("alpha %v, want 1", c.float(2))

@@ -18,7 +18,7 @@ var matmulLowerings = []lowerRow{
 	}},
 }
 
-// multiply is a product of matrices that need not be constant.
+// multiply lowers a product of matrices that need not be constant.
 func (c *lowerCall) multiply(a, b int) error {
 	if c.to != nil {
 		return refuse("a product of quantized elements")
@@ -42,9 +42,10 @@ func linearCall(c *lowerCall) error {
 	return c.product(c.call.Args[0], c.call.Args[1], bias, false)
 }
 
-// product is x times a constant filter, which is [input, output channels] where it is
-// flipped and [output, input channels] otherwise, plus a bias, which may be none. What a
-// fully connected node does not take becomes a node of its own.
+// product lowers x times a constant filter, plus a bias, which may be none. The filter is [input,
+// output channels] if it is flipped, otherwise [output, input channels]. A bias that a fully
+// connected node does not support becomes a separate node. A filter that is not constant becomes
+// the second operand of multiply, if it is flipped and there is no bias.
 func (c *lowerCall) product(x, filter, bias int, flipped bool) error {
 	f, y := &c.vals[filter], c.out()
 	if len(f.Sizes) != 2 {
@@ -82,7 +83,7 @@ func (c *lowerCall) product(x, filter, bias int, flipped bool) error {
 	return err
 }
 
-// productAndSum adds a tensor that is no bias by a node of its own.
+// productAndSum adds a tensor that is not a bias in a separate node.
 func (c *lowerCall) productAndSum(in, w int, flags uint32, added int) error {
 	if c.to != nil {
 		return refuse("a bias that is no row of constants")
@@ -94,7 +95,7 @@ func (c *lowerCall) productAndSum(in, w int, flags uint32, added int) error {
 	return nil
 }
 
-// rows is a matrix of weights as it lies in memory, and the flag that says which way.
+// rows returns a matrix of weights in its own memory layout, and the flag for its orientation.
 func (c *lowerCall) rows(filter int, flipped, short bool) (v int, flags uint32, err error) {
 	f, channel := &c.vals[filter], 0
 	transposed := slices.Equal(f.DimOrder, []uint8{1, 0})
@@ -119,20 +120,20 @@ func (c *lowerCall) rows(filter int, flipped, short bool) (v int, flags uint32, 
 			return v, flags, nil
 		}
 	}
-	data := c.wide(filter).Data
+	data := c.asFloat32(filter).Data
 	c.owns(data, c.vals[filter].Data)
 	v, err = c.weights(shapeOf(sizes...), channel, data, short)
 	return v, flags, err
 }
 
-// isBias reports a constant of one element a channel, or one for all.
+// isBias reports whether x is a constant of one element per channel, or of one element for all.
 func isBias(x *delegate.GraphValue, channels int) bool {
 	s := memoryShapeOf(x, contiguous)
 	float := x.DType == tensor.Float32 || x.DType == tensor.Float16
 	return x.IsConst() && float && (s.numel() == 1 || s.numel() == channels && s.last() == channels)
 }
 
-// weights is a constant filter of float32, or of 8-bit elements if it is to be short.
+// weights returns a constant filter of float32, or of 8-bit elements if short is set.
 func (c *lowerCall) weights(s shape, channel int, data []byte, short bool) (int, error) {
 	if short {
 		return c.shortWeights(s, channel, data)
@@ -140,7 +141,8 @@ func (c *lowerCall) weights(s shape, channel int, data []byte, short bool) (int,
 	return c.graphBuilder.constant(fp32, s, quant{}, data), nil
 }
 
-// bias is a constant tensor as the bias beside a filter and an input, none for none.
+// bias returns a constant tensor as the bias for a filter and an input. It returns none if v is
+// none.
 func (c *lowerCall) bias(v, filter, in, channels int) (int, error) {
 	if v == none {
 		return none, nil
@@ -149,11 +151,11 @@ func (c *lowerCall) bias(v, filter, in, channels int) (int, error) {
 	if !isBias(x, channels) {
 		return none, refuse("a bias that is no row of constants")
 	}
-	data := c.wide(v).Data
+	data := c.asFloat32(v).Data
 	if memoryShapeOf(x, contiguous).numel() < channels {
-		data = roomy(4 * channels)
+		data = allocPadded(4 * channels)
 		for i := range tensor.View[float32](data) {
-			tensor.View[float32](data)[i] = tensor.View[float32](c.wide(v).Data)[0]
+			tensor.View[float32](data)[i] = tensor.View[float32](c.asFloat32(v).Data)[0]
 		}
 	}
 	if c.to != nil {

@@ -37,10 +37,10 @@ var moveLowerings = []lowerRow{
 	{op: "aten::constant_pad_nd.out", emit: padCall, codes: true},
 }
 
-// viewLowering is for views without an operator: the same bytes at other sizes.
+// viewLowering lowers views without an operator: the same bytes with other sizes.
 var viewLowering = lowerRow{emit: (*lowerCall).view}
 
-// sameCall is for copies: the memory order of a result is that of its own tensor.
+// sameCall lowers copies. The result has the memory order that its own tensor declares.
 func sameCall(c *lowerCall) error {
 	if x, y := c.arg(0), &c.vals[c.out()]; !slices.Equal(x.Sizes, y.Sizes) {
 		return refuse("sizes %v repeated to %v", x.Sizes, y.Sizes)
@@ -48,7 +48,7 @@ func sameCall(c *lowerCall) error {
 	return c.is(c.out(), c.call.Args[0])
 }
 
-// swap is the permutation that exchanges two dimensions, nil if there is one of them not.
+// swap returns the permutation that exchanges two dimensions, nil if one of them does not exist.
 func (c *lowerCall) swap(a, b int) []int {
 	rank := len(c.arg(0).Sizes)
 	perm := slices.Clone(contiguous.perm(rank))
@@ -59,7 +59,7 @@ func (c *lowerCall) swap(a, b int) []int {
 	return perm
 }
 
-// permutation is the second argument, counted from the outermost dimension.
+// permutation returns the second argument with nonnegative dimensions.
 func (c *lowerCall) permutation() (perm []int) {
 	for _, d := range c.ints(1) {
 		perm = append(perm, wrap(d, len(c.arg(0).Sizes)))
@@ -69,7 +69,8 @@ func (c *lowerCall) permutation() (perm []int) {
 
 func foldsPermute(c *lowerCall) bool { return foldPermute(c, c.permutation()) }
 
-// wrap counts a dimension from the outermost one; none if there is no such dimension.
+// wrap converts a dimension that may be negative to one counted from the outermost. It returns none
+// if there is no such dimension.
 func wrap(d, rank int) int {
 	if d < 0 {
 		d += rank
@@ -80,8 +81,8 @@ func wrap(d, rank int) int {
 	return d
 }
 
-// permute transposes whichever value there is of the argument. A permutation between
-// the memory orders costs nothing.
+// permute transposes a value that the argument already has. A permutation between the memory orders
+// adds no node.
 func (c *lowerCall) permute(perm []int) error {
 	x, y := c.call.Args[0], c.out()
 	rank := len(c.arg(0).Sizes)
@@ -116,7 +117,7 @@ func (c *lowerCall) permute(perm []int) error {
 	return nil
 }
 
-// view is a reshape of the bytes as they lie in memory, of codes where there are any.
+// view lowers a reshape of the bytes in memory. It reshapes codes if there are any.
 func (c *lowerCall) view() error {
 	x, y := c.call.Args[0], c.call.Args[1]
 	if err := c.static(x, y); err != nil {
@@ -135,7 +136,7 @@ func (c *lowerCall) view() error {
 	return nil
 }
 
-// reshapeCall gives a tensor the result's sizes.
+// reshapeCall reshapes a tensor to the result's sizes.
 func reshapeCall(c *lowerCall) error {
 	x, y := c.call.Args[0], c.out()
 	if slices.Equal(c.arg(0).Sizes, c.vals[y].Sizes) && c.arg(0).Dynamism == tensor.Static {
@@ -152,8 +153,8 @@ func reshapeCall(c *lowerCall) error {
 	return nil
 }
 
-// viewCopyCall: where sizes may change, those that the call names stay, and at most one
-// is inferred.
+// viewCopyCall lowers a reshape. If sizes may change, the sizes that the call contains are constant
+// and at most one is inferred.
 func viewCopyCall(c *lowerCall) error {
 	x, y := c.call.Args[0], c.out()
 	if c.static(x, y) == nil {
@@ -177,7 +178,7 @@ func viewCopyCall(c *lowerCall) error {
 	return nil
 }
 
-// catCall joins up to five values a node.
+// catCall concatenates up to five values per node.
 func catCall(c *lowerCall) error {
 	list, y := c.arg(0).Items, c.out()
 	rank := len(c.vals[y].Sizes)
@@ -206,7 +207,7 @@ func catCall(c *lowerCall) error {
 	return nil
 }
 
-// concatenated joins values along a dimension of memory.
+// concatenated concatenates values along a dimension in memory.
 func (c *lowerCall) concatenated(parts []int, axis int) int {
 	for len(parts) > 1 {
 		var joined []int
@@ -232,7 +233,7 @@ func (c *lowerCall) joined(parts []int, axis int) int {
 	return y
 }
 
-// part is a range of a tensor's elements along one dimension, as a value in a memory order.
+// part returns a range of a tensor's elements along one dimension, as a value in a memory order.
 func (c *lowerCall) part(v int, o order, dim, from, n int) int {
 	x := c.value(v, o)
 	rank := len(c.vals[v].Sizes)
@@ -299,7 +300,7 @@ func narrowCall(c *lowerCall) error {
 	return c.slice(c.out(), dim, from, c.int(3))
 }
 
-// taken makes y the elements at one place of a dimension, without that dimension.
+// taken makes y the elements at one index of a dimension, without that dimension.
 func (c *lowerCall) taken(y, dim, at int) error {
 	x := c.call.Args[0]
 	if err := c.static(x, y); err != nil {
@@ -325,8 +326,8 @@ func selectCall(c *lowerCall) error {
 	return c.taken(c.out(), dim, at)
 }
 
-// split makes the outs that something needs, one behind the other along a dimension. Outs
-// of a rank less are single elements of it.
+// split computes the outs that are read. They are consecutive along a dimension. Outs of lower rank
+// are single elements of it.
 func (c *lowerCall) split(dim int) error {
 	sizes := c.arg(0).Sizes
 	at := wrap(dim, len(sizes))
@@ -356,7 +357,7 @@ func (c *lowerCall) split(dim int) error {
 	return nil
 }
 
-// padCall: the first two paddings are the last dimension's.
+// padCall lowers a padding with a constant. The first two paddings are those of the last dimension.
 func padCall(c *lowerCall) error {
 	x, y, list := c.call.Args[0], c.out(), c.ints(1)
 	rank := len(c.arg(0).Sizes)

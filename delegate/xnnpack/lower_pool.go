@@ -32,8 +32,8 @@ func (c *lowerCall) poolWindow() (w window, err error) {
 	return w, nil
 }
 
-// averagePoolCall: the node leaves padding out of the mean, so that padding which counts
-// is made in front of it.
+// averagePoolCall lowers an average pool. Its node excludes padding from the mean, so padding that
+// counts is added by a separate node.
 func averagePoolCall(c *lowerCall) error {
 	w, err := c.poolWindow()
 	if err != nil {
@@ -54,7 +54,7 @@ func averagePoolCall(c *lowerCall) error {
 	return nil
 }
 
-// bordered is a value of [N, H, W, C] with zeros around each image.
+// bordered returns a value of [N, H, W, C] with zeros around each image.
 func (c *lowerCall) bordered(in, rows, columns int) int {
 	s := c.g.Values[in].Shape
 	s.dim[1], s.dim[2] = s.dim[1]+2*rows, s.dim[2]+2*columns
@@ -64,7 +64,8 @@ func (c *lowerCall) bordered(in, rows, columns int) int {
 	return y
 }
 
-// maxPoolCall: rounding up adds to the padding below and to the right.
+// maxPoolCall lowers a max pool. Rounding sizes up adds to the padding at the bottom and at the
+// right.
 func maxPoolCall(c *lowerCall) error {
 	w, err := c.poolWindow()
 	if err != nil {
@@ -87,7 +88,7 @@ func maxPoolCall(c *lowerCall) error {
 	return nil
 }
 
-// meanCall is the mean over the pixels of images.
+// meanCall lowers a mean over the pixels of images.
 func meanCall(c *lowerCall) error {
 	rank := len(c.arg(0).Sizes)
 	var dims []int
@@ -101,7 +102,7 @@ func meanCall(c *lowerCall) error {
 	return c.imageMean()
 }
 
-// imageMean is [N, C, 1, 1], or [N, C] where the result is that.
+// imageMean computes [N, C, 1, 1], or [N, C] if that is the result's shape.
 func (c *lowerCall) imageMean() error {
 	x, y := c.call.Args[0], c.out()
 	in := c.value(x, channelsLast)
@@ -119,7 +120,8 @@ func (c *lowerCall) imageMean() error {
 	return nil
 }
 
-// adaptivePoolCall: windows are all of one size where the output divides the input.
+// adaptivePoolCall lowers an adaptive average pool. The output size must divide the input size, so
+// that all windows have the same size.
 func adaptivePoolCall(c *lowerCall) error {
 	x, out := c.arg(0), c.pair(1, [2]int{})
 	if len(x.Sizes) != 4 {
@@ -143,7 +145,7 @@ func adaptivePoolCall(c *lowerCall) error {
 	return nil
 }
 
-// resizeCall: the node takes the ratio of the sizes for the scale.
+// resizeCall lowers a bilinear resize. The node uses the ratio of the sizes as the scale.
 func resizeCall(c *lowerCall) error {
 	x, y := c.call.Args[0], c.out()
 	if err := c.static(x, y); err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Operators that change between numbers and codes by one scale and zero point.
+// Operators that convert between numbers and codes with one scale and zero point.
 const (
 	quantizeOp   = "quantized_decomposed::quantize_per_tensor.out"
 	dequantizeOp = "quantized_decomposed::dequantize_per_tensor.out"
@@ -15,19 +15,19 @@ const (
 
 var quantizedLowerings = []lowerRow{
 	{op: quantizeOp, emit: quantizeCall, anyType: true},
-	{op: dequantizeOp, emit: dequantizeCall, anyType: true, fold: foldNumbers},
-	{op: "quantized_decomposed::dequantize_per_channel.out", anyType: true, fold: foldNumbers, emit: func(*lowerCall) error {
+	{op: dequantizeOp, emit: dequantizeCall, anyType: true, fold: foldDequantize},
+	{op: "quantized_decomposed::dequantize_per_channel.out", anyType: true, fold: foldDequantize, emit: func(*lowerCall) error {
 		return refuse("scales for each channel of what is no constant, or around other zero points than 0")
 	}},
 }
 
-// quantization is how elements of a tensor stand for numbers.
+// quantization is the datatype, scale and zero point of quantized elements.
 type quantization struct {
 	datatype datatype
 	quant    quant
 }
 
-// is reports a value of the quantization.
+// is reports whether a value has the quantization.
 func (q *quantization) is(v *value) bool {
 	return v.Datatype == q.datatype && v.Quant.Scale == q.quant.Scale && v.Quant.ZeroPoint == q.quant.ZeroPoint
 }
@@ -36,8 +36,8 @@ func (q *quantization) equal(other *quantization) bool {
 	return q.datatype == other.datatype && q.quant.Scale == other.quant.Scale && q.quant.ZeroPoint == other.quant.ZeroPoint
 }
 
-// fixedQuantization reads a call that quantizes or dequantizes a tensor by numbers, nil
-// for others.
+// fixedQuantization returns the quantization of a call that quantizes or dequantizes a tensor with
+// constant parameters, nil for other calls.
 func fixedQuantization(g *delegate.Graph, i int) *quantization {
 	c := &lowerCall{lowering: &lowering{in: g, vals: g.Values}, call: &g.Calls[i], index: i}
 	if c.call.Sig == nil || c.call.Sig.Name != quantizeOp && c.call.Sig.Name != dequantizeOp {
@@ -58,8 +58,8 @@ func fixedQuantization(g *delegate.Graph, i int) *quantization {
 	return q
 }
 
-// codeQuantization is how all calls of the graph take a tensor of codes, nil where they
-// disagree.
+// codeQuantization returns the quantization that all calls of the graph use for a tensor of codes,
+// nil if they disagree.
 func codeQuantization(g *delegate.Graph, v int) (q *quantization) {
 	calls := g.Readers(v)
 	if w := g.Writer(v); w >= 0 {
@@ -75,8 +75,8 @@ func codeQuantization(g *delegate.Graph, v int) (q *quantization) {
 	return q
 }
 
-// checkCodes wants a float32 tensor on one side and codes on the other, which all calls
-// take in the same way.
+// checkCodes checks that float is a float32 tensor and that all calls use the same quantization for
+// codes, which it returns.
 func (c *lowerCall) checkCodes(float, codes int) (*quantization, error) {
 	if d := c.vals[float].DType; d != tensor.Float32 {
 		return nil, refuse("%v tensors", d)
@@ -91,7 +91,7 @@ func (c *lowerCall) checkCodes(float, codes int) (*quantization, error) {
 	return q, nil
 }
 
-// quantizeCall: codes that the tensor has anyway are taken as they are.
+// quantizeCall lowers a quantization. It reuses codes that the tensor already has.
 func quantizeCall(c *lowerCall) error {
 	x, y := c.call.Args[0], c.out()
 	q, err := c.checkCodes(x, y)
@@ -110,7 +110,7 @@ func quantizeCall(c *lowerCall) error {
 	return nil
 }
 
-// dequantizeCall adds nothing: readers take the codes, or make numbers of them.
+// dequantizeCall adds no node: readers use the codes, or dequantize them.
 func dequantizeCall(c *lowerCall) error {
 	x, y := c.call.Args[0], c.out()
 	if _, err := c.checkCodes(y, x); err != nil {
@@ -121,8 +121,8 @@ func dequantizeCall(c *lowerCall) error {
 	return nil
 }
 
-// target is the quantization of a tensor that nothing reads but calls that quantize it
-// so, be it behind a clamp or a view; nil for others.
+// target returns the quantization of a tensor if all calls that read it quantize it in the same
+// way, directly or after a clamp or a view. Otherwise it returns nil.
 func (l *lowering) target(v int) (q *quantization) {
 	for _, i := range l.in.Readers(v) {
 		other := fixedQuantization(l.in, i)
@@ -142,7 +142,7 @@ func (l *lowering) target(v int) (q *quantization) {
 	return q
 }
 
-// clamps reports calls that keep quantized elements within bounds.
+// clamps reports whether a call restricts quantized elements to bounds.
 func clamps(call *delegate.GraphCall) bool {
 	if call.Sig == nil {
 		return false
@@ -154,8 +154,8 @@ func clamps(call *delegate.GraphCall) bool {
 	return false
 }
 
-// quantized lowers a call between tensors that have codes and calls that quantize its
-// result to nodes of quantized elements. It reports whether it did.
+// quantized lowers a call to nodes of quantized elements, if its operands have codes and its result
+// is only quantized. It reports whether it did.
 func (l *lowering) quantized(c *lowerCall) bool {
 	read, outs := l.in.Reads(nil, c.index), c.outs()
 	if len(outs) > 1 {
@@ -186,7 +186,7 @@ func (l *lowering) quantized(c *lowerCall) bool {
 	return (&lowerCall{lowering: l, call: c.call, index: c.index, to: to}).emit(lowerings[c.call.Sig.Name]) == nil
 }
 
-// codesAt wants codes of every tensor but weights, and of one at least.
+// codesAt reports whether all tensors except weights have codes, and at least one does.
 func (l *lowering) codesAt(read []int, weights bool) bool {
 	some := false
 	for _, v := range read {
@@ -200,7 +200,7 @@ func (l *lowering) codesAt(read []int, weights bool) bool {
 	return some
 }
 
-// attempt lowers one call on codes, and checks what comes of it.
+// attempt lowers one call on codes, and checks the resulting graph.
 func (l *lowering) attempt(c *lowerCall, to *quantization) error {
 	var inputs []int
 	for v := range l.g.Values {
@@ -234,14 +234,14 @@ func (l *lowering) attempt(c *lowerCall, to *quantization) error {
 	return nil
 }
 
-// sampled is how many channels of weights a dry lowering looks at.
+// sampled is the number of channels of weights that a dry lowering checks.
 const sampled = 4
 
-// shortWeights are weights that are multiples of a scale for each channel, as whole numbers.
+// shortWeights converts weights that are multiples of a scale per channel to int8.
 func (c *lowerCall) shortWeights(s shape, channel int, data []byte) (int, error) {
 	w := tensor.View[float32](data)
 	channels, inner := s.dim[channel], s.trailing(channel+1)
-	codes, scales := roomy(s.numel()), make([]float32, channels)
+	codes, scales := allocPadded(s.numel()), make([]float32, channels)
 	row := make([]float32, 0, s.numel()/channels)
 	for k := range channels {
 		if c.dry && k >= sampled {
@@ -262,8 +262,8 @@ func (c *lowerCall) shortWeights(s shape, channel int, data []byte) (int, error)
 	return c.graphBuilder.constant(qcint8, s, quant{Scales: scales, ChannelDim: channel}, codes), nil
 }
 
-// commonScale is the scale of which all numbers are multiples, from -127 to 127 times,
-// up to a rounding; 0 where there is none.
+// commonScale returns a scale of which all numbers are multiples, from -128 to 127 times, up to
+// rounding. It returns 0 if there is none.
 func commonScale(row []float32) float32 {
 	var most float32
 	for _, x := range row {
@@ -292,10 +292,10 @@ func multiples(row []float32, scale float32) bool {
 	return true
 }
 
-// wholeBias is a bias as multiples of the scales of the sums.
+// wholeBias converts a bias to multiples of the scales of the sums.
 func (c *lowerCall) wholeBias(list []float32, filter, in int) (int, error) {
 	q := quant{ChannelDim: 0}
-	data := roomy(4 * len(list))
+	data := allocPadded(4 * len(list))
 	for i, x := range list {
 		scale := c.g.Values[in].Quant.Scale * c.g.Values[filter].Quant.Scales[i]
 		n := math.RoundToEven(float64(x) / float64(scale))

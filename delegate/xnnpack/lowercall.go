@@ -8,21 +8,21 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// lowerRow is how an operator becomes nodes. emit refuses what has no node.
+// lowerRow is the lowering of an operator. emit returns an error for calls that no node supports.
 type lowerRow struct {
 	op      string
 	emit    func(c *lowerCall) error
-	anyType bool // emit looks at the element types itself; else all tensors are float32, or all float16
+	anyType bool // emit checks the element types; otherwise all tensors must be float32, or all float16
 	several bool // several results may be read
-	scalars bool // constants without dimensions may be of any type beside float32
-	single  bool // tensors of float16 are not taken
-	codes   bool // the nodes compute on quantized elements, too
-	weights bool // and their constants are weights, which are quantized then
-	// fold makes the result a constant, where the first argument is one; nil: never.
+	scalars bool // constants without dimensions may have types other than float32
+	single  bool // float16 tensors are not supported
+	codes   bool // the nodes can also compute on quantized elements
+	weights bool // if they do, their constants are weights, which are quantized, too
+	// fold replaces the result with a constant if the first argument is one; nil: never.
 	fold func(c *lowerCall) bool
 }
 
-// lowerings is the table, by operator. Rows refer to it, so it is filled by init.
+// lowerings are the rows by operator. The rows refer to the map, so init fills it.
 var lowerings map[string]*lowerRow
 
 func init() {
@@ -40,8 +40,8 @@ type lowerCall struct {
 	*lowering
 	call  *delegate.GraphCall
 	index int
-	to    *quantization // of the results; nil: floats are computed of floats
-	half  bool          // of float16
+	to    *quantization // quantization of the results; nil if floats are computed from floats
+	half  bool          // the floats are float16
 }
 
 func (c *lowerCall) emit(row *lowerRow) error {
@@ -59,7 +59,7 @@ func (c *lowerCall) emit(row *lowerRow) error {
 	return nil
 }
 
-// checkResult wants the values of a tensor to have its sizes, as far as those are known.
+// checkResult checks that the values of a tensor have its sizes, as far as those are known.
 func (c *lowerCall) checkResult(v int) error {
 	y, h := &c.vals[v], c.holds(v)
 	for _, o := range []order{contiguous, channelsLast} {
@@ -76,7 +76,7 @@ func (c *lowerCall) checkResult(v int) error {
 	return nil
 }
 
-// arg is an argument's value.
+// arg returns an argument's value.
 func (c *lowerCall) arg(i int) *delegate.GraphValue { return &c.vals[c.call.Args[i]] }
 
 func (c *lowerCall) none(i int) bool { return c.arg(i).Kind == tensor.None }
@@ -85,7 +85,7 @@ func (c *lowerCall) bool(i int) bool { return c.arg(i).Bool }
 
 func (c *lowerCall) int(i int) int { return int(c.arg(i).Int) }
 
-// float is a number of any kind.
+// float returns a number of any kind.
 func (c *lowerCall) float(i int) float32 {
 	switch x := c.arg(i); x.Kind {
 	case tensor.KindInt:
@@ -100,7 +100,7 @@ func (c *lowerCall) float(i int) float32 {
 	}
 }
 
-// ints is a list of numbers, nil for None.
+// ints returns a list of numbers, nil for None.
 func (c *lowerCall) ints(i int) (list []int) {
 	for _, item := range c.arg(i).Items {
 		list = append(list, int(c.vals[item].Int))
@@ -108,7 +108,8 @@ func (c *lowerCall) ints(i int) (list []int) {
 	return list
 }
 
-// pair is a list of two numbers, of which one stands for both; fallback where there is none.
+// pair returns a list of two numbers. A single number is used twice; fallback replaces an empty
+// list.
 func (c *lowerCall) pair(i int, fallback [2]int) [2]int {
 	switch list := c.ints(i); len(list) {
 	case 0:
@@ -120,13 +121,13 @@ func (c *lowerCall) pair(i int, fallback [2]int) [2]int {
 	}
 }
 
-// outs are the tensors that the call writes, items of a list included; out is the first.
+// outs returns the tensors that the call writes, including the items of a list; out is the first.
 func (c *lowerCall) outs() []int { return c.in.Writes(nil, c.index) }
 
 func (c *lowerCall) out() int { return c.outs()[0] }
 
-// checkTensors refuses tensors that no value can be, and calls that compute nothing but
-// constants. Of several outs all but the first must be unread, unless they are a list.
+// checkTensors rejects unsupported tensors and calls that read only constants. If there are several
+// outs, all but the first must be unread, unless they are a list or the row supports several.
 func (c *lowerCall) checkTensors(row *lowerRow) error {
 	read, outs := c.in.Reads(nil, c.index), c.outs()
 	if len(outs) > 1 && !c.listed() && !row.several {
@@ -161,12 +162,12 @@ func (c *lowerCall) checkTensors(row *lowerRow) error {
 	return nil
 }
 
-// wanted reports a tensor that another call or the caller reads.
+// wanted reports whether another call reads a tensor or the tensor is an output.
 func (l *lowering) wanted(v int) bool {
 	return len(l.in.Readers(v)) > 0 || slices.Contains(l.in.Outputs, v)
 }
 
-// listed reports a call whose out argument is a list.
+// listed reports whether the call's out argument is a list.
 func (c *lowerCall) listed() bool {
 	for i := range c.call.Sig.Args {
 		if c.call.Sig.Args[i].Out {
@@ -193,7 +194,7 @@ func checkTensor(x *delegate.GraphValue) error {
 	return nil
 }
 
-// static refuses tensors whose sizes may change.
+// static returns an error if the sizes of a tensor may change.
 func (c *lowerCall) static(list ...int) error {
 	for _, v := range list {
 		if c.vals[v].Dynamism != tensor.Static {
@@ -203,7 +204,7 @@ func (c *lowerCall) static(list ...int) error {
 	return nil
 }
 
-// value is the value of a tensor that the call reads, in a memory order.
+// value returns the value of a tensor that the call reads, in a memory order.
 func (c *lowerCall) value(v int, o order) int {
 	if c.to != nil {
 		return c.lowering.codes(v, o)
@@ -211,7 +212,7 @@ func (c *lowerCall) value(v int, o order) int {
 	return c.lowering.value(v, o)
 }
 
-// values are a tensor's values of the elements that the call computes on.
+// values returns a tensor's values with the kind of elements that the call computes on.
 func (c *lowerCall) values(v int) *[orders]int {
 	if c.to != nil {
 		return &c.holds(v).codes
@@ -219,14 +220,14 @@ func (c *lowerCall) values(v int) *[orders]int {
 	return &c.holds(v).at
 }
 
-// result makes the value of a tensor that the call computes, in a memory order.
+// result adds the value of a tensor that the call computes, in a memory order.
 func (c *lowerCall) result(v int, o order) int {
 	y := c.made(memoryShapeOf(&c.vals[v], o))
 	c.values(v)[o] = y
 	return y
 }
 
-// made is a value of the elements of the results.
+// made adds a value with the element type of the results.
 func (c *lowerCall) made(s shape) int {
 	if c.to != nil {
 		return c.graphBuilder.value(c.to.datatype, s, c.to.quant)
@@ -237,8 +238,8 @@ func (c *lowerCall) made(s shape) int {
 	return c.graphBuilder.value(fp32, s, quant{})
 }
 
-// put makes a value one of a tensor that the call computes, in a memory order. It may be
-// quantized otherwise: nodes that move elements keep the quantization of what they read.
+// put sets a value of a tensor that the call computes, in a memory order. It converts x if its
+// quantization differs: nodes that move elements keep the quantization of their input.
 func (c *lowerCall) put(v int, o order, x int) {
 	if c.to != nil && !c.to.is(&c.g.Values[x]) {
 		x = c.converted(x, c.to.datatype, c.to.quant)
@@ -246,7 +247,7 @@ func (c *lowerCall) put(v int, o order, x int) {
 	c.values(v)[o] = x
 }
 
-// is makes a tensor the same as another one of the same sizes.
+// is makes a tensor equal to another one of the same sizes.
 func (c *lowerCall) is(v, same int) error {
 	o := c.follow(same)
 	if c.to != nil {

@@ -12,32 +12,32 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// lowering makes a graph of nodes from a graph of operators, call by call. Each tensor
-// is in the new graph as one value, or as two: one in each memory order that its
-// readers want. The second one is made of the first by a transpose, once.
+// lowering translates a graph of operators to a graph of nodes, call by call. Each tensor has one
+// value in the new graph, or two: one in each memory order that its readers need. The second is
+// computed from the first by a transpose, once.
 type lowering struct {
 	graphBuilder
 	in    *delegate.Graph
-	vals  []delegate.GraphValue  // of the graph, and constants that calls of it make
+	vals  []delegate.GraphValue  // of the graph, and constants that replace results of calls
 	held  map[int]*held          // by tensor, see holds
-	slab  []held                 // where further ones lie
-	short map[int]*shortConstant // constants that have codes
-	// dry lowerings are for their shapes alone: constants keep their own bytes, in
-	// whatever order, and nothing of the size of weights is computed.
+	slab  []held                 // memory for further entries of held
+	short map[int]*shortConstant // quantized constants
+	// dry lowerings compute only shapes: constants keep their own bytes, in any order, and nothing
+	// of the size of weights is computed.
 	dry    bool
-	padded map[paddedConstant]int // constants with further dimensions of size 1
-	done   map[int]bool           // calls that are lowered
-	// dynamic are tensors that were quantized at run time, and what they were before;
-	// rows8 the latter's quantized values.
+	padded map[paddedConstant]int // constants with leading dimensions of size 1
+	done   map[int]bool           // lowered calls
+	// dynamic maps tensors that were dequantized at run time to the tensors before quantization;
+	// rows8 maps the latter to their quantized values.
 	dynamic, rows8 map[int]int
-	widened        map[int]*delegate.GraphValue // constants of float16 as float32
+	float32s       map[int]*delegate.GraphValue // float16 constants as float32
 }
 
-// held is what a tensor is in the new graph: a value for each memory order, none where
-// there is no such value yet.
+// held contains a tensor's values in the new graph, one for each memory order; none if there is no
+// such value yet.
 type held struct {
 	at [orders]int
-	// codes are values of quantized elements that stand for the same numbers.
+	// codes are values of quantized elements that represent the same numbers.
 	codes [orders]int
 }
 
@@ -46,18 +46,18 @@ type paddedConstant struct {
 	order       order
 }
 
-// order is how the dimensions of a tensor lie in memory.
+// order is an order of a tensor's dimensions in memory.
 type order uint8
 
 const (
-	contiguous   order = iota // as ATen counts them
-	channelsLast              // dimension 1 innermost, of three or four dimensions
+	contiguous   order = iota // in ATen's order
+	channelsLast              // dimension 1 innermost, for three or four dimensions
 	orders
 )
 
 func (o order) other() order { return 1 - o }
 
-// perms are the orders of dimensions in memory, by order and rank.
+// perms are the permutations of dimensions in memory, by order and rank.
 var perms = func() (p [orders][xnn.MaxDims + 1][]int) {
 	for rank := range xnn.MaxDims + 1 {
 		for i := range rank {
@@ -69,10 +69,11 @@ var perms = func() (p [orders][xnn.MaxDims + 1][]int) {
 	return p
 }()
 
-// perm gives the dimensions from the outermost in memory to the innermost. Nobody may change it.
+// perm returns the dimensions from the outermost in memory to the innermost. Callers must not
+// modify it.
 func (o order) perm(rank int) []int { return perms[o][rank] }
 
-// inverse is the permutation that undoes another one.
+// inverse returns the inverse of a permutation.
 func inverse(perm []int) []int {
 	out := make([]int, len(perm))
 	for i, p := range perm {
@@ -81,7 +82,7 @@ func inverse(perm []int) []int {
 	return out
 }
 
-// declaredOrder is a tensor's memory order; ok is false for one that values do not have.
+// declaredOrder returns a tensor's memory order. ok is false if values do not support it.
 func declaredOrder(v *delegate.GraphValue) (o order, ok bool) {
 	for _, o := range []order{contiguous, channelsLast} {
 		same := len(v.DimOrder) == 0 || len(v.DimOrder) == len(v.Sizes)
@@ -95,8 +96,8 @@ func declaredOrder(v *delegate.GraphValue) (o order, ok bool) {
 	return 0, false
 }
 
-// memoryShapeOf is the shape of a tensor's value in a memory order. A tensor without
-// dimensions has one of size 1.
+// memoryShapeOf returns the shape of a tensor's value in a memory order. Tensors without dimensions
+// have one dimension of size 1.
 func memoryShapeOf(v *delegate.GraphValue, o order) shape {
 	if len(v.Sizes) == 0 {
 		return shapeOf(1)
@@ -104,10 +105,11 @@ func memoryShapeOf(v *delegate.GraphValue, o order) shape {
 	return shapeOf(v.Sizes...).permuted(o.perm(len(v.Sizes)))
 }
 
-// nothing is what a tensor is before anything reads or makes it.
+// nothing is the entry of a tensor that has no values yet.
 var nothing = held{at: [orders]int{none, none}, codes: [orders]int{none, none}}
 
-// holds is what a tensor is. Lowerings of one call look at few of a graph's tensors.
+// holds returns a tensor's entry. Entries are added on demand, since a lowering of one call uses
+// few of a graph's tensors.
 func (l *lowering) holds(v int) *held {
 	h, ok := l.held[v]
 	if !ok {
@@ -121,24 +123,24 @@ func (l *lowering) holds(v int) *held {
 	return h
 }
 
-// owns notes a filter that is a copy of a constant: once it is packed nobody needs it.
+// owns records a filter that is a copy of a constant, and that is not needed once it is packed.
 func (l *lowering) owns(data, constant []byte) {
 	if len(data) > 0 && !cpu.Overlap(data, constant) {
 		l.g.own = append(l.g.own, data)
 	}
 }
 
-// noNode refuses operators without a lowering.
+// noNode is the error text for operators without a lowering.
 const noNode = "no XNNPACK node for it"
 
-// refusal is why a call cannot be lowered.
+// refusal is the reason why a call cannot be lowered.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
 func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
 
-// dryLowerings are ready for other graphs: a method takes one for each of its calls.
+// dryLowerings contains dry lowerings for reuse: a method needs one for each of its calls.
 var dryLowerings sync.Pool
 
 func newLowering(g *delegate.Graph, dry bool) *lowering {
@@ -151,10 +153,10 @@ func newLowering(g *delegate.Graph, dry bool) *lowering {
 	return &lowering{graphBuilder: newGraphBuilder(), in: g, dry: dry, vals: g.Values,
 		held: make(map[int]*held), done: make(map[int]bool),
 		short: make(map[int]*shortConstant), padded: make(map[paddedConstant]int),
-		dynamic: make(map[int]int), rows8: make(map[int]int), widened: make(map[int]*delegate.GraphValue)}
+		dynamic: make(map[int]int), rows8: make(map[int]int), float32s: make(map[int]*delegate.GraphValue)}
 }
 
-// again lets another graph have a dry lowering. Nobody uses what it made any more.
+// again makes a dry lowering reusable. Its graph must not be used any more.
 func (l *lowering) again() {
 	g := l.g
 	clear(g.Values)
@@ -167,7 +169,7 @@ func (l *lowering) again() {
 	clear(l.padded)
 	clear(l.dynamic)
 	clear(l.rows8)
-	clear(l.widened)
+	clear(l.float32s)
 	dryLowerings.Put(l)
 }
 
@@ -200,7 +202,7 @@ func (l *lowering) call(i int) error {
 	return c.emit(row)
 }
 
-// input makes a tensor an input of the graph, in its own memory order.
+// input makes a tensor an input of the graph, in the memory order that it declares.
 func (l *lowering) input(v int) {
 	x := &l.vals[v]
 	o, _ := declaredOrder(x)
@@ -211,7 +213,7 @@ func (l *lowering) input(v int) {
 	l.holds(v).at[o] = l.graphBuilder.value(q.datatype, memoryShapeOf(x, o), q.quant)
 }
 
-// floatOf is a tensor's datatype, where it is of floats.
+// floatOf returns the datatype of a tensor of floats.
 func floatOf(x *delegate.GraphValue) datatype {
 	if x.DType == tensor.Float16 {
 		return fp16
@@ -219,7 +221,7 @@ func floatOf(x *delegate.GraphValue) datatype {
 	return fp32
 }
 
-// value is a tensor's value in a memory order.
+// value returns a tensor's value in a memory order.
 func (l *lowering) value(v int, o order) int {
 	h, x := l.holds(v), &l.vals[v]
 	if h.at[o] != none {
@@ -231,35 +233,35 @@ func (l *lowering) value(v int, o order) int {
 	}
 	switch other := o.other(); {
 	case h.at[other] != none:
-		h.at[o] = l.turned(h.at[other], x, o)
+		h.at[o] = l.reordered(h.at[other], x, o)
 	case h.codes != [orders]int{none, none}:
 		h.at[o] = l.converted(l.codes(v, o), fp32, quant{})
 	default:
 		if l.input(v); h.at[o] == none {
-			h.at[o] = l.turned(h.at[other], x, o)
+			h.at[o] = l.reordered(h.at[other], x, o)
 		}
 	}
 	return h.at[o]
 }
 
-// codes is a tensor's value of quantized elements in a memory order.
+// codes returns a tensor's value of quantized elements in a memory order.
 func (l *lowering) codes(v int, o order) int {
 	h := l.holds(v)
 	if h.codes[o] == none {
-		h.codes[o] = l.turned(h.codes[o.other()], &l.vals[v], o)
+		h.codes[o] = l.reordered(h.codes[o.other()], &l.vals[v], o)
 	}
 	return h.codes[o]
 }
 
-// converted is a value in another datatype or quantization.
+// converted adds a value converted to another datatype or quantization.
 func (l *lowering) converted(from int, d datatype, q quant) int {
 	to := l.graphBuilder.value(d, l.g.Values[from].Shape, q)
 	l.node(nodeTypes[tagConvert], []int{from}, to)
 	return to
 }
 
-// turned is value from of a tensor in another memory order.
-func (l *lowering) turned(from int, x *delegate.GraphValue, o order) int {
+// reordered adds value from of a tensor converted to memory order o.
+func (l *lowering) reordered(from int, x *delegate.GraphValue, o order) int {
 	rank := len(x.Sizes)
 	was := inverse(o.other().perm(rank))
 	perm := make([]int, rank)
@@ -272,12 +274,12 @@ func (l *lowering) turned(from int, x *delegate.GraphValue, o order) int {
 	return l.transposed(from, perm)
 }
 
-// keepsMemory reports a permutation that moves dimensions of size 1 only.
+// keepsMemory reports whether a permutation moves only dimensions of size 1.
 func keepsMemory(perm []int, s shape) bool {
 	return slices.IsSorted(slices.DeleteFunc(slices.Clone(perm), func(p int) bool { return s.dim[p] == 1 }))
 }
 
-// like makes a value of the same elements as another.
+// like adds a value with the same datatype and quantization as another one.
 func (l *lowering) like(v int, s shape) int {
 	return l.graphBuilder.value(l.g.Values[v].Datatype, s, l.g.Values[v].Quant)
 }
@@ -288,7 +290,7 @@ func (l *lowering) transposed(from int, perm []int) int {
 	return to
 }
 
-// reshaped is a value of static sizes with others.
+// reshaped returns a value of static sizes with other sizes.
 func (l *lowering) reshaped(from int, s shape) int {
 	if l.g.Values[from].Shape == s {
 		return from
@@ -298,7 +300,7 @@ func (l *lowering) reshaped(from int, s shape) int {
 	return to
 }
 
-// constantIn is a constant in a memory order, of at least the given rank.
+// constantIn adds a constant in a memory order, with at least the given rank.
 func (l *lowering) constantIn(x *delegate.GraphValue, o order, rank int) int {
 	dims, strides := padDims(x, rank)
 	perm := o.perm(len(dims))
@@ -309,8 +311,8 @@ func (l *lowering) constantIn(x *delegate.GraphValue, o order, rank int) int {
 	return l.graphBuilder.constant(floatOf(x), s, quant{}, relaid(x, dims, strides, perm, l.dry))
 }
 
-// padDims are the sizes and the strides in elements of a dense tensor, with further
-// dimensions of size 1 in front up to a rank.
+// padDims returns the sizes and the strides in elements of a dense tensor, with leading dimensions
+// of size 1 up to a rank.
 func padDims(x *delegate.GraphValue, rank int) (dims, step []int) {
 	more := max(0, rank-len(x.Sizes))
 	dims, step = make([]int, more+len(x.Sizes)), make([]int, more+len(x.Sizes))
@@ -330,8 +332,8 @@ func padDims(x *delegate.GraphValue, rank int) (dims, step []int) {
 	return dims, step
 }
 
-// relaid are the bytes of a constant with its dimensions in another order in memory: its
-// own bytes where that makes no difference, or none is to be made.
+// relaid returns the data of a constant with its dimensions in another memory order. It is the
+// constant's own data if the order makes no difference, or if dry is set.
 func relaid(x *delegate.GraphValue, dims, step, perm []int, dry bool) []byte {
 	b := box{sizes: shape{rank: len(perm)}}
 	for i, p := range perm {
@@ -347,23 +349,23 @@ func relaid(x *delegate.GraphValue, dims, step, perm []int, dry bool) []byte {
 	if same || dry {
 		return x.Data[:n:n]
 	}
-	out := roomy(n)
+	out := allocPadded(n)
 	new(strided.Copier).Copy(strided.Serial{}, size, b.shape(), strided.Buffer{Data: out}, strided.Buffer{Data: x.Data})
 	return out
 }
 
-// roomy is memory of n bytes behind which vectors may read, see readableBehind.
-func roomy(n int) []byte { return tensor.AlignedBytes(n + readBehind)[:n] }
+// allocPadded allocates n bytes that vectors may read past, see readableBehind.
+func allocPadded(n int) []byte { return tensor.AlignedBytes(n + readBehind)[:n] }
 
-// floats is a constant of float32.
+// floats adds a float32 constant.
 func (l *lowering) floats(list []float32, dims ...int) int {
-	b := roomy(4 * len(list))
+	b := allocPadded(4 * len(list))
 	copy(tensor.View[float32](b), list)
 	return l.graphBuilder.constant(fp32, shapeOf(dims...), quant{}, b)
 }
 
-// follow is the memory order in which the fewest elements of the tensors have to be
-// transposed. Constants follow the others, and tensors of different ranks are contiguous.
+// follow returns the memory order that needs the fewest elements of the tensors to be transposed.
+// Constants do not count. It returns contiguous for tensors of different ranks.
 func (l *lowering) follow(tensors ...int) order {
 	turn, rank := [orders]int{}, none
 	for _, v := range tensors {
@@ -391,8 +393,8 @@ func (l *lowering) follow(tensors ...int) order {
 	return contiguous
 }
 
-// outputs makes tensors the outputs of the graph, each in its own memory order. A value
-// that cannot be one, since it is an input, a constant or another output, is copied.
+// outputs makes tensors the outputs of the graph, each in its declared memory order. A value that
+// cannot be an output, because it is an input, a constant or another output, is copied.
 func (l *lowering) outputs(list []int) (values []int) {
 	taken := make(map[int]bool)
 	for i := range l.g.Nodes {
@@ -414,13 +416,13 @@ func (l *lowering) outputs(list []int) (values []int) {
 	return values
 }
 
-// madeBy reports a value that the last node makes.
+// madeBy reports whether the last node computes a value.
 func (l *lowering) madeBy(v int) bool {
 	n := len(l.g.Nodes)
 	return n > 0 && slices.Contains(l.g.Nodes[n-1].Out, v)
 }
 
-// inputValues are the values of tensors that input was called for.
+// inputValues returns the values of tensors that input was called for.
 func (l *lowering) inputValues(list []int) (values []int) {
 	for _, v := range list {
 		o, _ := declaredOrder(&l.vals[v])

@@ -4,11 +4,11 @@ import (
 	"github.com/etrun-go/etrun/internal/flatbuf"
 )
 
-// flagTransposeWeights: a filter is [input, output channels]; the second operand of a
-// batch product is [N, K] (XNN_FLAG_TRANSPOSE_WEIGHTS, XNN_FLAG_TRANSPOSE_B).
+// flagTransposeWeights means that a filter is [input, output channels], or that the second operand
+// of a batch product is [N, K] (XNN_FLAG_TRANSPOSE_WEIGHTS, XNN_FLAG_TRANSPOSE_B).
 const flagTransposeWeights = 1
 
-// flagReshape2D: the output is two-dimensional (XNN_FLAG_TENSORFLOW_RESHAPE_2D).
+// flagReshape2D means that the output is two-dimensional (XNN_FLAG_TENSORFLOW_RESHAPE_2D).
 const flagReshape2D = 4
 
 const (
@@ -16,12 +16,13 @@ const (
 	tagBatchMatrixMultiply = 37
 )
 
-// matmulNodes are products of matrices.
+// matmulNodes are the types of matrix products.
 var matmulNodes = []nodeType{
 	// filter [output channels, input channels], bias [output channels]
 	{tag: tagFullyConnected, name: "FullyConnected", read: readFullyConnected, check: checkFullyConnected,
 		optional: 2, packs: true, widens: func(in datatype) bool { return in == fp32 },
-		shape: fullyConnectedShape, native: every(fullyConnectedDatatypes, rowLimits, weightLimits, boundLimits), scratch: fullyConnectedScratch, bounded: true,
+		shape: fullyConnectedShape, native: every(fullyConnectedDatatypes, rowLimits, weightLimits, boundLimits),
+		scratch: fullyConnectedScratch, bounded: true,
 		cost: func(g *graph, n *node, s []shape) int64 {
 			return times(s[n.In[0]].numel(), n.outputChannels(g))
 		},
@@ -33,7 +34,7 @@ var matmulNodes = []nodeType{
 		packs: true, layout: fullOperands,
 		scratch: productScratch,
 		native: func(g *graph, n *node, _ []shape) string {
-			// it would read as many scales as matrices have columns, for each of them
+			// the library would read as many scales as a matrix has columns, for each matrix
 			if b := &g.Values[n.In[1]]; b.Datatype == qcint8 && b.Shape.leading(b.Shape.rank-2) > 1 {
 				return "product with several quantized matrices"
 			}
@@ -53,8 +54,8 @@ func readFullyConnected(r *reader, t flatbuf.Table, n *node) {
 	n.Flags = t.Uint32(4, "flags", 0)
 }
 
-// fullyConnectedTypes are the combinations of datatypes. 4-bit filters are read as
-// unsigned around 8.
+// fullyConnectedTypes are the supported combinations of datatypes. 4-bit filters are unsigned, with
+// zero point 8.
 var fullyConnectedTypes = []weighted{
 	{fp32, fp32, fp32, fp32},
 	{fp16, fp32, fp32, fp16},
@@ -104,7 +105,7 @@ func (n *node) inputChannels(g *graph) int {
 	return f.dim[1]
 }
 
-// fullyConnectedShape replaces the innermost size, input channels, by the output's.
+// fullyConnectedShape replaces the innermost size, the input channels, with the output channels.
 func fullyConnectedShape(g *graph, n *node, s []shape) error {
 	in := s[n.In[0]]
 	if want := g.Values[n.In[1]].Shape; s[n.In[1]] != want {
@@ -126,14 +127,15 @@ func fullyConnectedShape(g *graph, n *node, s []shape) error {
 	return nil
 }
 
-// fullyConnectedDatatypes knows the combinations that the library lacks.
+// fullyConnectedDatatypes returns the property of a node that the library does not support, "" if
+// it supports the node.
 func fullyConnectedDatatypes(g *graph, n *node, _ []shape) string {
 	f := &g.Values[n.In[1]]
 	switch {
 	case f.Datatype == bf16:
 		return "bf16 filter"
 	case f.Datatype.info().quant != plain && g.Values[n.In[0]].Datatype == fp32:
-		return "quantized filter of fp32 input" // its bias would be scaled as well
+		return "quantized filter of fp32 input" // the library would scale the bias as well
 	case f.Datatype.info().bits == 4 && f.Shape.dim[1]%2 != 0:
 		return "4-bit filter with an odd number of input channels"
 	case f.Datatype == qbint4 && f.Quant.GroupSize%32 != 0:
@@ -144,7 +146,7 @@ func fullyConnectedDatatypes(g *graph, n *node, _ []shape) string {
 	return ""
 }
 
-// batchMatrixTypes are the combinations of datatypes: operands and output.
+// batchMatrixTypes are the supported datatypes of the operands and the output.
 var batchMatrixTypes = [][3]datatype{
 	{fp32, fp32, fp32}, {fp16, fp16, fp16}, {bf16, bf16, bf16}, {qdint8, qcint8, fp32},
 }
@@ -170,7 +172,7 @@ func checkBatchMatrix(g *graph, n *node) error {
 	return n.beyond("operands %v and %v, output %v", got[0], got[1], got[2])
 }
 
-// checkBatchScales wants a constant second operand with scales along its columns.
+// checkBatchScales checks that the second operand is constant with scales along its columns.
 func checkBatchScales(g *graph, n *node) error {
 	b := &g.Values[n.In[1]]
 	dim := b.Shape.rank - 1

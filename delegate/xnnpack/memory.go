@@ -11,15 +11,15 @@ import (
 	"github.com/etrun-go/etrun/hal/cpu"
 )
 
-// Memory of a unit, estimated from shapes before anything is allocated. The estimates
-// are upper bounds: a test compares them with what the library allocates.
+// The memory of a unit is estimated from shapes before anything is allocated. The estimates are
+// upper bounds: a test compares them with the library's allocations.
 
 // needs is the memory of an image and one of its units, in bytes.
 type needs struct {
 	weights int64 // packed constants
 	scratch int64 // values between nodes, tables of pointers, working memory of nodes
-	timed   int64 // of a second runtime, in the same workspace, that times its nodes
-	shared  int64 // of scratch: values between nodes, where units use one workspace
+	timed   int64 // a second runtime, in the same workspace, that times its nodes
+	shared  int64 // the part of scratch for values between nodes, if units share a workspace
 }
 
 // times returns a product of sizes, or a huge number instead of overflowing.
@@ -43,13 +43,13 @@ const (
 	nodeBytes = 8 << 10 // descriptors of a node and its values
 	lineBytes = 128     // rounding of one allocation
 	tapBytes  = 8       // a pointer to one pixel of a window
-	// largest tiles of the library's kernels: pointers of so many places, and so many
-	// input and output channels, are kept together
+	// Largest tiles of the library's kernels, in output positions, input channels and output
+	// channels. Pointers and weights are stored by whole tiles.
 	tilePlaces, tileIn, tileOut = 32, 32, 64
 )
 
-// nativeNeeds estimates a unit of the native engine, with a version of the library, at the given
-// shapes.
+// nativeNeeds estimates the memory of a native unit at the given shapes, with a version of the
+// library.
 func (g *graph) nativeNeeds(lib *xnn.Soname, s []shape, threads int) needs {
 	var n needs
 	example := int64(0)
@@ -82,8 +82,8 @@ func (g *graph) weightBytes(n *node) (bytes int64) {
 	return bytes
 }
 
-// windowScratch is the table of a window's pixels for each place, and the accumulators
-// of a depthwise convolution or pool that takes several passes.
+// windowScratch returns the size of the table of a window's pixels for each output position, and of
+// the accumulators of a depthwise convolution or pool that needs several passes.
 func windowScratch(g *graph, n *node, s []shape, threads int) int64 {
 	w, in, out := n.window(), s[n.In[0]], s[n.Out[0]]
 	taps := w.kernelH * w.kernelW
@@ -102,9 +102,9 @@ func windowScratch(g *graph, n *node, s []shape, threads int) int64 {
 	return plus(plus(bytes, zeros), times(max(threads, in.dim[0]*out.dim[1]), out.dim[3]*8+lineBytes))
 }
 
-// depthwiseWeights are the packed weights of a depthwise convolution, which the library
-// keeps with each runtime. Up to 25 taps a tile of channels is packed together; beyond,
-// or with several outputs a channel, each group is a product of its own.
+// depthwiseWeights returns the size of the packed weights of a depthwise convolution, which the
+// library stores in each runtime. With up to 25 taps, a tile of channels is packed together; with
+// more, or with several outputs per channel, each group is a separate product.
 func depthwiseWeights(g *graph, n *node) int64 {
 	w, size := n.window(), g.Values[n.In[1]].Datatype.info().bits/8
 	taps := w.kernelH * w.kernelW
@@ -114,19 +114,19 @@ func depthwiseWeights(g *graph, n *node) int64 {
 	return times(w.groups, roundUp(w.groupOut, tileOut), taps*tileIn/2+8)
 }
 
-// resizeScratch is four pointers and two weights a place.
+// resizeScratch returns the size of four pointers and two weights per output position.
 func resizeScratch(_ *graph, n *node, s []shape, _ int) int64 {
 	out := s[n.Out[0]]
 	return times(4*tapBytes+2*4, out.dim[1], out.dim[2])
 }
 
-// reduceScratch is sums of the outputs, and a row of zeros.
+// reduceScratch returns the size of the sums of the outputs, and a row of zeros.
 func reduceScratch(_ *graph, n *node, s []shape, _ int) int64 {
 	return times(8, s[n.Out[0]].numel()) + times(4, s[n.In[0]].last()) + lineBytes
 }
 
-// fullyConnectedScratch is a second operand that is packed at run time, and the output before it is
-// reshaped (see fullyConnected2D).
+// fullyConnectedScratch returns the size of a second operand that is packed at run time, and of the
+// output before it is reshaped (see fullyConnected2D).
 func fullyConnectedScratch(g *graph, n *node, s []shape, threads int) (bytes int64) {
 	if n.Flags&flagReshape2D != 0 && s[n.In[0]].rank != 2 {
 		bytes = g.valueBytes(n.Out[0], s)
@@ -137,14 +137,14 @@ func fullyConnectedScratch(g *graph, n *node, s []shape, threads int) (bytes int
 	return plus(bytes, productScratch(g, n, s, threads))
 }
 
-// productScratch is the second operand, packed at run time.
+// productScratch returns the size of the second operand, packed at run time.
 func productScratch(_ *graph, n *node, s []shape, _ int) int64 {
 	b := s[n.In[1]]
 	return times(b.leading(b.rank-2), 4, roundUp(b.fromEnd(1), tileOut)+1, roundUp(b.fromEnd(0), tileOut)+1)
 }
 
-// boundedScratch is the value between a function and its bounds, which the library
-// makes two nodes of.
+// boundedScratch returns the size of the value between a function and its bounds, for which the
+// library creates two nodes.
 func boundedScratch(g *graph, n *node, s []shape, _ int) int64 {
 	if n.Min == -inf && n.Max == inf {
 		return 0
@@ -152,7 +152,7 @@ func boundedScratch(g *graph, n *node, s []shape, _ int) int64 {
 	return int64(g.Values[n.Out[0]].Datatype.bytes(s[n.Out[0]])) + lineBytes
 }
 
-// item is a value between nodes, from the node that makes it to the last that reads it.
+// item is a value between nodes, from the node that writes it to the last node that reads it.
 type item struct {
 	bytes       int64
 	first, last int
@@ -160,9 +160,9 @@ type item struct {
 	id          int // its index before items were sorted
 }
 
-// items lists the values between nodes, and which item each of them is. A dynamically quantized one has its scales
-// behind its elements. In place, the output of an elementwise node takes the place of an
-// operand of its size that nothing else reads.
+// items lists the values between nodes, and the item of each value. A dynamically quantized value
+// stores its scales after its elements. If inPlace is set, the output of an elementwise node shares
+// the item of an operand of the same size that nothing else reads.
 func (g *graph) items(s []shape, inPlace bool) (list []item, index map[int]int) {
 	index = make(map[int]int)
 	readers := g.readers()
@@ -189,8 +189,8 @@ func (g *graph) items(s []shape, inPlace bool) (list []item, index map[int]int) 
 	return list, index
 }
 
-// reused returns the item of an operand of exactly the size of a node's output v, whose memory v may
-// use; none if there is no such item.
+// reused returns the item of an operand of exactly the size of a node's output v, whose memory v
+// may use; none if there is no such item.
 func (g *graph) reused(n *node, v int, s []shape, index map[int]int, readers []int) int {
 	if !n.Type.inPlace || readers[v] != 1 {
 		return none
@@ -203,7 +203,7 @@ func (g *graph) reused(n *node, v int, s []shape, index map[int]int, readers []i
 	return none
 }
 
-// readers returns how many operands each value is.
+// readers returns how often each value is an operand.
 func (g *graph) readers() []int {
 	count := make([]int, len(g.Values))
 	for i := range g.Nodes {
@@ -225,14 +225,15 @@ func (g *graph) valueBytes(v int, s []shape) int64 {
 	return bytes
 }
 
-// Bounds on the library's memory planner, whose time grows with the square of the
-// number of values and with the pairs of values that are alive together.
+// Bounds on the library's memory planner, whose time grows with the square of the number of values
+// and with the number of pairs of values that are alive together.
 const (
 	maxPlanned = 1 << 13
 	maxOverlap = 1 << 20
 )
 
-// planLimits returns why the library would plan a graph for more than a fraction of a second, else "".
+// planLimits returns why the library would need more than a fraction of a second to plan a graph,
+// or "" if it would not.
 func (g *graph) planLimits(s []shape) string {
 	if len(g.Nodes) > maxPlanned {
 		return fmt.Sprintf("%d nodes, at most %d", len(g.Nodes), maxPlanned)
@@ -258,7 +259,8 @@ func (g *graph) planLimits(s []shape) string {
 // arenaBytes returns the size of the arena that the library's planner allocates: values by
 // decreasing size, each in the smallest gap between those alive with it.
 //
-// The planner does not reuse all memory that it could, so both ways are tried.
+// The planner does not reuse memory wherever it could, so arenaBytes computes the size with and
+// without reuse in place, and returns the larger one.
 func (g *graph) arenaBytes(s []shape) int64 {
 	inPlace, _ := g.items(s, true)
 	apart, _ := g.items(s, false)
@@ -281,8 +283,8 @@ func packedBytes(list []item) (size int64) {
 	return size
 }
 
-// gap returns the offset of the smallest gap between live items that holds bytes, or the end of the
-// last item.
+// gap returns the offset of the smallest gap of at least bytes between live items, or the end of
+// the last item if there is none.
 func gap(live []item, bytes int64) int64 {
 	slices.SortFunc(live, func(a, b item) int { return cmp.Compare(a.offset, b.offset) })
 	best, smallest, end := int64(-1), int64(math.MaxInt64), int64(0)
@@ -314,9 +316,9 @@ func (m *image) affords(s []shape) bool {
 // check compares needs with the limits of the payload.
 func (n needs) check(l delegate.Limits) error { return l.Check(ID, n.weights, n.scratch) }
 
-// referenceNeeds estimates a unit of the Go engine: values between nodes, numbers of operands
-// that are not float32, filters as float32, and rows of products and pieces of operands for each
-// thread.
+// referenceNeeds estimates the memory of a unit of the Go engine: values between nodes, float32
+// copies of operands of other types, filters as float32, and rows of products and chunks of
+// operands for each thread.
 func (g *graph) referenceNeeds(p *places, threads int) needs {
 	s, n := p.shapes, needs{timed: times(8, len(g.Nodes)), scratch: p.bytes}
 	n.scratch = plus(n.scratch, times(threads, 4*gatheredRows*gatheredDepth+16*pieceLen))
@@ -342,37 +344,38 @@ func (g *graph) referenceNeeds(p *places, threads int) needs {
 	return n
 }
 
-// What loops of the Go engine keep.
+// Working memory of the Go engine's loops, in bytes.
 
-// lineLoops are lines of the input with their padding, for each thread.
+// lineLoops returns the size of the padded lines of the input, for each thread.
 func lineLoops(_ *graph, n *node, s []shape, threads int) int64 {
 	in := s[n.In[0]]
 	return times(threads, 4*maxPadded, in.dim[1]+in.dim[2], in.dim[3])
 }
 
-// paddedLoops is the input with its padding.
+// paddedLoops returns the size of the padded input.
 func paddedLoops(g *graph, n *node, s []shape, threads int) int64 {
 	return plus(times(4*maxPadded, s[n.In[0]].numel()), lineLoops(g, n, s, threads))
 }
 
-// resizeLoops are two lines of the output for each thread, and where pixels lie.
+// resizeLoops returns the size of two lines of the output for each thread, and of the offsets of
+// pixels.
 func resizeLoops(_ *graph, n *node, s []shape, threads int) int64 {
 	out := s[n.Out[0]]
 	return plus(times(threads, 8, out.dim[2], out.dim[3]), times(24, out.dim[2]))
 }
 
-// batchLoops are the packed second operands.
+// batchLoops returns the size of the packed second operands.
 func batchLoops(_ *graph, n *node, s []shape, _ int) int64 {
 	b, out := s[n.In[1]], s[n.Out[0]]
 	return plus(times(b.leading(b.rank-2), 4, roundUp(b.fromEnd(1), 32), roundUp(b.fromEnd(0), 32)), times(64, out.leading(out.rank-2)))
 }
 
-// pixelLoops is where pixels are.
+// pixelLoops returns the size of the offsets of pixels.
 func pixelLoops(_ *graph, n *node, s []shape, _ int) int64 {
 	return times(8, s[n.In[0]].dim[1], s[n.In[0]].dim[2])
 }
 
-// numberBytes is what a value takes as float32, 0 where it is float32 already.
+// numberBytes returns the size of a value's float32 copy, 0 if it is float32 already.
 func (g *graph) numberBytes(v int, s []shape) int64 {
 	if g.Values[v].Datatype == fp32 {
 		return 0
@@ -380,7 +383,8 @@ func (g *graph) numberBytes(v int, s []shape) int64 {
 	return times(4, s[v].numel())
 }
 
-// filterBytes is a node's filter as float32 with its scales, and tiles of rows.
+// filterBytes returns the size of a node's filter as float32 with its scales, and of tiles of rows;
+// for 8-bit products that of their weights and scratch.
 func (g *graph) filterBytes(n *node, s []shape, threads int) int64 {
 	if !n.Type.packs {
 		return 0

@@ -10,12 +10,12 @@ import (
 
 var _ delegate.Merger = Backend{}
 
-// opened is a payload that was read and checked. Its graph can become a part of another one.
+// opened is a payload that was read and checked. Its graph can be merged into another one.
 type opened struct {
 	backend Backend
 	payload *delegate.Payload
-	graph   *graph // as read; nobody changes it
-	takes   time.Duration
+	graph   *graph        // as read; must not be modified
+	takes   time.Duration // cached result of Estimate
 }
 
 // Open implements delegate.Merger.
@@ -43,8 +43,8 @@ func (o *opened) Estimate() time.Duration {
 	return o.takes
 }
 
-// estimate is that of the engine that Compile would choose. Graphs with faults take as long
-// as nothing: they are not merged.
+// estimate returns the run time on the engine that Compile would choose. It is 0 for graphs with
+// faults, which are not merged.
 func (o *opened) estimate() time.Duration {
 	g := o.graph.snapshot()
 	g.prune()
@@ -56,8 +56,8 @@ func (o *opened) estimate() time.Duration {
 	return o.backend.estimates(g, s).of(o.backend)
 }
 
-// mergeable says why the graph cannot be a part of another one. What its repair would report,
-// or put elsewhere, stays a payload.
+// mergeable returns an error if the graph cannot be merged into another one. A payload stays
+// separate if its repair would report faults, or move transposes.
 func (o *opened) mergeable() error {
 	g := o.graph
 	if len(g.mended) > 0 {
@@ -71,8 +71,8 @@ func (o *opened) mergeable() error {
 	return nil
 }
 
-// merge adds the nodes of a payload. Its arguments are values that the lowering has or makes;
-// all else gets values of its own, and constants keep their bytes.
+// merge adds the nodes of a payload. Its arguments become existing values of the lowering, or
+// values that it adds; all others become new values. Constants keep their bytes.
 func (c *lowerCall) merge() error {
 	o, ok := c.call.Payload.(*opened)
 	if !ok {
@@ -116,8 +116,7 @@ func (c *lowerCall) merge() error {
 	return nil
 }
 
-// fitsArgument wants a tensor to be what the payload says of its argument, and gives its
-// memory order.
+// fitsArgument checks that a tensor matches the payload's argument, and returns its memory order.
 func (c *lowerCall) fitsArgument(t int, want *value) (order, error) {
 	x := &c.vals[t]
 	if err := checkTensor(x); err != nil {
@@ -135,7 +134,7 @@ func (c *lowerCall) fitsArgument(t int, want *value) (order, error) {
 	return o, nil
 }
 
-// merged adds a value of a payload that is no input.
+// merged adds a value of a payload that is not an input.
 func (c *lowerCall) merged(from *value) int {
 	x := *from
 	x.ID, x.Arg, x.Input, x.Output = uint32(len(c.g.Values)), none, false, false
@@ -143,7 +142,7 @@ func (c *lowerCall) merged(from *value) int {
 	return len(c.g.Values) - 1
 }
 
-// mergeNode adds a node of a payload, whose values are at others now.
+// mergeNode adds a node of a payload. at maps the payload's values to those of the graph.
 func (c *lowerCall) mergeNode(from *node, at []int) {
 	n := *from
 	n.index = len(c.g.Nodes)
@@ -155,7 +154,7 @@ func (c *lowerCall) mergeNode(from *node, at []int) {
 	c.g.Nodes = append(c.g.Nodes, n)
 }
 
-// moved are values that are at others now.
+// moved maps the values of a list by at. none stays none.
 func moved(list, at []int) []int {
 	to := make([]int, len(list))
 	for i, v := range list {

@@ -10,7 +10,7 @@ const (
 	flagAlignCorners = 8 // XNN_FLAG_ALIGN_CORNERS
 )
 
-// moveTypes are what nodes that move elements take.
+// moveTypes are the datatypes that nodes that move elements support.
 var moveTypes = []datatype{fp32, fp16, qint8, quint8, bf16, plainInt32}
 
 const (
@@ -20,9 +20,10 @@ const (
 	tagStaticReshape     = 20
 )
 
-// moveNodes put elements elsewhere.
+// moveNodes are the types of nodes that move elements.
 var moveNodes = []nodeType{
-	{tag: tagStaticTranspose, name: "StaticTranspose", read: readTranspose, check: checkTranspose, native: nativeMove, params: newParams[transposeParams],
+	{tag: tagStaticTranspose, name: "StaticTranspose", read: readTranspose, check: checkTranspose,
+		native: nativeMove, params: newParams[transposeParams],
 		shape: func(g *graph, n *node, s []shape) error {
 			perm := params[transposeParams](n).perm
 			if err := wantRank(g, n, n.In[0], s, len(perm)); err != nil {
@@ -54,7 +55,8 @@ var moveNodes = []nodeType{
 	concatenate(34, "Concatenate4", 4),
 	concatenate(38, "Concatenate5", 5),
 	// [N, H, W, C] to [N, new height, new width, C]
-	{tag: tagResizeBilinear2D, name: "StaticResizeBilinear2D", read: readResize, check: checkResize, native: every(nativeMove, resizeLimits), bySize: true, scratch: resizeScratch,
+	{tag: tagResizeBilinear2D, name: "StaticResizeBilinear2D", read: readResize, check: checkResize,
+		native: every(nativeMove, resizeLimits), bySize: true, scratch: resizeScratch,
 		params: newParams[resizeParams], layout: imageChannels,
 		shape: func(g *graph, n *node, s []shape) error {
 			if err := wantRank(g, n, n.In[0], s, 4); err != nil {
@@ -109,7 +111,7 @@ func readResize(r *reader, t flatbuf.Table, n *node) {
 	n.Flags = t.Uint32(4, "flags", 0)
 }
 
-// checkMove wants the same elements on both sides.
+// checkMove checks that inputs and output have the same datatype and quantization, one of types.
 func checkMove(g *graph, n *node, types []datatype) error {
 	if err := wantDatatype(g, n, n.Out[0], types...); err != nil {
 		return err
@@ -137,7 +139,7 @@ func checkTranspose(g *graph, n *node) error {
 	return checkMove(g, n, moveTypes)
 }
 
-// reshapeShape takes the sizes of the node; one of them may be 0: what is left.
+// reshapeShape sets the output's sizes to the node's. One of them may be 0, which is then inferred.
 func reshapeShape(g *graph, n *node, s []shape) error {
 	in, want := s[n.In[0]], params[reshapeParams](n).sizes
 	if len(want) > len(in.dim) {
@@ -179,7 +181,7 @@ func checkSlice(g *graph, n *node) error {
 	return checkMove(g, n, moveTypes)
 }
 
-// sliceShape takes the node's sizes; 0 stands for all of a dimension.
+// sliceShape sets the output's sizes to the node's; 0 at offset 0 means all of a dimension.
 func sliceShape(g *graph, n *node, s []shape) error {
 	p := params[sliceParams](n)
 	if err := wantRank(g, n, n.In[0], s, len(p.offsets)); err != nil {
@@ -221,7 +223,7 @@ func padShape(g *graph, n *node, s []shape) error {
 	return nil
 }
 
-// concatenate makes the row of a concatenation of k values.
+// concatenate returns the type of a concatenation of k values.
 func concatenate(tag uint8, name string, k int) nodeType {
 	return nodeType{tag: tag, name: name, shape: concatenateShape, native: nativeMove, params: newParams[concatenateParams],
 		read: func(r *reader, t flatbuf.Table, n *node) {
@@ -240,8 +242,8 @@ func concatenate(tag uint8, name string, k int) nodeType {
 		run:    (*reference).concatenate}
 }
 
-// of is the dimension that a concatenation of values of rank r runs along; ok is
-// false where they have no such dimension.
+// of returns the dimension along which values of rank r are concatenated. ok is false if they have
+// no such dimension.
 func (p *concatenateParams) of(r int) (int, bool) {
 	a := p.axis
 	if a < 0 {
