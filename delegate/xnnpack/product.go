@@ -39,7 +39,7 @@ type product struct {
 	source rowSource
 	image  *patch // of a depthwise convolution, in place of source
 	rows   int
-	out    int // value
+	out    int // output value
 	first  int // index of the output element where row 0 starts
 	result requantizer
 	work   []rowTile // of the workers
