@@ -11,7 +11,6 @@ type pair [2]float64
 // models. Each measurement is the shortest time of a run on one thread, averaged over 30
 // microseconds of runs with the same arguments. BenchmarkRates measures graphs of one node in this
 // way.
-// runs with the same arguments. BenchmarkRates measures graphs of one node in this way.
 type rate struct {
 	start   pair // per node, in addition to nodeTime
 	element pair // per element of the output
