@@ -109,8 +109,8 @@ func newNative(m *image, in delegate.Instance) (*native, error) {
 }
 
 // begin sets the first runtime. It uses the one that Compile created if that is of the right kind
-// and is in the instance's workspace or in its own. If calls have other sizes than the declared
-// ones, the first call plans the runtime.
+// and is in the instance's workspace or in one of its own. If calls have other sizes than the
+// declared ones, the first call plans the runtime.
 func (u *native) begin(s *delegate.Scratch) (err error) {
 	m := u.image
 	spare := m.takeSpare()
@@ -240,14 +240,14 @@ func deviceError(err error) error {
 
 // bind checks the arguments and stores their sizes and addresses. It does not set up a runtime.
 func (u *native) bind(args []*tensor.Value) error {
-	anew := !u.bound
+	rebind := !u.bound
 	u.bound = false
-	reshaped, err := bindArguments(u.image.graph, u.args, args, u.shapes, anew, u.plain[0].planned, u.plain[1].planned)
+	reshaped, err := bindArguments(u.image.graph, u.args, args, u.shapes, rebind, u.plain[0].planned, u.plain[1].planned)
 	if err != nil {
 		return err
 	}
 	u.finish = slices.ContainsFunc(u.args, func(a *argument) bool { return a.after != nil })
-	if reshaped || anew {
+	if reshaped || rebind {
 		if err := u.chooseEngine(); err != nil {
 			return err
 		}

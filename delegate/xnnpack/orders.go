@@ -22,8 +22,8 @@ const (
 	orderBoth                      // conflicting
 )
 
-// nodeOrders are the orders in which exporters expect operands and outputs of nodes that have no
-// order field. Nodes that are not listed compute in the order of their operands.
+// nodeOrders are the orders that exporters use for operands and outputs of nodes that depend on the
+// order. Nodes that are not listed compute in the order of their operands.
 var nodeOrders = map[uint8]imageOrder{
 	tagConv2d: orderLast, tagDepthwiseConv2d: orderLast, tagConvTranspose2d: orderLast,
 	tagAvgPooling2d: orderLast, tagMaxPooling2d: orderLast, tagArgMaxPooling2d: orderLast, tagGlobalAvgPooling2d: orderLast,

@@ -17,7 +17,7 @@ const (
 	headerSize  = 30
 	headerMagic = "XH00"
 	maxArgs     = 4096
-	ordinary    = 4096 // initial capacity for values and nodes is at most this
+	ordinary    = 4096 // largest initial capacity of values and nodes
 )
 
 // identifiers of the FlatBuffer. The older schema has all fields that the reader uses.

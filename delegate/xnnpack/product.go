@@ -9,8 +9,8 @@ import (
 
 // In the reference, convolutions and matrix products are one computation: rows of numbers, gathered
 // from the input, times a prepared filter. Quantized elements are integers in float32, whose sums
-// are exact below 2²⁴. The sum of exactTerms products of 8-bit numbers is. The int8 and float
-// kernels are compared with these loops, which run where those two do not.
+// are exact below 2²⁴, as are those of exactTerms products of 8-bit numbers. The int8 and float
+// kernels are compared with these loops, which run where those kernels do not.
 const exactTerms = 512
 
 // filter is the prepared weights of a node: for each group a matrix of k rows and n columns, with

@@ -110,13 +110,13 @@ func (e *reference) Execute(ctx context.Context, args []*tensor.Value) error {
 // bind checks the arguments, stores their sizes and addresses, and sets the memory of values
 // between nodes.
 func (e *reference) bind(args []*tensor.Value) error {
-	anew := !e.bound
+	rebind := !e.bound
 	e.bound = false
-	reshaped, err := bindArguments(e.graph, e.args, args, e.shapes, anew)
+	reshaped, err := bindArguments(e.graph, e.args, args, e.shapes, rebind)
 	if err != nil {
 		return err
 	}
-	if reshaped || anew {
+	if reshaped || rebind {
 		if !e.places.fit(e.shapes) {
 			e.places = e.graph.placesFor(slices.Clone(e.shapes))
 		}

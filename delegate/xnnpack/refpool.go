@@ -9,8 +9,8 @@ import (
 	geometry "github.com/etrun-go/etrun/kernels/window"
 )
 
-// taps are the elements of a window that are inside the input, along one dimension: elements lo to
-// hi, where element k is at position from + k·step.
+// taps are the elements [lo, hi) of a window, those inside the input, along one dimension. Element
+// k is at position from + k·step.
 type taps struct{ from, step, lo, hi int }
 
 // tapsAt clips a window of n elements at distance step, which begins at position from of an input
@@ -186,8 +186,8 @@ func (e *reference) argmaxPool(n *node) {
 	e.store(n.Out[0])
 }
 
-// maxPoolTime limits the time of the pools of a graph, far above that of any model. A small file
-// may contain large windows.
+// maxPoolTime limits the time of the pools of a graph, far above that of any model. Large windows
+// do not need a large file.
 const maxPoolTime = 10 * time.Second
 
 // checkPools returns an error if the pools of a graph take too long.

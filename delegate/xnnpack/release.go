@@ -10,13 +10,13 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// The memory of a filter is released as soon as the library has packed it, so that no two filters
-// exist twice at the same time. That requires that the filter is not read again: the library packs
-// for all runtimes of an image at once, the Go engine never runs what the native one does, and no
-// other node has the filter.
+// The memory of a filter is released as soon as the library has packed it, so that at most one
+// filter at a time is in memory twice. That requires that the filter is not read again: the library
+// packs for all runtimes of an image at once, the Go engine never runs what the native one does,
+// and no other node has the filter.
 const (
-	releaseBytes = 16 << 10 // smaller filters are not released
-	releaseMost  = 4096     // graphs with more constants are not searched for overlaps
+	releaseBytes        = 16 << 10 // smaller filters are not released
+	maxReleaseConstants = 4096     // graphs with more constants are not searched for overlaps
 )
 
 // releasable is a filter of which only the packed form is needed.
@@ -37,7 +37,7 @@ func (m *image) releasable() map[xnn.Address]releasable {
 // has its own copy of them.
 func (m *image) releaseUnread(g *delegate.Graph) {
 	read := m.graph.constantsRead(m.graph.readers())
-	if g.Release == nil || len(read) > releaseMost || len(g.Values) > 16*releaseMost {
+	if g.Release == nil || len(read) > maxReleaseConstants || len(g.Values) > 16*maxReleaseConstants {
 		return
 	}
 	for i := range g.Values {
@@ -67,7 +67,7 @@ func (m *image) releaseFilters() func(*node) {
 func (g *graph) ownFilters() map[xnn.Address]releasable {
 	readers := g.readers()
 	all := g.constantsRead(readers)
-	if len(all) > releaseMost {
+	if len(all) > maxReleaseConstants {
 		return nil
 	}
 	found := make(map[xnn.Address]releasable)

@@ -179,7 +179,7 @@ func (m *layoutMender) reads(n *node) (imageOrder, error) {
 	if own := nodeOrders[n.Type.tag]; own != orderUnknown {
 		return own, nil
 	}
-	last, first := m.gives(n, orderLast), m.gives(n, orderFirst)
+	last, first := m.matches(n, orderLast), m.matches(n, orderFirst)
 	switch {
 	case !first && !last:
 		return orderUnknown, n.beyond("no order of its operands gives the declared sizes %v", m.g.Values[n.Out[0]].Shape)
@@ -200,9 +200,9 @@ func (m *layoutMender) reads(n *node) (imageOrder, error) {
 	return own, nil
 }
 
-// gives reports whether the output of a node has the declared sizes if its operands that are copies
-// have the order in.
-func (m *layoutMender) gives(n *node, in imageOrder) bool {
+// matches reports whether the output of a node has the declared sizes if its operands that are
+// copies are in the given order.
+func (m *layoutMender) matches(n *node, in imageOrder) bool {
 	for _, v := range n.In {
 		if m.isCopy(v) && in == orderFirst {
 			m.shapes[v] = m.g.Values[m.copies[v]].Shape
@@ -217,8 +217,8 @@ func (m *layoutMender) gives(n *node, in imageOrder) bool {
 	return m.takeShape(n.Out[0]) == m.g.Values[n.Out[0]].Shape && err == nil
 }
 
-// transposeReads returns the order that a transpose of a copy expects if sizes do not tell it. The
-// exporter converts copies back to channels first order by the inverse.
+// transposeReads returns the order that a transpose of a copy expects if sizes do not determine it.
+// The exporter converts copies back to channels first order by the inverse.
 func (m *layoutMender) transposeReads(n *node) (imageOrder, error) {
 	switch {
 	case n.isTranspose(toChannelsFirst):
@@ -247,7 +247,7 @@ func (m *layoutMender) transposeImages() error {
 }
 
 // imageOrder returns the order of the value that a node quantizes for convolutions. If sizes do not
-// tell it, it is that of the nodes connected to it.
+// determine it, it is that of the nodes connected to it.
 func (m *layoutMender) imageOrder(n *node) (imageOrder, error) {
 	v := n.In[0]
 	if m.isCopy(v) || m.g.Values[v].Shape.rank != 4 {

@@ -16,7 +16,7 @@ const (
 	longTime    = time.Millisecond       // of a run: longer methods may gain more from the library than is estimated
 	paidRuns    = 250                    // runs in which the library must save as much time as its start costs
 	maxLoss     = 10                     // without the library a run may be slower by 1/maxLoss, as estimated
-	leastGain   = 150 * time.Nanosecond  // per run; the library is not opened for less
+	minGain     = 150 * time.Nanosecond  // per run; the library is not opened for less
 )
 
 // survey holds the graphs of a method, which are read before the first of them is compiled.
@@ -79,10 +79,10 @@ func (s *survey) add(e estimates) {
 
 // worth reports whether the library saves the time that it needs to start, or makes runs so much
 // faster that the start does not matter. A single graph is decided by its own estimates, unless the
-// gain is less than leastGain.
+// gain is less than minGain.
 func (s *survey) worth() bool {
 	switch {
-	case s.gain+s.doubt < leastGain:
+	case s.gain+s.doubt < minGain:
 		return false
 	case s.graphs == 1 || s.gain*maxLoss > s.time:
 		return true

@@ -6,8 +6,8 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn"
 )
 
-// A graph must have this many MACs to be computed by several threads, which one thread computes in
-// about 0.1 ms, and this many per node, since threads synchronize after each node.
+// Minimum MACs of a graph that is computed by several threads: in all, which is about 0.1 ms on one
+// thread, and per node, since threads synchronize after each node.
 const (
 	parallelCost     = 3e6
 	parallelNodeCost = 5e4

@@ -95,7 +95,7 @@ func (w *weights) allocate(n int64) {
 	w.pin.Pin(&w.spare[0])
 }
 
-// slabMargin: the packed form of constants is expected to be larger by at most 1/slabMargin.
+// slabMargin is the inverse of the fraction by which packed constants are expected to be larger.
 const slabMargin = 8
 
 // Insert implements xnn.WeightsStore.

@@ -61,8 +61,8 @@ func (m *image) weightsName(ctx context.Context, mark markFunc) (string, error) 
 	return fmt.Sprintf("%x.xnnweights", h.Sum(nil)), nil
 }
 
-// openFile reads the weights from a file, if it exists and is intact. Later changes of the file
-// have no effect. If mapped is set, it maps the file instead, and shares the memory with other
+// openFile reads the weights from a file, if it exists and is intact, so that later changes of the
+// file have no effect. If mapped is set, it maps the file instead, and shares the memory with other
 // processes. The checksum is computed from the bytes that are used.
 func (w *weights) openFile(ctx context.Context, folder *os.Root, name string, g *graph, mapped bool) error {
 	most := g.mostPacked()
@@ -108,8 +108,8 @@ func checkMagic(start []byte) error {
 	return nil
 }
 
-// useFile reads the weights from a file. If there is none, it packs them and writes the file. It
-// records the result in cacheNote.
+// useFile reads the weights from a file. If that is not possible, it packs them and writes the
+// file. It records the result in cacheNote.
 func (m *image) useFile(ctx context.Context, b Backend, pack func() error) error {
 	if b.WeightsCache == "" {
 		return pack()
