@@ -19,49 +19,50 @@ type native struct {
 	image *image
 	pool  *cpu.Pool
 	*handles
-	now       *instance // the runtime in use, one of handles
+	now       *instance // the current runtime, one of handles
 	profiling bool      // nodes are timed
 
 	args   []*argument
 	values []xnn.ExternalValue
 	shapes []shape // of the values, at the sizes of the last call
 	bound  bool    // args, values and shapes are those of the last call
-	finish bool    // outputs are not in place yet after a run
+	finish bool    // outputs must be finished after a run
 	dims   [xnn.MaxDims]uint
 	times  []uint64
-	need   uint // their size, as the library reports it
-	// other runs calls at shapes that the library does not support; nil until the first such call
+	need   uint // the size of times, as the library reports it
+	// other runs calls with shapes that the library does not support; nil until the first such
+	// call.
 	other  *reference
-	beside bool // other runs the last call's shapes
+	beside bool // other runs the shapes of the last call
 }
 
-// instance is a runtime of the library, and how far it is set up for the unit's last call.
+// instance is a runtime of the library, with its setup state for the last call of the unit.
 type instance struct {
 	runtime  xnn.Runtime
 	flags    uint32
 	threaded bool
 	layout   layout   // that the runtime was created for
-	planned  []shape  // of the values, at the sizes that its memory is planned for; empty if it is not
+	planned  []shape  // of the values, at the sizes that the runtime's memory is planned for; empty if it is not planned
 	set      bool     // it has the sizes and addresses of the last call
 	used     bool     // it has run
-	names    []string // of a timed runtime's operators
+	names    []string // of the operators of a profiled runtime
 }
 
-// take stores a runtime for values of the given shapes, whose memory is not planned yet.
+// take stores a runtime for values of the given shapes. Its memory is not planned yet.
 func (r *instance) take(rt xnn.Runtime, g *graph, s []shape) {
 	r.runtime, r.names = rt, nil
 	r.layout.set(g, s)
 }
 
-// handles are the objects of the library that a unit owns. They are freed by Close, or when the
-// unit is garbage collected.
+// handles holds the library objects that a unit owns. They are freed by Close, or when the unit is
+// garbage collected.
 type handles struct {
 	lib          *xnn.Library
-	threads      *threads    // nil if no call is large enough for several
-	plain, timed [2]instance // for small calls and for large ones; the timed ones are profiled
+	threads      *threads    // nil if no call is large enough for several threads
+	plain, timed [2]instance // each for small calls and for large ones; the timed ones are profiled
 	workspace    *workspace
 	closed       bool
-	pin          runtime.Pinner // memory of arguments whose addresses the runtimes store
+	pin          runtime.Pinner // pins argument memory whose addresses the runtimes store
 }
 
 func (h *handles) release() {
@@ -73,7 +74,7 @@ func (h *handles) release() {
 	h.pin.Unpin()
 }
 
-// drop deletes the runtime of an instance, if it has one.
+// drop deletes the runtime of an instance, if there is one.
 func (h *handles) drop(r *instance) {
 	if h.workspace != nil {
 		h.workspace.delete(r.runtime)
@@ -107,9 +108,9 @@ func newNative(m *image, in delegate.Instance) (*native, error) {
 	return u, nil
 }
 
-// begin sets the first runtime: the one that Compile created, if it is of the right kind and in
-// the instance's workspace or in one of its own. If calls have other sizes than the declared
-// ones, the first call plans it.
+// begin sets the first runtime. It uses the one that Compile created if that is of the right kind
+// and is in the instance's workspace or in one of its own. If calls have other sizes than the
+// declared ones, the first call plans the runtime.
 func (u *native) begin(s *delegate.Scratch) (err error) {
 	m := u.image
 	spare := m.takeSpare()
@@ -130,7 +131,7 @@ func (u *native) begin(s *delegate.Scratch) (err error) {
 	}
 	r := &u.plain[0]
 	r.take(spare.runtime, m.graph, spare.shapes)
-	spare.workspace.release() // u has a use of its own
+	spare.workspace.release() // u retains it separately
 	if !spare.planned {
 		return nil
 	}
@@ -150,8 +151,8 @@ func (u *native) choose() {
 	}
 }
 
-// isLarge reports whether the last call is large enough for the threads or, without threads,
-// larger than the small sizes that the first runtime remains planned for.
+// isLarge reports whether the last call is large enough to run on the threads. Without threads, it
+// reports whether the call is larger than the small sizes that the first runtime stays planned for.
 func (u *native) isLarge() bool {
 	m := u.image
 	if u.threads != nil {
@@ -160,7 +161,7 @@ func (u *native) isLarge() bool {
 	return m.small != nil && !slices.Equal(u.shapes, m.small)
 }
 
-// create creates the runtime in use, and deletes the previous one.
+// create creates the current runtime and deletes the previous one.
 func (u *native) create() error {
 	pool := xnn.Threadpool(0)
 	if u.now.threaded {
@@ -175,7 +176,7 @@ func (u *native) create() error {
 	return nil
 }
 
-// renew replaces a workspace in which another unit's plan failed by a new one.
+// renew replaces a workspace in which a plan of another unit failed.
 func (u *native) renew() error {
 	w, err := newWorkspace(u.lib)
 	if err != nil {
@@ -229,7 +230,7 @@ func (u *native) follow(args []*tensor.Value) error {
 	return nil
 }
 
-// deviceError wraps an error of the library; nil stays nil.
+// deviceError wraps an error of the library. It returns nil for nil.
 func deviceError(err error) error {
 	if err == nil {
 		return nil
@@ -237,17 +238,16 @@ func deviceError(err error) error {
 	return &delegate.Error{Backend: ID, Reason: delegate.ErrDevice, Err: err}
 }
 
-// bind checks the arguments and stores their sizes and addresses. No runtime is set up for them
-// yet.
+// bind checks the arguments and stores their sizes and addresses. It does not set up a runtime.
 func (u *native) bind(args []*tensor.Value) error {
-	anew := !u.bound
+	rebind := !u.bound
 	u.bound = false
-	reshaped, err := bindArguments(u.image.graph, u.args, args, u.shapes, anew, u.plain[0].planned, u.plain[1].planned)
+	reshaped, err := bindArguments(u.image.graph, u.args, args, u.shapes, rebind, u.plain[0].planned, u.plain[1].planned)
 	if err != nil {
 		return err
 	}
 	u.finish = slices.ContainsFunc(u.args, func(a *argument) bool { return a.after != nil })
-	if reshaped || anew {
+	if reshaped || rebind {
 		if err := u.chooseEngine(); err != nil {
 			return err
 		}
@@ -263,7 +263,7 @@ func (u *native) bind(args []*tensor.Value) error {
 	return nil
 }
 
-// pinArguments pins the arguments' memory, unless it is that of the last call.
+// pinArguments pins the memory of the arguments, unless it is that of the last call.
 func (u *native) pinArguments() {
 	if u.pinned() {
 		return
@@ -284,7 +284,7 @@ func (u *native) pinned() bool {
 	return true
 }
 
-// ready sets the runtime in use up for the sizes and addresses of the last call.
+// ready sets up the current runtime for the sizes and addresses of the last call.
 func (u *native) ready() error {
 	g, r := u.image.graph, u.now
 	switch {
@@ -306,12 +306,12 @@ func (u *native) ready() error {
 	return nil
 }
 
-// setup passes the arguments' addresses to the runtime and, if it was planned for other sizes,
-// their sizes.
+// setup passes the addresses of the arguments to the runtime and, if it was planned for other
+// sizes, also their sizes.
 //
-// A reshape alone replans memory only if a value exceeds all its previous sizes. After a plan at
-// smaller sizes, caused by another value, values that grow back would overlap others; so every
-// change of sizes is planned.
+// A reshape alone replans memory only if a value exceeds all its previous sizes. If another value
+// caused a plan at smaller sizes, values that grow back would overlap others. So every change of
+// sizes is planned.
 func (u *native) setup(r *instance) error {
 	n, values := uint(len(u.values)), &u.values[0]
 	if slices.Equal(r.planned, u.shapes) {
@@ -329,8 +329,8 @@ func (u *native) setup(r *instance) error {
 	return u.checkShapes(r)
 }
 
-// chooseEngine checks whether the library supports the shapes of a call. It costs nothing if the
-// image was checked at these shapes.
+// chooseEngine checks whether the library supports the shapes of a call. It skips the check for
+// shapes at which the image was checked or a runtime is planned.
 func (u *native) chooseEngine() error {
 	u.beside = false
 	m := u.image
@@ -352,7 +352,7 @@ func (u *native) isPlanned() bool {
 	return slices.Equal(u.shapes, u.plain[0].planned) || slices.Equal(u.shapes, u.plain[1].planned)
 }
 
-// reshape sets the sizes of the runtime's inputs.
+// reshape sets the sizes of the current runtime's inputs.
 func (u *native) reshape() error {
 	g, r := u.image.graph, u.now
 	for i, v := range g.Args[:g.Inputs] {
@@ -364,7 +364,7 @@ func (u *native) reshape() error {
 	return nil
 }
 
-// checkShapes checks that a planned runtime infers the same sizes of arguments as this package.
+// checkShapes checks that a planned runtime infers the same argument sizes as this package.
 func (u *native) checkShapes(r *instance) error {
 	g := u.image.graph
 	for i, v := range g.Args {

@@ -5,51 +5,54 @@ import (
 	"math"
 )
 
-// nodeType is one kind of operation: a row of the table. To add one, add its row.
+// nodeType describes one kind of node. To add a node type, add its row to the table.
 type nodeType struct {
 	tag  uint8 // in the payload's union XNodeUnion
 	name string
 	// read reads the node's own fields into n.
 	read   func(r *reader, t flatbuf.Table, n *node)
-	params func() any // makes the family's parameters, see node.Params; nil: it has none
-	// optional is an operand that a node may do without, the bias; 0: it needs all.
+	params func() any // returns new parameters of the family, see node.Params; nil for none
+	// optional is the index of the operand that may be absent, the bias; 0 if none may.
 	optional int
-	// convolution is for nodes with a window and a filter; packs for all whose constant
+	// convolution marks nodes with a window and a filter. packs marks all nodes whose constant
 	// operands, from the second on, the library packs.
 	convolution, packs bool
-	// widens says that 16-bit constants behind an input of the datatype become float32,
-	// exactly: the library takes more nodes so. nil: never.
+	// widens reports whether 16-bit constants are converted to float32, which is exact, if the
+	// input has the datatype. The library supports more nodes that way. nil for never.
 	widens func(in datatype) bool
-	// check refuses parameters and datatypes; shapes are shape's affair. It changes nothing.
+	// check validates parameters and datatypes; shape validates shapes. It changes nothing.
 	check func(g *graph, n *node) error
-	// shape computes the outputs' shapes from the inputs'.
+	// shape computes the shapes of the outputs from those of the inputs.
 	shape func(g *graph, n *node, s []shape) error
-	// native is what the library must be given to be safe; nil: anything that check takes.
+	// native checks what the library requires to be safe; nil if it supports all that check
+	// accepts.
 	native rule
-	// bySize says that native depends on sizes: a call may be refused where others are not.
+	// bySize is set if native depends on sizes: a call may be rejected where others are not.
 	bySize bool
-	// scratch is what the library allocates for the node beside its values; nil: nothing.
+	// scratch returns the bytes that the library allocates for the node in addition to its values;
+	// nil for none.
 	scratch func(g *graph, n *node, s []shape, threads int) int64
-	// layout is what must not change about the shapes while a runtime of the library
-	// lives, as a number; nil: anything may.
+	// layout returns, as a number, the part of the shapes that must not change during the lifetime
+	// of a library runtime; nil if all shapes may change.
 	layout func(n *node, s []shape) int
-	// bounded nodes keep their outputs within Min and Max; others have no bounds.
+	// bounded marks nodes that clamp their outputs to Min and Max; others have no bounds.
 	bounded bool
-	// inPlace nodes of the library write over an operand of the output's size.
+	// inPlace marks nodes for which the library overwrites an operand of the output's size.
 	inPlace bool
 	// define adds the node to the library's subgraph.
 	define func(b *builder, n *node) call
-	// cost is about how many multiplications the node takes; nil: one an output element.
+	// cost returns the approximate number of MACs of the node; nil for one per output element.
 	cost func(g *graph, n *node, s []shape) int64
-	// loops is what a unit of the Go engine keeps for the node; nil: little or nothing.
+	// loops returns the bytes of state that a unit of the Go engine holds for the node; nil for
+	// little or none.
 	loops func(g *graph, n *node, s []shape, threads int) int64
-	// pack makes the node's filter ready for products of floats; nil: it has none.
+	// pack packs the filter of the node for float32 products; nil if it has none.
 	pack packer
-	// run is the reference: it computes the outputs.
+	// run is the reference implementation: it computes the outputs.
 	run func(e *reference, n *node)
 }
 
-// nodeTypes is the table, by tag. Rows refer to it, so it is filled by init.
+// nodeTypes is the table, by tag. The rows refer to it, so init fills it.
 var nodeTypes [256]*nodeType
 
 func init() {
@@ -84,7 +87,7 @@ func (r *reader) readNode(i int, t flatbuf.Table) error {
 	if err := r.resolve(&n); err != nil {
 		return err
 	}
-	if !r.graph.mend || !n.Type.weighted() { // those are mended first
+	if !r.graph.mend || !n.Type.weighted() { // checked after the repair
 		if err := n.Type.check(r.graph, &n); err != nil {
 			return err
 		}
@@ -93,7 +96,7 @@ func (r *reader) readNode(i int, t flatbuf.Table) error {
 	return nil
 }
 
-// weighted reports nodes with input, filter and optional bias.
+// weighted reports whether nodes of the type have an input, a filter and an optional bias.
 func (t *nodeType) weighted() bool { return t.optional == 2 }
 
 func (n *node) checkBounds() error {
@@ -110,21 +113,21 @@ func readBounds(t flatbuf.Table, n *node) {
 	}
 }
 
-// noValue is the id of a value that is not there (XNN_INVALID_VALUE_ID).
+// noValue is the ID of an absent value (XNN_INVALID_VALUE_ID).
 const noValue = 0xFFFFFFFF
 
-// id reads a value's id; resolve makes an index of it.
+// id reads the ID of a value. resolve replaces it by an index.
 func id(t flatbuf.Table, field int, name string) int { return int(t.Uint32(field, name, 0)) }
 
-// extent reads a size, a padding or a step.
+// extent reads a size, a padding or a stride.
 func extent(t flatbuf.Table, field int, name string) int { return fromUint32(t.Uint32(field, name, 0)) }
 
-// fromUint32 is v, or where int has 32 bits at most a quarter of the largest: no memory has
-// room for so many elements, and sums of four do not overflow.
+// fromUint32 returns v. Where int has 32 bits, it limits v to a quarter of the largest int: no
+// memory holds that many elements, and sums of four do not overflow.
 func fromUint32(v uint32) int { return int(min(uint64(v), math.MaxInt/4)) }
 
-// resolve turns the ids that read left in In and Out into indices. Readers of a value
-// with a quantized view get the view, computed in front of the first of them.
+// resolve replaces the IDs that read stored in In and Out by indices. Nodes that read a value with
+// a quantized view read the view instead, which is computed before the first of them.
 func (r *reader) resolve(n *node) error {
 	for i, v := range n.Out {
 		index, ok := r.byID[uint32(v)]
@@ -153,7 +156,7 @@ func (r *reader) resolve(n *node) error {
 	return nil
 }
 
-// quantizeView adds the node that computes a quantized view, unless it is there.
+// quantizeView adds the node that computes a quantized view, unless it was added before.
 func (r *reader) quantizeView(value, view, at int) error {
 	if r.viewed[view] {
 		return nil
@@ -167,7 +170,7 @@ func (r *reader) quantizeView(value, view, at int) error {
 	return nil
 }
 
-// Readers of the fields that several types share.
+// Functions that read fields which several types share.
 
 func readUnary(r *reader, t flatbuf.Table, n *node) {
 	n.In = []int{id(t, 0, "input_id")}
@@ -175,7 +178,7 @@ func readUnary(r *reader, t flatbuf.Table, n *node) {
 	n.Flags = t.Uint32(2, "flags", 0)
 }
 
-// readUnaryParam is for nodes with one float before the ids.
+// readUnaryParam returns a reader for nodes with one float before the IDs.
 func readUnaryParam(name string) func(*reader, flatbuf.Table, *node) {
 	return func(r *reader, t flatbuf.Table, n *node) {
 		params[scalarParams](n).value = t.Float32(0, name, 0)
@@ -198,7 +201,7 @@ func readDims(t flatbuf.Table, field int, name string) []int {
 
 // Checks that several types share.
 
-// wantFlags refuses flags beside the allowed ones.
+// wantFlags returns an error if n has flags other than the allowed ones.
 func wantFlags(n *node, allowed uint32) error {
 	if bad := n.Flags &^ allowed; bad != 0 {
 		return n.fault("flags %#x, of which %#x are unknown here", n.Flags, bad)
@@ -206,7 +209,7 @@ func wantFlags(n *node, allowed uint32) error {
 	return nil
 }
 
-// wantDatatype refuses a value of none of the types.
+// wantDatatype returns an error if the datatype of v is none of types.
 func wantDatatype(g *graph, n *node, v int, types ...datatype) error {
 	for _, d := range types {
 		if g.Values[v].Datatype == d {
@@ -216,7 +219,7 @@ func wantDatatype(g *graph, n *node, v int, types ...datatype) error {
 	return n.fault("%s, want one of %v", g.describe(v), types)
 }
 
-// wantSame refuses values of different datatypes or quantizations.
+// wantSame returns an error if a and b differ in datatype or quantization.
 func wantSame(g *graph, n *node, a, b int) error {
 	x, y := &g.Values[a], &g.Values[b]
 	if x.Datatype != y.Datatype {
@@ -229,7 +232,7 @@ func wantSame(g *graph, n *node, a, b int) error {
 	return nil
 }
 
-// elementwise are the types that elementwise nodes compute on.
+// elementwiseTypes are the datatypes that elementwise nodes support.
 var elementwiseTypes = []datatype{fp32, fp16, qint8, quint8, bf16}
 
 func wantRank(g *graph, n *node, v int, s []shape, rank int) error {

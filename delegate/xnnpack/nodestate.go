@@ -1,14 +1,15 @@
 package xnnpack
 
-// nodeState is what a unit keeps for a node from one execute to the next: a loop with all
-// decided, which stays good while values keep their places and shapes.
+// nodeState is the state that a unit holds for a node between runs: a prepared loop, which is valid
+// while values keep their addresses and shapes.
 type nodeState struct {
 	loop       any
-	generation uint64 // of the places that the loop was made for
+	generation uint64 // of the addresses that the loop was prepared for
 }
 
-// loopOf is the node's loop, a T, and whether it has yet to be made for the places that values
-// have now: always where the loop reads copies of values, whose places change.
+// loopOf returns the loop of the node, a T, and reports whether it must be prepared for the current
+// addresses of values. That is always so if the loop reads copies of values, whose addresses
+// change.
 func loopOf[T any](e *reference, n *node, inPlace bool) (loop *T, stale bool) {
 	s := &e.states[n.at]
 	loop, ok := s.loop.(*T)
@@ -21,8 +22,8 @@ func loopOf[T any](e *reference, n *node, inPlace bool) (loop *T, stale bool) {
 	return loop, stale
 }
 
-// directNodes are those whose operands are all float32, and whose filters are constant: their
-// loops work on the values' own bytes.
+// directNodes reports for each node whether its loop works on the bytes of the values themselves:
+// its operands are all float32 and its filter, if any, is constant.
 func (e *reference) directNodes() []bool {
 	direct := make([]bool, len(e.graph.Nodes))
 	for i := range e.graph.Nodes {

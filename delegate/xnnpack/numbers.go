@@ -9,7 +9,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// decode writes the numbers that a value's elements stand for.
+// decode converts the elements of value v to float32 numbers.
 func (e *reference) decode(dst []float32, v int) {
 	x, b := &e.graph.Values[v], e.bytes[v]
 	switch x.Datatype {
@@ -44,7 +44,7 @@ func decodeFloats(dst []float32, d datatype, b []byte) {
 	}
 }
 
-// decodeChannels is decode for int8 with a scale a channel.
+// decodeChannels is like decode, for int8 with one scale per channel.
 func (e *reference) decodeChannels(dst []float32, v int) {
 	x := &e.graph.Values[v]
 	inner, channels := e.shapes[v].trailing(x.Quant.ChannelDim+1), e.shapes[v].dim[x.Quant.ChannelDim]
@@ -53,8 +53,8 @@ func (e *reference) decodeChannels(dst []float32, v int) {
 	}
 }
 
-// encode rounds numbers to the elements of a value: halves to nearest even, quantized
-// ones to the nearest element, within the type's range.
+// encode rounds numbers to the elements of value v: 16-bit floats to nearest even, quantized
+// elements to the nearest within the range of the type.
 func (e *reference) encode(v int, src []float32) {
 	x, b := &e.graph.Values[v], e.bytes[v]
 	switch x.Datatype {
@@ -90,8 +90,8 @@ func toBF16(f float32) uint16 {
 	return uint16((u + 0x7fff + u>>16&1) >> 16)
 }
 
-// quantize rounds x half to even, adds the zero point and keeps it within bounds, which
-// are those of a byte. A NaN becomes the lower bound.
+// quantize rounds x half to even, adds the zero point and clamps to [lo, hi], which are byte
+// bounds. It returns lo for NaN.
 func quantize(x float32, zero, lo, hi int32) int32 {
 	if !(x > float32(lo-zero)) {
 		return lo
@@ -99,13 +99,13 @@ func quantize(x float32, zero, lo, hi int32) int32 {
 	if x >= float32(hi-zero) {
 		return hi
 	}
-	const whole = 3 << 22 // numbers around it have no fraction
+	const whole = 3 << 22 // adding it leaves no fraction bits
 	return int32(float32(x+whole)-whole) + zero
 }
 
-// quantizeDynamic finds scale and zero point of each group of inner dimensions, from
-// its least and greatest number and 0, and quantizes it. Halves are multiplied by a
-// scale that is a half too.
+// quantizeDynamic computes scale and zero point of each group of inner dimensions from its minimum,
+// its maximum and 0, and quantizes the group. If half is set, it multiplies by a scale that is
+// rounded to float16 too.
 func (e *reference) quantizeDynamic(v int, x []float32, half bool) {
 	if !e.plain {
 		e.quantizeRows(v, x, half)
@@ -126,8 +126,8 @@ func (e *reference) quantizeDynamic(v int, x []float32, half bool) {
 	}
 }
 
-// dynamicToken spreads int8 over the range of x, which is made to hold 0; 0 is an
-// element exactly (xnn_f32_qd8_asymmetric_quantization_params).
+// dynamicToken maps int8 to the range of x, extended to contain 0, so that an element represents 0
+// exactly (xnn_f32_qd8_asymmetric_quantization_params).
 func dynamicToken(x []float32) token {
 	lo, hi := min(0, simd.Min(x)), max(0, simd.Max(x))
 	const qmin, qmax = -128, 127

@@ -12,18 +12,18 @@ var (
 	toChannelsLast  = []int{0, 2, 3, 1}
 )
 
-// imageOrder is how the memory of a value of four dimensions is laid out.
+// imageOrder is the memory order of a value with four dimensions.
 type imageOrder uint8
 
 const (
-	orderUnknown imageOrder = iota // nothing says which
+	orderUnknown imageOrder = iota // not determined
 	orderFirst                     // [N, C, H, W]
 	orderLast                      // [N, H, W, C]
-	orderBoth                      // what reads it disagrees
+	orderBoth                      // conflicting
 )
 
-// nodeOrders are the orders that exporters give operands and outputs of nodes which
-// do not take any. What is not here computes in the order of its operands.
+// nodeOrders are the orders that exporters use for operands and outputs of nodes that depend on the
+// order. Nodes that are not listed compute in the order of their operands.
 var nodeOrders = map[uint8]imageOrder{
 	tagConv2d: orderLast, tagDepthwiseConv2d: orderLast, tagConvTranspose2d: orderLast,
 	tagAvgPooling2d: orderLast, tagMaxPooling2d: orderLast, tagArgMaxPooling2d: orderLast, tagGlobalAvgPooling2d: orderLast,
@@ -31,20 +31,20 @@ var nodeOrders = map[uint8]imageOrder{
 	tagFullyConnected: orderFirst, tagBatchMatrixMultiply: orderFirst, tagStaticReshape: orderFirst,
 }
 
-// imageOrders are the orders that the exporter believed values to be in. Values that nodes
-// without an order of their own connect form a class, which is in one order. Transposes
-// connect nothing: they may change the order or be the model's own.
+// imageOrders are the orders that the exporter assumed for values. Values that are connected by
+// nodes without an order of their own form a class, which has one order. Transposes connect
+// nothing: they may change the order or be part of the model.
 type imageOrders struct {
 	g      *graph
 	parent []int
 	found  []imageOrder // by root
 	turned []bool       // by root: a member is transposed to channels last order
-	back   []bool       // by root: a member is a value transposed to channels first order
+	back   []bool       // by root: a member is the output of a transpose to channels first order
 	copies map[int]int
 }
 
-// findOrders finds the orders. Values of copies, by their outputs, are read in either
-// order, so they are of no class.
+// findOrders determines the orders. The keys of copies are outputs of copies, which are read in
+// either order, so they belong to no class.
 func (g *graph) findOrders(copies map[int]int) *imageOrders {
 	o := &imageOrders{g: g, parent: make([]int, len(g.Values)), found: make([]imageOrder, len(g.Values)), turned: make([]bool, len(g.Values)),
 		back: make([]bool, len(g.Values)), copies: copies}
@@ -81,7 +81,7 @@ func (o *imageOrders) find(v int) int {
 	return v
 }
 
-// connect makes one class of the images that a node without an order of its own has.
+// connect puts the images of a node without an order of its own into one class.
 func (o *imageOrders) connect(n *node) {
 	if _, own := nodeOrders[n.Type.tag]; own || n.Type.tag == tagStaticTranspose || !o.isImage(n.Out[0]) {
 		return
@@ -93,24 +93,24 @@ func (o *imageOrders) connect(n *node) {
 	}
 }
 
-// isImage reports a value whose order says something.
+// isImage reports whether the order of a value matters.
 func (o *imageOrders) isImage(v int) bool {
 	x := &o.g.Values[v]
 	_, copied := o.copies[v]
 	return x.Shape.rank == 4 && !x.isConst() && x.Datatype != qdint8 && !copied
 }
 
-// set adds what is known of a value to its class.
+// set adds the order of a value to its class.
 func (o *imageOrders) set(v int, own imageOrder) {
 	if o.isImage(v) {
 		o.found[o.find(v)] |= own
 	}
 }
 
-// of is the order of a value's class.
+// of returns the order of a value's class.
 func (o *imageOrders) of(v int) imageOrder { return o.found[o.find(v)] }
 
-// specOrder is the order of an argument of the program.
+// specOrder returns the order of an argument of the program.
 func specOrder(a *delegate.ArgSpec) imageOrder {
 	switch {
 	case a == nil || len(a.Sizes) != 4:
@@ -123,7 +123,7 @@ func specOrder(a *delegate.ArgSpec) imageOrder {
 	return orderUnknown
 }
 
-// specShape is the sizes of an argument in the order of memory.
+// specShape returns the sizes of an argument in memory order.
 func specShape(a *delegate.ArgSpec) shape {
 	if len(a.Sizes) == 0 || len(a.Sizes) > len(shape{}.dim) {
 		return shapeOf(1)
@@ -137,8 +137,8 @@ func specShape(a *delegate.ArgSpec) shape {
 	return s
 }
 
-// provesOrder reports a value that is in the order of an argument for certain: its sizes
-// alone tell it, or what computes it.
+// provesOrder reports whether value v certainly has the order of argument a: from its sizes alone,
+// or from the nodes that compute and read it.
 func (g *graph) provesOrder(v int, a *delegate.ArgSpec) bool {
 	s := g.Values[v].Shape
 	if s.rank != 4 || s.permuted(toChannelsLast).squeezed() != s.squeezed() {
@@ -151,7 +151,7 @@ func (g *graph) provesOrder(v int, a *delegate.ArgSpec) bool {
 	return own == specOrder(a) && own != orderUnknown
 }
 
-// producer is the node that computes v, nil for none.
+// producer returns the node that computes v, nil for none.
 func (g *graph) producer(v int) *node {
 	for i := range g.Nodes {
 		if slices.Contains(g.Nodes[i].Out, v) {

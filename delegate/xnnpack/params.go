@@ -1,22 +1,22 @@
 package xnnpack
 
-// Parameters of nodes, by family. Params of a node is a pointer to the type that its
-// row makes, and belongs to the node.
+// Parameters of nodes, by family. The Params of a node point to the type that its table row
+// creates, and belong to the node.
 
-// params are a node's parameters, which are of the type P.
+// params returns the parameters of a node, which must be of type P.
 func params[P any](n *node) *P { return n.Params.(*P) }
 
 func newParams[P any]() any { return new(P) }
 
-// setParams gives a node of the type parameters that are all zero.
+// setParams sets the parameters of a node of this type to zero values.
 func (t *nodeType) setParams(n *node) {
 	if t.params != nil {
 		n.Params = t.params()
 	}
 }
 
-// window is the geometry of a convolution or pool. For a pool kernel is its size,
-// for a transposed convolution stride is the upsampling.
+// window is the geometry of a convolution or a pool. In a pool, the kernel is the pooling size. In
+// a transposed convolution, the stride is the upsampling factor.
 type window struct {
 	top, right, bottom, left  int
 	kernelH, kernelW          int
@@ -26,13 +26,13 @@ type window struct {
 	groups, groupIn, groupOut int
 }
 
-// window is the node's geometry, nil where it has none.
+// window returns the geometry of the node, or nil if it has none.
 func (n *node) window() *window {
 	w, _ := n.Params.(*window)
 	return w
 }
 
-// geometry is the node's window, zero where it has none.
+// geometry returns the window of the node, or a zero window if it has none.
 func (n *node) geometry() (w window) {
 	if own := n.window(); own != nil {
 		w = *own
@@ -40,26 +40,26 @@ func (n *node) geometry() (w window) {
 	return w
 }
 
-// transposeParams: dimension i of the output is dimension perm[i] of the input.
+// transposeParams is a permutation: dimension i of the output is dimension perm[i] of the input.
 type transposeParams struct{ perm []int }
 
-// reshapeParams are the output's sizes; one of them may be 0, which stands for the rest.
+// reshapeParams are the sizes of the output. One of them may be 0, which means that it is inferred.
 type reshapeParams struct{ sizes []int }
 
-// sliceParams: sizes of 0 at offset 0 stand for the whole dimension.
+// sliceParams are offsets and sizes. A size of 0 at offset 0 means the whole dimension.
 type sliceParams struct{ offsets, sizes []int }
 
-// padParams are elements added in front of and behind each dimension.
+// padParams are the numbers of elements added before and after each dimension.
 type padParams struct {
 	before, after []int
 	value         float32
 }
 
-// resizeParams are the output's height and width.
+// resizeParams are the height and width of the output.
 type resizeParams struct{ height, width int }
 
-// concatenateParams: an axis below 0 counts from the innermost dimension.
+// concatenateParams is the axis. A negative axis counts from the innermost dimension.
 type concatenateParams struct{ axis int }
 
-// scalarParams: the slope of LeakyReLU, the alpha of ELU.
+// scalarParams is the slope of LeakyReLU or the alpha of ELU.
 type scalarParams struct{ value float32 }

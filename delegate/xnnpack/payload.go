@@ -11,19 +11,19 @@ import (
 // ID is the name that identifies the backend in programs.
 const ID = "XnnpackBackend"
 
-// Header of a payload: zero, "XH00", u16 length, u32 flatbuffer offset and size, u32
-// constant data offset, u64 constant data size.
+// A payload header consists of 4 zero bytes, "XH00", u16 length, u32 flatbuffer offset and size,
+// u32 constant data offset, u64 constant data size.
 const (
 	headerSize  = 30
 	headerMagic = "XH00"
 	maxArgs     = 4096
-	ordinary    = 4096 // up to so many values and nodes have their memory from the start
+	ordinary    = 4096 // largest initial capacity of values and nodes
 )
 
-// identifiers of the FlatBuffer: the older schema lacks nothing that we read.
+// identifiers of the FlatBuffer. The older schema has all fields that the reader uses.
 var identifiers = []string{"XN01", "XN00"}
 
-// reader turns a payload into a Graph.
+// reader converts a payload to a graph.
 type reader struct {
 	graph     *graph
 	flat      *flatbuf.Reader
@@ -31,9 +31,9 @@ type reader struct {
 	constants []byte // constant data inside the payload
 	byID      map[uint32]int
 	table     constantTable
-	views     map[int]int  // plain values whose readers see them quantized at run time
-	viewed    map[int]bool // of those, which are computed by now
-	lost      []int        // external ids that no value has
+	views     map[int]int  // float values that nodes read quantized, and their quantized views
+	viewed    map[int]bool // views whose nodes have been added
+	lost      []int        // external IDs that no value has
 }
 
 func payloadError(place, format string, args ...any) error {
@@ -44,8 +44,8 @@ func unsupported(place, format string, args ...any) error {
 	return delegate.Errorf(ID, delegate.ErrUnsupported, place, format, args...)
 }
 
-// readPayload parses and checks a payload. The graph shares its bytes and those of the
-// constants that it names. mend says whether faults of exporters are mended.
+// readPayload parses and checks a payload. The graph shares the bytes of the payload and of the
+// constants that it names. If mend is set, known faults of exporters are repaired.
 func readPayload(p *delegate.Payload, mend bool) (*graph, error) {
 	flat, base, constants, err := splitHeader(p.Data)
 	if err != nil {
@@ -68,8 +68,8 @@ func readPayload(p *delegate.Payload, mend bool) (*graph, error) {
 	return r.graph, nil
 }
 
-// splitHeader finds the FlatBuffer, its place and the constant data. A payload
-// without a header is a FlatBuffer as a whole.
+// splitHeader returns the FlatBuffer, its offset, and the constant data. A payload without a header
+// is a FlatBuffer as a whole.
 func splitHeader(data []byte) (flat []byte, base int64, constants []byte, err error) {
 	if len(data) < headerSize || string(data[4:8]) != headerMagic {
 		return data, 0, nil, nil
@@ -88,7 +88,7 @@ func splitHeader(data []byte) (flat []byte, base int64, constants []byte, err er
 	return flat, int64(le.Uint32(data[10:])), constants, err
 }
 
-// cut is a part of the payload behind its header.
+// cut returns a part of the payload after its header.
 func cut(data []byte, what string, offset, size uint64) ([]byte, error) {
 	n := uint64(len(data))
 	if offset < headerSize || offset > n || size > n-offset {
@@ -97,7 +97,7 @@ func cut(data []byte, what string, offset, size uint64) ([]byte, error) {
 	return data[offset : offset+size : offset+size], nil
 }
 
-// flatError is the fault of the FlatBuffer reader, if there is one.
+// flatError returns the error of the FlatBuffer reader, if there is one.
 func (r *reader) flatError() error {
 	if err := r.flat.Err(); err != nil {
 		return &delegate.Error{Backend: ID, Reason: delegate.ErrPayload, Err: err}
@@ -152,9 +152,8 @@ func (r *reader) read(root flatbuf.Table) error {
 	return r.graph.checkOrder()
 }
 
-// collectArgs orders the external values by external id, which numbers the call's
-// arguments: inputs first. The lists of ids that the payload has besides are of value
-// ids, and not needed.
+// collectArgs sorts the external values by external ID, which is the index of the call's argument:
+// inputs first. The payload also has lists of value IDs, which are not needed.
 func (r *reader) collectArgs(externs int) error {
 	g := r.graph
 	args := make([]int, externs)
@@ -198,8 +197,8 @@ func lostArgument(i, externs int) error {
 	return payloadError("num_externs", "no value has external id %d of %d", i, externs)
 }
 
-// checkOrder makes sure that every value is there before it is read, is computed at
-// most once, and that every output is computed.
+// checkOrder checks that every value is defined before it is read, that it is computed at most
+// once, and that every output is computed.
 func (g *graph) checkOrder() error {
 	known := make([]bool, len(g.Values))
 	for v := range g.Values {

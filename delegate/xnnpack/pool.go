@@ -14,9 +14,9 @@ const (
 	tagArgMaxPooling2d    = 21
 )
 
-// poolNodes reduce windows, or rows, of a value.
+// poolNodes reduce windows or rows of a value.
 var poolNodes = []nodeType{
-	// over [N, H, W, C]; padding does not count in the mean
+	// over [N, H, W, C]; padding is excluded from the mean
 	{tag: tagAvgPooling2d, name: "AvgPooling2d", read: readAveragePool, params: newParams[window], layout: imageChannels,
 		check: checkPool(elementwiseTypes), shape: poolShape, cost: poolCost,
 		native: every(windowLimits, averageLimits), bySize: true, scratch: windowScratch, bounded: true,
@@ -29,12 +29,12 @@ var poolNodes = []nodeType{
 		define: func(b *builder, n *node) call { return b.maxPool(n) },
 		loops:  lineLoops,
 		run:    (*reference).maxPool},
-	// two outputs: the maxima, and where in the window they are
+	// two outputs: the maxima, and their indices in the window
 	{tag: tagArgMaxPooling2d, name: "ArgMaxPooling2d", read: readArgmaxPool, params: newParams[window], layout: imageChannels,
 		check: checkArgmaxPool, shape: argmaxShape, cost: poolCost,
 		native: argmaxLimits,
 		run:    (*reference).argmaxPool},
-	// mean over H and W of [N, H, W, C], which stay as sizes of 1
+	// mean over H and W of [N, H, W, C], which become 1
 	{tag: tagGlobalAvgPooling2d, name: "GlobalAvgPooling2d", read: readUnary, check: checkGlobalPool, scratch: reduceScratch, bounded: true, native: meanLimits,
 		shape: func(g *graph, n *node, s []shape) error {
 			if err := wantRank(g, n, n.In[0], s, 4); err != nil {
@@ -67,14 +67,14 @@ func readPool(r *reader, t flatbuf.Table, n *node) {
 	n.Flags = t.Uint32(12, "flags", 0)
 }
 
-// readAveragePool: it has no dilation; files leave the fields at 0.
+// readAveragePool is readPool without dilation, whose fields are 0 in files.
 func readAveragePool(r *reader, t flatbuf.Table, n *node) {
 	readPool(r, t, n)
 	n.window().dilationH, n.window().dilationW = 1, 1
 }
 
-// readPoolWindow reads paddings and size and, where a pool has them, strides and
-// dilations; otherwise windows do not overlap.
+// readPoolWindow reads paddings and size and, if strides is set, strides and dilations. Otherwise
+// windows do not overlap.
 func readPoolWindow(t flatbuf.Table, n *node, strides bool) {
 	w := n.window()
 	w.top, w.right = extent(t, 0, "padding_top"), extent(t, 1, "padding_right")
@@ -112,7 +112,7 @@ func checkPool(types []datatype) func(*graph, *node) error {
 	}
 }
 
-// checkPoolPadding wants every window to hold an element of the input.
+// checkPoolPadding checks that every window contains an element of the input.
 func checkPoolPadding(n *node) error {
 	w := n.window()
 	h, v := w.dilationH*(w.kernelH-1)+1, w.dilationW*(w.kernelW-1)+1
@@ -173,5 +173,5 @@ func poolCost(_ *graph, n *node, s []shape) int64 {
 	return times(s[n.Out[0]].numel(), n.window().kernelH, n.window().kernelW)
 }
 
-// lowest is the start of a search for a maximum.
+// lowest is the initial value of a search for a maximum.
 var lowest = float32(math.Inf(-1))

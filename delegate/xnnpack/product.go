@@ -7,32 +7,31 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Convolutions and products of matrices are one computation in the reference: rows of
-// numbers, gathered from the input, times a prepared filter. Quantized elements take
-// part as whole numbers in float32, which sums them exactly as long as the sums stay
-// below 2²⁴: exactTerms products of 8-bit numbers do. These loops are what the products of
-// bytes and of floats are compared with, and they run where those two do not.
+// In the reference, convolutions and matrix products are one computation: rows of numbers, gathered
+// from the input, times a prepared filter. Quantized elements are integers in float32, whose sums
+// are exact below 2²⁴, as are those of exactTerms products of 8-bit numbers. The int8 and float
+// kernels are compared with these loops, which run where those kernels do not.
 const exactTerms = 512
 
-// filter is a node's weights, ready for products: for each group a matrix of k rows
-// and n columns, one column an output channel.
+// filter is the prepared weights of a node: for each group a matrix of k rows and n columns, with
+// one column per output channel.
 type filter struct {
 	groups, k, n int
-	values       []float32 // [groups][k][n]; whole numbers if quantized
-	exact        bool      // the products are of whole numbers
-	scales       []float32 // quantized: of the columns, [groups*n]
-	block        int       // rows that share blockScales, 0: none do
+	values       []float32 // [groups][k][n]; integers if quantized
+	exact        bool      // the products are of integers
+	scales       []float32 // quantized: one per column, [groups*n]
+	block        int       // number of rows that share blockScales; 0 for none
 	blockScales  []float32 // [k/block][n]
 	bias         []float32 // of float sums, [groups*n], or nil
 	wholeBias    []int32   // of quantized sums
 }
 
-// rowSource fills dst with the numbers that make output row p of a group: k of them.
+// rowSource fills dst with the k numbers of which output row p of a group is computed.
 type rowSource interface {
 	row(dst []float32, group, p int)
 }
 
-// product is the parallel loop over output rows of a node.
+// product is the parallel loop over the output rows of a node.
 type product struct {
 	e      *reference
 	node   *node
@@ -40,8 +39,8 @@ type product struct {
 	source rowSource
 	image  *patch // of a depthwise convolution, in place of source
 	rows   int
-	out    int // value
-	first  int // element of the output that row 0 starts at
+	out    int // output value
+	first  int // index of the output element where row 0 starts
 	result requantizer
 	work   []rowTile // of the workers
 }
@@ -51,10 +50,10 @@ type rowTile struct {
 	whole            []int32
 }
 
-// tileRows is how many output rows are computed at once.
+// tileRows is the number of output rows that are computed at once.
 const tileRows = 16
 
-// multiply runs the product over all rows.
+// multiply computes the product for all rows.
 func (p *product) multiply() {
 	for len(p.work) < p.e.threads() {
 		p.work = append(p.work, rowTile{})
@@ -64,7 +63,7 @@ func (p *product) multiply() {
 	p.e.pool.Do(&p.e.run, (p.rows+tileRows-1)/tileRows, grain, p)
 }
 
-// Range computes tiles of rows.
+// Range computes the tiles [lo, hi) of rows.
 func (p *product) Range(worker, lo, hi int) {
 	w, f := &p.work[worker], p.filter
 	w.rows, w.sums = grow(w.rows, tileRows*f.k), grow(w.sums, tileRows*f.n)
@@ -82,7 +81,7 @@ func (p *product) Range(worker, lo, hi int) {
 	}
 }
 
-// sum adds up m output rows of a group.
+// sum computes the sums of m output rows of a group.
 func (p *product) sum(w *rowTile, g, from, m int) {
 	if p.image != nil {
 		for i := range m {
@@ -101,8 +100,7 @@ func (p *product) sum(w *rowTile, g, from, m int) {
 	}
 }
 
-// sumFloats adds the products of floats, in steps that keep the filter's part in
-// cache.
+// sumFloats adds float products, in steps that keep the part of the filter in cache.
 func (p *product) sumFloats(w *rowTile, g, m int) {
 	f := p.filter
 	step := max(16, 1<<16/f.n)
@@ -112,8 +110,7 @@ func (p *product) sumFloats(w *rowTile, g, m int) {
 	}
 }
 
-// sumWhole adds the products of whole numbers exactly; those of a block are scaled
-// before they are added up.
+// sumWhole adds integer products exactly. It scales the sum of each block before it adds it.
 func (p *product) sumWhole(w *rowTile, g, m int) {
 	f := p.filter
 	clear(w.whole[:m*f.n])
@@ -144,8 +141,7 @@ func (p *product) sumWhole(w *rowTile, g, m int) {
 	}
 }
 
-// sumDepthwise adds a window's pixels, each times its row of the filter, channel by
-// channel.
+// sumDepthwise adds the pixels of a window, each times its row of the filter, per channel.
 func (p *product) sumDepthwise(w *rowTile, i, at int) {
 	f, src := p.filter, p.image
 	sums, whole := w.sums[i*f.n:][:f.n], w.whole[i*f.n:][:f.n]
@@ -168,7 +164,7 @@ func (p *product) sumDepthwise(w *rowTile, i, at int) {
 	}
 }
 
-// addScaled adds x·w to sums, which has a whole number of elements for each of x.
+// addScaled adds x·w to sums. len(sums) is a multiple of len(x).
 func addScaled(sums, x, w []float32) {
 	w = w[:len(sums)]
 	if len(x) == len(sums) {
@@ -183,7 +179,7 @@ func addScaled(sums, x, w []float32) {
 	}
 }
 
-// finish turns the sums of row i of the tile, row at of the output, into elements.
+// finish converts the sums of row i of the tile, which is row at of the output, to elements.
 func (p *product) finish(w *rowTile, g, i, at int) {
 	f := p.filter
 	first := p.first + (at*f.groups+g)*f.n
@@ -215,8 +211,7 @@ func (p *product) finish(w *rowTile, g, i, at int) {
 	p.storeFloats(first, sums, x.Datatype)
 }
 
-// scaleTokens scales the sums of a dynamically quantized row, or of floats times
-// quantized weights.
+// scaleTokens scales the sums of a dynamically quantized row, or of floats times quantized weights.
 func (p *product) scaleTokens(sums []float32, g, at int) {
 	f := p.filter
 	scale := float32(1)
@@ -231,8 +226,8 @@ func (p *product) scaleTokens(sums []float32, g, at int) {
 	}
 }
 
-// tokenOf is the group of dynamically quantized elements that output row at is made
-// from.
+// tokenOf returns the index of the dynamically quantized group from which output row at is
+// computed.
 func (p *product) tokenOf(at int) int {
 	row := at + p.first/max(1, p.filter.groups*p.filter.n)
 	return row * len(p.e.tokens[p.node.In[0]]) / p.totalRows()
@@ -263,7 +258,7 @@ func (p *product) storeFloats(first int, src []float32, d datatype) {
 	}
 }
 
-// requantizer turns sums of quantized products into elements of the output.
+// requantizer converts sums of quantized products to elements of the output.
 type requantizer struct {
 	in, out      float32 // scales
 	zero, lo, hi int32
@@ -271,7 +266,7 @@ type requantizer struct {
 
 func (r *requantizer) scale(filter float32) float32 { return float32(r.in*filter) / r.out }
 
-// requantizer of a node from its input's scale to its output's.
+// requantizer returns the conversion of a node from the scale of its input to that of its output.
 func (g *graph) requantizer(n *node) requantizer {
 	in, out := &g.Values[n.In[0]], &g.Values[n.Out[0]]
 	r := requantizer{in: in.Quant.Scale, out: out.Quant.Scale, zero: out.Quant.ZeroPoint}
@@ -293,8 +288,8 @@ func (g *graph) requantizer(n *node) requantizer {
 	return r
 }
 
-// whole gives a value's elements as floats for products: numbers of float values,
-// distances from the zero point of quantized ones.
+// whole returns the elements of a value as floats for products: the numbers of float values, and
+// the differences from the zero point for quantized ones.
 func (e *reference) whole(slot, v int) []float32 {
 	x := &e.graph.Values[v]
 	n := e.shapes[v].numel()

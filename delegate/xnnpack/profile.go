@@ -10,9 +10,9 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// SetProfiling implements delegate.Profiler. The library measures only a runtime that was
-// made for it. That one is kept beside the other, if both are in use, and changing over
-// costs as much as a call with other arguments.
+// SetProfiling implements delegate.Profiler. The library measures only a runtime that was created
+// for profiling. The unit has that one in addition to the other if both are in use. A switch
+// between them costs as much as a call with other arguments.
 func (u *native) SetProfiling(on bool) error {
 	if on == u.profiling || u.closed {
 		return nil
@@ -20,7 +20,7 @@ func (u *native) SetProfiling(on bool) error {
 	old := u.now
 	u.profiling = on
 	u.choose()
-	if fit := u.bound && !u.beside || slices.Equal(u.shapes, u.image.shapes); fit && u.now.runtime == 0 { // else by the next call
+	if fit := u.bound && !u.beside || slices.Equal(u.shapes, u.image.shapes); fit && u.now.runtime == 0 { // otherwise the next call does
 		if err := u.create(); err != nil {
 			u.now, u.profiling = old, !on
 			return err
@@ -35,8 +35,8 @@ func (u *native) SetProfiling(on bool) error {
 	return nil
 }
 
-// Profile implements delegate.Profiler with the library's own measurement, whose unit
-// is the microsecond.
+// Profile implements delegate.Profiler with the measurements of the library, which are in
+// microseconds.
 func (u *native) Profile(dst []delegate.NodeTime) []delegate.NodeTime {
 	if u.beside {
 		return u.other.Profile(dst)
@@ -58,7 +58,7 @@ func (u *native) Profile(dst []delegate.NodeTime) []delegate.NodeTime {
 	return dst
 }
 
-// readNames asks for the names of the timed runtime's operators.
+// readNames reads the operator names of the profiled runtime. It reports whether that succeeded.
 func (u *native) readNames() bool {
 	var need uint
 	var none byte

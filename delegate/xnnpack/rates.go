@@ -1,36 +1,38 @@
 package xnnpack
 
-// pair is a time in nanoseconds, or a share, in the library and in the Go engine.
+// pair is a time in nanoseconds, or a fraction, for the library and for the Go engine.
 type pair [2]float64
 
-// rate is how long a kind of node takes on one thread. A unit of work is a multiplication of a
-// product or an element of a window; see rows for rows.
+// rate models the time of one kind of node on one thread. A unit of work is a MAC of a product or
+// an element of a window; see the function rows for rows.
 //
 // The rates are fitted to measurements of 1,200 graphs with libXNNPACK 20241108 on a processor with
-// AVX-512 at 3 GHz: 530 of one node, each kind at several sizes from one element on, and 670 of
-// models. Each one is the shortest time of a run on one thread, averaged over 30 microseconds of
-// runs with the same arguments. BenchmarkRates measures graphs of one node in this way.
+// AVX-512 at 3 GHz: 530 of one node, each kind at several sizes from one element up, and 670 of
+// models. Each measurement is the shortest time of a run on one thread, averaged over 30
+// microseconds of runs with the same arguments. BenchmarkRates measures graphs of one node in this
+// way.
 type rate struct {
-	start   pair // for the node, beside nodeTime
-	element pair // for an element of the output
-	codes   pair // the same where elements have 8 bits; 0: as element
-	work    pair // for a unit of work
-	short   pair // the share of that which work on 8 bits takes; 0: all
-	row     pair // for a row
+	start   pair // per node, in addition to nodeTime
+	element pair // per element of the output
+	codes   pair // per element of the output if elements have 8 bits; 0: as element
+	work    pair // per unit of work
+	short   pair // fraction of work for 8-bit elements; 0: all
+	row     pair // per row
 }
 
-// Engines of rates.
+// Indices of a pair.
 const (
 	byLibrary = iota
 	byGo
 )
 
 var (
-	// Time to come to an engine and back, and to start a node there.
+	// Time to enter and leave an engine, and to start a node in it.
 	callTime, nodeTime = pair{41, 13}, pair{16, 5}
 
-	// For an element of a matrix that is turned; for one of a matrix with a side of less than
-	// narrowMatrix, divided by that side; and for each matrix. The last pairs are for 8 bits.
+	// Time per element of a transposed matrix; time per element, divided by the shorter side, of a
+	// matrix whose shorter side is less than narrowMatrix; and time per matrix. The second pairs
+	// are for 8 bits.
 	turnTime, turnShort         = pair{0.06, 0.06}, pair{0.07, 0.035}
 	turnNarrow, turnNarrowShort = pair{1, 1.7}, pair{2.7, 1.75}
 	turnMatrix                  = pair{10, 45}
@@ -38,28 +40,28 @@ var (
 
 const (
 	narrowMatrix = 8
-	nearTurned   = 1 << 13 // of more elements of 32 bits each one takes longer by turnFar
+	nearTurned   = 1 << 13 // with more 32-bit elements, each takes turnFar longer
 	turnFar      = 0.06
-	farElements  = 1 << 17 // elements that caches do not hold, which take longer by farTime
+	farElements  = 1 << 17 // more elements do not fit in caches, and each takes farTime longer
 	farTime      = 0.13
 
-	// Operands and results of fewer elements are in the nearest cache: what takes less than nearTime
-	// an element takes nearShare of it.
+	// Operands and results of fewer elements fit in the nearest cache: if an element takes less
+	// than nearTime, it takes nearShare of its time there.
 	nearElements, nearTime, nearShare = 1 << 13, 0.115, 0.4
 
-	// The library has depthwise kernels for so many taps; larger windows it computes channel by
-	// channel.
+	// The library has depthwise kernels for up to depthwiseTaps taps. It computes larger windows
+	// channel by channel.
 	depthwiseTaps, slowTap = 25, 0.8
-	manyTaps, manyTapsTime = 9, 1.85 // its kernels for 8 bits and more taps take longer
-	weightTime             = 0.02    // to read a weight of 32 bits of a product from memory
-	narrowTile             = 16      // output channels that libraries with narrow products compute together
-	softmaxVector          = 16      // elements of a row of a softmax are computed together
+	manyTaps, manyTapsTime = 9, 1.85 // the kernels for 8 bits are slower with more taps
+	weightTime             = 0.02    // to read a 32-bit weight of a product from memory
+	narrowTile             = 16      // output channels that libraries with narrow products compute at once
+	softmaxVector          = 16      // elements of a softmax row that are computed at once
 )
 
-// Rows of rates for conversions to elements of 8 bits, with one scale and with one a row.
+// Names of the rates of conversions to 8-bit elements with one scale, and with one scale per row.
 const convertTo8, convertRowsTo8 = "Convert to 8 bits", "Convert rows to 8 bits"
 
-// rates of nodes, by name.
+// rates of nodes, by type name.
 var rates = map[string]rate{
 	"Conv2d": {start: pair{0, 25}, work: pair{0.0185, 0.0185}, short: pair{0.25, 0.25},
 		element: pair{0.05, 0.05}, codes: pair{0.07, 0.08}, row: pair{2.3, 0}},

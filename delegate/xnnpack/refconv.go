@@ -1,6 +1,7 @@
 package xnnpack
 
-// convolution gathers the window of each output pixel into a row of a product.
+// convolution computes a convolution, with one product row per output pixel, gathered from its
+// window.
 func (e *reference) convolution(n *node) {
 	if e.int8(n) {
 		return
@@ -15,7 +16,7 @@ func (e *reference) convolution(n *node) {
 	e.multiplyWindows(n, f, &e.patch)
 }
 
-// transposed gathers, for each output pixel, the input pixels that reach it.
+// transposed gathers, for each output pixel, the input pixels that contribute to it.
 func (e *reference) transposed(n *node) {
 	if e.int8(n) {
 		return
@@ -30,8 +31,8 @@ func (e *reference) transposed(n *node) {
 	e.multiplyWindows(n, f, (*transposedPatch)(&e.patch))
 }
 
-// depthwise is a convolution whose groups have one input channel. Its filter,
-// [1, kernel H, kernel W, groups*groupOut], has a row for each element of the window.
+// depthwise computes a convolution whose groups have one input channel. Its filter, [1, kernel H,
+// kernel W, groups*groupOut], has one row per element of the window.
 func (e *reference) depthwise(n *node) {
 	if e.int8(n) {
 		return
@@ -48,7 +49,7 @@ func (e *reference) depthwise(n *node) {
 	e.product.multiply()
 }
 
-// multiplyWindows runs the product of a convolution over all output pixels.
+// multiplyWindows computes the product of a convolution for all output pixels.
 func (e *reference) multiplyWindows(n *node, f *filter, source rowSource) {
 	e.setWindows(n, f)
 	e.product.source = source
@@ -60,7 +61,7 @@ func (e *reference) multiplyWindows(n *node, f *filter, source rowSource) {
 	e.product.multiply()
 }
 
-// setWindows makes the patch and the product of a convolution.
+// setWindows sets the patch and the product of a convolution.
 func (e *reference) setWindows(n *node, f *filter) {
 	in, out := e.shapes[n.In[0]], e.shapes[n.Out[0]]
 	top, left := n.padding(in.dim[1], in.dim[2])
@@ -69,8 +70,8 @@ func (e *reference) setWindows(n *node, f *filter) {
 		result: e.graph.requantizer(n), work: e.product.work}
 }
 
-// patch is the input of a convolution, [N, H, W, groups*groupIn], seen window by
-// window. Numbers outside of it are 0.
+// patch is the input of a convolution, [N, H, W, groups*groupIn], read window by window. Elements
+// outside of it are 0.
 type patch struct {
 	x         []float32
 	w         *window
@@ -78,7 +79,7 @@ type patch struct {
 	top, left int
 }
 
-// pixel splits an output row into image, line and column.
+// pixel returns image, line and column of an output row.
 func (p *patch) pixel(at int) (image, y, x int) {
 	x = at % p.out.dim[2]
 	y = at / p.out.dim[2] % p.out.dim[1]
@@ -97,7 +98,7 @@ func (p *patch) row(dst []float32, group, at int) {
 	}
 }
 
-// at is an input pixel's channels, nil outside of the input.
+// at returns the channels of an input pixel, nil outside of the input.
 func (p *patch) at(image, y, x int) []float32 {
 	h, v, c := p.in.dim[1], p.in.dim[2], p.in.dim[3]
 	if uint(y) >= uint(h) || uint(x) >= uint(v) {
@@ -106,7 +107,7 @@ func (p *patch) at(image, y, x int) []float32 {
 	return p.x[((image*h+y)*v+x)*c:][:c]
 }
 
-// gather copies a group's channels of one input pixel.
+// gather copies the channels of a group of one input pixel to dst.
 func (p *patch) gather(dst []float32, group, image, y, x int) {
 	if pixel := p.at(image, y, x); pixel != nil {
 		copy(dst, pixel[group*len(dst):])
@@ -115,8 +116,8 @@ func (p *patch) gather(dst []float32, group, image, y, x int) {
 	}
 }
 
-// transposedPatch is a patch of a transposed convolution: input pixels are strides
-// apart in the output.
+// transposedPatch is a patch of a transposed convolution: input pixels are strides apart in the
+// output.
 type transposedPatch patch
 
 func (t *transposedPatch) row(dst []float32, group, at int) {
@@ -132,7 +133,7 @@ func (t *transposedPatch) row(dst []float32, group, at int) {
 	}
 }
 
-// upsampled is the input position that lies at a place between strides, -1 if none.
+// upsampled returns the input position of an output position, or -1 if that is between strides.
 func upsampled(at, stride int) int {
 	if at < 0 || at%stride != 0 {
 		return -1

@@ -10,43 +10,43 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// reference is a unit that computes in Go. Floats are computed in float32 and rounded
-// to the value's datatype; sums of quantized products are exact integers, scaled in
-// float32 and rounded half to even, as the library does. Elementwise functions of
-// quantized values are computed on the numbers that they stand for, which the library
-// approximates: results may be one step apart there.
+// reference is a unit that computes in Go. It computes floats in float32 and rounds them to the
+// datatype of the value. Sums of quantized products are exact integers, which are scaled in float32
+// and rounded half to even, as in the library. Elementwise functions of quantized values are
+// computed on their dequantized numbers. The library approximates these, so results may differ by
+// one step.
 type reference struct {
 	graph  *graph
 	limits delegate.Limits
 	args   []*argument
 	shapes []shape
 	bound  bool
-	finish bool // arguments have work left behind the last node
+	finish bool // arguments must be finished after the last node
 
-	bytes   [][]byte       // elements of every value, constants and arguments included
-	arena   *arena         // of those, the ones between nodes
-	places  *places        // in the arena
-	apart   map[int][]byte // values that have memory of their own, as tests give it
+	bytes   [][]byte       // of every value, including constants and arguments
+	arena   *arena         // contains the bytes of values between nodes
+	places  *places        // offsets in the arena
+	apart   map[int][]byte // values with their own memory, set by tests
 	tokens  [][]token      // scales of dynamically quantized values
 	floats  [][]float32
-	floated []bool // floats holds a constant's numbers already
+	floated []bool // floats contains the numbers of the constant
 	slots   [3][]float32
 	out     []float32
 
 	pool        *cpu.Pool
 	run         cpu.Run
-	plain       bool           // compute by the plain loops only, as tests compare with
-	packed      []*floatFilter // by node, nil where constants are not known before
-	direct      []bool         // by node: its loop works on the values' own bytes
+	plain       bool           // use only the plain loops, which tests compare with
+	packed      []*floatFilter // by node; nil if the filter is not a known constant
+	direct      []bool         // by node: its loop reads and writes the bytes of the values themselves
 	states      []nodeState    // by node
-	generation  uint64         // of the places and shapes of values
+	generation  uint64         // of the addresses and shapes of values
 	gathered    [][]float32    // of the workers: rows of a product
-	repeats     []pieces       // of the workers: operands that are repeated
+	repeats     []pieces       // of the workers: broadcast operands
 	filter8     *int8Store
-	products    []*int8Product // by node, nil where floats are multiplied
+	products    []*int8Product // by node; nil if its products are of floats
 	work        []int8Work     // of the workers
 	staged      []uint8
-	tables      []*[256]uint8 // of nodes from bytes to bytes
+	tables      []*[256]uint8 // of nodes that map bytes to bytes
 	byteLoop    int8Elements
 	bytesBinary int8Binary
 	bytesPool   int8MaxPool
@@ -56,10 +56,10 @@ type reference struct {
 	patch       patch
 	pooled      pooled
 	timed       bool
-	times       []time.Duration // of the nodes of the last Execute that was timed
+	times       []time.Duration // of the nodes in the last timed Execute
 }
 
-// token is how one group of dynamically quantized elements stands for numbers.
+// token is the scale and zero point of one group of dynamically quantized elements.
 type token struct {
 	scale float32
 	zero  int32
@@ -81,7 +81,7 @@ func newReference(m *image, in delegate.Instance) *reference {
 	return e
 }
 
-// Execute runs the graph. ctx ends it between two nodes.
+// Execute runs the graph. It checks ctx before each node.
 func (e *reference) Execute(ctx context.Context, args []*tensor.Value) error {
 	if !e.bound || !sameArguments(e.args, args) {
 		if err := e.bind(args); err != nil {
@@ -107,16 +107,16 @@ func (e *reference) Execute(ctx context.Context, args []*tensor.Value) error {
 	return nil
 }
 
-// bind checks the arguments, takes their sizes and addresses, and gives values between nodes
-// their memory.
+// bind checks the arguments, stores their sizes and addresses, and sets the memory of values
+// between nodes.
 func (e *reference) bind(args []*tensor.Value) error {
-	anew := !e.bound
+	rebind := !e.bound
 	e.bound = false
-	reshaped, err := bindArguments(e.graph, e.args, args, e.shapes, anew)
+	reshaped, err := bindArguments(e.graph, e.args, args, e.shapes, rebind)
 	if err != nil {
 		return err
 	}
-	if reshaped || anew {
+	if reshaped || rebind {
 		if !e.places.fit(e.shapes) {
 			e.places = e.graph.placesFor(slices.Clone(e.shapes))
 		}
@@ -137,7 +137,7 @@ func (e *reference) bind(args []*tensor.Value) error {
 // Parallel implements [strided.Threads].
 func (e *reference) Parallel(n, grain int, body cpu.Body) { e.pool.Do(&e.run, n, grain, body) }
 
-// threads is how many workers compute a node at most.
+// threads returns the largest number of workers that compute a node.
 func (e *reference) threads() int {
 	if e.pool == nil {
 		return 1
@@ -145,7 +145,7 @@ func (e *reference) threads() int {
 	return e.pool.Size()
 }
 
-// allocate gives values between nodes their memory.
+// allocate sets the memory of values between nodes.
 func (e *reference) allocate() {
 	arena := e.arena.take(e.places.bytes)
 	for v, at := range e.places.offsets {
@@ -181,11 +181,11 @@ func (e *reference) Profile(dst []delegate.NodeTime) []delegate.NodeTime {
 	return dst
 }
 
-// Close does nothing: the unit's memory is Go's.
+// Close does nothing: the unit's memory is garbage collected.
 func (e *reference) Close() error { return nil }
 
-// load gives the numbers of a value, decoded into the i-th buffer unless they are
-// float32 already.
+// load returns the numbers of a value. Unless they are float32, it decodes them into the i-th
+// buffer.
 func (e *reference) load(i, v int) []float32 {
 	n := e.shapes[v].numel()
 	if e.graph.Values[v].Datatype == fp32 {
@@ -196,7 +196,7 @@ func (e *reference) load(i, v int) []float32 {
 	return e.slots[i]
 }
 
-// constant gives the numbers of a constant, decoded once.
+// constant returns the numbers of a constant, which are decoded once.
 func (e *reference) constant(v int) []float32 {
 	if e.graph.Values[v].Datatype == fp32 {
 		return tensor.View[float32](e.bytes[v])[:e.shapes[v].numel()]
@@ -209,7 +209,7 @@ func (e *reference) constant(v int) []float32 {
 	return e.floats[v]
 }
 
-// result gives the place for the numbers of an output; store brings them there.
+// result returns the buffer for the numbers of an output; store writes them to the output.
 func (e *reference) result(v int) []float32 {
 	n := e.shapes[v].numel()
 	if e.graph.Values[v].Datatype == fp32 {
@@ -219,7 +219,7 @@ func (e *reference) result(v int) []float32 {
 	return e.out
 }
 
-// store rounds the numbers of result to the value's datatype.
+// store rounds the numbers of result to the datatype of the value.
 func (e *reference) store(v int) {
 	if e.graph.Values[v].Datatype != fp32 {
 		e.encode(v, e.out)

@@ -2,13 +2,13 @@ package xnnpack
 
 import "github.com/etrun-go/etrun/kernels/strided"
 
-// Moves copy elements of any datatype by their size.
+// Copies of elements of any datatype, by element size.
 
 func (e *reference) elementSize(v int) int { return e.graph.Values[v].Datatype.info().bits / 8 }
 
 func (e *reference) copy(n *node) { copy(e.bytes[n.Out[0]], e.bytes[n.In[0]]) }
 
-// strides of a dense value, in elements.
+// strides returns the strides of a dense value, in elements.
 func strides(s shape) (out steps) {
 	step := 1
 	for i := s.rank - 1; i >= 0; i-- {
@@ -18,8 +18,8 @@ func strides(s shape) (out steps) {
 	return out
 }
 
-// box is a copy of elements: element (i, j, …) of sizes goes from sum of i·from to sum of i·to,
-// counted in elements from the first ones on.
+// box is a strided copy. Element (i, j, …) of sizes is copied from the sum of i·from to the sum of
+// i·to, in elements relative to firstFrom and into.
 type box struct {
 	sizes           shape
 	from, to        steps
@@ -31,14 +31,15 @@ func (b *box) shape() strided.Shape {
 	return strided.Shape{Sizes: b.sizes.dim[:n], Dst: b.to[:n], Src: b.from[:n]}
 }
 
-// copies are those that a node does.
+// copies are the copies that a node makes.
 type copies struct {
 	box    box
 	copier strided.Copier
 	plans  strided.Plans
 }
 
-// copyBoxes does a node's copies; where they are not planned yet, plan is called for them.
+// copyBoxes replays the copies of a node. If they are not planned for the current addresses, it
+// calls plan instead, which plans and makes them.
 func (e *reference) copyBoxes(n *node, plan func(e *reference, n *node, c *copies)) {
 	c, stale := loopOf[copies](e, n, true)
 	if !stale {
@@ -49,7 +50,7 @@ func (e *reference) copyBoxes(n *node, plan func(e *reference, n *node, c *copie
 	plan(e, n, c)
 }
 
-// copy copies the box from a value to the node's output.
+// copy copies the box from a value to the output of the node.
 func (c *copies) copy(e *reference, n *node, from int) {
 	c.plans.Copy(e, &c.copier, e.elementSize(from), c.box.shape(),
 		strided.Buffer{Data: e.bytes[n.Out[0]], Offset: c.box.into}, strided.Buffer{Data: e.bytes[from], Offset: c.box.firstFrom})
@@ -78,7 +79,7 @@ func planSlice(e *reference, n *node, c *copies) {
 	c.copy(e, n, n.In[0])
 }
 
-// pad writes the padding value everywhere, then the input into its place.
+// pad fills the output with the padding value, then copies the input into it.
 func (e *reference) pad(n *node) {
 	e.fill(n.Out[0], params[padParams](n).value)
 	e.copyBoxes(n, planPad)
@@ -93,7 +94,7 @@ func planPad(e *reference, n *node, c *copies) {
 	c.copy(e, n, n.In[0])
 }
 
-// fill gives every element of a value the same number.
+// fill sets every element of a value to x.
 func (e *reference) fill(v int, x float32) {
 	dst, size := e.bytes[v], e.elementSize(v)
 	one := [1]float32{x}
@@ -107,7 +108,7 @@ func (e *reference) fill(v int, x float32) {
 	}
 }
 
-// concatenate copies each input into its part along the axis.
+// concatenate copies each input to its offset along the axis.
 func (e *reference) concatenate(n *node) { e.copyBoxes(n, planConcatenate) }
 
 func planConcatenate(e *reference, n *node, c *copies) {

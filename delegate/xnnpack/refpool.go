@@ -9,12 +9,12 @@ import (
 	geometry "github.com/etrun-go/etrun/kernels/window"
 )
 
-// taps are the elements of a window that lie inside the input, along one dimension:
-// numbers lo to hi, of which number k is at place from + k·step.
+// taps are the elements [lo, hi) of a window, those inside the input, along one dimension. Element
+// k is at position from + k·step.
 type taps struct{ from, step, lo, hi int }
 
-// tapsAt clips a window of n elements, steps apart, that begins at a place of an input of
-// the given size.
+// tapsAt clips a window of n elements at distance step, which begins at position from of an input
+// of the given size.
 func tapsAt(from, n, step, size int) taps {
 	lo, hi := geometry.Inside(n, size, from, step)
 	return taps{from, step, lo, hi}
@@ -22,11 +22,11 @@ func tapsAt(from, n, step, size int) taps {
 
 func (t taps) len() int { return max(t.hi-t.lo, 0) }
 
-// place is where element k is.
+// place returns the position of element k.
 func (t taps) place(k int) int { return t.from + k*t.step }
 
-// linePool computes lines of a pool's output: the rows of a line's windows first, over their
-// whole length, then the columns.
+// linePool computes lines of a pool's output. It first combines the rows of a line's windows, over
+// their whole length, then the columns.
 type linePool struct {
 	windowRows
 	node         *node
@@ -34,7 +34,7 @@ type linePool struct {
 	average      bool
 	combine      func(dst, a, b []float32)
 	across       func(y, x []float32, off []int, rows, n, ys, xs int)
-	off          []int       // of the columns of a window
+	off          []int       // offsets of the columns of a window
 	work         [][]float32 // of each worker, a line of the input
 	lines, grain int
 }
@@ -111,7 +111,7 @@ func (p *linePool) line(sums []float32, line int) {
 	p.node.bound(y)
 }
 
-// columns combines the columns of windows that are strides apart in a line.
+// columns combines the columns of windows in a line.
 func (p *linePool) columns(y, line []float32, cols taps) {
 	c := p.out.dim[3]
 	if cols.len() == 0 {
@@ -119,14 +119,14 @@ func (p *linePool) columns(y, line []float32, cols taps) {
 		return
 	}
 	x, off := line[cols.place(cols.lo)*c:], p.off[:cols.len()]
-	if p.w.strideW == 1 { // pixels side by side are one run
+	if p.w.strideW == 1 { // adjacent pixels are one run
 		p.across(y, x, off, 1, len(y), len(y), 0)
 		return
 	}
 	p.across(y, x, off, len(y)/c, c, c, p.w.strideW*c)
 }
 
-// empty is the result of windows that lie outside of the input.
+// empty sets y to the result of windows outside of the input.
 func (p *linePool) empty(y []float32) {
 	value := lowest
 	if p.average {
@@ -136,7 +136,7 @@ func (p *linePool) empty(y []float32) {
 	p.node.bound(y)
 }
 
-// pooled is the input of a pool and one of its windows: rows h and columns v.
+// pooled is the input of a pool and one of its windows, with rows h and columns v.
 type pooled struct {
 	x     []float32
 	in    shape
@@ -144,7 +144,7 @@ type pooled struct {
 	h, v  taps
 }
 
-// row is the input from column v.lo of the window's row k on.
+// row returns the input from column v.lo of the window's row k.
 func (p *pooled) row(k int) []float32 {
 	c := p.in.dim[3]
 	at := (p.image*p.in.dim[1]+p.h.place(k))*p.in.dim[2] + p.v.place(p.v.lo)
@@ -166,7 +166,7 @@ func (e *reference) forWindows(n *node, visit func(out int, p *pooled)) {
 	}
 }
 
-// argmaxPool takes the first of equal maxima, counted down the window's columns.
+// argmaxPool selects the first of equal maxima, column by column in the window.
 func (e *reference) argmaxPool(n *node) {
 	y, c, height := e.result(n.Out[0]), e.shapes[n.In[0]].dim[3], n.window().kernelH
 	index := tensor.View[int32](e.bytes[n.Out[1]])
@@ -186,11 +186,11 @@ func (e *reference) argmaxPool(n *node) {
 	e.store(n.Out[0])
 }
 
-// maxPoolTime bounds the pools of a graph, whose windows cost no byte of its file: far
-// beyond any model.
+// maxPoolTime limits the time of the pools of a graph, far above that of any model. Large windows
+// do not need a large file.
 const maxPoolTime = 10 * time.Second
 
-// checkPools refuses a graph whose pools take too long.
+// checkPools returns an error if the pools of a graph take too long.
 func (g *graph) checkPools(s []shape) error {
 	total := int64(0)
 	for i := range g.Nodes {
@@ -205,7 +205,7 @@ func (g *graph) checkPools(s []shape) error {
 	return nil
 }
 
-// poolTime estimates how long the Go engine takes for a pool, in nanoseconds.
+// poolTime estimates the time of a pool in the Go engine, in nanoseconds.
 func poolTime(n *node, s []shape) int64 {
 	w, in, out := n.window(), s[n.In[0]], s[n.Out[0]]
 	rows, cols, c := min(w.kernelH, in.dim[1]), min(w.kernelW, in.dim[2]), in.dim[3]
@@ -216,12 +216,12 @@ func poolTime(n *node, s []shape) int64 {
 	return times(out.leading(3), rows, int(min(line, maxElements)))
 }
 
-// globalMean is the mean over all pixels of each image.
+// globalMean computes the mean over all pixels of each image.
 type globalMean struct {
 	node   *node
 	x, y   []float32
 	c      int
-	pixels []int // where they begin
+	pixels []int // their offsets in an image
 }
 
 func (e *reference) globalPool(n *node) {
@@ -268,8 +268,8 @@ func (s *softmaxRows) Range(_, lo, hi int) {
 	simd.SoftmaxRows(s.y[lo*s.c:hi*s.c], s.x[lo*s.c:hi*s.c], s.c)
 }
 
-// resizeLines interpolates lines of the output: between the pixels of two lines of the input,
-// which the next line of the output often has too, then between these.
+// resizeLines interpolates lines of the output: first between pixels of two lines of the input,
+// which the next output line often shares, then between these two lines.
 type resizeLines struct {
 	node         *node
 	x, y         []float32
@@ -279,14 +279,14 @@ type resizeLines struct {
 	lines, grain int
 }
 
-// resizedLines are two lines of the input as wide as the output, and which those are.
+// resizedLines are two input lines, interpolated to the width of the output, and their indices.
 type resizedLines struct {
 	data [2][]float32
 	line [2]int
 }
 
-// samplePoint is where an output pixel lies among input pixels: between two of them, and how far
-// from the first.
+// samplePoint is the position of an output pixel among input pixels: between lo and hi, at fraction
+// weight from lo.
 type samplePoint struct {
 	lo, hi int
 	weight float32
@@ -327,7 +327,7 @@ func (r *resizeLines) Range(worker, lo, hi int) {
 	for line := lo; line < hi; line++ {
 		s := r.node.sample(line%r.out.dim[1], r.in.dim[1], r.out.dim[1])
 		image := line / r.out.dim[1] * r.in.dim[1]
-		if w.line[1] == image+s.lo { // one line further
+		if w.line[1] == image+s.lo { // the next input line
 			w.data[0], w.data[1] = w.data[1], w.data[0]
 			w.line = [2]int{w.line[1], -1}
 		}
@@ -340,7 +340,7 @@ func (r *resizeLines) Range(worker, lo, hi int) {
 	}
 }
 
-// resized is a line of the input as wide as the output, in the k-th place of a worker.
+// resized returns an input line, interpolated to the output width, in buffer k of a worker.
 func (r *resizeLines) resized(w *resizedLines, k, line int) []float32 {
 	to := w.data[k][:r.out.dim[2]*r.in.dim[3]]
 	if w.line[k] != line {
@@ -350,7 +350,7 @@ func (r *resizeLines) resized(w *resizedLines, k, line int) []float32 {
 	return to
 }
 
-// widen interpolates between the pixels of a line.
+// widen interpolates between the pixels of a line to the width of the output.
 func (r *resizeLines) widen(y, from []float32) {
 	c := r.in.dim[3]
 	if c >= 8 {
@@ -367,7 +367,7 @@ func (r *resizeLines) widen(y, from []float32) {
 	}
 }
 
-// sample is where output pixel o of m lies among in input pixels.
+// sample returns the position of output pixel o of m among in input pixels.
 func (n *node) sample(o, in, m int) samplePoint {
 	scale := float32(in) / float32(m)
 	if n.Flags&flagAlignCorners != 0 && m != 1 {

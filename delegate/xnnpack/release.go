@@ -10,22 +10,22 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// Bytes of filters that the library has packed are given back as soon as they are
-// packed: while the next one is, neither has two copies. That is only right where
-// nothing reads them again: the library packs for all runtimes of an image at once, the
-// Go engine never runs what the native one does, and no other node has the filter.
+// The memory of a filter is released as soon as the library has packed it, so that at most one
+// filter at a time is in memory twice. That requires that the filter is not read again: the library
+// packs for all runtimes of an image at once, the Go engine never runs what the native one does,
+// and no other node has the filter.
 const (
-	releaseBytes = 16 << 10 // filters below stay
-	releaseMost  = 4096     // constants of a graph up to which it is looked for overlaps
+	releaseBytes        = 16 << 10 // smaller filters are not released
+	maxReleaseConstants = 4096     // graphs with more constants are not searched for overlaps
 )
 
-// releasable is a filter of which nothing but the packed form is needed.
+// releasable is a filter of which only the packed form is needed.
 type releasable struct {
 	value  *value
-	scales []byte // of groups, which go with it; nil where they stay
+	scales []byte // of groups, released with the filter; nil if they are not
 }
 
-// releasable are such filters by address.
+// releasable returns the filters of the image that may be released, by address.
 func (m *image) releasable() map[xnn.Address]releasable {
 	if !m.region && (len(m.args) == 0 || !areStatic(m.args) && !m.graph.staysNative()) {
 		return nil
@@ -33,11 +33,11 @@ func (m *image) releasable() map[xnn.Address]releasable {
 	return m.graph.ownFilters()
 }
 
-// releaseUnread gives back the constants of a region's calls that the image has in a form of
-// its own.
+// releaseUnread releases the constants of a region's calls that the image does not read, because it
+// has its own copy of them.
 func (m *image) releaseUnread(g *delegate.Graph) {
 	read := m.graph.constantsRead(m.graph.readers())
-	if g.Release == nil || len(read) > releaseMost || len(g.Values) > 16*releaseMost {
+	if g.Release == nil || len(read) > maxReleaseConstants || len(g.Values) > 16*maxReleaseConstants {
 		return
 	}
 	for i := range g.Values {
@@ -49,7 +49,8 @@ func (m *image) releaseUnread(g *delegate.Graph) {
 	}
 }
 
-// releaseFilters gives back the filter of a node that the Go engine has packed.
+// releaseFilters returns a function that releases the filter of a node that the Go engine has
+// packed.
 func (m *image) releaseFilters() func(*node) {
 	if m.giveBack == nil || len(m.args) == 0 && !m.region {
 		return func(*node) {}
@@ -62,11 +63,11 @@ func (m *image) releaseFilters() func(*node) {
 	}
 }
 
-// ownFilters are the filters that one node alone reads and that share no bytes, by address.
+// ownFilters returns, by address, the filters that only one node reads and that share no bytes.
 func (g *graph) ownFilters() map[xnn.Address]releasable {
 	readers := g.readers()
 	all := g.constantsRead(readers)
-	if len(all) > releaseMost {
+	if len(all) > maxReleaseConstants {
 		return nil
 	}
 	found := make(map[xnn.Address]releasable)
@@ -88,7 +89,7 @@ func (g *graph) ownFilters() map[xnn.Address]releasable {
 	return found
 }
 
-// constantsRead are the bytes of the constants that nodes read, and of their scales.
+// constantsRead returns the bytes of the constants that nodes read, and of their scales.
 func (g *graph) constantsRead(readers []int) (all [][]byte) {
 	for v := range g.Values {
 		x := &g.Values[v]
@@ -105,8 +106,8 @@ func (g *graph) constantsRead(readers []int) (all [][]byte) {
 	return all
 }
 
-// standInScales are n scales of groups, all 1. The library looks at the scales of every
-// filter that it is told of, though it takes the packed one as it is.
+// standInScales returns n group scales, all 1. The library reads the scales of every filter that is
+// defined, although it uses the packed filter unchanged.
 func standInScales(n int) []uint16 {
 	standIn.Lock()
 	defer standIn.Unlock()
@@ -121,7 +122,7 @@ var standIn struct {
 	ones []uint16
 }
 
-// discard gives back the memory of a filter that lowering made.
+// discard releases the memory of a filter that lowering created. It reports whether it was one.
 func (g *graph) discard(data []byte) bool {
 	for _, own := range g.own {
 		if cpu.Contains(own, data) {
@@ -132,21 +133,22 @@ func (g *graph) discard(data []byte) bool {
 	return false
 }
 
-// discardOr gives back the memory of filters that lowering made, and hands others on.
+// discardOr returns a function that releases filters that lowering created, and calls release for
+// others.
 func (g *graph) discardOr(release func([]byte) bool) func([]byte) bool {
 	return func(data []byte) bool {
 		return g.discard(data) || release != nil && release(data)
 	}
 }
 
-// packsFilter reports nodes whose filter the library keeps in packed form only, shared
-// by all runtimes. A depthwise one is packed by each runtime.
+// packsFilter reports whether the library stores the filter of such nodes in packed form only,
+// shared by all runtimes. A depthwise filter is packed by each runtime.
 func (t *nodeType) packsFilter() bool {
 	return t.tag == tagConv2d || t.tag == tagConvTranspose2d || t.tag == tagFullyConnected
 }
 
-// staysNative reports a graph that the library may have at all sizes up to the declared
-// ones, if it may at those.
+// staysNative reports whether the library supports the graph at all sizes up to the declared ones
+// if it supports it at those.
 func (g *graph) staysNative() bool {
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
@@ -157,12 +159,12 @@ func (g *graph) staysNative() bool {
 	return true
 }
 
-// areStatic reports a call whose arguments have the declared sizes for good.
+// areStatic reports whether all arguments always have the declared sizes.
 func areStatic(args []*delegate.ArgSpec) bool { return !slices.ContainsFunc(args, isDynamic) }
 
 func isDynamic(a *delegate.ArgSpec) bool { return a == nil || a.Dynamism != tensor.Static }
 
-// isAlone reports data that shares bytes with no other constant, itself being one.
+// isAlone reports whether data, which is one of all, overlaps no other of them.
 func isAlone(data []byte, all [][]byte) bool {
 	n := 0
 	for _, other := range all {

@@ -8,8 +8,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// repair mends what exporters are known to get wrong, so that both engines see a
-// sound graph, and returns the shapes at the declared sizes.
+// repair fixes known faults of exporters, so that both engines get a valid graph. It returns the
+// shapes at the declared sizes.
 func (g *graph) repair() ([]shape, error) {
 	g.prune()
 	if err := g.mendLayout(); err != nil {
@@ -28,19 +28,19 @@ func (g *graph) repair() ([]shape, error) {
 	return shapes, inPayload(err)
 }
 
-// maxMended is how many repairs are listed.
+// maxMended is the largest number of repairs that are listed.
 const maxMended = 64
 
-// note lists a repair.
+// note adds a repair to the list.
 func (g *graph) note(place, format string, args ...any) {
 	if len(g.mended) < maxMended {
 		g.mended = append(g.mended, place+": "+fmt.Sprintf(format, args...))
 	}
 }
 
-// checkMended wants the values of a mended graph to have the sizes that the payload
-// declares: else something else is wrong with it. Exporters declare the sizes of
-// dynamically quantized values as they were before their layout pass.
+// checkMended checks that the values of a repaired graph have the sizes that the payload declares.
+// Otherwise the payload has another fault. Exporters declare the sizes of dynamically quantized
+// values before their layout pass, so those are not checked.
 func (g *graph) checkMended(s []shape) error {
 	if len(g.mended) == 0 {
 		return nil
@@ -55,7 +55,7 @@ func (g *graph) checkMended(s []shape) error {
 	return nil
 }
 
-// prune removes nodes whose outputs nothing needs.
+// prune removes nodes whose outputs are not used.
 func (g *graph) prune() {
 	needed := make([]bool, len(g.Values))
 	for _, v := range g.Args {
@@ -75,8 +75,8 @@ func (g *graph) prune() {
 	g.Nodes = slices.DeleteFunc(g.Nodes, func(node) bool { i++; return !keep[i] })
 }
 
-// splitDynamic gives convolutions of one element and larger ones a dynamically
-// quantized value each: the library lays it out for either, not for both.
+// splitDynamic splits each dynamically quantized value that is read by convolutions of one element
+// and by larger ones: the library lays it out for either kind, not for both.
 func (g *graph) splitDynamic() {
 	const small, large = 1, 2
 	readers := make([]uint8, len(g.Values))
@@ -107,8 +107,8 @@ func (g *graph) splitDynamic() {
 	g.Nodes = nodes
 }
 
-// widenFilters turns constants of 16-bit floats into float32, exactly, where a node's
-// other operands allow for that: the library takes more nodes so.
+// widenFilters converts 16-bit float constants to float32, which is exact, where the other operands
+// of a node allow it: the library supports more nodes that way.
 func (g *graph) widenFilters() {
 	wide := make(map[int]int) // constant to its copy
 	widen := func(v int) int {
@@ -135,8 +135,8 @@ func (g *graph) widenFilters() {
 	}
 }
 
-// roundBounds makes bounds of quantized outputs numbers that elements stand for, rounded
-// as the library rounds them, so that both engines have the same ones.
+// roundBounds rounds the bounds of quantized outputs to numbers that elements represent, as the
+// library does, so that both engines use the same bounds.
 func (g *graph) roundBounds() {
 	for i := range g.Nodes {
 		n := &g.Nodes[i]

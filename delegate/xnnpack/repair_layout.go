@@ -4,26 +4,25 @@ import (
 	"slices"
 )
 
-// The exporter's layout pass gives a convolution its input in channels last order. For a
-// dynamically quantized one it looks for the place behind the first operand of the first
-// operand, and so on, and puts the transpose there: mostly at an input of the payload.
-// All that read this value before, in the order of the model, now read its transposed
-// copy as if nothing had changed, and a node on the way that moves elements, as a
-// StaticReshape does, or another transpose brings the convolution what it does not
-// expect. The repair lets those readers read the value itself, and puts a transpose
-// where the convolution's input is quantized.
+// The exporter's layout pass converts the input of a convolution to channels last order. For a
+// dynamically quantized convolution, it follows the first operand of the first operand, and so on,
+// and inserts the transpose at the end of that chain, mostly at an input of the payload. All nodes
+// that read this value in the order of the model now read the transposed copy instead. If the chain
+// contains another transpose, or a node that moves elements, such as StaticReshape, the convolution
+// does not get the order that it expects. The repair makes those readers read the value itself, and
+// inserts a transpose where the input of the convolution is quantized.
 
 // layoutMender repairs the layout of one graph.
 type layoutMender struct {
 	g        *graph
-	producer []int        // node by value, none for no node
-	images   map[int]node // dynamically quantized input to the first convolution of it
+	producer []int        // index of the node that computes a value, or none
+	images   map[int]node // dynamically quantized input to its first convolution
 	copies   map[int]int  // misplaced transposes: output to input
-	shapes   []shape      // declared ones, to try nodes with others
+	shapes   []shape      // declared ones; changed temporarily to try other shapes
 	orders   *imageOrders
 }
 
-// mendLayout repairs the layout around dynamically quantized convolutions.
+// mendLayout repairs the layout of inputs of dynamically quantized convolutions.
 func (g *graph) mendLayout() error {
 	if !g.mend {
 		return nil
@@ -62,7 +61,7 @@ func (g *graph) mendLayout() error {
 	return m.transposeImages()
 }
 
-// conversions are the nodes that quantize inputs of convolutions.
+// conversions returns the nodes that quantize inputs of convolutions.
 func (m *layoutMender) conversions() (list []int) {
 	for i := range m.g.Nodes {
 		if n := &m.g.Nodes[i]; m.quantizes(n) {
@@ -77,14 +76,14 @@ func (m *layoutMender) quantizes(n *node) bool {
 	return ok && n.Type.tag == tagConvert
 }
 
-// findCopy goes the exporter's way from the source of a conversion, and takes a transpose
-// to channels last at the end of it for the one that the exporter put there.
+// findCopy follows the exporter's chain from the source of a conversion. If the chain ends with a
+// transpose to channels last, that is the one that the exporter inserted.
 func (m *layoutMender) findCopy(conversion *node) {
 	v := conversion.In[0]
 	if m.orders.of(v) == orderLast {
-		return // there was nothing to transpose
+		return // no transpose was needed
 	}
-	placed := m.placed(conversion) != orderFirst // a transpose just in front is the one
+	placed := m.placed(conversion) != orderFirst // a transpose directly before the conversion is the one
 	for ; m.producer[v] != none; placed = false {
 		n := &m.g.Nodes[m.producer[v]]
 		if n.isConcatenate() {
@@ -99,8 +98,8 @@ func (m *layoutMender) findCopy(conversion *node) {
 	}
 }
 
-// isRoot reports a value that the exporter's way ends at: nothing computes it, or a node
-// whose first operand is a list.
+// isRoot reports whether the exporter's chain ends at v: no node computes it, or a node whose first
+// operand is a list.
 func (m *layoutMender) isRoot(v int) bool {
 	return m.producer[v] == none || m.g.Nodes[m.producer[v]].isConcatenate()
 }
@@ -110,8 +109,9 @@ func (n *node) isConcatenate() bool {
 	return ok
 }
 
-// placed is the order of what a node quantizes for a convolution as sizes tell it: that in
-// which the convolution's output has the declared ones, unless both give them.
+// placed returns the order of the value that a node quantizes for a convolution, derived from
+// sizes: the order in which the convolution's output has the declared sizes. It is unknown if both
+// or neither do.
 func (m *layoutMender) placed(conversion *node) imageOrder {
 	from := m.g.Values[conversion.In[0]].Shape
 	if from.rank != 4 {
@@ -127,7 +127,7 @@ func (m *layoutMender) placed(conversion *node) imageOrder {
 	return orderUnknown
 }
 
-// convolves reports that the convolution of an input of sizes s has the declared sizes.
+// convolves reports whether the convolution of an input of sizes s has the declared output sizes.
 func (m *layoutMender) convolves(conversion *node, s shape) bool {
 	n := m.images[conversion.Out[0]]
 	m.shapes[n.In[0]] = s
@@ -136,14 +136,14 @@ func (m *layoutMender) convolves(conversion *node, s shape) bool {
 	return m.takeShape(n.Out[0]) == m.g.Values[n.Out[0]].Shape && err == nil
 }
 
-// takeShape is the shape that a value was given to try, which is put back.
+// takeShape returns the shape of a value that was set to try it, and restores the declared one.
 func (m *layoutMender) takeShape(v int) shape {
 	s := m.shapes[v]
 	m.shapes[v] = m.g.Values[v].Shape
 	return s
 }
 
-// redirect lets those nodes read the value itself that took its copy for it.
+// redirect makes nodes read the value itself if they read its copy as if it had the same order.
 func (m *layoutMender) redirect() error {
 	for i := range m.g.Nodes {
 		n := &m.g.Nodes[i]
@@ -173,14 +173,13 @@ func (m *layoutMender) isCopy(v int) bool {
 	return ok
 }
 
-// reads is the order in which a node takes its operands that are copies to be: that in
-// which its output has the declared sizes or, where both give them, that of the nodes
-// around it.
+// reads returns the order that a node expects for its operands that are copies: the order in which
+// its output has the declared sizes or, if both orders do, that of the nodes connected to it.
 func (m *layoutMender) reads(n *node) (imageOrder, error) {
 	if own := nodeOrders[n.Type.tag]; own != orderUnknown {
 		return own, nil
 	}
-	last, first := m.gives(n, orderLast), m.gives(n, orderFirst)
+	last, first := m.matches(n, orderLast), m.matches(n, orderFirst)
 	switch {
 	case !first && !last:
 		return orderUnknown, n.beyond("no order of its operands gives the declared sizes %v", m.g.Values[n.Out[0]].Shape)
@@ -201,9 +200,9 @@ func (m *layoutMender) reads(n *node) (imageOrder, error) {
 	return own, nil
 }
 
-// gives reports that a node's output has the declared sizes if its operands that are
-// copies are in an order.
-func (m *layoutMender) gives(n *node, in imageOrder) bool {
+// matches reports whether the output of a node has the declared sizes if its operands that are
+// copies are in the given order.
+func (m *layoutMender) matches(n *node, in imageOrder) bool {
 	for _, v := range n.In {
 		if m.isCopy(v) && in == orderFirst {
 			m.shapes[v] = m.g.Values[m.copies[v]].Shape
@@ -218,8 +217,8 @@ func (m *layoutMender) gives(n *node, in imageOrder) bool {
 	return m.takeShape(n.Out[0]) == m.g.Values[n.Out[0]].Shape && err == nil
 }
 
-// transposeReads is for a transpose of a copy where sizes do not tell the order. The
-// exporter brings copies back to channels first order by the inverse.
+// transposeReads returns the order that a transpose of a copy expects if sizes do not determine it.
+// The exporter converts copies back to channels first order by the inverse.
 func (m *layoutMender) transposeReads(n *node) (imageOrder, error) {
 	switch {
 	case n.isTranspose(toChannelsFirst):
@@ -230,8 +229,8 @@ func (m *layoutMender) transposeReads(n *node) (imageOrder, error) {
 	return orderUnknown, n.beyond("the order of its operand cannot be told from the payload")
 }
 
-// transposeImages transposes what is quantized for convolutions where it is in channels
-// first order.
+// transposeImages transposes values that are quantized for convolutions and are in channels first
+// order.
 func (m *layoutMender) transposeImages() error {
 	for _, i := range slices.Backward(m.conversions()) {
 		n := &m.g.Nodes[i]
@@ -247,8 +246,8 @@ func (m *layoutMender) transposeImages() error {
 	return nil
 }
 
-// imageOrder is the order of what a node quantizes for convolutions: where sizes do not
-// tell it, that of the nodes around it.
+// imageOrder returns the order of the value that a node quantizes for convolutions. If sizes do not
+// determine it, it is that of the nodes connected to it.
 func (m *layoutMender) imageOrder(n *node) (imageOrder, error) {
 	v := n.In[0]
 	if m.isCopy(v) || m.g.Values[v].Shape.rank != 4 {
@@ -267,7 +266,7 @@ func (m *layoutMender) imageOrder(n *node) (imageOrder, error) {
 	return is, nil
 }
 
-// insertTranspose transposes the operand of node i, in front of it.
+// insertTranspose inserts a transpose of the operand of node i before that node.
 func (g *graph) insertTranspose(i int, perm []int) {
 	n := &g.Nodes[i]
 	v := n.In[0]

@@ -7,16 +7,16 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// An exporter that takes the dequantization behind a payload's last node for part of a
-// quantized node, which then stays outside, leaves the output out: the call has an
-// argument that no value has, and a value is computed that nothing reads.
+// An exporter may treat the dequantization after a payload's last node as part of a quantized node
+// that stays outside of the payload. Then the payload has no such output: the call has an argument
+// without a value, and a computed value is not read.
 
-// maxLost is how many outputs may be missing: each costs a look at every node for each
-// value that nothing reads.
+// maxLost is the largest number of missing outputs that are repaired. Each one is compared with
+// every unread value, which visits every node.
 const maxLost = 8
 
-// mendOutputs makes the values that nothing reads the outputs that are missing, if the
-// program's types and sizes of the arguments leave one way only.
+// mendOutputs makes unread values the missing outputs if the program's types and sizes of the
+// arguments determine which value is which output.
 func (r *reader) mendOutputs() error {
 	if len(r.lost) == 0 {
 		return nil
@@ -38,7 +38,7 @@ func (r *reader) mendOutputs() error {
 	return nil
 }
 
-// leaves are the values that nodes compute and nothing reads.
+// leaves returns the values that nodes compute and that are not read.
 func (g *graph) leaves() (list []int) {
 	read := make([]bool, len(g.Values))
 	for i := range g.Nodes {
@@ -58,8 +58,8 @@ func (g *graph) leaves() (list []int) {
 	return list
 }
 
-// fitsArgument reports a value that has the sizes of an argument of floats, in the order
-// of memory, and numbers that can be dequantized to it.
+// fitsArgument reports whether a value has the sizes of a float32 argument, in memory order, and
+// can be dequantized to it.
 func (g *graph) fitsArgument(v int, a *delegate.ArgSpec) bool {
 	x := &g.Values[v]
 	if a == nil || a.DType != tensor.Float32 || x.Datatype != fp32 && x.Datatype != qint8 && x.Datatype != quint8 {
@@ -68,7 +68,7 @@ func (g *graph) fitsArgument(v int, a *delegate.ArgSpec) bool {
 	return specShape(a) == x.Shape && g.provesOrder(v, a)
 }
 
-// makeOutput makes v, or its numbers as float32, argument arg of the call.
+// makeOutput makes v, dequantized to float32 if necessary, argument arg of the call.
 func (g *graph) makeOutput(v, arg int) {
 	x := g.Values[v]
 	at := slices.IndexFunc(g.Nodes, func(n node) bool { return slices.Contains(n.Out, v) })

@@ -7,32 +7,32 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// A module that is called twice has one bias in the payload, with the scale or the
-// datatype that its first call needs, and its filter may be quantized in some calls only.
-// XNNPACK reads a bias in the scale of the sums, whatever the payload declares, so a
-// further call gets wrong numbers. The declared scale is what the elements were made
-// with: it is believed where it is that of the sums of another node with the same bias.
+// If a module is called twice, the payload has one bias, with the scale or the datatype for the
+// first call, and its filter may be quantized in some calls only. XNNPACK uses the scale of the
+// sums for a bias, whatever the payload declares, so a further call computes wrong numbers. The
+// elements were quantized with the declared scale. The repair relies on that scale if it is that of
+// the sums of another node with the same bias.
 
-// sameScale is how far two scales may be apart that are the same, of their size: both
-// are products of float32.
+// sameScale is the largest relative difference of two scales that count as equal: both are products
+// of float32 numbers.
 const sameScale = 1e-6
 
-// weightMender gives nodes with weights constants that fit each other.
+// weightMender replaces constants of nodes with weights by ones that fit each other.
 type weightMender struct {
 	*reader
-	proven  map[int]bool // biases with a declared scale that a node has
-	floats  map[int]int  // constant to its numbers as float32
+	proven  map[int]bool // biases whose declared scale is that of a node's sums
+	floats  map[int]int  // constant to its copy in float32
 	rescale map[rescaled]int
 	nodes   []node
 }
 
-// rescaled is a bias in the scale of the sums of an input and a filter.
+// rescaled identifies a bias in the scale of the sums of an input and a filter.
 type rescaled struct {
 	bias, filter int
 	in           float32
 }
 
-// mendWeights mends the constants of all nodes with weights, and checks these nodes.
+// mendWeights repairs the constants of all nodes with weights, and checks these nodes.
 func (r *reader) mendWeights() error {
 	g := r.graph
 	if !g.mend {
@@ -54,7 +54,7 @@ func (r *reader) mendWeights() error {
 	return nil
 }
 
-// add adds a node, mended, and conversions where it needs any.
+// add adds a repaired node, and conversions if it needs any.
 func (m *weightMender) add(n node) error {
 	if !n.Type.weighted() {
 		m.nodes = append(m.nodes, n)
@@ -74,7 +74,7 @@ func (m *weightMender) add(n node) error {
 	return nil
 }
 
-// mend gives a node operands that it takes, and returns the nodes to follow it.
+// mend replaces unsupported operands of a node. It returns nodes that must follow it.
 func (m *weightMender) mend(n *node) (after []node, err error) {
 	in, filter, bias := m.operands(n)
 	if !filter.isConst() || bias != nil && !bias.isConst() {
@@ -95,7 +95,7 @@ func (m *weightMender) mend(n *node) (after []node, err error) {
 	return m.toFloat(n)
 }
 
-// operands are the input, filter and bias of a node; nil for no bias.
+// operands returns the input, filter and bias of a node; bias is nil if there is none.
 func (m *weightMender) operands(n *node) (in, filter, bias *value) {
 	values := m.graph.Values
 	if n.In[2] != none {
@@ -104,13 +104,13 @@ func (m *weightMender) operands(n *node) (in, filter, bias *value) {
 	return &values[n.In[0]], &values[n.In[1]], bias
 }
 
-// isStatic reports 8-bit elements with scales that the payload gives.
+// isStatic reports whether d is an 8-bit type whose scales are in the payload.
 func (d datatype) isStatic() bool { return d == qint8 || d == quint8 || d == qcint8 }
 
-// isSum reports elements of biases in the scale of sums.
+// isSum reports whether d is a type of biases in the scale of sums.
 func (d datatype) isSum() bool { return d == qint32 || d == qcint32 }
 
-// scale is the scale of channel c of a value with one per tensor or per channel.
+// scale returns the scale of channel c of a value with scales per tensor or per channel.
 func (v *value) scale(c int) float64 {
 	if v.Datatype.info().quant == perChannel {
 		return float64(v.Quant.Scales[c])
@@ -118,7 +118,8 @@ func (v *value) scale(c int) float64 {
 	return float64(v.Quant.Scale)
 }
 
-// channels is how many channels a value has scales for, n where it has one for all.
+// channels returns the number of channels that a value has scales for, n if it has one scale for
+// all.
 func (v *value) channels(n int) int {
 	if v.Datatype.info().quant == perChannel {
 		return len(v.Quant.Scales)
@@ -126,7 +127,8 @@ func (v *value) channels(n int) int {
 	return n
 }
 
-// inScale reports a node with static operands whose bias declares the scale of its sums.
+// inScale reports whether a node with static operands has a bias that declares the scale of its
+// sums.
 func (m *weightMender) inScale(n *node) bool {
 	in, filter, bias := m.operands(n)
 	if bias == nil || !bias.isConst() || !bias.Datatype.isSum() || !in.Datatype.isStatic() || !filter.Datatype.isStatic() {
@@ -144,7 +146,7 @@ func (m *weightMender) inScale(n *node) bool {
 	return true
 }
 
-// setBias gives a node with static operands a bias of its own, in the scale of its sums.
+// setBias replaces the bias of a node with static operands by one in the scale of its sums.
 func (m *weightMender) setBias(n *node, how string) error {
 	in, filter, bias := m.operands(n)
 	key := rescaled{n.In[2], n.In[1], in.Quant.Scale}
@@ -172,7 +174,7 @@ func (m *weightMender) setBias(n *node, how string) error {
 	return nil
 }
 
-// fillSums sets elements and scales of a bias in the scale of the sums of in and filter.
+// fillSums sets elements and scales of v, the bias in the scale of the sums of in and filter.
 func fillSums(v, in, filter, bias *value) error {
 	to := tensor.View[int32](v.Data)
 	v.Quant.Scale = float32(in.scale(0) * filter.scale(0))
@@ -190,7 +192,7 @@ func fillSums(v, in, filter, bias *value) error {
 	return v.check()
 }
 
-// number is element c of a bias, a constant.
+// number returns the number that element c of a constant bias represents.
 func (v *value) number(c int) float64 {
 	if v.Datatype == fp32 {
 		return float64(tensor.View[float32](v.Data)[c])
@@ -198,8 +200,8 @@ func (v *value) number(c int) float64 {
 	return v.scale(c) * float64(tensor.View[int32](v.Data)[c])
 }
 
-// toFloat makes a node with static and float operands one of float32: what they stand
-// for is known, but not in one scale.
+// toFloat converts a node with static and float operands to float32: their numbers are known, but
+// do not have one scale.
 func (m *weightMender) toFloat(n *node) (after []node, err error) {
 	in, filter, bias := m.operands(n)
 	out := &m.graph.Values[n.Out[0]]
@@ -236,7 +238,7 @@ func (m *weightMender) toFloat(n *node) (after []node, err error) {
 	return after, nil
 }
 
-// setFloat makes an operand, a constant, one of float32.
+// setFloat replaces a constant operand by its copy in float32.
 func (m *weightMender) setFloat(n *node, operand int, name string) error {
 	v := n.In[operand]
 	made, ok := m.floats[v]
@@ -255,7 +257,7 @@ func (m *weightMender) setFloat(n *node, operand int, name string) error {
 	return nil
 }
 
-// dequantized are the numbers of a constant with static scales.
+// dequantized returns the float32 numbers of a constant with static scales.
 func (v *value) dequantized() []byte {
 	data := tensor.AlignedBytes(4 * v.Shape.numel())
 	inner, channels := 1, 1
@@ -271,7 +273,7 @@ func (v *value) dequantized() []byte {
 	return data
 }
 
-// element is element i of a constant of whole numbers.
+// element returns element i of an integer constant.
 func (v *value) element(i int) int64 {
 	switch v.Datatype {
 	case qint32, qcint32:
@@ -287,13 +289,13 @@ func (m *weightMender) addValue(v value) int {
 	return len(m.graph.Values) - 1
 }
 
-// floatLike adds a value of float32 with the shape of v.
+// floatLike adds a float32 value with the shape of v and returns its index.
 func (m *weightMender) floatLike(v int) int {
 	x := &m.graph.Values[v]
 	return m.addValue(value{ID: x.ID, Datatype: fp32, Shape: x.Shape, Arg: none})
 }
 
-// conversion converts from to to, beside n.
+// conversion returns a node that converts value from to value to, with the index of n.
 func conversion(n *node, from, to int) node {
 	return node{Type: nodeTypes[tagConvert], In: []int{from}, Out: []int{to}, Min: -inf, Max: inf, index: n.index, DebugHandle: n.DebugHandle}
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn"
 )
 
-// steps are distances in memory, in elements, along the dimensions of a value.
+// steps are distances in memory along the dimensions of a value, in elements.
 type steps [xnn.MaxDims]int
 
-// shape is the sizes of a value in the order of its memory. It is comparable.
+// shape is the sizes of a value in memory order. It is comparable.
 type shape struct {
 	rank int
 	dim  [xnn.MaxDims]int
@@ -26,10 +26,10 @@ func (s shape) dims() []int { return s.dim[:s.rank] }
 
 func (s shape) String() string { return fmt.Sprint(s.dim[:s.rank]) }
 
-// numel is the number of elements; the shape has passed check.
+// numel returns the number of elements of a shape that passed check.
 func (s shape) numel() int { return s.leading(s.rank) }
 
-// leading is the product of the first n sizes.
+// leading returns the product of the first n sizes.
 func (s shape) leading(n int) int {
 	p := 1
 	for _, d := range s.dim[:n] {
@@ -38,7 +38,7 @@ func (s shape) leading(n int) int {
 	return p
 }
 
-// trailing is the product of the sizes from dimension n on.
+// trailing returns the product of the sizes from dimension n on.
 func (s shape) trailing(n int) int {
 	p := 1
 	for _, d := range s.dim[n:s.rank] {
@@ -47,7 +47,7 @@ func (s shape) trailing(n int) int {
 	return p
 }
 
-// last is the innermost size; 1 for rank 0.
+// last returns the innermost size; 1 for rank 0.
 func (s shape) last() int {
 	if s.rank == 0 {
 		return 1
@@ -55,7 +55,7 @@ func (s shape) last() int {
 	return s.dim[s.rank-1]
 }
 
-// fromEnd is the size of the i-th dimension from the innermost, 1 beyond the rank.
+// fromEnd returns the size of the i-th dimension, counted from the innermost; 1 beyond the rank.
 func (s shape) fromEnd(i int) int {
 	if i >= s.rank {
 		return 1
@@ -63,8 +63,8 @@ func (s shape) fromEnd(i int) int {
 	return s.dim[s.rank-1-i]
 }
 
-// squeezed leaves the dimensions of size 1 out: equal for shapes that lie in memory
-// in the same way.
+// squeezed returns s without dimensions of size 1. It is equal for shapes with the same memory
+// layout.
 func (s shape) squeezed() shape {
 	var out shape
 	for _, d := range s.dims() {
@@ -76,7 +76,7 @@ func (s shape) squeezed() shape {
 	return out
 }
 
-// permuted is the shape of a transposed value: dimension i is dimension perm[i] of s.
+// permuted returns the shape of a transposed value: dimension i is dimension perm[i] of s.
 func (s shape) permuted(perm []int) shape {
 	out := shape{rank: s.rank}
 	for i, p := range perm {
@@ -85,10 +85,10 @@ func (s shape) permuted(perm []int) shape {
 	return out
 }
 
-// maxElements bounds one value: products of a few such numbers do not overflow.
+// maxElements limits the size of a value, so that products of a few such numbers do not overflow.
 const maxElements = 1 << min(30, bits.UintSize-5)
 
-// check reports sizes that no value may have.
+// check returns an error for invalid sizes.
 func (s shape) check() error {
 	n := 1
 	for _, d := range s.dims() {
@@ -103,7 +103,8 @@ func (s shape) check() error {
 	return nil
 }
 
-// broadcast is the shape of an elementwise function of two operands.
+// broadcast returns the output shape of an elementwise node with two operands. It reports whether
+// they can be broadcast.
 func broadcast(a, b shape) (shape, bool) {
 	out := shape{rank: max(a.rank, b.rank)}
 	for i := range out.rank {

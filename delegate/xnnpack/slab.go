@@ -8,9 +8,9 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// slab is memory outside Go's heap from which packed weights are allocated one after the other:
-// its large pages fault far less often, and it brings no garbage collection nearer. It is unmapped
-// when the last user releases it.
+// slab is memory outside of Go's heap from which packed weights are allocated one after the other.
+// Its large pages cause far fewer page faults, and it does not trigger garbage collection. It is
+// unmapped when the last user releases it.
 type slab struct {
 	pages *cpu.Mapping
 	free  []byte
@@ -18,8 +18,8 @@ type slab struct {
 }
 
 // newSlab maps size bytes, of which at least the first dense ones will be used: only these get
-// large pages. It returns nil, which allocates nothing, for a small size, or if the system has no
-// more pages. The slab has one user.
+// large pages. It returns nil, from which nothing can be allocated, if size is small or the system
+// has no more pages. The slab has one user.
 func newSlab(size, dense int64) *slab {
 	if size < ownPages {
 		return nil
@@ -36,8 +36,8 @@ func newSlab(size, dense int64) *slab {
 	return s
 }
 
-// next returns the next n bytes, followed by padding, or nil if there are fewer. The same bytes
-// are returned until take. A nil slab has none.
+// next returns the next n bytes, followed by padding, or nil if there are fewer. It returns the
+// same bytes until take. A nil slab has none.
 func (s *slab) next(n int) []byte {
 	if s == nil || n > len(s.free)-tensor.Padding {
 		return nil
@@ -45,14 +45,14 @@ func (s *slab) next(n int) []byte {
 	return s.free[:n:n]
 }
 
-// take allocates the next n bytes, for a further user of the slab.
+// take allocates the next n bytes and adds a user to the slab.
 func (s *slab) take(n int) {
 	size := roundUp(n+tensor.Padding, tensor.Alignment)
 	s.free = s.free[min(size, len(s.free)):]
 	s.uses.Add(1)
 }
 
-// release ends one use. A nil slab has none.
+// release removes a user. It does nothing on a nil slab.
 func (s *slab) release() {
 	if s != nil && s.uses.Add(-1) == 0 {
 		s.pages.Close()

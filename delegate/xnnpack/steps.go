@@ -8,7 +8,7 @@ import (
 )
 
 // OutputSteps returns, for each output of a payload, how much it may change if the quantized values
-// it is computed from change by one step: the possible difference between two exact
+// from which it is computed change by one step: the possible difference between two exact
 // implementations. It is 0 for an output that is not computed from quantized values, is itself
 // quantized, or for which the bound is unknown. named looks up the constants that the payload
 // refers to.
@@ -38,16 +38,16 @@ func OutputSteps(payload []byte, named delegate.NamedData) ([]float64, error) {
 	return steps, nil
 }
 
-// movement is the range of a value's elements and how far one step moves them.
+// movement is the range of a value's elements and the change that one step causes.
 type movement struct {
 	lo, hi, by float64
-	unknown    bool // that it is moved, but not how far
+	unknown    bool // the value changes, but by an unknown amount
 }
 
-// quantized reports a value with one scale.
+// quantized reports whether v has 8-bit elements with one scale.
 func (v *value) quantized() bool { return v.Datatype == qint8 || v.Datatype == quint8 }
 
-// step is the movement of a quantized value.
+// step returns the movement of a quantized value.
 func (v *value) step() movement {
 	lo, hi := -128.0, 127.0
 	if v.Datatype == quint8 {
@@ -57,7 +57,7 @@ func (v *value) step() movement {
 	return movement{lo: (lo - zero) * scale, hi: (hi - zero) * scale, by: scale}
 }
 
-// move finds the movement of a node's outputs from that of its inputs.
+// move computes the movement of a node's outputs from those of its inputs.
 func (g *graph) move(moves []movement, n *node) {
 	in := make([]movement, 0, len(n.In))
 	moved := false
@@ -66,7 +66,7 @@ func (g *graph) move(moves []movement, n *node) {
 			continue
 		}
 		in = append(in, moves[v])
-		dynamic := g.Values[v].Datatype == qdint8 // its scale is found in the run
+		dynamic := g.Values[v].Datatype == qdint8 // its scale is computed during the run
 		moved = moved || moves[v].by > 0 || moves[v].unknown || dynamic
 	}
 	out := movement{lo: math.Inf(-1), hi: math.Inf(1), unknown: moved}
@@ -79,13 +79,13 @@ func (g *graph) move(moves []movement, n *node) {
 		out.unknown = out.unknown || out.by != out.by
 	}
 	for _, v := range n.Out {
-		if !g.Values[v].quantized() { // else it moves by a step of its own
+		if !g.Values[v].quantized() { // otherwise it changes by one step of its own
 			moves[v] = out
 		}
 	}
 }
 
-// throughs are the nodes whose outputs move by a known multiple of their inputs' steps.
+// throughs are the nodes whose outputs change by a known multiple of their inputs' changes.
 var throughs = map[string]func(in []movement) movement{
 	"Convert": together, "Copy": together, "StaticTranspose": together, "StaticReshape": together, "StaticSlice": together,
 	"Concatenate": together, "MaxPooling2d": together, "AvgPooling2d": together, "GlobalAvgPooling2d": together,
@@ -104,7 +104,7 @@ var throughs = map[string]func(in []movement) movement{
 	"Multiply": multiply,
 }
 
-// together is for nodes each of whose elements is one of the inputs' or between them.
+// together is for nodes whose output elements are input elements or between them.
 func together(in []movement) movement {
 	out := in[0]
 	for _, m := range in[1:] {
@@ -113,8 +113,8 @@ func together(in []movement) movement {
 	return out
 }
 
-// slope is for functions of one operand that are nowhere steeper than s and, for operands
-// up to x in magnitude, stay between lo and the lesser of hi and x.
+// slope is for functions of one operand whose slope is at most s and which, for operands up to x in
+// magnitude, are between lo and min(hi, x).
 func slope(s, lo, hi float64) func(in []movement) movement {
 	return func(in []movement) movement {
 		m := in[0]
@@ -127,7 +127,8 @@ func sum(in []movement) movement {
 	return movement{lo: in[0].lo + in[1].lo, hi: in[0].hi + in[1].hi, by: in[0].by + in[1].by}
 }
 
-// multiply moves by a factor's movement times the other's magnitude, and theirs together.
+// multiply changes by the change of each factor times the magnitude of the other, plus the product
+// of the changes.
 func multiply(in []movement) movement {
 	a, b := max(math.Abs(in[0].lo), math.Abs(in[0].hi)), max(math.Abs(in[1].lo), math.Abs(in[1].hi))
 	by := in[0].by * in[1].by

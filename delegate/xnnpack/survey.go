@@ -8,43 +8,43 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 )
 
-// What it takes to have the library run graphs of a method, in about the measured times.
+// Measured times of the library, and limits for the choice of the engine.
 const (
-	openTime    = 700 * time.Microsecond // once, to open it
-	runtimeTime = 100 * time.Microsecond // to make a graph's runtime
-	switchTime  = 150 * time.Nanosecond  // each run: from other graphs to one of the library's, beside the estimate
-	longTime    = time.Millisecond       // of a run: here the library may save more than estimates tell
-	paidRuns    = 250                    // runs in which the library is to make up for the first two
-	maxLoss     = 10                     // without the library a run may be slower by one part in so many, as estimated
-	leastGain   = 150 * time.Nanosecond  // of a run, for which the library is opened at all
+	openTime    = 700 * time.Microsecond // once, to open the library
+	runtimeTime = 100 * time.Microsecond // to create the runtime of a graph
+	switchTime  = 150 * time.Nanosecond  // per run: to switch from other graphs to one of the library, in addition to the estimate
+	longTime    = time.Millisecond       // of a run: longer methods may gain more from the library than is estimated
+	paidRuns    = 250                    // runs in which the library must save as much time as its start costs
+	maxLoss     = 10                     // without the library a run may be slower by 1/maxLoss, as estimated
+	minGain     = 150 * time.Nanosecond  // per run; the library is not opened for less
 )
 
-// survey is the graphs of a method that were read before the first of them is compiled.
+// survey holds the graphs of a method, which are read before the first of them is compiled.
 type survey struct {
 	mu      sync.Mutex
-	plans   map[int]*plan // by index of the payload, until it is compiled
-	inGo    bool          // the library is not worth it
+	plans   map[int]*plan // by index of the payload; removed when it is compiled
+	inGo    bool          // the library does not save enough time
 	time    time.Duration // of a run in the Go engine
-	saving  time.Duration // of a run, by the library
-	gain    time.Duration // the same without switches
-	doubt   time.Duration // by how much more estimates may tell less than it gains
+	saving  time.Duration // per run with the library
+	gain    time.Duration // saving without the cost of switches
+	doubt   time.Duration // margin of error of gain
 	graphs  int
-	library int // graphs that it is estimated to be faster for
+	library int // number of graphs for which the library is estimated to be faster
 }
 
 // plan is a checked graph, ready to be compiled.
 type plan struct {
 	graph  *graph
-	mended *graph // where the exporter's faults were repaired: the graph before it was fused
+	mended *graph // the graph before it was fused, if faults of the exporter were repaired
 	shapes []shape
 }
 
-// surveyKey is the survey's in a [delegate.Scratch].
+// surveyKey is the key of the survey in a [delegate.Scratch].
 type surveyKey struct{ Backend }
 
 // Survey implements delegate.Surveyor. The library may run graphs slightly faster than the Go
-// engine and still take longer to start than it saves, so the graphs of a method are considered
-// together. Errors in payloads are reported by Compile.
+// engine and still need more time to start than it saves, so the graphs of a method are estimated
+// together. Compile reports errors in payloads.
 func (b Backend) Survey(payloads []*delegate.Payload) error {
 	if !b.automatic() || len(payloads) == 0 || payloads[0].Scratch == nil {
 		return nil
@@ -65,7 +65,7 @@ func (b Backend) Survey(payloads []*delegate.Payload) error {
 	return err
 }
 
-// add counts a graph.
+// add adds the estimates of a graph.
 func (s *survey) add(e estimates) {
 	s.time += e[byGo]
 	s.graphs++
@@ -77,12 +77,12 @@ func (s *survey) add(e estimates) {
 	}
 }
 
-// worth reports whether the library makes up for the time that it takes to start, or makes
-// runs so much faster that the start does not count. A single graph is decided by its
-// estimates, as long as there is something to gain.
+// worth reports whether the library saves the time that it needs to start, or makes runs so much
+// faster that the start does not matter. A single graph is decided by its own estimates, unless the
+// gain is less than minGain.
 func (s *survey) worth() bool {
 	switch {
-	case s.gain+s.doubt < leastGain:
+	case s.gain+s.doubt < minGain:
 		return false
 	case s.graphs == 1 || s.gain*maxLoss > s.time:
 		return true
@@ -111,7 +111,7 @@ func (b Backend) plan(p *delegate.Payload) (*plan, error) {
 	return planOf(g)
 }
 
-// planOf is a graph after its repair.
+// planOf repairs and fuses a graph, and returns its plan.
 func planOf(g *graph) (*plan, error) {
 	shapes, err := g.repair()
 	if err != nil {
@@ -125,14 +125,14 @@ func planOf(g *graph) (*plan, error) {
 	return x, nil
 }
 
-// image takes over the plan.
+// image moves the plan to m.
 func (x *plan) image(m *image) *image {
 	m.graph, m.mended, m.shapes = x.graph, x.mended, x.shapes
 	return m
 }
 
-// surveyed is the plan of a payload that the survey has, else nil, and whether the method
-// is one for the Go engine.
+// surveyed returns the plan of a payload that was surveyed, else nil, and reports whether the
+// method is to run in the Go engine.
 func (b Backend) surveyed(p *delegate.Payload) (x *plan, inGo bool) {
 	if p.Scratch == nil {
 		return nil, false
@@ -149,7 +149,7 @@ func (b Backend) surveyed(p *delegate.Payload) (x *plan, inGo bool) {
 	return x, s.inGo
 }
 
-// Close forgets the graphs.
+// Close drops the graphs.
 func (s *survey) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,14 +6,14 @@ import (
 	"github.com/etrun-go/etrun/cbindings/xnn"
 )
 
-// What a graph must have to be worth several threads: so many multiplications, which
-// take one thread about 0.1 ms, and so many a node, since threads meet after each.
+// Minimum MACs of a graph that is computed by several threads: in all, which is about 0.1 ms on one
+// thread, and per node, since threads synchronize after each node.
 const (
 	parallelCost     = 3e6
 	parallelNodeCost = 5e4
 )
 
-// parallel reports a call of that cost that is worth several threads.
+// parallel reports whether a call of that cost is large enough for several threads.
 func (m *image) parallel(cost float64) bool {
 	return cost >= parallelCost && cost >= parallelNodeCost*float64(len(m.graph.Nodes))
 }
@@ -31,8 +31,8 @@ var threadPools struct {
 	list []*threads
 }
 
-// acquireThreads returns the library's pool of n threads, the caller's included, or nil
-// where the system has no more threads.
+// acquireThreads returns the library's pool of n threads, including the caller's, or nil if the
+// system has no more threads.
 func acquireThreads(lib *xnn.Library, n int) *threads {
 	threadPools.Lock()
 	defer threadPools.Unlock()
@@ -51,7 +51,7 @@ func acquireThreads(lib *xnn.Library, n int) *threads {
 	return t
 }
 
-// release ends the pool with its last user. A nil t is one thread.
+// release removes a user. It destroys the pool with its last user. A nil t is one thread.
 func (t *threads) release() {
 	if t == nil {
 		return
@@ -70,7 +70,7 @@ func (t *threads) release() {
 	t.lib.DestroyThreadpool(t.p)
 }
 
-// pool is the C pool, 0 for one thread.
+// pool returns the C pool, 0 for one thread.
 func (t *threads) pool() xnn.Threadpool {
 	if t == nil {
 		return 0

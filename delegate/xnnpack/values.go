@@ -59,7 +59,7 @@ func (r *reader) readValue(i int, t flatbuf.Table) error {
 	return nil
 }
 
-// readTensor reads the fields of an XNNTensorValue, constants aside.
+// readTensor reads the fields of an XNNTensorValue, except constants.
 func (r *reader) readTensor(v *value, t flatbuf.Table, place string) error {
 	code := t.Int16(0, "datatype", 0)
 	rank := t.Uint32(1, "num_dims", 0)
@@ -102,7 +102,7 @@ func (r *reader) readTensor(v *value, t flatbuf.Table, place string) error {
 	return nil
 }
 
-// readQuant reads the quantization and compares it with the datatype.
+// readQuant reads the quantization and checks that it matches the datatype.
 func (r *reader) readQuant(v *value, tag uint8, t flatbuf.Table, place string) error {
 	if !r.flat.OK() {
 		return nil
@@ -205,7 +205,7 @@ func (v *value) checkPerChannel(place string) error {
 	return nil
 }
 
-// checkScale wants a normal positive float.
+// checkScale returns an error unless s is a positive normal number.
 func checkScale(s float32, place string, channel int) error {
 	if !(s >= 0x1p-126 && s <= math.MaxFloat32) {
 		return payloadError(place, "scale %v of channel %d, want a positive normal number", s, channel)
@@ -213,8 +213,8 @@ func checkScale(s float32, place string, channel int) error {
 	return nil
 }
 
-// inlineGroupScale is what the exporter multiplied inline group scales by, against
-// the truncation to bfloat16.
+// inlineGroupScale is the factor by which the exporter multiplied inline group scales, to
+// compensate for the truncation to bfloat16.
 const inlineGroupScale = 1.00389105
 
 func (r *reader) readPerGroup(v *value, t flatbuf.Table, place string) error {
@@ -236,7 +236,7 @@ func (r *reader) readPerGroup(v *value, t flatbuf.Table, place string) error {
 	return v.checkPerGroup(place)
 }
 
-// groups is how many scales a value of 4-bit elements with scales per group has.
+// groups returns the number of scales of a value of 4-bit elements with scales per group.
 func (v *value) groups(place string) (int, error) {
 	q := &v.Quant
 	if v.Shape.rank != 2 || q.ChannelDim != 0 {
@@ -265,7 +265,7 @@ func (v *value) checkPerGroup(place string) error {
 	return nil
 }
 
-// readBlocks reads group scales in whichever of the three forms they are stored.
+// readBlocks reads group scales from any of the three forms in which they are stored.
 func (r *reader) readBlocks(q *quant, t flatbuf.Table, want int, place string) error {
 	if buffer := t.Uint32(4, "scale_buffer_idx", 0); buffer != 0 {
 		data, err := r.constant(buffer, want*2, place)
@@ -283,8 +283,8 @@ func (r *reader) readBlocks(q *quant, t flatbuf.Table, want int, place string) e
 	return nil
 }
 
-// addDynamicView adds the quantized view of a value just read, which its readers
-// see instead (dq_datatype, an older form). Its inner dimension shares a scale.
+// addDynamicView adds the quantized view of the value just read. Nodes that read the value read the
+// view instead (dq_datatype, an older form). The elements of the innermost dimension share a scale.
 func (r *reader) addDynamicView(v value) {
 	g := r.graph
 	r.views[len(g.Values)-1] = len(g.Values)

@@ -7,8 +7,8 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// showValues gives every value that a node computes memory of its own: the engines write
-// it as they write the outputs of the call. Dynamically quantized values cannot be such.
+// showValues makes every value that a node computes an argument, with its own memory: the engines
+// write it like the outputs of the call. Dynamically quantized values cannot be arguments.
 func (g *graph) showValues() {
 	for i := range g.Nodes {
 		for _, v := range g.Nodes[i].Out {
@@ -22,12 +22,12 @@ func (g *graph) showValues() {
 	}
 }
 
-// viewed is a unit whose graph shows its values.
+// viewed is a unit that passes the values of its nodes to a callback.
 type viewed struct {
 	delegate.Unit
 	delegate.Profiler
 	graph *graph
-	args  []*tensor.Value // of the call, then those that are shown
+	args  []*tensor.Value // of the call, followed by shown
 	shown []*tensor.Value
 	see   func(*delegate.NodeValues)
 	told  delegate.NodeValues
@@ -44,7 +44,7 @@ func newViewed(m *image, u delegate.Unit) *viewed {
 	return w
 }
 
-// Execute runs the graph, and shows what its nodes read and wrote.
+// Execute runs the graph, then passes the values that its nodes read and wrote to the callback.
 func (w *viewed) Execute(ctx context.Context, args []*tensor.Value) error {
 	if len(args)+len(w.shown) != len(w.graph.Args) {
 		return delegate.Errorf(ID, delegate.ErrArgument, "", "%d arguments, want %d", len(args), len(w.graph.Args)-len(w.shown))
@@ -78,7 +78,8 @@ func (w *viewed) tell(i int, n *node, values []int, written bool) {
 	w.see(&w.told)
 }
 
-// constantTensor is a constant; elements of 4 bits are shown as the bytes that hold them.
+// constantTensor returns the tensor of a constant; 4-bit elements become the bytes that contain
+// them.
 func constantTensor(x *value) tensor.Value {
 	sizes := x.Shape.dims()
 	if x.Datatype.info().bits < 8 {

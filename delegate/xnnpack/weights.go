@@ -14,29 +14,29 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// weights are the packed weights of an image's runtimes. XNNPACK packs node by node,
-// always in the same order, so the entries of the first runtime are those of all: the
-// n-th request of a later one gets the n-th entry, if its key is the same. (Keys by
-// themselves do not tell filters of equal bytes and different scales apart.)
+// weights are the packed weights of an image's runtimes. XNNPACK packs node by node, always in the
+// same order, so all runtimes have the entries of the first one: the n-th request of a later
+// runtime returns the n-th entry, if its key is the same. Keys alone do not distinguish filters
+// with equal bytes and different scales.
 type weights struct {
 	cache   *xnn.StoreCache
 	entries []entry
 	next    int    // entry of the next request
-	spare   []byte // reserved and not used
-	slab    *slab  // of which spare is the next bytes, or nil
-	want    int64  // bytes of the constants that are packed: at least as many are needed
-	limit   int64  // of all packed bytes, 0 for none
-	over    bool   // a request went beyond the limit
+	spare   []byte // reserved and not yet used
+	slab    *slab  // contains spare, its next bytes; or nil
+	want    int64  // bytes of the constants to pack: the packed ones need at least as many
+	limit   int64  // in bytes, of all packed weights; 0 for none
+	over    bool   // a request exceeded the limit
 
-	constants map[xnn.Address]releasable // that may be given back once they are packed
-	release   func([]byte) bool          // gives them back, nil where nothing may be
-	gone      bool                       // some were
-	unscaled  []*value                   // constants whose scales were
-	sealed    bool                       // the first runtime is there: with gone, nothing can be packed any more
-	refused   bool                       // something was asked for all the same
+	constants map[xnn.Address]releasable // may be released once they are packed
+	release   func([]byte) bool          // releases constants; nil if none may be released
+	gone      bool                       // constants were released
+	unscaled  []*value                   // constants whose scales were released
+	sealed    bool                       // the first runtime exists: if gone is set too, nothing can be packed any more
+	refused   bool                       // a request to pack failed because of that
 	pin       runtime.Pinner
 	blocks    []*block
-	mapping   *cpu.Mapping // of a file that the entries are from
+	mapping   *cpu.Mapping // of the file that contains the entries
 }
 
 type entry struct {
@@ -45,18 +45,18 @@ type entry struct {
 	data []byte // at that address
 }
 
-// newWeights are the packed weights of constants of want bytes.
+// newWeights returns empty packed weights, for constants of want bytes in total.
 func newWeights(want, limit int64) *weights {
 	w := &weights{want: want, limit: limit}
 	w.cache = xnn.NewWeightsCache(w)
 	return w
 }
 
-// begin starts the requests of another runtime. The caller holds the image's lock.
+// begin starts the requests of another runtime. The caller must hold the image's lock.
 func (w *weights) begin() { w.next = 0 }
 
-// LookUp implements xnn.WeightsStore. XNNPACK does not come back for what it finds,
-// except to Insert nothing.
+// LookUp implements xnn.WeightsStore. If an entry is found, XNNPACK makes no further calls for it,
+// except Insert without data.
 func (w *weights) LookUp(key xnn.WeightsKey) xnn.Address {
 	if w.next < len(w.entries) && w.entries[w.next].key == key {
 		w.next++
@@ -81,7 +81,7 @@ func (w *weights) Reserve(size uint) xnn.Address {
 	return xnn.AddressOf(w.spare)
 }
 
-// allocate reserves n bytes of a new slab, or of Go's memory if they are few.
+// allocate reserves n bytes of a new slab, or of Go's heap if they are few.
 func (w *weights) allocate(n int64) {
 	w.slab.release()
 	need := n + tensor.Padding
@@ -95,7 +95,7 @@ func (w *weights) allocate(n int64) {
 	w.pin.Pin(&w.spare[0])
 }
 
-// slabMargin is the part of the constants' size by which their packed form is expected to be larger.
+// slabMargin is the inverse of the fraction by which packed constants are expected to be larger.
 const slabMargin = 8
 
 // Insert implements xnn.WeightsStore.
@@ -118,7 +118,7 @@ func (w *weights) Insert(key xnn.WeightsKey, at xnn.Address, size uint) xnn.Addr
 	return b.at
 }
 
-// giveBack returns the memory of a constant that was packed.
+// giveBack releases the memory of a constant that was packed.
 func (w *weights) giveBack(at xnn.Address) {
 	c, ok := w.constants[at]
 	if !ok || w.release == nil || !w.release(c.value.Data) {
@@ -130,7 +130,7 @@ func (w *weights) giveBack(at xnn.Address) {
 	}
 }
 
-// bytes is the size of all packed weights.
+// bytes returns the size of all packed weights.
 func (w *weights) bytes() (n int64) {
 	for _, b := range w.blocks {
 		n += int64(len(b.data))
@@ -155,29 +155,29 @@ func (w *weights) close() {
 	w.pin.Unpin()
 }
 
-// block is packed weights of one node, or of several with equal ones.
+// block is the packed weights of one node, or of several nodes with equal ones.
 type block struct {
 	data []byte
 	at   xnn.Address
-	key  uint64 // by which it is found
-	full uint64 // hash of all bytes, 0 while nobody has asked
+	key  uint64 // its index in sharedBlocks.by
+	full uint64 // hash of all bytes, 0 until it is needed
 	uses int
-	slab *slab // that data is of, or nil: Go's memory
+	slab *slab // contains data; nil for Go's heap
 	pin  runtime.Pinner
 }
 
-// sharedBlocks holds every block of the process once, however many images, methods
-// and nodes use it.
+// sharedBlocks holds every block of the process once, for all images, methods and nodes that use
+// it.
 type sharedBlocks struct {
 	mu   sync.Mutex
 	seed maphash.Seed
-	by   map[uint64][]*block // by the hash of some bytes
+	by   map[uint64][]*block // by sample, the hash of some bytes
 }
 
 var packed = sharedBlocks{seed: maphash.MakeSeed(), by: make(map[uint64][]*block)}
 
-// share returns the block with these bytes: one that is there, or a new one that
-// takes them over. They are the next ones of the slab, unless that is nil.
+// share returns the block with these bytes: an existing one, or a new one that owns data. If from
+// is not nil, data must be its next bytes.
 func (s *sharedBlocks) share(data []byte, from *slab) *block {
 	key := s.sample(data)
 	s.mu.Lock()
@@ -198,8 +198,8 @@ func (s *sharedBlocks) share(data []byte, from *slab) *block {
 	return b
 }
 
-// sample hashes the size, the first and the last bytes: enough to tell most blocks
-// apart, at no cost.
+// sample hashes the size, the first and the last bytes: enough to distinguish most blocks, at
+// almost no cost.
 func (s *sharedBlocks) sample(data []byte) uint64 {
 	const part = 1024
 	var h maphash.Hash

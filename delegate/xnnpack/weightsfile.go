@@ -19,14 +19,14 @@ import (
 	"github.com/etrun-go/etrun/internal/openfile"
 )
 
-// A weights file keeps the packed weights of a payload for later processes.
-// Its name is a digest of all that they depend on: the constants (by their tags, see
-// mark) and the graph, the library's sources, and the processor. Little-endian:
+// A weights file stores the packed weights of a payload for later processes. Its name is a digest
+// of all that they depend on: the constants (by their tags, see markFunc), the graph, the library's
+// sources, and the processor. All numbers are little-endian:
 //
 //	magic, u32 CRC-32C of the rest, u32 number of entries
 //	entries: u32 seed, i32 kernel, i32 bias (values of the graph, -1 for none), u32 0,
 //	         u64 offset from the file's start, u64 size
-//	blocks at multiples of 64, and room that vectors may read past the last one
+//	blocks at multiples of 64, and padding that vectors may read after the last one
 const (
 	weightsMagic  = "ETRUNXW1"
 	weightsHeader = 16
@@ -36,7 +36,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// weightsName is the name of the file with the image's weights.
+// weightsName returns the name of the file with the image's weights.
 func (m *image) weightsName(ctx context.Context, mark markFunc) (string, error) {
 	h := sha256.New()
 	fmt.Fprintln(h, runtime.GOARCH, m.lib.Soname.Name)
@@ -49,8 +49,8 @@ func (m *image) weightsName(ctx context.Context, mark markFunc) (string, error) 
 		x := &m.graph.Values[v]
 		q := &x.Quant
 		fmt.Fprintln(h, v, x.Datatype, x.Shape, len(x.Data), q.Scale, q.ZeroPoint, q.ChannelDim, q.GroupSize, q.Nonbatch, len(q.Scales), len(q.Blocks))
-		for _, list := range []any{q.Scales, q.Blocks} { // many numbers: not as text
-			_ = binary.Write(h, binary.LittleEndian, list) // a digest takes everything
+		for _, list := range []any{q.Scales, q.Blocks} { // long lists are hashed in binary form
+			_ = binary.Write(h, binary.LittleEndian, list) // writing to a digest does not fail
 		}
 		h.Write(mark(v, x.Data))
 	}
@@ -61,9 +61,9 @@ func (m *image) weightsName(ctx context.Context, mark markFunc) (string, error) 
 	return fmt.Sprintf("%x.xnnweights", h.Sum(nil)), nil
 }
 
-// openFile takes the weights from a file, if it is there and whole. They are read: a file
-// that changes afterwards changes nothing. mapped maps them instead, and shares them with
-// other processes. The sum is one of the bytes that are used.
+// openFile reads the weights from a file, if it exists and is intact, so that later changes of the
+// file have no effect. If mapped is set, it maps the file instead, and shares the memory with other
+// processes. The checksum is computed from the bytes that are used.
 func (w *weights) openFile(ctx context.Context, folder *os.Root, name string, g *graph, mapped bool) error {
 	most := g.mostPacked()
 	if w.limit > 0 {
@@ -89,7 +89,7 @@ func (w *weights) openFile(ctx context.Context, folder *os.Root, name string, g 
 	return nil
 }
 
-// mapWeights maps the file's pages, or ones of its own that the file is read to.
+// mapWeights maps the pages of the file, or reads the file into new pages.
 func mapWeights(f *openfile.File, mapped bool) (*cpu.Mapping, error) {
 	size, _ := f.Size()
 	if mapped {
@@ -108,8 +108,8 @@ func checkMagic(start []byte) error {
 	return nil
 }
 
-// useFile takes the weights from a file or, once they are packed, leaves them there, and
-// notes what became of it.
+// useFile reads the weights from a file. If that is not possible, it packs them and writes the
+// file. It records the result in cacheNote.
 func (m *image) useFile(ctx context.Context, b Backend, pack func() error) error {
 	if b.WeightsCache == "" {
 		return pack()
@@ -125,7 +125,7 @@ func (m *image) useFile(ctx context.Context, b Backend, pack func() error) error
 	return err
 }
 
-// unusedFolder is why a folder of weights is not used.
+// unusedFolder is the reason why a folder of weights is not used.
 type unusedFolder struct{ error }
 
 func (m *image) useFolder(ctx context.Context, b Backend, pack func() error) error {
@@ -159,7 +159,7 @@ func (m *image) useFolder(ctx context.Context, b Backend, pack func() error) err
 
 var errWeights = errors.New("damaged")
 
-// parseWeights checks a file of packed weights and finds its entries.
+// parseWeights checks a file of packed weights and returns its entries.
 func parseWeights(data []byte, g *graph) ([]entry, error) {
 	le := binary.LittleEndian
 	if len(data) < weightsHeader || string(data[:8]) != weightsMagic || le.Uint32(data[8:]) != crc32.Checksum(data[12:], castagnoli) {
@@ -230,10 +230,10 @@ func (w *weights) encode(g *graph) ([]byte, error) {
 	return out, nil
 }
 
-// sealWeights puts the checksum into a file's header.
+// sealWeights writes the checksum to the header of a file.
 func sealWeights(file []byte) {
 	binary.LittleEndian.PutUint32(file[8:], crc32.Checksum(file[12:], castagnoli))
 }
 
-// agrees reports packed bytes that are what the entry says.
+// agrees reports whether packed equals the data of the entry.
 func (e *entry) agrees(packed []byte) bool { return bytes.Equal(e.data, packed) }

@@ -15,20 +15,20 @@ import (
 	"github.com/etrun-go/etrun/internal/openfile"
 )
 
-// Weights that the library reads are trusted, so their folder must be: see cachefolder.
-// othersUse are the permissions that others must not have on its key.
+// The library trusts the weights that it reads, so their folder must be trusted: see cachefolder.
+// othersUse are the permissions that other users must not have on its key.
 const othersUse = 0o077
 
-// folderKey is the file of a folder's secret, and keyBytes its size.
+// folderKey is the name of the file with a folder's secret, and keyBytes its size.
 const (
 	folderKey = ".key"
 	keyBytes  = 32
 )
 
-// markFunc gives the authentication tag of a value's constant.
+// markFunc returns the authentication tag of the constant of a value.
 type markFunc func(value int, data []byte) []byte
 
-// openFolder opens a folder of weights, and makes it where there is none.
+// openFolder opens a folder of weights, and creates it if it does not exist.
 func openFolder(ctx context.Context, path string) (*os.Root, markFunc, error) {
 	folder, err := cachefolder.Open(path)
 	if err != nil {
@@ -42,10 +42,10 @@ func openFolder(ctx context.Context, path string) (*os.Root, markFunc, error) {
 	return folder, mark, nil
 }
 
-// folderMark gives the authentication tags (GMAC) of constants under a secret of the
-// folder's own, which is made with the folder. Many times faster than a digest, they
-// tell constants apart as well as one, as long as who makes a program cannot read the
-// secret: nobody else can give a program's weights to another one.
+// folderMark returns a function that computes authentication tags (GMAC) of constants under the
+// secret of the folder, which is created with the folder. They are many times faster than a digest,
+// and distinguish constants as well, as long as the author of a program cannot read the secret.
+// Without it, one program cannot be made to use weights of another.
 func folderMark(ctx context.Context, folder *os.Root) (markFunc, error) {
 	key, err := readKey(ctx, folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -72,7 +72,7 @@ func folderMark(ctx context.Context, folder *os.Root) (markFunc, error) {
 	}, nil
 }
 
-// readKey reads a folder's secret, which nobody else may know or have chosen.
+// readKey reads a folder's secret, which other users must not be able to read or choose.
 func readKey(ctx context.Context, folder *os.Root) ([]byte, error) {
 	f, err := openfile.OpenIn(ctx, folder, folderKey, openfile.Rules{Limit: keyBytes})
 	if err != nil {
@@ -89,7 +89,7 @@ func readKey(ctx context.Context, folder *os.Root) ([]byte, error) {
 	return key, err
 }
 
-// writeKey makes a folder's secret, unless another process comes first.
+// writeKey creates a folder's secret, unless another process has created it first.
 func writeKey(folder *os.Root) error {
 	key := make([]byte, keyBytes)
 	rand.Read(key)
@@ -101,7 +101,7 @@ func writeKey(folder *os.Root) error {
 	})
 }
 
-// writeFile stores the packed weights; the file appears whole or not at all.
+// writeFile stores the packed weights. The file appears complete or not at all.
 func (w *weights) writeFile(folder *os.Root, name string, g *graph) error {
 	data, err := w.encode(g)
 	if err != nil {
@@ -110,9 +110,9 @@ func (w *weights) writeFile(folder *os.Root, name string, g *graph) error {
 	return cachefolder.Replace(folder, name, data)
 }
 
-// mostPacked bounds the size of a file of packed weights by the graph's constants: their
-// channels are padded to the largest tiles, their elements and what belongs to a channel
-// take the most bytes.
+// mostPacked returns an upper bound for the size of a file of packed weights, computed from the
+// graph's constants: channels are padded to the largest tiles, and each element and channel needs
+// the largest number of bytes.
 func (g *graph) mostPacked() int64 {
 	most := int64(weightsHeader + 2*weightsAlign)
 	for i := range g.Nodes {
@@ -125,7 +125,7 @@ func (g *graph) mostPacked() int64 {
 }
 
 func (n *node) mostPacked(s shape) int64 {
-	const element, channel, kernels = 4, 32, 4 // bytes; and kernels that one node may be packed for
+	const element, channel, kernels = 4, 32, 4 // in bytes; kernels for which one node may be packed
 	if w := n.window(); n.Type.convolution {
 		out := times(w.groups, roundUp(w.groupOut, tileOut))
 		return times(kernels, int(times(int(out), w.kernelH*w.kernelW, roundUp(w.groupIn, tileOut), element)+

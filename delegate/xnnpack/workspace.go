@@ -9,21 +9,21 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 )
 
-// workspace is the memory of values between nodes. Runtimes that never run at the same
-// time share one: the library lets it grow to what the largest takes, and then moves what
-// the others point to.
+// workspace is the memory of values between nodes. Runtimes that never run at the same time share
+// one: the library grows it to the size that the largest runtime needs, and then updates the
+// pointers of the others.
 type workspace struct {
 	lib *xnn.Library
 
-	mu     sync.Mutex // held while runtimes in it are made, planned or deleted
+	mu     sync.Mutex // held while runtimes in it are created, planned or deleted
 	handle xnn.Workspace
 	uses   int
-	// broken says that a plan failed half way: other runtimes may point to memory that
-	// is gone, and must not run any more.
+	// broken is set after a plan failed midway: other runtimes may point to freed memory, and must
+	// not run any more.
 	broken bool
 }
 
-// newWorkspace has one use.
+// newWorkspace returns a workspace with one user.
 func newWorkspace(lib *xnn.Library) (*workspace, error) {
 	w := &workspace{lib: lib, uses: 1}
 	if err := lib.CreateWorkspace(&w.handle).Error("xnn_create_workspace"); err != nil {
@@ -32,8 +32,8 @@ func newWorkspace(lib *xnn.Library) (*workspace, error) {
 	return w, nil
 }
 
-// workspaceIn is the workspace of a scratch, or a new one where there is no scratch, with
-// a further use.
+// workspaceIn returns the workspace of a scratch, with one more user, or a new one if s is nil or
+// its workspace can no longer be used.
 func workspaceIn(s *delegate.Scratch, lib *xnn.Library) (*workspace, error) {
 	if s == nil {
 		return newWorkspace(lib)
@@ -49,7 +49,7 @@ func workspaceIn(s *delegate.Scratch, lib *xnn.Library) (*workspace, error) {
 	return w, nil
 }
 
-// share is the use that a scratch has of a workspace, until it is closed or forgotten.
+// share is the use of a workspace by a scratch, until it is closed or garbage collected.
 type share struct {
 	workspace *workspace
 	once      *sync.Once
@@ -71,7 +71,7 @@ func (s *share) Close() error {
 	return nil
 }
 
-// retain adds a use, unless nobody may use the workspace any more.
+// retain adds a user. It reports false if the workspace can no longer be used.
 func (w *workspace) retain() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -82,7 +82,7 @@ func (w *workspace) retain() bool {
 	return true
 }
 
-// release ends a use, and with the last one the memory. A nil w has none.
+// release removes a user. It frees the memory with the last one. It does nothing on a nil w.
 func (w *workspace) release() {
 	if w == nil {
 		return
@@ -104,7 +104,7 @@ func (w *workspace) delete(rt xnn.Runtime) {
 	w.lib.DeleteRuntime(rt)
 }
 
-// plan makes a call of the library that may let the workspace grow.
+// plan makes a library call that may grow the workspace.
 func (w *workspace) plan(name string, call func() xnn.Status) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
