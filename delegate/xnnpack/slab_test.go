@@ -7,7 +7,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// TestSlab allocates until a slab has no more bytes; it is unmapped with the last use.
+// TestSlab allocates until a slab is full and checks that it is unmapped after the last release.
 func TestSlab(t *testing.T) {
 	const size = 64 << 10
 	s := newSlab(size, size/2)
@@ -25,14 +25,14 @@ func TestSlab(t *testing.T) {
 			t.Fatalf("block %d: next returned %#x, then %#x", blocks, at, again)
 		}
 		if at%tensor.Alignment != 0 || last != 0 && at-last < 1000+tensor.Padding {
-			t.Fatalf("block %d is at %#x, the one before at %#x", blocks, at, last)
+			t.Fatalf("block %d: got address %#x after %#x, want it aligned and apart", blocks, at, last)
 		}
 		b[0], b[999] = 1, 1
 		s.take(len(b))
 		last = at
 	}
 	if want := size / (1000 + 2*tensor.Padding); blocks < want {
-		t.Errorf("%d blocks, want %d at least", blocks, want)
+		t.Errorf("got %d blocks, want at least %d", blocks, want)
 	}
 	for range blocks {
 		s.release()
@@ -45,11 +45,11 @@ func TestSlab(t *testing.T) {
 	}
 }
 
-// TestSlabSmall returns no slab for few bytes, which has none.
+// TestSlabSmall checks that newSlab returns nil for a small size and that a nil slab is usable.
 func TestSlabSmall(t *testing.T) {
 	s := newSlab(100, 100)
 	if s != nil || s.next(1) != nil {
-		t.Error("a slab of 100 bytes")
+		t.Error("got a slab of 100 bytes, want nil")
 	}
 	s.release()
 }
