@@ -193,8 +193,8 @@ func rateSamples() (list []rateSample) {
 	return list
 }
 
-// batchTime is the minimum time of a batch of runs measured together: reading the clock costs as much
-// as a run of a small graph.
+// batchTime is the approximate time of a batch of runs measured together: reading the clock costs as
+// much as a run of a small graph.
 const batchTime = 30 * time.Microsecond
 
 // BenchmarkRates times one node of each kind on one thread. It reports the shortest time of a run, the
