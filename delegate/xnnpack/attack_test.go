@@ -58,7 +58,7 @@ func newAttack(t testing.TB) *attack {
 	t.Helper()
 	lib := xnntest.Library(t)
 	if err := xnnguard.Install(lib); err != nil {
-		t.Logf("without guarded memory of the library: %v", err)
+		t.Logf("the library's memory is not guarded: %v", err)
 	}
 	a := &attack{lib: lib, count: func(int, int) {}}
 	create := lib.CreateRuntime
@@ -111,10 +111,10 @@ func (a *attack) run(g *graph, seed uint64) (err error) {
 	}
 	after := xnnguard.Read(false)
 	if after.Refused > before.Refused {
-		return &campaign.Finding{Kind: "memory", Message: fmt.Sprintf("the library asked for more than %d bytes", attackLimit+attackSlack)}
+		return &campaign.Finding{Kind: "memory", Message: fmt.Sprintf("the library requested more than %d bytes", attackLimit+attackSlack)}
 	}
 	if after.Blocks != before.Blocks {
-		return &campaign.Finding{Kind: "leak", Message: fmt.Sprintf("%d blocks of the library are left", after.Blocks-before.Blocks)}
+		return &campaign.Finding{Kind: "leak", Message: fmt.Sprintf("the library did not free %d blocks", after.Blocks-before.Blocks)}
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func (t *trial) compileLarge() error {
 		img, err := t.compile(engine)
 		if err == nil {
 			if img.Info().Scratch+img.Info().PackedBytes > attackLimit {
-				err = &campaign.Finding{Kind: "memory", Message: "compiled beyond the limit"}
+				err = &campaign.Finding{Kind: "memory", Message: "compiled with more memory than the limit"}
 			}
 			img.Close()
 		} else {
@@ -349,7 +349,7 @@ func (t *trial) nativePass(poison byte) ([][]*tensor.Value, error) {
 		}
 		results = append(results, result)
 		if most := uint64(img.Info().Scratch); k == 0 && !t.packs && xnnguard.Read(false).Peak-before > most+attackFixed {
-			return nil, &campaign.Finding{Kind: "estimate", Message: fmt.Sprintf("%d bytes of the library's, estimated %d", xnnguard.Read(false).Peak-before, most)}
+			return nil, &campaign.Finding{Kind: "estimate", Message: fmt.Sprintf("the library allocated %d bytes, estimate %d", xnnguard.Read(false).Peak-before, most)}
 		}
 	}
 	return results, nil

@@ -132,7 +132,7 @@ func intact(edges [][2][]byte, poison byte) error {
 	for i, pair := range edges {
 		for side, b := range pair {
 			if j := slices.IndexFunc(b, func(x byte) bool { return x != poison }); j >= 0 {
-				return &campaign.Finding{Kind: "write", Message: fmt.Sprintf("argument %d: byte %d %s it was changed", i, j, [2]string{"in front of", "behind"}[side])}
+				return &campaign.Finding{Kind: "write", Message: fmt.Sprintf("argument %d: byte %d %s it changed", i, j, [2]string{"before", "after"}[side])}
 			}
 		}
 	}
@@ -201,7 +201,7 @@ func sameBytes(a, b []*tensor.Value, g *graph) error {
 			for x[j] == y[j] {
 				j++
 			}
-			return &campaign.Finding{Kind: "foreign", Message: fmt.Sprintf("output %d, byte %d depends on memory that is not the graph's: %#x and %#x", i-g.Inputs, j, x[j], y[j])}
+			return &campaign.Finding{Kind: "foreign", Message: fmt.Sprintf("output %d, byte %d depends on memory outside the graph: %#x and %#x", i-g.Inputs, j, x[j], y[j])}
 		}
 	}
 	return nil

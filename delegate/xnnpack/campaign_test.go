@@ -69,7 +69,7 @@ func (h *hunt) prepare(t *testing.T, folder string) {
 	for _, folder := range filepath.SplitList(os.Getenv(campaign.EnvCorpus)) {
 		h.pool.addFolder(t, folder)
 	}
-	t.Logf("%d graphs", len(h.pool.payloads))
+	t.Logf("%d seed graphs", len(h.pool.payloads))
 	if err := h.pool.save(filepath.Join(folder, "seeds")); err != nil {
 		t.Fatal(err)
 	}

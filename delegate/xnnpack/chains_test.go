@@ -14,7 +14,7 @@ import (
 	"github.com/etrun-go/etrun/kernels/tensor"
 )
 
-// chain grows a random graph over values of known shapes.
+// chain builds a random graph over values of known shapes.
 type chain struct {
 	*maker
 	ready []int // values that nodes may read

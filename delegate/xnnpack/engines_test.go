@@ -148,7 +148,7 @@ func TestNodes(t *testing.T) {
 	}
 	for _, n := range nodeTypes {
 		if n != nil && !covered[n.name] {
-			t.Errorf("no sample of %s", n.name)
+			t.Errorf("got no sample of %s", n.name)
 		}
 	}
 	t.Logf("not supported by the library: %q", lacking)

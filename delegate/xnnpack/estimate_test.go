@@ -34,7 +34,7 @@ func TestEstimate(t *testing.T) {
 		for _, b := range compilers() {
 			x, y := of(b, test.a), of(b, test.b)
 			if ratio := float64(y) / float64(x); ratio < test.lo || ratio > test.hi {
-				t.Errorf("%s, %s: %v and %v, ratio %.2f, want %v to %v", test.name, b.Engine, x, y, ratio, test.lo, test.hi)
+				t.Errorf("%s, %s: got %v and %v, ratio %.2f, want %v to %v", test.name, b.Engine, x, y, ratio, test.lo, test.hi)
 			}
 		}
 	}

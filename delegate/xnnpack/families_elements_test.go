@@ -263,7 +263,7 @@ func quantizedLines() []line {
 
 const quantizedScale, quantizedZero = 0.05, 3
 
-// withQuant gives int8 values the scale and the zero point of the operators.
+// withQuant sets the operators' scale and zero point for int8 values.
 func withQuant(g *maker, values ...int) {
 	for _, v := range values {
 		g.g.Values[v].Quant = quant{Scale: quantizedScale, ZeroPoint: quantizedZero}

@@ -69,7 +69,7 @@ func (d *decoder) logits() []float32 {
 	return list
 }
 
-// TestLanguageModel checks that a prompt has the same logits at once, split into steps, and on the Go
+// TestLanguageModel checks that a prompt has the same logits in one step, in several, and on the Go
 // engine.
 func TestLanguageModel(t *testing.T) {
 	xnntest.Library(t)

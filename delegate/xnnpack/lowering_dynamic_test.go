@@ -114,7 +114,7 @@ func TestLoweringRefuses(t *testing.T) {
 		{"slice with a step", "step 2", func(c *calls) val { return c.do("aten::slice_copy.Tensor_out", 1, c.input(5), 0, 0, 5, 2) }},
 		{"no elements", "sizes [0 3]", func(c *calls) val { return c.do("aten::relu.out", 2, c.input(0, 3)) }},
 		{"seven dimensions", "7 dimensions", func(c *calls) val { return c.do("aten::relu.out", 7, c.input(1, 1, 1, 1, 1, 1, 2)) }},
-		{"another dim order", "dim order", func(c *calls) val {
+		{"unsupported dim order", "dim order", func(c *calls) val {
 			return c.call("aten::relu.out", []out{{rank: 3, order: []uint8{2, 1, 0}}}, c.inputIn([]uint8{2, 1, 0}, 2, 3, 4))[0]
 		}},
 		{"only constants", "nothing but constants", func(c *calls) val { return c.do("aten::relu.out", 1, c.constant(3)) }},

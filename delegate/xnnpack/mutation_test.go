@@ -12,8 +12,8 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 )
 
-// TestMutations changes random bytes of valid payloads. Payloads that are still accepted must also
-// run in the library.
+// TestMutations changes random bytes of valid payloads. Payloads that are still accepted must also run
+// in the library, with the inferred shapes.
 func TestMutations(t *testing.T) {
 	xnntest.Library(t)
 	rounds := 500
@@ -65,7 +65,7 @@ func runMutation(t *testing.T, data []byte) bool {
 	defer img.Close()
 	u, err := img.Unit(delegate.Instance{})
 	if err != nil {
-		t.Errorf("unit: %v", err)
+		t.Errorf("unit: got %v, want no error", err)
 		return false
 	}
 	defer u.Close()

@@ -70,9 +70,9 @@ func TestRelease(t *testing.T) {
 		{"weights cache", plain, Backend{WeightsCache: t.TempDir()}, false, 32<<10 + 64<<10},
 		{"two readers of a filter", shared, Backend{}, false, 32 << 10},
 		{"dynamic sizes", plain, Backend{}, true, 32<<10 + 64<<10},
-		{"scales of groups", groupLayer(), Backend{}, false, 128<<10 + 16<<10},
-		{"scales of groups, dynamic sizes", groupLayer(), Backend{}, true, 128<<10 + 16<<10},
-		{"scales of groups, weights cache", groupLayer(), Backend{WeightsCache: t.TempDir()}, false, 128<<10 + 16<<10},
+		{"group scales", groupLayer(), Backend{}, false, 128<<10 + 16<<10},
+		{"group scales, dynamic sizes", groupLayer(), Backend{}, true, 128<<10 + 16<<10},
+		{"group scales, weights cache", groupLayer(), Backend{WeightsCache: t.TempDir()}, false, 128<<10 + 16<<10},
 		{"dynamic sizes that may not run in the library", rows, Backend{}, true, 0},
 		{"Go engine", plain, Backend{Engine: EngineReference}, false, 32<<10 + 64<<10},
 	} {

@@ -12,7 +12,7 @@ func TestSlab(t *testing.T) {
 	const size = 64 << 10
 	s := newSlab(size, size/2)
 	if s == nil {
-		t.Fatal("no slab")
+		t.Fatal("got no slab")
 	}
 	blocks := 0
 	for last := xnn.Address(0); ; blocks++ {
@@ -37,11 +37,11 @@ func TestSlab(t *testing.T) {
 	for range blocks {
 		s.release()
 		if s.pages.Bytes() == nil {
-			t.Fatal("unmapped before the last use ended")
+			t.Fatal("unmapped before the last release")
 		}
 	}
 	if s.release(); s.pages.Bytes() != nil {
-		t.Error("still mapped after the last use")
+		t.Error("still mapped after the last release")
 	}
 }
 

@@ -28,7 +28,7 @@ func TestThroughs(t *testing.T) {
 		t.Helper()
 		const slack = 1e-12
 		if math.Abs(to-from) > m.by+slack || from < m.lo-slack || from > m.hi+slack {
-			t.Fatalf("%s: from %v to %v, want at most %v within %v to %v", name, from, to, m.by, m.lo, m.hi)
+			t.Fatalf("%s: got a step from %v to %v, want at most %v within %v to %v", name, from, to, m.by, m.lo, m.hi)
 		}
 	}
 	for name, f := range one {

@@ -179,7 +179,7 @@ func TestWeightsFolderIsTrusted(t *testing.T) {
 	fifo := replace(func(path string) error { return syscall.Mkfifo(path, 0o600) })
 	folder := replace(func(path string) error { return os.Mkdir(path, 0o700) })
 	sparse := func(path string) error { return os.Truncate(path, 5<<30) }
-	const notKept, packedAnew, used = "not kept: ", "kept in ", "from "
+	const notKept, repacked, used = "not kept: ", "kept in ", "from "
 	for _, c := range []struct {
 		what   string
 		of     string // the folder itself, the key, or the file of weights
@@ -202,16 +202,16 @@ func TestWeightsFolderIsTrusted(t *testing.T) {
 		{"short", "key", write(31), notKept, "31 bytes, want 32"},
 		{"long", "key", write(33), notKept, "33 bytes, at most 32"},
 		{"huge", "key", sparse, notKept, "at most 32"},
-		{"another one", "key", write(32), packedAnew, ""},
-		{"absent", "key", os.Remove, packedAnew, ""},
-		{"others may write", "file", chmod(0o646), packedAnew, "chmod 0644"},
-		{"of another user", "file", stranger, packedAnew, "belongs to user 12345"},
-		{"a link", "file", toLink, packedAnew, "symbolic link"},
-		{"a pipe", "file", fifo, packedAnew, "is a pipe"},
+		{"replaced", "key", write(32), repacked, ""},
+		{"absent", "key", os.Remove, repacked, ""},
+		{"others may write", "file", chmod(0o646), repacked, "chmod 0644"},
+		{"of another user", "file", stranger, repacked, "belongs to user 12345"},
+		{"a link", "file", toLink, repacked, "symbolic link"},
+		{"a pipe", "file", fifo, repacked, "is a pipe"},
 		{"a folder", "file", folder, notKept, ""},
-		{"empty", "file", write(0), packedAnew, "damaged"},
-		{"zeros", "file", write(1000), packedAnew, "damaged"},
-		{"huge", "file", sparse, packedAnew, "5368709120 bytes, at most"},
+		{"empty", "file", write(0), repacked, "damaged"},
+		{"zeros", "file", write(1000), repacked, "damaged"},
+		{"huge", "file", sparse, repacked, "5368709120 bytes, at most"},
 	} {
 		t.Run(c.of+" "+c.what, func(t *testing.T) {
 			dir := t.TempDir()
