@@ -211,6 +211,7 @@ func TestWeightsCache(t *testing.T) {
 	}
 }
 
+// BenchmarkInvoke measures the overhead of a call of the library.
 func BenchmarkInvoke(b *testing.B) {
 	lib := xnntest.Library(b)
 	g := newGraph(b, lib, 2)

@@ -34,8 +34,8 @@ var faults = []struct {
 	{"execute", func(lib *xnn.Library) { lib.InvokeRuntime = func(xnn.Runtime) xnn.Status { return xnn.InvalidState } }},
 }
 
-// TestAttackSees checks that attack.run reports each injected fault with the right kind.
-func TestAttackSees(t *testing.T) {
+// TestAttackFindsFaults checks that attack.run reports each injected fault with the right kind.
+func TestAttackFindsFaults(t *testing.T) {
 	a := newAttack(t)
 	sound := a.lib.Functions
 	guarded := xnnguard.Install(a.lib) == nil

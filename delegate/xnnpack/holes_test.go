@@ -112,9 +112,9 @@ func (m *maker) fixed(outputs ...int) *graph {
 	return g
 }
 
-// TestClampsBehind runs clamps after nodes into which they can be fused: with another quantization,
+// TestClampsAfter runs clamps after nodes into which they can be fused: with another quantization,
 // and with bounds that are disjoint from the node's, equal, or outside the range of the datatype.
-func TestClampsBehind(t *testing.T) {
+func TestClampsAfter(t *testing.T) {
 	for _, kind := range []string{"Conv2d", "DepthwiseConv2d", "ConvTranspose2d", "FullyConnected", "MaxPooling2d", "Clamp", "Add"} {
 		for _, d := range []datatype{fp32, qint8, quint8} {
 			t.Run(kind+" "+d.String(), func(t *testing.T) {

@@ -383,8 +383,8 @@ func TestLeaks(t *testing.T) {
 	}
 }
 
-// TestForgotten checks that the garbage collector frees the packed weights of an image that was not closed.
-func TestForgotten(t *testing.T) {
+// TestUnreachableImage checks that the garbage collector frees the packed weights of an image that was not closed.
+func TestUnreachableImage(t *testing.T) {
 	xnntest.Library(t)
 	before := len(packed.by)
 	func() {

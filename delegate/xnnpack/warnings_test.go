@@ -8,8 +8,8 @@ import (
 	"github.com/etrun-go/etrun/delegate"
 )
 
-// TestNoLibraryIsSaid checks that the warning about a missing library names the remedies.
-func TestNoLibraryIsSaid(t *testing.T) {
+// TestNoLibraryWarning checks that the warning about a missing library names the remedies.
+func TestNoLibraryWarning(t *testing.T) {
 	img := &image{graph: &graph{}, noLibrary: &xnn.OpenError{Reason: xnn.ErrAbsent}}
 	list := img.Warnings()
 	if len(list) != 1 || list[0].Class != delegate.WarnEngine {
